@@ -1,0 +1,59 @@
+package units
+
+import "fmt"
+
+// Bytes is an amount of data. Prefixes are decimal (1 KB is 1000 bytes), as
+// switch vendors and the papers count; KiB, MiB, GiB are binary.
+type Bytes int64
+
+// Amounts of data.
+const (
+	Byte Bytes = 1
+	KB         = 1000 * Byte
+	MB         = 1000 * KB
+	GB         = 1000 * MB
+	KiB        = 1024 * Byte
+	MiB        = 1024 * KiB
+	GiB        = 1024 * MiB
+)
+
+var (
+	byteUnits   = []unitOf{{"GB", int64(GB)}, {"MB", int64(MB)}, {"KB", int64(KB)}, {"B", 1}}
+	byteAliases = []unitOf{{"kB", int64(KB)}, {"GiB", int64(GiB)}, {"MiB", int64(MiB)}, {"KiB", int64(KiB)}, {"TB", int64(1000 * GB)}}
+)
+
+// ParseBytes reads an amount such as "1MB", "64 KiB" or "1500B". It is never
+// negative.
+func ParseBytes(s string) (Bytes, error) {
+	num, unit, err := splitNumber(s)
+	if err != nil {
+		return 0, fmt.Errorf("%w: an amount of data is a number and a unit, such as 64KB (units: %s, KiB, MiB, GiB)", err, names(byteUnits))
+	}
+	per, ok := lookup(unit, byteUnits, false)
+	if !ok {
+		per, ok = lookup(unit, byteAliases, false)
+	}
+	if !ok {
+		if v, err := scale(num, 1); err == nil && v == 0 && unit == "" {
+			return 0, nil
+		}
+		if unit == "" {
+			return 0, fmt.Errorf("%q has no unit: write for example %sB or %sKB (units: %s, KiB, MiB, GiB)", s, num, num, names(byteUnits))
+		}
+		return 0, fmt.Errorf("%q is not a unit of data (units: %s, KiB, MiB, GiB)", unit, names(byteUnits))
+	}
+	v, err := scale(num, per)
+	if err == nil && v < 0 {
+		return 0, fmt.Errorf("%q is negative", s)
+	}
+	return Bytes(v), err
+}
+
+// String prints b in the largest decimal unit that is exact.
+func (b Bytes) String() string { return format(int64(b), byteUnits) }
+
+// MarshalText and UnmarshalText carry b through JSON and YAML.
+func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// UnmarshalText is ParseBytes.
+func (b *Bytes) UnmarshalText(t []byte) (err error) { *b, err = ParseBytes(unquote(t)); return }

@@ -1,0 +1,40 @@
+package units
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Fraction is a share or a probability between 0 and 1.
+type Fraction float64
+
+// ParseFraction reads "1%", "0.01", "1e-6" or "0". The result lies within
+// [0, 1].
+func ParseFraction(s string) (Fraction, error) {
+	t := strings.TrimSpace(s)
+	per := 1.0
+	if p, ok := strings.CutSuffix(t, "%"); ok {
+		t, per = strings.TrimSpace(p), 100
+	}
+	v, err := strconv.ParseFloat(t, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a share: write a percentage such as 0.1%% or a number from 0 to 1", s)
+	}
+	v /= per
+	if !(v >= 0 && v <= 1) {
+		return 0, fmt.Errorf("%q is outside 0%% to 100%%", s)
+	}
+	return Fraction(v), nil
+}
+
+// String prints f as a percentage.
+func (f Fraction) String() string {
+	return strconv.FormatFloat(float64(f)*100, 'g', 12, 64) + "%"
+}
+
+// MarshalText and UnmarshalText carry f through JSON and YAML.
+func (f Fraction) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText is ParseFraction.
+func (f *Fraction) UnmarshalText(b []byte) (err error) { *f, err = ParseFraction(unquote(b)); return }

@@ -1,0 +1,88 @@
+package units
+
+import "fmt"
+
+// Rate is a data rate in bits per second. Zero stands for "not limited"
+// where a limit is meant.
+type Rate int64
+
+// Rates. The prefixes are decimal, as everywhere in networking.
+const (
+	BitPerSecond Rate = 1
+	Kbps              = 1000 * BitPerSecond
+	Mbps              = 1000 * Kbps
+	Gbps              = 1000 * Mbps
+	Tbps              = 1000 * Gbps
+)
+
+var rateUnits = []unitOf{
+	{"Tbps", int64(Tbps)}, {"Gbps", int64(Gbps)}, {"Mbps", int64(Mbps)}, {"Kbps", int64(Kbps)}, {"bps", 1},
+}
+
+// rateAliases are further spellings that are read: those of tc and of prose.
+var rateAliases = []unitOf{
+	{"Tbit", int64(Tbps)}, {"Gbit", int64(Gbps)}, {"Mbit", int64(Mbps)}, {"Kbit", int64(Kbps)}, {"bit", 1},
+	{"Tb/s", int64(Tbps)}, {"Gb/s", int64(Gbps)}, {"Mb/s", int64(Mbps)}, {"Kb/s", int64(Kbps)}, {"b/s", 1},
+}
+
+// ParseRate reads a rate such as "10Gbps", "100 Mb/s" or tc's "1gbit"; case
+// does not matter. "unlimited" is 0. A rate is never negative.
+func ParseRate(s string) (Rate, error) {
+	if s == "unlimited" {
+		return 0, nil
+	}
+	num, unit, err := splitNumber(s)
+	if err != nil {
+		return 0, fmt.Errorf("%w: a rate is a number and a unit, such as 10Gbps (units: %s), or unlimited", err, names(rateUnits))
+	}
+	per, ok := lookup(unit, rateUnits, true)
+	if !ok {
+		per, ok = lookup(unit, rateAliases, true)
+	}
+	if !ok {
+		if unit == "" {
+			return 0, fmt.Errorf("%q has no unit: write for example %sGbps (units: %s), or unlimited", s, num, names(rateUnits))
+		}
+		return 0, fmt.Errorf("%q is not a unit of rate (units: %s)", unit, names(rateUnits))
+	}
+	v, err := scale(num, per)
+	if err == nil && v < 0 {
+		return 0, fmt.Errorf("%q is negative", s)
+	}
+	if err == nil && v == 0 {
+		return 0, fmt.Errorf("%q is no rate: write unlimited for a link without a limit, or state: down for one that carries nothing", s)
+	}
+	return Rate(v), err
+}
+
+// TimeOf is how long n bytes take at rate r, rounded up to a picosecond, and
+// 0 when r is 0 (not limited).
+func (r Rate) TimeOf(n Bytes) Time {
+	if r <= 0 {
+		return 0
+	}
+	// 9.2e18 / 8e12: exact in 64 bits up to a megabyte, more than a packet.
+	if n <= 1<<20 {
+		return (Time(n)*8*Second + Time(r) - 1) / Time(r)
+	}
+	whole := Time(n) / (1 << 20)
+	rest := n % (1 << 20)
+	return whole*((1<<23)*Second/Time(r)) + r.TimeOf(rest)
+}
+
+// Per gives the bytes that r carries in t, rounded down.
+func (r Rate) Per(t Time) Bytes { return Bytes(float64(r) / 8 * t.Seconds()) }
+
+// String prints r in the largest unit that is exact, "unlimited" for 0.
+func (r Rate) String() string {
+	if r == 0 {
+		return "unlimited"
+	}
+	return format(int64(r), rateUnits)
+}
+
+// MarshalText and UnmarshalText carry r through JSON and YAML.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText is ParseRate.
+func (r *Rate) UnmarshalText(b []byte) (err error) { *r, err = ParseRate(unquote(b)); return }
