@@ -1,0 +1,90 @@
+// Package packet is the packet as the fabric sees it: the few header fields
+// that forwarding, marking and counting need, parsed once, and the wire bytes
+// if it has any. A packet of a modelled host has none; they are made from the
+// fields where somebody looks (Encode).
+package packet
+
+import (
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// Endpoint numbers the ports of hosts in a fabric; it is where a packet comes
+// from and goes to.
+type Endpoint int32
+
+// Flood is the destination of broadcast, multicast and unknown unicast: every
+// endpoint but the one it came from.
+const Flood Endpoint = -1
+
+// Real is the flow of packets that came from a real program.
+const Real int32 = -1
+
+// Packet is one frame on its way. Exactly one holder owns it at a time (a
+// queue, a link, a device) and hands it on or frees it.
+type Packet struct {
+	Next *Packet    // for the list of whoever holds it
+	At   units.Time // when whoever holds it lets go of it
+	Born units.Time // when it entered the fabric
+
+	ID     uint64      // unique in a run: the origin and a count
+	Size   units.Bytes // of the frame, Ethernet header to payload, without FCS
+	Origin Endpoint
+	Dest   Endpoint
+	Flow   int32  // of modelled traffic; Real otherwise
+	Seq    uint32 // number of the packet within its modelled flow
+
+	Hash    uint64 // of the flow's addresses, protocol and ports, for ECMP
+	SrcPort uint16
+	DstPort uint16
+	IPID    uint16
+	Ether   uint16 // ethertype, behind a VLAN tag
+	Version uint8  // of IP, 0 when it is something else
+	Proto   uint8
+	TOS     uint8
+	TTL     uint8
+	BadFCS  bool // damaged on a link: the next receiver drops it
+
+	// What the congestion point of the port that now holds the packet did to
+	// it, for that port's capture.
+	Fate  Fate
+	Depth units.Bytes // of the queue, when Fate was decided
+
+	Frame []byte // wire bytes from the destination MAC, without FCS; nil for a modelled packet
+	L3    uint16 // offset of the network header in Frame
+
+	buf []byte // what Frame is a part of; its capacity decides the pool's list
+}
+
+// ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.
+func (p *Packet) ECN() uint8 { return p.TOS & 3 }
+
+// MarkCE sets Congestion Experienced, in the fields and in the wire bytes. It
+// reports false for a packet that is not ECN-capable, and leaves it alone.
+func (p *Packet) MarkCE() bool {
+	if p.Version == 0 || p.ECN() == wire.NotECT {
+		return false
+	}
+	if p.ECN() == wire.CE {
+		return true
+	}
+	p.TOS |= wire.CE
+	if p.Frame != nil {
+		wire.SetTOS(p.Frame[p.L3:], p.TOS)
+	}
+	return true
+}
+
+// Layer3 is the length of the layer-3 packet, which a link's MTU limits.
+func (p *Packet) Layer3() units.Bytes {
+	if p.Frame != nil {
+		return p.Size - units.Bytes(p.L3)
+	}
+	return p.Size - wire.EthernetHeader
+}
+
+// OnWire is what a frame of n bytes takes of a link: padded to the minimum,
+// with preamble, FCS and gap.
+func OnWire(n units.Bytes) units.Bytes {
+	return max(n, wire.EthernetMin) + wire.EthernetOverhead
+}

@@ -1,0 +1,65 @@
+package packet
+
+import (
+	"encoding/binary"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// Parse fills the fields from Frame and reports false when the frame is too
+// short to be one. What is not IP is forwarded by its addresses alone.
+func (p *Packet) Parse() bool {
+	f := p.Frame
+	if len(f) < wire.EthernetHeader {
+		return false
+	}
+	p.Size = units.Bytes(len(f))
+	p.Version, p.Proto, p.TOS, p.TTL, p.IPID, p.SrcPort, p.DstPort = 0, 0, 0, 0, 0, 0, 0
+	p.Ether = binary.BigEndian.Uint16(f[12:])
+	p.L3 = wire.EthernetHeader
+	for p.Ether == wire.EtherTypeVLAN && len(f) >= int(p.L3)+wire.VLANTag {
+		p.Ether = binary.BigEndian.Uint16(f[p.L3+2:])
+		p.L3 += wire.VLANTag
+	}
+	src, dst := uint64(wire.ReadMAC(f[6:])), uint64(wire.ReadMAC(f))
+	if p.Ether == wire.EtherTypeIPv4 || p.Ether == wire.EtherTypeIPv6 {
+		l3 := f[p.L3:]
+		if ip, ok := wire.ParseIP(l3); ok && (ip.Version == 4) == (p.Ether == wire.EtherTypeIPv4) {
+			p.Version, p.Proto, p.TOS, p.TTL, p.IPID = ip.Version, ip.Proto, ip.TOS, ip.TTL, ip.ID
+			p.SrcPort, p.DstPort = ip.SrcPort, ip.DstPort
+			src, dst = addressWords(l3, ip.Version)
+		}
+	}
+	p.Hash = FlowHash(src, dst, p.Proto, p.SrcPort, p.DstPort)
+	return true
+}
+
+// addressWords folds the two IP addresses into a word each.
+func addressWords(l3 []byte, version uint8) (src, dst uint64) {
+	if version == 4 {
+		return uint64(binary.BigEndian.Uint32(l3[12:])), uint64(binary.BigEndian.Uint32(l3[16:]))
+	}
+	src = binary.BigEndian.Uint64(l3[8:])*mixer ^ binary.BigEndian.Uint64(l3[16:])
+	dst = binary.BigEndian.Uint64(l3[24:])*mixer ^ binary.BigEndian.Uint64(l3[32:])
+	return src, dst
+}
+
+// mixer is 2^64 divided by the golden ratio, the usual odd multiplier.
+const mixer = 0x9e3779b97f4a7c15
+
+// FlowHash is the hash of a flow that every switch mixes with its own seed to
+// choose among equal paths. Source and destination are the IPv4 addresses or
+// folds of longer ones.
+func FlowHash(src, dst uint64, proto uint8, srcPort, dstPort uint16) uint64 {
+	h := Mix(src*mixer ^ dst)
+	return Mix(h ^ uint64(proto)<<32 ^ uint64(srcPort)<<16 ^ uint64(dstPort))
+}
+
+// Mix spreads every bit of x over the result: the finaliser of SplitMix64
+// (Steele, Lea and Flood, OOPSLA 2014).
+func Mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

@@ -1,0 +1,60 @@
+package links
+
+import "github.com/weftlab/weft/emu/packet"
+
+// lateQueue is a binary heap of packets by time of arrival, first come first
+// out among equals. Only links with disorder use it.
+type lateQueue struct {
+	packets []*packet.Packet
+	order   []uint64 // of arrival in the heap, beside packets
+	count   uint64
+}
+
+func (q *lateQueue) less(i, j int) bool {
+	a, b := q.packets[i].At, q.packets[j].At
+	return a < b || a == b && q.order[i] < q.order[j]
+}
+
+func (q *lateQueue) swap(i, j int) {
+	q.packets[i], q.packets[j] = q.packets[j], q.packets[i]
+	q.order[i], q.order[j] = q.order[j], q.order[i]
+}
+
+func (q *lateQueue) peek() *packet.Packet {
+	if len(q.packets) == 0 {
+		return nil
+	}
+	return q.packets[0]
+}
+
+func (q *lateQueue) push(p *packet.Packet) {
+	q.packets = append(q.packets, p)
+	q.order = append(q.order, q.count)
+	q.count++
+	for i := len(q.packets) - 1; i > 0 && q.less(i, (i-1)/2); i = (i - 1) / 2 {
+		q.swap(i, (i-1)/2)
+	}
+}
+
+func (q *lateQueue) pop() *packet.Packet {
+	p := q.packets[0]
+	last := len(q.packets) - 1
+	q.swap(0, last)
+	q.packets, q.order = q.packets[:last], q.order[:last]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= last {
+			return p
+		}
+		if c+1 < last && q.less(c+1, c) {
+			c++
+		}
+		if !q.less(c, i) {
+			return p
+		}
+		q.swap(i, c)
+		i = c
+	}
+}
+
+func (q *lateQueue) clear() { q.packets, q.order = q.packets[:0], q.order[:0] }

@@ -1,0 +1,48 @@
+// Package wire reads and rewrites the few header fields of Ethernet, IPv4,
+// IPv6, TCP and UDP that a switch looks at, in place and without allocation.
+// Anything that is done rarely (an ARP reply, a capture of a modelled packet)
+// uses gopacket instead.
+package wire
+
+import "encoding/binary"
+
+// Ethertypes.
+const (
+	EtherTypeIPv4 = 0x0800
+	EtherTypeARP  = 0x0806
+	EtherTypeVLAN = 0x8100
+	EtherTypeIPv6 = 0x86dd
+)
+
+// Sizes on an Ethernet link, in bytes.
+const (
+	EthernetHeader = 14
+	// EthernetMin is the shortest frame without its FCS (IEEE 802.3 §4A.4.2:
+	// 64 bytes with it); shorter ones are padded on the wire.
+	EthernetMin = 60
+	// EthernetOverhead is what a frame costs on the wire beyond its bytes:
+	// preamble and start delimiter 8, FCS 4, inter-packet gap 12.
+	EthernetOverhead = 24
+	// VLANTag is the length of an 802.1Q tag.
+	VLANTag = 4
+)
+
+// MAC is an Ethernet address in the low 48 bits, first octet highest.
+type MAC uint64
+
+// ReadMAC reads six octets.
+func ReadMAC(b []byte) MAC {
+	return MAC(binary.BigEndian.Uint32(b))<<16 | MAC(binary.BigEndian.Uint16(b[4:]))
+}
+
+// Put writes m as six octets.
+func (m MAC) Put(b []byte) {
+	binary.BigEndian.PutUint32(b, uint32(m>>16))
+	binary.BigEndian.PutUint16(b[4:], uint16(m))
+}
+
+// Multicast tells whether m addresses a group; broadcast is one.
+func (m MAC) Multicast() bool { return m>>40&1 != 0 }
+
+// Broadcast addresses every station.
+const Broadcast MAC = 0xffffffffffff

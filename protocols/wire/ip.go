@@ -1,0 +1,136 @@
+package wire
+
+import "encoding/binary"
+
+// IP protocol numbers.
+const (
+	ProtoICMP   = 1
+	ProtoTCP    = 6
+	ProtoUDP    = 17
+	ProtoICMPv6 = 58
+)
+
+// ECN codepoints, the two low bits of the IPv4 ToS octet and of the IPv6
+// traffic class (RFC 3168 §5).
+const (
+	NotECT = 0
+	ECT1   = 1
+	ECT0   = 2
+	CE     = 3
+)
+
+// Lengths of IP headers without options and extensions, in bytes.
+const (
+	IPv4Header = 20
+	IPv6Header = 40
+	UDPHeader  = 8
+)
+
+// IP holds the fields of an IP header that forwarding needs.
+type IP struct {
+	Version  uint8 // 4 or 6
+	TOS      uint8 // ToS octet, or traffic class
+	TTL      uint8 // or hop limit
+	Proto    uint8 // of the payload, behind IPv6 extension headers
+	ID       uint16
+	Fragment bool // not the first fragment: no port numbers follow
+	Header   int  // length including options and extension headers
+	SrcPort  uint16
+	DstPort  uint16
+}
+
+// ParseIP reads the header at the beginning of b and the port numbers behind
+// it. It reports false when b is no complete IP header; b may be longer than
+// the packet.
+func ParseIP(b []byte) (h IP, ok bool) {
+	if len(b) < IPv4Header {
+		return h, false
+	}
+	switch b[0] >> 4 {
+	case 4:
+		n := int(b[0]&15) * 4
+		if n < IPv4Header || len(b) < n {
+			return h, false
+		}
+		frag := binary.BigEndian.Uint16(b[6:])
+		h = IP{Version: 4, TOS: b[1], ID: binary.BigEndian.Uint16(b[4:]), TTL: b[8], Proto: b[9], Fragment: frag&0x1fff != 0, Header: n}
+		// The ports of a fragmented packet are in its first fragment only;
+		// hashing on them would send the rest another way.
+		h.readPorts(b[n:], frag&0x3fff != 0)
+		return h, true
+	case 6:
+		if len(b) < IPv6Header {
+			return h, false
+		}
+		h = IP{Version: 6, TOS: b[0]<<4 | b[1]>>4, TTL: b[7], Proto: b[6], Header: IPv6Header}
+		fragmented := h.skipExtensions(b)
+		if h.Header <= len(b) {
+			h.readPorts(b[h.Header:], fragmented)
+		}
+		return h, true
+	}
+	return h, false
+}
+
+func (h *IP) readPorts(b []byte, fragmented bool) {
+	if !fragmented && (h.Proto == ProtoTCP || h.Proto == ProtoUDP) && len(b) >= 4 {
+		h.SrcPort = binary.BigEndian.Uint16(b)
+		h.DstPort = binary.BigEndian.Uint16(b[2:])
+	}
+}
+
+// skipExtensions walks the IPv6 extension headers (RFC 8200 §4) that may
+// precede a transport header and reports whether the packet is a fragment.
+func (h *IP) skipExtensions(b []byte) (fragmented bool) {
+	for {
+		switch h.Proto {
+		case 0, 43, 60: // hop-by-hop, routing, destination options
+			if len(b) < h.Header+8 {
+				return fragmented
+			}
+			next := b[h.Header]
+			h.Header += 8 + int(b[h.Header+1])*8
+			h.Proto = next
+		case 44: // fragment
+			if len(b) < h.Header+8 {
+				return fragmented
+			}
+			fragmented = true
+			h.Fragment = binary.BigEndian.Uint16(b[h.Header+2:])&0xfff8 != 0
+			h.Proto = b[h.Header]
+			h.Header += 8
+		default:
+			return fragmented
+		}
+	}
+}
+
+// SetTOS rewrites the ToS octet or traffic class of the IP header at the
+// beginning of b and, for IPv4, its checksum (RFC 1624 equation 3).
+func SetTOS(b []byte, tos uint8) {
+	if b[0]>>4 == 6 {
+		b[0] = b[0]&0xf0 | tos>>4
+		b[1] = b[1]&0x0f | tos<<4
+		return
+	}
+	old := binary.BigEndian.Uint16(b)
+	b[1] = tos
+	sum := uint32(^binary.BigEndian.Uint16(b[10:])) + uint32(^old) + uint32(binary.BigEndian.Uint16(b))
+	// Two folds are enough for a sum of three 16-bit words.
+	sum = sum&0xffff + sum>>16
+	sum = sum&0xffff + sum>>16
+	binary.BigEndian.PutUint16(b[10:], ^uint16(sum))
+}
+
+// IPv4Checksum is the checksum of a complete IPv4 header (RFC 791); over a
+// correct header it is 0.
+func IPv4Checksum(header []byte) uint16 {
+	var sum uint32
+	for i := 0; i+1 < len(header); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(header[i:]))
+	}
+	for sum>>16 != 0 {
+		sum = sum&0xffff + sum>>16
+	}
+	return ^uint16(sum)
+}

@@ -1,0 +1,77 @@
+// Package congestion holds the congestion points of switches: what an egress
+// queue does to packets because of its length. A new one is a type that
+// implements Point and a field of Config.
+//
+// A point is a pure state machine: it is told the time and sees its queue, and
+// answers. Its randomness comes from Env.
+package congestion
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Queue is what a point sees of its egress queue: what waits, without the
+// packet that is being sent.
+type Queue struct {
+	Bytes   units.Bytes
+	Packets int
+	Limit   units.Bytes
+	Rate    units.Rate // of the link behind it; 0 is unlimited
+}
+
+// Point watches one egress queue. Its answers are fates: Fine, Marked (the
+// point has marked the packet itself) or a drop.
+type Point interface {
+	// Enqueue judges a packet that is about to join the queue and fits into
+	// it; q does not count it yet. It may rewrite the packet.
+	Enqueue(now units.Time, q Queue, p *packet.Packet) packet.Fate
+	// Dequeue judges a packet that is about to be sent; q no longer counts
+	// it. It may rewrite the packet.
+	Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate
+	// Tick is called at the start of the run and then at the time that it
+	// returned last; units.Never ends that.
+	Tick(now units.Time, q Queue) (next units.Time)
+}
+
+// Env is what the switch lends to a point.
+type Env struct {
+	Rand *rand.Rand
+	Pool *packet.Pool
+	// Send forwards a packet of the point's own, taken from Pool, by its
+	// Dest, like one that arrived.
+	Send func(p *packet.Packet)
+}
+
+// Passive can be embedded by points that only judge arrivals.
+type Passive struct{}
+
+// Dequeue lets every packet pass.
+func (Passive) Dequeue(units.Time, Queue, *packet.Packet) packet.Fate { return packet.Fine }
+
+// Tick asks for no timer.
+func (Passive) Tick(units.Time, Queue) units.Time { return units.Never }
+
+// New makes the point that c chooses, nil for plain drop-tail.
+func New(c Config, env Env) Point {
+	switch {
+	case c.Step != nil:
+		return &step{Step: *c.Step}
+	case c.RED != nil:
+		return &red{RED: *c.RED, rand: env.Rand}
+	}
+	return nil
+}
+
+// mark sets CE, or does to a packet without ECN what the configuration says.
+func mark(p *packet.Packet, n NotECT) packet.Fate {
+	switch {
+	case p.MarkCE():
+		return packet.Marked
+	case n == DropNotECT:
+		return packet.EarlyDrop
+	}
+	return packet.Fine
+}

@@ -1,0 +1,32 @@
+package congestion
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+type red struct {
+	Passive
+	RED
+	rand *rand.Rand
+}
+
+func (r *red) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
+	if r.rand.Float64() >= r.Probability(q.Bytes) {
+		return packet.Fine
+	}
+	return mark(p, r.NotECT)
+}
+
+// Probability is that of a mark at a queue of q bytes.
+func (r RED) Probability(q units.Bytes) float64 {
+	switch {
+	case q <= r.KMin:
+		return 0
+	case q > r.KMax:
+		return 1
+	}
+	return float64(r.PMax) * float64(q-r.KMin) / float64(r.KMax-r.KMin)
+}

@@ -1,0 +1,18 @@
+package congestion
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+type step struct {
+	Passive
+	Step
+}
+
+func (s *step) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
+	if q.Bytes <= s.K {
+		return packet.Fine
+	}
+	return mark(p, s.NotECT)
+}
