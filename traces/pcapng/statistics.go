@@ -1,0 +1,34 @@
+package pcapng
+
+import "fmt"
+
+// Statistics sums up one interface at the end of a capture.
+type Statistics struct {
+	Start, End     int64  // nanoseconds since 1970, not negative
+	Received       uint64 // packets that passed the interface
+	Dropped        uint64 // of these, lost because the capture had no room
+	FilterAccepted uint64 // of these, taken by the capture filter
+	Delivered      uint64 // of these, written to the file
+}
+
+// WriteStatistics adds the statistics of interface id, as of s.End. It fails
+// when the interface was not added or a time lies before 1970.
+func (w *Writer) WriteStatistics(id int, s Statistics) error {
+	if err := w.check(id); err != nil {
+		return err
+	}
+	if s.Start < 0 || s.End < 0 {
+		return fmt.Errorf("pcapng: statistics from %d ns to %d ns lie before 1970", s.Start, s.End)
+	}
+	start := w.begin(blockStatistics)
+	w.u32(uint32(id))
+	w.time(s.End)
+	w.optionTime(statisticsStart, s.Start)
+	w.optionTime(statisticsEnd, s.End)
+	w.option64(statisticsReceived, s.Received)
+	w.option64(statisticsDropped, s.Dropped)
+	w.option64(statisticsFilterAccepted, s.FilterAccepted)
+	w.option64(statisticsDelivered, s.Delivered)
+	w.end(start)
+	return w.room()
+}
