@@ -1,0 +1,213 @@
+package wall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Poller is a device that the engine's thread reads.
+type Poller interface {
+	FD() int
+	// Poll reads up to max packets, which enter the fabric at now, and
+	// returns how many it read.
+	Poll(now units.Time, max int) int
+}
+
+// Deliverer is a device that the engine's thread writes.
+type Deliverer interface {
+	Deliver(now units.Time, p *packet.Packet) bool
+}
+
+// Options are the choices of a run.
+type Options struct {
+	// Spin is how long the thread polls instead of sleeping: before an event
+	// that is due within Spin, and after the last activity. 0 always sleeps.
+	Spin units.Time
+	// Realtime asks for SCHED_FIFO; Require makes its refusal an error.
+	Realtime, Require bool
+	// Limit is the lateness beyond which a delivery is counted apart.
+	Limit units.Time
+}
+
+// readBatch is how many packets of one device are read before events and the
+// other devices get a turn.
+const readBatch = 32
+
+// Driver runs one engine in the wall clock.
+type Driver struct {
+	engine   *sim.Engine
+	options  Options
+	clock    Clock
+	lateness *Lateness
+	devices  []Poller
+	epoll    *epoll
+	wake     int // eventfd: there is work
+	realtime atomic.Bool
+
+	mu      sync.Mutex
+	work    []func()
+	pending atomic.Bool // work is not empty; spares the engine the lock
+	closed  bool
+}
+
+// NewDriver makes a driver of an engine to which nothing has happened yet.
+func NewDriver(e *sim.Engine, o Options) (*Driver, error) {
+	ep, err := newEpoll()
+	if err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	d := &Driver{engine: e, options: o, lateness: NewLateness(o.Limit), epoll: ep}
+	if d.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		ep.close()
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	return d, ep.add(d.wake, -1)
+}
+
+// Attach lets the driver read a device. It is called before Run.
+func (d *Driver) Attach(p Poller) error {
+	d.devices = append(d.devices, p)
+	if err := d.epoll.add(p.FD(), len(d.devices)-1); err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	return nil
+}
+
+// Timed gives a device whose deliveries are counted in the run's lateness.
+func (d *Driver) Timed(to Deliverer) Deliverer { return &timed{to, d} }
+
+type timed struct {
+	to     Deliverer
+	driver *Driver
+}
+
+func (t *timed) Deliver(now units.Time, p *packet.Packet) bool {
+	t.driver.lateness.Record(t.driver.clock.Now() - now)
+	return t.to.Deliver(now, p)
+}
+
+// Clock is the run's clock; it starts when Run does.
+func (d *Driver) Clock() Clock { return d.clock }
+
+// Realtime tells whether the thread got SCHED_FIFO.
+func (d *Driver) Realtime() bool { return d.realtime.Load() }
+
+// Lateness is the distribution so far. It is called on the engine's thread,
+// through Do, or after Run.
+func (d *Driver) Lateness() Summary { return d.lateness.Summary() }
+
+// ErrStopped says that the engine no longer runs.
+var ErrStopped = errors.New("the lab has stopped")
+
+// Do runs f on the engine's thread between two events, with the engine's time
+// brought up to the present, and waits for it. After the run it returns
+// ErrStopped.
+func (d *Driver) Do(f func()) error {
+	done := make(chan struct{})
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return ErrStopped
+	}
+	d.work = append(d.work, func() { f(); close(done) })
+	d.pending.Store(true)
+	d.mu.Unlock()
+	one := [8]byte{1}
+	if _, err := unix.Write(d.wake, one[:]); err != nil && !errors.Is(err, unix.EAGAIN) {
+		return fmt.Errorf("waking the engine: %w", err)
+	}
+	<-done
+	return nil
+}
+
+// Run drives the engine from the present, which becomes emulated time zero,
+// until ctx ends or the emulated time limit comes. started is called on the
+// engine's thread when the clock runs.
+func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) error {
+	defer d.close()
+	isRealtime, err := lockThread(d.options.Realtime)
+	if err != nil && d.options.Require {
+		return err
+	}
+	d.realtime.Store(isRealtime)
+	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // ends a sleep
+	defer stop()
+	d.clock = NewClock()
+	started()
+
+	active := units.Time(0) // when something last came from outside
+	var ready []unix.EpollEvent
+	for ctx.Err() == nil {
+		// Everything due is done before anything new is let in, so that an
+		// engine never goes back in time; and all that is read in one turn
+		// arrives at the turn's instant, which is when it was found waiting.
+		at := d.clock.Now()
+		if at >= limit {
+			d.engine.Run(limit, math.MaxInt)
+			d.engine.Advance(limit)
+			return nil
+		}
+		d.engine.Run(at, math.MaxInt)
+		d.engine.Advance(at)
+		if d.pending.Load() {
+			d.runWork()
+		}
+		for _, ev := range ready {
+			active = at
+			if ev.Fd < 0 {
+				var b [8]byte
+				_, _ = unix.Read(d.wake, b[:])
+				continue
+			}
+			d.devices[ev.Fd].Poll(at, readBatch)
+		}
+		ready = d.epoll.wait(d.sleep(active, limit))
+	}
+	return nil
+}
+
+// sleep is how many nanoseconds the thread may wait for a device: until the
+// next event, or not at all.
+func (d *Driver) sleep(active, limit units.Time) int64 {
+	at := d.clock.Now()
+	next := min(d.engine.Next(), limit)
+	if next <= at || at-active < d.options.Spin || next-at < d.options.Spin {
+		return 0
+	}
+	if next == units.Never {
+		return -1
+	}
+	// Waking Spin early leaves the rest to polling.
+	return int64((next - at - d.options.Spin + units.Nanosecond - 1) / units.Nanosecond)
+}
+
+func (d *Driver) runWork() {
+	d.mu.Lock()
+	work := d.work
+	d.work = nil
+	d.pending.Store(false)
+	d.mu.Unlock()
+	for _, f := range work {
+		f()
+	}
+}
+
+// close lets no Do wait for ever.
+func (d *Driver) close() {
+	d.mu.Lock()
+	d.closed = true
+	d.mu.Unlock()
+	d.runWork()
+	d.epoll.close()
+	unix.Close(d.wake)
+}

@@ -1,0 +1,54 @@
+package wall
+
+import (
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Lateness is the distribution of how much later than its emulated time each
+// packet was handed to a real host, in nanoseconds up to 10 s with three
+// significant digits.
+type Lateness struct {
+	histogram *hdrhistogram.Histogram
+	limit     units.Time
+	beyond    uint64
+}
+
+// NewLateness counts deliveries later than limit apart.
+func NewLateness(limit units.Time) *Lateness {
+	return &Lateness{histogram: hdrhistogram.New(1, 10_000_000_000, 3), limit: limit}
+}
+
+// Record adds one delivery.
+func (l *Lateness) Record(late units.Time) {
+	if late > l.limit {
+		l.beyond++
+	}
+	// Out of range is the only error, and the range is cut to.
+	_ = l.histogram.RecordValue(min(max(int64(late/units.Nanosecond), 0), l.histogram.HighestTrackableValue()))
+}
+
+// Summary is a distribution of lateness in a few numbers.
+type Summary struct {
+	Count          uint64
+	P50, P99, P999 units.Time
+	Max, Mean      units.Time
+	Limit          units.Time
+	Beyond         uint64         // deliveries later than Limit
+	Share          units.Fraction // Beyond of Count
+}
+
+// Summary gives the distribution so far.
+func (l *Lateness) Summary() Summary {
+	at := func(q float64) units.Time { return units.Time(l.histogram.ValueAtQuantile(q)) * units.Nanosecond }
+	s := Summary{
+		Count: uint64(l.histogram.TotalCount()), P50: at(50), P99: at(99), P999: at(99.9),
+		Max: units.Time(l.histogram.Max()) * units.Nanosecond, Mean: units.Time(l.histogram.Mean()) * units.Nanosecond,
+		Limit: l.limit, Beyond: l.beyond,
+	}
+	if s.Count > 0 {
+		s.Share = units.Fraction(float64(s.Beyond) / float64(s.Count))
+	}
+	return s
+}
