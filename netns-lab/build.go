@@ -1,0 +1,127 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// buildHost makes the namespace nsName and all of h inside it. On an error it
+// returns what it holds open by then; the caller removes the rest by name.
+func buildHost(nsName string, h Host, hostsFile []byte) (ns *namespace, devices []*Device, err error) {
+	err = onSparedThread(func() error {
+		if err := writeHostsFile(nsName, hostsFile); err != nil {
+			return err
+		}
+		if ns, err = newNamespace(nsName); err != nil {
+			return err
+		}
+		ofInterface := func(s Sysctl) bool { return s.concerns(h.Interfaces) }
+		general := slices.DeleteFunc(slices.Clone(h.Sysctls), ofInterface)
+		if err := applySysctls(append(quietIPv6(), general...)); err != nil {
+			return err
+		}
+		if err := ns.setUp("lo"); err != nil {
+			return err
+		}
+		for _, i := range h.Interfaces {
+			d, err := openDevice(ns, h.Name, i)
+			if err != nil {
+				return fmt.Errorf("interface %s: %w", i.Name, err)
+			}
+			devices = append(devices, d)
+		}
+		for _, s := range h.Sysctls {
+			if ofInterface(s) {
+				if err := s.apply(); err != nil {
+					return err
+				}
+			}
+		}
+		for n, i := range h.Interfaces {
+			if err := ns.connect(devices[n], i); err != nil {
+				return fmt.Errorf("interface %s: %w", i.Name, err)
+			}
+		}
+		for _, r := range h.Routes {
+			if err := ns.addRoute(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	return ns, devices, err
+}
+
+// setUp brings a device of ns up.
+func (ns *namespace) setUp(name string) error {
+	link, err := ns.links.LinkByName(name)
+	if err == nil {
+		err = ns.links.LinkSetUp(link)
+	}
+	if err != nil {
+		return fmt.Errorf("bring up %s: %w", name, err)
+	}
+	return nil
+}
+
+// connect gives d its addresses, brings it up and adds its on-link routes.
+func (ns *namespace) connect(d *Device, i Interface) error {
+	link := d.link()
+	if err := ns.links.LinkSetUp(link); err != nil {
+		return fmt.Errorf("bring it up: %w", err)
+	}
+	for _, p := range i.Addresses {
+		addr := &netlink.Addr{IPNet: ipNet(p)}
+		if p.Addr().Is6() {
+			addr.Flags = unix.IFA_F_NODAD
+		}
+		if err := ns.links.AddrAdd(link, addr); err != nil {
+			return fmt.Errorf("address %s: %w%s", p, err, addressHint(p, err))
+		}
+	}
+	for _, p := range i.OnLink {
+		route := &netlink.Route{LinkIndex: d.index, Dst: ipNet(p.Masked()), Scope: netlink.SCOPE_LINK}
+		// The device's own prefix has such a route already.
+		if err := ns.links.RouteAdd(route); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("on-link route to %s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+func (ns *namespace) addRoute(r Route) error {
+	route := &netlink.Route{Dst: ipNet(r.To.Masked()), Gw: r.Via.AsSlice()}
+	err := ns.links.RouteAdd(route)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH):
+		return fmt.Errorf("route to %s via %s: %w: the gateway lies in no prefix of the host's interfaces", r.To, r.Via, err)
+	case errors.Is(err, unix.EEXIST):
+		return fmt.Errorf("route to %s via %s: %w: the host has another route to the same prefix", r.To, r.Via, err)
+	}
+	return fmt.Errorf("route to %s via %s: %w", r.To, r.Via, err)
+}
+
+func addressHint(p netip.Prefix, err error) string {
+	switch {
+	case errors.Is(err, unix.EEXIST):
+		return ": the host has it already"
+	case p.Addr().Is6() && (errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP)):
+		return ": IPv6 is off (sysctl disable_ipv6, or ipv6.disable=1 on the kernel's command line)"
+	}
+	return ""
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

@@ -1,0 +1,63 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Counters are what the host's kernel has counted on a device. Tx is what the
+// host sends. The totals of the device count from its making, those of the
+// queueing discipline from its own making and wrap at 2^32.
+type Counters struct {
+	TxPackets uint64 // read from Device.FD
+	TxBytes   uint64 // with the Ethernet header on a TAP
+	TxDropped uint64 // by the device: its ring was full, or it was not read
+	RxPackets uint64 // written to Device.FD and taken by the stack
+	RxBytes   uint64
+	RxDropped uint64
+	RxErrors  uint64
+
+	QueueDrops      uint64      // by the queueing discipline: over its limit, or larger than the MTU
+	QueueOverlimits uint64      // times that a packet had to wait for the shaper
+	QueuePackets    int         // waiting now in the queueing discipline
+	QueueBytes      units.Bytes // and their size
+}
+
+// Counters reads the counters of d.
+func (d *Device) Counters() (c Counters, err error) {
+	err = d.explain(d.ns.use(func() (err error) {
+		c, err = d.counters()
+		return err
+	}))
+	return c, err
+}
+
+func (d *Device) counters() (c Counters, err error) {
+	link, err := d.ns.links.LinkByIndex(d.index)
+	if err != nil {
+		return c, fmt.Errorf("read the device's counters: %w", err)
+	}
+	if s := link.Attrs().Statistics; s != nil {
+		c.TxPackets, c.TxBytes, c.TxDropped = s.TxPackets, s.TxBytes, s.TxDropped
+		c.RxPackets, c.RxBytes, c.RxDropped, c.RxErrors = s.RxPackets, s.RxBytes, s.RxDropped, s.RxErrors
+	}
+	// A listing that another change cut short has the root all the same: the
+	// namespace holds a handful of devices, one message.
+	qdiscs, err := d.ns.links.QdiscList(link)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return c, fmt.Errorf("read the queue's counters: %w", err)
+	}
+	for _, q := range qdiscs {
+		a := q.Attrs()
+		if a.Parent != netlink.HANDLE_ROOT || a.Statistics == nil {
+			continue
+		}
+		s := a.Statistics.Queue
+		c.QueueDrops, c.QueueOverlimits = uint64(s.Drops), uint64(s.Overlimits)
+		c.QueuePackets, c.QueueBytes = int(s.Qlen), units.Bytes(s.Backlog)
+	}
+	return c, nil
+}

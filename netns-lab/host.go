@@ -1,0 +1,153 @@
+package netnslab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Host is what Create makes one namespace from.
+type Host struct {
+	Name       string // in the lab, such as "h1"
+	Interfaces []Interface
+	Sysctls    []Sysctl // in this order, after the package's own settings
+	Routes     []Route
+}
+
+// Interface is a device of a host.
+type Interface struct {
+	Name string
+	Kind DeviceKind
+	MAC  net.HardwareAddr // of a TAP; nil lets the kernel choose
+	MTU  int              // bytes of IP packet; 0 is 1500
+
+	// Addresses of either family. Those of IPv6 can be used at once: there is
+	// no duplicate address detection.
+	Addresses []netip.Prefix
+
+	// OnLink are prefixes of others in the same broadcast domain, reached
+	// through the device without a gateway.
+	OnLink []netip.Prefix
+
+	// Rate of the link behind the device, wire overhead included. The host
+	// sends no faster, and what it has to send waits in its own queueing
+	// discipline. 0 is no limit: a host that sends faster than the device is
+	// read then loses packets in the device's ring.
+	Rate units.Rate
+
+	// TxQueueLen is the size of the device's ring in packets; 0 is
+	// DefaultTxQueueLen.
+	TxQueueLen int
+}
+
+// Defaults of an Interface.
+const (
+	DefaultMTU = 1500
+
+	// DefaultTxQueueLen makes the ring hold what a shaper may let through in
+	// one burst (see Interface.Rate) and a pause of the reader: 10,000 full
+	// frames are 12 ms at 10 Gb/s, 120 ms at 1 Gb/s. A full ring drops without
+	// telling the sender, and an empty slot costs 8 bytes only.
+	DefaultTxQueueLen = 10_000
+)
+
+// Route is a route of a host through a gateway.
+type Route struct {
+	To  netip.Prefix
+	Via netip.Addr
+}
+
+// interfaceNameMax is IFNAMSIZ (include/uapi/linux/if.h) without the final zero.
+const interfaceNameMax = 15
+
+// plainName is what lab and host names may consist of: they become names of
+// files, of namespaces and of hosts.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func validate(lab string, hosts []Host) error {
+	if !plainName.MatchString(lab) {
+		return fmt.Errorf("lab name %q: use up to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit", lab)
+	}
+	seen := map[string]bool{}
+	for _, h := range hosts {
+		if !plainName.MatchString(h.Name) {
+			return fmt.Errorf("host name %q: use up to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit", h.Name)
+		}
+		if seen[h.Name] {
+			return fmt.Errorf("host %s is there twice: host names must differ within a lab", h.Name)
+		}
+		seen[h.Name] = true
+		if err := h.validate(); err != nil {
+			return fmt.Errorf("host %s: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+func (h Host) validate() error {
+	seen := map[string]bool{"lo": true}
+	for _, i := range h.Interfaces {
+		if seen[i.Name] {
+			return fmt.Errorf("interface %s is there twice: interface names must differ within a host, and lo is always there", i.Name)
+		}
+		seen[i.Name] = true
+		if err := i.validate(); err != nil {
+			return fmt.Errorf("interface %s: %w", i.Name, err)
+		}
+	}
+	for _, r := range h.Routes {
+		if !r.To.IsValid() || !r.Via.IsValid() {
+			return fmt.Errorf("route to %s via %s: both a destination and a gateway are needed", r.To, r.Via)
+		}
+		if r.To.Addr().Is4() != r.Via.Is4() {
+			return fmt.Errorf("route to %s via %s: the gateway is of the other address family", r.To, r.Via)
+		}
+	}
+	return nil
+}
+
+func (i Interface) validate() error {
+	switch {
+	case i.Name == "" || len(i.Name) > interfaceNameMax || strings.ContainsAny(i.Name, "/:% \t\n") || i.Name == "." || i.Name == "..":
+		return fmt.Errorf("%q cannot name an interface: use 1 to %d characters without /, :, %% and spaces", i.Name, interfaceNameMax)
+	case i.Kind != TAP && i.Kind != TUN:
+		return fmt.Errorf("%v is not a kind of device: use TAP or TUN", i.Kind)
+	case i.Kind == TUN && i.MAC != nil:
+		return fmt.Errorf("MAC %s: a TUN device carries IP packets and has no MAC address", i.MAC)
+	case i.MAC != nil && len(i.MAC) != 6:
+		return fmt.Errorf("MAC %s has %d bytes, not 6", i.MAC, len(i.MAC))
+	case i.Rate < 0:
+		return fmt.Errorf("rate %s is negative", i.Rate)
+	case i.TxQueueLen < 0:
+		return fmt.Errorf("a queue of %d packets is negative", i.TxQueueLen)
+	}
+	for _, p := range append(i.Addresses[:len(i.Addresses):len(i.Addresses)], i.OnLink...) {
+		if !p.IsValid() {
+			return fmt.Errorf("an address or on-link prefix is empty or has more bits than its family")
+		}
+		if p.Addr().Is6() && i.mtu() < ipv6MinMTU {
+			return fmt.Errorf("MTU %d is too small for %s: IPv6 needs %d (RFC 8200, section 5)", i.mtu(), p, ipv6MinMTU)
+		}
+	}
+	return nil
+}
+
+const ipv6MinMTU = 1280
+
+func (i Interface) mtu() int {
+	if i.MTU == 0 {
+		return DefaultMTU
+	}
+	return i.MTU
+}
+
+func (i Interface) txQueueLen() int {
+	if i.TxQueueLen == 0 {
+		return DefaultTxQueueLen
+	}
+	return i.TxQueueLen
+}

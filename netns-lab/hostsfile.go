@@ -1,0 +1,64 @@
+package netnslab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// etcDir holds a directory for each namespace with the files that programs
+// started in it see in place of those in /etc (ip-netns(8)).
+const etcDir = "/etc/netns"
+
+func hostsPath(nsName string) string { return filepath.Join(etcDir, nsName, "hosts") }
+
+// hostsFile is the /etc/hosts of every host of a lab: each name with its first
+// IPv4 and its first IPv6 address.
+func hostsFile(hosts []HostInfo) []byte {
+	var b bytes.Buffer
+	b.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+	for _, h := range hosts {
+		for _, family := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
+			if a, ok := h.first(family); ok {
+				fmt.Fprintf(&b, "%s\t%s\n", a, h.Name)
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+func (h HostInfo) first(family func(netip.Addr) bool) (netip.Addr, bool) {
+	for _, i := range h.Interfaces {
+		for _, p := range i.Addresses {
+			if family(p.Addr()) {
+				return p.Addr(), true
+			}
+		}
+	}
+	return netip.Addr{}, false
+}
+
+func writeHostsFile(nsName string, content []byte) error {
+	path := hostsPath(nsName)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}
+
+// removeHostsFile takes the file away, and its directory unless the user has put
+// something there.
+func removeHostsFile(nsName string) error {
+	path := hostsPath(nsName)
+	for _, p := range []string{path, filepath.Dir(path)} {
+		if err := os.Remove(p); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
+			return err
+		}
+	}
+	return nil
+}

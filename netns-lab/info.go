@@ -1,0 +1,89 @@
+package netnslab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Info describes a lab, running or left by an owner that died.
+type Info struct {
+	Name    string
+	File    string // the lab file
+	PID     int    // of the owner
+	Started time.Time
+	Hosts   []HostInfo
+
+	Dir     string `json:"-"` // its state directory
+	Running bool   `json:"-"` // the owner lives
+}
+
+// HostInfo describes a host of a lab.
+type HostInfo struct {
+	Name       string
+	Namespace  string // as `ip netns` knows it
+	Interfaces []InterfaceInfo
+}
+
+// InterfaceInfo describes an interface of a host.
+type InterfaceInfo struct {
+	Name      string
+	Addresses []netip.Prefix
+}
+
+func describe(lab string, hosts []Host) []HostInfo {
+	list := make([]HostInfo, len(hosts))
+	for n, h := range hosts {
+		list[n] = HostInfo{Name: h.Name, Namespace: Namespace(lab, h.Name)}
+		for _, i := range h.Interfaces {
+			list[n].Interfaces = append(list[n].Interfaces, InterfaceInfo{Name: i.Name, Addresses: i.Addresses})
+		}
+	}
+	return list
+}
+
+func (i Info) namespaces() []string {
+	names := make([]string, len(i.Hosts))
+	for n, h := range i.Hosts {
+		names[n] = h.Namespace
+	}
+	return names
+}
+
+// journalName is the file of a state directory that holds the Info: what was,
+// or was about to be, made.
+const journalName = "lab.json"
+
+// readJournal reads the journal in dir. Without one, the owner died before it
+// made anything or after it had removed everything: the Info is then empty.
+func readJournal(dir string) (info Info, err error) {
+	path := filepath.Join(dir, journalName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	} else if err == nil {
+		if err = json.Unmarshal(b, &info); err != nil {
+			err = fmt.Errorf("%s is damaged: %w (remove %s, and the namespaces of the lab with `ip netns del`)", path, err, dir)
+		}
+	}
+	info.Name, info.Dir = filepath.Base(dir), dir
+	return info, err
+}
+
+// writeJournal writes the journal in dir, whole or not at all.
+func writeJournal(dir string, info Info) error {
+	b, err := json.MarshalIndent(info, "", "\t")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, journalName)
+	if err := os.WriteFile(path+".new", append(b, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

@@ -1,0 +1,146 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// netnsDir holds a bind mount for each named namespace, as iproute2 has it.
+const netnsDir = "/run/netns"
+
+// Namespace is the name under which `ip netns` knows a host.
+func Namespace(lab, host string) string { return "weft-" + lab + "-" + host }
+
+func namespacePath(name string) string { return filepath.Join(netnsDir, name) }
+
+// namespace is an open network namespace.
+type namespace struct {
+	name  string
+	links *netlink.Handle
+
+	// raw is a second socket there, for requests that links has no words for.
+	raw map[int]*nl.SocketHandle
+
+	// mu keeps close away from requests: without its socket a handle would
+	// speak to the namespace of the process instead.
+	mu     sync.RWMutex
+	closed bool
+}
+
+// newNamespace makes a named namespace and leaves the calling thread in it.
+func newNamespace(name string) (*namespace, error) {
+	handle, err := netns.NewNamed(name)
+	if errors.Is(err, unix.EEXIST) {
+		return nil, fmt.Errorf("namespace %s was made by somebody else at the same moment", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the network namespace %s: %w", name, err)
+	}
+	defer handle.Close()
+	links, err := netlink.NewHandleAt(handle, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("netlink socket in namespace %s: %w", name, err)
+	}
+	socket, err := nl.GetNetlinkSocketAt(handle, netns.None(), unix.NETLINK_ROUTE)
+	if err != nil {
+		links.Close()
+		return nil, fmt.Errorf("netlink socket in namespace %s: %w", name, err)
+	}
+	return &namespace{name: name, links: links, raw: map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}}, nil
+}
+
+// use runs f unless ns is closed.
+func (ns *namespace) use(f func() error) error {
+	ns.mu.RLock()
+	defer ns.mu.RUnlock()
+	if ns.closed {
+		return fmt.Errorf("namespace %s: %w", ns.name, os.ErrClosed)
+	}
+	return f()
+}
+
+func (ns *namespace) close() {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if ns.closed {
+		return
+	}
+	ns.closed = true
+	ns.links.Close()
+	for _, s := range ns.raw {
+		s.Close()
+	}
+}
+
+// onSparedThread runs f on an OS thread that it may move to another network
+// namespace. The thread is moved back afterwards, or dies.
+func onSparedThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		home, err := netns.Get()
+		if err != nil {
+			runtime.UnlockOSThread()
+			done <- fmt.Errorf("open this thread's network namespace: %w", err)
+			return
+		}
+		err = f()
+		if netns.Set(home) == nil {
+			runtime.UnlockOSThread() // else the runtime ends the thread with the goroutine
+		}
+		home.Close()
+		done <- err
+	}()
+	return <-done
+}
+
+// shareNetnsMounts makes /run/netns a mount point of its own whose mounts are
+// shared, as `ip netns add` does (iproute2, ip/ipnetns.c, netns_add). Without it
+// a namespace made before the first `ip netns add` would be mounted twice after
+// it and could not be removed, and a copy of the mounts in another mount
+// namespace would keep removed namespaces alive.
+func shareNetnsMounts() error {
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return err
+	}
+	lock, err := lockDir(netnsDir, unix.LOCK_EX) // the lock that iproute2 takes for the same
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	const shared = unix.MS_SHARED | unix.MS_REC
+	err = unix.Mount("", netnsDir, "none", shared, "")
+	if errors.Is(err, unix.EINVAL) { // not a mount point yet
+		if err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+			err = unix.Mount("", netnsDir, "none", shared, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make the mounts in %s shared: %w", netnsDir, err)
+	}
+	return nil
+}
+
+// deleteNamespace removes the name of a namespace, whether it is complete, half
+// made (a file without a mount) or not there. The kernel ends the namespace
+// itself, in its own time, when nothing uses it.
+func deleteNamespace(name string) error {
+	path := namespacePath(name)
+	err := unix.Unmount(path, unix.MNT_DETACH)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount %s: %w", path, err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package netnslab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// grace is how long a program may take to end after SIGTERM.
+	grace = time.Second
+
+	// killWait is how long a killed process may take to be gone. Only one that
+	// hangs in the kernel takes longer.
+	killWait = 5 * time.Second
+)
+
+// endProcesses ends the processes whose network namespace is one of those named:
+// SIGTERM, and SIGKILL for those still there after the grace. This process is
+// spared. It returns when none is left.
+func endProcesses(namespaces []string) error {
+	inodes := map[inode]bool{}
+	for _, name := range namespaces {
+		if id, err := inodeOf(namespacePath(name)); err == nil {
+			inodes[id] = true
+		}
+	}
+	if len(inodes) == 0 {
+		return nil
+	}
+	signal, patience := unix.SIGTERM, grace
+	for deadline := time.Now().Add(grace + killWait); ; {
+		processes, err := processesIn(inodes)
+		if err != nil || len(processes) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			defer closeAll(processes)
+			return fmt.Errorf("process %d does not end even after SIGKILL, so its host cannot be removed: see /proc/%d/stack", processes[0].pid, processes[0].pid)
+		}
+		for _, p := range processes {
+			// The only error is that it has ended by itself.
+			_ = unix.PidfdSendSignal(p.fd, signal, nil, 0)
+		}
+		awaitEnd(processes, patience)
+		closeAll(processes)
+		// Whoever is still there, or was started meanwhile, has had its time.
+		signal, patience = unix.SIGKILL, killWait
+	}
+}
+
+// inode identifies a namespace.
+type inode struct{ device, number uint64 }
+
+func inodeOf(path string) (inode, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return inode{}, err
+	}
+	return inode{device: st.Dev, number: st.Ino}, nil
+}
+
+// process is held by a pidfd, so that a signal never reaches another one that
+// was given the same number later.
+type process struct{ pid, fd int }
+
+func closeAll(processes []process) {
+	for _, p := range processes {
+		unix.Close(p.fd)
+	}
+}
+
+// processesIn finds the processes, other than this one, in the namespaces. A
+// process counts by its main thread; one that only works there with another
+// thread (as `weft up` itself does) does not live there.
+func processesIn(namespaces map[inode]bool) ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var found []process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		inside := func() bool {
+			id, err := inodeOf(filepath.Join("/proc", e.Name(), "ns/net"))
+			return err == nil && namespaces[id]
+		}
+		if !inside() {
+			continue
+		}
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err == unix.ESRCH {
+			continue
+		}
+		if err != nil {
+			closeAll(found)
+			return nil, fmt.Errorf("open process %d to end it: %w", pid, err)
+		}
+		if !inside() { // the number was given to another process just before
+			unix.Close(fd)
+			continue
+		}
+		found = append(found, process{pid, fd})
+	}
+	return found, nil
+}
+
+// awaitEnd waits until all processes have ended, or for the given time.
+func awaitEnd(processes []process, atMost time.Duration) {
+	deadline := time.Now().Add(atMost)
+	for _, p := range processes {
+		poll := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+		for {
+			left := max(time.Until(deadline), 0)
+			if _, err := unix.Poll(poll, int(left.Milliseconds())); err != unix.EINTR {
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package netnslab
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/weftlab/weft/emu/units"
+	"golang.org/x/sys/unix"
+)
+
+// The shaper is a token bucket (tbf) at the root of a device, at exactly the
+// rate of the link: the time that the kernel charges for a packet is the time
+// that the packet takes on the wire (psched_l2t_ns, include/net/sch_generic.h).
+const (
+	// wireOverhead is what Ethernet adds to a frame: 7 B preamble, 1 B start
+	// delimiter, 4 B FCS, 12 B gap.
+	wireOverhead = 24
+
+	// wireMin is what the shortest frame takes: 60 B and the overhead.
+	wireMin = 60 + wireOverhead
+
+	ethernetHeader = 14
+	vlanTag        = 4
+
+	// shaperLimit (bytes) bounds the queue. A sender blocks at its SO_SNDBUF,
+	// 208 KiB by default, so that some 90 sockets fill it before it drops.
+	shaperLimit = 20_000_000
+
+	// shaperMakeUp is the lateness of a timer that the bucket makes up for. It
+	// sets the burst from some 24 Mb/s on; below, two frames do.
+	shaperMakeUp = units.Millisecond
+
+	// unshaped is the rate (bytes per second) that stands for no limit: a
+	// frame costs less than 1 ns, which the kernel rounds to none.
+	unshaped = 1 << 50
+
+	shaperHandle = 1 << 16 // 1:0 as tc prints it
+)
+
+// shaper is the state of a device's token bucket.
+type shaper struct {
+	rate    units.Rate // 0 is unshaped
+	tallest int        // bytes: the largest frame that may still wait in it
+}
+
+// headerLen is the length of the link-layer header that the kernel counts as
+// part of a packet.
+func (k DeviceKind) headerLen() int {
+	if k == TAP {
+		return ethernetHeader
+	}
+	return 0
+}
+
+// shape puts the shaper in place or changes it. What waits in it stays.
+//
+// A segmentation offload would pass up to 64 KB as one packet, for one
+// overhead. TCP is therefore kept from it (gso_max_segs, see setRate). What
+// arrives as such all the same, of UDP_SEGMENT sockets and of connections older
+// than the shaper, tbf cuts up itself if it is larger than a bucket: that is
+// what the peak bucket, of one frame and no cost, is for. (A UDP_SEGMENT packet
+// that fits into one frame as a whole is still charged one overhead.)
+func (d *Device) shape(r units.Rate) error {
+	frame := d.mtu + d.Kind.headerLen()
+	if d.Kind == TAP {
+		frame += vlanTag
+	}
+	d.shaper.tallest = max(d.shaper.tallest, frame)
+	d.shaper.rate = r
+
+	// tbf never releases a packet that is larger than the bucket: it must fit
+	// those that came before the MTU was lowered.
+	burst := max(2*d.shaper.tallest, int(r.Per(shaperMakeUp)))
+
+	rate := max(uint64(r)/8, 1)
+	if r == 0 {
+		rate = unshaped
+	}
+	parms := nl.TcTbfQopt{Rate: rateSpec(rate), Peakrate: rateSpec(2 * unshaped), Limit: shaperLimit}
+	parms.Rate.Overhead = uint16(ethernetHeader - d.Kind.headerLen() + wireOverhead)
+	parms.Rate.Mpu = wireMin
+	options := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
+	options.AddRtAttr(nl.TCA_TBF_PARMS, parms.Serialize())
+	options.AddRtAttr(nl.TCA_TBF_RATE64, nl.Uint64Attr(rate))
+	options.AddRtAttr(nl.TCA_TBF_PRATE64, nl.Uint64Attr(2*unshaped))
+	options.AddRtAttr(nl.TCA_TBF_BURST, nl.Uint32Attr(uint32(burst)))
+	options.AddRtAttr(nl.TCA_TBF_PBURST, nl.Uint32Attr(uint32(frame)))
+
+	// The library's Tbf knows neither overhead nor mpu.
+	req := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
+	req.Sockets = d.ns.raw
+	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(d.index), Handle: shaperHandle, Parent: netlink.HANDLE_ROOT})
+	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("tbf")))
+	req.AddData(options)
+	if _, err := req.Execute(unix.NETLINK_ROUTE, 0); err != nil {
+		return fmt.Errorf("shaper at %s: %w (it needs the tbf queueing discipline: modprobe sch_tbf, or CONFIG_NET_SCH_TBF)", r, err)
+	}
+	return nil
+}
+
+// rateSpec describes a rate in bytes per second. One of 2^32 and more the
+// kernel takes from the 64-bit attribute beside it.
+func rateSpec(rate uint64) nl.TcRateSpec {
+	return nl.TcRateSpec{Linklayer: nl.LINKLAYER_ETHERNET, Rate: uint32(min(rate, math.MaxUint32))}
+}

@@ -1,0 +1,211 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// stateDir has a directory for each lab that is running or was left behind.
+//
+// A lab's directory is locked (flock) by its owner for the owner's life: whoever
+// gets the lock knows that the owner is dead. Lab directories are made, locked,
+// tested and removed only under the lock of stateDir itself, so that a lock is
+// never on a directory which another process is removing, and no test of a lock
+// is taken for an owner.
+const stateDir = "/run/weft"
+
+// Errors about the state of a lab, to be told apart with errors.Is.
+var (
+	ErrRunning    = errors.New("the lab is running")
+	ErrNotRunning = errors.New("the lab is not running")
+	ErrUnknown    = errors.New("unknown lab")
+)
+
+// state is the directory of a lab, locked by this process.
+type state struct {
+	name string
+	lock *os.File
+}
+
+func (s *state) dir() string { return filepath.Join(stateDir, s.name) }
+
+func (s *state) unlock() { s.lock.Close() }
+
+// lockDir locks a directory until the file it returns is closed.
+func lockDir(dir string, how int) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", dir, err)
+		}
+	}
+}
+
+// alone runs f under the lock of stateDir.
+func alone(f func() error) error {
+	lock, err := lockDir(stateDir, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return f()
+}
+
+// acquire locks the directory of a lab whose owner is dead, or that is new if
+// create is set.
+func acquire(name string, create bool) (*state, error) {
+	s := &state{name: name}
+	err := alone(func() (err error) {
+		if create {
+			if err := os.Mkdir(s.dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+		s.lock, err = lockDir(s.dir(), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return unknown(name)
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return running(s.dir())
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// running is the error about a lab whose owner lives.
+func running(dir string) error {
+	info, err := readJournal(dir)
+	if err != nil || info.PID == 0 {
+		return fmt.Errorf("%w: %s is being made or removed at this moment: try again", ErrRunning, filepath.Base(dir))
+	}
+	return fmt.Errorf("%w: %s (pid %d): weft down %s", ErrRunning, info.Name, info.PID, info.Name)
+}
+
+func unknown(name string) error {
+	return fmt.Errorf("%w: %s is neither running nor left by an owner that died: weft ps lists those that are", ErrUnknown, name)
+}
+
+// claim makes the lab info.Name the property of this process: it removes what a
+// dead owner left of it and writes the journal, before anything else is made.
+func claim(info Info) (*state, error) {
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, err
+	}
+	s, err := acquire(info.Name, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.removeLeftovers(); err != nil {
+		s.unlock()
+		return nil, fmt.Errorf("remove what is left of an earlier lab %s: %w", info.Name, err)
+	}
+	err = alone(func() error {
+		if err := unclaimed(info); err != nil {
+			return err
+		}
+		return writeJournal(s.dir(), info)
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.remove())
+	}
+	return s, nil
+}
+
+// unclaimed makes sure that no namespace of the new lab belongs to somebody
+// else, for what the journal lists will be removed. Names of different labs can
+// meet: host b-c of lab a, and host c of lab a-b.
+func unclaimed(info Info) error {
+	wanted := info.namespaces()
+	labs, err := list()
+	if err != nil {
+		return err
+	}
+	for _, other := range labs {
+		for _, h := range other.Hosts {
+			if other.Name != info.Name && slices.Contains(wanted, h.Namespace) {
+				return fmt.Errorf("the namespace %s is host %s of lab %s: rename a lab or a host, or weft down %s", h.Namespace, h.Name, other.Name, other.Name)
+			}
+		}
+	}
+	for _, ns := range wanted {
+		if _, err := os.Lstat(namespacePath(ns)); err == nil {
+			return fmt.Errorf("a namespace %s exists and belongs to no lab: ip netns del %s", ns, ns)
+		}
+	}
+	return nil
+}
+
+// remove deletes the directory and gives up the lock.
+func (s *state) remove() error {
+	defer s.unlock()
+	return alone(func() error { return os.RemoveAll(s.dir()) })
+}
+
+// List describes the labs that are running or were left behind.
+func List() (labs []Info, err error) {
+	err = alone(func() (err error) {
+		labs, err = list()
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing was ever made
+	}
+	return labs, err
+}
+
+// list is List under the lock of stateDir.
+func list() (labs []Info, err error) {
+	entries, err := os.ReadDir(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		info, err := readJournal(filepath.Join(stateDir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		lock, err := lockDir(info.Dir, unix.LOCK_SH|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			lock.Close()
+		case errors.Is(err, unix.EWOULDBLOCK):
+			info.Running = true
+		default:
+			return nil, err
+		}
+		labs = append(labs, info)
+	}
+	return labs, nil
+}
+
+// Find describes a lab. The error wraps ErrUnknown if there is none.
+func Find(lab string) (Info, error) {
+	labs, err := List()
+	if err != nil {
+		return Info{}, err
+	}
+	for _, i := range labs {
+		if i.Name == lab {
+			return i, nil
+		}
+	}
+	return Info{}, unknown(lab)
+}

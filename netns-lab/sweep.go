@@ -1,0 +1,52 @@
+package netnslab
+
+import (
+	"errors"
+	"io/fs"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Sweep removes what a dead owner left of a lab. The error wraps ErrRunning if
+// the owner lives, ErrUnknown if there is no such lab.
+func Sweep(lab string) error {
+	if !plainName.MatchString(lab) {
+		return unknown(lab)
+	}
+	s, err := acquire(lab, false)
+	if errors.Is(err, fs.ErrNotExist) { // not even stateDir
+		return unknown(lab)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.removeLeftovers(); err != nil {
+		s.unlock()
+		return err
+	}
+	return s.remove()
+}
+
+// removeLeftovers removes all that the journal lists. The devices went with
+// their owner.
+func (s *state) removeLeftovers() error {
+	info, err := readJournal(s.dir())
+	if err != nil {
+		return err
+	}
+	if err := endProcesses(info.namespaces()); err != nil {
+		return err
+	}
+	return removeHosts(info)
+}
+
+// removeHosts removes the namespaces of a lab, whatever there is of them, and
+// the files for the programs in them.
+func removeHosts(info Info) error {
+	var work errgroup.Group
+	work.SetLimit(buildWorkers)
+	for _, ns := range info.namespaces() {
+		work.Go(func() error { return errors.Join(deleteNamespace(ns), removeHostsFile(ns)) })
+	}
+	return work.Wait()
+}

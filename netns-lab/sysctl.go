@@ -1,0 +1,85 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// sysctlDir shows each thread the values of its own network namespace.
+const sysctlDir = "/proc/sys"
+
+// Sysctl is a kernel parameter of a host, such as {"net.ipv4.tcp_ecn", "1"}.
+// As in sysctl(8) the parts of the key are parted by dots or by slashes,
+// whichever comes first; with slashes a part may hold a dot
+// (net/ipv4/conf/eth0.5/rp_filter).
+//
+// Keys that name an interface of the host are set when the interface is there
+// but still down, all others before the first is made.
+type Sysctl struct {
+	Key, Value string
+}
+
+// quietIPv6 is what every host begins with: addresses that can be used at once
+// and no search for routers. It is empty where the machine has no IPv6.
+func quietIPv6() []Sysctl {
+	if _, err := os.Stat(filepath.Join(sysctlDir, "net/ipv6/conf")); err != nil {
+		return nil
+	}
+	return []Sysctl{
+		// Detection is off only where both say so (addrconf_dad_begin,
+		// net/ipv6/addrconf.c).
+		{"net.ipv6.conf.all.accept_dad", "0"},
+		{"net.ipv6.conf.default.accept_dad", "0"},
+		{"net.ipv6.conf.default.accept_ra", "0"},
+		{"net.ipv6.conf.default.router_solicitations", "0"},
+	}
+}
+
+// parts cuts the key at its separators.
+func (s Sysctl) parts() []string {
+	if i := strings.IndexAny(s.Key, "./"); i >= 0 {
+		return strings.Split(s.Key, s.Key[i:i+1])
+	}
+	return []string{s.Key}
+}
+
+// concerns tells whether s is a parameter of one of the interfaces:
+// net.<family>.conf.<interface>.<name> or net.<family>.neigh.<interface>.<name>.
+func (s Sysctl) concerns(interfaces []Interface) bool {
+	parts := s.parts()
+	return len(parts) > 3 && slices.ContainsFunc(interfaces, func(i Interface) bool { return i.Name == parts[3] })
+}
+
+// apply writes s in the calling thread's namespace.
+func (s Sysctl) apply() error {
+	parts := s.parts()
+	if parts[0] != "net" || slices.Contains(parts, "..") {
+		return fmt.Errorf("sysctl %s: only keys under net. belong to a host; this one would change the machine", s.Key)
+	}
+	err := os.WriteFile(filepath.Join(sysctlDir, filepath.Join(parts...)), []byte(s.Value), 0)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("sysctl %s: this kernel has no such key in a network namespace (`ip netns exec <namespace> sysctl -a` lists them)", s.Key)
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("sysctl %s: the kernel refuses the value %q", s.Key, s.Value)
+	}
+	return fmt.Errorf("sysctl %s = %q: %w", s.Key, s.Value, err)
+}
+
+func applySysctls(list []Sysctl) error {
+	for _, s := range list {
+		if err := s.apply(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
