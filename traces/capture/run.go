@@ -1,0 +1,220 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/traces/pcapng"
+)
+
+const (
+	// batch is how many packets are taken between two looks at the clock.
+	batch = 256
+
+	// maxHold is the longest that a written packet stays in the buffer while
+	// others keep coming; when none come it is flushed at once.
+	maxHold = 100 * time.Millisecond
+
+	// The consumer looks for packets after a nap that doubles from minNap to
+	// maxNap while there are none. The producer never wakes it: that would
+	// cost a system call in the path of a packet.
+	minNap = time.Millisecond
+	maxNap = 4 * time.Millisecond
+)
+
+// Summary counts packets. Seen = Filtered + Written, and after an end by
+// Close every Put is either Seen or an Overrun.
+type Summary struct {
+	Seen     uint64 // taken from the ring
+	Filtered uint64 // of these, rejected by the filter
+	Written  uint64 // of these, written
+	Overrun  uint64 // lost because the ring was full
+}
+
+// Run writes the capture to w until ctx ends, Close is called or
+// Options.Count is reached; it then adds the statistics of each interface.
+// None of the three is an error. When w implements interface{ Flush() }, as
+// HTTP responses do, it is flushed with the capture. Run may be called once.
+//
+// It fails when writing fails, for example with EPIPE when a reader has gone;
+// the summary then counts what was handed over before. Run does not interrupt
+// a write that blocks: to end it together with ctx, close w.
+func (c *Capture) Run(ctx context.Context, w io.Writer) (Summary, error) {
+	if c.started.Swap(true) {
+		return Summary{}, errors.New("capture: Run was called twice")
+	}
+	defer context.AfterFunc(ctx, c.Close)()
+	r := &run{Capture: c, out: w, ports: make([]portCount, len(c.options.Interfaces))}
+	err := r.header()
+	if err == nil {
+		err = r.packets()
+	}
+	r.finish()
+	if err == nil {
+		err = r.statistics()
+	}
+	if err != nil {
+		err = fmt.Errorf("capture: %w", err)
+	}
+	return r.sum, err
+}
+
+// run is the state of the consumer.
+type run struct {
+	*Capture
+	out         io.Writer
+	file        *pcapng.Writer
+	sum         Summary
+	ports       []portCount
+	first, last units.Time // of the packets seen
+}
+
+// portCount counts the packets of one port.
+type portCount struct {
+	seen, written uint64
+	overruns      uint64 // those told of in the file
+}
+
+// header begins the file.
+func (r *run) header() (err error) {
+	o := &r.options
+	r.file, err = pcapng.NewWriter(r.out, pcapng.Section{OS: "Linux", Application: "weft", Comment: o.Comment})
+	for _, i := range o.Interfaces {
+		if err != nil {
+			break
+		}
+		_, err = r.file.AddInterface(pcapng.Interface{
+			Name: i.Name, Description: i.Description, Filter: o.Filter, SnapLen: o.SnapLen, Speed: i.Speed,
+		})
+	}
+	return err
+}
+
+// packets moves packets from the ring to the file until the end.
+func (r *run) packets() error {
+	flushed, unflushed, nap := time.Now(), true, minNap
+	for {
+		// Looked at before the ring: once closed, an empty ring stays empty.
+		closed := r.tap.closed.Load()
+		n, err := r.take()
+		if err != nil || r.full() {
+			return err
+		}
+		idle := n < batch
+		unflushed = unflushed || n > 0
+		if unflushed && (idle || time.Since(flushed) > maxHold) {
+			if err := r.flush(); err != nil {
+				return err
+			}
+			flushed, unflushed = time.Now(), false
+		}
+		if !idle {
+			continue
+		}
+		if closed {
+			return nil
+		}
+		if nap = min(2*nap, maxNap); n > 0 {
+			nap = minNap
+		}
+		time.Sleep(nap)
+	}
+}
+
+// take moves up to one batch of packets and returns how many it found.
+func (r *run) take() (n int, err error) {
+	for ; n < batch && err == nil && !r.full(); n++ {
+		b := r.tap.ring.next()
+		if b == nil {
+			break
+		}
+		p, overruns := decode(b)
+		err = r.packet(p, overruns)
+		r.tap.ring.release()
+	}
+	return n, err
+}
+
+// full says that Options.Count is reached.
+func (r *run) full() bool { return r.options.Count > 0 && r.sum.Written >= r.options.Count }
+
+// packet writes p unless the filter rejects it.
+func (r *run) packet(p Packet, overruns uint64) error {
+	port := &r.ports[p.Port]
+	if r.filter.accepts(p.Data) {
+		err := r.file.WritePacket(int(p.Port), pcapng.Packet{
+			At:        r.instant(p.At),
+			Data:      p.Data[:min(len(p.Data), r.options.SnapLen)],
+			Length:    int(p.Length),
+			Direction: p.Dir,
+			FCSError:  p.FCSError,
+			Comment:   r.describe(p),
+			Drops:     overruns - port.overruns,
+		})
+		if err != nil {
+			return err
+		}
+		port.overruns = overruns
+		port.written++
+		r.sum.Written++
+	} else {
+		r.sum.Filtered++
+	}
+	if r.sum.Seen == 0 {
+		r.first, r.last = p.At, p.At
+	}
+	r.first, r.last = min(r.first, p.At), max(r.last, p.At)
+	port.seen++
+	r.sum.Seen++
+	return nil
+}
+
+// describe gives the comment of p.
+func (r *run) describe(p Packet) string {
+	if p.Fate == 0 || r.options.Describe == nil {
+		return ""
+	}
+	return r.options.Describe(p.Port, p.Dir, p.Fate, p.Queue)
+}
+
+// instant converts emulated time to nanoseconds since 1970.
+func (r *run) instant(t units.Time) int64 { return r.epoch + int64(t/units.Nanosecond) }
+
+// finish ends the producer's part and counts all that was lost.
+func (r *run) finish() {
+	r.Close()
+	for i := range r.ports {
+		r.ports[i].overruns = r.tap.overruns[i].Load()
+		r.sum.Overrun += r.ports[i].overruns
+	}
+}
+
+// statistics ends the file.
+func (r *run) statistics() error {
+	for i, port := range r.ports {
+		err := r.file.WriteStatistics(i, pcapng.Statistics{
+			Start: r.instant(r.first), End: r.instant(r.last),
+			Received: port.seen + port.overruns, Dropped: port.overruns,
+			FilterAccepted: port.written, Delivered: port.written,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return r.flush()
+}
+
+// flush makes everything written visible to the reader.
+func (r *run) flush() error {
+	if err := r.file.Flush(); err != nil {
+		return err
+	}
+	if f, ok := r.out.(interface{ Flush() }); ok {
+		f.Flush()
+	}
+	return nil
+}
