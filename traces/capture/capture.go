@@ -49,8 +49,10 @@ type Capture struct {
 	started atomic.Bool
 }
 
-// New prepares a capture. It fails when an option is out of range, and when
-// the filter cannot be compiled or tcpdump, which compiles it, is missing.
+// New prepares a capture. It takes milliseconds, for the memory of the ring and
+// for tcpdump, which compiles the filter: too long for the engine's thread. It
+// fails when an option is out of range, the filter cannot be compiled or
+// tcpdump is missing.
 func New(o Options) (*Capture, error) {
 	if len(o.Interfaces) == 0 {
 		return nil, errors.New("capture: no interface to watch")

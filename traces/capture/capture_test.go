@@ -76,7 +76,7 @@ func readAll(t failer, file io.Reader) (list []written, stats []pcapgo.NgInterfa
 func TestWhatIsPutIsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		snap := rapid.IntRange(1, 200).Draw(t, "snap length")
-		c, err := New(Options{Interfaces: ports(300), Epoch: epoch, SnapLen: snap})
+		c, err := New(Options{Interfaces: ports(300), Epoch: epoch, SnapLen: snap, Ring: 1 << 16})
 		must(t, err)
 		var want []written
 		for range rapid.IntRange(0, 50).Draw(t, "packets") {
@@ -165,6 +165,29 @@ func TestSlowConsumer(t *testing.T) {
 				last = i
 			}
 		})
+	}
+}
+
+// TestWaitDoesNotDependOnTheDisk: the same puts give the same bytes.
+func TestWaitDoesNotDependOnTheDisk(t *testing.T) {
+	var files [2]bytes.Buffer
+	for i, w := range []io.Writer{&files[0], slow{&files[1]}} {
+		c, err := New(Options{Interfaces: ports(3), SnapLen: 100, Ring: 4096, Wait: true})
+		must(t, err)
+		go func() {
+			for i := range 2000 {
+				c.Tap().Put(Packet{At: units.Time(i), Port: int32(i % 3), Dir: In, Data: make([]byte, i%150)})
+			}
+			c.Close()
+		}()
+		sum, err := c.Run(context.Background(), w)
+		must(t, err)
+		if sum.Written != 2000 {
+			t.Errorf("disk %d: %+v", i, sum)
+		}
+	}
+	if !bytes.Equal(files[0].Bytes(), files[1].Bytes()) {
+		t.Error("a slow disk makes another file")
 	}
 }
 

@@ -23,7 +23,9 @@ const emptyFile = "\xd4\xc3\xb2\xa1\x02\x00\x04\x00" + // magic, version 2.4
 	"\x00\x00\x00\x00\x00\x00\x00\x00" + // time zone, accuracy
 	"\x00\x00\x04\x00\x01\x00\x00\x00" // snap length 262144, LINKTYPE_ETHERNET
 
-// filter decides which packets are captured. A nil filter takes all.
+// filter decides which packets are captured. A nil filter takes all. It agrees
+// with libpcap except for an offset that is computed below 0 ("ip[ip[0]-70]"):
+// libpcap wraps around and may find a byte, here the packet is rejected.
 type filter struct{ vm *bpf.VM }
 
 // newFilter compiles an expression in tcpdump's language (pcap-filter(7)) with

@@ -82,7 +82,7 @@ type portCount struct {
 // header begins the file.
 func (r *run) header() (err error) {
 	o := &r.options
-	r.file, err = pcapng.NewWriter(r.out, pcapng.Section{OS: "Linux", Application: "weft", Comment: o.Comment})
+	r.file, err = pcapng.NewWriter(r.out, pcapng.Section{Application: "weft", Comment: o.Comment})
 	for _, i := range o.Interfaces {
 		if err != nil {
 			break

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -42,6 +43,7 @@ func TestTshark(t *testing.T) {
 		ended <- sum
 	}()
 	for c.tap.ring.tail.Load() < c.tap.ring.head.Load() {
+		time.Sleep(time.Millisecond)
 	}
 	tap.Put(Packet{At: 3 * units.Hour, Port: 1, Dir: In, Data: data, FCSError: true})
 	c.Close()
