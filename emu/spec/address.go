@@ -1,0 +1,252 @@
+package spec
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// addresses gives every interface its Ethernet and IP addresses.
+//
+// Host number i, counted from 1 in the order of the plan, gets the i-th
+// address of the pool on its first interface. Each further interface draws
+// in the same way from the next pool of equal size. An address that the file
+// gives to somebody is never given out; who would have got it gets the first
+// free one behind those of all hosts.
+func (v *resolver) addresses() {
+	taken, takenMAC := v.explicitAddresses()
+	var hosts []int
+	for i := range v.plan.Nodes {
+		if v.plan.Nodes[i].Kind == Host {
+			hosts = append(hosts, i)
+		}
+	}
+	v.automaticMACs(hosts, takenMAC)
+
+	addressing := &v.lab.Addressing
+	for _, family := range []struct {
+		file     *pool
+		standard string
+		ipv6     bool
+	}{{addressing.IPv4, "10.0.0.0/16", false}, {addressing.IPv6, "fd00::/64", true}} {
+		prefix := netip.MustParsePrefix(family.standard)
+		if family.file != nil {
+			prefix = netip.Prefix(*family.file)
+		}
+		if !prefix.IsValid() {
+			continue
+		}
+		if prefix.Addr().Is6() != family.ipv6 {
+			v.fail(family.file, "", "%s is of the other version of IP", prefix)
+			continue
+		}
+		v.automaticAddresses(hosts, prefix, taken, family.file)
+	}
+}
+
+// explicitAddresses gives out what the file says and tells whose each address
+// is.
+func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
+	taken, takenMAC := map[netip.Addr]any{}, map[[6]byte]any{}
+	give := func(p *Port, list oneOrMore[address]) {
+		for i := range list {
+			a := netip.Prefix(list[i])
+			if other, ok := taken[a.Addr()]; ok {
+				v.fail(&list[i], "every interface needs its own", "the address %s is taken on line %d", a.Addr(), v.line(other))
+				continue
+			}
+			taken[a.Addr()] = &list[i]
+			p.Addresses = append(p.Addresses, a)
+		}
+	}
+	giveMAC := func(p *Port, m *mac) {
+		if m == nil {
+			return
+		}
+		if other, ok := takenMAC[*m]; ok {
+			v.fail(m, "every interface needs its own", "the Ethernet address %v is taken on line %d", m, v.line(other))
+			return
+		}
+		takenMAC[*m] = m
+		p.MAC = *m
+	}
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.said(i)
+		if n.Kind != Host {
+			continue
+		}
+		give(&n.Ports[0], file.Address)
+		giveMAC(&n.Ports[0], file.MAC)
+		for j := range file.Interfaces {
+			e := &file.Interfaces[j]
+			end, ok := v.ports[n.Name+":"+e.Name]
+			if !ok {
+				continue // portSettings has reported it
+			}
+			if end.Port == 0 && len(file.Address) > 0 && len(e.Value.Address) > 0 {
+				v.fail(&e.Value.Address, "the address of the node is that of its first interface", "%s has addresses in two places", v.plan.PortName(i, 0))
+			}
+			if end.Port == 0 && file.MAC != nil && e.Value.MAC != nil {
+				v.fail(e.Value.MAC, "the mac of the node is that of its first interface", "%s has a mac in two places", v.plan.PortName(i, 0))
+			}
+			give(&n.Ports[end.Port], e.Value.Address)
+			giveMAC(&n.Ports[end.Port], e.Value.MAC)
+		}
+	}
+	return taken, takenMAC
+}
+
+// automaticMACs counts from 02:00:00:00:00:01 over the interfaces of all
+// hosts; an address that the file gives to somebody is left out. The first
+// byte says that it is administered locally (IEEE 802 §8.4).
+func (v *resolver) automaticMACs(hosts []int, taken map[[6]byte]any) {
+	next := uint32(0)
+	for _, h := range hosts {
+		for p := range v.plan.Nodes[h].Ports {
+			next++
+			port := &v.plan.Nodes[h].Ports[p]
+			if port.MAC != [6]byte{} {
+				continue
+			}
+			for {
+				port.MAC = [6]byte{0: 2}
+				binary.BigEndian.PutUint32(port.MAC[2:], next)
+				if taken[port.MAC] == nil {
+					break
+				}
+				next++
+			}
+		}
+	}
+}
+
+// automaticAddresses gives an address to every interface that has none of the
+// pool's family. Place is where the pool stands.
+func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map[netip.Addr]any, place any) {
+	given := map[netip.Addr]bool{}
+	pools := []netip.Prefix{first} // of the first interface, the second, ...
+	spare := []uint64{0}           // addresses of each that stood in for taken ones
+	for i, h := range hosts {
+		n := &v.plan.Nodes[h]
+		for p := range n.Ports {
+			if hasFamily(n.Ports[p].Addresses, first.Addr().Is6()) {
+				continue
+			}
+			for len(pools) <= p {
+				pools, spare = append(pools, following(pools[len(pools)-1])), append(spare, 0)
+			}
+			ip := nth(pools[p], uint64(i+1))
+			for taken[ip] != nil || given[ip] {
+				spare[p]++
+				ip = nth(pools[p], uint64(len(hosts))+spare[p])
+			}
+			if !ip.IsValid() {
+				v.fail(place, "write a larger pool under addressing:, or none", "the pool %v has no address for %s", pools[p], v.plan.PortName(h, p))
+				return
+			}
+			given[ip] = true
+			n.Ports[p].Addresses = append(n.Ports[p].Addresses, netip.PrefixFrom(ip, pools[p].Bits()))
+		}
+	}
+}
+
+// nth is the i-th address of a prefix, or the zero Addr where that is beyond
+// its hosts.
+func nth(p netip.Prefix, i uint64) netip.Addr {
+	if !p.IsValid() {
+		return netip.Addr{}
+	}
+	ip := addTo(p.Addr(), i)
+	if !p.Contains(ip) || ip.Is4() && p.Bits() < 31 && ip == lastOf(p) {
+		return netip.Addr{}
+	}
+	return ip
+}
+
+// addTo gives the address i after ip, or the zero Addr beyond the last.
+func addTo(ip netip.Addr, i uint64) netip.Addr {
+	b := ip.AsSlice()
+	for at := len(b) - 1; at >= 0 && i > 0; at-- {
+		i += uint64(b[at])
+		b[at] = byte(i)
+		i >>= 8
+	}
+	if i > 0 {
+		return netip.Addr{}
+	}
+	sum, _ := netip.AddrFromSlice(b)
+	return sum
+}
+
+// lastOf is the last address of a prefix.
+func lastOf(p netip.Prefix) netip.Addr {
+	b := p.Masked().Addr().AsSlice()
+	for bit := p.Bits(); bit < len(b)*8; bit++ {
+		b[bit/8] |= 0x80 >> (bit % 8)
+	}
+	last, _ := netip.AddrFromSlice(b)
+	return last
+}
+
+// following is the next prefix of equal size, or the zero Prefix behind the
+// last.
+func following(p netip.Prefix) netip.Prefix {
+	if !p.IsValid() {
+		return netip.Prefix{}
+	}
+	next := lastOf(p).Next()
+	if !next.IsValid() || !isUnicast(next) {
+		return netip.Prefix{}
+	}
+	return netip.PrefixFrom(next, p.Bits())
+}
+
+// routes resolves the static routes of hosts.
+func (v *resolver) routes() {
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.said(i)
+		if n.Kind != Host {
+			continue
+		}
+		for j := range file.Routes {
+			f := &file.Routes[j]
+			route := Route{To: f.To.prefix, Via: netip.Addr(f.Via)}
+			if f.To.any {
+				route.To = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+				if route.Via.Is6() {
+					route.To = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+				}
+			}
+			switch {
+			case route.To.Addr().Is6() != route.Via.Is6():
+				v.fail(&f.Via, "", "%s is not of the same version of IP as %s", route.Via, route.To)
+			case hasRoute(n.Routes, route.To):
+				v.fail(&f.To, "", "%s has a route to %s already", n.Name, route.To)
+			case !v.onLink(i, route.Via):
+				v.fail(&f.Via, "a gateway is in the prefix of one of the host's addresses, or of a host on the same links",
+					"%s does not reach the gateway %s", n.Name, route.Via)
+			}
+			n.Routes = append(n.Routes, route)
+		}
+	}
+}
+
+func hasRoute(routes []Route, to netip.Prefix) bool {
+	for _, r := range routes {
+		if r.To == to {
+			return true
+		}
+	}
+	return false
+}
+
+// onLink tells whether a host reaches an address without a router.
+func (v *resolver) onLink(host int, ip netip.Addr) bool {
+	for p, port := range v.plan.Nodes[host].Ports {
+		for _, direct := range append(v.plan.OnLink(host, p), port.Addresses...) {
+			if direct.Contains(ip) {
+				return true
+			}
+		}
+	}
+	return false
+}

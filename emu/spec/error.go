@@ -1,0 +1,83 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Error is one thing that is wrong with a lab file.
+type Error struct {
+	File    string
+	Line    int    // from 1
+	Column  int    // in characters, from 1
+	Source  string // the whole line
+	Message string
+	Hint    string // what would be right; may be empty
+}
+
+// Error gives the place and the message, the line with a mark under the
+// place, and the hint.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+	if line, mark := e.excerpt(); strings.TrimSpace(line) != "" {
+		fmt.Fprintf(&b, "\n    %s\n    %s^", line, mark)
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(&b, "\n  %s", e.Hint)
+	}
+	return b.String()
+}
+
+// excerptWidth is how many characters of a long line are shown before and
+// after the place.
+const excerptWidth = 60
+
+// excerpt gives the line without its indentation, cut around the place when
+// it is long, and the blanks that bring a mark under the place.
+func (e *Error) excerpt() (line, mark string) {
+	runes := []rune(e.Source)
+	at := min(max(e.Column-1, 0), len(runes))
+	from, to := 0, len(runes)
+	for from < at && unicode.IsSpace(runes[from]) {
+		from++
+	}
+	var before, after string
+	if at-from > excerptWidth {
+		from, before = at-excerptWidth, "..."
+	}
+	if to-at > excerptWidth {
+		to, after = at+excerptWidth, "..."
+	}
+	printable := func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}
+	line = before + strings.Map(printable, string(runes[from:to])) + after
+	return line, strings.Repeat(" ", len(before)+at-from)
+}
+
+// Errors is everything that is wrong with a lab file, in the order of the
+// lines. errors.As finds the first *Error in it.
+type Errors []*Error
+
+// Error gives all of them, each as Error.Error does, a line apart.
+func (es Errors) Error() string {
+	texts := make([]string, len(es))
+	for i, e := range es {
+		texts[i] = e.Error()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Unwrap gives the errors to package errors.
+func (es Errors) Unwrap() []error {
+	errs := make([]error, len(es))
+	for i, e := range es {
+		errs[i] = e
+	}
+	return errs
+}

@@ -1,0 +1,196 @@
+package spec
+
+import (
+	"reflect"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/congestion"
+)
+
+// The types here are the lab file as it is written: its keys, and what may be
+// left out. JSON Schema is made from them. A nil pointer is a key that is not
+// there.
+
+type labFile struct {
+	Name       *string        `yaml:"name,omitempty" jsonschema_description:"name of the lab, at most 32 letters, digits, _ . -; default the file's name without extension" jsonschema:"pattern=^[a-zA-Z0-9][a-zA-Z0-9_.-]*$,maxLength=32"`
+	Seed       *uint64        `yaml:"seed,omitempty" jsonschema_description:"seed of everything random; default 1"`
+	Duration   *units.Time    `yaml:"duration,omitempty" jsonschema_description:"how long weft sim runs; default until the last flow ends"`
+	Fidelity   fidelityFile   `yaml:"fidelity,omitempty" jsonschema_description:"how late packets may be in wall-clock time"`
+	Engine     engineFile     `yaml:"engine,omitempty" jsonschema_description:"how the engine uses the processor in wall-clock time"`
+	Addressing addressingFile `yaml:"addressing,omitempty" jsonschema_description:"pools for the hosts that name no address"`
+	Topology   topologyFile   `yaml:"topology" jsonschema_description:"nodes and links"`
+	Events     []eventFile    `yaml:"events,omitempty" jsonschema_description:"changes to links during the run"`
+	Workload   []flowFile     `yaml:"workload,omitempty" jsonschema_description:"modelled traffic"`
+}
+
+func (labFile) noun() string { return "a lab" }
+
+type fidelityFile struct {
+	Mode  mode            `yaml:"mode,omitempty" jsonschema_description:"report lateness, or fail the run when it is strict; default report"`
+	Limit *units.Time     `yaml:"limit,omitempty" jsonschema_description:"lateness that a packet may have; default 1ms"`
+	Share *units.Fraction `yaml:"share,omitempty" jsonschema_description:"share of packets allowed beyond the limit; default 0%"`
+}
+
+type engineFile struct {
+	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1ms; default 0"`
+	Realtime Realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
+}
+
+type addressingFile struct {
+	IPv4 *pool `yaml:"ipv4,omitempty" jsonschema_description:"pool of IPv4 addresses, or none; default 10.0.0.0/16"`
+	IPv6 *pool `yaml:"ipv6,omitempty" jsonschema_description:"pool of IPv6 addresses, or none; default fd00::/64"`
+}
+
+type topologyFile struct {
+	Kinds    kindsFile      `yaml:"kinds,omitempty" jsonschema_description:"defaults of each kind"`
+	Generate *generateFile  `yaml:"generate,omitempty" jsonschema_description:"a topology made from a few numbers"`
+	Nodes    dict[nodeFile] `yaml:"nodes,omitempty" jsonschema_description:"hosts and switches by name"`
+	Links    []linkFile     `yaml:"links,omitempty" jsonschema_description:"what joins them"`
+}
+
+type kindsFile struct {
+	Switch switchKindFile `yaml:"switch,omitempty" jsonschema_description:"defaults of switches"`
+	Host   hostKindFile   `yaml:"host,omitempty" jsonschema_description:"defaults of hosts"`
+	Link   LinkPatch      `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
+}
+
+type switchKindFile struct {
+	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+}
+
+type hostKindFile struct {
+	Attach  *Attach      `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
+	Sysctls dict[scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
+	Queue   queueFile    `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
+}
+
+type nodeFile struct {
+	Kind *Kind `yaml:"kind,omitempty" jsonschema_description:"host or switch; may be left out for a node that the generator makes"`
+
+	Address    oneOrMore[address]  `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface; default from the pools"`
+	Attach     *Attach             `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
+	MAC        *mac                `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
+	Routes     []routeFile         `yaml:"routes,omitempty" jsonschema_description:"host: static routes"`
+	Sysctls    dict[scalar]        `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
+	Interfaces dict[interfaceFile] `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
+
+	ECMPSeed *uint64        `yaml:"ecmp-seed,omitempty" jsonschema_description:"switch: seed of the choice between equal paths; default from the lab's seed and the name"`
+	Ports    dict[portFile] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`
+
+	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+}
+
+type routeFile struct {
+	To  destination `yaml:"to" jsonschema_description:"prefix, or default"`
+	Via gateway     `yaml:"via" jsonschema_description:"address of the next hop, on the link of one of the host's interfaces"`
+}
+
+func (routeFile) noun() string { return "a route" }
+
+type interfaceFile struct {
+	Address oneOrMore[address] `yaml:"address,omitempty" jsonschema_description:"addresses; default from the pools"`
+	MAC     *mac               `yaml:"mac,omitempty" jsonschema_description:"Ethernet address"`
+	Queue   queueFile          `yaml:"queue,omitempty" jsonschema_description:"egress queue"`
+}
+
+type portFile struct {
+	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue"`
+}
+
+type queueFile struct {
+	Limit *units.Bytes `yaml:"limit,omitempty" jsonschema_description:"most bytes that wait; default 1MB for a switch, 10MB for a host"`
+	Mark  *markFile    `yaml:"mark,omitempty" jsonschema_description:"marking of packets (ECN), switches only; default none"`
+}
+
+// over gives q with what it leaves out taken from base.
+func (q queueFile) over(base queueFile) queueFile {
+	if q.Limit == nil {
+		q.Limit = base.Limit
+	}
+	if q.Mark == nil {
+		q.Mark = base.Mark
+	}
+	return q
+}
+
+// markFile is a congestion point, or none: the zero Config.
+type markFile struct{ congestion.Config }
+
+func (markFile) choice() {}
+
+func (m *markFile) decode(r *reader, n ast.Node, what string) {
+	if text, ok := scalarText(n); ok && text == "none" {
+		return
+	}
+	r.readStruct(reflect.ValueOf(m).Elem(), n, what)
+	if red := m.RED; red != nil && red.KMin > red.KMax {
+		r.fail(&red.KMin, "packets are marked from kmin on, and all of them above kmax", "kmin %v is above kmax %v", red.KMin, red.KMax)
+	}
+}
+
+type generateFile struct {
+	Star       *star       `yaml:"star,omitempty" jsonschema_description:"hosts around one switch, s1"`
+	Dumbbell   *dumbbell   `yaml:"dumbbell,omitempty" jsonschema_description:"two switches, s1 and s2, with a bottleneck between them"`
+	ParkingLot *parkingLot `yaml:"parking-lot,omitempty" jsonschema_description:"a chain of switches whose links each carry the long path and one short one"`
+	LeafSpine  *leafSpine  `yaml:"leaf-spine,omitempty" jsonschema_description:"leaves with hosts, each leaf joined to every spine"`
+	FatTree    *fatTree    `yaml:"fat-tree,omitempty" jsonschema_description:"the k-ary fat-tree of switches with k ports (Al-Fares et al., SIGCOMM 2008)"`
+}
+
+func (generateFile) choice() {}
+
+type linkFile struct {
+	Endpoints []string `yaml:"endpoints" jsonschema_description:"the two ports that it joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
+	LinkPatch `yaml:",inline"`
+	From      dict[directionFile] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
+}
+
+func (linkFile) noun() string { return "a link" }
+
+type directionFile struct {
+	LinkPatch `yaml:",inline"`
+	Queue     queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
+}
+
+func (directionFile) noun() string { return "one direction of a link" }
+
+type eventFile struct {
+	At   units.Time `yaml:"at" jsonschema_description:"when, from the start of the run"`
+	Link *string    `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
+	From *string    `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
+	Set  LinkPatch  `yaml:"set" jsonschema_description:"the settings that change"`
+}
+
+func (eventFile) noun() string { return "an event" }
+
+type flowFile struct {
+	CBR     *constantFile `yaml:"cbr,omitempty" jsonschema_description:"packets at a constant rate"`
+	Poisson *constantFile `yaml:"poisson,omitempty" jsonschema_description:"packets with exponential gaps"`
+	OnOff   *onOffFile    `yaml:"on-off,omitempty" jsonschema_description:"packets at a constant rate during some phases, none during the others"`
+}
+
+func (flowFile) choice()      {}
+func (flowFile) noun() string { return "a flow" }
+
+// constantFile is a flow whose mean rate does not change.
+type constantFile struct {
+	Name *string           `yaml:"name,omitempty" jsonschema_description:"name in records; default sender-receiver"`
+	From oneOrMore[string] `yaml:"from" jsonschema_description:"sending hosts"`
+	To   oneOrMore[string] `yaml:"to" jsonschema_description:"receiving hosts; every sender sends to every receiver but itself"`
+	Rate units.Rate        `yaml:"rate" jsonschema_description:"rate of UDP payload while it sends"`
+	Size units.Bytes       `yaml:"size" jsonschema_description:"UDP payload of each packet"`
+	At   units.Time        `yaml:"at,omitempty" jsonschema_description:"when it starts; default 0"`
+	For  *units.Time       `yaml:"for,omitempty" jsonschema_description:"how long it sends; default until the run ends"`
+	ECT  bool              `yaml:"ect,omitempty" jsonschema_description:"whether packets are ECN-capable, ECT(0); default false"`
+	DSCP dscp              `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default 0"`
+	IP   *ipVersion        `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where both hosts have an IPv4 address, otherwise 6"`
+}
+
+// onOffFile is a flow that sends in phases.
+type onOffFile struct {
+	constantFile `yaml:",inline"`
+	On           units.Time `yaml:"on" jsonschema_description:"mean length of the phases in which it sends"`
+	Off          units.Time `yaml:"off" jsonschema_description:"mean length of the silent phases"`
+	Phases       phases     `yaml:"phases,omitempty" jsonschema_description:"whether the phases are always that long or drawn from an exponential law; default fixed"`
+}

@@ -1,0 +1,39 @@
+// Package spec is the lab file: it reads YAML, works out every default, kind,
+// generator and address, judges all of it, and gives a flat Plan. What is
+// wrong is answered with the place in the file and what would be right.
+//
+// The form of the file is docs/lab-file.md; its topology follows
+// containerlab's, with generators beside it.
+package spec
+
+import (
+	"os"
+)
+
+// Load reads the lab file at path. The error is an Errors, unless the file
+// itself cannot be read.
+func Load(path string) (*Plan, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, src)
+}
+
+// Parse reads src, the text of a lab file. The filename goes into errors, and
+// gives the lab its name where the text does not. The error is an Errors:
+// first of everything that cannot be read, once that is right of nodes and
+// links, and then of all the rest.
+func Parse(filename string, src []byte) (*Plan, error) {
+	r := newReader(filename, src)
+	doc := r.parse()
+	if doc == nil {
+		return nil, r.err()
+	}
+	var lab labFile
+	r.read(&lab, doc, "the file")
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return resolve(r, &lab)
+}

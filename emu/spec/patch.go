@@ -1,0 +1,208 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links"
+)
+
+// LinkPatch is a change to the settings of one direction of a link; nil
+// leaves a setting as it is. It is what a lab file says of a link, what an
+// event sets and what the command line sends. See links.Settings for what the
+// settings mean.
+type LinkPatch struct {
+	Rate               *units.Rate         `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of serialisation, Ethernet's overhead included; default unlimited"`
+	Delay              *units.Time         `yaml:"delay,omitempty" json:"delay,omitempty" jsonschema_description:"propagation delay; default 0"`
+	MTU                *MTU                `yaml:"mtu,omitempty" json:"mtu,omitempty" jsonschema_description:"largest layer-3 packet in bytes, 576 to 9216; default 1500"`
+	Loss               *units.Fraction     `yaml:"loss,omitempty" json:"loss,omitempty" jsonschema_description:"share of packets lost, independently"`
+	Corrupt            *units.Fraction     `yaml:"corrupt,omitempty" json:"corrupt,omitempty" jsonschema_description:"share of packets damaged, which the receiver's FCS check drops"`
+	Duplicate          *units.Fraction     `yaml:"duplicate,omitempty" json:"duplicate,omitempty" jsonschema_description:"share of packets delivered twice"`
+	Reorder            *units.Fraction     `yaml:"reorder,omitempty" json:"reorder,omitempty" jsonschema_description:"share of packets held back by reorder-by"`
+	ReorderBy          *units.Time         `yaml:"reorder-by,omitempty" json:"reorder-by,omitempty" jsonschema_description:"how long a reordered packet is held back"`
+	Jitter             *units.Time         `yaml:"jitter,omitempty" json:"jitter,omitempty" jsonschema_description:"scale of the random extra delay; default 0"`
+	JitterDistribution *links.Distribution `yaml:"jitter-distribution,omitempty" json:"jitter-distribution,omitempty" jsonschema_description:"law of the random extra delay; default uniform"`
+	JitterReorder      *bool               `yaml:"jitter-reorder,omitempty" json:"jitter-reorder,omitempty" jsonschema_description:"whether jitter lets packets overtake each other; default false"`
+	DropMatch          *links.Match        `yaml:"drop-match,omitempty" json:"drop-match,omitempty" jsonschema_description:"packets dropped by their IPv4 identification, such as ip-id=0x*fff; default none"`
+	State              *State              `yaml:"state,omitempty" json:"state,omitempty" jsonschema_description:"up or down; a link that is down loses everything; default up"`
+}
+
+// MTU is the largest layer-3 packet in bytes. As ip(8) writes it, its unit may
+// be left out.
+type MTU units.Bytes
+
+// String prints m in bytes, without the unit.
+func (m MTU) String() string { return strconv.FormatInt(int64(m), 10) }
+
+// MarshalText prints m in bytes, without the unit.
+func (m MTU) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads "1500", "1500B" or "9KB".
+func (m *MTU) UnmarshalText(b []byte) error {
+	text := string(b)
+	if _, err := strconv.ParseUint(text, 10, 63); err == nil {
+		text += "B"
+	}
+	bytes, err := units.ParseBytes(text)
+	*m = MTU(bytes)
+	return err
+}
+
+// State tells whether a link carries anything.
+type State bool
+
+// The states of a link.
+const (
+	Down State = false
+	Up   State = true
+)
+
+// String gives the name that a lab file uses.
+func (s State) String() string {
+	if s {
+		return "up"
+	}
+	return "down"
+}
+
+// MarshalText gives the name that a lab file uses.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the name that a lab file uses.
+func (s *State) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "up":
+		*s = Up
+	case "down":
+		*s = Down
+	default:
+		return fmt.Errorf("%q is none of up, down", b)
+	}
+	return nil
+}
+
+// The limits of a link's settings.
+const (
+	minMTU   units.Bytes = 576  // every IPv4 host must take this much (RFC 791 §3.1)
+	minMTU6  units.Bytes = 1280 // IPv6 needs this much (RFC 8200 §5)
+	maxMTU   units.Bytes = 9216 // the jumbo frame of common switches
+	maxDelay             = units.Hour
+)
+
+// initial are the settings of a link that nothing is said of.
+var initial = links.Settings{MTU: 1500, Up: true}
+
+// settingError is a setting, or a combination of them, that cannot be.
+type settingError struct {
+	field any // pointer in the patch that is to blame
+	msg   string
+}
+
+func (e *settingError) Error() string { return e.msg }
+
+// Apply gives s changed by p. The error names a setting that is out of range
+// or that cannot take effect beside the others; s itself is taken to be good.
+func (p LinkPatch) Apply(s links.Settings) (links.Settings, error) {
+	set(&s.Rate, p.Rate)
+	set(&s.Delay, p.Delay)
+	set((*MTU)(&s.MTU), p.MTU)
+	set(&s.Loss, p.Loss)
+	set(&s.Corrupt, p.Corrupt)
+	set(&s.Duplicate, p.Duplicate)
+	set(&s.Reorder, p.Reorder)
+	set(&s.ReorderBy, p.ReorderBy)
+	set(&s.Jitter, p.Jitter)
+	set(&s.JitterDistribution, p.JitterDistribution)
+	set(&s.JitterReorder, p.JitterReorder)
+	set(&s.DropMatch, p.DropMatch)
+	if p.State != nil {
+		s.Up = bool(*p.State)
+	}
+	for _, span := range []struct {
+		name string
+		set  *units.Time
+	}{{"delay", p.Delay}, {"jitter", p.Jitter}, {"reorder-by", p.ReorderBy}} {
+		if span.set != nil && (*span.set < 0 || *span.set > maxDelay) {
+			return s, &settingError{span.set, fmt.Sprintf("%s %v is outside 0s to %v", span.name, *span.set, maxDelay)}
+		}
+	}
+	switch {
+	case p.MTU != nil && (s.MTU < minMTU || s.MTU > maxMTU):
+		return s, &settingError{p.MTU, fmt.Sprintf("mtu %d is outside %d to %d", s.MTU, minMTU, maxMTU)}
+	case s.Reorder > 0 && s.ReorderBy == 0:
+		if p.ReorderBy != nil {
+			return s, &settingError{p.ReorderBy, "reorder-by 0s would reorder nothing: say reorder: 0 to switch reordering off"}
+		}
+		return s, &settingError{p.Reorder, "reorder needs reorder-by: how long a packet is held back, such as reorder-by: 1ms"}
+	case s.Reorder == 0 && p.ReorderBy != nil && p.Reorder == nil:
+		return s, &settingError{p.ReorderBy, "reorder-by needs reorder: the share of packets held back, such as reorder: 1%"}
+	case s.Jitter == 0 && p.JitterDistribution != nil && p.Jitter == nil:
+		return s, &settingError{p.JitterDistribution, "jitter-distribution needs jitter: its scale, such as jitter: 10us"}
+	case s.Jitter == 0 && p.JitterReorder != nil && p.Jitter == nil:
+		return s, &settingError{p.JitterReorder, "jitter-reorder needs jitter: its scale, such as jitter: 10us"}
+	}
+	return s, nil
+}
+
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// over gives p with the settings that it leaves alone taken from base.
+func (p LinkPatch) over(base LinkPatch) LinkPatch {
+	top, below := reflect.ValueOf(&p).Elem(), reflect.ValueOf(base)
+	for i := range top.NumField() {
+		if top.Field(i).IsNil() {
+			top.Field(i).Set(below.Field(i))
+		}
+	}
+	return p
+}
+
+// settingNames are the keys of a LinkPatch, in the order of its fields.
+var settingNames = keysOf(reflect.TypeFor[LinkPatch]())
+
+// ParseAssignments reads settings as the command line gives them, such as
+// "loss=1%" and "rate=1Gbps". The error says what is wrong with an argument
+// and how to write it; combinations are judged by Apply.
+func ParseAssignments(args []string) (LinkPatch, error) {
+	var p LinkPatch
+	for _, arg := range args {
+		name, text, ok := strings.Cut(arg, "=")
+		if !ok {
+			return LinkPatch{}, fmt.Errorf("%q sets nothing: write setting=value, such as loss=1%%", arg)
+		}
+		i := slices.Index(settingNames, name)
+		if i < 0 {
+			return LinkPatch{}, fmt.Errorf("there is no setting %q: %s", name, suggest(name, "a link has", settingNames))
+		}
+		field := reflect.ValueOf(&p).Elem().Field(i)
+		if !field.IsNil() {
+			return LinkPatch{}, fmt.Errorf("%s is set twice", name)
+		}
+		value := reflect.New(field.Type().Elem())
+		if err := parseScalar(value.Interface(), text); err != nil {
+			return LinkPatch{}, fmt.Errorf("%s: %w", name, err)
+		}
+		field.Set(value)
+	}
+	return p, nil
+}
+
+// String gives p as ParseAssignments reads it, its arguments joined by spaces.
+func (p LinkPatch) String() string {
+	var args []string
+	v := reflect.ValueOf(p)
+	for i, name := range settingNames {
+		if f := v.Field(i); !f.IsNil() {
+			args = append(args, fmt.Sprintf("%s=%v", name, f.Elem().Interface()))
+		}
+	}
+	return strings.Join(args, " ")
+}

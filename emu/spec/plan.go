@@ -1,0 +1,271 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// Plan is a lab with everything worked out: no defaults, kinds, generators or
+// names are left to resolve. Nodes refer to links and links to nodes by their
+// index in the plan.
+type Plan struct {
+	File     string // where it was read
+	Name     string
+	Seed     uint64
+	Duration units.Time // of a run in virtual time; 0 when the file neither says nor has flows
+	Fidelity Fidelity
+	Engine   Engine
+
+	Nodes  []Node // those of the generator, then those of the file, in their order
+	Links  []Link // likewise
+	Events []Event
+	Flows  []workload.Flow
+}
+
+// Fidelity is how late packets may be in wall-clock time.
+type Fidelity struct {
+	Strict bool           // a run that is later than this fails; otherwise it is only reported
+	Limit  units.Time     // of one packet's lateness; positive
+	Share  units.Fraction // of packets that may exceed Limit before a strict run fails
+}
+
+// Engine is how the engine thread uses the processor in wall-clock time.
+type Engine struct {
+	Spin     units.Time // busy waiting before a deadline, 0 to 1 ms
+	Realtime Realtime
+}
+
+// Realtime says whether the engine thread asks for SCHED_FIFO.
+type Realtime uint8
+
+// The ways to ask for real-time scheduling.
+const (
+	RealtimeAuto    Realtime = iota // where it is allowed
+	RealtimeOff                     // never
+	RealtimeRequire                 // or the lab does not start
+)
+
+// Kind is what a node is.
+type Kind uint8
+
+// The kinds of nodes.
+const (
+	Host Kind = iota
+	Switch
+)
+
+// Attach is how a host's interface reaches programs.
+type Attach uint8
+
+// The attachments of a host.
+const (
+	TAP      Attach = iota // an Ethernet device in a network namespace
+	TUN                    // an IP device in a network namespace
+	NoDevice               // none: the host is modelled only
+)
+
+// Node is a host or a switch.
+type Node struct {
+	Name     string
+	Kind     Kind
+	Attach   Attach // hosts
+	Ports    []Port // in the order in which links first name them
+	ECMPSeed uint64 // switches; by default made from the lab's seed and the node's name
+	Sysctls  []Sysctl
+	Routes   []Route
+}
+
+// Sysctl is one kernel setting of a host, such as net.ipv4.tcp_ecn. A node's
+// are sorted by key, and each key begins with "net.".
+type Sysctl struct{ Key, Value string }
+
+// Route is one static route of a host. Via is on the link of one of the
+// host's interfaces.
+type Route struct {
+	To  netip.Prefix
+	Via netip.Addr
+}
+
+// Port is an interface of a host or a port of a switch.
+type Port struct {
+	Name      string         // "eth0", "1", "spine1"
+	Link      int            // index in Plan.Links, -1 for the one interface of a host without links
+	End       int            // 0 or 1: which end of the link
+	MAC       [6]byte        // hosts; unicast, unique in the plan
+	Addresses []netip.Prefix // hosts; each unique in the plan
+	Queue     Queue          // of packets waiting to leave
+}
+
+// Queue is an egress queue.
+type Queue struct {
+	Limit units.Bytes       // of frames without FCS; holds at least one of the link's MTU
+	Mark  congestion.Config // always the zero Config for a host
+}
+
+// Link joins two ports of different nodes.
+type Link struct {
+	Ends [2]End
+	Dir  [2]links.Settings // Dir[i] is the direction that leaves Ends[i]
+}
+
+// End is a port by its index in a node by its index.
+type End struct{ Node, Port int }
+
+// Event changes one or both directions of a link at a time of the run.
+type Event struct {
+	At   units.Time // not negative; a plan's events are sorted by it
+	Link int
+	Dir  [2]bool // which directions change
+	Set  LinkPatch
+}
+
+var (
+	kindNames     = []string{"host", "switch"}
+	attachNames   = []string{"tap", "tun", "none"}
+	realtimeNames = []string{"auto", "off", "require"}
+)
+
+// String gives the name that a lab file uses.
+func (k Kind) String() string { return kindNames[k] }
+
+// UnmarshalText reads the name that a lab file uses.
+func (k *Kind) UnmarshalText(b []byte) error { return unmarshalName(k, b, kindNames) }
+
+// String gives the name that a lab file uses.
+func (a Attach) String() string { return attachNames[a] }
+
+// UnmarshalText reads the name that a lab file uses.
+func (a *Attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames) }
+
+// String gives the name that a lab file uses.
+func (r Realtime) String() string { return realtimeNames[r] }
+
+// UnmarshalText reads the name that a lab file uses.
+func (r *Realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, realtimeNames) }
+
+func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
+	i := slices.Index(names, string(b))
+	if i < 0 {
+		return fmt.Errorf("%q is none of %s", b, strings.Join(names, ", "))
+	}
+	*v = T(i)
+	return nil
+}
+
+// Node finds a node by name.
+func (p *Plan) Node(name string) (int, bool) {
+	i := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Name == name })
+	return i, i >= 0
+}
+
+// Endpoint finds a port by its name in the file, such as "s1:3". The error
+// says what is wrong with the name and which there are.
+func (p *Plan) Endpoint(name string) (node, port int, err error) {
+	e, bad := p.endpoint(name)
+	if bad != nil {
+		return 0, 0, bad
+	}
+	return e.Node, e.Port, nil
+}
+
+// PortName gives the name of a port in the file, such as "s1:3".
+func (p *Plan) PortName(node, port int) string {
+	n := p.Nodes[node]
+	return n.Name + ":" + n.Ports[port].Name
+}
+
+// OnLink gives the prefixes that a host's interface must take for directly
+// reachable, beside those of its own addresses, so that it reaches every host
+// that links and switches join it to without a router. It has none of a
+// family in which the interface has no address. The prefixes are masked,
+// sorted, and none covers another.
+func (p *Plan) OnLink(node, port int) []netip.Prefix {
+	domain := p.domains()
+	own := p.Nodes[node].Ports[port].Addresses
+	var found []netip.Prefix
+	for n := range p.Nodes {
+		for i, other := range p.Nodes[n].Ports {
+			if n == node || p.Nodes[n].Kind != Host || domain[n][i] != domain[node][port] {
+				continue
+			}
+			for _, a := range other.Addresses {
+				if hasFamily(own, a.Addr().Is6()) && !anyCovers(own, a) {
+					found = append(found, a.Masked())
+				}
+			}
+		}
+	}
+	// The widest come first, so that what one covers is left out.
+	slices.SortFunc(found, func(a, b netip.Prefix) int { return cmp.Compare(a.Bits(), b.Bits()) })
+	var widest []netip.Prefix
+	for _, f := range found {
+		if !anyCovers(widest, f) {
+			widest = append(widest, f)
+		}
+	}
+	slices.SortFunc(widest, netip.Prefix.Compare)
+	return widest
+}
+
+// hasFamily tells whether one of the addresses is IPv6, or IPv4.
+func hasFamily(addresses []netip.Prefix, ipv6 bool) bool {
+	return slices.ContainsFunc(addresses, func(a netip.Prefix) bool { return a.Addr().Is6() == ipv6 })
+}
+
+func anyCovers(wide []netip.Prefix, p netip.Prefix) bool {
+	return slices.ContainsFunc(wide, func(w netip.Prefix) bool {
+		return w.Bits() <= p.Bits() && w.Contains(p.Addr())
+	})
+}
+
+// domains numbers the broadcast domains: ports have the same number exactly
+// when links and switches join them. The result is indexed by node and port.
+func (p *Plan) domains() [][]int {
+	domain := make([][]int, len(p.Nodes))
+	for n := range p.Nodes {
+		domain[n] = make([]int, len(p.Nodes[n].Ports))
+	}
+	last := 0
+	var todo []End
+	visit := func(e End) {
+		ports := p.Nodes[e.Node].Ports
+		if p.Nodes[e.Node].Kind == Host {
+			domain[e.Node][e.Port] = last
+			todo = append(todo, e)
+			return
+		}
+		for i := range ports {
+			domain[e.Node][i] = last
+			todo = append(todo, End{e.Node, i})
+		}
+	}
+	for n := range p.Nodes {
+		for i := range p.Nodes[n].Ports {
+			if domain[n][i] != 0 {
+				continue
+			}
+			last++
+			visit(End{n, i})
+			for len(todo) > 0 {
+				at := todo[len(todo)-1]
+				todo = todo[:len(todo)-1]
+				port := p.Nodes[at.Node].Ports[at.Port]
+				if port.Link < 0 {
+					continue
+				}
+				if far := p.Links[port.Link].Ends[1-port.End]; domain[far.Node][far.Port] == 0 {
+					visit(far)
+				}
+			}
+		}
+	}
+	return domain
+}

@@ -1,0 +1,201 @@
+package spec
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds on what is read, far beyond any lab: they keep a damaged or hostile
+// file from taking the machine's memory or time.
+const (
+	maxFile    = 4 << 20 // bytes
+	maxNesting = 100     // of lists and mappings
+	maxValues  = 500_000 // after aliases are followed
+	maxErrors  = 50
+)
+
+// reader turns the text of a file into Go values and keeps what is wrong with
+// it. Each value is remembered under a pointer to it, so that whoever finds
+// fault with a value later can show where it stands in the file.
+type reader struct {
+	file    string
+	lines   []string
+	errs    Errors
+	places  map[any]ast.Node // by pointer to the Go value
+	anchors map[*ast.AliasNode]ast.Node
+	values  int
+	nesting int
+}
+
+func newReader(file string, src []byte) *reader {
+	text := strings.ReplaceAll(string(src), "\r\n", "\n")
+	return &reader{
+		file:    file,
+		lines:   strings.Split(text, "\n"),
+		places:  map[any]ast.Node{},
+		anchors: map[*ast.AliasNode]ast.Node{},
+	}
+}
+
+// fail reports a fault of the value that place points to.
+func (r *reader) fail(place any, hint, format string, args ...any) {
+	r.failAt(r.places[place], hint, format, args...)
+}
+
+// failAt reports a fault at a node of the file; the beginning of the file
+// stands in for nil.
+func (r *reader) failAt(n ast.Node, hint, format string, args ...any) {
+	var at *token.Position
+	if n != nil {
+		at = start(n).Position
+	}
+	r.add(at, hint, fmt.Sprintf(format, args...))
+}
+
+func (r *reader) add(at *token.Position, hint, message string) {
+	if len(r.errs) >= maxErrors {
+		return
+	}
+	e := &Error{File: r.file, Line: 1, Column: 1, Message: message, Hint: hint}
+	if at != nil {
+		e.Line, e.Column = max(at.Line, 1), max(at.Column, 1)
+	}
+	if e.Line <= len(r.lines) {
+		e.Source = r.lines[e.Line-1]
+	}
+	// A fault of a default shows in everything that it is the default of.
+	if !slices.ContainsFunc(r.errs, func(o *Error) bool { return *o == *e }) {
+		r.errs = append(r.errs, e)
+	}
+}
+
+// err gives what was found wrong so far, by line, or nil.
+func (r *reader) err() error {
+	if len(r.errs) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.errs, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return r.errs
+}
+
+// line is the line of the value that place points to, for hints.
+func (r *reader) line(place any) int {
+	if n := r.places[place]; n != nil {
+		return start(n).Position.Line
+	}
+	return 1
+}
+
+// parse reads the file's one YAML document. It gives nil when there is a
+// fault.
+func (r *reader) parse() (doc ast.Node) {
+	text := strings.Join(r.lines, "\n")
+	if len(text) > maxFile {
+		r.add(nil, "let a generator make large topologies", fmt.Sprintf("the file is longer than %d MiB", maxFile>>20))
+		return nil
+	}
+	// The parser is not ours and is given whatever a user has: should it
+	// panic, that is one more way in which the file is not YAML.
+	defer func() {
+		if p := recover(); p != nil {
+			doc = nil
+			r.add(nil, "", fmt.Sprintf("this is not YAML: %v", p))
+		}
+	}()
+	tokens := lexer.Tokenize(text)
+	if t := tooDeep(tokens); t != nil {
+		r.add(t.Position, "", fmt.Sprintf("lists and mappings are nested more than %d deep", maxNesting))
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	var bad *yaml.SyntaxError
+	switch {
+	case errors.As(err, &bad) && bad.Token != nil:
+		r.add(bad.Token.Position, "", "this is not YAML: "+bad.Message)
+		return nil
+	case err != nil:
+		r.add(nil, "", "this is not YAML: "+err.Error())
+		return nil
+	}
+	for _, d := range file.Docs {
+		if d.Body == nil || d.Body.Type() == ast.DirectiveType {
+			continue
+		}
+		if doc != nil {
+			r.failAt(d.Body, "write one file for each lab", "a second document begins here")
+			return nil
+		}
+		doc = d.Body
+	}
+	if doc == nil {
+		r.add(nil, "a lab has at least topology: with nodes:", "the file is empty")
+		return nil
+	}
+	ast.Walk(&anchorFinder{reader: r, named: map[string]ast.Node{}}, doc)
+	return doc
+}
+
+// tooDeep finds where brackets, or list entries on one line, nest deeper than
+// a recursive parser should be asked to follow.
+func tooDeep(tokens token.Tokens) *token.Token {
+	flow, line, entries := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, entries = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow--
+		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
+			entries++
+		}
+		if flow > maxNesting || entries > maxNesting {
+			return t
+		}
+	}
+	return nil
+}
+
+// anchorFinder notes for each alias the value of the anchor before it.
+type anchorFinder struct {
+	reader *reader
+	named  map[string]ast.Node
+}
+
+// Visit implements ast.Visitor.
+func (f *anchorFinder) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		f.named[n.Name.GetToken().Value] = n.Value
+	case *ast.AliasNode:
+		f.reader.anchors[n] = f.named[n.Value.GetToken().Value]
+	}
+	return f
+}
+
+// start is the first token of a node. The parser names a block mapping after
+// its first colon.
+func start(n ast.Node) *token.Token {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return start(n.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return start(n.Key)
+	}
+	return n.GetToken()
+}

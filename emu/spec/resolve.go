@@ -1,0 +1,315 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Bounds on what a lab holds.
+const (
+	maxNodes     = 20_000
+	maxLinks     = 100_000
+	maxFlows     = 100_000
+	maxLabName   = 32 // with a node's name it goes into names of namespaces
+	maxNodeName  = 40
+	maxInterface = 15 // IFNAMSIZ-1 (linux/if.h)
+	maxTime      = 30 * 24 * units.Hour
+	maxSpin      = units.Millisecond
+)
+
+var (
+	namePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
+	wordPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+)
+
+// nameHint says what namePattern and a length ask for.
+func nameHint(most int) string {
+	return fmt.Sprintf("a name is at most %d letters, digits, _ . or -, and begins with a letter or digit", most)
+}
+
+// resolver makes a Plan from a file. What it notes beside the plan serves to
+// find things by name and to show where they stand in the file.
+type resolver struct {
+	*reader
+	lab  *labFile
+	plan *Plan
+
+	nodes  map[string]int
+	places []any       // of each node of the plan
+	files  []*nodeFile // of each node; nil for one that only a generator speaks of
+
+	ports      map[string]End // by "node:port"
+	queues     map[End]queueFile
+	linkPlaces []any // of each link of the plan
+	domain     [][]int
+}
+
+func resolve(r *reader, lab *labFile) (*Plan, error) {
+	v := &resolver{
+		reader: r,
+		lab:    lab,
+		plan:   &Plan{File: r.file},
+		nodes:  map[string]int{},
+		ports:  map[string]End{},
+		queues: map[End]queueFile{},
+	}
+	v.header()
+	v.generate()
+	v.namedNodes()
+	v.namedLinks()
+	if err := v.err(); err != nil {
+		return nil, err
+	}
+	v.settings()
+	v.portSettings()
+	v.addresses()
+	v.domain = v.plan.domains()
+	v.routes()
+	v.directions()
+	v.events()
+	v.flows()
+	if err := v.err(); err != nil {
+		return nil, err
+	}
+	return v.plan, nil
+}
+
+// header resolves what is said of the lab as a whole.
+func (v *resolver) header() {
+	p, lab := v.plan, v.lab
+	if lab.Name != nil {
+		p.Name = *lab.Name
+		v.checkName(lab.Name, "the lab's name", p.Name, maxLabName)
+	} else {
+		base := filepath.Base(v.file)
+		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
+		if !namePattern.MatchString(p.Name) || len(p.Name) > maxLabName {
+			v.fail(lab, "say name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's", base)
+		}
+	}
+	p.Seed = 1
+	set(&p.Seed, lab.Seed)
+	set(&p.Duration, lab.Duration)
+	if lab.Duration != nil && *lab.Duration == 0 {
+		v.fail(lab.Duration, "leave it out to run until the last flow ends", "a run of no duration")
+	}
+	v.checkTime(lab.Duration, "duration", maxTime)
+
+	p.Fidelity = Fidelity{Strict: lab.Fidelity.Mode == strict, Limit: units.Millisecond}
+	set(&p.Fidelity.Limit, lab.Fidelity.Limit)
+	set(&p.Fidelity.Share, lab.Fidelity.Share)
+	if p.Fidelity.Limit == 0 {
+		v.fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "a limit of 0")
+	}
+	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
+	p.Engine.Realtime = lab.Engine.Realtime
+	set(&p.Engine.Spin, lab.Engine.Spin)
+	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
+}
+
+func (v *resolver) checkName(place any, what, name string, most int) bool {
+	ok := len(name) <= most && namePattern.MatchString(name)
+	if !ok {
+		v.fail(place, nameHint(most), "%s cannot be %q", what, name)
+	}
+	return ok
+}
+
+// checkTime judges a span of the file, which may be nil.
+func (v *resolver) checkTime(t *units.Time, what string, most units.Time) {
+	if t != nil && (*t < 0 || *t > most) {
+		v.fail(t, "", "%s %v is outside 0s to %v", what, *t, most)
+	}
+}
+
+// generate makes the nodes and links of the generator.
+func (v *resolver) generate() {
+	g := v.lab.Topology.Generate
+	if g == nil {
+		return
+	}
+	chosen := g.chosen()
+	nodes, links := chosen.size()
+	if nodes > maxNodes || links > maxLinks {
+		v.fail(g, fmt.Sprintf("a lab has at most %d nodes and %d links", maxNodes, maxLinks),
+			"this makes %d nodes and %d links", nodes, links)
+		return
+	}
+	chosen.build(&builder{r: v, place: g})
+}
+
+// addNode adds a node, whose name is not there yet, and gives its index.
+func (v *resolver) addNode(name string, kind Kind, place any) int {
+	i := len(v.plan.Nodes)
+	v.plan.Nodes = append(v.plan.Nodes, Node{Name: name, Kind: kind})
+	v.nodes[name] = i
+	v.places = append(v.places, place)
+	v.files = append(v.files, nil)
+	return i
+}
+
+// namedNodes adds the nodes of the file, and notes what it says of generated
+// ones.
+func (v *resolver) namedNodes() {
+	topology := &v.lab.Topology
+	for e := range topology.Nodes {
+		name, file := &topology.Nodes[e].Name, &topology.Nodes[e].Value
+		i, generated := v.nodes[*name]
+		switch {
+		case generated:
+			if made := v.plan.Nodes[i].Kind; file.Kind != nil && *file.Kind != made {
+				v.fail(file.Kind, "choose another name, or leave kind out to add settings to it",
+					"the generator makes %s, and it is a %v", *name, made)
+			}
+		case file.Kind == nil:
+			v.fail(name, v.kindHint(*name), "%s lacks the key \"kind\"", *name)
+			i = v.addNode(*name, Host, name)
+		default:
+			v.checkName(name, "a node's name", *name, maxNodeName)
+			i = v.addNode(*name, *file.Kind, name)
+		}
+		v.files[i] = file
+	}
+	switch n := len(v.plan.Nodes); {
+	case n == 0 && len(v.errs) == 0:
+		v.fail(topology, "write nodes: or generate:", "the topology has no nodes")
+	case n > maxNodes:
+		v.fail(topology, "", "the topology has %d nodes, more than %d", n, maxNodes)
+	}
+}
+
+// kindHint helps with a node that has no kind, perhaps a generated one whose
+// name is misspelt.
+func (v *resolver) kindHint(name string) string {
+	hint := "write kind: host or kind: switch"
+	if v.lab.Topology.Generate != nil {
+		hint += "; it may be left out only for a node that the generator makes"
+		if near, ok := nearest(name, v.plan.nodeNames()); ok {
+			hint += fmt.Sprintf(", such as %s", near)
+		}
+	}
+	return hint
+}
+
+// addPort adds a port, whose name the node does not have yet, and gives its
+// index.
+func (v *resolver) addPort(node int, name string) int {
+	n := &v.plan.Nodes[node]
+	port := len(n.Ports)
+	n.Ports = append(n.Ports, Port{Name: name, Link: -1})
+	v.ports[n.Name+":"+name] = End{node, port}
+	return port
+}
+
+// namedLinks adds the links of the file.
+func (v *resolver) namedLinks() {
+	for i := range v.lab.Topology.Links {
+		file := &v.lab.Topology.Links[i]
+		if len(file.Endpoints) != 2 {
+			v.fail(&file.Endpoints, `write for example endpoints: ["h1:eth0", "s1:1"]`, "a link has 2 endpoints, not %d", len(file.Endpoints))
+			continue
+		}
+		one, ok1 := v.newEndpoint(&file.Endpoints[0])
+		two, ok2 := v.newEndpoint(&file.Endpoints[1])
+		if !ok1 || !ok2 {
+			continue
+		}
+		if one.Node == two.Node {
+			v.fail(&file.Endpoints[1], "a link joins two nodes", "both ends of the link are at %s", v.plan.Nodes[one.Node].Name)
+			continue
+		}
+		ends := [2]End{one, two}
+		patches := [2]LinkPatch{file.LinkPatch, file.LinkPatch}
+		for j := range file.From {
+			from, direction := &file.From[j].Name, &file.From[j].Value
+			side := slices.Index(file.Endpoints, *from)
+			if side < 0 {
+				v.fail(from, suggest(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
+				continue
+			}
+			patches[side] = direction.LinkPatch.over(file.LinkPatch)
+			v.queues[ends[side]] = direction.Queue
+		}
+		v.connect(ends, patches, file)
+	}
+	if n := len(v.plan.Links); n > maxLinks {
+		v.fail(&v.lab.Topology.Links, "", "the topology has %d links, more than %d", n, maxLinks)
+	}
+}
+
+// newEndpoint adds the port that an endpoint of a link names.
+func (v *resolver) newEndpoint(name *string) (End, bool) {
+	nodeName, portName, err := splitEndpoint(*name)
+	if err != nil {
+		v.failName(name, err)
+		return End{}, false
+	}
+	node, ok := v.nodes[nodeName]
+	if !ok {
+		v.failName(name, v.plan.noNode(nodeName))
+		return End{}, false
+	}
+	if used, ok := v.ports[*name]; ok {
+		hint := "each port has one link"
+		if link := v.plan.Nodes[used.Node].Ports[used.Port].Link; link >= 0 {
+			ends := v.plan.Links[link].Ends
+			hint = fmt.Sprintf("it joins %s and %s (line %d)", v.plan.PortName(ends[0].Node, ends[0].Port),
+				v.plan.PortName(ends[1].Node, ends[1].Port), v.line(v.linkPlaces[link]))
+		}
+		v.fail(name, hint, "%s has a link already", *name)
+		return End{}, false
+	}
+	if v.plan.Nodes[node].Kind == Host {
+		if !v.checkName(name, "an interface's name", portName, maxInterface) {
+			return End{}, false
+		}
+		if slices.Contains(reservedInterfaces, portName) {
+			v.fail(name, "write for example "+nodeName+":eth0", "the kernel uses the name %q for itself", portName)
+			return End{}, false
+		}
+	} else if !v.checkName(name, "a port's name", portName, maxNodeName) {
+		return End{}, false
+	}
+	return End{node, v.addPort(node, portName)}, true
+}
+
+// reservedInterfaces are names that a device in a namespace cannot have: the
+// loopback's, and those of net.ipv4.conf that stand for every device.
+var reservedInterfaces = []string{"lo", "all", "default"}
+
+// failName reports a name that does not lead anywhere.
+func (v *resolver) failName(place any, err *nameError) { v.fail(place, err.hint, "%s", err.msg) }
+
+// connect adds a link. The patches are what is said of the direction that
+// leaves either end, without the defaults.
+func (v *resolver) connect(ends [2]End, patches [2]LinkPatch, place any) {
+	link := Link{Ends: ends}
+	for i, patch := range patches {
+		var err error
+		link.Dir[i], err = patch.over(v.lab.Topology.Kinds.Link).Apply(initial)
+		if err != nil {
+			v.checkPatch(err, place)
+		}
+		port := &v.plan.Nodes[ends[i].Node].Ports[ends[i].Port]
+		port.Link, port.End = len(v.plan.Links), i
+	}
+	v.plan.Links = append(v.plan.Links, link)
+	v.linkPlaces = append(v.linkPlaces, place)
+}
+
+// checkPatch reports an error of LinkPatch.Apply where the setting stands.
+func (v *resolver) checkPatch(err error, place any) {
+	var bad *settingError
+	if errors.As(err, &bad) {
+		if v.reader.places[bad.field] != nil {
+			place = bad.field
+		}
+		v.fail(place, "", "%s", bad.msg)
+	}
+}

@@ -1,0 +1,257 @@
+package spec
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// parseScalar fills the value that ptr points to from text.
+func parseScalar(ptr any, text string) error {
+	if u, ok := ptr.(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	v := reflect.ValueOf(ptr).Elem()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+		return nil
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		v.SetBool(text == "true")
+		return nil
+	case reflect.Uint64:
+		n, err := strconv.ParseUint(text, 0, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number from 0 to 18446744073709551615", text)
+		}
+		v.SetUint(n)
+		return nil
+	}
+	panic("spec: no way to read a " + v.Type().String())
+}
+
+// parseInt reads a whole number within bounds.
+func parseInt(text []byte, low, high int) (int, error) {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("%q is not a whole number from %d to %d", text, low, high)
+	}
+	return n, nil
+}
+
+// count is how many of something a generator makes.
+type count int
+
+// UnmarshalText reads a number from 1 to maxNodes.
+func (c *count) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 1, maxNodes)
+	*c = count(n)
+	return err
+}
+
+// radix is the number of ports of a fat-tree's switches.
+type radix int
+
+// UnmarshalText reads an even number from 2 to 48.
+func (k *radix) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 2, 48)
+	if err == nil && n%2 != 0 {
+		return fmt.Errorf("%d is odd: half of a switch's ports go up and half go down, so write %d or %d", n, n-1, n+1)
+	}
+	*k = radix(n)
+	return err
+}
+
+// dscp is a differentiated services code point.
+type dscp uint8
+
+// UnmarshalText reads a number from 0 to 63.
+func (d *dscp) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 0, 63)
+	*d = dscp(n)
+	return err
+}
+
+// ipVersion is 4 or 6.
+type ipVersion uint8
+
+// UnmarshalText reads 4 or 6.
+func (v *ipVersion) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "4":
+		*v = 4
+	case "6":
+		*v = 6
+	default:
+		return fmt.Errorf("%q is none of 4, 6", b)
+	}
+	return nil
+}
+
+// mode is what becomes of a run that is late.
+type mode uint8
+
+const (
+	report mode = iota
+	strict
+)
+
+// UnmarshalText reads report or strict.
+func (m *mode) UnmarshalText(b []byte) error { return unmarshalName(m, b, modeNames) }
+
+// phases is the law of an on-off flow's phases.
+type phases uint8
+
+const (
+	fixed phases = iota
+	exponential
+)
+
+// UnmarshalText reads fixed or exponential.
+func (p *phases) UnmarshalText(b []byte) error { return unmarshalName(p, b, phasesNames) }
+
+var (
+	modeNames   = []string{"report", "strict"}
+	phasesNames = []string{"fixed", "exponential"}
+)
+
+// address is the address of an interface, with the length of its prefix.
+type address netip.Prefix
+
+// UnmarshalText reads a unicast address with a length, such as 10.0.9.1/24.
+func (a *address) UnmarshalText(b []byte) error {
+	text := string(b)
+	if ip, err := netip.ParseAddr(text); err == nil {
+		length := 24
+		if ip.Is6() {
+			length = 64
+		}
+		return fmt.Errorf("%q lacks the length of its prefix: write for example %s/%d", text, text, length)
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p.Addr().Is4In6() {
+		return fmt.Errorf("%q is not an address: write for example 10.0.9.1/24 or fd00::1/64", text)
+	}
+	ip := p.Addr()
+	switch {
+	case !isUnicast(ip):
+		return fmt.Errorf("%s is not the address of a host", ip)
+	case p.Bits() < ip.BitLen()-1 && ip == p.Masked().Addr():
+		return fmt.Errorf("%s is the address of the network %s itself: write for example %s/%d", ip, p, ip.Next(), p.Bits())
+	case ip.Is4() && p.Bits() < 31 && ip == lastOf(p):
+		return fmt.Errorf("%s is the broadcast address of %s: write for example %s/%d", ip, p.Masked(), ip.Prev(), p.Bits())
+	}
+	*a = address(p)
+	return nil
+}
+
+// isUnicast tells whether ip can be the address of a host on a link.
+func isUnicast(ip netip.Addr) bool {
+	return !ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsMulticast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
+// pool is where the hosts that name no address get theirs; the zero pool is
+// none.
+type pool netip.Prefix
+
+// UnmarshalText reads a prefix such as 10.0.0.0/16, or none.
+func (p *pool) UnmarshalText(b []byte) error {
+	text := string(b)
+	if text == "none" {
+		*p = pool{}
+		return nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil || prefix.Addr().Is4In6() {
+		return fmt.Errorf("%q is not a pool of addresses: write for example 10.0.0.0/16 or fd00::/64, or none", text)
+	}
+	if prefix.Masked() != prefix {
+		return fmt.Errorf("%s does not begin its network: write %s", text, prefix.Masked())
+	}
+	if !isUnicast(prefix.Addr()) {
+		return fmt.Errorf("%s has no addresses of hosts", text)
+	}
+	*p = pool(prefix)
+	return nil
+}
+
+// destination is where a route leads. Any is default, of the family of the
+// route's gateway.
+type destination struct {
+	any    bool
+	prefix netip.Prefix
+}
+
+// UnmarshalText reads a prefix such as 10.9.0.0/16, or default.
+func (d *destination) UnmarshalText(b []byte) error {
+	if string(b) == "default" {
+		*d = destination{any: true}
+		return nil
+	}
+	p, err := netip.ParsePrefix(string(b))
+	if err != nil || p.Addr().Is4In6() {
+		return fmt.Errorf("%q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", b)
+	}
+	if p.Masked() != p {
+		return fmt.Errorf("%s does not begin its network: write %s", p, p.Masked())
+	}
+	*d = destination{prefix: p}
+	return nil
+}
+
+// gateway is the address of a route's next hop.
+type gateway netip.Addr
+
+// UnmarshalText reads an address such as 10.0.0.254.
+func (g *gateway) UnmarshalText(b []byte) error {
+	ip, err := netip.ParseAddr(string(b))
+	if err != nil || ip.Is4In6() || ip.Zone() != "" {
+		return fmt.Errorf("%q is not the address of a gateway: write for example 10.0.0.254", b)
+	}
+	*g = gateway(ip)
+	return nil
+}
+
+// mac is the Ethernet address of an interface.
+type mac [6]byte
+
+// UnmarshalText reads a unicast address such as 02:00:00:00:00:01.
+func (m *mac) UnmarshalText(b []byte) error {
+	hw, err := net.ParseMAC(string(b))
+	if err != nil || len(hw) != len(m) {
+		return fmt.Errorf("%q is not an Ethernet address: write for example 02:00:00:00:00:01", b)
+	}
+	*m = mac(hw)
+	if m[0]&1 != 0 || *m == (mac{}) {
+		return fmt.Errorf("%s is not the address of one interface: its first byte must be even, and not all may be 0", hw)
+	}
+	return nil
+}
+
+func (m mac) String() string { return net.HardwareAddr(m[:]).String() }
+
+// checkSysctl judges a kernel setting by its key. The key becomes a path
+// below /proc/sys, where only net. belongs to one host.
+func checkSysctl(key, value string) error {
+	parts := strings.Split(key, ".")
+	for _, p := range parts {
+		if !wordPattern.MatchString(p) {
+			return fmt.Errorf("%q is not a sysctl: write for example net.ipv4.tcp_ecn", key)
+		}
+	}
+	if parts[0] != "net" || len(parts) < 3 {
+		return fmt.Errorf("%q does not belong to one host: only sysctls that begin with net. do, such as net.ipv4.tcp_ecn", key)
+	}
+	if value == "" || len(value) > 256 || strings.ContainsAny(value, "\n\x00") {
+		return errors.New("the value of a sysctl is one line of at most 256 characters")
+	}
+	return nil
+}

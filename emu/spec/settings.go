@@ -1,0 +1,189 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// Limits of queues that the file says nothing of.
+const (
+	switchQueue = units.MB
+	hostQueue   = 10 * units.MB
+)
+
+// settings resolves what is said of nodes, except for their ports.
+func (v *resolver) settings() {
+	kind := &v.lab.Topology.Kinds.Host
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.said(i)
+		v.checkKeys(n, file)
+		if n.Kind == Switch {
+			n.ECMPSeed = v.plan.Seed ^ sim.HashName("ecmp "+n.Name)
+			set(&n.ECMPSeed, file.ECMPSeed)
+			continue
+		}
+		if len(n.Ports) == 0 {
+			v.addPort(i, "eth0")
+		}
+		set(&n.Attach, kind.Attach)
+		set(&n.Attach, file.Attach)
+		if n.Attach != NoDevice {
+			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
+			continue
+		}
+		for _, key := range []struct {
+			name string
+			set  bool
+			at   any
+		}{{"sysctls", len(file.Sysctls) > 0, &file.Sysctls}, {"routes", len(file.Routes) > 0, &file.Routes}} {
+			if key.set {
+				v.fail(key.at, "attach: tap or attach: tun gives it one", "%s of %s has no effect: the host has no device", key.name, n.Name)
+			}
+		}
+	}
+}
+
+// said is what the file says of a node.
+func (v *resolver) said(node int) *nodeFile {
+	if f := v.files[node]; f != nil {
+		return f
+	}
+	return &nodeFile{}
+}
+
+// checkKeys reports keys that mean nothing for the node's kind.
+func (v *resolver) checkKeys(n *Node, file *nodeFile) {
+	for _, key := range []struct {
+		name string
+		kind Kind
+		set  bool
+		at   any
+	}{
+		{"address", Host, len(file.Address) > 0, &file.Address},
+		{"attach", Host, file.Attach != nil, file.Attach},
+		{"mac", Host, file.MAC != nil, file.MAC},
+		{"routes", Host, len(file.Routes) > 0, &file.Routes},
+		{"sysctls", Host, len(file.Sysctls) > 0, &file.Sysctls},
+		{"interfaces", Host, len(file.Interfaces) > 0, &file.Interfaces},
+		{"ecmp-seed", Switch, file.ECMPSeed != nil, file.ECMPSeed},
+		{"ports", Switch, len(file.Ports) > 0, &file.Ports},
+	} {
+		if key.set && key.kind != n.Kind {
+			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, n.Kind)
+		}
+	}
+}
+
+// sysctls joins the kernel settings of the kind with those of the node.
+func (v *resolver) sysctls(kind, node dict[scalar]) []Sysctl {
+	values := map[string]string{}
+	for _, d := range []dict[scalar]{kind, node} {
+		for i := range d {
+			if err := checkSysctl(d[i].Name, string(d[i].Value)); err != nil {
+				v.fail(&d[i].Name, "", "%v", err)
+			}
+			values[d[i].Name] = string(d[i].Value)
+		}
+	}
+	var sorted []Sysctl
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		sorted = append(sorted, Sysctl{key, values[key]})
+	}
+	return sorted
+}
+
+// portSettings resolves queues, and the settings of single ports and
+// interfaces. What is said nearest to a port holds: of the link's direction,
+// of the port, of the node, of the kind.
+func (v *resolver) portSettings() {
+	kinds := &v.lab.Topology.Kinds
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.said(i)
+		queue, limit := file.Queue.over(kinds.Host.Queue), hostQueue
+		single := make([]queueFile, len(n.Ports))
+		if n.Kind == Switch {
+			queue, limit = file.Queue.over(kinds.Switch.Queue), switchQueue
+			for j := range file.Ports {
+				if port, ok := v.port(i, &file.Ports[j].Name); ok {
+					single[port] = file.Ports[j].Value.Queue
+				}
+			}
+		} else {
+			for j := range file.Interfaces {
+				if port, ok := v.port(i, &file.Interfaces[j].Name); ok {
+					single[port] = file.Interfaces[j].Value.Queue
+				}
+			}
+		}
+		for p := range n.Ports {
+			at := End{i, p}
+			q := v.queues[at].over(single[p]).over(queue)
+			v.queues[at] = q
+			n.Ports[p].Queue.Limit = limit
+			set(&n.Ports[p].Queue.Limit, q.Limit)
+			if q.Mark != nil {
+				n.Ports[p].Queue.Mark = q.Mark.Config
+				v.checkMark(n, &n.Ports[p], q.Mark)
+			}
+		}
+	}
+}
+
+// port finds the port of a node that the file has settings of.
+func (v *resolver) port(node int, name *string) (int, bool) {
+	end, ok := v.ports[v.plan.Nodes[node].Name+":"+*name]
+	if !ok {
+		v.failName(name, v.plan.noPort(node, *name))
+	}
+	return end.Port, ok
+}
+
+// checkMark reports marking that cannot happen.
+func (v *resolver) checkMark(n *Node, p *Port, mark *markFile) {
+	limit := p.Queue.Limit
+	switch {
+	case n.Kind == Host && p.Queue.Mark != (markFile{}).Config:
+		v.fail(mark, "mark at the switch that the host's link leads to", "the queue of a host is plain drop-tail: it does not mark")
+	case mark.Step != nil && mark.Step.K >= limit:
+		v.fail(&mark.Step.K, "", "a queue of at most %v never grows beyond k %v", limit, mark.Step.K)
+	case mark.RED != nil && mark.RED.KMin >= limit:
+		v.fail(&mark.RED.KMin, "", "a queue of at most %v never grows beyond kmin %v", limit, mark.RED.KMin)
+	}
+}
+
+// directions judges every direction of every link beside the ports at its
+// ends.
+func (v *resolver) directions() {
+	for i, l := range v.plan.Links {
+		for d := range l.Dir {
+			v.checkDirection(i, d, l.Dir[d], v.linkPlaces[i])
+		}
+	}
+}
+
+// checkDirection judges settings of one direction of a link. Place is what
+// gives them.
+func (v *resolver) checkDirection(link, direction int, s links.Settings, place any) {
+	ends := v.plan.Links[link].Ends
+	from := ends[direction]
+	port := &v.plan.Nodes[from.Node].Ports[from.Port]
+	if frame := s.MTU + wire.EthernetHeader; port.Queue.Limit < frame {
+		if limit := v.queues[from].Limit; limit != nil {
+			place = limit
+		}
+		v.fail(place, "", "the queue of %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
+			v.plan.PortName(from.Node, from.Port), port.Queue.Limit, frame)
+	}
+	for _, end := range ends {
+		if s.MTU < minMTU6 && hasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
+			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
+				"mtu %d is less than the %d that IPv6 needs, and %s has an IPv6 address", s.MTU, minMTU6, v.plan.PortName(end.Node, end.Port))
+			return
+		}
+	}
+}
