@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -66,13 +65,8 @@ func namespaceOf(lab, host string) (string, error) {
 // enter moves the calling thread into a namespace for good, with a view of the
 // file system to match (iproute2, lib/namespace.c, netns_switch).
 func enter(nsName string) error {
-	ns, err := netns.GetFromName(nsName)
-	if err != nil {
+	if err := joinNamespace(nsName); err != nil {
 		return err
-	}
-	defer ns.Close()
-	if err := netns.Set(ns); err != nil {
-		return fmt.Errorf("join namespace %s: %w", nsName, err)
 	}
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("a mount namespace of its own: %w", err)

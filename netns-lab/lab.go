@@ -118,17 +118,17 @@ func (l *Lab) Close() error {
 func (l *Lab) remove() error {
 	defer l.state.unlock()
 	ended := endProcesses(l.info.namespaces())
+	for _, ns := range l.hosts { // first, so that no method of a device uses a closed descriptor
+		if ns != nil {
+			ns.close()
+		}
+	}
 	var work errgroup.Group
 	work.SetLimit(buildWorkers)
 	for _, d := range l.devices {
 		work.Go(d.close)
 	}
 	closed := work.Wait()
-	for _, ns := range l.hosts {
-		if ns != nil {
-			ns.close()
-		}
-	}
 	if ended != nil {
 		return errors.Join(ended, closed) // the names stay, or the process could not be found again
 	}

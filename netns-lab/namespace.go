@@ -58,6 +58,19 @@ func newNamespace(name string) (*namespace, error) {
 	return &namespace{name: name, links: links, raw: map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: socket}}}, nil
 }
 
+// joinNamespace moves the calling thread into a named namespace.
+func joinNamespace(name string) error {
+	handle, err := netns.GetFromName(name)
+	if err == nil {
+		defer handle.Close()
+		err = netns.Set(handle)
+	}
+	if err != nil {
+		return fmt.Errorf("join namespace %s: %w", name, err)
+	}
+	return nil
+}
+
 // use runs f unless ns is closed.
 func (ns *namespace) use(f func() error) error {
 	ns.mu.RLock()

@@ -71,6 +71,8 @@ func (s Sysctl) apply() error {
 		return fmt.Errorf("sysctl %s: this kernel has no such key in a network namespace (`ip netns exec <namespace> sysctl -a` lists them)", s.Key)
 	case errors.Is(err, unix.EINVAL):
 		return fmt.Errorf("sysctl %s: the kernel refuses the value %q", s.Key, s.Value)
+	case errors.Is(err, unix.EPERM) && parts[len(parts)-1] == "tcp_congestion_control":
+		return fmt.Errorf("sysctl %s: the machine does not allow %q in network namespaces: add it with sysctl -w net.ipv4.tcp_allowed_congestion_control=\"... %s\"", s.Key, s.Value, s.Value)
 	}
 	return fmt.Errorf("sysctl %s = %q: %w", s.Key, s.Value, err)
 }

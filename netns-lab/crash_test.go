@@ -1,0 +1,146 @@
+package netnslab
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ownLab makes the lab args[0] with a host for each further argument and holds
+// it; with "churn" as the second argument it makes and closes it for ever.
+func ownLab(args []string) error {
+	names := args[1:]
+	churn := names[0] == "churn"
+	if churn {
+		names = names[1:]
+	}
+	var hosts []Host
+	for i, n := range names {
+		h := hostN(i+1, TAP, 0)
+		h.Name = n
+		hosts = append(hosts, h)
+	}
+	for {
+		l, err := Create(args[0], Info{File: "crash.yaml"}, hosts)
+		if err != nil {
+			return err
+		}
+		fmt.Println("made")
+		if !churn {
+			select {}
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+}
+
+// startOwner returns when the helper has made its lab once.
+func startOwner(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	owner := helper("own", args...)
+	owner.Stderr = os.Stderr
+	out, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the owner made no lab")
+	}
+	go func() {
+		for lines.Scan() { // so that it never waits for the pipe
+		}
+	}()
+	return owner
+}
+
+func kill(t *testing.T, p *exec.Cmd) {
+	t.Helper()
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+}
+
+func TestSweepAfterCrash(t *testing.T) {
+	name := labName(t)
+	owner := startOwner(t, name, "a", "b")
+	if info, err := Find(name); err != nil || !info.Running || info.PID != owner.Process.Pid {
+		t.Errorf("Find while the owner lives: %+v, %v", info, err)
+	}
+	if err := Sweep(name); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), fmt.Sprint(owner.Process.Pid)) {
+		t.Errorf("Sweep while the owner lives: %v", err)
+	}
+	program := helper("exec", name, "b", "sleep", "100")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- program.Wait() }()
+	time.Sleep(100 * time.Millisecond)
+	kill(t, owner)
+
+	if info, err := Find(name); err != nil || info.Running || info.File != "crash.yaml" || len(info.Hosts) != 2 {
+		t.Errorf("Find after the crash: %+v, %v", info, err)
+	}
+	if err := Exec(name, "a", []string{"true"}); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Exec after the crash: %v", err)
+	}
+	if err := Sweep(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
+		t.Errorf("the program in the host ended with %v, want SIGTERM", err)
+	}
+	if left := residue(name); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestCreateAfterCrash(t *testing.T) {
+	name := labName(t)
+	kill(t, startOwner(t, name, "a", "b"))
+	l, err := Create(name, Info{}, hostsN(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := residue(name); len(got) != 3 {
+		t.Errorf("with new hosts there are %v, want h1's and the state only", got)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An owner that makes and closes its lab without pause is killed at moments that
+// cover all of it.
+func TestKilledAtAnyMoment(t *testing.T) {
+	name := labName(t)
+	if err := Sweep(name); !errors.Is(err, ErrUnknown) {
+		t.Errorf("Sweep of nothing: %v", err)
+	}
+	places := map[int]int{}
+	for range 40 {
+		owner := startOwner(t, name, "churn", "a", "b", "c")
+		time.Sleep(rand.N(60 * time.Millisecond))
+		kill(t, owner)
+		places[len(residue(name))]++
+		if err := Sweep(name); err != nil && !errors.Is(err, ErrUnknown) {
+			t.Fatal(err)
+		}
+		if left := residue(name); len(left) > 0 {
+			t.Fatalf("left behind: %v", left)
+		}
+	}
+	t.Logf("files there at the kill, and how often: %v", places)
+}

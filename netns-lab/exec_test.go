@@ -1,0 +1,85 @@
+package netnslab
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestExec(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	lab := l.Info().Name
+
+	for _, c := range []struct{ command, want string }{
+		{"ls /sys/class/net", "eth0\nlo\n"},
+		{"cat /etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n10.0.0.1\th1\nfd00::1\th1\n10.0.0.2\th2\nfd00::2\th2\n"},
+		{"ip netns identify", Namespace(lab, "h1") + "\n"},
+		{"ping -c1 -w2 -q h1 | grep -c '1 received'", "1\n"},
+		{"echo $GREETING", "hello\n"},
+	} {
+		t.Setenv("GREETING", "hello")
+		if got := inside(t, l, "h1", "sh", "-c", c.command); got != c.want {
+			t.Errorf("%s says %q, want %q", c.command, got, c.want)
+		}
+		if out, err := exec.Command("ip", "netns", "exec", Namespace(lab, "h1"), "sh", "-c", c.command).CombinedOutput(); err != nil || string(out) != c.want {
+			t.Errorf("under ip netns exec, %s says %q, %v, want %q", c.command, out, err, c.want)
+		}
+	}
+
+	var exit *exec.ExitError
+	if err := helper("exec", lab, "h1", "sh", "-c", "exit 42").Run(); !errors.As(err, &exit) || exit.ExitCode() != 42 {
+		t.Errorf("exit 42 came back as %v", err)
+	}
+	if err := helper("exec", lab, "h1", "sh", "-c", "kill -USR1 $$").Run(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGUSR1 {
+		t.Errorf("a program's end by SIGUSR1 came back as %v", err)
+	}
+
+	cat := helper("exec", lab, "h1", "cat")
+	cat.Stdin = strings.NewReader("through standard input")
+	if out, err := cat.Output(); err != nil || string(out) != "through standard input" {
+		t.Errorf("cat says %q, %v", out, err)
+	}
+
+	// Exec leaves the mounts of the machine alone.
+	if before, err := os.ReadDir("/sys/class/net"); err != nil || len(before) == 0 {
+		t.Errorf("the machine's /sys: %v, %v", before, err)
+	}
+}
+
+func TestExecErrors(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	lab := l.Info().Name
+	for _, c := range []struct {
+		lab, host, program string
+		is                 error
+		want               string
+	}{
+		{lab, "h1", "no-such-program", exec.ErrNotFound, "program no-such-program: executable file not found"},
+		{lab, "h1", "/no/such/program", os.ErrNotExist, "/no/such/program"},
+		{lab, "h1", "/etc/hosts", os.ErrPermission, "/etc/hosts"},
+		{lab, "h9", "true", nil, "lab " + lab + " has no host h9; its hosts are h1, h2"},
+		{"no-such-lab", "h1", "true", ErrUnknown, "no-such-lab"},
+	} {
+		err := Exec(c.lab, c.host, []string{c.program})
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s in %s of %s: %v", c.program, c.host, c.lab, err)
+		}
+	}
+	// A text file without an interpreter gets as far as the host.
+	script := t.TempDir() + "/script"
+	if err := os.WriteFile(script, []byte("not a program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Exec(lab, "h1", []string{script}); !errors.Is(err, syscall.ENOEXEC) {
+		t.Errorf("a file that is no program: %v", err)
+	}
+	if n, err := os.ReadDir("/sys/class/net"); err != nil || len(n) == 0 {
+		t.Errorf("the machine's /sys after a failed Exec: %v, %v", n, err)
+	}
+	if err := Exec(lab, "h1", nil); err == nil {
+		t.Error("no program, no error")
+	}
+}
