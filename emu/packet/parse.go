@@ -40,9 +40,12 @@ func addressWords(l3 []byte, version uint8) (src, dst uint64) {
 	if version == 4 {
 		return uint64(binary.BigEndian.Uint32(l3[12:])), uint64(binary.BigEndian.Uint32(l3[16:]))
 	}
-	src = binary.BigEndian.Uint64(l3[8:])*mixer ^ binary.BigEndian.Uint64(l3[16:])
-	dst = binary.BigEndian.Uint64(l3[24:])*mixer ^ binary.BigEndian.Uint64(l3[32:])
-	return src, dst
+	return FoldIPv6(l3[8:]), FoldIPv6(l3[24:])
+}
+
+// FoldIPv6 makes a word of the 16 bytes of an IPv6 address, for FlowHash.
+func FoldIPv6(b []byte) uint64 {
+	return binary.BigEndian.Uint64(b)*mixer ^ binary.BigEndian.Uint64(b[8:])
 }
 
 // mixer is 2^64 divided by the golden ratio, the usual odd multiplier.

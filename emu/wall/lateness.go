@@ -31,12 +31,16 @@ func (l *Lateness) Record(late units.Time) {
 
 // Summary is a distribution of lateness in a few numbers.
 type Summary struct {
-	Count          uint64
-	P50, P99, P999 units.Time
-	Max, Mean      units.Time
-	Limit          units.Time
-	Beyond         uint64         // deliveries later than Limit
-	Share          units.Fraction // Beyond of Count
+	Count uint64     `json:"count"`
+	Mean  units.Time `json:"mean"`
+	P50   units.Time `json:"p50"`
+	P99   units.Time `json:"p99"`
+	P999  units.Time `json:"p99.9"`
+	Max   units.Time `json:"max"`
+
+	Limit  units.Time     `json:"limit"`
+	Beyond uint64         `json:"beyond"` // deliveries later than Limit
+	Share  units.Fraction `json:"share"`  // Beyond of Count
 }
 
 // Summary gives the distribution so far.

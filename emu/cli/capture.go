@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/traces/capture"
+)
+
+func newCapture() *cobra.Command {
+	var out, in bool
+	var q lab.CaptureRequest
+	var file, filter string
+	c := &cobra.Command{
+		Use:   "capture PORT... -w FILE",
+		Short: "Capture the packets of ports of a running lab as pcapng",
+		Long: `Capture what ports receive and send, in emulated time, with a comment on every
+packet that was marked or dropped there. Ctrl-C ends the capture.
+
+  weft capture s1:3 -w - | wireshark -k -i -
+  weft capture s1:1 s1:2 -w trace.pcapng -f 'tcp port 5201' -s 96`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completePorts,
+	}
+	name := labFlag(c)
+	c.Flags().StringVarP(&file, "write", "w", "", "file to write, - for standard output")
+	c.Flags().StringVarP(&filter, "filter", "f", "", "take only packets that this tcpdump expression matches")
+	c.Flags().IntVarP(&q.SnapLen, "snaplen", "s", 0, "bytes kept of each packet; 0 keeps all")
+	c.Flags().Uint64VarP(&q.Count, "count", "c", 0, "end after this many packets; 0 does not")
+	c.Flags().BoolVar(&out, "out", false, "only what leaves the ports")
+	c.Flags().BoolVar(&in, "in", false, "only what enters the ports")
+	_ = c.MarkFlagRequired("write")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var err error
+		if q.Direction, err = direction(out, in); err != nil {
+			return err
+		}
+		q.Ports, q.Filter = args, filter
+		client, err := connect(*name)
+		if err != nil {
+			return err
+		}
+		w, err := create(file)
+		if err != nil {
+			return err
+		}
+		s, err := client.Capture(c.Context(), q, w)
+		if cerr := w.Close(); err == nil {
+			err = cerr
+		}
+		if errors.Is(err, unix.EPIPE) {
+			return nil // the reader has seen enough
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, captured(s))
+		return nil
+	}
+	return c
+}
+
+// captured says what a capture holds, and loudly what it lacks.
+func captured(s capture.Summary) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d packets captured", s.Written)
+	if s.Filtered > 0 {
+		fmt.Fprintf(&b, ", %d not matched by the filter", s.Filtered)
+	}
+	if s.Overrun > 0 {
+		fmt.Fprintf(&b, "\nweft: OVERRUN: %d packets are missing because they could not be written fast enough", s.Overrun)
+	}
+	return b.String()
+}
+
+// create opens a file for writing; "-" is standard output, which must not be
+// a terminal.
+func create(name string) (io.WriteCloser, error) {
+	if name != "-" {
+		return os.Create(name)
+	}
+	if isTerminal(os.Stdout) {
+		return nil, badInput(errors.New("pcapng is not for a terminal: redirect standard output, or name a file with -w"))
+	}
+	return os.Stdout, nil
+}

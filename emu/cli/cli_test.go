@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+)
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+// parseEpoch reads tshark's seconds since 1970.
+func parseEpoch(t *testing.T, s string) time.Time {
+	t.Helper()
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec, frac := math.Modf(f)
+	return time.Unix(int64(sec), int64(frac*1e9))
+}
+
+// simulate runs weft sim and gives its report.
+func simulate(t *testing.T, weft, file string, flags ...string) *report.Report {
+	t.Helper()
+	o, e, code := runWeft(t, weft, append([]string{"sim", "--json", file}, flags...)...)
+	if code != 0 {
+		t.Fatalf("weft sim: exit code %d\n%s", code, e)
+	}
+	r := &report.Report{}
+	if err := json.Unmarshal([]byte(o), r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func portOf(t *testing.T, r *report.Report, name string) fabric.PortStatus {
+	t.Helper()
+	i := slices.IndexFunc(r.Ports, func(p fabric.PortStatus) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatalf("no port %s", name)
+	}
+	return r.Ports[i]
+}
+
+// built gives the weft command for tests that need no privileges.
+func built(t *testing.T) string {
+	t.Helper()
+	path, err := buildWeft()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestLabsAreGood checks the labs that come with weft, and runs each in
+// virtual time: twice with one seed it is the same run, with another it is
+// not.
+func TestLabsAreGood(t *testing.T) {
+	weft := built(t)
+	files, err := filepath.Glob("../../scripts/labs/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no labs: %v", err)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			if o, e, code := runWeft(t, weft, "validate", f); code != 0 || !strings.Contains(o, "good") {
+				t.Fatalf("validate: exit code %d\n%s%s", code, o, e)
+			}
+			a, b, c := simulate(t, weft, f), simulate(t, weft, f), simulate(t, weft, f, "--seed", "99")
+			if a.Trace != b.Trace || a.Events != b.Events {
+				t.Errorf("the same file and seed gave trace %s over %d events and %s over %d", a.Trace, a.Events, b.Trace, b.Events)
+			}
+			if a.Trace == c.Trace {
+				t.Errorf("another seed gave the same trace %s", a.Trace)
+			}
+			if !a.Accounts.Balanced() {
+				t.Errorf("packets are missing: %+v", a.Accounts)
+			}
+			for _, flow := range a.Flows {
+				if flow.Received == 0 {
+					t.Errorf("flow %s received nothing", flow.Flow)
+				}
+			}
+		})
+	}
+}
+
+// TestBadInput: whatever is wrong, exit code 2, the place and the mend.
+func TestBadInput(t *testing.T) {
+	weft := built(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "bad.yaml")
+	if err := os.WriteFile(file, []byte("topology:\n  nodes: {h1: {kind: host}, s1: {kind: switch}}\n  links:\n    - {endpoints: [\"h1:eth0\", \"s1:1\"], delya: 1ms}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"validate", file}, {"up", file}, {"up", "-d", file}, {"sim", file}, {"graph", file}} {
+		_, e, code := runWeft(t, weft, args...)
+		if code != 2 || !strings.Contains(e, "bad.yaml:4:") || !strings.Contains(e, `"delay"`) || !strings.Contains(e, "delya: 1ms}") {
+			t.Errorf("weft %v: exit code %d\n%s", args, code, e)
+		}
+	}
+	for _, args := range [][]string{{"up"}, {"up", filepath.Join(dir, "none.yaml")}, {"set", "s1:1"}, {"capture"}, {"sim", "--for", "5", file}, {"up", "--nonsense", file}} {
+		if _, e, code := runWeft(t, weft, args...); code != 2 || e == "" {
+			t.Errorf("weft %v: exit code %d, %q", args, code, e)
+		}
+	}
+}
+
+// TestSimOutputs: capture and flow records of a virtual run.
+func TestSimOutputs(t *testing.T) {
+	weft := built(t)
+	dir := t.TempDir()
+	lab := "../../scripts/labs/two-switches.yaml"
+	capture := func() []byte {
+		file := filepath.Join(dir, "c.pcapng")
+		simulate(t, weft, lab, "-w", file, "-p", "s1:3", "--flows", filepath.Join(dir, "flows.csv"))
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	a, b := capture(), capture()
+	if string(a) != string(b) || len(a) < 1_000_000 {
+		t.Errorf("two captures of the same run differ, or are empty: %d and %d bytes", len(a), len(b))
+	}
+	csv, err := os.ReadFile(filepath.Join(dir, "flows.csv"))
+	if err != nil || strings.Count(string(csv), "\n") != 3 {
+		t.Errorf("flows.csv: %v\n%s", err, csv)
+	}
+}

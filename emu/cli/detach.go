@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/spec"
+)
+
+// logName is the log of a detached lab in its state directory.
+const logName = "log"
+
+// readyWord is what a detached lab writes when it is up. Whatever it writes
+// before is why it is not.
+const readyWord = "ready\n"
+
+// detach starts the lab in a process of its own session and returns when it
+// is up, or with what kept it from coming up.
+func detach(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	args := []string{"up", "--ready-fd", "3"}
+	if f.length > 0 {
+		args = append(args, "--for", f.length.String())
+	}
+	c := exec.Command(self, append(args, "--", file)...)
+	c.ExtraFiles = []*os.File{w}
+	c.Stderr = w // until the lab has a log of its own
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = c.Start()
+	w.Close()
+	if err != nil {
+		return err
+	}
+	// Ctrl-C while it comes up ends it; it removes what it has made.
+	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(unix.SIGTERM) })
+	defer stop()
+	said, _ := io.ReadAll(r)
+	text, isUp := strings.CutSuffix(string(said), readyWord)
+	if isUp {
+		fmt.Fprint(os.Stderr, text) // warnings
+		fmt.Printf("lab %s is up (pid %d); end it with: weft down %s\n", p.Name, c.Process.Pid, p.Name)
+		return c.Process.Release()
+	}
+	err = c.Wait()
+	code := exitFailed
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		code = exit.ExitCode()
+	}
+	if text == "" {
+		text = fmt.Sprintf("the lab did not come up: %v", err)
+	}
+	return &exitError{code, errors.New(strings.TrimSuffix(strings.TrimPrefix(text, "weft: "), "\n"))}
+}
+
+// announce tells the process that started this lab that it is up, and turns
+// output to the lab's log.
+func announce(fd int, dir string) {
+	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err == nil {
+		_ = unix.Dup3(int(log.Fd()), 1, 0)
+		_ = unix.Dup3(int(log.Fd()), 2, 0)
+		log.Close()
+	}
+	ready := os.NewFile(uintptr(fd), "ready-fd "+strconv.Itoa(fd))
+	_, _ = ready.WriteString(readyWord)
+	ready.Close()
+}

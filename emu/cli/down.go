@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/lab"
+	netnslab "github.com/weftlab/weft/netns-lab"
+)
+
+func newDown() *cobra.Command {
+	var all, asJSON bool
+	c := &cobra.Command{
+		Use:   "down [LAB]",
+		Short: "End a lab, print its report and remove everything it made",
+		Long: `End a lab and print its report. Programs still running in its hosts are ended.
+What a crashed lab left behind is removed as well. Without a name it ends the
+only lab there is.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeLabs,
+		RunE: func(c *cobra.Command, args []string) error {
+			labs, err := labsToEnd(args, all)
+			if err != nil {
+				return err
+			}
+			var errs []error
+			for _, i := range labs {
+				errs = append(errs, down(c.Context(), i, asJSON))
+			}
+			return errors.Join(errs...)
+		},
+	}
+	c.Flags().BoolVarP(&all, "all", "a", false, "end all labs")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	return c
+}
+
+func labsToEnd(args []string, all bool) ([]netnslab.Info, error) {
+	if len(args) == 1 {
+		i, err := netnslab.Find(args[0])
+		return []netnslab.Info{i}, err
+	}
+	labs, err := netnslab.List()
+	switch {
+	case err != nil || all:
+		return labs, err
+	case len(labs) == 0:
+		return nil, errors.New("there is no lab to end")
+	case len(labs) > 1:
+		return nil, badInput(fmt.Errorf("there are %d labs: name one, or use --all", len(labs)))
+	}
+	return labs, nil
+}
+
+// How long a lab may take to end itself when asked, when told by a signal,
+// and after it was killed.
+const (
+	askedGrace    = 10 * time.Second
+	signalledWait = 5 * time.Second
+	killedWait    = 2 * time.Second
+)
+
+// down ends one lab: by asking it, else by a signal, else by force.
+func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
+	if !i.Running {
+		if err := netnslab.Sweep(i.Name); err != nil {
+			return err
+		}
+		fmt.Printf("removed what lab %s had left behind when it crashed\n", i.Name)
+		return nil
+	}
+	asked, cancel := context.WithTimeout(ctx, askedGrace)
+	defer cancel()
+	r, askErr := lab.NewClient(i.Dir).Down(asked)
+	if askErr == nil {
+		if gone(i, askedGrace) {
+			return finish(r, asJSON)
+		}
+		askErr = errors.New("it does not end")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	fmt.Printf("lab %s does not answer (%v): sending it a signal\n", i.Name, askErr)
+	for _, step := range []struct {
+		signal unix.Signal
+		wait   time.Duration
+	}{{unix.SIGTERM, signalledWait}, {unix.SIGKILL, killedWait}} {
+		if err := unix.Kill(i.PID, step.signal); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("lab %s, pid %d: %w", i.Name, i.PID, err)
+		}
+		if gone(i, step.wait) {
+			break
+		}
+	}
+	if err := netnslab.Sweep(i.Name); err != nil && !errors.Is(err, netnslab.ErrUnknown) {
+		return err
+	}
+	return nil
+}
+
+// gone waits until a lab's owner has ended.
+func gone(i netnslab.Info, wait time.Duration) bool {
+	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		now, err := netnslab.Find(i.Name)
+		if err != nil || !now.Running || now.PID != i.PID {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	netnslab "github.com/weftlab/weft/netns-lab"
+)
+
+// The exit codes of a shell for programs that are not there or cannot run.
+const (
+	exitCannotRun = 126
+	exitNotFound  = 127
+)
+
+func newExec() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "exec HOST -- PROGRAM [ARGUMENT...]",
+		Short: "Run a program inside a host",
+		Long: `Run a program inside a host. It takes this process's place: its exit code,
+signals and terminal are its own. Hosts know each other by name.`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: completeHosts,
+	}
+	name := labFlag(c)
+	// What follows the host belongs to the program, with or without --.
+	c.Flags().SetInterspersed(false)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		host, argv := args[0], args[1:]
+		if argv[0] == "--" {
+			argv = argv[1:]
+		}
+		return become(*name, host, argv)
+	}
+	return c
+}
+
+func newShell() *cobra.Command {
+	c := &cobra.Command{
+		Use:               "shell HOST",
+		Short:             "Open a shell inside a host",
+		Long:              `Open the shell that $SHELL names, else /bin/sh, inside a host.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeHosts,
+	}
+	name := labFlag(c)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		shell := os.Getenv("SHELL")
+		if shell == "" {
+			shell = "/bin/sh"
+		}
+		_ = os.Setenv("WEFT_HOST", args[0])
+		return become(*name, args[0], []string{shell})
+	}
+	return c
+}
+
+// become turns this process into a program inside a host. A host may be
+// written lab/host.
+func become(lab, host string, argv []string) error {
+	if l, h, ok := strings.Cut(host, "/"); ok {
+		lab, host = l, h
+	}
+	if len(argv) == 0 {
+		return badInput(errors.New("no program to run"))
+	}
+	info, err := findLab(lab)
+	if err != nil {
+		return err
+	}
+	err = netnslab.Exec(info.Name, host, argv)
+	switch {
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
+		return &exitError{exitNotFound, err}
+	case errors.Is(err, fs.ErrPermission):
+		return &exitError{exitCannotRun, err}
+	}
+	return err
+}

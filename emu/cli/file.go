@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/graph"
+	"github.com/weftlab/weft/emu/spec"
+)
+
+func newValidate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check lab files and say what is wrong with them",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			bad := 0
+			for _, name := range args {
+				p, err := spec.Load(name)
+				if err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					bad++
+					continue
+				}
+				hosts := 0
+				for i := range p.Nodes {
+					if p.Nodes[i].Kind == spec.Host {
+						hosts++
+					}
+				}
+				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows\n", name, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows))
+			}
+			if bad > 0 {
+				return badInput(fmt.Errorf("%d of %d files have errors", bad, len(args)))
+			}
+			return nil
+		},
+	}
+}
+
+func newGraph() *cobra.Command {
+	var dot bool
+	c := &cobra.Command{
+		Use:   "graph FILE",
+		Short: "Draw a lab file as SVG or as Graphviz DOT",
+		Long: `Draw the topology of a lab file on standard output.
+
+  weft graph lab.yaml > lab.svg
+  weft graph --dot lab.yaml | neato -Tpng > lab.png`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := load(args[0])
+			if err != nil {
+				return err
+			}
+			if dot {
+				return graph.DOT(os.Stdout, p)
+			}
+			return graph.SVG(os.Stdout, p)
+		},
+	}
+	c.Flags().BoolVar(&dot, "dot", false, "Graphviz DOT instead of SVG")
+	return c
+}
+
+func newSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of lab files, for editors",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			b, err := spec.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = os.Stdout.Write(b)
+			return err
+		},
+	}
+}

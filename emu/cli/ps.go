@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/lab"
+	netnslab "github.com/weftlab/weft/netns-lab"
+)
+
+func newPs() *cobra.Command {
+	var asJSON, ports bool
+	var table string
+	c := &cobra.Command{
+		Use:               "ps [LAB]",
+		Short:             "List labs; or a lab's hosts, ports or forwarding tables",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeLabs,
+		RunE: func(c *cobra.Command, args []string) error {
+			name := ""
+			if len(args) == 1 {
+				name = args[0]
+			}
+			switch {
+			case table != "":
+				return psTable(c, name, table, asJSON)
+			case ports:
+				return psPorts(c, name, asJSON)
+			case name != "":
+				return psLab(c, name, asJSON)
+			}
+			return psAll(asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVarP(&ports, "ports", "p", false, "every port with its queue, link and counters")
+	c.Flags().StringVarP(&table, "table", "t", "", "the forwarding table of this switch")
+	return c
+}
+
+// psAll lists labs, running and crashed.
+func psAll(asJSON bool) error {
+	labs, err := netnslab.List()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		type row struct {
+			netnslab.Info
+			Running bool
+			Dir     string
+		}
+		rows := make([]row, len(labs))
+		for i, l := range labs {
+			rows[i] = row{l, l.Running, l.Dir}
+		}
+		return printJSON(rows)
+	}
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "LAB\tSTATE\tPID\tUP\tHOSTS\tFILE")
+	for _, l := range labs {
+		state := "running"
+		if !l.Running {
+			state = "crashed"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%s\n", l.Name, state, l.PID, time.Since(l.Started).Round(time.Second), len(l.Hosts), l.File)
+	}
+	return t.Flush()
+}
+
+// psLab shows a lab's hosts.
+func psLab(c *cobra.Command, name string, asJSON bool) error {
+	client, err := connect(name)
+	if err != nil {
+		return err
+	}
+	s, err := client.Status(c.Context())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(s)
+	}
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "INTERFACE\tPEER\tMAC\tADDRESSES\tNAMESPACE")
+	for _, h := range s.Hosts {
+		for _, i := range h.Interfaces {
+			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t%s\n", h.Name, i.Name, i.Peer, i.MAC, join(i.Addresses), h.Namespace)
+		}
+	}
+	return t.Flush()
+}
+
+func join(list []string) string {
+	out := ""
+	for i, s := range list {
+		if i > 0 {
+			out += " "
+		}
+		out += s
+	}
+	return out
+}
+
+// psPorts shows every port.
+func psPorts(c *cobra.Command, name string, asJSON bool) error {
+	client, err := connect(name)
+	if err != nil {
+		return err
+	}
+	ports, err := client.Ports(c.Context())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(ports)
+	}
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "PORT\tPEER\tSTATE\tRATE\tDELAY\tQUEUE\tMAX\tSENT\tRECEIVED\tMARKED\tDROPPED")
+	for _, p := range ports {
+		state, rate, delay := "-", "-", "-"
+		if p.Link != nil {
+			state, rate, delay = p.Link.State, p.Link.Rate.String(), p.Link.Delay.String()
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", p.Name, p.Peer, state, rate, delay,
+			p.QueueBytes, p.QueueMax, p.TxPackets, p.RxPackets, p.Marked, p.Dropped)
+	}
+	return t.Flush()
+}
+
+// psTable shows a switch's forwarding table.
+func psTable(c *cobra.Command, name, sw string, asJSON bool) error {
+	client, err := connect(name)
+	if err != nil {
+		return err
+	}
+	table, err := client.Table(c.Context(), sw)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(table)
+	}
+	printTable(table)
+	return nil
+}
+
+func printTable(table lab.Table) {
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TO\tMAC\tADDRESSES\tPORTS")
+	for _, r := range table.Routes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), join(r.Ports))
+	}
+	fmt.Fprintf(t, "all others\tbroadcast\tmulticast\t%s\n", join(table.Tree))
+	t.Flush()
+}

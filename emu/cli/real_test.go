@@ -1,0 +1,301 @@
+package cli
+
+// The tests in real_*_test.go run the weft command as its users do: real
+// labs, real programs, in the wall clock, because that is what they test.
+// They need root and the programs that scripts/test.sh installs. No limit on
+// time in them is tight: a slow machine makes them slow, not red.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+)
+
+// buildWeft builds the command once for all tests.
+var buildWeft = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "weft-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "weft")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/weftlab/weft").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := buildWeft(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// needReal skips a test that cannot run here.
+func needReal(t *testing.T, programs ...string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out tests with real programs")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: this test makes network namespaces and needs root")
+	}
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("SKIPPED: this test needs %s: run scripts/test.sh, which installs it", p)
+		}
+	}
+	path, err := buildWeft()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// realLab is a lab started by a test.
+type realLab struct {
+	t    *testing.T
+	weft string
+	name string
+	file string
+}
+
+// startLab writes a lab file and starts it detached. The lab ends with the
+// test, however that ends. NAME in the text stands for the lab's name, which
+// is different in every process so that two runs do not meet.
+func startLab(t *testing.T, text string, programs ...string) *realLab {
+	t.Helper()
+	weft := needReal(t, programs...)
+	l := &realLab{t: t, weft: weft, name: fmt.Sprintf("t%d-%d", os.Getpid()%100000, labCount())}
+	l.file = filepath.Join(t.TempDir(), "lab.yaml")
+	if err := os.WriteFile(l.file, []byte("name: "+l.name+"\n"+text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = exec.Command(weft, "down", l.name).Run() })
+	l.must("up", "-d", l.file)
+	return l
+}
+
+var labCount = func() func() int {
+	var mu sync.Mutex
+	n := 0
+	return func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return n
+	}
+}()
+
+// run gives what weft prints and its exit code.
+func (l *realLab) run(args ...string) (stdout, stderr string, code int) {
+	l.t.Helper()
+	return runWeft(l.t, l.weft, args...)
+}
+
+func runWeft(t *testing.T, weft string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	// A hanging program must not hang the suite; the limit is far beyond
+	// what any call takes.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, weft, args...)
+	var o, e bytes.Buffer
+	c.Stdout, c.Stderr = &o, &e
+	err := c.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		t.Fatalf("weft %s: %v", strings.Join(args, " "), err)
+	}
+	return o.String(), e.String(), code
+}
+
+// must is run for calls that have to succeed.
+func (l *realLab) must(args ...string) string {
+	l.t.Helper()
+	o, e, code := l.run(args...)
+	if code != 0 {
+		l.t.Fatalf("weft %s: exit code %d\n%s%s", strings.Join(args, " "), code, o, e)
+	}
+	return o
+}
+
+// exec runs a program inside a host, to success.
+func (l *realLab) exec(host string, argv ...string) string {
+	l.t.Helper()
+	return l.must(append([]string{"exec", "-l", l.name, host, "--"}, argv...)...)
+}
+
+// server runs a program inside a host until the test ends.
+func (l *realLab) server(host string, argv ...string) *exec.Cmd {
+	l.t.Helper()
+	c := exec.Command(l.weft, append([]string{"exec", "-l", l.name, host, "--"}, argv...)...)
+	if err := c.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	return c
+}
+
+// listens waits until something listens on a TCP port of a host.
+func (l *realLab) listens(host, port string) {
+	l.t.Helper()
+	for range 200 {
+		if strings.Contains(l.exec(host, "ss", "-Hltn", "sport", "=", ":"+port), "LISTEN") {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	l.t.Fatalf("nothing listens on port %s of %s", port, host)
+}
+
+// iperf is what iperf3 -J says, as far as the tests ask.
+type iperf struct {
+	Error string `json:"error"`
+	End   struct {
+		Sent     iperfSum `json:"sum_sent"`
+		Received iperfSum `json:"sum_received"`
+		Sum      iperfSum `json:"sum"`
+		Streams  []struct {
+			UDP iperfSum `json:"udp"`
+		} `json:"streams"`
+	} `json:"end"`
+}
+
+type iperfSum struct {
+	Bytes       float64 `json:"bytes"`
+	Bits        float64 `json:"bits_per_second"`
+	Retransmits int     `json:"retransmits"`
+	Lost        float64 `json:"lost_packets"`
+	Packets     float64 `json:"packets"`
+	LostPercent float64 `json:"lost_percent"`
+}
+
+// iperf3 runs a client in one host against a fresh server in another.
+func (l *realLab) iperf3(client, server, address string, flags ...string) iperf {
+	l.t.Helper()
+	s := l.server(server, "iperf3", "-s", "-1")
+	l.listens(server, "5201")
+	out := l.exec(client, append([]string{"iperf3", "-c", address, "-J"}, flags...)...)
+	_ = s.Wait()
+	var r iperf
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Error != "" {
+		l.t.Fatalf("iperf3 %v: %v %s\n%s", flags, err, r.Error, out)
+	}
+	return r
+}
+
+// ports gives every port by name.
+func (l *realLab) ports() map[string]fabric.PortStatus {
+	l.t.Helper()
+	var list []fabric.PortStatus
+	if err := json.Unmarshal([]byte(l.must("ps", "-p", "--json", l.name)), &list); err != nil {
+		l.t.Fatal(err)
+	}
+	m := map[string]fabric.PortStatus{}
+	for _, p := range list {
+		m[p.Name] = p
+	}
+	return m
+}
+
+// down ends the lab and gives its report.
+func (l *realLab) down() *report.Report {
+	l.t.Helper()
+	r := &report.Report{}
+	if err := json.Unmarshal([]byte(l.must("down", "--json", l.name)), r); err != nil {
+		l.t.Fatal(err)
+	}
+	return r
+}
+
+// quiet waits until nothing more moves: hosts' kernels send neighbour probes
+// and the like of their own accord, so a moment between two of them is taken.
+func (l *realLab) quiet() {
+	l.t.Helper()
+	var last uint64
+	still := 0
+	for range 300 {
+		var now uint64
+		for _, p := range l.ports() {
+			now += p.RxPackets + p.TxPackets
+		}
+		if now == last {
+			if still++; still == 5 {
+				return
+			}
+		} else {
+			still = 0
+		}
+		last = now
+		time.Sleep(50 * time.Millisecond)
+	}
+	l.t.Log("the lab did not become quiet")
+}
+
+// capture starts a capture of ports into a file. The returned function ends
+// it in good order and gives the file's name.
+func (l *realLab) capture(args ...string) (stop func() string) {
+	l.t.Helper()
+	file := filepath.Join(l.t.TempDir(), "capture.pcapng")
+	c := exec.Command(l.weft, append([]string{"capture", "-l", l.name, "-w", file}, args...)...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	// The file's header is there when the capture runs.
+	for range 500 {
+		if s, err := os.Stat(file); err == nil && s.Size() > 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return func() string {
+		_ = c.Process.Signal(os.Interrupt)
+		if err := c.Wait(); err != nil {
+			l.t.Fatalf("capture: %v\n%s", err, said.String())
+		}
+		if strings.Contains(said.String(), "OVERRUN") {
+			l.t.Fatalf("capture: %s", said.String())
+		}
+		return file
+	}
+}
+
+// tshark gives the lines that tshark prints of a file.
+func tshark(t *testing.T, file string, args ...string) []string {
+	t.Helper()
+	c := exec.Command("tshark", append([]string{"-r", file}, args...)...)
+	var e bytes.Buffer
+	c.Stderr = &e
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("tshark %v: %v\n%s", args, err, e.String())
+	}
+	var lines []string
+	for _, l := range strings.Split(string(out), "\n") {
+		if l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}

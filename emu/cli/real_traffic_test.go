@@ -1,0 +1,313 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// leafSpine is two leaves with two hosts each and two spines: every flow
+// between the leaves crosses three switches on one of two equal paths. h4 is
+// on a TUN.
+const leafSpine = `
+topology:
+  kinds: {host: {sysctls: {net.ipv4.tcp_congestion_control: reno}}}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, rate: 200Mbps, delay: 10us}}
+  nodes:
+    h4: {attach: tun}
+`
+
+// TestPrograms runs unmodified programs across two paths of three switches.
+func TestPrograms(t *testing.T) {
+	l := startLab(t, leafSpine, "iperf3", "ping", "arping", "nginx", "curl", "tshark")
+	stop := l.capture("leaf1:h1", "leaf1:spine1", "leaf1:spine2", "leaf2:h3", "leaf2:h4")
+
+	t.Run("ping", func(t *testing.T) {
+		for _, args := range [][]string{{"-4", "h3"}, {"-6", "h3"}, {"-4", "h4"}, {"-6", "h4"}} {
+			out := l.exec("h1", "ping", "-c", "5", "-i", "0.05", args[0], args[1])
+			if !strings.Contains(out, " 0% packet loss") {
+				t.Errorf("ping %v:\n%s", args, out)
+			}
+		}
+		// From the TUN outwards.
+		if out := l.exec("h4", "ping", "-c", "3", "-i", "0.05", "-6", "h1"); !strings.Contains(out, " 0% packet loss") {
+			t.Errorf("ping from a TUN:\n%s", out)
+		}
+	})
+	t.Run("arping", func(t *testing.T) {
+		for _, host := range []string{"10.0.0.3", "10.0.0.4"} { // a TAP answers itself, a TUN is answered for
+			out := l.exec("h1", "arping", "-c", "3", "-i", "eth0", host)
+			if !strings.Contains(out, "3 packets received") && !strings.Contains(out, "Received 3 response") {
+				t.Errorf("arping %s:\n%s", host, out)
+			}
+		}
+	})
+	t.Run("iperf3", func(t *testing.T) {
+		for _, c := range []struct {
+			name  string
+			flags []string
+			host  string
+			least float64 // Mb/s of the 200 that the links carry
+		}{
+			{"TCP", []string{"-t", "1"}, "h3", 100},
+			{"TCP reverse", []string{"-t", "1", "-R"}, "h3", 100},
+			{"TCP four streams", []string{"-t", "1", "-P", "4"}, "h3", 100},
+			{"TCP IPv6", []string{"-t", "1", "-6"}, "h3", 100},
+			{"TCP IPv6 reverse", []string{"-t", "1", "-6", "-R"}, "h3", 100},
+			{"TCP to a TUN", []string{"-t", "1"}, "h4", 100},
+			{"TCP IPv6 from a TUN", []string{"-t", "1", "-6", "-R"}, "h4", 100},
+			{"UDP", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200"}, "h3", 45},
+			{"UDP reverse", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200", "-R"}, "h3", 45},
+			{"UDP IPv6", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200", "-6"}, "h3", 45},
+			{"UDP four streams to a TUN", []string{"-t", "1", "-u", "-b", "12M", "-l", "1200", "-P", "4"}, "h4", 43},
+		} {
+			r := l.iperf3("h1", c.host, c.host, c.flags...)
+			got := max(r.End.Received.Bits, r.End.Sum.Bits) / 1e6
+			t.Logf("%-26s %6.1f Mb/s", c.name, got)
+			if got < c.least || got > 200 {
+				t.Errorf("%s: %.1f Mb/s, want %.0f to 200", c.name, got, c.least)
+			}
+		}
+	})
+	t.Run("nginx", func(t *testing.T) {
+		dir := t.TempDir()
+		page := strings.Repeat("weft carries this page. ", 40_000) // 960 kB
+		if err := os.WriteFile(filepath.Join(dir, "page"), []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// The workers of an nginx started by root are nobody's.
+		for d := dir; strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
+			_ = os.Chmod(d, 0o755)
+		}
+		conf := filepath.Join(dir, "nginx.conf")
+		text := fmt.Sprintf("daemon off; pid %s/pid; error_log %s/error.log;\nevents {}\nhttp { access_log off; server { listen 80; listen [::]:80; root %s; } }\n", dir, dir, dir)
+		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		l.server("h3", "nginx", "-c", conf)
+		l.listens("h3", "80")
+		for _, family := range []string{"-4", "-6"} {
+			got := l.exec("h2", "curl", "-s", "-S", family, "--max-time", "30", "http://h3/page")
+			if got != page {
+				t.Errorf("curl %s: %d bytes that differ from the %d sent", family, len(got), len(page))
+			}
+		}
+	})
+
+	file := stop()
+	t.Run("both paths carried flows", func(t *testing.T) {
+		p := l.ports()
+		for _, spine := range []string{"leaf1:spine1", "leaf1:spine2"} {
+			if p[spine].TxPackets < 100 {
+				t.Errorf("%s sent %d packets: ECMP does not use it", spine, p[spine].TxPackets)
+			}
+		}
+	})
+	t.Run("tshark finds nothing malformed", func(t *testing.T) {
+		if all := tshark(t, file, "-T", "fields", "-e", "frame.number"); len(all) < 1000 {
+			t.Fatalf("only %d packets captured", len(all))
+		}
+		if bad := tshark(t, file, "-o", "ip.check_checksum:TRUE", "-Y", "_ws.malformed || ip.checksum.status == 0"); len(bad) > 0 {
+			t.Errorf("%d bad packets, the first: %s", len(bad), bad[0])
+		}
+	})
+}
+
+// TestEveryPacketIsAccountedFor overloads a lab with real TCP and UDP over
+// lossy links and then asks where each packet went, from the senders' devices
+// to the receivers'.
+func TestEveryPacketIsAccountedFor(t *testing.T) {
+	l := startLab(t, `
+topology:
+  kinds:
+    host: {sysctls: {net.ipv4.tcp_congestion_control: reno}}
+    link: {rate: 100Mbps, delay: 100us}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, uplink: {rate: 50Mbps, loss: 0.5%, corrupt: 0.5%, duplicate: 0.5%, reorder: 1%, reorder-by: 1ms}}}
+  nodes: {h4: {attach: tun}}
+`, "iperf3")
+	l.iperf3("h1", "h3", "h3", "-t", "2", "-P", "4")
+	l.iperf3("h2", "h4", "h4", "-t", "2", "-u", "-b", "80M", "-l", "1000")
+	l.quiet()
+	r := l.down()
+	a := r.Accounts
+	t.Logf("%+v", a)
+	if !a.Balanced() || a.Held != 0 {
+		t.Errorf("%d entered + %d originated + %d replicated + %d duplicated is not %d delivered + %d dropped + %d held",
+			a.Entered, a.Originated, a.Replicated, a.Duplicated, a.Delivered, a.Dropped, a.Held)
+	}
+	var sent, unroutable, answered, refused, received, waiting uint64
+	for _, h := range r.Hosts {
+		if h.Error != "" {
+			t.Errorf("%s: %s", h.Name, h.Error)
+		}
+		sent += h.TxPackets
+		unroutable += h.Unroutable
+		answered += h.Answered
+		received += h.RxPackets
+		refused += h.RxDropped
+		waiting += uint64(h.QueuePackets)
+	}
+	// What the devices' rings gave out is what entered, plus what the
+	// emulator said in a TUN's place, less what it found nobody to give to.
+	if sent+answered != a.Entered+unroutable {
+		t.Errorf("devices sent %d + %d answered, fabric took %d + %d unroutable", sent, answered, a.Entered, unroutable)
+	}
+	// A TUN is delivered Ethernet frames of which the kernel never hears: the
+	// requests answered for it and frames that are not IP.
+	if received+refused > a.Delivered || received+refused+answered+100 < a.Delivered {
+		t.Errorf("fabric delivered %d, the hosts' kernels saw %d", a.Delivered, received+refused)
+	}
+	if waiting != 0 {
+		t.Errorf("%d packets wait in the hosts' own queues", waiting)
+	}
+	for _, reason := range []string{"queue-full", "link-loss", "bad-fcs"} {
+		if a.Drops[reason] == 0 {
+			t.Errorf("no packet was dropped for %s: the test does not test it", reason)
+		}
+	}
+}
+
+// TestLossIsWhatTheFileSays: 1% of loss on one link, seen by iperf3 and by
+// the counters alike.
+func TestLossIsWhatTheFileSays(t *testing.T) {
+	l := startLab(t, `
+topology:
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"]}
+    - {endpoints: ["s1:2", "s2:1"], rate: 1Gbps, from: {"s1:2": {loss: 1%}}}
+    - {endpoints: ["s2:2", "h2:eth0"]}
+`, "iperf3")
+	r := l.iperf3("h1", "h2", "h2", "-u", "-b", "100M", "-l", "500", "-t", "4")
+	lost := l.ports()["s1:2"].Drops["link-loss"]
+	n, got := r.End.Sum.Packets, r.End.Sum.Lost
+	t.Logf("iperf3: %.0f of %.0f lost (%.3f%%); counter: %d", got, n, 100*got/n, lost)
+	if n < 50_000 {
+		t.Fatalf("only %.0f packets sent", n)
+	}
+	// The counter also sees the TCP control connection's few packets.
+	if math.Abs(got-float64(lost)) > 5 {
+		t.Errorf("iperf3 lost %.0f, the link %d", got, lost)
+	}
+	// Four standard deviations of a binomial law.
+	if sd := math.Sqrt(0.01 * 0.99 / n); math.Abs(got/n-0.01) > 4*sd+5/n {
+		t.Errorf("loss %.4f%% is not 1%% ± %.4f%%", 100*got/n, 400*sd)
+	}
+}
+
+// TestMarkingSlowsTheSender: with ECN on, a marking queue holds the sender
+// without losing a packet, and the capture, the counters, the receiver's
+// kernel and ss agree about the marks.
+func TestMarkingSlowsTheSender(t *testing.T) {
+	l := startLab(t, `
+topology:
+  kinds: {host: {sysctls: {net.ipv4.tcp_ecn: 1}}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"], rate: 1Gbps}
+    - {endpoints: ["s1:2", "s2:1"], rate: 50Mbps, delay: 500us, from: {"s1:2": {queue: {limit: 1MB, mark: {step: {k: 30KB}}}}}}
+    - {endpoints: ["s2:2", "h2:eth0"], rate: 1Gbps}
+`, "iperf3", "tshark", "ss")
+	stop := l.capture("s1:2", "--out", "-s", "128")
+	s := l.server("h2", "iperf3", "-s", "-1")
+	l.listens("h2", "5201")
+	client := l.server("h1", "iperf3", "-c", "h2", "-t", "3", "-C", "cubic")
+	time.Sleep(1500 * time.Millisecond)
+	info := l.exec("h1", "ss", "-tin", "dport", "=", ":5201")
+	_, _ = client.Process.Wait()
+	_, _ = s.Process.Wait()
+	l.quiet()
+	port := l.ports()["s1:2"]
+	ce := l.counter("h2", "IpExtInCEPkts")
+	file := stop()
+
+	if port.Marked < 20 || port.Dropped != 0 {
+		t.Errorf("%d marks and %d drops: want marks and no drop", port.Marked, port.Dropped)
+	}
+	// Without marks cubic fills the megabyte; slow start overshoots once.
+	t.Logf("%d marked of %d, queue max %v, mean %.0f B", port.Marked, port.TxPackets, port.QueueMax, port.QueueMean)
+	if port.QueueMean > 60_000 {
+		t.Errorf("the queue was %.0f B long on average: the sender does not slow down", port.QueueMean)
+	}
+	if !strings.Contains(info, "ecn") {
+		t.Errorf("ss does not see ECN:\n%s", info)
+	}
+	comments := tshark(t, file, "-Y", `frame.comment contains "marked CE"`, "-T", "fields", "-e", "ip.dsfield.ecn", "-e", "frame.comment")
+	if uint64(len(comments)) != port.Marked || ce != port.Marked {
+		t.Errorf("marks: %d by the counter, %d commented in the capture, %d seen by the receiver's kernel", port.Marked, len(comments), ce)
+	}
+	ok := regexp.MustCompile(`^3\tmarked CE at s1:2 out, queue \d+ B$`)
+	for _, c := range comments {
+		if !ok.MatchString(c) {
+			t.Errorf("a marked packet's ECN field and comment: %q", c)
+			break
+		}
+	}
+	if n := len(tshark(t, file, "-Y", "ip.dsfield.ecn == 3")); uint64(n) != port.Marked {
+		t.Errorf("%d packets carry CE in the capture, %d were marked", n, port.Marked)
+	}
+}
+
+// counter reads one of the counters of a host's kernel.
+func (l *realLab) counter(host, name string) uint64 {
+	l.t.Helper()
+	for _, line := range strings.Split(l.exec(host, "nstat", "-asz", name), "\n") {
+		f := strings.Fields(line)
+		if len(f) >= 2 && f[0] == name {
+			n, err := strconv.ParseUint(f[1], 10, 64)
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			return n
+		}
+	}
+	l.t.Fatalf("%s has no counter %s", host, name)
+	return 0
+}
+
+// TestTwoClocksAgree: the same file, overloaded by iperf3 UDP in the wall
+// clock and by modelled UDP in virtual time, gives the same loss and the same
+// queue within 2%.
+func TestTwoClocksAgree(t *testing.T) {
+	const text = `
+topology:
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"], rate: 100Mbps}
+    - {endpoints: ["s1:2", "s2:1"], rate: 20Mbps, delay: 1ms, from: {"s1:2": {queue: {limit: 100KB}}}}
+    - {endpoints: ["s2:2", "h2:eth0"], rate: 100Mbps}
+workload:
+  - {cbr: {from: h1, to: h2, rate: 25Mbps, size: 1000B, at: 0s, for: 8s}}
+`
+	// The wall-clock lab has the same file without its workload: there the
+	// sender is iperf3.
+	real, _, _ := strings.Cut(text, "workload:")
+	l := startLab(t, real, "iperf3")
+	r := l.iperf3("h1", "h2", "h2", "-u", "-b", "25M", "-l", "1000", "-t", "8")
+	wall := l.ports()["s1:2"]
+	// The mean over the run: the queue was empty before and after.
+	wallQueue := wall.QueueMean * l.down().Emulated.Seconds()
+	wallLoss := r.End.Sum.Lost / r.End.Sum.Packets
+
+	file := filepath.Join(t.TempDir(), "lab.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := simulate(t, l.weft, file)
+	port := portOf(t, v, "s1:2")
+	virtualQueue := port.QueueMean * v.Emulated.Seconds()
+	virtualLoss := v.Flows[0].LossShare
+	t.Logf("loss: wall %.4f, virtual %.4f; queue area: wall %.0f, virtual %.0f byte-seconds", wallLoss, virtualLoss, wallQueue, virtualQueue)
+	if d := math.Abs(wallLoss/virtualLoss - 1); d > 0.02 {
+		t.Errorf("loss differs by %.1f%%", 100*d)
+	}
+	if d := math.Abs(wallQueue/virtualQueue - 1); d > 0.02 {
+		t.Errorf("queue differs by %.1f%%", 100*d)
+	}
+}

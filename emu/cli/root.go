@@ -1,0 +1,162 @@
+// Package cli is the command line: it reads arguments and prints; what is
+// done is done elsewhere.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/spec"
+	netnslab "github.com/weftlab/weft/netns-lab"
+)
+
+// Exit codes. A program run by exec or shell gives its own.
+const (
+	exitOK       = 0
+	exitFailed   = 1
+	exitBadInput = 2 // of a file or of the command line; nothing was done
+	exitStrict   = 3 // the run is over, but fidelity: {mode: strict} was not kept
+)
+
+// exitError is an error with an exit code; an empty text has been said.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// badInput is an error of what the user wrote.
+func badInput(err error) error { return &exitError{exitBadInput, err} }
+
+// Main runs the command line and gives the exit code.
+func Main(args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitError
+	code := exitFailed
+	if errors.As(err, &exit) {
+		code = exit.code
+	}
+	var located spec.Errors
+	if errors.As(err, &located) {
+		fmt.Fprintln(os.Stderr, located) // it begins with file and line
+		return exitBadInput
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(os.Stderr, "weft:", text)
+	}
+	return code
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weft",
+		Short: "Emulate datacenter networks with real programs",
+		Long: `weft weaves real Linux hosts and modelled ones, through switches and links that
+it emulates packet by packet, into one fabric on one machine.
+
+A lab file says what there is. "weft up" runs it in wall-clock time with real
+hosts in network namespaces; "weft sim" runs it in virtual time.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return badInput(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
+	})
+	root.AddCommand(
+		newUp(), newDown(), newPs(), newExec(), newShell(), newCapture(), newSet(),
+		newSim(), newValidate(), newGraph(), newSchema(),
+	)
+	for _, c := range root.Commands() {
+		if check := c.Args; check != nil {
+			c.Args = func(c *cobra.Command, args []string) error {
+				if err := check(c, args); err != nil {
+					return badInput(fmt.Errorf("%w\nusage: %s", err, c.UseLine()))
+				}
+				return nil
+			}
+		}
+	}
+	return root
+}
+
+// load reads a lab file; every error in it is bad input.
+func load(path string) (*spec.Plan, error) {
+	p, err := spec.Load(path)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	return p, nil
+}
+
+// labFlag lets a command name the lab that it means.
+func labFlag(c *cobra.Command) *string {
+	name := c.Flags().StringP("lab", "l", "", "the lab; needed only when several are running")
+	_ = c.RegisterFlagCompletionFunc("lab", completeLabs)
+	return name
+}
+
+// findLab finds the running lab of that name, or the only one.
+func findLab(name string) (netnslab.Info, error) {
+	if name != "" {
+		info, err := netnslab.Find(name)
+		if err != nil {
+			return info, err
+		}
+		if !info.Running {
+			return info, fmt.Errorf("lab %s is not running: its process ended without cleaning up; remove what is left with: weft down %s", name, name)
+		}
+		return info, nil
+	}
+	all, err := netnslab.List()
+	if err != nil {
+		return netnslab.Info{}, err
+	}
+	var running []netnslab.Info
+	for _, i := range all {
+		if i.Running {
+			running = append(running, i)
+		}
+	}
+	switch len(running) {
+	case 0:
+		return netnslab.Info{}, errors.New("no lab is running: start one with weft up FILE")
+	case 1:
+		return running[0], nil
+	}
+	names := ""
+	for _, i := range running {
+		names += " " + i.Name
+	}
+	return netnslab.Info{}, badInput(fmt.Errorf("several labs are running (%s): say which with --lab", names[1:]))
+}
+
+// connect gives a client of the running lab of that name, or of the only one.
+func connect(name string) (*lab.Client, error) {
+	info, err := findLab(name)
+	if err != nil {
+		return nil, err
+	}
+	return lab.NewClient(info.Dir), nil
+}
+
+// isTerminal tells whether f shows to a person.
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

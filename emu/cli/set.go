@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/spec"
+)
+
+func newSet() *cobra.Command {
+	var out, in, asJSON bool
+	c := &cobra.Command{
+		Use:   "set PORT KEY=VALUE...",
+		Short: "Change a link of a running lab",
+		Long: `Change the link at a port, in both directions unless --out or --in says
+otherwise. The settings are those of a link in the lab file:
+
+  weft set s1:3 loss=1% rate=1Gbps
+  weft set h1:eth0 state=down
+  weft set --out s1:3 delay=1ms jitter=100us jitter-distribution=normal`,
+		Args:              cobra.MinimumNArgs(2),
+		ValidArgsFunction: completeSettings,
+	}
+	name := labFlag(c)
+	c.Flags().BoolVar(&out, "out", false, "only the direction that leaves the port")
+	c.Flags().BoolVar(&in, "in", false, "only the direction that enters the port")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		patch, err := spec.ParseAssignments(args[1:])
+		if err != nil {
+			return badInput(err)
+		}
+		direction, err := direction(out, in)
+		if err != nil {
+			return err
+		}
+		client, err := connect(*name)
+		if err != nil {
+			return err
+		}
+		r, err := client.Set(c.Context(), args[0], direction, patch)
+		if err != nil {
+			return badInput(err)
+		}
+		if asJSON {
+			return printJSON(r)
+		}
+		printSettings(r)
+		return nil
+	}
+	return c
+}
+
+func direction(out, in bool) (string, error) {
+	switch {
+	case out && in:
+		return "", badInput(errors.New("--out and --in exclude each other; without them both directions are meant"))
+	case out:
+		return lab.Egress, nil
+	case in:
+		return lab.Ingress, nil
+	}
+	return lab.Both, nil
+}
+
+// printSettings shows both directions of a link as they are now.
+func printSettings(r lab.SetResult) {
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, p := range r.Ports {
+		l := p.Link
+		fmt.Fprintf(t, "%s -> %s\t%s\trate %s\tdelay %s\tmtu %d", p.Name, p.Peer, l.State, l.Rate, l.Delay, int64(l.MTU))
+		for _, s := range []struct {
+			name  string
+			value fmt.Stringer
+			shown bool
+		}{
+			{"loss", l.Loss, l.Loss > 0}, {"corrupt", l.Corrupt, l.Corrupt > 0}, {"duplicate", l.Duplicate, l.Duplicate > 0},
+			{"reorder", l.Reorder, l.Reorder > 0}, {"reorder-by", l.ReorderBy, l.Reorder > 0},
+			{"jitter", l.Jitter, l.Jitter > 0}, {"jitter-distribution", l.JitterDistribution, l.Jitter > 0},
+		} {
+			if s.shown {
+				fmt.Fprintf(t, "\t%s %s", s.name, s.value)
+			}
+		}
+		if l.JitterReorder {
+			fmt.Fprint(t, "\tjitter-reorder true")
+		}
+		if l.DropMatch != "" {
+			fmt.Fprintf(t, "\tdrop-match %s", l.DropMatch)
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+}

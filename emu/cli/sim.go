@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/traces/capture"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+type simFlags struct {
+	length units.Time
+	seed   uint64
+	json   bool
+	flows  string
+	write  string
+	ports  []string
+	snap   int
+	filter string
+}
+
+func newSim() *cobra.Command {
+	var f simFlags
+	c := &cobra.Command{
+		Use:   "sim FILE",
+		Short: "Run a lab file in virtual time with its modelled traffic",
+		Long: `Run a lab file in virtual time: as fast as the processor allows, without root,
+the same bytes for the same file and seed. All hosts are modelled; only the
+file's workload sends.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := load(args[0])
+			if err != nil {
+				return err
+			}
+			if c.Flags().Changed("seed") {
+				// The seed also makes the switches' ECMP seeds.
+				if p, err = spec.LoadSeed(args[0], f.seed); err != nil {
+					return badInput(err)
+				}
+			}
+			if f.length > 0 {
+				p.Duration = f.length
+			}
+			return sim(c.Context(), p, f)
+		},
+	}
+	c.Flags().TextVar(&f.length, "for", units.Time(0), "length of the run in emulated time; the file's duration if 0s")
+	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed in place of the file's")
+	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
+	c.Flags().StringVar(&f.flows, "flows", "", "write the flow records to this file: .csv or .json")
+	c.Flags().StringVarP(&f.write, "write", "w", "", "write a capture of --port to this file, - for standard output")
+	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
+	c.Flags().IntVarP(&f.snap, "snaplen", "s", 0, "bytes kept of each captured packet; 0 keeps all")
+	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
+	return c
+}
+
+// sim runs a plan in virtual time.
+func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if len(p.Flows) == 0 {
+		return badInput(fmt.Errorf("%s has no workload, and in virtual time nothing else sends: add for example\nworkload:\n  - {cbr: {from: h1, to: h2, rate: 10Mbps, size: 1000B, for: 1s}}", p.File))
+	}
+	if p.Duration == 0 {
+		return badInput(fmt.Errorf("%s gives no duration and has flows that never end: add duration: 10s, or use --for 10s", p.File))
+	}
+	fb := fabric.New(p)
+	var failure error
+	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
+	finishCapture, err := f.capture(p, fb)
+	if err != nil {
+		return err
+	}
+	err = fb.Run(ctx, p.Duration)
+	if cerr := finishCapture(); err == nil {
+		err = cerr
+	}
+	if err = errors.Join(err, failure); err != nil {
+		return err
+	}
+	r := &report.Report{
+		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Engine.Now(), Events: fb.Engine.Fired(),
+		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), Flows: fb.Results(),
+	}
+	if f.flows != "" {
+		if err := writeFlows(f.flows, r.Flows); err != nil {
+			return err
+		}
+	}
+	if f.write == "-" {
+		return nil // standard output is the capture's
+	}
+	return finish(r, f.json)
+}
+
+func (f *simFlags) check() error {
+	if (f.write == "") != (len(f.ports) == 0) {
+		return badInput(errors.New("a capture needs both --write and --port"))
+	}
+	if f.write == "" && (f.snap != 0 || f.filter != "") {
+		return badInput(errors.New("--snaplen and --filter are for a capture: add --write and --port"))
+	}
+	if e := filepath.Ext(f.flows); f.flows != "" && e != ".csv" && e != ".json" {
+		return badInput(fmt.Errorf("--flows %s: end the name in .csv or .json", f.flows))
+	}
+	return nil
+}
+
+// capture starts the capture that the flags ask for. The returned function
+// completes it.
+func (f *simFlags) capture(p *spec.Plan, fb *fabric.Fabric) (finish func() error, err error) {
+	if f.write == "" {
+		return func() error { return nil }, nil
+	}
+	var ports []fabric.Watched
+	for _, name := range f.ports {
+		node, index, err := p.Endpoint(name)
+		if err != nil {
+			return nil, badInput(err)
+		}
+		ports = append(ports, fabric.Watched{Node: node, Port: index, In: true, Out: true})
+	}
+	c, err := fb.NewCapture(ports, capture.Options{
+		SnapLen: f.snap, Filter: f.filter, Wait: true, Comment: fmt.Sprintf("weft sim %s, virtual time, seed %d", p.Name, p.Seed),
+	})
+	if err != nil {
+		return nil, badInput(err)
+	}
+	w, err := create(f.write)
+	if err != nil {
+		return nil, err
+	}
+	stop := fb.Watch(ports, c)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Run(context.Background(), w)
+		done <- err
+	}()
+	return func() error {
+		stop()
+		err := <-done
+		if cerr := w.Close(); err == nil {
+			err = cerr
+		}
+		return err
+	}, nil
+}
+
+// writeFlows writes flow records in the format that the name ends in.
+func writeFlows(name string, flows []workload.Result) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	write := func(w io.Writer) error { return workload.WriteCSV(w, flows) }
+	if filepath.Ext(name) == ".json" {
+		write = func(w io.Writer) error { return workload.WriteJSON(w, flows) }
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+)
+
+type upFlags struct {
+	detach bool
+	length units.Time
+	json   bool
+	ready  int // fd on which a detached lab reports that it is up
+}
+
+func newUp() *cobra.Command {
+	var f upFlags
+	c := &cobra.Command{
+		Use:   "up FILE",
+		Short: "Start a lab with real hosts, in wall-clock time",
+		Long: `Start a lab: make its hosts (network namespaces), join them through the fabric,
+and run until Ctrl-C, "weft down" or the end of --for; then print the report and
+remove everything.
+
+Programs run inside hosts with "weft exec h1 -- iperf3 -s" or
+"ip netns exec weft-LAB-h1 iperf3 -s".`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := load(args[0])
+			if err != nil {
+				return err
+			}
+			if f.detach {
+				return detach(c.Context(), p, args[0], f)
+			}
+			return up(c.Context(), p, f)
+		},
+	}
+	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
+	c.Flags().TextVar(&f.length, "for", units.Time(0), "end the lab after this time, such as 10s; 0s runs until it is ended")
+	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
+	c.Flags().IntVar(&f.ready, "ready-fd", -1, "")
+	_ = c.Flags().MarkHidden("ready-fd")
+	return c
+}
+
+// up runs a lab in this process.
+func up(ctx context.Context, p *spec.Plan, f upFlags) error {
+	l, err := lab.New(p)
+	if err != nil {
+		return err
+	}
+	limit := units.Never
+	if f.length > 0 {
+		limit = f.length
+	}
+	warn := func(err error) { fmt.Fprintln(os.Stderr, "weft:", err) }
+	status := func() {}
+	r, err := l.Run(ctx, limit, func() {
+		if f.ready >= 0 {
+			announce(f.ready, l.Dir())
+			return
+		}
+		greet(p)
+		status = watchStatus(l)
+	}, warn)
+	status()
+	if err != nil {
+		return err
+	}
+	return finish(r, f.json && f.ready < 0)
+}
+
+// finish prints a final report; a strict run that was not kept is an error.
+func finish(r *report.Report, asJSON bool) error {
+	if asJSON {
+		if err := printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		r.Write(os.Stdout)
+	}
+	if r.Failed() {
+		return &exitError{exitStrict, fmt.Errorf("the run was to be strict: %d deliveries were later than %v", r.Timing.Lateness.Beyond, r.Timing.Lateness.Limit)}
+	}
+	return nil
+}
+
+func printJSON(v any) error {
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// greet says what is up and what to type next.
+func greet(p *spec.Plan) {
+	hosts, switches, first := 0, 0, ""
+	for i := range p.Nodes {
+		if p.Nodes[i].Kind == spec.Switch {
+			switches++
+			continue
+		}
+		hosts++
+		if first == "" && p.Nodes[i].Attach != spec.NoDevice {
+			first = p.Nodes[i].Name
+		}
+	}
+	fmt.Printf("lab %s is up: %d hosts, %d switches, %d links. Ctrl-C ends it.\n", p.Name, hosts, switches, len(p.Links))
+	if first != "" {
+		fmt.Printf("try: weft exec %s -- ping -c 3 %s\n", first, peerOf(p, first))
+	}
+}
+
+// peerOf names another real host, for an example.
+func peerOf(p *spec.Plan, than string) string {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Kind == spec.Host && n.Attach != spec.NoDevice && n.Name != than {
+			return n.Name
+		}
+	}
+	return than
+}
+
+// watchStatus keeps one line about the running lab: in place on a terminal,
+// every ten seconds elsewhere. The returned function ends it.
+func watchStatus(l *lab.Lab) (stop func()) {
+	every, before, after := time.Second, "\r\x1b[K", ""
+	if !isTerminal(os.Stdout) {
+		every, before, after = 10*time.Second, "", "\n"
+	}
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		last := &report.Report{}
+		for {
+			select {
+			case <-quit:
+				if before != "" {
+					fmt.Print(before)
+				}
+				return
+			case <-tick.C:
+				r := l.Report()
+				if r == nil {
+					return
+				}
+				fmt.Print(before + statusLine(last, r) + after)
+				last = r
+			}
+		}
+	}()
+	return func() { close(quit); <-done }
+}
+
+// statusLine says in 80 columns what happened between two reports.
+func statusLine(last, now *report.Report) string {
+	var before, bytes uint64
+	for _, p := range last.Ports {
+		if p.Kind == "host" {
+			before += p.RxBytes
+		}
+	}
+	for _, p := range now.Ports {
+		if p.Kind == "host" {
+			bytes += p.RxBytes
+		}
+	}
+	rate := 0.0
+	if dt := (now.Emulated - last.Emulated).Seconds(); dt > 0 {
+		rate = float64(bytes-before) * 8 / dt
+	}
+	a, b := &now.Accounts, &last.Accounts
+	s := fmt.Sprintf("%4.0fs  %s delivered  %d marks/s  %d drops/s  late p99 %.3gus  cpu %.2f", now.Emulated.Seconds(), report.Rate(rate),
+		a.Marked-b.Marked, a.Dropped-b.Dropped, now.Timing.Lateness.P99.Micros(), now.Timing.CPU)
+	if now.Timing.Lateness.Beyond > 0 {
+		s += fmt.Sprintf("  %d beyond %v", now.Timing.Lateness.Beyond, now.Timing.Lateness.Limit)
+	}
+	return s
+}

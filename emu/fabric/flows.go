@@ -1,0 +1,85 @@
+package fabric
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// modelledPort is the UDP destination port of modelled flows; source ports
+// count up from firstModelledPort, the beginning of the dynamic range
+// (RFC 6335 §6).
+const (
+	modelledPort      = 5001
+	firstModelledPort = 49152
+	modelledTTL       = 64
+)
+
+// addFlow makes the source and the record of one modelled flow. It leaves
+// from and arrives at the hosts' first connected interfaces that have an
+// address of the flow's family.
+func (f *Fabric) addFlow(i int) {
+	flow := f.Plan.Flows[i]
+	from, src := f.flowEnd(flow.From, flow.IPv6)
+	to, dst := f.flowEnd(flow.To, flow.IPv6)
+	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
+	version, ether := uint8(4), uint16(wire.EtherTypeIPv4)
+	if flow.IPv6 {
+		header += wire.IPv6Header - wire.IPv4Header
+		version, ether = 6, wire.EtherTypeIPv6
+	}
+	t := packet.Packet{
+		Size: header + flow.Size, Dest: to.ID, Flow: int32(i),
+		SrcPort: firstModelledPort + uint16(i%(1<<16-firstModelledPort)), DstPort: modelledPort,
+		Ether: ether, Version: version, Proto: wire.ProtoUDP, TOS: flow.DSCP << 2, TTL: modelledTTL,
+	}
+	if flow.ECT {
+		t.TOS |= wire.ECT0
+	}
+	t.Hash = packet.FlowHash(hashWord(src), hashWord(dst), t.Proto, t.SrcPort, t.DstPort)
+	nodes := f.Plan.Nodes
+	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
+	f.Records = append(f.Records, r)
+	workload.NewSource(&f.Engine, &f.Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
+}
+
+// flowEnd finds the station and address of a host for one family; the plan
+// has been checked to have one.
+func (f *Fabric) flowEnd(node int, v6 bool) (*Station, netip.Addr) {
+	for _, s := range f.Stations {
+		p := f.Plan.Nodes[s.Node].Ports[s.Index]
+		if s.Node != node || p.Link < 0 {
+			continue
+		}
+		for _, a := range p.Addresses {
+			if a.Addr().Is6() == v6 {
+				return s, a.Addr()
+			}
+		}
+	}
+	panic("a plan with a flow of a host without an address: " + f.Plan.Nodes[node].Name)
+}
+
+// hashWord folds an address as Parse does for real packets, so that a
+// modelled flow takes the way a real one with the same numbers would take.
+func hashWord(a netip.Addr) uint64 {
+	b := a.As16()
+	if a.Is4() {
+		return uint64(binary.BigEndian.Uint32(b[12:]))
+	}
+	return packet.FoldIPv6(b[:])
+}
+
+// Results gives the records of all modelled flows so far.
+func (f *Fabric) Results() []workload.Result {
+	out := make([]workload.Result, len(f.Records))
+	for i, r := range f.Records {
+		out[i] = r.Result()
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package fabric
+
+import (
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/switches"
+)
+
+// neighbour is what a port of a switch leads to.
+type neighbour struct {
+	port int // of the near side
+	node int
+	far  int // port of the far side
+}
+
+// route gives every switch its table: to each station all shortest ways, and
+// the tree for what goes to everybody.
+func (f *Fabric) route() {
+	adjacent := make([][]neighbour, len(f.Plan.Nodes))
+	for _, l := range f.Plan.Links {
+		for d, e := range l.Ends {
+			far := l.Ends[1-d]
+			adjacent[e.Node] = append(adjacent[e.Node], neighbour{e.Port, far.Node, far.Port})
+		}
+	}
+	tables := make([]*tableBuilder, len(f.Plan.Nodes))
+	for n, sw := range f.Switches {
+		if sw != nil {
+			tables[n] = newTableBuilder(len(sw.Ports), len(f.Stations))
+		}
+	}
+	f.routeUnicast(adjacent, tables)
+	f.routeTree(adjacent, tables)
+	for n, t := range tables {
+		if t != nil {
+			f.Switches[n].SetTable(t.table)
+		}
+	}
+}
+
+// tableBuilder collects a switch's table; equal groups are kept once.
+type tableBuilder struct {
+	table  switches.Table
+	groups map[string]uint32
+}
+
+func newTableBuilder(ports, stations int) *tableBuilder {
+	return &tableBuilder{
+		table:  switches.Table{Route: make([]uint32, stations), Groups: [][]uint16{nil}, Tree: make([]bool, ports)},
+		groups: map[string]uint32{},
+	}
+}
+
+// group gives the number of the group of these ports.
+func (b *tableBuilder) group(ports []uint16) uint32 {
+	key := make([]byte, 0, 2*len(ports))
+	for _, p := range ports {
+		key = append(key, byte(p>>8), byte(p))
+	}
+	if g, ok := b.groups[string(key)]; ok {
+		return g
+	}
+	g := uint32(len(b.table.Groups))
+	b.groups[string(key)] = g
+	b.table.Groups = append(b.table.Groups, append([]uint16(nil), ports...))
+	return g
+}
+
+// routeUnicast finds the shortest ways by breadth-first search from each
+// switch that has stations; all stations at one switch share its search.
+func (f *Fabric) routeUnicast(adjacent [][]neighbour, tables []*tableBuilder) {
+	stationsAt := make([][]int, len(f.Plan.Nodes)) // by switch
+	for id, s := range f.Stations {
+		for _, a := range adjacent[s.Node] {
+			if a.port == s.Index && tables[a.node] != nil {
+				stationsAt[a.node] = append(stationsAt[a.node], id)
+				tables[a.node].table.Route[id] = tables[a.node].group([]uint16{uint16(a.far)})
+			}
+		}
+	}
+	distance := make([]int, len(f.Plan.Nodes))
+	var ports []uint16
+	for root, stations := range stationsAt {
+		if len(stations) == 0 {
+			continue
+		}
+		for i := range distance {
+			distance[i] = -1
+		}
+		distance[root] = 0
+		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+			n := queue[0]
+			for _, a := range adjacent[n] {
+				if tables[a.node] != nil && distance[a.node] < 0 {
+					distance[a.node] = distance[n] + 1
+					queue = append(queue, a.node)
+				}
+			}
+		}
+		for n, t := range tables {
+			if t == nil || distance[n] <= 0 {
+				continue
+			}
+			ports = ports[:0]
+			for _, a := range adjacent[n] {
+				if tables[a.node] != nil && distance[a.node] == distance[n]-1 {
+					ports = append(ports, uint16(a.port))
+				}
+			}
+			g := t.group(ports)
+			for _, id := range stations {
+				t.table.Route[id] = g
+			}
+		}
+	}
+}
+
+// routeTree spans the switches of each connected part with a tree, breadth
+// first from its first switch, and adds the ports of hosts.
+func (f *Fabric) routeTree(adjacent [][]neighbour, tables []*tableBuilder) {
+	seen := make([]bool, len(f.Plan.Nodes))
+	for root, t := range tables {
+		if t == nil || seen[root] {
+			continue
+		}
+		seen[root] = true
+		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+			n := queue[0]
+			for _, a := range adjacent[n] {
+				if f.Plan.Nodes[a.node].Kind == spec.Host {
+					tables[n].table.Tree[a.port] = true
+					continue
+				}
+				if !seen[a.node] {
+					seen[a.node] = true
+					tables[n].table.Tree[a.port] = true
+					tables[a.node].table.Tree[a.far] = true
+					queue = append(queue, a.node)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package fabric
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/switches/port"
+)
+
+// PortStatus is one port at one moment, with its counts since the start.
+type PortStatus struct {
+	Name string `json:"name"` // "s1:3"
+	Peer string `json:"peer,omitempty"`
+	Node string `json:"node"`
+	Kind string `json:"kind"` // of the node: host or switch
+
+	Link *LinkStatus `json:"link,omitempty"` // leaving the port
+
+	QueuePackets int         `json:"queue_packets"`
+	QueueBytes   units.Bytes `json:"queue"`
+	QueueLimit   units.Bytes `json:"queue_limit"`
+	QueueMax     units.Bytes `json:"queue_max"`
+	QueueMean    float64     `json:"queue_mean_bytes"` // time average since the start
+
+	RxPackets uint64 `json:"rx_packets"`
+	RxBytes   uint64 `json:"rx_bytes"` // frames without FCS
+	TxPackets uint64 `json:"tx_packets"`
+	TxBytes   uint64 `json:"tx_bytes"`
+	Marked    uint64 `json:"marked"`
+	Dropped   uint64 `json:"dropped"`
+
+	Drops map[string]uint64 `json:"drops,omitempty"` // by reason
+}
+
+// LinkStatus is one direction of a link.
+type LinkStatus struct {
+	Rate      units.Rate  `json:"rate"`
+	Delay     units.Time  `json:"delay"`
+	MTU       units.Bytes `json:"mtu"`
+	State     string      `json:"state"` // up or down
+	InFlight  int         `json:"in_flight"`
+	Delivered uint64      `json:"delivered"`
+
+	Loss               units.Fraction     `json:"loss,omitempty"`
+	Corrupt            units.Fraction     `json:"corrupt,omitempty"`
+	Duplicate          units.Fraction     `json:"duplicate,omitempty"`
+	Reorder            units.Fraction     `json:"reorder,omitempty"`
+	ReorderBy          units.Time         `json:"reorder_by,omitempty"`
+	Jitter             units.Time         `json:"jitter,omitempty"`
+	JitterDistribution links.Distribution `json:"jitter_distribution,omitempty"`
+	JitterReorder      bool               `json:"jitter_reorder,omitempty"`
+	DropMatch          string             `json:"drop_match,omitempty"`
+
+	Corrupted  uint64 `json:"corrupted,omitempty"`
+	Duplicated uint64 `json:"duplicated,omitempty"`
+	Reordered  uint64 `json:"reordered,omitempty"`
+	Cut        uint64 `json:"cut,omitempty"`
+}
+
+// Accounts say where every packet went:
+//
+//	Entered + Originated + Replicated + Duplicated = Delivered + Dropped + Held
+type Accounts struct {
+	Entered    uint64 `json:"entered"`    // from hosts, real and modelled
+	Originated uint64 `json:"originated"` // by switches themselves
+	Replicated uint64 `json:"replicated"` // copies of what goes to several ports
+	Duplicated uint64 `json:"duplicated"` // copies made by links on purpose
+
+	Delivered uint64 `json:"delivered"` // to hosts
+	Dropped   uint64 `json:"dropped"`   // in queues, on links, at receivers
+	Held      uint64 `json:"held"`      // in queues and on links now
+
+	Marked uint64            `json:"marked"`
+	Drops  map[string]uint64 `json:"drops,omitempty"` // Dropped by reason
+}
+
+// Balanced tells whether no packet is missing.
+func (a Accounts) Balanced() bool {
+	return a.Entered+a.Originated+a.Replicated+a.Duplicated == a.Delivered+a.Dropped+a.Held
+}
+
+// Status gives every port, in the order of the plan.
+func (f *Fabric) Status() []PortStatus {
+	var out []PortStatus
+	for n, node := range f.ports {
+		for i := range node {
+			out = append(out, f.PortStatus(n, i))
+		}
+	}
+	return out
+}
+
+// PortStatus gives one port.
+func (f *Fabric) PortStatus(node, index int) PortStatus {
+	p := f.ports[node][index]
+	c := p.Counters(f.Engine.Now())
+	plan := &f.Plan.Nodes[node].Ports[index]
+	s := PortStatus{
+		Name: p.Name, Node: f.Plan.Nodes[node].Name, Kind: f.Plan.Nodes[node].Kind.String(),
+		QueueLimit: p.Limit(), QueueMax: c.MaxQueue, QueueMean: c.MeanQueue(port.Counters{}),
+		RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
+		Marked: c.Marked, Dropped: c.Dropped(), Drops: byReason(c.Drops),
+	}
+	s.QueuePackets, s.QueueBytes = p.Queued()
+	if plan.Link >= 0 {
+		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
+		s.Peer = f.Plan.PortName(far.Node, far.Port)
+		s.Link = linkStatus(p.Link())
+		if cut := p.Link().Counters.Cut; cut > 0 {
+			s.Dropped += cut
+			s.Drops = byReasonPlus(s.Drops, packet.LinkDown, cut)
+		}
+	}
+	return s
+}
+
+func linkStatus(l *links.Link) *LinkStatus {
+	s, c := l.Settings(), l.Counters
+	state := "down"
+	if s.Up {
+		state = "up"
+	}
+	match := ""
+	if !s.DropMatch.Empty() {
+		match = s.DropMatch.String()
+	}
+	return &LinkStatus{
+		Rate: s.Rate, Delay: s.Delay, MTU: s.MTU, State: state, InFlight: l.InFlight(), Delivered: c.Delivered,
+		Loss: s.Loss, Corrupt: s.Corrupt, Duplicate: s.Duplicate, Reorder: s.Reorder, ReorderBy: s.ReorderBy,
+		Jitter: s.Jitter, JitterDistribution: s.JitterDistribution, JitterReorder: s.JitterReorder, DropMatch: match,
+		Corrupted: c.Corrupted, Duplicated: c.Duplicated, Reordered: c.Reordered, Cut: c.Cut,
+	}
+}
+
+func byReason(drops [packet.FateCount]uint64) (m map[string]uint64) {
+	for fate, n := range drops {
+		if n > 0 {
+			m = byReasonPlus(m, packet.Fate(fate), n)
+		}
+	}
+	return m
+}
+
+func byReasonPlus(m map[string]uint64, fate packet.Fate, n uint64) map[string]uint64 {
+	if m == nil {
+		m = map[string]uint64{}
+	}
+	m[fate.String()] += n
+	return m
+}
+
+// Accounts sums the whole fabric. Held is counted where packets are held, not
+// computed from the rest.
+func (f *Fabric) Accounts() Accounts {
+	var a Accounts
+	for _, s := range f.Stations {
+		a.Entered += s.Entered
+		a.Delivered += s.Delivered
+	}
+	for _, sw := range f.Switches {
+		if sw != nil {
+			a.Replicated += sw.Replicated()
+			a.Originated += sw.Originated()
+		}
+	}
+	for _, node := range f.ports {
+		for _, p := range node {
+			c := p.Counters(f.Engine.Now())
+			a.Marked += c.Marked
+			a.Dropped += c.Dropped()
+			for fate, n := range c.Drops {
+				if n > 0 {
+					a.Drops = byReasonPlus(a.Drops, packet.Fate(fate), n)
+				}
+			}
+			queued, _ := p.Queued()
+			a.Held += uint64(queued)
+		}
+	}
+	for _, dir := range f.Links {
+		for _, l := range dir {
+			a.Held += uint64(l.InFlight())
+			a.Duplicated += l.Counters.Duplicated
+			if cut := l.Counters.Cut; cut > 0 {
+				a.Dropped += cut
+				a.Drops = byReasonPlus(a.Drops, packet.LinkDown, cut)
+			}
+		}
+	}
+	return a
+}

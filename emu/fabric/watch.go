@@ -1,0 +1,116 @@
+package fabric
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/traces/capture"
+)
+
+// Watched is one port of a capture and the directions that are taken.
+type Watched struct {
+	Node, Port int
+	In, Out    bool
+}
+
+// watch feeds the captures of one port.
+type watch struct {
+	encode *encoder
+	taps   []tap
+}
+
+type tap struct {
+	to      *capture.Tap
+	index   int32 // of the port in the capture
+	in, out bool
+}
+
+// NewCapture prepares a capture of ports; o needs everything but Interfaces
+// and Describe. Watch starts it. It may be called from any goroutine.
+func (f *Fabric) NewCapture(ports []Watched, o capture.Options) (*capture.Capture, error) {
+	o.Interfaces = nil
+	for _, w := range ports {
+		i := capture.Interface{Name: f.Plan.PortName(w.Node, w.Port), Description: "not connected"}
+		if p := &f.Plan.Nodes[w.Node].Ports[w.Port]; p.Link >= 0 {
+			far := f.Plan.Links[p.Link].Ends[1-p.End]
+			i.Speed = f.Plan.Links[p.Link].Dir[p.End].Rate
+			i.Description = "link to " + f.Plan.PortName(far.Node, far.Port)
+		}
+		o.Interfaces = append(o.Interfaces, i)
+	}
+	o.Describe = func(index int32, dir capture.Direction, fate uint8, depth units.Bytes) string {
+		return describe(f.Plan.PortName(ports[index].Node, ports[index].Port), dir, packet.Fate(fate), depth)
+	}
+	return capture.New(o)
+}
+
+// describe is the comment of a packet in a capture: what happened, where, and
+// the queue that was the reason.
+func describe(name string, dir capture.Direction, fate packet.Fate, depth units.Bytes) string {
+	where := name + " in"
+	if dir == capture.Out {
+		where = name + " out"
+	}
+	switch fate {
+	case packet.Fine:
+		return ""
+	case packet.Marked, packet.QueueFull, packet.EarlyDrop:
+		return fmt.Sprintf("%s at %s, queue %d B", fate.Text(), where, int64(depth))
+	}
+	return fmt.Sprintf("%s at %s", fate.Text(), where)
+}
+
+// Watch feeds c with the packets of ports from now on. The returned function
+// ends that; both belong to the engine's goroutine.
+func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
+	to := c.Tap()
+	for i, w := range ports {
+		p := f.ports[w.Node][w.Port]
+		watched := f.watches[p]
+		if watched == nil {
+			watched = &watch{encode: &encoder{fabric: f}}
+			f.watches[p] = watched
+			p.Observe(watched)
+		}
+		watched.taps = append(watched.taps, tap{to: to, index: int32(i), in: w.In, out: w.Out})
+	}
+	return func() {
+		for _, w := range ports {
+			p := f.ports[w.Node][w.Port]
+			watched := f.watches[p]
+			if watched == nil {
+				continue
+			}
+			watched.taps = slices.DeleteFunc(watched.taps, func(t tap) bool { return t.to == to })
+			if len(watched.taps) == 0 {
+				delete(f.watches, p)
+				p.Observe(nil)
+			}
+		}
+		c.Close()
+	}
+}
+
+// Observe copies one packet into every capture that wants it.
+func (w *watch) Observe(now units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, depth units.Bytes) {
+	data := p.Frame
+	if data == nil {
+		data = w.encode.frame(p)
+	}
+	c := capture.Packet{
+		At: now, Dir: capture.In, Data: data, Length: int32(p.Size),
+		Fate: uint8(fate), Queue: depth, FCSError: p.BadFCS && dir == port.In,
+	}
+	if dir == port.Out {
+		c.Dir = capture.Out
+	}
+	for _, t := range w.taps {
+		if dir == port.In && t.in || dir == port.Out && t.out {
+			c.Port = t.index
+			t.to.Put(c)
+		}
+	}
+}

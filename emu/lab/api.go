@@ -1,0 +1,73 @@
+package lab
+
+import (
+	"time"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// SocketName is the control socket in a lab's state directory. It speaks HTTP
+// with JSON bodies; docs/api.md is its reference.
+const SocketName = "control.sock"
+
+// Status is the answer to GET /v1/lab: what a lab is and how it is doing.
+type Status struct {
+	Name     string     `json:"name"`
+	File     string     `json:"file"`
+	PID      int        `json:"pid"`
+	Started  time.Time  `json:"started"`
+	Emulated units.Time `json:"emulated"` // time since the start
+	Hosts    []Host     `json:"hosts"`
+	Switches []string   `json:"switches"`
+}
+
+// Host is a host of a running lab.
+type Host struct {
+	Name       string      `json:"name"`
+	Attach     string      `json:"attach"`              // tap, tun or none
+	Namespace  string      `json:"namespace,omitempty"` // as ip netns knows it
+	Interfaces []Interface `json:"interfaces"`
+}
+
+// Interface is a host's connection to the fabric.
+type Interface struct {
+	Name      string   `json:"name"`
+	MAC       string   `json:"mac"`
+	Addresses []string `json:"addresses"`
+	Peer      string   `json:"peer,omitempty"`
+}
+
+// SetResult is the answer to PATCH /v1/links/{endpoint}: both directions as
+// they are now.
+type SetResult struct {
+	Ports []fabric.PortStatus `json:"ports"`
+}
+
+// Table is the answer to GET /v1/tables/{switch}: for every destination the
+// ports that lead there, and the ports of the tree for what goes to all.
+type Table struct {
+	Switch string   `json:"switch"`
+	Routes []Route  `json:"routes"`
+	Tree   []string `json:"tree"`
+}
+
+// Route is one destination in a Table.
+type Route struct {
+	Host      string   `json:"host"` // "h1:eth0"
+	MAC       string   `json:"mac"`
+	Addresses []string `json:"addresses"`
+	Ports     []string `json:"ports"` // equal-cost ways; empty when there is none
+}
+
+// errorBody is the body of every answer that is not a success.
+type errorBody struct {
+	Error string `json:"error"`
+}
+
+// Which directions of a link a change applies to, as seen from the port named.
+const (
+	Both    = "both"
+	Egress  = "out"
+	Ingress = "in"
+)

@@ -1,0 +1,146 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/traces/capture"
+)
+
+// Client reaches a running lab through its control socket.
+type Client struct{ http http.Client }
+
+// NewClient makes a client of the lab with this state directory.
+func NewClient(dir string) *Client {
+	path := filepath.Join(dir, SocketName)
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}
+	return &Client{http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// call sends a request and decodes the answer into out.
+func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	r, err := c.open(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	return json.NewDecoder(r.Body).Decode(out)
+}
+
+// open sends a request; an answer that is no success becomes an error.
+func (c *Client) open(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	q, err := http.NewRequestWithContext(ctx, method, "http://lab"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.http.Do(q)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // the made-up address says nothing
+		}
+		return nil, fmt.Errorf("the lab's control socket: %w", err)
+	}
+	if r.StatusCode == http.StatusOK {
+		return r, nil
+	}
+	defer r.Body.Close()
+	var e errorBody
+	if json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&e) != nil || e.Error == "" {
+		e.Error = r.Status
+	}
+	return nil, errors.New(e.Error)
+}
+
+// Status tells what the lab is.
+func (c *Client) Status(ctx context.Context) (s Status, err error) {
+	return s, c.call(ctx, http.MethodGet, "/v1/lab", nil, &s)
+}
+
+// Report gives the run so far.
+func (c *Client) Report(ctx context.Context) (*report.Report, error) {
+	r := &report.Report{}
+	return r, c.call(ctx, http.MethodGet, "/v1/report", nil, r)
+}
+
+// Ports gives every port.
+func (c *Client) Ports(ctx context.Context) (p []fabric.PortStatus, err error) {
+	return p, c.call(ctx, http.MethodGet, "/v1/ports", nil, &p)
+}
+
+// Table gives a switch's forwarding table.
+func (c *Client) Table(ctx context.Context, name string) (t Table, err error) {
+	return t, c.call(ctx, http.MethodGet, "/v1/tables/"+url.PathEscape(name), nil, &t)
+}
+
+// Set changes the link at an endpoint, in a direction as seen from it.
+func (c *Client) Set(ctx context.Context, endpoint, direction string, p spec.LinkPatch) (s SetResult, err error) {
+	return s, c.call(ctx, http.MethodPatch, "/v1/links/"+url.PathEscape(endpoint)+"?direction="+url.QueryEscape(direction), p, &s)
+}
+
+// Down ends the lab and gives its final report.
+func (c *Client) Down(ctx context.Context) (*report.Report, error) {
+	r := &report.Report{}
+	return r, c.call(ctx, http.MethodPost, "/v1/down", nil, r)
+}
+
+// CaptureRequest says what to capture.
+type CaptureRequest struct {
+	Ports     []string // "s1:3"
+	Direction string   // Both, Egress or Ingress
+	SnapLen   int      // bytes of each packet; 0 is all
+	Count     uint64   // packets after which to end; 0 is no end
+	Filter    string   // as tcpdump takes it
+}
+
+// Capture copies a capture to w until ctx ends, the lab ends or Count is
+// reached; the stream is complete, with its statistics, in each case.
+func (c *Client) Capture(ctx context.Context, q CaptureRequest, w io.Writer) (s capture.Summary, err error) {
+	v := url.Values{"port": q.Ports, "direction": {q.Direction}, "filter": {q.Filter}}
+	if q.SnapLen > 0 {
+		v.Set("snaplen", strconv.Itoa(q.SnapLen))
+	}
+	if q.Count > 0 {
+		v.Set("count", strconv.FormatUint(q.Count, 10))
+	}
+	background := context.WithoutCancel(ctx)
+	r, err := c.open(background, http.MethodGet, "/v1/capture?"+v.Encode(), nil)
+	if err != nil {
+		return s, err
+	}
+	defer r.Body.Close()
+	defer context.AfterFunc(ctx, func() {
+		var none struct{}
+		_ = c.call(background, http.MethodDelete, "/v1/capture/"+r.Header.Get(captureID), nil, &none)
+	})()
+	if _, err := io.Copy(w, r.Body); err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal([]byte(r.Trailer.Get(captureTrailer)), &s); err != nil {
+		return s, errors.New("the capture was cut short")
+	}
+	return s, nil
+}

@@ -1,0 +1,305 @@
+// Package lab is a running lab: real hosts in network namespaces, joined by a
+// fabric that an engine drives in the wall clock, and the control socket
+// through which the commands reach it.
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/links/tuntap"
+	netnslab "github.com/weftlab/weft/netns-lab"
+)
+
+// Lab is one running lab, owned by this process.
+type Lab struct {
+	plan   *spec.Plan
+	fabric *fabric.Fabric
+	driver *wall.Driver
+	hosts  *netnslab.Lab
+	ports  []attached
+	shaper *follower
+
+	stop    context.CancelFunc // ends Run
+	stopped chan struct{}      // closed when Run is over
+
+	mu       sync.Mutex
+	captures map[int]func() // ends of the captures under way, on the engine's thread
+	nextID   int
+
+	startCPU  time.Duration // of the process when the clock started
+	engineCPU time.Duration // of the engine's thread, when the run was over
+	final     *report.Report
+}
+
+// attached is one interface of a real host.
+type attached struct {
+	station *fabric.Station
+	device  *netnslab.Device
+	tun     *tuntap.TUN // nil for a TAP
+	name    string      // "h1:eth0"
+}
+
+// endpointDevice is what TAP and TUN have in common here.
+type endpointDevice interface {
+	wall.Poller
+	wall.Deliverer
+	SetMTU(int)
+}
+
+// New makes the hosts of a plan and everything else that Run needs. On an
+// error nothing is left.
+func New(p *spec.Plan) (*Lab, error) {
+	if err := netnslab.CheckPrivileges(); err != nil {
+		return nil, err
+	}
+	l := &Lab{plan: p, fabric: fabric.New(p), stopped: make(chan struct{}), captures: map[int]func(){}}
+	var err error
+	l.driver, err = wall.NewDriver(&l.fabric.Engine, wall.Options{
+		Spin:     p.Engine.Spin,
+		Realtime: p.Engine.Realtime != spec.RealtimeOff, Require: p.Engine.Realtime == spec.RealtimeRequire,
+		Limit: p.Fidelity.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File}, hostsOf(p)); err != nil {
+		return nil, err
+	}
+	if err := l.attach(); err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+	}
+	return l, nil
+}
+
+func closing(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (and while removing what had been made: %v)", err)
+}
+
+// real tells whether a node is a host with devices.
+func real(n *spec.Node) bool { return n.Kind == spec.Host && n.Attach != spec.NoDevice }
+
+// hostsOf is what netns-lab has to make.
+func hostsOf(p *spec.Plan) []netnslab.Host {
+	var hosts []netnslab.Host
+	for n := range p.Nodes {
+		node := &p.Nodes[n]
+		if !real(node) {
+			continue
+		}
+		h := netnslab.Host{Name: node.Name}
+		for _, s := range node.Sysctls {
+			h.Sysctls = append(h.Sysctls, netnslab.Sysctl{Key: s.Key, Value: s.Value})
+		}
+		for _, r := range node.Routes {
+			h.Routes = append(h.Routes, netnslab.Route{To: r.To, Via: r.Via})
+		}
+		for i, port := range node.Ports {
+			nic := netnslab.Interface{Name: port.Name, Addresses: port.Addresses, OnLink: p.OnLink(n, i)}
+			if node.Attach == spec.TUN {
+				nic.Kind = netnslab.TUN
+			} else {
+				nic.MAC = port.MAC[:]
+			}
+			if port.Link >= 0 {
+				s := p.Links[port.Link].Dir[port.End]
+				nic.Rate, nic.MTU = s.Rate, int(s.MTU)
+			}
+			h.Interfaces = append(h.Interfaces, nic)
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts
+}
+
+// attach joins the devices to the fabric's stations; both come in the order
+// of the plan.
+func (l *Lab) attach() error {
+	devices := l.hosts.Devices()
+	byStation := map[*fabric.Station]endpointDevice{}
+	kernel := map[*fabric.Station]*netnslab.Device{}
+	for _, s := range l.fabric.Stations {
+		node := &l.plan.Nodes[s.Node]
+		if !real(node) {
+			continue
+		}
+		d := devices[0]
+		devices = devices[1:]
+		mtu := netnslab.DefaultMTU
+		if k := s.Port.Link(); k != nil {
+			mtu = int(k.Settings().MTU)
+		}
+		a := attached{station: s, device: d, name: s.Port.Name}
+		var e endpointDevice
+		if node.Attach == spec.TUN {
+			a.tun = tuntap.NewTUN(d.FD, mtu, &l.fabric.Pool, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Directory(), s.Enter)
+			e = a.tun
+		} else {
+			e = tuntap.NewTAP(d.FD, mtu, &l.fabric.Pool, s.Enter)
+		}
+		s.Attach(l.driver.Timed(e))
+		if err := l.driver.Attach(e); err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		l.ports = append(l.ports, a)
+		byStation[s], kernel[s] = e, d
+	}
+	l.shaper = newFollower()
+	l.fabric.LinkChanged = func(link, direction int) {
+		end := l.plan.Links[link].Ends[direction]
+		s := l.fabric.Station(end.Node, end.Port)
+		if s == nil || byStation[s] == nil {
+			return
+		}
+		settings := s.Port.Link().Settings()
+		byStation[s].SetMTU(int(settings.MTU))
+		l.shaper.follow(kernel[s], settings)
+	}
+	return nil
+}
+
+func addresses(prefixes []netip.Prefix) []netip.Addr {
+	out := make([]netip.Addr, len(prefixes))
+	for i, p := range prefixes {
+		out[i] = p.Addr()
+	}
+	return out
+}
+
+// Dir is the lab's state directory.
+func (l *Lab) Dir() string { return l.hosts.Dir() }
+
+// Info describes the lab's hosts.
+func (l *Lab) Info() netnslab.Info { return l.hosts.Info() }
+
+// Run drives the lab until ctx ends, Stop is called or the emulated time
+// limit has passed; then it removes everything. ready is called when packets
+// flow and the control socket answers. warn is told of what goes wrong
+// meanwhile without ending the lab.
+func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func(error)) (*report.Report, error) {
+	ctx, l.stop = context.WithCancel(ctx)
+	defer l.stop()
+	l.fabric.Failed = warn
+	l.shaper.start(warn)
+	server, err := l.listen()
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+	}
+	err = l.run(ctx, limit, func() {
+		go server.serve(warn)
+		ready()
+	})
+	l.shaper.close()
+	if err == nil {
+		l.final = l.snapshot()
+		l.countHosts(l.final)
+	}
+	close(l.stopped)
+	server.close()
+	if cerr := l.hosts.Close(); cerr != nil && err == nil {
+		err = fmt.Errorf("removing the lab: %w", cerr)
+	}
+	return l.final, err
+}
+
+// run gives the engine its thread and returns when it is done.
+func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
+	done := make(chan error, 1)
+	go func() {
+		// The goroutine ends locked to its thread, so the thread and its
+		// scheduling go with it.
+		err := l.driver.Run(ctx, limit, func() {
+			l.startCPU = processCPU()
+			go started()
+		})
+		l.engineCPU = threadCPU()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, end := range l.captures {
+			end()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// Stop ends Run. It does not wait for it.
+func (l *Lab) Stop() { l.stop() }
+
+// Report is the run so far, or the whole run when it is over.
+func (l *Lab) Report() *report.Report {
+	var r *report.Report
+	if err := l.driver.Do(func() { l.engineCPU = threadCPU(); r = l.snapshot() }); err != nil {
+		<-l.stopped
+		return l.final
+	}
+	l.countHosts(r)
+	return r
+}
+
+// snapshot is made on the engine's thread, or after the run.
+func (l *Lab) snapshot() *report.Report {
+	f := l.fabric
+	r := &report.Report{
+		Lab: l.plan.Name, File: l.plan.File, Clock: "wall", Seed: l.plan.Seed, Emulated: f.Engine.Now(), Events: f.Engine.Fired(),
+		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(),
+		Timing: &report.Timing{
+			Lateness: l.driver.Lateness(), Realtime: l.driver.Realtime(), Spin: l.plan.Engine.Spin,
+			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share,
+		},
+	}
+	if t := f.Engine.Now().Seconds(); t > 0 {
+		r.Timing.CPU = (processCPU() - l.startCPU).Seconds() / t
+		r.Timing.Engine = l.engineCPU.Seconds() / t
+	}
+	for _, a := range l.ports {
+		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host)}
+		if a.tun != nil {
+			h.Unroutable, h.Answered = a.tun.Unroutable(), a.tun.Answered()
+		}
+		r.Hosts = append(r.Hosts, h)
+	}
+	return r
+}
+
+// countHosts adds what the hosts' kernels have counted: system calls that the
+// engine's thread does not wait for.
+func (l *Lab) countHosts(r *report.Report) {
+	for i, a := range l.ports {
+		h := &r.Hosts[i]
+		c, err := a.device.Counters()
+		if err != nil {
+			h.Error = err.Error()
+			continue
+		}
+		h.TxPackets, h.TxDropped, h.RxPackets, h.RxDropped = c.TxPackets, c.TxDropped, c.RxPackets, c.RxDropped
+		h.QueueDropped, h.QueuePackets = c.QueueDrops, c.QueuePackets
+	}
+}
+
+// processCPU is what this process has used of all cores.
+func processCPU() time.Duration { return cpu(unix.RUSAGE_SELF) }
+
+// threadCPU is what the calling thread has used.
+func threadCPU() time.Duration { return cpu(unix.RUSAGE_THREAD) }
+
+func cpu(who int) time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(who, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

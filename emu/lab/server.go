@@ -1,0 +1,343 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/spec"
+	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/traces/capture"
+)
+
+// server answers on the control socket.
+type server struct {
+	lab      *Lab
+	listener net.Listener
+	http     http.Server
+}
+
+// listen makes the control socket, for the owner of the lab alone.
+func (l *Lab) listen() (*server, error) {
+	path := filepath.Join(l.hosts.Dir(), SocketName)
+	// The mode is there from the beginning: between bind and chmod others
+	// could connect. The directory is 0700 as well.
+	old := unix.Umask(0o177)
+	listener, err := net.Listen("unix", path)
+	unix.Umask(old)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	s := &server{lab: l, listener: listener}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/lab", s.getLab)
+	mux.HandleFunc("GET /v1/report", s.getReport)
+	mux.HandleFunc("GET /v1/ports", s.getPorts)
+	mux.HandleFunc("GET /v1/ports/{endpoint}", s.getPort)
+	mux.HandleFunc("GET /v1/tables/{switch}", s.getTable)
+	mux.HandleFunc("PATCH /v1/links/{endpoint}", s.patchLink)
+	mux.HandleFunc("GET /v1/capture", s.getCapture)
+	mux.HandleFunc("DELETE /v1/capture/{id}", s.deleteCapture)
+	mux.HandleFunc("POST /v1/down", s.postDown)
+	s.http.Handler = mux
+	return s, nil
+}
+
+func (s *server) serve(warn func(error)) {
+	if err := s.http.Serve(s.listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		warn(fmt.Errorf("control socket: %w", err))
+	}
+}
+
+// close lets answers under way (captures, the report of a down) finish.
+func (s *server) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+	s.listener.Close()
+}
+
+func reply(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	// A client that has gone away is its own affair.
+	_ = e.Encode(body)
+}
+
+func fail(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(errorBody{err.Error()})
+}
+
+// do runs f on the engine's thread and reports whether it ran.
+func (s *server) do(w http.ResponseWriter, f func()) bool {
+	if err := s.lab.driver.Do(f); err != nil {
+		fail(w, http.StatusGone, err)
+		return false
+	}
+	return true
+}
+
+func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
+	plan, info := s.lab.plan, s.lab.hosts.Info()
+	out := Status{Name: plan.Name, File: plan.File, PID: info.PID, Started: info.Started}
+	if !s.do(w, func() { out.Emulated = s.lab.fabric.Engine.Now() }) {
+		return
+	}
+	for n := range plan.Nodes {
+		node := &plan.Nodes[n]
+		if node.Kind == spec.Switch {
+			out.Switches = append(out.Switches, node.Name)
+			continue
+		}
+		h := Host{Name: node.Name, Attach: node.Attach.String()}
+		if real(node) {
+			h.Namespace = netnslab.Namespace(plan.Name, node.Name)
+		}
+		for _, p := range node.Ports {
+			i := Interface{Name: p.Name, MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses)}
+			if p.Link >= 0 {
+				far := plan.Links[p.Link].Ends[1-p.End]
+				i.Peer = plan.PortName(far.Node, far.Port)
+			}
+			h.Interfaces = append(h.Interfaces, i)
+		}
+		out.Hosts = append(out.Hosts, h)
+	}
+	reply(w, out)
+}
+
+func texts(prefixes []netip.Prefix) []string {
+	out := make([]string, len(prefixes))
+	for i, p := range prefixes {
+		out[i] = p.String()
+	}
+	return out
+}
+
+func (s *server) getReport(w http.ResponseWriter, _ *http.Request) { reply(w, s.lab.Report()) }
+
+func (s *server) getPorts(w http.ResponseWriter, _ *http.Request) {
+	var out []fabric.PortStatus
+	if s.do(w, func() { out = s.lab.fabric.Status() }) {
+		reply(w, out)
+	}
+}
+
+func (s *server) getPort(w http.ResponseWriter, r *http.Request) {
+	node, index, err := s.lab.plan.Endpoint(r.PathValue("endpoint"))
+	if err != nil {
+		fail(w, http.StatusNotFound, err)
+		return
+	}
+	var out fabric.PortStatus
+	if s.do(w, func() { out = s.lab.fabric.PortStatus(node, index) }) {
+		reply(w, out)
+	}
+}
+
+func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
+	plan := s.lab.plan
+	n, ok := plan.Node(r.PathValue("switch"))
+	if !ok || plan.Nodes[n].Kind != spec.Switch {
+		fail(w, http.StatusNotFound, fmt.Errorf("there is no switch %q", r.PathValue("switch")))
+		return
+	}
+	// Tables do not change while a lab runs.
+	table := s.lab.fabric.Switches[n].Table()
+	out := Table{Switch: plan.Nodes[n].Name}
+	for id, st := range s.lab.fabric.Stations {
+		p := &plan.Nodes[st.Node].Ports[st.Index]
+		route := Route{
+			Host: plan.PortName(st.Node, st.Index), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses), Ports: []string{},
+		}
+		for _, i := range table.Groups[table.Route[id]] {
+			route.Ports = append(route.Ports, plan.Nodes[n].Ports[i].Name)
+		}
+		out.Routes = append(out.Routes, route)
+	}
+	for i, in := range table.Tree {
+		if in {
+			out.Tree = append(out.Tree, plan.Nodes[n].Ports[i].Name)
+		}
+	}
+	reply(w, out)
+}
+
+func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
+	plan := s.lab.plan
+	node, index, err := plan.Endpoint(r.PathValue("endpoint"))
+	if err != nil {
+		fail(w, http.StatusNotFound, err)
+		return
+	}
+	p := plan.Nodes[node].Ports[index]
+	if p.Link < 0 {
+		fail(w, http.StatusBadRequest, fmt.Errorf("%s has no link", plan.PortName(node, index)))
+		return
+	}
+	var dir [2]bool
+	switch d := r.URL.Query().Get("direction"); d {
+	case "", Both:
+		dir = [2]bool{true, true}
+	case Egress:
+		dir[p.End] = true
+	case Ingress:
+		dir[1-p.End] = true
+	default:
+		fail(w, http.StatusBadRequest, fmt.Errorf("%q is not a direction (there are %s, %s and %s)", d, Both, Egress, Ingress))
+		return
+	}
+	var patch spec.LinkPatch
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
+	body.DisallowUnknownFields()
+	if err := body.Decode(&patch); err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	var out SetResult
+	var serr error
+	if !s.do(w, func() {
+		if serr = s.lab.fabric.Set(p.Link, dir, patch); serr != nil {
+			return
+		}
+		for _, e := range plan.Links[p.Link].Ends {
+			out.Ports = append(out.Ports, s.lab.fabric.PortStatus(e.Node, e.Port))
+		}
+	}) {
+		return
+	}
+	if serr != nil {
+		fail(w, http.StatusBadRequest, serr)
+		return
+	}
+	reply(w, out)
+}
+
+// getCapture streams pcapng until the client goes away, the lab ends or the
+// number of packets asked for has been written.
+func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	ports, o, err := s.captureOptions(q["port"], q.Get("direction"), q.Get("snaplen"), q.Get("count"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	o.Filter, o.Epoch = q.Get("filter"), s.lab.driver.Clock().Start()
+	o.Comment = fmt.Sprintf("weft lab %s, wall clock, emulated time", s.lab.plan.Name)
+	c, err := s.lab.fabric.NewCapture(ports, o)
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	id, err := s.lab.startCapture(ports, c)
+	if err != nil {
+		fail(w, http.StatusGone, err)
+		return
+	}
+	defer s.lab.endCapture(id)
+	w.Header().Set("Content-Type", "application/x-pcapng")
+	w.Header().Set(captureID, strconv.Itoa(id))
+	w.Header().Set("Trailer", captureTrailer)
+	w.WriteHeader(http.StatusOK)
+	summary, err := c.Run(r.Context(), w)
+	text, _ := json.Marshal(summary)
+	w.Header().Set(captureTrailer, string(text))
+	if err != nil && r.Context().Err() == nil {
+		// The headers are gone: cutting the stream is the only way left to
+		// tell the client that it is not whole.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// deleteCapture ends a capture in good order: its stream is completed.
+func (s *server) deleteCapture(w http.ResponseWriter, r *http.Request) {
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil {
+		fail(w, http.StatusNotFound, fmt.Errorf("there is no capture %q", r.PathValue("id")))
+		return
+	}
+	s.lab.endCapture(id)
+	reply(w, struct{}{})
+}
+
+// The headers of a capture's answer: the number by which DELETE ends it and,
+// behind the stream, its capture.Summary.
+const (
+	captureID      = "X-Weft-Capture-Id"
+	captureTrailer = "X-Weft-Capture"
+)
+
+func (s *server) captureOptions(names []string, direction, snaplen, count string) (ports []fabric.Watched, o capture.Options, err error) {
+	if len(names) == 0 {
+		return nil, o, errors.New("a capture needs at least one port")
+	}
+	in, out := direction != Egress, direction != Ingress
+	if direction != "" && direction != Both && in && out {
+		return nil, o, fmt.Errorf("%q is not a direction (there are %s, %s and %s)", direction, Both, Egress, Ingress)
+	}
+	for _, name := range names {
+		node, index, err := s.lab.plan.Endpoint(name)
+		if err != nil {
+			return nil, o, err
+		}
+		ports = append(ports, fabric.Watched{Node: node, Port: index, In: in, Out: out})
+	}
+	if snaplen != "" {
+		if o.SnapLen, err = strconv.Atoi(snaplen); err != nil || o.SnapLen < 1 {
+			return nil, o, fmt.Errorf("snaplen %q is not a number of bytes", snaplen)
+		}
+	}
+	if count != "" {
+		if o.Count, err = strconv.ParseUint(count, 10, 64); err != nil {
+			return nil, o, fmt.Errorf("count %q is not a number of packets", count)
+		}
+	}
+	return ports, o, nil
+}
+
+// startCapture feeds c from now on and gives a number to end it by.
+func (l *Lab) startCapture(ports []fabric.Watched, c *capture.Capture) (id int, err error) {
+	err = l.driver.Do(func() {
+		stop := l.fabric.Watch(ports, c)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.nextID++
+		id = l.nextID
+		l.captures[id] = stop
+	})
+	return id, err
+}
+
+// endCapture is harmless when the lab has ended it already.
+func (l *Lab) endCapture(id int) {
+	_ = l.driver.Do(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if stop := l.captures[id]; stop != nil {
+			stop()
+			delete(l.captures, id)
+		}
+	})
+}
+
+// postDown ends the lab and answers with its final report.
+func (s *server) postDown(w http.ResponseWriter, _ *http.Request) {
+	s.lab.Stop()
+	<-s.lab.stopped
+	reply(w, s.lab.final)
+}

@@ -1,0 +1,62 @@
+// Package report is what a run says at its end: where every packet went, what
+// the queues did, and how far the wall clock can be trusted.
+package report
+
+import (
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// Report is one run, ended or still going.
+type Report struct {
+	Lab      string     `json:"lab"`
+	File     string     `json:"file,omitempty"`
+	Clock    string     `json:"clock"` // wall or virtual
+	Seed     uint64     `json:"seed"`
+	Emulated units.Time `json:"emulated"`        // length of the run in emulated time
+	Trace    string     `json:"trace,omitempty"` // virtual: hash of everything that happened
+	Events   uint64     `json:"events"`
+
+	Accounts fabric.Accounts     `json:"accounts"`
+	Ports    []fabric.PortStatus `json:"ports"`
+	Flows    []workload.Result   `json:"flows,omitempty"`
+	Hosts    []Host              `json:"hosts,omitempty"` // wall
+	Timing   *Timing             `json:"timing,omitempty"`
+}
+
+// Host is a real host's interface as its own kernel counts.
+type Host struct {
+	Name      string `json:"name"` // "h1:eth0"
+	Namespace string `json:"namespace"`
+	TxPackets uint64 `json:"tx_packets"` // taken from the device by the emulator
+	TxDropped uint64 `json:"tx_dropped"` // by the device: its ring was full
+	RxPackets uint64 `json:"rx_packets"`
+	RxDropped uint64 `json:"rx_dropped"`
+
+	QueueDropped uint64 `json:"qdisc_dropped"` // by the host's own queueing discipline
+	QueuePackets int    `json:"qdisc_packets"` // waiting there now
+
+	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses that nobody has; they never enter the fabric
+	Answered   uint64 `json:"answered,omitempty"`   // TUN: ARP and neighbour requests answered in the host's place
+	Error      string `json:"error,omitempty"`      // why the counters could not be read
+}
+
+// Timing is how well the emulator kept to the wall clock.
+type Timing struct {
+	Lateness wall.Summary   `json:"lateness"`
+	Realtime bool           `json:"realtime"` // the engine's thread has SCHED_FIFO
+	Spin     units.Time     `json:"spin"`
+	CPU      float64        `json:"cpu_cores"`        // of the whole process, mean over the run
+	Engine   float64        `json:"engine_cpu_cores"` // of the engine's thread
+	Strict   bool           `json:"strict"`
+	Allowed  units.Fraction `json:"allowed"` // share of deliveries that may be later than the limit
+}
+
+// Kept tells whether no more deliveries were late than the file allows.
+func (t *Timing) Kept() bool { return t.Lateness.Share <= t.Allowed }
+
+// Failed tells whether the run does not count: it was to be strict, and was
+// not kept.
+func (r *Report) Failed() bool { return r.Timing != nil && r.Timing.Strict && !r.Timing.Kept() }

@@ -1,0 +1,194 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Write prints the report for people, in 80 columns or little more.
+func (r *Report) Write(w io.Writer) {
+	fmt.Fprintf(w, "lab %s, %s clock, %s emulated, seed %d\n", r.Lab, r.Clock, seconds(r.Emulated), r.Seed)
+	r.writeAccounts(w)
+	r.writePorts(w)
+	r.writeFlows(w)
+	r.writeHosts(w)
+	if r.Timing != nil {
+		r.Timing.write(w)
+	}
+	if r.Trace != "" {
+		fmt.Fprintf(w, "trace    %s over %d events\n", r.Trace, r.Events)
+	}
+}
+
+func seconds(t units.Time) string { return fmt.Sprintf("%.6gs", t.Seconds()) }
+
+func (r *Report) writeAccounts(w io.Writer) {
+	a := &r.Accounts
+	fmt.Fprintf(w, "packets  %d in", a.Entered+a.Originated)
+	if copies := a.Replicated + a.Duplicated; copies > 0 {
+		fmt.Fprintf(w, " + %d copies", copies)
+	}
+	fmt.Fprintf(w, " = %d delivered + %d dropped + %d under way", a.Delivered, a.Dropped, a.Held)
+	if !a.Balanced() {
+		fmt.Fprint(w, "  ** these do not add up: a defect of weft, please report it **")
+	}
+	fmt.Fprintln(w)
+	if a.Marked > 0 {
+		fmt.Fprintf(w, "marks    %d\n", a.Marked)
+	}
+	if a.Dropped > 0 {
+		fmt.Fprintf(w, "drops    %s\n", Reasons(a.Drops))
+	}
+}
+
+// Reasons prints counts by reason, largest first: "queue-full 12, bad-fcs 1".
+func Reasons(m map[string]uint64) string {
+	names := make([]string, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	sort.Slice(names, func(i, j int) bool {
+		if m[names[i]] != m[names[j]] {
+			return m[names[i]] > m[names[j]]
+		}
+		return names[i] < names[j]
+	})
+	for i, n := range names {
+		names[i] = fmt.Sprintf("%s %d", n, m[n])
+	}
+	return strings.Join(names, ", ")
+}
+
+// maxPorts is how many ports a report shows to people; JSON has them all.
+const maxPorts = 12
+
+// writePorts shows the ports at which something happened: those that dropped,
+// marked or queued, the busiest first.
+func (r *Report) writePorts(w io.Writer) {
+	var busy []*fabric.PortStatus
+	for i := range r.Ports {
+		if p := &r.Ports[i]; p.Dropped > 0 || p.Marked > 0 || p.QueueMax > 0 {
+			busy = append(busy, p)
+		}
+	}
+	if len(busy) == 0 {
+		return
+	}
+	sort.SliceStable(busy, func(i, j int) bool {
+		a, b := busy[i], busy[j]
+		if x, y := a.Dropped+a.Marked, b.Dropped+b.Marked; x != y {
+			return x > y
+		}
+		return a.QueueMax > b.QueueMax
+	})
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "port\tsent\tmarked\tdropped\tqueue mean\tmax\tlimit")
+	for _, p := range busy[:min(len(busy), maxPorts)] {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Name, p.TxPackets, p.Marked, p.Dropped,
+			size(p.QueueMean), size(float64(p.QueueMax)), p.QueueLimit)
+	}
+	t.Flush()
+	if n := len(busy) - maxPorts; n > 0 {
+		fmt.Fprintf(w, "and %d more ports with queues\n", n)
+	}
+}
+
+// size prints bytes to three digits.
+func size(b float64) string {
+	switch {
+	case b >= 1e6:
+		return fmt.Sprintf("%.3gMB", b/1e6)
+	case b >= 1e3:
+		return fmt.Sprintf("%.3gKB", b/1e3)
+	}
+	return fmt.Sprintf("%.3gB", b)
+}
+
+// Rate prints bits per second to four digits.
+func Rate(bps float64) string {
+	switch {
+	case bps >= 1e9:
+		return fmt.Sprintf("%.4gGbps", bps/1e9)
+	case bps >= 1e6:
+		return fmt.Sprintf("%.4gMbps", bps/1e6)
+	case bps >= 1e3:
+		return fmt.Sprintf("%.4gKbps", bps/1e3)
+	}
+	return fmt.Sprintf("%.4gbps", bps)
+}
+
+// maxFlows is how many flows a report shows to people.
+const maxFlows = 20
+
+func (r *Report) writeFlows(w io.Writer) {
+	if len(r.Flows) == 0 {
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "flow\tfrom\tto\toffered\tgoodput\tlost\tmarked\tdelay p50\tp99")
+	for _, f := range r.Flows[:min(len(r.Flows), maxFlows)] {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.3g%%\t%d\t%.4gus\t%.4gus\n", f.Flow, f.From, f.To,
+			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), 100*f.LossShare, f.Marked, f.DelayP50, f.DelayP99)
+	}
+	t.Flush()
+	if n := len(r.Flows) - maxFlows; n > 0 {
+		fmt.Fprintf(w, "and %d more flows\n", n)
+	}
+}
+
+// writeHosts names the hosts whose own kernel lost something: in a table only
+// when there is anything to say.
+func (r *Report) writeHosts(w io.Writer) {
+	for _, h := range r.Hosts {
+		if h.Error != "" {
+			fmt.Fprintf(w, "host     %s: counters unknown: %s\n", h.Name, h.Error)
+		}
+		if h.TxDropped > 0 {
+			fmt.Fprintf(w, "host     %s: its device dropped %d packets before the fabric (ring full: it sends faster than the emulator reads)\n", h.Name, h.TxDropped)
+		}
+		if h.QueueDropped > 0 {
+			fmt.Fprintf(w, "host     %s: its queueing discipline dropped %d packets before the fabric\n", h.Name, h.QueueDropped)
+		}
+		if h.RxDropped > 0 {
+			fmt.Fprintf(w, "host     %s: its kernel dropped %d packets behind the fabric\n", h.Name, h.RxDropped)
+		}
+		if h.Unroutable > 0 {
+			fmt.Fprintf(w, "host     %s: sent %d packets to addresses that nobody in the lab has\n", h.Name, h.Unroutable)
+		}
+	}
+}
+
+func (t *Timing) write(w io.Writer) {
+	l := &t.Lateness
+	us := func(x units.Time) string { return fmt.Sprintf("%.3gus", x.Micros()) }
+	fmt.Fprintf(w, "lateness p50 %s, p99 %s, p99.9 %s, max %s over %d deliveries to hosts\n", us(l.P50), us(l.P99), us(l.P999), us(l.Max), l.Count)
+	thread := "ordinary scheduling"
+	if t.Realtime {
+		thread = "SCHED_FIFO"
+	}
+	fmt.Fprintf(w, "cpu      %.2f cores, of which the engine %.2f (%s)\n", t.CPU, t.Engine, thread)
+	fmt.Fprintf(w, "fidelity %s\n", t.verdict())
+}
+
+// verdict says in one sentence whether the run can be trusted.
+func (t *Timing) verdict() string {
+	l := &t.Lateness
+	beyond := fmt.Sprintf("%d of %d deliveries (%.3g%%) were later than %v", l.Beyond, l.Count, 100*float64(l.Share), l.Limit)
+	switch {
+	case l.Count == 0:
+		return "nothing was delivered to a real host"
+	case l.Beyond == 0:
+		return fmt.Sprintf("kept: every delivery within %v of its emulated time", l.Limit)
+	case t.Kept():
+		return fmt.Sprintf("kept: %s, %v are allowed", beyond, t.Allowed)
+	case t.Strict:
+		return "FAILED (strict): " + beyond
+	}
+	return "not kept: " + beyond
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# install.sh PROGRAM... : makes sure that programs are there. On Debian and
+# Ubuntu it installs the packages of those that are missing, saying so first;
+# elsewhere it names them.
+set -euo pipefail
+
+package_of() {
+  case $1 in
+    ip|ss|tc) echo iproute2 ;;
+    ping) echo iputils-ping ;;
+    nginx) echo nginx-light ;;
+    dot) echo graphviz ;;
+    capinfos) echo wireshark-common ;;
+    gcc) echo gcc libc6-dev ;;
+    *) echo "$1" ;;
+  esac
+}
+
+missing=()
+for program in "$@"; do
+  PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null || missing+=("$program")
+done
+if [[ " $* " == *" go "* && " ${missing[*]} " == *" go "* ]]; then
+  echo "Go 1.26 or newer is needed and not on the PATH: install it from https://go.dev/dl" >&2
+  exit 1
+fi
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+packages=()
+for program in "${missing[@]}"; do read -ra p <<<"$(package_of "$program")"; packages+=("${p[@]}"); done
+if ! command -v apt-get >/dev/null; then
+  echo "These programs are missing: ${missing[*]}. Install them with your system's package manager." >&2
+  exit 1
+fi
+echo "Missing: ${missing[*]}. Installing with apt-get: ${packages[*]}" >&2
+sudo=()
+[ "$(id -u)" -eq 0 ] || sudo=(sudo)
+export DEBIAN_FRONTEND=noninteractive
+# The programs are wanted, not the services that some packages start.
+install() { "${sudo[@]}" env RUNLEVEL=1 apt-get install -y --no-install-recommends "${packages[@]}" >/dev/null; }
+install 2>/dev/null || { "${sudo[@]}" apt-get update >/dev/null && install; }

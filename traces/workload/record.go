@@ -1,0 +1,145 @@
+package workload
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// Record is what became of a flow: the sender's and the receiver's side.
+type Record struct {
+	flow     Flow
+	from, to string
+
+	sent, received      uint64
+	marked              uint64
+	duplicated          uint64
+	reordered           uint64
+	firstSent, lastSent units.Time
+	firstCame, lastCame units.Time
+	seen                window
+	delay               *hdrhistogram.Histogram // one way, ns
+}
+
+// NewRecord begins the record of a flow between two named hosts.
+func NewRecord(f Flow, from, to string) *Record {
+	// One-way delays from 1 ns to 100 s to three significant digits.
+	return &Record{flow: f, from: from, to: to, delay: hdrhistogram.New(1, 100_000_000_000, 3)}
+}
+
+func (r *Record) send(now units.Time) {
+	if r.sent == 0 {
+		r.firstSent = now
+	}
+	r.sent++
+	r.lastSent = now
+}
+
+// Receive notes a packet of the flow at its destination. The packet stays the
+// caller's.
+func (r *Record) Receive(now units.Time, p *packet.Packet) {
+	switch r.seen.add(p.Seq) {
+	case again:
+		r.duplicated++
+		return
+	case late:
+		r.reordered++
+	}
+	if r.received == 0 {
+		r.firstCame = now
+	}
+	r.received++
+	r.lastCame = now
+	if p.ECN() == wire.CE {
+		r.marked++
+	}
+	_ = r.delay.RecordValue(min(max(int64((now-p.Born)/units.Nanosecond), 1), r.delay.HighestTrackableValue()))
+}
+
+// Result is a flow's record in the form in which it is written. Times are
+// emulated; delays are one way, from the host's NIC queue to its peer, to
+// three digits.
+type Result struct {
+	Flow       string  `json:"flow"`
+	Pattern    string  `json:"pattern"`
+	From       string  `json:"from"`
+	To         string  `json:"to"`
+	Payload    int64   `json:"payload_bytes"` // of one packet
+	Offered    int64   `json:"offered_bps"`   // payload rate asked for
+	Sent       uint64  `json:"sent_packets"`
+	Received   uint64  `json:"received_packets"` // without duplicates
+	Lost       uint64  `json:"lost_packets"`     // sent and not received when the run ended
+	LossShare  float64 `json:"loss_share"`
+	Marked     uint64  `json:"marked_packets"` // received with CE
+	Duplicated uint64  `json:"duplicated_packets"`
+	Reordered  uint64  `json:"reordered_packets"`
+	Start      float64 `json:"start_s"`     // first packet sent
+	End        float64 `json:"end_s"`       // last packet received, or sent if none was
+	Goodput    int64   `json:"goodput_bps"` // received payload over the time it took to receive it
+	DelayMin   float64 `json:"delay_min_us"`
+	DelayMean  float64 `json:"delay_mean_us"`
+	DelayP50   float64 `json:"delay_p50_us"`
+	DelayP99   float64 `json:"delay_p99_us"`
+	DelayMax   float64 `json:"delay_max_us"`
+}
+
+// Result gives the record so far.
+func (r *Record) Result() Result {
+	us := func(ns int64) float64 { return float64(ns) / 1000 }
+	x := Result{
+		Flow: r.flow.Name, Pattern: r.flow.Pattern.String(), From: r.from, To: r.to,
+		Payload: int64(r.flow.Size), Offered: int64(r.flow.Rate),
+		Sent: r.sent, Received: r.received, Lost: r.sent - r.received, Marked: r.marked,
+		Duplicated: r.duplicated, Reordered: r.reordered,
+		Start: r.firstSent.Seconds(), End: r.lastSent.Seconds(),
+	}
+	if r.sent > 0 {
+		x.LossShare = float64(x.Lost) / float64(x.Sent)
+	}
+	if r.received > 0 {
+		x.End = r.lastCame.Seconds()
+		x.DelayMin, x.DelayMax, x.DelayMean = us(r.delay.Min()), us(r.delay.Max()), r.delay.Mean()/1000
+		x.DelayP50, x.DelayP99 = us(r.delay.ValueAtQuantile(50)), us(r.delay.ValueAtQuantile(99))
+	}
+	// n arrivals span n-1 intervals.
+	if span := r.lastCame - r.firstCame; r.received > 1 && span > 0 {
+		x.Goodput = int64(float64(r.received-1) * float64(r.flow.Size) * 8 / span.Seconds())
+	}
+	return x
+}
+
+// WriteJSON writes results as a JSON array.
+func WriteJSON(w io.Writer, results []Result) error {
+	if results == nil {
+		results = []Result{}
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(results)
+}
+
+// WriteCSV writes results as CSV with a header line; the columns are named
+// like the fields of the JSON form.
+func WriteCSV(w io.Writer, results []Result) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"flow", "pattern", "from", "to", "payload_bytes", "offered_bps", "sent_packets", "received_packets",
+		"lost_packets", "loss_share", "marked_packets", "duplicated_packets", "reordered_packets", "start_s", "end_s",
+		"goodput_bps", "delay_min_us", "delay_mean_us", "delay_p50_us", "delay_p99_us", "delay_max_us"})
+	for _, r := range results {
+		f := func(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
+		_ = out.Write([]string{r.Flow, r.Pattern, r.From, r.To, fmt.Sprint(r.Payload), fmt.Sprint(r.Offered), fmt.Sprint(r.Sent),
+			fmt.Sprint(r.Received), fmt.Sprint(r.Lost), f(r.LossShare, 6), fmt.Sprint(r.Marked), fmt.Sprint(r.Duplicated),
+			fmt.Sprint(r.Reordered), f(r.Start, 9), f(r.End, 9), fmt.Sprint(r.Goodput), f(r.DelayMin, 3), f(r.DelayMean, 3),
+			f(r.DelayP50, 3), f(r.DelayP99, 3), f(r.DelayMax, 3)})
+	}
+	out.Flush()
+	return out.Error()
+}

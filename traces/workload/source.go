@@ -1,0 +1,96 @@
+package workload
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Sender is the host port from which a flow's packets leave.
+type Sender interface {
+	// Originate is given a packet at the instant the host hands it to its
+	// NIC, and owns it.
+	Originate(now units.Time, p *packet.Packet)
+}
+
+// Source sends one flow. The rate is kept exactly over time: the n-th packet
+// of a constant-rate flow leaves n·Size/Rate after its start, whatever
+// Size/Rate is in picoseconds.
+type Source struct {
+	flow     Flow
+	template packet.Packet
+	record   *Record
+	rand     *rand.Rand
+	pool     *packet.Pool
+	to       Sender
+	timer    sim.Timer
+
+	seq   uint32
+	begin units.Time  // of the present run of packets
+	sent  units.Bytes // in it
+	on    units.Time  // end of the present On phase
+}
+
+// NewSource makes the source of a flow and arms it for Flow.At. template
+// holds the fields that all its packets share; its Size is that of the frame.
+// record is told what is sent.
+func NewSource(e *sim.Engine, pool *packet.Pool, random *rand.Rand, f Flow, template packet.Packet, record *Record, to Sender) *Source {
+	s := &Source{flow: f, template: template, record: record, rand: random, pool: pool, to: to, begin: f.At}
+	s.timer = e.NewTimer(s)
+	switch f.Pattern {
+	case Poisson:
+		s.timer.Arm(f.At + s.gap())
+	case OnOff:
+		s.on = f.At + s.phase(f.On)
+		s.timer.Arm(f.At)
+	default:
+		s.timer.Arm(f.At)
+	}
+	return s
+}
+
+// Fire sends a packet and arms for the next.
+func (s *Source) Fire(now units.Time) {
+	f := &s.flow
+	if f.For > 0 && now >= f.At+f.For {
+		return
+	}
+	p := s.pool.New()
+	*p = s.template
+	p.Seq, p.IPID = s.seq, uint16(s.seq)
+	s.seq++
+	s.record.send(now)
+	s.to.Originate(now, p)
+
+	var next units.Time
+	switch f.Pattern {
+	case Poisson:
+		next = now + s.gap()
+	default:
+		s.sent += f.Size
+		next = s.begin + f.Rate.TimeOf(s.sent)
+		if f.Pattern == OnOff && next >= s.on {
+			next = max(s.on, now) + s.phase(f.Off)
+			s.begin, s.sent = next, 0
+			s.on = next + s.phase(f.On)
+		}
+	}
+	if f.For == 0 || next < f.At+f.For {
+		s.timer.Arm(next)
+	}
+}
+
+// gap draws the time between two packets of a Poisson flow.
+func (s *Source) gap() units.Time {
+	return units.Time(s.rand.ExpFloat64() * float64(s.flow.Rate.TimeOf(s.flow.Size)))
+}
+
+// phase is the length of a phase with this mean.
+func (s *Source) phase(mean units.Time) units.Time {
+	if s.flow.Exponential {
+		return units.Time(s.rand.ExpFloat64() * float64(mean))
+	}
+	return mean
+}

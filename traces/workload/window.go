@@ -1,0 +1,48 @@
+package workload
+
+// windowBits is how far back a window remembers, in packets.
+const windowBits = 4096
+
+// window tells new packets from late ones and from duplicates by their
+// sequence numbers. A packet that is late by windowBits or more counts as a
+// duplicate.
+type window struct {
+	next uint32 // one beyond the highest number seen
+	bits [windowBits / 64]uint64
+}
+
+// arrival is what a packet is to those that came before it.
+type arrival uint8
+
+const (
+	inOrder arrival = iota
+	late
+	again
+)
+
+func (w *window) add(seq uint32) arrival {
+	if seq >= w.next {
+		// The numbers skipped have not been seen: clear their bits.
+		from := w.next
+		if seq-from >= windowBits {
+			w.bits = [windowBits / 64]uint64{}
+			from = seq
+		}
+		for ; from < seq; from++ {
+			w.bits[from/64%(windowBits/64)] &^= 1 << (from % 64)
+		}
+		w.bits[seq/64%(windowBits/64)] |= 1 << (seq % 64)
+		w.next = seq + 1
+		return inOrder
+	}
+	if w.next-seq > windowBits {
+		return again
+	}
+	bit := uint64(1) << (seq % 64)
+	word := &w.bits[seq/64%(windowBits/64)]
+	if *word&bit != 0 {
+		return again
+	}
+	*word |= bit
+	return late
+}
