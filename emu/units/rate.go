@@ -1,6 +1,9 @@
 package units
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // Rate is a data rate in bits per second. Zero stands for "not limited"
 // where a limit is meant.
@@ -58,16 +61,21 @@ func ParseRate(s string) (Rate, error) {
 // TimeOf is how long n bytes take at rate r, rounded up to a picosecond, and
 // 0 when r is 0 (not limited).
 func (r Rate) TimeOf(n Bytes) Time {
-	if r <= 0 {
+	if r <= 0 || n <= 0 {
 		return 0
 	}
 	// 9.2e18 / 8e12: exact in 64 bits up to a megabyte, more than a packet.
 	if n <= 1<<20 {
-		return (Time(n)*8*Second + Time(r) - 1) / Time(r)
+		return (Time(n)*8*Second-1)/Time(r) + 1
 	}
-	whole := Time(n) / (1 << 20)
-	rest := n % (1 << 20)
-	return whole*((1<<23)*Second/Time(r)) + r.TimeOf(rest)
+	high, low := bits.Mul64(uint64(n), uint64(8*Second))
+	low, borrow := bits.Sub64(low, 1, 0)
+	high -= borrow
+	if high >= uint64(r) {
+		return Never
+	}
+	t, _ := bits.Div64(high, low, uint64(r))
+	return Time(min(t, uint64(Never)-1) + 1)
 }
 
 // Per gives the bytes that r carries in t, rounded down.
