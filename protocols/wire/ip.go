@@ -31,7 +31,7 @@ type IP struct {
 	Version  uint8 // 4 or 6
 	TOS      uint8 // ToS octet, or traffic class
 	TTL      uint8 // or hop limit
-	Proto    uint8 // of the payload, behind IPv6 extension headers
+	Proto    uint8 // of the payload, behind IPv6 extension headers up to that of a fragment
 	ID       uint16
 	Fragment bool // not the first fragment: no port numbers follow
 	Header   int  // length including options and extension headers
@@ -64,9 +64,7 @@ func ParseIP(b []byte) (h IP, ok bool) {
 		}
 		h = IP{Version: 6, TOS: b[0]<<4 | b[1]>>4, TTL: b[7], Proto: b[6], Header: IPv6Header}
 		fragmented := h.skipExtensions(b)
-		if h.Header <= len(b) {
-			h.readPorts(b[h.Header:], fragmented)
-		}
+		h.readPorts(b[h.Header:], fragmented)
 		return h, true
 	}
 	return h, false
@@ -80,29 +78,30 @@ func (h *IP) readPorts(b []byte, fragmented bool) {
 }
 
 // skipExtensions walks the IPv6 extension headers (RFC 8200 §4) that may
-// precede a transport header and reports whether the packet is a fragment.
+// precede a transport header and reports whether the packet is a fragment. It
+// stops at one that b does not hold whole, and behind a fragment header: what
+// follows that is a part of the payload, other in each fragment.
 func (h *IP) skipExtensions(b []byte) (fragmented bool) {
-	for {
+	for len(b) >= h.Header+8 {
+		x := b[h.Header:]
 		switch h.Proto {
 		case 0, 43, 60: // hop-by-hop, routing, destination options
-			if len(b) < h.Header+8 {
-				return fragmented
+			n := 8 + int(x[1])*8
+			if len(x) < n {
+				return false
 			}
-			next := b[h.Header]
-			h.Header += 8 + int(b[h.Header+1])*8
-			h.Proto = next
+			h.Proto = x[0]
+			h.Header += n
 		case 44: // fragment
-			if len(b) < h.Header+8 {
-				return fragmented
-			}
-			fragmented = true
-			h.Fragment = binary.BigEndian.Uint16(b[h.Header+2:])&0xfff8 != 0
-			h.Proto = b[h.Header]
+			h.Fragment = binary.BigEndian.Uint16(x[2:])&0xfff8 != 0
+			h.Proto = x[0]
 			h.Header += 8
+			return true
 		default:
-			return fragmented
+			return false
 		}
 	}
+	return false
 }
 
 // SetTOS rewrites the ToS octet or traffic class of the IP header at the
