@@ -38,7 +38,7 @@ type Packet struct {
 	SrcPort uint16
 	DstPort uint16
 	IPID    uint16
-	Ether   uint16 // ethertype, behind a VLAN tag
+	Ether   uint16 // ethertype, behind VLAN tags
 	Version uint8  // of IP, 0 when it is something else
 	Proto   uint8
 	TOS     uint8

@@ -18,7 +18,7 @@ func (p *Packet) Parse() bool {
 	p.Version, p.Proto, p.TOS, p.TTL, p.IPID, p.SrcPort, p.DstPort = 0, 0, 0, 0, 0, 0, 0
 	p.Ether = binary.BigEndian.Uint16(f[12:])
 	p.L3 = wire.EthernetHeader
-	for p.Ether == wire.EtherTypeVLAN && len(f) >= int(p.L3)+wire.VLANTag {
+	for (p.Ether == wire.EtherTypeVLAN || p.Ether == wire.EtherTypeQinQ) && len(f) >= int(p.L3)+wire.VLANTag {
 		p.Ether = binary.BigEndian.Uint16(f[p.L3+2:])
 		p.L3 += wire.VLANTag
 	}

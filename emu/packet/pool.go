@@ -65,7 +65,7 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	if p.Frame == nil {
 		c := l.New()
 		*c = *p
-		c.Next = nil
+		c.Next, c.buf = nil, nil
 		return c
 	}
 	c := l.NewFrame(len(p.Frame))

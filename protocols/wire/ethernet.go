@@ -10,8 +10,9 @@ import "encoding/binary"
 const (
 	EtherTypeIPv4 = 0x0800
 	EtherTypeARP  = 0x0806
-	EtherTypeVLAN = 0x8100
+	EtherTypeVLAN = 0x8100 // the tag of 802.1Q, and the inner one of QinQ
 	EtherTypeIPv6 = 0x86dd
+	EtherTypeQinQ = 0x88a8 // the outer tag of 802.1ad
 )
 
 // Sizes on an Ethernet link, in bytes.

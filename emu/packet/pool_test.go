@@ -1,0 +1,139 @@
+package packet
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// TestPool takes, clones and frees packets at random. Every live packet is
+// stamped with a number of its own, in its fields and over its whole frame;
+// if the pool handed out a live packet or its memory, a stamp would be gone.
+func TestPool(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var pool Pool
+		var live []*Packet
+		var stamps []uint64 // of live
+		var count uint64
+		stamp := func(p *Packet, want Packet) {
+			fields := *p
+			fields.Frame, want.Frame = nil, nil
+			if diff := cmp.Diff(want, fields, cmpopts.IgnoreUnexported(Packet{})); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			count++
+			p.ID = count
+			for i := range p.Frame {
+				p.Frame[i] = byte(p.ID)
+			}
+			live = append(live, p)
+			stamps = append(stamps, p.ID)
+		}
+		free := func(i int) {
+			p, id := live[i], stamps[i]
+			if p.ID != id || bytes.Count(p.Frame, []byte{byte(id)}) != len(p.Frame) {
+				t.Fatalf("packet %d was handed out again while live", id)
+			}
+			pool.Free(p)
+			live, stamps = slices.Delete(live, i, i+1), slices.Delete(stamps, i, i+1)
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch op := rapid.IntRange(0, 4).Draw(t, "op"); {
+			case op == 0:
+				p := pool.New()
+				if p.Frame != nil {
+					t.Fatal("a packet without bytes has some")
+				}
+				stamp(p, Packet{Flow: Real})
+			case op == 1:
+				n := rapid.SampledFrom([]int{0, 1, 60, 1514, smallFrame, smallFrame + 1, MaxFrame}).Draw(t, "length")
+				p := pool.NewFrame(n)
+				if len(p.Frame) != n || p.Frame == nil {
+					t.Fatalf("a frame of %d bytes, want %d", len(p.Frame), n)
+				}
+				stamp(p, Packet{Flow: Real})
+			case len(live) == 0:
+			case op == 2:
+				p := live[rapid.IntRange(0, len(live)-1).Draw(t, "which")]
+				c := pool.Clone(p)
+				if !bytes.Equal(c.Frame, p.Frame) {
+					t.Fatal("a clone has other bytes")
+				}
+				stamp(c, *p)
+			default:
+				free(rapid.IntRange(0, len(live)-1).Draw(t, "which"))
+			}
+			if pool.Live() != len(live) {
+				t.Fatalf("%d packets are live, the pool counts %d", len(live), pool.Live())
+			}
+		}
+		for len(live) > 0 {
+			free(0)
+		}
+		if pool.Live() != 0 {
+			t.Fatalf("all are freed, the pool counts %d", pool.Live())
+		}
+	})
+}
+
+// TestClone: a clone is in no list, and its bytes are its own, also when the
+// frame has lost bytes in front or all of them.
+func TestClone(t *testing.T) {
+	for name, change := range map[string]func(p *Packet){
+		"whole":           func(*Packet) {},
+		"without its tag": func(p *Packet) { p.Frame = p.Frame[4:] },
+		"trimmed":         func(p *Packet) { p.Frame = p.Frame[:64] },
+		"without bytes":   func(p *Packet) { p.Frame = nil },
+	} {
+		var pool Pool
+		p := pool.NewFrame(1514)
+		p.ID, p.Next, p.L3 = 7, pool.New(), wire.EthernetHeader
+		change(p)
+		c := pool.Clone(p)
+		if c.ID != 7 || c.Next != nil || c.L3 != p.L3 || !bytes.Equal(c.Frame, p.Frame) || (c.Frame == nil) != (p.Frame == nil) {
+			t.Errorf("%s: the clone of %+v is %+v", name, p, c)
+		}
+		// Freed, both are handed out again: with separate memory.
+		pool.Free(p)
+		pool.Free(c)
+		a, b := pool.NewFrame(100), pool.NewFrame(100)
+		a.Frame[0], b.Frame[0] = 1, 2
+		if a == b || a.Frame[0] != 1 {
+			t.Errorf("%s: a packet and its clone share bytes", name)
+		}
+	}
+}
+
+func TestFates(t *testing.T) {
+	names := map[string]Fate{}
+	for f := range Fate(FateCount) {
+		if other, twice := names[f.String()]; twice || f.String() == "" {
+			t.Errorf("fates %d and %d are both called %q", f, other, f)
+		}
+		names[f.String()] = f
+		if (f.Text() == "") != (f == Fine) {
+			t.Errorf("%v is explained as %q", f, f.Text())
+		}
+		if want := f != Fine && f != Marked; f.Dropped() != want {
+			t.Errorf("%v dropped: %v", f, f.Dropped())
+		}
+	}
+}
+
+func TestOnWire(t *testing.T) {
+	for n, want := range map[int]int{1: 84, 59: 84, 60: 84, 61: 85, 1514: 1538} {
+		if got := OnWire(units.Bytes(n)); got != units.Bytes(want) {
+			t.Errorf("a frame of %d bytes takes %d on the wire, want %d", n, got, want)
+		}
+	}
+	if p := (Packet{Size: 1514}); p.Layer3() != 1500 {
+		t.Errorf("a modelled frame of 1514 bytes carries %d", p.Layer3())
+	}
+}
