@@ -76,7 +76,7 @@ func (l *Link) Set(s Settings) {
 		l.pool.Free(p)
 		l.Counters.Cut++
 	}
-	l.first, l.last, l.held = nil, nil, 0
+	l.first, l.last, l.held, l.arrival = nil, nil, 0, 0
 	l.late.clear()
 	l.timer.Disarm()
 }
