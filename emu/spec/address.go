@@ -140,7 +140,11 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 				ip = nth(pools[p], uint64(len(hosts))+spare[p])
 			}
 			if !ip.IsValid() {
-				v.fail(place, "write a larger pool under addressing:, or none", "the pool %v has no address for %s", pools[p], v.plan.PortName(h, p))
+				hint := "write a larger pool under addressing:, or none"
+				if !pools[p].IsValid() {
+					hint = "there is no pool of equal size behind it for further interfaces"
+				}
+				v.fail(place, hint, "the pool %v has no address for %s", first, v.plan.PortName(h, p))
 				return
 			}
 			given[ip] = true

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
 // The YAML package's own decoder stops at the first fault and forgets where a
@@ -29,7 +31,7 @@ type decoder interface {
 // Others go by the key that they stand behind.
 type noun interface{ noun() string }
 
-// choice is a struct of pointers of which a file sets exactly one.
+// choice is a struct of pointers of which a file sets exactly one: see oneKey.
 type choice interface{ choice() }
 
 // field is a key of a struct.
@@ -73,11 +75,39 @@ func (r *reader) resolve(n ast.Node) ast.Node {
 				return nil
 			}
 		default:
-			return n
+			return unsplit(n)
 		}
 	}
 	r.failAt(n, "", "this alias leads to itself")
 	return nil
+}
+
+// unsplit mends what the parser does inside braces: it takes h1:eth0 for a
+// mapping, though a colon that no blank follows is part of the text (YAML
+// 1.2.2 §7.3.3).
+func unsplit(n ast.Node) ast.Node {
+	m, ok := n.(*ast.MappingNode)
+	if !ok || m.IsFlowStyle || len(m.Values) != 1 {
+		return n
+	}
+	colon, key, value := m.Values[0].Start, m.Values[0].Key.GetToken(), m.Values[0].Value
+	after := start(value)
+	if key.Type != token.StringType || !touches(key, colon) || !touches(colon, after) ||
+		after.Type == token.SingleQuoteType || after.Type == token.DoubleQuoteType {
+		return n
+	}
+	text, ok := scalarText(unsplit(value))
+	if !ok {
+		return n
+	}
+	whole := *key
+	whole.Value += ":" + text
+	return ast.String(&whole)
+}
+
+// touches tells whether b begins where a ends.
+func touches(a, b *token.Token) bool {
+	return a.Position.Line == b.Position.Line && a.Position.Column+utf8.RuneCountInString(a.Value) == b.Position.Column
 }
 
 // read fills the value that ptr points to from n. What names it in messages.
@@ -114,7 +144,7 @@ func (r *reader) read(ptr any, n ast.Node, what string) {
 		list, ok := n.(*ast.SequenceNode)
 		if !ok {
 			if n.Type() != ast.NullType {
-				r.wrong(n, what, "a list")
+				r.wrong(n, what, "a list", "")
 			}
 			return
 		}
@@ -131,11 +161,11 @@ func (r *reader) read(ptr any, n ast.Node, what string) {
 func (r *reader) readText(ptr any, n ast.Node, what string) {
 	text, ok := scalarText(n)
 	if !ok {
-		r.wrong(n, what, "a single value")
+		r.wrong(n, what, "a single value", "")
 		return
 	}
 	if _, isString := ptr.(*string); isString && n.Type() != ast.StringType && n.Type() != ast.LiteralType {
-		r.failAt(n, "put it in quotes: "+strconv.Quote(text), "%s is text, not %s", what, describe(n))
+		r.failAt(n, "put it in quotes: "+strconv.Quote(text), "%s must be text, not %s", what, describe(n))
 		return
 	}
 	if err := parseScalar(ptr, text); err != nil {
@@ -152,7 +182,7 @@ func (r *reader) readStruct(v reflect.Value, n ast.Node, what string) {
 	fields, names := fieldsOf(v.Type()), keysOf(v.Type())
 	entries, ok := r.entries(n)
 	if !ok {
-		r.wrong(n, what, "a mapping (key: value)")
+		r.wrong(n, what, "a mapping (key: value)", what+" has "+strings.Join(names, ", "))
 		return
 	}
 	for _, e := range entries {
@@ -168,10 +198,14 @@ func (r *reader) readStruct(v reflect.Value, n ast.Node, what string) {
 		fields[i].required = false
 		r.read(v.FieldByIndex(fields[i].index).Addr().Interface(), e.value, e.key)
 	}
+	var missing []string
 	for _, f := range fields {
 		if f.required {
-			r.failAt(n, what+" has "+strings.Join(names, ", "), "%s lacks the key %q", what, f.name)
+			missing = append(missing, f.name)
 		}
+	}
+	if len(missing) > 0 {
+		r.failAt(n, what+" has "+strings.Join(names, ", "), "%s lacks %s", what, strings.Join(missing, ", "))
 	}
 	if _, ok := v.Interface().(choice); ok && len(entries) != 1 && len(r.errs) == before {
 		r.failAt(n, "write one of "+strings.Join(names, ", "), "%s has %d keys, not one", what, len(entries))
@@ -243,7 +277,7 @@ func (r *reader) merge(entries []keyValue, seen map[string]ast.Node, n ast.Node)
 	}
 	more, ok := r.entries(n)
 	if !ok {
-		r.wrong(n, "<<", "a mapping, or a list of them")
+		r.wrong(n, "<<", "a mapping, or a list of them", "")
 	}
 	for _, e := range more {
 		if seen[e.key] == nil {
@@ -255,8 +289,8 @@ func (r *reader) merge(entries []keyValue, seen map[string]ast.Node, n ast.Node)
 }
 
 // wrong reports a value of the wrong kind.
-func (r *reader) wrong(n ast.Node, what, want string) {
-	r.failAt(n, "", "%s is %s, not %s", what, want, describe(n))
+func (r *reader) wrong(n ast.Node, what, want, hint string) {
+	r.failAt(n, hint, "%s must be %s, not %s", what, want, describe(n))
 }
 
 // describe names the kind of a value.
@@ -283,8 +317,6 @@ func scalarText(n ast.Node) (string, bool) {
 		return n.Value, true
 	case *ast.LiteralNode:
 		return n.Value.Value, true
-	case *ast.MappingKeyNode:
-		return scalarText(n.Value)
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		return n.GetToken().Value, true
 	}
@@ -304,7 +336,7 @@ type dict[T any] []entry[T]
 func (d *dict[T]) decode(r *reader, n ast.Node, what string) {
 	entries, ok := r.entries(n)
 	if !ok {
-		r.wrong(n, what, "a mapping (name: value)")
+		r.wrong(n, what, "a mapping (name: value)", "")
 		return
 	}
 	*d = make(dict[T], len(entries)) // of the final size: places are pointers into it
@@ -334,7 +366,7 @@ type scalar string
 func (s *scalar) decode(r *reader, n ast.Node, what string) {
 	text, ok := scalarText(n)
 	if !ok {
-		r.wrong(n, what, "a single value")
+		r.wrong(n, what, "a single value", "")
 	}
 	*s = scalar(text)
 }

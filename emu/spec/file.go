@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"reflect"
-
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/weftlab/weft/emu/units"
@@ -118,27 +116,38 @@ func (q queueFile) over(base queueFile) queueFile {
 // markFile is a congestion point, or none: the zero Config.
 type markFile struct{ congestion.Config }
 
-func (markFile) choice() {}
+// markPoint is the congestion point of a markFile that has one.
+type markPoint struct {
+	oneKey            `yaml:",inline"`
+	congestion.Config `yaml:",inline"`
+}
 
 func (m *markFile) decode(r *reader, n ast.Node, what string) {
 	if text, ok := scalarText(n); ok && text == "none" {
 		return
 	}
-	r.readStruct(reflect.ValueOf(m).Elem(), n, what)
-	if red := m.RED; red != nil && red.KMin > red.KMax {
+	var point markPoint
+	before := len(r.errs)
+	r.read(&point, n, what)
+	m.Config = point.Config
+	if red := m.RED; red != nil && red.KMin > red.KMax && len(r.errs) == before {
 		r.fail(&red.KMin, "packets are marked from kmin on, and all of them above kmax", "kmin %v is above kmax %v", red.KMin, red.KMax)
 	}
 }
 
+// oneKey is part of the structs of pointers of which a file sets exactly one.
+type oneKey struct{}
+
+func (oneKey) choice() {}
+
 type generateFile struct {
+	oneKey     `yaml:",inline"`
 	Star       *star       `yaml:"star,omitempty" jsonschema_description:"hosts around one switch, s1"`
 	Dumbbell   *dumbbell   `yaml:"dumbbell,omitempty" jsonschema_description:"two switches, s1 and s2, with a bottleneck between them"`
 	ParkingLot *parkingLot `yaml:"parking-lot,omitempty" jsonschema_description:"a chain of switches whose links each carry the long path and one short one"`
 	LeafSpine  *leafSpine  `yaml:"leaf-spine,omitempty" jsonschema_description:"leaves with hosts, each leaf joined to every spine"`
 	FatTree    *fatTree    `yaml:"fat-tree,omitempty" jsonschema_description:"the k-ary fat-tree of switches with k ports (Al-Fares et al., SIGCOMM 2008)"`
 }
-
-func (generateFile) choice() {}
 
 type linkFile struct {
 	Endpoints []string `yaml:"endpoints" jsonschema_description:"the two ports that it joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
@@ -165,12 +174,12 @@ type eventFile struct {
 func (eventFile) noun() string { return "an event" }
 
 type flowFile struct {
+	oneKey  `yaml:",inline"`
 	CBR     *constantFile `yaml:"cbr,omitempty" jsonschema_description:"packets at a constant rate"`
 	Poisson *constantFile `yaml:"poisson,omitempty" jsonschema_description:"packets with exponential gaps"`
 	OnOff   *onOffFile    `yaml:"on-off,omitempty" jsonschema_description:"packets at a constant rate during some phases, none during the others"`
 }
 
-func (flowFile) choice()      {}
 func (flowFile) noun() string { return "a flow" }
 
 // constantFile is a flow whose mean rate does not change.

@@ -6,25 +6,30 @@
 // containerlab's, with generators beside it.
 package spec
 
-import (
-	"os"
-)
+import "os"
 
 // Load reads the lab file at path. The error is an Errors, unless the file
 // itself cannot be read.
-func Load(path string) (*Plan, error) {
+func Load(path string) (*Plan, error) { return load(path, nil) }
+
+// LoadSeed is Load with a seed in place of the file's.
+func LoadSeed(path string, seed uint64) (*Plan, error) { return load(path, &seed) }
+
+func load(path string, seed *uint64) (*Plan, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, src)
+	return parse(path, src, seed)
 }
 
 // Parse reads src, the text of a lab file. The filename goes into errors, and
-// gives the lab its name where the text does not. The error is an Errors:
-// first of everything that cannot be read, once that is right of nodes and
-// links, and then of all the rest.
-func Parse(filename string, src []byte) (*Plan, error) {
+// gives the lab its name where the text does not. The error is an Errors, at
+// most fifty: of everything that cannot be read, or once that is right of
+// nodes and links, or else of all the rest.
+func Parse(filename string, src []byte) (*Plan, error) { return parse(filename, src, nil) }
+
+func parse(filename string, src []byte, seed *uint64) (*Plan, error) {
 	r := newReader(filename, src)
 	doc := r.parse()
 	if doc == nil {
@@ -34,6 +39,9 @@ func Parse(filename string, src []byte) (*Plan, error) {
 	r.read(&lab, doc, "the file")
 	if err := r.err(); err != nil {
 		return nil, err
+	}
+	if seed != nil {
+		lab.Seed = seed
 	}
 	return resolve(r, &lab)
 }

@@ -168,6 +168,9 @@ func (p LinkPatch) over(base LinkPatch) LinkPatch {
 // settingNames are the keys of a LinkPatch, in the order of its fields.
 var settingNames = keysOf(reflect.TypeFor[LinkPatch]())
 
+// LinkKeys are the names of a link's settings, in the order of LinkPatch.
+func LinkKeys() []string { return slices.Clone(settingNames) }
+
 // ParseAssignments reads settings as the command line gives them, such as
 // "loss=1%" and "rate=1Gbps". The error says what is wrong with an argument
 // and how to write it; combinations are judged by Apply.

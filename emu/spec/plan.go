@@ -183,22 +183,23 @@ func (p *Plan) PortName(node, port int) string {
 }
 
 // OnLink gives the prefixes that a host's interface must take for directly
-// reachable, beside those of its own addresses, so that it reaches every host
-// that links and switches join it to without a router. It has none of a
-// family in which the interface has no address. The prefixes are masked,
-// sorted, and none covers another.
+// reachable, beside those of its own addresses, so that the host reaches every
+// other that links and switches join the interface to without a router. The
+// prefixes are masked and sorted, and none covers another. An interface
+// without an address of a family has none of that family, and where several
+// interfaces of the host lead to the same place the first that can takes all.
 func (p *Plan) OnLink(node, port int) []netip.Prefix {
 	domain := p.domains()
-	own := p.Nodes[node].Ports[port].Addresses
+	here := domain[node][port]
 	var found []netip.Prefix
 	for n := range p.Nodes {
 		for i, other := range p.Nodes[n].Ports {
-			if n == node || p.Nodes[n].Kind != Host || domain[n][i] != domain[node][port] {
+			if n == node || domain[n][i] != here {
 				continue
 			}
 			for _, a := range other.Addresses {
-				if hasFamily(own, a.Addr().Is6()) && !anyCovers(own, a) {
-					found = append(found, a.Masked())
+				if to, ok := p.route(node, port, domain[node], a); ok {
+					found = append(found, to)
 				}
 			}
 		}
@@ -213,6 +214,28 @@ func (p *Plan) OnLink(node, port int) []netip.Prefix {
 	}
 	slices.SortFunc(widest, netip.Prefix.Compare)
 	return widest
+}
+
+// route gives what a host's interface must take for directly reachable to
+// reach the address to, which is on its link. It is false when there is no
+// need: some interface that leads there covers it, or takes it before this
+// one. Where an interface that leads elsewhere has the same prefix, only the
+// one address is taken.
+func (p *Plan) route(node, port int, domain []int, to netip.Prefix) (netip.Prefix, bool) {
+	prefix := to.Masked()
+	taken := false
+	for i, q := range p.Nodes[node].Ports {
+		same, covers := domain[i] == domain[port], anyCovers(q.Addresses, to)
+		switch {
+		case same && covers:
+			return netip.Prefix{}, false
+		case same && i < port && hasFamily(q.Addresses, to.Addr().Is6()):
+			taken = true
+		case covers:
+			prefix = netip.PrefixFrom(to.Addr(), to.Addr().BitLen())
+		}
+	}
+	return prefix, !taken && hasFamily(p.Nodes[node].Ports[port].Addresses, to.Addr().Is6())
 }
 
 // hasFamily tells whether one of the addresses is IPv6, or IPv4.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,9 +19,10 @@ import (
 // Bounds on what is read, far beyond any lab: they keep a damaged or hostile
 // file from taking the machine's memory or time.
 const (
-	maxFile    = 4 << 20 // bytes
+	maxFile    = 2 << 20 // bytes
 	maxNesting = 100     // of lists and mappings
 	maxValues  = 500_000 // after aliases are followed
+	maxCost    = 3e8     // of mappings: the squares of their keys, halved
 	maxErrors  = 50
 )
 
@@ -37,7 +40,7 @@ type reader struct {
 }
 
 func newReader(file string, src []byte) *reader {
-	text := strings.ReplaceAll(string(src), "\r\n", "\n")
+	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(src))
 	return &reader{
 		file:    file,
 		lines:   strings.Split(text, "\n"),
@@ -61,8 +64,11 @@ func (r *reader) failAt(n ast.Node, hint, format string, args ...any) {
 	r.add(at, hint, fmt.Sprintf(format, args...))
 }
 
+// full tells whether enough is wrong to stop looking.
+func (r *reader) full() bool { return len(r.errs) >= maxErrors }
+
 func (r *reader) add(at *token.Position, hint, message string) {
-	if len(r.errs) >= maxErrors {
+	if r.full() {
 		return
 	}
 	e := &Error{File: r.file, Line: 1, Column: 1, Message: message, Hint: hint}
@@ -114,15 +120,19 @@ func (r *reader) parse() (doc ast.Node) {
 		}
 	}()
 	tokens := lexer.Tokenize(text)
-	if t := tooDeep(tokens); t != nil {
-		r.add(t.Position, "", fmt.Sprintf("lists and mappings are nested more than %d deep", maxNesting))
+	if t, message := tooMuch(tokens); t != nil {
+		r.add(t.Position, "", message)
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	var bad *yaml.SyntaxError
 	switch {
 	case errors.As(err, &bad) && bad.Token != nil:
-		r.add(bad.Token.Position, "", "this is not YAML: "+bad.Message)
+		hint := ""
+		if line := bad.Token.Position.Line; line <= len(r.lines) {
+			hint = syntaxHint(r.lines[line-1])
+		}
+		r.add(bad.Token.Position, hint, "this is not YAML: "+bad.Message)
 		return nil
 	case err != nil:
 		r.add(nil, "", "this is not YAML: "+err.Error())
@@ -139,34 +149,70 @@ func (r *reader) parse() (doc ast.Node) {
 		doc = d.Body
 	}
 	if doc == nil {
-		r.add(nil, "a lab has at least topology: with nodes:", "the file is empty")
+		r.add(nil, "write at least topology: with nodes:", "the file is empty")
 		return nil
 	}
 	ast.Walk(&anchorFinder{reader: r, named: map[string]ast.Node{}}, doc)
 	return doc
 }
 
-// tooDeep finds where brackets, or list entries on one line, nest deeper than
-// a recursive parser should be asked to follow.
-func tooDeep(tokens token.Tokens) *token.Token {
-	flow, line, entries := 0, 0, 0
+var colonKey = regexp.MustCompile(`[{,] *([a-zA-Z0-9_.-]+:[a-zA-Z0-9_.-]+): `)
+
+// syntaxHint helps with a line that the parser does not accept.
+func syntaxHint(line string) string {
+	if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
+		return "indent with spaces: YAML does not allow tabs"
+	}
+	if key := colonKey.FindStringSubmatch(line); key != nil {
+		return fmt.Sprintf("write a key with a colon in quotes: %q", key[1])
+	}
+	return ""
+}
+
+// tooMuch finds where the file is more than the parser should be asked to
+// read: it recurses into brackets and into list entries on one line, and the
+// time it takes for a mapping grows with the square of its keys.
+func tooMuch(tokens token.Tokens) (at *token.Token, message string) {
+	flow, line, entries, cost := 0, 0, 0, 0
+	widths := make([]int, maxNesting+1) // entries of the open brackets
+	keys := map[int]int{}               // of the open block mappings, by column
 	for _, t := range tokens {
 		if t.Position.Line != line {
 			line, entries = t.Position.Line, 0
 		}
+		column := t.Position.Column
 		switch t.Type {
+		case token.MappingKeyType:
+			return t, "a key is written key: value, without ?"
 		case token.SequenceStartType, token.MappingStartType:
-			flow++
+			if flow++; flow <= maxNesting {
+				widths[flow] = 0
+			}
 		case token.SequenceEndType, token.MappingEndType:
-			flow--
-		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
+			flow = max(flow-1, 0)
+		case token.CollectEntryType:
+			widths[flow]++
+			cost += widths[flow]
+		case token.SequenceEntryType, token.AnchorType, token.TagType:
 			entries++
+		case token.MappingValueType:
+			if flow == 0 && t.Prev != nil {
+				column = t.Prev.Position.Column
+				keys[column]++
+				cost += keys[column]
+			}
 		}
-		if flow > maxNesting || entries > maxNesting {
-			return t
+		if flow == 0 {
+			maps.DeleteFunc(keys, func(c, _ int) bool { return c > column })
+		}
+		if flow > maxNesting || entries > maxNesting || len(keys) > maxNesting {
+			return t, fmt.Sprintf("lists and mappings are nested more than %d deep", maxNesting)
+		}
+		if cost > maxCost {
+			return t, "the file has too many keys: let a generator make large topologies"
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // anchorFinder notes for each alias the value of the anchor before it.

@@ -16,10 +16,11 @@ const (
 	maxNodes     = 20_000
 	maxLinks     = 100_000
 	maxFlows     = 100_000
+	maxRadix     = 48
 	maxLabName   = 32 // with a node's name it goes into names of namespaces
 	maxNodeName  = 40
-	maxInterface = 15 // IFNAMSIZ-1 (linux/if.h)
-	maxTime      = 30 * 24 * units.Hour
+	maxInterface = 15                       // IFNAMSIZ-1 (linux/if.h)
+	maxTime      = 1_000_000 * units.Second // eleven days
 	maxSpin      = units.Millisecond
 )
 
@@ -168,7 +169,7 @@ func (v *resolver) namedNodes() {
 					"the generator makes %s, and it is a %v", *name, made)
 			}
 		case file.Kind == nil:
-			v.fail(name, v.kindHint(*name), "%s lacks the key \"kind\"", *name)
+			v.fail(name, v.kindHint(*name), "%s lacks kind", *name)
 			i = v.addNode(*name, Host, name)
 		default:
 			v.checkName(name, "a node's name", *name, maxNodeName)
@@ -250,9 +251,8 @@ func (v *resolver) newEndpoint(name *string) (End, bool) {
 		v.failName(name, err)
 		return End{}, false
 	}
-	node, ok := v.nodes[nodeName]
+	node, ok := v.node(name, nodeName)
 	if !ok {
-		v.failName(name, v.plan.noNode(nodeName))
 		return End{}, false
 	}
 	if used, ok := v.ports[*name]; ok {
@@ -277,6 +277,15 @@ func (v *resolver) newEndpoint(name *string) (End, bool) {
 		return End{}, false
 	}
 	return End{node, v.addPort(node, portName)}, true
+}
+
+// node finds the node that the value at place names.
+func (v *resolver) node(place any, name string) (int, bool) {
+	node, ok := v.nodes[name]
+	if !ok && !v.full() { // a suggestion takes time where nodes are many
+		v.failName(place, v.plan.noNode(name))
+	}
+	return node, ok
 }
 
 // reservedInterfaces are names that a device in a namespace cannot have: the

@@ -60,9 +60,9 @@ func (c *count) UnmarshalText(b []byte) error {
 // radix is the number of ports of a fat-tree's switches.
 type radix int
 
-// UnmarshalText reads an even number from 2 to 48.
+// UnmarshalText reads an even number from 2 to maxRadix.
 func (k *radix) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 2, 48)
+	n, err := parseInt(b, 2, maxRadix)
 	if err == nil && n%2 != 0 {
 		return fmt.Errorf("%d is odd: half of a switch's ports go up and half go down, so write %d or %d", n, n-1, n+1)
 	}

@@ -23,7 +23,7 @@ func (v *resolver) settings() {
 		n, file := &v.plan.Nodes[i], v.said(i)
 		v.checkKeys(n, file)
 		if n.Kind == Switch {
-			n.ECMPSeed = v.plan.Seed ^ sim.HashName("ecmp "+n.Name)
+			n.ECMPSeed = sim.NewRand(v.plan.Seed, "ecmp "+n.Name).Uint64()
 			set(&n.ECMPSeed, file.ECMPSeed)
 			continue
 		}

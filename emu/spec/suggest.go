@@ -24,17 +24,25 @@ func suggest(name, intro string, known []string) string {
 	return list
 }
 
-// nearest finds the name that takes the fewest edits to become one of known;
-// it is near when that is at most a third of its letters, and at least one
-// edit is always allowed.
+// nearest finds the name that takes the fewest edits to become one of known,
+// of equals one that begins alike. Near is at most a third of the letters, or
+// a single one of at least two.
 func nearest(name string, known []string) (string, bool) {
-	best, found := max(1, len(name)/3)+1, ""
+	far := 2 * (max(1, len(name)/3) + 1)
+	if len(name) < 2 {
+		far = 0
+	}
+	best, found := far, ""
 	for _, k := range known {
-		if len(k)-len(name) >= best || len(name)-len(k) >= best {
+		if 2*max(len(k)-len(name), len(name)-len(k)) >= best {
 			continue
 		}
-		if d := edits(strings.ToLower(name), strings.ToLower(k)); d < best {
-			best, found = d, k
+		cost := 2 * edits(strings.ToLower(name), strings.ToLower(k))
+		if k != "" && k[0] == name[0] {
+			cost--
+		}
+		if cost < best && cost < far-1 {
+			best, found = cost, k
 		}
 	}
 	return found, found != ""

@@ -85,8 +85,10 @@ func (v *resolver) end(name *string) (End, bool) {
 	if end, ok := v.ports[*name]; ok {
 		return end, true
 	}
-	_, bad := v.plan.endpoint(*name)
-	v.failName(name, bad)
+	if !v.full() {
+		_, bad := v.plan.endpoint(*name)
+		v.failName(name, bad)
+	}
 	return End{}, false
 }
 
@@ -221,16 +223,13 @@ func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) bool {
 	if flow.IPv6 {
 		version, over = 6, overIPv6
 	}
+	if file.IP == nil && !(speaks(from, flow.IPv6) && speaks(to, flow.IPv6)) {
+		v.fail(&file.To, "", "%s and %s have no addresses of the same version of IP", from.Name, to.Name)
+		return false
+	}
 	for _, n := range []*Node{from, to} {
 		if !speaks(n, flow.IPv6) {
-			place := any(&file.To)
-			if n == from {
-				place = &file.From
-			}
-			if file.IP != nil {
-				place = file.IP
-			}
-			v.fail(place, "", "%s has no IPv%d address", n.Name, version)
+			v.fail(file.IP, "", "%s has no IPv%d address", n.Name, version)
 			return false
 		}
 	}
@@ -280,10 +279,9 @@ func (v *resolver) settingsOf(p *Port, coming int) links.Settings {
 func (v *resolver) hosts(names oneOrMore[string], place any) (hosts []int, ok bool) {
 	ok = true
 	for i := range names {
-		n, found := v.nodes[names[i]]
+		n, found := v.node(&names[i], names[i])
 		switch {
 		case !found:
-			v.failName(&names[i], v.plan.noNode(names[i]))
 		case v.plan.Nodes[n].Kind != Host:
 			v.fail(&names[i], "modelled traffic runs between hosts", "%s is a switch", names[i])
 		case slices.Contains(hosts, n):
@@ -295,7 +293,7 @@ func (v *resolver) hosts(names oneOrMore[string], place any) (hosts []int, ok bo
 		ok = false
 	}
 	if len(names) == 0 {
-		v.fail(place, "name at least one host", "no host")
+		v.fail(place, "name at least one host", "the list is empty")
 		ok = false
 	}
 	return hosts, ok

@@ -1,0 +1,177 @@
+package spec
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/switches/congestion"
+)
+
+// Schema gives the JSON Schema (draft 2020-12) of a lab file, made from the
+// types it is read into, for editors that complete and check YAML. It judges
+// the form of the file only; Parse judges what it means.
+func Schema() ([]byte, error) {
+	m := &schemaMaker{defs: jsonschema.Definitions{}}
+	m.Reflector = jsonschema.Reflector{
+		FieldNameTag: "yaml",
+		Anonymous:    true,
+		Namer:        func(t reflect.Type) string { return strings.TrimSuffix(t.Name(), "File") },
+		Mapper: func(t reflect.Type) *jsonschema.Schema {
+			if c, ok := reflect.Zero(t).Interface().(compound); ok {
+				return c.schema(m)
+			}
+			return scalarSchema(t)
+		},
+	}
+	s := m.Reflect(labFile{})
+	maps.Copy(s.Definitions, m.defs)
+	s.Title = "weft lab file"
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
+}
+
+// schemaMaker is a reflector that keeps the definitions of what it is asked
+// for on the way, for the schema as a whole.
+type schemaMaker struct {
+	jsonschema.Reflector
+	defs jsonschema.Definitions
+}
+
+func (m *schemaMaker) of(t reflect.Type) *jsonschema.Schema {
+	s := m.ReflectFromType(t)
+	maps.Copy(m.defs, s.Definitions)
+	s.Definitions, s.Version = nil, ""
+	return s
+}
+
+// compound is a type whose form in YAML is not that of its Go type.
+type compound interface {
+	schema(m *schemaMaker) *jsonschema.Schema
+}
+
+func (dict[T]) schema(m *schemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "object", AdditionalProperties: m.of(reflect.TypeFor[T]())}
+}
+
+func (oneOrMore[T]) schema(m *schemaMaker) *jsonschema.Schema {
+	one := m.of(reflect.TypeFor[T]())
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{one, {Type: "array", Items: one}}}
+}
+
+func (markFile) schema(m *schemaMaker) *jsonschema.Schema {
+	point := m.of(reflect.TypeFor[markPoint]())
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: "none"}, point}}
+}
+
+// JSONSchemaExtend says that exactly one key is there.
+func (oneKey) JSONSchemaExtend(s *jsonschema.Schema) {
+	one := uint64(1)
+	s.MinProperties, s.MaxProperties = &one, &one
+}
+
+// The forms of the physical quantities, as package units reads them.
+const (
+	number      = `[0-9]+(\.[0-9]*)?|\.[0-9]+`
+	timeForm    = `^\+?(0|(` + number + `) *(h|min|s|ms|us|µs|μs|ns|ps))$`
+	bytesForm   = `^\+?(0|(` + number + `) *(B|KB|kB|MB|GB|TB|KiB|MiB|GiB))$`
+	mtuForm     = `^[0-9]+ *(B|KB|kB)?$`
+	rateForm    = `^(unlimited|\+?(` + number + `) *([KkMmGgTt]?([Bb][Pp][Ss]|[Bb][Ii][Tt]|[Bb]/[Ss])))$`
+	percentForm = `^(` + number + `) *%$`
+	matchForm   = `^(none|ip-id=0x[0-9a-fA-F*]{4}(, *0x[0-9a-fA-F*]{4})*)$`
+	macForm     = `^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$`
+	addressForm = `^[0-9a-fA-F.:]+/[0-9]+$`
+	poolForm    = `^(none|[0-9a-fA-F.:]+/[0-9]+)$`
+	routeForm   = `^(default|[0-9a-fA-F.:]+/[0-9]+)$`
+	gatewayForm = `^[0-9a-fA-F.:]+$`
+)
+
+// scalarSchema gives the schema of types that are read from a single value.
+func scalarSchema(t reflect.Type) *jsonschema.Schema {
+	switch t {
+	case reflect.TypeFor[units.Time]():
+		return quantity(timeForm, 0)
+	case reflect.TypeFor[units.Bytes]():
+		return quantity(bytesForm, 0)
+	case reflect.TypeFor[units.Rate]():
+		return text(rateForm)
+	case reflect.TypeFor[units.Fraction]():
+		return quantity(percentForm, 1)
+	case reflect.TypeFor[MTU]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(int(minMTU), int(maxMTU)), text(mtuForm)}}
+	case reflect.TypeFor[links.Distribution]():
+		return enum("uniform", "normal", "exponential", "pareto")
+	case reflect.TypeFor[congestion.NotECT]():
+		return enum("pass", "drop")
+	case reflect.TypeFor[State]():
+		return enum("up", "down")
+	case reflect.TypeFor[Kind]():
+		return enum(kindNames...)
+	case reflect.TypeFor[Attach]():
+		return enum(attachNames...)
+	case reflect.TypeFor[Realtime]():
+		return enum(realtimeNames...)
+	case reflect.TypeFor[mode]():
+		return enum(modeNames...)
+	case reflect.TypeFor[phases]():
+		return enum(phasesNames...)
+	case reflect.TypeFor[links.Match]():
+		return text(matchForm)
+	case reflect.TypeFor[address]():
+		return text(addressForm)
+	case reflect.TypeFor[pool]():
+		return text(poolForm)
+	case reflect.TypeFor[destination]():
+		return text(routeForm)
+	case reflect.TypeFor[gateway]():
+		return text(gatewayForm)
+	case reflect.TypeFor[mac]():
+		return text(macForm)
+	case reflect.TypeFor[count]():
+		return integer(1, maxNodes)
+	case reflect.TypeFor[radix]():
+		s := integer(2, maxRadix)
+		s.MultipleOf = "2"
+		return s
+	case reflect.TypeFor[dscp]():
+		return integer(0, 63)
+	case reflect.TypeFor[ipVersion]():
+		return &jsonschema.Schema{Enum: []any{4, 6}}
+	case reflect.TypeFor[uint64]():
+		return &jsonschema.Schema{Type: "integer", Minimum: "0"}
+	case reflect.TypeFor[scalar]():
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
+	}
+	return nil
+}
+
+func text(form string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: form}
+}
+
+// quantity is a number with a unit, or a bare number from 0 to most.
+func quantity(form string, most int) *jsonschema.Schema {
+	bare := &jsonschema.Schema{Const: 0}
+	if most > 0 {
+		bare = &jsonschema.Schema{Type: "number", Minimum: "0", Maximum: json.Number(strconv.Itoa(most))}
+	}
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(form), bare}}
+}
+
+func integer(low, high int) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "integer", Minimum: json.Number(strconv.Itoa(low)), Maximum: json.Number(strconv.Itoa(high))}
+}
+
+func enum(names ...string) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "string"}
+	for _, n := range names {
+		s.Enum = append(s.Enum, n)
+	}
+	return s
+}

@@ -1,0 +1,100 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weftlab/weft/links"
+)
+
+// TestErrors compares what is said of bad files, word by word. Rewrite with
+// go test ./emu/spec -rewrite and read the difference.
+func TestErrors(t *testing.T) { walk(t, "testdata/errors", false) }
+
+// TestPlans compares the plans of good files.
+func TestPlans(t *testing.T) { walk(t, "testdata/plans", true) }
+
+func walk(t *testing.T, dir string, good bool) {
+	datadriven.Walk(t, dir, func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			file := "lab.yaml"
+			d.MaybeScanArgs(t, "file", &file)
+			p, err := Parse(file, []byte(d.Input))
+			switch {
+			case (err == nil) != good:
+				t.Errorf("%s: error is %v", d.Pos, err)
+				return ""
+			case err != nil:
+				return err.Error()
+			}
+			return dump(p)
+		})
+	})
+}
+
+// dump prints a plan, without what is left at its default.
+func dump(p *Plan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s seed %d duration %v", p.Name, p.Seed, p.Duration)
+	fmt.Fprintf(&b, " fidelity %+v engine %+v\n", p.Fidelity, p.Engine)
+	for i, n := range p.Nodes {
+		fmt.Fprintf(&b, "%s %v", n.Name, n.Kind)
+		if n.Kind == Host {
+			fmt.Fprintf(&b, " %v", n.Attach)
+		}
+		if len(n.Sysctls) > 0 {
+			fmt.Fprintf(&b, " sysctls %v", n.Sysctls)
+		}
+		for _, r := range n.Routes {
+			fmt.Fprintf(&b, " route %v via %v", r.To, r.Via)
+		}
+		fmt.Fprintln(&b)
+		for j, port := range n.Ports {
+			fmt.Fprintf(&b, "  %s", port.Name)
+			if n.Kind == Host {
+				fmt.Fprintf(&b, " %v %v", mac(port.MAC), port.Addresses)
+				if direct := p.OnLink(i, j); len(direct) > 0 {
+					fmt.Fprintf(&b, " on link %v", direct)
+				}
+			}
+			fmt.Fprintf(&b, " queue %v", port.Queue.Limit)
+			switch mark := port.Queue.Mark; {
+			case mark.RED != nil:
+				fmt.Fprintf(&b, " red %+v", *mark.RED)
+			case mark.Step != nil:
+				fmt.Fprintf(&b, " step %+v", *mark.Step)
+			}
+			fmt.Fprintln(&b)
+		}
+	}
+	for i, l := range p.Links {
+		for d, s := range l.Dir {
+			fmt.Fprintf(&b, "link %d %s > %s %v\n", i, p.PortName(l.Ends[d].Node, l.Ends[d].Port),
+				p.PortName(l.Ends[1-d].Node, l.Ends[1-d].Port), changed(s))
+		}
+	}
+	for _, e := range p.Events {
+		fmt.Fprintf(&b, "at %v link %d %v %v\n", e.At, e.Link, e.Dir, e.Set)
+	}
+	for _, f := range p.Flows {
+		fmt.Fprintf(&b, "flow %+v\n", f)
+	}
+	return b.String()
+}
+
+// changed prints the settings that are not those of a link that nothing is
+// said of.
+func changed(s links.Settings) string {
+	var out []string
+	v, standard := reflect.ValueOf(s), reflect.ValueOf(initial)
+	for i := range v.NumField() {
+		if !reflect.DeepEqual(v.Field(i).Interface(), standard.Field(i).Interface()) {
+			out = append(out, fmt.Sprintf("%s=%v", v.Type().Field(i).Name, v.Field(i).Interface()))
+		}
+	}
+	return strings.Join(out, " ")
+}
