@@ -40,6 +40,9 @@ func detach(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
 	if f.length > 0 {
 		args = append(args, "--for", f.length.String())
 	}
+	if f.workload {
+		args = append(args, "--workload")
+	}
 	c := exec.Command(self, append(args, "--", file)...)
 	c.ExtraFiles = []*os.File{w}
 	c.Stderr = w // until the lab has a log of its own

@@ -258,7 +258,7 @@ func (l *realLab) pingMedian(from, to string, n int) float64 {
 		if try == 100 {
 			l.t.Fatalf("%s does not reach %s", from, to)
 		}
-		out, _, _ := l.run("exec", "-l", l.name, from, "--", "ping", "-c", "1", "-W", "1", to)
+		out, _, _ := l.run("exec", "-l", l.name, from, "--", "ping", "-4", "-c", "1", "-W", "1", to)
 		if _, rest, ok := strings.Cut(out, "time="); ok {
 			v, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			if err != nil {
@@ -301,7 +301,7 @@ func TestUpFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = exec.Command(weft, "down", name).Run() })
-	o, e, code := runWeft(t, weft, "up", "--for", "500ms", "--json", file)
+	o, e, code := runWeft(t, weft, "up", "--workload", "--for", "500ms", "--json", file)
 	if code != 0 {
 		t.Fatalf("exit code %d\n%s", code, e)
 	}
@@ -310,10 +310,10 @@ func TestUpFor(t *testing.T) {
 	if err := json.Unmarshal([]byte("{"+body), &r); err != nil {
 		t.Fatalf("%v\n%s", err, o)
 	}
-	// Modelled traffic runs in the wall clock as well: 8 Mb/s are 500
-	// packets in half a second.
-	if r.Flows[0].Sent != 500 || r.Emulated.Seconds() != 0.5 {
-		t.Errorf("%d packets in %v, want 500 in 500ms", r.Flows[0].Sent, r.Emulated)
+	// Modelled traffic runs in the wall clock as well: 8 Mb/s are a packet
+	// every millisecond, the first at 0 and the last at 500 ms.
+	if r.Flows[0].Sent != 501 || r.Emulated.Seconds() != 0.5 {
+		t.Errorf("%d packets in %v, want 501 in 500ms", r.Flows[0].Sent, r.Emulated)
 	}
 	if left := residue(t, name); len(left) > 0 {
 		t.Errorf("left: %v", left)

@@ -26,7 +26,8 @@ topology:
 // TestPrograms runs unmodified programs across two paths of three switches.
 func TestPrograms(t *testing.T) {
 	l := startLab(t, leafSpine, "iperf3", "ping", "arping", "nginx", "curl", "tshark")
-	stop := l.capture("leaf1:h1", "leaf1:spine1", "leaf1:spine2", "leaf2:h3", "leaf2:h4")
+	all := []string{"leaf1:h1", "leaf1:spine1", "leaf1:spine2", "leaf2:h3", "leaf2:h4"}
+	stop := l.capture(all...)
 
 	t.Run("ping", func(t *testing.T) {
 		for _, args := range [][]string{{"-4", "h3"}, {"-6", "h3"}, {"-4", "h4"}, {"-6", "h4"}} {
@@ -45,33 +46,6 @@ func TestPrograms(t *testing.T) {
 			out := l.exec("h1", "arping", "-c", "3", "-i", "eth0", host)
 			if !strings.Contains(out, "3 packets received") && !strings.Contains(out, "Received 3 response") {
 				t.Errorf("arping %s:\n%s", host, out)
-			}
-		}
-	})
-	t.Run("iperf3", func(t *testing.T) {
-		for _, c := range []struct {
-			name  string
-			flags []string
-			host  string
-			least float64 // Mb/s of the 200 that the links carry
-		}{
-			{"TCP", []string{"-t", "1"}, "h3", 100},
-			{"TCP reverse", []string{"-t", "1", "-R"}, "h3", 100},
-			{"TCP four streams", []string{"-t", "1", "-P", "4"}, "h3", 100},
-			{"TCP IPv6", []string{"-t", "1", "-6"}, "h3", 100},
-			{"TCP IPv6 reverse", []string{"-t", "1", "-6", "-R"}, "h3", 100},
-			{"TCP to a TUN", []string{"-t", "1"}, "h4", 100},
-			{"TCP IPv6 from a TUN", []string{"-t", "1", "-6", "-R"}, "h4", 100},
-			{"UDP", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200"}, "h3", 45},
-			{"UDP reverse", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200", "-R"}, "h3", 45},
-			{"UDP IPv6", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200", "-6"}, "h3", 45},
-			{"UDP four streams to a TUN", []string{"-t", "1", "-u", "-b", "12M", "-l", "1200", "-P", "4"}, "h4", 43},
-		} {
-			r := l.iperf3("h1", c.host, c.host, c.flags...)
-			got := max(r.End.Received.Bits, r.End.Sum.Bits) / 1e6
-			t.Logf("%-26s %6.1f Mb/s", c.name, got)
-			if got < c.least || got > 200 {
-				t.Errorf("%s: %.1f Mb/s, want %.0f to 200", c.name, got, c.least)
 			}
 		}
 	})
@@ -99,8 +73,39 @@ func TestPrograms(t *testing.T) {
 			}
 		}
 	})
+	whole := stop()
+	// Bulk traffic is captured without its payload: writing all of it would
+	// compete with what is tested for two cores.
+	stop = l.capture(append(all, "-s", "128")...)
+	t.Run("iperf3", func(t *testing.T) {
+		for _, c := range []struct {
+			name  string
+			flags []string
+			host  string
+			least float64 // Mb/s of the 200 that the links carry
+		}{
+			{"TCP", []string{"-t", "1"}, "h3", 100},
+			{"TCP reverse", []string{"-t", "1", "-R"}, "h3", 100},
+			{"TCP four streams", []string{"-t", "1", "-P", "4"}, "h3", 100},
+			{"TCP IPv6", []string{"-t", "1", "-6"}, "h3", 100},
+			{"TCP IPv6 reverse", []string{"-t", "1", "-6", "-R"}, "h3", 100},
+			{"TCP to a TUN", []string{"-t", "1"}, "h4", 100},
+			{"TCP IPv6 from a TUN", []string{"-t", "1", "-6", "-R"}, "h4", 100},
+			{"UDP", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200"}, "h3", 45},
+			{"UDP reverse", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200", "-R"}, "h3", 45},
+			{"UDP IPv6", []string{"-t", "1", "-u", "-b", "50M", "-l", "1200", "-6"}, "h3", 45},
+			{"UDP four streams to a TUN", []string{"-t", "1", "-u", "-b", "12M", "-l", "1200", "-P", "4"}, "h4", 43},
+		} {
+			r := l.iperf3("h1", c.host, c.host, c.flags...)
+			got := max(r.End.Received.Bits, r.End.Sum.Bits) / 1e6
+			t.Logf("%-26s %6.1f Mb/s", c.name, got)
+			if got < c.least || got > 200 {
+				t.Errorf("%s: %.1f Mb/s, want %.0f to 200", c.name, got, c.least)
+			}
+		}
+	})
+	headers := stop()
 
-	file := stop()
 	t.Run("both paths carried flows", func(t *testing.T) {
 		p := l.ports()
 		for _, spine := range []string{"leaf1:spine1", "leaf1:spine2"} {
@@ -110,11 +115,17 @@ func TestPrograms(t *testing.T) {
 		}
 	})
 	t.Run("tshark finds nothing malformed", func(t *testing.T) {
-		if all := tshark(t, file, "-T", "fields", "-e", "frame.number"); len(all) < 1000 {
-			t.Fatalf("only %d packets captured", len(all))
+		for _, file := range []string{whole, headers} {
+			if all := tshark(t, file, "-T", "fields", "-e", "frame.number"); len(all) < 1000 {
+				t.Fatalf("only %d packets captured", len(all))
+			}
+			if bad := tshark(t, file, "-o", "ip.check_checksum:TRUE", "-Y", "_ws.malformed || ip.checksum.status == 0"); len(bad) > 0 {
+				t.Errorf("%d bad packets, the first: %s", len(bad), bad[0])
+			}
 		}
-		if bad := tshark(t, file, "-o", "ip.check_checksum:TRUE", "-Y", "_ws.malformed || ip.checksum.status == 0"); len(bad) > 0 {
-			t.Errorf("%d bad packets, the first: %s", len(bad), bad[0])
+		// The hosts' checksums survive the fabric, where the kernel made them.
+		if bad := tshark(t, whole, "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-Y", "tcp.checksum.status == 0 || udp.checksum.status == 0"); len(bad) > 0 {
+			t.Errorf("%d packets with a bad TCP or UDP checksum, the first: %s", len(bad), bad[0])
 		}
 	})
 }
@@ -131,8 +142,12 @@ topology:
   generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, uplink: {rate: 50Mbps, loss: 0.5%, corrupt: 0.5%, duplicate: 0.5%, reorder: 1%, reorder-by: 1ms}}}
   nodes: {h4: {attach: tun}}
 `, "iperf3")
-	l.iperf3("h1", "h3", "h3", "-t", "2", "-P", "4")
-	l.iperf3("h2", "h4", "h4", "-t", "2", "-u", "-b", "80M", "-l", "1000")
+	l.tryIperf3("h1", "h3", "h3", "-t", "2", "-P", "4")
+	for range 5 { // until its handshake survives
+		if r := l.tryIperf3("h2", "h4", "h4", "-t", "2", "-u", "-b", "80M", "-l", "1000"); r.Error == "" {
+			break
+		}
+	}
 	l.quiet()
 	r := l.down()
 	a := r.Accounts
@@ -184,9 +199,21 @@ topology:
     - {endpoints: ["s1:2", "s2:1"], rate: 1Gbps, from: {"s1:2": {loss: 1%}}}
     - {endpoints: ["s2:2", "h2:eth0"]}
 `, "iperf3")
-	r := l.iperf3("h1", "h2", "h2", "-u", "-b", "100M", "-l", "500", "-t", "4")
-	lost := l.ports()["s1:2"].Drops["link-loss"]
-	n, got := r.End.Sum.Packets, r.End.Sum.Lost
+	var r iperf
+	var before, lost uint64
+	for try := 0; ; try++ {
+		before = l.ports()["s1:2"].Drops["link-loss"]
+		r = l.tryIperf3("h1", "h2", "h2", "-4", "-u", "-b", "100M", "-l", "500", "-t", "4")
+		if r.Error == "" {
+			break
+		}
+		if try == 5 {
+			t.Fatal(r.Error)
+		}
+	}
+	lost = l.ports()["s1:2"].Drops["link-loss"] - before
+	// What the receiver's own socket could not hold is not the link's loss.
+	n, got := r.End.Sum.Packets, r.End.Sum.Lost-float64(l.counter("h2", "UdpRcvbufErrors"))
 	t.Logf("iperf3: %.0f of %.0f lost (%.3f%%); counter: %d", got, n, 100*got/n, lost)
 	if n < 50_000 {
 		t.Fatalf("only %.0f packets sent", n)
@@ -217,7 +244,7 @@ topology:
 	stop := l.capture("s1:2", "--out", "-s", "128")
 	s := l.server("h2", "iperf3", "-s", "-1")
 	l.listens("h2", "5201")
-	client := l.server("h1", "iperf3", "-c", "h2", "-t", "3", "-C", "cubic")
+	client := l.server("h1", "iperf3", "-4", "-c", "h2", "-t", "3", "-C", "cubic")
 	time.Sleep(1500 * time.Millisecond)
 	info := l.exec("h1", "ss", "-tin", "dport", "=", ":5201")
 	_, _ = client.Process.Wait()
@@ -235,8 +262,8 @@ topology:
 	if port.QueueMean > 60_000 {
 		t.Errorf("the queue was %.0f B long on average: the sender does not slow down", port.QueueMean)
 	}
-	if !strings.Contains(info, "ecn") {
-		t.Errorf("ss does not see ECN:\n%s", info)
+	if !regexp.MustCompile(`delivered_ce:[1-9]`).MatchString(info) {
+		t.Errorf("ss does not see that the sender was told of marks:\n%s", info)
 	}
 	comments := tshark(t, file, "-Y", `frame.comment contains "marked CE"`, "-T", "fields", "-e", "ip.dsfield.ecn", "-e", "frame.comment")
 	if uint64(len(comments)) != port.Marked || ce != port.Marked {
@@ -289,11 +316,12 @@ workload:
 	// sender is iperf3.
 	real, _, _ := strings.Cut(text, "workload:")
 	l := startLab(t, real, "iperf3")
-	r := l.iperf3("h1", "h2", "h2", "-u", "-b", "25M", "-l", "1000", "-t", "8")
+	r := l.iperf3("h1", "h2", "h2", "-4", "-u", "-b", "25M", "-l", "1000", "-t", "8")
 	wall := l.ports()["s1:2"]
+	// What the receiver's own socket could not hold is not the fabric's loss.
+	wallLoss := (r.End.Sum.Lost - float64(l.counter("h2", "UdpRcvbufErrors"))) / r.End.Sum.Packets
 	// The mean over the run: the queue was empty before and after.
 	wallQueue := wall.QueueMean * l.down().Emulated.Seconds()
-	wallLoss := r.End.Sum.Lost / r.End.Sum.Packets
 
 	file := filepath.Join(t.TempDir(), "lab.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

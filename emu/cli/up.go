@@ -16,10 +16,11 @@ import (
 )
 
 type upFlags struct {
-	detach bool
-	length units.Time
-	json   bool
-	ready  int // fd on which a detached lab reports that it is up
+	detach   bool
+	length   units.Time
+	json     bool
+	workload bool
+	ready    int // fd on which a detached lab reports that it is up
 }
 
 func newUp() *cobra.Command {
@@ -39,6 +40,12 @@ Programs run inside hosts with "weft exec h1 -- iperf3 -s" or
 			if err != nil {
 				return err
 			}
+			if !f.workload && len(p.Flows) > 0 {
+				if f.ready < 0 { // the process that detached it has said so
+					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows) stays silent beside real programs: --workload lets it send\n", len(p.Flows))
+				}
+				p.Flows = nil
+			}
 			if f.detach {
 				return detach(c.Context(), p, args[0], f)
 			}
@@ -47,6 +54,7 @@ Programs run inside hosts with "weft exec h1 -- iperf3 -s" or
 	}
 	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
 	c.Flags().TextVar(&f.length, "for", units.Time(0), "end the lab after this time, such as 10s; 0s runs until it is ended")
+	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
 	c.Flags().IntVar(&f.ready, "ready-fd", -1, "")
 	_ = c.Flags().MarkHidden("ready-fd")

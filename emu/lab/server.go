@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -30,6 +32,11 @@ type server struct {
 // listen makes the control socket, for the owner of the lab alone.
 func (l *Lab) listen() (*server, error) {
 	path := filepath.Join(l.hosts.Dir(), SocketName)
+	// A lab of this name that was killed leaves its socket in the directory,
+	// which is ours now.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
 	// The mode is there from the beginning: between bind and chmod others
 	// could connect. The directory is 0700 as well.
 	old := unix.Umask(0o177)
