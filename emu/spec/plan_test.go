@@ -42,6 +42,9 @@ func checkPlan(t rapid.TB, p *Plan) {
 			if port.Queue.Limit <= 0 {
 				t.Errorf("%s has a queue of %v", p.PortName(i, j), port.Queue.Limit)
 			}
+			if len(p.Nodes) > 500 {
+				continue // names are looked up one by one
+			}
 			if node, at, err := p.Endpoint(p.PortName(i, j)); node != i || at != j || err != nil {
 				t.Errorf("%s is found at %d, %d, %v", p.PortName(i, j), node, at, err)
 			}

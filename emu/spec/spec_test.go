@@ -1,12 +1,18 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/links"
 )
@@ -34,6 +40,71 @@ func walk(t *testing.T, dir string, good bool) {
 			return dump(p)
 		})
 	})
+}
+
+func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
+	_, err := Parse("lab.yaml", []byte("nam: x\ntopology: {nodes: {h1: {knd: host}}}\n"))
+	var all Errors
+	if !errors.As(err, &all) || len(all) != 2 {
+		t.Fatalf("%#v", err)
+	}
+	var first *Error
+	if !errors.As(err, &first) {
+		t.Fatal("no *Error is found")
+	}
+	want := Error{
+		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,
+		Hint: `did you mean "name"? (a lab has name, seed, duration, fidelity, engine, addressing, topology, events, workload)`,
+	}
+	if diff := cmp.Diff(want, *first); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	if _, err := Load("testdata/none.yaml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "ring.yaml")
+	if err := os.WriteFile(path, []byte("seed: 2\ntopology: {generate: {star: {hosts: 2}}}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := LoadSeed(path, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Name != "ring" || p.File != path || p.Seed != 2 || q.Seed != 3 || p.Nodes[0].ECMPSeed == q.Nodes[0].ECMPSeed {
+		t.Errorf("%q from %s: seeds %d and %d", p.Name, p.File, p.Seed, q.Seed)
+	}
+}
+
+// TestTooMuch holds that files made to take the parser's time are answered at
+// once.
+func TestTooMuch(t *testing.T) {
+	const n = 200_000
+	for name, src := range map[string]string{
+		"brackets":       strings.Repeat("[", n),
+		"dashes":         strings.Repeat("- ", n),
+		"questions":      strings.Repeat("? a\n", n),
+		"keys":           strings.Repeat("a:\n", n),
+		"keys in braces": "a: {" + strings.Repeat("b,", n) + "}",
+		"anchors":        strings.Repeat("&a ", n),
+		"size":           strings.Repeat("#", maxFile+1),
+		"aliases": "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n" +
+			"topology: {links: [" + strings.Repeat("{endpoints: *b},", 10_000) + "]}",
+	} {
+		began := time.Now()
+		if _, err := Parse("lab.yaml", []byte(src)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s: took %v", name, took)
+		}
+	}
 }
 
 // dump prints a plan, without what is left at its default.
