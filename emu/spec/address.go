@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 )
 
 // addresses gives every interface its Ethernet and IP addresses.
@@ -235,22 +236,19 @@ func (v *resolver) routes() {
 }
 
 func hasRoute(routes []Route, to netip.Prefix) bool {
-	for _, r := range routes {
-		if r.To == to {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(routes, func(r Route) bool { return r.To == to })
 }
 
 // onLink tells whether a host reaches an address without a router.
 func (v *resolver) onLink(host int, ip netip.Addr) bool {
-	for p, port := range v.plan.Nodes[host].Ports {
-		for _, direct := range append(v.plan.OnLink(host, p), port.Addresses...) {
-			if direct.Contains(ip) {
-				return true
-			}
-		}
+	ports := v.plan.Nodes[host].Ports
+	direct := slices.ContainsFunc(ports, func(p Port) bool { return anyContains(p.Addresses, ip) })
+	for p := 0; p < len(ports) && !direct; p++ {
+		direct = anyContains(v.plan.OnLink(host, p), ip)
 	}
-	return false
+	return direct
+}
+
+func anyContains(prefixes []netip.Prefix, ip netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

@@ -124,17 +124,15 @@ func (r *reader) read(ptr any, n ast.Node, what string) {
 	}
 	r.places[ptr] = n
 
-	v := reflect.ValueOf(ptr).Elem()
-	_, isText := ptr.(encoding.TextUnmarshaler)
-	if d, ok := ptr.(decoder); ok {
-		d.decode(r, n, what)
+	switch p := ptr.(type) {
+	case decoder:
+		p.decode(r, n, what)
 		return
-	}
-	if isText {
+	case encoding.TextUnmarshaler:
 		r.readText(ptr, n, what)
 		return
 	}
-	switch v.Kind() {
+	switch v := reflect.ValueOf(ptr).Elem(); v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		r.read(v.Interface(), n, what)

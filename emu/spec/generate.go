@@ -166,7 +166,7 @@ type builder struct {
 func (b *builder) switches(name string, n int) []int {
 	nodes := make([]int, n)
 	for i := range nodes {
-		nodes[i] = b.r.addNode(fmt.Sprintf("%s%d", name, i+1), Switch, b.place)
+		nodes[i] = b.r.addNode(fmt.Sprintf("%s%d", name, i+1), Switch)
 	}
 	return nodes
 }
@@ -175,7 +175,7 @@ func (b *builder) switches(name string, n int) []int {
 func (b *builder) hosts(at, n int, patch LinkPatch) {
 	for range n {
 		b.made++
-		host := b.r.addNode(fmt.Sprintf("h%d", b.made), Host, b.place)
+		host := b.r.addNode(fmt.Sprintf("h%d", b.made), Host)
 		b.join(End{host, b.r.addPort(host, "eth0")}, End{at, b.r.addPort(at, b.r.plan.Nodes[host].Name)}, patch)
 	}
 }

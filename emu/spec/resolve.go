@@ -41,9 +41,8 @@ type resolver struct {
 	lab  *labFile
 	plan *Plan
 
-	nodes  map[string]int
-	places []any       // of each node of the plan
-	files  []*nodeFile // of each node; nil for one that only a generator speaks of
+	nodes map[string]int
+	files []*nodeFile // of each node; nil for one that only a generator speaks of
 
 	ports      map[string]End // by "node:port"
 	queues     map[End]queueFile
@@ -146,11 +145,10 @@ func (v *resolver) generate() {
 }
 
 // addNode adds a node, whose name is not there yet, and gives its index.
-func (v *resolver) addNode(name string, kind Kind, place any) int {
+func (v *resolver) addNode(name string, kind Kind) int {
 	i := len(v.plan.Nodes)
 	v.plan.Nodes = append(v.plan.Nodes, Node{Name: name, Kind: kind})
 	v.nodes[name] = i
-	v.places = append(v.places, place)
 	v.files = append(v.files, nil)
 	return i
 }
@@ -170,10 +168,10 @@ func (v *resolver) namedNodes() {
 			}
 		case file.Kind == nil:
 			v.fail(name, v.kindHint(*name), "%s lacks kind", *name)
-			i = v.addNode(*name, Host, name)
+			i = v.addNode(*name, Host)
 		default:
 			v.checkName(name, "a node's name", *name, maxNodeName)
-			i = v.addNode(*name, *file.Kind, name)
+			i = v.addNode(*name, *file.Kind)
 		}
 		v.files[i] = file
 	}
@@ -189,7 +187,7 @@ func (v *resolver) namedNodes() {
 // name is misspelt.
 func (v *resolver) kindHint(name string) string {
 	hint := "write kind: host or kind: switch"
-	if v.lab.Topology.Generate != nil {
+	if v.lab.Topology.Generate != nil && !v.full() {
 		hint += "; it may be left out only for a node that the generator makes"
 		if near, ok := nearest(name, v.plan.nodeNames()); ok {
 			hint += fmt.Sprintf(", such as %s", near)
@@ -248,7 +246,7 @@ func (v *resolver) namedLinks() {
 func (v *resolver) newEndpoint(name *string) (End, bool) {
 	nodeName, portName, err := splitEndpoint(*name)
 	if err != nil {
-		v.failName(name, err)
+		v.fail(name, err.hint, "%s", err.msg)
 		return End{}, false
 	}
 	node, ok := v.node(name, nodeName)
@@ -282,8 +280,8 @@ func (v *resolver) newEndpoint(name *string) (End, bool) {
 // node finds the node that the value at place names.
 func (v *resolver) node(place any, name string) (int, bool) {
 	node, ok := v.nodes[name]
-	if !ok && !v.full() { // a suggestion takes time where nodes are many
-		v.failName(place, v.plan.noNode(name))
+	if !ok {
+		v.failName(place, func() *nameError { return v.plan.noNode(name) })
 	}
 	return node, ok
 }
@@ -292,8 +290,14 @@ func (v *resolver) node(place any, name string) (int, bool) {
 // loopback's, and those of net.ipv4.conf that stand for every device.
 var reservedInterfaces = []string{"lo", "all", "default"}
 
-// failName reports a name that does not lead anywhere.
-func (v *resolver) failName(place any, err *nameError) { v.fail(place, err.hint, "%s", err.msg) }
+// failName reports a name that does not lead anywhere. What is said of it is
+// made only if it will be shown: a suggestion takes time where names are many.
+func (v *resolver) failName(place any, say func() *nameError) {
+	if !v.full() {
+		err := say()
+		v.fail(place, err.hint, "%s", err.msg)
+	}
+}
 
 // connect adds a link. The patches are what is said of the direction that
 // leaves either end, without the defaults.
@@ -316,7 +320,7 @@ func (v *resolver) connect(ends [2]End, patches [2]LinkPatch, place any) {
 func (v *resolver) checkPatch(err error, place any) {
 	var bad *settingError
 	if errors.As(err, &bad) {
-		if v.reader.places[bad.field] != nil {
+		if v.places[bad.field] != nil {
 			place = bad.field
 		}
 		v.fail(place, "", "%s", bad.msg)

@@ -138,7 +138,7 @@ func (v *resolver) portSettings() {
 func (v *resolver) port(node int, name *string) (int, bool) {
 	end, ok := v.ports[v.plan.Nodes[node].Name+":"+*name]
 	if !ok {
-		v.failName(name, v.plan.noPort(node, *name))
+		v.failName(name, func() *nameError { return v.plan.noPort(node, *name) })
 	}
 	return end.Port, ok
 }

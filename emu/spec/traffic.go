@@ -85,10 +85,10 @@ func (v *resolver) end(name *string) (End, bool) {
 	if end, ok := v.ports[*name]; ok {
 		return end, true
 	}
-	if !v.full() {
-		_, bad := v.plan.endpoint(*name)
-		v.failName(name, bad)
-	}
+	v.failName(name, func() *nameError {
+		_, err := v.plan.endpoint(*name)
+		return err
+	})
 	return End{}, false
 }
 
