@@ -1,0 +1,65 @@
+# lib.sh: what the benchmarks share. Sourced, not run.
+# Every benchmark prints lines of a Markdown table:
+#   | what | figure (median of RUNS) | reference in the same run | ratio |
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
+RUNS=${RUNS:-5}
+
+if [ "$(id -u)" -ne 0 ]; then echo "Benchmarks make network namespaces: run them as root." >&2; exit 1; fi
+scripts/install.sh go ip iperf3 ping ethtool jq tc
+go build -o bin/weft .
+weft=$PWD/bin/weft
+work=$(mktemp -d)
+lab=bench$$
+ref_a=$lab-a ref_b=$lab-b ref_s=$lab-s
+
+finish() {
+  $weft down $lab >/dev/null 2>&1 || true
+  for n in $ref_a $ref_b $ref_s; do ip netns del "$n" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap finish EXIT
+
+# median of the numbers on standard input
+median() { sort -g | awk '{a[NR]=$1} END {print a[int((NR+1)/2)]}'; }
+# calc EXPRESSION FORMAT
+calc() { awk "BEGIN {printf \"${2:-%.3f}\", $1}"; }
+
+# lab_up YAML: starts a lab of that text, without its name line
+lab_up() { { echo "name: $lab"; cat; } >"$work/lab.yaml"; $weft up -d "$work/lab.yaml" >/dev/null; }
+lab_down() { $weft down $lab >"$work/report"; }
+in_lab() { local host=$1; shift; $weft exec -l $lab "$host" -- "$@"; }
+
+# veth_up MTU OFFLOADS: the reference, two namespaces joined by veth pairs and
+# a kernel bridge in a third. OFFLOADS is on or off.
+veth_up() {
+  local n
+  for n in $ref_a $ref_b $ref_s; do ip netns add "$n"; done
+  ip -n $ref_s link add br type bridge
+  ip -n $ref_s link set br mtu "$1" up
+  for n in a b; do
+    ip -n $ref_s link add $n mtu "$1" type veth peer name eth0 mtu "$1" netns $lab-$n
+    ip -n $ref_s link set $n master br up
+    ip -n $lab-$n link set eth0 up
+    if [ "$2" = off ]; then
+      ip netns exec $ref_s ethtool -K $n tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
+      ip netns exec $lab-$n ethtool -K eth0 tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
+    fi
+  done
+  ip -n $ref_a addr add 10.0.0.1/24 dev eth0
+  ip -n $ref_b addr add 10.0.0.2/24 dev eth0
+}
+veth_down() { for n in $ref_a $ref_b $ref_s; do ip netns del "$n"; done; }
+
+# iperf CLIENT SERVER ADDRESS FLAGS...: received bits/s of one run; CLIENT and
+# SERVER are commands that run a program inside a host
+iperf() {
+  local client=$1 server=$2 address=$3; shift 3
+  $server iperf3 -s -1 >/dev/null 2>&1 &
+  local pid=$!
+  local i
+  for i in $(seq 100); do [ -n "$($server ss -Hltn sport = :5201)" ] && break; sleep 0.05; done
+  $client iperf3 -4 -c "$address" -J "$@" | jq '.end.sum_received.bits_per_second // .end.sum.bits_per_second'
+  wait $pid || true
+}

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# run.sh: all benchmarks, as a Markdown table. RUNS=5 is the number of runs of
+# which each prints the median.
+set -euo pipefail
+cd "$(dirname "$0")"
+echo "$(uname -sr), $(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), load $(cut -d' ' -f1 /proc/loadavg)"
+echo
+echo "| What | Figure | Reference in the same run | Ratio |"
+echo "|---|---|---|---|"
+for b in rate rtt tcp scale; do ./$b.sh; done
