@@ -74,8 +74,9 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if len(p.Flows) == 0 {
 		return badInput(fmt.Errorf("%s has no workload, and in virtual time nothing else sends: add for example\nworkload:\n  - {cbr: {from: h1, to: h2, rate: 10Mbps, size: 1000B, for: 1s}}", p.File))
 	}
-	if p.Duration == 0 {
-		return badInput(fmt.Errorf("%s gives no duration and has flows that never end: add duration: 10s, or use --for 10s", p.File))
+	until := units.Never // the plan's flows all end
+	if p.Duration > 0 {
+		until = p.Duration
 	}
 	fb := fabric.New(p)
 	var failure error
@@ -84,7 +85,7 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if err != nil {
 		return err
 	}
-	err = fb.Run(ctx, p.Duration)
+	err = fb.Run(ctx, until)
 	if cerr := finishCapture(); err == nil {
 		err = cerr
 	}

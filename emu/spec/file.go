@@ -14,7 +14,7 @@ import (
 type labFile struct {
 	Name       *string        `yaml:"name,omitempty" jsonschema_description:"name of the lab, at most 32 letters, digits, _ . -; default the file's name without extension" jsonschema:"pattern=^[a-zA-Z0-9][a-zA-Z0-9_.-]*$,maxLength=32"`
 	Seed       *uint64        `yaml:"seed,omitempty" jsonschema_description:"seed of everything random; default 1"`
-	Duration   *units.Time    `yaml:"duration,omitempty" jsonschema_description:"how long weft sim runs; default until the last flow ends"`
+	Duration   *units.Time    `yaml:"duration,omitempty" jsonschema_description:"how long weft sim runs; default until the last packet has arrived"`
 	Fidelity   fidelityFile   `yaml:"fidelity,omitempty" jsonschema_description:"how late packets may be in wall-clock time"`
 	Engine     engineFile     `yaml:"engine,omitempty" jsonschema_description:"how the engine uses the processor in wall-clock time"`
 	Addressing addressingFile `yaml:"addressing,omitempty" jsonschema_description:"pools for the hosts that name no address"`

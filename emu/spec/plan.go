@@ -20,7 +20,7 @@ type Plan struct {
 	File     string // where it was read
 	Name     string
 	Seed     uint64
-	Duration units.Time // of a run in virtual time; 0 when the file neither says nor has flows
+	Duration units.Time // of a run in virtual time; 0 runs until nothing is left to happen
 	Fidelity Fidelity
 	Engine   Engine
 

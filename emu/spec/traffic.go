@@ -92,15 +92,13 @@ func (v *resolver) end(name *string) (End, bool) {
 	return End{}, false
 }
 
-// flows resolves the workload, and the duration where only it tells.
+// flows resolves the workload.
 func (v *resolver) flows() {
 	names := map[string]bool{}
 	var unnamed []int
-	last := units.Time(0)
 	for i := range v.lab.Workload {
 		f := &v.lab.Workload[i]
 		flow, file := v.flow(f)
-		last = max(last, flow.At+flow.For)
 		if flow.For == 0 && v.lab.Duration == nil {
 			v.fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and nothing says when that is")
 		}
@@ -131,9 +129,6 @@ func (v *resolver) flows() {
 		}
 		names[name] = true
 		v.plan.Flows[j].Name = name
-	}
-	if v.lab.Duration == nil {
-		v.plan.Duration = last
 	}
 }
 

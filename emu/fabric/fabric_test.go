@@ -1,0 +1,376 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/port"
+)
+
+func parse(t testing.TB, text string) *spec.Plan {
+	t.Helper()
+	p, err := spec.Parse("lab.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return p
+}
+
+func run(t testing.TB, p *spec.Plan) *Fabric {
+	t.Helper()
+	f := New(p)
+	f.Failed = func(err error) { t.Errorf("event: %v", err) }
+	if err := f.Run(context.Background(), p.Duration); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestARunIsAFunctionOfFileAndSeed: the same file and seed give the same
+// trace, packet by packet and picosecond by picosecond; another seed, another
+// loss or another microsecond of delay does not.
+func TestARunIsAFunctionOfFileAndSeed(t *testing.T) {
+	text := func(seed int, delay, loss string) string {
+		return fmt.Sprintf(`
+seed: %d
+duration: 5ms
+topology:
+  kinds: {switch: {queue: {limit: 50KB, mark: {red: {kmin: 5KB, kmax: 40KB, pmax: 0.5}}}}}
+  generate: {fat-tree: {k: 4, rate: 1Gbps, delay: %s, loss: %s, jitter: 1us, jitter-reorder: true, duplicate: 0.1%%}}
+events:
+  - {at: 2ms, link: "agg1:core1", set: {state: down}}
+  - {at: 3ms, link: "agg1:core1", set: {state: up}}
+workload:
+  - {poisson: {from: [h1, h2, h3, h5, h9], to: [h16, h12], rate: 300Mbps, size: 1000B, ect: true}}
+  - {on-off: {from: h4, to: h13, rate: 900Mbps, size: 500B, on: 100us, off: 50us, phases: exponential}}
+`, seed, delay, loss)
+	}
+	trace := func(seed int, delay, loss string) uint64 {
+		f := run(t, parse(t, text(seed, delay, loss)))
+		if f.Engine.Fired() < 10_000 {
+			t.Fatalf("only %d events: the test tests nothing", f.Engine.Fired())
+		}
+		return f.Trace()
+	}
+	first := trace(7, "1us", "0.1%")
+	if again := trace(7, "1us", "0.1%"); again != first {
+		t.Errorf("the same run gave traces %x and %x", first, again)
+	}
+	for name, other := range map[string]uint64{
+		"seed": trace(8, "1us", "0.1%"), "delay": trace(7, "1.000001us", "0.1%"), "loss": trace(7, "1us", "0.2%"),
+	} {
+		if other == first {
+			t.Errorf("another %s gave the same trace", name)
+		}
+	}
+}
+
+// drawLab makes a random topology with every kind of trouble and random
+// traffic across it.
+func drawLab(t *rapid.T) string {
+	generators := []string{
+		"star: {hosts: %d, %s}", "dumbbell: {left: %d, right: 2, %s}", "parking-lot: {hops: %d, %s}",
+		"leaf-spine: {spines: 2, leaves: %d, hosts-per-leaf: 2, %s}", "fat-tree: {k: 4, %s}",
+	}
+	g := rapid.SampledFrom(generators).Draw(t, "generator")
+	link := fmt.Sprintf("rate: %dMbps, delay: %dns, loss: %d%%, corrupt: %d%%, duplicate: %d%%, reorder: %d%%, reorder-by: 20us, jitter: %dns, jitter-reorder: %v",
+		rapid.IntRange(50, 2000).Draw(t, "rate"), rapid.IntRange(0, 20_000).Draw(t, "delay"), rapid.IntRange(0, 5).Draw(t, "loss"),
+		rapid.IntRange(0, 5).Draw(t, "corrupt"), rapid.IntRange(0, 5).Draw(t, "duplicate"), rapid.IntRange(0, 5).Draw(t, "reorder"),
+		rapid.IntRange(1, 5000).Draw(t, "jitter"), rapid.Bool().Draw(t, "free"))
+	if strings.Contains(g, "%d") {
+		g = fmt.Sprintf(g, rapid.IntRange(2, 4).Draw(t, "size"), link)
+	} else {
+		g = fmt.Sprintf(g, link)
+	}
+	limit := rapid.IntRange(2, 100).Draw(t, "limit")
+	k := rapid.IntRange(0, limit-1).Draw(t, "k")
+	return fmt.Sprintf(`
+seed: %d
+duration: 2ms
+topology:
+  kinds: {switch: {queue: {limit: %dKB, mark: {step: {k: %dKB, not-ect: drop}}}}}
+  generate: {%s}
+events:
+  - {at: 500us, link: "h1:eth0", set: {state: down}}
+  - {at: 700us, link: "h1:eth0", set: {state: up, rate: 77Mbps, delay: 1us}}
+workload:
+  - {cbr: {from: [h1, h3], to: [h2, h4], rate: %dMbps, size: %dB, ect: %v}}
+  - {poisson: {from: h4, to: h1, rate: 200Mbps, size: 100B, ip: 6}}
+`, rapid.IntRange(1, 1000).Draw(t, "seed"), limit, k, g,
+		rapid.IntRange(1, 400).Draw(t, "offered"), rapid.IntRange(1, 1400).Draw(t, "payload"), rapid.Bool().Draw(t, "ect"))
+}
+
+// TestNoPacketIsLostTrackOf: whatever the topology, the links and the traffic,
+// at any moment every packet has been delivered, dropped for a reason, or is
+// held where holding is counted; and the pool agrees.
+func TestNoPacketIsLostTrackOf(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		text := drawLab(rt)
+		p, err := spec.Parse("lab.yaml", []byte(text))
+		if err != nil {
+			if strings.Contains(err.Error(), "no node") || strings.Contains(err.Error(), "itself") {
+				rt.Skip("a generator with too few hosts")
+			}
+			rt.Fatalf("%v\n%s", err, text)
+		}
+		f := New(p)
+		for _, until := range []units.Time{300 * units.Microsecond, 600 * units.Microsecond, 2 * units.Millisecond} {
+			if err := f.Run(context.Background(), until); err != nil {
+				rt.Fatal(err)
+			}
+			a := f.Accounts()
+			if !a.Balanced() {
+				rt.Fatalf("at %v: %+v\n%s", until, a, text)
+			}
+			if a.Held != uint64(f.Pool.Live()) {
+				rt.Fatalf("at %v: %d packets held, %d out of the pool\n%s", until, a.Held, f.Pool.Live(), text)
+			}
+		}
+		if f.Accounts().Entered == 0 {
+			rt.Fatal("nothing was sent")
+		}
+	})
+}
+
+// TestShortestWays: in a fat-tree every host reaches every other, over the
+// shortest way, and all equal ways are used.
+func TestShortestWays(t *testing.T) {
+	f := New(parse(t, "duration: 1s\ntopology: {generate: {fat-tree: {k: 4}}}\n"))
+	p := f.Plan
+	for n, sw := range f.Switches {
+		if sw == nil {
+			continue
+		}
+		table := sw.Table()
+		for id, st := range f.Stations {
+			group := table.Groups[table.Route[id]]
+			if len(group) == 0 {
+				t.Errorf("%s has no way to %s", p.Nodes[n].Name, p.Nodes[st.Node].Name)
+			}
+			// The pod decides: edge and aggregation switches have two ways
+			// up and one way down, the core one way to each pod.
+			if name := p.Nodes[n].Name; strings.HasPrefix(name, "core") && len(group) != 1 {
+				t.Errorf("%s has %d ways to %s, want 1", name, len(group), p.Nodes[st.Node].Name)
+			}
+		}
+	}
+	// h1 and h16 are in different pods: 2 ways up from the edge, each with 2
+	// to the core.
+	edge, _ := p.Node("edge1")
+	to, _ := p.Node("h16")
+	for id, st := range f.Stations {
+		if st.Node == to {
+			if g := f.Switches[edge].Table().Groups[f.Switches[edge].Table().Route[id]]; len(g) != 2 {
+				t.Errorf("edge1 has %d ways to h16, want 2", len(g))
+			}
+		}
+	}
+}
+
+// real makes a station that keeps what it is delivered.
+type sink struct{ got []string }
+
+func (s *sink) Deliver(_ units.Time, p *packet.Packet) bool {
+	s.got = append(s.got, string(p.Frame))
+	return true
+}
+
+// TestBroadcastReachesAllOnce: on a topology full of loops, a broadcast
+// reaches every other host exactly once and dies out.
+func TestBroadcastReachesAllOnce(t *testing.T) {
+	for _, g := range []string{"star: {hosts: 5}", "leaf-spine: {spines: 3, leaves: 3, hosts-per-leaf: 2}", "fat-tree: {k: 4}", "parking-lot: {hops: 3}"} {
+		f := New(parse(t, "topology: {generate: {"+g+"}}\n"))
+		sinks := make([]*sink, len(f.Stations))
+		for i, s := range f.Stations {
+			sinks[i] = &sink{}
+			s.Attach(sinks[i])
+		}
+		frame := append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6}, make([]byte, 46)...)
+		p := f.Pool.NewFrame(len(frame))
+		copy(p.Frame, frame)
+		f.Stations[0].Enter(0, p)
+		if err := f.Run(context.Background(), units.Never); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range sinks {
+			want := 1
+			if i == 0 {
+				want = 0
+			}
+			if len(s.got) != want {
+				t.Errorf("%s: host %d got %d copies, want %d", g, i+1, len(s.got), want)
+			}
+		}
+		// A spine that is no part of the tree's way onwards ends its copy.
+		if a := f.Accounts(); !a.Balanced() || a.Held != 0 {
+			t.Errorf("%s: %+v", g, a)
+		}
+	}
+}
+
+// TestDestinationByMACThenIP: a frame goes where its MAC is known, else where
+// its IP address is, else everywhere.
+func TestDestinationByMACThenIP(t *testing.T) {
+	f := New(parse(t, "topology: {generate: {star: {hosts: 4}}}\n"))
+	e := &encoder{fabric: f}
+	frame := func(dst packet.Endpoint, v uint8) *packet.Packet {
+		m := &packet.Packet{Origin: 0, Dest: dst, Version: v, Ether: map[uint8]uint16{4: 0x0800, 6: 0x86dd}[v], Proto: 17, TTL: 64, Size: 200, SrcPort: 1, DstPort: 2}
+		b := e.frame(m)
+		p := f.Pool.NewFrame(len(b))
+		copy(p.Frame, b)
+		return p
+	}
+	for _, v := range []uint8{4, 6} {
+		p := frame(2, v)
+		p.Parse()
+		if got := f.directory.Resolve(p); got != 2 {
+			t.Errorf("IPv%d: known MAC resolves to %d, want 2", v, got)
+		}
+		copy(p.Frame, []byte{2, 9, 9, 9, 9, 9}) // a MAC of the host's own making
+		if got := f.directory.Resolve(p); got != 2 {
+			t.Errorf("IPv%d: unknown MAC with a known address resolves to %d, want 2", v, got)
+		}
+		p.Frame[int(p.L3)+map[uint8]int{4: 19, 6: 39}[v]] = 0xee
+		if got := f.directory.Resolve(p); got != packet.Flood {
+			t.Errorf("IPv%d: unknown MAC and address resolve to %d, want everybody", v, got)
+		}
+	}
+	if mac, ok := f.directory.MAC(netip.MustParseAddr("10.0.0.3")); !ok || mac != f.Stations[2].MAC {
+		t.Errorf("MAC of 10.0.0.3 is %x, %v", mac, ok)
+	}
+}
+
+// TestModelledPacketsTakeTheWayOfRealOnes: what an encoder writes of a
+// modelled packet parses to the same fields and the same flow hash.
+func TestModelledPacketsTakeTheWayOfRealOnes(t *testing.T) {
+	f := New(parse(t, `
+duration: 1s
+topology: {generate: {star: {hosts: 3}}}
+workload:
+  - {cbr: {from: h1, to: h3, rate: 1Mbps, size: 300B, dscp: 26, ect: true}}
+  - {cbr: {from: h2, to: h3, rate: 1Mbps, size: 1B, ip: 6}}
+`))
+	e := &encoder{fabric: f}
+	seen := map[int32]bool{}
+	check := func(p *packet.Packet) {
+		seen[p.Flow] = true
+		real := packet.Packet{Frame: append([]byte(nil), e.frame(p)...)}
+		if !real.Parse() {
+			t.Fatal("a modelled packet is encoded as no frame")
+		}
+		real.Dest = f.directory.Resolve(&real)
+		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL}
+		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL}
+		if p.Version == 6 {
+			want[5] = uint16(0) // IPv6 has no identification
+		}
+		if got != want {
+			t.Errorf("flow %d: encoded and parsed %v, modelled %v", p.Flow, got, want)
+		}
+	}
+	s1, _ := f.Plan.Node("s1")
+	f.Port(s1, 2).Observe(observe(check))
+	if err := f.Run(context.Background(), 20*units.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 2 {
+		t.Errorf("saw %d flows, want 2", len(seen))
+	}
+}
+
+type observe func(p *packet.Packet)
+
+func (o observe) Observe(_ units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, _ packet.Fate, _ units.Bytes) {
+	if dir == port.Out {
+		o(p)
+	}
+}
+
+// TestEventsChangeLinks follows one link through its events.
+func TestEventsChangeLinks(t *testing.T) {
+	f := New(parse(t, `
+duration: 40ms
+topology: {generate: {star: {hosts: 2, rate: 1Gbps}}}
+events:
+  - {at: 10ms, link: "h2:eth0", set: {state: down}}
+  - {at: 20ms, link: "h2:eth0", set: {state: up}}
+  - {at: 30ms, from: "s1:h2", set: {loss: 100%}}
+workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B}}]
+`))
+	changed := 0
+	f.LinkChanged = func(int, int) { changed++ }
+	var got []uint64
+	for ms := units.Time(10); ms <= 40; ms += 10 {
+		if err := f.Run(context.Background(), ms*units.Millisecond-units.Nanosecond); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, f.Stations[1].Delivered)
+	}
+	if want := []uint64{10, 10, 20, 20}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("delivered by 10, 20, 30, 40 ms: %v, want %v", got, want)
+	}
+	if changed != 5 { // two directions twice, one once
+		t.Errorf("%d directions changed, want 5", changed)
+	}
+	a := f.Accounts()
+	if a.Drops["link-down"] != 10 || a.Drops["link-loss"] != 10 {
+		t.Errorf("drops %v, want 10 for the link that was down and 10 by loss", a.Drops)
+	}
+}
+
+// TestAHopDoesNotAllocate: a million packet-hops through a running fabric make
+// no garbage.
+func TestAHopDoesNotAllocate(t *testing.T) {
+	f := New(parse(t, `
+duration: 1h
+topology:
+  kinds: {switch: {queue: {limit: 100KB, mark: {red: {kmin: 5KB, kmax: 50KB, pmax: 0.1}}}}}
+  generate: {fat-tree: {k: 4, rate: 10Gbps, delay: 1us, loss: 0.01%}}
+workload: [{poisson: {from: [h1, h2, h3, h4], to: [h13, h14, h15, h16], rate: 2Gbps, size: 1000B, ect: true}}]
+`))
+	at := 10 * units.Millisecond
+	step := func() {
+		at += units.Millisecond
+		if err := f.Run(context.Background(), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step() // pools and heaps have grown to their size
+	before := f.Engine.Fired()
+	if n := testing.AllocsPerRun(20, step); n > 0 {
+		t.Errorf("%.1f allocations in a millisecond of some %d events", n, (f.Engine.Fired()-before)/20)
+	}
+}
+
+// BenchmarkFabric is the cost of a packet-hop in a fat-tree of 128 hosts with
+// a permutation of constant-rate flows.
+func BenchmarkFabric(b *testing.B) {
+	var flows strings.Builder
+	for i := 1; i <= 128; i++ {
+		fmt.Fprintf(&flows, "  - {cbr: {from: h%d, to: h%d, rate: 60Gbps, size: 1000B}}\n", i, (i+63)%128+1)
+	}
+	f := New(parse(b, "duration: 1h\ntopology: {generate: {fat-tree: {k: 8, rate: 100Gbps, delay: 1us}}}\nworkload:\n"+flows.String()))
+	hops := func() (n uint64) {
+		for _, node := range f.ports {
+			for _, p := range node {
+				n += p.Counters(f.Engine.Now()).TxPackets
+			}
+		}
+		return n
+	}
+	f.Engine.Run(100*units.Microsecond, 1<<62)
+	start := hops()
+	b.ReportAllocs()
+	b.ResetTimer()
+	f.Engine.Run(units.Never-1, b.N)
+	b.StopTimer()
+	b.ReportMetric(float64(hops()-start)/b.Elapsed().Seconds()/1e6, "Mhops/s")
+}
