@@ -54,7 +54,9 @@ func (s *Switch) Originated() uint64 { return s.originated }
 // Input forwards a packet.
 func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Dest == packet.Flood {
-		s.flood(now, in, p)
+		if !s.flood(now, in, p) {
+			in.Discard(now, p, packet.NoRoute)
+		}
 		return
 	}
 	out := s.choose(p)
@@ -68,7 +70,12 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 // Originate sends a packet of the switch's own, such as a congestion point's
 // feedback, towards its destination.
 func (s *Switch) Originate(now units.Time, p *packet.Packet) {
-	if out := s.choose(p); out != nil {
+	if p.Dest == packet.Flood {
+		if s.flood(now, nil, p) {
+			s.originated++
+			return
+		}
+	} else if out := s.choose(p); out != nil {
 		s.originated++
 		out.Send(now, p)
 		return
@@ -112,8 +119,9 @@ func (s *Switch) floods(i int, q, in *port.Port) bool {
 	return q != in && s.table.Tree[i] && q.Link() != nil
 }
 
-// flood sends a copy to every tree port but the one the packet came in on.
-func (s *Switch) flood(now units.Time, in *port.Port, p *packet.Packet) {
+// flood sends a copy to every tree port but the one the packet came in on. It
+// reports false when there is none, and then the packet is still the caller's.
+func (s *Switch) flood(now units.Time, in *port.Port, p *packet.Packet) bool {
 	var out *port.Port
 	for i, q := range s.Ports {
 		if !s.floods(i, q, in) {
@@ -126,8 +134,8 @@ func (s *Switch) flood(now units.Time, in *port.Port, p *packet.Packet) {
 		out = q
 	}
 	if out == nil {
-		in.Discard(now, p, packet.NoRoute)
-		return
+		return false
 	}
 	out.Send(now, p)
+	return true
 }

@@ -29,16 +29,15 @@ func (c *Counters) queued(now units.Time, bytes units.Bytes) {
 	c.since = now
 }
 
-// area is the integral as a float, for quotients.
-func (c *Counters) area() float64 { return float64(c.areaH)*(1<<63)*2 + float64(c.areaL) }
-
 // MeanQueue is the time average of the queue's length in bytes between two
 // snapshots of one port's counters, the earlier being from.
 func (c Counters) MeanQueue(from Counters) float64 {
 	if c.since <= from.since {
 		return 0
 	}
-	return (c.area() - from.area()) / float64(c.since-from.since)
+	low, borrow := bits.Sub64(c.areaL, from.areaL, 0)
+	high, _ := bits.Sub64(c.areaH, from.areaH, borrow)
+	return (float64(high)*(1<<64) + float64(low)) / float64(c.since-from.since)
 }
 
 // Dropped is the sum of Drops.

@@ -73,11 +73,9 @@ func (p *Port) SetPoint(e *sim.Engine, c congestion.Point) {
 	if c == nil {
 		return
 	}
-	if next := c.Tick(0, p.view()); next != units.Never {
-		t := &ticker{port: p}
-		t.timer = e.NewTimer(t)
-		t.timer.Arm(next)
-	}
+	t := &ticker{port: p}
+	t.timer = e.NewTimer(t)
+	t.timer.Arm(0)
 }
 
 // ticker is the timer of a port's congestion point.
@@ -131,6 +129,10 @@ func (p *Port) Send(now units.Time, k *packet.Packet) {
 	}
 	if p.point != nil {
 		fate := p.point.Enqueue(now, p.view(), k)
+		// The point may have sent a packet into this queue, or made k longer.
+		if !fate.Dropped() && p.bytes+k.Size > p.limit {
+			fate = packet.QueueFull
+		}
 		if fate.Dropped() {
 			p.drop(now, k, fate)
 			return
@@ -163,22 +165,32 @@ func (p *Port) Fire(now units.Time) {
 	p.packets--
 	p.bytes -= k.Size
 	p.start(now, k)
+}
+
+// start puts a packet's first bit on the link, unless the congestion point
+// drops it, and arms for the next.
+func (p *Port) start(now units.Time, k *packet.Packet) {
+	if p.point == nil {
+		p.transmit(now, k)
+	} else {
+		// What the point sends into this queue waits until k is on its way.
+		p.freeAt = units.Never
+		fate := p.point.Dequeue(now, p.view(), k)
+		if fate.Dropped() {
+			p.freeAt = now
+			p.drop(now, k, fate)
+		} else {
+			p.note(k, fate)
+			p.transmit(now, k)
+		}
+	}
 	if p.first != nil {
 		p.timer.Arm(p.freeAt)
 	}
 }
 
-// start puts a packet's first bit on the link.
-func (p *Port) start(now units.Time, k *packet.Packet) {
-	if p.point != nil {
-		fate := p.point.Dequeue(now, p.view(), k)
-		if fate.Dropped() {
-			p.freeAt = now
-			p.drop(now, k, fate)
-			return
-		}
-		p.note(k, fate)
-	}
+// transmit puts a packet's first bit on the link.
+func (p *Port) transmit(now units.Time, k *packet.Packet) {
 	p.counters.TxPackets++
 	p.counters.TxBytes += uint64(k.Size)
 	tx := p.link.Settings().Rate.TimeOf(packet.OnWire(k.Size))

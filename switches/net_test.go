@@ -1,0 +1,83 @@
+package switches_test
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/switches"
+	"github.com/weftlab/weft/switches/port"
+)
+
+// network is a small fabric put together by hand.
+type network struct {
+	engine sim.Engine
+	pool   packet.Pool
+	hosts  []*host // by packet.Endpoint
+	sent   uint64
+}
+
+// host is an endpoint with one port, and a list of what came to it.
+type host struct {
+	net  *network
+	id   packet.Endpoint
+	port *port.Port
+	got  []came
+	keep func(p *packet.Packet) // sees a packet before it is freed
+}
+
+// came is a packet that came to a host.
+type came struct {
+	At units.Time
+	ID uint64
+}
+
+func (h *host) Input(now units.Time, _ *port.Port, p *packet.Packet) {
+	if h.keep != nil {
+		h.keep(p)
+	}
+	h.got = append(h.got, came{now, p.ID})
+	h.net.pool.Free(p)
+}
+
+func (h *host) Foresee(*port.Port, *packet.Packet) packet.Fate { return packet.Fine }
+
+const plenty = units.GB
+
+func (n *network) host(name string) *host {
+	h := &host{net: n, id: packet.Endpoint(len(n.hosts))}
+	h.port = port.New(&n.engine, &n.pool, name, 0, h, plenty)
+	n.hosts = append(n.hosts, h)
+	return h
+}
+
+// addPort gives a switch one more port.
+func (n *network) addPort(s *switches.Switch, name string, limit units.Bytes) *port.Port {
+	p := port.New(&n.engine, &n.pool, name, len(s.Ports), s, limit)
+	s.Ports = append(s.Ports, p)
+	return p
+}
+
+// join connects two ports by a cable without faults.
+func (n *network) join(a, b *port.Port, rate units.Rate, delay units.Time) {
+	s := links.Settings{Rate: rate, Delay: delay, MTU: 9000, Up: true}
+	a.Connect(links.New(&n.engine, &n.pool, sim.NewRand(1, a.Name), s, b))
+	b.Connect(links.New(&n.engine, &n.pool, sim.NewRand(1, b.Name), s, a))
+}
+
+// packet makes a packet of size bytes from one endpoint to another.
+func (n *network) packet(from, to packet.Endpoint, size units.Bytes) *packet.Packet {
+	p := n.pool.New()
+	p.ID, p.Origin, p.Dest, p.Size, p.Version, p.TOS = n.sent, from, to, size, 4, 2
+	n.sent++
+	return p
+}
+
+func (n *network) until(now units.Time) {
+	n.engine.Run(now, math.MaxInt)
+	n.engine.Advance(now)
+}
+
+func (n *network) finish() { n.engine.Run(units.Never-1, math.MaxInt) }
