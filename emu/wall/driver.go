@@ -179,6 +179,11 @@ func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) erro
 // sleep is how many nanoseconds the thread may wait for a device: until the
 // next event, or not at all.
 func (d *Driver) sleep(active, limit units.Time) int64 {
+	// Work may have come between the look at it and the draining of the
+	// eventfd that announced it: without this look its wake-up would be lost.
+	if d.pending.Load() {
+		return 0
+	}
 	at := d.clock.Now()
 	next := min(d.engine.Next(), limit)
 	if next <= at || at-active < d.options.Spin || next-at < d.options.Spin {

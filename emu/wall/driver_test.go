@@ -1,0 +1,197 @@
+package wall
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// These tests need the wall clock, because the driver is what joins the engine
+// to it. None of them depends on how quick the machine is.
+
+func newDriver(t *testing.T, e *sim.Engine, o Options) *Driver {
+	t.Helper()
+	d, err := NewDriver(e, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+type ticker struct {
+	timer sim.Timer
+	step  units.Time
+	times []units.Time
+}
+
+func (k *ticker) Fire(now units.Time) {
+	k.times = append(k.times, now)
+	k.timer.Arm(now + k.step)
+}
+
+// TestEventsKeepEmulatedTime: however late the thread is, an event is told its
+// own time, so that lateness does not add up; and none fires early.
+func TestEventsKeepEmulatedTime(t *testing.T) {
+	for _, spin := range []units.Time{0, 100 * units.Microsecond} {
+		var e sim.Engine
+		k := &ticker{step: 3 * units.Millisecond}
+		k.timer = e.NewTimer(k)
+		k.timer.Arm(0)
+		d := newDriver(t, &e, Options{Spin: spin})
+		start := time.Now()
+		if err := d.Run(context.Background(), 30*units.Millisecond, func() {}); err != nil {
+			t.Fatal(err)
+		}
+		if real := time.Since(start); real < 30*time.Millisecond {
+			t.Errorf("30 ms of emulated time took %v", real)
+		}
+		if len(k.times) != 11 {
+			t.Fatalf("fired %d times, want 11: at 0, 3, ... 30 ms", len(k.times))
+		}
+		for i, at := range k.times {
+			if at != units.Time(i)*k.step {
+				t.Errorf("event %d fired at %v, want %v", i, at, units.Time(i)*k.step)
+			}
+		}
+		if e.Now() != 30*units.Millisecond {
+			t.Errorf("the run ended at %v, want 30ms", e.Now())
+		}
+	}
+}
+
+// TestDoRunsBetweenEvents: work from outside runs on the engine's thread with
+// its time brought up to the present, and is refused when the run is over.
+func TestDoRunsBetweenEvents(t *testing.T) {
+	var e sim.Engine
+	d := newDriver(t, &e, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	started, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- d.Run(ctx, units.Never, func() { close(started) }) }()
+	<-started
+	var last units.Time
+	for range 100 {
+		var now units.Time
+		if err := d.Do(func() { now = e.Now() }); err != nil {
+			t.Fatal(err)
+		}
+		if now <= last {
+			t.Fatalf("the engine's time went from %v to %v", last, now)
+		}
+		last = now
+	}
+	cancel() // ends a sleep that would last for ever
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Do(func() { t.Error("ran after the end") }); !errors.Is(err, ErrStopped) {
+		t.Errorf("Do after the end: %v", err)
+	}
+}
+
+// wire is a device made of a socket.
+type wire struct {
+	fd  int
+	got func(now units.Time, n int)
+}
+
+func (w *wire) FD() int { return w.fd }
+
+func (w *wire) Poll(now units.Time, max int) int {
+	for i := range max {
+		var b [64]byte
+		n, err := unix.Read(w.fd, b[:])
+		if err != nil {
+			return i
+		}
+		w.got(now, n)
+	}
+	return max
+}
+
+func (w *wire) Deliver(units.Time, *packet.Packet) bool { return true }
+
+// TestDevicesWakeTheEngine: what arrives at a device is read, at a time that
+// is not before anything that has happened, and the lateness of what is
+// delivered is counted.
+func TestDevicesWakeTheEngine(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pair[0])
+	defer unix.Close(pair[1])
+	var e sim.Engine
+	k := &ticker{step: 100 * units.Microsecond}
+	k.timer = e.NewTimer(k)
+	k.timer.Arm(0)
+	d := newDriver(t, &e, Options{Limit: units.Millisecond})
+	total := 0
+	all := make(chan struct{})
+	w := &wire{fd: pair[0]}
+	out := d.Timed(w)
+	w.got = func(now units.Time, _ int) {
+		if last := k.times[len(k.times)-1]; now < last {
+			t.Errorf("a packet arrived at %v, after an event at %v", now, last)
+		}
+		out.Deliver(now-5*units.Millisecond, nil) // five milliseconds late
+		if total++; total == 100 {
+			close(all)
+		}
+	}
+	if err := d.Attach(w); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx, units.Never, func() {}) }()
+	for range 100 {
+		for {
+			if _, err := unix.Write(pair[1], []byte("frame")); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	<-all
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	s := d.Lateness()
+	if s.Count != 100 || s.Beyond != 100 || s.Share != 1 || s.P50 < 5*units.Millisecond || s.Max < s.P99 || s.P99 < s.P50 {
+		t.Errorf("lateness %+v, want 100 deliveries all beyond 1ms and at least 5ms late", s)
+	}
+}
+
+func TestLatenessKeepsItsRange(t *testing.T) {
+	l := NewLateness(units.Millisecond)
+	l.Record(-units.Second) // cannot be; counts as on time
+	l.Record(units.Millisecond)
+	l.Record(units.Millisecond + units.Nanosecond)
+	l.Record(units.Hour)
+	if s := l.Summary(); s.Count != 4 || s.Beyond != 2 || s.Share != 0.5 || s.Max < 9*units.Second {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestRequireRealtime: the refusal of SCHED_FIFO is an error only when it was
+// required. Where the process may have it, both runs succeed.
+func TestRequireRealtime(t *testing.T) {
+	var e sim.Engine
+	d := newDriver(t, &e, Options{Realtime: true})
+	if err := d.Run(context.Background(), units.Microsecond, func() {}); err != nil {
+		t.Errorf("realtime where allowed: %v", err)
+	}
+	var e2 sim.Engine
+	d2 := newDriver(t, &e2, Options{Realtime: true, Require: true})
+	if err := d2.Run(context.Background(), units.Microsecond, func() {}); (err == nil) != d2.Realtime() {
+		t.Errorf("required: error %v, but real-time is %v", err, d2.Realtime())
+	}
+}
