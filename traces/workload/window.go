@@ -4,8 +4,8 @@ package workload
 const windowBits = 4096
 
 // window tells new packets from late ones and from duplicates by their
-// sequence numbers. A packet that is late by windowBits or more counts as a
-// duplicate.
+// sequence numbers, which may begin again at 0. A packet that is late by
+// windowBits or more counts as a duplicate.
 type window struct {
 	next uint32 // one beyond the highest number seen
 	bits [windowBits / 64]uint64
@@ -21,14 +21,14 @@ const (
 )
 
 func (w *window) add(seq uint32) arrival {
-	if seq >= w.next {
+	if int32(seq-w.next) >= 0 { // RFC 1982: also across the wrap to 0
 		// The numbers skipped have not been seen: clear their bits.
 		from := w.next
 		if seq-from >= windowBits {
 			w.bits = [windowBits / 64]uint64{}
 			from = seq
 		}
-		for ; from < seq; from++ {
+		for ; from != seq; from++ {
 			w.bits[from/64%(windowBits/64)] &^= 1 << (from % 64)
 		}
 		w.bits[seq/64%(windowBits/64)] |= 1 << (seq % 64)
