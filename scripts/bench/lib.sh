@@ -36,14 +36,14 @@ in_lab() { local host=$1; shift; $weft exec -l $lab "$host" -- "$@"; }
 veth_up() {
   local n
   for n in $ref_a $ref_b $ref_s; do ip netns add "$n"; done
-  ip -n $ref_s link add br type bridge
-  ip -n $ref_s link set br mtu "$1" up
+  ip -n $ref_s link add name bridge0 type bridge
+  ip -n $ref_s link set dev bridge0 mtu "$1" up
   for n in a b; do
-    ip -n $ref_s link add $n mtu "$1" type veth peer name eth0 mtu "$1" netns $lab-$n
-    ip -n $ref_s link set $n master br up
+    ip -n $ref_s link add name p$n mtu "$1" type veth peer name eth0 mtu "$1" netns $lab-$n
+    ip -n $ref_s link set dev p$n master bridge0 up
     ip -n $lab-$n link set eth0 up
     if [ "$2" = off ]; then
-      ip netns exec $ref_s ethtool -K $n tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
+      ip netns exec $ref_s ethtool -K p$n tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
       ip netns exec $lab-$n ethtool -K eth0 tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
     fi
   done
