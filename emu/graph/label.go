@@ -1,0 +1,90 @@
+package graph
+
+import (
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/links"
+)
+
+// settings says what one direction of a link is like: its rate, and its
+// delay, loss and being down when it has them.
+func settings(s links.Settings) string {
+	text := s.Rate.String()
+	if s.Delay != 0 {
+		text += " " + s.Delay.String()
+	}
+	if s.Loss != 0 {
+		text += " loss " + s.Loss.String()
+	}
+	if !s.Up {
+		text += " down"
+	}
+	return text
+}
+
+// describe says what a link is like, once if both directions are the same.
+// Otherwise there and back mark the direction that leaves the given end and
+// the other one, and sep is between them.
+func describe(l spec.Link, end int, there, back, sep string) string {
+	one, other := settings(l.Dir[end]), settings(l.Dir[1-end])
+	if one == other {
+		return one
+	}
+	return there + one + sep + back + other
+}
+
+// describe says what a link is like, with arrows as the link is drawn.
+func (r *rows) describe(l spec.Link) string {
+	if r.level(l) {
+		return describe(l, r.first(l), "→ ", "← ", ", ")
+	}
+	return describe(l, r.first(l), "↓ ", "↑ ", ", ")
+}
+
+// labels gives the text beside each link, and a legend that says once what
+// most links of a kind have in common and have no text for.
+func (r *rows) labels() (labels, legend []string) {
+	all := make([]int, len(r.Links))
+	var kinds [2][]int
+	for i, l := range r.Links {
+		all[i] = i
+		labels = append(labels, r.describe(l))
+		kind := 0
+		if !r.isHost(l.Ends[0].Node) && !r.isHost(l.Ends[1].Node) {
+			kind = 1
+		}
+		kinds[kind] = append(kinds[kind], i)
+	}
+	if text, count := common(labels, all); count == len(all) && text != "" {
+		return make([]string, len(all)), []string{"all links " + text}
+	}
+	for kind, name := range []string{"host links ", "switch links "} {
+		text, count := common(labels, kinds[kind])
+		if text == "" {
+			continue
+		}
+		for _, i := range kinds[kind] {
+			if labels[i] == text {
+				labels[i] = ""
+			}
+		}
+		if count < len(kinds[kind]) {
+			name = "other " + name
+		}
+		legend = append(legend, name+text)
+	}
+	return labels, legend
+}
+
+// common finds the label that more than half of some links have, and how many
+// do. It is empty if there is none, or if fewer than three have it: those are
+// better labelled one by one.
+func common(labels []string, links []int) (text string, count int) {
+	counts := map[string]int{}
+	for _, i := range links {
+		counts[labels[i]]++
+		if c := counts[labels[i]]; c > 2 && 2*c > len(links) {
+			text = labels[i]
+		}
+	}
+	return text, counts[text]
+}

@@ -1,0 +1,153 @@
+package graph
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+type point struct{ x, y float64 }
+
+func between(a, b point, t float64) point { return point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)} }
+
+// line is how a link is drawn: a straight line, one with corners, or a curve
+// (of Bézier, quadratic) if bent.
+type line struct {
+	points []point
+	bent   bool
+}
+
+// at gives a point of the curve, or of the last straight piece.
+func (l line) at(t float64) point {
+	p := l.points
+	last := between(p[len(p)-2], p[len(p)-1], t)
+	if l.bent {
+		return between(between(p[0], p[1], t), last, t)
+	}
+	return last
+}
+
+// along gives points that the line passes, close enough for a straight line
+// between each two.
+func (l line) along() []point {
+	if !l.bent {
+		return l.points
+	}
+	return []point{l.points[0], l.at(0.25), l.at(0.5), l.at(0.75), l.points[2]}
+}
+
+// The sides of a box.
+const (
+	top = iota
+	bottom
+	left
+	right
+)
+
+// plug is where an end of a link meets a box.
+type plug struct {
+	link, end, node int
+	side            int
+	toward          float64 // where the link goes along this side
+	stack           *column // that the link goes to; its links share a place
+}
+
+// lines draws the links. Those at one side of a box are spread along it.
+func (l *layout) lines() []line {
+	var plugs []plug
+	for i, link := range l.Links {
+		first := l.first(link)
+		for end, e := range link.Ends {
+			far := link.Ends[1-end].Node
+			p := plug{link: i, end: end, node: e.Node, side: bottom, toward: l.columns[far].box.x}
+			switch {
+			case l.level(link) && l.adjacent(i):
+				p.toward = 0
+				if p.side = right; end != first {
+					p.side = left
+				}
+			case l.level(link) && !l.isHost(e.Node), !l.level(link) && end != first:
+				p.side = top
+			case l.columns[far].stack:
+				p.stack = l.columns[far]
+				p.toward = p.stack.trunk()
+			}
+			plugs = append(plugs, p)
+		}
+	}
+	slices.SortFunc(plugs, func(a, b plug) int {
+		return cmp.Or(a.node-b.node, a.side-b.side, cmp.Compare(a.toward, b.toward), a.link-b.link)
+	})
+	ends := make([][2]point, len(l.Links))
+	for len(plugs) > 0 {
+		n := 1
+		for n < len(plugs) && plugs[n].node == plugs[0].node && plugs[n].side == plugs[0].side {
+			n++
+		}
+		l.fit(plugs[:n], ends)
+		plugs = plugs[n:]
+	}
+	lines := make([]line, len(ends))
+	for i := range ends {
+		lines[i] = l.line(i, ends[i])
+	}
+	return lines
+}
+
+// adjacent tells whether nothing stands between the ends of a level link.
+func (l *layout) adjacent(link int) bool {
+	ends := l.Links[link].Ends
+	d := l.place[ends[0].Node] - l.place[ends[1].Node]
+	return d == 1 || d == -1
+}
+
+// fit gives the plugs at one side of a box their places.
+func (l *layout) fit(plugs []plug, ends [][2]point) {
+	slot := make([]int, len(plugs))
+	for i := 1; i < len(plugs); i++ {
+		slot[i] = slot[i-1]
+		if plugs[i].stack == nil || plugs[i].stack != plugs[i-1].stack {
+			slot[i]++
+		}
+	}
+	b := l.boxes[plugs[0].node]
+	for i, p := range plugs {
+		share := float64(slot[i]+1) / float64(slot[len(slot)-1]+2)
+		at := point{b.left() + share*b.w, b.top()}
+		switch p.side {
+		case bottom:
+			at.y = b.bottom()
+			// A stack right below hangs on a plumb line.
+			if p.stack != nil && math.Abs(p.toward-b.x) < b.w/2-4 {
+				at.x = p.toward
+			}
+		case left:
+			at = point{b.left(), b.top() + share*b.h}
+		case right:
+			at = point{b.right(), b.top() + share*b.h}
+		}
+		ends[p.link][p.end] = at
+	}
+}
+
+// line draws a link between two points.
+func (l *layout) line(i int, ends [2]point) line {
+	link := l.Links[i]
+	first := l.first(link)
+	a, b := ends[first], ends[1-first]
+	low := link.Ends[1-first].Node
+	switch c := l.columns[low]; {
+	case l.level(link) && !l.adjacent(i):
+		// An arc over what stands between, or below for hosts.
+		height := min(20+0.12*(b.x-a.x), 0.75*l.drop)
+		if !l.isHost(low) {
+			height = -height
+		}
+		return line{[]point{a, {(a.x + b.x) / 2, a.y + 2*height}, b}, true}
+	case !l.level(link) && c.stack:
+		host := l.boxes[low]
+		start := l.boxes[c.nodes[0]].top() - gap
+		return line{[]point{a, {c.trunk(), start}, {c.trunk(), host.y}, {host.left(), host.y}}, false}
+	}
+	return line{[]point{a, b}, false}
+}

@@ -1,0 +1,94 @@
+// Package graph draws the topology of a lab: as Graphviz DOT, and as SVG
+// without any other program.
+package graph
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weftlab/weft/emu/spec"
+)
+
+// rows is a plan in rows: hosts in row 0, and each switch in the row of its
+// distance from the nearest host. No link spans more than one row, because
+// the nodes that it joins differ in distance by one at most.
+type rows struct {
+	*spec.Plan
+	near  [][]int // by node: the node at the far end of each of its links
+	tier  []int   // by node: its row
+	order [][]int // by row: its nodes, left to right
+	place []int   // by node: its index in its row
+}
+
+func newRows(p *spec.Plan) *rows {
+	r := &rows{Plan: p, near: make([][]int, len(p.Nodes)), place: make([]int, len(p.Nodes))}
+	for _, l := range p.Links {
+		a, b := l.Ends[0].Node, l.Ends[1].Node
+		r.near[a] = append(r.near[a], b)
+		r.near[b] = append(r.near[b], a)
+	}
+	r.measure()
+	r.order = make([][]int, slices.Max(append(r.tier, 0))+1)
+	for n, t := range r.tier {
+		r.order[t] = append(r.order[t], n)
+	}
+	r.arrange()
+	return r
+}
+
+// measure finds the distance of every node from the hosts. Switches that no
+// host reaches count as leaves.
+func (r *rows) measure() {
+	r.tier = make([]int, len(r.Nodes))
+	var reached []int
+	for n := range r.Nodes {
+		if r.isHost(n) {
+			reached = append(reached, n)
+		}
+	}
+	for len(reached) > 0 {
+		n := reached[0]
+		reached = reached[1:]
+		for _, m := range r.near[n] {
+			if r.tier[m] == 0 && !r.isHost(m) {
+				r.tier[m] = r.tier[n] + 1
+				reached = append(reached, m)
+			}
+		}
+	}
+	for n := range r.Nodes {
+		if !r.isHost(n) {
+			r.tier[n] = max(r.tier[n], 1)
+		}
+	}
+}
+
+func (r *rows) isHost(n int) bool { return r.Nodes[n].Kind == spec.Host }
+
+// level tells whether a link stays within a row.
+func (r *rows) level(l spec.Link) bool { return r.tier[l.Ends[0].Node] == r.tier[l.Ends[1].Node] }
+
+// first gives the end of a link that is in the higher row or, if the link is
+// level, on the left.
+func (r *rows) first(l spec.Link) int {
+	a, b := l.Ends[0].Node, l.Ends[1].Node
+	if cmp.Or(cmp.Compare(r.tier[b], r.tier[a]), cmp.Compare(r.place[a], r.place[b])) <= 0 {
+		return 0
+	}
+	return 1
+}
+
+// address gives the address that a host is drawn with: its first of IPv4, or
+// its first if it has none of IPv4. It is empty without any.
+func address(n spec.Node) string {
+	other := ""
+	for _, p := range n.Ports {
+		for _, a := range p.Addresses {
+			if a.Addr().Is4() {
+				return a.Addr().String()
+			}
+			other = cmp.Or(other, a.Addr().String())
+		}
+	}
+	return other
+}

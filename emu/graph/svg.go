@@ -1,0 +1,154 @@
+package graph
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weftlab/weft/emu/spec"
+)
+
+// margin is around the drawing.
+const margin = 16.0
+
+// SVG draws a plan as a picture that needs nothing else: hosts at the bottom,
+// switches in rows above by their distance from the hosts. Pointing at a link
+// shows what it joins and what it is like.
+func SVG(w io.Writer, p *spec.Plan) error {
+	r := newRows(p)
+	labels, legend := r.labels()
+	l := newLayout(r, labels)
+	lines := l.lines()
+	texts, left := l.captions(lines)
+	if left > 0 {
+		legend = append(legend, fmt.Sprintf("links without room for a label: %d", left))
+	}
+	area := l.area(lines, texts)
+	if len(legend) > 0 {
+		text := strings.Join(legend, " · ")
+		at := box{h: smallSize, w: textWidth(text, smallSize)}
+		at.x, at.y = area.x, area.bottom()+2*smallSize
+		texts = append(texts, caption{text, at})
+		area = around(area, at)
+	}
+	area = grow(area, margin)
+
+	s := &svg{}
+	s.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="%.1f %.1f %.1f %.1f" width="%.0f" height="%.0f" font-family="Helvetica, Arial, sans-serif" text-anchor="middle">`+"\n",
+		area.left(), area.top(), area.w, area.h, area.w, area.h)
+	s.printf("<title>%s</title>\n", escape(p.Name))
+	s.rect(area, `fill="#fff"`)
+	s.links(l, lines)
+	s.nodes(l)
+	s.captions(texts)
+	s.printf("</svg>\n")
+	_, err := w.Write(s.Bytes())
+	return err
+}
+
+// area is the rectangle around everything.
+func (l *layout) area(lines []line, texts []caption) box {
+	var area box
+	for i, b := range l.boxes {
+		if i == 0 {
+			area = b
+		}
+		area = around(area, b)
+	}
+	for _, line := range lines {
+		for _, p := range line.along() {
+			area = around(area, box{x: p.x, y: p.y})
+		}
+	}
+	for _, t := range texts {
+		area = around(area, t.box)
+	}
+	return area
+}
+
+// around is the rectangle around two.
+func around(a, b box) box {
+	x, y := min(a.left(), b.left()), min(a.top(), b.top())
+	w, h := max(a.right(), b.right())-x, max(a.bottom(), b.bottom())-y
+	return box{x + w/2, y + h/2, w, h}
+}
+
+func grow(b box, by float64) box { return box{b.x, b.y, b.w + 2*by, b.h + 2*by} }
+
+// svg collects the text of a drawing.
+type svg struct{ bytes.Buffer }
+
+func (s *svg) printf(format string, args ...any) { fmt.Fprintf(s, format, args...) }
+
+func escape(text string) string {
+	var b bytes.Buffer
+	xml.EscapeText(&b, []byte(text)) // a Buffer takes everything
+	return b.String()
+}
+
+func (s *svg) rect(b box, attributes string) {
+	s.printf(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" %s/>`+"\n", b.left(), b.top(), b.w, b.h, attributes)
+}
+
+// text writes a line of text with its middle at a point.
+func (s *svg) text(x, y, size float64, text, attributes string) {
+	s.printf(`<text x="%.1f" y="%.1f" font-size="%g" %s>%s</text>`+"\n", x, y+0.35*size, size, attributes, escape(text))
+}
+
+func (s *svg) links(l *layout, lines []line) {
+	// Those that are down come first: where links share a line, it is good
+	// as long as one of them is.
+	for _, group := range []struct {
+		down  bool
+		style string
+	}{{true, `stroke="#c0392b" stroke-dasharray="5 4"`}, {false, `stroke="#6b7785"`}} {
+		s.printf(`<g fill="none" stroke-width="1.3" stroke-linejoin="round" %s>`+"\n", group.style)
+		for i, link := range l.Links {
+			if down(link) == group.down {
+				s.link(l, link, lines[i])
+			}
+		}
+		s.printf("</g>\n")
+	}
+}
+
+func (s *svg) link(l *layout, link spec.Link, line line) {
+	s.printf(`<path d="M`)
+	for k, p := range line.points {
+		if k == 1 && line.bent {
+			s.printf(" Q")
+		}
+		s.printf(" %.1f %.1f", p.x, p.y)
+	}
+	one, other := link.Ends[l.first(link)], link.Ends[1-l.first(link)]
+	s.printf("\"><title>%s</title></path>\n", escape(fmt.Sprintf("%s to %s: %s",
+		l.PortName(one.Node, one.Port), l.PortName(other.Node, other.Port), l.describe(link))))
+}
+
+func (s *svg) nodes(l *layout) {
+	for n, node := range l.Nodes {
+		b := l.boxes[n]
+		if !l.isHost(n) {
+			s.rect(b, `rx="2" fill="#d6e4f2" stroke="#2f5d8c" stroke-width="1.3"`)
+			s.text(b.x, b.y, nameSize, node.Name, `fill="#14304d" font-weight="bold"`)
+			continue
+		}
+		s.rect(b, `rx="9" fill="#fbf6e9" stroke="#a08040"`)
+		a := address(node)
+		if a == "" {
+			s.text(b.x, b.y, nameSize, node.Name, `fill="#33290f"`)
+			continue
+		}
+		s.text(b.x, b.y-7.5, nameSize, node.Name, `fill="#33290f"`)
+		s.text(b.x, b.y+8.5, smallSize, a, `fill="#6b5a2c"`)
+	}
+}
+
+func (s *svg) captions(texts []caption) {
+	for _, t := range texts {
+		s.rect(t.box, `fill="#fff"`)
+		s.text(t.box.x, t.box.y, smallSize, t.text, `fill="#333"`)
+	}
+}
