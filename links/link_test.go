@@ -251,7 +251,7 @@ func within(t *testing.T, what string, n, trials uint64, p float64) {
 // itself: packets are hit independently.
 func TestShares(t *testing.T) {
 	const packets = 100_000
-	for _, p := range []units.Fraction{0.0005, 0.01, 0.25, 0.9, 1} {
+	for _, p := range []units.Fraction{0.0005, 0.25, 1} {
 		for name, set := range map[string]func(*Settings){
 			"loss":      func(s *Settings) { s.Loss = p },
 			"corrupt":   func(s *Settings) { s.Corrupt = p },
