@@ -19,7 +19,7 @@ lab=two-switches
 capture=demo.pcapng
 
 cleanup() {
-  [ -n "${capturing:-}" ] && kill "$capturing" 2>/dev/null && wait "$capturing" 2>/dev/null
+  if [ -n "${capturing:-}" ]; then kill "$capturing" 2>/dev/null || true; fi
   $weft down $lab >/dev/null 2>&1 || true
 }
 trap cleanup EXIT
@@ -29,18 +29,18 @@ $weft up -d scripts/labs/$lab.yaml
 $weft ps $lab
 
 echo "== capturing the bottleneck, s1:3, into $capture (96 bytes of each packet)"
-$weft capture s1:3 --out -s 96 -w $capture &
+$weft capture -l $lab s1:3 --out -s 96 -w $capture &
 capturing=$!
 
 echo "== ping from h1 to h3 across both switches"
-$weft exec h1 -- ping -q -c 20 -i 0.05 h3 | tail -n 2
+$weft exec -l $lab h1 -- ping -q -c 20 -i 0.05 h3 | tail -n 2
 
 echo "== iperf3 from h1 to h3 and from h2 to h4 at once, 5 s, TCP with ECN over a 500 Mb/s bottleneck"
-for server in h3 h4; do $weft exec $server -- iperf3 -s -D -1; done
+for server in h3 h4; do $weft exec -l $lab $server -- iperf3 -s -D -1; done
 sleep 0.5
-$weft exec h2 -- iperf3 -c h4 -C cubic -t 5 -i 0 >/dev/null &
+$weft exec -l $lab h2 -- iperf3 -c h4 -C cubic -t 5 -i 0 >/dev/null &
 other=$!
-$weft exec h1 -- iperf3 -c h3 -C cubic -t 5 -i 1
+$weft exec -l $lab h1 -- iperf3 -c h3 -C cubic -t 5 -i 1
 wait $other
 
 kill -INT $capturing; wait $capturing || true; capturing=

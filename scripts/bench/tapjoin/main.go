@@ -19,12 +19,11 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "tapjoin:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "tapjoin:", run())
+	os.Exit(1)
 }
 
+// run joins the devices until it is killed or fails.
 func run() error {
 	if len(os.Args) != 4 {
 		return fmt.Errorf("usage: tapjoin NAMESPACE NAMESPACE MTU")
