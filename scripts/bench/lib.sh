@@ -26,6 +26,11 @@ median() { sort -g | awk '{a[NR]=$1} END {print a[int((NR+1)/2)]}'; }
 # calc EXPRESSION FORMAT
 calc() { awk "BEGIN {printf \"${2:-%.3f}\", $1}"; }
 
+# The senders' sockets begin with reno and then take cubic (-C): sockets that
+# begin with bbr, the default of some machines, keep its timer for every packet.
+sysctls="kinds: {host: {sysctls: {net.ipv4.tcp_congestion_control: reno}}"
+no_pacing() { ip netns exec "$1" sysctl -qw net.ipv4.tcp_congestion_control=reno; }
+
 # lab_up YAML: starts a lab of that text, without its name line
 lab_up() { { echo "name: $lab"; cat; } >"$work/lab.yaml"; $weft up -d "$work/lab.yaml" >/dev/null; }
 lab_down() { $weft down $lab >"$work/report"; }
@@ -47,8 +52,12 @@ veth_up() {
       ip netns exec $lab-$n ethtool -K eth0 tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
     fi
   done
+  ref_addresses
+}
+ref_addresses() {
   ip -n $ref_a addr add 10.0.0.1/24 dev eth0
   ip -n $ref_b addr add 10.0.0.2/24 dev eth0
+  no_pacing $ref_a; no_pacing $ref_b
 }
 veth_down() { for n in $ref_a $ref_b $ref_s; do ip netns del "$n"; done; }
 

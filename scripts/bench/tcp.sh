@@ -11,8 +11,7 @@ join_up() { # MTU
     until ip -n $lab-$n link set eth0 mtu "$1" up 2>/dev/null; do sleep 0.02; done
     ip -n $lab-$n link set eth0 txqueuelen 10000
   done
-  ip -n $ref_a addr add 10.0.0.1/24 dev eth0
-  ip -n $ref_b addr add 10.0.0.2/24 dev eth0
+  ref_addresses
 }
 join_down() { kill $join; wait $join 2>/dev/null || true; ip netns del $ref_a; ip netns del $ref_b; }
 for mtu in 1500 9000; do
@@ -20,7 +19,7 @@ for mtu in 1500 9000; do
   for _ in $(seq "$RUNS"); do
     lab_up <<YAML
 topology:
-  kinds: {link: {mtu: $mtu}}
+  $sysctls, link: {mtu: $mtu}}
   nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
   links:
     - {endpoints: ["h1:eth0", "s1:1"]}
