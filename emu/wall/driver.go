@@ -135,11 +135,16 @@ func (d *Driver) Do(f func()) error {
 // engine's thread when the clock runs.
 func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) error {
 	defer d.close()
-	isRealtime, err := lockThread(d.options.Realtime)
-	if err != nil && d.options.Require {
+	if err := lockThread(); err != nil {
 		return err
 	}
-	d.realtime.Store(isRealtime)
+	var priority priority
+	if d.options.Realtime {
+		if err := priority.raise(); err != nil && d.options.Require {
+			return err
+		}
+	}
+	d.realtime.Store(priority.wanted)
 	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // ends a sleep
 	defer stop()
 	d.clock = NewClock()
@@ -171,7 +176,13 @@ func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) erro
 			}
 			d.devices[ev.Fd].Poll(at, readBatch)
 		}
-		ready = d.epoll.wait(d.sleep(active, limit))
+		wait, before := d.sleep(active, limit), d.clock.Now()
+		ready = d.epoll.wait(wait)
+		if after := d.clock.Now(); wait != 0 {
+			priority.adjust(after, after-before)
+		} else {
+			priority.adjust(after, 0)
+		}
 	}
 	return nil
 }

@@ -12,28 +12,16 @@ import (
 // engine's thread finds one at once when it comes back from a sleep.
 const spareProcs = 2
 
-// priority under SCHED_FIFO: the lowest, which is above every ordinary
-// program.
-const priority = 1
-
 // lockThread gives the calling goroutine a thread of its own with the finest
-// timers, and real-time scheduling if asked for and allowed. It reports
-// whether the thread is a real-time one.
-func lockThread(realtime bool) (isRealtime bool, err error) {
+// timers.
+func lockThread() error {
 	runtime.LockOSThread()
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+spareProcs))
 	// The default slack of 50 µs would be added to every sleep.
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
-		return false, fmt.Errorf("timer slack: %w", err)
+		return fmt.Errorf("timer slack: %w", err)
 	}
-	if !realtime {
-		return false, nil
-	}
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority}
-	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
-		return false, fmt.Errorf("SCHED_FIFO: %w (grant CAP_SYS_NICE or an rtprio limit, or set engine: {realtime: off})", err)
-	}
-	return true, nil
+	return nil
 }
 
 // epoll waits on a set of file descriptors with nanosecond time-outs.

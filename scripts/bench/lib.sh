@@ -61,14 +61,16 @@ ref_addresses() {
 }
 veth_down() { for n in $ref_a $ref_b $ref_s; do ip netns del "$n"; done; }
 
-# iperf CLIENT SERVER ADDRESS FLAGS...: received bits/s of one run; CLIENT and
-# SERVER are commands that run a program inside a host
+# iperf SKIP CLIENT SERVER ADDRESS FLAGS...: received bits/s of one run, from
+# the receiver's own seconds without the first SKIP and the last; CLIENT and
+# SERVER are commands that run a program inside a host. (iperf3's own -O gives
+# a wrong sum on the receiver's side in version 3.12.)
 iperf() {
-  local client=$1 server=$2 address=$3; shift 3
-  $server iperf3 -s -1 >/dev/null 2>&1 &
-  local pid=$!
-  local i
+  local skip=$1 client=$2 server=$3 address=$4 pid i; shift 4
+  $server iperf3 -s -1 -J >"$work/server" 2>/dev/null &
+  pid=$!
   for i in $(seq 100); do [ -n "$($server ss -Hltn sport = :5201)" ] && break; sleep 0.05; done
-  $client iperf3 -4 -c "$address" -J "$@" | jq '.end.sum_received.bits_per_second // .end.sum.bits_per_second'
+  $client iperf3 -4 -c "$address" "$@" >/dev/null
   wait $pid || true
+  jq --argjson skip "$skip" '[.intervals[].sum | select(.seconds > 0.9)][$skip:-1] | (map(.bytes) | add) * 8 / (map(.seconds) | add)' "$work/server"
 }

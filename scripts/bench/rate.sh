@@ -17,7 +17,7 @@ topology:
     - {endpoints: ["s1:2", "s2:1"], rate: ${rate}Mbps, delay: 100us, from: {"s1:2": {queue: {limit: 1MB}}}}
     - {endpoints: ["s2:2", "h2:eth0"]}
 YAML
-  for _ in $(seq "$RUNS"); do iperf "in_lab h1" "in_lab h2" 10.0.0.2 -C cubic -O 3 -t 8; done >"$work/runs"
+  for _ in $(seq "$RUNS"); do iperf 3 "in_lab h1" "in_lab h2" 10.0.0.2 -C cubic -t 9; done >"$work/runs"
   lab_down
   got=$(median <"$work/runs")
   may=$(calc "$rate*1e6*($mtu-52)/($mtu+38)" %.0f)

@@ -25,13 +25,13 @@ topology:
     - {endpoints: ["h1:eth0", "s1:1"]}
     - {endpoints: ["h2:eth0", "s1:2"]}
 YAML
-    iperf "in_lab h1" "in_lab h2" 10.0.0.2 -C cubic -O 1 -t 4 >>"$work/lab"
+    iperf 1 "in_lab h1" "in_lab h2" 10.0.0.2 -C cubic -t 5 >>"$work/lab"
     lab_down
     veth_up $mtu off
-    iperf "ip netns exec $ref_a" "ip netns exec $ref_b" 10.0.0.2 -C cubic -O 1 -t 4 >>"$work/veth"
+    iperf 1 "ip netns exec $ref_a" "ip netns exec $ref_b" 10.0.0.2 -C cubic -t 5 >>"$work/veth"
     veth_down
     join_up $mtu
-    iperf "ip netns exec $ref_a" "ip netns exec $ref_b" 10.0.0.2 -C cubic -O 1 -t 4 >>"$work/join"
+    iperf 1 "ip netns exec $ref_a" "ip netns exec $ref_b" 10.0.0.2 -C cubic -t 5 >>"$work/join"
     join_down
   done
   got=$(median <"$work/lab") veth=$(median <"$work/veth") join=$(median <"$work/join")

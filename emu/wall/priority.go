@@ -1,0 +1,77 @@
+package wall
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// priority keeps the engine's thread ahead of ordinary programs.
+//
+// SCHED_FIFO does it best, as long as the thread leaves time to others. A
+// real-time thread that does not is stopped by the kernel for 50 ms in every
+// second: by its bandwidth limit (sched_rt_runtime_us) and, since Linux 6.12,
+// by the deadline server of the fair class (kernel/sched/deadline.c). Packets
+// then are 50 ms late. So the thread steps back to the highest nice level
+// while it is busy, where the kernel shares out microseconds instead.
+type priority struct {
+	wanted bool // real-time scheduling was asked for and is allowed
+	fifo   bool // the thread has it now
+
+	since units.Time // begin of the period that is being judged
+	slept units.Time // in it
+}
+
+const (
+	// period is how long the thread's load is looked at before it counts:
+	// long beside a burst, short beside the second that the kernel takes.
+	period = 100 * units.Millisecond
+	// stepBack and stepUp are the loads, as parts of a hundred, above and
+	// below which the thread changes sides.
+	stepBack, stepUp = 75, 50
+)
+
+// raise asks for SCHED_FIFO.
+func (p *priority) raise() error {
+	if err := setFIFO(); err != nil {
+		return fmt.Errorf("SCHED_FIFO: %w (grant CAP_SYS_NICE or an rtprio limit, or set engine: {realtime: off})", err)
+	}
+	p.wanted, p.fifo = true, true
+	return nil
+}
+
+// adjust is called once a turn, with the emulated time and how long the thread
+// slept in the turn before.
+func (p *priority) adjust(now, slept units.Time) {
+	if !p.wanted {
+		return
+	}
+	p.slept += slept
+	length := now - p.since
+	if length < period {
+		return
+	}
+	load := 100 - 100*p.slept/length
+	p.since, p.slept = now, 0
+	// Both calls succeeded before or need less than what did; if one fails
+	// nevertheless, the thread stays as it is and is asked again.
+	switch {
+	case p.fifo && load > stepBack:
+		p.fifo = setNice() != nil
+	case !p.fifo && load < stepUp:
+		p.fifo = setFIFO() == nil
+	}
+}
+
+// setFIFO gives the calling thread the lowest real-time priority, which is
+// above every ordinary program.
+func setFIFO() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+}
+
+// setNice gives the calling thread the highest share among ordinary programs.
+func setNice() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: -20}, 0)
+}

@@ -1,0 +1,38 @@
+package wall
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// TestPriorityStepsBack: the thread gives up SCHED_FIFO while it leaves no time
+// to others and takes it again when it does.
+func TestPriorityStepsBack(t *testing.T) {
+	done := make(chan struct{})
+	go func() { // a thread of its own, which ends with its scheduling
+		defer close(done)
+		runtime.LockOSThread()
+		var p priority
+		if err := p.raise(); err != nil {
+			t.Skipf("SKIPPED: %v", err)
+		}
+		now := units.Time(0)
+		turn := func(load units.Time) { // a period of turns of 1 ms
+			for range 101 {
+				now += units.Millisecond
+				p.adjust(now, units.Millisecond*(100-load)/100)
+			}
+		}
+		for i, step := range []struct {
+			load units.Time
+			fifo bool
+		}{{10, true}, {60, true}, {90, false}, {60, false}, {99, false}, {20, true}} {
+			if turn(step.load); p.fifo != step.fifo {
+				t.Errorf("step %d, load %d%%: SCHED_FIFO is %v, want %v", i, step.load, p.fifo, step.fifo)
+			}
+		}
+	}()
+	<-done
+}
