@@ -1,0 +1,21 @@
+package links
+
+import "testing"
+
+// FuzzParseMatch: whatever is accepted prints as a rule that picks the same
+// packets, and nothing panics.
+func FuzzParseMatch(f *testing.F) {
+	for _, s := range []string{"", "none", "ip-id=0x*fff", "ip-id=0x00ff,0x1*00", "ip-id=0x****", "ip-id=0xGGGG", "ip-id=", `"ip-id=0xABCD"`, "id=0x1", "ip-id=0x1,0x2"} {
+		f.Add(s, uint16(0x1fff))
+	}
+	f.Fuzz(func(t *testing.T, s string, id uint16) {
+		m, err := ParseMatch(s)
+		if err != nil {
+			return
+		}
+		again, err := ParseMatch(m.String())
+		if err != nil || again.IPID(id) != m.IPID(id) || again.Empty() != m.Empty() {
+			t.Errorf("%q prints %q, which is read as %q, %v", s, m, again, err)
+		}
+	})
+}
