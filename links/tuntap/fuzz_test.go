@@ -1,0 +1,33 @@
+package tuntap
+
+import (
+	"testing"
+
+	"github.com/google/gopacket/layers"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// FuzzTUN: no frame from the fabric makes a TUN panic or answer without
+// having been asked: an answer is a frame of its own MAC, and at most one.
+func FuzzTUN(f *testing.F) {
+	f.Add(build(f, ethernet(peerMAC, wire.Broadcast, layers.EthernetTypeARP), arpRequest(host4)))
+	f.Add(solicitation(f, peer6, host6, 255))
+	f.Add(append(build(f, ethernet(peerMAC, hostMAC, layers.EthernetTypeIPv4)), ipTo(f, "10.0.0.9")...))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		if len(frame) < wire.EthernetHeader || len(frame) > packet.MaxFrame {
+			return
+		}
+		tun, k := newTestTUN(t)
+		deliver(tun, k, frame)
+		if len(k.entered) > 1 || uint64(len(k.entered)) != tun.Answered() {
+			t.Fatalf("%d frames entered, %d answered", len(k.entered), tun.Answered())
+		}
+		for _, e := range k.entered {
+			if wire.ReadMAC(e[6:]) != hostMAC {
+				t.Errorf("an answer from %x", wire.ReadMAC(e[6:]))
+			}
+		}
+	})
+}
