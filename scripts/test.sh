@@ -50,7 +50,7 @@ tests() {
   p=$(count pass) s=$(count skip) f=$(count fail)
   passed=$((passed + p)) skipped=$((skipped + s)) broken=$((broken + f))
   summary+=("$verdict $name: $p passed, $f failed, $s skipped ($((SECONDS - start)) s)")
-  jq -r 'select(.Action == "output" and .Test and (.Output | test("SKIP"))) | .Package + " " + .Output' "$out/json" | grep -v -- '--- SKIP\|=== ' >>"$out/skips"
+  jq -r 'select(.Action == "output" and .Test and (.Output | test("SKIP"))) | .Package + " " + .Output' "$out/json" | grep -v -- '--- SKIP\|=== \|^$' | sed "s/^/$name: /" >>"$out/skips"
 }
 
 : >"$out/skips"

@@ -119,7 +119,9 @@ func TestPrograms(t *testing.T) {
 			if all := tshark(t, file, "-T", "fields", "-e", "frame.number"); len(all) < 1000 {
 				t.Fatalf("only %d packets captured", len(all))
 			}
-			if bad := tshark(t, file, "-o", "ip.check_checksum:TRUE", "-Y", "_ws.malformed || ip.checksum.status == 0"); len(bad) > 0 {
+			// The same packet is in the file once for each port; put
+			// together, streams would overlap themselves.
+			if bad := tshark(t, file, "-o", "tcp.desegment_tcp_streams:FALSE", "-o", "ip.check_checksum:TRUE", "-Y", "_ws.malformed || ip.checksum.status == 0"); len(bad) > 0 {
 				t.Errorf("%d bad packets, the first: %s", len(bad), bad[0])
 			}
 		}

@@ -1,6 +1,8 @@
 package fabric
 
 import (
+	"slices"
+
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/switches"
 )
@@ -115,9 +117,13 @@ func (f *Fabric) routeUnicast(adjacent [][]neighbour, tables []*tableBuilder) {
 }
 
 // routeTree spans the switches of each connected part with a tree, breadth
-// first from its first switch, and adds the ports of hosts.
+// first from its first switch, and adds the ports of hosts. Branches that lead
+// to no host are cut: what travels there would only be thrown away.
 func (f *Fabric) routeTree(adjacent [][]neighbour, tables []*tableBuilder) {
+	parent := make([]*neighbour, len(f.Plan.Nodes)) // how a switch hangs in the tree, seen from it
+	wanted := make([]bool, len(f.Plan.Nodes))       // hosts are at it or behind it
 	seen := make([]bool, len(f.Plan.Nodes))
+	var order []int
 	for root, t := range tables {
 		if t == nil || seen[root] {
 			continue
@@ -125,18 +131,27 @@ func (f *Fabric) routeTree(adjacent [][]neighbour, tables []*tableBuilder) {
 		seen[root] = true
 		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 			n := queue[0]
+			order = append(order, n)
 			for _, a := range adjacent[n] {
-				if f.Plan.Nodes[a.node].Kind == spec.Host {
+				switch {
+				case f.Plan.Nodes[a.node].Kind == spec.Host:
 					tables[n].table.Tree[a.port] = true
-					continue
-				}
-				if !seen[a.node] {
+					wanted[n] = true
+				case !seen[a.node]:
 					seen[a.node] = true
-					tables[n].table.Tree[a.port] = true
-					tables[a.node].table.Tree[a.far] = true
+					parent[a.node] = &neighbour{port: a.far, node: n, far: a.port}
 					queue = append(queue, a.node)
 				}
 			}
+		}
+	}
+	// Children come after their parents in order, so from the end every
+	// switch knows of all hosts behind it.
+	for _, n := range slices.Backward(order) {
+		if up := parent[n]; up != nil && wanted[n] {
+			tables[n].table.Tree[up.port] = true
+			tables[up.node].table.Tree[up.far] = true
+			wanted[up.node] = true
 		}
 	}
 }
