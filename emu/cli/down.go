@@ -45,7 +45,7 @@ func labsToEnd(args []string, all bool) ([]netnslab.Info, error) {
 		i, err := netnslab.Find(args[0])
 		return []netnslab.Info{i}, err
 	}
-	labs, err := netnslab.List()
+	labs, err := listLabs()
 	switch {
 	case err != nil || all:
 		return labs, err

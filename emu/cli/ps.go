@@ -44,7 +44,7 @@ func newPs() *cobra.Command {
 
 // psAll lists labs, running and crashed.
 func psAll(asJSON bool) error {
-	labs, err := netnslab.List()
+	labs, err := listLabs()
 	if err != nil {
 		return err
 	}

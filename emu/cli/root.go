@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 
@@ -123,7 +124,7 @@ func findLab(name string) (netnslab.Info, error) {
 		}
 		return info, nil
 	}
-	all, err := netnslab.List()
+	all, err := listLabs()
 	if err != nil {
 		return netnslab.Info{}, err
 	}
@@ -144,6 +145,15 @@ func findLab(name string) (netnslab.Info, error) {
 		names += " " + i.Name
 	}
 	return netnslab.Info{}, badInput(fmt.Errorf("several labs are running (%s): say which with --lab", names[1:]))
+}
+
+// listLabs lists the labs that are running or were left behind.
+func listLabs() ([]netnslab.Info, error) {
+	labs, err := netnslab.List()
+	if errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("%w: labs belong to root, use sudo", err)
+	}
+	return labs, err
 }
 
 // connect gives a client of the running lab of that name, or of the only one.

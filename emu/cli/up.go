@@ -172,7 +172,8 @@ func watchStatus(l *lab.Lab) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-// statusLine says in 80 columns what happened between two reports.
+// statusLine says in 80 columns what happened between two reports: the rate at
+// which hosts received, marks, drops; and how late the run is so far.
 func statusLine(last, now *report.Report) string {
 	var before, bytes uint64
 	for _, p := range last.Ports {
@@ -190,10 +191,7 @@ func statusLine(last, now *report.Report) string {
 		rate = float64(bytes-before) * 8 / dt
 	}
 	a, b := &now.Accounts, &last.Accounts
-	s := fmt.Sprintf("%4.0fs  %s delivered  %d marks/s  %d drops/s  late p99 %.3gus  cpu %.2f", now.Emulated.Seconds(), report.Rate(rate),
-		a.Marked-b.Marked, a.Dropped-b.Dropped, now.Timing.Lateness.P99.Micros(), now.Timing.CPU)
-	if now.Timing.Lateness.Beyond > 0 {
-		s += fmt.Sprintf("  %d beyond %v", now.Timing.Lateness.Beyond, now.Timing.Lateness.Limit)
-	}
-	return s
+	l := &now.Timing.Lateness
+	return fmt.Sprintf("%4.0fs %9s  marked %d  dropped %d  late p99 %s, %.2g%%>%v  cpu %.2f", now.Emulated.Seconds(), report.Rate(rate),
+		a.Marked-b.Marked, a.Dropped-b.Dropped, report.Span(l.P99), 100*float64(l.Share), l.Limit, now.Timing.CPU)
 }

@@ -110,6 +110,20 @@ func size(b float64) string {
 	return fmt.Sprintf("%.3gB", b)
 }
 
+// Span prints a time to three digits.
+func Span(t units.Time) string { return micros(t.Micros()) }
+
+// micros prints microseconds to three digits.
+func micros(us float64) string {
+	switch {
+	case us >= 1e6:
+		return fmt.Sprintf("%.3gs", us/1e6)
+	case us >= 1e3:
+		return fmt.Sprintf("%.3gms", us/1e3)
+	}
+	return fmt.Sprintf("%.3gus", us)
+}
+
 // Rate prints bits per second to four digits.
 func Rate(bps float64) string {
 	switch {
@@ -133,8 +147,8 @@ func (r *Report) writeFlows(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "flow\tfrom\tto\toffered\tgoodput\tlost\tmarked\tdelay p50\tp99")
 	for _, f := range r.Flows[:min(len(r.Flows), maxFlows)] {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.3g%%\t%d\t%.4gus\t%.4gus\n", f.Flow, f.From, f.To,
-			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), 100*f.LossShare, f.Marked, f.DelayP50, f.DelayP99)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.3g%%\t%d\t%s\t%s\n", f.Flow, f.From, f.To,
+			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), 100*f.LossShare, f.Marked, micros(f.DelayP50), micros(f.DelayP99))
 	}
 	t.Flush()
 	if n := len(r.Flows) - maxFlows; n > 0 {
@@ -166,8 +180,7 @@ func (r *Report) writeHosts(w io.Writer) {
 
 func (t *Timing) write(w io.Writer) {
 	l := &t.Lateness
-	us := func(x units.Time) string { return fmt.Sprintf("%.3gus", x.Micros()) }
-	fmt.Fprintf(w, "lateness p50 %s, p99 %s, p99.9 %s, max %s over %d deliveries to hosts\n", us(l.P50), us(l.P99), us(l.P999), us(l.Max), l.Count)
+	fmt.Fprintf(w, "lateness p50 %s, p99 %s, p99.9 %s, max %s over %d deliveries\n", Span(l.P50), Span(l.P99), Span(l.P999), Span(l.Max), l.Count)
 	thread := "ordinary scheduling"
 	if t.Realtime {
 		thread = "SCHED_FIFO"

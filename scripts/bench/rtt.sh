@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # rtt.sh: what ping measures over one switch, with a configured round trip of
 # 2 ms and of 0, and over veth + kernel bridge in the same run. The engine
-# spins for SPIN (200us) instead of sleeping, the option for exact timing.
+# spins for SPIN (50us) instead of sleeping, the option for exact timing.
 . "$(dirname "$0")/lib.sh"
 pings=${PINGS:-1000}
 interval=${INTERVAL:-0.004}
@@ -9,7 +9,7 @@ interval=${INTERVAL:-0.004}
 quantiles() { sed -n 's/.*time=\([0-9.]*\) ms/\1/p' | sort -g | awk '{a[NR]=$1*1000} END {print a[int((NR+1)/2)], a[int(NR*0.99)]}'; }
 ping_lab() { # delay of each link
   lab_up <<YAML
-engine: {spin: ${SPIN:-200us}}
+engine: {spin: ${SPIN:-50us}}
 topology:
   kinds: {link: {delay: $1}}
   nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
