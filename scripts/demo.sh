@@ -35,7 +35,7 @@ capturing=$!
 echo "== ping from h1 to h3 across both switches"
 $weft exec -l $lab h1 -- ping -q -c 20 -i 0.05 h3 | tail -n 2
 
-echo "== iperf3 from h1 to h3 and from h2 to h4 at once, 5 s, TCP with ECN over a 500 Mb/s bottleneck"
+echo "== iperf3 from h1 to h3 and from h2 to h4 at once, 5 s, TCP with ECN over a 200 Mb/s bottleneck"
 for server in h3 h4; do $weft exec -l $lab $server -- iperf3 -s -D -1; done
 sleep 0.5
 $weft exec -l $lab h2 -- iperf3 -c h4 -C cubic -t 5 -i 0 >/dev/null &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh: makes docs/images/run.png, the README's picture: two real iperf3
-# transfers share the 500 Mb/s bottleneck of scripts/labs/two-switches.yaml, the
+# transfers share the 200 Mb/s bottleneck of scripts/labs/two-switches.yaml, the
 # second from 2 s to 6 s.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,0 +1,89 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+func text(r *Report) string {
+	var b strings.Builder
+	r.Write(&b)
+	return b.String()
+}
+
+func TestReport(t *testing.T) {
+	r := &Report{
+		Lab: "two", Clock: "wall", Seed: 7, Emulated: 1500 * units.Millisecond,
+		Accounts: fabric.Accounts{Entered: 100, Replicated: 3, Delivered: 90, Dropped: 12, Held: 1, Marked: 5, Drops: map[string]uint64{"bad-fcs": 2, "queue-full": 10}},
+		Ports: []fabric.PortStatus{
+			{Name: "s1:1", TxPackets: 80, QueueLimit: units.MB},
+			{Name: "s1:2", TxPackets: 90, Marked: 5, Dropped: 10, QueueMean: 1234, QueueMax: 64000, QueueLimit: 64 * units.KB},
+		},
+		Flows: []workload.Result{{Flow: "a", From: "h1", To: "h2", Offered: 1e9, Goodput: 9.5e8, LossShare: 0.05, Marked: 5, DelayP50: 12.3, DelayP99: 4567}},
+		Hosts: []Host{{Name: "h1:eth0", TxDropped: 4}, {Name: "h2:eth0"}},
+		Timing: &Timing{
+			Lateness: wall.Summary{Count: 90, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9, Share: 0.1},
+			Realtime: true, CPU: 0.5, Engine: 0.4,
+		},
+	}
+	want := `lab two, wall clock, 1.5s emulated, seed 7
+packets  100 in + 3 copies = 90 delivered + 12 dropped + 1 under way
+marks    5
+drops    queue-full 10, bad-fcs 2
+port  sent  marked  dropped  queue mean  max     limit
+s1:2  90    5       10       1.23KB      64KB    64KB
+flow  from  to  offered  goodput  lost  marked  delay p50  p99
+a     h1    h2  1Gbps    950Mbps  5%    5       12.3us     4.57ms
+host     h1:eth0: its device dropped 4 packets before the fabric (ring full: it sends faster than the emulator reads)
+lateness p50 5us, p99 80us, p99.9 2ms, max 3ms over 90 deliveries
+cpu      0.50 cores, of which the engine 0.40 (SCHED_FIFO)
+fidelity not kept: 9 of 90 deliveries (10%) were later than 1ms
+`
+	// Columns are as wide as they need to be; what counts is what they say.
+	squeeze := func(s string) string {
+		lines := strings.Split(s, "\n")
+		for i, l := range lines {
+			lines[i] = strings.Join(strings.Fields(l), " ")
+		}
+		return strings.Join(lines, "\n")
+	}
+	if diff := cmp.Diff(squeeze(want), squeeze(text(r))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestVerdicts: what the fidelity line says, and whether the run counts.
+func TestVerdicts(t *testing.T) {
+	late := wall.Summary{Count: 100, Limit: units.Millisecond, Beyond: 1, Share: 0.01}
+	for _, c := range []struct {
+		timing Timing
+		say    string
+		failed bool
+	}{
+		{Timing{Lateness: wall.Summary{Limit: units.Millisecond}, Strict: true}, "nothing was delivered", false},
+		{Timing{Lateness: wall.Summary{Count: 5, Limit: units.Millisecond}, Strict: true}, "kept: every delivery within 1ms", false},
+		{Timing{Lateness: late}, "not kept: 1 of 100", false},
+		{Timing{Lateness: late, Strict: true}, "FAILED (strict): 1 of 100", true},
+		{Timing{Lateness: late, Strict: true, Allowed: 0.02}, "2% are allowed", false},
+	} {
+		r := &Report{Timing: &c.timing}
+		if got := text(r); !strings.Contains(got, c.say) || r.Failed() != c.failed {
+			t.Errorf("failed %v, want %v, and %q in\n%s", r.Failed(), c.failed, c.say, got)
+		}
+	}
+}
+
+// TestALostPacketIsSaid: accounts that do not add up are a defect, not a
+// rounding.
+func TestALostPacketIsSaid(t *testing.T) {
+	if got := text(&Report{Accounts: fabric.Accounts{Entered: 2, Delivered: 1}}); !strings.Contains(got, "do not add up") {
+		t.Errorf("a packet is missing and the report says\n%s", got)
+	}
+}
