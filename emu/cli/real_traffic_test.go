@@ -126,7 +126,8 @@ func TestPrograms(t *testing.T) {
 			}
 		}
 		// The hosts' checksums survive the fabric, where the kernel made them.
-		if bad := tshark(t, whole, "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-Y", "tcp.checksum.status == 0 || udp.checksum.status == 0"); len(bad) > 0 {
+		// Linux writes one in 65536 as 0xffff, which tshark dislikes for TCP.
+		if bad := tshark(t, whole, "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-Y", "(tcp.checksum.status == 0 && tcp.checksum != 0xffff) || udp.checksum.status == 0"); len(bad) > 0 {
 			t.Errorf("%d packets with a bad TCP or UDP checksum, the first: %s", len(bad), bad[0])
 		}
 	})
