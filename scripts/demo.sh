@@ -20,12 +20,14 @@ capture=demo.pcapng
 
 cleanup() {
   if [ -n "${capturing:-}" ]; then kill "$capturing" 2>/dev/null || true; fi
-  $weft down $lab >/dev/null 2>&1 || true
+  # Only the lab that this script started is its to end.
+  if [ -n "${started:-}" ]; then $weft down $lab >/dev/null 2>&1 || true; fi
 }
 trap cleanup EXIT
 
 echo "== starting the lab of scripts/labs/$lab.yaml"
 $weft up -d scripts/labs/$lab.yaml
+started=yes
 $weft ps $lab
 
 echo "== capturing the bottleneck, s1:3, into $capture (96 bytes of each packet)"
@@ -46,5 +48,6 @@ wait $other
 kill -INT $capturing; wait $capturing || true; capturing=
 echo "== ending the lab: what happened to every packet, and how late the emulator was"
 $weft down $lab
+started=
 echo "== $capture: open it in Wireshark; marked and dropped packets carry a comment"
 ls -l $capture
