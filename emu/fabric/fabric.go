@@ -123,7 +123,7 @@ func (f *Fabric) Station(node, index int) *Station {
 	return nil
 }
 
-// MAC gives the Ethernet address of a host's IP address.
+// Directory knows where every address is.
 func (f *Fabric) Directory() *Directory { return &f.directory }
 
 // Set changes one or both directions of a link.

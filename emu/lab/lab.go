@@ -89,15 +89,15 @@ func closing(err error) string {
 	return fmt.Sprintf(" (and while removing what had been made: %v)", err)
 }
 
-// real tells whether a node is a host with devices.
-func real(n *spec.Node) bool { return n.Kind == spec.Host && n.Attach != spec.NoDevice }
+// isReal tells whether a node is a host with devices.
+func isReal(n *spec.Node) bool { return n.Kind == spec.Host && n.Attach != spec.NoDevice }
 
 // hostsOf is what netns-lab has to make.
 func hostsOf(p *spec.Plan) []netnslab.Host {
 	var hosts []netnslab.Host
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
-		if !real(node) {
+		if !isReal(node) {
 			continue
 		}
 		h := netnslab.Host{Name: node.Name}
@@ -133,7 +133,7 @@ func (l *Lab) attach() error {
 	kernel := map[*fabric.Station]*netnslab.Device{}
 	for _, s := range l.fabric.Stations {
 		node := &l.plan.Nodes[s.Node]
-		if !real(node) {
+		if !isReal(node) {
 			continue
 		}
 		d := devices[0]
@@ -181,9 +181,6 @@ func addresses(prefixes []netip.Prefix) []netip.Addr {
 
 // Dir is the lab's state directory.
 func (l *Lab) Dir() string { return l.hosts.Dir() }
-
-// Info describes the lab's hosts.
-func (l *Lab) Info() netnslab.Info { return l.hosts.Info() }
 
 // Run drives the lab until ctx ends, Stop is called or the emulated time
 // limit has passed; then it removes everything. ready is called when packets

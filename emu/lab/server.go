@@ -112,7 +112,7 @@ func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
 			continue
 		}
 		h := Host{Name: node.Name, Attach: node.Attach.String()}
-		if real(node) {
+		if isReal(node) {
 			h.Namespace = netnslab.Namespace(plan.Name, node.Name)
 		}
 		for _, p := range node.Ports {

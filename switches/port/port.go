@@ -102,9 +102,6 @@ func (p *Port) Observe(o Observer) { p.observer = o }
 // Limit is the byte limit of the queue.
 func (p *Port) Limit() units.Bytes { return p.limit }
 
-// SetLimit changes the byte limit; what already waits stays.
-func (p *Port) SetLimit(b units.Bytes) { p.limit = b }
-
 // Queued is what waits in the queue, without the packet being sent.
 func (p *Port) Queued() (packets int, bytes units.Bytes) { return p.packets, p.bytes }
 

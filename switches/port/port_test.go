@@ -162,7 +162,7 @@ func TestLimit(t *testing.T) {
 		t.Errorf("%d bytes wait, want 3000", b)
 	}
 	// What waits stays when the limit falls, and nothing joins it.
-	r.from.SetLimit(1000)
+	r.from.limit = 1000
 	r.send(0, 60)
 	r.finish()
 	if n := len(r.arrived); n != 3 {
@@ -281,7 +281,7 @@ func TestAgainstModel(t *testing.T) {
 				now = max(now, m.freeAt)
 			case 4:
 				m.limit = units.Bytes(rapid.IntRange(60, 8000).Draw(t, "limit"))
-				r.from.SetLimit(m.limit)
+				r.from.limit = m.limit
 			}
 			size := units.Bytes(rapid.SampledFrom([]int{42, 60, 61, 590, 1514}).Draw(t, "size"))
 			m.send(now, r.sent, size)
