@@ -111,7 +111,7 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("weft %v: exit code %d\n%s", args, code, e)
 		}
 	}
-	for _, args := range [][]string{{"up"}, {"up", filepath.Join(dir, "none.yaml")}, {"set", "s1:1"}, {"capture"}, {"sim", "--for", "5", file}, {"up", "--nonsense", file}} {
+	for _, args := range [][]string{{"up"}, {"up", filepath.Join(dir, "none.yaml")}, {"set", "s1:1"}, {"capture"}, {"sim", "--for", "5", file}, {"up", "--nonsense", file}, {"up", "-d", "--json", "../../scripts/labs/leaf-spine.yaml"}} {
 		if _, e, code := runWeft(t, weft, args...); code != 2 || e == "" {
 			t.Errorf("weft %v: exit code %d, %q", args, code, e)
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -45,6 +46,9 @@ Programs run inside hosts with "weft exec h1 -- iperf3 -s" or
 					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows) stays silent beside real programs: --workload lets it send\n", len(p.Flows))
 				}
 				p.Flows = nil
+			}
+			if f.detach && f.json {
+				return badInput(errors.New("--json is for the final report, which a detached lab gives to weft down --json"))
 			}
 			if f.detach {
 				return detach(c.Context(), p, args[0], f)
