@@ -50,8 +50,17 @@ type Packet struct {
 	Fate  Fate
 	Depth units.Bytes // of the queue, when Fate was decided
 
-	Frame []byte // wire bytes from the destination MAC, without FCS; nil for a modelled packet
-	L3    uint16 // offset of the network header in Frame
+	// A packet of a real program has its wire bytes from the destination MAC,
+	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes
+	// are made where somebody looks (package gso). A modelled packet has
+	// neither.
+	Frame []byte
+	Piece Piece
+	L3    uint16 // offset of the network header
+	// Sum is the offset in Frame of a TCP or UDP checksum that covers only the
+	// pseudo-header so far; 0 when the checksums are complete. The checksum of
+	// a Piece is always still to be made.
+	Sum uint16
 
 	buf []byte // what Frame is a part of; its capacity decides the pool's list
 }
@@ -77,7 +86,7 @@ func (p *Packet) MarkCE() bool {
 
 // Layer3 is the length of the layer-3 packet, which a link's MTU limits.
 func (p *Packet) Layer3() units.Bytes {
-	if p.Frame != nil {
+	if p.L3 != 0 {
 		return p.Size - units.Bytes(p.L3)
 	}
 	return p.Size - wire.EthernetHeader

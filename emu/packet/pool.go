@@ -18,6 +18,9 @@ const chunk = 256
 type Pool struct {
 	bare, small, large *Packet
 	live               int
+
+	supers    *Super
+	superLive int
 }
 
 // Live counts the packets taken and not yet freed.
@@ -60,12 +63,16 @@ func (l *Pool) NewFrame(n int) *Packet {
 	return p
 }
 
-// Clone gives a copy of p with bytes of its own.
+// Clone gives a copy of p with bytes of its own; pieces of a super-packet
+// share what they are cut from.
 func (l *Pool) Clone(p *Packet) *Packet {
 	if p.Frame == nil {
 		c := l.New()
 		*c = *p
 		c.Next, c.buf = nil, nil
+		if s := c.Piece.Of; s != nil {
+			s.refs++
+		}
 		return c
 	}
 	c := l.NewFrame(len(p.Frame))
@@ -79,6 +86,9 @@ func (l *Pool) Clone(p *Packet) *Packet {
 // Free takes p back; the caller must not touch it again.
 func (l *Pool) Free(p *Packet) {
 	l.live--
+	if s := p.Piece.Of; s != nil {
+		l.Release(s)
+	}
 	switch cap(p.buf) {
 	case 0:
 		p.Next, l.bare = l.bare, p
