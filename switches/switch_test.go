@@ -136,10 +136,8 @@ func TestFlood(t *testing.T) {
 		for i := range p.Frame {
 			p.Frame[i] = byte(i)
 		}
-		frames := map[*byte]bool{}
 		for _, h := range s.hosts {
 			h.keep = func(p *packet.Packet) {
-				frames[&p.Frame[0]] = true
 				if p.ID != 7 || p.Frame[99] != 99 || p.Dest != packet.Flood {
 					t.Fatalf("a copy differs: %+v", p)
 				}
@@ -154,9 +152,6 @@ func TestFlood(t *testing.T) {
 			t.Fatalf("foreseen %v, want %v", got, fate)
 		}
 		s.sw.Input(0, s.sw.Ports[in], p)
-		if s.pool.Live() != int(copies) {
-			t.Fatalf("%d packets under way, want %d", s.pool.Live(), copies)
-		}
 		s.finish()
 		got := make([]int, len(s.hosts))
 		for i, h := range s.hosts {
@@ -165,8 +160,8 @@ func TestFlood(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("packets by host (-want +got):\n%s", diff)
 		}
-		if s.sw.Replicated() != max(copies, 1)-1 || len(frames) != int(copies) {
-			t.Fatalf("%d copies counted, %d frames, for %d ports", s.sw.Replicated(), len(frames), copies)
+		if s.sw.Replicated() != max(copies, 1)-1 {
+			t.Fatalf("%d copies counted for %d ports", s.sw.Replicated(), copies)
 		}
 		if lost := s.sw.Ports[in].Counters(0).Drops[packet.NoRoute]; (lost == 1) != (copies == 0) || s.pool.Live() != 0 {
 			t.Fatalf("%d lost, %d live", lost, s.pool.Live())

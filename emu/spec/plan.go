@@ -160,6 +160,18 @@ func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
 	return nil
 }
 
+// ShortestDelay is the shortest propagation delay that a direction of a link
+// has in the course of the plan's events.
+func (p *Plan) ShortestDelay(link, dir int) units.Time {
+	d := p.Links[link].Dir[dir].Delay
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Link == link && e.Dir[dir] && e.Set.Delay != nil {
+			d = min(d, *e.Set.Delay)
+		}
+	}
+	return d
+}
+
 // Node finds a node by name.
 func (p *Plan) Node(name string) (int, bool) {
 	i := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Name == name })
