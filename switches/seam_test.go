@@ -46,7 +46,7 @@ func newDumbbell(limit units.Bytes, point func(d *dumbbell) congestion.Point) *d
 	d.bottleneck.SetPoint(&d.engine, point(d))
 	d.join(d.to.port, d.bottleneck, units.Gbps, 0)
 	d.join(d.other.port, d.addPort(d.sw, "s1:other", plenty), 0, 0)
-	d.sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}, {2}}, Route: []uint32{1, 2, 3, 0}, Tree: []bool{true, true, true}})
+	d.sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}, {2}}, Route: []uint16{1, 2, 3, 0}, Tree: []bool{true, true, true}})
 	return d
 }
 

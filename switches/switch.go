@@ -12,7 +12,7 @@ import (
 type Table struct {
 	// Route[e] is the index in Groups of the ports that lead to endpoint e,
 	// in equal numbers of hops; group 0 is the empty one.
-	Route []uint32
+	Route []uint16
 	// Groups are sets of ports among which a flow is spread by its hash.
 	Groups [][]uint16
 	// Tree[i] tells whether port i belongs to the tree along which
@@ -26,9 +26,10 @@ type Switch struct {
 	Name  string
 	Ports []*port.Port
 
-	// The table, as it is looked up: routes[e] is where in ways the ports to
-	// endpoint e begin, and how many there are.
-	routes []way
+	// The table, as it is looked up: the ports to endpoint e are
+	// groups[routes[e]] of ways.
+	routes []uint16
+	groups []way
 	ways   []*port.Port
 	seed   uint64 // of ECMP
 
@@ -49,17 +50,14 @@ func New(name string, seed uint64, pool *packet.Pool) *Switch {
 // SetTable gives the switch its forwarding table. Its ports must be there.
 func (s *Switch) SetTable(t Table) {
 	s.table, s.ways = t, nil
-	groups := make([]way, len(t.Groups))
+	s.groups = make([]way, len(t.Groups))
 	for i, g := range t.Groups {
-		groups[i] = way{uint32(len(s.ways)), uint32(len(g))}
+		s.groups[i] = way{uint32(len(s.ways)), uint32(len(g))}
 		for _, p := range g {
 			s.ways = append(s.ways, s.Ports[p])
 		}
 	}
-	s.routes = make([]way, len(t.Route))
-	for e, g := range t.Route {
-		s.routes[e] = groups[g]
-	}
+	s.routes = t.Route
 }
 
 // Table is the forwarding table.
@@ -105,7 +103,7 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 
 // choose gives the port towards p's destination, nil when there is none.
 func (s *Switch) choose(p *packet.Packet) *port.Port {
-	w := s.routes[p.Dest]
+	w := s.groups[s.routes[p.Dest]]
 	switch w.count {
 	case 0:
 		return nil

@@ -68,7 +68,7 @@ func TestStoreAndForward(t *testing.T) {
 	a, b := n.host("a:eth0"), n.host("b:eth0")
 	n.join(a.port, n.addPort(sw, "s1:1", plenty), 10*units.Gbps, 3*units.Microsecond)
 	n.join(b.port, n.addPort(sw, "s1:2", plenty), units.Gbps, 5*units.Microsecond)
-	sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}}, Route: []uint32{1, 2}, Tree: []bool{true, true}})
+	sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}}, Route: []uint16{1, 2}, Tree: []bool{true, true}})
 	for range 2 {
 		a.port.Send(0, n.packet(a.id, b.id, 1514))
 	}
@@ -86,7 +86,7 @@ func TestStoreAndForward(t *testing.T) {
 func TestNoWay(t *testing.T) {
 	s := newStar(3, 1)
 	table := s.sw.Table()
-	table.Route = []uint32{1, 2, 0}
+	table.Route = []uint16{1, 2, 0}
 	s.sw.SetTable(table)
 	in := s.sw.Ports[0]
 	for _, c := range []struct {
@@ -265,7 +265,7 @@ func TestOriginate(t *testing.T) {
 	if s.sw.Originated() != 2 || s.sw.Replicated() != 2 {
 		t.Errorf("originated %d, copies %d; want 2, 2", s.sw.Originated(), s.sw.Replicated())
 	}
-	s.sw.SetTable(switches.Table{Groups: [][]uint16{nil}, Route: []uint32{0, 0, 0}, Tree: make([]bool, 3)})
+	s.sw.SetTable(switches.Table{Groups: [][]uint16{nil}, Route: []uint16{0, 0, 0}, Tree: make([]bool, 3)})
 	s.sw.Originate(0, s.packet(0, 2, 100))
 	s.sw.Originate(0, s.packet(0, packet.Flood, 100))
 	s.finish()
