@@ -29,11 +29,14 @@ missing.`,
 				return doctor.Inside(c.Context(), o, os.Stdout)
 			}
 			o.Self = []string{"/proc/self/exe", "doctor", "--inside", fmt.Sprintf("--quick=%v", quick)}
-			if isTerminal(os.Stderr) {
-				fmt.Fprint(os.Stderr, "measuring ...\r")
-				defer fmt.Fprint(os.Stderr, "\033[K")
+			terminal := isTerminal(os.Stderr)
+			if terminal {
+				fmt.Fprint(os.Stderr, "measuring ...")
 			}
 			r, err := doctor.Run(c.Context(), o)
+			if terminal {
+				fmt.Fprint(os.Stderr, "\r\033[K") // the line is free again
+			}
 			if err != nil {
 				return err
 			}

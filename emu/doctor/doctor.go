@@ -79,9 +79,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		leave("packets through devices; kernel features", err)
 	} else {
 		r.Devices = in.Devices
-		for _, l := range in.LeftOut {
-			r.LeftOut = append(r.LeftOut, l)
-		}
+		r.LeftOut = append(r.LeftOut, in.LeftOut...)
 	}
 	r.Virtual, err = virtualTime(ctx, e)
 	leave("virtual time", err)

@@ -19,7 +19,7 @@ type effort struct {
 
 func effortOf(o Options) effort {
 	if o.Quick {
-		return effort{rounds: 3, sleeps: 150, pings: 300, warm: 15 * time.Millisecond, traffic: 20 * time.Millisecond, virtual: 25 * time.Millisecond}
+		return effort{rounds: 3, sleeps: 150, pings: 300, warm: 30 * time.Millisecond, traffic: 20 * time.Millisecond, virtual: 25 * time.Millisecond}
 	}
 	return effort{rounds: 5, sleeps: 800, pings: 1500, warm: 100 * time.Millisecond, traffic: 140 * time.Millisecond, virtual: 100 * time.Millisecond}
 }

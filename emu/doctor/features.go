@@ -155,8 +155,8 @@ func tryDCTCP(*netlink.Handle) error {
 func featureChecks(in *inside) (checks []Check) {
 	if in == nil || len(in.Features) == 0 {
 		return []Check{{
-			Group: groupKernel, Name: "features", Verdict: Warn, Found: "not tried: no network namespace can be made",
-			Means: "whether hosts can be made is not known", Mend: "sudo weft doctor",
+			Group: groupKernel, Name: "features", Verdict: Warn, Found: "not tried, since no network namespace can be made",
+			Means: "whether hosts can be made is not known", Mend: "sudo weft doctor; in a container: run it with --cap-add SYS_ADMIN",
 		}}
 	}
 	found := map[string]feature{}
@@ -166,7 +166,7 @@ func featureChecks(in *inside) (checks []Check) {
 	for _, a := range attempts {
 		c := Check{Group: groupKernel, Name: a.name, Verdict: OK, Found: "works"}
 		if f, ok := found[a.name]; !ok || f.Error != "" {
-			c.Verdict, c.Found, c.Means = a.absent, "does not work: "+f.Error, a.means
+			c.Verdict, c.Found, c.Means = a.absent, "does not work, "+f.Error, a.means
 			c.Mend = fmt.Sprintf("modprobe %s; if there is no such module: a kernel with CONFIG_%s", a.module, a.setting)
 			if strings.Contains(f.Error, unix.EACCES.Error()) || strings.Contains(f.Error, unix.EPERM.Error()) {
 				c.Mend = "sudo weft doctor"

@@ -50,22 +50,18 @@ func (m *machine) hasModule(name string) bool {
 func (m *machine) rdma() Check {
 	c := Check{Group: groupKernel, Name: "rdma_rxe", Verdict: OK, Found: "there"}
 	if !m.hasModule("rdma_rxe") {
-		c.Found = "not there"
+		c.Verdict, c.Found = Warn, "not there"
 		c.Means = "hosts have no RDMA of the kernel's (soft RoCE)"
-		c.Mend = "install the kernel's extra modules (Debian, Ubuntu: linux-modules-extra), or one with CONFIG_RDMA_RXE"
+		c.Mend = "install the kernel's extra modules (Ubuntu: linux-modules-extra), or a kernel with CONFIG_RDMA_RXE"
 	}
 	return c
 }
 
 func (m *machine) kvm() Check {
 	c := Check{Group: groupKernel, Name: "/dev/kvm", Verdict: OK, Found: "can be opened"}
-	switch err := m.open("/dev/kvm"); {
-	case err == nil:
-	case !m.exists("dev/kvm"):
-		c.Found = "not there"
+	if err := m.open("/dev/kvm"); err != nil {
+		c.Found = "cannot be opened, " + reason(err)
 		c.Means = "virtual machines in a host run without the processor's help, slowly"
-	default:
-		c.Found = "cannot be opened: " + reason(err)
 		c.Mend = "sudo usermod -aG kvm $USER, then log in again"
 	}
 	return c
@@ -74,7 +70,7 @@ func (m *machine) kvm() Check {
 func (m *machine) programs() Check {
 	c := Check{Group: groupKernel, Name: "BPF", Verdict: OK, Found: "programs can be loaded"}
 	if err := m.bpf(); err != nil {
-		c.Found = "refused: " + err.Error()
+		c.Found = "refused, " + err.Error()
 		c.Means = "programs in hosts that load BPF will not run"
 	}
 	return c

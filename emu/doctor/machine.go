@@ -97,7 +97,7 @@ func (m *machine) load() Check {
 	var running int
 	if n, _ := fmt.Sscanf(m.read("proc/loadavg"), "%f %f %f %d", &mean, &mean5, &mean15, &running); n == 4 {
 		others := max(running-1, 0)
-		c.Found = fmt.Sprintf("%.2f in the last minute, %d other threads run now", mean, others)
+		c.Found = fmt.Sprintf("%.2f in the last minute; other threads that run now: %d", mean, others)
 		if cores := m.cores(); mean > busyLoad*float64(cores) || others >= cores {
 			c.Verdict = Warn
 			c.Means = "the machine is busy: what is measured below is what it has to spare, and labs would have no more"

@@ -127,11 +127,14 @@ func (r *Result) judge() {
 		r.Verdict = Warn
 	}
 	r.Summary = "Labs can run here."
-	if p.TCP1500 > 0 {
+	if p.TCP1500 > 0 && p.Packets > 0 {
 		r.Summary = fmt.Sprintf("Labs can run here, of up to %d hosts, as long as all of them together send less than about %s packets a second through the engine, or %s in large packets at MTU 1500.",
 			p.Hosts, count(p.Packets), showRate(p.TCP1500))
 	}
-	if warn > 0 {
+	switch {
+	case warn == 1:
+		r.Summary += " 1 warning above says what could be better."
+	case warn > 1:
 		r.Summary += fmt.Sprintf(" %d warnings above say what could be better.", warn)
 	}
 }

@@ -78,7 +78,7 @@ func (m *machine) bandwidth() Check {
 	switch us, ok := m.number(path); {
 	case !ok:
 	case us == 0:
-		c.Verdict, c.Found = Warn, "0: no real-time thread runs"
+		c.Verdict, c.Found = Warn, "0, no real-time thread runs"
 		c.Means = "the engine's thread does without SCHED_FIFO"
 		c.Mend = "sysctl -w kernel.sched_rt_runtime_us=950000"
 	case us < 0:
@@ -129,7 +129,7 @@ func (m *machine) tun() Check {
 	c.Found = fmt.Sprintf("there, mode %#o", info.Mode().Perm())
 	if err := m.open(path); err != nil {
 		c.Verdict = Bad
-		c.Found += ", cannot be opened: " + reason(err)
+		c.Found += ", cannot be opened, " + reason(err)
 		c.Means = "every real host has a TUN or TAP device, made through it"
 		c.Mend = "run as root, or sudo chmod 0666 /dev/net/tun; modprobe tun if the kernel has it as a module; in a container: --device /dev/net/tun"
 	}

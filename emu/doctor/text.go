@@ -40,18 +40,16 @@ func (r *Result) Write(w io.Writer) {
 	fmt.Fprintf(w, "%s\n  %s\n", r.Verdict, wrap(r.Summary, 2))
 }
 
+// write prints a check: what was found, what it means and, unless all is well,
+// the mend.
 func (c *Check) write(w io.Writer) {
-	fmt.Fprintf(w, "  %-6s%-*s%s\n", c.Verdict, nameWidth, c.Name+" ", wrap(c.Found, indent))
-	if c.Verdict == OK {
-		return
+	text := c.Found
+	if c.Means != "" {
+		text += ": " + c.Means
 	}
-	for _, more := range []string{c.Means, c.Mend} {
-		if more != "" {
-			if more == c.Mend {
-				more = "> " + more
-			}
-			fmt.Fprintf(w, "%*s%s\n", indent, "", wrap(more, indent))
-		}
+	fmt.Fprintf(w, "  %-6s%-*s%s\n", c.Verdict, nameWidth, c.Name+" ", wrap(text, indent))
+	if c.Verdict != OK && c.Mend != "" {
+		fmt.Fprintf(w, "%*s%s\n", indent, "", wrap("> "+c.Mend, indent))
 	}
 }
 
@@ -111,7 +109,7 @@ func (p *Prediction) lines() (l [][2]string) {
 	add(p.Offload > 0, "", "%s at MTU 1500 with segmentation offload", showRate(p.Offload))
 	add(p.RoundTrip > 0, "round trip, idle", "%s more than over a wire, one switch; %s for each further one", report.Span(p.RoundTrip), report.Span(p.RoundPerHop))
 	add(p.LatenessP99 > 0, "lateness", "%s (p99), while the engine has time to sleep", report.Span(p.LatenessP99))
-	add(true, "real hosts", "%d, then %s end", p.Hosts, p.HostsLimit)
+	add(true, "real hosts", "%d, limited by %s", p.Hosts, p.HostsLimit)
 	add(p.VirtualHops > 0, "virtual time", "%s packet-hops/s", count(p.VirtualHops))
 	return l
 }

@@ -76,6 +76,11 @@ func tcp(ctx context.Context, from, to *host) (stop func(), err error) {
 		sender.Close()
 		return nil, err
 	}
+	// At the end nothing is to be kept for later: a socket that still has to
+	// send would keep its namespace for minutes.
+	for _, c := range []net.Conn{sender, receiver} {
+		_ = c.(*net.TCPConn).SetLinger(0)
+	}
 	var ended sync.WaitGroup
 	pump := func(f func([]byte) (int, error)) {
 		ended.Go(func() {
