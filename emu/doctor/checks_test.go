@@ -147,13 +147,13 @@ func TestChecks(t *testing.T) {
 		{"SCHED_FIFO", func(m *machine) { m.fifo = refuse }, Warn, "refused; rtprio limit 0", "cap_sys_nice"},
 		{"real-time share", set("proc/sys/kernel/sched_rt_runtime_us", "0\n"), Warn, "0", "sysctl -w kernel.sched_rt_runtime_us=950000"},
 		{"real-time share", set("proc/sys/kernel/sched_rt_runtime_us", "-1\n"), OK, "not limited", ""},
-		{"user namespaces", set("proc/sys/user/max_user_namespaces", "0\n"), OK, "user.max_user_namespaces is 0", ""}, // root needs none
+		{"user namespaces", set("proc/sys/user/max_user_namespaces", "0\n"), OK, "user.max_user_namespaces=0", ""}, // root needs none
 		{"user namespaces", func(m *machine) {
 			m.fs = files(map[string]string{"proc/self/status": "CapEff:\t0\n", "proc/sys/kernel/unprivileged_userns_clone": "0\n"})
-		}, Warn, "kernel.unprivileged_userns_clone is 0", "sysctl -w kernel.unprivileged_userns_clone=1"},
+		}, Warn, "kernel.unprivileged_userns_clone=0", "sysctl -w kernel.unprivileged_userns_clone=1"},
 		{"user namespaces", func(m *machine) {
 			m.fs = files(map[string]string{"proc/self/status": "CapEff:\t0\n", "proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n"})
-		}, Warn, "kernel.apparmor_restrict_unprivileged_userns is 1", "userns=0"},
+		}, Warn, "kernel.apparmor_restrict_unprivileged_userns=1", "userns=0"},
 		{"/dev/net/tun", set("dev/net/tun", ""), Bad, "not there", "modprobe tun"},
 		{"/dev/net/tun", func(*machine) {}, OK, "there, mode 0666", ""},
 		{"/dev/net/tun", deny, Bad, "mode 0666, cannot be opened, permission denied", "chmod"},
@@ -234,6 +234,7 @@ func TestFeatureChecks(t *testing.T) {
 	}{
 		{map[string]string{"TAP device": gone}, "TAP device", Bad, gone, "modprobe tun"},
 		{map[string]string{"TAP device": "open: permission denied"}, "TAP device", Bad, "permission denied", "sudo"},
+		{map[string]string{"TAP device": gone}, "TAP offloads", Warn, "not tried", ""},
 		{map[string]string{"tbf": gone}, "tbf", Bad, gone, "CONFIG_NET_SCH_TBF"},
 		{map[string]string{"DCTCP": gone}, "DCTCP", Warn, gone, "modprobe tcp_dctcp"},
 		{map[string]string{"USO": "invalid argument"}, "TAP offloads", OK, "TSO4, TSO6, TSO_ECN", "6.2"},

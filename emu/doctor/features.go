@@ -25,7 +25,7 @@ type attempt struct {
 	setting string // of the kernel's configuration
 }
 
-// attempts in the order in which they are made: the TAP serves some after it.
+// attempts in the order in which they are made; the TAP is the first.
 var attempts = []attempt{
 	{"TAP device", tryTAP, Bad, "every real host has a TUN or TAP device", "tun", "TUN"},
 	{"tbf", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
@@ -178,6 +178,9 @@ func featureChecks(in *inside) (checks []Check) {
 }
 
 func offloadCheck(found map[string]feature) Check {
+	if found[attempts[0].name].Error != "" {
+		return Check{Group: groupKernel, Name: "TAP offloads", Verdict: Warn, Found: "not tried, without a TAP device", Means: "whether streams can do without a system call for each packet is not known"}
+	}
 	var there, missing []string
 	for _, o := range offloads {
 		if f, ok := found[offloadPrefix+o.name]; ok && f.Error == "" {

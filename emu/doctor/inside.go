@@ -39,6 +39,10 @@ func lookInside(ctx context.Context, o Options) (*inside, error) {
 	if in.Features, err = tryFeatures(); err != nil {
 		return nil, err
 	}
+	if tap := in.Features[0]; tap.Error != "" {
+		in.LeftOut = []LeftOut{{"packets through two TAPs", "a " + tap.Name + " cannot be made: " + tap.Error + " (see above)"}}
+		return in, nil
+	}
 	in.Devices, in.LeftOut = measureDevices(ctx, effortOf(o))
 	return in, nil
 }

@@ -105,7 +105,7 @@ func (m *machine) userNamespaces() Check {
 		if !ok || !s.bad(n) {
 			continue
 		}
-		c.Found = fmt.Sprintf("not for ordinary users: %s is %d", s.name, n)
+		c.Found = fmt.Sprintf("not for ordinary users, %s=%d", s.name, n)
 		if !m.capable(unix.CAP_SYS_ADMIN) {
 			c.Verdict = Warn
 			c.Means = "without root, devices cannot be tried and measured"
