@@ -16,9 +16,9 @@ const (
 	engineShare = 0.85
 
 	// oneWaySleeps is how often a packet on its way through an idle lab finds
-	// the engine asleep: when it leaves its host. A ping has two ways, and took
-	// 55 us more through a switch than through a kernel bridge on a machine
-	// where a wake-up takes 30.
+	// the engine asleep: when it leaves its host. It follows from the design
+	// and is not measured. The answer of a program finds it asleep once more;
+	// that of a kernel to a ping is there before it has gone to sleep.
 	oneWaySleeps = 1
 
 	// switchHops is how many ports send a packet on its way over one switch:
@@ -36,7 +36,7 @@ type Prediction struct {
 	TCP1500     units.Rate `json:"tcp_1500"`           // one stream, one switch
 	TCP9000     units.Rate `json:"tcp_9000"`
 	Offload     units.Rate `json:"tcp_1500_offload"`      // where the engine takes super-packets
-	RoundTrip   units.Time `json:"round_trip"`            // added by an idle lab with one switch
+	RoundTrip   units.Time `json:"round_trip"`            // of two programs, added by an idle lab with one switch
 	RoundPerHop units.Time `json:"round_trip_per_switch"` // added by each further one
 	LatenessP99 units.Time `json:"lateness_p99"`          // of deliveries, while the engine is not overloaded
 	Hosts       int        `json:"hosts"`                 // real ones
