@@ -27,7 +27,7 @@ func newStar(hosts int, seed uint64) *star {
 		h := s.host(fmt.Sprintf("h%d:eth0", i))
 		s.join(h.port, s.addPort(s.sw, fmt.Sprintf("s1:%d", i), plenty), 0, 0)
 		table.Groups = append(table.Groups, []uint16{uint16(i)})
-		table.Route = append(table.Route, uint32(i+1))
+		table.Route = append(table.Route, uint16(i+1))
 		table.Tree = append(table.Tree, true)
 	}
 	s.sw.SetTable(table)
