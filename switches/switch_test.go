@@ -179,7 +179,7 @@ func multipath(paths int, seed uint64) *star {
 		group = append(group, uint16(i+1))
 	}
 	table.Groups = append(table.Groups, group)
-	table.Route = append(table.Route, uint32(len(table.Groups)-1))
+	table.Route = append(table.Route, uint16(len(table.Groups)-1))
 	s.sw.SetTable(table)
 	return s
 }
