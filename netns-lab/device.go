@@ -44,10 +44,12 @@ type Device struct {
 	MAC        net.HardwareAddr // of the host's side; nil for a TUN
 
 	// FD is the device: a read takes one frame that the host sent, a write
-	// gives it one, neither with a header of the TUN driver. It is
+	// gives it one, with a struct virtio_net_hdr of 10 bytes before it if the
+	// device has Offload and without any header otherwise. It is
 	// non-blocking and unknown to Go's poller, for a loop of the caller's own
 	// to poll. Lab.Close closes it.
-	FD int
+	FD      int
+	Offload bool
 
 	ns    *namespace
 	index int // of the interface in ns
@@ -61,11 +63,15 @@ type Device struct {
 // openDevice makes the device i in the calling thread's namespace ns: set up in
 // all but its addresses, and down.
 func openDevice(ns *namespace, host string, i Interface) (*Device, error) {
-	fd, err := openTun(i.Name, i.Kind)
+	open := openTun
+	if i.Offload {
+		open = openOffload
+	}
+	fd, err := open(i.Name, i.Kind)
 	if err != nil {
 		return nil, err
 	}
-	d := &Device{Host: host, Name: i.Name, Kind: i.Kind, FD: fd, ns: ns, mtu: i.mtu()}
+	d := &Device{Host: host, Name: i.Name, Kind: i.Kind, FD: fd, Offload: i.Offload, ns: ns, mtu: i.mtu()}
 	if err := d.configure(i); err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -168,13 +174,11 @@ func (d *Device) setRate(r units.Rate) error {
 	switch {
 	case r < 0:
 		return fmt.Errorf("rate %s is negative", r)
-	case d.shaping:
-		return d.shape(r)
-	case r == 0:
+	case r == 0 && !d.shaping:
 		return nil
 	}
-	if err := d.ns.links.LinkSetGSOMaxSegs(d.link(), 1); err != nil {
-		return fmt.Errorf("have TCP send single packets (gso_max_segs 1): %w", err)
+	if err := d.ns.links.LinkSetGSOMaxSegs(d.link(), d.superSegments(r)); err != nil {
+		return fmt.Errorf("limit the packets that TCP sends as one (gso_max_segs): %w", err)
 	}
 	if err := d.shape(r); err != nil {
 		return err

@@ -25,6 +25,10 @@ type Interface struct {
 	MAC  net.HardwareAddr // of a TAP; nil lets the kernel choose
 	MTU  int              // bytes of IP packet; 0 is 1500
 
+	// Offload makes the device carry super-packets: each read and write has a
+	// struct virtio_net_hdr before it.
+	Offload bool
+
 	// Addresses of either family. Those of IPv6 can be used at once: there is
 	// no duplicate address detection.
 	Addresses []netip.Prefix

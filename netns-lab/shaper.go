@@ -36,6 +36,18 @@ const (
 	// 2 ms 1%, 4 ms 0.1%. On a quiet machine 1 ms lost less than 0.01%.
 	shaperMakeUp = 2 * units.Millisecond
 
+	// maxSuperTime is how long the packets that a device with offload sends as
+	// one may take on the link, except where a single one takes longer. It is
+	// what TCP itself aims at (tcp_tso_autosize, net/ipv4/tcp_output.c).
+	maxSuperTime = units.Millisecond
+
+	// maxSuper is how many packets are sent as one at most: what fits into
+	// 64 KB at the usual MTU.
+	maxSuper = 44
+
+	// superPacket is the largest that a host sends as one, in bytes.
+	superPacket = 1 << 16
+
 	// unshaped is the rate (bytes per second) that stands for no limit: a
 	// frame costs less than 1 ns, which the kernel rounds to none.
 	unshaped = 1 << 50
@@ -58,20 +70,44 @@ func (k DeviceKind) headerLen() int {
 	return 0
 }
 
+// superSegments is how many packets TCP may send as one at rate r: several if
+// the device has offload, and then so that a super-packet takes no more than
+// maxSuperTime.
+func (d *Device) superSegments(r units.Rate) int {
+	if !d.Offload {
+		return 1
+	}
+	frame := d.mtu + ethernetHeader + wireOverhead
+	n := min(maxSuper, max(superPacket/d.mtu, 1))
+	if r > 0 {
+		n = min(n, max(int(r.Per(maxSuperTime))/frame, 1))
+	}
+	return n
+}
+
 // shape puts the shaper in place or changes it. What waits in it stays.
 //
-// A segmentation offload would pass up to 64 KB as one packet, for one
-// overhead. TCP is therefore kept from it (gso_max_segs, see setRate). What
-// arrives as such all the same, of UDP_SEGMENT sockets and of connections older
-// than the shaper, tbf cuts up itself if it is larger than a bucket: that is
-// what the peak bucket, of one frame and no cost, is for. (A UDP_SEGMENT packet
-// that fits into one frame as a whole is still charged one overhead.)
+// Without offload TCP is kept from sending many packets as one (gso_max_segs,
+// see setRate): they would pass for one overhead. What arrives as such all the
+// same, of UDP_SEGMENT sockets and of connections older than the shaper, tbf
+// cuts up itself if it is larger than a bucket: that is what the peak bucket,
+// of one frame and no cost, is for. (A UDP_SEGMENT packet that fits into one
+// frame as a whole is still charged one overhead.)
+//
+// With offload a size table (stab) tells tbf what the packets that are sent as
+// one take on the wire, and the peak bucket holds as many as may be.
 func (d *Device) shape(r units.Rate) error {
 	frame := d.mtu + d.Kind.headerLen()
 	if d.Kind == TAP {
 		frame += vlanTag
 	}
-	d.shaper.tallest = max(d.shaper.tallest, frame)
+	largest := frame
+	var table sizeTable
+	if d.Offload {
+		table = newSizeTable(d.mtu, d.Kind)
+		largest = d.superSegments(r) * (frame + wireOverhead + ethernetHeader - d.Kind.headerLen())
+	}
+	d.shaper.tallest = max(d.shaper.tallest, largest)
 	d.shaper.rate = r
 
 	// tbf never releases a packet that is larger than the bucket: it must fit
@@ -83,14 +119,16 @@ func (d *Device) shape(r units.Rate) error {
 		rate = unshaped
 	}
 	parms := nl.TcTbfQopt{Rate: rateSpec(rate), Peakrate: rateSpec(2 * unshaped), Limit: shaperLimit}
-	parms.Rate.Overhead = uint16(ethernetHeader - d.Kind.headerLen() + wireOverhead)
-	parms.Rate.Mpu = wireMin
+	if !d.Offload {
+		parms.Rate.Overhead = uint16(ethernetHeader - d.Kind.headerLen() + wireOverhead)
+		parms.Rate.Mpu = wireMin
+	}
 	options := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
 	options.AddRtAttr(nl.TCA_TBF_PARMS, parms.Serialize())
 	options.AddRtAttr(nl.TCA_TBF_RATE64, nl.Uint64Attr(rate))
 	options.AddRtAttr(nl.TCA_TBF_PRATE64, nl.Uint64Attr(2*unshaped))
 	options.AddRtAttr(nl.TCA_TBF_BURST, nl.Uint32Attr(uint32(burst)))
-	options.AddRtAttr(nl.TCA_TBF_PBURST, nl.Uint32Attr(uint32(frame)))
+	options.AddRtAttr(nl.TCA_TBF_PBURST, nl.Uint32Attr(uint32(max(largest, d.shaper.tallest))))
 
 	// The library's Tbf knows neither overhead nor mpu.
 	req := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
@@ -98,6 +136,9 @@ func (d *Device) shape(r units.Rate) error {
 	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(d.index), Handle: shaperHandle, Parent: netlink.HANDLE_ROOT})
 	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("tbf")))
 	req.AddData(options)
+	if d.Offload {
+		req.AddData(table.attribute())
+	}
 	if _, err := req.Execute(unix.NETLINK_ROUTE, 0); err != nil {
 		return fmt.Errorf("shaper at %s: %w (it needs the tbf queueing discipline: modprobe sch_tbf, or CONFIG_NET_SCH_TBF)", r, err)
 	}

@@ -33,11 +33,11 @@ func (d *Directory) MAC(ip netip.Addr) (wire.MAC, bool) {
 	return m, ok
 }
 
-// Resolve finds the station that a parsed frame is for: by its MAC address,
-// else (a host that uses a MAC of its own making) by its IP address; Flood
-// for groups and for what nobody is known to have.
-func (d *Directory) Resolve(p *packet.Packet) packet.Endpoint {
-	mac := wire.ReadMAC(p.Frame)
+// Resolve finds the station that a frame is for, which has been parsed into p:
+// by its MAC address, else (a host that uses a MAC of its own making) by its IP
+// address; Flood for groups and for what nobody is known to have.
+func (d *Directory) Resolve(frame []byte, p *packet.Packet) packet.Endpoint {
+	mac := wire.ReadMAC(frame)
 	if mac.Multicast() {
 		return packet.Flood
 	}
@@ -45,7 +45,7 @@ func (d *Directory) Resolve(p *packet.Packet) packet.Endpoint {
 		return e
 	}
 	var dst netip.Addr
-	switch l3 := p.Frame[p.L3:]; p.Version {
+	switch l3 := frame[p.L3:]; p.Version {
 	case 4:
 		dst = netip.AddrFrom4([4]byte(l3[16:20]))
 	case 6:

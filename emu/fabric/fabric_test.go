@@ -176,11 +176,14 @@ func TestShortestWays(t *testing.T) {
 }
 
 // real makes a station that keeps what it is delivered.
-type sink struct{ got []string }
+type sink struct {
+	pool *packet.Pool
+	got  []string
+}
 
-func (s *sink) Deliver(_ units.Time, p *packet.Packet) bool {
+func (s *sink) Deliver(_ units.Time, p *packet.Packet) {
 	s.got = append(s.got, string(p.Frame))
-	return true
+	s.pool.Free(p)
 }
 
 // TestBroadcastReachesAllOnce: on a topology full of loops, a broadcast
@@ -190,12 +193,13 @@ func TestBroadcastReachesAllOnce(t *testing.T) {
 		f := New(parse(t, "topology: {generate: {"+g+"}}\n"))
 		sinks := make([]*sink, len(f.Stations))
 		for i, s := range f.Stations {
-			sinks[i] = &sink{}
+			sinks[i] = &sink{pool: f.Shards[0].Pool}
 			s.Attach(sinks[i])
 		}
 		frame := append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6}, make([]byte, 46)...)
 		p := f.Shards[0].Pool.NewFrame(len(frame))
 		copy(p.Frame, frame)
+		p.Parse()
 		f.Stations[0].Enter(0, p)
 		if err := f.Run(context.Background(), units.Never); err != nil {
 			t.Fatal(err)
@@ -231,15 +235,15 @@ func TestDestinationByMACThenIP(t *testing.T) {
 	for _, v := range []uint8{4, 6} {
 		p := frame(2, v)
 		p.Parse()
-		if got := f.directory.Resolve(p); got != 2 {
+		if got := f.directory.Resolve(p.Frame, p); got != 2 {
 			t.Errorf("IPv%d: known MAC resolves to %d, want 2", v, got)
 		}
 		copy(p.Frame, []byte{2, 9, 9, 9, 9, 9}) // a MAC of the host's own making
-		if got := f.directory.Resolve(p); got != 2 {
+		if got := f.directory.Resolve(p.Frame, p); got != 2 {
 			t.Errorf("IPv%d: unknown MAC with a known address resolves to %d, want 2", v, got)
 		}
 		p.Frame[int(p.L3)+map[uint8]int{4: 19, 6: 39}[v]] = 0xee
-		if got := f.directory.Resolve(p); got != packet.Flood {
+		if got := f.directory.Resolve(p.Frame, p); got != packet.Flood {
 			t.Errorf("IPv%d: unknown MAC and address resolve to %d, want everybody", v, got)
 		}
 	}
@@ -266,7 +270,7 @@ workload:
 		if !real.Parse() {
 			t.Fatal("a modelled packet is encoded as no frame")
 		}
-		real.Dest = f.directory.Resolve(&real)
+		real.Dest = f.directory.Resolve(real.Frame, &real)
 		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL}
 		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL}
 		if p.Version == 6 {

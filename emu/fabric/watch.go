@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traces/capture"
 )
@@ -19,6 +20,7 @@ type Watched struct {
 // watch feeds the captures of one port.
 type watch struct {
 	encode *encoder
+	buf    []byte // of packets whose bytes are made here
 	taps   []tap
 }
 
@@ -96,9 +98,11 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 
 // Observe copies one packet into every capture that wants it.
 func (w *watch) Observe(now units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, depth units.Bytes) {
-	data := p.Frame
-	if data == nil {
+	var data []byte
+	if p.Flow != packet.Real {
 		data = w.encode.frame(p)
+	} else if data = gso.Render(p, w.buf); p.Frame == nil || p.Sum != 0 {
+		w.buf = data
 	}
 	c := capture.Packet{
 		At: now, Dir: capture.In, Data: data, Length: int32(p.Size),

@@ -44,17 +44,20 @@ type Lab struct {
 
 // attached is one interface of a real host.
 type attached struct {
-	station *fabric.Station
-	device  *netnslab.Device
-	tun     *tuntap.TUN // nil for a TAP
-	name    string      // "h1:eth0"
+	station  *fabric.Station
+	device   *netnslab.Device
+	endpoint endpoint
+	tun      *tuntap.TUN // nil for a TAP
+	name     string      // "h1:eth0"
 }
 
-// endpointDevice is what TAP and TUN have in common here.
-type endpointDevice interface {
+// endpoint is what TAP and TUN have in common here.
+type endpoint interface {
 	wall.Poller
-	wall.Deliverer
+	fabric.Device
 	SetMTU(int)
+	Flush(now units.Time)
+	Joins() tuntap.Joins
 }
 
 // New makes the hosts of a plan and everything else that Run needs. On an
@@ -108,7 +111,7 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 			h.Routes = append(h.Routes, netnslab.Route{To: r.To, Via: r.Via})
 		}
 		for i, port := range node.Ports {
-			nic := netnslab.Interface{Name: port.Name, Addresses: port.Addresses, OnLink: p.OnLink(n, i)}
+			nic := netnslab.Interface{Name: port.Name, Offload: node.Offload == spec.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i)}
 			if node.Attach == spec.TUN {
 				nic.Kind = netnslab.TUN
 			} else {
@@ -129,7 +132,7 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 // of the plan.
 func (l *Lab) attach() error {
 	devices := l.hosts.Devices()
-	byStation := map[*fabric.Station]endpointDevice{}
+	byStation := map[*fabric.Station]endpoint{}
 	kernel := map[*fabric.Station]*netnslab.Device{}
 	for _, s := range l.fabric.Stations {
 		node := &l.plan.Nodes[s.Node]
@@ -143,14 +146,20 @@ func (l *Lab) attach() error {
 			mtu = int(k.Settings().MTU)
 		}
 		a := attached{station: s, device: d, name: s.Port.Name}
-		var e endpointDevice
+		shard := l.fabric.Shards[0]
+		c := tuntap.Config{
+			FD: d.FD, MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: l.driver.Delivered,
+			Offload: d.Offload, Engine: &shard.Engine, Window: node.Join,
+		}
+		var e endpoint
 		if node.Attach == spec.TUN {
-			a.tun = tuntap.NewTUN(d.FD, mtu, l.fabric.Shards[0].Pool, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Directory(), s.Enter)
+			a.tun = tuntap.NewTUN(c, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Directory())
 			e = a.tun
 		} else {
-			e = tuntap.NewTAP(d.FD, mtu, l.fabric.Shards[0].Pool, s.Enter)
+			e = tuntap.NewTAP(c)
 		}
-		s.Attach(l.driver.Timed(e))
+		a.endpoint = e
+		s.Attach(e)
 		if err := l.driver.Attach(e); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
@@ -223,6 +232,9 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 			go started()
 		})
 		l.engineCPU = threadCPU()
+		for _, a := range l.ports {
+			a.endpoint.Flush(l.fabric.Now())
+		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for _, end := range l.captures {

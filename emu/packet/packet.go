@@ -91,6 +91,15 @@ func (p *Packet) Layer3() units.Bytes {
 	return p.Size - units.Bytes(p.L3)
 }
 
+// Ethernet is the beginning of a real program's packet, with its Ethernet
+// header.
+func (p *Packet) Ethernet() []byte {
+	if p.Piece.Of != nil {
+		return p.Piece.Of.Data
+	}
+	return p.Frame
+}
+
 // OnWire is what a frame of n bytes takes of a link: padded to the minimum,
 // with preamble, FCS and gap.
 func OnWire(n units.Bytes) units.Bytes {

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
 )
@@ -21,11 +20,6 @@ type Poller interface {
 	// Poll reads up to max packets, which enter the fabric at now, and
 	// returns how many it read.
 	Poll(now units.Time, max int) int
-}
-
-// Deliverer is a device that the engine's thread writes.
-type Deliverer interface {
-	Deliver(now units.Time, p *packet.Packet) bool
 }
 
 // Options are the choices of a run.
@@ -83,17 +77,10 @@ func (d *Driver) Attach(p Poller) error {
 	return nil
 }
 
-// Timed gives a device whose deliveries are counted in the run's lateness.
-func (d *Driver) Timed(to Deliverer) Deliverer { return &timed{to, d} }
-
-type timed struct {
-	to     Deliverer
-	driver *Driver
-}
-
-func (t *timed) Deliver(now units.Time, p *packet.Packet) bool {
-	t.driver.lateness.Record(t.driver.clock.Now() - now)
-	return t.to.Deliver(now, p)
+// Delivered counts packets that have just been handed to a real host, which
+// were due at now, in the run's lateness.
+func (d *Driver) Delivered(now units.Time, packets int) {
+	d.lateness.Record(d.clock.Now()-now, packets)
 }
 
 // Clock is the run's clock; it starts when Run does.

@@ -135,12 +135,11 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 	total := 0
 	all := make(chan struct{})
 	w := &wire{fd: pair[0]}
-	out := d.Timed(w)
 	w.got = func(now units.Time, _ int) {
 		if last := k.times[len(k.times)-1]; now < last {
 			t.Errorf("a packet arrived at %v, after an event at %v", now, last)
 		}
-		out.Deliver(now-5*units.Millisecond, nil) // five milliseconds late
+		d.Delivered(now-5*units.Millisecond, 1) // five milliseconds late
 		if total++; total == 100 {
 			close(all)
 		}
@@ -172,11 +171,11 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 
 func TestLatenessKeepsItsRange(t *testing.T) {
 	l := NewLateness(units.Millisecond)
-	l.Record(-units.Second) // cannot be; counts as on time
-	l.Record(units.Millisecond)
-	l.Record(units.Millisecond + units.Nanosecond)
-	l.Record(units.Hour)
-	if s := l.Summary(); s.Count != 4 || s.Beyond != 2 || s.Share != 0.5 || s.Max < 9*units.Second {
+	l.Record(-units.Second, 1) // cannot be; counts as on time
+	l.Record(units.Millisecond, 1)
+	l.Record(units.Millisecond+units.Nanosecond, 5)
+	l.Record(units.Hour, 1)
+	if s := l.Summary(); s.Count != 8 || s.Beyond != 6 || s.Share != 0.75 || s.Max < 9*units.Second {
 		t.Errorf("%+v", s)
 	}
 }

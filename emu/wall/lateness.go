@@ -20,13 +20,13 @@ func NewLateness(limit units.Time) *Lateness {
 	return &Lateness{histogram: hdrhistogram.New(1, 10_000_000_000, 3), limit: limit}
 }
 
-// Record adds one delivery.
-func (l *Lateness) Record(late units.Time) {
+// Record adds the delivery of packets.
+func (l *Lateness) Record(late units.Time, packets int) {
 	if late > l.limit {
-		l.beyond++
+		l.beyond += uint64(packets)
 	}
 	// Out of range is the only error, and the range is cut to.
-	_ = l.histogram.RecordValue(min(max(int64(late/units.Nanosecond), 0), l.histogram.HighestTrackableValue()))
+	_ = l.histogram.RecordValues(min(max(int64(late/units.Nanosecond), 0), l.histogram.HighestTrackableValue()), int64(packets))
 }
 
 // Summary is a distribution of lateness in a few numbers.

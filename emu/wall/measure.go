@@ -53,7 +53,7 @@ func Oversleep(span units.Time, n int) (Summary, error) {
 	for range n {
 		due := clock.Now() + span
 		ep.wait(int64(span / units.Nanosecond))
-		late.Record(clock.Now() - due)
+		late.Record(clock.Now()-due, 1)
 	}
 	return late.Summary(), nil
 }

@@ -1,7 +1,7 @@
 // Package tuntap joins a port of the fabric to the device of a real host: a
 // TAP, which carries Ethernet frames, or a TUN, which carries IP packets and
 // for which this package adds and strips Ethernet and answers for the host in
-// ARP and neighbour discovery.
+// ARP and neighbour discovery. Either may carry super-packets (offload.go).
 //
 // The devices are read and written by raw, non-blocking system calls of the
 // engine's thread; the fd must not be known to Go's poller. Kernel side:
@@ -16,35 +16,112 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/protocols/wire"
 )
 
-// Entry is where a frame read from a device enters the fabric; it owns the
-// packet, whose Frame it has yet to parse.
-type Entry func(now units.Time, p *packet.Packet)
+// Entrance is where what a device reads enters the fabric.
+type Entrance interface {
+	// Enter is given a packet with a Frame that has been parsed, and owns it.
+	Enter(now units.Time, p *packet.Packet)
+	// EnterSuper is given a super-packet to split and what its pieces have in
+	// common, as gso.Prepare has made them. It owns s.
+	EnterSuper(now units.Time, s *packet.Super, head *packet.Packet)
+	// Malformed is given a packet with a Frame that is none, and owns it.
+	Malformed(now units.Time, p *packet.Packet)
+	// Refused is told of a packet that was delivered and that the host's
+	// kernel did not take. It is lent.
+	Refused(now units.Time, p *packet.Packet)
+}
+
+// Config is what a device needs.
+type Config struct {
+	FD       int // opened with IFF_NO_PI; with IFF_VNET_HDR if and only if Offload is set
+	MTU      int // bytes of layer-3 packet
+	Pool     *packet.Pool
+	Entrance Entrance
+	// Delivered is called after every write with the number of packets in it
+	// and the emulated time of the write. May be nil.
+	Delivered func(now units.Time, packets int)
+
+	// Offload says that the device carries super-packets. Then Engine is that
+	// of Pool, and Window is how long a packet may wait to be joined with
+	// others.
+	Offload bool
+	Engine  *sim.Engine
+	Window  units.Time
+}
 
 // device is what TAP and TUN share.
 type device struct {
-	fd    int
-	pool  *packet.Pool
-	entry Entry
-	room  int // bytes to read into: a layer-3 packet of the MTU and headers
+	Config
+	front   int // bytes of Ethernet that the device itself does not carry
+	room    int // bytes to read into: a layer-3 packet of the MTU and headers
+	scratch []byte
+	offload *offload // nil without
 }
 
 // slack is the room beyond the MTU for an Ethernet header and two VLAN tags.
-const slack = 14 + 2*4
+const slack = wire.EthernetHeader + 2*wire.VLANTag
 
 // FD is the device's file descriptor, for epoll.
-func (d *device) FD() int { return d.fd }
+func (d *device) FD() int { return d.Config.FD }
 
 // SetMTU prepares for layer-3 packets of up to mtu bytes.
 func (d *device) SetMTU(mtu int) { d.room = min(mtu+slack, packet.MaxFrame) }
+
+// readFrame reads one frame into a packet, nil when nothing waits.
+func (d *device) readFrame() *packet.Packet {
+	p := d.Pool.NewFrame(d.room)
+	n := d.read(p.Frame[d.front:])
+	if n == 0 {
+		d.Pool.Free(p)
+		return nil
+	}
+	p.Frame = p.Frame[:d.front+n]
+	return p
+}
+
+// enter lets a frame into the fabric.
+func (d *device) enter(now units.Time, p *packet.Packet) {
+	if !p.Parse() {
+		d.Entrance.Malformed(now, p)
+		return
+	}
+	d.Entrance.Enter(now, p)
+}
+
+// deliver hands a packet to the host, or lets it wait for others to go with.
+func (d *device) deliver(now units.Time, p *packet.Packet) {
+	if d.offload != nil {
+		d.offload.add(now, p)
+		return
+	}
+	b := p.Frame
+	if b == nil || p.Sum != 0 {
+		d.scratch = gso.Render(p, d.scratch)
+		b = d.scratch
+	}
+	skip := 0
+	if d.front > 0 {
+		skip = int(p.L3)
+	}
+	if d.write(b[skip:]) != nil {
+		d.Entrance.Refused(now, p)
+	}
+	if d.Delivered != nil {
+		d.Delivered(now, 1)
+	}
+	d.Pool.Free(p)
+}
 
 // read fills b from the device; it returns 0 when nothing waits.
 func (d *device) read(b []byte) int {
 	for {
 		// Raw: the call does not block, so Go's scheduler need not know.
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(d.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(d.Config.FD), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 		switch {
 		case errno == 0:
 			return int(n)
@@ -61,7 +138,7 @@ func (d *device) read(b []byte) int {
 // write hands b to the host's kernel, which runs its receive path at once.
 func (d *device) write(b []byte) error {
 	for {
-		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(d.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(d.Config.FD), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 		if errno == 0 {
 			return nil
 		}

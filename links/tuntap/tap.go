@@ -8,30 +8,31 @@ import (
 // TAP is a device that carries Ethernet frames.
 type TAP struct{ device }
 
-// NewTAP takes over the fd of a TAP opened with IFF_NO_PI and without
-// IFF_VNET_HDR.
-func NewTAP(fd, mtu int, pool *packet.Pool, entry Entry) *TAP {
-	t := &TAP{device{fd: fd, pool: pool, entry: entry}}
-	t.SetMTU(mtu)
+// NewTAP takes over the fd of a TAP.
+func NewTAP(c Config) *TAP {
+	t := &TAP{device{Config: c}}
+	t.SetMTU(c.MTU)
+	if c.Offload {
+		t.offload = newOffload(&t.device, nil)
+	}
 	return t
 }
 
-// Poll reads up to max frames and lets them enter the fabric at now. It
-// returns how many it read.
+// Poll reads up to max packets and lets them enter the fabric at now. It
+// returns how many it read; a super-packet may exceed max.
 func (t *TAP) Poll(now units.Time, max int) int {
+	if t.offload != nil {
+		return t.offload.poll(now, max)
+	}
 	for i := range max {
-		p := t.pool.NewFrame(t.room)
-		n := t.read(p.Frame)
-		if n == 0 {
-			t.pool.Free(p)
+		p := t.readFrame()
+		if p == nil {
 			return i
 		}
-		p.Frame = p.Frame[:n]
-		t.entry(now, p)
+		t.enter(now, p)
 	}
 	return max
 }
 
-// Deliver writes a frame to the host and reports whether its kernel took it.
-// The packet stays the caller's.
-func (t *TAP) Deliver(_ units.Time, p *packet.Packet) bool { return t.write(p.Frame) == nil }
+// Deliver gives a packet to the host, which owns it from then on.
+func (t *TAP) Deliver(now units.Time, p *packet.Packet) { t.deliver(now, p) }

@@ -28,11 +28,13 @@ type TUN struct {
 	answered   uint64
 }
 
-// NewTUN takes over the fd of a TUN opened with IFF_NO_PI and without
-// IFF_VNET_HDR, of a host with these addresses.
-func NewTUN(fd, mtu int, pool *packet.Pool, mac wire.MAC, addresses []netip.Addr, n Neighbours, entry Entry) *TUN {
-	t := &TUN{device: device{fd: fd, pool: pool, entry: entry}, mac: mac, addresses: addresses, neighbours: n}
-	t.SetMTU(mtu)
+// NewTUN takes over the fd of a TUN of a host with these addresses.
+func NewTUN(c Config, mac wire.MAC, addresses []netip.Addr, n Neighbours) *TUN {
+	t := &TUN{device: device{Config: c, front: wire.EthernetHeader}, mac: mac, addresses: addresses, neighbours: n}
+	t.SetMTU(c.MTU)
+	if c.Offload {
+		t.offload = newOffload(&t.device, t.dress)
+	}
 	return t
 }
 
@@ -44,24 +46,33 @@ func (t *TUN) Unroutable() uint64 { return t.unroutable }
 func (t *TUN) Answered() uint64 { return t.answered }
 
 // Poll reads up to max packets and lets them enter the fabric at now. It
-// returns how many it read.
+// returns how many it read; a super-packet may exceed max.
 func (t *TUN) Poll(now units.Time, max int) int {
+	if t.offload != nil {
+		return t.offload.poll(now, max)
+	}
 	for i := range max {
-		p := t.pool.NewFrame(t.room)
-		n := t.read(p.Frame[wire.EthernetHeader:])
-		if n == 0 {
-			t.pool.Free(p)
+		p := t.readFrame()
+		if p == nil {
 			return i
 		}
-		p.Frame = p.Frame[:wire.EthernetHeader+n]
-		if !t.addEthernet(p.Frame) {
-			t.unroutable++
-			t.pool.Free(p)
+		if !t.dress(p.Frame) {
+			t.Pool.Free(p)
 			continue
 		}
-		t.entry(now, p)
+		t.enter(now, p)
 	}
 	return max
+}
+
+// dress writes the Ethernet header before the IP packet in f. It reports false
+// for a packet to nobody.
+func (t *TUN) dress(f []byte) bool {
+	if !t.addEthernet(f) {
+		t.unroutable++
+		return false
+	}
+	return true
 }
 
 // addEthernet writes the header before the IP packet in f.
@@ -105,23 +116,25 @@ func groupMAC(ip netip.Addr) (wire.MAC, bool) {
 	return 0, false
 }
 
-// Deliver strips Ethernet and writes the packet to the host, answers a
-// request for the host's addresses, or ignores what is not for the host, as a
-// NIC would. It reports false only when the host's kernel refused the packet.
-// The packet stays the caller's.
-func (t *TUN) Deliver(now units.Time, p *packet.Packet) bool {
-	if dst := wire.ReadMAC(p.Frame); dst != t.mac && !dst.Multicast() {
-		return true
+// Deliver strips Ethernet and gives the packet to the host, answers a request
+// for the host's addresses, or ignores what is not for the host, as a NIC
+// would. The device owns the packet from then on.
+func (t *TUN) Deliver(now units.Time, p *packet.Packet) {
+	if dst := wire.ReadMAC(p.Ethernet()); dst != t.mac && !dst.Multicast() {
+		t.Pool.Free(p)
+		return
 	}
 	if reply := t.answer(p); reply != nil {
-		r := t.pool.NewFrame(len(reply))
+		t.Pool.Free(p)
+		r := t.Pool.NewFrame(len(reply))
 		copy(r.Frame, reply)
 		t.answered++
-		t.entry(now, r)
-		return true
+		t.enter(now, r)
+		return
 	}
 	if p.Version == 0 {
-		return true
+		t.Pool.Free(p)
+		return
 	}
-	return t.write(p.Frame[p.L3:]) == nil
+	t.deliver(now, p)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/wire"
 )
 
@@ -43,8 +44,9 @@ type kernel struct {
 	fd   int
 	pool packet.Pool
 	// What came into the fabric, freed and copied.
-	entered [][]byte
-	at      []units.Time
+	entered            [][]byte
+	malformed, refused int
+	at                 []units.Time
 }
 
 func newKernel(t testing.TB) (k *kernel, device int) {
@@ -65,11 +67,30 @@ func (k *kernel) close() {
 	k.fd = -1
 }
 
-func (k *kernel) entry(now units.Time, p *packet.Packet) {
-	k.entered = append(k.entered, bytes.Clone(p.Frame))
+func (k *kernel) Enter(now units.Time, p *packet.Packet) {
+	k.entered = append(k.entered, gso.Render(p, nil))
+	k.entered[len(k.entered)-1] = bytes.Clone(k.entered[len(k.entered)-1])
 	k.at = append(k.at, now)
 	k.pool.Free(p)
 }
+
+func (k *kernel) EnterSuper(now units.Time, s *packet.Super, head *packet.Packet) {
+	split := gso.Split(&k.pool, s, head)
+	for p := split.Next(); p != nil; p = split.Next() {
+		k.Enter(now, p)
+	}
+	k.pool.Release(s)
+}
+
+func (k *kernel) Malformed(_ units.Time, p *packet.Packet) {
+	k.malformed++
+	k.pool.Free(p)
+}
+
+func (k *kernel) Refused(units.Time, *packet.Packet) { k.refused++ }
+
+// config is that of a device without offload.
+func (k *kernel) config(fd int) Config { return Config{FD: fd, MTU: 1500, Pool: &k.pool, Entrance: k} }
 
 // send is a packet that the host sends.
 func (k *kernel) send(b []byte) {
@@ -95,7 +116,7 @@ func (k *kernel) receive() []byte {
 
 func newTestTUN(t testing.TB) (*TUN, *kernel) {
 	k, fd := newKernel(t)
-	return NewTUN(fd, 1500, &k.pool, hostMAC, []netip.Addr{host4, host6}, neighbours{}, k.entry), k
+	return NewTUN(k.config(fd), hostMAC, []netip.Addr{host4, host6}, neighbours{}), k
 }
 
 // build makes bytes of layers with gopacket.
@@ -178,7 +199,7 @@ func TestTUNUnroutable(t *testing.T) {
 func TestPollStops(t *testing.T) {
 	tun, k := newTestTUN(t)
 	tapKernel, fd := newKernel(t)
-	tap := NewTAP(fd, 1500, &tapKernel.pool, tapKernel.entry)
+	tap := NewTAP(tapKernel.config(fd))
 	for name, c := range map[string]struct {
 		k    *kernel
 		poll func(units.Time, int) int
@@ -206,7 +227,7 @@ func TestPollStops(t *testing.T) {
 // tags make them.
 func TestTAP(t *testing.T) {
 	k, fd := newKernel(t)
-	tap := NewTAP(fd, 1500, &k.pool, k.entry)
+	tap := NewTAP(k.config(fd))
 	if tap.FD() != fd {
 		t.Errorf("fd %d, want %d", tap.FD(), fd)
 	}
@@ -220,13 +241,12 @@ func TestTAP(t *testing.T) {
 		}
 		p := k.pool.NewFrame(len(frame))
 		copy(p.Frame, frame)
-		if !tap.Deliver(0, p) || !bytes.Equal(k.receive(), frame) {
+		if tap.Deliver(0, p); !bytes.Equal(k.receive(), frame) || k.refused != 0 || k.pool.Live() != 0 {
 			t.Errorf("MTU %d: a frame of %d bytes was not delivered as it is", mtu, len(frame))
 		}
-		k.pool.Free(p)
 	}
 	k.close()
-	if tap.Deliver(0, k.pool.NewFrame(60)) {
+	if tap.Deliver(0, k.pool.NewFrame(60)); k.refused != 1 {
 		t.Error("delivered to a device that is gone")
 	}
 	if tap.Poll(0, 10) != 0 {
@@ -239,9 +259,9 @@ func deliver(tun *TUN, k *kernel, frame []byte) bool {
 	p := k.pool.NewFrame(len(frame))
 	copy(p.Frame, frame)
 	p.Parse()
-	ok := tun.Deliver(9, p)
-	k.pool.Free(p)
-	return ok
+	before := k.refused
+	tun.Deliver(9, p)
+	return k.refused == before
 }
 
 func ethernet(src, dst wire.MAC, kind layers.EthernetType) *layers.Ethernet {

@@ -252,6 +252,10 @@ func (p *Port) Receive(now units.Time, k *packet.Packet) {
 // cannot use.
 func (p *Port) Discard(now units.Time, k *packet.Packet, fate packet.Fate) { p.lose(now, k, fate) }
 
+// Refused counts a packet that came in through this port and that its host did
+// not take in the end. The packet stays the caller's.
+func (p *Port) Refused(now units.Time, k *packet.Packet) { p.count(now, k, packet.HostRefused) }
+
 // drop ends a packet that the queue does not take.
 func (p *Port) drop(now units.Time, k *packet.Packet, fate packet.Fate) {
 	if p.observer != nil {
@@ -262,8 +266,13 @@ func (p *Port) drop(now units.Time, k *packet.Packet, fate packet.Fate) {
 
 // lose counts and frees a packet.
 func (p *Port) lose(now units.Time, k *packet.Packet, fate packet.Fate) {
+	p.count(now, k, fate)
+	p.pool.Free(k)
+}
+
+// count counts the end of a packet.
+func (p *Port) count(now units.Time, k *packet.Packet, fate packet.Fate) {
 	p.counters.Drops[fate]++
 	p.counters.DropBytes += uint64(k.Size)
 	p.trace.add(now, k, fate)
-	p.pool.Free(k)
 }

@@ -1,0 +1,201 @@
+package tuntap
+
+import (
+	"errors"
+	"syscall"
+	"unsafe"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links/gso"
+)
+
+// offload is the part of a device that carries super-packets: a read gives up
+// to 64 KB of TCP or UDP that are split into packets, and a write takes a run
+// of packets that belong together.
+type offload struct {
+	device *device
+	dress  func(frame []byte) bool // fills in the bytes in front; false drops
+	joiner *gso.Joiner
+	timer  sim.Timer // the end of the oldest open run's window
+	now    units.Time
+
+	spare *packet.Super // for the next read
+	head  packet.Packet
+	vnet  [gso.HeaderLen]byte
+	iov   [2]unix.Iovec
+
+	joins Joins
+	held  *hdrhistogram.Histogram // ns
+}
+
+// Joins counts how packets went to a host, and how long those that opened a
+// run waited for others, in emulated time: that much the join window added to
+// their delay.
+type Joins struct {
+	Packets uint64 // written
+	Writes  uint64
+
+	HeldP50, HeldP99, HeldMax units.Time
+}
+
+// maxHeld bounds the histogram of waiting: windows end at a millisecond.
+const maxHeld = 10 * units.Millisecond
+
+func newOffload(d *device, dress func([]byte) bool) *offload {
+	o := &offload{device: d, dress: dress, held: hdrhistogram.New(1, int64(maxHeld/units.Nanosecond), 2)}
+	o.joiner = gso.NewJoiner(d.Pool, o, d.front > 0)
+	o.timer = d.Engine.NewTimer(o)
+	return o
+}
+
+// Joins counts what the device has joined so far; zero without offload.
+func (d *device) Joins() Joins {
+	o := d.offload
+	if o == nil {
+		return Joins{}
+	}
+	j := o.joins
+	at := func(percent float64) units.Time {
+		return units.Time(o.held.ValueAtQuantile(percent)) * units.Nanosecond
+	}
+	j.HeldP50, j.HeldP99, j.HeldMax = at(50), at(99), at(100)
+	return j
+}
+
+// Flush writes what waits to be joined.
+func (d *device) Flush(now units.Time) {
+	if d.offload != nil {
+		d.offload.now = now
+		d.offload.joiner.Flush()
+	}
+}
+
+// poll reads until it has max packets or nothing waits.
+func (o *offload) poll(now units.Time, max int) (n int) {
+	for n < max {
+		s := o.spare
+		if s == nil {
+			s = o.device.Pool.NewSuper()
+			o.spare = s
+		}
+		length := o.read(s.Room()[o.device.front:])
+		if length < gso.HeaderLen {
+			return n
+		}
+		frame := s.Room()[:o.device.front+length-gso.HeaderLen]
+		if o.dress != nil && !o.dress(frame) {
+			n++
+			continue
+		}
+		n += o.enter(now, s, frame)
+	}
+	return n
+}
+
+// enter lets what was read into the fabric and gives the number of packets.
+func (o *offload) enter(now units.Time, s *packet.Super, frame []byte) int {
+	d := o.device
+	h := gso.Decode(o.vnet[:])
+	if h.GSOType == gso.GSONone {
+		p := o.copy(frame)
+		if len(frame) > packet.MaxFrame || !p.Parse() || gso.MarkPartial(p, h, d.front) != nil {
+			d.Entrance.Malformed(now, p)
+		} else {
+			d.Entrance.Enter(now, p)
+		}
+		return 1
+	}
+	s.Data = frame
+	if gso.Prepare(s, h, &o.head) != nil {
+		d.Entrance.Malformed(now, o.copy(frame))
+		return 1
+	}
+	o.spare = nil
+	n := (len(s.Data) - int(s.Payload) + int(s.Segment) - 1) / int(s.Segment)
+	d.Entrance.EnterSuper(now, s, &o.head)
+	return n
+}
+
+// copy makes a packet with a frame of its own, so that a short one does not
+// hold on to 64 KB.
+func (o *offload) copy(frame []byte) *packet.Packet {
+	p := o.device.Pool.NewFrame(min(len(frame), packet.MaxFrame))
+	copy(p.Frame, frame)
+	return p
+}
+
+// add takes a packet for the host.
+func (o *offload) add(now units.Time, p *packet.Packet) {
+	o.now = now
+	o.joiner.Add(now, p)
+	if o.timer.Due() == units.Never {
+		if first, open := o.joiner.Oldest(); open {
+			o.timer.Arm(first + o.device.Window)
+		}
+	}
+}
+
+// Fire ends the window of the oldest open run.
+func (o *offload) Fire(now units.Time) {
+	first, open := o.joiner.Oldest()
+	switch {
+	case !open:
+	case first+o.device.Window > now: // the run that the timer was for is gone
+		o.timer.Arm(first + o.device.Window)
+	default:
+		o.now = now
+		o.joiner.Flush()
+	}
+}
+
+// WriteRun hands a run to the host's kernel.
+func (o *offload) WriteRun(r *gso.Run) {
+	d := o.device
+	if o.writev(r.Iov) != nil {
+		for p := r.List; p != nil; p = p.Next {
+			d.Entrance.Refused(o.now, p)
+		}
+	}
+	o.joins.Packets += uint64(r.Packets)
+	o.joins.Writes++
+	if r.Packets > 1 || o.now > r.First {
+		_ = o.held.RecordValue(min(int64((o.now-r.First)/units.Nanosecond), o.held.HighestTrackableValue()))
+	}
+	if d.Delivered != nil {
+		d.Delivered(o.now, r.Packets)
+	}
+}
+
+// read fills the virtio header and b from the device; it returns 0 when
+// nothing waits.
+func (o *offload) read(b []byte) int {
+	o.iov[0].Base, o.iov[1].Base = &o.vnet[0], &b[0]
+	o.iov[0].SetLen(len(o.vnet))
+	o.iov[1].SetLen(len(b))
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(o.device.Config.FD), uintptr(unsafe.Pointer(&o.iov[0])), uintptr(len(o.iov)))
+		if errno == 0 {
+			return int(n)
+		}
+		if errno != unix.EINTR {
+			return 0 // as in device.read
+		}
+	}
+}
+
+func (o *offload) writev(iov []unix.Iovec) error {
+	for {
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(o.device.Config.FD), uintptr(unsafe.Pointer(&iov[0])), uintptr(len(iov)))
+		if errno == 0 {
+			return nil
+		}
+		if !errors.Is(errno, syscall.EINTR) {
+			return errno
+		}
+	}
+}
