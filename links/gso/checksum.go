@@ -1,0 +1,71 @@
+package gso
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// sum adds the 16-bit words of b to s in one's complement (RFC 1071). It adds
+// eight bytes at a time as they lie in memory, which §2(B) allows: the result
+// of fold has its bytes swapped on the wire, and is written little-endian. An
+// odd last byte counts as followed by a zero.
+func sum(b []byte, s uint64) uint64 {
+	var c uint64
+	for len(b) >= 32 {
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), 0)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[8:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[16:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[24:]), c)
+		s += c // no carry: a sum that has just wrapped is below 2^64-1
+		b = b[32:]
+	}
+	for len(b) >= 8 {
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), 0)
+		s += c
+		b = b[8:]
+	}
+	var rest uint64
+	for i, x := range b {
+		rest |= uint64(x) << (8 * i)
+	}
+	s, c = bits.Add64(s, rest, 0)
+	return s + c
+}
+
+// fold makes 16 bits of a sum.
+func fold(s uint64) uint16 {
+	s = s&0xffffffff + s>>32
+	s = s&0xffffffff + s>>32
+	s = s&0xffff + s>>16
+	s = s&0xffff + s>>16
+	return uint16(s)
+}
+
+// word is v as it lies in memory, for sum.
+func word(v uint16) uint64 { return uint64(bits.ReverseBytes16(v)) }
+
+// csumField is where a transport header of the protocol has its checksum, 0
+// when it is neither TCP nor UDP.
+func csumField(proto uint8) int {
+	switch proto {
+	case wire.ProtoTCP:
+		return 16
+	case wire.ProtoUDP:
+		return 6
+	}
+	return 0
+}
+
+// complete replaces the sum of a pseudo-header, field bytes behind start, by
+// the checksum of all from start on. UDP says 0xffff for 0, which is no
+// checksum (RFC 768).
+func complete(b []byte, start, field int) {
+	b = b[start:]
+	c := ^fold(sum(b, 0))
+	if c == 0 && field == 6 {
+		c = 0xffff
+	}
+	binary.LittleEndian.PutUint16(b[field:], c)
+}

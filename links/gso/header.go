@@ -1,0 +1,74 @@
+// Package gso is segmentation offload as Linux's TUN and TAP devices do it
+// with IFF_VNET_HDR: a host's kernel hands over super-packets of up to 64 KB
+// and checksums that are only begun, with a header that says so, and takes the
+// same. Prepare and Split cut a super-packet into packets that remain pieces
+// of it, Render makes the wire bytes of a packet where somebody looks, and a
+// Joiner makes super-packets of the packets that leave for a host.
+//
+// What is cut is what the kernel's software segmentation would send
+// (net/ipv4/tcp_offload.c, net/ipv4/udp_offload.c, net/ipv4/af_inet.c), and
+// what is joined is what it would cut into the same packets again.
+//
+// Not implemented: IPv6 extension headers, UDP fragmentation offload (UFO),
+// tunnels, packets beyond 64 KB (BIG TCP). Nothing here makes a system call,
+// reads a clock or allocates per packet.
+package gso
+
+import "encoding/binary"
+
+// Header is struct virtio_net_hdr (include/uapi/linux/virtio_net.h), which
+// precedes each packet that is read from or written to the device. Offsets
+// count from the first byte behind it: of the Ethernet header for a TAP, of
+// the IP header for a TUN.
+type Header struct {
+	Flags   uint8
+	GSOType uint8
+	// HdrLen is the length of all headers. A reader must not trust it: the
+	// kernel gives what happens to lie in the buffer's linear part.
+	HdrLen     uint16
+	GSOSize    uint16 // payload bytes of each segment but the last
+	CsumStart  uint16 // from where to sum
+	CsumOffset uint16 // of the checksum's field, from CsumStart
+}
+
+// HeaderLen is the length of a Header in bytes. A device may be told to use a
+// longer one (TUNSETVNETHDRSZ); it begins alike.
+const HeaderLen = 10
+
+// Flags.
+const (
+	NeedsCsum = 1 // the checksum's field holds the sum of the pseudo-header only
+	DataValid = 2 // the checksum has been verified
+)
+
+// Types of segmentation.
+const (
+	GSONone  = 0
+	GSOTCPv4 = 1
+	GSOTCPv6 = 4
+	GSOUDPL4 = 5    // one datagram per segment; since Linux 6.2
+	GSOECN   = 0x80 // to a TCP type: CWR is set, and is for the first segment only
+)
+
+// Decode reads the header at the beginning of b, of at least HeaderLen bytes,
+// in the machine's byte order, which is the device's unless TUNSETVNETLE or
+// TUNSETVNETBE has set another.
+func Decode(b []byte) Header {
+	return Header{
+		Flags:      b[0],
+		GSOType:    b[1],
+		HdrLen:     binary.NativeEndian.Uint16(b[2:]),
+		GSOSize:    binary.NativeEndian.Uint16(b[4:]),
+		CsumStart:  binary.NativeEndian.Uint16(b[6:]),
+		CsumOffset: binary.NativeEndian.Uint16(b[8:]),
+	}
+}
+
+// Put writes the header to the first HeaderLen bytes of b.
+func (h Header) Put(b []byte) {
+	b[0], b[1] = h.Flags, h.GSOType
+	binary.NativeEndian.PutUint16(b[2:], h.HdrLen)
+	binary.NativeEndian.PutUint16(b[4:], h.GSOSize)
+	binary.NativeEndian.PutUint16(b[6:], h.CsumStart)
+	binary.NativeEndian.PutUint16(b[8:], h.CsumOffset)
+}

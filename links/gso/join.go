@@ -1,0 +1,405 @@
+package gso
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+const (
+	maxOpen   = 4  // runs that are open at a time
+	maxSlices = 64 // of memory in one write
+)
+
+// Writer takes what a Joiner has made.
+type Writer interface {
+	// WriteRun writes r.Iov to the device. r and all that it refers to are
+	// the Joiner's again afterwards.
+	WriteRun(r *Run)
+}
+
+// Run is a single packet, or several that go to the host as one super-packet.
+type Run struct {
+	Header      Header
+	Iov         []unix.Iovec // the whole write: header, headers, payload
+	List        *packet.Packet
+	Packets     int // in List, through Next, in order
+	Bytes       units.Bytes
+	First, Last units.Time // when the first and the last of the packets came
+
+	tail *packet.Packet
+	head []byte // headers of the first packet, as they are in its memory
+	l4   int    // offset in head
+
+	segment int    // payload bytes of the first packet
+	payload int    // payload bytes of all
+	nextSeq uint32 // that the next packet must have
+	nextID  uint16
+	flags   uint8 // of the last packet
+
+	slices  int // in use of iov
+	iov     [maxSlices]unix.Iovec
+	scratch [HeaderLen + maxHeaders]byte
+}
+
+// Joiner joins packets for one device. A flow is what has one packet.Hash: its
+// packets leave in the order in which they came, those of others may overtake
+// it.
+//
+// Packets are joined when all of this holds; else each goes alone, at once:
+//   - TCP behind IPv4 without options or IPv6 without extension headers, no
+//     fragment, FCS good, flags ACK or ACK and PSH, with payload
+//   - the checksum is still to be made, and rightly begun. A frame that came
+//     with a complete one keeps it, for the receiver to check.
+//   - all of Ethernet, VLAN tags, IP (TOS with ECN, TTL, DF and flow label
+//     included), and of TCP acknowledgement, window and options are equal,
+//     sequence numbers follow on each other, and so do identifications of IPv4
+//   - none has more payload than the first; one with less, or with PSH, is
+//     the last
+//   - together they are no longer than an IP packet may be, and lie in no
+//     more than 63 slices of memory
+//
+// or they are datagrams of one UDP super-packet, one behind the other, with
+// equal TOS and TTL.
+//
+// A run that may still grow stays open until Flush; the caller calls that when
+// it has no more packets, or by Oldest.
+type Joiner struct {
+	pool *packet.Pool
+	w    Writer
+	ip   bool
+
+	open  [maxOpen]*Run // those in use first, in order of their first packets
+	n     int
+	alone *Run
+}
+
+// NewJoiner makes a Joiner that frees packets to pool when w has written them.
+// ip says that the device carries IP packets, as a TUN does: what precedes the
+// IP header is left out. Others than IP packets are then not to be added.
+func NewJoiner(pool *packet.Pool, w Writer, ip bool) *Joiner {
+	j := &Joiner{pool: pool, w: w, ip: ip, alone: new(Run)}
+	for i := range j.open {
+		j.open[i] = new(Run)
+	}
+	return j
+}
+
+// Add takes p, a packet of a real program, and writes what cannot wait.
+func (j *Joiner) Add(now units.Time, p *packet.Packet) {
+	r := j.find(p.Hash)
+	if r != nil && r.grow(now, p) {
+		return
+	}
+	g, joinable := segmentOf(p)
+	if r != nil && !(joinable && r.takes(p, &g)) {
+		j.close(r)
+		r = nil
+	}
+	if !joinable {
+		j.alone.start(now, p, &g)
+		j.write(j.alone)
+		return
+	}
+	if r == nil {
+		if j.n == maxOpen {
+			j.close(j.open[0])
+		}
+		r = j.open[j.n]
+		j.n++
+		r.start(now, p, &g)
+	} else {
+		r.append(now, p, &g)
+	}
+	if g.last || len(g.data) < r.segment {
+		j.close(r)
+	}
+}
+
+// Flush writes all open runs in the order of their first packets.
+func (j *Joiner) Flush() {
+	for j.n > 0 {
+		j.close(j.open[0])
+	}
+}
+
+// Oldest is when the first packet of the oldest open run came; it reports
+// false when none is open.
+func (j *Joiner) Oldest() (units.Time, bool) {
+	if j.n == 0 {
+		return 0, false
+	}
+	return j.open[0].First, true
+}
+
+// find is the open run of a flow.
+func (j *Joiner) find(hash uint64) *Run {
+	for _, r := range j.open[:j.n] {
+		if r.tail.Hash == hash {
+			return r
+		}
+	}
+	return nil
+}
+
+// close writes an open run.
+func (j *Joiner) close(r *Run) {
+	i := 0
+	for j.open[i] != r {
+		i++
+	}
+	j.n--
+	copy(j.open[i:], j.open[i+1:j.n+1])
+	j.open[j.n] = r
+	j.write(r)
+}
+
+func (j *Joiner) write(r *Run) {
+	r.finish(j.ip)
+	j.w.WriteRun(r)
+	for p := r.List; p != nil; {
+		next := p.Next
+		j.pool.Free(p)
+		p = next
+	}
+	r.List, r.tail = nil, nil
+}
+
+// start makes r a run of p alone. g need not have more than a piece's headers
+// when p is not joinable.
+func (r *Run) start(now units.Time, p *packet.Packet, g *segment) {
+	p.Next = nil
+	r.List, r.tail, r.Packets, r.Bytes = p, p, 1, p.Size
+	r.First, r.Last = now, now
+	r.head, r.l4, r.segment, r.payload, r.flags = g.head, g.l4, len(g.data), len(g.data), g.flags
+	r.nextSeq = g.seq + uint32(len(g.data))
+	r.nextID = nextID(p)
+	r.slices = 1 // the first is for the headers
+	r.slice(g.data)
+}
+
+// grow appends p when it is the next in the middle of the super-packet that
+// the run's last packet is of, as nearly all are: they have their headers,
+// flags and length in common. It reports false when p needs a closer look.
+func (r *Run) grow(now units.Time, p *packet.Packet) bool {
+	q := r.tail
+	if !follows(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
+		p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID {
+		return false
+	}
+	n := int(p.Size) - int(p.Piece.Of.Payload)
+	if len(r.head)-int(q.L3)+r.payload+n > maxIP {
+		return false
+	}
+	v := &r.iov[r.slices-1]
+	v.SetLen(int(v.Len) + n)
+	r.link(now, p, n)
+	return true
+}
+
+// takes tells whether p, a joinable packet of the same flow, can follow.
+func (r *Run) takes(p *packet.Packet, g *segment) bool {
+	q := r.tail
+	if p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID ||
+		len(g.data) > r.segment || len(r.head)-int(q.L3)+r.payload+len(g.data) > maxIP {
+		return false
+	}
+	if follows(q, p) {
+		return true // its headers are those of its predecessor
+	}
+	return p.Proto == wire.ProtoTCP && g.seq == r.nextSeq && r.slices < maxSlices &&
+		sameHeaders(r.head, g.head, int(q.L3), r.l4, q.Version)
+}
+
+// append makes p the last of the run.
+func (r *Run) append(now units.Time, p *packet.Packet, g *segment) {
+	if follows(r.tail, p) {
+		v := &r.iov[r.slices-1]
+		v.SetLen(int(v.Len) + len(g.data))
+	} else {
+		r.slice(g.data)
+	}
+	r.flags = g.flags
+	r.link(now, p, len(g.data))
+}
+
+// link makes p, of n bytes of payload, the last in the list.
+func (r *Run) link(now units.Time, p *packet.Packet, n int) {
+	p.Next = nil
+	r.tail.Next = p
+	r.tail = p
+	r.Packets++
+	r.Bytes += p.Size
+	r.Last = now
+	r.payload += n
+	r.nextSeq += uint32(n)
+	r.nextID = nextID(p)
+}
+
+func (r *Run) slice(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	r.iov[r.slices].Base = &b[0]
+	r.iov[r.slices].SetLen(len(b))
+	r.slices++
+}
+
+// finish makes the header and the headers in the run's scratch memory.
+func (r *Run) finish(ip bool) {
+	p := r.List
+	skip := 0
+	if ip {
+		skip = int(p.L3)
+	}
+	r.Header = Header{}
+	front := r.scratch[:HeaderLen]
+	if r.Packets == 1 && p.Frame != nil {
+		r.slices = 1
+		r.slice(p.Frame[skip:])
+		if p.Sum != 0 {
+			field := csumField(p.Proto)
+			r.Header = Header{Flags: NeedsCsum, CsumStart: p.Sum - uint16(field+skip), CsumOffset: uint16(field)}
+		}
+	} else {
+		r.Header = Header{Flags: NeedsCsum, CsumStart: uint16(r.l4 - skip), CsumOffset: uint16(csumField(p.Proto))}
+		if r.Packets > 1 {
+			r.Header.GSOType = gsoType(p)
+			r.Header.HdrLen = uint16(len(r.head) - skip)
+			r.Header.GSOSize = uint16(r.segment)
+		}
+		// The Ethernet header that is left out, if any, gives its place to
+		// the virtio header.
+		b := r.scratch[HeaderLen:][:len(r.head)]
+		copy(b, r.head)
+		putHeaders(b, r.l4, p, r.nextSeq-uint32(r.payload), r.flags, r.payload)
+		front = r.scratch[skip : HeaderLen+len(b)]
+	}
+	r.Header.Put(front)
+	r.iov[0].Base = &front[0]
+	r.iov[0].SetLen(len(front))
+	r.Iov = r.iov[:r.slices]
+}
+
+func gsoType(p *packet.Packet) uint8 {
+	switch {
+	case p.Proto == wire.ProtoUDP:
+		return GSOUDPL4
+	case p.Version == 4:
+		return GSOTCPv4
+	}
+	return GSOTCPv6
+}
+
+// nextID is the identification that the packet after p has.
+func nextID(p *packet.Packet) uint16 {
+	if p.Version == 4 {
+		return p.IPID + 1
+	}
+	return p.IPID
+}
+
+// follows tells whether q and p are neighbours in one super-packet.
+func follows(q, p *packet.Packet) bool {
+	return p.Piece.Of != nil && p.Piece.Of == q.Piece.Of && p.Piece.Index == q.Piece.Index+1
+}
+
+// segment is what a packet would add to a run.
+type segment struct {
+	head  []byte // its headers, or those that it was cut with
+	l4    int
+	data  []byte
+	seq   uint32
+	flags uint8
+	last  bool // nothing may follow
+}
+
+// segmentOf reads p and tells whether it may be joined with others. For a
+// piece that may not, the segment is nevertheless right; for a frame it is
+// empty.
+func segmentOf(p *packet.Packet) (g segment, joinable bool) {
+	if s := p.Piece.Of; s != nil {
+		g = segment{head: s.Data[:s.Payload], l4: int(s.L4), data: pieceBytes(p)}
+		if p.Proto == wire.ProtoUDP {
+			g.last = lastPiece(p)
+			return g, !p.BadFCS && plainIP(p, g.l4)
+		}
+		g.seq, g.flags = pieceSeq(p), pieceFlags(p)
+	} else if !g.readFrame(p) {
+		return segment{}, false
+	}
+	g.last = g.flags&psh != 0
+	return g, !p.BadFCS && plainIP(p, g.l4) && g.flags&^psh == ack && g.head[g.l4+12]&15 == 0
+}
+
+// plainIP tells whether the IP header of p, which ends at l4, has neither
+// options nor extensions.
+func plainIP(p *packet.Packet, l4 int) bool {
+	if p.Version == 4 {
+		return l4 == int(p.L3)+wire.IPv4Header
+	}
+	return l4 == int(p.L3)+wire.IPv6Header
+}
+
+// readFrame reads a frame of TCP whose checksum is still to be made and which
+// ends where IP says, and reports false for all else.
+func (g *segment) readFrame(p *packet.Packet) bool {
+	if p.Sum == 0 || p.Proto != wire.ProtoTCP {
+		return false
+	}
+	f, ip := p.Frame, p.Frame[p.L3:]
+	g.l4 = int(p.Sum) - csumField(wire.ProtoTCP)
+	var length int
+	if p.Version == 4 {
+		if binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 {
+			return false
+		}
+		length = int(binary.BigEndian.Uint16(ip[2:]))
+	} else {
+		if ip[6] != wire.ProtoTCP {
+			return false
+		}
+		length = wire.IPv6Header + int(binary.BigEndian.Uint16(ip[4:]))
+	}
+	if length != len(ip) || len(f) < g.l4+tcpHeader {
+		return false
+	}
+	payload := g.l4 + int(f[g.l4+12]>>4)*4
+	if payload < g.l4+tcpHeader || payload >= len(f) || payload > maxHeaders {
+		return false
+	}
+	if binary.LittleEndian.Uint16(f[p.Sum:]) != pseudoHeader(p, ip, len(f)-g.l4) {
+		return false // joining would mend it
+	}
+	g.head, g.data = f[:payload], f[payload:]
+	g.seq, g.flags = binary.BigEndian.Uint32(f[g.l4+4:]), f[g.l4+13]
+	return true
+}
+
+// sameHeaders compares the TCP headers a and b and all before them, without
+// what differs between the segments of one super-packet (lengths,
+// identification, sequence number, flags, checksums) and what Packet has (TOS,
+// TTL).
+func sameHeaders(a, b []byte, l3, l4 int, version uint8) bool {
+	if len(a) != len(b) || !bytes.Equal(a[:l3], b[:l3]) {
+		return false
+	}
+	x, y := a[l3:l4], b[l3:l4]
+	if version == 4 {
+		if x[0] != y[0] || !bytes.Equal(x[6:8], y[6:8]) || x[9] != y[9] || !bytes.Equal(x[12:], y[12:]) {
+			return false
+		}
+	} else if x[0]>>4 != y[0]>>4 || (x[1]^y[1])&15 != 0 || !bytes.Equal(x[2:4], y[2:4]) || x[6] != y[6] || !bytes.Equal(x[8:], y[8:]) {
+		return false
+	}
+	x, y = a[l4:], b[l4:]
+	return bytes.Equal(x[:4], y[:4]) && // ports
+		bytes.Equal(x[8:13], y[8:13]) && // acknowledgement, length
+		bytes.Equal(x[14:16], y[14:16]) && // window
+		bytes.Equal(x[18:], y[18:]) // urgent pointer, options
+}

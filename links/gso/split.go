@@ -1,0 +1,185 @@
+package gso
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// TCP header flags (RFC 9293 §3.1).
+const (
+	fin = 1 << 0
+	psh = 1 << 3
+	ack = 1 << 4
+	cwr = 1 << 7
+)
+
+// tcpHeader is the length of a TCP header without options, in bytes.
+const tcpHeader = 20
+
+// maxHeaders is the most that the headers of a packet take that is split or
+// joined: Ethernet, two VLAN tags, IPv4 and TCP with all options.
+const maxHeaders = wire.EthernetHeader + 2*wire.VLANTag + 60 + 60
+
+// maxIP is the longest IP packet.
+const maxIP = 1<<16 - 1
+
+var (
+	errTruncated = errors.New("gso: the headers of a super-packet are cut short or longer than any that is split")
+	errFragment  = errors.New("gso: a super-packet is a fragment of an IP packet")
+	errSegment   = errors.New("gso: a super-packet without payload or with segments of 0 bytes")
+)
+
+// Prepare reads the headers of s.Data, a frame of which the device says h, and
+// fills the other fields of s. *head becomes what all pieces have in common,
+// as packet.Parse reads it; its owner adds Dest, Origin and Born before Split.
+//
+// It refuses what the kernel does not make, with an error that says why: s
+// may come from a program that writes what it likes, and once accepted its
+// pieces render to complete packets. Of h it uses GSOType and GSOSize.
+func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
+	// The parser need not see more, and no stack of VLAN tags is longer.
+	hs := s.Data[:min(len(s.Data), maxHeaders)]
+	*head = packet.Packet{Frame: hs, Flow: packet.Real}
+	parsed := head.Parse()
+	head.Frame = nil
+	if !parsed {
+		return errTruncated
+	}
+	head.Size = units.Bytes(len(s.Data))
+
+	var version, proto uint8
+	switch h.GSOType &^ GSOECN {
+	case GSOTCPv4:
+		version, proto = 4, wire.ProtoTCP
+	case GSOTCPv6:
+		version, proto = 6, wire.ProtoTCP
+	case GSOUDPL4:
+		version, proto = head.Version, wire.ProtoUDP
+	default:
+		return fmt.Errorf("gso: segmentation type %#x is not implemented; offer the kernel only TSO and USO (TUNSETOFFLOAD)", h.GSOType)
+	}
+	if head.Version == 0 || head.Version != version || head.Proto != proto {
+		return fmt.Errorf("gso: segmentation type %#x of IP version %d, protocol %d", h.GSOType, head.Version, head.Proto)
+	}
+
+	ip := hs[head.L3:]
+	l4, length := int(head.L3), 0
+	if version == 4 {
+		if binary.BigEndian.Uint16(ip[6:])&0x3fff != 0 {
+			return errFragment
+		}
+		l4 += int(ip[0]&15) * 4
+		length = int(binary.BigEndian.Uint16(ip[2:]))
+	} else {
+		if ip[6] != proto {
+			return errors.New("gso: a super-packet with IPv6 extension headers is not implemented")
+		}
+		l4 += wire.IPv6Header
+		length = wire.IPv6Header + int(binary.BigEndian.Uint16(ip[4:]))
+	}
+	if length != len(s.Data)-int(head.L3) {
+		return fmt.Errorf("gso: a super-packet of %d bytes says that it has %d", len(s.Data)-int(head.L3), length)
+	}
+
+	payload := l4 + wire.UDPHeader
+	if proto == wire.ProtoTCP {
+		if len(hs) < l4+tcpHeader {
+			return errTruncated
+		}
+		doff := int(hs[l4+12]>>4) * 4
+		if doff < tcpHeader {
+			return errTruncated
+		}
+		payload = l4 + doff
+	}
+	if len(hs) < payload {
+		return errTruncated
+	}
+	n := len(s.Data) - payload
+	if n == 0 || h.GSOSize == 0 {
+		return errSegment
+	}
+	if size := payload + min(n, int(h.GSOSize)); size > packet.MaxFrame {
+		return fmt.Errorf("gso: segments of %d bytes are longer than the longest frame, %d", size, packet.MaxFrame)
+	}
+
+	s.L3, s.L4, s.Payload, s.Segment = head.L3, uint16(l4), uint16(payload), h.GSOSize
+	s.Seq, s.IPID, s.Flags = 0, head.IPID, 0
+	if proto == wire.ProtoTCP {
+		s.Seq, s.Flags = binary.BigEndian.Uint32(hs[l4+4:]), hs[l4+13]
+	}
+	return nil
+}
+
+// Splitter cuts one super-packet; Split makes it.
+type Splitter struct {
+	pool  *packet.Pool
+	of    *packet.Super
+	head  *packet.Packet
+	at    uint32 // offset of the next segment's payload
+	index uint16
+}
+
+// Split begins to cut s, which Prepare has accepted. Neither s nor head may
+// change before the last segment is out; each piece holds its own reference to
+// s, the caller keeps the one it has.
+func Split(pool *packet.Pool, s *packet.Super, head *packet.Packet) Splitter {
+	return Splitter{pool: pool, of: s, head: head, at: uint32(s.Payload)}
+}
+
+// Next gives the next segment, in order, as a piece with the fields of head
+// and an IPv4 identification of its own; nil after the last. The caller sets
+// the ID.
+func (c *Splitter) Next() *packet.Packet {
+	s, h := c.of, c.head
+	left := uint32(len(s.Data)) - c.at
+	if left == 0 {
+		return nil
+	}
+	n := min(uint32(s.Segment), left)
+	p := c.pool.Cut(s, c.at, c.index, units.Bytes(uint32(s.Payload)+n))
+	p.Hash, p.Dest, p.Origin, p.Born = h.Hash, h.Dest, h.Origin, h.Born
+	p.L3, p.TOS, p.TTL, p.Version, p.Proto = h.L3, h.TOS, h.TTL, h.Version, h.Proto
+	p.SrcPort, p.DstPort, p.Ether = h.SrcPort, h.DstPort, h.Ether
+	if h.Version == 4 {
+		p.IPID = s.IPID + c.index
+	}
+	c.at += n
+	c.index++
+	return p
+}
+
+// pieceSeq is the TCP sequence number of a piece.
+func pieceSeq(p *packet.Packet) uint32 {
+	s := p.Piece.Of
+	return s.Seq + p.Piece.Offset - uint32(s.Payload)
+}
+
+// pieceBytes is the payload of a piece.
+func pieceBytes(p *packet.Packet) []byte {
+	s := p.Piece.Of
+	return s.Data[p.Piece.Offset:][:int(p.Size)-int(s.Payload)]
+}
+
+// pieceFlags are the TCP flags of a piece: CWR is for the first segment, FIN
+// and PSH for the last (tcp_gso_segment).
+func pieceFlags(p *packet.Packet) uint8 {
+	flags := p.Piece.Of.Flags
+	if p.Piece.Index > 0 {
+		flags &^= cwr
+	}
+	if !lastPiece(p) {
+		flags &^= fin | psh
+	}
+	return flags
+}
+
+func lastPiece(p *packet.Packet) bool {
+	s := p.Piece.Of
+	return int(p.Piece.Offset)+int(p.Size)-int(s.Payload) == len(s.Data)
+}
