@@ -57,7 +57,7 @@ type endpoint interface {
 	fabric.Device
 	SetMTU(int)
 	Flush(now units.Time)
-	Joins() tuntap.Joins
+	Offloaded() tuntap.Offloaded
 }
 
 // New makes the hosts of a plan and everything else that Run needs. On an
@@ -276,6 +276,12 @@ func (l *Lab) snapshot() *report.Report {
 	}
 	for _, a := range l.ports {
 		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host)}
+		if c := a.endpoint.Offloaded(); a.device.Offload {
+			h.Offload = &report.Offload{
+				Supers: c.Supers, Pieces: c.Pieces, Written: c.Written, Writes: c.Writes,
+				Window: l.plan.Nodes[a.station.Node].Join, HeldP50: c.HeldP50, HeldP99: c.HeldP99, HeldMax: c.HeldMax,
+			}
+		}
 		if a.tun != nil {
 			h.Unroutable, h.Answered = a.tun.Unroutable(), a.tun.Answered()
 		}

@@ -38,9 +38,25 @@ type Host struct {
 	QueueDropped uint64 `json:"qdisc_dropped"` // by the host's own queueing discipline
 	QueuePackets int    `json:"qdisc_packets"` // waiting there now
 
+	Offload *Offload `json:"offload,omitempty"` // of devices that have it
+
 	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses that nobody has; they never enter the fabric
 	Answered   uint64 `json:"answered,omitempty"`   // TUN: ARP and neighbour requests answered in the host's place
 	Error      string `json:"error,omitempty"`      // why the counters could not be read
+}
+
+// Offload is what segmentation offload did at one host. A super-packet counts
+// as one in Host's TxPackets, and a write as one in its RxPackets.
+type Offload struct {
+	Supers  uint64 `json:"supers"`  // super-packets that the host sent
+	Pieces  uint64 `json:"pieces"`  // packets they were split into
+	Written uint64 `json:"written"` // packets given to the host
+	Writes  uint64 `json:"writes"`  // in as many writes
+
+	Window  units.Time `json:"window"` // for which a packet may wait to be joined with others
+	HeldP50 units.Time `json:"held_p50"`
+	HeldP99 units.Time `json:"held_p99"`
+	HeldMax units.Time `json:"held_max"`
 }
 
 // Timing is how well the emulator kept to the wall clock.

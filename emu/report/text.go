@@ -18,6 +18,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writePorts(w)
 	r.writeFlows(w)
 	r.writeHosts(w)
+	r.writeOffload(w)
 	if r.Timing != nil {
 		r.Timing.write(w)
 	}
@@ -154,6 +155,25 @@ func (r *Report) writeFlows(w io.Writer) {
 	if n := len(r.Flows) - maxFlows; n > 0 {
 		fmt.Fprintf(w, "and %d more flows\n", n)
 	}
+}
+
+// writeOffload says what segmentation offload did, where it did anything.
+func (r *Report) writeOffload(w io.Writer) {
+	var sum Offload
+	for _, h := range r.Hosts {
+		o := h.Offload
+		if o == nil {
+			continue
+		}
+		sum.Supers, sum.Pieces = sum.Supers+o.Supers, sum.Pieces+o.Pieces
+		sum.Written, sum.Writes = sum.Written+o.Written, sum.Writes+o.Writes
+		sum.HeldP99, sum.HeldMax = max(sum.HeldP99, o.HeldP99), max(sum.HeldMax, o.HeldMax)
+	}
+	if sum.Supers == 0 && sum.Written == sum.Writes {
+		return
+	}
+	fmt.Fprintf(w, "offload  %d packets from %d super-packets; %d delivered in %d writes, held for joining p99 %s, max %s\n",
+		sum.Pieces, sum.Supers, sum.Written, sum.Writes, Span(sum.HeldP99), Span(sum.HeldMax))
 }
 
 // writeHosts names the hosts whose own kernel lost something: in a table only

@@ -29,16 +29,19 @@ type offload struct {
 	vnet  [gso.HeaderLen]byte
 	iov   [2]unix.Iovec
 
-	joins Joins
-	held  *hdrhistogram.Histogram // ns
+	counts Offloaded
+	held   *hdrhistogram.Histogram // ns
 }
 
-// Joins counts how packets went to a host, and how long those that opened a
-// run waited for others, in emulated time: that much the join window added to
-// their delay.
-type Joins struct {
-	Packets uint64 // written
-	Writes  uint64
+// Offloaded counts what a device has split and joined, and how long packets
+// that opened a run waited for others, in emulated time: that much the join
+// window added to their delay.
+type Offloaded struct {
+	Supers uint64 // super-packets read from the host
+	Pieces uint64 // packets they were split into
+
+	Written uint64 // packets written to the host
+	Writes  uint64 // in as many system calls
 
 	HeldP50, HeldP99, HeldMax units.Time
 }
@@ -53,18 +56,19 @@ func newOffload(d *device, dress func([]byte) bool) *offload {
 	return o
 }
 
-// Joins counts what the device has joined so far; zero without offload.
-func (d *device) Joins() Joins {
+// Offloaded counts what the device has split and joined so far; zero without
+// offload.
+func (d *device) Offloaded() Offloaded {
 	o := d.offload
 	if o == nil {
-		return Joins{}
+		return Offloaded{}
 	}
-	j := o.joins
+	c := o.counts
 	at := func(percent float64) units.Time {
 		return units.Time(o.held.ValueAtQuantile(percent)) * units.Nanosecond
 	}
-	j.HeldP50, j.HeldP99, j.HeldMax = at(50), at(99), at(100)
-	return j
+	c.HeldP50, c.HeldP99, c.HeldMax = at(50), at(99), at(100)
+	return c
 }
 
 // Flush writes what waits to be joined.
@@ -117,6 +121,8 @@ func (o *offload) enter(now units.Time, s *packet.Super, frame []byte) int {
 	}
 	o.spare = nil
 	n := (len(s.Data) - int(s.Payload) + int(s.Segment) - 1) / int(s.Segment)
+	o.counts.Supers++
+	o.counts.Pieces += uint64(n)
 	d.Entrance.EnterSuper(now, s, &o.head)
 	return n
 }
@@ -161,8 +167,8 @@ func (o *offload) WriteRun(r *gso.Run) {
 			d.Entrance.Refused(o.now, p)
 		}
 	}
-	o.joins.Packets += uint64(r.Packets)
-	o.joins.Writes++
+	o.counts.Written += uint64(r.Packets)
+	o.counts.Writes++
 	if r.Packets > 1 || o.now > r.First {
 		_ = o.held.RecordValue(min(int64((o.now-r.First)/units.Nanosecond), o.held.HighestTrackableValue()))
 	}
