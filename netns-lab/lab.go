@@ -12,7 +12,8 @@
 // such and is removed by Sweep or by the next Create of the same name.
 //
 // It needs CAP_NET_ADMIN and CAP_SYS_ADMIN, /dev/net/tun, and write access to
-// /run and /etc; CheckPrivileges says what is missing.
+// /run and /etc; CheckPrivileges says what is missing. An ordinary user gets all
+// but /dev/net/tun in namespaces of their own: see PrepareRootless.
 package netnslab
 
 import (
@@ -54,7 +55,7 @@ func Create(name string, info Info, hosts []Host) (*Lab, error) {
 	if err := validate(name, hosts); err != nil {
 		return nil, err
 	}
-	info = Info{Name: name, File: info.File, PID: os.Getpid(), Started: time.Now(), Hosts: describe(name, hosts)}
+	info = Info{Name: name, File: info.File, PID: os.Getpid(), Started: time.Now(), Hosts: describe(name, hosts), Rootless: inRootless()}
 	st, err := claim(info)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (l *Lab) Close() error {
 
 func (l *Lab) remove() error {
 	defer l.state.unlock()
-	ended := endProcesses(l.info.namespaces())
+	ended := endProcesses(l.info.inodes())
 	for _, ns := range l.hosts { // first, so that no method of a device uses a closed descriptor
 		if ns != nil {
 			ns.close()
