@@ -118,7 +118,15 @@ func (l *Lab) Close() error {
 
 func (l *Lab) remove() error {
 	defer l.state.unlock()
-	ended := endProcesses(l.info.inodes())
+	inodes := l.info.inodes()
+	ended := endProcesses(inodes)
+	var named error
+	if ended == nil { // else the names stay, or the process could not be found again
+		named = removeHosts(l.info)
+		// A program that was on its way in while the others ended is there now.
+		// Until l.hosts are closed no other namespace is given these numbers.
+		ended = endProcesses(inodes)
+	}
 	for _, ns := range l.hosts { // first, so that no method of a device uses a closed descriptor
 		if ns != nil {
 			ns.close()
@@ -129,11 +137,7 @@ func (l *Lab) remove() error {
 	for _, d := range l.devices {
 		work.Go(d.close)
 	}
-	closed := work.Wait()
-	if ended != nil {
-		return errors.Join(ended, closed) // the names stay, or the process could not be found again
-	}
-	if err := errors.Join(closed, removeHosts(l.info)); err != nil {
+	if err := errors.Join(ended, named, work.Wait()); err != nil {
 		return err
 	}
 	return l.state.remove()

@@ -14,6 +14,9 @@ import (
 // make nothing in /etc. It is there in the mount namespace of such a lab only.
 const privateEtc = "/run/weft-etc"
 
+// privateState is where stateDir is for root, and for all that is inside.
+const privateState = "/run/weft"
+
 // inRootless tells whether this process is inside a rootless lab.
 func inRootless() bool {
 	_, err := os.Lstat(privateEtc)
@@ -21,8 +24,8 @@ func inRootless() bool {
 }
 
 // EnterRootless prepares a process that was started with NewNamespaces: it puts
-// a /run of its own over the machine's, in which namespaces can be named and
-// stateDir is dir.
+// a /run of its own over the machine's, in which namespaces can be named, and
+// labs that are made from then on have their state in dir.
 func EnterRootless(dir string) error {
 	// By way of the descriptors both can be reached under the new /run.
 	run, err := openPath("/run")
@@ -38,14 +41,15 @@ func EnterRootless(dir string) error {
 	if err := unix.Mount("weft", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
 		return ExplainRootless(fmt.Errorf("mount a private /run: %w", err))
 	}
-	for _, d := range []string{netnsDir, privateEtc, stateDir} {
+	for _, d := range []string{netnsDir, privateEtc, privateState} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := bind(state.Name(), stateDir); err != nil {
+	if err := bind(state.Name(), privateState); err != nil {
 		return err
 	}
+	stateDir = privateState
 	entries, err := os.ReadDir(run.Name())
 	if err != nil {
 		return err

@@ -19,14 +19,12 @@ import (
 // tested and removed only under the lock of stateDir itself, so that a lock is
 // never on a directory which another process is removing, and no test of a lock
 // is taken for an owner.
-var stateDir = stateDirOf(os.Geteuid(), os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid()))
+var stateDir = stateDirOf(os.Geteuid(), "/run", os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid()))
 
-// stateDirOf is /run/weft for root, and for others in the first of the
-// candidates that is their own (XDG Base Directory Specification), else in /tmp.
+// stateDirOf lies in the first of the candidates that is the user's own, else in
+// /tmp: so it is /run/weft for root, and for others it follows the XDG Base
+// Directory Specification.
 func stateDirOf(uid int, candidates ...string) string {
-	if uid == 0 {
-		return "/run/weft"
-	}
 	for _, c := range candidates {
 		var st unix.Stat_t
 		if filepath.IsAbs(c) && unix.Stat(c, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Uid == uint32(uid) {
