@@ -316,6 +316,17 @@ func TestRootlessRefused(t *testing.T) {
 		setMode(t, tunDevice, 0o600)
 		refused(tunDevice, "chmod 0666 "+tunDevice)
 	})
+	t.Run("real-time scheduling that is required", func(t *testing.T) {
+		text, err := os.ReadFile(l.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = os.WriteFile(l.file, text, 0o644) }()
+		if err := os.WriteFile(l.file, append([]byte("engine: {realtime: require}\n"), text...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		refused("SCHED_FIFO", "rtprio")
+	})
 	t.Run("no user namespaces", func(t *testing.T) {
 		// The limit of a user namespace holds for those in it only, so the
 		// machine's own is left alone.
