@@ -74,7 +74,7 @@ func (l *realLab) leftovers() []string {
 		}
 		// One that has ended and waits for its parent has no command line.
 		if line, _ := os.ReadFile(filepath.Join(p, "cmdline")); len(line) > 0 {
-			found = append(found, p+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" ")))+"\n")
+			found = append(found, p+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
 		}
 	}
 	return found
@@ -219,8 +219,14 @@ func TestRootlessKilled(t *testing.T) {
 	}
 	sleep := l.server("h2", "sleep", "1000")
 	chrooted := l.server("h2", "chroot", "/usr", "/bin/sleep", "1000")
-	for range 500 {
-		if strings.Count(strings.Join(l.leftovers(), "\n"), "sleep 1000 \n") == 2 {
+	for range 500 { // until both are no longer weft or nsenter
+		programs := 0
+		for _, p := range l.leftovers() {
+			if strings.HasSuffix(p, "sleep 1000 ") && !strings.Contains(p, " exec ") && !strings.Contains(p, " chroot ") {
+				programs++
+			}
+		}
+		if programs == 2 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
