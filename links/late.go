@@ -20,10 +20,9 @@ func (q *lateQueue) swap(i, j int) {
 	q.order[i], q.order[j] = q.order[j], q.order[i]
 }
 
+func (q *lateQueue) len() int { return len(q.packets) }
+
 func (q *lateQueue) peek() *packet.Packet {
-	if len(q.packets) == 0 {
-		return nil
-	}
 	return q.packets[0]
 }
 
@@ -56,5 +55,3 @@ func (q *lateQueue) pop() *packet.Packet {
 		i = c
 	}
 }
-
-func (q *lateQueue) clear() { q.packets, q.order = q.packets[:0], q.order[:0] }

@@ -17,7 +17,7 @@ type Receiver interface {
 }
 
 // Counters counts what a link did, in packets. What it lost is counted by
-// the sending port, which is told by Carry, except for Cut.
+// the sending port, which is told by Admit, except for Cut.
 type Counters struct {
 	Delivered  uint64
 	Corrupted  uint64
@@ -26,65 +26,115 @@ type Counters struct {
 	Cut        uint64 // under way when the link went down
 }
 
-// Link is one direction of a cable. It has a single entry in the event queue
-// however many packets are under way: they leave in the order they came,
-// except where Settings asks for disorder.
+// Link is one direction of a cable. Its near half decides what becomes of a
+// packet and belongs to the engine of the port that sends; its far half, the
+// flight, holds the packets under way and belongs to the engine of the port
+// that receives. The two may be different engines.
 type Link struct {
-	settings Settings
-	rand     *rand.Rand
-	timer    sim.Timer
-	pool     *packet.Pool
-	to       Receiver
+	flight  *flight
+	out     *Mailbox // to the far half's engine; nil when it is the same
+	delay   units.Time
+	mtu     units.Bytes
+	plain   bool  // the link does nothing to a packet but carry it
+	instant bool  // plain, and it takes no time either
+	epoch   uint8 // counts how often the link went down
 
-	first, last *packet.Packet // under way, in order of arrival
-	held        int            // packets under way, in the list and in late
-	arrival     units.Time     // of the last packet in the list
-	late        lateQueue      // packets that may be overtaken, or overtake
+	// What Admit has decided about the packet that Launch is to send.
+	overtake, twice bool
 
-	Counters Counters
+	settings                         Settings
+	rand                             *rand.Rand
+	pool                             *packet.Pool
+	corrupted, duplicated, reordered uint64
+}
+
+// Side is what one end of a link belongs to.
+type Side struct {
+	Engine *sim.Engine
+	Pool   *packet.Pool
 }
 
 // New makes a link that delivers to the far port. random decides its losses
-// and jitter.
-func New(e *sim.Engine, pool *packet.Pool, random *rand.Rand, s Settings, to Receiver) *Link {
-	l := &Link{settings: s, rand: random, pool: pool, to: to}
-	l.timer = e.NewTimer(l)
+// and jitter. Where the two ends belong to different engines, out carries what
+// is under way from one to the other; else it is nil.
+func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
+	f := &flight{to: to, pool: far.Pool, up: s.Up}
+	f.timer = far.Engine.NewTimer(f)
+	l := &Link{flight: f, out: out, rand: random, pool: near.Pool}
+	l.apply(s)
 	return l
 }
 
 // Settings gives what the link does now.
 func (l *Link) Settings() Settings { return l.settings }
 
+// Delay is the propagation delay.
+func (l *Link) Delay() units.Time { return l.delay }
+
+// MTU is the largest layer-3 packet that the link carries.
+func (l *Link) MTU() units.Bytes { return l.mtu }
+
+// Predictable tells whether a packet's arrival follows from its departure
+// alone and can still be taken back (Recall): the link neither loses, damages
+// nor delays anything at random, and has both ends in one engine.
+func (l *Link) Predictable() bool { return l.plain && l.out == nil }
+
+// Crosses tells whether the two ends belong to different engines.
+func (l *Link) Crosses() bool { return l.out != nil }
+
 // InFlight is how many packets are under way.
-func (l *Link) InFlight() int { return l.held }
+func (l *Link) InFlight() int { return int(l.flight.count) + l.flight.late.len() }
+
+// Counters counts what the link has done.
+func (l *Link) Counters() Counters {
+	return Counters{
+		Delivered: l.flight.delivered, Cut: l.flight.cutCount,
+		Corrupted: l.corrupted, Duplicated: l.duplicated, Reordered: l.reordered,
+	}
+}
 
 // Set changes what the link does to packets sent from now on. Packets already
 // under way keep their arrival, unless the link goes down: then they are lost.
-// A shorter delay does not let later packets overtake earlier ones.
+// A shorter delay does not let later packets overtake earlier ones. Where the
+// link Crosses, the far half's engine has to call Follow at the same time.
 func (l *Link) Set(s Settings) {
-	l.settings = s
-	if s.Up {
-		return
+	if l.settings.Up && !s.Up {
+		l.epoch++
 	}
-	for p := l.first; p != nil; {
-		next := p.Next
-		l.pool.Free(p)
-		l.Counters.Cut++
-		p = next
+	l.apply(s)
+	if l.out == nil {
+		l.Follow(s.Up)
 	}
-	for _, p := range l.late.packets {
-		l.pool.Free(p)
-		l.Counters.Cut++
-	}
-	l.first, l.last, l.held, l.arrival = nil, nil, 0, 0
-	l.late.clear()
-	l.timer.Disarm()
 }
 
-// Carry takes a packet whose first bit leaves the port at now and whose last
-// bit leaves tx later. It returns Fine when the link has taken it; otherwise
-// the reason for the loss, and the packet still belongs to the caller.
-func (l *Link) Carry(now, tx units.Time, p *packet.Packet) packet.Fate {
+// Follow tells the far half whether the link is up: when it goes down, what is
+// under way is lost. It belongs to the far half's engine.
+func (l *Link) Follow(up bool) {
+	if l.flight.up && !up {
+		l.flight.cut()
+	}
+	l.flight.up = up
+}
+
+func (l *Link) apply(s Settings) {
+	l.settings, l.delay, l.mtu = s, s.Delay, s.MTU
+	l.plain = s.Up && s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Reorder == 0 && s.Jitter == 0 && s.DropMatch.Empty()
+	l.instant = l.plain && l.out == nil && s.Rate == 0 && s.Delay == 0
+	l.overtake, l.twice = false, false
+}
+
+// Admit decides about a packet whose first bit leaves the port at now and
+// whose last bit leaves tx later. It answers Fine when the link takes it, and
+// then Launch has to follow; otherwise the reason for the loss.
+func (l *Link) Admit(now, tx units.Time, p *packet.Packet) packet.Fate {
+	l.overtake, l.twice = false, false
+	p.At = now + tx + l.delay
+	if l.plain {
+		if p.Layer3() > l.mtu {
+			return packet.TooBig
+		}
+		return packet.Fine
+	}
 	s := &l.settings
 	switch {
 	case !s.Up:
@@ -98,74 +148,75 @@ func (l *Link) Carry(now, tx units.Time, p *packet.Packet) packet.Fate {
 	}
 	if s.Corrupt > 0 && l.rand.Float64() < float64(s.Corrupt) {
 		p.BadFCS = true
-		l.Counters.Corrupted++
+		l.corrupted++
 	}
-	at := now + tx + s.Delay
-	overtake := s.JitterReorder && s.Jitter > 0
+	l.overtake = s.JitterReorder && s.Jitter > 0
 	if s.Jitter > 0 {
-		at += l.jitter()
+		p.At += l.jitter()
 	}
 	if s.Reorder > 0 && l.rand.Float64() < float64(s.Reorder) {
-		at += s.ReorderBy
-		overtake = true
-		l.Counters.Reordered++
+		p.At += s.ReorderBy
+		l.overtake = true
+		l.reordered++
 	}
-	if s.Duplicate > 0 && l.rand.Float64() < float64(s.Duplicate) {
-		l.Counters.Duplicated++
-		l.send(at, l.pool.Clone(p), overtake)
-	}
-	l.send(at, p, overtake)
+	l.twice = s.Duplicate > 0 && l.rand.Float64() < float64(s.Duplicate)
 	return packet.Fine
 }
 
-// send puts p under way, to arrive at at.
-func (l *Link) send(at units.Time, p *packet.Packet, overtake bool) {
-	l.held++
-	if overtake {
-		p.At = at
-		l.late.push(p)
-		if at < l.timer.Due() {
-			l.timer.Arm(at)
-		}
-		return
+// Launch puts a packet that was admitted under way, to arrive at its At.
+func (l *Link) Launch(p *packet.Packet) {
+	if l.twice {
+		l.duplicated++
+		l.send(l.pool.Clone(p))
 	}
-	// What goes in order never arrives before its predecessor.
-	at = max(at, l.arrival)
-	l.arrival = at
-	p.At, p.Next = at, nil
-	if l.first != nil {
-		l.last.Next = p
-		l.last = p
-		return
-	}
-	l.first, l.last = p, p
-	if at < l.timer.Due() {
-		l.timer.Arm(at)
+	l.send(p)
+}
+
+func (l *Link) send(p *packet.Packet) {
+	p.Epoch = l.epoch
+	switch {
+	case l.out != nil:
+		l.out.put(l.flight, p, l.overtake)
+	case l.overtake:
+		l.flight.putLate(p)
+	case l.instant:
+		l.pass(p)
+	default:
+		l.flight.put(p)
 	}
 }
 
-// Fire delivers the packet whose last bit arrives now.
-func (l *Link) Fire(now units.Time) {
-	p := l.first
-	if late := l.late.peek(); late != nil && (p == nil || late.At < p.At) {
-		p = l.late.pop()
-	} else {
-		l.first = p.Next
+// LaunchAhead puts a packet under way whose first bit may have yet to leave.
+// The caller has set its At, and the link is Predictable.
+func (l *Link) LaunchAhead(p *packet.Packet) {
+	p.Epoch = l.epoch
+	if l.instant {
+		l.pass(p)
+		return
 	}
-	l.held--
-	next := units.Never
-	if l.first != nil {
-		next = l.first.At
+	l.flight.put(p)
+}
+
+// pass carries a packet in no time. If nothing is under way there is nothing
+// to wait for, and nothing to be overtaken.
+func (l *Link) pass(p *packet.Packet) {
+	if l.flight.empty() {
+		l.flight.deliver(p.At, p)
+		return
 	}
-	if late := l.late.peek(); late != nil {
-		next = min(next, late.At)
+	l.flight.put(p)
+}
+
+// Recall takes the last n packets back, which were launched ahead and have not
+// begun to leave, and gives them in their order, linked by Next.
+func (l *Link) Recall(n int) *packet.Packet { return l.flight.recall(n) }
+
+// Last lends the last n packets, which were launched ahead, in their order.
+func (l *Link) Last(n int) *packet.Packet {
+	if p := l.flight.before(n); p != nil {
+		return p.Next
 	}
-	if next != units.Never {
-		l.timer.Arm(next)
-	}
-	p.Next = nil
-	l.Counters.Delivered++
-	l.to.Receive(now, p)
+	return l.flight.first
 }
 
 // jitter draws the extra delay of one packet.

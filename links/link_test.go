@@ -34,7 +34,8 @@ type arrival struct {
 
 func newRig(s Settings) *rig {
 	r := &rig{}
-	r.link = New(&r.engine, &r.pool, sim.NewRand(1, "link"), s, r)
+	side := Side{&r.engine, &r.pool}
+	r.link = New(side, side, nil, sim.NewRand(1, "link"), s, r)
 	return r
 }
 
@@ -49,10 +50,19 @@ func (r *rig) carry(now, tx units.Time, size units.Bytes) packet.Fate {
 	p := r.pool.New()
 	p.ID, p.Size, p.Version = r.sent, size+wire.EthernetHeader, 4
 	r.sent++
-	fate := r.link.Carry(now, tx, p)
+	fate := r.admit(now, tx, p)
 	r.fates[fate]++
 	if fate != packet.Fine {
 		r.pool.Free(p)
+	}
+	return fate
+}
+
+// admit hands p to the link; what that does not take stays the caller's.
+func (r *rig) admit(now, tx units.Time, p *packet.Packet) packet.Fate {
+	fate := r.link.Admit(now, tx, p)
+	if fate == packet.Fine {
+		r.link.Launch(p)
 	}
 	return fate
 }
@@ -67,7 +77,7 @@ func (r *rig) until(now units.Time) {
 func (r *rig) finish() { r.engine.Run(units.Never-1, math.MaxInt) }
 
 // good are settings that do nothing to packets.
-var good = Settings{MTU: 1500, Up: true}
+var good = Settings{Rate: units.Gbps, MTU: 1500, Up: true}
 
 func with(change func(*Settings)) Settings {
 	s := good
@@ -138,8 +148,8 @@ func TestAgainstModel(t *testing.T) {
 				flying = nil
 			}
 			r.link.Set(s)
-			if r.link.InFlight() != len(flying) || r.pool.Live() != len(flying) || r.link.Counters.Cut != cut {
-				t.Fatalf("%d under way and %d live, cut %d; want %d, %d", r.link.InFlight(), r.pool.Live(), r.link.Counters.Cut, len(flying), cut)
+			if r.link.InFlight() != len(flying) || r.pool.Live() != len(flying) || r.link.Counters().Cut != cut {
+				t.Fatalf("%d under way and %d live, cut %d; want %d, %d", r.link.InFlight(), r.pool.Live(), r.link.Counters().Cut, len(flying), cut)
 			}
 		}
 		r.finish()
@@ -148,8 +158,8 @@ func TestAgainstModel(t *testing.T) {
 		if diff := gocmp.Diff(want, r.got, gocmp.AllowUnexported(arrival{})); diff != "" {
 			t.Fatalf("arrivals (-want +got):\n%s", diff)
 		}
-		if r.link.Counters.Delivered != uint64(len(want)) || r.pool.Live() != 0 {
-			t.Fatalf("delivered %d, live %d; want %d, 0", r.link.Counters.Delivered, r.pool.Live(), len(want))
+		if r.link.Counters().Delivered != uint64(len(want)) || r.pool.Live() != 0 {
+			t.Fatalf("delivered %d, live %d; want %d, 0", r.link.Counters().Delivered, r.pool.Live(), len(want))
 		}
 	})
 }
@@ -220,7 +230,7 @@ func TestNothingIsLostFromTheBooks(t *testing.T) {
 				tx := units.Time(rapid.SampledFrom([]int{0, 67, 1200, 30_000}).Draw(t, "tx"))
 				r.carry(now, tx, units.Bytes(rapid.SampledFrom([]int{46, 1500, 1501}).Draw(t, "size")))
 				now += tx
-				c := r.link.Counters
+				c := r.link.Counters()
 				lost := r.sent - r.fates[packet.Fine]
 				if in, out := r.sent+c.Duplicated, c.Delivered+lost+c.Cut+uint64(r.link.InFlight()); in != out {
 					t.Fatalf("%d carried and copied, %d accounted for: %+v, lost %d, under way %d", in, out, c, lost, r.link.InFlight())
@@ -261,9 +271,9 @@ func TestShares(t *testing.T) {
 			r := newRig(with(set))
 			hit := make([]bool, packets)
 			for i := range hit {
-				before := r.link.Counters
+				before := r.link.Counters()
 				fate := r.carry(units.Time(i)*units.Microsecond, 0, 100)
-				after := r.link.Counters
+				after := r.link.Counters()
 				hit[i] = fate == packet.LinkLoss || after.Corrupted+after.Duplicated+after.Reordered > before.Corrupted+before.Duplicated+before.Reordered
 				if fate != packet.Fine && fate != packet.LinkLoss {
 					t.Fatalf("%s: %v", name, fate)
@@ -290,7 +300,7 @@ func TestShares(t *testing.T) {
 			title := name + " " + p.String()
 			within(t, title, hits, packets, float64(p))
 			within(t, title+" twice in a row", pairs, packets-1, float64(p*p))
-			c := r.link.Counters
+			c := r.link.Counters()
 			want := map[string]arrivals{
 				"loss":      {packets - hits, 0, 0},
 				"corrupt":   {packets, hits, 0},
@@ -421,7 +431,7 @@ func TestDown(t *testing.T) {
 	if fate := r.carry(30, 10, 100); fate != packet.LinkDown {
 		t.Errorf("sent into a link that is down: %v", fate)
 	}
-	if c := r.link.Counters; c.Cut != 3 || r.link.InFlight() != 0 || r.pool.Live() != 0 {
+	if c := r.link.Counters(); c.Cut != 3 || r.link.InFlight() != 0 || r.pool.Live() != 0 {
 		t.Errorf("cut %d, under way %d, live %d; want 3, 0, 0", c.Cut, r.link.InFlight(), r.pool.Live())
 	}
 	r.link.Set(with(func(s *Settings) { s.Delay = units.Microsecond }))
@@ -445,13 +455,13 @@ func (d downer) Receive(now units.Time, p *packet.Packet) {
 // TestDownOnArrival: the far port may change the link while it delivers.
 func TestDownOnArrival(t *testing.T) {
 	r := newRig(good)
-	r.link.to = downer{r}
+	r.link.flight.to = downer{r}
 	for range 3 {
 		r.carry(0, 10, 100)
 	}
 	r.finish()
-	if len(r.got) != 1 || r.link.Counters.Cut != 2 || r.pool.Live() != 0 {
-		t.Errorf("arrived %d, cut %d, live %d; want 1, 2, 0", len(r.got), r.link.Counters.Cut, r.pool.Live())
+	if len(r.got) != 1 || r.link.Counters().Cut != 2 || r.pool.Live() != 0 {
+		t.Errorf("arrived %d, cut %d, live %d; want 1, 2, 0", len(r.got), r.link.Counters().Cut, r.pool.Live())
 	}
 }
 
@@ -465,7 +475,7 @@ func TestMTU(t *testing.T) {
 	}{{14, 1500, packet.Fine}, {14, 1501, packet.TooBig}, {18, 1500, packet.Fine}, {18, 1501, packet.TooBig}, {22, 1500, packet.Fine}} {
 		p := r.pool.NewFrame(int(c.l3) + c.packet)
 		p.L3, p.Size = c.l3, units.Bytes(len(p.Frame))
-		if got := r.link.Carry(0, 0, p); got != c.want {
+		if got := r.admit(0, 0, p); got != c.want {
 			t.Errorf("%d bytes behind %d: %v, want %v", c.packet, c.l3, got, c.want)
 		}
 	}
@@ -491,7 +501,7 @@ func TestOrderOfLosses(t *testing.T) {
 		r := newRig(c.s)
 		p := r.pool.New()
 		p.Version, p.Size = c.version, c.size
-		if got := r.link.Carry(0, 0, p); got != c.want {
+		if got := r.admit(0, 0, p); got != c.want {
 			t.Errorf("version %d, %d bytes: %v, want %v", c.version, c.size, got, c.want)
 		}
 	}
@@ -508,7 +518,7 @@ func TestDropMatchIsPeriodic(t *testing.T) {
 	for i := range 1 << 17 {
 		p := r.pool.New()
 		p.Version, p.IPID, p.Size = 4, uint16(i), 100
-		fate := r.link.Carry(0, 0, p)
+		fate := r.admit(0, 0, p)
 		if (fate == packet.LinkMatch) != (i%4096 == 4095) {
 			t.Fatalf("packet %d: %v", i, fate)
 		}
@@ -520,11 +530,11 @@ func TestDropMatchIsPeriodic(t *testing.T) {
 func TestDuplicateHasItsOwnBytes(t *testing.T) {
 	r := newRig(with(func(s *Settings) { s.Duplicate = 1 }))
 	var got []*packet.Packet
-	r.link.to = receiver(func(_ units.Time, p *packet.Packet) { got = append(got, p) })
+	r.link.flight.to = receiver(func(_ units.Time, p *packet.Packet) { got = append(got, p) })
 	p := r.pool.NewFrame(100)
 	p.Size, p.L3 = 100, 14
 	copy(p.Frame, "weft")
-	r.link.Carry(0, 10, p)
+	r.admit(0, 10, p)
 	r.finish()
 	if len(got) != 2 || got[0] == got[1] || string(got[0].Frame) != string(got[1].Frame) {
 		t.Fatalf("arrived %v", got)
@@ -543,7 +553,7 @@ func TestSameSeedSameLink(t *testing.T) {
 	run := func(seed uint64) []arrival {
 		r := newRig(good)
 		s := Settings{MTU: 1500, Up: true, Loss: 0.1, Corrupt: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 5000, Jitter: 1000, JitterDistribution: Pareto}
-		r.link = New(&r.engine, &r.pool, sim.NewRand(seed, "link"), s, r)
+		r.link = New(Side{&r.engine, &r.pool}, Side{&r.engine, &r.pool}, nil, sim.NewRand(seed, "link"), s, r)
 		for i := range 500 {
 			r.carry(units.Time(i)*100, 0, 100)
 		}
@@ -576,8 +586,8 @@ func TestLateQueue(t *testing.T) {
 				model = model[1:]
 			}
 		}
-		if q.clear(); q.peek() != nil {
-			t.Fatal("a cleared queue holds packets")
+		if q.len() != len(model) {
+			t.Fatalf("%d packets, want %d", q.len(), len(model))
 		}
 	})
 }

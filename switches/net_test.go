@@ -63,8 +63,9 @@ func (n *network) addPort(s *switches.Switch, name string, limit units.Bytes) *p
 // join connects two ports by a cable without faults.
 func (n *network) join(a, b *port.Port, rate units.Rate, delay units.Time) {
 	s := links.Settings{Rate: rate, Delay: delay, MTU: 9000, Up: true}
-	a.Connect(links.New(&n.engine, &n.pool, sim.NewRand(1, a.Name), s, b))
-	b.Connect(links.New(&n.engine, &n.pool, sim.NewRand(1, b.Name), s, a))
+	side := links.Side{Engine: &n.engine, Pool: &n.pool}
+	a.Connect(links.New(side, side, nil, sim.NewRand(1, a.Name), s, b))
+	b.Connect(links.New(side, side, nil, sim.NewRand(1, b.Name), s, a))
 }
 
 // packet makes a packet of size bytes from one endpoint to another.

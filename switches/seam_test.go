@@ -46,7 +46,7 @@ func newDumbbell(limit units.Bytes, point func(d *dumbbell) congestion.Point) *d
 	d.bottleneck.SetPoint(&d.engine, point(d))
 	d.join(d.to.port, d.bottleneck, units.Gbps, 0)
 	d.join(d.other.port, d.addPort(d.sw, "s1:other", plenty), 0, 0)
-	d.sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}, {2}}, Route: []uint32{1, 2, 3, 0}, Tree: []bool{true, true, true}})
+	d.sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}, {2}}, Route: []uint16{1, 2, 3, 0}, Tree: []bool{true, true, true}})
 	return d
 }
 
@@ -181,7 +181,7 @@ func TestPointRewrites(t *testing.T) {
 	d.until(0)
 	// One is being sent and one waits whole; the rest join while a whole
 	// frame would fit beside them.
-	if n, b := d.bottleneck.Queued(); n != 2 || b != bigFrame+smallFrame {
+	if n, b := d.bottleneck.Queued(d.engine.Now()); n != 2 || b != bigFrame+smallFrame {
 		t.Errorf("%d packets of %d bytes wait", n, b)
 	}
 	d.finish()
@@ -201,7 +201,7 @@ func TestPointRewrites(t *testing.T) {
 		d.from.port.Send(0, d.packet(d.from.id, d.to.id, bigFrame))
 	}
 	d.until(0)
-	if n, b := d.bottleneck.Queued(); n != 1 || b != bigFrame+100 {
+	if n, b := d.bottleneck.Queued(d.engine.Now()); n != 1 || b != bigFrame+100 {
 		t.Errorf("%d packets of %d bytes wait, the limit is %d", n, b, d.bottleneck.Limit())
 	}
 	if c := d.bottleneck.Counters(0); c.Drops[packet.QueueFull] != 1 {
@@ -323,7 +323,7 @@ func TestPointMisbehaves(t *testing.T) {
 			return s
 		})
 		for _, p := range append(d.sw.Ports, d.from.port, d.to.port, d.other.port) {
-			p.Observe(w)
+			p.Observe(0, w)
 		}
 		var now units.Time
 		var sent int
@@ -333,7 +333,7 @@ func TestPointMisbehaves(t *testing.T) {
 			d.from.port.Send(now, d.packet(d.from.id, d.to.id, bigFrame))
 			sent++
 			d.until(now)
-			if _, b := d.bottleneck.Queued(); b > limit {
+			if _, b := d.bottleneck.Queued(d.engine.Now()); b > limit {
 				t.Fatalf("%d bytes wait, the limit is %d", b, limit)
 			}
 		}
@@ -345,7 +345,7 @@ func TestPointMisbehaves(t *testing.T) {
 				}
 			}
 		}
-		if n, b := d.bottleneck.Queued(); n != 0 || b != 0 || d.pool.Live() != 0 {
+		if n, b := d.bottleneck.Queued(d.engine.Now()); n != 0 || b != 0 || d.pool.Live() != 0 {
 			t.Fatalf("at the end %d packets of %d bytes wait, %d are live", n, b, d.pool.Live())
 		}
 		// Every packet of the sender and every copy of the point's own came

@@ -12,7 +12,7 @@ import (
 type Table struct {
 	// Route[e] is the index in Groups of the ports that lead to endpoint e,
 	// in equal numbers of hops; group 0 is the empty one.
-	Route []uint32
+	Route []uint16
 	// Groups are sets of ports among which a flow is spread by its hash.
 	Groups [][]uint16
 	// Tree[i] tells whether port i belongs to the tree along which
@@ -26,21 +26,39 @@ type Switch struct {
 	Name  string
 	Ports []*port.Port
 
-	table Table
-	seed  uint64 // of ECMP
-	pool  *packet.Pool
+	// The table, as it is looked up: the ports to endpoint e are
+	// groups[routes[e]] of ways.
+	routes []uint16
+	groups []way
+	ways   []*port.Port
+	seed   uint64 // of ECMP
 
+	table      Table
+	pool       *packet.Pool
 	replicated uint64
 	originated uint64
 }
+
+// way is a part of Switch.ways.
+type way struct{ first, count uint32 }
 
 // New makes a switch without ports; seed decides how ECMP spreads flows.
 func New(name string, seed uint64, pool *packet.Pool) *Switch {
 	return &Switch{Name: name, seed: packet.Mix(seed), pool: pool}
 }
 
-// SetTable gives the switch its forwarding table.
-func (s *Switch) SetTable(t Table) { s.table = t }
+// SetTable gives the switch its forwarding table. Its ports must be there.
+func (s *Switch) SetTable(t Table) {
+	s.table, s.ways = t, nil
+	s.groups = make([]way, len(t.Groups))
+	for i, g := range t.Groups {
+		s.groups[i] = way{uint32(len(s.ways)), uint32(len(g))}
+		for _, p := range g {
+			s.ways = append(s.ways, s.Ports[p])
+		}
+	}
+	s.routes = t.Route
+}
 
 // Table is the forwarding table.
 func (s *Switch) Table() Table { return s.table }
@@ -85,17 +103,17 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 
 // choose gives the port towards p's destination, nil when there is none.
 func (s *Switch) choose(p *packet.Packet) *port.Port {
-	group := s.table.Groups[s.table.Route[p.Dest]]
-	switch len(group) {
+	w := s.groups[s.routes[p.Dest]]
+	switch w.count {
 	case 0:
 		return nil
 	case 1:
-		return s.Ports[group[0]]
+		return s.ways[w.first]
 	}
 	// The high bits of the product choose without the bias or the cost of a
 	// division.
 	h := packet.Mix(p.Hash^s.seed) >> 32
-	return s.Ports[group[h*uint64(len(group))>>32]]
+	return s.ways[w.first+uint32(h*uint64(w.count)>>32)]
 }
 
 // Foresee tells whether there is a way for p.

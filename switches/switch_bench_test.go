@@ -70,8 +70,8 @@ func newChain(cfg chainConfig) *chain {
 		group = []uint16{1, 2}
 	}
 	c.join(c.addPort(s2, "s2:3", plenty), to, last, units.Microsecond)
-	s1.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, group}, Route: []uint32{1, 2}, Tree: []bool{true, true, false}})
-	s2.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {2}}, Route: []uint32{1, 2}, Tree: []bool{true, false, true}})
+	s1.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, group}, Route: []uint16{1, 2}, Tree: []bool{true, true, false}})
+	s2.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {2}}, Route: []uint16{1, 2}, Tree: []bool{true, false, true}})
 	if cfg.red {
 		red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
 		s2.Ports[2].SetPoint(e, congestion.New(congestion.Config{RED: &red}, congestion.Env{Rand: sim.NewRand(1, "mark"), Pool: pool}))

@@ -93,7 +93,7 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		return err
 	}
 	r := &report.Report{
-		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Engine.Now(), Events: fb.Engine.Fired(),
+		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), Flows: fb.Results(),
 	}
 	if f.flows != "" {

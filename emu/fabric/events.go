@@ -4,36 +4,63 @@ import (
 	"fmt"
 
 	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 )
 
-// script carries out the plan's events in their order.
+// script carries out the plan's events in their order, as far as they concern
+// one shard. A direction of a link that joins two shards concerns both.
 type script struct {
 	fabric *Fabric
+	shard  *Shard
 	timer  sim.Timer
-	next   int
+	events []*spec.Event
 }
 
 func (f *Fabric) addEvents() {
-	if len(f.Plan.Events) == 0 {
-		return
+	for _, shard := range f.Shards {
+		s := &script{fabric: f, shard: shard}
+		for i := range f.Plan.Events {
+			e := &f.Plan.Events[i]
+			ends := f.Plan.Links[e.Link].Ends
+			if f.shardOf[ends[0].Node] == shard.Number || f.shardOf[ends[1].Node] == shard.Number {
+				s.events = append(s.events, e)
+			}
+		}
+		if len(s.events) > 0 {
+			s.timer = shard.Engine.NewTimer(s)
+			s.timer.Arm(s.events[0].At)
+		}
 	}
-	s := &script{fabric: f}
-	s.timer = f.Engine.NewTimer(s)
-	s.timer.Arm(f.Plan.Events[0].At)
 }
 
 // Fire carries out all events that are due.
 func (s *script) Fire(now units.Time) {
-	events := s.fabric.Plan.Events
-	for ; s.next < len(events) && events[s.next].At <= now; s.next++ {
-		e := &events[s.next]
-		if err := s.fabric.Set(e.Link, e.Dir, e.Set); err != nil && s.fabric.Failed != nil {
-			end := s.fabric.Plan.Links[e.Link].Ends[0]
-			s.fabric.Failed(fmt.Errorf("event at %v on the link of %s: %w", e.At, s.fabric.Plan.PortName(end.Node, end.Port), err))
-		}
+	for len(s.events) > 0 && s.events[0].At <= now {
+		s.carryOut(s.events[0])
+		s.events = s.events[1:]
 	}
-	if s.next < len(events) {
-		s.timer.Arm(events[s.next].At)
+	if len(s.events) > 0 {
+		s.timer.Arm(s.events[0].At)
+	}
+}
+
+func (s *script) carryOut(e *spec.Event) {
+	f := s.fabric
+	for d, end := range f.Plan.Links[e.Link].Ends {
+		if !e.Dir[d] {
+			continue
+		}
+		link := f.Links[e.Link][d]
+		if f.shardOf[end.Node] == s.shard.Number {
+			settings, err := e.Set.Apply(link.Settings())
+			if err == nil {
+				f.set(e.Link, d, settings)
+			} else if f.Failed != nil {
+				f.Failed(fmt.Errorf("event at %v on the link of %s: %w", e.At, f.Plan.PortName(end.Node, end.Port), err))
+			}
+		} else if e.Set.State != nil {
+			link.Follow(*e.Set.State == spec.Up)
+		}
 	}
 }

@@ -4,7 +4,6 @@
 package fabric
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/weftlab/weft/emu/packet"
@@ -18,34 +17,52 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// Fabric is a running network. Except where noted, everything in it belongs
-// to the goroutine that runs the engine.
+// Fabric is a running network. Each node belongs to one shard. Except where
+// noted, what a method touches belongs to the goroutines that run the shards'
+// engines: it is called by them, or while none of them runs.
 type Fabric struct {
 	Plan   *spec.Plan
-	Engine sim.Engine
-	Pool   packet.Pool
+	Shards []*Shard
 
 	Stations []*Station         // by packet.Endpoint
 	Switches []*switches.Switch // by node; nil for hosts
 	Links    [][2]*links.Link   // by link and direction, as in the plan
 	Records  []*workload.Record // by flow
 
+	shardOf   []int          // by node
 	ports     [][]*port.Port // by node and port
+	stations  [][]*Station   // by node and port; nil for switches
+	lookahead units.Time     // between shards
 	directory Directory
 	watches   map[*port.Port]*watch
 
 	// LinkChanged is told when the settings of a link's direction have
-	// changed, so that a real host's shaper can follow. May be nil.
+	// changed, so that a real host's shaper can follow. May be nil. It is
+	// called by the shard that the direction leaves from.
 	LinkChanged func(link, direction int)
 	// Failed is told of an event that could not be carried out. May be nil.
 	Failed func(error)
 }
 
-// New builds the fabric of a plan at time zero.
-func New(p *spec.Plan) *Fabric {
+// New builds the fabric of a plan at time zero, in one shard.
+func New(p *spec.Plan) *Fabric { return build(p, 1, make([]int, len(p.Nodes))) }
+
+// NewSharded builds the fabric of a plan in n shards, each with an engine of
+// its own. Results do not depend on n. It fails when the plan cannot be cut
+// into that many parts.
+func NewSharded(p *spec.Plan, n int) (*Fabric, error) {
+	shardOf, err := partition(p, n)
+	if err != nil {
+		return nil, err
+	}
+	return build(p, n, shardOf), nil
+}
+
+func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	f := &Fabric{
-		Plan: p, Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
-		directory: newDirectory(), watches: map[*port.Port]*watch{},
+		Plan: p, Shards: newShards(n), shardOf: shardOf, lookahead: units.Never,
+		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
+		stations: make([][]*Station, len(p.Nodes)), directory: newDirectory(), watches: map[*port.Port]*watch{},
 	}
 	for n := range p.Nodes {
 		f.addNode(n)
@@ -62,11 +79,12 @@ func New(p *spec.Plan) *Fabric {
 }
 
 func (f *Fabric) addNode(n int) {
-	node := &f.Plan.Nodes[n]
+	node, shard := &f.Plan.Nodes[n], f.Shards[f.shardOf[n]]
 	f.ports[n] = make([]*port.Port, len(node.Ports))
+	f.stations[n] = make([]*Station, len(node.Ports))
 	var sw *switches.Switch
 	if node.Kind == spec.Switch {
-		sw = switches.New(node.Name, node.ECMPSeed, &f.Pool)
+		sw = switches.New(node.Name, node.ECMPSeed, shard.Pool)
 		f.Switches[n] = sw
 	}
 	for i := range node.Ports {
@@ -76,13 +94,13 @@ func (f *Fabric) addNode(n int) {
 		}
 		name := f.Plan.PortName(n, i)
 		q := node.Ports[i].Queue
-		p := port.New(&f.Engine, &f.Pool, name, i, owner, q.Limit)
-		env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, "mark "+name), Pool: &f.Pool}
+		p := port.New(&shard.Engine, shard.Pool, name, i, owner, q.Limit)
+		env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, "mark "+name), Pool: shard.Pool}
 		if sw != nil {
-			env.Send = func(p *packet.Packet) { sw.Originate(f.Engine.Now(), p) }
+			env.Send = func(p *packet.Packet) { sw.Originate(shard.Engine.Now(), p) }
 			sw.Ports = append(sw.Ports, p)
 		}
-		p.SetPoint(&f.Engine, congestion.New(q.Mark, env))
+		p.SetPoint(&shard.Engine, congestion.New(q.Mark, env))
 		f.ports[n][i] = p
 		if s, ok := owner.(*Station); ok {
 			s.Port = p
@@ -94,6 +112,7 @@ func (f *Fabric) addStation(n, i int) *Station {
 	node := &f.Plan.Nodes[n]
 	s := newStation(f, packet.Endpoint(len(f.Stations)), n, i)
 	f.Stations = append(f.Stations, s)
+	f.stations[n][i] = s
 	f.directory.add(s.ID, s.MAC, node.Ports[i].Addresses)
 	return s
 }
@@ -104,7 +123,11 @@ func (f *Fabric) addLink(l int) {
 	for d, end := range plan.Ends {
 		far := plan.Ends[1-d]
 		from := f.ports[end.Node][end.Port]
-		dir[d] = links.New(&f.Engine, &f.Pool, sim.NewRand(f.Plan.Seed, "link "+from.Name), plan.Dir[d], f.ports[far.Node][far.Port])
+		near, away := f.Shards[f.shardOf[end.Node]], f.Shards[f.shardOf[far.Node]]
+		if near != away {
+			f.lookahead = min(f.lookahead, f.Plan.ShortestDelay(l, d))
+		}
+		dir[d] = links.New(near.side(), away.side(), near.out[away.Number], sim.NewRand(f.Plan.Seed, "link "+from.Name), plan.Dir[d], f.ports[far.Node][far.Port])
 		from.Connect(dir[d])
 	}
 	f.Links = append(f.Links, dir)
@@ -114,17 +137,31 @@ func (f *Fabric) addLink(l int) {
 func (f *Fabric) Port(node, index int) *port.Port { return f.ports[node][index] }
 
 // Station gives the station of a host's port, nil for a switch's.
-func (f *Fabric) Station(node, index int) *Station {
-	for _, s := range f.Stations {
-		if s.Node == node && s.Index == index {
-			return s
-		}
-	}
-	return nil
-}
+func (f *Fabric) Station(node, index int) *Station { return f.stations[node][index] }
 
 // Directory knows where every address is.
 func (f *Fabric) Directory() *Directory { return &f.directory }
+
+// Now is the emulated time that the fabric has reached.
+func (f *Fabric) Now() (now units.Time) {
+	for _, s := range f.Shards {
+		now = max(now, s.Engine.Now())
+	}
+	return now
+}
+
+// Events counts the events that the engines have handled. Unlike results it
+// depends on the number of shards and on who is watching.
+func (f *Fabric) Events() (n uint64) {
+	for _, s := range f.Shards {
+		n += s.Engine.Fired()
+	}
+	return n
+}
+
+// Lookahead is how long a packet takes at least from one shard to another;
+// units.Never when none can.
+func (f *Fabric) Lookahead() units.Time { return f.lookahead }
 
 // Set changes one or both directions of a link.
 func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
@@ -137,34 +174,27 @@ func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
 		if err != nil {
 			return err
 		}
+		if f.Links[link][d].Crosses() && s.Delay < f.lookahead {
+			return fmt.Errorf("delay %v: this link joins two shards, which needs a delay of at least %v (start the lab with engine: {shards: 1})", s.Delay, f.lookahead)
+		}
 		next[d] = s
 	}
 	for d := range 2 {
-		if !dir[d] {
-			continue
-		}
-		f.Links[link][d].Set(next[d])
-		if f.LinkChanged != nil {
-			f.LinkChanged(link, d)
+		if dir[d] {
+			f.set(link, d, next[d])
+			f.Links[link][d].Follow(next[d].Up)
 		}
 	}
 	return nil
 }
 
-// Run drives the fabric in virtual time up to and including until, or until
-// nothing is left to happen. It stops early when ctx ends, with its error.
-func (f *Fabric) Run(ctx context.Context, until units.Time) error {
-	// Looking at ctx every so often costs nothing measurable.
-	const batch = 1 << 14
-	for f.Engine.Run(until, batch) == batch {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("stopped at %v of emulated time: %w", f.Engine.Now(), err)
-		}
+// set changes the near half of a link's direction.
+func (f *Fabric) set(link, d int, s links.Settings) {
+	end := f.Plan.Links[link].Ends[d]
+	f.ports[end.Node][end.Port].SetLink(f.Shards[f.shardOf[end.Node]].Engine.Now(), s)
+	if f.LinkChanged != nil {
+		f.LinkChanged(link, d)
 	}
-	if until != units.Never {
-		f.Engine.Advance(until)
-	}
-	return nil
 }
 
 // Trace is a hash of everything that every port did, and when: two runs with
@@ -173,7 +203,7 @@ func (f *Fabric) Trace() uint64 {
 	var h uint64
 	for _, node := range f.ports {
 		for _, p := range node {
-			h = packet.Mix(h ^ p.Trace())
+			h = packet.Mix(h ^ p.Trace(f.Now()))
 		}
 	}
 	return h

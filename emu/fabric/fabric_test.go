@@ -55,8 +55,8 @@ workload:
 	}
 	trace := func(seed int, delay, loss string) uint64 {
 		f := run(t, parse(t, text(seed, delay, loss)))
-		if f.Engine.Fired() < 10_000 {
-			t.Fatalf("only %d events: the test tests nothing", f.Engine.Fired())
+		if f.Events() < 10_000 {
+			t.Fatalf("only %d events: the test tests nothing", f.Events())
 		}
 		return f.Trace()
 	}
@@ -130,8 +130,8 @@ func TestNoPacketIsLostTrackOf(t *testing.T) {
 			if !a.Balanced() {
 				rt.Fatalf("at %v: %+v\n%s", until, a, text)
 			}
-			if a.Held != uint64(f.Pool.Live()) {
-				rt.Fatalf("at %v: %d packets held, %d out of the pool\n%s", until, a.Held, f.Pool.Live(), text)
+			if a.Held != uint64(f.Shards[0].Pool.Live()) {
+				rt.Fatalf("at %v: %d packets held, %d out of the pool\n%s", until, a.Held, f.Shards[0].Pool.Live(), text)
 			}
 		}
 		if f.Accounts().Entered == 0 {
@@ -194,7 +194,7 @@ func TestBroadcastReachesAllOnce(t *testing.T) {
 			s.Attach(sinks[i])
 		}
 		frame := append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6}, make([]byte, 46)...)
-		p := f.Pool.NewFrame(len(frame))
+		p := f.Shards[0].Pool.NewFrame(len(frame))
 		copy(p.Frame, frame)
 		f.Stations[0].Enter(0, p)
 		if err := f.Run(context.Background(), units.Never); err != nil {
@@ -224,7 +224,7 @@ func TestDestinationByMACThenIP(t *testing.T) {
 	frame := func(dst packet.Endpoint, v uint8) *packet.Packet {
 		m := &packet.Packet{Origin: 0, Dest: dst, Version: v, Ether: map[uint8]uint16{4: 0x0800, 6: 0x86dd}[v], Proto: 17, TTL: 64, Size: 200, SrcPort: 1, DstPort: 2}
 		b := e.frame(m)
-		p := f.Pool.NewFrame(len(b))
+		p := f.Shards[0].Pool.NewFrame(len(b))
 		copy(p.Frame, b)
 		return p
 	}
@@ -277,7 +277,7 @@ workload:
 		}
 	}
 	s1, _ := f.Plan.Node("s1")
-	f.Port(s1, 2).Observe(observe(check))
+	f.Port(s1, 2).Observe(0, observe(check))
 	if err := f.Run(context.Background(), 20*units.Millisecond); err != nil {
 		t.Fatal(err)
 	}
@@ -344,33 +344,54 @@ workload: [{poisson: {from: [h1, h2, h3, h4], to: [h13, h14, h15, h16], rate: 2G
 		}
 	}
 	step() // pools and heaps have grown to their size
-	before := f.Engine.Fired()
+	before := f.Events()
 	if n := testing.AllocsPerRun(20, step); n > 0 {
-		t.Errorf("%.1f allocations in a millisecond of some %d events", n, (f.Engine.Fired()-before)/20)
+		t.Errorf("%.1f allocations in a millisecond of some %d events", n, (f.Events()-before)/20)
 	}
 }
 
-// BenchmarkFabric is the cost of a packet-hop in a fat-tree of 128 hosts with
-// a permutation of constant-rate flows.
-func BenchmarkFabric(b *testing.B) {
+// permutation is a fat-tree of k ports with 100 Gb/s links in which every host
+// sends packets of 1000 B to one other, at some Gb/s.
+func permutation(t testing.TB, k, gbps int) *spec.Plan {
+	hosts := k * k * k / 4
 	var flows strings.Builder
-	for i := 1; i <= 128; i++ {
-		fmt.Fprintf(&flows, "  - {cbr: {from: h%d, to: h%d, rate: 60Gbps, size: 1000B}}\n", i, (i+63)%128+1)
+	for i := 1; i <= hosts; i++ {
+		fmt.Fprintf(&flows, "  - {cbr: {from: h%d, to: h%d, rate: %dGbps, size: 1000B}}\n", i, (i+hosts/2-1)%hosts+1, gbps)
 	}
-	f := New(parse(b, "duration: 1h\ntopology: {generate: {fat-tree: {k: 8, rate: 100Gbps, delay: 1us}}}\nworkload:\n"+flows.String()))
+	return parse(t, fmt.Sprintf("duration: 1h\ntopology: {kinds: {switch: {queue: {limit: 200KB}}, host: {queue: {limit: 200KB}}}, generate: {fat-tree: {k: %d, rate: 100Gbps, delay: 1us}}}\nworkload:\n", k)+flows.String())
+}
+
+// measure runs a fabric for b.N times 10 us of emulated time, after a start
+// in which queues find their length.
+func measure(b *testing.B, f *Fabric) {
 	hops := func() (n uint64) {
 		for _, node := range f.ports {
 			for _, p := range node {
-				n += p.Counters(f.Engine.Now()).TxPackets
+				n += p.Counters(f.Now()).TxPackets
 			}
 		}
 		return n
 	}
-	f.Engine.Run(100*units.Microsecond, 1<<62)
+	ctx := context.Background()
+	until := 100 * units.Microsecond
+	if err := f.Run(ctx, until); err != nil {
+		b.Fatal(err)
+	}
 	start := hops()
 	b.ReportAllocs()
 	b.ResetTimer()
-	f.Engine.Run(units.Never-1, b.N)
+	if err := f.Run(ctx, until+units.Time(b.N)*10*units.Microsecond); err != nil {
+		b.Fatal(err)
+	}
 	b.StopTimer()
 	b.ReportMetric(float64(hops()-start)/b.Elapsed().Seconds()/1e6, "Mhops/s")
+}
+
+// BenchmarkFabric is the cost of packet-hops in fat-trees with a permutation
+// of constant-rate flows, at loads that leave the queues short and that fill
+// those where flows meet.
+func BenchmarkFabric(b *testing.B) {
+	for _, c := range []struct{ k, gbps int }{{4, 20}, {8, 20}, {8, 40}, {8, 100}, {16, 20}} {
+		b.Run(fmt.Sprintf("k=%d/load=%dGbps", c.k, c.gbps), func(b *testing.B) { measure(b, New(permutation(b, c.k, c.gbps))) })
+	}
 }

@@ -36,7 +36,7 @@ func (f *Fabric) addFlow(i int) {
 	t := packet.Packet{
 		Size: header + flow.Size, Dest: to.ID, Flow: int32(i),
 		SrcPort: firstModelledPort + uint16(i%(1<<16-firstModelledPort)), DstPort: modelledPort,
-		Ether: ether, Version: version, Proto: wire.ProtoUDP, TOS: flow.DSCP << 2, TTL: modelledTTL,
+		L3: wire.EthernetHeader, Ether: ether, Version: version, Proto: wire.ProtoUDP, TOS: flow.DSCP << 2, TTL: modelledTTL,
 	}
 	if flow.ECT {
 		t.TOS |= wire.ECT0
@@ -45,7 +45,8 @@ func (f *Fabric) addFlow(i int) {
 	nodes := f.Plan.Nodes
 	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
 	f.Records = append(f.Records, r)
-	workload.NewSource(&f.Engine, &f.Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
+	shard := f.Shards[f.shardOf[flow.From]]
+	workload.NewSource(&shard.Engine, shard.Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
 }
 
 // flowEnd finds the station and address of a host for one family; the plan

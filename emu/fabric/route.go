@@ -42,18 +42,18 @@ func (f *Fabric) route() {
 // tableBuilder collects a switch's table; equal groups are kept once.
 type tableBuilder struct {
 	table  switches.Table
-	groups map[string]uint32
+	groups map[string]uint16
 }
 
 func newTableBuilder(ports, stations int) *tableBuilder {
 	return &tableBuilder{
-		table:  switches.Table{Route: make([]uint32, stations), Groups: [][]uint16{nil}, Tree: make([]bool, ports)},
-		groups: map[string]uint32{},
+		table:  switches.Table{Route: make([]uint16, stations), Groups: [][]uint16{nil}, Tree: make([]bool, ports)},
+		groups: map[string]uint16{},
 	}
 }
 
 // group gives the number of the group of these ports.
-func (b *tableBuilder) group(ports []uint16) uint32 {
+func (b *tableBuilder) group(ports []uint16) uint16 {
 	key := make([]byte, 0, 2*len(ports))
 	for _, p := range ports {
 		key = append(key, byte(p>>8), byte(p))
@@ -61,7 +61,7 @@ func (b *tableBuilder) group(ports []uint16) uint32 {
 	if g, ok := b.groups[string(key)]; ok {
 		return g
 	}
-	g := uint32(len(b.table.Groups))
+	g := uint16(len(b.table.Groups))
 	b.groups[string(key)] = g
 	b.table.Groups = append(b.table.Groups, append([]uint16(nil), ports...))
 	return g

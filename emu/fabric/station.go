@@ -23,6 +23,7 @@ type Station struct {
 	MAC         wire.MAC
 
 	fabric *Fabric
+	pool   *packet.Pool
 	device Device
 	count  uint64 // of packets that entered here, for their identity
 
@@ -32,7 +33,7 @@ type Station struct {
 
 func newStation(f *Fabric, id packet.Endpoint, node, index int) *Station {
 	mac := f.Plan.Nodes[node].Ports[index].MAC
-	return &Station{ID: id, Node: node, Index: index, MAC: wire.ReadMAC(mac[:]), fabric: f}
+	return &Station{ID: id, Node: node, Index: index, MAC: wire.ReadMAC(mac[:]), fabric: f, pool: f.Shards[f.shardOf[node]].Pool}
 }
 
 // Attach gives the station the device of a real host.
@@ -80,7 +81,7 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	}
 	s.Delivered++
 	s.DeliveredBytes += uint64(p.Size)
-	s.fabric.Pool.Free(p)
+	s.pool.Free(p)
 }
 
 // Foresee tells whether anybody receives p; that a device refuses it shows

@@ -93,7 +93,8 @@ func (f *Fabric) Status() []PortStatus {
 // PortStatus gives one port.
 func (f *Fabric) PortStatus(node, index int) PortStatus {
 	p := f.ports[node][index]
-	c := p.Counters(f.Engine.Now())
+	now := f.Now()
+	c := p.Counters(now)
 	plan := &f.Plan.Nodes[node].Ports[index]
 	s := PortStatus{
 		Name: p.Name, Node: f.Plan.Nodes[node].Name, Kind: f.Plan.Nodes[node].Kind.String(),
@@ -101,12 +102,12 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 		RxPackets: c.RxPackets, RxBytes: c.RxBytes, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
 		Marked: c.Marked, Dropped: c.Dropped(), Drops: byReason(c.Drops),
 	}
-	s.QueuePackets, s.QueueBytes = p.Queued()
+	s.QueuePackets, s.QueueBytes = p.Queued(now)
 	if plan.Link >= 0 {
 		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
 		s.Peer = f.Plan.PortName(far.Node, far.Port)
-		s.Link = linkStatus(p.Link())
-		if cut := p.Link().Counters.Cut; cut > 0 {
+		s.Link = linkStatus(p.Link(), p.InFlight(now))
+		if cut := p.Link().Counters().Cut; cut > 0 {
 			s.Dropped += cut
 			s.Drops = byReasonPlus(s.Drops, packet.LinkDown, cut)
 		}
@@ -114,8 +115,8 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 	return s
 }
 
-func linkStatus(l *links.Link) *LinkStatus {
-	s, c := l.Settings(), l.Counters
+func linkStatus(l *links.Link, inFlight int) *LinkStatus {
+	s, c := l.Settings(), l.Counters()
 	state := "down"
 	if s.Up {
 		state = "up"
@@ -125,7 +126,7 @@ func linkStatus(l *links.Link) *LinkStatus {
 		match = s.DropMatch.String()
 	}
 	return &LinkStatus{
-		Rate: s.Rate, Delay: s.Delay, MTU: s.MTU, State: state, InFlight: l.InFlight(), Delivered: c.Delivered,
+		Rate: s.Rate, Delay: s.Delay, MTU: s.MTU, State: state, InFlight: inFlight, Delivered: c.Delivered,
 		Loss: s.Loss, Corrupt: s.Corrupt, Duplicate: s.Duplicate, Reorder: s.Reorder, ReorderBy: s.ReorderBy,
 		Jitter: s.Jitter, JitterDistribution: s.JitterDistribution, JitterReorder: s.JitterReorder, DropMatch: match,
 		Corrupted: c.Corrupted, Duplicated: c.Duplicated, Reordered: c.Reordered, Cut: c.Cut,
@@ -153,6 +154,7 @@ func byReasonPlus(m map[string]uint64, fate packet.Fate, n uint64) map[string]ui
 // computed from the rest.
 func (f *Fabric) Accounts() Accounts {
 	var a Accounts
+	now := f.Now()
 	for _, s := range f.Stations {
 		a.Entered += s.Entered
 		a.Delivered += s.Delivered
@@ -165,7 +167,7 @@ func (f *Fabric) Accounts() Accounts {
 	}
 	for _, node := range f.ports {
 		for _, p := range node {
-			c := p.Counters(f.Engine.Now())
+			c := p.Counters(now)
 			a.Marked += c.Marked
 			a.Dropped += c.Dropped()
 			for fate, n := range c.Drops {
@@ -173,15 +175,18 @@ func (f *Fabric) Accounts() Accounts {
 					a.Drops = byReasonPlus(a.Drops, packet.Fate(fate), n)
 				}
 			}
-			queued, _ := p.Queued()
+			queued, _ := p.Queued(now)
 			a.Held += uint64(queued)
+			if p.Link() != nil {
+				a.Held += uint64(p.InFlight(now))
+			}
 		}
 	}
 	for _, dir := range f.Links {
 		for _, l := range dir {
-			a.Held += uint64(l.InFlight())
-			a.Duplicated += l.Counters.Duplicated
-			if cut := l.Counters.Cut; cut > 0 {
+			c := l.Counters()
+			a.Duplicated += c.Duplicated
+			if cut := c.Cut; cut > 0 {
 				a.Dropped += cut
 				a.Drops = byReasonPlus(a.Drops, packet.LinkDown, cut)
 			}

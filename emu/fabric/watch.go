@@ -64,7 +64,7 @@ func describe(name string, dir capture.Direction, fate packet.Fate, depth units.
 }
 
 // Watch feeds c with the packets of ports from now on. The returned function
-// ends that; both belong to the engine's goroutine.
+// ends that. All ports must be in one shard, which is c's single producer.
 func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 	to := c.Tap()
 	for i, w := range ports {
@@ -73,7 +73,7 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 		if watched == nil {
 			watched = &watch{encode: &encoder{fabric: f}}
 			f.watches[p] = watched
-			p.Observe(watched)
+			p.Observe(f.Now(), watched)
 		}
 		watched.taps = append(watched.taps, tap{to: to, index: int32(i), in: w.In, out: w.Out})
 	}
@@ -87,7 +87,7 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 			watched.taps = slices.DeleteFunc(watched.taps, func(t tap) bool { return t.to == to })
 			if len(watched.taps) == 0 {
 				delete(f.watches, p)
-				p.Observe(nil)
+				p.Observe(f.Now(), nil)
 			}
 		}
 		c.Close()

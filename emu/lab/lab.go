@@ -65,7 +65,7 @@ func New(p *spec.Plan) (*Lab, error) {
 	}
 	l := &Lab{plan: p, fabric: fabric.New(p), stopped: make(chan struct{}), captures: map[int]func(){}}
 	var err error
-	l.driver, err = wall.NewDriver(&l.fabric.Engine, wall.Options{
+	l.driver, err = wall.NewDriver(&l.fabric.Shards[0].Engine, wall.Options{
 		Spin:     p.Engine.Spin,
 		Realtime: p.Engine.Realtime != spec.RealtimeOff, Require: p.Engine.Realtime == spec.RealtimeRequire,
 		Limit: p.Fidelity.Limit,
@@ -145,10 +145,10 @@ func (l *Lab) attach() error {
 		a := attached{station: s, device: d, name: s.Port.Name}
 		var e endpointDevice
 		if node.Attach == spec.TUN {
-			a.tun = tuntap.NewTUN(d.FD, mtu, &l.fabric.Pool, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Directory(), s.Enter)
+			a.tun = tuntap.NewTUN(d.FD, mtu, l.fabric.Shards[0].Pool, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Directory(), s.Enter)
 			e = a.tun
 		} else {
-			e = tuntap.NewTAP(d.FD, mtu, &l.fabric.Pool, s.Enter)
+			e = tuntap.NewTAP(d.FD, mtu, l.fabric.Shards[0].Pool, s.Enter)
 		}
 		s.Attach(l.driver.Timed(e))
 		if err := l.driver.Attach(e); err != nil {
@@ -251,14 +251,14 @@ func (l *Lab) Report() *report.Report {
 func (l *Lab) snapshot() *report.Report {
 	f := l.fabric
 	r := &report.Report{
-		Lab: l.plan.Name, File: l.plan.File, Clock: "wall", Seed: l.plan.Seed, Emulated: f.Engine.Now(), Events: f.Engine.Fired(),
+		Lab: l.plan.Name, File: l.plan.File, Clock: "wall", Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
 		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(),
 		Timing: &report.Timing{
 			Lateness: l.driver.Lateness(), Realtime: l.driver.Realtime(), Spin: l.plan.Engine.Spin,
 			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share,
 		},
 	}
-	if t := f.Engine.Now().Seconds(); t > 0 {
+	if t := f.Now().Seconds(); t > 0 {
 		r.Timing.CPU = (processCPU() - l.startCPU).Seconds() / t
 		r.Timing.Engine = l.engineCPU.Seconds() / t
 	}

@@ -102,7 +102,7 @@ func (s *server) do(w http.ResponseWriter, f func()) bool {
 func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
 	plan, info := s.lab.plan, s.lab.hosts.Info()
 	out := Status{Name: plan.Name, File: plan.File, PID: info.PID, Started: info.Started}
-	if !s.do(w, func() { out.Emulated = s.lab.fabric.Engine.Now() }) {
+	if !s.do(w, func() { out.Emulated = s.lab.fabric.Now() }) {
 		return
 	}
 	for n := range plan.Nodes {

@@ -22,47 +22,46 @@ const Real int32 = -1
 
 // Packet is one frame on its way. Exactly one holder owns it at a time (a
 // queue, a link, a device) and hands it on or frees it.
+//
+// It takes two cache lines, and a hop looks only at the first.
 type Packet struct {
-	Next *Packet    // for the list of whoever holds it
-	At   units.Time // when whoever holds it lets go of it
-	Born units.Time // when it entered the fabric
-
-	ID     uint64      // unique in a run: the origin and a count
+	Next   *Packet     // for the list of whoever holds it
+	At     units.Time  // when whoever holds it lets go of it
 	Size   units.Bytes // of the frame, Ethernet header to payload, without FCS
-	Origin Endpoint
+	ID     uint64      // unique in a run: the origin and a count
+	Hash   uint64      // of the flow's addresses, protocol and ports, for ECMP
 	Dest   Endpoint
-	Flow   int32  // of modelled traffic; Real otherwise
-	Seq    uint32 // number of the packet within its modelled flow
+	Flow   int32 // of modelled traffic; Real otherwise
+	Origin Endpoint
+	L3     uint16 // offset of the network header
+	IPID   uint16
+	Fate   Fate  // what the congestion point of the port that now holds the packet did to it, for that port's capture
+	Epoch  uint8 // of the link that carries it: how often that went down before
+	BadFCS bool  // damaged on a link: the next receiver drops it
+	TOS    uint8
 
-	Hash    uint64 // of the flow's addresses, protocol and ports, for ECMP
+	Version uint8 // of IP, 0 when it is something else
+	Proto   uint8
+	TTL     uint8
+	home    uint8 // number of the pool that it came from
+
+	Born    units.Time // when it entered the fabric
+	Depth   uint32     // bytes in the queue, when Fate was decided
+	Seq     uint32     // number of the packet within its modelled flow
 	SrcPort uint16
 	DstPort uint16
-	IPID    uint16
 	Ether   uint16 // ethertype, behind VLAN tags
-	Version uint8  // of IP, 0 when it is something else
-	Proto   uint8
-	TOS     uint8
-	TTL     uint8
-	BadFCS  bool // damaged on a link: the next receiver drops it
-
-	// What the congestion point of the port that now holds the packet did to
-	// it, for that port's capture.
-	Fate  Fate
-	Depth units.Bytes // of the queue, when Fate was decided
-
-	// A packet of a real program has its wire bytes from the destination MAC,
-	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes
-	// are made where somebody looks (package gso). A modelled packet has
-	// neither.
-	Frame []byte
-	Piece Piece
-	L3    uint16 // offset of the network header
 	// Sum is the offset in Frame of a TCP or UDP checksum that covers only the
 	// pseudo-header so far; 0 when the checksums are complete. The checksum of
 	// a Piece is always still to be made.
 	Sum uint16
 
-	buf []byte // what Frame is a part of; its capacity decides the pool's list
+	// A packet of a real program has its wire bytes from the destination MAC,
+	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes
+	// are made where somebody looks (package gso). A modelled packet has
+	// neither. Frame always begins where its buffer does.
+	Frame []byte
+	Piece Piece
 }
 
 // ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.
@@ -86,10 +85,10 @@ func (p *Packet) MarkCE() bool {
 
 // Layer3 is the length of the layer-3 packet, which a link's MTU limits.
 func (p *Packet) Layer3() units.Bytes {
-	if p.L3 != 0 {
-		return p.Size - units.Bytes(p.L3)
+	if p.L3 == 0 {
+		return p.Size - wire.EthernetHeader
 	}
-	return p.Size - wire.EthernetHeader
+	return p.Size - units.Bytes(p.L3)
 }
 
 // OnWire is what a frame of n bytes takes of a link: padded to the minimum,

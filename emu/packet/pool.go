@@ -14,16 +14,37 @@ const MaxFrame = largeFrame
 const chunk = 256
 
 // Pool recycles packets so that moving one costs no allocation. It belongs to
-// one engine.
+// one engine. A packet goes back to the pool that it came from: where another
+// pool is asked to free it, it waits among that one's strangers to be fetched.
 type Pool struct {
+	number uint8
+
 	bare, small, large *Packet
 	live               int
+	strangers          []List // by the number of the pool they came from
 
 	supers    *Super
 	superLive int
 }
 
-// Live counts the packets taken and not yet freed.
+// NewPools gives n pools, one for each engine of a fabric; at most 256.
+func NewPools(n int) []*Pool {
+	pools := make([]*Pool, n)
+	for i := range pools {
+		pools[i] = &Pool{number: uint8(i), strangers: make([]List, n)}
+	}
+	return pools
+}
+
+// Strangers gives and forgets the packets that l has freed and that came from
+// another pool.
+func (l *Pool) Strangers(from *Pool) List {
+	s := l.strangers[from.number]
+	l.strangers[from.number] = List{}
+	return s
+}
+
+// Live counts the packets taken from l and not yet returned to it.
 func (l *Pool) Live() int { return l.live }
 
 // New gives a zeroed packet without wire bytes, for modelled traffic.
@@ -36,7 +57,20 @@ func (l *Pool) New() *Packet {
 	}
 	p := l.bare
 	l.bare = p.Next
-	*p = Packet{Flow: Real}
+	*p = Packet{Flow: Real, home: l.number}
+	l.live++
+	return p
+}
+
+// Like gives a copy of a modelled packet, without setting it to zero first.
+func (l *Pool) Like(template *Packet) *Packet {
+	if l.bare == nil {
+		l.Free(l.New())
+	}
+	p := l.bare
+	l.bare = p.Next
+	*p = *template
+	p.home = l.number
 	l.live++
 	return p
 }
@@ -52,13 +86,13 @@ func (l *Pool) NewFrame(n int) *Packet {
 		ps := make([]Packet, chunk)
 		mem := make([]byte, chunk*size)
 		for i := range ps {
-			ps[i].buf = mem[i*size : (i+1)*size : (i+1)*size]
+			ps[i].Frame = mem[i*size : (i+1)*size : (i+1)*size]
 			ps[i].Next, *list = *list, &ps[i]
 		}
 	}
 	p := *list
 	*list = p.Next
-	*p = Packet{Flow: Real, buf: p.buf, Frame: p.buf[:n]}
+	*p = Packet{Flow: Real, home: l.number, Frame: p.Frame[:n]}
 	l.live++
 	return p
 }
@@ -69,27 +103,31 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	if p.Frame == nil {
 		c := l.New()
 		*c = *p
-		c.Next, c.buf = nil, nil
+		c.Next, c.home = nil, l.number
 		if s := c.Piece.Of; s != nil {
 			s.refs++
 		}
 		return c
 	}
 	c := l.NewFrame(len(p.Frame))
-	buf, frame := c.buf, c.Frame
+	frame := c.Frame
 	copy(frame, p.Frame)
 	*c = *p
-	c.Next, c.buf, c.Frame = nil, buf, frame
+	c.Next, c.Frame, c.home = nil, frame, l.number
 	return c
 }
 
 // Free takes p back; the caller must not touch it again.
 func (l *Pool) Free(p *Packet) {
+	if p.home != l.number {
+		l.strangers[p.home].Push(p)
+		return
+	}
 	l.live--
 	if s := p.Piece.Of; s != nil {
 		l.Release(s)
 	}
-	switch cap(p.buf) {
+	switch cap(p.Frame) {
 	case 0:
 		p.Next, l.bare = l.bare, p
 	case smallFrame:

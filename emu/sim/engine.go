@@ -19,8 +19,7 @@ type Handler interface {
 // order in which they were armed.
 type Engine struct {
 	now     units.Time
-	heap    []entry
-	hole    bool // the root is being fired: the next push may take its place
+	queue   heap
 	sources []source
 	fired   uint64
 }
@@ -60,7 +59,7 @@ func (t Timer) Arm(at units.Time) {
 	// comes up it is put back. So pushing a deadline away costs nothing.
 	if at < s.queued {
 		s.queued = at
-		e.push(entry{at, t.id})
+		e.queue.push(entry{at, uint64(t.id)})
 	}
 }
 
@@ -86,41 +85,37 @@ func (e *Engine) Advance(t units.Time) {
 
 // Next is the time of the earliest event, units.Never when there is none. It
 // may be early: an entry whose timer was disarmed still counts.
-func (e *Engine) Next() units.Time {
-	if len(e.heap) == 0 {
-		return units.Never
-	}
-	return e.heap[0].at
-}
+func (e *Engine) Next() units.Time { return e.queue.top().at }
 
 // Run fires what is due up to and including limit, but at most max events,
 // and returns how many it fired. Fewer than max means that nothing is left
 // to do up to limit. It does not move time beyond the last event.
 func (e *Engine) Run(limit units.Time, max int) int {
 	n := 0
-	for n < max && len(e.heap) > 0 {
-		root := e.heap[0]
-		if root.at > limit {
+	q := &e.queue
+	for n < max && q.n > 0 {
+		first := q.a[root]
+		if first.at > limit {
 			break
 		}
-		s := &e.sources[root.id]
+		s := &e.sources[first.id]
 		switch {
-		case root.at != s.queued: // stale
-			e.pop()
+		case first.at != s.queued: // stale
+			q.pop()
 		case s.due == units.Never:
 			s.queued = units.Never
-			e.pop()
-		case s.due > root.at: // the deadline has moved
+			q.pop()
+		case s.due > first.at: // the deadline has moved
 			s.queued = s.due
-			e.replace(entry{s.due, root.id})
+			q.replace(entry{s.due, first.id})
 		default:
 			s.due, s.queued = units.Never, units.Never
-			e.now = root.at
-			e.hole = true
-			s.handler.Fire(root.at)
-			if e.hole {
-				e.hole = false
-				e.pop()
+			e.now = first.at
+			q.hole = true
+			s.handler.Fire(first.at)
+			if q.hole {
+				q.hole = false
+				q.pop()
 			}
 			n++
 		}

@@ -1,70 +1,103 @@
 package sim
 
-import "github.com/weftlab/weft/emu/units"
+import (
+	"math/bits"
+
+	"github.com/weftlab/weft/emu/units"
+)
 
 // entry is one place in the event queue: 16 bytes without a pointer, so that
 // four children share a cache line.
 type entry struct {
 	at units.Time
-	id uint32
+	id uint64
 }
 
-func (a entry) before(b entry) bool {
-	return a.at < b.at || a.at == b.at && a.id < b.id
+// before is 1 when a comes before b and 0 otherwise, computed without a
+// branch: which of two events is earlier is as good as random, and a processor
+// that guesses wrong loses more than the comparison costs. Times are never
+// negative.
+func (a entry) before(b entry) int {
+	_, borrow := bits.Sub64(a.id, b.id, 0)
+	_, borrow = bits.Sub64(uint64(a.at), uint64(b.at), borrow)
+	return int(borrow)
 }
 
-// push adds x. While the root is being fired its place is free, and since
-// most events lead to one other, taking that place saves a pop.
-func (e *Engine) push(x entry) {
-	if e.hole {
-		e.hole = false
-		e.replace(x)
+// end stands where there is no entry.
+var end = entry{units.Never, ^uint64(0)}
+
+// root is the index of the heap's root. With it the children of i are the four
+// from 4·(i-2), which is the beginning of a cache line.
+const root = 3
+
+// heap is a 4-ary heap of entries. Behind the last one its array is filled up
+// with end to a multiple of four, so that four children can always be looked
+// at.
+type heap struct {
+	a    []entry // a[root:root+n]
+	n    int
+	hole bool // the root has been taken: the next push may have its place
+}
+
+// top is the earliest entry, end when there is none.
+func (h *heap) top() entry {
+	if h.n == 0 {
+		return end
+	}
+	return h.a[root]
+}
+
+// push adds x. While the root is a hole x takes its place: since most events
+// lead to one other, this saves taking an entry from the end and sinking it.
+func (h *heap) push(x entry) {
+	if h.hole {
+		h.hole = false
+		h.replace(x)
 		return
 	}
-	h := append(e.heap, x)
-	i := len(h) - 1
-	for i > 0 {
-		p := (i - 1) / 4
-		if !x.before(h[p]) {
+	i := root + h.n
+	h.n++
+	for i >= len(h.a) {
+		h.a = append(h.a, end, end, end, end)
+	}
+	for i > root {
+		p := i/4 + 2
+		if x.before(h.a[p]) == 0 {
 			break
 		}
-		h[i] = h[p]
+		h.a[i] = h.a[p]
 		i = p
 	}
-	h[i] = x
-	e.heap = h
+	h.a[i] = x
 }
 
 // pop removes the root.
-func (e *Engine) pop() {
-	last := len(e.heap) - 1
-	x := e.heap[last]
-	e.heap = e.heap[:last]
-	if last > 0 {
-		e.replace(x)
+func (h *heap) pop() {
+	h.n--
+	last := root + h.n
+	x := h.a[last]
+	h.a[last] = end
+	if h.n > 0 {
+		h.replace(x)
 	}
 }
 
 // replace puts x in the root's place and lets it sink.
-func (e *Engine) replace(x entry) {
-	h := e.heap
-	i := 0
+func (h *heap) replace(x entry) {
+	a, i := h.a, root
 	for {
-		first := 4*i + 1
-		if first >= len(h) {
+		c := 4 * (i - 2)
+		if c >= len(a) {
 			break
 		}
-		c := first
-		for k := first + 1; k < min(first+4, len(h)); k++ {
-			if h[k].before(h[c]) {
-				c = k
-			}
-		}
-		if !h[c].before(x) {
+		g := (*[4]entry)(a[c:])
+		left, right := g[1].before(g[0]), 2+g[3].before(g[2])
+		m := left + (right-left)*g[right&3].before(g[left&3])
+		if g[m&3].before(x) == 0 {
 			break
 		}
-		h[i] = h[c]
-		i = c
+		a[i] = g[m&3]
+		i = c + m
 	}
-	h[i] = x
+	a[i] = x
 }

@@ -76,8 +76,8 @@ func TestStaleEntriesGo(t *testing.T) {
 	timer.Arm(0)
 	for range 1000 {
 		e.Run(units.Never-1, 1)
-		if len(e.heap) > 4 {
-			t.Fatalf("at %v the queue holds %d entries for one timer", e.Now(), len(e.heap))
+		if e.queue.n > 4 {
+			t.Fatalf("at %v the queue holds %d entries for one timer", e.Now(), e.queue.n)
 		}
 	}
 }

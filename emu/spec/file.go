@@ -34,6 +34,7 @@ type fidelityFile struct {
 type engineFile struct {
 	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1ms; default 0"`
 	Realtime Realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
+	Shards   *shards     `yaml:"shards,omitempty" jsonschema_description:"parts with an engine each, so that several cores carry one lab; default 1"`
 }
 
 type addressingFile struct {
@@ -59,9 +60,11 @@ type switchKindFile struct {
 }
 
 type hostKindFile struct {
-	Attach  *Attach      `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
-	Sysctls dict[scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
-	Queue   queueFile    `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
+	Attach     *Attach      `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
+	Offload    *Offload     `yaml:"offload,omitempty" jsonschema_description:"whether hosts hand over up to 64 KB at once, which the emulator splits, and get runs of packets joined; default on"`
+	JoinWindow *units.Time  `yaml:"join-window,omitempty" jsonschema_description:"how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
+	Sysctls    dict[scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
+	Queue      queueFile    `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
 }
 
 type nodeFile struct {
@@ -69,6 +72,8 @@ type nodeFile struct {
 
 	Address    oneOrMore[address]  `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface; default from the pools"`
 	Attach     *Attach             `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
+	Offload    *Offload            `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
+	JoinWindow *units.Time         `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
 	MAC        *mac                `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
 	Routes     []routeFile         `yaml:"routes,omitempty" jsonschema_description:"host: static routes"`
 	Sysctls    dict[scalar]        `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`

@@ -41,6 +41,7 @@ type Fidelity struct {
 type Engine struct {
 	Spin     units.Time // busy waiting before a deadline, 0 to 1 ms
 	Realtime Realtime
+	Shards   int // parts of the fabric with an engine each, at least 1
 }
 
 // Realtime says whether the engine thread asks for SCHED_FIFO.
@@ -72,13 +73,27 @@ const (
 	NoDevice               // none: the host is modelled only
 )
 
+// Offload says whether a host's devices carry super-packets (segmentation
+// offload, IFF_VNET_HDR): what programs send comes in pieces of up to 64 KB,
+// which are split into packets before the first queue, and runs of packets are
+// joined again on their way to the host.
+type Offload uint8
+
+// The ways to carry packets to and from a host.
+const (
+	OffloadOn  Offload = iota
+	OffloadOff         // one by one, in strict wire order
+)
+
 // Node is a host or a switch.
 type Node struct {
 	Name     string
 	Kind     Kind
 	Attach   Attach // hosts
-	Ports    []Port // in the order in which links first name them
-	ECMPSeed uint64 // switches; by default made from the lab's seed and the node's name
+	Offload  Offload
+	Join     units.Time // how long a packet may wait to be joined with others, 0 to 1 ms; hosts with offload
+	Ports    []Port     // in the order in which links first name them
+	ECMPSeed uint64     // switches; by default made from the lab's seed and the node's name
 	Sysctls  []Sysctl
 	Routes   []Route
 }
@@ -131,6 +146,7 @@ var (
 	kindNames     = []string{"host", "switch"}
 	attachNames   = []string{"tap", "tun", "none"}
 	realtimeNames = []string{"auto", "off", "require"}
+	offloadNames  = []string{"on", "off"}
 )
 
 // String gives the name that a lab file uses.
@@ -146,6 +162,12 @@ func (a Attach) String() string { return attachNames[a] }
 func (a *Attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames) }
 
 // String gives the name that a lab file uses.
+func (o Offload) String() string { return offloadNames[o] }
+
+// UnmarshalText reads the name that a lab file uses.
+func (o *Offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, offloadNames) }
+
+// String gives the name that a lab file uses.
 func (r Realtime) String() string { return realtimeNames[r] }
 
 // UnmarshalText reads the name that a lab file uses.
@@ -158,6 +180,18 @@ func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
 	}
 	*v = T(i)
 	return nil
+}
+
+// ShortestDelay is the shortest propagation delay that a direction of a link
+// has in the course of the plan's events.
+func (p *Plan) ShortestDelay(link, dir int) units.Time {
+	d := p.Links[link].Dir[dir].Delay
+	for i := range p.Events {
+		if e := &p.Events[i]; e.Link == link && e.Dir[dir] && e.Set.Delay != nil {
+			d = min(d, *e.Set.Delay)
+		}
+	}
+	return d
 }
 
 // Node finds a node by name.

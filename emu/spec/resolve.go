@@ -22,6 +22,8 @@ const (
 	maxInterface = 15                       // IFNAMSIZ-1 (linux/if.h)
 	maxTime      = 1_000_000 * units.Second // eleven days
 	maxSpin      = units.Millisecond
+	maxJoin      = units.Millisecond
+	maxShards    = 64
 )
 
 var (
@@ -111,6 +113,10 @@ func (v *resolver) header() {
 	p.Engine.Realtime = lab.Engine.Realtime
 	set(&p.Engine.Spin, lab.Engine.Spin)
 	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
+	p.Engine.Shards = 1
+	if s := lab.Engine.Shards; s != nil {
+		p.Engine.Shards = int(*s)
+	}
 }
 
 func (v *resolver) checkName(place any, what, name string, most int) bool {

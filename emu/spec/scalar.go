@@ -57,6 +57,16 @@ func (c *count) UnmarshalText(b []byte) error {
 	return err
 }
 
+// shards is how many parts a fabric is cut into.
+type shards int
+
+// UnmarshalText reads a number from 1 to maxShards.
+func (s *shards) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 1, maxShards)
+	*s = shards(n)
+	return err
+}
+
 // radix is the number of ports of a fat-tree's switches.
 type radix int
 

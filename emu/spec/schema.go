@@ -115,6 +115,8 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return enum(kindNames...)
 	case reflect.TypeFor[Attach]():
 		return enum(attachNames...)
+	case reflect.TypeFor[Offload]():
+		return enum(offloadNames...)
 	case reflect.TypeFor[Realtime]():
 		return enum(realtimeNames...)
 	case reflect.TypeFor[mode]():
@@ -133,6 +135,8 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return text(gatewayForm)
 	case reflect.TypeFor[mac]():
 		return text(macForm)
+	case reflect.TypeFor[shards]():
+		return integer(1, maxShards)
 	case reflect.TypeFor[count]():
 		return integer(1, maxNodes)
 	case reflect.TypeFor[radix]():

@@ -33,6 +33,7 @@ func (v *resolver) settings() {
 		set(&n.Attach, kind.Attach)
 		set(&n.Attach, file.Attach)
 		if n.Attach != NoDevice {
+			v.offload(n, kind, file)
 			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
 			continue
 		}
@@ -40,12 +41,37 @@ func (v *resolver) settings() {
 			name string
 			set  bool
 			at   any
-		}{{"sysctls", len(file.Sysctls) > 0, &file.Sysctls}, {"routes", len(file.Routes) > 0, &file.Routes}} {
+		}{
+			{"sysctls", len(file.Sysctls) > 0, &file.Sysctls}, {"routes", len(file.Routes) > 0, &file.Routes},
+			{"offload", file.Offload != nil, file.Offload}, {"join-window", file.JoinWindow != nil, file.JoinWindow},
+		} {
 			if key.set {
 				v.fail(key.at, "attach: tap or attach: tun gives it one", "%s of %s has no effect: the host has no device", key.name, n.Name)
 			}
 		}
 	}
+}
+
+// defaultJoin is how long a packet waits for others by default: at 5 Gb/s and
+// more for several, and no more than the scheduling of a busy machine costs.
+const defaultJoin = 20 * units.Microsecond
+
+// offload resolves how packets are carried to and from a host.
+func (v *resolver) offload(n *Node, kind *hostKindFile, file *nodeFile) {
+	set(&n.Offload, kind.Offload)
+	set(&n.Offload, file.Offload)
+	for _, window := range []*units.Time{kind.JoinWindow, file.JoinWindow} {
+		v.checkTime(window, "join-window", maxJoin)
+	}
+	if n.Offload == OffloadOff {
+		if file.JoinWindow != nil {
+			v.fail(file.JoinWindow, "leave it out, or set offload: on", "join-window of %s has no effect: without offload nothing is joined", n.Name)
+		}
+		return
+	}
+	n.Join = defaultJoin
+	set(&n.Join, kind.JoinWindow)
+	set(&n.Join, file.JoinWindow)
 }
 
 // said is what the file says of a node.
@@ -66,6 +92,8 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 	}{
 		{"address", Host, len(file.Address) > 0, &file.Address},
 		{"attach", Host, file.Attach != nil, file.Attach},
+		{"offload", Host, file.Offload != nil, file.Offload},
+		{"join-window", Host, file.JoinWindow != nil, file.JoinWindow},
 		{"mac", Host, file.MAC != nil, file.MAC},
 		{"routes", Host, len(file.Routes) > 0, &file.Routes},
 		{"sysctls", Host, len(file.Sysctls) > 0, &file.Sysctls},

@@ -45,6 +45,11 @@ type Env struct {
 	Send func(p *packet.Packet)
 }
 
+// ArrivalsOnly is implemented by points that judge packets when they join the
+// queue and at no other time: Dequeue answers Fine without looking, and Tick
+// asks for no timer. A port then need not wait for a departure to know of it.
+type ArrivalsOnly interface{ ArrivalsOnly() }
+
 // Passive can be embedded by points that only judge arrivals.
 type Passive struct{}
 

@@ -30,3 +30,6 @@ func (r RED) Probability(q units.Bytes) float64 {
 	}
 	return float64(r.PMax) * float64(q-r.KMin) / float64(r.KMax-r.KMin)
 }
+
+// ArrivalsOnly marks the point as one that judges arrivals alone.
+func (*red) ArrivalsOnly() {}

@@ -16,3 +16,6 @@ func (s *step) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
 	}
 	return mark(p, s.NotECT)
 }
+
+// ArrivalsOnly marks the point as one that judges arrivals alone.
+func (*step) ArrivalsOnly() {}

@@ -12,20 +12,34 @@ type Counters struct {
 	RxPackets, RxBytes uint64 // received, also those with a bad FCS
 	TxPackets, TxBytes uint64 // begun to be sent, also those lost on the link
 	Marked             uint64
+	MaxQueue           units.Bytes // the longest the queue has been
+	area               area
+	since              units.Time               // of the last change of the queue
 	Drops              [packet.FateCount]uint64 // packets that ended at this port or on the link behind it, by reason
 	DropBytes          uint64
-	MaxQueue           units.Bytes // the longest the queue has been
-
-	since        units.Time // of the last change of the queue
-	areaH, areaL uint64     // ∫ queue dt in byte·picoseconds, 128 bits
 }
 
-// queued accounts for a queue that has been bytes long since the last change.
-func (c *Counters) queued(now units.Time, bytes units.Bytes) {
-	h, l := bits.Mul64(uint64(bytes), uint64(now-c.since))
+// area is ∫ queue dt in byte·picoseconds: 128 bits.
+type area struct{ high, low uint64 }
+
+func (a *area) add(n units.Bytes, t units.Time) {
+	high, low := bits.Mul64(uint64(n), uint64(t))
 	var carry uint64
-	c.areaL, carry = bits.Add64(c.areaL, l, 0)
-	c.areaH += h + carry
+	a.low, carry = bits.Add64(a.low, low, 0)
+	a.high += high + carry
+}
+
+func (a *area) sub(n units.Bytes, t units.Time) {
+	high, low := bits.Mul64(uint64(n), uint64(t))
+	var borrow uint64
+	a.low, borrow = bits.Sub64(a.low, low, 0)
+	a.high -= high + borrow
+}
+
+// queued accounts for a queue that has been n bytes long since the last
+// change.
+func (c *Counters) queued(now units.Time, n units.Bytes) {
+	c.area.add(n, now-c.since)
 	c.since = now
 }
 
@@ -35,8 +49,8 @@ func (c Counters) MeanQueue(from Counters) float64 {
 	if c.since <= from.since {
 		return 0
 	}
-	low, borrow := bits.Sub64(c.areaL, from.areaL, 0)
-	high, _ := bits.Sub64(c.areaH, from.areaH, borrow)
+	low, borrow := bits.Sub64(c.area.low, from.area.low, 0)
+	high, _ := bits.Sub64(c.area.high, from.area.high, borrow)
 	return (float64(high)*(1<<64) + float64(low)) / float64(c.since-from.since)
 }
 
@@ -50,20 +64,48 @@ func (c *Counters) Dropped() (n uint64) {
 
 // Counters gives a copy as of now.
 func (p *Port) Counters(now units.Time) Counters {
-	p.counters.queued(now, p.bytes)
-	return p.counters
+	p.settle(now)
+	c := p.counters
+	c.RxPackets, c.RxBytes, c.TxPackets, c.TxBytes = p.rx.packets, p.rx.bytes, p.tx.packets, p.tx.bytes
+	if !p.ahead {
+		c.queued(now, p.bytes)
+		return c
+	}
+	// What was reckoned ahead of time has not happened yet.
+	p.unwait(&c, now)
+	c.since = now
+	c.TxPackets -= uint64(p.promised.len())
+	c.TxBytes -= uint64(p.bytes)
+	return c
 }
 
-// trace is a running hash of everything a port did and when. Each port has
-// its own, so the hash of a run does not depend on how the ports of different
-// parts of a fabric interleave.
+// trace is a sum of hashes of everything a port did and when. Each port has
+// its own, and a sum has no order, so neither the order in which the ports of
+// different parts of a fabric come to act nor the time at which something is
+// known that happens later changes it.
 type trace uint64
 
-func (t *trace) add(now units.Time, k *packet.Packet, fate packet.Fate) {
-	x := uint64(*t) ^ uint64(now)
-	x = (x ^ k.ID ^ uint64(k.Size)<<40 ^ uint64(fate)<<56) * 0x9e3779b97f4a7c15
-	*t = trace(x ^ x>>29)
+func (t *trace) add(at units.Time, k *packet.Packet, fate packet.Fate) { *t += act(at, k, fate) }
+
+func (t *trace) remove(at units.Time, k *packet.Packet, fate packet.Fate) { *t -= act(at, k, fate) }
+
+// act is the hash of one thing done.
+func act(at units.Time, k *packet.Packet, fate packet.Fate) trace {
+	x := (uint64(at) ^ k.ID<<20 ^ k.ID>>44) * 0x9e3779b97f4a7c15
+	x = (x ^ x>>32 ^ uint64(k.Size)<<40 ^ uint64(fate)<<56) * 0xd6e8feb86659fd93
+	return trace(x ^ x>>32)
 }
 
-// Trace is the hash of what the port has sent and dropped, and when.
-func (p *Port) Trace() uint64 { return uint64(p.trace) }
+// Trace is the hash of what the port has sent and dropped up to now, and when.
+func (p *Port) Trace(now units.Time) uint64 {
+	p.settle(now)
+	t := p.trace
+	if n := p.promised.len(); n > 0 {
+		k := p.link.Last(n)
+		for i := p.promised.head; i != p.promised.tail; i++ {
+			t.remove(p.promised.at(i).start, k, k.Fate)
+			k = k.Next
+		}
+	}
+	return uint64(t)
+}

@@ -39,9 +39,10 @@ func newRig(rate units.Rate, limit units.Bytes) *rig {
 	r := &rig{}
 	r.from = New(&r.engine, &r.pool, "a:1", 0, r, limit)
 	r.to = New(&r.engine, &r.pool, "b:1", 0, r, limit)
-	r.link = links.New(&r.engine, &r.pool, sim.NewRand(1, "a:1"), links.Settings{Rate: rate, MTU: 9000, Up: true}, r.to)
+	side := links.Side{Engine: &r.engine, Pool: &r.pool}
+	r.link = links.New(side, side, nil, sim.NewRand(1, "a:1"), links.Settings{Rate: rate, MTU: 9000, Up: true}, r.to)
 	r.from.Connect(r.link)
-	r.from.Observe(r)
+	r.from.Observe(r.engine.Now(), r)
 	return r
 }
 
@@ -89,7 +90,7 @@ func (r *rig) finish() { r.engine.Run(units.Never-1, math.MaxInt) }
 func (r *rig) rate(rate units.Rate) {
 	s := r.link.Settings()
 	s.Rate = rate
-	r.link.Set(s)
+	r.from.SetLink(r.engine.Now(), s)
 }
 
 // TestSerialisation: a frame occupies the link for its bytes, at least 60,
@@ -122,7 +123,7 @@ func TestBackToBack(t *testing.T) {
 	for range 4 {
 		r.send(100, 1514)
 	}
-	if n, b := r.from.Queued(); n != 3 || b != 3*1514 {
+	if n, b := r.from.Queued(r.engine.Now()); n != 3 || b != 3*1514 {
 		t.Errorf("%d packets of %d bytes wait, want 3 of 4542: the one being sent does not count", n, b)
 	}
 	r.send(100+4*tx, 1514)
@@ -158,7 +159,7 @@ func TestLimit(t *testing.T) {
 	if want := []event{{0, 3}}; !cmp.Equal(r.dropped, want) {
 		t.Errorf("dropped %v, want %v", r.dropped, want)
 	}
-	if _, b := r.from.Queued(); b != 3000 {
+	if _, b := r.from.Queued(r.engine.Now()); b != 3000 {
 		t.Errorf("%d bytes wait, want 3000", b)
 	}
 	// What waits stays when the limit falls, and nothing joins it.
@@ -292,7 +293,7 @@ func TestAgainstModel(t *testing.T) {
 			} else {
 				txBytes += uint64(size)
 			}
-			if n, b := r.from.Queued(); n != len(m.waiting) || b != m.bytes {
+			if n, b := r.from.Queued(r.engine.Now()); n != len(m.waiting) || b != m.bytes {
 				t.Fatalf("%d packets of %d bytes wait, want %d of %d", n, b, len(m.waiting), m.bytes)
 			}
 		}
@@ -351,7 +352,7 @@ func TestMeanQueueOfALongRun(t *testing.T) {
 		}
 		last = now
 	}
-	_, queue := r.from.Queued()
+	_, queue := r.from.Queued(r.engine.Now())
 	if got := r.from.Counters(day + units.Nanosecond).MeanQueue(last); got != float64(queue) || queue < units.MB {
 		t.Errorf("mean queue %v over a nanosecond in which %d bytes waited", got, queue)
 	}
@@ -390,13 +391,13 @@ func (w *watcher) Observe(now units.Time, at *Port, dir Direction, p *packet.Pac
 func TestObserver(t *testing.T) {
 	var w watcher
 	r := newRig(units.Gbps, 3000)
-	r.from.Observe(&w)
-	r.to.Observe(&w)
+	r.from.Observe(r.engine.Now(), &w)
+	r.to.Observe(r.engine.Now(), &w)
 	r.from.SetPoint(&r.engine, congestion.New(congestion.Config{Step: &congestion.Step{K: 1000, NotECT: congestion.DropNotECT}}, congestion.Env{}))
 	set := func(change func(*links.Settings)) {
 		s := links.Settings{Rate: units.Gbps, MTU: 9000, Up: true}
 		change(&s)
-		r.link.Set(s)
+		r.from.SetLink(r.engine.Now(), s)
 	}
 	const us = units.Microsecond
 	const tx = 12_304_000 // of 1514 bytes
@@ -460,7 +461,7 @@ func TestObserver(t *testing.T) {
 	if a.TxPackets != 9 || a.Marked != 1 || a.Dropped() != 6 || b.RxPackets != 5 || b.RxBytes != 4*1514+1400 || b.Dropped() != 2 {
 		t.Errorf("sender %+v, receiver %+v", a, b)
 	}
-	r.from.Observe(nil)
+	r.from.Observe(r.engine.Now(), nil)
 	r.send(units.Second, 100)
 	if len(w) != len(want) {
 		t.Error("an observer that was taken off still sees packets")
@@ -472,7 +473,7 @@ func TestObserver(t *testing.T) {
 func TestMarkIsOfOnePort(t *testing.T) {
 	var w watcher
 	r := newRig(units.Gbps, 3000)
-	r.from.Observe(&w)
+	r.from.Observe(r.engine.Now(), &w)
 	p := r.pool.New()
 	p.Size, p.Fate = 100, packet.Marked
 	r.from.Send(0, p)
@@ -488,8 +489,8 @@ func TestObserverAgreesWithCounters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(units.Gbps, 6000)
 		var w watcher
-		r.from.Observe(&w)
-		r.to.Observe(&w)
+		r.from.Observe(r.engine.Now(), &w)
+		r.to.Observe(r.engine.Now(), &w)
 		red := congestion.RED{KMin: 1000, KMax: 5000, PMax: 0.5, NotECT: congestion.NotECT(rapid.IntRange(0, 1).Draw(t, "not ect"))}
 		r.from.SetPoint(&r.engine, congestion.New(congestion.Config{RED: &red}, congestion.Env{Rand: sim.NewRand(1, "mark")}))
 		var now units.Time
@@ -498,7 +499,7 @@ func TestObserverAgreesWithCounters(t *testing.T) {
 				s := r.link.Settings()
 				s.Loss, s.Corrupt = 0.2, 0.2
 				s.Up = rapid.IntRange(0, 3).Draw(t, "down") > 0
-				r.link.Set(s)
+				r.from.SetLink(r.engine.Now(), s)
 			}
 			now += units.Time(rapid.Int64Range(0, 15_000_000).Draw(t, "gap"))
 			r.until(now)
@@ -535,10 +536,10 @@ func TestObserverAgreesWithCounters(t *testing.T) {
 				in += n
 			}
 		}
-		if out != r.sent || in != b.RxPackets || b.RxPackets != r.link.Counters.Delivered || a.Marked < tally[place{Out, packet.Marked}] {
-			t.Fatalf("%d sent, %d seen leaving, %d coming in; received %d, delivered %d", r.sent, out, in, b.RxPackets, r.link.Counters.Delivered)
+		if out != r.sent || in != b.RxPackets || b.RxPackets != r.link.Counters().Delivered || a.Marked < tally[place{Out, packet.Marked}] {
+			t.Fatalf("%d sent, %d seen leaving, %d coming in; received %d, delivered %d", r.sent, out, in, b.RxPackets, r.link.Counters().Delivered)
 		}
-		if lost := a.Dropped() + b.Dropped() + r.link.Counters.Cut; r.sent != uint64(len(r.arrived))+lost || r.pool.Live() != 0 {
+		if lost := a.Dropped() + b.Dropped() + r.link.Counters().Cut; r.sent != uint64(len(r.arrived))+lost || r.pool.Live() != 0 {
 			t.Fatalf("%d sent, %d arrived, %d lost, %d live", r.sent, len(r.arrived), lost, r.pool.Live())
 		}
 	})
@@ -552,7 +553,7 @@ func TestTrace(t *testing.T) {
 			r.send(i*gap, size)
 		}
 		r.finish()
-		return r.from.Trace()
+		return r.from.Trace(r.engine.Now())
 	}
 	const us = units.Microsecond
 	base := run(2*us, 100, 1000)

@@ -85,8 +85,8 @@ func TestResult(t *testing.T) {
 		Start: 1, End: 1.0004, Goodput: 100_000_000, // 3 packets of 10 kbit in 300 us
 		DelayMin: 100, DelayMean: 195, DelayP50: 120, DelayP99: 360, DelayMax: 360, // of 100, 120, 200, 360
 	}
-	// Delays are to three digits.
-	if diff := cmp.Diff(want, r.Result(), cmpopts.EquateApprox(1e-3, 0)); diff != "" {
+	// Quantiles of delay are within 1%.
+	if diff := cmp.Diff(want, r.Result(), cmpopts.EquateApprox(1e-2, 0)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -112,11 +112,10 @@ func TestResultOfLittle(t *testing.T) {
 	}
 }
 
-// TestDelayDigits: delays from a nanosecond to a hundred seconds are right to
-// three digits; what lies beyond counts as the bound.
+// TestDelayDigits: a single delay is right whatever it is.
 func TestDelayDigits(t *testing.T) {
 	for delay, want := range map[units.Time]float64{
-		0: 0.001, 1500: 0.001, units.Nanosecond: 0.001, 12_345_678: 12.345, units.Second: 1e6, 100 * units.Second: 1e8, units.Hour: 1e8,
+		0: 0, 1500: 0.001, units.Nanosecond: 0.001, 12_345_678: 12.345, units.Second: 1e6, 100 * units.Second: 1e8, units.Hour: 3.6e9,
 	} {
 		r := NewRecord(Flow{}, "a", "b")
 		r.send(0)
@@ -139,7 +138,7 @@ func TestDelayQuantiles(t *testing.T) {
 	}
 	x := r.Result()
 	got := []float64{x.DelayMin, x.DelayMean, x.DelayP50, x.DelayP99, x.DelayMax}
-	if diff := cmp.Diff([]float64{1, 500.5, 500, 990, 1000}, got, cmpopts.EquateApprox(1e-3, 0)); diff != "" {
+	if diff := cmp.Diff([]float64{1, 500.5, 500, 990, 1000}, got, cmpopts.EquateApprox(1e-2, 0)); diff != "" {
 		t.Errorf("min, mean, p50, p99, max (-want +got):\n%s", diff)
 	}
 }

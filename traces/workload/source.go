@@ -57,8 +57,7 @@ func (s *Source) Fire(now units.Time) {
 	if f.For > 0 && now >= f.At+f.For {
 		return
 	}
-	p := s.pool.New()
-	*p = s.template
+	p := s.pool.Like(&s.template)
 	p.Seq, p.IPID = s.seq, uint16(s.seq)
 	s.seq++
 	s.record.send(now)

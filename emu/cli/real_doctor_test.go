@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/doctor"
+)
+
+// seen lists the devices and named namespaces of this machine, without those
+// of other tests' labs, which come and go meanwhile.
+func seen(t *testing.T) (all []string) {
+	t.Helper()
+	for _, pattern := range []string{"/sys/class/net/*", "/run/netns/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "/run/netns/weft-") })
+}
+
+// examine runs weft doctor --quick --json.
+func examine(t *testing.T, c *exec.Cmd) (r doctor.Result, code int) {
+	t.Helper()
+	c.Args = append(c.Args, "doctor", "--quick", "--json")
+	var said strings.Builder
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil && c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("%v\n%s%s", err, out, said.String())
+	}
+	return r, c.ProcessState.ExitCode()
+}
+
+// TestDoctor: where labs run, the doctor says so, with all figures; nothing
+// stays, and it can be asked again.
+func TestDoctor(t *testing.T) {
+	weft := needReal(t)
+	before := seen(t)
+	for range 2 {
+		r, code := examine(t, exec.Command(weft))
+		if code != 0 || r.Verdict == doctor.Bad || !r.Quick || r.Summary == "" {
+			t.Errorf("exit code %d, %s: %s", code, r.Verdict, r.Summary)
+		}
+		m, p := r.Measured, r.Predict
+		if m.Sleep == nil || m.WakeUp == nil || m.Devices == nil || m.Virtual == nil {
+			t.Fatalf("measured %+v, left out %+v", m, r.LeftOut)
+		}
+		for name, v := range map[string]float64{
+			"clock": float64(m.ClockRead), "sleep": float64(m.Sleep.P50), "p99": float64(m.Sleep.P99 - m.Sleep.P50), "max": float64(m.Sleep.Max), "wake-up": float64(*m.WakeUp),
+			"small": m.Devices.Small, "large": m.Devices.Large, "1500": float64(m.Devices.TCP1500), "9000": float64(m.Devices.TCP9000), "offload": float64(m.Devices.Offload),
+			"virtual": m.Virtual.Hops, "packets": p.Packets, "stream": float64(p.TCP1500), "jumbo": float64(p.TCP9000), "offloaded": float64(p.Offload),
+			"round trip": float64(p.RoundTrip), "hop": float64(p.RoundPerHop), "lateness": float64(p.LatenessP99), "hosts": float64(p.Hosts),
+		} {
+			if v < 0 || v == 0 && name != "p99" {
+				t.Errorf("%s is %v", name, v)
+			}
+		}
+	}
+	for _, s := range seen(t) {
+		if !slices.Contains(before, s) {
+			t.Errorf("left behind: %s", s)
+		}
+	}
+}
+
+// TestDoctorInterrupted: it ends before its time, and nothing stays either.
+func TestDoctorInterrupted(t *testing.T) {
+	weft := needReal(t)
+	before := seen(t)
+	c := exec.Command(weft, "doctor")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // into the measurements, which take some eight
+	if err := c.Process.Signal(unix.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); c.ProcessState.ExitCode() != 1 { // it would be 0 at the end
+		t.Errorf("interrupted: %v", err)
+	}
+	for _, s := range seen(t) {
+		if !slices.Contains(before, s) {
+			t.Errorf("left behind: %s", s)
+		}
+	}
+}
+
+// TestDoctorWithoutRoot: what is missing is said, what is possible measured,
+// and what is not is listed with the reason.
+func TestDoctorWithoutRoot(t *testing.T) {
+	weft := needReal(t)
+	const nobody = 65534
+	dir, err := os.MkdirTemp("", "weft-doctor-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program, err := os.ReadFile(weft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(dir, "weft")
+	if err := os.WriteFile(own, program, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, own} {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command(own)
+	c.Dir = "/"
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	r, code := examine(t, c)
+	if code != 1 || r.Verdict != doctor.Bad {
+		t.Errorf("exit code %d, %s", code, r.Verdict)
+	}
+	i := slices.IndexFunc(r.Checks, func(c doctor.Check) bool { return c.Name == "capabilities" })
+	if i < 0 || r.Checks[i].Verdict != doctor.Bad || !strings.Contains(r.Checks[i].Mend, "sudo") {
+		t.Errorf("checks %+v", r.Checks)
+	}
+	if r.Measured.Sleep == nil || r.Measured.WakeUp == nil || r.Measured.Virtual == nil {
+		t.Errorf("measured %+v", r.Measured)
+	}
+	if r.Measured.Devices == nil && len(r.LeftOut) == 0 {
+		t.Error("the devices were left out without a word")
+	}
+	for _, l := range r.LeftOut {
+		if l.What == "" || l.Why == "" {
+			t.Errorf("left out: %+v", l)
+		}
+	}
+}

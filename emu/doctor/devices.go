@@ -1,0 +1,122 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+)
+
+// Devices is what the barest loop carries that reads frames from one TAP and
+// writes them to another: no switch, no clock, no queue. 0 was not measured.
+type Devices struct {
+	// Packets a second of the loop's processor time, of UDP datagrams with
+	// this many bytes.
+	Small float64 `json:"packets_per_second_64"`
+	Large float64 `json:"packets_per_second_1472"`
+
+	// Goodput of one TCP stream; Offload is at MTU 1500 with super-packets of
+	// up to 64 KB that pass unsplit (IFF_VNET_HDR, TSO).
+	TCP1500 units.Rate `json:"tcp_1500"`
+	TCP9000 units.Rate `json:"tcp_9000"`
+	Offload units.Rate `json:"tcp_1500_offload"`
+
+	Nice bool `json:"nice"` // the loop had the highest nice level, as a busy engine has
+}
+
+// ethernetMTU and jumboMTU are bytes of IP packet.
+const ethernetMTU, jumboMTU = 1500, 9000
+
+// measureDevices makes all of them, leaving out those that fail.
+func measureDevices(ctx context.Context, e effort) (*Devices, []LeftOut) {
+	d := &Devices{}
+	var left []LeftOut
+	measure := func(what string, mtu int, offload bool, t traffic, keep func([]sample)) {
+		if ctx.Err() != nil {
+			return
+		}
+		s, nice, err := carry(ctx, e, mtu, offload, t)
+		if err != nil {
+			left = append(left, LeftOut{what, err.Error()})
+			return
+		}
+		d.Nice = nice
+		keep(s)
+	}
+	packets := func(to *float64) func([]sample) {
+		return func(s []sample) { *to = digits(medianOf(s, sample.perSecond), 3) }
+	}
+	rate := func(to *units.Rate) func([]sample) {
+		return func(s []sample) { *to = units.Rate(digits(medianOf(s, sample.goodput), 3)) }
+	}
+	measure("packets of 64 bytes through two TAPs", ethernetMTU, false, udp(64), packets(&d.Small))
+	measure("packets of 1472 bytes through two TAPs", ethernetMTU, false, udp(1472), packets(&d.Large))
+	measure("TCP through two TAPs, MTU 1500", ethernetMTU, false, tcp, rate(&d.TCP1500))
+	measure("TCP through two TAPs, MTU 9000", jumboMTU, false, tcp, rate(&d.TCP9000))
+	measure("TCP through two TAPs with offload", ethernetMTU, true, tcp, rate(&d.Offload))
+	if *d == (Devices{Nice: d.Nice}) {
+		return nil, left
+	}
+	return d, left
+}
+
+func medianOf(s []sample, f func(sample) float64) float64 {
+	v := make([]float64, len(s))
+	for i := range s {
+		v[i] = f(s[i])
+	}
+	return median(v)
+}
+
+// sample is what the loop carried from the first TAP to the second in a round.
+type sample struct {
+	frames int
+	bytes  int // of frames, with Ethernet header
+	wall   time.Duration
+	cpu    time.Duration // of the loop's thread
+}
+
+func (s sample) perSecond() float64 { return float64(s.frames) / s.cpu.Seconds() }
+
+// tcpHeaders are Ethernet, IPv4, and TCP with time stamps.
+const tcpHeaders = 14 + 20 + 32
+
+func (s sample) goodput() float64 {
+	return 8 * float64(s.bytes-s.frames*tcpHeaders) / s.wall.Seconds()
+}
+
+// carry joins two hosts that are made for it while traffic flows between them.
+func carry(ctx context.Context, e effort, mtu int, offload bool, t traffic) (s []sample, nice bool, err error) {
+	var hosts [2]*host
+	for i := range hosts {
+		if hosts[i], err = newHost(i+1, mtu, offload); err != nil {
+			return nil, false, err
+		}
+		defer hosts[i].close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.rounds)*e.traffic+e.warm+5*time.Second) // far beyond what it takes
+	defer cancel()
+	l := &loop{ctx: ctx, effort: e, fds: [2]int{hosts[0].fd, hosts[1].fd}, room: mtu + frameSlack, offload: offload}
+	ended := make(chan error, 1)
+	go func() {
+		nice = true
+		err := wall.OnThread(wall.Busy, l.run)
+		if err != nil && !l.started {
+			nice = false
+			err = wall.OnThread(wall.Ordinary, l.run)
+		}
+		ended <- err
+	}()
+	stop, err := t(ctx, hosts[0], hosts[1])
+	if err != nil {
+		cancel()
+		<-ended
+		return nil, false, fmt.Errorf("traffic: %w", err)
+	}
+	l.flowing.Store(true)
+	err = <-ended
+	stop()
+	return l.samples, nice, err
+}

@@ -1,0 +1,94 @@
+// Package doctor examines a machine and predicts what labs it can carry, by
+// measuring: how exactly a thread can sleep, what a packet through a pair of
+// devices costs, how quick the engine is in virtual time.
+//
+// All that it makes (namespaces, devices, sockets) hangs on descriptors and
+// threads of the process and has no name, so that the kernel removes it when
+// the process ends, in whatever way. Trying a feature may make the kernel load
+// the module that has it; the module stays.
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+)
+
+// Options are the choices of an examination.
+type Options struct {
+	// Quick measures for about a second instead of eight: rougher figures.
+	Quick bool
+	// Self is a command that calls Inside with the same options, to be run in
+	// a user namespace where this process may not make network namespaces;
+	// none leaves that out.
+	Self []string
+}
+
+// Result is all that was found. It is what `weft doctor --json` prints.
+type Result struct {
+	Quick    bool    `json:"quick"`
+	Verdict  Verdict `json:"verdict"` // bad: something that labs need is missing
+	Summary  string  `json:"summary"`
+	Checks   []Check `json:"checks"`
+	Measured `json:"measured"`
+	LeftOut  []LeftOut  `json:"left_out,omitempty"` // what was not measured
+	Predict  Prediction `json:"prediction"`
+}
+
+// Measured holds the measurements; nil is one that was left out.
+type Measured struct {
+	ClockRead units.Time   `json:"clock_read"`           // reading the clock once
+	Sleep     *Sleep       `json:"sleep,omitempty"`      // ordinary scheduling
+	SleepFIFO *Sleep       `json:"sleep_fifo,omitempty"` // with SCHED_FIFO
+	WakeUp    *units.Time  `json:"wake_up,omitempty"`    // from a write to the other thread's return
+	Devices   *Devices     `json:"devices,omitempty"`
+	Virtual   *VirtualTime `json:"virtual,omitempty"`
+}
+
+// LeftOut is a measurement that could not be made.
+type LeftOut struct {
+	What string `json:"what"`
+	Why  string `json:"why"` // with the mend
+}
+
+// Run examines this machine. Only the end of ctx is an error; what cannot be
+// measured is listed in the result.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	r := &Result{Quick: o.Quick}
+	leave := func(what string, err error) {
+		if err != nil && ctx.Err() == nil {
+			r.LeftOut = append(r.LeftOut, LeftOut{what, err.Error()})
+		}
+	}
+	m := thisMachine()
+	static := m.checks() // first: the load is what it was before the measurements
+	e := effortOf(o)
+
+	r.ClockRead = clockRead()
+	var err error
+	r.Sleep, err = sleep(ctx, wall.Ordinary, e)
+	leave("sleep, ordinary scheduling", err)
+	r.SleepFIFO, err = sleep(ctx, wall.Realtime, e)
+	leave("sleep, SCHED_FIFO", err)
+	r.WakeUp, err = wakeUp(ctx, e)
+	leave("wake-up of a thread", err)
+	in, err := examineInside(ctx, o)
+	if err != nil {
+		leave("packets through devices; kernel features", err)
+	} else {
+		r.Devices = in.Devices
+		r.LeftOut = append(r.LeftOut, in.LeftOut...)
+	}
+	r.Virtual, err = virtualTime(ctx, e)
+	leave("virtual time", err)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("stopped: %w", err)
+	}
+	r.Checks = append(static, featureChecks(in)...)
+	sortChecks(r.Checks)
+	r.Predict = predict(&r.Measured, m.room())
+	r.judge()
+	return r, nil
+}

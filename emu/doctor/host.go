@@ -1,0 +1,73 @@
+package doctor
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// host is a namespace with a TAP, t0, at 10.0.0.N.
+type host struct {
+	ns      *namespace
+	fd      int // of the TAP
+	address net.IP
+}
+
+// queueLen (packets) of the TAP holds a TCP window of the largest kind.
+const queueLen = 10_000
+
+func newHost(n, mtu int, offload bool) (*host, error) {
+	ns, err := newNamespace()
+	if err != nil {
+		return nil, err
+	}
+	h := &host{ns: ns, fd: -1, address: net.IPv4(10, 0, 0, byte(n)).To4()}
+	if err := ns.do(func() error { return h.configure(mtu, offload) }); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *host) configure(mtu int, offload bool) (err error) {
+	// Quiet and without bbr's timers; where these may not be set, what is
+	// measured is what the machine does.
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
+	_ = os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0)
+	if h.fd, err = openTAP("t0", offload); err != nil {
+		return err
+	}
+	links, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("netlink: %w", err)
+	}
+	defer links.Close()
+	l, err := links.LinkByName("t0")
+	if err != nil {
+		return fmt.Errorf("find the new TAP: %w", err)
+	}
+	if err := links.LinkSetMTU(l, mtu); err != nil {
+		return fmt.Errorf("MTU %d: %w", mtu, err)
+	}
+	if err := links.LinkSetTxQLen(l, queueLen); err != nil {
+		return fmt.Errorf("transmit queue: %w", err)
+	}
+	if err := links.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: h.address, Mask: net.CIDRMask(24, 32)}}); err != nil {
+		return fmt.Errorf("address %s: %w", h.address, err)
+	}
+	if err := links.LinkSetUp(l); err != nil {
+		return fmt.Errorf("bring up the TAP: %w", err)
+	}
+	return nil
+}
+
+// close ends the device and, once no socket is left, the namespace.
+func (h *host) close() {
+	if h.fd >= 0 {
+		unix.Close(h.fd)
+	}
+	h.ns.close()
+}

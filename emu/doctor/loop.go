@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// loop carries frames between two TAPs and counts those from the first.
+type loop struct {
+	ctx     context.Context
+	effort  effort
+	fds     [2]int
+	room    int // bytes of the largest frame
+	offload bool
+
+	flowing atomic.Bool // there is traffic: from now on it counts
+	started bool        // run has begun
+	samples []sample
+}
+
+const (
+	frameSlack = 14 + 2*4 // Ethernet header and two VLAN tags
+	superFrame = 1 << 16  // super-packets are shorter by a header
+
+	// loopBatch is how many frames of one device are read before the other
+	// gets a turn, as in the engine.
+	loopBatch = 32
+	// loopWait is how long the loop sleeps without looking at ctx.
+	loopWait = 10 // ms
+)
+
+var errNoTraffic = errors.New("nothing came through the devices")
+
+// run carries until the rounds are over or ctx ends.
+func (l *loop) run() error {
+	l.started = true
+	room := l.room
+	if l.offload {
+		room = superFrame + frameSlack + virtioHeader
+	}
+	buf := make([]byte, room)
+	poll := []unix.PollFd{{Fd: int32(l.fds[0]), Events: unix.POLLIN}, {Fd: int32(l.fds[1]), Events: unix.POLLIN}}
+	var now sample // since the round began
+	var began time.Time
+	var cpu time.Duration
+	begin := func() { now, began, cpu = sample{}, time.Now(), threadTime() }
+	warm := false
+	for l.ctx.Err() == nil {
+		if _, err := unix.Poll(poll, loopWait); err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		for i := range poll {
+			for n := 0; n < loopBatch && poll[i].Revents != 0; n++ {
+				size := read(l.fds[i], buf)
+				if size == 0 {
+					break
+				}
+				if write(l.fds[1-i], buf[:size]) && i == 0 {
+					now.frames++
+					now.bytes += size
+				}
+			}
+		}
+		switch {
+		case began.IsZero():
+			if l.flowing.Load() {
+				begin()
+			}
+		case !warm && time.Since(began) >= l.effort.warm:
+			warm = true
+			begin()
+		case warm && time.Since(began) >= l.effort.traffic:
+			if now.frames == 0 {
+				return errNoTraffic
+			}
+			now.wall, now.cpu = time.Since(began), threadTime()-cpu
+			if l.offload {
+				now.bytes -= now.frames * virtioHeader
+			}
+			if l.samples = append(l.samples, now); len(l.samples) == l.effort.rounds {
+				return nil
+			}
+			begin()
+		}
+	}
+	return context.Cause(l.ctx)
+}
+
+// read and write do not block, so Go's scheduler need not know, as in the
+// engine (links/tuntap).
+func read(fd int, b []byte) int {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
+
+func write(fd int, b []byte) bool {
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return errno == 0
+}
+
+// threadTime is the processor time of the calling thread.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // cannot fail
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,140 @@
+package doctor
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// The factors of the prediction. They were measured with scripts/bench
+// (docs/performance.md) and can be measured again with it.
+const (
+	// engineShare is what the engine reaches of the bare loop between two
+	// TAPs: 0.87 in a TCP stream at MTU 9000; 1.06 at MTU 1500, where the
+	// difference is within the noise.
+	engineShare = 0.85
+
+	// oneWaySleeps is how often a packet on its way through an idle lab finds
+	// the engine asleep: when it leaves its host. It follows from the design
+	// and is not measured. The answer of a program finds it asleep once more;
+	// that of a kernel to a ping is there before it has gone to sleep.
+	oneWaySleeps = 1
+
+	// switchHops is how many ports send a packet on its way over one switch:
+	// the host's and the switch's.
+	switchHops = 2
+)
+
+// segmentSize is the payload of a TCP segment at MTU 1500, with time stamps.
+const segmentSize = ethernetMTU - 20 - 32
+
+// Prediction is what labs on this machine will do. 0 and nil are not known,
+// since a measurement is missing.
+type Prediction struct {
+	Packets     float64    `json:"packets_per_second"` // through one engine
+	TCP1500     units.Rate `json:"tcp_1500"`           // one stream, one switch
+	TCP9000     units.Rate `json:"tcp_9000"`
+	Offload     units.Rate `json:"tcp_1500_offload"`      // where the engine takes super-packets
+	RoundTrip   units.Time `json:"round_trip"`            // of two programs, added by an idle lab with one switch
+	RoundPerHop units.Time `json:"round_trip_per_switch"` // added by each further one
+	LatenessP99 units.Time `json:"lateness_p99"`          // of deliveries, while the engine is not overloaded
+	Hosts       int        `json:"hosts"`                 // real ones
+	HostsLimit  string     `json:"hosts_limit"`           // what the next one would lack
+	VirtualHops float64    `json:"virtual_packet_hops_per_second"`
+}
+
+func predict(m *Measured, r room) Prediction {
+	var p Prediction
+	p.Hosts, p.HostsLimit = r.hosts()
+	if d := m.Devices; d != nil {
+		p.Packets = digits(engineShare*d.Small, 2)
+		p.TCP1500 = share(d.TCP1500)
+		p.TCP9000 = share(d.TCP9000)
+	}
+	if m.Virtual != nil {
+		p.VirtualHops = m.Virtual.Hops
+		p.RoundPerHop = round(2 * hopTime(m))
+	}
+	if m.Devices != nil && m.Virtual != nil {
+		p.Offload = offloaded(m.Devices.Offload, m.Virtual.Hops)
+	}
+	if m.WakeUp != nil && m.Virtual != nil {
+		oneWay := oneWaySleeps**m.WakeUp + switchHops*hopTime(m)
+		if p.Packets > 0 {
+			oneWay += units.Time(float64(units.Second) / p.Packets)
+		}
+		p.RoundTrip = round(2 * oneWay)
+	}
+	switch {
+	case m.SleepFIFO != nil:
+		p.LatenessP99 = m.SleepFIFO.P99
+	case m.Sleep != nil:
+		p.LatenessP99 = m.Sleep.P99
+	}
+	return p
+}
+
+func share(bare units.Rate) units.Rate { return units.Rate(digits(engineShare*float64(bare), 2)) }
+
+// offloaded is the rate of a stream whose super-packets cost what they cost
+// the bare loop, while each of their segments takes its hops through the
+// emulation for itself. The times of both add up.
+func offloaded(bare units.Rate, hops float64) units.Rate {
+	if bare == 0 || hops == 0 {
+		return 0
+	}
+	perSegment := 8*segmentSize/(engineShare*float64(bare)) + switchHops/hops
+	return units.Rate(digits(8*segmentSize/perSegment, 2))
+}
+
+func hopTime(m *Measured) units.Time { return units.Time(float64(units.Second) / m.Virtual.Hops) }
+
+// digits keeps the first n digits of v: more would say more than is known.
+func digits(v float64, n int) float64 {
+	if v <= 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-float64(n-1))
+	return math.Round(math.Round(v/unit) * unit)
+}
+
+// judge gives the verdict over all.
+func (r *Result) judge() {
+	bad, warn := "", 0
+	for _, c := range r.Checks {
+		switch c.Verdict {
+		case Bad:
+			if bad != "" {
+				bad += ", "
+			}
+			bad += c.Name
+		case Warn:
+			warn++
+		}
+	}
+	p := &r.Predict
+	if bad != "" {
+		r.Verdict = Bad
+		r.Summary = fmt.Sprintf("Labs with real hosts cannot run here: see %s above.", bad)
+		if p.VirtualHops > 0 {
+			r.Summary += " Labs in virtual time (weft sim) can."
+		}
+		return
+	}
+	r.Verdict = OK
+	if warn > 0 {
+		r.Verdict = Warn
+	}
+	r.Summary = "Labs can run here."
+	if p.TCP1500 > 0 && p.Packets > 0 {
+		r.Summary = fmt.Sprintf("Labs can run here, of up to %d hosts, as long as all of them together send less than about %s packets a second through the engine, or %s in large packets at MTU 1500.",
+			p.Hosts, count(p.Packets), showRate(p.TCP1500))
+	}
+	switch {
+	case warn == 1:
+		r.Summary += " 1 warning above says what could be better."
+	case warn > 1:
+		r.Summary += fmt.Sprintf(" %d warnings above say what could be better.", warn)
+	}
+}

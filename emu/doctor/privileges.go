@@ -1,0 +1,137 @@
+package doctor
+
+import (
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func (m *machine) checkPrivileges() []Check {
+	return []Check{m.capabilities(), m.realtime(), m.bandwidth(), m.userNamespaces(), m.tun()}
+}
+
+// capable tells whether a capability is in the effective set, as
+// /proc/self/status has it (proc(5): CapEff, hexadecimal).
+func (m *machine) capable(capability int) bool {
+	set, err := strconv.ParseUint(m.field("proc/self/status", "CapEff"), 16, 64)
+	return err == nil && set&(1<<capability) != 0
+}
+
+func (m *machine) capabilities() Check {
+	var there, missing []string
+	for _, c := range []struct {
+		bit  int
+		name string
+	}{{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"}} {
+		if m.capable(c.bit) {
+			there = append(there, c.name)
+		} else {
+			missing = append(missing, c.name)
+		}
+	}
+	nice := "CAP_SYS_NICE" // good to have: see realtime
+	if m.capable(unix.CAP_SYS_NICE) {
+		there = append(there, nice)
+	}
+	c := Check{Group: groupPrivileges, Name: "capabilities", Verdict: OK, Found: list(there)}
+	if len(missing) > 0 {
+		c.Verdict = Bad
+		c.Found += "; missing: " + list(missing)
+		c.Means = "weft up makes network namespaces and devices with them; weft sim needs none"
+		c.Mend = "sudo weft doctor; in a container: run it with --cap-add NET_ADMIN --cap-add SYS_ADMIN"
+	}
+	return c
+}
+
+// limit gives the soft limit that /proc/self/limits has under a name, "" if
+// there is none.
+func (m *machine) limit(name string) string {
+	for line := range strings.Lines(m.read("proc/self/limits")) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			if f := strings.Fields(rest); len(f) > 0 {
+				return f[0]
+			}
+		}
+	}
+	return ""
+}
+
+func (m *machine) realtime() Check {
+	c := Check{Group: groupPrivileges, Name: "SCHED_FIFO", Verdict: OK, Found: "allowed"}
+	if err := m.fifo(); err != nil {
+		c.Verdict = Warn
+		c.Found = fmt.Sprintf("refused; rtprio limit %s", m.limit("Max realtime priority"))
+		c.Means = "the engine's thread waits its turn behind other programs, and packets are late"
+		c.Mend = "run as root, or: setcap cap_sys_nice+ep weft; or ulimit -r 1; in a container: --cap-add SYS_NICE"
+	}
+	return c
+}
+
+// bandwidth is what real-time threads may have of a second of each processor
+// (Documentation/scheduler/sched-rt-group.rst).
+func (m *machine) bandwidth() Check {
+	const path = "proc/sys/kernel/sched_rt_runtime_us"
+	c := Check{Group: groupPrivileges, Name: "real-time share", Verdict: OK, Found: "unknown"}
+	switch us, ok := m.number(path); {
+	case !ok:
+	case us == 0:
+		c.Verdict, c.Found = Warn, "0, no real-time thread runs"
+		c.Means = "the engine's thread does without SCHED_FIFO"
+		c.Mend = "sysctl -w kernel.sched_rt_runtime_us=950000"
+	case us < 0:
+		c.Found = "not limited"
+	default:
+		c.Found = fmt.Sprintf("%d us of each period", us)
+		c.Means = "the engine steps back from SCHED_FIFO before it uses that up"
+	}
+	return c
+}
+
+func (m *machine) userNamespaces() Check {
+	c := Check{Group: groupPrivileges, Name: "user namespaces", Verdict: OK, Found: "allowed to ordinary users"}
+	for _, s := range []struct {
+		name string
+		bad  func(n int64) bool
+		good string
+	}{
+		{"kernel.unprivileged_userns_clone", func(n int64) bool { return n == 0 }, "1"},
+		{"user.max_user_namespaces", func(n int64) bool { return n == 0 }, "10000"},
+		{"kernel.apparmor_restrict_unprivileged_userns", func(n int64) bool { return n != 0 }, "0"},
+	} {
+		n, ok := m.number("proc/sys/" + strings.ReplaceAll(s.name, ".", "/"))
+		if !ok || !s.bad(n) {
+			continue
+		}
+		c.Found = fmt.Sprintf("not for ordinary users, %s=%d", s.name, n)
+		if !m.capable(unix.CAP_SYS_ADMIN) {
+			c.Verdict = Warn
+			c.Means = "without root, devices cannot be tried and measured"
+			c.Mend = fmt.Sprintf("sudo sysctl -w %s=%s; or sudo weft doctor", s.name, s.good)
+		}
+		break
+	}
+	return c
+}
+
+func (m *machine) tun() Check {
+	const path = "/dev/net/tun"
+	c := Check{Group: groupPrivileges, Name: path, Verdict: OK}
+	info, err := fs.Stat(m.fs, path[1:])
+	if err != nil {
+		c.Verdict, c.Found = Bad, "not there"
+		c.Means = "every real host has a TUN or TAP device, made through it"
+		c.Mend = "modprobe tun; or mkdir -p /dev/net && mknod /dev/net/tun c 10 200; in a container: --device /dev/net/tun"
+		return c
+	}
+	c.Found = fmt.Sprintf("there, mode %#o", info.Mode().Perm())
+	if err := m.open(path); err != nil {
+		c.Verdict = Bad
+		c.Found += ", cannot be opened, " + reason(err)
+		c.Means = "every real host has a TUN or TAP device, made through it"
+		c.Mend = "run as root, or sudo chmod 0666 /dev/net/tun; modprobe tun if the kernel has it as a module; in a container: --device /dev/net/tun"
+	}
+	return c
+}

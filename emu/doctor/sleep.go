@@ -1,0 +1,164 @@
+package doctor
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+)
+
+// sleepSpan is the sleep that is measured: that between two packets, not that
+// of a machine that has gone to rest.
+const sleepSpan = 100 * units.Microsecond
+
+// Sleep is how much longer than asked for the engine's thread sleeps.
+type Sleep struct {
+	P50 units.Time `json:"p50"` // median of the rounds, like P99
+	P99 units.Time `json:"p99"`
+	Max units.Time `json:"max"` // of all rounds
+}
+
+func sleep(ctx context.Context, s wall.Scheduling, e effort) (*Sleep, error) {
+	var p50, p99 []units.Time
+	var most units.Time
+	err := wall.OnThread(s, func() error {
+		for range e.rounds {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			d, err := wall.Oversleep(sleepSpan, e.sleeps)
+			if err != nil {
+				return err
+			}
+			p50, p99, most = append(p50, d.P50), append(p99, d.P99), max(most, d.Max)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Sleep{median(p50), median(p99), most}, nil
+}
+
+// wakeUp is what it takes from a write to an eventfd until the thread that
+// slept in a read of it goes on, on another core where there is one: half of a
+// round trip.
+func wakeUp(ctx context.Context, e effort) (*units.Time, error) {
+	var fds [2]int // to the other thread and back
+	for i := range fds {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		if err != nil {
+			return nil, fmt.Errorf("eventfd: %w", err)
+		}
+		defer unix.Close(fd)
+		fds[i] = fd
+	}
+	cores := twoCores()
+	echo := make(chan error, 1)
+	go func() {
+		echo <- wall.OnThread(wall.Ordinary, func() error {
+			pin(cores[1])
+			for {
+				n, err := receive(fds[0])
+				if err != nil || n > 1 { // more than one: the end
+					return err
+				}
+				if err := send(fds[1], 1); err != nil {
+					return err
+				}
+			}
+		})
+	}()
+	var all []units.Time
+	err := wall.OnThread(wall.Ordinary, func() error {
+		defer func() { _ = send(fds[0], 2) }()
+		pin(cores[0])
+		for range e.rounds {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			start := time.Now()
+			for range e.pings {
+				if err := send(fds[0], 1); err != nil {
+					return err
+				}
+				if _, err := receive(fds[1]); err != nil {
+					return err
+				}
+			}
+			all = append(all, units.FromDuration(time.Since(start))/units.Time(2*e.pings))
+		}
+		return nil
+	})
+	if eerr := <-echo; err == nil {
+		err = eerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := round(median(all))
+	return &m, nil
+}
+
+// send and receive are known to Go's scheduler, as the engine's sleep is.
+func send(fd int, n uint64) error {
+	_, err := unix.Write(fd, binary.NativeEndian.AppendUint64(nil, n))
+	return err
+}
+
+func receive(fd int) (uint64, error) {
+	var b [8]byte
+	for {
+		if _, err := unix.Read(fd, b[:]); err != unix.EINTR {
+			return binary.NativeEndian.Uint64(b[:]), err
+		}
+	}
+}
+
+// twoCores gives two of the cores that this process may use, twice the same
+// when it may use only one.
+func twoCores() (c [2]int) {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return c
+	}
+	n := 0
+	for i := 0; n < min(2, set.Count()); i++ {
+		if set.IsSet(i) {
+			c[n] = i
+			n++
+		}
+	}
+	if n == 1 {
+		c[1] = c[0]
+	}
+	return c
+}
+
+// pin keeps the calling thread on a core. Where that is refused, the scheduler
+// chooses.
+func pin(core int) {
+	var set unix.CPUSet
+	set.Set(core)
+	_ = unix.SchedSetaffinity(0, &set)
+}
+
+// clockRead is what reading the clock takes.
+func clockRead() units.Time {
+	const n = 20_000
+	clock := wall.NewClock()
+	for range n {
+		clock.Now()
+	}
+	return clock.Now() / n / 100 * 100 // its tenths of a nanosecond
+}
+
+// round leaves whole nanoseconds.
+func round(t units.Time) units.Time {
+	return (t + units.Nanosecond/2) / units.Nanosecond * units.Nanosecond
+}

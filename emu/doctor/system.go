@@ -1,0 +1,103 @@
+package doctor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+)
+
+// machine is what the checks look at: a file system with /proc and /sys, and
+// the questions that only a system call answers.
+type machine struct {
+	fs       fs.FS // its root is /
+	release  func() (string, error)
+	open     func(path string) error // for reading and writing
+	fifo     func() error            // takes SCHED_FIFO on a thread that ends
+	bpf      func() error            // loads a BPF program
+	lookPath func(program string) (string, error)
+	free     func(dir string) (units.Bytes, error) // for this user
+	tempDir  string
+}
+
+func thisMachine() *machine {
+	return &machine{
+		fs: os.DirFS("/"), release: release, open: openBoth, bpf: loadBPF, lookPath: exec.LookPath, free: freeSpace, tempDir: os.TempDir(),
+		fifo: func() error { return wall.OnThread(wall.Realtime, func() error { return nil }) },
+	}
+}
+
+// checks looks at everything that needs no namespace.
+func (m *machine) checks() []Check {
+	var all []Check
+	for _, f := range []func() []Check{m.checkMachine, m.checkPrivileges, m.checkKernel, m.checkLimits, m.checkTools} {
+		all = append(all, f()...)
+	}
+	return all
+}
+
+// read gives a file's text without the last newline; "" when it is not there.
+func (m *machine) read(path string) string {
+	b, err := fs.ReadFile(m.fs, path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// number reads a file that holds one number.
+func (m *machine) number(path string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(m.read(path), 10, 64)
+	return n, err == nil
+}
+
+func (m *machine) exists(path string) bool {
+	_, err := fs.Stat(m.fs, path)
+	return err == nil
+}
+
+// field gives what follows "name:" in a file of such lines, "" if nothing.
+func (m *machine) field(path, name string) string {
+	for line := range strings.Lines(m.read(path)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func release() (string, error) {
+	var u unix.Utsname
+	err := unix.Uname(&u)
+	return unix.ByteSliceToString(u.Release[:]), err
+}
+
+func openBoth(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func freeSpace(dir string) (units.Bytes, error) {
+	var s unix.Statfs_t
+	err := unix.Statfs(dir, &s)
+	return units.Bytes(s.Bavail) * units.Bytes(s.Bsize), err
+}
+
+// reason is an error without the path and the call that it came from.
+func reason(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return err.Error()
+}

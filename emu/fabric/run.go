@@ -1,0 +1,115 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Run drives the fabric in virtual time up to and including until, or until
+// nothing is left to happen. It stops early when ctx ends, with its error.
+func (f *Fabric) Run(ctx context.Context, until units.Time) error {
+	var err error
+	if len(f.Shards) == 1 {
+		err = f.runOne(ctx, until)
+	} else {
+		err = f.runAll(ctx, until)
+	}
+	if err != nil {
+		return fmt.Errorf("stopped at %v of emulated time: %w", f.Now(), err)
+	}
+	if until != units.Never {
+		for _, s := range f.Shards {
+			s.Engine.Advance(until)
+		}
+	}
+	return nil
+}
+
+func (f *Fabric) runOne(ctx context.Context, until units.Time) error {
+	// Looking at ctx every so often costs nothing measurable.
+	const batch = 1 << 14
+	for f.Shards[0].Engine.Run(until, batch) == batch {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runAll drives several shards, each on a goroutine of its own, in windows of
+// emulated time: what a shard sends in a window reaches others only after its
+// end, because the links between them take that long. All meet at the end of a
+// window, and the next begins with the earliest event of any.
+func (f *Fabric) runAll(ctx context.Context, until units.Time) error {
+	b := barrier{parties: int32(len(f.Shards))}
+	// Windows use the two halves in turn, so that one may still be read while
+	// the other is being written.
+	var plan [2][]window
+	plan[0], plan[1] = make([]window, len(f.Shards)), make([]window, len(f.Shards))
+	var all sync.WaitGroup
+	for i, s := range f.Shards {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			posted := units.Never
+			for turn := 0; ; turn++ {
+				mine := plan[turn%2]
+				mine[i].next, mine[i].stop = min(s.Engine.Next(), posted), i == 0 && ctx.Err() != nil
+				b.wait()
+				start := units.Never
+				for k := range mine {
+					start = min(start, mine[k].next)
+				}
+				s.Collect()
+				if mine[0].stop || start > until || start == units.Never {
+					return
+				}
+				end := until
+				if f.lookahead != units.Never {
+					end = min(start+f.lookahead-1, until)
+				}
+				s.Engine.Run(end, math.MaxInt)
+				posted = s.Post(nil)
+			}
+		}()
+	}
+	all.Wait()
+	return ctx.Err()
+}
+
+// window is what one shard contributes to the choice of the next window.
+type window struct {
+	next units.Time // its earliest event, or the earliest it has posted
+	stop bool
+	_    [48]byte // a cache line for each
+}
+
+// barrier lets parties wait for each other. Windows are microseconds long, so
+// they spin; where there are fewer cores than parties they soon give way.
+type barrier struct {
+	parties int32
+	_       [60]byte
+	waiting atomic.Int32
+	_       [60]byte
+	turn    atomic.Uint32
+}
+
+func (b *barrier) wait() {
+	turn := b.turn.Load()
+	if b.waiting.Add(1) == b.parties {
+		b.waiting.Store(0)
+		b.turn.Add(1)
+		return
+	}
+	for i := 0; b.turn.Load() == turn; i++ {
+		if i > 5000 {
+			runtime.Gosched()
+		}
+	}
+}

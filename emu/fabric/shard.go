@@ -1,0 +1,67 @@
+package fabric
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links"
+)
+
+// Shard is a part of a fabric with an engine and a pool of its own. Packets
+// reach another shard only over links whose delay gives the other time to hear
+// of them: nothing else is shared while the engines run.
+type Shard struct {
+	Number int
+	Engine sim.Engine
+	Pool   *packet.Pool
+
+	out []*links.Mailbox // by shard; nil for itself
+	in  []*links.Mailbox
+	far []*packet.Pool // of all shards
+}
+
+func newShards(n int) []*Shard {
+	shards := make([]*Shard, n)
+	pools := packet.NewPools(n)
+	for i := range shards {
+		shards[i] = &Shard{Number: i, Pool: pools[i], far: pools, out: make([]*links.Mailbox, n), in: make([]*links.Mailbox, n)}
+	}
+	for i := range n {
+		for j := range n {
+			if i != j {
+				m := &links.Mailbox{}
+				shards[i].out[j], shards[j].in[i] = m, m
+			}
+		}
+	}
+	return shards
+}
+
+func (s *Shard) side() links.Side { return links.Side{Engine: &s.Engine, Pool: s.Pool} }
+
+// Post hands what the shard has sent to the other shards. It gives the
+// earliest arrival among it, units.Never when there is none, and calls notify
+// with the number of each shard that was handed something.
+func (s *Shard) Post(notify func(shard int)) units.Time {
+	earliest := units.Never
+	for j, m := range s.out {
+		if m == nil {
+			continue
+		}
+		at, any := m.Post(s.Pool, s.far[j])
+		if any && notify != nil {
+			notify(j)
+		}
+		earliest = min(earliest, at)
+	}
+	return earliest
+}
+
+// Collect takes over what other shards have posted.
+func (s *Shard) Collect() {
+	for _, m := range s.in {
+		if m != nil {
+			m.Collect(s.Pool)
+		}
+	}
+}

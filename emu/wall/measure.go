@@ -1,0 +1,59 @@
+package wall
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Scheduling is how the kernel treats a thread, of those that the engine's
+// has: Realtime while it leaves time to others, Busy while it does not.
+type Scheduling int
+
+// Kinds of scheduling.
+const (
+	Ordinary Scheduling = iota
+	Busy                // the highest nice level
+	Realtime            // SCHED_FIFO
+)
+
+// OnThread runs f on a thread that is set up as the engine's and ends with f,
+// for those who measure what the engine can do. An error of the set-up is that
+// the scheduling is not allowed; f has not run then.
+func OnThread(s Scheduling, f func() error) error {
+	done := make(chan error)
+	go func() { done <- prepared(s, f) }() // never unlocked: the thread ends with the goroutine
+	return <-done
+}
+
+func prepared(s Scheduling, f func() error) error {
+	if err := lockThread(); err != nil {
+		return err
+	}
+	set := map[Scheduling]func() error{Busy: setNice, Realtime: setFIFO}[s]
+	if set != nil {
+		if err := set(); err != nil {
+			return fmt.Errorf("scheduling: %w (grant CAP_SYS_NICE or an rtprio limit)", err)
+		}
+	}
+	return f()
+}
+
+// Oversleep sleeps n times for span in the engine's way and gives the
+// distribution of how much longer each sleep took. It is called in OnThread.
+func Oversleep(span units.Time, n int) (Summary, error) {
+	ep, err := newEpoll()
+	if err != nil {
+		return Summary{}, fmt.Errorf("epoll: %w", err)
+	}
+	defer ep.close()
+	runtime.GC() // not in the middle of it
+	late, clock := NewLateness(units.Never), NewClock()
+	for range n {
+		due := clock.Now() + span
+		ep.wait(int64(span / units.Nanosecond))
+		late.Record(clock.Now() - due)
+	}
+	return late.Summary(), nil
+}

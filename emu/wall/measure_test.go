@@ -1,0 +1,51 @@
+package wall
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// TestOversleep: no sleep is shorter than asked for, which would count as 0
+// late, and all are counted.
+func TestOversleep(t *testing.T) {
+	err := OnThread(Ordinary, func() error {
+		s, err := Oversleep(100*units.Microsecond, 20)
+		if s.Count != 20 || s.P50 <= 0 || s.Max < s.P99 || s.P99 < s.P50 {
+			t.Errorf("%+v", s)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOnThread: f runs on a thread of its own with the scheduling asked for,
+// or not at all; its error comes back.
+func TestOnThread(t *testing.T) {
+	want := errors.New("f's")
+	for s, policy := range map[Scheduling]uint32{Ordinary: unix.SCHED_NORMAL, Busy: unix.SCHED_NORMAL, Realtime: unix.SCHED_FIFO} {
+		ran := false
+		err := OnThread(s, func() error {
+			ran = true
+			a, err := unix.SchedGetAttr(0, 0)
+			if err != nil {
+				return err
+			}
+			if a.Policy != policy || (a.Nice < 0) != (s == Busy) {
+				t.Errorf("scheduling %d: policy %d, nice %d", s, a.Policy, a.Nice)
+			}
+			return want
+		})
+		if ran != errors.Is(err, want) {
+			t.Errorf("scheduling %d: ran %v, error %v", s, ran, err)
+		}
+		if !ran {
+			t.Logf("scheduling %d: %v", s, err)
+		}
+	}
+}

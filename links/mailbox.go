@@ -1,0 +1,76 @@
+package links
+
+import (
+	"sync"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Mailbox carries packets under way from one engine to another, and packets
+// that have been used up back to the pool that they came from. The sender
+// collects and posts in batches, so that what locks is not the path of a
+// packet.
+type Mailbox struct {
+	sending []letter // the sender's
+	_       [64]byte // keeps the two engines' cache lines apart
+
+	mu       sync.Mutex
+	posted   []letter
+	returned packet.List
+
+	_       [64]byte
+	reading []letter // the receiver's
+}
+
+// letter is one packet and where it goes.
+type letter struct {
+	to       *flight
+	p        *packet.Packet
+	overtake bool
+}
+
+func (m *Mailbox) put(to *flight, p *packet.Packet, overtake bool) {
+	m.sending = append(m.sending, letter{to, p, overtake})
+}
+
+// Post hands over what has been sent since the last Post, and the packets that
+// from holds for the receiver's pool. It gives the earliest arrival among what
+// was sent, units.Never when that was nothing, and reports whether anything
+// was handed over. It belongs to the sender.
+func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time, any bool) {
+	earliest = units.Never
+	back := from.Strangers(to)
+	if len(m.sending) == 0 && back.Empty() {
+		return earliest, false
+	}
+	for i := range m.sending {
+		earliest = min(earliest, m.sending[i].p.At)
+	}
+	m.mu.Lock()
+	if len(m.posted) == 0 {
+		m.posted, m.sending = m.sending, m.posted
+	} else {
+		m.posted = append(m.posted, m.sending...)
+	}
+	m.returned.Append(back)
+	m.mu.Unlock()
+	m.sending = m.sending[:0]
+	return earliest, true
+}
+
+// Collect puts what has been posted under way, and takes packets back into
+// pool. It belongs to the receiver.
+func (m *Mailbox) Collect(pool *packet.Pool) {
+	m.mu.Lock()
+	m.reading, m.posted = m.posted, m.reading[:0]
+	back := m.returned
+	m.returned = packet.List{}
+	m.mu.Unlock()
+	for i := range m.reading {
+		m.reading[i].to.land(m.reading[i].p, m.reading[i].overtake)
+	}
+	for p := back.Pop(); p != nil; p = back.Pop() {
+		pool.Free(p)
+	}
+}

@@ -1,0 +1,120 @@
+package port
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/congestion"
+)
+
+// departure is when a packet that waits begins to leave.
+type departure struct {
+	start units.Time
+	size  units.Bytes
+}
+
+// departures is a ring of them in order, as many as wait.
+type departures struct {
+	ring       []departure // a power of two
+	head, tail uint32
+}
+
+func (d *departures) len() int { return int(d.tail - d.head) }
+
+// due tells whether the first begins to leave at now or before.
+func (d *departures) due(now units.Time) bool {
+	return d.head != d.tail && d.ring[d.head&uint32(len(d.ring)-1)].start <= now
+}
+
+func (d *departures) pop() departure {
+	d.head++
+	return d.at(d.head - 1)
+}
+
+func (d *departures) at(i uint32) departure { return d.ring[i&uint32(len(d.ring)-1)] }
+
+func (d *departures) push(x departure) {
+	if d.len() == len(d.ring) {
+		grown := make([]departure, max(16, 2*len(d.ring)))
+		n := uint32(0)
+		for i := d.head; i != d.tail; i++ {
+			grown[n] = d.at(i)
+			n++
+		}
+		d.ring, d.head, d.tail = grown, 0, n
+	}
+	d.ring[d.tail&uint32(len(d.ring)-1)] = x
+	d.tail++
+}
+
+// choose decides whether departures may be reckoned ahead of time: the link
+// must be predictable, nobody may want to see packets leave, and the queue's
+// congestion point must not judge them when they do.
+func (p *Port) choose(now units.Time) {
+	_, arrivalsOnly := p.point.(congestion.ArrivalsOnly)
+	p.mayAhead = p.link != nil && p.link.Predictable() && p.observer == nil && (p.point == nil || arrivalsOnly)
+	p.goAhead(now)
+}
+
+// goAhead begins to reckon ahead as soon as nothing waits any more.
+func (p *Port) goAhead(now units.Time) {
+	if p.mayAhead && !p.ahead && p.list.first == nil {
+		p.ahead = true
+		p.counters.queued(now, p.bytes)
+	}
+}
+
+// sendAhead puts a packet under way, now or when those before it are out. It
+// leaves packets that the link will not carry to the ordinary way.
+func (p *Port) sendAhead(now units.Time, k *packet.Packet) bool {
+	if k.Layer3() > p.link.MTU() {
+		return false
+	}
+	tx := p.txTime(k)
+	start := max(now, p.freeAt)
+	if start > now {
+		p.promised.push(departure{start, k.Size})
+		p.bytes += k.Size
+		p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
+		p.counters.area.add(k.Size, start-now)
+	}
+	p.freeAt = start + tx
+	p.sent(start, k)
+	k.At = start + tx + p.link.Delay()
+	p.link.LaunchAhead(k)
+	return true
+}
+
+// stopAhead takes the packets that have not begun to leave back into the
+// queue, because something now has a say in what becomes of them.
+func (p *Port) stopAhead(now units.Time) {
+	if !p.ahead {
+		return
+	}
+	p.settle(now)
+	p.ahead = false
+	p.counters.since = now
+	n := p.promised.len()
+	if n == 0 {
+		return
+	}
+	p.freeAt = p.promised.at(p.promised.head).start
+	p.unwait(&p.counters, now)
+	k := p.link.Recall(n)
+	p.list.first, p.list.packets = k, n
+	for ; k != nil; k = k.Next {
+		at := p.promised.pop().start
+		p.tx.packets--
+		p.tx.bytes -= uint64(k.Size)
+		p.trace.remove(at, k, k.Fate)
+		p.list.last = k
+	}
+	p.list.timer.Arm(p.freeAt)
+}
+
+// unwait takes from c the time that packets are yet to wait after now.
+func (p *Port) unwait(c *Counters, now units.Time) {
+	for i := p.promised.head; i != p.promised.tail; i++ {
+		d := p.promised.at(i)
+		c.area.sub(d.size, d.start-now)
+	}
+}

@@ -1,0 +1,117 @@
+package port
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/switches/congestion"
+)
+
+// step is one thing that happens to a port: a packet to send, new settings of
+// its link, or somebody who begins or ends to look.
+type step struct {
+	gap      units.Time
+	size     units.Bytes
+	link     *links.Settings
+	watch    bool
+	snapshot bool
+}
+
+func drawSteps(t *rapid.T) []step {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+		s := step{gap: units.Time(rapid.SampledFrom([]int64{0, 0, 0, 672_000, 1_000, 12_304_000, 5_000_000}).Draw(t, "gap"))}
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
+		case 0:
+			set := links.Settings{
+				Rate:  units.Rate(rapid.SampledFrom([]int64{0, 1e9, 1e10, 1e8}).Draw(t, "rate")),
+				Delay: units.Time(rapid.SampledFrom([]int64{0, 1_000_000, 40_000_000}).Draw(t, "delay")),
+				MTU:   units.Bytes(rapid.SampledFrom([]int{576, 1500}).Draw(t, "mtu")),
+				Up:    rapid.IntRange(0, 3).Draw(t, "up") > 0,
+				Loss:  units.Fraction(rapid.SampledFrom([]float64{0, 0, 0.3}).Draw(t, "loss")),
+			}
+			s.link = &set
+		case 1:
+			s.watch = true
+		case 2:
+			s.snapshot = true
+		default:
+			s.size = units.Bytes(rapid.SampledFrom([]int{60, 590, 1514}).Draw(t, "size"))
+		}
+		return s
+	}), 1, 60).Draw(t, "steps")
+}
+
+// play runs steps on a port. Ports that are watched, always or from time to
+// time, do not reckon departures ahead.
+func play(steps []step, mark, watched, obey bool) (seen []any) {
+	r := newRig(units.Gbps, 6000)
+	if mark {
+		r.from.SetPoint(&r.engine, congestion.New(congestion.Config{RED: &congestion.RED{KMin: 100, KMax: 4000, PMax: 0.8}}, congestion.Env{Rand: sim.NewRand(1, "mark")}))
+	}
+	look := watched
+	set := func() {
+		if look {
+			r.from.Observe(r.engine.Now(), r)
+		} else {
+			r.from.Observe(r.engine.Now(), nil)
+		}
+	}
+	set()
+	now := units.Time(0)
+	for _, s := range steps {
+		now += s.gap
+		r.until(now)
+		switch {
+		case s.link != nil:
+			r.from.SetLink(now, *s.link)
+		case s.watch:
+			if obey {
+				look = !look
+				set()
+			}
+		case s.snapshot:
+			packets, bytes := r.from.Queued(now)
+			c := r.from.Counters(now)
+			seen = append(seen, packets, bytes, r.from.InFlight(now), c.TxPackets, c.TxBytes, c.Drops, c.Marked, c.MaxQueue, c.MeanQueue(Counters{}), r.from.Trace(now))
+		default:
+			r.send(now, s.size)
+		}
+	}
+	r.finish()
+	c := r.from.Counters(r.engine.Now())
+	return append(seen, r.arrived, c.TxPackets, c.TxBytes, c.Drops, c.Marked, c.MaxQueue, r.from.Trace(units.Never-1), r.link.Counters(), r.pool.Live())
+}
+
+// TestAheadIsTheSame: whether departures are reckoned ahead of time or each is
+// an event, and whenever the port changes from one to the other, everything
+// that can be seen is the same.
+func TestAheadIsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		steps, mark := drawSteps(t), rapid.Bool().Draw(t, "mark")
+		queued := play(steps, mark, true, false)
+		if diff := cmp.Diff(queued, play(steps, mark, false, false)); diff != "" {
+			t.Fatalf("ahead of time (-one by one +ahead):\n%s", diff)
+		}
+		if diff := cmp.Diff(queued, play(steps, mark, false, true)); diff != "" {
+			t.Fatalf("looked at from time to time (-one by one +changing):\n%s", diff)
+		}
+	})
+}
+
+// TestOneEventAHop: a port of the common kind needs no event for a departure.
+func TestOneEventAHop(t *testing.T) {
+	r := newRig(units.Gbps, units.MB)
+	r.from.Observe(0, nil)
+	for range 100 {
+		r.send(0, 1514)
+	}
+	r.finish()
+	if n := r.engine.Fired(); n != 100 || len(r.arrived) != 100 {
+		t.Errorf("%d events for %d arrivals, want one each", n, len(r.arrived))
+	}
+}
