@@ -95,12 +95,12 @@ func remountSys(nsName string) error {
 }
 
 func bindEtc(nsName string) error {
-	files, err := os.ReadDir(filepath.Join(etcDir, nsName))
+	files, err := os.ReadDir(filepath.Join(etcDir(), nsName))
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		from, to := filepath.Join(etcDir, nsName, f.Name()), filepath.Join("/etc", f.Name())
+		from, to := filepath.Join(etcDir(), nsName, f.Name()), filepath.Join("/etc", f.Name())
 		if err := unix.Mount(from, to, "none", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s over %s: %w (the file must exist in /etc)", from, to, err)
 		}

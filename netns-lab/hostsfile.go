@@ -13,9 +13,14 @@ import (
 
 // etcDir holds a directory for each namespace with the files that programs
 // started in it see in place of those in /etc (ip-netns(8)).
-const etcDir = "/etc/netns"
+func etcDir() string {
+	if inRootless() {
+		return privateEtc
+	}
+	return "/etc/netns"
+}
 
-func hostsPath(nsName string) string { return filepath.Join(etcDir, nsName, "hosts") }
+func hostsPath(nsName string) string { return filepath.Join(etcDir(), nsName, "hosts") }
 
 // hostsFile is the /etc/hosts of every host of a lab: each name with its first
 // IPv4 and its first IPv6 address.

@@ -19,6 +19,10 @@ type Info struct {
 	Started time.Time
 	Hosts   []HostInfo
 
+	// Rootless labs have their namespaces' names in a mount namespace of their
+	// own, which goes with them.
+	Rootless bool `json:",omitempty"`
+
 	Dir     string `json:"-"` // its state directory
 	Running bool   `json:"-"` // the owner lives
 }

@@ -12,7 +12,8 @@
 // such and is removed by Sweep or by the next Create of the same name.
 //
 // It needs CAP_NET_ADMIN and CAP_SYS_ADMIN, /dev/net/tun, and write access to
-// /run and /etc; CheckPrivileges says what is missing.
+// /run and /etc; CheckPrivileges says what is missing. An ordinary user gets all
+// but /dev/net/tun in namespaces of their own: see PrepareRootless.
 package netnslab
 
 import (
@@ -54,7 +55,7 @@ func Create(name string, info Info, hosts []Host) (*Lab, error) {
 	if err := validate(name, hosts); err != nil {
 		return nil, err
 	}
-	info = Info{Name: name, File: info.File, PID: os.Getpid(), Started: time.Now(), Hosts: describe(name, hosts)}
+	info = Info{Name: name, File: info.File, PID: os.Getpid(), Started: time.Now(), Hosts: describe(name, hosts), Rootless: inRootless()}
 	st, err := claim(info)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,15 @@ func (l *Lab) Close() error {
 
 func (l *Lab) remove() error {
 	defer l.state.unlock()
-	ended := endProcesses(l.info.namespaces())
+	inodes := l.info.inodes()
+	ended := endProcesses(inodes)
+	var named error
+	if ended == nil { // else the names stay, or the process could not be found again
+		named = removeHosts(l.info)
+		// A program that was on its way in while the others ended is there now.
+		// Until l.hosts are closed no other namespace is given these numbers.
+		ended = endProcesses(inodes)
+	}
 	for _, ns := range l.hosts { // first, so that no method of a device uses a closed descriptor
 		if ns != nil {
 			ns.close()
@@ -128,11 +137,7 @@ func (l *Lab) remove() error {
 	for _, d := range l.devices {
 		work.Go(d.close)
 	}
-	closed := work.Wait()
-	if ended != nil {
-		return errors.Join(ended, closed) // the names stay, or the process could not be found again
-	}
-	if err := errors.Join(closed, removeHosts(l.info)); err != nil {
+	if err := errors.Join(ended, named, work.Wait()); err != nil {
 		return err
 	}
 	return l.state.remove()

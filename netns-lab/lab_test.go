@@ -259,7 +259,7 @@ func TestOneOfManyCreatesWins(t *testing.T) {
 
 func TestUsersFilesInEtcStay(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
-	own := filepath.Join(etcDir, Namespace(l.Info().Name, "h1"), "resolv.conf")
+	own := filepath.Join(etcDir(), Namespace(l.Info().Name, "h1"), "resolv.conf")
 	if err := os.WriteFile(own, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func labName(t testing.TB) string {
 
 // residue lists what there is of a lab in the file system.
 func residue(lab string) (left []string) {
-	for _, pattern := range []string{filepath.Join(netnsDir, "weft-"+lab+"-*"), filepath.Join(etcDir, "weft-"+lab+"-*"), filepath.Join(stateDir, lab)} {
+	for _, pattern := range []string{filepath.Join(netnsDir, "weft-"+lab+"-*"), filepath.Join(etcDir(), "weft-"+lab+"-*"), filepath.Join(stateDir, lab)} {
 		found, _ := filepath.Glob(pattern)
 		left = append(left, found...)
 	}

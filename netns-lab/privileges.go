@@ -12,7 +12,7 @@ import (
 // CheckPrivileges tells all that this process lacks to make labs, and how to get
 // it; nil if it lacks nothing.
 func CheckPrivileges() error {
-	return errors.Join(checkCapabilities(), checkTun(), checkWritable(stateDir), checkWritable(netnsDir), checkWritable(etcDir))
+	return errors.Join(checkCapabilities(), checkTun(), checkWritable(stateDir), checkWritable(netnsDir), checkWritable(etcDir()))
 }
 
 func checkCapabilities() error {

@@ -2,6 +2,7 @@ package netnslab
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,16 +20,10 @@ const (
 	killWait = 5 * time.Second
 )
 
-// endProcesses ends the processes whose network namespace is one of those named:
+// endProcesses ends the processes whose network namespace is one of these:
 // SIGTERM, and SIGKILL for those still there after the grace. This process is
 // spared. It returns when none is left.
-func endProcesses(namespaces []string) error {
-	inodes := map[inode]bool{}
-	for _, name := range namespaces {
-		if id, err := inodeOf(namespacePath(name)); err == nil {
-			inodes[id] = true
-		}
-	}
+func endProcesses(inodes map[inode]bool) error {
 	if len(inodes) == 0 {
 		return nil
 	}
@@ -62,6 +57,45 @@ func inodeOf(path string) (inode, error) {
 		return inode{}, err
 	}
 	return inode{device: st.Dev, number: st.Ino}, nil
+}
+
+// inodes finds the namespaces of a lab, as far as they are there.
+func (i Info) inodes() map[inode]bool {
+	if i.Rootless && !inRootless() {
+		return i.inodesSeenInside()
+	}
+	return i.inodesUnder("/")
+}
+
+// inodesUnder finds them by their names in the file system with this root.
+func (i Info) inodesUnder(root string) map[inode]bool {
+	inodes := map[inode]bool{}
+	for _, name := range i.namespaces() {
+		if id, err := inodeOf(filepath.Join(root, namespacePath(name))); err == nil {
+			inodes[id] = true
+		}
+	}
+	return inodes
+}
+
+// inodesSeenInside finds the namespaces of a rootless lab whose owner is dead:
+// their names are left only in the mount namespaces of the programs in them. A
+// number alone, from the journal, would not do, for the kernel gives it away
+// again.
+func (i Info) inodesSeenInside() map[inode]bool {
+	found := map[inode]bool{}
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	home, _ := inodeOf("/proc/self/ns/net")
+	for _, p := range processes {
+		its, err := inodeOf(filepath.Join(p, "ns/net"))
+		if err != nil || its == home || found[its] {
+			continue
+		}
+		if seen := i.inodesUnder(filepath.Join(p, "root")); seen[its] {
+			maps.Copy(found, seen)
+		}
+	}
+	return found
 }
 
 // process is held by a pidfd, so that a signal never reaches another one that

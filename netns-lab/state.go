@@ -11,14 +11,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateDir has a directory for each lab that is running or was left behind.
+// stateDir has a directory for each lab of this user that is running or was left
+// behind.
 //
 // A lab's directory is locked (flock) by its owner for the owner's life: whoever
 // gets the lock knows that the owner is dead. Lab directories are made, locked,
 // tested and removed only under the lock of stateDir itself, so that a lock is
 // never on a directory which another process is removing, and no test of a lock
 // is taken for an owner.
-const stateDir = "/run/weft"
+var stateDir = stateDirOf(os.Geteuid(), "/run", os.Getenv("XDG_RUNTIME_DIR"), fmt.Sprintf("/run/user/%d", os.Geteuid()))
+
+// stateDirOf lies in the first of the candidates that is the user's own, else in
+// /tmp: so it is /run/weft for root, and for others it follows the XDG Base
+// Directory Specification.
+func stateDirOf(uid int, candidates ...string) string {
+	for _, c := range candidates {
+		var st unix.Stat_t
+		if filepath.IsAbs(c) && unix.Stat(c, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Uid == uint32(uid) {
+			return filepath.Join(c, "weft")
+		}
+	}
+	return fmt.Sprintf("/tmp/weft-%d", uid)
+}
+
+// checkOwn makes sure that nobody else can have put anything into dir.
+func checkOwn(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return &fs.PathError{Op: "lstat", Path: dir, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Uid != uint32(os.Geteuid()) || st.Mode&0o022 != 0 {
+		return fmt.Errorf("%s must be a directory of the user %d that nobody else can write to: remove it", dir, os.Geteuid())
+	}
+	return nil
+}
 
 // Errors about the state of a lab, to be told apart with errors.Is.
 var (
@@ -57,6 +83,9 @@ func lockDir(dir string, how int) (*os.File, error) {
 
 // alone runs f under the lock of stateDir.
 func alone(f func() error) error {
+	if err := checkOwn(stateDir); err != nil {
+		return err
+	}
 	lock, err := lockDir(stateDir, unix.LOCK_EX)
 	if err != nil {
 		return err

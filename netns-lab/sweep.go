@@ -34,8 +34,11 @@ func (s *state) removeLeftovers() error {
 	if err != nil {
 		return err
 	}
-	if err := endProcesses(info.namespaces()); err != nil {
+	if err := endProcesses(info.inodes()); err != nil {
 		return err
+	}
+	if info.Rootless {
+		return nil // the rest went with the last process; a name here is another's
 	}
 	return removeHosts(info)
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +26,7 @@ const readyWord = "ready\n"
 // detach starts the lab in a process of its own session and returns when it
 // is up, or with what kept it from coming up.
 func detach(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
-	self, err := os.Executable()
+	c, err := upCommand(p, file, f, "--ready-fd", "3")
 	if err != nil {
 		return err
 	}
@@ -36,18 +35,10 @@ func detach(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
 		return err
 	}
 	defer r.Close()
-	args := []string{"up", "--ready-fd", "3"}
-	if f.length > 0 {
-		args = append(args, "--for", f.length.String())
-	}
-	if f.workload {
-		args = append(args, "--workload")
-	}
-	c := exec.Command(self, append(args, "--", file)...)
 	c.ExtraFiles = []*os.File{w}
 	c.Stderr = w // until the lab has a log of its own
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = c.Start()
+	c.SysProcAttr.Setsid = true
+	err = start(c)
 	w.Close()
 	if err != nil {
 		return err

@@ -45,12 +45,12 @@ func labsToEnd(args []string, all bool) ([]netnslab.Info, error) {
 		i, err := netnslab.Find(args[0])
 		return []netnslab.Info{i}, err
 	}
-	labs, err := listLabs()
+	labs, err := netnslab.List()
 	switch {
 	case err != nil || all:
 		return labs, err
 	case len(labs) == 0:
-		return nil, errors.New("there is no lab to end")
+		return nil, errors.New("there is no lab to end" + rootsLabs())
 	case len(labs) > 1:
 		return nil, badInput(fmt.Errorf("there are %d labs: name one, or use --all", len(labs)))
 	}

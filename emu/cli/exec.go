@@ -28,12 +28,18 @@ signals and terminal are its own. Hosts know each other by name.`,
 		ValidArgsFunction: completeHosts,
 	}
 	name := labFlag(c)
+	directory := c.Flags().String("directory", "", "")
+	_ = c.Flags().MarkHidden("directory")
 	// What follows the host belongs to the program, with or without --.
 	c.Flags().SetInterspersed(false)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		host, argv := args[0], args[1:]
 		if argv[0] == "--" {
 			argv = argv[1:]
+		}
+		if *directory != "" {
+			// From one that has been removed the program starts elsewhere.
+			_ = os.Chdir(*directory)
 		}
 		return become(*name, host, argv)
 	}
@@ -72,6 +78,9 @@ func become(lab, host string, argv []string) error {
 	info, err := findLab(lab)
 	if err != nil {
 		return err
+	}
+	if info.IsElsewhere() {
+		return enterLab(info, host, argv)
 	}
 	err = netnslab.Exec(info.Name, host, argv)
 	switch {

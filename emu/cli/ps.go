@@ -44,7 +44,7 @@ func newPs() *cobra.Command {
 
 // psAll lists labs, running and crashed.
 func psAll(asJSON bool) error {
-	labs, err := listLabs()
+	labs, err := netnslab.List()
 	if err != nil {
 		return err
 	}

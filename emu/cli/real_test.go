@@ -7,7 +7,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,6 +26,9 @@ import (
 var buildWeft = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "weft-test-")
 	if err != nil {
+		return "", err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // for tests that are another user
 		return "", err
 	}
 	path := filepath.Join(dir, "weft")
@@ -72,22 +74,38 @@ type realLab struct {
 	weft string
 	name string
 	file string
+	as   func(*exec.Cmd) // makes a command another user's; nil for root's
 }
 
 // startLab writes a lab file and starts it detached. The lab ends with the
-// test, however that ends. NAME in the text stands for the lab's name, which
-// is different in every process so that two runs do not meet.
+// test, however that ends.
 func startLab(t *testing.T, text string, programs ...string) *realLab {
 	t.Helper()
-	weft := needReal(t, programs...)
-	l := &realLab{t: t, weft: weft, name: fmt.Sprintf("t%d-%d", os.Getpid()%100000, labCount())}
-	l.file = filepath.Join(t.TempDir(), "lab.yaml")
-	if err := os.WriteFile(l.file, []byte("name: "+l.name+"\n"+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = exec.Command(weft, "down", l.name).Run() })
+	l := newLab(t, needReal(t, programs...), t.TempDir(), text)
 	l.must("up", "-d", l.file)
 	return l
+}
+
+// newLab writes a lab file into dir and has the lab end with the test. Its name
+// is different in every process so that two runs do not meet.
+func newLab(t *testing.T, weft, dir, text string) *realLab {
+	t.Helper()
+	l := &realLab{t: t, weft: weft, name: fmt.Sprintf("t%d-%d", os.Getpid()%100000, labCount())}
+	l.file = filepath.Join(dir, "lab.yaml")
+	if err := os.WriteFile(l.file, []byte("name: "+l.name+"\n"+text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.command("down", l.name).Run() })
+	return l
+}
+
+// command is a call of weft by the lab's user.
+func (l *realLab) command(args ...string) *exec.Cmd {
+	c := exec.Command(l.weft, args...)
+	if l.as != nil {
+		l.as(c)
+	}
+	return c
 }
 
 var labCount = func() func() int {
@@ -104,25 +122,32 @@ var labCount = func() func() int {
 // run gives what weft prints and its exit code.
 func (l *realLab) run(args ...string) (stdout, stderr string, code int) {
 	l.t.Helper()
-	return runWeft(l.t, l.weft, args...)
+	return runCommand(l.t, l.command(args...))
 }
 
 func runWeft(t *testing.T, weft string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	// A hanging program must not hang the suite; the limit is far beyond
-	// what any call takes.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, weft, args...)
+	return runCommand(t, exec.Command(weft, args...))
+}
+
+func runCommand(t *testing.T, c *exec.Cmd) (stdout, stderr string, code int) {
+	t.Helper()
 	var o, e bytes.Buffer
 	c.Stdout, c.Stderr = &o, &e
-	err := c.Run()
+	err := c.Start()
+	if err == nil {
+		// A hanging program must not hang the suite; the limit is far beyond
+		// what any call takes.
+		limit := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
+		defer limit.Stop()
+		err = c.Wait()
+	}
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit):
 		code = exit.ExitCode()
 	case err != nil:
-		t.Fatalf("weft %s: %v", strings.Join(args, " "), err)
+		t.Fatalf("%s: %v", strings.Join(c.Args, " "), err)
 	}
 	return o.String(), e.String(), code
 }
@@ -146,7 +171,7 @@ func (l *realLab) exec(host string, argv ...string) string {
 // server runs a program inside a host until the test ends.
 func (l *realLab) server(host string, argv ...string) *exec.Cmd {
 	l.t.Helper()
-	c := exec.Command(l.weft, append([]string{"exec", "-l", l.name, host, "--"}, argv...)...)
+	c := l.command(append([]string{"exec", "-l", l.name, host, "--"}, argv...)...)
 	if err := c.Start(); err != nil {
 		l.t.Fatal(err)
 	}
@@ -267,8 +292,8 @@ func (l *realLab) quiet() {
 // it in good order and gives the file's name.
 func (l *realLab) capture(args ...string) (stop func() string) {
 	l.t.Helper()
-	file := filepath.Join(l.t.TempDir(), "capture.pcapng")
-	c := exec.Command(l.weft, append([]string{"capture", "-l", l.name, "-w", file}, args...)...)
+	file := filepath.Join(filepath.Dir(l.file), fmt.Sprintf("capture-%d.pcapng", labCount()))
+	c := l.command(append([]string{"capture", "-l", l.name, "-w", file}, args...)...)
 	var said bytes.Buffer
 	c.Stderr = &said
 	if err := c.Start(); err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 
@@ -124,7 +123,7 @@ func findLab(name string) (netnslab.Info, error) {
 		}
 		return info, nil
 	}
-	all, err := listLabs()
+	all, err := netnslab.List()
 	if err != nil {
 		return netnslab.Info{}, err
 	}
@@ -136,7 +135,7 @@ func findLab(name string) (netnslab.Info, error) {
 	}
 	switch len(running) {
 	case 0:
-		return netnslab.Info{}, errors.New("no lab is running: start one with weft up FILE")
+		return netnslab.Info{}, fmt.Errorf("no lab is running: start one with weft up FILE%s", rootsLabs())
 	case 1:
 		return running[0], nil
 	}
@@ -147,13 +146,12 @@ func findLab(name string) (netnslab.Info, error) {
 	return netnslab.Info{}, badInput(fmt.Errorf("several labs are running (%s): say which with --lab", names[1:]))
 }
 
-// listLabs lists the labs that are running or were left behind.
-func listLabs() ([]netnslab.Info, error) {
-	labs, err := netnslab.List()
-	if errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w: labs belong to root, use sudo", err)
+// rootsLabs reminds a user that the labs of root are others.
+func rootsLabs() string {
+	if os.Geteuid() == 0 {
+		return ""
 	}
-	return labs, err
+	return "; those that root started need sudo"
 }
 
 // connect gives a client of the running lab of that name, or of the only one.

@@ -14,6 +14,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
+	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
 type upFlags struct {
@@ -21,7 +22,8 @@ type upFlags struct {
 	length   units.Time
 	json     bool
 	workload bool
-	ready    int // fd on which a detached lab reports that it is up
+	ready    int    // fd on which a detached lab reports that it is up
+	rootless string // the user's state directory: this process is inside the namespaces
 }
 
 func newUp() *cobra.Command {
@@ -33,16 +35,18 @@ func newUp() *cobra.Command {
 and run until Ctrl-C, "weft down" or the end of --for; then print the report and
 remove everything.
 
-Programs run inside hosts with "weft exec h1 -- iperf3 -s" or
-"ip netns exec weft-LAB-h1 iperf3 -s".`,
+Programs run inside hosts with "weft exec h1 -- iperf3 -s" or, as root,
+"ip netns exec weft-LAB-h1 iperf3 -s". Without root the lab is made in a user
+namespace; weft exec is then the way in.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := load(args[0])
 			if err != nil {
 				return err
 			}
+			first := f.ready < 0 && f.rootless == "" // else another has started this one
 			if !f.workload && len(p.Flows) > 0 {
-				if f.ready < 0 { // the process that detached it has said so
+				if first {
 					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows) stays silent beside real programs: --workload lets it send\n", len(p.Flows))
 				}
 				p.Flows = nil
@@ -53,6 +57,13 @@ Programs run inside hosts with "weft exec h1 -- iperf3 -s" or
 			if f.detach {
 				return detach(c.Context(), p, args[0], f)
 			}
+			if f.rootless != "" {
+				if err := netnslab.EnterRootless(f.rootless); err != nil {
+					return err
+				}
+			} else if netnslab.IsUnprivileged() {
+				return upRootless(c.Context(), p, args[0], f)
+			}
 			return up(c.Context(), p, f)
 		},
 	}
@@ -61,7 +72,9 @@ Programs run inside hosts with "weft exec h1 -- iperf3 -s" or
 	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
 	c.Flags().IntVar(&f.ready, "ready-fd", -1, "")
+	c.Flags().StringVar(&f.rootless, "rootless", "", "")
 	_ = c.Flags().MarkHidden("ready-fd")
+	_ = c.Flags().MarkHidden("rootless")
 	return c
 }
 

@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// testUser is an ordinary user that no machine has otherwise.
+const testUser = 64123
+
+const tunDevice = "/dev/net/tun"
+
+// userLab is a lab of an ordinary user, not started yet. Its file is in a
+// directory of that user's, who may open TUN devices while the test runs.
+func userLab(t *testing.T, text string, programs ...string) *realLab {
+	t.Helper()
+	weft := needReal(t, append(programs, "unshare", "nsenter")...)
+	dir, err := os.MkdirTemp("", "weft-user-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for _, d := range []string{dir, filepath.Join(dir, "run")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(d, testUser, testUser); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(c *exec.Cmd) {
+		c.Dir = dir
+		c.Env = append(os.Environ(), "HOME="+dir, "XDG_RUNTIME_DIR="+filepath.Join(dir, "run"))
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: testUser, Gid: testUser}}
+	}
+	probe := exec.Command("unshare", "--user", "--map-root-user", "--mount", "--net", "mount", "-t", "tmpfs", "none", "/mnt")
+	as(probe)
+	if out, err := probe.CombinedOutput(); err != nil {
+		t.Skipf("SKIPPED: this kernel keeps user namespaces from ordinary users: %v: %s", err, out)
+	}
+	setMode(t, tunDevice, 0o666)
+	l := newLab(t, weft, dir, text)
+	l.as = as
+	return l
+}
+
+// setMode changes a file's mode for the length of the test.
+func setMode(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	before, err := os.Stat(path)
+	if err == nil {
+		t.Cleanup(func() { _ = os.Chmod(path, before.Mode().Perm()) })
+		err = os.Chmod(path, mode)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leftovers lists what a user's lab has left: its state, and processes.
+func (l *realLab) leftovers() []string {
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(l.file), "run", "weft", "*"))
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, p := range processes {
+		if s, err := os.Stat(p); err != nil || s.Sys().(*syscall.Stat_t).Uid != testUser {
+			continue
+		}
+		// One that has ended and waits for its parent has no command line.
+		if line, _ := os.ReadFile(filepath.Join(p, "cmdline")); len(line) > 0 {
+			found = append(found, p+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return found
+}
+
+// TestRootless takes an ordinary user through all commands, while root runs a
+// lab of the same name.
+func TestRootless(t *testing.T) {
+	l := userLab(t, pair, "ping", "iperf3", "nginx", "curl", "tshark", "tcpdump", "script")
+	roots := &realLab{t: t, weft: l.weft, name: l.name, file: l.file}
+	t.Cleanup(func() { _ = roots.command("down", l.name).Run() })
+	l.must("up", "-d", l.file)
+	if o := roots.must("ps"); strings.Contains(o, l.name) {
+		t.Errorf("root sees the user's lab:\n%s", o)
+	}
+	roots.must("up", "-d", l.file)
+	if o := l.must("ps"); strings.Count(o, l.name) != 1 || !strings.Contains(o, "running") {
+		t.Errorf("ps says\n%s", o)
+	}
+	if o := l.must("ps", l.name); !strings.Contains(o, "weft-"+l.name+"-h2") {
+		t.Errorf("ps %s says\n%s", l.name, o)
+	}
+	if l.pid() == roots.pid() {
+		t.Error("both labs have one process")
+	}
+
+	t.Run("programs", func(t *testing.T) {
+		for _, family := range []string{"-4", "-6"} {
+			if o := l.exec("h1", "ping", family, "-c", "3", "-i", "0.05", "h2"); !strings.Contains(o, " 0% packet loss") {
+				t.Errorf("ping %s:\n%s", family, o)
+			}
+		}
+		if r := l.iperf3("h1", "h2", "h2", "-t", "1"); r.End.Received.Bits < 20e6 || r.End.Received.Bits > 100e6 {
+			t.Errorf("%.1f Mb/s over a link of 100", r.End.Received.Bits/1e6)
+		}
+		dir := filepath.Dir(l.file)
+		conf := filepath.Join(dir, "nginx.conf")
+		text := fmt.Sprintf("daemon off; user root; pid %s/pid; error_log %s/error.log;\nevents {}\nhttp { access_log off; client_body_temp_path %s/b; proxy_temp_path %s/p; fastcgi_temp_path %s/f; uwsgi_temp_path %s/u; scgi_temp_path %s/s; server { listen 80; root %s; } }\n", dir, dir, dir, dir, dir, dir, dir, dir)
+		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		l.server("h2", "nginx", "-e", dir+"/error.log", "-c", conf)
+		l.listens("h2", "80")
+		if got := l.exec("h1", "curl", "-s", "-S", "--max-time", "30", "http://h2/nginx.conf"); got != text {
+			t.Errorf("curl got %q", got)
+		}
+	})
+	t.Run("exec", func(t *testing.T) {
+		in := func(argv ...string) (string, string, int) {
+			return l.run(append([]string{"exec", "-l", l.name, "h1", "--"}, argv...)...)
+		}
+		o, e, code := in("sh", "-c", "pwd; id -u; ls /sys/class/net; ip netns identify; echo err >&2; exit 42")
+		if want := filepath.Dir(l.file) + "\n0\neth0\nlo\nweft-" + l.name + "-h1\n"; o != want || e != "err\n" || code != 42 {
+			t.Errorf("exit code %d, %q, want %q, %q", code, o, want, e)
+		}
+		if _, e, code := in("no-such-program"); code != 127 || !strings.Contains(e, "no-such-program") {
+			t.Errorf("a missing program: exit code %d, %q", code, e)
+		}
+		if _, e, code := l.run("exec", l.name+"/h9", "true"); code != 1 || !strings.Contains(e, "h1, h2") {
+			t.Errorf("an unknown host: exit code %d, %q", code, e)
+		}
+		cat := l.command("exec", "-l", l.name, "h1", "cat")
+		cat.Stdin = strings.NewReader("through standard input")
+		if o, _, _ := runCommand(t, cat); o != "through standard input" {
+			t.Errorf("cat says %q", o)
+		}
+		c := l.command("exec", "-l", l.name, "h1", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
+		out, _ := c.StdoutPipe()
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = out.Read(make([]byte, 6))
+		_ = c.Process.Signal(syscall.SIGTERM)
+		if _ = c.Wait(); c.ProcessState.ExitCode() != 7 {
+			t.Errorf("SIGTERM gave %v, want the program's exit code 7", c.ProcessState)
+		}
+		tty := exec.Command("script", "-qec", l.weft+" exec -l "+l.name+" h1 -- tty", "/dev/null")
+		l.as(tty)
+		if o, e, _ := runCommand(t, tty); !strings.Contains(o, "/dev/pts/") {
+			t.Errorf("tty inside a host: %q, %q", o, e)
+		}
+		shell := l.command("shell", "-l", l.name, "h2")
+		shell.Env = append(shell.Env, "SHELL=/bin/sh")
+		shell.Stdin = strings.NewReader("echo $WEFT_HOST; hostname -I\n")
+		if o, e, _ := runCommand(t, shell); !strings.HasPrefix(o, "h2\n10.0.0.2 ") {
+			t.Errorf("the shell says %q, %q", o, e)
+		}
+	})
+	t.Run("capture", func(t *testing.T) {
+		stop := l.capture("s1:1", "-f", "icmp")
+		l.exec("h1", "ping", "-4", "-c", "4", "-i", "0.02", "h2")
+		if lines := tshark(t, stop(), "-Y", "icmp"); len(lines) != 8 {
+			t.Errorf("%d packets, want 8:\n%s", len(lines), strings.Join(lines, "\n"))
+		}
+	})
+	t.Run("set", func(t *testing.T) {
+		l.must("set", "-l", l.name, "h1:eth0", "delay=30ms", "rate=10Mbps", "mtu=1400")
+		if rtt := l.pingMedian("h1", "h2", 3); rtt < 60 || rtt > 90 {
+			t.Errorf("round trip %.1f ms, want 60 and a little", rtt)
+		}
+		if o := l.exec("h1", "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(o, "rate 10Mbit") {
+			t.Errorf("the host's shaper does not follow: %s", o)
+		}
+		if p := roots.ports()["h1:eth0"]; p.Link.Rate.String() != "100Mbps" {
+			t.Errorf("the lab of root has changed: %s", p.Link.Rate)
+		}
+	})
+
+	sleep := l.server("h1", "sleep", "1000")
+	r := l.down()
+	if !r.Accounts.Balanced() || r.Accounts.Entered == 0 {
+		t.Errorf("accounts %+v", r.Accounts)
+	}
+	_ = sleep.Wait()
+	if left := l.leftovers(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	roots.exec("h1", "ping", "-c", "1", "h2") // unharmed
+	roots.down()
+	if left := residue(t, l.name); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestRootlessKilled: what a killed lab leaves, programs in its hosts included,
+// goes with the next up or down; root's lab of the same name stays.
+func TestRootlessKilled(t *testing.T) {
+	l := userLab(t, pair, "ping")
+	l.must("up", "-d", l.file)
+	kill := func() {
+		t.Helper()
+		if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for range 500 {
+			if strings.Contains(l.must("ps"), "crashed") {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Fatal("ps does not say that the lab crashed")
+	}
+	sleep := l.server("h2", "sleep", "1000")
+	chrooted := l.server("h2", "chroot", "/usr", "/bin/sleep", "1000")
+	for range 500 { // until both are no longer weft or nsenter
+		programs := 0
+		for _, p := range l.leftovers() {
+			if strings.HasSuffix(p, "sleep 1000 ") && !strings.Contains(p, " exec ") && !strings.Contains(p, " chroot ") {
+				programs++
+			}
+		}
+		if programs == 2 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	kill()
+	if _, e, code := l.run("exec", "-l", l.name, "h1", "--", "true"); code != 1 || !strings.Contains(e, "weft down "+l.name) {
+		t.Errorf("exec in a crashed lab: exit code %d, %q", code, e)
+	}
+	l.must("up", "-d", l.file)
+	for _, c := range []*exec.Cmd{sleep, chrooted} {
+		if _ = c.Wait(); c.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+			t.Errorf("%v ended with %v, want SIGTERM", c.Args, c.ProcessState)
+		}
+	}
+	l.exec("h1", "ping", "-c", "1", "h2")
+
+	roots := &realLab{t: t, weft: l.weft, name: l.name, file: l.file}
+	t.Cleanup(func() { _ = roots.command("down", l.name).Run() })
+	roots.must("up", "-d", l.file)
+	kill()
+	if o := l.must("down", l.name); !strings.Contains(o, "crashed") {
+		t.Errorf("down of a crashed lab says %q", o)
+	}
+	if left := l.leftovers(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	roots.exec("h1", "ping", "-c", "1", "h2")
+}
+
+// TestRootlessAttached: a lab that stays in the foreground, and its two
+// processes: one outside the namespaces and the lab's own.
+func TestRootlessAttached(t *testing.T) {
+	l := userLab(t, "fidelity: {mode: strict, limit: 1ns}\n"+pair, "ping")
+	// Both exit codes and the report are those of the lab's own process.
+	o, e, code := l.run("up", "--for", "300ms", l.file)
+	if code != exitStrict || !strings.Contains(o, "FAILED (strict)") || strings.Count(e, "strict") != 1 {
+		t.Errorf("exit code %d, want %d\n%s%s", code, exitStrict, o, e)
+	}
+	for _, c := range []struct {
+		name   string
+		signal func(outer *os.Process)
+	}{
+		{"SIGINT", func(p *os.Process) { _ = p.Signal(os.Interrupt) }},
+		{"SIGKILL", func(p *os.Process) { _ = p.Kill() }},
+		{"SIGKILL of the lab's process", func(*os.Process) { _ = syscall.Kill(l.pid(), syscall.SIGKILL) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			up := l.command("up", l.file)
+			out, err := up.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := up.Start(); err != nil {
+				t.Fatal(err)
+			}
+			first := make([]byte, 200)
+			if n, err := out.Read(first); err != nil || !strings.Contains(string(first[:n]), "is up: 2 hosts, 1 switches") {
+				t.Fatalf("%v: %q", err, first[:n])
+			}
+			c.signal(up.Process)
+			_, _ = new(bytes.Buffer).ReadFrom(out) // to the end of both
+			_ = up.Wait()
+			var left []string
+			for range 500 {
+				if left = l.leftovers(); len(left) == 0 {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Errorf("left: %v", left)
+		})
+	}
+}
+
+// TestRootlessRefused: whatever stands in the way is named, with the mend.
+func TestRootlessRefused(t *testing.T) {
+	l := userLab(t, pair)
+	refused := func(want ...string) {
+		t.Helper()
+		for _, args := range [][]string{{"up", l.file}, {"up", "-d", l.file}} {
+			_, e, code := l.run(args...)
+			for _, w := range want {
+				if code != 1 || !strings.Contains(e, w) {
+					t.Errorf("weft %v: exit code %d, %q does not say %q", args, code, e, w)
+				}
+			}
+		}
+		if left := l.leftovers(); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+	t.Run("TUN device", func(t *testing.T) {
+		setMode(t, tunDevice, 0o600)
+		refused(tunDevice, "chmod 0666 "+tunDevice)
+	})
+	t.Run("real-time scheduling that is required", func(t *testing.T) {
+		text, err := os.ReadFile(l.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = os.WriteFile(l.file, text, 0o644) }()
+		if err := os.WriteFile(l.file, append([]byte("engine: {realtime: require}\n"), text...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		refused("SCHED_FIFO", "rtprio")
+	})
+	t.Run("no user namespaces", func(t *testing.T) {
+		// The limit of a user namespace holds for those in it only, so the
+		// machine's own is left alone.
+		limited := func(args ...string) *exec.Cmd {
+			c := exec.Command("unshare", append([]string{"--user", "--map-root-user", "sh", "-c",
+				`echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --inh-caps -all "$@"`, "sh", l.weft}, args...)...)
+			l.as(c)
+			return c
+		}
+		_, e, code := runCommand(t, limited("up", l.file))
+		if code != 1 || !strings.Contains(e, "user.max_user_namespaces=") || !strings.Contains(e, "sudo") {
+			t.Errorf("exit code %d, %q", code, e)
+		}
+	})
+	t.Run("a state directory of somebody else", func(t *testing.T) {
+		state := filepath.Join(filepath.Dir(l.file), "run", "weft")
+		os.Remove(state)
+		if err := os.Mkdir(state, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		refused(state, "remove it")
+		if _, e, code := l.run("ps"); code != 1 || !strings.Contains(e, state) {
+			t.Errorf("ps: exit code %d, %q", code, e)
+		}
+		os.Remove(state)
+	})
+	t.Run("no nsenter", func(t *testing.T) {
+		l.must("up", "-d", l.file)
+		c := l.command("exec", "-l", l.name, "h1", "true")
+		c.Env = append(c.Env, "PATH=/nowhere")
+		if _, e, code := runCommand(t, c); code != 1 || !strings.Contains(e, "util-linux") {
+			t.Errorf("exit code %d, %q", code, e)
+		}
+		l.down()
+	})
+}

@@ -1,0 +1,37 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// IsElsewhere tells whether the lab is in another user namespace than this
+// process, so that Exec works only after EnterLab.
+func (i Info) IsElsewhere() bool {
+	own, err := inodeOf("/proc/self/ns/user")
+	if err != nil {
+		return false
+	}
+	its, err := inodeOf(fmt.Sprintf("/proc/%d/ns/user", i.PID))
+	return err == nil && its != own
+}
+
+// EnterLab turns this process into the program argv in the user and mount
+// namespace of a rootless lab; its working directory is the root. It returns
+// only on an error.
+//
+// A process with several threads, as every Go program is, cannot change its user
+// namespace (setns(2)). So this is left to nsenter(1) of util-linux, which
+// becomes the program in its turn.
+func EnterLab(i Info, argv []string) error {
+	nsenter, err := exec.LookPath("nsenter")
+	if err != nil {
+		return fmt.Errorf("programs get into a lab that was started without root by nsenter: %w: install util-linux", errors.Unwrap(err))
+	}
+	args := append([]string{"nsenter", "--target", strconv.Itoa(i.PID), "--user", "--mount", "--preserve-credentials", "--"}, argv...)
+	return fmt.Errorf("start %s: %w", nsenter, syscall.Exec(nsenter, args, os.Environ()))
+}
