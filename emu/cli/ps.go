@@ -85,6 +85,9 @@ func psLab(c *cobra.Command, name string, asJSON bool) error {
 	if asJSON {
 		return printJSON(s)
 	}
+	if s.Trouble != "" {
+		fmt.Fprintln(os.Stderr, "weft:", s.Trouble)
+	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "INTERFACE\tPEER\tMAC\tADDRESSES\tNAMESPACE")
 	for _, h := range s.Hosts {

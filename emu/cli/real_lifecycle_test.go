@@ -14,6 +14,7 @@ import (
 
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/units"
 )
 
 const pair = `
@@ -317,5 +318,60 @@ func TestUpFor(t *testing.T) {
 	}
 	if left := residue(t, name); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestOverload: a lab whose traffic is far more than any machine can carry in
+// real time says so while it runs and at its end, keeps its queues and its
+// memory bounded, and still answers.
+func TestOverload(t *testing.T) {
+	l := newLab(t, needReal(t), t.TempDir(), `
+topology:
+  generate: {star: {hosts: 6, rate: 10Gbps, delay: 1us}}
+workload:
+  - {cbr: {from: [h3, h4, h5, h6], to: h2, rate: 9Gbps, size: 64B, for: 1h}}
+`)
+	l.must("up", "-d", "--workload", l.file)
+	memory := func() int {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", l.pid()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(text), "\n") {
+			if f := strings.Fields(line); len(f) == 3 && f[0] == "VmRSS:" {
+				n, _ := strconv.Atoi(f[1])
+				return n
+			}
+		}
+		t.Fatal("no VmRSS")
+		return 0
+	}
+	// Real time, because it is the wall clock that cannot be kept up with.
+	time.Sleep(3 * time.Second)
+	before := memory()
+	time.Sleep(3 * time.Second)
+	if after := memory(); after > before+before/4+8<<10 {
+		t.Errorf("the emulator had %d KB after 3 s of overload and has %d KB after 6 s", before, after)
+	}
+	if _, stderr, _ := l.run("ps", l.name); !strings.Contains(stderr, "does not keep up") {
+		t.Errorf("weft ps says nothing of the overload: %q", stderr)
+	}
+	for name, p := range l.ports() {
+		if p.QueueMax > p.QueueLimit {
+			t.Errorf("%s: the queue was %v long, its limit is %v", name, p.QueueMax, p.QueueLimit)
+		}
+	}
+	r := l.down()
+	if !r.Accounts.Balanced() || r.Accounts.Drops["queue-full"] == 0 {
+		t.Errorf("accounts %+v", r.Accounts)
+	}
+	if r.Timing.Kept() || r.Timing.Stood == 0 || !strings.Contains(r.Timing.Overload, "It could carry about") {
+		t.Errorf("the report does not say that the machine could not keep up: %+v", r.Timing)
+	}
+	// Late by no more than emulated time may fall behind, and what the machine
+	// itself adds.
+	t.Logf("lateness %+v", r.Timing.Lateness)
+	if r.Timing.Lateness.Max > 5*units.Second {
+		t.Errorf("a packet was %v late: lateness is not bounded", r.Timing.Lateness.Max)
 	}
 }

@@ -115,7 +115,7 @@ func finish(r *report.Report, asJSON bool) error {
 		r.Write(os.Stdout)
 	}
 	if r.Failed() {
-		return &exitError{exitStrict, fmt.Errorf("the run was to be strict: %d deliveries were later than %v", r.Timing.Lateness.Beyond, r.Timing.Lateness.Limit)}
+		return &exitError{exitStrict, errors.New("the run was to be strict: " + r.Timing.Verdict())}
 	}
 	return nil
 }

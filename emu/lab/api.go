@@ -17,7 +17,8 @@ type Status struct {
 	File     string     `json:"file"`
 	PID      int        `json:"pid"`
 	Started  time.Time  `json:"started"`
-	Emulated units.Time `json:"emulated"` // time since the start
+	Emulated units.Time `json:"emulated"`          // time since the start
+	Trouble  string     `json:"trouble,omitempty"` // why the machine does not keep up at the moment
 	Hosts    []Host     `json:"hosts"`
 	Switches []string   `json:"switches"`
 }

@@ -23,12 +23,13 @@ import (
 
 // Lab is one running lab, owned by this process.
 type Lab struct {
-	plan   *spec.Plan
-	fabric *fabric.Fabric
-	driver *wall.Driver
-	hosts  *netnslab.Lab
-	ports  []attached
-	shaper *follower
+	plan    *spec.Plan
+	fabric  *fabric.Fabric
+	driver  *wall.Driver
+	hosts   *netnslab.Lab
+	ports   []attached
+	monitor monitor
+	shaper  *follower
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -166,6 +167,7 @@ func (l *Lab) attach() error {
 		l.ports = append(l.ports, a)
 		byStation[s], kernel[s] = e, d
 	}
+	l.monitor.watch = wall.Watch{Limit: l.plan.Fidelity.Limit, Allowed: l.plan.Fidelity.Share}
 	l.shaper = newFollower()
 	l.fabric.LinkChanged = func(link, direction int) {
 		end := l.plan.Links[link].Ends[direction]
@@ -207,6 +209,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	err = l.run(ctx, limit, func() {
 		go server.serve(warn)
 		ready()
+		l.monitor.run(ctx, l, warn)
 	})
 	l.shaper.close()
 	if err == nil {
@@ -267,10 +270,10 @@ func (l *Lab) snapshot() *report.Report {
 		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(),
 		Timing: &report.Timing{
 			Lateness: l.driver.Lateness(), Realtime: l.driver.Realtime(), Spin: l.plan.Engine.Spin,
-			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share,
+			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.driver.Stood(),
 		},
 	}
-	if t := f.Now().Seconds(); t > 0 {
+	if t := (f.Now() + l.driver.Stood()).Seconds(); t > 0 {
 		r.Timing.CPU = (processCPU() - l.startCPU).Seconds() / t
 		r.Timing.Engine = l.engineCPU.Seconds() / t
 	}

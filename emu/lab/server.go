@@ -105,6 +105,7 @@ func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
 	if !s.do(w, func() { out.Emulated = s.lab.fabric.Now() }) {
 		return
 	}
+	out.Trouble = s.lab.monitor.trouble()
 	for n := range plan.Nodes {
 		node := &plan.Nodes[n]
 		if node.Kind == spec.Switch {

@@ -66,12 +66,15 @@ type Timing struct {
 	Spin     units.Time     `json:"spin"`
 	CPU      float64        `json:"cpu_cores"`        // of the whole process, mean over the run
 	Engine   float64        `json:"engine_cpu_cores"` // of the engine's thread
+	Stood    units.Time     `json:"stood,omitempty"`  // for which emulated time stood still, because the engine could not follow
 	Strict   bool           `json:"strict"`
-	Allowed  units.Fraction `json:"allowed"` // share of deliveries that may be later than the limit
+	Overload string         `json:"overload,omitempty"` // when and why the machine did not keep up, and at what rates it could
+	Allowed  units.Fraction `json:"allowed"`            // share of deliveries that may be later than the limit
 }
 
-// Kept tells whether no more deliveries were late than the file allows.
-func (t *Timing) Kept() bool { return t.Lateness.Share <= t.Allowed }
+// Kept tells whether no more deliveries were late than the file allows, and
+// emulated time never stood still.
+func (t *Timing) Kept() bool { return t.Lateness.Share <= t.Allowed && t.Stood == 0 }
 
 // Failed tells whether the run does not count: it was to be strict, and was
 // not kept.

@@ -206,14 +206,21 @@ func (t *Timing) write(w io.Writer) {
 		thread = "SCHED_FIFO"
 	}
 	fmt.Fprintf(w, "cpu      %.2f cores, of which the engine %.2f (%s)\n", t.CPU, t.Engine, thread)
-	fmt.Fprintf(w, "fidelity %s\n", t.verdict())
+	fmt.Fprintf(w, "fidelity %s\n", t.Verdict())
+	if t.Overload != "" {
+		fmt.Fprintf(w, "         %s\n", t.Overload)
+	}
 }
 
-// verdict says in one sentence whether the run can be trusted.
-func (t *Timing) verdict() string {
+// Verdict says in one sentence whether the run can be trusted.
+func (t *Timing) Verdict() string {
 	l := &t.Lateness
 	beyond := fmt.Sprintf("%d of %d deliveries (%.3g%%) were later than %v", l.Beyond, l.Count, 100*float64(l.Share), l.Limit)
 	switch {
+	case t.Stood > 0 && t.Strict:
+		return fmt.Sprintf("FAILED (strict): emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
+	case t.Stood > 0:
+		return fmt.Sprintf("not kept: emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
 	case l.Count == 0:
 		return "nothing was delivered to a real host"
 	case l.Beyond == 0:

@@ -20,5 +20,8 @@ func NewClock() Clock { return Clock{time.Now()} }
 // Now is the emulated time. Go reads the monotonic clock through the vDSO.
 func (c Clock) Now() units.Time { return units.FromDuration(time.Since(c.start)) }
 
+// stop makes the clock stand still for a time that has passed.
+func (c *Clock) stop(t units.Time) { c.start = c.start.Add(t.Duration()) }
+
 // Start is the wall-clock instant of emulated time zero.
 func (c Clock) Start() time.Time { return c.start }

@@ -33,6 +33,15 @@ type Options struct {
 	Limit units.Time
 }
 
+const (
+	// maxLag is how far emulated time may fall behind the wall clock: when
+	// events are more work than the thread can do, the clock stands still
+	// instead, so that lateness stays bounded and devices are read.
+	maxLag = 100 * units.Millisecond
+	// eventBatch is how many events are fired before devices get a turn.
+	eventBatch = 1 << 14
+)
+
 // readBatch is how many packets of one device are read before events and the
 // other devices get a turn.
 const readBatch = 32
@@ -47,6 +56,8 @@ type Driver struct {
 	epoll    *epoll
 	wake     int // eventfd: there is work
 	realtime atomic.Bool
+	idle     units.Time // for Load
+	stood    units.Time // see Stood
 
 	mu      sync.Mutex
 	work    []func()
@@ -88,6 +99,10 @@ func (d *Driver) Clock() Clock { return d.clock }
 
 // Realtime tells whether the thread got SCHED_FIFO.
 func (d *Driver) Realtime() bool { return d.realtime.Load() }
+
+// Stood is for how long the clock has stood still because the events were more
+// than the thread could handle. It is called like Lateness.
+func (d *Driver) Stood() units.Time { return d.stood }
 
 // Lateness is the distribution so far. It is called on the engine's thread,
 // through Do, or after Run.
@@ -149,7 +164,15 @@ func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) erro
 			d.engine.Advance(limit)
 			return nil
 		}
-		d.engine.Run(at, math.MaxInt)
+		n := d.engine.Run(at, eventBatch)
+		worked := n > 0 || len(ready) > 0
+		if n == eventBatch && d.engine.Next() <= at {
+			at = d.engine.Now()
+			if lag := d.clock.Now() - at; lag > maxLag {
+				d.clock.stop(lag)
+				d.stood += lag
+			}
+		}
 		d.engine.Advance(at)
 		if d.pending.Load() {
 			d.runWork()
@@ -163,13 +186,15 @@ func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) erro
 			}
 			d.devices[ev.Fd].Poll(at, readBatch)
 		}
-		wait, before := d.sleep(active, limit), d.clock.Now()
-		ready = d.epoll.wait(wait)
-		if after := d.clock.Now(); wait != 0 {
-			priority.adjust(after, after-before)
+		before := d.clock.Now()
+		ready = d.epoll.wait(d.sleep(active, limit))
+		after := d.clock.Now()
+		if worked {
+			d.idle += after - before
 		} else {
-			priority.adjust(after, 0)
+			d.idle += after - at
 		}
+		priority.adjust(after, after-before)
 	}
 	return nil
 }

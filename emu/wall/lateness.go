@@ -29,6 +29,11 @@ func (l *Lateness) Record(late units.Time, packets int) {
 	_ = l.histogram.RecordValues(min(max(int64(late/units.Nanosecond), 0), l.histogram.HighestTrackableValue()), int64(packets))
 }
 
+// counts gives the number of deliveries, and of those beyond the limit.
+func (l *Lateness) counts() (all, beyond uint64) {
+	return uint64(l.histogram.TotalCount()), l.beyond
+}
+
 // Summary is a distribution of lateness in a few numbers.
 type Summary struct {
 	Count uint64     `json:"count"`

@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+)
+
+// monitorPeriod is how often the engine's load is judged.
+const monitorPeriod = time.Second
+
+// monitor says while a lab runs when the machine cannot keep up with it.
+type monitor struct {
+	mu    sync.Mutex
+	watch wall.Watch
+	now   string // what was said last, while it holds
+}
+
+// run judges the load until ctx ends or the engine stops. It tells warn.
+func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
+	tick := time.NewTicker(monitorPeriod)
+	defer tick.Stop()
+	last, _ := l.load()
+	stolen := readStolen()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.stopped:
+			return
+		case <-tick.C:
+		}
+		now, err := l.load()
+		if err != nil {
+			return // the engine has stopped
+		}
+		s := readStolen()
+		m.mu.Lock()
+		said := m.watch.Judge(now.Since(last), s.share(stolen))
+		switch {
+		case said == "":
+		case m.watch.Late():
+			m.now = said
+		default:
+			m.now = ""
+		}
+		m.mu.Unlock()
+		if said != "" {
+			warn(errors.New(said))
+		}
+		last, stolen = now, s
+	}
+}
+
+// trouble is what the monitor has to say at the moment, "" when all is well.
+func (m *monitor) trouble() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now
+}
+
+// summary is how the run kept up so far, "" when always.
+func (m *monitor) summary() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.watch.Summary()
+}
+
+// load is the engine's load so far with what has entered the fabric.
+func (l *Lab) load() (now wall.Load, err error) {
+	err = l.driver.Do(func() {
+		now = l.driver.Load()
+		for _, s := range l.fabric.Stations {
+			now.Packets += s.Entered
+			now.Bytes += s.EnteredBytes
+		}
+	})
+	return now, err
+}
+
+// stolen is the processor time of the machine so far, in ticks, and how much
+// of it a hypervisor gave to others.
+type stolen struct{ steal, all uint64 }
+
+// readStolen reads the first line of /proc/stat (proc_stat(5)); zero when it
+// cannot be read.
+func readStolen() (s stolen) {
+	b, _ := os.ReadFile("/proc/stat")
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	for i, f := range bytes.Fields(line) {
+		n, err := strconv.ParseUint(string(f), 10, 64)
+		if err != nil || i > 8 { // the name; guest time, which is in user time
+			continue
+		}
+		s.all += n
+		if i == 8 {
+			s.steal = n
+		}
+	}
+	return s
+}
+
+func (s stolen) share(from stolen) units.Fraction {
+	if s.all <= from.all {
+		return 0
+	}
+	return units.Fraction(float64(s.steal-from.steal) / float64(s.all-from.all))
+}

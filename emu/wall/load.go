@@ -1,0 +1,170 @@
+package wall
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Load is what the engine's thread has done up to some time, in sums that only
+// grow. The difference of two is the load of the time between them.
+type Load struct {
+	At         units.Time // emulated
+	Idle       units.Time // in which the thread slept, or polled and found nothing
+	Deliveries uint64     // packets handed to real hosts
+	Beyond     uint64     // of them later than the limit
+	Stood      units.Time // for which the clock stood still (Driver.Stood)
+	Packets    uint64     // that entered the fabric
+	Bytes      uint64     // of their frames
+}
+
+// Since gives the load between an earlier time and l.
+func (l Load) Since(from Load) Load {
+	return Load{
+		At: l.At - from.At, Idle: l.Idle - from.Idle, Deliveries: l.Deliveries - from.Deliveries,
+		Beyond: l.Beyond - from.Beyond, Stood: l.Stood - from.Stood, Packets: l.Packets - from.Packets, Bytes: l.Bytes - from.Bytes,
+	}
+}
+
+// wall is the time of the wall clock.
+func (l Load) wall() units.Time { return l.At + l.Stood }
+
+// Busy is the share of a load's time in which the thread worked.
+func (l Load) Busy() units.Fraction {
+	if l.wall() <= 0 {
+		return 0
+	}
+	return units.Fraction(1 - float64(l.Idle)/float64(l.wall()))
+}
+
+// Load gives the load up to now, without what enters the fabric. It is called
+// on the engine's thread, through Do, or after Run.
+func (d *Driver) Load() Load {
+	count, beyond := d.lateness.counts()
+	return Load{At: d.clock.Now(), Idle: d.idle, Deliveries: count, Beyond: beyond, Stood: d.stood}
+}
+
+const (
+	// lateShare is the share of deliveries beyond the limit from which a
+	// period counts as late, where the file does not allow more.
+	lateShare = 0.01
+	// fewDeliveries are too few to say anything.
+	fewDeliveries = 100
+	// fullShare is the busyness from which the thread is the bottleneck.
+	fullShare = 0.85
+	// safeShare of what a full thread carries it carries on time: beyond,
+	// queues form in front of it.
+	safeShare = 0.8
+	// calmPeriods on time end an overload.
+	calmPeriods = 3
+	// repeatPeriods is how often an overload that lasts is told again.
+	repeatPeriods = 10
+)
+
+// Watch judges the load of one period after the other, and says when the
+// machine cannot keep up and when it can again.
+type Watch struct {
+	Limit   units.Time     // of lateness
+	Allowed units.Fraction // share of deliveries beyond it
+
+	late, calm  int // periods, of the overload that goes on
+	LatePeriods int // in all
+	Periods     int // in which anything was delivered
+	Worst       Load
+}
+
+// Judge takes the load of one more period; stolen is the share of the
+// machine's processor time that the hypervisor gave to others meanwhile. What
+// it says is for people, "" when there is nothing to say.
+func (w *Watch) Judge(l Load, stolen units.Fraction) string {
+	if l.Stood > 0 {
+		w.Periods++
+		return w.isLate(l, fmt.Sprintf("the machine does not keep up: emulated time stood still for %s of the last %s. %s",
+			l.Stood.Duration().Round(time.Millisecond), l.wall().Duration().Round(time.Millisecond), l.advice(stolen)))
+	}
+	if l.Deliveries < fewDeliveries {
+		return w.calmDown()
+	}
+	w.Periods++
+	share := units.Fraction(float64(l.Beyond) / float64(l.Deliveries))
+	if share <= max(w.Allowed, lateShare) {
+		return w.calmDown()
+	}
+	return w.isLate(l, fmt.Sprintf("the machine does not keep up: %.3g%% of %d deliveries in the last %.2gs were later than %v. %s",
+		100*float64(share), l.Deliveries, l.At.Seconds(), w.Limit, l.advice(stolen)))
+}
+
+// isLate notes a late period and gives what is to be said of it, now and then.
+func (w *Watch) isLate(l Load, said string) string {
+	w.LatePeriods++
+	w.late++
+	w.calm = 0
+	if w.LatePeriods == 1 || l.worse(w.Worst) {
+		w.Worst = l
+	}
+	if w.late%repeatPeriods != 1 {
+		return ""
+	}
+	return said
+}
+
+// worse tells whether a load was later than another.
+func (l Load) worse(than Load) bool {
+	if l.Stood != than.Stood {
+		return l.Stood > than.Stood
+	}
+	return l.Beyond*than.Deliveries > than.Beyond*l.Deliveries
+}
+
+// Late tells whether the machine does not keep up at the moment.
+func (w *Watch) Late() bool { return w.late > 0 }
+
+// calmDown notes a period that was on time.
+func (w *Watch) calmDown() string {
+	if w.late == 0 {
+		return ""
+	}
+	if w.calm++; w.calm < calmPeriods {
+		return ""
+	}
+	w.late, w.calm = 0, 0
+	return "the machine keeps up again"
+}
+
+// advice says why a period was late and at what rates it would not be.
+func (l Load) advice(stolen units.Fraction) string {
+	seconds := l.wall().Seconds()
+	packets, bits := float64(l.Packets)/seconds, float64(l.Bytes)*8/seconds
+	now := fmt.Sprintf("%s packets/s (%sbps)", si(packets), si(bits))
+	if l.Busy() < fullShare {
+		text := fmt.Sprintf("The engine needed only %.0f%% of a core for %s, but did not get it in time: ", 100*float64(l.Busy()), now)
+		if stolen > lateShare {
+			return text + fmt.Sprintf("the hypervisor gave %.0f%% of the machine's time to others. A lab of this load needs a machine that is not shared, or a higher fidelity limit.", 100*float64(stolen))
+		}
+		return text + "the programs in the hosts, or others, hold the cores. Fewer of them, or more cores, would do; spin and realtime in the file's engine section help."
+	}
+	return fmt.Sprintf("The engine is full at %s. It could carry about %s packets/s (%sbps at this size of packets) on time: lower the rates, send larger packets, or cut the lab into shards.",
+		now, si(safeShare*packets), si(safeShare*bits))
+}
+
+// si prints a number to three digits with a prefix.
+func si(x float64) string {
+	switch {
+	case x >= 1e9:
+		return fmt.Sprintf("%.3gG", x/1e9)
+	case x >= 1e6:
+		return fmt.Sprintf("%.3gM", x/1e6)
+	case x >= 1e3:
+		return fmt.Sprintf("%.3gk", x/1e3)
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
+// Summary says in a few words how a run kept up, "" when always.
+func (w *Watch) Summary() string {
+	if w.LatePeriods == 0 {
+		return ""
+	}
+	return fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.LatePeriods, w.Periods, w.Worst.advice(0))
+}

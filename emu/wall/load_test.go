@@ -1,0 +1,71 @@
+package wall
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// TestWatch: what the watch says of one second after the other.
+func TestWatch(t *testing.T) {
+	second := func(busy float64, packets, late uint64) Load {
+		return Load{
+			At: units.Second, Idle: units.Time((1 - busy) * float64(units.Second)),
+			Deliveries: packets, Beyond: late, Packets: packets, Bytes: 1250 * packets,
+		}
+	}
+	calm, quiet := second(0.5, 10_000, 50), second(0, 5, 5)
+	full, robbed := second(0.97, 80_000, 4000), second(0.4, 80_000, 4000)
+	type step struct {
+		load   Load
+		stolen units.Fraction
+		want   []string // in what is said; none: nothing is
+	}
+	for name, steps := range map[string][]step{
+		"on time": {{calm, 0, nil}, {quiet, 0, nil}, {calm, 0, nil}},
+		"full, and well again": {
+			{calm, 0, nil},
+			{full, 0, []string{"does not keep up: 5% of 80000 deliveries", "later than 1ms", "full at 80k packets/s (800Mbps)", "about 64k packets/s (640Mbps"}},
+			{full, 0, nil}, {calm, 0, nil}, {calm, 0, nil}, {calm, 0, []string{"keeps up again"}}, {calm, 0, nil},
+		},
+		"robbed by the hypervisor": {{robbed, 0.2, []string{"needed only 40% of a core", "the hypervisor gave 20%"}}},
+		"robbed by programs":       {{robbed, 0, []string{"needed only 40% of a core", "programs in the hosts"}}},
+		"lasting": append([]step{{full, 0, []string{"does not keep up"}}},
+			append(make([]step, 0), repeat(step{full, 0, nil}, 9, step{full, 0, []string{"does not keep up"}})...)...),
+	} {
+		w := Watch{Limit: units.Millisecond}
+		for i, s := range steps {
+			got := w.Judge(s.load, s.stolen)
+			if (got == "") != (len(s.want) == 0) {
+				t.Errorf("%s: in second %d it says %q, want %q", name, i, got, s.want)
+			}
+			for _, part := range s.want {
+				if !strings.Contains(got, part) {
+					t.Errorf("%s: in second %d it says %q, without %q", name, i, got, part)
+				}
+			}
+		}
+	}
+}
+
+func repeat[T any](x T, n int, last T) (out []T) {
+	for range n {
+		out = append(out, x)
+	}
+	return append(out, last)
+}
+
+// TestWatchAllowsWhatTheFileAllows: a share of late deliveries that the file
+// allows is no reason to complain, and a run that kept up has no summary.
+func TestWatchAllowsWhatTheFileAllows(t *testing.T) {
+	l := Load{At: units.Second, Deliveries: 1000, Beyond: 100, Packets: 1000}
+	w := Watch{Allowed: 0.1}
+	if said := w.Judge(l, 0); said != "" || w.Summary() != "" {
+		t.Errorf("10%% late, 10%% allowed: %q, %q", said, w.Summary())
+	}
+	l.Beyond++
+	if said := w.Judge(l, 0); said == "" || !strings.HasPrefix(w.Summary(), "late in 1 of 2 seconds") || !w.Late() {
+		t.Errorf("10.1%% late, 10%% allowed: %q, %q", said, w.Summary())
+	}
+}
