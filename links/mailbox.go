@@ -36,13 +36,12 @@ func (m *Mailbox) put(to *flight, p *packet.Packet, overtake bool) {
 
 // Post hands over what has been sent since the last Post, and the packets that
 // from holds for the receiver's pool. It gives the earliest arrival among what
-// was sent, units.Never when that was nothing, and reports whether anything
-// was handed over. It belongs to the sender.
-func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time, any bool) {
+// was sent, units.Never when that was nothing. It belongs to the sender.
+func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time) {
 	earliest = units.Never
 	back := from.Strangers(to)
 	if len(m.sending) == 0 && back.Empty() {
-		return earliest, false
+		return earliest
 	}
 	for i := range m.sending {
 		earliest = min(earliest, m.sending[i].p.At)
@@ -56,7 +55,7 @@ func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time, any bool) {
 	m.returned.Append(back)
 	m.mu.Unlock()
 	m.sending = m.sending[:0]
-	return earliest, true
+	return earliest
 }
 
 // Collect puts what has been posted under way, and takes packets back into

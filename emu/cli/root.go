@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -100,6 +101,9 @@ func load(path string) (*spec.Plan, error) {
 	p, err := spec.Load(path)
 	if err != nil {
 		return nil, badInput(err)
+	}
+	if err := fabric.CheckShards(p); err != nil {
+		return nil, badInput(fmt.Errorf("%s: %w", path, err))
 	}
 	return p, nil
 }

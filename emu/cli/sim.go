@@ -21,6 +21,7 @@ import (
 type simFlags struct {
 	length units.Time
 	seed   uint64
+	shards int
 	json   bool
 	flows  string
 	write  string
@@ -49,6 +50,12 @@ file's workload sends.`,
 					return badInput(err)
 				}
 			}
+			if c.Flags().Changed("shards") {
+				p.Engine.Shards = f.shards
+				if err := fabric.CheckShards(p); err != nil {
+					return badInput(fmt.Errorf("--shards: %w", err))
+				}
+			}
 			if f.length > 0 {
 				p.Duration = f.length
 			}
@@ -57,6 +64,7 @@ file's workload sends.`,
 	}
 	c.Flags().TextVar(&f.length, "for", units.Time(0), "length of the run in emulated time; the file's duration if 0s")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed in place of the file's")
+	c.Flags().IntVar(&f.shards, "shards", 1, "parts of the fabric that run on cores of their own, in place of the file's; results do not depend on it")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
 	c.Flags().StringVar(&f.flows, "flows", "", "write the flow records to this file: .csv or .json")
 	c.Flags().StringVarP(&f.write, "write", "w", "", "write a capture of --port to this file, - for standard output")
@@ -78,7 +86,17 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if p.Duration > 0 {
 		until = p.Duration
 	}
-	fb := fabric.New(p)
+	shards := p.Engine.Shards
+	if f.write != "" && shards > 1 {
+		// The packets of a file are in order of time, whatever port they
+		// passed, and that takes one engine.
+		fmt.Fprintln(os.Stderr, "weft: one shard instead of", shards, "because of the capture; the results are the same")
+		shards = 1
+	}
+	fb, err := fabric.NewSharded(p, shards)
+	if err != nil {
+		return badInput(err)
+	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
 	finishCapture, err := f.capture(p, fb)

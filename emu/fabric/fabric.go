@@ -150,6 +150,22 @@ func (f *Fabric) Now() (now units.Time) {
 	return now
 }
 
+// nowAt is the emulated time that a node's shard has reached.
+func (f *Fabric) nowAt(node int) units.Time { return f.Shards[f.shardOf[node]].Engine.Now() }
+
+// ShardOf is the shard that a node belongs to.
+func (f *Fabric) ShardOf(node int) *Shard { return f.Shards[f.shardOf[node]] }
+
+// Exchange hands over everything between shards. None of them runs meanwhile.
+func (f *Fabric) Exchange() {
+	for _, s := range f.Shards {
+		s.Post(func(int, units.Time) {})
+	}
+	for _, s := range f.Shards {
+		s.Collect()
+	}
+}
+
 // Events counts the events that the engines have handled. Unlike results it
 // depends on the number of shards and on who is watching.
 func (f *Fabric) Events() (n uint64) {
@@ -191,7 +207,7 @@ func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
 // set changes the near half of a link's direction.
 func (f *Fabric) set(link, d int, s links.Settings) {
 	end := f.Plan.Links[link].Ends[d]
-	f.ports[end.Node][end.Port].SetLink(f.Shards[f.shardOf[end.Node]].Engine.Now(), s)
+	f.ports[end.Node][end.Port].SetLink(f.nowAt(end.Node), s)
 	if f.LinkChanged != nil {
 		f.LinkChanged(link, d)
 	}
@@ -201,9 +217,9 @@ func (f *Fabric) set(link, d int, s links.Settings) {
 // the same trace were the same run.
 func (f *Fabric) Trace() uint64 {
 	var h uint64
-	for _, node := range f.ports {
+	for n, node := range f.ports {
 		for _, p := range node {
-			h = packet.Mix(h ^ p.Trace(f.Now()))
+			h = packet.Mix(h ^ p.Trace(f.nowAt(n)))
 		}
 	}
 	return h

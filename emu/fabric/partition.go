@@ -14,6 +14,13 @@ import (
 // less the shards would wait for each other more than they work.
 const minLookahead = 100 * units.Nanosecond
 
+// CheckShards tells why a plan cannot be cut into as many shards as it asks
+// for, nil when it can.
+func CheckShards(p *spec.Plan) error {
+	_, err := partition(p, p.Engine.Shards)
+	return err
+}
+
 // partition gives each node one of n shards. Nodes that are joined by links
 // shorter than minLookahead stay together. Hosts are dealt out in their order,
 // as many to each shard; then every switch joins the shard that most of its

@@ -75,7 +75,8 @@ func (f *Fabric) runAll(ctx context.Context, until units.Time) error {
 					end = min(start+f.lookahead-1, until)
 				}
 				s.Engine.Run(end, math.MaxInt)
-				posted = s.Post(nil)
+				posted = units.Never
+				s.Post(func(_ int, earliest units.Time) { posted = min(posted, earliest) })
 			}
 		}()
 	}

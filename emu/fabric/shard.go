@@ -5,6 +5,7 @@ import (
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/links/gso"
 )
 
 // Shard is a part of a fabric with an engine and a pool of its own. Packets
@@ -24,6 +25,7 @@ func newShards(n int) []*Shard {
 	shards := make([]*Shard, n)
 	pools := packet.NewPools(n)
 	for i := range shards {
+		pools[i].Render = gso.Render
 		shards[i] = &Shard{Number: i, Pool: pools[i], far: pools, out: make([]*links.Mailbox, n), in: make([]*links.Mailbox, n)}
 	}
 	for i := range n {
@@ -39,22 +41,18 @@ func newShards(n int) []*Shard {
 
 func (s *Shard) side() links.Side { return links.Side{Engine: &s.Engine, Pool: s.Pool} }
 
-// Post hands what the shard has sent to the other shards. It gives the
-// earliest arrival among it, units.Never when there is none, and calls notify
-// with the number of each shard that was handed something.
-func (s *Shard) Post(notify func(shard int)) units.Time {
-	earliest := units.Never
+// Post hands what the shard has sent to the other shards, and calls notify with
+// the number of each shard that was handed packets and the earliest arrival
+// among them.
+func (s *Shard) Post(notify func(to int, earliest units.Time)) {
 	for j, m := range s.out {
 		if m == nil {
 			continue
 		}
-		at, any := m.Post(s.Pool, s.far[j])
-		if any && notify != nil {
-			notify(j)
+		if earliest := m.Post(s.Pool, s.far[j]); earliest != units.Never {
+			notify(j, earliest)
 		}
-		earliest = min(earliest, at)
 	}
-	return earliest
 }
 
 // Collect takes over what other shards have posted.

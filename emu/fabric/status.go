@@ -93,7 +93,7 @@ func (f *Fabric) Status() []PortStatus {
 // PortStatus gives one port.
 func (f *Fabric) PortStatus(node, index int) PortStatus {
 	p := f.ports[node][index]
-	now := f.Now()
+	now := f.nowAt(node)
 	c := p.Counters(now)
 	plan := &f.Plan.Nodes[node].Ports[index]
 	s := PortStatus{
@@ -154,7 +154,6 @@ func byReasonPlus(m map[string]uint64, fate packet.Fate, n uint64) map[string]ui
 // computed from the rest.
 func (f *Fabric) Accounts() Accounts {
 	var a Accounts
-	now := f.Now()
 	for _, s := range f.Stations {
 		a.Entered += s.Entered
 		a.Delivered += s.Delivered
@@ -165,7 +164,8 @@ func (f *Fabric) Accounts() Accounts {
 			a.Originated += sw.Originated()
 		}
 	}
-	for _, node := range f.ports {
+	for n, node := range f.ports {
+		now := f.nowAt(n)
 		for _, p := range node {
 			c := p.Counters(now)
 			a.Marked += c.Marked

@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
@@ -24,8 +25,24 @@ type watch struct {
 	taps   []tap
 }
 
+// shared is a capture's tap, which has a single producer: where the ports of a
+// capture belong to several shards they take turns.
+type shared struct {
+	lock bool
+	mu   sync.Mutex
+	tap  *capture.Tap
+}
+
+func (s *shared) put(c capture.Packet) {
+	if s.lock {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	s.tap.Put(c)
+}
+
 type tap struct {
-	to      *capture.Tap
+	to      *shared
 	index   int32 // of the port in the capture
 	in, out bool
 }
@@ -66,16 +83,19 @@ func describe(name string, dir capture.Direction, fate packet.Fate, depth units.
 }
 
 // Watch feeds c with the packets of ports from now on. The returned function
-// ends that. All ports must be in one shard, which is c's single producer.
+// ends that.
 func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
-	to := c.Tap()
+	to := &shared{tap: c.Tap()}
+	for _, w := range ports {
+		to.lock = to.lock || f.shardOf[w.Node] != f.shardOf[ports[0].Node]
+	}
 	for i, w := range ports {
 		p := f.ports[w.Node][w.Port]
 		watched := f.watches[p]
 		if watched == nil {
 			watched = &watch{encode: &encoder{fabric: f}}
 			f.watches[p] = watched
-			p.Observe(f.Now(), watched)
+			p.Observe(f.nowAt(w.Node), watched)
 		}
 		watched.taps = append(watched.taps, tap{to: to, index: int32(i), in: w.In, out: w.Out})
 	}
@@ -89,7 +109,7 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 			watched.taps = slices.DeleteFunc(watched.taps, func(t tap) bool { return t.to == to })
 			if len(watched.taps) == 0 {
 				delete(f.watches, p)
-				p.Observe(f.Now(), nil)
+				p.Observe(f.nowAt(w.Node), nil)
 			}
 		}
 		c.Close()
@@ -114,7 +134,7 @@ func (w *watch) Observe(now units.Time, _ *port.Port, dir port.Direction, p *pac
 	for _, t := range w.taps {
 		if dir == port.In && t.in || dir == port.Out && t.out {
 			c.Port = t.index
-			t.to.Put(c)
+			t.to.put(c)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 type Lab struct {
 	plan    *spec.Plan
 	fabric  *fabric.Fabric
-	driver  *wall.Driver
+	engines []*engine // by shard
 	hosts   *netnslab.Lab
 	ports   []attached
 	monitor monitor
@@ -38,9 +38,9 @@ type Lab struct {
 	captures map[int]func() // ends of the captures under way, on the engine's thread
 	nextID   int
 
-	startCPU  time.Duration // of the process when the clock started
-	engineCPU time.Duration // of the engine's thread, when the run was over
-	final     *report.Report
+	clock    *wall.Clock
+	startCPU time.Duration // of the process when the clock started
+	final    *report.Report
 }
 
 // attached is one interface of a real host.
@@ -67,14 +67,12 @@ func New(p *spec.Plan) (*Lab, error) {
 	if err := netnslab.CheckPrivileges(); err != nil {
 		return nil, err
 	}
-	l := &Lab{plan: p, fabric: fabric.New(p), stopped: make(chan struct{}), captures: map[int]func(){}}
-	var err error
-	l.driver, err = wall.NewDriver(&l.fabric.Shards[0].Engine, wall.Options{
-		Spin:     p.Engine.Spin,
-		Realtime: p.Engine.Realtime != spec.RealtimeOff, Require: p.Engine.Realtime == spec.RealtimeRequire,
-		Limit: p.Fidelity.Limit,
-	})
+	f, err := fabric.NewSharded(p, p.Engine.Shards)
 	if err != nil {
+		return nil, err
+	}
+	l := &Lab{plan: p, fabric: f, clock: wall.NewClock(), stopped: make(chan struct{}), captures: map[int]func(){}}
+	if err := l.makeEngines(); err != nil {
 		return nil, err
 	}
 	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File}, hostsOf(p)); err != nil {
@@ -147,9 +145,10 @@ func (l *Lab) attach() error {
 			mtu = int(k.Settings().MTU)
 		}
 		a := attached{station: s, device: d, name: s.Port.Name}
-		shard := l.fabric.Shards[0]
+		shard := l.fabric.ShardOf(s.Node)
+		engine := l.engines[shard.Number]
 		c := tuntap.Config{
-			FD: d.FD, MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: l.driver.Delivered,
+			FD: d.FD, MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
 			Offload: d.Offload, Engine: &shard.Engine, Window: node.Join,
 		}
 		var e endpoint
@@ -161,7 +160,7 @@ func (l *Lab) attach() error {
 		}
 		a.endpoint = e
 		s.Attach(e)
-		if err := l.driver.Attach(e); err != nil {
+		if err := engine.driver.Attach(e); err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
 		l.ports = append(l.ports, a)
@@ -224,37 +223,13 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	return l.final, err
 }
 
-// run gives the engine its thread and returns when it is done.
-func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
-	done := make(chan error, 1)
-	go func() {
-		// The goroutine ends locked to its thread, so the thread and its
-		// scheduling go with it.
-		err := l.driver.Run(ctx, limit, func() {
-			l.startCPU = processCPU()
-			go started()
-		})
-		l.engineCPU = threadCPU()
-		for _, a := range l.ports {
-			a.endpoint.Flush(l.fabric.Now())
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, end := range l.captures {
-			end()
-		}
-		done <- err
-	}()
-	return <-done
-}
-
 // Stop ends Run. It does not wait for it.
 func (l *Lab) Stop() { l.stop() }
 
 // Report is the run so far, or the whole run when it is over.
 func (l *Lab) Report() *report.Report {
 	var r *report.Report
-	if err := l.driver.Do(func() { l.engineCPU = threadCPU(); r = l.snapshot() }); err != nil {
+	if err := l.do(func() { r = l.snapshot() }); err != nil {
 		<-l.stopped
 		return l.final
 	}
@@ -269,13 +244,15 @@ func (l *Lab) snapshot() *report.Report {
 		Lab: l.plan.Name, File: l.plan.File, Clock: "wall", Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
 		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(),
 		Timing: &report.Timing{
-			Lateness: l.driver.Lateness(), Realtime: l.driver.Realtime(), Spin: l.plan.Engine.Spin,
-			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.driver.Stood(),
+			Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
+			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Shards: len(l.engines),
 		},
 	}
-	if t := (f.Now() + l.driver.Stood()).Seconds(); t > 0 {
+	if t := (f.Now() + l.clock.Stood()).Seconds(); t > 0 {
 		r.Timing.CPU = (processCPU() - l.startCPU).Seconds() / t
-		r.Timing.Engine = l.engineCPU.Seconds() / t
+		for _, e := range l.engines {
+			r.Timing.Engine += e.cpu.Seconds() / t
+		}
 	}
 	for _, a := range l.ports {
 		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host)}

@@ -75,8 +75,17 @@ func (m *monitor) summary() string {
 
 // load is the engine's load so far with what has entered the fabric.
 func (l *Lab) load() (now wall.Load, err error) {
-	err = l.driver.Do(func() {
-		now = l.driver.Load()
+	err = l.do(func() {
+		for i, e := range l.engines {
+			x := e.driver.Load()
+			if i == 0 {
+				now = x
+				continue
+			}
+			now.Deliveries += x.Deliveries
+			now.Beyond += x.Beyond
+			now.Idle = min(now.Idle, x.Idle) // the busiest decides
+		}
 		for _, s := range l.fabric.Stations {
 			now.Packets += s.Entered
 			now.Bytes += s.EnteredBytes

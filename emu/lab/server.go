@@ -92,7 +92,7 @@ func fail(w http.ResponseWriter, status int, err error) {
 
 // do runs f on the engine's thread and reports whether it ran.
 func (s *server) do(w http.ResponseWriter, f func()) bool {
-	if err := s.lab.driver.Do(f); err != nil {
+	if err := s.lab.do(f); err != nil {
 		fail(w, http.StatusGone, err)
 		return false
 	}
@@ -245,7 +245,7 @@ func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err)
 		return
 	}
-	o.Filter, o.Epoch = q.Get("filter"), s.lab.driver.Clock().Start()
+	o.Filter, o.Epoch = q.Get("filter"), s.lab.clock.Start()
 	o.Comment = fmt.Sprintf("weft lab %s, wall clock, emulated time", s.lab.plan.Name)
 	c, err := s.lab.fabric.NewCapture(ports, o)
 	if err != nil {
@@ -320,7 +320,7 @@ func (s *server) captureOptions(names []string, direction, snaplen, count string
 
 // startCapture feeds c from now on and gives a number to end it by.
 func (l *Lab) startCapture(ports []fabric.Watched, c *capture.Capture) (id int, err error) {
-	err = l.driver.Do(func() {
+	err = l.do(func() {
 		stop := l.fabric.Watch(ports, c)
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -333,7 +333,7 @@ func (l *Lab) startCapture(ports []fabric.Watched, c *capture.Capture) (id int, 
 
 // endCapture is harmless when the lab has ended it already.
 func (l *Lab) endCapture(id int) {
-	_ = l.driver.Do(func() {
+	_ = l.do(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if stop := l.captures[id]; stop != nil {

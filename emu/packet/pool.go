@@ -23,6 +23,10 @@ type Pool struct {
 	live               int
 	strangers          []List // by the number of the pool they came from
 
+	// Render makes the wire bytes of a piece of a super-packet in buf, for
+	// Clone. It is needed where there are several pools.
+	Render func(p *Packet, buf []byte) []byte
+
 	supers    *Super
 	superLive int
 }
@@ -100,6 +104,14 @@ func (l *Pool) NewFrame(n int) *Packet {
 // Clone gives a copy of p with bytes of its own; pieces of a super-packet
 // share what they are cut from.
 func (l *Pool) Clone(p *Packet) *Packet {
+	if p.Piece.Of != nil && p.home != l.number {
+		// Only the pool that a super-packet came from counts its references.
+		c := l.NewFrame(int(p.Size))
+		frame := l.Render(p, c.Frame)
+		*c = *p
+		c.Next, c.Frame, c.Piece, c.home = nil, frame, Piece{}, l.number
+		return c
+	}
 	if p.Frame == nil {
 		c := l.New()
 		*c = *p

@@ -64,6 +64,7 @@ type Timing struct {
 	Lateness wall.Summary   `json:"lateness"`
 	Realtime bool           `json:"realtime"` // the engine's thread has SCHED_FIFO
 	Spin     units.Time     `json:"spin"`
+	Shards   int            `json:"shards"`           // engines, each with a thread of its own
 	CPU      float64        `json:"cpu_cores"`        // of the whole process, mean over the run
 	Engine   float64        `json:"engine_cpu_cores"` // of the engine's thread
 	Stood    units.Time     `json:"stood,omitempty"`  // for which emulated time stood still, because the engine could not follow

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -50,14 +51,17 @@ const readBatch = 32
 type Driver struct {
 	engine   *sim.Engine
 	options  Options
-	clock    Clock
-	lateness *Lateness
+	clock    *Clock
+	group    *Group // nil when the engine is alone
+	number   int    // in group
+	exchange Exchange
+	floor    units.Time // of packets from outside, see Run
+	lateness *lateness
 	devices  []Poller
 	epoll    *epoll
 	wake     int // eventfd: there is work
 	realtime atomic.Bool
 	idle     units.Time // for Load
-	stood    units.Time // see Stood
 
 	mu      sync.Mutex
 	work    []func()
@@ -71,12 +75,22 @@ func NewDriver(e *sim.Engine, o Options) (*Driver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	d := &Driver{engine: e, options: o, lateness: NewLateness(o.Limit), epoll: ep}
+	d := &Driver{engine: e, options: o, lateness: newLateness(o.Limit), epoll: ep}
 	if d.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		ep.close()
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
 	return d, ep.add(d.wake, -1)
+}
+
+// Join makes the driver one of a group: its engine hands packets to others and
+// gets some from them through x. It is called before Run, for all members.
+func (d *Driver) Join(g *Group, number int, x Exchange) {
+	d.group, d.number, d.exchange = g, number, x
+	g.members[number].wake = func() {
+		one := [8]byte{1}
+		_, _ = unix.Write(d.wake, one[:]) // full: it wakes anyway
+	}
 }
 
 // Attach lets the driver read a device. It is called before Run.
@@ -91,22 +105,18 @@ func (d *Driver) Attach(p Poller) error {
 // Delivered counts packets that have just been handed to a real host, which
 // were due at now, in the run's lateness.
 func (d *Driver) Delivered(now units.Time, packets int) {
-	d.lateness.Record(d.clock.Now()-now, packets)
+	d.lateness.record(d.clock.Now()-now, packets)
 }
 
 // Clock is the run's clock; it starts when Run does.
-func (d *Driver) Clock() Clock { return d.clock }
+func (d *Driver) Clock() *Clock { return d.clock }
 
 // Realtime tells whether the thread got SCHED_FIFO.
 func (d *Driver) Realtime() bool { return d.realtime.Load() }
 
 // Stood is for how long the clock has stood still because the events were more
 // than the thread could handle. It is called like Lateness.
-func (d *Driver) Stood() units.Time { return d.stood }
-
-// Lateness is the distribution so far. It is called on the engine's thread,
-// through Do, or after Run.
-func (d *Driver) Lateness() Summary { return d.lateness.Summary() }
+func (d *Driver) Stood() units.Time { return d.clock.Stood() }
 
 // ErrStopped says that the engine no longer runs.
 var ErrStopped = errors.New("the lab has stopped")
@@ -132,10 +142,11 @@ func (d *Driver) Do(f func()) error {
 	return nil
 }
 
-// Run drives the engine from the present, which becomes emulated time zero,
-// until ctx ends or the emulated time limit comes. started is called on the
-// engine's thread when the clock runs.
-func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) error {
+// Run drives the engine by a clock that starts at the present, which is
+// emulated time zero, until ctx ends or the emulated time limit comes. The
+// drivers of a group are given the same clock. started is called on the
+// engine's thread.
+func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, started func()) error {
 	defer d.close()
 	if err := lockThread(); err != nil {
 		return err
@@ -149,31 +160,58 @@ func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) erro
 	d.realtime.Store(priority.wanted)
 	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // ends a sleep
 	defer stop()
-	d.clock = NewClock()
+	d.clock = clock
 	started()
 
 	active := units.Time(0) // when something last came from outside
 	var ready []unix.EpollEvent
+	waiting, patience := 0, 0 // turns for the rest of the group
+	if d.group != nil && runtime.NumCPU() > len(d.group.members) {
+		patience = patientTurns
+	}
 	for ctx.Err() == nil {
 		// Everything due is done before anything new is let in, so that an
 		// engine never goes back in time; and all that is read in one turn
 		// arrives at the turn's instant, which is when it was found waiting.
-		at := d.clock.Now()
+		began := d.clock.Now()
+		at := began
+		if d.group != nil {
+			// What was posted before the others said how far they are is
+			// there when they are asked.
+			at = max(min(at, d.group.horizon(d.number)), d.engine.Now())
+			d.group.awake(d.number)
+			d.exchange.Collect()
+			// What is done now may wake a sleeper, and its answer comes after
+			// twice the look-ahead.
+			if next := d.engine.Next(); next < units.Never-2*d.group.lookahead {
+				at = max(min(at, next+2*d.group.lookahead-1), d.engine.Now())
+			}
+			d.say(min(at, d.engine.Next()-1))
+		}
 		if at >= limit {
 			d.engine.Run(limit, math.MaxInt)
 			d.engine.Advance(limit)
+			d.leave()
 			return nil
+		}
+		if at < d.floor {
+			// A sleeper's packets come at the present when it wakes, and the
+			// others rely on that: until they let this engine come so far,
+			// its devices wait.
+			ready = nil
 		}
 		n := d.engine.Run(at, eventBatch)
 		worked := n > 0 || len(ready) > 0
+		done := at
 		if n == eventBatch && d.engine.Next() <= at {
 			at = d.engine.Now()
+			done = at - 1 // there may be more at this time
 			if lag := d.clock.Now() - at; lag > maxLag {
 				d.clock.stop(lag)
-				d.stood += lag
 			}
 		}
 		d.engine.Advance(at)
+		d.post(done)
 		if d.pending.Load() {
 			d.runWork()
 		}
@@ -186,17 +224,71 @@ func (d *Driver) Run(ctx context.Context, limit units.Time, started func()) erro
 			}
 			d.devices[ev.Fd].Poll(at, readBatch)
 		}
+		if len(ready) > 0 {
+			d.post(done)
+		}
 		before := d.clock.Now()
-		ready = d.epoll.wait(d.sleep(active, limit))
+		wait := d.sleep(active, limit)
+		switch {
+		case d.group == nil:
+			ready = d.epoll.wait(wait)
+		case wait != 0 && d.group.sleep(d.number, min(d.engine.Next(), limit)):
+			ready = d.epoll.wait(wait)
+			d.group.awake(d.number)
+			d.floor = d.clock.Now()
+		case at < began && !worked && waiting > patience: // the others are behind
+			nap(impatience * units.Time(min(waiting-patience, 20)))
+			ready = d.epoll.wait(0)
+		default:
+			ready = d.epoll.wait(0)
+		}
+		if waiting++; worked {
+			waiting = 0
+		}
 		after := d.clock.Now()
 		if worked {
 			d.idle += after - before
 		} else {
-			d.idle += after - at
+			d.idle += after - began
 		}
 		priority.adjust(after, after-before)
 	}
+	d.leave()
 	return nil
+}
+
+const (
+	// patientTurns is how often a driver that must wait for others of its
+	// group looks again at once, before it begins to sleep in between for
+	// impatience, longer each time. With no core to spare it sleeps at once:
+	// the core may be what the others wait for.
+	patientTurns = 50
+	impatience   = 10 * units.Microsecond
+)
+
+// post hands what was sent to the group, all of which was sent at done or
+// before.
+func (d *Driver) post(done units.Time) {
+	if d.group == nil {
+		return
+	}
+	d.exchange.Post(d.group.notify)
+	d.say(done)
+}
+
+// say tells the group that all that was sent at done or before is posted.
+func (d *Driver) say(done units.Time) {
+	if m := &d.group.members[d.number].done; int64(done) > m.Load() {
+		m.Store(int64(done))
+	}
+}
+
+// leave lets the others of the group run on without this driver.
+func (d *Driver) leave() {
+	if d.group != nil {
+		d.exchange.Post(d.group.notify)
+		d.group.members[d.number].done.Store(int64(units.Never))
+	}
 }
 
 // sleep is how many nanoseconds the thread may wait for a device: until the

@@ -46,7 +46,7 @@ func TestEventsKeepEmulatedTime(t *testing.T) {
 		k.timer.Arm(0)
 		d := newDriver(t, &e, Options{Spin: spin})
 		start := time.Now()
-		if err := d.Run(context.Background(), 30*units.Millisecond, func() {}); err != nil {
+		if err := d.Run(context.Background(), NewClock(), 30*units.Millisecond, func() {}); err != nil {
 			t.Fatal(err)
 		}
 		if real := time.Since(start); real < 30*time.Millisecond {
@@ -73,7 +73,7 @@ func TestDoRunsBetweenEvents(t *testing.T) {
 	d := newDriver(t, &e, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	started, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- d.Run(ctx, units.Never, func() { close(started) }) }()
+	go func() { ended <- d.Run(ctx, NewClock(), units.Never, func() { close(started) }) }()
 	<-started
 	var last units.Time
 	for range 100 {
@@ -149,7 +149,7 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- d.Run(ctx, units.Never, func() {}) }()
+	go func() { ended <- d.Run(ctx, NewClock(), units.Never, func() {}) }()
 	for range 100 {
 		for {
 			if _, err := unix.Write(pair[1], []byte("frame")); err == nil {
@@ -163,19 +163,19 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	s := d.Lateness()
+	s := Lateness(d)
 	if s.Count != 100 || s.Beyond != 100 || s.Share != 1 || s.P50 < 5*units.Millisecond || s.Max < s.P99 || s.P99 < s.P50 {
 		t.Errorf("lateness %+v, want 100 deliveries all beyond 1ms and at least 5ms late", s)
 	}
 }
 
 func TestLatenessKeepsItsRange(t *testing.T) {
-	l := NewLateness(units.Millisecond)
-	l.Record(-units.Second, 1) // cannot be; counts as on time
-	l.Record(units.Millisecond, 1)
-	l.Record(units.Millisecond+units.Nanosecond, 5)
-	l.Record(units.Hour, 1)
-	if s := l.Summary(); s.Count != 8 || s.Beyond != 6 || s.Share != 0.75 || s.Max < 9*units.Second {
+	l := newLateness(units.Millisecond)
+	l.record(-units.Second, 1) // cannot be; counts as on time
+	l.record(units.Millisecond, 1)
+	l.record(units.Millisecond+units.Nanosecond, 5)
+	l.record(units.Hour, 1)
+	if s := l.summary(); s.Count != 8 || s.Beyond != 6 || s.Share != 0.75 || s.Max < 9*units.Second {
 		t.Errorf("%+v", s)
 	}
 }
@@ -185,12 +185,12 @@ func TestLatenessKeepsItsRange(t *testing.T) {
 func TestRequireRealtime(t *testing.T) {
 	var e sim.Engine
 	d := newDriver(t, &e, Options{Realtime: true})
-	if err := d.Run(context.Background(), units.Microsecond, func() {}); err != nil {
+	if err := d.Run(context.Background(), NewClock(), units.Microsecond, func() {}); err != nil {
 		t.Errorf("realtime where allowed: %v", err)
 	}
 	var e2 sim.Engine
 	d2 := newDriver(t, &e2, Options{Realtime: true, Require: true})
-	if err := d2.Run(context.Background(), units.Microsecond, func() {}); (err == nil) != d2.Realtime() {
+	if err := d2.Run(context.Background(), NewClock(), units.Microsecond, func() {}); (err == nil) != d2.Realtime() {
 		t.Errorf("required: error %v, but real-time is %v", err, d2.Realtime())
 	}
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/weftlab/weft/emu/units"
 )
 
-// Lateness is the distribution of how much later than its emulated time each
+// lateness is the distribution of how much later than its emulated time each
 // packet was handed to a real host, in nanoseconds up to 10 s with three
 // significant digits.
-type Lateness struct {
+type lateness struct {
 	histogram *hdrhistogram.Histogram
 	limit     units.Time
 	beyond    uint64
 }
 
-// NewLateness counts deliveries later than limit apart.
-func NewLateness(limit units.Time) *Lateness {
-	return &Lateness{histogram: hdrhistogram.New(1, 10_000_000_000, 3), limit: limit}
+// newLateness counts deliveries later than limit apart.
+func newLateness(limit units.Time) *lateness {
+	return &lateness{histogram: hdrhistogram.New(1, 10_000_000_000, 3), limit: limit}
 }
 
-// Record adds the delivery of packets.
-func (l *Lateness) Record(late units.Time, packets int) {
+// record adds the delivery of packets.
+func (l *lateness) record(late units.Time, packets int) {
 	if late > l.limit {
 		l.beyond += uint64(packets)
 	}
@@ -30,7 +30,7 @@ func (l *Lateness) Record(late units.Time, packets int) {
 }
 
 // counts gives the number of deliveries, and of those beyond the limit.
-func (l *Lateness) counts() (all, beyond uint64) {
+func (l *lateness) counts() (all, beyond uint64) {
 	return uint64(l.histogram.TotalCount()), l.beyond
 }
 
@@ -48,8 +48,8 @@ type Summary struct {
 	Share  units.Fraction `json:"share"`  // Beyond of Count
 }
 
-// Summary gives the distribution so far.
-func (l *Lateness) Summary() Summary {
+// summary gives the distribution so far.
+func (l *lateness) summary() Summary {
 	at := func(q float64) units.Time { return units.Time(l.histogram.ValueAtQuantile(q)) * units.Nanosecond }
 	s := Summary{
 		Count: uint64(l.histogram.TotalCount()), P50: at(50), P99: at(99), P999: at(99.9),
@@ -60,4 +60,15 @@ func (l *Lateness) Summary() Summary {
 		s.Share = units.Fraction(float64(s.Beyond) / float64(s.Count))
 	}
 	return s
+}
+
+// Lateness is the distribution so far over several drivers. It is called
+// while their threads are held, through Do, or after Run.
+func Lateness(drivers ...*Driver) Summary {
+	all := newLateness(drivers[0].options.Limit)
+	for _, d := range drivers {
+		all.histogram.Merge(d.lateness.histogram)
+		all.beyond += d.lateness.beyond
+	}
+	return all.summary()
 }

@@ -42,7 +42,7 @@ func (l Load) Busy() units.Fraction {
 // on the engine's thread, through Do, or after Run.
 func (d *Driver) Load() Load {
 	count, beyond := d.lateness.counts()
-	return Load{At: d.clock.Now(), Idle: d.idle, Deliveries: count, Beyond: beyond, Stood: d.stood}
+	return Load{At: d.clock.Now(), Idle: d.idle, Deliveries: count, Beyond: beyond, Stood: d.Stood()}
 }
 
 const (

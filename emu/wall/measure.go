@@ -49,11 +49,11 @@ func Oversleep(span units.Time, n int) (Summary, error) {
 	}
 	defer ep.close()
 	runtime.GC() // not in the middle of it
-	late, clock := NewLateness(units.Never), NewClock()
+	late, clock := newLateness(units.Never), NewClock()
 	for range n {
 		due := clock.Now() + span
 		ep.wait(int64(span / units.Nanosecond))
-		late.Record(clock.Now()-due, 1)
+		late.record(clock.Now()-due, 1)
 	}
-	return late.Summary(), nil
+	return late.summary(), nil
 }

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/units"
 )
 
 // spareProcs is how many Ps the runtime has beyond the cores, so that the
@@ -61,6 +63,12 @@ func (e *epoll) wait(ns int64) []unix.EpollEvent {
 		return nil
 	}
 	return e.events[:n]
+}
+
+// nap sleeps for a time, whatever devices have.
+func nap(t units.Time) {
+	ts := unix.NsecToTimespec(int64(t / units.Nanosecond))
+	_, _, _ = unix.Syscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
 func (e *epoll) close() { unix.Close(e.fd) }

@@ -1,0 +1,123 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+)
+
+// engine is one shard of the fabric with the thread that drives it.
+type engine struct {
+	shard  *fabric.Shard
+	driver *wall.Driver
+	cpu    time.Duration // of its thread, as of the last look
+}
+
+// makeEngines gives each shard a driver.
+func (l *Lab) makeEngines() error {
+	p := l.plan
+	var group *wall.Group
+	if n := len(l.fabric.Shards); n > 1 {
+		group = wall.NewGroup(n, l.fabric.Lookahead())
+	}
+	for i, shard := range l.fabric.Shards {
+		d, err := wall.NewDriver(&shard.Engine, wall.Options{
+			Spin:     p.Engine.Spin,
+			Realtime: p.Engine.Realtime != spec.RealtimeOff, Require: p.Engine.Realtime == spec.RealtimeRequire,
+			Limit: p.Fidelity.Limit,
+		})
+		if err != nil {
+			return err
+		}
+		if group != nil {
+			d.Join(group, i, shard)
+		}
+		l.engines = append(l.engines, &engine{shard: shard, driver: d})
+	}
+	return nil
+}
+
+// run gives the engines their threads and returns when all are done.
+func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	l.startCPU = processCPU()
+	l.clock = wall.NewClock()
+	var ready, done sync.WaitGroup
+	errs := make([]error, len(l.engines))
+	for i, e := range l.engines {
+		ready.Add(1)
+		done.Add(1)
+		go func() {
+			// The goroutine ends locked to its thread, so the thread and its
+			// scheduling go with it.
+			defer done.Done()
+			begun := false
+			errs[i] = e.driver.Run(ctx, l.clock, limit, func() { begun = true; ready.Done() })
+			if !begun {
+				ready.Done()
+			}
+			if errs[i] != nil {
+				stop() // the others cannot go on without it
+			}
+			e.cpu = threadCPU()
+		}()
+	}
+	ready.Wait()
+	go started()
+	done.Wait()
+	l.fabric.Exchange()
+	for _, a := range l.ports {
+		a.endpoint.Flush(l.fabric.Now())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, end := range l.captures {
+		end()
+	}
+	return errors.Join(errs...)
+}
+
+// do runs f while no engine does anything else, with everything between them
+// handed over. After the run it returns wall.ErrStopped.
+func (l *Lab) do(f func()) error {
+	if err := l.hold(0, f); err != nil {
+		return fmt.Errorf("%w", err)
+	}
+	return nil
+}
+
+// hold stops the engines from number i on, one inside the other. All callers
+// take them in this order, so they cannot block each other.
+func (l *Lab) hold(i int, f func()) error {
+	var inner error
+	err := l.engines[i].driver.Do(func() {
+		l.engines[i].cpu = threadCPU()
+		if i+1 < len(l.engines) {
+			inner = l.hold(i+1, f)
+			return
+		}
+		if len(l.engines) > 1 {
+			l.fabric.Exchange()
+		}
+		f()
+	})
+	return errors.Join(err, inner)
+}
+
+// lateness is the distribution over all engines. It is called while they are
+// held, or after the run.
+func (l *Lab) lateness() wall.Summary {
+	drivers := make([]*wall.Driver, len(l.engines))
+	for i, e := range l.engines {
+		drivers[i] = e.driver
+	}
+	return wall.Lateness(drivers...)
+}

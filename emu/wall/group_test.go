@@ -1,0 +1,123 @@
+package wall
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// post is what bouncers send to each other.
+type post struct {
+	arrival units.Time
+	count   int
+}
+
+// bouncer is one end of a volley: it returns what comes in, one look-ahead
+// later, and sees to it that nothing comes from the past.
+type bouncer struct {
+	t      *testing.T
+	engine sim.Engine
+	number int
+	peer   *bouncer
+	delay  units.Time
+
+	mu     sync.Mutex
+	posted []post
+
+	sending, waiting []post
+	timer            sim.Timer
+	last             int
+	done             func()
+}
+
+func (b *bouncer) Post(notify func(to int, earliest units.Time)) {
+	if len(b.sending) == 0 {
+		return
+	}
+	b.peer.mu.Lock()
+	b.peer.posted = append(b.peer.posted, b.sending...)
+	b.peer.mu.Unlock()
+	notify(b.peer.number, b.sending[0].arrival)
+	b.sending = nil
+}
+
+func (b *bouncer) Collect() {
+	b.mu.Lock()
+	got := b.posted
+	b.posted = nil
+	b.mu.Unlock()
+	for _, p := range got {
+		if p.arrival < b.engine.Now() {
+			b.t.Errorf("engine %d is at %v and is given something for %v", b.number, b.engine.Now(), p.arrival)
+		}
+		if len(b.waiting) == 0 {
+			b.timer.Arm(p.arrival)
+		}
+		b.waiting = append(b.waiting, p)
+	}
+}
+
+func (b *bouncer) Fire(now units.Time) {
+	p := b.waiting[0]
+	b.waiting = b.waiting[1:]
+	if len(b.waiting) > 0 {
+		b.timer.Arm(b.waiting[0].arrival)
+	}
+	if p.arrival != now {
+		b.t.Errorf("engine %d acts at %v on what was for %v", b.number, now, p.arrival)
+	}
+	b.last = p.count
+	if p.count == 0 {
+		b.done()
+		return
+	}
+	b.sending = append(b.sending, post{now + b.delay, p.count - 1})
+}
+
+// TestGroup: two engines on two threads hand something to and fro. Each hop
+// takes its time to the picosecond, nothing reaches an engine from its past,
+// and neither waits for ever; with something of their own to do between, and
+// with nothing, when they sleep until they are told.
+func TestGroup(t *testing.T) {
+	for name, busy := range map[string]units.Time{"idle": 0, "busy": 30 * units.Microsecond} {
+		t.Run(name, func(t *testing.T) {
+			const hops = 200
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			a := &bouncer{t: t, delay: 100 * units.Microsecond, done: cancel}
+			b := &bouncer{t: t, delay: 100 * units.Microsecond, done: cancel, number: 1, peer: a}
+			a.peer = b
+			g := NewGroup(2, 100*units.Microsecond)
+			clock := NewClock()
+			var all sync.WaitGroup
+			for _, x := range []*bouncer{a, b} {
+				x.timer = x.engine.NewTimer(x)
+				if busy > 0 {
+					k := &ticker{step: busy}
+					k.timer = x.engine.NewTimer(k)
+					k.timer.Arm(0)
+				}
+				if x == a {
+					a.waiting = []post{{units.Millisecond, hops}}
+					a.timer.Arm(units.Millisecond)
+				}
+				d := newDriver(t, &x.engine, Options{Limit: units.Millisecond})
+				d.Join(g, x.number, x)
+				all.Add(1)
+				go func() {
+					defer all.Done()
+					if err := d.Run(ctx, clock, units.Never, func() {}); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			all.Wait()
+			if a.last != 0 && b.last != 0 {
+				t.Errorf("the volley ended at %d and %d", a.last, b.last)
+			}
+		})
+	}
+}
