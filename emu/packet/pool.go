@@ -106,10 +106,8 @@ func (l *Pool) NewFrame(n int) *Packet {
 func (l *Pool) Clone(p *Packet) *Packet {
 	if p.Piece.Of != nil && p.home != l.number {
 		// Only the pool that a super-packet came from counts its references.
-		c := l.NewFrame(int(p.Size))
-		frame := l.Render(p, c.Frame)
-		*c = *p
-		c.Next, c.Frame, c.Piece, c.home = nil, frame, Piece{}, l.number
+		c := l.Reframe(p)
+		c.Frame = l.Render(p, c.Frame)
 		return c
 	}
 	if p.Frame == nil {
@@ -126,6 +124,16 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	copy(frame, p.Frame)
 	*c = *p
 	c.Next, c.Frame, c.home = nil, frame, l.number
+	return c
+}
+
+// Reframe gives a packet with the fields of a piece of a super-packet and a
+// Frame of its own, of undefined content, for its bytes.
+func (l *Pool) Reframe(p *Packet) *Packet {
+	c := l.NewFrame(int(p.Size))
+	frame := c.Frame
+	*c = *p
+	c.Next, c.Frame, c.Piece, c.home = nil, frame, Piece{}, l.number
 	return c
 }
 

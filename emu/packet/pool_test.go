@@ -137,3 +137,50 @@ func TestOnWire(t *testing.T) {
 		t.Errorf("a modelled frame of 1514 bytes carries %d", p.Layer3())
 	}
 }
+
+// TestStrangers: a packet that another pool is asked to free goes home, with
+// the super-packet that it is a piece of, and nothing of it is used before.
+func TestStrangers(t *testing.T) {
+	pools := NewPools(2)
+	home, away := pools[0], pools[1]
+	s := home.NewSuper()
+	piece := home.Cut(s, 0, 0, 100)
+	home.Release(s)
+	frame, bare := home.NewFrame(60), home.New()
+	for _, p := range []*Packet{piece, frame, bare} {
+		away.Free(p)
+	}
+	if home.Live() != 3 || home.Supers() != 1 || away.Live() != 0 {
+		t.Fatalf("%d live, %d supers; %d live away", home.Live(), home.Supers(), away.Live())
+	}
+	if l := home.Strangers(away); !l.Empty() {
+		t.Error("the home pool has strangers")
+	}
+	l := away.Strangers(home)
+	for p := l.Pop(); p != nil; p = l.Pop() {
+		home.Free(p)
+	}
+	if home.Live() != 0 || home.Supers() != 0 {
+		t.Errorf("%d live, %d supers at the end", home.Live(), home.Supers())
+	}
+	if again := away.Strangers(home); !again.Empty() {
+		t.Error("strangers are given twice")
+	}
+}
+
+// TestCloneAway: the copy of a piece in another pool has bytes of its own.
+func TestCloneAway(t *testing.T) {
+	pools := NewPools(2)
+	pools[1].Render = func(p *Packet, buf []byte) []byte { return append(buf[:0], "rendered"...) }
+	s := pools[0].NewSuper()
+	p := pools[0].Cut(s, 0, 3, 8)
+	p.ID = 7
+	c := pools[1].Clone(p)
+	if c.ID != 7 || string(c.Frame) != "rendered" || c.Piece.Of != nil {
+		t.Errorf("the clone is %+v", c)
+	}
+	pools[1].Free(c)
+	if pools[1].Live() != 0 {
+		t.Errorf("%d live", pools[1].Live())
+	}
+}

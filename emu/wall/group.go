@@ -24,7 +24,6 @@ type Exchange interface {
 // (conservative synchronisation: Chandy and Misra, 1979).
 type Group struct {
 	lookahead units.Time
-	clock     *Clock
 	members   []*member
 }
 

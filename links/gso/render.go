@@ -115,12 +115,8 @@ func Copy(pool *packet.Pool, p *packet.Packet) *packet.Packet {
 	if s == nil {
 		return p
 	}
-	// A clone has every field; its bytes have the right length at least.
-	like := *p
-	like.Piece = packet.Piece{}
-	like.Frame = s.Data[:p.Size]
-	like.Sum = s.L4 + uint16(csumField(p.Proto))
-	c := pool.Clone(&like)
+	c := pool.Reframe(p)
+	c.Sum = s.L4 + uint16(csumField(p.Proto))
 	renderPartial(p, c.Frame)
 	pool.Free(p)
 	return c
