@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weftlab/weft/emu/units"
 )
@@ -109,7 +110,10 @@ func (b *barrier) wait() {
 		return
 	}
 	for i := 0; b.turn.Load() == turn; i++ {
-		if i > 5000 {
+		switch {
+		case i > 50_000: // the other has lost its core: it may have this one
+			time.Sleep(10 * time.Microsecond)
+		case i > 5000:
 			runtime.Gosched()
 		}
 	}

@@ -33,7 +33,11 @@ no_pacing() { ip netns exec "$1" sysctl -qw net.ipv4.tcp_congestion_control=reno
 
 # lab_up YAML: starts a lab of that text, without its name line
 lab_up() { { echo "name: $lab"; cat; } >"$work/lab.yaml"; $weft up -d "$work/lab.yaml" >/dev/null; }
-lab_down() { $weft down $lab >"$work/report"; }
+lab_down() { $weft down --json $lab >"$work/report"; }
+# from the report of the lab that went down last: engine's share of a core,
+# lateness in us
+engine_cpu() { jq .timing.engine_cpu_cores "$work/report"; }
+lateness() { jq -r ".timing.lateness.\"$1\" | capture(\"(?<n>[0-9.]+)(?<u>[a-z]+)\") | (.n|tonumber) * {ps: 1e-6, ns: 1e-3, us: 1, ms: 1e3, s: 1e6}[.u]" "$work/report"; }
 in_lab() { local host=$1; shift; $weft exec -l $lab "$host" -- "$@"; }
 
 # veth_up MTU OFFLOADS: the reference, two namespaces joined by veth pairs and

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# soak.sh: mixed traffic at about half of what the machine carries, for MINUTES
+# (60): TCP both ways, UDP, pings and short web-like connections on a leaf-spine
+# fabric with ECN marking and a little loss. Every minute a line with the
+# emulator's memory, open files, and the lateness of that minute; they must not
+# grow.
+. "$(dirname "$0")/lib.sh"
+minutes=${MINUTES:-60}
+rate=${RATE:-400Mbps} # of each host's link
+lab_up <<YAML
+topology:
+  kinds:
+    host: {sysctls: {net.ipv4.tcp_congestion_control: reno, net.ipv4.tcp_ecn: 1}}
+    switch: {queue: {limit: 500KB, mark: {step: {k: 100KB}}}}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, rate: $rate, delay: 10us, uplink: {rate: 1Gbps, loss: 0.001%}}}
+YAML
+pid=$($weft ps --json | jq ".[] | select(.Name == \"$lab\") | .PID")
+seconds=$((minutes * 60 + 5))
+for h in h1 h2 h3 h4; do in_lab $h iperf3 -s >/dev/null 2>&1 & done
+sleep 1
+in_lab h1 iperf3 -c h3 -C cubic -t $seconds >/dev/null 2>&1 &
+in_lab h4 iperf3 -c h2 -C cubic -t $seconds >/dev/null 2>&1 &
+in_lab h2 iperf3 -c h4 -u -b 50M -l 1200 -t $seconds >/dev/null 2>&1 &
+in_lab h3 ping -i 0.05 -q h2 >/dev/null 2>&1 &
+(while in_lab h2 iperf3 -c h1 -n 200K >/dev/null 2>&1; do :; done) &
+report() { curl -s --unix-socket /run/weft/$lab/control.sock http://lab/v1/report; }
+echo "| minute | memory | open files | packets | later than 1 ms | p99 so far |"
+echo "|---|---|---|---|---|---|"
+last_count=0 last_beyond=0
+for m in $(seq "$minutes"); do
+  sleep 60
+  report >"$work/report"
+  count=$(jq .timing.lateness.count "$work/report") beyond=$(jq .timing.lateness.beyond "$work/report")
+  echo "| $m | $(awk '/VmRSS/ {printf "%.1f MB", $2/1024}' /proc/"$pid"/status) | $(ls /proc/"$pid"/fd | wc -l) | $((count - last_count)) | $(calc "100*($beyond-$last_beyond)/($count-$last_count)" %.3f)% | $(lateness p99) us |"
+  last_count=$count last_beyond=$beyond
+done
