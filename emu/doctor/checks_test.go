@@ -93,7 +93,7 @@ func TestEmptyMachine(t *testing.T) {
 	m := good()
 	m.fs = fstest.MapFS{}
 	for _, c := range m.checks() {
-		if (c.Verdict == Bad) != (c.Name == "capabilities" || c.Name == "/dev/net/tun") {
+		if (c.Verdict == Bad) != (c.Name == "/dev/net/tun") {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -141,8 +141,11 @@ func TestChecks(t *testing.T) {
 		{"clock source", set("sys/devices/system/clocksource/clocksource0/current_clocksource", "kvm-clock\n"), OK, "kvm-clock", ""},
 
 		{"capabilities", func(*machine) {}, OK, "CAP_NET_ADMIN, CAP_SYS_ADMIN, CAP_SYS_NICE", ""},
-		{"capabilities", set("proc/self/status", "CapEff:\t0000000000001000\n"), Bad, "CAP_NET_ADMIN; missing: CAP_SYS_ADMIN", "sudo"},
-		{"capabilities", set("proc/self/status", "CapEff:\t0000000000000000\n"), Bad, "none; missing: CAP_NET_ADMIN, CAP_SYS_ADMIN", "sudo"},
+		{"capabilities", set("proc/self/status", "CapEff:\t0000000000001000\n"), Warn, "CAP_NET_ADMIN; missing: CAP_SYS_ADMIN", "sudo"},
+		{"capabilities", set("proc/self/status", "CapEff:\t0000000000000000\n"), Warn, "none; missing: CAP_NET_ADMIN, CAP_SYS_ADMIN", "sudo"},
+		{"capabilities", func(m *machine) {
+			m.fs = files(map[string]string{"proc/self/status": "CapEff:\t0000000000000000\n", "proc/sys/user/max_user_namespaces": "0\n"})
+		}, Bad, "none; missing: CAP_NET_ADMIN, CAP_SYS_ADMIN", "sudo"},
 		{"capabilities", set("proc/self/status", "CapEff:\t0000000000201000\n"), OK, "CAP_NET_ADMIN, CAP_SYS_ADMIN", ""},
 		{"SCHED_FIFO", func(m *machine) { m.fifo = refuse }, Warn, "refused; rtprio limit 0", "cap_sys_nice"},
 		{"real-time share", set("proc/sys/kernel/sched_rt_runtime_us", "0\n"), Warn, "0", "sysctl -w kernel.sched_rt_runtime_us=950000"},

@@ -15,6 +15,11 @@ const (
 	// difference is within the noise.
 	engineShare = 0.85
 
+	// offloadShare is what the engine reaches, through one switch, of the bare
+	// loop that passes super-packets on unsplit: 0.70 in a TCP stream at MTU
+	// 1500.
+	offloadShare = 0.7
+
 	// oneWaySleeps is how often a packet on its way through an idle lab finds
 	// the engine asleep: when it leaves its host. It follows from the design
 	// and is not measured. The answer of a program finds it asleep once more;
@@ -25,9 +30,6 @@ const (
 	// the host's and the switch's.
 	switchHops = 2
 )
-
-// segmentSize is the payload of a TCP segment at MTU 1500, with time stamps.
-const segmentSize = ethernetMTU - 20 - 32
 
 // Prediction is what labs on this machine will do. 0 and nil are not known,
 // since a measurement is missing.
@@ -51,13 +53,11 @@ func predict(m *Measured, r room) Prediction {
 		p.Packets = digits(engineShare*d.Small, 2)
 		p.TCP1500 = share(d.TCP1500)
 		p.TCP9000 = share(d.TCP9000)
+		p.Offload = units.Rate(digits(offloadShare*float64(d.Offload), 2))
 	}
 	if m.Virtual != nil {
 		p.VirtualHops = m.Virtual.Hops
 		p.RoundPerHop = round(2 * hopTime(m))
-	}
-	if m.Devices != nil && m.Virtual != nil {
-		p.Offload = offloaded(m.Devices.Offload, m.Virtual.Hops)
 	}
 	if m.WakeUp != nil && m.Virtual != nil {
 		oneWay := oneWaySleeps**m.WakeUp + switchHops*hopTime(m)
@@ -76,17 +76,6 @@ func predict(m *Measured, r room) Prediction {
 }
 
 func share(bare units.Rate) units.Rate { return units.Rate(digits(engineShare*float64(bare), 2)) }
-
-// offloaded is the rate of a stream whose super-packets cost what they cost
-// the bare loop, while each of their segments takes its hops through the
-// emulation for itself. The times of both add up.
-func offloaded(bare units.Rate, hops float64) units.Rate {
-	if bare == 0 || hops == 0 {
-		return 0
-	}
-	perSegment := 8*segmentSize/(engineShare*float64(bare)) + switchHops/hops
-	return units.Rate(digits(8*segmentSize/perSegment, 2))
-}
 
 func hopTime(m *Measured) units.Time { return units.Time(float64(units.Second) / m.Virtual.Hops) }
 

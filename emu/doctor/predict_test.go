@@ -32,9 +32,8 @@ func full() *Result {
 // TestPredict: the arithmetic, by hand.
 func TestPredict(t *testing.T) {
 	got := full().Predict
-	// A segment of 1448 B: 0.681 us in the bare loop at 17 Gb/s, 0.8 us in two hops.
 	want := Prediction{
-		Packets: 170_000, TCP1500: 1700 * units.Mbps, TCP9000: 5100 * units.Mbps, Offload: 7800 * units.Mbps,
+		Packets: 170_000, TCP1500: 1700 * units.Mbps, TCP9000: 5100 * units.Mbps, Offload: 14 * units.Gbps,
 		// Each way a wake-up, a packet of 1/170000 s and two hops of 0.4 us.
 		RoundTrip: 73365 * units.Nanosecond, RoundPerHop: 800 * units.Nanosecond,
 		LatenessP99: 70 * us, Hosts: 328, HostsLimit: "open files", VirtualHops: 2_500_000,

@@ -38,10 +38,14 @@ func (m *machine) capabilities() Check {
 	}
 	c := Check{Group: groupPrivileges, Name: "capabilities", Verdict: OK, Found: list(there)}
 	if len(missing) > 0 {
-		c.Verdict = Bad
+		c.Verdict = Warn
 		c.Found += "; missing: " + list(missing)
-		c.Means = "weft up makes network namespaces and devices with them; weft sim needs none"
+		c.Means = "weft up makes a user namespace for the lab instead, which has limits: docs/commands.md, Without root"
 		c.Mend = "sudo weft doctor; in a container: run it with --cap-add NET_ADMIN --cap-add SYS_ADMIN"
+		if m.forbidsUsers() != nil {
+			c.Verdict = Bad
+			c.Means = "weft up makes network namespaces and devices with them, and this machine lets no ordinary user make a user namespace; weft sim needs none"
+		}
 	}
 	return c
 }
@@ -92,6 +96,28 @@ func (m *machine) bandwidth() Check {
 
 func (m *machine) userNamespaces() Check {
 	c := Check{Group: groupPrivileges, Name: "user namespaces", Verdict: OK, Found: "allowed to ordinary users"}
+	if f := m.forbidsUsers(); f != nil {
+		c.Found = fmt.Sprintf("not for ordinary users, %s=%d", f.name, f.value)
+		if !m.capable(unix.CAP_SYS_ADMIN) {
+			c.Verdict = Warn
+			c.Means = "without root, devices cannot be tried and measured"
+			c.Mend = fmt.Sprintf("sudo sysctl -w %s=%s; or sudo weft doctor", f.name, f.good)
+		}
+	}
+	return c
+}
+
+// forbidding is a kernel setting that keeps ordinary users from making user
+// namespaces, its value, and one that does not.
+type forbidding struct {
+	name  string
+	value int64
+	good  string
+}
+
+// forbidsUsers gives the setting that forbids user namespaces to ordinary
+// users, nil when none does.
+func (m *machine) forbidsUsers() *forbidding {
 	for _, s := range []struct {
 		name string
 		bad  func(n int64) bool
@@ -101,19 +127,11 @@ func (m *machine) userNamespaces() Check {
 		{"user.max_user_namespaces", func(n int64) bool { return n == 0 }, "10000"},
 		{"kernel.apparmor_restrict_unprivileged_userns", func(n int64) bool { return n != 0 }, "0"},
 	} {
-		n, ok := m.number("proc/sys/" + strings.ReplaceAll(s.name, ".", "/"))
-		if !ok || !s.bad(n) {
-			continue
+		if n, ok := m.number("proc/sys/" + strings.ReplaceAll(s.name, ".", "/")); ok && s.bad(n) {
+			return &forbidding{s.name, n, s.good}
 		}
-		c.Found = fmt.Sprintf("not for ordinary users, %s=%d", s.name, n)
-		if !m.capable(unix.CAP_SYS_ADMIN) {
-			c.Verdict = Warn
-			c.Means = "without root, devices cannot be tried and measured"
-			c.Mend = fmt.Sprintf("sudo sysctl -w %s=%s; or sudo weft doctor", s.name, s.good)
-		}
-		break
 	}
-	return c
+	return nil
 }
 
 func (m *machine) tun() Check {
