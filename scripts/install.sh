@@ -8,6 +8,7 @@ package_of() {
   case $1 in
     ip|ss|tc) echo iproute2 ;;
     ping) echo iputils-ping ;;
+    perf) echo linux-perf ;;
     nginx) echo nginx-light ;;
     dot) echo graphviz ;;
     capinfos) echo wireshark-common ;;

@@ -174,20 +174,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		// engine never goes back in time; and all that is read in one turn
 		// arrives at the turn's instant, which is when it was found waiting.
 		began := d.clock.Now()
-		at := began
-		if d.group != nil {
-			// What was posted before the others said how far they are is
-			// there when they are asked.
-			at = max(min(at, d.group.horizon(d.number)), d.engine.Now())
-			d.group.awake(d.number)
-			d.exchange.Collect()
-			// What is done now may wake a sleeper, and its answer comes after
-			// twice the look-ahead.
-			if next := d.engine.Next(); next < units.Never-2*d.group.lookahead {
-				at = max(min(at, next+2*d.group.lookahead-1), d.engine.Now())
-			}
-			d.say(min(at, d.engine.Next()-1))
-		}
+		at := d.allowed(began)
 		if at >= limit {
 			d.engine.Run(limit, math.MaxInt)
 			d.engine.Advance(limit)
@@ -255,6 +242,27 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 	}
 	d.leave()
 	return nil
+}
+
+// allowed is how far the engine may run at the present: as far as that, or as
+// the others of its group let it. What they have posted is taken over.
+func (d *Driver) allowed(present units.Time) units.Time {
+	if d.group == nil {
+		return present
+	}
+	// What was posted before the others said how far they are is there when
+	// they have been asked.
+	at := min(present, d.group.horizon(d.number))
+	d.group.awake(d.number)
+	d.exchange.Collect()
+	// What is done now may wake a sleeper, and its answer comes after twice
+	// the look-ahead.
+	if next := d.engine.Next(); next < units.Never-2*d.group.lookahead {
+		at = min(at, next+2*d.group.lookahead-1)
+	}
+	at = max(at, d.engine.Now())
+	d.say(min(at, d.engine.Next()-1))
+	return at
 }
 
 const (
