@@ -501,7 +501,7 @@ func TestOffloadNonsense(t *testing.T) {
 			for range r.IntN(4) {
 				m[r.IntN(min(len(m), 90))] = byte(r.Uint32())
 			}
-			m = m[:gso.HeaderLen+1+r.IntN(len(m)-gso.HeaderLen)]
+			m = m[:gso.HeaderLen+r.IntN(len(m)-gso.HeaderLen+1)]
 			s.send(m)
 			s.in.Poll(0, 1)
 			for _, p := range s.take() {
@@ -533,7 +533,7 @@ func TestOffloadUnroutable(t *testing.T) {
 	nobody[gso.HeaderLen+19]++ // of the destination
 	single := s.message(s.stream(0, 100), 0)
 	single[gso.HeaderLen+19]++
-	bad := [][]byte{nobody, single, nobody[:gso.HeaderLen+10], append(make([]byte, gso.HeaderLen), 0x55)}
+	bad := [][]byte{nobody, single, nobody[:gso.HeaderLen+10], nobody[:gso.HeaderLen], append(make([]byte, gso.HeaderLen), 0x55)}
 	s.send(s.message(g, 1000))
 	for _, m := range bad {
 		s.send(m)
