@@ -743,7 +743,8 @@ func TestOffloadHeld(t *testing.T) {
 	}
 }
 
-// TestOffloadRefused: when the host is gone each packet of a run is refused.
+// TestOffloadRefused: when the host is gone each packet of a run is refused,
+// and none is counted as written.
 func TestOffloadRefused(t *testing.T) {
 	each(t, window, func(t *testing.T, s *super) {
 		ps := s.enter(s.message(s.stream(0, 5000), 1000), s.message(segment{v6: s.v6, syn: true}, 0))
@@ -759,6 +760,9 @@ func TestOffloadRefused(t *testing.T) {
 		s.deliver(window, ps[5])
 		if s.refused != 6 {
 			t.Errorf("%d packets refused, want 6", s.refused)
+		}
+		if o := s.out.Offloaded(); o.Written != 0 || o.Writes != 0 {
+			t.Errorf("counted as written: %+v", o)
 		}
 		if n := s.in.Poll(0, 10); n != 0 {
 			t.Errorf("read %d from a device that is gone", n)
