@@ -162,18 +162,24 @@ func (o *offload) Fire(now units.Time) {
 // WriteRun hands a run to the host's kernel.
 func (o *offload) WriteRun(r *gso.Run) {
 	d := o.device
-	if o.writev(r.Iov) != nil {
+	if o.writev(r.Iov) == nil {
+		o.count(r)
+	} else {
 		for p := r.List; p != nil; p = p.Next {
 			d.Entrance.Refused(o.now, p)
 		}
 	}
+	if d.Delivered != nil {
+		d.Delivered(o.now, r.Packets)
+	}
+}
+
+// count counts a run that has been written.
+func (o *offload) count(r *gso.Run) {
 	o.counts.Written += uint64(r.Packets)
 	o.counts.Writes++
 	if r.Packets > 1 || o.now > r.First {
 		_ = o.held.RecordValue(min(int64((o.now-r.First)/units.Nanosecond), o.held.HighestTrackableValue()))
-	}
-	if d.Delivered != nil {
-		d.Delivered(o.now, r.Packets)
 	}
 }
 

@@ -81,9 +81,9 @@ func (t *TUN) addEthernet(f []byte) bool {
 	var dst netip.Addr
 	var ether uint16
 	switch {
-	case ip[0]>>4 == 4 && len(ip) >= wire.IPv4Header:
+	case len(ip) >= wire.IPv4Header && ip[0]>>4 == 4:
 		dst, ether = netip.AddrFrom4([4]byte(ip[16:20])), wire.EtherTypeIPv4
-	case ip[0]>>4 == 6 && len(ip) >= wire.IPv6Header:
+	case len(ip) >= wire.IPv6Header && ip[0]>>4 == 6:
 		dst, ether = netip.AddrFrom16([16]byte(ip[24:40])), wire.EtherTypeIPv6
 	default:
 		return false
