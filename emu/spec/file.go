@@ -32,7 +32,7 @@ type fidelityFile struct {
 }
 
 type engineFile struct {
-	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1ms; default 0"`
+	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1s; default 0"`
 	Realtime Realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
 	Shards   *shards     `yaml:"shards,omitempty" jsonschema_description:"parts with an engine each, so that several cores carry one lab; default 1"`
 }

@@ -39,7 +39,7 @@ type Fidelity struct {
 
 // Engine is how the engine thread uses the processor in wall-clock time.
 type Engine struct {
-	Spin     units.Time // busy waiting before a deadline, 0 to 1 ms
+	Spin     units.Time // busy waiting before a deadline, 0 to 1 s
 	Realtime Realtime
 	Shards   int // parts of the fabric with an engine each, at least 1
 }

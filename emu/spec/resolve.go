@@ -21,7 +21,7 @@ const (
 	maxNodeName  = 40
 	maxInterface = 15                       // IFNAMSIZ-1 (linux/if.h)
 	maxTime      = 1_000_000 * units.Second // eleven days
-	maxSpin      = units.Millisecond
+	maxSpin      = units.Second
 	maxJoin      = units.Millisecond
 	maxShards    = 64
 )
