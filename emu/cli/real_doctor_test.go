@@ -131,7 +131,7 @@ func TestDoctorWithoutRoot(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, r.Verdict)
 	}
 	i := slices.IndexFunc(r.Checks, func(c doctor.Check) bool { return c.Name == "capabilities" })
-	if i < 0 || r.Checks[i].Verdict != doctor.Bad || !strings.Contains(r.Checks[i].Mend, "sudo") {
+	if i < 0 || r.Checks[i].Verdict == doctor.OK || !strings.Contains(r.Checks[i].Mend, "sudo") {
 		t.Errorf("checks %+v", r.Checks)
 	}
 	if r.Measured.Sleep == nil || r.Measured.WakeUp == nil || r.Measured.Virtual == nil {

@@ -175,7 +175,7 @@ func TestRootless(t *testing.T) {
 		if rtt := l.pingMedian("h1", "h2", 3); rtt < 60 || rtt > 90 {
 			t.Errorf("round trip %.1f ms, want 60 and a little", rtt)
 		}
-		if o := l.exec("h1", "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(o, "rate 10Mbit") {
+		if o := l.exec("h1", "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(o, "rate 9990Kbit") {
 			t.Errorf("the host's shaper does not follow: %s", o)
 		}
 		if p := roots.ports()["h1:eth0"]; p.Link.Rate.String() != "100Mbps" {

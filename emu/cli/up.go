@@ -115,7 +115,7 @@ func finish(r *report.Report, asJSON bool) error {
 		r.Write(os.Stdout)
 	}
 	if r.Failed() {
-		return &exitError{exitStrict, errors.New("the run was to be strict: " + r.Timing.Verdict())}
+		return &exitError{exitStrict, errors.New("the run was to be strict: " + r.Timing.Reason())}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weftlab/weft/emu/fabric"
@@ -51,6 +52,7 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	l.startCPU = processCPU()
 	l.clock = wall.NewClock()
 	var ready, done sync.WaitGroup
+	var running atomic.Int32
 	errs := make([]error, len(l.engines))
 	for i, e := range l.engines {
 		ready.Add(1)
@@ -60,18 +62,24 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 			// scheduling go with it.
 			defer done.Done()
 			begun := false
-			errs[i] = e.driver.Run(ctx, l.clock, limit, func() { begun = true; ready.Done() })
-			if !begun {
+			errs[i] = e.driver.Run(ctx, l.clock, limit, func() {
+				begun = true
+				running.Add(1)
 				ready.Done()
-			}
+			})
 			if errs[i] != nil {
 				stop() // the others cannot go on without it
+			}
+			if !begun {
+				ready.Done()
 			}
 			e.cpu = threadCPU()
 		}()
 	}
 	ready.Wait()
-	go started()
+	if int(running.Load()) == len(l.engines) {
+		go started()
+	}
 	done.Wait()
 	l.fabric.Exchange()
 	for _, a := range l.ports {

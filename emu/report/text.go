@@ -212,13 +212,19 @@ func (t *Timing) write(w io.Writer) {
 	}
 }
 
+// Reason is the verdict on a run that failed, without the word.
+func (t *Timing) Reason() string { return strings.TrimPrefix(t.Verdict(), failed) }
+
+// failed begins the verdict on a strict run that was not kept.
+const failed = "FAILED (strict): "
+
 // Verdict says in one sentence whether the run can be trusted.
 func (t *Timing) Verdict() string {
 	l := &t.Lateness
 	beyond := fmt.Sprintf("%d of %d deliveries (%.3g%%) were later than %v", l.Beyond, l.Count, 100*float64(l.Share), l.Limit)
 	switch {
 	case t.Stood > 0 && t.Strict:
-		return fmt.Sprintf("FAILED (strict): emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
+		return fmt.Sprintf(failed+"emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
 	case t.Stood > 0:
 		return fmt.Sprintf("not kept: emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
 	case l.Count == 0:
@@ -228,7 +234,7 @@ func (t *Timing) Verdict() string {
 	case t.Kept():
 		return fmt.Sprintf("kept: %s, %v are allowed", beyond, t.Allowed)
 	case t.Strict:
-		return "FAILED (strict): " + beyond
+		return failed + beyond
 	}
 	return "not kept: " + beyond
 }
