@@ -9,6 +9,7 @@ package_of() {
     ip|ss|tc) echo iproute2 ;;
     ping) echo iputils-ping ;;
     perf) echo linux-perf ;;
+    rsvg-convert) echo librsvg2-bin ;;
     nginx) echo nginx-light ;;
     dot) echo graphviz ;;
     capinfos) echo wireshark-common ;;

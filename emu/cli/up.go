@@ -88,7 +88,12 @@ func up(ctx context.Context, p *spec.Plan, f upFlags) error {
 	if f.length > 0 {
 		limit = f.length
 	}
-	warn := func(err error) { fmt.Fprintln(os.Stderr, "weft:", err) }
+	warn := func(err error) {
+		if isTerminal(os.Stdout) {
+			fmt.Print(clearLine) // of the status
+		}
+		fmt.Fprintln(os.Stderr, "weft:", err)
+	}
 	status := func() {}
 	r, err := l.Run(ctx, limit, func() {
 		if f.ready >= 0 {
@@ -156,10 +161,13 @@ func peerOf(p *spec.Plan, than string) string {
 	return than
 }
 
+// clearLine makes a terminal's line empty.
+const clearLine = "\r\x1b[K"
+
 // watchStatus keeps one line about the running lab: in place on a terminal,
 // every ten seconds elsewhere. The returned function ends it.
 func watchStatus(l *lab.Lab) (stop func()) {
-	every, before, after := time.Second, "\r\x1b[K", ""
+	every, before, after := time.Second, clearLine, ""
 	if !isTerminal(os.Stdout) {
 		every, before, after = 10*time.Second, "", "\n"
 	}

@@ -3,12 +3,15 @@
 # one TCP stream with segmentation offload through one switch, and a fat-tree in
 # virtual time. It needs perf (Debian's linux-perf) and npm.
 . "$(dirname "$0")/lib.sh"
-scripts/install.sh perf npm
+scripts/install.sh perf npm perl rsvg-convert
 npm install --silent --no-audit --no-fund --prefix "$work/npm" flamegraph@1.3.0 >/dev/null 2>&1
-# graph NAME TITLE: of what perf recorded last, engine's threads only
+# graph NAME: of what perf recorded last. The module's own prefix and offsets
+# are left out; flamegraph forgets to escape some &.
 graph() {
-  perf script -i "$work/perf" 2>/dev/null | "$work/npm/node_modules/.bin/flamegraph" -t perf >"docs/images/flame-$1.svg"
-  echo "docs/images/flame-$1.svg"
+  perf script -i "$work/perf" 2>/dev/null | sed -E 's/\+0x[0-9a-f]+ / /; s#github.com/weftlab/weft/##' |
+    "$work/npm/node_modules/.bin/flamegraph" -t perf | perl -pe 's/&(?!amp;|lt;|gt;|quot;|apos;|#)/&amp;/g' >"$work/flame.svg"
+  rsvg-convert -w 1600 "$work/flame.svg" -o "docs/images/flame-$1.png"
+  echo "docs/images/flame-$1.png"
 }
 lab_up <<YAML
 topology:

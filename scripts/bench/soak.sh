@@ -6,7 +6,7 @@
 # grow.
 . "$(dirname "$0")/lib.sh"
 minutes=${MINUTES:-60}
-rate=${RATE:-400Mbps} # of each host's link
+rate=${RATE:-150Mbps} # of each host's link
 lab_up <<YAML
 topology:
   kinds:
@@ -20,7 +20,7 @@ for h in h1 h2 h3 h4; do in_lab $h iperf3 -s >/dev/null 2>&1 & done
 sleep 1
 in_lab h1 iperf3 -c h3 -C cubic -t $seconds >/dev/null 2>&1 &
 in_lab h4 iperf3 -c h2 -C cubic -t $seconds >/dev/null 2>&1 &
-in_lab h2 iperf3 -c h4 -u -b 50M -l 1200 -t $seconds >/dev/null 2>&1 &
+in_lab h2 iperf3 -c h4 -u -b 20M -l 1200 -t $seconds >/dev/null 2>&1 &
 in_lab h3 ping -i 0.05 -q h2 >/dev/null 2>&1 &
 (while in_lab h2 iperf3 -c h1 -n 200K >/dev/null 2>&1; do :; done) &
 report() { curl -s --unix-socket /run/weft/$lab/control.sock http://lab/v1/report; }
