@@ -9,8 +9,9 @@
 // (net/ipv4/tcp_offload.c, net/ipv4/udp_offload.c, net/ipv4/af_inet.c), and
 // what is joined is what it would cut into the same packets again.
 //
-// Not implemented: IPv6 extension headers, UDP fragmentation offload (UFO),
-// tunnels, packets beyond 64 KB (BIG TCP). Nothing here makes a system call,
+// What the kernel is not offered it does not hand over: UDP fragmentation
+// offload (UFO), tunnels, packets beyond 64 KB (BIG TCP). Packets with a routing
+// header that has segments left are refused. Nothing here makes a system call,
 // reads a clock or allocates per packet.
 package gso
 

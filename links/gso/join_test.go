@@ -159,7 +159,7 @@ func count(flows map[uint64][][]byte) (n int) {
 func TestJoinUndisturbed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, size := drawModel(t)
-		m.ipOptions, m.flags = false, m.flags&(ack|psh)
+		m.ipOptions, m.extension, m.flags = false, nil, m.flags&(ack|psh)
 		r := newRoad(t, rapid.Bool().Draw(t, "tun"))
 		ps := m.pieces(t, &r.pool, size)
 		n := len(ps)
@@ -321,6 +321,7 @@ func TestJoinRules(t *testing.T) {
 		{"UDP", base(), func(m *pair) { m[0].udp, m[1].udp = true, true }, false},
 		{"UDP behind TCP", base(), func(m *pair) { m[1].udp = true }, false},
 		{"IPv4 options", base(), func(m *pair) { m[0].ipOptions, m[1].ipOptions = true, true }, false},
+		{"IPv6 extension header", extended(60, 8), func(m *pair) {}, false},
 		{"FIN", base(), func(m *pair) { m[1].flags |= fin }, false},
 		{"SYN", base(), func(m *pair) { m[0].flags |= 2 }, false},
 		{"RST", base(), func(m *pair) { m[1].flags |= 4 }, false},
@@ -405,9 +406,9 @@ func TestJoinRulesFrames(t *testing.T) {
 // TestJoinRulesBoth: what keeps two packets apart although both have it.
 func TestJoinRulesBoth(t *testing.T) {
 	tagged := base()
-	tagged.v6, tagged.options, tagged.tags = true, make([]byte, 38), make([]uint16, 8)
+	tagged.v6, tagged.options, tagged.tags = true, make([]byte, 38), make([]uint16, 65)
 	fewer := tagged
-	fewer.tags = fewer.tags[:7]
+	fewer.tags = fewer.tags[:64]
 	for _, c := range []struct {
 		name string
 		m    model
@@ -718,32 +719,19 @@ func FuzzJoin(f *testing.F) {
 
 func BenchmarkSplitJoin(b *testing.B) {
 	var pool packet.Pool
-	m := base()
-	m.options = make([]byte, 10)
-	m.payload = bytesOf(7, 45*1448)
-	f, h := m.frame(b), m.header(1448)
 	j := NewJoiner(&pool, &counter{}, false)
-	var head packet.Packet
-	s := pool.NewSuper()
-	s.Data = s.Room()[:copy(s.Room(), f)]
-	packets := 0
-	for b.Loop() {
-		if err := Prepare(s, h, &head); err != nil {
-			b.Fatal(err)
-		}
-		cut := Split(&pool, s, &head)
-		for p := cut.Next(); p != nil; p = cut.Next() {
-			j.Add(0, p)
-			packets++
-		}
-		j.Flush()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(packets), "ns/packet")
+	benchmarkPieces(b, &pool, func(p *packet.Packet) { j.Add(0, p) }, j.Flush)
 }
 
 func BenchmarkSplit(b *testing.B) {
 	var pool packet.Pool
+	benchmarkPieces(b, &pool, pool.Free, func() {})
+}
+
+// benchmarkPieces cuts super-packets and gives what each packet costs.
+func benchmarkPieces(b *testing.B, pool *packet.Pool, each func(*packet.Packet), end func()) {
 	m := base()
+	m.options = make([]byte, 10)
 	m.payload = bytesOf(7, 45*1448)
 	f, h := m.frame(b), m.header(1448)
 	var head packet.Packet
@@ -754,11 +742,12 @@ func BenchmarkSplit(b *testing.B) {
 		if err := Prepare(s, h, &head); err != nil {
 			b.Fatal(err)
 		}
-		cut := Split(&pool, s, &head)
+		cut := Split(pool, s, &head)
 		for p := cut.Next(); p != nil; p = cut.Next() {
-			pool.Free(p)
+			each(p)
 			packets++
 		}
+		end()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(packets), "ns/packet")
 }

@@ -72,6 +72,7 @@ func testKernel(t *testing.T, offload bool) {
 		{"TCP, ECE and FIN", func(m *model) { m.flags |= 0x41 }, -1, 45},
 		{"TCP, CWR", func(m *model) { m.flags |= cwr }, -1, 2},
 		{"TCP, IPv6, PSH", func(m *model) { m.v6, m.label, m.flags = true, 77, ack|psh }, -1, 1},
+		{"TCP, IPv6, an extension header", func(m *model) { m.v6, m.extended, m.extension = true, 60, make([]byte, 8) }, -1, 45},
 		{"TCP, options", func(m *model) { m.options = bytesOf(1, 10) }, -1, 1},
 		{"UDP", func(m *model) { m.udp = true }, -1, 1},
 		{"UDP, IPv6, a datagram lost", func(m *model) { m.udp, m.v6 = true, true }, 3, 2},

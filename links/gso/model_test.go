@@ -26,6 +26,8 @@ type model struct {
 	df        bool
 	ipOptions bool
 	label     uint32 // IPv6 flow label
+	extension []byte // IPv6 extension header, of multiples of 8 bytes
+	extended  uint8  // its type
 	dst       byte   // last octet of the destination
 	src, port uint16
 	seq, ack  uint32
@@ -107,7 +109,7 @@ func (m model) frame(t rapid.TB) []byte {
 		t.Fatal(err)
 	}
 	b := buf.Bytes()
-	if at := m.l4() + 6; m.udp && binary.BigEndian.Uint16(b[at:]) == 0 {
+	if at := m.l4() - len(m.extension) + 6; m.udp && binary.BigEndian.Uint16(b[at:]) == 0 {
 		binary.BigEndian.PutUint16(b[at:], 0xffff) // RFC 768; gopacket leaves 0
 	}
 	// gopacket pads to the minimum of Ethernet; a super-packet is not padded.
@@ -115,7 +117,20 @@ func (m model) frame(t rapid.TB) []byte {
 	if m.v6 {
 		length = 40 + int(binary.BigEndian.Uint16(b[m.l3()+4:]))
 	}
-	return b[:m.l3()+length]
+	return m.extend(b[:m.l3()+length])
+}
+
+// extend puts the extension header behind the IPv6 header.
+func (m model) extend(b []byte) []byte {
+	if len(m.extension) == 0 {
+		return b
+	}
+	at := m.l3() + 40
+	x := append(bytes.Clone(b[:at]), m.extension...)
+	x[at], x[at+1] = b[m.l3()+6], uint8(len(m.extension)/8-1)
+	x[m.l3()+6] = m.extended
+	binary.BigEndian.PutUint16(x[m.l3()+4:], uint16(len(b)-at+len(m.extension)))
+	return append(x, b[at:]...)
 }
 
 // l3 and l4 are the offsets of the headers in the frame.
@@ -124,7 +139,7 @@ func (m model) l3() int { return 14 + 4*len(m.tags) }
 func (m model) l4() int {
 	switch {
 	case m.v6:
-		return m.l3() + 40
+		return m.l3() + 40 + len(m.extension)
 	case m.ipOptions:
 		return m.l3() + 24
 	}
@@ -245,6 +260,10 @@ func drawModel(t *rapid.T) (m model, size int) {
 	m.seq = rapid.OneOf(rapid.Uint32(), rapid.Uint32Min(0xffff_f000)).Draw(t, "seq")
 	if m.v6 {
 		m.label, m.id, m.ipOptions = rapid.Uint32Range(0, 1<<20-1).Draw(t, "label"), 0, false
+		if n := rapid.IntRange(-10, 6).Draw(t, "extension"); n > 0 {
+			m.extension = make([]byte, 8*n)
+			m.extended = rapid.SampledFrom([]uint8{0, 43, 60}).Draw(t, "extension header")
+		}
 	}
 	if rapid.Bool().Draw(t, "psh") {
 		m.flags |= psh

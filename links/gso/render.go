@@ -49,7 +49,7 @@ func putHeaders(b []byte, l4 int, p *packet.Packet, seq uint32, flags uint8, n i
 		binary.LittleEndian.PutUint16(ip[10:], ^fold(sum(ip, 0)))
 	} else {
 		wire.SetTOS(ip, p.TOS)
-		binary.BigEndian.PutUint16(ip[4:], uint16(len(transport)+n))
+		binary.BigEndian.PutUint16(ip[4:], uint16(len(ip)-wire.IPv6Header+len(transport)+n))
 		ip[7] = p.TTL
 	}
 	if p.Proto == wire.ProtoTCP {

@@ -22,8 +22,9 @@ const (
 const tcpHeader = 20
 
 // maxHeaders is the most that the headers of a packet take that is split or
-// joined: Ethernet, two VLAN tags, IPv4 and TCP with all options.
-const maxHeaders = wire.EthernetHeader + 2*wire.VLANTag + 60 + 60
+// joined: Ethernet, two VLAN tags, IPv6 with 250 bytes of extension headers (or
+// IPv4 with all options), and TCP with all options.
+const maxHeaders = wire.EthernetHeader + 2*wire.VLANTag + wire.IPv6Header + 250 + 60
 
 // maxIP is the longest IP packet.
 const maxIP = 1<<16 - 1
@@ -61,7 +62,7 @@ func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
 	case GSOUDPL4:
 		version, proto = head.Version, wire.ProtoUDP
 	default:
-		return fmt.Errorf("gso: segmentation type %#x is not implemented; offer the kernel only TSO and USO (TUNSETOFFLOAD)", h.GSOType)
+		return fmt.Errorf("gso: segmentation type %#x, which the kernel was not offered: TUNSETOFFLOAD may name only TSO and USO", h.GSOType)
 	}
 	if head.Version == 0 || head.Version != version || head.Proto != proto {
 		return fmt.Errorf("gso: segmentation type %#x of IP version %d, protocol %d", h.GSOType, head.Version, head.Proto)
@@ -76,10 +77,11 @@ func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
 		l4 += int(ip[0]&15) * 4
 		length = int(binary.BigEndian.Uint16(ip[2:]))
 	} else {
-		if ip[6] != proto {
-			return errors.New("gso: a super-packet with IPv6 extension headers is not implemented")
+		x, _ := wire.ParseIP(ip) // as head has been read
+		if err := checkExtensions(ip[:x.Header]); err != nil {
+			return err
 		}
-		l4 += wire.IPv6Header
+		l4 += x.Header
 		length = wire.IPv6Header + int(binary.BigEndian.Uint16(ip[4:]))
 	}
 	if length != len(s.Data)-int(head.L3) {
@@ -112,6 +114,23 @@ func Prepare(s *packet.Super, h Header, head *packet.Packet) error {
 	s.Seq, s.IPID, s.Flags = 0, head.IPID, 0
 	if proto == wire.ProtoTCP {
 		s.Seq, s.Flags = binary.BigEndian.Uint32(hs[l4+4:]), hs[l4+13]
+	}
+	return nil
+}
+
+// checkExtensions looks at an IPv6 header with its extension headers (RFC 8200
+// §4), each of which is to stand in every segment.
+func checkExtensions(ip []byte) error {
+	const fragment, routing, segmentsLeft = 44, 43, 3
+	for next, at := ip[6], wire.IPv6Header; at < len(ip); next, at = ip[at], at+8+int(ip[at+1])*8 {
+		switch {
+		case next == fragment:
+			return errFragment
+		case next == routing && ip[at+segmentsLeft] != 0:
+			// The checksum covers the last address of the route and not the
+			// one in the header.
+			return errors.New("gso: a super-packet with a routing header that has segments left cannot be split; the host can send it with offload: off")
+		}
 	}
 	return nil
 }

@@ -109,6 +109,13 @@ func TestCopy(t *testing.T) {
 	})
 }
 
+// extended is an IPv6 packet with an extension header of n bytes.
+func extended(kind uint8, n int) model {
+	m := base()
+	m.v6, m.extended, m.extension = true, kind, make([]byte, n)
+	return m
+}
+
 // TestPrepareRefuses: every way in which a super-packet can be wrong.
 func TestPrepareRefuses(t *testing.T) {
 	v6 := base()
@@ -122,9 +129,9 @@ func TestPrepareRefuses(t *testing.T) {
 		do   func(f []byte, h *Header) []byte
 		say  string
 	}{
-		{"no segmentation", base(), func(f []byte, h *Header) []byte { h.GSOType = GSONone; return f }, "type 0x0 is not"},
-		{"UFO", udp, func(f []byte, h *Header) []byte { h.GSOType = 3; return f }, "type 0x3 is not"},
-		{"tunnel", udp, func(f []byte, h *Header) []byte { h.GSOType = 0x20 | GSOTCPv4; return f }, "type 0x21 is not"},
+		{"no segmentation", base(), func(f []byte, h *Header) []byte { h.GSOType = GSONone; return f }, "type 0x0, which"},
+		{"UFO", udp, func(f []byte, h *Header) []byte { h.GSOType = 3; return f }, "type 0x3, which"},
+		{"tunnel", udp, func(f []byte, h *Header) []byte { h.GSOType = 0x20 | GSOTCPv4; return f }, "type 0x21, which"},
 		{"UDP as TCP", udp, func(f []byte, h *Header) []byte { h.GSOType = GSOTCPv4; return f }, "IP version 4, protocol 17"},
 		{"TCP as UDP", base(), func(f []byte, h *Header) []byte { h.GSOType = GSOUDPL4; return f }, "protocol 6"},
 		{"IPv6 as IPv4", v6, func(f []byte, h *Header) []byte { h.GSOType = GSOTCPv4; return f }, "IP version 6"},
@@ -142,12 +149,9 @@ func TestPrepareRefuses(t *testing.T) {
 		{"later fragment", base(), func(f []byte, h *Header) []byte { f[21] = 1; return f }, "fragment"},
 		{"longer than IP says", base(), func(f []byte, h *Header) []byte { return append(f, 0) }, "1041 bytes says that it has 1040"},
 		{"shorter than IP says", v6, func(f []byte, h *Header) []byte { return f[:len(f)-1] }, "1059 bytes says that it has 1060"},
-		{"IPv6 extension", v6, func(f []byte, h *Header) []byte {
-			x := append(bytes.Clone(f[:54]), 6, 0, 1, 4, 0, 0, 0, 0) // destination options: padding
-			x[20] = 60
-			binary.BigEndian.PutUint16(x[18:], uint16(len(f)-54+8))
-			return append(x, f[54:]...)
-		}, "extension headers"},
+		{"IPv6 fragment", extended(44, 8), func(f []byte, h *Header) []byte { return f }, "fragment"},
+		{"routing header on its way", extended(43, 24), func(f []byte, h *Header) []byte { f[57] = 1; return f }, "segments left"},
+		{"too many extensions", extended(60, 400), func(f []byte, h *Header) []byte { return f }, "protocol"},
 		{"longer than a frame", model{ttl: 1, dst: 2, flags: ack, payload: bytesOf(1, 20000)}, func(f []byte, h *Header) []byte { h.GSOSize = 19000; return f }, "segments of 19054"},
 		{"nothing but VLAN tags", base(), func(f []byte, h *Header) []byte { return bytes.Repeat([]byte{0x81, 0}, 34000) }, "IP version 0"},
 	} {
