@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,12 +94,7 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 
 // do runs f while no engine does anything else, with everything between them
 // handed over. After the run it returns wall.ErrStopped.
-func (l *Lab) do(f func()) error {
-	if err := l.hold(0, f); err != nil {
-		return fmt.Errorf("%w", err)
-	}
-	return nil
-}
+func (l *Lab) do(f func()) error { return l.hold(0, f) }
 
 // hold stops the engines from number i on, one inside the other. All callers
 // take them in this order, so they cannot block each other.

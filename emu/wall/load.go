@@ -69,9 +69,9 @@ type Watch struct {
 	Allowed units.Fraction // share of deliveries beyond it
 
 	late, calm  int // periods, of the overload that goes on
-	LatePeriods int // in all
-	Periods     int // in which anything was delivered
-	Worst       Load
+	latePeriods int // in all
+	periods     int // in which anything was delivered
+	worst       Load
 }
 
 // Judge takes the load of one more period; stolen is the share of the
@@ -79,14 +79,14 @@ type Watch struct {
 // it says is for people, "" when there is nothing to say.
 func (w *Watch) Judge(l Load, stolen units.Fraction) string {
 	if l.Stood > 0 {
-		w.Periods++
+		w.periods++
 		return w.isLate(l, fmt.Sprintf("the machine does not keep up: emulated time stood still for %s of the last %s. %s",
 			l.Stood.Duration().Round(time.Millisecond), l.wall().Duration().Round(time.Millisecond), l.advice(stolen)))
 	}
 	if l.Deliveries < fewDeliveries {
 		return w.calmDown()
 	}
-	w.Periods++
+	w.periods++
 	share := units.Fraction(float64(l.Beyond) / float64(l.Deliveries))
 	if share <= max(w.Allowed, lateShare) {
 		return w.calmDown()
@@ -97,11 +97,11 @@ func (w *Watch) Judge(l Load, stolen units.Fraction) string {
 
 // isLate notes a late period and gives what is to be said of it, now and then.
 func (w *Watch) isLate(l Load, said string) string {
-	w.LatePeriods++
+	w.latePeriods++
 	w.late++
 	w.calm = 0
-	if w.LatePeriods == 1 || l.worse(w.Worst) {
-		w.Worst = l
+	if w.latePeriods == 1 || l.worse(w.worst) {
+		w.worst = l
 	}
 	if w.late%repeatPeriods != 1 {
 		return ""
@@ -163,8 +163,8 @@ func si(x float64) string {
 
 // Summary says in a few words how a run kept up, "" when always.
 func (w *Watch) Summary() string {
-	if w.LatePeriods == 0 {
+	if w.latePeriods == 0 {
 		return ""
 	}
-	return fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.LatePeriods, w.Periods, w.Worst.advice(0))
+	return fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.worst.advice(0))
 }

@@ -2,7 +2,9 @@
 # offload.sh: one TCP stream at MTU 1500 over unlimited links with segmentation
 # offload, through one switch, two switches and a leaf-spine fabric, beside the
 # same without offload and beside the barest loop between two TAPs that passes
-# super-packets of 64 KB on unsplit, all in turn in each run.
+# super-packets of 64 KB on unsplit, and beside veth + kernel bridge with all
+# offloads, which passes references to memory and copies nothing; all in turn in
+# each run.
 . "$(dirname "$0")/lib.sh"
 go build -o "$work/tapjoin" ./scripts/bench/tapjoin
 seconds=${SECONDS_EACH:-5}
@@ -26,6 +28,9 @@ for _ in $(seq "$RUNS"); do
   join_up
   iperf 1 "ip netns exec $ref_a" "ip netns exec $ref_b" 10.0.0.2 -C cubic -t "$seconds" >>"$work/join"
   join_down
+  veth_up 1500 on
+  iperf 1 "ip netns exec $ref_a" "ip netns exec $ref_b" 10.0.0.2 -C cubic -t "$seconds" >>"$work/veth"
+  veth_down
   for how in one off; do
     [ $how = off ] && kinds=$off || kinds=$sysctls
     stream $how h1 h2 10.0.0.2 <<YAML
@@ -46,8 +51,9 @@ topology:
 YAML
 done
 gbps() { calc "$1/1e9" %.2f; }
-join=$(median <"$work/join") one=$(median <"$work/one") off=$(median <"$work/off") two=$(median <"$work/two") spine=$(median <"$work/spine")
+join=$(median <"$work/join") veth=$(median <"$work/veth") one=$(median <"$work/one") off=$(median <"$work/off") two=$(median <"$work/two") spine=$(median <"$work/spine")
 echo "| TCP, MTU 1500, one switch, offload | $(gbps "$one") Gb/s | $(gbps "$join") Gb/s bare TAP loop, super-packets unsplit | $(calc "$one/$join" %.2f) |"
+echo "| the same | $(gbps "$one") Gb/s | $(gbps "$veth") Gb/s veth + bridge, all offloads | $(calc "$one/$veth" %.2f) |"
 echo "| the same | $(gbps "$one") Gb/s | $(gbps "$off") Gb/s offload: off | $(calc "$one/$off" %.1f) |"
 echo "| two switches, offload | $(gbps "$two") Gb/s | $(gbps "$one") Gb/s one switch | $(calc "$two/$one" %.2f) |"
 echo "| leaf-spine, three switches, offload | $(gbps "$spine") Gb/s | $(gbps "$one") Gb/s one switch | $(calc "$spine/$one" %.2f) |"

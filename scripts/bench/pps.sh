@@ -4,8 +4,6 @@
 # sender sends as fast as it can; what counts is what arrives.
 . "$(dirname "$0")/lib.sh"
 go build -o "$work/tapjoin" ./scripts/bench/tapjoin
-# received NAMESPACE-COMMAND: datagrams that came in so far
-received() { $1 awk '/^Udp:/ {getline; print $2+$4+$6}' /proc/net/snmp; }
 # flood CLIENT SERVER: packets/s at the server over some seconds
 flood() {
   local a b pid
