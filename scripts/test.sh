@@ -43,7 +43,7 @@ second_chance() {
   local again=() pkg names
   jq -e -s 'all(.[]; .Action != "build-fail")' "$out/json" >/dev/null || return 1
   mapfile -t again < <(jq -rs '[.[] | select(.Action == "fail") | {p: .Package, t: (.Test // "" | split("/")[0])}] | group_by(.p)[]
-    | .[0].p + " " + ([.[].t | select(. != "")] | unique | join("|"))' "$out/json")
+    | .[0].p + " " + ([.[].t | values | select(. != "")] | unique | join("|"))' "$out/json")
   [ ${#again[@]} -gt 0 ] || return 1
   for line in "${again[@]}"; do
     read -r pkg names <<<"$line"
