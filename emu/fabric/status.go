@@ -30,6 +30,51 @@ type PortStatus struct {
 	Dropped   uint64 `json:"dropped"`
 
 	Drops map[string]uint64 `json:"drops,omitempty"` // by reason
+
+	Trimmed uint64        `json:"trimmed,omitempty"`
+	Classes []ClassStatus `json:"classes,omitempty"` // of a port with several queues, by rising priority
+}
+
+// ClassStatus is one class of a port. What concerns the egress queue comes
+// first, then who pauses it, then what has come in through the port.
+type ClassStatus struct {
+	Name     string `json:"name"`
+	Priority uint8  `json:"priority"`
+
+	QueuePackets int         `json:"queue_packets"`
+	QueueBytes   units.Bytes `json:"queue"`
+	QueueLimit   units.Bytes `json:"queue_limit"` // static limit or threshold at this moment
+	QueueMax     units.Bytes `json:"queue_max"`
+	QueueMean    float64     `json:"queue_mean_bytes"`
+	TxPackets    uint64      `json:"tx_packets"`
+	TxBytes      uint64      `json:"tx_bytes"`
+	Marked       uint64      `json:"marked"`
+	Trimmed      uint64      `json:"trimmed"`
+	Dropped      uint64      `json:"dropped"`
+
+	Paused     bool       `json:"paused"`      // by the peer, now
+	PausedTime units.Time `json:"paused_time"` // altogether
+	PauseRx    uint64     `json:"pause_rx"`    // frames that asked for a pause of this class
+	ResumeRx   uint64     `json:"resume_rx"`   // frames that ended one
+	Stormed    uint64     `json:"stormed"`     // times that the watchdog stepped in
+
+	Lossless     bool         `json:"lossless"`
+	Pausing      bool         `json:"pausing"`      // the peer, now
+	PausingTime  units.Time   `json:"pausing_time"` // altogether
+	PauseTx      uint64       `json:"pause_tx"`
+	ResumeTx     uint64       `json:"resume_tx"`
+	PauseCauses  []PauseCause `json:"pause_causes,omitempty"`
+	IngressBytes units.Bytes  `json:"ingress"`
+	IngressMax   units.Bytes  `json:"ingress_max"`
+	Xoff         units.Bytes  `json:"xoff,omitempty"` // threshold at this moment
+	Headroom     units.Bytes  `json:"headroom,omitempty"`
+	HeadroomMax  units.Bytes  `json:"headroom_max,omitempty"` // most that was used
+}
+
+// PauseCause is a port whose queue filled so that a pause was sent.
+type PauseCause struct {
+	Port string     `json:"port"` // "s1:3"
+	Time units.Time `json:"time"` // of pauses that it was the cause of
 }
 
 // LinkStatus is one direction of a link.

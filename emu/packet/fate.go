@@ -6,31 +6,41 @@ type Fate uint8
 
 // The fates. Those from QueueFull on are drops.
 const (
-	Fine        Fate = iota // nothing special
-	Marked                  // CE set by a congestion point
-	QueueFull               // the egress queue's byte limit
-	EarlyDrop               // a marking queue's drop of what is not ECN-capable
-	LinkLoss                // random loss of a link
-	LinkMatch               // scripted loss of a link
-	LinkDown                // the link was down, or went down under way
-	BadFCS                  // damaged on a link, found by the receiver
-	TooBig                  // longer than the link's MTU
-	NoRoute                 // no way to the destination
-	Malformed               // not a frame: shorter than its headers
-	HostRefused             // the destination's device did not take it (host interface down)
-	NoReceiver              // the destination has no device and no modelled sink
-	FateCount   = iota
+	Fine         Fate = iota // nothing special
+	Marked                   // CE set by a congestion point
+	Trimmed                  // cut down to its headers
+	Returned                 // cut down to its headers and sent back to where it came from
+	QueueFull                // the egress queue's limit or threshold
+	BufferFull               // the shared buffer, or what its port may take of it
+	HeadroomFull             // the headroom of a lossless class
+	HeaderFull               // the queue of trimmed packets
+	Watchdog                 // a pause watchdog emptied the queue
+	EarlyDrop                // a marking queue's drop of what is not ECN-capable
+	LinkLoss                 // random loss of a link
+	LinkMatch                // scripted loss of a link
+	LinkDown                 // the link was down, or went down under way
+	BadFCS                   // damaged on a link, found by the receiver
+	TooBig                   // longer than the link's MTU
+	TTLExpired               // a router found a TTL of 1 or less
+	NoRoute                  // no way to the destination
+	Malformed                // not a frame: shorter than its headers
+	HostRefused              // the destination's device did not take it (host interface down)
+	NoReceiver               // the destination has no device and no modelled sink
+	FateCount    = iota
 )
 
 var fateNames = [FateCount]string{
-	"fine", "marked", "queue-full", "early-drop", "link-loss", "link-match", "link-down",
-	"bad-fcs", "too-big", "no-route", "malformed", "host-refused", "no-receiver",
+	"fine", "marked", "trimmed", "returned", "queue-full", "buffer-full", "headroom-full", "header-full", "watchdog",
+	"early-drop", "link-loss", "link-match", "link-down", "bad-fcs", "too-big", "ttl-expired", "no-route", "malformed", "host-refused", "no-receiver",
 }
 
 var fateTexts = [FateCount]string{
-	"", "marked CE", "dropped: the queue's limit is reached", "dropped early: the queue would have marked it, but it is not ECN-capable",
+	"", "marked CE", "trimmed", "trimmed and returned to the sender", "dropped: the queue's limit is reached",
+	"dropped: the shared buffer's limit is reached", "dropped: the headroom of its lossless class is full",
+	"dropped: the queue of trimmed packets is full", "dropped by the pause watchdog",
+	"dropped early: the queue would have marked it, but it is not ECN-capable",
 	"lost: random loss of the link", "lost: the link's drop-match rule", "lost: the link is down",
-	"dropped: bad FCS", "dropped: longer than the link's MTU", "dropped: no way to the destination",
+	"dropped: bad FCS", "dropped: longer than the link's MTU", "dropped: its TTL has expired", "dropped: no way to the destination",
 	"dropped: malformed", "dropped: the host's device refused it", "dropped: nobody receives it",
 }
 

@@ -13,6 +13,10 @@ import (
 // from and goes to.
 type Endpoint int32
 
+// MACControl is the destination of MAC control frames (PFC, PAUSE): the port at
+// the other end of the link.
+const MACControl Endpoint = -2
+
 // Flood is the destination of broadcast, multicast and unknown unicast: every
 // endpoint but the one it came from.
 const Flood Endpoint = -1
@@ -23,7 +27,7 @@ const Real int32 = -1
 // Packet is one frame on its way. Exactly one holder owns it at a time (a
 // queue, a link, a device) and hands it on or frees it.
 //
-// It takes two cache lines, and a hop looks only at the first.
+// It takes three cache lines, and a hop looks only at the first.
 type Packet struct {
 	Next   *Packet     // for the list of whoever holds it
 	At     units.Time  // when whoever holds it lets go of it
@@ -34,14 +38,14 @@ type Packet struct {
 	Flow   int32 // of modelled traffic; Real otherwise
 	Origin Endpoint
 	L3     uint16 // offset of the network header
-	IPID   uint16
-	Fate   Fate  // what the congestion point of the port that now holds the packet did to it, for that port's capture
-	Epoch  uint8 // of the link that carries it: how often that went down before
-	BadFCS bool  // damaged on a link: the next receiver drops it
+	In     uint16 // number of the switch's port that it came in through
+	Fate   Fate   // what the congestion point of the port that now holds the packet did to it, for that port's capture
+	Epoch  uint8  // of the link that carries it: how often that went down before
+	BadFCS bool   // damaged on a link: the next receiver drops it
 	TOS    uint8
 
 	Version uint8 // of IP, 0 when it is something else
-	Proto   uint8
+	Prio    uint8 // its traffic class, 0 to 7, at the node that holds it
 	TTL     uint8
 	home    uint8 // number of the pool that it came from
 
@@ -55,6 +59,11 @@ type Packet struct {
 	// pseudo-header so far; 0 when the checksums are complete. The checksum of
 	// a Piece is always still to be made.
 	Sum uint16
+
+	IPID    uint16
+	Proto   uint8
+	Trimmed bool        // cut down to its headers by a switch
+	Whole   units.Bytes // Size before it was trimmed
 
 	// A packet of a real program has its wire bytes from the destination MAC,
 	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes

@@ -121,7 +121,7 @@ func TestFates(t *testing.T) {
 		if (f.Text() == "") != (f == Fine) {
 			t.Errorf("%v is explained as %q", f, f.Text())
 		}
-		if want := f != Fine && f != Marked; f.Dropped() != want {
+		if want := f >= QueueFull; f.Dropped() != want {
 			t.Errorf("%v dropped: %v", f, f.Dropped())
 		}
 	}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/traces/workload"
 )
 
@@ -94,8 +96,20 @@ type Node struct {
 	Join     units.Time // how long a packet may wait to be joined with others, 0 to 1 ms; hosts with offload
 	Ports    []Port     // in the order in which links first name them
 	ECMPSeed uint64     // switches; by default made from the lab's seed and the node's name
+	Deep     *Deep      // nil for a node whose ports have a single plain queue each
 	Sysctls  []Sysctl
 	Routes   []Route
+}
+
+// Deep is what a node has beyond plain ports. The ports of a node with Deep
+// have Classes, and the same priorities all of them.
+type Deep struct {
+	Map class.Map // gives each packet's priority; a class of every port has it
+	// Buffer is the memory that all ports of a switch share, with what is
+	// reserved in it; 0 is as much as they want.
+	Buffer     units.Bytes
+	Pause      *pfc.Config // global PAUSE of a switch in place of PFC by class; nil none
+	CutThrough bool        // a switch sends on a packet as soon as its header has come
 }
 
 // Sysctl is one kernel setting of a host, such as net.ipv4.tcp_ecn. A node's
@@ -116,7 +130,14 @@ type Port struct {
 	End       int            // 0 or 1: which end of the link
 	MAC       [6]byte        // hosts; unicast, unique in the plan
 	Addresses []netip.Prefix // hosts; each unique in the plan
-	Queue     Queue          // of packets waiting to leave
+	Queue     Queue          // of packets waiting to leave, of a plain port
+	// Classes, by rising priority, are the queues of a port of a node with
+	// Deep; Queue is not used then.
+	Classes []class.Class
+	// Headroom is what each lossless class of a switch's port may take of the
+	// buffer after it has asked for a pause, by priority; with global PAUSE
+	// the first is that of the whole port.
+	Headroom [class.Count]units.Bytes
 }
 
 // Queue is an egress queue.
