@@ -1,10 +1,11 @@
-// Package switches is the store-and-forward switch: it chooses, for every
-// packet, the port through which it leaves.
+// Package switches is the switch: it chooses, for every packet, the port
+// through which it leaves.
 package switches
 
 import (
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/port"
 )
 
@@ -32,6 +33,8 @@ type Switch struct {
 	groups []way
 	ways   []*port.Port
 	seed   uint64 // of ECMP
+
+	chassis *port.Chassis // nil when all ports are plain
 
 	table      Table
 	pool       *packet.Pool
@@ -69,8 +72,18 @@ func (s *Switch) Replicated() uint64 { return s.replicated }
 // Originated counts the packets of the switch's own that were sent.
 func (s *Switch) Originated() uint64 { return s.originated }
 
+// SetChassis gives a switch with traffic classes what its ports share.
+func (s *Switch) SetChassis(c *port.Chassis) {
+	s.chassis = c
+	c.Forward = s.forward
+}
+
 // Input forwards a packet.
 func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
+	if s.chassis != nil {
+		p.In = uint16(in.Index)
+		s.chassis.Classify(p)
+	}
 	if p.Dest == packet.Flood {
 		if !s.flood(now, in, p) {
 			in.Discard(now, p, packet.NoRoute)
@@ -88,6 +101,10 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 // Originate sends a packet of the switch's own, such as a congestion point's
 // feedback, towards its destination.
 func (s *Switch) Originate(now units.Time, p *packet.Packet) {
+	if s.chassis != nil {
+		p.In = buffer.Own
+		s.chassis.Classify(p)
+	}
 	if p.Dest == packet.Flood {
 		if s.flood(now, nil, p) {
 			s.originated++
@@ -99,6 +116,17 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 		return
 	}
 	s.pool.Free(p)
+}
+
+// forward sends a packet that a port has turned round towards where it now
+// goes. It keeps the class in which it was turned.
+func (s *Switch) forward(now units.Time, p *packet.Packet) {
+	out := s.choose(p)
+	if out == nil {
+		s.Ports[p.In].Discard(now, p, packet.NoRoute)
+		return
+	}
+	out.Send(now, p)
 }
 
 // choose gives the port towards p's destination, nil when there is none.

@@ -39,6 +39,9 @@ func (d *Directory) MAC(ip netip.Addr) (wire.MAC, bool) {
 func (d *Directory) Resolve(frame []byte, p *packet.Packet) packet.Endpoint {
 	mac := wire.ReadMAC(frame)
 	if mac.Multicast() {
+		if mac == wire.MACControlGroup && p.Ether == wire.EtherTypeMACControl {
+			return packet.MACControl
+		}
 		return packet.Flood
 	}
 	if e, ok := d.byMAC[mac]; ok {

@@ -16,7 +16,8 @@ import (
 // encoder makes the wire bytes of modelled packets, which have none until
 // somebody looks. The payload begins with the flow's number, the packet's
 // number in it (4 bytes each) and the time it was sent in nanoseconds (8), as
-// far as it has room; the rest is zero.
+// far as it has room; the rest is zero. A trimmed packet is the beginning of
+// what the whole one was.
 type encoder struct {
 	fabric *Fabric
 	buf    gopacket.SerializeBuffer
@@ -41,7 +42,11 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 		_ = udp.SetNetworkLayerForChecksum(v6)
 		ip, header = v6, wire.IPv6Header
 	}
-	payload := make([]byte, int(p.Size)-wire.EthernetHeader-header-wire.UDPHeader)
+	size := p.Size
+	if p.Trimmed {
+		size = p.Whole
+	}
+	payload := make([]byte, int(size)-wire.EthernetHeader-header-wire.UDPHeader)
 	var head [16]byte
 	binary.BigEndian.PutUint32(head[0:], uint32(p.Flow))
 	binary.BigEndian.PutUint32(head[4:], p.Seq)

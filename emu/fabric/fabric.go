@@ -70,6 +70,9 @@ func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	for l := range p.Links {
 		f.addLink(l)
 	}
+	for n := range p.Nodes {
+		f.addClasses(n)
+	}
 	f.route()
 	f.addEvents()
 	for i := range p.Flows {
@@ -95,17 +98,28 @@ func (f *Fabric) addNode(n int) {
 		name := f.Plan.PortName(n, i)
 		q := node.Ports[i].Queue
 		p := port.New(&shard.Engine, shard.Pool, name, i, owner, q.Limit)
-		env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, "mark "+name), Pool: shard.Pool}
 		if sw != nil {
-			env.Send = func(p *packet.Packet) { sw.Originate(shard.Engine.Now(), p) }
 			sw.Ports = append(sw.Ports, p)
 		}
-		p.SetPoint(&shard.Engine, congestion.New(q.Mark, env))
+		if node.Deep == nil {
+			p.SetPoint(&shard.Engine, congestion.New(q.Mark, f.pointEnv(n, "mark "+name)))
+		}
 		f.ports[n][i] = p
 		if s, ok := owner.(*Station); ok {
 			s.Port = p
 		}
 	}
+}
+
+// pointEnv is what a congestion point of a node's port gets; stream names its
+// randomness.
+func (f *Fabric) pointEnv(n int, stream string) congestion.Env {
+	shard, sw := f.Shards[f.shardOf[n]], f.Switches[n]
+	env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, stream), Pool: shard.Pool}
+	if sw != nil {
+		env.Send = func(p *packet.Packet) { sw.Originate(shard.Engine.Now(), p) }
+	}
+	return env
 }
 
 func (f *Fabric) addStation(n, i int) *Station {

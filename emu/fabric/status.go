@@ -104,24 +104,27 @@ type LinkStatus struct {
 
 // Accounts say where every packet went:
 //
-//	Entered + Originated + Replicated + Duplicated = Delivered + Dropped + Held
+//	Entered + Originated + Replicated + Duplicated = Delivered + Consumed + Dropped + Held
 type Accounts struct {
 	Entered    uint64 `json:"entered"`    // from hosts, real and modelled
-	Originated uint64 `json:"originated"` // by switches themselves
+	Originated uint64 `json:"originated"` // by switches and ports themselves
 	Replicated uint64 `json:"replicated"` // copies of what goes to several ports
 	Duplicated uint64 `json:"duplicated"` // copies made by links on purpose
 
 	Delivered uint64 `json:"delivered"` // to hosts
+	Consumed  uint64 `json:"consumed"`  // by ports and switches: PFC and PAUSE frames
 	Dropped   uint64 `json:"dropped"`   // in queues, on links, at receivers
 	Held      uint64 `json:"held"`      // in queues and on links now
 
-	Marked uint64            `json:"marked"`
-	Drops  map[string]uint64 `json:"drops,omitempty"` // Dropped by reason
+	Marked   uint64            `json:"marked"`
+	Trimmed  uint64            `json:"trimmed"`
+	Returned uint64            `json:"returned"`        // of those trimmed, to their senders
+	Drops    map[string]uint64 `json:"drops,omitempty"` // Dropped by reason
 }
 
 // Balanced tells whether no packet is missing.
 func (a Accounts) Balanced() bool {
-	return a.Entered+a.Originated+a.Replicated+a.Duplicated == a.Delivered+a.Dropped+a.Held
+	return a.Entered+a.Originated+a.Replicated+a.Duplicated == a.Delivered+a.Consumed+a.Dropped+a.Held
 }
 
 // Status gives every port, in the order of the plan.
@@ -148,6 +151,10 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 		Marked: c.Marked, Dropped: c.Dropped(), Drops: byReason(c.Drops),
 	}
 	s.QueuePackets, s.QueueBytes = p.Queued(now)
+	s.Trimmed = c.Trimmed
+	for _, k := range p.Classes(now) {
+		s.Classes = append(s.Classes, f.classStatus(node, &k))
+	}
 	if plan.Link >= 0 {
 		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
 		s.Peer = f.Plan.PortName(far.Node, far.Port)
@@ -155,6 +162,26 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 		if cut := p.Link().Counters().Cut; cut > 0 {
 			s.Dropped += cut
 			s.Drops = byReasonPlus(s.Drops, packet.LinkDown, cut)
+		}
+	}
+	return s
+}
+
+func (f *Fabric) classStatus(node int, c *port.ClassCounters) ClassStatus {
+	s := ClassStatus{
+		Name: c.Name, Priority: c.Priority,
+		QueuePackets: c.QueuePackets, QueueBytes: c.QueueBytes, QueueLimit: c.Limit, QueueMax: c.MaxQueue, QueueMean: c.MeanQueue,
+		TxPackets: c.TxPackets, TxBytes: c.TxBytes, Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped,
+		Paused: c.Got.Paused, PausedTime: c.Got.Time, PauseRx: c.Got.Pauses, ResumeRx: c.Got.Resumes, Stormed: c.Got.Storms,
+		Lossless: c.Ingress.Lossless, Pausing: c.Sent.Asking, PausingTime: c.Sent.Time, PauseTx: c.Sent.Pauses, ResumeTx: c.Sent.Resumes,
+		IngressBytes: c.Ingress.Reserve + c.Ingress.Shared + c.Ingress.Headroom, IngressMax: c.Ingress.Peak,
+	}
+	if s.Lossless {
+		s.Xoff, s.Headroom, s.HeadroomMax = c.Ingress.Threshold, c.Ingress.HeadroomSize, c.Ingress.HeadroomPeak
+	}
+	for i, t := range c.Sent.Causes {
+		if t > 0 {
+			s.PauseCauses = append(s.PauseCauses, PauseCause{Port: f.Plan.PortName(node, i), Time: t})
 		}
 	}
 	return s
@@ -214,6 +241,10 @@ func (f *Fabric) Accounts() Accounts {
 		for _, p := range node {
 			c := p.Counters(now)
 			a.Marked += c.Marked
+			a.Trimmed += c.Trimmed
+			a.Returned += c.Returned
+			a.Originated += c.Originated
+			a.Consumed += c.Consumed
 			a.Dropped += c.Dropped()
 			for fate, n := range c.Drops {
 				if n > 0 {

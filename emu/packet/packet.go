@@ -60,10 +60,11 @@ type Packet struct {
 	// a Piece is always still to be made.
 	Sum uint16
 
-	IPID    uint16
-	Proto   uint8
-	Trimmed bool        // cut down to its headers by a switch
-	Whole   units.Bytes // Size before it was trimmed
+	IPID     uint16
+	Proto    uint8
+	Trimmed  bool        // cut down to its headers by a switch
+	Returned bool        // and sent back to where it came from
+	Whole    units.Bytes // Size before it was trimmed
 
 	// A packet of a real program has its wire bytes from the destination MAC,
 	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes

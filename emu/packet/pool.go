@@ -23,8 +23,8 @@ type Pool struct {
 	live               int
 	strangers          []List // by the number of the pool they came from
 
-	// Render makes the wire bytes of a piece of a super-packet in buf, for
-	// Clone. It is needed where there are several pools.
+	// Render makes the wire bytes of a packet of a real program in buf, for
+	// Materialise, and for Clone where there are several pools.
 	Render func(p *Packet, buf []byte) []byte
 
 	supers    *Super
@@ -134,6 +134,16 @@ func (l *Pool) Reframe(p *Packet) *Packet {
 	frame := c.Frame
 	*c = *p
 	c.Next, c.Frame, c.Piece, c.home = nil, frame, Piece{}, l.number
+	return c
+}
+
+// Materialise gives a packet that has all its wire bytes, complete, in a Frame
+// of its own, in place of p, a packet of a real program. It needs Render.
+func (l *Pool) Materialise(p *Packet) *Packet {
+	c := l.Reframe(p)
+	c.Frame = l.Render(p, c.Frame)
+	c.Sum = 0
+	l.Free(p)
 	return c
 }
 

@@ -112,9 +112,19 @@ func SetTOS(b []byte, tos uint8) {
 		b[1] = b[1]&0x0f | tos<<4
 		return
 	}
-	old := binary.BigEndian.Uint16(b)
-	b[1] = tos
-	sum := uint32(^binary.BigEndian.Uint16(b[10:])) + uint32(^old) + uint32(binary.BigEndian.Uint16(b))
+	setWord(b, 0, binary.BigEndian.Uint16(b)&0xff00|uint16(tos))
+}
+
+// SetIPv4Length writes the total length into an IPv4 header and mends its
+// checksum.
+func SetIPv4Length(b []byte, n uint16) { setWord(b, 2, n) }
+
+// setWord writes a 16-bit word of an IPv4 header and mends the checksum
+// incrementally (RFC 1624).
+func setWord(b []byte, at int, word uint16) {
+	old := binary.BigEndian.Uint16(b[at:])
+	binary.BigEndian.PutUint16(b[at:], word)
+	sum := uint32(^binary.BigEndian.Uint16(b[10:])) + uint32(^old) + uint32(word)
 	// Two folds are enough for a sum of three 16-bit words.
 	sum = sum&0xffff + sum>>16
 	sum = sum&0xffff + sum>>16

@@ -258,6 +258,17 @@ func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool
 	return true
 }
 
+// Limit is how long a queue may become at this moment; math.MaxInt64 when
+// nothing but the memory limits it.
+func (b *Buffer) Limit(out int, prio uint8) units.Bytes {
+	q := b.queue(out, prio)
+	limit := q.limit.at(b.out.free())
+	if limit == math.MaxInt64 {
+		return limit
+	}
+	return max(limit, 0) + q.reserve
+}
+
 // Held is what the memory holds.
 func (b *Buffer) Held() units.Bytes { return b.held }
 

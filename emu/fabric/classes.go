@@ -1,0 +1,47 @@
+package fabric
+
+import (
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/buffer"
+	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/port"
+)
+
+// addClasses gives the ports of a node with traffic classes their queues, and
+// the node its buffer; that of a host has no limit.
+func (f *Fabric) addClasses(n int) {
+	node, ports := &f.Plan.Nodes[n], f.ports[n]
+	if node.Deep == nil {
+		return
+	}
+	shard := f.Shards[f.shardOf[n]]
+	config := buffer.Config{Size: node.Deep.Buffer, Pause: node.Deep.Pause}
+	for i := range ports {
+		config.Ports = append(config.Ports, buffer.Port{Classes: node.Ports[i].Classes, Headroom: node.Ports[i].Headroom})
+	}
+	c := &port.Chassis{Map: node.Deep.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.Deep.Pause}
+	if sw := f.Switches[n]; sw != nil {
+		sw.SetChassis(c)
+	}
+	for _, s := range f.stations[n] {
+		if s != nil {
+			s.chassis = c
+		}
+	}
+	for i, p := range ports {
+		p.SetClasses(c, node.Ports[i].Classes, port.ClassEnv{
+			Engine: &shard.Engine,
+			Rand:   sim.NewRand(f.Plan.Seed, "trim "+p.Name),
+			Point: func(k class.Class) congestion.Point {
+				return congestion.New(k.Mark, f.pointEnv(n, "mark "+p.Name+" "+k.Name))
+			},
+			MAC: controlMAC(n, i),
+		})
+	}
+}
+
+// controlMAC is the source address of a port's MAC control frames: locally
+// administered, with the numbers of the node and the port.
+func controlMAC(node, port int) wire.MAC { return 0x06<<40 | wire.MAC(node)<<16 | wire.MAC(port) }
