@@ -13,14 +13,11 @@ import (
 )
 
 // Run drives the fabric in virtual time up to and including until, or until
-// nothing is left to happen. It stops early when ctx ends, with its error.
+// nothing is left to happen. It stops early when ctx ends, with its error. A
+// fabric that pauses is looked at for deadlocks every so often; where nothing
+// is left but one of them and until is units.Never, that ends the run.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
-	var err error
-	if len(f.Shards) == 1 {
-		err = f.runOne(ctx, until)
-	} else {
-		err = f.runAll(ctx, until)
-	}
+	err := f.runChecked(ctx, until)
 	if err != nil {
 		return fmt.Errorf("stopped at %v of emulated time: %w", f.Now(), err)
 	}
@@ -30,6 +27,41 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 		}
 	}
 	return nil
+}
+
+func (f *Fabric) runChecked(ctx context.Context, until units.Time) error {
+	if !f.lossless() {
+		return f.runPart(ctx, until)
+	}
+	delivered, progress := f.delivered(), f.Now()
+	for {
+		next := units.Never
+		for _, s := range f.Shards {
+			next = min(next, s.Engine.Next())
+		}
+		if next > until || next == units.Never {
+			return nil
+		}
+		end := min(next+deadlockCheck, until)
+		if err := f.runPart(ctx, end); err != nil {
+			return err
+		}
+		f.CheckDeadlocks()
+		switch n := f.delivered(); {
+		case n != delivered || !f.locked():
+			delivered, progress = n, end
+		case until == units.Never && end-progress >= stalled:
+			return nil
+		}
+	}
+}
+
+// runPart drives the shards up to and including until.
+func (f *Fabric) runPart(ctx context.Context, until units.Time) error {
+	if len(f.Shards) == 1 {
+		return f.runOne(ctx, until)
+	}
+	return f.runAll(ctx, until)
 }
 
 func (f *Fabric) runOne(ctx context.Context, until units.Time) error {
