@@ -78,11 +78,16 @@ func (s *Switch) SetChassis(c *port.Chassis) {
 	c.Forward = s.forward
 }
 
+// Chassis is what the ports of a switch with traffic classes share, nil for one
+// with plain ports.
+func (s *Switch) Chassis() *port.Chassis { return s.chassis }
+
 // Input forwards a packet.
 func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	if s.chassis != nil {
 		p.In = uint16(in.Index)
 		s.chassis.Classify(p)
+		in.Came(p)
 	}
 	if p.Dest == packet.Flood {
 		if !s.flood(now, in, p) {

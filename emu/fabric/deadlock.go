@@ -163,8 +163,8 @@ func findCycle(start place, next map[place][]place, done map[place]bool) []place
 	return append(cycle[first:len(cycle):len(cycle)], cycle[:first]...)
 }
 
-// lossless tells whether any switch pauses.
-func (f *Fabric) lossless() bool {
+// Pauses tells whether any switch may pause its neighbours.
+func (f *Fabric) Pauses() bool {
 	for n := range f.Plan.Nodes {
 		node := &f.Plan.Nodes[n]
 		if f.Switches[n] == nil || node.Deep == nil {

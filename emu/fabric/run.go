@@ -30,7 +30,7 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 }
 
 func (f *Fabric) runChecked(ctx context.Context, until units.Time) error {
-	if !f.lossless() {
+	if !f.Pauses() {
 		return f.runPart(ctx, until)
 	}
 	delivered, progress := f.delivered(), f.Now()

@@ -48,6 +48,7 @@ type ClassStatus struct {
 	QueueMean    float64     `json:"queue_mean_bytes"`
 	TxPackets    uint64      `json:"tx_packets"`
 	TxBytes      uint64      `json:"tx_bytes"`
+	RxPackets    uint64      `json:"rx_packets"` // switches only
 	Marked       uint64      `json:"marked"`
 	Trimmed      uint64      `json:"trimmed"`
 	Dropped      uint64      `json:"dropped"`
@@ -171,7 +172,7 @@ func (f *Fabric) classStatus(node int, c *port.ClassCounters) ClassStatus {
 	s := ClassStatus{
 		Name: c.Name, Priority: c.Priority,
 		QueuePackets: c.QueuePackets, QueueBytes: c.QueueBytes, QueueLimit: c.Limit, QueueMax: c.MaxQueue, QueueMean: c.MeanQueue,
-		TxPackets: c.TxPackets, TxBytes: c.TxBytes, Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped,
+		TxPackets: c.TxPackets, TxBytes: c.TxBytes, RxPackets: c.RxPackets, Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped,
 		Paused: c.Got.Paused, PausedTime: c.Got.Time, PauseRx: c.Got.Pauses, ResumeRx: c.Got.Resumes, Stormed: c.Got.Storms,
 		Lossless: c.Ingress.Lossless, Pausing: c.Sent.Asking, PausingTime: c.Sent.Time, PauseTx: c.Sent.Pauses, ResumeTx: c.Sent.Resumes,
 		IngressBytes: c.Ingress.Reserve + c.Ingress.Shared + c.Ingress.Headroom, IngressMax: c.Ingress.Peak,

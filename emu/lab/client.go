@@ -91,6 +91,11 @@ func (c *Client) Ports(ctx context.Context) (p []fabric.PortStatus, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports", nil, &p)
 }
 
+// CheckPause says why a port of a switch did or did not pause its peer.
+func (c *Client) CheckPause(ctx context.Context, endpoint string) (p fabric.PauseCheck, err error) {
+	return p, c.call(ctx, http.MethodGet, "/v1/ports/"+url.PathEscape(endpoint)+"/pause", nil, &p)
+}
+
 // Table gives a switch's forwarding table.
 func (c *Client) Table(ctx context.Context, name string) (t Table, err error) {
 	return t, c.call(ctx, http.MethodGet, "/v1/tables/"+url.PathEscape(name), nil, &t)

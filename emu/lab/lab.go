@@ -208,6 +208,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	err = l.run(ctx, limit, func() {
 		go server.serve(warn)
 		ready()
+		go l.watchDeadlocks(ctx, warn)
 		l.monitor.run(ctx, l, warn)
 	})
 	l.shaper.close()
@@ -242,7 +243,7 @@ func (l *Lab) snapshot() *report.Report {
 	f := l.fabric
 	r := &report.Report{
 		Lab: l.plan.Name, File: l.plan.File, Clock: "wall", Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
-		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(),
+		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(),
 		Timing: &report.Timing{
 			Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
 			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Shards: len(l.engines),

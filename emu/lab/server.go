@@ -51,6 +51,7 @@ func (l *Lab) listen() (*server, error) {
 	mux.HandleFunc("GET /v1/report", s.getReport)
 	mux.HandleFunc("GET /v1/ports", s.getPorts)
 	mux.HandleFunc("GET /v1/ports/{endpoint}", s.getPort)
+	mux.HandleFunc("GET /v1/ports/{endpoint}/pause", s.getPause)
 	mux.HandleFunc("GET /v1/tables/{switch}", s.getTable)
 	mux.HandleFunc("PATCH /v1/links/{endpoint}", s.patchLink)
 	mux.HandleFunc("GET /v1/capture", s.getCapture)
@@ -156,6 +157,23 @@ func (s *server) getPort(w http.ResponseWriter, r *http.Request) {
 	if s.do(w, func() { out = s.lab.fabric.PortStatus(node, index) }) {
 		reply(w, out)
 	}
+}
+
+func (s *server) getPause(w http.ResponseWriter, r *http.Request) {
+	node, index, err := s.lab.plan.Endpoint(r.PathValue("endpoint"))
+	if err != nil {
+		fail(w, http.StatusNotFound, err)
+		return
+	}
+	var out fabric.PauseCheck
+	if !s.do(w, func() { out, err = s.lab.fabric.CheckPause(node, index) }) {
+		return
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	reply(w, out)
 }
 
 func (s *server) getTable(w http.ResponseWriter, r *http.Request) {

@@ -22,6 +22,10 @@ type Report struct {
 	Accounts fabric.Accounts     `json:"accounts"`
 	Ports    []fabric.PortStatus `json:"ports"`
 	Flows    []workload.Result   `json:"flows,omitempty"`
+
+	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
+	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, of the ports asked for
+
 	Hosts    []Host              `json:"hosts,omitempty"` // wall
 	Timing   *Timing             `json:"timing,omitempty"`
 }

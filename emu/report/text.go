@@ -16,6 +16,7 @@ func (r *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "lab %s, %s clock, %s emulated, seed %d\n", r.Lab, r.Clock, seconds(r.Emulated), r.Seed)
 	r.writeAccounts(w)
 	r.writePorts(w)
+	r.writePauses(w)
 	r.writeFlows(w)
 	r.writeHosts(w)
 	r.writeOffload(w)
@@ -36,12 +37,22 @@ func (r *Report) writeAccounts(w io.Writer) {
 		fmt.Fprintf(w, " + %d copies", copies)
 	}
 	fmt.Fprintf(w, " = %d delivered + %d dropped + %d under way", a.Delivered, a.Dropped, a.Held)
+	if a.Consumed > 0 {
+		fmt.Fprintf(w, " + %d for switches and ports", a.Consumed)
+	}
 	if !a.Balanced() {
 		fmt.Fprint(w, "  ** these do not add up: a defect of weft, please report it **")
 	}
 	fmt.Fprintln(w)
 	if a.Marked > 0 {
 		fmt.Fprintf(w, "marks    %d\n", a.Marked)
+	}
+	if a.Trimmed > 0 {
+		fmt.Fprintf(w, "trims    %d", a.Trimmed)
+		if a.Returned > 0 {
+			fmt.Fprintf(w, ", %d of them sent back", a.Returned)
+		}
+		fmt.Fprintln(w)
 	}
 	if a.Dropped > 0 {
 		fmt.Fprintf(w, "drops    %s\n", Reasons(a.Drops))
@@ -74,7 +85,7 @@ const maxPorts = 12
 func (r *Report) writePorts(w io.Writer) {
 	var busy []*fabric.PortStatus
 	for i := range r.Ports {
-		if p := &r.Ports[i]; p.Dropped > 0 || p.Marked > 0 || p.QueueMax > 0 {
+		if p := &r.Ports[i]; p.Dropped > 0 || p.Marked > 0 || p.Trimmed > 0 || p.QueueMax > 0 {
 			busy = append(busy, p)
 		}
 	}
@@ -83,7 +94,7 @@ func (r *Report) writePorts(w io.Writer) {
 	}
 	sort.SliceStable(busy, func(i, j int) bool {
 		a, b := busy[i], busy[j]
-		if x, y := a.Dropped+a.Marked, b.Dropped+b.Marked; x != y {
+		if x, y := a.Dropped+a.Marked+a.Trimmed, b.Dropped+b.Marked+b.Trimmed; x != y {
 			return x > y
 		}
 		return a.QueueMax > b.QueueMax

@@ -51,6 +51,7 @@ type classes struct {
 	dropping uint8                    // classes that the watchdog discards
 	first    [class.Count]units.Bytes // on the wire, of the first packet of each queue
 	sched    sched.Scheduler
+	received [class.Count]uint64      // packets that came in, by priority
 	control  packet.List // MAC control frames: they go before all others and are never paused
 	queue    [class.Count]classQueue
 	used     uint8 // priorities that have a class
@@ -129,6 +130,9 @@ func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, f
 		p.classes.queue[i].high, p.classes.queue[i].low = high, low
 	}
 }
+
+// Came counts a packet that came in through the port and has been classified.
+func (p *Port) Came(k *packet.Packet) { p.classes.received[k.Prio]++ }
 
 // settingsOf gives the settings of a class.
 func (c *classes) settingsOf(prio uint8) *class.Class {
