@@ -421,3 +421,78 @@ func TestTrimming(t *testing.T) {
 		}
 	})
 }
+
+// cutThrough has the packets that a port sends arrive by their heads.
+func cutThrough(p *port.Port, head units.Bytes) {
+	p.Link().CutThrough(head)
+	p.SetLink(0, p.Link().Settings())
+}
+
+// TestCutThrough: a switch sends a packet on when its head has come, but not
+// faster than the rest follows.
+func TestCutThrough(t *testing.T) {
+	const head = 72
+	us := units.Microsecond
+	for _, c := range []struct {
+		name    string
+		out     units.Rate
+		through bool
+		want    units.Time // of one frame of 1476 bytes
+	}{
+		// 1.2 us to receive it whole, 1.2 us to send it.
+		{"store and forward", 10 * units.Gbps, false, 2*us + 2_400_000},
+		// 57.6 ns for the head, and 1.2 us to send it.
+		{"same rate", 10 * units.Gbps, true, 2*us + 57_600 + 1_200_000},
+		// Slower: the head, then 12 us.
+		{"slower link out", units.Gbps, true, 2*us + 57_600 + 12_000_000},
+		// Faster: it must not end before it has come in.
+		{"faster link out", 40 * units.Gbps, true, 2*us + 1_200_000},
+	} {
+		n := &network{}
+		sw := switches.New("s1", 1, &n.pool)
+		a, b := n.host("a:eth0"), n.host("b:eth0")
+		n.join(a.port, n.addPort(sw, "s1:1", plenty), 10*units.Gbps, us)
+		n.join(b.port, n.addPort(sw, "s1:2", plenty), c.out, us)
+		chassis := n.classes(sw, 0, 0, class.Class{})
+		chassis.CutThrough = c.through
+		if c.through {
+			cutThrough(a.port, head)
+		}
+		sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}}, Route: []uint16{1, 2}, Tree: []bool{true, true}})
+		a.send(n.packet(a.id, b.id, bigFrame), 0)
+		n.finish()
+		if want := []came{{c.want, 0}}; !cmp.Equal(b.got, want) {
+			t.Errorf("%s: %v, want %v", c.name, b.got, want)
+		}
+		// A burst stays in order and keeps the slower of the two rates.
+		start := n.engine.Now()
+		for range 20 {
+			a.send(n.packet(a.id, b.id, bigFrame), 0)
+		}
+		b.got = nil
+		n.finish()
+		slower := min(10*units.Gbps, c.out).TimeOf(packet.OnWire(bigFrame))
+		if got := b.got[len(b.got)-1].At; len(b.got) != 20 || got != start+c.want+19*slower {
+			t.Errorf("%s: the last of %d came at %v, want %v", c.name, len(b.got), got, start+c.want+19*slower)
+		}
+		if n.pool.Live() != 0 {
+			t.Errorf("%s: %d live", c.name, n.pool.Live())
+		}
+	}
+}
+
+// TestCutThroughPassesDamage: a damaged packet is sent on and dropped where it
+// is received whole.
+func TestCutThroughPassesDamage(t *testing.T) {
+	c := newIncast(1, buffer.Config{}, 0, class.Class{})
+	c.sw.Chassis().CutThrough = true
+	cutThrough(c.from[0].port, 72)
+	p := c.packet(0, 1, bigFrame)
+	p.BadFCS = true
+	c.from[0].send(p, 0)
+	c.finish()
+	at := func(p *port.Port) uint64 { return p.Counters(c.engine.Now()).Drops[packet.BadFCS] }
+	if at(c.sw.Ports[0]) != 0 || at(c.to.port) != 1 || len(c.to.got) != 0 {
+		t.Errorf("dropped at the switch %d, at the host %d", at(c.sw.Ports[0]), at(c.to.port))
+	}
+}

@@ -21,7 +21,7 @@ func (f *Fabric) addClasses(n int) {
 	for i := range ports {
 		config.Ports = append(config.Ports, buffer.Port{Classes: node.Ports[i].Classes, Headroom: node.Ports[i].Headroom})
 	}
-	c := &port.Chassis{Map: node.Deep.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.Deep.Pause}
+	c := &port.Chassis{Map: node.Deep.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.Deep.Pause, CutThrough: node.Deep.CutThrough}
 	if sw := f.Switches[n]; sw != nil {
 		sw.SetChassis(c)
 	}

@@ -132,6 +132,11 @@ func (f *Fabric) addStation(n, i int) *Station {
 	return s
 }
 
+// cutThroughHead is what a cut-through switch waits for before it sends a
+// packet on: preamble and start delimiter, and the 64 bytes in which the
+// headers that it goes by are.
+const cutThroughHead = 8 + 64
+
 func (f *Fabric) addLink(l int) {
 	plan := &f.Plan.Links[l]
 	var dir [2]*links.Link
@@ -143,6 +148,9 @@ func (f *Fabric) addLink(l int) {
 			f.lookahead = min(f.lookahead, f.Plan.ShortestDelay(l, d))
 		}
 		dir[d] = links.New(near.side(), away.side(), near.out[away.Number], sim.NewRand(f.Plan.Seed, "link "+from.Name), plan.Dir[d], f.ports[far.Node][far.Port])
+		if deep := f.Plan.Nodes[far.Node].Deep; deep != nil && deep.CutThrough {
+			dir[d].CutThrough(cutThroughHead)
+		}
 		from.Connect(dir[d])
 	}
 	f.Links = append(f.Links, dir)

@@ -65,6 +65,7 @@ type Packet struct {
 	Trimmed  bool        // cut down to its headers by a switch
 	Returned bool        // and sent back to where it came from
 	Whole    units.Bytes // Size before it was trimmed
+	Tail     units.Time  // when its last bit reaches the cut-through switch that got the first ones
 
 	// A packet of a real program has its wire bytes from the destination MAC,
 	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes

@@ -26,8 +26,8 @@ type Report struct {
 	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
 	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, of the ports asked for
 
-	Hosts    []Host              `json:"hosts,omitempty"` // wall
-	Timing   *Timing             `json:"timing,omitempty"`
+	Hosts  []Host  `json:"hosts,omitempty"` // wall
+	Timing *Timing `json:"timing,omitempty"`
 }
 
 // Host is a real host's interface as its own kernel counts.

@@ -21,6 +21,9 @@ type Chassis struct {
 	Buffer *buffer.Buffer
 	Ports  []*Port     // by Index
 	Pause  *pfc.Config // global PAUSE in place of PFC by class; may be nil
+	// CutThrough sends packets on before all of them has come, also damaged
+	// ones: what is wrong with them shows only in their last bytes.
+	CutThrough bool
 	// Forward sends a packet that has been turned round on its way.
 	Forward func(now units.Time, p *packet.Packet)
 }
@@ -51,8 +54,8 @@ type classes struct {
 	dropping uint8                    // classes that the watchdog discards
 	first    [class.Count]units.Bytes // on the wire, of the first packet of each queue
 	sched    sched.Scheduler
-	received [class.Count]uint64      // packets that came in, by priority
-	control  packet.List // MAC control frames: they go before all others and are never paused
+	received [class.Count]uint64 // packets that came in, by priority
+	control  packet.List         // MAC control frames: they go before all others and are never paused
 	queue    [class.Count]classQueue
 	used     uint8 // priorities that have a class
 	settings []class.Class
@@ -184,7 +187,7 @@ func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 			q.mark(p, k)
 		}
 	}
-	if p.idle(now, k.Prio) {
+	if p.idle(now, k.Prio) && p.whole(k) <= now {
 		p.begin(now, q, k)
 		p.armNext()
 		return
@@ -203,6 +206,9 @@ func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 	c := p.classes
 	xoff := c.Buffer.Add(now, k.In, p.Index, k.Prio, k.Size)
+	if at := p.whole(k); at > now && p.freeAt <= now && c.ready&^c.blocked == 0 {
+		p.freeAt = at
+	}
 	if q.count == 0 {
 		c.ready |= 1 << q.prio
 		c.first[q.prio] = packet.OnWire(k.Size)
@@ -265,6 +271,10 @@ func (p *Port) startClasses(now units.Time) {
 			i = c.sched.Next(ready, c.ready, &c.first)
 		}
 		q := &c.queue[i]
+		if at := p.whole(q.packets.First()); at > now {
+			p.freeAt = at
+			break
+		}
 		// What is sent into this port on the way waits.
 		p.freeAt = units.Never
 		k := p.take(now, q)
@@ -281,6 +291,16 @@ func (p *Port) armNext() {
 	if (c.ready&^c.blocked != 0 || !c.control.Empty()) && p.freeAt != units.Never {
 		p.list.timer.Arm(p.freeAt)
 	}
+}
+
+// whole is the earliest time at which a packet may begin to leave so that its
+// end has come in when it goes out: a link that is faster than the one that it
+// came by would run out of bits.
+func (p *Port) whole(k *packet.Packet) units.Time {
+	if !p.classes.CutThrough || k.In == buffer.Own {
+		return 0
+	}
+	return k.Tail - p.txTime(k)
 }
 
 // begin puts a packet's first bit on the link, unless the congestion point

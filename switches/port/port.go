@@ -249,14 +249,14 @@ func (p *Port) Receive(now units.Time, k *packet.Packet) {
 	if p.observer != nil {
 		fate := packet.Fine
 		switch {
-		case k.BadFCS:
+		case k.BadFCS && (p.classes == nil || !p.classes.CutThrough):
 			fate = packet.BadFCS
 		case k.Dest != packet.MACControl:
 			fate = p.owner.Foresee(p, k)
 		}
 		p.observer.Observe(now, p, In, k, fate, 0)
 	}
-	if k.BadFCS {
+	if k.BadFCS && (p.classes == nil || !p.classes.CutThrough || k.Dest == packet.MACControl) {
 		p.lose(now, k, packet.BadFCS)
 		return
 	}
