@@ -18,13 +18,13 @@ const (
 )
 
 // Queue holds packets, which must not change their Size meanwhile. It knows
-// flows by packet.Packet.Hash; what is not IP is one flow.
+// flows by packet.Packet.Hash.
 //
 // Flows take turns. A turn lasts until the flow has sent a quantum, on the
 // wire. It may send more, by less than a packet, and then waits longer. A
-// flow that begins to send takes its first turn before all that have had one;
-// when it becomes empty it waits for a round before it can begin again, so
-// that sending in bits and pieces wins nothing.
+// flow that begins to send takes its first turn before all that have had one.
+// To begin again it must have let a turn pass, so that sending in bits and
+// pieces wins nothing.
 //
 // A flow finds its queue among eight by its hash, as in CAKE
 // (net/sched/sch_cake.c): two share one only if all eight are in use.
@@ -44,6 +44,7 @@ type flow struct {
 	credit      units.Bytes // on the wire; a turn ends when it is used up
 	next        *flow       // in its list
 	active      bool        // it is in a list
+	sent        bool        // in the turn that it has
 	shared      bool        // other flows than hash may have packets here
 }
 
@@ -94,6 +95,7 @@ func (q *Queue) Pop() *packet.Packet {
 	}
 	p := q.take(f)
 	f.credit -= packet.OnWire(p.Size)
+	f.sent = true
 	q.settle()
 	return p
 }
@@ -151,8 +153,10 @@ func (q *Queue) take(f *flow) *packet.Packet {
 	return p
 }
 
-// settle ends the turns of flows without credit and lets go of empty ones,
-// until it is the turn of one that can send.
+// settle ends the turns of flows that are empty or without credit, until it is
+// the turn of one that can send. A flow leaves the lists when its turn comes and
+// it has nothing to send. RFC 8290 lets it leave when it becomes empty: with good
+// timing it could begin again at once and get two quanta in a round.
 func (q *Queue) settle() {
 	for {
 		l := &q.begun
@@ -163,16 +167,13 @@ func (q *Queue) settle() {
 		switch {
 		case f == nil:
 			return
-		case f.first == nil:
+		case f.first == nil && !f.sent && f.credit > 0:
 			l.pop()
-			if l == &q.begun && q.turns.first != nil {
-				q.turns.push(f)
-			} else {
-				f.active, f.shared = false, false
-			}
-		case f.credit <= 0:
+			f.active, f.shared = false, false
+		case f.first == nil || f.credit <= 0:
 			l.pop()
-			f.credit += q.quantum
+			f.credit = min(f.credit, 0) + q.quantum
+			f.sent = false
 			q.turns.push(f)
 		default:
 			return
