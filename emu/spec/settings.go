@@ -181,6 +181,8 @@ func (v *resolver) checkMark(n *Node, p *Port, mark *markFile) {
 		v.fail(&mark.Step.K, "", "a queue of at most %v never grows beyond k %v", limit, mark.Step.K)
 	case mark.RED != nil && mark.RED.KMin >= limit:
 		v.fail(&mark.RED.KMin, "", "a queue of at most %v never grows beyond kmin %v", limit, mark.RED.KMin)
+	case mark.PI != nil && mark.PI.Target >= limit:
+		v.fail(&mark.PI.Target, "", "a queue of at most %v never grows beyond target %v", limit, mark.PI.Target)
 	}
 }
 

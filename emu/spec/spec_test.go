@@ -138,6 +138,10 @@ func dump(p *Plan) string {
 				fmt.Fprintf(&b, " red %+v", *mark.RED)
 			case mark.Step != nil:
 				fmt.Fprintf(&b, " step %+v", *mark.Step)
+			case mark.PI != nil:
+				fmt.Fprintf(&b, " pi %+v", *mark.PI)
+			case mark.CoDel != nil:
+				fmt.Fprintf(&b, " codel %+v", *mark.CoDel)
 			}
 			fmt.Fprintln(&b)
 		}
