@@ -496,3 +496,31 @@ func TestCutThroughPassesDamage(t *testing.T) {
 		t.Errorf("dropped at the switch %d, at the host %d", at(c.sw.Ports[0]), at(c.to.port))
 	}
 }
+
+// TestFairQueue: two flows of one class share it equally, though one sends
+// four times as much: the one that sends too much bears the drops. Without
+// fair queueing it is chance that decides.
+func TestFairQueue(t *testing.T) {
+	for _, fair := range []bool{true, false} {
+		c := newIncast(2, buffer.Config{}, 0, class.Class{Fair: fair, Limit: 60 * units.KB})
+		for _, h := range c.from {
+			c.hostClasses(h, class.Class{})
+		}
+		got := [2]int{}
+		c.to.keep = func(p *packet.Packet) { got[p.Origin]++ }
+		for i := range 2000 {
+			c.until(units.Time(i) * 20 * units.Microsecond) // the link takes 12 us for a packet
+			for j := range 5 {
+				h := packet.Endpoint(min(j, 1))
+				p := c.packet(h, 2, bigFrame)
+				p.Hash = packet.Mix(uint64(h))
+				c.from[h].send(p, 0)
+			}
+		}
+		c.until(c.engine.Now())
+		share := float64(got[0]) / float64(got[0]+got[1])
+		if equal := share > 0.49 && share < 0.51; fair != equal {
+			t.Errorf("fair %v: the modest flow has %.3f of the link, %v packets", fair, share, got)
+		}
+	}
+}

@@ -119,6 +119,10 @@ func (p *Port) Jams() []Jam {
 
 // walk shows every packet that waits.
 func (q *classQueue) walk(f func(*packet.Packet)) {
+	if q.fair != nil {
+		q.fair.Walk(f)
+		return
+	}
 	for k := q.packets.First(); k != nil; k = k.Next {
 		f(k)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/fair"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/sched"
 )
@@ -44,6 +45,10 @@ func (c *Chassis) Classify(p *packet.Packet) {
 // that every turn can send.
 const quantum = 9728
 
+// fairQuantum is what a flow of a fair queue may send in a turn: a frame of
+// the usual MTU (RFC 8290 §5.2.4).
+const fairQuantum = 1538
+
 // classes is the egress of a port with a queue for each of several classes,
 // and its flow control. Nothing is reckoned ahead here: others have a say in
 // what leaves when.
@@ -67,7 +72,8 @@ type classes struct {
 
 // classQueue is the queue of one class at one port.
 type classQueue struct {
-	packets packet.List
+	packets packet.List // without fair
+	fair    *fair.Queue // nil for first come, first served
 	count   int
 	bytes   units.Bytes
 	point   congestion.Point
@@ -101,6 +107,9 @@ func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 		k.used |= 1 << s.Priority
 		q := &k.queue[s.Priority]
 		q.prio = s.Priority
+		if s.Fair {
+			q.fair = fair.New(fairQuantum)
+		}
 		if q.point = env.Point(s); q.point != nil {
 			t := &classTicker{port: p, queue: q}
 			t.timer = env.Engine.NewTimer(t)
@@ -209,18 +218,18 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 	if at := p.whole(k); at > now && p.freeAt <= now && c.ready&^c.blocked == 0 {
 		p.freeAt = at
 	}
-	if q.count == 0 {
+	first := q.count == 0
+	q.change(now, k.Size)
+	q.push(k)
+	c.first[q.prio] = packet.OnWire(q.head().Size)
+	if first {
 		c.ready |= 1 << q.prio
-		c.first[q.prio] = packet.OnWire(k.Size)
 		if c.blocked>>q.prio&1 != 0 {
 			c.flow.backlog(now, c.ready)
 		} else if p.freeAt != units.Never {
 			p.list.timer.Arm(p.freeAt)
 		}
 	}
-	q.change(now, k.Size)
-	q.packets.Push(k)
-	q.count++
 	p.bytes += k.Size
 	p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
 	if xoff {
@@ -234,15 +243,20 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 
 // take takes the first packet out of a queue.
 func (p *Port) take(now units.Time, q *classQueue) *packet.Packet {
+	k := q.pop()
+	p.gone(now, q, k)
+	return k
+}
+
+// gone accounts for a packet that has left its queue.
+func (p *Port) gone(now units.Time, q *classQueue, k *packet.Packet) {
 	c := p.classes
-	k := q.packets.Pop()
-	q.count--
 	q.change(now, -k.Size)
 	p.bytes -= k.Size
 	if q.count == 0 {
 		c.ready &^= 1 << q.prio
 	} else {
-		c.first[q.prio] = packet.OnWire(q.packets.First().Size)
+		c.first[q.prio] = packet.OnWire(q.head().Size)
 	}
 	if c.Buffer.Remove(k.In, p.Index, q.prio, k.Size) {
 		c.Ports[k.In].resume(now, k.Prio)
@@ -251,7 +265,33 @@ func (p *Port) take(now units.Time, q *classQueue) *packet.Packet {
 		q.isFull = false
 		c.full(now, q.prio, false)
 	}
-	return k
+}
+
+// push adds a packet to those that wait.
+func (q *classQueue) push(k *packet.Packet) {
+	q.count++
+	if q.fair != nil {
+		q.fair.Push(k)
+	} else {
+		q.packets.Push(k)
+	}
+}
+
+// head is the packet that leaves next; there is one.
+func (q *classQueue) head() *packet.Packet {
+	if q.fair != nil {
+		return q.fair.Head()
+	}
+	return q.packets.First()
+}
+
+// pop takes it.
+func (q *classQueue) pop() *packet.Packet {
+	q.count--
+	if q.fair != nil {
+		return q.fair.Pop()
+	}
+	return q.packets.Pop()
 }
 
 // startClasses puts on the link what may be sent now.
@@ -271,7 +311,7 @@ func (p *Port) startClasses(now units.Time) {
 			i = c.sched.Next(ready, c.ready, &c.first)
 		}
 		q := &c.queue[i]
-		if at := p.whole(q.packets.First()); at > now {
+		if at := p.whole(q.head()); at > now {
 			p.freeAt = at
 			break
 		}

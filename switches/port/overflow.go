@@ -11,12 +11,24 @@ import (
 // nil when there is none.
 func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) *packet.Packet {
 	c := p.classes
+	for q.fair != nil && q.count > 0 && fate == packet.QueueFull {
+		// The flow that takes most of the queue makes room, not whoever comes
+		// last (RFC 8290 §4.1).
+		q.count--
+		victim := q.fair.DropFattest()
+		p.gone(now, q, victim)
+		p.dropClass(now, q, victim, packet.QueueFull)
+		fate = c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size)
+	}
+	if fate == packet.Fine {
+		return k
+	}
 	t := c.settingsOf(q.prio).Trim
 	if t == nil {
 		p.dropClass(now, q, k, fate)
 		return nil
 	}
-	if t.Tail > 0 && c.rand.Float64() < float64(t.Tail) {
+	if t.Tail > 0 && q.fair == nil && c.rand.Float64() < float64(t.Tail) {
 		p.exchange(now, q, k)
 	}
 	cut := trim.Cut(p.pool, k, t)
