@@ -69,6 +69,9 @@ func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receive
 // Settings gives what the link does now.
 func (l *Link) Settings() Settings { return l.settings }
 
+// Rate is the link's rate, 0 when it has no limit.
+func (l *Link) Rate() units.Rate { return l.settings.Rate }
+
 // Delay is the propagation delay.
 func (l *Link) Delay() units.Time { return l.delay }
 

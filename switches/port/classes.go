@@ -160,7 +160,7 @@ func (c *classes) settingsOf(prio uint8) *class.Class {
 func (p *Port) classView(q *classQueue) congestion.Queue {
 	v := congestion.Queue{Bytes: q.bytes, Packets: q.count, Limit: p.classes.Buffer.Limit(p.Index, q.prio)}
 	if p.link != nil {
-		v.Rate = p.link.Settings().Rate
+		v.Rate = p.link.Rate()
 	}
 	return v
 }

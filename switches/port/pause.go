@@ -45,7 +45,7 @@ func (f *flowControl) start(p *Port, env ClassEnv) {
 const nominalRate = 100 * units.Gbps
 
 func (p *Port) bitRate() units.Rate {
-	if r := p.link.Settings().Rate; r > 0 {
+	if r := p.link.Rate(); r > 0 {
 		return r
 	}
 	return nominalRate

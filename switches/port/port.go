@@ -162,7 +162,7 @@ func (p *Port) view(now units.Time) congestion.Queue {
 	packets, bytes := p.Queued(now)
 	q := congestion.Queue{Bytes: bytes, Packets: packets, Limit: p.limit}
 	if p.link != nil {
-		q.Rate = p.link.Settings().Rate
+		q.Rate = p.link.Rate()
 	}
 	return q
 }
@@ -230,7 +230,7 @@ func (p *Port) settle(now units.Time) {
 func (p *Port) txTime(k *packet.Packet) units.Time {
 	if k.Size != p.lastSize {
 		p.lastSize = k.Size
-		p.lastTime = p.link.Settings().Rate.TimeOf(packet.OnWire(k.Size))
+		p.lastTime = p.link.Rate().TimeOf(packet.OnWire(k.Size))
 	}
 	return p.lastTime
 }

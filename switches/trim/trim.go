@@ -11,7 +11,8 @@ import (
 // Cut leaves of a packet its headers and what c keeps behind the IP header,
 // and gives it the trimmed DSCP. It gives the packet that goes on in place of
 // p, or nil when p stays as it is because it cannot be trimmed: it is not IP, is trimmed
-// already, or has no more than what would be kept.
+// already, or has no more than what would be kept,
+// or than the shortest frame.
 //
 // The transport checksum stays that of the whole packet.
 func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
@@ -19,8 +20,8 @@ func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
 		return nil
 	}
 	size := units.Bytes(p.L3) + ipHeader(p) + c.Keep
-	if size >= p.Size {
-		return nil
+	if p.Size <= max(size, wire.EthernetMin) {
+		return nil // what is on the wire would be no shorter
 	}
 	if p.Piece.Of != nil || p.Sum != 0 {
 		// Its bytes are made now: the checksum covers what will be cut.
