@@ -56,7 +56,9 @@ type kindsFile struct {
 }
 
 type switchKindFile struct {
-	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+	Queue      queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
+	switchFile `yaml:",inline"`
 }
 
 type hostKindFile struct {
@@ -65,6 +67,8 @@ type hostKindFile struct {
 	JoinWindow *units.Time  `yaml:"join-window,omitempty" jsonschema_description:"how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
 	Sysctls    dict[scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
 	Queue      queueFile    `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
+
+	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the host is at"`
 }
 
 type nodeFile struct {
@@ -83,6 +87,9 @@ type nodeFile struct {
 	Ports    dict[portFile] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`
 
 	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+
+	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
+	switchFile `yaml:",inline"`
 }
 
 type routeFile struct {

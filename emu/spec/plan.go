@@ -106,7 +106,9 @@ type Node struct {
 type Deep struct {
 	Map class.Map // gives each packet's priority; a class of every port has it
 	// Buffer is the memory that all ports of a switch share, with what is
-	// reserved in it; 0 is as much as they want.
+	// reserved in it: more than all Reserve, Ingress.Reserve and Headroom of
+	// its ports. 0 is as much as they want; then nothing has an alpha or a
+	// reserve.
 	Buffer     units.Bytes
 	Pause      *pfc.Config // global PAUSE of a switch in place of PFC by class; nil none
 	CutThrough bool        // a switch sends on a packet as soon as its header has come
@@ -136,7 +138,8 @@ type Port struct {
 	Classes []class.Class
 	// Headroom is what each lossless class of a switch's port may take of the
 	// buffer after it has asked for a pause, by priority; with global PAUSE
-	// the first is that of the whole port.
+	// the first is that of the whole port. It is reserved for the port, and a
+	// bound also where there is no buffer.
 	Headroom [class.Count]units.Bytes
 }
 

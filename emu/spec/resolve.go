@@ -50,6 +50,7 @@ type resolver struct {
 	queues     map[End]queueFile
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
+	deep       []*depth // of each node; nil for a plain one
 }
 
 func resolve(r *reader, lab *labFile) (*Plan, error) {
@@ -69,12 +70,15 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 		return nil, err
 	}
 	v.settings()
+	v.classes()
 	v.portSettings()
+	v.portClasses()
 	v.addresses()
 	v.domain = v.plan.domains()
 	v.routes()
 	v.directions()
 	v.events()
+	v.buffers()
 	v.flows()
 	if err := v.err(); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/pfc"
 )
 
 // Schema gives the JSON Schema (draft 2020-12) of a lab file, made from the
@@ -109,6 +110,8 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return enum("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[congestion.NotECT]():
 		return enum("pass", "drop")
+	case reflect.TypeFor[pfc.Action]():
+		return enum("drop", "forward")
 	case reflect.TypeFor[State]():
 		return enum("up", "down")
 	case reflect.TypeFor[Kind]():

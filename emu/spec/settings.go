@@ -100,6 +100,9 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"interfaces", Host, len(file.Interfaces) > 0, &file.Interfaces},
 		{"ecmp-seed", Switch, file.ECMPSeed != nil, file.ECMPSeed},
 		{"ports", Switch, len(file.Ports) > 0, &file.Ports},
+		{"buffer", Switch, file.Buffer != nil, file.Buffer},
+		{"pause", Switch, file.Pause != nil, file.Pause},
+		{"cut-through", Switch, file.CutThrough != nil, file.CutThrough},
 	} {
 		if key.set && key.kind != n.Kind {
 			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, n.Kind)
@@ -156,7 +159,9 @@ func (v *resolver) portSettings() {
 			set(&n.Ports[p].Queue.Limit, q.Limit)
 			if q.Mark != nil {
 				n.Ports[p].Queue.Mark = q.Mark.Config
-				v.checkMark(n, &n.Ports[p], q.Mark)
+				if v.deep[i] == nil || n.Kind == Host {
+					v.checkMark(n, &n.Ports[p], q.Mark)
+				}
 			}
 		}
 	}
@@ -202,7 +207,10 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 	ends := v.plan.Links[link].Ends
 	from := ends[direction]
 	port := &v.plan.Nodes[from.Node].Ports[from.Port]
-	if frame := s.MTU + wire.EthernetHeader; port.Queue.Limit < frame {
+	frame := s.MTU + wire.EthernetHeader
+	if v.deep[from.Node] != nil {
+		v.checkClassLimits(from, frame, place)
+	} else if port.Queue.Limit < frame {
 		if limit := v.queues[from].Limit; limit != nil {
 			place = limit
 		}

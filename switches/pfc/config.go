@@ -17,7 +17,9 @@ import (
 type Config struct {
 	// A pause begins when what has come in through a port and still waits,
 	// beyond the ingress reserve, reaches Xoff (static) or Alpha times what
-	// is free of the shared buffer (dynamic). Exactly one is set.
+	// is free of the shared buffer (dynamic). Exactly one is set. With global
+	// PAUSE this is the sum over the classes of what each has beyond its own
+	// reserve.
 	Xoff  units.Bytes
 	Alpha float64
 	// Offset is the hysteresis: the pause ends when that has fallen to Offset

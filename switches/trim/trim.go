@@ -10,9 +10,9 @@ import (
 
 // Cut leaves of a packet its headers and what c keeps behind the IP header,
 // and gives it the trimmed DSCP. It gives the packet that goes on in place of
-// p, or nil when p stays as it is because it cannot be trimmed: it is not IP, is trimmed
-// already, or has no more than what would be kept,
-// or than the shortest frame.
+// p, or nil when p stays as it is because it cannot be trimmed: it is not IP,
+// is trimmed already, or is no longer than what would be kept or than the
+// shortest frame.
 //
 // The transport checksum stays that of the whole packet.
 func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
