@@ -1,6 +1,6 @@
 // Package congestion holds the congestion points of switches: what an egress
-// queue does to packets because of its length. A new one is a type that
-// implements Point and a field of Config.
+// queue does to packets because of its length or because of how long they have
+// waited. A new one is a type that implements Point and a field of Config.
 //
 // A point is a pure state machine: it is told the time and sees its queue, and
 // answers. Its randomness comes from Env.
