@@ -91,7 +91,7 @@ func nearest(k *fabric.PauseClass, global bool) string {
 	if global {
 		kind += ", the whole port"
 	}
-	return fmt.Sprintf("%s of %s = %s at %s (%s)", size(float64(k.Xoff.Used)), size(float64(k.Xoff.Of)), share(k.Xoff.Used, k.Xoff.Of), seconds(k.Xoff.At), kind)
+	return fmt.Sprintf("%s of %s = %s at %s (%s)", size(float64(k.Xoff.Used)), size(float64(k.Xoff.Of)), share(k.Xoff.Used, k.Xoff.Of), Span(k.Xoff.At), kind)
 }
 
 func headroom(k *fabric.PauseClass) string {

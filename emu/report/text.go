@@ -102,8 +102,12 @@ func (r *Report) writePorts(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "port\tsent\tmarked\tdropped\tqueue mean\tmax\tlimit")
 	for _, p := range busy[:min(len(busy), maxPorts)] {
+		limit := p.QueueLimit.String()
+		if len(p.Classes) > 0 {
+			limit = "by class"
+		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Name, p.TxPackets, p.Marked, p.Dropped,
-			size(p.QueueMean), size(float64(p.QueueMax)), p.QueueLimit)
+			size(p.QueueMean), size(float64(p.QueueMax)), limit)
 	}
 	t.Flush()
 	if n := len(busy) - maxPorts; n > 0 {

@@ -41,9 +41,21 @@ func (c *Chassis) Classify(p *packet.Packet) {
 	}
 }
 
-// quantum is the DWRR credit for a unit of weight and round: a jumbo frame, so
-// that every turn can send.
-const quantum = 9728
+// quantum is the DWRR credit for a unit of weight and round: so much that every
+// turn can send a packet, and no more, lest classes send in long bursts.
+func (p *Port) quantum(weights *[class.Count]int) units.Bytes {
+	least := 0
+	for _, w := range weights {
+		if w > 0 && (least == 0 || w < least) {
+			least = w
+		}
+	}
+	frame := units.Bytes(wire.EthernetHeader + 1500)
+	if p.link != nil {
+		frame = wire.EthernetHeader + p.link.MTU()
+	}
+	return packet.OnWire(frame)/units.Bytes(max(least, 1)) + 1
+}
 
 // fairQuantum is what a flow of a fair queue may send in a turn: a frame of
 // the usual MTU (RFC 8290 §5.2.4).
@@ -116,7 +128,7 @@ func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 			t.timer.Arm(0)
 		}
 	}
-	k.sched = sched.New(weights, quantum)
+	k.sched = sched.New(weights, p.quantum(&weights))
 	p.classes, p.mayAhead, p.ahead = k, false, false
 	k.flow.start(p, env)
 }
