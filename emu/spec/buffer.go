@@ -215,6 +215,11 @@ func (v *resolver) fill(node int, m *memory) {
 			}
 			if most := longest(&c, m.size, shared); mark != nil && most > 0 {
 				v.checkMark(n, &Port{Queue: Queue{Limit: most, Mark: mark.Config}}, mark)
+				if mark.CoDel != nil && file.Order != nil && *file.Order == fair {
+					// It sees the short waits of sparse flows and takes the
+					// queue for empty (RFC 8290 §4.1 has one for each flow).
+					v.fail(v.some(file.Order, mark), "leave out order: fair or mark: codel", "CoDel judges a class as one queue and does not work with order: fair")
+				}
 			}
 		}
 	}
