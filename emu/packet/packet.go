@@ -63,6 +63,7 @@ type Packet struct {
 	IPID    uint16
 	Proto   uint8
 	Trimmed bool        // cut down to its headers by a switch
+	Label   uint32      // IPv6 flow label, 20 bits
 	Whole   units.Bytes // Size before it was trimmed
 
 	// A packet of a real program has its wire bytes from the destination MAC,
@@ -71,6 +72,8 @@ type Packet struct {
 	// neither. Frame always begins where its buffer does.
 	Frame []byte
 	Piece Piece
+
+	StaticHops uint8 // how often a static route of a switch has sent it on
 }
 
 // ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.

@@ -69,10 +69,12 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 		return nil, err
 	}
 	v.settings()
+	v.reroute()
 	v.portSettings()
 	v.addresses()
 	v.domain = v.plan.domains()
 	v.routes()
+	v.switchRoutes()
 	v.directions()
 	v.events()
 	v.flows()
