@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/port"
 )
 
@@ -49,9 +50,10 @@ func (s sink) Foresee(*port.Port, *packet.Packet) packet.Fate { return packet.Fi
 type chainConfig struct {
 	frame bool // packets carry 1500 bytes and are parsed, instead of fields alone
 	burst int
-	ecmp  bool    // the first switch chooses among two cables
-	red   bool    // the second switch marks
-	load  float64 // of the last link
+	ecmp  bool           // the first switch chooses among two cables, by mode
+	red   bool           // the second switch marks
+	load  float64        // of the last link
+	mode  forward.Config // of the choice
 }
 
 func newChain(cfg chainConfig) *chain {
@@ -61,6 +63,7 @@ func newChain(cfg chainConfig) *chain {
 	c.from = port.New(e, pool, "a:eth0", 0, sink{c}, plenty)
 	to := port.New(e, pool, "b:eth0", 0, sink{c}, plenty)
 	s1, s2 := switches.New("s1", 1, pool), switches.New("s2", 2, pool)
+	s1.SetForwarding(cfg.mode, sim.NewRand(1, "forwarding s1"))
 	c.join(c.from, c.addPort(s1, "s1:1", plenty), rate, units.Microsecond)
 	group := []uint16{1}
 	for i := range 2 {
@@ -125,6 +128,11 @@ var chains = []struct {
 	{"modelled, ECMP and RED", chainConfig{burst: 64, load: 0.9, ecmp: true, red: true}},
 	{"frame", chainConfig{burst: 1, load: 0.9, frame: true}},
 	{"frame, ECMP and RED", chainConfig{burst: 64, load: 0.9, frame: true, ecmp: true, red: true}},
+	{"ECMP", chainConfig{burst: 1, load: 0.9, ecmp: true}},
+	{"random", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["random"]}},
+	{"round-robin", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["round-robin"]}},
+	{"flowlet", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["flowlet"]}},
+	{"entropy", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["entropy"]}},
 }
 
 // BenchmarkChain is the cost of moving a packet over three links and through
