@@ -6,8 +6,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
 )
 
@@ -143,6 +145,30 @@ workload:
 			if r.Reordered > 0 || r.Received == 0 {
 				t.Errorf("%s: %d of %d packets out of order", r.Flow, r.Reordered, r.Received)
 			}
+		}
+	})
+}
+
+// TestWatchingChangesNoWays: draws and turns depend on who comes first at one
+// instant, and that does not depend on who watches.
+func TestWatchingChangesNoWays(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := parse(t, drawWays(rt))
+		seen, unseen := New(p), New(p)
+		for n, node := range seen.ports {
+			for i := range node {
+				if rapid.Bool().Draw(rt, "watch") {
+					seen.Port(n, i).Observe(0, observe(func(*packet.Packet) {}))
+				}
+			}
+		}
+		for _, f := range []*Fabric{seen, unseen} {
+			if err := f.Run(context.Background(), p.Duration); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(outcome(unseen), outcome(seen)); diff != "" {
+			rt.Fatalf("unseen and seen:\n%s", diff)
 		}
 	})
 }

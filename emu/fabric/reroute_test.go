@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -158,6 +159,34 @@ topology:
 		f.advance(t, 0)
 		if got = append(got, f.toHost(t, "s1", "h2")); !cmp.Equal(got, want) {
 			t.Errorf("reroute: %s: ways %q, want %q", reroute, got, want)
+		}
+	}
+}
+
+// TestStateOfAFailedEvent: an event that can no longer set all it says still
+// changes the state, as every shard believes.
+func TestStateOfAFailedEvent(t *testing.T) {
+	for n := 1; n <= 2; n++ {
+		f, err := NewSharded(parse(t, `
+topology:
+  reroute: {after: 1ms}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1, delay: 1us, jitter: 1us}}
+events:
+  - {at: 10ms, link: "leaf1:spine2", set: {state: down, jitter-distribution: normal}}
+`), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var failed atomic.Int32
+		f.Failed = func(error) { failed.Add(1) }
+		f.advance(t, units.Millisecond)
+		link, none := f.linkAt(t, "leaf1:spine2"), units.Time(0)
+		if err := f.Set(link, [2]bool{true, true}, spec.LinkPatch{Jitter: &none}); err != nil {
+			t.Fatal(err)
+		}
+		f.advance(t, 20*units.Millisecond)
+		if f.Links[link][0].Settings().Up || f.Links[link][1].Settings().Up || failed.Load() != 2 || f.toHost(t, "leaf1", "h2") != "spine1" {
+			t.Errorf("%d shards: %d directions failed, ways %q", n, failed.Load(), f.toHost(t, "leaf1", "h2"))
 		}
 	}
 }
