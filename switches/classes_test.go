@@ -231,9 +231,9 @@ func TestStrictPriorityWaitsForOnePacket(t *testing.T) {
 	}
 }
 
-// TestWeights: continuously backlogged classes share by weight, below a strict
+// TestClassWeights: continuously backlogged classes share by weight, below a strict
 // one.
-func TestWeights(t *testing.T) {
+func TestClassWeights(t *testing.T) {
 	c := newIncast(4, buffer.Config{}, 0, class.Class{Name: "one", Priority: 1, Weight: 1}, class.Class{Name: "two", Priority: 2, Weight: 2},
 		class.Class{Name: "four", Priority: 3, Weight: 4}, class.Class{Name: "strict", Priority: 4})
 	sizes := []units.Bytes{1476, 300, 900, 1000}

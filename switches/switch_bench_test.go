@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/switches/trim"
@@ -53,11 +54,12 @@ func (s sink) Foresee(*port.Port, *packet.Packet) packet.Fate { return packet.Fi
 type chainConfig struct {
 	frame bool // packets carry 1500 bytes and are parsed, instead of fields alone
 	burst int
-	ecmp  bool    // the first switch chooses among two cables
-	red   bool    // the second switch marks
-	load  float64 // of the last link
-	ports int     // more ports for each switch
-	deep  bool    // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
+	ecmp  bool           // the first switch chooses among two cables
+	red   bool           // the second switch marks
+	load  float64        // of the last link
+	mode  forward.Config // of the choice
+	ports int            // more ports for each switch
+	deep  bool           // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
 }
 
 // everything is what a switch of the benchmarks has with deep.
@@ -84,6 +86,7 @@ func newChain(cfg chainConfig) *chain {
 	c.from = port.New(e, pool, "a:eth0", 0, sink{c}, plenty)
 	to := port.New(e, pool, "b:eth0", 0, sink{c}, plenty)
 	s1, s2 := switches.New("s1", 1, pool), switches.New("s2", 2, pool)
+	s1.SetForwarding(cfg.mode, sim.NewRand(1, "forwarding s1"))
 	c.join(c.from, c.addPort(s1, "s1:1", plenty), rate, units.Microsecond)
 	group := []uint16{1}
 	for i := range 2 {
@@ -162,6 +165,11 @@ var chains = []struct {
 	{"modelled, everything, queueing, 64 ports", chainConfig{burst: 64, load: 0.9, ports: 61, red: true, deep: true}},
 	{"frame", chainConfig{burst: 1, load: 0.9, frame: true}},
 	{"frame, ECMP and RED", chainConfig{burst: 64, load: 0.9, frame: true, ecmp: true, red: true}},
+	{"ECMP", chainConfig{burst: 1, load: 0.9, ecmp: true}},
+	{"random", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["random"]}},
+	{"round-robin", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["round-robin"]}},
+	{"flowlet", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["flowlet"]}},
+	{"entropy", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["entropy"]}},
 }
 
 // BenchmarkChain is the cost of moving a packet over three links and through

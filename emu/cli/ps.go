@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -152,11 +153,27 @@ func psTable(c *cobra.Command, name, sw string, asJSON bool) error {
 	return nil
 }
 
+// ways shows where a route leads, with weights where they differ, such as
+// "spine1*2 spine2 (static)".
+func ways(r lab.Route) string {
+	ports := slices.Clone(r.Ports)
+	for i, w := range r.Weights {
+		if w != 1 {
+			ports[i] += fmt.Sprintf("*%d", w)
+		}
+	}
+	text := join(ports)
+	if r.Static {
+		text += " (static)"
+	}
+	return text
+}
+
 func printTable(table lab.Table) {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "TO\tMAC\tADDRESSES\tPORTS")
 	for _, r := range table.Routes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), join(r.Ports))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), ways(r))
 	}
 	fmt.Fprintf(t, "all others\tbroadcast\tmulticast\t%s\n", join(table.Tree))
 	t.Flush()

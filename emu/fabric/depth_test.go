@@ -201,6 +201,10 @@ func drawDepth(t *rapid.T) string {
 	if trim != "" {
 		mark = ""
 	}
+	order := "fifo"
+	if !strings.Contains(mark, "codel") {
+		order = pick("order", "fifo", "fair")
+	}
 	return fmt.Sprintf(`buffer: {size: %s, alpha: %s}, %scut-through: %v, classes: {
       guarded: {dscp: [3], priority: 3, %s%s},
       bulk: {dscp: [1], priority: 1, order: %s, %s%s%sreserve: 2KB},
@@ -208,7 +212,7 @@ func drawDepth(t *rapid.T) string {
       default: {weight: 2}}`,
 		pick("buffer", "600KB", "2MB"), pick("alpha", "1/8", "1", "8"), pause, rapid.Bool().Draw(t, "cut-through"),
 		pfc, pick("guarded weight", "", "weight: 4"),
-		pick("order", "fifo", "fair"), pick("bulk weight", "", "weight: 1, "), trim, mark)
+		order, pick("bulk weight", "", "weight: 1, "), trim, mark)
 }
 
 // drawDeepLab makes a random lab of switches in depth with traffic in all their

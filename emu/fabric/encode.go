@@ -38,7 +38,7 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 		_ = udp.SetNetworkLayerForChecksum(v4)
 		ip = v4
 	} else {
-		v6 := &layers.IPv6{Version: 6, HopLimit: p.TTL, TrafficClass: p.TOS, NextHeader: layers.IPProtocolUDP, SrcIP: src, DstIP: dst}
+		v6 := &layers.IPv6{Version: 6, HopLimit: p.TTL, TrafficClass: p.TOS, FlowLabel: p.Label, NextHeader: layers.IPProtocolUDP, SrcIP: src, DstIP: dst}
 		_ = udp.SetNetworkLayerForChecksum(v6)
 		ip, header = v6, wire.IPv6Header
 	}

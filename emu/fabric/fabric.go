@@ -36,6 +36,7 @@ type Fabric struct {
 	directory Directory
 	watches   map[*port.Port]*watch
 	deadlocks []Deadlock
+	rerouting []*rerouting // by shard; nil when tables do not change
 
 	// LinkChanged is told when the settings of a link's direction have
 	// changed, so that a real host's shaper can follow. May be nil. It is
@@ -74,7 +75,12 @@ func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	for n := range p.Nodes {
 		f.addClasses(n)
 	}
-	f.route()
+	f.addRerouting()
+	if f.rerouting == nil {
+		f.route(nil, nil)
+	} else {
+		f.route(nil, f.rerouting[0].usable)
+	}
 	f.addEvents()
 	for i := range p.Flows {
 		f.addFlow(i)
@@ -89,6 +95,7 @@ func (f *Fabric) addNode(n int) {
 	var sw *switches.Switch
 	if node.Kind == spec.Switch {
 		sw = switches.New(node.Name, node.ECMPSeed, shard.Pool)
+		sw.SetForwarding(node.Forwarding, sim.NewRand(f.Plan.Seed, "forwarding "+node.Name))
 		f.Switches[n] = sw
 	}
 	for i := range node.Ports {
@@ -222,6 +229,11 @@ func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
 		if dir[d] {
 			f.set(link, d, next[d])
 			f.Links[link][d].Follow(next[d].Up)
+			if patch.State != nil {
+				for _, r := range f.rerouting {
+					r.note(f.Now(), link, d, next[d].Up)
+				}
+			}
 		}
 	}
 	return nil

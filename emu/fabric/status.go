@@ -235,6 +235,10 @@ func (f *Fabric) Accounts() Accounts {
 		if sw != nil {
 			a.Replicated += sw.Replicated()
 			a.Originated += sw.Originated()
+			if unsent := sw.Unsent(); unsent > 0 {
+				a.Dropped += unsent
+				a.Drops = byReasonPlus(a.Drops, packet.NoRoute, unsent)
+			}
 		}
 	}
 	for n, node := range f.ports {

@@ -46,7 +46,8 @@ type SetResult struct {
 }
 
 // Table is the answer to GET /v1/tables/{switch}: for every destination the
-// ports that lead there, and the ports of the tree for what goes to all.
+// ports that lead there at the moment, and the ports of the tree for what goes
+// to all.
 type Table struct {
 	Switch string   `json:"switch"`
 	Routes []Route  `json:"routes"`
@@ -58,7 +59,9 @@ type Route struct {
 	Host      string   `json:"host"` // "h1:eth0"
 	MAC       string   `json:"mac"`
 	Addresses []string `json:"addresses"`
-	Ports     []string `json:"ports"` // equal-cost ways; empty when there is none
+	Ports     []string `json:"ports"`             // ways to choose from; empty when there is none
+	Weights   []int    `json:"weights,omitempty"` // of Ports, where they are not all equal
+	Static    bool     `json:"static,omitempty"`  // a static route says so
 }
 
 // errorBody is the body of every answer that is not a success.

@@ -19,6 +19,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/traces/capture"
 )
 
@@ -183,16 +184,24 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, fmt.Errorf("there is no switch %q", r.PathValue("switch")))
 		return
 	}
-	// Tables do not change while a lab runs.
-	table := s.lab.fabric.Switches[n].Table()
+	var table switches.Table
+	if !s.do(w, func() { table = s.lab.fabric.Switches[n].Table() }) {
+		return
+	}
 	out := Table{Switch: plan.Nodes[n].Name}
 	for id, st := range s.lab.fabric.Stations {
 		p := &plan.Nodes[st.Node].Ports[st.Index]
 		route := Route{
 			Host: plan.PortName(st.Node, st.Index), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses), Ports: []string{},
 		}
-		for _, i := range table.Groups[table.Route[id]] {
-			route.Ports = append(route.Ports, plan.Nodes[n].Ports[i].Name)
+		g := table.Route[id]
+		route.Static = table.IsStatic(g)
+		ports, weights := table.Weights(g)
+		for i, p := range ports {
+			route.Ports = append(route.Ports, plan.Nodes[n].Ports[p].Name)
+			if weights[i] != weights[0] {
+				route.Weights = weights
+			}
 		}
 		out.Routes = append(out.Routes, route)
 	}

@@ -286,7 +286,7 @@ func (priority) schema(*schemaMaker) *jsonschema.Schema { return integer(0, clas
 
 const maxWeight = 1000
 
-// weight is the share of a class among those with one.
+// weight is the share of one class, or one way, beside others.
 type weight int
 
 // UnmarshalText reads a number from 1 to maxWeight.

@@ -47,6 +47,7 @@ type topologyFile struct {
 	Generate *generateFile  `yaml:"generate,omitempty" jsonschema_description:"a topology made from a few numbers"`
 	Nodes    dict[nodeFile] `yaml:"nodes,omitempty" jsonschema_description:"hosts and switches by name"`
 	Links    []linkFile     `yaml:"links,omitempty" jsonschema_description:"what joins them"`
+	Reroute  *rerouteFile   `yaml:"reroute,omitempty" jsonschema_description:"whether and when switches take notice of links that go down or come up; default never"`
 }
 
 type kindsFile struct {
@@ -59,6 +60,7 @@ type switchKindFile struct {
 	Queue      queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
 	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
 	switchFile `yaml:",inline"`
+	Forwarding *forwardingFile `yaml:"forwarding,omitempty" jsonschema_description:"how a switch chooses among several ways to a destination; default ecmp"`
 }
 
 type hostKindFile struct {
@@ -79,12 +81,14 @@ type nodeFile struct {
 	Offload    *Offload            `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
 	JoinWindow *units.Time         `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
 	MAC        *mac                `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
-	Routes     []routeFile         `yaml:"routes,omitempty" jsonschema_description:"host: static routes"`
+	Routes     []routeFile         `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
 	Sysctls    dict[scalar]        `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
 	Interfaces dict[interfaceFile] `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
 
 	ECMPSeed *uint64        `yaml:"ecmp-seed,omitempty" jsonschema_description:"switch: seed of the choice between equal paths; default from the lab's seed and the name"`
 	Ports    dict[portFile] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`
+
+	Forwarding *forwardingFile `yaml:"forwarding,omitempty" jsonschema_description:"switch: how it chooses among several ways to a destination; default that of the kind"`
 
 	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
 
@@ -93,8 +97,8 @@ type nodeFile struct {
 }
 
 type routeFile struct {
-	To  destination `yaml:"to" jsonschema_description:"prefix, or default"`
-	Via gateway     `yaml:"via" jsonschema_description:"address of the next hop, on the link of one of the host's interfaces"`
+	To  destination          `yaml:"to" jsonschema_description:"prefix, or default; of a switch also a host or an interface of one"`
+	Via oneOrMore[routeStep] `yaml:"via" jsonschema_description:"of a host: address of the next hop, on the link of one of its interfaces; of a switch: port, or list of them"`
 }
 
 func (routeFile) noun() string { return "a route" }

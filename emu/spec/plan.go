@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -25,6 +26,10 @@ type Plan struct {
 	Duration units.Time // of a run in virtual time; 0 runs until nothing is left to happen
 	Fidelity Fidelity
 	Engine   Engine
+	// Reroute is how long after a link goes down or comes up all switches
+	// have tables without it or with it; units.Never keeps tables as they are
+	// from the start, over links that are up and down alike.
+	Reroute units.Time
 
 	Nodes  []Node // those of the generator, then those of the file, in their order
 	Links  []Link // likewise
@@ -96,9 +101,14 @@ type Node struct {
 	Join     units.Time // how long a packet may wait to be joined with others, 0 to 1 ms; hosts with offload
 	Ports    []Port     // in the order in which links first name them
 	ECMPSeed uint64     // switches; by default made from the lab's seed and the node's name
-	Deep     *Deep      // nil for a node whose ports have a single plain queue each
-	Sysctls  []Sysctl
-	Routes   []Route
+	// Forwarding is how a switch chooses among several ways.
+	Forwarding forward.Config
+	// Static are the static routes of a switch. A later one goes before an
+	// earlier one where both are for a station.
+	Static  []StaticRoute
+	Deep    *Deep // nil for a node whose ports have a single plain queue each
+	Sysctls []Sysctl
+	Routes  []Route
 }
 
 // Deep is what a node has beyond plain ports. The ports of a node with Deep
@@ -124,6 +134,18 @@ type Route struct {
 	To  netip.Prefix
 	Via netip.Addr
 }
+
+// StaticRoute is one static route of a switch. It holds for all that goes to
+// the stations, of both versions of IP and of none.
+type StaticRoute struct {
+	To       string // as the file has it
+	Stations []End  // interfaces of hosts; at least one
+	Via      []Way  // at least one
+}
+
+// Way is a port of a switch through which a static route leads, and its share
+// beside the other ways.
+type Way struct{ Port, Weight int } // Weight is 1 to maxWeight
 
 // Port is an interface of a host or a port of a switch.
 type Port struct {

@@ -71,11 +71,13 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	}
 	v.settings()
 	v.classes()
+	v.reroute()
 	v.portSettings()
 	v.portClasses()
 	v.addresses()
 	v.domain = v.plan.domains()
 	v.routes()
+	v.switchRoutes()
 	v.directions()
 	v.events()
 	v.buffers()

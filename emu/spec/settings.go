@@ -25,6 +25,7 @@ func (v *resolver) settings() {
 		if n.Kind == Switch {
 			n.ECMPSeed = sim.NewRand(v.plan.Seed, "ecmp "+n.Name).Uint64()
 			set(&n.ECMPSeed, file.ECMPSeed)
+			v.forwarding(n, file)
 			continue
 		}
 		if len(n.Ports) == 0 {
@@ -95,7 +96,6 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"offload", Host, file.Offload != nil, file.Offload},
 		{"join-window", Host, file.JoinWindow != nil, file.JoinWindow},
 		{"mac", Host, file.MAC != nil, file.MAC},
-		{"routes", Host, len(file.Routes) > 0, &file.Routes},
 		{"sysctls", Host, len(file.Sysctls) > 0, &file.Sysctls},
 		{"interfaces", Host, len(file.Interfaces) > 0, &file.Interfaces},
 		{"ecmp-seed", Switch, file.ECMPSeed != nil, file.ECMPSeed},
@@ -103,6 +103,7 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"buffer", Switch, file.Buffer != nil, file.Buffer},
 		{"pause", Switch, file.Pause != nil, file.Pause},
 		{"cut-through", Switch, file.CutThrough != nil, file.CutThrough},
+		{"forwarding", Switch, file.Forwarding != nil, file.Forwarding},
 	} {
 		if key.set && key.kind != n.Kind {
 			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, n.Kind)

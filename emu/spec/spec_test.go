@@ -114,7 +114,7 @@ func TestTooMuch(t *testing.T) {
 func dump(p *Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s seed %d duration %v", p.Name, p.Seed, p.Duration)
-	fmt.Fprintf(&b, " fidelity %+v engine %+v\n", p.Fidelity, p.Engine)
+	fmt.Fprintf(&b, " fidelity %+v engine %+v%s\n", p.Fidelity, p.Engine, rerouteOf(p))
 	for i, n := range p.Nodes {
 		fmt.Fprintf(&b, "%s %v", n.Name, n.Kind)
 		if n.Kind == Host {
@@ -126,7 +126,7 @@ func dump(p *Plan) string {
 		for _, r := range n.Routes {
 			fmt.Fprintf(&b, " route %v via %v", r.To, r.Via)
 		}
-		fmt.Fprintln(&b)
+		fmt.Fprintln(&b, forwardingOf(p, &n))
 		if n.Deep != nil {
 			dumpDeep(&b, n.Deep)
 		}

@@ -39,6 +39,12 @@ type IP struct {
 	DstPort  uint16
 }
 
+// MaxFlowLabel is the largest flow label, of 20 bits.
+const MaxFlowLabel = 1<<20 - 1
+
+// FlowLabel reads the flow label of an IPv6 header (RFC 6437); 0 is none.
+func FlowLabel(b []byte) uint32 { return binary.BigEndian.Uint32(b) & MaxFlowLabel }
+
 // ParseIP reads the header at the beginning of b and the port numbers behind
 // it. It reports false when b is no complete IP header; b may be longer than
 // the packet.
