@@ -80,7 +80,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		return badInput(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
 	root.AddCommand(
-		newUp(), newDown(), newPs(), newExec(), newShell(), newCapture(), newSet(),
+		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(),
 		newSim(), newValidate(), newGraph(), newSchema(), newDoctor(),
 	)
 	for _, c := range root.Commands() {
