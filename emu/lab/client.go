@@ -69,7 +69,7 @@ func (c *Client) open(ctx context.Context, method, path string, body io.Reader) 
 			err = u.Err // the made-up address says nothing
 		}
 		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w (its control socket: %w)", ErrEnded, err)
+			return nil, fmt.Errorf("%w, or is not up yet (its control socket: %w)", ErrEnded, err)
 		}
 		return nil, fmt.Errorf("the lab's control socket: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
 )
@@ -166,6 +167,26 @@ func TestEagerScrapers(t *testing.T) {
 	}
 	if taken == 5 {
 		t.Error("each of five scrapes at once took a sample of its own")
+	}
+}
+
+// BenchmarkSnapshot is for how long a scrape stops the engine of a lab with
+// 1024 ports, but for the lateness.
+func BenchmarkSnapshot(b *testing.B) {
+	p, err := spec.Parse("bench.yaml", []byte("topology: {generate: {leaf-spine: {spines: 8, leaves: 32, hosts-per-leaf: 8, rate: 10Gbps, delay: 1us}}}"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, err := fabric.NewSharded(p, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s := report.Sample{Accounts: f.Accounts(), Ports: f.Status()}
+		if len(s.Ports) != 1024 {
+			b.Fatal(len(s.Ports))
+		}
 	}
 }
 

@@ -66,10 +66,7 @@ func (m *model) space() int { return max(m.height-len(m.header())-2, 1) }
 // header says how the lab is doing, and what of it is shown.
 func (m *model) header() []string {
 	if m.now == nil {
-		switch {
-		case m.ended():
-			return []string{warning.Render("the lab has ended")}
-		case m.err != nil:
+		if m.err != nil {
 			return []string{warning.Render(m.err.Error())}
 		}
 		return []string{"waiting for the first sample"}
