@@ -80,7 +80,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		return badInput(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
 	root.AddCommand(
-		newUp(), newDown(), newPs(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(),
+		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(),
 		newSim(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
 	)
 	for _, c := range root.Commands() {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -24,6 +25,10 @@ type upFlags struct {
 	workload bool
 	ready    int    // fd on which a detached lab reports that it is up
 	rootless string // the user's state directory: this process is inside the namespaces
+
+	metrics   string // address for Prometheus
+	metricsFD int    // its socket, opened by the process that started this one
+	listener  *net.TCPListener
 }
 
 func newUp() *cobra.Command {
@@ -54,6 +59,9 @@ namespace; weft exec is then the way in.`,
 			if f.detach && f.json {
 				return badInput(errors.New("--json is for the final report, which a detached lab gives to weft down --json"))
 			}
+			if err := f.listen(); err != nil {
+				return err
+			}
 			if f.detach {
 				return detach(c.Context(), p, args[0], f)
 			}
@@ -71,9 +79,12 @@ namespace; weft exec is then the way in.`,
 	c.Flags().TextVar(&f.length, "for", units.Time(0), "end the lab after this time, such as 10s; 0s runs until it is ended")
 	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
+	c.Flags().StringVar(&f.metrics, "metrics", "", "show metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host it is the loopback's")
+	c.Flags().IntVar(&f.metricsFD, "metrics-fd", -1, "")
 	c.Flags().IntVar(&f.ready, "ready-fd", -1, "")
 	c.Flags().StringVar(&f.rootless, "rootless", "", "")
 	_ = c.Flags().MarkHidden("ready-fd")
+	_ = c.Flags().MarkHidden("metrics-fd")
 	_ = c.Flags().MarkHidden("rootless")
 	return c
 }
@@ -83,6 +94,9 @@ func up(ctx context.Context, p *spec.Plan, f upFlags) error {
 	l, err := lab.New(p)
 	if err != nil {
 		return err
+	}
+	if f.listener != nil {
+		l.ServeMetrics(f.listener)
 	}
 	limit := units.Never
 	if f.length > 0 {
@@ -101,6 +115,7 @@ func up(ctx context.Context, p *spec.Plan, f upFlags) error {
 			return
 		}
 		greet(p)
+		fmt.Print(f.metricsAt())
 		status = watchStatus(l)
 	}, warn)
 	status()

@@ -130,7 +130,11 @@ func (a Accounts) Balanced() bool {
 
 // Status gives every port, in the order of the plan.
 func (f *Fabric) Status() []PortStatus {
-	var out []PortStatus
+	ports := 0
+	for _, node := range f.ports {
+		ports += len(node)
+	}
+	out := make([]PortStatus, 0, ports)
 	for n, node := range f.ports {
 		for i := range node {
 			out = append(out, f.PortStatus(n, i))
@@ -158,7 +162,7 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 	}
 	if plan.Link >= 0 {
 		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
-		s.Peer = f.Plan.PortName(far.Node, far.Port)
+		s.Peer = f.ports[far.Node][far.Port].Name
 		s.Link = linkStatus(p.Link(), p.InFlight(now))
 		if cut := p.Link().Counters().Cut; cut > 0 {
 			s.Dropped += cut

@@ -7,17 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/traces/capture"
 )
+
+// ErrEnded says that the lab is ending or has ended.
+var ErrEnded = errors.New("the lab has ended")
 
 // Client reaches a running lab through its control socket.
 type Client struct{ http http.Client }
@@ -62,12 +68,18 @@ func (c *Client) open(ctx context.Context, method, path string, body io.Reader) 
 		if errors.As(err, &u) {
 			err = u.Err // the made-up address says nothing
 		}
+		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w, or is not up yet (its control socket: %w)", ErrEnded, err)
+		}
 		return nil, fmt.Errorf("the lab's control socket: %w", err)
 	}
 	if r.StatusCode == http.StatusOK {
 		return r, nil
 	}
 	defer r.Body.Close()
+	if r.StatusCode == http.StatusGone {
+		return nil, ErrEnded
+	}
 	var e errorBody
 	if json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&e) != nil || e.Error == "" {
 		e.Error = r.Status
@@ -84,6 +96,13 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 func (c *Client) Report(ctx context.Context) (*report.Report, error) {
 	r := &report.Report{}
 	return r, c.call(ctx, http.MethodGet, "/v1/report", nil, r)
+}
+
+// Sample gives what may be asked for every second. An error that is ErrEnded
+// says that the lab is no more.
+func (c *Client) Sample(ctx context.Context) (*report.Sample, error) {
+	s := &report.Sample{}
+	return s, c.call(ctx, http.MethodGet, "/v1/sample", nil, s)
 }
 
 // Ports gives every port.

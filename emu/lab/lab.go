@@ -6,6 +6,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -30,6 +31,7 @@ type Lab struct {
 	ports   []attached
 	monitor monitor
 	shaper  *follower
+	metrics net.Listener // nil when only the control socket has them
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -199,6 +201,7 @@ func (l *Lab) Dir() string { return l.hosts.Dir() }
 func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func(error)) (*report.Report, error) {
 	ctx, l.stop = context.WithCancel(ctx)
 	defer l.stop()
+	defer l.closeMetrics()
 	l.fabric.Failed = warn
 	l.shaper.start(warn)
 	server, err := l.listen()
@@ -207,6 +210,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	}
 	err = l.run(ctx, limit, func() {
 		go server.serve(warn)
+		go l.serveMetrics(warn)
 		ready()
 		go l.watchDeadlocks(ctx, warn)
 		l.monitor.run(ctx, l, warn)
@@ -238,22 +242,16 @@ func (l *Lab) Report() *report.Report {
 	return r
 }
 
+// wallClock is what reports and samples of a lab have as their clock.
+const wallClock = "wall"
+
 // snapshot is made on the engine's thread, or after the run.
 func (l *Lab) snapshot() *report.Report {
 	f := l.fabric
+	timing := l.timing()
 	r := &report.Report{
-		Lab: l.plan.Name, File: l.plan.File, Clock: "wall", Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
-		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(),
-		Timing: &report.Timing{
-			Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
-			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Shards: len(l.engines),
-		},
-	}
-	if t := (f.Now() + l.clock.Stood()).Seconds(); t > 0 {
-		r.Timing.CPU = (processCPU() - l.startCPU).Seconds() / t
-		for _, e := range l.engines {
-			r.Timing.Engine += e.cpu.Seconds() / t
-		}
+		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
+		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
 	for _, a := range l.ports {
 		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host)}

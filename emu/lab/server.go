@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/metrics"
 	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/switches"
@@ -50,6 +51,7 @@ func (l *Lab) listen() (*server, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/lab", s.getLab)
 	mux.HandleFunc("GET /v1/report", s.getReport)
+	mux.HandleFunc("GET /v1/sample", s.getSample)
 	mux.HandleFunc("GET /v1/ports", s.getPorts)
 	mux.HandleFunc("GET /v1/ports/{endpoint}", s.getPort)
 	mux.HandleFunc("GET /v1/ports/{endpoint}/pause", s.getPause)
@@ -58,6 +60,7 @@ func (l *Lab) listen() (*server, error) {
 	mux.HandleFunc("GET /v1/capture", s.getCapture)
 	mux.HandleFunc("DELETE /v1/capture/{id}", s.deleteCapture)
 	mux.HandleFunc("POST /v1/down", s.postDown)
+	mux.Handle("GET "+metrics.Path, metrics.Handler(l.Sample))
 	s.http.Handler = mux
 	return s, nil
 }
@@ -140,6 +143,15 @@ func texts(prefixes []netip.Prefix) []string {
 }
 
 func (s *server) getReport(w http.ResponseWriter, _ *http.Request) { reply(w, s.lab.Report()) }
+
+func (s *server) getSample(w http.ResponseWriter, _ *http.Request) {
+	sample, err := s.lab.Sample()
+	if err != nil {
+		fail(w, http.StatusGone, err)
+		return
+	}
+	reply(w, sample)
+}
 
 func (s *server) getPorts(w http.ResponseWriter, _ *http.Request) {
 	var out []fabric.PortStatus
