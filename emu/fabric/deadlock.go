@@ -196,7 +196,7 @@ func (f *Fabric) delivered() (n uint64) {
 func (d *Deadlock) Text() string {
 	end := "and lasts"
 	if d.Ended > 0 {
-		end = fmt.Sprintf("and was gone at %v", d.Ended)
+		end = fmt.Sprintf("and was gone at %.6gs", d.Ended.Seconds())
 	}
-	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each paused by the next, stuck since %v %s", d.Class, d.Priority, d, d.Since, end)
+	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each paused by the next, stuck since %.6gs %s", d.Class, d.Priority, d, d.Since.Seconds(), end)
 }

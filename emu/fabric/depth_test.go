@@ -339,3 +339,81 @@ workload:
 		t.Errorf("nothing was trimmed, paused or marked: %+v", b)
 	}
 }
+
+// ringLab is three switches in a ring whose static routes send every flow two
+// hops clockwise: each link waits for the next (%s is for a watchdog).
+const ringLab = `
+duration: 100ms
+topology:
+  kinds:
+    switch:
+      buffer: {size: 2MB}
+      classes: {lossless: {dscp: [26], priority: 3, pfc: {xoff: 20KB, xon: 15KB%s}}}
+    link: {rate: 1Gbps, delay: 1us}
+    host: {attach: none}
+  nodes:
+    s1: {kind: switch, routes: [{to: h3, via: s2}]}
+    s2: {kind: switch, routes: [{to: h1, via: s3}]}
+    s3: {kind: switch, routes: [{to: h2, via: s1}]}
+    h1: {kind: host}
+    h2: {kind: host}
+    h3: {kind: host}
+  links:
+    - {endpoints: ["h1:eth0", "s1:h1"]}
+    - {endpoints: ["h2:eth0", "s2:h2"]}
+    - {endpoints: ["h3:eth0", "s3:h3"]}
+    - {endpoints: ["s1:s2", "s2:s1"]}
+    - {endpoints: ["s2:s3", "s3:s2"]}
+    - {endpoints: ["s3:s1", "s1:s3"]}
+workload:
+  - {poisson: {from: h1, to: h3, rate: 900Mbps, size: 1000B, dscp: 26, for: 20ms}}
+  - {poisson: {from: h2, to: h1, rate: 900Mbps, size: 1000B, dscp: 26, for: 20ms}}
+  - {poisson: {from: h3, to: h2, rate: 900Mbps, size: 1000B, dscp: 26, for: 20ms}}
+`
+
+// TestDeadlock: a cyclic dependency deadlocks and is named; nothing moves any
+// more and nothing is lost. A watchdog frees it, and what it drops is counted.
+func TestDeadlock(t *testing.T) {
+	f := run(t, parse(t, fmt.Sprintf(ringLab, "")))
+	const cycle = "s1:s2 -> s2:s3 -> s3:s1 -> s1:s2"
+	d := f.Deadlocks()
+	if len(d) != 1 || d[0].String() != cycle || d[0].Class != "lossless" || d[0].Priority != 3 || d[0].Ended != 0 {
+		t.Fatalf("%+v", d)
+	}
+	at := f.Accounts()
+	if at.Dropped != 0 || !at.Balanced() || at.Held < 1000 {
+		t.Errorf("%+v", at)
+	}
+	if err := f.Run(context.Background(), 200*units.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if f.Accounts().Delivered != at.Delivered {
+		t.Error("a deadlock in which something is delivered")
+	}
+
+	for _, action := range []string{"drop", "forward"} {
+		p := parse(t, fmt.Sprintf(ringLab, ", watchdog: {detect: 5ms, restore: 5ms, action: "+action+"}"))
+		p.Duration = units.Second
+		f = run(t, p)
+		d = f.Deadlocks()
+		if len(d) == 0 || d[0].String() != cycle || d[0].Ended == 0 || d[0].Ended-d[0].Since > 10*units.Millisecond {
+			t.Errorf("%s: %+v", action, d)
+		}
+		if a := f.Accounts(); a.Held != 0 || !a.Balanced() || action == "drop" && a.Drops["watchdog"] == 0 {
+			t.Errorf("%s: %+v", action, a)
+		}
+	}
+}
+
+// TestADeadlockEndsARun: without a duration a run ends when nothing is left to
+// happen but a deadlock.
+func TestADeadlockEndsARun(t *testing.T) {
+	p := parse(t, fmt.Sprintf(ringLab, ""))
+	f := New(p)
+	if err := f.Run(context.Background(), units.Never); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Deadlocks()) != 1 || f.Now() > units.Second {
+		t.Errorf("ended at %v with %+v", f.Now(), f.Deadlocks())
+	}
+}

@@ -55,7 +55,7 @@ type PauseQueue struct {
 
 // Nearness is how near something has come to a threshold.
 type Nearness struct {
-	Threshold units.Bytes `json:"threshold"` // at this moment; -1 is none
+	Threshold units.Bytes `json:"threshold"` // at this moment; 0 is none
 	Known     bool        `json:"known"`     // anything has ever counted against it
 	Used      units.Bytes `json:"used"`      // at the nearest,
 	Of        units.Bytes `json:"of"`        // with the threshold then
@@ -63,7 +63,7 @@ type Nearness struct {
 }
 
 func nearness(a buffer.Approach, threshold units.Bytes) Nearness {
-	return Nearness{Threshold: threshold, Known: a.Known, Used: a.Used, Of: a.Threshold, At: a.At}
+	return Nearness{Threshold: threshold, Known: a.Known, Used: a.Used, Of: max(a.Threshold, 0), At: a.At}
 }
 
 // CheckPause explains the pauses of a port of a switch. The error is for a

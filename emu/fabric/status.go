@@ -43,7 +43,7 @@ type ClassStatus struct {
 
 	QueuePackets int         `json:"queue_packets"`
 	QueueBytes   units.Bytes `json:"queue"`
-	QueueLimit   units.Bytes `json:"queue_limit"` // static limit or threshold at this moment
+	QueueLimit   units.Bytes `json:"queue_limit"` // static limit or threshold at this moment, 0 without one
 	QueueMax     units.Bytes `json:"queue_max"`
 	QueueMean    float64     `json:"queue_mean_bytes"`
 	TxPackets    uint64      `json:"tx_packets"`

@@ -266,7 +266,7 @@ func (b *Buffer) Limit(out int, prio uint8) units.Bytes {
 	if limit == math.MaxInt64 {
 		return limit
 	}
-	return max(limit, 0) + q.reserve
+	return max(limit, 1) + q.reserve
 }
 
 // Held is what the memory holds.

@@ -249,7 +249,7 @@ func TestNearest(t *testing.T) {
 	if got := b.Ingress(0, 0).Nearest; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if e := b.Egress(0, 0); e.Nearest.Known || e.Threshold != -1 {
+	if e := b.Egress(0, 0); e.Nearest.Known || e.Threshold != 0 {
 		t.Errorf("a queue without a threshold: %+v", e)
 	}
 	if b.Size() != 0 || b.Limit(0, 0) != math.MaxInt64 {

@@ -10,7 +10,7 @@ import (
 type Ingress struct {
 	Reserve, Shared, Headroom units.Bytes // used of each
 	ReserveSize, HeadroomSize units.Bytes
-	Threshold                 units.Bytes // of the shared part at this moment; -1 is none
+	Threshold                 units.Bytes // of the shared part at this moment; 0 is none
 	Lossless, Pausing         bool
 	Peak, HeadroomPeak        units.Bytes // the most that reserve and shared part, and the headroom, have held
 	Nearest                   Approach
@@ -32,7 +32,7 @@ func (b *Buffer) Ingress(in uint16, prio uint8) Ingress {
 type Egress struct {
 	Reserve, Shared units.Bytes // used of each
 	ReserveSize     units.Bytes
-	Threshold       units.Bytes // of the shared part at this moment; -1 is none
+	Threshold       units.Bytes // of the shared part at this moment; 0 is none
 	Peak            units.Bytes
 	Nearest         Approach
 }
@@ -47,10 +47,11 @@ func (b *Buffer) Egress(out int, prio uint8) Egress {
 	}
 }
 
-// visible shows the absence of a threshold as -1.
+// visible shows the absence of a threshold as 0, and one that lets nothing pass,
+// as when the pool is used up, as a single byte.
 func visible(limit units.Bytes) units.Bytes {
 	if limit == math.MaxInt64 {
-		return -1
+		return 0
 	}
-	return limit
+	return max(limit, 1)
 }

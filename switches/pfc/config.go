@@ -41,8 +41,7 @@ const DefaultQuanta = 65535
 
 // Watchdog watches the queues that are paused: one that has not been allowed
 // to send anything for Detect is taken to be in a pause storm or a deadlock.
-// It is then treated by Action until the peer has not asked for a pause for
-// Restore.
+// It is then treated by Action until the peer has let it send for Restore.
 type Watchdog struct {
 	Detect  units.Time // 0 is no watchdog
 	Restore units.Time

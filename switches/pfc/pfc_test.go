@@ -101,14 +101,23 @@ func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
 	if r.Expire(66*us) != 8 || r.Blocked() != 0 || r.Dropping() != 8 {
 		t.Fatalf("it did not bite: blocked %b, dropping %b", r.Blocked(), r.Dropping())
 	}
-	r.Frame(66*us, &pause, rate, 0)
-	r.Expire(70 * us)
+	r.Expire(200 * us)
 	if r.Dropping() != 8 {
-		t.Fatal("it let go while the peer still asked")
+		t.Fatal("it let go while the peer still paused it")
 	}
-	r.Expire(71 * us)
-	if r.Dropping() != 0 || r.Blocked() != 8 {
-		t.Fatalf("after 5 us of quiet: dropping %b, blocked %b", r.Dropping(), r.Blocked())
+	r.Frame(201*us, &wire.Pause{Classes: 8}, rate, 0)
+	r.Frame(204*us, &pause, rate, 8)
+	r.Frame(205*us, &wire.Pause{Classes: 8}, rate, 8)
+	if r.Expire(209*us); r.Dropping() != 8 || r.Due() != 210*us {
+		t.Fatalf("after 4 us without a pause: dropping %b, due %v", r.Dropping(), r.Due())
+	}
+	if r.Expire(210*us); r.Dropping() != 0 || r.Blocked() != 0 {
+		t.Fatalf("after 5 us without a pause: dropping %b, blocked %b", r.Dropping(), r.Blocked())
+	}
+	// A watchdog that has let go is on guard again.
+	r.Frame(300*us, &pause, rate, 8)
+	if r.Expire(310*us) != 8 {
+		t.Error("it did not bite a second time")
 	}
 }
 

@@ -18,7 +18,7 @@ type Receiver struct {
 	until   [8]units.Time
 	since   [8]units.Time // paused
 	stuckAt [8]units.Time // since when nothing could be sent
-	asked   [8]units.Time // when the last frame asked for a pause
+	quiet   [8]units.Time // since when it has not been paused
 	got     [8]Got
 }
 
@@ -59,7 +59,6 @@ func (r *Receiver) Frame(now units.Time, f *wire.Pause, rate units.Rate, backlog
 			continue
 		}
 		r.got[prio].Pauses++
-		r.asked[prio] = now
 		r.until[prio] = now + PauseTime(f.Quanta[prio], rate)
 		if r.paused&(1<<prio) == 0 {
 			r.paused |= 1 << prio
@@ -73,6 +72,7 @@ func (r *Receiver) resume(now units.Time, prio int) {
 	if r.paused&(1<<prio) != 0 {
 		r.paused &^= 1 << prio
 		r.stuck &^= 1 << prio
+		r.quiet[prio] = now
 		r.got[prio].Time += now - r.since[prio]
 	}
 }
@@ -100,9 +100,9 @@ func (r *Receiver) Due() units.Time {
 			due = min(due, r.stuckAt[prio]+r.dogs[prio].Detect)
 		}
 	}
-	for m := r.stormed; m != 0; m &= m - 1 {
+	for m := r.stormed &^ r.paused; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
-		due = min(due, r.asked[prio]+r.dogs[prio].Restore)
+		due = min(due, r.quiet[prio]+r.dogs[prio].Restore)
 	}
 	return due
 }
@@ -116,8 +116,8 @@ func (r *Receiver) Expire(now units.Time) (bitten uint8) {
 			r.resume(now, prio)
 		}
 	}
-	for m := r.stormed; m != 0; m &= m - 1 {
-		if prio := bits.TrailingZeros8(m); r.asked[prio]+r.dogs[prio].Restore <= now {
+	for m := r.stormed &^ r.paused; m != 0; m &= m - 1 {
+		if prio := bits.TrailingZeros8(m); r.quiet[prio]+r.dogs[prio].Restore <= now {
 			r.stormed &^= 1 << prio
 		}
 	}

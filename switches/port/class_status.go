@@ -18,7 +18,7 @@ type ClassCounters struct {
 
 	QueuePackets             int
 	QueueBytes               units.Bytes
-	Limit                    units.Bytes // at this moment; -1 is none
+	Limit                    units.Bytes // at this moment; 0 is none
 	MaxQueue                 units.Bytes
 	MeanQueue                float64 // bytes, since the start
 	TxPackets, TxBytes       uint64
@@ -43,7 +43,7 @@ func (p *Port) Classes(now units.Time) []ClassCounters {
 		q := &c.queue[s.Priority]
 		limit := c.Buffer.Limit(p.Index, s.Priority)
 		if limit == math.MaxInt64 {
-			limit = -1
+			limit = 0
 		}
 		held := q.area
 		held.add(q.bytes, now-q.since)
