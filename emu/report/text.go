@@ -100,19 +100,28 @@ func (r *Report) writePorts(w io.Writer) {
 		return a.QueueMax > b.QueueMax
 	})
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "port\tsent\tmarked\tdropped\tqueue mean\tmax\tlimit")
+	fmt.Fprintf(t, "port\tsent\tmarked\t%sdropped\tqueue mean\tmax\tlimit\n", r.trimColumn("trimmed"))
 	for _, p := range busy[:min(len(busy), maxPorts)] {
 		limit := p.QueueLimit.String()
 		if len(p.Classes) > 0 {
 			limit = "by class"
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Name, p.TxPackets, p.Marked, p.Dropped,
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s%d\t%s\t%s\t%s\n", p.Name, p.TxPackets, p.Marked, r.trimColumn(p.Trimmed), p.Dropped,
 			size(p.QueueMean), size(float64(p.QueueMax)), limit)
 	}
 	t.Flush()
 	if n := len(busy) - maxPorts; n > 0 {
 		fmt.Fprintf(w, "and %d more ports with queues\n", n)
 	}
+}
+
+// trimColumn is a cell of the column for trimmed packets, which is there only
+// where any were.
+func (r *Report) trimColumn(content any) string {
+	if r.Accounts.Trimmed == 0 {
+		return ""
+	}
+	return fmt.Sprint(content, "\t")
 }
 
 // size prints bytes to three digits.
@@ -161,10 +170,10 @@ func (r *Report) writeFlows(w io.Writer) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "flow\tfrom\tto\toffered\tgoodput\tlost\tmarked\tdelay p50\tp99")
+	fmt.Fprintf(t, "flow\tfrom\tto\toffered\tgoodput\tlost\t%smarked\tdelay p50\tp99\n", r.trimColumn("trimmed"))
 	for _, f := range r.Flows[:min(len(r.Flows), maxFlows)] {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.3g%%\t%d\t%s\t%s\n", f.Flow, f.From, f.To,
-			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), 100*f.LossShare, f.Marked, micros(f.DelayP50), micros(f.DelayP99))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.3g%%\t%s%d\t%s\t%s\n", f.Flow, f.From, f.To,
+			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), 100*f.LossShare, r.trimColumn(f.Trimmed), f.Marked, micros(f.DelayP50), micros(f.DelayP99))
 	}
 	t.Flush()
 	if n := len(r.Flows) - maxFlows; n > 0 {
