@@ -54,8 +54,8 @@ type attached struct {
 
 // endpoint is what TAP and TUN have in common here.
 type endpoint interface {
-	wall.Poller
 	fabric.Device
+	Queues() []*tuntap.Queue
 	SetMTU(int)
 	Flush(now units.Time)
 	Offloaded() tuntap.Offloaded
@@ -148,7 +148,7 @@ func (l *Lab) attach() error {
 		shard := l.fabric.ShardOf(s.Node)
 		engine := l.engines[shard.Number]
 		c := tuntap.Config{
-			FD: d.FD, MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
+			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
 			Offload: d.Offload, Engine: &shard.Engine, Window: node.Join,
 		}
 		var e endpoint
@@ -160,8 +160,10 @@ func (l *Lab) attach() error {
 		}
 		a.endpoint = e
 		s.Attach(e)
-		if err := engine.driver.Attach(e); err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
+		for _, q := range e.Queues() {
+			if err := engine.driver.Attach(q); err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
 		}
 		l.ports = append(l.ports, a)
 		byStation[s], kernel[s] = e, d
