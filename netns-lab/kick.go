@@ -31,8 +31,9 @@ func kickFrame() []byte {
 	return frame
 }
 
-// kickRoom is the send buffer of a kicker, in bytes: frames wait behind what
-// was held, and a frame takes some 800 bytes of it.
+// kickRoom is the send buffer of a kicker, in bytes: a frame takes some 800 and
+// waits behind what was held. An ordinary user gets net.core.wmem_max, which is
+// enough for 500.
 const kickRoom = 8_000_000
 
 // kicker sends kicks from inside a host.
@@ -49,13 +50,16 @@ func newKicker(index int, steer bool) (*kicker, error) {
 		return nil, fmt.Errorf("packet socket: %w (it needs CONFIG_PACKET)", err)
 	}
 	k := &kicker{fd: fd, steer: steer}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, kickRoom); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("send buffer of a packet socket: %w", err)
+	err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, kickRoom)
+	if errors.Is(err, unix.EPERM) {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, kickRoom)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index}); err != nil {
+	if err == nil {
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index})
+	}
+	if err != nil {
 		unix.Close(fd)
-		return nil, fmt.Errorf("bind a packet socket: %w", err)
+		return nil, fmt.Errorf("packet socket: %w", err)
 	}
 	return k, nil
 }

@@ -105,7 +105,7 @@ var newSteering = func(c *Classes, kind DeviceKind) (*ebpf.Program, error) {
 	case err == nil:
 		return p, nil
 	case errors.Is(err, unix.EPERM):
-		return nil, fmt.Errorf("%w: this process may not load BPF programs: %w (run as root; in a container, with --cap-add BPF)", ErrNoSteering, unix.EPERM)
+		return nil, fmt.Errorf("%w: this process may not load BPF programs: %w (run as root; in a container, with --cap-add BPF; or sysctl -w kernel.unprivileged_bpf_disabled=0)", ErrNoSteering, unix.EPERM)
 	}
 	return nil, fmt.Errorf("%w: load a BPF program: %w (it needs CONFIG_BPF_SYSCALL)", ErrNoSteering, err)
 }

@@ -30,6 +30,7 @@ type Lab struct {
 	ports   []attached
 	monitor monitor
 	shaper  *follower
+	holder  *holder
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -110,7 +111,10 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 			h.Routes = append(h.Routes, netnslab.Route{To: r.To, Via: r.Via})
 		}
 		for i, port := range node.Ports {
-			nic := netnslab.Interface{Name: port.Name, Offload: node.Offload == spec.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i)}
+			nic := netnslab.Interface{
+				Name: port.Name, Offload: node.Offload == spec.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i),
+				Classes: classesOf(node, &node.Ports[i]),
+			}
 			if node.Attach == spec.TUN {
 				nic.Kind = netnslab.TUN
 			} else {
@@ -130,6 +134,7 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 // attach joins the devices to the fabric's stations; both come in the order
 // of the plan.
 func (l *Lab) attach() error {
+	l.holder = newHolder()
 	devices := l.hosts.Devices()
 	byStation := map[*fabric.Station]endpoint{}
 	kernel := map[*fabric.Station]*netnslab.Device{}
@@ -150,6 +155,10 @@ func (l *Lab) attach() error {
 		c := tuntap.Config{
 			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
 			Offload: d.Offload, Engine: &shard.Engine, Window: node.Join,
+		}
+		if classes := classesOf(node, &node.Ports[s.Index]); classes != nil {
+			l.holder.add(s, a.name, d, classes)
+			c.Ignore = netnslab.Kick
 		}
 		var e endpoint
 		if node.Attach == spec.TUN {
@@ -203,6 +212,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	defer l.stop()
 	l.fabric.Failed = warn
 	l.shaper.start(warn)
+	l.holder.start(warn)
 	server, err := l.listen()
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
@@ -213,6 +223,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		l.monitor.run(ctx, l, warn)
 	})
 	l.shaper.close()
+	l.holder.close()
 	if err == nil {
 		l.final = l.snapshot()
 		l.countHosts(l.final)
@@ -264,6 +275,9 @@ func (l *Lab) snapshot() *report.Report {
 				Window: l.plan.Nodes[a.station.Node].Join, HeldP50: c.HeldP50, HeldP99: c.HeldP99, HeldMax: c.HeldMax,
 			}
 		}
+		if err := a.device.Unsteered; err != nil {
+			h.Together = err.Error()
+		}
 		if a.tun != nil {
 			h.Unroutable, h.Answered = a.tun.Unroutable(), a.tun.Answered()
 		}
@@ -284,6 +298,9 @@ func (l *Lab) countHosts(r *report.Report) {
 		}
 		h.TxPackets, h.TxDropped, h.RxPackets, h.RxDropped = c.TxPackets, c.TxDropped, c.RxPackets, c.RxDropped
 		h.QueueDropped, h.QueuePackets = c.QueueDrops, c.QueuePackets
+		if dev := l.holder.devices[a.station]; dev != nil {
+			h.Classes = dev.report(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c)
+		}
 	}
 }
 

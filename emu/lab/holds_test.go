@@ -1,0 +1,253 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/switches/class"
+)
+
+func TestHeldAt(t *testing.T) {
+	for _, c := range []struct {
+		rate units.Rate
+		want units.Bytes
+	}{{0, 256 * units.KB}, {100 * units.Mbps, 256 * units.KB}, {units.Gbps, 256 * units.KB}, {10 * units.Gbps, 2500 * units.KB}} {
+		if got := heldAt(c.rate); got != c.want {
+			t.Errorf("at %s a class is held from %s on, want %s", c.rate, got, c.want)
+		}
+	}
+}
+
+func TestTogetherNamesTheHosts(t *testing.T) {
+	h := newHolder()
+	if err := h.together(); err != nil {
+		t.Error(err)
+	}
+	for i := range 10 {
+		d := &netnslab.Device{Unsteered: fmt.Errorf("%w: no BPF", netnslab.ErrNoSteering)}
+		h.add(&fabric.Station{}, fmt.Sprintf("h%d:eth0", i), d, &netnslab.Classes{})
+	}
+	err := h.together()
+	if !errors.Is(err, netnslab.ErrNoSteering) || !strings.Contains(err.Error(), "h7:eth0 and 2 more: ") || !strings.HasSuffix(err.Error(), ": no BPF") {
+		t.Error(err)
+	}
+}
+
+// twoClasses is a plan of two real hosts on a switch, each with a class of
+// priority 3 for DSCP 26 beside the rest.
+func twoClasses(t *testing.T, attach string) *spec.Plan {
+	t.Helper()
+	p, err := spec.Parse("holds.yaml", fmt.Appendf(nil, `
+name: holds%d
+topology:
+  kinds: {host: {attach: %s}, link: {rate: 200Mbps}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
+  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
+`, os.Getpid(), attach))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range p.Nodes {
+		node := &p.Nodes[n]
+		for i := range node.Ports {
+			node.Ports[i].Queue.Limit = units.GB
+		}
+		if node.Kind == spec.Host {
+			node.Deep = &spec.Deep{}
+			node.Deep.Map.DSCP[26] = 3
+			node.Ports[0].Classes = []class.Class{{Name: "rest"}, {Name: "lossless", Priority: 3}}
+		}
+	}
+	return p
+}
+
+// startTwo runs a plan until the end of the test and looks for residue then.
+func startTwo(t *testing.T, p *spec.Plan) (l *Lab, stop func()) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out real hosts")
+	}
+	if err := netnslab.CheckPrivileges(); err != nil {
+		t.Skipf("NOT TESTED, this process may not make labs:\n%v", err)
+	}
+	l, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		if _, err := l.Run(context.Background(), units.Never, func() { close(ready) }, func(err error) { t.Log(err) }); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-ready:
+	case <-ended:
+		t.FailNow()
+	}
+	stop = sync.OnceFunc(func() {
+		l.Stop()
+		<-ended
+		for _, pattern := range []string{"/run/netns/weft-" + p.Name + "-*", "/run/weft/" + p.Name} {
+			if left, _ := filepath.Glob(pattern); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		}
+	})
+	t.Cleanup(stop)
+	return l, stop
+}
+
+// udpIn makes a UDP socket in a host.
+func udpIn(t *testing.T, lab, host string, dscp, port int) *net.UDPConn {
+	t.Helper()
+	type result struct {
+		conn *net.UDPConn
+		err  error
+	}
+	made := make(chan result)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		var r result
+		handle, err := netns.GetFromName(netnslab.Namespace(lab, host))
+		if err == nil {
+			defer handle.Close()
+			if err = netns.Set(handle); err == nil {
+				r.conn, err = net.ListenUDP("udp4", &net.UDPAddr{Port: port})
+			}
+		}
+		r.err = err
+		made <- r
+	}()
+	r := <-made
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	t.Cleanup(func() { r.conn.Close() })
+	raw, err := r.conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) {
+		err = errors.Join(unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2),
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 50_000_000))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return r.conn
+}
+
+// flow sends n datagrams from h1 to h2 and counts both ends.
+type flow struct{ sent, received atomic.Int64 }
+
+func startFlow(t *testing.T, p *spec.Plan, dscp, port, n int) *flow {
+	t.Helper()
+	f := &flow{}
+	at, from := udpIn(t, p.Name, "h2", 0, port), udpIn(t, p.Name, "h1", dscp, 0)
+	h2, _ := p.Node("h2")
+	to := &net.UDPAddr{IP: p.Nodes[h2].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
+	go func() {
+		buf := make([]byte, 2000)
+		for {
+			if _, err := at.Read(buf); err != nil {
+				return
+			}
+			f.received.Add(1)
+		}
+	}()
+	go func() {
+		for range n {
+			if _, err := from.WriteTo(make([]byte, 1000), to); err != nil {
+				return
+			}
+			f.sent.Add(1)
+		}
+	}()
+	return f
+}
+
+// eventually has no limit that a slow machine would reach.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for start := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatalf("no %s after a minute", what)
+		}
+	}
+}
+
+// A class of a running lab whose queue is full stops in its host, another goes
+// on, and all of it comes when the queue is short again.
+func TestClassFull(t *testing.T) {
+	for _, attach := range []string{"tap", "tun"} {
+		t.Run(attach, func(t *testing.T) {
+			p := twoClasses(t, attach)
+			l, stop := startTwo(t, p)
+			h1, _ := p.Node("h1")
+			full := func(priority uint8, is bool) {
+				if err := l.do(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
+					t.Error(err)
+				}
+			}
+			dev := l.holder.devices[l.fabric.Station(h1, 0)]
+			if len(dev.device.FDs) != 2 {
+				t.Fatalf("%d queues: %v", len(dev.device.FDs), dev.device.Unsteered)
+			}
+			held := func() bool {
+				dev.mu.Lock()
+				defer dev.mu.Unlock()
+				return !dev.since[1].IsZero()
+			}
+			full(3, true)
+			eventually(t, "hold", held)
+			const n = 2000
+			stopped := startFlow(t, p, 26, 7001, n)
+			free := startFlow(t, p, 0, 7002, n)
+			eventually(t, "other class", func() bool { return free.received.Load() == n })
+			if got := stopped.sent.Load(); got == n {
+				t.Error("the sender of a class that is held was not stopped")
+			}
+			full(3, false)
+			eventually(t, "class that goes on", func() bool { return stopped.received.Load() == n })
+			full(3, true)
+			eventually(t, "hold", held)
+			h := l.Report().Hosts[0]
+			if len(h.Classes) != 2 || h.Classes[0].Holds != 0 || h.Classes[1].Holds != 2 || h.Classes[1].Held == 0 || h.Classes[1].Name != "lossless" || h.TxDropped+h.QueueDropped != 0 || h.Together != "" {
+				t.Errorf("%+v", h)
+			}
+			if a := l.Report().Accounts; a.Dropped != 0 {
+				t.Errorf("%+v", a)
+			}
+			stop() // with a class that is held
+		})
+	}
+}
+
+// BenchmarkClassFull is what the engine's thread spends on saying so.
+func BenchmarkClassFull(b *testing.B) {
+	h := newHolder()
+	s := &fabric.Station{}
+	h.add(s, "", nil, &netnslab.Classes{})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		h.set(s, 3, i&1 == 0)
+	}
+}
