@@ -28,6 +28,11 @@ func heldPair(t *testing.T, kind DeviceKind, offload bool, r units.Rate) (*Lab, 
 	h1.Interfaces[0].Classes = threeClasses()
 	h1.Interfaces[0].Offload, h2.Interfaces[0].Offload = offload, offload
 	l := makeLab(t, h1, h2)
+	if kind == TAP { // a neighbour that is being looked for costs packets
+		for i, d := range l.Devices() {
+			inside(t, l, []string{"h2", "h1"}[i], "ip", "neigh", "replace", fmt.Sprint("10.0.0.", i+1), "lladdr", d.MAC.String(), "dev", "eth0")
+		}
+	}
 	return l, join(t, l.Devices()[0], l.Devices()[1])
 }
 
@@ -92,8 +97,19 @@ func (s *numbered) waitStill(t *testing.T) {
 	})
 }
 
+// waitAll waits until n are received.
+func (s *numbered) waitAll(t *testing.T, what string, n int64) {
+	t.Helper()
+	for start := time.Now(); s.received.Load() != n; time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > 20*time.Second {
+			t.Fatalf("%s: %d of %d sent and %d received, %d twice", what, s.sent.Load(), n, s.received.Load(), s.again.Load())
+		}
+	}
+}
+
 // One class stops, with its senders, and no other; then all of it arrives.
 func TestHoldOneClass(t *testing.T) {
+	needSteering(t)
 	for _, c := range []struct {
 		kind    DeviceKind
 		offload bool
@@ -127,7 +143,7 @@ func TestHoldOneClass(t *testing.T) {
 			}
 			free, freeDone := number(t, l, 0, 7002, n, 1000)
 			freeDone.Wait()
-			waitFor(t, "another class to arrive", func() bool { return free.received.Load() == n })
+			free.waitAll(t, "another class to arrive", n)
 			if free.again.Load() != 0 {
 				t.Error("packets of another class came twice")
 			}
@@ -136,7 +152,7 @@ func TestHoldOneClass(t *testing.T) {
 				t.Fatal(err)
 			}
 			heldDone.Wait()
-			waitFor(t, "what was held", func() bool { return held.received.Load() == n })
+			held.waitAll(t, "what was held", n)
 			if before == n || held.again.Load() != 0 {
 				t.Errorf("%d came before the end of the hold, %d twice", before, held.again.Load())
 			}
@@ -148,12 +164,12 @@ func TestHoldOneClass(t *testing.T) {
 
 // A sender that does not wait is told so.
 func TestHeldSenderIsTold(t *testing.T) {
+	needSteering(t)
 	l, _ := heldPair(t, TAP, true, units.Gbps)
 	d := l.Devices()[0]
 	if err := d.Hold(2); err != nil {
 		t.Fatal(err)
 	}
-	inside(t, l, "h1", "ping", "-c1", "-W5", "10.0.0.2") // so that the neighbour is known
 	conn := dscpSocket(t, l, "h1", 46)
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -222,6 +238,7 @@ func transfer(t *testing.T, l *Lab, dscp, size int, done *atomic.Bool) *sync.Wai
 
 // TCP goes on after every hold and loses nothing.
 func TestHoldTCP(t *testing.T) {
+	needSteering(t)
 	for _, rate := range []units.Rate{500 * units.Mbps, 0} {
 		t.Run(rate.String(), func(t *testing.T) {
 			l, _ := heldPair(t, TAP, true, rate)
@@ -274,7 +291,7 @@ func TestHoldTheWholeHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range streams {
-		waitFor(t, "what was held", func() bool { return s.received.Load() == n })
+		s.waitAll(t, "what was held", n)
 	}
 	checkNothingDropped(t, d)
 }
@@ -282,6 +299,7 @@ func TestHoldTheWholeHost(t *testing.T) {
 // Rates and MTUs are those of all queues, also of one that is held, and a held
 // queue takes them up when it goes on.
 func TestQueuesFollow(t *testing.T) {
+	needSteering(t)
 	l, w := heldPair(t, TAP, false, 100*units.Mbps)
 	d := l.Devices()[0]
 	buckets := func() (rates []string) {
@@ -323,7 +341,7 @@ func TestQueuesFollow(t *testing.T) {
 	}
 	s, done := number(t, l, 26, 7001, 20, 8000)
 	done.Wait()
-	waitFor(t, "large packets", func() bool { return s.received.Load() == 20 })
+	s.waitAll(t, "large packets", 20)
 	if w.longest.Load() < 8000 {
 		t.Errorf("the longest frame has %d bytes", w.longest.Load())
 	}
@@ -343,11 +361,12 @@ func TestQueuesFollow(t *testing.T) {
 	}
 	check(buckets()...)
 	s, _ = number(t, l, 46, 7002, 20, 1000)
-	waitFor(t, "packets after the cable was pulled", func() bool { return s.received.Load() == 20 })
+	s.waitAll(t, "packets after the cable was pulled", 20)
 }
 
 // A device that is down has nothing that could be woken.
 func TestResumeWhileDown(t *testing.T) {
+	needSteering(t)
 	l, _ := heldPair(t, TAP, true, units.Gbps)
 	d := l.Devices()[0]
 	if err := d.Hold(1); err != nil {
@@ -359,7 +378,7 @@ func TestResumeWhileDown(t *testing.T) {
 	}
 	inside(t, l, "h1", "ip", "link", "set", "eth0", "up")
 	s, _ := number(t, l, 26, 7001, 20, 1000)
-	waitFor(t, "packets of a device that is up again", func() bool { return s.received.Load() == 20 })
+	s.waitAll(t, "packets of a device that is up again", 20)
 	if out := inside(t, l, "h1", "tc", "qdisc", "show", "dev", "eth0"); strings.Count(out, "tbf") != 3 {
 		t.Errorf("the shapers went with the link:\n%s", out)
 	}
@@ -368,6 +387,7 @@ func TestResumeWhileDown(t *testing.T) {
 // BenchmarkResume is the time from the call to the first packet at the device,
 // which a thread with SCHED_FIFO polls, as an engine's may.
 func BenchmarkResume(b *testing.B) {
+	needSteering(b)
 	runtime.LockOSThread() // and not unlocked: the thread ends with its scheduling
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 	h := hostN(1, TAP, units.Gbps)
