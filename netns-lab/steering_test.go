@@ -230,6 +230,7 @@ func TestTagsBesideTheFrame(t *testing.T) {
 	h := hostN(1, TAP, 0)
 	h.Interfaces = append(h.Interfaces, Interface{Name: "eth1", Kind: TAP})
 	h.Interfaces[0].Classes = threeClasses()
+	h.Interfaces[0].Classes.Map.Untagged = 3
 	l := makeLab(t, h)
 	for _, args := range []string{"add br0 type bridge", "set eth0 master br0", "set eth1 master br0", "set br0 up"} {
 		inside(t, l, "h1", append([]string{"ip", "link"}, strings.Fields(args)...)...)
@@ -240,6 +241,8 @@ func TestTagsBesideTheFrame(t *testing.T) {
 		ether   uint16
 		payload []byte
 	}{
+		{nil, 0x88b5, nil},
+		{[]uint8{0}, 0x88b5, nil},
 		{[]uint8{5}, 0x88b5, nil},
 		{[]uint8{3}, 0x88b5, nil},
 		{[]uint8{4}, 0x88b5, nil},
