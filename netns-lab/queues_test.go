@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -28,12 +29,18 @@ func heldPair(t *testing.T, kind DeviceKind, offload bool, r units.Rate) (*Lab, 
 	h1.Interfaces[0].Classes = threeClasses()
 	h1.Interfaces[0].Offload, h2.Interfaces[0].Offload = offload, offload
 	l := makeLab(t, h1, h2)
-	if kind == TAP { // a neighbour that is being looked for costs packets
-		for i, d := range l.Devices() {
-			inside(t, l, []string{"h2", "h1"}[i], "ip", "neigh", "replace", fmt.Sprint("10.0.0.", i+1), "lladdr", d.MAC.String(), "dev", "eth0")
-		}
+	if kind == TAP {
+		knowEachOther(t, l)
 	}
 	return l, join(t, l.Devices()[0], l.Devices()[1])
+}
+
+// knowEachOther spares h1 and h2 the search for each other, which may cost
+// packets.
+func knowEachOther(t *testing.T, l *Lab) {
+	for i, d := range l.Devices() {
+		inside(t, l, []string{"h2", "h1"}[i], "ip", "neigh", "replace", fmt.Sprint("10.0.0.", i+1), "lladdr", d.MAC.String(), "dev", "eth0")
+	}
 }
 
 // stillFor is how long nothing may come from a queue for it to count as held.
@@ -186,17 +193,17 @@ func TestHeldSenderIsTold(t *testing.T) {
 	checkNothingDropped(t, d)
 }
 
-// transfer sends size random bytes over TCP in a class, from h1 to h2, and
-// checks what came.
+// transfer sends size random bytes over TCP (reno) in a class, from h1 to h2,
+// and checks what came.
 func transfer(t *testing.T, l *Lab, dscp, size int, done *atomic.Bool) *sync.WaitGroup {
 	listener := socketIn(t, l, "h2", func() (net.Listener, error) { return net.Listen("tcp4", "10.0.0.2:0") })
 	t.Cleanup(func() { listener.Close() })
 	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		cerr := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2) })
-		if cerr != nil {
-			return cerr
-		}
-		return err
+		cerr := c.Control(func(fd uintptr) {
+			err = errors.Join(unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2),
+				unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno"))
+		})
+		return errors.Join(cerr, err)
 	}}
 	conn := socketIn(t, l, "h1", func() (net.Conn, error) { return dialer.Dial("tcp4", listener.Addr().String()) })
 	t.Cleanup(func() { conn.Close() })

@@ -345,6 +345,9 @@ func TestNoSteering(t *testing.T) {
 // needSteering skips a test that keeps classes apart where that is not possible.
 func needSteering(t testing.TB) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out devices with several queues")
+	}
 	needRoot(t)
 	program, err := newSteering(&Classes{Priorities: []uint8{0, 1}}, TAP)
 	if err != nil {

@@ -60,6 +60,7 @@ type endpoint interface {
 	SetMTU(int)
 	Flush(now units.Time)
 	Offloaded() tuntap.Offloaded
+	Ignored() uint64
 }
 
 // New makes the hosts of a plan and everything else that Run needs. On an
@@ -268,7 +269,7 @@ func (l *Lab) snapshot() *report.Report {
 		}
 	}
 	for _, a := range l.ports {
-		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host)}
+		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host), Kicks: a.endpoint.Ignored()}
 		if c := a.endpoint.Offloaded(); a.device.Offload {
 			h.Offload = &report.Offload{
 				Supers: c.Supers, Pieces: c.Pieces, Written: c.Written, Writes: c.Writes,

@@ -42,6 +42,7 @@ type Host struct {
 
 	Classes  []HostClass `json:"classes,omitempty"`          // of hosts that have traffic classes
 	Together string      `json:"classes_together,omitempty"` // why its classes are held all or none; "" if each by itself
+	Kicks    uint64      `json:"kicks,omitempty"`            // of TxPackets: sent by the emulator itself to let a class go on
 
 	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses that nobody has; they never enter the fabric
 	Answered   uint64 `json:"answered,omitempty"`   // TUN: ARP and neighbour requests answered in the host's place

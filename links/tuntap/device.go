@@ -68,6 +68,7 @@ type device struct {
 	room    int // bytes to read into: a layer-3 packet of the MTU and headers
 	scratch []byte
 	offload *offload // nil without
+	ignored uint64
 }
 
 // Queue is one of the queues of a device, to be polled.
@@ -98,8 +99,18 @@ const slack = wire.EthernetHeader + 2*wire.VLANTag
 // SetMTU prepares for layer-3 packets of up to mtu bytes.
 func (d *device) SetMTU(mtu int) { d.room = min(mtu+slack, packet.MaxFrame) }
 
-// ignores tells whether b, which was read, is to be dropped.
-func (d *device) ignores(b []byte) bool { return d.Ignore != nil && bytes.Equal(b, d.Ignore) }
+// Ignored counts the frames that were read and dropped because they were
+// Config.Ignore.
+func (d *device) Ignored() uint64 { return d.ignored }
+
+// ignores tells whether b, which was read, is to be dropped, and counts it.
+func (d *device) ignores(b []byte) bool {
+	if d.Ignore == nil || !bytes.Equal(b, d.Ignore) {
+		return false
+	}
+	d.ignored++
+	return true
+}
 
 // readFrame reads one frame into a packet, nil when nothing waits.
 func (d *device) readFrame(fd int) *packet.Packet {

@@ -473,14 +473,15 @@ func TestQueues(t *testing.T) {
 				}
 				var queues []*Queue
 				var deliver func(units.Time, *packet.Packet)
+				var ignored func() uint64
 				pack := func(dst string) []byte { return ipTo(t, dst) }
 				if kind == "TAP" {
 					d := NewTAP(c)
-					queues, deliver = d.Queues(), d.Deliver
+					queues, deliver, ignored = d.Queues(), d.Deliver, d.Ignored
 					pack = func(dst string) []byte { return append(framed(dst), ipTo(t, dst)...) }
 				} else {
 					d := NewTUN(c, hostMAC, nil, neighbours{})
-					queues, deliver = d.Queues(), d.Deliver
+					queues, deliver, ignored = d.Queues(), d.Deliver, d.Ignored
 				}
 				if len(queues) != 2 || queues[0].FD() != fd || queues[1].FD() != more {
 					t.Fatalf("%d queues", len(queues))
@@ -507,8 +508,8 @@ func TestQueues(t *testing.T) {
 				if !bytes.HasSuffix(first.receive(), ipTo(t, "10.0.0.2")) || second.receive() != nil {
 					t.Error("a packet was not written to the first queue")
 				}
-				if first.pool.Live() != 0 || first.malformed+first.refused != 0 {
-					t.Errorf("%d live, %d malformed, %d refused", first.pool.Live(), first.malformed, first.refused)
+				if first.pool.Live() != 0 || first.malformed+first.refused != 0 || ignored() != 2 {
+					t.Errorf("%d live, %d malformed, %d refused, %d ignored", first.pool.Live(), first.malformed, first.refused, ignored())
 				}
 			})
 		}
