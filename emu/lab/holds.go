@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/switches/class"
 )
 
 // A traffic class of a real host is paused by not taking from it. What its
@@ -50,11 +51,12 @@ type holdable struct {
 	device   *netnslab.Device
 	priority []uint8       // of its classes
 	full     atomic.Uint32 // priorities whose queues are full, a bit each
+	failed   bool          // the last attempt; said once
 
 	mu    sync.Mutex
-	since [8]time.Time // when the queue was held; zero when it is not
-	holds [8]uint64    // by queue, how often and for how long
-	held  [8]time.Duration
+	since [class.Count]time.Time // when the queue was held; zero when it is not
+	holds [class.Count]uint64    // by queue, how often and for how long
+	held  [class.Count]time.Duration
 }
 
 func newHolder() *holder {
@@ -131,7 +133,7 @@ func (h *holder) together() error {
 // held as long as one of them is to be.
 func (dev *holdable) apply(warn func(error)) {
 	full := dev.full.Load()
-	var want [8]bool
+	var want [class.Count]bool
 	for _, p := range dev.priority {
 		if full&(1<<p) != 0 {
 			want[dev.device.Queue(p)] = true
@@ -148,9 +150,10 @@ func (dev *holdable) apply(warn func(error)) {
 		default:
 			err = dev.device.Resume(q)
 		}
-		if err != nil {
-			warn(fmt.Errorf("pausing a traffic class: %w", err))
+		if err != nil && !dev.failed {
+			warn(fmt.Errorf("pausing a traffic class: %w (a program in the host may have replaced its queueing discipline)", err))
 		}
+		dev.failed = err != nil
 		dev.note(q, want[q])
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -79,7 +81,7 @@ topology:
 }
 
 // startTwo runs a plan until the end of the test and looks for residue then.
-func startTwo(t *testing.T, p *spec.Plan) (l *Lab, stop func()) {
+func startTwo(t *testing.T, p *spec.Plan) (l *Lab, warnings *warnings, stop func()) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED: -short leaves out real hosts")
@@ -91,10 +93,11 @@ func startTwo(t *testing.T, p *spec.Plan) (l *Lab, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w := newWarnings(t)
 	ready, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		if _, err := l.Run(context.Background(), units.Never, func() { close(ready) }, func(err error) { t.Log(err) }); err != nil {
+		if _, err := l.Run(context.Background(), units.Never, func() { close(ready) }, w.add); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -113,7 +116,32 @@ func startTwo(t *testing.T, p *spec.Plan) (l *Lab, stop func()) {
 		}
 	})
 	t.Cleanup(stop)
-	return l, stop
+	return l, w, stop
+}
+
+// warnings are those of a lab.
+type warnings struct {
+	t  *testing.T
+	mu sync.Mutex
+	of []string
+}
+
+func newWarnings(t *testing.T) *warnings { return &warnings{t: t} }
+
+func (w *warnings) add(err error) {
+	w.t.Log(err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of = append(w.of, err.Error())
+}
+
+// about tells whether a warning has all of these texts.
+func (w *warnings) about(texts ...string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.of, func(said string) bool {
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(said, text) })
+	})
 }
 
 // udpIn makes a UDP socket in a host.
@@ -147,8 +175,10 @@ func udpIn(t *testing.T, lab, host string, dscp, port int) *net.UDPConn {
 		t.Fatal(err)
 	}
 	if err := raw.Control(func(fd uintptr) {
-		err = errors.Join(unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2),
-			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 50_000_000))
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)
+		for _, option := range []int{unix.SO_RCVBUF, unix.SO_RCVBUFFORCE} { // the latter is root's
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, 50_000_000)
+		}
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +230,7 @@ func TestClassFull(t *testing.T) {
 	for _, attach := range []string{"tap", "tun"} {
 		t.Run(attach, func(t *testing.T) {
 			p := twoClasses(t, attach)
-			l, stop := startTwo(t, p)
+			l, warned, stop := startTwo(t, p)
 			h1, _ := p.Node("h1")
 			full := func(priority uint8, is bool) {
 				if err := l.do(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
@@ -240,7 +270,76 @@ func TestClassFull(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 			stop() // with a class that is held
+			if warned.about("traffic") {
+				t.Error("a warning of what works")
+			}
 		})
+	}
+}
+
+// Where BPF programs are refused, as in a lab without root, the whole host is
+// held, and the lab says so.
+func TestClassFullTogether(t *testing.T) {
+	const inside = "WEFT_LAB_TEST_ROOTLESS" // the directory for EnterRootless
+	dir := os.Getenv(inside)
+	if dir == "" {
+		if testing.Short() {
+			t.Skip("SKIPPED: -short leaves out real hosts")
+		}
+		dir, err := netnslab.PrepareRootless("holds")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command("/proc/self/exe", "-test.run=^TestClassFullTogether$", "-test.v", "-test.timeout=3m")
+		c.Env = append(os.Environ(), inside+"="+dir)
+		c.SysProcAttr = netnslab.NewNamespaces()
+		out, err := c.CombinedOutput()
+		if strings.Contains(string(out), "NOT TESTED") {
+			t.Skipf("%s", out)
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	if err := netnslab.EnterRootless(dir); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	p := twoClasses(t, "tap")
+	l, warned, _ := startTwo(t, p)
+	h1, _ := p.Node("h1")
+	dev := l.holder.devices[l.fabric.Station(h1, 0)]
+	if dev.device.Unsteered == nil {
+		t.Skip("NOT TESTED: this machine lets everybody load BPF programs")
+	}
+	if !warned.about("a pause of one traffic class", "h1:eth0, h2:eth0", "may not load BPF programs") {
+		t.Error("no warning of what does not work")
+	}
+	first := startFlow(t, p, 0, 7000, 1)
+	eventually(t, "first packet", func() bool { return first.received.Load() == 1 })
+	full := func(priority uint8, is bool) {
+		if err := l.do(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
+			t.Error(err)
+		}
+	}
+	full(3, true)
+	full(0, true)
+	full(3, false) // the other is still full
+	eventually(t, "hold", func() bool { return l.Report().Hosts[0].Classes[0].Held > 0 })
+	const n = 150 // more than a sender's buffer holds, and less than a receiver's
+	flows := []*flow{startFlow(t, p, 26, 7001, n), startFlow(t, p, 0, 7002, n)}
+	time.Sleep(300 * time.Millisecond)
+	for _, f := range flows {
+		if f.sent.Load() == n || f.received.Load() > 100 {
+			t.Errorf("a host that is held sent %d packets, of which %d arrived", f.sent.Load(), f.received.Load())
+		}
+	}
+	full(0, false)
+	for _, f := range flows {
+		eventually(t, "class that goes on", func() bool { return f.received.Load() == n })
+	}
+	if h := l.Report().Hosts[0]; h.Together == "" || h.TxDropped+h.QueueDropped != 0 {
+		t.Errorf("%+v", h)
 	}
 }
 
