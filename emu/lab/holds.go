@@ -7,10 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/switches/class"
 )
@@ -31,17 +34,20 @@ const (
 )
 
 // heldAt is how long a class's queue at a host's port gets before the class is
-// held. It is let go when the queue is half as long. A class that is held
-// still sends what is under way: see holdable.
+// held. It is let go when the queue is half as long. What the host sends until
+// the hold takes effect, and a bucket of it then (netnslab.Device.Hold), comes
+// on top.
 func heldAt(rate units.Rate) units.Bytes { return max(heldBytes, rate.Per(heldTime)) }
 
 // holder holds the traffic classes of real hosts while their queues in the
-// fabric are full. It has a goroutine of its own, because netlink takes tens of
-// microseconds that the engine's thread does not have.
+// fabric are full. It has a thread of its own, because netlink takes tens of
+// microseconds that the engine's does not have; and one that is scheduled like
+// the engine's, because until it has run the host sends on.
 type holder struct {
 	devices map[*fabric.Station]*holdable
 	order   []*holdable
-	wake    chan struct{}
+	wake    int // eventfd: something is to be done
+	closing atomic.Bool
 	done    chan struct{}
 }
 
@@ -60,7 +66,7 @@ type holdable struct {
 }
 
 func newHolder() *holder {
-	return &holder{devices: map[*fabric.Station]*holdable{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return &holder{devices: map[*fabric.Station]*holdable{}, wake: -1, done: make(chan struct{})}
 }
 
 // add takes on a device with classes.
@@ -87,25 +93,51 @@ func (h *holder) set(s *fabric.Station, priority uint8, full bool) {
 	} else {
 		dev.full.And(^bit)
 	}
-	select {
-	case h.wake <- struct{}{}:
-	default: // it is going to look anyway
-	}
+	h.look()
+}
+
+// look makes the holder look at all devices.
+func (h *holder) look() {
+	one := [8]byte{1}
+	_, _ = unix.Write(h.wake, one[:])
 }
 
 // start begins to hold and says which hosts can only be held as a whole.
-func (h *holder) start(warn func(error)) {
+// Realtime asks for SCHED_FIFO.
+func (h *holder) start(realtime bool, warn func(error)) (err error) {
+	if len(h.order) == 0 {
+		return nil
+	}
+	if h.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		return fmt.Errorf("eventfd: %w", err)
+	}
 	if err := h.together(); err != nil {
 		warn(err)
 	}
+	kinds := []wall.Scheduling{wall.Realtime, wall.Busy, wall.Ordinary}
+	if !realtime {
+		kinds = kinds[2:]
+	}
 	go func() {
 		defer close(h.done)
-		for range h.wake {
-			for _, dev := range h.order {
-				dev.apply(warn)
+		for _, s := range kinds {
+			if wall.OnThread(s, func() error { h.run(warn); return nil }) == nil {
+				return // else such scheduling is not allowed
 			}
 		}
 	}()
+	return nil
+}
+
+// run does what is to be done until the holder is closed.
+func (h *holder) run(warn func(error)) {
+	var count [8]byte
+	for !h.closing.Load() {
+		for _, dev := range h.order {
+			dev.apply(warn)
+		}
+		_, _ = unix.Read(h.wake, count[:])
+	}
 }
 
 // together is the error of hosts whose classes are held all or none, nil
@@ -195,8 +227,13 @@ func (dev *holdable) report(p *spec.Port, c netnslab.Counters) []report.HostClas
 
 // close waits for what is being done.
 func (h *holder) close() {
-	close(h.wake)
+	if h.wake < 0 {
+		return
+	}
+	h.closing.Store(true)
+	h.look()
 	<-h.done
+	unix.Close(h.wake)
 }
 
 // classesOf is what netns-lab has to keep apart at a port of a host, nil for a

@@ -346,6 +346,11 @@ func TestClassFullTogether(t *testing.T) {
 // BenchmarkClassFull is what the engine's thread spends on saying so.
 func BenchmarkClassFull(b *testing.B) {
 	h := newHolder()
+	var err error
+	if h.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		b.Fatal(err)
+	}
+	defer unix.Close(h.wake)
 	s := &fabric.Station{}
 	h.add(s, "", nil, &netnslab.Classes{})
 	b.ReportAllocs()

@@ -212,10 +212,13 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	ctx, l.stop = context.WithCancel(ctx)
 	defer l.stop()
 	l.fabric.Failed = warn
+	if err := l.holder.start(l.plan.Engine.Realtime != spec.RealtimeOff, warn); err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+	}
 	l.shaper.start(warn)
-	l.holder.start(warn)
 	server, err := l.listen()
 	if err != nil {
+		l.holder.close()
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	err = l.run(ctx, limit, func() {
