@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -10,6 +13,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/units"
 )
 
 // TestTrimming overloads a link with real UDP: every packet arrives, whole or
@@ -205,4 +211,128 @@ topology:
 	if extra := most(urgent) - most(idle); extra > 1.24 {
 		t.Errorf("beside iperf3 a ping of the highest class took %.3f ms longer, one packet takes 1.23", extra)
 	}
+}
+
+// pfcLab is three switches in a row; h1 sends to h3, whose link is slow, and h2
+// to h4, whose way is free but for the part that they share.
+const pfcLab = `
+topology:
+  kinds:
+    host: {sysctls: {net.ipv4.tcp_congestion_control: reno}}
+    switch:
+      buffer: {size: 4MB}
+      classes:
+        lossless: {dscp: 26, priority: 3, weight: 1, pfc: {xoff: 100KB, xon: 80KB}}
+        default: {weight: 1}
+    link: {rate: 200Mbps, delay: 10us}
+  nodes:
+    h1: {kind: host}
+    h2: {kind: host}
+    h3: {kind: host}
+    h4: {kind: host}
+    s1: {kind: switch}
+    s2: {kind: switch}
+    s3: {kind: switch}
+  links:
+    - {endpoints: ["h1:eth0", "s1:h1"]}
+    - {endpoints: ["h2:eth0", "s1:h2"]}
+    - {endpoints: ["s1:s2", "s2:s1"]}
+    - {endpoints: ["s2:s3", "s3:s2"]}
+    - {endpoints: ["h3:eth0", "s3:h3"], rate: 20Mbps}
+    - {endpoints: ["h4:eth0", "s3:h4"]}
+`
+
+// TestPauseOfRealHosts: real UDP senders over three lossless switches. Nothing
+// is lost, though one of them asks for five times what its receiver's link
+// carries; the pause spreads to both hosts, and the victim gets about what the
+// culprit gets, as the textbook says. In another class it gets all it asks for
+// beside the same culprit: a pause stops one class of a real host and no other.
+func TestPauseOfRealHosts(t *testing.T) {
+	l := startLab(t, pfcLab, "iperf3", "tshark", "nstat")
+	stop := l.capture("s1:h1", "-s", "100", "-f", "ether proto 0x8808")
+	send := func(from, to, port, tos, rate string, flags ...string) (*exec.Cmd, *bytes.Buffer) {
+		s := l.command(append([]string{"exec", "-l", l.name, to, "--"}, "iperf3", "-s", "-1", "-p", port, "-J")...)
+		var out bytes.Buffer
+		s.Stdout = &out
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		l.listens(to, port)
+		l.server(from, append([]string{"iperf3", "-4", "-c", to, "-p", port, "-u", "-b", rate, "-l", "1200", "-t", "4", "-S", tos}, flags...)...)
+		return s, &out
+	}
+	got := func(s *exec.Cmd, out *bytes.Buffer) (mbps, lost float64) {
+		t.Helper()
+		if err := s.Wait(); err != nil {
+			t.Fatalf("iperf3 -s: %v\n%s", err, out)
+		}
+		var r iperf
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r.End.Received.Bits / 1e6, r.End.Received.Lost
+	}
+	for _, c := range []struct {
+		name, tos   string
+		most, least float64 // Mb/s of the victim, which asks for 60
+	}{{"in the class of the culprit", "104", 40, 0}, {"in another class", "0", 61, 50}} {
+		before, missed := l.ports(), l.counter("h3", "UdpRcvbufErrors")+l.counter("h4", "UdpRcvbufErrors")
+		culprit, outC := send("h1", "h3", "5201", "104", "100M")
+		victim, outV := send("h2", "h4", "5202", c.tos, "60M")
+		gotC, lostC := got(culprit, outC)
+		gotV, lostV := got(victim, outV)
+		l.quiet()
+		after := l.ports()
+		// What a receiver's own socket could not hold is no loss of the fabric.
+		missed = l.counter("h3", "UdpRcvbufErrors") + l.counter("h4", "UdpRcvbufErrors") - missed
+		if lostC+lostV > float64(missed) {
+			t.Errorf("iperf3 lost %.0f and %.0f datagrams, %d of them at the receivers' sockets", lostC, lostV, missed)
+		}
+		t.Logf("victim %s: culprit %.1f Mb/s, victim %.1f; lost %.0f and %.0f", c.name, gotC, gotV, lostC, lostV)
+		if gotV > c.most || gotV < c.least {
+			t.Errorf("the victim %s has %.1f Mb/s", c.name, gotV)
+		}
+		for name, p := range after {
+			if n := p.Dropped - before[name].Dropped; n > 0 {
+				t.Errorf("%s dropped %d: %v", name, n, p.Drops)
+			}
+		}
+		for _, name := range []string{"s2:s3", "s1:s2", "h1:eth0"} {
+			if pausedTime(after[name], "lossless") == pausedTime(before[name], "lossless") {
+				t.Errorf("%s was not paused", name)
+			}
+		}
+		if d := pausedTime(after["h2:eth0"], "default"); d != 0 {
+			t.Errorf("the default class of h2 was paused for %v", d)
+		}
+	}
+	r := l.down()
+	for _, h := range r.Hosts {
+		if h.TxDropped+h.QueueDropped > 0 {
+			t.Errorf("the device of %s dropped %d, its queueing discipline %d", h.Name, h.TxDropped, h.QueueDropped)
+		}
+	}
+	// The frames are on the wire as Wireshark reads them.
+	frames := tshark(t, stop(), "-Y", "macc.opcode == 0x0101", "-T", "fields", "-e", "eth.dst", "-e", "macc.cbfc.enbv", "-e", "macc.cbfc.pause_time.c3")
+	if len(frames) < 2 {
+		t.Fatalf("%d PFC frames in the capture", len(frames))
+	}
+	kinds := map[string]int{}
+	for _, f := range frames {
+		kinds[f]++
+	}
+	t.Log(kinds)
+	if len(kinds) != 2 || kinds["01:80:c2:00:00:01\t0x0008\t65535"] == 0 || kinds["01:80:c2:00:00:01\t0x0008\t0"] == 0 {
+		t.Errorf("PFC frames: %v", kinds)
+	}
+}
+
+// pausedTime is how long a class of a port has been paused.
+func pausedTime(p fabric.PortStatus, name string) units.Time {
+	for _, c := range p.Classes {
+		if c.Name == name {
+			return c.PausedTime
+		}
+	}
+	return 0
 }

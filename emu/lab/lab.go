@@ -32,6 +32,7 @@ type Lab struct {
 	monitor monitor
 	shaper  *follower
 	metrics net.Listener // nil when only the control socket has them
+	holder  *holder
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -56,11 +57,12 @@ type attached struct {
 
 // endpoint is what TAP and TUN have in common here.
 type endpoint interface {
-	wall.Poller
 	fabric.Device
+	Queues() []*tuntap.Queue
 	SetMTU(int)
 	Flush(now units.Time)
 	Offloaded() tuntap.Offloaded
+	Ignored() uint64
 }
 
 // New makes the hosts of a plan and everything else that Run needs. On an
@@ -112,7 +114,10 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 			h.Routes = append(h.Routes, netnslab.Route{To: r.To, Via: r.Via})
 		}
 		for i, port := range node.Ports {
-			nic := netnslab.Interface{Name: port.Name, Offload: node.Offload == spec.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i)}
+			nic := netnslab.Interface{
+				Name: port.Name, Offload: node.Offload == spec.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i),
+				Classes: classesOf(node, &node.Ports[i]),
+			}
 			if node.Attach == spec.TUN {
 				nic.Kind = netnslab.TUN
 			} else {
@@ -132,6 +137,7 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 // attach joins the devices to the fabric's stations; both come in the order
 // of the plan.
 func (l *Lab) attach() error {
+	l.holder = newHolder()
 	devices := l.hosts.Devices()
 	byStation := map[*fabric.Station]endpoint{}
 	kernel := map[*fabric.Station]*netnslab.Device{}
@@ -150,8 +156,13 @@ func (l *Lab) attach() error {
 		shard := l.fabric.ShardOf(s.Node)
 		engine := l.engines[shard.Number]
 		c := tuntap.Config{
-			FD: d.FD, MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
+			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
 			Offload: d.Offload, Engine: &shard.Engine, Window: node.Join,
+		}
+		if classes := classesOf(node, &node.Ports[s.Index]); classes != nil {
+			l.holder.add(s, a.name, d, classes)
+			l.watchQueues(s)
+			c.Ignore = netnslab.Kick
 		}
 		var e endpoint
 		if node.Attach == spec.TUN {
@@ -162,8 +173,10 @@ func (l *Lab) attach() error {
 		}
 		a.endpoint = e
 		s.Attach(e)
-		if err := engine.driver.Attach(e); err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
+		for _, q := range e.Queues() {
+			if err := engine.driver.Attach(q); err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
 		}
 		l.ports = append(l.ports, a)
 		byStation[s], kernel[s] = e, d
@@ -178,6 +191,7 @@ func (l *Lab) attach() error {
 		}
 		settings := s.Port.Link().Settings()
 		byStation[s].SetMTU(int(settings.MTU))
+		l.watchQueues(s)
 		l.shaper.follow(kernel[s], settings)
 	}
 	return nil
@@ -203,9 +217,13 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	defer l.stop()
 	defer l.closeMetrics()
 	l.fabric.Failed = warn
+	if err := l.holder.start(l.plan.Engine.Realtime != spec.RealtimeOff, warn); err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+	}
 	l.shaper.start(warn)
 	server, err := l.listen()
 	if err != nil {
+		l.holder.close()
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	err = l.run(ctx, limit, func() {
@@ -216,6 +234,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		l.monitor.run(ctx, l, warn)
 	})
 	l.shaper.close()
+	l.holder.close()
 	if err == nil {
 		l.final = l.snapshot()
 		l.countHosts(l.final)
@@ -254,12 +273,15 @@ func (l *Lab) snapshot() *report.Report {
 		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
 	for _, a := range l.ports {
-		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host)}
+		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host), Kicks: a.endpoint.Ignored()}
 		if c := a.endpoint.Offloaded(); a.device.Offload {
 			h.Offload = &report.Offload{
 				Supers: c.Supers, Pieces: c.Pieces, Written: c.Written, Writes: c.Writes,
 				Window: l.plan.Nodes[a.station.Node].Join, HeldP50: c.HeldP50, HeldP99: c.HeldP99, HeldMax: c.HeldMax,
 			}
+		}
+		if err := a.device.Unsteered; err != nil {
+			h.Together = err.Error()
 		}
 		if a.tun != nil {
 			h.Unroutable, h.Answered = a.tun.Unroutable(), a.tun.Answered()
@@ -281,6 +303,9 @@ func (l *Lab) countHosts(r *report.Report) {
 		}
 		h.TxPackets, h.TxDropped, h.RxPackets, h.RxDropped = c.TxPackets, c.TxDropped, c.RxPackets, c.RxDropped
 		h.QueueDropped, h.QueuePackets = c.QueueDrops, c.QueuePackets
+		if dev := l.holder.devices[a.station]; dev != nil {
+			h.Classes = dev.report(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c)
+		}
 	}
 }
 

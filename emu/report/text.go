@@ -213,6 +213,14 @@ func (r *Report) writeHosts(w io.Writer) {
 		if h.QueueDropped > 0 {
 			fmt.Fprintf(w, "host     %s: its queueing discipline dropped %d packets before the fabric\n", h.Name, h.QueueDropped)
 		}
+		for _, c := range h.Classes {
+			if c.Holds > 0 {
+				fmt.Fprintf(w, "host     %s: class %s was held in the host %d times, %s in all\n", h.Name, c.Name, c.Holds, Span(c.Held))
+			}
+		}
+		if h.Together != "" {
+			fmt.Fprintf(w, "host     %s: its traffic classes were held all or none: %s\n", h.Name, h.Together)
+		}
 		if h.RxDropped > 0 {
 			fmt.Fprintf(w, "host     %s: its kernel dropped %d packets behind the fabric\n", h.Name, h.RxDropped)
 		}

@@ -108,10 +108,10 @@ func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
 	r.Frame(201*us, &wire.Pause{Classes: 8}, rate, 0)
 	r.Frame(204*us, &pause, rate, 8)
 	r.Frame(205*us, &wire.Pause{Classes: 8}, rate, 8)
-	if r.Expire(209*us); r.Dropping() != 8 || r.Due() != 210*us {
+	if r.Expire(209 * us); r.Dropping() != 8 || r.Due() != 210*us {
 		t.Fatalf("after 4 us without a pause: dropping %b, due %v", r.Dropping(), r.Due())
 	}
-	if r.Expire(210*us); r.Dropping() != 0 || r.Blocked() != 0 {
+	if r.Expire(210 * us); r.Dropping() != 0 || r.Blocked() != 0 {
 		t.Fatalf("after 5 us without a pause: dropping %b, blocked %b", r.Dropping(), r.Blocked())
 	}
 	// A watchdog that has let go is on guard again.

@@ -147,7 +147,7 @@ func (t *classTicker) Fire(now units.Time) {
 }
 
 // Watch has f called when the queue of any class grows beyond high bytes, and
-// when it has fallen to low again. It is called before the run.
+// when it has fallen to low again.
 func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, full bool)) {
 	p.classes.full = f
 	for i := range p.classes.queue {
