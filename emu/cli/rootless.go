@@ -46,6 +46,7 @@ func upCommand(p *spec.Plan, file string, f upFlags, more ...string) (*exec.Cmd,
 	if f.json {
 		args = append(args, "--json")
 	}
+	args = append(args, f.series.args()...)
 	c := exec.Command(self, append(args, "--", file)...)
 	c.SysProcAttr = attr
 	return c, nil

@@ -28,6 +28,7 @@ type simFlags struct {
 	ports  []string
 	snap   int
 	filter string
+	series seriesFlags
 }
 
 func newSim() *cobra.Command {
@@ -71,6 +72,7 @@ file's workload sends.`,
 	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
 	c.Flags().IntVarP(&f.snap, "snaplen", "s", 0, "bytes kept of each captured packet; 0 keeps all")
 	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
+	f.series.add(c)
 	return c
 }
 
@@ -86,6 +88,11 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if p.Duration > 0 {
 		until = p.Duration
 	}
+	samples, err := f.series.plan(p, p.Duration, false)
+	if err != nil {
+		return err
+	}
+	f.series.remind(p)
 	shards := p.Engine.Shards
 	if f.write != "" && shards > 1 {
 		// The packets of a file are in order of time, whatever port they
@@ -103,16 +110,22 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if err != nil {
 		return err
 	}
+	finishSeries, err := f.series.record(samples, fb)
+	if err != nil {
+		return errors.Join(err, finishCapture())
+	}
 	err = fb.Run(ctx, until)
 	if cerr := finishCapture(); err == nil {
 		err = cerr
 	}
-	if err = errors.Join(err, failure); err != nil {
+	recorded, serr := finishSeries()
+	if err = errors.Join(err, serr, failure); err != nil {
 		return err
 	}
 	r := &report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), Flows: fb.Results(),
+		Series: recorded,
 	}
 	if f.flows != "" {
 		if err := writeFlows(f.flows, r.Flows); err != nil {

@@ -35,6 +35,7 @@ type Fabric struct {
 	lookahead units.Time     // between shards
 	directory Directory
 	watches   map[*port.Port]*watch
+	recording *Recording // of a run in virtual time; nil when there is none
 
 	// LinkChanged is told when the settings of a link's direction have
 	// changed, so that a real host's shaper can follow. May be nil. It is

@@ -15,13 +15,7 @@ import (
 // Run drives the fabric in virtual time up to and including until, or until
 // nothing is left to happen. It stops early when ctx ends, with its error.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
-	var err error
-	if len(f.Shards) == 1 {
-		err = f.runOne(ctx, until)
-	} else {
-		err = f.runAll(ctx, until)
-	}
-	if err != nil {
+	if err := f.runSampled(ctx, until); err != nil {
 		return fmt.Errorf("stopped at %v of emulated time: %w", f.Now(), err)
 	}
 	if until != units.Never {
@@ -30,6 +24,14 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 		}
 	}
 	return nil
+}
+
+// run is Run without the end: time stays that of the last event.
+func (f *Fabric) run(ctx context.Context, until units.Time) error {
+	if len(f.Shards) == 1 {
+		return f.runOne(ctx, until)
+	}
+	return f.runAll(ctx, until)
 }
 
 func (f *Fabric) runOne(ctx context.Context, until units.Time) error {

@@ -30,6 +30,7 @@ type Lab struct {
 	ports   []attached
 	monitor monitor
 	shaper  *follower
+	series  *recording // nil when there is none
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -253,6 +254,9 @@ func (l *Lab) snapshot() *report.Report {
 		for _, e := range l.engines {
 			r.Timing.Engine += e.cpu.Seconds() / t
 		}
+	}
+	if l.series != nil {
+		r.Series = l.series.sum
 	}
 	for _, a := range l.ports {
 		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host)}

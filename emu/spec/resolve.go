@@ -76,6 +76,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.directions()
 	v.events()
 	v.flows()
+	v.series()
 	if err := v.err(); err != nil {
 		return nil, err
 	}

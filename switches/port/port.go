@@ -70,6 +70,7 @@ type Port struct {
 
 	list     queue // in queue.go
 	counters Counters
+	longest  units.Bytes // the queue has been before counters.MaxQueue began anew
 
 	Name string // "s1:3"
 }

@@ -1,0 +1,105 @@
+package series
+
+import (
+	"bufio"
+	"io"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Columns are the names of the columns of a series, in their order. Times are
+// emulated and exact to the picosecond. What a row does not know is empty.
+var Columns = []string{
+	"time_s",                         // of the sample, since the start of the run
+	"interval_s",                     // since the sample before, over which the columns from tx_bytes on count
+	"port",                           // "s1:3"
+	"class",                          // empty for the port as a whole
+	"queue_bytes", "queue_max_bytes", // at the instant; the most over the interval
+	"tx_bytes", "rx_bytes", // frames without FCS
+	"tx_bps", "rx_bps", // the same per second, in bits
+	"dropped_packets",                   // at this port and on the link behind it
+	"marked_packets", "trimmed_packets", //
+	"paused_s", // for which the peer had paused it
+}
+
+// writer formats samples as CSV.
+type writer struct {
+	out   *bufio.Writer
+	names []string // "port,class" by source
+	class []bool
+	line  []byte
+	time  []byte // of the instant being written, with the interval
+	at    [2]units.Time
+}
+
+func newWriter(w io.Writer, sources []Source) *writer {
+	x := &writer{out: bufio.NewWriterSize(w, 1<<16)}
+	for _, s := range sources {
+		x.names = append(x.names, s.Port+","+s.Class)
+		x.class = append(x.class, s.Class != "")
+	}
+	_, _ = x.out.WriteString(strings.Join(Columns, ",") + "\n") // bufio keeps the error
+	return x
+}
+
+func (w *writer) row(s *Sample) error {
+	if at := [2]units.Time{s.At, s.Interval}; at != w.at {
+		w.at = at
+		w.time = append(appendSeconds(append(appendSeconds(w.time[:0], s.At), ','), s.Interval), ',')
+	}
+	b := append(append(append(w.line[:0], w.time...), w.names[s.Source]...), ',')
+	class := w.class[s.Source]
+	b = append(strconv.AppendInt(b, int64(s.Queue), 10), ',')
+	if s.QueueMax != Unknown {
+		b = strconv.AppendInt(b, int64(s.QueueMax), 10)
+	}
+	b = append(strconv.AppendUint(append(b, ','), s.TxBytes, 10), ',')
+	if !class {
+		b = strconv.AppendUint(b, s.RxBytes, 10)
+	}
+	b = append(strconv.AppendUint(append(b, ','), rate(s.TxBytes, s.Interval), 10), ',')
+	if !class {
+		b = strconv.AppendUint(b, rate(s.RxBytes, s.Interval), 10)
+	}
+	for _, n := range [...]uint64{s.Dropped, s.Marked, s.Trimmed} {
+		b = strconv.AppendUint(append(b, ','), n, 10)
+	}
+	w.line = append(appendSeconds(append(b, ','), s.Paused), '\n')
+	_, err := w.out.Write(w.line)
+	return err
+}
+
+func (w *writer) flush() error { return w.out.Flush() }
+
+// rate gives n bytes over t in bits per second, rounded to the nearest.
+func rate(n uint64, t units.Time) uint64 {
+	if t <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(n, 8*uint64(units.Second))
+	low, carry := bits.Add64(low, uint64(t)/2, 0)
+	if high += carry; high >= uint64(t) {
+		return ^uint64(0)
+	}
+	q, _ := bits.Div64(high, low, uint64(t))
+	return q
+}
+
+// appendSeconds writes a time, not negative, in seconds with as many decimals
+// as it takes.
+func appendSeconds(b []byte, t units.Time) []byte {
+	b = strconv.AppendInt(b, int64(t/units.Second), 10)
+	rest := t % units.Second
+	if rest == 0 {
+		return b
+	}
+	b = append(b, '.')
+	for unit := units.Second / 10; rest > 0; unit /= 10 {
+		b = append(b, '0'+byte(rest/unit))
+		rest %= unit
+	}
+	return b
+}
