@@ -81,7 +81,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 	})
 	root.AddCommand(
 		newUp(), newDown(), newPs(), newExec(), newShell(), newCapture(), newSet(),
-		newSim(), newValidate(), newGraph(), newSchema(), newDoctor(),
+		newSim(), newReport(), newValidate(), newGraph(), newSchema(), newDoctor(),
 	)
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {

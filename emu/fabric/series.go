@@ -97,8 +97,13 @@ type part struct {
 // written in time. Sampling does not change what the fabric does.
 func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 	sources := sourcesOf(f.Plan, s.Ports)
+	ring := 1 << 12
+	if s.Wall {
+		// Room for the samples of a second, for which a disk may be busy.
+		ring = int(min(max(float64(len(sources))*float64(units.Second)/float64(s.Every), float64(ring)), 1<<20))
+	}
 	r := &Recording{
-		recorder: series.New(series.Options{Sources: sources, Wait: !s.Wall}),
+		recorder: series.New(series.Options{Sources: sources, Wait: !s.Wall, Ring: ring}),
 		every:    s.Every, queues: len(sources), done: make(chan struct{}),
 	}
 	parts, of := 1, func(spec.End) int { return 0 }

@@ -29,3 +29,6 @@ func (s *Series) write(w io.Writer) {
 		fmt.Fprintf(w, "         ** FULL: it ends at %s, because a file has at most %d rows: sample less often, or fewer ports **\n", seconds(s.Full), series.MaxRows)
 	}
 }
+
+// Size prints bytes to three digits.
+func Size(b float64) string { return size(b) }

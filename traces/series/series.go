@@ -5,6 +5,8 @@
 package series
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -67,29 +69,41 @@ func Check(queues int, every, length units.Time, wall bool) error {
 	if wall {
 		least, clock = MinWall, "the wall clock"
 	}
-	switch {
-	case queues == 0:
-		return fmt.Errorf("there is no port to sample")
-	case every < least:
-		return fmt.Errorf("a sample every %v is more often than every %v, the most in %s: sample every %v or more", every, least, clock, least)
-	case every > MaxEvery:
+	if queues == 0 {
+		return errors.New("there is no port to sample")
+	}
+	if every > MaxEvery {
 		return fmt.Errorf("a sample every %v is less often than every %v", every, MaxEvery)
 	}
+	var wrong string
+	mend := least
+	if every < least {
+		wrong = fmt.Sprintf("a sample every %v is more often than every %v, the most in %s", every, least, clock)
+	}
 	if wall {
-		if rate := float64(queues) / every.Seconds(); rate > maxRate {
-			return fmt.Errorf("%d queues every %v are %.2g rows per second, more than the %.2g that can be written: sample every %v or more, or fewer ports",
-				queues, every, rate, float64(maxRate), roundUp(float64(queues)/maxRate*float64(units.Second)))
+		if need := roundUp(float64(queues) * float64(units.Second) / maxRate); every < need {
+			mend = max(mend, need)
+			wrong = cmp.Or(wrong, fmt.Sprintf("%d queues every %v are %.2g rows per second, more than the %.2g that can be written",
+				queues, every, float64(queues)/every.Seconds(), float64(maxRate)))
 		}
 	}
-	if rows := float64(queues) * float64(length) / float64(every); rows > MaxRows {
-		return fmt.Errorf("%d queues every %v for %v are %.2g rows (%.2g GB), more than %.2g: sample every %v or more, or fewer ports",
-			queues, every, length, rows, rows*rowBytes/1e9, float64(MaxRows), roundUp(float64(queues)*float64(length)/MaxRows))
+	rows := float64(queues) * float64(length) / float64(max(every, 1))
+	if need := roundUp(float64(queues) * float64(length) / MaxRows); rows > MaxRows && every < need {
+		mend = max(mend, need)
+		wrong = cmp.Or(wrong, fmt.Sprintf("%d queues every %v for %v are %.2g rows (%.2g GB), more than %.2g",
+			queues, every, length, rows, rows*rowBytes/1e9, float64(MaxRows)))
+	}
+	if wrong != "" {
+		return fmt.Errorf("%s: sample every %v or more, or fewer ports", wrong, mend)
 	}
 	return nil
 }
 
-// roundUp gives the next span of 1, 2 or 5 times a power of ten.
+// roundUp gives the next span of 1, 2 or 5 times a power of ten, 0 for 0.
 func roundUp(t float64) units.Time {
+	if t < 1 {
+		return 0
+	}
 	for p := math.Pow(10, math.Floor(math.Log10(t))); ; p *= 10 {
 		for _, f := range []float64{1, 2, 5} {
 			if f*p >= t {
@@ -103,7 +117,7 @@ func roundUp(t float64) units.Time {
 type Options struct {
 	Sources []Source // of all taps, in the order of the rows of one instant
 	Wait    bool     // producers wait for room instead of dropping, so that in virtual time results do not depend on the disk
-	Ring    int      // samples between each producer and the consumer; 0 = 131072. It is raised to a power of two with room for two instants
+	Ring    int      // samples between each producer and the consumer; it is raised to a power of two with room for two instants
 	MaxRows uint64   // end after this many rows; 0 = MaxRows
 }
 
@@ -117,9 +131,6 @@ type Recorder struct {
 
 // New prepares a recording. Taps are added before Run.
 func New(o Options) *Recorder {
-	if o.Ring == 0 {
-		o.Ring = 1 << 17
-	}
 	if o.MaxRows == 0 {
 		o.MaxRows = MaxRows
 	}

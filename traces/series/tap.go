@@ -44,6 +44,9 @@ func (r *Recorder) NewTap(sources []int32) *Tap {
 	for i := range t.ring {
 		t.ring[i].Source = -1
 	}
+	for i := range t.last {
+		t.last[i].QueueMax = Unknown
+	}
 	r.taps = append(r.taps, t)
 	return t
 }

@@ -12,18 +12,31 @@ import (
 
 // Columns are the names of the columns of a series, in their order. Times are
 // emulated and exact to the picosecond. What a row does not know is empty.
-var Columns = []string{
-	"time_s",                         // of the sample, since the start of the run
-	"interval_s",                     // since the sample before, over which the columns from tx_bytes on count
-	"port",                           // "s1:3"
-	"class",                          // empty for the port as a whole
-	"queue_bytes", "queue_max_bytes", // at the instant; the most over the interval
-	"tx_bytes", "rx_bytes", // frames without FCS
-	"tx_bps", "rx_bps", // the same per second, in bits
-	"dropped_packets",                   // at this port and on the link behind it
-	"marked_packets", "trimmed_packets", //
-	"paused_s", // for which the peer had paused it
+var Columns = [columnCount]string{
+	timeAt: "time_s", interval: "interval_s", portName: "port", className: "class",
+	queueNow: "queue_bytes", queueMost: "queue_max_bytes",
+	txBytes: "tx_bytes", rxBytes: "rx_bytes", txRate: "tx_bps", rxRate: "rx_bps",
+	dropped: "dropped_packets", marked: "marked_packets", trimmed: "trimmed_packets", paused: "paused_s",
 }
+
+// The columns. All from txBytes on count over the interval.
+const (
+	timeAt    = iota // of the sample, since the start of the run
+	interval         // since the sample before
+	portName         // "s1:3"
+	className        // empty for the port as a whole
+	queueNow
+	queueMost // the longest queue over the interval; empty where nobody keeps it
+	txBytes
+	rxBytes // of ports as a whole
+	txRate  // in bits per second
+	rxRate
+	dropped // at this port and on the link behind it
+	marked
+	trimmed
+	paused // by the peer
+	columnCount
+)
 
 // writer formats samples as CSV.
 type writer struct {
@@ -41,7 +54,7 @@ func newWriter(w io.Writer, sources []Source) *writer {
 		x.names = append(x.names, s.Port+","+s.Class)
 		x.class = append(x.class, s.Class != "")
 	}
-	_, _ = x.out.WriteString(strings.Join(Columns, ",") + "\n") // bufio keeps the error
+	_, _ = x.out.WriteString(strings.Join(Columns[:], ",") + "\n") // bufio keeps the error
 	return x
 }
 
