@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,8 +34,8 @@ func micros(f func(*workload.Result) float64) func(*workload.Result) float64 {
 }
 
 var measures = []measure{
-	{"completion", "completion time", func(x *workload.Result) float64 { return x.End - x.Start }, seconds, span, false},
-	{"goodput", "goodput", func(x *workload.Result) float64 { return float64(x.Goodput) }, bps, report.Rate, false},
+	{"completion", "completion time", func(x *workload.Result) float64 { return math.Round((x.End-x.Start)*1e12) / 1e12 }, seconds, span, false},
+	{"goodput", "goodput", func(x *workload.Result) float64 { return float64(x.Goodput) }, rates, report.Rate, false},
 	{"delay-mean", "one-way delay", micros(func(x *workload.Result) float64 { return x.DelayMean }), seconds, span, false},
 	{"delay-p50", "one-way delay", micros(func(x *workload.Result) float64 { return x.DelayP50 }), seconds, span, false},
 	{"delay-p99", "one-way delay", micros(func(x *workload.Result) float64 { return x.DelayP99 }), seconds, span, false},

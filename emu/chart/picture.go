@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"sort"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -16,6 +17,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weftlab/weft/emu/units"
 )
 
 // dpi are the pixels of an inch, in PNG and SVG alike.
@@ -94,12 +97,13 @@ func (p *Picture) draw(c draw.Canvas) error {
 		}
 		line.StepStyle = p.Steps
 		line.Color = colours[i%MaxLines]
-		// Later lines are thinner, so that of lines that lie on each other
-		// all can be seen.
+		// Later lines are thinner, and dashed where they lie on others, so
+		// that all can be seen.
 		line.Width = vg.Points(2 - 1.2*float64(i)/float64(max(len(p.Lines)-1, 3)))
 		if len(p.Lines) == 1 {
 			line.Width = vg.Points(1)
 		}
+		line.Dashes = dashes[min(p.below(i), len(dashes)-1)]
 		g.Add(line)
 		styles = append(styles, line.LineStyle)
 	}
@@ -110,6 +114,65 @@ func (p *Picture) draw(c draw.Canvas) error {
 	}
 	g.Draw(inner)
 	return nil
+}
+
+// dashes are those of a line that lies on so many others.
+var dashes = [][]vg.Length{nil, {8, 5}, {4, 6}, {2, 6}}
+
+// below is how many of the earlier lines a line lies on, for a third of the
+// picture or more.
+func (p *Picture) below(i int) (n int) {
+	const grid = 150
+	for _, other := range p.Lines[:i] {
+		same := 0
+		for k := range grid {
+			x := p.X.at((float64(k) + 0.5) / grid)
+			a, aok := p.value(p.Lines[i].Points, x)
+			b, bok := p.value(other.Points, x)
+			// About the width of a line. What is 0 lies on the axis, and hides
+			// nothing.
+			if aok && bok && p.Y.part(a) > 0.01 && math.Abs(p.Y.part(a)-p.Y.part(b)) < 3/float64(p.Height) {
+				same++
+			}
+		}
+		if same >= grid/3 {
+			n++
+		}
+	}
+	return n
+}
+
+// value is where a line is at x, false where it is not.
+func (p *Picture) value(points plotter.XYs, x float64) (y float64, ok bool) {
+	i := sort.Search(len(points), func(i int) bool { return points[i].X >= x })
+	switch {
+	case i == len(points):
+		return 0, false
+	case i == 0:
+		return points[0].Y, points[0].X == x
+	case p.Steps == plotter.PreStep:
+		return points[i].Y, true
+	case p.Steps == plotter.PostStep:
+		return points[i-1].Y, true
+	}
+	a, b := points[i-1], points[i]
+	return a.Y + (b.Y-a.Y)*(x-a.X)/(b.X-a.X), true
+}
+
+// part is where on the axis a value is, from 0 to 1.
+func (a *Axis) part(v float64) float64 {
+	if a.Log {
+		return math.Log(max(v, a.Min)/a.Min) / math.Log(a.Max/a.Min)
+	}
+	return (v - a.Min) / (a.Max - a.Min)
+}
+
+// at is the value at a part of the axis.
+func (a *Axis) at(part float64) float64 {
+	if a.Log {
+		return a.Min * math.Pow(a.Max/a.Min, part)
+	}
+	return a.Min + part*(a.Max-a.Min)
 }
 
 // within keeps points inside what a log axis can show.
@@ -194,6 +257,11 @@ func (evenTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
+// timeIn gives a time in a unit of seconds.
+func (s scale) timeIn(t units.Time) float64 {
+	return float64(t) / math.Round(s.per*float64(units.Second))
+}
+
 // scale is a unit and how many of what is measured make one.
 type scale struct {
 	per  float64
@@ -202,8 +270,8 @@ type scale struct {
 
 var (
 	seconds = []scale{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}
-	bytes   = []scale{{1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}
-	bps     = []scale{{1e9, "Gb/s"}, {1e6, "Mb/s"}, {1e3, "Kb/s"}, {1, "b/s"}}
+	sizes   = []scale{{1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}
+	rates   = []scale{{1e9, "Gb/s"}, {1e6, "Mb/s"}, {1e3, "Kb/s"}, {1, "b/s"}}
 	packets = []scale{{1e6, "million packets/s"}, {1e3, "thousand packets/s"}, {1, "packets/s"}}
 	percent = []scale{{0.01, "%"}}
 )

@@ -202,8 +202,8 @@ var quantityAxes = map[series.Quantity]struct {
 	label  string
 	scales []scale
 }{
-	series.Queue: {"queue", bytes}, series.QueueMax: {"longest queue of the interval", bytes},
-	series.Rate: {"rate sent", bps}, series.RxRate: {"rate received", bps},
+	series.Queue: {"queue", sizes}, series.QueueMax: {"longest queue of the interval", sizes},
+	series.Rate: {"rate sent", rates}, series.RxRate: {"rate received", rates},
 	series.Drops: {"drops", packets}, series.Marks: {"marks", packets}, series.Trims: {"trims", packets},
 	series.Paused: {"paused share of time", percent},
 }
@@ -228,7 +228,7 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 	y, x := fit(axis.scales, peak), fit(seconds, (to-from).Seconds())
 	p := &Picture{
 		Width: r.options.Width, Height: r.options.Height,
-		X: Axis{Label: "emulated time [" + x.unit + "]", Min: from.Seconds() / x.per, Max: to.Seconds() / x.per},
+		X: Axis{Label: "emulated time [" + x.unit + "]", Min: x.timeIn(from), Max: x.timeIn(to)},
 		Y: Axis{Label: axis.label + " [" + y.unit + "]", Max: max(peak/y.per*1.04, 1e-9)},
 	}
 	if p.X.Max <= p.X.Min {
@@ -257,7 +257,7 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 			l.Name = strings.TrimSuffix(filepath.Base(q.File), ".csv") + " " + l.Name
 		}
 		for _, point := range lines[i].Points() {
-			l.Points = append(l.Points, plotter.XY{X: point.At.Seconds() / x.per, Y: point.Value / y.per})
+			l.Points = append(l.Points, plotter.XY{X: x.timeIn(point.At), Y: point.Value / y.per})
 		}
 		if len(l.Points) == 0 {
 			return nil, "", fmt.Errorf("%s: %s of %s is not known", q.File, r.quantity, q.name())
