@@ -167,6 +167,13 @@ func (r *Recording) Stop() (series.Summary, error) {
 	return r.sum, r.err
 }
 
+// Ended is closed when nothing more is written: after Stop, or earlier when the
+// file is full or cannot be written. Result then says which.
+func (r *Recording) Ended() <-chan struct{} { return r.done }
+
+// Result is what became of a recording that has ended.
+func (r *Recording) Result() (series.Summary, error) { return r.sum, r.err }
+
 // Queues is how many queues are sampled.
 func (r *Recording) Queues() int { return r.queues }
 

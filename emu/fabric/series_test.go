@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -302,4 +303,44 @@ workload: [{cbr: {from: h1, to: h3, rate: 100Mbps, size: 1000B, at: 10s, for: 1s
 	if diff := cmp.Diff(want, sourcesOf(p, ports[:3])); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// sampler is a part that samples all ports of a fat-tree under load.
+func sampler(t testing.TB) (*part, *Recording) {
+	p := permutation(t, 4, 900)
+	f := New(p)
+	ports, err := p.MatchPorts(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := f.Record(Series{Ports: ports, Every: ms, Wall: true}, io.Discard)
+	if err := f.run(context.Background(), 10*ms); err != nil {
+		t.Fatal(err)
+	}
+	return r.parts[0], r
+}
+
+// TestSamplingDoesNotAllocate: the engine's thread takes samples without
+// leaving work for the garbage collector.
+func TestSamplingDoesNotAllocate(t *testing.T) {
+	p, r := sampler(t)
+	now := 11 * ms
+	if n := testing.AllocsPerRun(100, func() { p.sample(now); now += us }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if _, err := r.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkSample is the time that a sample of one port takes.
+func BenchmarkSample(b *testing.B) {
+	p, r := sampler(b)
+	now := 11 * ms
+	for b.Loop() {
+		p.sample(now)
+		now += us
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.ports)), "ns/port")
+	_, _ = r.Stop()
 }

@@ -202,6 +202,9 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	defer l.stop()
 	l.fabric.Failed = warn
 	l.shaper.start(warn)
+	if l.series != nil {
+		go l.series.watch(warn)
+	}
 	server, err := l.listen()
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))

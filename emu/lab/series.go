@@ -2,6 +2,7 @@ package lab
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -39,4 +40,15 @@ func (r *recording) finish() {
 		r.of.Error = err.Error()
 	}
 	r.sum = &r.of
+}
+
+// watch tells warn when the series ends before the run does.
+func (r *recording) watch(warn func(error)) {
+	<-r.Ended()
+	switch sum, err := r.Result(); {
+	case err != nil:
+		warn(fmt.Errorf("nothing more is recorded: %s: %w", r.of.File, err))
+	case sum.Full > 0:
+		warn(fmt.Errorf("nothing more is recorded: %s has as many rows as it may", r.of.File))
+	}
 }

@@ -160,3 +160,21 @@ func TestQuantities(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// BenchmarkRead is the time that a row takes to be read and summed up.
+func BenchmarkRead(b *testing.B) {
+	var text bytes.Buffer
+	w := newWriter(&text, []Source{{Port: "leaf1:spine1"}, {Port: "leaf1:h2"}})
+	const rows = 10_000
+	for i := range units.Time(rows) {
+		_ = w.row(&Sample{At: (i/2 + 1) * us, Interval: us, Source: int32(i % 2), Reading: Reading{Queue: units.Bytes(1514 * (i % 50)), QueueMax: 70000, TxBytes: 1514, RxBytes: 1514}})
+	}
+	_ = w.flush()
+	for b.Loop() {
+		s := NewStatistician(Queue, 0)
+		if err := Read(bytes.NewReader(text.Bytes()), func(r *Row) error { s.Add(r); return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+}
