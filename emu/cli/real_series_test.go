@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/traces/series"
@@ -64,5 +68,33 @@ series: {ports: "s1:s2"}
 				t.Error("weft report does not read it")
 			}
 		})
+	}
+}
+
+// TestRealSeriesInterrupted: an ordinary user's lab in the foreground, ended by
+// Ctrl-C, leaves a file of whole rows with the relative name it was given.
+func TestRealSeriesInterrupted(t *testing.T) {
+	l := userLab(t, "topology: {generate: {star: {hosts: 2, rate: 100Mbps}}}\n")
+	c := l.command("up", "--series", "x.csv", l.file)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill() }()
+	file := filepath.Join(filepath.Dir(l.file), "x.csv")
+	for range 1000 {
+		if s, err := os.Stat(file); err == nil && s.Size() > 5000 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = c.Process.Signal(os.Interrupt)
+	if err := c.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	rows := readSeries(t, file)
+	if len(rows) < 50 || len(rows)%2 != 0 || !strings.Contains(out.String(), "series   x.csv: ") {
+		t.Errorf("%d rows\n%s", len(rows), out.String())
 	}
 }
