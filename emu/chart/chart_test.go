@@ -264,7 +264,7 @@ func TestSums(t *testing.T) {
 	r := open(t, Options{Ports: []string{"p:2"}, From: 5010 * us, To: 6000 * us}, waves(t, "waves.csv", 3))
 	var text bytes.Buffer
 	r.Write(&text)
-	for _, want := range []string{"waves.csv: 100 samples of each queue from 5ms to 6ms", "port", "queue mean", "p:2", "2.4Gbps", "400Mbps", "100"} {
+	for _, want := range []string{"waves.csv: 100 samples of each queue from 0.005s to 0.006s", "port", "queue mean", "p:2", "2.4Gbps", "400Mbps", "100"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

@@ -157,7 +157,7 @@ func (r *seriesReview) Write(w io.Writer) {
 		q := &r.Queues[i]
 		if q.File != last {
 			t.Flush()
-			fmt.Fprintf(w, "%s: %d samples of each queue from %v to %v\n", q.File, q.Rows, q.From, q.To)
+			fmt.Fprintf(w, "%s: %d samples of each queue from %.12gs to %.12gs\n", q.File, q.Rows, q.From.Seconds(), q.To.Seconds())
 			fmt.Fprint(t, "port")
 			for _, c := range []struct {
 				name string

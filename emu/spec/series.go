@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -53,7 +54,7 @@ func (v *resolver) series() {
 	}
 	var err error
 	if s.Ports, err = v.plan.MatchPorts(file.Ports); err != nil {
-		v.fail(file, "name ports of hosts, such as h1:eth0", "%v", err)
+		v.fail(file, "", "%v", err)
 	}
 	v.plan.Series = s
 }
@@ -82,7 +83,7 @@ func (p *Plan) MatchPorts(patterns []string) ([]End, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("there is no port of a switch to sample")
+		return nil, errors.New("there is no port of a switch to sample: name ports of hosts, such as h1:eth0")
 	}
 	return all, nil
 }

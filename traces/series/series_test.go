@@ -278,3 +278,28 @@ func TestRate(t *testing.T) {
 		}
 	}
 }
+
+// rowWriter notes writes that do not end with a whole row.
+type rowWriter struct{ writes, torn int }
+
+func (w *rowWriter) Write(p []byte) (int, error) {
+	w.writes++
+	if p[len(p)-1] != '\n' {
+		w.torn++
+	}
+	return len(p), nil
+}
+
+// TestWholeRows: a file that is still growing ends with a whole row.
+func TestWholeRows(t *testing.T) {
+	var out rowWriter
+	w := newWriter(&out, []Source{{Port: "s1:1"}})
+	for i := range units.Time(10_000) {
+		if err := w.row(&Sample{At: (i + 1) * us, Interval: us, Reading: Reading{TxBytes: uint64(i * i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.writes < 5 || out.torn > 0 {
+		t.Errorf("%d of %d writes end within a row", out.torn, out.writes)
+	}
+}

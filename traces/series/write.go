@@ -81,6 +81,13 @@ func (w *writer) row(s *Sample) error {
 		b = strconv.AppendUint(append(b, ','), n, 10)
 	}
 	w.line = append(appendSeconds(append(b, ','), s.Paused), '\n')
+	// What reaches the file ends with a whole row, so that it can be read while
+	// it grows, and after a kill.
+	if w.out.Available() < len(w.line) {
+		if err := w.out.Flush(); err != nil {
+			return err
+		}
+	}
 	_, err := w.out.Write(w.line)
 	return err
 }
