@@ -21,16 +21,16 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 )
 
-// series are the values of a scrape, by name and labels.
-type series map[string]float64
+// values are those of a scrape, by name and labels.
+type values map[string]float64
 
-// series gives the key of a metric of a port.
-func (l *realLab) series(name string, p *fabric.PortStatus, more string) string {
+// metricKey gives the key of a metric of a port.
+func (l *realLab) metricKey(name string, p *fabric.PortStatus, more string) string {
 	return fmt.Sprintf("%s lab=%s node=%s port=%s%s", name, l.name, p.Node, p.Name, more)
 }
 
 // scrape reads metrics as Prometheus does.
-func scrape(t *testing.T, client *http.Client, url string) series {
+func scrape(t *testing.T, client *http.Client, url string) values {
 	t.Helper()
 	r, err := client.Get(url)
 	if err != nil {
@@ -45,7 +45,7 @@ func scrape(t *testing.T, client *http.Client, url string) series {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := series{}
+	out := values{}
 	for name, f := range families {
 		for _, m := range f.Metric {
 			key := name
@@ -83,7 +83,7 @@ func TestMetrics(t *testing.T) {
 	_, _, _ = l.run("exec", "-l", l.name, "h1", "--", "ping", "-f", "-c", "200", "h2")
 	l.quiet()
 	tcp, socket := &http.Client{}, socketClient(filepath.Join("/run/weft", l.name, lab.SocketName))
-	var s, again series
+	var s, again values
 	var ports map[string]fabric.PortStatus
 	// Hosts' kernels send of their own accord now and then: what is compared
 	// has to be of one moment.
@@ -105,15 +105,15 @@ func TestMetrics(t *testing.T) {
 			"weft_link_speed_bytes_per_second": 100e6 / 8, "weft_link_up": 1,
 		}
 		for metric, v := range want {
-			key := l.series(metric, &p, "")
-			for where, got := range map[string]series{"TCP": s, "the socket": again} {
+			key := l.metricKey(metric, &p, "")
+			for where, got := range map[string]values{"TCP": s, "the socket": again} {
 				if x, ok := got[key]; !ok || x != float64(v) {
 					t.Errorf("%s over %s is %v, and the API says %v", key, where, x, v)
 				}
 			}
 		}
 		for reason, n := range p.Drops {
-			if got := s[l.series("weft_port_dropped_packets_total", &p, " reason="+reason)]; got != float64(n) {
+			if got := s[l.metricKey("weft_port_dropped_packets_total", &p, " reason="+reason)]; got != float64(n) {
 				t.Errorf("%s: %v drops for %s, and the API says %v", name, got, reason, n)
 			}
 		}

@@ -81,7 +81,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 	})
 	root.AddCommand(
 		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(),
-		newSim(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
+		newSim(), newReport(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
 	)
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {

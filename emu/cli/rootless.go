@@ -63,6 +63,7 @@ func upCommand(p *spec.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	if f.json {
 		args = append(args, "--json")
 	}
+	args = append(args, f.series.args()...)
 	c := exec.Command(self, append(args, "--", file)...)
 	c.SysProcAttr, c.ExtraFiles = attr, files
 	return c, nil

@@ -29,6 +29,7 @@ type simFlags struct {
 	snap   int
 	filter string
 	pauses []string
+	series seriesFlags
 }
 
 func newSim() *cobra.Command {
@@ -73,6 +74,7 @@ file's workload sends.`,
 	c.Flags().IntVarP(&f.snap, "snaplen", "s", 0, "bytes kept of each captured packet; 0 keeps all")
 	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
 	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "say after the run why this port of a switch did or did not pause its peer; may be repeated")
+	f.series.add(c)
 	return c
 }
 
@@ -88,6 +90,11 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if p.Duration > 0 {
 		until = p.Duration
 	}
+	samples, err := f.series.plan(p, p.Duration, false)
+	if err != nil {
+		return err
+	}
+	f.series.remind(p)
 	shards := p.Engine.Shards
 	if f.write != "" && shards > 1 {
 		// The packets of a file are in order of time, whatever port they
@@ -108,17 +115,22 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if err != nil {
 		return err
 	}
+	finishSeries, err := f.series.record(samples, fb)
+	if err != nil {
+		return errors.Join(err, finishCapture())
+	}
 	err = fb.Run(ctx, until)
 	if cerr := finishCapture(); err == nil {
 		err = cerr
 	}
-	if err = errors.Join(err, failure); err != nil {
+	recorded, serr := finishSeries()
+	if err = errors.Join(err, serr, failure); err != nil {
 		return err
 	}
 	r := &report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), Flows: fb.Results(),
-		Deadlocks: fb.Deadlocks(),
+		Deadlocks: fb.Deadlocks(), Series: recorded,
 	}
 	checks, err := checkPauses(fb, f.pauses)
 	if err != nil {

@@ -164,7 +164,9 @@ func findCycle(start place, next map[place][]place, done map[place]bool) []place
 }
 
 // Pauses tells whether any switch may pause its neighbours.
-func (f *Fabric) Pauses() bool {
+func (f *Fabric) Pauses() bool { return f.guard.pauses }
+
+func (f *Fabric) findPauses() bool {
 	for n := range f.Plan.Nodes {
 		node := &f.Plan.Nodes[n]
 		if f.Switches[n] == nil || node.Deep == nil {

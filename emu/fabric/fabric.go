@@ -36,7 +36,9 @@ type Fabric struct {
 	directory Directory
 	watches   map[*port.Port]*watch
 	deadlocks []Deadlock
+	guard     guard
 	rerouting []*rerouting // by shard; nil when tables do not change
+	recording *Recording   // of a run in virtual time; nil when there is none
 
 	// LinkChanged is told when the settings of a link's direction have
 	// changed, so that a real host's shaper can follow. May be nil. It is
@@ -75,6 +77,7 @@ func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	for n := range p.Nodes {
 		f.addClasses(n)
 	}
+	f.guard.pauses = f.findPauses()
 	f.addRerouting()
 	if f.rerouting == nil {
 		f.route(nil, nil)

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -12,13 +13,16 @@ import (
 	"github.com/weftlab/weft/emu/units"
 )
 
+// errDeadlocked ends a run in which nothing is left to happen but a deadlock.
+var errDeadlocked = errors.New("nothing is left but a deadlock")
+
 // Run drives the fabric in virtual time up to and including until, or until
 // nothing is left to happen. It stops early when ctx ends, with its error. A
 // fabric that pauses is looked at for deadlocks every so often; where nothing
 // is left but one of them and until is units.Never, that ends the run.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
-	err := f.runChecked(ctx, until)
-	if err != nil {
+	f.guard.open = until == units.Never
+	if err := f.runSampled(ctx, until); err != nil && !errors.Is(err, errDeadlocked) {
 		return fmt.Errorf("stopped at %v of emulated time: %w", f.Now(), err)
 	}
 	if until != units.Never {
@@ -29,35 +33,47 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 	return nil
 }
 
-func (f *Fabric) runChecked(ctx context.Context, until units.Time) error {
-	if !f.Pauses() {
-		return f.runPart(ctx, until)
+// guard looks for deadlocks while a fabric runs.
+type guard struct {
+	pauses    bool       // the fabric may have some
+	open      bool       // nothing says how long to run
+	next      units.Time // when to look
+	delivered uint64     // packets to hosts, when more had come than before
+	progress  units.Time // when that was
+}
+
+// run drives the shards up to and including until, and looks for deadlocks.
+// Time stays that of the last event.
+func (f *Fabric) run(ctx context.Context, until units.Time) error {
+	g := &f.guard
+	if !g.pauses {
+		return f.runShards(ctx, until)
 	}
-	delivered, progress := f.delivered(), f.Now()
 	for {
-		next := units.Never
-		for _, s := range f.Shards {
-			next = min(next, s.Engine.Next())
-		}
-		if next > until || next == units.Never {
+		due := f.due()
+		if due > until || due == units.Never {
 			return nil
 		}
-		end := min(next+deadlockCheck, until)
-		if err := f.runPart(ctx, end); err != nil {
+		end := min(max(due, g.next), until)
+		if err := f.runShards(ctx, end); err != nil {
 			return err
 		}
+		if end < g.next {
+			continue
+		}
+		g.next = end + deadlockCheck
 		f.CheckDeadlocks()
 		switch n := f.delivered(); {
-		case n != delivered || !f.locked():
-			delivered, progress = n, end
-		case until == units.Never && end-progress >= stalled:
-			return nil
+		case n != g.delivered || !f.locked():
+			g.delivered, g.progress = n, end
+		case g.open && end-g.progress >= stalled:
+			return errDeadlocked
 		}
 	}
 }
 
-// runPart drives the shards up to and including until.
-func (f *Fabric) runPart(ctx context.Context, until units.Time) error {
+// runShards drives the shards up to and including until.
+func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
 	if len(f.Shards) == 1 {
 		return f.runOne(ctx, until)
 	}

@@ -33,6 +33,7 @@ type Lab struct {
 	shaper  *follower
 	metrics net.Listener // nil when only the control socket has them
 	holder  *holder
+	series  *recording // nil when there is none
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -221,6 +222,9 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	l.shaper.start(warn)
+	if l.series != nil {
+		go l.series.watch(warn)
+	}
 	server, err := l.listen()
 	if err != nil {
 		l.holder.close()
@@ -271,6 +275,9 @@ func (l *Lab) snapshot() *report.Report {
 	r := &report.Report{
 		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
 		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
+	}
+	if l.series != nil {
+		r.Series = l.series.sum
 	}
 	for _, a := range l.ports {
 		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host), Kicks: a.endpoint.Ignored()}

@@ -28,6 +28,7 @@ type Report struct {
 
 	Hosts  []Host  `json:"hosts,omitempty"` // wall
 	Timing *Timing `json:"timing,omitempty"`
+	Series *Series `json:"series,omitempty"` // that was recorded
 }
 
 // Host is a real host's interface as its own kernel counts.

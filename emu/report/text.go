@@ -23,6 +23,9 @@ func (r *Report) Write(w io.Writer) {
 	if r.Timing != nil {
 		r.Timing.write(w)
 	}
+	if r.Series != nil {
+		r.Series.write(w)
+	}
 	if r.Trace != "" {
 		fmt.Fprintf(w, "trace    %s over %d events\n", r.Trace, r.Events)
 	}

@@ -21,6 +21,7 @@ type labFile struct {
 	Topology   topologyFile   `yaml:"topology" jsonschema_description:"nodes and links"`
 	Events     []eventFile    `yaml:"events,omitempty" jsonschema_description:"changes to links during the run"`
 	Workload   []flowFile     `yaml:"workload,omitempty" jsonschema_description:"modelled traffic"`
+	Series     *seriesFile    `yaml:"series,omitempty" jsonschema_description:"queues to sample over time, for --series"`
 }
 
 func (labFile) noun() string { return "a lab" }

@@ -35,6 +35,7 @@ type Plan struct {
 	Links  []Link // likewise
 	Events []Event
 	Flows  []workload.Flow
+	Series *Series // nil when the file says nothing of it
 }
 
 // Fidelity is how late packets may be in wall-clock time.

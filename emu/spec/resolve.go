@@ -82,6 +82,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.events()
 	v.buffers()
 	v.flows()
+	v.series()
 	if err := v.err(); err != nil {
 		return nil, err
 	}

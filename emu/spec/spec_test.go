@@ -57,7 +57,7 @@ func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
 	}
 	want := Error{
 		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,
-		Hint: `did you mean "name"? (a lab has name, seed, duration, fidelity, engine, addressing, topology, events, workload)`,
+		Hint: `did you mean "name"? (a lab has name, seed, duration, fidelity, engine, addressing, topology, events, workload, series)`,
 	}
 	if diff := cmp.Diff(want, *first); diff != "" {
 		t.Error(diff)

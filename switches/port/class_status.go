@@ -49,7 +49,7 @@ func (p *Port) Classes(now units.Time) []ClassCounters {
 		held.add(q.bytes, now-q.since)
 		out = append(out, ClassCounters{
 			Name: s.Name, Priority: s.Priority,
-			QueuePackets: q.count, QueueBytes: q.bytes, Limit: limit, MaxQueue: q.longest, MeanQueue: held.over(now),
+			QueuePackets: q.count, QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.over(now),
 			TxPackets: q.tx.packets, TxBytes: q.tx.bytes, RxPackets: c.received[s.Priority], Marked: q.marked, Trimmed: q.trimmed, Dropped: q.dropped,
 			Got: c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
 			Ingress: c.Buffer.Ingress(uint16(p.Index), s.Priority), Egress: c.Buffer.Egress(p.Index, s.Priority),

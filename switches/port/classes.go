@@ -96,7 +96,8 @@ type classQueue struct {
 
 	tx                       traffic
 	marked, trimmed, dropped uint64
-	longest                  units.Bytes
+	longest                  units.Bytes // since the last sample of a series
+	ever                     units.Bytes // before that
 	area                     area
 	since                    units.Time // of the last change of bytes
 }

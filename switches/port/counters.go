@@ -85,6 +85,7 @@ func (c *Counters) Dropped() (n uint64) {
 func (p *Port) Counters(now units.Time) Counters {
 	p.settle(now)
 	c := p.counters
+	c.MaxQueue = max(c.MaxQueue, p.longest)
 	c.RxPackets, c.RxBytes, c.TxPackets, c.TxBytes = p.rx.packets, p.rx.bytes, p.tx.packets, p.tx.bytes
 	if p.classes != nil {
 		p.classes.sum(now, &c)

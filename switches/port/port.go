@@ -72,6 +72,7 @@ type Port struct {
 	classes  *classes // in classes.go; nil for a plain port
 	list     queue    // in queue.go
 	counters Counters
+	longest  units.Bytes // the queue has been before counters.MaxQueue began anew
 
 	Name string // "s1:3"
 }
