@@ -18,8 +18,8 @@ import (
 type Queue struct {
 	Bytes   units.Bytes
 	Packets int
-	Limit   units.Bytes
-	Rate    units.Rate // of the link behind it; 0 is unlimited
+	Limit   units.Bytes // most that may wait; 0 when only others limit it
+	Rate    units.Rate  // of the link behind it; 0 is unlimited
 }
 
 // Point watches one egress queue. Its answers are fates: Fine, Marked (the

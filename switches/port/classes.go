@@ -89,6 +89,8 @@ type classQueue struct {
 	count   int
 	bytes   units.Bytes
 	point   congestion.Point
+	limit   units.Bytes // most that may wait, for the point: the static limit, or the buffer's size
+	departs bool        // the point judges departures as well
 	prio    uint8
 	isFull  bool        // since the queue grew beyond high
 	high    units.Bytes // who is told when the queue grows beyond it, and
@@ -123,7 +125,12 @@ func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 		if s.Fair {
 			q.fair = fair.New(fairQuantum)
 		}
+		if q.limit = s.Limit; q.limit == 0 {
+			q.limit = c.Buffer.Size()
+		}
 		if q.point = env.Point(s); q.point != nil {
+			_, arrivalsOnly := q.point.(congestion.ArrivalsOnly)
+			q.departs = !arrivalsOnly
 			t := &classTicker{port: p, queue: q}
 			t.timer = env.Engine.NewTimer(t)
 			t.timer.Arm(0)
@@ -171,7 +178,7 @@ func (c *classes) settingsOf(prio uint8) *class.Class {
 
 // classView is what a point sees of its queue.
 func (p *Port) classView(q *classQueue) congestion.Queue {
-	v := congestion.Queue{Bytes: q.bytes, Packets: q.count, Limit: p.classes.Buffer.Limit(p.Index, q.prio)}
+	v := congestion.Queue{Bytes: q.bytes, Packets: q.count, Limit: q.limit}
 	if p.link != nil {
 		v.Rate = p.link.Rate()
 	}
@@ -331,8 +338,10 @@ func (p *Port) startClasses(now units.Time) {
 		// What is sent into this port on the way waits.
 		p.freeAt = units.Never
 		k := p.take(now, q)
-		c.sched.Sent(i, packet.OnWire(k.Size))
-		p.begin(now, q, k)
+		size := packet.OnWire(k.Size)
+		if p.begin(now, q, k) {
+			c.sched.Sent(i, size)
+		}
 	}
 	p.armNext()
 }
@@ -357,22 +366,23 @@ func (p *Port) whole(k *packet.Packet) units.Time {
 }
 
 // begin puts a packet's first bit on the link, unless the congestion point
-// drops it.
-func (p *Port) begin(now units.Time, q *classQueue, k *packet.Packet) {
-	if q.point != nil {
+// drops it. It tells whether it was sent.
+func (p *Port) begin(now units.Time, q *classQueue, k *packet.Packet) (sent bool) {
+	if q.departs {
 		p.freeAt = units.Never
 		fate := q.point.Dequeue(now, p.classView(q), k)
 		p.freeAt = now
 		switch {
 		case fate.Dropped():
 			p.dropClass(now, q, k, fate)
-			return
+			return false
 		case fate == packet.Marked:
 			q.mark(p, k)
 		}
 	}
 	q.tx.add(k.Size)
 	p.transmit(now, k)
+	return true
 }
 
 // dropClass ends a packet that a queue does not take.
