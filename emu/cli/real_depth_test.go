@@ -328,7 +328,11 @@ func TestPauseOfRealHosts(t *testing.T) {
 		}
 	}
 	// The frames are on the wire as Wireshark reads them.
-	frames := tshark(t, stop(), "-Y", "macc.opcode == 0x0101", "-T", "fields", "-e", "eth.dst", "-e", "macc.cbfc.enbv", "-e", "macc.cbfc.pause_time.c3")
+	file := stop()
+	if n := len(tshark(t, file, "-Y", `frame.comment matches "^xoff: s1:h1 asks to hold off, [0-9]+ B that came in wait$"`)); n == 0 {
+		t.Error("no PFC frame has the comment of an xoff")
+	}
+	frames := tshark(t, file, "-Y", "macc.opcode == 0x0101", "-T", "fields", "-e", "eth.dst", "-e", "macc.cbfc.enbv", "-e", "macc.cbfc.pause_time.c3")
 	if len(frames) < 2 {
 		t.Fatalf("%d PFC frames in the capture", len(frames))
 	}
