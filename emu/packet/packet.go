@@ -71,6 +71,16 @@ type Packet struct {
 	// neither. Frame always begins where its buffer does.
 	Frame []byte
 	Piece Piece
+
+	// To is the number of its IP destination among the addresses that the
+	// fabric knows, for routers; 0 for any other. Dest is where its Ethernet
+	// frame goes: to a station, or to a port of a router on the way.
+	To int32
+	// Src and Dst are the Ethernet addresses that a router has given it. They
+	// stand in Frame too; for a Piece they replace those of the super-packet.
+	// Dst is 0 when no router has sent the packet on. A modelled packet has
+	// them from the beginning.
+	Src, Dst wire.MAC
 }
 
 // ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.
@@ -107,6 +117,15 @@ func (p *Packet) Ethernet() []byte {
 		return p.Piece.Of.Data
 	}
 	return p.Frame
+}
+
+// MACs gives its Ethernet addresses as they are now.
+func (p *Packet) MACs() (dst, src wire.MAC) {
+	if p.Dst != 0 {
+		return p.Dst, p.Src
+	}
+	e := p.Ethernet()
+	return wire.ReadMAC(e), wire.ReadMAC(e[6:])
 }
 
 // OnWire is what a frame of n bytes takes of a link: padded to the minimum,
