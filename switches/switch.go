@@ -37,6 +37,9 @@ type Switch struct {
 	pool       *packet.Pool
 	replicated uint64
 	originated uint64
+	consumed   uint64
+
+	router *routing // of a router, in route.go; nil for a plain switch
 }
 
 // way is a part of Switch.ways.
@@ -69,8 +72,16 @@ func (s *Switch) Replicated() uint64 { return s.replicated }
 // Originated counts the packets of the switch's own that were sent.
 func (s *Switch) Originated() uint64 { return s.originated }
 
+// Consumed counts the packets that ended here because they were for the switch
+// itself.
+func (s *Switch) Consumed() uint64 { return s.consumed }
+
 // Input forwards a packet.
 func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
+	if s.router != nil {
+		s.route(now, in, p)
+		return
+	}
 	if p.Dest == packet.Flood {
 		if !s.flood(now, in, p) {
 			in.Discard(now, p, packet.NoRoute)
@@ -88,6 +99,10 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 // Originate sends a packet of the switch's own, such as a congestion point's
 // feedback, towards its destination.
 func (s *Switch) Originate(now units.Time, p *packet.Packet) {
+	if s.router != nil {
+		s.originateRouted(now, p)
+		return
+	}
 	if p.Dest == packet.Flood {
 		if s.flood(now, nil, p) {
 			s.originated++
@@ -102,8 +117,12 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 }
 
 // choose gives the port towards p's destination, nil when there is none.
-func (s *Switch) choose(p *packet.Packet) *port.Port {
-	w := s.groups[s.routes[p.Dest]]
+func (s *Switch) choose(p *packet.Packet) *port.Port { return s.pick(s.routes[p.Dest], p) }
+
+// pick gives the port of a group through which p leaves, nil when there is
+// none.
+func (s *Switch) pick(group uint16, p *packet.Packet) *port.Port {
+	w := s.groups[group]
 	switch w.count {
 	case 0:
 		return nil
@@ -118,6 +137,9 @@ func (s *Switch) choose(p *packet.Packet) *port.Port {
 
 // Foresee tells whether there is a way for p.
 func (s *Switch) Foresee(in *port.Port, p *packet.Packet) packet.Fate {
+	if s.router != nil {
+		return s.foreseeRoute(in, p)
+	}
 	if p.Dest == packet.Flood {
 		for i, q := range s.Ports {
 			if s.floods(i, q, in) {
