@@ -98,7 +98,8 @@ type Node struct {
 	ECMPSeed uint64     // switches; by default made from the lab's seed and the node's name
 	Deep     *Deep      // nil for a node whose ports have a single plain queue each
 	Sysctls  []Sysctl
-	Routes   []Route
+	Routes   []Route // of hosts
+	Router   *Router // of a switch that forwards by IP addresses; nil for any other node
 }
 
 // Deep is what a node has beyond plain ports. The ports of a node with Deep
@@ -128,8 +129,8 @@ type Port struct {
 	Name      string         // "eth0", "1", "spine1"
 	Link      int            // index in Plan.Links, -1 for the one interface of a host without links
 	End       int            // 0 or 1: which end of the link
-	MAC       [6]byte        // hosts; unicast, unique in the plan
-	Addresses []netip.Prefix // hosts; each unique in the plan
+	MAC       [6]byte        // hosts and routers; unicast, unique in the plan
+	Addresses []netip.Prefix // hosts and routers; each unique in the plan; a router's port may have none
 	Queue     Queue          // of packets waiting to leave, of a plain port
 	// Classes, by rising priority, are the queues of a port of a node with
 	// Deep; Queue is not used then.
@@ -239,7 +240,7 @@ func (p *Plan) PortName(node, port int) string {
 
 // OnLink gives the prefixes that a host's interface must take for directly
 // reachable, beside those of its own addresses, so that the host reaches every
-// other that links and switches join the interface to without a router. The
+// other that links and plain switches join the interface to, and their routers. The
 // prefixes are masked and sorted, and none covers another. An interface
 // without an address of a family has none of that family, and where several
 // interfaces of the host lead to the same place the first that can takes all.
@@ -305,8 +306,15 @@ func anyCovers(wide []netip.Prefix, p netip.Prefix) bool {
 }
 
 // domains numbers the broadcast domains: ports have the same number exactly
-// when links and switches join them. The result is indexed by node and port.
+// when links and plain switches join them. The result is indexed by node and
+// port.
 func (p *Plan) domains() [][]int {
+	return p.number(func(n *Node) bool { return n.Kind == Host || n.Router != nil })
+}
+
+// number gives the ports of a node that is an end numbers of their own, all
+// ports of any other the same, and the two ends of a link the same.
+func (p *Plan) number(end func(n *Node) bool) [][]int {
 	domain := make([][]int, len(p.Nodes))
 	for n := range p.Nodes {
 		domain[n] = make([]int, len(p.Nodes[n].Ports))
@@ -315,7 +323,7 @@ func (p *Plan) domains() [][]int {
 	var todo []End
 	visit := func(e End) {
 		ports := p.Nodes[e.Node].Ports
-		if p.Nodes[e.Node].Kind == Host {
+		if end(&p.Nodes[e.Node]) {
 			domain[e.Node][e.Port] = last
 			todo = append(todo, e)
 			return

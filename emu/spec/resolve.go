@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,6 +51,8 @@ type resolver struct {
 	queues     map[End]queueFile
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
+	ways       *Ways
+	gateways   map[gatewayKey]netip.Addr // the first of each domain
 }
 
 func resolve(r *reader, lab *labFile) (*Plan, error) {
@@ -73,6 +76,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.addresses()
 	v.domain = v.plan.domains()
 	v.routes()
+	v.ways = v.plan.Ways()
 	v.directions()
 	v.events()
 	v.flows()
