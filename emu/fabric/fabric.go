@@ -34,6 +34,9 @@ type Fabric struct {
 	stations  [][]*Station   // by node and port; nil for switches
 	lookahead units.Time     // between shards
 	directory Directory
+	endpoints []spec.End // stations, then the ports of routers
+	routers   *routers   // nil in a fabric without
+	flowEnds  [][2]*Station
 	watches   map[*port.Port]*watch
 
 	// LinkChanged is told when the settings of a link's direction have
@@ -67,6 +70,7 @@ func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	for n := range p.Nodes {
 		f.addNode(n)
 	}
+	f.addRouters()
 	for l := range p.Links {
 		f.addLink(l)
 	}
@@ -97,7 +101,10 @@ func (f *Fabric) addNode(n int) {
 		p := port.New(&shard.Engine, shard.Pool, name, i, owner, q.Limit)
 		env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, "mark "+name), Pool: shard.Pool}
 		if sw != nil {
-			env.Send = func(p *packet.Packet) { sw.Originate(shard.Engine.Now(), p) }
+			env.Send = func(p *packet.Packet) {
+				f.aim(n, p)
+				sw.Originate(shard.Engine.Now(), p)
+			}
 			sw.Ports = append(sw.Ports, p)
 		}
 		p.SetPoint(&shard.Engine, congestion.New(q.Mark, env))

@@ -3,7 +3,6 @@ package fabric
 import (
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/switches"
 )
 
@@ -14,8 +13,9 @@ type neighbour struct {
 	far  int // port of the far side
 }
 
-// route gives every switch its table: to each station all shortest ways, and
-// the tree for what goes to everybody.
+// route gives every switch its table: to each endpoint all shortest ways, and
+// the tree for what goes to everybody. Routers, which have no such table, are
+// endpoints as hosts are.
 func (f *Fabric) route() {
 	adjacent := make([][]neighbour, len(f.Plan.Nodes))
 	for _, l := range f.Plan.Links {
@@ -26,8 +26,8 @@ func (f *Fabric) route() {
 	}
 	tables := make([]*tableBuilder, len(f.Plan.Nodes))
 	for n, sw := range f.Switches {
-		if sw != nil {
-			tables[n] = newTableBuilder(len(sw.Ports), len(f.Stations))
+		if sw != nil && f.Plan.Nodes[n].Router == nil {
+			tables[n] = newTableBuilder(len(sw.Ports), len(f.endpoints))
 		}
 	}
 	f.routeUnicast(adjacent, tables)
@@ -37,6 +37,7 @@ func (f *Fabric) route() {
 			f.Switches[n].SetTable(t.table)
 		}
 	}
+	f.routeRouters(adjacent, tables)
 }
 
 // tableBuilder collects a switch's table; equal groups are kept once.
@@ -71,9 +72,9 @@ func (b *tableBuilder) group(ports []uint16) uint16 {
 // switch that has stations; all stations at one switch share its search.
 func (f *Fabric) routeUnicast(adjacent [][]neighbour, tables []*tableBuilder) {
 	stationsAt := make([][]int, len(f.Plan.Nodes)) // by switch
-	for id, s := range f.Stations {
-		for _, a := range adjacent[s.Node] {
-			if a.port == s.Index && tables[a.node] != nil {
+	for id, e := range f.endpoints {
+		for _, a := range adjacent[e.Node] {
+			if a.port == e.Port && tables[a.node] != nil {
 				stationsAt[a.node] = append(stationsAt[a.node], id)
 				tables[a.node].table.Route[id] = tables[a.node].group([]uint16{uint16(a.far)})
 			}
@@ -117,7 +118,7 @@ func (f *Fabric) routeUnicast(adjacent [][]neighbour, tables []*tableBuilder) {
 }
 
 // routeTree spans the switches of each connected part with a tree, breadth
-// first from its first switch, and adds the ports of hosts. Branches that lead
+// first from its first switch, and adds the ports of hosts and routers. Branches that lead
 // to no host are cut: what travels there would only be thrown away.
 func (f *Fabric) routeTree(adjacent [][]neighbour, tables []*tableBuilder) {
 	parent := make([]*neighbour, len(f.Plan.Nodes)) // how a switch hangs in the tree, seen from it
@@ -134,7 +135,7 @@ func (f *Fabric) routeTree(adjacent [][]neighbour, tables []*tableBuilder) {
 			order = append(order, n)
 			for _, a := range adjacent[n] {
 				switch {
-				case f.Plan.Nodes[a.node].Kind == spec.Host:
+				case tables[a.node] == nil: // a host or a router
 					tables[n].table.Tree[a.port] = true
 					wanted[n] = true
 				case !seen[a.node]:

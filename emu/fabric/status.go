@@ -104,7 +104,7 @@ type LinkStatus struct {
 
 // Accounts say where every packet went:
 //
-//	Entered + Originated + Replicated + Duplicated = Delivered + Dropped + Held
+//	Entered + Originated + Replicated + Duplicated = Delivered + Consumed + Dropped + Held
 type Accounts struct {
 	Entered    uint64 `json:"entered"`    // from hosts, real and modelled
 	Originated uint64 `json:"originated"` // by switches themselves
@@ -112,6 +112,7 @@ type Accounts struct {
 	Duplicated uint64 `json:"duplicated"` // copies made by links on purpose
 
 	Delivered uint64 `json:"delivered"` // to hosts
+	Consumed  uint64 `json:"consumed"`  // by switches: what was for themselves
 	Dropped   uint64 `json:"dropped"`   // in queues, on links, at receivers
 	Held      uint64 `json:"held"`      // in queues and on links now
 
@@ -121,7 +122,7 @@ type Accounts struct {
 
 // Balanced tells whether no packet is missing.
 func (a Accounts) Balanced() bool {
-	return a.Entered+a.Originated+a.Replicated+a.Duplicated == a.Delivered+a.Dropped+a.Held
+	return a.Entered+a.Originated+a.Replicated+a.Duplicated == a.Delivered+a.Consumed+a.Dropped+a.Held
 }
 
 // Status gives every port, in the order of the plan.
@@ -207,6 +208,7 @@ func (f *Fabric) Accounts() Accounts {
 		if sw != nil {
 			a.Replicated += sw.Replicated()
 			a.Originated += sw.Originated()
+			a.Consumed += sw.Consumed()
 		}
 	}
 	for n, node := range f.ports {

@@ -153,7 +153,7 @@ func (l *Lab) attach() error {
 		}
 		var e endpoint
 		if node.Attach == spec.TUN {
-			a.tun = tuntap.NewTUN(c, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Directory())
+			a.tun = tuntap.NewTUN(c, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Neighbours(s))
 			e = a.tun
 		} else {
 			e = tuntap.NewTAP(c)

@@ -35,7 +35,11 @@ func (r *Report) writeAccounts(w io.Writer) {
 	if copies := a.Replicated + a.Duplicated; copies > 0 {
 		fmt.Fprintf(w, " + %d copies", copies)
 	}
-	fmt.Fprintf(w, " = %d delivered + %d dropped + %d under way", a.Delivered, a.Dropped, a.Held)
+	fmt.Fprintf(w, " = %d delivered", a.Delivered)
+	if a.Consumed > 0 {
+		fmt.Fprintf(w, " + %d for switches themselves", a.Consumed)
+	}
+	fmt.Fprintf(w, " + %d dropped + %d under way", a.Dropped, a.Held)
 	if !a.Balanced() {
 		fmt.Fprint(w, "  ** these do not add up: a defect of weft, please report it **")
 	}
