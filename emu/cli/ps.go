@@ -72,7 +72,7 @@ func psAll(asJSON bool) error {
 	return t.Flush()
 }
 
-// psLab shows a lab's hosts.
+// psLab shows a lab's hosts and routers.
 func psLab(c *cobra.Command, name string, asJSON bool) error {
 	client, err := connect(name)
 	if err != nil {
@@ -93,6 +93,12 @@ func psLab(c *cobra.Command, name string, asJSON bool) error {
 	for _, h := range s.Hosts {
 		for _, i := range h.Interfaces {
 			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t%s\n", h.Name, i.Name, i.Peer, i.MAC, join(i.Addresses), h.Namespace)
+		}
+	}
+	for _, r := range s.Routers {
+		fmt.Fprintf(t, "%s\t\t\t%s\t\n", r.Name, join(r.Addresses))
+		for _, p := range r.Ports {
+			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t\n", r.Name, p.Name, p.Peer, p.MAC, join(p.Addresses))
 		}
 	}
 	return t.Flush()
@@ -154,6 +160,18 @@ func psTable(c *cobra.Command, name, sw string, asJSON bool) error {
 
 func printTable(table lab.Table) {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	if table.Router {
+		fmt.Fprintln(t, "TO\tPORTS\tVIA")
+		for _, p := range table.Prefixes {
+			via := join(p.Via)
+			if p.Local {
+				via = "itself"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\n", p.To, join(p.Ports), via)
+		}
+		t.Flush()
+		return
+	}
 	fmt.Fprintln(t, "TO\tMAC\tADDRESSES\tPORTS")
 	for _, r := range table.Routes {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), join(r.Ports))

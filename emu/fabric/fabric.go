@@ -146,6 +146,10 @@ func (f *Fabric) Port(node, index int) *port.Port { return f.ports[node][index] 
 // Station gives the station of a host's port, nil for a switch's.
 func (f *Fabric) Station(node, index int) *Station { return f.stations[node][index] }
 
+// Endpoints gives the port that has each packet.Endpoint: those of hosts, then
+// those of routers.
+func (f *Fabric) Endpoints() []spec.End { return f.endpoints }
+
 // Directory knows where every address is.
 func (f *Fabric) Directory() *Directory { return &f.directory }
 

@@ -22,7 +22,8 @@ type routers struct {
 	addresses []router.Address // by those numbers
 	owners    []spec.End       // likewise; of an address of a router itself the Port is -1
 	subnets   *router.Prefixes // numbers subnetOf
-	subnetOf  []spec.End       // somebody who is in each
+	prefixes  []netip.Prefix   // by those numbers
+	subnetOf  []spec.End       // likewise, somebody who is in each
 	firsts    map[int]spec.End // the first port of a router in each domain
 }
 
@@ -69,6 +70,13 @@ func (f *Fabric) addRouters() {
 			}
 		}
 	}
+	for n := range p.Nodes {
+		if node := &p.Nodes[n]; node.Router != nil {
+			for _, a := range node.Router.Addresses {
+				r.addSubnet(netip.PrefixFrom(a, a.BitLen()), spec.End{Node: n, Port: -1})
+			}
+		}
+	}
 	// Those of routers come first: a host may be cut off from its subnet.
 	for _, routed := range []bool{true, false} {
 		for n := range p.Nodes {
@@ -96,7 +104,7 @@ func (r *routers) add(a netip.Addr, address router.Address, owner spec.End) {
 func (r *routers) addSubnet(a netip.Prefix, owner spec.End) {
 	if _, bits := r.subnets.Find(a.Addr()); bits != a.Bits() {
 		r.subnets.Set(a.Masked(), int32(len(r.subnetOf)))
-		r.subnetOf = append(r.subnetOf, owner)
+		r.prefixes, r.subnetOf = append(r.prefixes, a.Masked()), append(r.subnetOf, owner)
 	}
 }
 
@@ -432,4 +440,37 @@ func (f *Fabric) aim(node int, p *packet.Packet) {
 	if e, ok := r.firsts[here]; ok {
 		p.Dest = r.ends[e.Node][e.Port]
 	}
+}
+
+// Way is a router's way to a subnet.
+type Way struct {
+	To     netip.Prefix
+	Local  bool       // it is an address of the router itself
+	Direct bool       // the router is in it
+	Ports  []int      // of the router, through which it leads; none when it is Local, or there is no way
+	Via    []spec.End // the next routers' ports, when it is not direct
+}
+
+// Ways gives the ways of a router to all subnets, by their addresses.
+func (f *Fabric) Ways(node int) (ways []Way) {
+	sw := f.Switches[node]
+	t := sw.Routing().Table
+	for i, p := range f.routers.prefixes {
+		w := Way{To: p, Local: p.IsSingleIP() && t.Owns(p.Addr())}
+		if route := t.Routes[t.Ways[i]]; t.Ways[i] >= router.Routes {
+			w.Direct = route.Direct
+			for _, port := range sw.Table().Groups[route.Group] {
+				w.Ports = append(w.Ports, int(port))
+			}
+			for _, hops := range route.Via {
+				for _, h := range hops {
+					w.Via = append(w.Via, f.endpoints[h.Endpoint])
+				}
+			}
+			w.Ports = slices.Compact(w.Ports)
+		}
+		ways = append(ways, w)
+	}
+	slices.SortFunc(ways, func(a, b Way) int { return a.To.Compare(b.To) })
+	return ways
 }
