@@ -22,9 +22,12 @@ func outcome(f *Fabric) []any {
 // TestShardsDoNotChangeResults: the same file in one, two, three and four
 // shards, stopped at several times, gives the same trace, counters, queues and
 // flow records.
-func TestShardsDoNotChangeResults(t *testing.T) {
+func TestShardsDoNotChangeResults(t *testing.T) { checkShards(t, drawLab, func(*Fabric) {}) }
+
+// checkShards runs labs that draw makes. Begin is called before each run.
+func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
 	rapid.Check(t, func(rt *rapid.T) {
-		text := drawLab(rt)
+		text := draw(rt)
 		p, err := spec.Parse("lab.yaml", []byte(text))
 		if err != nil {
 			rt.Skip("a generator with too few hosts")
@@ -36,6 +39,7 @@ func TestShardsDoNotChangeResults(t *testing.T) {
 			if err != nil {
 				continue // links that are too short to be cut
 			}
+			begin(f)
 			var got []any
 			for _, until := range stops {
 				if err := f.Run(context.Background(), until); err != nil {
