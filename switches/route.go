@@ -61,6 +61,10 @@ func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 		s.hear(now, in, p)
 		return
 	}
+	if p.L3 != wire.EthernetHeader { // it is of a VLAN, and the router is in none
+		in.Discard(now, p, packet.NoRoute)
+		return
+	}
 	n, fate, problem := r.find(p)
 	switch {
 	case fate != packet.Fine:
@@ -103,7 +107,7 @@ func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem ro
 		n = t.Find(router.Destination(b[p.L3:]))
 	}
 	switch {
-	case n == router.NoRoute || p.L3 != wire.EthernetHeader:
+	case n == router.NoRoute:
 		return n, packet.NoRoute, router.NetUnreachable
 	case n == router.Local:
 		return n, packet.Fine, 0
@@ -195,7 +199,7 @@ func (s *Switch) hear(now units.Time, in *port.Port, p *packet.Packet) {
 // the request came in by. It reports false when p is none.
 func (s *Switch) answer(now units.Time, in *port.Port, p *packet.Packet) bool {
 	r := s.router
-	if p.Frame == nil || p.Ether == wire.EtherTypeIPv6 && p.Proto != wire.ProtoICMPv6 {
+	if p.Frame == nil || p.L3 != wire.EthernetHeader || p.Ether == wire.EtherTypeIPv6 && p.Proto != wire.ProtoICMPv6 {
 		return false
 	}
 	b := r.Table.AppendAnswer(r.made[:0], p.Frame, int(p.L3), p.Ether, r.MACs[in.Index])
@@ -317,6 +321,9 @@ func (s *Switch) foreseeRoute(in *port.Port, p *packet.Packet) packet.Fate {
 	r := s.router
 	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
 		return packet.Fine
+	}
+	if p.L3 != wire.EthernetHeader {
+		return packet.NoRoute
 	}
 	n, fate, _ := r.find(p)
 	if fate != packet.Fine || n == router.Local {

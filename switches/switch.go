@@ -31,15 +31,14 @@ type Switch struct {
 	routes []uint16
 	groups []way
 	ways   []*port.Port
-	seed   uint64 // of ECMP
+	seed   uint64   // of ECMP
+	router *routing // in route.go; nil for a plain switch
 
 	table      Table
 	pool       *packet.Pool
 	replicated uint64
 	originated uint64
 	consumed   uint64
-
-	router *routing // of a router, in route.go; nil for a plain switch
 }
 
 // way is a part of Switch.ways.

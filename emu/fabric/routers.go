@@ -218,6 +218,15 @@ type wayfinder struct {
 	placeAt  map[string]int // number of a place
 	searches [][]int        // routers on the way from each node, -1 from where there is none
 	searchOf map[string]int // number of a search by its roots
+
+	key   []byte // of the ways in found
+	found []found
+}
+
+// found is a way to the next router: by a port, to that router's port.
+type found struct {
+	port int
+	far  spec.End
 }
 
 // place is what routes lead to.
@@ -357,28 +366,29 @@ func (b *wayfinder) onward(n int, distance []int, t *router.Table, groups *table
 	if d <= 0 {
 		return router.NoRoute
 	}
-	via := make([][]router.Hop, len(b.of[n]))
-	var ports []uint16 // as often as there are ways through each
-	var key []byte
+	b.key, b.found = b.key[:0], b.found[:0]
 	for p, at := range b.of[n] {
 		if at < 0 {
 			continue
 		}
 		for _, e := range b.areas[at].routers {
-			if distance[e.Node] != d-1 {
-				continue
+			if distance[e.Node] == d-1 {
+				b.key = binary.AppendUvarint(binary.AppendUvarint(b.key, uint64(p)), uint64(b.ends[e.Node][e.Port]))
+				b.found = append(b.found, found{p, e})
 			}
-			hop := router.Hop{Endpoint: b.ends[e.Node][e.Port], MAC: b.fabric.mac(e)}
-			via[p] = append(via[p], hop)
-			ports = append(ports, uint16(p))
-			key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(p)), uint64(hop.Endpoint))
 		}
 	}
-	if i, ok := made[string(key)]; ok {
+	if i, ok := made[string(b.key)]; ok {
 		return i
 	}
+	via := make([][]router.Hop, len(b.of[n]))
+	var ports []uint16 // as often as there are ways through each
+	for _, w := range b.found {
+		via[w.port] = append(via[w.port], router.Hop{Endpoint: b.ends[w.far.Node][w.far.Port], MAC: b.fabric.mac(w.far)})
+		ports = append(ports, uint16(w.port))
+	}
 	i := uint16(len(t.Routes))
-	made[string(key)] = i
+	made[string(b.key)] = i
 	t.Routes = append(t.Routes, router.Route{Group: groups.group(ports), Via: via})
 	return i
 }

@@ -121,13 +121,13 @@ func (v *resolver) fill(subnet netip.Prefix, ends []End, taken map[netip.Addr]an
 			ip = nth(subnet, next)
 		}
 		if !ip.IsValid() {
-			var place any
-			for a, at := range taken {
-				if subnet.Contains(a) && (place == nil || v.line(at) < v.line(place)) {
-					place = at
+			var first netip.Addr // that the file gives
+			for a := range taken {
+				if subnet.Contains(a) && (!first.IsValid() || a.Less(first)) {
+					first = a
 				}
 			}
-			v.fail(place, "write a shorter prefix, or give every interface in it an address", "the subnet %v has no address left for %s",
+			v.fail(taken[first], "write a shorter prefix, or give every interface in it an address", "the subnet %v has no address left for %s",
 				subnet, v.plan.PortName(e.Node, e.Port))
 			return
 		}

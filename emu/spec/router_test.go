@@ -1,0 +1,94 @@
+package spec
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestRoutedLabs draws generated topologies of which any switches are routers:
+// the plan is sound, every domain's interfaces are in one subnet that no other
+// domain's overlaps, hosts have a way out through a router in their domain,
+// and there is a path between any two.
+func TestRoutedLabs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := func(name string) int { return rapid.IntRange(1, 4).Draw(t, name) }
+		generator := rapid.SampledFrom([]string{
+			fmt.Sprintf("star: {hosts: %d}", 1+n("hosts")),
+			fmt.Sprintf("dumbbell: {left: %d, right: %d}", n("left"), n("right")),
+			fmt.Sprintf("parking-lot: {hops: %d}", n("hops")),
+			fmt.Sprintf("leaf-spine: {spines: %d, leaves: %d, hosts-per-leaf: %d}", n("spines"), n("leaves"), n("per leaf")),
+			"fat-tree: {k: 4}",
+		}).Draw(t, "generator")
+		text := "topology: {generate: {" + generator + "}"
+		plain, err := Parse("lab.yaml", []byte(text+"}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var nodes []string
+		for _, node := range plain.Nodes {
+			if node.Kind == Switch && rapid.Bool().Draw(t, node.Name) {
+				nodes = append(nodes, node.Name+": {address: auto}")
+			}
+		}
+		text += ", nodes: {" + strings.Join(nodes, ", ") + "}}\n"
+		text += "addressing: {ipv4: " + rapid.SampledFrom([]string{"10.0.0.0/16", "10.0.0.0/23", "10.0.0.0/25"}).Draw(t, "pool") + "}\n"
+		p, err := Parse("lab.yaml", []byte(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		checkPlan(t, p)
+		if p.Routed() != (len(nodes) > 0) {
+			t.Fatal("the plan is not what the file says")
+		}
+		if !p.Routed() {
+			return
+		}
+		w := p.Ways()
+		subnets := map[int]map[netip.Prefix]bool{}
+		for i, node := range p.Nodes {
+			for j, port := range node.Ports {
+				for _, a := range port.Addresses {
+					d := w.Domain[i][j]
+					if subnets[d] == nil {
+						subnets[d] = map[netip.Prefix]bool{}
+					}
+					subnets[d][a.Masked()] = true
+				}
+				if node.Kind == Host && (len(port.Addresses) != 2 || len(p.OnLink(i, j)) != 0) {
+					t.Fatalf("%s has %v, on link %v", p.PortName(i, j), port.Addresses, p.OnLink(i, j))
+				}
+			}
+		}
+		for d, mine := range subnets {
+			if len(mine) != 2 {
+				t.Errorf("the subnets of a domain: %v", mine)
+			}
+			for e, theirs := range subnets {
+				for a := range mine {
+					for b := range theirs {
+						if d != e && a.Overlaps(b) {
+							t.Errorf("%v and %v overlap\n%s", a, b, text)
+						}
+					}
+				}
+			}
+		}
+		for i, from := range p.Nodes {
+			for j, to := range p.Nodes {
+				if from.Kind != Host || to.Kind != Host || i == j {
+					continue
+				}
+				for _, ipv6 := range []bool{false, true} {
+					_, _, first, ok := w.Path(i, j, ipv6)
+					if !ok || w.Domain[first.Node][first.Port] != w.Domain[i][0] || (first.Node == j) != (w.Domain[i][0] == w.Domain[j][0]) {
+						t.Errorf("%s to %s: first to %v, %v", from.Name, to.Name, first, ok)
+					}
+				}
+			}
+		}
+	})
+}
