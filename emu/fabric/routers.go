@@ -436,7 +436,7 @@ func (f *Fabric) mac(e spec.End) wire.MAC {
 // no bytes, for the way through routers.
 func (f *Fabric) aim(node int, p *packet.Packet) {
 	r := f.routers
-	if r == nil || p.Dest < 0 {
+	if r == nil || p.Dest < 0 || int(p.Dest) >= len(f.Stations) {
 		return
 	}
 	s := f.Stations[p.Dest]

@@ -617,3 +617,37 @@ func TestARouterDoesNotAllocate(t *testing.T) {
 type drain struct{ pool *packet.Pool }
 
 func (d drain) Deliver(_ units.Time, p *packet.Packet) { d.pool.Free(p) }
+
+// TestOwnPacketsThroughRouters: what a congestion point sends to a host finds
+// it behind routers, whether the switch that sends it is one or not.
+func TestOwnPacketsThroughRouters(t *testing.T) {
+	for _, c := range []struct {
+		from string
+		to   packet.Endpoint
+		hops uint8
+	}{{"s1", 0, 3}, {"s1", 1, 0}, {"r2", 0, 1}, {"r3", 2, 0}} {
+		f := New(parse(t, routed))
+		n, _ := f.Plan.Node(c.from)
+		st := f.Stations[c.to]
+		got := []uint8{}
+		st.Port.Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) { got = append(got, 64-p.TTL) }))
+		for _, version := range []uint8{4, 6} {
+			p := f.Shards[0].Pool.New()
+			p.Dest, p.Version, p.TTL, p.L3, p.Size = c.to, version, 64, wire.EthernetHeader, 100
+			f.aim(n, p)
+			f.Switches[n].Originate(0, p)
+		}
+		finish(t, f)
+		if diff := cmp.Diff([]uint8{c.hops, c.hops}, got); diff != "" || f.Accounts().Originated != 2 {
+			t.Errorf("%s to station %d (-want +got):\n%s", c.from, c.to, diff)
+		}
+		// To nobody, and to a router's port: neither panics nor is lost track of.
+		for _, to := range []packet.Endpoint{packet.Flood, packet.Endpoint(len(f.endpoints) - 1)} {
+			p := f.Shards[0].Pool.New()
+			p.Dest, p.Version, p.TTL, p.L3, p.Size = to, 4, 64, wire.EthernetHeader, 100
+			f.aim(n, p)
+			f.Switches[n].Originate(f.Now(), p)
+		}
+		finish(t, f)
+	}
+}
