@@ -74,6 +74,9 @@ func TestRealRouters(t *testing.T) {
 				t.Errorf("ping %s, want %s:\n%s", router, want, out)
 			}
 		}
+		if out := l.exec("h1", "ping", "-4", "-c", "1", "r3"); !strings.Contains(out, "(10.255.0.3)") || !strings.Contains(out, " 0% packet loss") {
+			t.Errorf("ping by name:\n%s", out)
+		}
 		// In fragments from r2 on, in both directions.
 		out := l.exec("h1", "ping", "-4", "-c", "3", "-i", "0.05", "-M", "dont", "-s", "1450", "h2")
 		if !strings.Contains(out, " 0% packet loss") {
@@ -106,8 +109,8 @@ func TestRealRouters(t *testing.T) {
 	})
 	t.Run("too big", func(t *testing.T) {
 		for _, c := range []struct{ version, to, want string }{
-			{"-4", "h2", "From 10.255.7.2 icmp_seq=1 Frag needed and DF set (mtu = 1400)"},
-			{"-6", "h3", "From fd00:ffff::2 icmp_seq=1 Packet too big: mtu=1400"},
+			{"-4", "h2", "From r2 (10.255.7.2) icmp_seq=1 Frag needed and DF set (mtu = 1400)"},
+			{"-6", "h3", "From r2 (fd00:ffff::2) icmp_seq=1 Packet too big: mtu=1400"},
 		} {
 			out, _, code := l.run("exec", "-l", l.name, "h1", "--", "ping", c.version, "-c", "1", "-M", "do", "-s", "1440", c.to)
 			if code == 0 || !strings.Contains(out, c.want) {

@@ -75,7 +75,7 @@ func New(p *spec.Plan) (*Lab, error) {
 	if err := l.makeEngines(); err != nil {
 		return nil, err
 	}
-	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File}, hostsOf(p)); err != nil {
+	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File, Names: routersOf(p)}, hostsOf(p)); err != nil {
 		return nil, err
 	}
 	if err := l.attach(); err != nil {
@@ -125,6 +125,16 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 		hosts = append(hosts, h)
 	}
 	return hosts
+}
+
+// routersOf are the names that hosts know beside their own.
+func routersOf(p *spec.Plan) (names []netnslab.Name) {
+	for _, n := range p.Nodes {
+		if n.Router != nil && len(n.Router.Addresses) > 0 {
+			names = append(names, netnslab.Name{Name: n.Name, Addresses: n.Router.Addresses})
+		}
+	}
+	return names
 }
 
 // attach joins the devices to the fabric's stations; both come in the order
