@@ -329,11 +329,27 @@ func (s *Switch) foreseeRoute(in *port.Port, p *packet.Packet) packet.Fate {
 	if fate != packet.Fine || n == router.Local {
 		return fate
 	}
-	out := s.pick(r.Table.Routes[n].Group, p)
-	if out == nil {
-		return packet.NoRoute
+	return s.foreseeSize(r.Table.Routes[n].Group, p)
+}
+
+// foreseeSize tells whether p is too big for the way that it takes.
+func (s *Switch) foreseeSize(group uint16, p *packet.Packet) packet.Fate {
+	fits := func(out *port.Port) bool {
+		mtu := out.Link().MTU()
+		return p.Layer3() <= mtu || s.mayCut(p, mtu)
 	}
-	if mtu := out.Link().MTU(); p.Layer3() > mtu && !s.mayCut(p, mtu) {
+	good, bad := false, false
+	for _, out := range s.portsOf(group) {
+		if fits(out) {
+			good = true
+		} else {
+			bad = true
+		}
+	}
+	switch {
+	case !good && !bad:
+		return packet.NoRoute
+	case bad && (!good || !fits(s.pick(group, p))): // only with both does the choice matter
 		return packet.TooBig
 	}
 	return packet.Fine

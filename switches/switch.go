@@ -134,6 +134,12 @@ func (s *Switch) pick(group uint16, p *packet.Packet) *port.Port {
 	return s.ways[w.first+uint32(h*uint64(w.count)>>32)]
 }
 
+// portsOf gives the ports of a group.
+func (s *Switch) portsOf(group uint16) []*port.Port {
+	w := s.groups[group]
+	return s.ways[w.first:][:w.count]
+}
+
 // Foresee tells whether there is a way for p.
 func (s *Switch) Foresee(in *port.Port, p *packet.Packet) packet.Fate {
 	if s.router != nil {

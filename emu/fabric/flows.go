@@ -62,7 +62,7 @@ func (f *Fabric) flowPath(flow workload.Flow) (from, to *Station, first spec.End
 		from, to = f.flowEnd(flow.From, flow.IPv6), f.flowEnd(flow.To, flow.IPv6)
 		return from, to, spec.End{Node: to.Node, Port: to.Index}
 	}
-	a, b, first, ok := f.routers.ways.Path(flow.From, flow.To, flow.IPv6)
+	a, b, first, ok := f.routers.reach.Path(flow.From, flow.To, flow.IPv6)
 	if !ok {
 		panic("a plan with a flow without a path: " + flow.Name)
 	}

@@ -25,7 +25,7 @@ func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 	if f.routers == nil {
 		return f.directory.MAC(ip)
 	}
-	next, ok := f.routers.ways.Next(s.Node, s.Index, ip)
+	next, ok := f.routers.reach.Next(s.Node, s.Index, ip)
 	if !ok {
 		// Perhaps by a route that a program in the host has added.
 		next, ok = f.routers.first(s.Node, s.Index)
@@ -38,7 +38,7 @@ func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 
 // first is the first port of a router in the domain of a host's interface.
 func (r *routers) first(node, port int) (spec.End, bool) {
-	e, ok := r.firsts[r.ways.Domain[node][port]]
+	e, ok := r.firsts[r.reach.Domain[node][port]]
 	return e, ok
 }
 
@@ -58,8 +58,8 @@ func (f *Fabric) aim(node int, p *packet.Packet) {
 	if a, ok := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], p.Version == 6); ok {
 		p.To = r.numbers[a]
 	}
-	here := r.ways.Domain[node][0]
-	if f.Plan.Nodes[node].Router != nil || r.ways.Domain[s.Node][s.Index] == here {
+	here := r.reach.Domain[node][0]
+	if f.Plan.Nodes[node].Router != nil || r.reach.Domain[s.Node][s.Index] == here {
 		return
 	}
 	if e, ok := r.firsts[here]; ok {

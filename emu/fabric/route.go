@@ -26,7 +26,7 @@ func (f *Fabric) route() {
 	}
 	tables := make([]*tableBuilder, len(f.Plan.Nodes))
 	for n, sw := range f.Switches {
-		if sw != nil && f.Plan.Nodes[n].Router == nil {
+		if f.isPlain(n) {
 			tables[n] = newTableBuilder(len(sw.Ports), len(f.endpoints))
 		}
 	}
@@ -37,7 +37,12 @@ func (f *Fabric) route() {
 			f.Switches[n].SetTable(t.table)
 		}
 	}
-	f.routeRouters(adjacent, tables)
+	f.routeRouters(adjacent)
+}
+
+// isPlain tells whether a node is a switch and no router.
+func (f *Fabric) isPlain(node int) bool {
+	return f.Switches[node] != nil && f.Plan.Nodes[node].Router == nil
 }
 
 // tableBuilder collects a switch's table; equal groups are kept once.

@@ -13,7 +13,7 @@ import (
 // routers is what a fabric with routers knows beside its switches. All of it
 // follows from the plan and stays; routeRouters makes the tables from it.
 type routers struct {
-	ways      *spec.Ways
+	reach     *spec.Reach
 	ends      [][]packet.Endpoint // of the ports of routers, by node and port
 	numbers   map[netip.Addr]int32
 	addresses []router.Address // by those numbers
@@ -36,7 +36,7 @@ func (f *Fabric) addRouters() {
 	}
 	f.directory.stations = packet.Endpoint(len(f.Stations))
 	r := &routers{
-		ways: p.Ways(), ends: make([][]packet.Endpoint, len(p.Nodes)), numbers: map[netip.Addr]int32{},
+		reach: p.Reach(), ends: make([][]packet.Endpoint, len(p.Nodes)), numbers: map[netip.Addr]int32{},
 		addresses: make([]router.Address, 1), owners: make([]spec.End, 1), subnets: &router.Prefixes{}, firsts: map[int]spec.End{},
 	}
 	r.addresses[0].Endpoint = -1
@@ -50,8 +50,8 @@ func (f *Fabric) addRouters() {
 			if node.Router != nil {
 				r.ends[n][i] = packet.Endpoint(len(f.endpoints))
 				f.endpoints = append(f.endpoints, end)
-				if _, there := r.firsts[r.ways.Domain[n][i]]; !there {
-					r.firsts[r.ways.Domain[n][i]] = end
+				if _, there := r.firsts[r.reach.Domain[n][i]]; !there {
+					r.firsts[r.reach.Domain[n][i]] = end
 				}
 				f.directory.add(r.ends[n][i], mac, port.Addresses)
 			} else if s := f.stations[n][i]; s != nil {
@@ -88,7 +88,7 @@ func (f *Fabric) addRouters() {
 	}
 	f.directory.numbers = r.numbers
 	for _, e := range f.endpoints {
-		f.directory.domain = append(f.directory.domain, r.ways.Domain[e.Node][e.Port])
+		f.directory.domain = append(f.directory.domain, r.reach.Domain[e.Node][e.Port])
 	}
 }
 
@@ -106,14 +106,14 @@ func (r *routers) addSubnet(a netip.Prefix, owner spec.End) {
 }
 
 // routeRouters gives every router its table: to every address all ways with
-// the fewest routers. Tables are those of plain switches, nil for others.
-func (f *Fabric) routeRouters(adjacent [][]neighbour, tables []*tableBuilder) {
+// the fewest routers.
+func (f *Fabric) routeRouters(adjacent [][]neighbour) {
 	r := f.routers
 	if r == nil {
 		return
 	}
 	b := &wayfinder{fabric: f, routers: r, placeAt: map[string]int{}, searchOf: map[string]int{}}
-	b.areas, b.of = f.areas(adjacent, tables)
+	b.areas, b.of = f.areas(adjacent)
 	// What leads to one place has the same routes everywhere.
 	target := make([]int, len(r.owners))
 	for i, o := range r.owners[1:] {

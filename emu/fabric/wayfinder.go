@@ -14,7 +14,7 @@ type area struct{ routers []spec.End }
 
 // areas finds them, and gives the number of that of every port of a host or
 // router, by node and port; -1 where it leads nowhere.
-func (f *Fabric) areas(adjacent [][]neighbour, tables []*tableBuilder) (all []area, of [][]int) {
+func (f *Fabric) areas(adjacent [][]neighbour) (all []area, of [][]int) {
 	of = make([][]int, len(f.Plan.Nodes))
 	for n := range f.Plan.Nodes {
 		of[n] = slices.Repeat([]int{-1}, len(f.Plan.Nodes[n].Ports))
@@ -28,9 +28,9 @@ func (f *Fabric) areas(adjacent [][]neighbour, tables []*tableBuilder) (all []ar
 	}
 	seen := make([]bool, len(f.Plan.Nodes))
 	for root := range f.Plan.Nodes {
-		if tables[root] == nil {
+		if !f.isPlain(root) {
 			for _, a := range adjacent[root] {
-				if tables[a.node] == nil && of[root][a.port] < 0 { // no switch is between them
+				if !f.isPlain(a.node) && of[root][a.port] < 0 { // no switch is between them
 					all = append(all, area{})
 					join(root, a.port)
 					join(a.node, a.far)
@@ -46,7 +46,7 @@ func (f *Fabric) areas(adjacent [][]neighbour, tables []*tableBuilder) (all []ar
 		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 			for _, a := range adjacent[queue[0]] {
 				switch {
-				case tables[a.node] == nil:
+				case !f.isPlain(a.node):
 					join(a.node, a.far)
 				case !seen[a.node]:
 					seen[a.node] = true

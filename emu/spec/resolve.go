@@ -51,7 +51,7 @@ type resolver struct {
 	queues     map[End]queueFile
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
-	ways       *Ways
+	reach      *Reach
 	gateways   map[gatewayKey]netip.Addr // the first of each domain
 }
 
@@ -76,7 +76,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.addresses()
 	v.domain = v.plan.domains()
 	v.routes()
-	v.ways = v.plan.Ways()
+	v.reach = v.plan.Reach()
 	v.directions()
 	v.events()
 	v.flows()

@@ -151,7 +151,7 @@ func (v *resolver) defaultRoutes(host int) {
 			if !hasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
 				continue
 			}
-			if via, ok := v.gateway(v.domain[host][p], all.Addr().Is6()); ok {
+			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6()); ok {
 				n.Routes = append(n.Routes, Route{To: all, Via: via})
 				break
 			}
@@ -159,8 +159,8 @@ func (v *resolver) defaultRoutes(host int) {
 	}
 }
 
-// gateway is the address of the first router's port in a domain.
-func (v *resolver) gateway(domain int, ipv6 bool) (netip.Addr, bool) {
+// defaultGateway is the address of the first router's port in a domain.
+func (v *resolver) defaultGateway(domain int, ipv6 bool) (netip.Addr, bool) {
 	if v.gateways == nil {
 		v.gateways = map[gatewayKey]netip.Addr{}
 		for n := range v.plan.Nodes {

@@ -47,7 +47,7 @@ func TestRoutedLabs(t *testing.T) {
 		if !p.Routed() {
 			return
 		}
-		w := p.Ways()
+		w := p.Reach()
 		subnets := map[int]map[netip.Prefix]bool{}
 		for i, node := range p.Nodes {
 			for j, port := range node.Ports {

@@ -259,7 +259,7 @@ func speaks(n *Node, ipv6 bool) bool {
 // path finds the interfaces of a flow's hosts that links, switches and routers
 // join.
 func (v *resolver) path(flow *workload.Flow) (sender, receiver *Port, ok bool) {
-	from, to, _, ok := v.ways.Path(flow.From, flow.To, flow.IPv6)
+	from, to, _, ok := v.reach.Path(flow.From, flow.To, flow.IPv6)
 	return &v.plan.Nodes[from.Node].Ports[from.Port], &v.plan.Nodes[to.Node].Ports[to.Port], ok
 }
 

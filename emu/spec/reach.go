@@ -10,8 +10,8 @@ func (p *Plan) Routed() bool {
 	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.Router != nil })
 }
 
-// Ways knows how the hosts of a plan reach addresses. Plan.Ways makes it.
-type Ways struct {
+// Reach knows how the hosts of a plan reach addresses. Plan.Reach makes it.
+type Reach struct {
 	// Domain numbers the broadcast domains from 1, by node and port: ports
 	// have the same number exactly when links and plain switches join them.
 	Domain [][]int
@@ -21,40 +21,40 @@ type Ways struct {
 	owner  map[netip.Addr]End
 }
 
-// Ways works out the domains of a plan.
-func (p *Plan) Ways() *Ways {
-	w := &Ways{plan: p, Domain: p.domains(), owner: map[netip.Addr]End{}}
-	w.joined = w.Domain
+// Reach works out the domains of a plan.
+func (p *Plan) Reach() *Reach {
+	r := &Reach{plan: p, Domain: p.domains(), owner: map[netip.Addr]End{}}
+	r.joined = r.Domain
 	if p.Routed() {
-		w.joined = p.number(func(n *Node) bool { return n.Kind == Host })
+		r.joined = p.number(func(n *Node) bool { return n.Kind == Host })
 	}
 	for n := range p.Nodes {
 		for i := range p.Nodes[n].Ports {
 			for _, a := range p.Nodes[n].Ports[i].Addresses {
-				w.owner[a.Addr()] = End{n, i}
+				r.owner[a.Addr()] = End{n, i}
 			}
 		}
 	}
-	return w
+	return r
 }
 
 // Next is the port that a host's interface sends a packet for an address to:
 // the one that has the address, if it is in the interface's domain, or that of
 // the gateway of the host's longest route to it.
-func (w *Ways) Next(node, port int, to netip.Addr) (End, bool) {
-	domain := w.Domain[node][port]
+func (r *Reach) Next(node, port int, to netip.Addr) (End, bool) {
+	domain := r.Domain[node][port]
 	in := func(e End, ok bool) (End, bool) {
-		return e, ok && e.Node != node && w.Domain[e.Node][e.Port] == domain
+		return e, ok && e.Node != node && r.Domain[e.Node][e.Port] == domain
 	}
-	owner, known := w.owner[to]
+	owner, known := r.owner[to]
 	if e, ok := in(owner, known); ok {
 		return e, true
 	}
 	best, bits := End{}, -1
-	for _, r := range w.plan.Nodes[node].Routes {
-		via, known := w.owner[r.Via]
-		if e, ok := in(via, known); ok && r.To.Bits() > bits && r.To.Contains(to) {
-			best, bits = e, r.To.Bits()
+	for _, route := range r.plan.Nodes[node].Routes {
+		via, known := r.owner[route.Via]
+		if e, ok := in(via, known); ok && route.To.Bits() > bits && route.To.Contains(to) {
+			best, bits = e, route.To.Bits()
 		}
 	}
 	return best, bits >= 0
@@ -62,22 +62,22 @@ func (w *Ways) Next(node, port int, to netip.Addr) (End, bool) {
 
 // Path finds the interfaces between which modelled packets go from one host to
 // another, and the port that they go to first: the receiver's, or a router's.
-func (w *Ways) Path(from, to int, ipv6 bool) (sender, receiver, first End, ok bool) {
+func (r *Reach) Path(from, to int, ipv6 bool) (sender, receiver, first End, ok bool) {
 	for _, behindRouters := range []bool{false, true} {
-		for i, sp := range w.plan.Nodes[from].Ports {
-			for j, rp := range w.plan.Nodes[to].Ports {
-				if !hasFamily(sp.Addresses, ipv6) || w.joined[from][i] != w.joined[to][j] {
+		for i, sp := range r.plan.Nodes[from].Ports {
+			for j, rp := range r.plan.Nodes[to].Ports {
+				if !hasFamily(sp.Addresses, ipv6) || r.joined[from][i] != r.joined[to][j] {
 					continue
 				}
 				sender, receiver = End{from, i}, End{to, j}
-				if !behindRouters && w.Domain[from][i] == w.Domain[to][j] && hasFamily(rp.Addresses, ipv6) {
+				if !behindRouters && r.Domain[from][i] == r.Domain[to][j] && hasFamily(rp.Addresses, ipv6) {
 					return sender, receiver, receiver, true
 				}
 				address, has := AddressOf(&rp, ipv6)
 				if !behindRouters || !has {
 					continue
 				}
-				if e, ok := w.Next(from, i, address); ok && w.plan.Nodes[e.Node].Router != nil {
+				if e, ok := r.Next(from, i, address); ok && r.plan.Nodes[e.Node].Router != nil {
 					return sender, receiver, e, true
 				}
 			}
