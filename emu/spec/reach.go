@@ -40,47 +40,56 @@ func (p *Plan) Reach() *Reach {
 
 // Next is the port that a host's interface sends a packet for an address to:
 // the one that has the address, if it is in the interface's domain, or that of
-// the gateway of the host's longest route to it.
+// the gateway of the host's longest route to it through the interface.
 func (r *Reach) Next(node, port int, to netip.Addr) (End, bool) {
+	e, bits := r.next(node, port, to)
+	return e, bits >= 0
+}
+
+// next is Next with the length of the route, -1 when there is none.
+func (r *Reach) next(node, port int, to netip.Addr) (best End, bits int) {
 	domain := r.Domain[node][port]
 	in := func(e End, ok bool) (End, bool) {
 		return e, ok && e.Node != node && r.Domain[e.Node][e.Port] == domain
 	}
 	owner, known := r.owner[to]
 	if e, ok := in(owner, known); ok {
-		return e, true
+		return e, to.BitLen()
 	}
-	best, bits := End{}, -1
+	bits = -1
 	for _, route := range r.plan.Nodes[node].Routes {
 		via, known := r.owner[route.Via]
 		if e, ok := in(via, known); ok && route.To.Bits() > bits && route.To.Contains(to) {
 			best, bits = e, route.To.Bits()
 		}
 	}
-	return best, bits >= 0
+	return best, bits
 }
 
 // Path finds the interfaces between which modelled packets go from one host to
-// another, and the port that they go to first: the receiver's, or a router's.
+// another, and the port that they go to first: the receiver's, or that of a
+// router on the host's longest route.
 func (r *Reach) Path(from, to int, ipv6 bool) (sender, receiver, first End, ok bool) {
-	for _, behindRouters := range []bool{false, true} {
-		for i, sp := range r.plan.Nodes[from].Ports {
-			for j, rp := range r.plan.Nodes[to].Ports {
-				if !hasFamily(sp.Addresses, ipv6) || r.joined[from][i] != r.joined[to][j] {
-					continue
-				}
-				sender, receiver = End{from, i}, End{to, j}
-				if !behindRouters && r.Domain[from][i] == r.Domain[to][j] && hasFamily(rp.Addresses, ipv6) {
-					return sender, receiver, receiver, true
-				}
-				address, has := AddressOf(&rp, ipv6)
-				if !behindRouters || !has {
-					continue
-				}
-				if e, ok := r.Next(from, i, address); ok && r.plan.Nodes[e.Node].Router != nil {
-					return sender, receiver, e, true
-				}
+	for i, sp := range r.plan.Nodes[from].Ports {
+		for j, rp := range r.plan.Nodes[to].Ports {
+			if r.Domain[from][i] == r.Domain[to][j] && hasFamily(sp.Addresses, ipv6) && hasFamily(rp.Addresses, ipv6) {
+				return End{from, i}, End{to, j}, End{to, j}, true
 			}
+		}
+	}
+	for j, rp := range r.plan.Nodes[to].Ports {
+		address, has := AddressOf(&rp, ipv6)
+		if !has {
+			continue
+		}
+		longest := -1
+		for i := range r.plan.Nodes[from].Ports {
+			if e, bits := r.next(from, i, address); bits > longest {
+				sender, first, longest = End{from, i}, e, bits
+			}
+		}
+		if longest >= 0 && r.plan.Nodes[first.Node].Router != nil && r.joined[from][sender.Port] == r.joined[to][j] {
+			return sender, End{to, j}, first, true
 		}
 	}
 	return sender, receiver, first, false

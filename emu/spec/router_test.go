@@ -92,3 +92,43 @@ func TestRoutedLabs(t *testing.T) {
 		}
 	})
 }
+
+// TestPathFollowsTheLongestRoute: a host with two interfaces sends through the
+// one that its longest route leads through, and to a neighbour without one.
+func TestPathFollowsTheLongestRoute(t *testing.T) {
+	p, err := Parse("lab.yaml", []byte(`
+topology:
+  kinds: {switch: {address: auto}}
+  nodes:
+    h1: {kind: host, routes: [{to: 10.9.0.0/24, via: 10.0.1.1}]}
+    h2: {kind: host}
+    h3: {kind: host, address: 10.9.0.9/24}
+    r1: {kind: switch}
+    r2: {kind: switch}
+    r3: {kind: switch}
+  links:
+    - {endpoints: ["h1:a", "r1:1"]}
+    - {endpoints: ["h1:b", "r2:1"]}
+    - {endpoints: ["r1:2", "r3:1"]}
+    - {endpoints: ["r2:2", "r3:2"]}
+    - {endpoints: ["r3:3", "h2:a"]}
+    - {endpoints: ["r3:4", "h3:a"]}
+    - {endpoints: ["h2:b", "h3:b"]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		from, to            int
+		ipv6                bool
+		sender, at, towards string
+	}{
+		{0, 1, false, "h1:a", "h2:a", "r1:1"}, {0, 2, false, "h1:b", "h3:a", "r2:1"}, {0, 2, true, "h1:a", "h3:a", "r1:1"},
+		{1, 2, false, "h2:b", "h3:b", "h3:b"}, {2, 0, true, "h3:a", "h1:a", "r3:4"},
+	} {
+		s, r, first, ok := p.Reach().Path(c.from, c.to, c.ipv6)
+		if got := p.PortName(s.Node, s.Port) + " " + p.PortName(r.Node, r.Port) + " " + p.PortName(first.Node, first.Port); !ok || got != c.sender+" "+c.at+" "+c.towards {
+			t.Errorf("%+v: %s, %v", c, got, ok)
+		}
+	}
+}
