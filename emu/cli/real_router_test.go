@@ -63,22 +63,22 @@ func TestRealRouters(t *testing.T) {
 			if c[0] == "h2" {
 				hops = "ttl=64" // through no router
 			}
-			out := l.exec(c[0], "ping", "-c", "3", "-i", "0.05", c[1], c[2])
+			out := l.exec(c[0], "ping", "-c", "1", "-W", "10", c[1], c[2])
 			if !strings.Contains(out, " 0% packet loss") || !strings.Contains(out, hops) {
 				t.Errorf("%v:\n%s", c, out)
 			}
 		}
 		for i, router := range append(way4, way6...) {
-			out := l.exec("h1", "ping", "-c", "2", "-i", "0.05", router)
+			out := l.exec("h1", "ping", "-c", "1", "-W", "10", router)
 			if want := fmt.Sprintf("ttl=%d", 64-i%3); !strings.Contains(out, " 0% packet loss") || !strings.Contains(out, want) {
 				t.Errorf("ping %s, want %s:\n%s", router, want, out)
 			}
 		}
-		if out := l.exec("h1", "ping", "-4", "-c", "1", "r3"); !strings.Contains(out, "(10.255.0.3)") || !strings.Contains(out, " 0% packet loss") {
+		if out := l.exec("h1", "ping", "-4", "-c", "1", "-W", "10", "r3"); !strings.Contains(out, "(10.255.0.3)") || !strings.Contains(out, " 0% packet loss") {
 			t.Errorf("ping by name:\n%s", out)
 		}
 		// In fragments from r2 on, in both directions.
-		out := l.exec("h1", "ping", "-4", "-c", "3", "-i", "0.05", "-M", "dont", "-s", "1450", "h2")
+		out := l.exec("h1", "ping", "-4", "-c", "1", "-W", "10", "-M", "dont", "-s", "1450", "h2")
 		if !strings.Contains(out, " 0% packet loss") {
 			t.Errorf("ping in fragments:\n%s", out)
 		}
@@ -96,13 +96,13 @@ func TestRealRouters(t *testing.T) {
 			{[]string{"-6"}, "fd00::1:2", way6}, {[]string{"-6", "-I"}, "fd00::1:3", way6},
 			{[]string{"-4"}, "10.255.0.3", way4[:2]}, {[]string{"-6"}, "fd00:ffff::2", way6[:1]},
 		} {
-			out := l.exec("h1", append(append([]string{"traceroute", "-n", "-w", "3"}, c.args...), c.to)...)
+			out := l.exec("h1", append(append([]string{"traceroute", "-n", "-w", "10,0,0"}, c.args...), c.to)...)
 			if got := hopsOf(out); strings.Join(got, " ") != strings.Join(append(append([]string{}, c.want...), c.to), " ") {
 				t.Errorf("traceroute %v %s: %v\n%s", c.args, c.to, got, out)
 			}
 		}
 		// From the TUN outwards.
-		out := l.exec("h3", "traceroute", "-n", "-w", "3", "10.1.1.2")
+		out := l.exec("h3", "traceroute", "-n", "-w", "10,0,0", "10.1.1.2")
 		if got := hopsOf(out); strings.Join(got, " ") != "10.0.0.1 10.255.7.2 10.255.0.1 10.1.1.2" {
 			t.Errorf("traceroute from a TUN: %v\n%s", got, out)
 		}
@@ -112,7 +112,7 @@ func TestRealRouters(t *testing.T) {
 			{"-4", "h2", "From r2 (10.255.7.2) icmp_seq=1 Frag needed and DF set (mtu = 1400)"},
 			{"-6", "h3", "From r2 (fd00:ffff::2) icmp_seq=1 Packet too big: mtu=1400"},
 		} {
-			out, _, code := l.run("exec", "-l", l.name, "h1", "--", "ping", c.version, "-c", "1", "-M", "do", "-s", "1440", c.to)
+			out, _, code := l.run("exec", "-l", l.name, "h1", "--", "ping", c.version, "-c", "1", "-W", "10", "-M", "do", "-s", "1440", c.to)
 			if code == 0 || !strings.Contains(out, c.want) {
 				t.Errorf("ping %s:\n%s", c.to, out)
 			}
@@ -125,7 +125,7 @@ func TestRealRouters(t *testing.T) {
 			{"fd99::1", "From fd00::1 icmp_seq=1 Destination unreachable: No route"},
 			{"fd00::1:99", "From fd00:ffff::3 icmp_seq=1 Destination unreachable: Address unreachable"},
 		} {
-			if out, _, code := l.run("exec", "-l", l.name, "h1", "--", "ping", "-c", "1", "-W", "5", c.to); code == 0 || !strings.Contains(out, c.want) {
+			if out, _, code := l.run("exec", "-l", l.name, "h1", "--", "ping", "-c", "1", "-W", "10", c.to); code == 0 || !strings.Contains(out, c.want) {
 				t.Errorf("ping %s:\n%s", c.to, out)
 			}
 		}
@@ -153,7 +153,7 @@ func TestRealRouters(t *testing.T) {
 
 // hopsOf are the addresses in a traceroute's answer, in order.
 func hopsOf(out string) (hops []string) {
-	for _, m := range regexp.MustCompile(`(?m)^ *\d+ +([0-9a-f.:]+|\*)`).FindAllStringSubmatch(out, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^ *\d+ +(?:\* +)*([0-9a-f.:]+|\*)`).FindAllStringSubmatch(out, -1) {
 		hops = append(hops, m[1])
 	}
 	return hops
