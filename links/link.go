@@ -35,9 +35,10 @@ type Link struct {
 	out     *Mailbox // to the far half's engine; nil when it is the same
 	delay   units.Time
 	mtu     units.Bytes
-	plain   bool  // the link does nothing to a packet but carry it
-	instant bool  // plain, and it takes no time either
-	epoch   uint8 // counts how often the link went down
+	plain   bool        // the link does nothing to a packet but carry it
+	instant bool        // plain, and it takes no time either
+	early   units.Bytes // of a packet, that the receiver waits for; 0 is all of it
+	epoch   uint8       // counts how often the link went down
 
 	// What Admit has decided about the packet that Launch is to send.
 	overtake, twice bool
@@ -68,6 +69,9 @@ func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receive
 // Settings gives what the link does now.
 func (l *Link) Settings() Settings { return l.settings }
 
+// Rate is the link's rate, 0 when it has no limit.
+func (l *Link) Rate() units.Rate { return l.settings.Rate }
+
 // Delay is the propagation delay.
 func (l *Link) Delay() units.Time { return l.delay }
 
@@ -77,7 +81,23 @@ func (l *Link) MTU() units.Bytes { return l.mtu }
 // Predictable tells whether a packet's arrival follows from its departure
 // alone and can still be taken back (Recall): the link neither loses, damages
 // nor delays anything at random, and has both ends in one engine.
-func (l *Link) Predictable() bool { return l.plain && l.out == nil }
+func (l *Link) Predictable() bool { return l.plain && l.out == nil && l.early == 0 }
+
+// CutThrough has packets arrive when so many bytes of them have, with the
+// preamble; the rest follows until their Tail. It is called before
+// the link is given to its port.
+func (l *Link) CutThrough(head units.Bytes) { l.early = head }
+
+// hasten lets a packet whose serialisation takes tx arrive with its head.
+func (l *Link) hasten(tx units.Time, p *packet.Packet) {
+	if l.early == 0 {
+		return
+	}
+	p.Tail = p.At
+	if head := l.settings.Rate.TimeOf(l.early); head < tx {
+		p.At -= tx - head
+	}
+}
 
 // Crosses tells whether the two ends belong to different engines.
 func (l *Link) Crosses() bool { return l.out != nil }
@@ -133,6 +153,7 @@ func (l *Link) Admit(now, tx units.Time, p *packet.Packet) packet.Fate {
 		if p.Layer3() > l.mtu {
 			return packet.TooBig
 		}
+		l.hasten(tx, p)
 		return packet.Fine
 	}
 	s := &l.settings
@@ -160,6 +181,7 @@ func (l *Link) Admit(now, tx units.Time, p *packet.Packet) packet.Fate {
 		l.reordered++
 	}
 	l.twice = s.Duplicate > 0 && l.rand.Float64() < float64(s.Duplicate)
+	l.hasten(tx, p)
 	return packet.Fine
 }
 

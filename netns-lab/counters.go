@@ -24,6 +24,11 @@ type Counters struct {
 	QueueOverlimits uint64      // times that a packet had to wait for the shaper
 	QueuePackets    int         // waiting now in the queueing discipline
 	QueueBytes      units.Bytes // and their size
+
+	// Classes are the queues of a device that has one for each traffic class,
+	// of which the above is the sum. What the device drops the kernel does not
+	// tell apart.
+	Classes []Waiting
 }
 
 // Counters reads the counters of d.
@@ -50,14 +55,24 @@ func (d *Device) counters() (c Counters, err error) {
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return c, fmt.Errorf("read the queue's counters: %w", err)
 	}
+	if len(d.FDs) > 1 {
+		c.Classes = make([]Waiting, len(d.FDs))
+	}
 	for _, q := range qdiscs {
 		a := q.Attrs()
-		if a.Parent != netlink.HANDLE_ROOT || a.Statistics == nil {
+		if a.Statistics == nil {
 			continue
 		}
 		s := a.Statistics.Queue
-		c.QueueDrops, c.QueueOverlimits = uint64(s.Drops), uint64(s.Overlimits)
-		c.QueuePackets, c.QueueBytes = int(s.Qlen), units.Bytes(s.Backlog)
+		if a.Parent == netlink.HANDLE_ROOT {
+			c.QueueDrops, c.QueueOverlimits = uint64(s.Drops), uint64(s.Overlimits)
+			c.QueuePackets, c.QueueBytes = int(s.Qlen), units.Bytes(s.Backlog)
+		}
+		for i := range c.Classes {
+			if _, parent := d.place(i); a.Parent == parent {
+				c.Classes[i] = Waiting{Drops: uint64(s.Drops), Packets: int(s.Qlen), Bytes: units.Bytes(s.Backlog)}
+			}
+		}
 	}
 	return c, nil
 }

@@ -51,38 +51,64 @@ type Device struct {
 	FD      int
 	Offload bool
 
-	ns    *namespace
-	index int // of the interface in ns
+	// FDs are those of all queues of the device, by their numbers; the first
+	// is FD. What the host sends has to be read from each, and what is written
+	// to any arrives.
+	FDs []int
+
+	// Unsteered says why a device with Classes has but one queue for all of
+	// them; nil if it has one for each. It wraps ErrNoSteering.
+	Unsteered error
+
+	ns      *namespace
+	index   int // of the interface in ns
+	classes *Classes
+	kick    *kicker // nil without classes
 
 	mu      sync.Mutex
 	mtu     int
 	shaping bool // a shaper is in place
 	shaper  shaper
+	held    uint8 // queues, by a bit each
 }
 
 // openDevice makes the device i in the calling thread's namespace ns: set up in
 // all but its addresses, and down.
 func openDevice(ns *namespace, host string, i Interface) (*Device, error) {
-	open := openTun
-	if i.Offload {
-		open = openOffload
-	}
-	fd, err := open(i.Name, i.Kind)
-	if err != nil {
+	d := &Device{Host: host, Name: i.Name, Kind: i.Kind, Offload: i.Offload, ns: ns, mtu: i.mtu(), classes: i.Classes}
+	if err := d.open(i); err != nil {
 		return nil, err
 	}
-	d := &Device{Host: host, Name: i.Name, Kind: i.Kind, FD: fd, Offload: i.Offload, ns: ns, mtu: i.mtu()}
+	d.FD = d.FDs[0]
 	if err := d.configure(i); err != nil {
-		unix.Close(fd)
+		d.close()
 		return nil, err
 	}
 	return d, nil
 }
 
+// open opens the device's queues: one, or with classes one for each.
+func (d *Device) open(i Interface) (err error) {
+	if i.Classes != nil && len(i.Classes.Priorities) > 1 {
+		d.FDs, err = openQueues(i)
+		if !errors.Is(err, ErrNoSteering) {
+			return err
+		}
+		d.Unsteered = err
+	}
+	open := openTun
+	if i.Offload {
+		open = openOffload
+	}
+	fd, err := open(i.Name, i.Kind, false)
+	d.FDs = []int{fd}
+	return err
+}
+
 // openTun opens a device through the water package and takes its descriptor out
-// of Go's poller.
-func openTun(name string, kind DeviceKind) (fd int, err error) {
-	config := water.Config{DeviceType: water.TAP, PlatformSpecificParams: water.PlatformSpecificParams{Name: name}}
+// of Go's poller. Of several queues each is opened by a call of its own.
+func openTun(name string, kind DeviceKind, several bool) (fd int, err error) {
+	config := water.Config{DeviceType: water.TAP, PlatformSpecificParams: water.PlatformSpecificParams{Name: name, MultiQueue: several}}
 	if kind == TUN {
 		config.DeviceType = water.TUN
 	}
@@ -125,13 +151,30 @@ func (d *Device) configure(i Interface) error {
 	} else if i.Kind == TAP {
 		d.MAC = link.Attrs().HardwareAddr
 	}
+	if len(d.FDs) > 1 {
+		if err := d.keepApart(); err != nil {
+			return err
+		}
+		// Before the ring gets its length: what each queue has to wait in by
+		// itself would get it too.
+		if err := d.shape(i.Rate); err != nil {
+			return err
+		}
+	}
+	if d.classes != nil {
+		if d.kick, err = newKicker(d.index, len(d.FDs) > 1); err != nil {
+			return err
+		}
+	}
 	if err := d.ns.links.LinkSetTxQLen(link, i.txQueueLen()); err != nil {
 		return fmt.Errorf("transmit queue of %d packets: %w", i.txQueueLen(), err)
 	}
 	if err := d.setMTU(i.mtu()); err != nil {
 		return err
 	}
-	if i.Rate > 0 {
+	// What is to be held needs a shaper from the beginning: one that came later
+	// would lose what waits.
+	if d.classes != nil || i.Rate > 0 {
 		return d.setRate(i.Rate)
 	}
 	return nil
@@ -174,7 +217,7 @@ func (d *Device) setRate(r units.Rate) error {
 	switch {
 	case r < 0:
 		return fmt.Errorf("rate %s is negative", r)
-	case r == 0 && !d.shaping:
+	case r == 0 && !d.shaping && d.classes == nil:
 		return nil
 	}
 	if err := d.ns.links.LinkSetGSOMaxSegs(d.link(), d.superSegments(r)); err != nil {
@@ -210,7 +253,14 @@ func (d *Device) explain(err error) error {
 	return fmt.Errorf("host %s: interface %s: %w", d.Host, d.Name, err)
 }
 
-func (d *Device) close() error { return unix.Close(d.FD) }
+func (d *Device) close() error {
+	d.kick.close()
+	var errs []error
+	for _, fd := range d.FDs {
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
+}
 
 // checkTun says why devices cannot be opened.
 func checkTun() error {

@@ -43,9 +43,15 @@ type Interface struct {
 	// read then loses packets in the device's ring.
 	Rate units.Rate
 
-	// TxQueueLen is the size of the device's ring in packets; 0 is
-	// DefaultTxQueueLen.
+	// TxQueueLen is the size of the device's ring in packets, and of that of
+	// each of several queues; 0 is DefaultTxQueueLen.
 	TxQueueLen int
+
+	// Classes asks for a queue for each traffic class, which Device.Hold stops
+	// and Device.Resume lets go on. Where the machine does not allow that
+	// (Device.Unsteered) there is one queue for all. Nil is one queue that
+	// cannot be held.
+	Classes *Classes
 }
 
 // Defaults of an Interface.
@@ -128,6 +134,11 @@ func (i Interface) validate() error {
 		return fmt.Errorf("rate %s is negative", i.Rate)
 	case i.TxQueueLen < 0:
 		return fmt.Errorf("a queue of %d packets is negative", i.TxQueueLen)
+	}
+	if i.Classes != nil {
+		if err := i.Classes.validate(); err != nil {
+			return err
+		}
 	}
 	for _, p := range append(i.Addresses[:len(i.Addresses):len(i.Addresses)], i.OnLink...) {
 		if !p.IsValid() {

@@ -26,19 +26,19 @@ const (
 // openOffload opens a device that carries super-packets (IFF_VNET_HDR). The
 // water package knows no such flag, so this is done by hand; the device is not
 // blocking, and unknown to Go's poller.
-func openOffload(name string, kind DeviceKind) (fd int, err error) {
+func openOffload(name string, kind DeviceKind, several bool) (fd int, err error) {
 	fd, err = unix.Open(tunPath, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return -1, fmt.Errorf("open a %v device through %s: %w", kind, tunPath, err)
 	}
-	if err := setUpOffload(fd, name, kind); err != nil {
+	if err := setUpOffload(fd, name, kind, several); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-func setUpOffload(fd int, name string, kind DeviceKind) error {
+func setUpOffload(fd int, name string, kind DeviceKind, several bool) error {
 	request, err := unix.NewIfreq(name)
 	if err != nil {
 		return err
@@ -46,6 +46,9 @@ func setUpOffload(fd int, name string, kind DeviceKind) error {
 	flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
 	if kind == TUN {
 		flags = unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR
+	}
+	if several {
+		flags |= unix.IFF_MULTI_QUEUE
 	}
 	request.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {

@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"github.com/weftlab/weft/emu/units"
 	"golang.org/x/sys/unix"
 )
 
-// The shaper is a token bucket (tbf) at the root of a device, at exactly the
-// rate of the link: the time that the kernel charges for a packet is the time
+// The shaper is a token bucket (tbf) at the root of a device, or one for each of
+// its queues (queues.go), at exactly the rate of the link: the time that the kernel charges for a packet is the time
 // that the packet takes on the wire (psched_l2t_ns, include/net/sch_generic.h).
 const (
 	// wireOverhead is what Ethernet adds to a frame: 7 B preamble, 1 B start
@@ -58,7 +57,8 @@ const (
 // shaper is the state of a device's token bucket.
 type shaper struct {
 	rate    units.Rate // 0 is unshaped
-	tallest int        // bytes: the largest frame that may still wait in it
+	tallest int        // bytes: the largest packet that may still wait in it
+	table   sizeTable  // of a device with offload
 }
 
 // headerLen is the length of the link-layer header that the kernel counts as
@@ -85,7 +85,8 @@ func (d *Device) superSegments(r units.Rate) int {
 	return n
 }
 
-// shape puts the shaper in place or changes it. What waits in it stays.
+// shape puts the shaper in place or changes it, in every queue. What waits in
+// it stays.
 //
 // Without offload TCP is kept from sending many packets as one (gso_max_segs,
 // see setRate): they would pass for one overhead. What arrives as such all the
@@ -98,22 +99,31 @@ func (d *Device) superSegments(r units.Rate) int {
 // one take on the wire, and the peak bucket holds as many as may be. The rate is
 // then one part in a thousand below the link's.
 func (d *Device) shape(r units.Rate) error {
-	frame := d.mtu + d.Kind.headerLen()
+	largest := d.mtu + d.Kind.headerLen()
 	if d.Kind == TAP {
-		frame += vlanTag
+		largest += vlanTag
 	}
-	largest := frame
-	var table sizeTable
 	if d.Offload {
-		table = newSizeTable(d.mtu, d.Kind)
-		largest = d.superSegments(r) * (frame + wireOverhead + ethernetHeader - d.Kind.headerLen())
+		d.shaper.table = newSizeTable(d.mtu, d.Kind)
+		largest = d.superSegments(r) * (largest + wireOverhead + ethernetHeader - d.Kind.headerLen())
 	}
 	d.shaper.tallest = max(d.shaper.tallest, largest)
 	d.shaper.rate = r
+	for queue := range d.FDs {
+		if err := d.fill(queue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
+// fill makes or changes the token bucket of a queue: at the shaper's rate or,
+// while the queue is held, at a trickle. Either way the bucket is full then.
+func (d *Device) fill(queue int) error {
 	// tbf never releases a packet that is larger than the bucket: it must fit
 	// those that came before the MTU was lowered.
-	burst := max(2*d.shaper.tallest, int(r.Per(shaperMakeUp)))
+	r, tallest := d.shaper.rate, d.shaper.tallest
+	burst := max(2*tallest, int(r.Per(shaperMakeUp)))
 
 	rate := max(uint64(r)/8, 1)
 	if d.Offload {
@@ -123,6 +133,9 @@ func (d *Device) shape(r units.Rate) error {
 	}
 	if r == 0 {
 		rate = unshaped
+	}
+	if d.held&(1<<queue) != 0 {
+		rate, burst = min(rate, trickle), tallest
 	}
 	parms := nl.TcTbfQopt{Rate: rateSpec(rate), Peakrate: rateSpec(2 * unshaped), Limit: shaperLimit}
 	if !d.Offload {
@@ -134,18 +147,15 @@ func (d *Device) shape(r units.Rate) error {
 	options.AddRtAttr(nl.TCA_TBF_RATE64, nl.Uint64Attr(rate))
 	options.AddRtAttr(nl.TCA_TBF_PRATE64, nl.Uint64Attr(2*unshaped))
 	options.AddRtAttr(nl.TCA_TBF_BURST, nl.Uint32Attr(uint32(burst)))
-	options.AddRtAttr(nl.TCA_TBF_PBURST, nl.Uint32Attr(uint32(max(largest, d.shaper.tallest))))
+	options.AddRtAttr(nl.TCA_TBF_PBURST, nl.Uint32Attr(uint32(tallest)))
 
 	// The library's Tbf knows neither overhead nor mpu.
-	req := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE|unix.NLM_F_ACK)
-	req.Sockets = d.ns.raw
-	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(d.index), Handle: shaperHandle, Parent: netlink.HANDLE_ROOT})
-	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("tbf")))
-	req.AddData(options)
+	attributes := []*nl.RtAttr{options}
 	if d.Offload {
-		req.AddData(table.attribute())
+		attributes = append(attributes, d.shaper.table.attribute())
 	}
-	if _, err := req.Execute(unix.NETLINK_ROUTE, 0); err != nil {
+	handle, parent := d.place(queue)
+	if err := d.qdisc(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, handle, parent, "tbf", attributes...); err != nil {
 		return fmt.Errorf("shaper at %s: %w (it needs the tbf queueing discipline: modprobe sch_tbf, or CONFIG_NET_SCH_TBF)", r, err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package netnslab
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"runtime"
@@ -19,6 +20,7 @@ type wire struct {
 	frames  atomic.Int64
 	bytes   atomic.Int64 // on an Ethernet: with preamble, FCS, gap and padding
 	longest atomic.Int64 // bytes of frame
+	kicks   atomic.Int64 // not among the frames
 }
 
 func join(t *testing.T, a, b *Device) *wire {
@@ -38,8 +40,14 @@ func (w *wire) run(stop chan struct{}) {
 	// thread ends with the goroutine.
 	runtime.LockOSThread()
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
-	buf := make([]byte, 1<<16)
-	poll := []unix.PollFd{{Fd: int32(w.ends[0].FD), Events: unix.POLLIN}, {Fd: int32(w.ends[1].FD), Events: unix.POLLIN}}
+	buf := make([]byte, 1<<17)
+	var poll []unix.PollFd
+	var from []int // the end of each
+	for i, d := range w.ends {
+		for _, fd := range d.FDs {
+			poll, from = append(poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}), append(from, i)
+		}
+	}
 	for {
 		select {
 		case <-stop:
@@ -51,14 +59,18 @@ func (w *wire) run(stop chan struct{}) {
 		}
 		for i, p := range poll {
 			for p.Revents&unix.POLLIN != 0 {
-				n, err := unix.Read(w.ends[i].FD, buf)
+				n, err := unix.Read(int(p.Fd), buf)
 				if err != nil {
 					break
 				}
-				if i == 0 {
+				if bytes.HasSuffix(buf[:n], Kick) {
+					w.kicks.Add(1)
+					continue
+				}
+				if from[i] == 0 {
 					w.count(n)
 				}
-				_, _ = unix.Write(w.ends[1-i].FD, buf[:n])
+				_, _ = unix.Write(w.ends[1-from[i]].FD, buf[:n])
 			}
 		}
 	}

@@ -7,7 +7,12 @@ import (
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/switches"
+	"github.com/weftlab/weft/switches/buffer"
+	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/port"
 )
 
@@ -26,6 +31,8 @@ type host struct {
 	port *port.Port
 	got  []came
 	keep func(p *packet.Packet) // sees a packet before it is freed
+
+	chassis *port.Chassis // of a host with traffic classes
 }
 
 // came is a packet that came to a host.
@@ -60,6 +67,53 @@ func (n *network) addPort(s *switches.Switch, name string, limit units.Bytes) *p
 	return p
 }
 
+// classes gives all ports of a switch these classes and a shared buffer.
+func (n *network) classes(s *switches.Switch, size units.Bytes, headroom units.Bytes, list ...class.Class) *port.Chassis {
+	return n.chassis(s, buffer.Config{Size: size}, headroom, list...)
+}
+
+func (n *network) chassis(s *switches.Switch, config buffer.Config, headroom units.Bytes, list ...class.Class) *port.Chassis {
+	c := n.setClasses(s.Ports, config, headroom, list...)
+	s.SetChassis(c)
+	return c
+}
+
+// hostClasses gives a host's port these classes.
+func (n *network) hostClasses(h *host, list ...class.Class) {
+	h.chassis = n.setClasses([]*port.Port{h.port}, buffer.Config{}, 0, list...)
+}
+
+func (n *network) setClasses(ports []*port.Port, config buffer.Config, headroom units.Bytes, list ...class.Class) *port.Chassis {
+	c := &port.Chassis{Ports: ports, Pause: config.Pause}
+	for _, k := range list {
+		// DSCP n is the class of priority n.
+		c.Map.DSCP[k.Priority] = k.Priority
+	}
+	for range ports {
+		p := buffer.Port{Classes: list}
+		for _, k := range list {
+			if k.PFC != nil {
+				p.Headroom[k.Priority] = headroom
+			}
+		}
+		if config.Pause != nil {
+			p.Headroom[0] = headroom
+		}
+		config.Ports = append(config.Ports, p)
+	}
+	c.Buffer = buffer.New(config)
+	n.pool.Render = gso.Render
+	for i, p := range ports {
+		p.SetClasses(c, list, port.ClassEnv{
+			Engine: &n.engine, Rand: sim.NewRand(1, "trim "+p.Name), MAC: 0x06<<40 | wire.MAC(i),
+			Point: func(k class.Class) congestion.Point {
+				return congestion.New(k.Mark, congestion.Env{Rand: sim.NewRand(1, "mark "+p.Name+k.Name), Pool: &n.pool})
+			},
+		})
+	}
+	return c
+}
+
 // join connects two ports by a cable without faults.
 func (n *network) join(a, b *port.Port, rate units.Rate, delay units.Time) {
 	s := links.Settings{Rate: rate, Delay: delay, MTU: 9000, Up: true}
@@ -74,6 +128,16 @@ func (n *network) packet(from, to packet.Endpoint, size units.Bytes) *packet.Pac
 	p.ID, p.Origin, p.Dest, p.Size, p.Version, p.TOS = n.sent, from, to, size, 4, 2
 	n.sent++
 	return p
+}
+
+// send lets a host send a packet of a class.
+func (h *host) send(p *packet.Packet, prio uint8) {
+	p.TOS = prio<<2 | p.TOS&3
+	if h.chassis != nil {
+		p.In = buffer.Own
+		h.chassis.Classify(p)
+	}
+	h.port.Send(h.net.engine.Now(), p)
 }
 
 func (n *network) until(now units.Time) {

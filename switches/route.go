@@ -62,7 +62,7 @@ func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 		return
 	}
 	if p.L3 != wire.EthernetHeader { // it is of a VLAN, and the router is in none
-		in.Discard(now, p, packet.NoRoute)
+		s.end(now, in, p, packet.NoRoute)
 		return
 	}
 	n, fate, problem := r.find(p)
@@ -73,14 +73,15 @@ func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 	case n == router.Local:
 		s.receive(now, in, p)
 		return
+	case p.TTL <= 1:
+		s.refuse(now, in, p, packet.TTLExpired, router.TimeExceeded, 0)
+		return
 	}
-	route := &r.Table.Routes[n]
-	out := s.pick(route.Group, p)
+	out, hop := s.next(now, n, p)
 	if out == nil {
 		s.refuse(now, in, p, packet.NoRoute, router.NetUnreachable, 0)
 		return
 	}
-	hop := s.hop(route, out, p)
 	mtu := out.Link().MTU()
 	if p.Layer3() > mtu && !s.mayCut(p, mtu) {
 		s.refuse(now, in, p, packet.TooBig, router.TooBig, mtu)
@@ -95,6 +96,23 @@ func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
 		return
 	}
 	s.dispatch(now, out, hop, p)
+}
+
+// forwardRouted sends a packet that a port has turned round on its way back.
+func (s *Switch) forwardRouted(now units.Time, p *packet.Packet) {
+	n, fate, _ := s.router.find(p)
+	switch {
+	case fate != packet.Fine:
+	case n == router.Local: // it was the router's own
+		s.consume(p)
+		return
+	default:
+		if out, hop := s.next(now, n, p); out != nil {
+			s.dispatch(now, out, hop, p)
+			return
+		}
+	}
+	s.discardTurned(now, p)
 }
 
 // find gives the index of the route of a packet that is for the router's
@@ -113,24 +131,20 @@ func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem ro
 		return n, packet.Fine, 0
 	case t.Routes[n].Direct && t.Addresses[p.To].Endpoint < 0:
 		return n, packet.NoRoute, router.HostUnreachable
-	case p.TTL <= 1:
-		return n, packet.TTLExpired, router.TimeExceeded
 	}
 	return n, packet.Fine, 0
 }
 
-// hop is who p goes to behind the port.
-func (s *Switch) hop(route *router.Route, out *port.Port, p *packet.Packet) router.Hop {
-	if route.Direct {
-		return router.Hop(s.router.Table.Addresses[p.To])
+// next gives the port through which p leaves by a route, and who it goes to
+// there; nil when there is none.
+func (s *Switch) next(now units.Time, route uint16, p *packet.Packet) (*port.Port, router.Hop) {
+	t := s.router.Table
+	r := &t.Routes[route]
+	out, way := s.pick(now, nil, r.Group, p)
+	if r.Direct || out == nil {
+		return out, router.Hop(t.Addresses[p.To])
 	}
-	via := route.Via[out.Index]
-	if len(via) == 1 {
-		return via[0]
-	}
-	// Other bits than those that choose among ports.
-	h := packet.Mix(p.Hash^s.seed) & (1<<32 - 1)
-	return via[h*uint64(len(via))>>32]
+	return out, r.Via[way]
 }
 
 // dispatch sends a packet to a neighbour, from the port's Ethernet address to
@@ -146,7 +160,19 @@ func (s *Switch) dispatch(now units.Time, out *port.Port, hop router.Hop, p *pac
 
 // refuse ends a packet that cannot go on, and tells its sender.
 func (s *Switch) refuse(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate, problem router.Problem, mtu units.Bytes) {
-	s.tell(now, in, p, problem, mtu)
+	if !p.BadFCS {
+		s.tell(now, in, p, problem, mtu)
+	}
+	s.end(now, in, p, fate)
+}
+
+// end drops a packet that came in by in. One that is damaged has come this far
+// by cut-through; as it is not sent on, the router gets all of it and sees
+// that.
+func (s *Switch) end(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate) {
+	if p.BadFCS {
+		fate = packet.BadFCS
+	}
 	in.Discard(now, p, fate)
 }
 
@@ -176,6 +202,9 @@ func (s *Switch) tell(now units.Time, in *port.Port, p *packet.Packet, problem r
 func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
 	r := s.router
 	switch {
+	case p.BadFCS:
+		s.end(now, in, p, packet.BadFCS)
+		return
 	case p.Ethernet() == nil:
 	case p.Proto == wire.ProtoICMPv6 && s.answer(now, in, p):
 	case p.Proto == wire.ProtoICMP || p.Proto == wire.ProtoICMPv6:
@@ -191,6 +220,10 @@ func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
 // hear takes a frame that is not for the router to forward: for everybody, for
 // a group, for somebody else, or none of IP.
 func (s *Switch) hear(now units.Time, in *port.Port, p *packet.Packet) {
+	if p.BadFCS {
+		s.end(now, in, p, packet.BadFCS)
+		return
+	}
 	s.answer(now, in, p)
 	s.consume(p)
 }
@@ -246,24 +279,24 @@ func (s *Switch) own(now units.Time, in *port.Port, frame []byte) *packet.Packet
 	r.count++
 	p.Origin, p.Born = r.Ends[in.Index], now
 	p.ID = uint64(r.Ends[0])<<40 | r.count
+	s.classifyOwn(p)
 	return p
 }
 
 // originateRouted sends a packet of the router's own towards its To.
 func (s *Switch) originateRouted(now units.Time, p *packet.Packet) {
-	n, fate, _ := s.router.find(p)
-	if fate != packet.Fine || n == router.Local {
-		s.pool.Free(p)
-		return
-	}
-	route := &s.router.Table.Routes[n]
-	out := s.pick(route.Group, p)
-	if out == nil {
-		s.pool.Free(p)
-		return
-	}
-	hop := s.hop(route, out, p)
 	s.originated++
+	n, fate, _ := s.router.find(p)
+	var out *port.Port
+	var hop router.Hop
+	if fate == packet.Fine && n != router.Local {
+		out, hop = s.next(now, n, p)
+	}
+	if out == nil {
+		s.unsent++
+		s.pool.Free(p)
+		return
+	}
 	if mtu := out.Link().MTU(); p.Layer3() > mtu && s.mayCut(p, mtu) {
 		s.cut(now, out, hop, p, mtu)
 		return
@@ -271,7 +304,8 @@ func (s *Switch) originateRouted(now units.Time, p *packet.Packet) {
 	s.dispatch(now, out, hop, p)
 }
 
-// cut sends a packet, which mayCut, in fragments, which are the router's own.
+// cut sends a packet, which mayCut, in fragments, which are the router's own
+// but take of its buffer what the packet would.
 func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet, mtu units.Bytes) {
 	r := s.router
 	b := s.bytes(p)
@@ -284,6 +318,7 @@ func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.P
 		q.Parse()
 		r.count++
 		q.Origin, q.Born, q.To = p.Origin, p.Born, p.To
+		q.In, q.Prio, q.Tail = p.In, p.Prio, p.Tail
 		q.ID = uint64(r.Ends[0])<<40 | r.count
 		parts.Push(q)
 	}
@@ -299,7 +334,7 @@ func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.P
 // mayCut tells whether a packet that is longer than the MTU may go in
 // fragments.
 func (s *Switch) mayCut(p *packet.Packet, mtu units.Bytes) bool {
-	if p.Version != 4 || p.Ethernet() == nil {
+	if p.Version != 4 || p.Ethernet() == nil || p.BadFCS {
 		return false
 	}
 	_, ok := router.Fragment(s.bytes(p)[p.L3:], mtu)
@@ -318,28 +353,42 @@ func (s *Switch) bytes(p *packet.Packet) []byte {
 
 // foreseeRoute tells what route would do with p.
 func (s *Switch) foreseeRoute(in *port.Port, p *packet.Packet) packet.Fate {
-	r := s.router
-	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
-		return packet.Fine
+	fate, sent := s.foreseeWay(in, p)
+	if p.BadFCS && !sent {
+		return packet.BadFCS
 	}
-	if p.L3 != wire.EthernetHeader {
-		return packet.NoRoute
-	}
-	n, fate, _ := r.find(p)
-	if fate != packet.Fine || n == router.Local {
-		return fate
-	}
-	return s.foreseeSize(r.Table.Routes[n].Group, p)
+	return fate
 }
 
-// foreseeSize tells whether p is too big for the way that it takes.
+// foreseeWay tells also whether p is sent on.
+func (s *Switch) foreseeWay(in *port.Port, p *packet.Packet) (fate packet.Fate, sent bool) {
+	r := s.router
+	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
+		return packet.Fine, false
+	}
+	if p.L3 != wire.EthernetHeader {
+		return packet.NoRoute, false
+	}
+	n, fate, _ := r.find(p)
+	switch {
+	case fate != packet.Fine || n == router.Local:
+		return fate, false
+	case p.TTL <= 1:
+		return packet.TTLExpired, false
+	}
+	fate = s.foreseeSize(r.Table.Routes[n].Group, p)
+	return fate, fate == packet.Fine
+}
+
+// foreseeSize tells whether p is too big for the way that it takes. Where that
+// is not to be known without choosing it, p is taken to fit.
 func (s *Switch) foreseeSize(group uint16, p *packet.Packet) packet.Fate {
 	fits := func(out *port.Port) bool {
 		mtu := out.Link().MTU()
 		return p.Layer3() <= mtu || s.mayCut(p, mtu)
 	}
 	good, bad := false, false
-	for _, out := range s.portsOf(group) {
+	for _, out := range s.waysOf(group) {
 		if fits(out) {
 			good = true
 		} else {
@@ -349,8 +398,12 @@ func (s *Switch) foreseeSize(group uint16, p *packet.Packet) packet.Fate {
 	switch {
 	case !good && !bad:
 		return packet.NoRoute
-	case bad && (!good || !fits(s.pick(group, p))): // only with both does the choice matter
+	case bad && !good:
 		return packet.TooBig
+	case bad && !s.chooser.Stateful(): // only with both does the choice matter
+		if out, _ := s.pick(0, nil, group, p); !fits(out) {
+			return packet.TooBig
+		}
 	}
 	return packet.Fine
 }

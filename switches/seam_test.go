@@ -355,7 +355,7 @@ func TestPointMisbehaves(t *testing.T) {
 		for _, n := range w.ends {
 			ends += n
 		}
-		if in := sent + int(d.sw.Originated()+d.sw.Replicated()); in != arrived+ends {
+		if in := sent + int(d.sw.Originated()+d.sw.Replicated()); in != arrived+ends+int(d.sw.Unsent()) {
 			t.Fatalf("%d sent, %d of the switch, %d copies: %d arrived, %d dropped %v", sent, d.sw.Originated(), d.sw.Replicated(), arrived, ends, w.ends)
 		}
 		if c := d.bottleneck.Counters(now); c.TxPackets != uint64(len(w.out[d.bottleneck])) || c.Dropped() != uint64(ends) {

@@ -1,20 +1,27 @@
-// Package switches is the store-and-forward switch: it chooses, for every
-// packet, the port through which it leaves.
+// Package switches is the switch: it chooses, for every packet, the port
+// through which it leaves.
 package switches
 
 import (
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/buffer"
+	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/port"
 )
 
 // Table says where packets leave a switch. It is computed from the topology.
 type Table struct {
-	// Route[e] is the index in Groups of the ports that lead to endpoint e,
-	// in equal numbers of hops; group 0 is the empty one.
+	// Route[e] is the index in Groups of the ports that lead to endpoint e;
+	// group 0 is the empty one.
 	Route []uint16
-	// Groups are sets of ports among which a flow is spread by its hash.
+	// Groups are ports among which the switch chooses. One that is there
+	// several times is chosen that much more often (WCMP: Zhou et al., EuroSys
+	// 2014, §3).
 	Groups [][]uint16
+	// Static[g] tells that group g is of a static route; groups beyond its end
+	// are not.
+	Static []bool
 	// Tree[i] tells whether port i belongs to the tree along which
 	// broadcast, multicast and unknown unicast travel.
 	Tree []bool
@@ -28,38 +35,28 @@ type Switch struct {
 
 	// The table, as it is looked up: the ports to endpoint e are
 	// groups[routes[e]] of ways.
-	routes []uint16
-	groups []way
-	ways   []*port.Port
-	seed   uint64   // of ECMP
-	router *routing // in route.go; nil for a plain switch
+	routes  []uint16
+	groups  []group
+	ways    []*port.Port
+	chooser *forward.Chooser
+	router  *routing // in route.go; nil for a plain switch
 
+	chassis *port.Chassis // nil when all ports are plain
+
+	seed       uint64 // of ECMP
 	table      Table
 	pool       *packet.Pool
 	replicated uint64
 	originated uint64
 	consumed   uint64
+	unsent     uint64
 }
-
-// way is a part of Switch.ways.
-type way struct{ first, count uint32 }
 
 // New makes a switch without ports; seed decides how ECMP spreads flows.
 func New(name string, seed uint64, pool *packet.Pool) *Switch {
-	return &Switch{Name: name, seed: packet.Mix(seed), pool: pool}
-}
-
-// SetTable gives the switch its forwarding table. Its ports must be there.
-func (s *Switch) SetTable(t Table) {
-	s.table, s.ways = t, nil
-	s.groups = make([]way, len(t.Groups))
-	for i, g := range t.Groups {
-		s.groups[i] = way{uint32(len(s.ways)), uint32(len(g))}
-		for _, p := range g {
-			s.ways = append(s.ways, s.Ports[p])
-		}
-	}
-	s.routes = t.Route
+	s := &Switch{Name: name, seed: seed, pool: pool}
+	s.SetForwarding(forward.Config{}, nil)
+	return s
 }
 
 // Table is the forwarding table.
@@ -68,15 +65,33 @@ func (s *Switch) Table() Table { return s.table }
 // Replicated counts the copies made of packets that are sent to several ports.
 func (s *Switch) Replicated() uint64 { return s.replicated }
 
-// Originated counts the packets of the switch's own that were sent.
+// Originated counts the packets of the switch's own.
 func (s *Switch) Originated() uint64 { return s.originated }
 
 // Consumed counts the packets that ended here because they were for the switch
 // itself.
 func (s *Switch) Consumed() uint64 { return s.consumed }
 
+// SetChassis gives a switch with traffic classes what its ports share.
+func (s *Switch) SetChassis(c *port.Chassis) {
+	s.chassis = c
+	c.Forward = s.forward
+}
+
+// Chassis is what the ports of a switch with traffic classes share, nil for one
+// with plain ports.
+func (s *Switch) Chassis() *port.Chassis { return s.chassis }
+
+// Unsent counts those of the packets of the switch's own that had no way to go.
+func (s *Switch) Unsent() uint64 { return s.unsent }
+
 // Input forwards a packet.
 func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
+	if s.chassis != nil {
+		p.In = uint16(in.Index)
+		s.chassis.Classify(p)
+		in.Came(p)
+	}
 	if s.router != nil {
 		s.route(now, in, p)
 		return
@@ -87,8 +102,8 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 		}
 		return
 	}
-	out := s.choose(p)
-	if out == nil || out == in {
+	out := s.choose(now, in, p)
+	if out == nil {
 		in.Discard(now, p, packet.NoRoute)
 		return
 	}
@@ -98,46 +113,55 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 // Originate sends a packet of the switch's own, such as a congestion point's
 // feedback, towards its destination.
 func (s *Switch) Originate(now units.Time, p *packet.Packet) {
+	s.classifyOwn(p)
 	if s.router != nil {
 		s.originateRouted(now, p)
 		return
 	}
+	s.originated++
 	if p.Dest == packet.Flood {
 		if s.flood(now, nil, p) {
-			s.originated++
 			return
 		}
-	} else if out := s.choose(p); out != nil {
-		s.originated++
+	} else if out := s.choose(now, nil, p); out != nil {
 		out.Send(now, p)
 		return
 	}
+	s.unsent++
 	s.pool.Free(p)
 }
 
-// choose gives the port towards p's destination, nil when there is none.
-func (s *Switch) choose(p *packet.Packet) *port.Port { return s.pick(s.routes[p.Dest], p) }
-
-// pick gives the port of a group through which p leaves, nil when there is
-// none.
-func (s *Switch) pick(group uint16, p *packet.Packet) *port.Port {
-	w := s.groups[group]
-	switch w.count {
-	case 0:
-		return nil
-	case 1:
-		return s.ways[w.first]
+// classifyOwn gives a packet of the switch's own its priority.
+func (s *Switch) classifyOwn(p *packet.Packet) {
+	if s.chassis != nil {
+		p.In = buffer.Own
+		s.chassis.Classify(p)
 	}
-	// The high bits of the product choose without the bias or the cost of a
-	// division.
-	h := packet.Mix(p.Hash^s.seed) >> 32
-	return s.ways[w.first+uint32(h*uint64(w.count)>>32)]
 }
 
-// portsOf gives the ports of a group.
-func (s *Switch) portsOf(group uint16) []*port.Port {
-	w := s.groups[group]
-	return s.ways[w.first:][:w.count]
+// forward sends a packet that a port has turned round towards where it now
+// goes. It keeps the class in which it was turned.
+func (s *Switch) forward(now units.Time, p *packet.Packet) {
+	if s.router != nil {
+		s.forwardRouted(now, p)
+		return
+	}
+	out := s.choose(now, nil, p)
+	if out == nil {
+		s.discardTurned(now, p)
+		return
+	}
+	out.Send(now, p)
+}
+
+// discardTurned drops a packet that finds no way back, at the port that it came
+// in by; the first port stands for the switch itself.
+func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
+	in := s.Ports[0]
+	if p.In != buffer.Own {
+		in = s.Ports[p.In]
+	}
+	in.Discard(now, p, packet.NoRoute)
 }
 
 // Foresee tells whether there is a way for p.
@@ -153,7 +177,7 @@ func (s *Switch) Foresee(in *port.Port, p *packet.Packet) packet.Fate {
 		}
 		return packet.NoRoute
 	}
-	if out := s.choose(p); out == nil || out == in {
+	if !s.hasWay(in, p) {
 		return packet.NoRoute
 	}
 	return packet.Fine

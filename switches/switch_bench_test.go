@@ -10,8 +10,12 @@ import (
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/switches"
+	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/forward"
+	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/switches/trim"
 )
 
 // hops is how many links a packet of the chain crosses.
@@ -27,6 +31,7 @@ type chain struct {
 	frame    []byte // nil for modelled packets
 	template packet.Packet
 	burst    int
+	deep     bool
 	interval units.Time
 
 	arrived, marked uint64
@@ -49,18 +54,39 @@ func (s sink) Foresee(*port.Port, *packet.Packet) packet.Fate { return packet.Fi
 type chainConfig struct {
 	frame bool // packets carry 1500 bytes and are parsed, instead of fields alone
 	burst int
-	ecmp  bool    // the first switch chooses among two cables
-	red   bool    // the second switch marks
-	load  float64 // of the last link
+	ecmp  bool           // the first switch chooses among two cables
+	red   bool           // the second switch marks
+	load  float64        // of the last link
+	mode  forward.Config // of the choice
+	ports int            // more ports for each switch
+	deep  bool           // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
+}
+
+// everything is what a switch of the benchmarks has with deep.
+func everything() (list []class.Class) {
+	red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
+	for prio := range uint8(class.Count) {
+		k := class.Class{Name: fmt.Sprint("c", prio), Priority: prio, Alpha: 1, Reserve: 4 * units.KB, Mark: congestion.Config{RED: &red}}
+		switch {
+		case prio < 3:
+			k.Weight = int(prio) + 1
+			k.Trim = &trim.Config{Keep: 44, DSCP: 7}
+		case prio < 5:
+			k.Alpha, k.PFC = 0, &pfc.Config{Alpha: 1, Offset: 3 * units.KB, Quanta: pfc.DefaultQuanta, Watchdog: pfc.Watchdog{Detect: units.Second, Restore: units.Second}}
+		}
+		list = append(list, k)
+	}
+	return list
 }
 
 func newChain(cfg chainConfig) *chain {
 	const rate, last, size = 100 * units.Gbps, 50 * units.Gbps, 1514
-	c := &chain{burst: cfg.burst}
+	c := &chain{burst: cfg.burst, deep: cfg.deep}
 	e, pool := &c.engine, &c.pool
 	c.from = port.New(e, pool, "a:eth0", 0, sink{c}, plenty)
 	to := port.New(e, pool, "b:eth0", 0, sink{c}, plenty)
 	s1, s2 := switches.New("s1", 1, pool), switches.New("s2", 2, pool)
+	s1.SetForwarding(cfg.mode, sim.NewRand(1, "forwarding s1"))
 	c.join(c.from, c.addPort(s1, "s1:1", plenty), rate, units.Microsecond)
 	group := []uint16{1}
 	for i := range 2 {
@@ -72,9 +98,17 @@ func newChain(cfg chainConfig) *chain {
 	c.join(c.addPort(s2, "s2:3", plenty), to, last, units.Microsecond)
 	s1.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, group}, Route: []uint16{1, 2}, Tree: []bool{true, true, false}})
 	s2.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {2}}, Route: []uint16{1, 2}, Tree: []bool{true, false, true}})
-	if cfg.red {
+	if cfg.red && !cfg.deep {
 		red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
 		s2.Ports[2].SetPoint(e, congestion.New(congestion.Config{RED: &red}, congestion.Env{Rand: sim.NewRand(1, "mark"), Pool: pool}))
+	}
+	for i := range cfg.ports {
+		c.addPort(s1, fmt.Sprint("s1:x", i), plenty)
+		c.addPort(s2, fmt.Sprint("s2:x", i), plenty)
+	}
+	if cfg.deep {
+		c.classes(s1, 64*units.MB, 20*units.KB, everything()...)
+		c.classes(s2, 64*units.MB, 20*units.KB, everything()...)
 	}
 	c.template = packet.Packet{Size: size, Dest: 1, Version: 4, Ether: wire.EtherTypeIPv4, Proto: wire.ProtoUDP, TOS: wire.ECT0, TTL: 64, SrcPort: 40_000, DstPort: 5001, Hash: 1}
 	if cfg.frame {
@@ -103,6 +137,9 @@ func (c *chain) Fire(now units.Time) {
 		p.SrcPort += uint16(c.sent)
 		p.Hash = packet.Mix(c.sent)
 		p.ID, p.Born = c.sent, now
+		if c.deep {
+			p.TOS = uint8(c.sent%class.Count)<<2 | wire.ECT0
+		}
 		c.sent++
 		c.from.Send(now, p)
 	}
@@ -123,8 +160,16 @@ var chains = []struct {
 	{"modelled", chainConfig{burst: 1, load: 0.9}},
 	{"modelled, queueing", chainConfig{burst: 64, load: 0.9}},
 	{"modelled, ECMP and RED", chainConfig{burst: 64, load: 0.9, ecmp: true, red: true}},
+	{"modelled, everything", chainConfig{burst: 1, load: 0.9, deep: true}},
+	{"modelled, everything, queueing", chainConfig{burst: 64, load: 0.9, red: true, deep: true}},
+	{"modelled, everything, queueing, 64 ports", chainConfig{burst: 64, load: 0.9, ports: 61, red: true, deep: true}},
 	{"frame", chainConfig{burst: 1, load: 0.9, frame: true}},
 	{"frame, ECMP and RED", chainConfig{burst: 64, load: 0.9, frame: true, ecmp: true, red: true}},
+	{"ECMP", chainConfig{burst: 1, load: 0.9, ecmp: true}},
+	{"random", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["random"]}},
+	{"round-robin", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["round-robin"]}},
+	{"flowlet", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["flowlet"]}},
+	{"entropy", chainConfig{burst: 1, load: 0.9, ecmp: true, mode: modes["entropy"]}},
 }
 
 // BenchmarkChain is the cost of moving a packet over three links and through

@@ -253,7 +253,7 @@ func TestECMP(t *testing.T) {
 }
 
 // TestOriginate: packets of the switch's own go by their destination, also
-// to everybody; what has no way is freed.
+// to everybody; what has no way is counted and freed.
 func TestOriginate(t *testing.T) {
 	s := newStar(3, 1)
 	s.sw.Originate(0, s.packet(0, 2, 100))
@@ -262,14 +262,14 @@ func TestOriginate(t *testing.T) {
 	if got := []int{len(s.hosts[0].got), len(s.hosts[1].got), len(s.hosts[2].got)}; !cmp.Equal(got, []int{1, 1, 2}) {
 		t.Errorf("packets by host %v, want 1, 1, 2", got)
 	}
-	if s.sw.Originated() != 2 || s.sw.Replicated() != 2 {
+	if s.sw.Originated() != 2 || s.sw.Unsent() != 0 || s.sw.Replicated() != 2 {
 		t.Errorf("originated %d, copies %d; want 2, 2", s.sw.Originated(), s.sw.Replicated())
 	}
 	s.sw.SetTable(switches.Table{Groups: [][]uint16{nil}, Route: []uint16{0, 0, 0}, Tree: make([]bool, 3)})
 	s.sw.Originate(0, s.packet(0, 2, 100))
 	s.sw.Originate(0, s.packet(0, packet.Flood, 100))
 	s.finish()
-	if s.sw.Originated() != 2 || s.pool.Live() != 0 {
-		t.Errorf("without a way: originated %d, live %d", s.sw.Originated(), s.pool.Live())
+	if s.sw.Originated() != 4 || s.sw.Unsent() != 2 || s.pool.Live() != 0 {
+		t.Errorf("without a way: originated %d, unsent %d, live %d", s.sw.Originated(), s.sw.Unsent(), s.pool.Live())
 	}
 }

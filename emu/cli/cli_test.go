@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -139,5 +140,31 @@ func TestSimOutputs(t *testing.T) {
 	csv, err := os.ReadFile(filepath.Join(dir, "flows.csv"))
 	if err != nil || strings.Count(string(csv), "\n") != 3 {
 		t.Errorf("flows.csv: %v\n%s", err, csv)
+	}
+}
+
+// TestDissector: what is printed is loaded by tshark from its directory for
+// plugins.
+func TestDissector(t *testing.T) {
+	lua, e, code := runWeft(t, built(t), "dissector")
+	if code != 0 || !strings.Contains(lua, "register_postdissector") {
+		t.Fatalf("exit code %d, %s\n%s", code, e, lua)
+	}
+	if _, err := exec.LookPath("tshark"); err != nil {
+		t.Skip("tshark is missing, the dissector was not loaded: apt-get install tshark")
+	}
+	home := t.TempDir()
+	plugins := filepath.Join(home, ".local/lib/wireshark/plugins")
+	if err := os.MkdirAll(plugins, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(plugins, "weft.lua"), []byte(lua), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shark := exec.Command("tshark", "-G", "fields")
+	shark.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=")
+	out, err := shark.Output()
+	if err != nil || !strings.Contains(string(out), "\tweft.trimmed.original_length\t") {
+		t.Errorf("tshark does not know the fields: %v", err)
 	}
 }

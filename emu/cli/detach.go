@@ -26,16 +26,16 @@ const readyWord = "ready\n"
 // detach starts the lab in a process of its own session and returns when it
 // is up, or with what kept it from coming up.
 func detach(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
-	c, err := upCommand(p, file, f, "--ready-fd", "3")
-	if err != nil {
-		return err
-	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	c.ExtraFiles = []*os.File{w}
+	c, err := upCommand(p, file, f, w)
+	if err != nil {
+		w.Close()
+		return err
+	}
 	c.Stderr = w // until the lab has a log of its own
 	c.SysProcAttr.Setsid = true
 	err = start(c)
@@ -50,7 +50,7 @@ func detach(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
 	text, isUp := strings.CutSuffix(string(said), readyWord)
 	if isUp {
 		fmt.Fprint(os.Stderr, text) // warnings
-		fmt.Printf("lab %s is up (pid %d); end it with: weft down %s\n", p.Name, c.Process.Pid, p.Name)
+		fmt.Printf("lab %s is up (pid %d); end it with: weft down %s\n%s", p.Name, c.Process.Pid, p.Name, f.metricsAt())
 		return c.Process.Release()
 	}
 	err = c.Wait()

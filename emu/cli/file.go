@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/graph"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/traces/dissector"
 )
 
 func newValidate() *cobra.Command {
@@ -76,6 +77,20 @@ func newSchema() *cobra.Command {
 				return err
 			}
 			_, err = os.Stdout.Write(b)
+			return err
+		},
+	}
+}
+
+func newDissector() *cobra.Command {
+	return &cobra.Command{
+		Use:   "dissector",
+		Short: "Print a dissector for Wireshark: trimmed packets, RoCEv2 congestion notification",
+		Example: `  weft dissector > weft.lua && wireshark -X lua_script:weft.lua trace.pcapng
+  weft dissector > ~/.local/lib/wireshark/plugins/weft.lua`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := os.Stdout.Write(dissector.Lua)
 			return err
 		},
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -158,6 +159,22 @@ func psTable(c *cobra.Command, name, sw string, asJSON bool) error {
 	return nil
 }
 
+// ways shows where a route leads, with weights where they differ, such as
+// "spine1*2 spine2 (static)".
+func ways(names []string, weights []int, static bool) string {
+	ports := slices.Clone(names)
+	for i, w := range weights {
+		if w != 1 {
+			ports[i] += fmt.Sprintf("*%d", w)
+		}
+	}
+	text := join(ports)
+	if static {
+		text += " (static)"
+	}
+	return text
+}
+
 func printTable(table lab.Table) {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	if table.Router {
@@ -167,14 +184,14 @@ func printTable(table lab.Table) {
 			if p.Local {
 				via = "itself"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\n", p.To, join(p.Ports), via)
+			fmt.Fprintf(t, "%s\t%s\t%s\n", p.To, ways(p.Ports, p.Weights, p.Static), via)
 		}
 		t.Flush()
 		return
 	}
 	fmt.Fprintln(t, "TO\tMAC\tADDRESSES\tPORTS")
 	for _, r := range table.Routes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), join(r.Ports))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), ways(r.Ports, r.Weights, r.Static))
 	}
 	fmt.Fprintf(t, "all others\tbroadcast\tmulticast\t%s\n", join(table.Tree))
 	t.Flush()

@@ -80,8 +80,8 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		return badInput(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
 	root.AddCommand(
-		newUp(), newDown(), newPs(), newExec(), newShell(), newCapture(), newSet(),
-		newSim(), newValidate(), newGraph(), newSchema(), newDoctor(),
+		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(),
+		newSim(), newReport(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
 	)
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {

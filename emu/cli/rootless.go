@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,13 +22,29 @@ import (
 // socket in the file system, but for exec and shell, which go in by nsenter.
 
 // upCommand is the command of another process that runs the lab, in namespaces
-// of its own where this one has no power.
-func upCommand(p *spec.Plan, file string, f upFlags, more ...string) (*exec.Cmd, error) {
+// of its own where this one has no power. ready, if not nil, is where it says
+// that the lab is up.
+func upCommand(p *spec.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"up"}, more...)
+	args := []string{"up"}
+	var files []*os.File
+	hand := func(flag string, file *os.File) {
+		args = append(args, flag, strconv.Itoa(3+len(files)))
+		files = append(files, file)
+	}
+	if ready != nil {
+		hand("--ready-fd", ready)
+	}
+	if f.listener != nil {
+		socket, err := f.listener.File()
+		if err != nil {
+			return nil, fmt.Errorf("--metrics: %w", err)
+		}
+		hand("--metrics-fd", socket)
+	}
 	attr := &syscall.SysProcAttr{}
 	if netnslab.IsUnprivileged() {
 		dir, err := netnslab.PrepareRootless(p.Name)
@@ -46,8 +63,9 @@ func upCommand(p *spec.Plan, file string, f upFlags, more ...string) (*exec.Cmd,
 	if f.json {
 		args = append(args, "--json")
 	}
+	args = append(args, f.series.args()...)
 	c := exec.Command(self, append(args, "--", file)...)
-	c.SysProcAttr = attr
+	c.SysProcAttr, c.ExtraFiles = attr, files
 	return c, nil
 }
 
@@ -63,7 +81,7 @@ func start(c *exec.Cmd) error {
 // upRootless runs a lab in a process inside namespaces of its own and stays to
 // hand on its signals and its exit code.
 func upRootless(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
-	c, err := upCommand(p, file, f)
+	c, err := upCommand(p, file, f, nil)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ type simFlags struct {
 	ports  []string
 	snap   int
 	filter string
+	pauses []string
+	series seriesFlags
 }
 
 func newSim() *cobra.Command {
@@ -71,6 +73,8 @@ file's workload sends.`,
 	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
 	c.Flags().IntVarP(&f.snap, "snaplen", "s", 0, "bytes kept of each captured packet; 0 keeps all")
 	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
+	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "say after the run why this port of a switch did or did not pause its peer; may be repeated")
+	f.series.add(c)
 	return c
 }
 
@@ -86,6 +90,11 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if p.Duration > 0 {
 		until = p.Duration
 	}
+	samples, err := f.series.plan(p, p.Duration, false)
+	if err != nil {
+		return err
+	}
+	f.series.remind(p)
 	shards := p.Engine.Shards
 	if f.write != "" && shards > 1 {
 		// The packets of a file are in order of time, whatever port they
@@ -99,21 +108,35 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
+	if _, err := checkPauses(fb, f.pauses); err != nil {
+		return err // before the run, not after it
+	}
 	finishCapture, err := f.capture(p, fb)
 	if err != nil {
 		return err
+	}
+	finishSeries, err := f.series.record(samples, fb)
+	if err != nil {
+		return errors.Join(err, finishCapture())
 	}
 	err = fb.Run(ctx, until)
 	if cerr := finishCapture(); err == nil {
 		err = cerr
 	}
-	if err = errors.Join(err, failure); err != nil {
+	recorded, serr := finishSeries()
+	if err = errors.Join(err, serr, failure); err != nil {
 		return err
 	}
 	r := &report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), Flows: fb.Results(),
+		Deadlocks: fb.Deadlocks(), Series: recorded,
 	}
+	checks, err := checkPauses(fb, f.pauses)
+	if err != nil {
+		return err
+	}
+	r.Pauses = checks
 	if f.flows != "" {
 		if err := writeFlows(f.flows, r.Flows); err != nil {
 			return err
@@ -122,7 +145,30 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if f.write == "-" {
 		return nil // standard output is the capture's
 	}
-	return finish(r, f.json)
+	if err := finish(r, f.json); err != nil || f.json {
+		return err
+	}
+	for i := range checks {
+		fmt.Println()
+		report.WritePause(os.Stdout, &checks[i])
+	}
+	return nil
+}
+
+// checkPauses explains the pauses of ports by their names.
+func checkPauses(fb *fabric.Fabric, ports []string) (out []fabric.PauseCheck, err error) {
+	for _, name := range ports {
+		node, index, err := fb.Plan.Endpoint(name)
+		if err != nil {
+			return nil, badInput(err)
+		}
+		c, err := fb.CheckPause(node, index)
+		if err != nil {
+			return nil, badInput(err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
 }
 
 func (f *simFlags) check() error {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
@@ -24,6 +26,11 @@ type upFlags struct {
 	workload bool
 	ready    int    // fd on which a detached lab reports that it is up
 	rootless string // the user's state directory: this process is inside the namespaces
+	series   seriesFlags
+
+	metrics   string // address for Prometheus
+	metricsFD int    // its socket, opened by the process that started this one
+	listener  *net.TCPListener
 }
 
 func newUp() *cobra.Command {
@@ -54,6 +61,16 @@ namespace; weft exec is then the way in.`,
 			if f.detach && f.json {
 				return badInput(errors.New("--json is for the final report, which a detached lab gives to weft down --json"))
 			}
+			samples, err := f.series.plan(p, f.length, true)
+			if err != nil {
+				return err
+			}
+			if err := f.listen(); err != nil {
+				return err
+			}
+			if first {
+				f.series.remind(p)
+			}
 			if f.detach {
 				return detach(c.Context(), p, args[0], f)
 			}
@@ -64,25 +81,44 @@ namespace; weft exec is then the way in.`,
 			} else if netnslab.IsUnprivileged() {
 				return upRootless(c.Context(), p, args[0], f)
 			}
-			return up(c.Context(), p, f)
+			return up(c.Context(), p, f, samples)
 		},
 	}
 	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
 	c.Flags().TextVar(&f.length, "for", units.Time(0), "end the lab after this time, such as 10s; 0s runs until it is ended")
 	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
+	c.Flags().StringVar(&f.metrics, "metrics", "", "show metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host it is the loopback's")
+	c.Flags().IntVar(&f.metricsFD, "metrics-fd", -1, "")
 	c.Flags().IntVar(&f.ready, "ready-fd", -1, "")
 	c.Flags().StringVar(&f.rootless, "rootless", "", "")
+	f.series.add(c)
 	_ = c.Flags().MarkHidden("ready-fd")
+	_ = c.Flags().MarkHidden("metrics-fd")
 	_ = c.Flags().MarkHidden("rootless")
 	return c
 }
 
 // up runs a lab in this process.
-func up(ctx context.Context, p *spec.Plan, f upFlags) error {
+func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) error {
+	var file *os.File
+	discard := func() {}
+	if samples != nil {
+		var err error
+		if file, discard, err = f.series.open(); err != nil {
+			return err
+		}
+	}
 	l, err := lab.New(p)
 	if err != nil {
+		discard()
 		return err
+	}
+	if f.listener != nil {
+		l.ServeMetrics(f.listener)
+	}
+	if samples != nil {
+		l.Record(*samples, f.series.file, file)
 	}
 	limit := units.Never
 	if f.length > 0 {
@@ -101,6 +137,7 @@ func up(ctx context.Context, p *spec.Plan, f upFlags) error {
 			return
 		}
 		greet(p)
+		fmt.Print(f.metricsAt())
 		status = watchStatus(l)
 	}, warn)
 	status()
@@ -118,6 +155,9 @@ func finish(r *report.Report, asJSON bool) error {
 		}
 	} else {
 		r.Write(os.Stdout)
+	}
+	if s := r.Series; s != nil && s.Error != "" {
+		return fmt.Errorf("the series is not whole: %s: %s", s.File, s.Error)
 	}
 	if r.Failed() {
 		return &exitError{exitStrict, errors.New("the run was to be strict: " + r.Timing.Reason())}

@@ -239,6 +239,8 @@ func TestFeatureChecks(t *testing.T) {
 		{map[string]string{"TAP device": "open: permission denied"}, "TAP device", Bad, "permission denied", "sudo"},
 		{map[string]string{"TAP device": gone}, "TAP offloads", Warn, "not tried", ""},
 		{map[string]string{"tbf": gone}, "tbf", Bad, gone, "CONFIG_NET_SCH_TBF"},
+		{map[string]string{pausing: "invalid argument"}, pausing, Warn, "invalid argument", "CONFIG_BPF_SYSCALL"},
+		{map[string]string{pausing: "BPF: operation not permitted"}, pausing, Warn, "not permitted", "kernel.unprivileged_bpf_disabled=0"},
 		{map[string]string{"DCTCP": gone}, "DCTCP", Warn, gone, "modprobe tcp_dctcp"},
 		{map[string]string{"USO": "invalid argument"}, "TAP offloads", OK, "TSO4, TSO6, TSO_ECN", "6.2"},
 		{map[string]string{"TSO4": gone, "TSO6": gone, "TSO_ECN": gone, "USO": gone}, "TAP offloads", Warn, "none", ""},

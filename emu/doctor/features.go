@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
 // feature is something of the kernel that was tried.
@@ -31,6 +34,7 @@ var attempts = []attempt{
 	{"tbf", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
 		return &netlink.Tbf{QdiscAttrs: a, Rate: 1e6, Limit: 1e6, Buffer: 1e5}
 	}), Bad, "the shaper of every real host on a link with a rate", "sch_tbf", "NET_SCH_TBF"},
+	{pausing, tryPausing, Warn, "a pause of one traffic class of a real host stops all of its traffic", "tun", "BPF_SYSCALL and CONFIG_TUN of Linux 4.16"},
 	{"veth", tryLink(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v0"}, PeerName: "v1"}), Warn, "programs in hosts that make containers will not run", "veth", "VETH"},
 	{"bridge", tryLink(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}), Warn, "programs in hosts that make containers or virtual machines will not run", "bridge", "BRIDGE"},
 	{"8021q", tryVLAN, Warn, "hosts cannot tag frames with a VLAN", "8021q", "VLAN_8021Q"},
@@ -52,6 +56,9 @@ var offloads = []struct {
 }
 
 const offloadPrefix = "offload "
+
+// pausing is that single traffic classes of a real host can be paused.
+const pausing = "pause by class"
 
 // tryFeatures makes all attempts in a namespace that ends with them.
 func tryFeatures() (all []feature, err error) {
@@ -89,6 +96,15 @@ func tryTAP(*netlink.Handle) error {
 		return err
 	}
 	return unix.Close(fd)
+}
+
+// tryPausing makes a device with a queue for each traffic class.
+func tryPausing(*netlink.Handle) error {
+	err := netnslab.CheckSteering("t0")
+	if errors.Is(err, unix.EPERM) {
+		return unix.EPERM // the check says what mends it
+	}
+	return err
 }
 
 func tryOffload(bits int) error {
@@ -170,6 +186,9 @@ func featureChecks(in *inside) (checks []Check) {
 			c.Mend = fmt.Sprintf("modprobe %s; if there is no such module: a kernel with CONFIG_%s", a.module, a.setting)
 			if strings.Contains(f.Error, unix.EACCES.Error()) || strings.Contains(f.Error, unix.EPERM.Error()) {
 				c.Mend = "sudo weft doctor"
+				if a.name == pausing {
+					c.Mend = "sudo weft up; or sysctl -w kernel.unprivileged_bpf_disabled=0, which a kernel where it is 1 refuses"
+				}
 			}
 		}
 		checks = append(checks, c)

@@ -51,6 +51,9 @@ func (d *Directory) Resolve(frame []byte, p *packet.Packet, from packet.Endpoint
 	p.To = 0
 	mac := wire.ReadMAC(frame)
 	if mac.Multicast() {
+		if mac == wire.MACControlGroup && p.Ether == wire.EtherTypeMACControl {
+			return packet.MACControl
+		}
 		return packet.Flood
 	}
 	e, ok := d.byMAC[mac]

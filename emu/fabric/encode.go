@@ -16,7 +16,8 @@ import (
 // encoder makes the wire bytes of modelled packets, which have none until
 // somebody looks. The payload begins with the flow's number, the packet's
 // number in it (4 bytes each) and the time it was sent in nanoseconds (8), as
-// far as it has room; the rest is zero.
+// far as it has room; the rest is zero. A trimmed packet is the beginning of
+// what the whole one was.
 type encoder struct {
 	fabric *Fabric
 	buf    gopacket.SerializeBuffer
@@ -28,6 +29,9 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 		e.buf = gopacket.NewSerializeBuffer()
 	}
 	from, to := e.fabric.flowEnds[p.Flow][0], e.fabric.flowEnds[p.Flow][1]
+	if p.Returned {
+		from, to = to, from
+	}
 	src, dst := e.address(from, p.Version), e.address(to, p.Version)
 	udp := &layers.UDP{SrcPort: layers.UDPPort(p.SrcPort), DstPort: layers.UDPPort(p.DstPort)}
 	var ip gopacket.SerializableLayer
@@ -37,11 +41,15 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 		_ = udp.SetNetworkLayerForChecksum(v4)
 		ip = v4
 	} else {
-		v6 := &layers.IPv6{Version: 6, HopLimit: p.TTL, TrafficClass: p.TOS, NextHeader: layers.IPProtocolUDP, SrcIP: src, DstIP: dst}
+		v6 := &layers.IPv6{Version: 6, HopLimit: p.TTL, TrafficClass: p.TOS, FlowLabel: p.Label, NextHeader: layers.IPProtocolUDP, SrcIP: src, DstIP: dst}
 		_ = udp.SetNetworkLayerForChecksum(v6)
 		ip, header = v6, wire.IPv6Header
 	}
-	payload := make([]byte, int(p.Size)-wire.EthernetHeader-header-wire.UDPHeader)
+	size := p.Size
+	if p.Trimmed {
+		size = p.Whole
+	}
+	payload := make([]byte, int(size)-wire.EthernetHeader-header-wire.UDPHeader)
 	var head [16]byte
 	binary.BigEndian.PutUint32(head[0:], uint32(p.Flow))
 	binary.BigEndian.PutUint32(head[4:], p.Seq)

@@ -9,7 +9,8 @@ import (
 )
 
 // script carries out the plan's events in their order, as far as they concern
-// one shard. A direction of a link that joins two shards concerns both.
+// one shard. A direction of a link that joins two shards concerns both, and
+// the state of a link concerns all where switches take notice of it.
 type script struct {
 	fabric *Fabric
 	shard  *Shard
@@ -23,7 +24,7 @@ func (f *Fabric) addEvents() {
 		for i := range f.Plan.Events {
 			e := &f.Plan.Events[i]
 			ends := f.Plan.Links[e.Link].Ends
-			if f.shardOf[ends[0].Node] == shard.Number || f.shardOf[ends[1].Node] == shard.Number {
+			if f.shardOf[ends[0].Node] == shard.Number || f.shardOf[ends[1].Node] == shard.Number || f.rerouting != nil && e.Set.State != nil {
 				s.events = append(s.events, e)
 			}
 		}
@@ -47,20 +48,32 @@ func (s *script) Fire(now units.Time) {
 
 func (s *script) carryOut(e *spec.Event) {
 	f := s.fabric
-	for d, end := range f.Plan.Links[e.Link].Ends {
+	ends := f.Plan.Links[e.Link].Ends
+	for d, end := range ends {
 		if !e.Dir[d] {
 			continue
 		}
 		link := f.Links[e.Link][d]
-		if f.shardOf[end.Node] == s.shard.Number {
+		switch {
+		case f.shardOf[end.Node] == s.shard.Number:
 			settings, err := e.Set.Apply(link.Settings())
-			if err == nil {
-				f.set(e.Link, d, settings)
-			} else if f.Failed != nil {
-				f.Failed(fmt.Errorf("event at %v on the link of %s: %w", e.At, f.Plan.PortName(end.Node, end.Port), err))
+			if err != nil {
+				if f.Failed != nil {
+					f.Failed(fmt.Errorf("event at %v on the link of %s: %w", e.At, f.Plan.PortName(end.Node, end.Port), err))
+				}
+				if e.Set.State == nil {
+					break
+				}
+				// Other shards do not know that the rest is in vain.
+				settings = link.Settings()
+				settings.Up = bool(*e.Set.State)
 			}
-		} else if e.Set.State != nil {
+			f.set(e.Link, d, settings)
+		case f.shardOf[ends[1-d].Node] == s.shard.Number && e.Set.State != nil:
 			link.Follow(*e.Set.State == spec.Up)
+		}
+		if f.rerouting != nil && e.Set.State != nil {
+			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == spec.Up)
 		}
 	}
 }

@@ -38,6 +38,10 @@ type Fabric struct {
 	routers   *routers   // nil in a fabric without
 	flowEnds  [][2]*Station
 	watches   map[*port.Port]*watch
+	deadlocks []Deadlock
+	guard     guard
+	rerouting []*rerouting // by shard; nil when tables do not change
+	recording *Recording   // of a run in virtual time; nil when there is none
 
 	// LinkChanged is told when the settings of a link's direction have
 	// changed, so that a real host's shaper can follow. May be nil. It is
@@ -74,7 +78,16 @@ func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	for l := range p.Links {
 		f.addLink(l)
 	}
-	f.route()
+	for n := range p.Nodes {
+		f.addClasses(n)
+	}
+	f.guard.pauses = f.findPauses()
+	f.addRerouting()
+	if f.rerouting == nil {
+		f.route(nil, nil)
+	} else {
+		f.route(nil, f.rerouting[0].usable)
+	}
 	f.addEvents()
 	for i := range p.Flows {
 		f.addFlow(i)
@@ -89,6 +102,7 @@ func (f *Fabric) addNode(n int) {
 	var sw *switches.Switch
 	if node.Kind == spec.Switch {
 		sw = switches.New(node.Name, node.ECMPSeed, shard.Pool)
+		sw.SetForwarding(node.Forwarding, sim.NewRand(f.Plan.Seed, "forwarding "+node.Name))
 		f.Switches[n] = sw
 	}
 	for i := range node.Ports {
@@ -99,20 +113,31 @@ func (f *Fabric) addNode(n int) {
 		name := f.Plan.PortName(n, i)
 		q := node.Ports[i].Queue
 		p := port.New(&shard.Engine, shard.Pool, name, i, owner, q.Limit)
-		env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, "mark "+name), Pool: shard.Pool}
 		if sw != nil {
-			env.Send = func(p *packet.Packet) {
-				f.aim(n, p)
-				sw.Originate(shard.Engine.Now(), p)
-			}
 			sw.Ports = append(sw.Ports, p)
 		}
-		p.SetPoint(&shard.Engine, congestion.New(q.Mark, env))
+		if node.Deep == nil {
+			p.SetPoint(&shard.Engine, congestion.New(q.Mark, f.pointEnv(n, "mark "+name)))
+		}
 		f.ports[n][i] = p
 		if s, ok := owner.(*Station); ok {
 			s.Port = p
 		}
 	}
+}
+
+// pointEnv is what a congestion point of a node's port gets; stream names its
+// randomness.
+func (f *Fabric) pointEnv(n int, stream string) congestion.Env {
+	shard, sw := f.Shards[f.shardOf[n]], f.Switches[n]
+	env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, stream), Pool: shard.Pool}
+	if sw != nil {
+		env.Send = func(p *packet.Packet) {
+			f.aim(n, p)
+			sw.Originate(shard.Engine.Now(), p)
+		}
+	}
+	return env
 }
 
 func (f *Fabric) addStation(n, i int) *Station {
@@ -123,6 +148,11 @@ func (f *Fabric) addStation(n, i int) *Station {
 	f.directory.add(s.ID, s.MAC, node.Ports[i].Addresses)
 	return s
 }
+
+// cutThroughHead is what a cut-through switch waits for before it sends a
+// packet on: preamble and start delimiter, and the 64 bytes in which the
+// headers that it goes by are.
+const cutThroughHead = 8 + 64
 
 func (f *Fabric) addLink(l int) {
 	plan := &f.Plan.Links[l]
@@ -135,6 +165,9 @@ func (f *Fabric) addLink(l int) {
 			f.lookahead = min(f.lookahead, f.Plan.ShortestDelay(l, d))
 		}
 		dir[d] = links.New(near.side(), away.side(), near.out[away.Number], sim.NewRand(f.Plan.Seed, "link "+from.Name), plan.Dir[d], f.ports[far.Node][far.Port])
+		if deep := f.Plan.Nodes[far.Node].Deep; deep != nil && deep.CutThrough {
+			dir[d].CutThrough(cutThroughHead)
+		}
 		from.Connect(dir[d])
 	}
 	f.Links = append(f.Links, dir)
@@ -210,6 +243,11 @@ func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
 		if dir[d] {
 			f.set(link, d, next[d])
 			f.Links[link][d].Follow(next[d].Up)
+			if patch.State != nil {
+				for _, r := range f.rerouting {
+					r.note(f.Now(), link, d, next[d].Up)
+				}
+			}
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/switches/port"
 )
 
-func parse(t testing.TB, text string) *spec.Plan {
+func parse(t rapid.TB, text string) *spec.Plan {
 	t.Helper()
 	p, err := spec.Parse("lab.yaml", []byte(text))
 	if err != nil {
@@ -269,13 +269,16 @@ workload:
 	seen := map[int32]bool{}
 	check := func(p *packet.Packet) {
 		seen[p.Flow] = true
+		if (p.Label != 0) != (p.Version == 6) {
+			t.Errorf("IPv%d with flow label %d", p.Version, p.Label)
+		}
 		real := packet.Packet{Frame: append([]byte(nil), e.frame(p)...)}
 		if !real.Parse() {
 			t.Fatal("a modelled packet is encoded as no frame")
 		}
 		real.Dest = f.directory.Resolve(real.Frame, &real, 0)
-		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL}
-		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL}
+		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
+		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if p.Version == 6 {
 			want[5] = uint16(0) // IPv6 has no identification
 		}

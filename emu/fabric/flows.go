@@ -47,6 +47,10 @@ func (f *Fabric) addFlow(i int) {
 		t.TOS |= wire.ECT0
 	}
 	t.Hash = packet.FlowHash(hashWord(src), hashWord(dst), t.Proto, t.SrcPort, t.DstPort)
+	if flow.IPv6 {
+		// As Linux does it (net.ipv6.auto_flowlabels; RFC 6437 §3).
+		t.Label = max(uint32(t.Hash)&wire.MaxFlowLabel, 1)
+	}
 	nodes := f.Plan.Nodes
 	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
 	f.Records = append(f.Records, r)

@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/router"
 )
 
 // Neighbours is where a station's packets go on its link, for a host that does
@@ -50,14 +51,11 @@ func (f *Fabric) mac(e spec.End) wire.MAC {
 // aim prepares a packet of a switch's own, which has the Dest of a station and
 // no bytes, for the way through routers.
 func (f *Fabric) aim(node int, p *packet.Packet) {
-	r := f.routers
-	if r == nil || p.Dest < 0 || int(p.Dest) >= len(f.Stations) {
+	r, s := f.routers, f.station(p.Dest)
+	if r == nil || s == nil {
 		return
 	}
-	s := f.Stations[p.Dest]
-	if a, ok := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], p.Version == 6); ok {
-		p.To = r.numbers[a]
-	}
+	p.To = f.number(s, p.Version)
 	here := r.reach.Domain[node][0]
 	if f.Plan.Nodes[node].Router != nil || r.reach.Domain[s.Node][s.Index] == here {
 		return
@@ -65,4 +63,41 @@ func (f *Fabric) aim(node int, p *packet.Packet) {
 	if e, ok := r.firsts[here]; ok {
 		p.Dest = r.ends[e.Node][e.Port]
 	}
+}
+
+// turn prepares a packet that has been turned round for its way back through
+// routers: as an Ethernet frame it goes to whoever sent it last.
+func (f *Fabric) turn(p *packet.Packet) {
+	r := f.routers
+	if e := r.addresses[p.To].Endpoint; e >= 0 {
+		p.Origin = e
+	}
+	if ethernet := p.Ethernet(); ethernet != nil {
+		p.To = r.numbers[router.Destination(ethernet[p.L3:])]
+	} else if s := f.station(p.Dest); s != nil {
+		p.To = f.number(s, p.Version)
+	}
+	if to, _ := p.MACs(); to != 0 {
+		if e, ok := f.directory.byMAC[to]; ok {
+			p.Dest = e
+		}
+	}
+}
+
+// station is the station that an endpoint is; nil for others.
+func (f *Fabric) station(e packet.Endpoint) *Station {
+	if e < 0 || int(e) >= len(f.Stations) {
+		return nil
+	}
+	return f.Stations[e]
+}
+
+// number is the packet.To of a station's first address of a version of IP, 0
+// when it has none.
+func (f *Fabric) number(s *Station, version uint8) int32 {
+	a, ok := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], version == 6)
+	if !ok {
+		return 0
+	}
+	return f.routers.numbers[a]
 }

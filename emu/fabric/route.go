@@ -3,6 +3,7 @@ package fabric
 import (
 	"slices"
 
+	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/switches"
 )
 
@@ -13,31 +14,27 @@ type neighbour struct {
 	far  int // port of the far side
 }
 
-// route gives every switch its table: to each endpoint all shortest ways, and
-// the tree for what goes to everybody. Routers, which have no such table, are
-// endpoints as hosts are.
-func (f *Fabric) route() {
-	adjacent := make([][]neighbour, len(f.Plan.Nodes))
-	for _, l := range f.Plan.Links {
-		for d, e := range l.Ends {
-			far := l.Ends[1-d]
-			adjacent[e.Node] = append(adjacent[e.Node], neighbour{e.Port, far.Node, far.Port})
-		}
-	}
-	tables := make([]*tableBuilder, len(f.Plan.Nodes))
+// route gives every switch of a shard, nil for all of them, its table: to each
+// endpoint all shortest ways, what its static routes say instead, and the tree
+// for what goes to everybody. To plain switches routers are endpoints as hosts
+// are; theirs are other tables. Links that are not usable are left out; nil is
+// all of them.
+func (f *Fabric) route(shard *Shard, usable func(link int) bool) {
+	t := newTables(f, usable)
 	for n, sw := range f.Switches {
-		if f.isPlain(n) {
-			tables[n] = newTableBuilder(len(sw.Ports), len(f.endpoints))
+		if f.isPlain(n) && t.isOf(shard, n) {
+			t.of[n] = newTableBuilder(len(sw.Ports), len(f.endpoints))
 		}
 	}
-	f.routeUnicast(adjacent, tables)
-	f.routeTree(adjacent, tables)
-	for n, t := range tables {
-		if t != nil {
-			f.Switches[n].SetTable(t.table)
+	t.unicast()
+	t.static()
+	t.tree()
+	for n, b := range t.of {
+		if b != nil {
+			f.Switches[n].SetTable(b.table)
 		}
 	}
-	f.routeRouters(adjacent)
+	t.routers(shard)
 }
 
 // isPlain tells whether a node is a switch and no router.
@@ -45,24 +42,61 @@ func (f *Fabric) isPlain(node int) bool {
 	return f.Switches[node] != nil && f.Plan.Nodes[node].Router == nil
 }
 
+// tables is the computation of tables.
+type tables struct {
+	*Fabric
+	usable   func(link int) bool
+	adjacent [][]neighbour   // by node
+	of       []*tableBuilder // by node; nil for what gets no table
+}
+
+func newTables(f *Fabric, usable func(link int) bool) *tables {
+	t := &tables{Fabric: f, usable: usable, adjacent: make([][]neighbour, len(f.Plan.Nodes)), of: make([]*tableBuilder, len(f.Plan.Nodes))}
+	for i, l := range f.Plan.Links {
+		if !t.isUsable(i) {
+			continue
+		}
+		for d, e := range l.Ends {
+			far := l.Ends[1-d]
+			t.adjacent[e.Node] = append(t.adjacent[e.Node], neighbour{e.Port, far.Node, far.Port})
+		}
+	}
+	return t
+}
+
+// isOf tells whether a node gets its table now: nil is all shards.
+func (t *tables) isOf(shard *Shard, node int) bool {
+	return shard == nil || t.shardOf[node] == shard.Number
+}
+
+func (t *tables) isUsable(link int) bool { return t.usable == nil || t.usable(link) }
+
 // tableBuilder collects a switch's table; equal groups are kept once.
 type tableBuilder struct {
 	table  switches.Table
 	groups map[string]uint16
 }
 
-func newTableBuilder(ports, stations int) *tableBuilder {
+func newTableBuilder(ports, endpoints int) *tableBuilder {
 	return &tableBuilder{
-		table:  switches.Table{Route: make([]uint16, stations), Groups: [][]uint16{nil}, Tree: make([]bool, ports)},
+		table:  switches.Table{Route: make([]uint16, endpoints), Groups: [][]uint16{nil}, Static: []bool{false}, Tree: make([]bool, ports)},
 		groups: map[string]uint16{},
 	}
 }
 
 // group gives the number of the group of these ports.
-func (b *tableBuilder) group(ports []uint16) uint16 {
-	key := make([]byte, 0, 2*len(ports))
+func (b *tableBuilder) group(ports []uint16) uint16 { return b.number(ports, false) }
+
+// staticGroup is group for the ports of a static route.
+func (b *tableBuilder) staticGroup(ports []uint16) uint16 { return b.number(ports, true) }
+
+func (b *tableBuilder) number(ports []uint16, static bool) uint16 {
+	key := make([]byte, 0, 2*len(ports)+1)
 	for _, p := range ports {
 		key = append(key, byte(p>>8), byte(p))
+	}
+	if static {
+		key = append(key, 1)
 	}
 	if g, ok := b.groups[string(key)]; ok {
 		return g
@@ -70,25 +104,29 @@ func (b *tableBuilder) group(ports []uint16) uint16 {
 	g := uint16(len(b.table.Groups))
 	b.groups[string(key)] = g
 	b.table.Groups = append(b.table.Groups, append([]uint16(nil), ports...))
+	b.table.Static = append(b.table.Static, static)
 	return g
 }
 
-// routeUnicast finds the shortest ways by breadth-first search from each
-// switch that has stations; all stations at one switch share its search.
-func (f *Fabric) routeUnicast(adjacent [][]neighbour, tables []*tableBuilder) {
-	stationsAt := make([][]int, len(f.Plan.Nodes)) // by switch
-	for id, e := range f.endpoints {
-		for _, a := range adjacent[e.Node] {
-			if a.port == e.Port && tables[a.node] != nil {
-				stationsAt[a.node] = append(stationsAt[a.node], id)
-				tables[a.node].table.Route[id] = tables[a.node].group([]uint16{uint16(a.far)})
+// unicast finds the shortest ways by breadth-first search from each switch
+// that has endpoints; all endpoints at one switch share its search.
+func (t *tables) unicast() {
+	endpointsAt := make([][]int, len(t.Plan.Nodes)) // by switch
+	for id, e := range t.endpoints {
+		for _, a := range t.adjacent[e.Node] {
+			if a.port != e.Port || !t.isPlain(a.node) {
+				continue
+			}
+			endpointsAt[a.node] = append(endpointsAt[a.node], id)
+			if b := t.of[a.node]; b != nil {
+				b.table.Route[id] = b.group([]uint16{uint16(a.far)})
 			}
 		}
 	}
-	distance := make([]int, len(f.Plan.Nodes))
+	distance := make([]int, len(t.Plan.Nodes))
 	var ports []uint16
-	for root, stations := range stationsAt {
-		if len(stations) == 0 {
+	for root, endpoints := range endpointsAt {
+		if len(endpoints) == 0 {
 			continue
 		}
 		for i := range distance {
@@ -97,51 +135,113 @@ func (f *Fabric) routeUnicast(adjacent [][]neighbour, tables []*tableBuilder) {
 		distance[root] = 0
 		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 			n := queue[0]
-			for _, a := range adjacent[n] {
-				if tables[a.node] != nil && distance[a.node] < 0 {
+			for _, a := range t.adjacent[n] {
+				if t.isPlain(a.node) && distance[a.node] < 0 {
 					distance[a.node] = distance[n] + 1
 					queue = append(queue, a.node)
 				}
 			}
 		}
-		for n, t := range tables {
-			if t == nil || distance[n] <= 0 {
+		for n, b := range t.of {
+			if b == nil || distance[n] <= 0 {
 				continue
 			}
 			ports = ports[:0]
-			for _, a := range adjacent[n] {
-				if tables[a.node] != nil && distance[a.node] == distance[n]-1 {
+			for _, a := range t.adjacent[n] {
+				if t.isPlain(a.node) && distance[a.node] == distance[n]-1 {
 					ports = append(ports, uint16(a.port))
 				}
 			}
-			g := t.group(ports)
-			for _, id := range stations {
-				t.table.Route[id] = g
+			g := b.group(ports)
+			for _, id := range endpoints {
+				b.table.Route[id] = g
 			}
 		}
 	}
 }
 
-// routeTree spans the switches of each connected part with a tree, breadth
-// first from its first switch, and adds the ports of hosts and routers. Branches that lead
-// to no host are cut: what travels there would only be thrown away.
-func (f *Fabric) routeTree(adjacent [][]neighbour, tables []*tableBuilder) {
-	parent := make([]*neighbour, len(f.Plan.Nodes)) // how a switch hangs in the tree, seen from it
-	wanted := make([]bool, len(f.Plan.Nodes))       // hosts are at it or behind it
-	seen := make([]bool, len(f.Plan.Nodes))
+// static puts in place of computed ways what static routes say. A route holds
+// as far as the links behind its ports are usable; one without any is not
+// there, and the next wider one or the computed ways hold.
+func (t *tables) static() {
+	for n, b := range t.of {
+		if b == nil {
+			continue
+		}
+		for _, r := range t.Plan.Nodes[n].Static {
+			var alive []spec.Way
+			for _, w := range r.Via {
+				if l := t.Plan.Nodes[n].Ports[w.Port].Link; l >= 0 && t.isUsable(l) {
+					alive = append(alive, w)
+				}
+			}
+			if len(alive) == 0 {
+				continue
+			}
+			g := b.staticGroup(replicate(alive))
+			for _, to := range r.Stations {
+				b.table.Route[t.stations[to.Node][to.Port].ID] = g
+			}
+		}
+	}
+}
+
+// replicate gives each way as often as it weighs (WCMP: Zhou et al., EuroSys
+// 2014, §3), in the fewest copies that keep the proportions. Copies of one way
+// are spread out, so that round-robin does not send bursts: in each turn the
+// way that lags most behind its share is next, the first one of several.
+func replicate(ways []spec.Way) []uint16 {
+	divisor, sum := 0, 0
+	for _, w := range ways {
+		divisor, sum = gcd(divisor, w.Weight), sum+w.Weight
+	}
+	lag := make([]int, len(ways))
+	ports := make([]uint16, sum/divisor)
+	for i := range ports {
+		next := 0
+		for j, w := range ways {
+			if lag[j] += w.Weight; lag[j] > lag[next] {
+				next = j
+			}
+		}
+		lag[next] -= sum
+		ports[i] = uint16(ways[next].Port)
+	}
+	return ports
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// tree spans the switches of each connected part with a tree, breadth first
+// from its first switch, and adds the ports of hosts and routers. Branches that
+// lead to neither are cut: what travels there would only be thrown away.
+func (t *tables) tree() {
+	parent := make([]*neighbour, len(t.Plan.Nodes)) // how a switch hangs in the tree, seen from it
+	wanted := make([]bool, len(t.Plan.Nodes))       // hosts or routers are at it or behind it
+	seen := make([]bool, len(t.Plan.Nodes))
+	branch := func(node, port int) {
+		if b := t.of[node]; b != nil {
+			b.table.Tree[port] = true
+		}
+	}
 	var order []int
-	for root, t := range tables {
-		if t == nil || seen[root] {
+	for root := range t.Plan.Nodes {
+		if !t.isPlain(root) || seen[root] {
 			continue
 		}
 		seen[root] = true
 		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 			n := queue[0]
 			order = append(order, n)
-			for _, a := range adjacent[n] {
+			for _, a := range t.adjacent[n] {
 				switch {
-				case tables[a.node] == nil: // a host or a router
-					tables[n].table.Tree[a.port] = true
+				case !t.isPlain(a.node):
+					branch(n, a.port)
 					wanted[n] = true
 				case !seen[a.node]:
 					seen[a.node] = true
@@ -152,11 +252,11 @@ func (f *Fabric) routeTree(adjacent [][]neighbour, tables []*tableBuilder) {
 		}
 	}
 	// Children come after their parents in order, so from the end every
-	// switch knows of all hosts behind it.
+	// switch knows of all hosts and routers behind it.
 	for _, n := range slices.Backward(order) {
 		if up := parent[n]; up != nil && wanted[n] {
-			tables[n].table.Tree[up.port] = true
-			tables[up.node].table.Tree[up.far] = true
+			branch(n, up.port)
+			branch(up.node, up.far)
 			wanted[up.node] = true
 		}
 	}

@@ -11,12 +11,13 @@ import (
 )
 
 // routers is what a fabric with routers knows beside its switches. All of it
-// follows from the plan and stays; routeRouters makes the tables from it.
+// follows from the plan and stays; tables.routers makes the tables from it.
 type routers struct {
 	reach     *spec.Reach
 	ends      [][]packet.Endpoint // of the ports of routers, by node and port
 	numbers   map[netip.Addr]int32
-	addresses []router.Address // by those numbers
+	numbered  []netip.Addr     // by those numbers; the first is none
+	addresses []router.Address // likewise
 	owners    []spec.End       // likewise; of an address of a router itself the Port is -1
 	subnets   *router.Prefixes // numbers subnetOf
 	prefixes  []netip.Prefix   // by those numbers
@@ -37,7 +38,7 @@ func (f *Fabric) addRouters() {
 	f.directory.stations = packet.Endpoint(len(f.Stations))
 	r := &routers{
 		reach: p.Reach(), ends: make([][]packet.Endpoint, len(p.Nodes)), numbers: map[netip.Addr]int32{},
-		addresses: make([]router.Address, 1), owners: make([]spec.End, 1), subnets: &router.Prefixes{}, firsts: map[int]spec.End{},
+		numbered: make([]netip.Addr, 1), addresses: make([]router.Address, 1), owners: make([]spec.End, 1), subnets: &router.Prefixes{}, firsts: map[int]spec.End{},
 	}
 	r.addresses[0].Endpoint = -1
 	f.routers = r
@@ -94,6 +95,7 @@ func (f *Fabric) addRouters() {
 
 func (r *routers) add(a netip.Addr, address router.Address, owner spec.End) {
 	r.numbers[a] = int32(len(r.addresses))
+	r.numbered = append(r.numbered, a)
 	r.addresses, r.owners = append(r.addresses, address), append(r.owners, owner)
 }
 
@@ -105,15 +107,16 @@ func (r *routers) addSubnet(a netip.Prefix, owner spec.End) {
 	}
 }
 
-// routeRouters gives every router its table: to every address all ways with
-// the fewest routers.
-func (f *Fabric) routeRouters(adjacent [][]neighbour) {
-	r := f.routers
+// routers gives every router of a shard, nil for all of them, its table: to
+// every address all ways with the fewest routers, and what its static routes
+// say instead.
+func (t *tables) routers(shard *Shard) {
+	f, r := t.Fabric, t.Fabric.routers
 	if r == nil {
 		return
 	}
 	b := &wayfinder{fabric: f, routers: r, placeAt: map[string]int{}, searchOf: map[string]int{}}
-	b.areas, b.of = f.areas(adjacent)
+	b.areas, b.of = f.areas(t.adjacent)
 	// What leads to one place has the same routes everywhere.
 	target := make([]int, len(r.owners))
 	for i, o := range r.owners[1:] {
@@ -124,13 +127,13 @@ func (f *Fabric) routeRouters(adjacent [][]neighbour) {
 		subnet[i] = b.target(o)
 	}
 	for n, sw := range f.Switches {
-		if sw == nil || f.Plan.Nodes[n].Router == nil {
+		if f.Plan.Nodes[n].Router == nil || !t.isOf(shard, n) {
 			continue
 		}
 		groups := newTableBuilder(0, 0)
-		t := b.table(n, groups, target, subnet)
+		table := b.table(n, groups, target, subnet)
 		sw.SetTable(groups.table)
-		sw.SetRouting(f.routing(n, t))
+		sw.SetRouting(f.routing(n, table))
 	}
 }
 
@@ -154,34 +157,61 @@ func (f *Fabric) routing(n int, t *router.Table) switches.Routing {
 	return out
 }
 
-// Way is a router's way to a subnet.
+// Way is a router's way to a subnet, or to what a static route is to.
 type Way struct {
-	To     netip.Prefix
-	Local  bool       // it is an address of the router itself
-	Direct bool       // the router is in it
-	Ports  []int      // of the router, through which it leads; none when it is Local, or there is no way
-	Via    []spec.End // the next routers' ports, when it is not direct
+	To      netip.Prefix
+	Local   bool       // it is an address of the router itself
+	Direct  bool       // the router is in it
+	Static  bool       // a static route says so
+	Ports   []int      // of the router, through which it leads; none when it is Local, or there is no way
+	Weights []int      // of Ports, where they are not all equal
+	Via     []spec.End // the next routers' ports, when it is not direct
 }
 
-// Ways gives the ways of a router to all subnets, by their addresses.
+// Ways gives the ways of a router to all subnets and by all its static routes,
+// by their addresses.
 func (f *Fabric) Ways(node int) (ways []Way) {
-	sw := f.Switches[node]
+	sw, r := f.Switches[node], f.routers
 	t := sw.Routing().Table
-	for i, p := range f.routers.prefixes {
-		w := Way{To: p, Local: p.IsSingleIP() && t.Owns(p.Addr())}
-		if route := t.Routes[t.Ways[i]]; t.Ways[i] >= router.Routes {
-			w.Direct = route.Direct
-			for _, port := range sw.Table().Groups[route.Group] {
-				w.Ports = append(w.Ports, int(port))
-			}
-			for _, hops := range route.Via {
-				for _, h := range hops {
-					w.Via = append(w.Via, f.endpoints[h.Endpoint])
+	seen := map[netip.Prefix]bool{}
+	add := func(to netip.Prefix, index uint16) {
+		if seen[to] {
+			return
+		}
+		seen[to] = true
+		w := Way{To: to, Local: to.IsSingleIP() && t.Owns(to.Addr())}
+		if route := &t.Routes[index]; index >= router.Routes && !w.Local {
+			w.Direct, w.Static = route.Direct, route.Static
+			table := sw.Table()
+			ports, weights := table.Weights(route.Group)
+			for i, p := range ports {
+				w.Ports = append(w.Ports, int(p))
+				if weights[i] != weights[0] {
+					w.Weights = weights
 				}
 			}
-			w.Ports = slices.Compact(w.Ports)
+			for _, h := range route.Via {
+				if e := f.endpoints[h.Endpoint]; !slices.Contains(w.Via, e) {
+					w.Via = append(w.Via, e)
+				}
+			}
 		}
 		ways = append(ways, w)
+	}
+	for _, s := range f.Plan.Nodes[node].Static {
+		for _, p := range s.Prefixes {
+			if index, ok := t.Static.Get(p); ok {
+				add(p, uint16(index))
+			}
+		}
+		for _, a := range r.named(&s) {
+			if index := t.Known[r.numbers[a]]; t.Routes[index].Static {
+				add(netip.PrefixFrom(a, a.BitLen()), index)
+			}
+		}
+	}
+	for i, p := range r.prefixes {
+		add(p, t.Ways[i])
 	}
 	slices.SortFunc(ways, func(a, b Way) int { return a.To.Compare(b.To) })
 	return ways

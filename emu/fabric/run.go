@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -12,16 +13,16 @@ import (
 	"github.com/weftlab/weft/emu/units"
 )
 
+// errDeadlocked ends a run in which nothing is left to happen but a deadlock.
+var errDeadlocked = errors.New("nothing is left but a deadlock")
+
 // Run drives the fabric in virtual time up to and including until, or until
-// nothing is left to happen. It stops early when ctx ends, with its error.
+// nothing is left to happen. It stops early when ctx ends, with its error. A
+// fabric that pauses is looked at for deadlocks every so often; where nothing
+// is left but one of them and until is units.Never, that ends the run.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
-	var err error
-	if len(f.Shards) == 1 {
-		err = f.runOne(ctx, until)
-	} else {
-		err = f.runAll(ctx, until)
-	}
-	if err != nil {
+	f.guard.open = until == units.Never
+	if err := f.runSampled(ctx, until); err != nil && !errors.Is(err, errDeadlocked) {
 		return fmt.Errorf("stopped at %v of emulated time: %w", f.Now(), err)
 	}
 	if until != units.Never {
@@ -30,6 +31,53 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 		}
 	}
 	return nil
+}
+
+// guard looks for deadlocks while a fabric runs.
+type guard struct {
+	pauses    bool       // the fabric may have some
+	open      bool       // nothing says how long to run
+	next      units.Time // when to look
+	delivered uint64     // packets to hosts, when more had come than before
+	progress  units.Time // when that was
+}
+
+// run drives the shards up to and including until, and looks for deadlocks.
+// Time stays that of the last event.
+func (f *Fabric) run(ctx context.Context, until units.Time) error {
+	g := &f.guard
+	if !g.pauses {
+		return f.runShards(ctx, until)
+	}
+	for {
+		due := f.due()
+		if due > until || due == units.Never {
+			return nil
+		}
+		end := min(max(due, g.next), until)
+		if err := f.runShards(ctx, end); err != nil {
+			return err
+		}
+		if end < g.next {
+			continue
+		}
+		g.next = end + deadlockCheck
+		f.CheckDeadlocks()
+		switch n := f.delivered(); {
+		case n != g.delivered || !f.locked():
+			g.delivered, g.progress = n, end
+		case g.open && end-g.progress >= stalled:
+			return errDeadlocked
+		}
+	}
+}
+
+// runShards drives the shards up to and including until.
+func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
+	if len(f.Shards) == 1 {
+		return f.runOne(ctx, until)
+	}
+	return f.runAll(ctx, until)
 }
 
 func (f *Fabric) runOne(ctx context.Context, until units.Time) error {

@@ -22,7 +22,7 @@ func outcome(f *Fabric) []any {
 // TestShardsDoNotChangeResults: the same file in one, two, three and four
 // shards, stopped at several times, gives the same trace, counters, queues and
 // flow records.
-func TestShardsDoNotChangeResults(t *testing.T) { checkShards(t, drawLab, func(*Fabric) {}) }
+func TestShardsDoNotChangeResults(t *testing.T) { checkShards(t, drawAny, func(*Fabric) {}) }
 
 // checkShards runs labs that draw makes. Begin is called before each run.
 func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
@@ -32,6 +32,7 @@ func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)
 		if err != nil {
 			rt.Skip("a generator with too few hosts")
 		}
+		cut := spec.Down
 		stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, 2 * units.Millisecond}
 		var want []any
 		for n := 1; n <= 4; n++ {
@@ -41,11 +42,16 @@ func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)
 			}
 			begin(f)
 			var got []any
-			for _, until := range stops {
+			for i, until := range stops {
 				if err := f.Run(context.Background(), until); err != nil {
 					rt.Fatal(err)
 				}
 				got = append(got, outcome(f)...)
+				if i == 0 { // by hand, as in a running lab
+					if err := f.Set(len(p.Links)-1, [2]bool{true, false}, spec.LinkPatch{State: &cut}); err != nil {
+						rt.Fatal(err)
+					}
+				}
 			}
 			live := 0
 			for _, s := range f.Shards {
@@ -61,6 +67,63 @@ func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)
 			}
 		}
 	})
+}
+
+// drawAny makes a lab of either kind.
+func drawAny(t *rapid.T) string {
+	if !rapid.Bool().Draw(t, "several ways") {
+		return drawLab(t)
+	}
+	text := drawWays(t)
+	if _, err := spec.Parse("lab.yaml", []byte(text)); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return text
+}
+
+// drawWays makes a leaf-spine fabric or a fat-tree whose switches choose in
+// all ways, have static routes, and take notice of links that fail. All links
+// are alike and nothing is drawn on them, so that packets meet at one instant.
+func drawWays(t *rapid.T) string {
+	generator, switchNames := "fat-tree: {k: 4, %s}", []string{"edge", "agg"}
+	links := []string{"edge1:agg1", "agg2:edge2", "agg4:core3", "core1:agg5", "edge3:agg3"}
+	if rapid.Bool().Draw(t, "leaf-spine") {
+		generator, switchNames = "leaf-spine: {spines: 3, leaves: 4, hosts-per-leaf: 2, %s}", []string{"leaf", "leaf"}
+		links = []string{"leaf1:spine1", "leaf2:spine1", "spine2:leaf1", "leaf3:spine3", "h5:eth0"}
+	}
+	mode := func() string {
+		return rapid.SampledFrom([]string{"ecmp", "random", "round-robin", "{flowlet: {gap: 20us, table: 4}}", "{flowlet: {gap: 3us}}",
+			"{entropy: {field: udp-source-port}}", "{entropy: {field: flow-label, divide: 2}}"}).Draw(t, "mode")
+	}
+	var nodes, events strings.Builder
+	for i := 1; i <= 3; i++ {
+		to := rapid.SampledFrom([]string{"h3", "h8", "10.0.0.0/29", "default", "fd00::/120"}).Draw(t, "to")
+		via := map[string]string{"leaf": "[spine3, {port: spine1, weight: 2}]", "edge": "[agg%d]", "agg": "[{port: edge%d, weight: 3}, core1]"}[switchNames[i%2]]
+		if strings.Contains(via, "%d") {
+			via = strings.ReplaceAll(via, "%d", fmt.Sprint((i-1)/2*2+1))
+		}
+		fmt.Fprintf(&nodes, "    %s%d: {forwarding: %s, routes: [{to: \"%s\", via: %s}]}\n", switchNames[i%2], i, mode(), to, via)
+	}
+	for range rapid.IntRange(0, 6).Draw(t, "changes") {
+		fmt.Fprintf(&events, "  - {at: %dus, %s: \"%s\", set: {state: %s}}\n", 50*rapid.IntRange(0, 30).Draw(t, "at"),
+			rapid.SampledFrom([]string{"link", "from"}).Draw(t, "direction"), rapid.SampledFrom(links).Draw(t, "link"), rapid.SampledFrom([]string{"up", "down"}).Draw(t, "state"))
+	}
+	return fmt.Sprintf(`
+seed: %d
+duration: 2ms
+topology:
+  reroute: %s
+  kinds: {switch: {forwarding: %s, queue: {limit: 20KB}}}
+  generate: {%s}
+  nodes:
+%sevents:
+%s  - {at: 1900us, link: "h1:eth0", set: {loss: 1%%}}
+workload:
+  - {cbr: {from: [h1, h3, h4], to: [h2, h5, h7, h8], rate: %dMbps, size: 500B}}
+  - {cbr: {from: [h2, h8], to: [h1, h3], rate: 200Mbps, size: 500B, ip: 6}}
+`, rapid.IntRange(1, 1000).Draw(t, "seed"), rapid.SampledFrom([]string{"never", "{after: 0}", "{after: 100us}", "{after: 333us}"}).Draw(t, "reroute"), mode(),
+		fmt.Sprintf(generator, fmt.Sprintf("rate: 1Gbps, delay: %s", rapid.SampledFrom([]string{"1us", "5us", "0"}).Draw(t, "delay"))), nodes.String(), events.String(),
+		rapid.IntRange(1, 300).Draw(t, "offered"))
 }
 
 // TestPartition: pods and leaves stay whole, loads are even, and what cannot

@@ -5,6 +5,7 @@ import (
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/port"
 )
 
@@ -32,6 +33,8 @@ type Station struct {
 	pool   *packet.Pool
 	device Device
 	count  uint64 // of packets that entered here, for their identity
+
+	chassis *port.Chassis // of a host with traffic classes
 
 	Entered, EnteredBytes     uint64
 	Delivered, DeliveredBytes uint64
@@ -92,6 +95,10 @@ func (s *Station) admit(now units.Time, p *packet.Packet) {
 	s.count++
 	p.ID = uint64(s.ID)<<40 | s.count
 	p.Origin, p.Born = s.ID, now
+	if s.chassis != nil {
+		p.In = buffer.Own
+		s.chassis.Classify(p)
+	}
 	s.Entered++
 	s.EnteredBytes += uint64(p.Size)
 }
@@ -109,7 +116,14 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 		s.device.Deliver(now, p)
 		return
 	}
-	s.fabric.Records[p.Flow].Receive(now, p)
+	switch r := s.fabric.Records[p.Flow]; {
+	case p.Returned:
+		r.TakeBack()
+	case p.Trimmed:
+		r.ReceiveTrimmed()
+	default:
+		r.Receive(now, p)
+	}
 	s.pool.Free(p)
 }
 

@@ -43,11 +43,12 @@ type ClassStatus struct {
 
 	QueuePackets int         `json:"queue_packets"`
 	QueueBytes   units.Bytes `json:"queue"`
-	QueueLimit   units.Bytes `json:"queue_limit"` // static limit or threshold at this moment
+	QueueLimit   units.Bytes `json:"queue_limit"` // static limit or threshold at this moment, 0 without one
 	QueueMax     units.Bytes `json:"queue_max"`
 	QueueMean    float64     `json:"queue_mean_bytes"`
 	TxPackets    uint64      `json:"tx_packets"`
 	TxBytes      uint64      `json:"tx_bytes"`
+	RxPackets    uint64      `json:"rx_packets"` // switches only
 	Marked       uint64      `json:"marked"`
 	Trimmed      uint64      `json:"trimmed"`
 	Dropped      uint64      `json:"dropped"`
@@ -107,17 +108,19 @@ type LinkStatus struct {
 //	Entered + Originated + Replicated + Duplicated = Delivered + Consumed + Dropped + Held
 type Accounts struct {
 	Entered    uint64 `json:"entered"`    // from hosts, real and modelled
-	Originated uint64 `json:"originated"` // by switches themselves
+	Originated uint64 `json:"originated"` // by switches and ports themselves
 	Replicated uint64 `json:"replicated"` // copies of what goes to several ports
 	Duplicated uint64 `json:"duplicated"` // copies made by links on purpose
 
 	Delivered uint64 `json:"delivered"` // to hosts
-	Consumed  uint64 `json:"consumed"`  // by switches: what was for themselves
+	Consumed  uint64 `json:"consumed"`  // by ports (PFC and PAUSE frames), and by routers: what was for themselves
 	Dropped   uint64 `json:"dropped"`   // in queues, on links, at receivers
 	Held      uint64 `json:"held"`      // in queues and on links now
 
-	Marked uint64            `json:"marked"`
-	Drops  map[string]uint64 `json:"drops,omitempty"` // Dropped by reason
+	Marked   uint64            `json:"marked"`
+	Trimmed  uint64            `json:"trimmed"`
+	Returned uint64            `json:"returned"`        // of those trimmed, to their senders
+	Drops    map[string]uint64 `json:"drops,omitempty"` // Dropped by reason
 }
 
 // Balanced tells whether no packet is missing.
@@ -127,7 +130,11 @@ func (a Accounts) Balanced() bool {
 
 // Status gives every port, in the order of the plan.
 func (f *Fabric) Status() []PortStatus {
-	var out []PortStatus
+	ports := 0
+	for _, node := range f.ports {
+		ports += len(node)
+	}
+	out := make([]PortStatus, 0, ports)
 	for n, node := range f.ports {
 		for i := range node {
 			out = append(out, f.PortStatus(n, i))
@@ -149,13 +156,37 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 		Marked: c.Marked, Dropped: c.Dropped(), Drops: byReason(c.Drops),
 	}
 	s.QueuePackets, s.QueueBytes = p.Queued(now)
+	s.Trimmed = c.Trimmed
+	for _, k := range p.Classes(now) {
+		s.Classes = append(s.Classes, f.classStatus(node, &k))
+	}
 	if plan.Link >= 0 {
 		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
-		s.Peer = f.Plan.PortName(far.Node, far.Port)
+		s.Peer = f.ports[far.Node][far.Port].Name
 		s.Link = linkStatus(p.Link(), p.InFlight(now))
 		if cut := p.Link().Counters().Cut; cut > 0 {
 			s.Dropped += cut
 			s.Drops = byReasonPlus(s.Drops, packet.LinkDown, cut)
+		}
+	}
+	return s
+}
+
+func (f *Fabric) classStatus(node int, c *port.ClassCounters) ClassStatus {
+	s := ClassStatus{
+		Name: c.Name, Priority: c.Priority,
+		QueuePackets: c.QueuePackets, QueueBytes: c.QueueBytes, QueueLimit: c.Limit, QueueMax: c.MaxQueue, QueueMean: c.MeanQueue,
+		TxPackets: c.TxPackets, TxBytes: c.TxBytes, RxPackets: c.RxPackets, Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped,
+		Paused: c.Got.Paused, PausedTime: c.Got.Time, PauseRx: c.Got.Pauses, ResumeRx: c.Got.Resumes, Stormed: c.Got.Storms,
+		Lossless: c.Ingress.Lossless, Pausing: c.Sent.Asking, PausingTime: c.Sent.Time, PauseTx: c.Sent.Pauses, ResumeTx: c.Sent.Resumes,
+		IngressBytes: c.Ingress.Reserve + c.Ingress.Shared + c.Ingress.Headroom, IngressMax: c.Ingress.Peak,
+	}
+	if s.Lossless {
+		s.Xoff, s.Headroom, s.HeadroomMax = c.Ingress.Threshold, c.Ingress.HeadroomSize, c.Ingress.HeadroomPeak
+	}
+	for i, t := range c.Sent.Causes {
+		if t > 0 {
+			s.PauseCauses = append(s.PauseCauses, PauseCause{Port: f.Plan.PortName(node, i), Time: t})
 		}
 	}
 	return s
@@ -209,6 +240,10 @@ func (f *Fabric) Accounts() Accounts {
 			a.Replicated += sw.Replicated()
 			a.Originated += sw.Originated()
 			a.Consumed += sw.Consumed()
+			if unsent := sw.Unsent(); unsent > 0 {
+				a.Dropped += unsent
+				a.Drops = byReasonPlus(a.Drops, packet.NoRoute, unsent)
+			}
 		}
 	}
 	for n, node := range f.ports {
@@ -216,6 +251,10 @@ func (f *Fabric) Accounts() Accounts {
 		for _, p := range node {
 			c := p.Counters(now)
 			a.Marked += c.Marked
+			a.Trimmed += c.Trimmed
+			a.Returned += c.Returned
+			a.Originated += c.Originated
+			a.Consumed += c.Consumed
 			a.Dropped += c.Dropped()
 			for fate, n := range c.Drops {
 				if n > 0 {

@@ -76,7 +76,7 @@ func describe(name string, dir capture.Direction, fate packet.Fate, depth units.
 	switch fate {
 	case packet.Fine:
 		return ""
-	case packet.Marked, packet.QueueFull, packet.EarlyDrop:
+	case packet.Marked, packet.Trimmed, packet.Returned, packet.QueueFull, packet.BufferFull, packet.HeadroomFull, packet.HeaderFull, packet.EarlyDrop:
 		return fmt.Sprintf("%s at %s, queue %d B", fate.Text(), where, int64(depth))
 	}
 	return fmt.Sprintf("%s at %s", fate.Text(), where)

@@ -66,7 +66,7 @@ type wayfinder struct {
 	areas  []area
 	of     [][]int // area by node and port
 
-	places   []place
+	places   []goal
 	placeAt  map[string]int // number of a place
 	searches [][]int        // routers on the way from each node, -1 from where there is none
 	searchOf map[string]int // number of a search by its roots
@@ -81,8 +81,8 @@ type found struct {
 	far  spec.End
 }
 
-// place is what routes lead to.
-type place struct {
+// goal is what routes lead to.
+type goal struct {
 	area   int // -1 for a router itself
 	search int // to the routers at it
 }
@@ -106,7 +106,7 @@ func (b *wayfinder) target(o spec.End) int {
 	if !ok {
 		i = len(b.places)
 		b.placeAt[key] = i
-		b.places = append(b.places, place{at, b.search(roots)})
+		b.places = append(b.places, goal{at, b.search(roots)})
 	}
 	return i
 }
@@ -192,6 +192,7 @@ func (b *wayfinder) table(n int, groups *tableBuilder, target, subnet []int) *ro
 			t.Known[i] = at(target[i])
 		}
 	}
+	(&statics{wayfinder: b, node: n, table: t, groups: groups, target: target, base: slices.Clone(t.Known)}).add()
 	return t
 }
 
@@ -233,14 +234,20 @@ func (b *wayfinder) onward(n int, distance []int, t *router.Table, groups *table
 	if i, ok := made[string(b.key)]; ok {
 		return i
 	}
-	via := make([][]router.Hop, len(b.of[n]))
-	var ports []uint16 // as often as there are ways through each
+	route := router.Route{}
+	var ports []uint16
 	for _, w := range b.found {
-		via[w.port] = append(via[w.port], router.Hop{Endpoint: b.ends[w.far.Node][w.far.Port], MAC: b.fabric.mac(w.far)})
+		route.Via = append(route.Via, b.hop(w.far))
 		ports = append(ports, uint16(w.port))
 	}
+	route.Group = groups.group(ports)
 	i := uint16(len(t.Routes))
 	made[string(b.key)] = i
-	t.Routes = append(t.Routes, router.Route{Group: groups.group(ports), Via: via})
+	t.Routes = append(t.Routes, route)
 	return i
+}
+
+// hop is a router's port as the next one to go to.
+func (b *wayfinder) hop(e spec.End) router.Hop {
+	return router.Hop{Endpoint: b.ends[e.Node][e.Port], MAC: b.fabric.mac(e)}
 }

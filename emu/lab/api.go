@@ -54,8 +54,8 @@ type SetResult struct {
 }
 
 // Table is the answer to GET /v1/tables/{switch}: for every destination the
-// ports that lead there, and the ports of the tree for what goes to all; of a
-// router, for every prefix the ports and the next routers.
+// ports that lead there at the moment, and the ports of the tree for what goes
+// to all; of a router, for every prefix the ports and the next routers.
 type Table struct {
 	Switch string   `json:"switch"`
 	Routes []Route  `json:"routes"`
@@ -67,10 +67,12 @@ type Table struct {
 
 // Prefix is one destination in the Table of a router.
 type Prefix struct {
-	To    string   `json:"to"`
-	Local bool     `json:"local,omitempty"` // it is an address of the router itself
-	Ports []string `json:"ports"`           // equal-cost ways; empty when there is none
-	Via   []string `json:"via,omitempty"`   // the next routers' ports; empty where the router itself is in the prefix
+	To      string   `json:"to"`
+	Local   bool     `json:"local,omitempty"`   // it is an address of the router itself
+	Ports   []string `json:"ports"`             // ways to choose from; empty when there is none
+	Weights []int    `json:"weights,omitempty"` // of Ports, where they are not all equal
+	Static  bool     `json:"static,omitempty"`  // a static route says so
+	Via     []string `json:"via,omitempty"`     // the next routers' ports; empty where the router itself is in the prefix
 }
 
 // Route is one destination in a Table.
@@ -78,7 +80,9 @@ type Route struct {
 	Host      string   `json:"host"` // "h1:eth0", or a router's port
 	MAC       string   `json:"mac"`
 	Addresses []string `json:"addresses"`
-	Ports     []string `json:"ports"` // equal-cost ways; empty when there is none
+	Ports     []string `json:"ports"`             // ways to choose from; empty when there is none
+	Weights   []int    `json:"weights,omitempty"` // of Ports, where they are not all equal
+	Static    bool     `json:"static,omitempty"`  // a static route says so
 }
 
 // errorBody is the body of every answer that is not a success.

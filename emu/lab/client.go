@@ -7,17 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/traces/capture"
 )
+
+// ErrEnded says that the lab is ending or has ended.
+var ErrEnded = errors.New("the lab has ended")
 
 // Client reaches a running lab through its control socket.
 type Client struct{ http http.Client }
@@ -62,12 +68,18 @@ func (c *Client) open(ctx context.Context, method, path string, body io.Reader) 
 		if errors.As(err, &u) {
 			err = u.Err // the made-up address says nothing
 		}
+		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w, or is not up yet (its control socket: %w)", ErrEnded, err)
+		}
 		return nil, fmt.Errorf("the lab's control socket: %w", err)
 	}
 	if r.StatusCode == http.StatusOK {
 		return r, nil
 	}
 	defer r.Body.Close()
+	if r.StatusCode == http.StatusGone {
+		return nil, ErrEnded
+	}
 	var e errorBody
 	if json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&e) != nil || e.Error == "" {
 		e.Error = r.Status
@@ -86,9 +98,21 @@ func (c *Client) Report(ctx context.Context) (*report.Report, error) {
 	return r, c.call(ctx, http.MethodGet, "/v1/report", nil, r)
 }
 
+// Sample gives what may be asked for every second. An error that is ErrEnded
+// says that the lab is no more.
+func (c *Client) Sample(ctx context.Context) (*report.Sample, error) {
+	s := &report.Sample{}
+	return s, c.call(ctx, http.MethodGet, "/v1/sample", nil, s)
+}
+
 // Ports gives every port.
 func (c *Client) Ports(ctx context.Context) (p []fabric.PortStatus, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports", nil, &p)
+}
+
+// CheckPause says why a port of a switch did or did not pause its peer.
+func (c *Client) CheckPause(ctx context.Context, endpoint string) (p fabric.PauseCheck, err error) {
+	return p, c.call(ctx, http.MethodGet, "/v1/ports/"+url.PathEscape(endpoint)+"/pause", nil, &p)
 }
 
 // Table gives a switch's forwarding table.

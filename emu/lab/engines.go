@@ -89,6 +89,9 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	for _, end := range l.captures {
 		end()
 	}
+	if l.series != nil {
+		l.series.finish()
+	}
 	return errors.Join(errs...)
 }
 

@@ -6,6 +6,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -30,6 +31,9 @@ type Lab struct {
 	ports   []attached
 	monitor monitor
 	shaper  *follower
+	metrics net.Listener // nil when only the control socket has them
+	holder  *holder
+	series  *recording // nil when there is none
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -54,11 +58,12 @@ type attached struct {
 
 // endpoint is what TAP and TUN have in common here.
 type endpoint interface {
-	wall.Poller
 	fabric.Device
+	Queues() []*tuntap.Queue
 	SetMTU(int)
 	Flush(now units.Time)
 	Offloaded() tuntap.Offloaded
+	Ignored() uint64
 }
 
 // New makes the hosts of a plan and everything else that Run needs. On an
@@ -110,7 +115,10 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 			h.Routes = append(h.Routes, netnslab.Route{To: r.To, Via: r.Via})
 		}
 		for i, port := range node.Ports {
-			nic := netnslab.Interface{Name: port.Name, Offload: node.Offload == spec.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i)}
+			nic := netnslab.Interface{
+				Name: port.Name, Offload: node.Offload == spec.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i),
+				Classes: classesOf(node, &node.Ports[i]),
+			}
 			if node.Attach == spec.TUN {
 				nic.Kind = netnslab.TUN
 			} else {
@@ -140,6 +148,7 @@ func routersOf(p *spec.Plan) (names []netnslab.Name) {
 // attach joins the devices to the fabric's stations; both come in the order
 // of the plan.
 func (l *Lab) attach() error {
+	l.holder = newHolder()
 	devices := l.hosts.Devices()
 	byStation := map[*fabric.Station]endpoint{}
 	kernel := map[*fabric.Station]*netnslab.Device{}
@@ -158,8 +167,13 @@ func (l *Lab) attach() error {
 		shard := l.fabric.ShardOf(s.Node)
 		engine := l.engines[shard.Number]
 		c := tuntap.Config{
-			FD: d.FD, MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
+			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
 			Offload: d.Offload, Engine: &shard.Engine, Window: node.Join,
+		}
+		if classes := classesOf(node, &node.Ports[s.Index]); classes != nil {
+			l.holder.add(s, a.name, d, classes)
+			l.watchQueues(s)
+			c.Ignore = netnslab.Kick
 		}
 		var e endpoint
 		if node.Attach == spec.TUN {
@@ -170,8 +184,10 @@ func (l *Lab) attach() error {
 		}
 		a.endpoint = e
 		s.Attach(e)
-		if err := engine.driver.Attach(e); err != nil {
-			return fmt.Errorf("%s: %w", a.name, err)
+		for _, q := range e.Queues() {
+			if err := engine.driver.Attach(q); err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
 		}
 		l.ports = append(l.ports, a)
 		byStation[s], kernel[s] = e, d
@@ -186,6 +202,7 @@ func (l *Lab) attach() error {
 		}
 		settings := s.Port.Link().Settings()
 		byStation[s].SetMTU(int(settings.MTU))
+		l.watchQueues(s)
 		l.shaper.follow(kernel[s], settings)
 	}
 	return nil
@@ -209,18 +226,29 @@ func (l *Lab) Dir() string { return l.hosts.Dir() }
 func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func(error)) (*report.Report, error) {
 	ctx, l.stop = context.WithCancel(ctx)
 	defer l.stop()
+	defer l.closeMetrics()
 	l.fabric.Failed = warn
+	if err := l.holder.start(l.plan.Engine.Realtime != spec.RealtimeOff, warn); err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+	}
 	l.shaper.start(warn)
+	if l.series != nil {
+		go l.series.watch(warn)
+	}
 	server, err := l.listen()
 	if err != nil {
+		l.holder.close()
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	err = l.run(ctx, limit, func() {
 		go server.serve(warn)
+		go l.serveMetrics(warn)
 		ready()
+		go l.watchDeadlocks(ctx, warn)
 		l.monitor.run(ctx, l, warn)
 	})
 	l.shaper.close()
+	l.holder.close()
 	if err == nil {
 		l.final = l.snapshot()
 		l.countHosts(l.final)
@@ -247,30 +275,30 @@ func (l *Lab) Report() *report.Report {
 	return r
 }
 
+// wallClock is what reports and samples of a lab have as their clock.
+const wallClock = "wall"
+
 // snapshot is made on the engine's thread, or after the run.
 func (l *Lab) snapshot() *report.Report {
 	f := l.fabric
+	timing := l.timing()
 	r := &report.Report{
-		Lab: l.plan.Name, File: l.plan.File, Clock: "wall", Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
-		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(),
-		Timing: &report.Timing{
-			Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
-			Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Shards: len(l.engines),
-		},
+		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
+		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
-	if t := (f.Now() + l.clock.Stood()).Seconds(); t > 0 {
-		r.Timing.CPU = (processCPU() - l.startCPU).Seconds() / t
-		for _, e := range l.engines {
-			r.Timing.Engine += e.cpu.Seconds() / t
-		}
+	if l.series != nil {
+		r.Series = l.series.sum
 	}
 	for _, a := range l.ports {
-		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host)}
+		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host), Kicks: a.endpoint.Ignored()}
 		if c := a.endpoint.Offloaded(); a.device.Offload {
 			h.Offload = &report.Offload{
 				Supers: c.Supers, Pieces: c.Pieces, Written: c.Written, Writes: c.Writes,
 				Window: l.plan.Nodes[a.station.Node].Join, HeldP50: c.HeldP50, HeldP99: c.HeldP99, HeldMax: c.HeldMax,
 			}
+		}
+		if err := a.device.Unsteered; err != nil {
+			h.Together = err.Error()
 		}
 		if a.tun != nil {
 			h.Unroutable, h.Answered = a.tun.Unroutable(), a.tun.Answered()
@@ -292,6 +320,9 @@ func (l *Lab) countHosts(r *report.Report) {
 		}
 		h.TxPackets, h.TxDropped, h.RxPackets, h.RxDropped = c.TxPackets, c.TxDropped, c.RxPackets, c.RxDropped
 		h.QueueDropped, h.QueuePackets = c.QueueDrops, c.QueuePackets
+		if dev := l.holder.devices[a.station]; dev != nil {
+			h.Classes = dev.report(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c)
+		}
 	}
 }
 

@@ -16,8 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/metrics"
 	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/traces/capture"
 )
 
@@ -48,13 +50,16 @@ func (l *Lab) listen() (*server, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/lab", s.getLab)
 	mux.HandleFunc("GET /v1/report", s.getReport)
+	mux.HandleFunc("GET /v1/sample", s.getSample)
 	mux.HandleFunc("GET /v1/ports", s.getPorts)
 	mux.HandleFunc("GET /v1/ports/{endpoint}", s.getPort)
+	mux.HandleFunc("GET /v1/ports/{endpoint}/pause", s.getPause)
 	mux.HandleFunc("GET /v1/tables/{switch}", s.getTable)
 	mux.HandleFunc("PATCH /v1/links/{endpoint}", s.patchLink)
 	mux.HandleFunc("GET /v1/capture", s.getCapture)
 	mux.HandleFunc("DELETE /v1/capture/{id}", s.deleteCapture)
 	mux.HandleFunc("POST /v1/down", s.postDown)
+	mux.Handle("GET "+metrics.Path, metrics.Handler(l.Sample))
 	s.http.Handler = mux
 	return s, nil
 }
@@ -146,6 +151,15 @@ func texts[T fmt.Stringer](addresses []T) []string {
 
 func (s *server) getReport(w http.ResponseWriter, _ *http.Request) { reply(w, s.lab.Report()) }
 
+func (s *server) getSample(w http.ResponseWriter, _ *http.Request) {
+	sample, err := s.lab.Sample()
+	if err != nil {
+		fail(w, http.StatusGone, err)
+		return
+	}
+	reply(w, sample)
+}
+
 func (s *server) getPorts(w http.ResponseWriter, _ *http.Request) {
 	var out []fabric.PortStatus
 	if s.do(w, func() { out = s.lab.fabric.Status() }) {
@@ -165,6 +179,23 @@ func (s *server) getPort(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (s *server) getPause(w http.ResponseWriter, r *http.Request) {
+	node, index, err := s.lab.plan.Endpoint(r.PathValue("endpoint"))
+	if err != nil {
+		fail(w, http.StatusNotFound, err)
+		return
+	}
+	var out fabric.PauseCheck
+	if !s.do(w, func() { out, err = s.lab.fabric.CheckPause(node, index) }) {
+		return
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	reply(w, out)
+}
+
 func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 	plan := s.lab.plan
 	n, ok := plan.Node(r.PathValue("switch"))
@@ -172,20 +203,34 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, fmt.Errorf("there is no switch %q", r.PathValue("switch")))
 		return
 	}
-	if plan.Nodes[n].Router != nil {
-		reply(w, s.routerTable(n))
+	var table switches.Table
+	var ways []fabric.Way
+	if !s.do(w, func() {
+		table = s.lab.fabric.Switches[n].Table()
+		if plan.Nodes[n].Router != nil {
+			ways = s.lab.fabric.Ways(n)
+		}
+	}) {
 		return
 	}
-	// Tables do not change while a lab runs.
-	table := s.lab.fabric.Switches[n].Table()
+	if plan.Nodes[n].Router != nil {
+		reply(w, s.routerTable(n, ways))
+		return
+	}
 	out := Table{Switch: plan.Nodes[n].Name}
 	for id, e := range s.lab.fabric.Endpoints() {
 		p := &plan.Nodes[e.Node].Ports[e.Port]
 		route := Route{
 			Host: plan.PortName(e.Node, e.Port), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses), Ports: []string{},
 		}
-		for _, i := range table.Groups[table.Route[id]] {
-			route.Ports = append(route.Ports, plan.Nodes[n].Ports[i].Name)
+		g := table.Route[id]
+		route.Static = table.IsStatic(g)
+		ports, weights := table.Weights(g)
+		for i, p := range ports {
+			route.Ports = append(route.Ports, plan.Nodes[n].Ports[p].Name)
+			if weights[i] != weights[0] {
+				route.Weights = weights
+			}
 		}
 		out.Routes = append(out.Routes, route)
 	}
@@ -198,11 +243,11 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 }
 
 // routerTable is the table of a router.
-func (s *server) routerTable(n int) Table {
+func (s *server) routerTable(n int, ways []fabric.Way) Table {
 	plan := s.lab.plan
 	out := Table{Switch: plan.Nodes[n].Name, Router: true, Routes: []Route{}, Tree: []string{}}
-	for _, way := range s.lab.fabric.Ways(n) {
-		p := Prefix{To: way.To.String(), Local: way.Local, Ports: []string{}}
+	for _, way := range ways {
+		p := Prefix{To: way.To.String(), Local: way.Local, Ports: []string{}, Weights: way.Weights, Static: way.Static}
 		for _, i := range way.Ports {
 			p.Ports = append(p.Ports, plan.Nodes[n].Ports[i].Name)
 		}

@@ -6,6 +6,12 @@ type List struct{ first, last *Packet }
 // Empty tells whether l holds nothing.
 func (l *List) Empty() bool { return l.first == nil }
 
+// First lends the first packet, nil when there is none.
+func (l *List) First() *Packet { return l.first }
+
+// Last lends the last packet of a list that is not empty.
+func (l *List) Last() *Packet { return l.last }
+
 // Push adds p at the end.
 func (l *List) Push(p *Packet) {
 	p.Next = nil

@@ -49,6 +49,13 @@ type Packet struct {
 	TTL     uint8
 	home    uint8 // number of the pool that it came from
 
+	// A packet of a real program has its wire bytes from the destination MAC,
+	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes
+	// are made where somebody looks (package gso). A modelled packet has
+	// neither. Frame always begins where its buffer does.
+	Frame []byte
+	Piece Piece
+
 	Born    units.Time // when it entered the fabric
 	Depth   uint32     // bytes in the queue, when Fate was decided
 	Seq     uint32     // number of the packet within its modelled flow
@@ -60,27 +67,26 @@ type Packet struct {
 	// a Piece is always still to be made.
 	Sum uint16
 
-	IPID    uint16
-	Proto   uint8
-	Trimmed bool        // cut down to its headers by a switch
-	Whole   units.Bytes // Size before it was trimmed
-
-	// A packet of a real program has its wire bytes from the destination MAC,
-	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes
-	// are made where somebody looks (package gso). A modelled packet has
-	// neither. Frame always begins where its buffer does.
-	Frame []byte
-	Piece Piece
-
+	IPID       uint16
+	Proto      uint8
+	Trimmed    bool   // cut down to its headers by a switch
+	Returned   bool   // and sent back to where it came from
+	StaticHops uint8  // how often a static route of a switch has sent it on
+	Label      uint32 // IPv6 flow label, 20 bits
 	// To is the number of its IP destination among the addresses that the
 	// fabric knows, for routers; 0 for any other. Dest is where its Ethernet
 	// frame goes: to a station, or to a port of a router on the way.
-	To int32
+	To    int32
+	Whole units.Bytes // Size before it was trimmed
+	Tail  units.Time  // when its last bit reaches the cut-through switch that got the first ones
+
 	// Src and Dst are the Ethernet addresses that a router has given it. They
 	// stand in Frame too; for a Piece they replace those of the super-packet.
 	// Dst is 0 when no router has sent the packet on. A modelled packet has
 	// them from the beginning.
 	Src, Dst wire.MAC
+
+	_ [16]byte // to whole cache lines
 }
 
 // ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.

@@ -15,7 +15,7 @@ func (p *Packet) Parse() bool {
 		return false
 	}
 	p.Size = units.Bytes(len(f))
-	p.Version, p.Proto, p.TOS, p.TTL, p.IPID, p.SrcPort, p.DstPort = 0, 0, 0, 0, 0, 0, 0
+	p.Version, p.Proto, p.TOS, p.TTL, p.IPID, p.SrcPort, p.DstPort, p.Label = 0, 0, 0, 0, 0, 0, 0, 0
 	p.Ether = binary.BigEndian.Uint16(f[12:])
 	p.L3 = wire.EthernetHeader
 	for (p.Ether == wire.EtherTypeVLAN || p.Ether == wire.EtherTypeQinQ) && len(f) >= int(p.L3)+wire.VLANTag {
@@ -29,6 +29,9 @@ func (p *Packet) Parse() bool {
 			p.Version, p.Proto, p.TOS, p.TTL, p.IPID = ip.Version, ip.Proto, ip.TOS, ip.TTL, ip.ID
 			p.SrcPort, p.DstPort = ip.SrcPort, ip.DstPort
 			src, dst = addressWords(l3, ip.Version)
+			if ip.Version == 6 {
+				p.Label = wire.FlowLabel(l3)
+			}
 		}
 	}
 	p.Hash = FlowHash(src, dst, p.Proto, p.SrcPort, p.DstPort)

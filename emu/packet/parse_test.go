@@ -55,7 +55,7 @@ func ipv4(proto layers.IPProtocol) *layers.IPv4 {
 }
 
 func ipv6(proto layers.IPProtocol) *layers.IPv6 {
-	return &layers.IPv6{Version: 6, TrafficClass: 0xba, HopLimit: 63, NextHeader: proto, SrcIP: v6A, DstIP: v6B}
+	return &layers.IPv6{Version: 6, TrafficClass: 0xba, FlowLabel: 0xfedcb, HopLimit: 63, NextHeader: proto, SrcIP: v6A, DstIP: v6B}
 }
 
 // TestParse reads frames of every kind that gopacket builds.
@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 	arp := &layers.ARP{AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4, Operation: layers.ARPRequest,
 		SourceHwAddress: macA, SourceProtAddress: v4A, DstHwAddress: make([]byte, 6), DstProtAddress: v4B}
 	ip4 := Packet{L3: 14, Ether: wire.EtherTypeIPv4, Version: 4, TOS: 0xba, TTL: 63, IPID: 0x1234}
-	ip6 := Packet{L3: 14, Ether: wire.EtherTypeIPv6, Version: 6, TOS: 0xba, TTL: 63}
+	ip6 := Packet{L3: 14, Ether: wire.EtherTypeIPv6, Version: 6, TOS: 0xba, TTL: 63, Label: 0xfedcb}
 	with := func(p Packet, l3 uint16, proto uint8, src, dst uint16) Packet {
 		p.L3, p.Proto, p.SrcPort, p.DstPort = l3, proto, src, dst
 		return p
@@ -106,7 +106,7 @@ func TestParse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.want.Frame, c.want.Size = c.frame, units.Bytes(len(c.frame))
 			// A recycled packet keeps nothing of what it was.
-			got := Packet{Version: 4, Proto: 6, TOS: 1, TTL: 1, IPID: 1, SrcPort: 1, DstPort: 1, Ether: 1, Hash: 1, L3: 99, Frame: c.frame}
+			got := Packet{Version: 4, Proto: 6, TOS: 1, TTL: 1, IPID: 1, SrcPort: 1, DstPort: 1, Label: 1, Ether: 1, Hash: 1, L3: 99, Frame: c.frame}
 			if !got.Parse() {
 				t.Fatal("refused")
 			}

@@ -24,8 +24,8 @@ type Pool struct {
 	strangers          []List // by the number of the pool they came from
 
 	// Render gives the complete wire bytes of a packet of a real program,
-	// made in buf unless Frame has them: for Clone where there are several
-	// pools, and for routers.
+	// made in buf unless Frame has them: for Materialise, for Clone where there
+	// are several pools, and for routers.
 	Render func(p *Packet, buf []byte) []byte
 
 	supers    *Super
@@ -135,6 +135,16 @@ func (l *Pool) Reframe(p *Packet) *Packet {
 	frame := c.Frame
 	*c = *p
 	c.Next, c.Frame, c.Piece, c.home = nil, frame, Piece{}, l.number
+	return c
+}
+
+// Materialise gives a packet that has all its wire bytes, complete, in a Frame
+// of its own, in place of p, a packet of a real program. It needs Render.
+func (l *Pool) Materialise(p *Packet) *Packet {
+	c := l.Reframe(p)
+	c.Frame = l.Render(p, c.Frame)
+	c.Sum = 0
+	l.Free(p)
 	return c
 }
 

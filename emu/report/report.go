@@ -22,8 +22,13 @@ type Report struct {
 	Accounts fabric.Accounts     `json:"accounts"`
 	Ports    []fabric.PortStatus `json:"ports"`
 	Flows    []workload.Result   `json:"flows,omitempty"`
-	Hosts    []Host              `json:"hosts,omitempty"` // wall
-	Timing   *Timing             `json:"timing,omitempty"`
+
+	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
+	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, of the ports asked for
+
+	Hosts  []Host  `json:"hosts,omitempty"` // wall
+	Timing *Timing `json:"timing,omitempty"`
+	Series *Series `json:"series,omitempty"` // that was recorded
 }
 
 // Host is a real host's interface as its own kernel counts.
@@ -40,9 +45,26 @@ type Host struct {
 
 	Offload *Offload `json:"offload,omitempty"` // of devices that have it
 
+	Classes  []HostClass `json:"classes,omitempty"`          // of hosts that have traffic classes
+	Together string      `json:"classes_together,omitempty"` // why its classes are held all or none; "" if each by itself
+	Kicks    uint64      `json:"kicks,omitempty"`            // of TxPackets: sent by the emulator itself to let a class go on
+
 	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses that nobody has; they never enter the fabric
 	Answered   uint64 `json:"answered,omitempty"`   // TUN: ARP and neighbour requests answered in the host's place
 	Error      string `json:"error,omitempty"`      // why the counters could not be read
+}
+
+// HostClass is a traffic class of a real host before it enters the fabric. A
+// class is held in the host while its queue at the host's port is long: because
+// it is paused, or because others go before it.
+type HostClass struct {
+	Name     string     `json:"name"`
+	Priority uint8      `json:"priority"`
+	Holds    uint64     `json:"holds"` // how often the host was stopped from sending it
+	Held     units.Time `json:"held"`  // and for how long in all, of the wall clock
+
+	QueueDropped uint64 `json:"qdisc_dropped"` // of Host's QueueDropped; 0 if the classes are held together
+	QueuePackets int    `json:"qdisc_packets"` // of Host's QueuePackets
 }
 
 // Offload is what segmentation offload did at one host. A super-packet counts

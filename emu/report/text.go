@@ -16,11 +16,15 @@ func (r *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "lab %s, %s clock, %s emulated, seed %d\n", r.Lab, r.Clock, seconds(r.Emulated), r.Seed)
 	r.writeAccounts(w)
 	r.writePorts(w)
+	r.writePauses(w)
 	r.writeFlows(w)
 	r.writeHosts(w)
 	r.writeOffload(w)
 	if r.Timing != nil {
 		r.Timing.write(w)
+	}
+	if r.Series != nil {
+		r.Series.write(w)
 	}
 	if r.Trace != "" {
 		fmt.Fprintf(w, "trace    %s over %d events\n", r.Trace, r.Events)
@@ -35,17 +39,23 @@ func (r *Report) writeAccounts(w io.Writer) {
 	if copies := a.Replicated + a.Duplicated; copies > 0 {
 		fmt.Fprintf(w, " + %d copies", copies)
 	}
-	fmt.Fprintf(w, " = %d delivered", a.Delivered)
+	fmt.Fprintf(w, " = %d delivered + %d dropped + %d under way", a.Delivered, a.Dropped, a.Held)
 	if a.Consumed > 0 {
-		fmt.Fprintf(w, " + %d for switches themselves", a.Consumed)
+		fmt.Fprintf(w, " + %d for switches and ports", a.Consumed)
 	}
-	fmt.Fprintf(w, " + %d dropped + %d under way", a.Dropped, a.Held)
 	if !a.Balanced() {
 		fmt.Fprint(w, "  ** these do not add up: a defect of weft, please report it **")
 	}
 	fmt.Fprintln(w)
 	if a.Marked > 0 {
 		fmt.Fprintf(w, "marks    %d\n", a.Marked)
+	}
+	if a.Trimmed > 0 {
+		fmt.Fprintf(w, "trims    %d", a.Trimmed)
+		if a.Returned > 0 {
+			fmt.Fprintf(w, ", %d of them sent back", a.Returned)
+		}
+		fmt.Fprintln(w)
 	}
 	if a.Dropped > 0 {
 		fmt.Fprintf(w, "drops    %s\n", Reasons(a.Drops))
@@ -78,7 +88,7 @@ const maxPorts = 12
 func (r *Report) writePorts(w io.Writer) {
 	var busy []*fabric.PortStatus
 	for i := range r.Ports {
-		if p := &r.Ports[i]; p.Dropped > 0 || p.Marked > 0 || p.QueueMax > 0 {
+		if p := &r.Ports[i]; p.Dropped > 0 || p.Marked > 0 || p.Trimmed > 0 || p.QueueMax > 0 {
 			busy = append(busy, p)
 		}
 	}
@@ -87,21 +97,34 @@ func (r *Report) writePorts(w io.Writer) {
 	}
 	sort.SliceStable(busy, func(i, j int) bool {
 		a, b := busy[i], busy[j]
-		if x, y := a.Dropped+a.Marked, b.Dropped+b.Marked; x != y {
+		if x, y := a.Dropped+a.Marked+a.Trimmed, b.Dropped+b.Marked+b.Trimmed; x != y {
 			return x > y
 		}
 		return a.QueueMax > b.QueueMax
 	})
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "port\tsent\tmarked\tdropped\tqueue mean\tmax\tlimit")
+	fmt.Fprintf(t, "port\tsent\tmarked\t%sdropped\tqueue mean\tmax\tlimit\n", r.trimColumn("trimmed"))
 	for _, p := range busy[:min(len(busy), maxPorts)] {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", p.Name, p.TxPackets, p.Marked, p.Dropped,
-			size(p.QueueMean), size(float64(p.QueueMax)), p.QueueLimit)
+		limit := p.QueueLimit.String()
+		if len(p.Classes) > 0 {
+			limit = "by class"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s%d\t%s\t%s\t%s\n", p.Name, p.TxPackets, p.Marked, r.trimColumn(p.Trimmed), p.Dropped,
+			size(p.QueueMean), size(float64(p.QueueMax)), limit)
 	}
 	t.Flush()
 	if n := len(busy) - maxPorts; n > 0 {
 		fmt.Fprintf(w, "and %d more ports with queues\n", n)
 	}
+}
+
+// trimColumn is a cell of the column for trimmed packets, which is there only
+// where any were.
+func (r *Report) trimColumn(content any) string {
+	if r.Accounts.Trimmed == 0 {
+		return ""
+	}
+	return fmt.Sprint(content, "\t")
 }
 
 // size prints bytes to three digits.
@@ -150,10 +173,10 @@ func (r *Report) writeFlows(w io.Writer) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "flow\tfrom\tto\toffered\tgoodput\tlost\tmarked\tdelay p50\tp99")
+	fmt.Fprintf(t, "flow\tfrom\tto\toffered\tgoodput\tlost\t%smarked\tdelay p50\tp99\n", r.trimColumn("trimmed"))
 	for _, f := range r.Flows[:min(len(r.Flows), maxFlows)] {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.3g%%\t%d\t%s\t%s\n", f.Flow, f.From, f.To,
-			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), 100*f.LossShare, f.Marked, micros(f.DelayP50), micros(f.DelayP99))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.3g%%\t%s%d\t%s\t%s\n", f.Flow, f.From, f.To,
+			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), 100*f.LossShare, r.trimColumn(f.Trimmed), f.Marked, micros(f.DelayP50), micros(f.DelayP99))
 	}
 	t.Flush()
 	if n := len(r.Flows) - maxFlows; n > 0 {
@@ -192,6 +215,14 @@ func (r *Report) writeHosts(w io.Writer) {
 		}
 		if h.QueueDropped > 0 {
 			fmt.Fprintf(w, "host     %s: its queueing discipline dropped %d packets before the fabric\n", h.Name, h.QueueDropped)
+		}
+		for _, c := range h.Classes {
+			if c.Holds > 0 {
+				fmt.Fprintf(w, "host     %s: class %s was held in the host %d times, %s in all\n", h.Name, c.Name, c.Holds, Span(c.Held))
+			}
+		}
+		if h.Together != "" {
+			fmt.Fprintf(w, "host     %s: its traffic classes were held all or none: %s\n", h.Name, h.Together)
 		}
 		if h.RxDropped > 0 {
 			fmt.Fprintf(w, "host     %s: its kernel dropped %d packets behind the fabric\n", h.Name, h.RxDropped)

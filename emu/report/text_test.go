@@ -27,7 +27,10 @@ func TestReport(t *testing.T) {
 			{Name: "s1:2", TxPackets: 90, Marked: 5, Dropped: 10, QueueMean: 1234, QueueMax: 64000, QueueLimit: 64 * units.KB},
 		},
 		Flows: []workload.Result{{Flow: "a", From: "h1", To: "h2", Offered: 1e9, Goodput: 9.5e8, LossShare: 0.05, Marked: 5, DelayP50: 12.3, DelayP99: 4567}},
-		Hosts: []Host{{Name: "h1:eth0", TxDropped: 4}, {Name: "h2:eth0"}},
+		Hosts: []Host{
+			{Name: "h1:eth0", TxDropped: 4, Classes: []HostClass{{Name: "rest"}, {Name: "lossless", Priority: 3, Holds: 7, Held: 12 * units.Millisecond}}},
+			{Name: "h2:eth0", Together: "no BPF"},
+		},
 		Timing: &Timing{
 			Lateness: wall.Summary{Count: 90, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9, Share: 0.1},
 			Realtime: true, CPU: 0.5, Engine: 0.4,
@@ -42,6 +45,8 @@ s1:2  90    5       10       1.23KB      64KB    64KB
 flow  from  to  offered  goodput  lost  marked  delay p50  p99
 a     h1    h2  1Gbps    950Mbps  5%    5       12.3us     4.57ms
 host     h1:eth0: its device dropped 4 packets before the fabric (ring full: it sends faster than the emulator reads)
+host     h1:eth0: class lossless was held in the host 7 times, 12ms in all
+host     h2:eth0: its traffic classes were held all or none: no BPF
 lateness p50 5us, p99 80us, p99.9 2ms, max 3ms over 90 deliveries
 cpu      0.50 cores, of which the engine 0.40 (SCHED_FIFO)
 fidelity not kept: 9 of 90 deliveries (10%) were later than 1ms

@@ -261,7 +261,11 @@ func (v *resolver) routes() {
 		}
 		for j := range file.Routes {
 			f := &file.Routes[j]
-			route := Route{To: f.To.prefix, Via: netip.Addr(f.Via)}
+			via, ok := v.gateway(f)
+			if !ok {
+				continue
+			}
+			route := Route{To: f.To.prefix, Via: via}
 			if f.To.any {
 				route.To = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 				if route.Via.Is6() {

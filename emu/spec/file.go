@@ -21,6 +21,7 @@ type labFile struct {
 	Topology   topologyFile   `yaml:"topology" jsonschema_description:"nodes and links"`
 	Events     []eventFile    `yaml:"events,omitempty" jsonschema_description:"changes to links during the run"`
 	Workload   []flowFile     `yaml:"workload,omitempty" jsonschema_description:"modelled traffic"`
+	Series     *seriesFile    `yaml:"series,omitempty" jsonschema_description:"queues to sample over time, for --series"`
 }
 
 func (labFile) noun() string { return "a lab" }
@@ -55,6 +56,7 @@ type topologyFile struct {
 	Generate *generateFile  `yaml:"generate,omitempty" jsonschema_description:"a topology made from a few numbers"`
 	Nodes    dict[nodeFile] `yaml:"nodes,omitempty" jsonschema_description:"hosts and switches by name"`
 	Links    []linkFile     `yaml:"links,omitempty" jsonschema_description:"what joins them"`
+	Reroute  *rerouteFile   `yaml:"reroute,omitempty" jsonschema_description:"whether and when switches take notice of links that go down or come up; default never"`
 }
 
 type kindsFile struct {
@@ -66,7 +68,10 @@ type kindsFile struct {
 type switchKindFile struct {
 	Address *autoAddress `yaml:"address,omitempty" jsonschema_description:"auto makes all switches routers with an address from the pools, none leaves them switches; default none"`
 
-	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+	Queue      queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
+	switchFile `yaml:",inline"`
+	Forwarding *forwardingFile `yaml:"forwarding,omitempty" jsonschema_description:"how a switch chooses among several ways to a destination; default ecmp"`
 }
 
 type hostKindFile struct {
@@ -75,6 +80,8 @@ type hostKindFile struct {
 	JoinWindow *units.Time  `yaml:"join-window,omitempty" jsonschema_description:"how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
 	Sysctls    dict[scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
 	Queue      queueFile    `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
+
+	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the host is at"`
 }
 
 type nodeFile struct {
@@ -86,19 +93,24 @@ type nodeFile struct {
 	Offload    *Offload            `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
 	JoinWindow *units.Time         `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
 	MAC        *mac                `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
-	Routes     []routeFile         `yaml:"routes,omitempty" jsonschema_description:"host: static routes"`
+	Routes     []routeFile         `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
 	Sysctls    dict[scalar]        `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
 	Interfaces dict[interfaceFile] `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
 
 	ECMPSeed *uint64        `yaml:"ecmp-seed,omitempty" jsonschema_description:"switch: seed of the choice between equal paths; default from the lab's seed and the name"`
 	Ports    dict[portFile] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`
 
+	Forwarding *forwardingFile `yaml:"forwarding,omitempty" jsonschema_description:"switch: how it chooses among several ways to a destination; default that of the kind"`
+
 	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+
+	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
+	switchFile `yaml:",inline"`
 }
 
 type routeFile struct {
-	To  destination `yaml:"to" jsonschema_description:"prefix, or default"`
-	Via gateway     `yaml:"via" jsonschema_description:"address of the next hop, on the link of one of the host's interfaces"`
+	To  destination          `yaml:"to" jsonschema_description:"prefix, or default; of a switch also a host or an interface of one"`
+	Via oneOrMore[routeStep] `yaml:"via" jsonschema_description:"of a host: address of the next hop, on the link of one of its interfaces; of a switch: port, or list of them"`
 }
 
 func (routeFile) noun() string { return "a route" }
@@ -148,10 +160,38 @@ func (m *markFile) decode(r *reader, n ast.Node, what string) {
 	before := len(r.errs)
 	r.read(&point, n, what)
 	m.Config = point.Config
-	if red := m.RED; red != nil && red.KMin > red.KMax && len(r.errs) == before {
-		r.fail(&red.KMin, "packets are marked from kmin on, and all of them above kmax", "kmin %v is above kmax %v", red.KMin, red.KMax)
+	if len(r.errs) == before {
+		m.check(r)
 	}
 }
+
+// check reports settings that do not go together.
+func (m *markFile) check(r *reader) {
+	if red := m.RED; red != nil && red.KMin > red.KMax {
+		r.fail(&red.KMin, "packets are marked from kmin on, and all of them above kmax", "kmin %v is above kmax %v", red.KMin, red.KMax)
+	}
+	if pi := m.PI; pi != nil {
+		switch {
+		case pi.Target == 0:
+			r.fail(&pi.Target, "it is the length that the queue is to have, such as 50KB", "a target of 0 cannot be held")
+		case pi.Alpha == 0:
+			r.fail(&pi.Alpha, "it is what brings the queue to its target, such as 0.2%", "an alpha of 0 leaves the queue at any length")
+		case pi.Every < minPeriod:
+			r.fail(&pi.Every, "take about the round-trip time, or less", "every %v is less than %v", pi.Every, minPeriod)
+		}
+	}
+	if codel := m.CoDel; codel != nil {
+		switch {
+		case codel.Target <= 0:
+			r.fail(&codel.Target, "it is how long packets may wait, such as 5% of interval", "target is not above 0")
+		case codel.Target >= codel.Interval:
+			r.fail(m, "interval is about the longest round-trip time, and target 5% to 10% of it (RFC 8289 §4.3)", "target %v is not below interval %v", codel.Target, codel.Interval)
+		}
+	}
+}
+
+// minPeriod is the shortest period of a controller.
+const minPeriod = units.Microsecond
 
 // oneKey is part of the structs of pointers of which a file sets exactly one.
 type oneKey struct{}

@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -25,11 +26,16 @@ type Plan struct {
 	Duration units.Time // of a run in virtual time; 0 runs until nothing is left to happen
 	Fidelity Fidelity
 	Engine   Engine
+	// Reroute is how long after a link goes down or comes up all switches
+	// have tables without it or with it; units.Never keeps tables as they are
+	// from the start, over links that are up and down alike.
+	Reroute units.Time
 
 	Nodes  []Node // those of the generator, then those of the file, in their order
 	Links  []Link // likewise
 	Events []Event
 	Flows  []workload.Flow
+	Series *Series // nil when the file says nothing of it
 }
 
 // Fidelity is how late packets may be in wall-clock time.
@@ -96,10 +102,15 @@ type Node struct {
 	Join     units.Time // how long a packet may wait to be joined with others, 0 to 1 ms; hosts with offload
 	Ports    []Port     // in the order in which links first name them
 	ECMPSeed uint64     // switches; by default made from the lab's seed and the node's name
-	Deep     *Deep      // nil for a node whose ports have a single plain queue each
-	Sysctls  []Sysctl
-	Routes   []Route // of hosts
-	Router   *Router // of a switch that forwards by IP addresses; nil for any other node
+	// Forwarding is how a switch chooses among several ways.
+	Forwarding forward.Config
+	// Static are the static routes of a switch. A later one goes before an
+	// earlier one where both are for a station or an address.
+	Static  []StaticRoute
+	Router  *Router // of a switch that forwards by IP addresses; nil for any other node
+	Deep    *Deep   // nil for a node whose ports have a single plain queue each
+	Sysctls []Sysctl
+	Routes  []Route // of hosts
 }
 
 // Deep is what a node has beyond plain ports. The ports of a node with Deep
@@ -107,7 +118,9 @@ type Node struct {
 type Deep struct {
 	Map class.Map // gives each packet's priority; a class of every port has it
 	// Buffer is the memory that all ports of a switch share, with what is
-	// reserved in it; 0 is as much as they want.
+	// reserved in it: more than all Reserve, Ingress.Reserve and Headroom of
+	// its ports. 0 is as much as they want; then nothing has an alpha or a
+	// reserve.
 	Buffer     units.Bytes
 	Pause      *pfc.Config // global PAUSE of a switch in place of PFC by class; nil none
 	CutThrough bool        // a switch sends on a packet as soon as its header has come
@@ -124,6 +137,20 @@ type Route struct {
 	Via netip.Addr
 }
 
+// StaticRoute is one static route of a switch. In a plain switch it holds for
+// all that goes to the stations, of both versions of IP and of none; in a
+// router for the prefixes, or without any for the addresses of the stations.
+type StaticRoute struct {
+	To       string         // as the file has it
+	Stations []End          // interfaces of hosts; at least one, except where a router has Prefixes
+	Prefixes []netip.Prefix // masked; of routers, nil when the file names a host
+	Via      []Way          // at least one
+}
+
+// Way is a port of a switch through which a static route leads, and its share
+// beside the other ways.
+type Way struct{ Port, Weight int } // Weight is 1 to maxWeight
+
 // Port is an interface of a host or a port of a switch.
 type Port struct {
 	Name      string         // "eth0", "1", "spine1"
@@ -137,7 +164,8 @@ type Port struct {
 	Classes []class.Class
 	// Headroom is what each lossless class of a switch's port may take of the
 	// buffer after it has asked for a pause, by priority; with global PAUSE
-	// the first is that of the whole port.
+	// the first is that of the whole port. It is reserved for the port, and a
+	// bound also where there is no buffer.
 	Headroom [class.Count]units.Bytes
 }
 

@@ -20,6 +20,7 @@ func checkPlan(t rapid.TB, p *Plan) {
 			t.Errorf("two nodes %s", n.Name)
 		}
 		nodes[n.Name] = true
+		checkDeep(t, p, &n)
 		ports := map[string]bool{}
 		for j, port := range n.Ports {
 			if ports[port.Name] {

@@ -52,7 +52,9 @@ type resolver struct {
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
 	reach      *Reach
+	routed     bool                      // there are routers
 	gateways   map[gatewayKey]netip.Addr // the first of each domain
+	deep       []*depth                  // of each node; nil for a plain one
 }
 
 func resolve(r *reader, lab *labFile) (*Plan, error) {
@@ -72,14 +74,20 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 		return nil, err
 	}
 	v.settings()
+	v.classes()
+	v.reroute()
 	v.portSettings()
+	v.portClasses()
 	v.addresses()
 	v.domain = v.plan.domains()
 	v.routes()
 	v.reach = v.plan.Reach()
+	v.switchRoutes()
 	v.directions()
 	v.events()
+	v.buffers()
 	v.flows()
+	v.series()
 	if err := v.err(); err != nil {
 		return nil, err
 	}

@@ -237,14 +237,15 @@ func (p *pool) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// destination is where a route leads. Any is default, of the family of the
-// route's gateway.
+// destination is where a route leads. Any is default: of a host's route, of the
+// family of its gateway. Name is what is neither default nor a prefix.
 type destination struct {
 	any    bool
 	prefix netip.Prefix
+	name   string
 }
 
-// UnmarshalText reads a prefix such as 10.9.0.0/16, or default.
+// UnmarshalText reads a prefix such as 10.9.0.0/16, default, or a name.
 func (d *destination) UnmarshalText(b []byte) error {
 	if string(b) == "default" {
 		*d = destination{any: true}
@@ -252,7 +253,8 @@ func (d *destination) UnmarshalText(b []byte) error {
 	}
 	p, err := netip.ParsePrefix(string(b))
 	if err != nil || p.Addr().Is4In6() {
-		return fmt.Errorf("%q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", b)
+		*d = destination{name: string(b)}
+		return nil
 	}
 	if p.Masked() != p {
 		return fmt.Errorf("%s does not begin its network: write %s", p, p.Masked())
@@ -261,17 +263,24 @@ func (d *destination) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// gateway is the address of a route's next hop.
-type gateway netip.Addr
-
-// UnmarshalText reads an address such as 10.0.0.254.
-func (g *gateway) UnmarshalText(b []byte) error {
-	ip, err := netip.ParseAddr(string(b))
-	if err != nil || ip.Is4In6() || ip.Zone() != "" {
-		return fmt.Errorf("%q is not the address of a gateway: write for example 10.0.0.254", b)
+// String gives d as it is written.
+func (d destination) String() string {
+	switch {
+	case d.any:
+		return "default"
+	case d.name != "":
+		return d.name
 	}
-	*g = gateway(ip)
-	return nil
+	return d.prefix.String()
+}
+
+// parseGateway reads the address of a route's next hop, such as 10.0.0.254.
+func parseGateway(text string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	if err != nil || ip.Is4In6() || ip.Zone() != "" {
+		return netip.Addr{}, fmt.Errorf("%q is not the address of a gateway: write for example 10.0.0.254", text)
+	}
+	return ip, nil
 }
 
 // mac is the Ethernet address of an interface.

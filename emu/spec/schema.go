@@ -12,6 +12,8 @@ import (
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/forward"
+	"github.com/weftlab/weft/switches/pfc"
 )
 
 // Schema gives the JSON Schema (draft 2020-12) of a lab file, made from the
@@ -88,8 +90,8 @@ const (
 	macForm     = `^[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}$`
 	addressForm = `^[0-9a-fA-F.:]+/[0-9]+$`
 	poolForm    = `^(none|[0-9a-fA-F.:]+/[0-9]+)$`
-	routeForm   = `^(default|[0-9a-fA-F.:]+/[0-9]+)$`
-	gatewayForm = `^[0-9a-fA-F.:]+$`
+	routeForm   = `^(default|[0-9a-fA-F.:]+/[0-9]+|[a-zA-Z0-9][a-zA-Z0-9_.-]*(:[a-zA-Z0-9][a-zA-Z0-9_.-]*)?)$`
+	stepForm    = `^[a-zA-Z0-9_.:-]+$` // an address, or the name of a port
 	nodeForm    = `^(auto|none|[0-9a-fA-F.:]+(/[0-9]+)?)$`
 )
 
@@ -110,6 +112,8 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return enum("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[congestion.NotECT]():
 		return enum("pass", "drop")
+	case reflect.TypeFor[pfc.Action]():
+		return enum("drop", "forward")
 	case reflect.TypeFor[State]():
 		return enum("up", "down")
 	case reflect.TypeFor[Kind]():
@@ -136,8 +140,18 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return text(poolForm)
 	case reflect.TypeFor[destination]():
 		return text(routeForm)
-	case reflect.TypeFor[gateway]():
-		return text(gatewayForm)
+	case reflect.TypeFor[forward.Spread]():
+		return enum(forward.SpreadNames...)
+	case reflect.TypeFor[forward.Field]():
+		return enum(forward.FieldNames...)
+	case reflect.TypeFor[forward.TableSize]():
+		return integer(1, forward.MaxTable)
+	case reflect.TypeFor[forward.Divisor]():
+		return integer(1, forward.MaxDivide)
+	case reflect.TypeFor[weight]():
+		return integer(1, maxWeight)
+	case reflect.TypeFor[portName]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer"}, text(stepForm)}}
 	case reflect.TypeFor[mac]():
 		return text(macForm)
 	case reflect.TypeFor[shards]():

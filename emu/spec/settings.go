@@ -25,6 +25,7 @@ func (v *resolver) settings() {
 		if n.Kind == Switch {
 			n.ECMPSeed = sim.NewRand(v.plan.Seed, "ecmp "+n.Name).Uint64()
 			set(&n.ECMPSeed, file.ECMPSeed)
+			v.forwarding(n, file)
 			continue
 		}
 		if len(n.Ports) == 0 {
@@ -94,11 +95,14 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"offload", Host, file.Offload != nil, file.Offload},
 		{"join-window", Host, file.JoinWindow != nil, file.JoinWindow},
 		{"mac", Host, file.MAC != nil, file.MAC},
-		{"routes", Host, len(file.Routes) > 0, &file.Routes},
 		{"sysctls", Host, len(file.Sysctls) > 0, &file.Sysctls},
 		{"interfaces", Host, len(file.Interfaces) > 0, &file.Interfaces},
 		{"ecmp-seed", Switch, file.ECMPSeed != nil, file.ECMPSeed},
 		{"ports", Switch, len(file.Ports) > 0, &file.Ports},
+		{"buffer", Switch, file.Buffer != nil, file.Buffer},
+		{"pause", Switch, file.Pause != nil, file.Pause},
+		{"cut-through", Switch, file.CutThrough != nil, file.CutThrough},
+		{"forwarding", Switch, file.Forwarding != nil, file.Forwarding},
 	} {
 		if key.set && key.kind != n.Kind {
 			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, n.Kind)
@@ -155,7 +159,9 @@ func (v *resolver) portSettings() {
 			set(&n.Ports[p].Queue.Limit, q.Limit)
 			if q.Mark != nil {
 				n.Ports[p].Queue.Mark = q.Mark.Config
-				v.checkMark(n, &n.Ports[p], q.Mark)
+				if v.deep[i] == nil || n.Kind == Host {
+					v.checkMark(n, &n.Ports[p], q.Mark)
+				}
 			}
 		}
 	}
@@ -180,6 +186,8 @@ func (v *resolver) checkMark(n *Node, p *Port, mark *markFile) {
 		v.fail(&mark.Step.K, "", "a queue of at most %v never grows beyond k %v", limit, mark.Step.K)
 	case mark.RED != nil && mark.RED.KMin >= limit:
 		v.fail(&mark.RED.KMin, "", "a queue of at most %v never grows beyond kmin %v", limit, mark.RED.KMin)
+	case mark.PI != nil && mark.PI.Target >= limit:
+		v.fail(&mark.PI.Target, "", "a queue of at most %v never grows beyond target %v", limit, mark.PI.Target)
 	}
 }
 
@@ -199,7 +207,10 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 	ends := v.plan.Links[link].Ends
 	from := ends[direction]
 	port := &v.plan.Nodes[from.Node].Ports[from.Port]
-	if frame := s.MTU + wire.EthernetHeader; port.Queue.Limit < frame {
+	frame := s.MTU + wire.EthernetHeader
+	if v.deep[from.Node] != nil {
+		v.checkClassLimits(from, frame, place)
+	} else if port.Queue.Limit < frame {
 		if limit := v.queues[from].Limit; limit != nil {
 			place = limit
 		}

@@ -14,7 +14,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/congestion"
 )
 
 // TestErrors compares what is said of bad files, word by word. Rewrite with
@@ -54,7 +57,7 @@ func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
 	}
 	want := Error{
 		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,
-		Hint: `did you mean "name"? (a lab has name, seed, duration, fidelity, engine, addressing, topology, events, workload)`,
+		Hint: `did you mean "name"? (a lab has name, seed, duration, fidelity, engine, addressing, topology, events, workload, series)`,
 	}
 	if diff := cmp.Diff(want, *first); diff != "" {
 		t.Error(diff)
@@ -111,7 +114,7 @@ func TestTooMuch(t *testing.T) {
 func dump(p *Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s seed %d duration %v", p.Name, p.Seed, p.Duration)
-	fmt.Fprintf(&b, " fidelity %+v engine %+v\n", p.Fidelity, p.Engine)
+	fmt.Fprintf(&b, " fidelity %+v engine %+v%s\n", p.Fidelity, p.Engine, rerouteOf(p))
 	for i, n := range p.Nodes {
 		fmt.Fprintf(&b, "%s %v", n.Name, n.Kind)
 		if n.Kind == Host {
@@ -126,7 +129,10 @@ func dump(p *Plan) string {
 		for _, r := range n.Routes {
 			fmt.Fprintf(&b, " route %v via %v", r.To, r.Via)
 		}
-		fmt.Fprintln(&b)
+		fmt.Fprintln(&b, forwardingOf(p, &n))
+		if n.Deep != nil {
+			dumpDeep(&b, n.Deep)
+		}
 		for j, port := range n.Ports {
 			fmt.Fprintf(&b, "  %s", port.Name)
 			if n.Kind == Host || n.Router != nil {
@@ -135,13 +141,12 @@ func dump(p *Plan) string {
 					fmt.Fprintf(&b, " on link %v", direct)
 				}
 			}
-			fmt.Fprintf(&b, " queue %v", port.Queue.Limit)
-			switch mark := port.Queue.Mark; {
-			case mark.RED != nil:
-				fmt.Fprintf(&b, " red %+v", *mark.RED)
-			case mark.Step != nil:
-				fmt.Fprintf(&b, " step %+v", *mark.Step)
+			if n.Deep != nil {
+				dumpClasses(&b, &port)
+				continue
 			}
+			fmt.Fprintf(&b, " queue %v", port.Queue.Limit)
+			dumpMark(&b, port.Queue.Mark)
 			fmt.Fprintln(&b)
 		}
 	}
@@ -158,6 +163,72 @@ func dump(p *Plan) string {
 		fmt.Fprintf(&b, "flow %+v\n", f)
 	}
 	return b.String()
+}
+
+func dumpMark(b *strings.Builder, mark congestion.Config) {
+	switch {
+	case mark.RED != nil:
+		fmt.Fprintf(b, " red %+v", *mark.RED)
+	case mark.Step != nil:
+		fmt.Fprintf(b, " step %+v", *mark.Step)
+	case mark.PI != nil:
+		fmt.Fprintf(b, " pi %+v", *mark.PI)
+	case mark.CoDel != nil:
+		fmt.Fprintf(b, " codel %+v", *mark.CoDel)
+	}
+}
+
+// dumpDeep prints a node's map without what is of priority Untagged.
+func dumpDeep(b *strings.Builder, d *Deep) {
+	fmt.Fprintf(b, "  deep untagged %d", d.Map.Untagged)
+	for code, priority := range d.Map.DSCP {
+		if priority != d.Map.Untagged {
+			fmt.Fprintf(b, " dscp %d=%d", code, priority)
+		}
+	}
+	for code, priority := range d.Map.PCP {
+		if priority != d.Map.Untagged {
+			fmt.Fprintf(b, " pcp %d=%d", code, priority)
+		}
+	}
+	if d.Buffer > 0 {
+		fmt.Fprintf(b, " buffer %v", d.Buffer)
+	}
+	if d.Pause != nil {
+		fmt.Fprintf(b, " pause %+v", *d.Pause)
+	}
+	if d.CutThrough {
+		b.WriteString(" cut-through")
+	}
+	b.WriteString("\n")
+}
+
+func dumpClasses(b *strings.Builder, p *Port) {
+	if p.Headroom != [class.Count]units.Bytes{} {
+		fmt.Fprintf(b, " headroom %v", p.Headroom)
+	}
+	b.WriteString("\n")
+	for _, c := range p.Classes {
+		fmt.Fprintf(b, "    %d %s", c.Priority, c.Name)
+		for _, f := range []struct {
+			name  string
+			value any
+		}{
+			{"weight", c.Weight}, {"fair", c.Fair}, {"limit", c.Limit}, {"reserve", c.Reserve}, {"alpha", c.Alpha}, {"ingress", c.Ingress},
+		} {
+			if !reflect.ValueOf(f.value).IsZero() {
+				fmt.Fprintf(b, " %s %+v", f.name, f.value)
+			}
+		}
+		dumpMark(b, c.Mark)
+		if c.PFC != nil {
+			fmt.Fprintf(b, " pfc %+v", *c.PFC)
+		}
+		if c.Trim != nil {
+			fmt.Fprintf(b, " trim %+v", *c.Trim)
+		}
+		b.WriteString("\n")
+	}
 }
 
 // changed prints the settings that are not those of a link that nothing is

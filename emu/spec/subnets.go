@@ -58,7 +58,7 @@ func (v *resolver) subnets(hosts, routers []int, pool netip.Prefix, taken map[ne
 			continue
 		}
 		if subnet, ok := v.explicitSubnet(s, len(lack), ipv6, taken); ok {
-			v.fill(subnet, lack, taken)
+			v.assign(subnet, lack, taken)
 			continue
 		}
 		carved = append(carved, s)
@@ -75,7 +75,7 @@ func (v *resolver) subnets(hosts, routers []int, pool netip.Prefix, taken map[ne
 		return
 	}
 	for i, s := range carved {
-		v.fill(parts[i], v.lacking(s, ipv6), taken)
+		v.assign(parts[i], v.lacking(s, ipv6), taken)
 	}
 }
 
@@ -110,8 +110,8 @@ func hasRoom(p netip.Prefix, n int, taken map[netip.Addr]any) bool {
 	return true
 }
 
-// fill gives ports the free addresses of a subnet in order.
-func (v *resolver) fill(subnet netip.Prefix, ends []End, taken map[netip.Addr]any) {
+// assign gives ports the free addresses of a subnet in order.
+func (v *resolver) assign(subnet netip.Prefix, ends []End, taken map[netip.Addr]any) {
 	next := uint64(0)
 	for _, e := range ends {
 		next++

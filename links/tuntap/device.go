@@ -9,6 +9,7 @@
 package tuntap
 
 import (
+	"bytes"
 	"errors"
 	"syscall"
 	"unsafe"
@@ -38,8 +39,14 @@ type Entrance interface {
 
 // Config is what a device needs.
 type Config struct {
-	FD       int // opened with IFF_NO_PI; with IFF_VNET_HDR if and only if Offload is set
-	MTU      int // bytes of layer-3 packet
+	FD  int // opened with IFF_NO_PI; with IFF_VNET_HDR if and only if Offload is set
+	MTU int // bytes of layer-3 packet
+	// More are the descriptors of further queues of the device, which the
+	// host's kernel sorts its packets into. They are read only: all that is
+	// delivered is written to FD, in its order.
+	More []int
+	// Ignore is a frame that is dropped when it is read; nil is none.
+	Ignore   []byte
 	Pool     *packet.Pool
 	Entrance Entrance
 	// Delivered is called after every write with the number of packets in it
@@ -61,21 +68,54 @@ type device struct {
 	room    int // bytes to read into: a layer-3 packet of the MTU and headers
 	scratch []byte
 	offload *offload // nil without
+	ignored uint64
+}
+
+// Queue is one of the queues of a device, to be polled.
+type Queue struct {
+	fd   int
+	poll func(fd int, now units.Time, max int) int
+}
+
+// FD is the queue's file descriptor, for epoll.
+func (q *Queue) FD() int { return q.fd }
+
+// Poll reads up to max packets of the queue and lets them enter the fabric at
+// now. It returns how many it read; a super-packet may exceed max.
+func (q *Queue) Poll(now units.Time, max int) int { return q.poll(q.fd, now, max) }
+
+// queues are those of FD and More.
+func (d *device) queues(poll func(fd int, now units.Time, max int) int) []*Queue {
+	queues := []*Queue{{d.FD, poll}}
+	for _, fd := range d.More {
+		queues = append(queues, &Queue{fd, poll})
+	}
+	return queues
 }
 
 // slack is the room beyond the MTU for an Ethernet header and two VLAN tags.
 const slack = wire.EthernetHeader + 2*wire.VLANTag
 
-// FD is the device's file descriptor, for epoll.
-func (d *device) FD() int { return d.Config.FD }
-
 // SetMTU prepares for layer-3 packets of up to mtu bytes.
 func (d *device) SetMTU(mtu int) { d.room = min(mtu+slack, packet.MaxFrame) }
 
+// Ignored counts the frames that were read and dropped because they were
+// Config.Ignore.
+func (d *device) Ignored() uint64 { return d.ignored }
+
+// ignores tells whether b, which was read, is to be dropped, and counts it.
+func (d *device) ignores(b []byte) bool {
+	if d.Ignore == nil || !bytes.Equal(b, d.Ignore) {
+		return false
+	}
+	d.ignored++
+	return true
+}
+
 // readFrame reads one frame into a packet, nil when nothing waits.
-func (d *device) readFrame() *packet.Packet {
+func (d *device) readFrame(fd int) *packet.Packet {
 	p := d.Pool.NewFrame(d.room)
-	n := d.read(p.Frame[d.front:])
+	n := read(fd, p.Frame[d.front:])
 	if n == 0 {
 		d.Pool.Free(p)
 		return nil
@@ -117,11 +157,11 @@ func (d *device) deliver(now units.Time, p *packet.Packet) {
 	d.Pool.Free(p)
 }
 
-// read fills b from the device; it returns 0 when nothing waits.
-func (d *device) read(b []byte) int {
+// read fills b from a queue; it returns 0 when nothing waits.
+func read(fd int, b []byte) int {
 	for {
 		// Raw: the call does not block, so Go's scheduler need not know.
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(d.Config.FD), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 		switch {
 		case errno == 0:
 			return int(n)
@@ -138,7 +178,7 @@ func (d *device) read(b []byte) int {
 // write hands b to the host's kernel, which runs its receive path at once.
 func (d *device) write(b []byte) error {
 	for {
-		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(d.Config.FD), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(d.FD), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 		if errno == 0 {
 			return nil
 		}

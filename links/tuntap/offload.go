@@ -79,20 +79,20 @@ func (d *device) Flush(now units.Time) {
 	}
 }
 
-// poll reads until it has max packets or nothing waits.
-func (o *offload) poll(now units.Time, max int) (n int) {
+// poll reads a queue until it has max packets or nothing waits.
+func (o *offload) poll(fd int, now units.Time, max int) (n int) {
 	for n < max {
 		s := o.spare
 		if s == nil {
 			s = o.device.Pool.NewSuper()
 			o.spare = s
 		}
-		length := o.read(s.Room()[o.device.front:])
+		length := o.read(fd, s.Room()[o.device.front:])
 		if length < gso.HeaderLen {
 			return n
 		}
 		frame := s.Room()[:o.device.front+length-gso.HeaderLen]
-		if o.dress != nil && !o.dress(frame) {
+		if o.device.ignores(frame[o.device.front:]) || o.dress != nil && !o.dress(frame) {
 			n++
 			continue
 		}
@@ -183,14 +183,14 @@ func (o *offload) count(r *gso.Run) {
 	}
 }
 
-// read fills the virtio header and b from the device; it returns 0 when
-// nothing waits.
-func (o *offload) read(b []byte) int {
+// read fills the virtio header and b from a queue; it returns 0 when nothing
+// waits.
+func (o *offload) read(fd int, b []byte) int {
 	o.iov[0].Base, o.iov[1].Base = &o.vnet[0], &b[0]
 	o.iov[0].SetLen(len(o.vnet))
 	o.iov[1].SetLen(len(b))
 	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(o.device.Config.FD), uintptr(unsafe.Pointer(&o.iov[0])), uintptr(len(o.iov)))
+		n, _, errno := unix.RawSyscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&o.iov[0])), uintptr(len(o.iov)))
 		if errno == 0 {
 			return int(n)
 		}
@@ -202,7 +202,7 @@ func (o *offload) read(b []byte) int {
 
 func (o *offload) writev(iov []unix.Iovec) error {
 	for {
-		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(o.device.Config.FD), uintptr(unsafe.Pointer(&iov[0])), uintptr(len(iov)))
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(o.device.FD), uintptr(unsafe.Pointer(&iov[0])), uintptr(len(iov)))
 		if errno == 0 {
 			return nil
 		}

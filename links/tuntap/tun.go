@@ -45,18 +45,23 @@ func (t *TUN) Unroutable() uint64 { return t.unroutable }
 // Answered counts the ARP and neighbour requests answered for the host.
 func (t *TUN) Answered() uint64 { return t.answered }
 
-// Poll reads up to max packets and lets them enter the fabric at now. It
+// Poll reads up to max packets of the first queue and lets them enter the fabric at now. It
 // returns how many it read; a super-packet may exceed max.
-func (t *TUN) Poll(now units.Time, max int) int {
+func (t *TUN) Poll(now units.Time, max int) int { return t.poll(t.FD, now, max) }
+
+// Queues are those of FD and More, to be polled one by one.
+func (t *TUN) Queues() []*Queue { return t.queues(t.poll) }
+
+func (t *TUN) poll(fd int, now units.Time, max int) int {
 	if t.offload != nil {
-		return t.offload.poll(now, max)
+		return t.offload.poll(fd, now, max)
 	}
 	for i := range max {
-		p := t.readFrame()
+		p := t.readFrame(fd)
 		if p == nil {
 			return i
 		}
-		if !t.dress(p.Frame) {
+		if t.ignores(p.Frame[t.front:]) || !t.dress(p.Frame) {
 			t.Pool.Free(p)
 			continue
 		}

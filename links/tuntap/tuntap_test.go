@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/wire"
@@ -228,8 +230,8 @@ func TestPollStops(t *testing.T) {
 func TestTAP(t *testing.T) {
 	k, fd := newKernel(t)
 	tap := NewTAP(k.config(fd))
-	if tap.FD() != fd {
-		t.Errorf("fd %d, want %d", tap.FD(), fd)
+	if q := tap.Queues(); len(q) != 1 || q[0].FD() != fd {
+		t.Errorf("%d queues, fd %d, want %d", len(q), q[0].FD(), fd)
 	}
 	for _, mtu := range []int{1500, 9216} {
 		tap.SetMTU(mtu)
@@ -451,4 +453,77 @@ func TestAnswerToNonsense(t *testing.T) {
 			rt.Fatalf("%d packets live", k.pool.Live())
 		}
 	})
+}
+
+// TestQueues: each queue of a device is read by itself, whatever the kind; a
+// frame to be ignored enters from none; what is delivered goes to the first.
+func TestQueues(t *testing.T) {
+	for _, kind := range []string{"TAP", "TUN"} {
+		for _, offload := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s offload %v", kind, offload), func(t *testing.T) {
+				first, fd := newKernel(t)
+				second, more := newKernel(t)
+				c := first.config(fd)
+				c.More, c.Ignore = []int{more}, bytes.Repeat([]byte{2}, 60)
+				var engine sim.Engine
+				c.Offload, c.Engine = offload, &engine
+				var header []byte
+				if offload {
+					header = make([]byte, gso.HeaderLen)
+				}
+				var queues []*Queue
+				var deliver func(units.Time, *packet.Packet)
+				var ignored func() uint64
+				pack := func(dst string) []byte { return ipTo(t, dst) }
+				if kind == "TAP" {
+					d := NewTAP(c)
+					queues, deliver, ignored = d.Queues(), d.Deliver, d.Ignored
+					pack = func(dst string) []byte { return append(framed(dst), ipTo(t, dst)...) }
+				} else {
+					d := NewTUN(c, hostMAC, nil, neighbours{})
+					queues, deliver, ignored = d.Queues(), d.Deliver, d.Ignored
+				}
+				if len(queues) != 2 || queues[0].FD() != fd || queues[1].FD() != more {
+					t.Fatalf("%d queues", len(queues))
+				}
+				b4, b6 := pack("10.0.0.2"), pack("fd00::2")
+				for _, k := range []*kernel{first, second} {
+					k.send(append(bytes.Clone(header), c.Ignore...))
+				}
+				second.send(append(bytes.Clone(header), b6...))
+				first.send(append(bytes.Clone(header), b4...))
+				if n := queues[1].Poll(1, 10); n != 2 || len(first.entered) != 1 || !bytes.HasSuffix(first.entered[0], b6) {
+					t.Errorf("second queue: read %d, %d entered", n, len(first.entered))
+				}
+				if n := queues[0].Poll(2, 10); n != 2 || len(first.entered) != 2 || !bytes.HasSuffix(first.entered[1], b4) {
+					t.Errorf("first queue: read %d, %d entered", n, len(first.entered))
+				}
+				frame := append(framed("10.0.0.2"), ipTo(t, "10.0.0.2")...)
+				hostMAC.Put(frame)
+				p := first.pool.NewFrame(len(frame))
+				copy(p.Frame, frame)
+				p.Parse()
+				deliver(3, p)
+				engine.Run(units.Second, 100)
+				if !bytes.HasSuffix(first.receive(), ipTo(t, "10.0.0.2")) || second.receive() != nil {
+					t.Error("a packet was not written to the first queue")
+				}
+				if first.pool.Live() != 0 || first.malformed+first.refused != 0 || ignored() != 2 {
+					t.Errorf("%d live, %d malformed, %d refused, %d ignored", first.pool.Live(), first.malformed, first.refused, ignored())
+				}
+			})
+		}
+	}
+}
+
+// framed is the header of a frame of the host with an IP packet to dst.
+func framed(dst string) []byte {
+	b := make([]byte, wire.EthernetHeader)
+	peerMAC.Put(b)
+	hostMAC.Put(b[6:])
+	binary.BigEndian.PutUint16(b[12:], wire.EtherTypeIPv4)
+	if netip.MustParseAddr(dst).Is6() {
+		binary.BigEndian.PutUint16(b[12:], wire.EtherTypeIPv6)
+	}
+	return b
 }

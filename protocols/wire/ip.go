@@ -39,6 +39,12 @@ type IP struct {
 	DstPort  uint16
 }
 
+// MaxFlowLabel is the largest flow label, of 20 bits.
+const MaxFlowLabel = 1<<20 - 1
+
+// FlowLabel reads the flow label of an IPv6 header (RFC 6437); 0 is none.
+func FlowLabel(b []byte) uint32 { return binary.BigEndian.Uint32(b) & MaxFlowLabel }
+
 // ParseIP reads the header at the beginning of b and the port numbers behind
 // it. It reports false when b is no complete IP header; b may be longer than
 // the packet.
@@ -112,9 +118,18 @@ func SetTOS(b []byte, tos uint8) {
 		b[1] = b[1]&0x0f | tos<<4
 		return
 	}
-	old := binary.BigEndian.Uint16(b)
-	b[1] = tos
-	UpdateChecksum(b[10:], old, binary.BigEndian.Uint16(b))
+	setWord(b, 0, binary.BigEndian.Uint16(b)&0xff00|uint16(tos))
+}
+
+// SetIPv4Length writes the total length into an IPv4 header and mends its
+// checksum.
+func SetIPv4Length(b []byte, n uint16) { setWord(b, 2, n) }
+
+// setWord writes a 16-bit word of an IPv4 header and mends the checksum.
+func setWord(b []byte, at int, word uint16) {
+	old := binary.BigEndian.Uint16(b[at:])
+	binary.BigEndian.PutUint16(b[at:], word)
+	UpdateChecksum(b[10:], old, word)
 }
 
 // DecrementTTL takes 1 from the TTL or hop limit, which is not 0, of the IP
@@ -125,9 +140,7 @@ func DecrementTTL(b []byte) {
 		b[7]--
 		return
 	}
-	old := binary.BigEndian.Uint16(b[8:])
-	b[8]--
-	UpdateChecksum(b[10:], old, binary.BigEndian.Uint16(b[8:]))
+	setWord(b, 8, binary.BigEndian.Uint16(b[8:])-1<<8)
 }
 
 // UpdateChecksum brings the Internet checksum at the beginning of b up to a

@@ -43,11 +43,12 @@ type Class struct {
 }
 
 // Ingress is what packets of a class that came in through one port may take
-// of the buffer.
+// of the buffer. Beyond the reserve a lossless class is bounded by its pauses
+// and then by the port's headroom; its Limit and Alpha are 0.
 type Ingress struct {
 	Reserve units.Bytes // kept for this port and class alone
-	Limit   units.Bytes // most beyond the reserve; 0 is no static limit. Lossy classes only
-	Alpha   float64     // times what is free of the shared buffer; 0 is no such threshold. Lossy classes only
+	Limit   units.Bytes // most beyond the reserve; 0 is no static limit
+	Alpha   float64     // times what is free of the shared buffer; 0 is no such threshold
 }
 
 // Map gives a packet's priority: by its DSCP if it is IP, otherwise by the

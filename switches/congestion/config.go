@@ -10,8 +10,10 @@ import (
 // Config chooses the congestion point of a queue; at most one is set. The
 // zero Config is plain drop-tail.
 type Config struct {
-	Step *Step `yaml:"step,omitempty" json:"step,omitempty"`
-	RED  *RED  `yaml:"red,omitempty" json:"red,omitempty"`
+	Step  *Step  `yaml:"step,omitempty" json:"step,omitempty"`
+	RED   *RED   `yaml:"red,omitempty" json:"red,omitempty"`
+	PI    *PI    `yaml:"pi,omitempty" json:"pi,omitempty"`
+	CoDel *CoDel `yaml:"codel,omitempty" json:"codel,omitempty"`
 }
 
 // Step marks every packet that meets a queue longer than K bytes: the switch
@@ -29,6 +31,46 @@ type RED struct {
 	KMax   units.Bytes    `yaml:"kmax" json:"kmax"`
 	PMax   units.Fraction `yaml:"pmax" json:"pmax"`
 	NotECT NotECT         `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
+}
+
+// PI marks with a probability that a proportional-integral controller moves so
+// that the queue is Target bytes long: Hollot, Misra, Towsley and Gong, INFOCOM
+// 2001, §IV, in the form of RFC 8033 §4.2 but for the queue's length in place
+// of its delay, and without that RFC's tuning of the gains. After each period
+// the probability grows by
+//
+//	Alpha·(queue-Target)/Target + Beta·(queue-queue before)/Target
+//
+// Hollot's coefficients are a = (Alpha+Beta)/Target and b = Beta/Target. The
+// gains are shares of a target's length, so that they suit queues of any.
+type PI struct {
+	Target units.Bytes    `yaml:"target" json:"target"`         // above 0
+	Alpha  units.Fraction `yaml:"alpha,omitempty" json:"alpha"` // above 0
+	Beta   units.Fraction `yaml:"beta,omitempty" json:"beta"`   // 0 is integral control alone
+	Every  units.Time     `yaml:"every,omitempty" json:"every"` // the period, above 0
+	NotECT NotECT         `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
+}
+
+// SetDefaults gives the gains of RFC 8033 §4.2 and §5.2, 0.125 and 1.25 per
+// second of delay, at its target of 15 ms. The period is a hundredth of its
+// 15 ms, as that is for round trips of up to 100 ms and this for up to 1 ms.
+func (p *PI) SetDefaults() {
+	p.Alpha, p.Beta, p.Every = 0.125*0.015, 1.25*0.015, 150*units.Microsecond
+}
+
+// CoDel marks or drops packets as they leave once all have waited for Target or
+// longer during Interval, and then ever more often until one has not: RFC
+// 8289. The last packet's worth of a queue is left alone.
+type CoDel struct {
+	Target   units.Time `yaml:"target,omitempty" json:"target"`     // above 0
+	Interval units.Time `yaml:"interval,omitempty" json:"interval"` // above Target
+	NotECT   NotECT     `yaml:"not-ect,omitempty" json:"not-ect"`
+}
+
+// SetDefaults gives the values of RFC 8289 §4.2 and §4.3, which are for the
+// Internet, and the drops of a queue manager that does not rely on ECN.
+func (c *CoDel) SetDefaults() {
+	c.Target, c.Interval, c.NotECT = 5*units.Millisecond, 100*units.Millisecond, DropNotECT
 }
 
 // NotECT says what a marking queue does to a packet that it would mark but

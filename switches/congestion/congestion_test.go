@@ -161,14 +161,19 @@ func TestConfig(t *testing.T) {
 	if p := New(Config{}, Env{}); p != nil {
 		t.Errorf("no configuration makes %T, want plain drop-tail", p)
 	}
-	config := Config{RED: &RED{KMin: 40 * units.KB, KMax: 200 * units.KB, PMax: 0.01, NotECT: DropNotECT}}
-	text, err := json.Marshal(config)
-	if want := `{"red":{"kmin":"40KB","kmax":"200KB","pmax":"1%","not-ect":"drop"}}`; err != nil || string(text) != want {
-		t.Errorf("written %s, %v; want %s", text, err, want)
-	}
-	var got Config
-	if err := json.Unmarshal(text, &got); err != nil || !cmp.Equal(got, config) {
-		t.Errorf("read back %+v, %v", got, err)
+	for want, config := range map[string]Config{
+		`{"red":{"kmin":"40KB","kmax":"200KB","pmax":"1%","not-ect":"drop"}}`: {RED: &RED{KMin: 40 * units.KB, KMax: 200 * units.KB, PMax: 0.01, NotECT: DropNotECT}},
+		`{"pi":{"target":"50KB","alpha":"0.2%","beta":"2%","every":"100us"}}`: {PI: &PI{Target: 50 * units.KB, Alpha: 0.002, Beta: 0.02, Every: 100 * units.Microsecond}},
+		`{"codel":{"target":"5ms","interval":"100ms","not-ect":"pass"}}`:      {CoDel: &CoDel{Target: 5 * ms, Interval: 100 * ms}},
+	} {
+		text, err := json.Marshal(config)
+		if err != nil || string(text) != want {
+			t.Errorf("written %s, %v; want %s", text, err, want)
+		}
+		var got Config
+		if err := json.Unmarshal(text, &got); err != nil || !cmp.Equal(got, config) {
+			t.Errorf("read back %+v, %v", got, err)
+		}
 	}
 	for _, n := range []NotECT{PassNotECT, DropNotECT} {
 		var got NotECT

@@ -1,6 +1,6 @@
 // Package congestion holds the congestion points of switches: what an egress
-// queue does to packets because of its length. A new one is a type that
-// implements Point and a field of Config.
+// queue does to packets because of its length or because of how long they have
+// waited. A new one is a type that implements Point and a field of Config.
 //
 // A point is a pure state machine: it is told the time and sees its queue, and
 // answers. Its randomness comes from Env.
@@ -18,8 +18,8 @@ import (
 type Queue struct {
 	Bytes   units.Bytes
 	Packets int
-	Limit   units.Bytes
-	Rate    units.Rate // of the link behind it; 0 is unlimited
+	Limit   units.Bytes // most that may wait; 0 when only others limit it
+	Rate    units.Rate  // of the link behind it; 0 is unlimited
 }
 
 // Point watches one egress queue. Its answers are fates: Fine, Marked (the
@@ -29,7 +29,7 @@ type Point interface {
 	// it; q does not count it yet. It may rewrite the packet.
 	Enqueue(now units.Time, q Queue, p *packet.Packet) packet.Fate
 	// Dequeue judges a packet that is about to be sent; q no longer counts
-	// it. It may rewrite the packet.
+	// it. Its At is when it joined the queue. It may rewrite the packet.
 	Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate
 	// Tick is called at the start of the run and then at the time that it
 	// returned last; units.Never ends that.
@@ -66,6 +66,10 @@ func New(c Config, env Env) Point {
 		return &step{Step: *c.Step}
 	case c.RED != nil:
 		return &red{RED: *c.RED, rand: env.Rand}
+	case c.PI != nil:
+		return &pi{PI: *c.PI, rand: env.Rand}
+	case c.CoDel != nil:
+		return &codel{CoDel: *c.CoDel, longest: ethernetFrame}
 	}
 	return nil
 }

@@ -14,7 +14,10 @@ type red struct {
 }
 
 func (r *red) Enqueue(_ units.Time, q Queue, p *packet.Packet) packet.Fate {
-	if r.rand.Float64() >= r.Probability(q.Bytes) {
+	// Where nothing is left to chance none is drawn: most packets find a short
+	// queue.
+	chance := r.Probability(q.Bytes)
+	if chance <= 0 || chance < 1 && r.rand.Float64() >= chance {
 		return packet.Fine
 	}
 	return mark(p, r.NotECT)

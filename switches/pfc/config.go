@@ -17,7 +17,9 @@ import (
 type Config struct {
 	// A pause begins when what has come in through a port and still waits,
 	// beyond the ingress reserve, reaches Xoff (static) or Alpha times what
-	// is free of the shared buffer (dynamic). Exactly one is set.
+	// is free of the shared buffer (dynamic). Exactly one is set. With global
+	// PAUSE this is the sum over the classes of what each has beyond its own
+	// reserve.
 	Xoff  units.Bytes
 	Alpha float64
 	// Offset is the hysteresis: the pause ends when that has fallen to Offset
@@ -39,8 +41,7 @@ const DefaultQuanta = 65535
 
 // Watchdog watches the queues that are paused: one that has not been allowed
 // to send anything for Detect is taken to be in a pause storm or a deadlock.
-// It is then treated by Action until the peer has not asked for a pause for
-// Restore.
+// It is then treated by Action until the peer has let it send for Restore.
 type Watchdog struct {
 	Detect  units.Time // 0 is no watchdog
 	Restore units.Time

@@ -12,6 +12,10 @@ type Counters struct {
 	RxPackets, RxBytes uint64 // received, also those with a bad FCS
 	TxPackets, TxBytes uint64 // begun to be sent, also those lost on the link
 	Marked             uint64
+	Trimmed            uint64
+	Returned           uint64      // trimmed and sent back
+	Originated         uint64      // MAC control frames that the port made
+	Consumed           uint64      // MAC control frames that it took
 	MaxQueue           units.Bytes // the longest the queue has been
 	area               area
 	since              units.Time               // of the last change of the queue
@@ -36,6 +40,21 @@ func (a *area) sub(n units.Bytes, t units.Time) {
 	a.high -= high + borrow
 }
 
+// join adds another area.
+func (a *area) join(b area) {
+	var carry uint64
+	a.low, carry = bits.Add64(a.low, b.low, 0)
+	a.high += b.high + carry
+}
+
+// over is the mean in bytes over a time; 0 for none.
+func (a area) over(t units.Time) float64 {
+	if t <= 0 {
+		return 0
+	}
+	return (float64(a.high)*(1<<64) + float64(a.low)) / float64(t)
+}
+
 // queued accounts for a queue that has been n bytes long since the last
 // change.
 func (c *Counters) queued(now units.Time, n units.Bytes) {
@@ -51,7 +70,7 @@ func (c Counters) MeanQueue(from Counters) float64 {
 	}
 	low, borrow := bits.Sub64(c.area.low, from.area.low, 0)
 	high, _ := bits.Sub64(c.area.high, from.area.high, borrow)
-	return (float64(high)*(1<<64) + float64(low)) / float64(c.since-from.since)
+	return area{high, low}.over(c.since - from.since)
 }
 
 // Dropped is the sum of Drops.
@@ -66,7 +85,12 @@ func (c *Counters) Dropped() (n uint64) {
 func (p *Port) Counters(now units.Time) Counters {
 	p.settle(now)
 	c := p.counters
+	c.MaxQueue = max(c.MaxQueue, p.longest)
 	c.RxPackets, c.RxBytes, c.TxPackets, c.TxBytes = p.rx.packets, p.rx.bytes, p.tx.packets, p.tx.bytes
+	if p.classes != nil {
+		p.classes.sum(now, &c)
+		return c
+	}
 	if !p.ahead {
 		c.queued(now, p.bytes)
 		return c

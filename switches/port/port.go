@@ -2,8 +2,9 @@
 // congestion point, the serialiser that puts packets on a link, and the
 // receiving side that checks what comes in.
 //
-// There is one queue per port; shared buffers, priorities, schedulers and PFC
-// are to come between Send and start.
+// A plain port has one queue. A port of a node with traffic classes has one for
+// each, a scheduler among them, a part in the node's buffer, and is paused and
+// pauses (classes.go, pause.go, overflow.go).
 package port
 
 import (
@@ -68,8 +69,10 @@ type Port struct {
 	ahead    bool // departures are reckoned ahead of time
 	mayAhead bool // they are again when the list is empty
 
-	list     queue // in queue.go
+	classes  *classes // in classes.go; nil for a plain port
+	list     queue    // in queue.go
 	counters Counters
+	longest  units.Bytes // the queue has been before counters.MaxQueue began anew
 
 	Name string // "s1:3"
 }
@@ -144,11 +147,14 @@ func (p *Port) Observe(now units.Time, o Observer) {
 	p.choose(now)
 }
 
-// Limit is the byte limit of the queue.
+// Limit is the byte limit of the queue of a plain port.
 func (p *Port) Limit() units.Bytes { return p.limit }
 
 // Queued is what waits in the queue, without the packet being sent.
 func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
+	if p.classes != nil {
+		return p.classes.count(), p.bytes
+	}
 	p.settle(now)
 	return p.list.packets + p.promised.len(), p.bytes
 }
@@ -157,7 +163,7 @@ func (p *Port) view(now units.Time) congestion.Queue {
 	packets, bytes := p.Queued(now)
 	q := congestion.Queue{Bytes: bytes, Packets: packets, Limit: p.limit}
 	if p.link != nil {
-		q.Rate = p.link.Settings().Rate
+		q.Rate = p.link.Rate()
 	}
 	return q
 }
@@ -167,6 +173,10 @@ func (p *Port) Send(now units.Time, k *packet.Packet) {
 	k.Fate, k.Depth = packet.Fine, 0
 	if p.link == nil {
 		p.drop(now, k, packet.NoRoute)
+		return
+	}
+	if p.classes != nil {
+		p.sendClass(now, k)
 		return
 	}
 	if p.bytes > 0 {
@@ -206,6 +216,9 @@ func (p *Port) Send(now units.Time, k *packet.Packet) {
 // leave at now is still in the queue must not depend on whether the timer or
 // somebody else comes first.
 func (p *Port) settle(now units.Time) {
+	if p.classes != nil {
+		return // it never runs ahead, so there is nothing to catch up with
+	}
 	for p.promised.due(now) {
 		p.bytes -= p.promised.pop().size
 	}
@@ -218,7 +231,7 @@ func (p *Port) settle(now units.Time) {
 func (p *Port) txTime(k *packet.Packet) units.Time {
 	if k.Size != p.lastSize {
 		p.lastSize = k.Size
-		p.lastTime = p.link.Settings().Rate.TimeOf(packet.OnWire(k.Size))
+		p.lastTime = p.link.Rate().TimeOf(packet.OnWire(k.Size))
 	}
 	return p.lastTime
 }
@@ -235,14 +248,21 @@ func (p *Port) note(k *packet.Packet, fate packet.Fate) {
 func (p *Port) Receive(now units.Time, k *packet.Packet) {
 	p.rx.add(k.Size)
 	if p.observer != nil {
-		fate := packet.BadFCS
-		if !k.BadFCS {
+		fate := packet.Fine
+		switch {
+		case k.BadFCS && (p.classes == nil || !p.classes.CutThrough):
+			fate = packet.BadFCS
+		case k.Dest != packet.MACControl:
 			fate = p.owner.Foresee(p, k)
 		}
 		p.observer.Observe(now, p, In, k, fate, 0)
 	}
-	if k.BadFCS {
+	if k.BadFCS && (p.classes == nil || !p.classes.CutThrough || k.Dest == packet.MACControl) {
 		p.lose(now, k, packet.BadFCS)
+		return
+	}
+	if k.Dest == packet.MACControl {
+		p.takeControl(now, k)
 		return
 	}
 	p.owner.Input(now, p, k)

@@ -31,7 +31,13 @@ func (p *Port) push(now units.Time, k *packet.Packet) {
 }
 
 // Fire is the end of one packet: the next begins.
-func (p *Port) Fire(now units.Time) { p.settle(now) }
+func (p *Port) Fire(now units.Time) {
+	if p.classes != nil {
+		p.startClasses(now)
+		return
+	}
+	p.settle(now)
+}
 
 // startNext begins the first of those that wait.
 func (p *Port) startNext(now units.Time) {

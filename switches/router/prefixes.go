@@ -25,6 +25,12 @@ func (s *Prefixes) Set(p netip.Prefix, number int32) {
 	}
 }
 
+// Get gives the number of a prefix itself.
+func (s *Prefixes) Get(p netip.Prefix) (number int32, ok bool) {
+	number, ok = s.numbers[p]
+	return number, ok
+}
+
 // Find gives the number and the length of the longest prefix that covers a;
 // the length is -1 when none does.
 func (s *Prefixes) Find(a netip.Addr) (number int32, bits int) {

@@ -62,7 +62,7 @@ func TestFindIsTheLongest(t *testing.T) {
 // TestStaticRoutesGoFirst: a static route holds against a subnet of equal
 // length, not against a longer one.
 func TestStaticRoutesGoFirst(t *testing.T) {
-	table := Table{Own: []netip.Addr{ip("10.0.1.1")}, Subnets: &Prefixes{}, Static: &Prefixes{}, Ways: []uint16{2, 3}}
+	table := Table{Own: []netip.Addr{ip("10.0.1.1")}, Subnets: &Prefixes{}, Ways: []uint16{2, 3}}
 	table.Subnets.Set(netip.MustParsePrefix("10.0.1.0/24"), 0)
 	table.Subnets.Set(netip.MustParsePrefix("10.0.2.0/24"), 1)
 	table.Static.Set(netip.MustParsePrefix("10.0.0.0/16"), 4)

@@ -41,9 +41,9 @@ type Table struct {
 	// each by that number.
 	Subnets *Prefixes
 	Ways    []uint16
-	// Static has the indices of routes that go before those of Subnets,
-	// except where theirs are longer. May be nil.
-	Static *Prefixes
+	// Static has the indices of routes that go before those of Subnets, except
+	// where a subnet is longer and there is a way to it.
+	Static Prefixes
 }
 
 // Address is the station or the port of a router that has an address. Those of
@@ -55,9 +55,10 @@ type Address struct {
 
 // Route is one way.
 type Route struct {
-	Group  uint16  // of the switch's ports, in switches.Table
-	Direct bool    // the destination itself is behind these ports
-	Via    [][]Hop // else by port: who is behind it and nearer to the destination; nil for ports that are not in Group
+	Group  uint16 // of the switch's ports, in switches.Table
+	Direct bool   // the destination itself is behind these ports
+	Via    []Hop  // else who is next, by the ways of the group
+	Static bool   // the lab file says so
 }
 
 // Hop is a port of the next router.
@@ -75,16 +76,14 @@ func (t *Table) Find(a netip.Addr) uint16 {
 	if t.Owns(a) {
 		return Local
 	}
-	n, bits := t.Subnets.Find(a)
-	if t.Static != nil {
-		if s, longer := t.Static.Find(a); longer >= max(bits, 0) {
-			return uint16(s)
-		}
+	index, bits := NoRoute, -1
+	if n, length := t.Subnets.Find(a); length >= 0 && t.Ways[n] != NoRoute {
+		index, bits = t.Ways[n], length
 	}
-	if bits < 0 {
-		return NoRoute
+	if s, length := t.Static.Find(a); length >= max(bits, 0) {
+		return uint16(s)
 	}
-	return t.Ways[n]
+	return index
 }
 
 // Destination is where the IP packet ip goes. It is not valid when ip is no IP

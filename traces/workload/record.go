@@ -23,11 +23,13 @@ type Record struct {
 	// they share no cache line.
 	sent                uint64
 	firstSent, lastSent units.Time
+	returned            uint64
 	_                   [64]byte
 
 	// The receiver's side.
 	received            uint64
 	marked              uint64
+	trimmed             uint64
 	duplicated          uint64
 	reordered           uint64
 	firstCame, lastCame units.Time
@@ -79,6 +81,13 @@ func (r *Record) Receive(now units.Time, p *packet.Packet) {
 	_ = r.delay.RecordValue(min(max(delay, 1), r.delay.HighestTrackableValue()))
 }
 
+// ReceiveTrimmed notes the headers of a packet at its destination: its payload
+// did not come.
+func (r *Record) ReceiveTrimmed() { r.trimmed++ }
+
+// TakeBack notes the headers of a packet that a switch has sent back.
+func (r *Record) TakeBack() { r.returned++ }
+
 // Result is a flow's record in the form in which it is written. Times are
 // emulated; delays are one way, from the host's NIC queue to its peer, and
 // their quantiles within 1%.
@@ -93,7 +102,9 @@ type Result struct {
 	Received   uint64  `json:"received_packets"` // without duplicates
 	Lost       uint64  `json:"lost_packets"`     // sent and not received when the run ended
 	LossShare  float64 `json:"loss_share"`
-	Marked     uint64  `json:"marked_packets"` // received with CE
+	Marked     uint64  `json:"marked_packets"`   // received with CE
+	Trimmed    uint64  `json:"trimmed_packets"`  // of those lost, whose headers came
+	Returned   uint64  `json:"returned_packets"` // of those lost, whose headers came back to the sender
 	Duplicated uint64  `json:"duplicated_packets"`
 	Reordered  uint64  `json:"reordered_packets"`
 	Start      float64 `json:"start_s"`     // first packet sent
@@ -117,7 +128,7 @@ func (r *Record) Result() Result {
 	x := Result{
 		Flow: r.flow.Name, Pattern: r.flow.Pattern.String(), From: r.from, To: r.to,
 		Payload: int64(r.flow.Size), Offered: int64(r.flow.Rate),
-		Sent: r.sent, Received: r.received, Lost: r.sent - r.received, Marked: r.marked,
+		Sent: r.sent, Received: r.received, Lost: r.sent - r.received, Marked: r.marked, Trimmed: r.trimmed, Returned: r.returned,
 		Duplicated: r.duplicated, Reordered: r.reordered,
 		Start: r.firstSent.Seconds(), End: r.lastSent.Seconds(),
 	}
@@ -151,12 +162,12 @@ func WriteJSON(w io.Writer, results []Result) error {
 func WriteCSV(w io.Writer, results []Result) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"flow", "pattern", "from", "to", "payload_bytes", "offered_bps", "sent_packets", "received_packets",
-		"lost_packets", "loss_share", "marked_packets", "duplicated_packets", "reordered_packets", "start_s", "end_s",
+		"lost_packets", "loss_share", "marked_packets", "trimmed_packets", "returned_packets", "duplicated_packets", "reordered_packets", "start_s", "end_s",
 		"goodput_bps", "delay_min_us", "delay_mean_us", "delay_p50_us", "delay_p99_us", "delay_max_us"})
 	for _, r := range results {
 		f := func(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 		_ = out.Write([]string{r.Flow, r.Pattern, r.From, r.To, fmt.Sprint(r.Payload), fmt.Sprint(r.Offered), fmt.Sprint(r.Sent),
-			fmt.Sprint(r.Received), fmt.Sprint(r.Lost), f(r.LossShare, 6), fmt.Sprint(r.Marked), fmt.Sprint(r.Duplicated),
+			fmt.Sprint(r.Received), fmt.Sprint(r.Lost), f(r.LossShare, 6), fmt.Sprint(r.Marked), fmt.Sprint(r.Trimmed), fmt.Sprint(r.Returned), fmt.Sprint(r.Duplicated),
 			fmt.Sprint(r.Reordered), f(r.Start, 9), f(r.End, 9), fmt.Sprint(r.Goodput), f(r.DelayMin, 3), f(r.DelayMean, 3),
 			f(r.DelayP50, 3), f(r.DelayP99, 3), f(r.DelayMax, 3)})
 	}

@@ -1,0 +1,416 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/traces/series"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+const us, ms = units.Microsecond, units.Millisecond
+
+// write makes a file of a test.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// waves is a series of ports p:1, p:2, ... with a class each, whose queues go
+// up and down by 1000 bytes times the number, every 10us for 10ms, with one
+// sample that is ten times as high.
+func waves(t *testing.T, name string, ports int) string {
+	t.Helper()
+	var sources []series.Source
+	var indices []int32
+	for i := range ports {
+		p := fmt.Sprint("p:", i+1)
+		sources = append(sources, series.Source{Port: p}, series.Source{Port: p, Class: "bulk"})
+		indices = append(indices, int32(2*i), int32(2*i+1))
+	}
+	r := series.New(series.Options{Sources: sources, Ring: 1000 * len(sources)})
+	tap, now := r.NewTap(indices), make([]series.Reading, len(sources))
+	for k := 1; k <= 1000; k++ {
+		for i := range now {
+			x := &now[i]
+			x.Queue = units.Bytes(500 * float64(i/2+1) * (1 + math.Sin(float64(k)/50+float64(i))))
+			if i == 0 && k == 700 {
+				x.Queue = 10_000
+			}
+			x.QueueMax = x.Queue
+			x.TxBytes += uint64(1000 * (i + 1))
+			x.RxBytes += 500
+			if k > 500 {
+				x.Dropped++
+			}
+		}
+		tap.Put(units.Time(k)*10*us, now)
+	}
+	r.Close()
+	var out bytes.Buffer
+	if _, err := r.Run(&out); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, name, out.String())
+}
+
+func all(o Options) Options {
+	o.To, o.Width, o.Height = units.Never, 800, 500
+	return o
+}
+
+func open(t *testing.T, o Options, files ...string) Review {
+	t.Helper()
+	if o.To == 0 {
+		o = all(o)
+	}
+	r, err := Open(files, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func picture(t *testing.T, r Review) (*Picture, string) {
+	t.Helper()
+	p, note, err := r.Picture()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, note
+}
+
+func drawPNG(t *testing.T, p *Picture) image.Image {
+	t.Helper()
+	var b bytes.Buffer
+	if err := p.Write(&b, "png"); err != nil {
+		t.Fatal(err)
+	}
+	i, err := png.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// near counts the pixels of about a colour.
+func near(i image.Image, c color.NRGBA) (n int) {
+	for y := i.Bounds().Min.Y; y < i.Bounds().Max.Y; y++ {
+		for x := i.Bounds().Min.X; x < i.Bounds().Max.X; x++ {
+			r, g, b, _ := i.At(x, y).RGBA()
+			d := func(a uint32, b uint8) float64 { return math.Abs(float64(a>>8) - float64(b)) }
+			if d(r, c.R)+d(g, c.G)+d(b, c.B) < 12 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// TestPNG: a picture has the size asked for, and each line can be seen in its
+// colour, whatever is drawn.
+func TestPNG(t *testing.T) {
+	file := waves(t, "waves.csv", 3)
+	for _, o := range []Options{
+		{}, {LogY: true}, {What: "queue-max"}, {What: "rate"}, {What: "rx-rate", Average: ms}, {What: "drops"}, {What: "marks"}, {What: "paused"},
+		{Class: "*"}, {Class: "bulk", What: "rate"}, {From: 2 * ms}, {Width: 1200, Height: 300},
+	} {
+		width, height := o.Width, o.Height
+		o := all(o)
+		if width > 0 {
+			o.Width, o.Height = width, height
+		}
+		p, note := picture(t, open(t, o, file))
+		i := drawPNG(t, p)
+		if got := i.Bounds().Size(); got != (image.Point{o.Width, o.Height}) || note != "" || len(p.Lines) != 3 {
+			t.Errorf("%+v: %v, %d lines, %s", o, got, len(p.Lines), note)
+		}
+		for k := range p.Lines {
+			if n := near(i, colours[k]); n < 20 {
+				t.Errorf("%+v: %d pixels of line %d", o, n, k)
+			}
+		}
+	}
+}
+
+// TestLinesOnEachOther: of lines with the same values all can be seen.
+func TestLinesOnEachOther(t *testing.T) {
+	points := plotter.XYs{{X: 0, Y: 1}, {X: 5, Y: 4}, {X: 10, Y: 2}}
+	p := &Picture{Width: 800, Height: 500, Title: "three lines on each other", X: Axis{Label: "time [ms]", Max: 10}, Y: Axis{Label: "queue [KB]", Max: 5}}
+	for _, n := range []string{"one", "two", "three"} {
+		p.Lines = append(p.Lines, Line{n, points})
+	}
+	i := drawPNG(t, p)
+	if p.below(1) != 1 || p.below(2) != 2 {
+		t.Errorf("lines lie on %d and %d others", p.below(1), p.below(2))
+	}
+	for k := range p.Lines {
+		if n := near(i, colours[k]); n < 100 {
+			t.Errorf("%d pixels of line %d", n, k)
+		}
+	}
+}
+
+// TestSVG: the picture is well-formed, names its lines and axes with units, and
+// has a path in the colour of each line.
+func TestSVG(t *testing.T) {
+	p, _ := picture(t, open(t, Options{}, waves(t, "waves.csv", 4)))
+	var b bytes.Buffer
+	if err := p.Write(&b, "svg"); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	paths := map[string]int{}
+	for d := xml.NewDecoder(&b); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if e, ok := token.(xml.StartElement); ok && e.Name.Local == "path" {
+			for _, a := range e.Attr {
+				if _, stroke, ok := strings.Cut(a.Value, "stroke:"); ok && a.Name.Local == "style" {
+					stroke, _, _ = strings.Cut(stroke, ";")
+					paths[stroke]++
+				}
+			}
+		}
+	}
+	for k := range p.Lines {
+		c := colours[k]
+		if paths[fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B)] < 2 { // in the plot and in the legend
+			t.Errorf("line %d has no path: %v", k, paths)
+		}
+	}
+	for _, want := range []string{">p:1<", ">p:4<", "emulated time [ms]", "queue [KB]"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the picture does not say %q", want)
+		}
+	}
+}
+
+// TestPeaksStay: a single sample among a thousand shows, as high as it was, in
+// a picture of few pixels.
+func TestPeaksStay(t *testing.T) {
+	o := all(Options{Ports: []string{"p:1"}})
+	o.Width = 200
+	p, _ := picture(t, open(t, o, waves(t, "waves.csv", 2)))
+	if len(p.Lines) != 1 || len(p.Lines[0].Points) > 4*201 {
+		t.Fatalf("%d lines of %d points", len(p.Lines), len(p.Lines[0].Points))
+	}
+	most := 0.0
+	for _, q := range p.Lines[0].Points {
+		most = max(most, q.Y)
+	}
+	if most != 10 || p.Y.Max < 10 {
+		t.Errorf("the peak is %v of 10 KB on an axis up to %v", most, p.Y.Max)
+	}
+}
+
+// TestManyQueues: of more queues than colours those with the greatest values
+// are drawn, and it is said.
+func TestManyQueues(t *testing.T) {
+	file := waves(t, "waves.csv", 12)
+	p, note := picture(t, open(t, Options{}, file))
+	var names []string
+	for _, l := range p.Lines {
+		names = append(names, l.Name)
+	}
+	if got := strings.Join(names, " "); got != "p:1 p:6 p:7 p:8 p:9 p:10 p:11 p:12" || !strings.Contains(note, "8 of 12") {
+		t.Errorf("%s; %s", got, note)
+	}
+	if i := drawPNG(t, p); near(i, colours[7]) < 20 {
+		t.Error("the last line cannot be seen")
+	}
+	var text bytes.Buffer
+	open(t, Options{}, file).Write(&text)
+	if n := strings.Count(text.String(), "p:"); n != 12 {
+		t.Errorf("%d queues in\n%s", n, text.String())
+	}
+}
+
+// TestSeveralFiles: lines of several files carry the files' names.
+func TestSeveralFiles(t *testing.T) {
+	r := open(t, Options{Ports: []string{"p:1"}, From: ms, To: 2 * ms, Width: 800, Height: 500}, waves(t, "before.csv", 1), waves(t, "after.csv", 1))
+	p, _ := picture(t, r)
+	if p.Lines[0].Name != "before p:1" || p.Lines[1].Name != "after p:1" || p.X.Min != 1000 || p.X.Max != 2000 || p.X.Label != "emulated time [us]" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestSums: what is said of a series, to people and to programs.
+func TestSums(t *testing.T) {
+	r := open(t, Options{Ports: []string{"p:2"}, From: 5010 * us, To: 6000 * us}, waves(t, "waves.csv", 3))
+	var text bytes.Buffer
+	r.Write(&text)
+	for _, want := range []string{"waves.csv: 100 samples of each queue from 0.005s to 0.006s", "port", "queue mean", "p:2", "2.4Gbps", "400Mbps", "100"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Queues []struct {
+			Port    string  `json:"port"`
+			Rows    int     `json:"rows"`
+			Tx      float64 `json:"tx_bps"`
+			Dropped int     `json:"dropped_packets"`
+			From    string  `json:"from"`
+		} `json:"queues"`
+	}
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Queues) != 1 || got.Queues[0].Port != "p:2" || got.Queues[0].Rows != 100 || math.Abs(got.Queues[0].Tx-2.4e9) > 1 || got.Queues[0].Dropped != 100 || got.Queues[0].From != "5ms" {
+		t.Errorf("%s", b)
+	}
+}
+
+func flowFile(t *testing.T, name string, scale float64) string {
+	t.Helper()
+	var results []workload.Result
+	for i := range 100 {
+		d := scale * float64(i+1)
+		results = append(results, workload.Result{Flow: fmt.Sprint("f", i), Sent: 10, Received: 9, Lost: 1, LossShare: 0.1, Start: 1, End: 1 + d/1000,
+			Goodput: int64(1e6 * d), DelayMin: d, DelayMean: d, DelayP50: d, DelayP99: 2 * d, DelayMax: 3 * d})
+	}
+	results = append(results, workload.Result{Flow: "silent", Sent: 5, Lost: 5, LossShare: 1})
+	var b bytes.Buffer
+	write2 := workload.WriteCSV
+	if filepath.Ext(name) == ".json" {
+		write2 = workload.WriteJSON
+	}
+	if err := write2(&b, results); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, name, b.String())
+}
+
+// TestFlows: percentiles over flows, and their distribution as a picture.
+func TestFlows(t *testing.T) {
+	a, b := flowFile(t, "a.csv", 1), flowFile(t, "b.json", 10)
+	r := open(t, Options{What: "delay", LogX: true}, a, b)
+	var text bytes.Buffer
+	r.Write(&text)
+	squeezed := strings.Join(strings.Fields(text.String()), " ")
+	for _, want := range []string{
+		"a.csv: 101 flows, of 1 nothing arrived", "over flows mean min p50 p90 p99 max",
+		"completion 50.5ms 1ms 50ms 90ms 99ms 100ms", "delay-p99 101us 2us 100us 180us 198us 200us",
+		"loss 10.9% 10% 10% 10% 10% 100%", "goodput 505Mbps 10Mbps 500Mbps 900Mbps",
+	} {
+		if !strings.Contains(squeezed, want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+	p, _ := picture(t, r)
+	if len(p.Lines) != 6 || p.Lines[0].Name != "a p50" || p.Lines[5].Name != "b max" || p.X.Label != "one-way delay [ms]" || !p.X.Log || p.X.Min != 0.001 || p.X.Max != 10 {
+		t.Errorf("%d lines, %q, %+v", len(p.Lines), p.Lines[0].Name, p.X)
+	}
+	i := drawPNG(t, p)
+	for k := range p.Lines {
+		if near(i, colours[k]) < 20 {
+			t.Errorf("line %d cannot be seen", k)
+		}
+	}
+	for _, what := range FlowPictures() {
+		p, _ := picture(t, open(t, Options{What: what}, a))
+		last := p.Lines[0].Points[len(p.Lines[0].Points)-1]
+		if last.Y != 1 || p.Lines[0].Points[0].Y != 0 {
+			t.Errorf("%s does not go from 0 to 1: %v", what, p.Lines[0].Points)
+		}
+		drawPNG(t, p)
+	}
+	j, err := json.Marshal(r)
+	if err != nil || !strings.Contains(string(j), `"completion":{"unit":"s","mean":0.05`) || !strings.Contains(string(j), `"loss":{"unit":"share"`) || !strings.Contains(string(j), `"goodput":{"unit":"b/s"`) {
+		t.Errorf("%v\n%s", err, j)
+	}
+}
+
+// TestErrors: what cannot be shown is refused, with the reason and the mend.
+func TestErrors(t *testing.T) {
+	good, flows := waves(t, "good.csv", 3), flowFile(t, "flows.csv", 1)
+	head := strings.Join(series.Columns[:], ",") + "\n"
+	for _, c := range []struct {
+		files []string
+		o     Options
+		want  string
+	}{
+		{[]string{filepath.Join(t.TempDir(), "none.csv")}, Options{}, "no such file"},
+		{[]string{write(t, "lab.yaml", "topology: {}\n")}, Options{}, "neither a series"},
+		{[]string{write(t, "empty.csv", "")}, Options{}, "neither a series"},
+		{[]string{write(t, "binary.csv", strings.Repeat("\x00", 1<<17))}, Options{}, "neither a series"},
+		{[]string{write(t, "cut.csv", "time_s,port,queue_bytes\n")}, Options{}, "cut.csv: it lacks the column interval_s"},
+		{[]string{write(t, "head.csv", head)}, Options{}, "has no samples"},
+		{[]string{write(t, "bad.csv", head+"0.1,0.1,s1:1,,x,0,0,0,0,0,0,0,0,0\n")}, Options{}, `bad.csv: line 2: queue_bytes: "x"`},
+		{[]string{write(t, "x.json", "{}")}, Options{}, "not a JSON array"},
+		{[]string{write(t, "none.json", "[]")}, Options{}, "has no flows"},
+		{[]string{good, flows}, Options{}, "of different kinds"},
+		{[]string{good}, Options{What: "qeue"}, "none of queue, queue-max"},
+		{[]string{good}, Options{Ports: []string{"p:9"}}, `has no port "p:9": did you mean "p:1"? (its ports are p:1, p:2, p:3)`},
+		{[]string{good}, Options{Ports: []string{"p:["}}, "needs its ]"},
+		{[]string{good}, Options{Class: "blk"}, `has no class "blk": did you mean "bulk"?`},
+		{[]string{good}, Options{From: 20 * ms}, "its samples go from 10us to 10ms"},
+		{[]string{good}, Options{LogX: true}, "--log-x is for flow records"},
+		{[]string{good}, Options{Average: ms}, "--average is for rates"},
+		{[]string{flows}, Options{What: "queue"}, "none of completion, delay, goodput, loss"},
+		{[]string{flows}, Options{Ports: []string{"s1:1"}}, "are for series"},
+		{[]string{flows}, Options{LogY: true}, "--log-y is for series"},
+	} {
+		if _, err := Open(c.files, all(c.o)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v %+v: error %v, want %q", c.files, c.o, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		files []string
+		o     Options
+		want  string
+	}{
+		{[]string{good}, Options{What: "marks", LogY: true}, "all values are 0"},
+		{[]string{good}, Options{What: "rx-rate", Class: "bulk"}, "not known"},
+		{[]string{flows, flows, flows}, Options{What: "delay"}, "name fewer files"},
+	} {
+		if _, _, err := open(t, c.o, c.files...).Picture(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v %+v: error %v, want %q", c.files, c.o, err, c.want)
+		}
+	}
+}
+
+// TestTicks: marks are round and their labels exact.
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		low, high float64
+		want      string
+	}{{0, 10, "0 2 4 6 8 10"}, {0, 1.02, "0.0 0.2 0.4 0.6 0.8 1.0"}, {5000.1, 5000.2, "5000.10 5000.12 5000.14 5000.16 5000.18 5000.20"}, {0, 1e6, "0 200000 400000 600000 800000 1000000"}, {1, 1, ""}} {
+		var labels []string
+		for _, k := range (evenTicks{}).Ticks(c.low, c.high) {
+			labels = append(labels, k.Label)
+		}
+		if got := strings.Join(labels, " "); got != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.low, c.high, got, c.want)
+		}
+	}
+}

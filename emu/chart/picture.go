@@ -1,0 +1,287 @@
+// Package chart shows what runs have written: series of queues over time and
+// flow records, as pictures and as figures.
+package chart
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+	"sort"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// dpi are the pixels of an inch, in PNG and SVG alike.
+const dpi = 96
+
+// MaxLines is how many lines a picture has at most: as many as there are
+// colours that everybody can tell apart.
+const MaxLines = 8
+
+// colours are those of Okabe and Ito (2008), which the colour-blind can tell
+// apart, without their yellow, which is hard to see on white.
+var colours = [MaxLines]color.NRGBA{
+	{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
+	{0, 0, 0, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {130, 90, 60, 255},
+}
+
+// Line is one line of a picture. Its points are in units of the axes.
+type Line struct {
+	Name   string
+	Points plotter.XYs
+}
+
+// Axis is one axis of a picture.
+type Axis struct {
+	Label    string
+	Min, Max float64
+	Log      bool // then Min is above 0
+}
+
+// Picture is lines over two axes.
+type Picture struct {
+	Title         string
+	X, Y          Axis
+	Steps         plotter.StepKind
+	Lines         []Line // at most MaxLines
+	Width, Height int    // in pixels
+}
+
+// Write draws the picture in a format: "png" or "svg".
+func (p *Picture) Write(w io.Writer, format string) error {
+	width, height := vg.Length(p.Width)*vg.Inch/dpi, vg.Length(p.Height)*vg.Inch/dpi
+	var c vg.CanvasWriterTo
+	if format == "svg" {
+		c = vgsvg.New(width, height)
+	} else {
+		c = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
+	}
+	if err := p.draw(draw.NewCanvas(c, width, height)); err != nil {
+		return err
+	}
+	_, err := c.WriteTo(w)
+	return err
+}
+
+func (p *Picture) draw(c draw.Canvas) error {
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	g := plot.New()
+	sans(&g.Title.TextStyle, 11)
+	for _, a := range []*plot.Axis{&g.X, &g.Y} {
+		sans(&a.Label.TextStyle, 10)
+		sans(&a.Tick.Label, 9)
+		a.Padding = 0
+	}
+	g.Title.Text, g.Title.Padding = p.Title, 4
+	p.X.set(&g.X)
+	p.Y.set(&g.Y)
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{215}, color.Gray{215}
+	g.Add(grid)
+	var styles []draw.LineStyle
+	for i, l := range p.Lines {
+		line, err := plotter.NewLine(p.within(l.Points))
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.Name, err)
+		}
+		line.StepStyle = p.Steps
+		line.Color = colours[i%MaxLines]
+		// Later lines are thinner, and dashed where they lie on others, so
+		// that all can be seen.
+		line.Width = vg.Points(2 - 1.2*float64(i)/float64(max(len(p.Lines)-1, 3)))
+		if len(p.Lines) == 1 {
+			line.Width = vg.Points(1)
+		}
+		line.Dashes = dashes[min(p.below(i), len(dashes)-1)]
+		g.Add(line)
+		styles = append(styles, line.LineStyle)
+	}
+	g.X.Min, g.X.Max, g.Y.Min, g.Y.Max = p.X.Min, p.X.Max, p.Y.Min, p.Y.Max
+	inner := draw.Crop(c, 6, -14, 5, -5)
+	if len(p.Lines) > 1 {
+		inner = p.legend(inner, styles)
+	}
+	g.Draw(inner)
+	return nil
+}
+
+// dashes are those of a line that lies on so many others.
+var dashes = [][]vg.Length{nil, {8, 5}, {4, 6}, {2, 6}}
+
+// below is how many of the earlier lines a line lies on, for a third of the
+// picture or more.
+func (p *Picture) below(i int) (n int) {
+	const grid = 150
+	for _, other := range p.Lines[:i] {
+		same := 0
+		for k := range grid {
+			x := p.X.at((float64(k) + 0.5) / grid)
+			a, aok := p.value(p.Lines[i].Points, x)
+			b, bok := p.value(other.Points, x)
+			// About the width of a line. What is 0 lies on the axis, and hides
+			// nothing.
+			if aok && bok && p.Y.part(a) > 0.01 && math.Abs(p.Y.part(a)-p.Y.part(b)) < 3/float64(p.Height) {
+				same++
+			}
+		}
+		if same >= grid/3 {
+			n++
+		}
+	}
+	return n
+}
+
+// value is where a line is at x, false where it is not.
+func (p *Picture) value(points plotter.XYs, x float64) (y float64, ok bool) {
+	i := sort.Search(len(points), func(i int) bool { return points[i].X >= x })
+	switch {
+	case i == len(points):
+		return 0, false
+	case i == 0:
+		return points[0].Y, points[0].X == x
+	case p.Steps == plotter.PreStep:
+		return points[i].Y, true
+	case p.Steps == plotter.PostStep:
+		return points[i-1].Y, true
+	}
+	a, b := points[i-1], points[i]
+	return a.Y + (b.Y-a.Y)*(x-a.X)/(b.X-a.X), true
+}
+
+// part is where on the axis a value is, from 0 to 1.
+func (a *Axis) part(v float64) float64 {
+	if a.Log {
+		return math.Log(max(v, a.Min)/a.Min) / math.Log(a.Max/a.Min)
+	}
+	return (v - a.Min) / (a.Max - a.Min)
+}
+
+// at is the value at a part of the axis.
+func (a *Axis) at(part float64) float64 {
+	if a.Log {
+		return a.Min * math.Pow(a.Max/a.Min, part)
+	}
+	return a.Min + part*(a.Max-a.Min)
+}
+
+// within keeps points inside what a log axis can show.
+func (p *Picture) within(points plotter.XYs) plotter.XYs {
+	if !p.X.Log && !p.Y.Log {
+		return points
+	}
+	out := make(plotter.XYs, len(points))
+	for i, q := range points {
+		if p.X.Log {
+			q.X = max(q.X, p.X.Min)
+		}
+		if p.Y.Log {
+			q.Y = max(q.Y, p.Y.Min)
+		}
+		out[i] = q
+	}
+	return out
+}
+
+// legend names the lines in rows at the top and gives what is left below.
+func (p *Picture) legend(c draw.Canvas, lines []draw.LineStyle) draw.Canvas {
+	const dash, gap = 18, 14
+	style := text.Style{Color: color.Black, XAlign: draw.XLeft, YAlign: draw.YCenter, Handler: plot.DefaultTextHandler}
+	sans(&style, 9)
+	height := style.Height("Mg") * 1.35
+	at := vg.Point{X: c.Min.X + 4, Y: c.Max.Y - height/2}
+	for i, l := range p.Lines {
+		width := dash + 4 + style.Width(l.Name) + gap
+		if i > 0 && at.X+width-gap > c.Max.X {
+			at.X, at.Y = c.Min.X+4, at.Y-height
+		}
+		c.StrokeLine2(lines[i], at.X, at.Y, at.X+dash, at.Y)
+		c.FillText(style, vg.Point{X: at.X + dash + 4, Y: at.Y}, l.Name)
+		at.X += width
+	}
+	return draw.Crop(c, 0, 0, 0, at.Y-height/2-2-c.Max.Y)
+}
+
+func sans(s *text.Style, size float64) {
+	s.Font = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, vg.Points(size))
+}
+
+func (a *Axis) set(to *plot.Axis) {
+	to.Label.Text, to.Min, to.Max = a.Label, a.Min, a.Max
+	to.Label.Padding = 3
+	if a.Log {
+		to.Scale, to.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	} else {
+		to.Tick.Marker = evenTicks{}
+	}
+}
+
+// evenTicks are marks at 1, 2 or 5 times a power of ten, with labels that are
+// exact.
+type evenTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (evenTicks) Ticks(low, high float64) []plot.Tick {
+	const about = 6
+	span := (high - low) / about
+	if !(span > 0) {
+		return nil
+	}
+	exponent := math.Floor(math.Log10(span))
+	step := math.Pow(10, exponent)
+	switch f := span / step; {
+	case f > 5:
+		step *= 10
+		exponent++
+	case f > 2:
+		step *= 5
+	case f > 1:
+		step *= 2
+	}
+	digits := int(max(0, -exponent))
+	var ticks []plot.Tick
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+step*1e-9; i++ {
+		at := i*step + 0 // no -0
+		ticks = append(ticks, plot.Tick{Value: at, Label: fmt.Sprintf("%.*f", digits, at)})
+	}
+	return ticks
+}
+
+// timeIn gives a time in a unit of seconds.
+func (s scale) timeIn(t units.Time) float64 {
+	return float64(t) / math.Round(s.per*float64(units.Second))
+}
+
+// scale is a unit and how many of what is measured make one.
+type scale struct {
+	per  float64
+	unit string
+}
+
+var (
+	seconds = []scale{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}
+	sizes   = []scale{{1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}
+	rates   = []scale{{1e9, "Gb/s"}, {1e6, "Mb/s"}, {1e3, "Kb/s"}, {1, "b/s"}}
+	packets = []scale{{1e6, "million packets/s"}, {1e3, "thousand packets/s"}, {1, "packets/s"}}
+	percent = []scale{{0.01, "%"}}
+)
+
+// fit chooses the unit in which v has few digits.
+func fit(scales []scale, v float64) scale {
+	for _, s := range scales {
+		if v >= s.per*1.5 || s == scales[len(scales)-1] {
+			return s
+		}
+	}
+	return scales[0]
+}

@@ -1,0 +1,337 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// Queue is one queue of one file.
+type Queue struct {
+	File string `json:"file"`
+	series.Statistics
+}
+
+func (q *Queue) name() string {
+	if q.Class == "" {
+		return q.Port
+	}
+	return q.Port + " " + q.Class
+}
+
+// seriesReview is what there is to say of series.
+type seriesReview struct {
+	Queues []Queue `json:"queues"`
+
+	files    []string
+	options  Options
+	quantity series.Quantity
+}
+
+func openSeries(files []string, o Options) (*seriesReview, error) {
+	if o.What == "" {
+		o.What = series.Queue.String()
+	}
+	if o.LogX {
+		return nil, errors.New("time is not shown on a logarithmic axis: --log-x is for flow records")
+	}
+	r := &seriesReview{files: files, options: o}
+	var err error
+	if r.quantity, err = series.ParseQuantity(o.What); err != nil {
+		return nil, fmt.Errorf("--what: of a series, %w", err)
+	}
+	if o.Average > 0 && !r.quantity.IsRate() {
+		return nil, fmt.Errorf("--average is for rates, and a %s is not averaged", r.quantity)
+	}
+	for _, p := range append([]string{o.Class}, o.Ports...) {
+		if _, err := path.Match(p, ""); err != nil {
+			return nil, fmt.Errorf("%q is not a pattern: a [ needs its ]", p)
+		}
+	}
+	all := newNames()
+	for _, f := range files {
+		s := series.NewStatistician(r.quantity, o.Average)
+		if err := read(f, func(in io.Reader) error {
+			return series.Read(in, func(row *series.Row) error {
+				all.add(row)
+				if r.takes(row) {
+					s.Add(row)
+				}
+				return nil
+			})
+		}); err != nil {
+			return nil, err
+		}
+		for _, x := range s.Statistics() {
+			r.Queues = append(r.Queues, Queue{f, x})
+		}
+	}
+	return r, r.missing(all)
+}
+
+// takes tells whether a row is asked for.
+func (r *seriesReview) takes(row *series.Row) bool {
+	o := &r.options
+	return row.At >= o.From && row.At <= o.To && matches(o.Class, row.Class) &&
+		(len(o.Ports) == 0 || slices.ContainsFunc(o.Ports, func(p string) bool { return matches(p, row.Port) }))
+}
+
+func matches(pattern, name string) bool {
+	if pattern == "" || name == "" {
+		return pattern == name
+	}
+	ok, _ := path.Match(pattern, name)
+	return ok
+}
+
+// names are what the files hold, asked for or not.
+type names struct {
+	ports, classes []string
+	seen           map[series.Source]bool
+	from, to       units.Time
+}
+
+func newNames() *names { return &names{seen: map[series.Source]bool{}, from: units.Never} }
+
+func (n *names) add(row *series.Row) {
+	n.from, n.to = min(n.from, row.At), max(n.to, row.At)
+	if n.seen[row.Source] {
+		return
+	}
+	n.seen[row.Source] = true
+	if !slices.Contains(n.ports, row.Port) {
+		n.ports = append(n.ports, row.Port)
+	}
+	if row.Class != "" && !slices.Contains(n.classes, row.Class) {
+		n.classes = append(n.classes, row.Class)
+	}
+}
+
+// missing is the error of what was asked for and is not there.
+func (r *seriesReview) missing(all *names) error {
+	in := strings.Join(r.files, ", ")
+	for _, p := range r.options.Ports {
+		if !slices.ContainsFunc(all.ports, func(name string) bool { return matches(p, name) }) {
+			return fmt.Errorf("%s has no port %q: %s", in, p, spec.Suggest(p, "its ports are", all.ports))
+		}
+	}
+	if c := r.options.Class; c != "" && !slices.ContainsFunc(all.classes, func(name string) bool { return matches(c, name) }) {
+		return fmt.Errorf("%s has no class %q: %s", in, c, spec.Suggest(c, "its classes are", all.classes))
+	}
+	switch {
+	case len(all.ports) == 0:
+		return fmt.Errorf("%s has no samples", in)
+	case len(r.Queues) == 0 && (r.options.From > all.from || r.options.To < all.to):
+		return fmt.Errorf("%s has no such sample from %v to %v: its samples go from %v to %v", in, r.options.From, r.options.To, all.from, all.to)
+	case len(r.Queues) == 0:
+		return fmt.Errorf("%s has no sample of such a port and class", in)
+	}
+	return nil
+}
+
+// maxQueues is how many queues people are shown; JSON has them all.
+const maxQueues = 40
+
+// Write prints a table of the queues, and below it what the columns mean.
+func (r *seriesReview) Write(w io.Writer) {
+	var classes, trims, paused bool
+	for i := range r.Queues {
+		q := &r.Queues[i]
+		classes, trims, paused = classes || q.Class != "", trims || q.Trimmed > 0, paused || q.Paused > 0
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	last := ""
+	for i := range r.Queues[:min(len(r.Queues), maxQueues)] {
+		q := &r.Queues[i]
+		if q.File != last {
+			t.Flush()
+			fmt.Fprintf(w, "%s: %d samples of each queue from %.12gs to %.12gs\n", q.File, q.Rows, q.From.Seconds(), q.To.Seconds())
+			fmt.Fprint(t, "port")
+			for _, c := range []struct {
+				name string
+				show bool
+			}{
+				{"class", classes}, {"queue mean", true}, {"p50", true}, {"p99", true}, {"max", true}, {"sent", true},
+				{"received", !classes}, {"bytes sent", true}, {"dropped", true}, {"marked", true}, {"trimmed", trims}, {"paused", paused},
+			} {
+				if c.show {
+					fmt.Fprint(t, "\t", c.name)
+				}
+			}
+			fmt.Fprintln(t)
+			last = q.File
+		}
+		fmt.Fprint(t, q.Port)
+		if classes {
+			fmt.Fprint(t, "\t", q.Class)
+		}
+		size := func(b units.Bytes) string { return report.Size(float64(b)) }
+		fmt.Fprintf(t, "\t%s\t%s\t%s\t%s\t%s", report.Size(q.QueueMean), size(q.QueueP50), size(q.QueueP99), size(q.QueueMax), report.Rate(q.TxRate))
+		if !classes {
+			fmt.Fprint(t, "\t", report.Rate(q.RxRate))
+		}
+		fmt.Fprintf(t, "\t%s\t%d\t%d", report.Size(float64(q.TxBytes)), q.Dropped, q.Marked)
+		if trims {
+			fmt.Fprintf(t, "\t%d", q.Trimmed)
+		}
+		if paused {
+			fmt.Fprint(t, "\t", report.Span(q.Paused))
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	if n := len(r.Queues) - maxQueues; n > 0 {
+		fmt.Fprintf(w, "and %d more queues: choose with --port, or use --json\n", n)
+	}
+}
+
+// quantityAxes are the labels and units of the quantities.
+var quantityAxes = map[series.Quantity]struct {
+	label  string
+	scales []scale
+}{
+	series.Queue: {"queue", sizes}, series.QueueMax: {"longest queue of the interval", sizes},
+	series.Rate: {"rate sent", rates}, series.RxRate: {"rate received", rates},
+	series.Drops: {"drops", packets}, series.Marks: {"marks", packets}, series.Trims: {"trims", packets},
+	series.Paused: {"paused share of time", percent},
+}
+
+// Picture draws the quantity of each queue over time, of those with the
+// greatest values where there are many. It reads the files again, so that
+// memory does not grow with their length.
+func (r *seriesReview) Picture() (*Picture, string, error) {
+	drawn, note := r.drawn()
+	axis := quantityAxes[r.quantity]
+	from, to, peak, floor := units.Never, units.Time(0), 0.0, 0.0
+	for _, q := range drawn {
+		from, to, peak = min(from, q.From), max(to, q.To), max(peak, q.Peak)
+		if q.Floor > 0 && (floor == 0 || q.Floor < floor) {
+			floor = q.Floor
+		}
+	}
+	from = max(from, r.options.From)
+	if r.options.To != units.Never {
+		to = r.options.To
+	}
+	y, x := fit(axis.scales, peak), fit(seconds, (to-from).Seconds())
+	p := &Picture{
+		Width: r.options.Width, Height: r.options.Height,
+		X: Axis{Label: "emulated time [" + x.unit + "]", Min: x.timeIn(from), Max: x.timeIn(to)},
+		Y: Axis{Label: axis.label + " [" + y.unit + "]", Max: max(peak/y.per*1.04, 1e-9)},
+	}
+	if p.X.Max <= p.X.Min {
+		p.X.Max = p.X.Min + 1
+	}
+	if peak == 0 {
+		p.Y.Max = 1
+	}
+	if r.options.LogY {
+		if peak == 0 {
+			return nil, "", fmt.Errorf("all values are 0: there is nothing to show on a logarithmic axis")
+		}
+		p.Y.Log = true
+		p.Y.Min, p.Y.Max = decades(floor/y.per, peak/y.per)
+	}
+	if r.quantity != series.Queue {
+		p.Steps = plotter.PreStep
+	}
+	lines, err := r.lines(drawn, from, to)
+	if err != nil {
+		return nil, "", err
+	}
+	for i, q := range drawn {
+		l := Line{Name: q.name()}
+		if len(r.files) > 1 {
+			l.Name = strings.TrimSuffix(filepath.Base(q.File), ".csv") + " " + l.Name
+		}
+		for _, point := range lines[i].Points() {
+			l.Points = append(l.Points, plotter.XY{X: x.timeIn(point.At), Y: point.Value / y.per})
+		}
+		if len(l.Points) == 0 {
+			return nil, "", fmt.Errorf("%s: %s of %s is not known", q.File, r.quantity, q.name())
+		}
+		p.Lines = append(p.Lines, l)
+	}
+	if len(drawn) == 1 && p.Title == "" {
+		p.Title = p.Lines[0].Name
+	}
+	return p, note, nil
+}
+
+// drawn are the queues that a picture shows.
+func (r *seriesReview) drawn() ([]*Queue, string) {
+	all := make([]*Queue, len(r.Queues))
+	for i := range r.Queues {
+		all[i] = &r.Queues[i]
+	}
+	if len(all) <= MaxLines {
+		return all, ""
+	}
+	byPeak := slices.Clone(all)
+	slices.SortStableFunc(byPeak, func(a, b *Queue) int {
+		switch {
+		case a.Peak > b.Peak:
+			return -1
+		case a.Peak < b.Peak:
+			return 1
+		}
+		return 0
+	})
+	byPeak = byPeak[:MaxLines]
+	drawn := slices.DeleteFunc(slices.Clone(all), func(q *Queue) bool { return !slices.Contains(byPeak, q) })
+	return drawn, fmt.Sprintf("drawn are the %d of %d queues with the greatest values; choose others with --port", MaxLines, len(all))
+}
+
+// lines reads the files again for the points of the queues.
+func (r *seriesReview) lines(drawn []*Queue, from, to units.Time) ([]*series.Envelope, error) {
+	lines := make([]*series.Envelope, len(drawn))
+	for i := range lines {
+		lines[i] = series.NewEnvelope(from, to, r.options.Width)
+	}
+	for _, f := range r.files {
+		merger := series.NewMerger(r.options.Average)
+		at := map[series.Source]int{}
+		for i, q := range drawn {
+			if q.File == f {
+				at[series.Source{Port: q.Port, Class: q.Class}] = i
+			}
+		}
+		if err := read(f, func(in io.Reader) error {
+			return series.Read(in, func(row *series.Row) error {
+				i, ok := at[row.Source]
+				if !ok || !r.takes(row) {
+					return nil
+				}
+				if r.quantity.IsRate() {
+					var whole bool
+					if row, whole = merger.Add(row); !whole || drawn[i].Fleeting(row) {
+						return nil
+					}
+				}
+				if v, ok := r.quantity.Of(row); ok {
+					if r.quantity != series.Queue && lines[i].Empty() {
+						// The first step begins where its interval does.
+						lines[i].Add(series.Point{At: max(from, row.At-row.Interval), Value: v})
+					}
+					lines[i].Add(series.Point{At: row.At, Value: v})
+				}
+				return nil
+			})
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return lines, nil
+}

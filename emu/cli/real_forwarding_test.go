@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/emu/lab"
+)
+
+// table gives a switch's ways to a host's interface, as they are now.
+func (l *realLab) table(sw, to string) string {
+	l.t.Helper()
+	var t lab.Table
+	if err := json.Unmarshal([]byte(l.must("ps", "--json", "-t", sw, l.name)), &t); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, r := range t.Routes {
+		if r.Host == to {
+			return strings.Join(r.Ports, " ")
+		}
+	}
+	l.t.Fatalf("%s knows no %s", sw, to)
+	return ""
+}
+
+// becomes waits until a switch's ways to a host's interface are these.
+func (l *realLab) becomes(sw, to, want string) {
+	l.t.Helper()
+	got := ""
+	for range 200 {
+		if got = l.table(sw, to); got == want {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	l.t.Fatalf("the ways of %s to %s are %q, and do not become %q", sw, to, got, want)
+}
+
+// over gives what each of two spines has carried from leaf1.
+func (l *realLab) over() (spine1, spine2 uint64) {
+	p := l.ports()
+	return p["leaf1:spine1"].TxPackets, p["leaf1:spine2"].TxPackets
+}
+
+// TestTrafficSurvivesAFailure: an iperf3 run of several connections over two
+// spines goes on over one of them when the link to the other is cut, uses both
+// again when it is mended, and ends well; in one shard and in two.
+func TestTrafficSurvivesAFailure(t *testing.T) {
+	for name, engine := range map[string]string{"one shard": "", "two shards": "engine: {shards: 2}\n"} {
+		t.Run(name, func(t *testing.T) {
+			l := startLab(t, engine+`
+topology:
+  reroute: {after: 300ms}
+  kinds: {switch: {forwarding: {flowlet: {gap: 20ms}}}}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1, rate: 50Mbps, delay: 500us}}
+`, "iperf3")
+			for _, family := range []string{"-4", "-6"} {
+				if family == "-6" && name == "two shards" {
+					continue
+				}
+				both := "spine1 spine2"
+				l.becomes("leaf1", "h2:eth0", both)
+				done := make(chan iperf)
+				go func() {
+					defer close(done)
+					// As long as it takes to cut, look, mend and look on a busy
+					// machine.
+					done <- l.tryIperf3("h1", "h2", "h2", family, "-P", "8", "-t", "12")
+				}()
+				// Both carry traffic, each a good deal.
+				l.moves(true, true)
+
+				l.must("set", "-l", l.name, "leaf1:spine1", "state=down")
+				l.becomes("leaf1", "h2:eth0", "spine2")
+				l.becomes("leaf2", "h1:eth0", "spine2")
+				cut, _ := l.over()
+				l.moves(false, true)
+				if now, _ := l.over(); now != cut {
+					t.Errorf("%s: the link that was cut carried %d packets", family, now-cut)
+				}
+
+				l.must("set", "-l", l.name, "leaf1:spine1", "state=up")
+				l.becomes("leaf1", "h2:eth0", both)
+				l.becomes("leaf2", "h1:eth0", both)
+				l.moves(true, true)
+
+				r := <-done
+				if r.Error != "" || r.End.Received.Bytes == 0 {
+					t.Errorf("%s: iperf3: %s, %.0f bytes", family, r.Error, r.End.Received.Bytes)
+				}
+				t.Logf("%s: %.1f Mb/s through it all", family, r.End.Received.Bits/1e6)
+			}
+			l.quiet()
+			r := l.down()
+			if a := r.Accounts; !a.Balanced() || a.Drops["link-down"] == 0 {
+				t.Errorf("accounts %+v", a)
+			}
+		})
+	}
+}
+
+// moves waits until the spines have carried a good deal more from leaf1.
+func (l *realLab) moves(spine1, spine2 bool) {
+	l.t.Helper()
+	const deal = 50
+	a, b := l.over()
+	var x, y uint64
+	for range 200 {
+		x, y = l.over()
+		if (!spine1 || x > a+deal) && (!spine2 || y > b+deal) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	l.t.Fatalf("the spines carried %d and %d packets, want some of each: %v, %v", x-a, y-b, spine1, spine2)
+}
+
+// TestSprayingAndStaticRoutes: programs talk over switches that spray their
+// packets, in turn and by weights, and over a way that the file says.
+func TestSprayingAndStaticRoutes(t *testing.T) {
+	l := startLab(t, `
+topology:
+  kinds: {switch: {forwarding: round-robin}}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, rate: 50Mbps, delay: 50us}}
+  nodes:
+    leaf1:
+      routes:
+        - {to: h3, via: [{port: spine1, weight: 3}, {port: spine2, weight: 1}]}
+        - {to: h4, via: spine2}
+`, "iperf3", "ping")
+	if out := l.must("ps", "-t", "leaf1", l.name); !strings.Contains(out, "spine1*3 spine2 (static)") {
+		t.Errorf("the table does not show weights:\n%s", out)
+	}
+	for _, family := range []string{"-4", "-6"} {
+		l.quiet()
+		a1, b1 := l.over()
+		if r := l.iperf3("h1", "h3", "h3", family, "-u", "-b", "4M", "-l", "1000", "-t", "2"); r.End.Sum.Packets < 500 {
+			t.Errorf("only %.0f packets", r.End.Sum.Packets)
+		}
+		a2, b2 := l.over()
+		// Turns are exact; other packets for h3 take their turns as well.
+		if a, b := a2-a1, b2-b1; a < 3*b-8 || a > 3*b+8 {
+			t.Errorf("%s: spine1 carried %d, spine2 %d; want three to one", family, a, b)
+		}
+	}
+	l.quiet()
+	a1, b1 := l.over()
+	l.exec("h1", "ping", "-c", "20", "-i", "0.02", "h4")
+	if a2, b2 := l.over(); a2 > a1+5 || b2 < b1+20 {
+		t.Errorf("20 pings to h4: spine1 carried %d, spine2 %d, want all over spine2", a2-a1, b2-b1)
+	}
+	l.quiet()
+	if a := l.down().Accounts; !a.Balanced() || a.Dropped != 0 {
+		t.Errorf("accounts %+v", a)
+	}
+}

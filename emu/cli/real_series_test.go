@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// TestRealSeries: beside real programs, in one shard and in two, a series says
+// what iperf3 says of rates and what the report counts, and nothing is missing.
+// Samples lie at exact multiples of emulated time, however late the engine was.
+func TestRealSeries(t *testing.T) {
+	for name, engine := range map[string]string{"one": "", "two": "engine: {shards: 2}\n"} {
+		t.Run(name, func(t *testing.T) {
+			weft := needReal(t, "iperf3")
+			dir := t.TempDir()
+			l := newLab(t, weft, dir, engine+`
+topology:
+  generate: {dumbbell: {left: 1, right: 1, rate: 200Mbps, delay: 10us, bottleneck: {rate: 50Mbps, delay: 500us}}}
+series: {ports: "s1:s2"}
+`)
+			file := filepath.Join(dir, "x.csv")
+			l.must("up", "-d", "--series", file, "--every", "2ms", "--series-port", "s[12]:*", l.file)
+			sent := l.iperf3("h1", "h2", "h2", "-t", "2", "-4")
+			l.quiet()
+			r := l.down()
+			if r.Series == nil || r.Series.Overruns != 0 || r.Series.Error != "" || r.Series.Queues != 4 {
+				t.Fatalf("series %+v", r.Series)
+			}
+			rows := readSeries(t, file)
+			if uint64(len(rows)) != r.Series.Rows || len(rows) < 4*1000 {
+				t.Errorf("%d rows, the report says %d", len(rows), r.Series.Rows)
+			}
+			s, irregular := series.NewStatistician(series.Rate, 500*units.Millisecond), 0
+			for i := range rows {
+				s.Add(&rows[i])
+				if rows[i].At%(2*units.Millisecond) != 0 {
+					irregular++
+				}
+			}
+			if irregular > 4 {
+				t.Errorf("%d rows beside the multiples of 2ms; one of each port at the end may be", irregular)
+			}
+			for _, x := range s.Statistics() {
+				p := portOf(t, r, x.Port)
+				if x.TxBytes != p.TxBytes || x.RxBytes != p.RxBytes || x.Dropped != p.Dropped || x.QueueMax != p.QueueMax {
+					t.Errorf("%s: rows add up to %+v, the report says %+v", x.Port, x, p)
+				}
+				if x.Port != "s1:s2" {
+					continue
+				}
+				// iperf3 counts payload; frames have some percent more.
+				t.Logf("peak over 500ms %.1f Mb/s, iperf3 %.1f Mb/s, queue max %v", x.Peak/1e6, sent.End.Received.Bits/1e6, x.QueueMax)
+				if x.Peak < 0.8*sent.End.Received.Bits || x.Peak > 51e6 {
+					t.Errorf("the series says %.1f Mb/s, iperf3 %.1f", x.Peak/1e6, sent.End.Received.Bits/1e6)
+				}
+				if x.QueueMax == 0 {
+					t.Error("a bottleneck without a queue")
+				}
+			}
+			if _, _, code := runWeft(t, weft, "report", file, "-o", filepath.Join(dir, "x.png")); code != 0 {
+				t.Error("weft report does not read it")
+			}
+		})
+	}
+}
+
+// TestRealSeriesInterrupted: an ordinary user's lab in the foreground, ended by
+// Ctrl-C, leaves a file of whole rows with the relative name it was given.
+func TestRealSeriesInterrupted(t *testing.T) {
+	l := userLab(t, "topology: {generate: {star: {hosts: 2, rate: 100Mbps}}}\n")
+	c := l.command("up", "--series", "x.csv", l.file)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill() }()
+	file := filepath.Join(filepath.Dir(l.file), "x.csv")
+	for range 1000 {
+		if s, err := os.Stat(file); err == nil && s.Size() > 5000 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = c.Process.Signal(os.Interrupt)
+	if err := c.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	rows := readSeries(t, file)
+	if len(rows) < 50 || len(rows)%2 != 0 || !strings.Contains(out.String(), "series   x.csv: ") {
+		t.Errorf("%d rows\n%s", len(rows), out.String())
+	}
+}

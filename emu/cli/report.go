@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/chart"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+func newReport() *cobra.Command {
+	var out, size string
+	var asJSON bool
+	var from, to units.Time
+	var o chart.Options
+	c := &cobra.Command{
+		Use:   "report FILE...",
+		Short: "Sum up and draw series of queues (--series) and flow records (--flows)",
+		Long: `Sum up what runs have written, and draw it with -o: series of queues over time
+(--series of weft sim and weft up) as lines, flow records (--flows of weft sim)
+as cumulative distributions over the flows. Several files of one kind are drawn
+into one picture.
+
+  weft report q.csv
+  weft report q.csv -o queue.png --port s1:3 --port 'leaf*:spine1'
+  weft report q.csv -o rate.svg --what rate --from 10ms --to 20ms
+  weft report before.csv after.csv -o delay.png --what delay --log-x
+
+Of a series --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `;
+of flow records one of ` + strings.Join(chart.FlowPictures(), ", ") + `.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if o.Width, o.Height, err = parseSize(size); err != nil {
+				return badInput(err)
+			}
+			format := strings.TrimPrefix(filepath.Ext(out), ".")
+			if out == "" {
+				for _, name := range []string{"what", "average", "log-x", "log-y", "size"} {
+					if c.Flags().Changed(name) {
+						return badInput(fmt.Errorf("--%s is for a picture: add -o FILE.png or -o FILE.svg", name))
+					}
+				}
+			} else if format != "png" && format != "svg" {
+				return badInput(fmt.Errorf("-o %s: end the name in .png or .svg", out))
+			}
+			o.From, o.To = from, to
+			if to == 0 {
+				o.To = units.Never
+			}
+			if from < 0 || o.To <= from {
+				return badInput(fmt.Errorf("--from %v is not before --to %v", from, to))
+			}
+			r, err := chart.Open(args, o)
+			if err != nil {
+				return badInput(err)
+			}
+			if out != "" {
+				if err := drawTo(out, format, r); err != nil {
+					return err
+				}
+			}
+			if asJSON {
+				return printJSON(r)
+			}
+			r.Write(os.Stdout)
+			return nil
+		},
+	}
+	c.Flags().StringVarP(&out, "output", "o", "", "draw into this file: .png or .svg")
+	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue of a series, completion of flow records")
+	c.Flags().StringSliceVarP(&o.Ports, "port", "p", nil, "series: port, such as s1:3 or 'leaf*:*'; may be repeated. Default all")
+	c.Flags().StringVar(&o.Class, "class", "", "series: class, or '*', in place of the ports as a whole")
+	c.Flags().TextVar(&from, "from", units.Time(0), "series: leave out what is earlier")
+	c.Flags().TextVar(&to, "to", units.Time(0), "series: leave out what is later; 0s is the end")
+	c.Flags().TextVar(&o.Average, "average", units.Time(0), "series: draw rates over intervals of at least this length")
+	c.Flags().BoolVar(&o.LogX, "log-x", false, "flow records: logarithmic axis")
+	c.Flags().BoolVar(&o.LogY, "log-y", false, "series: logarithmic axis; what is 0 lies on its lower end")
+	c.Flags().StringVar(&size, "size", "800x500", "width and height of the picture in pixels")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the sums as JSON")
+	_ = c.RegisterFlagCompletionFunc("what", cobra.FixedCompletions(append(series.QuantityNames(), chart.FlowPictures()...), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// parseSize reads for example "800x500".
+func parseSize(s string) (width, height int, err error) {
+	var rest string
+	if n, _ := fmt.Sscanf(s, "%dx%d%s", &width, &height, &rest); n != 2 || width < 200 || height < 150 || width > 10_000 || height > 10_000 {
+		return 0, 0, fmt.Errorf("--size %q: write for example 800x500, from 200x150 to 10000x10000", s)
+	}
+	return width, height, nil
+}
+
+// drawTo writes the picture of r, all of it or nothing.
+func drawTo(name, format string, r chart.Review) error {
+	p, note, err := r.Picture()
+	if err != nil {
+		return badInput(err)
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b, format); err != nil {
+		return err
+	}
+	if note != "" {
+		fmt.Fprintln(os.Stderr, "weft:", note)
+	}
+	if err := os.WriteFile(name, b.Bytes(), 0o666); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "open "))
+	}
+	return nil
+}

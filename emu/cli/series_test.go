@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"encoding/json"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/traces/series"
+)
+
+const seriesLab = `
+name: incast
+duration: 5ms
+topology:
+  generate: {star: {hosts: 3, rate: 1Gbps, delay: 5us}}
+  kinds: {host: {attach: none}, switch: {queue: {limit: 30KB}}}
+series: {every: 100us, ports: ["s1:h[12]"]}
+workload:
+  - {poisson: {name: in, from: [h2, h3], to: h1, rate: 700Mbps, size: 1400B}}
+`
+
+// readSeries gives the rows of a file.
+func readSeries(t *testing.T, file string) (rows []series.Row) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := series.Read(f, func(r *series.Row) error {
+		rows = append(rows, *r)
+		return nil
+	}); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return rows
+}
+
+// inDir writes a lab file into a directory of its own and gives a function that
+// runs weft there.
+func inDir(t *testing.T, lab string) (dir string, run func(args ...string) (stdout, stderr string, code int)) {
+	t.Helper()
+	weft := built(t)
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "lab.yaml"), []byte(lab), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir, func(args ...string) (string, string, int) {
+		t.Helper()
+		c := exec.Command(weft, args...)
+		c.Dir = dir
+		return runCommand(t, c)
+	}
+}
+
+// TestSimSeries: weft sim writes a series that adds up to its report, and the
+// run is the same as without it.
+func TestSimSeries(t *testing.T) {
+	dir, run := inDir(t, seriesLab)
+	plain := simulate(t, built(t), filepath.Join(dir, "lab.yaml"))
+	r := simulate(t, built(t), filepath.Join(dir, "lab.yaml"), "--series", filepath.Join(dir, "a.csv"))
+	if r.Trace != plain.Trace || r.Emulated != plain.Emulated || r.Events != plain.Events {
+		t.Errorf("trace %s over %d events, without a series %s over %d", r.Trace, r.Events, plain.Trace, plain.Events)
+	}
+	if s := r.Series; s == nil || s.Rows != 100 || s.Queues != 2 || s.Overruns != 0 || plain.Series != nil {
+		t.Errorf("%+v", r.Series)
+	}
+	var sent, dropped uint64
+	for _, row := range readSeries(t, filepath.Join(dir, "a.csv")) {
+		if row.Port == "s1:h1" {
+			sent += row.TxBytes
+			dropped += row.Dropped
+		}
+	}
+	if p := portOf(t, r, "s1:h1"); sent != p.TxBytes || dropped != p.Dropped || dropped == 0 {
+		t.Errorf("rows say %d bytes and %d drops, the report %d and %d", sent, dropped, p.TxBytes, p.Dropped)
+	}
+
+	// Flags go before the file, and several shards make the same rows.
+	if _, e, code := run("sim", "lab.yaml", "--series", "b.csv", "--every", "1ms", "--series-port", "h1:*", "--series-port", "s1:h3", "--shards", "3"); code != 0 || e != "" {
+		t.Errorf("exit code %d, %s", code, e)
+	}
+	rows := readSeries(t, filepath.Join(dir, "b.csv"))
+	if len(rows) != 10 || rows[0].Port != "s1:h3" || rows[1].Port != "h1:eth0" || rows[9].At != 5_000_000_000 {
+		t.Errorf("rows %+v", rows)
+	}
+	if o, e, code := run("sim", "lab.yaml"); code != 0 || !strings.Contains(e, "series is not recorded") || strings.Contains(o, "series") {
+		t.Errorf("without the flag: %d\n%s%s", code, o, e)
+	}
+}
+
+// TestSeriesBadInput: what cannot be recorded is refused before anything is
+// done: no file appears, and one that is there stays.
+func TestSeriesBadInput(t *testing.T) {
+	dir, run := inDir(t, seriesLab)
+	old := filepath.Join(dir, "old.csv")
+	if err := os.WriteFile(old, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"sim lab.yaml --series old.csv --every 10ns", "sample every 1us or more"},
+		{"sim lab.yaml --series old.csv --every 1us --for 1000s", "2e+09 rows"},
+		{"sim lab.yaml --series old.csv --every 10", "no unit"},
+		{"sim lab.yaml --series old.csv --series-port s1:h9", `did you mean "h1"?`},
+		{"sim lab.yaml --series old.csv --series-port s1*", "write s1*:*"},
+		{"sim lab.yaml --series old.txt", "end the name in .csv"},
+		{"sim lab.yaml --every 10us", "add --series FILE.csv"},
+		{"up lab.yaml --series old.csv --every 10us", "sample every 100us or more"},
+		{"up -d lab.yaml --series old.csv --series-port x:*", `no port matches "x:*"`},
+	} {
+		if _, e, code := run(strings.Fields(c.args)...); code != exitBadInput || !strings.Contains(e, c.want) {
+			t.Errorf("weft %s: exit code %d, %s", c.args, code, e)
+		}
+	}
+	if _, e, code := run("sim", "lab.yaml", "--series", "none/x.csv"); code != exitFailed || !strings.Contains(e, "none/x.csv") {
+		t.Errorf("a directory that is not there: %d, %s", code, e)
+	}
+	if b, err := os.ReadFile(old); err != nil || string(b) != "precious" {
+		t.Errorf("the file now holds %q", b)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 2 {
+		t.Errorf("files %v", files)
+	}
+}
+
+// TestSeriesInterrupted: Ctrl-C leaves a file of whole rows.
+func TestSeriesInterrupted(t *testing.T) {
+	dir, _ := inDir(t, strings.Replace(seriesLab, "5ms", "1h", 1))
+	c := exec.Command(built(t), "sim", "lab.yaml", "--series", "x.csv", "--every", "1ms")
+	c.Dir = dir
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill() }()
+	file := filepath.Join(dir, "x.csv")
+	for range 1000 {
+		if s, err := os.Stat(file); err == nil && s.Size() > 1000 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = c.Process.Signal(os.Interrupt)
+	if err := c.Wait(); err == nil {
+		t.Error("a run that was interrupted succeeds")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || len(text) < 1000 || text[len(text)-1] != '\n' {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	if rows := readSeries(t, file); len(rows)%2 != 0 || rows[len(rows)-1].Port != "s1:h2" {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+// TestReportCommand: sums on standard output, pictures where they are asked
+// for, and nothing half-written when something is wrong.
+func TestReportCommand(t *testing.T) {
+	dir, run := inDir(t, seriesLab)
+	if _, e, code := run("sim", "lab.yaml", "--series", "a.csv", "--flows", "f.csv"); code != 0 {
+		t.Fatal(e)
+	}
+	if o, e, code := run("report", "a.csv", "-o", "a.png", "--size", "640x400"); code != 0 || e != "" || !strings.Contains(o, "s1:h1") || !strings.Contains(o, "queue mean") {
+		t.Errorf("exit code %d\n%s%s", code, o, e)
+	}
+	f, err := os.Open(filepath.Join(dir, "a.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if i, err := png.Decode(f); err != nil || i.Bounds().Dx() != 640 || i.Bounds().Dy() != 400 {
+		t.Errorf("%v", err)
+	}
+	if o, e, code := run("report", "f.csv", "-o", "f.svg", "--what", "delay", "--log-x"); code != 0 || !strings.Contains(o, "delay-p99") {
+		t.Errorf("exit code %d\n%s%s", code, o, e)
+	}
+	var sums struct {
+		Queues []series.Statistics `json:"queues"`
+	}
+	if o, _, code := run("report", "a.csv", "--json", "--port", "s1:h1"); code != 0 || json.Unmarshal([]byte(o), &sums) != nil || len(sums.Queues) != 1 || sums.Queues[0].Dropped == 0 {
+		t.Errorf("exit code %d\n%s", code, o)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"report lab.yaml", "neither a series"},
+		{"report none.csv", "no such file"},
+		{"report a.csv f.csv", "different kinds"},
+		{"report a.csv -o x.pdf", "end the name in .png or .svg"},
+		{"report a.csv --what rate", "add -o FILE.png"},
+		{"report a.csv -o x.png --what speed", "none of queue"},
+		{"report a.csv -o x.png --port s1:h8", `did you mean "s1:h1"?`},
+		{"report a.csv -o x.png --what trims --log-y", "all values are 0"},
+		{"report a.csv --from 2ms --to 1ms", "is not before"},
+		{"report a.csv -o x.png --size 10x10", "write for example 800x500"},
+		{"report a.csv -o x.png --size 800x500x3", "write for example 800x500"},
+		{"report", "requires at least 1 arg"},
+	} {
+		if o, e, code := run(strings.Fields(c.args)...); code != exitBadInput || !strings.Contains(e, c.want) || o != "" {
+			t.Errorf("weft %s: exit code %d, %s%s", c.args, code, o, e)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "x.png")); err == nil {
+		t.Error("a picture was left of something that is wrong")
+	}
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/top"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// A sample stops the engine for a moment: more than ten in a second would be
+// felt.
+const (
+	minInterval = 100 * units.Millisecond
+	maxInterval = units.Hour
+)
+
+func newTop() *cobra.Command {
+	interval := units.Second
+	var once bool
+	c := &cobra.Command{
+		Use:   "top [LAB]",
+		Short: "Watch a running lab's ports: rates, queues, drops, marks, pauses",
+		Long: `Watch what the ports of a running lab do: rates in and out, how much of the link
+they use, queues, drops, marks, trims, and for how much of the time a port is
+paused by its peer or pauses it. Above them stands how well the emulator keeps
+up.
+
+Keys: < and > (or the arrows) choose the column to sort by, r reverses, / filters
+by name (esc ends it), t shows switches or hosts only, c or enter shows a port's
+classes, p or space stops and goes on, q quits.
+
+With --once, and where standard output is no terminal that can be drawn on, it
+prints one table and ends.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeLabs,
+	}
+	name := labFlag(c)
+	c.Flags().TextVar(&interval, "interval", interval, "time between two samples, 100ms to 1h")
+	c.Flags().BoolVar(&once, "once", false, "print what happened in one interval as plain text")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if interval < minInterval || interval > maxInterval {
+			return badInput(fmt.Errorf("--interval %v: it must be from %v to %v", interval, minInterval, maxInterval))
+		}
+		if len(args) == 1 {
+			if *name != "" && *name != args[0] {
+				return badInput(errors.New("the argument and --lab name different labs: give one of them"))
+			}
+			*name = args[0]
+		}
+		client, err := connect(*name)
+		if err != nil {
+			return err
+		}
+		every := interval.Duration()
+		if term := os.Getenv("TERM"); once || !isTerminal(os.Stdout) || term == "" || term == "dumb" {
+			return top.Once(c.Context(), client.Sample, every, os.Stdout)
+		}
+		return top.Run(c.Context(), client.Sample, every)
+	}
+	return c
+}

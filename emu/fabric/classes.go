@@ -1,0 +1,62 @@
+package fabric
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/buffer"
+	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/port"
+)
+
+// addClasses gives the ports of a node with traffic classes their queues, and
+// the node its buffer; that of a host has no limit.
+func (f *Fabric) addClasses(n int) {
+	node, ports := &f.Plan.Nodes[n], f.ports[n]
+	if node.Deep == nil {
+		return
+	}
+	shard := f.Shards[f.shardOf[n]]
+	config := buffer.Config{Size: node.Deep.Buffer, Pause: node.Deep.Pause}
+	for i := range ports {
+		config.Ports = append(config.Ports, buffer.Port{Classes: node.Ports[i].Classes, Headroom: node.Ports[i].Headroom})
+	}
+	c := &port.Chassis{Map: node.Deep.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.Deep.Pause, CutThrough: node.Deep.CutThrough}
+	if sw := f.Switches[n]; sw != nil {
+		sw.SetChassis(c)
+		if forward := c.Forward; f.routers != nil {
+			c.Forward = func(now units.Time, p *packet.Packet) {
+				f.turn(p)
+				forward(now, p)
+			}
+		}
+	}
+	for _, s := range f.stations[n] {
+		if s != nil {
+			s.chassis = c
+		}
+	}
+	for i, p := range ports {
+		p.SetClasses(c, node.Ports[i].Classes, port.ClassEnv{
+			Engine: &shard.Engine,
+			Rand:   sim.NewRand(f.Plan.Seed, "trim "+p.Name),
+			Point: func(k class.Class) congestion.Point {
+				return congestion.New(k.Mark, f.pointEnv(n, "mark "+p.Name+" "+k.Name))
+			},
+			MAC: f.controlMAC(n, i),
+		})
+	}
+}
+
+// controlMAC is the source address of a port's MAC control frames: that of a
+// router's port; for others, locally administered, with the numbers of the node
+// and the port.
+func (f *Fabric) controlMAC(node, port int) wire.MAC {
+	if f.Plan.Nodes[node].Router != nil {
+		return f.mac(spec.End{Node: node, Port: port})
+	}
+	return 0x06<<40 | wire.MAC(node)<<16 | wire.MAC(port)
+}

@@ -1,0 +1,204 @@
+package fabric
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Deadlock is a cycle of queues each of which is paused because of packets
+// that wait in the next (Hu et al., HotNets 2016): none can send until one is
+// given up.
+type Deadlock struct {
+	Cycle    []string   `json:"cycle"` // "s1:2": ports, each paused by the node of the next
+	Priority uint8      `json:"priority"`
+	Class    string     `json:"class"`
+	Since    units.Time `json:"since"`           // when its last queue got stuck
+	Seen     units.Time `json:"seen"`            // when it was last found
+	Ended    units.Time `json:"ended,omitempty"` // when it was first found to be gone; 0 while it lasts
+}
+
+// String is such as "s1:2 -> s2:2 -> s3:2 -> s1:2".
+func (d *Deadlock) String() string {
+	return strings.Join(append(slices.Clone(d.Cycle), d.Cycle[0]), " -> ")
+}
+
+const (
+	// deadlockCheck is how often Run looks for deadlocks.
+	deadlockCheck = units.Millisecond
+	// A queue counts as stuck when it has been paused for this long and for
+	// the time that so many packets of its link's MTU take. Queues that push
+	// each other back in congestion get on within a few.
+	stuckTime    = units.Millisecond
+	stuckPackets = 100
+	// stalled is how long Run goes on after a deadlock when no host gets
+	// anything any more and nothing says how long to run.
+	stalled = 100 * units.Millisecond
+)
+
+// place is a queue of a port.
+type place struct {
+	node, port int
+	prio       uint8
+}
+
+// CheckDeadlocks looks for deadlocks at this moment and keeps them. It gives
+// those that are new. None of the shards runs meanwhile.
+func (f *Fabric) CheckDeadlocks() (found []Deadlock) {
+	now := f.Now()
+	cycles := f.cycles(now)
+	for i := range f.deadlocks {
+		d := &f.deadlocks[i]
+		if d.Ended > 0 {
+			continue
+		}
+		if j := slices.IndexFunc(cycles, func(c Deadlock) bool { return c.String() == d.String() && c.Priority == d.Priority }); j >= 0 {
+			d.Seen = now
+			cycles = slices.Delete(cycles, j, j+1)
+		} else {
+			d.Ended = now
+		}
+	}
+	f.deadlocks = append(f.deadlocks, cycles...)
+	return cycles
+}
+
+// Deadlocks gives what CheckDeadlocks has found so far.
+func (f *Fabric) Deadlocks() []Deadlock { return f.deadlocks }
+
+// locked tells whether a deadlock lasts.
+func (f *Fabric) locked() bool {
+	return slices.ContainsFunc(f.deadlocks, func(d Deadlock) bool { return d.Ended == 0 })
+}
+
+// cycles finds the cycles among the queues that are stuck.
+func (f *Fabric) cycles(now units.Time) []Deadlock {
+	stuck := map[place]units.Time{}
+	next := map[place][]place{} // a queue to those that it waits for
+	waits := map[place][]int{}  // a queue to the ports by which its packets came in
+	var order []place
+	for n, sw := range f.Switches {
+		if sw == nil || f.Plan.Nodes[n].Deep == nil {
+			continue
+		}
+		for i, p := range sw.Ports {
+			for _, j := range p.Jams() {
+				if p.Link() == nil {
+					continue
+				}
+				s := p.Link().Settings()
+				if now-j.Since >= stuckTime+stuckPackets*s.Rate.TimeOf(packet.OnWire(s.MTU)) {
+					at := place{n, i, j.Priority}
+					stuck[at], waits[at] = j.Since, j.In
+					order = append(order, at)
+				}
+			}
+		}
+	}
+	for _, at := range order {
+		plan := f.Plan.Nodes[at.node].Ports[at.port]
+		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
+		for _, other := range order {
+			if other.node == far.Node && slices.Contains(waits[other], far.Port) {
+				next[at] = append(next[at], other)
+			}
+		}
+	}
+	var found []Deadlock
+	done := map[place]bool{}
+	for _, start := range order {
+		if cycle := findCycle(start, next, done); cycle != nil {
+			d := Deadlock{Priority: cycle[0].prio, Seen: now}
+			for _, at := range cycle {
+				d.Cycle = append(d.Cycle, f.Plan.PortName(at.node, at.port))
+				d.Since = max(d.Since, stuck[at])
+			}
+			for _, k := range f.Plan.Nodes[cycle[0].node].Ports[cycle[0].port].Classes {
+				if k.Priority == d.Priority {
+					d.Class = k.Name
+				}
+			}
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// findCycle follows what queues wait for from start and gives the first cycle
+// that it comes upon, beginning with its first queue in the plan. It notes in
+// done what needs no second look.
+func findCycle(start place, next map[place][]place, done map[place]bool) []place {
+	var path []place
+	var visit func(at place) []place
+	visit = func(at place) []place {
+		if i := slices.Index(path, at); i >= 0 {
+			return slices.Clone(path[i:])
+		}
+		if done[at] {
+			return nil
+		}
+		path = append(path, at)
+		for _, n := range next[at] {
+			if c := visit(n); c != nil {
+				return c
+			}
+		}
+		path = path[:len(path)-1]
+		done[at] = true
+		return nil
+	}
+	cycle := visit(start)
+	for _, at := range path {
+		done[at] = true
+	}
+	first := 0
+	for i, at := range cycle {
+		if at.node < cycle[first].node || at.node == cycle[first].node && at.port < cycle[first].port {
+			first = i
+		}
+	}
+	return append(cycle[first:len(cycle):len(cycle)], cycle[:first]...)
+}
+
+// Pauses tells whether any switch may pause its neighbours.
+func (f *Fabric) Pauses() bool { return f.guard.pauses }
+
+func (f *Fabric) findPauses() bool {
+	for n := range f.Plan.Nodes {
+		node := &f.Plan.Nodes[n]
+		if f.Switches[n] == nil || node.Deep == nil {
+			continue
+		}
+		if node.Deep.Pause != nil {
+			return true
+		}
+		for i := range node.Ports {
+			for _, k := range node.Ports[i].Classes {
+				if k.PFC != nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// delivered counts the packets that hosts have got.
+func (f *Fabric) delivered() (n uint64) {
+	for _, s := range f.Stations {
+		n += s.Delivered
+	}
+	return n
+}
+
+// Text describes a deadlock for people.
+func (d *Deadlock) Text() string {
+	end := "and lasts"
+	if d.Ended > 0 {
+		end = fmt.Sprintf("and was gone at %.6gs", d.Ended.Seconds())
+	}
+	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each paused by the next, stuck since %.6gs %s", d.Class, d.Priority, d, d.Since.Seconds(), end)
+}

@@ -1,0 +1,419 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// result finds the record of a flow.
+func result(t *testing.T, f *Fabric, name string) workload.Result {
+	t.Helper()
+	for _, r := range f.Results() {
+		if r.Flow == name {
+			return r
+		}
+	}
+	t.Fatalf("there is no flow %s", name)
+	panic("unreachable")
+}
+
+// status finds a port by its name.
+func status(t *testing.T, f *Fabric, name string) PortStatus {
+	t.Helper()
+	node, index, err := f.Plan.Endpoint(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.PortStatus(node, index)
+}
+
+// class finds a class of a port.
+func (s PortStatus) class(t *testing.T, name string) ClassStatus {
+	t.Helper()
+	for _, c := range s.Classes {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("%s has no class %s", s.Name, name)
+	panic("unreachable")
+}
+
+// victimLab is three switches in a row. Host a sends faster than c's link;
+// host b sends to d and shares only the way with it.
+const victimLab = `
+duration: 50ms
+topology:
+  kinds:
+    switch:
+      buffer: {size: 2MB}
+      classes:
+        lossless: {dscp: [26], priority: 3, pfc: {xoff: 50KB, xon: 40KB}}
+        default: {weight: 1}
+    host: {attach: none}
+    link: {rate: 1Gbps, delay: 1us}
+  nodes:
+    s1: {kind: switch}
+    s2: {kind: switch}
+    s3: {kind: switch}
+    a: {kind: host}
+    b: {kind: host}
+    c: {kind: host}
+    d: {kind: host}
+  links:
+    - {endpoints: ["a:eth0", "s1:a"]}
+    - {endpoints: ["b:eth0", "s1:b"]}
+    - {endpoints: ["s1:s2", "s2:s1"]}
+    - {endpoints: ["s2:s3", "s3:s2"]}
+    - {endpoints: ["c:eth0", "s3:c"], rate: 100Mbps}
+    - {endpoints: ["d:eth0", "s3:d"]}
+workload:
+  - {cbr: {name: culprit, from: a, to: c, rate: 400Mbps, size: 1000B, dscp: 26}}
+  - {cbr: {name: victim, from: b, to: d, rate: 300Mbps, size: 1000B, dscp: %d}}
+`
+
+// TestPauseSpreadsToTheHosts: nothing is lost in the fabric, the pause spreads
+// back to both senders, and the victim gets about what the culprit gets,
+// though its own way is free (Stephens et al., INFOCOM 2014; Zhu et al.,
+// SIGCOMM 2015, §2.2). In another class it does not notice.
+func TestPauseSpreadsToTheHosts(t *testing.T) {
+	f := run(t, parse(t, fmt.Sprintf(victimLab, 26)))
+	if a := f.Accounts(); a.Dropped != 0 || !a.Balanced() {
+		t.Errorf("%+v", a)
+	}
+	culprit, victim := result(t, f, "culprit"), result(t, f, "victim")
+	if culprit.Goodput < 90e6 || culprit.Goodput > 100e6 || victim.Goodput > 150e6 {
+		t.Errorf("the culprit has %.1f Mb/s, the victim %.1f of 300", float64(culprit.Goodput)/1e6, float64(victim.Goodput)/1e6)
+	}
+	for _, port := range []string{"s2:s3", "s1:s2", "a:eth0", "b:eth0"} {
+		if c := status(t, f, port).class(t, "lossless"); c.PauseRx == 0 || c.PausedTime < 10*units.Millisecond {
+			t.Errorf("%s was paused %d times for %v", port, c.PauseRx, c.PausedTime)
+		}
+	}
+	if c := status(t, f, "s3:s2").class(t, "lossless"); len(c.PauseCauses) != 1 || c.PauseCauses[0].Port != "s3:c" || c.PauseCauses[0].Time != c.PausingTime {
+		t.Errorf("s3 paused s2 because of %+v", c.PauseCauses)
+	}
+	if c := status(t, f, "s2:s1").class(t, "default"); c.Lossless || c.PauseTx != 0 {
+		t.Errorf("the default class: %+v", c)
+	}
+
+	f = run(t, parse(t, fmt.Sprintf(victimLab, 0)))
+	if victim := result(t, f, "victim"); victim.Lost > 2 || victim.Goodput < 299e6 {
+		t.Errorf("in another class the victim has %.1f Mb/s and loses %d", float64(victim.Goodput)/1e6, victim.Lost)
+	}
+	if c := status(t, f, "b:eth0").class(t, "default"); c.PausedTime != 0 {
+		t.Errorf("the victim's class was paused for %v", c.PausedTime)
+	}
+	if f.Accounts().Dropped != 0 {
+		t.Errorf("%+v", f.Accounts())
+	}
+}
+
+// TestCheckPause: the answers to why there was no pause.
+func TestCheckPause(t *testing.T) {
+	f := run(t, parse(t, fmt.Sprintf(victimLab, 0)))
+	check := func(name string) PauseCheck {
+		t.Helper()
+		node, index, err := f.Plan.Endpoint(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := f.CheckPause(node, index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	row := check("s1:b").Rows[1]
+	if row.Name != "lossless" || row.RxPackets != 0 || row.Pauses != 0 || row.Xoff.Known || row.Xoff.Threshold != 50*units.KB {
+		t.Errorf("s1:b, where only other classes come in: %+v", row)
+	}
+	row = check("s3:s2").Rows[1]
+	if row.Pauses == 0 || !row.Xoff.Known || row.Xoff.Used < row.Xoff.Of || row.Headroom == 0 || len(row.Queues) != 1 || row.Queues[0].Port != "s3:c" {
+		t.Errorf("s3:s2, which pauses: %+v", row)
+	}
+	node, index, _ := f.Plan.Endpoint("a:eth0")
+	if _, err := f.CheckPause(node, index); err == nil || !strings.Contains(err.Error(), "port of a host") {
+		t.Errorf("a host's port: %v", err)
+	}
+	plain := New(parse(t, "topology: {generate: {star: {hosts: 2}}}"))
+	if c, err := plain.CheckPause(0, 0); err != nil || !strings.Contains(c.Reason, "plain ports") {
+		t.Errorf("a plain switch: %+v, %v", c, err)
+	}
+}
+
+// TestDynamicThreshold: n ports that are always congested settle at
+// alpha/(1+n alpha) of the buffer each (Choudhury and Hahne 1998, equation 3).
+func TestDynamicThreshold(t *testing.T) {
+	for _, c := range []struct {
+		alpha float64
+		n     int
+	}{{0.125, 1}, {0.5, 3}, {1, 2}, {1, 5}, {4, 3}} {
+		var nodes, links, flows strings.Builder
+		for i := range c.n {
+			fmt.Fprintf(&nodes, "    a%d: {kind: host}\n    b%d: {kind: host}\n", i, i)
+			fmt.Fprintf(&links, "    - {endpoints: [\"a%d:eth0\", \"s1:a%d\"], rate: 10Gbps}\n    - {endpoints: [\"b%d:eth0\", \"s1:b%d\"], rate: 1Gbps}\n", i, i, i, i)
+			fmt.Fprintf(&flows, "  - {poisson: {from: a%d, to: b%d, rate: 3Gbps, size: 500B}}\n", i, i)
+		}
+		f := run(t, parse(t, fmt.Sprintf(`
+duration: 20ms
+topology:
+  kinds: {switch: {buffer: {size: 1MB, alpha: %v}}, host: {attach: none}, link: {delay: 1us}}
+  nodes:
+    s1: {kind: switch}
+%s  links:
+%sworkload:
+%s`, c.alpha, nodes.String(), links.String(), flows.String())))
+		want := c.alpha / (1 + float64(c.n)*c.alpha) * 1e6
+		for i := range c.n {
+			if q := float64(status(t, f, fmt.Sprintf("s1:b%d", i)).QueueBytes); math.Abs(q-want) > 0.02*want {
+				t.Errorf("alpha %v, %d ports: port %d holds %.0f bytes, want %.0f", c.alpha, c.n, i, q, want)
+			}
+		}
+	}
+}
+
+// drawDepth makes settings of switches with classes of every kind.
+func drawDepth(t *rapid.T) string {
+	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+	pfc := pick("pfc", "", "pfc: {xoff: 6KB, xon: 3KB}, ", "pfc: {alpha: 1/8, offset: 2KB, quanta: 500}, ",
+		"pfc: {xoff: 9KB, offset: 4KB, watchdog: {detect: 100us, restore: 50us, action: forward}}, ",
+		"pfc: {xoff: 4KB, xon: 2KB, watchdog: {detect: 60us, restore: 90us}}, ")
+	trim := pick("trim", "", "limit: 5KB, trim: {preset: ndp, dscp: 12}, ", "limit: 9KB, trim: {preset: uec, dscp: 12}, ", "limit: 3KB, trim: {keep: 30B, dscp: 12, tail: 50%, fix-length: true}, ")
+	pause := ""
+	if pfc == "" {
+		pause = pick("pause", "", "pause: {xoff: 7KB, xon: 4KB}, ")
+	}
+	mark := pick("mark", "", "mark: {red: {kmin: 2KB, kmax: 9KB, pmax: 0.3}}, ", "mark: {codel: {target: 20us, interval: 200us}}, ", "mark: {pi: {target: 3KB}}, ", "mark: {step: {k: 3KB, not-ect: drop}}, ")
+	if pause != "" {
+		trim = ""
+	}
+	if trim != "" {
+		mark = ""
+	}
+	order := "fifo"
+	if !strings.Contains(mark, "codel") {
+		order = pick("order", "fifo", "fair")
+	}
+	return fmt.Sprintf(`buffer: {size: %s, alpha: %s}, %scut-through: %v, classes: {
+      guarded: {dscp: [3], priority: 3, %s%s},
+      bulk: {dscp: [1], priority: 1, order: %s, %s%s%sreserve: 2KB},
+      headers: {dscp: [12], priority: 7, limit: 2KB},
+      default: {weight: 2}}`,
+		pick("buffer", "600KB", "2MB"), pick("alpha", "1/8", "1", "8"), pause, rapid.Bool().Draw(t, "cut-through"),
+		pfc, pick("guarded weight", "", "weight: 4"),
+		order, pick("bulk weight", "", "weight: 1, "), trim, mark)
+}
+
+// drawDeepLab makes a random lab of switches in depth with traffic in all their
+// classes.
+func drawDeepLab(t *rapid.T) string {
+	generators := []string{"star: {hosts: 4, %s}", "dumbbell: {left: 3, right: 2, %s}", "leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 2, %s}", "parking-lot: {hops: 3, %s}"}
+	link := fmt.Sprintf("rate: %dMbps, delay: %dns, loss: %v%%, corrupt: %d%%", rapid.IntRange(100, 2000).Draw(t, "rate"), rapid.IntRange(0, 9000).Draw(t, "delay"),
+		rapid.SampledFrom([]float64{0, 0, 0.5}).Draw(t, "loss"), rapid.IntRange(0, 1).Draw(t, "corrupt"))
+	g := fmt.Sprintf(rapid.SampledFrom(generators).Draw(t, "generator"), link)
+	return fmt.Sprintf(`
+seed: %d
+duration: 2ms
+topology:
+  kinds:
+    host: {attach: none}
+    switch: {%s}
+  generate: {%s}
+events:
+  - {at: 500us, link: "h1:eth0", set: {state: down}}
+  - {at: 700us, link: "h1:eth0", set: {state: up, rate: 77Mbps}}
+workload:
+  - {cbr: {from: [h1, h3], to: [h2, h4], rate: %dMbps, size: %dB, ect: %v, dscp: 3}}
+  - {on-off: {from: [h1, h2], to: h4, rate: 900Mbps, size: 1200B, dscp: 1, ect: true, on: 50us, off: 40us}}
+  - {poisson: {from: [h4, h3], to: h1, rate: 200Mbps, size: 100B, ip: 6, dscp: %d}}
+`, rapid.IntRange(1, 1000).Draw(t, "seed"), drawDepth(t), g,
+		rapid.IntRange(1, 700).Draw(t, "offered"), rapid.IntRange(1, 1400).Draw(t, "payload"), rapid.Bool().Draw(t, "ect"),
+		rapid.SampledFrom([]int{0, 1, 3, 12}).Draw(t, "dscp"))
+}
+
+// TestDepthIsSound: whatever the switches are asked to do, every packet is
+// accounted for at any time, and neither the number of shards nor the times at
+// which somebody looks change anything.
+func TestDepthIsSound(t *testing.T) {
+	seen := map[string]bool{}
+	rapid.Check(t, func(rt *rapid.T) {
+		text := drawDeepLab(rt)
+		p, err := spec.Parse("lab.yaml", []byte(text))
+		if err != nil {
+			rt.Fatalf("%v\n%s", err, text)
+		}
+		end := 2 * units.Millisecond
+		var want []any
+		for n := 0; n <= 3; n++ {
+			stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, end}
+			if n == 0 { // one shard, and nobody looks before the end
+				stops = stops[2:]
+			}
+			f, err := NewSharded(p, max(n, 1))
+			if err != nil {
+				continue // links that are too short to be cut
+			}
+			for _, until := range stops {
+				if err := f.Run(context.Background(), until); err != nil {
+					rt.Fatal(err)
+				}
+				live := 0
+				for _, s := range f.Shards {
+					live += s.Pool.Live()
+				}
+				if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
+					rt.Fatalf("%d shards, %v: %d live, %+v\n%s", n, until, live, a, text)
+				}
+			}
+			got := outcome(f)
+			if n == 0 {
+				want = got
+				a := f.Accounts()
+				for reason := range a.Drops {
+					seen[reason] = true
+				}
+				seen["trimmed"] = seen["trimmed"] || a.Trimmed > 0
+				seen["returned"] = seen["returned"] || a.Returned > 0
+				seen["marked"] = seen["marked"] || a.Marked > 0
+				seen["paused"] = seen["paused"] || a.Consumed > 0
+			} else if diff := cmp.Diff(want, got); diff != "" {
+				rt.Fatalf("%d shards (-unwatched +got):\n%s\n%s", n, diff, text)
+			}
+		}
+	})
+	for _, what := range []string{"trimmed", "returned", "marked", "paused", "queue-full", "header-full"} {
+		if !seen[what] && !testing.Short() {
+			t.Errorf("nothing was ever %s: the test does not test it", what)
+		}
+	}
+}
+
+// TestADeepHopDoesNotAllocate: packets through switches with everything make
+// no garbage.
+func TestADeepHopDoesNotAllocate(t *testing.T) {
+	f := New(parse(t, `
+duration: 1h
+topology:
+  kinds:
+    switch:
+      buffer: {size: 2MB, alpha: 1}
+      classes:
+        guarded: {dscp: [3], priority: 3, pfc: {xoff: 20KB, xon: 15KB}, mark: {red: {kmin: 5KB, kmax: 50KB, pmax: 0.1}}}
+        bulk: {dscp: [1], priority: 1, order: fair, weight: 1}
+        cut: {dscp: [2], priority: 2, weight: 2, limit: 10KB, trim: {preset: ndp, dscp: 12}}
+        headers: {dscp: [12], priority: 7, limit: 20KB}
+        default: {}
+    host: {attach: none}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 3, rate: 10Gbps, delay: 1us}}
+workload:
+  - {poisson: {from: [h1, h2, h3], to: h4, rate: 4Gbps, size: 1000B, ect: true, dscp: 3}}
+  - {poisson: {from: [h1, h2, h3], to: h5, rate: 1Gbps, size: 1000B, dscp: 1}}
+  - {poisson: {from: [h1, h2, h3], to: h6, rate: 4Gbps, size: 1000B, dscp: 2}}
+`))
+	at := 20 * units.Millisecond
+	step := func() {
+		at += units.Millisecond
+		if err := f.Run(context.Background(), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	step()
+	a := f.Accounts()
+	if n := testing.AllocsPerRun(10, step); n > 50 {
+		// The check for deadlocks at every millisecond makes a few.
+		t.Errorf("%.1f allocations in a millisecond", n)
+	}
+	if b := f.Accounts(); b.Trimmed == a.Trimmed || b.Consumed == a.Consumed || b.Marked == a.Marked {
+		t.Errorf("nothing was trimmed, paused or marked: %+v", b)
+	}
+}
+
+// ringLab is three switches in a ring whose static routes send every flow two
+// hops clockwise: each link waits for the next (%s is for a watchdog).
+const ringLab = `
+duration: 100ms
+topology:
+  kinds:
+    switch:
+      buffer: {size: 2MB}
+      classes: {lossless: {dscp: [26], priority: 3, pfc: {xoff: 20KB, xon: 15KB%s}}}
+    link: {rate: 1Gbps, delay: 1us}
+    host: {attach: none}
+  nodes:
+    s1: {kind: switch, routes: [{to: h3, via: s2}]}
+    s2: {kind: switch, routes: [{to: h1, via: s3}]}
+    s3: {kind: switch, routes: [{to: h2, via: s1}]}
+    h1: {kind: host}
+    h2: {kind: host}
+    h3: {kind: host}
+  links:
+    - {endpoints: ["h1:eth0", "s1:h1"]}
+    - {endpoints: ["h2:eth0", "s2:h2"]}
+    - {endpoints: ["h3:eth0", "s3:h3"]}
+    - {endpoints: ["s1:s2", "s2:s1"]}
+    - {endpoints: ["s2:s3", "s3:s2"]}
+    - {endpoints: ["s3:s1", "s1:s3"]}
+workload:
+  - {poisson: {from: h1, to: h3, rate: 900Mbps, size: 1000B, dscp: 26, for: 20ms}}
+  - {poisson: {from: h2, to: h1, rate: 900Mbps, size: 1000B, dscp: 26, for: 20ms}}
+  - {poisson: {from: h3, to: h2, rate: 900Mbps, size: 1000B, dscp: 26, for: 20ms}}
+`
+
+// TestDeadlock: a cyclic dependency deadlocks and is named; nothing moves any
+// more and nothing is lost. A watchdog frees it, and what it drops is counted.
+func TestDeadlock(t *testing.T) {
+	f := run(t, parse(t, fmt.Sprintf(ringLab, "")))
+	const cycle = "s1:s2 -> s2:s3 -> s3:s1 -> s1:s2"
+	d := f.Deadlocks()
+	if len(d) != 1 || d[0].String() != cycle || d[0].Class != "lossless" || d[0].Priority != 3 || d[0].Ended != 0 {
+		t.Fatalf("%+v", d)
+	}
+	at := f.Accounts()
+	if at.Dropped != 0 || !at.Balanced() || at.Held < 1000 {
+		t.Errorf("%+v", at)
+	}
+	if err := f.Run(context.Background(), 200*units.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if f.Accounts().Delivered != at.Delivered {
+		t.Error("a deadlock in which something is delivered")
+	}
+
+	for _, action := range []string{"drop", "forward"} {
+		p := parse(t, fmt.Sprintf(ringLab, ", watchdog: {detect: 5ms, restore: 5ms, action: "+action+"}"))
+		p.Duration = units.Second
+		f = run(t, p)
+		d = f.Deadlocks()
+		if len(d) == 0 || d[0].String() != cycle || d[0].Ended == 0 || d[0].Ended-d[0].Since > 10*units.Millisecond {
+			t.Errorf("%s: %+v", action, d)
+		}
+		if a := f.Accounts(); a.Held != 0 || !a.Balanced() || action == "drop" && a.Drops["watchdog"] == 0 {
+			t.Errorf("%s: %+v", action, a)
+		}
+	}
+}
+
+// TestADeadlockEndsARun: without a duration a run ends when nothing is left to
+// happen but a deadlock.
+func TestADeadlockEndsARun(t *testing.T) {
+	p := parse(t, fmt.Sprintf(ringLab, ""))
+	f := New(p)
+	if err := f.Run(context.Background(), units.Never); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Deadlocks()) != 1 || f.Now() > units.Second {
+		t.Errorf("ended at %v with %+v", f.Now(), f.Deadlocks())
+	}
+}

@@ -1,0 +1,82 @@
+package fabric
+
+import (
+	"slices"
+
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// rerouting is what one shard knows of the state of all links, and when it
+// computes the tables of its switches anew. Every shard is told of every
+// change, so all of them compute at the same emulated time from the same
+// state.
+type rerouting struct {
+	fabric  *Fabric
+	shard   *Shard
+	timer   sim.Timer
+	up      [][2]bool // by link and direction, as the tables have it
+	changes []change  // that the tables do not have yet, by time
+}
+
+// change is the state of a link's direction from a time on at which the
+// tables are to have it.
+type change struct {
+	at              units.Time
+	link, direction int
+	up              bool
+}
+
+// addRerouting makes ready for changes of links, if the plan wants switches to
+// take notice of them.
+func (f *Fabric) addRerouting() {
+	if f.Plan.Reroute == units.Never {
+		return
+	}
+	for _, s := range f.Shards {
+		r := &rerouting{fabric: f, shard: s, up: make([][2]bool, len(f.Plan.Links))}
+		for i, l := range f.Plan.Links {
+			r.up[i] = [2]bool{l.Dir[0].Up, l.Dir[1].Up}
+		}
+		r.timer = s.Engine.NewTimer(r)
+		f.rerouting = append(f.rerouting, r)
+	}
+}
+
+// usable tells whether packets may be sent over a link. One that is down in
+// one direction is down in both: a receiver that hears nothing says so to its
+// peer, which stops sending (link fault signalling, IEEE 802.3 §46.3.4).
+func (r *rerouting) usable(link int) bool { return r.up[link][0] && r.up[link][1] }
+
+// note is told at now that the state of a link's direction has been set.
+func (r *rerouting) note(now units.Time, link, direction int, up bool) {
+	c := change{now + r.fabric.Plan.Reroute, link, direction, up}
+	at := len(r.changes)
+	for at > 0 && r.changes[at-1].at > c.at {
+		at--
+	}
+	r.changes = slices.Insert(r.changes, at, c)
+	r.timer.Arm(r.changes[0].at)
+}
+
+// Fire lets the tables have all changes that are due, by one computation.
+func (r *rerouting) Fire(now units.Time) {
+	before := map[int]bool{}
+	for len(r.changes) > 0 && r.changes[0].at <= now {
+		c := r.changes[0]
+		r.changes = r.changes[1:]
+		if _, seen := before[c.link]; !seen {
+			before[c.link] = r.usable(c.link)
+		}
+		r.up[c.link][c.direction] = c.up
+	}
+	for link, was := range before {
+		if r.usable(link) != was {
+			r.fabric.route(r.shard, r.usable)
+			break
+		}
+	}
+	if len(r.changes) > 0 {
+		r.timer.Arm(r.changes[0].at)
+	}
+}

@@ -1,0 +1,39 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weftlab/weft/emu/fabric"
+)
+
+// deadlockPeriod is how often a lab that pauses is looked at for deadlocks:
+// before a watchdog with the usual 200 ms ends them.
+const deadlockPeriod = 50 * time.Millisecond
+
+// watchDeadlocks tells warn of each deadlock until ctx ends or the engine
+// stops.
+func (l *Lab) watchDeadlocks(ctx context.Context, warn func(error)) {
+	if !l.fabric.Pauses() {
+		return
+	}
+	tick := time.NewTicker(deadlockPeriod)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.stopped:
+			return
+		case <-tick.C:
+		}
+		var found []fabric.Deadlock
+		if l.do(func() { found = l.fabric.CheckDeadlocks() }) != nil {
+			return
+		}
+		for i := range found {
+			warn(errors.New(found[i].Text()))
+		}
+	}
+}

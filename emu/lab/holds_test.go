@@ -1,0 +1,362 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/switches/class"
+)
+
+func TestHeldAt(t *testing.T) {
+	for _, c := range []struct {
+		rate units.Rate
+		want units.Bytes
+	}{{0, 256 * units.KB}, {100 * units.Mbps, 256 * units.KB}, {units.Gbps, 256 * units.KB}, {10 * units.Gbps, 2500 * units.KB}} {
+		if got := heldAt(c.rate); got != c.want {
+			t.Errorf("at %s a class is held from %s on, want %s", c.rate, got, c.want)
+		}
+	}
+}
+
+func TestTogetherNamesTheHosts(t *testing.T) {
+	h := newHolder()
+	if err := h.together(); err != nil {
+		t.Error(err)
+	}
+	for i := range 10 {
+		d := &netnslab.Device{Unsteered: fmt.Errorf("%w: no BPF", netnslab.ErrNoSteering)}
+		h.add(&fabric.Station{}, fmt.Sprintf("h%d:eth0", i), d, &netnslab.Classes{})
+	}
+	err := h.together()
+	if !errors.Is(err, netnslab.ErrNoSteering) || !strings.Contains(err.Error(), "h7:eth0 and 2 more: ") || !strings.HasSuffix(err.Error(), ": no BPF") {
+		t.Error(err)
+	}
+}
+
+// twoClasses is a plan of two real hosts on a switch, each with a class of
+// priority 3 for DSCP 26 beside the rest.
+func twoClasses(t *testing.T, attach string) *spec.Plan {
+	t.Helper()
+	p, err := spec.Parse("holds.yaml", fmt.Appendf(nil, `
+name: holds%d
+topology:
+  kinds: {host: {attach: %s}, link: {rate: 200Mbps}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
+  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
+`, os.Getpid(), attach))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range p.Nodes {
+		node := &p.Nodes[n]
+		for i := range node.Ports {
+			node.Ports[i].Queue.Limit = units.GB
+		}
+		if node.Kind == spec.Host {
+			node.Deep = &spec.Deep{}
+			node.Deep.Map.DSCP[26] = 3
+			node.Ports[0].Classes = []class.Class{{Name: "rest"}, {Name: "lossless", Priority: 3}}
+		}
+	}
+	return p
+}
+
+// startTwo runs a plan until the end of the test and looks for residue then.
+func startTwo(t *testing.T, p *spec.Plan) (l *Lab, warnings *warnings, stop func()) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out real hosts")
+	}
+	if err := netnslab.CheckPrivileges(); err != nil {
+		t.Skipf("NOT TESTED, this process may not make labs:\n%v", err)
+	}
+	l, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWarnings(t)
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		if _, err := l.Run(context.Background(), units.Never, func() { close(ready) }, w.add); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-ready:
+	case <-ended:
+		t.FailNow()
+	}
+	stop = sync.OnceFunc(func() {
+		l.Stop()
+		<-ended
+		for _, pattern := range []string{"/run/netns/weft-" + p.Name + "-*", "/run/weft/" + p.Name} {
+			if left, _ := filepath.Glob(pattern); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		}
+	})
+	t.Cleanup(stop)
+	return l, w, stop
+}
+
+// warnings are those of a lab.
+type warnings struct {
+	t  *testing.T
+	mu sync.Mutex
+	of []string
+}
+
+func newWarnings(t *testing.T) *warnings { return &warnings{t: t} }
+
+func (w *warnings) add(err error) {
+	w.t.Log(err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of = append(w.of, err.Error())
+}
+
+// about tells whether a warning has all of these texts.
+func (w *warnings) about(texts ...string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.of, func(said string) bool {
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(said, text) })
+	})
+}
+
+// udpIn makes a UDP socket in a host.
+func udpIn(t *testing.T, lab, host string, dscp, port int) *net.UDPConn {
+	t.Helper()
+	type result struct {
+		conn *net.UDPConn
+		err  error
+	}
+	made := make(chan result)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		var r result
+		handle, err := netns.GetFromName(netnslab.Namespace(lab, host))
+		if err == nil {
+			defer handle.Close()
+			if err = netns.Set(handle); err == nil {
+				r.conn, err = net.ListenUDP("udp4", &net.UDPAddr{Port: port})
+			}
+		}
+		r.err = err
+		made <- r
+	}()
+	r := <-made
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	t.Cleanup(func() { r.conn.Close() })
+	raw, err := r.conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)
+		for _, option := range []int{unix.SO_RCVBUF, unix.SO_RCVBUFFORCE} { // the latter is root's
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, 50_000_000)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return r.conn
+}
+
+// flow sends n datagrams from h1 to h2 and counts both ends.
+type flow struct{ sent, received atomic.Int64 }
+
+func startFlow(t *testing.T, p *spec.Plan, dscp, port, n int) *flow {
+	t.Helper()
+	f := &flow{}
+	at, from := udpIn(t, p.Name, "h2", 0, port), udpIn(t, p.Name, "h1", dscp, 0)
+	h2, _ := p.Node("h2")
+	to := &net.UDPAddr{IP: p.Nodes[h2].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
+	go func() {
+		buf := make([]byte, 2000)
+		for {
+			if _, err := at.Read(buf); err != nil {
+				return
+			}
+			f.received.Add(1)
+		}
+	}()
+	go func() {
+		for range n {
+			if _, err := from.WriteTo(make([]byte, 1000), to); err != nil {
+				return
+			}
+			f.sent.Add(1)
+		}
+	}()
+	return f
+}
+
+// eventually has no limit that a slow machine would reach.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for start := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatalf("no %s after a minute", what)
+		}
+	}
+}
+
+// A class of a running lab whose queue is full stops in its host, another goes
+// on, and all of it comes when the queue is short again.
+func TestClassFull(t *testing.T) {
+	for _, attach := range []string{"tap", "tun"} {
+		t.Run(attach, func(t *testing.T) {
+			p := twoClasses(t, attach)
+			l, warned, stop := startTwo(t, p)
+			h1, _ := p.Node("h1")
+			full := func(priority uint8, is bool) {
+				if err := l.do(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
+					t.Error(err)
+				}
+			}
+			dev := l.holder.devices[l.fabric.Station(h1, 0)]
+			if err := dev.device.Unsteered; err != nil {
+				t.Skipf("NOT TESTED: %v", err)
+			}
+			held := func() bool {
+				dev.mu.Lock()
+				defer dev.mu.Unlock()
+				return !dev.since[1].IsZero()
+			}
+			// A neighbour that is being looked for costs packets.
+			first := startFlow(t, p, 0, 7000, 1)
+			eventually(t, "first packet", func() bool { return first.received.Load() == 1 })
+			full(3, true)
+			eventually(t, "hold", held)
+			const n = 2000
+			stopped := startFlow(t, p, 26, 7001, n)
+			free := startFlow(t, p, 0, 7002, n)
+			eventually(t, "other class", func() bool { return free.received.Load() == n })
+			if got := stopped.sent.Load(); got == n {
+				t.Error("the sender of a class that is held was not stopped")
+			}
+			full(3, false)
+			eventually(t, "class that goes on", func() bool { return stopped.received.Load() == n })
+			full(3, true)
+			eventually(t, "hold", held)
+			// Twice by what is said here, and whenever the backlog that came
+			// in between was too long for the fabric.
+			h := l.Report().Hosts[0]
+			if len(h.Classes) != 2 || h.Classes[1].Holds < 2 || h.Classes[1].Held == 0 || h.Classes[1].Name != "lossless" || h.TxDropped+h.QueueDropped != 0 || h.Together != "" {
+				t.Errorf("%+v", h)
+			}
+			if a := l.Report().Accounts; a.Dropped != 0 {
+				t.Errorf("%+v", a)
+			}
+			stop() // with a class that is held
+			if warned.about("traffic") {
+				t.Error("a warning of what works")
+			}
+		})
+	}
+}
+
+// Where BPF programs are refused, as in a lab without root, the whole host is
+// held, and the lab says so.
+func TestClassFullTogether(t *testing.T) {
+	const inside = "WEFT_LAB_TEST_ROOTLESS" // the directory for EnterRootless
+	dir := os.Getenv(inside)
+	if dir == "" {
+		if testing.Short() {
+			t.Skip("SKIPPED: -short leaves out real hosts")
+		}
+		dir, err := netnslab.PrepareRootless("holds")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command("/proc/self/exe", "-test.run=^TestClassFullTogether$", "-test.v", "-test.timeout=3m")
+		c.Env = append(os.Environ(), inside+"="+dir)
+		c.SysProcAttr = netnslab.NewNamespaces()
+		out, err := c.CombinedOutput()
+		if strings.Contains(string(out), "NOT TESTED") {
+			t.Skipf("%s", out)
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	if err := netnslab.EnterRootless(dir); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	p := twoClasses(t, "tap")
+	l, warned, _ := startTwo(t, p)
+	h1, _ := p.Node("h1")
+	dev := l.holder.devices[l.fabric.Station(h1, 0)]
+	if dev.device.Unsteered == nil {
+		t.Skip("NOT TESTED: this machine lets everybody load BPF programs")
+	}
+	if !warned.about("a pause of one traffic class", "h1:eth0, h2:eth0", "may not load BPF programs") {
+		t.Error("no warning of what does not work")
+	}
+	first := startFlow(t, p, 0, 7000, 1)
+	eventually(t, "first packet", func() bool { return first.received.Load() == 1 })
+	full := func(priority uint8, is bool) {
+		if err := l.do(func() { l.classFull(l.fabric.Station(h1, 0), priority, is) }); err != nil {
+			t.Error(err)
+		}
+	}
+	full(3, true)
+	full(0, true)
+	full(3, false) // the other is still full
+	eventually(t, "hold", func() bool { return l.Report().Hosts[0].Classes[0].Held > 0 })
+	const n = 150 // more than a sender's buffer holds, and less than a receiver's
+	flows := []*flow{startFlow(t, p, 26, 7001, n), startFlow(t, p, 0, 7002, n)}
+	time.Sleep(300 * time.Millisecond)
+	for _, f := range flows {
+		if f.sent.Load() == n || f.received.Load() > 100 {
+			t.Errorf("a host that is held sent %d packets, of which %d arrived", f.sent.Load(), f.received.Load())
+		}
+	}
+	full(0, false)
+	for _, f := range flows {
+		eventually(t, "class that goes on", func() bool { return f.received.Load() == n })
+	}
+	if h := l.Report().Hosts[0]; h.Together == "" || h.TxDropped+h.QueueDropped != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// BenchmarkClassFull is what the engine's thread spends on saying so.
+func BenchmarkClassFull(b *testing.B) {
+	h := newHolder()
+	var err error
+	if h.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		b.Fatal(err)
+	}
+	defer unix.Close(h.wake)
+	s := &fabric.Station{}
+	h.add(s, "", nil, &netnslab.Classes{})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		h.set(s, 3, i&1 == 0)
+	}
+}

@@ -1,0 +1,37 @@
+package lab
+
+import (
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Sample is the lab at this moment. The engines stand still while it is read:
+// about a microsecond for each port. After the run it gives wall.ErrStopped.
+func (l *Lab) Sample() (*report.Sample, error) {
+	s := &report.Sample{Lab: l.plan.Name, Clock: wallClock, Trouble: l.monitor.trouble()}
+	err := l.do(func() {
+		f := l.fabric
+		s.Emulated, s.Events, s.Accounts, s.Ports, s.Timing = f.Now(), f.Events(), f.Accounts(), f.Status(), l.timing()
+		s.CPUTime = units.FromDuration(processCPU() - l.startCPU)
+		for _, e := range l.engines {
+			s.EngineCPUTime += units.FromDuration(e.cpu)
+		}
+	})
+	return s, err
+}
+
+// timing is how well the run has kept to the wall clock so far. It is called
+// while the engines are held, or after the run.
+func (l *Lab) timing() report.Timing {
+	t := report.Timing{
+		Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
+		Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Shards: len(l.engines),
+	}
+	if run := (l.fabric.Now() + l.clock.Stood()).Seconds(); run > 0 {
+		t.CPU = (processCPU() - l.startCPU).Seconds() / run
+		for _, e := range l.engines {
+			t.Engine += e.cpu.Seconds() / run
+		}
+	}
+	return t
+}

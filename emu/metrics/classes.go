@@ -1,0 +1,73 @@
+package metrics
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/emu/fabric"
+)
+
+var pauseCause = describe(append(classLabels[:len(classLabels):len(classLabels)], "cause"), "class_pause_cause_seconds_total",
+	"Time for which the class paused its peer because the queue of the port named by cause was full.")
+
+// classMetrics are those of a port with several queues. Paused is what its
+// peer does to it, pausing what it does to its peer.
+var classMetrics = []metric[fabric.ClassStatus]{
+	counter(classLabels, "class_transmit_packets_total", "Packets of the class sent.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.TxPackets) }),
+	counter(classLabels, "class_transmit_bytes_total", "Bytes of frames of the class sent, without FCS.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.TxBytes) }),
+	counter(classLabels, "class_marked_packets_total", "Packets of the class marked CE.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.Marked) }),
+	counter(classLabels, "class_trimmed_packets_total", "Packets of the class cut down to their headers.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.Trimmed) }),
+	counter(classLabels, "class_dropped_packets_total", "Packets of the class dropped at the port.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.Dropped) }),
+	gauge(classLabels, "class_queue_packets", "Packets in the class's egress queue now.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.QueuePackets) }),
+	gauge(classLabels, "class_queue_bytes", "Bytes in the class's egress queue now.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.QueueBytes) }),
+	gauge(classLabels, "class_queue_max_bytes", "Most bytes that the class's egress queue has held since the start.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.QueueMax) }),
+	gauge(classLabels, "class_queue_limit_bytes", "Limit of the class's egress queue, or its threshold at this moment.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.QueueLimit) }),
+
+	gauge(classLabels, "class_paused", "1 while the peer pauses the class, else 0.",
+		func(c *fabric.ClassStatus) float64 { return truth(c.Paused) }),
+	counter(classLabels, "class_paused_seconds_total", "Time for which the peer paused the class.",
+		func(c *fabric.ClassStatus) float64 { return c.PausedTime.Seconds() }),
+	counter(classLabels, "class_receive_pause_frames_total", "Frames received that asked for a pause of the class.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.PauseRx) }),
+	counter(classLabels, "class_receive_resume_frames_total", "Frames received that ended a pause of the class.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.ResumeRx) }),
+	counter(classLabels, "class_pause_storms_total", "Times that the pause watchdog stepped in.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.Stormed) }),
+
+	gauge(classLabels, "class_pausing", "1 while the class pauses its peer, else 0.",
+		func(c *fabric.ClassStatus) float64 { return truth(c.Pausing) }),
+	counter(classLabels, "class_pausing_seconds_total", "Time for which the class paused its peer.",
+		func(c *fabric.ClassStatus) float64 { return c.PausingTime.Seconds() }),
+	counter(classLabels, "class_transmit_pause_frames_total", "Frames sent that asked for a pause of the class.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.PauseTx) }),
+	counter(classLabels, "class_transmit_resume_frames_total", "Frames sent that ended a pause of the class.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.ResumeTx) }),
+	gauge(classLabels, "class_ingress_bytes", "Bytes in the buffer now that came in through the port in this class.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.IngressBytes) }),
+	gauge(classLabels, "class_ingress_max_bytes", "Most bytes in the buffer since the start that came in through the port in this class.",
+		func(c *fabric.ClassStatus) float64 { return float64(c.IngressMax) }),
+	gauge(classLabels, "class_xoff_bytes", "Ingress bytes from which the class pauses its peer, at this moment; absent where the class is not lossless.", lossless(
+		func(c *fabric.ClassStatus) float64 { return float64(c.Xoff) })),
+	gauge(classLabels, "class_headroom_bytes", "Headroom of a lossless class at the port; absent where the class is not lossless.", lossless(
+		func(c *fabric.ClassStatus) float64 { return float64(c.Headroom) })),
+	gauge(classLabels, "class_headroom_max_bytes", "Most of the headroom that was used since the start; absent where the class is not lossless.", lossless(
+		func(c *fabric.ClassStatus) float64 { return float64(c.HeadroomMax) })),
+}
+
+// lossless is a value that only lossless classes have.
+func lossless(value func(*fabric.ClassStatus) float64) func(*fabric.ClassStatus) float64 {
+	return func(c *fabric.ClassStatus) float64 {
+		if !c.Lossless {
+			return math.NaN()
+		}
+		return value(c)
+	}
+}

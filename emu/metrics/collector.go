@@ -1,0 +1,106 @@
+// Package metrics shows samples of a lab in Prometheus's text format. Names
+// and units follow Prometheus's rules: base units (bytes, seconds), counters
+// end in _total. docs/metrics.md lists them.
+package metrics
+
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+)
+
+// Collector gives the metrics of one sample. A sample is one moment, so
+// whatever is added up in a query agrees.
+type Collector struct{ sample *report.Sample }
+
+// New makes the collector of a sample. A nil sample describes its metrics and
+// has none.
+func New(s *report.Sample) *Collector { return &Collector{s} }
+
+// metric is one metric of a T: the lab, a port, a link or a class.
+type metric[T any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*T) float64 // NaN where there is none
+}
+
+func counter[T any](labels []string, name, help string, value func(*T) float64) metric[T] {
+	return metric[T]{describe(labels, name, help), prometheus.CounterValue, value}
+}
+
+func gauge[T any](labels []string, name, help string, value func(*T) float64) metric[T] {
+	return metric[T]{describe(labels, name, help), prometheus.GaugeValue, value}
+}
+
+func describe(labels []string, name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("weft_"+name, help, labels, nil)
+}
+
+// emit gives those of a list of metrics that x has.
+func emit[T any](out chan<- prometheus.Metric, list []metric[T], x *T, labels ...string) {
+	for _, m := range list {
+		if v := m.value(x); !math.IsNaN(v) {
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, v, labels...)
+		}
+	}
+}
+
+func describeAll[T any](out chan<- *prometheus.Desc, list []metric[T]) {
+	for _, m := range list {
+		out <- m.desc
+	}
+}
+
+// Describe is prometheus.Collector's.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	describeAll(out, labMetrics)
+	describeAll(out, portMetrics)
+	describeAll(out, linkMetrics)
+	describeAll(out, classMetrics)
+	for _, d := range []*prometheus.Desc{labDropped, portInfo, portDropped, pauseCause} {
+		out <- d
+	}
+}
+
+// Collect is prometheus.Collector's.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	s := c.sample
+	if s == nil {
+		return
+	}
+	emit(out, labMetrics, s, s.Lab)
+	for _, reason := range reasons {
+		out <- prometheus.MustNewConstMetric(labDropped, prometheus.CounterValue, float64(s.Accounts.Drops[reason]), s.Lab, reason)
+	}
+	for i := range s.Ports {
+		collectPort(out, s.Lab, &s.Ports[i])
+	}
+}
+
+func collectPort(out chan<- prometheus.Metric, lab string, p *fabric.PortStatus) {
+	out <- prometheus.MustNewConstMetric(portInfo, prometheus.GaugeValue, 1, lab, p.Node, p.Name, p.Kind, p.Peer)
+	emit(out, portMetrics, p, lab, p.Node, p.Name)
+	for reason, n := range p.Drops {
+		out <- prometheus.MustNewConstMetric(portDropped, prometheus.CounterValue, float64(n), lab, p.Node, p.Name, reason)
+	}
+	if p.Link != nil {
+		emit(out, linkMetrics, p.Link, lab, p.Node, p.Name)
+	}
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		emit(out, classMetrics, c, lab, p.Node, p.Name, c.Name)
+		for _, cause := range c.PauseCauses {
+			out <- prometheus.MustNewConstMetric(pauseCause, prometheus.CounterValue, cause.Time.Seconds(), lab, p.Node, p.Name, c.Name, cause.Port)
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

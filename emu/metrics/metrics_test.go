@@ -1,0 +1,208 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/emu/wall"
+)
+
+// sample has everything that a sample may have, each number another.
+func sample() *report.Sample {
+	return &report.Sample{
+		Lab: "two", Clock: "wall", Emulated: 2500 * units.Millisecond, Events: 101, Trouble: "the machine does not keep up",
+		Accounts: fabric.Accounts{Entered: 102, Originated: 103, Replicated: 104, Duplicated: 105, Delivered: 106, Dropped: 12, Held: 108, Marked: 109, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}},
+		Timing: report.Timing{
+			Stood:    3 * units.Millisecond,
+			Lateness: wall.Summary{Count: 110, P50: 5 * units.Microsecond, P99: 80 * units.Microsecond, P999: 2 * units.Millisecond, Max: 3 * units.Millisecond, Limit: units.Millisecond, Beyond: 9},
+		},
+		CPUTime: 1250 * units.Millisecond, EngineCPUTime: 750 * units.Millisecond,
+		Ports: []fabric.PortStatus{
+			{
+				Name: "s1:2", Peer: "h2:eth0", Node: "s1", Kind: "switch",
+				Link:         &fabric.LinkStatus{Rate: units.Gbps, State: "up", InFlight: 201, Corrupted: 202, Duplicated: 203, Reordered: 204},
+				QueuePackets: 205, QueueBytes: 206, QueueLimit: 207, QueueMax: 208, RxPackets: 209, RxBytes: 210, TxPackets: 211, TxBytes: 212,
+				Marked: 213, Dropped: 12, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}, Trimmed: 214,
+				Classes: []fabric.ClassStatus{
+					{Name: "default", QueuePackets: 301, QueueBytes: 302, QueueLimit: 303, QueueMax: 304, TxPackets: 305, TxBytes: 306, Marked: 307, Trimmed: 308, Dropped: 309},
+					{
+						Name: "lossless", Priority: 3, Paused: true, PausedTime: 401 * units.Millisecond, PauseRx: 402, ResumeRx: 403, Stormed: 404,
+						Lossless: true, Pausing: true, PausingTime: 405 * units.Millisecond, PauseTx: 406, ResumeTx: 407,
+						PauseCauses: []fabric.PauseCause{{Port: "s1:3", Time: 408 * units.Millisecond}}, IngressBytes: 409, IngressMax: 410, Xoff: 411, Headroom: 412, HeadroomMax: 413,
+					},
+				},
+			},
+			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &fabric.LinkStatus{State: "down"}},
+			{Name: "s1:4", Node: "s1", Kind: "switch"},
+		},
+	}
+}
+
+// scrape gives what a scrape of a sample says, without HELP and TYPE, and
+// without the reasons for which nothing was dropped.
+func scrape(t *testing.T, s *report.Sample) string {
+	t.Helper()
+	r := httptest.NewRecorder()
+	Handler(func() (*report.Sample, error) { return s, nil }).ServeHTTP(r, httptest.NewRequest("GET", Path, nil))
+	if r.Code != http.StatusOK {
+		t.Fatalf("%d: %s", r.Code, r.Body)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(r.Body.String()) {
+		if never := strings.HasPrefix(line, "weft_lab_dropped_packets_total") && strings.HasSuffix(line, " 0\n"); !never && !strings.HasPrefix(line, "#") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// TestScrape: every number of a sample is where it belongs, in base units.
+func TestScrape(t *testing.T) {
+	want, err := os.ReadFile("testdata/scrape.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(scrape(t, sample()), "\n")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestEveryReasonFromTheBeginning: a rate sees the first drop of the lab.
+func TestEveryReasonFromTheBeginning(t *testing.T) {
+	if n := testutil.CollectAndCount(New(&report.Sample{Lab: "new"}), "weft_lab_dropped_packets_total"); n != len(reasons) || n == 0 {
+		t.Errorf("%d of %d reasons", n, len(reasons))
+	}
+}
+
+// TestRules: the names keep Prometheus's rules, and what is collected is what
+// was described.
+func TestRules(t *testing.T) {
+	problems, err := testutil.CollectAndLint(New(sample()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	pedantic := prometheus.NewPedanticRegistry()
+	pedantic.MustRegister(New(sample()))
+	if _, err := pedantic.Gather(); err != nil {
+		t.Error(err)
+	}
+}
+
+// names gives the names of all metrics.
+func names(t *testing.T) (list []string) {
+	t.Helper()
+	descs := make(chan *prometheus.Desc)
+	go func() { New(nil).Describe(descs); close(descs) }()
+	name := regexp.MustCompile(`fqName: "([^"]+)"`)
+	for d := range descs {
+		list = append(list, name.FindStringSubmatch(d.String())[1])
+	}
+	return list
+}
+
+// TestAllAreCollected: no metric is described that no sample can have.
+func TestAllAreCollected(t *testing.T) {
+	text := scrape(t, sample())
+	for _, n := range names(t) {
+		if !strings.Contains(text, "\n"+n+"{") && !strings.HasPrefix(text, n+"{") {
+			t.Errorf("%s is described, but not collected", n)
+		}
+	}
+}
+
+// TestDocumented: docs/metrics.md names every metric and no other.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := names(t)
+	found := regexp.MustCompile(`weft_[a-z0-9_]+`).FindAllString(string(text), -1)
+	for _, n := range all {
+		if !slices.Contains(found, n) {
+			t.Errorf("docs/metrics.md does not name %s", n)
+		}
+	}
+	for _, n := range found {
+		if !slices.Contains(all, n) {
+			t.Errorf("docs/metrics.md names %s, which there is not", n)
+		}
+	}
+}
+
+// TestEndedLab: a lab that is ending has no metrics, and says why.
+func TestEndedLab(t *testing.T) {
+	r := httptest.NewRecorder()
+	Handler(func() (*report.Sample, error) { return nil, errors.New("the lab has stopped") }).ServeHTTP(r, httptest.NewRequest("GET", Path, nil))
+	if body, _ := io.ReadAll(r.Body); r.Code != http.StatusServiceUnavailable || !strings.Contains(string(body), "the lab has stopped") {
+		t.Errorf("%d: %s", r.Code, body)
+	}
+}
+
+// TestEagerScrapers: scrapes in quick succession share a sample.
+func TestEagerScrapers(t *testing.T) {
+	taken := 0
+	h := Handler(func() (*report.Sample, error) { taken++; return sample(), nil })
+	for range 5 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", Path, nil))
+	}
+	if taken == 5 {
+		t.Error("each of five scrapes at once took a sample of its own")
+	}
+}
+
+// BenchmarkSnapshot is for how long a scrape stops the engine of a lab with
+// 1024 ports, but for the lateness.
+func BenchmarkSnapshot(b *testing.B) {
+	p, err := spec.Parse("bench.yaml", []byte("topology: {generate: {leaf-spine: {spines: 8, leaves: 32, hosts-per-leaf: 8, rate: 10Gbps, delay: 1us}}}"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, err := fabric.NewSharded(p, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s := report.Sample{Accounts: f.Accounts(), Ports: f.Status()}
+		if len(s.Ports) != 1024 {
+			b.Fatal(len(s.Ports))
+		}
+	}
+}
+
+// BenchmarkScrape is what a scrape of a thousand ports costs beside the
+// engine; it does not stop it.
+func BenchmarkScrape(b *testing.B) {
+	s := sample()
+	one := s.Ports[0]
+	s.Ports = nil
+	for i := range 1000 {
+		one.Name = fmt.Sprintf("s%d:%d", i/32, i%32)
+		s.Ports = append(s.Ports, one)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		r := httptest.NewRecorder()
+		Handler(func() (*report.Sample, error) { return s, nil }).ServeHTTP(r, httptest.NewRequest("GET", Path, nil))
+	}
+}

@@ -1,0 +1,19 @@
+package packet
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// TestSize: packets lie in arrays, so a length that is no multiple of a cache
+// line would spread what a hop looks at over two.
+func TestSize(t *testing.T) {
+	const line = 64
+	var p Packet
+	if n := unsafe.Sizeof(p); n != 3*line {
+		t.Errorf("a packet takes %d bytes, not %d", n, 3*line)
+	}
+	if at := unsafe.Offsetof(p.home); at != line-1 {
+		t.Errorf("the first line ends at byte %d", at+1)
+	}
+}

@@ -1,0 +1,25 @@
+package report
+
+import (
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Sample is a running lab at one moment: what may be asked for every second.
+// Everything in it was read while no packet moved, so sums of its counters
+// agree with each other. Counters only grow while the lab lives; what two
+// samples differ by, over the difference of Emulated, is a rate.
+type Sample struct {
+	Lab      string     `json:"lab"`
+	Clock    string     `json:"clock"`    // wall or virtual
+	Emulated units.Time `json:"emulated"` // time since the start
+	Events   uint64     `json:"events"`
+	Trouble  string     `json:"trouble,omitempty"` // why the machine does not keep up at the moment
+
+	Accounts fabric.Accounts     `json:"accounts"`
+	Ports    []fabric.PortStatus `json:"ports"` // in the order of the plan
+	Timing   Timing              `json:"timing"`
+
+	CPUTime       units.Time `json:"cpu_time"`        // of the whole process since the start, over all cores
+	EngineCPUTime units.Time `json:"engine_cpu_time"` // of the engines' threads
+}

@@ -1,0 +1,288 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/class"
+)
+
+// defaultClass is the class of the packets that no other class names. Every
+// node with classes has it.
+const defaultClass = "default"
+
+// depth is what the file says of a node with classes, with the node's kind
+// joined in.
+type depth struct {
+	switchFile
+	classes []*namedClass // by rising priority
+}
+
+// namedClass is what the file says of one class.
+type namedClass struct {
+	classFile
+	name     string
+	at       any // the name in the file, or nil
+	priority uint8
+}
+
+// bare is the class without what only a switch or a port has.
+func (c *namedClass) bare() class.Class {
+	bare := class.Class{Name: c.name, Priority: c.priority}
+	if c.Weight != nil {
+		bare.Weight = int(*c.Weight)
+	}
+	bare.Fair = c.Order != nil && *c.Order == fair
+	return bare
+}
+
+// lossless tells whether nobody's packets of a class are dropped for want of
+// room.
+func (d *depth) lossless(c *namedClass) bool {
+	return c.PFC.settings() != nil || d.Pause.settings() != nil
+}
+
+// some gives the first of several pointers that stands in the file.
+func (v *resolver) some(places ...any) any {
+	for _, p := range places {
+		if v.places[p] != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// classes resolves which nodes have classes, and which packets are of which.
+func (v *resolver) classes() {
+	v.deep = make([]*depth, len(v.plan.Nodes))
+	kinds := &v.lab.Topology.Kinds
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.said(i)
+		if n.Kind == Host {
+			v.checkHostClasses(kinds.Host.Classes)
+			v.checkHostClasses(file.Classes)
+			if len(kinds.Host.Classes)+len(file.Classes) > 0 {
+				v.setClasses(i, &depth{classes: v.joinClasses(file.Classes, kinds.Host.Classes)})
+			}
+			continue
+		}
+		d := &depth{
+			switchFile: file.join(v.reader, kinds.Switch.switchFile),
+			classes:    v.joinClasses(file.Classes, kinds.Switch.Classes),
+		}
+		cutThrough := d.CutThrough != nil && *d.CutThrough
+		if len(d.classes) > 0 || d.Buffer.settings() != nil || d.Pause.settings() != nil || cutThrough {
+			v.setClasses(i, d)
+			n.Deep.CutThrough = cutThrough
+		}
+	}
+	for i := range v.plan.Nodes {
+		if v.plan.Nodes[i].Kind == Host && v.deep[i] == nil {
+			v.takeOver(i)
+		}
+	}
+}
+
+// joinClasses gives the classes of a node: those of the kind, with what the
+// node says of them, then those that only the node has.
+func (v *resolver) joinClasses(node, kind dict[classFile]) []*namedClass {
+	var joined []*namedClass
+	for _, d := range []dict[classFile]{kind, node} {
+		for j := range d {
+			name, file := &d[j].Name, d[j].Value
+			i := slices.IndexFunc(joined, func(c *namedClass) bool { return c.name == *name })
+			if i < 0 {
+				joined = append(joined, &namedClass{name: *name, at: name, classFile: file})
+				continue
+			}
+			joined[i].at = name
+			joined[i].classFile = file.join(v.reader, joined[i].classFile)
+		}
+	}
+	return joined
+}
+
+// checkHostClasses reports what the classes of a host do not have.
+func (v *resolver) checkHostClasses(classes dict[classFile]) {
+	for i := range classes {
+		c := &classes[i].Value
+		for _, key := range []struct {
+			name string
+			set  bool
+			at   any
+		}{
+			{"reserve", c.Reserve != nil, c.Reserve}, {"alpha", c.Alpha != nil, c.Alpha}, {"mark", c.Mark != nil, c.Mark},
+			{"ingress", c.Ingress != nil, c.Ingress}, {"pfc", c.PFC != nil, c.PFC}, {"trim", c.Trim != nil, c.Trim},
+		} {
+			if key.set {
+				v.fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit", "%s is a setting of a switch's class", key.name)
+			}
+		}
+	}
+}
+
+// setClasses gives a node its classes: each its priority, and each packet its
+// class.
+func (v *resolver) setClasses(node int, d *depth) {
+	if !slices.ContainsFunc(d.classes, func(c *namedClass) bool { return c.name == defaultClass }) {
+		d.classes = append(d.classes, &namedClass{name: defaultClass})
+	}
+	v.deep[node] = d
+	v.plan.Nodes[node].Deep = &Deep{}
+	var holder [class.Count]*namedClass
+	for _, c := range d.classes {
+		if c.at != nil {
+			v.checkName(c.at, "a class's name", c.name, maxNodeName)
+		}
+		switch {
+		case c.Priority != nil:
+			c.priority = uint8(*c.Priority)
+		case c.name != defaultClass:
+			v.fail(c.at, d.priorityHint(c), "the class %s lacks priority", c.name)
+			continue
+		}
+		if other := holder[c.priority]; other != nil {
+			v.fail(v.some(c.Priority, other.Priority, c.at, other.at), "every class has its own, 0 to 7; the class default has 0 unless it says another",
+				"the classes %s and %s have the priority %d", other.name, c.name, c.priority)
+			continue
+		}
+		holder[c.priority] = c
+	}
+	slices.SortStableFunc(d.classes, func(a, b *namedClass) int { return cmp.Compare(a.priority, b.priority) })
+	v.plan.Nodes[node].Deep.Map = v.classMap(d)
+}
+
+// priorityHint helps with a class that has no priority, perhaps one of the
+// kind whose name is misspelt.
+func (d *depth) priorityHint(c *namedClass) string {
+	hint := "write for example priority: 3; it is the class's queue, 0 to 7, and the class that PFC pauses"
+	var others []string
+	for _, o := range d.classes {
+		if o != c {
+			others = append(others, o.name)
+		}
+	}
+	if near, ok := nearest(c.name, others); ok {
+		hint = fmt.Sprintf("did you mean %q? Otherwise %s", near, hint)
+	}
+	return hint
+}
+
+// classMap gives each code point its class's priority, and those that no
+// class names that of the class default.
+func (v *resolver) classMap(d *depth) (m class.Map) {
+	for _, c := range d.classes {
+		if c.name != defaultClass {
+			continue
+		}
+		m.Untagged = c.priority
+		for i := range m.DSCP {
+			m.DSCP[i] = c.priority
+		}
+		for i := range m.PCP {
+			m.PCP[i] = c.priority
+		}
+	}
+	var dscps [64]*namedClass
+	var pcps [8]*namedClass
+	for _, c := range d.classes {
+		for i := range c.DSCP {
+			v.give(&c.DSCP[i], "dscp", c.DSCP[i].span, c, dscps[:], m.DSCP[:])
+		}
+		for i := range c.PCP {
+			v.give(&c.PCP[i], "pcp", c.PCP[i].span, c, pcps[:], m.PCP[:])
+		}
+		if c.name != defaultClass && len(c.DSCP)+len(c.PCP) == 0 {
+			v.fail(c.at, "write for example dscp: 26", "no packet is of the class %s: it has neither dscp nor pcp", c.name)
+		}
+	}
+	return m
+}
+
+// give gives a class the code points of a span.
+func (v *resolver) give(place any, what string, s span, c *namedClass, holders []*namedClass, m []uint8) {
+	for p := s.low; p <= s.high; p++ {
+		if other := holders[p]; other != nil {
+			v.fail(place, "a packet is of one class", "%s %d is of the classes %s and %s", what, p, other.name, c.name)
+			return
+		}
+		holders[p], m[p] = c, c.priority
+	}
+}
+
+// takeOver gives a host the classes of the switches that it is at.
+func (v *resolver) takeOver(host int) {
+	n := &v.plan.Nodes[host]
+	first := -1
+	for _, p := range n.Ports {
+		if p.Link < 0 {
+			continue
+		}
+		at := v.plan.Links[p.Link].Ends[1-p.End].Node
+		theirs := v.deep[at]
+		switch {
+		case theirs == nil || v.plan.Nodes[at].Kind == Host:
+		case first < 0:
+			first = at
+			mine := &depth{}
+			for _, c := range theirs.classes {
+				mine.classes = append(mine.classes, &namedClass{
+					name: c.name, priority: c.priority, classFile: classFile{Weight: c.Weight, Order: c.Order},
+				})
+			}
+			v.deep[host] = mine
+			n.Deep = &Deep{Map: v.plan.Nodes[at].Deep.Map}
+		case n.Deep.Map != v.plan.Nodes[at].Deep.Map || !slices.EqualFunc(v.deep[first].classes, theirs.classes, sameOnHosts):
+			v.fail(v.some(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
+				"%s is at %s and at %s, whose classes differ", n.Name, v.plan.Nodes[first].Name, v.plan.Nodes[at].Name)
+			return
+		}
+	}
+}
+
+func sameOnHosts(a, b *namedClass) bool { return a.bare() == b.bare() }
+
+// portClasses gives every port of a node with classes its queues, but for
+// what depends on links and buffer.
+func (v *resolver) portClasses() {
+	for i, d := range v.deep {
+		if d == nil {
+			continue
+		}
+		n := &v.plan.Nodes[i]
+		for p := range n.Ports {
+			port, queue := &n.Ports[p], v.queues[End{i, p}]
+			for _, file := range d.classes {
+				c := file.bare()
+				if file.Limit != nil || n.Kind == Host || !d.lossless(file) && (queue.Limit != nil || d.Buffer.settings() == nil) {
+					c.Limit = port.Queue.Limit
+					set(&c.Limit, file.Limit)
+				}
+				if n.Kind == Switch {
+					c.Mark = port.Queue.Mark
+					if file.Mark != nil {
+						c.Mark = file.Mark.Config
+					}
+				}
+				port.Classes = append(port.Classes, c)
+			}
+		}
+	}
+}
+
+// checkClassLimits reports queues of a port that do not hold a frame. Place
+// is what gives the frame's size.
+func (v *resolver) checkClassLimits(at End, frame units.Bytes, place any) {
+	d := v.deep[at.Node]
+	for i, c := range v.plan.Nodes[at.Node].Ports[at.Port].Classes {
+		file, queue := d.classes[i], v.queues[at]
+		limited := c.Limit > 0 || file.Limit != nil || !d.lossless(file) && queue.Limit != nil
+		if limited && c.Limit < frame {
+			v.fail(v.some(file.Limit, queue.Limit, place), "",
+				"the queue of the class %s at %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
+				c.Name, v.plan.PortName(at.Node, at.Port), c.Limit, frame)
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/pfc"
+)
+
+// The types here are what a lab file says of switches in depth, as it is
+// written. All keys are pointers or lists: what a node leaves out is taken
+// from its kind.
+
+// switchFile is what makes a switch one in depth.
+type switchFile struct {
+	Buffer     *orNone[bufferFile] `yaml:"buffer,omitempty" jsonschema_description:"switch: memory that all its ports share; default as much as they want"`
+	Pause      *orNone[pfcFile]    `yaml:"pause,omitempty" jsonschema_description:"switch: global PAUSE (IEEE 802.3 annex 31B) of its ports, in place of PFC by class; default none"`
+	CutThrough *bool               `yaml:"cut-through,omitempty" jsonschema_description:"switch: whether it sends on a packet as soon as its header has come; default false"`
+}
+
+type bufferFile struct {
+	Preset *bufferPreset `yaml:"preset,omitempty" jsonschema_description:"sizes and thresholds of a known buffer"`
+	Size   *units.Bytes  `yaml:"size,omitempty" jsonschema_description:"all of it; with per-port, of each class at each port; default the preset's"`
+	Alpha  *alpha        `yaml:"alpha,omitempty" jsonschema_description:"alpha of the classes that name none; default the preset's, or 1"`
+}
+
+func (b *bufferFile) byName() any { b.Preset = new(bufferPreset); return b.Preset }
+
+type classFile struct {
+	DSCP     oneOrMore[dscpRange] `yaml:"dscp,omitempty" jsonschema_description:"DSCPs of its IP packets: numbers and ranges, such as [26, 32-39]"`
+	PCP      oneOrMore[pcpRange]  `yaml:"pcp,omitempty" jsonschema_description:"802.1Q priority code points of its tagged packets that are not IP"`
+	Priority *priority            `yaml:"priority,omitempty" jsonschema_description:"its queue, and the class that PFC pauses; must be there but for the class default, whose is 0"`
+	Weight   *weight              `yaml:"weight,omitempty" jsonschema_description:"its share among the classes with a weight (DWRR); default strict priority"`
+	Order    *order               `yaml:"order,omitempty" jsonschema_description:"packets leave as they came, or flows take turns; default fifo"`
+	Limit    *units.Bytes         `yaml:"limit,omitempty" jsonschema_description:"most bytes that wait at a port"`
+	Reserve  *units.Bytes         `yaml:"reserve,omitempty" jsonschema_description:"switch: of the buffer, kept for its queue at each port; default 0"`
+	Alpha    *alpha               `yaml:"alpha,omitempty" jsonschema_description:"switch: its queue may take alpha times what is free of the buffer, or none; default the buffer's, none with pfc"`
+	Mark     *markFile            `yaml:"mark,omitempty" jsonschema_description:"switch: marking of packets (ECN); default that of queue"`
+	Ingress  *ingressFile         `yaml:"ingress,omitempty" jsonschema_description:"switch: what packets that came in through one port may take of the buffer"`
+	PFC      *orNone[pfcFile]     `yaml:"pfc,omitempty" jsonschema_description:"switch: priority flow control, which makes the class lossless; default none"`
+	Trim     *orNone[trimFile]    `yaml:"trim,omitempty" jsonschema_description:"switch: packets are cut down to their headers in place of drops; default none"`
+}
+
+type ingressFile struct {
+	Reserve *units.Bytes `yaml:"reserve,omitempty" jsonschema_description:"kept for each port; default 0"`
+	Limit   *units.Bytes `yaml:"limit,omitempty" jsonschema_description:"most beyond the reserve; default none"`
+	Alpha   *alpha       `yaml:"alpha,omitempty" jsonschema_description:"times what is free of the buffer, or none; default none"`
+}
+
+// pfcFile is how a class, or with PAUSE a port, holds off those who send to it.
+type pfcFile struct {
+	Xoff     *units.Bytes  `yaml:"xoff,omitempty" jsonschema_description:"a pause begins when this much waits that came in through one port"`
+	Xon      *units.Bytes  `yaml:"xon,omitempty" jsonschema_description:"a pause ends when it has fallen to this; default xoff less offset"`
+	Alpha    *alpha        `yaml:"alpha,omitempty" jsonschema_description:"instead of xoff: a pause begins at alpha times what is free of the buffer; default the buffer's"`
+	Offset   *units.Bytes  `yaml:"offset,omitempty" jsonschema_description:"a pause ends this far below where it begins; default two packets of the MTU"`
+	Headroom *units.Bytes  `yaml:"headroom,omitempty" jsonschema_description:"of the buffer, kept at each port for what comes before a pause takes effect; default from the link's rate, delay and MTU"`
+	Quanta   *quanta       `yaml:"quanta,omitempty" jsonschema_description:"how long a pause frame holds, in 512 bit times; default 65535"`
+	Refresh  *units.Time   `yaml:"refresh,omitempty" jsonschema_description:"how long after a pause frame the next is sent; default half the time that it holds"`
+	Watchdog *watchdogFile `yaml:"watchdog,omitempty" jsonschema_description:"ends pauses that last too long; default none"`
+}
+
+type watchdogFile struct {
+	Detect  *units.Time `yaml:"detect,omitempty" jsonschema_description:"how long a queue may be held off; default 200ms"`
+	Restore *units.Time `yaml:"restore,omitempty" jsonschema_description:"how long the peer must have asked for no pause; default 200ms"`
+	Action  *pfc.Action `yaml:"action,omitempty" jsonschema_description:"what becomes of its packets in between; default drop"`
+}
+
+type trimFile struct {
+	Preset    *trimPreset     `yaml:"preset,omitempty" jsonschema_description:"how NDP or Ultra Ethernet trims; default uec"`
+	Keep      *units.Bytes    `yaml:"keep,omitempty" jsonschema_description:"what is left behind the IP header; default 24B, ndp 26B"`
+	DSCP      *dscp           `yaml:"dscp,omitempty" jsonschema_description:"of trimmed packets, which gives them their class; must be there"`
+	Tail      *units.Fraction `yaml:"tail,omitempty" jsonschema_description:"how often the last packet of the queue is trimmed in place of the one that comes; default 0%, ndp 50%"`
+	Return    *bool           `yaml:"return,omitempty" jsonschema_description:"whether trimmed packets that find no room go back to their sender; default false, ndp true"`
+	FixLength *bool           `yaml:"fix-length,omitempty" jsonschema_description:"whether the length in the IP header becomes that of what is left; default false"`
+}
+
+func (t *trimFile) byName() any { t.Preset = new(trimPreset); return t.Preset }
+
+// orNone is settings in whose place none may stand, which takes away those of
+// the kind, or the bare name of a preset if they have presets.
+type orNone[T any] struct {
+	none  bool
+	Value T
+}
+
+// preset is settings that have presets: byName makes room for the name of
+// one, and gives it.
+type preset interface{ byName() any }
+
+func (o *orNone[T]) decode(r *reader, n ast.Node, what string) {
+	text, scalar := scalarText(n)
+	if scalar && text == "none" {
+		o.none = true
+		return
+	}
+	if p, ok := any(&o.Value).(preset); ok && scalar {
+		r.read(p.byName(), n, what)
+		return
+	}
+	r.read(&o.Value, n, what)
+}
+
+func (o orNone[T]) schema(m *schemaMaker) *jsonschema.Schema {
+	forms := []*jsonschema.Schema{{Const: "none"}, m.of(reflect.TypeFor[T]())}
+	if p, ok := any(&o.Value).(preset); ok {
+		forms = append(forms, m.of(reflect.TypeOf(p.byName()).Elem()))
+	}
+	return &jsonschema.Schema{OneOf: forms}
+}
+
+// settings are those that are there, or nil.
+func (o *orNone[T]) settings() *T {
+	if o == nil || o.none {
+		return nil
+	}
+	return &o.Value
+}
+
+// under gives top with the keys that it leaves out taken from base. Either
+// may be nil.
+func under[T any](r *reader, top, base *T) *T {
+	if top == nil || base == nil {
+		if top == nil {
+			top = base
+		}
+		return top
+	}
+	joined := *top
+	v, below := reflect.ValueOf(&joined).Elem(), reflect.ValueOf(base).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).IsNil() {
+			v.Field(i).Set(below.Field(i))
+		}
+	}
+	r.places[&joined] = r.places[top]
+	return &joined
+}
+
+// underNone is under for settings that may be none. Join joins those that are
+// there.
+func underNone[T any](r *reader, top, base *orNone[T], join func(top, base *T) *T) *orNone[T] {
+	if top == nil || base == nil || top.none || base.none {
+		if top == nil {
+			top = base
+		}
+		return top
+	}
+	joined := &orNone[T]{Value: *join(&top.Value, &base.Value)}
+	r.places[joined] = r.places[top]
+	r.places[&joined.Value] = r.places[top]
+	return joined
+}
+
+// join gives a switch's settings with what they leave out taken from base.
+func (f switchFile) join(r *reader, base switchFile) switchFile {
+	joined := under(r, &f, &base)
+	joined.Buffer = underNone(r, f.Buffer, base.Buffer, func(a, b *bufferFile) *bufferFile { return under(r, a, b) })
+	joined.Pause = underNone(r, f.Pause, base.Pause, func(a, b *pfcFile) *pfcFile { return a.join(r, b) })
+	return *joined
+}
+
+func (f classFile) join(r *reader, base classFile) classFile {
+	joined := under(r, &f, &base)
+	joined.Ingress = under(r, f.Ingress, base.Ingress)
+	joined.PFC = underNone(r, f.PFC, base.PFC, func(a, b *pfcFile) *pfcFile { return a.join(r, b) })
+	joined.Trim = underNone(r, f.Trim, base.Trim, func(a, b *trimFile) *trimFile { return under(r, a, b) })
+	return *joined
+}
+
+func (f *pfcFile) join(r *reader, base *pfcFile) *pfcFile {
+	joined := under(r, f, base)
+	joined.Watchdog = under(r, f.Watchdog, base.Watchdog)
+	// The two forms of a threshold do not mix: what the node says of one takes
+	// away what the kind says of the other.
+	switch {
+	case f.Xoff != nil && f.Alpha == nil:
+		joined.Alpha = nil
+	case f.Alpha != nil && f.Xoff == nil:
+		joined.Xoff, joined.Xon = nil, f.Xon
+	}
+	switch {
+	case f.Xon != nil && f.Offset == nil:
+		joined.Offset = nil
+	case f.Offset != nil && f.Xon == nil:
+		joined.Xon = nil
+	}
+	return joined
+}
+
+// alpha is the factor of a dynamic threshold; 0 is none.
+type alpha float64
+
+const maxAlpha = 1000
+
+// UnmarshalText reads "0.125", "1/8" or "none".
+func (a *alpha) UnmarshalText(b []byte) error {
+	text := string(b)
+	if text == "none" {
+		*a = 0
+		return nil
+	}
+	num, den, _ := strings.Cut(text, "/")
+	v, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
+	if den != "" && err == nil {
+		var d float64
+		d, err = strconv.ParseFloat(strings.TrimSpace(den), 64)
+		v /= d
+	}
+	if err != nil || math.IsNaN(v) {
+		return fmt.Errorf("%q is not a factor: write for example 0.125 or 1/8, or none", text)
+	}
+	if v <= 0 || v > maxAlpha {
+		return fmt.Errorf("%s is not above 0 and at most %d: write none for no dynamic threshold", text, maxAlpha)
+	}
+	*a = alpha(v)
+	return nil
+}
+
+func (alpha) schema(*schemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
+		{Type: "number", ExclusiveMinimum: "0", Maximum: "1000"},
+		text(`^(none|(` + number + `) */ *(` + number + `))$`),
+	}}
+}
+
+// span is the numbers from low to high.
+type span struct{ low, high uint8 }
+
+// read reads "26" or "24-31", of numbers up to most.
+func (s *span) read(b []byte, most int) error {
+	first, last, ranged := strings.Cut(string(b), "-")
+	if !ranged {
+		last = first
+	}
+	low, err := parseInt([]byte(strings.TrimSpace(first)), 0, most)
+	if err != nil {
+		return fmt.Errorf("%q is neither a number from 0 to %d nor a range of them, such as 2-%d", b, most, min(most, 31))
+	}
+	high, err := parseInt([]byte(strings.TrimSpace(last)), low, most)
+	if err != nil {
+		return fmt.Errorf("%q is not a range: it goes from the smaller number to the greater, at most %d", b, most)
+	}
+	*s = span{uint8(low), uint8(high)}
+	return nil
+}
+
+// dscpRange is differentiated services code points.
+type dscpRange struct{ span }
+
+// UnmarshalText reads "26" or "24-31".
+func (d *dscpRange) UnmarshalText(b []byte) error { return d.read(b, 63) }
+
+func (dscpRange) schema(*schemaMaker) *jsonschema.Schema { return spanSchema(63) }
+
+// pcpRange is priority code points of 802.1Q tags.
+type pcpRange struct{ span }
+
+// UnmarshalText reads "3" or "4-7".
+func (p *pcpRange) UnmarshalText(b []byte) error { return p.read(b, 7) }
+
+func (pcpRange) schema(*schemaMaker) *jsonschema.Schema { return spanSchema(7) }
+
+func spanSchema(most int) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(0, most), text(`^[0-9]+ *- *[0-9]+$`)}}
+}
+
+// priority is the priority of a class.
+type priority uint8
+
+// UnmarshalText reads a number from 0 to 7.
+func (p *priority) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 0, class.Count-1)
+	*p = priority(n)
+	return err
+}
+
+func (priority) schema(*schemaMaker) *jsonschema.Schema { return integer(0, class.Count-1) }
+
+const maxWeight = 1000
+
+// weight is the share of one class, or one way, beside others.
+type weight int
+
+// UnmarshalText reads a number from 1 to maxWeight.
+func (w *weight) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 1, maxWeight)
+	*w = weight(n)
+	return err
+}
+
+func (weight) schema(*schemaMaker) *jsonschema.Schema { return integer(1, maxWeight) }
+
+// order is in which order the packets of a class leave.
+type order uint8
+
+const (
+	fifo order = iota
+	fair
+)
+
+var orderNames = []string{"fifo", "fair"}
+
+// UnmarshalText reads fifo or fair.
+func (o *order) UnmarshalText(b []byte) error { return unmarshalName(o, b, orderNames) }
+
+func (order) schema(*schemaMaker) *jsonschema.Schema { return enum(orderNames...) }
+
+// quanta is a pause time.
+type quanta uint16
+
+// UnmarshalText reads a number from 1 to 65535.
+func (q *quanta) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 1, math.MaxUint16)
+	*q = quanta(n)
+	return err
+}
+
+func (quanta) schema(*schemaMaker) *jsonschema.Schema { return integer(1, math.MaxUint16) }
+
+// bufferPreset is a known buffer.
+type bufferPreset uint8
+
+// The known buffers.
+const (
+	hpccBuffer bufferPreset = iota
+	broadcomBuffer
+	perPortBuffer
+)
+
+var bufferPresetNames = []string{"hpcc", "broadcom", "per-port"}
+
+// UnmarshalText reads the name that a lab file uses.
+func (p *bufferPreset) UnmarshalText(b []byte) error { return unmarshalName(p, b, bufferPresetNames) }
+
+func (bufferPreset) schema(*schemaMaker) *jsonschema.Schema { return enum(bufferPresetNames...) }
+
+// trimPreset is a known way to trim.
+type trimPreset uint8
+
+// The known ways to trim.
+const (
+	uecTrim trimPreset = iota
+	ndpTrim
+)
+
+var trimPresetNames = []string{"uec", "ndp"}
+
+// UnmarshalText reads the name that a lab file uses.
+func (p *trimPreset) UnmarshalText(b []byte) error { return unmarshalName(p, b, trimPresetNames) }
+
+func (trimPreset) schema(*schemaMaker) *jsonschema.Schema { return enum(trimPresetNames...) }

@@ -1,0 +1,41 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/forward"
+)
+
+// forwardingOf prints how a switch chooses among ways, and its static routes.
+func forwardingOf(p *Plan, n *Node) string {
+	var b strings.Builder
+	switch c := n.Forwarding; {
+	case c.Flowlet != nil:
+		fmt.Fprintf(&b, " forwarding flowlet %+v", *c.Flowlet)
+	case c.Entropy != nil:
+		fmt.Fprintf(&b, " forwarding entropy %+v", *c.Entropy)
+	case c.Spread != forward.ECMP:
+		fmt.Fprintf(&b, " forwarding %v", c.Spread)
+	}
+	for _, r := range n.Static {
+		fmt.Fprintf(&b, "\n  to %s:", r.To)
+		for _, e := range r.Stations {
+			fmt.Fprintf(&b, " %s", p.PortName(e.Node, e.Port))
+		}
+		fmt.Fprint(&b, " via")
+		for _, w := range r.Via {
+			fmt.Fprintf(&b, " %s*%d", n.Ports[w.Port].Name, w.Weight)
+		}
+	}
+	return b.String()
+}
+
+// rerouteOf prints when switches take notice of the state of links.
+func rerouteOf(p *Plan) string {
+	if p.Reroute == units.Never {
+		return ""
+	}
+	return fmt.Sprintf(" reroute after %v", p.Reroute)
+}

@@ -1,0 +1,300 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/invopop/jsonschema"
+)
+
+// maxWeights is the most that the weights of a static route come to together,
+// which is how often ports are in the table.
+const maxWeights = 16_384
+
+// routeStep is where a route leads next: of a host's, the address of a
+// gateway; of a switch's, a port. It may be written as a single value.
+type routeStep struct {
+	plain bool
+	weightedPort
+}
+
+// weightedPort is a routeStep that is not a single value.
+type weightedPort struct {
+	Port   portName `yaml:"port" jsonschema_description:"port of the switch"`
+	Weight weight   `yaml:"weight,omitempty" jsonschema_description:"its share beside the other ports, 1 to 1000; default 1"`
+}
+
+// portName is the name of a port, which often is a number.
+type portName scalar
+
+func (p *portName) decode(r *reader, n ast.Node, what string) { (*scalar)(p).decode(r, n, what) }
+
+func (s *routeStep) decode(r *reader, n ast.Node, what string) {
+	s.Weight = 1
+	if text, ok := scalarText(n); ok {
+		s.Port, s.plain = portName(text), true
+		return
+	}
+	r.read(&s.weightedPort, n, what)
+}
+
+func (routeStep) schema(m *schemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.of(reflect.TypeFor[portName]()), m.of(reflect.TypeFor[weightedPort]())}}
+}
+
+// gateway gives the next hop of a host's route, and judges its form.
+func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
+	ok := f.To.name == ""
+	if !ok {
+		v.fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.name)
+	}
+	if len(f.Via) != 1 || !f.Via[0].plain {
+		v.fail(&f.Via, "write for example via: 10.0.0.254", "the route of a host leads via one address")
+		return netip.Addr{}, false
+	}
+	ip, err := parseGateway(string(f.Via[0].Port))
+	if err != nil {
+		v.fail(&f.Via, "", "via: %v", err)
+	}
+	return ip, ok && err == nil
+}
+
+// switchRoutes resolves the static routes of switches.
+func (v *resolver) switchRoutes() {
+	v.routed = v.plan.Routed()
+	for i := range v.plan.Nodes {
+		if n, file := &v.plan.Nodes[i], v.said(i); n.Kind == Switch && len(file.Routes) > 0 {
+			v.staticRoutes(i, file.Routes)
+		}
+	}
+}
+
+// located is a static route and what the file says of it.
+type located struct {
+	StaticRoute
+	file *routeFile
+}
+
+// rank says which routes go before which: named interfaces before hosts before
+// prefixes, longer ones before shorter ones, before default.
+func (l *located) rank(hasPort bool) int {
+	const host, port = 1000, 1001
+	switch {
+	case l.file.To.any:
+		return -1
+	case l.file.To.name == "":
+		return l.file.To.prefix.Bits()
+	case hasPort:
+		return port
+	}
+	return host
+}
+
+func (v *resolver) staticRoutes(node int, files []routeFile) {
+	n := &v.plan.Nodes[node]
+	var routes []located
+	ranks := map[string]int{}
+	for j := range files {
+		f := &files[j]
+		l := located{StaticRoute{To: f.To.String()}, f}
+		if n.Router != nil {
+			l.Prefixes = f.To.prefixes()
+		}
+		if _, twice := ranks[l.To]; twice {
+			v.fail(&f.To, "write all its ports as a list: via: [...]", "%s has a route to %s already", n.Name, l.To)
+			continue
+		}
+		var hasPort, ok bool
+		if l.Stations, hasPort, ok = v.stationsOf(node, &f.To); !ok {
+			continue
+		}
+		ranks[l.To] = l.rank(hasPort)
+		if !v.checkTo(node, &l) {
+			continue
+		}
+		if l.Via, ok = v.ways(node, f); ok {
+			routes = append(routes, l)
+		}
+	}
+	slices.SortStableFunc(routes, func(a, b located) int { return cmp.Compare(ranks[a.To], ranks[b.To]) })
+	if n.Router != nil {
+		v.checkRouted(node, routes)
+	} else {
+		v.checkStatic(node, routes)
+	}
+	for _, l := range routes {
+		n.Static = append(n.Static, l.StaticRoute)
+	}
+}
+
+// checkTo judges what a route of a switch is to.
+func (v *resolver) checkTo(node int, l *located) bool {
+	n := &v.plan.Nodes[node]
+	switch {
+	case n.Router != nil:
+		return v.checkRoutedTo(node, l)
+	case len(l.Stations) == 0:
+		v.fail(&l.file.To, "a prefix is not for hosts at the switch itself: name them", "%s is to no host elsewhere in the lab", l.To)
+		return false
+	}
+	for _, s := range l.Stations {
+		if !v.sees(node, s) {
+			v.fail(&l.file.To, "give the route to a router", "%s is behind a router, and %s has to do only with frames to that", v.plan.PortName(s.Node, s.Port), n.Name)
+			return false
+		}
+	}
+	return true
+}
+
+// sees tells whether a plain switch gets frames for a station: in a lab with
+// routers, whether it is in the same domain.
+func (v *resolver) sees(node int, s End) bool {
+	return !v.routed || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
+}
+
+// stationsOf gives the interfaces of hosts that a route of a switch is to.
+// Prefixes and default are not for those at the switch itself, as a router's
+// are not for what is connected to it. HasPort tells that the route names one.
+func (v *resolver) stationsOf(node int, to *destination) (found []End, hasPort, ok bool) {
+	if to.name != "" {
+		return v.namedStations(to)
+	}
+	for i, n := range v.plan.Nodes {
+		if n.Kind != Host {
+			continue
+		}
+		for p, port := range n.Ports {
+			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node || !v.sees(node, End{i, p}) {
+				continue
+			}
+			if to.any || slices.ContainsFunc(port.Addresses, func(a netip.Prefix) bool { return to.prefix.Contains(a.Addr()) }) {
+				found = append(found, End{i, p})
+			}
+		}
+	}
+	return found, false, true
+}
+
+func (v *resolver) namedStations(to *destination) (found []End, hasPort, ok bool) {
+	if ip, err := netip.ParseAddr(to.name); err == nil {
+		v.fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks the length of its prefix", to.name)
+		return nil, false, false
+	}
+	if _, _, err := splitEndpoint(to.name); err == nil {
+		end, ok := v.ports[to.name]
+		if !ok {
+			v.failName(to, func() *nameError { _, err := v.plan.endpoint(to.name); return err })
+			return nil, true, false
+		}
+		return []End{end}, true, v.isHost(to, end.Node)
+	}
+	node, ok := v.node(to, to.name)
+	if !ok || !v.isHost(to, node) {
+		return nil, false, false
+	}
+	for p := range v.plan.Nodes[node].Ports {
+		found = append(found, End{node, p})
+	}
+	return found, false, true
+}
+
+// isHost judges that a route is to a host.
+func (v *resolver) isHost(place *destination, node int) bool {
+	n := &v.plan.Nodes[node]
+	if n.Kind != Host {
+		v.fail(place, "a route is to hosts: name one, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
+	}
+	return n.Kind == Host
+}
+
+// ways gives the ports that a route of a switch leads through.
+func (v *resolver) ways(node int, f *routeFile) (ways []Way, ok bool) {
+	ok = true
+	sum := 0
+	for i := range f.Via {
+		s := &f.Via[i]
+		name := string(s.Port)
+		end, known := v.ports[v.plan.Nodes[node].Name+":"+name]
+		switch {
+		case !known:
+			v.failName(s, func() *nameError { return v.plan.noPort(node, name) })
+			ok = false
+			continue
+		case slices.ContainsFunc(ways, func(w Way) bool { return w.Port == end.Port }):
+			v.fail(s, `give it more than others by a weight: {port: "`+name+`", weight: 2}`, "the port %s is there twice", name)
+			ok = false
+		}
+		ways = append(ways, Way{end.Port, int(s.Weight)})
+		sum += int(s.Weight)
+	}
+	switch {
+	case len(f.Via) == 0:
+		v.fail(&f.Via, `write for example via: "3"`, "the route leads via no port")
+		return nil, false
+	case sum > maxWeights:
+		v.fail(&f.Via, "only their proportion counts: divide them all", "the weights sum up to %d, more than %d", sum, maxWeights)
+		return nil, false
+	}
+	return ways, ok
+}
+
+// checkStatic reports routes of a switch that cannot do what they seem to
+// say.
+func (v *resolver) checkStatic(node int, routes []located) {
+	best := map[End]*located{} // that holds while its links are up
+	for i := range routes {
+		l := &routes[i]
+		for _, s := range l.Stations {
+			// The tables know stations, not addresses. Of two prefixes that
+			// match one, the longer holds where it is a part of the other;
+			// else neither is what it says.
+			other := best[s]
+			if other != nil && other.file.To.prefix.IsValid() && l.file.To.prefix.IsValid() &&
+				!covers(other.file.To.prefix, l.file.To.prefix) && !slices.Equal(other.Via, l.Via) && v.undecided(routes[i+1:], s) {
+				v.fail(&l.file.To, "a switch takes all that goes to an interface the same way: name the host, with its port if need be",
+					"%s and %s are both prefixes of %s and lead different ways", other.To, l.To, v.plan.PortName(s.Node, s.Port))
+				return
+			}
+			best[s] = l
+		}
+	}
+	for i := range routes {
+		l := &routes[i]
+		for k, w := range l.Via {
+			host, ok := v.hostBehind(node, w.Port)
+			if !ok {
+				continue
+			}
+			for _, s := range l.Stations {
+				if s != host {
+					v.fail(&l.file.Via[k], "a host does not send on what is not for it", "the port %s leads to %s, and the route is to %s as well",
+						v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(host.Node, host.Port), v.plan.PortName(s.Node, s.Port))
+					break
+				}
+			}
+		}
+	}
+}
+
+// undecided tells whether none of the routes names a station, or its host.
+func (v *resolver) undecided(routes []located, s End) bool {
+	return !slices.ContainsFunc(routes, func(l located) bool { return l.file.To.name != "" && slices.Contains(l.Stations, s) })
+}
+
+func covers(wide, narrow netip.Prefix) bool {
+	return wide.Bits() <= narrow.Bits() && wide.Contains(narrow.Addr())
+}
+
+// hostBehind gives the interface of a host that a port leads to.
+func (v *resolver) hostBehind(node, port int) (End, bool) {
+	p := v.plan.Nodes[node].Ports[port]
+	if p.Link < 0 {
+		return End{}, false
+	}
+	far := v.plan.Links[p.Link].Ends[1-p.End]
+	return far, v.plan.Nodes[far.Node].Kind == Host
+}

@@ -1,0 +1,69 @@
+package spec
+
+import (
+	"slices"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/trim"
+)
+
+// What is left behind the IP header of a trimmed packet.
+const (
+	// Ultra Ethernet keeps no less (UEC 1.0 §4.1).
+	keepUEC units.Bytes = 24
+	// NDP's headers are 64 bytes: with those of Ethernet and IPv4 and the FCS
+	// that is the shortest frame (Handley et al., SIGCOMM 2017).
+	keepNDP units.Bytes = 64 - 14 - 20 - 4
+)
+
+// trim resolves how the packets of a class are trimmed, nil for not at all.
+func (v *resolver) trim(d *depth, file *namedClass, port *Port, mtu units.Bytes) *trim.Config {
+	f := file.Trim.settings()
+	if f == nil {
+		return nil
+	}
+	t := &trim.Config{Keep: keepUEC}
+	uec := f.Preset != nil && *f.Preset == uecTrim
+	if f.Preset != nil && *f.Preset == ndpTrim {
+		t = &trim.Config{Keep: keepNDP, Tail: 0.5, Return: true}
+	}
+	set(&t.Keep, f.Keep)
+	set((*dscp)(&t.DSCP), f.DSCP)
+	set(&t.Tail, f.Tail)
+	set(&t.Return, f.Return)
+	set(&t.FixLength, f.FixLength)
+
+	const header = 20 // of IPv4
+	own := slices.Index(d.classes, file)
+	switch {
+	case d.lossless(file):
+		v.fail(file.Trim, "leave one of them out", "the lossless class %s never overflows: nothing is trimmed", file.name)
+	case port.Classes[own].Limit == 0 && port.Classes[own].Alpha == 0:
+		v.fail(file.Trim, "give the class a limit", "the queue of the class %s has no bound: nothing is trimmed", file.name)
+	case uec && t.Keep < keepUEC:
+		v.fail(f.Keep, "", "Ultra Ethernet keeps at least %v behind the IP header, not %v", keepUEC, t.Keep)
+	case t.Keep+header >= mtu:
+		v.fail(v.some(f.Keep, f), "", "nothing is trimmed: packets of at most %v have no more than %v behind their IP header", mtu, t.Keep)
+	case f.DSCP == nil:
+		v.fail(v.some(f.Preset, f), "write for example trim: {dscp: 10}, with a class that has this DSCP", "trim lacks dscp, which gives trimmed packets their class")
+	default:
+		v.trimmedClass(d, file, f, port)
+	}
+	return t
+}
+
+// trimmedClass judges the class that trimmed packets get.
+func (v *resolver) trimmedClass(d *depth, from *namedClass, f *trimFile, port *Port) {
+	to := slices.IndexFunc(d.classes, func(c *namedClass) bool {
+		return slices.ContainsFunc(c.DSCP, func(r dscpRange) bool { return r.low <= uint8(*f.DSCP) && uint8(*f.DSCP) <= r.high })
+	})
+	const hint = "a class of their own has this dscp, a limit and as a rule a higher priority"
+	switch {
+	case to < 0:
+		v.fail(f.DSCP, hint, "no class has the dscp %d of trimmed packets", *f.DSCP)
+	case d.classes[to] == from:
+		v.fail(f.DSCP, hint, "trimmed packets of the class %s would be of the same class, which is full", from.name)
+	case port.Classes[to].Limit == 0 && port.Classes[to].Alpha == 0:
+		v.fail(f.DSCP, hint, "the class %s of trimmed packets has no limit", d.classes[to].name)
+	}
+}

@@ -1,0 +1,180 @@
+package top
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// column is one column of the view: a number or a text of each row.
+type column struct {
+	title  string
+	width  int // in cells, without the gap
+	value  func(*row) float64
+	format func(float64) string // of a value, in at most width cells
+	text   func(*row) string    // of columns without values
+	now    func(*row) bool      // whether the value gets a star: it is so at this moment
+}
+
+// The columns in the order of their places. As many are shown as fit: in 80
+// cells the first eleven.
+var columns = []column{
+	{title: "PORT", value: func(r *row) float64 { return float64(r.place) }, text: func(r *row) string { return r.name() }},
+	{title: "IN Mb/s", width: 7, value: func(r *row) float64 { return r.in / 1e6 }, format: rate},
+	{title: "OUT Mb/s", width: 8, value: func(r *row) float64 { return r.out / 1e6 }, format: rate},
+	{title: "USE%", width: 4, value: func(r *row) float64 { return 100 * r.outUse }, format: percent},
+	{title: "QUEUE", width: 5, value: func(r *row) float64 { return r.queue }, format: amount},
+	{title: "MAX", width: 4, value: func(r *row) float64 { return r.most }, format: amount},
+	{title: "DROP/s", width: 6, value: func(r *row) float64 { return r.drops }, format: amount},
+	{title: "MARK/s", width: 6, value: func(r *row) float64 { return r.marks }, format: amount},
+	{title: "TRIM/s", width: 6, value: func(r *row) float64 { return r.trims }, format: amount},
+	{title: "PAUSED", width: 6, value: func(r *row) float64 { return 100 * r.paused }, format: percent, now: func(r *row) bool { return r.pausedNow }},
+	{title: "PAUSES", width: 6, value: func(r *row) float64 { return 100 * r.pausing }, format: percent, now: func(r *row) bool { return r.pausingNow }},
+
+	{title: "IN%", width: 4, value: func(r *row) float64 { return 100 * r.inUse }, format: percent},
+	{title: "LINK Mb/s", width: 9, value: func(r *row) float64 { return r.linkRate() / 1e6 }, format: rate},
+	{title: "LIMIT", width: 5, value: func(r *row) float64 { return r.limit }, format: amount},
+	{title: "IN pkt/s", width: 8, value: func(r *row) float64 { return r.inPackets }, format: amount},
+	{title: "OUT pkt/s", width: 9, value: func(r *row) float64 { return r.outPackets }, format: amount},
+	{title: "PFC in/s", width: 8, value: func(r *row) float64 { return r.pauseRx }, format: amount},
+	{title: "PFC out/s", width: 9, value: func(r *row) float64 { return r.pauseTx }, format: amount},
+	{title: "DROPPED", width: 7, value: func(r *row) float64 { return r.dropped }, format: amount},
+	{title: "REASON", width: 13, text: func(r *row) string { return r.reason }},
+	{title: "PEER", width: 14, text: func(r *row) string { return r.peer() }},
+}
+
+// essential is how many cells the first eleven columns take, but for the first,
+// with the gaps between them.
+const essential = 68
+
+// outColumn is where the view is sorted at first.
+const outColumn = 2
+
+func (r *row) name() string {
+	if r.class != "" {
+		return "  " + r.class
+	}
+	return r.port.Name
+}
+
+func (r *row) peer() string {
+	if r.class != "" {
+		return ""
+	}
+	return r.port.Peer
+}
+
+func (r *row) linkRate() float64 {
+	if r.class != "" || r.port.Link == nil || r.port.Link.Rate == 0 {
+		return none
+	}
+	return float64(r.port.Link.Rate)
+}
+
+// isDown tells whether a row's use of its link is that the link is down.
+func (c *column) isDown(r *row) bool {
+	return c.title == "USE%" && r.class == "" && r.port.Link != nil && r.port.Link.State == "down"
+}
+
+// cell is what a row shows in a column.
+func (c *column) cell(r *row) string {
+	switch {
+	case c.text != nil:
+		return c.text(r)
+	case c.isDown(r):
+		return "down"
+	}
+	v := c.value(r)
+	switch {
+	case c.now != nil && c.now(r):
+		if math.IsNaN(v) {
+			return "*" // there is no share yet
+		}
+		return c.format(v) + "*"
+	case math.IsNaN(v):
+		return "-"
+	}
+	return c.format(v)
+}
+
+// compare orders two rows by a column: numbers from the largest, texts and
+// places in the plan from the first. What has no value comes last, either way.
+func (c *column) compare(a, b *row, reverse bool) int {
+	sign := 1
+	if reverse {
+		sign = -1
+	}
+	if c.value == nil {
+		x, y := c.text(a), c.text(b)
+		if (x == "") != (y == "") {
+			return cmp.Compare(len(y), len(x))
+		}
+		return sign * strings.Compare(x, y)
+	}
+	x, y := c.value(a), c.value(b)
+	if nx, ny := math.IsNaN(x), math.IsNaN(y); nx || ny {
+		return truth(nx) - truth(ny)
+	}
+	if c.text != nil {
+		return sign * cmp.Compare(x, y)
+	}
+	return sign * cmp.Compare(y, x)
+}
+
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rate prints Mb/s.
+func rate(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v < 9.995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case v < 999.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// percent prints in at most four cells.
+func percent(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v < 0.1:
+		return "<0.1"
+	case v < 9.95:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(min(v, 9999), 'f', 0, 64)
+}
+
+// amount prints a number of things in at most four cells: 0.2, 950, 9.4K, 12M.
+func amount(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v < 0.1:
+		return "<0.1"
+	case v < 9.95 && v != math.Trunc(v):
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case v < 999.5:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	for _, prefix := range []string{"K", "M", "G", "T", "P"} {
+		v /= 1000
+		if v < 9.95 {
+			return strconv.FormatFloat(v, 'f', 1, 64) + prefix
+		}
+		if v < 999.5 {
+			return strconv.FormatFloat(v, 'f', 0, 64) + prefix
+		}
+	}
+	return ">1E"
+}

@@ -1,0 +1,156 @@
+package top
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// row is a port, or a class of one, between two samples. Rates are per second
+// of emulated time. What there is not is NaN: rates before the second sample,
+// what a class does not count, use of a link without a rate.
+type row struct {
+	port  *fabric.PortStatus
+	class string // "" for the port as a whole
+	place int    // of the port in the plan
+
+	in, out               float64 // bits/s of frames without FCS
+	inPackets, outPackets float64
+	inUse, outUse         float64 // shares of the link's rate, with preamble, FCS and gap
+	queue, most, limit    float64 // bytes
+	drops, marks, trims   float64
+	dropped               float64 // since the start
+	reason                string  // for which most of drops were, "" without drops
+
+	paused, pausing       float64 // shares of time; of a port, its worst class's
+	pausedNow, pausingNow bool
+	pauseRx, pauseTx      float64 // frames that ask for a pause
+}
+
+// none is the value of what there is not.
+var none = math.NaN()
+
+// rowsOf gives the ports of now, in the order of the plan, each followed by its
+// classes. before is an earlier sample of the same run, or nil.
+func rowsOf(before, now *report.Sample) []row {
+	b := base{seconds: none, ports: map[string]*fabric.PortStatus{}}
+	if before != nil && now.Emulated > before.Emulated {
+		b.seconds = (now.Emulated - before.Emulated).Seconds()
+		for i := range before.Ports {
+			b.ports[before.Ports[i].Name] = &before.Ports[i]
+		}
+	}
+	rates := map[string]units.Rate{}
+	for i := range now.Ports {
+		if p := &now.Ports[i]; p.Link != nil {
+			rates[p.Name] = p.Link.Rate
+		}
+	}
+	var rows []row
+	for i := range now.Ports {
+		p := &now.Ports[i]
+		whole := b.portRow(p, rates[p.Peer])
+		whole.place = i
+		at := len(rows)
+		rows = append(rows, whole)
+		for k := range p.Classes {
+			c := b.classRow(p, k)
+			c.place = i
+			rows = append(rows, c)
+			w := &rows[at]
+			w.paused, w.pausing = larger(w.paused, c.paused), larger(w.pausing, c.pausing)
+			w.pauseRx, w.pauseTx = plus(w.pauseRx, c.pauseRx), plus(w.pauseTx, c.pauseTx)
+			w.pausedNow, w.pausingNow = w.pausedNow || c.pausedNow, w.pausingNow || c.pausingNow
+		}
+	}
+	return rows
+}
+
+// base is the earlier sample.
+type base struct {
+	seconds float64 // since then; NaN when there is none
+	ports   map[string]*fabric.PortStatus
+}
+
+// rate is how fast a counter grew.
+func (b *base) rate(before, now uint64) float64 { return float64(now-before) / b.seconds }
+
+// share is how much of the time a sum of time grew.
+func (b *base) share(before, now units.Time) float64 {
+	return min((now-before).Seconds()/b.seconds, 1)
+}
+
+func (b *base) portRow(p *fabric.PortStatus, peerRate units.Rate) row {
+	q := b.ports[p.Name]
+	if q == nil {
+		q = &fabric.PortStatus{}
+	}
+	r := row{
+		port: p, in: 8 * b.rate(q.RxBytes, p.RxBytes), out: 8 * b.rate(q.TxBytes, p.TxBytes),
+		inPackets: b.rate(q.RxPackets, p.RxPackets), outPackets: b.rate(q.TxPackets, p.TxPackets), inUse: none, outUse: none,
+		queue: float64(p.QueueBytes), most: float64(p.QueueMax), limit: float64(p.QueueLimit),
+		drops: b.rate(q.Dropped, p.Dropped), marks: b.rate(q.Marked, p.Marked), trims: b.rate(q.Trimmed, p.Trimmed),
+		dropped: float64(p.Dropped), paused: none, pausing: none, pauseRx: none, pauseTx: none,
+	}
+	r.inUse = use(r.in, r.inPackets, peerRate)
+	if p.Link != nil {
+		r.outUse = use(r.out, r.outPackets, p.Link.Rate)
+	}
+	worst := uint64(0)
+	for reason, n := range p.Drops {
+		if n -= q.Drops[reason]; n > worst || n == worst && n > 0 && reason < r.reason {
+			worst, r.reason = n, reason
+		}
+	}
+	return r
+}
+
+// use is the share of a link's rate that frames take, with what each costs on
+// the wire beyond its bytes.
+func use(bits, packets float64, rate units.Rate) float64 {
+	if rate == 0 {
+		return none
+	}
+	return (bits + 8*wire.EthernetOverhead*packets) / float64(rate)
+}
+
+func (b *base) classRow(p *fabric.PortStatus, k int) row {
+	c := &p.Classes[k]
+	q := &fabric.ClassStatus{}
+	if old := b.ports[p.Name]; old != nil && k < len(old.Classes) {
+		q = &old.Classes[k]
+	}
+	r := row{
+		port: p, class: c.Name, in: none, inPackets: none, inUse: none, outUse: none,
+		out: 8 * b.rate(q.TxBytes, c.TxBytes), outPackets: b.rate(q.TxPackets, c.TxPackets),
+		queue: float64(c.QueueBytes), most: float64(c.QueueMax), limit: float64(c.QueueLimit),
+		drops: b.rate(q.Dropped, c.Dropped), marks: b.rate(q.Marked, c.Marked), trims: b.rate(q.Trimmed, c.Trimmed),
+		dropped: float64(c.Dropped),
+		paused:  b.share(q.PausedTime, c.PausedTime), pausing: b.share(q.PausingTime, c.PausingTime),
+		pausedNow: c.Paused, pausingNow: c.Pausing,
+		pauseRx: b.rate(q.PauseRx, c.PauseRx), pauseTx: b.rate(q.PauseTx, c.PauseTx),
+	}
+	if p.Link != nil {
+		r.outUse = use(r.out, r.outPackets, p.Link.Rate)
+	}
+	return r
+}
+
+// larger is max for values of which some are not.
+func larger(a, b float64) float64 {
+	if math.IsNaN(a) || b > a {
+		return b
+	}
+	return a
+}
+
+// plus adds values of which some are not.
+func plus(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	return a + b
+}

@@ -1,0 +1,125 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// A device with several queues has at its root mq, whose class 1:N+1 is queue
+// N, and there a token bucket of its own for each, N+10: as tc prints it.
+const (
+	mqHandle     = shaperHandle
+	bucketHandle = 0x10 << 16
+
+	// maxQueues is how many queues the kernel gives a device that may have
+	// several (MAX_TAP_QUEUES, drivers/net/tun.c).
+	maxQueues = 256
+)
+
+// trickle is the rate in bytes per second of a queue that is held. The kernel
+// knows no stop. What waits for the bucket longest, a super-packet, would go on
+// after a minute by itself.
+const trickle = 1000
+
+// place is where the token bucket of a queue sits.
+func (d *Device) place(queue int) (handle, parent uint32) {
+	if len(d.FDs) == 1 {
+		return shaperHandle, netlink.HANDLE_ROOT
+	}
+	return bucketHandle + uint32(queue)<<16, mqHandle | uint32(queue+1)
+}
+
+// keepApart gives each of the device's queues a place of its own to wait in. It
+// is called while the device is down.
+//
+// The kernel makes all of maxQueues, and in each three arrays of the length of
+// the device's ring: 60 MB at the default. Those without a queue are taken away
+// again, by way of something that can be.
+func (d *Device) keepApart() error {
+	if err := d.ns.links.LinkSetTxQLen(d.link(), 1); err != nil {
+		return fmt.Errorf("transmit queue of 1 packet: %w", err)
+	}
+	const replace = unix.NLM_F_CREATE | unix.NLM_F_REPLACE
+	if err := d.qdisc(unix.RTM_NEWQDISC, replace, mqHandle, netlink.HANDLE_ROOT, "mq"); err != nil {
+		return fmt.Errorf("queueing discipline mq: %w", err)
+	}
+	for i := len(d.FDs); i < maxQueues; i++ {
+		handle, parent := d.place(i)
+		err := d.qdisc(unix.RTM_NEWQDISC, replace, handle, parent, "pfifo")
+		if errors.Is(err, unix.ENOENT) {
+			break // a kernel with fewer
+		}
+		if err == nil {
+			err = d.qdisc(unix.RTM_DELQDISC, 0, handle, parent, "pfifo")
+		}
+		if err != nil {
+			return fmt.Errorf("take away transmit queue %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// qdisc asks for a change of a queueing discipline.
+func (d *Device) qdisc(request, flags int, handle, parent uint32, kind string, attributes ...*nl.RtAttr) error {
+	req := nl.NewNetlinkRequest(request, flags|unix.NLM_F_ACK)
+	req.Sockets = d.ns.raw
+	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(d.index), Handle: handle, Parent: parent})
+	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated(kind)))
+	for _, a := range attributes {
+		req.AddData(a)
+	}
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// Hold stops a queue of a device with Classes: what the host sends in it waits
+// in its queueing discipline, where the sender feels it. As much as fits into
+// the bucket still comes: one packet, or one super-packet. A device whose
+// classes are not kept apart has queue 0 only, for all.
+func (d *Device) Hold(queue int) error {
+	return d.explain(d.ns.use(func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.held |= 1 << queue
+		return d.fill(queue)
+	}))
+}
+
+// Resume lets a queue go on that was held.
+func (d *Device) Resume(queue int) error {
+	return d.explain(d.ns.use(func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.held &^= 1 << queue
+		if err := d.fill(queue); err != nil {
+			return err
+		}
+		return d.kick.send(queue)
+	}))
+}
+
+// Queue is the number of the queue in which packets of a priority wait, -1 if
+// the device has no Classes or none of that priority.
+func (d *Device) Queue(priority uint8) int {
+	if d.classes == nil {
+		return -1
+	}
+	queue := d.classes.queue(priority)
+	if len(d.FDs) == 1 {
+		queue = min(queue, 0)
+	}
+	return queue
+}
+
+// Waiting is what a queue of a device counts in the host.
+type Waiting struct {
+	Drops   uint64      // by the queueing discipline: over its limit, or larger than the MTU
+	Packets int         // waiting now
+	Bytes   units.Bytes // and their size
+}

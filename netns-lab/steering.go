@@ -1,0 +1,224 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/switches/class"
+)
+
+// Classes are the traffic classes that a device keeps apart, so that each can
+// be held without the others: it has a queue for each.
+type Classes struct {
+	Map        class.Map // gives a packet's priority
+	Priorities []uint8   // 0 to 7, of each queue; all that Map gives are there
+}
+
+// queue is the number of the queue for a priority.
+func (c *Classes) queue(priority uint8) int { return slices.Index(c.Priorities, priority) }
+
+func (c *Classes) validate() error {
+	if n := len(c.Priorities); n < 1 || n > class.Count {
+		return fmt.Errorf("%d traffic classes: a device has 1 to %d", n, class.Count)
+	}
+	for i, p := range c.Priorities {
+		if p >= class.Count {
+			return fmt.Errorf("priority %d of a traffic class: priorities are 0 to %d", p, class.Count-1)
+		}
+		if slices.Contains(c.Priorities[:i], p) {
+			return fmt.Errorf("two traffic classes have priority %d: each needs its own", p)
+		}
+	}
+	for _, p := range slices.Concat(c.Map.DSCP[:], c.Map.PCP[:], []uint8{c.Map.Untagged}) {
+		if c.queue(p) < 0 {
+			return fmt.Errorf("packets are given priority %d, and no traffic class has it", p)
+		}
+	}
+	return nil
+}
+
+// ErrNoSteering says that a device cannot have a queue for each traffic class.
+var ErrNoSteering = errors.New("traffic classes cannot be kept apart")
+
+// CheckSteering tells why the devices of this process cannot have a queue for
+// each traffic class, with the mend; nil if they can. It makes a TAP with two
+// queues in the calling thread's network namespace, called name, which goes
+// again.
+func CheckSteering(name string) error {
+	c := &Classes{Priorities: []uint8{0, 1}}
+	fds, err := openQueues(Interface{Name: name, Kind: TAP, Classes: c})
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// openQueues opens a device with a queue for each of the classes of i, into
+// which the kernel sorts what the host sends. The error is ErrNoSteering where
+// a device without them can be made.
+func openQueues(i Interface) (fds []int, err error) {
+	// First, because it is the most likely to be refused.
+	program, err := newSteering(i.Classes, i.Kind)
+	if err != nil {
+		return nil, err
+	}
+	// The device holds the program as long as it lives (tun_set_ebpf,
+	// drivers/net/tun.c).
+	defer program.Close()
+	open := openTun
+	if i.Offload {
+		open = openOffload
+	}
+	defer func() {
+		if err != nil {
+			for _, fd := range fds {
+				unix.Close(fd)
+			}
+			fds = nil
+		}
+	}()
+	for range i.Classes.Priorities {
+		fd, err := open(i.Name, i.Kind, true)
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, fd)
+	}
+	if err := unix.IoctlSetPointerInt(fds[0], unix.TUNSETSTEERINGEBPF, program.FD()); err != nil {
+		return fds, fmt.Errorf("%w: TUNSETSTEERINGEBPF: %w (kernels from 4.16 on have it)", ErrNoSteering, err)
+	}
+	return fds, nil
+}
+
+// newSteering loads the program that gives the number of a packet's queue. It
+// is a variable for tests of machines that refuse it.
+var newSteering = func(c *Classes, kind DeviceKind) (*ebpf.Program, error) {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "weft_steering", Type: ebpf.SocketFilter, License: "GPL", Instructions: c.steering(kind),
+	})
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.Is(err, unix.EPERM):
+		return nil, fmt.Errorf("%w: this process may not load BPF programs: %w (run as root; in a container, with --cap-add BPF; or sysctl -w kernel.unprivileged_bpf_disabled=0)", ErrNoSteering, unix.EPERM)
+	}
+	return nil, fmt.Errorf("%w: load a BPF program: %w (it needs CONFIG_BPF_SYSCALL)", ErrNoSteering, err)
+}
+
+// Fields of struct __sk_buff (include/uapi/linux/bpf.h), by their offset.
+const (
+	skbMark        = 8
+	skbVLANPresent = 20
+	skbVLANTCI     = 24
+)
+
+// untagged stands for the priority code point of a packet without a tag.
+const untagged = 8
+
+// maxTags is how many VLAN tags in a frame, beside the one that the kernel
+// keeps outside of it, an IP packet is looked for behind.
+const maxTags = 3
+
+// steering is the program: by the DSCP of an IP packet, also of one with VLAN
+// tags, else by the priority code point of the outermost tag, else the queue of
+// untagged packets. A tag that a VLAN device of the host adds lies not in the
+// frame but beside it. What begins with a kick's mark goes where that says.
+func (c *Classes) steering(kind DeviceKind) asm.Instructions {
+	// R6 is the packet, R7 its priority code point, R8 the length of its tags.
+	in := asm.Instructions{
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMem(asm.R0, asm.R6, skbMark, asm.Word),
+		asm.Mov.Reg32(asm.R1, asm.R0),
+		asm.And.Imm32(asm.R1, ^(class.Count - 1)),
+		asm.JNE.Imm32(asm.R1, kickMark, "packet"),
+		asm.And.Imm(asm.R0, class.Count-1),
+		asm.Return(),
+		asm.Mov.Imm(asm.R8, 0).WithSymbol("packet"),
+		asm.Mov.Imm(asm.R7, untagged),
+	}
+	l3 := int32(kind.headerLen())
+	if kind == TUN {
+		in = append(in,
+			asm.LoadAbs(0, asm.Byte),
+			asm.RSh.Imm(asm.R0, 4),
+			asm.JEq.Imm(asm.R0, 4, "ipv4"),
+			asm.JEq.Imm(asm.R0, 6, "ipv6"),
+		)
+	} else {
+		in = append(in,
+			asm.LoadMem(asm.R0, asm.R6, skbVLANPresent, asm.Word),
+			asm.JEq.Imm(asm.R0, 0, "type0"),
+			asm.LoadMem(asm.R7, asm.R6, skbVLANTCI, asm.Word),
+			asm.RSh.Imm(asm.R7, 13),
+			asm.And.Imm(asm.R7, 7),
+		)
+		for k := range int32(maxTags) {
+			in = append(in,
+				asm.LoadAbs(l3-2+k*vlanTag, asm.Half).WithSymbol(fmt.Sprint("type", k)),
+				asm.JEq.Imm(asm.R0, unix.ETH_P_8021Q, fmt.Sprint("tag", k)),
+				asm.JNE.Imm(asm.R0, unix.ETH_P_8021AD, "type"),
+				asm.Add.Imm(asm.R8, vlanTag).WithSymbol(fmt.Sprint("tag", k)),
+				asm.JNE.Imm(asm.R7, untagged, fmt.Sprint("type", k+1)), // the outermost counts
+				asm.LoadAbs(l3+k*vlanTag, asm.Byte),
+				asm.RSh.Imm(asm.R0, 5),
+				asm.Mov.Reg(asm.R7, asm.R0),
+			)
+		}
+		in = append(in,
+			asm.LoadAbs(l3-2+maxTags*vlanTag, asm.Half).WithSymbol(fmt.Sprint("type", maxTags)),
+			asm.JEq.Imm(asm.R0, unix.ETH_P_IP, "ipv4").WithSymbol("type"),
+			asm.JEq.Imm(asm.R0, unix.ETH_P_IPV6, "ipv6"),
+		)
+	}
+	in = append(in, asm.Mov.Reg(asm.R0, asm.R7))
+	in = c.choose(in, func(priority uint8) (set uint64) {
+		for pcp, p := range c.Map.PCP {
+			if p == priority {
+				set |= 1 << pcp
+			}
+		}
+		if c.Map.Untagged == priority {
+			set |= 1 << untagged
+		}
+		return set
+	})
+	in = append(in,
+		asm.LoadInd(asm.R0, asm.R8, l3+1, asm.Byte).WithSymbol("ipv4"),
+		asm.RSh.Imm(asm.R0, 2),
+		asm.Ja.Label("dscp"),
+		asm.LoadInd(asm.R0, asm.R8, l3, asm.Half).WithSymbol("ipv6"),
+		asm.RSh.Imm(asm.R0, 6),
+		asm.And.Imm(asm.R0, 63),
+		asm.Mov.Reg(asm.R0, asm.R0).WithSymbol("dscp"),
+	)
+	in = c.choose(in, func(priority uint8) (set uint64) {
+		for dscp, p := range c.Map.DSCP {
+			if p == priority {
+				set |= 1 << dscp
+			}
+		}
+		return set
+	})
+	for i := range c.Priorities {
+		in = append(in, asm.Mov.Imm(asm.R0, int32(i)).WithSymbol(fmt.Sprint("queue", i)), asm.Return())
+	}
+	return in
+}
+
+// choose goes to the queue whose priority has the value of R0 in its set, which
+// is one of 64 bits.
+func (c *Classes) choose(in asm.Instructions, set func(priority uint8) uint64) asm.Instructions {
+	for i, p := range c.Priorities[1:] {
+		in = append(in,
+			asm.LoadImm(asm.R1, int64(set(p)), asm.DWord),
+			asm.RSh.Reg(asm.R1, asm.R0),
+			asm.JSet.Imm(asm.R1, 1, fmt.Sprint("queue", i+1)),
+		)
+	}
+	return append(in, asm.Ja.Label("queue0"))
+}

@@ -1,0 +1,145 @@
+package netnslab
+
+import (
+	"bytes"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// slowClass joins two devices as an emulator does: it reads the queues of the
+// first promptly and lets one class of it go on no faster than rate. When that
+// one's own queue is longer than high it is held, below half of it resumed.
+type slowClass struct {
+	ends  [2]*Device
+	queue int
+	rate  units.Rate
+	high  int
+
+	waiting [][]byte
+	bytes   int
+	full    atomic.Bool
+	wake    chan struct{}
+
+	most, holds atomic.Int64
+}
+
+func joinSlowly(t *testing.T, s *slowClass) {
+	s.wake = make(chan struct{}, 1)
+	stop := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() { s.run(stop) })
+	done.Go(func() { s.hold(t) })
+	t.Cleanup(func() {
+		close(stop)
+		done.Wait()
+	})
+}
+
+// hold is the thread that does what takes longer.
+func (s *slowClass) hold(t *testing.T) {
+	held := false
+	for range s.wake {
+		full := s.full.Load()
+		var err error
+		switch {
+		case full && !held:
+			err = s.ends[0].Hold(s.queue)
+			s.holds.Add(1)
+		case !full && held:
+			err = s.ends[0].Resume(s.queue)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		held = full
+	}
+}
+
+func (s *slowClass) run(stop chan struct{}) {
+	defer close(s.wake)
+	runtime.LockOSThread()
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	buf := make([]byte, 1<<17)
+	var poll []unix.PollFd
+	for _, fd := range append(s.ends[0].FDs[:len(s.ends[0].FDs):len(s.ends[0].FDs)], s.ends[1].FD) {
+		poll = append(poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+	next := time.Now()
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		_, _ = unix.Ppoll(poll, &unix.Timespec{Nsec: 200_000}, nil)
+		for i, p := range poll {
+			for p.Revents&unix.POLLIN != 0 {
+				n, err := unix.Read(int(p.Fd), buf)
+				if err != nil {
+					break
+				}
+				switch {
+				case bytes.HasSuffix(buf[:n], Kick):
+				case i == len(poll)-1:
+					_, _ = unix.Write(s.ends[0].FD, buf[:n])
+				case i == s.queue:
+					s.waiting = append(s.waiting, bytes.Clone(buf[:n]))
+					s.bytes += n
+					s.most.Store(max(s.most.Load(), int64(s.bytes)))
+				default:
+					_, _ = unix.Write(s.ends[1].FD, buf[:n])
+				}
+			}
+		}
+		now := time.Now()
+		for len(s.waiting) > 0 && !next.After(now) {
+			f := s.waiting[0]
+			s.waiting, s.bytes = s.waiting[1:], s.bytes-len(f)
+			_, _ = unix.Write(s.ends[1].FD, f)
+			next = next.Add(time.Duration(s.rate.TimeOf(units.Bytes(len(f))) / units.Nanosecond))
+		}
+		if len(s.waiting) == 0 && next.Before(now) {
+			next = now
+		}
+		if full := s.full.Load(); !full && s.bytes > s.high || full && s.bytes < s.high/2 {
+			s.full.Store(!full)
+			select {
+			case s.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// A class that the fabric carries slower than its link loses nothing, whatever
+// sends it, and neither does another beside it.
+func TestSlowClassLosesNothing(t *testing.T) {
+	needSteering(t)
+	h1, h2 := hostN(1, TAP, units.Gbps), hostN(2, TAP, 0)
+	h1.Interfaces[0].Classes = threeClasses()
+	h1.Interfaces[0].Offload, h2.Interfaces[0].Offload = true, true
+	l := makeLab(t, h1, h2)
+	knowEachOther(t, l)
+	s := &slowClass{ends: [2]*Device(l.Devices()), queue: 1, rate: 50 * units.Mbps, high: 256_000}
+	joinSlowly(t, s)
+	var slow, other atomic.Bool
+	const n = 2000
+	datagrams, _ := number(t, l, 26, 7001, n, 1000)
+	tcp := transfer(t, l, 26, 10_000_000, &slow)
+	free := transfer(t, l, 46, 50_000_000, &other)
+	free.Wait()
+	tcp.Wait()
+	datagrams.waitAll(t, "datagrams of a slow class", n)
+	checkNothingDropped(t, l.Devices()[0])
+	if s.holds.Load() == 0 {
+		t.Error("the slow class was never held")
+	}
+	t.Logf("held %d times; at most %d bytes waited", s.holds.Load(), s.most.Load())
+}

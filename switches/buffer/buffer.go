@@ -1,0 +1,281 @@
+// Package buffer is the packet memory that the ports of a switch share, and
+// the accounts that decide what fits into it.
+//
+// There are two views of the same bytes. By where they came in: each port and
+// priority has a reserve, a part of the shared pool, and, if its class is
+// lossless, headroom for what arrives after it has asked for a pause. By where
+// they go out: each queue has a reserve and a part of the shared pool. In
+// either view every byte is in exactly one account, and the accounts add up to
+// what the memory holds. What a lossless class has let in is not refused
+// because of egress reserves: there its bytes may take the pool below zero.
+// Thresholds in the shared pool are static, or dynamic
+// as Choudhury and Hahne have them (IEEE/ACM Transactions on Networking 6(2),
+// 1998): alpha times what is free. This is how Broadcom's chips keep their
+// books (priority groups and queues), and with egress reserves of 0 what the
+// simulator of HPCC does (switch-mmu.cc).
+//
+// A packet is charged while it waits; the one being sent is not, nor is one
+// that is being received. The package is pure, and allocates only in New.
+package buffer
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/pfc"
+)
+
+// Config is the memory of one switch.
+type Config struct {
+	Size  units.Bytes // of the whole memory; 0 is as much as is wanted
+	Ports []Port
+	// Pause makes one account of what comes in through a port, whatever its
+	// class, with these thresholds: global PAUSE. nil keeps one for each class.
+	Pause *pfc.Config
+}
+
+// Port is what a port's accounts are made from.
+type Port struct {
+	Classes  []class.Class
+	Headroom [class.Count]units.Bytes // of lossless classes; with Config.Pause the first is the port's
+}
+
+// Own is the number, in place of a port's, by which packets of the switch's
+// own have come in.
+const Own = math.MaxUint16
+
+// Buffer is the memory of one switch.
+type Buffer struct {
+	size     units.Bytes // math.MaxInt64 without a limit
+	held     units.Bytes
+	in, out  pool
+	headroom units.Bytes // in use, of all accounts
+	whole    bool        // one ingress account for a port
+	ingress  []ingress   // by port and priority, the switch's own packets last
+	egress   []egress    // by port and priority
+}
+
+// pool is the shared part of the memory in one view.
+type pool struct{ size, used units.Bytes }
+
+func (p *pool) free() units.Bytes { return p.size - p.used }
+
+// threshold is what an account may take of a shared pool: a static amount or
+// alpha times what is free; without either there is no threshold.
+type threshold struct {
+	static units.Bytes
+	alpha  float64
+}
+
+// at is the threshold while free bytes of the pool are free.
+func (t threshold) at(free units.Bytes) units.Bytes {
+	limit := units.Bytes(math.MaxInt64)
+	if t.alpha > 0 {
+		limit = units.Bytes(t.alpha * float64(free))
+	}
+	if t.static > 0 {
+		limit = min(limit, t.static)
+	}
+	return limit
+}
+
+// ingress is the account of what came in through one port in one class.
+type ingress struct {
+	used     units.Bytes // in the reserve and the shared pool
+	headroom units.Bytes // in the headroom
+	reserve  units.Bytes
+	limit    threshold // of the shared part: beyond it a lossy class drops and a lossless one pauses
+	lossless bool
+	pausing  bool
+	most     units.Bytes // headroom that there is
+	offset   units.Bytes // xon is so far below xoff
+
+	peak, headroomPeak units.Bytes
+	near               Approach
+}
+
+// egress is the account of one queue.
+type egress struct {
+	used    units.Bytes
+	reserve units.Bytes
+	limit   threshold // of the shared part
+	peak    units.Bytes
+	near    Approach
+}
+
+// Approach is how near an account's shared part has come to its threshold.
+type Approach struct {
+	Gap       units.Bytes // threshold less what was used, at the nearest; negative beyond it
+	Used      units.Bytes
+	Threshold units.Bytes
+	At        units.Time
+	Known     bool // it has ever been used
+}
+
+func (a *Approach) note(now units.Time, used, limit units.Bytes) {
+	if limit == math.MaxInt64 {
+		return
+	}
+	if gap := limit - used; !a.Known || gap < a.Gap {
+		*a = Approach{gap, used, limit, now, true}
+	}
+}
+
+// New makes the memory of a switch. The sum of reserves and headrooms must fit
+// into it.
+func New(c Config) *Buffer {
+	b := &Buffer{size: c.Size, whole: c.Pause != nil, ingress: make([]ingress, (len(c.Ports)+1)*class.Count), egress: make([]egress, len(c.Ports)*class.Count)}
+	if b.size == 0 {
+		b.size = math.MaxInt64
+	}
+	b.in.size, b.out.size = b.size, b.size
+	for i, p := range c.Ports {
+		for _, k := range p.Classes {
+			j := i*class.Count + int(k.Priority)
+			b.egress[j] = egress{reserve: k.Reserve, limit: threshold{k.Limit, k.Alpha}}
+			b.out.size -= k.Reserve
+			b.ingress[j] = ingress{reserve: k.Ingress.Reserve, limit: threshold{k.Ingress.Limit, k.Ingress.Alpha}}
+			if k.PFC != nil {
+				b.ingress[j].guard(k.PFC, p.Headroom[k.Priority])
+			}
+		}
+		if c.Pause != nil {
+			a := &b.ingress[i*class.Count]
+			for _, k := range p.Classes[1:] {
+				a.reserve += k.Ingress.Reserve
+			}
+			a.guard(c.Pause, p.Headroom[0])
+			clear(b.ingress[i*class.Count+1 : (i+1)*class.Count])
+		}
+	}
+	for i := range b.ingress {
+		b.in.size -= b.ingress[i].reserve + b.ingress[i].most
+	}
+	return b
+}
+
+// guard makes an account lossless.
+func (a *ingress) guard(c *pfc.Config, headroom units.Bytes) {
+	a.lossless, a.limit, a.offset, a.most = true, threshold{c.Xoff, c.Alpha}, c.Offset, headroom
+}
+
+// account is the ingress account of a port and priority.
+func (b *Buffer) account(in uint16, prio uint8) *ingress {
+	if in == Own {
+		return &b.ingress[len(b.ingress)-class.Count+int(prio)]
+	}
+	if b.whole {
+		prio = 0
+	}
+	return &b.ingress[int(in)*class.Count+int(prio)]
+}
+
+func (b *Buffer) queue(out int, prio uint8) *egress { return &b.egress[out*class.Count+int(prio)] }
+
+// shared is the part of n bytes that does not fit into a reserve.
+func shared(n, reserve units.Bytes) units.Bytes { return max(n-reserve, 0) }
+
+// Fits tells whether a packet of n bytes that came in through one port may
+// wait to leave through another, or why not: QueueFull, BufferFull,
+// HeadroomFull.
+func (b *Buffer) Fits(in uint16, out int, prio uint8, n units.Bytes) packet.Fate {
+	q, a := b.queue(out, prio), b.account(in, prio)
+	if s := shared(q.used+n, q.reserve); s > 0 && (s > q.limit.at(b.out.free()) || !a.lossless && s-shared(q.used, q.reserve) > b.out.free()) {
+		return packet.QueueFull
+	}
+	s := shared(a.used+n, a.reserve)
+	switch {
+	case s == 0:
+		return packet.Fine
+	case s <= a.limit.at(b.in.free()) && s-shared(a.used, a.reserve) <= b.in.free():
+		return packet.Fine
+	case !a.lossless:
+		return packet.BufferFull
+	case a.headroom+n <= a.most:
+		return packet.Fine
+	}
+	return packet.HeadroomFull
+}
+
+// Add charges a packet that Fits. It tells whether the port has to ask for a
+// pause of the class from now on.
+func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Bytes) (xoff bool) {
+	b.held += n
+	q := b.queue(out, prio)
+	if q.limit.alpha > 0 || q.limit.static > 0 {
+		q.near.note(now, shared(q.used+n, q.reserve), q.limit.at(b.out.free()))
+	}
+	b.out.used += shared(q.used+n, q.reserve) - shared(q.used, q.reserve)
+	q.used += n
+	q.peak = max(q.peak, q.used)
+
+	a := b.account(in, prio)
+	before, after := shared(a.used, a.reserve), shared(a.used+n, a.reserve)
+	limit := a.limit.at(b.in.free())
+	a.near.note(now, after, limit)
+	if after == 0 || after <= limit && after-before <= b.in.free() || !a.lossless {
+		b.in.used += after - before
+		a.used += n
+		a.peak = max(a.peak, a.used)
+	} else {
+		a.headroom += n
+		b.headroom += n
+		a.headroomPeak = max(a.headroomPeak, a.headroom)
+	}
+	if a.lossless && !a.pausing && (a.headroom > 0 || after > 0 && after >= a.limit.at(b.in.free())) {
+		a.pausing = true
+		return true
+	}
+	return false
+}
+
+// Remove discharges a packet that leaves the memory. It tells whether the
+// port has to end the pause of the class.
+func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool) {
+	b.held -= n
+	q := b.queue(out, prio)
+	b.out.used -= shared(q.used, q.reserve) - shared(q.used-n, q.reserve)
+	q.used -= n
+
+	a := b.account(in, prio)
+	if h := min(n, a.headroom); h > 0 {
+		a.headroom -= h
+		b.headroom -= h
+		n -= h
+	}
+	b.in.used -= shared(a.used, a.reserve) - shared(a.used-n, a.reserve)
+	a.used -= n
+	if !a.pausing || a.headroom > 0 {
+		return false
+	}
+	s := shared(a.used, a.reserve)
+	if s > 0 && s+a.offset > a.limit.at(b.in.free()) {
+		return false
+	}
+	a.pausing = false
+	return true
+}
+
+// Limit is how long a queue may become at this moment; math.MaxInt64 when
+// nothing but the memory limits it.
+func (b *Buffer) Limit(out int, prio uint8) units.Bytes {
+	q := b.queue(out, prio)
+	limit := q.limit.at(b.out.free())
+	if limit == math.MaxInt64 {
+		return limit
+	}
+	return max(limit, 1) + q.reserve
+}
+
+// Held is what the memory holds.
+func (b *Buffer) Held() units.Bytes { return b.held }
+
+// Size is the size of the memory, 0 when it has no limit.
+func (b *Buffer) Size() units.Bytes {
+	if b.size == math.MaxInt64 {
+		return 0
+	}
+	return b.size
+}

@@ -1,0 +1,288 @@
+package buffer
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/pfc"
+)
+
+// waiting is a packet in the memory.
+type waiting struct {
+	in   uint16
+	out  int
+	prio uint8
+	size units.Bytes
+}
+
+// drawClasses makes classes with priorities 0 to n-1 and random settings.
+func drawClasses(t *rapid.T, n int, lossless bool) (list []class.Class, headroom [class.Count]units.Bytes) {
+	size := func(what string, most int) units.Bytes {
+		return units.Bytes(rapid.SampledFrom([]int{0, 0, most / 3, most}).Draw(t, what))
+	}
+	alpha := func(what string) float64 {
+		return rapid.SampledFrom([]float64{0, 1. / 8, 1, 4}).Draw(t, what)
+	}
+	for i := range n {
+		k := class.Class{Name: fmt.Sprint(i), Priority: uint8(i), Reserve: size("egress reserve", 3000), Limit: size("limit", 20_000), Alpha: alpha("alpha")}
+		k.Ingress = class.Ingress{Reserve: size("ingress reserve", 3000), Limit: size("ingress limit", 20_000), Alpha: alpha("ingress alpha")}
+		if lossless && rapid.Bool().Draw(t, "lossless") {
+			k.Limit, k.Alpha = 0, 0
+			k.PFC = &pfc.Config{Offset: size("offset", 3000)}
+			if k.PFC.Alpha = alpha("xoff alpha"); k.PFC.Alpha == 0 {
+				k.PFC.Xoff = 1 + size("xoff", 20_000)
+			}
+			headroom[i] = size("headroom", 10_000)
+		}
+		list = append(list, k)
+	}
+	return list, headroom
+}
+
+// TestEveryByteIsInOneAccount: whatever comes and goes, the accounts of either
+// view add up to what the memory holds, none exceeds what it may, and nothing
+// is held in the end.
+func TestEveryByteIsInOneAccount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ports, classes := rapid.IntRange(1, 4).Draw(t, "ports"), rapid.IntRange(1, class.Count).Draw(t, "classes")
+		c := Config{Size: 600 * units.KB}
+		whole := rapid.Bool().Draw(t, "global PAUSE")
+		if whole {
+			c.Pause = &pfc.Config{Xoff: 9000, Offset: 2000}
+		}
+		for range ports {
+			list, headroom := drawClasses(t, classes, !whole)
+			if whole {
+				headroom[0] = 5000
+			}
+			c.Ports = append(c.Ports, Port{list, headroom})
+		}
+		b := New(c)
+		var held []waiting
+		asked := map[[2]int]bool{}
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			if len(held) > 0 && rapid.IntRange(0, 9).Draw(t, "leaves") < 4 {
+				i := rapid.IntRange(0, len(held)-1).Draw(t, "which")
+				w := held[i]
+				held = append(held[:i], held[i+1:]...)
+				if b.Remove(w.in, w.out, w.prio, w.size) {
+					key := pauseKey(whole, w)
+					if !asked[key] {
+						t.Fatalf("%v: a pause ends that has not begun", w)
+					}
+					delete(asked, key)
+				}
+			} else {
+				w := waiting{
+					in: uint16(rapid.IntRange(0, ports).Draw(t, "in")), out: rapid.IntRange(0, ports-1).Draw(t, "out"),
+					prio: uint8(rapid.IntRange(0, classes-1).Draw(t, "prio")), size: units.Bytes(rapid.IntRange(60, 9000).Draw(t, "size")),
+				}
+				if int(w.in) == ports {
+					w.in = Own
+				}
+				fate := b.Fits(w.in, w.out, w.prio, w.size)
+				if fate != packet.Fine {
+					if !fate.Dropped() {
+						t.Fatalf("fate %v", fate)
+					}
+					continue
+				}
+				held = append(held, w)
+				if b.Add(0, w.in, w.out, w.prio, w.size) {
+					if key := pauseKey(whole, w); asked[key] {
+						t.Fatalf("%v: a pause begins that has begun", w)
+					} else {
+						asked[key] = true
+					}
+				}
+			}
+			check(t, b, c, held, whole)
+		}
+		for _, w := range held {
+			if b.Remove(w.in, w.out, w.prio, w.size) {
+				delete(asked, pauseKey(whole, w))
+			}
+		}
+		check(t, b, c, nil, whole)
+		if len(asked) > 0 {
+			t.Fatalf("the memory is empty and pauses last: %v", asked)
+		}
+	})
+}
+
+func pauseKey(whole bool, w waiting) [2]int {
+	if whole {
+		return [2]int{int(w.in), 0}
+	}
+	return [2]int{int(w.in), int(w.prio)}
+}
+
+// check compares the accounts with the list of what is held.
+func check(t *rapid.T, b *Buffer, c Config, held []waiting, whole bool) {
+	var all, in, out units.Bytes
+	byIn, byOut := map[[2]int]units.Bytes{}, map[[2]int]units.Bytes{}
+	for _, w := range held {
+		all += w.size
+		byIn[pauseKey(whole, w)] += w.size
+		byOut[[2]int{w.out, int(w.prio)}] += w.size
+	}
+	for i := range len(c.Ports) + 1 {
+		port := uint16(i)
+		if i == len(c.Ports) {
+			port = Own
+		}
+		for prio := range uint8(class.Count) {
+			if whole && prio > 0 && port != Own {
+				continue
+			}
+			a := b.Ingress(port, prio)
+			sum := a.Reserve + a.Shared + a.Headroom
+			key := pauseKey(whole, waiting{in: port, prio: prio})
+			if whole && port == Own {
+				continue // its classes are apart, the key is not
+			}
+			if sum != byIn[key] || a.Reserve > a.ReserveSize || a.Headroom > a.HeadroomSize || a.Reserve < 0 || a.Shared < 0 || a.Headroom < 0 {
+				t.Fatalf("port %d class %d: %d bytes have come in, the account is %+v", port, prio, byIn[key], a)
+			}
+			if a.Shared > 0 && a.Reserve < a.ReserveSize {
+				t.Fatalf("port %d class %d uses the pool before its reserve: %+v", port, prio, a)
+			}
+			if a.Headroom > 0 && !a.Pausing {
+				t.Fatalf("port %d class %d uses headroom without a pause: %+v", port, prio, a)
+			}
+			in += sum
+		}
+	}
+	if !whole && in != all {
+		t.Fatalf("%d bytes are held, the ingress accounts have %d", all, in)
+	}
+	for i := range c.Ports {
+		for prio := range uint8(class.Count) {
+			e := b.Egress(i, prio)
+			if e.Reserve+e.Shared != byOut[[2]int{i, int(prio)}] || e.Reserve > e.ReserveSize {
+				t.Fatalf("queue %d.%d: %d bytes wait, the account is %+v", i, prio, byOut[[2]int{i, int(prio)}], e)
+			}
+			out += e.Reserve + e.Shared
+		}
+	}
+	if out != all || b.Held() != all || all > c.Size {
+		t.Fatalf("%d bytes are held of %d: the egress accounts have %d, the memory %d", all, c.Size, out, b.Held())
+	}
+	if b.in.used < 0 || b.in.used > b.in.size || b.headroom < 0 {
+		t.Fatalf("the shared pool has %d of %d in use, headroom %d", b.in.used, b.in.size, b.headroom)
+	}
+}
+
+// TestThresholds follows one lossless and one lossy class through their
+// accounts.
+func TestThresholds(t *testing.T) {
+	b := New(Config{Size: 100_000, Ports: []Port{{
+		Classes: []class.Class{
+			{Priority: 0, Alpha: 1},
+			{Priority: 3, Ingress: class.Ingress{Reserve: 2000}, PFC: &pfc.Config{Alpha: 0.125, Offset: 3000}},
+		},
+		Headroom: [class.Count]units.Bytes{3: 8000},
+	}}})
+	// The pool is what is not reserved: 100,000 - 2,000 - 8,000.
+	if got := b.Ingress(0, 3).Threshold; got != 90_000/8 {
+		t.Fatalf("xoff is %d", got)
+	}
+	add := func(prio uint8, n units.Bytes) string {
+		if fate := b.Fits(0, 0, prio, n); fate != packet.Fine {
+			return fate.String()
+		}
+		if b.Add(0, 0, 0, prio, n) {
+			return "xoff"
+		}
+		return "ok"
+	}
+	for i := range 12 {
+		// With s bytes in the pool xoff is at (90,000 - s)/8: at s = 10,000.
+		want := "ok"
+		if i == 11 {
+			want = "xoff"
+		}
+		if got := add(3, 1000); got != want {
+			t.Fatalf("packet %d: %s, want %s; %+v", i, got, want, b.Ingress(0, 3))
+		}
+	}
+	for i := range 8 {
+		if got := add(3, 1000); got != "ok" {
+			t.Fatalf("headroom %d: %s", i, got)
+		}
+	}
+	if got := add(3, 1000); got != "headroom-full" {
+		t.Fatalf("beyond the headroom: %s", got)
+	}
+	if a := b.Ingress(0, 3); a.Reserve != 2000 || a.Shared != 10_000 || a.Headroom != 8000 || !a.Pausing {
+		t.Fatalf("%+v", a)
+	}
+	// 20 packets of 1,000 are held; the pause ends when the pool's part has
+	// fallen to 3,000 below the threshold: s + 3,000 <= (90,000 - s)/8.
+	left := 1
+	for !b.Remove(0, 0, 3, 1000) {
+		left++
+	}
+	if s := b.Ingress(0, 3).Shared; left != 11 || s != 7000 {
+		t.Fatalf("xon after %d packets with %d in the pool, want 11 and 7000", left, s)
+	}
+}
+
+// TestNearest: the nearest approach to a threshold is kept.
+func TestNearest(t *testing.T) {
+	b := New(Config{Ports: []Port{{
+		Classes:  []class.Class{{Priority: 0, PFC: &pfc.Config{Xoff: 10_000}}},
+		Headroom: [class.Count]units.Bytes{1000},
+	}}})
+	for i := range 3 {
+		b.Add(units.Time(i), 0, 0, 0, 3000)
+	}
+	b.Remove(0, 0, 0, 9000)
+	b.Add(7, 0, 0, 0, 500)
+	want := Approach{Gap: 1000, Used: 9000, Threshold: 10_000, At: 2, Known: true}
+	if got := b.Ingress(0, 0).Nearest; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if e := b.Egress(0, 0); e.Nearest.Known || e.Threshold != 0 {
+		t.Errorf("a queue without a threshold: %+v", e)
+	}
+	if b.Size() != 0 || b.Limit(0, 0) != math.MaxInt64 {
+		t.Errorf("size %d, limit %d", b.Size(), b.Limit(0, 0))
+	}
+}
+
+// TestDynamicThresholdShares: queues that always have more to take settle at
+// alpha/(1+n alpha) of the memory (Choudhury and Hahne 1998, equation 3).
+func TestDynamicThresholdShares(t *testing.T) {
+	const size = 10 * units.MB
+	for _, alpha := range []float64{1. / 8, 0.5, 1, 2, 8} {
+		for _, n := range []int{1, 2, 7} {
+			c := Config{Size: size}
+			for range n {
+				c.Ports = append(c.Ports, Port{Classes: []class.Class{{Alpha: alpha}}})
+			}
+			b := New(c)
+			for taken := true; taken; {
+				taken = false
+				for out := range n {
+					if b.Fits(Own, out, 0, 1000) == packet.Fine {
+						b.Add(0, Own, out, 0, 1000)
+						taken = true
+					}
+				}
+			}
+			want := alpha / (1 + float64(n)*alpha) * float64(size)
+			for out := range n {
+				if got := float64(b.Egress(out, 0).Shared); math.Abs(got-want) > 0.02*want {
+					t.Errorf("alpha %v, %d queues: queue %d has %.0f bytes, want %.0f", alpha, n, out, got, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package buffer
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Ingress is the account of what came in through a port in one class.
+type Ingress struct {
+	Reserve, Shared, Headroom units.Bytes // used of each
+	ReserveSize, HeadroomSize units.Bytes
+	Threshold                 units.Bytes // of the shared part at this moment; 0 is none
+	Lossless, Pausing         bool
+	Peak, HeadroomPeak        units.Bytes // the most that reserve and shared part, and the headroom, have held
+	Nearest                   Approach
+}
+
+// Ingress shows an account; in may be Own. With global PAUSE all priorities of
+// a port have the same one.
+func (b *Buffer) Ingress(in uint16, prio uint8) Ingress {
+	a := b.account(in, prio)
+	s := shared(a.used, a.reserve)
+	return Ingress{
+		Reserve: a.used - s, Shared: s, Headroom: a.headroom, ReserveSize: a.reserve, HeadroomSize: a.most,
+		Threshold: visible(a.limit.at(b.in.free())), Lossless: a.lossless, Pausing: a.pausing,
+		Peak: a.peak, HeadroomPeak: a.headroomPeak, Nearest: a.near,
+	}
+}
+
+// Egress is the account of one queue.
+type Egress struct {
+	Reserve, Shared units.Bytes // used of each
+	ReserveSize     units.Bytes
+	Threshold       units.Bytes // of the shared part at this moment; 0 is none
+	Peak            units.Bytes
+	Nearest         Approach
+}
+
+// Egress shows the account of a queue.
+func (b *Buffer) Egress(out int, prio uint8) Egress {
+	q := b.queue(out, prio)
+	s := shared(q.used, q.reserve)
+	return Egress{
+		Reserve: q.used - s, Shared: s, ReserveSize: q.reserve, Threshold: visible(q.limit.at(b.out.free())),
+		Peak: q.peak, Nearest: q.near,
+	}
+}
+
+// visible shows the absence of a threshold as 0, and one that lets nothing pass,
+// as when the pool is used up, as a single byte.
+func visible(limit units.Bytes) units.Bytes {
+	if limit == math.MaxInt64 {
+		return 0
+	}
+	return max(limit, 1)
+}

@@ -1,0 +1,88 @@
+package congestion
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// ethernetFrame is a frame of the usual MTU.
+const ethernetFrame units.Bytes = wire.EthernetHeader + 1500
+
+// codel has the state of RFC 8289 §5.3 under its names. The RFC's loop drops
+// packets until it has one to send; here each is judged by a call of its own.
+type codel struct {
+	Passive
+	CoDel
+	longest units.Bytes // frame so far, in place of the interface's MTU
+
+	firstAbove units.Time // an interval after packets began to wait for too long; 0 while they do not
+	dropping   bool
+	dropNext   units.Time
+	count      int // drops and marks since dropping began
+	lastCount  int // count when it began
+	// The last packet was dropped at dropNext: the time of the next drop is
+	// reckoned from there if this one is late as well.
+	dropped bool
+}
+
+func (c *codel) Enqueue(_ units.Time, _ Queue, p *packet.Packet) packet.Fate {
+	c.longest = max(c.longest, p.Size)
+	return packet.Fine
+}
+
+func (c *codel) Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
+	late := c.late(now, q, p)
+	if c.dropped && late {
+		c.dropNext = c.after(c.dropNext)
+	}
+	c.dropped = false
+	switch {
+	case !late:
+		c.dropping = false
+		return packet.Fine
+	case !c.dropping:
+		// Soon after the last time, the rate that controlled the queue then
+		// is where to begin (RFC 8289 §5.5).
+		since := c.count - c.lastCount
+		c.count = 1
+		if since > 1 && now-c.dropNext < 16*c.Interval {
+			c.count = since
+		}
+		c.dropping, c.lastCount = true, c.count
+		c.dropNext = c.after(now)
+		return mark(p, c.NotECT)
+	case now < c.dropNext:
+		return packet.Fine
+	}
+	c.count++
+	fate := mark(p, c.NotECT)
+	if fate.Dropped() {
+		c.dropped = true
+	} else {
+		c.dropNext = c.after(c.dropNext)
+	}
+	return fate
+}
+
+// late tells whether packets have waited for too long for an interval: the
+// RFC's ok_to_drop.
+func (c *codel) late(now units.Time, q Queue, p *packet.Packet) bool {
+	switch {
+	case now-p.At < c.Target || q.Bytes <= c.longest:
+		c.firstAbove = 0
+	case c.firstAbove == 0:
+		c.firstAbove = now + c.Interval
+	default:
+		return now >= c.firstAbove
+	}
+	return false
+}
+
+// after gives the time of the drop that follows one at t: the control law of
+// RFC 8289 §5.2.
+func (c *codel) after(t units.Time) units.Time {
+	return t + units.Time(float64(c.Interval)/math.Sqrt(float64(c.count)))
+}

@@ -1,0 +1,55 @@
+package congestion
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// pi needs no timer: between two packets that come or go the queue is as long
+// as it was, so that the periods that have passed can be made up for then. An
+// idle queue costs nothing.
+type pi struct {
+	Passive
+	PI
+	rand   *rand.Rand
+	p      float64     // probability of a mark
+	before units.Bytes // length at the end of the last period
+	next   units.Time  // end of this one
+}
+
+func (c *pi) Enqueue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
+	c.catchUp(now, q.Bytes)
+	if c.rand.Float64() >= c.p {
+		return packet.Fine
+	}
+	return mark(p, c.NotECT)
+}
+
+func (c *pi) Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
+	c.catchUp(now, q.Bytes+p.Size)
+	return packet.Fine
+}
+
+// catchUp ends the periods until now, in which the queue was of a length.
+func (c *pi) catchUp(now units.Time, length units.Bytes) {
+	if now < c.next {
+		return
+	}
+	periods := (now-c.next)/c.Every + 1
+	c.next += periods * c.Every
+	c.move(length, 1)
+	c.move(length, periods-1)
+}
+
+// move moves the probability by some periods. It is the same on every
+// processor: a conversion keeps the compiler from joining product and sum (Go
+// specification, "Floating-point operators").
+func (c *pi) move(length units.Bytes, periods units.Time) {
+	off := float64(length-c.Target) / float64(c.Target) * float64(periods)
+	grown := float64(length-c.before) / float64(c.Target)
+	c.p += float64(float64(c.Alpha)*off) + float64(float64(c.Beta)*grown)
+	c.p = min(max(c.p, 0), 1)
+	c.before = length
+}

@@ -1,0 +1,222 @@
+// Package fair is a queue that shares its bandwidth equally among flows:
+// deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) with the two lists
+// of FQ-CoDel (RFC 8290 §4.2; Linux net/sched/sch_fq_codel.c), which let flows
+// that send little pass those with a backlog. It is pure and allocates nothing
+// after New.
+package fair
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Flows is how many flows have a queue of their own at most. Beyond that some
+// share one.
+const (
+	Flows = 1024
+	ways  = 8
+)
+
+// Queue holds packets, which must not change their Size meanwhile. It knows
+// flows by packet.Packet.Hash.
+//
+// Flows take turns. A turn lasts until the flow has sent a quantum, on the
+// wire. It may send more, by less than a packet, and then waits longer. A
+// flow that begins to send takes its first turn before all that have had one.
+// To begin again it must have let a turn pass, so that sending in bits and
+// pieces wins nothing.
+//
+// A flow finds its queue among eight by its hash, as in CAKE
+// (net/sched/sch_cake.c): two share one only if all eight are in use.
+type Queue struct {
+	begun, turns list // flows in their first turn, and those after it
+	quantum      units.Bytes
+	packets      int
+	bytes        units.Bytes
+	flows        [Flows]flow
+}
+
+// flow is the packets of a flow, first to last.
+type flow struct {
+	first, last *packet.Packet
+	hash        uint64 // of the flow that it was given to
+	bytes       units.Bytes
+	credit      units.Bytes // on the wire; a turn ends when it is used up
+	next        *flow       // in its list
+	active      bool        // it is in a list
+	sent        bool        // in the turn that it has
+	shared      bool        // other flows than hash may have packets here
+}
+
+// New makes an empty queue. quantum is what a flow may send in a turn, with
+// preamble, FCS and gap; at least one byte. A full frame (RFC 8290 §5.2.4)
+// gives turns of a packet.
+func New(quantum units.Bytes) *Queue { return &Queue{quantum: max(quantum, 1)} }
+
+// Len is how many packets wait.
+func (q *Queue) Len() int { return q.packets }
+
+// Bytes is the length of the frames that wait.
+func (q *Queue) Bytes() units.Bytes { return q.bytes }
+
+// Push adds a packet behind those of its flow.
+func (q *Queue) Push(p *packet.Packet) {
+	f := q.flowOf(p.Hash)
+	if !f.active {
+		f.active, f.credit = true, q.quantum
+		q.begun.push(f)
+	}
+	p.Next = nil
+	if f.first == nil {
+		f.first = p
+	} else {
+		f.last.Next = p
+	}
+	f.last = p
+	f.bytes += p.Size
+	q.packets++
+	q.bytes += p.Size
+}
+
+// Head is the packet that Pop would give, nil when there is none. Looking
+// changes nothing.
+func (q *Queue) Head() *packet.Packet {
+	if f := q.serving(); f != nil {
+		return f.first
+	}
+	return nil
+}
+
+// Pop takes the packet that is to be sent, nil when there is none.
+func (q *Queue) Pop() *packet.Packet {
+	f := q.serving()
+	if f == nil {
+		return nil
+	}
+	p := q.take(f)
+	f.credit -= packet.OnWire(p.Size)
+	f.sent = true
+	q.settle()
+	return p
+}
+
+// DropFattest takes a packet from the flow that holds the most bytes, nil
+// when there is none. It is the first packet of that flow (RFC 8290 §4.1):
+// a flow learns of congestion sooner from the loss of its oldest packet. For
+// the limit of a queue, push the new packet first: its flow may be the one.
+//
+// It takes time in proportion to the number of flows that wait.
+func (q *Queue) DropFattest() *packet.Packet {
+	var fattest *flow
+	for _, f := range [...]*flow{q.begun.first, q.turns.first} {
+		for ; f != nil; f = f.next {
+			if f.first != nil && (fattest == nil || f.bytes > fattest.bytes) {
+				fattest = f
+			}
+		}
+	}
+	if fattest == nil {
+		return nil
+	}
+	p := q.take(fattest)
+	q.settle()
+	return p
+}
+
+// Walk shows all packets, flow by flow. See must not change the queue.
+func (q *Queue) Walk(see func(*packet.Packet)) {
+	for _, f := range [...]*flow{q.begun.first, q.turns.first} {
+		for ; f != nil; f = f.next {
+			for p := f.first; p != nil; p = p.Next {
+				see(p)
+			}
+		}
+	}
+}
+
+// serving is the flow whose turn it is. It has a packet and credit: settle
+// sees to that, and a flow that begins has both.
+func (q *Queue) serving() *flow {
+	if q.begun.first != nil {
+		return q.begun.first
+	}
+	return q.turns.first
+}
+
+// take takes the first packet of a flow that has one.
+func (q *Queue) take(f *flow) *packet.Packet {
+	p := f.first
+	f.first, p.Next = p.Next, nil
+	f.bytes -= p.Size
+	q.packets--
+	q.bytes -= p.Size
+	return p
+}
+
+// settle ends the turns of flows that are empty or without credit, until it is
+// the turn of one that can send. A flow leaves the lists when its turn comes and
+// it has nothing to send. RFC 8290 lets it leave when it becomes empty: with good
+// timing it could begin again at once and get two quanta in a round.
+func (q *Queue) settle() {
+	for {
+		l := &q.begun
+		if l.first == nil {
+			l = &q.turns
+		}
+		f := l.first
+		switch {
+		case f == nil:
+			return
+		case f.first == nil && !f.sent && f.credit > 0:
+			l.pop()
+			f.active, f.shared = false, false
+		case f.first == nil || f.credit <= 0:
+			l.pop()
+			f.credit = min(f.credit, 0) + q.quantum
+			f.sent = false
+			q.turns.push(f)
+		default:
+			return
+		}
+	}
+}
+
+// flowOf finds the queue of a flow: the one that it has, or else one that
+// nobody uses, or else it shares the first of its set. It stays where it is
+// while it has packets, because packets of a flow keep their order.
+func (q *Queue) flowOf(hash uint64) *flow {
+	set := q.flows[hash/ways%(Flows/ways)*ways:][:ways]
+	own := &set[hash%ways]
+	var free *flow
+	for i := range uint64(ways) {
+		f := &set[(hash+i)%ways]
+		if f.hash == hash {
+			return f
+		}
+		if free == nil && !f.active {
+			free = f
+		}
+	}
+	// In a shared queue there may be packets of this flow.
+	if free == nil || own.shared {
+		own.shared = true
+		return own
+	}
+	free.hash = hash
+	return free
+}
+
+// list is flows in order.
+type list struct{ first, last *flow }
+
+func (l *list) push(f *flow) {
+	f.next = nil
+	if l.first == nil {
+		l.first = f
+	} else {
+		l.last.next = f
+	}
+	l.last = f
+}
+
+func (l *list) pop() { l.first = l.first.next }

@@ -1,0 +1,139 @@
+package switches
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/forward"
+	"github.com/weftlab/weft/switches/port"
+)
+
+// MaxStaticHops is how often static routes send a packet on: the computed
+// tables bring it nearer with every hop, but static routes may send it in
+// circles, and a switch has no TTL to end that.
+const MaxStaticHops = 64
+
+// group is a part of Switch.ways.
+type group struct {
+	first, count uint32
+	static       bool
+}
+
+// SetForwarding says how the switch chooses among several ways. It is called
+// before SetTable; without it the switch does ECMP. Random draws what is
+// drawn.
+func (s *Switch) SetForwarding(c forward.Config, random *rand.Rand) {
+	s.chooser = forward.New(c, s.seed, random)
+}
+
+// SetTable gives the switch its forwarding table. Its ports must be there.
+func (s *Switch) SetTable(t Table) {
+	s.table, s.routes, s.ways = t, t.Route, nil
+	s.groups = make([]group, len(t.Groups))
+	for i, g := range t.Groups {
+		s.groups[i] = group{uint32(len(s.ways)), uint32(len(g)), t.IsStatic(uint16(i))}
+		for _, p := range g {
+			s.ways = append(s.ways, s.Ports[p])
+		}
+	}
+	s.chooser.SetGroups(len(t.Groups))
+}
+
+// IsStatic tells whether group g is of a static route.
+func (t *Table) IsStatic(g uint16) bool { return int(g) < len(t.Static) && t.Static[g] }
+
+// Weights gives the ports of group g, each once, and how often each is there.
+func (t *Table) Weights(g uint16) (ports []uint16, weights []int) {
+	for _, p := range t.Groups[g] {
+		i := slices.Index(ports, p)
+		if i < 0 {
+			i = len(ports)
+			ports, weights = append(ports, p), append(weights, 0)
+		}
+		weights[i]++
+	}
+	return ports, weights
+}
+
+// choose gives the port towards p's destination, nil when there is none but
+// the one that it came in by.
+func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet) *port.Port {
+	number := s.routes[p.Dest]
+	g := &s.groups[number]
+	if g.static {
+		if p.StaticHops == MaxStaticHops {
+			return nil
+		}
+		p.StaticHops++
+	}
+	out, _ := s.pick(now, in, number, p)
+	return out
+}
+
+// pick gives a way of a group for p that is not in, and its number in the
+// group; nil when there is none.
+func (s *Switch) pick(now units.Time, in *port.Port, number uint16, p *packet.Packet) (out *port.Port, way uint32) {
+	g := &s.groups[number]
+	switch g.count {
+	case 0:
+	case 1:
+		out = s.ways[g.first]
+	default:
+		c := s.chooser.Choose(now, p, number)
+		way = c.Among(g.count)
+		if out = s.ways[g.first+way]; out == in {
+			return s.other(g, in, c)
+		}
+	}
+	if out == in {
+		return nil, 0
+	}
+	return out, way
+}
+
+// waysOf gives the ways of a group.
+func (s *Switch) waysOf(number uint16) []*port.Port {
+	g := &s.groups[number]
+	return s.ways[g.first:][:g.count]
+}
+
+// other is pick for a packet that cannot take the way chosen for it.
+func (s *Switch) other(g *group, in *port.Port, c forward.Choice) (out *port.Port, way uint32) {
+	ways := s.ways[g.first:][:g.count]
+	others := uint32(0)
+	for _, w := range ways {
+		if w != in {
+			others++
+		}
+	}
+	if others == 0 {
+		return nil, 0
+	}
+	n := c.Others(g.count, others)
+	for i, w := range ways {
+		if w == in {
+			continue
+		}
+		if n == 0 {
+			return w, uint32(i)
+		}
+		n--
+	}
+	return nil, 0
+}
+
+// hasWay tells whether choose would find a port, without the choice.
+func (s *Switch) hasWay(in *port.Port, p *packet.Packet) bool {
+	number := s.routes[p.Dest]
+	if s.groups[number].static && p.StaticHops == MaxStaticHops {
+		return false
+	}
+	for _, w := range s.waysOf(number) {
+		if w != in {
+			return true
+		}
+	}
+	return false
+}

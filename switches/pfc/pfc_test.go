@@ -1,0 +1,171 @@
+package pfc
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+const (
+	rate = 10 * units.Gbps
+	us   = units.Microsecond
+)
+
+// TestPauseTime: 65535 quanta of 512 bits are 3.355 ms at 10 Gb/s.
+func TestPauseTime(t *testing.T) {
+	if got := PauseTime(65535, rate); got != 3_355_392*units.Nanosecond {
+		t.Errorf("%v", got)
+	}
+	if got := PauseTime(1, 512*units.BitPerSecond); got != units.Second {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestSenderTranscript: two classes of one port, with pauses that overlap.
+func TestSenderTranscript(t *testing.T) {
+	s := NewSender(false, [8]Config{3: {Quanta: 100}, 5: {Quanta: 200, Refresh: 2 * us}}) // 5.12 us, asked for again after 2.56
+	if s.Due() != units.Never {
+		t.Fatalf("due at %v before anything", s.Due())
+	}
+	if f := s.Xoff(0, 3, 7, rate); f != (wire.Pause{Classes: 8, Quanta: [8]uint16{3: 100}}) || s.Due() != 2_560_000 {
+		t.Fatalf("xoff: %+v, due %v", f, s.Due())
+	}
+	if f := s.Xoff(us, 5, 2, rate); f != (wire.Pause{Classes: 32, Quanta: [8]uint16{5: 200}}) || s.Due() != 2_560_000 {
+		t.Fatalf("second xoff: %+v, due %v", f, s.Due())
+	}
+	if f := s.Refresh(2_560_000, rate); f != (wire.Pause{Classes: 40, Quanta: [8]uint16{3: 100, 5: 200}}) || s.Due() != 4_560_000 {
+		t.Fatalf("refresh: %+v, due %v", f, s.Due())
+	}
+	if f := s.Xon(4*us, 3); f != (wire.Pause{Classes: 8}) {
+		t.Fatalf("xon: %+v", f)
+	}
+	want := Sent{Time: 4 * us, Pauses: 2, Resumes: 1, Causes: []units.Time{7: 4 * us}}
+	if diff := cmp.Diff(want, s.Sent(9*us, 3)); diff != "" {
+		t.Errorf("class 3 (-want +got):\n%s", diff)
+	}
+	want = Sent{Asking: true, Time: 8 * us, Pauses: 2, Causes: []units.Time{2: 8 * us}}
+	if diff := cmp.Diff(want, s.Sent(9*us, 5)); diff != "" {
+		t.Errorf("class 5 (-want +got):\n%s", diff)
+	}
+	s.Xon(9*us, 5)
+	if s.Due() != units.Never || s.Asking() != 0 {
+		t.Errorf("in the end due %v, asking %b", s.Due(), s.Asking())
+	}
+}
+
+// TestReceiverTranscript: a pause, its extension, its expiry.
+func TestReceiverTranscript(t *testing.T) {
+	r := NewReceiver([8]Watchdog{})
+	frame := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 100}} // 5.12 us
+	r.Frame(0, &frame, rate, 0)
+	if r.Blocked() != 8 || r.Due() != 5_120_000 {
+		t.Fatalf("blocked %b, due %v", r.Blocked(), r.Due())
+	}
+	r.Frame(3*us, &frame, rate, 0)
+	if r.Due() != 8_120_000 {
+		t.Fatalf("a second frame leaves it at %v", r.Due())
+	}
+	r.Expire(8_120_000)
+	if r.Blocked() != 0 || r.Due() != units.Never {
+		t.Fatalf("after it expired: blocked %b, due %v", r.Blocked(), r.Due())
+	}
+	if got := r.Got(20*us, 3); got != (Got{Time: 8_120_000, Pauses: 2}) {
+		t.Errorf("%+v", got)
+	}
+	// A class that nobody has paused can be resumed.
+	r.Frame(20*us, &wire.Pause{Classes: 0xff}, rate, 0)
+	if got := r.Got(20*us, 3); got.Resumes != 1 || got.Paused {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWatchdogOnlyBitesTheStuck: a paused class without packets is left alone,
+// and one that gets on between its pauses as well.
+func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
+	r := NewReceiver([8]Watchdog{3: {Detect: 10 * us, Restore: 5 * us}})
+	pause := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 65535}}
+	r.Frame(0, &pause, rate, 0)
+	if r.Expire(50*us) != 0 {
+		t.Fatal("it bit where nothing waited")
+	}
+	r.Backlog(50*us, 8)
+	r.Frame(55*us, &wire.Pause{Classes: 8}, rate, 8)
+	r.Frame(56*us, &pause, rate, 8)
+	if r.Expire(61*us) != 0 || r.Due() != 66*us {
+		t.Fatalf("it bit though the class got on; due %v", r.Due())
+	}
+	if r.Expire(66*us) != 8 || r.Blocked() != 0 || r.Dropping() != 8 {
+		t.Fatalf("it did not bite: blocked %b, dropping %b", r.Blocked(), r.Dropping())
+	}
+	r.Expire(200 * us)
+	if r.Dropping() != 8 {
+		t.Fatal("it let go while the peer still paused it")
+	}
+	r.Frame(201*us, &wire.Pause{Classes: 8}, rate, 0)
+	r.Frame(204*us, &pause, rate, 8)
+	r.Frame(205*us, &wire.Pause{Classes: 8}, rate, 8)
+	if r.Expire(209 * us); r.Dropping() != 8 || r.Due() != 210*us {
+		t.Fatalf("after 4 us without a pause: dropping %b, due %v", r.Dropping(), r.Due())
+	}
+	if r.Expire(210 * us); r.Dropping() != 0 || r.Blocked() != 0 {
+		t.Fatalf("after 5 us without a pause: dropping %b, blocked %b", r.Dropping(), r.Blocked())
+	}
+	// A watchdog that has let go is on guard again.
+	r.Frame(300*us, &pause, rate, 8)
+	if r.Expire(310*us) != 8 {
+		t.Error("it did not bite a second time")
+	}
+}
+
+// TestSenderKeepsReceiverPaused: whatever happens, a receiver that hears a
+// sender without delay is paused in exactly the classes that it asks for.
+func TestSenderKeepsReceiverPaused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var config [8]Config
+		for i := range config {
+			config[i].Quanta = uint16(rapid.IntRange(1, 65535).Draw(t, "quanta"))
+		}
+		s, r := NewSender(false, config), NewReceiver([8]Watchdog{})
+		var now units.Time
+		var sum [8]units.Time
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			until := now + units.Time(rapid.IntRange(0, 5_000_000_000).Draw(t, "gap"))
+			for due := min(s.Due(), r.Due()); due <= until; due = min(s.Due(), r.Due()) {
+				if s.Due() <= due {
+					f := s.Refresh(due, rate)
+					r.Frame(due, &f, rate, 0)
+				}
+				r.Expire(due)
+				if r.Blocked() != s.Asking() {
+					t.Fatalf("at %v: asked for %b, paused %b", due, s.Asking(), r.Blocked())
+				}
+			}
+			for i := range sum {
+				if s.Asking()>>i&1 != 0 {
+					sum[i] += until - now
+				}
+			}
+			now = until
+			prio := uint8(rapid.IntRange(0, 7).Draw(t, "class"))
+			var f wire.Pause
+			if s.Asking()>>prio&1 == 0 {
+				f = s.Xoff(now, prio, 0, rate)
+			} else {
+				f = s.Xon(now, prio)
+			}
+			r.Frame(now, &f, rate, 0)
+			if r.Blocked() != s.Asking() {
+				t.Fatalf("at %v: asked for %b, paused %b", now, s.Asking(), r.Blocked())
+			}
+		}
+		for i := range sum {
+			if sent, got := s.Sent(now, uint8(i)), r.Got(now, uint8(i)); sent.Time != sum[i] || got.Time != sum[i] || sent.Pauses != got.Pauses {
+				t.Fatalf("class %d: paused for %v; the sender says %+v, the receiver %+v", i, sum[i], sent, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package pfc
+
+import (
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// Sender asks the peer of one port to hold off. It keeps asking while a pause
+// lasts, because what the peer was told expires.
+type Sender struct {
+	global  bool
+	config  [8]Config // by priority; with global PAUSE the first is for all
+	asking  uint8     // classes
+	since   [8]units.Time
+	refresh units.Time // when the next frame is due; units.Never while none is
+	time    [8]units.Time
+	pauses  [8]uint64
+	resumes [8]uint64
+	cause   [8]int          // port whose queue was filling when the pause began
+	causes  [8][]units.Time // by port: time of pauses that it caused
+}
+
+// Sent is what a Sender has done for one class.
+type Sent struct {
+	Asking  bool
+	Time    units.Time // of all pauses
+	Pauses  uint64     // frames that asked for a pause, with refreshes
+	Resumes uint64
+	Causes  []units.Time // by port of the switch: Time of pauses that its queues caused
+}
+
+// NewSender makes the sender of a port. Classes without a pause have a zero
+// Config.
+func NewSender(global bool, config [8]Config) *Sender {
+	return &Sender{global: global, config: config, refresh: units.Never}
+}
+
+// PauseTime is how long quanta last on a link.
+func PauseTime(quanta uint16, rate units.Rate) units.Time {
+	return rate.TimeOf(units.Bytes(quanta) * (wire.QuantumBits / 8))
+}
+
+// Xoff begins a pause of a class and gives the frame to send. cause is the
+// number of the port whose queue the last packet joined.
+func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wire.Pause {
+	s.asking |= 1 << prio
+	s.since[prio], s.cause[prio] = now, cause
+	s.pauses[prio]++
+	if next := now + s.gap(prio, rate); next < s.refresh {
+		s.refresh = next
+	}
+	return s.frame(1<<prio, s.config[prio].Quanta)
+}
+
+// Xon ends a pause of a class and gives the frame to send.
+func (s *Sender) Xon(now units.Time, prio uint8) wire.Pause {
+	s.asking &^= 1 << prio
+	s.resumes[prio]++
+	lasted := now - s.since[prio]
+	s.time[prio] += lasted
+	*s.blame(prio) += lasted
+	if s.asking == 0 {
+		s.refresh = units.Never
+	}
+	return s.frame(1<<prio, 0)
+}
+
+// Due is when Refresh is to be called; units.Never while no pause lasts.
+func (s *Sender) Due() units.Time { return s.refresh }
+
+// Refresh asks again for all pauses that last.
+func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
+	s.refresh = units.Never
+	f := wire.Pause{Global: s.global, Classes: s.asking}
+	for prio := range uint8(8) {
+		if s.asking&(1<<prio) == 0 {
+			continue
+		}
+		s.pauses[prio]++
+		f.Quanta[prio] = s.config[prio].Quanta
+		s.refresh = min(s.refresh, now+s.gap(prio, rate))
+	}
+	return f
+}
+
+// gap is the time between two frames of one pause.
+func (s *Sender) gap(prio uint8, rate units.Rate) units.Time {
+	c := &s.config[prio]
+	if c.Refresh > 0 {
+		return c.Refresh
+	}
+	// A frame that waits for another to be sent must still come in time.
+	return max(PauseTime(c.Quanta, rate)/2, 1)
+}
+
+func (s *Sender) frame(classes uint8, quanta uint16) wire.Pause {
+	f := wire.Pause{Global: s.global, Classes: classes}
+	for prio := range uint8(8) {
+		if classes&(1<<prio) != 0 {
+			f.Quanta[prio] = quanta
+		}
+	}
+	return f
+}
+
+// blame is the sum of the times of pauses of a class that have the cause of
+// the one now.
+func (s *Sender) blame(prio uint8) *units.Time {
+	for len(s.causes[prio]) <= s.cause[prio] {
+		s.causes[prio] = append(s.causes[prio], 0)
+	}
+	return &s.causes[prio][s.cause[prio]]
+}
+
+// Asking tells which classes of the peer are asked to hold off, a bit each.
+func (s *Sender) Asking() uint8 { return s.asking }
+
+// Sent tells what was done for a class up to now.
+func (s *Sender) Sent(now units.Time, prio uint8) Sent {
+	x := Sent{Time: s.time[prio], Pauses: s.pauses[prio], Resumes: s.resumes[prio], Causes: append([]units.Time(nil), s.causes[prio]...)}
+	if s.asking&(1<<prio) != 0 {
+		x.Asking = true
+		lasted := now - s.since[prio]
+		x.Time += lasted
+		for len(x.Causes) <= s.cause[prio] {
+			x.Causes = append(x.Causes, 0)
+		}
+		x.Causes[s.cause[prio]] += lasted
+	}
+	return x
+}

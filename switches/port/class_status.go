@@ -1,0 +1,142 @@
+package port
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/buffer"
+	"github.com/weftlab/weft/switches/pfc"
+)
+
+// ClassCounters is one class of a port at one moment, with its counts since
+// the start.
+type ClassCounters struct {
+	Name     string
+	Priority uint8
+
+	QueuePackets             int
+	QueueBytes               units.Bytes
+	Limit                    units.Bytes // at this moment; 0 is none
+	MaxQueue                 units.Bytes
+	MeanQueue                float64 // bytes, since the start
+	TxPackets, TxBytes       uint64
+	RxPackets                uint64
+	Marked, Trimmed, Dropped uint64
+
+	Got     pfc.Got
+	Sent    pfc.Sent // with global PAUSE that of the whole port
+	Ingress buffer.Ingress
+	Egress  buffer.Egress
+}
+
+// Classes gives the classes of a port by rising priority, nil for a plain one.
+func (p *Port) Classes(now units.Time) []ClassCounters {
+	c := p.classes
+	if c == nil {
+		return nil
+	}
+	var out []ClassCounters
+	for i := range c.settings {
+		s := &c.settings[i]
+		q := &c.queue[s.Priority]
+		limit := c.Buffer.Limit(p.Index, s.Priority)
+		if limit == math.MaxInt64 {
+			limit = 0
+		}
+		held := q.area
+		held.add(q.bytes, now-q.since)
+		out = append(out, ClassCounters{
+			Name: s.Name, Priority: s.Priority,
+			QueuePackets: q.count, QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.over(now),
+			TxPackets: q.tx.packets, TxBytes: q.tx.bytes, RxPackets: c.received[s.Priority], Marked: q.marked, Trimmed: q.trimmed, Dropped: q.dropped,
+			Got: c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
+			Ingress: c.Buffer.Ingress(uint16(p.Index), s.Priority), Egress: c.Buffer.Egress(p.Index, s.Priority),
+		})
+	}
+	return out
+}
+
+// sum adds what the classes count to the counts of their port.
+func (c *classes) sum(now units.Time, to *Counters) {
+	to.since = now
+	for m := c.used; m != 0; m &= m - 1 {
+		q := &c.queue[bits.TrailingZeros8(m)]
+		held := q.area
+		held.add(q.bytes, now-q.since)
+		to.area.join(held)
+	}
+}
+
+// count is how many packets wait, with MAC control frames.
+func (c *classes) count() (n int) {
+	for m := c.used; m != 0; m &= m - 1 {
+		n += c.queue[bits.TrailingZeros8(m)].count
+	}
+	for k := c.control.First(); k != nil; k = k.Next {
+		n++
+	}
+	return n
+}
+
+// Jam is a queue that is paused with packets that wait.
+type Jam struct {
+	Priority uint8
+	Since    units.Time
+	In       []int // numbers of the ports by which its packets came in, sorted
+}
+
+// Jams gives the queues that are paused with packets in them.
+func (p *Port) Jams() []Jam {
+	c := p.classes
+	if c == nil {
+		return nil
+	}
+	var out []Jam
+	for m := c.blocked & c.ready; m != 0; m &= m - 1 {
+		prio := uint8(bits.TrailingZeros8(m))
+		since, stuck := c.flow.rx.StuckSince(prio)
+		if !stuck {
+			continue
+		}
+		j := Jam{Priority: prio, Since: since}
+		from := make([]bool, len(c.Ports))
+		c.queue[prio].walk(func(k *packet.Packet) {
+			if k.In != buffer.Own {
+				from[k.In] = true
+			}
+		})
+		for i, is := range from {
+			if is {
+				j.In = append(j.In, i)
+			}
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// walk shows every packet that waits.
+func (q *classQueue) walk(f func(*packet.Packet)) {
+	if q.fair != nil {
+		q.fair.Walk(f)
+		return
+	}
+	for k := q.packets.First(); k != nil; k = k.Next {
+		f(k)
+	}
+}
+
+// Asking tells which classes the port's peer has been asked to hold off, a bit
+// each; with global PAUSE all of them.
+func (p *Port) Asking() uint8 {
+	if p.classes == nil {
+		return 0
+	}
+	asking := p.classes.flow.tx.Asking()
+	if p.classes.Pause != nil && asking != 0 {
+		return 0xff
+	}
+	return asking
+}

@@ -1,0 +1,410 @@
+package port
+
+import (
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/buffer"
+	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/fair"
+	"github.com/weftlab/weft/switches/pfc"
+	"github.com/weftlab/weft/switches/sched"
+)
+
+// Chassis is what the ports of a node with traffic classes have in common.
+type Chassis struct {
+	Map    class.Map
+	Buffer *buffer.Buffer
+	Ports  []*Port     // by Index
+	Pause  *pfc.Config // global PAUSE in place of PFC by class; may be nil
+	// CutThrough sends packets on before all of them has come, also damaged
+	// ones: what is wrong with them shows only in their last bytes.
+	CutThrough bool
+	// Forward sends a packet that has been turned round on its way.
+	Forward func(now units.Time, p *packet.Packet)
+}
+
+// Classify gives a packet its priority at this node.
+func (c *Chassis) Classify(p *packet.Packet) {
+	switch {
+	case p.Version != 0:
+		p.Prio = c.Map.DSCP[p.TOS>>2]
+	case p.L3 > wire.EthernetHeader && p.Ethernet() != nil:
+		p.Prio = c.Map.PCP[p.Ethernet()[wire.EthernetHeader]>>5]
+	default:
+		p.Prio = c.Map.Untagged
+	}
+}
+
+// quantum is the DWRR credit for a unit of weight and round: so much that every
+// turn can send a packet, and no more, lest classes send in long bursts.
+func (p *Port) quantum(weights *[class.Count]int) units.Bytes {
+	least := 0
+	for _, w := range weights {
+		if w > 0 && (least == 0 || w < least) {
+			least = w
+		}
+	}
+	frame := units.Bytes(wire.EthernetHeader + 1500)
+	if p.link != nil {
+		frame = wire.EthernetHeader + p.link.MTU()
+	}
+	return packet.OnWire(frame)/units.Bytes(max(least, 1)) + 1
+}
+
+// fairQuantum is what a flow of a fair queue may send in a turn: a frame of
+// the usual MTU (RFC 8290 §5.2.4).
+const fairQuantum = 1538
+
+// classes is the egress of a port with a queue for each of several classes,
+// and its flow control. Nothing is reckoned ahead here: others have a say in
+// what leaves when.
+type classes struct {
+	*Chassis
+	ready    uint8                    // queues in which packets wait, a bit each
+	blocked  uint8                    // classes that may not be sent
+	dropping uint8                    // classes that the watchdog discards
+	first    [class.Count]units.Bytes // on the wire, of the first packet of each queue
+	sched    sched.Scheduler
+	received [class.Count]uint64 // packets that came in, by priority
+	control  packet.List         // MAC control frames: they go before all others and are never paused
+	queue    [class.Count]classQueue
+	used     uint8 // priorities that have a class
+	settings []class.Class
+
+	flow flowControl // in pause.go
+	rand *rand.Rand  // of trimming
+	full func(now units.Time, prio uint8, full bool)
+}
+
+// classQueue is the queue of one class at one port.
+type classQueue struct {
+	packets packet.List // without fair
+	fair    *fair.Queue // nil for first come, first served
+	count   int
+	bytes   units.Bytes
+	point   congestion.Point
+	limit   units.Bytes // most that may wait, for the point: the static limit, or the buffer's size
+	departs bool        // the point judges departures as well
+	prio    uint8
+	isFull  bool        // since the queue grew beyond high
+	high    units.Bytes // who is told when the queue grows beyond it, and
+	low     units.Bytes // falls below it again; 0 is nobody
+
+	tx                       traffic
+	marked, trimmed, dropped uint64
+	longest                  units.Bytes // since the last sample of a series
+	ever                     units.Bytes // before that
+	area                     area
+	since                    units.Time // of the last change of bytes
+}
+
+// ClassEnv is what the classes of a port need.
+type ClassEnv struct {
+	Engine *sim.Engine
+	Rand   *rand.Rand                         // of trimming
+	Point  func(class.Class) congestion.Point // makes the congestion point of a queue; nil is plain drop-tail
+	MAC    wire.MAC                           // the source of the port's MAC control frames
+}
+
+// SetClasses gives the port a queue for each class, in place of its single
+// one. It is called before the run, when all ports of the node are there.
+func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
+	k := &classes{Chassis: c, settings: list, rand: env.Rand}
+	var weights [class.Count]int
+	for _, s := range list {
+		weights[s.Priority] = s.Weight
+		k.used |= 1 << s.Priority
+		q := &k.queue[s.Priority]
+		q.prio = s.Priority
+		if s.Fair {
+			q.fair = fair.New(fairQuantum)
+		}
+		if q.limit = s.Limit; q.limit == 0 {
+			q.limit = c.Buffer.Size()
+		}
+		if q.point = env.Point(s); q.point != nil {
+			_, arrivalsOnly := q.point.(congestion.ArrivalsOnly)
+			q.departs = !arrivalsOnly
+			t := &classTicker{port: p, queue: q}
+			t.timer = env.Engine.NewTimer(t)
+			t.timer.Arm(0)
+		}
+	}
+	k.sched = sched.New(weights, p.quantum(&weights))
+	p.classes, p.mayAhead, p.ahead = k, false, false
+	k.flow.start(p, env)
+}
+
+// classTicker is the timer of the congestion point of a class.
+type classTicker struct {
+	port  *Port
+	queue *classQueue
+	timer sim.Timer
+}
+
+func (t *classTicker) Fire(now units.Time) {
+	if next := t.queue.point.Tick(now, t.port.classView(t.queue)); next != units.Never {
+		t.timer.Arm(next)
+	}
+}
+
+// Watch has f called when the queue of any class grows beyond high bytes, and
+// when it has fallen to low again.
+func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, full bool)) {
+	p.classes.full = f
+	for i := range p.classes.queue {
+		p.classes.queue[i].high, p.classes.queue[i].low = high, low
+	}
+}
+
+// Came counts a packet that came in through the port and has been classified.
+func (p *Port) Came(k *packet.Packet) { p.classes.received[k.Prio]++ }
+
+// settingsOf gives the settings of a class.
+func (c *classes) settingsOf(prio uint8) *class.Class {
+	for i := range c.settings {
+		if c.settings[i].Priority == prio {
+			return &c.settings[i]
+		}
+	}
+	return nil
+}
+
+// classView is what a point sees of its queue.
+func (p *Port) classView(q *classQueue) congestion.Queue {
+	v := congestion.Queue{Bytes: q.bytes, Packets: q.count, Limit: q.limit}
+	if p.link != nil {
+		v.Rate = p.link.Rate()
+	}
+	return v
+}
+
+// idle tells whether a packet of a class may leave at once.
+func (p *Port) idle(now units.Time, prio uint8) bool {
+	c := p.classes
+	return p.freeAt <= now && c.ready&^c.blocked == 0 && c.blocked>>prio&1 == 0 && c.control.Empty()
+}
+
+// sendClass takes a packet that is to leave through this port.
+func (p *Port) sendClass(now units.Time, k *packet.Packet) {
+	c := p.classes
+	q := &c.queue[k.Prio]
+	k.At = now
+	if c.dropping>>k.Prio&1 != 0 {
+		p.dropClass(now, q, k, packet.Watchdog)
+		return
+	}
+	if !p.idle(now, k.Prio) {
+		if fate := c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size); fate != packet.Fine {
+			if k = p.overflow(now, q, k, fate); k == nil {
+				return
+			}
+			q = &c.queue[k.Prio]
+		}
+	}
+	if q.point != nil {
+		if fate := q.point.Enqueue(now, p.classView(q), k); fate.Dropped() {
+			p.dropClass(now, q, k, fate)
+			return
+		} else if fate == packet.Marked {
+			q.mark(p, k)
+		}
+	}
+	if p.idle(now, k.Prio) && p.whole(k) <= now {
+		p.begin(now, q, k)
+		p.armNext()
+		return
+	}
+	if q.point != nil {
+		// The point may have sent a packet into this queue, or made k longer.
+		if fate := c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size); fate != packet.Fine {
+			p.dropClass(now, q, k, fate)
+			return
+		}
+	}
+	p.wait(now, q, k)
+}
+
+// wait puts a packet into its queue.
+func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
+	c := p.classes
+	xoff := c.Buffer.Add(now, k.In, p.Index, k.Prio, k.Size)
+	if at := p.whole(k); at > now && p.freeAt <= now && c.ready&^c.blocked == 0 {
+		p.freeAt = at
+	}
+	first := q.count == 0
+	q.change(now, k.Size)
+	q.push(k)
+	c.first[q.prio] = packet.OnWire(q.head().Size)
+	if first {
+		c.ready |= 1 << q.prio
+		if c.blocked>>q.prio&1 != 0 {
+			c.flow.backlog(now, c.ready)
+		} else if p.freeAt != units.Never {
+			p.list.timer.Arm(p.freeAt)
+		}
+	}
+	p.bytes += k.Size
+	p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
+	if xoff {
+		c.Ports[k.In].pause(now, k.Prio, p.Index)
+	}
+	if q.high > 0 && !q.isFull && q.bytes > q.high {
+		q.isFull = true
+		c.full(now, q.prio, true)
+	}
+}
+
+// take takes the first packet out of a queue.
+func (p *Port) take(now units.Time, q *classQueue) *packet.Packet {
+	k := q.pop()
+	p.gone(now, q, k)
+	return k
+}
+
+// gone accounts for a packet that has left its queue.
+func (p *Port) gone(now units.Time, q *classQueue, k *packet.Packet) {
+	c := p.classes
+	q.change(now, -k.Size)
+	p.bytes -= k.Size
+	if q.count == 0 {
+		c.ready &^= 1 << q.prio
+	} else {
+		c.first[q.prio] = packet.OnWire(q.head().Size)
+	}
+	if c.Buffer.Remove(k.In, p.Index, q.prio, k.Size) {
+		c.Ports[k.In].resume(now, k.Prio)
+	}
+	if q.isFull && q.bytes <= q.low {
+		q.isFull = false
+		c.full(now, q.prio, false)
+	}
+}
+
+// push adds a packet to those that wait.
+func (q *classQueue) push(k *packet.Packet) {
+	q.count++
+	if q.fair != nil {
+		q.fair.Push(k)
+	} else {
+		q.packets.Push(k)
+	}
+}
+
+// head is the packet that leaves next; there is one.
+func (q *classQueue) head() *packet.Packet {
+	if q.fair != nil {
+		return q.fair.Head()
+	}
+	return q.packets.First()
+}
+
+// pop takes it.
+func (q *classQueue) pop() *packet.Packet {
+	q.count--
+	if q.fair != nil {
+		return q.fair.Pop()
+	}
+	return q.packets.Pop()
+}
+
+// startClasses puts on the link what may be sent now.
+func (p *Port) startClasses(now units.Time) {
+	c := p.classes
+	for p.freeAt <= now {
+		if !c.control.Empty() {
+			p.transmit(now, c.control.Pop())
+			continue
+		}
+		ready := c.ready &^ c.blocked
+		if ready == 0 {
+			return
+		}
+		i := bits.TrailingZeros8(ready)
+		if ready&(ready-1) != 0 {
+			i = c.sched.Next(ready, c.ready, &c.first)
+		}
+		q := &c.queue[i]
+		if at := p.whole(q.head()); at > now {
+			p.freeAt = at
+			break
+		}
+		// What is sent into this port on the way waits.
+		p.freeAt = units.Never
+		k := p.take(now, q)
+		size := packet.OnWire(k.Size)
+		if p.begin(now, q, k) {
+			c.sched.Sent(i, size)
+		}
+	}
+	p.armNext()
+}
+
+// armNext has the port go on when the packet being sent is out, if anything
+// waits.
+func (p *Port) armNext() {
+	c := p.classes
+	if (c.ready&^c.blocked != 0 || !c.control.Empty()) && p.freeAt != units.Never {
+		p.list.timer.Arm(p.freeAt)
+	}
+}
+
+// whole is the earliest time at which a packet may begin to leave so that its
+// end has come in when it goes out: a link that is faster than the one that it
+// came by would run out of bits.
+func (p *Port) whole(k *packet.Packet) units.Time {
+	if !p.classes.CutThrough || k.In == buffer.Own {
+		return 0
+	}
+	return k.Tail - p.txTime(k)
+}
+
+// begin puts a packet's first bit on the link, unless the congestion point
+// drops it. It tells whether it was sent.
+func (p *Port) begin(now units.Time, q *classQueue, k *packet.Packet) (sent bool) {
+	if q.departs {
+		p.freeAt = units.Never
+		fate := q.point.Dequeue(now, p.classView(q), k)
+		p.freeAt = now
+		switch {
+		case fate.Dropped():
+			p.dropClass(now, q, k, fate)
+			return false
+		case fate == packet.Marked:
+			q.mark(p, k)
+		}
+	}
+	q.tx.add(k.Size)
+	p.transmit(now, k)
+	return true
+}
+
+// dropClass ends a packet that a queue does not take.
+func (p *Port) dropClass(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) {
+	q.dropped++
+	if p.observer != nil {
+		p.observer.Observe(now, p, Out, k, fate, q.bytes)
+	}
+	p.lose(now, k, fate)
+}
+
+// mark remembers a mark for the capture and counts it.
+func (q *classQueue) mark(p *Port, k *packet.Packet) {
+	k.Fate, k.Depth = packet.Marked, uint32(q.bytes)
+	q.marked++
+	p.counters.Marked++
+}
+
+// change accounts for n bytes more in the queue.
+func (q *classQueue) change(now units.Time, n units.Bytes) {
+	q.area.add(q.bytes, now-q.since)
+	q.since = now
+	q.bytes += n
+	q.longest = max(q.longest, q.bytes)
+}

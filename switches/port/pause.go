@@ -1,0 +1,161 @@
+package port
+
+import (
+	"math/bits"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/pfc"
+)
+
+// flowControl is how a port is paused by its peer and pauses it. Its timer
+// comes up when a pause expires, is to be asked for again, or has lasted too
+// long.
+type flowControl struct {
+	port  *Port
+	timer sim.Timer
+	rx    *pfc.Receiver
+	tx    *pfc.Sender
+	mac   wire.MAC // the source of the port's MAC control frames
+}
+
+func (f *flowControl) start(p *Port, env ClassEnv) {
+	var dogs [8]pfc.Watchdog
+	var config [8]pfc.Config
+	for _, s := range p.classes.settings {
+		if s.PFC != nil {
+			dogs[s.Priority], config[s.Priority] = s.PFC.Watchdog, *s.PFC
+		}
+	}
+	if g := p.classes.Pause; g != nil {
+		config[0] = *g
+		for i := range dogs {
+			dogs[i] = g.Watchdog
+		}
+	}
+	f.port, f.mac = p, env.MAC
+	f.rx, f.tx = pfc.NewReceiver(dogs), pfc.NewSender(p.classes.Pause != nil, config)
+	f.timer = env.Engine.NewTimer(f)
+}
+
+// nominalRate stands in for that of a link without one, where a pause time in
+// bit times would mean nothing.
+const nominalRate = 100 * units.Gbps
+
+func (p *Port) bitRate() units.Rate {
+	if r := p.link.Rate(); r > 0 {
+		return r
+	}
+	return nominalRate
+}
+
+// pause asks the peer to hold off a class. cause is the port whose queue was
+// filling.
+func (p *Port) pause(now units.Time, prio uint8, cause int) {
+	f := &p.classes.flow
+	frame := f.tx.Xoff(now, p.pauseClass(prio), cause, p.bitRate())
+	p.sendPause(now, &frame)
+	f.arm()
+}
+
+// resume ends that.
+func (p *Port) resume(now units.Time, prio uint8) {
+	f := &p.classes.flow
+	frame := f.tx.Xon(now, p.pauseClass(prio))
+	p.sendPause(now, &frame)
+	f.arm()
+}
+
+// pauseClass is what stands for a class in flow control: with global PAUSE the
+// first does for all.
+func (p *Port) pauseClass(prio uint8) uint8 {
+	if p.classes.Pause != nil {
+		return 0
+	}
+	return prio
+}
+
+// sendPause sends a MAC control frame as soon as the packet being sent is out.
+func (p *Port) sendPause(now units.Time, frame *wire.Pause) {
+	if p.link == nil {
+		return
+	}
+	c := p.classes
+	k := p.pool.NewFrame(wire.PauseFrame)
+	frame.Put(k.Frame, c.flow.mac)
+	k.Size, k.Dest, k.L3, k.Ether = wire.PauseFrame, packet.MACControl, wire.EthernetHeader, wire.EtherTypeMACControl
+	p.counters.Originated++
+	k.ID = p.counters.Originated
+	if p.freeAt <= now && c.control.Empty() {
+		p.transmit(now, k)
+		p.armNext()
+		return
+	}
+	c.control.Push(k)
+	p.armNext()
+}
+
+// takeControl acts on a MAC control frame, which goes no further.
+func (p *Port) takeControl(now units.Time, k *packet.Packet) {
+	p.counters.Consumed++
+	if c := p.classes; c != nil {
+		if frame, ok := wire.ParsePause(k.Frame); ok {
+			c.flow.rx.Frame(now, &frame, p.bitRate(), c.ready)
+			p.permit(now)
+		}
+	}
+	p.pool.Free(k)
+}
+
+// permit goes by what the receiver of flow control now says.
+func (p *Port) permit(now units.Time) {
+	c := p.classes
+	c.blocked, c.dropping = c.flow.rx.Blocked(), c.flow.rx.Dropping()
+	c.flow.arm()
+	if p.freeAt <= now {
+		p.startClasses(now)
+	} else {
+		p.armNext()
+	}
+}
+
+// backlog tells the receiver which classes have packets that wait.
+func (f *flowControl) backlog(now units.Time, ready uint8) {
+	f.rx.Backlog(now, ready)
+	f.arm()
+}
+
+func (f *flowControl) arm() {
+	if due := min(f.rx.Due(), f.tx.Due()); due != units.Never {
+		f.timer.Arm(due)
+	} else {
+		f.timer.Disarm()
+	}
+}
+
+// Fire does what is due.
+func (f *flowControl) Fire(now units.Time) {
+	p := f.port
+	if f.tx.Due() <= now {
+		frame := f.tx.Refresh(now, p.bitRate())
+		p.sendPause(now, &frame)
+	}
+	if f.rx.Due() <= now {
+		f.rx.Expire(now)
+		for m := f.rx.Dropping() &^ p.classes.dropping; m != 0; m &= m - 1 {
+			p.discard(now, &p.classes.queue[bits.TrailingZeros8(m)])
+		}
+		p.permit(now)
+		return
+	}
+	f.arm()
+}
+
+// discard empties a queue that the watchdog gives up.
+func (p *Port) discard(now units.Time, q *classQueue) {
+	for q.count > 0 {
+		p.dropClass(now, q, p.take(now, q), packet.Watchdog)
+	}
+}

@@ -1,0 +1,102 @@
+package trim
+
+import (
+	"encoding/binary"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// Cut leaves of a packet its headers and what c keeps behind the IP header,
+// and gives it the trimmed DSCP. It gives the packet that goes on in place of
+// p, or nil when p stays as it is because it cannot be trimmed: it is not IP,
+// is trimmed already, or is no longer than what would be kept or than the
+// shortest frame.
+//
+// The transport checksum stays that of the whole packet.
+func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
+	if p.Version == 0 || p.Trimmed {
+		return nil
+	}
+	size := units.Bytes(p.L3) + ipHeader(p) + c.Keep
+	if p.Size <= max(size, wire.EthernetMin) {
+		return nil // what is on the wire would be no shorter
+	}
+	if p.Piece.Of != nil || p.Sum != 0 {
+		// Its bytes are made now: the checksum covers what will be cut.
+		p = pool.Materialise(p)
+	}
+	p.Trimmed, p.Whole, p.Size = true, p.Size, size
+	p.TOS = c.DSCP<<2 | p.TOS&3
+	if p.Frame != nil {
+		p.Frame = p.Frame[:size]
+		ip := p.Frame[p.L3:]
+		wire.SetTOS(ip, p.TOS)
+		if c.FixLength {
+			setLength(ip, p.Version)
+		}
+	} else if c.FixLength {
+		p.Whole = size // whoever makes its bytes goes by this
+	}
+	return p
+}
+
+// ipHeader is the length of a packet's IP header without extension headers.
+func ipHeader(p *packet.Packet) units.Bytes {
+	switch {
+	case p.Version == 6:
+		return wire.IPv6Header
+	case p.Flow != packet.Real:
+		return wire.IPv4Header
+	}
+	return units.Bytes(p.Ethernet()[p.L3]&15) * 4
+}
+
+// setLength makes the IP header say how long the packet is now.
+func setLength(ip []byte, version uint8) {
+	if version == 6 {
+		binary.BigEndian.PutUint16(ip[4:], uint16(len(ip)-wire.IPv6Header))
+		return
+	}
+	wire.SetIPv4Length(ip, uint16(len(ip)))
+}
+
+// Return turns a packet round: it goes back to where it came from. Where
+// routers are on the way, Origin, Dest and To are then still to be found: they
+// become those of its last hop.
+func Return(p *packet.Packet) {
+	p.Returned = true
+	p.Origin, p.Dest = p.Dest, p.Origin
+	p.SrcPort, p.DstPort = p.DstPort, p.SrcPort
+	if p.Dst != 0 {
+		p.Src, p.Dst = p.Dst, p.Src
+	}
+	if p.Frame == nil {
+		return
+	}
+	swap(p.Frame[0:6], p.Frame[6:12])
+	ip := p.Frame[p.L3:]
+	if p.Version == 4 {
+		swap(ip[12:16], ip[16:20])
+	} else {
+		swap(ip[8:24], ip[24:40])
+	}
+	// The ports of TCP and UDP, as NDP's header has them. IPv6 extension
+	// headers before them are left alone.
+	header := ipHeader(p)
+	first := ip[6]
+	if p.Version == 4 {
+		first = ip[9]
+	}
+	if (first == wire.ProtoTCP || first == wire.ProtoUDP) && len(ip) >= int(header)+4 {
+		swap(ip[header:header+2], ip[header+2:header+4])
+	}
+}
+
+// swap exchanges the content of two fields of one length.
+func swap(a, b []byte) {
+	for i := range a {
+		a[i], b[i] = b[i], a[i]
+	}
+}

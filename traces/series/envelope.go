@@ -1,0 +1,73 @@
+package series
+
+import "github.com/weftlab/weft/emu/units"
+
+// Point is a value at an instant.
+type Point struct {
+	At    units.Time
+	Value float64
+}
+
+// Envelope thins points out for a picture: of each column of pixels it keeps
+// the first, the least, the greatest and the last. A line through these looks
+// as one through all (Jugel et al., "M4", VLDB 2014, §4), so no peak is lost.
+type Envelope struct {
+	from, to units.Time
+	columns  int
+	points   []Point // of the columns before
+	column   int
+	n        int // points in the column
+	first    Point
+	least    Point
+	most     Point
+	last     Point
+}
+
+// NewEnvelope makes one for a picture of so many columns between two instants.
+func NewEnvelope(from, to units.Time, columns int) *Envelope {
+	return &Envelope{from: from, to: max(to, from+1), columns: columns}
+}
+
+// Add takes a point at an instant not before that of the last one.
+func (e *Envelope) Add(p Point) {
+	column := int(float64(e.columns) * float64(p.At-e.from) / float64(e.to-e.from))
+	if e.n > 0 && column != e.column {
+		e.close()
+	}
+	if e.n == 0 {
+		e.column, e.first, e.least, e.most = column, p, p, p
+	}
+	if p.Value < e.least.Value {
+		e.least = p
+	}
+	if p.Value > e.most.Value {
+		e.most = p
+	}
+	e.last = p
+	e.n++
+}
+
+// close ends a column.
+func (e *Envelope) close() {
+	low, high := e.least, e.most
+	if low.At > high.At {
+		low, high = high, low
+	}
+	for _, p := range []Point{e.first, low, high, e.last} {
+		if n := len(e.points); n == 0 || e.points[n-1] != p {
+			e.points = append(e.points, p)
+		}
+	}
+	e.n = 0
+}
+
+// Empty tells that no point was added.
+func (e *Envelope) Empty() bool { return e.n == 0 && len(e.points) == 0 }
+
+// Points gives what is kept, at most four points a column, in order of time.
+func (e *Envelope) Points() []Point {
+	if e.n > 0 {
+		e.close()
+	}
+	return e.points
+}

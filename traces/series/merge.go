@@ -1,0 +1,39 @@
+package series
+
+import "github.com/weftlab/weft/emu/units"
+
+// Merger joins rows of a queue to longer intervals, over which rates mean
+// more: at 10us a link sends a packet or none.
+type Merger struct {
+	over units.Time
+	open map[Source]*Row
+}
+
+// NewMerger makes one for intervals of at least the given length.
+func NewMerger(over units.Time) *Merger { return &Merger{over, map[Source]*Row{}} }
+
+// Add takes a row and gives the joined one when its interval is long enough.
+// That is the caller's until the next row of the same queue.
+func (m *Merger) Add(r *Row) (*Row, bool) {
+	if r.Interval >= m.over {
+		return r, true
+	}
+	x := m.open[r.Source]
+	if x == nil {
+		x = &Row{Source: r.Source}
+		m.open[r.Source] = x
+	}
+	if x.Interval >= m.over || x.Interval == 0 {
+		*x = *r
+	} else {
+		x.At, x.Interval = r.At, x.Interval+r.Interval
+		x.Queue, x.QueueMax = r.Queue, max(x.QueueMax, r.QueueMax)
+		x.TxBytes += r.TxBytes
+		x.RxBytes += r.RxBytes
+		x.Dropped += r.Dropped
+		x.Marked += r.Marked
+		x.Trimmed += r.Trimmed
+		x.Reading.Paused += r.Reading.Paused
+	}
+	return x, x.Interval >= m.over
+}

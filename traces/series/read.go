@@ -1,0 +1,172 @@
+package series
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Row is a sample as it stands in a file.
+type Row struct {
+	Source
+	At, Interval units.Time
+	Reading      // RxBytes of a class is not known and 0
+}
+
+// Read gives the rows of a CSV file to each, in their order. It finds columns
+// by their names; those of Columns must be there, but for tx_bps and rx_bps,
+// which follow from others. Others may be there as well. The row is each's
+// until it returns. Errors name the line.
+func Read(r io.Reader, each func(*Row) error) error {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if errors.Is(err, io.EOF) {
+		return errors.New("the file is empty")
+	}
+	if err != nil {
+		return err
+	}
+	d, err := newDecoder(header)
+	if err != nil {
+		return err
+	}
+	for {
+		record, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := d.decode(record); err != nil {
+			line, _ := in.FieldPos(d.column)
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+		if err := each(&d.row); err != nil {
+			return err
+		}
+	}
+}
+
+// Is tells whether a CSV file with this header is a series, or was meant to
+// be one.
+func Is(header []string) bool {
+	return slices.Contains(header, "time_s") && slices.Contains(header, "queue_bytes")
+}
+
+// decoder turns records into rows.
+type decoder struct {
+	header []string
+	at     [columnCount]int // of each of Columns in the file, -1 where it may be left out
+	names  map[string]string
+	row    Row
+	record []string
+	column int // in the file, of err
+	err    error
+}
+
+func newDecoder(header []string) (*decoder, error) {
+	d := &decoder{header: slices.Clone(header), names: map[string]string{}}
+	var missing []string
+	for c, name := range Columns {
+		d.at[c] = slices.Index(d.header, name)
+		if d.at[c] < 0 && c != txRate && c != rxRate {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("it lacks the column %s", strings.Join(missing, ", "))
+	}
+	return d, nil
+}
+
+func (d *decoder) decode(record []string) error {
+	d.record, d.err = record, nil
+	r := &d.row
+	r.At, r.Interval, r.Paused = d.seconds(timeAt), d.seconds(interval), d.seconds(paused)
+	r.Port, r.Class = d.name(portName), d.name(className)
+	r.Queue = units.Bytes(d.count(queueNow))
+	r.QueueMax = Unknown
+	if record[d.at[queueMost]] != "" {
+		r.QueueMax = units.Bytes(d.count(queueMost))
+	}
+	r.TxBytes, r.RxBytes = d.count(txBytes), 0
+	if record[d.at[rxBytes]] != "" {
+		r.RxBytes = d.count(rxBytes)
+	}
+	r.Dropped, r.Marked, r.Trimmed = d.count(dropped), d.count(marked), d.count(trimmed)
+	if d.err == nil && (r.Interval <= 0 || r.Interval > r.At) {
+		d.fail(interval, "a time above 0 and up to time_s")
+	}
+	return d.err
+}
+
+// name gives a name as one string for all its rows.
+func (d *decoder) name(c int) string {
+	text := d.record[d.at[c]]
+	s, ok := d.names[text]
+	if !ok {
+		s = strings.Clone(text)
+		d.names[s] = s
+	}
+	return s
+}
+
+func (d *decoder) count(c int) uint64 {
+	n, err := strconv.ParseUint(d.record[d.at[c]], 10, 63)
+	if err != nil {
+		d.fail(c, "a whole number")
+	}
+	return n
+}
+
+func (d *decoder) seconds(c int) units.Time {
+	t, ok := parseSeconds(d.record[d.at[c]])
+	if !ok {
+		d.fail(c, "a time in seconds")
+	}
+	return t
+}
+
+func (d *decoder) fail(c int, want string) {
+	if d.err == nil {
+		d.column = d.at[c]
+		d.err = fmt.Errorf("%s: %q is not %s", Columns[c], d.record[d.column], want)
+	}
+}
+
+// parseSeconds is the reverse of appendSeconds. It also takes what other
+// programs make of a number when they write a file anew: an exponent, more
+// decimals.
+func parseSeconds(s string) (units.Time, bool) {
+	whole, frac, _ := strings.Cut(s, ".")
+	if n, err := strconv.ParseUint(whole, 10, 31); err == nil && len(whole) <= 7 && len(frac) <= 12 {
+		t := units.Time(n) * units.Second
+		unit := units.Second
+		for i := range len(frac) {
+			if frac[i] < '0' || frac[i] > '9' {
+				return parseFloat(s)
+			}
+			unit /= 10
+			t += units.Time(frac[i]-'0') * unit
+		}
+		return t, true
+	}
+	return parseFloat(s)
+}
+
+func parseFloat(s string) (units.Time, bool) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f >= 0 && f <= MaxEvery.Seconds()) {
+		return 0, false
+	}
+	return units.Time(math.Round(f * float64(units.Second))), true
+}

@@ -1,0 +1,130 @@
+package series
+
+import (
+	"slices"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Statistics are what the rows of one queue come to.
+type Statistics struct {
+	Port  string     `json:"port"`
+	Class string     `json:"class,omitempty"`
+	Rows  uint64     `json:"rows"`
+	From  units.Time `json:"from"` // beginning of the first interval
+	To    units.Time `json:"to"`   // the last sample
+
+	// Of the samples, each counted once. The maximum is that of the intervals
+	// where it is known.
+	QueueMean float64     `json:"queue_mean_bytes"`
+	QueueP50  units.Bytes `json:"queue_p50"`
+	QueueP99  units.Bytes `json:"queue_p99"`
+	QueueMax  units.Bytes `json:"queue_max"`
+
+	TxRate float64 `json:"tx_bps"` // mean
+	RxRate float64 `json:"rx_bps"` // mean, of ports as a whole
+
+	// Sums over the intervals.
+	TxBytes uint64     `json:"tx_bytes"`
+	RxBytes uint64     `json:"rx_bytes"`
+	Dropped uint64     `json:"dropped_packets"`
+	Marked  uint64     `json:"marked_packets"`
+	Trimmed uint64     `json:"trimmed_packets"`
+	Paused  units.Time `json:"paused"`
+
+	Peak  float64    `json:"-"` // the largest of the quantity asked for
+	Floor float64    `json:"-"` // the least that is not 0; 0 when all are
+	every units.Time // the usual interval
+}
+
+// Fleeting tells that a row's interval, the last of a run, is too short for
+// its rates to mean anything: a frame counts when its first bit leaves.
+func (s *Statistics) Fleeting(r *Row) bool { return 2*r.Interval < s.every }
+
+// Statistician sums rows up by queue.
+type Statistician struct {
+	quantity Quantity
+	merger   *Merger
+	order    []*tally
+	queues   map[Source]*tally
+}
+
+// tally is one queue. Queues have few lengths, sums of few sizes of packets, so
+// counting each is exact and takes little memory.
+type tally struct {
+	Statistics
+	seconds units.Time // covered by the intervals
+	sum     float64    // of the queue's lengths
+	lengths map[units.Bytes]uint64
+}
+
+// NewStatistician makes one that finds the largest values of a quantity, of
+// rates those over intervals of at least the given length.
+func NewStatistician(q Quantity, over units.Time) *Statistician {
+	return &Statistician{quantity: q, merger: NewMerger(over), queues: map[Source]*tally{}}
+}
+
+// Add takes one row.
+func (s *Statistician) Add(r *Row) {
+	t := s.queues[r.Source]
+	if t == nil {
+		t = &tally{lengths: map[units.Bytes]uint64{}}
+		t.Port, t.Class, t.From, t.every = r.Port, r.Class, r.At-r.Interval, r.Interval
+		s.queues[r.Source] = t
+		s.order = append(s.order, t)
+	}
+	t.Rows++
+	t.From, t.To = min(t.From, r.At-r.Interval), max(t.To, r.At)
+	t.seconds += r.Interval
+	t.sum += float64(r.Queue)
+	t.lengths[r.Queue]++
+	t.QueueMax = max(t.QueueMax, r.Queue, r.QueueMax)
+	t.TxBytes += r.TxBytes
+	t.RxBytes += r.RxBytes
+	t.Dropped += r.Dropped
+	t.Marked += r.Marked
+	t.Trimmed += r.Trimmed
+	t.Paused += r.Reading.Paused
+	if s.quantity.IsRate() {
+		var whole bool
+		if r, whole = s.merger.Add(r); !whole || t.Fleeting(r) {
+			return
+		}
+	}
+	if v, ok := s.quantity.Of(r); ok {
+		t.Peak = max(t.Peak, v)
+		if v > 0 && (t.Floor == 0 || v < t.Floor) {
+			t.Floor = v
+		}
+	}
+}
+
+// Statistics gives what was added, by queue in the order of the first rows.
+func (s *Statistician) Statistics() []Statistics {
+	out := make([]Statistics, 0, len(s.order))
+	for _, t := range s.order {
+		x := t.Statistics
+		x.QueueMean = t.sum / float64(t.Rows)
+		x.QueueP50, x.QueueP99 = t.quantile(0.50), t.quantile(0.99)
+		x.TxRate, x.RxRate = float64(x.TxBytes)*8/t.seconds.Seconds(), float64(x.RxBytes)*8/t.seconds.Seconds()
+		out = append(out, x)
+	}
+	return out
+}
+
+// quantile is the least length that at least the share q of the samples do not
+// exceed.
+func (t *tally) quantile(q float64) units.Bytes {
+	lengths := make([]units.Bytes, 0, len(t.lengths))
+	for l := range t.lengths {
+		lengths = append(lengths, l)
+	}
+	slices.Sort(lengths)
+	var seen uint64
+	for _, l := range lengths {
+		if seen += t.lengths[l]; float64(seen) >= q*float64(t.Rows) {
+			return l
+		}
+	}
+	return 0
+}

@@ -1,0 +1,125 @@
+package series
+
+import (
+	"bufio"
+	"io"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Columns are the names of the columns of a series, in their order. Times are
+// emulated and exact to the picosecond. What a row does not know is empty.
+var Columns = [columnCount]string{
+	timeAt: "time_s", interval: "interval_s", portName: "port", className: "class",
+	queueNow: "queue_bytes", queueMost: "queue_max_bytes",
+	txBytes: "tx_bytes", rxBytes: "rx_bytes", txRate: "tx_bps", rxRate: "rx_bps",
+	dropped: "dropped_packets", marked: "marked_packets", trimmed: "trimmed_packets", paused: "paused_s",
+}
+
+// The columns. All from txBytes on count over the interval.
+const (
+	timeAt    = iota // of the sample, since the start of the run
+	interval         // since the sample before
+	portName         // "s1:3"
+	className        // empty for the port as a whole
+	queueNow
+	queueMost // the longest queue over the interval; empty where nobody keeps it
+	txBytes
+	rxBytes // of ports as a whole
+	txRate  // in bits per second
+	rxRate
+	dropped // at this port and on the link behind it
+	marked
+	trimmed
+	paused // by the peer
+	columnCount
+)
+
+// writer formats samples as CSV.
+type writer struct {
+	out   *bufio.Writer
+	names []string // "port,class" by source
+	class []bool
+	line  []byte
+	time  []byte // of the instant being written, with the interval
+	at    [2]units.Time
+}
+
+func newWriter(w io.Writer, sources []Source) *writer {
+	x := &writer{out: bufio.NewWriterSize(w, 1<<16)}
+	for _, s := range sources {
+		x.names = append(x.names, s.Port+","+s.Class)
+		x.class = append(x.class, s.Class != "")
+	}
+	_, _ = x.out.WriteString(strings.Join(Columns[:], ",") + "\n") // bufio keeps the error
+	return x
+}
+
+func (w *writer) row(s *Sample) error {
+	if at := [2]units.Time{s.At, s.Interval}; at != w.at {
+		w.at = at
+		w.time = append(appendSeconds(append(appendSeconds(w.time[:0], s.At), ','), s.Interval), ',')
+	}
+	b := append(append(append(w.line[:0], w.time...), w.names[s.Source]...), ',')
+	class := w.class[s.Source]
+	b = append(strconv.AppendInt(b, int64(s.Queue), 10), ',')
+	if s.QueueMax != Unknown {
+		b = strconv.AppendInt(b, int64(s.QueueMax), 10)
+	}
+	b = append(strconv.AppendUint(append(b, ','), s.TxBytes, 10), ',')
+	if !class {
+		b = strconv.AppendUint(b, s.RxBytes, 10)
+	}
+	b = append(strconv.AppendUint(append(b, ','), rate(s.TxBytes, s.Interval), 10), ',')
+	if !class {
+		b = strconv.AppendUint(b, rate(s.RxBytes, s.Interval), 10)
+	}
+	for _, n := range [...]uint64{s.Dropped, s.Marked, s.Trimmed} {
+		b = strconv.AppendUint(append(b, ','), n, 10)
+	}
+	w.line = append(appendSeconds(append(b, ','), s.Paused), '\n')
+	// What reaches the file ends with a whole row, so that it can be read while
+	// it grows, and after a kill.
+	if w.out.Available() < len(w.line) {
+		if err := w.out.Flush(); err != nil {
+			return err
+		}
+	}
+	_, err := w.out.Write(w.line)
+	return err
+}
+
+func (w *writer) flush() error { return w.out.Flush() }
+
+// rate gives n bytes over t in bits per second, rounded to the nearest.
+func rate(n uint64, t units.Time) uint64 {
+	if t <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(n, 8*uint64(units.Second))
+	low, carry := bits.Add64(low, uint64(t)/2, 0)
+	if high += carry; high >= uint64(t) {
+		return ^uint64(0)
+	}
+	q, _ := bits.Div64(high, low, uint64(t))
+	return q
+}
+
+// appendSeconds writes a time, not negative, in seconds with as many decimals
+// as it takes.
+func appendSeconds(b []byte, t units.Time) []byte {
+	b = strconv.AppendInt(b, int64(t/units.Second), 10)
+	rest := t % units.Second
+	if rest == 0 {
+		return b
+	}
+	b = append(b, '.')
+	for unit := units.Second / 10; rest > 0; unit /= 10 {
+		b = append(b, '0'+byte(rest/unit))
+		rest %= unit
+	}
+	return b
+}
