@@ -151,6 +151,80 @@ func TestRealRouters(t *testing.T) {
 	balanced(t, l)
 }
 
+// TestRealRouterReroute: when a link is cut, traceroute shows the longer way
+// after a while, and when it is mended the shorter one; TCP goes on through it
+// all. A static route holds for one host until its link is cut.
+func TestRealRouterReroute(t *testing.T) {
+	l := startLab(t, `
+topology:
+  reroute: {after: 300ms}
+  kinds: {switch: {address: auto, forwarding: round-robin}, link: {rate: 50Mbps, delay: 200us}}
+  nodes:
+    h1: {kind: host}
+    h2: {kind: host}
+    h3: {kind: host}
+    r1: {kind: switch, routes: [{to: h3, via: 3}]}
+    r2: {kind: switch}
+    r3: {kind: switch}
+    r4: {kind: switch}
+    r5: {kind: switch, routes: [{to: h3, via: 2}]}
+    s1: {kind: switch, address: none}
+  links:
+    - {endpoints: ["h1:eth0", "r1:1"]}
+    - {endpoints: ["r1:2", "r2:1"]}
+    - {endpoints: ["r2:2", "r4:1"]}
+    - {endpoints: ["r1:3", "r3:1"]}
+    - {endpoints: ["r3:2", "r5:1"]}
+    - {endpoints: ["r5:2", "r4:2"]}
+    - {endpoints: ["r4:3", "s1:1"]}
+    - {endpoints: ["h2:eth0", "s1:2"]}
+    - {endpoints: ["h3:eth0", "s1:3"]}
+`, "traceroute", "iperf3")
+	trace := func(to, want string) {
+		t.Helper()
+		// By pings, because hosts limit how often they refuse UDP.
+		out := l.exec("h1", "traceroute", "-I", "-n", "-w", "10,0,0", to)
+		if got := strings.Join(hopsOf(out), " "); got != want+" "+to {
+			t.Errorf("the way to %s is %s, want %s\n%s", to, got, want, out)
+		}
+	}
+	const (
+		short4, long4 = "10.0.0.1 10.255.0.2 10.255.0.4", "10.0.0.1 10.255.0.3 10.255.0.5 10.255.0.4"
+		short6, long6 = "fd00::1 fd00:ffff::2 fd00:ffff::4", "fd00::1 fd00:ffff::3 fd00:ffff::5 fd00:ffff::4"
+	)
+	if out := l.must("ps", "-t", "r1", l.name); !regexp.MustCompile(`10\.0\.1\.3/32 +3 \(static\) +r3:1`).MatchString(out) {
+		t.Errorf("the table of r1:\n%s", out)
+	}
+	trace("10.0.1.2", short4)
+	trace("fd00::1:2", short6)
+	trace("10.0.1.3", long4)
+	done := make(chan iperf)
+	go func() {
+		defer close(done)
+		// As long as it takes on a busy machine, and with room in the queues.
+		done <- l.tryIperf3("h1", "h2", "10.0.1.2", "-b", "5M", "-t", "12")
+	}()
+	l.must("set", "-l", l.name, "r1:2", "state=down")
+	l.becomes("r1", "10.0.1.0/24", "3")
+	l.becomes("r4", "10.0.0.0/24", "2")
+	trace("10.0.1.2", long4)
+	trace("fd00::1:2", long6)
+	trace("10.0.1.3", long4)
+	l.must("set", "-l", l.name, "r1:2", "state=up")
+	l.becomes("r1", "10.0.1.0/24", "2")
+	l.becomes("r4", "10.0.0.0/24", "1")
+	trace("10.0.1.2", short4)
+	trace("fd00::1:2", short6)
+	l.must("set", "-l", l.name, "r1:3", "state=down")
+	l.becomes("r1", "10.0.1.0/24", "2")
+	l.becomes("r3", "10.0.0.0/24", "2")
+	trace("10.0.1.3", short4)
+	if r := <-done; r.Error != "" || r.End.Received.Bytes < 1_000_000 {
+		t.Errorf("iperf3: %s, %.0f bytes", r.Error, r.End.Received.Bytes)
+	}
+	balanced(t, l)
+}
+
 // hopsOf are the addresses in a traceroute's answer, in order.
 func hopsOf(out string) (hops []string) {
 	for _, m := range regexp.MustCompile(`(?m)^ *\d+ +(?:\* +)*([0-9a-f.:]+|\*)`).FindAllStringSubmatch(out, -1) {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/wire"
@@ -420,11 +421,23 @@ workload:
 	}
 }
 
-// drawRouters is drawLab with routers: all switches, or those of one kind.
+// drawRouters makes a lab of any kind with routers: all switches, all but some,
+// or some.
 func drawRouters(t *rapid.T) string {
-	text := drawLab(t)
-	if rapid.Bool().Draw(t, "all") {
-		return strings.Replace(text, "kinds: {switch: {", "kinds: {switch: {address: auto, ", 1)
+	draw := rapid.SampledFrom([]func(*rapid.T) string{drawLab, drawWays, drawDeepLab}).Draw(t, "kind of lab")
+	text := draw(t)
+	const routes = "  nodes:\n" // only drawWays has any
+	if rapid.Bool().Draw(t, "all") || strings.Contains(text, routes) {
+		text = strings.Replace(text, "switch: {", "switch: {address: auto, ", 1)
+		for _, n := range []string{"spine2", "agg4", "core1"} {
+			if strings.Contains(text, routes) && strings.Contains(text, n) && rapid.Bool().Draw(t, n) {
+				text = strings.Replace(text, routes, routes+"    "+n+": {address: none}\n", 1)
+			}
+		}
+		if _, err := spec.Parse("lab.yaml", []byte(text)); err != nil && strings.Contains(text, routes) {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		return text
 	}
 	names := map[string][]string{"star": {"s1"}, "dumbbell": {"s1", "s2"}, "parking-lot": {"s2", "s3"}, "leaf-spine": {"leaf1", "leaf2", "spine1"}, "fat-tree": {"core1", "core2", "agg1", "agg3", "agg6"}}
 	nodes := "  nodes:\n"

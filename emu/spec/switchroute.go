@@ -150,10 +150,10 @@ func (v *resolver) checkTo(node int, l *located) bool {
 	return true
 }
 
-// sees tells whether a plain switch gets frames for a station: in a lab with
-// routers, whether it is in the same domain.
+// sees tells whether a switch gets what goes to a station: a plain one in a lab
+// with routers only gets frames for those in its domain.
 func (v *resolver) sees(node int, s End) bool {
-	return !v.routed || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
+	return !v.routed || v.plan.Nodes[node].Router != nil || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
 }
 
 // stationsOf gives the interfaces of hosts that a route of a switch is to.
