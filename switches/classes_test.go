@@ -259,7 +259,29 @@ func TestClassWeights(t *testing.T) {
 	}
 }
 
-// fits is a packet's fate as a generator of random traffic keeps it.
+// TestAClassThatWasAloneIsNotPunished: a class that has had the link for itself
+// shares it from the moment that another comes.
+func TestAClassThatWasAloneIsNotPunished(t *testing.T) {
+	c := newIncast(2, buffer.Config{}, 0, class.Class{Name: "a", Priority: 1, Weight: 1}, class.Class{Name: "b", Priority: 2, Weight: 1})
+	for range 4000 {
+		c.from[0].send(c.packet(0, 2, bigFrame), 1)
+	}
+	c.until(20 * units.Millisecond)
+	alone := c.class(c.out, 1).TxPackets
+	if alone < 1600 {
+		t.Fatalf("alone it has sent %d packets in 20 ms of 12 us each", alone)
+	}
+	for range 1000 {
+		c.from[1].send(c.packet(1, 2, bigFrame), 2)
+	}
+	c.until(26 * units.Millisecond)
+	a, b := c.class(c.out, 1).TxPackets-alone, c.class(c.out, 2).TxPackets
+	if a+b < 490 || a > b+10 || b > a+10 {
+		t.Errorf("in the next 6 ms they have sent %d and %d", a, b)
+	}
+}
+
+// sentPacket is what a generator of random traffic remembers of a packet.
 type sentPacket struct {
 	id   uint64
 	prio uint8

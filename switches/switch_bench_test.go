@@ -59,8 +59,14 @@ type chainConfig struct {
 	load  float64        // of the last link
 	mode  forward.Config // of the choice
 	ports int            // more ports for each switch
+	slow  bool           // plain ports that start every packet by an event, as while somebody watches
 	deep  bool           // eight classes, two of them lossless, DWRR, marking, a shared buffer with dynamic thresholds
 }
+
+// judge is a congestion point that might judge departures, and does not.
+type judge struct{ congestion.Passive }
+
+func (judge) Enqueue(units.Time, congestion.Queue, *packet.Packet) packet.Fate { return packet.Fine }
 
 // everything is what a switch of the benchmarks has with deep.
 func everything() (list []class.Class) {
@@ -105,6 +111,14 @@ func newChain(cfg chainConfig) *chain {
 	for i := range cfg.ports {
 		c.addPort(s1, fmt.Sprint("s1:x", i), plenty)
 		c.addPort(s2, fmt.Sprint("s2:x", i), plenty)
+	}
+	if cfg.slow {
+		for _, s := range []*switches.Switch{s1, s2} {
+			for _, p := range s.Ports {
+				p.SetPoint(e, judge{})
+				p.Observe(0, nil) // it decides anew whether it may run ahead
+			}
+		}
 	}
 	if cfg.deep {
 		c.classes(s1, 64*units.MB, 20*units.KB, everything()...)
@@ -160,6 +174,7 @@ var chains = []struct {
 	{"modelled", chainConfig{burst: 1, load: 0.9}},
 	{"modelled, queueing", chainConfig{burst: 64, load: 0.9}},
 	{"modelled, ECMP and RED", chainConfig{burst: 64, load: 0.9, ecmp: true, red: true}},
+	{"modelled, queueing, event by event", chainConfig{burst: 64, load: 0.9, slow: true}},
 	{"modelled, everything", chainConfig{burst: 1, load: 0.9, deep: true}},
 	{"modelled, everything, queueing", chainConfig{burst: 64, load: 0.9, red: true, deep: true}},
 	{"modelled, everything, queueing, 64 ports", chainConfig{burst: 64, load: 0.9, ports: 61, red: true, deep: true}},

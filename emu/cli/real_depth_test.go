@@ -306,6 +306,21 @@ func TestPauseOfRealHosts(t *testing.T) {
 			t.Errorf("the default class of h2 was paused for %v", d)
 		}
 	}
+	why := l.must("why-no-pause", "-l", l.name, "s3:s2")
+	if !strings.Contains(why, "It did pause: lossless for") || !strings.Contains(why, "lossless at s3:h3: queue up to") {
+		t.Errorf("why-no-pause s3:s2:\n%s", why)
+	}
+	// Behind h4 nobody sends so much that it would have to wait.
+	why = l.must("why-no-pause", "-l", l.name, "s3:h4")
+	if !strings.Contains(why, "No packet of lossless came in, but") {
+		t.Errorf("why-no-pause s3:h4:\n%s", why)
+	}
+	if _, e, code := l.run("why-no-pause", "-l", l.name, "h1:eth0"); code != 1 || !strings.Contains(e, "a port of a switch") {
+		t.Errorf("why-no-pause h1:eth0: exit code %d, %s", code, e)
+	}
+	if top := l.must("top", "-l", l.name, "--once"); !strings.Contains(top, "s2:s3") {
+		t.Errorf("top --once:\n%s", top)
+	}
 	r := l.down()
 	for _, h := range r.Hosts {
 		if h.TxDropped+h.QueueDropped > 0 {
@@ -313,7 +328,11 @@ func TestPauseOfRealHosts(t *testing.T) {
 		}
 	}
 	// The frames are on the wire as Wireshark reads them.
-	frames := tshark(t, stop(), "-Y", "macc.opcode == 0x0101", "-T", "fields", "-e", "eth.dst", "-e", "macc.cbfc.enbv", "-e", "macc.cbfc.pause_time.c3")
+	file := stop()
+	if n := len(tshark(t, file, "-Y", `frame.comment matches "^xoff: s1:h1 asks to hold off, [0-9]+ B that came in wait$"`)); n == 0 {
+		t.Error("no PFC frame has the comment of an xoff")
+	}
+	frames := tshark(t, file, "-Y", "macc.opcode == 0x0101", "-T", "fields", "-e", "eth.dst", "-e", "macc.cbfc.enbv", "-e", "macc.cbfc.pause_time.c3")
 	if len(frames) < 2 {
 		t.Fatalf("%d PFC frames in the capture", len(frames))
 	}
@@ -335,4 +354,53 @@ func pausedTime(p fabric.PortStatus, name string) units.Time {
 		}
 	}
 	return 0
+}
+
+// TestDeadlockOfRealHosts: static routes send each of three real UDP flows two
+// hops round a ring of lossless switches. While the ring is slow all queues
+// fill; when it becomes fast, at one instant, all are pushed on, pause each
+// other and deadlock. The report names the cycle, and the watchdog frees it.
+func TestDeadlockOfRealHosts(t *testing.T) {
+	l := startLab(t, `
+topology:
+  kinds:
+    switch:
+      buffer: {size: 2MB}
+      classes: {default: {pfc: {xoff: 20KB, xon: 15KB, watchdog: {detect: 500ms, restore: 200ms}}}}
+    link: {rate: 50Mbps, delay: 10us}
+  nodes:
+    h1: {kind: host}
+    h2: {kind: host}
+    h3: {kind: host}
+    s1: {kind: switch, routes: [{to: h3, via: s2}]}
+    s2: {kind: switch, routes: [{to: h1, via: s3}]}
+    s3: {kind: switch, routes: [{to: h2, via: s1}]}
+  links:
+    - {endpoints: ["h1:eth0", "s1:h1"]}
+    - {endpoints: ["h2:eth0", "s2:h2"]}
+    - {endpoints: ["h3:eth0", "s3:h3"]}
+    - {endpoints: ["s1:s2", "s2:s1"], rate: 1Mbps}
+    - {endpoints: ["s2:s3", "s3:s2"], rate: 1Mbps}
+    - {endpoints: ["s3:s1", "s1:s3"], rate: 1Mbps}
+events:
+  - {at: 4s, link: "s1:s2", set: {rate: 50Mbps}}
+  - {at: 4s, link: "s2:s3", set: {rate: 50Mbps}}
+  - {at: 4s, link: "s3:s1", set: {rate: 50Mbps}}
+`, "bash", "dd")
+	for from, to := range map[string]string{"h1": "10.0.0.3", "h2": "10.0.0.1", "h3": "10.0.0.2"} {
+		// Nobody listens there, so dd is told now and then and begins again.
+		l.server(from, "bash", "-c", "while :; do dd if=/dev/zero bs=1200 2>/dev/null >/dev/udp/"+to+"/9; done")
+	}
+	time.Sleep(7 * time.Second)
+	r := l.down()
+	if len(r.Deadlocks) == 0 || r.Deadlocks[0].String() != "s1:s2 -> s2:s3 -> s3:s1 -> s1:s2" || r.Deadlocks[0].Class != "default" {
+		t.Fatalf("deadlocks: %+v", r.Deadlocks)
+	}
+	t.Log(r.Deadlocks[0].Text())
+	if d := r.Deadlocks[0]; d.Ended == 0 {
+		t.Errorf("the watchdog has not freed it: %s", d.Text())
+	}
+	if r.Accounts.Drops["watchdog"] == 0 || r.Accounts.Dropped != r.Accounts.Drops["watchdog"] || !r.Accounts.Balanced() {
+		t.Errorf("%+v", r.Accounts)
+	}
 }

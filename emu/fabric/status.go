@@ -18,7 +18,7 @@ type PortStatus struct {
 
 	QueuePackets int         `json:"queue_packets"`
 	QueueBytes   units.Bytes `json:"queue"`
-	QueueLimit   units.Bytes `json:"queue_limit"`
+	QueueLimit   units.Bytes `json:"queue_limit"` // of a port with classes the buffer that it shares, 0 without a limit
 	QueueMax     units.Bytes `json:"queue_max"`
 	QueueMean    float64     `json:"queue_mean_bytes"` // time average since the start
 
@@ -157,6 +157,9 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 	}
 	s.QueuePackets, s.QueueBytes = p.Queued(now)
 	s.Trimmed = c.Trimmed
+	if deep := f.Plan.Nodes[node].Deep; deep != nil {
+		s.QueueLimit = deep.Buffer
+	}
 	for _, k := range p.Classes(now) {
 		s.Classes = append(s.Classes, f.classStatus(node, &k))
 	}

@@ -10,6 +10,8 @@ const (
 	Marked                   // CE set by a congestion point
 	Trimmed                  // cut down to its headers
 	Returned                 // cut down to its headers and sent back to where it came from
+	Xoff                     // a frame of a port\'s own that asks its peer to hold off
+	Xon                      // a frame of a port\'s own that ends that
 	QueueFull                // the egress queue's limit or threshold
 	BufferFull               // the shared buffer, or what its port may take of it
 	HeadroomFull             // the headroom of a lossless class
@@ -30,12 +32,12 @@ const (
 )
 
 var fateNames = [FateCount]string{
-	"fine", "marked", "trimmed", "returned", "queue-full", "buffer-full", "headroom-full", "header-full", "watchdog",
+	"fine", "marked", "trimmed", "returned", "xoff", "xon", "queue-full", "buffer-full", "headroom-full", "header-full", "watchdog",
 	"early-drop", "link-loss", "link-match", "link-down", "bad-fcs", "too-big", "ttl-expired", "no-route", "malformed", "host-refused", "no-receiver",
 }
 
 var fateTexts = [FateCount]string{
-	"", "marked CE", "trimmed", "trimmed and returned to the sender", "dropped: the queue's limit is reached",
+	"", "marked CE", "trimmed", "trimmed and returned to the sender", "asks to hold off", "lets go on", "dropped: the queue's limit is reached",
 	"dropped: the shared buffer's limit is reached", "dropped: the headroom of its lossless class is full",
 	"dropped: the queue of trimmed packets is full", "dropped by the pause watchdog",
 	"dropped early: the queue would have marked it, but it is not ECN-capable",

@@ -200,7 +200,8 @@ func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 		p.dropClass(now, q, k, packet.Watchdog)
 		return
 	}
-	if !p.idle(now, k.Prio) {
+	atOnce := p.idle(now, k.Prio) && p.whole(k) <= now
+	if !atOnce {
 		if fate := c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size); fate != packet.Fine {
 			if k = p.overflow(now, q, k, fate); k == nil {
 				return
@@ -216,13 +217,13 @@ func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 			q.mark(p, k)
 		}
 	}
-	if p.idle(now, k.Prio) && p.whole(k) <= now {
+	// The point may have sent a packet into this queue, or made k longer.
+	if atOnce && p.idle(now, k.Prio) {
 		p.begin(now, q, k)
 		p.armNext()
 		return
 	}
 	if q.point != nil {
-		// The point may have sent a packet into this queue, or made k longer.
 		if fate := c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size); fate != packet.Fine {
 			p.dropClass(now, q, k, fate)
 			return
@@ -326,8 +327,9 @@ func (p *Port) startClasses(now units.Time) {
 		if ready == 0 {
 			return
 		}
-		i := bits.TrailingZeros8(ready)
-		if ready&(ready-1) != 0 {
+		// A queue that is alone takes nothing from others, and is not charged.
+		i, shared := bits.TrailingZeros8(ready), ready&(ready-1) != 0
+		if shared {
 			i = c.sched.Next(ready, c.ready, &c.first)
 		}
 		q := &c.queue[i]
@@ -339,7 +341,7 @@ func (p *Port) startClasses(now units.Time) {
 		p.freeAt = units.Never
 		k := p.take(now, q)
 		size := packet.OnWire(k.Size)
-		if p.begin(now, q, k) {
+		if p.begin(now, q, k) && shared {
 			c.sched.Sent(i, size)
 		}
 	}

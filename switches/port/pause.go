@@ -56,7 +56,7 @@ func (p *Port) bitRate() units.Rate {
 func (p *Port) pause(now units.Time, prio uint8, cause int) {
 	f := &p.classes.flow
 	frame := f.tx.Xoff(now, p.pauseClass(prio), cause, p.bitRate())
-	p.sendPause(now, &frame)
+	p.sendPause(now, &frame, packet.Xoff)
 	f.arm()
 }
 
@@ -64,7 +64,7 @@ func (p *Port) pause(now units.Time, prio uint8, cause int) {
 func (p *Port) resume(now units.Time, prio uint8) {
 	f := &p.classes.flow
 	frame := f.tx.Xon(now, p.pauseClass(prio))
-	p.sendPause(now, &frame)
+	p.sendPause(now, &frame, packet.Xon)
 	f.arm()
 }
 
@@ -78,7 +78,9 @@ func (p *Port) pauseClass(prio uint8) uint8 {
 }
 
 // sendPause sends a MAC control frame as soon as the packet being sent is out.
-func (p *Port) sendPause(now units.Time, frame *wire.Pause) {
+// A capture shows with it how much has come in, in the classes that it speaks
+// of, and waits.
+func (p *Port) sendPause(now units.Time, frame *wire.Pause, fate packet.Fate) {
 	if p.link == nil {
 		return
 	}
@@ -86,6 +88,7 @@ func (p *Port) sendPause(now units.Time, frame *wire.Pause) {
 	k := p.pool.NewFrame(wire.PauseFrame)
 	frame.Put(k.Frame, c.flow.mac)
 	k.Size, k.Dest, k.L3, k.Ether = wire.PauseFrame, packet.MACControl, wire.EthernetHeader, wire.EtherTypeMACControl
+	k.Fate, k.Depth = fate, uint32(p.waiting(frame))
 	p.counters.Originated++
 	k.ID = p.counters.Originated
 	if p.freeAt <= now && c.control.Empty() {
@@ -95,6 +98,20 @@ func (p *Port) sendPause(now units.Time, frame *wire.Pause) {
 	}
 	c.control.Push(k)
 	p.armNext()
+}
+
+// waiting is what has come in through the port, in the classes that a frame
+// speaks of, and waits.
+func (p *Port) waiting(frame *wire.Pause) (n units.Bytes) {
+	classes := frame.Classes
+	if frame.Global {
+		classes = 1 // one account has them all
+	}
+	for m := classes; m != 0; m &= m - 1 {
+		a := p.classes.Buffer.Ingress(uint16(p.Index), uint8(bits.TrailingZeros8(m)))
+		n += a.Reserve + a.Shared + a.Headroom
+	}
+	return n
 }
 
 // takeControl acts on a MAC control frame, which goes no further.
@@ -140,7 +157,7 @@ func (f *flowControl) Fire(now units.Time) {
 	p := f.port
 	if f.tx.Due() <= now {
 		frame := f.tx.Refresh(now, p.bitRate())
-		p.sendPause(now, &frame)
+		p.sendPause(now, &frame, packet.Xoff)
 	}
 	if f.rx.Due() <= now {
 		f.rx.Expire(now)

@@ -252,7 +252,9 @@ func (p *Port) Receive(now units.Time, k *packet.Packet) {
 		switch {
 		case k.BadFCS && (p.classes == nil || !p.classes.CutThrough):
 			fate = packet.BadFCS
-		case k.Dest != packet.MACControl:
+		case k.Dest == packet.MACControl:
+			fate = k.Fate
+		default:
 			fate = p.owner.Foresee(p, k)
 		}
 		p.observer.Observe(now, p, In, k, fate, 0)
