@@ -23,8 +23,8 @@ func etcDir() string {
 func hostsPath(nsName string) string { return filepath.Join(etcDir(), nsName, "hosts") }
 
 // hostsFile is the /etc/hosts of every host of a lab: each name with its first
-// IPv4 and its first IPv6 address.
-func hostsFile(hosts []HostInfo) []byte {
+// IPv4 and its first IPv6 address, and all others with theirs.
+func hostsFile(hosts []HostInfo, others []Name) []byte {
 	var b bytes.Buffer
 	b.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
 	for _, h := range hosts {
@@ -32,6 +32,11 @@ func hostsFile(hosts []HostInfo) []byte {
 			if a, ok := h.first(family); ok {
 				fmt.Fprintf(&b, "%s\t%s\n", a, h.Name)
 			}
+		}
+	}
+	for _, o := range others {
+		for _, a := range o.Addresses {
+			fmt.Fprintf(&b, "%s\t%s\n", a, o.Name)
 		}
 	}
 	return b.Bytes()

@@ -18,6 +18,7 @@ type Info struct {
 	PID     int    // of the owner
 	Started time.Time
 	Hosts   []HostInfo
+	Names   []Name `json:",omitempty"` // of others that hosts know by name
 
 	// Rootless labs have their namespaces' names in a mount namespace of their
 	// own, which goes with them.
@@ -25,6 +26,13 @@ type Info struct {
 
 	Dir     string `json:"-"` // its state directory
 	Running bool   `json:"-"` // the owner lives
+}
+
+// Name is somebody who is not a host of a lab, such as a router, and whom its
+// hosts know by name.
+type Name struct {
+	Name      string
+	Addresses []netip.Addr
 }
 
 // HostInfo describes a host of a lab.

@@ -68,25 +68,39 @@ func (s *Switch) choose(now units.Time, in *port.Port, p *packet.Packet) *port.P
 		}
 		p.StaticHops++
 	}
-	var out *port.Port
+	out, _ := s.pick(now, in, number, p)
+	return out
+}
+
+// pick gives a way of a group for p that is not in, and its number in the
+// group; nil when there is none.
+func (s *Switch) pick(now units.Time, in *port.Port, number uint16, p *packet.Packet) (out *port.Port, way uint32) {
+	g := &s.groups[number]
 	switch g.count {
 	case 0:
 	case 1:
 		out = s.ways[g.first]
 	default:
 		c := s.chooser.Choose(now, p, number)
-		if out = s.ways[g.first+c.Among(g.count)]; out == in {
+		way = c.Among(g.count)
+		if out = s.ways[g.first+way]; out == in {
 			return s.other(g, in, c)
 		}
 	}
 	if out == in {
-		return nil
+		return nil, 0
 	}
-	return out
+	return out, way
 }
 
-// other gives a way that is not in; nil when there is none.
-func (s *Switch) other(g *group, in *port.Port, c forward.Choice) *port.Port {
+// waysOf gives the ways of a group.
+func (s *Switch) waysOf(number uint16) []*port.Port {
+	g := &s.groups[number]
+	return s.ways[g.first:][:g.count]
+}
+
+// other is pick for a packet that cannot take the way chosen for it.
+func (s *Switch) other(g *group, in *port.Port, c forward.Choice) (out *port.Port, way uint32) {
 	ways := s.ways[g.first:][:g.count]
 	others := uint32(0)
 	for _, w := range ways {
@@ -95,28 +109,28 @@ func (s *Switch) other(g *group, in *port.Port, c forward.Choice) *port.Port {
 		}
 	}
 	if others == 0 {
-		return nil
+		return nil, 0
 	}
 	n := c.Others(g.count, others)
-	for _, w := range ways {
+	for i, w := range ways {
 		if w == in {
 			continue
 		}
 		if n == 0 {
-			return w
+			return w, uint32(i)
 		}
 		n--
 	}
-	return nil
+	return nil, 0
 }
 
 // hasWay tells whether choose would find a port, without the choice.
 func (s *Switch) hasWay(in *port.Port, p *packet.Packet) bool {
-	g := &s.groups[s.routes[p.Dest]]
-	if g.static && p.StaticHops == MaxStaticHops {
+	number := s.routes[p.Dest]
+	if s.groups[number].static && p.StaticHops == MaxStaticHops {
 		return false
 	}
-	for _, w := range s.ways[g.first:][:g.count] {
+	for _, w := range s.waysOf(number) {
 		if w != in {
 			return true
 		}

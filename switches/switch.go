@@ -39,6 +39,7 @@ type Switch struct {
 	groups  []group
 	ways    []*port.Port
 	chooser *forward.Chooser
+	router  *routing // in route.go; nil for a plain switch
 
 	chassis *port.Chassis // nil when all ports are plain
 
@@ -47,6 +48,7 @@ type Switch struct {
 	pool       *packet.Pool
 	replicated uint64
 	originated uint64
+	consumed   uint64
 	unsent     uint64
 }
 
@@ -65,6 +67,10 @@ func (s *Switch) Replicated() uint64 { return s.replicated }
 
 // Originated counts the packets of the switch's own.
 func (s *Switch) Originated() uint64 { return s.originated }
+
+// Consumed counts the packets that ended here because they were for the switch
+// itself.
+func (s *Switch) Consumed() uint64 { return s.consumed }
 
 // SetChassis gives a switch with traffic classes what its ports share.
 func (s *Switch) SetChassis(c *port.Chassis) {
@@ -86,6 +92,10 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 		s.chassis.Classify(p)
 		in.Came(p)
 	}
+	if s.router != nil {
+		s.route(now, in, p)
+		return
+	}
 	if p.Dest == packet.Flood {
 		if !s.flood(now, in, p) {
 			in.Discard(now, p, packet.NoRoute)
@@ -103,9 +113,10 @@ func (s *Switch) Input(now units.Time, in *port.Port, p *packet.Packet) {
 // Originate sends a packet of the switch's own, such as a congestion point's
 // feedback, towards its destination.
 func (s *Switch) Originate(now units.Time, p *packet.Packet) {
-	if s.chassis != nil {
-		p.In = buffer.Own
-		s.chassis.Classify(p)
+	s.classifyOwn(p)
+	if s.router != nil {
+		s.originateRouted(now, p)
+		return
 	}
 	s.originated++
 	if p.Dest == packet.Flood {
@@ -120,19 +131,44 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 	s.pool.Free(p)
 }
 
+// classifyOwn gives a packet of the switch's own its priority.
+func (s *Switch) classifyOwn(p *packet.Packet) {
+	if s.chassis != nil {
+		p.In = buffer.Own
+		s.chassis.Classify(p)
+	}
+}
+
 // forward sends a packet that a port has turned round towards where it now
 // goes. It keeps the class in which it was turned.
 func (s *Switch) forward(now units.Time, p *packet.Packet) {
+	if s.router != nil {
+		s.forwardRouted(now, p)
+		return
+	}
 	out := s.choose(now, nil, p)
 	if out == nil {
-		s.Ports[p.In].Discard(now, p, packet.NoRoute)
+		s.discardTurned(now, p)
 		return
 	}
 	out.Send(now, p)
 }
 
+// discardTurned drops a packet that finds no way back, at the port that it came
+// in by; the first port stands for the switch itself.
+func (s *Switch) discardTurned(now units.Time, p *packet.Packet) {
+	in := s.Ports[0]
+	if p.In != buffer.Own {
+		in = s.Ports[p.In]
+	}
+	in.Discard(now, p, packet.NoRoute)
+}
+
 // Foresee tells whether there is a way for p.
 func (s *Switch) Foresee(in *port.Port, p *packet.Packet) packet.Fate {
+	if s.router != nil {
+		return s.foreseeRoute(in, p)
+	}
 	if p.Dest == packet.Flood {
 		for i, q := range s.Ports {
 			if s.floods(i, q, in) {

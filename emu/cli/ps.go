@@ -73,7 +73,7 @@ func psAll(asJSON bool) error {
 	return t.Flush()
 }
 
-// psLab shows a lab's hosts.
+// psLab shows a lab's hosts and routers.
 func psLab(c *cobra.Command, name string, asJSON bool) error {
 	client, err := connect(name)
 	if err != nil {
@@ -94,6 +94,12 @@ func psLab(c *cobra.Command, name string, asJSON bool) error {
 	for _, h := range s.Hosts {
 		for _, i := range h.Interfaces {
 			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t%s\n", h.Name, i.Name, i.Peer, i.MAC, join(i.Addresses), h.Namespace)
+		}
+	}
+	for _, r := range s.Routers {
+		fmt.Fprintf(t, "%s\t\t\t%s\t\n", r.Name, join(r.Addresses))
+		for _, p := range r.Ports {
+			fmt.Fprintf(t, "%s:%s\t%s\t%s\t%s\t\n", r.Name, p.Name, p.Peer, p.MAC, join(p.Addresses))
 		}
 	}
 	return t.Flush()
@@ -155,15 +161,15 @@ func psTable(c *cobra.Command, name, sw string, asJSON bool) error {
 
 // ways shows where a route leads, with weights where they differ, such as
 // "spine1*2 spine2 (static)".
-func ways(r lab.Route) string {
-	ports := slices.Clone(r.Ports)
-	for i, w := range r.Weights {
+func ways(names []string, weights []int, static bool) string {
+	ports := slices.Clone(names)
+	for i, w := range weights {
 		if w != 1 {
 			ports[i] += fmt.Sprintf("*%d", w)
 		}
 	}
 	text := join(ports)
-	if r.Static {
+	if static {
 		text += " (static)"
 	}
 	return text
@@ -171,9 +177,21 @@ func ways(r lab.Route) string {
 
 func printTable(table lab.Table) {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	if table.Router {
+		fmt.Fprintln(t, "TO\tPORTS\tVIA")
+		for _, p := range table.Prefixes {
+			via := join(p.Via)
+			if p.Local {
+				via = "itself"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\n", p.To, ways(p.Ports, p.Weights, p.Static), via)
+		}
+		t.Flush()
+		return
+	}
 	fmt.Fprintln(t, "TO\tMAC\tADDRESSES\tPORTS")
 	for _, r := range table.Routes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), ways(r))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Host, r.MAC, join(r.Addresses), ways(r.Ports, r.Weights, r.Static))
 	}
 	fmt.Fprintf(t, "all others\tbroadcast\tmulticast\t%s\n", join(table.Tree))
 	t.Flush()

@@ -9,7 +9,8 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 )
 
-// table gives a switch's ways to a host's interface, as they are now.
+// table gives a switch's ways to a host's interface, or a router's to a prefix,
+// as they are now.
 func (l *realLab) table(sw, to string) string {
 	l.t.Helper()
 	var t lab.Table
@@ -21,11 +22,16 @@ func (l *realLab) table(sw, to string) string {
 			return strings.Join(r.Ports, " ")
 		}
 	}
+	for _, p := range t.Prefixes {
+		if p.To == to {
+			return strings.Join(p.Ports, " ")
+		}
+	}
 	l.t.Fatalf("%s knows no %s", sw, to)
 	return ""
 }
 
-// becomes waits until a switch's ways to a host's interface are these.
+// becomes waits until the ways that table gives are these.
 func (l *realLab) becomes(sw, to, want string) {
 	l.t.Helper()
 	got := ""

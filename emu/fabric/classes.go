@@ -1,7 +1,10 @@
 package fabric
 
 import (
+	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
@@ -24,6 +27,12 @@ func (f *Fabric) addClasses(n int) {
 	c := &port.Chassis{Map: node.Deep.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.Deep.Pause, CutThrough: node.Deep.CutThrough}
 	if sw := f.Switches[n]; sw != nil {
 		sw.SetChassis(c)
+		if forward := c.Forward; f.routers != nil {
+			c.Forward = func(now units.Time, p *packet.Packet) {
+				f.turn(p)
+				forward(now, p)
+			}
+		}
 	}
 	for _, s := range f.stations[n] {
 		if s != nil {
@@ -37,11 +46,17 @@ func (f *Fabric) addClasses(n int) {
 			Point: func(k class.Class) congestion.Point {
 				return congestion.New(k.Mark, f.pointEnv(n, "mark "+p.Name+" "+k.Name))
 			},
-			MAC: controlMAC(n, i),
+			MAC: f.controlMAC(n, i),
 		})
 	}
 }
 
-// controlMAC is the source address of a port's MAC control frames: locally
-// administered, with the numbers of the node and the port.
-func controlMAC(node, port int) wire.MAC { return 0x06<<40 | wire.MAC(node)<<16 | wire.MAC(port) }
+// controlMAC is the source address of a port's MAC control frames: that of a
+// router's port; for others, locally administered, with the numbers of the node
+// and the port.
+func (f *Fabric) controlMAC(node, port int) wire.MAC {
+	if f.Plan.Nodes[node].Router != nil {
+		return f.mac(spec.End{Node: node, Port: port})
+	}
+	return 0x06<<40 | wire.MAC(node)<<16 | wire.MAC(port)
+}

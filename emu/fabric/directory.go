@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"math"
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/packet"
@@ -13,10 +14,18 @@ type Directory struct {
 	byMAC map[wire.MAC]packet.Endpoint
 	byIP  map[netip.Addr]packet.Endpoint
 	macs  map[netip.Addr]wire.MAC
+
+	// In a fabric with routers, whose ports are the endpoints from stations on:
+	stations packet.Endpoint
+	numbers  map[netip.Addr]int32 // packet.To of every address
+	domain   []int                // of every endpoint
 }
 
 func newDirectory() Directory {
-	return Directory{map[wire.MAC]packet.Endpoint{}, map[netip.Addr]packet.Endpoint{}, map[netip.Addr]wire.MAC{}}
+	return Directory{
+		byMAC: map[wire.MAC]packet.Endpoint{}, byIP: map[netip.Addr]packet.Endpoint{}, macs: map[netip.Addr]wire.MAC{},
+		stations: math.MaxInt32,
+	}
 }
 
 func (d *Directory) add(e packet.Endpoint, mac wire.MAC, addresses []netip.Prefix) {
@@ -35,8 +44,11 @@ func (d *Directory) MAC(ip netip.Addr) (wire.MAC, bool) {
 
 // Resolve finds the station that a frame is for, which has been parsed into p:
 // by its MAC address, else (a host that uses a MAC of its own making) by its IP
-// address; Flood for groups and for what nobody is known to have.
-func (d *Directory) Resolve(frame []byte, p *packet.Packet) packet.Endpoint {
+// address; Flood for groups and for what nobody is known to have. Where it is
+// for a router, To becomes the number of its IP destination. From is where the
+// frame enters.
+func (d *Directory) Resolve(frame []byte, p *packet.Packet, from packet.Endpoint) packet.Endpoint {
+	p.To = 0
 	mac := wire.ReadMAC(frame)
 	if mac.Multicast() {
 		if mac == wire.MACControlGroup && p.Ether == wire.EtherTypeMACControl {
@@ -44,7 +56,8 @@ func (d *Directory) Resolve(frame []byte, p *packet.Packet) packet.Endpoint {
 		}
 		return packet.Flood
 	}
-	if e, ok := d.byMAC[mac]; ok {
+	e, ok := d.byMAC[mac]
+	if ok && e < d.stations {
 		return e
 	}
 	var dst netip.Addr
@@ -53,10 +66,12 @@ func (d *Directory) Resolve(frame []byte, p *packet.Packet) packet.Endpoint {
 		dst = netip.AddrFrom4([4]byte(l3[16:20]))
 	case 6:
 		dst = netip.AddrFrom16([16]byte(l3[24:40]))
-	default:
-		return packet.Flood
 	}
-	if e, ok := d.byIP[dst]; ok {
+	if ok {
+		p.To = d.numbers[dst]
+		return e
+	}
+	if e, ok := d.byIP[dst]; ok && (d.domain == nil || d.domain[e] == d.domain[from]) {
 		return e
 	}
 	return packet.Flood

@@ -28,7 +28,10 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 	if e.buf == nil {
 		e.buf = gopacket.NewSerializeBuffer()
 	}
-	from, to := e.fabric.Stations[p.Origin], e.fabric.Stations[p.Dest]
+	from, to := e.fabric.flowEnds[p.Flow][0], e.fabric.flowEnds[p.Flow][1]
+	if p.Returned {
+		from, to = to, from
+	}
 	src, dst := e.address(from, p.Version), e.address(to, p.Version)
 	udp := &layers.UDP{SrcPort: layers.UDPPort(p.SrcPort), DstPort: layers.UDPPort(p.DstPort)}
 	var ip gopacket.SerializableLayer
@@ -52,7 +55,7 @@ func (e *encoder) frame(p *packet.Packet) []byte {
 	binary.BigEndian.PutUint32(head[4:], p.Seq)
 	binary.BigEndian.PutUint64(head[8:], uint64(p.Born/units.Nanosecond))
 	copy(payload, head[:])
-	eth := &layers.Ethernet{SrcMAC: hardwareAddr(from.MAC), DstMAC: hardwareAddr(to.MAC), EthernetType: layers.EthernetType(p.Ether)}
+	eth := &layers.Ethernet{SrcMAC: hardwareAddr(p.Src), DstMAC: hardwareAddr(p.Dst), EthernetType: layers.EthernetType(p.Ether)}
 	// The fields come from a packet that was built to be valid; there is no
 	// error left for serialisation to find.
 	_ = gopacket.SerializeLayers(e.buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, udp, gopacket.Payload(payload))

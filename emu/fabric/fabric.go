@@ -34,6 +34,9 @@ type Fabric struct {
 	stations  [][]*Station   // by node and port; nil for switches
 	lookahead units.Time     // between shards
 	directory Directory
+	endpoints []spec.End // stations, then the ports of routers
+	routers   *routers   // nil in a fabric without
+	flowEnds  [][2]*Station
 	watches   map[*port.Port]*watch
 	deadlocks []Deadlock
 	guard     guard
@@ -71,6 +74,7 @@ func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	for n := range p.Nodes {
 		f.addNode(n)
 	}
+	f.addRouters()
 	for l := range p.Links {
 		f.addLink(l)
 	}
@@ -128,7 +132,10 @@ func (f *Fabric) pointEnv(n int, stream string) congestion.Env {
 	shard, sw := f.Shards[f.shardOf[n]], f.Switches[n]
 	env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, stream), Pool: shard.Pool}
 	if sw != nil {
-		env.Send = func(p *packet.Packet) { sw.Originate(shard.Engine.Now(), p) }
+		env.Send = func(p *packet.Packet) {
+			f.aim(n, p)
+			sw.Originate(shard.Engine.Now(), p)
+		}
 	}
 	return env
 }
@@ -171,6 +178,10 @@ func (f *Fabric) Port(node, index int) *port.Port { return f.ports[node][index] 
 
 // Station gives the station of a host's port, nil for a switch's.
 func (f *Fabric) Station(node, index int) *Station { return f.stations[node][index] }
+
+// Endpoints gives the port that has each packet.Endpoint: those of hosts, then
+// those of routers.
+func (f *Fabric) Endpoints() []spec.End { return f.endpoints }
 
 // Directory knows where every address is.
 func (f *Fabric) Directory() *Directory { return &f.directory }

@@ -223,10 +223,13 @@ func TestBroadcastReachesAllOnce(t *testing.T) {
 // TestDestinationByMACThenIP: a frame goes where its MAC is known, else where
 // its IP address is, else everywhere.
 func TestDestinationByMACThenIP(t *testing.T) {
-	f := New(parse(t, "topology: {generate: {star: {hosts: 4}}}\n"))
+	f := New(parse(t, `
+topology: {generate: {star: {hosts: 4}}}
+workload: [{cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s}}, {cbr: {from: h1, to: h3, rate: 1Mbps, size: 9B, for: 1s, ip: 6}}]
+`))
 	e := &encoder{fabric: f}
 	frame := func(dst packet.Endpoint, v uint8) *packet.Packet {
-		m := &packet.Packet{Origin: 0, Dest: dst, Version: v, Ether: map[uint8]uint16{4: 0x0800, 6: 0x86dd}[v], Proto: 17, TTL: 64, Size: 200, SrcPort: 1, DstPort: 2}
+		m := &packet.Packet{Flow: int32(v)/2 - 2, Src: f.Stations[0].MAC, Dst: f.Stations[dst].MAC, Dest: dst, Version: v, Ether: map[uint8]uint16{4: 0x0800, 6: 0x86dd}[v], Proto: 17, TTL: 64, Size: 200, SrcPort: 1, DstPort: 2}
 		b := e.frame(m)
 		p := f.Shards[0].Pool.NewFrame(len(b))
 		copy(p.Frame, b)
@@ -235,15 +238,15 @@ func TestDestinationByMACThenIP(t *testing.T) {
 	for _, v := range []uint8{4, 6} {
 		p := frame(2, v)
 		p.Parse()
-		if got := f.directory.Resolve(p.Frame, p); got != 2 {
+		if got := f.directory.Resolve(p.Frame, p, 0); got != 2 {
 			t.Errorf("IPv%d: known MAC resolves to %d, want 2", v, got)
 		}
 		copy(p.Frame, []byte{2, 9, 9, 9, 9, 9}) // a MAC of the host's own making
-		if got := f.directory.Resolve(p.Frame, p); got != 2 {
+		if got := f.directory.Resolve(p.Frame, p, 0); got != 2 {
 			t.Errorf("IPv%d: unknown MAC with a known address resolves to %d, want 2", v, got)
 		}
 		p.Frame[int(p.L3)+map[uint8]int{4: 19, 6: 39}[v]] = 0xee
-		if got := f.directory.Resolve(p.Frame, p); got != packet.Flood {
+		if got := f.directory.Resolve(p.Frame, p, 0); got != packet.Flood {
 			t.Errorf("IPv%d: unknown MAC and address resolve to %d, want everybody", v, got)
 		}
 	}
@@ -273,7 +276,7 @@ workload:
 		if !real.Parse() {
 			t.Fatal("a modelled packet is encoded as no frame")
 		}
-		real.Dest = f.directory.Resolve(real.Frame, &real)
+		real.Dest = f.directory.Resolve(real.Frame, &real, 0)
 		got := [...]any{real.Size, real.Dest, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
 		want := [...]any{p.Size, p.Dest, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
 		if p.Version == 6 {

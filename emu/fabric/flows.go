@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/traces/workload"
@@ -25,8 +26,9 @@ const (
 // address of the flow's family.
 func (f *Fabric) addFlow(i int) {
 	flow := f.Plan.Flows[i]
-	from, src := f.flowEnd(flow.From, flow.IPv6)
-	to, dst := f.flowEnd(flow.To, flow.IPv6)
+	from, to, first := f.flowPath(flow)
+	src, _ := spec.AddressOf(&f.Plan.Nodes[from.Node].Ports[from.Index], flow.IPv6)
+	dst, _ := spec.AddressOf(&f.Plan.Nodes[to.Node].Ports[to.Index], flow.IPv6)
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
 	version, ether := uint8(4), uint16(wire.EtherTypeIPv4)
 	if flow.IPv6 {
@@ -34,9 +36,12 @@ func (f *Fabric) addFlow(i int) {
 		version, ether = 6, wire.EtherTypeIPv6
 	}
 	t := packet.Packet{
-		Size: header + flow.Size, Dest: to.ID, Flow: int32(i),
+		Size: header + flow.Size, Dest: to.ID, Flow: int32(i), Src: from.MAC, Dst: f.mac(first),
 		SrcPort: firstModelledPort + uint16(i%(1<<16-firstModelledPort)), DstPort: modelledPort,
 		L3: wire.EthernetHeader, Ether: ether, Version: version, Proto: wire.ProtoUDP, TOS: flow.DSCP << 2, TTL: modelledTTL,
+	}
+	if f.routers != nil {
+		t.Dest, t.To = f.routers.ends[first.Node][first.Port], f.routers.numbers[dst]
 	}
 	if flow.ECT {
 		t.TOS |= wire.ECT0
@@ -49,22 +54,35 @@ func (f *Fabric) addFlow(i int) {
 	nodes := f.Plan.Nodes
 	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
 	f.Records = append(f.Records, r)
+	f.flowEnds = append(f.flowEnds, [2]*Station{from, to})
 	shard := f.Shards[f.shardOf[flow.From]]
 	workload.NewSource(&shard.Engine, shard.Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
 }
 
-// flowEnd finds the station and address of a host for one family; the plan
-// has been checked to have one.
-func (f *Fabric) flowEnd(node int, v6 bool) (*Station, netip.Addr) {
+// flowPath finds the stations of a flow's hosts, and the port that its packets
+// go to first.
+func (f *Fabric) flowPath(flow workload.Flow) (from, to *Station, first spec.End) {
+	if f.routers == nil {
+		from, to = f.flowEnd(flow.From, flow.IPv6), f.flowEnd(flow.To, flow.IPv6)
+		return from, to, spec.End{Node: to.Node, Port: to.Index}
+	}
+	a, b, first, ok := f.routers.reach.Path(flow.From, flow.To, flow.IPv6)
+	if !ok {
+		panic("a plan with a flow without a path: " + flow.Name)
+	}
+	return f.stations[a.Node][a.Port], f.stations[b.Node][b.Port], first
+}
+
+// flowEnd finds the station of a host for one family; the plan has been
+// checked to have one.
+func (f *Fabric) flowEnd(node int, v6 bool) *Station {
 	for _, s := range f.Stations {
 		p := f.Plan.Nodes[s.Node].Ports[s.Index]
 		if s.Node != node || p.Link < 0 {
 			continue
 		}
-		for _, a := range p.Addresses {
-			if a.Addr().Is6() == v6 {
-				return s, a.Addr()
-			}
+		if _, ok := spec.AddressOf(&p, v6); ok {
+			return s
 		}
 	}
 	panic("a plan with a flow of a host without an address: " + f.Plan.Nodes[node].Name)

@@ -27,8 +27,8 @@ func (f *Fabric) sentBy(t testing.TB, sw, to string, n int) (counts []uint64) {
 	return counts
 }
 
-// TestModesInAFabric: one flow of either version of IP over four spines: by
-// each mode it takes them as it should.
+// TestModesInAFabric: one flow of either version of IP over four spines, which
+// are switches or routers: by each mode it takes them as it should.
 func TestModesInAFabric(t *testing.T) {
 	const packets = 10_000
 	for mode, judge := range map[string]func(counts []uint64) bool{
@@ -47,20 +47,21 @@ func TestModesInAFabric(t *testing.T) {
 		"{entropy: {field: udp-source-port}}": func(c []uint64) bool { return used(c) == 1 && c[49152%4] == packets },
 		"{entropy: {field: flow-label}}":      func(c []uint64) bool { return used(c) == 1 },
 	} {
-		for _, ip := range []int{4, 6} {
+		for i, ip := range []int{4, 6, 4, 6} {
+			routers := []string{"none", "auto"}[i/2]
 			f := run(t, parse(t, fmt.Sprintf(`
 duration: 101ms
 topology:
-  kinds: {switch: {forwarding: %s}}
+  kinds: {switch: {forwarding: %s, address: %s}}
   generate: {leaf-spine: {spines: 4, leaves: 2, hosts-per-leaf: 1, rate: 10Gbps, delay: 1us}}
 workload: [{cbr: {from: h1, to: h2, rate: 800Mbps, size: 1000B, ip: %d, for: 100ms}}]
-`, mode, ip)))
+`, mode, routers, ip)))
 			counts := f.sentBy(t, "leaf1", "spine", 4)
 			if sum := counts[0] + counts[1] + counts[2] + counts[3]; sum != packets || !judge(counts) {
-				t.Errorf("%s, IPv%d: the spines carried %v", mode, ip, counts)
+				t.Errorf("%s, IPv%d, address %s: the spines carried %v", mode, ip, routers, counts)
 			}
 			if r := f.Results()[0]; r.Received != packets || r.Reordered > 0 {
-				t.Errorf("%s, IPv%d: %d received, %d out of order over ways of one length", mode, ip, r.Received, r.Reordered)
+				t.Errorf("%s, IPv%d, address %s: %d received, %d out of order over ways of one length", mode, ip, routers, r.Received, r.Reordered)
 			}
 		}
 	}

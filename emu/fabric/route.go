@@ -14,14 +14,16 @@ type neighbour struct {
 	far  int // port of the far side
 }
 
-// route gives every switch of a shard its table: to each station all shortest
-// ways, what its static routes say instead, and the tree for what goes to
-// everybody. Links that are not usable are left out; nil is all of them.
+// route gives every switch of a shard, nil for all of them, its table: to each
+// endpoint all shortest ways, what its static routes say instead, and the tree
+// for what goes to everybody. To plain switches routers are endpoints as hosts
+// are; theirs are other tables. Links that are not usable are left out; nil is
+// all of them.
 func (f *Fabric) route(shard *Shard, usable func(link int) bool) {
 	t := newTables(f, usable)
 	for n, sw := range f.Switches {
-		if sw != nil && (shard == nil || f.shardOf[n] == shard.Number) {
-			t.of[n] = newTableBuilder(len(sw.Ports), len(f.Stations))
+		if f.isPlain(n) && t.isOf(shard, n) {
+			t.of[n] = newTableBuilder(len(sw.Ports), len(f.endpoints))
 		}
 	}
 	t.unicast()
@@ -32,6 +34,12 @@ func (f *Fabric) route(shard *Shard, usable func(link int) bool) {
 			f.Switches[n].SetTable(b.table)
 		}
 	}
+	t.routers(shard)
+}
+
+// isPlain tells whether a node is a switch and no router.
+func (f *Fabric) isPlain(node int) bool {
+	return f.Switches[node] != nil && f.Plan.Nodes[node].Router == nil
 }
 
 // tables is the computation of tables.
@@ -56,6 +64,11 @@ func newTables(f *Fabric, usable func(link int) bool) *tables {
 	return t
 }
 
+// isOf tells whether a node gets its table now: nil is all shards.
+func (t *tables) isOf(shard *Shard, node int) bool {
+	return shard == nil || t.shardOf[node] == shard.Number
+}
+
 func (t *tables) isUsable(link int) bool { return t.usable == nil || t.usable(link) }
 
 // tableBuilder collects a switch's table; equal groups are kept once.
@@ -64,9 +77,9 @@ type tableBuilder struct {
 	groups map[string]uint16
 }
 
-func newTableBuilder(ports, stations int) *tableBuilder {
+func newTableBuilder(ports, endpoints int) *tableBuilder {
 	return &tableBuilder{
-		table:  switches.Table{Route: make([]uint16, stations), Groups: [][]uint16{nil}, Static: []bool{false}, Tree: make([]bool, ports)},
+		table:  switches.Table{Route: make([]uint16, endpoints), Groups: [][]uint16{nil}, Static: []bool{false}, Tree: make([]bool, ports)},
 		groups: map[string]uint16{},
 	}
 }
@@ -96,15 +109,15 @@ func (b *tableBuilder) number(ports []uint16, static bool) uint16 {
 }
 
 // unicast finds the shortest ways by breadth-first search from each switch
-// that has stations; all stations at one switch share its search.
+// that has endpoints; all endpoints at one switch share its search.
 func (t *tables) unicast() {
-	stationsAt := make([][]int, len(t.Plan.Nodes)) // by switch
-	for id, s := range t.Stations {
-		for _, a := range t.adjacent[s.Node] {
-			if a.port != s.Index || t.Switches[a.node] == nil {
+	endpointsAt := make([][]int, len(t.Plan.Nodes)) // by switch
+	for id, e := range t.endpoints {
+		for _, a := range t.adjacent[e.Node] {
+			if a.port != e.Port || !t.isPlain(a.node) {
 				continue
 			}
-			stationsAt[a.node] = append(stationsAt[a.node], id)
+			endpointsAt[a.node] = append(endpointsAt[a.node], id)
 			if b := t.of[a.node]; b != nil {
 				b.table.Route[id] = b.group([]uint16{uint16(a.far)})
 			}
@@ -112,8 +125,8 @@ func (t *tables) unicast() {
 	}
 	distance := make([]int, len(t.Plan.Nodes))
 	var ports []uint16
-	for root, stations := range stationsAt {
-		if len(stations) == 0 {
+	for root, endpoints := range endpointsAt {
+		if len(endpoints) == 0 {
 			continue
 		}
 		for i := range distance {
@@ -123,7 +136,7 @@ func (t *tables) unicast() {
 		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 			n := queue[0]
 			for _, a := range t.adjacent[n] {
-				if t.Switches[a.node] != nil && distance[a.node] < 0 {
+				if t.isPlain(a.node) && distance[a.node] < 0 {
 					distance[a.node] = distance[n] + 1
 					queue = append(queue, a.node)
 				}
@@ -135,12 +148,12 @@ func (t *tables) unicast() {
 			}
 			ports = ports[:0]
 			for _, a := range t.adjacent[n] {
-				if t.Switches[a.node] != nil && distance[a.node] == distance[n]-1 {
+				if t.isPlain(a.node) && distance[a.node] == distance[n]-1 {
 					ports = append(ports, uint16(a.port))
 				}
 			}
 			g := b.group(ports)
-			for _, id := range stations {
+			for _, id := range endpoints {
 				b.table.Route[id] = g
 			}
 		}
@@ -205,11 +218,11 @@ func gcd(a, b int) int {
 }
 
 // tree spans the switches of each connected part with a tree, breadth first
-// from its first switch, and adds the ports of hosts. Branches that lead to no
-// host are cut: what travels there would only be thrown away.
+// from its first switch, and adds the ports of hosts and routers. Branches that
+// lead to neither are cut: what travels there would only be thrown away.
 func (t *tables) tree() {
 	parent := make([]*neighbour, len(t.Plan.Nodes)) // how a switch hangs in the tree, seen from it
-	wanted := make([]bool, len(t.Plan.Nodes))       // hosts are at it or behind it
+	wanted := make([]bool, len(t.Plan.Nodes))       // hosts or routers are at it or behind it
 	seen := make([]bool, len(t.Plan.Nodes))
 	branch := func(node, port int) {
 		if b := t.of[node]; b != nil {
@@ -217,8 +230,8 @@ func (t *tables) tree() {
 		}
 	}
 	var order []int
-	for root, sw := range t.Switches {
-		if sw == nil || seen[root] {
+	for root := range t.Plan.Nodes {
+		if !t.isPlain(root) || seen[root] {
 			continue
 		}
 		seen[root] = true
@@ -227,7 +240,7 @@ func (t *tables) tree() {
 			order = append(order, n)
 			for _, a := range t.adjacent[n] {
 				switch {
-				case t.Plan.Nodes[a.node].Kind == spec.Host:
+				case !t.isPlain(a.node):
 					branch(n, a.port)
 					wanted[n] = true
 				case !seen[a.node]:
@@ -239,7 +252,7 @@ func (t *tables) tree() {
 		}
 	}
 	// Children come after their parents in order, so from the end every
-	// switch knows of all hosts behind it.
+	// switch knows of all hosts and routers behind it.
 	for _, n := range slices.Backward(order) {
 		if up := parent[n]; up != nil && wanted[n] {
 			branch(n, up.port)

@@ -22,18 +22,13 @@ func outcome(f *Fabric) []any {
 // TestShardsDoNotChangeResults: the same file in one, two, three and four
 // shards, stopped at several times, gives the same trace, counters, queues and
 // flow records.
-func TestShardsDoNotChangeResults(t *testing.T) {
+func TestShardsDoNotChangeResults(t *testing.T) { checkShards(t, drawAny, func(*Fabric) {}) }
+
+// checkShards runs labs that draw makes. Begin is called before each run.
+func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
 	rapid.Check(t, func(rt *rapid.T) {
-		draw := drawLab
-		ways := rapid.Bool().Draw(rt, "several ways")
-		if ways {
-			draw = drawWays
-		}
 		text := draw(rt)
 		p, err := spec.Parse("lab.yaml", []byte(text))
-		if err != nil && ways {
-			rt.Fatalf("%v\n%s", err, text)
-		}
 		if err != nil {
 			rt.Skip("a generator with too few hosts")
 		}
@@ -45,6 +40,7 @@ func TestShardsDoNotChangeResults(t *testing.T) {
 			if err != nil {
 				continue // links that are too short to be cut
 			}
+			begin(f)
 			var got []any
 			for i, until := range stops {
 				if err := f.Run(context.Background(), until); err != nil {
@@ -71,6 +67,18 @@ func TestShardsDoNotChangeResults(t *testing.T) {
 			}
 		}
 	})
+}
+
+// drawAny makes a lab of either kind.
+func drawAny(t *rapid.T) string {
+	if !rapid.Bool().Draw(t, "several ways") {
+		return drawLab(t)
+	}
+	text := drawWays(t)
+	if _, err := spec.Parse("lab.yaml", []byte(text)); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return text
 }
 
 // drawWays makes a leaf-spine fabric or a fat-tree whose switches choose in

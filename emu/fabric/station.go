@@ -50,7 +50,7 @@ func (s *Station) Attach(d Device) { s.device = d }
 
 // Enter takes a frame that a real host sent and that has been parsed.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
-	p.Dest = s.fabric.directory.Resolve(p.Frame, p)
+	p.Dest = s.fabric.directory.Resolve(p.Frame, p, s.ID)
 	s.admit(now, p)
 	s.Port.Send(now, p)
 }
@@ -58,7 +58,7 @@ func (s *Station) Enter(now units.Time, p *packet.Packet) {
 // EnterSuper splits a super-packet that a real host sent. head is what its
 // pieces have in common.
 func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.Packet) {
-	head.Dest = s.fabric.directory.Resolve(super.Data, head)
+	head.Dest = s.fabric.directory.Resolve(super.Data, head, s.ID)
 	split := gso.Split(s.pool, super, head)
 	for p := split.Next(); p != nil; p = split.Next() {
 		if s.pool.Supers() > maxSupers {

@@ -113,7 +113,7 @@ type Accounts struct {
 	Duplicated uint64 `json:"duplicated"` // copies made by links on purpose
 
 	Delivered uint64 `json:"delivered"` // to hosts
-	Consumed  uint64 `json:"consumed"`  // by ports and switches: PFC and PAUSE frames
+	Consumed  uint64 `json:"consumed"`  // by ports (PFC and PAUSE frames), and by routers: what was for themselves
 	Dropped   uint64 `json:"dropped"`   // in queues, on links, at receivers
 	Held      uint64 `json:"held"`      // in queues and on links now
 
@@ -242,6 +242,7 @@ func (f *Fabric) Accounts() Accounts {
 		if sw != nil {
 			a.Replicated += sw.Replicated()
 			a.Originated += sw.Originated()
+			a.Consumed += sw.Consumed()
 			if unsent := sw.Unsent(); unsent > 0 {
 				a.Dropped += unsent
 				a.Drops = byReasonPlus(a.Drops, packet.NoRoute, unsent)

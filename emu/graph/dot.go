@@ -24,9 +24,9 @@ func DOT(w io.Writer, p *spec.Plan) error {
 			name, label, shape := p.Nodes[n].Name, p.Nodes[n].Name, "box"
 			if r.isHost(n) {
 				shape = "ellipse"
-				if a := address(p.Nodes[n]); a != "" {
-					label += "\n" + a
-				}
+			}
+			if a := address(p.Nodes[n]); a != "" {
+				label += "\n" + a
 			}
 			fmt.Fprintf(b, "\t\t%s [shape=%s, label=%s];\n", quote(name), shape, quote(label))
 		}

@@ -29,6 +29,7 @@ var labs = map[string]string{
 	"leaf-spine":  `generate: {leaf-spine: {spines: 2, leaves: 4, hosts-per-leaf: 4, uplink: {rate: 40Gbps}}}`,
 	"fat-tree-4":  `generate: {fat-tree: {k: 4}}`,
 	"fat-tree-8":  `generate: {fat-tree: {k: 8}}`,
+	"routers":     "kinds: {switch: {address: auto}}\n  generate: {leaf-spine: {spines: 2, leaves: 4, hosts-per-leaf: 2}}",
 	"mixed": `
   generate: {leaf-spine: {spines: 2, leaves: 4, hosts-per-leaf: 4}}
   nodes: {slow: {kind: host}, cut: {kind: host}, dual: {kind: host}}
@@ -276,6 +277,10 @@ func TestLabels(t *testing.T) {
 }
 
 func TestAddress(t *testing.T) {
+	r := spec.Node{Router: &spec.Router{Addresses: []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.255.0.1")}}, Ports: []spec.Port{{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}}
+	if got := address(r); got != "10.255.0.1" {
+		t.Errorf("a router is drawn with %s", got)
+	}
 	four, six := netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("fd00::1/64")
 	for want, ports := range map[string][]spec.Port{
 		"":         {{}},

@@ -10,8 +10,8 @@ import (
 const (
 	nameSize    = 13.0 // of fonts
 	smallSize   = 10.5
-	hostHeight  = 36.0
-	otherHeight = 30.0   // of switches, and of hosts without addresses
+	hostHeight  = 36.0   // of nodes with addresses
+	otherHeight = 30.0   // of others
 	gap         = 14.0   // between neighbours
 	rowWidth    = 1000.0 // beyond which hosts are put below each other
 	indent      = 16.0   // of hosts below each other, for their links
@@ -106,7 +106,7 @@ func (l *layout) measureBoxes() {
 		}
 		size.w = max(size.w, textWidth(node.Name, nameSize)+16)
 		if a := address(node); a != "" {
-			host.w, host.h = max(host.w, textWidth(a, smallSize)+14), hostHeight
+			size.w, size.h = max(size.w, textWidth(a, smallSize)+14), hostHeight
 		}
 	}
 	for n := range l.Nodes {
@@ -278,7 +278,9 @@ func (l *layout) settle() {
 				b.y += float64(slices.Index(c.nodes, n)) * (b.h + gap/2)
 			}
 		}
-		y += otherHeight + l.drop
+		if t > 0 {
+			y += l.boxes[row[0]].h + l.drop
+		}
 		if t == 1 {
 			// Hosts are right below their switches, however wide the lab.
 			y += min(l.drop, 110) - l.drop

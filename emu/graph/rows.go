@@ -4,6 +4,7 @@ package graph
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	"github.com/weftlab/weft/emu/spec"
@@ -78,17 +79,21 @@ func (r *rows) first(l spec.Link) int {
 	return 1
 }
 
-// address gives the address that a host is drawn with: its first of IPv4, or
-// its first if it has none of IPv4. It is empty without any.
+// address gives the address that a node is drawn with: its first of IPv4, or
+// its first if it has none of IPv4; those of a router itself come before those
+// of its ports. It is empty without any.
 func address(n spec.Node) string {
-	other := ""
+	var all []netip.Addr
+	if n.Router != nil {
+		all = append(all, n.Router.Addresses...)
+	}
 	for _, p := range n.Ports {
 		for _, a := range p.Addresses {
-			if a.Addr().Is4() {
-				return a.Addr().String()
-			}
-			other = cmp.Or(other, a.Addr().String())
+			all = append(all, a.Addr())
 		}
 	}
-	return other
+	if len(all) == 0 {
+		return ""
+	}
+	return all[max(slices.IndexFunc(all, netip.Addr.Is4), 0)].String()
 }

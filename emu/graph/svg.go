@@ -130,19 +130,20 @@ func (s *svg) link(l *layout, link spec.Link, line line) {
 func (s *svg) nodes(l *layout) {
 	for n, node := range l.Nodes {
 		b := l.boxes[n]
-		if !l.isHost(n) {
+		name, small := `fill="#33290f"`, `fill="#6b5a2c"`
+		if l.isHost(n) {
+			s.rect(b, `rx="9" fill="#fbf6e9" stroke="#a08040"`)
+		} else {
 			s.rect(b, `rx="2" fill="#d6e4f2" stroke="#2f5d8c" stroke-width="1.3"`)
-			s.text(b.x, b.y, nameSize, node.Name, `fill="#14304d" font-weight="bold"`)
-			continue
+			name, small = `fill="#14304d" font-weight="bold"`, `fill="#2f5d8c"`
 		}
-		s.rect(b, `rx="9" fill="#fbf6e9" stroke="#a08040"`)
 		a := address(node)
 		if a == "" {
-			s.text(b.x, b.y, nameSize, node.Name, `fill="#33290f"`)
+			s.text(b.x, b.y, nameSize, node.Name, name)
 			continue
 		}
-		s.text(b.x, b.y-7.5, nameSize, node.Name, `fill="#33290f"`)
-		s.text(b.x, b.y+8.5, smallSize, a, `fill="#6b5a2c"`)
+		s.text(b.x, b.y-7.5, nameSize, node.Name, name)
+		s.text(b.x, b.y+8.5, smallSize, a, small)
 	}
 }
 

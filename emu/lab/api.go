@@ -20,7 +20,15 @@ type Status struct {
 	Emulated units.Time `json:"emulated"`          // time since the start
 	Trouble  string     `json:"trouble,omitempty"` // why the machine does not keep up at the moment
 	Hosts    []Host     `json:"hosts"`
-	Switches []string   `json:"switches"`
+	Switches []string   `json:"switches"` // routers included
+	Routers  []Router   `json:"routers,omitempty"`
+}
+
+// Router is a switch of a running lab that is a router.
+type Router struct {
+	Name      string      `json:"name"`
+	Addresses []string    `json:"addresses"` // of the router itself
+	Ports     []Interface `json:"ports"`
 }
 
 // Host is a host of a running lab.
@@ -31,7 +39,7 @@ type Host struct {
 	Interfaces []Interface `json:"interfaces"`
 }
 
-// Interface is a host's connection to the fabric.
+// Interface is a connection of a host or a router to the fabric.
 type Interface struct {
 	Name      string   `json:"name"`
 	MAC       string   `json:"mac"`
@@ -47,16 +55,29 @@ type SetResult struct {
 
 // Table is the answer to GET /v1/tables/{switch}: for every destination the
 // ports that lead there at the moment, and the ports of the tree for what goes
-// to all.
+// to all; of a router, for every prefix the ports and the next routers.
 type Table struct {
 	Switch string   `json:"switch"`
 	Routes []Route  `json:"routes"`
 	Tree   []string `json:"tree"`
+
+	Router   bool     `json:"router,omitempty"` // it has Prefixes in place of Routes and Tree
+	Prefixes []Prefix `json:"prefixes,omitempty"`
+}
+
+// Prefix is one destination in the Table of a router.
+type Prefix struct {
+	To      string   `json:"to"`
+	Local   bool     `json:"local,omitempty"`   // it is an address of the router itself
+	Ports   []string `json:"ports"`             // ways to choose from; empty when there is none
+	Weights []int    `json:"weights,omitempty"` // of Ports, where they are not all equal
+	Static  bool     `json:"static,omitempty"`  // a static route says so
+	Via     []string `json:"via,omitempty"`     // the next routers' ports; empty where the router itself is in the prefix
 }
 
 // Route is one destination in a Table.
 type Route struct {
-	Host      string   `json:"host"` // "h1:eth0"
+	Host      string   `json:"host"` // "h1:eth0", or a router's port
 	MAC       string   `json:"mac"`
 	Addresses []string `json:"addresses"`
 	Ports     []string `json:"ports"`             // ways to choose from; empty when there is none

@@ -80,7 +80,7 @@ func New(p *spec.Plan) (*Lab, error) {
 	if err := l.makeEngines(); err != nil {
 		return nil, err
 	}
-	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File}, hostsOf(p)); err != nil {
+	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File, Names: routersOf(p)}, hostsOf(p)); err != nil {
 		return nil, err
 	}
 	if err := l.attach(); err != nil {
@@ -135,6 +135,16 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 	return hosts
 }
 
+// routersOf are the names that hosts know beside their own.
+func routersOf(p *spec.Plan) (names []netnslab.Name) {
+	for _, n := range p.Nodes {
+		if n.Router != nil && len(n.Router.Addresses) > 0 {
+			names = append(names, netnslab.Name{Name: n.Name, Addresses: n.Router.Addresses})
+		}
+	}
+	return names
+}
+
 // attach joins the devices to the fabric's stations; both come in the order
 // of the plan.
 func (l *Lab) attach() error {
@@ -167,7 +177,7 @@ func (l *Lab) attach() error {
 		}
 		var e endpoint
 		if node.Attach == spec.TUN {
-			a.tun = tuntap.NewTUN(c, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Directory())
+			a.tun = tuntap.NewTUN(c, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Neighbours(s))
 			e = a.tun
 		} else {
 			e = tuntap.NewTAP(c)

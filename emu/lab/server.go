@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -115,29 +114,37 @@ func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
 		node := &plan.Nodes[n]
 		if node.Kind == spec.Switch {
 			out.Switches = append(out.Switches, node.Name)
+			if node.Router != nil {
+				out.Routers = append(out.Routers, Router{Name: node.Name, Addresses: texts(node.Router.Addresses), Ports: interfaces(plan, node)})
+			}
 			continue
 		}
 		h := Host{Name: node.Name, Attach: node.Attach.String()}
 		if isReal(node) {
 			h.Namespace = netnslab.Namespace(plan.Name, node.Name)
 		}
-		for _, p := range node.Ports {
-			i := Interface{Name: p.Name, MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses)}
-			if p.Link >= 0 {
-				far := plan.Links[p.Link].Ends[1-p.End]
-				i.Peer = plan.PortName(far.Node, far.Port)
-			}
-			h.Interfaces = append(h.Interfaces, i)
-		}
+		h.Interfaces = interfaces(plan, node)
 		out.Hosts = append(out.Hosts, h)
 	}
 	reply(w, out)
 }
 
-func texts(prefixes []netip.Prefix) []string {
-	out := make([]string, len(prefixes))
-	for i, p := range prefixes {
-		out[i] = p.String()
+func interfaces(plan *spec.Plan, node *spec.Node) (out []Interface) {
+	for _, p := range node.Ports {
+		i := Interface{Name: p.Name, MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses)}
+		if p.Link >= 0 {
+			far := plan.Links[p.Link].Ends[1-p.End]
+			i.Peer = plan.PortName(far.Node, far.Port)
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+func texts[T fmt.Stringer](addresses []T) []string {
+	out := make([]string, len(addresses))
+	for i, a := range addresses {
+		out[i] = a.String()
 	}
 	return out
 }
@@ -197,14 +204,24 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var table switches.Table
-	if !s.do(w, func() { table = s.lab.fabric.Switches[n].Table() }) {
+	var ways []fabric.Way
+	if !s.do(w, func() {
+		table = s.lab.fabric.Switches[n].Table()
+		if plan.Nodes[n].Router != nil {
+			ways = s.lab.fabric.Ways(n)
+		}
+	}) {
+		return
+	}
+	if plan.Nodes[n].Router != nil {
+		reply(w, s.routerTable(n, ways))
 		return
 	}
 	out := Table{Switch: plan.Nodes[n].Name}
-	for id, st := range s.lab.fabric.Stations {
-		p := &plan.Nodes[st.Node].Ports[st.Index]
+	for id, e := range s.lab.fabric.Endpoints() {
+		p := &plan.Nodes[e.Node].Ports[e.Port]
 		route := Route{
-			Host: plan.PortName(st.Node, st.Index), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses), Ports: []string{},
+			Host: plan.PortName(e.Node, e.Port), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses), Ports: []string{},
 		}
 		g := table.Route[id]
 		route.Static = table.IsStatic(g)
@@ -223,6 +240,23 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	reply(w, out)
+}
+
+// routerTable is the table of a router.
+func (s *server) routerTable(n int, ways []fabric.Way) Table {
+	plan := s.lab.plan
+	out := Table{Switch: plan.Nodes[n].Name, Router: true, Routes: []Route{}, Tree: []string{}}
+	for _, way := range ways {
+		p := Prefix{To: way.To.String(), Local: way.Local, Ports: []string{}, Weights: way.Weights, Static: way.Static}
+		for _, i := range way.Ports {
+			p.Ports = append(p.Ports, plan.Nodes[n].Ports[i].Name)
+		}
+		for _, e := range way.Via {
+			p.Via = append(p.Via, plan.PortName(e.Node, e.Port))
+		}
+		out.Prefixes = append(out.Prefixes, p)
+	}
+	return out
 }
 
 func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {

@@ -69,14 +69,24 @@ type Packet struct {
 
 	IPID       uint16
 	Proto      uint8
-	Trimmed    bool        // cut down to its headers by a switch
-	Returned   bool        // and sent back to where it came from
-	StaticHops uint8       // how often a static route of a switch has sent it on
-	Label      uint32      // IPv6 flow label, 20 bits
-	Whole      units.Bytes // Size before it was trimmed
-	Tail       units.Time  // when its last bit reaches the cut-through switch that got the first ones
+	Trimmed    bool   // cut down to its headers by a switch
+	Returned   bool   // and sent back to where it came from
+	StaticHops uint8  // how often a static route of a switch has sent it on
+	Label      uint32 // IPv6 flow label, 20 bits
+	// To is the number of its IP destination among the addresses that the
+	// fabric knows, for routers; 0 for any other. Dest is where its Ethernet
+	// frame goes: to a station, or to a port of a router on the way.
+	To    int32
+	Whole units.Bytes // Size before it was trimmed
+	Tail  units.Time  // when its last bit reaches the cut-through switch that got the first ones
 
-	_ [32]byte // to whole cache lines
+	// Src and Dst are the Ethernet addresses that a router has given it. They
+	// stand in Frame too; for a Piece they replace those of the super-packet.
+	// Dst is 0 when no router has sent the packet on. A modelled packet has
+	// them from the beginning.
+	Src, Dst wire.MAC
+
+	_ [16]byte // to whole cache lines
 }
 
 // ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.
@@ -113,6 +123,15 @@ func (p *Packet) Ethernet() []byte {
 		return p.Piece.Of.Data
 	}
 	return p.Frame
+}
+
+// MACs gives its Ethernet addresses as they are now.
+func (p *Packet) MACs() (dst, src wire.MAC) {
+	if p.Dst != 0 {
+		return p.Dst, p.Src
+	}
+	e := p.Ethernet()
+	return wire.ReadMAC(e), wire.ReadMAC(e[6:])
 }
 
 // OnWire is what a frame of n bytes takes of a link: padded to the minimum,

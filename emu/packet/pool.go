@@ -23,8 +23,9 @@ type Pool struct {
 	live               int
 	strangers          []List // by the number of the pool they came from
 
-	// Render makes the wire bytes of a packet of a real program in buf, for
-	// Materialise, and for Clone where there are several pools.
+	// Render gives the complete wire bytes of a packet of a real program,
+	// made in buf unless Frame has them: for Materialise, for Clone where there
+	// are several pools, and for routers.
 	Render func(p *Packet, buf []byte) []byte
 
 	supers    *Super

@@ -13,7 +13,11 @@ import (
 // in the same way from the next pool of equal size. An address that the file
 // gives to somebody is never given out; who would have got it gets the first
 // free one behind those of all hosts.
+//
+// In a lab with routers every broadcast domain draws from a subnet of its own
+// instead: subnets.go.
 func (v *resolver) addresses() {
+	routers := v.routers()
 	taken, takenMAC := v.explicitAddresses()
 	var hosts []int
 	for i := range v.plan.Nodes {
@@ -21,8 +25,12 @@ func (v *resolver) addresses() {
 			hosts = append(hosts, i)
 		}
 	}
-	v.automaticMACs(hosts, takenMAC)
+	v.automaticMACs(slices.Concat(hosts, routers), takenMAC)
 
+	if len(routers) > 0 {
+		v.domain = v.plan.domains()
+		v.automaticRouters(routers, taken)
+	}
 	addressing := &v.lab.Addressing
 	for _, family := range []struct {
 		file     *pool
@@ -40,7 +48,14 @@ func (v *resolver) addresses() {
 			v.fail(family.file, "", "%s is of the other version of IP", prefix)
 			continue
 		}
+		if len(routers) > 0 {
+			v.subnets(hosts, routers, prefix, taken, family.file)
+			continue
+		}
 		v.automaticAddresses(hosts, prefix, taken, family.file)
+	}
+	if len(routers) > 0 {
+		v.checkSubnets(taken)
 	}
 }
 
@@ -48,15 +63,11 @@ func (v *resolver) addresses() {
 // is.
 func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 	taken, takenMAC := map[netip.Addr]any{}, map[[6]byte]any{}
-	give := func(p *Port, list oneOrMore[address]) {
-		for i := range list {
-			a := netip.Prefix(list[i])
-			if other, ok := taken[a.Addr()]; ok {
-				v.fail(&list[i], "every interface needs its own", "the address %s is taken on line %d", a.Addr(), v.line(other))
-				continue
+	give := func(p *Port, list []placed) {
+		for _, a := range list {
+			if v.take(taken, a) {
+				p.Addresses = append(p.Addresses, a.Prefix)
 			}
-			taken[a.Addr()] = &list[i]
-			p.Addresses = append(p.Addresses, a)
 		}
 	}
 	giveMAC := func(p *Port, m *mac) {
@@ -73,9 +84,22 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.said(i)
 		if n.Kind != Host {
+			if n.Router == nil {
+				continue
+			}
+			for _, a := range v.routerAddresses(file.Address) {
+				if v.take(taken, a) {
+					n.Router.Addresses = append(n.Router.Addresses, a.Addr())
+				}
+			}
+			for j := range file.Ports {
+				if end, ok := v.ports[n.Name+":"+file.Ports[j].Name]; ok {
+					give(&n.Ports[end.Port], prefixes(file.Ports[j].Value.Address))
+				}
+			}
 			continue
 		}
-		give(&n.Ports[0], file.Address)
+		give(&n.Ports[0], v.hostAddresses(file.Address))
 		giveMAC(&n.Ports[0], file.MAC)
 		for j := range file.Interfaces {
 			e := &file.Interfaces[j]
@@ -89,15 +113,38 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 			if end.Port == 0 && file.MAC != nil && e.Value.MAC != nil {
 				v.fail(e.Value.MAC, "the mac of the node is that of its first interface", "%s has a mac in two places", v.plan.PortName(i, 0))
 			}
-			give(&n.Ports[end.Port], e.Value.Address)
+			give(&n.Ports[end.Port], prefixes(e.Value.Address))
 			giveMAC(&n.Ports[end.Port], e.Value.MAC)
 		}
 	}
 	return taken, takenMAC
 }
 
+// placed is an address of the file and where it stands.
+type placed struct {
+	netip.Prefix
+	at any
+}
+
+func prefixes(list oneOrMore[address]) (out []placed) {
+	for i := range list {
+		out = append(out, placed{netip.Prefix(list[i]), &list[i]})
+	}
+	return out
+}
+
+// take notes that somebody has an address, unless somebody else has it.
+func (v *resolver) take(taken map[netip.Addr]any, a placed) bool {
+	if other, ok := taken[a.Addr()]; ok {
+		v.fail(a.at, "every interface needs its own", "the address %s is taken on line %d", a.Addr(), v.line(other))
+		return false
+	}
+	taken[a.Addr()] = a.at
+	return true
+}
+
 // automaticMACs counts from 02:00:00:00:00:01 over the interfaces of all
-// hosts; an address that the file gives to somebody is left out. The first
+// hosts and then of routers; an address that the file gives to somebody is left out. The first
 // byte says that it is administered locally (IEEE 802 §8.4).
 func (v *resolver) automaticMACs(hosts []int, taken map[[6]byte]any) {
 	next := uint32(0)
@@ -236,6 +283,7 @@ func (v *resolver) routes() {
 			}
 			n.Routes = append(n.Routes, route)
 		}
+		v.defaultRoutes(i)
 	}
 }
 

@@ -41,6 +41,14 @@ type engineFile struct {
 type addressingFile struct {
 	IPv4 *pool `yaml:"ipv4,omitempty" jsonschema_description:"pool of IPv4 addresses, or none; default 10.0.0.0/16"`
 	IPv6 *pool `yaml:"ipv6,omitempty" jsonschema_description:"pool of IPv6 addresses, or none; default fd00::/64"`
+
+	Routers routerPoolsFile `yaml:"routers,omitempty" jsonschema_description:"pools for the routers that name no address"`
+}
+
+// routerPoolsFile is where routers get the addresses of their own.
+type routerPoolsFile struct {
+	IPv4 *pool `yaml:"ipv4,omitempty" jsonschema_description:"pool of IPv4 addresses, or none; default 10.255.0.0/16"`
+	IPv6 *pool `yaml:"ipv6,omitempty" jsonschema_description:"pool of IPv6 addresses, or none; default fd00:ffff::/64"`
 }
 
 type topologyFile struct {
@@ -58,6 +66,8 @@ type kindsFile struct {
 }
 
 type switchKindFile struct {
+	Address *autoAddress `yaml:"address,omitempty" jsonschema_description:"auto makes all switches routers with an address from the pools, none leaves them switches; default none"`
+
 	Queue      queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
 	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
 	switchFile `yaml:",inline"`
@@ -77,7 +87,8 @@ type hostKindFile struct {
 type nodeFile struct {
 	Kind *Kind `yaml:"kind,omitempty" jsonschema_description:"host or switch; may be left out for a node that the generator makes"`
 
-	Address    oneOrMore[address]  `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface; default from the pools"`
+	Address oneOrMore[nodeAddress] `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface with the lengths of their prefixes, default from the pools; switch: addresses that make it a router, or auto, or none; default that of the kind"`
+
 	Attach     *Attach             `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
 	Offload    *Offload            `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
 	JoinWindow *units.Time         `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
@@ -112,6 +123,8 @@ type interfaceFile struct {
 
 type portFile struct {
 	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue"`
+
+	Address oneOrMore[address] `yaml:"address,omitempty" jsonschema_description:"addresses with the lengths of their prefixes, which make the switch a router; default from the pools where hosts are behind the port"`
 }
 
 type queueFile struct {

@@ -21,6 +21,9 @@ func forwardingOf(p *Plan, n *Node) string {
 	}
 	for _, r := range n.Static {
 		fmt.Fprintf(&b, "\n  to %s:", r.To)
+		for _, p := range r.Prefixes {
+			fmt.Fprintf(&b, " [%v]", p)
+		}
 		for _, e := range r.Stations {
 			fmt.Fprintf(&b, " %s", p.PortName(e.Node, e.Port))
 		}

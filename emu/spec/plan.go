@@ -105,11 +105,12 @@ type Node struct {
 	// Forwarding is how a switch chooses among several ways.
 	Forwarding forward.Config
 	// Static are the static routes of a switch. A later one goes before an
-	// earlier one where both are for a station.
+	// earlier one where both are for a station or an address.
 	Static  []StaticRoute
-	Deep    *Deep // nil for a node whose ports have a single plain queue each
+	Router  *Router // of a switch that forwards by IP addresses; nil for any other node
+	Deep    *Deep   // nil for a node whose ports have a single plain queue each
 	Sysctls []Sysctl
-	Routes  []Route
+	Routes  []Route // of hosts
 }
 
 // Deep is what a node has beyond plain ports. The ports of a node with Deep
@@ -136,12 +137,14 @@ type Route struct {
 	Via netip.Addr
 }
 
-// StaticRoute is one static route of a switch. It holds for all that goes to
-// the stations, of both versions of IP and of none.
+// StaticRoute is one static route of a switch. In a plain switch it holds for
+// all that goes to the stations, of both versions of IP and of none; in a
+// router for the prefixes, or without any for the addresses of the stations.
 type StaticRoute struct {
-	To       string // as the file has it
-	Stations []End  // interfaces of hosts; at least one
-	Via      []Way  // at least one
+	To       string         // as the file has it
+	Stations []End          // interfaces of hosts; at least one, except where a router has Prefixes
+	Prefixes []netip.Prefix // masked; of routers, nil when the file names a host
+	Via      []Way          // at least one
 }
 
 // Way is a port of a switch through which a static route leads, and its share
@@ -153,8 +156,8 @@ type Port struct {
 	Name      string         // "eth0", "1", "spine1"
 	Link      int            // index in Plan.Links, -1 for the one interface of a host without links
 	End       int            // 0 or 1: which end of the link
-	MAC       [6]byte        // hosts; unicast, unique in the plan
-	Addresses []netip.Prefix // hosts; each unique in the plan
+	MAC       [6]byte        // hosts and routers; unicast, unique in the plan
+	Addresses []netip.Prefix // hosts and routers; each unique in the plan; a router's port may have none
 	Queue     Queue          // of packets waiting to leave, of a plain port
 	// Classes, by rising priority, are the queues of a port of a node with
 	// Deep; Queue is not used then.
@@ -265,7 +268,7 @@ func (p *Plan) PortName(node, port int) string {
 
 // OnLink gives the prefixes that a host's interface must take for directly
 // reachable, beside those of its own addresses, so that the host reaches every
-// other that links and switches join the interface to without a router. The
+// other that links and plain switches join the interface to, and their routers. The
 // prefixes are masked and sorted, and none covers another. An interface
 // without an address of a family has none of that family, and where several
 // interfaces of the host lead to the same place the first that can takes all.
@@ -331,8 +334,15 @@ func anyCovers(wide []netip.Prefix, p netip.Prefix) bool {
 }
 
 // domains numbers the broadcast domains: ports have the same number exactly
-// when links and switches join them. The result is indexed by node and port.
+// when links and plain switches join them. The result is indexed by node and
+// port.
 func (p *Plan) domains() [][]int {
+	return p.number(func(n *Node) bool { return n.Kind == Host || n.Router != nil })
+}
+
+// number gives the ports of a node that is an end numbers of their own, all
+// ports of any other the same, and the two ends of a link the same.
+func (p *Plan) number(end func(n *Node) bool) [][]int {
 	domain := make([][]int, len(p.Nodes))
 	for n := range p.Nodes {
 		domain[n] = make([]int, len(p.Nodes[n].Ports))
@@ -341,7 +351,7 @@ func (p *Plan) domains() [][]int {
 	var todo []End
 	visit := func(e End) {
 		ports := p.Nodes[e.Node].Ports
-		if p.Nodes[e.Node].Kind == Host {
+		if end(&p.Nodes[e.Node]) {
 			domain[e.Node][e.Port] = last
 			todo = append(todo, e)
 			return

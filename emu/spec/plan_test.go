@@ -30,7 +30,7 @@ func checkPlan(t rapid.TB, p *Plan) {
 			if port.Link >= 0 && p.Links[port.Link].Ends[port.End] != (End{i, j}) {
 				t.Errorf("%s and link %d disagree", p.PortName(i, j), port.Link)
 			}
-			if (n.Kind == Host) == (port.MAC == [6]byte{}) || n.Kind == Host && macs[port.MAC] {
+			if bounds := n.Kind == Host || n.Router != nil; bounds == (port.MAC == [6]byte{}) || bounds && macs[port.MAC] {
 				t.Errorf("%s has the MAC %v", p.PortName(i, j), port.MAC)
 			}
 			macs[port.MAC] = true

@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,7 +51,10 @@ type resolver struct {
 	queues     map[End]queueFile
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
-	deep       []*depth // of each node; nil for a plain one
+	reach      *Reach
+	routed     bool                      // there are routers
+	gateways   map[gatewayKey]netip.Addr // the first of each domain
+	deep       []*depth                  // of each node; nil for a plain one
 }
 
 func resolve(r *reader, lab *labFile) (*Plan, error) {
@@ -77,6 +81,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.addresses()
 	v.domain = v.plan.domains()
 	v.routes()
+	v.reach = v.plan.Reach()
 	v.switchRoutes()
 	v.directions()
 	v.events()

@@ -163,6 +163,50 @@ func (a *address) UnmarshalText(b []byte) error {
 	return nil
 }
 
+// nodeAddress is what address: says of a node: the address of a host with the
+// length of its prefix, that of a router without, or auto or none.
+type nodeAddress struct {
+	word   string       // auto or none
+	prefix netip.Prefix // else
+	bare   bool         // without a length
+}
+
+// UnmarshalText reads an address such as 10.0.9.1/24 or 10.255.0.1, or auto or
+// none.
+func (a *nodeAddress) UnmarshalText(b []byte) error {
+	if text := string(b); text == "auto" || text == "none" {
+		*a = nodeAddress{word: text}
+		return nil
+	}
+	if ip, err := netip.ParseAddr(string(b)); err == nil && ip.Zone() == "" && !ip.Is4In6() {
+		if !isUnicast(ip) {
+			return fmt.Errorf("%s is not the address of a host", ip)
+		}
+		*a = nodeAddress{prefix: netip.PrefixFrom(ip, ip.BitLen()), bare: true}
+		return nil
+	}
+	var with address
+	err := with.UnmarshalText(b)
+	*a = nodeAddress{prefix: netip.Prefix(with)}
+	return err
+}
+
+// autoAddress says whether switches are routers.
+type autoAddress bool
+
+// UnmarshalText reads auto or none.
+func (a *autoAddress) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "auto":
+		*a = true
+	case "none":
+		*a = false
+	default:
+		return fmt.Errorf("%q is none of auto, none: an address of one router stands at its node", b)
+	}
+	return nil
+}
+
 // isUnicast tells whether ip can be the address of a host on a link.
 func isUnicast(ip netip.Addr) bool {
 	return !ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsMulticast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})

@@ -92,6 +92,7 @@ const (
 	poolForm    = `^(none|[0-9a-fA-F.:]+/[0-9]+)$`
 	routeForm   = `^(default|[0-9a-fA-F.:]+/[0-9]+|[a-zA-Z0-9][a-zA-Z0-9_.-]*(:[a-zA-Z0-9][a-zA-Z0-9_.-]*)?)$`
 	stepForm    = `^[a-zA-Z0-9_.:-]+$` // an address, or the name of a port
+	nodeForm    = `^(auto|none|[0-9a-fA-F.:]+(/[0-9]+)?)$`
 )
 
 // scalarSchema gives the schema of types that are read from a single value.
@@ -131,6 +132,10 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return text(matchForm)
 	case reflect.TypeFor[address]():
 		return text(addressForm)
+	case reflect.TypeFor[nodeAddress]():
+		return text(nodeForm)
+	case reflect.TypeFor[autoAddress]():
+		return enum("auto", "none")
 	case reflect.TypeFor[pool]():
 		return text(poolForm)
 	case reflect.TypeFor[destination]():

@@ -91,7 +91,6 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		set  bool
 		at   any
 	}{
-		{"address", Host, len(file.Address) > 0, &file.Address},
 		{"attach", Host, file.Attach != nil, file.Attach},
 		{"offload", Host, file.Offload != nil, file.Offload},
 		{"join-window", Host, file.JoinWindow != nil, file.JoinWindow},
@@ -219,6 +218,11 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 			v.plan.PortName(from.Node, from.Port), port.Queue.Limit, frame)
 	}
 	for _, end := range ends {
+		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < minMTU6 && speaksOwn(r, true) {
+			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
+				"mtu %d is less than the %d that IPv6 needs, and %s forwards IPv6", s.MTU, minMTU6, v.plan.Nodes[end.Node].Name)
+			return
+		}
 		if s.MTU < minMTU6 && hasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
 			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
 				"mtu %d is less than the %d that IPv6 needs, and %s has an IPv6 address", s.MTU, minMTU6, v.plan.PortName(end.Node, end.Port))

@@ -123,6 +123,9 @@ func dump(p *Plan) string {
 		if len(n.Sysctls) > 0 {
 			fmt.Fprintf(&b, " sysctls %v", n.Sysctls)
 		}
+		if n.Router != nil {
+			fmt.Fprintf(&b, " router %v", n.Router.Addresses)
+		}
 		for _, r := range n.Routes {
 			fmt.Fprintf(&b, " route %v via %v", r.To, r.Via)
 		}
@@ -132,9 +135,9 @@ func dump(p *Plan) string {
 		}
 		for j, port := range n.Ports {
 			fmt.Fprintf(&b, "  %s", port.Name)
-			if n.Kind == Host {
+			if n.Kind == Host || n.Router != nil {
 				fmt.Fprintf(&b, " %v %v", mac(port.MAC), port.Addresses)
-				if direct := p.OnLink(i, j); len(direct) > 0 {
+				if direct := p.OnLink(i, j); n.Kind == Host && len(direct) > 0 {
 					fmt.Fprintf(&b, " on link %v", direct)
 				}
 			}

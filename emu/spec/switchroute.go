@@ -65,6 +65,7 @@ func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
 
 // switchRoutes resolves the static routes of switches.
 func (v *resolver) switchRoutes() {
+	v.routed = v.plan.Routed()
 	for i := range v.plan.Nodes {
 		if n, file := &v.plan.Nodes[i], v.said(i); n.Kind == Switch && len(file.Routes) > 0 {
 			v.staticRoutes(i, file.Routes)
@@ -100,6 +101,9 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 	for j := range files {
 		f := &files[j]
 		l := located{StaticRoute{To: f.To.String()}, f}
+		if n.Router != nil {
+			l.Prefixes = f.To.prefixes()
+		}
 		if _, twice := ranks[l.To]; twice {
 			v.fail(&f.To, "write all its ports as a list: via: [...]", "%s has a route to %s already", n.Name, l.To)
 			continue
@@ -109,8 +113,7 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 			continue
 		}
 		ranks[l.To] = l.rank(hasPort)
-		if len(l.Stations) == 0 {
-			v.fail(&f.To, "a prefix is not for hosts at the switch itself: name them", "%s is to no host elsewhere in the lab", l.To)
+		if !v.checkTo(node, &l) {
 			continue
 		}
 		if l.Via, ok = v.ways(node, f); ok {
@@ -118,10 +121,39 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 		}
 	}
 	slices.SortStableFunc(routes, func(a, b located) int { return cmp.Compare(ranks[a.To], ranks[b.To]) })
-	v.checkStatic(node, routes)
+	if n.Router != nil {
+		v.checkRouted(node, routes)
+	} else {
+		v.checkStatic(node, routes)
+	}
 	for _, l := range routes {
 		n.Static = append(n.Static, l.StaticRoute)
 	}
+}
+
+// checkTo judges what a route of a switch is to.
+func (v *resolver) checkTo(node int, l *located) bool {
+	n := &v.plan.Nodes[node]
+	switch {
+	case n.Router != nil:
+		return v.checkRoutedTo(node, l)
+	case len(l.Stations) == 0:
+		v.fail(&l.file.To, "a prefix is not for hosts at the switch itself: name them", "%s is to no host elsewhere in the lab", l.To)
+		return false
+	}
+	for _, s := range l.Stations {
+		if !v.sees(node, s) {
+			v.fail(&l.file.To, "give the route to a router", "%s is behind a router, and %s has to do only with frames to that", v.plan.PortName(s.Node, s.Port), n.Name)
+			return false
+		}
+	}
+	return true
+}
+
+// sees tells whether a switch gets what goes to a station: a plain one in a lab
+// with routers only gets frames for those in its domain.
+func (v *resolver) sees(node int, s End) bool {
+	return !v.routed || v.plan.Nodes[node].Router != nil || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
 }
 
 // stationsOf gives the interfaces of hosts that a route of a switch is to.
@@ -136,7 +168,7 @@ func (v *resolver) stationsOf(node int, to *destination) (found []End, hasPort, 
 			continue
 		}
 		for p, port := range n.Ports {
-			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node {
+			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node || !v.sees(node, End{i, p}) {
 				continue
 			}
 			if to.any || slices.ContainsFunc(port.Addresses, func(a netip.Prefix) bool { return to.prefix.Contains(a.Addr()) }) {

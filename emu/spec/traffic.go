@@ -230,7 +230,7 @@ func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) bool {
 	}
 	sender, receiver, ok := v.path(flow)
 	if !ok {
-		v.fail(&file.To, "hosts do not forward: links and switches must join them", "there is no path from %s to %s", from.Name, to.Name)
+		v.fail(&file.To, v.pathHint(), "there is no path from %s to %s", from.Name, to.Name)
 		return false
 	}
 	for _, s := range []links.Settings{v.settingsOf(sender, 0), v.settingsOf(receiver, 1)} {
@@ -244,24 +244,23 @@ func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) bool {
 	return true
 }
 
+func (v *resolver) pathHint() string {
+	if v.plan.Routed() {
+		return "hosts do not forward: links, switches and routers must join them, and the sender's routes lead to a router"
+	}
+	return "hosts do not forward: links and switches must join them"
+}
+
 // speaks tells whether a host has an address of a version of IP.
 func speaks(n *Node, ipv6 bool) bool {
 	return slices.ContainsFunc(n.Ports, func(p Port) bool { return hasFamily(p.Addresses, ipv6) })
 }
 
-// path finds the interfaces of a flow's hosts that links and switches join.
+// path finds the interfaces of a flow's hosts that links, switches and routers
+// join.
 func (v *resolver) path(flow *workload.Flow) (sender, receiver *Port, ok bool) {
-	from, to := &v.plan.Nodes[flow.From], &v.plan.Nodes[flow.To]
-	for i := range from.Ports {
-		for j := range to.Ports {
-			sender, receiver = &from.Ports[i], &to.Ports[j]
-			if v.domain[flow.From][i] == v.domain[flow.To][j] &&
-				hasFamily(sender.Addresses, flow.IPv6) && hasFamily(receiver.Addresses, flow.IPv6) {
-				return sender, receiver, true
-			}
-		}
-	}
-	return nil, nil, false
+	from, to, _, ok := v.reach.Path(flow.From, flow.To, flow.IPv6)
+	return &v.plan.Nodes[from.Node].Ports[from.Port], &v.plan.Nodes[to.Node].Ports[to.Port], ok
 }
 
 // settingsOf gives the settings of the direction that leaves a port, or with

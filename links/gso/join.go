@@ -189,7 +189,7 @@ func (r *Run) start(now units.Time, p *packet.Packet, g *segment) {
 func (r *Run) grow(now units.Time, p *packet.Packet) bool {
 	q := r.tail
 	if !follows(q, p) || p.Size != q.Size || lastPiece(p) || p.BadFCS ||
-		p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID {
+		p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst {
 		return false
 	}
 	n := int(p.Size) - int(p.Piece.Of.Payload)
@@ -205,7 +205,7 @@ func (r *Run) grow(now units.Time, p *packet.Packet) bool {
 // takes tells whether p, a joinable packet of the same flow, can follow.
 func (r *Run) takes(p *packet.Packet, g *segment) bool {
 	q := r.tail
-	if p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID ||
+	if p.TOS != q.TOS || p.TTL != q.TTL || p.IPID != r.nextID || p.Src != q.Src || p.Dst != q.Dst ||
 		len(g.data) > r.segment || len(r.head)-int(q.L3)+r.payload+len(g.data) > maxIP {
 		return false
 	}
@@ -213,7 +213,7 @@ func (r *Run) takes(p *packet.Packet, g *segment) bool {
 		return true // its headers are those of its predecessor
 	}
 	return p.Proto == wire.ProtoTCP && g.seq == r.nextSeq && r.slices < maxSlices &&
-		sameHeaders(r.head, g.head, int(q.L3), r.l4, q.Version)
+		sameHeaders(r.head, g.head, q, r.l4)
 }
 
 // append makes p the last of the run.
@@ -384,13 +384,17 @@ func (g *segment) readFrame(p *packet.Packet) bool {
 // sameHeaders compares the TCP headers a and b and all before them, without
 // what differs between the segments of one super-packet (lengths,
 // identification, sequence number, flags, checksums) and what Packet has (TOS,
-// TTL).
-func sameHeaders(a, b []byte, l3, l4 int, version uint8) bool {
-	if len(a) != len(b) || !bytes.Equal(a[:l3], b[:l3]) {
+// TTL, the Ethernet addresses that a router gave it). a is that of p.
+func sameHeaders(a, b []byte, p *packet.Packet, l4 int) bool {
+	l2, l3 := 0, int(p.L3)
+	if p.Dst != 0 {
+		l2 = 2 * wire.MACLen
+	}
+	if len(a) != len(b) || !bytes.Equal(a[l2:l3], b[l2:l3]) {
 		return false
 	}
 	x, y := a[l3:l4], b[l3:l4]
-	if version == 4 {
+	if p.Version == 4 {
 		if x[0] != y[0] || !bytes.Equal(x[6:8], y[6:8]) || x[9] != y[9] || !bytes.Equal(x[12:], y[12:]) {
 			return false
 		}

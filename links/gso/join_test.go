@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
 )
 
 // host is a device that takes runs apart again, as the kernel would.
@@ -436,6 +437,44 @@ func TestJoinRulesBoth(t *testing.T) {
 	}
 }
 
+// TestJoinBehindARouter: pieces that a router gave other addresses are joined,
+// also those of several super-packets and those that have become frames, and
+// reach the host with these addresses; those of another router go alone.
+func TestJoinBehindARouter(t *testing.T) {
+	r := newRoad(t, false)
+	m := base()
+	for i := range 3 {
+		m.payload = bytesOf(uint64(i), 10*1000)
+		m.flags = ack
+		ps := m.pieces(t, &r.pool, 1000)
+		for j, p := range ps {
+			p.Dst, p.Src = 0x020000000007, 0x020000000008
+			if i == 2 && j > 5 {
+				p.Src++
+			}
+			if i == 1 && j == 3 {
+				ps[j] = Copy(&r.pool, p)
+			}
+		}
+		r.add(ps...)
+		m.seq += uint32(len(m.payload))
+		m.id += 10
+	}
+	r.end()
+	var got []int
+	for _, w := range r.k.writes {
+		got = append(got, w.packets)
+		for _, f := range w.frames {
+			if dst, src := wire.ReadMAC(f), wire.ReadMAC(f[6:]); dst != 0x020000000007 || src&^1 != 0x020000000008 {
+				t.Fatalf("a frame from %x to %x", src, dst)
+			}
+		}
+	}
+	if !slices.Equal(got, []int{26, 4}) {
+		t.Errorf("writes of %v", got)
+	}
+}
+
 // TestJoinRulesPieces: what befell a piece in the middle of a super-packet
 // keeps it from its neighbours.
 func TestJoinRulesPieces(t *testing.T) {
@@ -449,6 +488,7 @@ func TestJoinRulesPieces(t *testing.T) {
 			{"CE", func(p *packet.Packet) { p.MarkCE() }, []int{4, 1, 5}},
 			{"TTL", func(p *packet.Packet) { p.TTL-- }, []int{4, 1, 5}},
 			{"identification", func(p *packet.Packet) { p.IPID += 9 }, []int{4, 1, 5}},
+			{"a router", func(p *packet.Packet) { p.Src, p.Dst = 0x020000000007, 0x020000000008 }, []int{4, 1, 5}},
 			{"bad FCS", func(p *packet.Packet) { p.BadFCS = true }, []int{4, 1, 5}},
 		} {
 			r := newRoad(t, false)

@@ -40,6 +40,10 @@ func renderPartial(p *packet.Packet, buf []byte) []byte {
 // to n bytes of payload and to what has become of p. The transport checksum
 // becomes the sum of the pseudo-header. seq and flags are of TCP.
 func putHeaders(b []byte, l4 int, p *packet.Packet, seq uint32, flags uint8, n int) {
+	if p.Dst != 0 {
+		p.Dst.Put(b)
+		p.Src.Put(b[6:])
+	}
 	ip, transport := b[p.L3:l4], b[l4:]
 	if p.Version == 4 {
 		ip[1], ip[8] = p.TOS, p.TTL

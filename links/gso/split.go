@@ -162,7 +162,7 @@ func (c *Splitter) Next() *packet.Packet {
 	}
 	n := min(uint32(s.Segment), left)
 	p := c.pool.Cut(s, c.at, c.index, units.Bytes(uint32(s.Payload)+n))
-	p.Hash, p.Dest, p.Origin, p.Born = h.Hash, h.Dest, h.Origin, h.Born
+	p.Hash, p.Dest, p.To, p.Origin, p.Born = h.Hash, h.Dest, h.To, h.Origin, h.Born
 	p.L3, p.TOS, p.TTL, p.Version, p.Proto = h.L3, h.TOS, h.TTL, h.Version, h.Proto
 	p.SrcPort, p.DstPort, p.Ether, p.Label = h.SrcPort, h.DstPort, h.Ether, h.Label
 	if h.Version == 4 {

@@ -125,7 +125,7 @@ func groupMAC(ip netip.Addr) (wire.MAC, bool) {
 // for the host's addresses, or ignores what is not for the host, as a NIC
 // would. The device owns the packet from then on.
 func (t *TUN) Deliver(now units.Time, p *packet.Packet) {
-	if dst := wire.ReadMAC(p.Ethernet()); dst != t.mac && !dst.Multicast() {
+	if dst, _ := p.MACs(); dst != t.mac && !dst.Multicast() {
 		t.Pool.Free(p)
 		return
 	}

@@ -28,6 +28,9 @@ const (
 	VLANTag = 4
 )
 
+// MACLen is the length of an Ethernet address in a frame, in bytes.
+const MACLen = 6
+
 // MAC is an Ethernet address in the low 48 bits, first octet highest.
 type MAC uint64
 

@@ -125,24 +125,46 @@ func SetTOS(b []byte, tos uint8) {
 // checksum.
 func SetIPv4Length(b []byte, n uint16) { setWord(b, 2, n) }
 
-// setWord writes a 16-bit word of an IPv4 header and mends the checksum
-// incrementally (RFC 1624).
+// setWord writes a 16-bit word of an IPv4 header and mends the checksum.
 func setWord(b []byte, at int, word uint16) {
 	old := binary.BigEndian.Uint16(b[at:])
 	binary.BigEndian.PutUint16(b[at:], word)
-	sum := uint32(^binary.BigEndian.Uint16(b[10:])) + uint32(^old) + uint32(word)
+	UpdateChecksum(b[10:], old, word)
+}
+
+// DecrementTTL takes 1 from the TTL or hop limit, which is not 0, of the IP
+// header at the beginning of b and, for IPv4, brings its checksum up to that.
+// A checksum that was wrong stays wrong.
+func DecrementTTL(b []byte) {
+	if b[0]>>4 == 6 {
+		b[7]--
+		return
+	}
+	setWord(b, 8, binary.BigEndian.Uint16(b[8:])-1<<8)
+}
+
+// UpdateChecksum brings the Internet checksum at the beginning of b up to a
+// 16-bit word that has changed (RFC 1624 equation 3).
+func UpdateChecksum(b []byte, from, to uint16) {
+	sum := uint32(^binary.BigEndian.Uint16(b)) + uint32(^from) + uint32(to)
 	// Two folds are enough for a sum of three 16-bit words.
 	sum = sum&0xffff + sum>>16
 	sum = sum&0xffff + sum>>16
-	binary.BigEndian.PutUint16(b[10:], ^uint16(sum))
+	binary.BigEndian.PutUint16(b, ^uint16(sum))
 }
 
 // IPv4Checksum is the checksum of a complete IPv4 header (RFC 791); over a
 // correct header it is 0.
-func IPv4Checksum(header []byte) uint16 {
-	var sum uint32
-	for i := 0; i+1 < len(header); i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(header[i:]))
+func IPv4Checksum(header []byte) uint16 { return Checksum(header, 0) }
+
+// Checksum is the Internet checksum (RFC 1071) of b, to which others have
+// contributed sum.
+func Checksum(b []byte, sum uint32) uint16 {
+	for ; len(b) > 1; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	if len(b) > 0 {
+		sum += uint32(b[0]) << 8
 	}
 	for sum>>16 != 0 {
 		sum = sum&0xffff + sum>>16

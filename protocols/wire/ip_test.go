@@ -331,3 +331,34 @@ func FuzzParseIP(f *testing.F) {
 		}
 	})
 }
+
+// TestDecrementTTL: the header is what gopacket writes with a TTL of one less,
+// and a checksum that was wrong is as wrong as before.
+func TestDecrementTTL(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		for _, b := range [][]byte{drawIPv4(t), drawIPv6(t)} {
+			h, _ := ParseIP(b)
+			if h.TTL == 0 {
+				continue
+			}
+			before := h
+			DecrementTTL(b)
+			h, _ = ParseIP(b)
+			before.TTL--
+			if diff := cmp.Diff(before, h); diff != "" {
+				t.Fatal(diff)
+			}
+			if h.Version == 4 && IPv4Checksum(b[:h.Header]) != 0 {
+				t.Fatalf("checksum of %x", b)
+			}
+			if h.Version == 4 && h.TTL > 0 {
+				b[11] ^= 1
+				wrong := IPv4Checksum(b[:h.Header])
+				DecrementTTL(b)
+				if IPv4Checksum(b[:h.Header]) != wrong {
+					t.Fatal("a wrong checksum was changed")
+				}
+			}
+		}
+	})
+}

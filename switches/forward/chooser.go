@@ -88,6 +88,10 @@ func (h *Chooser) Choose(now units.Time, p *packet.Packet, group uint16) Choice 
 	return Choice{packet.Mix(p.Hash ^ h.seed), false}
 }
 
+// Stateful tells whether a choice depends on those before it and changes those
+// behind it.
+func (h *Chooser) Stateful() bool { return h.mode != ecmp && h.mode != entropy }
+
 // flowlet gives the flowlet that a packet belongs to. What an entry keeps is
 // not a way but what decides it, so flows to different places may share one.
 func (h *Chooser) flowlet(now units.Time, p *packet.Packet) *flowlet {

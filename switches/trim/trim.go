@@ -62,11 +62,16 @@ func setLength(ip []byte, version uint8) {
 	wire.SetIPv4Length(ip, uint16(len(ip)))
 }
 
-// Return turns a packet round: it goes back to where it came from.
+// Return turns a packet round: it goes back to where it came from. Where
+// routers are on the way, Origin, Dest and To are then still to be found: they
+// become those of its last hop.
 func Return(p *packet.Packet) {
 	p.Returned = true
 	p.Origin, p.Dest = p.Dest, p.Origin
 	p.SrcPort, p.DstPort = p.DstPort, p.SrcPort
+	if p.Dst != 0 {
+		p.Src, p.Dst = p.Dst, p.Src
+	}
 	if p.Frame == nil {
 		return
 	}

@@ -153,7 +153,7 @@ func TestReturn(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		pool := packet.NewPools(1)[0]
 		p := datagram(t, pool, v6, 500)
-		p.Origin, p.Dest = 4, 9
+		p.Origin, p.Dest, p.Src, p.Dst = 4, 9, 0xa, 0xb
 		before := bytes.Clone(p.Frame)
 		Return(p)
 		g := gopacket.NewPacket(p.Frame, layers.LayerTypeEthernet, gopacket.Default)
@@ -165,6 +165,9 @@ func TestReturn(t *testing.T) {
 		}
 		if eth.SrcMAC.String() != macB.String() || eth.DstMAC.String() != macA.String() || src.String() != wantSrc || dst.String() != wantDst || udp.SrcPort != 4791 || udp.DstPort != 1111 {
 			t.Errorf("%v", g)
+		}
+		if p.Src != 0xb || p.Dst != 0xa {
+			t.Errorf("Ethernet addresses of fields: from %v to %v", p.Src, p.Dst)
 		}
 		if p.Dest != 4 || p.Origin != 9 || p.SrcPort != 4791 || !p.Returned {
 			t.Errorf("fields: from %d to %d, port %d", p.Origin, p.Dest, p.SrcPort)

@@ -1,0 +1,103 @@
+package fabric
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/router"
+)
+
+// Neighbours is where a station's packets go on its link, for a host that does
+// not ask by ARP or neighbour discovery.
+func (f *Fabric) Neighbours(s *Station) Neighbours { return Neighbours{f, s} }
+
+// Neighbours implements tuntap.Neighbours.
+type Neighbours struct {
+	fabric  *Fabric
+	station *Station
+}
+
+// MAC gives the Ethernet address of who has an IP address, or of the router
+// that leads there.
+func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
+	f, s := n.fabric, n.station
+	if f.routers == nil {
+		return f.directory.MAC(ip)
+	}
+	next, ok := f.routers.reach.Next(s.Node, s.Index, ip)
+	if !ok {
+		// Perhaps by a route that a program in the host has added.
+		next, ok = f.routers.first(s.Node, s.Index)
+	}
+	if !ok {
+		return 0, false
+	}
+	return f.mac(next), true
+}
+
+// first is the first port of a router in the domain of a host's interface.
+func (r *routers) first(node, port int) (spec.End, bool) {
+	e, ok := r.firsts[r.reach.Domain[node][port]]
+	return e, ok
+}
+
+func (f *Fabric) mac(e spec.End) wire.MAC {
+	m := f.Plan.Nodes[e.Node].Ports[e.Port].MAC
+	return wire.ReadMAC(m[:])
+}
+
+// aim prepares a packet of a switch's own, which has the Dest of a station and
+// no bytes, for the way through routers.
+func (f *Fabric) aim(node int, p *packet.Packet) {
+	r, s := f.routers, f.station(p.Dest)
+	if r == nil || s == nil {
+		return
+	}
+	p.To = f.number(s, p.Version)
+	here := r.reach.Domain[node][0]
+	if f.Plan.Nodes[node].Router != nil || r.reach.Domain[s.Node][s.Index] == here {
+		return
+	}
+	if e, ok := r.firsts[here]; ok {
+		p.Dest = r.ends[e.Node][e.Port]
+	}
+}
+
+// turn prepares a packet that has been turned round for its way back through
+// routers: as an Ethernet frame it goes to whoever sent it last.
+func (f *Fabric) turn(p *packet.Packet) {
+	r := f.routers
+	if e := r.addresses[p.To].Endpoint; e >= 0 {
+		p.Origin = e
+	}
+	if ethernet := p.Ethernet(); ethernet != nil {
+		p.To = r.numbers[router.Destination(ethernet[p.L3:])]
+	} else if s := f.station(p.Dest); s != nil {
+		p.To = f.number(s, p.Version)
+	}
+	if to, _ := p.MACs(); to != 0 {
+		if e, ok := f.directory.byMAC[to]; ok {
+			p.Dest = e
+		}
+	}
+}
+
+// station is the station that an endpoint is; nil for others.
+func (f *Fabric) station(e packet.Endpoint) *Station {
+	if e < 0 || int(e) >= len(f.Stations) {
+		return nil
+	}
+	return f.Stations[e]
+}
+
+// number is the packet.To of a station's first address of a version of IP, 0
+// when it has none.
+func (f *Fabric) number(s *Station, version uint8) int32 {
+	a, ok := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], version == 6)
+	if !ok {
+		return 0
+	}
+	return f.routers.numbers[a]
+}

@@ -1,0 +1,451 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/port"
+)
+
+// waysTo gives a router's ways to an address that somebody has, by the ports
+// in its group and, behind > , who is next.
+func (f *Fabric) waysTo(t testing.TB, router, address string) string {
+	t.Helper()
+	n, _ := f.Plan.Node(router)
+	number, ok := f.routers.numbers[netip.MustParseAddr(address)]
+	if !ok {
+		t.Fatalf("nobody has %s", address)
+	}
+	sw := f.Switches[n]
+	route := sw.Routing().Table.Routes[sw.Routing().Table.Known[number]]
+	var ways []string
+	for i, p := range sw.Table().Groups[route.Group] {
+		way := f.Plan.Nodes[n].Ports[p].Name
+		if !route.Direct {
+			e := f.endpoints[route.Via[i].Endpoint]
+			way += ">" + f.Plan.PortName(e.Node, e.Port)
+		}
+		ways = append(ways, way)
+	}
+	return strings.Join(ways, " ")
+}
+
+// listed gives a router's ways as weft ps shows them.
+func (f *Fabric) listed(router string) map[string]string {
+	n, _ := f.Plan.Node(router)
+	all := map[string]string{}
+	for _, w := range f.Ways(n) {
+		text := ""
+		for i, p := range w.Ports {
+			text += " " + f.Plan.Nodes[n].Ports[p].Name
+			if w.Weights != nil {
+				text += fmt.Sprintf("*%d", w.Weights[i])
+			}
+		}
+		if w.Static {
+			text += " static"
+		}
+		all[w.To.String()] = strings.TrimPrefix(text, " ")
+	}
+	return all
+}
+
+// TestRoutersReroute: routers leave out links that are down, as switches do,
+// in one shard as in three: packets are lost for as long as it takes, and no
+// longer.
+func TestRoutersReroute(t *testing.T) {
+	p := parse(t, `
+duration: 60ms
+topology:
+  reroute: {after: 5ms}
+  kinds: {switch: {address: auto, forwarding: round-robin}}
+  generate: {leaf-spine: {spines: 2, leaves: 3, hosts-per-leaf: 1, rate: 1Gbps, delay: 2us}}
+events:
+  - {at: 10ms, link: "leaf1:spine1", set: {state: down}}
+  - {at: 30ms, link: "leaf1:spine1", set: {state: up}}
+  - {at: 40ms, link: "h2:eth0", set: {state: down}}
+workload:
+  - {cbr: {name: there, from: h1, to: h2, rate: 8Mbps, size: 1000B}}
+  - {cbr: {name: elsewhere, from: h3, to: h1, rate: 8Mbps, size: 1000B, ip: 6}}
+`)
+	ms := units.Millisecond
+	stops := []units.Time{10*ms - 1, 15*ms - 1, 15 * ms, 35 * ms, 60 * ms}
+	both := "spine1>spine1:leaf1 spine2>spine2:leaf1"
+	ways := []string{both, both, "spine2>spine2:leaf1", both, ""} // nobody is behind leaf2 in the end
+	var want []any
+	for n := 1; n <= 3; n++ {
+		f, err := NewSharded(p, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []any
+		for i, stop := range stops {
+			if err := f.Run(context.Background(), stop); err != nil {
+				t.Fatal(err)
+			}
+			if w := f.waysTo(t, "leaf1", "10.0.1.2"); w != ways[i] {
+				t.Errorf("%d shards, at %v: leaf1 has the ways %q, want %q", n, stop, w, ways[i])
+			}
+			got = append(got, outcome(f)...)
+			if a := f.Accounts(); !a.Balanced() || a.Drops["link-down"] > 0 != (i > 0) {
+				t.Errorf("%d shards, at %v: %+v", n, stop, a)
+			}
+		}
+		// A packet every ms each way. Half of 5 are lost for the spine; then 5 at
+		// h2, and then there is no way to it. One may be under way in the end.
+		there, elsewhere := result(t, f, "there"), result(t, f, "elsewhere")
+		if there.Lost < 20+2 || there.Lost > 20+3+1 || elsewhere.Lost < 2 || elsewhere.Lost > 3+1 {
+			t.Errorf("%d shards: %d and %d lost", n, there.Lost, elsewhere.Lost)
+		}
+		if a := f.Accounts(); a.Drops["no-route"] < 14 || a.Drops["no-route"] > 15 {
+			t.Errorf("%d shards: %v", n, a.Drops)
+		}
+		if n == 1 {
+			want = got
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d shards (-one +%d):\n%s", n, n, diff)
+		}
+	}
+}
+
+// diamond is r1 and r5 with three routers between them. Behind r5 is a plain
+// switch with three hosts.
+const diamond = `
+duration: 200ms
+topology:
+  reroute: {after: 0}
+  kinds: {switch: {address: auto, forwarding: %s}, link: {rate: 1Gbps, delay: 1us}}
+  nodes:
+    h1: {kind: host}
+    h2: {kind: host}
+    h3: {kind: host}
+    h4: {kind: host}
+    r1: {kind: switch, routes: [%s]}
+    r2: {kind: switch, routes: [%s]}
+    r3: {kind: switch}
+    r4: {kind: switch}
+    r5: {kind: switch, routes: [%s]}
+    s1: {kind: switch, address: none}
+  links:
+    - {endpoints: ["h1:eth0", "r1:1"]}
+    - {endpoints: ["r1:2", "r2:1"]}
+    - {endpoints: ["r1:3", "r3:1"]}
+    - {endpoints: ["r1:4", "r4:1"]}
+    - {endpoints: ["r2:2", "r5:2"]}
+    - {endpoints: ["r3:2", "r5:3"]}
+    - {endpoints: ["r4:2", "r5:4"]}
+    - {endpoints: ["r5:1", "s1:1"]}
+    - {endpoints: ["h2:eth0", "s1:2"]}
+    - {endpoints: ["h3:eth0", "s1:3"]}
+    - {endpoints: ["h4:eth0", "s1:4"]}
+workload: [%s]
+`
+
+// TestStaticRoutesOfRouters: what goes before what, how weights are laid out,
+// and what is left when links die.
+func TestStaticRoutesOfRouters(t *testing.T) {
+	f := New(parse(t, fmt.Sprintf(diamond, "ecmp", `
+      {to: 10.0.1.0/24, via: 3},
+      {to: 10.0.1.4/31, via: [{port: 2, weight: 4}, {port: 4, weight: 2}]},
+      {to: 10.0.0.0/16, via: 2},
+      {to: "h3:eth0", via: 4},
+      {to: h2, via: [2, 3]},
+      {to: default, via: 2}`, "", `{to: h4, via: 1}, {to: h3, via: 2}`, "")))
+	const r2, r3, r4 = "2>r2:1", "3>r3:1", "4>r4:1"
+	ways := func() (all []string) {
+		for _, a := range []string{"10.0.0.2", "10.0.1.1", "10.0.1.2", "10.0.1.3", "10.0.1.4", "fd00::1:2", "fd00::1:3", "fd00::1:4", "10.255.0.4"} {
+			all = append(all, f.waysTo(t, "r1", a))
+		}
+		return all
+	}
+	computed := r2 + " " + r3 + " " + r4
+	for _, c := range []struct {
+		cut  string
+		want []string
+	}{
+		{"", []string{"1", r3, r2 + " " + r3, r4, r2 + " " + r4 + " " + r2, r2 + " " + r3, r4, computed, r4}},
+		{"r1:3", []string{"1", r2 + " " + r4, r2, r4, r2 + " " + r4 + " " + r2, r2, r4, r2 + " " + r4, r4}},
+		{"r1:2", []string{"1", r4, r4, r4, r4, r4, r4, r4, r4}},
+		{"r1:4", []string{"1", "", "", "", "", "", "", "", ""}},
+	} {
+		if c.cut != "" {
+			f.change(t, c.cut, spec.Down)
+			f.advance(t, f.Now())
+		}
+		if diff := cmp.Diff(c.want, ways()); diff != "" {
+			t.Errorf("without %s (-want +got):\n%s", c.cut, diff)
+		}
+		if c.cut == "" {
+			want := map[string]string{
+				"0.0.0.0/0": "2 static", "::/0": "2 static", "10.0.0.0/16": "2 static", "10.0.0.0/24": "1", "10.0.1.0/24": "3 static",
+				"10.0.1.4/31": "2*2 4*1 static", "10.0.1.2/32": "2 3 static", "fd00::1:2/128": "2 3 static", "10.0.1.3/32": "4 static", "fd00::1:3/128": "4 static",
+				"10.255.0.1/32": "", "10.255.0.2/32": "2", "10.255.0.3/32": "3", "10.255.0.4/32": "4", "10.255.0.5/32": "2 3 4",
+				"fd00::/112": "1", "fd00::1:0/112": "2 3 4",
+				"fd00:ffff::1/128": "", "fd00:ffff::2/128": "2", "fd00:ffff::3/128": "3", "fd00:ffff::4/128": "4", "fd00:ffff::5/128": "2 3 4",
+			}
+			if diff := cmp.Diff(want, f.listed("r1")); diff != "" {
+				t.Errorf("listed (-want +got):\n%s", diff)
+			}
+			// h4 is right behind the port; h3 is not behind r5:2, and r2 sends
+			// what is for it back: it has but one way that is shorter.
+			for a, want := range map[string]string{"10.0.1.4": "1>h4:eth0", "10.0.1.3": "2>r2:2", "10.0.1.2": "1"} {
+				if got := f.waysTo(t, "r5", a); got != want {
+					t.Errorf("r5 to %s: %q, want %q", a, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestStaticRoutesCarry: packets go as static routes say, by weight, and
+// addresses that nobody has by the prefixes; a circle ends by the TTL.
+func TestStaticRoutesCarry(t *testing.T) {
+	f := New(parse(t, fmt.Sprintf(diamond, "round-robin", `{to: h4, via: [{port: 2, weight: 2}, {port: 4, weight: 1}]}, {to: 10.0.1.0/24, via: 3}, {to: default, via: 2}`, "", "",
+		`{cbr: {from: h1, to: h4, rate: 24Mbps, size: 1000B, for: 100ms}}`)))
+	hosts := inboxes(f)
+	for _, to := range []string{"10.0.1.99", "10.77.0.1", "10.0.1.2"} {
+		enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", to, 64, 10, true))
+	}
+	finish(t, f)
+	count := func(name string) uint64 { return status(t, f, name).TxPackets }
+	if r := f.Results()[0]; r.Sent != 300 || r.Received != 300 || count("r1:2") != 200+1 || count("r1:4") != 100 || count("r1:3") != 2 || count("r3:2") != 2 {
+		t.Errorf("%d of %d received; over r2 went %d, over r4 %d, over r3 %d", r.Received, r.Sent, count("r1:2"), count("r1:4"), count("r1:3"))
+	}
+	var got []string
+	for _, b := range hosts[0].got {
+		got = append(got, summary(t, b)[36:])
+	}
+	if diff := cmp.Diff([]string{"10.255.0.2>10.0.0.2 ttl 63 DestinationUnreachable(Net)", "10.255.0.5>10.0.0.2 ttl 62 DestinationUnreachable(Host)"}, got); diff != "" {
+		t.Errorf("h1 (-want +got):\n%s", diff)
+	}
+	if len(hosts[1].got) != 1 {
+		t.Errorf("h2 got %d packets", len(hosts[1].got))
+	}
+
+	f = New(parse(t, fmt.Sprintf(diamond, "ecmp", `{to: h2, via: 2}`, `{to: h2, via: 1}`, "", "{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 5ms}}")))
+	finish(t, f)
+	if a := f.Accounts(); a.Drops["ttl-expired"] != 5 || a.Delivered != 0 {
+		t.Errorf("round in circles: %+v", a)
+	}
+	// The source's 64 is 63 on the first of the links between them.
+	if n := status(t, f, "r1:2").TxPackets + status(t, f, "r2:1").TxPackets; n != 5*63 {
+		t.Errorf("%d times round", n)
+	}
+}
+
+// TestTurnsBehindOnePort: two routers that are next behind one port take turns
+// as two ports would, and so do those of a static route.
+func TestTurnsBehindOnePort(t *testing.T) {
+	for _, routes := range []string{"", "routes: [{to: h2, via: 2}], "} {
+		f := run(t, parse(t, fmt.Sprintf(`
+duration: 200ms
+topology:
+  kinds: {switch: {address: auto, forwarding: round-robin}, link: {rate: 1Gbps, delay: 1us}}
+  nodes:
+    h1: {kind: host}
+    h2: {kind: host}
+    r1: {kind: switch, %s}
+    r2: {kind: switch}
+    r3: {kind: switch}
+    r4: {kind: switch}
+    s1: {kind: switch, address: none}
+  links:
+    - {endpoints: ["h1:eth0", "r1:1"]}
+    - {endpoints: ["r1:2", "s1:1"]}
+    - {endpoints: ["s1:2", "r2:1"]}
+    - {endpoints: ["s1:3", "r3:1"]}
+    - {endpoints: ["r2:2", "r4:1"]}
+    - {endpoints: ["r3:2", "r4:2"]}
+    - {endpoints: ["r4:3", "h2:eth0"]}
+workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 100ms}}]
+`, routes)))
+		if a, b := status(t, f, "r2:2").TxPackets, status(t, f, "r3:2").TxPackets; a != 50 || b != 50 {
+			t.Errorf("%q: %d and %d packets, want 50 each", routes, a, b)
+		}
+	}
+}
+
+// TestForeseeChoosesNothingForARouter: who watches a router does not change
+// what happens, with ways of different MTUs among which each packet has its
+// own.
+func TestForeseeChoosesNothingForARouter(t *testing.T) {
+	for _, mode := range []string{"random", "round-robin", "{flowlet: {gap: 1us}}", "ecmp"} {
+		text := strings.Replace(fmt.Sprintf(diamond, mode, "", "", "", "{cbr: {from: h1, to: [h2, h3], rate: 80Mbps, size: 1300B, for: 5ms}}"),
+			`["r1:3", "r3:1"]`, `["r1:3", "r3:1"], mtu: 1000`, 1) + "addressing: {ipv6: none}\n"
+		seen, unseen := New(parse(t, text)), New(parse(t, text))
+		for n := range seen.ports {
+			for _, p := range seen.ports[n] {
+				p.Observe(0, observe(func(*packet.Packet) {}))
+			}
+		}
+		finish(t, seen)
+		finish(t, unseen)
+		if diff := cmp.Diff(outcome(unseen), outcome(seen)); diff != "" {
+			t.Errorf("%s: unseen and seen:\n%s", mode, diff)
+		}
+		if lost := seen.Accounts().Drops["too-big"]; mode != "ecmp" && lost == 0 {
+			t.Errorf("%s: nothing was too big", mode)
+		}
+	}
+}
+
+// TestPauseThroughRouters: as TestPauseSpreadsToTheHosts. Routers pause with
+// the addresses of their ports.
+func TestPauseThroughRouters(t *testing.T) {
+	f := New(parse(t, strings.Replace(fmt.Sprintf(victimLab, 26), "    switch:\n", "    switch:\n      address: auto\n", 1)))
+	node, index, _ := f.Plan.Endpoint("s2:s3")
+	from := map[wire.MAC]int{}
+	f.Port(node, index).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
+		if dir == port.In {
+			_, src := p.MACs()
+			from[src]++
+		}
+	}))
+	if err := f.Run(context.Background(), f.Plan.Duration); err != nil {
+		t.Fatal(err)
+	}
+	a := f.Accounts()
+	if a.Dropped != 0 || a.Consumed == 0 || !a.Balanced() {
+		t.Errorf("%+v", a)
+	}
+	for _, port := range []string{"s2:s3", "s1:s2", "a:eth0", "b:eth0"} {
+		if c := status(t, f, port).class(t, "lossless"); c.PauseRx == 0 || c.PausedTime < 10*units.Millisecond {
+			t.Errorf("%s was paused %d times for %v", port, c.PauseRx, c.PausedTime)
+		}
+	}
+	n, i, _ := f.Plan.Endpoint("s3:s2")
+	if mac := f.mac(spec.End{Node: n, Port: i}); len(from) != 1 || from[mac] == 0 {
+		t.Errorf("pause frames of s3 came from %v, not from %v", from, mac)
+	}
+	if culprit, victim := result(t, f, "culprit"), result(t, f, "victim"); culprit.Goodput < 90e6 || culprit.Goodput > 100e6 || victim.Goodput > 150e6 {
+		t.Errorf("the culprit has %.1f Mb/s, the victim %.1f of 300", float64(culprit.Goodput)/1e6, float64(victim.Goodput)/1e6)
+	}
+}
+
+// returnLab has two routers with a plain switch between them. Where %s cuts
+// the rate, packets are trimmed and, as their class for headers is full, sent
+// back.
+const returnLab = `
+duration: 50ms
+topology:
+  kinds:
+    switch:
+      address: auto
+      classes:
+        data: {dscp: [8, 0], priority: 1, limit: 6KB, trim: {preset: ndp, dscp: 10}}
+        headers: {dscp: 10, priority: 7, limit: 1600B}
+    link: {rate: 1Gbps, delay: 1us}
+  nodes:
+    h1: {kind: host}
+    h2: {kind: host}
+    r1: {kind: switch}
+    r2: {kind: switch}
+    s1: {kind: switch, address: none}
+  links:
+    - {endpoints: ["h1:eth0", "r1:1"]}
+    - {endpoints: ["r1:2", "s1:1"]}
+    - {endpoints: ["s1:2", "r2:1"]}
+    - {endpoints: ["r2:2", "h2:eth0"]}
+events: [{at: 0, from: "%s", set: {rate: 10Mbps}}]
+workload:
+  - {cbr: {from: h1, to: h2, rate: 300Mbps, size: 1000B, dscp: 8, for: 2ms}}
+  - {cbr: {from: h1, to: h2, rate: 300Mbps, size: 1000B, dscp: 8, ip: 6, for: 2ms}}
+`
+
+// TestReturnedAcrossRouters: what is trimmed and sent back by a router, or by
+// a switch between routers, comes to the host that sent it, of programs as of
+// models.
+func TestReturnedAcrossRouters(t *testing.T) {
+	for _, c := range []struct {
+		at  string
+		ttl int // of what h1 gets back
+	}{{"r1:2", 63}, {"s1:2", 62}, {"r2:2", 61}} {
+		f := New(parse(t, fmt.Sprintf(returnLab, c.at)))
+		hosts := inboxes(f)
+		n, i, _ := f.Plan.Endpoint("h1:eth0")
+		e := &encoder{fabric: f}
+		shown := map[string]int{}
+		f.Port(n, i).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
+			if dir == port.In && p.Flow != packet.Real {
+				shown[summary(t, e.frame(p))]++
+			}
+		}))
+		if err := f.Run(context.Background(), 500*units.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", "10.0.1.2", 64, 1000, true))
+			enter(f.Stations[0], datagram(t, f.Stations[0], "fd00::2", "fd00::1:2", 64, 1000, true))
+		}
+		finish(t, f)
+		a := f.Accounts()
+		if a.Returned == 0 || a.Dropped != 0 {
+			t.Errorf("%s: %+v", c.at, a)
+		}
+		var back uint64
+		for _, r := range f.Results() {
+			if r.Returned == 0 || r.Sent != r.Received+r.Trimmed+r.Returned {
+				t.Errorf("%s: %+v", c.at, r)
+			}
+			back += r.Returned
+		}
+		// A router turns a packet round when it has taken its 1 from the TTL.
+		const macs = "02:00:00:00:00:03>02:00:00:00:00:01 "
+		models := map[string]int{macs + fmt.Sprintf("10.0.1.2>10.0.0.2 ttl %d udp", c.ttl): 1, macs + fmt.Sprintf("fd00::1:2>fd00::2 hops %d udp", c.ttl): 1}
+		if len(shown) != 2 {
+			t.Errorf("%s: of the flows comes back %v", c.at, shown)
+		}
+		for line := range models {
+			if shown[line] == 0 {
+				t.Errorf("%s: %q does not come back, but %v", c.at, line, shown)
+			}
+		}
+		seen := map[string]bool{}
+		for _, b := range hosts[0].got {
+			seen[summary(t, b)] = true
+			back++
+		}
+		for line := range models {
+			// What is left of a datagram of IPv4 is no whole packet, so its
+			// layers may end at IP.
+			if line = strings.TrimSuffix(line, " udp"); !seen[line] && !seen[line+" udp"] || len(seen) != 2 {
+				t.Errorf("%s: h1 gets %v back, want %q", c.at, seen, line)
+			}
+		}
+		if back != a.Returned {
+			t.Errorf("%s: %d came back of %d", c.at, back, a.Returned)
+		}
+		if len(hosts[0].got)+len(hosts[1].got) != 40 {
+			t.Errorf("%s: %d datagrams came back and %d arrived", c.at, len(hosts[0].got), len(hosts[1].got))
+		}
+	}
+}
+
+// TestOwnPacketsHaveAClass: what a router says is in the class of its DSCP and
+// counts as its own in the buffer.
+func TestOwnPacketsHaveAClass(t *testing.T) {
+	f := New(parse(t, strings.Replace(fmt.Sprintf(returnLab, "r2:2"), "data: {dscp: [8, 0]", "control: {dscp: 48, priority: 6}\n        data: {dscp: [8, 0]", 1)))
+	hosts := inboxes(f)
+	for range 3 {
+		enter(f.Stations[0], datagram(t, f.Stations[0], "10.0.0.2", "10.0.1.2", 1, 10, true))
+		enter(f.Stations[0], datagram(t, f.Stations[0], "fd00::2", "fd00::1:2", 2, 10, true))
+	}
+	finish(t, f)
+	if len(hosts[0].got) != 6 {
+		t.Errorf("h1 got %d answers", len(hosts[0].got))
+	}
+	// Linux sends ICMP errors with precedence internetwork control, those of
+	// IPv6 without.
+	if n := status(t, f, "r1:1").class(t, "control").TxPackets; n != 3 {
+		t.Errorf("%d in the class of control", n)
+	}
+}

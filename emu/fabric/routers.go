@@ -1,0 +1,218 @@
+package fabric
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/switches"
+	"github.com/weftlab/weft/switches/router"
+)
+
+// routers is what a fabric with routers knows beside its switches. All of it
+// follows from the plan and stays; tables.routers makes the tables from it.
+type routers struct {
+	reach     *spec.Reach
+	ends      [][]packet.Endpoint // of the ports of routers, by node and port
+	numbers   map[netip.Addr]int32
+	numbered  []netip.Addr     // by those numbers; the first is none
+	addresses []router.Address // likewise
+	owners    []spec.End       // likewise; of an address of a router itself the Port is -1
+	subnets   *router.Prefixes // numbers subnetOf
+	prefixes  []netip.Prefix   // by those numbers
+	subnetOf  []spec.End       // likewise, somebody who is in each
+	firsts    map[int]spec.End // the first port of a router in each domain
+}
+
+// addRouters numbers the ports and addresses of routers, behind those of
+// stations. It does nothing for a plan without routers.
+func (f *Fabric) addRouters() {
+	p := f.Plan
+	for _, s := range f.Stations {
+		f.endpoints = append(f.endpoints, spec.End{Node: s.Node, Port: s.Index})
+	}
+	if !p.Routed() {
+		return
+	}
+	f.directory.stations = packet.Endpoint(len(f.Stations))
+	r := &routers{
+		reach: p.Reach(), ends: make([][]packet.Endpoint, len(p.Nodes)), numbers: map[netip.Addr]int32{},
+		numbered: make([]netip.Addr, 1), addresses: make([]router.Address, 1), owners: make([]spec.End, 1), subnets: &router.Prefixes{}, firsts: map[int]spec.End{},
+	}
+	r.addresses[0].Endpoint = -1
+	f.routers = r
+	for n := range p.Nodes {
+		node := &p.Nodes[n]
+		r.ends[n] = make([]packet.Endpoint, len(node.Ports))
+		for i := range node.Ports {
+			port, end := &node.Ports[i], spec.End{Node: n, Port: i}
+			mac := f.mac(end)
+			if node.Router != nil {
+				r.ends[n][i] = packet.Endpoint(len(f.endpoints))
+				f.endpoints = append(f.endpoints, end)
+				if _, there := r.firsts[r.reach.Domain[n][i]]; !there {
+					r.firsts[r.reach.Domain[n][i]] = end
+				}
+				f.directory.add(r.ends[n][i], mac, port.Addresses)
+			} else if s := f.stations[n][i]; s != nil {
+				r.ends[n][i] = s.ID
+			}
+			for _, a := range port.Addresses {
+				r.add(a.Addr(), router.Address{Endpoint: r.ends[n][i], MAC: mac}, end)
+			}
+		}
+		if node.Router != nil {
+			for _, a := range node.Router.Addresses {
+				r.add(a, router.Address{Endpoint: -1}, spec.End{Node: n, Port: -1})
+			}
+		}
+	}
+	for n := range p.Nodes {
+		if node := &p.Nodes[n]; node.Router != nil {
+			for _, a := range node.Router.Addresses {
+				r.addSubnet(netip.PrefixFrom(a, a.BitLen()), spec.End{Node: n, Port: -1})
+			}
+		}
+	}
+	// Those of routers come first: a host may be cut off from its subnet.
+	for _, routed := range []bool{true, false} {
+		for n := range p.Nodes {
+			for i := range p.Nodes[n].Ports {
+				for _, a := range p.Nodes[n].Ports[i].Addresses {
+					if routed == (p.Nodes[n].Router != nil) {
+						r.addSubnet(a, spec.End{Node: n, Port: i})
+					}
+				}
+			}
+		}
+	}
+	f.directory.numbers = r.numbers
+	for _, e := range f.endpoints {
+		f.directory.domain = append(f.directory.domain, r.reach.Domain[e.Node][e.Port])
+	}
+}
+
+func (r *routers) add(a netip.Addr, address router.Address, owner spec.End) {
+	r.numbers[a] = int32(len(r.addresses))
+	r.numbered = append(r.numbered, a)
+	r.addresses, r.owners = append(r.addresses, address), append(r.owners, owner)
+}
+
+// addSubnet notes who is in a subnet, unless somebody else is.
+func (r *routers) addSubnet(a netip.Prefix, owner spec.End) {
+	if _, bits := r.subnets.Find(a.Addr()); bits != a.Bits() {
+		r.subnets.Set(a.Masked(), int32(len(r.subnetOf)))
+		r.prefixes, r.subnetOf = append(r.prefixes, a.Masked()), append(r.subnetOf, owner)
+	}
+}
+
+// routers gives every router of a shard, nil for all of them, its table: to
+// every address all ways with the fewest routers, and what its static routes
+// say instead.
+func (t *tables) routers(shard *Shard) {
+	f, r := t.Fabric, t.Fabric.routers
+	if r == nil {
+		return
+	}
+	b := &wayfinder{fabric: f, routers: r, placeAt: map[string]int{}, searchOf: map[string]int{}}
+	b.areas, b.of = f.areas(t.adjacent)
+	// What leads to one place has the same routes everywhere.
+	target := make([]int, len(r.owners))
+	for i, o := range r.owners[1:] {
+		target[i+1] = b.target(o)
+	}
+	subnet := make([]int, len(r.subnetOf))
+	for i, o := range r.subnetOf {
+		subnet[i] = b.target(o)
+	}
+	for n, sw := range f.Switches {
+		if f.Plan.Nodes[n].Router == nil || !t.isOf(shard, n) {
+			continue
+		}
+		groups := newTableBuilder(0, 0)
+		table := b.table(n, groups, target, subnet)
+		sw.SetTable(groups.table)
+		sw.SetRouting(f.routing(n, table))
+	}
+}
+
+// routing is what a router is told beside its table.
+func (f *Fabric) routing(n int, t *router.Table) switches.Routing {
+	r, node := f.routers, &f.Plan.Nodes[n]
+	out := switches.Routing{Table: t, Ends: r.ends[n], Number: func(a netip.Addr) int32 { return r.numbers[a] }}
+	for i := range node.Ports {
+		port := &node.Ports[i]
+		out.MACs = append(out.MACs, f.mac(spec.End{Node: n, Port: i}))
+		var source [2]netip.Addr
+		for v, ipv6 := range []bool{false, true} {
+			if a, ok := spec.AddressOf(port, ipv6); ok {
+				source[v] = a
+			} else if at := slices.IndexFunc(t.Own, func(a netip.Addr) bool { return a.Is6() == ipv6 }); at >= 0 {
+				source[v] = t.Own[at]
+			}
+		}
+		out.Sources = append(out.Sources, source)
+	}
+	return out
+}
+
+// Way is a router's way to a subnet, or to what a static route is to.
+type Way struct {
+	To      netip.Prefix
+	Local   bool       // it is an address of the router itself
+	Direct  bool       // the router is in it
+	Static  bool       // a static route says so
+	Ports   []int      // of the router, through which it leads; none when it is Local, or there is no way
+	Weights []int      // of Ports, where they are not all equal
+	Via     []spec.End // the next routers' ports, when it is not direct
+}
+
+// Ways gives the ways of a router to all subnets and by all its static routes,
+// by their addresses.
+func (f *Fabric) Ways(node int) (ways []Way) {
+	sw, r := f.Switches[node], f.routers
+	t := sw.Routing().Table
+	seen := map[netip.Prefix]bool{}
+	add := func(to netip.Prefix, index uint16) {
+		if seen[to] {
+			return
+		}
+		seen[to] = true
+		w := Way{To: to, Local: to.IsSingleIP() && t.Owns(to.Addr())}
+		if route := &t.Routes[index]; index >= router.Routes && !w.Local {
+			w.Direct, w.Static = route.Direct, route.Static
+			table := sw.Table()
+			ports, weights := table.Weights(route.Group)
+			for i, p := range ports {
+				w.Ports = append(w.Ports, int(p))
+				if weights[i] != weights[0] {
+					w.Weights = weights
+				}
+			}
+			for _, h := range route.Via {
+				if e := f.endpoints[h.Endpoint]; !slices.Contains(w.Via, e) {
+					w.Via = append(w.Via, e)
+				}
+			}
+		}
+		ways = append(ways, w)
+	}
+	for _, s := range f.Plan.Nodes[node].Static {
+		for _, p := range s.Prefixes {
+			if index, ok := t.Static.Get(p); ok {
+				add(p, uint16(index))
+			}
+		}
+		for _, a := range r.named(&s) {
+			if index := t.Known[r.numbers[a]]; t.Routes[index].Static {
+				add(netip.PrefixFrom(a, a.BitLen()), index)
+			}
+		}
+	}
+	for i, p := range r.prefixes {
+		add(p, t.Ways[i])
+	}
+	slices.SortFunc(ways, func(a, b Way) int { return a.To.Compare(b.To) })
+	return ways
+}

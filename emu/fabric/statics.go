@@ -1,0 +1,178 @@
+package fabric
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/switches/router"
+)
+
+// statics puts the static routes of one router into its table.
+type statics struct {
+	*wayfinder
+	node   int
+	table  *router.Table
+	groups *tableBuilder
+	target []int    // places of the known addresses
+	base   []uint16 // the computed routes to them
+}
+
+// unplaced stands for addresses that are at no place.
+const unplaced = -1
+
+// add takes the routes in the order of the plan, in which later ones go before
+// earlier ones. A prefix gives way to longer computed ones, a route to hosts to
+// nothing.
+func (s *statics) add() {
+	for _, r := range s.fabric.Plan.Nodes[s.node].Static {
+		made := map[int]uint16{} // by the number of a search, or unplaced
+		for _, p := range r.Prefixes {
+			if index := s.route(&r, 0, unplaced, made); index != router.NoRoute {
+				s.table.Static.Set(p, int32(index))
+			}
+			for i, a := range s.numbered {
+				if p.Contains(a) && p.Bits() >= s.computed(i) {
+					s.set(&r, i, made)
+				}
+			}
+		}
+		for _, a := range s.named(&r) {
+			s.set(&r, int(s.numbers[a]), made)
+		}
+	}
+}
+
+// set has a static route lead to a known address.
+func (s *statics) set(r *spec.StaticRoute, number int, made map[int]uint16) {
+	if s.owners[number].Node == s.node {
+		return
+	}
+	place := unplaced
+	if at := s.target[number]; at >= 0 {
+		place = s.places[at].search
+	}
+	if index := s.route(r, number, place, made); index != router.NoRoute {
+		s.table.Known[number] = index
+	}
+}
+
+// named gives the addresses of the hosts that a static route names.
+func (r *routers) named(route *spec.StaticRoute) (all []netip.Addr) {
+	if len(route.Prefixes) > 0 {
+		return nil
+	}
+	for i, o := range r.owners {
+		if i > 0 && slices.Contains(route.Stations, o) {
+			all = append(all, r.numbered[i])
+		}
+	}
+	return all
+}
+
+// computed is the length of the prefix of the computed way to a known address,
+// -1 when there is none.
+func (s *statics) computed(number int) int {
+	if s.base[number] == router.NoRoute {
+		return -1
+	}
+	_, bits := s.subnets.Find(s.numbered[number])
+	return bits
+}
+
+// route gives the index of a static route to a known address, or with number 0
+// to what nobody is known to have; NoRoute when it is not there because nobody
+// is behind its ports. Search is the one for the address. Made has the routes
+// to addresses that are not right behind the ports.
+func (s *statics) route(r *spec.StaticRoute, number, search int, made map[int]uint16) uint16 {
+	to := unplaced
+	if o := s.owners[number]; number > 0 && o.Port >= 0 {
+		to = s.of[o.Node][o.Port]
+	}
+	ends := to >= 0 && slices.ContainsFunc(r.Via, func(w spec.Way) bool { return s.of[s.node][w.Port] == to })
+	if index, ok := made[search]; ok && !ends {
+		return index
+	}
+	var alive []spec.Way
+	behind := map[uint16][]router.Hop{}
+	for _, w := range r.Via {
+		var hops []router.Hop
+		switch at := s.of[s.node][w.Port]; {
+		case at < 0:
+		case at == to:
+			hops = []router.Hop{router.Hop(s.addresses[number])}
+		default:
+			hops = s.nearest(at, search)
+		}
+		if len(hops) > 0 {
+			alive = append(alive, w)
+			behind[uint16(w.Port)] = hops
+		}
+	}
+	index := s.index(alive, behind)
+	if number == 0 && index == router.NoRoute {
+		index = s.ending(r)
+	}
+	if !ends {
+		made[search] = index
+	}
+	return index
+}
+
+// nearest gives the routers in an area that are nearest to where a search
+// counts to; all of them when it is unplaced.
+func (s *statics) nearest(area, search int) (hops []router.Hop) {
+	least := math.MaxInt
+	for _, e := range s.areas[area].routers {
+		d := 0
+		if search >= 0 {
+			d = s.searches[search][e.Node]
+		}
+		if e.Node == s.node || d < 0 || d > least {
+			continue
+		}
+		if d < least {
+			least, hops = d, nil
+		}
+		hops = append(hops, s.hop(e))
+	}
+	return hops
+}
+
+// index gives the index of a new route through ports behind which somebody is.
+func (s *statics) index(alive []spec.Way, behind map[uint16][]router.Hop) uint16 {
+	if len(alive) == 0 {
+		return router.NoRoute
+	}
+	copies := 0
+	for _, hops := range behind {
+		copies = max(copies, len(hops))
+	}
+	route, ports := router.Route{Static: true}, slices.Repeat(replicate(alive), copies)
+	turn := map[uint16]int{}
+	for _, p := range ports {
+		hops := behind[p]
+		route.Via = append(route.Via, hops[turn[p]%len(hops)])
+		turn[p]++
+	}
+	route.Group = s.groups.group(ports)
+	s.table.Routes = append(s.table.Routes, route)
+	return uint16(len(s.table.Routes) - 1)
+}
+
+// ending gives the index of a new route to areas behind which there is no
+// router: whom a packet is for is there, or nowhere.
+func (s *statics) ending(r *spec.StaticRoute) uint16 {
+	var ports []uint16
+	for _, w := range r.Via {
+		if s.of[s.node][w.Port] >= 0 {
+			ports = append(ports, uint16(w.Port))
+		}
+	}
+	if len(ports) == 0 {
+		return router.NoRoute
+	}
+	s.table.Routes = append(s.table.Routes, router.Route{Direct: true, Static: true, Group: s.groups.group(ports)})
+	return uint16(len(s.table.Routes) - 1)
+}

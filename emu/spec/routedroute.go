@@ -1,0 +1,94 @@
+package spec
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// prefixes gives the prefixes that a destination stands for; nil for a name.
+func (d *destination) prefixes() []netip.Prefix {
+	switch {
+	case d.any:
+		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+	case d.name == "":
+		return []netip.Prefix{d.prefix}
+	}
+	return nil
+}
+
+// checkRoutedTo judges what a static route of a router is to.
+func (v *resolver) checkRoutedTo(node int, l *located) bool {
+	n := &v.plan.Nodes[node]
+	for _, p := range n.Ports {
+		for _, a := range p.Addresses {
+			if slices.Contains(l.Prefixes, a.Masked()) {
+				v.fail(&l.file.To, "write longer prefixes, or name the hosts", "%s is the subnet of %s:%s itself", l.To, n.Name, p.Name)
+				return false
+			}
+		}
+	}
+	if len(l.Prefixes) > 0 && !v.somebodyIn(node, l.Prefixes) {
+		v.fail(&l.file.To, "", "nobody else in the lab has an address in %s", l.To)
+		return false
+	}
+	for _, s := range l.Stations {
+		if len(l.Prefixes) == 0 && len(v.plan.Nodes[s.Node].Ports[s.Port].Addresses) == 0 {
+			v.fail(&l.file.To, "", "%s has no address that a router could go by", v.plan.PortName(s.Node, s.Port))
+			return false
+		}
+	}
+	return true
+}
+
+// somebodyIn tells whether another node has an address in one of the prefixes.
+func (v *resolver) somebodyIn(node int, prefixes []netip.Prefix) bool {
+	in := func(a netip.Addr) bool {
+		return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	for i := range v.plan.Nodes {
+		n := &v.plan.Nodes[i]
+		if i == node {
+			continue
+		}
+		if n.Router != nil && slices.ContainsFunc(n.Router.Addresses, in) {
+			return true
+		}
+		for _, p := range n.Ports {
+			if slices.ContainsFunc(p.Addresses, func(a netip.Prefix) bool { return in(a.Addr()) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkRouted reports routes of a router through ports that nobody is behind
+// who sends on or gets what the route is to.
+func (v *resolver) checkRouted(node int, routes []located) {
+	for i := range routes {
+		l := &routes[i]
+		for k, w := range l.Via {
+			domain := v.domain[node][w.Port]
+			if v.hasRouter(domain, node) {
+				continue
+			}
+			for _, s := range l.Stations {
+				if v.domain[s.Node][s.Port] != domain {
+					v.fail(&l.file.Via[k], "a way to others leads through a port with a router behind it",
+						"behind the port %s is no router, and the route is to %s, who is elsewhere", v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(s.Node, s.Port))
+					break
+				}
+			}
+		}
+	}
+}
+
+// hasRouter tells whether there is another router in a domain.
+func (v *resolver) hasRouter(domain, node int) bool {
+	for i := range v.plan.Nodes {
+		if i != node && v.plan.Nodes[i].Router != nil && slices.Contains(v.domain[i], domain) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,185 @@
+package spec
+
+import "net/netip"
+
+// Router is what makes a switch a router. Each of its ports bounds a broadcast
+// domain; one in a domain with hosts has addresses as theirs, others may have
+// none.
+type Router struct {
+	Addresses []netip.Addr // of the router itself; each unique in the plan
+}
+
+// Pools of the routers' own addresses that the file says nothing of.
+const (
+	routerPool4 = "10.255.0.0/16"
+	routerPool6 = "fd00:ffff::/64"
+)
+
+// routers finds the switches that are routers.
+func (v *resolver) routers() (routers []int) {
+	kind := v.lab.Topology.Kinds.Switch.Address
+	for i := range v.plan.Nodes {
+		n, file := &v.plan.Nodes[i], v.said(i)
+		if n.Kind != Switch {
+			continue
+		}
+		is := kind != nil && bool(*kind)
+		if len(file.Address) > 0 {
+			is = file.Address[0].word != "none"
+		}
+		for j := range file.Ports {
+			port := &file.Ports[j].Value
+			if len(port.Address) == 0 {
+				continue
+			}
+			if len(file.Address) > 0 && !is {
+				v.fail(&port.Address, "leave address: none out, or this", "%s has address: none, and an address at a port makes it a router", n.Name)
+			}
+			is = true
+		}
+		if is {
+			n.Router = &Router{}
+			routers = append(routers, i)
+		}
+	}
+	return routers
+}
+
+// hostAddresses judges what address: says of a host.
+func (v *resolver) hostAddresses(list oneOrMore[nodeAddress]) (out []placed) {
+	for i := range list {
+		a := &list[i]
+		switch {
+		case a.word != "":
+			v.fail(a, "leave address out, and the host gets one from the pools", "address: %s is for switches", a.word)
+		case a.bare:
+			ip, length := a.prefix.Addr(), 24
+			if ip.Is6() {
+				length = 64
+			}
+			v.fail(a, "", "the address %s lacks the length of its prefix: write for example %s/%d", ip, ip, length)
+		default:
+			out = append(out, placed{a.prefix, a})
+		}
+	}
+	return out
+}
+
+// routerAddresses judges what address: says of a switch.
+func (v *resolver) routerAddresses(list oneOrMore[nodeAddress]) (out []placed) {
+	for i := range list {
+		a := &list[i]
+		switch {
+		case a.word != "" && len(list) > 1:
+			v.fail(a, "what is not said comes from the pools", "%s stands alone", a.word)
+		case a.word != "":
+		case a.prefix.Bits() < a.prefix.Addr().BitLen():
+			v.fail(a, "write it under ports: to give it to a port",
+				"the router's own address has no subnet: write %s", a.prefix.Addr())
+		default:
+			out = append(out, placed{a.prefix, a})
+		}
+	}
+	return out
+}
+
+// automaticRouters gives every router an address of its own of each version
+// of IP that the lab has, like those of hosts: router number i in the order of
+// the plan gets the i-th of the pool.
+func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
+	addressing := &v.lab.Addressing
+	for _, family := range []struct {
+		hosts, file *pool
+		standard    string
+		ipv6        bool
+	}{{addressing.IPv4, addressing.Routers.IPv4, routerPool4, false}, {addressing.IPv6, addressing.Routers.IPv6, routerPool6, true}} {
+		prefix := netip.MustParsePrefix(family.standard)
+		if family.hosts != nil && *family.hosts == (pool{}) {
+			prefix = netip.Prefix{} // the lab does without
+		}
+		if family.file != nil {
+			prefix = netip.Prefix(*family.file)
+		}
+		if !prefix.IsValid() {
+			continue
+		}
+		if prefix.Addr().Is6() != family.ipv6 {
+			v.fail(family.file, "", "%s is of the other version of IP", prefix)
+			continue
+		}
+		spare := uint64(len(routers))
+		for i, n := range routers {
+			r := v.plan.Nodes[n].Router
+			if speaksOwn(r, family.ipv6) {
+				continue
+			}
+			ip := nth(prefix, uint64(i+1))
+			for taken[ip] != nil {
+				spare++
+				ip = nth(prefix, spare)
+			}
+			if !ip.IsValid() {
+				v.fail(family.file, "write a larger pool under addressing: {routers: ...}, or none",
+					"the pool %v has no address for the router %s", prefix, v.plan.Nodes[n].Name)
+				break
+			}
+			r.Addresses = append(r.Addresses, ip)
+		}
+	}
+}
+
+// speaksOwn tells whether a router has an address of its own of a version.
+func speaksOwn(r *Router, ipv6 bool) bool {
+	for _, a := range r.Addresses {
+		if a.Is6() == ipv6 {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultRoutes gives a host a way out of its domains for each version of IP,
+// unless the file gives it one: through the first port of a router that is in
+// the domain of one of its interfaces.
+func (v *resolver) defaultRoutes(host int) {
+	n := &v.plan.Nodes[host]
+	for _, all := range []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)} {
+		if hasRoute(n.Routes, all) {
+			continue
+		}
+		for p := range n.Ports {
+			if !hasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
+				continue
+			}
+			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6()); ok {
+				n.Routes = append(n.Routes, Route{To: all, Via: via})
+				break
+			}
+		}
+	}
+}
+
+// defaultGateway is the address of the first router's port in a domain.
+func (v *resolver) defaultGateway(domain int, ipv6 bool) (netip.Addr, bool) {
+	if v.gateways == nil {
+		v.gateways = map[gatewayKey]netip.Addr{}
+		for n := range v.plan.Nodes {
+			node := &v.plan.Nodes[n]
+			for p := range node.Ports {
+				for _, a := range node.Ports[p].Addresses {
+					key := gatewayKey{v.domain[n][p], a.Addr().Is6()}
+					if _, there := v.gateways[key]; !there && node.Router != nil {
+						v.gateways[key] = a.Addr()
+					}
+				}
+			}
+		}
+	}
+	a, ok := v.gateways[gatewayKey{domain, ipv6}]
+	return a, ok
+}
+
+type gatewayKey struct {
+	domain int
+	ipv6   bool
+}

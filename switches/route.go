@@ -1,0 +1,409 @@
+package switches
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/switches/router"
+)
+
+// Routing makes a switch a router: every port bounds a broadcast domain and
+// has an Ethernet address, and IP packets for that address go on by their
+// destination.
+type Routing struct {
+	Table *router.Table
+	Ends  []packet.Endpoint // the router's ports as destinations of frames, by port
+	MACs  []wire.MAC        // by port
+	// Sources are the addresses from which the router tells of what came in by
+	// a port, by port: IPv4 and IPv6. Those that are not valid keep it silent.
+	Sources [][2]netip.Addr
+	// Number gives the packet.To of an address.
+	Number func(netip.Addr) int32
+}
+
+// routing is what a router holds beside its ports.
+type routing struct {
+	Routing
+	limit router.Limit
+	count uint64 // of packets of its own, for their identity
+	ip    uint16 // identification of the next IPv4 packet of its own
+
+	rendered []byte // of a packet whose bytes are needed
+	made     []byte // of one that it makes
+}
+
+// SetRouting makes the switch a router, or gives it other ways. Its ports and
+// the groups of Table.Routes (SetTable) must be there.
+func (s *Switch) SetRouting(r Routing) {
+	if s.router == nil {
+		s.router = &routing{rendered: make([]byte, 0, packet.MaxFrame), made: make([]byte, 0, packet.MaxFrame)}
+	}
+	s.router.Routing = r
+}
+
+// Routing is what SetRouting was given, nil for a plain switch.
+func (s *Switch) Routing() *Routing {
+	if s.router == nil {
+		return nil
+	}
+	return &s.router.Routing
+}
+
+// route takes a packet that has come to a router: it forwards those for the
+// Ethernet address of the port that they came in by.
+func (s *Switch) route(now units.Time, in *port.Port, p *packet.Packet) {
+	r := s.router
+	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
+		s.hear(now, in, p)
+		return
+	}
+	if p.L3 != wire.EthernetHeader { // it is of a VLAN, and the router is in none
+		s.end(now, in, p, packet.NoRoute)
+		return
+	}
+	n, fate, problem := r.find(p)
+	switch {
+	case fate != packet.Fine:
+		s.refuse(now, in, p, fate, problem, 0)
+		return
+	case n == router.Local:
+		s.receive(now, in, p)
+		return
+	case p.TTL <= 1:
+		s.refuse(now, in, p, packet.TTLExpired, router.TimeExceeded, 0)
+		return
+	}
+	out, hop := s.next(now, n, p)
+	if out == nil {
+		s.refuse(now, in, p, packet.NoRoute, router.NetUnreachable, 0)
+		return
+	}
+	mtu := out.Link().MTU()
+	if p.Layer3() > mtu && !s.mayCut(p, mtu) {
+		s.refuse(now, in, p, packet.TooBig, router.TooBig, mtu)
+		return
+	}
+	p.TTL--
+	if p.Frame != nil {
+		wire.DecrementTTL(p.Frame[p.L3:])
+	}
+	if p.Layer3() > mtu {
+		s.cut(now, out, hop, p, mtu)
+		return
+	}
+	s.dispatch(now, out, hop, p)
+}
+
+// forwardRouted sends a packet that a port has turned round on its way back.
+func (s *Switch) forwardRouted(now units.Time, p *packet.Packet) {
+	n, fate, _ := s.router.find(p)
+	switch {
+	case fate != packet.Fine:
+	case n == router.Local: // it was the router's own
+		s.consume(p)
+		return
+	default:
+		if out, hop := s.next(now, n, p); out != nil {
+			s.dispatch(now, out, hop, p)
+			return
+		}
+	}
+	s.discardTurned(now, p)
+}
+
+// find gives the index of the route of a packet that is for the router's
+// Ethernet address; or what becomes of the packet, and what its sender is told
+// then.
+func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem router.Problem) {
+	t := r.Table
+	n = t.Known[p.To]
+	if b := p.Ethernet(); p.To == 0 && b != nil {
+		n = t.Find(router.Destination(b[p.L3:]))
+	}
+	switch {
+	case n == router.NoRoute:
+		return n, packet.NoRoute, router.NetUnreachable
+	case n == router.Local:
+		return n, packet.Fine, 0
+	case t.Routes[n].Direct && t.Addresses[p.To].Endpoint < 0:
+		return n, packet.NoRoute, router.HostUnreachable
+	}
+	return n, packet.Fine, 0
+}
+
+// next gives the port through which p leaves by a route, and who it goes to
+// there; nil when there is none.
+func (s *Switch) next(now units.Time, route uint16, p *packet.Packet) (*port.Port, router.Hop) {
+	t := s.router.Table
+	r := &t.Routes[route]
+	out, way := s.pick(now, nil, r.Group, p)
+	if r.Direct || out == nil {
+		return out, router.Hop(t.Addresses[p.To])
+	}
+	return out, r.Via[way]
+}
+
+// dispatch sends a packet to a neighbour, from the port's Ethernet address to
+// that of the neighbour.
+func (s *Switch) dispatch(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet) {
+	p.Dest, p.Dst, p.Src = hop.Endpoint, hop.MAC, s.router.MACs[out.Index]
+	if p.Frame != nil {
+		p.Dst.Put(p.Frame)
+		p.Src.Put(p.Frame[wire.MACLen:])
+	}
+	out.Send(now, p)
+}
+
+// refuse ends a packet that cannot go on, and tells its sender.
+func (s *Switch) refuse(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate, problem router.Problem, mtu units.Bytes) {
+	if !p.BadFCS {
+		s.tell(now, in, p, problem, mtu)
+	}
+	s.end(now, in, p, fate)
+}
+
+// end drops a packet that came in by in. One that is damaged has come this far
+// by cut-through; as it is not sent on, the router gets all of it and sees
+// that.
+func (s *Switch) end(now units.Time, in *port.Port, p *packet.Packet, fate packet.Fate) {
+	if p.BadFCS {
+		fate = packet.BadFCS
+	}
+	in.Discard(now, p, fate)
+}
+
+// tell sends an ICMP message about a packet to its sender, if that may be.
+// Nothing holds back those that discover the MTU of a path: their sender
+// would wait for nothing.
+func (s *Switch) tell(now units.Time, in *port.Port, p *packet.Packet, problem router.Problem, mtu units.Bytes) {
+	r := s.router
+	if p.Ethernet() == nil {
+		return // it is modelled
+	}
+	from := r.Sources[in.Index][0]
+	if p.Version == 6 {
+		from = r.Sources[in.Index][1]
+	}
+	if !from.IsValid() {
+		return
+	}
+	b := router.AppendProblem(r.made[:wire.EthernetHeader], s.bytes(p)[p.L3:], problem, from, mtu, r.ip)
+	if b == nil || problem != router.TooBig && !r.limit.Allow(now) {
+		return
+	}
+	s.originate(now, in, b)
+}
+
+// receive takes a packet for one of the router's addresses.
+func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
+	r := s.router
+	switch {
+	case p.BadFCS:
+		s.end(now, in, p, packet.BadFCS)
+		return
+	case p.Ethernet() == nil:
+	case p.Proto == wire.ProtoICMPv6 && s.answer(now, in, p):
+	case p.Proto == wire.ProtoICMP || p.Proto == wire.ProtoICMPv6:
+		if b := router.AppendEchoReply(r.made[:wire.EthernetHeader], s.bytes(p)[p.L3:], r.ip); b != nil {
+			s.originate(now, in, b)
+		}
+	case p.Proto == wire.ProtoUDP:
+		s.tell(now, in, p, router.PortUnreachable, 0)
+	}
+	s.consume(p)
+}
+
+// hear takes a frame that is not for the router to forward: for everybody, for
+// a group, for somebody else, or none of IP.
+func (s *Switch) hear(now units.Time, in *port.Port, p *packet.Packet) {
+	if p.BadFCS {
+		s.end(now, in, p, packet.BadFCS)
+		return
+	}
+	s.answer(now, in, p)
+	s.consume(p)
+}
+
+// answer answers a request for the router's Ethernet address, by the port that
+// the request came in by. It reports false when p is none.
+func (s *Switch) answer(now units.Time, in *port.Port, p *packet.Packet) bool {
+	r := s.router
+	if p.Frame == nil || p.L3 != wire.EthernetHeader || p.Ether == wire.EtherTypeIPv6 && p.Proto != wire.ProtoICMPv6 {
+		return false
+	}
+	b := r.Table.AppendAnswer(r.made[:0], p.Frame, int(p.L3), p.Ether, r.MACs[in.Index])
+	if b == nil {
+		return false
+	}
+	q := s.own(now, in, b)
+	q.Dest = p.Origin
+	if wire.ReadMAC(b).Multicast() {
+		q.Dest = packet.Flood
+	}
+	s.originated++
+	in.Send(now, q)
+	return true
+}
+
+// consume ends a packet that was for the router.
+func (s *Switch) consume(p *packet.Packet) {
+	s.consumed++
+	s.pool.Free(p)
+}
+
+// originate sends an IP packet of the router's own, which a packet that came
+// in by in has called for. B has room for an Ethernet header in front.
+func (s *Switch) originate(now units.Time, in *port.Port, b []byte) {
+	r := s.router
+	ether := uint16(wire.EtherTypeIPv4)
+	if b[wire.EthernetHeader]>>4 == 6 {
+		ether = wire.EtherTypeIPv6
+	}
+	binary.BigEndian.PutUint16(b[2*wire.MACLen:], ether)
+	r.ip++
+	p := s.own(now, in, b)
+	p.To = r.Number(router.Destination(b[wire.EthernetHeader:]))
+	s.originateRouted(now, p)
+}
+
+// own makes a packet of a frame of the router's own.
+func (s *Switch) own(now units.Time, in *port.Port, frame []byte) *packet.Packet {
+	r := s.router
+	p := s.pool.NewFrame(len(frame))
+	copy(p.Frame, frame)
+	p.Parse()
+	r.count++
+	p.Origin, p.Born = r.Ends[in.Index], now
+	p.ID = uint64(r.Ends[0])<<40 | r.count
+	s.classifyOwn(p)
+	return p
+}
+
+// originateRouted sends a packet of the router's own towards its To.
+func (s *Switch) originateRouted(now units.Time, p *packet.Packet) {
+	s.originated++
+	n, fate, _ := s.router.find(p)
+	var out *port.Port
+	var hop router.Hop
+	if fate == packet.Fine && n != router.Local {
+		out, hop = s.next(now, n, p)
+	}
+	if out == nil {
+		s.unsent++
+		s.pool.Free(p)
+		return
+	}
+	if mtu := out.Link().MTU(); p.Layer3() > mtu && s.mayCut(p, mtu) {
+		s.cut(now, out, hop, p, mtu)
+		return
+	}
+	s.dispatch(now, out, hop, p)
+}
+
+// cut sends a packet, which mayCut, in fragments, which are the router's own
+// but take of its buffer what the packet would.
+func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.Packet, mtu units.Bytes) {
+	r := s.router
+	b := s.bytes(p)
+	f, _ := router.Fragment(b[p.L3:], mtu)
+	front := append(r.made[:0], b[:p.L3]...)
+	var parts packet.List
+	for part := f.Next(front); part != nil; part = f.Next(front) {
+		q := s.pool.NewFrame(len(part))
+		copy(q.Frame, part)
+		q.Parse()
+		r.count++
+		q.Origin, q.Born, q.To = p.Origin, p.Born, p.To
+		q.In, q.Prio, q.Tail = p.In, p.Prio, p.Tail
+		q.ID = uint64(r.Ends[0])<<40 | r.count
+		parts.Push(q)
+	}
+	s.consume(p)
+	// Only now: what is sent may call for something of the router before the
+	// next is sent.
+	for q := parts.Pop(); q != nil; q = parts.Pop() {
+		s.originated++
+		s.dispatch(now, out, hop, q)
+	}
+}
+
+// mayCut tells whether a packet that is longer than the MTU may go in
+// fragments.
+func (s *Switch) mayCut(p *packet.Packet, mtu units.Bytes) bool {
+	if p.Version != 4 || p.Ethernet() == nil || p.BadFCS {
+		return false
+	}
+	_, ok := router.Fragment(s.bytes(p)[p.L3:], mtu)
+	return ok
+}
+
+// bytes are the complete wire bytes of a packet of a real program, good until
+// the next call.
+func (s *Switch) bytes(p *packet.Packet) []byte {
+	if p.Frame != nil && p.Sum == 0 {
+		return p.Frame
+	}
+	s.router.rendered = s.pool.Render(p, s.router.rendered)
+	return s.router.rendered
+}
+
+// foreseeRoute tells what route would do with p.
+func (s *Switch) foreseeRoute(in *port.Port, p *packet.Packet) packet.Fate {
+	fate, sent := s.foreseeWay(in, p)
+	if p.BadFCS && !sent {
+		return packet.BadFCS
+	}
+	return fate
+}
+
+// foreseeWay tells also whether p is sent on.
+func (s *Switch) foreseeWay(in *port.Port, p *packet.Packet) (fate packet.Fate, sent bool) {
+	r := s.router
+	if p.Dest != r.Ends[in.Index] || p.Version == 0 {
+		return packet.Fine, false
+	}
+	if p.L3 != wire.EthernetHeader {
+		return packet.NoRoute, false
+	}
+	n, fate, _ := r.find(p)
+	switch {
+	case fate != packet.Fine || n == router.Local:
+		return fate, false
+	case p.TTL <= 1:
+		return packet.TTLExpired, false
+	}
+	fate = s.foreseeSize(r.Table.Routes[n].Group, p)
+	return fate, fate == packet.Fine
+}
+
+// foreseeSize tells whether p is too big for the way that it takes. Where that
+// is not to be known without choosing it, p is taken to fit.
+func (s *Switch) foreseeSize(group uint16, p *packet.Packet) packet.Fate {
+	fits := func(out *port.Port) bool {
+		mtu := out.Link().MTU()
+		return p.Layer3() <= mtu || s.mayCut(p, mtu)
+	}
+	good, bad := false, false
+	for _, out := range s.waysOf(group) {
+		if fits(out) {
+			good = true
+		} else {
+			bad = true
+		}
+	}
+	switch {
+	case !good && !bad:
+		return packet.NoRoute
+	case bad && !good:
+		return packet.TooBig
+	case bad && !s.chooser.Stateful(): // only with both does the choice matter
+		if out, _ := s.pick(0, nil, group, p); !fits(out) {
+			return packet.TooBig
+		}
+	}
+	return packet.Fine
+}
