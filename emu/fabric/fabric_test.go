@@ -339,6 +339,9 @@ workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B}}]
 // TestAHopDoesNotAllocate: a million packet-hops through a running fabric make
 // no garbage.
 func TestAHopDoesNotAllocate(t *testing.T) {
+	if withRace {
+		t.Skip("SKIPPED: the race detector allocates; counted without it")
+	}
 	f := New(parse(t, `
 duration: 1h
 topology:

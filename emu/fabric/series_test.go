@@ -345,6 +345,9 @@ func sampler(t testing.TB) (*part, *Recording) {
 // TestSamplingDoesNotAllocate: the engine's thread takes samples without
 // leaving work for the garbage collector.
 func TestSamplingDoesNotAllocate(t *testing.T) {
+	if withRace {
+		t.Skip("SKIPPED: the race detector allocates; counted without it")
+	}
 	p, r := sampler(t)
 	now := 11 * ms
 	if n := testing.AllocsPerRun(100, func() { p.sample(now); now += us }); n != 0 {
