@@ -40,7 +40,7 @@ topology:
 `, offload), "iperf3", "tshark", "tcpdump", "nstat")
 			stop := l.capture("s1:h3", "--out", "-s", "100", "-f", "udp")
 			inside := filepath.Join(t.TempDir(), "inside.pcap")
-			dump := l.server("h3", "tcpdump", "-i", "eth0", "-U", "-w", inside, "-s", "100", "-Z", "root", "udp and (dst port 5201 or dst port 5202)")
+			dump := l.server("h3", "tcpdump", "-i", "eth0", "-B", "65536", "-w", inside, "-s", "100", "-Z", "root", "udp and (dst port 5201 or dst port 5202)")
 			for i, port := range []string{"5201", "5202"} {
 				l.server("h3", "iperf3", "-s", "-1", "-p", port)
 				l.listens("h3", port)

@@ -54,6 +54,14 @@ func TestDownLeavesNothing(t *testing.T) {
 	}
 	// A program that is still running inside goes with its host.
 	c := l.server("h1", "sleep", "1000")
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) { // weft exec becomes it
+		if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", c.Process.Pid)); strings.TrimSpace(string(comm)) == "sleep" {
+			break
+		}
+		if time.Since(start) > 30*time.Second {
+			t.Fatal("sleep does not start")
+		}
+	}
 	l.down()
 	if left := residue(t, l.name); len(left) > 0 {
 		t.Errorf("left: %v", left)
