@@ -24,8 +24,8 @@ type Config struct {
 	InitialAlphaValue int `yaml:"initial_alpha_value,omitempty" json:"initial_alpha_value"`
 
 	// RateToSetOnFirstCNP becomes current and target rate at the first CNP,
-	// which then does not decrease the rate otherwise. 0 is 85% of the line
-	// rate. The line rate or more leaves the rate to an ordinary decrease.
+	// which then does not decrease the rate otherwise. 0 ("unlimited" in a lab
+	// file) is 85% of the line rate. The line rate or more leaves the rate to an ordinary decrease.
 	RateToSetOnFirstCNP units.Rate `yaml:"rate_to_set_on_first_cnp,omitempty" json:"rate_to_set_on_first_cnp"`
 	// RPGMinDecFac is the least that a decrease leaves of the rate. 0% to
 	// 100%; 100% prevents decreases.
@@ -98,11 +98,11 @@ func (c *Config) Validate(line units.Rate) error {
 	}
 	span := func(key string, v, low units.Time) {
 		if v < low || v > most {
-			from := "0"
+			from := "from 0"
 			if low > 0 {
-				from = "above 0"
+				from = "above 0, up"
 			}
-			bad(key, v, "a time from %s to %v, such as 50us", from, most)
+			bad(key, v, "a time %s to %v, such as 50us", from, most)
 		}
 	}
 
@@ -113,7 +113,7 @@ func (c *Config) Validate(line units.Rate) error {
 	span("dce_tcp_rtt", c.DCETCPRTT, units.Picosecond)
 	number("initial_alpha_value", c.InitialAlphaValue, 1, 1024)
 	if r := c.RateToSetOnFirstCNP; r < 0 || r > 0 && r < c.RPGMinRate {
-		bad("rate_to_set_on_first_cnp", r, "a rate from rpg_min_rate (%v) on, or leave it out for 85%% of the line rate", c.RPGMinRate)
+		bad("rate_to_set_on_first_cnp", r, "a rate from rpg_min_rate (%v) on, or unlimited, which stands for 85%% of the line rate", c.RPGMinRate)
 	}
 	if f := c.RPGMinDecFac; !(f >= 0 && f <= 1) {
 		bad("rpg_min_dec_fac", f, "a share from 0%% to 100%%")
@@ -132,7 +132,7 @@ func (c *Config) Validate(line units.Rate) error {
 	}
 	number("rpg_threshold", c.RPGThreshold, 0, 31)
 	if r := c.RPGMaxRate; r < 0 || r > 0 && r < c.RPGMinRate {
-		bad("rpg_max_rate", r, "a rate from rpg_min_rate (%v) on, or leave it out for the line rate", c.RPGMinRate)
+		bad("rpg_max_rate", r, "a rate from rpg_min_rate (%v) on, or unlimited for the line rate", c.RPGMinRate)
 	}
 	if c.RPGAIRate <= 0 {
 		bad("rpg_ai_rate", int64(c.RPGAIRate), "a rate above 0, such as 5Mbps")

@@ -19,7 +19,7 @@ func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		p := new(player)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			out, err := p.play(d)
+			out, err := p.play(t, d)
 			if err != nil {
 				t.Fatalf("%s: %v", d.Pos, err)
 			}
@@ -37,13 +37,13 @@ type player struct {
 	out    strings.Builder
 }
 
-func (p *player) play(d *datadriven.TestData) (string, error) {
+func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 	p.out.Reset()
 	switch d.Cmd {
 	case "flow": // preset=NAME line=RATE, changed keys as YAML: a new flow
 		var preset string
-		p.line = arg(d, "line", units.ParseRate)
-		d.MaybeScanArgs(nil, "preset", &preset)
+		p.line = arg(t, d, "line", units.ParseRate)
+		d.MaybeScanArgs(t, "preset", &preset)
 		if err := p.configure(preset, d.Input); err != nil {
 			return "", err
 		}
@@ -70,9 +70,9 @@ func (p *player) play(d *datadriven.TestData) (string, error) {
 		}
 	case "validate":
 		c, line := p.config, p.line
-		p.line = arg(d, "line", units.ParseRate)
+		p.line = arg(t, d, "line", units.ParseRate)
 		var preset string
-		d.MaybeScanArgs(nil, "preset", &preset)
+		d.MaybeScanArgs(t, "preset", &preset)
 		err := p.configure(preset, d.Input)
 		p.config, p.line = c, line
 		if err == nil {
@@ -135,17 +135,17 @@ func (p *player) input(f []string) error {
 
 func (p *player) show(now units.Time, what string) {
 	s := p.rp.State(now)
-	gbps := func(r units.Rate) string { return fmt.Sprintf("%.6f", float64(r)/float64(units.Gbps)) }
-	fmt.Fprintf(&p.out, "%7v %-9s rate %9s", now, what, gbps(s.Rate))
+	gbps := func(r units.Rate) string { return fmt.Sprintf("%.9f", float64(r)/float64(units.Gbps)) }
+	fmt.Fprintf(&p.out, "%7v %-15s rate %13s", now, what, gbps(s.Rate))
 	if s.Limited {
-		fmt.Fprintf(&p.out, " target %9s alpha %.6f stages %d %d", gbps(s.Target), float64(s.Alpha), s.TimeStage, s.ByteStage)
+		fmt.Fprintf(&p.out, " target %13s alpha %.6f stages %d %d", gbps(s.Target), float64(s.Alpha), s.TimeStage, s.ByteStage)
 	}
 	fmt.Fprintf(&p.out, " timer %v\n", p.rp.Timer())
 }
 
-func arg[T any](d *datadriven.TestData, key string, parse func(string) (T, error)) T {
+func arg[T any](t *testing.T, d *datadriven.TestData, key string, parse func(string) (T, error)) T {
 	var s string
-	d.MaybeScanArgs(nil, key, &s)
+	d.MaybeScanArgs(t, key, &s)
 	v, err := parse(s)
 	if err != nil {
 		panic(fmt.Sprintf("%s: %s: %v", d.Pos, key, err))
