@@ -74,7 +74,7 @@ func (e *eager) cut(now units.Time) {
 	share.Mul(share, big.NewInt(e.alpha)).Rsh(share, uint(20+e.c.RPGGD))
 	left := new(big.Int).Sub(big.NewInt(int64(e.rate)), share)
 	floor := units.Rate(float64(e.rate) * float64(e.c.RPGMinDecFac))
-	floor = max(floor, min(e.c.RPGMinRate, e.most()))
+	floor = min(e.rate, max(floor, min(e.c.RPGMinRate, e.most())))
 	if left.Cmp(big.NewInt(int64(floor))) < 0 {
 		left.SetInt64(int64(floor))
 	}
@@ -223,7 +223,7 @@ func drawConfig(t *rapid.T, line units.Rate) Config {
 // alpha keep their bounds.
 func TestLazyIsEager(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		line := rapid.SampledFrom([]units.Rate{100 * units.Gbps, 40 * units.Gbps, units.Gbps, 999_999_937}).Draw(t, "line")
+		line := rapid.SampledFrom([]units.Rate{100 * units.Gbps, 40 * units.Gbps, units.Gbps, 999_999_937, 100_000 * units.Tbps}).Draw(t, "line")
 		c := drawConfig(t, line)
 		punctual, lax := New(&c, line), New(&c, line)
 		all := []*Reaction{punctual, lax}

@@ -148,31 +148,79 @@ func (b *bottleneck) fixedPoint(flows int) float64 {
 	return float64(b.kmin) + low/b.pmax*float64(b.kmax-b.kmin)
 }
 
-func paperLoop(c *Config) *bottleneck {
-	return &bottleneck{
-		config: c, line: 40 * units.Gbps,
-		kmin: 5 * units.KB, kmax: 200 * units.KB, pmax: 0.01,
-		delay: 8 * units.Microsecond, packet: 1000, rand: rand.New(rand.NewPCG(1, 2)),
+// mix lets flows join 2 ms apart and gives the results of the 200 ms from the
+// hundredth on.
+func (b *bottleneck) mix(flows int) (queue float64, shares []float64, jain float64) {
+	for i := range flows {
+		now := units.Time(i) * 2 * units.Millisecond
+		b.run(now)
+		b.start(now)
+	}
+	b.run(100 * units.Millisecond)
+	b.measure(100 * units.Millisecond)
+	b.run(300 * units.Millisecond)
+	return b.results(300 * units.Millisecond)
+}
+
+// TestConvergence: flows that join one after the other, each at the line rate,
+// come to equal shares of the link, and the mean queue to where the paper's fluid
+// model rests. In the simulation it is 20 to 40% longer, for one thing because a
+// CNP comes N and the wait for a mark after the last one, in the model N.
+func TestConvergence(t *testing.T) {
+	for _, c := range []struct {
+		flows int
+		ramp  units.Bytes // multiples of the paper's slope of marking (Fig. 14)
+	}{
+		{2, 1}, {4, 1},
+		// More flows rest so near to Kmax that the queue is beyond it at
+		// times, where all packets are marked and the model is not valid:
+		// here the ramp goes on.
+		{2, 4}, {4, 4}, {10, 4},
+	} {
+		config := paper(40 * units.Gbps)
+		b := &bottleneck{
+			config: &config, line: 40 * units.Gbps,
+			kmin: 5 * units.KB, kmax: (5 + 195*c.ramp) * units.KB, pmax: 0.01 * float64(c.ramp),
+			delay: 8 * units.Microsecond, packet: 1000, rand: rand.New(rand.NewPCG(1, 2)),
+		}
+		queue, shares, jain := b.mix(c.flows)
+		rests := b.fixedPoint(c.flows)
+		t.Logf("%d flows, Kmax %v: shares %.3f, Jain's index %.4f, queue %.1f KB, the model's %.1f KB", c.flows, b.kmax, shares, jain, queue/1000, rests/1000)
+		if jain < 0.998 {
+			t.Errorf("%d flows: Jain's index is %.4f, shares %.3f", c.flows, jain, shares)
+		}
+		if queue < rests || queue > 1.45*rests {
+			t.Errorf("%d flows: the queue is %.1f KB, that of the model %.1f KB", c.flows, queue/1000, rests/1000)
+		}
 	}
 }
 
-// TestConvergence: one flow has the link, another joins, and both come to half of
-// it, with the preset of the paper and RED as there (Fig. 14); likewise ten.
-// The queue is, on average, near where the fluid model rests.
-func TestConvergence(t *testing.T) {
-	for _, flows := range []int{2, 4, 10} {
-		c := paper(40 * units.Gbps)
-		b := paperLoop(&c)
-		for i := range flows {
-			now := units.Time(i) * 2 * units.Millisecond
-			b.run(now)
-			b.start(now)
+// TestPresetsShare: the other presets with the marking of HPCC's simulations. Two
+// flows of each come to equal shares of most of the link, and so do eight of
+// those whose increases grow with the line rate. (Those of connectx do not, and
+// eight of its flows at 100 Gb/s take longer than this test.)
+func TestPresetsShare(t *testing.T) {
+	for _, c := range []struct {
+		preset string
+		flows  int
+	}{{"connectx", 2}, {"hpcc", 2}, {"hpcc", 8}, {"hpcc-paper", 2}, {"hpcc-paper", 8}} {
+		line := 100 * units.Gbps
+		config, err := Preset(c.preset, line)
+		if err != nil {
+			t.Fatal(err)
 		}
-		b.run(100 * units.Millisecond)
-		b.measure(100 * units.Millisecond)
-		b.run(300 * units.Millisecond)
-		queue, shares, jain := b.results(300 * units.Millisecond)
-		rests := b.fixedPoint(flows)
-		t.Logf("%d flows: shares %.3f, Jain %.4f, queue %.1f KB, the model's %.1f KB", flows, shares, jain, queue/1000, rests/1000)
+		b := &bottleneck{
+			config: &config, line: line, kmin: 400 * units.KB, kmax: 1600 * units.KB, pmax: 0.2,
+			delay: 8 * units.Microsecond, packet: 1000, rand: rand.New(rand.NewPCG(1, 2)),
+		}
+		queue, shares, jain := b.mix(c.flows)
+		var all float64
+		for _, s := range shares {
+			all += s
+		}
+		t.Logf("%d flows of %s: %.3f of the link, Jain's index %.4f, queue %.0f KB", c.flows, c.preset, all, jain, queue/1000)
+		if jain < 0.99 || all < 0.9 || all > 1.01 {
+			t.Errorf("%d flows of %s: %.3f of the link, Jain's index %.4f", c.flows, c.preset, all, jain)
+		}
 	}
 }

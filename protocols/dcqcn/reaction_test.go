@@ -74,6 +74,20 @@ func TestClamp(t *testing.T) {
 	}
 }
 
+// TestShareIsAtMostTheRate: rpg_gd below 10 would take away more than all.
+func TestShareIsAtMostTheRate(t *testing.T) {
+	for _, c := range []struct {
+		rate units.Rate
+		gd   int
+		want units.Rate
+	}{{8, 11, 4}, {8, 10, 8}, {8, 9, 8}, {8, 13, 1}, {100_000 * units.Tbps, 0, 100_000 * units.Tbps}} {
+		r := Reaction{config: &Config{RPGGD: c.gd}, rate: c.rate, alpha: one}
+		if got := r.share(); got != c.want {
+			t.Errorf("rpg_gd %d takes %v of %v, want %v", c.gd, got, c.rate, c.want)
+		}
+	}
+}
+
 // TestNotificationsKeepTheirDistance, for any arrivals: never two CNPs within N,
 // never one without CE, and no marked packet without one in the N before it.
 func TestNotificationsKeepTheirDistance(t *testing.T) {
