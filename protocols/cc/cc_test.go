@@ -1,0 +1,22 @@
+package cc_test
+
+import (
+	"testing"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/cc"
+)
+
+// TestDeafSetsNoLimit, whatever it is told.
+func TestDeafSetsNoLimit(t *testing.T) {
+	var c cc.Control = cc.Deaf{}
+	c.Line(0, units.Gbps)
+	c.Sent(0, 1000)
+	c.Acked(1, cc.Ack{Acked: 1000, Sent: 1000, RTT: 1, Marked: true})
+	c.CNP(1)
+	c.Advised(1, cc.Advice{Rate: units.Mbps})
+	c.Tick(2)
+	if c.Timer() != units.Never || c.Rate() != 0 || c.Window() != 0 {
+		t.Errorf("timer %v, rate %v, window %v", c.Timer(), c.Rate(), c.Window())
+	}
+}

@@ -1,0 +1,147 @@
+package dcqcn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Config has the parameters of both ends by the names that mlxconfig(8), the
+// driver's /sys/class/net/DEV/ecn and its debugfs use, there in capitals or with
+// rp_ in place of rpg_. Values are in the units of a lab file where mlxconfig
+// has bare numbers: microseconds, Mb/s, percent, blocks of 64 bytes. Ranges are
+// those of NVIDIA's page "DCQCN CC Parameters", wider where a comment says so;
+// times and rates are not bounded by the width of a register.
+type Config struct {
+	// DCETCPG is the weight of the old alpha when it is updated, in 1/1024:
+	// 1-g of the paper. 0 to 1023.
+	DCETCPG int `yaml:"dce_tcp_g,omitempty" json:"dce_tcp_g"`
+	// DCETCPRTT is the time between updates of alpha. Above 0, up to 1 h.
+	DCETCPRTT units.Time `yaml:"dce_tcp_rtt,omitempty" json:"dce_tcp_rtt"`
+	// InitialAlphaValue is alpha at a flow's first CNP, in 1/1024. 1 to 1024,
+	// one more than the register holds, because the paper begins with 1.
+	InitialAlphaValue int `yaml:"initial_alpha_value,omitempty" json:"initial_alpha_value"`
+
+	// RateToSetOnFirstCNP becomes current and target rate at the first CNP,
+	// which then does not decrease the rate otherwise. 0 ("unlimited" in a lab
+	// file) is 85% of the line rate. The line rate or more leaves the rate to an ordinary decrease.
+	RateToSetOnFirstCNP units.Rate `yaml:"rate_to_set_on_first_cnp,omitempty" json:"rate_to_set_on_first_cnp"`
+	// RPGMinDecFac is the least that a decrease leaves of the rate. 0% to
+	// 100%; 100% prevents decreases.
+	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac"`
+	// RPGMinRate is the least rate. Above 0, up to the line rate.
+	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate"`
+	// RPGGD is the binary logarithm of what a decrease divides alpha by, alpha
+	// in 1/1024: the share alpha·1024/2^rpg_gd of the rate is taken away. 0 to
+	// 15. 11 is alpha/2 as in the paper, 10 is alpha.
+	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd"`
+	// RateReduceMonitorPeriod is the time between decreases: the rate is
+	// decreased at the end of every such period that brought a CNP. 0, which a
+	// NIC does not have, is the paper's reaction point: every CNP decreases
+	// the rate and increases alpha at once, and alpha decreases after each
+	// dce_tcp_rtt since the last CNP (§3.1, Eq. 1 and 2). Up to 1 h.
+	RateReduceMonitorPeriod units.Time `yaml:"rate_reduce_monitor_period,omitempty" json:"rate_reduce_monitor_period"`
+
+	// ClampTgtRate is that every decrease makes the rate before it the target.
+	// Without, only a decrease that follows an increase by the byte counter
+	// does, so that decreases in a row recover to where the first began.
+	ClampTgtRate bool `yaml:"clamp_tgt_rate,omitempty" json:"clamp_tgt_rate"`
+	// ClampTgtRateAfterTimeInc is that an increase by the timer counts there
+	// as well.
+	ClampTgtRateAfterTimeInc bool `yaml:"clamp_tgt_rate_after_time_inc,omitempty" json:"clamp_tgt_rate_after_time_inc"`
+	// RPGTimeReset is the timer: the time between increases. Above 0, up to 1 h.
+	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset"`
+	// RPGByteReset is the byte counter: the bytes sent between increases; 0
+	// turns it off, and the timer's stage alone decides. mlxconfig counts
+	// blocks of 64 bytes, up to 32767.
+	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset"`
+	// RPGThreshold is how many increases of fast recovery a counter has (F of
+	// the paper). 0 to 31.
+	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold"`
+	// RPGMaxRate is the most that a limited flow may have; 0 is the line rate,
+	// as is anything above it.
+	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate"`
+	// ReleaseAtMaxRate is that a flow whose rate has come to rpg_max_rate is
+	// limited no more and its next CNP is again a first one, as mlxconfig's
+	// description of RPG_MAX_RATE has it. It is not a key of mlxconfig's: the
+	// paper and the simulators keep a flow's limit.
+	ReleaseAtMaxRate bool `yaml:"release_at_max_rate,omitempty" json:"release_at_max_rate"`
+	// RPGAIRate is what an additive increase adds to the target. Above 0.
+	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate"`
+	// RPGHAIRate is what a hyper increase adds to the target. Above 0.
+	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate"`
+
+	// NPMinTimeBetweenCNPs is the least time between CNPs for a flow (N of the
+	// paper). 0, which answers every marked packet, to 1 h.
+	NPMinTimeBetweenCNPs units.Time `yaml:"np_min_time_between_cnps,omitempty" json:"np_min_time_between_cnps"`
+	// NPCNPDSCP is the DSCP of CNPs. 0 to 63.
+	NPCNPDSCP int `yaml:"np_cnp_dscp,omitempty" json:"np_cnp_dscp"`
+	// NPCNPPrio is the 802.1p priority of CNPs that have a VLAN tag. 0 to 7.
+	NPCNPPrio int `yaml:"np_cnp_prio,omitempty" json:"np_cnp_prio"`
+}
+
+// most bounds times, so that no sum with an instant overflows.
+const most = units.Hour
+
+// Validate checks c for a port at line rate line. The error lists all that is
+// wrong: the key, its value and what would be right.
+func (c *Config) Validate(line units.Rate) error {
+	var errs []error
+	bad := func(key string, value any, mend string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %v is out of range: give "+mend, append([]any{key, value}, args...)...))
+	}
+	number := func(key string, v, low, high int) {
+		if v < low || v > high {
+			bad(key, v, "a number from %d to %d", low, high)
+		}
+	}
+	span := func(key string, v, low units.Time) {
+		if v < low || v > most {
+			from := "from 0"
+			if low > 0 {
+				from = "above 0, up"
+			}
+			bad(key, v, "a time %s to %v, such as 50us", from, most)
+		}
+	}
+
+	if line <= 0 {
+		errs = append(errs, errors.New("DCQCN needs the rate of the port's link: it begins there and recovers to it; give the link a rate"))
+	}
+	number("dce_tcp_g", c.DCETCPG, 0, 1023)
+	span("dce_tcp_rtt", c.DCETCPRTT, units.Picosecond)
+	number("initial_alpha_value", c.InitialAlphaValue, 1, 1024)
+	if r := c.RateToSetOnFirstCNP; r < 0 || r > 0 && r < c.RPGMinRate {
+		bad("rate_to_set_on_first_cnp", r, "a rate from rpg_min_rate (%v) on, or unlimited, which stands for 85%% of the line rate", c.RPGMinRate)
+	}
+	if f := c.RPGMinDecFac; !(f >= 0 && f <= 1) {
+		bad("rpg_min_dec_fac", f, "a share from 0%% to 100%%")
+	}
+	switch r := c.RPGMinRate; {
+	case r <= 0:
+		bad("rpg_min_rate", int64(r), "a rate above 0, such as 1Mbps")
+	case line > 0 && r > line:
+		bad("rpg_min_rate", r, "a rate up to that of the link, %v", line)
+	}
+	number("rpg_gd", c.RPGGD, 0, 15)
+	span("rate_reduce_monitor_period", c.RateReduceMonitorPeriod, 0)
+	span("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
+	if c.RPGByteReset < 0 {
+		bad("rpg_byte_reset", c.RPGByteReset, "an amount such as 10MB, or 0 to have no byte counter")
+	}
+	number("rpg_threshold", c.RPGThreshold, 0, 31)
+	if r := c.RPGMaxRate; r < 0 || r > 0 && r < c.RPGMinRate {
+		bad("rpg_max_rate", r, "a rate from rpg_min_rate (%v) on, or unlimited for the line rate", c.RPGMinRate)
+	}
+	if c.RPGAIRate <= 0 {
+		bad("rpg_ai_rate", int64(c.RPGAIRate), "a rate above 0, such as 5Mbps")
+	}
+	if c.RPGHAIRate <= 0 {
+		bad("rpg_hai_rate", int64(c.RPGHAIRate), "a rate above 0, such as 50Mbps")
+	}
+	span("np_min_time_between_cnps", c.NPMinTimeBetweenCNPs, 0)
+	number("np_cnp_dscp", c.NPCNPDSCP, 0, 63)
+	number("np_cnp_prio", c.NPCNPPrio, 0, 7)
+	return errors.Join(errs...)
+}

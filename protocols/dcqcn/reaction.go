@@ -1,0 +1,285 @@
+// Package dcqcn is the congestion control of RoCEv2 NICs: Zhu et al.,
+// "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, with the
+// parameters and the timing of ConnectX or with the paper's own. Its congestion
+// point is RED in package congestion; here are the notification point at the
+// receiver and the reaction point at the sender.
+package dcqcn
+
+import (
+	"math/bits"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/cc"
+)
+
+// Reaction is the reaction point of one flow (§3.1, Algorithm 1 and Fig. 7). A
+// flow is not limited until its first CNP. From then on
+//
+//   - alpha, an estimate of congestion, moves towards 1 at every update before
+//     which a CNP came, and towards 0 at the others;
+//   - a decrease takes a share of the rate that grows with alpha;
+//   - an increase comes whenever the timer has run or the byte counter has
+//     counted full since the last decrease. It halves the distance to the target
+//     rate, after it has raised the target: by nothing while neither has had
+//     rpg_threshold increases yet (fast recovery), by rpg_hai_rate once both have
+//     had more than those (hyper increase), by rpg_ai_rate otherwise.
+//
+// Alpha and an increase that changes nothing need no timer: they are made up for
+// when something depends on them. At one instant alpha is updated first, then
+// comes a decrease, then an increase, then what the instant brings from outside.
+//
+// Rates are whole b/s, alpha has 30 binary digits. How many a NIC keeps is not
+// published.
+type Reaction struct {
+	cc.Deaf
+	config       *Config
+	line         units.Rate // of the port
+	rate, target units.Rate // line where not limited; rate <= target
+	limited      bool       // a CNP came
+
+	heard   bool       // a CNP came since alpha's last update
+	alpha   uint32     // of 1<<30
+	alphaAt units.Time // its next update
+
+	cutting bool       // a CNP came that has not decreased the rate yet
+	cutAt   units.Time // the end of a monitor period: the next one while cutting
+
+	raiseAt              units.Time  // when the timer has run
+	bytes                units.Bytes // the byte counter
+	timeStage, byteStage uint32      // increases by either since the last decrease
+}
+
+var _ cc.Control = (*Reaction)(nil)
+
+const one = 1 << 30 // alpha
+
+// New makes the reaction point of a flow at a port with line rate line. c has
+// passed Validate(line) and is shared, not copied.
+func New(c *Config, line units.Rate) *Reaction {
+	return &Reaction{config: c, line: line, rate: line, target: line}
+}
+
+// State is what one can see of a reaction point.
+type State struct {
+	Limited              bool // a CNP came; without, only the rates mean something
+	Rate, Target         units.Rate
+	Alpha                units.Fraction
+	TimeStage, ByteStage int // increases by timer and byte counter since the last decrease
+}
+
+// State is that at now, which is not before the last input.
+func (r *Reaction) State(now units.Time) State {
+	c := *r // so that looking changes nothing
+	c.Tick(now)
+	if c.limited {
+		c.estimate(now)
+	}
+	return State{c.limited, c.rate, c.target, units.Fraction(float64(c.alpha) / one), int(c.timeStage), int(c.byteStage)}
+}
+
+// Rate is the current rate, the line rate while the flow is not limited.
+func (r *Reaction) Rate() units.Rate { return r.rate }
+
+// Timer is when the rate may change next without a further input.
+func (r *Reaction) Timer() units.Time {
+	next := units.Never
+	if r.limited && !r.settled() {
+		next = r.raiseAt
+	}
+	if r.cutting {
+		next = min(next, r.cutAt)
+	}
+	return next
+}
+
+// settled is that increases change nothing.
+func (r *Reaction) settled() bool {
+	return r.rate == r.most() && !r.config.ReleaseAtMaxRate
+}
+
+// most is the highest rate of a limited flow, least the lowest.
+func (r *Reaction) most() units.Rate {
+	if m := r.config.RPGMaxRate; m > 0 && m < r.line {
+		return m
+	}
+	return r.line
+}
+
+func (r *Reaction) least() units.Rate { return min(r.config.RPGMinRate, r.most()) }
+
+// Tick does the decreases and increases that are due by now.
+func (r *Reaction) Tick(now units.Time) {
+	for r.limited {
+		until := now
+		if r.cutting {
+			until = min(now, r.cutAt-1)
+		}
+		for r.limited && r.raiseAt <= until {
+			if r.settled() {
+				n := (until - r.raiseAt) / r.config.RPGTimeReset
+				r.raiseAt += n * r.config.RPGTimeReset
+				r.timeStage = stage(r.timeStage, int64(n))
+			}
+			r.raiseAt += r.config.RPGTimeReset
+			r.raise(&r.timeStage)
+		}
+		if !r.cutting || r.cutAt > now {
+			return
+		}
+		r.estimate(r.cutAt)
+		r.cut(r.cutAt)
+		r.cutting = false
+	}
+}
+
+// Sent counts n bytes.
+func (r *Reaction) Sent(now units.Time, n units.Bytes) {
+	r.Tick(now)
+	if !r.limited || r.config.RPGByteReset == 0 {
+		return
+	}
+	for r.bytes += n; r.limited && r.bytes >= r.config.RPGByteReset; {
+		r.bytes -= r.config.RPGByteReset
+		r.raise(&r.byteStage)
+	}
+}
+
+// CNP takes note of congestion.
+func (r *Reaction) CNP(now units.Time) {
+	r.Tick(now)
+	sampled := r.config.RateReduceMonitorPeriod > 0
+	if !r.limited {
+		lower := r.begin(now)
+		switch {
+		case lower: // that was the decrease
+		case sampled:
+			r.cutting = true
+		default:
+			r.react(now)
+		}
+		return
+	}
+	r.estimate(now)
+	if !sampled {
+		r.react(now)
+		return
+	}
+	r.heard = true
+	if !r.cutting {
+		r.cutting = true
+		if p := r.config.RateReduceMonitorPeriod; r.cutAt <= now {
+			r.cutAt += ((now-r.cutAt)/p + 1) * p
+		}
+	}
+}
+
+// Line caps the rates at the new line rate, or lets a flow without a limit have
+// it.
+func (r *Reaction) Line(now units.Time, line units.Rate) {
+	r.Tick(now)
+	r.line = line
+	if !r.limited {
+		r.rate, r.target = line, line
+		return
+	}
+	r.rate, r.target = min(r.rate, r.most()), min(r.target, r.most())
+}
+
+// begin limits the flow at its first CNP, and says whether that was the decrease
+// as well.
+func (r *Reaction) begin(now units.Time) bool {
+	c := r.config
+	rate := c.RateToSetOnFirstCNP
+	if rate == 0 {
+		rate = r.line * 17 / 20
+	}
+	r.rate = min(max(rate, r.least()), r.most())
+	r.target = r.rate
+	r.limited, r.heard = true, false
+	r.alpha, r.alphaAt = uint32(c.InitialAlphaValue)<<20, now+c.DCETCPRTT
+	r.cutAt = now + c.RateReduceMonitorPeriod
+	r.restart(now)
+	return rate < r.line
+}
+
+// react is Algorithm 1's CutRate and Eq. 1.
+func (r *Reaction) react(now units.Time) {
+	r.cut(now)
+	r.alpha = r.weigh(true)
+	r.alphaAt = now + r.config.DCETCPRTT
+}
+
+// estimate does the updates of alpha that are due by now. Those left out at 0
+// would not change it; from 1 it takes a few thousand to get there.
+func (r *Reaction) estimate(now units.Time) {
+	for every := r.config.DCETCPRTT; r.alphaAt <= now; r.alphaAt += every {
+		if r.alpha == 0 && !r.heard {
+			r.alphaAt += (now - r.alphaAt) / every * every
+			continue
+		}
+		r.alpha = r.weigh(r.heard)
+		r.heard = false
+	}
+}
+
+// weigh is alpha after an update that heard of a CNP or did not.
+func (r *Reaction) weigh(heard bool) uint32 {
+	old := uint64(r.config.DCETCPG)
+	a := uint64(r.alpha) * old >> 10
+	if heard {
+		a += (1024 - old) << 20
+	}
+	return uint32(a)
+}
+
+// cut is a decrease.
+func (r *Reaction) cut(now units.Time) {
+	c := r.config
+	if c.ClampTgtRate || r.byteStage > 0 || c.ClampTgtRateAfterTimeInc && r.timeStage > 0 {
+		r.target = r.rate
+	}
+	floor := max(r.least(), units.Rate(float64(r.rate)*float64(c.RPGMinDecFac)))
+	r.rate = min(r.rate, max(floor, r.rate-r.share()))
+	r.restart(now)
+}
+
+// share is alpha·1024/2^rpg_gd of the rate, and no more than the rate.
+func (r *Reaction) share() units.Rate {
+	high, low := bits.Mul64(uint64(r.rate), uint64(r.alpha))
+	shift := 20 + uint(r.config.RPGGD)
+	if high>>shift > 0 {
+		return r.rate
+	}
+	return units.Rate(min(high<<(64-shift)|low>>shift, uint64(r.rate)))
+}
+
+// restart begins anew with fast recovery.
+func (r *Reaction) restart(now units.Time) {
+	r.raiseAt = now + r.config.RPGTimeReset
+	r.bytes, r.timeStage, r.byteStage = 0, 0, 0
+}
+
+// raise is an increase by the counter whose stage is given. It rounds up, so
+// that the rate comes to its target.
+func (r *Reaction) raise(by *uint32) {
+	c := r.config
+	low, high := r.timeStage, r.timeStage
+	if c.RPGByteReset > 0 {
+		low, high = min(low, r.byteStage), max(high, r.byteStage)
+	}
+	switch f := uint32(c.RPGThreshold); {
+	case low > f:
+		r.target += c.RPGHAIRate
+	case high >= f:
+		r.target += c.RPGAIRate
+	}
+	r.target = min(r.target, r.most())
+	r.rate += (r.target - r.rate + 1) / 2
+	*by = stage(*by, 1)
+	if c.ReleaseAtMaxRate && r.rate == r.most() && !r.cutting {
+		r.limited, r.rate, r.target = false, r.line, r.line
+	}
+}
+
+// stage adds n to a stage. Only up to rpg_threshold do stages differ.
+func stage(s uint32, n int64) uint32 { return uint32(min(int64(s)+n, 1<<16)) }
