@@ -2,14 +2,13 @@ package roce
 
 import (
 	"bytes"
-	"io"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
-	"github.com/google/gopacket/pcapgo"
+
+	"github.com/weftlab/weft/protocols/internal/judge"
 )
 
 // The captures are of two virtual machines with Linux 6.1's rdma_rxe, cabled
@@ -18,40 +17,6 @@ import (
 // IPv4.
 var captures = []string{"testdata/rping.pcap", "testdata/pingpong.pcap"}
 
-// frames gives the frames of a capture.
-func frames(t testing.TB, name string) (all [][]byte) {
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcapgo.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		data, _, err := r.ReadPacketData()
-		if err == io.EOF {
-			return all
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, data)
-	}
-}
-
-// roceFrames gives those to UDP port 4791, by gopacket's judgement.
-func roceFrames(t testing.TB, name string) (all [][]byte) {
-	for _, b := range frames(t, name) {
-		p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
-		if u, ok := p.Layer(layers.LayerTypeUDP).(*layers.UDP); ok && u.DstPort == Port {
-			all = append(all, b)
-		}
-	}
-	return all
-}
-
 const ethernet = 14 // bytes before the IP header in the tests' frames
 
 // TestCapturesRoundTrip decodes what Linux has sent and encodes it again to the
@@ -59,7 +24,7 @@ const ethernet = 14 // bytes before the IP header in the tests' frames
 func TestCapturesRoundTrip(t *testing.T) {
 	counts := []int{}
 	for _, name := range captures {
-		all := roceFrames(t, name)
+		all := judge.UDP(t, name, Port)
 		counts = append(counts, len(all))
 		for i, b := range all {
 			ip := b[ethernet:]
