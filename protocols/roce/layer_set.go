@@ -1,12 +1,11 @@
 package roce
 
 import (
-	"fmt"
+	"errors"
+	"slices"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
-
-	"github.com/weftlab/weft/protocols/wire"
 )
 
 // Layers is one layer of each kind, for a gopacket.DecodingLayerParser, which
@@ -39,31 +38,15 @@ func (l *Layers) Decoders() []gopacket.DecodingLayer {
 // the ICRC, the checksum of an IPv4 header, and that of UDP to 0,
 // as rdma_rxe does: the ICRC protects the packet.
 func Serialize(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions, l ...gopacket.SerializableLayer) error {
-	var bth *BTHLayer
-	var ip gopacket.LayerType
-	for _, x := range l {
-		switch x := x.(type) {
-		case *layers.IPv4:
-			ip = x.LayerType()
-		case *layers.IPv6:
-			ip = x.LayerType()
-		case *BTHLayer:
-			bth = x
-			if opts.FixLengths {
-				x.Pad = 0 // unless there is a payload
-			}
-		case *PayloadLayer:
-			if bth != nil && opts.FixLengths {
-				bth.Pad = PadOf(len(x.Data))
-			}
-		}
+	if opts.FixLengths {
+		fixPad(l)
 	}
 	if err := b.Clear(); err != nil {
 		return err
 	}
-	at := 0 // bytes from the IP header on
-	for i := len(l) - 1; i >= 0; i-- {
-		x, o := l[i], opts
+	open := opts.ComputeChecksums // no ICRC yet
+	for _, x := range slices.Backward(l) {
+		o := opts
 		if u, ok := x.(*layers.UDP); ok && opts.ComputeChecksums {
 			u.Checksum, o.ComputeChecksums = 0, false
 		}
@@ -71,16 +54,28 @@ func Serialize(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions, l ...
 			return err
 		}
 		b.PushLayer(x.LayerType())
-		if x.LayerType() == ip {
-			at = len(b.Bytes())
+		if t := x.LayerType(); open && (t == layers.LayerTypeIPv4 || t == layers.LayerTypeIPv6) {
+			if err := PutICRC(b.Bytes()); err != nil {
+				return err
+			}
+			open = false
 		}
 	}
-	if !opts.ComputeChecksums {
-		return nil
+	if open {
+		return errors.New("roce: an ICRC covers the IP header, and there is none: add it, or leave out ComputeChecksums")
 	}
-	if at < wire.IPv4Header || bth == nil {
-		return fmt.Errorf("roce: an ICRC needs the layers from IP to ICRC, of which IP or BTH is missing: add it, or leave out ComputeChecksums")
+	return nil
+}
+
+// fixPad gives the BTH the pad count of the payload.
+func fixPad(l []gopacket.SerializableLayer) {
+	n := 0
+	for _, x := range slices.Backward(l) {
+		switch x := x.(type) {
+		case *PayloadLayer:
+			n = len(x.Data)
+		case *BTHLayer:
+			x.Pad = PadOf(n)
+		}
 	}
-	whole := b.Bytes()
-	return PutICRC(whole[len(whole)-at:])
 }
