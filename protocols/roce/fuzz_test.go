@@ -30,16 +30,19 @@ func FuzzPacket(f *testing.F) {
 		} else if check == nil && p.Truncated {
 			t.Errorf("%+v is truncated, and has an ICRC", p)
 		}
+		if err != nil {
+			return
+		}
 		first := layers.LayerTypeIPv4
-		if len(ip) > 0 && ip[0]>>4 == 6 {
+		if ip[0]>>4 == 6 {
 			first = layers.LayerTypeIPv6
 		}
 		g := gopacket.NewPacket(ip, first, gopacket.DecodeOptions{SkipDecodeRecovery: true})
-		if err != nil || p.Truncated {
-			return
-		}
 		if l, ok := g.Layer(LayerTypeBTH).(*BTHLayer); ok && l.BTH != p.BTH {
 			t.Errorf("gopacket's layer has %+v, want %+v", l.BTH, p.BTH)
+		}
+		if p.Truncated {
+			return
 		}
 		b := make([]byte, p.Len())
 		p.Put(b)
@@ -66,6 +69,8 @@ func FuzzTransport(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte, more uint16) {
+		// It must not panic, whatever it is given.
+		gopacket.NewPacket(b, LayerTypeBTH, gopacket.DecodeOptions{SkipDecodeRecovery: true})
 		var p, again Packet
 		if p.Decode(b, len(b)+int(more)) != nil {
 			return
