@@ -81,7 +81,7 @@ func TestRoundTrip(t *testing.T) {
 			for i := range b {
 				b[i] = byte(r.Uint32())
 			}
-			m, again := NewMessage(a), NewMessage(a)
+			m := NewMessage(a)
 			if err := m.Decode(b); err != nil {
 				t.Fatal(err)
 			}

@@ -69,9 +69,14 @@ func FuzzTransport(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte, more uint16) {
-		// It must not panic, whatever it is given.
-		gopacket.NewPacket(b, LayerTypeBTH, gopacket.DecodeOptions{SkipDecodeRecovery: true})
 		var p, again Packet
+		// The layers must not panic, and take what Decode takes.
+		g := gopacket.NewPacket(b, LayerTypeBTH, gopacket.DecodeOptions{SkipDecodeRecovery: true})
+		if len(b) > 0 {
+			if err := p.Decode(b, len(b)); (err != nil) != (g.ErrorLayer() != nil) || (err == nil) != (g.Layer(LayerTypeICRC) != nil) {
+				t.Errorf("decoded with %v, as layers %v", err, g)
+			}
+		}
 		if p.Decode(b, len(b)+int(more)) != nil {
 			return
 		}

@@ -125,5 +125,12 @@ func TestICRCRefuses(t *testing.T) {
 		if _, err := ICRC(c.ip); err != want {
 			t.Errorf("ICRC of %s: %v, want %v", name, err, want)
 		}
+		if want == ErrTruncated {
+			want = nil // and says so
+		}
+		var p Packet
+		if err := p.DecodeIP(c.ip); err != want || p.Truncated != (c.want == ErrTruncated) {
+			t.Errorf("%s decoded: %v, truncated %v; want %v", name, err, p.Truncated, want)
+		}
 	}
 }

@@ -68,8 +68,8 @@ func (l *BTHLayer) LayerType() gopacket.LayerType { return LayerTypeBTH }
 func (l *BTHLayer) CanDecode() gopacket.LayerClass { return LayerTypeBTH }
 
 // DecodeFromBytes reads the header, and learns from df whether a layer before
-// it has found the packet to be cut short. Errors are those of BTH.Decode, and
-// ErrOpcode.
+// it has found the packet to be cut short. Errors are those of Packet.Decode;
+// the fields are set with all but ErrShort.
 func (l *BTHLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	l.Truncated = truncated(df)
 	if err := l.BTH.Decode(data); err != nil {
@@ -82,7 +82,11 @@ func (l *BTHLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) erro
 	if !l.Opcode.Valid() {
 		return fmt.Errorf("%w: it is %#02x", ErrOpcode, uint8(l.Opcode))
 	}
-	return nil
+	if l.Truncated {
+		return nil
+	}
+	_, err := l.payload(len(data))
+	return err
 }
 
 // truncated tells what gopacket does not hand on in its interface.
@@ -142,10 +146,9 @@ func prepend(b gopacket.SerializeBuffer, n int, h interface{ Put([]byte) }) erro
 func decodeBTH(data []byte, p gopacket.PacketBuilder) error {
 	l := &BTHLayer{}
 	err := l.DecodeFromBytes(data, p)
-	if err != nil && len(l.Contents) == 0 {
-		return err
+	if len(l.Contents) > 0 {
+		p.AddLayer(l)
 	}
-	p.AddLayer(l)
 	if err != nil {
 		return err
 	}

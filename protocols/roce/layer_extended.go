@@ -93,8 +93,8 @@ func (l *PayloadLayer) NextLayerType() gopacket.LayerType {
 }
 
 // DecodeFromBytes takes all but the ICRC, and of a truncated packet all, with
-// what there may be of a pad. Without Base there is no pad. It gives ErrLength
-// when data has no room for pad and ICRC.
+// what there may be of a pad. Without Base it takes all for data. It gives
+// ErrLength when data has no room for pad and ICRC.
 func (l *PayloadLayer) DecodeFromBytes(data []byte, _ gopacket.DecodeFeedback) error {
 	l.BaseLayer, l.Data, l.Pad = layers.BaseLayer{Contents: data}, data, 0
 	if l.Base == nil || l.Base.Truncated {

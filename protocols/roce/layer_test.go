@@ -136,6 +136,19 @@ func TestLayersOfTrimmed(t *testing.T) {
 
 func TestLayersRefuse(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
+	ack := whole(render(t, r, 4, random(r, RC.With(Ack), 0)))[28:]
+	for name, b := range map[string][]byte{
+		"without an ICRC":         ack[:16],
+		"with a payload":          append(bytes.Clone(ack), 0, 0, 0, 0),
+		"without its headers":     ack[:12],
+		"of no multiple of four":  append(bytes.Clone(ack), 0),
+		"with a pad, but nothing": append([]byte{ack[0], 0x10}, ack[2:]...),
+	} {
+		p := gopacket.NewPacket(b, LayerTypeBTH, gopacket.Default)
+		if e := p.ErrorLayer(); e == nil || e.Error() != ErrLength || p.Layer(LayerTypeBTH) == nil {
+			t.Errorf("an acknowledgement %s: %v", name, p)
+		}
+	}
 	for _, c := range []struct {
 		at   int
 		v    byte

@@ -53,16 +53,12 @@ func (p *Packet) Decode(b []byte, length int) error {
 	if err := p.BTH.Decode(b); err != nil {
 		return err
 	}
-	want := p.BTH.Opcode.Extensions()
-	if want == 0 {
-		return ErrOpcode
-	}
-	p.Length = length - p.BTH.Opcode.HeaderLen() - int(p.BTH.Pad) - ICRCLen
-	if p.Length < 0 || length&3 != 0 || want&ExtPayload == 0 && (p.Length != 0 || p.BTH.Pad != 0) {
-		return ErrLength
+	var err error
+	if p.Length, err = p.BTH.payload(length); err != nil {
+		return err
 	}
 	rest := b[BTHLen:]
-	for i, e := 0, want; e != 0; i, e = i+1, e>>1 {
+	for i, e := 0, p.BTH.Opcode.Extensions(); e != 0; i, e = i+1, e>>1 {
 		if e&1 == 0 {
 			continue
 		}
@@ -79,6 +75,20 @@ func (p *Packet) Decode(b []byte, length int) error {
 		p.ICRC = binary.LittleEndian.Uint32(rest[len(rest)-ICRCLen:])
 	}
 	return nil
+}
+
+// payload gives the length of the payload of a packet of length bytes, from the
+// BTH to the ICRC, or ErrOpcode or ErrLength.
+func (h *BTH) payload(length int) (n int, err error) {
+	want := h.Opcode.Extensions()
+	if want == 0 {
+		return 0, ErrOpcode
+	}
+	n = length - h.Opcode.HeaderLen() - int(h.Pad) - ICRCLen
+	if n < 0 || length&3 != 0 || want&ExtPayload == 0 && (n != 0 || h.Pad != 0) {
+		return 0, ErrLength
+	}
+	return n, nil
 }
 
 // decode reads one header, of which b holds enough.

@@ -255,3 +255,25 @@ func TestThePacketPathDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkCheckICRC(b *testing.B) {
+	r := rand.New(rand.NewPCG(13, 14))
+	ip := whole(render(b, r, 4, random(r, RC.With(SendMiddle), 1024)))
+	b.SetBytes(int64(len(ip)))
+	for b.Loop() {
+		if err := CheckICRC(ip); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeIP(b *testing.B) {
+	r := rand.New(rand.NewPCG(15, 16))
+	ip := whole(render(b, r, 4, random(r, RC.With(WriteOnly), 1024)))
+	var p Packet
+	for b.Loop() {
+		if err := p.DecodeIP(ip); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
