@@ -120,8 +120,9 @@ func flag(b bool) string {
 	return "0x00"
 }
 
-// fields says what tshark should show of a message. It does not know MRA, DREQ's
-// queue pair, SIDR, LAP and APR beyond their names.
+// fields says what tshark should show of a message. tshark 4.0 does not
+// read MRA, SIDR, LAP and APR, which TestLayouts judges, and reads the flow label
+// and the packet rate of a REQ from other bits.
 func fields(version byte, h *Header, m Message) map[string]string {
 	row := map[string]string{}
 	set := func(name, format string, v any) { row["infiniband."+name] = fmt.Sprintf(format, v) }
