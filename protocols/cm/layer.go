@@ -1,0 +1,165 @@
+package cm
+
+import (
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// gopacket's layer types of connection management. With this package, datagrams
+// to queue pair 1 are decoded as a MAD and a message in place of a payload.
+var (
+	LayerTypeMAD     = gopacket.RegisterLayerType(firstLayer, gopacket.LayerTypeMetadata{Name: "MAD", Decoder: gopacket.DecodeFunc(decodeMAD)})
+	LayerTypeREQ     = register[REQ](AttributeREQ)
+	LayerTypeMRA     = register[MRA](AttributeMRA)
+	LayerTypeREJ     = register[REJ](AttributeREJ)
+	LayerTypeREP     = register[REP](AttributeREP)
+	LayerTypeRTU     = register[RTU](AttributeRTU)
+	LayerTypeDREQ    = register[DREQ](AttributeDREQ)
+	LayerTypeDREP    = register[DREP](AttributeDREP)
+	LayerTypeSIDRREQ = register[SIDRREQ](AttributeSIDRREQ)
+	LayerTypeSIDRREP = register[SIDRREP](AttributeSIDRREP)
+	LayerTypeLAP     = register[LAP](AttributeLAP)
+	LayerTypeAPR     = register[APR](AttributeAPR)
+)
+
+// The layers of the messages.
+type (
+	REQLayer     = MessageLayer[REQ, *REQ]
+	MRALayer     = MessageLayer[MRA, *MRA]
+	REJLayer     = MessageLayer[REJ, *REJ]
+	REPLayer     = MessageLayer[REP, *REP]
+	RTULayer     = MessageLayer[RTU, *RTU]
+	DREQLayer    = MessageLayer[DREQ, *DREQ]
+	DREPLayer    = MessageLayer[DREP, *DREP]
+	SIDRREQLayer = MessageLayer[SIDRREQ, *SIDRREQ]
+	SIDRREPLayer = MessageLayer[SIDRREP, *SIDRREP]
+	LAPLayer     = MessageLayer[LAP, *LAP]
+	APRLayer     = MessageLayer[APR, *APR]
+)
+
+// firstLayer is the number of the first layer type, behind those of package
+// roce. Those of messages follow in the order of their attributes.
+const firstLayer = 1730
+
+func init() { roce.RegisterManagementLayerType(LayerTypeMAD) }
+
+func layerType(a Attribute) gopacket.LayerType {
+	return gopacket.LayerType(firstLayer + 1 + int(a-AttributeREQ))
+}
+
+func register[M any, P message[M]](a Attribute) gopacket.LayerType {
+	decode := gopacket.DecodeFunc(func(data []byte, p gopacket.PacketBuilder) error {
+		return add(&MessageLayer[M, P]{}, data, p)
+	})
+	return gopacket.RegisterLayerType(int(layerType(a)), gopacket.LayerTypeMetadata{Name: a.String(), Decoder: decode})
+}
+
+// MADLayer is the header of a management datagram.
+type MADLayer struct {
+	layers.BaseLayer
+	Header
+}
+
+// LayerType is LayerTypeMAD.
+func (l *MADLayer) LayerType() gopacket.LayerType { return LayerTypeMAD }
+
+// CanDecode is LayerTypeMAD.
+func (l *MADLayer) CanDecode() gopacket.LayerClass { return LayerTypeMAD }
+
+// DecodeFromBytes reads the header. Errors are those of Header.Decode.
+func (l *MADLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := l.Header.Decode(data); err != nil {
+		if err == ErrShort {
+			df.SetTruncated()
+		}
+		return err
+	}
+	l.BaseLayer = layers.BaseLayer{Contents: data[:HeaderLen], Payload: data[HeaderLen:]}
+	return nil
+}
+
+// NextLayerType is that of the message; the rest of other datagrams is bytes,
+// with the ICRC.
+func (l *MADLayer) NextLayerType() gopacket.LayerType {
+	if l.Check() != nil || NewMessage(l.Attribute) == nil {
+		return gopacket.LayerTypePayload
+	}
+	return layerType(l.Attribute)
+}
+
+// SerializeTo writes the header.
+func (l *MADLayer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	to, err := b.PrependBytes(HeaderLen)
+	if err == nil {
+		l.Header.Put(to)
+	}
+	return err
+}
+
+// message is a Message that is a pointer to M.
+type message[M any] interface {
+	*M
+	Message
+}
+
+// MessageLayer is a message of connection management as a layer.
+type MessageLayer[M any, P message[M]] struct {
+	layers.BaseLayer
+	Message M
+}
+
+// LayerType is that of the message.
+func (l *MessageLayer[M, P]) LayerType() gopacket.LayerType {
+	return layerType(P(&l.Message).Attribute())
+}
+
+// CanDecode is the layer's own type.
+func (l *MessageLayer[M, P]) CanDecode() gopacket.LayerClass { return l.LayerType() }
+
+// DecodeFromBytes reads the message, or gives ErrShort.
+func (l *MessageLayer[M, P]) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := P(&l.Message).Decode(data); err != nil {
+		df.SetTruncated()
+		return err
+	}
+	l.BaseLayer = layers.BaseLayer{Contents: data[:DataLen], Payload: data[DataLen:]}
+	return nil
+}
+
+// NextLayerType is roce.LayerTypeICRC, if there is more.
+func (l *MessageLayer[M, P]) NextLayerType() gopacket.LayerType {
+	switch {
+	case len(l.Payload) == 0:
+		return gopacket.LayerTypeZero
+	case len(l.Payload) == roce.ICRCLen:
+		return roce.LayerTypeICRC
+	}
+	return gopacket.LayerTypePayload
+}
+
+// SerializeTo writes the message.
+func (l *MessageLayer[M, P]) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	to, err := b.PrependBytes(DataLen)
+	if err == nil {
+		P(&l.Message).Put(to)
+	}
+	return err
+}
+
+func decodeMAD(data []byte, p gopacket.PacketBuilder) error { return add(&MADLayer{}, data, p) }
+
+func add[L interface {
+	gopacket.DecodingLayer
+	gopacket.Layer
+}](l L, data []byte, p gopacket.PacketBuilder) error {
+	if err := l.DecodeFromBytes(data, p); err != nil {
+		return err
+	}
+	p.AddLayer(l)
+	if next := l.NextLayerType(); next != gopacket.LayerTypeZero {
+		return p.NextDecoder(next)
+	}
+	return nil
+}

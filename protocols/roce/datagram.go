@@ -1,0 +1,28 @@
+package roce
+
+import (
+	"encoding/binary"
+
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// datagram finds what UDP carries in the IP packet at the beginning of ip:
+// where it begins, and how long the UDP header says that it is. ip may be
+// shorter than that, if the packet was cut, or longer, if it is padded.
+func datagram(ip []byte) (at, length int, err error) {
+	h, ok := wire.ParseIP(ip)
+	at = h.Header + wire.UDPHeader
+	switch {
+	case !ok || len(ip) < at:
+		return 0, 0, ErrShort
+	case h.Proto != wire.ProtoUDP || h.DstPort != Port || h.Fragment:
+		return 0, 0, ErrNotRoCE
+	case h.Version == 4 && h.Header != wire.IPv4Header, h.Version == 6 && h.Header != wire.IPv6Header:
+		return 0, 0, ErrNotRoCE
+	}
+	length = int(binary.BigEndian.Uint16(ip[h.Header+4:])) - wire.UDPHeader
+	if length < BTHLen+ICRCLen {
+		return 0, 0, ErrLength
+	}
+	return at, length, nil
+}

@@ -1,0 +1,94 @@
+package roce
+
+import "math/bits"
+
+// Extension is a set of what stands behind a base transport header. The bits
+// are in the order of the wire.
+type Extension uint16
+
+// What can follow a BTH (IBTA §5.2).
+const (
+	ExtDETH Extension = 1 << iota
+	ExtRETH
+	ExtAtomicETH
+	ExtAETH
+	ExtAtomicAckETH
+	ExtImmDt
+	ExtIETH
+	ExtCNP     // the reserved bytes of a CNP
+	ExtPayload // a payload, which may be empty, and its pad
+)
+
+var extensionLen = [...]uint8{8, 16, 28, 4, 8, 4, 4, 16, 0}
+
+// operations says what follows each operation (IBTA table 38). That a service
+// has an operation is said by table.
+var operations = [32]Extension{
+	SendFirst:    ExtPayload,
+	SendMiddle:   ExtPayload,
+	SendLast:     ExtPayload,
+	SendLastImm:  ExtImmDt | ExtPayload,
+	SendOnly:     ExtPayload,
+	SendOnlyImm:  ExtImmDt | ExtPayload,
+	WriteFirst:   ExtRETH | ExtPayload,
+	WriteMiddle:  ExtPayload,
+	WriteLast:    ExtPayload,
+	WriteLastImm: ExtImmDt | ExtPayload,
+	WriteOnly:    ExtRETH | ExtPayload,
+	WriteOnlyImm: ExtRETH | ExtImmDt | ExtPayload,
+	ReadRequest:  ExtRETH,
+	ReadFirst:    ExtAETH | ExtPayload,
+	ReadMiddle:   ExtPayload,
+	ReadLast:     ExtAETH | ExtPayload,
+	ReadOnly:     ExtAETH | ExtPayload,
+	Ack:          ExtAETH,
+	AtomicAck:    ExtAETH | ExtAtomicAckETH,
+	CompareSwap:  ExtAtomicETH,
+	FetchAdd:     ExtAtomicETH,
+	SendLastInv:  ExtIETH | ExtPayload,
+	SendOnlyInv:  ExtIETH | ExtPayload,
+}
+
+type format struct {
+	extensions Extension
+	length     uint8 // of the headers behind the BTH, bytes
+}
+
+var table = func() (t [256]format) {
+	set := func(o Opcode, e Extension) { t[o] = format{extensions: e, length: uint8(e.Len())} }
+	for i, e := range operations {
+		operation := Opcode(i)
+		set(RC.With(operation), e)
+		if operation <= WriteOnlyImm {
+			set(UC.With(operation), e)
+		}
+		if operation == SendOnly || operation == SendOnlyImm {
+			set(UD.With(operation), ExtDETH|e)
+		}
+	}
+	set(NotifyCongestion, ExtCNP)
+	return t
+}()
+
+// Extensions says what follows the BTH of an opcode: IBTA table 38 for RC, UC
+// and UD, and A17.9.3 for the CNP. It is empty for an opcode that is none of
+// these; the services RD and XRC and the operations FLUSH, ATOMIC WRITE and
+// RESYNC are not implemented.
+func (o Opcode) Extensions() Extension { return table[o].extensions }
+
+// Valid tells whether the opcode is an operation of its service.
+func (o Opcode) Valid() bool { return table[o].extensions != 0 }
+
+// HeaderLen is the length of the BTH and of the headers behind it, in bytes.
+func (o Opcode) HeaderLen() int { return BTHLen + int(table[o].length) }
+
+// Has tells whether any of x is in e.
+func (e Extension) Has(x Extension) bool { return e&x != 0 }
+
+// Len is the length of the headers in e, in bytes; of a payload it is 0.
+func (e Extension) Len() (n int) {
+	for ; e != 0; e &= e - 1 {
+		n += int(extensionLen[bits.TrailingZeros16(uint16(e))])
+	}
+	return n
+}

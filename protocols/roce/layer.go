@@ -1,0 +1,214 @@
+package roce
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// gopacket's layer types of RoCEv2. A packet to UDP port 4791 is decoded as
+// Ethernet, IP, UDP, BTH, the headers that its opcode asks for, payload, ICRC.
+var (
+	LayerTypeBTH          = register(0, "BTH", decodeBTH)
+	LayerTypeDETH         = registerLone(1, "DETH", ExtDETH)
+	LayerTypeRETH         = registerLone(2, "RETH", ExtRETH)
+	LayerTypeAtomicETH    = registerLone(3, "AtomicETH", ExtAtomicETH)
+	LayerTypeAETH         = registerLone(4, "AETH", ExtAETH)
+	LayerTypeAtomicAckETH = registerLone(5, "AtomicAckETH", ExtAtomicAckETH)
+	LayerTypeImmDt        = registerLone(6, "ImmDt", ExtImmDt)
+	LayerTypeIETH         = registerLone(7, "IETH", ExtIETH)
+	LayerTypeCNP          = registerLone(8, "CNP", ExtCNP)
+	LayerTypePayload      = registerLone(9, "RoCEPayload", ExtPayload)
+	LayerTypeICRC         = register(10, "ICRC", decodeICRC)
+)
+
+// firstLayer is the number of the first layer type; gopacket leaves those from
+// 1000 on to others.
+const firstLayer = 1710
+
+func register(n int, name string, decode gopacket.DecodeFunc) gopacket.LayerType {
+	return gopacket.RegisterLayerType(firstLayer+n, gopacket.LayerTypeMetadata{Name: name, Decoder: decode})
+}
+
+// registerLone is for a header that somebody decodes without the BTH before it.
+func registerLone(n int, name string, e Extension) gopacket.LayerType {
+	return register(n, name, func(data []byte, p gopacket.PacketBuilder) error { return decodeNext(e, nil, data, p) })
+}
+
+var managementLayerType = gopacket.LayerTypeZero
+
+func init() {
+	layers.RegisterUDPPortLayerType(Port, LayerTypeBTH)
+}
+
+// RegisterManagementLayerType says how the payload of datagrams to queue pair 1
+// is decoded: package cm calls it. The layer is followed by LayerTypeICRC.
+func RegisterManagementLayerType(t gopacket.LayerType) { managementLayerType = t }
+
+// layerType is that of a header: the types are in the order of the bits.
+func layerType(e Extension) gopacket.LayerType {
+	return gopacket.LayerType(firstLayer + 1 + bits.TrailingZeros16(uint16(e)))
+}
+
+// BTHLayer is a base transport header.
+type BTHLayer struct {
+	layers.BaseLayer
+	BTH
+	// Truncated: the packet was trimmed, or its capture cut it. It has no ICRC.
+	Truncated bool
+}
+
+// LayerType is LayerTypeBTH.
+func (l *BTHLayer) LayerType() gopacket.LayerType { return LayerTypeBTH }
+
+// CanDecode is LayerTypeBTH.
+func (l *BTHLayer) CanDecode() gopacket.LayerClass { return LayerTypeBTH }
+
+// DecodeFromBytes reads the header, and learns from df whether a layer before
+// it has found the packet to be cut short. Errors are those of Packet.Decode;
+// the fields are set with all but ErrShort.
+func (l *BTHLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	l.Truncated = truncated(df)
+	if err := l.BTH.Decode(data); err != nil {
+		if err == ErrShort {
+			df.SetTruncated()
+		}
+		return err
+	}
+	l.BaseLayer = layers.BaseLayer{Contents: data[:BTHLen], Payload: data[BTHLen:]}
+	if !l.Opcode.Valid() {
+		return fmt.Errorf("%w: it is %#02x", ErrOpcode, uint8(l.Opcode))
+	}
+	if l.Truncated {
+		return nil
+	}
+	_, err := l.payload(len(data))
+	return err
+}
+
+// truncated tells what gopacket does not hand on in its interface.
+func truncated(df gopacket.DecodeFeedback) bool {
+	switch df := df.(type) {
+	case gopacket.Packet:
+		return df.Metadata().Truncated
+	case *gopacket.DecodingLayerParser:
+		return df.Truncated
+	}
+	return false
+}
+
+// NextLayerType is that of the first header behind the BTH.
+func (l *BTHLayer) NextLayerType() gopacket.LayerType { return l.following(0, len(l.Payload)) }
+
+// following says what comes behind the headers up to done, with rest bytes
+// there.
+func (l *BTHLayer) following(done Extension, rest int) gopacket.LayerType {
+	left := l.Opcode.Extensions()
+	if done != 0 {
+		left &^= done | (done - 1)
+	}
+	management := managementLayerType != gopacket.LayerTypeZero && l.DestQP == ManagementQP && l.Opcode.Service() == UD
+	switch {
+	case rest == 0:
+		return gopacket.LayerTypeZero
+	case left&^ExtPayload != 0:
+		return layerType(left & -left)
+	case !l.Truncated && (left == 0 || rest == ICRCLen):
+		return LayerTypeICRC
+	case left == 0:
+		return gopacket.LayerTypeZero
+	case management:
+		return managementLayerType
+	}
+	return LayerTypePayload
+}
+
+// SerializeTo writes the header. It is an error if what follows is no whole
+// number of words: the payload then lacks its pad.
+func (l *BTHLayer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	if n := len(b.Bytes()); n&3 != 0 {
+		return fmt.Errorf("roce: %d bytes follow the BTH: pad the payload to a multiple of 4 (PayloadLayer does)", n)
+	}
+	return prepend(b, BTHLen, &l.BTH)
+}
+
+func prepend(b gopacket.SerializeBuffer, n int, h interface{ Put([]byte) }) error {
+	to, err := b.PrependBytes(n)
+	if err == nil {
+		h.Put(to)
+	}
+	return err
+}
+
+func decodeBTH(data []byte, p gopacket.PacketBuilder) error {
+	l := &BTHLayer{}
+	err := l.DecodeFromBytes(data, p)
+	if len(l.Contents) > 0 {
+		p.AddLayer(l)
+	}
+	if err != nil {
+		return err
+	}
+	return decodeRest(l.NextLayerType(), l, p)
+}
+
+// decodeRest goes on with a layer of the packet that begins with bth.
+func decodeRest(t gopacket.LayerType, bth *BTHLayer, p gopacket.PacketBuilder) error {
+	if t == gopacket.LayerTypeZero {
+		return nil
+	}
+	// They decode with what the BTH says, which a LayerType's own decoder lacks.
+	if t < layerType(ExtDETH) || t > layerType(ExtPayload) {
+		return p.NextDecoder(t)
+	}
+	return p.NextDecoder(gopacket.DecodeFunc(func(data []byte, p gopacket.PacketBuilder) error {
+		return decodeNext(1<<(t-layerType(ExtDETH)), bth, data, p)
+	}))
+}
+
+// ICRCLayer is the invariant CRC behind the payload.
+type ICRCLayer struct {
+	layers.BaseLayer
+	Value uint32 // not checked: CheckICRC does
+}
+
+// LayerType is LayerTypeICRC.
+func (l *ICRCLayer) LayerType() gopacket.LayerType { return LayerTypeICRC }
+
+// CanDecode is LayerTypeICRC.
+func (l *ICRCLayer) CanDecode() gopacket.LayerClass { return LayerTypeICRC }
+
+// NextLayerType is none.
+func (l *ICRCLayer) NextLayerType() gopacket.LayerType { return gopacket.LayerTypeZero }
+
+// DecodeFromBytes reads the four bytes, or gives ErrShort.
+func (l *ICRCLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if len(data) < ICRCLen {
+		df.SetTruncated()
+		return ErrShort
+	}
+	l.BaseLayer = layers.BaseLayer{Contents: data[:ICRCLen]}
+	l.Value = binary.LittleEndian.Uint32(data)
+	return nil
+}
+
+// SerializeTo writes Value. Serialize puts the right one in its place.
+func (l *ICRCLayer) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	to, err := b.PrependBytes(ICRCLen)
+	if err == nil {
+		binary.LittleEndian.PutUint32(to, l.Value)
+	}
+	return err
+}
+
+func decodeICRC(data []byte, p gopacket.PacketBuilder) error {
+	l := &ICRCLayer{}
+	err := l.DecodeFromBytes(data, p)
+	if err == nil {
+		p.AddLayer(l)
+	}
+	return err
+}

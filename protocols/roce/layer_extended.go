@@ -1,0 +1,162 @@
+package roce
+
+import (
+	"fmt"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// header is a header behind the BTH.
+type header[H any] interface {
+	*H
+	Decode(b []byte) error
+	Put(b []byte)
+	extension() Extension
+}
+
+// ExtendedLayer is a header behind the BTH as a layer.
+type ExtendedLayer[H any, P header[H]] struct {
+	layers.BaseLayer
+	Header H
+	// Base says what follows this header. Without it, all the rest is taken for
+	// bytes of unknown meaning.
+	Base *BTHLayer
+}
+
+// The layers of the headers behind the BTH.
+type (
+	DETHLayer         = ExtendedLayer[DETH, *DETH]
+	RETHLayer         = ExtendedLayer[RETH, *RETH]
+	AtomicETHLayer    = ExtendedLayer[AtomicETH, *AtomicETH]
+	AETHLayer         = ExtendedLayer[AETH, *AETH]
+	AtomicAckETHLayer = ExtendedLayer[AtomicAckETH, *AtomicAckETH]
+	ImmDtLayer        = ExtendedLayer[ImmDt, *ImmDt]
+	IETHLayer         = ExtendedLayer[IETH, *IETH]
+	CNPLayer          = ExtendedLayer[CNPReserved, *CNPReserved]
+)
+
+func (l *ExtendedLayer[H, P]) extension() Extension { return P(&l.Header).extension() }
+
+// LayerType is that of the header.
+func (l *ExtendedLayer[H, P]) LayerType() gopacket.LayerType { return layerType(l.extension()) }
+
+// CanDecode is the layer's own type.
+func (l *ExtendedLayer[H, P]) CanDecode() gopacket.LayerClass { return l.LayerType() }
+
+// NextLayerType is what Base's opcode says.
+func (l *ExtendedLayer[H, P]) NextLayerType() gopacket.LayerType {
+	if l.Base == nil {
+		return gopacket.LayerTypePayload
+	}
+	return l.Base.following(l.extension(), len(l.Payload))
+}
+
+// DecodeFromBytes reads the header, or gives ErrShort.
+func (l *ExtendedLayer[H, P]) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if err := P(&l.Header).Decode(data); err != nil {
+		df.SetTruncated()
+		return err
+	}
+	n := l.length()
+	l.BaseLayer = layers.BaseLayer{Contents: data[:n], Payload: data[n:]}
+	return nil
+}
+
+// SerializeTo writes the header.
+func (l *ExtendedLayer[H, P]) SerializeTo(b gopacket.SerializeBuffer, _ gopacket.SerializeOptions) error {
+	return prepend(b, l.length(), P(&l.Header))
+}
+
+func (l *ExtendedLayer[H, P]) length() int { return l.extension().Len() }
+
+// PayloadLayer is what a packet carries, and its pad.
+type PayloadLayer struct {
+	layers.BaseLayer        // Contents is Data and the pad
+	Data             []byte // without the pad
+	Pad              uint8
+	Base             *BTHLayer // has the pad count
+}
+
+// LayerType is LayerTypePayload.
+func (l *PayloadLayer) LayerType() gopacket.LayerType { return LayerTypePayload }
+
+// CanDecode is LayerTypePayload.
+func (l *PayloadLayer) CanDecode() gopacket.LayerClass { return LayerTypePayload }
+
+// NextLayerType is LayerTypeICRC, if there is more.
+func (l *PayloadLayer) NextLayerType() gopacket.LayerType {
+	if len(l.Payload) == 0 {
+		return gopacket.LayerTypeZero
+	}
+	return LayerTypeICRC
+}
+
+// DecodeFromBytes takes all but the ICRC, and of a truncated packet all, with
+// what there may be of a pad. Without Base it takes all for data. It gives
+// ErrLength when data has no room for pad and ICRC.
+func (l *PayloadLayer) DecodeFromBytes(data []byte, _ gopacket.DecodeFeedback) error {
+	l.BaseLayer, l.Data, l.Pad = layers.BaseLayer{Contents: data}, data, 0
+	if l.Base == nil || l.Base.Truncated {
+		return nil
+	}
+	n := len(data) - ICRCLen - int(l.Base.Pad)
+	if n < 0 {
+		return fmt.Errorf("%w: %d bytes for payload, a pad of %d and the ICRC", ErrLength, len(data), l.Base.Pad)
+	}
+	l.Data, l.Pad = data[:n], l.Base.Pad
+	l.BaseLayer = layers.BaseLayer{Contents: data[:n+int(l.Pad)], Payload: data[n+int(l.Pad):]}
+	return nil
+}
+
+// SerializeTo writes Data and a pad of Pad bytes, with FixLengths of as many as
+// are right; the BTH must say the same.
+func (l *PayloadLayer) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
+	if opts.FixLengths {
+		l.Pad = PadOf(len(l.Data))
+	}
+	to, err := b.PrependBytes(len(l.Data) + int(l.Pad))
+	if err == nil {
+		clear(to[copy(to, l.Data):])
+	}
+	return err
+}
+
+type decodable interface {
+	gopacket.DecodingLayer
+	gopacket.Layer
+}
+
+func newLayer(e Extension, bth *BTHLayer) decodable {
+	switch e {
+	case ExtDETH:
+		return &DETHLayer{Base: bth}
+	case ExtRETH:
+		return &RETHLayer{Base: bth}
+	case ExtAtomicETH:
+		return &AtomicETHLayer{Base: bth}
+	case ExtAETH:
+		return &AETHLayer{Base: bth}
+	case ExtAtomicAckETH:
+		return &AtomicAckETHLayer{Base: bth}
+	case ExtImmDt:
+		return &ImmDtLayer{Base: bth}
+	case ExtIETH:
+		return &IETHLayer{Base: bth}
+	case ExtCNP:
+		return &CNPLayer{Base: bth}
+	}
+	return &PayloadLayer{Base: bth}
+}
+
+func decodeNext(e Extension, bth *BTHLayer, data []byte, p gopacket.PacketBuilder) error {
+	l := newLayer(e, bth)
+	if err := l.DecodeFromBytes(data, p); err != nil {
+		return err
+	}
+	p.AddLayer(l)
+	if bth == nil {
+		return p.NextDecoder(gopacket.LayerTypePayload)
+	}
+	return decodeRest(l.NextLayerType(), bth, p)
+}

@@ -1,0 +1,81 @@
+package roce
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+)
+
+// Layers is one layer of each kind, for a gopacket.DecodingLayerParser, which
+// decodes into them again and again without allocation.
+type Layers struct {
+	BTH          BTHLayer
+	DETH         DETHLayer
+	RETH         RETHLayer
+	AtomicETH    AtomicETHLayer
+	AETH         AETHLayer
+	AtomicAckETH AtomicAckETHLayer
+	ImmDt        ImmDtLayer
+	IETH         IETHLayer
+	CNP          CNPLayer
+	Payload      PayloadLayer
+	ICRC         ICRCLayer
+}
+
+// Decoders gives all layers for the parser. They know the BTH from then on, and
+// so what follows each of them.
+func (l *Layers) Decoders() []gopacket.DecodingLayer {
+	b := &l.BTH
+	l.DETH.Base, l.RETH.Base, l.AtomicETH.Base, l.AETH.Base, l.AtomicAckETH.Base = b, b, b, b, b
+	l.ImmDt.Base, l.IETH.Base, l.CNP.Base, l.Payload.Base = b, b, b, b
+	return []gopacket.DecodingLayer{b, &l.DETH, &l.RETH, &l.AtomicETH, &l.AETH, &l.AtomicAckETH, &l.ImmDt, &l.IETH, &l.CNP, &l.Payload, &l.ICRC}
+}
+
+// Serialize writes the layers of a whole packet, from Ethernet or IP to ICRC.
+// With FixLengths it sets pad counts and lengths. With ComputeChecksums it sets
+// the ICRC, the checksum of an IPv4 header, and that of UDP to 0,
+// as rdma_rxe does: the ICRC protects the packet.
+func Serialize(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions, l ...gopacket.SerializableLayer) error {
+	if opts.FixLengths {
+		fixPad(l)
+	}
+	if err := b.Clear(); err != nil {
+		return err
+	}
+	open := opts.ComputeChecksums // no ICRC yet
+	for _, x := range slices.Backward(l) {
+		o := opts
+		if u, ok := x.(*layers.UDP); ok && opts.ComputeChecksums {
+			u.Checksum, o.ComputeChecksums = 0, false
+		}
+		if err := x.SerializeTo(b, o); err != nil {
+			return err
+		}
+		b.PushLayer(x.LayerType())
+		if t := x.LayerType(); open && (t == layers.LayerTypeIPv4 || t == layers.LayerTypeIPv6) {
+			if err := PutICRC(b.Bytes()); err != nil {
+				return err
+			}
+			open = false
+		}
+	}
+	if open {
+		return errors.New("roce: an ICRC covers the IP header, and there is none: add it, or leave out ComputeChecksums")
+	}
+	return nil
+}
+
+// fixPad gives the BTH the pad count of the payload.
+func fixPad(l []gopacket.SerializableLayer) {
+	n := 0
+	for _, x := range slices.Backward(l) {
+		switch x := x.(type) {
+		case *PayloadLayer:
+			n = len(x.Data)
+		case *BTHLayer:
+			x.Pad = PadOf(n)
+		}
+	}
+}

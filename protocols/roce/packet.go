@@ -1,0 +1,160 @@
+package roce
+
+import "encoding/binary"
+
+// Packet is the part of a RoCEv2 packet that UDP carries.
+type Packet struct {
+	BTH       BTH
+	DETH      DETH
+	RETH      RETH
+	Atomic    AtomicETH
+	AETH      AETH
+	AtomicAck AtomicAckETH
+	ImmDt     ImmDt
+	IETH      IETH
+
+	Payload []byte // without the pad
+
+	// What Decode found.
+	Extensions Extension // the headers that are there; without Truncated, those of the opcode
+	Length     int       // of the payload as it was sent, bytes
+	ICRC       uint32    // as it stands in the packet; not checked
+	Truncated  bool      // cut on the way: no ICRC, and maybe not all headers and payload
+}
+
+// DecodeIP reads the packet whose IP header begins at ip[0]; more may follow
+// it. Errors are those of Decode, and ErrNotRoCE.
+func (p *Packet) DecodeIP(ip []byte) error {
+	at, length, err := datagram(ip)
+	if err != nil {
+		*p = Packet{}
+		return err
+	}
+	return p.Decode(ip[at:], length)
+}
+
+// Decode reads what UDP carries. length is how much that is according to the
+// UDP header, in bytes. If b is shorter, a switch has trimmed the packet (or a
+// capture has): then Truncated is set, Extensions says which headers are whole,
+// and the payload is what is there of it. A trimmed packet whose UDP length was
+// adjusted as well cannot be told from a malformed one, and gives ErrLength, or
+// from a whole one, which CheckICRC tells.
+//
+// Payload shares b's bytes. Errors: ErrShort when not even the BTH is there,
+// ErrVersion, ErrOpcode, and ErrLength when length is not what the opcode and
+// the pad count allow: a whole number of words, with a payload only where
+// one belongs. The BTH is valid with all but ErrShort. The pad's bytes are not
+// looked at.
+func (p *Packet) Decode(b []byte, length int) error {
+	*p = Packet{Truncated: len(b) < length}
+	if !p.Truncated {
+		b = b[:length]
+	}
+	if err := p.BTH.Decode(b); err != nil {
+		return err
+	}
+	var err error
+	if p.Length, err = p.BTH.payload(length); err != nil {
+		return err
+	}
+	rest := b[BTHLen:]
+	for i, e := 0, p.BTH.Opcode.Extensions(); e != 0; i, e = i+1, e>>1 {
+		if e&1 == 0 {
+			continue
+		}
+		n := int(extensionLen[i])
+		if len(rest) < n {
+			return nil // truncated, since length allows for all of them
+		}
+		p.decode(Extension(1)<<i, rest)
+		p.Extensions |= 1 << i
+		rest = rest[n:]
+	}
+	p.Payload = rest[:min(len(rest), p.Length):min(len(rest), p.Length)]
+	if !p.Truncated {
+		p.ICRC = binary.LittleEndian.Uint32(rest[len(rest)-ICRCLen:])
+	}
+	return nil
+}
+
+// payload gives the length of the payload of a packet of length bytes, from the
+// BTH to the ICRC, or ErrOpcode or ErrLength.
+func (h *BTH) payload(length int) (n int, err error) {
+	want := h.Opcode.Extensions()
+	if want == 0 {
+		return 0, ErrOpcode
+	}
+	n = length - h.Opcode.HeaderLen() - int(h.Pad) - ICRCLen
+	if n < 0 || length&3 != 0 || want&ExtPayload == 0 && (n != 0 || h.Pad != 0) {
+		return 0, ErrLength
+	}
+	return n, nil
+}
+
+// decode reads one header, of which b holds enough.
+func (p *Packet) decode(e Extension, b []byte) {
+	switch e {
+	case ExtDETH:
+		_ = p.DETH.Decode(b)
+	case ExtRETH:
+		_ = p.RETH.Decode(b)
+	case ExtAtomicETH:
+		_ = p.Atomic.Decode(b)
+	case ExtAETH:
+		_ = p.AETH.Decode(b)
+	case ExtAtomicAckETH:
+		_ = p.AtomicAck.Decode(b)
+	case ExtImmDt:
+		_ = p.ImmDt.Decode(b)
+	case ExtIETH:
+		_ = p.IETH.Decode(b)
+	}
+}
+
+// Len is how many bytes Put writes: what UDP carries, with the ICRC.
+func (p *Packet) Len() int {
+	return p.BTH.Opcode.HeaderLen() + len(p.Payload) + int(PadOf(len(p.Payload))) + ICRCLen
+}
+
+// Put writes the packet into b and gives its length, Len. The opcode, which
+// must be valid, says which headers are written, and the payload's length what
+// the pad count is. The last four bytes are 0: PutICRC fills them when the
+// headers of IP and UDP are there. Extensions, Length, ICRC and Truncated are
+// not looked at.
+func (p *Packet) Put(b []byte) int {
+	bth := p.BTH
+	bth.Pad = PadOf(len(p.Payload))
+	bth.Put(b)
+	n := BTHLen
+	for i, e := 0, bth.Opcode.Extensions(); e != 0; i, e = i+1, e>>1 {
+		if e&1 != 0 {
+			p.put(Extension(1)<<i, b[n:])
+			n += int(extensionLen[i])
+		}
+	}
+	n += copy(b[n:n+len(p.Payload)], p.Payload)
+	end := n + int(bth.Pad) + ICRCLen
+	clear(b[n:end])
+	return end
+}
+
+func (p *Packet) put(e Extension, b []byte) {
+	switch e {
+	case ExtDETH:
+		p.DETH.Put(b)
+	case ExtRETH:
+		p.RETH.Put(b)
+	case ExtAtomicETH:
+		p.Atomic.Put(b)
+	case ExtAETH:
+		p.AETH.Put(b)
+	case ExtAtomicAckETH:
+		p.AtomicAck.Put(b)
+	case ExtImmDt:
+		p.ImmDt.Put(b)
+	case ExtIETH:
+		p.IETH.Put(b)
+	case ExtCNP:
+		(*CNPReserved)(nil).Put(b)
+	}
+}

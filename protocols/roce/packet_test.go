@@ -1,0 +1,279 @@
+package roce
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// TestOpcodes holds the opcodes to table 38, written down once more.
+func TestOpcodes(t *testing.T) {
+	valid := map[Opcode]bool{}
+	for _, o := range opcodes() {
+		valid[o] = true
+	}
+	for i := range 256 {
+		o := Opcode(i)
+		if o.Valid() != valid[o] || (o.Extensions() != 0) != valid[o] {
+			t.Errorf("%v: valid %v, want %v", o, o.Valid(), valid[o])
+		}
+		if o.Service().With(o.Operation()) != o {
+			t.Errorf("%#x is not its service with its operation", i)
+		}
+	}
+	lengths := map[Opcode]int{
+		RC.With(SendOnly): 12, RC.With(SendOnlyImm): 16, RC.With(SendOnlyInv): 16, RC.With(SendLastInv): 16,
+		RC.With(WriteFirst): 28, RC.With(WriteOnlyImm): 32, RC.With(WriteMiddle): 12, RC.With(WriteLastImm): 16,
+		RC.With(ReadRequest): 28, RC.With(ReadFirst): 16, RC.With(ReadMiddle): 12, RC.With(ReadOnly): 16,
+		RC.With(Ack): 16, RC.With(AtomicAck): 24, RC.With(CompareSwap): 40, RC.With(FetchAdd): 40,
+		UC.With(SendOnly): 12, UC.With(WriteOnly): 28, UD.With(SendOnly): 20, UD.With(SendOnlyImm): 24, NotifyCongestion: 28,
+	}
+	for o, want := range lengths {
+		if o.HeaderLen() != want || BTHLen+o.Extensions().Len() != want {
+			t.Errorf("%v has %d bytes of headers, want %d", o, o.HeaderLen(), want)
+		}
+	}
+	for o, want := range map[Opcode]string{
+		0x0a: "RC RDMA WRITE Only", 0x24: "UC SEND Only", 0x65: "UD SEND Only with Immediate", 0x81: "CNP",
+		0x15: "opcode 0x15", 0x2c: "opcode 0x2c", 0x64 - 1: "opcode 0x63", 0xa4: "opcode 0xa4",
+	} {
+		if o.String() != want {
+			t.Errorf("%#x is called %q, want %q", uint8(o), o.String(), want)
+		}
+	}
+	if s := Service(5).String() + RC.String() + UC.String() + UD.String() + CNP.String(); s != "service 5RCUCUDCNP" {
+		t.Errorf("services are called %s", s)
+	}
+}
+
+// drawPacket draws any valid packet.
+func drawPacket(t *rapid.T) *Packet {
+	o := rapid.SampledFrom(opcodes()).Draw(t, "opcode")
+	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	return random(r, o, rapid.IntRange(0, 300).Draw(t, "payload"))
+}
+
+func TestPacketRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPacket(t)
+		b := bytes.Repeat([]byte{0xee}, p.Len()+3)
+		if n := p.Put(b); n != p.Len() || !bytes.Equal(b[n:], []byte{0xee, 0xee, 0xee}) {
+			t.Fatalf("%d bytes put, of %d: % x", n, p.Len(), b)
+		}
+		var got Packet
+		if err := got.Decode(b, p.Len()); err != nil {
+			t.Fatal(err)
+		}
+		want := *p
+		want.Extensions, want.Length, want.BTH.Pad = p.BTH.Opcode.Extensions(), len(p.Payload), PadOf(len(p.Payload))
+		if len(want.Payload) == 0 {
+			want.Payload, got.Payload = nil, nil
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestTrimmed cuts packets at every byte: the headers that are whole are read,
+// and the packet is said to be truncated.
+func TestTrimmed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPacket(t)
+		b := make([]byte, p.Len())
+		p.Put(b)
+		var full Packet
+		if err := full.Decode(b, len(b)); err != nil {
+			t.Fatal(err)
+		}
+		for n := range b {
+			var got Packet
+			err := got.Decode(b[:n], len(b))
+			if !got.Truncated || (err != nil) != (n < BTHLen) || err != nil && err != ErrShort {
+				t.Fatalf("%d of %d bytes: truncated %v, %v", n, len(b), got.Truncated, err)
+			}
+			if err != nil {
+				continue
+			}
+			want := full
+			want.Truncated, want.ICRC, want.Extensions, want.Payload = true, 0, 0, nil
+			at := BTHLen
+			for e := ExtDETH; e <= ExtPayload; e <<= 1 {
+				if full.Extensions.Has(e) {
+					if at += e.Len(); at > n {
+						break
+					}
+					want.Extensions |= e
+				}
+			}
+			if !want.Extensions.Has(ExtDETH) {
+				want.DETH = DETH{}
+			}
+			if !want.Extensions.Has(ExtRETH) {
+				want.RETH = RETH{}
+			}
+			if !want.Extensions.Has(ExtAtomicETH) {
+				want.Atomic = AtomicETH{}
+			}
+			if !want.Extensions.Has(ExtAETH) {
+				want.AETH = AETH{}
+			}
+			if !want.Extensions.Has(ExtAtomicAckETH) {
+				want.AtomicAck = AtomicAckETH{}
+			}
+			if !want.Extensions.Has(ExtImmDt) {
+				want.ImmDt = ImmDt{}
+			}
+			if !want.Extensions.Has(ExtIETH) {
+				want.IETH = IETH{}
+			}
+			header := p.BTH.Opcode.HeaderLen()
+			if there := max(0, min(n-header, len(p.Payload))); !bytes.Equal(got.Payload, p.Payload[:there]) {
+				t.Fatalf("%d bytes of payload, want %d", len(got.Payload), there)
+			}
+			got.Payload = nil
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("%d of %d bytes (-want +got):\n%s", n, len(b), diff)
+			}
+		}
+	})
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	put := func(p Packet) []byte {
+		b := make([]byte, p.Len())
+		p.Put(b)
+		return b
+	}
+	send := put(Packet{BTH: BTH{Opcode: RC.With(SendOnly)}, Payload: []byte{1, 2, 3, 4}})
+	ack := put(Packet{BTH: BTH{Opcode: RC.With(Ack)}})
+	with := func(b []byte, at int, v byte) []byte {
+		b = bytes.Clone(b)
+		b[at] = v
+		return b
+	}
+	for name, c := range map[string]struct {
+		b    []byte
+		more int // the UDP length beyond what is there
+		want error
+	}{
+		"nothing":                               {nil, 0, ErrShort},
+		"11 bytes":                              {send[:11], 0, ErrShort},
+		"version 1":                             {with(send, 1, 0x01), 0, ErrVersion},
+		"version 15":                            {with(send, 1, 0x0f), 0, ErrVersion},
+		"RD":                                    {with(send, 0, 0x44), 0, ErrOpcode},
+		"XRC":                                   {with(send, 0, 0xa4), 0, ErrOpcode},
+		"UD of several packets":                 {with(send, 0, 0x60), 0, ErrOpcode},
+		"READ over UC":                          {with(send, 0, 0x2c), 0, ErrOpcode},
+		"no ICRC":                               {send[:12], 0, ErrLength},
+		"three bytes of ICRC":                   {send[:15], 0, ErrLength},
+		"no multiple of four":                   {send[:17], 0, ErrLength},
+		"a pad longer than there is room":       {with(send[:16], 1, 0x10), 0, ErrLength},
+		"a WRITE without its RETH":              {with(send, 0, 0x0a), 0, ErrLength},
+		"an acknowledgement with payload":       {append(bytes.Clone(ack), 0, 0, 0, 0), 0, ErrLength},
+		"an acknowledgement with a pad":         {with(append(bytes.Clone(ack), 0, 0, 0, 0), 1, 0x30), 0, ErrLength},
+		"a CNP of 28 bytes":                     {with(make([]byte, 28), 0, 0x81), 0, ErrLength},
+		"a cut one with too small a UDP length": {with(send, 0, 0x0a), 4, ErrLength},
+	} {
+		var p Packet
+		if err := p.Decode(c.b, len(c.b)+c.more); err != c.want {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+// TestNotification: what a CNP looks like (ConnectX sends the same, with DSCP
+// 48).
+func TestNotification(t *testing.T) {
+	p := Packet{BTH: Notification(0xd2)}
+	b := make([]byte, p.Len())
+	p.Put(b)
+	want := append([]byte{0x81, 0x00, 0xff, 0xff, 0x40, 0, 0, 0xd2, 0, 0, 0, 0}, make([]byte, 20)...)
+	if !bytes.Equal(b, want) {
+		t.Errorf("% x, want % x", b, want)
+	}
+}
+
+// TestHeadersTakeTheirBits: a number that is too large for its field does not
+// spill into its neighbours.
+func TestHeadersTakeTheirBits(t *testing.T) {
+	b := make([]byte, BTHLen)
+	(&BTH{Pad: 0xff, DestQP: ^uint32(0), PSN: ^uint32(0)}).Put(b)
+	if want := []byte{0, 0x30, 0, 0, 0, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0xff}; !bytes.Equal(b, want) {
+		t.Errorf("BTH % x, want % x", b, want)
+	}
+	(&AETH{Syndrome: 1, MSN: ^uint32(0)}).Put(b)
+	(&DETH{SourceQP: ^uint32(0)}).Put(b[4:])
+	if want := []byte{1, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff}; !bytes.Equal(b, want) {
+		t.Errorf("AETH and DETH % x, want % x", b, want)
+	}
+}
+
+func TestRNRTime(t *testing.T) {
+	for code, want := range map[uint8]units.Time{
+		0: 655360 * units.Microsecond, 1: 10 * units.Microsecond, 5: 60 * units.Microsecond, 12: 640 * units.Microsecond,
+		16: 2560 * units.Microsecond, 31: 491520 * units.Microsecond, SyndromeRNR | 31: 491520 * units.Microsecond,
+	} {
+		if got := RNRTime(code); got != want {
+			t.Errorf("code %d is %v, want %v", code, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		wait := units.Time(rapid.Int64Range(0, int64(units.Second)).Draw(t, "wait"))
+		got := RNRTime(RNRCode(wait))
+		if got < wait && got != RNRTime(0) {
+			t.Fatalf("%v is asked for as %v", wait, got)
+		}
+		for code := range uint8(32) {
+			if x := RNRTime(code); x >= wait && x < got {
+				t.Fatalf("%v is asked for as %v, not as %v", wait, got, x)
+			}
+		}
+	})
+}
+
+func TestThePacketPathDoesNotAllocate(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, version := range []int{4, 6} {
+		for _, o := range opcodes() {
+			b := render(t, r, version, random(r, o, 100))
+			var p Packet
+			again := make([]byte, len(b))
+			if n := testing.AllocsPerRun(10, func() {
+				if p.DecodeIP(b[ethernet:]) != nil || CheckICRC(b[ethernet:]) != nil || PutICRC(b[ethernet:]) != nil {
+					t.Error("refused")
+				}
+				p.Put(again)
+			}); n != 0 {
+				t.Errorf("%v over IPv%d: %v allocations", o, version, n)
+			}
+		}
+	}
+}
+
+func BenchmarkCheckICRC(b *testing.B) {
+	r := rand.New(rand.NewPCG(13, 14))
+	ip := whole(render(b, r, 4, random(r, RC.With(SendMiddle), 1024)))
+	b.SetBytes(int64(len(ip)))
+	for b.Loop() {
+		if err := CheckICRC(ip); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeIP(b *testing.B) {
+	r := rand.New(rand.NewPCG(15, 16))
+	ip := whole(render(b, r, 4, random(r, RC.With(WriteOnly), 1024)))
+	var p Packet
+	for b.Loop() {
+		if err := p.DecodeIP(ip); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

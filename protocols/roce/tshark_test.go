@@ -1,0 +1,123 @@
+package roce
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/protocols/internal/judge"
+)
+
+var sharkFields = []string{
+	"infiniband.bth.se", "infiniband.bth.m", "infiniband.bth.padcnt", "infiniband.bth.tver", "infiniband.bth.a", "weft.bth.fecn", "weft.bth.becn",
+	"infiniband.bth.opcode", "infiniband.bth.p_key", "infiniband.bth.destqp", "infiniband.bth.psn",
+	"infiniband.deth.q_key", "infiniband.deth.srcqp",
+	"infiniband.reth.va", "infiniband.reth.r_key", "infiniband.reth.dmalen",
+	"infiniband.atomiceth.swapdt", "infiniband.atomiceth.cmpdt",
+	"infiniband.aeth.syndrome", "infiniband.aeth.msn", "infiniband.atomicacketh.origremdt",
+	"infiniband.immdt", "infiniband.ieth", "infiniband.invariant.crc",
+	"weft.cnp", "weft.cnp.opcode", "weft.cnp.destqp", "weft.cnp.psn", "weft.cnp.icrc",
+}
+
+// sharkRow is what tshark should show of a packet.
+func sharkRow(p *Packet) []string {
+	h, row := &p.BTH, map[string]string{}
+	set := func(field, format string, v any) { row[field] = fmt.Sprintf(format, v) }
+	flag := map[bool]string{false: "0", true: "1"}
+	icrc := binary.BigEndian.Uint32(binary.LittleEndian.AppendUint32(nil, p.ICRC)) // tshark prints the bytes in their order
+	set("weft.bth.fecn", "%s", flag[h.FECN])
+	set("weft.bth.becn", "%s", flag[h.BECN])
+	set("infiniband.bth.se", "%s", flag[h.Solicited])
+	set("infiniband.bth.m", "%s", flag[h.MigReq])
+	set("infiniband.bth.padcnt", "%d", h.Pad)
+	set("infiniband.bth.tver", "%d", 0)
+	set("infiniband.bth.a", "%s", flag[h.AckReq])
+	set("infiniband.bth.opcode", "%d", uint8(h.Opcode))
+	set("infiniband.bth.p_key", "%d", h.PKey)
+	set("infiniband.bth.destqp", "0x%06x", h.DestQP)
+	set("infiniband.bth.psn", "%d", h.PSN)
+	if h.Opcode == NotifyCongestion {
+		set("weft.cnp", "%d", 1)
+		set("weft.cnp.opcode", "%#x", uint8(h.Opcode))
+		set("weft.cnp.destqp", "0x%06x", h.DestQP)
+		set("weft.cnp.psn", "%d", h.PSN)
+		set("weft.cnp.icrc", "0x%08x", icrc)
+	} else {
+		set("infiniband.invariant.crc", "0x%08x", icrc)
+	}
+	e := p.Extensions
+	if e.Has(ExtDETH) {
+		set("infiniband.deth.q_key", "0x%016x", p.DETH.QKey)
+		set("infiniband.deth.srcqp", "0x%08x", p.DETH.SourceQP)
+	}
+	if e.Has(ExtRETH) {
+		set("infiniband.reth.va", "0x%016x", p.RETH.VA)
+		set("infiniband.reth.r_key", "0x%08x", p.RETH.RKey)
+		set("infiniband.reth.dmalen", "%d", p.RETH.Length)
+	}
+	if e.Has(ExtAtomicETH) {
+		set("infiniband.reth.va", "0x%016x", p.Atomic.VA)
+		set("infiniband.reth.r_key", "0x%08x", p.Atomic.RKey)
+		set("infiniband.atomiceth.swapdt", "%d", p.Atomic.Swap)
+		set("infiniband.atomiceth.cmpdt", "%d", p.Atomic.Compare)
+	}
+	if e.Has(ExtAETH) {
+		set("infiniband.aeth.syndrome", "%d", p.AETH.Syndrome)
+		set("infiniband.aeth.msn", "%d", p.AETH.MSN)
+	}
+	if e.Has(ExtAtomicAckETH) {
+		set("infiniband.atomicacketh.origremdt", "%d", p.AtomicAck.Original)
+	}
+	if e.Has(ExtImmDt) {
+		set("infiniband.immdt", "%08[1]x,%08[1]x", p.ImmDt.Data) // the header and the field have one name
+	}
+	if e.Has(ExtIETH) {
+		set("infiniband.ieth", "%08[1]x,%08[1]x", p.IETH.RKey)
+	}
+	out := make([]string, len(sharkFields))
+	for i, f := range sharkFields {
+		out[i] = row[f]
+	}
+	return out
+}
+
+// TestTsharkAgrees: tshark reads every field of the captures' packets, and of
+// packets of all opcodes that we make, as we do, and has nothing to complain of.
+func TestTsharkAgrees(t *testing.T) {
+	all := map[string][][]byte{"made": made(t)}
+	for _, name := range captures {
+		all[name] = judge.UDP(t, name, Port)
+	}
+	for name, frames := range all {
+		t.Run(name, func(t *testing.T) {
+			for i, got := range judge.Tshark(t, "../../traces/dissector/weft.lua", frames, sharkFields...) {
+				var p Packet
+				if err := p.DecodeIP(frames[i][ethernet:]); err != nil {
+					t.Fatal(err)
+				}
+				for j, want := range sharkRow(&p) {
+					if want != got[j] {
+						t.Errorf("packet %d, a %v: %s is %q, tshark says %q", i, p.BTH.Opcode, sharkFields[j], want, got[j])
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestTsharkNamesOpcodes: the opcodes mean the same to it.
+func TestTsharkNamesOpcodes(t *testing.T) {
+	short := strings.NewReplacer(" with", "", "CmpSwap", "Compare Swap", "FetchAdd", "Fetch Add")
+	frames := made(t)
+	for i, row := range judge.Tshark(t, "../../traces/dissector/weft.lua", frames, "_ws.col.Info") {
+		var p Packet
+		if err := p.DecodeIP(frames[i][ethernet:]); err != nil {
+			t.Fatal(err)
+		}
+		want := short.Replace(p.BTH.Opcode.String())
+		if got, _, _ := strings.Cut(row[0], "QP="); !strings.EqualFold(strings.TrimSpace(got), want) {
+			t.Errorf("opcode %#x is a %v, tshark says %q", uint8(p.BTH.Opcode), p.BTH.Opcode, row[0])
+		}
+	}
+}
