@@ -1,6 +1,7 @@
 package switches_test
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 
@@ -543,6 +544,41 @@ func TestFairQueue(t *testing.T) {
 		share := float64(got[0]) / float64(got[0]+got[1])
 		if equal := share > 0.49 && share < 0.51; fair != equal {
 			t.Errorf("fair %v: the modest flow has %.3f of the link, %v packets", fair, share, got)
+		}
+	}
+}
+
+// TestClassify: IP packets go by their DSCP, others by the priority of their
+// outermost tag, the rest by neither.
+func TestClassify(t *testing.T) {
+	var c port.Chassis
+	for i := range c.Map.DSCP {
+		c.Map.DSCP[i] = uint8(i / 8)
+	}
+	for i := range c.Map.PCP {
+		c.Map.PCP[i] = uint8(7 - i)
+	}
+	c.Map.Untagged = 4
+	ip := []byte{0x45, 46 << 2, 0, 20, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2}
+	macs := make([]byte, 12)
+	tag := func(kind byte, pcp byte) []byte { return []byte{kind, map[byte]byte{0x81: 0, 0x88: 0xa8}[kind], pcp << 5, 7} }
+	for _, k := range []struct {
+		name  string
+		frame [][]byte
+		want  uint8
+	}{
+		{"IPv4", [][]byte{macs, {8, 0}, ip}, 5},
+		{"IPv4 with a tag", [][]byte{macs, tag(0x81, 6), {8, 0}, ip}, 5},
+		{"ARP with a tag", [][]byte{macs, tag(0x81, 6), {8, 6}, make([]byte, 28)}, 1},
+		{"two tags", [][]byte{macs, tag(0x88, 2), tag(0x81, 6), {8, 6}, make([]byte, 28)}, 5},
+		{"ARP", [][]byte{macs, {8, 6}, make([]byte, 28)}, 4},
+	} {
+		p := packet.Packet{Frame: bytes.Join(k.frame, nil)}
+		if !p.Parse() {
+			t.Fatal(k.name)
+		}
+		if c.Classify(&p); p.Prio != k.want {
+			t.Errorf("%s: priority %d, want %d", k.name, p.Prio, k.want)
 		}
 	}
 }
