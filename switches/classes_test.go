@@ -561,7 +561,9 @@ func TestClassify(t *testing.T) {
 	c.Map.Untagged = 4
 	ip := []byte{0x45, 46 << 2, 0, 20, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2}
 	macs := make([]byte, 12)
-	tag := func(kind byte, pcp byte) []byte { return []byte{kind, map[byte]byte{0x81: 0, 0x88: 0xa8}[kind], pcp << 5, 7} }
+	tag := func(kind byte, pcp byte) []byte {
+		return []byte{kind, map[byte]byte{0x81: 0, 0x88: 0xa8}[kind], pcp << 5, 7}
+	}
 	for _, k := range []struct {
 		name  string
 		frame [][]byte
