@@ -275,7 +275,7 @@ func TestPauseOfRealHosts(t *testing.T) {
 	for _, c := range []struct {
 		name, tos   string
 		most, least float64 // Mb/s of the victim, which asks for 60
-	}{{"in the class of the culprit", "104", 40, 0}, {"in another class", "0", 61, 50}} {
+	}{{"in the class of the culprit", "104", 40, 0}, {"in another class", "0", 61, 42}} {
 		before, missed := l.ports(), l.counter("h3", "UdpRcvbufErrors")+l.counter("h4", "UdpRcvbufErrors")
 		culprit, outC := send("h1", "h3", "5201", "104", "100M")
 		victim, outV := send("h2", "h4", "5202", c.tos, "60M")
