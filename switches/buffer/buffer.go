@@ -134,7 +134,7 @@ func New(c Config) *Buffer {
 	for i, p := range c.Ports {
 		for _, k := range p.Classes {
 			j := i*class.Count + int(k.Priority)
-			b.egress[j] = egress{reserve: k.Reserve, limit: threshold{k.Limit, k.Alpha}}
+			b.egress[j] = egress{reserve: k.Reserve, limit: threshold{beyond(k.Limit, k.Reserve), k.Alpha}}
 			b.out.size -= k.Reserve
 			b.ingress[j] = ingress{reserve: k.Ingress.Reserve, limit: threshold{k.Ingress.Limit, k.Ingress.Alpha}}
 			if k.PFC != nil {
@@ -154,6 +154,15 @@ func New(c Config) *Buffer {
 		b.in.size -= b.ingress[i].reserve + b.ingress[i].most
 	}
 	return b
+}
+
+// beyond is the static threshold of the shared part of a queue that may be limit
+// bytes long with its reserve; 0 is none.
+func beyond(limit, reserve units.Bytes) units.Bytes {
+	if limit == 0 {
+		return 0
+	}
+	return max(limit-reserve, 1)
 }
 
 // guard makes an account lossless.

@@ -286,3 +286,15 @@ func TestDynamicThresholdShares(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitHoldsTheReserve: a queue's limit is of all that waits in it, its
+// reserve included.
+func TestLimitHoldsTheReserve(t *testing.T) {
+	b := New(Config{Ports: []Port{{Classes: []class.Class{{Limit: 10_000, Reserve: 4000}}}}})
+	for b.Fits(Own, 0, 0, 1000) == packet.Fine {
+		b.Add(0, Own, 0, 0, 1000)
+	}
+	if b.Held() != 10_000 || b.Limit(0, 0) != 10_000 {
+		t.Errorf("holds %d, limit %d", b.Held(), b.Limit(0, 0))
+	}
+}
