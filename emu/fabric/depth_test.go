@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/traces/workload"
 )
 
@@ -240,6 +242,60 @@ workload:
 `, rapid.IntRange(1, 1000).Draw(t, "seed"), drawDepth(t), g,
 		rapid.IntRange(1, 700).Draw(t, "offered"), rapid.IntRange(1, 1400).Draw(t, "payload"), rapid.Bool().Draw(t, "ect"),
 		rapid.SampledFrom([]int{0, 1, 3, 12}).Draw(t, "dscp"))
+}
+
+// lostLossless names a lossless class of a switch that has dropped something
+// for want of room, though it names no limit and no watchdog guards it; "" if
+// there is none. The headroom is what the lab file's defaults make of the links.
+func lostLossless(f *Fabric) string {
+	for n := range f.Plan.Nodes {
+		node := &f.Plan.Nodes[n]
+		if f.Switches[n] == nil || node.Deep == nil {
+			continue
+		}
+		for i := range node.Ports {
+			for j, c := range f.PortStatus(n, i).Classes {
+				k := &node.Ports[i].Classes[j]
+				guarded := k.PFC != nil && k.PFC.Watchdog.Detect > 0
+				judged := k.Mark != (congestion.Config{}) // which may drop what is not ECN-capable
+				if c.Lossless && c.Dropped > 0 && k.Limit == 0 && !guarded && !judged {
+					return fmt.Sprintf("%s dropped %d packets of the lossless class %s", f.Plan.PortName(n, i), c.Dropped, c.Name)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// TestLosslessFabrics: over links that lose no pause frames, a lossless class
+// with the headroom that the lab file gives it by default loses nothing in any
+// switch, whatever the topology, the rates, the thresholds and the traffic.
+func TestLosslessFabrics(t *testing.T) {
+	paused := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		text := drawDeepLab(rt)
+		text = regexp.MustCompile(`loss: [0-9.]+%, corrupt: [0-9]+%`).ReplaceAllString(text, "loss: 0%")
+		head, tail, _ := strings.Cut(text, "events:")
+		_, workload, _ := strings.Cut(tail, "workload:")
+		text = head + "workload:" + workload
+		p, err := spec.Parse("lab.yaml", []byte(text))
+		if err != nil {
+			rt.Fatalf("%v\n%s", err, text)
+		}
+		f := New(p)
+		if err := f.Run(context.Background(), p.Duration); err != nil {
+			rt.Fatal(err)
+		}
+		if lost := lostLossless(f); lost != "" {
+			rt.Fatalf("%s\n%s", lost, text)
+		}
+		if f.Accounts().Consumed > 0 {
+			paused++
+		}
+	})
+	if paused < 3 {
+		t.Errorf("only %d fabrics paused", paused)
+	}
 }
 
 // TestDepthIsSound: whatever the switches are asked to do, every packet is
