@@ -151,9 +151,8 @@ func (q *QP) fetch(p *Packet, operation roce.Opcode) {
 		stored = ok && scatter(q.config.Memory, w.SGL, k<<q.mtuShift, p.Length, p.Data)
 	case w.Op.atomic():
 		ok = operation == roce.AtomicAck
-		var old [atomicLength]byte
-		binary.LittleEndian.PutUint64(old[:], p.Old)
-		stored = ok && scatter(q.config.Memory, w.SGL, 0, atomicLength, old[:])
+		binary.LittleEndian.PutUint64(r.old[:], p.Old) // the host's order
+		stored = ok && scatter(q.config.Memory, w.SGL, 0, atomicLength, r.old[:])
 	}
 	switch {
 	case !ok:

@@ -28,10 +28,10 @@ type Span struct {
 type Memory interface {
 	// Check tells whether the span may be accessed.
 	Check(s Span) bool
-	// Load appends the span's bytes to dst; if bytes are not modelled it
-	// returns nil.
+	// Load appends the span's bytes to dst; if bytes are not modelled it gives
+	// dst as it was.
 	Load(s Span, dst []byte) (data []byte, ok bool)
-	// Store writes data, which is as long as the span, or nil if bytes are not
+	// Store writes data, which is as long as the span, or empty if bytes are not
 	// modelled.
 	Store(s Span, data []byte) bool
 	// CompareSwap puts swap into the 8 bytes of the span if they are compare.
@@ -70,12 +70,12 @@ func gather(m Memory, list []SGE, offset, n uint32, dst []byte) ([]byte, bool) {
 	return dst, ok
 }
 
-// scatter writes n bytes, which are data or not modelled, to a list from offset
+// scatter writes n bytes, which are data or, if that is empty, not modelled, to a list from offset
 // on. It fails if the list is too short.
 func scatter(m Memory, list []SGE, offset, n uint32, data []byte) bool {
 	return each(list, offset, n, func(s Span, from, to uint32) bool {
 		s.Access = LocalWrite
-		if data == nil {
+		if len(data) == 0 {
 			return m.Store(s, nil)
 		}
 		return m.Store(s, data[from:to])

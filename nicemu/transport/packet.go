@@ -17,9 +17,9 @@ type Packet struct {
 	Imm    uint32 // ImmDt, or the key of an IETH
 	Path   uint32 // of a UD packet to be sent: SendWR.Path
 
-	// Length is of the payload, without padding. Data is the payload, or nil if
+	// Length is of the payload, without padding. Data is the payload, or empty if
 	// only its length is modelled. Next appends to Data[:0], so that whoever
-	// calls it decides where the bytes go.
+	// calls it decides where the bytes go and can use the room again.
 	Length uint32
 	Data   []byte
 

@@ -228,9 +228,6 @@ func (q *QP) Next(now units.Time, p *Packet) bool {
 		ok = q.emit(now, w, psn, p)
 		q.turn = true
 	}
-	if p.Length == 0 || len(p.Data) == 0 {
-		p.Data = nil
-	}
 	p.BTH.Pad = pad(p.Length)
 	return ok
 }

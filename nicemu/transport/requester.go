@@ -28,6 +28,8 @@ type requester struct {
 	retries  uint8      // left
 	rnrTries uint8      // left
 	stamps   stamps
+
+	old [atomicLength]byte // what an atomic has brought, on its way to memory
 }
 
 func (r *requester) window() Window { return Window{r.una, r.next} }

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// TestTranscripts plays the files of testdata: what one queue pair is given, and
+// TestTranscripts plays the files of testdata/transcripts: what one queue pair is given, and
 // exactly what it gives. They are named after the rules of chapter 9 that they
 // show. Rewrite with go test ./nicemu/transport -rewrite and read the difference.
 //
@@ -26,7 +26,7 @@ import (
 // Each prints what the queue pair did: memory it wrote, completions, events.
 // Local memory is region 1, at 0; region 7 is at 0x1000 and open to the peer.
 func TestTranscripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		d := &desk{}
 		datadriven.RunTest(t, path, func(t *testing.T, data *datadriven.TestData) string {
 			out, err := d.do(data)
