@@ -11,8 +11,8 @@ import (
 // What does not answer anything outstanding is a ghost and ignored (§9.7.6.1).
 //
 // Each response acknowledges the SENDs and WRITEs in front of what it answers
-// (§9.7.5.1.2). It cannot answer for READs and atomics in front of it, whose own
-// responses must have been lost: an implied NAK (§9.7.6.1.2).
+// (§9.7.5.1). It cannot answer for READs and atomics in front of it, whose own
+// responses must have been lost: an implied NAK (§9.7.6.1).
 func (q *QP) response(now units.Time, p *Packet) {
 	r := &q.req
 	psn, was := p.PSN(), r.una
@@ -68,7 +68,7 @@ func (q *QP) advance(upto PSN) bool {
 }
 
 // progress is told that the window has moved up: counters of retries and the
-// timer start anew (§9.7.6.1.3, §9.9.2.1).
+// timer start anew (§9.7.6.1.3, §9.9.2).
 func (q *QP) progress(now units.Time, was PSN, flying units.Bytes) {
 	r := &q.req
 	r.retries, r.rnrTries = q.attr.RetryCount, q.attr.RNRRetry
@@ -113,7 +113,7 @@ func (q *QP) negative(now units.Time, syndrome uint8) {
 	case syndrome == nakRemoteOp:
 		q.fail(RemOpErr)
 	default:
-		q.fail(BadRespErr) // reserved codes (§9.9.2.4.2)
+		q.fail(BadRespErr) // reserved codes (§9.9.2)
 	}
 }
 

@@ -27,7 +27,7 @@ type Counters struct {
 	RxReadRequests         uint64 // rx_read_requests
 	RxAtomicRequests       uint64 // rx_atomic_requests
 
-	QKeyViolations uint64 // qp's part of the port's qkey_viol_cntr (§9.6.1.4)
+	QKeyViolations uint64 // qp's part of the port's qkey_viol_cntr (§9.6.1)
 }
 
 // Each calls f with the name and value of each counter.

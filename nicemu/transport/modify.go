@@ -8,7 +8,7 @@ import (
 )
 
 // Attr is what a queue pair is told on its way to RTS. Each transition takes the
-// fields below its name (§10.3.1, §11.2.5.2) and leaves the others.
+// fields below its name (§10.3.1, §11.2.5) and leaves the others.
 type Attr struct {
 	// RESET to INIT.
 	Access Access // what may be done from afar; RC and UC
@@ -100,7 +100,7 @@ func (q *QP) readyToSend(a Attr) error {
 	return nil
 }
 
-// toError goes to the error state: what is posted is flushed (§10.3.1.7).
+// toError goes to the error state: what is posted is flushed (§10.3.1).
 func (q *QP) toError() {
 	if q.state == Err {
 		return

@@ -25,7 +25,7 @@ type Packet struct {
 
 	// GRH is what stands in front of the payload of a UD packet in the receive
 	// buffer: in RoCEv2 the IPv6 header, or the IPv4 header in the last 20 bytes
-	// (A17.4.5.1). It is nil if bytes are not modelled.
+	// (annex A17). It is nil if bytes are not modelled.
 	GRH *[GRHBytes]byte
 }
 
@@ -88,7 +88,7 @@ const (
 
 	creditsUnlimited = 0x1f
 
-	nakSequence       = syndromeNAK | 0
+	nakSequence       = syndromeNAK // and code 0
 	nakInvalidRequest = syndromeNAK | 1
 	nakRemoteAccess   = syndromeNAK | 2
 	nakRemoteOp       = syndromeNAK | 3

@@ -43,7 +43,7 @@ func TestRightOrFailed(t *testing.T) {
 		for _, s := range pair.sides {
 			if s.qp.State() == Err {
 				failed++
-				s.checkFailed(t)
+				s.checkFailed(t, RetryExcErr)
 			} else {
 				s.checkWhole(t)
 			}
@@ -52,6 +52,62 @@ func TestRightOrFailed(t *testing.T) {
 	if failed == 0 {
 		t.Error("no queue pair ever gave up: the channel is too good to show it")
 	}
+}
+
+// TestRightStatus makes one work request fail, over a channel without loss: it
+// has the right status, and only what was in front of it has happened.
+func TestRightStatus(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := faults{copies: 0.1, budget: 3, late: rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "late")}
+		pair := newPair(t, f)
+		s := pair.sides[0]
+		bad := s.work[min(rapid.IntRange(0, 20).Draw(t, "bad"), len(s.work)):]
+		want := []Status{s.spoil(t, bad)}
+		if f.late > 0 {
+			// The NAK may overtake READ responses, which are then never repeated.
+			want = append(want, RetryExcErr)
+		}
+		if !pair.channel.run(10 * units.Second) {
+			t.Fatal("it does not come to an end")
+		}
+		if want[0] == Success {
+			s.checkWhole(t)
+			return
+		}
+		s.checkFailed(t, want...)
+		if peer := s.peer; peer.failed() {
+			peer.checkFailed(t, RetryExcErr, WRFlushErr)
+		} else {
+			peer.checkWhole(t)
+		}
+	})
+}
+
+// spoil makes the first of some work requests that can fail do so and gives the
+// status it is to have; Success if none can.
+func (s *agent) spoil(t *rapid.T, work []SendWR) Status {
+	for i := range work {
+		wr := &work[i]
+		n := len(wr.Inline) + int(listLength(wr.SGL))
+		switch {
+		case rapid.Bool().Draw(t, "local") && len(wr.SGL) > 0 && n > 0:
+			for j := range wr.SGL {
+				wr.SGL[j].Key = 99
+			}
+			return LocProtErr
+		case wr.Op.send():
+			wr.Inline, wr.SGL = nil, append([]SGE{}, s.take(t, n+50)...)
+			s.peerFails = LocLenErr
+			return RemInvReqErr
+		case n > 0 && rapid.Bool().Draw(t, "bounds"):
+			wr.RemoteVA += targetSize
+			return RemAccessErr
+		case n > 0:
+			wr.RKey++
+			return RemAccessErr
+		}
+	}
+	return Success
 }
 
 // Memory of a side: its peer works on the target; the rest are buffers of its
@@ -89,6 +145,7 @@ type agent struct {
 	ready    int      // of receives
 
 	sent, received []Completion
+	peerFails      Status // what may befall a receive request of the peer
 }
 
 // halves of a CQ
@@ -131,8 +188,13 @@ func newPair(t *rapid.T, f faults) *pair {
 }
 
 func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every int, psns [2]PSN) *QP {
+	var recovery func() Recovery
+	if limit := rapid.SampledFrom([]uint32{0, 1, 7}).Draw(t, "limit"); limit > 0 {
+		recovery = func() Recovery { return &capped{limit: limit} }
+	}
 	q, err := New(Config{
-		Service: roce.RC, Number: uint32(i), Memory: s.memory, SendCQ: sends{s}, RecvCQ: recvs{s},
+		Recovery: recovery,
+		Service:  roce.RC, Number: uint32(i), Memory: s.memory, SendCQ: sends{s}, RecvCQ: recvs{s},
 		MaxSend: 5, MaxRecv: 40, MaxSGE: 3, MaxInline: 64, AckEvery: every, AskEvery: ask,
 	})
 	if err != nil {
@@ -207,7 +269,7 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 		}
 
 		// What changes memory that an earlier READ still reads has to be fenced:
-		// otherwise the order is open (§10.8.3.3).
+		// otherwise the order is open (§10.8.3).
 		at := model[wr.RemoteVA : wr.RemoteVA+uint64(n)]
 		changes := wr.Op.write() || wr.Op.atomic()
 		overlaps := slices.ContainsFunc(read, func(p piece) bool {

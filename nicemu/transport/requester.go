@@ -5,7 +5,7 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// maxMessage is the longest message (§9.7.4.1.6, §9.3.3).
+// maxMessage is the longest message (§9.3.3).
 const maxMessage = 1 << 31
 
 // infinite is the RNR retry count that means no limit (§9.7.5.2.8).
@@ -116,7 +116,7 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	return psn, w, r.window().Len()+n <= windowLimit
 }
 
-// number gives PSNs to the next work request (§9.7.3.1).
+// number gives PSNs to the next work request (§9.7.3).
 func (r *requester) number() bool {
 	if r.numbered == r.queue.n {
 		return false
@@ -133,7 +133,7 @@ func (r *requester) number() bool {
 
 // mayBegin tells whether a message may begin: not while the queue drains, not
 // past a fence, not beyond the READs and atomics that the peer can hold
-// (§9.7.3.1, §10.8.3.3).
+// (§9.7.3, §10.8.3).
 func (q *QP) mayBegin(w *sendWQE) bool {
 	switch {
 	case q.state != RTS:
@@ -208,7 +208,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *Packet) bool {
 }
 
 // unacknowledged counts what was just sent as done with, as UC and UD do
-// (§9.8.2.1, §9.8.3.1).
+// (§9.8.2, §9.8.3).
 func (q *QP) unacknowledged(w *sendWQE) {
 	r := &q.req
 	r.una, r.flying = r.next, 0
@@ -257,7 +257,7 @@ func (q *QP) resume(now units.Time) {
 }
 
 // retry counts a retry; if there were too many it fails the oldest work request
-// and says false (§9.9.2.1).
+// and says false (§9.9.2).
 func (q *QP) retry() bool {
 	if q.req.retries == 0 {
 		q.counters.ReqTransportRetriesExceeded++
@@ -295,7 +295,7 @@ func (q *QP) complete(s Status) {
 }
 
 // settle fails a work request with a fault once all in front of it are done
-// (§9.9.2.2), and reports when the queue is drained.
+// (§9.9.2), and reports when the queue is drained.
 func (q *QP) settle() {
 	r := &q.req
 	if r.queue.n > 0 {

@@ -6,7 +6,7 @@ import (
 )
 
 // fetched is a READ or atomic that a responder has taken, kept so that it can
-// respond again: the last MaxDestRdAtomic of them (§9.7.5.1.3, §9.4.5).
+// respond again: the last MaxDestRdAtomic of them (§9.7.5.1, §9.4.5).
 type fetched struct {
 	first   PSN
 	packets uint32
@@ -37,7 +37,7 @@ func (q *QP) read(p *Packet) {
 		return
 	}
 	q.counters.RxReadRequests++
-	q.fetched(fetched{span: s, packets: q.packets(s.Length)})
+	q.remember(fetched{span: s, packets: q.packets(s.Length)})
 }
 
 // atomic takes an atomic request and executes it; the response comes later
@@ -60,7 +60,7 @@ func (q *QP) atomic(p *Packet, operation roce.Opcode) {
 		return
 	}
 	q.counters.RxAtomicRequests++
-	q.fetched(fetched{atomic: true, old: old, packets: 1})
+	q.remember(fetched{atomic: true, old: old, packets: 1})
 }
 
 // roomToFetch tells whether the peer keeps to MaxDestRdAtomic: it may forget
@@ -71,9 +71,9 @@ func (q *QP) roomToFetch() bool {
 	return r.fetches.n < limit || limit > 0 && r.fetches.at(0).done()
 }
 
-// fetched puts a READ or atomic in line for its response. It counts as a
+// remember puts a READ or atomic in line for its response. It counts as a
 // message done.
-func (q *QP) fetched(f fetched) {
+func (q *QP) remember(f fetched) {
 	r := &q.resp
 	if r.fetches.n == int(q.attr.MaxDestRdAtomic) {
 		if old := r.fetches.at(0); old.at < old.packets {
@@ -88,7 +88,7 @@ func (q *QP) fetched(f fetched) {
 	r.replies++
 }
 
-// repeat deals with a request that came before (§9.7.5.1.3): SENDs and WRITEs are
+// repeat deals with a request that came before (§9.7.5.1): SENDs and WRITEs are
 // acknowledged again and not executed; a READ is, for the part that is asked for;
 // of an atomic the response is sent again. Those too old to be known are ignored:
 // the requester has had their responses.
@@ -212,7 +212,7 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *Packet) (ok bool) {
 }
 
 // acknowledge makes the ACK or NAK that is due. An ACK is for the newest SEND or
-// WRITE packet: it acknowledges all in front of it (§9.7.5.1.2), and those
+// WRITE packet: it acknowledges all in front of it (§9.7.5.1), and those
 // behind it, READs and atomics, have responses of their own.
 func (q *QP) acknowledge(p *Packet) {
 	r := &q.resp

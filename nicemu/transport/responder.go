@@ -5,7 +5,7 @@ import "github.com/weftlab/weft/protocols/roce"
 // responder is the receiving side of a queue pair.
 type responder struct {
 	expected    PSN
-	msn         uint32 // messages done, 24 bits (§9.7.7.1)
+	msn         uint32 // messages done, 24 bits (§9.7.7)
 	established bool   // a packet has come
 
 	// The message under way.
@@ -92,13 +92,13 @@ func (q *QP) request(p *Packet) {
 	switch operation := p.BTH.Opcode.Operation(); {
 	case shapes[operation].kind != none:
 		q.take(p, shapes[operation])
-	case r.message != none: // §9.7.4.1.2
+	case r.message != none: // §9.7.4.1
 		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
 	case operation == roce.ReadRequest:
 		q.read(p)
 	case operation == roce.CompareSwap || operation == roce.FetchAdd:
 		q.atomic(p, operation)
-	default: // §9.7.4.1.3
+	default: // §9.7.4.1
 		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
 	}
 }
@@ -137,13 +137,13 @@ func (q *QP) take(p *Packet, s shape) {
 }
 
 // place checks a packet of a SEND or WRITE and puts its payload where it
-// belongs (§9.7.4.1, §9.8.2.2).
+// belongs (§9.7.4.1, §9.8.2).
 func (q *QP) place(p *Packet, s shape) outcome {
 	r := &q.resp
 	switch {
-	case s.first != (r.message == none), !s.first && s.kind != r.message: // §9.7.4.1.2
+	case s.first != (r.message == none), !s.first && s.kind != r.message: // §9.7.4.1
 		return badRequest
-	case !s.last && p.Length != q.mtu(), p.Length > q.mtu(), s.last && !s.first && p.Length == 0: // §9.7.4.1.6
+	case !s.last && p.Length != q.mtu(), p.Length > q.mtu(), s.last && !s.first && p.Length == 0: // §9.7.4.1
 		return badRequest
 	}
 	if s.kind == writing {

@@ -9,7 +9,7 @@ import (
 const atomicLength = 8
 
 // Which operation the packets of a message have: First, Middle, Last, Only
-// (§9.7.3.2, table 38).
+// (§9.7.3, table 38).
 var operations = [...][4]roce.Opcode{
 	Send:           {roce.SendFirst, roce.SendMiddle, roce.SendLast, roce.SendOnly},
 	SendImm:        {roce.SendFirst, roce.SendMiddle, roce.SendLastImm, roce.SendOnlyImm},
@@ -99,7 +99,7 @@ func (q *QP) ask(w *sendWQE, k uint32, p *Packet) {
 }
 
 // asks tells whether a packet asks for an acknowledgement: the end of a message
-// does, and so do packets at regular distances (§9.7.3.1).
+// does, and so do packets at regular distances (§9.7.3).
 func (q *QP) asks(w *sendWQE, psn PSN, last bool) bool {
 	if q.config.Service != roce.RC {
 		return false

@@ -1,6 +1,6 @@
 package transport
 
-// unreliable takes a packet of an unreliable connection (§9.8.2.2). After a gap
+// unreliable takes a packet of an unreliable connection (§9.8.2). After a gap
 // the rest of the message is dropped without a word, and the next message goes
 // to the same receive request. So is a message that cannot be received.
 func (q *QP) unreliable(p *Packet) {

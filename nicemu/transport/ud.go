@@ -15,14 +15,14 @@ func (q *QP) address(w *sendWQE, p *Packet) {
 	}
 }
 
-// datagram takes a packet of an unreliable datagram queue pair (§9.8.3.2). It is
+// datagram takes a packet of an unreliable datagram queue pair (§9.8.3). It is
 // dropped without a word if it has another Q_Key or nothing can receive it. The
 // GRH comes first in the receive buffer.
 func (q *QP) datagram(p *Packet) {
 	r := &q.resp
 	s := shapes[p.BTH.Opcode.Operation()]
 	switch {
-	case p.DETH.QKey != q.attr.QKey: // §9.6.1.4
+	case p.DETH.QKey != q.attr.QKey: // §9.6.1
 		q.counters.QKeyViolations++
 		return
 	case s.kind != sending || !s.first || !s.last || s.invalidate || p.Length > q.mtu():
