@@ -63,6 +63,48 @@ func (q *QP) Modify(to State, a Attr) error {
 	return nil
 }
 
+// Adjust changes what may change later: in RTR and above Access, QKey and
+// MinRNRTimer; in SQD also Timeout, RetryCount, RNRRetry and MaxRdAtomic
+// (§11.2.5). Begin with Attr: other fields must be as they are.
+func (q *QP) Adjust(a Attr) error {
+	switch {
+	case q.state < RTR || q.state == Err:
+		return fmt.Errorf("queue pair %d is in %v: what Adjust changes is set by Modify until RTR", q.config.Number, q.state)
+	case a.MinRNRTimer > 31:
+		return errRNRTimer(a)
+	}
+	next := q.attr
+	next.Access, next.QKey, next.MinRNRTimer = a.Access, a.QKey, a.MinRNRTimer
+	if q.state == SQD {
+		if err := checkRetries(a); err != nil {
+			return err
+		}
+		next.Timeout, next.RetryCount, next.RNRRetry, next.MaxRdAtomic = a.Timeout, a.RetryCount, a.RNRRetry, a.MaxRdAtomic
+	}
+	if next != a {
+		return fmt.Errorf("queue pair %d in %v: only Access, QKey and MinRNRTimer can be adjusted, and in SQD Timeout, RetryCount, RNRRetry and MaxRdAtomic", q.config.Number, q.state)
+	}
+	if q.state == SQD {
+		q.req.retries, q.req.rnrTries = a.RetryCount, a.RNRRetry
+	}
+	q.attr = a
+	return nil
+}
+
+func errRNRTimer(a Attr) error {
+	return fmt.Errorf("RNR timer code is %d: it can be 0 to 31", a.MinRNRTimer)
+}
+
+func checkRetries(a Attr) error {
+	switch {
+	case a.Timeout > 31:
+		return fmt.Errorf("local ACK timeout code is %d: it can be 0 to 31", a.Timeout)
+	case a.RetryCount > 7 || a.RNRRetry > 7:
+		return fmt.Errorf("retry counts are %d and %d: they can be 0 to 7", a.RetryCount, a.RNRRetry)
+	}
+	return nil
+}
+
 func (q *QP) readyToReceive(a Attr) error {
 	switch {
 	case a.PathMTU < 256 || a.PathMTU > 4096 || a.PathMTU&(a.PathMTU-1) != 0:
@@ -70,7 +112,7 @@ func (q *QP) readyToReceive(a Attr) error {
 	case a.DestQP > roce.PSNMask || a.RQPSN > roce.PSNMask:
 		return fmt.Errorf("destination queue pair %#x or PSN %#x has more than 24 bits", a.DestQP, a.RQPSN)
 	case a.MinRNRTimer > 31:
-		return fmt.Errorf("RNR timer code is %d: it can be 0 to 31", a.MinRNRTimer)
+		return errRNRTimer(a)
 	}
 	t := &q.attr
 	t.DestQP, t.RQPSN, t.PathMTU = a.DestQP, a.RQPSN, a.PathMTU
@@ -82,13 +124,11 @@ func (q *QP) readyToReceive(a Attr) error {
 }
 
 func (q *QP) readyToSend(a Attr) error {
-	switch {
-	case a.SQPSN > roce.PSNMask:
+	if a.SQPSN > roce.PSNMask {
 		return fmt.Errorf("PSN %#x has more than 24 bits", a.SQPSN)
-	case a.Timeout > 31:
-		return fmt.Errorf("local ACK timeout code is %d: it can be 0 to 31", a.Timeout)
-	case a.RetryCount > 7 || a.RNRRetry > 7:
-		return fmt.Errorf("retry counts are %d and %d: they can be 0 to 7", a.RetryCount, a.RNRRetry)
+	}
+	if err := checkRetries(a); err != nil {
+		return err
 	}
 	t := &q.attr
 	t.SQPSN, t.Timeout, t.RetryCount = a.SQPSN, a.Timeout, a.RetryCount

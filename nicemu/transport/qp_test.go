@@ -123,3 +123,40 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		}
 	}
 }
+
+func TestAdjust(t *testing.T) {
+	q, err := New(Config{Memory: sizes{}, SendCQ: &count{}, RecvCQ: &count{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	adjust := func(want string, change func(*Attr)) {
+		t.Helper()
+		a := q.Attr()
+		change(&a)
+		err := q.Adjust(a)
+		switch {
+		case want == "" && (err != nil || q.Attr() != a):
+			t.Errorf("%v: %+v, want %+v", err, q.Attr(), a)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	adjust("until RTR", func(a *Attr) { a.Access = 0 })
+	for s := Init; s <= RTS; s++ {
+		if err := q.Modify(s, Attr{PathMTU: 256, RetryCount: 3, Access: RemoteRead}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	adjust("", func(a *Attr) { a.Access, a.MinRNRTimer = RemoteWrite, 5 })
+	adjust("0 to 31", func(a *Attr) { a.MinRNRTimer = 32 })
+	adjust("in SQD", func(a *Attr) { a.Timeout = 9 })
+	if err := q.Modify(SQD, Attr{}); err != nil {
+		t.Fatal(err)
+	}
+	adjust("", func(a *Attr) { a.Timeout, a.RetryCount, a.MaxRdAtomic = 9, 1, 3 })
+	adjust("0 to 7", func(a *Attr) { a.RNRRetry = 8 })
+	adjust("only Access", func(a *Attr) { a.PathMTU = 512 })
+	if q.req.retries != 1 {
+		t.Errorf("%d retries are left", q.req.retries)
+	}
+}

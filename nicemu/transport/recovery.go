@@ -59,7 +59,9 @@ const (
 	NakImplied                 // a response behind one of a READ or atomic that is missing
 )
 
-// Verdict is what a responder does with a packet.
+// Verdict is what a responder does with a packet. There is none for keeping a
+// packet that is out of order: those of the specification do not say where they
+// belong.
 type Verdict uint8
 
 // The verdicts.
