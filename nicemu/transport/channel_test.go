@@ -1,0 +1,105 @@
+package transport
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// faults is what a channel does to packets.
+type faults struct {
+	drop, copies, late float64 // probabilities
+	budget             int     // how many may be dropped or copied; below 0 for any number
+}
+
+// channel carries packets between two queue pairs and lets time pass.
+type channel struct {
+	now    units.Time
+	random *rand.Rand
+	faults faults
+	ends   [2]*QP
+	flying []flight // soonest first
+	sent   int
+
+	dropped int
+	each    func(from int, p *Packet) // may be nil; sees every packet sent
+	idle    func() bool               // called at each step; true keeps the channel going
+}
+
+type flight struct {
+	at units.Time
+	to int
+	p  Packet
+}
+
+const (
+	slot    = units.Microsecond // a queue pair sends a packet in each
+	flights = 5 * units.Microsecond
+)
+
+// run goes on until nothing is under way or to be sent, or for the time given.
+// It tells whether it came to an end.
+func (c *channel) run(limit units.Time) bool {
+	for end := c.now + limit; c.now < end; c.now += slot {
+		for len(c.flying) > 0 && c.flying[0].at <= c.now {
+			f := c.flying[0]
+			c.flying = slices.Delete(c.flying, 0, 1)
+			c.ends[f.to].Receive(c.now, &f.p)
+		}
+		busy := c.idle != nil && c.idle()
+		for i, q := range c.ends {
+			q.Expire(c.now)
+			if c.random.IntN(8) > 0 {
+				var p Packet
+				if q.Next(c.now, &p) {
+					c.send(1-i, p)
+				}
+			}
+			busy = busy || q.Offer().Kind != Nothing || q.Deadline() != units.Never
+		}
+		if !busy && len(c.flying) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *channel) send(to int, p Packet) {
+	c.sent++
+	if c.each != nil {
+		c.each(1-to, &p)
+	}
+	if c.chance(c.faults.drop) {
+		c.dropped++
+		return
+	}
+	c.fly(to, p)
+	if c.chance(c.faults.copies) {
+		c.fly(to, p)
+	}
+}
+
+// chance tells whether a fault happens that the budget still allows.
+func (c *channel) chance(p float64) bool {
+	if c.faults.budget == 0 || c.random.Float64() >= p {
+		return false
+	}
+	c.faults.budget--
+	return true
+}
+
+func (c *channel) fly(to int, p Packet) {
+	f := flight{c.now + flights, to, p}
+	if c.random.Float64() < c.faults.late {
+		f.at += units.Time(c.random.Int64N(int64(60 * units.Microsecond)))
+	}
+	i, _ := slices.BinarySearchFunc(c.flying, f, func(a, b flight) int {
+		if a.at <= b.at {
+			return -1
+		}
+		return cmp.Compare(a.at, b.at)
+	})
+	c.flying = slices.Insert(c.flying, i, f)
+}

@@ -1,0 +1,124 @@
+package transport
+
+import (
+	"bytes"
+	"slices"
+
+	"pgregory.net/rapid"
+)
+
+// checkSent compares the first n work requests with their completions and what
+// they brought, and gives the completions left.
+func (s *agent) checkSent(t *rapid.T, n int) []Completion {
+	left := s.sent
+	for i, wr := range s.work[:n] {
+		if wr.Flags&Signaled != 0 {
+			if len(left) == 0 || left[0].ID != wr.ID || left[0].Status != Success || left[0].Op != wcOf(wr.Op) {
+				t.Fatalf("%s: work request %d (%v) is not the next of %+v", s.name, i, wr.Op, left)
+			}
+			left = left[1:]
+		}
+		if want := s.brought[i]; want != nil {
+			if got := s.bytesOf(wr.SGL); !bytes.Equal(got, want) {
+				t.Fatalf("%s: %v %d brought %x, want %x", s.name, wr.Op, i, got, want)
+			}
+		}
+	}
+	return left
+}
+
+// checkReceived compares what the peer has received with the messages sent, and
+// gives how many there were.
+func (s *agent) checkReceived(t *rapid.T) int {
+	n := 0
+	for _, c := range s.peer.received {
+		if s.peer.qp.State() == Err && c.Status != Success && (c.Status == WRFlushErr || c.Status == s.peerFails) {
+			continue
+		}
+		if c.Status != Success || n == len(s.messages) || c.ID != uint64(n) {
+			t.Fatalf("%s has received %+v as message %d of %d", s.peer.name, c, n, len(s.messages))
+		}
+		message := s.messages[n]
+		switch {
+		case message == nil:
+			if c.Op != WCRecvImm || !c.HasImm || c.Imm != s.imms[n] {
+				t.Fatalf("%s has received %+v, want immediate data %d", s.peer.name, c, s.imms[n])
+			}
+		case c.Op != WCRecv || int(c.Length) != len(message) || c.HasImm && c.Imm != s.imms[n]:
+			t.Fatalf("%s has received %+v as message %d", s.peer.name, c, n)
+		case !bytes.Equal(s.peer.bytesOf(s.peer.receives[n].SGL)[:c.Length], message):
+			t.Fatalf("%s has received other bytes than message %d has", s.peer.name, n)
+		}
+		n++
+	}
+	return n
+}
+
+// checkWhole wants all that s was to do done.
+func (s *agent) checkWhole(t *rapid.T) {
+	if left := s.checkSent(t, len(s.work)); len(left) > 0 {
+		t.Fatalf("%s: completions of nothing: %+v", s.name, left)
+	}
+	if n := s.checkReceived(t); n != len(s.messages) {
+		t.Fatalf("%s has received %d messages of %d", s.peer.name, n, len(s.messages))
+	}
+	if !bytes.Equal(s.peer.target, s.models[len(s.work)]) {
+		t.Fatalf("%s: memory is not that of the model", s.peer.name)
+	}
+}
+
+// failed tells whether some of what s was to do did not succeed.
+func (s *agent) failed() bool {
+	return slices.ContainsFunc(s.sent, func(c Completion) bool { return c.Status != Success })
+}
+
+// checkFailed wants what s did to be what it says: a number of work requests
+// succeeded, the next failed with one of the statuses, the others were flushed;
+// and the peer has executed the first of them, at least those that succeeded,
+// each once.
+func (s *agent) checkFailed(t *rapid.T, may ...Status) {
+	e := slices.IndexFunc(s.sent, func(c Completion) bool { return c.Status != Success })
+	if e < 0 || !slices.Contains(may, s.sent[e].Status) {
+		t.Fatalf("%s should have failed with %v: %+v", s.name, may, s.sent)
+	}
+	failed := int(s.sent[e].ID)
+	for i, c := range s.checkSent(t, failed)[1:] {
+		if c.Status != WRFlushErr || c.ID != uint64(failed+1+i) {
+			t.Fatalf("%s: %+v behind a failure", s.name, c)
+		}
+	}
+	if last := s.sent[len(s.sent)-1]; int(last.ID) != len(s.work)-1 {
+		t.Fatalf("%s: the last completion is %+v of %d", s.name, last, len(s.work))
+	}
+	received, messages := s.checkReceived(t), 0
+	for j := 0; j <= len(s.work); j++ {
+		if j >= failed && messages == received && s.mayHave(j) {
+			return
+		}
+		if j < len(s.work) && (s.work[j].Op.send() || s.work[j].Op == WriteImm) {
+			messages++
+		}
+	}
+	t.Fatalf("%s: memory is not what the first %d or more of %d work requests and %d messages make", s.peer.name, failed, len(s.work), received)
+}
+
+// mayHave tells whether the peer's memory is that after j work requests, or with
+// some packets of the next WRITE as well.
+func (s *agent) mayHave(j int) bool {
+	model := slices.Clone(s.models[j])
+	if bytes.Equal(s.peer.target, model) {
+		return true
+	}
+	if j == len(s.work) || !s.work[j].Op.write() {
+		return false
+	}
+	wr := s.work[j]
+	n := len(wr.Inline) + int(listLength(wr.SGL))
+	for done := int(s.qp.mtu()); done < n; done += int(s.qp.mtu()) {
+		copy(model[wr.RemoteVA:], s.models[j+1][wr.RemoteVA:][:done])
+		if bytes.Equal(s.peer.target, model) {
+			return true
+		}
+	}
+	return false
+}

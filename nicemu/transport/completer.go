@@ -1,0 +1,169 @@
+package transport
+
+import (
+	"encoding/binary"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// response takes a packet for the requester of a reliable connection (§9.7.6).
+// What does not answer anything outstanding is a ghost and ignored (§9.7.6.1).
+//
+// Each response acknowledges the SENDs and WRITEs in front of what it answers
+// (§9.7.5.1). It cannot answer for READs and atomics in front of it, whose own
+// responses must have been lost: an implied NAK (§9.7.6.1).
+func (q *QP) response(now units.Time, p *Packet) {
+	r := &q.req
+	psn, was := p.PSN(), r.una
+	if q.state < RTS || psn.From(was) >= r.window().Len() {
+		return
+	}
+	flying := r.flying
+	operation := p.BTH.Opcode.Operation()
+	kind := p.AETH.Syndrome & syndromeKind
+	upto := psn
+	if operation == roce.Ack && kind == syndromeACK {
+		upto = psn.Add(1)
+	}
+	inOrder := q.advance(upto)
+	if inOrder && operation != roce.Ack {
+		q.fetch(p, operation)
+	}
+	if q.state == Err {
+		return
+	}
+	if r.una != was {
+		q.progress(now, was, flying)
+	}
+	switch {
+	case q.state == Err:
+	case !inOrder:
+		q.refused(now, NakImplied, psn)
+	case operation == roce.Ack && kind != syndromeACK:
+		q.negative(now, p.AETH.Syndrome)
+	}
+}
+
+// advance takes everything in front of upto as acknowledged. At a READ or atomic
+// it stops and says false.
+func (q *QP) advance(upto PSN) bool {
+	r := &q.req
+	for r.una != upto {
+		w := r.queue.at(0)
+		if w.Op.fetches() {
+			return false
+		}
+		k, end := r.una.From(w.first), w.packets
+		if n := upto.From(w.first); n < end {
+			end = n
+		}
+		r.una = w.first.Add(end)
+		r.flying -= units.Bytes(min(w.length, end<<q.mtuShift) - k<<q.mtuShift)
+		if end == w.packets {
+			q.complete(Success)
+		}
+	}
+	return true
+}
+
+// progress is told that the window has moved up: counters of retries and the
+// timer start anew (§9.7.6.1.3, §9.9.2).
+func (q *QP) progress(now units.Time, was PSN, flying units.Bytes) {
+	r := &q.req
+	r.retries, r.rnrTries = q.attr.RetryCount, q.attr.RNRRetry
+	q.startTimer(now)
+	q.recovery.Acked(r.window())
+	if f := q.config.Feedback; f != nil {
+		newest := r.una.Add(roce.PSNMask)
+		f.Acked(now, Acked{
+			PSN: newest, Packets: r.una.From(was), Payload: flying - r.flying,
+			RTT: r.stamps.since(newest, now),
+		})
+	}
+	q.settle()
+}
+
+// refused asks the recovery to send again, unless it knows already.
+func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
+	switch why {
+	case NakSequence:
+		q.counters.PacketSeqErr++
+	case NakImplied:
+		q.counters.ImpliedNakSeqErr++
+	}
+	if q.recovery.Refused(q.req.window(), why, seen) && q.retry() {
+		q.startTimer(now)
+	}
+}
+
+// negative deals with a NAK for the oldest PSN of the window (§9.7.5.2).
+func (q *QP) negative(now units.Time, syndrome uint8) {
+	switch {
+	case syndrome&syndromeKind == syndromeRNR:
+		q.notReady(now, syndrome)
+	case syndrome == nakSequence:
+		q.refused(now, NakSequence, q.req.una)
+	case syndrome == nakInvalidRequest:
+		q.counters.ReqRemoteInvalidRequest++
+		q.fail(RemInvReqErr)
+	case syndrome == nakRemoteAccess:
+		q.counters.ReqRemoteAccessErrors++
+		q.fail(RemAccessErr)
+	case syndrome == nakRemoteOp:
+		q.fail(RemOpErr)
+	default:
+		q.fail(BadRespErr) // reserved codes (§9.9.2)
+	}
+}
+
+// notReady waits as an RNR NAK asks for (§9.7.5.2.8).
+func (q *QP) notReady(now units.Time, syndrome uint8) {
+	r := &q.req
+	if r.rnrTimer != units.Never {
+		return
+	}
+	q.counters.RNRNakRetryErr++
+	if q.attr.RNRRetry != infinite {
+		if r.rnrTries == 0 {
+			q.counters.ReqRNRRetriesExceeded++
+			q.fail(RNRRetryExcErr)
+			return
+		}
+		r.rnrTries--
+	}
+	q.recovery.Refused(r.window(), NakRNR, r.una)
+	r.rnrTimer, r.ackSince = now+RNRTime(syndrome), units.Never
+}
+
+// fetch takes the response to the oldest PSN of the window, which has to be one
+// of a READ or an atomic.
+func (q *QP) fetch(p *Packet, operation roce.Opcode) {
+	r := &q.req
+	w := r.queue.at(0)
+	k := r.una.From(w.first)
+	ok, stored := false, false
+	switch {
+	case w.Op == Read:
+		last := k == w.packets-1
+		ok = operation != roce.AtomicAck && p.Length == q.piece(w.length, k) &&
+			last == (operation == roce.ReadLast || operation == roce.ReadOnly)
+		stored = ok && scatter(q.config.Memory, w.SGL, k<<q.mtuShift, p.Length, p.Data)
+	case w.Op.atomic():
+		ok = operation == roce.AtomicAck
+		binary.LittleEndian.PutUint64(r.old[:], p.Old) // the host's order
+		stored = ok && scatter(q.config.Memory, w.SGL, 0, atomicLength, r.old[:])
+	}
+	switch {
+	case !ok:
+		q.fail(BadRespErr)
+		return
+	case !stored:
+		q.fail(LocProtErr)
+		return
+	}
+	r.una = r.una.Add(1)
+	if k == w.packets-1 {
+		q.complete(Success)
+	}
+}

@@ -1,0 +1,219 @@
+package transport
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// count is a CQ that counts.
+type count struct{ n, failed int }
+
+func (c *count) Complete(w Completion) {
+	c.n++
+	if w.Status != Success {
+		c.failed++
+	}
+}
+
+// deaf is a Feedback, so that round trips are measured.
+type deaf struct{ rtts int }
+
+func (*deaf) Sent(units.Time, Sent) {}
+func (d *deaf) Acked(_ units.Time, a Acked) {
+	if a.RTT > 0 {
+		d.rtts++
+	}
+}
+
+// wire is two queue pairs that hand packets to each other, through a ring as
+// long as a window would be.
+type wire struct {
+	now   units.Time
+	ends  [2]*QP
+	cqs   [2]count
+	rings [2]ring[Packet]
+	sent  int
+	local [2]SGE
+}
+
+func newWire(t testing.TB, service roce.Service, memory Memory) *wire {
+	w := &wire{}
+	for i := range w.ends {
+		q, err := New(Config{
+			Service: service, Number: uint32(i), Memory: memory, SendCQ: &w.cqs[i], RecvCQ: &count{},
+			MaxSend: 64, MaxRecv: 64, MaxSGE: 4, MaxInline: 64, AckEvery: 8, Feedback: &deaf{},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s := Init; s <= RTS; s++ {
+			if err := q.Modify(s, Attr{
+				Access: RemoteRead | RemoteWrite | RemoteAtomic, DestQP: uint32(1 - i), PathMTU: 1024,
+				MaxRdAtomic: 4, MaxDestRdAtomic: 4, Timeout: 14, RetryCount: 7, RNRRetry: 7,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.ends[i] = q
+	}
+	return w
+}
+
+// drain moves packets until there are none, at most 32 under way each way. lose
+// makes every so-many-th packet get lost; 0 for none.
+func (w *wire) drain(lose int) {
+	for busy := true; busy; {
+		busy = false
+		for i, q := range w.ends {
+			in, out := &w.rings[i], &w.rings[1-i]
+			w.now += 100 * units.Nanosecond
+			if q.Deadline() <= w.now {
+				q.Expire(w.now)
+			}
+			for out.n < 32 && q.Offer().Kind != Nothing {
+				p := out.push()
+				if !q.Next(w.now, p) {
+					panic("nothing came of an offer")
+				}
+				busy = true
+				if w.sent++; lose > 0 && w.sent%lose == 0 {
+					out.n--
+				}
+			}
+			for in.n > 0 {
+				q.Receive(w.now, in.at(0))
+				in.pop()
+				busy = true
+			}
+		}
+		if !busy && min(w.ends[0].Deadline(), w.ends[1].Deadline()) != units.Never {
+			w.now = min(w.ends[0].Deadline(), w.ends[1].Deadline())
+			busy = true
+		}
+	}
+}
+
+// batch is some of each operation that the service has.
+func (w *wire) batch(t testing.TB, length uint32) {
+	w.local = [2]SGE{{VA: 0, Length: length, Key: 1}, {VA: 0, Length: 8, Key: 1}}
+	local := &w.local
+	for _, q := range w.ends {
+		for op := Send; op <= FetchAdd; op++ {
+			wr := SendWR{Op: op, Flags: Signaled, SGL: local[:1], RKey: 7}
+			if op == SendInvalidate || q.config.Service != roce.RC && op.fetches() {
+				continue
+			}
+			if op.atomic() {
+				wr.SGL = local[1:]
+			}
+			if err := q.PostSend(&wr); err != nil {
+				t.Fatal(op, err)
+			}
+			if op.send() || op == WriteImm {
+				if err := q.PostRecv(&RecvWR{SGL: local[:1]}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func TestPacketsDoNotAllocate(t *testing.T) {
+	bytes := &testMemory{}
+	bytes.add(1, 0, 1<<16, LocalWrite)
+	bytes.add(7, 0, 1<<16, RemoteRead|RemoteWrite|RemoteAtomic)
+	for _, c := range []struct {
+		name    string
+		service roce.Service
+		memory  Memory
+		lose    int
+	}{
+		{"RC", roce.RC, sizes{}, 0}, {"RC with loss", roce.RC, sizes{}, 97},
+		{"RC with bytes", roce.RC, bytes, 0}, {"UC", roce.UC, sizes{}, 0},
+	} {
+		w := newWire(t, c.service, c.memory)
+		n := testing.AllocsPerRun(50, func() {
+			w.batch(t, 50_000)
+			w.drain(c.lose)
+		})
+		if n > 0 {
+			t.Errorf("%s: %v allocations for a batch", c.name, n)
+		}
+		if w.cqs[0].failed+w.cqs[1].failed > 0 || w.cqs[0].n != w.cqs[1].n || w.cqs[0].n == 0 {
+			t.Errorf("%s: completions: %+v", c.name, w.cqs)
+		}
+		if d := w.ends[0].config.Feedback.(*deaf); c.service == roce.RC && d.rtts == 0 {
+			t.Errorf("%s: no round trip was measured", c.name)
+		}
+	}
+}
+
+// owned is the size of a ring's array.
+func owned[T any](r *ring[T]) int {
+	var zero T
+	return len(r.buf) * int(unsafe.Sizeof(zero))
+}
+
+// TestIdleQueuePairsAreSmall looks at a queue pair that has had some messages
+// of each kind and is idle again.
+func TestIdleQueuePairsAreSmall(t *testing.T) {
+	for _, s := range []roce.Service{roce.RC, roce.UC} {
+		w := newWire(t, s, sizes{})
+		q := w.ends[0]
+		size := func() int {
+			return int(unsafe.Sizeof(*q)) + int(unsafe.Sizeof(GoBackN{})) + owned(&q.req.queue) + owned(&q.receives) +
+				owned(&q.resp.fetches) + len(q.req.stamps)*int(unsafe.Sizeof(stamp{})) + cap(q.resp.recv.SGL)*int(unsafe.Sizeof(SGE{}))
+		}
+		fresh := size()
+		for range 3 {
+			if err := q.PostSend(&SendWR{Op: Write, SGL: []SGE{{Length: 3000, Key: 1}}, RKey: 7}); err != nil {
+				t.Fatal(err)
+			}
+			w.drain(0)
+		}
+		t.Logf("service %d: %d bytes, after messages %d", s, fresh, size())
+		if size() > 2048 {
+			t.Errorf("service %d: an idle queue pair takes %d bytes", s, size())
+		}
+	}
+}
+
+// BenchmarkPacket is a data packet with its share of acknowledgements, from
+// Offer at one end to Receive at the other.
+func BenchmarkPacket(b *testing.B) {
+	bytes := &testMemory{}
+	bytes.add(1, 0, 1<<20, LocalWrite)
+	bytes.add(7, 0, 1<<20, RemoteRead|RemoteWrite|RemoteAtomic)
+	for _, c := range []struct {
+		name    string
+		service roce.Service
+		memory  Memory
+		op      Op
+		length  uint32
+	}{
+		{"RC/write-1MB", roce.RC, sizes{}, Write, 1 << 20},
+		{"RC/write-1MB-bytes", roce.RC, bytes, Write, 1 << 20},
+		{"RC/read-1MB", roce.RC, sizes{}, Read, 1 << 20},
+		{"RC/write-1KB", roce.RC, sizes{}, Write, 1 << 10},
+		{"UC/write-1MB", roce.UC, sizes{}, Write, 1 << 20},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			w := newWire(b, c.service, c.memory)
+			q := w.ends[0]
+			packets := int(q.packets(c.length))
+			wr := SendWR{Op: c.op, SGL: []SGE{{Length: c.length, Key: 1}}, RKey: 7}
+			b.ReportAllocs()
+			for i := 0; i < b.N; i += packets * 8 {
+				for range 8 {
+					if err := q.PostSend(&wr); err != nil {
+						b.Fatal(err)
+					}
+				}
+				w.drain(0)
+			}
+		})
+	}
+}

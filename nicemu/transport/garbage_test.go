@@ -1,0 +1,85 @@
+package transport
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// TestAnyPacketIsSurvived gives queue pairs packets that no peer would send: they
+// may fail, but then each work request has exactly one completion, and they
+// come to rest.
+func TestAnyPacketIsSurvived(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		service := rapid.SampledFrom([]roce.Service{roce.RC, roce.UC, roce.UD}).Draw(t, "service")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		sent, received := &count{}, &count{}
+		q, err := New(Config{Service: service, Memory: sizes{}, SendCQ: sent, RecvCQ: received, MaxSend: 8, MaxRecv: 8, MaxSGE: 1, SignalAll: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s := Init; s <= RTS; s++ {
+			if err := q.Modify(s, Attr{
+				Access: RemoteRead | RemoteWrite | RemoteAtomic, PathMTU: 256, RQPSN: roce.PSNMask - 2, SQPSN: roce.PSNMask - 2,
+				MaxRdAtomic: 2, MaxDestRdAtomic: 2, Timeout: 1, RetryCount: 7, RNRRetry: 3,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var now units.Time
+		posts, recvs := 0, 0
+		for range random.IntN(200) {
+			now += units.Microsecond
+			switch random.IntN(6) {
+			case 0:
+				op := Op(random.IntN(int(FetchAdd) + 1))
+				n := random.Uint32N(2000)
+				if op.atomic() {
+					n = atomicLength
+				}
+				if q.PostSend(&SendWR{Op: op, SGL: []SGE{{Length: n}}}) == nil {
+					posts++
+				}
+			case 1:
+				if q.PostRecv(&RecvWR{SGL: []SGE{{Length: random.Uint32N(2000)}}}) == nil {
+					recvs++
+				}
+			case 2:
+				var p Packet
+				if o := q.Offer(); q.Next(now, &p) && o.Bytes != p.Bytes() {
+					t.Fatalf("%v bytes were offered, %v came", o.Bytes, p.Bytes())
+				}
+			case 3:
+				q.Expire(now)
+			default:
+				// Mostly the next of what is awaited, so that it gets far.
+				psn := PSN(roce.PSNMask - 5).Add(random.Uint32N(20))
+				if w, _ := q.Outstanding(); random.IntN(3) > 0 {
+					psn = pick(random, w.Una, q.resp.expected)
+				}
+				q.Receive(now, &Packet{
+					BTH:    roce.BTH{Opcode: service.With(roce.Opcode(random.IntN(32))), PSN: uint32(psn), AckReq: random.IntN(2) > 0},
+					RETH:   roce.RETH{VA: random.Uint64(), Length: pick[uint32](random, 0, 8, 256, 300, 1<<31, 1<<32-1)},
+					AETH:   roce.AETH{Syndrome: pick[uint8](random, 31, 31, 31, 31, 31, 0x20, 0x21, 0x21, 0x40, 0x60, 0x60, 0x61, 0x62, 0x63, 0x64, 0xff)},
+					Atomic: roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8)},
+					Length: pick[uint32](random, 0, 1, 8, 44, 256, 256, 4096),
+				})
+			}
+		}
+		if err := q.Modify(Err, Attr{}); err != nil {
+			t.Fatal(err)
+		}
+		if sent.n != posts || received.n != recvs {
+			t.Fatalf("%d and %d completions of %d and %d work requests", sent.n, received.n, posts, recvs)
+		}
+		if o := q.Offer(); o.Kind != Nothing || q.Deadline() != units.Never {
+			t.Fatalf("in the error state: %+v, a timer at %v", o, q.Deadline())
+		}
+	})
+}
+
+func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }

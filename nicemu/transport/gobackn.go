@@ -1,0 +1,75 @@
+package transport
+
+import "github.com/weftlab/weft/emu/units"
+
+// GoBackN is the loss recovery of the specification, as NICs have it: the
+// responder takes packets only in order and sends one NAK for a gap (§9.7.4.1);
+// the requester sends everything again from the PSN that is missing (§9.7.2).
+type GoBackN struct {
+	at     PSN  // what is sent next
+	begun  bool // at is set
+	went   bool // it went back, and nothing was acknowledged since
+	silent bool // no NAK until the expected packet comes
+}
+
+// NewGoBackN makes the recovery of a queue pair.
+func NewGoBackN() Recovery { return &GoBackN{} }
+
+// Reset forgets everything.
+func (g *GoBackN) Reset() { *g = GoBackN{} }
+
+// Next is in order.
+func (g *GoBackN) Next(w Window) (PSN, bool) {
+	if !g.begun {
+		return w.Next, true
+	}
+	return g.at, true
+}
+
+// Sent moves on.
+func (g *GoBackN) Sent(_ Window, psn PSN, n uint32) { g.at, g.begun = psn.Add(n), true }
+
+// Acked skips what needs not be sent again.
+func (g *GoBackN) Acked(w Window) {
+	if w.Next.From(g.at) > w.Len() {
+		g.at = w.Una
+	}
+	g.went = false
+}
+
+// Refused goes back to the oldest. Of implied NAKs, of which each further
+// response is one, the first counts.
+func (g *GoBackN) Refused(w Window, why Refusal, _ PSN) bool {
+	if g.at == w.Una || why == NakImplied && g.went {
+		return false
+	}
+	g.goBack(w)
+	return true
+}
+
+// Expired goes back to the oldest.
+func (g *GoBackN) Expired(w Window) { g.goBack(w) }
+
+func (g *GoBackN) goBack(w Window) { g.at, g.went = w.Una, true }
+
+// Timeout is the local ACK timeout.
+func (g *GoBackN) Timeout(_ Window, local units.Time) units.Time { return local }
+
+// Arrived takes what is expected.
+func (g *GoBackN) Arrived(expected, psn PSN) Verdict {
+	switch {
+	case psn == expected:
+		g.silent = false
+		return Accept
+	case psn.Before(expected):
+		return Duplicate
+	case g.silent:
+		return Drop
+	}
+	g.silent = true
+	return DropNak
+}
+
+// Postponed makes the responder drop what follows the packet it refused
+// (§9.7.5.2.8).
+func (g *GoBackN) Postponed() { g.silent = true }

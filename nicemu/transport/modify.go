@@ -1,0 +1,167 @@
+package transport
+
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// Attr is what a queue pair is told on its way to RTS. Each transition takes the
+// fields below its name (§10.3.1, §11.2.5) and leaves the others.
+type Attr struct {
+	// RESET to INIT.
+	Access Access // what may be done from afar; RC and UC
+	QKey   uint32 // UD
+
+	// INIT to RTR.
+	DestQP          uint32      // 24 bits; RC and UC
+	RQPSN           PSN         // the first that the peer sends; RC and UC
+	PathMTU         units.Bytes // 256, 512, 1024, 2048 or 4096; of UD the port's
+	MaxDestRdAtomic uint8       // READs and atomics that the peer may have outstanding; RC
+	MinRNRTimer     uint8       // code of RNRTime, 0 to 31; RC
+
+	// RTR to RTS.
+	SQPSN       PSN   // the first that is sent
+	Timeout     uint8 // code of AckTimeout, 0 to 31; RC
+	RetryCount  uint8 // 0 to 7; RC
+	RNRRetry    uint8 // 0 to 7, which has no limit; RC
+	MaxRdAtomic uint8 // READs and atomics outstanding; RC
+}
+
+// Modify moves the queue pair to another state. Any state goes to RESET, which
+// forgets everything, and to ERR, which flushes; otherwise the order is INIT,
+// RTR, RTS, and between RTS and SQD. UC and UD go from SQE to RTS. An error tells
+// what is not allowed, and nothing has changed.
+func (q *QP) Modify(to State, a Attr) error {
+	switch from := q.state; {
+	case to == Reset:
+		q.state = Reset
+		q.attr = Attr{}
+		q.clear()
+	case to == Err && from != Reset:
+		q.toError()
+		q.dropReplies()
+	case to == Init && (from == Reset || from == Init):
+		q.attr.Access, q.attr.QKey = a.Access, a.QKey
+		q.state = Init
+	case to == RTR && from == Init:
+		return q.readyToReceive(a)
+	case to == RTS && from == RTR:
+		return q.readyToSend(a)
+	case to == RTS && (from == RTS || from == SQD || from == SQE):
+		q.state = RTS
+		q.settle()
+	case to == SQD && (from == RTS || from == SQD):
+		q.state = SQD
+		q.drained = false
+		q.settle()
+	default:
+		return fmt.Errorf("queue pair %d cannot go from %v to %v: the way is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET",
+			q.config.Number, from, to)
+	}
+	return nil
+}
+
+// Adjust changes what may change later: in RTR and above Access, QKey and
+// MinRNRTimer; in SQD also Timeout, RetryCount, RNRRetry and MaxRdAtomic
+// (§11.2.5). Begin with Attr: other fields must be as they are.
+func (q *QP) Adjust(a Attr) error {
+	switch {
+	case q.state < RTR || q.state == Err:
+		return fmt.Errorf("queue pair %d is in %v: what Adjust changes is set by Modify until RTR", q.config.Number, q.state)
+	case a.MinRNRTimer > 31:
+		return errRNRTimer(a)
+	}
+	next := q.attr
+	next.Access, next.QKey, next.MinRNRTimer = a.Access, a.QKey, a.MinRNRTimer
+	if q.state == SQD {
+		if err := checkRetries(a); err != nil {
+			return err
+		}
+		next.Timeout, next.RetryCount, next.RNRRetry, next.MaxRdAtomic = a.Timeout, a.RetryCount, a.RNRRetry, a.MaxRdAtomic
+	}
+	if next != a {
+		return fmt.Errorf("queue pair %d in %v: only Access, QKey and MinRNRTimer can be adjusted, and in SQD Timeout, RetryCount, RNRRetry and MaxRdAtomic", q.config.Number, q.state)
+	}
+	if q.state == SQD {
+		q.req.retries, q.req.rnrTries = a.RetryCount, a.RNRRetry
+	}
+	q.attr = a
+	return nil
+}
+
+func errRNRTimer(a Attr) error {
+	return fmt.Errorf("RNR timer code is %d: it can be 0 to 31", a.MinRNRTimer)
+}
+
+func checkRetries(a Attr) error {
+	switch {
+	case a.Timeout > 31:
+		return fmt.Errorf("local ACK timeout code is %d: it can be 0 to 31", a.Timeout)
+	case a.RetryCount > 7 || a.RNRRetry > 7:
+		return fmt.Errorf("retry counts are %d and %d: they can be 0 to 7", a.RetryCount, a.RNRRetry)
+	}
+	return nil
+}
+
+func (q *QP) readyToReceive(a Attr) error {
+	switch {
+	case a.PathMTU < 256 || a.PathMTU > 4096 || a.PathMTU&(a.PathMTU-1) != 0:
+		return fmt.Errorf("path MTU is %v: it can be 256, 512, 1024, 2048 or 4096 bytes", a.PathMTU)
+	case a.DestQP > roce.PSNMask || a.RQPSN > roce.PSNMask:
+		return fmt.Errorf("destination queue pair %#x or PSN %#x has more than 24 bits", a.DestQP, a.RQPSN)
+	case a.MinRNRTimer > 31:
+		return errRNRTimer(a)
+	}
+	t := &q.attr
+	t.DestQP, t.RQPSN, t.PathMTU = a.DestQP, a.RQPSN, a.PathMTU
+	t.MaxDestRdAtomic, t.MinRNRTimer = a.MaxDestRdAtomic, a.MinRNRTimer
+	q.setMTU(a.PathMTU)
+	q.resp.expected, q.resp.plain = a.RQPSN, a.RQPSN.Add(roce.PSNMask)
+	q.state = RTR
+	return nil
+}
+
+func (q *QP) readyToSend(a Attr) error {
+	if a.SQPSN > roce.PSNMask {
+		return fmt.Errorf("PSN %#x has more than 24 bits", a.SQPSN)
+	}
+	if err := checkRetries(a); err != nil {
+		return err
+	}
+	t := &q.attr
+	t.SQPSN, t.Timeout, t.RetryCount = a.SQPSN, a.Timeout, a.RetryCount
+	t.RNRRetry, t.MaxRdAtomic = a.RNRRetry, a.MaxRdAtomic
+	r := &q.req
+	r.una, r.next, r.free = a.SQPSN, a.SQPSN, a.SQPSN
+	r.retries, r.rnrTries = a.RetryCount, a.RNRRetry
+	q.state = RTS
+	return nil
+}
+
+// toError goes to the error state: what is posted is flushed (§10.3.1).
+func (q *QP) toError() {
+	if q.state == Err {
+		return
+	}
+	q.state = Err
+	q.flushSends()
+	q.flushReceives()
+	if q.config.Shared != nil {
+		q.event(QPLastWQEReached)
+	}
+}
+
+// clear forgets all that has happened but the counters.
+func (q *QP) clear() {
+	q.req.queue.clear()
+	q.req = requester{queue: q.req.queue, ackSince: units.Never, rnrTimer: units.Never}
+	q.resp.fetches.clear()
+	q.resp = responder{fetches: q.resp.fetches, recv: q.resp.recv}
+	q.receives.clear()
+	q.turn, q.drained = false, false
+	if q.recovery != nil {
+		q.recovery.Reset()
+	}
+}

@@ -1,0 +1,266 @@
+package transport
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// State is the state of a queue pair (§10.3.1).
+type State uint8
+
+// The states.
+const (
+	Reset State = iota
+	Init        // may post receives
+	RTR         // ready to receive
+	RTS         // ready to send
+	SQD         // the send queue drains: no new message begins
+	SQE         // the send queue has met an error (UC and UD)
+	Err         // everything is flushed
+)
+
+// String is the name.
+func (s State) String() string {
+	return [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}[s]
+}
+
+// Config is what a queue pair is made with.
+type Config struct {
+	Service roce.Service // roce.RC, UC or UD
+	Number  uint32       // 24 bits
+	PKey    uint16       // 0 means 0xffff, the default partition
+
+	Memory Memory
+	SendCQ CQ
+	RecvCQ CQ
+	Shared Receives // a shared receive queue; nil if it has its own
+	Events Events   // may be nil
+
+	MaxSend   int  // work requests
+	MaxRecv   int  // work requests
+	MaxSGE    int  // elements of a list
+	MaxInline int  // bytes
+	SignalAll bool // every work request is completed also if it succeeds
+
+	// AckEvery makes the responder acknowledge every n-th packet even if it was
+	// not asked to; 0 for never (§9.7.5.1). AskEvery makes the requester ask for
+	// an acknowledgement at each PSN that is a multiple, besides at the end of
+	// messages; 0 for never. Where a window outside holds packets back, one of
+	// them has to be well below it.
+	AckEvery int
+	AskEvery int
+
+	Recovery func() Recovery // makes its loss recovery; nil for NewGoBackN; RC only
+	Feedback Feedback        // may be nil
+}
+
+// Feedback is told what a congestion control has to know.
+type Feedback interface {
+	// Sent is called for each packet with payload, or request for some, that
+	// Next gives.
+	Sent(now units.Time, s Sent)
+	// Acked is called when the oldest outstanding PSN moves up.
+	Acked(now units.Time, a Acked)
+}
+
+// Sent is a packet that was sent.
+type Sent struct {
+	PSN      PSN
+	Payload  units.Bytes
+	Again    bool // it had been sent before
+	Response bool // it is of a READ response, which nobody acknowledges
+}
+
+// Acked is what an acknowledgement or another response says.
+type Acked struct {
+	PSN     PSN         // acknowledged up to here
+	Packets uint32      // PSNs newly acknowledged
+	Payload units.Bytes // of SENDs and WRITEs newly acknowledged
+	// RTT is the time since PSN was sent, or the READ it belongs to; 0 if there is
+	// no sample, because it was sent twice.
+	RTT units.Time
+}
+
+// QP is a queue pair. Make it with New.
+type QP struct {
+	config   Config
+	attr     Attr
+	mtuShift uint8
+	state    State
+	turn     bool // whether it is a response's turn, if there are requests too
+	drained  bool // SQDrained was reported
+	req      requester
+	resp     responder
+	recovery Recovery
+	receives ring[RecvWR]
+	counters Counters
+}
+
+// New makes a queue pair in state RESET.
+func New(c Config) (*QP, error) {
+	switch {
+	case c.Service != roce.RC && c.Service != roce.UC && c.Service != roce.UD:
+		return nil, fmt.Errorf("transport service %d is not implemented: use RC (0), UC (1) or UD (3)", c.Service)
+	case c.Memory == nil || c.SendCQ == nil || c.RecvCQ == nil:
+		return nil, fmt.Errorf("a queue pair needs Memory, SendCQ and RecvCQ")
+	case c.Number > roce.PSNMask:
+		return nil, fmt.Errorf("queue pair number %#x has more than 24 bits", c.Number)
+	case c.MaxSend < 0 || c.MaxRecv < 0 || c.MaxSGE < 0 || c.MaxInline < 0 || c.AckEvery < 0 || c.AskEvery < 0:
+		return nil, fmt.Errorf("a limit of queue pair %d is negative", c.Number)
+	case c.Recovery != nil && c.Service != roce.RC:
+		return nil, fmt.Errorf("only RC recovers from loss: leave Recovery out")
+	}
+	if c.PKey == 0 {
+		c.PKey = 0xffff
+	}
+	q := &QP{config: c}
+	switch {
+	case c.Recovery != nil:
+		q.recovery = c.Recovery()
+	case c.Service == roce.RC:
+		q.recovery = NewGoBackN()
+	}
+	q.clear()
+	return q, nil
+}
+
+// Number is the queue pair's number.
+func (q *QP) Number() uint32 { return q.config.Number }
+
+// State is the state it is in.
+func (q *QP) State() State { return q.state }
+
+// Attr is what Modify has set.
+func (q *QP) Attr() Attr { return q.attr }
+
+// Counters is what it has counted.
+func (q *QP) Counters() Counters { return q.counters }
+
+// Outstanding is the window of PSNs and the payload of SENDs and WRITEs that is
+// sent and not acknowledged.
+func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.flying }
+
+// Receive takes a packet for this queue pair. It does not keep p.
+func (q *QP) Receive(now units.Time, p *Packet) {
+	op := p.BTH.Opcode
+	if q.state < RTR || q.state == Err || op.Service() != q.config.Service {
+		return
+	}
+	if q.state == RTR && !q.resp.established && q.config.Service != roce.UD {
+		q.resp.established = true
+		q.event(CommEst)
+	}
+	switch {
+	case q.config.Service == roce.UD:
+		q.datagram(p)
+	case q.config.Service == roce.UC:
+		q.unreliable(p)
+	case isResponse(op.Operation()):
+		q.response(now, p)
+	default:
+		q.request(p)
+	}
+}
+
+// Deadline is when Expire is to be called; units.Never for not at all. Any other
+// call may change it.
+func (q *QP) Deadline() units.Time { return min(q.ackDeadline(), q.req.rnrTimer) }
+
+// Expire does what is due at now.
+func (q *QP) Expire(now units.Time) {
+	if q.req.rnrTimer <= now {
+		q.resume(now)
+	}
+	if q.ackDeadline() <= now {
+		q.timeout(now)
+	}
+}
+
+// Kind is what a packet is to whoever paces and schedules.
+type Kind uint8
+
+// The kinds.
+const (
+	Nothing  Kind = iota
+	Control       // an ACK, a NAK or the response to an atomic
+	Response      // of a READ
+	Request
+)
+
+// Offer is the packet that a queue pair would send next.
+type Offer struct {
+	Kind  Kind
+	Bytes units.Bytes // BTH, further headers and padded payload
+}
+
+// Offer says what Next would give. Where both could be sent, Responses and
+// Requests take turns, and Control goes first. Kind is Nothing if there is
+// nothing to send before the next input.
+func (q *QP) Offer() Offer {
+	switch kind, _, psn, w := q.choose(); kind {
+	case Control, Response:
+		return Offer{kind, q.responseBytes()}
+	case Request:
+		return Offer{kind, q.requestBytes(w, psn)}
+	}
+	return Offer{}
+}
+
+// Next fills p with the next packet and counts it as sent. false means that
+// there is none, or that what it was to carry could not be read; then the error
+// has been dealt with, and Offer says how it goes on.
+func (q *QP) Next(now units.Time, p *Packet) bool {
+	kind, f, psn, w := q.choose()
+	if kind == Nothing {
+		return false
+	}
+	*p = Packet{Data: p.Data[:0]}
+	p.BTH.PKey, p.BTH.DestQP = q.config.PKey, q.attr.DestQP
+	ok := true
+	switch kind {
+	case Control, Response:
+		ok = q.respond(now, f, p)
+		q.turn = q.turn && kind == Control
+	case Request:
+		ok = q.emit(now, w, psn, p)
+		q.turn = true
+	}
+	p.BTH.Pad = pad(p.Length)
+	return ok
+}
+
+// choose finds the next packet: the READ or atomic it responds to, if any, or
+// the PSN and the work request it is of.
+func (q *QP) choose() (kind Kind, f *fetched, psn PSN, w *sendWQE) {
+	kind, f = q.nextResponse()
+	if kind == Control || kind == Response && q.turn {
+		return kind, f, 0, nil
+	}
+	if psn, w, ok := q.nextRequest(); ok {
+		return Request, nil, psn, w
+	}
+	return kind, f, 0, nil
+}
+
+// packets is how many packets a message of n bytes takes.
+func (q *QP) packets(n uint32) uint32 {
+	return max(1, uint32((uint64(n)+uint64(q.mtu())-1)>>q.mtuShift))
+}
+
+func (q *QP) mtu() uint32 { return 1 << q.mtuShift }
+
+func (q *QP) setMTU(n units.Bytes) { q.mtuShift = uint8(bits.TrailingZeros64(uint64(n))) }
+
+// piece is the length of the k-th packet of a message of n bytes.
+func (q *QP) piece(n, k uint32) uint32 {
+	return min(q.mtu(), n-k<<q.mtuShift)
+}
+
+func (q *QP) event(e Event) {
+	if q.config.Events != nil {
+		q.config.Events.Event(q.config.Number, e)
+	}
+}

@@ -1,0 +1,329 @@
+package transport
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// TestExactlyOnceInOrder joins two queue pairs by a channel with some loss,
+// copies, delays and disorder: everything completes, and memory, what was read
+// and what was received are those of a sequential machine.
+func TestExactlyOnceInOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pair := newPair(t, faults{
+			drop: 0.05, copies: 0.05, budget: 5, // each may cost one of seven retries
+			late: rapid.SampledFrom([]float64{0, 0.05, 0.5}).Draw(t, "late"),
+		})
+		if !pair.channel.run(units.Second) {
+			t.Fatal("it does not come to an end")
+		}
+		for _, s := range pair.sides {
+			s.checkWhole(t)
+		}
+	})
+}
+
+// TestRightOrFailed does the same over a channel that may lose so much that the
+// queue pairs give up: what they say is then still true.
+func TestRightOrFailed(t *testing.T) {
+	failed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		loss := rapid.SampledFrom([]float64{0.02, 0.2, 0.5}).Draw(t, "loss")
+		pair := newPair(t, faults{drop: loss, copies: 0.1, late: 0.3, budget: -1})
+		if !pair.channel.run(10 * units.Second) {
+			t.Fatal("it does not come to an end")
+		}
+		for _, s := range pair.sides {
+			if s.qp.State() == Err {
+				failed++
+				s.checkFailed(t, RetryExcErr)
+			} else {
+				s.checkWhole(t)
+			}
+		}
+	})
+	if failed == 0 {
+		t.Error("no queue pair ever gave up: the channel is too good to show it")
+	}
+}
+
+// TestRightStatus makes one work request fail, over a channel without loss: it
+// has the right status, and only what was in front of it has happened.
+func TestRightStatus(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := faults{copies: 0.1, budget: 3, late: rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "late")}
+		pair := newPair(t, f)
+		s := pair.sides[0]
+		bad := s.work[min(rapid.IntRange(0, 20).Draw(t, "bad"), len(s.work)):]
+		want := []Status{s.spoil(t, bad)}
+		if f.late > 0 {
+			// The NAK may overtake READ responses, which are then never repeated.
+			want = append(want, RetryExcErr)
+		}
+		if !pair.channel.run(10 * units.Second) {
+			t.Fatal("it does not come to an end")
+		}
+		if want[0] == Success {
+			s.checkWhole(t)
+			return
+		}
+		s.checkFailed(t, want...)
+		if peer := s.peer; peer.failed() {
+			peer.checkFailed(t, RetryExcErr, WRFlushErr)
+		} else {
+			peer.checkWhole(t)
+		}
+	})
+}
+
+// spoil makes the first of some work requests that can fail do so and gives the
+// status it is to have; Success if none can.
+func (s *agent) spoil(t *rapid.T, work []SendWR) Status {
+	for i := range work {
+		wr := &work[i]
+		n := len(wr.Inline) + int(listLength(wr.SGL))
+		switch {
+		case rapid.Bool().Draw(t, "local") && len(wr.SGL) > 0 && n > 0:
+			for j := range wr.SGL {
+				wr.SGL[j].Key = 99
+			}
+			return LocProtErr
+		case wr.Op.send():
+			wr.Inline, wr.SGL = nil, append([]SGE{}, s.take(t, n+50)...)
+			s.peerFails = LocLenErr
+			return RemInvReqErr
+		case n > 0 && rapid.Bool().Draw(t, "bounds"):
+			wr.RemoteVA += targetSize
+			return RemAccessErr
+		case n > 0:
+			wr.RKey++
+			return RemAccessErr
+		}
+	}
+	return Success
+}
+
+// Memory of a side: its peer works on the target; the rest are buffers of its
+// own, each of them used once.
+const (
+	targetKey  = 7
+	targetSize = 4096
+	localKey   = 1
+	localSize  = 1 << 18
+)
+
+// pair is two queue pairs, and what each of them is to do to the other.
+type pair struct {
+	channel *channel
+	sides   [2]*agent
+}
+
+// agent is a queue pair with its program and the model of it.
+type agent struct {
+	name   string
+	peer   *agent
+	qp     *QP
+	memory *testMemory
+	target []byte // what the peer works on
+	local  []byte
+	used   uint32 // of local
+
+	work     []SendWR
+	models   [][]byte // the peer's target: before any work, after each
+	brought  [][]byte // by work request: what a READ or atomic brings, or nil
+	messages [][]byte // what its SENDs bring to the peer; nil for WRITEs with immediate data
+	imms     []uint32
+	receives []RecvWR // posted and to be posted
+	posted   int      // of work
+	ready    int      // of receives
+
+	sent, received []Completion
+	peerFails      Status // what may befall a receive request of the peer
+}
+
+// halves of a CQ
+type sends struct{ *agent }
+type recvs struct{ *agent }
+
+func (s sends) Complete(c Completion) { s.sent = append(s.sent, c) }
+func (r recvs) Complete(c Completion) { r.received = append(r.received, c) }
+
+func newPair(t *rapid.T, f faults) *pair {
+	p := &pair{channel: &channel{random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), faults: f}}
+	mtu := rapid.SampledFrom([]units.Bytes{256, 512, 1024}).Draw(t, "mtu")
+	rd := rapid.Uint8Range(1, 4).Draw(t, "rd")
+	ask, every := rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "ask"), rapid.SampledFrom([]int{0, 1, 4}).Draw(t, "every")
+	psn := rapid.Custom(func(t *rapid.T) PSN {
+		if rapid.Bool().Draw(t, "wraps") {
+			return PSN(roce.PSNMask - rapid.Uint32Range(0, 50).Draw(t, "before"))
+		}
+		return PSN(rapid.Uint32Range(0, roce.PSNMask).Draw(t, "psn"))
+	})
+	psns := [2]PSN{psn.Draw(t, "psn"), psn.Draw(t, "psn")}
+	for i := range p.sides {
+		s := &agent{name: string(rune('A' + i)), memory: &testMemory{}}
+		s.target = s.memory.add(targetKey, 0, targetSize, RemoteRead|RemoteWrite|RemoteAtomic).bytes
+		s.local = s.memory.add(localKey, 0, localSize, LocalWrite).bytes
+		for j := range s.local {
+			s.local[j] = byte(p.channel.random.Uint32())
+		}
+		p.sides[i], s.qp = s, newRC(t, s, i, mtu, rd, ask, every, psns)
+		p.channel.ends[i] = s.qp
+	}
+	for i, s := range p.sides {
+		s.peer = p.sides[1-i]
+	}
+	for _, s := range p.sides {
+		s.program(t, s.peer, int(mtu))
+	}
+	p.channel.idle = p.feed
+	return p
+}
+
+func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every int, psns [2]PSN) *QP {
+	var recovery func() Recovery
+	if limit := rapid.SampledFrom([]uint32{0, 1, 7}).Draw(t, "limit"); limit > 0 {
+		recovery = func() Recovery { return &capped{limit: limit} }
+	}
+	q, err := New(Config{
+		Recovery: recovery,
+		Service:  roce.RC, Number: uint32(i), Memory: s.memory, SendCQ: sends{s}, RecvCQ: recvs{s},
+		MaxSend: 5, MaxRecv: 40, MaxSGE: 3, MaxInline: 64, AckEvery: every, AskEvery: ask,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for state := Init; state <= RTS; state++ {
+		if err := q.Modify(state, Attr{
+			Access: RemoteRead | RemoteWrite | RemoteAtomic, DestQP: uint32(1 - i), PathMTU: mtu,
+			RQPSN: psns[1-i], SQPSN: psns[i], MaxRdAtomic: rd, MaxDestRdAtomic: rd,
+			MinRNRTimer: 1, Timeout: 8, RetryCount: 7, RNRRetry: infinite,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return q
+}
+
+// take gives n bytes of local memory as a list of some elements.
+func (s *agent) take(t *rapid.T, n int) []SGE {
+	var list []SGE
+	for parts := rapid.IntRange(1, 3).Draw(t, "parts"); n > 0; parts-- {
+		take := n
+		if parts > 1 {
+			take = rapid.IntRange(0, n).Draw(t, "part")
+		}
+		list = append(list, SGE{VA: uint64(s.used), Length: uint32(take), Key: localKey})
+		s.used += uint32(take)
+		n -= take
+	}
+	return list
+}
+
+func (s *agent) bytesOf(list []SGE) []byte {
+	b, _ := gather(s.memory, list, 0, uint32(listLength(list)), nil)
+	return b
+}
+
+// program draws what s does to its peer, and what has to come of it.
+func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
+	model := make([]byte, targetSize)
+	s.models = append(s.models, slices.Clone(model))
+	type piece struct{ from, to uint64 }
+	var read []piece // since the last fence
+	for i := range rapid.IntRange(0, 20).Draw(t, "work") {
+		wr := SendWR{ID: uint64(i), Op: Op(rapid.IntRange(0, int(FetchAdd)).Draw(t, "op")), RKey: targetKey, Imm: uint32(i)}
+		if wr.Op == SendInvalidate {
+			wr.Op = Send
+		}
+		if rapid.IntRange(0, 3).Draw(t, "signaled") > 0 || wr.Op.fetches() {
+			wr.Flags |= Signaled
+		}
+		n := rapid.IntRange(0, min(5*mtu, targetSize)).Draw(t, "length")
+		if rapid.IntRange(0, 2).Draw(t, "small") == 0 {
+			n = min(n, 40)
+		}
+		wr.RemoteVA = uint64(rapid.IntRange(0, targetSize-n).Draw(t, "va"))
+		if wr.Op.atomic() {
+			n, wr.RemoteVA = 8, wr.RemoteVA&^7
+			if wr.RemoteVA+8 > targetSize {
+				wr.RemoteVA -= 8
+			}
+			wr.Swap = uint64(rapid.IntRange(1, 3).Draw(t, "swap"))
+			wr.Compare = binary.LittleEndian.Uint64(model[wr.RemoteVA:])
+			if rapid.Bool().Draw(t, "differs") {
+				wr.Compare++
+			}
+		}
+		wr.SGL = s.take(t, n)
+		data := s.bytesOf(wr.SGL)
+		if len(data) > 0 && len(data) <= 64 && !wr.Op.fetches() && rapid.Bool().Draw(t, "inline") {
+			wr.SGL, wr.Inline = nil, slices.Clone(data)
+		}
+
+		// What changes memory that an earlier READ still reads has to be fenced:
+		// otherwise the order is open (§10.8.3).
+		at := model[wr.RemoteVA : wr.RemoteVA+uint64(n)]
+		changes := wr.Op.write() || wr.Op.atomic()
+		overlaps := slices.ContainsFunc(read, func(p piece) bool {
+			return wr.RemoteVA < p.to && p.from < wr.RemoteVA+uint64(n)
+		})
+		if changes && overlaps || rapid.IntRange(0, 5).Draw(t, "fence") == 0 {
+			wr.Flags |= Fence
+			read = nil
+		}
+		var brings []byte
+		switch {
+		case wr.Op == Read:
+			brings = slices.Clone(at)
+			read = append(read, piece{wr.RemoteVA, wr.RemoteVA + uint64(n)})
+		case wr.Op.atomic():
+			brings = slices.Clone(at)
+			old := binary.LittleEndian.Uint64(at)
+			if wr.Op == FetchAdd {
+				binary.LittleEndian.PutUint64(at, old+wr.Swap)
+			} else if old == wr.Compare {
+				binary.LittleEndian.PutUint64(at, wr.Swap)
+			}
+		case wr.Op.write():
+			copy(at, data)
+		}
+		if wr.Op.send() {
+			peer.receives = append(peer.receives, RecvWR{ID: uint64(len(peer.receives)), SGL: peer.take(t, n+rapid.IntRange(0, 9).Draw(t, "spare"))})
+			s.messages = append(s.messages, append([]byte{}, data...))
+			s.imms = append(s.imms, wr.Imm)
+		} else if wr.Op == WriteImm {
+			peer.receives = append(peer.receives, RecvWR{ID: uint64(len(peer.receives))})
+			s.messages = append(s.messages, nil)
+			s.imms = append(s.imms, wr.Imm)
+		}
+		s.work = append(s.work, wr)
+		s.brought = append(s.brought, brings)
+		s.models = append(s.models, slices.Clone(model))
+	}
+}
+
+// feed posts work as far as there is room, and receives now and then, often too
+// late. It tells whether some are left.
+func (p *pair) feed() bool {
+	left := false
+	for _, s := range p.sides {
+		for s.posted < len(s.work) && s.qp.PostSend(&s.work[s.posted]) == nil {
+			s.posted++
+		}
+		if s.ready < len(s.receives) && p.channel.random.IntN(20) == 0 {
+			if s.qp.PostRecv(&s.receives[s.ready]) == nil {
+				s.ready++
+			}
+		}
+		left = left || s.posted < len(s.work) || s.ready < len(s.receives)
+	}
+	return left
+}

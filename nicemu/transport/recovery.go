@@ -1,0 +1,73 @@
+package transport
+
+import "github.com/weftlab/weft/emu/units"
+
+// Recovery is the loss recovery of one RC queue pair: what its sending side
+// sends again and when, and what its receiving side does with packets out of
+// order. It sees PSNs only. What they stand for, the queue pair knows: a PSN of a
+// READ stands for a packet of the response, and sending it means to ask for all
+// of the response from there on.
+//
+// Each queue pair has its own.
+type Recovery interface {
+	// Reset forgets everything.
+	Reset()
+	// Next chooses the PSN to send now: one of the window's, which is sent again,
+	// or w.Next, a new one. ok is false if nothing may be sent now. It may be
+	// called any number of times before something is sent.
+	Next(w Window) (psn PSN, ok bool)
+	// Sent tells that n PSNs from psn on have been sent; w has them already.
+	Sent(w Window, psn PSN, n uint32)
+	// Acked tells that w.Una has moved up.
+	Acked(w Window)
+	// Refused tells that the peer asks for w.Una, for a reason. seen is a PSN
+	// behind it that the peer is known to have, or w.Una. The answer is whether
+	// that leads to anything being sent again; if not, it was known already and
+	// does not count as a retry.
+	Refused(w Window, why Refusal, seen PSN) bool
+	// Expired tells that nothing was acknowledged for the time that Timeout gave.
+	Expired(w Window)
+	// Timeout is how long to wait for an acknowledgement, given the local ACK
+	// timeout of the queue pair; units.Never for ever. It is asked at any time
+	// and may change with the window.
+	Timeout(w Window, local units.Time) units.Time
+
+	// Arrived judges a request packet that has come while expected was the PSN
+	// to come next.
+	Arrived(expected, psn PSN) Verdict
+	// Postponed tells that the responder, though the packet was in order, was not
+	// ready to receive it and has said so: it will come again.
+	Postponed()
+}
+
+// Window is what a requester has sent and does not know to have arrived.
+type Window struct {
+	Una  PSN // the oldest
+	Next PSN // behind the newest: the first that has never been sent
+}
+
+// Len is the number of PSNs outstanding.
+func (w Window) Len() uint32 { return w.Next.From(w.Una) }
+
+// Refusal is why a requester learns that something has to be sent again.
+type Refusal uint8
+
+// The reasons.
+const (
+	NakSequence Refusal = iota // a NAK for a PSN sequence error
+	NakRNR                     // an RNR NAK; nothing is sent before its time is over
+	NakImplied                 // a response behind one of a READ or atomic that is missing
+)
+
+// Verdict is what a responder does with a packet. There is none for keeping a
+// packet that is out of order: those of the specification do not say where they
+// belong.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Accept    Verdict = iota // it is the expected one
+	Duplicate                // it came before
+	Drop                     // it is out of order and ignored
+	DropNak                  // it is out of order and answered by a NAK
+)

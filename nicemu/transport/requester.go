@@ -1,0 +1,340 @@
+package transport
+
+import (
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// maxMessage is the longest message (§9.3.3).
+const maxMessage = 1 << 31
+
+// infinite is the RNR retry count that means no limit (§9.7.5.2.8).
+const infinite = 7
+
+// requester is the sending side of a queue pair: its send queue, in which work
+// requests get PSNs in order, and what it knows of the way of these PSNs.
+type requester struct {
+	queue    ring[sendWQE] // not yet completed
+	numbered int           // how many of them have PSNs: the oldest
+
+	una, next PSN         // the window
+	free      PSN         // the first that no work request has
+	near      int         // where locate found something last
+	fetches   int         // READs and atomics under way
+	flying    units.Bytes // payload in the window
+
+	ackSince units.Time // when the ACK timer was started; units.Never while it does not run
+	rnrTimer units.Time // nothing is sent before; units.Never if not
+	retries  uint8      // left
+	rnrTries uint8      // left
+	stamps   stamps
+
+	old [atomicLength]byte // what an atomic has brought, on its way to memory
+}
+
+func (r *requester) window() Window { return Window{r.una, r.next} }
+
+// PostSend adds a work request to the send queue. In the error states it is
+// flushed at once.
+func (q *QP) PostSend(wr *SendWR) error {
+	if err := q.checkSend(wr); err != nil {
+		return err
+	}
+	w := q.req.queue.push()
+	sgl, inline := append(w.SGL[:0], wr.SGL...), append(w.Inline[:0], wr.Inline...)
+	*w = sendWQE{SendWR: *wr}
+	w.SGL, w.Inline = sgl, inline
+
+	n := listLength(sgl) + uint64(len(inline))
+	switch {
+	case n > maxMessage || q.config.Service == roce.UD && n > uint64(q.mtu()):
+		w.fault = LocLenErr
+	case wr.Op.fetches() && q.attr.MaxRdAtomic == 0:
+		w.fault = LocQPOpErr
+	default:
+		w.length, w.packets = uint32(n), q.packets(uint32(n))
+		if wr.Op.atomic() {
+			w.packets = 1
+		}
+	}
+	if q.state == Err || q.state == SQE {
+		q.flushSends()
+		return nil
+	}
+	q.settle()
+	return nil
+}
+
+func (q *QP) checkSend(wr *SendWR) error {
+	c := &q.config
+	switch {
+	case q.state < RTS:
+		return ErrState
+	case wr.Op > FetchAdd,
+		c.Service != roce.RC && (wr.Op.fetches() || wr.Op == SendInvalidate),
+		c.Service == roce.UD && !wr.Op.send():
+		return ErrOp
+	case q.req.queue.n >= c.MaxSend:
+		return ErrQueueFull
+	case len(wr.SGL) > c.MaxSGE:
+		return ErrSGL
+	case len(wr.Inline) > c.MaxInline, len(wr.Inline) > 0 && (wr.Op.fetches() || len(wr.SGL) > 0):
+		return ErrInline
+	case wr.Op.atomic() && listLength(wr.SGL) != atomicLength:
+		return ErrAtomic
+	}
+	return nil
+}
+
+// nextRequest finds what the requester sends next, if it may send.
+func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
+	r := &q.req
+	if r.queue.n == 0 || q.state != RTS && q.state != SQD || r.rnrTimer != units.Never {
+		return 0, nil, false
+	}
+	psn = r.next
+	if q.recovery != nil {
+		if psn, ok = q.recovery.Next(r.window()); !ok {
+			return 0, nil, false
+		}
+	}
+	if psn != r.next {
+		w = r.locate(psn)
+		return psn, w, w.fault == Success
+	}
+	if r.next == r.free && !r.number() {
+		return 0, nil, false
+	}
+	w = r.queue.at(r.numbered - 1)
+	if w.fault != Success || psn == w.first && !q.mayBegin(w) {
+		return 0, nil, false
+	}
+	n := uint32(1)
+	if w.Op == Read {
+		n = w.packets
+	}
+	return psn, w, r.window().Len()+n <= windowLimit
+}
+
+// number gives PSNs to the next work request (§9.7.3).
+func (r *requester) number() bool {
+	if r.numbered == r.queue.n {
+		return false
+	}
+	w := r.queue.at(r.numbered)
+	if w.fault != Success {
+		return false
+	}
+	r.numbered++
+	w.first = r.free
+	r.free = r.free.Add(w.packets)
+	return true
+}
+
+// mayBegin tells whether a message may begin: not while the queue drains, not
+// past a fence, not beyond the READs and atomics that the peer can hold
+// (§9.7.3, §10.8.3).
+func (q *QP) mayBegin(w *sendWQE) bool {
+	switch {
+	case q.state != RTS:
+		return false
+	case q.req.fetches == 0:
+		return true
+	case w.Flags&Fence != 0:
+		return false
+	}
+	return !w.Op.fetches() || q.req.fetches < int(q.attr.MaxRdAtomic)
+}
+
+// locate finds the work request that a PSN of the window belongs to.
+func (r *requester) locate(psn PSN) *sendWQE {
+	has := func(i int) bool {
+		w := r.queue.at(i)
+		return psn.From(w.first) < w.packets
+	}
+	for i := r.near; i < min(r.near+2, r.numbered); i++ {
+		if has(i) {
+			r.near = i
+			return r.queue.at(i)
+		}
+	}
+	base := r.queue.at(0).first
+	low, high := 0, r.numbered-1
+	for low < high {
+		mid := (low + high + 1) / 2
+		if r.queue.at(mid).first.From(base) <= psn.From(base) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	r.near = low
+	return r.queue.at(low)
+}
+
+// emit makes the request packet of a PSN and counts it as sent.
+func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *Packet) bool {
+	r := &q.req
+	if !q.segment(w, psn, p) {
+		w.fault = LocProtErr
+		q.settle()
+		return false
+	}
+	covers := uint32(1)
+	if w.Op == Read {
+		covers = w.packets - psn.From(w.first)
+	}
+	again := psn != r.next
+	if !again {
+		if w.Op.fetches() && psn == w.first {
+			r.fetches++
+		}
+		r.next = r.next.Add(covers)
+		r.flying += units.Bytes(p.Length)
+	}
+	if f := q.config.Feedback; f != nil {
+		r.stamps.sent(psn, now, again, r.window())
+		f.Sent(now, Sent{PSN: psn, Payload: units.Bytes(p.Length), Again: again})
+	}
+	if q.recovery == nil {
+		q.unacknowledged(w)
+		return true
+	}
+	q.recovery.Sent(r.window(), psn, covers)
+	if r.ackSince == units.Never {
+		q.startTimer(now)
+	}
+	return true
+}
+
+// unacknowledged counts what was just sent as done with, as UC and UD do
+// (§9.8.2, §9.8.3).
+func (q *QP) unacknowledged(w *sendWQE) {
+	r := &q.req
+	r.una, r.flying = r.next, 0
+	if r.next == w.first.Add(w.packets) {
+		q.complete(Success)
+		q.settle()
+	}
+}
+
+// startTimer starts the ACK timer, or stops it if nothing is outstanding
+// (§9.7.6.1.3).
+func (q *QP) startTimer(now units.Time) {
+	r := &q.req
+	r.ackSince = units.Never
+	if r.una != r.next && r.rnrTimer == units.Never {
+		r.ackSince = now
+	}
+}
+
+// ackDeadline is when the ACK timer expires.
+func (q *QP) ackDeadline() units.Time {
+	r := &q.req
+	if r.ackSince == units.Never {
+		return units.Never
+	}
+	t := q.recovery.Timeout(r.window(), AckTimeout(q.attr.Timeout))
+	if t == units.Never {
+		return units.Never
+	}
+	return r.ackSince + t
+}
+
+// timeout is the end of the ACK timer.
+func (q *QP) timeout(now units.Time) {
+	q.counters.LocalAckTimeoutErr++
+	if q.retry() {
+		q.recovery.Expired(q.req.window())
+		q.startTimer(now)
+	}
+}
+
+// resume is the end of the wait after an RNR NAK.
+func (q *QP) resume(now units.Time) {
+	q.req.rnrTimer = units.Never
+	q.startTimer(now)
+}
+
+// retry counts a retry; if there were too many it fails the oldest work request
+// and says false (§9.9.2).
+func (q *QP) retry() bool {
+	if q.req.retries == 0 {
+		q.counters.ReqTransportRetriesExceeded++
+		q.fail(RetryExcErr)
+		return false
+	}
+	q.req.retries--
+	return true
+}
+
+// complete takes the oldest work request off the queue.
+func (q *QP) complete(s Status) {
+	r := &q.req
+	w := r.queue.at(0)
+	if w.Op.fetches() && s == Success {
+		r.fetches--
+	}
+	if s != Success || w.Flags&Signaled != 0 || q.config.SignalAll {
+		c := Completion{ID: w.ID, Status: s, Op: wcOf(w.Op), QP: q.config.Number}
+		if w.Op.fetches() && s == Success {
+			c.Length = w.length
+		}
+		q.config.SendCQ.Complete(c)
+	}
+	switch s {
+	case Success:
+	case WRFlushErr:
+		q.counters.ReqCQEFlushError++
+	default:
+		q.counters.ReqCQEError++
+	}
+	r.queue.pop()
+	r.numbered = max(0, r.numbered-1)
+	r.near = max(0, r.near-1)
+}
+
+// settle fails a work request with a fault once all in front of it are done
+// (§9.9.2), and reports when the queue is drained.
+func (q *QP) settle() {
+	r := &q.req
+	if r.queue.n > 0 {
+		if s := r.queue.at(0).fault; s != Success && (q.state == RTS || r.numbered > 0) {
+			q.fail(s)
+			return
+		}
+	}
+	if q.state == SQD && !q.drained && !q.underWay() {
+		q.drained = true
+		q.event(SQDrained)
+	}
+}
+
+// underWay tells whether the oldest message has begun.
+func (q *QP) underWay() bool {
+	r := &q.req
+	return r.numbered > 0 && r.next != r.queue.at(0).first
+}
+
+// fail completes the oldest work request with an error. An RC queue pair goes to
+// the error state, others have an error of the send queue only (§10.3.1).
+func (q *QP) fail(s Status) {
+	q.complete(s)
+	if q.config.Service == roce.RC {
+		q.toError()
+		q.dropReplies()
+		return
+	}
+	q.state = SQE
+	q.flushSends()
+}
+
+func (q *QP) flushSends() {
+	for q.req.queue.n > 0 {
+		q.complete(WRFlushErr)
+	}
+	r := &q.req
+	r.una, r.free = r.next, r.next
+	r.numbered, r.near, r.fetches, r.flying = 0, 0, 0, 0
+	r.ackSince, r.rnrTimer = units.Never, units.Never
+}

@@ -1,0 +1,242 @@
+package transport
+
+import (
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// fetched is a READ or atomic that a responder has taken, kept so that it can
+// respond again: the last MaxDestRdAtomic of them (§9.7.5.1, §9.4.5).
+type fetched struct {
+	first   PSN
+	packets uint32
+	at      uint32 // the packet of the response to send next; packets if none
+	from    uint32 // the one that this response begins with
+	msn     uint32
+	span    Span // of a READ: what is read
+	old     uint64
+	atomic  bool
+	sent    uint32 // how many packets of the response have ever been sent
+}
+
+// next is the PSN of the response to send next.
+func (f *fetched) next() PSN { return f.first.Add(f.at) }
+
+// done tells whether all of the response has been sent at least once.
+func (f *fetched) done() bool { return f.sent == f.packets }
+
+// read takes a READ request (§9.4.4, §9.7.4.1).
+func (q *QP) read(p *Packet) {
+	s := Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: RemoteRead}
+	switch {
+	case q.attr.Access&RemoteRead == 0, s.Length > maxMessage, p.Length != 0, !q.roomToFetch():
+		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
+		return
+	case s.Length > 0 && !q.config.Memory.Check(s):
+		q.refuse(nakRemoteAccess, RemAccessErr, QPAccessErr)
+		return
+	}
+	q.counters.RxReadRequests++
+	q.remember(fetched{span: s, packets: q.packets(s.Length)})
+}
+
+// atomic takes an atomic request and executes it; the response comes later
+// (§9.4.5).
+func (q *QP) atomic(p *Packet, operation roce.Opcode) {
+	s := Span{Key: p.Atomic.RKey, VA: p.Atomic.VA, Length: atomicLength, Access: RemoteAtomic}
+	if q.attr.Access&RemoteAtomic == 0 || s.VA%atomicLength != 0 || p.Length != 0 || !q.roomToFetch() {
+		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
+		return
+	}
+	var old uint64
+	var ok bool
+	if operation == roce.CompareSwap {
+		old, ok = q.config.Memory.CompareSwap(s, p.Atomic.Compare, p.Atomic.Swap)
+	} else {
+		old, ok = q.config.Memory.FetchAdd(s, p.Atomic.Swap)
+	}
+	if !ok {
+		q.refuse(nakRemoteAccess, RemAccessErr, QPAccessErr)
+		return
+	}
+	q.counters.RxAtomicRequests++
+	q.remember(fetched{atomic: true, old: old, packets: 1})
+}
+
+// roomToFetch tells whether the peer keeps to MaxDestRdAtomic: it may forget
+// what it knows the response of (§9.7.4.1).
+func (q *QP) roomToFetch() bool {
+	r := &q.resp
+	limit := int(q.attr.MaxDestRdAtomic)
+	return r.fetches.n < limit || limit > 0 && r.fetches.at(0).done()
+}
+
+// remember puts a READ or atomic in line for its response. It counts as a
+// message done.
+func (q *QP) remember(f fetched) {
+	r := &q.resp
+	if r.fetches.n == int(q.attr.MaxDestRdAtomic) {
+		if old := r.fetches.at(0); old.at < old.packets {
+			r.replies--
+		}
+		r.fetches.pop()
+	}
+	r.msn = (r.msn + 1) & roce.PSNMask
+	f.first, f.msn = r.expected, r.msn
+	r.expected = r.expected.Add(f.packets)
+	*r.fetches.push() = f
+	r.replies++
+}
+
+// repeat deals with a request that came before (§9.7.5.1): SENDs and WRITEs are
+// acknowledged again and not executed; a READ is, for the part that is asked for;
+// of an atomic the response is sent again. Those too old to be known are ignored:
+// the requester has had their responses.
+func (q *QP) repeat(p *Packet) {
+	r := &q.resp
+	operation := p.BTH.Opcode.Operation()
+	if shapes[operation].kind != none {
+		r.ackDue = true
+		return
+	}
+	for i := range r.fetches.n {
+		f := r.fetches.at(i)
+		k := p.PSN().From(f.first)
+		if k >= f.packets {
+			continue
+		}
+		if f.atomic != (operation != roce.ReadRequest) {
+			return
+		}
+		done := k << q.mtuShift
+		if !f.atomic && p.RETH != (roce.RETH{VA: f.span.VA + uint64(done), RKey: f.span.Key, Length: f.span.Length - done}) {
+			return
+		}
+		if f.at == f.packets {
+			r.replies++
+		}
+		if f.at > k {
+			f.at, f.from = k, k
+		}
+		return
+	}
+}
+
+// nextResponse finds what the responder sends next. Responses leave in the order
+// of PSNs (§9.7.5.1).
+func (q *QP) nextResponse() (Kind, *fetched) {
+	r := &q.resp
+	var f *fetched
+	for i := 0; r.replies > 0 && f == nil; i++ {
+		if g := r.fetches.at(i); g.at < g.packets {
+			f = g
+		}
+	}
+	switch {
+	case f == nil && !r.ackDue && r.nak == 0:
+		return Nothing, nil
+	case f == nil, r.ackDue && r.plain.Before(f.next()), r.nak != 0 && r.nakPSN.Before(f.next()):
+		return Control, nil
+	case f.atomic:
+		return Control, f
+	}
+	return Response, f
+}
+
+// responseBytes is the length of what respond would give.
+func (q *QP) responseBytes() units.Bytes {
+	_, f := q.nextResponse()
+	switch {
+	case f == nil:
+		return headerBytes(roce.Ack)
+	case f.atomic:
+		return headerBytes(roce.AtomicAck)
+	}
+	n := q.piece(f.span.Length, f.at)
+	return headerBytes(f.operation()) + units.Bytes(n+uint32(pad(n)))
+}
+
+// operation is that of the next packet of a READ response. One that begins in
+// the middle, because the rest has arrived, begins with a First as well.
+func (f *fetched) operation() roce.Opcode {
+	return [...]roce.Opcode{roce.ReadFirst, roce.ReadMiddle, roce.ReadLast, roce.ReadOnly}[position(f.at-f.from, f.packets-f.from)]
+}
+
+// respond makes the response packet that nextResponse chose.
+func (q *QP) respond(now units.Time, f *fetched, p *Packet) bool {
+	r := &q.resp
+	if f == nil {
+		q.acknowledge(p)
+		return true
+	}
+	p.BTH.PSN = uint32(f.next())
+	p.AETH = roce.AETH{Syndrome: creditsUnlimited, MSN: f.msn}
+	if f.atomic {
+		p.BTH.Opcode = roce.RC.With(roce.AtomicAck)
+		p.Old = f.old
+	} else if !q.readPiece(now, f, p) {
+		return false
+	}
+	f.at++
+	f.sent = max(f.sent, f.at)
+	if f.at == f.packets {
+		r.replies--
+	}
+	q.afterNak()
+	return true
+}
+
+// readPiece fills in a packet of a READ response. If the memory is no longer
+// there, the requester is told so.
+func (q *QP) readPiece(now units.Time, f *fetched, p *Packet) (ok bool) {
+	p.BTH.Opcode = roce.RC.With(f.operation())
+	if p.BTH.Opcode.Operation() == roce.ReadMiddle {
+		p.AETH = roce.AETH{}
+	}
+	s := f.span
+	s.VA += uint64(f.at) << q.mtuShift
+	s.Length = q.piece(s.Length, f.at)
+	p.Length = s.Length
+	if s.Length > 0 {
+		if p.Data, ok = q.config.Memory.Load(s, p.Data); !ok {
+			psn := f.next()
+			q.dropReplies()
+			q.refuseAt(psn, nakRemoteAccess, RemAccessErr, QPAccessErr)
+			return false
+		}
+	}
+	if fb := q.config.Feedback; fb != nil {
+		fb.Sent(now, Sent{PSN: f.next(), Payload: units.Bytes(p.Length), Again: f.at < f.sent, Response: true})
+	}
+	return true
+}
+
+// acknowledge makes the ACK or NAK that is due. An ACK is for the newest SEND or
+// WRITE packet: it acknowledges all in front of it (§9.7.5.1), and those
+// behind it, READs and atomics, have responses of their own.
+func (q *QP) acknowledge(p *Packet) {
+	r := &q.resp
+	p.BTH.Opcode = roce.RC.With(roce.Ack)
+	p.AETH.MSN = r.msn
+	if r.ackDue && (r.nak == 0 || r.plain.Add(1) != r.nakPSN) {
+		p.BTH.PSN, p.AETH.Syndrome = uint32(r.plain), creditsUnlimited
+		r.ackDue, r.unacked = false, 0
+		return
+	}
+	p.BTH.PSN, p.AETH.Syndrome = uint32(r.nakPSN), r.nak
+	r.ackDue, r.unacked, r.nak = false, 0, 0
+	q.afterNak()
+}
+
+// afterNak ends what the error state has left to be sent.
+func (q *QP) afterNak() {
+	if q.state == Err && q.resp.nak == 0 {
+		q.dropReplies()
+	}
+}
+
+func (q *QP) dropReplies() {
+	r := &q.resp
+	r.fetches.clear()
+	r.replies, r.ackDue, r.nak = 0, false, 0
+}

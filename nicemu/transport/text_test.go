@@ -1,0 +1,171 @@
+package transport
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// Packets as text: the operation, then what its headers hold. A transcript
+// neither shows nor gives the fields that are always the same.
+
+var operationNames = []string{
+	"send-first", "send-middle", "send-last", "send-last-imm", "send-only", "send-only-imm",
+	"write-first", "write-middle", "write-last", "write-last-imm", "write-only", "write-only-imm",
+	"read-request", "read-first", "read-middle", "read-last", "read-only", "ack", "atomic-ack",
+	"cas", "faa", "reserved", "send-last-inv", "send-only-inv",
+}
+
+var nakNames = map[uint8]string{
+	nakSequence: "nak-sequence", nakInvalidRequest: "nak-invalid-request",
+	nakRemoteAccess: "nak-remote-access", nakRemoteOp: "nak-remote-op",
+}
+
+// format gives the text of a packet.
+func format(p *Packet) string {
+	var b strings.Builder
+	op := p.BTH.Opcode.Operation()
+	name := operationNames[op]
+	if op == roce.Ack {
+		name = syndromeName(p.AETH.Syndrome)
+	}
+	fmt.Fprintf(&b, "%s psn=%d", name, p.BTH.PSN)
+	switch op {
+	case roce.WriteFirst, roce.WriteOnly, roce.WriteOnlyImm, roce.ReadRequest:
+		fmt.Fprintf(&b, " va=%#x rkey=%d dma=%d", p.RETH.VA, p.RETH.RKey, p.RETH.Length)
+	case roce.CompareSwap:
+		fmt.Fprintf(&b, " va=%#x rkey=%d compare=%d swap=%d", p.Atomic.VA, p.Atomic.RKey, p.Atomic.Compare, p.Atomic.Swap)
+	case roce.FetchAdd:
+		fmt.Fprintf(&b, " va=%#x rkey=%d swap=%d", p.Atomic.VA, p.Atomic.RKey, p.Atomic.Swap)
+	case roce.Ack, roce.ReadFirst, roce.ReadLast, roce.ReadOnly:
+		fmt.Fprintf(&b, " msn=%d", p.AETH.MSN)
+	case roce.AtomicAck:
+		fmt.Fprintf(&b, " msn=%d old=%d", p.AETH.MSN, p.Old)
+	}
+	switch s := shapes[op]; {
+	case s.imm:
+		fmt.Fprintf(&b, " imm=%d", p.Imm)
+	case s.invalidate:
+		fmt.Fprintf(&b, " inv=%d", p.Imm)
+	}
+	if p.BTH.Opcode.Service() == roce.UD {
+		fmt.Fprintf(&b, " to=%d path=%d qkey=%#x from=%d", p.BTH.DestQP, p.Path, p.DETH.QKey, p.DETH.SourceQP)
+	}
+	if shapes[op].kind != none || op >= roce.ReadFirst && op <= roce.ReadOnly {
+		fmt.Fprintf(&b, " len=%d", p.Length)
+	}
+	for _, f := range []struct {
+		on   bool
+		name string
+	}{{p.BTH.Solicited, "solicited"}, {p.BTH.AckReq, "ackreq"}} {
+		if f.on {
+			b.WriteString(" " + f.name)
+		}
+	}
+	return b.String()
+}
+
+func syndromeName(s uint8) string {
+	switch {
+	case s&syndromeKind == syndromeACK:
+		return "ack"
+	case s&syndromeKind == syndromeRNR:
+		return fmt.Sprintf("rnr-nak timer=%d", s&31)
+	}
+	return nakNames[s]
+}
+
+// parse reads what format gives.
+func parse(service roce.Service, line string) (Packet, error) {
+	f := fieldsOf(line)
+	p := Packet{AETH: roce.AETH{Syndrome: creditsUnlimited}}
+	op := -1
+	for i, n := range operationNames {
+		if n == f.name {
+			op = i
+		}
+	}
+	for s, n := range nakNames {
+		if n == f.name {
+			op, p.AETH.Syndrome = int(roce.Ack), s
+		}
+	}
+	if f.name == "rnr-nak" {
+		op, p.AETH.Syndrome = int(roce.Ack), syndromeRNR|uint8(f.number("timer"))
+	}
+	if f.name == "syndrome" {
+		op, p.AETH.Syndrome = int(roce.Ack), uint8(f.number("code"))
+	}
+	if op < 0 {
+		return p, fmt.Errorf("no operation %q", f.name)
+	}
+	p.BTH = roce.BTH{
+		Opcode: service.With(roce.Opcode(op)), PSN: uint32(f.number("psn")), DestQP: 1,
+		Solicited: f.flag("solicited"), AckReq: f.flag("ackreq"),
+	}
+	p.RETH = roce.RETH{VA: f.number("va"), RKey: uint32(f.number("rkey")), Length: uint32(f.number("dma"))}
+	p.Atomic = roce.AtomicETH{VA: p.RETH.VA, RKey: p.RETH.RKey, Swap: f.number("swap"), Compare: f.number("compare")}
+	p.AETH.MSN = uint32(f.number("msn"))
+	p.DETH = roce.DETH{QKey: uint32(f.number("qkey")), SourceQP: uint32(f.number("from"))}
+	p.Old = f.number("old")
+	p.Imm = uint32(f.number("imm") + f.number("inv"))
+	p.Length = uint32(f.number("len"))
+	return p, f.rest()
+}
+
+// fields is a line of a transcript: a name, then key=value and flags.
+type fields struct {
+	name   string
+	values map[string]string
+	err    error
+}
+
+func fieldsOf(line string) *fields {
+	words := strings.Fields(line)
+	f := &fields{values: map[string]string{}}
+	for i, w := range words {
+		k, v, _ := strings.Cut(w, "=")
+		if i == 0 && v == "" {
+			f.name = w
+			continue
+		}
+		f.values[k] = v
+	}
+	return f
+}
+
+func (f *fields) number(key string) uint64 {
+	v, ok := f.values[key]
+	if !ok {
+		return 0
+	}
+	delete(f.values, key)
+	n, err := strconv.ParseUint(v, 0, 64)
+	if err != nil {
+		f.err = err
+	}
+	return n
+}
+
+func (f *fields) or(key string, otherwise uint64) uint64 {
+	if _, ok := f.values[key]; !ok {
+		return otherwise
+	}
+	return f.number(key)
+}
+
+func (f *fields) flag(key string) bool {
+	_, ok := f.values[key]
+	delete(f.values, key)
+	return ok
+}
+
+// rest complains of what nobody asked for.
+func (f *fields) rest() error {
+	for k := range f.values {
+		return fmt.Errorf("nobody wants %q of %q", k, f.name)
+	}
+	return f.err
+}

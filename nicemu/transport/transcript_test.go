@@ -1,0 +1,308 @@
+package transport
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// TestTranscripts plays the files of testdata/transcripts: what one queue pair is given, and
+// exactly what it gives. They are named after the rules of chapter 9 that they
+// show. Rewrite with go test ./nicemu/transport -rewrite and read the difference.
+//
+//	qp          makes a queue pair; see (*desk).make for its arguments
+//	post        send requests, one a line
+//	recv        receive requests, one a line
+//	arrive      packets, one a line
+//	next [n=1]  what it sends now, all or so many
+//	wait t=10us lets time pass, and its timers expire
+//	modify, counters, timer, offer, outstanding, region
+//
+// Each prints what the queue pair did: memory it wrote, completions, events.
+// Local memory is region 1, at 0; region 7 is at 0x1000 and open to the peer.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
+		d := &desk{}
+		datadriven.RunTest(t, path, func(t *testing.T, data *datadriven.TestData) string {
+			out, err := d.do(data)
+			if err != nil {
+				t.Fatalf("%s: %v", data.Pos, err)
+			}
+			if out == "" {
+				return "nothing\n"
+			}
+			return out
+		})
+	})
+}
+
+// desk is a queue pair and what goes in and out.
+type desk struct {
+	now    units.Time
+	memory *testMemory
+	qp     *QP
+	out    strings.Builder
+	shared []RecvWR
+}
+
+func (d *desk) printf(format string, args ...any) { fmt.Fprintf(&d.out, format+"\n", args...) }
+
+// side names the queue of a completion.
+type side struct {
+	d    *desk
+	name string
+}
+
+func (s side) Complete(c Completion) {
+	text := ""
+	if c.Status == Success {
+		if c.Length > 0 || c.Op >= WCRecv {
+			text += fmt.Sprintf(" len=%d", c.Length)
+		}
+		if c.HasImm {
+			text += fmt.Sprintf(" imm=%d", c.Imm)
+		}
+		if c.Invalidated {
+			text += fmt.Sprintf(" inv=%d", c.Imm)
+		}
+		if c.GRH {
+			text += fmt.Sprintf(" grh from=%d", c.SourceQP)
+		}
+		if c.Solicited {
+			text += " solicited"
+		}
+	}
+	s.d.printf("%s id=%d %v %v%s", s.name, c.ID, c.Op, c.Status, text)
+}
+
+func (d *desk) Event(_ uint32, e Event) { d.printf("%v", e) }
+
+func (d *desk) Sent(now units.Time, s Sent) {
+	d.printf("sent at=%v %+v", now, s)
+}
+
+func (d *desk) Acked(now units.Time, a Acked) {
+	d.printf("acked at=%v %+v", now, a)
+}
+
+func (d *desk) Take(wr *RecvWR) bool {
+	if len(d.shared) == 0 {
+		return false
+	}
+	wr.ID, wr.SGL = d.shared[0].ID, append(wr.SGL[:0], d.shared[0].SGL...)
+	d.shared = d.shared[1:]
+	return true
+}
+
+func (d *desk) do(data *datadriven.TestData) (string, error) {
+	d.out.Reset()
+	var words []string
+	for _, a := range data.CmdArgs {
+		words = append(words, a.String())
+	}
+	args := fieldsOf(data.Cmd + " " + strings.Join(words, " "))
+	err := d.command(data, args)
+	if err == nil {
+		err = args.rest()
+	}
+	return d.out.String(), err
+}
+
+func (d *desk) command(data *datadriven.TestData, args *fields) error {
+	if d.qp == nil && data.Cmd != "qp" {
+		return fmt.Errorf("first make a queue pair")
+	}
+	switch data.Cmd {
+	case "qp":
+		return d.make(args)
+	case "region":
+		d.memory.add(uint32(args.number("key")), args.number("va"), int(args.number("len")), Access(args.number("access")))
+	case "forget":
+		d.memory.log = nil
+		d.memory.Invalidate(uint32(args.number("key")))
+		d.memory.log = func(l string) { d.printf("%s", l) }
+	case "post", "recv", "arrive":
+		for line := range strings.Lines(data.Input) {
+			f := fieldsOf(line)
+			err := d.input(data.Cmd, f, line)
+			if err == nil {
+				err = f.rest()
+			}
+			if err != nil {
+				return err
+			}
+		}
+	case "next":
+		for n := args.or("n", 1<<20); n > 0; n-- {
+			var p Packet
+			if d.qp.Offer().Kind == Nothing {
+				break
+			}
+			o := d.qp.Offer()
+			if !d.qp.Next(d.now, &p) {
+				continue
+			}
+			if o.Bytes != p.Bytes() {
+				return fmt.Errorf("%v bytes were offered, %v came", o.Bytes, p.Bytes())
+			}
+			d.printf("%s", format(&p))
+		}
+	case "wait":
+		t, err := units.ParseTime(args.values["t"])
+		if err != nil {
+			return err
+		}
+		delete(args.values, "t")
+		for end := d.now + t; ; {
+			if d.qp.Deadline() > end {
+				d.now = end
+				break
+			}
+			d.now = d.qp.Deadline()
+			d.qp.Expire(d.now)
+			d.printf("expired at=%v", d.now)
+		}
+	case "modify":
+		for s := Reset; s <= Err; s++ {
+			if args.flag(strings.ToLower(s.String())) {
+				if err := d.qp.Modify(s, d.qp.Attr()); err != nil {
+					d.printf("%v", err)
+				}
+			}
+		}
+	case "state":
+		d.printf("%v", d.qp.State())
+	case "counters":
+		c := d.qp.Counters()
+		c.Each(func(name string, n uint64) {
+			if n > 0 {
+				d.printf("%s %d", name, n)
+			}
+		})
+	case "timer":
+		if d.qp.Deadline() == units.Never {
+			d.printf("never")
+		} else {
+			d.printf("in %v", d.qp.Deadline()-d.now)
+		}
+	case "offer":
+		o := d.qp.Offer()
+		d.printf("%s %d", [...]string{"nothing", "control", "response", "request"}[o.Kind], o.Bytes)
+	case "outstanding":
+		w, n := d.qp.Outstanding()
+		d.printf("una=%d next=%d payload=%d", w.Una, w.Next, n)
+	default:
+		return fmt.Errorf("no command %q", data.Cmd)
+	}
+	return nil
+}
+
+// make makes a queue pair in RTS, or in the state named.
+func (d *desk) make(f *fields) error {
+	*d = desk{memory: &testMemory{}}
+	d.memory.add(1, 0, 1<<20, LocalWrite)
+	d.memory.add(7, 0x1000, 1<<16, RemoteWrite|RemoteRead|RemoteAtomic)
+	d.memory.log = func(l string) { d.printf("%s", l) }
+	c := Config{
+		Service: roce.RC, Number: 17, Memory: d.memory, SendCQ: side{d, "send-cq"}, RecvCQ: side{d, "recv-cq"}, Events: d,
+		MaxSend: 16, MaxRecv: 16, MaxSGE: 4, MaxInline: 512,
+		AckEvery: int(f.number("ack-every")), AskEvery: int(f.number("ask-every")),
+	}
+	switch {
+	case f.flag("uc"):
+		c.Service = roce.UC
+	case f.flag("ud"):
+		c.Service = roce.UD
+	}
+	if f.flag("srq") {
+		c.Shared = d
+	}
+	if f.flag("feedback") {
+		c.Feedback = d
+	}
+	var err error
+	if d.qp, err = New(c); err != nil {
+		return err
+	}
+	a := Attr{
+		Access: Access(f.or("access", uint64(RemoteWrite|RemoteRead|RemoteAtomic))), QKey: uint32(f.or("qkey", 0x11)),
+		DestQP: 18, RQPSN: PSN(f.number("rq-psn")), PathMTU: units.Bytes(f.or("mtu", 256)),
+		MaxDestRdAtomic: uint8(f.or("dest-rd", 2)), MinRNRTimer: uint8(f.or("rnr-timer", 1)),
+		SQPSN: PSN(f.number("sq-psn")), Timeout: uint8(f.or("timeout", 4)),
+		RetryCount: uint8(f.or("retry", 7)), RNRRetry: uint8(f.or("rnr-retry", 7)), MaxRdAtomic: uint8(f.or("rd", 2)),
+	}
+	last := RTS
+	if f.flag("rtr") {
+		last = RTR
+	}
+	for s := Init; s <= last; s++ {
+		if err := d.qp.Modify(s, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *desk) input(command string, f *fields, line string) error {
+	switch command {
+	case "arrive":
+		p, err := parse(d.qp.config.Service, line)
+		if err != nil {
+			return err
+		}
+		f.values = nil
+		d.qp.Receive(d.now, &p)
+	case "recv":
+		wr := RecvWR{ID: f.number("id")}
+		if n := f.number("len"); n > 0 {
+			wr.SGL = []SGE{{VA: f.number("va"), Length: uint32(n), Key: uint32(f.or("lkey", 1))}}
+		}
+		if d.qp.config.Shared != nil {
+			d.shared = append(d.shared, wr)
+			return nil
+		}
+		if err := d.qp.PostRecv(&wr); err != nil {
+			d.printf("%v", err)
+		}
+	case "post":
+		wr := SendWR{
+			ID: f.number("id"), RemoteVA: f.or("va", 0x1000), RKey: uint32(f.or("rkey", 7)), Imm: uint32(f.number("imm")),
+			Compare: f.number("compare"), Swap: f.number("swap"),
+			Path: uint32(f.number("path")), DestQP: uint32(f.number("to")), QKey: uint32(f.or("qkey", 0x11)),
+			Op: 255,
+		}
+		for op, n := range opNames {
+			if n == f.name {
+				wr.Op = Op(op)
+			}
+		}
+		n := f.or("len", 0)
+		if wr.Op.atomic() {
+			n = 8
+		}
+		switch {
+		case f.flag("inline"):
+			wr.Inline = make([]byte, n)
+		case n > 0:
+			wr.SGL = []SGE{{Length: uint32(n), Key: uint32(f.or("lkey", 1))}}
+		}
+		if !f.flag("silent") {
+			wr.Flags |= Signaled
+		}
+		if f.flag("fence") {
+			wr.Flags |= Fence
+		}
+		if f.flag("solicited") {
+			wr.Flags |= Solicited
+		}
+		if err := d.qp.PostSend(&wr); err != nil {
+			d.printf("%v", err)
+		}
+	}
+	return nil
+}
