@@ -90,7 +90,7 @@ func (q *CQ) Overrun() bool { return q.overrun }
 // a receive completes; an error counts as solicited anyway
 // (ibv_req_notify_cq(3)). If there is no room the entry is lost: the queue is in
 // error for good, CQError is called, then QPFatal for each queue pair that
-// completes here, in the order in which they were attached (§10.8.2). Then and
+// completes here, in the order in which they were attached. Then and
 // ever after it says false.
 func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
 	if q.overrun {

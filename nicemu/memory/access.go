@@ -63,7 +63,7 @@ func AccessOf(flags uint32) (Access, error) {
 	return a, a.check()
 }
 
-// check holds a region's rights to ibv_reg_mr(3) (§11.2.8.2).
+// check holds a region's rights to ibv_reg_mr(3) (§11.2.8).
 func (a Access) check() error {
 	switch {
 	case a&^known != 0:

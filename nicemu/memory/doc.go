@@ -19,7 +19,7 @@
 // An access of 0 bytes is always allowed and its key is not looked at: an
 // element of 0 bytes in a scatter/gather list stands for nothing (not for 2^31
 // bytes, as for some hardware), and READs and WRITEs of 0 bytes need no key
-// (§9.7.4.1.5).
+// (rdma_rxe, check_rkey of rxe_resp.c).
 //
 // Not implemented: on-demand paging, which is refused; fast registration by work
 // request, so only windows, not regions, can be invalidated; device memory.

@@ -74,7 +74,7 @@ func (r *Region) set(to Registration) {
 	}
 }
 
-// Register makes a memory region (ibv_reg_mr, §11.2.8.2).
+// Register makes a memory region (ibv_reg_mr, §11.2.8).
 func (t *Table) Register(r Registration) (*Region, error) {
 	if err := t.check(r); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ const (
 	ChangeAccess      Changes = 1 << 2
 )
 
-// Reregister changes a region (ibv_rereg_mr, §11.2.8.5). A new translation
+// Reregister changes a region (ibv_rereg_mr, §11.2.8). A new translation
 // brings a new key, the rest does not. An error leaves everything as it was;
 // EBUSY is for a region with windows. Zero-based addressing is part of the
 // rights: when it comes or goes and the translation does not change, addresses
@@ -145,7 +145,7 @@ func (t *Table) Reregister(m *Region, c Changes, to Registration) error {
 	return nil
 }
 
-// Deregister ends a region (ibv_dereg_mr, §11.2.8.4); EBUSY if windows are
+// Deregister ends a region (ibv_dereg_mr, §11.2.8); EBUSY if windows are
 // bound to it.
 func (t *Table) Deregister(m *Region) error {
 	if err := t.own(m); err != nil {

@@ -116,7 +116,7 @@ func (v View) Store(s Span, data []byte) Fault {
 }
 
 // CompareSwap puts swap into the 8 bytes of the span if they are compare, and
-// gives what was there before (§9.4.5.1). Bytes are little-endian, as the hosts
+// gives what was there before (§9.4.5). Bytes are little-endian, as the hosts
 // are. It is atomic among what this NIC does (IBV_ATOMIC_HCA).
 func (v View) CompareSwap(s Span, compare, swap uint64) (old uint64, f Fault) {
 	b, addr, old, f := v.word(s)
@@ -127,7 +127,7 @@ func (v View) CompareSwap(s Span, compare, swap uint64) (old uint64, f Fault) {
 }
 
 // FetchAdd adds to the 8 bytes of the span, without carry beyond them, and gives
-// what was there before (§9.4.5.2).
+// what was there before (§9.4.5).
 func (v View) FetchAdd(s Span, add uint64) (old uint64, f Fault) {
 	b, addr, old, f := v.word(s)
 	if f != OK {

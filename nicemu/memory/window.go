@@ -38,7 +38,7 @@ func (w *Window) Type() WindowType { return w.kind }
 // Region is the region it is bound to; nil for none.
 func (w *Window) Region() *Region { return w.region }
 
-// AllocWindow makes a window that is not bound (ibv_alloc_mw, §11.2.8.8).
+// AllocWindow makes a window that is not bound (ibv_alloc_mw, §11.2.8).
 func (t *Table) AllocWindow(p *PD, kind WindowType) (*Window, error) {
 	switch {
 	case p == nil || p.table != t:
@@ -84,7 +84,7 @@ type Binding struct {
 
 // Bind binds a window, and gives its new key. A window of type 1 that is bound is
 // bound anew; one of type 2 has to be invalidated first. With a fault nothing
-// has changed. The rules are §10.6.7: C10-72 to C10-75, o10-36.2.2,
+// has changed. The rules are of §10.6: C10-72 to C10-75, o10-36.2.2,
 // o10-37.2.30 and o10-37.2.40, as rdma_rxe numbers them (rxe_mw.c); which fault
 // stands for which is ours.
 func (v View) Bind(b Binding) (key uint32, f Fault) {
@@ -131,7 +131,7 @@ func (v View) Bind(b Binding) (key uint32, f Fault) {
 }
 
 // Invalidate ends what a remote key grants: that of a window of type 2 bound by
-// this queue pair (§10.6.7.2; IBV_WR_LOCAL_INV and SEND with Invalidate). The
+// this queue pair (§10.6; IBV_WR_LOCAL_INV and SEND with Invalidate). The
 // window can be bound again by the same key, which grants nothing meanwhile.
 func (v View) Invalidate(key uint32) Fault {
 	w := v.table.window(key)
