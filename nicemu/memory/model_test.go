@@ -293,7 +293,7 @@ func (m *model) bind(t *rapid.T) {
 	qp := rapid.Uint32Range(1, 2).Draw(t, "qp")
 	b := Binding{
 		Window: g.key(), Tag: rapid.Byte().Draw(t, "tag"), Region: r.key(),
-		Addr:   rapid.OneOf(rapid.Just(r.base), bases, rapid.Uint64Range(r.base, r.base+r.length)).Draw(t, "addr"),
+		Addr:   rapid.OneOf(rapid.Just(r.base), bases, rapid.Uint64Range(r.base, r.base+(r.length-1))).Draw(t, "addr"),
 		Length: rapid.Uint64Range(0, hostSize).Draw(t, "length"),
 		Access: Access(rapid.IntRange(0, 31).Draw(t, "access") << 1 & 0x2e),
 	}
