@@ -1,0 +1,110 @@
+package cq
+
+import "fmt"
+
+// Status is how a work request ended. The values are those of ibv_wc_status.
+type Status uint8
+
+// The statuses (§11.6.2). Those of services that are not implemented (RD,
+// tag matching) have values so that names are whole.
+const (
+	Success Status = iota
+	LocLenErr
+	LocQPOpErr
+	LocEECOpErr
+	LocProtErr
+	WRFlushErr
+	MWBindErr
+	BadRespErr
+	LocAccessErr
+	RemInvReqErr
+	RemAccessErr
+	RemOpErr
+	RetryExcErr
+	RNRRetryExcErr
+	LocRDDViolErr
+	RemInvRDReqErr
+	RemAbortErr
+	InvEECNErr
+	InvEECStateErr
+	FatalErr
+	RespTimeoutErr
+	GeneralErr
+	TMErr
+	TMRndvIncomplete
+)
+
+var statusNames = [...]string{
+	"SUCCESS", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR",
+	"MW_BIND_ERR", "BAD_RESP_ERR", "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR",
+	"RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR",
+	"INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR", "TM_ERR",
+	"TM_RNDV_INCOMPLETE",
+}
+
+// String is the name in ibv_wc_status.
+func (s Status) String() string {
+	if int(s) >= len(statusNames) {
+		return fmt.Sprintf("Status(%d)", uint8(s))
+	}
+	return "IBV_WC_" + statusNames[s]
+}
+
+// Opcode is what a completion is about. The values are those of ibv_wc_opcode.
+type Opcode uint8
+
+// The opcodes.
+const (
+	Send     Opcode = 0
+	Write    Opcode = 1
+	Read     Opcode = 2
+	CompSwap Opcode = 3
+	FetchAdd Opcode = 4
+	BindMW   Opcode = 5
+	LocalInv Opcode = 6
+	Recv     Opcode = 128
+	RecvImm  Opcode = 129 // of an RDMA WRITE with immediate data
+)
+
+// String is the name in ibv_wc_opcode.
+func (o Opcode) String() string {
+	switch {
+	case o == Recv:
+		return "IBV_WC_RECV"
+	case o == RecvImm:
+		return "IBV_WC_RECV_RDMA_WITH_IMM"
+	case o > LocalInv:
+		return fmt.Sprintf("Opcode(%d)", uint8(o))
+	}
+	return "IBV_WC_" + [...]string{"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW", "LOCAL_INV"}[o]
+}
+
+// Flags say which fields of a completion mean something. The values are those
+// of ibv_wc_flags.
+type Flags uint8
+
+// The flags.
+const (
+	GRH     Flags = 1 << 0 // 40 bytes stand in front of the datagram (UD)
+	WithImm Flags = 1 << 1 // Imm is immediate data
+	WithInv Flags = 1 << 3 // Imm is the remote key that was invalidated
+)
+
+// Completion is an entry of a completion queue, with the fields of ibv_wc. If
+// its status is not Success, only ID, Status, QP and VendorErr mean something
+// (ibv_poll_cq(3)).
+type Completion struct {
+	ID           uint64 // the work request's
+	ByteLen      uint32 // bytes received or brought back; with the GRH of a datagram
+	Imm          uint32 // as a number; ibv_wc has immediate data in network byte order
+	QP           uint32 // the local queue pair's number
+	SrcQP        uint32 // of a datagram
+	VendorErr    uint32 // says more about an error; a NIC's own
+	PKeyIndex    uint16 // of the GSI queue pair
+	SLID         uint16 // always 0 with RoCE, which has no LIDs
+	Status       Status
+	Opcode       Opcode
+	Flags        Flags
+	SL           uint8
+	DLIDPathBits uint8 // always 0 with RoCE
+}

@@ -1,0 +1,236 @@
+package cq
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// ErrOverrun is what Poll says when a queue has overrun and its last entry was
+// taken: more were lost, and the queue is of no use but to be destroyed.
+var ErrOverrun = errors.New("the completion queue has overrun: make it deeper, or poll it more often")
+
+// Events takes the asynchronous events that come from an overrun (§11.6.3).
+type Events interface {
+	// CQError is IBV_EVENT_CQ_ERR.
+	CQError(q *CQ)
+	// QPFatal is IBV_EVENT_QP_FATAL: the queue pair cannot complete its work and
+	// has to go to the error state.
+	QPFatal(qp uint32)
+}
+
+// armed is which completions make an event.
+type armed uint8
+
+const (
+	unarmed armed = iota
+	forSolicited
+	forAny
+)
+
+// CQ is a completion queue. Make it with New.
+type CQ struct {
+	ring        []Completion // grows up to depth
+	head, count int
+	depth       int
+	armed       armed
+	overrun     bool
+
+	channel *Channel
+	unacked int // events taken from the channel and not acknowledged
+	pending int // events in the channel
+
+	moderation Moderation
+	held       int        // completions that an event waits for
+	due        units.Time // when the event comes anyway
+
+	users  []user
+	events Events
+}
+
+// user is a queue pair that completes into a queue.
+type user struct {
+	qp   uint32
+	uses int // 2 if its sends and its receives do
+}
+
+// New makes a completion queue for depth entries, at most limit (the device's
+// max_cqe). channel may be nil: then nobody is woken. events may be nil.
+// Entries take memory only when they are first needed.
+func New(depth, limit int, channel *Channel, events Events) (*CQ, error) {
+	if err := checkDepth(depth, limit); err != nil {
+		return nil, err
+	}
+	if channel != nil {
+		channel.queues++
+	}
+	return &CQ{depth: depth, channel: channel, events: events, due: units.Never}, nil
+}
+
+func checkDepth(depth, limit int) error {
+	if depth < 1 || depth > limit {
+		return fmt.Errorf("%w: cqe is %d: it can be 1 to %d (max_cqe)", syscall.EINVAL, depth, limit)
+	}
+	return nil
+}
+
+// Depth is how many entries fit.
+func (q *CQ) Depth() int { return q.depth }
+
+// Len is how many entries wait to be polled.
+func (q *CQ) Len() int { return q.count }
+
+// Overrun tells whether an entry was lost.
+func (q *CQ) Overrun() bool { return q.overrun }
+
+// Push adds an entry. solicited is the Solicited Event bit of the message that
+// a receive completes; an error counts as solicited anyway
+// (ibv_req_notify_cq(3)). If there is no room the entry is lost: the queue is in
+// error for good, CQError is called, then QPFatal for each queue pair that
+// completes here, in the order in which they were attached. Then and
+// ever after it says false.
+func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
+	if q.overrun {
+		return false
+	}
+	if q.count == q.depth {
+		q.fail()
+		return false
+	}
+	if q.count == len(q.ring) {
+		q.grow(min(q.depth, max(4, 2*len(q.ring))))
+	}
+	q.ring[q.slot(q.count)] = c
+	q.count++
+	if q.armed == forAny || q.armed == forSolicited && (solicited || c.Status != Success) {
+		q.match(now)
+	}
+	return true
+}
+
+// slot is the index of the i-th entry.
+func (q *CQ) slot(i int) int {
+	if i += q.head; i >= len(q.ring) {
+		i -= len(q.ring)
+	}
+	return i
+}
+
+func (q *CQ) grow(n int) {
+	ring := make([]Completion, n)
+	q.copyOut(ring)
+	q.ring, q.head = ring, 0
+}
+
+// copyOut copies the oldest entries and says how many.
+func (q *CQ) copyOut(dst []Completion) int {
+	n := min(len(dst), q.count)
+	first := min(n, len(q.ring)-q.head)
+	copy(dst, q.ring[q.head:q.head+first])
+	copy(dst[first:n], q.ring)
+	return n
+}
+
+func (q *CQ) fail() {
+	q.overrun = true
+	if q.events == nil {
+		return
+	}
+	q.events.CQError(q)
+	// A queue pair that goes to the error state may be detached meanwhile.
+	for _, u := range slices.Clone(q.users) {
+		q.events.QPFatal(u.qp)
+	}
+}
+
+// Poll takes up to len(dst) entries, oldest first, and says how many. After an
+// overrun it gives those that came before it, then ErrOverrun.
+func (q *CQ) Poll(dst []Completion) (int, error) {
+	n := q.copyOut(dst)
+	if n == 0 && q.overrun && len(dst) > 0 {
+		return 0, ErrOverrun
+	}
+	if q.count -= n; q.count == 0 {
+		q.head = 0
+	} else {
+		q.head = q.slot(n)
+	}
+	return n, nil
+}
+
+// Discard takes out the entries of a queue pair that is reset or destroyed, as
+// drivers do (mlx5_ib_cq_clean of Linux), and says how many there were.
+func (q *CQ) Discard(qp uint32) int {
+	kept := 0
+	for i := range q.count {
+		c := q.ring[q.slot(i)]
+		if c.QP != qp {
+			q.ring[q.slot(kept)] = c
+			kept++
+		}
+	}
+	gone := q.count - kept
+	q.count = kept
+	return gone
+}
+
+// Resize changes the depth, to between the number of entries that wait and
+// limit.
+func (q *CQ) Resize(depth, limit int) error {
+	if err := checkDepth(depth, limit); err != nil {
+		return err
+	}
+	if depth < q.count {
+		return fmt.Errorf("%w: cqe is %d, and %d entries wait: poll them first", syscall.EINVAL, depth, q.count)
+	}
+	if depth < len(q.ring) {
+		q.grow(depth)
+	}
+	q.depth = depth
+	return nil
+}
+
+// Attach notes that a queue pair completes here; twice if its sends and its
+// receives do.
+func (q *CQ) Attach(qp uint32) {
+	for i := range q.users {
+		if q.users[i].qp == qp {
+			q.users[i].uses++
+			return
+		}
+	}
+	q.users = append(q.users, user{qp, 1})
+}
+
+// Detach undoes one Attach.
+func (q *CQ) Detach(qp uint32) {
+	for i := range q.users {
+		if q.users[i].qp == qp {
+			if q.users[i].uses--; q.users[i].uses == 0 {
+				q.users = slices.Delete(q.users, i, i+1)
+			}
+			return
+		}
+	}
+}
+
+// Destroy ends the queue. Its events that nobody has taken vanish from the
+// channel. EBUSY says that queue pairs complete here, or that events were taken
+// and not acknowledged: ibv_destroy_cq waits for these.
+func (q *CQ) Destroy() error {
+	switch {
+	case len(q.users) > 0:
+		return fmt.Errorf("%w: %d queue pairs complete into this queue: destroy them first", syscall.EBUSY, len(q.users))
+	case q.unacked > 0:
+		return fmt.Errorf("%w: %d completion events of this queue are not acknowledged: call ibv_ack_cq_events", syscall.EBUSY, q.unacked)
+	}
+	if q.channel != nil {
+		q.channel.forget(q)
+	}
+	q.channel, q.ring, q.count, q.head = nil, nil, 0, 0
+	q.armed, q.due, q.overrun = unarmed, units.Never, true
+	return nil
+}

@@ -1,0 +1,151 @@
+package cq
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Arm asks for one event, by the next entry or, with solicitedOnly, by the next
+// that is solicited or an error (§11.4.2.2). Entries that are there already make
+// none: poll again after arming. Asking for solicited ones does not weaken a
+// request for any that is outstanding.
+func (q *CQ) Arm(solicitedOnly bool) {
+	if !solicitedOnly {
+		q.armed = forAny
+	} else if q.armed == unarmed {
+		q.armed = forSolicited
+	}
+}
+
+// match deals with an entry of the kind that was asked for.
+func (q *CQ) match(now units.Time) {
+	q.held++
+	m := q.moderation
+	if m.Period == 0 || m.Count > 0 && q.held >= int(m.Count) {
+		q.event()
+		return
+	}
+	if q.held == 1 {
+		q.due = now + m.Period
+	}
+}
+
+func (q *CQ) event() {
+	q.armed, q.held, q.due = unarmed, 0, units.Never
+	if q.channel != nil {
+		q.channel.put(q)
+	}
+}
+
+// Moderation holds an event back until Count entries of the kind that was asked
+// for have come, or Period has passed since the first of them
+// (ibv_modify_cq(3)). It saves wake-ups. The zero value is no moderation.
+type Moderation struct {
+	Count  uint16     // 0 is no limit
+	Period units.Time // 0 to 65535 us
+}
+
+// MaxPeriod is the longest Period: 16 bits of microseconds.
+const MaxPeriod = 65535 * units.Microsecond
+
+// Moderate sets the moderation. An event that is held back already comes when
+// the old one said, or when the new count is reached.
+func (q *CQ) Moderate(m Moderation) error {
+	switch {
+	case m.Period < 0 || m.Period > MaxPeriod:
+		return fmt.Errorf("%w: cq_period is %v: it can be 0 to 65535 us", syscall.EINVAL, m.Period)
+	case m.Period == 0 && m.Count > 1:
+		return fmt.Errorf("%w: cq_count is %d and cq_period 0, so an event might never come: set cq_period too", syscall.EINVAL, m.Count)
+	}
+	q.moderation = m
+	return nil
+}
+
+// Deadline is when Expire is to be called; units.Never for not at all. Push and
+// Arm may change it.
+func (q *CQ) Deadline() units.Time { return q.due }
+
+// Expire lets an event go that was held back until now.
+func (q *CQ) Expire(now units.Time) {
+	if q.due <= now {
+		q.event()
+	}
+}
+
+// Channel is a completion channel: the events of the queues made with it, in
+// order. The zero value is ready.
+type Channel struct {
+	// Notify, if set, is called when an event comes into an empty channel: a
+	// descriptor has become readable.
+	Notify func()
+
+	events []*CQ
+	head   int
+	queues int // made with it and not destroyed
+}
+
+// Len is how many events wait.
+func (c *Channel) Len() int { return len(c.events) - c.head }
+
+// Get takes the oldest event: the queue it is of. It has to be acknowledged.
+func (c *Channel) Get() (*CQ, bool) {
+	if c.Len() == 0 {
+		return nil, false
+	}
+	q := c.events[c.head]
+	c.events[c.head] = nil
+	if c.head++; c.head == len(c.events) {
+		c.events, c.head = c.events[:0], 0
+	}
+	q.pending--
+	q.unacked++
+	return q, true
+}
+
+// Ack acknowledges n events of a queue that were taken (ibv_ack_cq_events).
+func (q *CQ) Ack(n int) error {
+	if n < 0 || n > q.unacked {
+		return fmt.Errorf("%w: %d events acknowledged, but %d were taken and are not acknowledged", syscall.EINVAL, n, q.unacked)
+	}
+	q.unacked -= n
+	return nil
+}
+
+// Destroy ends the channel; EBUSY if there are queues that use it.
+func (c *Channel) Destroy() error {
+	if c.queues > 0 {
+		return fmt.Errorf("%w: %d completion queues use this channel: destroy them first", syscall.EBUSY, c.queues)
+	}
+	return nil
+}
+
+func (c *Channel) put(q *CQ) {
+	if len(c.events) == cap(c.events) && 2*c.head >= len(c.events) {
+		n := copy(c.events, c.events[c.head:])
+		clear(c.events[n:])
+		c.events, c.head = c.events[:n], 0
+	}
+	c.events = append(c.events, q)
+	q.pending++
+	if c.Len() == 1 && c.Notify != nil {
+		c.Notify()
+	}
+}
+
+// forget takes the events of a queue out.
+func (c *Channel) forget(q *CQ) {
+	c.queues--
+	if q.pending == 0 {
+		return
+	}
+	kept := c.events[:0]
+	for _, e := range c.events[c.head:] {
+		if e != q {
+			kept = append(kept, e)
+		}
+	}
+	clear(c.events[len(kept):])
+	c.events, c.head, q.pending = kept, 0, 0
+}

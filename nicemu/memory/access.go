@@ -1,0 +1,75 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// Access is what may be done with memory, or what is asked for. The values are
+// those of ibv_access_flags. Reading locally is always allowed.
+type Access uint8
+
+// The rights, and how addresses count.
+const (
+	LocalWrite   Access = 1 << 0
+	RemoteWrite  Access = 1 << 1
+	RemoteRead   Access = 1 << 2
+	RemoteAtomic Access = 1 << 3
+	MWBind       Access = 1 << 4 // windows may be bound to the region
+	ZeroBased    Access = 1 << 5 // addresses count from the start of the region or window
+
+	LocalRead Access = 0 // always granted
+
+	remote = RemoteWrite | RemoteRead | RemoteAtomic
+)
+
+// Flags of ibv_access_flags that have no place in Access. The optional ones
+// are hints, which a device may ignore (IBV_ACCESS_OPTIONAL_RANGE).
+const (
+	known    = 1<<6 - 1
+	onDemand = 1 << 6
+	optional = 0x3ff << 20
+)
+
+var accessNames = [...]string{
+	"LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC", "MW_BIND", "ZERO_BASED", "ON_DEMAND", "HUGETLB",
+}
+
+// String is the names in ibv_access_flags.
+func (a Access) String() string {
+	if a == 0 {
+		return "0"
+	}
+	var names []string
+	for i, n := range accessNames {
+		if a>>i&1 != 0 {
+			names = append(names, "IBV_ACCESS_"+n)
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+// AccessOf turns ibv_access_flags, as a program gives them, into an Access.
+func AccessOf(flags uint32) (Access, error) {
+	flags &^= optional
+	switch {
+	case flags&onDemand != 0:
+		return 0, fmt.Errorf("%w: IBV_ACCESS_ON_DEMAND: on-demand paging is not implemented: leave the flag out", syscall.EOPNOTSUPP)
+	case flags&^known != 0:
+		return 0, fmt.Errorf("%w: access flags %#x are not implemented: use %#x at most", syscall.EOPNOTSUPP, flags&^known, known)
+	}
+	a := Access(flags)
+	return a, a.check()
+}
+
+// check holds a region's rights to ibv_reg_mr(3) (§11.2.8).
+func (a Access) check() error {
+	switch {
+	case a&^known != 0:
+		return fmt.Errorf("%w: access %v: on-demand paging is not implemented", syscall.EOPNOTSUPP, a&^known)
+	case a&(RemoteWrite|RemoteAtomic) != 0 && a&LocalWrite == 0:
+		return fmt.Errorf("%w: access %v needs IBV_ACCESS_LOCAL_WRITE too", syscall.EINVAL, a)
+	}
+	return nil
+}

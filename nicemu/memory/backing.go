@@ -1,0 +1,50 @@
+package memory
+
+// Backing is the memory behind regions, addressed as its process does. Its
+// methods are given only what lies within a region, and at least one byte; false
+// is a fault: the memory is not there, or may not be read or written.
+type Backing interface {
+	// Load appends n bytes at addr to dst; nil if bytes are not modelled.
+	Load(dst []byte, addr uint64, n uint32) (data []byte, ok bool)
+	// Store writes the bytes at addr.
+	Store(addr uint64, data []byte) bool
+}
+
+// Bytes is memory in a slice.
+type Bytes struct {
+	Base uint64 // the address of the first byte
+	Data []byte
+}
+
+// at finds n bytes at addr.
+func (b *Bytes) at(addr, n uint64) ([]byte, bool) {
+	size := uint64(len(b.Data))
+	off := addr - b.Base
+	if addr < b.Base || off > size || n > size-off {
+		return nil, false
+	}
+	return b.Data[off : off+n], true
+}
+
+// Load appends n bytes at addr to dst.
+func (b *Bytes) Load(dst []byte, addr uint64, n uint32) ([]byte, bool) {
+	p, ok := b.at(addr, uint64(n))
+	return append(dst, p...), ok
+}
+
+// Store writes the bytes at addr.
+func (b *Bytes) Store(addr uint64, data []byte) bool {
+	p, ok := b.at(addr, uint64(len(data)))
+	copy(p, data)
+	return ok
+}
+
+// Sizes is memory of which only lengths are modelled: nothing is kept, and what
+// an atomic brings back is 0.
+type Sizes struct{}
+
+// Load gives no bytes.
+func (Sizes) Load([]byte, uint64, uint32) ([]byte, bool) { return nil, true }
+
+// Store forgets the bytes.
+func (Sizes) Store(uint64, []byte) bool { return true }

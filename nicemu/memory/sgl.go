@@ -1,0 +1,112 @@
+package memory
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// SGE is an element of a scatter/gather list. One of 0 bytes stands for nothing:
+// its key and address are not looked at.
+type SGE struct {
+	VA     uint64
+	Length uint32
+	LKey   uint32
+}
+
+// ListLength is the number of bytes of a list.
+func ListLength(list []SGE) (n uint64) {
+	for _, e := range list {
+		n += uint64(e.Length)
+	}
+	return n
+}
+
+// CheckCount holds a list to the number of elements that a queue was made for.
+func CheckCount(list []SGE, limit int) error {
+	if len(list) > limit {
+		return fmt.Errorf("%w: the scatter/gather list has %d elements: the queue was made for up to %d", syscall.EINVAL, len(list), limit)
+	}
+	return nil
+}
+
+// CheckList checks every element: LocalRead for what is sent, LocalWrite for
+// what is received or brought back. The first fault counts.
+func (v View) CheckList(list []SGE, a Access) Fault {
+	for _, e := range list {
+		if f := v.Check(Span{e.LKey, e.VA, e.Length, a}); f != OK {
+			return f
+		}
+	}
+	return OK
+}
+
+// Gather appends n bytes of a list, from offset on, to dst. If bytes of an
+// element are not modelled it gives nil. With a fault it gives dst as it was.
+func (v View) Gather(list []SGE, offset, n uint32, dst []byte) ([]byte, Fault) {
+	data, modelled := dst, true
+	for i := range list {
+		s, f := piece(&list[i], &offset, &n, LocalRead)
+		if f != OK {
+			return dst, f
+		} else if s.Length == 0 {
+			continue
+		}
+		got, f := v.Load(s, data)
+		if f != OK {
+			return dst, f
+		}
+		if got == nil {
+			modelled = false
+		} else {
+			data = got
+		}
+	}
+	switch {
+	case n > 0:
+		return dst, ListShort
+	case !modelled:
+		return nil, OK
+	}
+	return data, OK
+}
+
+// Scatter writes n bytes, data or nil if they are not modelled, to a list from
+// offset on. A fault may come after some of them are written.
+func (v View) Scatter(list []SGE, offset, n uint32, data []byte) Fault {
+	for i := range list {
+		s, f := piece(&list[i], &offset, &n, LocalWrite)
+		if f != OK {
+			return f
+		} else if s.Length == 0 {
+			continue
+		}
+		part := data
+		if data != nil {
+			part, data = data[:s.Length], data[s.Length:]
+		}
+		if f := v.Store(s, part); f != OK {
+			return f
+		}
+	}
+	if n > 0 {
+		return ListShort
+	}
+	return OK
+}
+
+// piece is the part of an element that holds bytes that are wanted: n from
+// offset on, both of which it counts down. An address does not go on from 0
+// after the last.
+func piece(e *SGE, offset, n *uint32, a Access) (s Span, f Fault) {
+	if *offset >= e.Length {
+		*offset -= e.Length
+		return s, OK
+	}
+	s = Span{e.LKey, e.VA + uint64(*offset), min(e.Length-*offset, *n), a}
+	if s.VA < e.VA && s.Length > 0 {
+		return s, OutOfBounds
+	}
+	*offset = 0
+	*n -= s.Length
+	return s, OK
+}

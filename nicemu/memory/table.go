@@ -1,0 +1,124 @@
+package memory
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// MaxKeys is how many regions and windows a table can hold: indices of 24 bits
+// but 0, so that no key is less than 256.
+const MaxKeys = 1<<24 - 1
+
+// Limits are those of the device.
+type Limits struct {
+	MR     int    // regions
+	MW     int    // windows
+	PD     int    // protection domains
+	MRSize uint64 // bytes of a region
+}
+
+// Table is the protection domains, regions and windows of a NIC. Make it with
+// New.
+type Table struct {
+	limits  Limits
+	entries []entry // by index
+	free    []uint32
+	regions int
+	windows int
+	pds     int
+	bound2  int // windows of type 2 that are bound
+	word    [8]byte
+}
+
+// entry is what an index stands for: a region, a window or nothing.
+type entry struct {
+	region *Region
+	window *Window
+	tag    uint8 // of the next key, if nothing
+}
+
+// New makes an empty table.
+func New(l Limits) *Table {
+	return &Table{limits: l, entries: make([]entry, 1)}
+}
+
+// PD is a protection domain: queue pairs may use only regions and windows of
+// their own (§10.2.3).
+type PD struct {
+	table *Table
+	users int
+}
+
+// AllocPD makes a protection domain; ENOMEM if there are too many.
+func (t *Table) AllocPD() (*PD, error) {
+	if t.pds >= t.limits.PD {
+		return nil, full("protection domains", "max_pd", t.limits.PD)
+	}
+	t.pds++
+	return &PD{table: t}, nil
+}
+
+// DeallocPD ends a protection domain; EBUSY if something is of it.
+func (t *Table) DeallocPD(p *PD) error {
+	switch {
+	case p.table != t:
+		return fmt.Errorf("%w: the protection domain is not, or no more, of this device", syscall.EINVAL)
+	case p.users > 0:
+		return fmt.Errorf("%w: %d regions, windows, queue pairs and other objects are of the protection domain: destroy them first", syscall.EBUSY, p.users)
+	}
+	p.table = nil
+	t.pds--
+	return nil
+}
+
+// Hold notes that an object, such as a queue pair or an address handle, is of
+// the protection domain.
+func (p *PD) Hold() { p.users++ }
+
+// Release undoes one Hold.
+func (p *PD) Release() { p.users-- }
+
+// take finds a free index.
+func (t *Table) take() (uint32, error) {
+	if n := len(t.free); n > 0 {
+		i := t.free[n-1]
+		t.free = t.free[:n-1]
+		return i, nil
+	}
+	if len(t.entries) > MaxKeys {
+		return 0, full("keys", "24 bits", MaxKeys)
+	}
+	t.entries = append(t.entries, entry{})
+	return uint32(len(t.entries) - 1), nil
+}
+
+// drop frees the index of a key, which never means anything again until the
+// tags have come round.
+func (t *Table) drop(key uint32) {
+	t.entries[key>>8] = entry{tag: uint8(key) + 1}
+	t.free = append(t.free, key>>8)
+}
+
+// region finds the region that has a key, if any.
+func (t *Table) region(key uint32) *Region {
+	if i := key >> 8; uint64(i) < uint64(len(t.entries)) {
+		if r := t.entries[i].region; r != nil && r.key == key {
+			return r
+		}
+	}
+	return nil
+}
+
+// window finds the window that has a key, if any.
+func (t *Table) window(key uint32) *Window {
+	if i := key >> 8; uint64(i) < uint64(len(t.entries)) {
+		if w := t.entries[i].window; w != nil && w.key == key {
+			return w
+		}
+	}
+	return nil
+}
+
+func full(what, name string, limit int) error {
+	return fmt.Errorf("%w: the device holds %d %s (%s): free some first", syscall.ENOMEM, limit, what, name)
+}

@@ -1,0 +1,160 @@
+package memory
+
+import "encoding/binary"
+
+// Span is bytes that are to be accessed.
+type Span struct {
+	Key    uint32 // local or, if Access has a remote right, remote
+	VA     uint64
+	Length uint32
+	Access Access // LocalRead, LocalWrite, or one of the remote rights
+}
+
+// View is the memory that a queue pair may use. Its methods do not allocate.
+type View struct {
+	table *Table
+	pd    *PD
+	qp    uint32
+}
+
+// View makes the view of a queue pair of a protection domain.
+func (t *Table) View(p *PD, qp uint32) View { return View{t, p, qp} }
+
+// within tells whether n bytes from va on are within length bytes from base on.
+// It needs no more than 64 bits.
+func within(base, length, va, n uint64) bool {
+	off := va - base
+	return va >= base && off <= length && n <= length-off
+}
+
+// find checks an access of at least one byte and tells where its bytes are.
+func (v View) find(s Span) (b Backing, addr uint64, f Fault) {
+	if i := s.Key >> 8; uint64(i) >= uint64(len(v.table.entries)) {
+		return nil, 0, BadKey
+	} else if w := v.table.entries[i].window; w != nil {
+		return v.findWindow(w, s)
+	}
+	r := v.table.region(s.Key)
+	switch {
+	case r == nil:
+		return nil, 0, BadKey
+	case r.pd != v.pd:
+		return nil, 0, WrongPD
+	case s.Access&^r.access != 0:
+		return nil, 0, NoRight
+	case !within(r.base, r.length, s.VA, uint64(s.Length)):
+		return nil, 0, OutOfBounds
+	}
+	return r.backing, r.addr + (s.VA - r.base), aligned(s)
+}
+
+// findWindow does so through a window, whose key is good only from afar.
+func (v View) findWindow(w *Window, s Span) (b Backing, addr uint64, f Fault) {
+	switch {
+	case w.key != s.Key || w.region == nil || s.Access&remote == 0:
+		return nil, 0, BadKey
+	case w.pd != v.pd:
+		return nil, 0, WrongPD
+	case w.kind == Type2 && w.qp != v.qp:
+		return nil, 0, WrongQP
+	case s.Access&^w.access != 0:
+		return nil, 0, NoRight
+	case !within(w.base, w.length, s.VA, uint64(s.Length)):
+		return nil, 0, OutOfBounds
+	}
+	return w.region.backing, w.addr + (s.VA - w.base), aligned(s)
+}
+
+// aligned holds atomics to 8 bytes at a multiple of 8 (§9.4.5).
+func aligned(s Span) Fault {
+	if s.Access&RemoteAtomic != 0 && (s.Length != 8 || s.VA%8 != 0) {
+		return Misaligned
+	}
+	return OK
+}
+
+// Check tells whether the span may be accessed. Whether the backing has the
+// bytes shows only when they are used.
+func (v View) Check(s Span) Fault {
+	if s.Length == 0 && s.Access&RemoteAtomic == 0 {
+		return OK
+	}
+	_, _, f := v.find(s)
+	return f
+}
+
+// Load appends the span's bytes to dst. If bytes are not modelled it gives nil.
+func (v View) Load(s Span, dst []byte) ([]byte, Fault) {
+	if s.Length == 0 {
+		return dst, OK
+	}
+	b, addr, f := v.find(s)
+	if f != OK {
+		return dst, f
+	}
+	data, ok := b.Load(dst, addr, s.Length)
+	if !ok {
+		return dst, Unmapped
+	}
+	return data, OK
+}
+
+// Store writes data, which is as long as the span, or nil if bytes are not
+// modelled: then it only checks.
+func (v View) Store(s Span, data []byte) Fault {
+	if s.Length == 0 {
+		return OK
+	}
+	if data != nil && len(data) != int(s.Length) {
+		return OutOfBounds
+	}
+	b, addr, f := v.find(s)
+	if f == OK && data != nil && !b.Store(addr, data) {
+		return Unmapped
+	}
+	return f
+}
+
+// CompareSwap puts swap into the 8 bytes of the span if they are compare, and
+// gives what was there before (§9.4.5). Bytes are little-endian, as the hosts
+// are. It is atomic among what this NIC does (IBV_ATOMIC_HCA).
+func (v View) CompareSwap(s Span, compare, swap uint64) (old uint64, f Fault) {
+	b, addr, old, f := v.word(s)
+	if f != OK || old != compare {
+		return old, f
+	}
+	return old, v.setWord(b, addr, swap)
+}
+
+// FetchAdd adds to the 8 bytes of the span, without carry beyond them, and gives
+// what was there before (§9.4.5).
+func (v View) FetchAdd(s Span, add uint64) (old uint64, f Fault) {
+	b, addr, old, f := v.word(s)
+	if f != OK {
+		return 0, f
+	}
+	return old, v.setWord(b, addr, old+add)
+}
+
+func (v View) word(s Span) (b Backing, addr, value uint64, f Fault) {
+	s.Access |= RemoteAtomic
+	if b, addr, f = v.find(s); f != OK {
+		return nil, 0, 0, f
+	}
+	data, ok := b.Load(v.table.word[:0], addr, 8)
+	switch {
+	case !ok:
+		return nil, 0, 0, Unmapped
+	case len(data) < 8:
+		return b, addr, 0, OK
+	}
+	return b, addr, binary.LittleEndian.Uint64(data), OK
+}
+
+func (v View) setWord(b Backing, addr, value uint64) Fault {
+	binary.LittleEndian.PutUint64(v.table.word[:], value)
+	if !b.Store(addr, v.table.word[:]) {
+		return Unmapped
+	}
+	return OK
+}

@@ -1,0 +1,138 @@
+package qp
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/weftlab/weft/nicemu/memory"
+)
+
+// Attr is a queue pair's attributes (ibv_qp_attr). Those of alternate paths and
+// rate limits, which are not implemented, are left out.
+type Attr struct {
+	State    State // where to
+	CurState State // where from, as the program knows it
+
+	Access    uint32 // ibv_access_flags: what the peer may do; RC and UC
+	PKeyIndex uint16
+	Port      uint8  // from 1
+	QKey      uint32 // UD
+
+	AV              AV     // RC and UC
+	PathMTU         MTU    // RC and UC
+	DestQPN         uint32 // 24 bits; RC and UC
+	RQPSN           uint32 // 24 bits: of the first packet that comes; RC and UC
+	MaxDestRdAtomic uint8  // READs and atomics that the peer may have outstanding; RC
+	MinRNRTimer     uint8  // code of how long the peer waits after an RNR NAK, 0 to 31; RC
+
+	SQPSN       uint32 // 24 bits: of the first packet that is sent
+	Timeout     uint8  // of an acknowledgement: 4.096 us * 2^Timeout, 1 to 31, or 0 for never; RC
+	RetryCnt    uint8  // 0 to 7; RC
+	RNRRetry    uint8  // 0 to 6, or 7 for no limit; RC
+	MaxRdAtomic uint8  // READs and atomics outstanding; RC
+
+	MigState         MigState
+	EnSQDAsyncNotify bool // SQDrained comes when the send queue has drained
+	SQDraining       bool // says whether it still drains; Modify does not look at it
+	Cap              Cap  // Modify does not change it
+}
+
+// gsiQKey is the well-known Q_Key of queue pair 1 (IB_QP1_QKEY of the kernel).
+const gsiQKey = 0x80010000
+
+// ignored is access flags that say nothing about a peer, but which programs set.
+const ignored = uint32(memory.LocalWrite | memory.MWBind)
+
+// check holds the attributes of a mask to their ranges.
+func (a *Attr) check(t Type, m Mask, l *Limits) error {
+	for _, c := range []struct {
+		bit   Mask
+		check func() error
+	}{
+		{MaskAccessFlags, func() error { return a.checkAccess(t, l) }},
+		{MaskPKeyIndex, func() error { return between("pkey_index", int(a.PKeyIndex), 0, l.PKeys-1) }},
+		{MaskPort, func() error { return between("port_num", int(a.Port), 1, l.Ports) }},
+		{MaskQKey, func() error { return a.checkQKey(t) }},
+		{MaskAV, func() error { return a.checkAV(l) }},
+		{MaskPathMTU, func() error { return between("path_mtu", a.PathMTU, MTU256, l.ActiveMTU) }},
+		{MaskDestQPN, func() error { return between("dest_qp_num", a.DestQPN, 0, 1<<24-1) }},
+		{MaskRQPSN, func() error { return between("rq_psn", a.RQPSN, 0, 1<<24-1) }},
+		{MaskMaxDestRdAtomic, func() error {
+			return between("max_dest_rd_atomic", int(a.MaxDestRdAtomic), 0, l.QPRdAtom)
+		}},
+		{MaskMinRNRTimer, func() error { return between("min_rnr_timer", a.MinRNRTimer, 0, 31) }},
+		{MaskSQPSN, func() error { return between("sq_psn", a.SQPSN, 0, 1<<24-1) }},
+		{MaskTimeout, func() error { return between("timeout", a.Timeout, 0, 31) }},
+		{MaskRetryCnt, func() error { return between("retry_cnt", a.RetryCnt, 0, 7) }},
+		{MaskRNRRetry, func() error { return between("rnr_retry", a.RNRRetry, 0, 7) }},
+		{MaskMaxQPRdAtomic, func() error { return between("max_rd_atomic", int(a.MaxRdAtomic), 0, l.QPInitRdAtom) }},
+		{MaskPathMigState, func() error { return between("path_mig_state", a.MigState, Migrated, Migrated) }},
+		{MaskAltPath, func() error {
+			return fmt.Errorf("%w: alternate paths are not implemented: leave IBV_QP_ALT_PATH out", syscall.EOPNOTSUPP)
+		}},
+	} {
+		if m&c.bit == 0 {
+			continue
+		}
+		if err := c.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Attr) checkAccess(t Type, l *Limits) error {
+	flags := a.Access &^ ignored
+	may, what := uint32(memory.RemoteWrite|memory.RemoteRead|memory.RemoteAtomic), "IBV_ACCESS_REMOTE_WRITE, _READ and _ATOMIC"
+	switch {
+	case t == UC:
+		may, what = uint32(memory.RemoteWrite), "IBV_ACCESS_REMOTE_WRITE, as UC has neither READ nor atomics"
+	case l.NoAtomics:
+		may, what = uint32(memory.RemoteWrite|memory.RemoteRead), "IBV_ACCESS_REMOTE_WRITE and _READ, as the device has no atomics"
+	}
+	if flags&^may != 0 {
+		return fmt.Errorf("%w: qp_access_flags is %#x: a queue pair of type %v can have %s", syscall.EINVAL, a.Access, t, what)
+	}
+	return nil
+}
+
+func (a *Attr) checkQKey(t Type) error {
+	if t == GSI && a.QKey != gsiQKey {
+		return fmt.Errorf("%w: qkey is %#x: that of queue pair 1 is %#x", syscall.EINVAL, a.QKey, gsiQKey)
+	}
+	return nil
+}
+
+func (a *Attr) checkAV(l *Limits) error {
+	if a.AV.DGID.Multicast() {
+		return fmt.Errorf("%w: ah_attr.grh.dgid is of a multicast group: only datagrams go there", syscall.EINVAL)
+	}
+	return a.AV.check(l)
+}
+
+// copyFrom takes the attributes of a mask from b.
+func (a *Attr) copyFrom(b *Attr, m Mask) {
+	set(m, MaskAccessFlags, &a.Access, b.Access)
+	set(m, MaskPKeyIndex, &a.PKeyIndex, b.PKeyIndex)
+	set(m, MaskPort, &a.Port, b.Port)
+	set(m, MaskQKey, &a.QKey, b.QKey)
+	set(m, MaskAV, &a.AV, b.AV)
+	set(m, MaskPathMTU, &a.PathMTU, b.PathMTU)
+	set(m, MaskDestQPN, &a.DestQPN, b.DestQPN)
+	set(m, MaskRQPSN, &a.RQPSN, b.RQPSN)
+	set(m, MaskMaxDestRdAtomic, &a.MaxDestRdAtomic, b.MaxDestRdAtomic)
+	set(m, MaskMinRNRTimer, &a.MinRNRTimer, b.MinRNRTimer)
+	set(m, MaskSQPSN, &a.SQPSN, b.SQPSN)
+	set(m, MaskTimeout, &a.Timeout, b.Timeout)
+	set(m, MaskRetryCnt, &a.RetryCnt, b.RetryCnt)
+	set(m, MaskRNRRetry, &a.RNRRetry, b.RNRRetry)
+	set(m, MaskMaxQPRdAtomic, &a.MaxRdAtomic, b.MaxRdAtomic)
+	set(m, MaskPathMigState, &a.MigState, b.MigState)
+	set(m, MaskEnSQDAsyncNotify, &a.EnSQDAsyncNotify, b.EnSQDAsyncNotify)
+}
+
+func set[T any](m, bit Mask, to *T, from T) {
+	if m&bit != 0 {
+		*to = from
+	}
+}

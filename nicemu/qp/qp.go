@@ -1,0 +1,225 @@
+package qp
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+)
+
+// Numbers of queue pairs have 24 bits. 0 and 1 are the management's, the highest
+// is that of multicast packets.
+const (
+	GSINumber = 1
+	MinNumber = 2
+	MaxNumber = 1<<24 - 2
+)
+
+// Cap is the size of a queue pair's queues (ibv_qp_cap).
+type Cap struct {
+	MaxSendWR  int // work requests
+	MaxRecvWR  int // work requests
+	MaxSendSGE int // elements of a list
+	MaxRecvSGE int // elements of a list
+	MaxInline  int // max_inline_data, bytes
+}
+
+// Config is what a queue pair is made with (ibv_qp_init_attr).
+type Config struct {
+	Type      Type
+	PD        *memory.PD
+	SendCQ    *cq.CQ
+	RecvCQ    *cq.CQ
+	SRQ       *SRQ // nil if it has a receive queue of its own
+	Cap       Cap
+	SignalAll bool // sq_sig_all: every work request makes a completion
+}
+
+// QP is a queue pair as verbs see it. Make it with New.
+type QP struct {
+	limits *Limits
+	config Config
+	attr   Attr
+	number uint32
+	groups int // multicast groups it is attached to
+	ended  bool
+}
+
+// New makes a queue pair in state RESET (ibv_create_qp(3)). Its queues have
+// exactly the sizes that were asked for; with a shared receive queue those of
+// receives are not looked at and become 0. Of GSI the number is 1, of others
+// MinNumber to MaxNumber.
+func New(number uint32, c Config, l *Limits) (*QP, error) {
+	if err := c.check(number, l); err != nil {
+		return nil, err
+	}
+	if c.SRQ != nil {
+		c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = 0, 0
+		c.SRQ.users++
+	}
+	c.PD.Hold()
+	c.SendCQ.Attach(number)
+	c.RecvCQ.Attach(number)
+	return &QP{limits: l, config: c, number: number, attr: Attr{Cap: c.Cap}}, nil
+}
+
+func (c *Config) check(number uint32, l *Limits) error {
+	switch {
+	case c.Type < GSI || c.Type > UD:
+		return fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3) or IBV_QPT_UD (4)", syscall.EOPNOTSUPP, c.Type)
+	case c.PD == nil || c.SendCQ == nil || c.RecvCQ == nil:
+		return fmt.Errorf("%w: a queue pair needs a protection domain, send_cq and recv_cq", syscall.EINVAL)
+	case c.Type == GSI && number != GSINumber:
+		return fmt.Errorf("%w: the GSI queue pair has number 1, not %d", syscall.EINVAL, number)
+	case c.SRQ != nil && c.Type != RC && c.Type != UD:
+		return fmt.Errorf("%w: a queue pair of type %v cannot have a shared receive queue: only RC and UD can", syscall.EINVAL, c.Type)
+	}
+	if c.Type != GSI {
+		if err := between("number of the queue pair", number, MinNumber, MaxNumber); err != nil {
+			return err
+		}
+	}
+	err := first(
+		between("max_send_wr", c.Cap.MaxSendWR, 0, l.QPWR),
+		between("max_send_sge", c.Cap.MaxSendSGE, 0, l.SGE),
+		between("max_inline_data", c.Cap.MaxInline, 0, l.Inline),
+	)
+	if err != nil || c.SRQ != nil {
+		return err
+	}
+	return first(
+		between("max_recv_wr", c.Cap.MaxRecvWR, 0, l.QPWR),
+		between("max_recv_sge", c.Cap.MaxRecvSGE, 0, l.SGE),
+	)
+}
+
+// Number is the queue pair's number.
+func (q *QP) Number() uint32 { return q.number }
+
+// State is the state it is in.
+func (q *QP) State() State { return q.attr.State }
+
+// RemoteAccess is what the peer may do.
+func (q *QP) RemoteAccess() memory.Access { return memory.Access(q.attr.Access &^ ignored) }
+
+// Query is all attributes and what it was made with (ibv_query_qp(3)).
+func (q *QP) Query() (Attr, Config) {
+	a := q.attr
+	a.CurState = a.State
+	return a, q.config
+}
+
+// Modify changes attributes, and the state if the mask has MaskState
+// (ibv_modify_qp(3)). An error changes nothing. RESET forgets the attributes and
+// takes the completions out of the queues. While the send queue drains (SQD), its
+// attributes stay as they are.
+func (q *QP) Modify(a Attr, m Mask) error {
+	from, to := q.attr.State, q.attr.State
+	if m&MaskState != 0 {
+		to = a.State
+	}
+	if err := q.permits(from, to, &a, m); err != nil {
+		return err
+	}
+	if err := a.check(q.config.Type, m, q.limits); err != nil {
+		return err
+	}
+	q.attr.copyFrom(&a, m)
+	switch {
+	case to == Reset:
+		q.attr = Attr{Cap: q.config.Cap}
+		q.discard()
+	case to == SQD && from != SQD:
+		q.attr.SQDraining = true
+		q.attr.EnSQDAsyncNotify = m&MaskEnSQDAsyncNotify != 0 && a.EnSQDAsyncNotify
+	case to != SQD:
+		q.attr.SQDraining = false
+	}
+	q.attr.State = to
+	return nil
+}
+
+// permits holds a change to the state table.
+func (q *QP) permits(from, to State, a *Attr, m Mask) error {
+	required, optional, ok := Transition(q.config.Type, from, to)
+	missing, extra := required&^m, m&^(required|optional|MaskState)
+	switch {
+	case q.ended:
+		return fmt.Errorf("%w: queue pair %d is destroyed", syscall.EINVAL, q.number)
+	case !ok:
+		return fmt.Errorf("%w: queue pair %d of type %v cannot go from %v to %v: the way is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET",
+			syscall.EINVAL, q.number, q.config.Type, from, to)
+	case missing != 0:
+		return fmt.Errorf("%w: queue pair %d of type %v from %v to %v: attr_mask lacks %v", syscall.EINVAL, q.number, q.config.Type, from, to, missing)
+	case extra != 0:
+		return fmt.Errorf("%w: queue pair %d of type %v from %v to %v: attr_mask cannot have %v", syscall.EINVAL, q.number, q.config.Type, from, to, extra)
+	case m&MaskCurState != 0 && a.CurState != from:
+		return fmt.Errorf("%w: cur_qp_state is %v, but queue pair %d is in %v", syscall.EINVAL, a.CurState, q.number, from)
+	case from == SQD && to == SQD && m&^MaskState != 0 && q.attr.SQDraining:
+		return fmt.Errorf("%w: the send queue of queue pair %d still drains: wait for IBV_EVENT_SQ_DRAINED before changing %v", syscall.EINVAL, q.number, m&^MaskState)
+	}
+	return nil
+}
+
+// Drained is called when nothing of the send queue is under way any more. It
+// tells whether SQDrained is to be reported.
+func (q *QP) Drained() bool {
+	if q.attr.State != SQD || !q.attr.SQDraining {
+		return false
+	}
+	q.attr.SQDraining = false
+	return q.attr.EnSQDAsyncNotify
+}
+
+// SendFailed is called when a send request has ended with an error: RC goes to
+// ERR, others that were in RTS to SQE, where a program can take them back to RTS
+// (§10.3.1.6).
+func (q *QP) SendFailed() {
+	if q.config.Type == RC {
+		q.Failed()
+	} else if q.attr.State == RTS || q.attr.State == SQD {
+		q.attr.State, q.attr.SQDraining = SQE, false
+	}
+}
+
+// Failed takes the queue pair to ERR: a receive or the whole of it has failed,
+// or its completion queue has overrun.
+func (q *QP) Failed() {
+	if q.attr.State != Reset {
+		q.attr.State, q.attr.SQDraining = Err, false
+	}
+}
+
+// Reaches tells whether datagrams may be sent by an address handle: the queue
+// pair sends datagrams, and both are of one protection domain.
+func (q *QP) Reaches(h *AH) bool { return !q.config.Type.connected() && h.pd == q.config.PD }
+
+// Destroy ends the queue pair (ibv_destroy_qp(3)); its completions leave their
+// queues. EBUSY says that it is attached to multicast groups. Windows that it has
+// bound are memory.Table.UnbindQP's business.
+func (q *QP) Destroy() error {
+	switch {
+	case q.ended:
+		return fmt.Errorf("%w: queue pair %d is destroyed already", syscall.EINVAL, q.number)
+	case q.groups > 0:
+		return fmt.Errorf("%w: queue pair %d is attached to %d multicast groups: detach it first", syscall.EBUSY, q.number, q.groups)
+	}
+	q.ended = true
+	q.attr.State = Reset
+	q.discard()
+	q.config.SendCQ.Detach(q.number)
+	q.config.RecvCQ.Detach(q.number)
+	if q.config.SRQ != nil {
+		q.config.SRQ.users--
+	}
+	q.config.PD.Release()
+	return nil
+}
+
+func (q *QP) discard() {
+	q.config.SendCQ.Discard(q.number)
+	if q.config.RecvCQ != q.config.SendCQ {
+		q.config.RecvCQ.Discard(q.number)
+	}
+}

@@ -1,0 +1,85 @@
+package qp
+
+// rule is a change of state that is allowed, and the attributes that it needs
+// and may have, by type, besides MaskState.
+type rule struct {
+	allowed            bool
+	required, optional [UD + 1]Mask
+}
+
+// Attributes that often go together.
+const (
+	identity = MaskPKeyIndex | MaskPort | MaskAccessFlags // of RC and UC
+	datagram = MaskPKeyIndex | MaskQKey                   // of UD and GSI
+	peer     = MaskAV | MaskPathMTU | MaskDestQPN | MaskRQPSN
+	path     = MaskAltPath | MaskAccessFlags | MaskPathMigState
+)
+
+// rules is the state table of §10.3.1 and §11.2.5.2, as
+// ibv_modify_qp(3) and the kernel (qp_state_table of drivers/infiniband/core/
+// verbs.c) have it.
+var rules = func() (t [states][states]rule) {
+	running := [UD + 1]Mask{
+		RC: MaskCurState | path | MaskMinRNRTimer, UC: MaskCurState | path,
+		UD: MaskCurState | MaskQKey, GSI: MaskCurState | MaskQKey,
+	}
+	notify := [UD + 1]Mask{
+		RC: MaskEnSQDAsyncNotify, UC: MaskEnSQDAsyncNotify, UD: MaskEnSQDAsyncNotify, GSI: MaskEnSQDAsyncNotify,
+	}
+	setup := [UD + 1]Mask{RC: identity, UC: identity, UD: datagram | MaskPort, GSI: datagram}
+
+	for s := range t {
+		t[s][Reset].allowed = true
+		t[s][Err].allowed = State(s) != Reset
+	}
+	t[Reset][Init] = rule{allowed: true, required: setup}
+	t[Init][Init] = rule{allowed: true, optional: setup}
+	t[Init][RTR] = rule{
+		allowed:  true,
+		required: [UD + 1]Mask{RC: peer | MaskMaxDestRdAtomic | MaskMinRNRTimer, UC: peer},
+		optional: [UD + 1]Mask{
+			RC: MaskAltPath | MaskAccessFlags | MaskPKeyIndex, UC: MaskAltPath | MaskAccessFlags | MaskPKeyIndex,
+			UD: datagram, GSI: datagram,
+		},
+	}
+	t[RTR][RTS] = rule{
+		allowed: true,
+		required: [UD + 1]Mask{
+			RC: MaskSQPSN | MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskMaxQPRdAtomic,
+			UC: MaskSQPSN, UD: MaskSQPSN, GSI: MaskSQPSN,
+		},
+		optional: running,
+	}
+	t[RTS][RTS] = rule{allowed: true, optional: running}
+	t[RTS][SQD] = rule{allowed: true, optional: notify}
+	t[SQD][RTS] = rule{allowed: true, optional: running}
+	t[SQD][SQD] = rule{
+		allowed: true,
+		optional: [UD + 1]Mask{
+			RC: path | MaskPort | MaskAV | MaskTimeout | MaskRetryCnt | MaskRNRRetry | MaskMaxQPRdAtomic |
+				MaskMaxDestRdAtomic | MaskPKeyIndex | MaskMinRNRTimer,
+			UC: path | MaskAV | MaskPKeyIndex, UD: datagram, GSI: datagram,
+		},
+	}
+	t[SQE][RTS] = rule{
+		allowed: true,
+		optional: [UD + 1]Mask{
+			UC: MaskCurState | MaskAccessFlags, UD: MaskCurState | MaskQKey, GSI: MaskCurState | MaskQKey,
+		},
+	}
+	return t
+}()
+
+// Transition tells whether a queue pair of a type may go from one state to
+// another, or change attributes within one, and which attributes that needs and
+// may have besides IBV_QP_STATE.
+func Transition(t Type, from, to State) (required, optional Mask, allowed bool) {
+	if t < GSI || t > UD || from > Err || to > Err {
+		return 0, 0, false
+	}
+	if t == RC && from == SQE && to == RTS {
+		return 0, 0, false // RC has no such state
+	}
+	r := &rules[from][to]
+	return r.required[t], r.optional[t], r.allowed
+}
