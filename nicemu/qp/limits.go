@@ -44,9 +44,11 @@ type Limits struct {
 
 // ConnectX5 is the limits of a ConnectX-5 in Ethernet mode: what ibv_devinfo -v
 // says of one with firmware 16 (vendor_part_id 4119; outputs in
-// openucx/ucx#9830 and open-mpi/ompi#6137). The size of its tables of P_Keys and
-// GIDs is that of RoCE ports of mlx5. Two are ours: ActiveMTU is that of an
-// Ethernet MTU of 1500 bytes, and Inline is well within the 1 KiB of a send WQE.
+// openucx/ucx#9830 and open-mpi/ompi#6137; those of multicast groups, address
+// handles and shared receive queues are alike on all mlx5 devices, as in #10317).
+// The tables of P_Keys and GIDs are those of a RoCE port of mlx5
+// (openucx/ucx#10317). Two limits are ours: ActiveMTU is that of an Ethernet MTU
+// of 1500 bytes, and Inline is well within the 1 KiB of a send WQE.
 func ConnectX5() Limits {
 	return Limits{
 		MRSize: 1<<64 - 1, MR: 1 << 24, MW: 1 << 24, PD: 1 << 24,
@@ -54,7 +56,7 @@ func ConnectX5() Limits {
 		QP: 1 << 18, QPWR: 1 << 15, SGE: 30, Inline: 512, QPRdAtom: 16, QPInitRdAtom: 16,
 		SRQ: 1 << 23, SRQWR: 1<<15 - 1, SRQSGE: 31,
 		AH: 1<<31 - 1, McastGroups: 1 << 21, McastQPAttach: 240, McastQPAttachTotal: 503316480,
-		Ports: 1, PKeys: 1, GIDs: 256, ActiveMTU: MTU1024,
+		Ports: 1, PKeys: 1, GIDs: 255, ActiveMTU: MTU1024,
 	}
 }
 
