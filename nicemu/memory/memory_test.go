@@ -100,6 +100,9 @@ func TestFaults(t *testing.T) {
 	if _, f := mine.FetchAdd(gone, 1); f != Unmapped {
 		t.Errorf("atomic in memory that is not there: %v", f)
 	}
+	if f := mine.Scatter([]SGE{{0x1000, 8, rw}}, 0, 8, make([]byte, 5)); f != OutOfBounds {
+		t.Errorf("less data than is to be scattered: %v", f)
+	}
 	if f := mine.Store(Span{rw, 0x1000, 4, LocalWrite}, make([]byte, 5)); f != OutOfBounds {
 		t.Errorf("more data than the span has: %v", f)
 	}
@@ -326,8 +329,8 @@ func TestSizes(t *testing.T) {
 	m := register(t, tab, Registration{PD: pd, Addr: 1 << 40, IOVA: 1 << 40, Length: 1 << 40, Access: all, Backing: Sizes{}})
 	real := register(t, tab, Registration{PD: pd, Length: 8, Access: all, Backing: &Bytes{Data: []byte("12345678")}})
 	v := tab.View(pd, 1)
-	data, f := v.Gather([]SGE{{1 << 40, 4096, m.LKey()}, {0, 8, real.LKey()}}, 0, 4104, make([]byte, 0, 8))
-	if data != nil || f != OK {
+	data, f := v.Gather([]SGE{{1 << 40, 4096, m.LKey()}, {0, 8, real.LKey()}}, 0, 4104, []byte("head"))
+	if string(data) != "head" || f != OK {
 		t.Errorf("%d bytes, %v", len(data), f)
 	}
 	if f := v.Scatter([]SGE{{1 << 40, 4096, m.LKey()}}, 0, 4096, nil); f != OK {
