@@ -1,7 +1,6 @@
 package cq
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -11,7 +10,7 @@ import (
 
 // ErrOverrun is what Poll says when a queue has overrun and its last entry was
 // taken: more were lost, and the queue is of no use but to be destroyed.
-var ErrOverrun = errors.New("the completion queue has overrun: make it deeper, or poll it more often")
+var ErrOverrun = fmt.Errorf("%w: the completion queue has overrun: make it deeper, or poll it more often", syscall.EIO)
 
 // Events takes the asynchronous events that come from an overrun (§11.6.3).
 type Events interface {
@@ -185,9 +184,6 @@ func (q *CQ) Resize(depth, limit int) error {
 	}
 	if depth < q.count {
 		return fmt.Errorf("%w: cqe is %d, and %d entries wait: poll them first", syscall.EINVAL, depth, q.count)
-	}
-	if depth < len(q.ring) {
-		q.grow(depth)
 	}
 	q.depth = depth
 	return nil

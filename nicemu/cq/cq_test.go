@@ -186,6 +186,77 @@ func TestChannelKeepsOrder(t *testing.T) {
 	})
 }
 
+// A ring that never runs empty goes round and round, whatever its size.
+func TestRingGoesRound(t *testing.T) {
+	for depth := 2; depth < 12; depth++ {
+		for keep := 1; keep < depth; keep++ {
+			q := newCQ(t, depth, nil, nil)
+			var in, out uint64
+			dst := make([]Completion, depth)
+			for range 50 {
+				for q.Len() < depth {
+					in++
+					q.Push(0, Completion{ID: in}, false)
+				}
+				n, err := q.Poll(dst[:depth-keep])
+				if n != depth-keep || err != nil {
+					t.Fatalf("polled %d %v, want %d", n, err, depth-keep)
+				}
+				for _, c := range dst[:n] {
+					if out++; c.ID != out {
+						t.Fatalf("depth %d, keep %d: %d, want %d", depth, keep, c.ID, out)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A channel that never runs empty does not grow.
+func TestChannelDoesNotGrow(t *testing.T) {
+	var ch Channel
+	q := newCQ(t, 4, &ch, nil)
+	for i := range 10000 {
+		q.Arm(false)
+		q.Push(0, Completion{}, false)
+		q.Discard(0)
+		if i > 2 {
+			ch.Get()
+		}
+	}
+	if ch.Len() != 3 || cap(ch.events) > 16 {
+		t.Errorf("%d events in room for %d", ch.Len(), cap(ch.events))
+	}
+}
+
+// leaver detaches queue pairs as soon as they are told.
+type leaver struct {
+	q    *CQ
+	told []uint32
+}
+
+func (l *leaver) CQError(q *CQ) { l.q = q }
+func (l *leaver) QPFatal(qp uint32) {
+	l.told = append(l.told, qp)
+	l.q.Detach(qp)
+}
+
+func TestQueuePairsLeaveDuringOverrun(t *testing.T) {
+	l := &leaver{}
+	q := newCQ(t, 1, nil, l)
+	for qp := range uint32(3) {
+		q.Attach(qp)
+	}
+	q.Push(0, Completion{}, false)
+	q.Push(0, Completion{}, false)
+	if diff := cmp.Diff([]uint32{0, 1, 2}, l.told); diff != "" {
+		t.Error(diff)
+	}
+	if err := q.Destroy(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSolicitedDoesNotWeakenAny(t *testing.T) {
 	var ch Channel
 	q := newCQ(t, 8, &ch, nil)

@@ -4,7 +4,8 @@ package memory
 // methods are given only what lies within a region, and at least one byte; false
 // is a fault: the memory is not there, or may not be read or written.
 type Backing interface {
-	// Load appends n bytes at addr to dst; nil if bytes are not modelled.
+	// Load appends n bytes at addr to dst; if bytes are not modelled it gives dst
+	// as it was.
 	Load(dst []byte, addr uint64, n uint32) (data []byte, ok bool)
 	// Store writes the bytes at addr.
 	Store(addr uint64, data []byte) bool
@@ -44,7 +45,7 @@ func (b *Bytes) Store(addr uint64, data []byte) bool {
 type Sizes struct{}
 
 // Load gives no bytes.
-func (Sizes) Load([]byte, uint64, uint32) ([]byte, bool) { return nil, true }
+func (Sizes) Load(dst []byte, _ uint64, _ uint32) ([]byte, bool) { return dst, true }
 
 // Store forgets the bytes.
 func (Sizes) Store(uint64, []byte) bool { return true }

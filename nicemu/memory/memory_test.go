@@ -100,6 +100,9 @@ func TestFaults(t *testing.T) {
 	if _, f := mine.FetchAdd(gone, 1); f != Unmapped {
 		t.Errorf("atomic in memory that is not there: %v", f)
 	}
+	if f := mine.Scatter([]SGE{{0x1000, 8, rw}}, 0, 8, make([]byte, 5)); f != OutOfBounds {
+		t.Errorf("less data than is to be scattered: %v", f)
+	}
 	if f := mine.Store(Span{rw, 0x1000, 4, LocalWrite}, make([]byte, 5)); f != OutOfBounds {
 		t.Errorf("more data than the span has: %v", f)
 	}
@@ -326,8 +329,8 @@ func TestSizes(t *testing.T) {
 	m := register(t, tab, Registration{PD: pd, Addr: 1 << 40, IOVA: 1 << 40, Length: 1 << 40, Access: all, Backing: Sizes{}})
 	real := register(t, tab, Registration{PD: pd, Length: 8, Access: all, Backing: &Bytes{Data: []byte("12345678")}})
 	v := tab.View(pd, 1)
-	data, f := v.Gather([]SGE{{1 << 40, 4096, m.LKey()}, {0, 8, real.LKey()}}, 0, 4104, make([]byte, 0, 8))
-	if data != nil || f != OK {
+	data, f := v.Gather([]SGE{{1 << 40, 4096, m.LKey()}, {0, 8, real.LKey()}}, 0, 4104, []byte("head"))
+	if string(data) != "head" || f != OK {
 		t.Errorf("%d bytes, %v", len(data), f)
 	}
 	if f := v.Scatter([]SGE{{1 << 40, 4096, m.LKey()}}, 0, 4096, nil); f != OK {
@@ -341,6 +344,50 @@ func TestSizes(t *testing.T) {
 	}
 	if old, f := v.CompareSwap(Span{Key: m.RKey(), VA: 1 << 40, Length: 8}, 0, 5); old != 0 || f != OK {
 		t.Error(old, f)
+	}
+}
+
+// What goes through a window lands where the region says.
+func TestWindowsTranslate(t *testing.T) {
+	tab, pd := table(t)
+	host := &Bytes{Base: 0x1000, Data: []byte("0123456789abcdef")}
+	m := register(t, tab, Registration{PD: pd, Addr: 0x1002, IOVA: 0x77000, Length: 14, Access: all, Backing: host})
+	v := tab.View(pd, 1)
+	for _, c := range []struct {
+		access Access
+		va     uint64
+	}{{RemoteRead, 0x77004}, {RemoteRead | ZeroBased, 1}} {
+		w, _ := tab.AllocWindow(pd, Type2)
+		key, f := v.Bind(Binding{Window: w.RKey(), Region: m.LKey(), Addr: 0x77003, Length: 6, Access: c.access})
+		if f != OK {
+			t.Fatal(f)
+		}
+		if got, f := v.Load(Span{key, c.va, 4, RemoteRead}, nil); f != OK || string(got) != "6789" {
+			t.Errorf("%v: %q %v, want 6789", c.access, got, f)
+		}
+	}
+	tab.UnbindQP(2)
+	if m.Windows() != 2 {
+		t.Errorf("%d windows, want 2", m.Windows())
+	}
+	tab.UnbindQP(1)
+	if m.Windows() != 0 || tab.Deregister(m) != nil {
+		t.Errorf("%d windows are still bound", m.Windows())
+	}
+}
+
+func TestReregisterMovesBetweenDomains(t *testing.T) {
+	tab, pd := table(t)
+	other, _ := tab.AllocPD()
+	m := register(t, tab, Registration{PD: pd, Length: 8, Backing: Sizes{}})
+	if err := tab.Reregister(m, ChangePD, Registration{PD: other}); err != nil || m.PD() != other {
+		t.Fatal(err)
+	}
+	if err := tab.DeallocPD(other); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("the new domain: %v", err)
+	}
+	if err := tab.DeallocPD(pd); err != nil {
+		t.Errorf("the old domain: %v", err)
 	}
 }
 
@@ -363,6 +410,7 @@ func TestKeysOfDeadRegionsStayDead(t *testing.T) {
 func FuzzWithin(f *testing.F) {
 	f.Add(uint64(0), uint64(0), uint64(0), uint64(0))
 	f.Add(uint64(math.MaxUint64), uint64(1), uint64(0), uint64(1))
+	f.Add(uint64(10), uint64(math.MaxUint64), uint64(9), uint64(0))
 	f.Fuzz(func(t *testing.T, base, length, va, n uint64) {
 		end, over := bits.Add64(va, n, 0)
 		last, far := bits.Add64(base, length, 0)

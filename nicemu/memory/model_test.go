@@ -118,7 +118,7 @@ func drawRegistration(t *rapid.T, m *model) (Registration, int) {
 		PD: m.pds[pd], Addr: hostBase + addr, Backing: m.host,
 		Length: rapid.Uint64Range(0, hostSize-addr).Draw(t, "length"),
 		IOVA:   bases.Draw(t, "iova"),
-		Access: Access(rapid.IntRange(0, 63).Draw(t, "access")),
+		Access: rapid.OneOf(rapid.SampledFrom([]Access{LocalWrite | remote | MWBind, MWBind | RemoteRead}), rapid.Map(rapid.IntRange(0, 63), func(a int) Access { return Access(a) })).Draw(t, "access"),
 	}, pd
 }
 
@@ -289,12 +289,12 @@ func (m *model) bind(t *rapid.T) {
 	if g == nil || r == nil {
 		return
 	}
-	pd := rapid.IntRange(0, 1).Draw(t, "pd")
+	pd := rapid.SampledFrom([]int{g.pd, r.pd, 0, 1}).Draw(t, "pd")
 	qp := rapid.Uint32Range(1, 2).Draw(t, "qp")
 	b := Binding{
 		Window: g.key(), Tag: rapid.Byte().Draw(t, "tag"), Region: r.key(),
 		Addr:   rapid.OneOf(rapid.Just(r.base), bases, rapid.Uint64Range(r.base, r.base+(r.length-1))).Draw(t, "addr"),
-		Length: rapid.Uint64Range(0, hostSize).Draw(t, "length"),
+		Length: rapid.OneOf(rapid.Uint64Range(0, r.length), rapid.Uint64Range(0, hostSize)).Draw(t, "length"),
 		Access: Access(rapid.IntRange(0, 31).Draw(t, "access") << 1 & 0x2e),
 	}
 	old, type2 := g.key(), g.window.Type() == Type2
@@ -348,10 +348,10 @@ func (m *model) invalidate(t *rapid.T) {
 
 func (m *model) access(t *rapid.T) {
 	pd, qp := rapid.IntRange(0, 1).Draw(t, "pd"), rapid.Uint32Range(1, 2).Draw(t, "qp")
-	s := Span{Key: rapid.Uint32Range(0, 1<<12).Draw(t, "key"), Length: rapid.Uint32Range(0, hostSize+8).Draw(t, "n"), VA: bases.Draw(t, "va")}
+	s := Span{Key: rapid.Uint32Range(0, 1<<12).Draw(t, "key"), Length: rapid.OneOf(rapid.Uint32Range(0, 8), rapid.Uint32Range(0, hostSize+8)).Draw(t, "n"), VA: bases.Draw(t, "va")}
 	if len(m.grants) > 0 && rapid.IntRange(0, 5).Draw(t, "known") > 0 {
 		g := rapid.SampledFrom(m.grants).Draw(t, "which")
-		s.Key = g.key()
+		s.Key, pd = g.key(), rapid.SampledFrom([]int{g.pd, g.pd, g.pd, pd}).Draw(t, "domain")
 		s.VA = g.base + rapid.Uint64Range(0, g.length+1).Draw(t, "offset") - rapid.Uint64Range(0, 1).Draw(t, "back")
 	}
 	if s.Length == 0 {

@@ -40,8 +40,8 @@ func (v View) CheckList(list []SGE, a Access) Fault {
 	return OK
 }
 
-// Gather appends n bytes of a list, from offset on, to dst. If bytes of an
-// element are not modelled it gives nil. With a fault it gives dst as it was.
+// Gather appends n bytes of a list, from offset on, to dst. With a fault, or if
+// bytes of any element are not modelled, it gives dst as it was.
 func (v View) Gather(list []SGE, offset, n uint32, dst []byte) ([]byte, Fault) {
 	data, modelled := dst, true
 	for i := range list {
@@ -55,24 +55,24 @@ func (v View) Gather(list []SGE, offset, n uint32, dst []byte) ([]byte, Fault) {
 		if f != OK {
 			return dst, f
 		}
-		if got == nil {
-			modelled = false
-		} else {
-			data = got
-		}
+		modelled = modelled && len(got) > len(data)
+		data = got
 	}
 	switch {
 	case n > 0:
 		return dst, ListShort
 	case !modelled:
-		return nil, OK
+		return dst, OK
 	}
 	return data, OK
 }
 
-// Scatter writes n bytes, data or nil if they are not modelled, to a list from
-// offset on. A fault may come after some of them are written.
+// Scatter writes n bytes, data or nothing if they are not modelled, to a list
+// from offset on. A fault may come after some of them are written.
 func (v View) Scatter(list []SGE, offset, n uint32, data []byte) Fault {
+	if len(data) > 0 && len(data) != int(n) {
+		return OutOfBounds
+	}
 	for i := range list {
 		s, f := piece(&list[i], &offset, &n, LocalWrite)
 		if f != OK {
@@ -81,7 +81,7 @@ func (v View) Scatter(list []SGE, offset, n uint32, data []byte) Fault {
 			continue
 		}
 		part := data
-		if data != nil {
+		if len(data) > 0 {
 			part, data = data[:s.Length], data[s.Length:]
 		}
 		if f := v.Store(s, part); f != OK {

@@ -83,7 +83,8 @@ func (v View) Check(s Span) Fault {
 	return f
 }
 
-// Load appends the span's bytes to dst. If bytes are not modelled it gives nil.
+// Load appends the span's bytes to dst. If bytes are not modelled it gives dst as
+// it was.
 func (v View) Load(s Span, dst []byte) ([]byte, Fault) {
 	if s.Length == 0 {
 		return dst, OK
@@ -99,17 +100,17 @@ func (v View) Load(s Span, dst []byte) ([]byte, Fault) {
 	return data, OK
 }
 
-// Store writes data, which is as long as the span, or nil if bytes are not
+// Store writes data, which is as long as the span, or empty if bytes are not
 // modelled: then it only checks.
 func (v View) Store(s Span, data []byte) Fault {
 	if s.Length == 0 {
 		return OK
 	}
-	if data != nil && len(data) != int(s.Length) {
+	if len(data) > 0 && len(data) != int(s.Length) {
 		return OutOfBounds
 	}
 	b, addr, f := v.find(s)
-	if f == OK && data != nil && !b.Store(addr, data) {
+	if f == OK && len(data) > 0 && !b.Store(addr, data) {
 		return Unmapped
 	}
 	return f

@@ -42,11 +42,13 @@ type Limits struct {
 	ActiveMTU MTU // active_mtu of the ports: what the Ethernet MTU has room for
 }
 
-// ConnectX5 is the limits of a ConnectX-5 in Ethernet mode: what ibv_devinfo -v
-// says of one with firmware 16 (vendor_part_id 4119; outputs in
-// openucx/ucx#9830 and open-mpi/ompi#6137). The size of its tables of P_Keys and
-// GIDs is that of RoCE ports of mlx5. Two are ours: ActiveMTU is that of an
-// Ethernet MTU of 1500 bytes, and Inline is well within the 1 KiB of a send WQE.
+// ConnectX5 is the limits of a ConnectX-5 in Ethernet mode, from outputs of
+// ibv_devinfo -v that people have published. MRSize to QPInitRdAtom, but for MW
+// and Inline, are of a ConnectX-5 with firmware 16 (open-mpi/ompi#6137). MW,
+// those of shared receive queues, address handles and multicast groups, PKeys and
+// GIDs are of ConnectX-6 Lx, a sister with the same driver (openucx/ucx#10317).
+// Two are ours: ActiveMTU is that of an Ethernet MTU of 1500 bytes, and Inline is
+// well within the 1 KiB of a send WQE.
 func ConnectX5() Limits {
 	return Limits{
 		MRSize: 1<<64 - 1, MR: 1 << 24, MW: 1 << 24, PD: 1 << 24,
@@ -54,7 +56,7 @@ func ConnectX5() Limits {
 		QP: 1 << 18, QPWR: 1 << 15, SGE: 30, Inline: 512, QPRdAtom: 16, QPInitRdAtom: 16,
 		SRQ: 1 << 23, SRQWR: 1<<15 - 1, SRQSGE: 31,
 		AH: 1<<31 - 1, McastGroups: 1 << 21, McastQPAttach: 240, McastQPAttachTotal: 503316480,
-		Ports: 1, PKeys: 1, GIDs: 256, ActiveMTU: MTU1024,
+		Ports: 1, PKeys: 1, GIDs: 255, ActiveMTU: MTU1024,
 	}
 }
 

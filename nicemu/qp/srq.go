@@ -99,9 +99,6 @@ func (s *SRQ) Modify(a SRQAttr, m SRQMask) error {
 	if err := between("srq_limit", limit, 0, size); err != nil {
 		return err
 	}
-	if size < len(s.slots) {
-		s.grow(size)
-	}
 	s.attr.MaxWR, s.attr.Limit = size, limit
 	return nil
 }

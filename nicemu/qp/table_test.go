@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // golden is testdata/transitions: the rule of each type and change of state.
@@ -152,4 +154,55 @@ func TestModifyHoldsToTheTable(t *testing.T) {
 			}
 		}
 	}
+}
+
+// However a queue pair is treated, what a query says is within the ranges of the
+// device, an error changes nothing, and what was set is there.
+func TestRandomWalk(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		ty := rapid.SampledFrom(types).Draw(r, "type")
+		q := newQP(t, ty, nil)
+		t8 := func(name string, most uint8) uint8 { return rapid.Uint8Range(0, most+1).Draw(r, name) }
+		r.Repeat(map[string]func(*rapid.T){
+			"modify": func(r *rapid.T) {
+				to := State(rapid.IntRange(0, 7).Draw(r, "to"))
+				if next := map[State]State{Reset: Init, Init: RTR, RTR: RTS, RTS: SQD, SQD: RTS, SQE: RTS, Err: Reset}; rapid.Bool().Draw(r, "next") {
+					to = next[q.State()]
+				}
+				required, optional, _ := Transition(ty, q.State(), to)
+				m := required | MaskState | optional&Mask(rapid.Uint32().Draw(r, "optional"))&^MaskAltPath
+				if rapid.IntRange(0, 4).Draw(r, "odd") == 0 {
+					m ^= 1 << rapid.IntRange(0, 25).Draw(r, "bit")
+				}
+				a := goodAttr(ty)
+				a.State, a.CurState = to, q.State()
+				if rapid.Bool().Draw(r, "vary") {
+					a.Timeout, a.RetryCnt, a.RNRRetry, a.MinRNRTimer = t8("timeout", 31), t8("retry", 7), t8("rnr", 7), t8("timer", 31)
+					a.MaxRdAtomic, a.MaxDestRdAtomic, a.Port = t8("rd", 16), t8("dest", 16), t8("port", 1)
+				}
+				before, _ := q.Query()
+				err := q.Modify(a, m)
+				after, _ := q.Query()
+				switch {
+				case err != nil && after != before:
+					r.Fatalf("an error changed attributes: %v", err)
+				case err == nil && m&MaskState != 0 && after.State != to:
+					r.Fatalf("is in %v, not %v", after.State, to)
+				case err == nil && to != Reset && m&MaskTimeout != 0 && after.Timeout != a.Timeout:
+					r.Fatal("was not set")
+				}
+			},
+			"send failed": func(*rapid.T) { q.SendFailed() },
+			"drained":     func(*rapid.T) { q.Drained() },
+			"": func(r *rapid.T) {
+				a, _ := q.Query()
+				if a.Timeout > 31 || a.RetryCnt > 7 || a.RNRRetry > 7 || a.MinRNRTimer > 31 || a.MaxRdAtomic > 16 || a.MaxDestRdAtomic > 16 || a.Port > 1 {
+					r.Fatalf("out of range: %+v", a)
+				}
+				if ty == RC && a.State == SQE || a.SQDraining && a.State != SQD {
+					r.Fatalf("%v in %v, draining %v", ty, a.State, a.SQDraining)
+				}
+			},
+		})
+	})
 }
