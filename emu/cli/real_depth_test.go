@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -40,7 +41,7 @@ topology:
 `, offload), "iperf3", "tshark", "tcpdump", "nstat")
 			stop := l.capture("s1:h3", "--out", "-s", "100", "-f", "udp")
 			inside := filepath.Join(t.TempDir(), "inside.pcap")
-			dump := l.server("h3", "tcpdump", "-i", "eth0", "-B", "65536", "-w", inside, "-s", "100", "-Z", "root", "udp and (dst port 5201 or dst port 5202)")
+			dump := l.server("h3", "tcpdump", "-i", "eth0", "-B", "65536", "-U", "-w", inside, "-s", "100", "-Z", "root", "udp and (dst port 5201 or dst port 5202)")
 			for i, port := range []string{"5201", "5202"} {
 				l.server("h3", "iperf3", "-s", "-1", "-p", port)
 				l.listens("h3", port)
@@ -50,6 +51,17 @@ topology:
 			l.quiet()
 			ports := l.ports()
 			truncated := l.counter("h3", "IpExtInTruncatedPkts")
+			// tcpdump forgets what it has not read yet, and on a busy machine it
+			// is behind.
+			for last, same := int64(-1), 0; same < 10; time.Sleep(100 * time.Millisecond) {
+				info, err := os.Stat(inside)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if same++; info.Size() != last {
+					last, same = info.Size(), 0
+				}
+			}
 			_ = dump.Process.Signal(unix.SIGINT)
 			_, _ = dump.Process.Wait()
 			file := stop()
