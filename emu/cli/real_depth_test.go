@@ -104,7 +104,7 @@ topology:
   kinds:
     host: {sysctls: {net.ipv4.tcp_congestion_control: reno}}
     switch:
-      queue: {limit: 200KB}
+      queue: {limit: 400KB}
       classes:
         one: {dscp: 8, priority: 1, weight: 1}
         two: {dscp: 16, priority: 2, weight: 2}
@@ -114,14 +114,14 @@ topology:
     - {endpoints: ["h1:eth0", "s1:h1"], rate: 200Mbps}
     - {endpoints: ["h2:eth0", "s1:h2"], rate: 200Mbps}
     - {endpoints: ["h3:eth0", "s1:h3"], rate: 200Mbps}
-    - {endpoints: ["h4:eth0", "s1:h4"], rate: 50Mbps, delay: 100us}
+    - {endpoints: ["h4:eth0", "s1:h4"], rate: 20Mbps, delay: 100us}
 `, "iperf3")
 	for i := range 3 {
 		port := strconv.Itoa(5201 + i)
 		l.server("h4", "iperf3", "-s", "-1", "-p", port)
 		l.listens("h4", port)
-		// Two connections each: one alone leaves its queue empty after a loss.
-		l.server(fmt.Sprintf("h%d", i+1), "iperf3", "-4", "-c", "h4", "-p", port, "-t", "20", "-P", "2", "-C", "cubic", "-S", strconv.Itoa(32*(i+1)))
+		// Four connections each: one alone leaves its queue empty after a loss.
+		l.server(fmt.Sprintf("h%d", i+1), "iperf3", "-4", "-c", "h4", "-p", port, "-t", "25", "-P", "4", "-C", "cubic", "-S", strconv.Itoa(32*(i+1)))
 	}
 	time.Sleep(3 * time.Second)
 	bytes := func() (b [3]float64) {
