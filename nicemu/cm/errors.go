@@ -1,0 +1,40 @@
+package cm
+
+import (
+	"errors"
+	"fmt"
+
+	msg "github.com/weftlab/weft/protocols/cm"
+)
+
+// What can be wrong with what a consumer asks for. Errors of this package's
+// methods wrap one of these; nothing has changed then.
+var (
+	ErrUnknown     = errors.New("cm: there is no connection of that ID")
+	ErrState       = errors.New("cm: not possible in the connection's state")
+	ErrPrivateData = errors.New("cm: too much private data")
+	ErrParameter   = errors.New("cm: parameter out of range")
+	ErrInUse       = errors.New("cm: somebody listens there already")
+)
+
+// find gives a connection that the consumer may know.
+func (c *CM) find(id msg.CommID) (*conn, error) {
+	x := c.conns[id]
+	if x == nil || x.silent || x.state == Refused || x.state == SIDRREPSent {
+		return nil, fmt.Errorf("%w: %#x", ErrUnknown, uint32(id))
+	}
+	return x, nil
+}
+
+func wrongState(what string, x *conn) error {
+	return fmt.Errorf("%w: %s of %#x in %v", ErrState, what, uint32(x.id), x.state)
+}
+
+// fill copies private data, or whatever has a greatest length.
+func fill(to, from []byte) error {
+	if len(from) > len(to) {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrPrivateData, len(from), len(to))
+	}
+	copy(to, from)
+	return nil
+}

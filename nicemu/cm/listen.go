@@ -1,0 +1,72 @@
+package cm
+
+import (
+	"fmt"
+	"net/netip"
+
+	msg "github.com/weftlab/weft/protocols/cm"
+)
+
+// ListenID names a listener.
+type ListenID uint32
+
+// Listen is what a passive side waits for.
+type Listen struct {
+	Service  msg.ServiceID
+	Address  netip.Addr // the zero Addr for any; one that is named goes first
+	Datagram bool       // resolves a service of datagrams, instead of taking connections
+	Backlog  int        // requests that may wait for the consumer's decision; 0 for any number
+}
+
+type service struct {
+	id       msg.ServiceID
+	address  netip.Addr
+	datagram bool
+}
+
+type listener struct {
+	id      ListenID
+	key     service
+	backlog int
+	waiting int
+}
+
+// Listen makes Requested or ResolveRequested events of requests from now on. It
+// gives ErrInUse or ErrParameter.
+func (c *CM) Listen(l Listen) (ListenID, error) {
+	key := service{l.Service, l.Address.Unmap().WithZone(""), l.Datagram}
+	if l.Backlog < 0 {
+		return 0, fmt.Errorf("%w: a backlog of %d", ErrParameter, l.Backlog)
+	}
+	if c.services[key] != nil {
+		return 0, fmt.Errorf("%w: service %v, address %v", ErrInUse, l.Service, l.Address)
+	}
+	c.nextListener++
+	x := &listener{id: c.nextListener, key: key, backlog: l.Backlog}
+	c.services[key], c.listeners[x.id] = x, x
+	return x.id, nil
+}
+
+// Unlisten ends listening. Requests that the consumer has been told of remain.
+func (c *CM) Unlisten(id ListenID) error {
+	x := c.listeners[id]
+	if x == nil {
+		return fmt.Errorf("%w: listener %d", ErrUnknown, id)
+	}
+	delete(c.listeners, id)
+	delete(c.services, x.key)
+	return nil
+}
+
+// listening gives who listens, or nil.
+func (c *CM) listening(id msg.ServiceID, address netip.Addr, datagram bool) *listener {
+	if x := c.services[service{id, address.Unmap(), datagram}]; x != nil {
+		return x
+	}
+	return c.services[service{id, netip.Addr{}, datagram}]
+}
+
+// admit takes a request into the backlog.
+func (l *listener) admit(x *conn) { l.waiting++; x.listener = l }
+
+func (l *listener) full() bool { return l.backlog > 0 && l.waiting >= l.backlog }

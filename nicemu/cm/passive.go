@@ -1,0 +1,210 @@
+package cm
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/units"
+	msg "github.com/weftlab/weft/protocols/cm"
+)
+
+func (c *CM) receiveREQ(now units.Time, d *datagram, m *msg.REQ) {
+	if x := c.peers[peer{m.CAGUID, m.LocalID}]; x != nil && x.passive && x.first == d.transaction && x.request.QPN == m.QPN && x.request.StartPSN == m.StartPSN {
+		c.repeatedREQ(x)
+		return
+	}
+	rej := &msg.REJ{RemoteID: m.LocalID, Subject: msg.SubjectREQ}
+	if c.known(now, m.CAGUID, m.LocalID, m.QPN) {
+		c.counters.Stale++
+		rej.Reason = msg.ReasonStaleConnection
+		c.answer(d, rej)
+		return
+	}
+	source, destination, reason := endpoints(d, m.Service, m.PrivateData[:])
+	if problem := unserved(m); problem != 0 {
+		reason = problem
+	}
+	if reason != 0 {
+		c.counters.Refused++
+		rej.Reason = reason
+		c.answer(d, rej)
+		return
+	}
+	l := c.listening(m.Service, destination.Addr(), false)
+	switch {
+	case l == nil:
+		c.counters.NoListener++
+		rej.Reason = msg.ReasonInvalidServiceID
+		c.answer(d, rej)
+	case l.full():
+		// As rdma_ucm: no answer, so that the other side tries again.
+		c.counters.BacklogFull++
+	default:
+		c.requested(d, m, l, source, destination)
+	}
+}
+
+// unserved says why a REQ cannot be served by anybody, or 0.
+func unserved(m *msg.REQ) msg.Reason {
+	switch {
+	case m.LocalID == 0:
+		return msg.ReasonInvalidCommID
+	case m.Transport != msg.TransportRC && m.Transport != msg.TransportUC:
+		return msg.ReasonInvalidTransport
+	case !m.PathMTU.Valid():
+		return msg.ReasonInvalidMTU
+	case m.QPN < 2:
+		return msg.ReasonUnsupported
+	}
+	return 0
+}
+
+// endpoints gives both ends of a request: of the IP CM header, if the service
+// has one, or of the packet. Without the header that must be there, the request
+// is refused as the consumer would (annex A11).
+func endpoints(d *datagram, id msg.ServiceID, private []byte) (source, destination netip.AddrPort, reason msg.Reason) {
+	_, port, ip := id.IP()
+	if !ip {
+		return netip.AddrPortFrom(d.from, 0), netip.AddrPortFrom(d.to, 0), 0
+	}
+	var h msg.IPHeader
+	if h.Decode(private) != nil {
+		return source, netip.AddrPortFrom(d.to, port), msg.ReasonConsumer
+	}
+	return h.Source, netip.AddrPortFrom(h.Destination, port), 0
+}
+
+// own cuts the consumer's private data out of a request's.
+func own(id msg.ServiceID, private []byte) []byte {
+	if _, _, ip := id.IP(); ip {
+		return private[msg.IPHeaderLen:]
+	}
+	return private
+}
+
+func (c *CM) requested(d *datagram, m *msg.REQ, l *listener, source, destination netip.AddrPort) {
+	x := c.newConn(d.to, d.from)
+	x.state, x.passive, x.request, x.transaction, x.first = REQRcvd, true, m, d.transaction, d.transaction
+	l.admit(x)
+	c.know(x, m.CAGUID, m.LocalID, m.QPN)
+	// The REQ's local ACK timeout is a round trip and the delay of the other
+	// side's adapter (IBTA §12.7.34).
+	x.class, x.lifetime = m.Primary.TrafficClass, m.Primary.ACKTimeout.Time()
+	x.retries, x.interval = int(m.MaxCMRetries), m.LocalTimeout.Time()+x.lifetime
+	x.patience = units.Time(x.retries+1)*(m.RemoteTimeout.Time()+x.lifetime) + x.lifetime
+	p := &m.Primary
+	x.attributes = Attributes{
+		Transport: m.Transport, Local: x.local, Peer: x.peer, PathMTU: m.PathMTU, PeerQPN: m.QPN, RQPSN: m.StartPSN,
+		MaxDestRDAtomic: m.InitiatorDepth, MaxRDAtomic: m.ResponderResources,
+		ACKTimeout: ackTimeout(c.config.ACKDelay, max(p.ACKTimeout, 1)-1), RetryCount: m.RetryCount, RNRRetryCount: m.RNRRetryCount,
+		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowControl: m.FlowControl, SRQ: m.SRQ,
+	}
+	c.event(x, Event{
+		Kind: Requested, Listener: l.id, Service: m.Service, Source: source, Destination: destination,
+		Attributes: x.attributes, PrivateData: own(m.Service, m.PrivateData[:]),
+	})
+}
+
+// repeatedREQ answers a REQ that has come before (IBTA figure 139).
+func (c *CM) repeatedREQ(x *conn) {
+	c.counters.Duplicates.add(msg.AttributeREQ)
+	switch x.state {
+	case MRASent, REPSent, Refused: // MRA, REP, REJ
+		c.resend(x, x.reply)
+	case TimeWait:
+		c.send(x, &msg.REJ{RemoteID: x.remote, Subject: msg.SubjectREQ, Reason: msg.ReasonStaleConnection})
+	}
+}
+
+// known tells whether a REQ or REP names a connection or a queue pair that is in
+// use here, which means that the other side has lost what it knew of it: a stale
+// connection (IBTA §12.9.8.3). What is left of it here is taken down.
+func (c *CM) known(now units.Time, guid uint64, id msg.CommID, qpn uint32) bool {
+	a, b := c.peers[peer{guid, id}], c.queues[queue{guid, qpn}]
+	for _, x := range []*conn{a, b} {
+		if x != nil && x.state == Established {
+			c.startDREQ(now, x, &msg.DREQ{})
+		}
+	}
+	return a != nil || b != nil
+}
+
+// Accept is how the passive side accepts.
+type Accept struct {
+	QP QP
+	// READs and atomics that the queue pair takes at once, and that it would
+	// send at once. Attributes.Agree says what comes of them.
+	ResponderResources, InitiatorDepth uint8
+	RNRRetryCount                      uint8  // of the other's queue pair, 0 to 7
+	PrivateData                        []byte // up to 196 bytes
+}
+
+// Accept answers a request by a REP (IBTA §12.9.7.2). Connected, Rejected or
+// Unreachable follows. The attributes are those of Attributes.Agree.
+func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error) {
+	x, err := c.find(id)
+	switch {
+	case err != nil:
+		return Attributes{}, err
+	case x.state != REQRcvd && x.state != MRASent:
+		return Attributes{}, wrongState("acceptance", x)
+	case !a.QP.ok():
+		return Attributes{}, fmt.Errorf("%w: queue pair %v", ErrParameter, a.QP)
+	case a.RNRRetryCount > msg.RNRForever:
+		return Attributes{}, fmt.Errorf("%w: RNR retry count %v", ErrParameter, a.RNRRetryCount)
+	}
+	agreed := x.attributes.Agree(&a)
+	rep := &msg.REP{
+		LocalID: x.id, RemoteID: x.remote, QPN: a.QP.Number, StartPSN: a.QP.StartPSN, SRQ: a.QP.SRQ, FlowControl: a.QP.FlowControl,
+		ResponderResources: agreed.MaxDestRDAtomic, InitiatorDepth: agreed.MaxRDAtomic, ACKDelay: c.config.ACKDelay,
+		RNRRetryCount: a.RNRRetryCount, CAGUID: c.config.CAGUID,
+	}
+	if x.request.Alternate != (msg.Path{}) {
+		rep.Failover = msg.FailoverNotSupported
+	}
+	if err := fill(rep.PrivateData[:], a.PrivateData); err != nil {
+		return Attributes{}, err
+	}
+	x.decided()
+	x.attributes, x.qpn, x.state, x.reply = agreed, a.QP.Number, REPSent, rep
+	c.ask(now, x, rep)
+	return agreed, nil
+}
+
+func (c *CM) receiveRTU(m *msg.RTU) {
+	x := c.conn(m.RemoteID, m.LocalID)
+	switch {
+	case x == nil:
+		c.counters.Unexpected++
+	case x.state == REPSent || x.state == RTUWait:
+		c.established(x, m.PrivateData[:])
+	case x.passive:
+		c.counters.Duplicates.add(msg.AttributeRTU)
+	default:
+		c.counters.Unexpected++
+	}
+}
+
+func (c *CM) established(x *conn, privateData []byte) {
+	c.answered(x)
+	x.state = Established
+	c.event(x, Event{Kind: Connected, PrivateData: privateData})
+}
+
+// Established tells the passive side that a packet has come on the connection's
+// queue pair, which does as well as an RTU (IBTA §12.9.6). Once established it
+// changes nothing.
+func (c *CM) Established(id msg.CommID) error {
+	x, err := c.find(id)
+	if err != nil {
+		return err
+	}
+	switch x.state {
+	case REPSent, RTUWait:
+		c.established(x, nil)
+	case Established, DREQSent, DREQRcvd:
+	default:
+		return wrongState("first packet", x)
+	}
+	return nil
+}

@@ -1,0 +1,424 @@
+package cm
+
+import (
+	"bytes"
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/units"
+	msg "github.com/weftlab/weft/protocols/cm"
+)
+
+// TestRandom connects two CMs by a channel that loses, doubles and reorders, and
+// whose delays are within the packet lifetime, with consumers that take their
+// time and change their minds. Then the channel becomes sound.
+//
+//   - Private data arrives as it was sent, and each request and reply once.
+//   - Either both are connected, with the same parameters, or neither is.
+//   - When all are closed and TimeWait is over, nothing is left.
+func TestRandom(t *testing.T) {
+	outcomes := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for i := range rapid.IntRange(1, 5).Draw(t, "connections") {
+			w.after(w.random(2*units.Second), func() { w.connect(i) })
+		}
+		w.run(rapid.SampledFrom([]units.Time{units.Second, 5 * units.Second, 20 * units.Second}).Draw(t, "unsound"))
+		w.loss, w.twice = 0, 0
+		w.run(w.now + 30*units.Second)
+		w.judge(outcomes)
+		w.closing = true
+		for _, s := range w.sides {
+			if s.up() {
+				w.disconnect(s)
+			}
+		}
+		w.run(units.Never)
+		for _, e := range []*end{w.a, w.b} {
+			if e.Len() != 0 || len(e.peers) != 0 || len(e.queues) != 0 || len(e.resolving) != 0 || len(e.timers) != 0 {
+				t.Fatalf("%s: there are left %d connections, %d peers, %d queue pairs, %d resolutions, %d timers", e.name, e.Len(), len(e.peers), len(e.queues), len(e.resolving), len(e.timers))
+			}
+			for _, l := range e.listeners {
+				if l.waiting != 0 {
+					t.Fatalf("%s: the backlog has %d requests left", e.name, l.waiting)
+				}
+			}
+		}
+		for _, s := range w.sides {
+			if !s.over {
+				t.Fatalf("%v of %s has not learnt of its end", s.name, s.end.name)
+			}
+		}
+	})
+	t.Log(outcomes)
+	for _, want := range []string{"connected", "not connected", "ended after it was connected"} {
+		if outcomes[want] == 0 {
+			t.Errorf("no connection was %s: the test does not test much", want)
+		}
+	}
+}
+
+// world is the two CMs, their channel and their consumers.
+type world struct {
+	t           *rapid.T
+	rand        *rand.Rand
+	now         units.Time
+	a, b        *end
+	loss, twice float64
+	delay       units.Time
+	closing     bool
+	tasks       tasks
+	seq         int
+	sides       []*side          // of all connections, in order of their making
+	byID        map[string]*side // by end and ID
+	seen        map[string]bool  // requests and replies by private data
+	qpn         uint32
+}
+
+// side is a connection as a consumer sees it.
+type side struct {
+	end        *end
+	id         msg.CommID
+	name       string
+	other      *side
+	active     bool
+	attributes Attributes
+	qpn, psn   uint32
+	live       bool // the queue pair takes packets
+	ready      bool // the consumer thinks that it is connected
+	was        bool // it was
+	over       bool
+	missed     int // packets in a row that were not acknowledged
+}
+
+func (s *side) up() bool { return s != nil && s.ready && !s.over }
+
+func newWorld(t *rapid.T) *world {
+	w := &world{t: t, byID: map[string]*side{}, seen: map[string]bool{}, qpn: 100}
+	w.rand = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	w.loss = rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.8, 1}).Draw(t, "loss")
+	w.twice = rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "twice")
+	var ends [2]*end
+	for i := range ends {
+		config := Config{
+			CAGUID: uint64(i + 1), FirstID: 1, ResponseTimeout: msg.Timeout(rapid.IntRange(8, 14).Draw(t, "response timeout")), // 1 to 67 ms
+			MaxRetries: uint8(rapid.IntRange(0, 15).Draw(t, "retries")), PacketLifetime: 10, ACKDelay: 5,
+		}
+		c, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = &end{c, string(rune('a' + i)), netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
+		if _, err := c.Listen(Listen{Service: service7, Backlog: rapid.IntRange(0, 2).Draw(t, "backlog")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.a, w.b = ends[0], ends[1]
+	w.delay = msg.Timeout(rapid.IntRange(0, 10).Draw(t, "delay")).Time()
+	return w
+}
+
+const service7 = msg.ServiceID(0x1060007)
+
+func (w *world) random(span units.Time) units.Time { return units.Time(w.rand.Int64N(int64(span))) }
+
+// think is how long a consumer takes: mostly not long.
+func (w *world) think() units.Time {
+	return w.random([]units.Time{10 * units.Microsecond, 10 * units.Millisecond, 2 * units.Second}[w.rand.IntN(3)])
+}
+
+func (w *world) after(d units.Time, do func()) {
+	w.seq++
+	heap.Push(&w.tasks, task{w.now + d, w.seq, do})
+}
+
+func (w *world) run(until units.Time) {
+	for {
+		next := min(w.a.Due(), w.b.Due())
+		if len(w.tasks) > 0 {
+			next = min(next, w.tasks[0].at)
+		}
+		if next >= until {
+			if until != units.Never {
+				w.now = until
+			}
+			return
+		}
+		w.now = next
+		for _, e := range []*end{w.a, w.b} {
+			e.Advance(w.now)
+			w.take(e)
+		}
+		if len(w.tasks) > 0 && w.tasks[0].at <= w.now {
+			heap.Pop(&w.tasks).(task).do()
+			w.take(w.a)
+			w.take(w.b)
+		}
+	}
+}
+
+// carry does something at the other end of the channel, not at all, or twice.
+func (w *world) carry(do func()) {
+	for range 2 {
+		if w.rand.Float64() >= w.loss {
+			w.after(w.random(w.delay), do)
+		}
+		if w.rand.Float64() >= w.twice {
+			return
+		}
+	}
+}
+
+func (w *world) take(e *end) {
+	sends, events := e.Take()
+	for _, s := range sends {
+		b := make([]byte, msg.MADLen)
+		s.Put(b)
+		w.carry(func() {
+			to := w.a
+			if w.b.addr == s.To {
+				to = w.b
+			}
+			to.Receive(w.now, s.From, s.To, b)
+		})
+	}
+	for _, x := range events {
+		w.event(e, x)
+	}
+}
+
+func key(e *end, id msg.CommID) string { return fmt.Sprint(e.name, id) }
+
+func (w *world) add(s *side) *side {
+	s.psn = uint32(w.rand.IntN(1 << 24))
+	s.qpn = w.qpn
+	w.qpn++
+	w.sides = append(w.sides, s)
+	return s
+}
+
+func (w *world) connect(i int) {
+	from, to := w.a, w.b
+	if w.rand.IntN(2) == 0 {
+		from, to = to, from
+	}
+	s := w.add(&side{end: from, active: true, name: fmt.Sprint("connection ", i)})
+	id, err := from.Connect(w.now, Connect{
+		Service: service7, Local: netip.AddrPortFrom(from.addr, uint16(1000+i)), Peer: to.addr, QP: QP{Number: s.qpn, StartPSN: s.psn}, PathMTU: msg.MTU2048,
+		RetryCount: 3, RNRRetryCount: 4, ResponderResources: uint8(w.rand.IntN(17)), InitiatorDepth: uint8(w.rand.IntN(17)), HopLimit: 64, PrivateData: []byte(s.name),
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s.id = id
+	w.byID[key(from, id)] = s
+	if w.rand.IntN(10) == 0 {
+		w.after(w.think(), func() { w.destroy(s) })
+	}
+}
+
+func (w *world) destroy(s *side) {
+	if s.over {
+		return
+	}
+	if err := s.end.Destroy(w.now, s.id); err != nil {
+		w.t.Fatal(err)
+	}
+	s.over, s.live, s.ready = true, false, false
+}
+
+func (w *world) disconnect(s *side) {
+	if s.over {
+		return
+	}
+	if err := s.end.Disconnect(w.now, s.id, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	s.live, s.ready = false, false
+	if s.end.State(s.id) == TimeWait {
+		s.over = true
+	}
+}
+
+// text is private data as it was given; the rest must be zero.
+func (w *world) text(b []byte) string {
+	s := bytes.TrimRight(b, "\x00")
+	return string(s)
+}
+
+// once holds private data to come once.
+func (w *world) once(s string) {
+	if w.seen[s] {
+		w.t.Fatalf("%s has come twice", s)
+	}
+	w.seen[s] = true
+}
+
+func (w *world) event(e *end, x Event) {
+	s := w.byID[key(e, x.ID)]
+	if x.Kind == Requested {
+		name := w.text(x.PrivateData)
+		w.once("the request of " + name)
+		s = w.add(&side{end: e, id: x.ID, name: name})
+		w.byID[key(e, x.ID)] = s
+		for _, o := range w.sides {
+			if o.active && o.name == name {
+				s.other, o.other = o, s
+			}
+		}
+		if s.other == nil {
+			w.t.Fatalf("a request of %q, which nobody has sent", name)
+		}
+		s.attributes = x.Attributes
+		w.after(w.think(), func() { w.decide(s) })
+		return
+	}
+	if s == nil || s.over && x.Kind != TimeWaitExit {
+		w.t.Fatalf("%s gets %s", e.name, describeEvent(&x))
+	}
+	switch x.Kind {
+	case Replied:
+		if got, want := w.text(x.PrivateData), "reply to "+s.name; got != want {
+			w.t.Fatalf("the private data of a reply is %q, not %q", got, want)
+		}
+		w.once("the reply to " + s.name)
+		s.attributes, s.live = x.Attributes, true
+		w.after(w.think(), func() { w.decide(s) })
+	case Connected:
+		w.connected(s)
+	case Rejected, Unreachable, Disconnected:
+		s.over, s.live, s.ready = true, false, false
+	case DisconnectRequested:
+		s.live, s.ready = false, false
+		w.after(w.think(), func() { w.disconnect(s) })
+	}
+}
+
+// decide is a consumer's answer to a request or a reply.
+func (w *world) decide(s *side) {
+	state := s.end.State(s.id)
+	if s.over || state == DREQRcvd {
+		return
+	}
+	var err error
+	switch n := w.rand.IntN(20); {
+	case n == 0:
+		w.destroy(s)
+	case n == 1:
+		err = s.end.Reject(w.now, s.id, Reject{})
+		s.over, s.live = true, false
+	case n < 6:
+		err = s.end.Prolong(s.id, msg.Timeout(w.rand.IntN(20)), nil)
+		w.after(w.think(), func() { w.decide(s) })
+	case s.active:
+		err = s.end.Confirm(s.id, nil)
+		w.connected(s)
+	default:
+		s.attributes, err = s.end.Accept(w.now, s.id, Accept{
+			QP: QP{Number: s.qpn, StartPSN: s.psn}, ResponderResources: uint8(w.rand.IntN(17)), InitiatorDepth: uint8(w.rand.IntN(17)),
+			RNRRetryCount: 2, PrivateData: []byte("reply to " + s.name),
+		})
+		s.live = true
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) connected(s *side) {
+	s.ready, s.was = true, true
+	w.ping(s)
+	if !w.closing && w.rand.IntN(4) == 0 {
+		w.after(5*w.think(), func() {
+			if s.up() {
+				w.disconnect(s)
+			}
+		})
+	}
+}
+
+// ping is traffic on the queue pair. It establishes the passive side, and when
+// it fails often the queue pair is in error, and the consumer disconnects.
+func (w *world) ping(s *side) {
+	if !s.up() || w.closing {
+		return
+	}
+	if s.missed == 8 {
+		w.disconnect(s)
+		return
+	}
+	s.missed++
+	w.carry(func() {
+		o := s.other
+		if !o.live {
+			return
+		}
+		if !o.active && o.end.State(o.id) != Established {
+			if err := o.end.Established(o.id); err != nil {
+				w.t.Fatal(err)
+			}
+			w.take(o.end)
+		}
+		w.carry(func() { s.missed = 0 })
+	})
+	w.after(100*units.Millisecond, func() { w.ping(s) })
+}
+
+// judge looks at connections when all has come to rest.
+func (w *world) judge(outcomes map[string]int) {
+	for _, s := range w.sides {
+		if !s.active {
+			continue
+		}
+		o := s.other
+		if s.up() != o.up() {
+			w.t.Fatalf("%s: the active side is connected: %v, the passive one: %v", s.name, s.up(), o.up())
+		}
+		switch {
+		case s.up():
+			outcomes["connected"]++
+			w.agree(s, o)
+		case s.was:
+			outcomes["ended after it was connected"]++
+		default:
+			outcomes["not connected"]++
+		}
+	}
+}
+
+// agree holds both sides to the same parameters.
+func (w *world) agree(s, o *side) {
+	a, b := s.attributes, o.attributes
+	if a.PeerQPN != o.qpn || b.PeerQPN != s.qpn || a.RQPSN != o.psn || b.RQPSN != s.psn || a.SQPSN != s.psn || b.SQPSN != o.psn ||
+		a.PathMTU != b.PathMTU || a.MaxRDAtomic != b.MaxDestRDAtomic || b.MaxRDAtomic != a.MaxDestRDAtomic || a.FlowLabel != b.FlowLabel ||
+		a.RetryCount != 3 || b.RetryCount != 3 || a.RNRRetryCount != 2 || b.RNRRetryCount != 4 || a.Local != b.Peer || a.Peer != b.Local || a.Transport != b.Transport {
+		w.t.Fatalf("%s: %+v and %+v", s.name, a, b)
+	}
+}
+
+// task is something to do at an instant; tasks is a heap of them.
+type task struct {
+	at  units.Time
+	seq int
+	do  func()
+}
+
+type tasks []task
+
+func (t tasks) Len() int { return len(t) }
+func (t tasks) Less(i, j int) bool {
+	return t[i].at < t[j].at || t[i].at == t[j].at && t[i].seq < t[j].seq
+}
+func (t tasks) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+func (t *tasks) Push(x any)   { *t = append(*t, x.(task)) }
+func (t *tasks) Pop() any {
+	last := len(*t) - 1
+	x := (*t)[last]
+	*t = (*t)[:last]
+	return x
+}
