@@ -293,7 +293,7 @@ func TestLosslessFabrics(t *testing.T) {
 			paused++
 		}
 	})
-	if paused < 3 {
+	if paused < 3 && !testing.Short() {
 		t.Errorf("only %d fabrics paused", paused)
 	}
 }
