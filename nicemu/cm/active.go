@@ -114,11 +114,11 @@ func (c *CM) paced(x *conn) {
 func (c *CM) receiveREP(now units.Time, d *datagram, m *msg.REP) {
 	x := c.conns[m.RemoteID]
 	switch {
-	case x == nil || x.passive || x.request == nil:
+	case x == nil:
 		// The other side waits in vain for an RTU (IBTA §12.6.7.2).
 		c.counters.Unexpected++
 		c.answer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonInvalidCommID})
-	case x.remote != 0:
+	case x.remote != 0 && !x.passive:
 		c.repeatedREP(x, m)
 	case x.state != REQSent && x.state != REPWait:
 		c.counters.Unexpected++
