@@ -68,7 +68,7 @@ func private(to []byte, service msg.ServiceID, local netip.AddrPort, peer netip.
 	return fill(to, data)
 }
 
-// Connect sends a REQ (IBTA §12.9.7.1). Replied, Rejected or Unreachable
+// Connect sends a REQ (IBTA §12.9). Replied, Rejected or Unreachable
 // follows.
 func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 	if err := a.check(); err != nil {
@@ -161,7 +161,7 @@ func (c *CM) repeatedREP(x *conn, m *msg.REP) {
 }
 
 // Confirm accepts a REP: an RTU is sent, and the connection is established
-// (IBTA §12.9.7.1). Private data has up to 224 bytes.
+// (IBTA §12.9). Private data has up to 224 bytes.
 func (c *CM) Confirm(id msg.CommID, privateData []byte) error {
 	x, err := c.find(id)
 	if err != nil {
