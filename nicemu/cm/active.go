@@ -68,7 +68,7 @@ func private(to []byte, service msg.ServiceID, local netip.AddrPort, peer netip.
 	return fill(to, data)
 }
 
-// Connect sends a REQ (IBTA §12.9.7.1). Replied, Rejected or Unreachable
+// Connect sends a REQ (IBTA §12.9). Replied, Rejected or Unreachable
 // follows.
 func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 	if err := a.check(); err != nil {
@@ -114,11 +114,11 @@ func (c *CM) paced(x *conn) {
 func (c *CM) receiveREP(now units.Time, d *datagram, m *msg.REP) {
 	x := c.conns[m.RemoteID]
 	switch {
-	case x == nil || x.passive || x.request == nil:
+	case x == nil:
 		// The other side waits in vain for an RTU (IBTA §12.6.7.2).
 		c.counters.Unexpected++
 		c.answer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonInvalidCommID})
-	case x.remote != 0:
+	case x.remote != 0 && !x.passive:
 		c.repeatedREP(x, m)
 	case x.state != REQSent && x.state != REPWait:
 		c.counters.Unexpected++
@@ -161,7 +161,7 @@ func (c *CM) repeatedREP(x *conn, m *msg.REP) {
 }
 
 // Confirm accepts a REP: an RTU is sent, and the connection is established
-// (IBTA §12.9.7.1). Private data has up to 224 bytes.
+// (IBTA §12.9). Private data has up to 224 bytes.
 func (c *CM) Confirm(id msg.CommID, privateData []byte) error {
 	x, err := c.find(id)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Attributes are what the consumer modifies its queue pair with, from INIT to
-// RTR and to RTS (IBTA §11.2.5.2).
+// RTR and to RTS (IBTA §11.2).
 type Attributes struct {
 	Transport   msg.Transport // RC or UC
 	Local, Peer netip.Addr    // of the two ports
@@ -42,7 +42,7 @@ func (q *QP) ok() bool { return q.Number > 1 && q.Number < 1<<24 && q.StartPSN <
 
 // Agree gives the attributes of the passive side's queue pair when a request is
 // accepted: the lesser of what each side has said of READs and atomics (IBTA
-// §12.7.29, §12.7.30).
+// §12.7).
 func (a Attributes) Agree(accept *Accept) Attributes {
 	a.SQPSN = accept.QP.StartPSN
 	a.MaxDestRDAtomic = min(a.MaxDestRDAtomic, accept.ResponderResources)
@@ -51,7 +51,7 @@ func (a Attributes) Agree(accept *Accept) Attributes {
 }
 
 // ackTimeout is the local ACK timeout for a delay of the other side's adapter
-// and a lifetime of packets (IBTA §12.7.34). As in Linux's cm_ack_timeout, it
+// and a lifetime of packets (IBTA §12.7). As in Linux's cm_ack_timeout, it
 // grows by one step only if the delay matters.
 func ackTimeout(delay, lifetime msg.Timeout) msg.Timeout {
 	t := lifetime + 1

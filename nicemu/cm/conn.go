@@ -112,7 +112,7 @@ func (c *CM) answered(x *conn) {
 }
 
 // timeWait waits until no packet of the connection is under way (IBTA
-// §12.9.8.4).
+// §12.9).
 func (c *CM) timeWait(now units.Time, x *conn) {
 	c.answered(x)
 	c.release(x)

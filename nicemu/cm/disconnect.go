@@ -8,7 +8,7 @@ import (
 )
 
 // Disconnect ends an established connection: by a DREQ, or, if the other side
-// has sent one, by a DREP to that (IBTA §12.9.8). Private data has up to 220 or
+// has sent one, by a DREP to that (IBTA §12.9). Private data has up to 220 or
 // 224 bytes. Where the connection is ending already it changes nothing.
 func (c *CM) Disconnect(now units.Time, id msg.CommID, privateData []byte) error {
 	x, err := c.find(id)

@@ -10,7 +10,7 @@ import (
 // What can be wrong with what a consumer asks for. Errors of this package's
 // methods wrap one of these; nothing has changed then.
 var (
-	ErrUnknown     = errors.New("cm: there is no connection of that ID")
+	ErrUnknown     = errors.New("cm: unknown ID")
 	ErrState       = errors.New("cm: not possible in the connection's state")
 	ErrPrivateData = errors.New("cm: too much private data")
 	ErrParameter   = errors.New("cm: parameter out of range")

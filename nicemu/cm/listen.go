@@ -39,7 +39,11 @@ func (c *CM) Listen(l Listen) (ListenID, error) {
 		return 0, fmt.Errorf("%w: a backlog of %d", ErrParameter, l.Backlog)
 	}
 	if c.services[key] != nil {
-		return 0, fmt.Errorf("%w: service %v, address %v", ErrInUse, l.Service, l.Address)
+		where := "any address"
+		if l.Address.IsValid() {
+			where = l.Address.String()
+		}
+		return 0, fmt.Errorf("%w: service %v, %s", ErrInUse, l.Service, where)
 	}
 	c.nextListener++
 	x := &listener{id: c.nextListener, key: key, backlog: l.Backlog}

@@ -88,7 +88,7 @@ func (c *CM) requested(d *datagram, m *msg.REQ, l *listener, source, destination
 	l.admit(x)
 	c.know(x, m.CAGUID, m.LocalID, m.QPN)
 	// The REQ's local ACK timeout is a round trip and the delay of the other
-	// side's adapter (IBTA §12.7.34).
+	// side's adapter (IBTA §12.7).
 	x.class, x.lifetime = m.Primary.TrafficClass, m.Primary.ACKTimeout.Time()
 	x.retries, x.interval = int(m.MaxCMRetries), m.LocalTimeout.Time()+x.lifetime
 	x.patience = units.Time(x.retries+1)*(m.RemoteTimeout.Time()+x.lifetime) + x.lifetime
@@ -118,7 +118,7 @@ func (c *CM) repeatedREQ(x *conn) {
 
 // known tells whether a REQ or REP names a connection or a queue pair that is in
 // use here, which means that the other side has lost what it knew of it: a stale
-// connection (IBTA §12.9.8.3). What is left of it here is taken down.
+// connection (IBTA §12.9). What is left of it here is taken down.
 func (c *CM) known(now units.Time, guid uint64, id msg.CommID, qpn uint32) bool {
 	a, b := c.peers[peer{guid, id}], c.queues[queue{guid, qpn}]
 	for _, x := range []*conn{a, b} {
@@ -139,7 +139,7 @@ type Accept struct {
 	PrivateData                        []byte // up to 196 bytes
 }
 
-// Accept answers a request by a REP (IBTA §12.9.7.2). Connected, Rejected or
+// Accept answers a request by a REP (IBTA §12.9). Connected, Rejected or
 // Unreachable follows. The attributes are those of Attributes.Agree.
 func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error) {
 	x, err := c.find(id)
@@ -192,7 +192,7 @@ func (c *CM) established(x *conn, privateData []byte) {
 }
 
 // Established tells the passive side that a packet has come on the connection's
-// queue pair, which does as well as an RTU (IBTA §12.9.6). Once established it
+// queue pair, which does as well as an RTU (IBTA §12.9). Once established it
 // changes nothing.
 func (c *CM) Established(id msg.CommID) error {
 	x, err := c.find(id)

@@ -20,6 +20,8 @@ import (
 //
 //   - Private data arrives as it was sent, and each request and reply once.
 //   - Either both are connected, with the same parameters, or neither is.
+//   - Services of datagrams are resolved to the right queue pair, or the consumer
+//     learns that nobody answers.
 //   - When all are closed and TimeWait is over, nothing is left.
 func TestRandom(t *testing.T) {
 	outcomes := map[string]int{}
@@ -27,6 +29,7 @@ func TestRandom(t *testing.T) {
 		w := newWorld(t)
 		for i := range rapid.IntRange(1, 5).Draw(t, "connections") {
 			w.after(w.random(2*units.Second), func() { w.connect(i) })
+			w.after(w.random(2*units.Second), func() { w.resolve(i) })
 		}
 		w.run(rapid.SampledFrom([]units.Time{units.Second, 5 * units.Second, 20 * units.Second}).Draw(t, "unsound"))
 		w.loss, w.twice = 0, 0
@@ -49,6 +52,10 @@ func TestRandom(t *testing.T) {
 				}
 			}
 		}
+		outcomes["resolved"] += w.resolved
+		if len(w.asked) != 0 {
+			t.Fatalf("%d resolutions have not ended", len(w.asked))
+		}
 		for _, s := range w.sides {
 			if !s.over {
 				t.Fatalf("%v of %s has not learnt of its end", s.name, s.end.name)
@@ -56,9 +63,9 @@ func TestRandom(t *testing.T) {
 		}
 	})
 	t.Log(outcomes)
-	for _, want := range []string{"connected", "not connected", "ended after it was connected"} {
+	for _, want := range []string{"connected", "not connected", "ended after it was connected", "resolved"} {
 		if outcomes[want] == 0 {
-			t.Errorf("no connection was %s: the test does not test much", want)
+			t.Errorf("none was %s: the test does not test much", want)
 		}
 	}
 }
@@ -78,6 +85,8 @@ type world struct {
 	byID        map[string]*side // by end and ID
 	seen        map[string]bool  // requests and replies by private data
 	qpn         uint32
+	resolved    int
+	asked       map[string]uint32 // the right queue pairs of resolutions, by end and ID
 }
 
 // side is a connection as a consumer sees it.
@@ -99,7 +108,7 @@ type side struct {
 func (s *side) up() bool { return s != nil && s.ready && !s.over }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{t: t, byID: map[string]*side{}, seen: map[string]bool{}, qpn: 100}
+	w := &world{t: t, byID: map[string]*side{}, seen: map[string]bool{}, qpn: 100, asked: map[string]uint32{}}
 	w.rand = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	w.loss = rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.8, 1}).Draw(t, "loss")
 	w.twice = rapid.SampledFrom([]float64{0, 0.3}).Draw(t, "twice")
@@ -114,8 +123,10 @@ func newWorld(t *rapid.T) *world {
 			t.Fatal(err)
 		}
 		ends[i] = &end{c, string(rune('a' + i)), netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)})}
-		if _, err := c.Listen(Listen{Service: service7, Backlog: rapid.IntRange(0, 2).Draw(t, "backlog")}); err != nil {
-			t.Fatal(err)
+		for _, datagram := range []bool{false, true} {
+			if _, err := c.Listen(Listen{Service: service7, Datagram: datagram, Backlog: rapid.IntRange(0, 2).Draw(t, "backlog")}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	w.a, w.b = ends[0], ends[1]
@@ -222,6 +233,36 @@ func (w *world) connect(i int) {
 	}
 }
 
+// resolve asks a for the queue pair of a service of b's.
+func (w *world) resolve(i int) {
+	id, err := w.a.Resolve(w.now, Resolve{Service: service7, Local: netip.AddrPortFrom(w.a.addr, uint16(1000+i)), Peer: w.b.addr, PrivateData: []byte{1, byte(i)}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.asked[key(w.a, id)] = 500 + uint32(i)
+}
+
+// resolution is an event of a service of datagrams.
+func (w *world) resolution(e *end, x Event) {
+	if x.Kind == ResolveRequested {
+		i := x.PrivateData[1]
+		w.after(w.think(), func() {
+			if err := e.Answer(w.now, x.ID, Answer{QPN: 500 + uint32(i), QKey: 9, PrivateData: []byte{2, i}}); err != nil {
+				w.t.Fatal(err)
+			}
+		})
+		return
+	}
+	qpn, ok := w.asked[key(e, x.ID)]
+	if !ok || x.Kind == Resolved && (x.Status != msg.SIDRValid || x.QPN != qpn || x.QKey != 9 || x.PrivateData[1] != byte(qpn-500)) {
+		w.t.Fatalf("%s gets %s, the queue pair is %d", e.name, describeEvent(&x), qpn)
+	}
+	delete(w.asked, key(e, x.ID))
+	if x.Kind == Resolved {
+		w.resolved++
+	}
+}
+
 func (w *world) destroy(s *side) {
 	if s.over {
 		return
@@ -261,6 +302,10 @@ func (w *world) once(s string) {
 
 func (w *world) event(e *end, x Event) {
 	s := w.byID[key(e, x.ID)]
+	if _, asked := w.asked[key(e, x.ID)]; asked || x.Kind == ResolveRequested {
+		w.resolution(e, x)
+		return
+	}
 	if x.Kind == Requested {
 		name := w.text(x.PrivateData)
 		w.once("the request of " + name)
