@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
 )
 
 // checkSent compares the first n work requests with their completions and what
@@ -13,7 +16,7 @@ func (s *agent) checkSent(t *rapid.T, n int) []Completion {
 	left := s.sent
 	for i, wr := range s.work[:n] {
 		if wr.Flags&Signaled != 0 {
-			if len(left) == 0 || left[0].ID != wr.ID || left[0].Status != Success || left[0].Op != wcOf(wr.Op) {
+			if len(left) == 0 || left[0].ID != wr.ID || left[0].Status != cq.Success || left[0].Op != wcOf(wr.Op) {
 				t.Fatalf("%s: work request %d (%v) is not the next of %+v", s.name, i, wr.Op, left)
 			}
 			left = left[1:]
@@ -32,19 +35,19 @@ func (s *agent) checkSent(t *rapid.T, n int) []Completion {
 func (s *agent) checkReceived(t *rapid.T) int {
 	n := 0
 	for _, c := range s.peer.received {
-		if s.peer.qp.State() == Err && c.Status != Success && (c.Status == WRFlushErr || c.Status == s.peerFails) {
+		if s.peer.qp.State() == qp.Err && c.Status != cq.Success && (c.Status == cq.WRFlushErr || c.Status == s.peerFails) {
 			continue
 		}
-		if c.Status != Success || n == len(s.messages) || c.ID != uint64(n) {
+		if c.Status != cq.Success || n == len(s.messages) || c.ID != uint64(n) {
 			t.Fatalf("%s has received %+v as message %d of %d", s.peer.name, c, n, len(s.messages))
 		}
 		message := s.messages[n]
 		switch {
 		case message == nil:
-			if c.Op != WCRecvImm || !c.HasImm || c.Imm != s.imms[n] {
+			if c.Op != cq.RecvImm || !c.HasImm || c.Imm != s.imms[n] {
 				t.Fatalf("%s has received %+v, want immediate data %d", s.peer.name, c, s.imms[n])
 			}
-		case c.Op != WCRecv || int(c.Length) != len(message) || c.HasImm && c.Imm != s.imms[n]:
+		case c.Op != cq.Recv || int(c.Length) != len(message) || c.HasImm && c.Imm != s.imms[n]:
 			t.Fatalf("%s has received %+v as message %d", s.peer.name, c, n)
 		case !bytes.Equal(s.peer.bytesOf(s.peer.receives[n].SGL)[:c.Length], message):
 			t.Fatalf("%s has received other bytes than message %d has", s.peer.name, n)
@@ -69,21 +72,21 @@ func (s *agent) checkWhole(t *rapid.T) {
 
 // failed tells whether some of what s was to do did not succeed.
 func (s *agent) failed() bool {
-	return slices.ContainsFunc(s.sent, func(c Completion) bool { return c.Status != Success })
+	return slices.ContainsFunc(s.sent, func(c Completion) bool { return c.Status != cq.Success })
 }
 
 // checkFailed wants what s did to be what it says: a number of work requests
 // succeeded, the next failed with one of the statuses, the others were flushed;
 // and the peer has executed the first of them, at least those that succeeded,
 // each once.
-func (s *agent) checkFailed(t *rapid.T, may ...Status) {
-	e := slices.IndexFunc(s.sent, func(c Completion) bool { return c.Status != Success })
+func (s *agent) checkFailed(t *rapid.T, may ...cq.Status) {
+	e := slices.IndexFunc(s.sent, func(c Completion) bool { return c.Status != cq.Success })
 	if e < 0 || !slices.Contains(may, s.sent[e].Status) {
 		t.Fatalf("%s should have failed with %v: %+v", s.name, may, s.sent)
 	}
 	failed := int(s.sent[e].ID)
 	for i, c := range s.checkSent(t, failed)[1:] {
-		if c.Status != WRFlushErr || c.ID != uint64(failed+1+i) {
+		if c.Status != cq.WRFlushErr || c.ID != uint64(failed+1+i) {
 			t.Fatalf("%s: %+v behind a failure", s.name, c)
 		}
 	}

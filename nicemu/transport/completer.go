@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -16,7 +18,7 @@ import (
 func (q *QP) response(now units.Time, p *Packet) {
 	r := &q.req
 	psn, was := p.PSN(), r.una
-	if q.state < RTS || psn.From(was) >= r.window().Len() {
+	if q.state < qp.RTS || psn.From(was) >= r.window().Len() {
 		return
 	}
 	flying := r.flying
@@ -30,14 +32,14 @@ func (q *QP) response(now units.Time, p *Packet) {
 	if inOrder && operation != roce.Ack {
 		q.fetch(p, operation)
 	}
-	if q.state == Err {
+	if q.state == qp.Err {
 		return
 	}
 	if r.una != was {
 		q.progress(now, was, flying)
 	}
 	switch {
-	case q.state == Err:
+	case q.state == qp.Err:
 	case !inOrder:
 		q.refused(now, NakImplied, psn)
 	case operation == roce.Ack && kind != syndromeACK:
@@ -61,7 +63,7 @@ func (q *QP) advance(upto PSN) bool {
 		r.una = w.first.Add(end)
 		r.flying -= units.Bytes(min(w.length, end<<q.mtuShift) - k<<q.mtuShift)
 		if end == w.packets {
-			q.complete(Success)
+			q.complete(cq.Success)
 		}
 	}
 	return true
@@ -106,14 +108,14 @@ func (q *QP) negative(now units.Time, syndrome uint8) {
 		q.refused(now, NakSequence, q.req.una)
 	case syndrome == nakInvalidRequest:
 		q.counters.ReqRemoteInvalidRequest++
-		q.fail(RemInvReqErr)
+		q.fail(cq.RemInvReqErr)
 	case syndrome == nakRemoteAccess:
 		q.counters.ReqRemoteAccessErrors++
-		q.fail(RemAccessErr)
+		q.fail(cq.RemAccessErr)
 	case syndrome == nakRemoteOp:
-		q.fail(RemOpErr)
+		q.fail(cq.RemOpErr)
 	default:
-		q.fail(BadRespErr) // reserved codes (§9.9.2)
+		q.fail(cq.BadRespErr) // reserved codes (§9.9.2)
 	}
 }
 
@@ -127,7 +129,7 @@ func (q *QP) notReady(now units.Time, syndrome uint8) {
 	if q.attr.RNRRetry != infinite {
 		if r.rnrTries == 0 {
 			q.counters.ReqRNRRetriesExceeded++
-			q.fail(RNRRetryExcErr)
+			q.fail(cq.RNRRetryExcErr)
 			return
 		}
 		r.rnrTries--
@@ -156,14 +158,14 @@ func (q *QP) fetch(p *Packet, operation roce.Opcode) {
 	}
 	switch {
 	case !ok:
-		q.fail(BadRespErr)
+		q.fail(cq.BadRespErr)
 		return
 	case !stored:
-		q.fail(LocProtErr)
+		q.fail(cq.LocProtErr)
 		return
 	}
 	r.una = r.una.Add(1)
 	if k == w.packets-1 {
-		q.complete(Success)
+		q.complete(cq.Success)
 	}
 }

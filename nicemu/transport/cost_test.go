@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -13,7 +15,7 @@ type count struct{ n, failed int }
 
 func (c *count) Complete(w Completion) {
 	c.n++
-	if w.Status != Success {
+	if w.Status != cq.Success {
 		c.failed++
 	}
 }
@@ -49,7 +51,7 @@ func newWire(t testing.TB, service roce.Service, memory Memory) *wire {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for s := Init; s <= RTS; s++ {
+		for s := qp.Init; s <= qp.RTS; s++ {
 			if err := q.Modify(s, Attr{
 				Access: RemoteRead | RemoteWrite | RemoteAtomic, DestQP: uint32(1 - i), PathMTU: 1024,
 				MaxRdAtomic: 4, MaxDestRdAtomic: 4, Timeout: 14, RetryCount: 7, RNRRetry: 7,

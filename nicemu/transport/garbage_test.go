@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -22,7 +23,7 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for s := Init; s <= RTS; s++ {
+		for s := qp.Init; s <= qp.RTS; s++ {
 			if err := q.Modify(s, Attr{
 				Access: RemoteRead | RemoteWrite | RemoteAtomic, PathMTU: 256, RQPSN: roce.PSNMask - 2, SQPSN: roce.PSNMask - 2,
 				MaxRdAtomic: 2, MaxDestRdAtomic: 2, Timeout: 1, RetryCount: 7, RNRRetry: 3,
@@ -70,7 +71,7 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 				})
 			}
 		}
-		if err := q.Modify(Err, Attr{}); err != nil {
+		if err := q.Modify(qp.Err, Attr{}); err != nil {
 			t.Fatal(err)
 		}
 		if sent.n != posts || received.n != recvs {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -33,27 +34,27 @@ type Attr struct {
 // forgets everything, and to ERR, which flushes; otherwise the order is INIT,
 // RTR, RTS, and between RTS and SQD. UC and UD go from SQE to RTS. An error tells
 // what is not allowed, and nothing has changed.
-func (q *QP) Modify(to State, a Attr) error {
+func (q *QP) Modify(to qp.State, a Attr) error {
 	switch from := q.state; {
-	case to == Reset:
-		q.state = Reset
+	case to == qp.Reset:
+		q.state = qp.Reset
 		q.attr = Attr{}
 		q.clear()
-	case to == Err && from != Reset:
+	case to == qp.Err && from != qp.Reset:
 		q.toError()
 		q.dropReplies()
-	case to == Init && (from == Reset || from == Init):
+	case to == qp.Init && (from == qp.Reset || from == qp.Init):
 		q.attr.Access, q.attr.QKey = a.Access, a.QKey
-		q.state = Init
-	case to == RTR && from == Init:
+		q.state = qp.Init
+	case to == qp.RTR && from == qp.Init:
 		return q.readyToReceive(a)
-	case to == RTS && from == RTR:
+	case to == qp.RTS && from == qp.RTR:
 		return q.readyToSend(a)
-	case to == RTS && (from == RTS || from == SQD || from == SQE):
-		q.state = RTS
+	case to == qp.RTS && (from == qp.RTS || from == qp.SQD || from == qp.SQE):
+		q.state = qp.RTS
 		q.settle()
-	case to == SQD && (from == RTS || from == SQD):
-		q.state = SQD
+	case to == qp.SQD && (from == qp.RTS || from == qp.SQD):
+		q.state = qp.SQD
 		q.drained = false
 		q.settle()
 	default:
@@ -68,14 +69,14 @@ func (q *QP) Modify(to State, a Attr) error {
 // (§11.2.5). Begin with Attr: other fields must be as they are.
 func (q *QP) Adjust(a Attr) error {
 	switch {
-	case q.state < RTR || q.state == Err:
+	case q.state < qp.RTR || q.state == qp.Err:
 		return fmt.Errorf("queue pair %d is in %v: what Adjust changes is set by Modify until RTR", q.config.Number, q.state)
 	case a.MinRNRTimer > 31:
 		return errRNRTimer(a)
 	}
 	next := q.attr
 	next.Access, next.QKey, next.MinRNRTimer = a.Access, a.QKey, a.MinRNRTimer
-	if q.state == SQD {
+	if q.state == qp.SQD {
 		if err := checkRetries(a); err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func (q *QP) Adjust(a Attr) error {
 	if next != a {
 		return fmt.Errorf("queue pair %d in %v: only Access, QKey and MinRNRTimer can be adjusted, and in SQD Timeout, RetryCount, RNRRetry and MaxRdAtomic", q.config.Number, q.state)
 	}
-	if q.state == SQD {
+	if q.state == qp.SQD {
 		q.req.retries, q.req.rnrTries = a.RetryCount, a.RNRRetry
 	}
 	q.attr = a
@@ -119,7 +120,7 @@ func (q *QP) readyToReceive(a Attr) error {
 	t.MaxDestRdAtomic, t.MinRNRTimer = a.MaxDestRdAtomic, a.MinRNRTimer
 	q.setMTU(a.PathMTU)
 	q.resp.expected, q.resp.plain = a.RQPSN, a.RQPSN.Add(roce.PSNMask)
-	q.state = RTR
+	q.state = qp.RTR
 	return nil
 }
 
@@ -136,16 +137,16 @@ func (q *QP) readyToSend(a Attr) error {
 	r := &q.req
 	r.una, r.next, r.free = a.SQPSN, a.SQPSN, a.SQPSN
 	r.retries, r.rnrTries = a.RetryCount, a.RNRRetry
-	q.state = RTS
+	q.state = qp.RTS
 	return nil
 }
 
 // toError goes to the error state: what is posted is flushed (§10.3.1).
 func (q *QP) toError() {
-	if q.state == Err {
+	if q.state == qp.Err {
 		return
 	}
-	q.state = Err
+	q.state = qp.Err
 	q.flushSends()
 	q.flushReceives()
 	if q.config.Shared != nil {

@@ -5,27 +5,9 @@ import (
 	"math/bits"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
-
-// State is the state of a queue pair (§10.3.1).
-type State uint8
-
-// The states.
-const (
-	Reset State = iota
-	Init        // may post receives
-	RTR         // ready to receive
-	RTS         // ready to send
-	SQD         // the send queue drains: no new message begins
-	SQE         // the send queue has met an error (UC and UD)
-	Err         // everything is flushed
-)
-
-// String is the name.
-func (s State) String() string {
-	return [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}[s]
-}
 
 // Config is what a queue pair is made with.
 type Config struct {
@@ -89,7 +71,7 @@ type QP struct {
 	config   Config
 	attr     Attr
 	mtuShift uint8
-	state    State
+	state    qp.State
 	turn     bool // whether it is a response's turn, if there are requests too
 	drained  bool // SQDrained was reported
 	req      requester
@@ -131,7 +113,7 @@ func New(c Config) (*QP, error) {
 func (q *QP) Number() uint32 { return q.config.Number }
 
 // State is the state it is in.
-func (q *QP) State() State { return q.state }
+func (q *QP) State() qp.State { return q.state }
 
 // Attr is what Modify has set.
 func (q *QP) Attr() Attr { return q.attr }
@@ -146,10 +128,10 @@ func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.
 // Receive takes a packet for this queue pair. It does not keep p.
 func (q *QP) Receive(now units.Time, p *Packet) {
 	op := p.BTH.Opcode
-	if q.state < RTR || q.state == Err || op.Service() != q.config.Service {
+	if q.state < qp.RTR || q.state == qp.Err || op.Service() != q.config.Service {
 		return
 	}
-	if q.state == RTR && !q.resp.established && q.config.Service != roce.UD {
+	if q.state == qp.RTR && !q.resp.established && q.config.Service != roce.UD {
 		q.resp.established = true
 		q.event(CommEst)
 	}

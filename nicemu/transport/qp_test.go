@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -82,7 +83,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for s := Init; s <= RTS && err == nil; s++ {
+		for s := qp.Init; s <= qp.RTS && err == nil; s++ {
 			err = q.Modify(s, a)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -93,7 +94,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	if err := q.PostRecv(&RecvWR{}); err != ErrState {
 		t.Error(err)
 	}
-	for s := Init; s <= RTS; s++ {
+	for s := qp.Init; s <= qp.RTS; s++ {
 		if err := q.Modify(s, Attr{PathMTU: 256}); err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +143,7 @@ func TestAdjust(t *testing.T) {
 		}
 	}
 	adjust("until RTR", func(a *Attr) { a.Access = 0 })
-	for s := Init; s <= RTS; s++ {
+	for s := qp.Init; s <= qp.RTS; s++ {
 		if err := q.Modify(s, Attr{PathMTU: 256, RetryCount: 3, Access: RemoteRead}); err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestAdjust(t *testing.T) {
 	adjust("", func(a *Attr) { a.Access, a.MinRNRTimer = RemoteWrite, 5 })
 	adjust("0 to 31", func(a *Attr) { a.MinRNRTimer = 32 })
 	adjust("in SQD", func(a *Attr) { a.Timeout = 9 })
-	if err := q.Modify(SQD, Attr{}); err != nil {
+	if err := q.Modify(qp.SQD, Attr{}); err != nil {
 		t.Fatal(err)
 	}
 	adjust("", func(a *Attr) { a.Timeout, a.RetryCount, a.MaxRdAtomic = 9, 1, 3 })

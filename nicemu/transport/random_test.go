@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -41,9 +43,9 @@ func TestRightOrFailed(t *testing.T) {
 			t.Fatal("it does not come to an end")
 		}
 		for _, s := range pair.sides {
-			if s.qp.State() == Err {
+			if s.qp.State() == qp.Err {
 				failed++
-				s.checkFailed(t, RetryExcErr)
+				s.checkFailed(t, cq.RetryExcErr)
 			} else {
 				s.checkWhole(t)
 			}
@@ -62,21 +64,21 @@ func TestRightStatus(t *testing.T) {
 		pair := newPair(t, f)
 		s := pair.sides[0]
 		bad := s.work[min(rapid.IntRange(0, 20).Draw(t, "bad"), len(s.work)):]
-		want := []Status{s.spoil(t, bad)}
+		want := []cq.Status{s.spoil(t, bad)}
 		if f.late > 0 {
 			// The NAK may overtake READ responses, which are then never repeated.
-			want = append(want, RetryExcErr)
+			want = append(want, cq.RetryExcErr)
 		}
 		if !pair.channel.run(10 * units.Second) {
 			t.Fatal("it does not come to an end")
 		}
-		if want[0] == Success {
+		if want[0] == cq.Success {
 			s.checkWhole(t)
 			return
 		}
 		s.checkFailed(t, want...)
 		if peer := s.peer; peer.failed() {
-			peer.checkFailed(t, RetryExcErr, WRFlushErr)
+			peer.checkFailed(t, cq.RetryExcErr, cq.WRFlushErr)
 		} else {
 			peer.checkWhole(t)
 		}
@@ -85,7 +87,7 @@ func TestRightStatus(t *testing.T) {
 
 // spoil makes the first of some work requests that can fail do so and gives the
 // status it is to have; Success if none can.
-func (s *agent) spoil(t *rapid.T, work []SendWR) Status {
+func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 	for i := range work {
 		wr := &work[i]
 		n := len(wr.Inline) + int(listLength(wr.SGL))
@@ -94,20 +96,20 @@ func (s *agent) spoil(t *rapid.T, work []SendWR) Status {
 			for j := range wr.SGL {
 				wr.SGL[j].Key = 99
 			}
-			return LocProtErr
+			return cq.LocProtErr
 		case wr.Op.send():
 			wr.Inline, wr.SGL = nil, append([]SGE{}, s.take(t, n+50)...)
-			s.peerFails = LocLenErr
-			return RemInvReqErr
+			s.peerFails = cq.LocLenErr
+			return cq.RemInvReqErr
 		case n > 0 && rapid.Bool().Draw(t, "bounds"):
 			wr.RemoteVA += targetSize
-			return RemAccessErr
+			return cq.RemAccessErr
 		case n > 0:
 			wr.RKey++
-			return RemAccessErr
+			return cq.RemAccessErr
 		}
 	}
-	return Success
+	return cq.Success
 }
 
 // Memory of a side: its peer works on the target; the rest are buffers of its
@@ -145,7 +147,7 @@ type agent struct {
 	ready    int      // of receives
 
 	sent, received []Completion
-	peerFails      Status // what may befall a receive request of the peer
+	peerFails      cq.Status // what may befall a receive request of the peer
 }
 
 // halves of a CQ
@@ -200,7 +202,7 @@ func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every in
 	if err != nil {
 		t.Fatal(err)
 	}
-	for state := Init; state <= RTS; state++ {
+	for state := qp.Init; state <= qp.RTS; state++ {
 		if err := q.Modify(state, Attr{
 			Access: RemoteRead | RemoteWrite | RemoteAtomic, DestQP: uint32(1 - i), PathMTU: mtu,
 			RQPSN: psns[1-i], SQPSN: psns[i], MaxRdAtomic: rd, MaxDestRdAtomic: rd,

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
 )
 
 // capped is go-back-N with a limit of packets in flight and a shorter timeout
@@ -33,7 +34,7 @@ func TestRecoveryDecidesWhatIsSentAndWhen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for s := Init; s <= RTS; s++ {
+	for s := qp.Init; s <= qp.RTS; s++ {
 		if err := q.Modify(s, Attr{PathMTU: 256, Timeout: 8, RetryCount: 1}); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,8 @@ package transport
 
 import (
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -48,16 +50,16 @@ func (q *QP) PostSend(wr *SendWR) error {
 	n := listLength(sgl) + uint64(len(inline))
 	switch {
 	case n > maxMessage || q.config.Service == roce.UD && n > uint64(q.mtu()):
-		w.fault = LocLenErr
+		w.fault = cq.LocLenErr
 	case wr.Op.fetches() && q.attr.MaxRdAtomic == 0:
-		w.fault = LocQPOpErr
+		w.fault = cq.LocQPOpErr
 	default:
 		w.length, w.packets = uint32(n), q.packets(uint32(n))
 		if wr.Op.atomic() {
 			w.packets = 1
 		}
 	}
-	if q.state == Err || q.state == SQE {
+	if q.state == qp.Err || q.state == qp.SQE {
 		q.flushSends()
 		return nil
 	}
@@ -68,7 +70,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 func (q *QP) checkSend(wr *SendWR) error {
 	c := &q.config
 	switch {
-	case q.state < RTS:
+	case q.state < qp.RTS:
 		return ErrState
 	case wr.Op > FetchAdd,
 		c.Service != roce.RC && (wr.Op.fetches() || wr.Op == SendInvalidate),
@@ -89,7 +91,7 @@ func (q *QP) checkSend(wr *SendWR) error {
 // nextRequest finds what the requester sends next, if it may send.
 func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	r := &q.req
-	if r.queue.n == 0 || q.state != RTS && q.state != SQD || r.rnrTimer != units.Never {
+	if r.queue.n == 0 || q.state != qp.RTS && q.state != qp.SQD || r.rnrTimer != units.Never {
 		return 0, nil, false
 	}
 	psn = r.next
@@ -100,13 +102,13 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	}
 	if psn != r.next {
 		w = r.locate(psn)
-		return psn, w, w.fault == Success
+		return psn, w, w.fault == cq.Success
 	}
 	if r.next == r.free && !r.number() {
 		return 0, nil, false
 	}
 	w = r.queue.at(r.numbered - 1)
-	if w.fault != Success || psn == w.first && !q.mayBegin(w) {
+	if w.fault != cq.Success || psn == w.first && !q.mayBegin(w) {
 		return 0, nil, false
 	}
 	n := uint32(1)
@@ -122,7 +124,7 @@ func (r *requester) number() bool {
 		return false
 	}
 	w := r.queue.at(r.numbered)
-	if w.fault != Success {
+	if w.fault != cq.Success {
 		return false
 	}
 	r.numbered++
@@ -136,7 +138,7 @@ func (r *requester) number() bool {
 // (§9.7.3, §10.8.3).
 func (q *QP) mayBegin(w *sendWQE) bool {
 	switch {
-	case q.state != RTS:
+	case q.state != qp.RTS:
 		return false
 	case q.req.fetches == 0:
 		return true
@@ -176,7 +178,7 @@ func (r *requester) locate(psn PSN) *sendWQE {
 func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *Packet) bool {
 	r := &q.req
 	if !q.segment(w, psn, p) {
-		w.fault = LocProtErr
+		w.fault = cq.LocProtErr
 		q.settle()
 		return false
 	}
@@ -213,7 +215,7 @@ func (q *QP) unacknowledged(w *sendWQE) {
 	r := &q.req
 	r.una, r.flying = r.next, 0
 	if r.next == w.first.Add(w.packets) {
-		q.complete(Success)
+		q.complete(cq.Success)
 		q.settle()
 	}
 }
@@ -261,7 +263,7 @@ func (q *QP) resume(now units.Time) {
 func (q *QP) retry() bool {
 	if q.req.retries == 0 {
 		q.counters.ReqTransportRetriesExceeded++
-		q.fail(RetryExcErr)
+		q.fail(cq.RetryExcErr)
 		return false
 	}
 	q.req.retries--
@@ -269,22 +271,22 @@ func (q *QP) retry() bool {
 }
 
 // complete takes the oldest work request off the queue.
-func (q *QP) complete(s Status) {
+func (q *QP) complete(s cq.Status) {
 	r := &q.req
 	w := r.queue.at(0)
-	if w.Op.fetches() && s == Success {
+	if w.Op.fetches() && s == cq.Success {
 		r.fetches--
 	}
-	if s != Success || w.Flags&Signaled != 0 || q.config.SignalAll {
+	if s != cq.Success || w.Flags&Signaled != 0 || q.config.SignalAll {
 		c := Completion{ID: w.ID, Status: s, Op: wcOf(w.Op), QP: q.config.Number}
-		if w.Op.fetches() && s == Success {
+		if w.Op.fetches() && s == cq.Success {
 			c.Length = w.length
 		}
 		q.config.SendCQ.Complete(c)
 	}
 	switch s {
-	case Success:
-	case WRFlushErr:
+	case cq.Success:
+	case cq.WRFlushErr:
 		q.counters.ReqCQEFlushError++
 	default:
 		q.counters.ReqCQEError++
@@ -299,12 +301,12 @@ func (q *QP) complete(s Status) {
 func (q *QP) settle() {
 	r := &q.req
 	if r.queue.n > 0 {
-		if s := r.queue.at(0).fault; s != Success && (q.state == RTS || r.numbered > 0) {
+		if s := r.queue.at(0).fault; s != cq.Success && (q.state == qp.RTS || r.numbered > 0) {
 			q.fail(s)
 			return
 		}
 	}
-	if q.state == SQD && !q.drained && !q.underWay() {
+	if q.state == qp.SQD && !q.drained && !q.underWay() {
 		q.drained = true
 		q.event(SQDrained)
 	}
@@ -318,20 +320,20 @@ func (q *QP) underWay() bool {
 
 // fail completes the oldest work request with an error. An RC queue pair goes to
 // the error state, others have an error of the send queue only (§10.3.1).
-func (q *QP) fail(s Status) {
+func (q *QP) fail(s cq.Status) {
 	q.complete(s)
 	if q.config.Service == roce.RC {
 		q.toError()
 		q.dropReplies()
 		return
 	}
-	q.state = SQE
+	q.state = qp.SQE
 	q.flushSends()
 }
 
 func (q *QP) flushSends() {
 	for q.req.queue.n > 0 {
-		q.complete(WRFlushErr)
+		q.complete(cq.WRFlushErr)
 	}
 	r := &q.req
 	r.una, r.free = r.next, r.next

@@ -2,6 +2,8 @@ package transport
 
 import (
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -30,10 +32,10 @@ func (q *QP) read(p *Packet) {
 	s := Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: RemoteRead}
 	switch {
 	case q.attr.Access&RemoteRead == 0, s.Length > maxMessage, p.Length != 0, !q.roomToFetch():
-		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
+		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
 		return
 	case s.Length > 0 && !q.config.Memory.Check(s):
-		q.refuse(nakRemoteAccess, RemAccessErr, QPAccessErr)
+		q.refuse(nakRemoteAccess, cq.RemAccessErr, QPAccessErr)
 		return
 	}
 	q.counters.RxReadRequests++
@@ -45,7 +47,7 @@ func (q *QP) read(p *Packet) {
 func (q *QP) atomic(p *Packet, operation roce.Opcode) {
 	s := Span{Key: p.Atomic.RKey, VA: p.Atomic.VA, Length: atomicLength, Access: RemoteAtomic}
 	if q.attr.Access&RemoteAtomic == 0 || s.VA%atomicLength != 0 || p.Length != 0 || !q.roomToFetch() {
-		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
+		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
 		return
 	}
 	var old uint64
@@ -56,7 +58,7 @@ func (q *QP) atomic(p *Packet, operation roce.Opcode) {
 		old, ok = q.config.Memory.FetchAdd(s, p.Atomic.Swap)
 	}
 	if !ok {
-		q.refuse(nakRemoteAccess, RemAccessErr, QPAccessErr)
+		q.refuse(nakRemoteAccess, cq.RemAccessErr, QPAccessErr)
 		return
 	}
 	q.counters.RxAtomicRequests++
@@ -201,7 +203,7 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *Packet) (ok bool) {
 		if p.Data, ok = q.config.Memory.Load(s, p.Data); !ok {
 			psn := f.next()
 			q.dropReplies()
-			q.refuseAt(psn, nakRemoteAccess, RemAccessErr, QPAccessErr)
+			q.refuseAt(psn, nakRemoteAccess, cq.RemAccessErr, QPAccessErr)
 			return false
 		}
 	}
@@ -230,7 +232,7 @@ func (q *QP) acknowledge(p *Packet) {
 
 // afterNak ends what the error state has left to be sent.
 func (q *QP) afterNak() {
-	if q.state == Err && q.resp.nak == 0 {
+	if q.state == qp.Err && q.resp.nak == 0 {
 		q.dropReplies()
 	}
 }

@@ -1,6 +1,10 @@
 package transport
 
-import "github.com/weftlab/weft/protocols/roce"
+import (
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
+)
 
 // responder is the receiving side of a queue pair.
 type responder struct {
@@ -93,13 +97,13 @@ func (q *QP) request(p *Packet) {
 	case shapes[operation].kind != none:
 		q.take(p, shapes[operation])
 	case r.message != none: // §9.7.4.1
-		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
+		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
 	case operation == roce.ReadRequest:
 		q.read(p)
 	case operation == roce.CompareSwap || operation == roce.FetchAdd:
 		q.atomic(p, operation)
 	default: // §9.7.4.1
-		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
+		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
 	}
 }
 
@@ -113,17 +117,17 @@ func (q *QP) take(p *Packet, s shape) {
 		q.recovery.Postponed()
 		return
 	case badRequest:
-		q.refuse(nakInvalidRequest, RemInvReqErr, QPReqErr)
+		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
 		return
 	case noAccess:
-		q.refuse(nakRemoteAccess, RemAccessErr, QPAccessErr)
+		q.refuse(nakRemoteAccess, cq.RemAccessErr, QPAccessErr)
 		return
 	case tooLong:
 		q.counters.RespLocalLengthError++
-		q.refuse(nakInvalidRequest, LocLenErr, QPReqErr)
+		q.refuse(nakInvalidRequest, cq.LocLenErr, QPReqErr)
 		return
 	case badList:
-		q.refuse(nakRemoteOp, LocProtErr, QPReqErr)
+		q.refuse(nakRemoteOp, cq.LocProtErr, QPReqErr)
 		return
 	}
 	r.plain, r.expected = r.expected, r.expected.Add(1)
@@ -231,9 +235,9 @@ func (q *QP) finish(p *Packet, s shape) {
 	if s.kind == writing && !s.imm {
 		return
 	}
-	c := Completion{Op: WCRecv, Length: r.placed, Solicited: p.BTH.Solicited}
+	c := Completion{Op: cq.Recv, Length: r.placed, Solicited: p.BTH.Solicited}
 	if s.kind == writing {
-		c.Op = WCRecvImm
+		c.Op = cq.RecvImm
 	}
 	if s.imm {
 		c.HasImm, c.Imm = true, p.Imm
@@ -242,7 +246,7 @@ func (q *QP) finish(p *Packet, s shape) {
 		if !q.config.Memory.Invalidate(p.Imm) {
 			// The message has come, but its key is not one to invalidate: that is
 			// an error of this side alone (§9.9.3, class J).
-			q.receiveError(RemInvReqErr)
+			q.receiveError(cq.RemInvReqErr)
 			q.toError()
 			q.dropReplies()
 			return
@@ -261,26 +265,26 @@ func (q *QP) received(c Completion) {
 }
 
 // receiveError completes the receive request at hand with an error.
-func (q *QP) receiveError(s Status) {
+func (q *QP) receiveError(s cq.Status) {
 	if !q.resp.taken {
 		return
 	}
-	if s == WRFlushErr {
+	if s == cq.WRFlushErr {
 		q.counters.RespCQEFlushError++
 	} else {
 		q.counters.RespCQEError++
 	}
-	q.received(Completion{Op: WCRecv, Status: s})
+	q.received(Completion{Op: cq.Recv, Status: s})
 }
 
 // refuse ends a reliable connection because of a request: it sends a NAK for
 // what is expected and goes to the error state. Responses in front of the NAK are
 // still sent (§9.9.3, class C).
-func (q *QP) refuse(syndrome uint8, s Status, e Event) {
+func (q *QP) refuse(syndrome uint8, s cq.Status, e Event) {
 	q.refuseAt(q.resp.expected, syndrome, s, e)
 }
 
-func (q *QP) refuseAt(psn PSN, syndrome uint8, s Status, e Event) {
+func (q *QP) refuseAt(psn PSN, syndrome uint8, s cq.Status, e Event) {
 	if syndrome == nakRemoteAccess {
 		q.counters.RespRemoteAccessErrors++
 	}
@@ -296,7 +300,7 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	switch {
 	case q.config.Shared != nil:
 		return ErrShared
-	case q.state == Reset:
+	case q.state == qp.Reset:
 		return ErrState
 	case q.receives.n >= q.config.MaxRecv:
 		return ErrQueueFull
@@ -305,18 +309,18 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 	}
 	w := q.receives.push()
 	w.ID, w.SGL = wr.ID, append(w.SGL[:0], wr.SGL...)
-	if q.state == Err {
+	if q.state == qp.Err {
 		q.flushReceives()
 	}
 	return nil
 }
 
 func (q *QP) flushReceives() {
-	q.receiveError(WRFlushErr)
+	q.receiveError(cq.WRFlushErr)
 	for q.receives.n > 0 {
 		q.counters.RespCQEFlushError++
 		w := q.receives.at(0)
-		q.config.RecvCQ.Complete(Completion{ID: w.ID, Status: WRFlushErr, Op: WCRecv, QP: q.config.Number})
+		q.config.RecvCQ.Complete(Completion{ID: w.ID, Status: cq.WRFlushErr, Op: cq.Recv, QP: q.config.Number})
 		q.receives.pop()
 	}
 }

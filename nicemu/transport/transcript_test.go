@@ -8,6 +8,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -60,8 +62,8 @@ type side struct {
 
 func (s side) Complete(c Completion) {
 	text := ""
-	if c.Status == Success {
-		if c.Length > 0 || c.Op >= WCRecv {
+	if c.Status == cq.Success {
+		if c.Length > 0 || c.Op >= cq.Recv {
 			text += fmt.Sprintf(" len=%d", c.Length)
 		}
 		if c.HasImm {
@@ -168,7 +170,7 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 			d.printf("expired at=%v", d.now)
 		}
 	case "modify":
-		for s := Reset; s <= Err; s++ {
+		for s := qp.Reset; s <= qp.Err; s++ {
 			if args.flag(strings.ToLower(s.String())) {
 				if err := d.qp.Modify(s, d.qp.Attr()); err != nil {
 					d.printf("%v", err)
@@ -236,11 +238,11 @@ func (d *desk) make(f *fields) error {
 		SQPSN: PSN(f.number("sq-psn")), Timeout: uint8(f.or("timeout", 4)),
 		RetryCount: uint8(f.or("retry", 7)), RNRRetry: uint8(f.or("rnr-retry", 7)), MaxRdAtomic: uint8(f.or("rd", 2)),
 	}
-	last := RTS
+	last := qp.RTS
 	if f.flag("rtr") {
-		last = RTR
+		last = qp.RTR
 	}
-	for s := Init; s <= last; s++ {
+	for s := qp.Init; s <= last; s++ {
 		if err := d.qp.Modify(s, a); err != nil {
 			return err
 		}

@@ -1,5 +1,9 @@
 package transport
 
+import (
+	"github.com/weftlab/weft/nicemu/cq"
+)
+
 // unreliable takes a packet of an unreliable connection (§9.8.2). After a gap
 // the rest of the message is dropped without a word, and the next message goes
 // to the same receive request. So is a message that cannot be received.
@@ -32,10 +36,10 @@ func (q *QP) unreliable(p *Packet) {
 		q.counters.RespRemoteAccessErrors++
 	case tooLong:
 		q.counters.RespLocalLengthError++
-		q.receiveError(LocLenErr)
+		q.receiveError(cq.LocLenErr)
 		q.toError()
 	case badList:
-		q.receiveError(LocProtErr)
+		q.receiveError(cq.LocProtErr)
 		q.toError()
 	}
 	r.skipping, r.message = true, none

@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -34,7 +36,7 @@ func TestUnreliableMessagesAreWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for state := Init; state <= RTS; state++ {
+			for state := qp.Init; state <= qp.RTS; state++ {
 				if err := q.Modify(state, Attr{PathMTU: 256, RQPSN: roce.PSNMask - 5, SQPSN: roce.PSNMask - 5}); err != nil {
 					t.Fatal(err)
 				}
@@ -64,7 +66,7 @@ func TestUnreliableMessagesAreWhole(t *testing.T) {
 		last := -1
 		for _, r := range b.received {
 			n := int(r.Imm)
-			if r.Status != Success || !disorder && n <= last {
+			if r.Status != cq.Success || !disorder && n <= last {
 				t.Fatalf("%+v was received behind message %d", r, last)
 			}
 			last = n

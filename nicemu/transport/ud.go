@@ -1,6 +1,9 @@
 package transport
 
-import "github.com/weftlab/weft/protocols/roce"
+import (
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/protocols/roce"
+)
 
 // qkeyOwn is the bit of a work request's Q_Key that says to send the queue
 // pair's own (§10.2.5).
@@ -35,15 +38,15 @@ func (q *QP) datagram(p *Packet) {
 	switch {
 	case uint64(n) > listLength(r.recv.SGL):
 		q.counters.RespLocalLengthError++
-		q.receiveError(LocLenErr)
+		q.receiveError(cq.LocLenErr)
 		q.toError()
 		return
 	case !q.storeDatagram(p):
-		q.receiveError(LocProtErr)
+		q.receiveError(cq.LocProtErr)
 		q.toError()
 		return
 	}
-	c := Completion{Op: WCRecv, Length: n, GRH: true, SourceQP: p.DETH.SourceQP, Solicited: p.BTH.Solicited}
+	c := Completion{Op: cq.Recv, Length: n, GRH: true, SourceQP: p.DETH.SourceQP, Solicited: p.BTH.Solicited}
 	if s.imm {
 		c.HasImm, c.Imm = true, p.Imm
 	}

@@ -1,6 +1,10 @@
 package transport
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/weftlab/weft/nicemu/cq"
+)
 
 // Op is what a work request of a send queue asks for.
 type Op uint8
@@ -101,5 +105,5 @@ type sendWQE struct {
 	length  uint32 // of the message
 	packets uint32 // PSNs that it takes
 	first   PSN
-	fault   Status // found before it could be sent
+	fault   cq.Status // found before it could be sent
 }
