@@ -92,17 +92,17 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/lab", nil, &s)
 }
 
-// Report gives the run so far.
-func (c *Client) Report(ctx context.Context) (*report.Report, error) {
-	r := &report.Report{}
-	return r, c.call(ctx, http.MethodGet, "/v1/report", nil, r)
-}
-
 // Sample gives what may be asked for every second. An error that is ErrEnded
 // says that the lab is no more.
 func (c *Client) Sample(ctx context.Context) (*report.Sample, error) {
 	s := &report.Sample{}
 	return s, c.call(ctx, http.MethodGet, "/v1/sample", nil, s)
+}
+
+// Report gives the run so far.
+func (c *Client) Report(ctx context.Context) (*report.Report, error) {
+	r := &report.Report{}
+	return r, c.call(ctx, http.MethodGet, "/v1/report", nil, r)
 }
 
 // Ports gives every port.

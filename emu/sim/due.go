@@ -3,8 +3,9 @@ package sim
 import "github.com/weftlab/weft/emu/units"
 
 // Due is the time of the earliest timer that is armed, units.Never when none
-// is. Unlike Next it is exact, because it clears away what is stale before
-// that. It must not be called by a handler.
+// is. Unlike Next it is exact, because it clears away what is stale before that,
+// as Run does on its way, where a call would cost every event. It must not be
+// called by a handler.
 func (e *Engine) Due() units.Time {
 	q := &e.queue
 	for q.n > 0 {

@@ -108,9 +108,6 @@ func (d *Driver) Delivered(now units.Time, packets int) {
 	d.lateness.record(d.clock.Now()-now, packets)
 }
 
-// Clock is the run's clock; it starts when Run does.
-func (d *Driver) Clock() *Clock { return d.clock }
-
 // Realtime tells whether the thread got SCHED_FIFO.
 func (d *Driver) Realtime() bool { return d.realtime.Load() }
 

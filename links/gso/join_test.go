@@ -243,7 +243,7 @@ func TestJoinDisturbed(t *testing.T) {
 					r.add(Copy(&r.pool, p))
 				case 5:
 					p = Copy(&r.pool, p)
-					Complete(p)
+					completed(p)
 					r.add(p)
 				case 6:
 					r.add(p)
@@ -374,7 +374,7 @@ func TestJoinRulesFrames(t *testing.T) {
 		want int
 	}{
 		{"nothing", func(p *packet.Packet) {}, 1},
-		{"a complete checksum", Complete, 2},
+		{"a complete checksum", completed, 2},
 		{"bad FCS", func(p *packet.Packet) { p.BadFCS = true }, 2},
 		{"a later fragment", func(p *packet.Packet) { p.Frame[21] = 9 }, 2},
 		{"a first fragment", func(p *packet.Packet) { p.Frame[20] = 0x20 }, 2},
@@ -655,7 +655,7 @@ func TestNoAllocation(t *testing.T) {
 			Render(p, buf)
 			if p.Piece.Index == 5 {
 				kept = Copy(&pool, pool.Clone(p))
-				Complete(kept)
+				completed(kept)
 				pool.Free(kept)
 			}
 			j.Add(0, p)

@@ -75,16 +75,6 @@ func pseudoHeader(p *packet.Packet, ip []byte, n int) uint16 {
 	return fold(sum(addresses, word(uint16(p.Proto))+word(uint16(n))))
 }
 
-// Complete completes the checksum of p.Frame, if it is still to be made.
-func Complete(p *packet.Packet) {
-	if p.Frame == nil || p.Sum == 0 {
-		return
-	}
-	field := csumField(p.Proto)
-	complete(p.Frame, int(p.Sum)-field, field)
-	p.Sum = 0
-}
-
 // MarkPartial notes for a parsed packet that did not come as a super-packet
 // whether its checksum is still to be made. skip is how many bytes of p.Frame
 // the device does not carry, and h does not count: the Ethernet header before

@@ -1,8 +1,6 @@
 package transport
 
-import (
-	"github.com/weftlab/weft/nicemu/cq"
-)
+import "github.com/weftlab/weft/nicemu/cq"
 
 // wcOf gives the kind of completion of an operation.
 func wcOf(o Op) cq.Opcode {

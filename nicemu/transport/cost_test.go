@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -41,11 +42,11 @@ type wire struct {
 	local [2]SGE
 }
 
-func newWire(t testing.TB, service roce.Service, memory Memory) *wire {
+func newWire(t testing.TB, service roce.Service, host Memory) *wire {
 	w := &wire{}
 	for i := range w.ends {
 		q, err := New(Config{
-			Service: service, Number: uint32(i), Memory: memory, SendCQ: &w.cqs[i], RecvCQ: &count{},
+			Service: service, Number: uint32(i), Memory: host, SendCQ: &w.cqs[i], RecvCQ: &count{},
 			MaxSend: 64, MaxRecv: 64, MaxSGE: 4, MaxInline: 64, AckEvery: 8, Feedback: &deaf{},
 		})
 		if err != nil {
@@ -53,7 +54,7 @@ func newWire(t testing.TB, service roce.Service, memory Memory) *wire {
 		}
 		for s := qp.Init; s <= qp.RTS; s++ {
 			if err := q.Modify(s, Attr{
-				Access: RemoteRead | RemoteWrite | RemoteAtomic, DestQP: uint32(1 - i), PathMTU: 1024,
+				Access: memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic, DestQP: uint32(1 - i), PathMTU: 1024,
 				MaxRdAtomic: 4, MaxDestRdAtomic: 4, Timeout: 14, RetryCount: 7, RNRRetry: 7,
 			}); err != nil {
 				t.Fatal(err)
@@ -125,8 +126,8 @@ func (w *wire) batch(t testing.TB, length uint32) {
 
 func TestPacketsDoNotAllocate(t *testing.T) {
 	bytes := &testMemory{}
-	bytes.add(1, 0, 1<<16, LocalWrite)
-	bytes.add(7, 0, 1<<16, RemoteRead|RemoteWrite|RemoteAtomic)
+	bytes.add(1, 0, 1<<16, memory.LocalWrite)
+	bytes.add(7, 0, 1<<16, memory.RemoteRead|memory.RemoteWrite|memory.RemoteAtomic)
 	for _, c := range []struct {
 		name    string
 		service roce.Service
@@ -187,8 +188,8 @@ func TestIdleQueuePairsAreSmall(t *testing.T) {
 // Offer at one end to Receive at the other.
 func BenchmarkPacket(b *testing.B) {
 	bytes := &testMemory{}
-	bytes.add(1, 0, 1<<20, LocalWrite)
-	bytes.add(7, 0, 1<<20, RemoteRead|RemoteWrite|RemoteAtomic)
+	bytes.add(1, 0, 1<<20, memory.LocalWrite)
+	bytes.add(7, 0, 1<<20, memory.RemoteRead|memory.RemoteWrite|memory.RemoteAtomic)
 	for _, c := range []struct {
 		name    string
 		service roce.Service

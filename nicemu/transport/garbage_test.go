@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -25,7 +26,7 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 		}
 		for s := qp.Init; s <= qp.RTS; s++ {
 			if err := q.Modify(s, Attr{
-				Access: RemoteRead | RemoteWrite | RemoteAtomic, PathMTU: 256, RQPSN: roce.PSNMask - 2, SQPSN: roce.PSNMask - 2,
+				Access: memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic, PathMTU: 256, RQPSN: roce.PSNMask - 2, SQPSN: roce.PSNMask - 2,
 				MaxRdAtomic: 2, MaxDestRdAtomic: 2, Timeout: 1, RetryCount: 7, RNRRetry: 3,
 			}); err != nil {
 				t.Fatal(err)

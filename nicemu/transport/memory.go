@@ -1,25 +1,6 @@
 package transport
 
-// Access is what may be done with memory, or with a queue pair from afar. The
-// values are those of ibv_access_flags.
-type Access uint8
-
-// The rights.
-const (
-	LocalWrite   Access = 1 << 0
-	RemoteWrite  Access = 1 << 1
-	RemoteRead   Access = 1 << 2
-	RemoteAtomic Access = 1 << 3
-	LocalRead    Access = 0 // always granted
-)
-
-// Span is a piece of memory that is to be accessed.
-type Span struct {
-	Key    uint32 // local or remote, as Access says
-	VA     uint64
-	Length uint32
-	Access Access
-}
+import "github.com/weftlab/weft/nicemu/memory"
 
 // Memory is the memory of a host as a queue pair may see it: the regions of its
 // protection domain. Each method checks that the key is valid, that it grants
@@ -27,19 +8,19 @@ type Span struct {
 // Memory that models only lengths returns no bytes and ignores those it is given.
 type Memory interface {
 	// Check tells whether the span may be accessed.
-	Check(s Span) bool
+	Check(s memory.Span) bool
 	// Load appends the span's bytes to dst; if bytes are not modelled it gives
 	// dst as it was.
-	Load(s Span, dst []byte) (data []byte, ok bool)
+	Load(s memory.Span, dst []byte) (data []byte, ok bool)
 	// Store writes data, which is as long as the span, or empty if bytes are not
 	// modelled.
-	Store(s Span, data []byte) bool
+	Store(s memory.Span, data []byte) bool
 	// CompareSwap puts swap into the 8 bytes of the span if they are compare.
 	// It gives what was there before.
-	CompareSwap(s Span, compare, swap uint64) (old uint64, ok bool)
+	CompareSwap(s memory.Span, compare, swap uint64) (old uint64, ok bool)
 	// FetchAdd adds to the 8 bytes of the span, without carry beyond them. It
 	// gives what was there before.
-	FetchAdd(s Span, add uint64) (old uint64, ok bool)
+	FetchAdd(s memory.Span, add uint64) (old uint64, ok bool)
 	// Invalidate makes a remote key invalid; false if it cannot be.
 	Invalidate(key uint32) bool
 }
@@ -62,8 +43,8 @@ func listLength(list []SGE) (n uint64) {
 // gather appends n bytes of a list, from offset on, to dst.
 func gather(m Memory, list []SGE, offset, n uint32, dst []byte) ([]byte, bool) {
 	ok := true
-	each(list, offset, n, func(s Span, _, _ uint32) bool {
-		s.Access = LocalRead
+	each(list, offset, n, func(s memory.Span, _, _ uint32) bool {
+		s.Access = memory.LocalRead
 		dst, ok = m.Load(s, dst)
 		return ok
 	})
@@ -73,8 +54,8 @@ func gather(m Memory, list []SGE, offset, n uint32, dst []byte) ([]byte, bool) {
 // scatter writes n bytes, which are data or, if that is empty, not modelled, to a list from offset
 // on. It fails if the list is too short.
 func scatter(m Memory, list []SGE, offset, n uint32, data []byte) bool {
-	return each(list, offset, n, func(s Span, from, to uint32) bool {
-		s.Access = LocalWrite
+	return each(list, offset, n, func(s memory.Span, from, to uint32) bool {
+		s.Access = memory.LocalWrite
 		if len(data) == 0 {
 			return m.Store(s, nil)
 		}
@@ -85,7 +66,7 @@ func scatter(m Memory, list []SGE, offset, n uint32, data []byte) bool {
 // each calls f for the pieces of a list that hold n bytes from offset on; from
 // and to count within these. It tells whether all of them were there and f
 // always said true.
-func each(list []SGE, offset, n uint32, f func(s Span, from, to uint32) bool) bool {
+func each(list []SGE, offset, n uint32, f func(s memory.Span, from, to uint32) bool) bool {
 	done := uint32(0)
 	for _, e := range list {
 		if done == n {
@@ -96,7 +77,7 @@ func each(list []SGE, offset, n uint32, f func(s Span, from, to uint32) bool) bo
 			continue
 		}
 		take := min(e.Length-offset, n-done)
-		if !f(Span{Key: e.Key, VA: e.VA + uint64(offset), Length: take}, done, done+take) {
+		if !f(memory.Span{Key: e.Key, VA: e.VA + uint64(offset), Length: take}, done, done+take) {
 			return false
 		}
 		done += take

@@ -3,13 +3,15 @@ package transport
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/weftlab/weft/nicemu/memory"
 )
 
 // region is a piece of a testMemory.
 type region struct {
 	key    uint32
 	va     uint64
-	rights Access
+	rights memory.Access
 	bytes  []byte
 }
 
@@ -19,13 +21,13 @@ type testMemory struct {
 	log     func(line string) // of stores; may be nil
 }
 
-func (m *testMemory) add(key uint32, va uint64, n int, rights Access) *region {
+func (m *testMemory) add(key uint32, va uint64, n int, rights memory.Access) *region {
 	r := &region{key, va, rights, make([]byte, n)}
 	m.regions = append(m.regions, r)
 	return r
 }
 
-func (m *testMemory) find(s Span) []byte {
+func (m *testMemory) find(s memory.Span) []byte {
 	for _, r := range m.regions {
 		if r.key == s.Key && s.Access&^r.rights == 0 && s.VA >= r.va && s.VA-r.va+uint64(s.Length) <= uint64(len(r.bytes)) {
 			return r.bytes[s.VA-r.va:][:s.Length]
@@ -34,14 +36,14 @@ func (m *testMemory) find(s Span) []byte {
 	return nil
 }
 
-func (m *testMemory) Check(s Span) bool { return m.find(s) != nil }
+func (m *testMemory) Check(s memory.Span) bool { return m.find(s) != nil }
 
-func (m *testMemory) Load(s Span, dst []byte) ([]byte, bool) {
+func (m *testMemory) Load(s memory.Span, dst []byte) ([]byte, bool) {
 	b := m.find(s)
 	return append(dst, b...), b != nil
 }
 
-func (m *testMemory) Store(s Span, data []byte) bool {
+func (m *testMemory) Store(s memory.Span, data []byte) bool {
 	b := m.find(s)
 	if b == nil {
 		return false
@@ -53,7 +55,7 @@ func (m *testMemory) Store(s Span, data []byte) bool {
 	return true
 }
 
-func (m *testMemory) CompareSwap(s Span, compare, swap uint64) (uint64, bool) {
+func (m *testMemory) CompareSwap(s memory.Span, compare, swap uint64) (uint64, bool) {
 	return m.change(s, func(old uint64) uint64 {
 		if old == compare {
 			return swap
@@ -62,11 +64,11 @@ func (m *testMemory) CompareSwap(s Span, compare, swap uint64) (uint64, bool) {
 	})
 }
 
-func (m *testMemory) FetchAdd(s Span, add uint64) (uint64, bool) {
+func (m *testMemory) FetchAdd(s memory.Span, add uint64) (uint64, bool) {
 	return m.change(s, func(old uint64) uint64 { return old + add })
 }
 
-func (m *testMemory) change(s Span, f func(uint64) uint64) (uint64, bool) {
+func (m *testMemory) change(s memory.Span, f func(uint64) uint64) (uint64, bool) {
 	b := m.find(s)
 	if b == nil {
 		return 0, false
@@ -96,9 +98,9 @@ func (m *testMemory) Invalidate(key uint32) bool {
 // sizes is memory of which only lengths are modelled.
 type sizes struct{}
 
-func (sizes) Check(Span) bool                                 { return true }
-func (sizes) Load(Span, []byte) ([]byte, bool)                { return nil, true }
-func (sizes) Store(Span, []byte) bool                         { return true }
-func (sizes) CompareSwap(Span, uint64, uint64) (uint64, bool) { return 0, true }
-func (sizes) FetchAdd(Span, uint64) (uint64, bool)            { return 0, true }
-func (sizes) Invalidate(uint32) bool                          { return true }
+func (sizes) Check(memory.Span) bool                                 { return true }
+func (sizes) Load(memory.Span, []byte) ([]byte, bool)                { return nil, true }
+func (sizes) Store(memory.Span, []byte) bool                         { return true }
+func (sizes) CompareSwap(memory.Span, uint64, uint64) (uint64, bool) { return 0, true }
+func (sizes) FetchAdd(memory.Span, uint64) (uint64, bool)            { return 0, true }
+func (sizes) Invalidate(uint32) bool                                 { return true }

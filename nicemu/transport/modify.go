@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -12,8 +13,8 @@ import (
 // fields below its name (§10.3.1, §11.2.5) and leaves the others.
 type Attr struct {
 	// RESET to INIT.
-	Access Access // what may be done from afar; RC and UC
-	QKey   uint32 // UD
+	Access memory.Access // what may be done from afar; RC and UC
+	QKey   uint32        // UD
 
 	// INIT to RTR.
 	DestQP          uint32      // 24 bits; RC and UC

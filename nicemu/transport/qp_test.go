@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -144,11 +145,11 @@ func TestAdjust(t *testing.T) {
 	}
 	adjust("until RTR", func(a *Attr) { a.Access = 0 })
 	for s := qp.Init; s <= qp.RTS; s++ {
-		if err := q.Modify(s, Attr{PathMTU: 256, RetryCount: 3, Access: RemoteRead}); err != nil {
+		if err := q.Modify(s, Attr{PathMTU: 256, RetryCount: 3, Access: memory.RemoteRead}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	adjust("", func(a *Attr) { a.Access, a.MinRNRTimer = RemoteWrite, 5 })
+	adjust("", func(a *Attr) { a.Access, a.MinRNRTimer = memory.RemoteWrite, 5 })
 	adjust("0 to 31", func(a *Attr) { a.MinRNRTimer = 32 })
 	adjust("in SQD", func(a *Attr) { a.Timeout = 9 })
 	if err := q.Modify(qp.SQD, Attr{}); err != nil {

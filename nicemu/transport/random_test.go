@@ -10,6 +10,7 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -171,8 +172,8 @@ func newPair(t *rapid.T, f faults) *pair {
 	psns := [2]PSN{psn.Draw(t, "psn"), psn.Draw(t, "psn")}
 	for i := range p.sides {
 		s := &agent{name: string(rune('A' + i)), memory: &testMemory{}}
-		s.target = s.memory.add(targetKey, 0, targetSize, RemoteRead|RemoteWrite|RemoteAtomic).bytes
-		s.local = s.memory.add(localKey, 0, localSize, LocalWrite).bytes
+		s.target = s.memory.add(targetKey, 0, targetSize, memory.RemoteRead|memory.RemoteWrite|memory.RemoteAtomic).bytes
+		s.local = s.memory.add(localKey, 0, localSize, memory.LocalWrite).bytes
 		for j := range s.local {
 			s.local[j] = byte(p.channel.random.Uint32())
 		}
@@ -204,7 +205,7 @@ func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every in
 	}
 	for state := qp.Init; state <= qp.RTS; state++ {
 		if err := q.Modify(state, Attr{
-			Access: RemoteRead | RemoteWrite | RemoteAtomic, DestQP: uint32(1 - i), PathMTU: mtu,
+			Access: memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic, DestQP: uint32(1 - i), PathMTU: mtu,
 			RQPSN: psns[1-i], SQPSN: psns[i], MaxRdAtomic: rd, MaxDestRdAtomic: rd,
 			MinRNRTimer: 1, Timeout: 8, RetryCount: 7, RNRRetry: infinite,
 		}); err != nil {

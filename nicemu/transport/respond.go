@@ -3,6 +3,7 @@ package transport
 import (
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -15,7 +16,7 @@ type fetched struct {
 	at      uint32 // the packet of the response to send next; packets if none
 	from    uint32 // the one that this response begins with
 	msn     uint32
-	span    Span // of a READ: what is read
+	span    memory.Span // of a READ: what is read
 	old     uint64
 	atomic  bool
 	sent    uint32 // how many packets of the response have ever been sent
@@ -29,9 +30,9 @@ func (f *fetched) done() bool { return f.sent == f.packets }
 
 // read takes a READ request (§9.4.4, §9.7.4.1).
 func (q *QP) read(p *Packet) {
-	s := Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: RemoteRead}
+	s := memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: memory.RemoteRead}
 	switch {
-	case q.attr.Access&RemoteRead == 0, s.Length > maxMessage, p.Length != 0, !q.roomToFetch():
+	case q.attr.Access&memory.RemoteRead == 0, s.Length > maxMessage, p.Length != 0, !q.roomToFetch():
 		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
 		return
 	case s.Length > 0 && !q.config.Memory.Check(s):
@@ -45,8 +46,8 @@ func (q *QP) read(p *Packet) {
 // atomic takes an atomic request and executes it; the response comes later
 // (§9.4.5).
 func (q *QP) atomic(p *Packet, operation roce.Opcode) {
-	s := Span{Key: p.Atomic.RKey, VA: p.Atomic.VA, Length: atomicLength, Access: RemoteAtomic}
-	if q.attr.Access&RemoteAtomic == 0 || s.VA%atomicLength != 0 || p.Length != 0 || !q.roomToFetch() {
+	s := memory.Span{Key: p.Atomic.RKey, VA: p.Atomic.VA, Length: atomicLength, Access: memory.RemoteAtomic}
+	if q.attr.Access&memory.RemoteAtomic == 0 || s.VA%atomicLength != 0 || p.Length != 0 || !q.roomToFetch() {
 		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
 		return
 	}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -14,11 +15,11 @@ type responder struct {
 
 	// The message under way.
 	message  message
-	skipping bool   // UC: until the next message begins
-	taken    bool   // recv holds a receive request
-	recv     RecvWR // which its bytes go to
-	placed   uint32 // how many have
-	into     Span   // what is left of the memory that a WRITE goes to
+	skipping bool        // UC: until the next message begins
+	taken    bool        // recv holds a receive request
+	recv     RecvWR      // which its bytes go to
+	placed   uint32      // how many have
+	into     memory.Span // what is left of the memory that a WRITE goes to
 
 	// What is to be sent.
 	plain   PSN   // the newest SEND or WRITE packet taken
@@ -181,9 +182,9 @@ func (q *QP) placeWrite(p *Packet, s shape) outcome {
 	r := &q.resp
 	into := r.into
 	if s.first {
-		into = Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: RemoteWrite}
+		into = memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: memory.RemoteWrite}
 		switch {
-		case q.attr.Access&RemoteWrite == 0, into.Length > maxMessage:
+		case q.attr.Access&memory.RemoteWrite == 0, into.Length > maxMessage:
 			return badRequest
 		case into.Length > 0 && !q.config.Memory.Check(into):
 			return noAccess

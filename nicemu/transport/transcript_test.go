@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -123,7 +124,7 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 	case "qp":
 		return d.make(args)
 	case "region":
-		d.memory.add(uint32(args.number("key")), args.number("va"), int(args.number("len")), Access(args.number("access")))
+		d.memory.add(uint32(args.number("key")), args.number("va"), int(args.number("len")), memory.Access(args.number("access")))
 	case "forget":
 		d.memory.log = nil
 		d.memory.Invalidate(uint32(args.number("key")))
@@ -207,8 +208,8 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 // make makes a queue pair in RTS, or in the state named.
 func (d *desk) make(f *fields) error {
 	*d = desk{memory: &testMemory{}}
-	d.memory.add(1, 0, 1<<20, LocalWrite)
-	d.memory.add(7, 0x1000, 1<<16, RemoteWrite|RemoteRead|RemoteAtomic)
+	d.memory.add(1, 0, 1<<20, memory.LocalWrite)
+	d.memory.add(7, 0x1000, 1<<16, memory.RemoteWrite|memory.RemoteRead|memory.RemoteAtomic)
 	d.memory.log = func(l string) { d.printf("%s", l) }
 	c := Config{
 		Service: roce.RC, Number: 17, Memory: d.memory, SendCQ: side{d, "send-cq"}, RecvCQ: side{d, "recv-cq"}, Events: d,
@@ -232,7 +233,7 @@ func (d *desk) make(f *fields) error {
 		return err
 	}
 	a := Attr{
-		Access: Access(f.or("access", uint64(RemoteWrite|RemoteRead|RemoteAtomic))), QKey: uint32(f.or("qkey", 0x11)),
+		Access: memory.Access(f.or("access", uint64(memory.RemoteWrite|memory.RemoteRead|memory.RemoteAtomic))), QKey: uint32(f.or("qkey", 0x11)),
 		DestQP: 18, RQPSN: PSN(f.number("rq-psn")), PathMTU: units.Bytes(f.or("mtu", 256)),
 		MaxDestRdAtomic: uint8(f.or("dest-rd", 2)), MinRNRTimer: uint8(f.or("rnr-timer", 1)),
 		SQPSN: PSN(f.number("sq-psn")), Timeout: uint8(f.or("timeout", 4)),

@@ -1,8 +1,6 @@
 package transport
 
-import (
-	"github.com/weftlab/weft/nicemu/cq"
-)
+import "github.com/weftlab/weft/nicemu/cq"
 
 // unreliable takes a packet of an unreliable connection (§9.8.2). After a gap
 // the rest of the message is dropped without a word, and the next message goes

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -28,7 +29,7 @@ func TestUnreliableMessagesAreWhole(t *testing.T) {
 		var sides [2]*agent
 		for i := range sides {
 			s := &agent{memory: &testMemory{}}
-			s.local = s.memory.add(localKey, 0, localSize, LocalWrite).bytes
+			s.local = s.memory.add(localKey, 0, localSize, memory.LocalWrite).bytes
 			for j := range s.local {
 				s.local[j] = byte(c.random.Uint32())
 			}

@@ -48,13 +48,12 @@ const Own = math.MaxUint16
 
 // Buffer is the memory of one switch.
 type Buffer struct {
-	size     units.Bytes // math.MaxInt64 without a limit
-	held     units.Bytes
-	in, out  pool
-	headroom units.Bytes // in use, of all accounts
-	whole    bool        // one ingress account for a port
-	ingress  []ingress   // by port and priority, the switch's own packets last
-	egress   []egress    // by port and priority
+	size    units.Bytes // math.MaxInt64 without a limit
+	held    units.Bytes
+	in, out pool
+	whole   bool      // one ingress account for a port
+	ingress []ingress // by port and priority, the switch's own packets last
+	egress  []egress  // by port and priority
 }
 
 // pool is the shared part of the memory in one view.
@@ -230,7 +229,6 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 		a.peak = max(a.peak, a.used)
 	} else {
 		a.headroom += n
-		b.headroom += n
 		a.headroomPeak = max(a.headroomPeak, a.headroom)
 	}
 	if a.lossless && !a.pausing && (a.headroom > 0 || after > 0 && after >= a.limit.at(b.in.free())) {
@@ -251,7 +249,6 @@ func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool
 	a := b.account(in, prio)
 	if h := min(n, a.headroom); h > 0 {
 		a.headroom -= h
-		b.headroom -= h
 		n -= h
 	}
 	b.in.used -= shared(a.used, a.reserve) - shared(a.used-n, a.reserve)
