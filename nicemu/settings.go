@@ -1,0 +1,54 @@
+package nicemu
+
+import (
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/dcqcn"
+)
+
+// Settings are what somebody chooses of a NIC.
+type Settings struct {
+	MTU  qp.MTU // largest path MTU (active_mtu), which fits the link's MTU
+	DSCP uint8  // of packets whose address vector names no traffic class, 0 to 63
+
+	Control  Control      // rate control of each RC and UC queue pair
+	DCQCN    dcqcn.Config // its parameters, those of the notification point with it
+	Recovery Recovery     // loss recovery of each RC queue pair
+
+	// AckEvery makes a responder acknowledge every n-th packet, AskEvery a
+	// requester ask for an acknowledgement that often, besides at the end of
+	// messages; 0 is never (transport.Config).
+	AckEvery, AskEvery int
+
+	// What modelled transfers give their queue pairs; programs choose their own.
+	Timeout    uint8 // code of the local ACK timeout: 4.096 us * 2^Timeout, 1 to 31; 0 is never
+	RetryCount uint8 // 0 to 7
+	RNRRetry   uint8 // 0 to 6; 7 is without limit
+	MinRNR     uint8 // code of the wait that an RNR NAK asks for, 0 to 31
+
+	Limits qp.Limits
+}
+
+// Control is a rate control.
+type Control uint8
+
+// The rate controls.
+const (
+	NoControl Control = iota // line rate
+	DCQCN
+)
+
+var controls = [...]string{"none", "dcqcn"}
+
+// String is the name in a lab file.
+func (c Control) String() string { return controls[c] }
+
+// Recovery is a loss recovery.
+type Recovery uint8
+
+// GoBackN is transport.GoBackN.
+const GoBackN Recovery = 0
+
+var recoveries = [...]string{"go-back-n"}
+
+// String is the name in a lab file.
+func (r Recovery) String() string { return recoveries[r] }
