@@ -31,6 +31,7 @@ type Device struct {
 	quantum  units.Bytes
 
 	memory  *memory.Table
+	completionQueues map[*cq.CQ]*CQ
 	nextVA  uint64
 	numbers numbers
 	handles handles
@@ -41,6 +42,7 @@ type Device struct {
 	lanes  [laneCount]lane
 	agenda agenda
 	armed  units.Time // what the timer was armed for
+	busy   units.Time // until when the port sends what it was given last
 	loop   loop
 	ipid   uint16
 
