@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
 )
 
 // faults is what a channel does to packets.
@@ -24,14 +25,14 @@ type channel struct {
 	sent   int
 
 	dropped int
-	each    func(from int, p *Packet) // may be nil; sees every packet sent
-	idle    func() bool               // called at each step; true keeps the channel going
+	each    func(from int, p *roce.Packet) // may be nil; sees every packet sent
+	idle    func() bool                    // called at each step; true keeps the channel going
 }
 
 type flight struct {
 	at units.Time
 	to int
-	p  Packet
+	p  roce.Packet
 }
 
 const (
@@ -46,13 +47,13 @@ func (c *channel) run(limit units.Time) bool {
 		for len(c.flying) > 0 && c.flying[0].at <= c.now {
 			f := c.flying[0]
 			c.flying = slices.Delete(c.flying, 0, 1)
-			c.ends[f.to].Receive(c.now, &f.p)
+			c.ends[f.to].Receive(c.now, &f.p, nil)
 		}
 		busy := c.idle != nil && c.idle()
 		for i, q := range c.ends {
 			q.Expire(c.now)
 			if c.random.IntN(8) > 0 {
-				var p Packet
+				var p roce.Packet
 				if q.Next(c.now, &p) {
 					c.send(1-i, p)
 				}
@@ -66,7 +67,7 @@ func (c *channel) run(limit units.Time) bool {
 	return false
 }
 
-func (c *channel) send(to int, p Packet) {
+func (c *channel) send(to int, p roce.Packet) {
 	c.sent++
 	if c.each != nil {
 		c.each(1-to, &p)
@@ -90,7 +91,7 @@ func (c *channel) chance(p float64) bool {
 	return true
 }
 
-func (c *channel) fly(to int, p Packet) {
+func (c *channel) fly(to int, p roce.Packet) {
 	f := flight{c.now + flights, to, p}
 	if c.random.Float64() < c.faults.late {
 		f.at += units.Time(c.random.Int64N(int64(60 * units.Microsecond)))
