@@ -28,7 +28,6 @@ func (d *Device) CreateCQ(depth int, channel *cq.Channel) (*CQ, error) {
 	c.CQ = inner
 	d.inUse[qp.CompletionQueues]++
 	d.agenda.enrol(&c.task, c)
-	d.completionQueues[inner] = c
 	return c, nil
 }
 
@@ -41,7 +40,6 @@ func (c *CQ) Destroy() error {
 	d := c.device
 	d.agenda.remove(&c.task)
 	d.inUse[qp.CompletionQueues]--
-	delete(d.completionQueues, c.CQ)
 	d.forget(func(e AsyncEvent) bool { return e.CQ == c })
 	return nil
 }
@@ -54,8 +52,8 @@ func (c *CQ) Arm(solicitedOnly bool) {
 }
 
 // Complete implements transport.CQ.
-func (c *CQ) Complete(e *cq.Completion, solicited bool) {
-	c.Push(c.device.Now(), *e, solicited)
+func (c *CQ) Complete(e cq.Completion, solicited bool) {
+	c.Push(c.device.Now(), e, solicited)
 	c.device.agenda.at(&c.task, c.Deadline())
 }
 

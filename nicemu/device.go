@@ -31,7 +31,6 @@ type Device struct {
 	quantum  units.Bytes
 
 	memory  *memory.Table
-	completionQueues map[*cq.CQ]*CQ
 	nextVA  uint64
 	numbers numbers
 	handles handles
@@ -47,7 +46,7 @@ type Device struct {
 	ipid   uint16
 
 	scratch  roce.Packet // of a frame that came in
-	grh      [transport.GRHBytes]byte
+	grh      [transport.GRHLen]byte
 	counters Counters
 	retired  transport.Counters // of queue pairs that are destroyed
 	conns    connections
@@ -154,17 +153,6 @@ func (d *Device) take(r qp.Resource) error {
 	}
 	d.inUse[r]++
 	return nil
-}
-
-// Held is how many packets wait in the NIC itself, on their way to the port. Those
-// of queue pairs do not exist before the port asks for them.
-func (d *Device) Held() (n int) {
-	for i := range d.lanes {
-		for p := d.lanes[i].own.First(); p != nil; p = p.Next {
-			n++
-		}
-	}
-	return n + d.loop.held()
 }
 
 // free ends a packet.

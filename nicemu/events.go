@@ -19,8 +19,8 @@ type asyncEvents struct {
 	notify func()
 }
 
-// Event takes the oldest asynchronous event; false if there is none.
-func (d *Device) Event() (AsyncEvent, bool) {
+// NextEvent takes the oldest asynchronous event; false if there is none.
+func (d *Device) NextEvent() (AsyncEvent, bool) {
 	if len(d.events.list) == 0 {
 		return AsyncEvent{}, false
 	}

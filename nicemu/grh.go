@@ -11,7 +11,7 @@ import (
 
 // putIP writes the IP header of a packet to where a GRH has it: an IPv6 header
 // takes all of it, an IPv4 header the last 20 bytes.
-func putIP(h *[transport.GRHBytes]byte, p *packet.Packet, from, to netip.Addr) {
+func putIP(h *[transport.GRHLen]byte, p *packet.Packet, from, to netip.Addr) {
 	if from.Is4() {
 		b := h[wire.IPv6Header-wire.IPv4Header:]
 		b[0], b[1] = 0x45, p.TOS

@@ -2,6 +2,7 @@ package nicemu
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cm"
@@ -23,23 +24,19 @@ func (d *Device) manage(now units.Time, from, to netip.Addr, b *roce.Packet) {
 	}
 }
 
-// managementPort is the UDP source port of queue pair 1: a hash of its number, as
-// rdma_rxe makes it (rxe_qp_init_req of Linux).
-const managementPort = 0xc000 + (qp.GSINumber*0x61c88647&0xffffffff)>>18
-
 // send sends a message of connection management.
 func (c *connections) send(s *cm.Send) {
 	d := c.device
-	r := route{from: s.From, to: s.To, tos: s.TrafficClass, ttl: defaultTTL, port: managementPort}
+	r := route{from: s.From, to: s.To, tos: s.TrafficClass, ttl: defaultTTL, port: portOf(qp.GSINumber)}
 	if d.locate(&r) != nil {
 		return // nobody has the address: as if it was lost on its way
 	}
 	p := d.env.Pool.NewRoCE()
 	b := &p.RoCE.Packet
-	b.BTH = roce.BTH{Opcode: roce.UDSendOnly, PKey: roce.DefaultPKey, DestQP: qp.GSINumber, PSN: c.psn}
+	b.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: qp.GSINumber, PSN: c.psn}
 	b.DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: qp.GSINumber}
 	c.psn = (c.psn + 1) & roce.PSNMask
-	b.Payload = append(b.Payload[:0], make([]byte, msg.MADLen)...)
+	b.Payload = slices.Grow(b.Payload[:0], msg.MADLen)[:msg.MADLen]
 	b.Length = msg.MADLen
 	s.Put(b.Payload)
 	d.address(p, &r, units.Bytes(b.BTH.Opcode.HeaderLen()+msg.MADLen))

@@ -38,14 +38,14 @@ func (p *pace) sent(now units.Time, rate units.Rate, size units.Bytes) {
 	p.since = max(min(p.ready, now), now-p.gap)
 }
 
-// earliest is when the offered packet may leave by rate and window; units.Never if
-// an input has to come before.
-func (q *QP) earliest(o *transport.Offer) units.Time {
+// earliest is when the packet on offer may leave by rate and window; units.Never
+// if an input has to come before.
+func (q *QP) earliest() units.Time {
 	if q.control == nil {
 		return 0
 	}
-	if w := q.control.Window(); w > 0 && o.Kind == transport.Request {
-		if _, flying := q.engine.Outstanding(); flying > 0 && flying+o.Bytes > w {
+	if w := q.control.Window(); w > 0 && q.offer.Kind == transport.Request {
+		if _, flying := q.engine.Outstanding(); flying > 0 && flying+q.offer.Bytes > w {
 			return units.Never
 		}
 	}

@@ -35,7 +35,8 @@ type QP struct {
 	before, behind *QP
 	spot           spot
 	prio           uint8
-	frame          units.Bytes // of its next packet
+	offer          transport.Offer
+	frame          units.Bytes // of the packet on offer
 	credit         units.Bytes // in its turn
 	route          route       // of RC and UC, from RTR on
 
@@ -51,12 +52,12 @@ type QP struct {
 
 // QPCounters counts what befell a queue pair besides what transport.Counters has.
 type QPCounters struct {
-	TxPackets, TxBytes uint64 // of all its packets; bytes of frames
-	RxPackets, RxBytes uint64
-	Again              uint64 // packets of requests sent again
-	Marked             uint64 // packets that came with CE
-	CNPsSent           uint64
-	CNPsHandled        uint64
+	DataPackets, DataBytes uint64 // requests and READ responses sent, for the first time or again; bytes of frames
+	RxPackets, RxBytes     uint64 // all that came
+	Marked                 uint64 // packets that came with CE
+	CNPsSent               uint64
+	CNPsHandled            uint64
+	LastPayload            units.Time // when payload last came in order
 }
 
 // CreateQP makes a queue pair in state RESET. ENOMEM: there are max_qp; EINVAL:
@@ -74,7 +75,7 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	inner := qp.Config{Type: c.Type, PD: p.memory, SendCQ: c.SendCQ.CQ, RecvCQ: c.RecvCQ.CQ, Cap: c.Cap, SignalAll: c.SignalAll}
 	t := transport.Config{
 		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(p.memory, number),
-		SendCQ: c.SendCQ, RecvCQ: c.RecvCQ, Events: d,
+		SendCQ: c.SendCQ, RecvCQ: c.RecvCQ, Events: qpEvents{d},
 		MaxSend: c.Cap.MaxSendWR, MaxRecv: c.Cap.MaxRecvWR, MaxSGE: max(c.Cap.MaxSendSGE, c.Cap.MaxRecvSGE), MaxInline: c.Cap.MaxInline,
 		SignalAll: c.SignalAll, AckEvery: d.settings.AckEvery, AskEvery: d.settings.AskEvery,
 	}
@@ -271,8 +272,11 @@ func (q *QP) AttachMcast(group qp.GID) error { return q.device.groups.Attach(q.v
 // DetachMcast undoes AttachMcast.
 func (q *QP) DetachMcast(group qp.GID) error { return q.device.groups.Detach(q.verbs, group) }
 
+// qpEvents takes the events of queue pairs.
+type qpEvents struct{ *Device }
+
 // Event implements transport.Events.
-func (d *Device) Event(number uint32, e qp.Event) {
+func (d qpEvents) Event(number uint32, e qp.Event) {
 	q := d.numbers.find(number)
 	switch {
 	case q == nil, e == qp.SQDrained && !q.verbs.Drained():
@@ -312,19 +316,19 @@ func (d *Device) settle(now units.Time, q *QP) {
 	if s := q.engine.State(); s != q.verbs.State() {
 		q.agree(s)
 	}
-	offer := q.engine.Offer()
+	q.offer = q.engine.Offer()
 	prio, to := q.prio, nowhere
 	due := q.engine.Deadline()
-	switch offer.Kind {
+	switch q.offer.Kind {
 	case transport.Nothing:
 	case transport.Control:
 		prio, to = q.route.prio, inUrgent
-		q.frame = q.route.headers() + offer.Bytes
+		q.frame = q.route.headers() + q.offer.Bytes
 	default:
-		r := q.routeOf(&offer)
-		prio, q.frame = r.prio, r.headers()+offer.Bytes
+		r := q.way()
+		prio, q.frame = r.prio, r.headers()+q.offer.Bytes
 		// The port does not ask again before it has sent what it is sending.
-		at := q.earliest(&offer)
+		at := q.earliest()
 		if at <= max(now, d.busy) {
 			to = inReady
 			if q.spot != inReady {
@@ -352,14 +356,13 @@ func (q *QP) agree(s qp.State) {
 	}
 }
 
-// routeOf is the way of an offered packet: the queue pair's, or that of a
+// way is the route of the packet on offer: the queue pair's, or that of a
 // datagram's address handle.
-func (q *QP) routeOf(o *transport.Offer) *route {
-	if q.config.Type != qp.UD {
-		return &q.route
-	}
-	if h := q.device.handle(o.Path); h != nil {
-		return &h.route
+func (q *QP) way() *route {
+	if q.config.Type == qp.UD {
+		if h := q.device.handle(q.offer.Path); h != nil {
+			return &h.route
+		}
 	}
 	return &q.route
 }

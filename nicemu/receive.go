@@ -86,7 +86,7 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		d.counters.NoQP++
 		return
 	}
-	var grh *[transport.GRHBytes]byte
+	var grh *[transport.GRHLen]byte
 	if q.config.Type == qp.UD {
 		grh = d.grhOf(p, from, to, b)
 	} else if q.State() >= qp.RTR && (from != q.route.to || to != q.route.from) {
@@ -103,7 +103,11 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		}
 	}
 	q.tick(now)
+	before := q.engine.Payload()
 	q.engine.Receive(now, b, grh)
+	if q.engine.Payload() != before {
+		q.counters.LastPayload = now
+	}
 	d.settle(now, q)
 }
 
@@ -132,12 +136,12 @@ func (d *Device) congested(now units.Time, number uint32, from netip.Addr) {
 // grhOf is what stands in front of a datagram in the receive buffer: the IPv6
 // header, or the IPv4 header in the last 20 bytes (annex A17). It is nil where
 // only lengths are modelled.
-func (d *Device) grhOf(p *packet.Packet, from, to netip.Addr, b *roce.Packet) *[transport.GRHBytes]byte {
+func (d *Device) grhOf(p *packet.Packet, from, to netip.Addr, b *roce.Packet) *[transport.GRHLen]byte {
 	if len(b.Payload) < b.Length {
 		return nil
 	}
 	h := &d.grh
-	*h = [transport.GRHBytes]byte{}
+	*h = [transport.GRHLen]byte{}
 	if p.RoCE == nil {
 		ip := p.Frame[p.L3:]
 		if p.Version == 4 {

@@ -112,6 +112,10 @@ func sourcePort(label, local, remote uint32) uint16 {
 	return uint16(0xc000 | (label&0x3fff ^ label>>14))
 }
 
+// portOf is the UDP source port of a queue pair that is not connected: a hash of
+// its number, as rdma_rxe makes it (rxe_qp_init_req of Linux).
+func portOf(number uint32) uint16 { return uint16(0xc000 + number*0x61c88647>>18) }
+
 // groupMAC is the Ethernet address of a multicast group (RFC 1112 §6.4, RFC 2464
 // §7).
 func groupMAC(a netip.Addr) wire.MAC {

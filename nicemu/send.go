@@ -3,7 +3,7 @@ package nicemu
 import (
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
-	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -47,10 +47,7 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 
 // emit makes the next packet of a queue pair.
 func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
-	kind := transport.Control
-	if q.spot == inReady {
-		kind = transport.Request
-	}
+	paced := q.spot == inReady
 	r := q.way()
 	p := d.env.Pool.NewRoCE()
 	if !q.engine.Next(now, &p.RoCE.Packet) {
@@ -58,14 +55,18 @@ func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 		d.settle(now, q)
 		return nil
 	}
-	d.address(p, r, q.frame-r.headers())
+	d.address(p, r, q.offer.Bytes)
+	if q.config.Type == qp.UD && r.label == 0 {
+		p.SrcPort = portOf(q.Number())
+		p.Hash = packet.FlowHash(fold(r.from), fold(r.to), p.Proto, p.SrcPort, p.DstPort)
+	}
 	wire := packet.OnWire(p.Size)
 	if d.line > 0 {
 		d.busy = now + d.line.TimeOf(wire)
 	}
-	q.counters.TxPackets++
-	q.counters.TxBytes += uint64(p.Size)
-	if kind == transport.Request {
+	if paced {
+		q.counters.DataPackets++
+		q.counters.DataBytes += uint64(p.Size)
 		q.credit -= q.frame
 		q.leaves(now, wire)
 	}

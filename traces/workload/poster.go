@@ -123,7 +123,7 @@ func (p *Poster) connect() (err error) {
 	t := &p.transfer
 	room := max(t.Size, 1)
 	if t.Service == roce.UD {
-		room += transport.GRHBytes
+		room += transport.GRHLen
 	}
 	access := memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead
 	if p.mr, err = p.posting.pd.RegisterSize(room, access); err != nil {
@@ -288,7 +288,7 @@ func (p *Poster) take(units.Time) {
 func (p *Poster) receive(i int) error {
 	n := p.transfer.Size
 	if p.transfer.Service == roce.UD {
-		n += transport.GRHBytes
+		n += transport.GRHLen
 	}
 	return p.taking.qps[i].PostRecv(&qp.RecvWR{ID: uint64(i), SGL: []memory.SGE{p.far.SGE(0, n)}})
 }
