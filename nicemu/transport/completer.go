@@ -55,11 +55,11 @@ func (q *QP) response(now units.Time, p *roce.Packet) {
 }
 
 // advance takes everything in front of upto as acknowledged; local operations
-// among it, which take no PSN, complete on the way. At a READ or atomic it stops
-// and says false.
+// among it and right behind it, which take no PSN, complete with it. At a READ or
+// atomic it stops and says false.
 func (q *QP) advance(upto PSN) bool {
 	r := &q.req
-	for r.una != upto {
+	for r.una != upto || r.done() {
 		w := r.queue.at(0)
 		if w.Op.fetches() {
 			return false

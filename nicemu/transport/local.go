@@ -13,7 +13,7 @@ import (
 // front of it to complete, which the specification leaves to an indicator of its
 // own (local invalidate fence, §10.6.5.1), which no verb has; rdma_rxe does
 // so always. It completes in its turn; one that is flushed while it waits for
-// that was done all the same.
+// its turn has been done all the same.
 
 // reached gives the local operation that is to be done now, if any.
 func (q *QP) reached() *sendWQE {
@@ -26,6 +26,16 @@ func (q *QP) reached() *sendWQE {
 		return nil
 	}
 	return w
+}
+
+// done tells whether the oldest work request is a local operation that was done
+// without a fault.
+func (r *requester) done() bool {
+	if r.numbered == 0 {
+		return false
+	}
+	w := r.queue.at(0)
+	return w.Op.local() && w.fault == cq.Success
 }
 
 // execute does a local operation.
@@ -68,7 +78,7 @@ func (q *QP) end() bool {
 	switch w := r.queue.at(0); {
 	case w.fault != cq.Success:
 		q.fail(w.fault)
-	case w.Op.local() && r.numbered > 0:
+	case r.done():
 		q.complete(cq.Success)
 		return true
 	}

@@ -32,7 +32,7 @@ type host struct {
 }
 
 func newHost() *host {
-	h := &host{table: memory.New(memory.Limits{MR: 8, MW: 8, PD: 1, MRSize: math.MaxUint64}), regions: map[uint32]*memory.Region{}}
+	h := &host{table: memory.New(memory.Limits{MR: 8, MW: memory.MaxKeys, PD: 1, MRSize: math.MaxUint64}), regions: map[uint32]*memory.Region{}}
 	h.pd, _ = h.table.AllocPD()
 	return h
 }

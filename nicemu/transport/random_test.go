@@ -98,6 +98,12 @@ func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 				wr.SGL[j].LKey = 99
 			}
 			return cq.LocProtErr
+		case wr.Op == BindWindow:
+			wr.Bind.Length = 1 << 40
+			return cq.MWBindErr
+		case wr.Op == LocalInvalidate:
+			wr.RKey = targetKey
+			return cq.LocQPOpErr
 		case wr.Op.send():
 			wr.Inline, wr.SGL = nil, append([]memory.SGE{}, s.take(t, n+50)...)
 			s.peerFails = cq.LocLenErr
@@ -136,6 +142,8 @@ type agent struct {
 	target []byte // what the peer works on
 	local  []byte
 	used   uint32 // of local
+	window uint32 // the key it will have
+	bound  bool   // it will be
 
 	work     []SendWR
 	models   [][]byte // the peer's target: before any work, after each
@@ -173,7 +181,7 @@ func newPair(t *rapid.T, f faults) *pair {
 		s := &agent{name: string(rune('A' + i)), host: newHost()}
 		s.local = s.host.bytes(0, localSize, memory.LocalWrite)
 		s.target = s.host.bytes(0, targetSize, open|memory.MWBind)
-		s.memory = s.host.view(uint32(i))
+		s.memory, s.window = s.host.view(uint32(i)), s.host.window()
 		for j := range s.local {
 			s.local[j] = byte(p.channel.random.Uint32())
 		}
@@ -242,15 +250,21 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 	type piece struct{ from, to uint64 }
 	var read []piece // since the last fence
 	for i := range rapid.IntRange(0, 20).Draw(t, "work") {
-		wr := SendWR{ID: uint64(i), Op: Op(rapid.IntRange(0, int(FetchAdd)).Draw(t, "op")), RKey: targetKey, Imm: uint32(i)}
+		wr := SendWR{ID: uint64(i), Op: Op(rapid.IntRange(0, int(LocalInvalidate)).Draw(t, "op")), RKey: targetKey, Imm: uint32(i)}
 		if wr.Op == SendInvalidate {
 			wr.Op = Send
+		}
+		if wr.Op.local() {
+			s.turnWindow(&wr)
 		}
 		if rapid.IntRange(0, 3).Draw(t, "signaled") > 0 || wr.Op.fetches() {
 			wr.Flags |= Signaled
 		}
 		n := rapid.IntRange(0, min(5*mtu, targetSize)).Draw(t, "length")
-		if rapid.IntRange(0, 2).Draw(t, "small") == 0 {
+		switch {
+		case wr.Op.local():
+			n = 0
+		case rapid.IntRange(0, 2).Draw(t, "small") == 0:
 			n = min(n, 40)
 		}
 		wr.RemoteVA = uint64(rapid.IntRange(0, targetSize-n).Draw(t, "va"))
@@ -265,7 +279,9 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 				wr.Compare++
 			}
 		}
-		wr.SGL = s.take(t, n)
+		if !wr.Op.local() {
+			wr.SGL = s.take(t, n)
+		}
 		data := s.bytesOf(wr.SGL)
 		if len(data) > 0 && len(data) <= 64 && !wr.Op.fetches() && rapid.Bool().Draw(t, "inline") {
 			wr.SGL, wr.Inline = nil, slices.Clone(data)
@@ -311,6 +327,17 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 		s.brought = append(s.brought, brings)
 		s.models = append(s.models, slices.Clone(model))
 	}
+}
+
+// turnWindow makes wr bind the window of s, or invalidate it if it is bound. To
+// do either twice is an error.
+func (s *agent) turnWindow(wr *SendWR) {
+	if s.bound = !s.bound; s.bound {
+		wr.Op, wr.Bind = BindWindow, memory.Binding{Window: s.window, Tag: uint8(s.window + 1), Region: targetKey, Length: 8, Access: open}
+		s.window = s.window&^0xff | uint32(wr.Bind.Tag)
+		return
+	}
+	wr.Op, wr.RKey = LocalInvalidate, s.window
 }
 
 // feed posts work as far as there is room, and receives now and then, often too
