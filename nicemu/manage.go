@@ -39,6 +39,6 @@ func (c *connections) send(s *cm.Send) {
 	b.Payload = slices.Grow(b.Payload[:0], msg.MADLen)[:msg.MADLen]
 	b.Length = msg.MADLen
 	s.Put(b.Payload)
-	d.address(p, &r, units.Bytes(b.BTH.Opcode.HeaderLen()+msg.MADLen))
+	d.address(p, &r, units.Bytes(b.BTH.Opcode.PacketLen(msg.MADLen)))
 	d.sendOwn(p, r.prio)
 }

@@ -174,11 +174,9 @@ func (q *QP) follow(from qp.State, moved bool) error {
 	if q.config.Type == qp.UD {
 		attr.PathMTU = units.Bytes(d.settings.MTU.Bytes())
 	}
-	// Attributes that change together with a state that is already an engine's
-	// own are adjusted first: a drain may end in the transition itself.
 	if from >= qp.RTR && from <= qp.SQE && all.State != qp.Reset && all.State != qp.Err {
-		if err := q.engine.Adjust(attr); err != nil {
-			return fmt.Errorf("%w: %w", syscall.EINVAL, err)
+		if err := q.adjust(attr); err != nil {
+			return err
 		}
 	}
 	if !moved {
@@ -193,6 +191,21 @@ func (q *QP) follow(from qp.State, moved bool) error {
 		}
 	}
 	if err := q.engine.Modify(all.State, attr); err != nil {
+		return fmt.Errorf("%w: %w", syscall.EINVAL, err)
+	}
+	return nil
+}
+
+// adjust changes what may change in the state that the engine is in. Others of
+// the attributes come with the transition that is about to be made.
+func (q *QP) adjust(a transport.Attr) error {
+	next := q.engine.Attr()
+	next.Access, next.QKey, next.MinRNRTimer = a.Access, a.QKey, a.MinRNRTimer
+	if q.engine.State() == qp.SQD {
+		next.Timeout, next.RetryCount, next.RNRRetry = a.Timeout, a.RetryCount, a.RNRRetry
+		next.MaxRdAtomic, next.MaxDestRdAtomic = a.MaxRdAtomic, a.MaxDestRdAtomic
+	}
+	if err := q.engine.Adjust(next); err != nil {
 		return fmt.Errorf("%w: %w", syscall.EINVAL, err)
 	}
 	return nil

@@ -27,12 +27,12 @@ type route struct {
 	loop     bool  // to the NIC itself
 }
 
-// headers is the length of a frame's headers up to the BTH, and of its ICRC.
+// headers is the length of a frame's headers in front of the BTH.
 func (r *route) headers() units.Bytes {
 	if r.to.Is4() {
-		return wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader + roce.ICRCLen
+		return wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader
 	}
-	return wire.EthernetHeader + wire.IPv6Header + wire.UDPHeader + roce.ICRCLen
+	return wire.EthernetHeader + wire.IPv6Header + wire.UDPHeader
 }
 
 // GID is the identifier of an address.
@@ -127,7 +127,7 @@ func groupMAC(a netip.Addr) wire.MAC {
 	return 0x3333<<32 | wire.MAC(b[12])<<24 | wire.MAC(b[13])<<16 | wire.MAC(b[14])<<8 | wire.MAC(b[15])
 }
 
-// address fills in what is below the BTH. bytes is the length of BTH to pad.
+// address fills in what is below the BTH. bytes is what UDP carries.
 func (d *Device) address(p *packet.Packet, r *route, bytes units.Bytes) {
 	d.ipid++
 	p.Size = r.headers() + bytes

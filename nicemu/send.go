@@ -94,8 +94,8 @@ func (d *Device) notify(q *QP) {
 	d.feed(prio)
 }
 
-// cnpBytes is the length of a CNP from its BTH on, without ICRC.
-const cnpBytes = roce.BTHLen + roce.CNPReservedLen
+// cnpBytes is the length of a CNP from its BTH to its ICRC.
+const cnpBytes = roce.BTHLen + roce.CNPReservedLen + roce.ICRCLen
 
 // cnpFrame is the length of the frame of a CNP for a queue pair.
 func cnpFrame(q *QP) units.Bytes { return q.route.headers() + cnpBytes }

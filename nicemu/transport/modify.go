@@ -66,8 +66,8 @@ func (q *QP) Modify(to qp.State, a Attr) error {
 }
 
 // Adjust changes what may change later: in RTR and above Access, QKey and
-// MinRNRTimer; in SQD also Timeout, RetryCount, RNRRetry and MaxRdAtomic
-// (§11.2.5). Begin with Attr: other fields must be as they are.
+// MinRNRTimer; in SQD also Timeout, RetryCount, RNRRetry, MaxRdAtomic and
+// MaxDestRdAtomic (§11.2.5). Begin with Attr: other fields must be as they are.
 func (q *QP) Adjust(a Attr) error {
 	switch {
 	case q.state < qp.RTR || q.state == qp.Err:
@@ -82,9 +82,10 @@ func (q *QP) Adjust(a Attr) error {
 			return err
 		}
 		next.Timeout, next.RetryCount, next.RNRRetry, next.MaxRdAtomic = a.Timeout, a.RetryCount, a.RNRRetry, a.MaxRdAtomic
+		next.MaxDestRdAtomic = a.MaxDestRdAtomic
 	}
 	if next != a {
-		return fmt.Errorf("%w: queue pair %d in %v: only Access, QKey and MinRNRTimer can be adjusted, and in SQD Timeout, RetryCount, RNRRetry and MaxRdAtomic", syscall.EINVAL, q.config.Number, q.state)
+		return fmt.Errorf("%w: queue pair %d in %v: only Access, QKey and MinRNRTimer can be adjusted, and in SQD Timeout, RetryCount, RNRRetry, MaxRdAtomic and MaxDestRdAtomic", syscall.EINVAL, q.config.Number, q.state)
 	}
 	if q.state == qp.SQD {
 		q.req.retries, q.req.rnrTries = a.RetryCount, a.RNRRetry

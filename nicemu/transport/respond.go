@@ -78,7 +78,7 @@ func (q *QP) roomToFetch() bool {
 // message done.
 func (q *QP) remember(f fetched) {
 	r := &q.resp
-	if r.fetches.n == int(q.attr.MaxDestRdAtomic) {
+	for r.fetches.n >= int(q.attr.MaxDestRdAtomic) {
 		if old := r.fetches.at(0); old.at < old.packets {
 			r.replies--
 		}
