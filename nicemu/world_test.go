@@ -2,6 +2,7 @@ package nicemu
 
 import (
 	"net/netip"
+	"runtime"
 	"testing"
 
 	"github.com/weftlab/weft/emu/packet"
@@ -265,3 +266,11 @@ func (h *host) poll() []cq.Completion {
 }
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// heap is how much memory is in use.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
