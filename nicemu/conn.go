@@ -174,8 +174,8 @@ func (c *connections) nextPort() uint16 {
 	return c.port
 }
 
-// init brings a queue pair to INIT, with the rights that rdma_cm gives
-// (cm_init_qp_init_attr of Linux).
+// init brings a queue pair to INIT, if it is not there, with the rights that
+// rdma_cm gives (cm_init_qp_init_attr of Linux).
 func (q *QP) init(p ConnParam) error {
 	if s := q.State(); s == qp.Init {
 		return nil
@@ -186,8 +186,7 @@ func (q *QP) init(p ConnParam) error {
 	if p.ResponderResources > 0 && q.config.Type == qp.RC {
 		access |= memory.RemoteRead | memory.RemoteAtomic
 	}
-	return q.Modify(qp.Attr{State: qp.Init, Access: uint32(access), Port: 1},
-		qp.MaskState|qp.MaskAccessFlags|qp.MaskPKeyIndex|qp.MaskPort)
+	return q.Init(access, 0)
 }
 
 func (q *QP) transport() msg.Transport {
@@ -388,9 +387,9 @@ func (c *connections) event(e *cm.Event) {
 		}
 		c.forget(x)
 	case cm.DisconnectRequested:
+		out.Kind = ConnDisconnected
 		x.qp.disconnect()
 		_ = c.cm.Disconnect(c.device.Now(), x.id, nil) // it asks for just that
-		return                                         // Disconnected follows
 	case cm.Disconnected:
 		out.Kind = ConnDisconnected
 		x.qp.disconnect()

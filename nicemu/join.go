@@ -16,26 +16,34 @@ type Join struct {
 	PSN           uint32 // of the first packet that is sent, 24 bits
 	MTU           qp.MTU // 0 is the device's
 	DSCP          uint8  // 0 to 63; 0 is the device's
-	QKey          uint32 // UD
+	QKey          uint32 // UD; of a queue pair in RESET, as Access
 	Access        memory.Access
 	RdAtomic      uint8 // READs and atomics outstanding, in either direction; RC
 }
 
-// Join takes a queue pair from RESET to RTS, with timeouts and retries as the
-// device's Settings have them.
-func (q *QP) Join(j Join) error {
-	d := q.device
+// Init takes a queue pair from RESET to INIT, where receives can be posted. access
+// is what the peer of RC and UC may do, qkey is of UD.
+func (q *QP) Init(access memory.Access, qkey uint32) error {
 	mask := qp.MaskState | qp.MaskPKeyIndex | qp.MaskPort
 	if q.config.Type == qp.UD {
 		mask |= qp.MaskQKey
 	} else {
 		mask |= qp.MaskAccessFlags
 	}
-	if err := q.Modify(qp.Attr{State: qp.Init, Port: 1, QKey: j.QKey, Access: uint32(j.Access)}, mask); err != nil {
-		return err
+	return q.Modify(qp.Attr{State: qp.Init, Port: 1, QKey: qkey, Access: uint32(access)}, mask)
+}
+
+// Join takes a queue pair from RESET or INIT to RTS, with timeouts and retries as the
+// device's Settings have them.
+func (q *QP) Join(j Join) error {
+	d := q.device
+	if q.State() != qp.Init {
+		if err := q.Init(j.Access, j.QKey); err != nil {
+			return err
+		}
 	}
 	attr := qp.Attr{State: qp.RTR}
-	mask = qp.MaskState
+	mask := qp.MaskState
 	if q.config.Type != qp.UD {
 		index, err := d.GIDIndex(j.Local)
 		if err != nil {

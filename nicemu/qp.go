@@ -91,7 +91,7 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	}
 	if q.engine, err = transport.New(t); err != nil {
 		_ = q.verbs.Destroy()
-		return nil, fmt.Errorf("%w: %w", syscall.EINVAL, err)
+		return nil, err
 	}
 	d.inUse[qp.QueuePairs]++
 	d.numbers.add(q)
@@ -190,10 +190,7 @@ func (q *QP) follow(from qp.State, moved bool) error {
 			q.control = d.control(d.line)
 		}
 	}
-	if err := q.engine.Modify(all.State, attr); err != nil {
-		return fmt.Errorf("%w: %w", syscall.EINVAL, err)
-	}
-	return nil
+	return q.engine.Modify(all.State, attr)
 }
 
 // adjust changes what may change in the state that the engine is in. Others of
@@ -205,10 +202,7 @@ func (q *QP) adjust(a transport.Attr) error {
 		next.Timeout, next.RetryCount, next.RNRRetry = a.Timeout, a.RetryCount, a.RNRRetry
 		next.MaxRdAtomic, next.MaxDestRdAtomic = a.MaxRdAtomic, a.MaxDestRdAtomic
 	}
-	if err := q.engine.Adjust(next); err != nil {
-		return fmt.Errorf("%w: %w", syscall.EINVAL, err)
-	}
-	return nil
+	return q.engine.Adjust(next)
 }
 
 // reset forgets what is the scheduler's and the rate control's.
@@ -251,6 +245,9 @@ func (q *QP) PostSend(wr *transport.SendWR) error {
 			return err
 		}
 	}
+	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxSendSGE); err != nil {
+		return err
+	}
 	if err := q.engine.PostSend(wr); err != nil {
 		return err
 	}
@@ -262,6 +259,9 @@ func (q *QP) PostSend(wr *transport.SendWR) error {
 // PostRecv adds a work request to the receive queue (ibv_post_recv(3)). It is
 // copied.
 func (q *QP) PostRecv(wr *qp.RecvWR) error {
+	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxRecvSGE); err != nil {
+		return err
+	}
 	if err := q.engine.PostRecv(wr); err != nil {
 		return err
 	}
