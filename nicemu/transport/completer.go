@@ -173,6 +173,9 @@ func (q *QP) fetch(p *roce.Packet, operation roce.Opcode) {
 		q.fail(f.Status(memory.Local))
 		return
 	}
+	if w.Op == Read {
+		q.counters.PayloadReceived += uint64(n)
+	}
 	r.una = r.una.Add(1)
 	if k == w.packets-1 {
 		q.complete(cq.Success)

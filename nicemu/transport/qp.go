@@ -95,6 +95,9 @@ func (q *QP) Attr() Attr { return q.attr }
 // Counters is what it has counted.
 func (q *QP) Counters() Counters { return q.counters }
 
+// Payload is Counters().PayloadReceived.
+func (q *QP) Payload() uint64 { return q.counters.PayloadReceived }
+
 // Outstanding is the window of PSNs and the payload of SENDs and WRITEs that is
 // sent and not acknowledged.
 func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.flying }

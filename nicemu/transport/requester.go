@@ -192,7 +192,9 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 		covers = w.packets - psn.From(w.first)
 	}
 	again := psn != r.next
-	if !again {
+	if again {
+		q.counters.Retransmitted++
+	} else {
 		if w.Op.fetches() && psn == w.first {
 			r.fetches++
 		}

@@ -203,8 +203,12 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 		q.deny(psn, fault)
 		return false
 	}
+	again := f.at < f.sent
+	if again {
+		q.counters.Retransmitted++
+	}
 	if fb := q.config.Feedback; fb != nil {
-		fb.Sent(now, Sent{PSN: f.next(), Payload: units.Bytes(p.Length), Again: f.at < f.sent, Response: true})
+		fb.Sent(now, Sent{PSN: f.next(), Payload: units.Bytes(p.Length), Again: again, Response: true})
 	}
 	return true
 }

@@ -171,6 +171,7 @@ func (q *QP) placeSend(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	if f := q.config.Memory.Scatter(r.recv.SGL, r.placed, n, p.Payload); f != memory.OK {
 		return badList, f
 	}
+	q.counters.PayloadReceived += uint64(n)
 	r.placed += n
 	if s.first {
 		r.message = sending
@@ -208,6 +209,7 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	into.VA += uint64(n)
 	into.Length -= n
 	r.into = into
+	q.counters.PayloadReceived += uint64(n)
 	r.placed += n
 	return fine, memory.OK
 }

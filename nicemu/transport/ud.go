@@ -52,6 +52,7 @@ func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 		q.toError()
 		return
 	}
+	q.counters.PayloadReceived += uint64(p.Length)
 	c := cq.Completion{Opcode: cq.Recv, ByteLen: n, Flags: cq.GRH, SrcQP: p.DETH.SourceQP}
 	if s.imm {
 		c.Flags, c.Imm = cq.GRH|cq.WithImm, p.ImmDt.Data
