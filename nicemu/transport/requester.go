@@ -213,7 +213,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	if r.ackSince == units.Never {
 		q.startTimer(now)
 	}
-	if r.next == r.free {
+	if q.reached() != nil {
 		q.settle()
 	}
 	return true
