@@ -18,6 +18,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writePorts(w)
 	r.writePauses(w)
 	r.writeFlows(w)
+	r.writeTransfers(w)
 	r.writeHosts(w)
 	r.writeOffload(w)
 	if r.Timing != nil {
