@@ -31,13 +31,13 @@ func TestTransfers(t *testing.T) {
 	}{
 		{"none", nil, ""},
 		{"one", []workload.TransferResult{calm}, `transfer verb messages size goodput completion p50 p99 max slowdown p99
-h1-h2 write 100 1.05MB 9.5Gbps 900us 1.23ms 2ms 1.45
+h1-h2 write 100 1MiB 9.5Gbps 900us 1.23ms 2ms 1.45
 goodput 9.5Gbps in all; 100 of 100 messages completed
 RoCE 1000 packets sent
 `},
 		{"three, with trouble", []workload.TransferResult{calm, lossy, silent}, `transfer verb messages size goodput completion p50 p99 max slowdown p99 retransmitted CNPs failed
-h1-h2 write 100 1.05MB 9.5Gbps 900us 1.23ms 2ms 1.45 0 0 0
-h3-h2 write 90 of 100 1.05MB 4.75Gbps 900us 1.23ms 2ms 1234 100 7 8 (IBV_WC_RETRY_EXC_ERR)
+h1-h2 write 100 1MiB 9.5Gbps 900us 1.23ms 2ms 1.45 0 0 0
+h3-h2 write 90 of 100 1MiB 4.75Gbps 900us 1.23ms 2ms 1234 100 7 8 (IBV_WC_RETRY_EXC_ERR)
 h4-h2 read 0 of 1 10B 0bps - - - - 0 0 0
 goodput 14.25Gbps in all, Jain's fairness index 0.600; 190 of 201 messages completed
 failed 8 messages in 1 of 3 transfers, the first with IBV_WC_RETRY_EXC_ERR
@@ -86,5 +86,16 @@ func TestManyTransfers(t *testing.T) {
 	}
 	if b, err := json.Marshal(&Report{}); err != nil || bytes.Contains(b, []byte("transfer")) {
 		t.Errorf("%v, a report without transfers: %s", err, b)
+	}
+}
+
+func TestMessageSize(t *testing.T) {
+	for b, want := range map[int64]string{
+		0: "0B", 64: "64B", 1000: "1KB", 1024: "1KiB", 4096: "4KiB", 4097: "4.1KB", 64_000: "64KB", 1 << 20: "1MiB", 3 << 19: "1536KiB",
+		1_000_000: "1MB", 1_024_000: "1.02MB", 1 << 30: "1GiB", 1<<31 - 1: "2.15GB",
+	} {
+		if got := MessageSize(b); got != want {
+			t.Errorf("%d bytes are %q, want %q", b, got, want)
+		}
 	}
 }

@@ -66,12 +66,14 @@ func (s *spans) at(percents ...float64) []units.Time {
 	}
 	sorted := slices.Sorted(slices.Values(s.few))
 	for i, p := range percents {
-		if s.many != nil {
-			out[i] = min(max(units.Time(s.many.ValueAtPercentile(p))*units.Nanosecond, s.least), s.most)
+		rank := max(math.Ceil(p/100*float64(s.count)-1e-9), 1)
+		if s.many == nil {
+			out[i] = sorted[int(rank)-1]
 			continue
 		}
-		rank := int(math.Ceil(p / 100 * float64(len(sorted))))
-		out[i] = sorted[max(rank, 1)-1]
+		// The histogram would round the rank instead.
+		v := s.many.ValueAtPercentile(100 * rank / float64(s.count))
+		out[i] = min(max(units.Time(v)*units.Nanosecond, s.least), s.most)
 	}
 	return out
 }

@@ -104,13 +104,16 @@ func (r *TransferRecord) Result() TransferResult {
 	if span := end - r.firstPosted; span > 0 {
 		x.Goodput = int64(math.Round(float64(delivered) * 8 / span.Seconds()))
 	}
-	p := s.at(50, 95, 99)
+	p := s.at(25, 50, 75, 90, 95, 99, 99.9)
 	x.CompletionMin, x.CompletionMean, x.CompletionMax = s.least.Micros(), s.mean().Micros(), s.most.Micros()
-	x.CompletionP50, x.CompletionP95, x.CompletionP99 = p[0].Micros(), p[1].Micros(), p[2].Micros()
+	for i, to := range []*float64{
+		&x.CompletionP25, &x.CompletionP50, &x.CompletionP75, &x.CompletionP90, &x.CompletionP95, &x.CompletionP99, &x.CompletionP999,
+	} {
+		*to = p[i].Micros()
+	}
 	if r.ideal > 0 {
 		slowdown := func(t units.Time) float64 { return float64(t) / float64(r.ideal) }
-		x.SlowdownMin, x.SlowdownMean, x.SlowdownMax = slowdown(s.least), slowdown(s.mean()), slowdown(s.most)
-		x.SlowdownP50, x.SlowdownP95, x.SlowdownP99 = slowdown(p[0]), slowdown(p[1]), slowdown(p[2])
+		x.SlowdownMean, x.SlowdownP50, x.SlowdownP99, x.SlowdownMax = slowdown(s.mean()), slowdown(p[1]), slowdown(p[5]), slowdown(s.most)
 	}
 	if x.Packets > 0 {
 		x.RetransmittedShare = float64(x.Retransmitted) / float64(x.Packets)

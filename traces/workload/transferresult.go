@@ -51,18 +51,20 @@ type TransferResult struct {
 	Start        float64 `json:"start_s" digits:"9"`  // first message posted
 	End          float64 `json:"end_s" digits:"9"`    // last completion; with UC and UD, or if there is none, last arrival
 	Goodput      int64   `json:"goodput_bps"`         // Payload over the time from Start to End; with UC and UD, or if nothing ended, Received
-	Ideal        float64 `json:"ideal_us" digits:"3"` // completion time of a message that has its path alone; 0: not known
+	Ideal        float64 `json:"ideal_us" digits:"6"` // completion time of a message that has its path alone; 0: not known
 
 	CompletionMin  float64 `json:"completion_min_us" digits:"3"`
 	CompletionMean float64 `json:"completion_mean_us" digits:"3"`
+	CompletionP25  float64 `json:"completion_p25_us" digits:"3"`
 	CompletionP50  float64 `json:"completion_p50_us" digits:"3"`
+	CompletionP75  float64 `json:"completion_p75_us" digits:"3"`
+	CompletionP90  float64 `json:"completion_p90_us" digits:"3"`
 	CompletionP95  float64 `json:"completion_p95_us" digits:"3"`
 	CompletionP99  float64 `json:"completion_p99_us" digits:"3"`
+	CompletionP999 float64 `json:"completion_p999_us" digits:"3"` // 99.9%
 	CompletionMax  float64 `json:"completion_max_us" digits:"3"`
-	SlowdownMin    float64 `json:"slowdown_min" digits:"4"`
 	SlowdownMean   float64 `json:"slowdown_mean" digits:"4"`
 	SlowdownP50    float64 `json:"slowdown_p50" digits:"4"`
-	SlowdownP95    float64 `json:"slowdown_p95" digits:"4"`
 	SlowdownP99    float64 `json:"slowdown_p99" digits:"4"`
 	SlowdownMax    float64 `json:"slowdown_max" digits:"4"`
 
