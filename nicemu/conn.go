@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cm"
 	"github.com/weftlab/weft/nicemu/memory"
@@ -63,7 +64,8 @@ type Conn struct {
 	local, remote netip.AddrPort
 	attributes    cm.Attributes
 	notify        func(ConnEvent)
-	over          bool
+	last          ConnEvent // what has become of it
+	changed       sim.Cond
 }
 
 // Listener takes connections (rdma_listen(3)).
@@ -71,6 +73,9 @@ type Listener struct {
 	device *Device
 	id     cm.ListenID
 	notify func(ConnEvent)
+
+	requests []ConnEvent // nobody has taken, without notify
+	came     sim.Cond
 }
 
 // connections is the connection manager of a NIC and its packets: datagrams of
@@ -111,15 +116,16 @@ func (d *Device) GUID() uint64 {
 	return m>>24<<40 | 0xfffe<<24 | m&0xffffff
 }
 
-// Listen has notify called for every request to connect to an address and port;
-// the zero Addr is any. Backlog is how many may wait to be accepted, 0 any number.
-// EADDRINUSE: somebody listens there.
+// Listen has notify called for every request to connect to an address and port,
+// and of what becomes of the connections; the zero Addr is any. Without notify
+// processes take requests by Next. Backlog is how many may wait to be accepted, 0
+// any number. EADDRINUSE: somebody listens there.
 func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) (*Listener, error) {
 	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoTCP, at.Port()), Address: at.Addr(), Backlog: backlog})
 	if err != nil {
 		return nil, cmError(err)
 	}
-	l := &Listener{d, id, notify}
+	l := &Listener{device: d, id: id, notify: notify}
 	d.conns.listeners[id] = l
 	return l, nil
 }
@@ -133,7 +139,7 @@ func (l *Listener) Close() error {
 // Connect connects a queue pair, which is in RESET or INIT, to who listens at an
 // address and port (rdma_connect(3)). notify is told of what becomes of it:
 // ConnEstablished, ConnRejected, ConnUnreachable or ConnFailed, and later
-// ConnDisconnected.
+// ConnDisconnected. It may be nil: processes wait by Established.
 func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(ConnEvent)) (*Conn, error) {
 	local, err := d.sourceFor(to.Addr())
 	if err != nil {
@@ -301,7 +307,6 @@ func (q *QP) disconnect() {
 }
 
 func (c *connections) forget(x *Conn) {
-	x.over = true
 	delete(c.byID, x.id)
 	if c.byQP[x.qp] == x {
 		delete(c.byQP, x.qp)
@@ -397,7 +402,7 @@ func (c *connections) event(e *cm.Event) {
 		out.Kind = ConnTimeWaitExit
 		c.forget(x)
 	}
-	x.notify(out)
+	x.tell(out)
 }
 
 // confirm brings the queue pair of the active side to RTS and says so.
@@ -420,7 +425,7 @@ func (c *connections) requested(e *cm.Event) {
 	x := &Conn{device: c.device, id: e.ID, local: e.Destination, remote: e.Source, attributes: e.Attributes, notify: l.notify}
 	c.byID[x.id] = x
 	a := &e.Attributes
-	x.notify(ConnEvent{Kind: ConnRequested, Conn: x, PrivateData: e.PrivateData, Param: ConnParam{
+	l.tell(ConnEvent{Kind: ConnRequested, Conn: x, PrivateData: e.PrivateData, Param: ConnParam{
 		ResponderResources: a.MaxDestRDAtomic, InitiatorDepth: a.MaxRDAtomic, RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount,
 	}})
 }

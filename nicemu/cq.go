@@ -1,6 +1,7 @@
 package nicemu
 
 import (
+	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -12,6 +13,7 @@ type CQ struct {
 	*cq.CQ
 	task
 	device *Device
+	came   sim.Cond // an entry has
 }
 
 // CreateCQ makes a completion queue for depth entries. channel is told of events;
@@ -54,6 +56,7 @@ func (c *CQ) Arm(solicitedOnly bool) {
 // Complete implements transport.CQ.
 func (c *CQ) Complete(e cq.Completion, solicited bool) {
 	c.Push(c.device.Now(), e, solicited)
+	c.came.Broadcast()
 	c.device.agenda.at(&c.task, c.Deadline())
 }
 
