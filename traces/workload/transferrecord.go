@@ -74,12 +74,12 @@ func (r *TransferRecord) Failed(now units.Time, status string) {
 	r.failed++
 }
 
-// Received notes payload that has come where the data goes: to Transfer.To, or
-// with READ to Transfer.From. What comes twice counts once. It is for the engine
-// of that host.
-func (r *TransferRecord) Received(now units.Time, n units.Bytes) {
-	r.received += n
-	r.lastReceived = now
+// Received sets how much payload has come so far where the data goes, to
+// Transfer.To or with READ to Transfer.From, and when the last of it did. What
+// comes twice counts once. It is for the engine of that host, as often as it
+// likes, or to be called like Count.
+func (r *TransferRecord) Received(last units.Time, total units.Bytes) {
+	r.received, r.lastReceived = total, last
 }
 
 // Count sets what the NICs have counted so far. It is to be called before
