@@ -116,17 +116,6 @@ func TestTransferWithoutIdeal(t *testing.T) {
 	}
 }
 
-// TestSidesOfATransfer: what the two engines write lies on different cache
-// lines.
-func TestSidesOfATransfer(t *testing.T) {
-	var r TransferRecord
-	posting := unsafe.Offsetof(r.times) + unsafe.Sizeof(r.times)
-	receiving := unsafe.Offsetof(r.lastReceived) + unsafe.Sizeof(r.lastReceived)
-	if a, b := unsafe.Offsetof(r.received)-posting, unsafe.Offsetof(r.counters)-receiving; a < 64 || b < 64 {
-		t.Errorf("%d and %d bytes lie between them", a, b)
-	}
-}
-
 // TestSpans compares with a sorted list: least, most and mean exactly,
 // percentiles exactly while spans are few and within 1% when they are many.
 func TestSpans(t *testing.T) {
