@@ -5,7 +5,8 @@ import "github.com/weftlab/weft/emu/units"
 // task is a part of the NIC that has something due at times. It is embedded in
 // what that is.
 type task struct {
-	entry units.Time // when the agenda wakes it; it may be early
+	want  units.Time // when it has something due; units.Never for not at all
+	entry units.Time // when the agenda wakes it, which may be earlier
 	order uint32     // among what is due at the same time: age
 	index int32      // in the agenda plus 1; 0 if it is not there
 	owner sleeper
@@ -21,25 +22,35 @@ type sleeper interface {
 // the task is woken at its old time and says so then.
 type agenda struct {
 	heap []*task
+	live int // tasks that have something due
 	born uint32
 }
 
 // enrol gives a task its age.
 func (a *agenda) enrol(t *task, owner sleeper) {
 	a.born++
-	t.order, t.owner = a.born, owner
+	t.order, t.owner, t.want = a.born, owner, units.Never
 }
 
-// next is when a task is to be woken.
+// next is when a task is to be woken; units.Never if none has something due,
+// whatever is left of old deadlines.
 func (a *agenda) next() units.Time {
-	if len(a.heap) == 0 {
+	if a.live == 0 {
 		return units.Never
 	}
 	return a.heap[0].entry
 }
 
-// at has a task woken at t, or earlier if that was asked for before.
+// at has a task woken at t, or also earlier if that was asked for before;
+// units.Never is that it has nothing due.
 func (a *agenda) at(k *task, t units.Time) {
+	if (k.want == units.Never) != (t == units.Never) {
+		a.live++
+		if t == units.Never {
+			a.live -= 2
+		}
+	}
+	k.want = t
 	switch {
 	case t == units.Never || k.index > 0 && k.entry <= t:
 		return
@@ -63,6 +74,7 @@ func (a *agenda) due(now units.Time) *task {
 
 // remove takes a task out.
 func (a *agenda) remove(k *task) {
+	a.at(k, units.Never)
 	if k.index == 0 {
 		return
 	}

@@ -140,8 +140,13 @@ func (d *Device) Fire(now units.Time) {
 
 // arm sets the timer. Everything that comes from outside ends with it.
 func (d *Device) arm() {
-	if next := d.agenda.next(); next != d.armed && next != units.Never {
-		d.armed = next
+	next := d.agenda.next()
+	if next == d.armed {
+		return
+	}
+	if d.armed = next; next == units.Never {
+		d.env.Timer.Disarm()
+	} else {
 		d.env.Timer.Arm(next)
 	}
 }

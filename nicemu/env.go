@@ -32,6 +32,7 @@ type Env struct {
 // Timer calls Device.Fire at the time it was armed for.
 type Timer interface {
 	Arm(at units.Time)
+	Disarm()
 }
 
 // Port is the port that a NIC sends by. It asks Device.Next for what it is told

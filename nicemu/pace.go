@@ -75,11 +75,15 @@ func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 	if q.control == nil {
 		return 0, 0
 	}
+	q.tick(q.device.Now())
 	return q.control.Rate(), q.control.Window()
 }
 
-// Control is the queue pair's rate control; nil if it has none.
-func (q *QP) Control() cc.Control { return q.control }
+// Control is the queue pair's rate control, up to date; nil if it has none.
+func (q *QP) Control() cc.Control {
+	q.tick(q.device.Now())
+	return q.control
+}
 
 // feedback tells a rate control of packets and acknowledgements.
 type feedback QP

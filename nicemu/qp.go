@@ -310,7 +310,6 @@ func (d *Device) fail(q *QP) {
 
 // wake does what a queue pair has due.
 func (q *QP) wake(now units.Time) {
-	q.tick(now)
 	if q.broken {
 		q.broken = false
 		if s := q.engine.State(); s != qp.Reset {
@@ -338,6 +337,7 @@ func (d *Device) settle(now units.Time, q *QP) {
 		prio, to = q.route.prio, inUrgent
 		q.frame = q.route.headers() + q.offer.Bytes
 	default:
+		q.tick(now)
 		r := q.way()
 		prio, q.frame = r.prio, r.headers()+q.offer.Bytes
 		// The port does not ask again before it has sent what it is sending.
@@ -350,9 +350,9 @@ func (d *Device) settle(now units.Time, q *QP) {
 		} else {
 			due = min(due, at)
 		}
-	}
-	if q.control != nil {
-		due = min(due, q.control.Timer())
+		if q.control != nil {
+			due = min(due, q.control.Timer())
+		}
 	}
 	d.agenda.at(&q.task, due)
 	d.move(q, prio, to)

@@ -8,9 +8,12 @@ import "github.com/weftlab/weft/emu/units"
 
 // Control decides how fast one flow may send.
 //
-// Inputs come in the order of time. Whoever drives a control calls Tick no later
-// than at the instant that Timer gives, and before any other input of that
-// instant. Timer, Rate and Window hold until the next input; they are asked anew
+// Inputs come in the order of time. Whoever drives a control calls Tick at the
+// instant that Timer gives, before any other input of that instant, while the flow
+// has something to send. While it has not, Tick may be left out until just before
+// the next input, or before Rate and Window are asked; it then does all that was
+// due meanwhile, as if it had been called each time. So flows that rest cost
+// nothing. Timer, Rate and Window hold until the next input; they are asked anew
 // after each.
 type Control interface {
 	// Sent tells of a packet of the flow that begins to leave, as n bytes on
