@@ -121,8 +121,13 @@ func (s *Switch) forwardRouted(now units.Time, p *packet.Packet) {
 func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem router.Problem) {
 	t := r.Table
 	n = t.Known[p.To]
-	if b := p.Ethernet(); p.To == 0 && b != nil {
-		n = t.Find(router.Destination(b[p.L3:]))
+	if p.To == 0 {
+		switch b := p.Ethernet(); {
+		case b != nil:
+			n = t.Find(router.Destination(b[p.L3:]))
+		case p.Flow == packet.NIC:
+			n = t.Find(p.RoCE.To)
+		}
 	}
 	switch {
 	case n == router.NoRoute:
@@ -181,7 +186,7 @@ func (s *Switch) end(now units.Time, in *port.Port, p *packet.Packet, fate packe
 // would wait for nothing.
 func (s *Switch) tell(now units.Time, in *port.Port, p *packet.Packet, problem router.Problem, mtu units.Bytes) {
 	r := s.router
-	if p.Ethernet() == nil {
+	if !p.HasBytes() {
 		return // it is modelled
 	}
 	from := r.Sources[in.Index][0]
@@ -205,7 +210,7 @@ func (s *Switch) receive(now units.Time, in *port.Port, p *packet.Packet) {
 	case p.BadFCS:
 		s.end(now, in, p, packet.BadFCS)
 		return
-	case p.Ethernet() == nil:
+	case !p.HasBytes():
 	case p.Proto == wire.ProtoICMPv6 && s.answer(now, in, p):
 	case p.Proto == wire.ProtoICMP || p.Proto == wire.ProtoICMPv6:
 		if b := router.AppendEchoReply(r.made[:wire.EthernetHeader], s.bytes(p)[p.L3:], r.ip); b != nil {
@@ -332,7 +337,7 @@ func (s *Switch) cut(now units.Time, out *port.Port, hop router.Hop, p *packet.P
 }
 
 // mayCut tells whether a packet that is longer than the MTU may go in
-// fragments.
+// fragments. Those of NICs may not: they say so in IPv4, too.
 func (s *Switch) mayCut(p *packet.Packet, mtu units.Bytes) bool {
 	if p.Version != 4 || p.Ethernet() == nil || p.BadFCS {
 		return false
@@ -341,8 +346,8 @@ func (s *Switch) mayCut(p *packet.Packet, mtu units.Bytes) bool {
 	return ok
 }
 
-// bytes are the complete wire bytes of a packet of a real program, good until
-// the next call.
+// bytes are the complete wire bytes of a packet that HasBytes, good until the
+// next call.
 func (s *Switch) bytes(p *packet.Packet) []byte {
 	if p.Frame != nil && p.Sum == 0 {
 		return p.Frame

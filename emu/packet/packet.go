@@ -1,7 +1,7 @@
 // Package packet is the packet as the fabric sees it: the few header fields
 // that forwarding, marking and counting need, parsed once, and the wire bytes
-// if it has any. A packet of a modelled host has none; they are made from the
-// fields where somebody looks (Encode).
+// if it has any. A packet of a modelled flow or of an emulated NIC has none;
+// they are made from the fields where somebody looks.
 package packet
 
 import (
@@ -21,8 +21,11 @@ const MACControl Endpoint = -2
 // endpoint but the one it came from.
 const Flood Endpoint = -1
 
-// Real is the flow of packets that came from a real program.
-const Real int32 = -1
+// What Flow is of packets that are of no modelled flow.
+const (
+	Real int32 = -1 // came from a real program, or was made by a switch
+	NIC  int32 = -2 // of an emulated NIC: has a RoCE
+)
 
 // Packet is one frame on its way. Exactly one holder owns it at a time (a
 // queue, a link, a device) and hands it on or frees it.
@@ -35,7 +38,7 @@ type Packet struct {
 	ID     uint64      // unique in a run: the origin and a count
 	Hash   uint64      // of the flow's addresses, protocol and ports, for ECMP
 	Dest   Endpoint
-	Flow   int32 // of modelled traffic; Real otherwise
+	Flow   int32 // number of a modelled flow, or Real or NIC
 	Origin Endpoint
 	L3     uint16 // offset of the network header
 	In     uint16 // number of the switch's port that it came in through
@@ -51,8 +54,8 @@ type Packet struct {
 
 	// A packet of a real program has its wire bytes from the destination MAC,
 	// without FCS, in Frame; or it is a Piece of a super-packet, and its bytes
-	// are made where somebody looks (package gso). A modelled packet has
-	// neither. Frame always begins where its buffer does.
+	// are made where somebody looks (package gso). Others have neither. Frame
+	// always begins where its buffer does.
 	Frame []byte
 	Piece Piece
 
@@ -82,11 +85,15 @@ type Packet struct {
 
 	// Src and Dst are the Ethernet addresses that a router has given it. They
 	// stand in Frame too; for a Piece they replace those of the super-packet.
-	// Dst is 0 when no router has sent the packet on. A modelled packet has
-	// them from the beginning.
+	// Dst is 0 when no router has sent the packet on. A packet of a modelled
+	// flow or of a NIC has them from the beginning.
 	Src, Dst wire.MAC
 
-	_ [16]byte // to whole cache lines
+	// RoCE is there exactly when Flow is NIC. It stays whole when the packet is
+	// Trimmed: then only the beginning of it, up to Size, is left.
+	RoCE *RoCE
+
+	_ [8]byte // to whole cache lines
 }
 
 // ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.
@@ -123,6 +130,12 @@ func (p *Packet) Ethernet() []byte {
 		return p.Piece.Of.Data
 	}
 	return p.Frame
+}
+
+// HasBytes tells whether a packet has wire bytes or they can be made of it
+// alone (Pool.Render): it is of a real program, of a switch, or of a NIC.
+func (p *Packet) HasBytes() bool {
+	return p.Flow == NIC || p.Frame != nil || p.Piece.Of != nil
 }
 
 // MACs gives its Ethernet addresses as they are now.

@@ -20,12 +20,14 @@ type Pool struct {
 	number uint8
 
 	bare, small, large *Packet
+	nics               *Packet // with a RoCE each
 	live               int
 	strangers          []List // by the number of the pool they came from
 
-	// Render gives the complete wire bytes of a packet of a real program,
-	// made in buf unless Frame has them: for Materialise, for Clone where there
-	// are several pools, and for routers.
+	// Render gives the complete wire bytes of a packet that HasBytes, made in
+	// buf unless Frame has them: for Materialise, for Clone where there are
+	// several pools, and for routers. Of a packet whose Size fits into buf they
+	// stay in buf.
 	Render func(p *Packet, buf []byte) []byte
 
 	supers    *Super
@@ -102,9 +104,12 @@ func (l *Pool) NewFrame(n int) *Packet {
 	return p
 }
 
-// Clone gives a copy of p with bytes of its own; pieces of a super-packet
-// share what they are cut from.
+// Clone gives a copy of p with bytes and a RoCE of its own; pieces of a
+// super-packet share what they are cut from.
 func (l *Pool) Clone(p *Packet) *Packet {
+	if p.Flow == NIC {
+		return l.cloneRoCE(p)
+	}
 	if p.Piece.Of != nil && p.home != l.number {
 		// Only the pool that a super-packet came from counts its references.
 		c := l.Reframe(p)
@@ -128,18 +133,21 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	return c
 }
 
-// Reframe gives a packet with the fields of a piece of a super-packet and a
-// Frame of its own, of undefined content, for its bytes.
+// Reframe gives a packet with the fields of p, a piece of a super-packet or a
+// NIC's packet, and in place of what is behind that a Frame of its own, of
+// undefined content, for its bytes.
 func (l *Pool) Reframe(p *Packet) *Packet {
 	c := l.NewFrame(int(p.Size))
 	frame := c.Frame
 	*c = *p
 	c.Next, c.Frame, c.Piece, c.home = nil, frame, Piece{}, l.number
+	c.Flow, c.RoCE = Real, nil
 	return c
 }
 
 // Materialise gives a packet that has all its wire bytes, complete, in a Frame
-// of its own, in place of p, a packet of a real program. It needs Render.
+// of its own, in place of p, which HasBytes. What a NIC has sent is then like
+// the packet of a real program. It needs Render.
 func (l *Pool) Materialise(p *Packet) *Packet {
 	c := l.Reframe(p)
 	c.Frame = l.Render(p, c.Frame)
@@ -160,6 +168,10 @@ func (l *Pool) Free(p *Packet) {
 	}
 	switch cap(p.Frame) {
 	case 0:
+		if p.Flow == NIC {
+			p.Next, l.nics = l.nics, p
+			return
+		}
 		p.Next, l.bare = l.bare, p
 	case smallFrame:
 		p.Next, l.small = l.small, p

@@ -25,6 +25,10 @@ func TestPool(t *testing.T) {
 		stamp := func(p *Packet, want Packet) {
 			fields := *p
 			fields.Frame, want.Frame = nil, nil
+			if (p.RoCE != nil) != (p.Flow == NIC) {
+				t.Fatalf("a packet of flow %d has %v", p.Flow, p.RoCE)
+			}
+			fields.RoCE, want.RoCE = nil, nil
 			if diff := cmp.Diff(want, fields, cmpopts.IgnoreUnexported(Packet{})); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}
@@ -32,6 +36,10 @@ func TestPool(t *testing.T) {
 			p.ID = count
 			for i := range p.Frame {
 				p.Frame[i] = byte(p.ID)
+			}
+			if r := p.RoCE; r != nil {
+				r.BTH.PSN = uint32(p.ID)
+				r.Payload = append(r.Payload[:0], bytes.Repeat([]byte{byte(p.ID)}, int(p.ID%50))...)
 			}
 			live = append(live, p)
 			stamps = append(stamps, p.ID)
@@ -41,11 +49,14 @@ func TestPool(t *testing.T) {
 			if p.ID != id || bytes.Count(p.Frame, []byte{byte(id)}) != len(p.Frame) {
 				t.Fatalf("packet %d was handed out again while live", id)
 			}
+			if r := p.RoCE; r != nil && (r.BTH.PSN != uint32(id) || bytes.Count(r.Payload, []byte{byte(id)}) != int(id%50)) {
+				t.Fatalf("what packet %d carries was handed out again while live", id)
+			}
 			pool.Free(p)
 			live, stamps = slices.Delete(live, i, i+1), slices.Delete(stamps, i, i+1)
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch op := rapid.IntRange(0, 4).Draw(t, "op"); {
+			switch op := rapid.IntRange(0, 5).Draw(t, "op"); {
 			case op == 0:
 				p := pool.New()
 				if p.Frame != nil {
@@ -59,12 +70,22 @@ func TestPool(t *testing.T) {
 					t.Fatalf("a frame of %d bytes, want %d", len(p.Frame), n)
 				}
 				stamp(p, Packet{Flow: Real})
-			case len(live) == 0:
 			case op == 2:
+				p := pool.NewRoCE()
+				if len(p.RoCE.Payload) != 0 || p.RoCE.Length != 0 {
+					t.Fatalf("a new packet carries %+v", p.RoCE)
+				}
+				p.RoCE.Length = 9
+				stamp(p, Packet{Flow: NIC})
+			case len(live) == 0:
+			case op == 3:
 				p := live[rapid.IntRange(0, len(live)-1).Draw(t, "which")]
 				c := pool.Clone(p)
 				if !bytes.Equal(c.Frame, p.Frame) {
 					t.Fatal("a clone has other bytes")
+				}
+				if p.RoCE != nil && (c.RoCE == p.RoCE || c.RoCE.BTH != p.RoCE.BTH || !bytes.Equal(c.RoCE.Payload, p.RoCE.Payload)) {
+					t.Fatalf("a clone of %+v carries %+v", p.RoCE, c.RoCE)
 				}
 				stamp(c, *p)
 			default:
@@ -146,11 +167,11 @@ func TestStrangers(t *testing.T) {
 	s := home.NewSuper()
 	piece := home.Cut(s, 0, 0, 100)
 	home.Release(s)
-	frame, bare := home.NewFrame(60), home.New()
-	for _, p := range []*Packet{piece, frame, bare} {
+	frame, bare, nic := home.NewFrame(60), home.New(), home.NewRoCE()
+	for _, p := range []*Packet{piece, frame, bare, nic} {
 		away.Free(p)
 	}
-	if home.Live() != 3 || home.Supers() != 1 || away.Live() != 0 {
+	if home.Live() != 4 || home.Supers() != 1 || away.Live() != 0 {
 		t.Fatalf("%d live, %d supers; %d live away", home.Live(), home.Supers(), away.Live())
 	}
 	if l := home.Strangers(away); !l.Empty() {
@@ -162,6 +183,9 @@ func TestStrangers(t *testing.T) {
 	}
 	if home.Live() != 0 || home.Supers() != 0 {
 		t.Errorf("%d live, %d supers at the end", home.Live(), home.Supers())
+	}
+	if again := home.NewRoCE(); again != nic {
+		t.Error("a NIC's packet is not used again")
 	}
 	if again := away.Strangers(home); !again.Empty() {
 		t.Error("strangers are given twice")

@@ -16,4 +16,7 @@ func TestSize(t *testing.T) {
 	if at := unsafe.Offsetof(p.home); at != line-1 {
 		t.Errorf("the first line ends at byte %d", at+1)
 	}
+	if at := unsafe.Offsetof(p.RoCE); at < 2*line {
+		t.Errorf("what a NIC's packet carries is at byte %d, before the last line", at)
+	}
 }

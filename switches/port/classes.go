@@ -66,10 +66,12 @@ const fairQuantum = 1538
 // what leaves when.
 type classes struct {
 	*Chassis
-	ready    uint8                    // queues in which packets wait, a bit each
+	ready    uint8                    // classes with a packet to send, in the queue or the feeder's, a bit each
 	blocked  uint8                    // classes that may not be sent
 	dropping uint8                    // classes that the watchdog discards
-	first    [class.Count]units.Bytes // on the wire, of the first packet of each queue
+	fed      uint8                    // classes of which the feeder has a packet, and
+	turn     uint8                    // classes in which it goes before the queue
+	first    [class.Count]units.Bytes // on the wire, of the next packet of each class
 	sched    sched.Scheduler
 	received [class.Count]uint64 // packets that came in, by priority
 	control  packet.List         // MAC control frames: they go before all others and are never paused
@@ -78,7 +80,11 @@ type classes struct {
 	settings []class.Class
 
 	flow flowControl // in pause.go
-	rand *rand.Rand  // of trimming
+
+	feeder Feeder                   // in feed.go; nil for most ports
+	feeds  [class.Count]units.Bytes // on the wire, of what it has of each class
+
+	rand *rand.Rand // of trimming
 	full func(now units.Time, prio uint8, full bool)
 }
 
@@ -219,6 +225,7 @@ func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 	}
 	// The point may have sent a packet into this queue, or made k longer.
 	if atOnce && p.idle(now, k.Prio) {
+		c.turn |= 1 << k.Prio
 		p.begin(now, q, k)
 		p.armNext()
 		return
@@ -243,6 +250,9 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 	q.change(now, k.Size)
 	q.push(k)
 	c.first[q.prio] = packet.OnWire(q.head().Size)
+	if c.fed != 0 {
+		c.show(q.prio)
+	}
 	if first {
 		c.ready |= 1 << q.prio
 		if c.blocked>>q.prio&1 != 0 {
@@ -278,6 +288,9 @@ func (p *Port) gone(now units.Time, q *classQueue, k *packet.Packet) {
 		c.ready &^= 1 << q.prio
 	} else {
 		c.first[q.prio] = packet.OnWire(q.head().Size)
+	}
+	if c.fed != 0 {
+		c.show(q.prio)
 	}
 	if c.Buffer.Remove(k.In, p.Index, q.prio, k.Size) {
 		c.Ports[k.In].resume(now, k.Prio)
@@ -323,14 +336,18 @@ func (p *Port) startClasses(now units.Time) {
 			p.transmit(now, c.control.Pop())
 			continue
 		}
-		ready := c.ready &^ c.blocked
+		ready := c.sendable()
 		if ready == 0 {
 			return
 		}
-		// A queue that is alone takes nothing from others, and is not charged.
+		// A class that is alone takes nothing from others, and is not charged.
 		i, shared := bits.TrailingZeros8(ready), ready&(ready-1) != 0
 		if shared {
 			i = c.sched.Next(ready, c.ready, &c.first)
+		}
+		if c.fed != 0 && c.feedsNext(uint8(i)) {
+			p.startFed(now, uint8(i), shared)
+			continue
 		}
 		q := &c.queue[i]
 		if at := p.whole(q.head()); at > now {
@@ -339,6 +356,7 @@ func (p *Port) startClasses(now units.Time) {
 		}
 		// What is sent into this port on the way waits.
 		p.freeAt = units.Never
+		c.turn |= 1 << i
 		k := p.take(now, q)
 		size := packet.OnWire(k.Size)
 		if p.begin(now, q, k) && shared {
@@ -346,6 +364,16 @@ func (p *Port) startClasses(now units.Time) {
 		}
 	}
 	p.armNext()
+}
+
+// sendable gives the classes among which the scheduler chooses. What the
+// watchdog discards, which only the feeder still has, comes last.
+func (c *classes) sendable() uint8 {
+	ready := c.ready &^ c.blocked
+	if rest := ready &^ c.dropping; rest != 0 {
+		return rest
+	}
+	return ready
 }
 
 // armNext has the port go on when the packet being sent is out, if anything

@@ -77,6 +77,6 @@ func (p *Port) exchange(now units.Time, q *classQueue, k *packet.Packet) {
 	*last, *k = *k, *last
 	last.Next, k.Next = nil, nil
 	if q.count == 1 {
-		c.first[q.prio] = packet.OnWire(last.Size)
+		c.show(q.prio)
 	}
 }

@@ -72,6 +72,9 @@ func Return(p *packet.Packet) {
 	if p.Dst != 0 {
 		p.Src, p.Dst = p.Dst, p.Src
 	}
+	if r := p.RoCE; r != nil {
+		r.From, r.To = r.To, r.From
+	}
 	if p.Frame == nil {
 		return
 	}

@@ -1,0 +1,76 @@
+package packet
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// TestCloneRoCE: a clone, in its own pool or another, carries the same and
+// shares nothing with what it was made from.
+func TestCloneRoCE(t *testing.T) {
+	for _, to := range []int{0, 1} {
+		pools := NewPools(2)
+		p := pools[0].NewRoCE()
+		p.ID, p.TOS, p.Size, p.Next = 7, wire.ECT0, 1000, pools[0].New()
+		p.RoCE.BTH, p.RoCE.RETH.VA, p.RoCE.Length = roce.BTH{Opcode: roce.WriteOnly, PSN: 5}, 0x1000, 3
+		p.RoCE.Payload = append(p.RoCE.Payload, 1, 2, 3)
+		p.RoCE.From, p.RoCE.To = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+		c := pools[to].Clone(p)
+		p.RoCE.Payload[0], p.RoCE.BTH.PSN = 9, 6
+		r := c.RoCE
+		if c.ID != 7 || c.TOS != wire.ECT0 || c.Size != 1000 || c.Next != nil || c.Flow != NIC || r.BTH.PSN != 5 || r.BTH.Opcode != roce.WriteOnly ||
+			r.RETH.VA != 0x1000 || r.Length != 3 || string(r.Payload) != "\x01\x02\x03" || r.From != p.RoCE.From || r.To != p.RoCE.To {
+			t.Errorf("the clone in pool %d is %+v, with %+v", to, c, r)
+		}
+		pools[to].Free(c)
+		if live := pools[to].Live(); live != 2-2*to {
+			t.Errorf("%d live in pool %d", live, to)
+		}
+	}
+}
+
+// TestMaterialiseRoCE: what a NIC has sent becomes a packet like a real
+// program's.
+func TestMaterialiseRoCE(t *testing.T) {
+	pool := NewPools(1)[0]
+	pool.Render = func(p *Packet, buf []byte) []byte { return append(buf[:0], make([]byte, p.Size)...) }
+	p := pool.NewRoCE()
+	p.ID, p.Size, p.Trimmed, p.Whole = 7, 64, true, 4000
+	c := pool.Materialise(p)
+	if c.Flow != Real || c.RoCE != nil || len(c.Frame) != 64 || c.ID != 7 || !c.Trimmed || !c.HasBytes() {
+		t.Errorf("%+v", c)
+	}
+	if pool.Live() != 1 || pool.NewRoCE() != p {
+		t.Error("the packet did not go back to its pool")
+	}
+}
+
+// TestMarkCERoCE: a NIC's packet is marked in its fields.
+func TestMarkCERoCE(t *testing.T) {
+	p := (&Pool{}).NewRoCE()
+	p.Version, p.TOS = 4, 26<<2|wire.ECT0
+	if !p.HasBytes() || !p.MarkCE() || p.TOS != 26<<2|wire.CE {
+		t.Errorf("ToS %#x", p.TOS)
+	}
+}
+
+// TestRoCEDoesNotAllocate: a packet that is used again keeps room for its
+// payload.
+func TestRoCEDoesNotAllocate(t *testing.T) {
+	var pool Pool
+	payload := make([]byte, 4096)
+	step := func() {
+		p := pool.NewRoCE()
+		p.RoCE.Payload = append(p.RoCE.Payload, payload...)
+		c := pool.Clone(p)
+		pool.Free(p)
+		pool.Free(c)
+	}
+	step()
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("%v allocations for a packet and its clone", n)
+	}
+}
