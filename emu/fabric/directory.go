@@ -42,23 +42,14 @@ func (d *Directory) MAC(ip netip.Addr) (wire.MAC, bool) {
 	return m, ok
 }
 
-// Resolve finds the station that a frame is for, which has been parsed into p:
-// by its MAC address, else (a host that uses a MAC of its own making) by its IP
-// address; Flood for groups and for what nobody is known to have. Where it is
-// for a router, To becomes the number of its IP destination. From is where the
-// frame enters.
+// Resolve finds the station that a frame is for, which has been parsed into p,
+// as Find does, and sets To. From is where the frame enters. MAC control frames
+// are for the port at the other end of the link.
 func (d *Directory) Resolve(frame []byte, p *packet.Packet, from packet.Endpoint) packet.Endpoint {
 	p.To = 0
 	mac := wire.ReadMAC(frame)
-	if mac.Multicast() {
-		if mac == wire.MACControlGroup && p.Ether == wire.EtherTypeMACControl {
-			return packet.MACControl
-		}
-		return packet.Flood
-	}
-	e, ok := d.byMAC[mac]
-	if ok && e < d.stations {
-		return e
+	if mac == wire.MACControlGroup && p.Ether == wire.EtherTypeMACControl {
+		return packet.MACControl
 	}
 	var dst netip.Addr
 	switch l3 := frame[p.L3:]; p.Version {
@@ -67,12 +58,29 @@ func (d *Directory) Resolve(frame []byte, p *packet.Packet, from packet.Endpoint
 	case 6:
 		dst = netip.AddrFrom16([16]byte(l3[24:40]))
 	}
-	if ok {
-		p.To = d.numbers[dst]
-		return e
+	e, to := d.Find(mac, dst, from)
+	p.To = to
+	return e
+}
+
+// Find finds the station that a packet is for: by its MAC address, else (a host
+// that uses a MAC of its own making) by its IP address, which may be the zero
+// Addr; Flood for groups and for what nobody is known to have. Where it is for a
+// router, to is the number of its IP destination, packet.Packet.To, else 0. From
+// is where the packet enters.
+func (d *Directory) Find(mac wire.MAC, dst netip.Addr, from packet.Endpoint) (e packet.Endpoint, to int32) {
+	if mac.Multicast() {
+		return packet.Flood, 0
+	}
+	e, ok := d.byMAC[mac]
+	switch {
+	case ok && e < d.stations:
+		return e, 0
+	case ok:
+		return e, d.numbers[dst]
 	}
 	if e, ok := d.byIP[dst]; ok && (d.domain == nil || d.domain[e] == d.domain[from]) {
-		return e
+		return e, 0
 	}
-	return packet.Flood
+	return packet.Flood, 0
 }

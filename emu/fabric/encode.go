@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// encoder makes the wire bytes of modelled packets, which have none until
-// somebody looks. The payload begins with the flow's number, the packet's
+// encoder makes the wire bytes of packets of modelled flows, which have none
+// until somebody looks. The payload begins with the flow's number, the packet's
 // number in it (4 bytes each) and the time it was sent in nanoseconds (8), as
 // far as it has room; the rest is zero. A trimmed packet is the beginning of
 // what the whole one was.

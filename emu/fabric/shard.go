@@ -5,7 +5,6 @@ import (
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
-	"github.com/weftlab/weft/links/gso"
 )
 
 // Shard is a part of a fabric with an engine and a pool of its own. Packets
@@ -25,7 +24,7 @@ func newShards(n int) []*Shard {
 	shards := make([]*Shard, n)
 	pools := packet.NewPools(n)
 	for i := range shards {
-		pools[i].Render = gso.Render
+		pools[i].Render = new(renderer).render
 		shards[i] = &Shard{Number: i, Pool: pools[i], far: pools, out: make([]*links.Mailbox, n), in: make([]*links.Mailbox, n)}
 	}
 	for i := range n {

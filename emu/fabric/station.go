@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/port"
@@ -13,6 +14,15 @@ import (
 type Device interface {
 	// Deliver hands a packet to the host, and owns it from then on.
 	Deliver(now units.Time, p *packet.Packet)
+}
+
+// NIC takes the RoCEv2 packets that come to a station.
+type NIC interface {
+	// Receive is given a packet, and owns it. One of another NIC has a RoCE, and
+	// no bytes; one of a real program or guest has a whole Frame in place of
+	// that. It may be Trimmed, or Returned to where it came from. It is for any
+	// address where it was sent to all.
+	Receive(now units.Time, p *packet.Packet)
 }
 
 // maxSupers is how many super-packets may be pieces in queues and on links:
@@ -32,6 +42,7 @@ type Station struct {
 	fabric *Fabric
 	pool   *packet.Pool
 	device Device
+	nic    NIC
 	count  uint64 // of packets that entered here, for their identity
 
 	chassis *port.Chassis // of a host with traffic classes
@@ -48,10 +59,16 @@ func newStation(f *Fabric, id packet.Endpoint, node, index int) *Station {
 // Attach gives the station the device of a real host.
 func (s *Station) Attach(d Device) { s.device = d }
 
+// SetNIC gives the station a NIC. Then RoCEv2 is for that, and not for the
+// device: packets of NICs, and those of UDP port 4791 that are no fragments.
+// The NIC sends through the station's port, which it feeds (port.Feeder) with
+// packets that Admit has seen. It is called before the run.
+func (s *Station) SetNIC(n NIC) { s.nic = n }
+
 // Enter takes a frame that a real host sent and that has been parsed.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
 	p.Dest = s.fabric.directory.Resolve(p.Frame, p, s.ID)
-	s.admit(now, p)
+	s.Admit(now, p)
 	s.Port.Send(now, p)
 }
 
@@ -64,7 +81,7 @@ func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.P
 		if s.pool.Supers() > maxSupers {
 			p = gso.Copy(s.pool, p)
 		}
-		s.admit(now, p)
+		s.Admit(now, p)
 		s.Port.Send(now, p)
 	}
 	s.pool.Release(super)
@@ -73,7 +90,7 @@ func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.P
 // Malformed takes a frame that a real host sent and that is none.
 func (s *Station) Malformed(now units.Time, p *packet.Packet) {
 	p.Size = units.Bytes(len(p.Frame))
-	s.admit(now, p)
+	s.Admit(now, p)
 	s.Port.Discard(now, p, packet.Malformed)
 }
 
@@ -87,11 +104,14 @@ func (s *Station) Refused(now units.Time, p *packet.Packet) {
 
 // Originate takes a packet of a modelled flow.
 func (s *Station) Originate(now units.Time, p *packet.Packet) {
-	s.admit(now, p)
+	s.Admit(now, p)
 	s.Port.Send(now, p)
 }
 
-func (s *Station) admit(now units.Time, p *packet.Packet) {
+// Admit counts a packet as entered and gives it its identity, its origin and
+// its class, and notes the time. It does not send it: whoever feeds the
+// station's port gives it to that.
+func (s *Station) Admit(now units.Time, p *packet.Packet) {
 	s.count++
 	p.ID = uint64(s.ID)<<40 | s.count
 	p.Origin, p.Born = s.ID, now
@@ -103,19 +123,39 @@ func (s *Station) admit(now units.Time, p *packet.Packet) {
 	s.EnteredBytes += uint64(p.Size)
 }
 
-// Input delivers a packet to whoever it is for: a modelled flow's record or
-// the host's device.
+// Input delivers a packet to whoever it is for: a modelled flow's record, the
+// host's NIC or its device.
 func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
-	if p.Flow == packet.Real && s.device == nil {
-		in.Discard(now, p, packet.NoReceiver)
+	if p.Flow >= 0 {
+		s.countIn(p)
+		s.record(now, p)
 		return
 	}
+	switch nic := s.takes(p); {
+	case !nic && s.device == nil:
+		in.Discard(now, p, packet.NoReceiver)
+	case nic:
+		s.countIn(p)
+		if p.Piece.Of != nil || p.Sum != 0 {
+			p = s.pool.Materialise(p)
+		}
+		s.nic.Receive(now, p)
+	default:
+		s.countIn(p)
+		if p.Flow == packet.NIC { // the host has none: its kernel sees UDP
+			p = s.pool.Materialise(p)
+		}
+		s.device.Deliver(now, p)
+	}
+}
+
+func (s *Station) countIn(p *packet.Packet) {
 	s.Delivered++
 	s.DeliveredBytes += uint64(p.Size)
-	if p.Flow == packet.Real {
-		s.device.Deliver(now, p)
-		return
-	}
+}
+
+// record gives a packet to the record of its modelled flow.
+func (s *Station) record(now units.Time, p *packet.Packet) {
 	switch r := s.fabric.Records[p.Flow]; {
 	case p.Returned:
 		r.TakeBack()
@@ -127,10 +167,16 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	s.pool.Free(p)
 }
 
+// takes tells whether a packet of no modelled flow is for the station's NIC.
+// The ports of a fragment are not known, not even in the first.
+func (s *Station) takes(p *packet.Packet) bool {
+	return s.nic != nil && (p.Flow == packet.NIC || p.Proto == wire.ProtoUDP && p.DstPort == roce.Port)
+}
+
 // Foresee tells whether anybody receives p; that a device refuses it shows
 // only when it does.
 func (s *Station) Foresee(_ *port.Port, p *packet.Packet) packet.Fate {
-	if p.Flow == packet.Real && s.device == nil {
+	if p.Flow < 0 && s.device == nil && !s.takes(p) {
 		return packet.NoReceiver
 	}
 	return packet.Fine

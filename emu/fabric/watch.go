@@ -7,7 +7,6 @@ import (
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
-	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traces/capture"
 )
@@ -20,8 +19,9 @@ type Watched struct {
 
 // watch feeds the captures of one port.
 type watch struct {
-	encode *encoder
-	buf    []byte // of packets whose bytes are made here
+	encode *encoder // of modelled flows
+	render renderer // of all others
+	buf    []byte   // of packets whose bytes are made by that
 	taps   []tap
 }
 
@@ -124,9 +124,9 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 // Observe copies one packet into every capture that wants it.
 func (w *watch) Observe(now units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, depth units.Bytes) {
 	var data []byte
-	if p.Flow != packet.Real {
+	if p.Flow >= 0 {
 		data = w.encode.frame(p)
-	} else if data = gso.Render(p, w.buf); p.Frame == nil || p.Sum != 0 {
+	} else if data = w.render.render(p, w.buf); p.Frame == nil || p.Sum != 0 {
 		w.buf = data
 	}
 	c := capture.Packet{

@@ -22,19 +22,16 @@ type TransferRecord struct {
 	from, to string
 	ideal    units.Time // of a message; 0 is not known
 
-	// The posting side's. The two sides share no cache line.
+	// What the posting side's engine notes.
 	posted, failed         uint64
 	firstPosted, lastEnded units.Time
 	failure                string
 	times                  spans // of completed messages
-	_                      [64]byte
 
-	// The receiving side's.
+	// What the NICs have counted.
 	received     units.Bytes
 	lastReceived units.Time
-	_            [64]byte
-
-	counters TransferCounters
+	counters     TransferCounters
 }
 
 // NewTransferRecord begins the record of a transfer between two named hosts.
@@ -74,12 +71,11 @@ func (r *TransferRecord) Failed(now units.Time, status string) {
 	r.failed++
 }
 
-// Received notes payload that has come where the data goes: to Transfer.To, or
-// with READ to Transfer.From. What comes twice counts once. It is for the engine
-// of that host.
-func (r *TransferRecord) Received(now units.Time, n units.Bytes) {
-	r.received += n
-	r.lastReceived = now
+// Received sets how much payload has come so far where the data goes, which is to
+// Transfer.To or with READ to Transfer.From, and when the last of it came. What
+// comes twice counts once. Like Count it is to be called before Result.
+func (r *TransferRecord) Received(last units.Time, n units.Bytes) {
+	r.received, r.lastReceived = n, last
 }
 
 // Count sets what the NICs have counted so far. It is to be called before

@@ -50,7 +50,7 @@ func TestTransferResult(t *testing.T) {
 		{"one under way, of which a part has come", whole, func(r *TransferRecord) {
 			r.Posted(units.Second)
 			r.Received(units.Second+10*us, 500)
-			r.Received(units.Second+20*us, 500)
+			r.Received(units.Second+20*us, 1000)
 		}, func(x *TransferResult) {
 			x.Posted, x.Received, x.Start, x.End, x.Goodput = 1, 1000, 1, 1.00002, 400e6
 		}},

@@ -1,0 +1,104 @@
+package fabric
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// renderer makes the wire bytes of packets of real programs and of NICs.
+type renderer struct {
+	whole []byte // a packet that has been trimmed, as it was
+}
+
+// render gives the wire bytes of a packet that HasBytes, from the destination
+// MAC, without FCS. A Frame with nothing left to do is returned as it is; all
+// else is made in buf, which needs a capacity of p.Size lest it be replaced by
+// a larger one.
+func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
+	switch {
+	case p.Flow != packet.NIC:
+		return gso.Render(p, buf)
+	case !p.Trimmed:
+		return appendRoCE(buf[:0], p)
+	}
+	r.whole = appendRoCE(r.whole[:0], p)
+	buf = append(buf[:0], r.whole[:p.Size]...)
+	if p.Whole == p.Size {
+		// The switch has mended the length in the IP header, and that alone.
+		if ip := buf[p.L3:]; p.Version == 6 {
+			binary.BigEndian.PutUint16(ip[4:], uint16(len(ip)-wire.IPv6Header))
+		} else {
+			wire.SetIPv4Length(ip, uint16(len(ip)))
+		}
+	}
+	return buf
+}
+
+// noPayload stands for what is not modelled of a payload.
+var noPayload [packet.MaxFrame]byte
+
+// appendRoCE appends the frame of a NIC's packet, before any of it was cut off:
+// IP without options that is not to be fragmented, UDP with the checksum 0 as
+// Linux's rdma_rxe has it in IPv6 too (RFC 6935 allows it for tunnels), and the
+// invariant CRC. Of one that has been sent back the CRC is 0.
+func appendRoCE(b []byte, p *packet.Packet) []byte {
+	carried := p.RoCE.Packet
+	if len(carried.Payload) == 0 {
+		carried.Payload = noPayload[:carried.Length]
+	}
+	carried.Length = len(carried.Payload)
+	header := wire.IPv4Header
+	if p.Version == 6 {
+		header = wire.IPv6Header
+	}
+	n := wire.UDPHeader + carried.Len()
+	start := len(b)
+	b = slices.Grow(b, wire.EthernetHeader+header+n)[:start+wire.EthernetHeader+header+n]
+	frame := b[start:]
+	p.Dst.Put(frame)
+	p.Src.Put(frame[wire.MACLen:])
+	binary.BigEndian.PutUint16(frame[2*wire.MACLen:], p.Ether)
+	ip := frame[wire.EthernetHeader:]
+	if p.Version == 6 {
+		putIPv6(ip, p, n)
+	} else {
+		putIPv4(ip, p, n)
+	}
+	udp := ip[header:]
+	binary.BigEndian.PutUint16(udp, p.SrcPort)
+	binary.BigEndian.PutUint16(udp[2:], p.DstPort)
+	binary.BigEndian.PutUint16(udp[4:], uint16(n))
+	udp[6], udp[7] = 0, 0
+	carried.Put(udp[wire.UDPHeader:])
+	_ = roce.PutICRC(ip) // it fails for a packet that has been sent back: its ports are exchanged
+	return b
+}
+
+// putIPv4 writes the header of a NIC's packet for n bytes behind it.
+func putIPv4(ip []byte, p *packet.Packet, n int) {
+	const dontFragment = 0x4000
+	ip[0], ip[1] = 4<<4|wire.IPv4Header/4, p.TOS
+	binary.BigEndian.PutUint16(ip[2:], uint16(wire.IPv4Header+n))
+	binary.BigEndian.PutUint16(ip[4:], p.IPID)
+	binary.BigEndian.PutUint16(ip[6:], dontFragment)
+	ip[8], ip[9], ip[10], ip[11] = p.TTL, wire.ProtoUDP, 0, 0
+	src, dst := p.RoCE.From.As4(), p.RoCE.To.As4()
+	copy(ip[12:], src[:])
+	copy(ip[16:], dst[:])
+	binary.BigEndian.PutUint16(ip[10:], wire.IPv4Checksum(ip[:wire.IPv4Header]))
+}
+
+// putIPv6 is putIPv4 for IPv6.
+func putIPv6(ip []byte, p *packet.Packet, n int) {
+	binary.BigEndian.PutUint32(ip, 6<<28|uint32(p.TOS)<<20|p.Label&wire.MaxFlowLabel)
+	binary.BigEndian.PutUint16(ip[4:], uint16(n))
+	ip[6], ip[7] = wire.ProtoUDP, p.TTL
+	src, dst := p.RoCE.From.As16(), p.RoCE.To.As16()
+	copy(ip[8:], src[:])
+	copy(ip[24:], dst[:])
+}
