@@ -12,6 +12,7 @@ package_of() {
     rsvg-convert) echo librsvg2-bin ;;
     nginx) echo nginx-light ;;
     dot) echo graphviz ;;
+    scapy) echo python3-scapy ;;
     capinfos) echo wireshark-common ;;
     gcc) echo gcc libc6-dev ;;
     *) echo "$1" ;;

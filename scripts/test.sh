@@ -10,7 +10,7 @@ export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot || exit 1
+scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy || exit 1
 
 failed=()
 summary=()

@@ -31,8 +31,9 @@ func (c *Cond) Wait(p *Process, timeout units.Time) bool {
 }
 
 // Signal lets the process go on that has waited longest, if there is one, by an
-// event at the same instant. Like Broadcast it may be called by whatever runs
-// on the goroutine of the engine.
+// event at the same instant. If that process is stopped before it goes on, the
+// signal is lost. Like Broadcast it may be called by whatever runs on the
+// goroutine of the engine.
 func (c *Cond) Signal() {
 	if len(c.waiting) > 0 {
 		p := c.waiting[0]
