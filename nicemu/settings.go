@@ -1,13 +1,17 @@
 package nicemu
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/dcqcn"
 )
 
 // Settings are what somebody chooses of a NIC.
 type Settings struct {
-	MTU  qp.MTU // largest path MTU (active_mtu), which fits the link's MTU
+	MTU  qp.MTU // largest path MTU, which fits the MTU of the port's link; Limits.ActiveMTU is the same
 	DSCP uint8  // of packets whose address vector names no traffic class, 0 to 63
 
 	Control  Control      // rate control of each RC and UC queue pair
@@ -37,10 +41,14 @@ const (
 	DCQCN
 )
 
-var controls = [...]string{"none", "dcqcn"}
+// ControlNames are the names that a lab file uses.
+var ControlNames = []string{"none", "dcqcn"}
 
 // String is the name in a lab file.
-func (c Control) String() string { return controls[c] }
+func (c Control) String() string { return ControlNames[c] }
+
+// UnmarshalText reads the name in a lab file.
+func (c *Control) UnmarshalText(b []byte) error { return unmarshalName(c, b, ControlNames) }
 
 // Recovery is a loss recovery.
 type Recovery uint8
@@ -48,7 +56,20 @@ type Recovery uint8
 // GoBackN is transport.GoBackN.
 const GoBackN Recovery = 0
 
-var recoveries = [...]string{"go-back-n"}
+// RecoveryNames are the names that a lab file uses.
+var RecoveryNames = []string{"go-back-n"}
 
 // String is the name in a lab file.
-func (r Recovery) String() string { return recoveries[r] }
+func (r Recovery) String() string { return RecoveryNames[r] }
+
+// UnmarshalText reads the name in a lab file.
+func (r *Recovery) UnmarshalText(b []byte) error { return unmarshalName(r, b, RecoveryNames) }
+
+func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
+	i := slices.Index(names, string(b))
+	if i < 0 {
+		return fmt.Errorf("%q is none of %s", b, strings.Join(names, ", "))
+	}
+	*v = T(i)
+	return nil
+}

@@ -13,6 +13,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -157,7 +158,7 @@ func TestLinesOnEachOther(t *testing.T) {
 	points := plotter.XYs{{X: 0, Y: 1}, {X: 5, Y: 4}, {X: 10, Y: 2}}
 	p := &Picture{Width: 800, Height: 500, Title: "three lines on each other", X: Axis{Label: "time [ms]", Max: 10}, Y: Axis{Label: "queue [KB]", Max: 5}}
 	for _, n := range []string{"one", "two", "three"} {
-		p.Lines = append(p.Lines, Line{n, points})
+		p.Lines = append(p.Lines, Line{Name: n, Points: points})
 	}
 	i := drawPNG(t, p)
 	if p.below(1) != 1 || p.below(2) != 2 {
@@ -318,9 +319,9 @@ func TestFlows(t *testing.T) {
 	r.Write(&text)
 	squeezed := strings.Join(strings.Fields(text.String()), " ")
 	for _, want := range []string{
-		"a.csv: 101 flows, of 1 nothing arrived", "over flows mean min p50 p90 p99 max",
-		"completion 50.5ms 1ms 50ms 90ms 99ms 100ms", "delay-p99 101us 2us 100us 180us 198us 200us",
-		"loss 10.9% 10% 10% 10% 10% 100%", "goodput 505Mbps 10Mbps 500Mbps 900Mbps",
+		"a.csv: 101 flows, of 1 nothing arrived", "over flows mean min p50 p90 p95 p99 max",
+		"completion 50.5ms 1ms 50ms 90ms 95ms 99ms 100ms", "delay-p99 101us 2us 100us 180us 190us 198us 200us",
+		"loss 10.9% 10% 10% 10% 10% 10% 100%", "goodput 505Mbps 10Mbps 500Mbps 900Mbps",
 	} {
 		if !strings.Contains(squeezed, want) {
 			t.Errorf("no %q in\n%s", want, text.String())
@@ -352,7 +353,8 @@ func TestFlows(t *testing.T) {
 
 // TestErrors: what cannot be shown is refused, with the reason and the mend.
 func TestErrors(t *testing.T) {
-	good, flows := waves(t, "good.csv", 3), flowFile(t, "flows.csv", 1)
+	good, flows, transfers := waves(t, "good.csv", 3), flowFile(t, "flows.csv", 1), transferFile(t, "transfers.csv", mice(1))
+	nothing := transferFile(t, "nothing.csv", []workload.TransferResult{{Transfer: "a", Posted: 1, Ideal: 1}})
 	head := strings.Join(series.Columns[:], ",") + "\n"
 	for _, c := range []struct {
 		files []string
@@ -367,18 +369,30 @@ func TestErrors(t *testing.T) {
 		{[]string{write(t, "head.csv", head)}, Options{}, "has no samples"},
 		{[]string{write(t, "bad.csv", head+"0.1,0.1,s1:1,,x,0,0,0,0,0,0,0,0,0\n")}, Options{}, `bad.csv: line 2: queue_bytes: "x"`},
 		{[]string{write(t, "x.json", "{}")}, Options{}, "not a JSON array"},
-		{[]string{write(t, "none.json", "[]")}, Options{}, "has no flows"},
+		{[]string{write(t, "none.json", "[]")}, Options{}, "none.json: it has no records"},
+		{[]string{write(t, "head-of-flows.csv", "flow,sent_packets,received_packets,start_s,end_s\n")}, Options{}, "head-of-flows.csv has no records"},
+		{[]string{write(t, "cut.json", "[{")}, Options{}, "cut.json: it is not a JSON array of records of flows or transfers: "},
+		{[]string{write(t, "other.json", `[{"name": "x"}]`)}, Options{}, "not a JSON array of records"},
+		{[]string{write(t, "numbers.json", `[1]`)}, Options{}, "not a JSON array of records"},
+		{[]string{write(t, "late.json", `[{"flow": "a"}, {"transfer": "b"}]`)}, Options{}, "entry 2 has no flow"},
 		{[]string{good, flows}, Options{}, "of different kinds"},
 		{[]string{good}, Options{What: "qeue"}, "none of queue, queue-max"},
 		{[]string{good}, Options{Ports: []string{"p:9"}}, `has no port "p:9": did you mean "p:1"? (its ports are p:1, p:2, p:3)`},
 		{[]string{good}, Options{Ports: []string{"p:["}}, "needs its ]"},
 		{[]string{good}, Options{Class: "blk"}, `has no class "blk": did you mean "bulk"?`},
 		{[]string{good}, Options{From: 20 * ms}, "its samples go from 10us to 10ms"},
-		{[]string{good}, Options{LogX: true}, "--log-x is for flow records"},
+		{[]string{good}, Options{LogX: true}, "--log-x is for records of flows and transfers"},
 		{[]string{good}, Options{Average: ms}, "--average is for rates"},
 		{[]string{flows}, Options{What: "queue"}, "none of completion, delay, goodput, loss"},
 		{[]string{flows}, Options{Ports: []string{"s1:1"}}, "are for series"},
 		{[]string{flows}, Options{LogY: true}, "--log-y is for series"},
+		{[]string{flows, transfers}, Options{}, "of different kinds: flow records and records of transfers"},
+		{[]string{transfers, good}, Options{}, "of different kinds: records of transfers and a series of queues"},
+		{[]string{transfers}, Options{What: "loss"}, "none of completion, slowdown, slowdown-by-size, goodput"},
+		{[]string{transfers}, Options{Class: "*"}, "records of transfers have no ports"},
+		{[]string{transfers}, Options{What: "slowdown-by-size", LogX: true}, "--log-x is not for slowdown-by-size"},
+		{[]string{transfers}, Options{What: "slowdown", LogY: true}, "--log-y is for series and slowdown-by-size"},
+		{[]string{write(t, "part.csv", "transfer,posted_messages\n")}, Options{}, "lacks the column message_bytes"},
 	} {
 		if _, err := Open(c.files, all(c.o)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %+v: error %v, want %q", c.files, c.o, err, c.want)
@@ -392,6 +406,9 @@ func TestErrors(t *testing.T) {
 		{[]string{good}, Options{What: "marks", LogY: true}, "all values are 0"},
 		{[]string{good}, Options{What: "rx-rate", Class: "bulk"}, "not known"},
 		{[]string{flows, flows, flows}, Options{What: "delay"}, "name fewer files"},
+		{[]string{nothing}, Options{}, "no message completed"},
+		{[]string{nothing}, Options{What: "slowdown-by-size"}, "no slowdown to show"},
+		{slices.Repeat([]string{transfers}, 9), Options{What: "slowdown-by-size"}, "9 lines are more than the 8"},
 	} {
 		if _, _, err := open(t, c.o, c.files...).Picture(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %+v: error %v, want %q", c.files, c.o, err, c.want)

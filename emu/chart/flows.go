@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,38 +8,35 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
-
-	"gonum.org/v1/plot/plotter"
 
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// measure is something that every flow has one value of.
-type measure struct {
-	name, label string
-	of          func(*workload.Result) float64
-	scales      []scale
-	text        func(float64) string
-	silent      bool // flows of which nothing arrived have it as well
+// flowMeasure is something that every flow has one value of.
+type flowMeasure struct {
+	measure
+	of     func(*workload.Result) float64
+	silent bool // flows of which nothing arrived have it as well
 }
 
 func span(s float64) string { return report.Span(units.Time(s * float64(units.Second))) }
 
-func micros(f func(*workload.Result) float64) func(*workload.Result) float64 {
-	return func(x *workload.Result) float64 { return f(x) / 1e6 }
-}
+// duration is the time between two instants in seconds, without the noise of
+// their difference.
+func duration(start, end float64) float64 { return math.Round((end-start)*1e12) / 1e12 }
 
-var measures = []measure{
-	{"completion", "completion time", func(x *workload.Result) float64 { return math.Round((x.End-x.Start)*1e12) / 1e12 }, seconds, span, false},
-	{"goodput", "goodput", func(x *workload.Result) float64 { return float64(x.Goodput) }, rates, report.Rate, false},
-	{"delay-mean", "one-way delay", micros(func(x *workload.Result) float64 { return x.DelayMean }), seconds, span, false},
-	{"delay-p50", "one-way delay", micros(func(x *workload.Result) float64 { return x.DelayP50 }), seconds, span, false},
-	{"delay-p99", "one-way delay", micros(func(x *workload.Result) float64 { return x.DelayP99 }), seconds, span, false},
-	{"delay-max", "one-way delay", micros(func(x *workload.Result) float64 { return x.DelayMax }), seconds, span, false},
-	{"loss", "packets lost", func(x *workload.Result) float64 { return x.LossShare }, percent, func(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }, true},
+func share(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }
+
+var flowMeasures = []flowMeasure{
+	{measure{"completion", "completion time", "s", seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},
+	{measure{"goodput", "goodput", "b/s", rates, report.Rate}, func(x *workload.Result) float64 { return float64(x.Goodput) }, false},
+	{measure{"delay-mean", "one-way delay", "s", seconds, span}, func(x *workload.Result) float64 { return x.DelayMean / 1e6 }, false},
+	{measure{"delay-p50", "one-way delay", "s", seconds, span}, func(x *workload.Result) float64 { return x.DelayP50 / 1e6 }, false},
+	{measure{"delay-p99", "one-way delay", "s", seconds, span}, func(x *workload.Result) float64 { return x.DelayP99 / 1e6 }, false},
+	{measure{"delay-max", "one-way delay", "s", seconds, span}, func(x *workload.Result) float64 { return x.DelayMax / 1e6 }, false},
+	{measure{"loss", "packets lost", "share", percent, share}, func(x *workload.Result) float64 { return x.LossShare }, true},
 }
 
 // flowPictures are the names for What and the measures that each shows.
@@ -62,25 +58,6 @@ func FlowPictures() (names []string) {
 	return names
 }
 
-// percentiles are those that a table has.
-var percentiles = []struct {
-	name  string
-	share float64
-}{{"min", 0}, {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"max", 1}}
-
-// Distribution is a measure over the flows of a file.
-type Distribution struct {
-	Unit string  `json:"unit"` // s, b/s or share
-	Mean float64 `json:"mean"`
-	Min  float64 `json:"min"`
-	P50  float64 `json:"p50"`
-	P90  float64 `json:"p90"`
-	P99  float64 `json:"p99"`
-	Max  float64 `json:"max"`
-
-	values []float64 // sorted
-}
-
 // Flows are the flow records of one file.
 type Flows struct {
 	File     string                   `json:"file"`
@@ -94,15 +71,15 @@ type flowReview struct {
 	Files []Flows `json:"flow_records"`
 
 	options Options
-	drawn   []measure
+	drawn   []*flowMeasure
 }
 
 func openFlows(files []string, o Options) (*flowReview, error) {
-	if len(o.Ports) > 0 || o.Class != "" || o.From != 0 || o.To != units.Never || o.Average != 0 {
-		return nil, errors.New("flow records have no ports and no samples: --port, --class, --from, --to and --average are for series")
+	if err := noSeries(flowRecords, &o); err != nil {
+		return nil, err
 	}
 	if o.LogY {
-		return nil, errors.New("a share of flows is not shown on a logarithmic axis: --log-y is for series")
+		return nil, errors.New("a share of flows is not shown on a logarithmic axis: --log-y is for series and slowdown-by-size")
 	}
 	if o.What == "" {
 		o.What = flowPictures[0].name
@@ -110,9 +87,9 @@ func openFlows(files []string, o Options) (*flowReview, error) {
 	r := &flowReview{options: o}
 	for _, p := range flowPictures {
 		if p.name == o.What {
-			for _, m := range measures {
-				if slices.Contains(p.measures, m.name) {
-					r.drawn = append(r.drawn, m)
+			for i := range flowMeasures {
+				if slices.Contains(p.measures, flowMeasures[i].name) {
+					r.drawn = append(r.drawn, &flowMeasures[i])
 				}
 			}
 		}
@@ -121,19 +98,9 @@ func openFlows(files []string, o Options) (*flowReview, error) {
 		return nil, fmt.Errorf("--what: of flow records, %q is none of %s", o.What, strings.Join(FlowPictures(), ", "))
 	}
 	for _, f := range files {
-		var results []workload.Result
-		if err := read(f, func(in io.Reader) (err error) {
-			if filepath.Ext(f) == ".json" {
-				results, err = workload.ReadJSON(in)
-			} else {
-				results, err = workload.ReadCSV(in)
-			}
-			return err
-		}); err != nil {
+		results, err := readRecords(f, workload.ReadCSV, workload.ReadJSON)
+		if err != nil {
 			return nil, err
-		}
-		if len(results) == 0 {
-			return nil, fmt.Errorf("%s has no flows", f)
 		}
 		r.Files = append(r.Files, sumUp(f, results))
 	}
@@ -147,38 +114,19 @@ func sumUp(file string, results []workload.Result) Flows {
 			s.Silent++
 		}
 	}
-	for _, m := range measures {
-		d := &Distribution{Unit: map[bool]string{true: "share", false: m.scales[len(m.scales)-1].unit}[m.name == "loss"]}
-		if &m.scales[0] == &seconds[0] {
-			d.Unit = "s"
-		}
+	for i := range flowMeasures {
+		m := &flowMeasures[i]
+		var values []weighted
 		for i := range results {
 			if results[i].Received > 0 || m.silent {
-				d.values = append(d.values, m.of(&results[i]))
+				values = append(values, weighted{m.of(&results[i]), 1})
 			}
 		}
-		if len(d.values) == 0 {
-			continue
+		if d := distribute(m.unit, values); d != nil {
+			s.Measures[m.name] = d
 		}
-		slices.Sort(d.values)
-		for _, v := range d.values {
-			d.Mean += v / float64(len(d.values))
-		}
-		for i, p := range []*float64{&d.Min, &d.P50, &d.P90, &d.P99, &d.Max} {
-			*p = d.at(percentiles[i].share)
-		}
-		s.Measures[m.name] = d
 	}
 	return s
-}
-
-// at is the least value that at least the given share of flows do not exceed.
-func (d *Distribution) at(share float64) float64 {
-	i := 0
-	for i < len(d.values)-1 && float64(i+1) < share*float64(len(d.values)) {
-		i++
-	}
-	return d.values[i]
 }
 
 // Write prints a table of percentiles over the flows.
@@ -189,36 +137,19 @@ func (r *flowReview) Write(w io.Writer) {
 			fmt.Fprintf(w, ", of %d nothing arrived; they count only for loss", f.Silent)
 		}
 		fmt.Fprintln(w)
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprint(t, "over flows\tmean")
-		for _, p := range percentiles {
-			fmt.Fprint(t, "\t", p.name)
+		var rows []tableRow
+		for i := range flowMeasures {
+			m := &flowMeasures[i].measure
+			rows = append(rows, tableRow{m, f.Measures[m.name]})
 		}
-		fmt.Fprintln(t)
-		for _, m := range measures {
-			d := f.Measures[m.name]
-			if d == nil {
-				continue
-			}
-			fmt.Fprintf(t, "%s\t%s", m.name, m.text(d.Mean))
-			for _, v := range []float64{d.Min, d.P50, d.P90, d.P99, d.Max} {
-				fmt.Fprint(t, "\t", m.text(v))
-			}
-			fmt.Fprintln(t)
-		}
-		t.Flush()
+		writeDistributions(w, "flows", rows)
 	}
 }
 
 // Picture draws the cumulative distribution over the flows: one line for each
 // file and measure.
 func (r *flowReview) Picture() (*Picture, string, error) {
-	type curve struct {
-		name string
-		d    *Distribution
-	}
 	var curves []curve
-	low, high := 0.0, 0.0
 	for _, f := range r.Files {
 		for _, m := range r.drawn {
 			d := f.Measures[m.name]
@@ -227,60 +158,29 @@ func (r *flowReview) Picture() (*Picture, string, error) {
 			}
 			var parts []string
 			if len(r.Files) > 1 {
-				parts = append(parts, strings.TrimSuffix(filepath.Base(f.File), filepath.Ext(f.File)))
+				parts = append(parts, shortName(f.File))
 			}
 			if len(r.drawn) > 1 {
 				parts = append(parts, strings.TrimPrefix(m.name, "delay-"))
 			}
 			curves = append(curves, curve{strings.Join(parts, " "), d})
-			high = max(high, d.Max)
-			if i, _ := slices.BinarySearchFunc(d.values, 0, func(v float64, _ int) int { return cmp.Compare(v, 1e-300) }); i < len(d.values) {
-				if v := d.values[i]; low == 0 || v < low {
-					low = v
-				}
-			}
 		}
 	}
-	switch {
-	case len(curves) == 0:
+	if len(curves) == 0 {
 		return nil, "", errors.New("nothing arrived of any flow")
-	case len(curves) > MaxLines:
-		return nil, "", fmt.Errorf("%d lines are more than the %d that a picture has: name fewer files", len(curves), MaxLines)
-	case r.options.LogX && high == 0:
-		return nil, "", errors.New("all values are 0: there is nothing to show on a logarithmic axis")
 	}
-	m := r.drawn[0]
-	x := fit(m.scales, high)
-	p := &Picture{
-		Width: r.options.Width, Height: r.options.Height, Steps: plotter.PostStep,
-		X: Axis{Label: m.label + " [" + x.unit + "]", Max: max(high/x.per*1.02, 1e-9)},
-		Y: Axis{Label: "share of flows", Max: 1.02},
-	}
-	if high == 0 {
-		p.X.Max = 1
-	}
-	if r.options.LogX {
-		p.X.Log = true
-		p.X.Min, p.X.Max = decades(low/x.per, high/x.per)
+	m := &r.drawn[0].measure
+	p, err := cumulative(&r.options, m, "flows", curves)
+	if err != nil {
+		return nil, "", err
 	}
 	if len(r.drawn) > 1 {
 		p.Title = m.label + " of each flow"
 	}
-	for _, c := range curves {
-		p.Lines = append(p.Lines, Line{Name: c.name, Points: c.d.cdf(p.X.Min, x.per, p.X.Max)})
-	}
 	return p, "", nil
 }
 
-// cdf gives the steps of the distribution, no more than a picture can show.
-func (d *Distribution) cdf(from, per, to float64) plotter.XYs {
-	const most = 4000
-	n := len(d.values)
-	points := plotter.XYs{{X: from, Y: 0}}
-	for i, v := range d.values {
-		if i == n-1 || v != d.values[i+1] && (n <= most || i%(n/most) == 0) {
-			points = append(points, plotter.XY{X: v / per, Y: float64(i+1) / float64(n)})
-		}
-	}
-	return append(points, plotter.XY{X: to, Y: 1})
+// shortName is a file's name in a legend.
+func shortName(file string) string {
+	return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 }

@@ -1,5 +1,5 @@
-// Package chart shows what runs have written: series of queues over time and
-// flow records, as pictures and as figures.
+// Package chart shows what runs have written: series of queues over time,
+// records of flows and of transfers, as pictures and as figures.
 package chart
 
 import (
@@ -39,13 +39,19 @@ var colours = [MaxLines]color.NRGBA{
 type Line struct {
 	Name   string
 	Points plotter.XYs
+	Style  *Style // nil is a colour of its own
 }
+
+// Style is how a line looks that belongs to others: in the colour of some, and
+// with the dashes of some.
+type Style struct{ Colour, Dashes int }
 
 // Axis is one axis of a picture.
 type Axis struct {
 	Label    string
 	Min, Max float64
-	Log      bool // then Min is above 0
+	Log      bool     // then Min is above 0
+	Names    []string // in place of numbers: the first at 1, the next at 2
 }
 
 // Picture is lines over two axes.
@@ -53,6 +59,7 @@ type Picture struct {
 	Title         string
 	X, Y          Axis
 	Steps         plotter.StepKind
+	Dots          bool   // at the points of lines
 	Lines         []Line // at most MaxLines
 	Width, Height int    // in pixels
 }
@@ -104,7 +111,13 @@ func (p *Picture) draw(c draw.Canvas) error {
 			line.Width = vg.Points(1)
 		}
 		line.Dashes = dashes[min(p.below(i), len(dashes)-1)]
+		if s := l.Style; s != nil {
+			line.Color, line.Width, line.Dashes = colours[s.Colour], vg.Points(1.5), dashes[s.Dashes]
+		}
 		g.Add(line)
+		if p.Dots {
+			g.Add(&plotter.Scatter{XYs: line.XYs, GlyphStyle: draw.GlyphStyle{Color: line.Color, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}})
+		}
 		styles = append(styles, line.LineStyle)
 	}
 	g.X.Min, g.X.Max, g.Y.Min, g.Y.Max = p.X.Min, p.X.Max, p.Y.Min, p.Y.Max
@@ -116,7 +129,7 @@ func (p *Picture) draw(c draw.Canvas) error {
 	return nil
 }
 
-// dashes are those of a line that lies on so many others.
+// dashes are those of a line that lies on so many others, or of a Style.
 var dashes = [][]vg.Length{nil, {8, 5}, {4, 6}, {2, 6}}
 
 // below is how many of the earlier lines a line lies on, for a third of the
@@ -219,9 +232,16 @@ func sans(s *text.Style, size float64) {
 func (a *Axis) set(to *plot.Axis) {
 	to.Label.Text, to.Min, to.Max = a.Label, a.Min, a.Max
 	to.Label.Padding = 3
-	if a.Log {
+	switch {
+	case a.Names != nil:
+		var ticks plot.ConstantTicks
+		for i, n := range a.Names {
+			ticks = append(ticks, plot.Tick{Value: float64(i + 1), Label: n})
+		}
+		to.Tick.Marker = ticks
+	case a.Log:
 		to.Scale, to.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	} else {
+	default:
 		to.Tick.Marker = evenTicks{}
 	}
 }
@@ -268,12 +288,21 @@ type scale struct {
 	unit string
 }
 
+// label names what is measured, with its unit if it has one.
+func (s scale) label(what string) string {
+	if s.unit == "" {
+		return what
+	}
+	return what + " [" + s.unit + "]"
+}
+
 var (
 	seconds = []scale{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}
 	sizes   = []scale{{1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}
 	rates   = []scale{{1e9, "Gb/s"}, {1e6, "Mb/s"}, {1e3, "Kb/s"}, {1, "b/s"}}
 	packets = []scale{{1e6, "million packets/s"}, {1e3, "thousand packets/s"}, {1, "packets/s"}}
 	percent = []scale{{0.01, "%"}}
+	ratios  = []scale{{1, ""}}
 )
 
 // fit chooses the unit in which v has few digits.

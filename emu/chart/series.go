@@ -45,7 +45,7 @@ func openSeries(files []string, o Options) (*seriesReview, error) {
 		o.What = series.Queue.String()
 	}
 	if o.LogX {
-		return nil, errors.New("time is not shown on a logarithmic axis: --log-x is for flow records")
+		return nil, errors.New("time is not shown on a logarithmic axis: --log-x is for records of flows and transfers")
 	}
 	r := &seriesReview{files: files, options: o}
 	var err error

@@ -31,7 +31,8 @@ func newValidate() *cobra.Command {
 						hosts++
 					}
 				}
-				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows\n", name, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows))
+				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers\n",
+					name, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers))
 			}
 			if bad > 0 {
 				return badInput(fmt.Errorf("%d of %d files have errors", bad, len(args)))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,19 +23,22 @@ func newReport() *cobra.Command {
 	var o chart.Options
 	c := &cobra.Command{
 		Use:   "report FILE...",
-		Short: "Sum up and draw series of queues (--series) and flow records (--flows)",
+		Short: "Sum up and draw series of queues (--series), records of flows (--flows) and of RDMA transfers (--transfers)",
 		Long: `Sum up what runs have written, and draw it with -o: series of queues over time
-(--series of weft sim and weft up) as lines, flow records (--flows of weft sim)
-as cumulative distributions over the flows. Several files of one kind are drawn
-into one picture.
+(--series of weft sim and weft up) as lines, records of flows and of RDMA
+transfers (--flows and --transfers of weft sim) as cumulative distributions over
+flows or messages, and the slowdown of messages by their size. Several files of
+one kind are drawn into one picture.
 
   weft report q.csv
   weft report q.csv -o queue.png --port s1:3 --port 'leaf*:spine1'
   weft report q.csv -o rate.svg --what rate --from 10ms --to 20ms
   weft report before.csv after.csv -o delay.png --what delay --log-x
+  weft report dcqcn.csv none.csv -o slowdown.png --what slowdown-by-size --log-y
 
 Of a series --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `;
-of flow records one of ` + strings.Join(chart.FlowPictures(), ", ") + `.`,
+of flow records one of ` + strings.Join(chart.FlowPictures(), ", ") + `;
+of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") + `.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
@@ -75,18 +79,25 @@ of flow records one of ` + strings.Join(chart.FlowPictures(), ", ") + `.`,
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "draw into this file: .png or .svg")
-	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue of a series, completion of flow records")
+	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue of a series, completion of records")
 	c.Flags().StringSliceVarP(&o.Ports, "port", "p", nil, "series: port, such as s1:3 or 'leaf*:*'; may be repeated. Default all")
 	c.Flags().StringVar(&o.Class, "class", "", "series: class, or '*', in place of the ports as a whole")
 	c.Flags().TextVar(&from, "from", units.Time(0), "series: leave out what is earlier")
 	c.Flags().TextVar(&to, "to", units.Time(0), "series: leave out what is later; 0s is the end")
 	c.Flags().TextVar(&o.Average, "average", units.Time(0), "series: draw rates over intervals of at least this length")
-	c.Flags().BoolVar(&o.LogX, "log-x", false, "flow records: logarithmic axis")
-	c.Flags().BoolVar(&o.LogY, "log-y", false, "series: logarithmic axis; what is 0 lies on its lower end")
+	c.Flags().BoolVar(&o.LogX, "log-x", false, "records: logarithmic axis of what is distributed")
+	c.Flags().BoolVar(&o.LogY, "log-y", false, "series, and slowdown-by-size: logarithmic axis; what is 0 lies on its lower end")
 	c.Flags().StringVar(&size, "size", "800x500", "width and height of the picture in pixels")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the sums as JSON")
-	_ = c.RegisterFlagCompletionFunc("what", cobra.FixedCompletions(append(series.QuantityNames(), chart.FlowPictures()...), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("what", cobra.FixedCompletions(whats(), cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// whats are the values of --what, each once.
+func whats() []string {
+	all := slices.Concat(series.QuantityNames(), chart.FlowPictures(), chart.TransferPictures())
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // parseSize reads for example "800x500".

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,21 +13,20 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/traces/capture"
-	"github.com/weftlab/weft/traces/workload"
 )
 
 type simFlags struct {
-	length units.Time
-	seed   uint64
-	shards int
-	json   bool
-	flows  string
-	write  string
-	ports  []string
-	snap   int
-	filter string
-	pauses []string
-	series seriesFlags
+	length  units.Time
+	seed    uint64
+	shards  int
+	json    bool
+	records recordFlags
+	write   string
+	ports   []string
+	snap    int
+	filter  string
+	pauses  []string
+	series  seriesFlags
 }
 
 func newSim() *cobra.Command {
@@ -68,7 +65,7 @@ file's workload sends.`,
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed in place of the file's")
 	c.Flags().IntVar(&f.shards, "shards", 1, "parts of the fabric that run on cores of their own, in place of the file's; results do not depend on it")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
-	c.Flags().StringVar(&f.flows, "flows", "", "write the flow records to this file: .csv or .json")
+	f.records.add(c)
 	c.Flags().StringVarP(&f.write, "write", "w", "", "write a capture of --port to this file, - for standard output")
 	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
 	c.Flags().IntVarP(&f.snap, "snaplen", "s", 0, "bytes kept of each captured packet; 0 keeps all")
@@ -111,6 +108,9 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if _, err := checkPauses(fb, f.pauses); err != nil {
 		return err // before the run, not after it
 	}
+	if err := f.records.find(p.File, len(fb.Records), len(fb.Transfers())); err != nil {
+		return err
+	}
 	finishCapture, err := f.capture(p, fb)
 	if err != nil {
 		return err
@@ -132,15 +132,14 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), Flows: fb.Results(),
 		Deadlocks: fb.Deadlocks(), Series: recorded,
 	}
+	r.SetTransfers(fb.Transfers())
 	checks, err := checkPauses(fb, f.pauses)
 	if err != nil {
 		return err
 	}
 	r.Pauses = checks
-	if f.flows != "" {
-		if err := writeFlows(f.flows, r.Flows); err != nil {
-			return err
-		}
+	if err := f.records.write(r); err != nil {
+		return err
 	}
 	if f.write == "-" {
 		return nil // standard output is the capture's
@@ -178,10 +177,7 @@ func (f *simFlags) check() error {
 	if f.write == "" && (f.snap != 0 || f.filter != "") {
 		return badInput(errors.New("--snaplen and --filter are for a capture: add --write and --port"))
 	}
-	if e := filepath.Ext(f.flows); f.flows != "" && e != ".csv" && e != ".json" {
-		return badInput(fmt.Errorf("--flows %s: end the name in .csv or .json", f.flows))
-	}
-	return nil
+	return f.records.check()
 }
 
 // capture starts the capture that the flags ask for. The returned function
@@ -222,17 +218,4 @@ func (f *simFlags) capture(p *spec.Plan, fb *fabric.Fabric) (finish func() error
 		}
 		return err
 	}, nil
-}
-
-// writeFlows writes flow records in the format that the name ends in.
-func writeFlows(name string, flows []workload.Result) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	write := func(w io.Writer) error { return workload.WriteCSV(w, flows) }
-	if filepath.Ext(name) == ".json" {
-		write = func(w io.Writer) error { return workload.WriteJSON(w, flows) }
-	}
-	return errors.Join(write(f), f.Close())
 }

@@ -52,11 +52,11 @@ namespace; weft exec is then the way in.`,
 				return err
 			}
 			first := f.ready < 0 && f.rootless == "" // else another has started this one
-			if !f.workload && len(p.Flows) > 0 {
+			if n := len(p.Flows) + len(p.Transfers); !f.workload && n > 0 {
 				if first {
-					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows) stays silent beside real programs: --workload lets it send\n", len(p.Flows))
+					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows and transfers) stays silent beside real programs: --workload lets it send\n", n)
 				}
-				p.Flows = nil
+				p.Flows, p.Transfers = nil, nil
 			}
 			if f.detach && f.json {
 				return badInput(errors.New("--json is for the final report, which a detached lab gives to weft down --json"))

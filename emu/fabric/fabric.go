@@ -37,6 +37,7 @@ type Fabric struct {
 	endpoints []spec.End // stations, then the ports of routers
 	routers   *routers   // nil in a fabric without
 	flowEnds  [][2]*Station
+	transfers []*workload.TransferRecord
 	watches   map[*port.Port]*watch
 	deadlocks []Deadlock
 	guard     guard

@@ -106,3 +106,12 @@ func (f *Fabric) Results() []workload.Result {
 	}
 	return out
 }
+
+// Transfers gives the records of all modelled transfers so far.
+func (f *Fabric) Transfers() []workload.TransferResult {
+	out := make([]workload.TransferResult, len(f.transfers))
+	for i, r := range f.transfers {
+		out[i] = r.Result()
+	}
+	return out
+}

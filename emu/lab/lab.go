@@ -286,6 +286,7 @@ func (l *Lab) snapshot() *report.Report {
 		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
 		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
+	r.SetTransfers(f.Transfers())
 	if l.series != nil {
 		r.Series = l.series.sum
 	}

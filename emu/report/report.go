@@ -23,6 +23,9 @@ type Report struct {
 	Ports    []fabric.PortStatus `json:"ports"`
 	Flows    []workload.Result   `json:"flows,omitempty"`
 
+	Transfers    []workload.TransferResult `json:"transfers,omitempty"`
+	TransferSums *workload.TransferSums    `json:"transfer_sums,omitempty"` // of Transfers
+
 	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
 	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, of the ports asked for
 

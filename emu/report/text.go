@@ -18,6 +18,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writePorts(w)
 	r.writePauses(w)
 	r.writeFlows(w)
+	r.writeTransfers(w)
 	r.writeHosts(w)
 	r.writeOffload(w)
 	if r.Timing != nil {
@@ -130,6 +131,8 @@ func (r *Report) trimColumn(content any) string {
 // size prints bytes to three digits.
 func size(b float64) string {
 	switch {
+	case b >= 1e9:
+		return fmt.Sprintf("%.3gGB", b/1e9)
 	case b >= 1e6:
 		return fmt.Sprintf("%.3gMB", b/1e6)
 	case b >= 1e3:

@@ -18,6 +18,16 @@ func text(r *Report) string {
 	return b.String()
 }
 
+// squeeze makes one space of many. Columns are as wide as they need to be; what
+// counts is what they say.
+func squeeze(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = strings.Join(strings.Fields(l), " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
 func TestReport(t *testing.T) {
 	r := &Report{
 		Lab: "two", Clock: "wall", Seed: 7, Emulated: 1500 * units.Millisecond,
@@ -51,14 +61,6 @@ lateness p50 5us, p99 80us, p99.9 2ms, max 3ms over 90 deliveries
 cpu      0.50 cores, of which the engine 0.40 (SCHED_FIFO)
 fidelity not kept: 9 of 90 deliveries (10%) were later than 1ms
 `
-	// Columns are as wide as they need to be; what counts is what they say.
-	squeeze := func(s string) string {
-		lines := strings.Split(s, "\n")
-		for i, l := range lines {
-			lines[i] = strings.Join(strings.Fields(l), " ")
-		}
-		return strings.Join(lines, "\n")
-	}
 	if diff := cmp.Diff(squeeze(want), squeeze(text(r))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

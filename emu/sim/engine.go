@@ -16,12 +16,14 @@ type Handler interface {
 
 // Engine fires timers in order of time. Timers due at the same time fire in
 // the order in which they were registered, so a run does not depend on the
-// order in which they were armed.
+// order in which they were armed. Processes go on after all of them.
 type Engine struct {
 	now     units.Time
 	queue   heap
 	sources []source
 	fired   uint64
+
+	processes *processes // nil until the first is started
 }
 
 // source is the soft timer of one handler. The heap may hold several entries
@@ -43,7 +45,11 @@ type Timer struct {
 // as the fabric.
 func (e *Engine) NewTimer(h Handler) Timer {
 	e.sources = append(e.sources, source{handler: h, due: units.Never, queued: units.Never})
-	return Timer{e, uint32(len(e.sources) - 1)}
+	t := Timer{e, uint32(len(e.sources) - 1)}
+	if e.processes != nil {
+		return e.processes.giveWay(t, h)
+	}
+	return t
 }
 
 // Arm sets the timer to at, earlier or later than it was set before. A time

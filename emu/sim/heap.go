@@ -71,6 +71,14 @@ func (h *heap) push(x entry) {
 	h.a[i] = x
 }
 
+// settle gives a root that has been taken a successor.
+func (h *heap) settle() {
+	if h.hole {
+		h.hole = false
+		h.pop()
+	}
+}
+
 // pop removes the root.
 func (h *heap) pop() {
 	h.n--

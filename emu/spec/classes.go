@@ -82,6 +82,9 @@ func (v *resolver) classes() {
 		if v.plan.Nodes[i].Kind == Host && v.deep[i] == nil {
 			v.takeOver(i)
 		}
+		if v.plan.Nodes[i].NIC != nil && v.deep[i] == nil {
+			v.setClasses(i, &depth{}) // a NIC sends by classes
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ type labFile struct {
 	Addressing addressingFile `yaml:"addressing,omitempty" jsonschema_description:"pools for the hosts that name no address"`
 	Topology   topologyFile   `yaml:"topology" jsonschema_description:"nodes and links"`
 	Events     []eventFile    `yaml:"events,omitempty" jsonschema_description:"changes to links during the run"`
-	Workload   []flowFile     `yaml:"workload,omitempty" jsonschema_description:"modelled traffic"`
+	Workload   []workloadFile `yaml:"workload,omitempty" jsonschema_description:"modelled traffic"`
 	Series     *seriesFile    `yaml:"series,omitempty" jsonschema_description:"queues to sample over time, for --series"`
 }
 
@@ -82,6 +82,7 @@ type hostKindFile struct {
 	Queue      queueFile    `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
 
 	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the host is at"`
+	NIC     *nicForm        `yaml:"nic,omitempty" jsonschema_description:"RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default none"`
 }
 
 type nodeFile struct {
@@ -96,6 +97,7 @@ type nodeFile struct {
 	Routes     []routeFile         `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
 	Sysctls    dict[scalar]        `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
 	Interfaces dict[interfaceFile] `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
+	NIC        *nicForm            `yaml:"nic,omitempty" jsonschema_description:"host: RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default that of the kind"`
 
 	ECMPSeed *uint64        `yaml:"ecmp-seed,omitempty" jsonschema_description:"switch: seed of the choice between equal paths; default from the lab's seed and the name"`
 	Ports    dict[portFile] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`
@@ -231,20 +233,25 @@ type eventFile struct {
 
 func (eventFile) noun() string { return "an event" }
 
-type flowFile struct {
-	oneKey  `yaml:",inline"`
-	CBR     *constantFile `yaml:"cbr,omitempty" jsonschema_description:"packets at a constant rate"`
-	Poisson *constantFile `yaml:"poisson,omitempty" jsonschema_description:"packets with exponential gaps"`
-	OnOff   *onOffFile    `yaml:"on-off,omitempty" jsonschema_description:"packets at a constant rate during some phases, none during the others"`
+// workloadFile is a flow, or RDMA transfers.
+type workloadFile struct {
+	oneKey      `yaml:",inline"`
+	CBR         *constantFile `yaml:"cbr,omitempty" jsonschema_description:"packets at a constant rate"`
+	Poisson     *constantFile `yaml:"poisson,omitempty" jsonschema_description:"packets with exponential gaps"`
+	OnOff       *onOffFile    `yaml:"on-off,omitempty" jsonschema_description:"packets at a constant rate during some phases, none during the others"`
+	Write       *pairFile     `yaml:"write,omitempty" jsonschema_description:"RDMA WRITEs from hosts to hosts"`
+	Read        *pairFile     `yaml:"read,omitempty" jsonschema_description:"RDMA READs: the hosts under from read from those under to"`
+	Send        *pairFile     `yaml:"send,omitempty" jsonschema_description:"SENDs from hosts to hosts"`
+	Incast      *incastFile   `yaml:"incast,omitempty" jsonschema_description:"RDMA data from many hosts to one"`
+	Permutation *meshFile     `yaml:"permutation,omitempty" jsonschema_description:"RDMA from every host to one other, so that every host has one peer that it is to and one that is to it, drawn by the seed"`
+	AllToAll    *meshFile     `yaml:"all-to-all,omitempty" jsonschema_description:"RDMA from every host to every other"`
 }
-
-func (flowFile) noun() string { return "a flow" }
 
 // constantFile is a flow whose mean rate does not change.
 type constantFile struct {
 	Name *string           `yaml:"name,omitempty" jsonschema_description:"name in records; default sender-receiver"`
-	From oneOrMore[string] `yaml:"from" jsonschema_description:"sending hosts"`
-	To   oneOrMore[string] `yaml:"to" jsonschema_description:"receiving hosts; every sender sends to every receiver but itself"`
+	From oneOrMore[string] `yaml:"from" jsonschema_description:"sending hosts, with * and ? for any letters"`
+	To   oneOrMore[string] `yaml:"to" jsonschema_description:"receiving hosts, likewise; every sender sends to every receiver but itself"`
 	Rate units.Rate        `yaml:"rate" jsonschema_description:"rate of UDP payload while it sends"`
 	Size units.Bytes       `yaml:"size" jsonschema_description:"UDP payload of each packet"`
 	At   units.Time        `yaml:"at,omitempty" jsonschema_description:"when it starts; default 0"`

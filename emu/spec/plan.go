@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/forward"
@@ -35,6 +36,9 @@ type Plan struct {
 	Links  []Link // likewise
 	Events []Event
 	Flows  []workload.Flow
+	// Transfers have hosts with NICs at both ends.
+	Transfers []workload.Transfer
+
 	Series *Series // nil when the file says nothing of it
 }
 
@@ -111,6 +115,10 @@ type Node struct {
 	Deep    *Deep   // nil for a node whose ports have a single plain queue each
 	Sysctls []Sysctl
 	Routes  []Route // of hosts
+	// NIC is what each connected interface of a host has of an RDMA NIC, whose
+	// GIDs are the interface's addresses; nil for none. A host with a NIC has
+	// Deep.
+	NIC *nicemu.Settings
 }
 
 // Deep is what a node has beyond plain ports. The ports of a node with Deep

@@ -21,6 +21,7 @@ func checkPlan(t rapid.TB, p *Plan) {
 		}
 		nodes[n.Name] = true
 		checkDeep(t, p, &n)
+		checkNIC(t, p, &n)
 		ports := map[string]bool{}
 		for j, port := range n.Ports {
 			if ports[port.Name] {
@@ -72,6 +73,7 @@ func checkPlan(t rapid.TB, p *Plan) {
 		}
 		names[f.Name] = true
 	}
+	checkTransfers(t, p, names)
 }
 
 func checkSettings(t rapid.TB, s links.Settings) {

@@ -16,7 +16,7 @@ import (
 const (
 	maxNodes     = 20_000
 	maxLinks     = 100_000
-	maxFlows     = 100_000
+	maxFlows     = 100_000 // and transfers
 	maxRadix     = 48
 	maxLabName   = 32 // with a node's name it goes into names of namespaces
 	maxNodeName  = 40
@@ -55,6 +55,10 @@ type resolver struct {
 	routed     bool                      // there are routers
 	gateways   map[gatewayKey]netip.Addr // the first of each domain
 	deep       []*depth                  // of each node; nil for a plain one
+
+	permutations int         // so far
+	queuePairs   int         // of the transfers so far, at either end
+	pairsOf      map[int]int // likewise, by node
 }
 
 func resolve(r *reader, lab *labFile) (*Plan, error) {
@@ -65,6 +69,8 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 		nodes:  map[string]int{},
 		ports:  map[string]End{},
 		queues: map[End]queueFile{},
+
+		pairsOf: map[int]int{},
 	}
 	v.header()
 	v.generate()
@@ -74,6 +80,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 		return nil, err
 	}
 	v.settings()
+	v.nics()
 	v.classes()
 	v.reroute()
 	v.portSettings()
@@ -86,7 +93,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.directions()
 	v.events()
 	v.buffers()
-	v.flows()
+	v.workload()
 	v.series()
 	if err := v.err(); err != nil {
 		return nil, err

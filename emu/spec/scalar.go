@@ -27,6 +27,13 @@ func parseScalar(ptr any, text string) error {
 		}
 		v.SetBool(text == "true")
 		return nil
+	case reflect.Int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+		v.SetInt(int64(n))
+		return nil
 	case reflect.Uint64:
 		n, err := strconv.ParseUint(text, 0, 64)
 		if err != nil {

@@ -11,9 +11,11 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/pfc"
+	"github.com/weftlab/weft/traces/workload"
 )
 
 // Schema gives the JSON Schema (draft 2020-12) of a lab file, made from the
@@ -112,6 +114,12 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return enum("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[congestion.NotECT]():
 		return enum("pass", "drop")
+	case reflect.TypeFor[nicemu.Control]():
+		return enum(nicemu.ControlNames...)
+	case reflect.TypeFor[nicemu.Recovery]():
+		return enum(nicemu.RecoveryNames...)
+	case reflect.TypeFor[workload.Verb]():
+		return enum(workload.VerbNames...)
 	case reflect.TypeFor[pfc.Action]():
 		return enum("drop", "forward")
 	case reflect.TypeFor[State]():

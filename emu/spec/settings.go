@@ -95,6 +95,7 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"offload", Host, file.Offload != nil, file.Offload},
 		{"join-window", Host, file.JoinWindow != nil, file.JoinWindow},
 		{"mac", Host, file.MAC != nil, file.MAC},
+		{"nic", Host, file.NIC != nil, file.NIC},
 		{"sysctls", Host, len(file.Sysctls) > 0, &file.Sysctls},
 		{"interfaces", Host, len(file.Interfaces) > 0, &file.Interfaces},
 		{"ecmp-seed", Switch, file.ECMPSeed != nil, file.ECMPSeed},

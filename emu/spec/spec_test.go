@@ -133,6 +133,7 @@ func dump(p *Plan) string {
 		if n.Deep != nil {
 			dumpDeep(&b, n.Deep)
 		}
+		dumpNIC(&b, n.NIC)
 		for j, port := range n.Ports {
 			fmt.Fprintf(&b, "  %s", port.Name)
 			if n.Kind == Host || n.Router != nil {
@@ -161,6 +162,9 @@ func dump(p *Plan) string {
 	}
 	for _, f := range p.Flows {
 		fmt.Fprintf(&b, "flow %+v\n", f)
+	}
+	for _, t := range p.Transfers {
+		dumpTransfer(&b, p, t)
 	}
 	return b.String()
 }

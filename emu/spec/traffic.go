@@ -3,7 +3,9 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
@@ -75,6 +77,9 @@ func (v *resolver) events() {
 			if e.Set.MTU != nil {
 				v.checkDirection(e.Link, d, changed, e.Set.MTU)
 			}
+			if e.Set.Rate != nil && changed.Rate == 0 {
+				v.checkUnlimited(v.plan.Links[e.Link].Ends[d], e.Set.Rate)
+			}
 			now[e.Link][d] = changed
 		}
 	}
@@ -92,54 +97,99 @@ func (v *resolver) end(name *string) (End, bool) {
 	return End{}, false
 }
 
-// flows resolves the workload.
-func (v *resolver) flows() {
-	names := map[string]bool{}
-	var unnamed []int
+// workload resolves the modelled traffic.
+func (v *resolver) workload() {
+	names := map[string]int{}
 	for i := range v.lab.Workload {
 		f := &v.lab.Workload[i]
-		flow, file := v.flow(f)
-		if flow.For == 0 && v.lab.Duration == nil {
-			v.fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and nothing says when that is")
+		flows, transfers := len(v.plan.Flows), len(v.plan.Transfers)
+		var name *string
+		if f.CBR != nil || f.Poisson != nil || f.OnOff != nil {
+			name = v.flows(f)
+		} else {
+			name = v.transfers(f)
 		}
-		first := len(v.plan.Flows)
-		if !v.pairs(flow, file) {
-			return
-		}
-		for j := first; j < len(v.plan.Flows); j++ {
-			if file.Name == nil {
-				unnamed = append(unnamed, j)
-				continue
-			}
-			name := *file.Name
-			if len(v.plan.Flows) > first+1 {
-				name += "-" + v.pairName(j)
-			}
-			if names[name] {
-				v.fail(file.Name, "every flow needs its own", "another flow has the name %q", name)
-			}
-			names[name] = true
-			v.plan.Flows[j].Name = name
+		if name != nil {
+			v.giveNames(names, name, v.plan.Flows[flows:], v.plan.Transfers[transfers:])
 		}
 	}
-	for _, j := range unnamed {
-		name := v.pairName(j)
-		for n := 2; names[name]; n++ {
-			name = fmt.Sprintf("%s-%d", v.pairName(j), n)
+	for i := range v.plan.Flows {
+		if f := &v.plan.Flows[i]; f.Name == "" {
+			f.Name = freeName(names, v.pairName(f.From, f.To))
 		}
-		names[name] = true
-		v.plan.Flows[j].Name = name
+	}
+	for i := range v.plan.Transfers {
+		if t := &v.plan.Transfers[i]; t.Name == "" {
+			t.Name = freeName(names, v.pairName(t.From, t.To))
+		}
 	}
 }
 
-// pairName names a flow after its hosts.
-func (v *resolver) pairName(flow int) string {
-	f := &v.plan.Flows[flow]
-	return v.plan.Nodes[f.From].Name + "-" + v.plan.Nodes[f.To].Name
+// giveNames names the flows and transfers of an entry that has a name, several
+// after their hosts as well.
+func (v *resolver) giveNames(names map[string]int, name *string, flows []workload.Flow, transfers []workload.Transfer) {
+	full := func(from, to int) string {
+		given := *name
+		if len(flows)+len(transfers) > 1 {
+			given += "-" + v.pairName(from, to)
+		}
+		if names[given] > 0 {
+			v.fail(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
+		}
+		names[given] = 1
+		return given
+	}
+	for i := range flows {
+		flows[i].Name = full(flows[i].From, flows[i].To)
+	}
+	for i := range transfers {
+		transfers[i].Name = full(transfers[i].From, transfers[i].To)
+	}
 }
 
-// flow resolves one entry of the workload, except for its hosts.
-func (v *resolver) flow(f *flowFile) (workload.Flow, *constantFile) {
+// freeName takes a name that nobody has: name, or name-2 and so on. Names has
+// the last number tried of each.
+func freeName(names map[string]int, name string) string {
+	free := name
+	for n := names[name] + 1; ; n++ {
+		if n > 1 {
+			free = fmt.Sprintf("%s-%d", name, n)
+		}
+		if names[free] == 0 {
+			names[name], names[free] = n, max(names[free], 1)
+			return free
+		}
+	}
+}
+
+// pairName names two hosts.
+func (v *resolver) pairName(from, to int) string {
+	return v.plan.Nodes[from].Name + "-" + v.plan.Nodes[to].Name
+}
+
+// flows resolves one entry of the workload that sends packets, and gives its
+// name.
+func (v *resolver) flows(f *workloadFile) *string {
+	flow, file := v.flow(f)
+	if flow.For == 0 && v.lab.Duration == nil {
+		v.fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and nothing says when that is")
+	}
+	from, ok1 := v.hosts(file.From, &file.From, false)
+	to, ok2 := v.hosts(file.To, &file.To, false)
+	if !ok1 || !ok2 {
+		return nil
+	}
+	for _, p := range v.pairs(from, to, &file.From, &file.To) {
+		flow.From, flow.To = p.from, p.to
+		if v.checkPath(&flow, file) {
+			v.plan.Flows = append(v.plan.Flows, flow)
+		}
+	}
+	return file.Name
+}
+
+// flow is what an entry of the workload says of its flows, except for the hosts.
+func (v *resolver) flow(f *workloadFile) (workload.Flow, *constantFile) {
 	var flow workload.Flow
 	var file *constantFile
 	switch {
@@ -181,57 +231,52 @@ func (v *resolver) checkPhase(t *units.Time, what string) {
 	v.checkTime(t, what, maxTime)
 }
 
-// pairs adds the flow between every sender and every receiver but itself. It
-// is false when there are too many to go on.
-func (v *resolver) pairs(flow workload.Flow, file *constantFile) bool {
-	from, ok1 := v.hosts(file.From, &file.From)
-	to, ok2 := v.hosts(file.To, &file.To)
-	if !ok1 || !ok2 {
-		return true
+// hostPair is two hosts.
+type hostPair struct{ from, to int }
+
+// pairs gives every one of from with every one of to, but itself. The places
+// are those of the two lists.
+func (v *resolver) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
+	if !v.room(len(from)*len(to), atFrom) {
+		return nil
 	}
-	if len(v.plan.Flows)+len(from)*len(to) > maxFlows {
-		v.fail(&file.From, "", "the workload has more than %d flows", maxFlows)
-		return false
-	}
-	for _, flow.From = range from {
-		for _, flow.To = range to {
-			if flow.From != flow.To && v.checkPath(&flow, file) {
-				v.plan.Flows = append(v.plan.Flows, flow)
+	for _, f := range from {
+		for _, t := range to {
+			if f != t {
+				pairs = append(pairs, hostPair{f, t})
 			}
 		}
 	}
 	if len(from) == 1 && slices.Equal(from, to) {
-		v.fail(&file.To, "", "%s does not send to itself", v.plan.Nodes[from[0]].Name)
+		v.fail(atTo, "", "%s does not send to itself", v.plan.Nodes[from[0]].Name)
 	}
-	return true
+	return pairs
 }
 
-// checkPath chooses the version of IP between two hosts, unless the file
-// does, and judges whether packets of the flow get from one to the other.
-func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) bool {
+// room tells whether there may be so many more flows and transfers.
+func (v *resolver) room(more int, place any) bool {
+	ok := len(v.plan.Flows)+len(v.plan.Transfers)+more <= maxFlows
+	if !ok {
+		v.fail(place, "", "the workload has more than %d flows and transfers", maxFlows)
+	}
+	return ok
+}
+
+// checkPath resolves the version of IP of a flow and judges whether its packets
+// get from one host to the other.
+func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) (ok bool) {
+	if flow.IPv6, ok = v.version(flow.From, flow.To, file.IP, &file.To); !ok {
+		return false
+	}
 	from, to := &v.plan.Nodes[flow.From], &v.plan.Nodes[flow.To]
-	flow.IPv6 = !(speaks(from, false) && speaks(to, false))
-	if file.IP != nil {
-		flow.IPv6 = *file.IP == 6
+	sender, receiver, ok := v.path(flow.From, flow.To, flow.IPv6)
+	if !ok {
+		v.fail(&file.To, v.pathHint(), "there is no path from %s to %s", from.Name, to.Name)
+		return false
 	}
 	version, over := 4, overIPv4
 	if flow.IPv6 {
 		version, over = 6, overIPv6
-	}
-	if file.IP == nil && !(speaks(from, flow.IPv6) && speaks(to, flow.IPv6)) {
-		v.fail(&file.To, "", "%s and %s have no addresses of the same version of IP", from.Name, to.Name)
-		return false
-	}
-	for _, n := range []*Node{from, to} {
-		if !speaks(n, flow.IPv6) {
-			v.fail(file.IP, "", "%s has no IPv%d address", n.Name, version)
-			return false
-		}
-	}
-	sender, receiver, ok := v.path(flow)
-	if !ok {
-		v.fail(&file.To, v.pathHint(), "there is no path from %s to %s", from.Name, to.Name)
-		return false
 	}
 	for _, s := range []links.Settings{v.settingsOf(sender, 0), v.settingsOf(receiver, 1)} {
 		if packet := flow.Size + over; packet > s.MTU {
@@ -242,6 +287,27 @@ func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) bool {
 		}
 	}
 	return true
+}
+
+// version chooses the version of IP between two hosts, unless the file does.
+// Place is where the hosts stand.
+func (v *resolver) version(from, to int, file *ipVersion, place any) (ipv6, ok bool) {
+	a, b := &v.plan.Nodes[from], &v.plan.Nodes[to]
+	ipv6 = !(speaks(a, false) && speaks(b, false))
+	if file == nil {
+		if ok = speaks(a, ipv6) && speaks(b, ipv6); !ok {
+			v.fail(place, "", "%s and %s have no addresses of the same version of IP", a.Name, b.Name)
+		}
+		return ipv6, ok
+	}
+	ipv6 = *file == 6
+	for _, n := range []*Node{a, b} {
+		if !speaks(n, ipv6) {
+			v.fail(file, "", "%s has no IPv%d address", n.Name, *file)
+			return ipv6, false
+		}
+	}
+	return ipv6, true
 }
 
 func (v *resolver) pathHint() string {
@@ -256,11 +322,10 @@ func speaks(n *Node, ipv6 bool) bool {
 	return slices.ContainsFunc(n.Ports, func(p Port) bool { return hasFamily(p.Addresses, ipv6) })
 }
 
-// path finds the interfaces of a flow's hosts that links, switches and routers
-// join.
-func (v *resolver) path(flow *workload.Flow) (sender, receiver *Port, ok bool) {
-	from, to, _, ok := v.reach.Path(flow.From, flow.To, flow.IPv6)
-	return &v.plan.Nodes[from.Node].Ports[from.Port], &v.plan.Nodes[to.Node].Ports[to.Port], ok
+// path finds the interfaces of two hosts that links, switches and routers join.
+func (v *resolver) path(from, to int, ipv6 bool) (sender, receiver *Port, ok bool) {
+	a, b, _, ok := v.reach.Path(from, to, ipv6)
+	return &v.plan.Nodes[a.Node].Ports[a.Port], &v.plan.Nodes[b.Node].Ports[b.Port], ok
 }
 
 // settingsOf gives the settings of the direction that leaves a port, or with
@@ -269,26 +334,64 @@ func (v *resolver) settingsOf(p *Port, coming int) links.Settings {
 	return v.plan.Links[p.Link].Dir[p.End^coming]
 }
 
-// hosts finds the hosts that a flow names.
-func (v *resolver) hosts(names oneOrMore[string], place any) (hosts []int, ok bool) {
+// hosts finds the hosts that an entry of the workload names, by name or by
+// pattern. With nic all of them must have one.
+func (v *resolver) hosts(names oneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
 	ok = true
+	there := map[int]bool{}
 	for i := range names {
-		n, found := v.node(&names[i], names[i])
-		switch {
-		case !found:
-		case v.plan.Nodes[n].Kind != Host:
-			v.fail(&names[i], "modelled traffic runs between hosts", "%s is a switch", names[i])
-		case slices.Contains(hosts, n):
-			v.fail(&names[i], "write another flow to send twice as much", "%s is there twice", names[i])
-		default:
-			hosts = append(hosts, n)
-			continue
+		found, good := v.matchHosts(&names[i])
+		ok = ok && good
+		for _, n := range found {
+			switch {
+			case there[n] && names[i] == v.plan.Nodes[n].Name:
+				v.fail(&names[i], "write another entry to send twice as much", "%s is there twice", names[i])
+				ok = false
+			case there[n]:
+			case nic && !v.hasNIC(n, &names[i]):
+				ok = false
+			default:
+				hosts = append(hosts, n)
+			}
+			there[n] = true
 		}
-		ok = false
 	}
 	if len(names) == 0 {
 		v.fail(place, "name at least one host", "the list is empty")
 		ok = false
 	}
 	return hosts, ok
+}
+
+// matchHosts finds the host of a name, or those that a pattern matches.
+func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
+	if !strings.ContainsAny(*name, `*?[\`) {
+		if n, ok := v.host(name); ok {
+			return []int{n}, true
+		}
+		return nil, false
+	}
+	if _, err := path.Match(*name, ""); err != nil {
+		v.fail(name, "a [ needs its ]: write for example h[12]", "%q is not a pattern", *name)
+		return nil, false
+	}
+	for i := range v.plan.Nodes {
+		if match, _ := path.Match(*name, v.plan.Nodes[i].Name); match && v.plan.Nodes[i].Kind == Host {
+			found = append(found, i)
+		}
+	}
+	if len(found) == 0 {
+		v.fail(name, "the nodes are "+listSome(v.plan.nodeNames()), "no host matches %q", *name)
+	}
+	return found, len(found) > 0
+}
+
+// host finds the host of a name.
+func (v *resolver) host(name *string) (int, bool) {
+	n, ok := v.node(name, *name)
+	if ok && v.plan.Nodes[n].Kind != Host {
+		v.fail(name, "modelled traffic runs between hosts", "%s is a switch", *name)
+		ok = false
+	}
+	return n, ok
 }

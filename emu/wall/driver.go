@@ -142,7 +142,8 @@ func (d *Driver) Do(f func()) error {
 // Run drives the engine by a clock that starts at the present, which is
 // emulated time zero, until ctx ends or the emulated time limit comes. The
 // drivers of a group are given the same clock. started is called on the
-// engine's thread.
+// engine's thread. The engine's processes end with the run, on that thread, as
+// they must.
 func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, started func()) error {
 	defer d.close()
 	if err := lockThread(); err != nil {
@@ -327,12 +328,13 @@ func (d *Driver) runWork() {
 	}
 }
 
-// close lets no Do wait for ever.
+// close lets no Do wait for ever, and no process.
 func (d *Driver) close() {
 	d.mu.Lock()
 	d.closed = true
 	d.mu.Unlock()
 	d.runWork()
+	d.engine.StopProcesses()
 	d.epoll.close()
 	unix.Close(d.wake)
 }

@@ -1,7 +1,9 @@
 package cq
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"syscall"
 
@@ -46,14 +48,15 @@ type CQ struct {
 	held       int        // completions that an event waits for
 	due        units.Time // when the event comes anyway
 
-	users  []user
-	events Events
+	users    map[uint32]user // by queue pair
+	attached int             // so far
+	events   Events
 }
 
 // user is a queue pair that completes into a queue.
 type user struct {
-	qp   uint32
-	uses int // 2 if its sends and its receives do
+	order int // of its attachment
+	uses  int // 2 if its sends and its receives do
 }
 
 // New makes a completion queue for depth entries, at most limit (the device's
@@ -66,7 +69,7 @@ func New(depth, limit int, channel *Channel, events Events) (*CQ, error) {
 	if channel != nil {
 		channel.queues++
 	}
-	return &CQ{depth: depth, channel: channel, events: events, due: units.Never}, nil
+	return &CQ{depth: depth, channel: channel, events: events, due: units.Never, users: map[uint32]user{}}, nil
 }
 
 func checkDepth(depth, limit int) error {
@@ -140,8 +143,9 @@ func (q *CQ) fail() {
 	}
 	q.events.CQError(q)
 	// A queue pair that goes to the error state may be detached meanwhile.
-	for _, u := range slices.Clone(q.users) {
-		q.events.QPFatal(u.qp)
+	byAge := func(a, b uint32) int { return cmp.Compare(q.users[a].order, q.users[b].order) }
+	for _, qp := range slices.SortedFunc(maps.Keys(q.users), byAge) {
+		q.events.QPFatal(qp)
 	}
 }
 
@@ -192,25 +196,23 @@ func (q *CQ) Resize(depth, limit int) error {
 // Attach notes that a queue pair completes here; twice if its sends and its
 // receives do.
 func (q *CQ) Attach(qp uint32) {
-	for i := range q.users {
-		if q.users[i].qp == qp {
-			q.users[i].uses++
-			return
-		}
+	u := q.users[qp]
+	if u.uses == 0 {
+		q.attached++
+		u.order = q.attached
 	}
-	q.users = append(q.users, user{qp, 1})
+	u.uses++
+	q.users[qp] = u
 }
 
 // Detach undoes one Attach.
 func (q *CQ) Detach(qp uint32) {
-	for i := range q.users {
-		if q.users[i].qp == qp {
-			if q.users[i].uses--; q.users[i].uses == 0 {
-				q.users = slices.Delete(q.users, i, i+1)
-			}
-			return
-		}
+	u := q.users[qp]
+	if u.uses--; u.uses <= 0 {
+		delete(q.users, qp)
+		return
 	}
+	q.users[qp] = u
 }
 
 // Destroy ends the queue. Its events that nobody has taken vanish from the

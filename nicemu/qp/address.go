@@ -2,6 +2,7 @@ package qp
 
 import (
 	"fmt"
+	"net/netip"
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/memory"
@@ -10,8 +11,9 @@ import (
 // GID is an address of a RoCE port: an IPv6 address, or ::ffff:a.b.c.d.
 type GID [16]byte
 
-// Multicast tells whether the GID is of a multicast group (ff00::/8).
-func (g GID) Multicast() bool { return g[0] == 0xff }
+// Multicast tells whether the GID is of a multicast group: an IPv6 one, or
+// ::ffff:224.0.0.0 to ::ffff:239.255.255.255 (cma_iboe_set_mgid of Linux).
+func (g GID) Multicast() bool { return netip.AddrFrom16(g).Unmap().IsMulticast() }
 
 // AV is an address vector (ibv_ah_attr). Local identifiers (dlid,
 // src_path_bits) mean nothing with RoCE and are left out.

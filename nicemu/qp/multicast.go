@@ -2,6 +2,7 @@ package qp
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"syscall"
 )
@@ -70,7 +71,7 @@ func check(q *QP, gid GID) error {
 	case q.config.Type != UD:
 		return fmt.Errorf("%w: queue pair %d is of type %v: only UD can be attached to multicast groups", syscall.EINVAL, q.number, q.config.Type)
 	case !gid.Multicast():
-		return fmt.Errorf("%w: the GID begins with %#x: that of a multicast group begins with 0xff", syscall.EINVAL, gid[0])
+		return fmt.Errorf("%w: %v is no multicast group: its GID is in ff00::/8 or ::ffff:224.0.0.0/100", syscall.EINVAL, netip.AddrFrom16(gid))
 	case q.ended:
 		return fmt.Errorf("%w: queue pair %d is destroyed", syscall.EINVAL, q.number)
 	}

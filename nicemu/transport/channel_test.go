@@ -2,10 +2,12 @@ package transport
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
 )
 
 // faults is what a channel does to packets.
@@ -23,15 +25,17 @@ type channel struct {
 	flying []flight // soonest first
 	sent   int
 
+	scratch roce.Packet // what Next fills
+
 	dropped int
-	each    func(from int, p *Packet) // may be nil; sees every packet sent
-	idle    func() bool               // called at each step; true keeps the channel going
+	each    func(from int, p *roce.Packet) // may be nil; sees every packet sent
+	idle    func() bool                    // called at each step; true keeps the channel going
 }
 
 type flight struct {
 	at units.Time
 	to int
-	p  Packet
+	p  roce.Packet
 }
 
 const (
@@ -46,15 +50,15 @@ func (c *channel) run(limit units.Time) bool {
 		for len(c.flying) > 0 && c.flying[0].at <= c.now {
 			f := c.flying[0]
 			c.flying = slices.Delete(c.flying, 0, 1)
-			c.ends[f.to].Receive(c.now, &f.p)
+			c.ends[f.to].Receive(c.now, &f.p, nil)
 		}
 		busy := c.idle != nil && c.idle()
 		for i, q := range c.ends {
 			q.Expire(c.now)
 			if c.random.IntN(8) > 0 {
-				var p Packet
-				if q.Next(c.now, &p) {
-					c.send(1-i, p)
+				o := q.Offer()
+				if q.Next(c.now, &c.scratch) {
+					c.send(1-i, c.wire(o))
 				}
 			}
 			busy = busy || q.Offer().Kind != Nothing || q.Deadline() != units.Never
@@ -66,7 +70,23 @@ func (c *channel) run(limit units.Time) bool {
 	return false
 }
 
-func (c *channel) send(to int, p Packet) {
+// wire makes what was offered and now is in scratch into bytes and back. Headers
+// that scratch has from earlier packets must not matter.
+func (c *channel) wire(o Offer) (p roce.Packet) {
+	s := &c.scratch
+	b := make([]byte, s.Len())
+	s.Put(b)
+	if err := p.Decode(b, len(b)); err != nil {
+		panic(err)
+	}
+	if int(o.Bytes) != len(b) || p.BTH != s.BTH || p.Extensions != s.Extensions || p.Length != s.Length || s.Truncated || s.ICRC != 0 {
+		panic(fmt.Sprintf("offered %+v, came %+v, which reads %+v", o, *s, p))
+	}
+	s.Truncated, s.ICRC = true, 1
+	return p
+}
+
+func (c *channel) send(to int, p roce.Packet) {
 	c.sent++
 	if c.each != nil {
 		c.each(1-to, &p)
@@ -90,7 +110,7 @@ func (c *channel) chance(p float64) bool {
 	return true
 }
 
-func (c *channel) fly(to int, p Packet) {
+func (c *channel) fly(to int, p roce.Packet) {
 	f := flight{c.now + flights, to, p}
 	if c.random.Float64() < c.faults.late {
 		f.at += units.Time(c.random.Int64N(int64(60 * units.Microsecond)))

@@ -7,16 +7,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
 // checkSent compares the first n work requests with their completions and what
 // they brought, and gives the completions left.
-func (s *agent) checkSent(t *rapid.T, n int) []Completion {
+func (s *agent) checkSent(t *rapid.T, n int) []cq.Completion {
 	left := s.sent
 	for i, wr := range s.work[:n] {
 		if wr.Flags&Signaled != 0 {
-			if len(left) == 0 || left[0].ID != wr.ID || left[0].Status != cq.Success || left[0].Op != wcOf(wr.Op) {
+			if len(left) == 0 || left[0].ID != wr.ID || left[0].Status != cq.Success || left[0].Opcode != wcOf(wr.Op) {
 				t.Fatalf("%s: work request %d (%v) is not the next of %+v", s.name, i, wr.Op, left)
 			}
 			left = left[1:]
@@ -44,12 +45,12 @@ func (s *agent) checkReceived(t *rapid.T) int {
 		message := s.messages[n]
 		switch {
 		case message == nil:
-			if c.Op != cq.RecvImm || !c.HasImm || c.Imm != s.imms[n] {
+			if c.Opcode != cq.RecvImm || c.Flags != cq.WithImm || c.Imm != s.imms[n] {
 				t.Fatalf("%s has received %+v, want immediate data %d", s.peer.name, c, s.imms[n])
 			}
-		case c.Op != cq.Recv || int(c.Length) != len(message) || c.HasImm && c.Imm != s.imms[n]:
+		case c.Opcode != cq.Recv || int(c.ByteLen) != len(message) || c.Flags == cq.WithImm && c.Imm != s.imms[n]:
 			t.Fatalf("%s has received %+v as message %d", s.peer.name, c, n)
-		case !bytes.Equal(s.peer.bytesOf(s.peer.receives[n].SGL)[:c.Length], message):
+		case !bytes.Equal(s.peer.bytesOf(s.peer.receives[n].SGL)[:c.ByteLen], message):
 			t.Fatalf("%s has received other bytes than message %d has", s.peer.name, n)
 		}
 		n++
@@ -72,7 +73,7 @@ func (s *agent) checkWhole(t *rapid.T) {
 
 // failed tells whether some of what s was to do did not succeed.
 func (s *agent) failed() bool {
-	return slices.ContainsFunc(s.sent, func(c Completion) bool { return c.Status != cq.Success })
+	return slices.ContainsFunc(s.sent, func(c cq.Completion) bool { return c.Status != cq.Success })
 }
 
 // checkFailed wants what s did to be what it says: a number of work requests
@@ -80,7 +81,7 @@ func (s *agent) failed() bool {
 // and the peer has executed the first of them, at least those that succeeded,
 // each once.
 func (s *agent) checkFailed(t *rapid.T, may ...cq.Status) {
-	e := slices.IndexFunc(s.sent, func(c Completion) bool { return c.Status != cq.Success })
+	e := slices.IndexFunc(s.sent, func(c cq.Completion) bool { return c.Status != cq.Success })
 	if e < 0 || !slices.Contains(may, s.sent[e].Status) {
 		t.Fatalf("%s should have failed with %v: %+v", s.name, may, s.sent)
 	}
@@ -116,7 +117,7 @@ func (s *agent) mayHave(j int) bool {
 		return false
 	}
 	wr := s.work[j]
-	n := len(wr.Inline) + int(listLength(wr.SGL))
+	n := len(wr.Inline) + int(memory.ListLength(wr.SGL))
 	for done := int(s.qp.mtu()); done < n; done += int(s.qp.mtu()) {
 		copy(model[wr.RemoteVA:], s.models[j+1][wr.RemoteVA:][:done])
 		if bytes.Equal(s.peer.target, model) {

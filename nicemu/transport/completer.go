@@ -5,9 +5,16 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
+
+// isResponse tells whether a packet of a reliable connection is for the
+// requester.
+func isResponse(operation roce.Opcode) bool {
+	return operation >= roce.ReadFirst && operation <= roce.AtomicAck
+}
 
 // response takes a packet for the requester of a reliable connection (§9.7.6).
 // What does not answer anything outstanding is a ghost and ignored (§9.7.6.1).
@@ -15,17 +22,17 @@ import (
 // Each response acknowledges the SENDs and WRITEs in front of what it answers
 // (§9.7.5.1). It cannot answer for READs and atomics in front of it, whose own
 // responses must have been lost: an implied NAK (§9.7.6.1).
-func (q *QP) response(now units.Time, p *Packet) {
+func (q *QP) response(now units.Time, p *roce.Packet) {
 	r := &q.req
-	psn, was := p.PSN(), r.una
+	psn, was := psnOf(p), r.una
 	if q.state < qp.RTS || psn.From(was) >= r.window().Len() {
 		return
 	}
 	flying := r.flying
 	operation := p.BTH.Opcode.Operation()
-	kind := p.AETH.Syndrome & syndromeKind
+	kind := p.AETH.Syndrome & roce.SyndromeKind
 	upto := psn
-	if operation == roce.Ack && kind == syndromeACK {
+	if operation == roce.Ack && kind == roce.SyndromeAck {
 		upto = psn.Add(1)
 	}
 	inOrder := q.advance(upto)
@@ -42,16 +49,17 @@ func (q *QP) response(now units.Time, p *Packet) {
 	case q.state == qp.Err:
 	case !inOrder:
 		q.refused(now, NakImplied, psn)
-	case operation == roce.Ack && kind != syndromeACK:
+	case operation == roce.Ack && kind != roce.SyndromeAck:
 		q.negative(now, p.AETH.Syndrome)
 	}
 }
 
-// advance takes everything in front of upto as acknowledged. At a READ or atomic
-// it stops and says false.
+// advance takes everything in front of upto as acknowledged; local operations
+// among it and right behind it, which take no PSN, complete with it. At a READ or
+// atomic it stops and says false.
 func (q *QP) advance(upto PSN) bool {
 	r := &q.req
-	for r.una != upto {
+	for r.una != upto || r.done() {
 		w := r.queue.at(0)
 		if w.Op.fetches() {
 			return false
@@ -102,17 +110,17 @@ func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 // negative deals with a NAK for the oldest PSN of the window (§9.7.5.2).
 func (q *QP) negative(now units.Time, syndrome uint8) {
 	switch {
-	case syndrome&syndromeKind == syndromeRNR:
+	case syndrome&roce.SyndromeKind == roce.SyndromeRNR:
 		q.notReady(now, syndrome)
-	case syndrome == nakSequence:
+	case syndrome == roce.SyndromeSequence:
 		q.refused(now, NakSequence, q.req.una)
-	case syndrome == nakInvalidRequest:
+	case syndrome == roce.SyndromeInvalidRequest:
 		q.counters.ReqRemoteInvalidRequest++
 		q.fail(cq.RemInvReqErr)
-	case syndrome == nakRemoteAccess:
+	case syndrome == roce.SyndromeRemoteAccess:
 		q.counters.ReqRemoteAccessErrors++
 		q.fail(cq.RemAccessErr)
-	case syndrome == nakRemoteOp:
+	case syndrome == roce.SyndromeRemoteOperation:
 		q.fail(cq.RemOpErr)
 	default:
 		q.fail(cq.BadRespErr) // reserved codes (§9.9.2)
@@ -135,34 +143,38 @@ func (q *QP) notReady(now units.Time, syndrome uint8) {
 		r.rnrTries--
 	}
 	q.recovery.Refused(r.window(), NakRNR, r.una)
-	r.rnrTimer, r.ackSince = now+RNRTime(syndrome), units.Never
+	r.rnrTimer, r.ackSince = now+roce.RNRTime(syndrome), units.Never
 }
 
 // fetch takes the response to the oldest PSN of the window, which has to be one
 // of a READ or an atomic.
-func (q *QP) fetch(p *Packet, operation roce.Opcode) {
+func (q *QP) fetch(p *roce.Packet, operation roce.Opcode) {
 	r := &q.req
 	w := r.queue.at(0)
 	k := r.una.From(w.first)
-	ok, stored := false, false
+	var offset, n uint32
+	data, ok := p.Payload, false
 	switch {
 	case w.Op == Read:
 		last := k == w.packets-1
-		ok = operation != roce.AtomicAck && p.Length == q.piece(w.length, k) &&
+		offset, n = k<<q.mtuShift, q.piece(w.length, k)
+		ok = operation != roce.AtomicAck && p.Length == int(n) &&
 			last == (operation == roce.ReadLast || operation == roce.ReadOnly)
-		stored = ok && scatter(q.config.Memory, w.SGL, k<<q.mtuShift, p.Length, p.Data)
 	case w.Op.atomic():
 		ok = operation == roce.AtomicAck
-		binary.LittleEndian.PutUint64(r.old[:], p.Old) // the host's order
-		stored = ok && scatter(q.config.Memory, w.SGL, 0, atomicLength, r.old[:])
+		binary.LittleEndian.PutUint64(r.old[:], p.AtomicAck.Original) // the host's order
+		n, data = atomicLen, r.old[:]
 	}
-	switch {
-	case !ok:
+	if !ok {
 		q.fail(cq.BadRespErr)
 		return
-	case !stored:
-		q.fail(cq.LocProtErr)
+	}
+	if f := q.config.Memory.Scatter(w.SGL, offset, n, data); f != memory.OK {
+		q.fail(f.Status(memory.Local))
 		return
+	}
+	if w.Op == Read {
+		q.counters.PayloadReceived += uint64(n)
 	}
 	r.una = r.una.Add(1)
 	if k == w.packets-1 {

@@ -14,7 +14,7 @@ import (
 // count is a CQ that counts.
 type count struct{ n, failed int }
 
-func (c *count) Complete(w Completion) {
+func (c *count) Complete(w cq.Completion, _ bool) {
 	c.n++
 	if w.Status != cq.Success {
 		c.failed++
@@ -37,16 +37,20 @@ type wire struct {
 	now   units.Time
 	ends  [2]*QP
 	cqs   [2]count
-	rings [2]ring[Packet]
+	rings [2]ring[roce.Packet]
 	sent  int
-	local [2]SGE
+	local [3]memory.SGE // for a message, for an atomic, for what is received
+
+	windows [2]uint32
+	grh     [GRHLen]byte
 }
 
-func newWire(t testing.TB, service roce.Service, host Memory) *wire {
+func newWire(t testing.TB, service roce.Service, host *host) *wire {
 	w := &wire{}
 	for i := range w.ends {
+		w.windows[i] = host.window()
 		q, err := New(Config{
-			Service: service, Number: uint32(i), Memory: host, SendCQ: &w.cqs[i], RecvCQ: &count{},
+			Service: service, Number: uint32(i), Memory: host.view(uint32(i)), SendCQ: &w.cqs[i], RecvCQ: &count{},
 			MaxSend: 64, MaxRecv: 64, MaxSGE: 4, MaxInline: 64, AckEvery: 8, Feedback: &deaf{},
 		})
 		if err != nil {
@@ -54,7 +58,7 @@ func newWire(t testing.TB, service roce.Service, host Memory) *wire {
 		}
 		for s := qp.Init; s <= qp.RTS; s++ {
 			if err := q.Modify(s, Attr{
-				Access: memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic, DestQP: uint32(1 - i), PathMTU: 1024,
+				Access: open, DestQP: uint32(1 - i), PathMTU: 1024,
 				MaxRdAtomic: 4, MaxDestRdAtomic: 4, Timeout: 14, RetryCount: 7, RNRRetry: 7,
 			}); err != nil {
 				t.Fatal(err)
@@ -87,7 +91,7 @@ func (w *wire) drain(lose int) {
 				}
 			}
 			for in.n > 0 {
-				q.Receive(w.now, in.at(0))
+				q.Receive(w.now, in.at(0), &w.grh)
 				in.pop()
 				busy = true
 			}
@@ -101,22 +105,26 @@ func (w *wire) drain(lose int) {
 
 // batch is some of each operation that the service has.
 func (w *wire) batch(t testing.TB, length uint32) {
-	w.local = [2]SGE{{VA: 0, Length: length, Key: 1}, {VA: 0, Length: 8, Key: 1}}
+	w.local = [3]memory.SGE{{Length: length, LKey: localKey}, {Length: 8, LKey: localKey}, {Length: length + GRHLen, LKey: localKey}}
 	local := &w.local
-	for _, q := range w.ends {
-		for op := Send; op <= FetchAdd; op++ {
-			wr := SendWR{Op: op, Flags: Signaled, SGL: local[:1], RKey: 7}
-			if op == SendInvalidate || q.config.Service != roce.RC && op.fetches() {
+	for i, q := range w.ends {
+		for op := Send; op <= LocalInvalidate; op++ {
+			wr := SendWR{Op: op, Flags: Signaled, DestQP: uint32(1 - i), SGL: local[:1], RKey: targetKey}
+			if op == SendInvalidate || q.config.Service != roce.RC && op.fetches() || q.config.Service == roce.UD && !op.send() {
 				continue
 			}
+			if op.local() {
+				wr.SGL, wr.RKey = nil, w.windows[i]
+				wr.Bind = memory.Binding{Window: w.windows[i], Tag: uint8(w.windows[i]), Region: targetKey, Length: 8}
+			}
 			if op.atomic() {
-				wr.SGL = local[1:]
+				wr.SGL = local[1:2]
 			}
 			if err := q.PostSend(&wr); err != nil {
 				t.Fatal(op, err)
 			}
 			if op.send() || op == WriteImm {
-				if err := q.PostRecv(&RecvWR{SGL: local[:1]}); err != nil {
+				if err := q.PostRecv(&qp.RecvWR{SGL: local[2:]}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -125,21 +133,23 @@ func (w *wire) batch(t testing.TB, length uint32) {
 }
 
 func TestPacketsDoNotAllocate(t *testing.T) {
-	bytes := &testMemory{}
-	bytes.add(1, 0, 1<<16, memory.LocalWrite)
-	bytes.add(7, 0, 1<<16, memory.RemoteRead|memory.RemoteWrite|memory.RemoteAtomic)
+	bytes := newHost()
+	bytes.bytes(0, 1<<16, memory.LocalWrite)
+	bytes.bytes(0, 1<<16, open|memory.MWBind)
 	for _, c := range []struct {
 		name    string
 		service roce.Service
-		memory  Memory
+		memory  *host
 		lose    int
+		length  uint32
 	}{
-		{"RC", roce.RC, sizes{}, 0}, {"RC with loss", roce.RC, sizes{}, 97},
-		{"RC with bytes", roce.RC, bytes, 0}, {"UC", roce.UC, sizes{}, 0},
+		{"RC", roce.RC, newSizes(), 0, 50_000}, {"RC with loss", roce.RC, newSizes(), 97, 50_000},
+		{"RC with bytes", roce.RC, bytes, 0, 50_000}, {"UC", roce.UC, newSizes(), 0, 50_000},
+		{"UD", roce.UD, newSizes(), 0, 1024}, {"UD with bytes", roce.UD, bytes, 0, 1024},
 	} {
 		w := newWire(t, c.service, c.memory)
 		n := testing.AllocsPerRun(50, func() {
-			w.batch(t, 50_000)
+			w.batch(t, c.length)
 			w.drain(c.lose)
 		})
 		if n > 0 {
@@ -164,21 +174,21 @@ func owned[T any](r *ring[T]) int {
 // of each kind and is idle again.
 func TestIdleQueuePairsAreSmall(t *testing.T) {
 	for _, s := range []roce.Service{roce.RC, roce.UC} {
-		w := newWire(t, s, sizes{})
+		w := newWire(t, s, newSizes())
 		q := w.ends[0]
 		size := func() int {
 			return int(unsafe.Sizeof(*q)) + int(unsafe.Sizeof(GoBackN{})) + owned(&q.req.queue) + owned(&q.receives) +
-				owned(&q.resp.fetches) + len(q.req.stamps)*int(unsafe.Sizeof(stamp{})) + cap(q.resp.recv.SGL)*int(unsafe.Sizeof(SGE{}))
+				owned(&q.resp.fetches) + len(q.req.stamps)*int(unsafe.Sizeof(stamp{})) + cap(q.resp.recv.SGL)*int(unsafe.Sizeof(memory.SGE{}))
 		}
 		fresh := size()
 		for range 3 {
-			if err := q.PostSend(&SendWR{Op: Write, SGL: []SGE{{Length: 3000, Key: 1}}, RKey: 7}); err != nil {
+			if err := q.PostSend(&SendWR{Op: Write, SGL: []memory.SGE{{Length: 3000, LKey: localKey}}, RKey: targetKey}); err != nil {
 				t.Fatal(err)
 			}
 			w.drain(0)
 		}
 		t.Logf("service %d: %d bytes, after messages %d", s, fresh, size())
-		if size() > 2048 {
+		if size() > 1500 {
 			t.Errorf("service %d: an idle queue pair takes %d bytes", s, size())
 		}
 	}
@@ -187,27 +197,27 @@ func TestIdleQueuePairsAreSmall(t *testing.T) {
 // BenchmarkPacket is a data packet with its share of acknowledgements, from
 // Offer at one end to Receive at the other.
 func BenchmarkPacket(b *testing.B) {
-	bytes := &testMemory{}
-	bytes.add(1, 0, 1<<20, memory.LocalWrite)
-	bytes.add(7, 0, 1<<20, memory.RemoteRead|memory.RemoteWrite|memory.RemoteAtomic)
+	bytes := newHost()
+	bytes.bytes(0, 1<<20, memory.LocalWrite)
+	bytes.bytes(0, 1<<20, open)
 	for _, c := range []struct {
 		name    string
 		service roce.Service
-		memory  Memory
+		memory  *host
 		op      Op
 		length  uint32
 	}{
-		{"RC/write-1MB", roce.RC, sizes{}, Write, 1 << 20},
+		{"RC/write-1MB", roce.RC, newSizes(), Write, 1 << 20},
 		{"RC/write-1MB-bytes", roce.RC, bytes, Write, 1 << 20},
-		{"RC/read-1MB", roce.RC, sizes{}, Read, 1 << 20},
-		{"RC/write-1KB", roce.RC, sizes{}, Write, 1 << 10},
-		{"UC/write-1MB", roce.UC, sizes{}, Write, 1 << 20},
+		{"RC/read-1MB", roce.RC, newSizes(), Read, 1 << 20},
+		{"RC/write-1KB", roce.RC, newSizes(), Write, 1 << 10},
+		{"UC/write-1MB", roce.UC, newSizes(), Write, 1 << 20},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w := newWire(b, c.service, c.memory)
 			q := w.ends[0]
 			packets := int(q.packets(c.length))
-			wr := SendWR{Op: c.op, SGL: []SGE{{Length: c.length, Key: 1}}, RKey: 7}
+			wr := SendWR{Op: c.op, SGL: []memory.SGE{{Length: c.length, LKey: localKey}}, RKey: targetKey}
 			b.ReportAllocs()
 			for i := 0; i < b.N; i += packets * 8 {
 				for range 8 {

@@ -28,29 +28,57 @@ type Counters struct {
 	RxAtomicRequests       uint64 // rx_atomic_requests
 
 	QKeyViolations uint64 // qp's part of the port's qkey_viol_cntr (§9.6.1)
+
+	// NVIDIA has no names for these.
+	Retransmitted   uint64 // packets of requests and of READ responses that were sent before
+	PayloadReceived uint64 // bytes that came in order and were placed
+}
+
+// Add adds what another queue pair has counted.
+func (c *Counters) Add(o Counters) {
+	to, from := c.fields(), o.fields()
+	for i := range to {
+		*to[i].n += *from[i].n
+	}
+}
+
+// counter is one of the counters and its name.
+type counter struct {
+	name string
+	n    *uint64
+}
+
+func (c *Counters) fields() [23]counter {
+	return [...]counter{
+		{"packet_seq_err", &c.PacketSeqErr},
+		{"implied_nak_seq_err", &c.ImpliedNakSeqErr},
+		{"rnr_nak_retry_err", &c.RNRNakRetryErr},
+		{"local_ack_timeout_err", &c.LocalAckTimeoutErr},
+		{"req_transport_retries_exceeded", &c.ReqTransportRetriesExceeded},
+		{"req_rnr_retries_exceeded", &c.ReqRNRRetriesExceeded},
+		{"req_remote_invalid_request", &c.ReqRemoteInvalidRequest},
+		{"req_remote_access_errors", &c.ReqRemoteAccessErrors},
+		{"req_cqe_error", &c.ReqCQEError},
+		{"req_cqe_flush_error", &c.ReqCQEFlushError},
+		{"out_of_sequence", &c.OutOfSequence},
+		{"duplicate_request", &c.DuplicateRequest},
+		{"out_of_buffer", &c.OutOfBuffer},
+		{"resp_local_length_error", &c.RespLocalLengthError},
+		{"resp_remote_access_errors", &c.RespRemoteAccessErrors},
+		{"resp_cqe_error", &c.RespCQEError},
+		{"resp_cqe_flush_error", &c.RespCQEFlushError},
+		{"rx_write_requests", &c.RxWriteRequests},
+		{"rx_read_requests", &c.RxReadRequests},
+		{"rx_atomic_requests", &c.RxAtomicRequests},
+		{"qkey_viol_cntr", &c.QKeyViolations},
+		{"retransmitted_packets", &c.Retransmitted},
+		{"received_payload", &c.PayloadReceived},
+	}
 }
 
 // Each calls f with the name and value of each counter.
 func (c *Counters) Each(f func(name string, n uint64)) {
-	f("packet_seq_err", c.PacketSeqErr)
-	f("implied_nak_seq_err", c.ImpliedNakSeqErr)
-	f("rnr_nak_retry_err", c.RNRNakRetryErr)
-	f("local_ack_timeout_err", c.LocalAckTimeoutErr)
-	f("req_transport_retries_exceeded", c.ReqTransportRetriesExceeded)
-	f("req_rnr_retries_exceeded", c.ReqRNRRetriesExceeded)
-	f("req_remote_invalid_request", c.ReqRemoteInvalidRequest)
-	f("req_remote_access_errors", c.ReqRemoteAccessErrors)
-	f("req_cqe_error", c.ReqCQEError)
-	f("req_cqe_flush_error", c.ReqCQEFlushError)
-	f("out_of_sequence", c.OutOfSequence)
-	f("duplicate_request", c.DuplicateRequest)
-	f("out_of_buffer", c.OutOfBuffer)
-	f("resp_local_length_error", c.RespLocalLengthError)
-	f("resp_remote_access_errors", c.RespRemoteAccessErrors)
-	f("resp_cqe_error", c.RespCQEError)
-	f("resp_cqe_flush_error", c.RespCQEFlushError)
-	f("rx_write_requests", c.RxWriteRequests)
-	f("rx_read_requests", c.RxReadRequests)
-	f("rx_atomic_requests", c.RxAtomicRequests)
-	f("qkey_viol_cntr", c.QKeyViolations)
+	for _, x := range c.fields() {
+		f(x.name, *x.n)
+	}
 }

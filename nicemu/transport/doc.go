@@ -11,8 +11,8 @@
 // moment of sending. It has no goroutine, clock, socket or log, and it is not
 // safe for concurrent use.
 //
-// Packets are structs without wire bytes. Their payload is real bytes or only a
-// length, as the Memory of the queue pair has it.
+// Packets are roce.Packets. Their payload is real bytes or only a length, as the
+// Memory of the queue pair has it.
 //
 // Loss recovery is behind a seam (Recovery); rate control is not here, but a
 // Feedback is told what it needs: what was sent, what was acknowledged, round
@@ -20,6 +20,9 @@
 //
 // Not implemented: RD and XRC services, end-to-end credits (every ACK says that
 // they are not limited, and what the peer says is not looked at), automatic path
-// migration (MigReq is always 0), memory windows and local invalidate, P_Key and
-// address checks, which are the NIC's.
+// migration (MigReq is always 0), fast registration, P_Key and address checks,
+// which are the NIC's. Windows that a queue pair has bound stay bound when it is
+// reset or destroyed: that is memory.Table.UnbindQP's business.
+//
+// Errors wrap the errno that the verb returns.
 package transport

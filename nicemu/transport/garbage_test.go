@@ -20,13 +20,16 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 		service := rapid.SampledFrom([]roce.Service{roce.RC, roce.UC, roce.UD}).Draw(t, "service")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		sent, received := &count{}, &count{}
-		q, err := New(Config{Service: service, Memory: sizes{}, SendCQ: sent, RecvCQ: received, MaxSend: 8, MaxRecv: 8, MaxSGE: 1, SignalAll: true})
+		host := newSizes()
+		window := host.window()
+		bind := memory.Binding{Window: window, Tag: uint8(window), Region: targetKey, Length: 8}
+		q, err := New(Config{Service: service, Memory: host.view(0), SendCQ: sent, RecvCQ: received, MaxSend: 8, MaxRecv: 8, MaxSGE: 1, SignalAll: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for s := qp.Init; s <= qp.RTS; s++ {
 			if err := q.Modify(s, Attr{
-				Access: memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic, PathMTU: 256, RQPSN: roce.PSNMask - 2, SQPSN: roce.PSNMask - 2,
+				Access: open, PathMTU: 256, RQPSN: roce.PSNMask - 2, SQPSN: roce.PSNMask - 2,
 				MaxRdAtomic: 2, MaxDestRdAtomic: 2, Timeout: 1, RetryCount: 7, RNRRetry: 3,
 			}); err != nil {
 				t.Fatal(err)
@@ -38,22 +41,22 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 			now += units.Microsecond
 			switch random.IntN(6) {
 			case 0:
-				op := Op(random.IntN(int(FetchAdd) + 1))
+				op := Op(random.IntN(int(LocalInvalidate) + 1))
 				n := random.Uint32N(2000)
 				if op.atomic() {
-					n = atomicLength
+					n = atomicLen
 				}
-				if q.PostSend(&SendWR{Op: op, SGL: []SGE{{Length: n}}}) == nil {
+				if q.PostSend(&SendWR{Op: op, RKey: window, Bind: bind, SGL: []memory.SGE{{Length: n, LKey: localKey}}}) == nil {
 					posts++
 				}
 			case 1:
-				if q.PostRecv(&RecvWR{SGL: []SGE{{Length: random.Uint32N(2000)}}}) == nil {
+				if q.PostRecv(&qp.RecvWR{SGL: []memory.SGE{{Length: random.Uint32N(2000), LKey: localKey}}}) == nil {
 					recvs++
 				}
 			case 2:
-				var p Packet
-				if o := q.Offer(); q.Next(now, &p) && o.Bytes != p.Bytes() {
-					t.Fatalf("%v bytes were offered, %v came", o.Bytes, p.Bytes())
+				var p roce.Packet
+				if o := q.Offer(); q.Next(now, &p) && o.Bytes != units.Bytes(p.Len()) {
+					t.Fatalf("%v bytes were offered, %v came", o.Bytes, p.Len())
 				}
 			case 3:
 				q.Expire(now)
@@ -63,13 +66,13 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 				if w, _ := q.Outstanding(); random.IntN(3) > 0 {
 					psn = pick(random, w.Una, q.resp.expected)
 				}
-				q.Receive(now, &Packet{
+				q.Receive(now, &roce.Packet{
 					BTH:    roce.BTH{Opcode: service.With(roce.Opcode(random.IntN(32))), PSN: uint32(psn), AckReq: random.IntN(2) > 0},
-					RETH:   roce.RETH{VA: random.Uint64(), Length: pick[uint32](random, 0, 8, 256, 300, 1<<31, 1<<32-1)},
+					RETH:   roce.RETH{VA: random.Uint64(), RKey: targetKey, Length: pick[uint32](random, 0, 8, 256, 300, 1<<31, 1<<32-1)},
 					AETH:   roce.AETH{Syndrome: pick[uint8](random, 31, 31, 31, 31, 31, 0x20, 0x21, 0x21, 0x40, 0x60, 0x60, 0x61, 0x62, 0x63, 0x64, 0xff)},
-					Atomic: roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8)},
-					Length: pick[uint32](random, 0, 1, 8, 44, 256, 256, 4096),
-				})
+					Atomic: roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8), RKey: targetKey},
+					Length: pick(random, 0, 1, 8, 44, 256, 256, 4096),
+				}, nil)
 			}
 		}
 		if err := q.Modify(qp.Err, Attr{}); err != nil {

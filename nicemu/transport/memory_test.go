@@ -1,106 +1,132 @@
 package transport
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// region is a piece of a testMemory.
-type region struct {
-	key    uint32
-	va     uint64
-	rights memory.Access
-	bytes  []byte
+var (
+	_ Memory   = memory.View{}
+	_ Receives = (*qp.SRQ)(nil)
+)
+
+// What the first regions of a host are called, in the order in which they are
+// registered: one for lists, one that the peer works on.
+const (
+	localKey  = 0x100
+	targetKey = 0x200
+)
+
+// open is the rights of a queue pair and of memory that the peer may do anything
+// with.
+const open = memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic
+
+// host is the memory of one side.
+type host struct {
+	table   *memory.Table
+	pd      *memory.PD
+	regions map[uint32]*memory.Region
 }
 
-// testMemory is regions of real bytes.
-type testMemory struct {
-	regions []*region
-	log     func(line string) // of stores; may be nil
+func newHost() *host {
+	h := &host{table: memory.New(memory.Limits{MR: 8, MW: memory.MaxKeys, PD: 1, MRSize: math.MaxUint64}), regions: map[uint32]*memory.Region{}}
+	h.pd, _ = h.table.AllocPD()
+	return h
 }
 
-func (m *testMemory) add(key uint32, va uint64, n int, rights memory.Access) *region {
-	r := &region{key, va, rights, make([]byte, n)}
-	m.regions = append(m.regions, r)
-	return r
+// add registers n bytes and gives their key.
+func (h *host) add(va, n uint64, rights memory.Access, b memory.Backing) uint32 {
+	if rights&(memory.RemoteWrite|memory.RemoteAtomic) != 0 {
+		rights |= memory.LocalWrite
+	}
+	r, err := h.table.Register(memory.Registration{PD: h.pd, Addr: va, IOVA: va, Length: n, Access: rights, Backing: b})
+	if err != nil {
+		panic(err)
+	}
+	h.regions[r.RKey()] = r
+	return r.RKey()
 }
 
-func (m *testMemory) find(s memory.Span) []byte {
-	for _, r := range m.regions {
-		if r.key == s.Key && s.Access&^r.rights == 0 && s.VA >= r.va && s.VA-r.va+uint64(s.Length) <= uint64(len(r.bytes)) {
-			return r.bytes[s.VA-r.va:][:s.Length]
+// bytes registers real memory.
+func (h *host) bytes(va uint64, n int, rights memory.Access) []byte {
+	b := &memory.Bytes{Base: va, Data: make([]byte, n)}
+	h.add(va, uint64(n), rights, b)
+	return b.Data
+}
+
+// window makes a window of type 2 and gives its key.
+func (h *host) window() uint32 {
+	w, err := h.table.AllocWindow(h.pd, memory.Type2)
+	if err != nil {
+		panic(err)
+	}
+	return w.RKey()
+}
+
+func (h *host) view(number uint32) memory.View { return h.table.View(h.pd, number) }
+
+// newSizes makes memory of which only lengths are modelled: all addresses, for
+// both keys.
+func newSizes() *host {
+	h := newHost()
+	h.add(0, math.MaxUint64, memory.LocalWrite, memory.Sizes{})
+	h.add(0, math.MaxUint64, open|memory.MWBind, memory.Sizes{})
+	return h
+}
+
+func sizes() memory.View { return newSizes().view(0) }
+
+// ledger notes what is changed through a view.
+type ledger struct {
+	memory.View
+	log func(line string)
+}
+
+func (l ledger) note(f memory.Fault, format string, args ...any) memory.Fault {
+	if f == memory.OK {
+		l.log(fmt.Sprintf(format, args...))
+	}
+	return f
+}
+
+func (l ledger) Store(s memory.Span, data []byte) memory.Fault {
+	f := l.View.Store(s, data)
+	if s.Length > 0 {
+		l.note(f, "store key=%#x va=%#x len=%d", s.Key, s.VA, s.Length)
+	}
+	return f
+}
+
+func (l ledger) Scatter(list []memory.SGE, offset, n uint32, data []byte) memory.Fault {
+	f := l.View.Scatter(list, offset, n, data)
+	for _, e := range list {
+		from := min(offset, e.Length)
+		take := min(e.Length-from, n)
+		if offset, n = offset-from, n-take; take > 0 {
+			l.note(f, "store key=%#x va=%#x len=%d", e.LKey, e.VA+uint64(from), take)
 		}
 	}
-	return nil
+	return f
 }
 
-func (m *testMemory) Check(s memory.Span) bool { return m.find(s) != nil }
-
-func (m *testMemory) Load(s memory.Span, dst []byte) ([]byte, bool) {
-	b := m.find(s)
-	return append(dst, b...), b != nil
+func (l ledger) CompareSwap(s memory.Span, compare, swap uint64) (uint64, memory.Fault) {
+	old, f := l.View.CompareSwap(s, compare, swap)
+	return old, l.note(f, "compare-swap key=%#x va=%#x was=%d", s.Key, s.VA, old)
 }
 
-func (m *testMemory) Store(s memory.Span, data []byte) bool {
-	b := m.find(s)
-	if b == nil {
-		return false
-	}
-	copy(b, data)
-	if m.log != nil {
-		m.log(fmt.Sprintf("store key=%d va=%#x len=%d", s.Key, s.VA, s.Length))
-	}
-	return true
+func (l ledger) FetchAdd(s memory.Span, add uint64) (uint64, memory.Fault) {
+	old, f := l.View.FetchAdd(s, add)
+	return old, l.note(f, "fetch-add key=%#x va=%#x was=%d", s.Key, s.VA, old)
 }
 
-func (m *testMemory) CompareSwap(s memory.Span, compare, swap uint64) (uint64, bool) {
-	return m.change(s, func(old uint64) uint64 {
-		if old == compare {
-			return swap
-		}
-		return old
-	})
+func (l ledger) Bind(b memory.Binding) (uint32, memory.Fault) {
+	key, f := l.View.Bind(b)
+	return key, l.note(f, "bind key=%#x", key)
 }
 
-func (m *testMemory) FetchAdd(s memory.Span, add uint64) (uint64, bool) {
-	return m.change(s, func(old uint64) uint64 { return old + add })
+func (l ledger) Invalidate(key uint32) memory.Fault {
+	return l.note(l.View.Invalidate(key), "invalidate key=%#x", key)
 }
-
-func (m *testMemory) change(s memory.Span, f func(uint64) uint64) (uint64, bool) {
-	b := m.find(s)
-	if b == nil {
-		return 0, false
-	}
-	old := binary.LittleEndian.Uint64(b)
-	now := f(old)
-	binary.LittleEndian.PutUint64(b, now)
-	if m.log != nil {
-		m.log(fmt.Sprintf("atomic key=%d va=%#x %d -> %d", s.Key, s.VA, old, now))
-	}
-	return old, true
-}
-
-func (m *testMemory) Invalidate(key uint32) bool {
-	for i, r := range m.regions {
-		if r.key == key {
-			m.regions = append(m.regions[:i], m.regions[i+1:]...)
-			if m.log != nil {
-				m.log(fmt.Sprintf("invalidate key=%d", key))
-			}
-			return true
-		}
-	}
-	return false
-}
-
-// sizes is memory of which only lengths are modelled.
-type sizes struct{}
-
-func (sizes) Check(memory.Span) bool                                 { return true }
-func (sizes) Load(memory.Span, []byte) ([]byte, bool)                { return nil, true }
-func (sizes) Store(memory.Span, []byte) bool                         { return true }
-func (sizes) CompareSwap(memory.Span, uint64, uint64) (uint64, bool) { return 0, true }
-func (sizes) FetchAdd(memory.Span, uint64) (uint64, bool)            { return 0, true }
-func (sizes) Invalidate(uint32) bool                                 { return true }

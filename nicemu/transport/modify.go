@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"syscall"
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/memory"
@@ -21,7 +22,7 @@ type Attr struct {
 	RQPSN           PSN         // the first that the peer sends; RC and UC
 	PathMTU         units.Bytes // 256, 512, 1024, 2048 or 4096; of UD the port's
 	MaxDestRdAtomic uint8       // READs and atomics that the peer may have outstanding; RC
-	MinRNRTimer     uint8       // code of RNRTime, 0 to 31; RC
+	MinRNRTimer     uint8       // code of roce.RNRTime, 0 to 31; RC
 
 	// RTR to RTS.
 	SQPSN       PSN   // the first that is sent
@@ -33,8 +34,8 @@ type Attr struct {
 
 // Modify moves the queue pair to another state. Any state goes to RESET, which
 // forgets everything, and to ERR, which flushes; otherwise the order is INIT,
-// RTR, RTS, and between RTS and SQD. UC and UD go from SQE to RTS. An error tells
-// what is not allowed, and nothing has changed.
+// RTR, RTS, and between RTS and SQD. UC and UD go from SQE to RTS. An error, which
+// wraps EINVAL, tells what is not allowed, and nothing has changed.
 func (q *QP) Modify(to qp.State, a Attr) error {
 	switch from := q.state; {
 	case to == qp.Reset:
@@ -59,19 +60,18 @@ func (q *QP) Modify(to qp.State, a Attr) error {
 		q.drained = false
 		q.settle()
 	default:
-		return fmt.Errorf("queue pair %d cannot go from %v to %v: the way is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET",
-			q.config.Number, from, to)
+		return fmt.Errorf("%w: queue pair %d cannot go from %v to %v: the way is RESET, INIT, RTR, RTS; RTS and SQD to each other; SQE to RTS; any but RESET to ERR; any to RESET", syscall.EINVAL, q.config.Number, from, to)
 	}
 	return nil
 }
 
 // Adjust changes what may change later: in RTR and above Access, QKey and
-// MinRNRTimer; in SQD also Timeout, RetryCount, RNRRetry and MaxRdAtomic
-// (§11.2.5). Begin with Attr: other fields must be as they are.
+// MinRNRTimer; in SQD also Timeout, RetryCount, RNRRetry, MaxRdAtomic and
+// MaxDestRdAtomic (§11.2.5). Begin with Attr: other fields must be as they are.
 func (q *QP) Adjust(a Attr) error {
 	switch {
 	case q.state < qp.RTR || q.state == qp.Err:
-		return fmt.Errorf("queue pair %d is in %v: what Adjust changes is set by Modify until RTR", q.config.Number, q.state)
+		return fmt.Errorf("%w: queue pair %d is in %v: what Adjust changes is set by Modify until RTR", syscall.EINVAL, q.config.Number, q.state)
 	case a.MinRNRTimer > 31:
 		return errRNRTimer(a)
 	}
@@ -82,9 +82,10 @@ func (q *QP) Adjust(a Attr) error {
 			return err
 		}
 		next.Timeout, next.RetryCount, next.RNRRetry, next.MaxRdAtomic = a.Timeout, a.RetryCount, a.RNRRetry, a.MaxRdAtomic
+		next.MaxDestRdAtomic = a.MaxDestRdAtomic
 	}
 	if next != a {
-		return fmt.Errorf("queue pair %d in %v: only Access, QKey and MinRNRTimer can be adjusted, and in SQD Timeout, RetryCount, RNRRetry and MaxRdAtomic", q.config.Number, q.state)
+		return fmt.Errorf("%w: queue pair %d in %v: only Access, QKey and MinRNRTimer can be adjusted, and in SQD Timeout, RetryCount, RNRRetry, MaxRdAtomic and MaxDestRdAtomic", syscall.EINVAL, q.config.Number, q.state)
 	}
 	if q.state == qp.SQD {
 		q.req.retries, q.req.rnrTries = a.RetryCount, a.RNRRetry
@@ -94,15 +95,15 @@ func (q *QP) Adjust(a Attr) error {
 }
 
 func errRNRTimer(a Attr) error {
-	return fmt.Errorf("RNR timer code is %d: it can be 0 to 31", a.MinRNRTimer)
+	return fmt.Errorf("%w: RNR timer code is %d: it can be 0 to 31", syscall.EINVAL, a.MinRNRTimer)
 }
 
 func checkRetries(a Attr) error {
 	switch {
 	case a.Timeout > 31:
-		return fmt.Errorf("local ACK timeout code is %d: it can be 0 to 31", a.Timeout)
+		return fmt.Errorf("%w: local ACK timeout code is %d: it can be 0 to 31", syscall.EINVAL, a.Timeout)
 	case a.RetryCount > 7 || a.RNRRetry > 7:
-		return fmt.Errorf("retry counts are %d and %d: they can be 0 to 7", a.RetryCount, a.RNRRetry)
+		return fmt.Errorf("%w: retry counts are %d and %d: they can be 0 to 7", syscall.EINVAL, a.RetryCount, a.RNRRetry)
 	}
 	return nil
 }
@@ -110,9 +111,9 @@ func checkRetries(a Attr) error {
 func (q *QP) readyToReceive(a Attr) error {
 	switch {
 	case a.PathMTU < 256 || a.PathMTU > 4096 || a.PathMTU&(a.PathMTU-1) != 0:
-		return fmt.Errorf("path MTU is %v: it can be 256, 512, 1024, 2048 or 4096 bytes", a.PathMTU)
+		return fmt.Errorf("%w: path MTU is %v: it can be 256, 512, 1024, 2048 or 4096 bytes", syscall.EINVAL, a.PathMTU)
 	case a.DestQP > roce.PSNMask || a.RQPSN > roce.PSNMask:
-		return fmt.Errorf("destination queue pair %#x or PSN %#x has more than 24 bits", a.DestQP, a.RQPSN)
+		return fmt.Errorf("%w: destination queue pair %#x or PSN %#x has more than 24 bits", syscall.EINVAL, a.DestQP, a.RQPSN)
 	case a.MinRNRTimer > 31:
 		return errRNRTimer(a)
 	}
@@ -127,7 +128,7 @@ func (q *QP) readyToReceive(a Attr) error {
 
 func (q *QP) readyToSend(a Attr) error {
 	if a.SQPSN > roce.PSNMask {
-		return fmt.Errorf("PSN %#x has more than 24 bits", a.SQPSN)
+		return fmt.Errorf("%w: PSN %#x has more than 24 bits", syscall.EINVAL, a.SQPSN)
 	}
 	if err := checkRetries(a); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (q *QP) toError() {
 	q.flushSends()
 	q.flushReceives()
 	if q.config.Shared != nil {
-		q.event(QPLastWQEReached)
+		q.event(qp.QPLastWQEReached)
 	}
 }
 

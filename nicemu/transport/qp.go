@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"math/bits"
+	"syscall"
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -13,9 +14,9 @@ import (
 type Config struct {
 	Service roce.Service // roce.RC, UC or UD
 	Number  uint32       // 24 bits
-	PKey    uint16       // 0 means 0xffff, the default partition
+	PKey    uint16       // 0 means roce.DefaultPKey
 
-	Memory Memory
+	Memory Memory // a memory.View with this number
 	SendCQ CQ
 	RecvCQ CQ
 	Shared Receives // a shared receive queue; nil if it has its own
@@ -39,33 +40,6 @@ type Config struct {
 	Feedback Feedback        // may be nil
 }
 
-// Feedback is told what a congestion control has to know.
-type Feedback interface {
-	// Sent is called for each packet with payload, or request for some, that
-	// Next gives.
-	Sent(now units.Time, s Sent)
-	// Acked is called when the oldest outstanding PSN moves up.
-	Acked(now units.Time, a Acked)
-}
-
-// Sent is a packet that was sent.
-type Sent struct {
-	PSN      PSN
-	Payload  units.Bytes
-	Again    bool // it had been sent before
-	Response bool // it is of a READ response, which nobody acknowledges
-}
-
-// Acked is what an acknowledgement or another response says.
-type Acked struct {
-	PSN     PSN         // acknowledged up to here
-	Packets uint32      // PSNs newly acknowledged
-	Payload units.Bytes // of SENDs and WRITEs newly acknowledged
-	// RTT is the time since PSN was sent, or the READ it belongs to; 0 if there is
-	// no sample, because it was sent twice.
-	RTT units.Time
-}
-
 // QP is a queue pair. Make it with New.
 type QP struct {
 	config   Config
@@ -73,30 +47,30 @@ type QP struct {
 	mtuShift uint8
 	state    qp.State
 	turn     bool // whether it is a response's turn, if there are requests too
-	drained  bool // SQDrained was reported
+	drained  bool // qp.SQDrained was reported
 	req      requester
 	resp     responder
 	recovery Recovery
-	receives ring[RecvWR]
+	receives ring[qp.RecvWR]
 	counters Counters
 }
 
-// New makes a queue pair in state RESET.
+// New makes a queue pair in state RESET. Errors wrap the errno of ibv_create_qp(3).
 func New(c Config) (*QP, error) {
 	switch {
 	case c.Service != roce.RC && c.Service != roce.UC && c.Service != roce.UD:
-		return nil, fmt.Errorf("transport service %d is not implemented: use RC (0), UC (1) or UD (3)", c.Service)
+		return nil, fmt.Errorf("%w: transport service %d is not implemented: use RC (0), UC (1) or UD (3)", syscall.EOPNOTSUPP, c.Service)
 	case c.Memory == nil || c.SendCQ == nil || c.RecvCQ == nil:
-		return nil, fmt.Errorf("a queue pair needs Memory, SendCQ and RecvCQ")
+		return nil, fmt.Errorf("%w: a queue pair needs Memory, SendCQ and RecvCQ", syscall.EINVAL)
 	case c.Number > roce.PSNMask:
-		return nil, fmt.Errorf("queue pair number %#x has more than 24 bits", c.Number)
+		return nil, fmt.Errorf("%w: queue pair number %#x has more than 24 bits", syscall.EINVAL, c.Number)
 	case c.MaxSend < 0 || c.MaxRecv < 0 || c.MaxSGE < 0 || c.MaxInline < 0 || c.AckEvery < 0 || c.AskEvery < 0:
-		return nil, fmt.Errorf("a limit of queue pair %d is negative", c.Number)
+		return nil, fmt.Errorf("%w: a limit of queue pair %d is negative", syscall.EINVAL, c.Number)
 	case c.Recovery != nil && c.Service != roce.RC:
-		return nil, fmt.Errorf("only RC recovers from loss: leave Recovery out")
+		return nil, fmt.Errorf("%w: only RC recovers from loss: leave Recovery out", syscall.EINVAL)
 	}
 	if c.PKey == 0 {
-		c.PKey = 0xffff
+		c.PKey = roce.DefaultPKey
 	}
 	q := &QP{config: c}
 	switch {
@@ -121,23 +95,30 @@ func (q *QP) Attr() Attr { return q.attr }
 // Counters is what it has counted.
 func (q *QP) Counters() Counters { return q.counters }
 
+// Payload is Counters().PayloadReceived.
+func (q *QP) Payload() uint64 { return q.counters.PayloadReceived }
+
 // Outstanding is the window of PSNs and the payload of SENDs and WRITEs that is
 // sent and not acknowledged.
 func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.flying }
 
-// Receive takes a packet for this queue pair. It does not keep p.
-func (q *QP) Receive(now units.Time, p *Packet) {
+// Receive takes a packet for this queue pair; of one whose bytes are modelled,
+// Payload has Length bytes. Of its headers only those that the opcode has are
+// looked at. grh is what stands in front of a datagram's payload in the receive
+// buffer, or nil if bytes are not modelled; with RC and UC it is not looked at.
+// Neither is kept. A truncated packet is dropped, since its ICRC is missing.
+func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 	op := p.BTH.Opcode
-	if q.state < qp.RTR || q.state == qp.Err || op.Service() != q.config.Service {
+	if q.state < qp.RTR || q.state == qp.Err || op.Service() != q.config.Service || p.Truncated {
 		return
 	}
 	if q.state == qp.RTR && !q.resp.established && q.config.Service != roce.UD {
 		q.resp.established = true
-		q.event(CommEst)
+		q.event(qp.CommEst)
 	}
 	switch {
 	case q.config.Service == roce.UD:
-		q.datagram(p)
+		q.datagram(p, grh)
 	case q.config.Service == roce.UC:
 		q.unreliable(p)
 	case isResponse(op.Operation()):
@@ -175,7 +156,8 @@ const (
 // Offer is the packet that a queue pair would send next.
 type Offer struct {
 	Kind  Kind
-	Bytes units.Bytes // BTH, further headers and padded payload
+	Bytes units.Bytes // what UDP carries, from the BTH to the ICRC: the packet's Len
+	Path  uint32      // of a datagram: SendWR.Path
 }
 
 // Offer says what Next would give. Where both could be sent, Responses and
@@ -184,23 +166,26 @@ type Offer struct {
 func (q *QP) Offer() Offer {
 	switch kind, _, psn, w := q.choose(); kind {
 	case Control, Response:
-		return Offer{kind, q.responseBytes()}
+		return Offer{Kind: kind, Bytes: q.responseBytes()}
 	case Request:
-		return Offer{kind, q.requestBytes(w, psn)}
+		return Offer{Kind: kind, Bytes: q.requestBytes(w, psn), Path: w.Path}
 	}
 	return Offer{}
 }
 
-// Next fills p with the next packet and counts it as sent. false means that
-// there is none, or that what it was to carry could not be read; then the error
-// has been dealt with, and Offer says how it goes on.
-func (q *QP) Next(now units.Time, p *Packet) bool {
+// Next fills p with the next packet and counts it as sent: the BTH and the
+// headers that the opcode has, as they would be decoded, and the payload, which
+// it appends to p.Payload[:0], so that whoever calls it decides where the bytes
+// go and can use the room again. Other headers stay as they were. false means
+// that there is none, or that what it was to carry could not be read; then the
+// error has been dealt with, and Offer says how it goes on.
+func (q *QP) Next(now units.Time, p *roce.Packet) bool {
 	kind, f, psn, w := q.choose()
 	if kind == Nothing {
 		return false
 	}
-	*p = Packet{Data: p.Data[:0]}
-	p.BTH.PKey, p.BTH.DestQP = q.config.PKey, q.attr.DestQP
+	p.BTH = roce.BTH{PKey: q.config.PKey, DestQP: q.attr.DestQP}
+	p.Payload, p.Length, p.ICRC, p.Truncated = p.Payload[:0], 0, 0, false
 	ok := true
 	switch kind {
 	case Control, Response:
@@ -210,7 +195,8 @@ func (q *QP) Next(now units.Time, p *Packet) bool {
 		ok = q.emit(now, w, psn, p)
 		q.turn = true
 	}
-	p.BTH.Pad = pad(p.Length)
+	p.BTH.Pad = roce.PadOf(p.Length)
+	p.Extensions = p.BTH.Opcode.Extensions()
 	return ok
 }
 
@@ -241,7 +227,7 @@ func (q *QP) piece(n, k uint32) uint32 {
 	return min(q.mtu(), n-k<<q.mtuShift)
 }
 
-func (q *QP) event(e Event) {
+func (q *QP) event(e qp.Event) {
 	if q.config.Events != nil {
 		q.config.Events.Event(q.config.Number, e)
 	}

@@ -91,15 +91,21 @@ func TestRightStatus(t *testing.T) {
 func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 	for i := range work {
 		wr := &work[i]
-		n := len(wr.Inline) + int(listLength(wr.SGL))
+		n := len(wr.Inline) + int(memory.ListLength(wr.SGL))
 		switch {
 		case rapid.Bool().Draw(t, "local") && len(wr.SGL) > 0 && n > 0:
 			for j := range wr.SGL {
-				wr.SGL[j].Key = 99
+				wr.SGL[j].LKey = 99
 			}
 			return cq.LocProtErr
+		case wr.Op == BindWindow:
+			wr.Bind.Length = 1 << 40
+			return cq.MWBindErr
+		case wr.Op == LocalInvalidate:
+			wr.RKey = targetKey
+			return cq.LocQPOpErr
 		case wr.Op.send():
-			wr.Inline, wr.SGL = nil, append([]SGE{}, s.take(t, n+50)...)
+			wr.Inline, wr.SGL = nil, append([]memory.SGE{}, s.take(t, n+50)...)
 			s.peerFails = cq.LocLenErr
 			return cq.RemInvReqErr
 		case n > 0 && rapid.Bool().Draw(t, "bounds"):
@@ -116,9 +122,7 @@ func (s *agent) spoil(t *rapid.T, work []SendWR) cq.Status {
 // Memory of a side: its peer works on the target; the rest are buffers of its
 // own, each of them used once.
 const (
-	targetKey  = 7
 	targetSize = 4096
-	localKey   = 1
 	localSize  = 1 << 18
 )
 
@@ -133,21 +137,24 @@ type agent struct {
 	name   string
 	peer   *agent
 	qp     *QP
-	memory *testMemory
+	host   *host
+	memory memory.View
 	target []byte // what the peer works on
 	local  []byte
 	used   uint32 // of local
+	window uint32 // the key it will have
+	bound  bool   // it will be
 
 	work     []SendWR
 	models   [][]byte // the peer's target: before any work, after each
 	brought  [][]byte // by work request: what a READ or atomic brings, or nil
 	messages [][]byte // what its SENDs bring to the peer; nil for WRITEs with immediate data
 	imms     []uint32
-	receives []RecvWR // posted and to be posted
-	posted   int      // of work
-	ready    int      // of receives
+	receives []qp.RecvWR // posted and to be posted
+	posted   int         // of work
+	ready    int         // of receives
 
-	sent, received []Completion
+	sent, received []cq.Completion
 	peerFails      cq.Status // what may befall a receive request of the peer
 }
 
@@ -155,8 +162,8 @@ type agent struct {
 type sends struct{ *agent }
 type recvs struct{ *agent }
 
-func (s sends) Complete(c Completion) { s.sent = append(s.sent, c) }
-func (r recvs) Complete(c Completion) { r.received = append(r.received, c) }
+func (s sends) Complete(c cq.Completion, _ bool) { s.sent = append(s.sent, c) }
+func (r recvs) Complete(c cq.Completion, _ bool) { r.received = append(r.received, c) }
 
 func newPair(t *rapid.T, f faults) *pair {
 	p := &pair{channel: &channel{random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), faults: f}}
@@ -171,9 +178,10 @@ func newPair(t *rapid.T, f faults) *pair {
 	})
 	psns := [2]PSN{psn.Draw(t, "psn"), psn.Draw(t, "psn")}
 	for i := range p.sides {
-		s := &agent{name: string(rune('A' + i)), memory: &testMemory{}}
-		s.target = s.memory.add(targetKey, 0, targetSize, memory.RemoteRead|memory.RemoteWrite|memory.RemoteAtomic).bytes
-		s.local = s.memory.add(localKey, 0, localSize, memory.LocalWrite).bytes
+		s := &agent{name: string(rune('A' + i)), host: newHost()}
+		s.local = s.host.bytes(0, localSize, memory.LocalWrite)
+		s.target = s.host.bytes(0, targetSize, open|memory.MWBind)
+		s.memory, s.window = s.host.view(uint32(i)), s.host.window()
 		for j := range s.local {
 			s.local[j] = byte(p.channel.random.Uint32())
 		}
@@ -205,7 +213,7 @@ func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every in
 	}
 	for state := qp.Init; state <= qp.RTS; state++ {
 		if err := q.Modify(state, Attr{
-			Access: memory.RemoteRead | memory.RemoteWrite | memory.RemoteAtomic, DestQP: uint32(1 - i), PathMTU: mtu,
+			Access: open, DestQP: uint32(1 - i), PathMTU: mtu,
 			RQPSN: psns[1-i], SQPSN: psns[i], MaxRdAtomic: rd, MaxDestRdAtomic: rd,
 			MinRNRTimer: 1, Timeout: 8, RetryCount: 7, RNRRetry: infinite,
 		}); err != nil {
@@ -216,22 +224,22 @@ func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every in
 }
 
 // take gives n bytes of local memory as a list of some elements.
-func (s *agent) take(t *rapid.T, n int) []SGE {
-	var list []SGE
+func (s *agent) take(t *rapid.T, n int) []memory.SGE {
+	var list []memory.SGE
 	for parts := rapid.IntRange(1, 3).Draw(t, "parts"); n > 0; parts-- {
 		take := n
 		if parts > 1 {
 			take = rapid.IntRange(0, n).Draw(t, "part")
 		}
-		list = append(list, SGE{VA: uint64(s.used), Length: uint32(take), Key: localKey})
+		list = append(list, memory.SGE{VA: uint64(s.used), Length: uint32(take), LKey: localKey})
 		s.used += uint32(take)
 		n -= take
 	}
 	return list
 }
 
-func (s *agent) bytesOf(list []SGE) []byte {
-	b, _ := gather(s.memory, list, 0, uint32(listLength(list)), nil)
+func (s *agent) bytesOf(list []memory.SGE) []byte {
+	b, _ := s.memory.Gather(list, 0, uint32(memory.ListLength(list)), nil)
 	return b
 }
 
@@ -242,15 +250,21 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 	type piece struct{ from, to uint64 }
 	var read []piece // since the last fence
 	for i := range rapid.IntRange(0, 20).Draw(t, "work") {
-		wr := SendWR{ID: uint64(i), Op: Op(rapid.IntRange(0, int(FetchAdd)).Draw(t, "op")), RKey: targetKey, Imm: uint32(i)}
+		wr := SendWR{ID: uint64(i), Op: Op(rapid.IntRange(0, int(LocalInvalidate)).Draw(t, "op")), RKey: targetKey, Imm: uint32(i)}
 		if wr.Op == SendInvalidate {
 			wr.Op = Send
+		}
+		if wr.Op.local() {
+			s.turnWindow(&wr)
 		}
 		if rapid.IntRange(0, 3).Draw(t, "signaled") > 0 || wr.Op.fetches() {
 			wr.Flags |= Signaled
 		}
 		n := rapid.IntRange(0, min(5*mtu, targetSize)).Draw(t, "length")
-		if rapid.IntRange(0, 2).Draw(t, "small") == 0 {
+		switch {
+		case wr.Op.local():
+			n = 0
+		case rapid.IntRange(0, 2).Draw(t, "small") == 0:
 			n = min(n, 40)
 		}
 		wr.RemoteVA = uint64(rapid.IntRange(0, targetSize-n).Draw(t, "va"))
@@ -265,7 +279,9 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 				wr.Compare++
 			}
 		}
-		wr.SGL = s.take(t, n)
+		if !wr.Op.local() {
+			wr.SGL = s.take(t, n)
+		}
 		data := s.bytesOf(wr.SGL)
 		if len(data) > 0 && len(data) <= 64 && !wr.Op.fetches() && rapid.Bool().Draw(t, "inline") {
 			wr.SGL, wr.Inline = nil, slices.Clone(data)
@@ -299,11 +315,11 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 			copy(at, data)
 		}
 		if wr.Op.send() {
-			peer.receives = append(peer.receives, RecvWR{ID: uint64(len(peer.receives)), SGL: peer.take(t, n+rapid.IntRange(0, 9).Draw(t, "spare"))})
+			peer.receives = append(peer.receives, qp.RecvWR{ID: uint64(len(peer.receives)), SGL: peer.take(t, n+rapid.IntRange(0, 9).Draw(t, "spare"))})
 			s.messages = append(s.messages, append([]byte{}, data...))
 			s.imms = append(s.imms, wr.Imm)
 		} else if wr.Op == WriteImm {
-			peer.receives = append(peer.receives, RecvWR{ID: uint64(len(peer.receives))})
+			peer.receives = append(peer.receives, qp.RecvWR{ID: uint64(len(peer.receives))})
 			s.messages = append(s.messages, nil)
 			s.imms = append(s.imms, wr.Imm)
 		}
@@ -311,6 +327,17 @@ func (s *agent) program(t *rapid.T, peer *agent, mtu int) {
 		s.brought = append(s.brought, brings)
 		s.models = append(s.models, slices.Clone(model))
 	}
+}
+
+// turnWindow makes wr bind the window of s, or invalidate it if it is bound. To
+// do either twice is an error.
+func (s *agent) turnWindow(wr *SendWR) {
+	if s.bound = !s.bound; s.bound {
+		wr.Op, wr.Bind = BindWindow, memory.Binding{Window: s.window, Tag: uint8(s.window + 1), Region: targetKey, Length: 8, Access: open}
+		s.window = s.window&^0xff | uint32(wr.Bind.Tag)
+		return
+	}
+	wr.Op, wr.RKey = LocalInvalidate, s.window
 }
 
 // feed posts work as far as there is room, and receives now and then, often too

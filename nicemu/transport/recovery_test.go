@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
 )
 
 // capped is go-back-N with a limit of packets in flight and a shorter timeout
@@ -28,7 +30,7 @@ func (c *capped) Timeout(w Window, local units.Time) units.Time {
 
 func TestRecoveryDecidesWhatIsSentAndWhen(t *testing.T) {
 	q, err := New(Config{
-		Memory: sizes{}, SendCQ: &count{}, RecvCQ: &count{}, MaxSend: 1, MaxSGE: 1,
+		Memory: sizes(), SendCQ: &count{}, RecvCQ: &count{}, MaxSend: 1, MaxSGE: 1,
 		Recovery: func() Recovery { return &capped{limit: 4} },
 	})
 	if err != nil {
@@ -39,10 +41,10 @@ func TestRecoveryDecidesWhatIsSentAndWhen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := q.PostSend(&SendWR{Op: Write, SGL: []SGE{{Length: 2560}}}); err != nil {
+	if err := q.PostSend(&SendWR{Op: Write, SGL: []memory.SGE{{Length: 2560, LKey: localKey}}}); err != nil {
 		t.Fatal(err)
 	}
-	var p Packet
+	var p roce.Packet
 	for i := range uint32(4) {
 		want := AckTimeout(8)
 		if i > 0 && i < 3 {

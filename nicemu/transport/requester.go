@@ -3,6 +3,7 @@ package transport
 import (
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -31,7 +32,7 @@ type requester struct {
 	rnrTries uint8      // left
 	stamps   stamps
 
-	old [atomicLength]byte // what an atomic has brought, on its way to memory
+	old [atomicLen]byte // what an atomic has brought, on its way to memory
 }
 
 func (r *requester) window() Window { return Window{r.una, r.next} }
@@ -47,8 +48,9 @@ func (q *QP) PostSend(wr *SendWR) error {
 	*w = sendWQE{SendWR: *wr}
 	w.SGL, w.Inline = sgl, inline
 
-	n := listLength(sgl) + uint64(len(inline))
+	n := memory.ListLength(sgl) + uint64(len(inline))
 	switch {
+	case wr.Op.local():
 	case n > maxMessage || q.config.Service == roce.UD && n > uint64(q.mtu()):
 		w.fault = cq.LocLenErr
 	case wr.Op.fetches() && q.attr.MaxRdAtomic == 0:
@@ -72,20 +74,18 @@ func (q *QP) checkSend(wr *SendWR) error {
 	switch {
 	case q.state < qp.RTS:
 		return ErrState
-	case wr.Op > FetchAdd,
+	case wr.Op > LocalInvalidate,
 		c.Service != roce.RC && (wr.Op.fetches() || wr.Op == SendInvalidate),
 		c.Service == roce.UD && !wr.Op.send():
 		return ErrOp
 	case q.req.queue.n >= c.MaxSend:
 		return ErrQueueFull
-	case len(wr.SGL) > c.MaxSGE:
-		return ErrSGL
 	case len(wr.Inline) > c.MaxInline, len(wr.Inline) > 0 && (wr.Op.fetches() || len(wr.SGL) > 0):
 		return ErrInline
-	case wr.Op.atomic() && listLength(wr.SGL) != atomicLength:
+	case wr.Op.atomic() && memory.ListLength(wr.SGL) != atomicLen:
 		return ErrAtomic
 	}
-	return nil
+	return memory.CheckCount(wr.SGL, c.MaxSGE)
 }
 
 // nextRequest finds what the requester sends next, if it may send.
@@ -120,17 +120,22 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 
 // number gives PSNs to the next work request (§9.7.3).
 func (r *requester) number() bool {
-	if r.numbered == r.queue.n {
+	if r.numbered == r.queue.n || r.failing() {
 		return false
 	}
 	w := r.queue.at(r.numbered)
-	if w.fault != cq.Success {
+	if w.fault != cq.Success || w.Op.local() {
 		return false
 	}
 	r.numbered++
 	w.first = r.free
 	r.free = r.free.Add(w.packets)
 	return true
+}
+
+// failing tells whether the newest work request that has begun will fail.
+func (r *requester) failing() bool {
+	return r.numbered > 0 && r.queue.at(r.numbered-1).fault != cq.Success
 }
 
 // mayBegin tells whether a message may begin: not while the queue drains, not
@@ -175,10 +180,10 @@ func (r *requester) locate(psn PSN) *sendWQE {
 }
 
 // emit makes the request packet of a PSN and counts it as sent.
-func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *Packet) bool {
+func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	r := &q.req
-	if !q.segment(w, psn, p) {
-		w.fault = cq.LocProtErr
+	if f := q.segment(w, psn, p); f != memory.OK {
+		w.fault = f.Status(memory.Local)
 		q.settle()
 		return false
 	}
@@ -187,7 +192,9 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *Packet) bool {
 		covers = w.packets - psn.From(w.first)
 	}
 	again := psn != r.next
-	if !again {
+	if again {
+		q.counters.Retransmitted++
+	} else {
 		if w.Op.fetches() && psn == w.first {
 			r.fetches++
 		}
@@ -205,6 +212,9 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *Packet) bool {
 	q.recovery.Sent(r.window(), psn, covers)
 	if r.ackSince == units.Never {
 		q.startTimer(now)
+	}
+	if q.reached() != nil {
+		q.settle()
 	}
 	return true
 }
@@ -278,11 +288,11 @@ func (q *QP) complete(s cq.Status) {
 		r.fetches--
 	}
 	if s != cq.Success || w.Flags&Signaled != 0 || q.config.SignalAll {
-		c := Completion{ID: w.ID, Status: s, Op: wcOf(w.Op), QP: q.config.Number}
+		c := cq.Completion{ID: w.ID, Status: s, Opcode: wcOf(w.Op), QP: q.config.Number}
 		if w.Op.fetches() && s == cq.Success {
-			c.Length = w.length
+			c.ByteLen = w.length
 		}
-		q.config.SendCQ.Complete(c)
+		q.config.SendCQ.Complete(c, false)
 	}
 	switch s {
 	case cq.Success:
@@ -294,22 +304,6 @@ func (q *QP) complete(s cq.Status) {
 	r.queue.pop()
 	r.numbered = max(0, r.numbered-1)
 	r.near = max(0, r.near-1)
-}
-
-// settle fails a work request with a fault once all in front of it are done
-// (§9.9.2), and reports when the queue is drained.
-func (q *QP) settle() {
-	r := &q.req
-	if r.queue.n > 0 {
-		if s := r.queue.at(0).fault; s != cq.Success && (q.state == qp.RTS || r.numbered > 0) {
-			q.fail(s)
-			return
-		}
-	}
-	if q.state == qp.SQD && !q.drained && !q.underWay() {
-		q.drained = true
-		q.event(SQDrained)
-	}
 }
 
 // underWay tells whether the oldest message has begun.

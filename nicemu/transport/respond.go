@@ -29,14 +29,14 @@ func (f *fetched) next() PSN { return f.first.Add(f.at) }
 func (f *fetched) done() bool { return f.sent == f.packets }
 
 // read takes a READ request (§9.4.4, §9.7.4.1).
-func (q *QP) read(p *Packet) {
+func (q *QP) read(p *roce.Packet) {
 	s := memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: memory.RemoteRead}
-	switch {
-	case q.attr.Access&memory.RemoteRead == 0, s.Length > maxMessage, p.Length != 0, !q.roomToFetch():
-		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
+	if q.attr.Access&memory.RemoteRead == 0 || s.Length > maxMessage || p.Length != 0 || !q.roomToFetch() {
+		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
-	case s.Length > 0 && !q.config.Memory.Check(s):
-		q.refuse(nakRemoteAccess, cq.RemAccessErr, QPAccessErr)
+	}
+	if f := q.config.Memory.Check(s); f != memory.OK {
+		q.deny(q.resp.expected, f)
 		return
 	}
 	q.counters.RxReadRequests++
@@ -45,21 +45,21 @@ func (q *QP) read(p *Packet) {
 
 // atomic takes an atomic request and executes it; the response comes later
 // (§9.4.5).
-func (q *QP) atomic(p *Packet, operation roce.Opcode) {
-	s := memory.Span{Key: p.Atomic.RKey, VA: p.Atomic.VA, Length: atomicLength, Access: memory.RemoteAtomic}
-	if q.attr.Access&memory.RemoteAtomic == 0 || s.VA%atomicLength != 0 || p.Length != 0 || !q.roomToFetch() {
-		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
+func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
+	s := memory.Span{Key: p.Atomic.RKey, VA: p.Atomic.VA, Length: atomicLen, Access: memory.RemoteAtomic}
+	if q.attr.Access&memory.RemoteAtomic == 0 || p.Length != 0 || !q.roomToFetch() {
+		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	}
 	var old uint64
-	var ok bool
+	var f memory.Fault
 	if operation == roce.CompareSwap {
-		old, ok = q.config.Memory.CompareSwap(s, p.Atomic.Compare, p.Atomic.Swap)
+		old, f = q.config.Memory.CompareSwap(s, p.Atomic.Compare, p.Atomic.Swap)
 	} else {
-		old, ok = q.config.Memory.FetchAdd(s, p.Atomic.Swap)
+		old, f = q.config.Memory.FetchAdd(s, p.Atomic.Swap)
 	}
-	if !ok {
-		q.refuse(nakRemoteAccess, cq.RemAccessErr, QPAccessErr)
+	if f != memory.OK {
+		q.deny(q.resp.expected, f)
 		return
 	}
 	q.counters.RxAtomicRequests++
@@ -78,7 +78,7 @@ func (q *QP) roomToFetch() bool {
 // message done.
 func (q *QP) remember(f fetched) {
 	r := &q.resp
-	if r.fetches.n == int(q.attr.MaxDestRdAtomic) {
+	for r.fetches.n >= int(q.attr.MaxDestRdAtomic) {
 		if old := r.fetches.at(0); old.at < old.packets {
 			r.replies--
 		}
@@ -95,7 +95,7 @@ func (q *QP) remember(f fetched) {
 // acknowledged again and not executed; a READ is, for the part that is asked for;
 // of an atomic the response is sent again. Those too old to be known are ignored:
 // the requester has had their responses.
-func (q *QP) repeat(p *Packet) {
+func (q *QP) repeat(p *roce.Packet) {
 	r := &q.resp
 	operation := p.BTH.Opcode.Operation()
 	if shapes[operation].kind != none {
@@ -104,7 +104,7 @@ func (q *QP) repeat(p *Packet) {
 	}
 	for i := range r.fetches.n {
 		f := r.fetches.at(i)
-		k := p.PSN().From(f.first)
+		k := psnOf(p).From(f.first)
 		if k >= f.packets {
 			continue
 		}
@@ -151,12 +151,11 @@ func (q *QP) responseBytes() units.Bytes {
 	_, f := q.nextResponse()
 	switch {
 	case f == nil:
-		return headerBytes(roce.Ack)
+		return units.Bytes(roce.RC.With(roce.Ack).PacketLen(0))
 	case f.atomic:
-		return headerBytes(roce.AtomicAck)
+		return units.Bytes(roce.RC.With(roce.AtomicAck).PacketLen(0))
 	}
-	n := q.piece(f.span.Length, f.at)
-	return headerBytes(f.operation()) + units.Bytes(n+uint32(pad(n)))
+	return units.Bytes(roce.RC.With(f.operation()).PacketLen(int(q.piece(f.span.Length, f.at))))
 }
 
 // operation is that of the next packet of a READ response. One that begins in
@@ -166,17 +165,17 @@ func (f *fetched) operation() roce.Opcode {
 }
 
 // respond makes the response packet that nextResponse chose.
-func (q *QP) respond(now units.Time, f *fetched, p *Packet) bool {
+func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 	r := &q.resp
 	if f == nil {
 		q.acknowledge(p)
 		return true
 	}
 	p.BTH.PSN = uint32(f.next())
-	p.AETH = roce.AETH{Syndrome: creditsUnlimited, MSN: f.msn}
+	p.AETH = roce.AETH{Syndrome: roce.SyndromeUnlimited, MSN: f.msn}
 	if f.atomic {
 		p.BTH.Opcode = roce.RC.With(roce.AtomicAck)
-		p.Old = f.old
+		p.AtomicAck.Original = f.old
 	} else if !q.readPiece(now, f, p) {
 		return false
 	}
@@ -191,25 +190,25 @@ func (q *QP) respond(now units.Time, f *fetched, p *Packet) bool {
 
 // readPiece fills in a packet of a READ response. If the memory is no longer
 // there, the requester is told so.
-func (q *QP) readPiece(now units.Time, f *fetched, p *Packet) (ok bool) {
+func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 	p.BTH.Opcode = roce.RC.With(f.operation())
-	if p.BTH.Opcode.Operation() == roce.ReadMiddle {
-		p.AETH = roce.AETH{}
-	}
 	s := f.span
 	s.VA += uint64(f.at) << q.mtuShift
 	s.Length = q.piece(s.Length, f.at)
-	p.Length = s.Length
-	if s.Length > 0 {
-		if p.Data, ok = q.config.Memory.Load(s, p.Data); !ok {
-			psn := f.next()
-			q.dropReplies()
-			q.refuseAt(psn, nakRemoteAccess, cq.RemAccessErr, QPAccessErr)
-			return false
-		}
+	p.Length = int(s.Length)
+	var fault memory.Fault
+	if p.Payload, fault = q.config.Memory.Load(s, p.Payload); fault != memory.OK {
+		psn := f.next()
+		q.dropReplies()
+		q.deny(psn, fault)
+		return false
+	}
+	again := f.at < f.sent
+	if again {
+		q.counters.Retransmitted++
 	}
 	if fb := q.config.Feedback; fb != nil {
-		fb.Sent(now, Sent{PSN: f.next(), Payload: units.Bytes(p.Length), Again: f.at < f.sent, Response: true})
+		fb.Sent(now, Sent{PSN: f.next(), Payload: units.Bytes(p.Length), Again: again, Response: true})
 	}
 	return true
 }
@@ -217,12 +216,12 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *Packet) (ok bool) {
 // acknowledge makes the ACK or NAK that is due. An ACK is for the newest SEND or
 // WRITE packet: it acknowledges all in front of it (§9.7.5.1), and those
 // behind it, READs and atomics, have responses of their own.
-func (q *QP) acknowledge(p *Packet) {
+func (q *QP) acknowledge(p *roce.Packet) {
 	r := &q.resp
 	p.BTH.Opcode = roce.RC.With(roce.Ack)
 	p.AETH.MSN = r.msn
 	if r.ackDue && (r.nak == 0 || r.plain.Add(1) != r.nakPSN) {
-		p.BTH.PSN, p.AETH.Syndrome = uint32(r.plain), creditsUnlimited
+		p.BTH.PSN, p.AETH.Syndrome = uint32(r.plain), roce.SyndromeUnlimited
 		r.ackDue, r.unacked = false, 0
 		return
 	}

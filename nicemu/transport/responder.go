@@ -17,7 +17,7 @@ type responder struct {
 	message  message
 	skipping bool        // UC: until the next message begins
 	taken    bool        // recv holds a receive request
-	recv     RecvWR      // which its bytes go to
+	recv     qp.RecvWR   // which its bytes go to
 	placed   uint32      // how many have
 	into     memory.Span // what is left of the memory that a WRITE goes to
 
@@ -78,9 +78,9 @@ var shapes = [32]shape{
 }
 
 // request takes a request packet of a reliable connection (§9.7.4).
-func (q *QP) request(p *Packet) {
+func (q *QP) request(p *roce.Packet) {
 	r := &q.resp
-	switch q.recovery.Arrived(r.expected, p.PSN()) {
+	switch q.recovery.Arrived(r.expected, psnOf(p)) {
 	case Duplicate:
 		q.counters.DuplicateRequest++
 		q.repeat(p)
@@ -90,7 +90,7 @@ func (q *QP) request(p *Packet) {
 		return
 	case DropNak:
 		q.counters.OutOfSequence++
-		r.nak, r.nakPSN = nakSequence, r.expected
+		r.nak, r.nakPSN = roce.SyndromeSequence, r.expected
 		return
 	}
 	r.nak = 0 // a NAK that has not been sent is out of date
@@ -98,37 +98,37 @@ func (q *QP) request(p *Packet) {
 	case shapes[operation].kind != none:
 		q.take(p, shapes[operation])
 	case r.message != none: // §9.7.4.1
-		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
+		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 	case operation == roce.ReadRequest:
 		q.read(p)
 	case operation == roce.CompareSwap || operation == roce.FetchAdd:
 		q.atomic(p, operation)
 	default: // §9.7.4.1
-		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
+		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 	}
 }
 
 // take does what a packet of a SEND or WRITE of a reliable connection asks for.
-func (q *QP) take(p *Packet, s shape) {
+func (q *QP) take(p *roce.Packet, s shape) {
 	r := &q.resp
-	switch q.place(p, s) {
+	switch o, f := q.place(p, s); o {
 	case noReceive:
 		q.counters.OutOfBuffer++
-		r.nak, r.nakPSN = syndromeRNR|q.attr.MinRNRTimer, r.expected
+		r.nak, r.nakPSN = roce.SyndromeRNR|q.attr.MinRNRTimer, r.expected
 		q.recovery.Postponed()
 		return
 	case badRequest:
-		q.refuse(nakInvalidRequest, cq.RemInvReqErr, QPReqErr)
+		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	case noAccess:
-		q.refuse(nakRemoteAccess, cq.RemAccessErr, QPAccessErr)
+		q.deny(r.expected, f)
 		return
 	case tooLong:
 		q.counters.RespLocalLengthError++
-		q.refuse(nakInvalidRequest, cq.LocLenErr, QPReqErr)
+		q.refuse(roce.SyndromeInvalidRequest, cq.LocLenErr, qp.QPReqErr)
 		return
 	case badList:
-		q.refuse(nakRemoteOp, cq.LocProtErr, QPReqErr)
+		q.refuse(roce.SyndromeRemoteOperation, f.Status(memory.Local), qp.QPReqErr)
 		return
 	}
 	r.plain, r.expected = r.expected, r.expected.Add(1)
@@ -142,14 +142,14 @@ func (q *QP) take(p *Packet, s shape) {
 }
 
 // place checks a packet of a SEND or WRITE and puts its payload where it
-// belongs (§9.7.4.1, §9.8.2).
-func (q *QP) place(p *Packet, s shape) outcome {
-	r := &q.resp
+// belongs (§9.7.4.1, §9.8.2). The fault is why memory cannot be written.
+func (q *QP) place(p *roce.Packet, s shape) (outcome, memory.Fault) {
+	r, mtu := &q.resp, int(q.mtu())
 	switch {
 	case s.first != (r.message == none), !s.first && s.kind != r.message: // §9.7.4.1
-		return badRequest
-	case !s.last && p.Length != q.mtu(), p.Length > q.mtu(), s.last && !s.first && p.Length == 0: // §9.7.4.1
-		return badRequest
+		return badRequest, memory.OK
+	case !s.last && p.Length != mtu, p.Length > mtu, s.last && !s.first && p.Length == 0: // §9.7.4.1
+		return badRequest, memory.OK
 	}
 	if s.kind == writing {
 		return q.placeWrite(p, s)
@@ -157,59 +157,61 @@ func (q *QP) place(p *Packet, s shape) outcome {
 	return q.placeSend(p, s)
 }
 
-func (q *QP) placeSend(p *Packet, s shape) outcome {
-	r := &q.resp
+func (q *QP) placeSend(p *roce.Packet, s shape) (outcome, memory.Fault) {
+	r, n := &q.resp, uint32(p.Length)
 	if s.first {
 		if !q.takeReceive() {
-			return noReceive
+			return noReceive, memory.OK
 		}
 		r.placed = 0
 	}
-	if uint64(r.placed)+uint64(p.Length) > listLength(r.recv.SGL) {
-		return tooLong
+	if uint64(r.placed)+uint64(n) > memory.ListLength(r.recv.SGL) {
+		return tooLong, memory.OK
 	}
-	if !scatter(q.config.Memory, r.recv.SGL, r.placed, p.Length, p.Data) {
-		return badList
+	if f := q.config.Memory.Scatter(r.recv.SGL, r.placed, n, p.Payload); f != memory.OK {
+		return badList, f
 	}
-	r.placed += p.Length
+	q.counters.PayloadReceived += uint64(n)
+	r.placed += n
 	if s.first {
 		r.message = sending
 	}
-	return fine
+	return fine, memory.OK
 }
 
-func (q *QP) placeWrite(p *Packet, s shape) outcome {
-	r := &q.resp
+func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
+	r, n := &q.resp, uint32(p.Length)
 	into := r.into
 	if s.first {
 		into = memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: memory.RemoteWrite}
-		switch {
-		case q.attr.Access&memory.RemoteWrite == 0, into.Length > maxMessage:
-			return badRequest
-		case into.Length > 0 && !q.config.Memory.Check(into):
-			return noAccess
+		if q.attr.Access&memory.RemoteWrite == 0 || into.Length > maxMessage {
+			return badRequest, memory.OK
+		}
+		if f := q.config.Memory.Check(into); f != memory.OK {
+			return noAccess, f
 		}
 	}
-	if p.Length > into.Length || s.last != (p.Length == into.Length) {
-		return badRequest
+	if n > into.Length || s.last != (n == into.Length) {
+		return badRequest, memory.OK
 	}
 	if s.imm && !q.takeReceive() {
-		return noReceive
+		return noReceive, memory.OK
 	}
 	here := into
-	here.Length = p.Length
-	if p.Length > 0 && !q.config.Memory.Store(here, p.Data) {
-		return noAccess
+	here.Length = n
+	if f := q.config.Memory.Store(here, p.Payload); f != memory.OK {
+		return noAccess, f
 	}
 	if s.first {
 		q.counters.RxWriteRequests++
 		r.message, r.placed = writing, 0
 	}
-	into.VA += uint64(p.Length)
-	into.Length -= p.Length
+	into.VA += uint64(n)
+	into.Length -= n
 	r.into = into
-	r.placed += p.Length
-	return fine
+	q.counters.PayloadReceived += uint64(n)
+	r.placed += n
+	return fine, memory.OK
 }
 
 // takeReceive makes sure that a receive request is at hand.
@@ -229,40 +231,40 @@ func (q *QP) takeReceive() bool {
 }
 
 // finish ends a message whose last packet has been placed.
-func (q *QP) finish(p *Packet, s shape) {
+func (q *QP) finish(p *roce.Packet, s shape) {
 	r := &q.resp
 	r.message = none
 	r.msn = (r.msn + 1) & roce.PSNMask
 	if s.kind == writing && !s.imm {
 		return
 	}
-	c := Completion{Op: cq.Recv, Length: r.placed, Solicited: p.BTH.Solicited}
+	c := cq.Completion{Opcode: cq.Recv, ByteLen: r.placed}
 	if s.kind == writing {
-		c.Op = cq.RecvImm
+		c.Opcode = cq.RecvImm
 	}
 	if s.imm {
-		c.HasImm, c.Imm = true, p.Imm
+		c.Flags, c.Imm = cq.WithImm, p.ImmDt.Data
 	}
 	if s.invalidate {
-		if !q.config.Memory.Invalidate(p.Imm) {
+		if f := q.config.Memory.Invalidate(p.IETH.RKey); f != memory.OK {
 			// The message has come, but its key is not one to invalidate: that is
 			// an error of this side alone (§9.9.3, class J).
-			q.receiveError(cq.RemInvReqErr)
+			q.receiveError(f.Status(memory.RemoteInvalidate))
 			q.toError()
 			q.dropReplies()
 			return
 		}
-		c.Invalidated, c.Imm = true, p.Imm
+		c.Flags, c.Imm = cq.WithInv, p.IETH.RKey
 	}
-	q.received(c)
+	q.received(c, p.BTH.Solicited)
 }
 
 // received completes the receive request at hand.
-func (q *QP) received(c Completion) {
+func (q *QP) received(c cq.Completion, solicited bool) {
 	r := &q.resp
 	r.taken = false
 	c.ID, c.QP = r.recv.ID, q.config.Number
-	q.config.RecvCQ.Complete(c)
+	q.config.RecvCQ.Complete(c, solicited)
 }
 
 // receiveError completes the receive request at hand with an error.
@@ -275,18 +277,27 @@ func (q *QP) receiveError(s cq.Status) {
 	} else {
 		q.counters.RespCQEError++
 	}
-	q.received(Completion{Op: cq.Recv, Status: s})
+	q.received(cq.Completion{Opcode: cq.Recv, Status: s}, false)
 }
 
 // refuse ends a reliable connection because of a request: it sends a NAK for
 // what is expected and goes to the error state. Responses in front of the NAK are
 // still sent (§9.9.3, class C).
-func (q *QP) refuse(syndrome uint8, s cq.Status, e Event) {
+func (q *QP) refuse(syndrome uint8, s cq.Status, e qp.Event) {
 	q.refuseAt(q.resp.expected, syndrome, s, e)
 }
 
-func (q *QP) refuseAt(psn PSN, syndrome uint8, s cq.Status, e Event) {
-	if syndrome == nakRemoteAccess {
+// deny refuses the request of a PSN because of a fault of memory.
+func (q *QP) deny(psn PSN, f memory.Fault) {
+	if s := f.Status(memory.Remote); s == cq.RemAccessErr {
+		q.refuseAt(psn, roce.SyndromeRemoteAccess, s, qp.QPAccessErr)
+	} else {
+		q.refuseAt(psn, roce.SyndromeInvalidRequest, s, qp.QPReqErr)
+	}
+}
+
+func (q *QP) refuseAt(psn PSN, syndrome uint8, s cq.Status, e qp.Event) {
+	if syndrome == roce.SyndromeRemoteAccess {
 		q.counters.RespRemoteAccessErrors++
 	}
 	q.receiveError(s)
@@ -297,7 +308,7 @@ func (q *QP) refuseAt(psn PSN, syndrome uint8, s cq.Status, e Event) {
 
 // PostRecv adds a work request to the receive queue. In the error state it is
 // flushed at once.
-func (q *QP) PostRecv(wr *RecvWR) error {
+func (q *QP) PostRecv(wr *qp.RecvWR) error {
 	switch {
 	case q.config.Shared != nil:
 		return ErrShared
@@ -305,8 +316,9 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 		return ErrState
 	case q.receives.n >= q.config.MaxRecv:
 		return ErrQueueFull
-	case len(wr.SGL) > q.config.MaxSGE:
-		return ErrSGL
+	}
+	if err := memory.CheckCount(wr.SGL, q.config.MaxSGE); err != nil {
+		return err
 	}
 	w := q.receives.push()
 	w.ID, w.SGL = wr.ID, append(w.SGL[:0], wr.SGL...)
@@ -321,7 +333,7 @@ func (q *QP) flushReceives() {
 	for q.receives.n > 0 {
 		q.counters.RespCQEFlushError++
 		w := q.receives.at(0)
-		q.config.RecvCQ.Complete(Completion{ID: w.ID, Status: cq.WRFlushErr, Op: cq.Recv, QP: q.config.Number})
+		q.config.RecvCQ.Complete(cq.Completion{ID: w.ID, Status: cq.WRFlushErr, Opcode: cq.Recv, QP: q.config.Number}, false)
 		q.receives.pop()
 	}
 }

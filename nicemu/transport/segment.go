@@ -2,11 +2,12 @@ package transport
 
 import (
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// atomicLength is what atomic operations work on, in bytes.
-const atomicLength = 8
+// atomicLen is what atomic operations work on, in bytes.
+const atomicLen = 8
 
 // Which operation the packets of a message have: First, Middle, Last, Only
 // (§9.7.3, table 38).
@@ -42,18 +43,17 @@ func (q *QP) opcode(w *sendWQE, k uint32) roce.Opcode {
 // requestBytes is the length of the request packet of a PSN.
 func (q *QP) requestBytes(w *sendWQE, psn PSN) units.Bytes {
 	k := psn.From(w.first)
-	n := headerBytes(q.opcode(w, k))
+	n := uint32(0)
 	if !w.Op.fetches() {
-		length := q.piece(w.length, k)
-		n += units.Bytes(length + uint32(pad(length)))
+		n = q.piece(w.length, k)
 	}
-	return n
+	return units.Bytes(q.opcode(w, k).PacketLen(int(n)))
 }
 
 // segment makes the request packet of a PSN, which is the k-th of its message. A
-// READ that is sent again asks for what has not come yet. It fails if the
+// READ that is sent again asks for what has not come yet. The fault is why the
 // payload cannot be read.
-func (q *QP) segment(w *sendWQE, psn PSN, p *Packet) (ok bool) {
+func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 	k := psn.From(w.first)
 	last := k == w.packets-1
 	p.BTH.Opcode = q.opcode(w, k)
@@ -61,15 +61,15 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *Packet) (ok bool) {
 	p.BTH.AckReq = q.asks(w, psn, last)
 	if w.Op.fetches() {
 		q.ask(w, k, p)
-		return true
+		return memory.OK
 	}
 	if last {
 		p.BTH.Solicited = w.Flags&Solicited != 0
 		switch w.Op {
 		case SendImm, WriteImm:
-			p.Imm = w.Imm
+			p.ImmDt.Data = w.Imm
 		case SendInvalidate:
-			p.Imm = w.RKey
+			p.IETH.RKey = w.RKey
 		}
 	}
 	if k == 0 && w.Op.write() {
@@ -78,18 +78,18 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *Packet) (ok bool) {
 	if q.config.Service == roce.UD {
 		q.address(w, p)
 	}
-	p.Length = q.piece(w.length, k)
-	offset := k << q.mtuShift
+	offset, n := k<<q.mtuShift, q.piece(w.length, k)
+	p.Length = int(n)
 	if len(w.Inline) > 0 {
-		p.Data = append(p.Data, w.Inline[offset:offset+p.Length]...)
-		return true
+		p.Payload = append(p.Payload, w.Inline[offset:offset+n]...)
+		return memory.OK
 	}
-	p.Data, ok = gather(q.config.Memory, w.SGL, offset, p.Length, p.Data)
-	return ok
+	p.Payload, f = q.config.Memory.Gather(w.SGL, offset, n, p.Payload)
+	return f
 }
 
 // ask fills in what a READ or atomic asks for.
-func (q *QP) ask(w *sendWQE, k uint32, p *Packet) {
+func (q *QP) ask(w *sendWQE, k uint32, p *roce.Packet) {
 	if w.Op == Read {
 		done := k << q.mtuShift
 		p.RETH = roce.RETH{VA: w.RemoteVA + uint64(done), RKey: w.RKey, Length: w.length - done}

@@ -19,12 +19,12 @@ var operationNames = []string{
 }
 
 var nakNames = map[uint8]string{
-	nakSequence: "nak-sequence", nakInvalidRequest: "nak-invalid-request",
-	nakRemoteAccess: "nak-remote-access", nakRemoteOp: "nak-remote-op",
+	roce.SyndromeSequence: "nak-sequence", roce.SyndromeInvalidRequest: "nak-invalid-request",
+	roce.SyndromeRemoteAccess: "nak-remote-access", roce.SyndromeRemoteOperation: "nak-remote-op",
 }
 
 // format gives the text of a packet.
-func format(p *Packet) string {
+func format(p *roce.Packet) string {
 	var b strings.Builder
 	op := p.BTH.Opcode.Operation()
 	name := operationNames[op]
@@ -34,24 +34,24 @@ func format(p *Packet) string {
 	fmt.Fprintf(&b, "%s psn=%d", name, p.BTH.PSN)
 	switch op {
 	case roce.WriteFirst, roce.WriteOnly, roce.WriteOnlyImm, roce.ReadRequest:
-		fmt.Fprintf(&b, " va=%#x rkey=%d dma=%d", p.RETH.VA, p.RETH.RKey, p.RETH.Length)
+		fmt.Fprintf(&b, " va=%#x rkey=%#x dma=%d", p.RETH.VA, p.RETH.RKey, p.RETH.Length)
 	case roce.CompareSwap:
-		fmt.Fprintf(&b, " va=%#x rkey=%d compare=%d swap=%d", p.Atomic.VA, p.Atomic.RKey, p.Atomic.Compare, p.Atomic.Swap)
+		fmt.Fprintf(&b, " va=%#x rkey=%#x compare=%d swap=%d", p.Atomic.VA, p.Atomic.RKey, p.Atomic.Compare, p.Atomic.Swap)
 	case roce.FetchAdd:
-		fmt.Fprintf(&b, " va=%#x rkey=%d swap=%d", p.Atomic.VA, p.Atomic.RKey, p.Atomic.Swap)
+		fmt.Fprintf(&b, " va=%#x rkey=%#x swap=%d", p.Atomic.VA, p.Atomic.RKey, p.Atomic.Swap)
 	case roce.Ack, roce.ReadFirst, roce.ReadLast, roce.ReadOnly:
 		fmt.Fprintf(&b, " msn=%d", p.AETH.MSN)
 	case roce.AtomicAck:
-		fmt.Fprintf(&b, " msn=%d old=%d", p.AETH.MSN, p.Old)
+		fmt.Fprintf(&b, " msn=%d old=%d", p.AETH.MSN, p.AtomicAck.Original)
 	}
 	switch s := shapes[op]; {
 	case s.imm:
-		fmt.Fprintf(&b, " imm=%d", p.Imm)
+		fmt.Fprintf(&b, " imm=%d", p.ImmDt.Data)
 	case s.invalidate:
-		fmt.Fprintf(&b, " inv=%d", p.Imm)
+		fmt.Fprintf(&b, " inv=%#x", p.IETH.RKey)
 	}
 	if p.BTH.Opcode.Service() == roce.UD {
-		fmt.Fprintf(&b, " to=%d path=%d qkey=%#x from=%d", p.BTH.DestQP, p.Path, p.DETH.QKey, p.DETH.SourceQP)
+		fmt.Fprintf(&b, " to=%d qkey=%#x from=%d", p.BTH.DestQP, p.DETH.QKey, p.DETH.SourceQP)
 	}
 	if shapes[op].kind != none || op >= roce.ReadFirst && op <= roce.ReadOnly {
 		fmt.Fprintf(&b, " len=%d", p.Length)
@@ -69,18 +69,18 @@ func format(p *Packet) string {
 
 func syndromeName(s uint8) string {
 	switch {
-	case s&syndromeKind == syndromeACK:
+	case s&roce.SyndromeKind == roce.SyndromeAck:
 		return "ack"
-	case s&syndromeKind == syndromeRNR:
+	case s&roce.SyndromeKind == roce.SyndromeRNR:
 		return fmt.Sprintf("rnr-nak timer=%d", s&31)
 	}
 	return nakNames[s]
 }
 
 // parse reads what format gives.
-func parse(service roce.Service, line string) (Packet, error) {
+func parse(service roce.Service, line string) (roce.Packet, error) {
 	f := fieldsOf(line)
-	p := Packet{AETH: roce.AETH{Syndrome: creditsUnlimited}}
+	p := roce.Packet{AETH: roce.AETH{Syndrome: roce.SyndromeUnlimited}}
 	op := -1
 	for i, n := range operationNames {
 		if n == f.name {
@@ -93,7 +93,7 @@ func parse(service roce.Service, line string) (Packet, error) {
 		}
 	}
 	if f.name == "rnr-nak" {
-		op, p.AETH.Syndrome = int(roce.Ack), syndromeRNR|uint8(f.number("timer"))
+		op, p.AETH.Syndrome = int(roce.Ack), roce.SyndromeRNR|uint8(f.number("timer"))
 	}
 	if f.name == "syndrome" {
 		op, p.AETH.Syndrome = int(roce.Ack), uint8(f.number("code"))
@@ -109,9 +109,9 @@ func parse(service roce.Service, line string) (Packet, error) {
 	p.Atomic = roce.AtomicETH{VA: p.RETH.VA, RKey: p.RETH.RKey, Swap: f.number("swap"), Compare: f.number("compare")}
 	p.AETH.MSN = uint32(f.number("msn"))
 	p.DETH = roce.DETH{QKey: uint32(f.number("qkey")), SourceQP: uint32(f.number("from"))}
-	p.Old = f.number("old")
-	p.Imm = uint32(f.number("imm") + f.number("inv"))
-	p.Length = uint32(f.number("len"))
+	p.AtomicAck.Original = f.number("old")
+	p.ImmDt.Data, p.IETH.RKey = uint32(f.number("imm")), uint32(f.number("inv"))
+	p.Length, p.Truncated = int(f.number("len")), f.flag("truncated")
 	return p, f.rest()
 }
 

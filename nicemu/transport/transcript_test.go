@@ -24,10 +24,12 @@ import (
 //	arrive      packets, one a line
 //	next [n=1]  what it sends now, all or so many
 //	wait t=10us lets time pass, and its timers expire
-//	modify, counters, timer, offer, outstanding, region
+//	region      registers memory, forget ends that; window makes one of type 2
+//	modify, counters, timer, offer, outstanding
 //
 // Each prints what the queue pair did: memory it wrote, completions, events.
-// Local memory is region 1, at 0; region 7 is at 0x1000 and open to the peer.
+// Local memory has key 0x100 and is at 0; that with key 0x200 is at 0x1000 and
+// open to the peer.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		d := &desk{}
@@ -47,10 +49,10 @@ func TestTranscripts(t *testing.T) {
 // desk is a queue pair and what goes in and out.
 type desk struct {
 	now    units.Time
-	memory *testMemory
+	host   *host
 	qp     *QP
 	out    strings.Builder
-	shared []RecvWR
+	shared []qp.RecvWR
 }
 
 func (d *desk) printf(format string, args ...any) { fmt.Fprintf(&d.out, format+"\n", args...) }
@@ -61,29 +63,29 @@ type side struct {
 	name string
 }
 
-func (s side) Complete(c Completion) {
+func (s side) Complete(c cq.Completion, solicited bool) {
 	text := ""
 	if c.Status == cq.Success {
-		if c.Length > 0 || c.Op >= cq.Recv {
-			text += fmt.Sprintf(" len=%d", c.Length)
+		if c.ByteLen > 0 || c.Opcode >= cq.Recv {
+			text += fmt.Sprintf(" len=%d", c.ByteLen)
 		}
-		if c.HasImm {
+		if c.Flags&cq.WithImm != 0 {
 			text += fmt.Sprintf(" imm=%d", c.Imm)
 		}
-		if c.Invalidated {
-			text += fmt.Sprintf(" inv=%d", c.Imm)
+		if c.Flags&cq.WithInv != 0 {
+			text += fmt.Sprintf(" inv=%#x", c.Imm)
 		}
-		if c.GRH {
-			text += fmt.Sprintf(" grh from=%d", c.SourceQP)
+		if c.Flags&cq.GRH != 0 {
+			text += fmt.Sprintf(" grh from=%d", c.SrcQP)
 		}
-		if c.Solicited {
+		if solicited {
 			text += " solicited"
 		}
 	}
-	s.d.printf("%s id=%d %v %v%s", s.name, c.ID, c.Op, c.Status, text)
+	s.d.printf("%s id=%d %v %v%s", s.name, c.ID, c.Opcode, c.Status, text)
 }
 
-func (d *desk) Event(_ uint32, e Event) { d.printf("%v", e) }
+func (d *desk) Event(_ uint32, e qp.Event) { d.printf("%v", e) }
 
 func (d *desk) Sent(now units.Time, s Sent) {
 	d.printf("sent at=%v %+v", now, s)
@@ -93,7 +95,7 @@ func (d *desk) Acked(now units.Time, a Acked) {
 	d.printf("acked at=%v %+v", now, a)
 }
 
-func (d *desk) Take(wr *RecvWR) bool {
+func (d *desk) Take(wr *qp.RecvWR) bool {
 	if len(d.shared) == 0 {
 		return false
 	}
@@ -124,11 +126,13 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 	case "qp":
 		return d.make(args)
 	case "region":
-		d.memory.add(uint32(args.number("key")), args.number("va"), int(args.number("len")), memory.Access(args.number("access")))
+		n := args.number("len")
+		b := &memory.Bytes{Base: args.number("va"), Data: make([]byte, n)}
+		d.printf("key=%#x", d.host.add(b.Base, n, memory.Access(args.number("access")), b))
 	case "forget":
-		d.memory.log = nil
-		d.memory.Invalidate(uint32(args.number("key")))
-		d.memory.log = func(l string) { d.printf("%s", l) }
+		return d.host.table.Deregister(d.host.regions[uint32(args.number("key"))])
+	case "window":
+		d.printf("key=%#x", d.host.window())
 	case "post", "recv", "arrive":
 		for line := range strings.Lines(data.Input) {
 			f := fieldsOf(line)
@@ -142,7 +146,7 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 		}
 	case "next":
 		for n := args.or("n", 1<<20); n > 0; n-- {
-			var p Packet
+			var p roce.Packet
 			if d.qp.Offer().Kind == Nothing {
 				break
 			}
@@ -150,10 +154,14 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 			if !d.qp.Next(d.now, &p) {
 				continue
 			}
-			if o.Bytes != p.Bytes() {
-				return fmt.Errorf("%v bytes were offered, %v came", o.Bytes, p.Bytes())
+			if o.Bytes != units.Bytes(p.Len()) {
+				return fmt.Errorf("%v bytes were offered, %v came", o.Bytes, p.Len())
 			}
-			d.printf("%s", format(&p))
+			text := format(&p)
+			if d.qp.config.Service == roce.UD {
+				text += fmt.Sprintf(" path=%d", o.Path)
+			}
+			d.printf("%s", text)
 		}
 	case "wait":
 		t, err := units.ParseTime(args.values["t"])
@@ -195,7 +203,11 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 		}
 	case "offer":
 		o := d.qp.Offer()
-		d.printf("%s %d", [...]string{"nothing", "control", "response", "request"}[o.Kind], o.Bytes)
+		text := ""
+		if d.qp.config.Service == roce.UD {
+			text = fmt.Sprintf(" path=%d", o.Path)
+		}
+		d.printf("%s %d%s", [...]string{"nothing", "control", "response", "request"}[o.Kind], o.Bytes, text)
 	case "outstanding":
 		w, n := d.qp.Outstanding()
 		d.printf("una=%d next=%d payload=%d", w.Una, w.Next, n)
@@ -207,12 +219,11 @@ func (d *desk) command(data *datadriven.TestData, args *fields) error {
 
 // make makes a queue pair in RTS, or in the state named.
 func (d *desk) make(f *fields) error {
-	*d = desk{memory: &testMemory{}}
-	d.memory.add(1, 0, 1<<20, memory.LocalWrite)
-	d.memory.add(7, 0x1000, 1<<16, memory.RemoteWrite|memory.RemoteRead|memory.RemoteAtomic)
-	d.memory.log = func(l string) { d.printf("%s", l) }
+	*d = desk{host: newHost()}
+	d.host.bytes(0, 1<<20, memory.LocalWrite)
+	d.host.bytes(0x1000, 1<<16, open|memory.MWBind)
 	c := Config{
-		Service: roce.RC, Number: 17, Memory: d.memory, SendCQ: side{d, "send-cq"}, RecvCQ: side{d, "recv-cq"}, Events: d,
+		Service: roce.RC, Number: 17, Memory: ledger{d.host.view(17), func(l string) { d.printf("%s", l) }}, SendCQ: side{d, "send-cq"}, RecvCQ: side{d, "recv-cq"}, Events: d,
 		MaxSend: 16, MaxRecv: 16, MaxSGE: 4, MaxInline: 512,
 		AckEvery: int(f.number("ack-every")), AskEvery: int(f.number("ask-every")),
 	}
@@ -233,7 +244,7 @@ func (d *desk) make(f *fields) error {
 		return err
 	}
 	a := Attr{
-		Access: memory.Access(f.or("access", uint64(memory.RemoteWrite|memory.RemoteRead|memory.RemoteAtomic))), QKey: uint32(f.or("qkey", 0x11)),
+		Access: memory.Access(f.or("access", uint64(open))), QKey: uint32(f.or("qkey", 0x11)),
 		DestQP: 18, RQPSN: PSN(f.number("rq-psn")), PathMTU: units.Bytes(f.or("mtu", 256)),
 		MaxDestRdAtomic: uint8(f.or("dest-rd", 2)), MinRNRTimer: uint8(f.or("rnr-timer", 1)),
 		SQPSN: PSN(f.number("sq-psn")), Timeout: uint8(f.or("timeout", 4)),
@@ -259,11 +270,11 @@ func (d *desk) input(command string, f *fields, line string) error {
 			return err
 		}
 		f.values = nil
-		d.qp.Receive(d.now, &p)
+		d.qp.Receive(d.now, &p, nil)
 	case "recv":
-		wr := RecvWR{ID: f.number("id")}
+		wr := qp.RecvWR{ID: f.number("id")}
 		if n := f.number("len"); n > 0 {
-			wr.SGL = []SGE{{VA: f.number("va"), Length: uint32(n), Key: uint32(f.or("lkey", 1))}}
+			wr.SGL = []memory.SGE{{VA: f.number("va"), Length: uint32(n), LKey: uint32(f.or("lkey", localKey))}}
 		}
 		if d.qp.config.Shared != nil {
 			d.shared = append(d.shared, wr)
@@ -274,9 +285,13 @@ func (d *desk) input(command string, f *fields, line string) error {
 		}
 	case "post":
 		wr := SendWR{
-			ID: f.number("id"), RemoteVA: f.or("va", 0x1000), RKey: uint32(f.or("rkey", 7)), Imm: uint32(f.number("imm")),
+			ID: f.number("id"), RemoteVA: f.or("va", 0x1000), RKey: uint32(f.or("rkey", targetKey)), Imm: uint32(f.number("imm")),
 			Compare: f.number("compare"), Swap: f.number("swap"),
 			Path: uint32(f.number("path")), DestQP: uint32(f.number("to")), QKey: uint32(f.or("qkey", 0x11)),
+			Bind: memory.Binding{
+				Window: uint32(f.number("window")), Tag: uint8(f.number("tag")), Region: uint32(f.or("region", targetKey)),
+				Addr: f.or("from", 0x1000), Length: f.number("size"), Access: memory.Access(f.or("access", uint64(open))),
+			},
 			Op: 255,
 		}
 		for op, n := range opNames {
@@ -292,7 +307,7 @@ func (d *desk) input(command string, f *fields, line string) error {
 		case f.flag("inline"):
 			wr.Inline = make([]byte, n)
 		case n > 0:
-			wr.SGL = []SGE{{Length: uint32(n), Key: uint32(f.or("lkey", 1))}}
+			wr.SGL = []memory.SGE{{Length: uint32(n), LKey: uint32(f.or("lkey", localKey))}}
 		}
 		if !f.flag("silent") {
 			wr.Flags |= Signaled

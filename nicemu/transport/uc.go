@@ -1,28 +1,32 @@
 package transport
 
-import "github.com/weftlab/weft/nicemu/cq"
+import (
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/protocols/roce"
+)
 
 // unreliable takes a packet of an unreliable connection (§9.8.2). After a gap
 // the rest of the message is dropped without a word, and the next message goes
 // to the same receive request. So is a message that cannot be received.
-func (q *QP) unreliable(p *Packet) {
+func (q *QP) unreliable(p *roce.Packet) {
 	r := &q.resp
 	s := shapes[p.BTH.Opcode.Operation()]
 	if s.kind == none || s.invalidate {
 		return
 	}
-	if p.PSN() != r.expected {
+	if psnOf(p) != r.expected {
 		q.counters.OutOfSequence++
 		r.skipping, r.message = true, none
 	}
-	r.expected = p.PSN().Add(1)
+	r.expected = psnOf(p).Add(1)
 	if s.first {
 		r.skipping, r.message = false, none
 	}
 	if r.skipping {
 		return
 	}
-	switch q.place(p, s) {
+	switch o, f := q.place(p, s); o {
 	case fine:
 		if s.last {
 			q.finish(p, s)
@@ -37,7 +41,7 @@ func (q *QP) unreliable(p *Packet) {
 		q.receiveError(cq.LocLenErr)
 		q.toError()
 	case badList:
-		q.receiveError(cq.LocProtErr)
+		q.receiveError(f.Status(memory.Local))
 		q.toError()
 	}
 	r.skipping, r.message = true, none

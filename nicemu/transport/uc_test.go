@@ -28,8 +28,9 @@ func TestUnreliableMessagesAreWhole(t *testing.T) {
 		c := &channel{random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), faults: f}
 		var sides [2]*agent
 		for i := range sides {
-			s := &agent{memory: &testMemory{}}
-			s.local = s.memory.add(localKey, 0, localSize, memory.LocalWrite).bytes
+			s := &agent{host: newHost()}
+			s.local = s.host.bytes(0, localSize, memory.LocalWrite)
+			s.memory = s.host.view(0)
 			for j := range s.local {
 				s.local[j] = byte(c.random.Uint32())
 			}
@@ -53,7 +54,7 @@ func TestUnreliableMessagesAreWhole(t *testing.T) {
 			}
 		}
 		for i := range 60 {
-			b.receives = append(b.receives, RecvWR{ID: uint64(i), SGL: b.take(t, 2000)})
+			b.receives = append(b.receives, qp.RecvWR{ID: uint64(i), SGL: b.take(t, 2000)})
 			if err := b.qp.PostRecv(&b.receives[i]); err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +72,7 @@ func TestUnreliableMessagesAreWhole(t *testing.T) {
 				t.Fatalf("%+v was received behind message %d", r, last)
 			}
 			last = n
-			if got := b.bytesOf(b.receives[r.ID].SGL)[:r.Length]; !bytes.Equal(got, a.messages[n]) {
+			if got := b.bytesOf(b.receives[r.ID].SGL)[:r.ByteLen]; !bytes.Equal(got, a.messages[n]) {
 				t.Fatalf("message %d is not what was sent", n)
 			}
 		}

@@ -2,16 +2,22 @@ package transport
 
 import (
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/protocols/roce"
 )
+
+// GRHLen is the room that a GRH takes in front of the payload of a datagram, in
+// bytes. With RoCEv2 an IPv6 header stands there, or an IPv4 header in the last
+// 20 bytes (annex A17).
+const GRHLen = 40
 
 // qkeyOwn is the bit of a work request's Q_Key that says to send the queue
 // pair's own (§10.2.5).
 const qkeyOwn = 1 << 31
 
 // address fills in where a datagram goes.
-func (q *QP) address(w *sendWQE, p *Packet) {
-	p.BTH.DestQP, p.Path = w.DestQP, w.Path
+func (q *QP) address(w *sendWQE, p *roce.Packet) {
+	p.BTH.DestQP = w.DestQP
 	p.DETH = roce.DETH{QKey: w.QKey, SourceQP: q.config.Number}
 	if w.QKey&qkeyOwn != 0 {
 		p.DETH.QKey = q.attr.QKey
@@ -21,44 +27,47 @@ func (q *QP) address(w *sendWQE, p *Packet) {
 // datagram takes a packet of an unreliable datagram queue pair (§9.8.3). It is
 // dropped without a word if it has another Q_Key or nothing can receive it. The
 // GRH comes first in the receive buffer.
-func (q *QP) datagram(p *Packet) {
+func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 	r := &q.resp
 	s := shapes[p.BTH.Opcode.Operation()]
 	switch {
 	case p.DETH.QKey != q.attr.QKey: // §9.6.1
 		q.counters.QKeyViolations++
 		return
-	case s.kind != sending || !s.first || !s.last || s.invalidate || p.Length > q.mtu():
+	case s.kind != sending || !s.first || !s.last || s.invalidate || p.Length > int(q.mtu()):
 		return
 	case !q.takeReceive():
 		q.counters.OutOfBuffer++
 		return
 	}
-	n := GRHBytes + p.Length
-	switch {
-	case uint64(n) > listLength(r.recv.SGL):
+	n := GRHLen + uint32(p.Length)
+	if uint64(n) > memory.ListLength(r.recv.SGL) {
 		q.counters.RespLocalLengthError++
 		q.receiveError(cq.LocLenErr)
 		q.toError()
 		return
-	case !q.storeDatagram(p):
-		q.receiveError(cq.LocProtErr)
+	}
+	if f := q.storeDatagram(p, grh); f != memory.OK {
+		q.receiveError(f.Status(memory.Local))
 		q.toError()
 		return
 	}
-	c := Completion{Op: cq.Recv, Length: n, GRH: true, SourceQP: p.DETH.SourceQP, Solicited: p.BTH.Solicited}
+	q.counters.PayloadReceived += uint64(p.Length)
+	c := cq.Completion{Opcode: cq.Recv, ByteLen: n, Flags: cq.GRH, SrcQP: p.DETH.SourceQP}
 	if s.imm {
-		c.HasImm, c.Imm = true, p.Imm
+		c.Flags, c.Imm = cq.GRH|cq.WithImm, p.ImmDt.Data
 	}
-	q.received(c)
+	q.received(c, p.BTH.Solicited)
 }
 
-func (q *QP) storeDatagram(p *Packet) bool {
-	var grh []byte
-	if p.GRH != nil {
-		grh = p.GRH[:]
+func (q *QP) storeDatagram(p *roce.Packet, grh *[GRHLen]byte) memory.Fault {
+	list, m := q.resp.recv.SGL, q.config.Memory
+	var header []byte
+	if grh != nil {
+		header = grh[:]
 	}
-	list := q.resp.recv.SGL
-	return scatter(q.config.Memory, list, 0, GRHBytes, grh) &&
-		scatter(q.config.Memory, list, GRHBytes, p.Length, p.Data)
+	if f := m.Scatter(list, 0, GRHLen, header); f != memory.OK {
+		return f
+	}
+	return m.Scatter(list, GRHLen, uint32(p.Length), p.Payload)
 }

@@ -1,15 +1,17 @@
 package transport
 
 import (
-	"errors"
+	"fmt"
+	"syscall"
 
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
 )
 
 // Op is what a work request of a send queue asks for.
 type Op uint8
 
-// The operations.
+// The operations. The last two are local: they take no PSN, and nothing is sent.
 const (
 	Send Op = iota
 	SendImm
@@ -19,9 +21,11 @@ const (
 	Read
 	CompareSwap
 	FetchAdd
+	BindWindow
+	LocalInvalidate
 )
 
-var opNames = [...]string{"send", "send-imm", "send-inv", "write", "write-imm", "read", "cas", "faa"}
+var opNames = [...]string{"send", "send-imm", "send-inv", "write", "write-imm", "read", "cas", "faa", "bind", "local-inv"}
 
 // String is a short name.
 func (o Op) String() string { return opNames[o] }
@@ -31,13 +35,23 @@ func (o Op) atomic() bool { return o == CompareSwap || o == FetchAdd }
 
 // fetches tells whether an operation brings something back, and so counts
 // against MaxRdAtomic.
-func (o Op) fetches() bool { return o >= Read }
+func (o Op) fetches() bool { return o >= Read && o <= FetchAdd }
 
 // write tells whether an operation is an RDMA WRITE.
 func (o Op) write() bool { return o == Write || o == WriteImm }
 
 // send tells whether an operation is a SEND.
 func (o Op) send() bool { return o <= SendInvalidate }
+
+// local tells whether an operation is done here.
+func (o Op) local() bool { return o >= BindWindow }
+
+// wcOf gives the kind of completion of an operation.
+func wcOf(o Op) cq.Opcode {
+	return [...]cq.Opcode{
+		cq.Send, cq.Send, cq.Send, cq.Write, cq.Write, cq.Read, cq.CompSwap, cq.FetchAdd, cq.BindMW, cq.LocalInv,
+	}[o]
+}
 
 // Flags are those of a work request.
 type Flags uint8
@@ -56,12 +70,13 @@ type SendWR struct {
 	Flags Flags
 
 	// SGL is where bytes come from or, for READ and atomics, go to. If Inline
-	// is not empty, its bytes are sent instead.
-	SGL    []SGE
+	// is not empty, its bytes are sent instead. Local operations have no use for
+	// them.
+	SGL    []memory.SGE
 	Inline []byte
 
 	RemoteVA uint64 // of WRITE, READ and atomics
-	RKey     uint32 // likewise; of SendInvalidate the key to invalidate
+	RKey     uint32 // likewise; of SendInvalidate and LocalInvalidate the key to invalidate
 	Imm      uint32
 	Compare  uint64 // of CompareSwap
 	Swap     uint64 // of CompareSwap; of FetchAdd what is added
@@ -72,38 +87,29 @@ type SendWR struct {
 	Path   uint32
 	DestQP uint32
 	QKey   uint32
+
+	// Bind is what BindWindow asks for, of a window of type 2, or of type 1 as
+	// ibv_bind_mw(3) posts it.
+	Bind memory.Binding
 }
 
-// RecvWR is a work request of a receive queue. PostRecv copies it.
-type RecvWR struct {
-	ID  uint64
-	SGL []SGE
-}
-
-// Receives is where a queue pair takes receive requests from instead of its own
-// queue: a shared receive queue.
-type Receives interface {
-	// Take moves the oldest request to wr, into whose SGL it copies; false if
-	// there is none.
-	Take(wr *RecvWR) bool
-}
-
-// Why a work request is not taken.
+// Why a work request is not taken. Each wraps the errno that ibv_post_send(3) and
+// ibv_post_recv(3) return: ENOMEM for a full queue, otherwise EINVAL. A list with
+// too many elements is memory.CheckCount's error.
 var (
-	ErrQueueFull = errors.New("the queue is full: wait for completions before posting more")
-	ErrState     = errors.New("the queue pair's state does not allow posting: modify it to RTS to send, to INIT at least to receive")
-	ErrOp        = errors.New("the transport service has no such operation: READ and atomics need RC, WRITE needs RC or UC, invalidate needs RC")
-	ErrSGL       = errors.New("the scatter/gather list has more elements than the queue pair was made for")
-	ErrInline    = errors.New("the inline bytes are more than the queue pair was made for, or the operation brings bytes back, or there is a list beside them")
-	ErrAtomic    = errors.New("an atomic operation needs a list of exactly 8 bytes")
-	ErrShared    = errors.New("the queue pair takes from a shared receive queue: post there")
+	ErrQueueFull = fmt.Errorf("%w: the queue is full: wait for completions before posting more", syscall.ENOMEM)
+	ErrState     = fmt.Errorf("%w: the queue pair's state does not allow posting: modify it to RTS to send, to INIT at least to receive", syscall.EINVAL)
+	ErrOp        = fmt.Errorf("%w: the transport service has no such operation: READ, atomics and SEND with invalidate need RC; WRITE, bind and local invalidate need RC or UC", syscall.EINVAL)
+	ErrInline    = fmt.Errorf("%w: the inline bytes are more than the queue pair was made for, or the operation brings bytes back, or there is a list beside them", syscall.EINVAL)
+	ErrAtomic    = fmt.Errorf("%w: an atomic operation needs a list of exactly 8 bytes", syscall.EINVAL)
+	ErrShared    = fmt.Errorf("%w: the queue pair takes from a shared receive queue: post there", syscall.EINVAL)
 )
 
 // sendWQE is a work request in the send queue.
 type sendWQE struct {
 	SendWR
 	length  uint32 // of the message
-	packets uint32 // PSNs that it takes
+	packets uint32 // PSNs that it takes; 0 for local operations
 	first   PSN
-	fault   cq.Status // found before it could be sent
+	fault   cq.Status // found before it could be sent, or when it was done here
 }

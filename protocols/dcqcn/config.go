@@ -16,80 +16,93 @@ import (
 type Config struct {
 	// DCETCPG is the weight of the old alpha when it is updated, in 1/1024:
 	// 1-g of the paper. 0 to 1023.
-	DCETCPG int `yaml:"dce_tcp_g,omitempty" json:"dce_tcp_g"`
+	DCETCPG int `yaml:"dce_tcp_g,omitempty" json:"dce_tcp_g" jsonschema_description:"weight of the old alpha when it is updated, in 1/1024, 0 to 1023"`
 	// DCETCPRTT is the time between updates of alpha. Above 0, up to 1 h.
-	DCETCPRTT units.Time `yaml:"dce_tcp_rtt,omitempty" json:"dce_tcp_rtt"`
+	DCETCPRTT units.Time `yaml:"dce_tcp_rtt,omitempty" json:"dce_tcp_rtt" jsonschema_description:"time between updates of alpha"`
 	// InitialAlphaValue is alpha at a flow's first CNP, in 1/1024. 1 to 1024,
 	// one more than the register holds, because the paper begins with 1.
-	InitialAlphaValue int `yaml:"initial_alpha_value,omitempty" json:"initial_alpha_value"`
+	InitialAlphaValue int `yaml:"initial_alpha_value,omitempty" json:"initial_alpha_value" jsonschema_description:"alpha at a flow's first CNP, in 1/1024, 1 to 1024"`
 
 	// RateToSetOnFirstCNP becomes current and target rate at the first CNP,
 	// which then does not decrease the rate otherwise. 0 ("unlimited" in a lab
 	// file) is 85% of the line rate. The line rate or more leaves the rate to an ordinary decrease.
-	RateToSetOnFirstCNP units.Rate `yaml:"rate_to_set_on_first_cnp,omitempty" json:"rate_to_set_on_first_cnp"`
+	RateToSetOnFirstCNP units.Rate `yaml:"rate_to_set_on_first_cnp,omitempty" json:"rate_to_set_on_first_cnp" jsonschema_description:"rate after the first CNP; unlimited is 85% of the line rate"`
 	// RPGMinDecFac is the least that a decrease leaves of the rate. 0% to
 	// 100%; 100% prevents decreases.
-	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac"`
+	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac" jsonschema_description:"least that a decrease leaves of the rate"`
 	// RPGMinRate is the least rate. Above 0, up to the line rate.
-	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate"`
+	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate" jsonschema_description:"least rate"`
 	// RPGGD is the binary logarithm of what a decrease divides alpha by, alpha
 	// in 1/1024: the share alpha·1024/2^rpg_gd of the rate is taken away. 0 to
 	// 15. 11 is alpha/2 as in the paper, 10 is alpha.
-	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd"`
+	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd" jsonschema_description:"binary logarithm of what a decrease divides alpha by, alpha in 1/1024, 0 to 15"`
 	// RateReduceMonitorPeriod is the time between decreases: the rate is
 	// decreased at the end of every such period that brought a CNP. 0, which a
 	// NIC does not have, is the paper's reaction point: every CNP decreases
 	// the rate and increases alpha at once, and alpha decreases after each
 	// dce_tcp_rtt since the last CNP (§3.1, Eq. 1 and 2). Up to 1 h.
-	RateReduceMonitorPeriod units.Time `yaml:"rate_reduce_monitor_period,omitempty" json:"rate_reduce_monitor_period"`
+	RateReduceMonitorPeriod units.Time `yaml:"rate_reduce_monitor_period,omitempty" json:"rate_reduce_monitor_period" jsonschema_description:"time between decreases; 0 decreases at every CNP"`
 
 	// ClampTgtRate is that every decrease makes the rate before it the target.
 	// Without, only a decrease that follows an increase by the byte counter
 	// does, so that decreases in a row recover to where the first began.
-	ClampTgtRate bool `yaml:"clamp_tgt_rate,omitempty" json:"clamp_tgt_rate"`
+	ClampTgtRate bool `yaml:"clamp_tgt_rate,omitempty" json:"clamp_tgt_rate" jsonschema_description:"whether every decrease makes the rate before it the target"`
 	// ClampTgtRateAfterTimeInc is that an increase by the timer counts there
 	// as well.
-	ClampTgtRateAfterTimeInc bool `yaml:"clamp_tgt_rate_after_time_inc,omitempty" json:"clamp_tgt_rate_after_time_inc"`
+	ClampTgtRateAfterTimeInc bool `yaml:"clamp_tgt_rate_after_time_inc,omitempty" json:"clamp_tgt_rate_after_time_inc" jsonschema_description:"whether the first decrease after an increase by the timer does"`
 	// RPGTimeReset is the timer: the time between increases. Above 0, up to 1 h.
-	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset"`
+	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset" jsonschema_description:"time between increases by the timer"`
 	// RPGByteReset is the byte counter: the bytes sent between increases; 0
 	// turns it off, and the timer's stage alone decides. mlxconfig counts
 	// blocks of 64 bytes, up to 32767.
-	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset"`
+	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset" jsonschema_description:"bytes sent between increases by the byte counter; 0 turns it off"`
 	// RPGThreshold is how many increases of fast recovery a counter has (F of
 	// the paper). 0 to 31.
-	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold"`
+	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold" jsonschema_description:"increases of fast recovery, 0 to 31"`
 	// RPGMaxRate is the most that a limited flow may have; 0 is the line rate,
 	// as is anything above it.
-	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate"`
+	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"most that a limited flow may have; unlimited is the line rate"`
 	// ReleaseAtMaxRate is that a flow whose rate has come to rpg_max_rate is
 	// limited no more and its next CNP is again a first one, as mlxconfig's
 	// description of RPG_MAX_RATE has it. It is not a key of mlxconfig's: the
 	// paper and the simulators keep a flow's limit.
-	ReleaseAtMaxRate bool `yaml:"release_at_max_rate,omitempty" json:"release_at_max_rate"`
+	ReleaseAtMaxRate bool `yaml:"release_at_max_rate,omitempty" json:"release_at_max_rate" jsonschema_description:"whether a flow that has come to rpg_max_rate is limited no more"`
 	// RPGAIRate is what an additive increase adds to the target. Above 0.
-	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate"`
+	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate" jsonschema_description:"what an additive increase adds to the target rate"`
 	// RPGHAIRate is what a hyper increase adds to the target. Above 0.
-	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate"`
+	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate" jsonschema_description:"what a hyper increase adds to the target rate"`
 
 	// NPMinTimeBetweenCNPs is the least time between CNPs for a flow (N of the
 	// paper). 0, which answers every marked packet, to 1 h.
-	NPMinTimeBetweenCNPs units.Time `yaml:"np_min_time_between_cnps,omitempty" json:"np_min_time_between_cnps"`
+	NPMinTimeBetweenCNPs units.Time `yaml:"np_min_time_between_cnps,omitempty" json:"np_min_time_between_cnps" jsonschema_description:"least time between CNPs for a flow; 0 answers every marked packet"`
 	// NPCNPDSCP is the DSCP of CNPs. 0 to 63.
-	NPCNPDSCP int `yaml:"np_cnp_dscp,omitempty" json:"np_cnp_dscp"`
+	NPCNPDSCP int `yaml:"np_cnp_dscp,omitempty" json:"np_cnp_dscp" jsonschema_description:"DSCP of CNPs, 0 to 63"`
 	// NPCNPPrio is the 802.1p priority of CNPs that have a VLAN tag. 0 to 7.
-	NPCNPPrio int `yaml:"np_cnp_prio,omitempty" json:"np_cnp_prio"`
+	NPCNPPrio int `yaml:"np_cnp_prio,omitempty" json:"np_cnp_prio" jsonschema_description:"802.1p priority of CNPs that have a VLAN tag, 0 to 7"`
 }
 
 // most bounds times, so that no sum with an instant overflows.
 const most = units.Hour
 
-// Validate checks c for a port at line rate line. The error lists all that is
-// wrong: the key, its value and what would be right.
+// RangeError is a parameter that is out of its range.
+type RangeError struct {
+	Key   string // as in the lab file
+	Value any
+	Mend  string // what would be right, such as "a number from 0 to 15"
+}
+
+// Error names the key, its value and what would be right.
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("%s: %v is out of range: give %s", e.Key, e.Value, e.Mend)
+}
+
+// Validate checks c for a port at line rate line. The error joins all that is
+// wrong: a RangeError for each parameter, and another error for a line without a
+// rate.
 func (c *Config) Validate(line units.Rate) error {
 	var errs []error
 	bad := func(key string, value any, mend string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: %v is out of range: give "+mend, append([]any{key, value}, args...)...))
+		errs = append(errs, &RangeError{key, value, fmt.Sprintf(mend, args...)})
 	}
 	number := func(key string, v, low, high int) {
 		if v < low || v > high {

@@ -82,6 +82,10 @@ func (o Opcode) Valid() bool { return table[o].extensions != 0 }
 // HeaderLen is the length of the BTH and of the headers behind it, in bytes.
 func (o Opcode) HeaderLen() int { return BTHLen + int(table[o].length) }
 
+// PacketLen is the length of a packet with a payload of n bytes, from the BTH to
+// the ICRC: what UDP carries.
+func (o Opcode) PacketLen(n int) int { return o.HeaderLen() + n + int(PadOf(n)) + ICRCLen }
+
 // Has tells whether any of x is in e.
 func (e Extension) Has(x Extension) bool { return e&x != 0 }
 

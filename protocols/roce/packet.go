@@ -3,6 +3,12 @@ package roce
 import "encoding/binary"
 
 // Packet is the part of a RoCEv2 packet that UDP carries.
+//
+// The payload is Length bytes, without the pad. Of a packet whose bytes are not
+// modelled only Length says how long it is, and Payload is empty. Put writes
+// Payload and then zeros up to Length, so that a capture of modelled packets has
+// whole frames. Where Payload is longer than Length, it is what counts: a packet
+// with bytes needs no Length to be written.
 type Packet struct {
 	BTH       BTH
 	DETH      DETH
@@ -13,11 +19,11 @@ type Packet struct {
 	ImmDt     ImmDt
 	IETH      IETH
 
-	Payload []byte // without the pad
+	Payload []byte // or what is there of it
+	Length  int    // of the payload as it was sent, bytes
 
 	// What Decode found.
 	Extensions Extension // the headers that are there; without Truncated, those of the opcode
-	Length     int       // of the payload as it was sent, bytes
 	ICRC       uint32    // as it stands in the packet; not checked
 	Truncated  bool      // cut on the way: no ICRC, and maybe not all headers and payload
 }
@@ -112,18 +118,18 @@ func (p *Packet) decode(e Extension, b []byte) {
 }
 
 // Len is how many bytes Put writes: what UDP carries, with the ICRC.
-func (p *Packet) Len() int {
-	return p.BTH.Opcode.HeaderLen() + len(p.Payload) + int(PadOf(len(p.Payload))) + ICRCLen
-}
+func (p *Packet) Len() int { return p.BTH.Opcode.PacketLen(max(len(p.Payload), p.Length)) }
 
 // Put writes the packet into b and gives its length, Len. The opcode, which
 // must be valid, says which headers are written, and the payload's length what
-// the pad count is. The last four bytes are 0: PutICRC fills them when the
-// headers of IP and UDP are there. Extensions, Length, ICRC and Truncated are
-// not looked at.
+// the pad count is. The payload is Payload and then zeros up to Length: a
+// truncated packet is written as long as it was sent. The last four bytes are 0:
+// PutICRC fills them when the headers of IP and UDP are there. Extensions, ICRC
+// and Truncated are not looked at.
 func (p *Packet) Put(b []byte) int {
+	length := max(len(p.Payload), p.Length)
 	bth := p.BTH
-	bth.Pad = PadOf(len(p.Payload))
+	bth.Pad = PadOf(length)
 	bth.Put(b)
 	n := BTHLen
 	for i, e := 0, bth.Opcode.Extensions(); e != 0; i, e = i+1, e>>1 {
@@ -132,8 +138,8 @@ func (p *Packet) Put(b []byte) int {
 			n += int(extensionLen[i])
 		}
 	}
-	n += copy(b[n:n+len(p.Payload)], p.Payload)
-	end := n + int(bth.Pad) + ICRCLen
+	end := n + length + int(bth.Pad) + ICRCLen
+	n += copy(b[n:], p.Payload)
 	clear(b[n:end])
 	return end
 }

@@ -80,6 +80,31 @@ func TestPacketRoundTrip(t *testing.T) {
 	})
 }
 
+// TestSizesAlone: a packet of which only the length is modelled is written as the
+// same with a payload of zeros, and reads back so; of a payload that is shorter
+// than Length the rest is zeros, and one that is longer counts whole.
+func TestSizesAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPacket(t)
+		full := *p
+		if !p.BTH.Opcode.Extensions().Has(ExtPayload) {
+			p.Length = 0
+		} else {
+			p.Length = rapid.IntRange(0, 300).Draw(t, "length")
+			full.Payload = append(bytes.Clone(p.Payload), make([]byte, max(0, p.Length-len(p.Payload)))...)
+		}
+		b, want := bytes.Repeat([]byte{0xee}, p.Len()+3), make([]byte, full.Len())
+		full.Put(want)
+		if n := p.Put(b); n != p.Len() || !bytes.Equal(b[:n], want) || !bytes.Equal(b[n:], []byte{0xee, 0xee, 0xee}) {
+			t.Fatalf("%d bytes put, of %d: % x, want % x", n, p.Len(), b, want)
+		}
+		var got Packet
+		if err := got.Decode(want, len(want)); err != nil || got.Length != len(full.Payload) {
+			t.Fatalf("reads back with %d bytes of payload, want %d: %v", got.Length, len(full.Payload), err)
+		}
+	})
+}
+
 // TestTrimmed cuts packets at every byte: the headers that are whole are read,
 // and the packet is said to be truncated.
 func TestTrimmed(t *testing.T) {

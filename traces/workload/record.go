@@ -1,11 +1,7 @@
 package workload
 
 import (
-	"encoding/csv"
-	"encoding/json"
-	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -101,20 +97,20 @@ type Result struct {
 	Sent       uint64  `json:"sent_packets"`
 	Received   uint64  `json:"received_packets"` // without duplicates
 	Lost       uint64  `json:"lost_packets"`     // sent and not received when the run ended
-	LossShare  float64 `json:"loss_share"`
+	LossShare  float64 `json:"loss_share" digits:"6"`
 	Marked     uint64  `json:"marked_packets"`   // received with CE
 	Trimmed    uint64  `json:"trimmed_packets"`  // of those lost, whose headers came
 	Returned   uint64  `json:"returned_packets"` // of those lost, whose headers came back to the sender
 	Duplicated uint64  `json:"duplicated_packets"`
 	Reordered  uint64  `json:"reordered_packets"`
-	Start      float64 `json:"start_s"`     // first packet sent
-	End        float64 `json:"end_s"`       // last packet received, or sent if none was
-	Goodput    int64   `json:"goodput_bps"` // received payload over the time it took to receive it
-	DelayMin   float64 `json:"delay_min_us"`
-	DelayMean  float64 `json:"delay_mean_us"`
-	DelayP50   float64 `json:"delay_p50_us"`
-	DelayP99   float64 `json:"delay_p99_us"`
-	DelayMax   float64 `json:"delay_max_us"`
+	Start      float64 `json:"start_s" digits:"9"` // first packet sent
+	End        float64 `json:"end_s" digits:"9"`   // last packet received, or sent if none was
+	Goodput    int64   `json:"goodput_bps"`        // received payload over the time it took to receive it
+	DelayMin   float64 `json:"delay_min_us" digits:"3"`
+	DelayMean  float64 `json:"delay_mean_us" digits:"3"`
+	DelayP50   float64 `json:"delay_p50_us" digits:"3"`
+	DelayP99   float64 `json:"delay_p99_us" digits:"3"`
+	DelayMax   float64 `json:"delay_max_us" digits:"3"`
 }
 
 // delayAt is a quantile of the delay in nanoseconds.
@@ -148,29 +144,8 @@ func (r *Record) Result() Result {
 }
 
 // WriteJSON writes results as a JSON array.
-func WriteJSON(w io.Writer, results []Result) error {
-	if results == nil {
-		results = []Result{}
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(results)
-}
+func WriteJSON(w io.Writer, results []Result) error { return writeJSON(w, results) }
 
 // WriteCSV writes results as CSV with a header line; the columns are named
 // like the fields of the JSON form.
-func WriteCSV(w io.Writer, results []Result) error {
-	out := csv.NewWriter(w)
-	_ = out.Write([]string{"flow", "pattern", "from", "to", "payload_bytes", "offered_bps", "sent_packets", "received_packets",
-		"lost_packets", "loss_share", "marked_packets", "trimmed_packets", "returned_packets", "duplicated_packets", "reordered_packets", "start_s", "end_s",
-		"goodput_bps", "delay_min_us", "delay_mean_us", "delay_p50_us", "delay_p99_us", "delay_max_us"})
-	for _, r := range results {
-		f := func(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
-		_ = out.Write([]string{r.Flow, r.Pattern, r.From, r.To, fmt.Sprint(r.Payload), fmt.Sprint(r.Offered), fmt.Sprint(r.Sent),
-			fmt.Sprint(r.Received), fmt.Sprint(r.Lost), f(r.LossShare, 6), fmt.Sprint(r.Marked), fmt.Sprint(r.Trimmed), fmt.Sprint(r.Returned), fmt.Sprint(r.Duplicated),
-			fmt.Sprint(r.Reordered), f(r.Start, 9), f(r.End, 9), fmt.Sprint(r.Goodput), f(r.DelayMin, 3), f(r.DelayMean, 3),
-			f(r.DelayP50, 3), f(r.DelayP99, 3), f(r.DelayMax, 3)})
-	}
-	out.Flush()
-	return out.Error()
-}
+func WriteCSV(w io.Writer, results []Result) error { return writeCSV(w, results) }

@@ -1,6 +1,10 @@
 package workload
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -15,10 +19,21 @@ const (
 	Send              // SEND: data from From to To
 )
 
-var verbs = [...]string{"write", "read", "send"}
+// VerbNames are the names that a lab file uses.
+var VerbNames = []string{"write", "read", "send"}
 
 // String gives the name that a lab file uses.
-func (v Verb) String() string { return verbs[v] }
+func (v Verb) String() string { return VerbNames[v] }
+
+// UnmarshalText reads the name that a lab file uses.
+func (v *Verb) UnmarshalText(b []byte) error {
+	i := slices.Index(VerbNames, string(b))
+	if i < 0 {
+		return fmt.Errorf("%q is none of %s", b, strings.Join(VerbNames, ", "))
+	}
+	*v = Verb(i)
+	return nil
+}
 
 // Transfer is RDMA messages between the NICs of two hosts.
 type Transfer struct {

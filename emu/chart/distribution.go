@@ -1,0 +1,179 @@
+package chart
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"gonum.org/v1/plot/plotter"
+)
+
+// measure is something that is measured of many: flows, messages, transfers.
+type measure struct {
+	name, label string
+	unit        string // of its values: s, b/s, share; "" of a ratio
+	scales      []scale
+	text        func(float64) string
+}
+
+// weighted is a value and how many have it.
+type weighted struct{ value, weight float64 }
+
+// Distribution is a measure over the flows, messages or transfers of a file.
+type Distribution struct {
+	Unit string  `json:"unit"` // s, b/s, share, or "" of a ratio
+	Mean float64 `json:"mean"`
+	Min  float64 `json:"min"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
+
+	values []weighted // sorted
+	total  float64    // of the weights
+}
+
+// distribute gives the distribution of values, which it sorts; nil if there are
+// none.
+func distribute(unit string, values []weighted) *Distribution {
+	if len(values) == 0 {
+		return nil
+	}
+	d := &Distribution{Unit: unit, values: values}
+	slices.SortFunc(values, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
+	for _, v := range values {
+		d.total += v.weight
+	}
+	for _, v := range values {
+		d.Mean += v.value * v.weight / d.total
+	}
+	for _, p := range d.percentiles() {
+		*p.at = d.at(p.share)
+	}
+	return d
+}
+
+// percentile is one of those that a table has.
+type percentile struct {
+	name  string
+	share float64
+	at    *float64
+}
+
+func (d *Distribution) percentiles() []percentile {
+	return []percentile{{"min", 0, &d.Min}, {"p50", 0.5, &d.P50}, {"p90", 0.9, &d.P90}, {"p95", 0.95, &d.P95}, {"p99", 0.99, &d.P99}, {"max", 1, &d.Max}}
+}
+
+// at is the least value that at least the given share does not exceed.
+func (d *Distribution) at(share float64) float64 {
+	sum := 0.0
+	for _, v := range d.values {
+		// Weights that add up to a whole number may miss it by a rounding.
+		if sum += v.weight; sum >= share*d.total-1e-9*d.total {
+			return v.value
+		}
+	}
+	return d.values[len(d.values)-1].value
+}
+
+// positive is the least value above 0; 0 if there is none.
+func (d *Distribution) positive() float64 {
+	for _, v := range d.values {
+		if v.value > 0 {
+			return v.value
+		}
+	}
+	return 0
+}
+
+// cdf gives the steps of the distribution, no more than a picture can show.
+func (d *Distribution) cdf(from, per, to float64) plotter.XYs {
+	const most = 4000
+	points := plotter.XYs{{X: from, Y: 0}}
+	sum, shown := 0.0, 0.0
+	for i, v := range d.values {
+		sum += v.weight
+		last := i == len(d.values)-1
+		if last || v.value != d.values[i+1].value && (len(d.values) <= most || sum-shown >= d.total/most) {
+			shown = sum
+			y := sum / d.total
+			if last {
+				y = 1
+			}
+			points = append(points, plotter.XY{X: v.value / per, Y: y})
+		}
+	}
+	return append(points, plotter.XY{X: to, Y: 1})
+}
+
+// tableRow is a line of a table of distributions.
+type tableRow struct {
+	of *measure
+	d  *Distribution // nil is left out
+}
+
+// writeDistributions prints a table; over says of what the distributions are.
+func writeDistributions(w io.Writer, over string, rows []tableRow) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "over ", over, "\tmean")
+	for _, p := range (&Distribution{}).percentiles() {
+		fmt.Fprint(t, "\t", p.name)
+	}
+	fmt.Fprintln(t)
+	for _, r := range rows {
+		if r.d == nil {
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s", r.of.name, r.of.text(r.d.Mean))
+		for _, p := range r.d.percentiles() {
+			fmt.Fprint(t, "\t", r.of.text(*p.at))
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+}
+
+// curve is a line of a picture of distributions.
+type curve struct {
+	name string
+	d    *Distribution
+}
+
+// cumulative draws distributions of a measure over flows, messages or
+// transfers.
+func cumulative(o *Options, m *measure, over string, curves []curve) (*Picture, error) {
+	low, high := 0.0, 0.0
+	for _, c := range curves {
+		high = max(high, c.d.Max)
+		if v := c.d.positive(); v > 0 && (low == 0 || v < low) {
+			low = v
+		}
+	}
+	switch {
+	case len(curves) > MaxLines:
+		return nil, fmt.Errorf("%d lines are more than the %d that a picture has: name fewer files", len(curves), MaxLines)
+	case o.LogX && high == 0:
+		return nil, errors.New("all values are 0: there is nothing to show on a logarithmic axis")
+	}
+	x := fit(m.scales, high)
+	p := &Picture{
+		Width: o.Width, Height: o.Height, Steps: plotter.PostStep,
+		X: Axis{Label: x.label(m.label), Max: max(high/x.per*1.02, 1e-9)},
+		Y: Axis{Label: "share of " + over, Max: 1.02},
+	}
+	if high == 0 {
+		p.X.Max = 1
+	}
+	if o.LogX {
+		p.X.Log = true
+		p.X.Min, p.X.Max = decades(low/x.per, high/x.per)
+	}
+	for _, c := range curves {
+		p.Lines = append(p.Lines, Line{Name: c.name, Points: c.d.cdf(p.X.Min, x.per, p.X.Max)})
+	}
+	return p, nil
+}

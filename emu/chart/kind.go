@@ -1,0 +1,114 @@
+package chart
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/traces/series"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// kind is what a file holds.
+type kind uint8
+
+const (
+	queueSeries kind = iota
+	flowRecords
+	transferRecords
+)
+
+// String is the kind for people, in the plural but for a series.
+func (k kind) String() string {
+	return [...]string{"a series of queues", "flow records", "records of transfers"}[k]
+}
+
+// kindOf tells what a file holds by its header, or its first record in JSON.
+func kindOf(name string) (kind, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if filepath.Ext(name) == ".json" {
+		k, err := kindOfJSON(f)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", name, err)
+		}
+		return k, nil
+	}
+	// A line that long is no header, and what has none of the names is
+	// something else: a capture, a lab file.
+	line, err := bufio.NewReader(io.LimitReader(f, 1<<16)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	header, err := csv.NewReader(strings.NewReader(line)).Read()
+	switch {
+	case err == nil && series.Is(header):
+		return queueSeries, nil
+	case err == nil && workload.Is(header):
+		return flowRecords, nil
+	case err == nil && workload.IsTransfers(header):
+		return transferRecords, nil
+	}
+	return 0, fmt.Errorf("%s is neither a series (weft sim --series x.csv) nor records of flows or transfers (weft sim --flows x.csv, --transfers x.csv): its first line does not name their columns", name)
+}
+
+// kindOfJSON looks at the first entry of an array.
+func kindOfJSON(r io.Reader) (kind, error) {
+	d := json.NewDecoder(bufio.NewReader(r))
+	t, err := d.Token()
+	if err == nil && t == json.Delim('[') && !d.More() {
+		return 0, errors.New("it has no records")
+	}
+	var first struct {
+		Flow     *string `json:"flow"`
+		Transfer *string `json:"transfer"`
+	}
+	if err == nil && t == json.Delim('[') {
+		err = d.Decode(&first)
+	}
+	switch {
+	case first.Transfer != nil:
+		return transferRecords, nil
+	case first.Flow != nil:
+		return flowRecords, nil
+	case err != nil:
+		return 0, fmt.Errorf("it is not a JSON array of records of flows or transfers: %w", err)
+	}
+	return 0, errors.New("it is not a JSON array of records of flows or transfers")
+}
+
+// readRecords reads records in the format that the file's name ends in.
+func readRecords[T any](name string, asCSV, asJSON func(io.Reader) ([]T, error)) (records []T, err error) {
+	format := asCSV
+	if filepath.Ext(name) == ".json" {
+		format = asJSON
+	}
+	if err := read(name, func(in io.Reader) error {
+		records, err = format(in)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if len(records) == 0 {
+		return nil, fmt.Errorf("%s has no records", name)
+	}
+	return records, nil
+}
+
+// noSeries refuses, for a file of records, options that are for series.
+func noSeries(k kind, o *Options) error {
+	if len(o.Ports) > 0 || o.Class != "" || o.From != 0 || o.To != units.Never || o.Average != 0 {
+		return fmt.Errorf("%s have no ports and no samples: --port, --class, --from, --to and --average are for series", k)
+	}
+	return nil
+}

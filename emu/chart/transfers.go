@@ -1,0 +1,354 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+var (
+	messageCompletion = measure{"completion", "completion time", "s", seconds, span}
+	messageSlowdown   = measure{"slowdown", "slowdown", "", ratios, report.Slowdown}
+	transferGoodput   = measure{"goodput", "goodput", "b/s", rates, report.Rate}
+)
+
+// bySize is the picture of slowdown by message size.
+const bySize = "slowdown-by-size"
+
+// TransferPictures are what of records of transfers can be drawn.
+func TransferPictures() []string { return []string{"completion", "slowdown", bySize, "goodput"} }
+
+// Transfers are the records of transfers of one file.
+type Transfers struct {
+	File string `json:"file"`
+	*workload.TransferSums
+	Completion    *Distribution `json:"completion,omitempty"`       // over the messages that completed
+	Slowdown      *Distribution `json:"slowdown,omitempty"`         // over those of which the ideal time is known
+	EachGoodput   *Distribution `json:"transfer_goodput,omitempty"` // over the transfers that posted messages with payload
+	SlowdownSizes []SizeBin     `json:"slowdown_by_size,omitempty"`
+
+	results []workload.TransferResult
+}
+
+// SizeBin is the slowdown of the messages of some sizes. Files that are looked
+// at together have the same bins, but for those of which they have no messages.
+type SizeBin struct {
+	From     int64         `json:"from_bytes"`
+	To       int64         `json:"to_bytes"`
+	Messages uint64        `json:"messages"`
+	Slowdown *Distribution `json:"slowdown"`
+}
+
+// transferReview is what there is to say of records of transfers.
+type transferReview struct {
+	Files []*Transfers `json:"transfer_records"`
+
+	options Options
+	bins    []sizeRange
+}
+
+func openTransfers(files []string, o Options) (*transferReview, error) {
+	if err := noSeries(transferRecords, &o); err != nil {
+		return nil, err
+	}
+	if o.What == "" {
+		o.What = messageCompletion.name
+	}
+	switch {
+	case !slices.Contains(TransferPictures(), o.What):
+		return nil, fmt.Errorf("--what: of records of transfers, %q is none of %s", o.What, strings.Join(TransferPictures(), ", "))
+	case o.LogX && o.What == bySize:
+		return nil, errors.New("sizes stand side by side, whatever they are: --log-x is not for slowdown-by-size")
+	case o.LogY && o.What != bySize:
+		return nil, errors.New("a share of messages or transfers is not shown on a logarithmic axis: --log-y is for series and slowdown-by-size")
+	}
+	r := &transferReview{options: o}
+	var all []workload.TransferResult
+	for _, f := range files {
+		results, err := readRecords(f, workload.ReadTransfersCSV, workload.ReadTransfersJSON)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+		r.Files = append(r.Files, sumUpTransfers(f, results))
+	}
+	r.bins = sizeBins(all)
+	for _, f := range r.Files {
+		for _, b := range r.bins {
+			if bin := b.of(f.results); bin.Messages > 0 {
+				f.SlowdownSizes = append(f.SlowdownSizes, bin)
+			}
+		}
+	}
+	return r, nil
+}
+
+func sumUpTransfers(file string, results []workload.TransferResult) *Transfers {
+	t := &Transfers{File: file, TransferSums: workload.SumTransfers(results), results: results}
+	t.Completion = messageTimes(results)
+	t.Slowdown = slowdowns(results)
+	var goodputs []weighted
+	for i := range results {
+		if x := &results[i]; x.Posted > 0 && x.MessageSize > 0 {
+			goodputs = append(goodputs, weighted{float64(x.Goodput), 1})
+		}
+	}
+	t.EachGoodput = distribute(transferGoodput.unit, goodputs)
+	return t
+}
+
+// messageTimes is over all messages that completed.
+func messageTimes(results []workload.TransferResult) *Distribution {
+	return overMessages(messageCompletion.unit, results, func(*workload.TransferResult) float64 { return 1e6 })
+}
+
+// slowdowns is over the messages of which the ideal time is known.
+func slowdowns(results []workload.TransferResult) *Distribution {
+	return overMessages(messageSlowdown.unit, results, func(x *workload.TransferResult) float64 { return x.Ideal })
+}
+
+// overMessages is the distribution of completion times in what per gives,
+// microseconds, where it is not 0.
+func overMessages(unit string, results []workload.TransferResult, per func(*workload.TransferResult) float64) *Distribution {
+	var values []weighted
+	sum, n := 0.0, 0.0
+	for i := range results {
+		x := &results[i]
+		us := per(x)
+		if us == 0 {
+			continue
+		}
+		values = messages(values, x, us, len(results))
+		sum, n = sum+x.CompletionMean/us*float64(x.Completed), n+float64(x.Completed)
+	}
+	d := distribute(unit, values)
+	if d != nil {
+		d.Mean = sum / n // which the records know better than values that stand for messages
+	}
+	return d
+}
+
+// messages appends what is known of the completion times of a transfer's
+// messages, in units of so many microseconds. Those between two percentiles are
+// taken to lie evenly, which is exact of up to five messages. Many are stood for
+// by fewer values, the more transfers there are, so that memory does not grow
+// with them.
+func messages(to []weighted, x *workload.TransferResult, us float64, transfers int) []weighted {
+	const values = 400_000
+	steps := uint64(min(max(values/transfers/8, 4), 250))
+	if x.Completed == 0 {
+		return to
+	}
+	from, rank := x.CompletionMin/us, uint64(1)
+	to = append(to, weighted{from, 1})
+	for _, p := range []struct{ share, time float64 }{
+		{0.25, x.CompletionP25}, {0.5, x.CompletionP50}, {0.75, x.CompletionP75}, {0.9, x.CompletionP90},
+		{0.95, x.CompletionP95}, {0.99, x.CompletionP99}, {0.999, x.CompletionP999}, {1, x.CompletionMax},
+	} {
+		next := uint64(math.Ceil(p.share*float64(x.Completed) - 1e-9))
+		if next <= rank {
+			continue
+		}
+		between, value := next-rank, p.time/us
+		if next == x.Completed {
+			value = x.CompletionMax / us // exactly
+		}
+		k := min(between, steps)
+		for i := range k {
+			to = append(to, weighted{value - (value-from)*float64(k-i-1)/float64(k), float64(between) / float64(k)})
+		}
+		from, rank = value, next
+	}
+	return to
+}
+
+// sizeRange are message sizes that count together.
+type sizeRange struct{ from, to int64 }
+
+// of gives the slowdown of messages of these sizes.
+func (s sizeRange) of(results []workload.TransferResult) SizeBin {
+	b := SizeBin{From: s.from, To: s.to}
+	var those []workload.TransferResult
+	for i := range results {
+		if x := &results[i]; x.MessageSize >= s.from && x.MessageSize <= s.to && x.Ideal > 0 {
+			those = append(those, *x)
+			b.Messages += x.Completed
+		}
+	}
+	b.Slowdown = slowdowns(those)
+	return b
+}
+
+// maxBins is how many bins of sizes there are at most.
+const maxBins = 10
+
+// sizeBins gives each size a bin of its own where they are few. More sizes are
+// dealt into bins with about as many messages each, as in the HPCC paper (Li et
+// al., SIGCOMM 2019, figure 11).
+func sizeBins(results []workload.TransferResult) []sizeRange {
+	count, total := map[int64]uint64{}, uint64(0)
+	var all []int64
+	for i := range results {
+		x := &results[i]
+		if x.Completed == 0 || x.Ideal == 0 {
+			continue
+		}
+		if count[x.MessageSize] == 0 {
+			all = append(all, x.MessageSize)
+		}
+		count[x.MessageSize] += x.Completed
+		total += x.Completed
+	}
+	slices.Sort(all)
+	var bins []sizeRange
+	last, before := -1, uint64(0)
+	for i, size := range all {
+		bin := i
+		if len(all) > maxBins {
+			middle := float64(before) + float64(count[size])/2
+			bin = min(int(middle/float64(total)*maxBins), maxBins-1)
+		}
+		before += count[size]
+		if bin == last {
+			bins[len(bins)-1].to = size
+			continue
+		}
+		bins, last = append(bins, sizeRange{size, size}), bin
+	}
+	return bins
+}
+
+// Write prints the sums of each file, tables of percentiles, and slowdown by
+// message size.
+func (r *transferReview) Write(w io.Writer) {
+	for _, f := range r.Files {
+		fmt.Fprintf(w, "%s: %d transfers\n", f.File, f.Transfers)
+		report.WriteTransferSums(w, f.TransferSums)
+		if f.Completion != nil {
+			writeDistributions(w, "messages", []tableRow{{&messageCompletion, f.Completion}, {&messageSlowdown, f.Slowdown}})
+		}
+		if f.EachGoodput != nil {
+			writeDistributions(w, "transfers", []tableRow{{&transferGoodput, f.EachGoodput}})
+		}
+		f.writeSizes(w)
+	}
+}
+
+// writeSizes prints slowdown by message size, if sizes differ.
+func (f *Transfers) writeSizes(w io.Writer) {
+	if len(f.SlowdownSizes) < 2 {
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "slowdown of size\tmessages\tmean")
+	for _, p := range (&Distribution{}).percentiles() {
+		fmt.Fprint(t, "\t", p.name)
+	}
+	fmt.Fprintln(t)
+	for _, b := range f.SlowdownSizes {
+		size := report.MessageSize(b.To)
+		if b.From != b.To {
+			size = report.MessageSize(b.From) + " to " + size
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s", size, b.Messages, report.Slowdown(b.Slowdown.Mean))
+		for _, p := range b.Slowdown.percentiles() {
+			fmt.Fprint(t, "\t", report.Slowdown(*p.at))
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+}
+
+// Picture draws the cumulative distribution over messages or transfers, a line
+// for each file, or slowdown by message size.
+func (r *transferReview) Picture() (*Picture, string, error) {
+	if r.options.What == bySize {
+		return r.sizePicture()
+	}
+	m, over, of := &messageCompletion, "messages", func(t *Transfers) *Distribution { return t.Completion }
+	switch r.options.What {
+	case messageSlowdown.name:
+		m, of = &messageSlowdown, func(t *Transfers) *Distribution { return t.Slowdown }
+	case transferGoodput.name:
+		m, over, of = &transferGoodput, "transfers", func(t *Transfers) *Distribution { return t.EachGoodput }
+	}
+	var curves []curve
+	for _, f := range r.Files {
+		if d := of(f); d != nil {
+			curves = append(curves, curve{shortName(f.File), d})
+		}
+	}
+	if len(curves) == 0 {
+		return nil, "", fmt.Errorf("no message completed: there is no %s to show", m.label)
+	}
+	p, err := cumulative(&r.options, m, over, curves)
+	return p, "", err
+}
+
+// sizePicture draws percentiles of slowdown by message size.
+func (r *transferReview) sizePicture() (*Picture, string, error) {
+	if len(r.bins) == 0 {
+		return nil, "", errors.New("no message of which the ideal time is known completed: there is no slowdown to show")
+	}
+	type shownPercentile struct {
+		name   string
+		of     func(*Distribution) float64
+		dashes int
+	}
+	shown, note := []shownPercentile{
+		{"p50", func(d *Distribution) float64 { return d.P50 }, 3},
+		{"p95", func(d *Distribution) float64 { return d.P95 }, 1},
+		{"p99", func(d *Distribution) float64 { return d.P99 }, 0},
+	}, ""
+	if len(r.Files)*len(shown) > MaxLines {
+		shown, note = shown[2:], "of more than two files only p99 is drawn"
+	}
+	if len(r.Files) > MaxLines {
+		return nil, "", fmt.Errorf("%d lines are more than the %d that a picture has: name fewer files", len(r.Files), MaxLines)
+	}
+	p := &Picture{
+		Width: r.options.Width, Height: r.options.Height, Dots: true,
+		X: Axis{Label: "message size", Min: 0.5, Max: float64(len(r.bins)) + 0.5},
+		Y: Axis{Label: messageSlowdown.label},
+	}
+	for _, b := range r.bins {
+		p.X.Names = append(p.X.Names, report.MessageSize(b.to))
+		if b.from != b.to {
+			p.X.Label = "message size, up to"
+		}
+	}
+	low, high := math.Inf(1), 0.0
+	for i, f := range r.Files {
+		for _, s := range shown {
+			l := Line{Name: s.name}
+			if len(r.Files) > 1 {
+				l.Name = shortName(f.File) + " " + s.name
+				l.Style = &Style{Colour: i, Dashes: s.dashes}
+			}
+			for _, b := range f.SlowdownSizes {
+				x := slices.Index(r.bins, sizeRange{b.From, b.To}) + 1
+				y := s.of(b.Slowdown)
+				low, high = min(low, y), max(high, y)
+				l.Points = append(l.Points, plotter.XY{X: float64(x), Y: y})
+			}
+			if len(l.Points) > 0 {
+				p.Lines = append(p.Lines, l)
+			}
+		}
+	}
+	p.Y.Max = high * 1.04
+	if r.options.LogY {
+		p.Y.Log = true
+		p.Y.Min, p.Y.Max = decades(low, high)
+	}
+	return p, note, nil
+}

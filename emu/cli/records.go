@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// recordFlags say where the records of flows and transfers go.
+type recordFlags struct {
+	flows, transfers string // files; "" is nowhere
+}
+
+func (f *recordFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.flows, "flows", "", "write the flow records to this file: .csv or .json")
+	c.Flags().StringVar(&f.transfers, "transfers", "", "write the records of RDMA transfers to this file: .csv or .json")
+}
+
+// check judges the names.
+func (f *recordFlags) check() error {
+	for _, n := range []struct{ flag, file string }{{"flows", f.flows}, {"transfers", f.transfers}} {
+		if e := filepath.Ext(n.file); n.file != "" && e != ".csv" && e != ".json" {
+			return badInput(fmt.Errorf("--%s %s: end the name in .csv or .json", n.flag, n.file))
+		}
+	}
+	if f.flows != "" && filepath.Clean(f.flows) == filepath.Clean(f.transfers) {
+		return badInput(fmt.Errorf("--flows and --transfers are both %s: their columns differ, so give each a file", f.flows))
+	}
+	return nil
+}
+
+// find refuses to write records of which the run, that of a lab file, will have
+// none.
+func (f *recordFlags) find(lab string, flows, transfers int) error {
+	switch {
+	case f.flows != "" && flows == 0:
+		return badInput(fmt.Errorf("--flows %s: the workload of %s has no flows of UDP packets", f.flows, lab))
+	case f.transfers != "" && transfers == 0:
+		return badInput(fmt.Errorf("--transfers %s: the workload of %s has no RDMA transfers", f.transfers, lab))
+	}
+	return nil
+}
+
+// write writes the records of a run.
+func (f *recordFlags) write(r *report.Report) error {
+	return errors.Join(
+		writeRecords(f.flows, r.Flows, workload.WriteCSV, workload.WriteJSON),
+		writeRecords(f.transfers, r.Transfers, workload.WriteTransfersCSV, workload.WriteTransfersJSON))
+}
+
+// writeRecords writes records in the format that the name ends in, if there is
+// a name.
+func writeRecords[T any](name string, records []T, asCSV, asJSON func(io.Writer, []T) error) error {
+	if name == "" {
+		return nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	write := asCSV
+	if filepath.Ext(name) == ".json" {
+		write = asJSON
+	}
+	return errors.Join(write(f, records), f.Close())
+}

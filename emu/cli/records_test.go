@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// TestRecordFlags: what cannot be written is refused, with the flag's name.
+func TestRecordFlags(t *testing.T) {
+	for _, c := range []struct {
+		flags            recordFlags
+		flows, transfers int
+		want             string // "" is good
+	}{
+		{recordFlags{}, 0, 0, ""},
+		{recordFlags{flows: "f.csv", transfers: "t.json"}, 1, 1, ""},
+		{recordFlags{flows: "f.txt"}, 1, 1, "--flows f.txt: end the name in .csv or .json"},
+		{recordFlags{transfers: "t"}, 1, 1, "--transfers t: end the name in .csv or .json"},
+		{recordFlags{flows: "x.csv", transfers: "./x.csv"}, 1, 1, "--flows and --transfers are both x.csv"},
+		{recordFlags{flows: "f.csv"}, 0, 1, "--flows f.csv: the workload of lab.yaml has no flows"},
+		{recordFlags{transfers: "t.csv"}, 1, 0, "--transfers t.csv: the workload of lab.yaml has no RDMA transfers"},
+	} {
+		err := c.flags.check()
+		if err == nil {
+			err = c.flags.find("lab.yaml", c.flows, c.transfers)
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: error %v, want %q", c.flags, err, c.want)
+		}
+	}
+}
+
+// TestWriteRecords: each kind goes to its file, in the format of its name.
+func TestWriteRecords(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	r := &report.Report{Flows: []workload.Result{{Flow: "f", Sent: 3, Received: 2}}}
+	r.SetTransfers([]workload.TransferResult{{Transfer: "a", Posted: 2, Completed: 1}, {Transfer: "b"}})
+	for _, f := range []recordFlags{{}, {flows: in("f.csv"), transfers: in("t.json")}, {flows: in("f.json"), transfers: in("t.csv")}} {
+		if err := f.write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (&recordFlags{transfers: in("none/t.csv")}).write(r); err == nil || !strings.Contains(err.Error(), "none/t.csv") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 4 {
+		t.Errorf("files %v", files)
+	}
+	for name, read := range map[string]func(*os.File) (any, error){
+		"f.csv":  func(f *os.File) (any, error) { return workload.ReadCSV(f) },
+		"f.json": func(f *os.File) (any, error) { return workload.ReadJSON(f) },
+		"t.csv":  func(f *os.File) (any, error) { return workload.ReadTransfersCSV(f) },
+		"t.json": func(f *os.File) (any, error) { return workload.ReadTransfersJSON(f) },
+	} {
+		f, err := os.Open(in(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := read(f)
+		f.Close()
+		var want any = r.Flows
+		if name[0] == 't' {
+			want = r.Transfers
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+// TestSimTransfers: a lab without transfers has none to write; it is refused
+// before the run, and no file appears.
+func TestSimTransfers(t *testing.T) {
+	dir, run := inDir(t, seriesLab)
+	for args, want := range map[string]string{
+		"sim lab.yaml --transfers t.csv": "--transfers t.csv: the workload of lab.yaml has no RDMA transfers",
+		"sim lab.yaml --transfers t.txt": "end the name in .csv or .json",
+	} {
+		if _, e, code := run(strings.Fields(args)...); code != exitBadInput || !strings.Contains(e, want) {
+			t.Errorf("weft %s: exit code %d, %s", args, code, e)
+		}
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Errorf("files %v", files)
+	}
+}
+
+// TestReportOfTransfers: weft report knows what it got, sums it up and draws it.
+func TestReportOfTransfers(t *testing.T) {
+	dir, run := inDir(t, seriesLab)
+	r := &report.Report{}
+	r.SetTransfers([]workload.TransferResult{
+		{Transfer: "a", Posted: 1, Completed: 1, MessageSize: 1000, Goodput: 1e9, End: 1, Ideal: 1, CompletionMin: 2, CompletionMax: 2, CompletionMean: 2},
+		{Transfer: "b", Posted: 1, Completed: 1, MessageSize: 4096, Goodput: 1e9, End: 1, Ideal: 2, CompletionMin: 3, CompletionMax: 3, CompletionMean: 3},
+	})
+	if err := (&recordFlags{transfers: filepath.Join(dir, "t.json")}).write(r); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"", " -o x.png --log-x", " -o y.svg --what slowdown-by-size --log-y", " -o z.png --what goodput"} {
+		o, e, code := run(strings.Fields("report t.json" + args)...)
+		if code != 0 || e != "" || !strings.Contains(o, "t.json: 2 transfers") || !strings.Contains(o, "4KiB") {
+			t.Errorf("%s: exit code %d\n%s%s", args, code, o, e)
+		}
+	}
+	for _, name := range []string{"x.png", "y.svg", "z.png"} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || len(b) < 1000 {
+			t.Errorf("%s: %d bytes, %v", name, len(b), err)
+		}
+	}
+	if o, _, code := run("report", "t.json", "--json"); code != 0 || !strings.Contains(o, `"transfer_records"`) || !strings.Contains(o, `"fairness": 1`) {
+		t.Errorf("exit code %d\n%s", code, o)
+	}
+	if _, e, code := run("report", "t.json", "-o", "w.png", "--what", "delay"); code != exitBadInput || !strings.Contains(e, "none of completion, slowdown, slowdown-by-size, goodput") {
+		t.Errorf("exit code %d\n%s", code, e)
+	}
+}

@@ -1,0 +1,109 @@
+package fabric
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+)
+
+// nic joins an emulated NIC to a station: its timer is the engine's, its packets
+// enter and leave the fabric there.
+type nic struct {
+	*nicemu.Device
+	station *Station
+}
+
+// Next gives the port a packet that enters the fabric as it leaves the port.
+func (n *nic) Next(now units.Time, prio uint8) *packet.Packet {
+	p := n.Device.Next(now, prio)
+	if p != nil {
+		n.station.Admit(now, p)
+	}
+	return p
+}
+
+// addNIC gives an interface of a host its NIC, if it is to have one.
+func (f *Fabric) addNIC(s *Station) error {
+	node := &f.Plan.Nodes[s.Node]
+	if node.NIC == nil || s.Port.Link() == nil {
+		return nil
+	}
+	shard := f.Shards[f.shardOf[s.Node]]
+	var addresses []netip.Addr
+	for _, a := range node.Ports[s.Index].Addresses {
+		addresses = append(addresses, a.Addr())
+	}
+	n := &nic{station: s}
+	timer := shard.Engine.NewTimer(n)
+	device, err := nicemu.New(*node.NIC, nicemu.Env{
+		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, Line: s.Port.Link().Rate(),
+		Priority: &s.chassis.Map.DSCP,
+		Pool:     shard.Pool, Now: shard.Engine.Now, Timer: timer, Port: s.Port,
+		Path: func(_, to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
+	})
+	if err != nil {
+		return fmt.Errorf("host %s: %w", node.Name, err)
+	}
+	n.Device = device
+	s.SetNIC(n)
+	s.Port.SetFeeder(n)
+	f.nics = append(f.nics, n)
+	return nil
+}
+
+// pathTo finds where a station's packets to an address go.
+func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
+	mac, ok := f.Neighbours(s).MAC(to)
+	if !ok {
+		return nicemu.Path{}, false
+	}
+	path := nicemu.Path{MAC: mac}
+	if path.Dest, ok = f.directory.byMAC[mac]; !ok {
+		return path, false
+	}
+	if f.routers != nil {
+		path.To = f.routers.numbers[to]
+	}
+	return path, true
+}
+
+// Device gives the NIC of a host's interface, nil if it has none. It is used by
+// what the host's engine runs, or while that does not run.
+func (f *Fabric) Device(node, index int) *nicemu.Device {
+	if s := f.stations[node][index]; s != nil {
+		if n, ok := s.nic.(*nic); ok {
+			return n.Device
+		}
+	}
+	return nil
+}
+
+// DeviceOf gives the first NIC of the host with a name.
+func (f *Fabric) DeviceOf(host string) (*nicemu.Device, error) {
+	for n := range f.Plan.Nodes {
+		if f.Plan.Nodes[n].Name != host {
+			continue
+		}
+		for i := range f.stations[n] {
+			if d := f.Device(n, i); d != nil {
+				return d, nil
+			}
+		}
+		return nil, fmt.Errorf("%s has no NIC: write nic: roce for it in the lab file", host)
+	}
+	return nil, fmt.Errorf("there is no host %s", host)
+}
+
+// EngineOf is the engine that runs a NIC, for timers and processes beside it.
+func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
+	for _, n := range f.nics {
+		if n.Device == d {
+			return &f.Shards[f.shardOf[n.station.Node]].Engine
+		}
+	}
+	return nil
+}

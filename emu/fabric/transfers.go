@@ -1,0 +1,147 @@
+package fabric
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// transfer is a modelled transfer and what carries it out.
+type transfer struct {
+	*workload.TransferRecord
+	poster *workload.Poster
+}
+
+// addTransfer sets a modelled transfer up between the NICs of its hosts.
+func (f *Fabric) addTransfer(i int) error {
+	t := f.Plan.Transfers[i]
+	from, to, _ := f.path(t.From, t.To, t.IPv6)
+	r := workload.NewTransferRecord(t, f.Plan.Nodes[t.From].Name, f.Plan.Nodes[t.To].Name, f.idealTime(&t, from, to))
+	p, err := workload.NewPoster(t, f.side(from, t.IPv6), f.side(to, t.IPv6), r)
+	if err != nil {
+		return err
+	}
+	f.transfers = append(f.transfers, transfer{r, p})
+	return nil
+}
+
+func (f *Fabric) side(s *Station, v6 bool) workload.Side {
+	return workload.Side{Engine: &f.Shards[f.shardOf[s.Node]].Engine, Device: f.Device(s.Node, s.Index), Address: f.addressOf(s, v6)}
+}
+
+// addressOf is a station's first address of a version of IP.
+func (f *Fabric) addressOf(s *Station, v6 bool) netip.Addr {
+	a, ok := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], v6)
+	if !ok {
+		panic(fmt.Sprintf("a plan with a transfer of a host without an address: %s", f.Plan.Nodes[s.Node].Name))
+	}
+	return a
+}
+
+// idealTime gives the time that a message takes alone on its path: every node
+// stores a packet before it sends it on, the slowest link sets the pace, and with
+// RC an acknowledgement or the response of a READ comes back.
+func (f *Fabric) idealTime(t *workload.Transfer, from, to *Station) workload.IdealTime {
+	way := f.wayBetween(from, to)
+	if way == nil {
+		return nil
+	}
+	return func(size units.Bytes) units.Time {
+		header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
+		if t.IPv6 {
+			header += wire.IPv6Header - wire.IPv4Header
+		}
+		frame := func(op roce.Opcode, payload units.Bytes) units.Bytes {
+			return packet.OnWire(header + units.Bytes(t.Service.With(op).PacketLen(int(payload))))
+		}
+		// All headers but those of the first packet are those of a middle one.
+		first, rest := frame(roce.WriteOnly, min(size, t.MTU)), units.Bytes(0)
+		if t.Verb == workload.Send {
+			first = frame(roce.SendOnly, min(size, t.MTU))
+		}
+		left := max(size-t.MTU, 0)
+		if n := left / t.MTU; n > 0 {
+			rest += n * frame(roce.SendMiddle, t.MTU)
+		}
+		if n := left % t.MTU; n > 0 {
+			rest += frame(roce.SendMiddle, n)
+		}
+		if t.Service != roce.RC {
+			return way[0].rate.TimeOf(first + rest)
+		}
+		return way.carries(first, rest) + way.carries(frame(roce.Ack, 0), 0)
+	}
+}
+
+// way is the links of a path, in order.
+type way []hop
+
+type hop struct {
+	rate  units.Rate
+	delay units.Time
+}
+
+// carries is the time from when the first bit of a packet leaves to when the last
+// bit of rest, which follows it, has arrived.
+func (w way) carries(first, rest units.Bytes) (t units.Time) {
+	var slowest units.Time
+	for _, h := range w {
+		t += h.delay + h.rate.TimeOf(first)
+		slowest = max(slowest, h.rate.TimeOf(rest))
+	}
+	return t + slowest
+}
+
+// wayBetween finds a shortest path between two stations, over links that are up at
+// the start; nil if there is none.
+func (f *Fabric) wayBetween(from, to *Station) way {
+	type step struct {
+		link, dir int
+		before    int // node
+	}
+	steps := map[int]step{from.Node: {link: -1}}
+	queue := []int{from.Node}
+	for len(queue) > 0 && queue[0] != to.Node {
+		n := queue[0]
+		queue = queue[1:]
+		for p := range f.Plan.Nodes[n].Ports {
+			port := &f.Plan.Nodes[n].Ports[p]
+			if port.Link < 0 || n == from.Node && p != from.Index || !f.Plan.Links[port.Link].Dir[port.End].Up {
+				continue
+			}
+			far := f.Plan.Links[port.Link].Ends[1-port.End]
+			isEnd := far.Node == to.Node && far.Port == to.Index
+			if _, seen := steps[far.Node]; seen || f.Switches[far.Node] == nil && !isEnd {
+				continue
+			}
+			steps[far.Node] = step{port.Link, port.End, n}
+			queue = append(queue, far.Node)
+		}
+	}
+	if len(queue) == 0 {
+		return nil
+	}
+	var w way
+	for n := to.Node; n != from.Node; n = steps[n].before {
+		s := f.Plan.Links[steps[n].link].Dir[steps[n].dir]
+		w = append(way{{s.Rate, s.Delay}}, w...)
+	}
+	return w
+}
+
+// Transfers gives the records of all modelled transfers so far. No shard runs
+// meanwhile.
+func (f *Fabric) Transfers() []workload.TransferResult {
+	out := make([]workload.TransferResult, len(f.transfers))
+	for i, t := range f.transfers {
+		t.poster.Count()
+		out[i] = t.Result()
+	}
+	return out
+}

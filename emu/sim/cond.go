@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// Cond is a condition on which processes of one engine wait: a completion has
+// come, a connection is up. The zero Cond is ready for use; one on which
+// processes wait must not be copied.
+//
+// As with sync.Cond, a signal that finds nobody waiting is lost, and there may
+// be no cause left when a process goes on, because another was quicker. So a
+// process looks at what it waits for before it waits, and again afterwards.
+type Cond struct {
+	waiting []*Process // in the order in which they began
+}
+
+// Wait parks p until a signal reaches it, which gives true, or until timeout
+// has passed, which gives false; units.Never waits for ever, and 0 or less for
+// the rest of this instant. A signal at the very instant of the timeout still
+// counts if it comes before p goes on. Only p itself may call it.
+func (c *Cond) Wait(p *Process, timeout units.Time) bool {
+	p.mustRun()
+	p.cond, p.signalled = c, false
+	c.waiting = append(c.waiting, p)
+	p.all.schedule(p, p.all.after(timeout))
+	p.park()
+	return p.signalled
+}
+
+// Signal lets the process go on that has waited longest, if there is one, by an
+// event at the same instant. Like Broadcast it may be called by whatever runs
+// on the goroutine of the engine.
+func (c *Cond) Signal() {
+	if len(c.waiting) > 0 {
+		p := c.waiting[0]
+		p.leaveCond()
+		p.goOn()
+	}
+}
+
+// Broadcast lets all processes go on that wait, in the order in which they
+// began to, each by an event at the same instant.
+func (c *Cond) Broadcast() {
+	for _, p := range c.waiting {
+		p.cond = nil
+		p.goOn()
+	}
+	clear(c.waiting)
+	c.waiting = c.waiting[:0]
+}
+
+// goOn tells a process that its wait is over.
+func (p *Process) goOn() {
+	p.signalled = true
+	p.all.schedule(p, p.all.engine.now)
+}
+
+// leaveCond ends a wait, if the process is in one.
+func (p *Process) leaveCond() {
+	if c := p.cond; c != nil {
+		i := slices.Index(c.waiting, p)
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+		p.cond = nil
+	}
+}

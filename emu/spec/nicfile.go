@@ -1,0 +1,294 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/dcqcn"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// The types here are what a lab file says of RDMA NICs, as it is written. As
+// in those of switches in depth, what a node leaves out is taken from its kind.
+
+// nicForm is what stands behind nic: settings, or roce for one with all
+// defaults, or none. The two words put aside what the kind says.
+type nicForm struct {
+	none, plain bool
+	Value       nicFile
+}
+
+func (f *nicForm) decode(r *reader, n ast.Node, what string) {
+	switch text, scalar := scalarText(n); {
+	case !scalar:
+		r.read(&f.Value, n, what)
+	case text == "none":
+		f.none = true
+	case text == "roce":
+		f.plain = true
+	default:
+		r.failAt(n, "settings are a mapping: write for example nic: {cc: dcqcn}", "%s: %q is none of roce, none", what, text)
+	}
+}
+
+func (nicForm) schema(m *schemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{enum("roce", "none"), m.of(reflect.TypeFor[nicFile]())}}
+}
+
+// over gives the settings of a NIC that a node's f and its kind's base ask for,
+// nil for none. Either may be nil.
+func (f *nicForm) over(r *reader, base *nicForm) *nicFile {
+	if f == nil {
+		f, base = base, nil
+	}
+	switch {
+	case f == nil || f.none:
+		return nil
+	case f.plain:
+		return &nicFile{}
+	case base == nil:
+		return &f.Value
+	}
+	return f.Value.join(r, &base.Value)
+}
+
+type nicFile struct {
+	Control    *nicemu.Control  `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC and UC queue pair; default none"`
+	Preset     *dcqcnPreset     `yaml:"preset,omitempty" jsonschema_description:"whose parameters of DCQCN hold; default connectx"`
+	DCQCN      *dcqcnFile       `yaml:"dcqcn,omitempty" jsonschema_description:"parameters of DCQCN that differ from the preset's, by mlxconfig's names"`
+	Recovery   *nicemu.Recovery `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC queue pair; default go-back-n"`
+	MTU        *pathMTU         `yaml:"mtu,omitempty" jsonschema_description:"largest path MTU; default the largest that fits the link's mtu"`
+	DSCP       *dscp            `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets whose address vector names no traffic class, 0 to 63; default 0"`
+	AckEvery   *psnInterval     `yaml:"ack-every,omitempty" jsonschema_description:"every how many packets a responder acknowledges unasked, 0 for never; default 0"`
+	AskEvery   *psnInterval     `yaml:"ask-every,omitempty" jsonschema_description:"every how many packets a requester asks for an acknowledgement, besides at the end of messages, 0 for never; default 64"`
+	Timeout    *ackTimeout      `yaml:"timeout,omitempty" jsonschema_description:"local ACK timeout of modelled transfers, rounded up to 4.096us times a power of 2, or none; default 16.777216ms"`
+	Retries    *retries         `yaml:"retries,omitempty" jsonschema_description:"how often modelled transfers try again after a timeout or a NAK, 0 to 7; default 7"`
+	RNRRetries *rnrRetries      `yaml:"rnr-retries,omitempty" jsonschema_description:"how often they do after an RNR NAK, 0 to 6, or unlimited, which is 7; default unlimited"`
+	RNRTimer   *rnrTimer        `yaml:"rnr-timer,omitempty" jsonschema_description:"wait that RNR NAKs of modelled transfers ask for, rounded up to one of IBTA's 32; default 640us"`
+	Limits     *limitsFile      `yaml:"limits,omitempty" jsonschema_description:"what the device can do, by the names of ibv_device_attr; default a ConnectX-5's"`
+}
+
+// join gives f with what it leaves out taken from base.
+func (f *nicFile) join(r *reader, base *nicFile) *nicFile {
+	joined := under(r, f, base)
+	if f.DCQCN != nil && base.DCQCN != nil {
+		joined.DCQCN = &dcqcnFile{}
+		overlay(r, &joined.DCQCN.Config, &base.DCQCN.Config)
+		overlay(r, &joined.DCQCN.Config, &f.DCQCN.Config)
+	}
+	joined.Limits = under(r, f.Limits, base.Limits)
+	return joined
+}
+
+// dcqcnFile is parameters of DCQCN. Those that stand in the file have places.
+type dcqcnFile struct {
+	dcqcn.Config `yaml:",inline"`
+}
+
+// overlay sets those parameters in c that stand in the file as f, and gives
+// them their places.
+func overlay(r *reader, c, f *dcqcn.Config) {
+	to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(f).Elem()
+	for i := range to.NumField() {
+		if at := r.places[from.Field(i).Addr().Interface()]; at != nil {
+			to.Field(i).Set(from.Field(i))
+			r.places[to.Field(i).Addr().Interface()] = at
+		}
+	}
+}
+
+// limitsFile is what a device can do, as ibv_query_device(3) says it.
+type limitsFile struct {
+	MRSize       *units.Bytes `yaml:"max_mr_size,omitempty" jsonschema_description:"size of a memory region; default 2^64-1 bytes"`
+	MR           *limit       `yaml:"max_mr,omitempty" jsonschema_description:"memory regions; default 16777216"`
+	MW           *limit       `yaml:"max_mw,omitempty" jsonschema_description:"memory windows; default 16777216"`
+	PD           *limit       `yaml:"max_pd,omitempty" jsonschema_description:"protection domains; default 16777216"`
+	CQ           *limit       `yaml:"max_cq,omitempty" jsonschema_description:"completion queues; default 16777216"`
+	CQE          *limit       `yaml:"max_cqe,omitempty" jsonschema_description:"entries of a completion queue; default 4194303"`
+	QP           *limit       `yaml:"max_qp,omitempty" jsonschema_description:"queue pairs; default 262144"`
+	QPWR         *limit       `yaml:"max_qp_wr,omitempty" jsonschema_description:"work requests of a queue; default 32768"`
+	SGE          *limit       `yaml:"max_sge,omitempty" jsonschema_description:"elements of a list; default 30"`
+	Inline       *units.Bytes `yaml:"max_inline_data,omitempty" jsonschema_description:"data in a work request itself; default 512B"`
+	QPRdAtom     *limit       `yaml:"max_qp_rd_atom,omitempty" jsonschema_description:"READs and atomics that a peer may have outstanding, 0 to 255; default 16"`
+	QPInitRdAtom *limit       `yaml:"max_qp_init_rd_atom,omitempty" jsonschema_description:"READs and atomics that a queue pair may have outstanding, 0 to 255; default 16"`
+	Atomics      *atomics     `yaml:"atomics,omitempty" jsonschema_description:"whether there are atomic operations; default on"`
+	SRQ          *limit       `yaml:"max_srq,omitempty" jsonschema_description:"shared receive queues; default 8388608"`
+	SRQWR        *limit       `yaml:"max_srq_wr,omitempty" jsonschema_description:"work requests of a shared receive queue; default 32767"`
+	SRQSGE       *limit       `yaml:"max_srq_sge,omitempty" jsonschema_description:"elements of a list of a shared receive queue; default 31"`
+	AH           *limit       `yaml:"max_ah,omitempty" jsonschema_description:"address handles; default 2147483647"`
+	McastGroups  *limit       `yaml:"max_mcast_grp,omitempty" jsonschema_description:"multicast groups; default 2097152"`
+}
+
+// limit is a number of objects of a device.
+type limit int
+
+// UnmarshalText reads a number from 0 to 2147483647.
+func (l *limit) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 0, math.MaxInt32)
+	*l = limit(n)
+	return err
+}
+
+func (limit) schema(*schemaMaker) *jsonschema.Schema { return integer(0, math.MaxInt32) }
+
+// atomics says whether a device has atomic operations.
+type atomics bool
+
+// UnmarshalText reads on or off.
+func (a *atomics) UnmarshalText(b []byte) error {
+	if s := string(b); s != "on" && s != "off" {
+		return fmt.Errorf("%q is none of on, off", b)
+	}
+	*a = string(b) == "on"
+	return nil
+}
+
+func (atomics) schema(*schemaMaker) *jsonschema.Schema { return enum("on", "off") }
+
+// dcqcnPreset is the name of one of dcqcn.Presets.
+type dcqcnPreset string
+
+// UnmarshalText reads one of dcqcn.Presets.
+func (p *dcqcnPreset) UnmarshalText(b []byte) error {
+	if !slices.Contains(dcqcn.Presets, string(b)) {
+		return fmt.Errorf("%q is none of %s", b, strings.Join(dcqcn.Presets, ", "))
+	}
+	*p = dcqcnPreset(b)
+	return nil
+}
+
+func (dcqcnPreset) schema(*schemaMaker) *jsonschema.Schema { return enum(dcqcn.Presets...) }
+
+// pathMTU is a path MTU. As with a link's MTU, its unit may be left out.
+type pathMTU qp.MTU
+
+// UnmarshalText reads 256, 512, 1024, 2048 or 4096, or such a number of bytes.
+func (m *pathMTU) UnmarshalText(b []byte) error {
+	var n MTU
+	err := n.UnmarshalText(b)
+	for mtu := qp.MTU256; mtu <= qp.MTU4096; mtu++ {
+		if err == nil && int(n) == mtu.Bytes() {
+			*m = pathMTU(mtu)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of 256, 512, 1024, 2048, 4096", b)
+}
+
+func (pathMTU) schema(*schemaMaker) *jsonschema.Schema {
+	s := &jsonschema.Schema{}
+	for mtu := qp.MTU256; mtu <= qp.MTU4096; mtu++ {
+		s.Enum = append(s.Enum, mtu.Bytes(), strconv.Itoa(mtu.Bytes())+"B")
+	}
+	return s
+}
+
+// maxInterval is half of the PSNs: no more packets are outstanding.
+const maxInterval = 1 << 23
+
+// psnInterval is a number of packets.
+type psnInterval int
+
+// UnmarshalText reads a number from 0 to maxInterval.
+func (p *psnInterval) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 0, maxInterval)
+	*p = psnInterval(n)
+	return err
+}
+
+func (psnInterval) schema(*schemaMaker) *jsonschema.Schema { return integer(0, maxInterval) }
+
+// ackTimeout is the code of a local ACK timeout.
+type ackTimeout uint8
+
+// UnmarshalText reads a time, of which it takes the next longer that has a
+// code, or none.
+func (t *ackTimeout) UnmarshalText(b []byte) error {
+	if string(b) == "none" {
+		*t = 0
+		return nil
+	}
+	const last = 31
+	span, err := units.ParseTime(string(b))
+	switch {
+	case err != nil:
+		return err
+	case span <= 0 || span > transport.AckTimeout(last):
+		return fmt.Errorf("%v is not above 0 and at most 4.096us times 2^%d, about 2.4h: write none for no timeout", span, last)
+	}
+	for *t = 1; transport.AckTimeout(uint8(*t)) < span; {
+		*t++
+	}
+	return nil
+}
+
+func (ackTimeout) schema(*schemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(timeForm), {Const: "none"}}}
+}
+
+// retries is how often a queue pair tries again.
+type retries uint8
+
+const maxRetries = 7 // three bits
+
+// UnmarshalText reads a number from 0 to maxRetries.
+func (n *retries) UnmarshalText(b []byte) error {
+	v, err := parseInt(b, 0, maxRetries)
+	*n = retries(v)
+	return err
+}
+
+func (retries) schema(*schemaMaker) *jsonschema.Schema { return integer(0, maxRetries) }
+
+// rnrRetries is how often a queue pair tries again after an RNR NAK; 7 has no
+// limit.
+type rnrRetries uint8
+
+// UnmarshalText reads a number from 0 to 6, or unlimited or 7.
+func (n *rnrRetries) UnmarshalText(b []byte) error {
+	text := string(b)
+	if text == "unlimited" {
+		text = "7"
+	}
+	v, err := parseInt([]byte(text), 0, maxRetries)
+	if err != nil {
+		return fmt.Errorf("%q is neither a whole number from 0 to 6 nor unlimited", b)
+	}
+	*n = rnrRetries(v)
+	return nil
+}
+
+func (rnrRetries) schema(*schemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(0, maxRetries), {Const: "unlimited"}}}
+}
+
+// rnrTimer is the code of the wait that an RNR NAK asks for.
+type rnrTimer uint8
+
+// UnmarshalText reads a time, of which it takes the next longer that has a
+// code.
+func (t *rnrTimer) UnmarshalText(b []byte) error {
+	longest := roce.RNRTime(0)
+	span, err := units.ParseTime(string(b))
+	switch {
+	case err != nil:
+		return err
+	case span <= 0 || span > longest:
+		return fmt.Errorf("%v is not above 0 and at most %v", span, longest)
+	}
+	*t = rnrTimer(roce.RNRCode(span))
+	return nil
+}
+
+func (rnrTimer) schema(*schemaMaker) *jsonschema.Schema { return text(timeForm) }

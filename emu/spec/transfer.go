@@ -1,0 +1,254 @@
+package spec
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+const (
+	maxMessage units.Bytes = 1<<31 - 1
+
+	// defaultDepth keeps a link busy from one message to the next. A ConnectX-5
+	// has no more READs outstanding.
+	defaultDepth = 16
+)
+
+// exchange is an entry of the workload that asks for transfers.
+type exchange struct {
+	verb  workload.Verb
+	file  *transferFile
+	pairs []hostPair // from posts
+	place any        // where the hosts stand
+}
+
+// transfers resolves one entry of the workload with RDMA transfers, and gives
+// its name.
+func (v *resolver) transfers(f *workloadFile) *string {
+	e := v.exchange(f)
+	t := v.transfer(&e, f)
+	if v.queuePairs += len(e.pairs) * t.QPs; v.queuePairs > maxPairs {
+		v.fail(v.some(e.file.QPs, e.place), "", "the workload has more than %d queue pairs", maxPairs)
+		return nil
+	}
+	for _, p := range e.pairs {
+		t := t
+		t.From, t.To = p.from, p.to
+		if v.endsOf(&t, &e) && v.pathsOf(&t, &e) {
+			v.plan.Transfers = append(v.plan.Transfers, t)
+		}
+	}
+	return e.file.Name
+}
+
+// exchange resolves who has transfers with whom: no pairs after a fault.
+func (v *resolver) exchange(f *workloadFile) exchange {
+	switch {
+	case f.Write != nil:
+		return v.between(workload.Write, f.Write)
+	case f.Read != nil:
+		return v.between(workload.Read, f.Read)
+	case f.Send != nil:
+		return v.between(workload.Send, f.Send)
+	case f.Incast != nil:
+		return v.incast(f.Incast)
+	case f.Permutation != nil:
+		return v.permutation(f.Permutation)
+	}
+	return v.allToAll(f.AllToAll)
+}
+
+func (v *resolver) between(verb workload.Verb, f *pairFile) exchange {
+	e := exchange{verb: verb, file: &f.transferFile, place: &f.To}
+	from, ok1 := v.hosts(f.From, &f.From, true)
+	to, ok2 := v.hosts(f.To, &f.To, true)
+	if ok1 && ok2 {
+		e.pairs = v.pairs(from, to, &f.From, &f.To)
+	}
+	return e
+}
+
+func (v *resolver) incast(f *incastFile) exchange {
+	e := exchange{verb: f.Verb, file: &f.transferFile, place: &f.From}
+	to, ok1 := v.host(&f.To)
+	ok1 = ok1 && v.hasNIC(to, &f.To)
+	from, ok2 := v.hosts(f.From, &f.From, true)
+	if ok1 && ok2 {
+		e.pairs = v.pairs(from, []int{to}, &f.From, &f.To)
+	}
+	if f.Verb == workload.Read {
+		for i, p := range e.pairs {
+			e.pairs[i] = hostPair{p.to, p.from}
+		}
+	}
+	return e
+}
+
+func (v *resolver) permutation(f *meshFile) exchange {
+	e := exchange{verb: f.Verb, file: &f.transferFile, place: v.some(&f.Hosts, f)}
+	v.permutations++
+	name := strconv.Itoa(v.permutations)
+	set(&name, f.Name)
+	hosts, ok := v.mesh(f)
+	if !ok || !v.room(len(hosts), e.place) {
+		return e
+	}
+	for i, peer := range derangement(sim.NewRand(v.plan.Seed, "permutation "+name), len(hosts)) {
+		e.pairs = append(e.pairs, hostPair{hosts[i], hosts[peer]})
+	}
+	return e
+}
+
+// derangement draws a permutation of n, at least 2, without a fixed point. All
+// are equally likely, and one in e permutations is one.
+func derangement(r *rand.Rand, n int) []int {
+	for {
+		p := r.Perm(n)
+		fixed := false
+		for i := range p {
+			fixed = fixed || p[i] == i
+		}
+		if !fixed {
+			return p
+		}
+	}
+}
+
+func (v *resolver) allToAll(f *meshFile) exchange {
+	e := exchange{verb: f.Verb, file: &f.transferFile, place: v.some(&f.Hosts, f)}
+	if hosts, ok := v.mesh(f); ok {
+		e.pairs = v.pairs(hosts, hosts, e.place, e.place)
+	}
+	return e
+}
+
+// mesh finds the hosts that take part, at least 2.
+func (v *resolver) mesh(f *meshFile) (hosts []int, ok bool) {
+	if v.places[&f.Hosts] != nil {
+		hosts, ok = v.hosts(f.Hosts, &f.Hosts, true)
+	} else {
+		ok = true
+		for i := range v.plan.Nodes {
+			if v.plan.Nodes[i].NIC != nil {
+				hosts = append(hosts, i)
+			}
+		}
+	}
+	if ok && len(hosts) < 2 {
+		v.fail(v.some(&f.Hosts, f), "all hosts with a NIC take part unless hosts: says which", "it takes at least 2 hosts, not %d", len(hosts))
+		ok = false
+	}
+	return hosts, ok
+}
+
+// hasNIC tells whether a host has a NIC, and reports at place if not.
+func (v *resolver) hasNIC(host int, place any) bool {
+	n := &v.plan.Nodes[host]
+	if n.NIC == nil {
+		v.fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
+	}
+	return n.NIC != nil
+}
+
+// transfer is what an entry of the workload says of its transfers, except for
+// the hosts.
+func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
+	f := e.file
+	t := workload.Transfer{Verb: e.verb, Size: f.Size, Count: 1, QPs: 1, At: f.At}
+	set(&t.For, f.For)
+	if f.For != nil {
+		t.Count = 0
+	}
+	set((*messages)(&t.Count), f.Count)
+	set((*pairCount)(&t.QPs), f.QPs)
+	set(&t.Every, f.Every)
+	set((*service)(&t.Service), f.Service)
+	if f.Name != nil {
+		v.checkName(f.Name, "a transfer's name", *f.Name, maxNodeName)
+	}
+	v.checkTime(&f.At, "at", maxTime)
+	v.checkTime(f.For, "for", maxTime)
+	v.checkTime(f.Every, "every", maxTime)
+	endless := f.For == nil && v.lab.Duration == nil
+	switch {
+	case f.Size > maxMessage:
+		v.fail(&f.Size, "", "the longest message is %dB", maxMessage)
+	case f.For != nil && *f.For == 0:
+		v.fail(f.For, "leave for out to post until count is reached", "transfers of no duration")
+	case t.Count == 0 && endless:
+		v.fail(v.some(f.Count, entry), "write for: in the transfer, or duration: in the file", "the transfer goes on until the run ends, and nothing says when that is")
+	case t.Count == 1 && f.Every != nil:
+		v.fail(f.Every, "write count: or for: too", "every has no effect on a single message")
+	case t.Count > 1 && endless && t.Every > (maxTime-f.At)/units.Time(t.Count-1):
+		v.fail(f.Every, "lower count or every, or write for:", "the last message would be posted later than %v", maxTime)
+	}
+	const hint = "rc carries all verbs, uc write and send, ud send"
+	switch {
+	case t.Verb == workload.Read && t.Service != roce.RC:
+		v.fail(f.Service, hint, "the service %v has no READ", t.Service)
+	case t.Verb == workload.Write && t.Service == roce.UD:
+		v.fail(f.Service, hint, "the service %v has no WRITE", t.Service)
+	}
+	return t
+}
+
+// endsOf resolves what a transfer has of the NICs at its ends, and judges it
+// beside them.
+func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
+	f, from, to := e.file, &v.plan.Nodes[t.From], &v.plan.Nodes[t.To]
+	mtu := min(from.NIC.MTU, to.NIC.MTU)
+	set((*pathMTU)(&mtu), f.MTU)
+	t.MTU = units.Bytes(mtu.Bytes())
+	t.DSCP = from.NIC.DSCP
+	set((*dscp)(&t.DSCP), f.DSCP)
+	t.Depth = min(defaultDepth, from.NIC.Limits.QPWR)
+	set((*messageDepth)(&t.Depth), f.Depth)
+
+	before := len(v.errs)
+	for _, n := range []*Node{from, to} {
+		if mtu > n.NIC.MTU {
+			v.failOnce(f.MTU, "", "the NIC of %s has an mtu of %d", n.Name, n.NIC.MTU.Bytes())
+		}
+	}
+	if t.Service == roce.UD && t.Size > t.MTU {
+		v.failOnce(&f.Size, "a datagram is one packet", "a datagram of %dB is longer than the path MTU %d between %s and %s", t.Size, t.MTU, from.Name, to.Name)
+	}
+	if most := from.NIC.Limits.QPWR; t.Depth > most {
+		v.failOnce(f.Depth, "", "a queue of %s holds %d work requests: its max_qp_wr", from.Name, most)
+	}
+	if t.Verb == workload.Read && (from.NIC.Limits.QPInitRdAtom == 0 || to.NIC.Limits.QPRdAtom == 0) {
+		v.failOnce(e.place, "max_qp_init_rd_atom of the one and max_qp_rd_atom of the other must be above 0", "%s cannot read from %s", from.Name, to.Name)
+	}
+	for _, n := range []int{t.From, t.To} {
+		nic := v.plan.Nodes[n].NIC
+		if v.pairsOf[n] += t.QPs; v.pairsOf[n] > nic.Limits.QP {
+			v.failOnce(v.some(f.QPs, e.place), "", "%s has more than %d queue pairs: its max_qp", v.plan.Nodes[n].Name, nic.Limits.QP)
+		}
+	}
+	return len(v.errs) == before
+}
+
+// pathsOf resolves the version of IP of a transfer and judges whether its hosts
+// reach each other.
+func (v *resolver) pathsOf(t *workload.Transfer, e *exchange) (ok bool) {
+	if t.IPv6, ok = v.version(t.From, t.To, e.file.IP, e.place); !ok {
+		return false
+	}
+	ways := []hostPair{{t.From, t.To}, {t.To, t.From}}
+	if t.Service != roce.RC {
+		ways = ways[:1] // nothing must come back
+	}
+	return !slices.ContainsFunc(ways, func(w hostPair) bool {
+		_, _, ok := v.path(w.from, w.to, t.IPv6)
+		if !ok {
+			v.fail(e.place, v.pathHint(), "there is no path from %s to %s", v.plan.Nodes[w.from].Name, v.plan.Nodes[w.to].Name)
+		}
+		return !ok
+	})
+}

@@ -1,0 +1,122 @@
+package spec
+
+import (
+	"fmt"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// transferFile is what every entry of the workload with RDMA transfers has.
+type transferFile struct {
+	Name    *string       `yaml:"name,omitempty" jsonschema_description:"name in records; default the host that posts, then the other"`
+	Size    units.Bytes   `yaml:"size" jsonschema_description:"of a message, at most 2147483647B; of service ud at most the path MTU"`
+	Count   *messages     `yaml:"count,omitempty" jsonschema_description:"messages of each queue pair, or unlimited; default 1, or unlimited beside for"`
+	At      units.Time    `yaml:"at,omitempty" jsonschema_description:"when the first is posted; default 0"`
+	For     *units.Time   `yaml:"for,omitempty" jsonschema_description:"how long messages are posted; default until count is reached or the run ends"`
+	Every   *units.Time   `yaml:"every,omitempty" jsonschema_description:"time between the posting of a queue pair's messages, which wait where depth has no room; default as soon as depth allows"`
+	Depth   *messageDepth `yaml:"depth,omitempty" jsonschema_description:"messages that a queue pair has posted and not completed, at most; default 16"`
+	QPs     *pairCount    `yaml:"qps,omitempty" jsonschema_description:"queue pairs side by side between the same two hosts; default 1"`
+	Service *service      `yaml:"service,omitempty" jsonschema_description:"transport service: rc; uc for write and send; ud for send; default rc"`
+	MTU     *pathMTU      `yaml:"mtu,omitempty" jsonschema_description:"path MTU; default the smaller mtu of both NICs"`
+	DSCP    *dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default that of the NIC of the host that posts"`
+	IP      *ipVersion    `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where both hosts have an IPv4 address, otherwise 6"`
+}
+
+// pairFile is transfers from some hosts to others.
+type pairFile struct {
+	From         oneOrMore[string] `yaml:"from" jsonschema_description:"hosts that post, with * and ? for any letters"`
+	To           oneOrMore[string] `yaml:"to" jsonschema_description:"the others, likewise; everyone under from has transfers with everyone under to but itself"`
+	transferFile `yaml:",inline"`
+}
+
+// incastFile is transfers whose data goes from many hosts to one.
+type incastFile struct {
+	To           string            `yaml:"to" jsonschema_description:"host that gets the data; with verb read it posts"`
+	From         oneOrMore[string] `yaml:"from" jsonschema_description:"hosts that the data comes from, with * and ? for any letters"`
+	Verb         workload.Verb     `yaml:"verb,omitempty" jsonschema_description:"what messages are; default write"`
+	transferFile `yaml:",inline"`
+}
+
+// meshFile is transfers among some hosts.
+type meshFile struct {
+	Hosts        oneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? for any letters; default all with a NIC"`
+	Verb         workload.Verb     `yaml:"verb,omitempty" jsonschema_description:"what messages are; default write"`
+	transferFile `yaml:",inline"`
+}
+
+const maxMessages = 1_000_000_000
+
+// messages is a number of messages; 0 is without limit.
+type messages int
+
+// UnmarshalText reads a number from 1 to maxMessages, or unlimited.
+func (m *messages) UnmarshalText(b []byte) error {
+	if string(b) == "unlimited" {
+		*m = 0
+		return nil
+	}
+	n, err := parseInt(b, 1, maxMessages)
+	if err != nil {
+		return fmt.Errorf("%w, nor unlimited", err)
+	}
+	*m = messages(n)
+	return nil
+}
+
+func (messages) schema(*schemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(1, maxMessages), {Const: "unlimited"}}}
+}
+
+// maxDepth is max_qp_wr of a ConnectX-5.
+const maxDepth = 1 << 15
+
+// messageDepth is how many messages a queue pair has outstanding.
+type messageDepth int
+
+// UnmarshalText reads a number from 1 to maxDepth.
+func (d *messageDepth) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 1, maxDepth)
+	*d = messageDepth(n)
+	return err
+}
+
+func (messageDepth) schema(*schemaMaker) *jsonschema.Schema { return integer(1, maxDepth) }
+
+// maxPairs bounds the queue pairs of all transfers: max_qp of a ConnectX-5.
+const maxPairs = 1 << 18
+
+// pairCount is a number of queue pairs.
+type pairCount int
+
+// UnmarshalText reads a number from 1 to maxPairs.
+func (c *pairCount) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 1, maxPairs)
+	*c = pairCount(n)
+	return err
+}
+
+func (pairCount) schema(*schemaMaker) *jsonschema.Schema { return integer(1, maxPairs) }
+
+// service is a transport service.
+type service roce.Service
+
+// UnmarshalText reads rc, uc or ud.
+func (s *service) UnmarshalText(b []byte) error {
+	switch string(b) {
+	case "rc":
+		*s = service(roce.RC)
+	case "uc":
+		*s = service(roce.UC)
+	case "ud":
+		*s = service(roce.UD)
+	default:
+		return fmt.Errorf("%q is none of rc, uc, ud", b)
+	}
+	return nil
+}
+
+func (service) schema(*schemaMaker) *jsonschema.Schema { return enum("rc", "uc", "ud") }

@@ -1,0 +1,442 @@
+package nicemu
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// ConnParam is what one side of a connection asks for or agrees to
+// (rdma_conn_param).
+type ConnParam struct {
+	PrivateData []byte // Connect up to 56 bytes, Accept up to 196
+	// READs and atomics that the queue pair takes at once, and that it would send
+	// at once. The two sides settle on the lesser.
+	ResponderResources, InitiatorDepth uint8
+	RetryCount                         uint8 // 0 to 7; Connect
+	RNRRetryCount                      uint8 // of the peer's queue pair, 0 to 7
+}
+
+// ConnKind says what has become of a connection.
+type ConnKind uint8
+
+// What becomes of connections; in brackets the event of rdma_cm.
+const (
+	ConnRequested    ConnKind = iota // somebody wants to connect: Accept or Reject it [CONNECT_REQUEST]
+	ConnEstablished                  // the queue pair can be used [ESTABLISHED]
+	ConnRejected                     // the peer has refused; see Reason [REJECTED]
+	ConnUnreachable                  // no answer came [UNREACHABLE]
+	ConnFailed                       // the queue pair could not be brought to RTS; see Err [CONNECT_ERROR]
+	ConnDisconnected                 // by either side; the queue pair is in ERR [DISCONNECTED]
+	ConnTimeWaitExit                 // its queue pair may be connected anew [TIMEWAIT_EXIT]
+)
+
+var connKinds = [...]string{"requested", "established", "rejected", "unreachable", "failed", "disconnected", "timewait-exit"}
+
+// String is the name.
+func (k ConnKind) String() string { return connKinds[k] }
+
+// ConnEvent tells of a connection.
+type ConnEvent struct {
+	Kind        ConnKind
+	Conn        *Conn
+	Param       ConnParam  // of ConnRequested: what the peer asks for
+	PrivateData []byte     // of the message's full length
+	Reason      msg.Reason // of ConnRejected
+	Err         error      // of ConnFailed
+}
+
+// Conn is a connection of a queue pair, or one being made (rdma_cm(7)). It brings
+// its queue pair from RESET or INIT to RTS, and to ERR when it ends.
+type Conn struct {
+	device        *Device
+	id            msg.CommID
+	qp            *QP // of the passive side from Accept on
+	local, remote netip.AddrPort
+	attributes    cm.Attributes
+	notify        func(ConnEvent)
+	last          ConnEvent // what has become of it
+	changed       sim.Cond
+}
+
+// Listener takes connections (rdma_listen(3)).
+type Listener struct {
+	device *Device
+	id     cm.ListenID
+	notify func(ConnEvent)
+
+	requests []ConnEvent // nobody has taken, without notify
+	came     sim.Cond
+}
+
+// connections is the connection manager of a NIC and its packets: datagrams of
+// queue pair 1.
+type connections struct {
+	task
+	device    *Device
+	cm        *cm.CM
+	byID      map[msg.CommID]*Conn
+	byQP      map[*QP]*Conn
+	listeners map[cm.ListenID]*Listener
+	asking    map[msg.CommID]func(Resolved)
+	answering map[cm.ListenID]func(Datagrams) (ResolveAnswer, bool)
+	psn       uint32
+	port      uint16 // the last that was given
+	busy      bool   // events are being handed out
+}
+
+// firstPort is where the ports of connections that name none begin: the first of
+// Linux's ip_local_port_range.
+const firstPort = 32768
+
+func (c *connections) start(d *Device) (err error) {
+	c.device = d
+	c.byID, c.byQP = map[msg.CommID]*Conn{}, map[*QP]*Conn{}
+	c.listeners = map[cm.ListenID]*Listener{}
+	c.asking, c.answering = map[msg.CommID]func(Resolved){}, map[cm.ListenID]func(Datagrams) (ResolveAnswer, bool){}
+	c.port = firstPort
+	d.agenda.enrol(&c.task, c)
+	c.cm, err = cm.New(cm.DefaultConfig(d.GUID()))
+	return err
+}
+
+// GUID is the channel adapter's: the MAC address with fffe in its middle, as
+// rdma_rxe makes it.
+func (d *Device) GUID() uint64 {
+	m := uint64(d.env.MAC)
+	return m>>24<<40 | 0xfffe<<24 | m&0xffffff
+}
+
+// Listen has notify called for every request to connect to an address and port,
+// and of what becomes of the connections; the zero Addr is any. Without notify
+// processes take requests by Next. Backlog is how many may wait to be accepted, 0
+// any number. EADDRINUSE: somebody listens there.
+func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) (*Listener, error) {
+	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoTCP, at.Port()), Address: at.Addr(), Backlog: backlog})
+	if err != nil {
+		return nil, cmError(err)
+	}
+	l := &Listener{device: d, id: id, notify: notify}
+	d.conns.listeners[id] = l
+	return l, nil
+}
+
+// Close ends listening. Requests that it has told of can still be accepted.
+func (l *Listener) Close() error {
+	delete(l.device.conns.listeners, l.id)
+	return cmError(l.device.conns.cm.Unlisten(l.id))
+}
+
+// Connect connects a queue pair, which is in RESET or INIT, to who listens at an
+// address and port (rdma_connect(3)). notify is told of what becomes of it:
+// ConnEstablished, ConnRejected, ConnUnreachable or ConnFailed, and later
+// ConnDisconnected. It may be nil: processes wait by Established.
+func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(ConnEvent)) (*Conn, error) {
+	local, err := d.sourceFor(to.Addr())
+	if err != nil {
+		return nil, err
+	}
+	if err := q.init(p); err != nil {
+		return nil, err
+	}
+	c := &Conn{device: d, qp: q, local: netip.AddrPortFrom(local, d.conns.nextPort()), remote: to, notify: notify}
+	c.id, err = d.conns.cm.Connect(d.Now(), cm.Connect{
+		Service: msg.IPService(wire.ProtoTCP, to.Port()), Local: c.local, Peer: to.Addr(), Transport: q.transport(), QP: q.cm(),
+		PathMTU: msg.MTU(d.settings.MTU), PKey: 0xffff, RetryCount: p.RetryCount, RNRRetryCount: p.RNRRetryCount,
+		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+		TrafficClass: d.settings.DSCP << 2, HopLimit: defaultTTL, PrivateData: p.PrivateData,
+	})
+	if err != nil {
+		return nil, cmError(err)
+	}
+	d.conns.byID[c.id], d.conns.byQP[q] = c, c
+	d.conns.pump()
+	return c, nil
+}
+
+// sourceFor is the device's first address of the version of another.
+func (d *Device) sourceFor(to netip.Addr) (netip.Addr, error) {
+	for _, a := range d.env.Addresses {
+		if a.Is4() == to.Is4() {
+			return a, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%w: %s has no address of the version of %v", syscall.EADDRNOTAVAIL, d.env.Name, to)
+}
+
+func (c *connections) nextPort() uint16 {
+	if c.port++; c.port < firstPort {
+		c.port = firstPort
+	}
+	return c.port
+}
+
+// init brings a queue pair to INIT, if it is not there, with the rights that
+// rdma_cm gives (cm_init_qp_init_attr of Linux).
+func (q *QP) init(p ConnParam) error {
+	if s := q.State(); s == qp.Init {
+		return nil
+	} else if s != qp.Reset {
+		return fmt.Errorf("%w: queue pair %d is in %v: to be connected it has to be in RESET or INIT", syscall.EINVAL, q.Number(), s)
+	}
+	access := memory.RemoteWrite
+	if p.ResponderResources > 0 && q.config.Type == qp.RC {
+		access |= memory.RemoteRead | memory.RemoteAtomic
+	}
+	return q.Init(access, 0)
+}
+
+func (q *QP) transport() msg.Transport {
+	if q.config.Type == qp.UC {
+		return msg.TransportUC
+	}
+	return msg.TransportRC
+}
+
+// cm is what the connection manager has to know of a queue pair.
+func (q *QP) cm() cm.QP {
+	return cm.QP{Number: q.Number(), StartPSN: q.Number() * 0x9e3779b1 >> 8, SRQ: q.config.SRQ != nil}
+}
+
+// ready brings a queue pair from INIT to RTS.
+func (q *QP) ready(a *cm.Attributes) error {
+	index, err := q.device.GIDIndex(a.Local)
+	if err != nil {
+		return err
+	}
+	attr := qp.Attr{
+		State: qp.RTR, PathMTU: min(qp.MTU(a.PathMTU), q.device.settings.MTU), DestQPN: a.PeerQPN, RQPSN: a.RQPSN,
+		MaxDestRdAtomic: a.MaxDestRDAtomic, MinRNRTimer: q.device.settings.MinRNR,
+		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass},
+	}
+	mask := qp.MaskState | qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
+	if q.config.Type == qp.RC {
+		mask |= qp.MaskMaxDestRdAtomic | qp.MaskMinRNRTimer
+	}
+	if err := q.Modify(attr, mask); err != nil {
+		return err
+	}
+	attr = qp.Attr{
+		State: qp.RTS, SQPSN: a.SQPSN, Timeout: uint8(a.ACKTimeout), RetryCnt: a.RetryCount, RNRRetry: a.RNRRetryCount, MaxRdAtomic: a.MaxRDAtomic,
+	}
+	mask = qp.MaskState | qp.MaskSQPSN
+	if q.config.Type == qp.RC {
+		mask |= qp.MaskTimeout | qp.MaskRetryCnt | qp.MaskRNRRetry | qp.MaskMaxQPRdAtomic
+	}
+	return q.Modify(attr, mask)
+}
+
+// QP is the connection's queue pair; nil before a request is accepted.
+func (c *Conn) QP() *QP { return c.qp }
+
+// Local and Remote are the two ends.
+func (c *Conn) Local() netip.AddrPort { return c.local }
+
+// Remote is the other end.
+func (c *Conn) Remote() netip.AddrPort { return c.remote }
+
+// Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)).
+// Receives should have been posted. ConnEstablished or ConnUnreachable follows.
+func (c *Conn) Accept(q *QP, p ConnParam) error {
+	if err := q.init(p); err != nil {
+		return err
+	}
+	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
+	a := c.attributes.Agree(&accept)
+	// The peer sends as soon as it has the REP.
+	if err := q.ready(&a); err != nil {
+		return err
+	}
+	if _, err := c.device.conns.cm.Accept(c.device.Now(), c.id, accept); err != nil {
+		return cmError(err)
+	}
+	c.qp = q
+	c.device.conns.byQP[q] = c
+	c.device.conns.pump()
+	return nil
+}
+
+// Reject refuses a request (rdma_reject(3)). Private data has up to 148 bytes.
+func (c *Conn) Reject(privateData []byte) error {
+	err := c.device.conns.cm.Reject(c.device.Now(), c.id, cm.Reject{PrivateData: privateData})
+	c.device.conns.forget(c)
+	c.device.conns.pump()
+	return cmError(err)
+}
+
+// Disconnect ends an established connection (rdma_disconnect(3)): its queue pair
+// goes to ERR. ConnDisconnected follows.
+func (c *Conn) Disconnect() error {
+	if c.qp != nil {
+		c.qp.disconnect()
+	}
+	err := c.device.conns.cm.Disconnect(c.device.Now(), c.id, nil)
+	c.device.conns.pump()
+	return cmError(err)
+}
+
+// Close ends a connection in whatever state, without further events
+// (rdma_destroy_id(3)). The queue pair, if any, goes to ERR.
+func (c *Conn) Close() error {
+	if c.qp != nil {
+		c.qp.disconnect()
+	}
+	c.device.conns.forget(c)
+	err := c.device.conns.cm.Destroy(c.device.Now(), c.id)
+	c.device.conns.pump()
+	if errors.Is(err, cm.ErrUnknown) {
+		return nil // it was over
+	}
+	return cmError(err)
+}
+
+// disconnect takes a queue pair to ERR.
+func (q *QP) disconnect() {
+	if s := q.State(); s != qp.Reset && s != qp.Err {
+		_ = q.Modify(qp.Attr{State: qp.Err}, qp.MaskState) // allowed from any state
+	}
+}
+
+func (c *connections) forget(x *Conn) {
+	delete(c.byID, x.id)
+	if c.byQP[x.qp] == x {
+		delete(c.byQP, x.qp)
+	}
+}
+
+// established takes note that the first packet has come on a queue pair.
+func (c *connections) established(q *QP) {
+	if x := c.byQP[q]; x != nil {
+		// It is one of this connection manager, in a state that allows it or not.
+		_ = c.cm.Established(x.id)
+		c.device.agenda.at(&c.task, c.device.Now())
+	}
+}
+
+// wake does what the connection manager has due.
+func (c *connections) wake(now units.Time) {
+	c.cm.Advance(now)
+	c.pump()
+}
+
+// pump sends what the connection manager has to send and hands out its events,
+// until there are no more.
+func (c *connections) pump() {
+	if c.busy {
+		return // whoever hands out events goes on with what has come of them
+	}
+	c.busy = true
+	for {
+		sends, events := c.cm.Take()
+		if len(sends)+len(events) == 0 {
+			break
+		}
+		for i := range sends {
+			c.send(&sends[i])
+		}
+		for i := range events {
+			c.event(&events[i])
+		}
+	}
+	c.busy = false
+	c.device.agenda.at(&c.task, c.cm.Due())
+	c.device.arm()
+}
+
+// event acts on an event and tells the program.
+func (c *connections) event(e *cm.Event) {
+	switch e.Kind {
+	case cm.ResolveRequested:
+		c.answer(e)
+		return
+	case cm.Resolved:
+		c.resolved(e)
+		return
+	case cm.Requested:
+		c.requested(e)
+		return
+	}
+	if e.Kind == cm.Unreachable && c.asking[e.ID] != nil {
+		c.resolved(e)
+		return
+	}
+	x := c.byID[e.ID]
+	if x == nil {
+		return
+	}
+	out := ConnEvent{Conn: x, PrivateData: e.PrivateData, Reason: e.Reason}
+	switch e.Kind {
+	case cm.Replied:
+		out.Kind = ConnEstablished
+		if err := c.confirm(x, e); err != nil {
+			out.Kind, out.Err = ConnFailed, err
+		}
+	case cm.Connected:
+		out.Kind = ConnEstablished
+	case cm.Rejected, cm.Unreachable:
+		out.Kind = ConnRejected
+		if e.Kind == cm.Unreachable {
+			out.Kind = ConnUnreachable
+		}
+		if x.qp != nil {
+			x.qp.disconnect()
+		}
+		c.forget(x)
+	case cm.DisconnectRequested:
+		out.Kind = ConnDisconnected
+		x.qp.disconnect()
+		_ = c.cm.Disconnect(c.device.Now(), x.id, nil) // it asks for just that
+	case cm.Disconnected:
+		out.Kind = ConnDisconnected
+		x.qp.disconnect()
+	case cm.TimeWaitExit:
+		out.Kind = ConnTimeWaitExit
+		c.forget(x)
+	}
+	x.tell(out)
+}
+
+// confirm brings the queue pair of the active side to RTS and says so.
+func (c *connections) confirm(x *Conn, e *cm.Event) error {
+	if err := x.qp.ready(&e.Attributes); err != nil {
+		x.qp.disconnect()
+		c.forget(x)
+		_ = c.cm.Reject(c.device.Now(), x.id, cm.Reject{}) // a REP can be refused
+		return err
+	}
+	return c.cm.Confirm(x.id, nil)
+}
+
+func (c *connections) requested(e *cm.Event) {
+	l := c.listeners[e.Listener]
+	if l == nil {
+		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{}) // nobody listens any more
+		return
+	}
+	x := &Conn{device: c.device, id: e.ID, local: e.Destination, remote: e.Source, attributes: e.Attributes, notify: l.notify}
+	c.byID[x.id] = x
+	a := &e.Attributes
+	l.tell(ConnEvent{Kind: ConnRequested, Conn: x, PrivateData: e.PrivateData, Param: ConnParam{
+		ResponderResources: a.MaxDestRDAtomic, InitiatorDepth: a.MaxRDAtomic, RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount,
+	}})
+}
+
+// cmError gives an error of the connection manager the errno that rdma_cm returns.
+func cmError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, cm.ErrInUse):
+		return fmt.Errorf("%w: %w", syscall.EADDRINUSE, err)
+	}
+	return fmt.Errorf("%w: %w", syscall.EINVAL, err)
+}

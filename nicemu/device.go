@@ -1,0 +1,159 @@
+package nicemu
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/dcqcn"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// lanes are the classes of a port, and one more for what a NIC sends to itself.
+const (
+	loopback  = 8
+	laneCount = 9
+)
+
+// Device is a NIC. Make it with New.
+type Device struct {
+	settings Settings
+	env      Env
+	line     units.Rate
+	control  func(line units.Rate) cc.Control // makes that of a queue pair; nil for none
+	hears    bool                             // it is told of acknowledgements
+	quantum  units.Bytes
+
+	memory  *memory.Table
+	nextVA  uint64
+	numbers numbers
+	handles handles
+	groups  *qp.Groups
+	inUse   [4]int // by qp.Resource
+	events  asyncEvents
+
+	lanes  [laneCount]lane
+	agenda agenda
+	armed  units.Time // what the timer was armed for
+	busy   units.Time // until when the port sends what it was given last
+	loop   loop
+	ipid   uint16
+
+	scratch  roce.Packet // of a frame that came in
+	grh      [transport.GRHLen]byte
+	counters Counters
+	retired  transport.Counters // of queue pairs that are destroyed
+	conns    connections
+}
+
+// New makes a NIC. s.MTU and s.Limits.ActiveMTU have to agree with the link's
+// MTU, and s.DCQCN has passed Validate for the line rate.
+func New(s Settings, e Env) (*Device, error) {
+	s.Limits.ActiveMTU = s.MTU
+	if err := s.Limits.Check(); err != nil {
+		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
+	}
+	if s.DSCP > 63 {
+		return nil, fmt.Errorf("NIC %s: dscp is %d: it can be 0 to 63", e.Name, s.DSCP)
+	}
+	d := &Device{settings: s, env: e, line: e.Line, armed: units.Never, nextVA: firstVA}
+	d.memory = memory.New(s.Limits.Memory())
+	d.groups = qp.NewGroups(&d.settings.Limits)
+	// The longest packet: then every queue pair can send in its turn.
+	d.quantum = maxHeaders + units.Bytes(s.MTU.Bytes())
+	switch {
+	case e.Control != nil:
+		d.control, d.hears = e.Control, true
+	case s.Control == DCQCN:
+		d.control = func(line units.Rate) cc.Control { return dcqcn.New(&d.settings.DCQCN, line) }
+	}
+	d.agenda.enrol(&d.loop.task, &d.loop)
+	d.loop.device = d
+	if err := d.conns.start(d); err != nil {
+		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
+	}
+	return d, nil
+}
+
+// maxHeaders is what a frame has at most besides the payload.
+const maxHeaders = 14 + 40 + 8 + 12 + 28 + 4 + 4
+
+// notifies tells whether the NIC answers marks by CNPs and marks its own packets
+// as ECN-capable: if rate control listens to that.
+func (d *Device) notifies() bool { return d.settings.Control == DCQCN }
+
+// Name is the device's name.
+func (d *Device) Name() string { return d.env.Name }
+
+// Settings are what the NIC was made with.
+func (d *Device) Settings() Settings { return d.settings }
+
+// Limits are what the device can do (ibv_query_device(3)).
+func (d *Device) Limits() qp.Limits { return d.settings.Limits }
+
+// Addresses is the port's GID table.
+func (d *Device) Addresses() []netip.Addr { return d.env.Addresses }
+
+// GIDIndex is the place of an address in the GID table.
+func (d *Device) GIDIndex(a netip.Addr) (uint8, error) {
+	for i, x := range d.env.Addresses {
+		if x == a {
+			return uint8(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %v is no address of %s", syscall.EADDRNOTAVAIL, a, d.env.Name)
+}
+
+// Now is the emulated time.
+func (d *Device) Now() units.Time { return d.env.Now() }
+
+// SetLine tells that the port now runs at another rate; 0 is without limit.
+func (d *Device) SetLine(now units.Time, r units.Rate) {
+	d.line = r
+	if r == 0 {
+		return // rate controls keep to what they know
+	}
+	for _, q := range d.numbers.all() {
+		if q.control != nil {
+			q.tick(now)
+			q.control.Line(now, r)
+			d.settle(now, q)
+		}
+	}
+	d.arm()
+}
+
+// Fire does what is due. The timer calls it.
+func (d *Device) Fire(now units.Time) {
+	d.armed = units.Never
+	for k := d.agenda.due(now); k != nil; k = d.agenda.due(now) {
+		k.owner.wake(now)
+	}
+	d.arm()
+}
+
+// arm sets the timer. Everything that comes from outside ends with it.
+func (d *Device) arm() {
+	if next := d.agenda.next(); next != d.armed && next != units.Never {
+		d.armed = next
+		d.env.Timer.Arm(next)
+	}
+}
+
+// take counts one more of a resource, if there may be.
+func (d *Device) take(r qp.Resource) error {
+	if err := d.settings.Limits.Room(r, d.inUse[r]); err != nil {
+		return err
+	}
+	d.inUse[r]++
+	return nil
+}
+
+// free ends a packet.
+func (d *Device) free(p *packet.Packet) { d.env.Pool.Free(p) }

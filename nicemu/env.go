@@ -1,0 +1,50 @@
+package nicemu
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// Env is the world around a NIC.
+type Env struct {
+	Name      string       // of the device, such as "h1:eth0"
+	MAC       wire.MAC     // of the port
+	Addresses []netip.Addr // of the port: its GID table, in this order
+	Line      units.Rate   // of the port; 0 is without limit
+	Priority  *[64]uint8   // class of the port's queues for each DSCP
+
+	Pool  *packet.Pool
+	Now   func() units.Time // emulated time
+	Timer Timer
+	Port  Port
+	// Path finds the way to an address; false if nobody has it.
+	Path func(from, to netip.Addr) (Path, bool)
+
+	// Control makes the rate control of a queue pair in place of that which
+	// Settings.Control names; nil for that one. It is told of acknowledgements.
+	Control func(line units.Rate) cc.Control
+}
+
+// Timer calls Device.Fire at the time it was armed for.
+type Timer interface {
+	Arm(at units.Time)
+}
+
+// Port is the port that a NIC sends by. It asks Device.Next for what it is told
+// there is.
+type Port interface {
+	// Feed tells that there is a packet of a class to send, of size bytes as a
+	// frame; 0 is that there is none.
+	Feed(now units.Time, prio uint8, size units.Bytes)
+}
+
+// Path is the way to an address.
+type Path struct {
+	Dest packet.Endpoint // where the Ethernet frame goes
+	To   int32           // packet.Packet.To
+	MAC  wire.MAC        // of that
+}

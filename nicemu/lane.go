@@ -1,0 +1,162 @@
+package nicemu
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// lane is what the NIC has to send in one class of its port. First go packets of
+// its own, then CNPs, then acknowledgements, which hold up the peer and are
+// short, then the queue pairs in turns.
+type lane struct {
+	own    packet.List // of the connection manager
+	cnps   fifo
+	urgent ring
+	ready  ring
+	fed    units.Bytes // what the port was told of the first packet; 0 for none
+}
+
+// spot says in which ring of its lane a queue pair is.
+type spot uint8
+
+const (
+	nowhere spot = iota
+	inUrgent
+	inReady
+)
+
+// ring is queue pairs that take turns.
+type ring struct {
+	head, tail *QP
+}
+
+func (r *ring) push(q *QP) {
+	q.before, q.behind = r.tail, nil
+	if r.tail == nil {
+		r.head = q
+	} else {
+		r.tail.behind = q
+	}
+	r.tail = q
+}
+
+func (r *ring) remove(q *QP) {
+	if q.before == nil {
+		r.head = q.behind
+	} else {
+		q.before.behind = q.behind
+	}
+	if q.behind == nil {
+		r.tail = q.before
+	} else {
+		q.behind.before = q.before
+	}
+	q.before, q.behind = nil, nil
+}
+
+// fifo is queue pairs that a CNP is to be sent for.
+type fifo struct {
+	list []*QP
+	head int
+}
+
+func (f *fifo) empty() bool { return f.head == len(f.list) }
+
+func (f *fifo) push(q *QP) {
+	if f.empty() {
+		f.list, f.head = f.list[:0], 0
+	}
+	f.list = append(f.list, q)
+}
+
+func (f *fifo) first() *QP { return f.list[f.head] }
+
+func (f *fifo) pop() *QP {
+	q := f.list[f.head]
+	f.list[f.head] = nil
+	f.head++
+	return q
+}
+
+// drop takes a queue pair out.
+func (f *fifo) drop(q *QP) {
+	for i := f.head; i < len(f.list); i++ {
+		if f.list[i] == q {
+			copy(f.list[i:], f.list[i+1:])
+			f.list = f.list[:len(f.list)-1]
+			return
+		}
+	}
+}
+
+// move puts a queue pair where it belongs in the lane of its next packet.
+func (d *Device) move(q *QP, prio uint8, to spot) {
+	if q.spot == to && q.prio == prio {
+		return
+	}
+	switch l := &d.lanes[q.prio]; q.spot {
+	case inUrgent:
+		l.urgent.remove(q)
+	case inReady:
+		l.ready.remove(q)
+	}
+	old := q.prio
+	q.spot, q.prio = to, prio
+	switch l := &d.lanes[prio]; to {
+	case inUrgent:
+		l.urgent.push(q)
+	case inReady:
+		l.ready.push(q)
+		q.credit = d.quantum
+	}
+	if old != prio {
+		d.feed(old)
+	}
+}
+
+// feed tells the port what the first packet of a lane is, if that has changed.
+func (d *Device) feed(prio uint8) {
+	l := &d.lanes[prio]
+	size := d.firstSize(l)
+	if size == l.fed {
+		return
+	}
+	l.fed = size
+	if prio == loopback {
+		d.feedLoop()
+		return
+	}
+	d.env.Port.Feed(d.env.Now(), prio, size)
+}
+
+// firstSize is the length of the frame that the lane would give next.
+func (d *Device) firstSize(l *lane) units.Bytes {
+	switch {
+	case !l.own.Empty():
+		return l.own.First().Size
+	case !l.cnps.empty():
+		return cnpFrame(l.cnps.first())
+	case l.urgent.head != nil:
+		return l.urgent.head.frame
+	case l.ready.head != nil:
+		return d.turn(l).frame
+	}
+	return 0
+}
+
+// turn is the queue pair whose turn it is: by deficit round robin (Shreedhar and
+// Varghese, SIGCOMM 1995), so that queue pairs have equal shares of bytes
+// whatever their path MTU.
+func (d *Device) turn(l *lane) *QP {
+	for {
+		q := l.ready.head
+		if q.credit >= q.frame {
+			return q
+		}
+		q.credit += d.quantum
+		if q.behind != nil {
+			l.ready.remove(q)
+			l.ready.push(q)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package nicemu
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+)
+
+// loop carries what the NIC sends to an address of its own. It goes round inside
+// the NIC, at the rate of the line and without delay.
+type loop struct {
+	task
+	device *Device
+	packet *packet.Packet // under way
+}
+
+// feedLoop is told that the lane of the loop has something else to send.
+func (d *Device) feedLoop() {
+	if d.loop.packet == nil && d.lanes[loopback].fed > 0 {
+		d.agenda.at(&d.loop.task, d.env.Now())
+	}
+}
+
+// wake takes the packet that has come round, and sends the next.
+func (l *loop) wake(now units.Time) {
+	d := l.device
+	if p := l.packet; p != nil {
+		l.packet = nil
+		d.Receive(now, p)
+	}
+	p := d.first(now, &d.lanes[loopback])
+	if p == nil {
+		return
+	}
+	l.packet = p
+	at := now
+	if d.line > 0 {
+		at += d.line.TimeOf(packet.OnWire(p.Size))
+	}
+	d.agenda.at(&l.task, at)
+	d.feed(loopback)
+}

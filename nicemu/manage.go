@@ -1,0 +1,44 @@
+package nicemu
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/qp"
+	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// manage takes a datagram to queue pair 1.
+func (d *Device) manage(now units.Time, from, to netip.Addr, b *roce.Packet) {
+	switch {
+	case b.BTH.Opcode.Service() != roce.UD || b.BTH.Opcode.Operation() != roce.SendOnly:
+		d.counters.NoQP++
+	case b.DETH.QKey != roce.ManagementQKey:
+		d.counters.QKeyViolations++
+	default:
+		d.conns.cm.Receive(now, from, to, b.Payload)
+		d.conns.pump()
+	}
+}
+
+// send sends a message of connection management.
+func (c *connections) send(s *cm.Send) {
+	d := c.device
+	r := route{from: s.From, to: s.To, tos: s.TrafficClass, ttl: defaultTTL, port: portOf(qp.GSINumber)}
+	if d.locate(&r) != nil {
+		return // nobody has the address: as if it was lost on its way
+	}
+	p := d.env.Pool.NewRoCE()
+	b := &p.RoCE.Packet
+	b.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: qp.GSINumber, PSN: c.psn}
+	b.DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: qp.GSINumber}
+	c.psn = (c.psn + 1) & roce.PSNMask
+	b.Payload = slices.Grow(b.Payload[:0], msg.MADLen)[:msg.MADLen]
+	b.Length = msg.MADLen
+	s.Put(b.Payload)
+	d.address(p, &r, units.Bytes(b.BTH.Opcode.PacketLen(msg.MADLen)))
+	d.sendOwn(p, r.prio)
+}

@@ -1,0 +1,59 @@
+package nicemu
+
+import "github.com/weftlab/weft/nicemu/qp"
+
+// firstNumber is where numbers of queue pairs begin, as with rdma_rxe.
+const firstNumber = 17
+
+// restBefore is how many numbers must have been freed before one is used again,
+// so that late packets of an old queue pair do not reach a new one.
+const restBefore = 4096
+
+// numbers gives queue pairs their numbers and finds them by these.
+type numbers struct {
+	slots []*QP
+	freed []uint32 // oldest first
+}
+
+// next is the number of a queue pair to be made.
+func (n *numbers) next() uint32 {
+	if len(n.freed) > restBefore || firstNumber+len(n.slots) > qp.MaxNumber {
+		return n.freed[0]
+	}
+	return firstNumber + uint32(len(n.slots))
+}
+
+// add takes the queue pair that has next's number.
+func (n *numbers) add(q *QP) {
+	i := q.Number() - firstNumber
+	if int(i) == len(n.slots) {
+		n.slots = append(n.slots, q)
+		return
+	}
+	n.freed = n.freed[1:]
+	n.slots[i] = q
+}
+
+func (n *numbers) remove(q *QP) {
+	n.slots[q.Number()-firstNumber] = nil
+	n.freed = append(n.freed, q.Number())
+}
+
+// find is the queue pair with a number; nil if there is none.
+func (n *numbers) find(number uint32) *QP {
+	if i := number - firstNumber; int(i) < len(n.slots) {
+		return n.slots[i]
+	}
+	return nil
+}
+
+// all is the queue pairs by rising number.
+func (n *numbers) all() []*QP {
+	list := make([]*QP, 0, len(n.slots)-len(n.freed))
+	for _, q := range n.slots {
+		if q != nil {
+			list = append(list, q)
+		}
+	}
+	return list
+}

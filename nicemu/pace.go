@@ -1,0 +1,102 @@
+package nicemu
+
+import (
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/cc"
+)
+
+// pace spaces a queue pair's packets: the next one leaves no earlier than the last
+// one takes at the rate that its control allows now.
+type pace struct {
+	since units.Time  // when the last one left, or could have if others had not been in the way
+	ready units.Time  // since when the next one could
+	size  units.Bytes // of the last one, on the wire; 0 before the first
+	rate  units.Rate  // for which gap was reckoned
+	gap   units.Time
+}
+
+// next is when the next packet may leave.
+func (p *pace) next(rate units.Rate) units.Time {
+	if rate == 0 || p.size == 0 {
+		return 0
+	}
+	if p.rate != rate {
+		p.rate, p.gap = rate, rate.TimeOf(p.size)
+	}
+	return p.since + p.gap
+}
+
+// sent notes a packet that leaves at now. That it had to wait for others puts off
+// those behind it by no more than its own time, so that the rate holds on average.
+func (p *pace) sent(now units.Time, rate units.Rate, size units.Bytes) {
+	if p.size != size {
+		p.size, p.rate = size, 0
+	}
+	p.since = now
+	p.next(rate)
+	p.since = max(min(p.ready, now), now-p.gap)
+}
+
+// earliest is when the packet on offer may leave by rate and window; units.Never
+// if an input has to come before.
+func (q *QP) earliest() units.Time {
+	if q.control == nil {
+		return 0
+	}
+	if w := q.control.Window(); w > 0 && q.offer.Kind == transport.Request {
+		if _, flying := q.engine.Outstanding(); flying > 0 && flying+q.offer.Bytes > w {
+			return units.Never
+		}
+	}
+	return q.pace.next(q.control.Rate())
+}
+
+// leaves tells pacing and rate control of a packet of size bytes on the wire.
+func (q *QP) leaves(now units.Time, size units.Bytes) {
+	if q.control == nil {
+		return
+	}
+	q.tick(now)
+	q.pace.sent(now, q.control.Rate(), size)
+	q.control.Sent(now, size)
+}
+
+// tick has the rate control do what is due, as it must before any other input.
+func (q *QP) tick(now units.Time) {
+	if q.control != nil && q.control.Timer() <= now {
+		q.control.Tick(now)
+	}
+}
+
+// Rate is at what rate the queue pair may send now, on the wire; 0 is without
+// limit. Window is how many bytes may be sent and not acknowledged, 0 likewise.
+func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
+	if q.control == nil {
+		return 0, 0
+	}
+	return q.control.Rate(), q.control.Window()
+}
+
+// Control is the queue pair's rate control; nil if it has none.
+func (q *QP) Control() cc.Control { return q.control }
+
+// feedback tells a rate control of packets and acknowledgements.
+type feedback QP
+
+// Sent implements transport.Feedback. What is on the wire, leaves tells.
+func (f *feedback) Sent(_ units.Time, s transport.Sent) {
+	if !s.Again && !s.Response {
+		f.sent += s.Payload
+	}
+}
+
+// Acked implements transport.Feedback.
+func (f *feedback) Acked(now units.Time, a transport.Acked) {
+	if f.control == nil {
+		return
+	}
+	(*QP)(f).tick(now)
+	f.acked += a.Payload
+	f.control.Acked(now, cc.Ack{Acked: f.acked, Sent: f.sent, RTT: a.RTT})
+}

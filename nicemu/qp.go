@@ -1,0 +1,381 @@
+package nicemu
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/dcqcn"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// QPConfig is what a queue pair is made with (ibv_qp_init_attr).
+type QPConfig struct {
+	Type      qp.Type // RC, UC or UD
+	SendCQ    *CQ
+	RecvCQ    *CQ
+	SRQ       *SRQ // nil if it has a receive queue of its own
+	Cap       qp.Cap
+	SignalAll bool // every work request makes a completion (sq_sig_all)
+}
+
+// QP is a queue pair (ibv_create_qp(3)).
+type QP struct {
+	task
+	device *Device
+	verbs  *qp.QP        // states and attributes
+	engine *transport.QP // what it does
+	config QPConfig
+
+	// As the scheduler sees it.
+	before, behind *QP
+	spot           spot
+	prio           uint8
+	offer          transport.Offer
+	frame          units.Bytes // of the packet on offer
+	credit         units.Bytes // in its turn
+	route          route       // of RC and UC, from RTR on
+
+	pace     pace
+	control  cc.Control // nil while it has none
+	notice   dcqcn.Notification
+	notified bool // a CNP for it waits
+	broken   bool // a completion queue has overrun: it is to fail
+
+	sent, acked units.Bytes // payload, for controls that hear of it
+	counters    QPCounters
+}
+
+// QPCounters counts what befell a queue pair besides what transport.Counters has.
+type QPCounters struct {
+	DataPackets, DataBytes uint64 // requests and READ responses sent, for the first time or again; bytes of frames
+	RxPackets, RxBytes     uint64 // all that came
+	Marked                 uint64 // packets that came with CE
+	CNPsSent               uint64
+	CNPsHandled            uint64
+	LastPayload            units.Time // when payload last came in order
+}
+
+// CreateQP makes a queue pair in state RESET. ENOMEM: there are max_qp; EINVAL:
+// what is asked for is beyond the limits.
+func (p *PD) CreateQP(c QPConfig) (*QP, error) {
+	d := p.device
+	if err := d.settings.Limits.Room(qp.QueuePairs, d.inUse[qp.QueuePairs]); err != nil {
+		return nil, err
+	}
+	if c.Type == qp.GSI || c.SendCQ == nil || c.RecvCQ == nil {
+		return nil, fmt.Errorf("%w: a queue pair needs a type RC, UC or UD, a SendCQ and a RecvCQ", syscall.EINVAL)
+	}
+	number := d.numbers.next()
+	q := &QP{device: d, config: c}
+	inner := qp.Config{Type: c.Type, PD: p.memory, SendCQ: c.SendCQ.CQ, RecvCQ: c.RecvCQ.CQ, Cap: c.Cap, SignalAll: c.SignalAll}
+	t := transport.Config{
+		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(p.memory, number),
+		SendCQ: c.SendCQ, RecvCQ: c.RecvCQ, Events: qpEvents{d},
+		MaxSend: c.Cap.MaxSendWR, MaxRecv: c.Cap.MaxRecvWR, MaxSGE: max(c.Cap.MaxSendSGE, c.Cap.MaxRecvSGE), MaxInline: c.Cap.MaxInline,
+		SignalAll: c.SignalAll, AckEvery: d.settings.AckEvery, AskEvery: d.settings.AskEvery,
+	}
+	if c.SRQ != nil {
+		inner.SRQ, t.Shared = c.SRQ.SRQ, c.SRQ.SRQ
+	}
+	if d.hears {
+		t.Feedback = (*feedback)(q)
+	}
+	var err error
+	if q.verbs, err = qp.New(number, inner, &d.settings.Limits); err != nil {
+		return nil, err
+	}
+	if q.engine, err = transport.New(t); err != nil {
+		_ = q.verbs.Destroy()
+		return nil, err
+	}
+	d.inUse[qp.QueuePairs]++
+	d.numbers.add(q)
+	d.agenda.enrol(&q.task, q)
+	return q, nil
+}
+
+func serviceOf(t qp.Type) roce.Service {
+	switch t {
+	case qp.RC:
+		return roce.RC
+	case qp.UC:
+		return roce.UC
+	}
+	return roce.UD
+}
+
+// Number is the queue pair's number.
+func (q *QP) Number() uint32 { return q.verbs.Number() }
+
+// Device is the device that it is of.
+func (q *QP) Device() *Device { return q.device }
+
+// State is the state it is in.
+func (q *QP) State() qp.State { return q.verbs.State() }
+
+// Query is all attributes (ibv_query_qp(3)), and what it was made with.
+func (q *QP) Query() (qp.Attr, QPConfig) {
+	a, _ := q.verbs.Query()
+	return a, q.config
+}
+
+// Counters is what it has counted.
+func (q *QP) Counters() (transport.Counters, QPCounters) { return q.engine.Counters(), q.counters }
+
+// Modify changes attributes, and the state if the mask has MaskState
+// (ibv_modify_qp(3)). An error changes nothing. EHOSTUNREACH: nobody has the
+// address of the peer.
+func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
+	d := q.device
+	now := d.Now()
+	next := q.route
+	if m&qp.MaskAV != 0 {
+		remote := a.DestQPN
+		if m&qp.MaskDestQPN == 0 {
+			old, _ := q.verbs.Query()
+			remote = old.DestQPN
+		}
+		var err error
+		if next, err = d.resolve(&a.AV, q.Number(), remote); err != nil {
+			return err
+		}
+	}
+	if m&qp.MaskPKeyIndex != 0 && a.PKeyIndex != 0 {
+		return fmt.Errorf("%w: pkey_index is %d: only index 0 holds a P_Key, that of the default partition", syscall.EINVAL, a.PKeyIndex)
+	}
+	from := q.State()
+	if err := q.verbs.Modify(a, m); err != nil {
+		return err
+	}
+	q.route = next
+	if err := q.follow(from, m&qp.MaskState != 0); err != nil {
+		return err
+	}
+	d.settle(now, q)
+	d.arm()
+	return nil
+}
+
+// follow brings the engine to where the attributes are.
+func (q *QP) follow(from qp.State, moved bool) error {
+	d := q.device
+	all, _ := q.verbs.Query()
+	attr := transport.Attr{
+		Access: q.verbs.RemoteAccess(), QKey: all.QKey,
+		DestQP: all.DestQPN, RQPSN: transport.PSN(all.RQPSN), PathMTU: units.Bytes(all.PathMTU.Bytes()),
+		MaxDestRdAtomic: all.MaxDestRdAtomic, MinRNRTimer: all.MinRNRTimer,
+		SQPSN: transport.PSN(all.SQPSN), Timeout: all.Timeout, RetryCount: all.RetryCnt, RNRRetry: all.RNRRetry, MaxRdAtomic: all.MaxRdAtomic,
+	}
+	if q.config.Type == qp.UD {
+		attr.PathMTU = units.Bytes(d.settings.MTU.Bytes())
+	}
+	if from >= qp.RTR && from <= qp.SQE && all.State != qp.Reset && all.State != qp.Err {
+		if err := q.adjust(attr); err != nil {
+			return err
+		}
+	}
+	if !moved {
+		return nil
+	}
+	switch all.State {
+	case qp.Reset:
+		q.reset()
+	case qp.RTR:
+		if q.control == nil && d.control != nil && d.line > 0 && q.config.Type != qp.UD {
+			q.control = d.control(d.line)
+		}
+	}
+	return q.engine.Modify(all.State, attr)
+}
+
+// adjust changes what may change in the state that the engine is in. Others of
+// the attributes come with the transition that is about to be made.
+func (q *QP) adjust(a transport.Attr) error {
+	next := q.engine.Attr()
+	next.Access, next.QKey, next.MinRNRTimer = a.Access, a.QKey, a.MinRNRTimer
+	if q.engine.State() == qp.SQD {
+		next.Timeout, next.RetryCount, next.RNRRetry = a.Timeout, a.RetryCount, a.RNRRetry
+		next.MaxRdAtomic, next.MaxDestRdAtomic = a.MaxRdAtomic, a.MaxDestRdAtomic
+	}
+	return q.engine.Adjust(next)
+}
+
+// reset forgets what is the scheduler's and the rate control's.
+func (q *QP) reset() {
+	d := q.device
+	d.memory.UnbindQP(q.Number())
+	if q.notified {
+		q.notified = false
+		for prio := range d.lanes {
+			d.lanes[prio].cnps.drop(q)
+			d.feed(uint8(prio))
+		}
+	}
+	q.control, q.pace, q.notice, q.broken = nil, pace{}, dcqcn.Notification{}, false
+	q.sent, q.acked = 0, 0
+}
+
+// Destroy ends the queue pair (ibv_destroy_qp(3)). EBUSY: it is attached to
+// multicast groups.
+func (q *QP) Destroy() error {
+	if err := q.verbs.Destroy(); err != nil {
+		return err
+	}
+	d := q.device
+	d.retired.Add(q.engine.Counters())
+	_ = q.engine.Modify(qp.Reset, transport.Attr{})
+	q.reset()
+	d.settle(d.Now(), q)
+	d.agenda.remove(&q.task)
+	d.numbers.remove(q)
+	d.inUse[qp.QueuePairs]--
+	d.forget(func(e AsyncEvent) bool { return e.QP == q })
+	return nil
+}
+
+// PostSend adds a work request to the send queue (ibv_post_send(3)). It is copied.
+func (q *QP) PostSend(wr *transport.SendWR) error {
+	if q.config.Type == qp.UD {
+		if err := q.checkPath(wr.Path); err != nil {
+			return err
+		}
+	}
+	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxSendSGE); err != nil {
+		return err
+	}
+	if err := q.engine.PostSend(wr); err != nil {
+		return err
+	}
+	q.device.settle(q.device.Now(), q)
+	q.device.arm()
+	return nil
+}
+
+// PostRecv adds a work request to the receive queue (ibv_post_recv(3)). It is
+// copied.
+func (q *QP) PostRecv(wr *qp.RecvWR) error {
+	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxRecvSGE); err != nil {
+		return err
+	}
+	if err := q.engine.PostRecv(wr); err != nil {
+		return err
+	}
+	q.device.settle(q.device.Now(), q)
+	q.device.arm()
+	return nil
+}
+
+// BindMW binds a window of type 1 (ibv_bind_mw(3)): a shorthand for the work
+// request. It gives the window's key from then on.
+func (q *QP) BindMW(id uint64, b memory.Binding, flags transport.Flags) (uint32, error) {
+	b.Tag = uint8(b.Window) + 1
+	err := q.PostSend(&transport.SendWR{ID: id, Op: transport.BindWindow, Flags: flags, Bind: b})
+	return b.Window&^0xff | uint32(b.Tag), err
+}
+
+// AttachMcast makes a UD queue pair get what is sent to a group
+// (ibv_attach_mcast(3)).
+func (q *QP) AttachMcast(group qp.GID) error { return q.device.groups.Attach(q.verbs, group) }
+
+// DetachMcast undoes AttachMcast.
+func (q *QP) DetachMcast(group qp.GID) error { return q.device.groups.Detach(q.verbs, group) }
+
+// qpEvents takes the events of queue pairs.
+type qpEvents struct{ *Device }
+
+// Event implements transport.Events.
+func (d qpEvents) Event(number uint32, e qp.Event) {
+	q := d.numbers.find(number)
+	switch {
+	case q == nil, e == qp.SQDrained && !q.verbs.Drained():
+		return
+	case e == qp.CommEst:
+		d.conns.established(q)
+	}
+	d.raise(AsyncEvent{Kind: e, QP: q})
+}
+
+// fail takes a queue pair to the error state, as soon as what goes on with it now
+// is over.
+func (d *Device) fail(q *QP) {
+	q.broken = true
+	d.agenda.at(&q.task, d.Now())
+	d.arm()
+}
+
+// wake does what a queue pair has due.
+func (q *QP) wake(now units.Time) {
+	q.tick(now)
+	if q.broken {
+		q.broken = false
+		if s := q.engine.State(); s != qp.Reset {
+			_ = q.engine.Modify(qp.Err, transport.Attr{})
+		}
+	}
+	if q.engine.Deadline() <= now {
+		q.engine.Expire(now)
+	}
+	q.device.settle(now, q)
+}
+
+// settle finds what a queue pair sends next, and when. Every input to it ends
+// here.
+func (d *Device) settle(now units.Time, q *QP) {
+	if s := q.engine.State(); s != q.verbs.State() {
+		q.agree(s)
+	}
+	q.offer = q.engine.Offer()
+	prio, to := q.prio, nowhere
+	due := q.engine.Deadline()
+	switch q.offer.Kind {
+	case transport.Nothing:
+	case transport.Control:
+		prio, to = q.route.prio, inUrgent
+		q.frame = q.route.headers() + q.offer.Bytes
+	default:
+		r := q.way()
+		prio, q.frame = r.prio, r.headers()+q.offer.Bytes
+		// The port does not ask again before it has sent what it is sending.
+		at := q.earliest()
+		if at <= max(now, d.busy) {
+			to = inReady
+			if q.spot != inReady {
+				q.pace.ready = max(now, at)
+			}
+		} else {
+			due = min(due, at)
+		}
+	}
+	if q.control != nil {
+		due = min(due, q.control.Timer())
+	}
+	d.agenda.at(&q.task, due)
+	d.move(q, prio, to)
+	d.feed(prio)
+}
+
+// agree brings the attributes to a state that the engine has gone to by itself.
+func (q *QP) agree(s qp.State) {
+	switch s {
+	case qp.SQE:
+		q.verbs.SendFailed()
+	case qp.Err:
+		q.verbs.Failed()
+	}
+}
+
+// way is the route of the packet on offer: the queue pair's, or that of a
+// datagram's address handle.
+func (q *QP) way() *route {
+	if q.config.Type == qp.UD {
+		if h := q.device.handle(q.offer.Path); h != nil {
+			return &h.route
+		}
+	}
+	return &q.route
+}

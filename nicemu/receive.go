@@ -1,0 +1,156 @@
+package nicemu
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// multicastQP is the number that datagrams to a group are for (IBTA §10.5.1).
+const multicastQP = 0xffffff
+
+// Receive takes a packet that has come to the port, and frees it. One without RoCE
+// is a frame of somebody else's making: a kernel's, a guest's.
+func (d *Device) Receive(now units.Time, p *packet.Packet) {
+	d.counters.RcvPackets++
+	d.counters.RcvBytes += uint64(p.Size)
+	if from, to, b := d.read(p); b != nil {
+		d.dispatch(now, p, from, to, b)
+	}
+	d.free(p)
+	d.arm()
+}
+
+// read gives what a packet carries and between which addresses; nil if it is of no
+// use.
+func (d *Device) read(p *packet.Packet) (from, to netip.Addr, b *roce.Packet) {
+	switch {
+	case p.Trimmed:
+		// Without its payload and ICRC nothing is to be believed of it.
+		d.counters.RxTrimmed++
+		return
+	case p.RoCE != nil:
+		return p.RoCE.From, p.RoCE.To, &p.RoCE.Packet
+	}
+	ip := p.Frame[p.L3:]
+	if roce.CheckICRC(ip) != nil {
+		d.counters.RxICRCErrors++
+		return
+	}
+	if d.scratch.DecodeIP(ip) != nil {
+		d.counters.RcvErrors++
+		return
+	}
+	from, to = addressesOf(ip)
+	return from, to, &d.scratch
+}
+
+// addressesOf are those of an IP header.
+func addressesOf(ip []byte) (from, to netip.Addr) {
+	if ip[0]>>4 == 4 {
+		return netip.AddrFrom4([4]byte(ip[12:])), netip.AddrFrom4([4]byte(ip[16:]))
+	}
+	return netip.AddrFrom16([16]byte(ip[8:])), netip.AddrFrom16([16]byte(ip[24:]))
+}
+
+// dispatch hands a packet to the queue pair that it is for (IBTA §9.6.1).
+func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
+	switch h := &b.BTH; {
+	case !samePartition(h.PKey, roce.DefaultPKey):
+		d.counters.PKeyViolations++
+	case h.Opcode == roce.NotifyCongestion:
+		d.congested(now, h.DestQP, from)
+	case h.DestQP == qp.GSINumber:
+		d.manage(now, from, to, b)
+	case h.DestQP == multicastQP:
+		for _, m := range d.groups.Members(GID(to)) {
+			d.deliver(now, d.numbers.find(m.Number()), p, from, to, b)
+		}
+	default:
+		d.deliver(now, d.numbers.find(h.DestQP), p, from, to, b)
+	}
+}
+
+// samePartition tells whether two P_Keys are of one partition and not both of
+// limited members (IBTA §10.9.3).
+func samePartition(a, b uint16) bool { return (a^b)&0x7fff == 0 && (a|b)&0x8000 != 0 }
+
+// deliver hands a packet to a queue pair.
+func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
+	if q == nil || b.BTH.Opcode.Service() != serviceOf(q.config.Type) {
+		d.counters.NoQP++
+		return
+	}
+	var grh *[transport.GRHLen]byte
+	if q.config.Type == qp.UD {
+		grh = d.grhOf(p, from, to, b)
+	} else if q.State() >= qp.RTR && (from != q.route.to || to != q.route.from) {
+		d.counters.WrongAddress++
+		return
+	}
+	q.counters.RxPackets++
+	q.counters.RxBytes += uint64(p.Size)
+	if p.ECN() == wire.CE {
+		q.counters.Marked++
+		d.counters.NPECNMarked++
+		if d.notifies() && q.notifiable(b.BTH.Opcode) && q.notice.Packet(now, true, &d.settings.DCQCN) {
+			d.notify(q)
+		}
+	}
+	q.tick(now)
+	before := q.engine.Payload()
+	q.engine.Receive(now, b, grh)
+	if q.engine.Payload() != before {
+		q.counters.LastPayload = now
+	}
+	d.settle(now, q)
+}
+
+// notifiable tells whether a mark on a packet is answered by a CNP: if the peer
+// has a flow that can slow down. Datagrams have none, and acknowledgements are
+// none.
+func (q *QP) notifiable(o roce.Opcode) bool {
+	op := o.Operation()
+	return q.config.Type != qp.UD && q.State() >= qp.RTR && op != roce.Ack && op != roce.AtomicAck
+}
+
+// congested tells a queue pair of a CNP.
+func (d *Device) congested(now units.Time, number uint32, from netip.Addr) {
+	q := d.numbers.find(number)
+	if q == nil || q.control == nil || from != q.route.to {
+		d.counters.RPCNPIgnored++
+		return
+	}
+	d.counters.RPCNPHandled++
+	q.counters.CNPsHandled++
+	q.tick(now)
+	q.control.CNP(now)
+	d.settle(now, q)
+}
+
+// grhOf is what stands in front of a datagram in the receive buffer: the IPv6
+// header, or the IPv4 header in the last 20 bytes (annex A17). It is nil where
+// only lengths are modelled.
+func (d *Device) grhOf(p *packet.Packet, from, to netip.Addr, b *roce.Packet) *[transport.GRHLen]byte {
+	if len(b.Payload) < b.Length {
+		return nil
+	}
+	h := &d.grh
+	*h = [transport.GRHLen]byte{}
+	if p.RoCE == nil {
+		ip := p.Frame[p.L3:]
+		if p.Version == 4 {
+			copy(h[wire.IPv6Header-wire.IPv4Header:], ip[:wire.IPv4Header])
+		} else {
+			copy(h[:], ip[:wire.IPv6Header])
+		}
+		return h
+	}
+	putIP(h, p, from, to)
+	return h
+}

@@ -1,0 +1,82 @@
+package nicemu
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/nicemu/cm"
+	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// Datagrams is somebody's question which queue pair takes datagrams for a service
+// (IBTA §12.11; rdma_cm's RDMA_PS_UDP).
+type Datagrams struct {
+	From, To    netip.AddrPort
+	PrivateData []byte // of the message's full length
+}
+
+// ResolveAnswer is the queue pair that takes them.
+type ResolveAnswer struct {
+	QPN, QKey   uint32
+	PrivateData []byte // up to 136 bytes
+}
+
+// Resolved is what has become of a question.
+type Resolved struct {
+	OK          bool // otherwise there is no such service, or no answer came
+	QPN, QKey   uint32
+	PrivateData []byte
+}
+
+// ListenDatagrams has answer called for every question about an address and port;
+// the zero Addr is any. false refuses. EADDRINUSE: somebody listens there.
+func (d *Device) ListenDatagrams(at netip.AddrPort, answer func(Datagrams) (ResolveAnswer, bool)) (*Listener, error) {
+	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoUDP, at.Port()), Address: at.Addr(), Datagram: true})
+	if err != nil {
+		return nil, cmError(err)
+	}
+	d.conns.answering[id] = answer
+	return &Listener{device: d, id: id}, nil
+}
+
+// Resolve asks which queue pair takes datagrams at an address and port. Private
+// data has up to 180 bytes.
+func (d *Device) Resolve(to netip.AddrPort, privateData []byte, notify func(Resolved)) error {
+	local, err := d.sourceFor(to.Addr())
+	if err != nil {
+		return err
+	}
+	id, err := d.conns.cm.Resolve(d.Now(), cm.Resolve{
+		Service: msg.IPService(wire.ProtoUDP, to.Port()), Local: netip.AddrPortFrom(local, d.conns.nextPort()), Peer: to.Addr(),
+		PKey: 0xffff, TrafficClass: d.settings.DSCP << 2, PrivateData: privateData,
+	})
+	if err != nil {
+		return cmError(err)
+	}
+	d.conns.asking[id] = notify
+	d.conns.pump()
+	return nil
+}
+
+// answer asks the program about a question.
+func (c *connections) answer(e *cm.Event) {
+	a := cm.Answer{Status: msg.SIDRUnsupported}
+	if f := c.answering[e.Listener]; f != nil {
+		a.Status = msg.SIDRRejected
+		if x, ok := f(Datagrams{From: e.Source, To: e.Destination, PrivateData: e.PrivateData}); ok {
+			a = cm.Answer{Status: msg.SIDRValid, QPN: x.QPN, QKey: x.QKey, PrivateData: x.PrivateData}
+		}
+	}
+	if c.cm.Answer(c.device.Now(), e.ID, a) != nil {
+		// What the program said does not fit into the message.
+		_ = c.cm.Answer(c.device.Now(), e.ID, cm.Answer{Status: msg.SIDRRejected})
+	}
+}
+
+func (c *connections) resolved(e *cm.Event) {
+	f := c.asking[e.ID]
+	delete(c.asking, e.ID)
+	if f != nil {
+		f(Resolved{OK: e.Kind == cm.Resolved && e.Status == msg.SIDRValid, QPN: e.QPN, QKey: e.QKey, PrivateData: e.PrivateData})
+	}
+}

@@ -1,0 +1,143 @@
+package nicemu
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// defaultTTL is that of an address vector whose hop limit is 0.
+const defaultTTL = 64
+
+// route is how packets travel to one address: an address vector, resolved.
+type route struct {
+	from, to netip.Addr
+	path     Path
+	hash     uint64
+	label    uint32 // IPv6 flow label
+	port     uint16 // UDP source port
+	tos, ttl uint8
+	prio     uint8 // lane
+	loop     bool  // to the NIC itself
+}
+
+// headers is the length of a frame's headers in front of the BTH.
+func (r *route) headers() units.Bytes {
+	if r.to.Is4() {
+		return wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader
+	}
+	return wire.EthernetHeader + wire.IPv6Header + wire.UDPHeader
+}
+
+// GID is the identifier of an address.
+func GID(a netip.Addr) qp.GID { return a.As16() }
+
+// AddressOf is the address that a GID stands for.
+func AddressOf(g qp.GID) netip.Addr { return netip.AddrFrom16(g).Unmap() }
+
+// resolve makes the route of an address vector. local and remote are the queue
+// pairs' numbers, from which the UDP source port is made where the vector has no
+// flow label.
+func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
+	if int(av.SGIDIndex) >= len(d.env.Addresses) {
+		return route{}, fmt.Errorf("%w: sgid_index is %d: %s has %d GIDs", syscall.EINVAL, av.SGIDIndex, d.env.Name, len(d.env.Addresses))
+	}
+	from, to := d.env.Addresses[av.SGIDIndex], AddressOf(av.DGID)
+	if from.Is4() != to.Is4() {
+		return route{}, fmt.Errorf("%w: the GID with index %d is %v, and dgid %v is of the other version of IP", syscall.EINVAL, av.SGIDIndex, from, to)
+	}
+	r := route{from: from, to: to, tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote)}
+	if r.tos == 0 {
+		r.tos = d.settings.DSCP << 2
+	}
+	if d.notifies() {
+		r.tos = r.tos&^3 | wire.ECT0
+	}
+	if r.ttl == 0 {
+		r.ttl = defaultTTL
+	}
+	return r, d.locate(&r)
+}
+
+// locate finds where a route leads.
+func (d *Device) locate(r *route) error {
+	r.prio = d.env.Priority[r.tos>>2]
+	for _, a := range d.env.Addresses {
+		if a == r.to {
+			r.loop, r.prio = true, loopback
+			return nil
+		}
+	}
+	switch {
+	case r.to.IsMulticast():
+		r.path = Path{Dest: packet.Flood, MAC: groupMAC(r.to)}
+	default:
+		path, ok := d.env.Path(r.from, r.to)
+		if !ok {
+			return fmt.Errorf("%w: nobody has the address %v", syscall.EHOSTUNREACH, r.to)
+		}
+		r.path = path
+	}
+	r.hash = packet.FlowHash(fold(r.from), fold(r.to), wire.ProtoUDP, r.port, roce.Port)
+	return nil
+}
+
+// fold makes a word of an address, as packet.Parse does.
+func fold(a netip.Addr) uint64 {
+	if a.Is4() {
+		b := a.As4()
+		return uint64(b[0])<<24 | uint64(b[1])<<16 | uint64(b[2])<<8 | uint64(b[3])
+	}
+	b := a.As16()
+	return packet.FoldIPv6(b[:])
+}
+
+// sourcePort is the UDP source port that Linux makes of a flow label, and, where
+// there is none, of the numbers of two connected queue pairs
+// (rdma_flow_label_to_udp_sport and rdma_calc_flow_label of
+// include/rdma/ib_verbs.h).
+func sourcePort(label, local, remote uint32) uint16 {
+	if label == 0 {
+		v := uint64(local) * uint64(remote)
+		v ^= v >> 20
+		v ^= v >> 40
+		label = uint32(v & wire.MaxFlowLabel)
+	}
+	return uint16(0xc000 | (label&0x3fff ^ label>>14))
+}
+
+// portOf is the UDP source port of a queue pair that is not connected: a hash of
+// its number, as rdma_rxe makes it (rxe_qp_init_req of Linux).
+func portOf(number uint32) uint16 { return uint16(0xc000 + number*0x61c88647>>18) }
+
+// groupMAC is the Ethernet address of a multicast group (RFC 1112 §6.4, RFC 2464
+// §7).
+func groupMAC(a netip.Addr) wire.MAC {
+	if a.Is4() {
+		b := a.As4()
+		return 0x01005e<<24 | wire.MAC(b[1]&0x7f)<<16 | wire.MAC(b[2])<<8 | wire.MAC(b[3])
+	}
+	b := a.As16()
+	return 0x3333<<32 | wire.MAC(b[12])<<24 | wire.MAC(b[13])<<16 | wire.MAC(b[14])<<8 | wire.MAC(b[15])
+}
+
+// address fills in what is below the BTH. bytes is what UDP carries.
+func (d *Device) address(p *packet.Packet, r *route, bytes units.Bytes) {
+	d.ipid++
+	p.Size = r.headers() + bytes
+	p.Hash, p.Dest, p.To = r.hash, r.path.Dest, r.path.To
+	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
+	if !r.to.Is4() {
+		p.Ether, p.Version = wire.EtherTypeIPv6, 6
+	}
+	p.TOS, p.TTL, p.Label, p.IPID = r.tos, r.ttl, r.label, d.ipid
+	p.Proto, p.SrcPort, p.DstPort = wire.ProtoUDP, r.port, roce.Port
+	p.Src, p.Dst = d.env.MAC, r.path.MAC
+	p.RoCE.From, p.RoCE.To = r.from, r.to
+}

@@ -1,0 +1,116 @@
+package nicemu
+
+import (
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// Next gives the packet of a class that leaves now, nil if there is none. The port
+// calls it.
+func (d *Device) Next(now units.Time, prio uint8) *packet.Packet {
+	l := &d.lanes[prio]
+	p := d.first(now, l)
+	if p != nil {
+		d.counters.XmitPackets++
+		d.counters.XmitBytes += uint64(p.Size)
+	}
+	d.feed(prio)
+	d.arm()
+	return p
+}
+
+// first takes the first packet of a lane.
+func (d *Device) first(now units.Time, l *lane) *packet.Packet {
+	switch {
+	case !l.own.Empty():
+		return l.own.Pop()
+	case !l.cnps.empty():
+		return d.cnp(l.cnps.pop())
+	}
+	for {
+		q := l.urgent.head
+		if q == nil {
+			if l.ready.head == nil {
+				return nil
+			}
+			q = d.turn(l)
+		}
+		// A queue pair that could not read what it was to send has dealt with
+		// that, and it is another's turn.
+		if p := d.emit(now, q); p != nil {
+			return p
+		}
+	}
+}
+
+// emit makes the next packet of a queue pair.
+func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
+	paced := q.spot == inReady
+	r := q.way()
+	p := d.env.Pool.NewRoCE()
+	if !q.engine.Next(now, &p.RoCE.Packet) {
+		d.free(p)
+		d.settle(now, q)
+		return nil
+	}
+	d.address(p, r, q.offer.Bytes)
+	if q.config.Type == qp.UD && r.label == 0 {
+		p.SrcPort = portOf(q.Number())
+		p.Hash = packet.FlowHash(fold(r.from), fold(r.to), p.Proto, p.SrcPort, p.DstPort)
+	}
+	wire := packet.OnWire(p.Size)
+	if d.line > 0 {
+		d.busy = now + d.line.TimeOf(wire)
+	}
+	if paced {
+		q.counters.DataPackets++
+		q.counters.DataBytes += uint64(p.Size)
+		q.credit -= q.frame
+		q.leaves(now, wire)
+	}
+	d.settle(now, q)
+	return p
+}
+
+// own queues a packet of the NIC's own.
+func (d *Device) sendOwn(p *packet.Packet, prio uint8) {
+	d.lanes[prio].own.Push(p)
+	d.feed(prio)
+}
+
+// notify asks for a CNP to the peer of a queue pair.
+func (d *Device) notify(q *QP) {
+	if q.notified {
+		return // one that waits says as much
+	}
+	q.notified = true
+	prio := d.env.Priority[d.settings.DCQCN.NPCNPDSCP]
+	if q.route.loop {
+		prio = loopback
+	}
+	d.lanes[prio].cnps.push(q)
+	d.feed(prio)
+}
+
+// cnpBytes is the length of a CNP from its BTH to its ICRC.
+const cnpBytes = roce.BTHLen + roce.CNPReservedLen + roce.ICRCLen
+
+// cnpFrame is the length of the frame of a CNP for a queue pair.
+func cnpFrame(q *QP) units.Bytes { return q.route.headers() + cnpBytes }
+
+// cnp makes the congestion notification packet to a queue pair's peer (IBTA
+// A17.9.3).
+func (d *Device) cnp(q *QP) *packet.Packet {
+	q.notified = false
+	p := d.env.Pool.NewRoCE()
+	a, _ := q.verbs.Query()
+	p.RoCE.BTH = roce.Notification(a.DestQPN)
+	p.RoCE.Payload, p.RoCE.Length = p.RoCE.Payload[:0], 0
+	d.address(p, &q.route, cnpBytes)
+	p.TOS = uint8(d.settings.DCQCN.NPCNPDSCP) << 2
+	q.counters.CNPsSent++
+	d.counters.NPCNPSent++
+	return p
+}

@@ -1,0 +1,86 @@
+package transport
+
+import (
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+)
+
+// A local operation is done when the requester reaches it: when all packets of
+// the messages in front of it have been sent once (rdma_rxe, rxe_do_local_ops of
+// rxe_req.c). What is behind it waits until then. With a fence it waits for READs
+// and atomics, as others do (§10.8.3.3). LocalInvalidate waits for everything in
+// front of it to complete, which the specification leaves to an indicator of its
+// own (local invalidate fence, §10.6.5.1), which no verb has; rdma_rxe does
+// so always. It completes in its turn; one that is flushed while it waits for
+// its turn has been done all the same.
+
+// reached gives the local operation that is to be done now, if any.
+func (q *QP) reached() *sendWQE {
+	r := &q.req
+	if r.next != r.free || r.numbered == r.queue.n || r.failing() {
+		return nil
+	}
+	w := r.queue.at(r.numbered)
+	if !w.Op.local() || !q.mayBegin(w) || w.Op == LocalInvalidate && r.numbered > 0 {
+		return nil
+	}
+	return w
+}
+
+// done tells whether the oldest work request is a local operation that was done
+// without a fault.
+func (r *requester) done() bool {
+	if r.numbered == 0 {
+		return false
+	}
+	w := r.queue.at(0)
+	return w.Op.local() && w.fault == cq.Success
+}
+
+// execute does a local operation.
+func (q *QP) execute(w *sendWQE) {
+	r := &q.req
+	w.first = r.free
+	r.numbered++
+	if w.Op == BindWindow {
+		_, f := q.config.Memory.Bind(w.Bind)
+		w.fault = f.Status(memory.Bind)
+		return
+	}
+	w.fault = q.config.Memory.Invalidate(w.RKey).Status(memory.LocalInvalidate)
+}
+
+// settle does what needs no packet, once its turn has come: local operations,
+// and the failure of a work request with a fault (§9.9.2). It reports when the
+// queue is drained.
+func (q *QP) settle() {
+	for more := true; more; {
+		w := q.reached()
+		if w != nil {
+			q.execute(w)
+		}
+		more = q.end() || w != nil
+	}
+	if q.state == qp.SQD && !q.drained && !q.underWay() {
+		q.drained = true
+		q.event(qp.SQDrained)
+	}
+}
+
+// end ends the oldest work request if it has a fault, or was done here, and tells
+// whether there may be more to do.
+func (q *QP) end() bool {
+	r := &q.req
+	if r.queue.n == 0 || q.state != qp.RTS && r.numbered == 0 {
+		return false
+	}
+	switch w := r.queue.at(0); {
+	case w.fault != cq.Success:
+		q.fail(w.fault)
+	case r.done():
+		q.complete(cq.Success)
+		return true
+	}
+	return false
+}

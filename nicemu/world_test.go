@@ -1,0 +1,276 @@
+package nicemu
+
+import (
+	"net/netip"
+	"runtime"
+	"testing"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/dcqcn"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// world is NICs that are joined by a switch which takes no time: the least that a
+// NIC needs around it. A packet takes its serialisation and delay.
+type world struct {
+	t      testing.TB
+	engine sim.Engine
+	pool   *packet.Pool
+	ports  []*cable
+	delay  units.Time
+	// touch sees every packet as it leaves; false loses it.
+	touch func(from int, p *packet.Packet) bool
+	log   []sent
+}
+
+// sent is a packet that has left.
+type sent struct {
+	at     units.Time
+	from   int
+	size   units.Bytes
+	opcode uint8
+	qp     uint32
+	prio   uint8
+}
+
+// cable is a port: it serialises what its NIC feeds.
+type cable struct {
+	world  *world
+	index  int
+	device *Device
+	rate   units.Rate
+	fed    [8]bool
+	paused [8]bool
+	timer  sim.Timer
+	busy   bool
+	flying []*packet.Packet
+	due    []units.Time
+	land   landing
+}
+
+// landing is the far end of a cable.
+type landing struct {
+	c     *cable
+	timer sim.Timer
+}
+
+func (c *cable) Feed(now units.Time, prio uint8, size units.Bytes) {
+	c.fed[prio] = size > 0
+	if !c.busy {
+		c.start(now)
+	}
+}
+
+func (c *cable) Fire(now units.Time) {
+	c.busy = false
+	c.start(now)
+}
+
+func (c *cable) start(now units.Time) {
+	for prio := 7; prio >= 0; prio-- {
+		if !c.fed[prio] || c.paused[prio] {
+			continue
+		}
+		c.busy = true
+		p := c.device.Next(now, uint8(prio))
+		if p == nil {
+			c.busy, c.fed[prio] = false, false
+			continue
+		}
+		w := c.world
+		w.log = append(w.log, sent{now, c.index, p.Size, uint8(p.RoCE.BTH.Opcode), p.RoCE.BTH.DestQP, uint8(prio)})
+		p.Born = now
+		end := now + c.rate.TimeOf(packet.OnWire(p.Size))
+		c.timer.Arm(end)
+		if w.touch != nil && !w.touch(c.index, p) {
+			w.pool.Free(p)
+			return
+		}
+		c.flying, c.due = append(c.flying, p), append(c.due, end+w.delay)
+		if len(c.flying) == 1 {
+			c.land.timer.Arm(end + w.delay)
+		}
+		return
+	}
+}
+
+func (l *landing) Fire(now units.Time) {
+	c := l.c
+	p := c.flying[0]
+	c.flying, c.due = c.flying[1:], c.due[1:]
+	if len(c.due) > 0 {
+		l.timer.Arm(c.due[0])
+	}
+	if p.Dest == packet.Flood {
+		for _, other := range c.world.ports {
+			if other != c {
+				other.device.Receive(now, c.world.pool.Clone(p))
+			}
+		}
+		c.world.pool.Free(p)
+		return
+	}
+	c.world.ports[p.Dest].device.Receive(now, p)
+}
+
+// control, if set, makes the rate control of newWorld's NICs.
+type option func(*Settings, *Env)
+
+func withControl(f func(units.Rate) cc.Control) option {
+	return func(_ *Settings, e *Env) { e.Control = f }
+}
+
+func withDCQCN(s *Settings, _ *Env) {
+	s.Control = DCQCN
+	s.DCQCN, _ = dcqcn.Preset("connectx", 10*units.Gbps)
+}
+
+const lineRate = 10 * units.Gbps
+
+// newWorld makes n NICs with 10.0.0.1 and up, fd00::1 and up, at 10 Gb/s.
+func newWorld(t testing.TB, n int, options ...option) *world {
+	w := &world{t: t, pool: packet.NewPools(1)[0], delay: units.Microsecond}
+	// CNPs have a class of their own above the others.
+	var priorities [64]uint8
+	priorities[48] = 6
+	priorities[26] = 3
+	for i := range n {
+		c := &cable{world: w, index: i, rate: lineRate}
+		c.timer = w.engine.NewTimer(c)
+		c.land.c = c
+		c.land.timer = w.engine.NewTimer(&c.land)
+		s := Settings{
+			MTU: qp.MTU1024, AskEvery: 64, Timeout: 12, RetryCount: 7, RNRRetry: 7, MinRNR: 12, Limits: qp.ConnectX5(),
+		}
+		e := Env{
+			Name: "nic" + string(rune('0'+i)), MAC: wire.MAC(0x02<<40 | i), Line: lineRate, Priority: &priorities,
+			Addresses: []netip.Addr{v4(i), v6(i)},
+			Pool:      w.pool, Now: w.engine.Now, Port: c,
+			Path: func(_, to netip.Addr) (Path, bool) {
+				for k := range n {
+					if to == v4(k) || to == v6(k) {
+						return Path{Dest: packet.Endpoint(k), MAC: wire.MAC(0x02<<40 | k)}, true
+					}
+				}
+				return Path{}, false
+			},
+		}
+		for _, o := range options {
+			o(&s, &e)
+		}
+		timer := &late{}
+		e.Timer = timer
+		d, err := New(s, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		timer.Timer = w.engine.NewTimer(d)
+		c.device = d
+		w.ports = append(w.ports, c)
+	}
+	return w
+}
+
+// late is a timer that is made after what it is for.
+type late struct{ sim.Timer }
+
+func v4(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}) }
+func v6(i int) netip.Addr { return netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(i + 1)}) }
+
+func (w *world) run(until units.Time) {
+	w.engine.Run(until, 10_000_000)
+	w.engine.Advance(until)
+}
+
+// host is what a program on a NIC has.
+type host struct {
+	*Device
+	t   testing.TB
+	pd  *PD
+	cq  *CQ
+	buf []byte
+	mr  *MR
+}
+
+const anyAccess = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.MWBind
+
+func (w *world) host(i int) *host {
+	w.t.Helper()
+	h := &host{Device: w.ports[i].device, t: w.t, buf: make([]byte, 1<<16)}
+	var err error
+	if h.pd, err = h.AllocPD(); err != nil {
+		w.t.Fatal(err)
+	}
+	if h.cq, err = h.CreateCQ(1024, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	if h.mr, err = h.pd.Register(h.buf, anyAccess); err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+func (h *host) qp(kind qp.Type) *QP {
+	h.t.Helper()
+	q, err := h.pd.CreateQP(QPConfig{
+		Type: kind, SendCQ: h.cq, RecvCQ: h.cq, SignalAll: true,
+		Cap: qp.Cap{MaxSendWR: 64, MaxRecvWR: 64, MaxSendSGE: 4, MaxRecvSGE: 4, MaxInline: 64},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return q
+}
+
+// join connects two queue pairs of hosts 0 and 1, or others.
+func join(t testing.TB, a, b *QP, mtu qp.MTU, six bool) {
+	t.Helper()
+	at := func(q *QP) netip.Addr {
+		if six {
+			return q.Device().Addresses()[1]
+		}
+		return q.Device().Addresses()[0]
+	}
+	one := func(q, peer *QP) {
+		t.Helper()
+		j := Join{
+			Local: at(q), Remote: at(peer), RemoteQPN: peer.Number(), PSN: 7, RemotePSN: 7, MTU: mtu, RdAtomic: 4,
+			Access: memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic, QKey: 0x1234,
+		}
+		if c, _ := q.Query(); c.Cap.MaxSendWR > 0 && q.config.Type == qp.UC {
+			j.Access = memory.RemoteWrite
+		}
+		if err := q.Join(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one(a, b)
+	one(b, a)
+}
+
+// poll gives what has completed.
+func (h *host) poll() []cq.Completion {
+	h.t.Helper()
+	list := make([]cq.Completion, 1024)
+	n, err := h.cq.Poll(list)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return list[:n]
+}
+
+func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
+
+// heap is how much memory is in use.
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

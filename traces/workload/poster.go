@@ -1,0 +1,333 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// Side is one end of a transfer.
+type Side struct {
+	Engine  *sim.Engine
+	Device  *nicemu.Device
+	Address netip.Addr
+}
+
+// Poster carries out a transfer: it makes and connects the queue pairs of both
+// ends, posts the messages and keeps the record.
+type Poster struct {
+	transfer Transfer
+	record   *TransferRecord
+	posting  *end
+	taking   *end
+	streams  []stream
+	mr, far  *nicemu.MR // of the data at the two ends
+	handle   *nicemu.AH // of datagrams
+	wr       transport.SendWR
+	list     [1]memory.SGE
+}
+
+// end is what a transfer has at one of its NICs.
+type end struct {
+	Side
+	pd     *nicemu.PD
+	cq     *nicemu.CQ
+	qps    []*nicemu.QP
+	timer  sim.Timer
+	events cq.Channel
+	batch  [16]cq.Completion
+	work   func(now units.Time)
+}
+
+// Fire does what there is to do.
+func (e *end) Fire(now units.Time) { e.work(now) }
+
+// stream is the messages of one queue pair.
+type stream struct {
+	posted int
+	ended  int          // completed or failed
+	at     []units.Time // when those under way were to be posted, a ring
+	broken bool         // no more is posted
+}
+
+// NewPoster sets a transfer up; the first message is posted at Transfer.At. It
+// fails where a NIC has no room for it.
+func NewPoster(t Transfer, from, to Side, r *TransferRecord) (*Poster, error) {
+	p := &Poster{transfer: t, record: r, streams: make([]stream, t.QPs)}
+	p.posting, p.taking = &end{Side: from}, &end{Side: to}
+	p.posting.work, p.taking.work = p.post, p.take
+	for _, e := range []*end{p.posting, p.taking} {
+		if err := e.open(t); err != nil {
+			return nil, fmt.Errorf("transfer %s: %s: %w", t.Name, e.Device.Name(), err)
+		}
+	}
+	if err := p.connect(); err != nil {
+		return nil, fmt.Errorf("transfer %s: %w", t.Name, err)
+	}
+	for i := range p.streams {
+		p.streams[i].at = make([]units.Time, t.Depth)
+	}
+	p.posting.timer.Arm(t.At)
+	return p, nil
+}
+
+// open makes the objects of one end.
+func (e *end) open(t Transfer) (err error) {
+	e.timer = e.Engine.NewTimer(e)
+	e.events.Notify = func() { e.timer.Arm(e.Engine.Now()) }
+	if e.pd, err = e.Device.AllocPD(); err != nil {
+		return err
+	}
+	if e.cq, err = e.Device.CreateCQ(t.QPs*t.Depth*3, &e.events); err != nil {
+		return err
+	}
+	for range t.QPs {
+		q, err := e.pd.CreateQP(nicemu.QPConfig{
+			Type: typeOf(t.Service), SendCQ: e.cq, RecvCQ: e.cq, SignalAll: true,
+			Cap: qp.Cap{MaxSendWR: t.Depth, MaxRecvWR: 2 * t.Depth, MaxSendSGE: 1, MaxRecvSGE: 1},
+		})
+		if err != nil {
+			return err
+		}
+		e.qps = append(e.qps, q)
+	}
+	e.cq.Arm(false)
+	return nil
+}
+
+func typeOf(s roce.Service) qp.Type {
+	switch s {
+	case roce.RC:
+		return qp.RC
+	case roce.UC:
+		return qp.UC
+	}
+	return qp.UD
+}
+
+// rdAtomic is how many READs a queue pair may have outstanding at most.
+const rdAtomic = 16
+
+// connect joins the queue pairs of both ends, with the regions that data goes from
+// and to.
+func (p *Poster) connect() (err error) {
+	t := &p.transfer
+	room := max(t.Size, 1)
+	if t.Service == roce.UD {
+		room += transport.GRHLen
+	}
+	access := memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead
+	if p.mr, err = p.posting.pd.RegisterSize(room, access); err != nil {
+		return err
+	}
+	if p.far, err = p.taking.pd.RegisterSize(room, access); err != nil {
+		return err
+	}
+	for i, a := range p.posting.qps {
+		b := p.taking.qps[i]
+		if err := p.join(a, b, p.posting, p.taking); err != nil {
+			return err
+		}
+		if err := p.join(b, a, p.taking, p.posting); err != nil {
+			return err
+		}
+		if t.Verb == Send {
+			for range 2 * t.Depth {
+				if err := p.receive(i); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if t.Service == roce.UD {
+		return p.address()
+	}
+	return nil
+}
+
+func (p *Poster) join(a, b *nicemu.QP, here, there *end) error {
+	t := &p.transfer
+	j := nicemu.Join{
+		Local: here.Address, Remote: there.Address, RemoteQPN: b.Number(), DSCP: t.DSCP, MTU: mtuOf(t.MTU), QKey: transferQKey,
+		RdAtomic: uint8(min(t.Depth, rdAtomic)),
+	}
+	switch t.Service {
+	case roce.RC:
+		j.Access = memory.RemoteWrite | memory.RemoteRead
+	case roce.UC:
+		j.Access = memory.RemoteWrite
+	}
+	return a.Join(j)
+}
+
+// transferQKey is the Q_Key of the queue pairs of transfers over UD.
+const transferQKey = 0x11111111
+
+func mtuOf(n units.Bytes) qp.MTU {
+	for m := qp.MTU256; m <= qp.MTU4096; m++ {
+		if units.Bytes(m.Bytes()) == n {
+			return m
+		}
+	}
+	return 0
+}
+
+// address makes the address handle of datagrams.
+func (p *Poster) address() error {
+	e := p.posting
+	index, err := e.Device.GIDIndex(e.Address)
+	if err != nil {
+		return err
+	}
+	p.handle, err = e.pd.CreateAH(qp.AV{
+		Global: true, Port: 1, DGID: nicemu.GID(p.taking.Address), SGIDIndex: index, TrafficClass: p.transfer.DSCP << 2,
+	})
+	return err
+}
+
+// post notes what has completed and posts what may be posted.
+func (p *Poster) post(now units.Time) {
+	p.posting.drain(p.ended)
+	t := &p.transfer
+	due := p.due(now)
+	for i := range p.streams {
+		p.fill(now, i, due)
+	}
+	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.due(next) > due {
+		p.posting.timer.Arm(next)
+	}
+}
+
+// due is how many messages of each queue pair are to be posted by a time.
+func (p *Poster) due(now units.Time) int {
+	t := &p.transfer
+	n := math.MaxInt
+	if t.Count > 0 {
+		n = t.Count
+	}
+	switch last := t.At + t.For; {
+	case t.Every == 0 && t.For > 0 && now > last:
+		return 0
+	case t.Every > 0 && t.For > 0:
+		n = min(n, int((min(now, last)-t.At)/t.Every)+1)
+	case t.Every > 0:
+		n = min(n, int((now-t.At)/t.Every)+1)
+	}
+	return n
+}
+
+// fill posts messages of a queue pair while there is room.
+func (p *Poster) fill(now units.Time, i, due int) {
+	t, s := &p.transfer, &p.streams[i]
+	for !s.broken && s.posted < due && s.posted-s.ended < t.Depth {
+		arrived := now
+		if t.Every > 0 {
+			arrived = t.At + units.Time(s.posted)*t.Every
+		}
+		s.at[s.posted%t.Depth] = arrived
+		s.posted++
+		p.record.Posted(arrived)
+		if err := p.posting.qps[i].PostSend(p.request(i)); err != nil {
+			// The queue has room, so the queue pair has failed since: its
+			// completions say why.
+			s.broken, s.posted = true, s.posted-1
+			p.record.Failed(now, cq.WRFlushErr.String())
+		}
+	}
+}
+
+// request is the work request of a message.
+func (p *Poster) request(i int) *transport.SendWR {
+	t := &p.transfer
+	p.list[0] = p.mr.SGE(0, t.Size)
+	p.wr = transport.SendWR{ID: uint64(i), SGL: p.list[:], RemoteVA: p.far.Addr(0), RKey: p.far.RKey()}
+	switch t.Verb {
+	case Write:
+		p.wr.Op = transport.Write
+	case Read:
+		p.wr.Op = transport.Read
+	}
+	if p.handle != nil {
+		p.wr.Path, p.wr.DestQP, p.wr.QKey = p.handle.Path(), p.taking.qps[i].Number(), transferQKey
+	}
+	return &p.wr
+}
+
+// ended notes the completion of a message.
+func (p *Poster) ended(now units.Time, c *cq.Completion) {
+	s := &p.streams[c.ID]
+	posted := s.at[s.ended%p.transfer.Depth]
+	s.ended++
+	if c.Status == cq.Success {
+		p.record.Completed(now, posted)
+		return
+	}
+	s.broken = true
+	p.record.Failed(now, c.Status.String())
+}
+
+// take posts receives in place of those that have been used.
+func (p *Poster) take(units.Time) {
+	p.taking.drain(func(_ units.Time, c *cq.Completion) {
+		if c.Status == cq.Success {
+			_ = p.receive(int(c.ID)) // a queue pair that has failed meanwhile needs none
+		}
+	})
+}
+
+// receive posts a receive for a SEND.
+func (p *Poster) receive(i int) error {
+	n := p.transfer.Size
+	if p.transfer.Service == roce.UD {
+		n += transport.GRHLen
+	}
+	return p.taking.qps[i].PostRecv(&qp.RecvWR{ID: uint64(i), SGL: []memory.SGE{p.far.SGE(0, n)}})
+}
+
+// drain gives f what has completed, and asks to be told of more.
+func (e *end) drain(f func(now units.Time, c *cq.Completion)) {
+	now := e.Engine.Now()
+	for q, ok := e.events.Get(); ok; q, ok = e.events.Get() {
+		_ = q.Ack(1) // it was just taken
+	}
+	e.cq.Arm(false)
+	for {
+		n, err := e.cq.Poll(e.batch[:])
+		for i := range n {
+			f(now, &e.batch[i])
+		}
+		if n < len(e.batch) || err != nil {
+			return
+		}
+	}
+}
+
+// Count gives the record what the NICs have counted. No engine runs meanwhile.
+func (p *Poster) Count() {
+	var c TransferCounters
+	var came units.Bytes
+	var last units.Time
+	for _, e := range []*end{p.posting, p.taking} {
+		for _, q := range e.qps {
+			t, n := q.Counters()
+			c.Add(TransferCounters{
+				Packets: n.DataPackets, Retransmitted: t.Retransmitted, Bytes: n.DataBytes,
+				NAKs: t.PacketSeqErr, RNRNAKs: t.RNRNakRetryErr, Timeouts: t.LocalAckTimeoutErr,
+				CNPs: n.CNPsHandled, Marked: n.Marked, OutOfSequence: t.OutOfSequence,
+			})
+			came += units.Bytes(t.PayloadReceived)
+			last = max(last, n.LastPayload)
+		}
+	}
+	p.record.Count(c)
+	p.record.Received(last, came)
+}

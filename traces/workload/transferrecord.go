@@ -1,0 +1,124 @@
+package workload
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// IdealTime is the time from posting to completion that a message of a size
+// takes alone on its path. Of RC that is the round trip without queues and the
+// message with all its headers at the rate of the slowest link. Messages of UC
+// and UD are complete when they are sent, so there it ends with the last packet
+// leaving the NIC.
+type IdealTime func(size units.Bytes) units.Time
+
+// TransferRecord is what became of a transfer: the posting side's and the
+// receiving side's part, which may be different engines', and what the NICs
+// counted.
+type TransferRecord struct {
+	transfer Transfer
+	from, to string
+	ideal    units.Time // of a message; 0 is not known
+
+	// What the posting side's engine notes.
+	posted, failed         uint64
+	firstPosted, lastEnded units.Time
+	failure                string
+	times                  spans // of completed messages
+
+	// What the NICs have counted.
+	received     units.Bytes
+	lastReceived units.Time
+	counters     TransferCounters
+}
+
+// NewTransferRecord begins the record of a transfer between two named hosts.
+// ideal may be nil: then there is no slowdown.
+func NewTransferRecord(t Transfer, from, to string, ideal IdealTime) *TransferRecord {
+	r := &TransferRecord{transfer: t, from: from, to: to}
+	if ideal != nil {
+		r.ideal = ideal(t.Size)
+	}
+	return r
+}
+
+// Posted notes that a message was posted. It is for the engine of the host that
+// posts.
+func (r *TransferRecord) Posted(now units.Time) {
+	if r.posted == 0 {
+		r.firstPosted = now
+	}
+	r.posted++
+}
+
+// Completed notes that a message that was posted at that time has completed
+// successfully. It is for the engine of the host that posts.
+func (r *TransferRecord) Completed(now, posted units.Time) {
+	r.lastEnded = now
+	r.times.add(now - posted)
+}
+
+// Failed notes that a message has completed with an error. status is its name
+// in ibv_wc_status; that of the first is kept, since those behind it are flushed.
+// It is for the engine of the host that posts.
+func (r *TransferRecord) Failed(now units.Time, status string) {
+	r.lastEnded = now
+	if r.failed == 0 {
+		r.failure = status
+	}
+	r.failed++
+}
+
+// Received sets how much payload has come so far where the data goes, which is to
+// Transfer.To or with READ to Transfer.From, and when the last of it came. What
+// comes twice counts once. Like Count it is to be called before Result.
+func (r *TransferRecord) Received(last units.Time, n units.Bytes) {
+	r.received, r.lastReceived = n, last
+}
+
+// Count sets what the NICs have counted so far. It is to be called before
+// Result, while no engine runs.
+func (r *TransferRecord) Count(c TransferCounters) { r.counters = c }
+
+// Result gives the record so far. It is to be called while no engine runs.
+func (r *TransferRecord) Result() TransferResult {
+	t, s := &r.transfer, &r.times
+	x := TransferResult{
+		Transfer: t.Name, Verb: t.Verb.String(), Service: t.Service.String(), From: r.from, To: r.to,
+		MessageSize: int64(t.Size), QPs: int64(t.QPs),
+		Posted: r.posted, Completed: s.count, Failed: r.failed, FirstFailure: r.failure,
+		Payload: int64(s.count) * int64(t.Size), Received: int64(r.received),
+		Start: r.firstPosted.Seconds(), Ideal: r.ideal.Micros(), TransferCounters: r.counters,
+	}
+	delivered, end := x.Payload, max(r.firstPosted, r.lastEnded)
+	if r.arrivalsCount() {
+		delivered, end = x.Received, max(end, r.lastReceived)
+	}
+	x.End = end.Seconds()
+	if span := end - r.firstPosted; span > 0 {
+		x.Goodput = int64(math.Round(float64(delivered) * 8 / span.Seconds()))
+	}
+	p := s.at(25, 50, 75, 90, 95, 99, 99.9)
+	x.CompletionMin, x.CompletionMean, x.CompletionMax = s.least.Micros(), s.mean().Micros(), s.most.Micros()
+	for i, to := range []*float64{
+		&x.CompletionP25, &x.CompletionP50, &x.CompletionP75, &x.CompletionP90, &x.CompletionP95, &x.CompletionP99, &x.CompletionP999,
+	} {
+		*to = p[i].Micros()
+	}
+	if r.ideal > 0 {
+		slowdown := func(t units.Time) float64 { return float64(t) / float64(r.ideal) }
+		x.SlowdownMean, x.SlowdownP50, x.SlowdownP99, x.SlowdownMax = slowdown(s.mean()), slowdown(p[1]), slowdown(p[5]), slowdown(s.most)
+	}
+	if x.Packets > 0 {
+		x.RetransmittedShare = float64(x.Retransmitted) / float64(x.Packets)
+	}
+	return x
+}
+
+// arrivalsCount tells whether goodput is what has come: of services that
+// complete what they have only sent, and as long as no message has ended.
+func (r *TransferRecord) arrivalsCount() bool {
+	return r.transfer.Service != roce.RC || r.times.count+r.failed == 0
+}

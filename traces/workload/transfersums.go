@@ -1,0 +1,75 @@
+package workload
+
+import "math"
+
+// TransferSums is what several transfers did together.
+type TransferSums struct {
+	Transfers    int    `json:"transfers"`
+	Posted       uint64 `json:"posted_messages"`
+	Completed    uint64 `json:"completed_messages"`
+	Failed       uint64 `json:"failed_messages"`
+	FailedOf     int    `json:"failed_transfers"`        // transfers of which messages failed
+	FirstFailure string `json:"first_failure,omitempty"` // of the first of these transfers
+	Payload      int64  `json:"payload_bytes"`
+	Received     int64  `json:"received_bytes"`
+
+	// Goodput is what the transfers' goodputs stand for, over the time from the
+	// first start to the last end.
+	Goodput int64 `json:"goodput_bps"`
+	// Fairness is Jain's index of the transfers' goodputs (Jain, Chiu and Hawe
+	// 1984): 1 if all are equal, 1/n if one of n has everything. Transfers that
+	// posted nothing or whose messages are empty do not count; 0 if none counts,
+	// or none got anything.
+	Fairness float64 `json:"fairness"`
+
+	TransferCounters
+	RetransmittedShare float64 `json:"retransmitted_share"`
+}
+
+// SumTransfers adds up the results of transfers; nil if there are none.
+func SumTransfers(results []TransferResult) *TransferSums {
+	if len(results) == 0 {
+		return nil
+	}
+	s := &TransferSums{Transfers: len(results)}
+	var start, end, bits, goodput, squares float64
+	counted, started := 0, false
+	for i := range results {
+		x := &results[i]
+		s.Posted += x.Posted
+		s.Completed += x.Completed
+		s.Failed += x.Failed
+		s.Payload += x.Payload
+		s.Received += x.Received
+		s.TransferCounters.Add(x.TransferCounters)
+		if x.Failed > 0 {
+			s.FailedOf++
+			if s.FirstFailure == "" {
+				s.FirstFailure = x.FirstFailure
+			}
+		}
+		if x.Posted == 0 {
+			continue
+		}
+		if !started || x.Start < start {
+			start = x.Start
+		}
+		started, end = true, max(end, x.End)
+		if x.MessageSize == 0 {
+			continue
+		}
+		g := float64(x.Goodput)
+		counted, goodput, squares = counted+1, goodput+g, squares+g*g
+		bits += g * (x.End - x.Start)
+	}
+	if end > start {
+		s.Goodput = int64(math.Round(bits / (end - start)))
+	}
+	if squares > 0 {
+		s.Fairness = goodput * goodput / (float64(counted) * squares)
+	}
+	if s.Packets > 0 {
+		s.RetransmittedShare = float64(s.Retransmitted) / float64(s.Packets)
+	}
+	return s
+}
