@@ -37,9 +37,6 @@ func addressOf(s *Station, v6 bool) netip.Addr {
 	return a
 }
 
-// word folds an address as package packet does.
-func word(a netip.Addr) uint64 { return hashWord(a) }
-
 // fromNIC makes a packet of a NIC at a station to an address: a UC WRITE of n
 // bytes in the middle of a message, of which only the length is modelled.
 func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet.Packet {
@@ -65,7 +62,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	p.Size = units.Bytes(wire.EthernetHeader + header + wire.UDPHeader + r.BTH.Opcode.HeaderLen() + n + int(roce.PadOf(n)) + roce.ICRCLen)
 	p.TOS, p.TTL, p.Proto, p.SrcPort, p.DstPort = tos, 64, wire.ProtoUDP, 0xc123, roce.Port
 	p.Src, p.Dst = s.MAC, mac
-	p.Hash = packet.FlowHash(word(r.From), word(r.To), p.Proto, p.SrcPort, p.DstPort)
+	p.Hash = packet.FlowHash(hashWord(r.From), hashWord(r.To), p.Proto, p.SrcPort, p.DstPort)
 	return p
 }
 
@@ -528,7 +525,7 @@ func TestRoCEThroughRouters(t *testing.T) {
 					if v6 {
 						quote = got[0][14+40+8:]
 					}
-					l4 := int(pickInt(v6, 40, 20))
+					l4 := pickInt(v6, wire.IPv6Header, wire.IPv4Header)
 					if want := sent[14+l4:]; len(quote) <= l4 || !bytes.HasPrefix(want, quote[l4:]) {
 						t.Errorf("quoted is %x", quote)
 					}
