@@ -80,7 +80,7 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if len(p.Flows) == 0 {
+	if len(p.Flows)+len(p.Transfers) == 0 {
 		return badInput(fmt.Errorf("%s has no workload, and in virtual time nothing else sends: add for example\nworkload:\n  - {cbr: {from: h1, to: h2, rate: 10Mbps, size: 1000B, for: 1s}}", p.File))
 	}
 	until := units.Never // the plan's flows all end

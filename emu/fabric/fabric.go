@@ -37,7 +37,8 @@ type Fabric struct {
 	endpoints []spec.End // stations, then the ports of routers
 	routers   *routers   // nil in a fabric without
 	flowEnds  [][2]*Station
-	transfers []*workload.TransferRecord
+	nics      []*nic     // in the order of nodes and ports
+	transfers []transfer // by transfer of the plan
 	watches   map[*port.Port]*watch
 	deadlocks []Deadlock
 	guard     guard
@@ -52,21 +53,29 @@ type Fabric struct {
 	Failed func(error)
 }
 
-// New builds the fabric of a plan at time zero, in one shard.
-func New(p *spec.Plan) *Fabric { return build(p, 1, make([]int, len(p.Nodes))) }
+// New builds the fabric of a plan at time zero, in one shard. It panics where
+// NewSharded fails.
+func New(p *spec.Plan) *Fabric {
+	f, err := build(p, 1, make([]int, len(p.Nodes)))
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
 
 // NewSharded builds the fabric of a plan in n shards, each with an engine of
 // its own. Results do not depend on n. It fails when the plan cannot be cut
-// into that many parts.
+// into that many parts, and when a NIC has no room for the transfers that the
+// plan has for it.
 func NewSharded(p *spec.Plan, n int) (*Fabric, error) {
 	shardOf, err := partition(p, n)
 	if err != nil {
 		return nil, err
 	}
-	return build(p, n, shardOf), nil
+	return build(p, n, shardOf)
 }
 
-func build(p *spec.Plan, n int, shardOf []int) *Fabric {
+func build(p *spec.Plan, n int, shardOf []int) (*Fabric, error) {
 	f := &Fabric{
 		Plan: p, Shards: newShards(n), shardOf: shardOf, lookahead: units.Never,
 		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
@@ -82,6 +91,11 @@ func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	for n := range p.Nodes {
 		f.addClasses(n)
 	}
+	for _, s := range f.Stations {
+		if err := f.addNIC(s); err != nil {
+			return nil, err
+		}
+	}
 	f.guard.pauses = f.findPauses()
 	f.addRerouting()
 	if f.rerouting == nil {
@@ -93,7 +107,7 @@ func build(p *spec.Plan, n int, shardOf []int) *Fabric {
 	for i := range p.Flows {
 		f.addFlow(i)
 	}
-	return f
+	return f, f.addTransfers()
 }
 
 func (f *Fabric) addNode(n int) {

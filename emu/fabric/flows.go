@@ -26,7 +26,7 @@ const (
 // address of the flow's family.
 func (f *Fabric) addFlow(i int) {
 	flow := f.Plan.Flows[i]
-	from, to, first := f.flowPath(flow)
+	from, to, first := f.path(flow.From, flow.To, flow.IPv6)
 	src, _ := spec.AddressOf(&f.Plan.Nodes[from.Node].Ports[from.Index], flow.IPv6)
 	dst, _ := spec.AddressOf(&f.Plan.Nodes[to.Node].Ports[to.Index], flow.IPv6)
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
@@ -59,18 +59,18 @@ func (f *Fabric) addFlow(i int) {
 	workload.NewSource(&shard.Engine, shard.Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
 }
 
-// flowPath finds the stations of a flow's hosts, and the port that its packets
-// go to first.
-func (f *Fabric) flowPath(flow workload.Flow) (from, to *Station, first spec.End) {
+// path finds the stations between which modelled traffic of two hosts goes, and
+// the port that its packets go to first. The plan has been checked to have one.
+func (f *Fabric) path(a, b int, v6 bool) (from, to *Station, first spec.End) {
 	if f.routers == nil {
-		from, to = f.flowEnd(flow.From, flow.IPv6), f.flowEnd(flow.To, flow.IPv6)
+		from, to = f.flowEnd(a, v6), f.flowEnd(b, v6)
 		return from, to, spec.End{Node: to.Node, Port: to.Index}
 	}
-	a, b, first, ok := f.routers.reach.Path(flow.From, flow.To, flow.IPv6)
+	x, y, first, ok := f.routers.reach.Path(a, b, v6)
 	if !ok {
-		panic("a plan with a flow without a path: " + flow.Name)
+		panic("a plan with traffic without a path from " + f.Plan.Nodes[a].Name + " to " + f.Plan.Nodes[b].Name)
 	}
-	return f.stations[a.Node][a.Port], f.stations[b.Node][b.Port], first
+	return f.stations[x.Node][x.Port], f.stations[y.Node][y.Port], first
 }
 
 // flowEnd finds the station of a host for one family; the plan has been
@@ -102,15 +102,6 @@ func hashWord(a netip.Addr) uint64 {
 func (f *Fabric) Results() []workload.Result {
 	out := make([]workload.Result, len(f.Records))
 	for i, r := range f.Records {
-		out[i] = r.Result()
-	}
-	return out
-}
-
-// Transfers gives the records of all modelled transfers so far.
-func (f *Fabric) Transfers() []workload.TransferResult {
-	out := make([]workload.TransferResult, len(f.transfers))
-	for i, r := range f.transfers {
 		out[i] = r.Result()
 	}
 	return out

@@ -102,7 +102,7 @@ func (f *Fabric) DeviceOf(host string) (*nicemu.Device, error) {
 func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
 	for _, n := range f.nics {
 		if n.Device == d {
-			return &f.Shards[f.shardOf[n.station.Node]].Engine
+			return &f.ShardOf(n.station.Node).Engine
 		}
 	}
 	return nil

@@ -18,9 +18,17 @@ type transfer struct {
 	poster *workload.Poster
 }
 
-// addTransfer sets a modelled transfer up between the NICs of its hosts.
-func (f *Fabric) addTransfer(i int) error {
-	t := f.Plan.Transfers[i]
+// addTransfers sets the modelled transfers up between the NICs of their hosts.
+func (f *Fabric) addTransfers() error {
+	for i := range f.Plan.Transfers {
+		if err := f.addTransfer(f.Plan.Transfers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Fabric) addTransfer(t workload.Transfer) error {
 	from, to, _ := f.path(t.From, t.To, t.IPv6)
 	r := workload.NewTransferRecord(t, f.Plan.Nodes[t.From].Name, f.Plan.Nodes[t.To].Name, f.idealTime(&t, from, to))
 	p, err := workload.NewPoster(t, f.side(from, t.IPv6), f.side(to, t.IPv6), r)

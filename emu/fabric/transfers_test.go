@@ -1,25 +1,61 @@
 package fabric
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
-	"github.com/weftlab/weft/traces/workload"
 )
 
-// TestTransfers: results come from the records, in their order, as they are at
-// the moment.
-func TestTransfers(t *testing.T) {
-	f := New(parse(t, "topology: {generate: {star: {hosts: 2, rate: 1Gbps, delay: 1us}}}\n"))
-	if got := f.Transfers(); len(got) != 0 {
-		t.Errorf("%d transfers where there are none", len(got))
+// run runs the fabric of a lab file to its end.
+func runTransfers(t *testing.T, lab string, shards int) *Fabric {
+	t.Helper()
+	f, err := NewSharded(parse(t, lab), shards)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, name := range []string{"b", "a"} {
-		f.transfers = append(f.transfers, workload.NewTransferRecord(workload.Transfer{Name: name, Size: 10}, "h1", "h2", nil))
+	until := f.Plan.Duration
+	if until == 0 {
+		until = units.Never
 	}
-	f.transfers[1].Posted(0)
-	f.transfers[1].Completed(units.Microsecond, 0)
-	if got := f.Transfers(); len(got) != 2 || got[0].Transfer != "b" || got[1].Transfer != "a" || got[0].Completed != 0 || got[1].Completed != 1 {
-		t.Errorf("%+v", got)
+	if err := f.Run(context.Background(), until); err != nil {
+		t.Fatal(err)
+	}
+	if a := f.Accounts(); !a.Balanced() || a.Held != 0 {
+		t.Errorf("accounts: %+v", a)
+	}
+	return f
+}
+
+// TestTransfersOfEveryKind runs each verb over each service that has it, over both
+// versions of IP, alone on its path: the completion time is the ideal one.
+func TestTransfersOfEveryKind(t *testing.T) {
+	for _, v := range []string{"4", "6"} {
+		for _, kind := range []string{"write rc", "write uc", "read rc", "send rc", "send uc", "send ud"} {
+			var verb, service string
+			_, _ = fmt.Sscan(kind, &verb, &service)
+			t.Run(kind+" ipv"+v, func(t *testing.T) {
+				size := "100KB"
+				if service == "ud" {
+					size = "1000B"
+				}
+				lab := fmt.Sprintf(`
+topology:
+  kinds: {host: {nic: roce}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+workload:
+  - %s: {from: h1, to: h2, size: %s, count: 10, depth: 1, service: %s, ip: %s}
+`, verb, size, service, v)
+				f := runTransfers(t, lab, 1)
+				r := f.Transfers()[0]
+				if r.Completed != 10 || r.Failed != 0 || r.Retransmitted != 0 || r.Received != r.Payload {
+					t.Errorf("%+v", r)
+				}
+				if r.SlowdownMax < 0.99 || r.SlowdownMax > 1.03 {
+					t.Errorf("completion takes %v us, ideally %v us", r.CompletionMax, r.Ideal)
+				}
+			})
+		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 // leaving the NIC.
 type IdealTime func(size units.Bytes) units.Time
 
-// TransferRecord is what became of a transfer: the posting side's and the
-// receiving side's part, which may be different engines', and what the NICs
+// TransferRecord is what became of a transfer: what the posting side notes, which
+// belongs to its engine, and what the NICs of both ends
 // counted.
 type TransferRecord struct {
 	transfer Transfer

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -113,17 +112,6 @@ func TestTransferWithoutIdeal(t *testing.T) {
 	r.Completed(units.Microsecond, 0)
 	if x := r.Result(); x.Ideal != 0 || x.SlowdownMean != 0 || x.SlowdownMax != 0 || x.CompletionMax != 1 {
 		t.Errorf("%+v", x)
-	}
-}
-
-// TestSidesOfATransfer: what the two engines write lies on different cache
-// lines.
-func TestSidesOfATransfer(t *testing.T) {
-	var r TransferRecord
-	posting := unsafe.Offsetof(r.times) + unsafe.Sizeof(r.times)
-	receiving := unsafe.Offsetof(r.lastReceived) + unsafe.Sizeof(r.lastReceived)
-	if a, b := unsafe.Offsetof(r.received)-posting, unsafe.Offsetof(r.counters)-receiving; a < 64 || b < 64 {
-		t.Errorf("%d and %d bytes lie between them", a, b)
 	}
 }
 

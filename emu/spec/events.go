@@ -1,0 +1,87 @@
+package spec
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weftlab/weft/links"
+)
+
+// events resolves the changes to links, and tries them in the order of their
+// times so that each is judged beside what the earlier ones left.
+func (v *resolver) events() {
+	type located struct {
+		Event
+		file *eventFile
+	}
+	var events []located
+	for i := range v.lab.Events {
+		f := &v.lab.Events[i]
+		v.checkTime(&f.At, "at", maxTime)
+		name := f.Link
+		if name == nil {
+			name = f.From
+		}
+		if name == nil || f.Link != nil && f.From != nil {
+			v.fail(f, "link changes both directions, from the one that leaves the endpoint", "an event has one of link and from")
+			continue
+		}
+		if f.Set == (LinkPatch{}) {
+			v.fail(&f.Set, "write for example set: {state: down}", "the event sets nothing")
+			continue
+		}
+		end, ok := v.end(name)
+		if !ok {
+			continue
+		}
+		port := v.plan.Nodes[end.Node].Ports[end.Port]
+		if port.Link < 0 {
+			v.fail(name, "", "%s has no link", *name)
+			continue
+		}
+		e := Event{At: f.At, Link: port.Link, Dir: [2]bool{true, true}, Set: f.Set}
+		if f.From != nil {
+			e.Dir[1-port.End] = false
+		}
+		events = append(events, located{e, f})
+	}
+	slices.SortStableFunc(events, func(a, b located) int { return cmp.Compare(a.At, b.At) })
+
+	now := map[int]*[2]links.Settings{}
+	for _, e := range events {
+		v.plan.Events = append(v.plan.Events, e.Event)
+		if now[e.Link] == nil {
+			dir := v.plan.Links[e.Link].Dir
+			now[e.Link] = &dir
+		}
+		for d := range e.Dir {
+			if !e.Dir[d] {
+				continue
+			}
+			changed, err := e.Set.Apply(now[e.Link][d])
+			if err != nil {
+				v.checkPatch(err, &e.file.Set)
+				continue
+			}
+			if e.Set.MTU != nil {
+				v.checkDirection(e.Link, d, changed, e.Set.MTU)
+			}
+			if e.Set.Rate != nil && changed.Rate == 0 {
+				v.checkUnlimited(v.plan.Links[e.Link].Ends[d], e.Set.Rate)
+			}
+			now[e.Link][d] = changed
+		}
+	}
+}
+
+// end finds the port that a value of the file names.
+func (v *resolver) end(name *string) (End, bool) {
+	if end, ok := v.ports[*name]; ok {
+		return end, true
+	}
+	v.failName(name, func() *nameError {
+		_, err := v.plan.endpoint(*name)
+		return err
+	})
+	return End{}, false
+}
