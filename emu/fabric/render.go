@@ -39,24 +39,17 @@ func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 	return buf
 }
 
-// noPayload stands for what is not modelled of a payload.
-var noPayload [packet.MaxFrame]byte
-
 // appendRoCE appends the frame of a NIC's packet, before any of it was cut off:
 // IP without options that is not to be fragmented, UDP with the checksum 0 as
 // Linux's rdma_rxe has it in IPv6 too (RFC 6935 allows it for tunnels), and the
-// invariant CRC. Of one that has been sent back the CRC is 0.
+// invariant CRC. A payload that is not modelled is zeros. Of a packet that has
+// been sent back the CRC is 0.
 func appendRoCE(b []byte, p *packet.Packet) []byte {
-	carried := p.RoCE.Packet
-	if len(carried.Payload) == 0 {
-		carried.Payload = noPayload[:carried.Length]
-	}
-	carried.Length = len(carried.Payload)
 	header := wire.IPv4Header
 	if p.Version == 6 {
 		header = wire.IPv6Header
 	}
-	n := wire.UDPHeader + carried.Len()
+	n := wire.UDPHeader + p.RoCE.Len()
 	start := len(b)
 	b = slices.Grow(b, wire.EthernetHeader+header+n)[:start+wire.EthernetHeader+header+n]
 	frame := b[start:]
@@ -74,7 +67,7 @@ func appendRoCE(b []byte, p *packet.Packet) []byte {
 	binary.BigEndian.PutUint16(udp[2:], p.DstPort)
 	binary.BigEndian.PutUint16(udp[4:], uint16(n))
 	udp[6], udp[7] = 0, 0
-	carried.Put(udp[wire.UDPHeader:])
+	p.RoCE.Put(udp[wire.UDPHeader:])
 	_ = roce.PutICRC(ip) // it fails for a packet that has been sent back: its ports are exchanged
 	return b
 }

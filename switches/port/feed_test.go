@@ -263,6 +263,14 @@ func TestFedTakesTurns(t *testing.T) {
 	r.finish()
 	r.want(t, "0 0, 100 1000, 200 1, 300 1001, 400 2, 500 1002, 600 3")
 
+	// Whose turn it is in one class does not depend on others.
+	r = newFedRig(class.Class{Priority: 0}, class.Class{Priority: 1})
+	r.send(0, 3, 76)
+	r.feed(0, 3, 76)
+	r.feed(1, 1, 76)
+	r.finish()
+	r.want(t, "0 0, 100 1000, 200 1001, 300 1, 400 1002, 500 2, 600 1003")
+
 	// A queue with a congestion point that judges departures.
 	r = newFedRig(class.Class{Mark: congestion.Config{CoDel: &congestion.CoDel{Target: units.Millisecond, Interval: units.Second}}})
 	r.send(0, 3, 76)
@@ -339,7 +347,7 @@ func TestFedWhilePaused(t *testing.T) {
 // to be sent, one packet at a time, and in no time there is an end to it.
 func TestFedWatchdogDrops(t *testing.T) {
 	guard := &pfc.Config{Xoff: 1 << 20, Quanta: 1, Watchdog: pfc.Watchdog{Detect: 500 * units.Nanosecond, Restore: 300 * units.Nanosecond}}
-	r := newFedRig(class.Class{Priority: 0, Weight: 1}, class.Class{Priority: 3, Weight: 1, PFC: guard})
+	r := newFedRig(class.Class{Priority: 0}, class.Class{Priority: 3, PFC: guard})
 	r.pause(3, 15) // for 960 ns
 	r.send(3, 1, 76)
 	r.feed(3, 100, 76)
@@ -507,6 +515,24 @@ func TestFeedDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// checkNext compares what the scheduler goes by with what there is.
+func (r *fedRig) checkNext(t *rapid.T) {
+	c := r.port.classes
+	for i := range c.queue {
+		q, bit := &c.queue[i], uint8(1)<<i
+		var next units.Bytes
+		switch fed := c.fed&bit != 0; {
+		case q.count > 0 && !(fed && c.turn&bit != 0):
+			next = packet.OnWire(q.head().Size)
+		case fed:
+			next = c.feeds[i]
+		}
+		if c.ready&bit != 0 != (next > 0) || next > 0 && c.first[i] != next {
+			t.Fatalf("class %d: ready %08b, %d bytes are next and not %d", i, c.ready, c.first[i], next)
+		}
+	}
+}
+
 // TestFeedConserves: whatever is fed, sent, paused and cut, every packet leaves
 // once or is dropped once, packets of a class and origin leave in order, no two
 // are on the link at once, and the port does not rest while one could leave.
@@ -532,6 +558,7 @@ func TestFeedConserves(t *testing.T) {
 			if c := r.port.classes; r.port.freeAt < r.engine.Now() && c.sendable() != 0 {
 				t.Fatalf("at %v the port rests, and classes %08b could send", r.engine.Now(), c.sendable())
 			}
+			r.checkNext(t)
 			prio := prios.Draw(t, "class")
 			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0, 1:

@@ -4,7 +4,7 @@
 //
 // A plain port has one queue. A port of a node with traffic classes has one for
 // each, a scheduler among them, a part in the node's buffer, and is paused and
-// pauses (classes.go, pause.go, overflow.go).
+// pauses (classes.go, pause.go, overflow.go). A NIC may feed it (feed.go).
 package port
 
 import (

@@ -1,0 +1,810 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/switches/trim"
+	"github.com/weftlab/weft/traces/capture"
+)
+
+// addressOf gives the first address of a station of a version of IP.
+func addressOf(s *Station, v6 bool) netip.Addr {
+	a, ok := spec.AddressOf(&s.fabric.Plan.Nodes[s.Node].Ports[s.Index], v6)
+	if !ok {
+		panic("no address")
+	}
+	return a
+}
+
+// fromNIC makes a packet of a NIC at a station to an address: a UC WRITE of n
+// bytes in the middle of a message, of which only the length is modelled.
+func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet.Packet {
+	t.Helper()
+	f := s.fabric
+	mac, ok := f.Neighbours(s).MAC(dst)
+	if !ok {
+		t.Fatalf("%s has no way to %v", s.Port.Name, dst)
+	}
+	p := s.pool.NewRoCE()
+	r := p.RoCE
+	r.From, r.To = addressOf(s, dst.Is6()), dst
+	r.BTH = roce.BTH{Opcode: roce.UC.With(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.count)}
+	r.Length = n
+	p.Dest, p.To = f.directory.Find(mac, dst, s.ID)
+	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
+	header := wire.IPv4Header
+	if dst.Is6() {
+		p.Ether, p.Version, p.Label, header = wire.EtherTypeIPv6, 6, 0x54321, wire.IPv6Header
+	} else {
+		p.IPID = uint16(s.count)
+	}
+	p.Size = units.Bytes(wire.EthernetHeader + header + wire.UDPHeader + r.BTH.Opcode.HeaderLen() + n + int(roce.PadOf(n)) + roce.ICRCLen)
+	p.TOS, p.TTL, p.Proto, p.SrcPort, p.DstPort = tos, 64, wire.ProtoUDP, 0xc123, roce.Port
+	p.Src, p.Dst = s.MAC, mac
+	p.Hash = packet.FlowHash(hashWord(r.From), hashWord(r.To), p.Proto, p.SrcPort, p.DstPort)
+	return p
+}
+
+// icrcByHand reckons the invariant CRC as IBTA annex A17 says it, with zlib's
+// CRC-32 over a copy.
+func icrcByHand(frame []byte) uint32 {
+	ip := bytes.Clone(frame[wire.EthernetHeader:])
+	udp := wire.IPv4Header
+	if ip[0]>>4 == 4 {
+		ip[1], ip[8], ip[10], ip[11] = 0xff, 0xff, 0xff, 0xff
+	} else {
+		udp = wire.IPv6Header
+		ip[0], ip[1], ip[2], ip[3], ip[7] = 0x6f, 0xff, 0xff, 0xff, 0xff
+	}
+	ip[udp+6], ip[udp+7] = 0xff, 0xff
+	ip[udp+wire.UDPHeader+4] = 0xff
+	return crc32.ChecksumIEEE(append(bytes.Repeat([]byte{0xff}, 8), ip[:len(ip)-roce.ICRCLen]...))
+}
+
+// drawRoCE makes a packet of a NIC with anything in it.
+func drawRoCE(t *rapid.T, tb testing.TB, s *Station, dst netip.Addr) *packet.Packet {
+	p := fromNIC(tb, s, dst, rapid.Byte().Draw(t, "tos"), 0)
+	var all []roce.Opcode
+	for o := range 256 {
+		if roce.Opcode(o).Valid() {
+			all = append(all, roce.Opcode(o))
+		}
+	}
+	o := rapid.SampledFrom(all).Draw(t, "opcode")
+	x := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	r := p.RoCE
+	r.BTH = roce.BTH{Opcode: o, Solicited: x.IntN(2) == 0, MigReq: x.IntN(2) == 0, PKey: uint16(x.Uint32()), FECN: x.IntN(2) == 0, BECN: x.IntN(2) == 0,
+		DestQP: x.Uint32N(1 << 24), AckReq: x.IntN(2) == 0, PSN: x.Uint32N(1 << 24)}
+	// All headers are there, and those that the opcode has count.
+	r.DETH = roce.DETH{QKey: x.Uint32(), SourceQP: x.Uint32N(1 << 24)}
+	r.RETH = roce.RETH{VA: x.Uint64(), RKey: x.Uint32(), Length: x.Uint32()}
+	r.Atomic = roce.AtomicETH{VA: x.Uint64(), RKey: x.Uint32(), Swap: x.Uint64(), Compare: x.Uint64()}
+	r.AETH, r.AtomicAck = roce.AETH{Syndrome: uint8(x.Uint32()), MSN: x.Uint32N(1 << 24)}, roce.AtomicAckETH{Original: x.Uint64()}
+	r.ImmDt, r.IETH = roce.ImmDt{Data: x.Uint32()}, roce.IETH{RKey: x.Uint32()}
+	r.Length = 0
+	n := 0
+	if o.Extensions().Has(roce.ExtPayload) {
+		n = rapid.SampledFrom([]int{0, 1, 2, 3, 4, 100, 1024, 4096}).Draw(t, "payload")
+		if rapid.Bool().Draw(t, "bytes") {
+			for range n {
+				r.Payload = append(r.Payload, byte(x.Uint32()))
+			}
+		} else {
+			r.Length = n
+		}
+	}
+	header := wire.IPv4Header
+	if p.Version == 6 {
+		header = wire.IPv6Header
+	}
+	p.Size = units.Bytes(wire.EthernetHeader + header + wire.UDPHeader + o.HeaderLen() + n + int(roce.PadOf(n)) + roce.ICRCLen)
+	p.TTL, p.IPID = uint8(x.Uint32()), 0
+	if p.Version == 4 {
+		p.IPID = uint16(x.Uint32())
+	} else {
+		p.Label = x.Uint32N(wire.MaxFlowLabel + 1)
+	}
+	return p
+}
+
+// star is three hosts at a switch.
+const star = "duration: 1s\ntopology: {generate: {star: {hosts: 3, rate: 1Gbps}}}\n"
+
+// checkFrame compares a frame with the packet of a NIC that it was made of:
+// with gopacket for what is below the BTH, with the decoder of package roce for
+// what is behind, and with zlib for the invariant CRC.
+func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
+	g := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
+	eth, udp := g.Layer(layers.LayerTypeEthernet).(*layers.Ethernet), g.Layer(layers.LayerTypeUDP).(*layers.UDP)
+	if !bytes.Equal(eth.SrcMAC, hardwareAddr(p.Src)) || !bytes.Equal(eth.DstMAC, hardwareAddr(p.Dst)) || int(p.Size) != len(frame) {
+		t.Fatalf("%d bytes of %v, from %v to %v: %+v", len(frame), g, eth.SrcMAC, eth.DstMAC, p)
+	}
+	header := wire.IPv4Header
+	if p.Version == 4 {
+		ip := g.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+		if ip.Flags != layers.IPv4DontFragment || ip.FragOffset != 0 || wire.IPv4Checksum(ip.Contents) != 0 || int(ip.Length) != len(frame)-14 || ip.TTL != p.TTL {
+			t.Fatalf("%+v", ip)
+		}
+	} else if ip := g.Layer(layers.LayerTypeIPv6).(*layers.IPv6); int(ip.Length) != len(frame)-54 || ip.FlowLabel != p.Label || ip.HopLimit != p.TTL {
+		t.Fatalf("%+v", ip)
+	} else {
+		header = wire.IPv6Header
+	}
+	if int(udp.Length) != len(frame)-14-header || udp.Checksum != 0 {
+		t.Fatalf("%+v", udp)
+	}
+	ip := frame[wire.EthernetHeader:]
+	if err := roce.CheckICRC(ip); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := binary.LittleEndian.Uint32(frame[len(frame)-4:]), icrcByHand(frame); got != want {
+		t.Fatalf("the invariant CRC is %#x, by hand %#x", got, want)
+	}
+	var got roce.Packet
+	if err := got.DecodeIP(ip); err != nil {
+		t.Fatal(err)
+	}
+	want := p.RoCE.Packet
+	payload := append(bytes.Clone(want.Payload), make([]byte, max(want.Length-len(want.Payload), 0))...)
+	if !bytes.Equal(got.Payload, payload) {
+		t.Fatalf("%d bytes of payload, want %d", len(got.Payload), len(payload))
+	}
+	want.BTH.Pad = roce.PadOf(len(payload))
+	e := want.BTH.Opcode.Extensions()
+	for _, h := range []struct {
+		e         roce.Extension
+		got, want any
+	}{
+		{e, got.BTH, want.BTH}, {roce.ExtDETH, got.DETH, want.DETH}, {roce.ExtRETH, got.RETH, want.RETH}, {roce.ExtAtomicETH, got.Atomic, want.Atomic}, {roce.ExtAETH, got.AETH, want.AETH},
+		{roce.ExtAtomicAckETH, got.AtomicAck, want.AtomicAck}, {roce.ExtImmDt, got.ImmDt, want.ImmDt}, {roce.ExtIETH, got.IETH, want.IETH},
+	} {
+		if e.Has(h.e) && h.got != h.want {
+			t.Fatalf("%v, want %v", h.got, h.want)
+		}
+	}
+}
+
+// TestRoCEBytes: the frame of a NIC's packet says what its fields say, takes
+// the same way, and needs no memory but that of the frame.
+func TestRoCEBytes(t *testing.T) {
+	f := New(parse(t, star))
+	s, to := f.Stations[0], f.Stations[2]
+	var r renderer
+	buf := make([]byte, 0, packet.MaxFrame)
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawRoCE(rt, t, s, addressOf(to, rapid.Bool().Draw(rt, "IPv6")))
+		frame := r.render(p, buf)
+		checkFrame(rt, p, frame)
+		if &frame[0] != &buf[:1][0] {
+			rt.Fatal("a frame that fits was made elsewhere")
+		}
+		real := packet.Packet{Frame: frame}
+		real.Parse()
+		real.Dest = f.directory.Resolve(frame, &real, s.ID)
+		got := [...]any{real.Size, real.Dest, real.To, real.Hash, real.SrcPort, real.DstPort, real.IPID, real.L3, real.Ether, real.Version, real.Proto, real.TOS, real.TTL, real.Label}
+		want := [...]any{p.Size, p.Dest, p.To, p.Hash, p.SrcPort, p.DstPort, p.IPID, p.L3, p.Ether, p.Version, p.Proto, p.TOS, p.TTL, p.Label}
+		if got != want {
+			rt.Fatalf("parsed %v, made of %v", got, want)
+		}
+		s.pool.Free(p)
+	})
+	for _, trimmed := range []bool{false, true} {
+		p := fromNIC(t, s, addressOf(to, false), 0, 4096)
+		if trimmed {
+			trim.Cut(s.pool, p, &trim.Config{Keep: 64})
+		}
+		if n := testing.AllocsPerRun(10, func() { r.render(p, buf) }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	}
+}
+
+// TestRoCETrimmed: what a switch cuts off a NIC's packet, and sends back, has
+// the bytes that a real program's packet would have, but for the invariant CRC
+// of one that was sent back.
+func TestRoCETrimmed(t *testing.T) {
+	f := New(parse(t, star))
+	s, to := f.Stations[0], f.Stations[2]
+	rapid.Check(t, func(rt *rapid.T) {
+		p := drawRoCE(rt, t, s, addressOf(to, rapid.Bool().Draw(rt, "IPv6")))
+		p.Origin = s.ID
+		config := trim.Config{Keep: units.Bytes(rapid.IntRange(wire.UDPHeader, 300).Draw(rt, "keep")), DSCP: 12, FixLength: rapid.Bool().Draw(rt, "fix")}
+		var r renderer
+		frame := bytes.Clone(r.render(p, nil))
+		real := s.pool.NewFrame(len(frame))
+		copy(real.Frame, frame)
+		real.Parse()
+		real.Origin, real.Dest = p.Origin, p.Dest
+		same := func(what string) {
+			got := r.render(p, nil)
+			if diff := cmp.Diff(real.Frame, got); diff != "" || p.Size != real.Size {
+				rt.Fatalf("%s, a real packet and a NIC's (-real +NIC): %d and %d bytes\n%s", what, real.Size, p.Size, diff)
+			}
+		}
+		same("whole")
+		a, b := trim.Cut(s.pool, real, &config), trim.Cut(s.pool, p, &config)
+		if (a == nil) != (b == nil) {
+			rt.Fatalf("a real packet is cut: %v, a NIC's: %v", a != nil, b != nil)
+		}
+		if a == nil {
+			rt.Skip("there is nothing to cut")
+		}
+		same("trimmed")
+		whole := len(frame) - roce.ICRCLen
+		trim.Return(real)
+		trim.Return(p)
+		if n := int(real.Size); n > whole {
+			clear(real.Frame[whole:])
+		}
+		same("sent back")
+		if p.Dest != real.Dest || p.Origin != real.Origin || p.SrcPort != real.SrcPort || p.DstPort != real.DstPort {
+			rt.Fatalf("%+v and %+v", p, real)
+		}
+	})
+}
+
+// testNIC keeps what it receives, and gives its port what it has.
+type testNIC struct {
+	t       testing.TB
+	station *Station
+	got     []string
+	has     [8][]sending
+	check   func(p *packet.Packet)
+}
+
+// sending is a packet that is yet to be made.
+type sending struct {
+	dst   netip.Addr
+	tos   uint8
+	n     int  // bytes of payload, also its PSN
+	bytes bool // that are there
+}
+
+func (n *testNIC) Receive(_ units.Time, p *packet.Packet) {
+	if n.check != nil {
+		n.check(p)
+	} else {
+		n.got = append(n.got, describeNIC(p))
+	}
+	n.station.pool.Free(p)
+}
+
+func describeNIC(p *packet.Packet) string {
+	if r := p.RoCE; r != nil {
+		return fmt.Sprintf("%v %v>%v psn %d", r.BTH.Opcode, r.From, r.To, r.BTH.PSN)
+	}
+	return fmt.Sprintf("frame of %d, sum %d", len(p.Frame), p.Sum)
+}
+
+// Next implements port.Feeder.
+func (n *testNIC) Next(now units.Time, prio uint8) *packet.Packet {
+	x := n.has[prio][0]
+	n.has[prio] = n.has[prio][1:]
+	p := fromNIC(n.t, n.station, x.dst, x.tos, x.n)
+	p.RoCE.BTH.PSN = uint32(x.n)
+	if x.bytes {
+		p.RoCE.Payload = append(p.RoCE.Payload, bytes.Repeat([]byte{byte(x.n)}, x.n)...)
+	}
+	n.station.Admit(now, p)
+	n.feed(now, prio)
+	return p
+}
+
+func (n *testNIC) feed(now units.Time, prio uint8) {
+	size := units.Bytes(0)
+	if len(n.has[prio]) > 0 {
+		x := n.has[prio][0]
+		p := fromNIC(n.t, n.station, x.dst, x.tos, x.n)
+		size = p.Size
+		n.station.pool.Free(p)
+	}
+	n.station.Port.Feed(now, prio, size)
+}
+
+// send has the port fed with a packet.
+func (n *testNIC) send(x sending) {
+	prio := n.station.chassis.Map.DSCP[x.tos>>2]
+	n.has[prio] = append(n.has[prio], x)
+	if len(n.has[prio]) == 1 {
+		n.feed(n.station.fabric.nowAt(n.station.Node), prio)
+	}
+}
+
+func newTestNIC(t testing.TB, s *Station) *testNIC {
+	n := &testNIC{t: t, station: s}
+	s.SetNIC(n)
+	return n
+}
+
+// TestRoCEToDevice: a host without a NIC gets the frame of a NIC's packet, as
+// UDP; one without anything gets nothing.
+func TestRoCEToDevice(t *testing.T) {
+	f := New(parse(t, star))
+	from, to := f.Stations[0], f.Stations[1]
+	hosts := &inbox{pool: to.pool}
+	to.Attach(hosts)
+	var want [][]byte
+	for _, c := range []struct {
+		v6   bool
+		size int
+	}{{false, 1024}, {true, 1024}, {false, 1}} {
+		p := fromNIC(t, from, addressOf(to, c.v6), wire.ECT0, c.size)
+		want = append(want, bytes.Clone(new(renderer).render(p, nil)))
+		from.Originate(0, p)
+	}
+	from.Originate(0, fromNIC(t, from, addressOf(f.Stations[2], false), 0, 10))
+	finish(t, f)
+	if diff := cmp.Diff(want, hosts.got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if a := f.Accounts(); to.Delivered != 3 || a.Drops["no-receiver"] != 1 || a.Entered != 4 {
+		t.Errorf("%d delivered, %+v", to.Delivered, a)
+	}
+}
+
+// TestTrimmedRoCEToDevice: the bytes that are left of a long packet go into a
+// short packet's memory.
+func TestTrimmedRoCEToDevice(t *testing.T) {
+	f := New(parse(t, star))
+	from, to := f.Stations[0], f.Stations[1]
+	hosts := &inbox{pool: to.pool}
+	to.Attach(hosts)
+	p := fromNIC(t, from, addressOf(to, false), 0, 4096)
+	whole := bytes.Clone(new(renderer).render(p, nil))
+	trim.Cut(from.pool, p, &trim.Config{Keep: 64})
+	from.Originate(0, p)
+	finish(t, f)
+	if len(hosts.got) != 1 || !bytes.Equal(hosts.got[0], whole[:14+20+64]) {
+		t.Errorf("got %x", hosts.got)
+	}
+	// Its memory goes back to where it came from.
+	for range 1000 {
+		if q := to.pool.NewFrame(9000); len(q.Frame) != 9000 {
+			t.Fatalf("%d bytes", len(q.Frame))
+		}
+	}
+}
+
+// TestStationNIC: what is for a NIC goes there, and its bytes are whole; what
+// is not goes to the device.
+func TestStationNIC(t *testing.T) {
+	f := New(parse(t, star))
+	from, to := f.Stations[0], f.Stations[1]
+	nic := newTestNIC(t, to)
+	device := &inbox{pool: to.pool}
+	to.Attach(device)
+	src, dst := addressOf(from, false), addressOf(to, false)
+	udp := func(port layers.UDPPort, fragment bool, n int) []byte {
+		h := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: asIP(src), DstIP: asIP(dst)}
+		if fragment {
+			h.Flags = layers.IPv4MoreFragments
+		}
+		u := &layers.UDP{SrcPort: 1, DstPort: port}
+		_ = u.SetNetworkLayerForChecksum(h)
+		return frameOf(t, from, h, u, gopacket.Payload(make([]byte, n)))
+	}
+	from.Originate(0, fromNIC(t, from, dst, 0, 100))
+	from.Originate(0, fromNIC(t, from, addressOf(to, true), 0, 100))
+	enter(from, udp(4791, false, 20))
+	enter(from, udp(4791, true, 24))
+	enter(from, udp(4790, false, 20))
+	// From a kernel that leaves checksums and segments to the device.
+	partial := udp(4791, false, 20)
+	p := from.pool.NewFrame(len(partial))
+	copy(p.Frame, partial)
+	p.Parse()
+	p.Sum = 14 + 20 + 6
+	p.Frame[p.Sum], p.Frame[p.Sum+1] = 0, 0
+	from.Enter(0, p)
+	super := from.pool.NewSuper()
+	super.Data = super.Room()[:copy(super.Room(), udp(4791, false, 200))]
+	var head packet.Packet
+	if err := gso.Prepare(super, gso.Header{Flags: gso.NeedsCsum, GSOType: gso.GSOUDPL4, GSOSize: 100}, &head); err != nil {
+		t.Fatal(err)
+	}
+	from.EnterSuper(0, super, &head)
+	// Sent to all, and to a group.
+	p = fromNIC(t, from, dst, 0, 8)
+	p.Dest, p.Dst = packet.Flood, 0x01005e000001
+	from.Originate(0, p)
+	finish(t, f)
+	want := []string{
+		"UC RDMA WRITE Middle 10.0.0.1>10.0.0.2 psn 0", "UC RDMA WRITE Middle fd00::1>fd00::2 psn 1",
+		"frame of 62, sum 0", "frame of 62, sum 0", "frame of 142, sum 0", "frame of 142, sum 0", "UC RDMA WRITE Middle 10.0.0.1>10.0.0.2 psn 8",
+	}
+	if diff := cmp.Diff(want, nic.got); diff != "" {
+		t.Errorf("the NIC (-want +got):\n%s", diff)
+	}
+	if len(device.got) != 2 || to.Delivered != 9 {
+		t.Errorf("the device got %d, %d delivered", len(device.got), to.Delivered)
+	}
+	// The third host has neither, and got the copy of what was sent to all.
+	if a := f.Accounts(); a.Drops["no-receiver"] != 1 || a.Replicated != 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestForeseeNIC: a capture shows as dropped what nobody receives, and only
+// that.
+func TestForeseeNIC(t *testing.T) {
+	f := New(parse(t, star))
+	s := f.Stations[1]
+	roceFrame := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoUDP, DstPort: roce.Port}
+	nic := &packet.Packet{Flow: packet.NIC}
+	other := &packet.Packet{Flow: packet.Real, Proto: wire.ProtoTCP, DstPort: roce.Port}
+	see := func(p *packet.Packet) packet.Fate { return s.Foresee(s.Port, p) }
+	for _, p := range []*packet.Packet{roceFrame, nic, other} {
+		if see(p) != packet.NoReceiver {
+			t.Errorf("nobody is there: %v", see(p))
+		}
+	}
+	newTestNIC(t, s)
+	if see(roceFrame) != packet.Fine || see(nic) != packet.Fine || see(other) != packet.NoReceiver {
+		t.Errorf("with a NIC: %v %v %v", see(roceFrame), see(nic), see(other))
+	}
+	s.Attach(&sink{})
+	if see(other) != packet.Fine || see(&packet.Packet{Flow: 0}) != packet.Fine {
+		t.Error("with a device")
+	}
+}
+
+// TestRoCEThroughRouters: routers forward packets of NICs by their fields, tell
+// senders what became of them with their bytes, and answer for themselves.
+func TestRoCEThroughRouters(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		pick := func(v4, ipv6 string) string {
+			if v6 {
+				return ipv6
+			}
+			return v4
+		}
+		for _, c := range []struct {
+			name     string
+			to       string
+			ttl      uint8
+			size     int
+			back     string
+			arrives  bool
+			consumed uint64
+			drops    map[string]uint64
+		}{
+			{"a packet", pick("10.0.1.2", "fd00::1:2"), 64, 1024, "", true, 0, nil},
+			{"TTL 2", pick("10.0.1.2", "fd00::1:2"), 2, 1024, pick("10.255.0.2>10.0.0.2 ttl 63 TimeExceeded(TTLExceeded)", "fd00:ffff::2>fd00::2 hops 63 TimeExceeded(HopLimitExceeded)"), false, 0, map[string]uint64{"ttl-expired": 1}},
+			{"too big", pick("10.0.1.2", "fd00::1:2"), 64, 1400, pick("10.255.0.2>10.0.0.2 ttl 63 DestinationUnreachable(FragmentationNeeded) mtu 1400", "fd00:ffff::2>fd00::2 hops 63 PacketTooBig mtu 1400"), false, 0, map[string]uint64{"too-big": 1}},
+			{"nobody there", pick("10.0.1.77", "fd00::1:99"), 64, 10, pick("10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Host)", "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(AddressUnreachable)"), false, 0, map[string]uint64{"no-route": 1}},
+			{"no route", pick("10.0.7.7", "fd09::1"), 64, 10, pick("10.0.0.1>10.0.0.2 ttl 64 DestinationUnreachable(Net)", "fd00::1>fd00::2 hops 64 DestinationUnreachable(NoRouteToDst)"), false, 0, map[string]uint64{"no-route": 1}},
+			{"for a router", pick("10.255.0.3", "fd00:ffff::3"), 64, 10, pick("10.255.0.3>10.0.0.2 ttl 62 DestinationUnreachable(Port)", "fd00:ffff::3>fd00::2 hops 62 DestinationUnreachable(PortUnreachable)"), false, 1, nil},
+		} {
+			t.Run(fmt.Sprint(c.name, v6), func(t *testing.T) {
+				f := New(parse(t, routed))
+				hosts := inboxes(f)
+				from, to := f.Stations[0], f.Stations[1]
+				nic := newTestNIC(t, to)
+				var ttl uint8
+				var dst wire.MAC
+				nic.check = func(p *packet.Packet) { ttl, dst = p.TTL, p.Dst }
+				p := fromNIC(t, from, netip.MustParseAddr(c.to), 0, c.size)
+				p.TTL = c.ttl
+				sent := bytes.Clone(new(renderer).render(p, nil))
+				from.Originate(0, p)
+				finish(t, f)
+				if c.arrives != (to.Delivered == 1) || c.arrives && (ttl != c.ttl-3 || dst != to.MAC) {
+					t.Errorf("%d arrived, with TTL %d for %v", to.Delivered, ttl, dst)
+				}
+				switch got := hosts[0].got; {
+				case c.back == "" && len(got) == 0:
+				case len(got) != 1:
+					t.Errorf("%d came back", len(got))
+				default:
+					if s := summary(t, got[0]); !strings.HasSuffix(s, c.back) || c.back == "" {
+						t.Errorf("came back: %s", s)
+					}
+					// What is quoted is the packet, but for what its way changes.
+					quote := got[0][14+20+8:]
+					if v6 {
+						quote = got[0][14+40+8:]
+					}
+					l4 := pickInt(v6, wire.IPv6Header, wire.IPv4Header)
+					if want := sent[14+l4:]; len(quote) <= l4 || !bytes.HasPrefix(want, quote[l4:]) {
+						t.Errorf("quoted is %x", quote)
+					}
+				}
+				if a := f.Accounts(); cmp.Diff(c.drops, a.Drops) != "" || a.Consumed != c.consumed {
+					t.Errorf("%+v", a)
+				}
+			})
+		}
+	}
+}
+
+func pickInt(v6 bool, six, four int) int {
+	if v6 {
+		return six
+	}
+	return four
+}
+
+// randomNIC sends packets of all kinds at random times, and checks what it
+// gets.
+type randomNIC struct {
+	testNIC
+	rand  *rand.Rand
+	timer sim.Timer
+	tos   []uint8
+}
+
+// Fire has a burst of packets to send.
+func (n *randomNIC) Fire(now units.Time) {
+	stations := n.station.fabric.Stations
+	to := stations[n.rand.IntN(len(stations))]
+	if n.rand.IntN(2) == 0 {
+		to = stations[0]
+	}
+	if to != n.station {
+		tos := n.tos[n.rand.IntN(len(n.tos))]
+		for range n.rand.IntN(12) {
+			n.send(sending{addressOf(to, n.rand.IntN(4) == 0), tos, 4 * n.rand.IntN(300), n.rand.IntN(2) == 0})
+		}
+	}
+	n.timer.Arm(now + units.Time(n.rand.IntN(60_000_000)))
+}
+
+func (n *randomNIC) take(p *packet.Packet) {
+	r := p.RoCE
+	if p.Flow != packet.NIC || int(r.BTH.PSN) != r.Length || len(r.Payload) > 0 && bytes.Count(r.Payload, []byte{byte(r.Length)}) != r.Length {
+		n.t.Errorf("%s received %+v with %+v", n.station.Port.Name, p, r)
+	}
+	if r.To != addressOf(n.station, r.To.Is6()) {
+		n.t.Errorf("%s received a packet for %v", n.station.Port.Name, r.To)
+	}
+}
+
+// addRandomNICs gives every host one.
+func addRandomNICs(t testing.TB, f *Fabric) {
+	for _, s := range f.Stations {
+		n := &randomNIC{rand: sim.NewRand(f.Plan.Seed, "nic "+s.Port.Name), tos: []uint8{3<<2 | wire.ECT0, 1<<2 | wire.ECT0, 12 << 2, 0}}
+		n.t, n.station = t, s
+		n.check = n.take
+		s.SetNIC(n)
+		s.Port.SetFeeder(n)
+		n.timer = f.ShardOf(s.Node).Engine.NewTimer(n)
+		n.timer.Arm(0)
+	}
+}
+
+// TestNICsInShards: whatever switches and links do to packets of NICs, and to
+// those of modelled flows beside them, none is lost track of, what arrives is
+// what was sent, and it is the same in several shards.
+func TestNICsInShards(t *testing.T) {
+	checkShards(t, drawDeepLab, func(f *Fabric) { addRandomNICs(t, f) })
+}
+
+// routedNICs is a lab with routers in depth that trim, send back, mark, pause,
+// duplicate and damage.
+const routedNICs = `
+duration: 2ms
+topology:
+  kinds:
+    switch:
+      address: auto
+      buffer: {size: 1MB}
+      classes:
+        guarded: {dscp: [3], priority: 3, pfc: {xoff: 9KB, xon: 4KB}, mark: {red: {kmin: 2KB, kmax: 9KB, pmax: 0.3}}}
+        bulk: {dscp: [1], priority: 1, limit: 6KB, trim: {preset: ndp, dscp: 12}}
+        headers: {dscp: [12], priority: 7, limit: 2KB}
+        default: {mark: {step: {k: 3KB}}}
+    host: {attach: none}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 3, rate: 500Mbps, delay: 1us, corrupt: 1%, duplicate: 1%}}
+`
+
+// TestNICsBehindRouters: the same with routers, where packets sent back find
+// their NIC; in one shard and several the runs are the same.
+func TestNICsBehindRouters(t *testing.T) {
+	p := parse(t, routedNICs)
+	var want []any
+	for n := 1; n <= 3; n++ {
+		f, err := NewSharded(p, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addRandomNICs(t, f)
+		returned := make([]int, len(f.Stations))
+		for i, s := range f.Stations {
+			nic := s.nic.(*randomNIC)
+			nic.check = func(p *packet.Packet) {
+				if !p.Returned {
+					nic.take(p)
+					return
+				}
+				returned[i]++
+				if p.Origin == s.ID || p.RoCE.To != addressOf(s, p.RoCE.To.Is6()) || p.SrcPort != roce.Port {
+					t.Errorf("%s got %+v back", s.Port.Name, p)
+				}
+			}
+		}
+		if err := f.Run(context.Background(), 2*units.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		a := f.Accounts()
+		back := 0
+		for _, n := range returned {
+			back += n
+		}
+		if !a.Balanced() || a.Trimmed == 0 || back == 0 || a.Marked == 0 || a.Consumed == 0 || a.Duplicated == 0 || a.Drops["bad-fcs"] == 0 {
+			t.Errorf("%d shards: too little has happened, or not all is accounted for: %d came back, %+v", n, back, a)
+		}
+		if got := outcome(f); n == 1 {
+			want = got
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d shards (-one +%d):\n%s", n, n, diff)
+		}
+	}
+}
+
+// TestDropMatchRoCE: scripted loss picks packets of NICs by their
+// identification.
+func TestDropMatchRoCE(t *testing.T) {
+	f := New(parse(t, "duration: 1s\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps, drop-match: \"ip-id=0x***5\"}}}\n"))
+	from, to := f.Stations[0], f.Stations[1]
+	nic := newTestNIC(t, to)
+	for range 32 {
+		from.Originate(0, fromNIC(t, from, addressOf(to, false), 0, 100))
+	}
+	finish(t, f)
+	if a := f.Accounts(); a.Drops["link-match"] != 2 || len(nic.got) != 30 {
+		t.Errorf("%d arrived, %+v", len(nic.got), a)
+	}
+}
+
+// copier is a NIC that sends copies of one packet.
+type copier struct {
+	station *Station
+	of      *packet.Packet
+	left    int
+}
+
+func (c *copier) Receive(_ units.Time, p *packet.Packet) { c.station.pool.Free(p) }
+
+func (c *copier) Next(now units.Time, _ uint8) *packet.Packet {
+	if c.left == 0 {
+		return nil
+	}
+	c.left--
+	p := c.station.pool.Clone(c.of)
+	c.station.Admit(now, p)
+	return p
+}
+
+// TestFedPortDoesNotAllocate: a hop of a fed packet with everything makes no
+// garbage.
+func TestFedPortDoesNotAllocate(t *testing.T) {
+	if withRace {
+		t.Skip("SKIPPED: the race detector allocates; counted without it")
+	}
+	f := New(parse(t, strings.Replace(routedNICs, "duration: 2ms", "duration: 1h", 1)))
+	var all []*copier
+	for i, s := range f.Stations {
+		c := &copier{station: s, of: fromNIC(t, s, addressOf(f.Stations[(i+3)%len(f.Stations)], false), 3<<2|wire.ECT0, 1024)}
+		s.SetNIC(c)
+		s.Port.SetFeeder(c)
+		all = append(all, c)
+	}
+	at := units.Time(0)
+	step := func() {
+		for _, c := range all {
+			c.left = 20
+			c.station.Port.Feed(f.Now(), 3, c.of.Size)
+		}
+		at += 800 * units.Microsecond
+		if err := f.Run(context.Background(), at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	if n := testing.AllocsPerRun(10, step); n > 5 {
+		// The check for deadlocks at every millisecond makes a few.
+		t.Errorf("%.1f allocations for %d packets", n, 20*len(all))
+	}
+	if a := f.Accounts(); a.Marked == 0 || a.Delivered < 1000 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestRoCECapture has tshark judge a capture of NICs' packets: whole ones of
+// real and of zero bytes, one that a switch has marked, one that is damaged, and
+// trimmed ones.
+func TestRoCECapture(t *testing.T) {
+	if _, err := exec.LookPath("tshark"); err != nil {
+		t.Skip("tshark is missing, nothing was judged: apt-get install tshark")
+	}
+	f := New(parse(t, strings.Replace(routedNICs, "corrupt: 1%", "corrupt: 2%", 1)))
+	addRandomNICs(t, f)
+	leaf, _ := f.Plan.Node("leaf1")
+	var ports []Watched
+	for i := range f.Plan.Nodes[leaf].Ports {
+		ports = append(ports, Watched{Node: leaf, Port: i, In: true, Out: true})
+	}
+	c, err := f.NewCapture(ports, capture.Options{Wait: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Run(context.Background(), &file)
+		ended <- err
+	}()
+	stop := f.Watch(ports, c)
+	if err := f.Run(context.Background(), units.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("tshark", "-r", "-", "-o", "udp.ignore_ipv6_zero_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
+		"--disable-protocol", "rpcordma", "--disable-protocol", "infiniband.eoib",
+		"-T", "fields", "-E", "separator=|", "-E", "aggregator=;", "-e", "_ws.malformed", "-e", "_ws.expert.message", "-e", "ip.checksum.status", "-e", "infiniband.bth.opcode",
+		"-e", "frame.comment", "-e", "frame.packet_flags_crc_error", "-e", "frame.protocols", "-e", "udp.length", "-e", "frame.len")
+	cmd.Stdin = &file
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for i, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		row := strings.Split(line, "|")
+		malformed, expert, sum, opcode, comment, crc, protocols := row[0], row[1], row[2], row[3], row[4], row[5], row[6]
+		if strings.Contains(protocols, "macc") {
+			continue
+		}
+		what := "whole"
+		var udpLength, length int
+		_, _ = fmt.Sscan(row[7], &udpLength)
+		_, _ = fmt.Sscan(row[8], &length)
+		header := wire.IPv4Header
+		if strings.Contains(protocols, "ipv6") {
+			header = wire.IPv6Header
+		}
+		trimmed := udpLength > length-wire.EthernetHeader-header
+		expert = strings.TrimPrefix(expert, comment) // tshark takes a comment for a remark of its own
+		switch {
+		case trimmed:
+			what = "trimmed"
+		case crc == "1":
+			what = "damaged"
+		case strings.HasPrefix(comment, "marked"):
+			what = "marked"
+		}
+		count[what]++
+		if !trimmed && (malformed != "" || expert != "" || opcode != "39") || sum != "" && sum != "1" || !strings.Contains(protocols, ":udp") {
+			t.Errorf("frame %d, %s: %s", i+1, what, line)
+		}
+	}
+	for _, what := range []string{"whole", "trimmed", "damaged", "marked"} {
+		if count[what] == 0 {
+			t.Errorf("there is no packet that is %s: %v", what, count)
+		}
+	}
+}
