@@ -19,11 +19,20 @@ type CQ struct {
 // CreateCQ makes a completion queue for depth entries. channel is told of events;
 // nil for none. ENOMEM: there are max_cq; EINVAL: depth is beyond max_cqe.
 func (d *Device) CreateCQ(depth int, channel *cq.Channel) (*CQ, error) {
+	return d.addCQ(func(c *CQ) (*cq.CQ, error) { return cq.New(depth, d.settings.Limits.CQE, channel, c) })
+}
+
+// CreateSinkCQ makes a completion queue whose entries and events go to a sink.
+func (d *Device) CreateSinkCQ(depth int, s cq.Sink) (*CQ, error) {
+	return d.addCQ(func(c *CQ) (*cq.CQ, error) { return cq.NewSink(depth, d.settings.Limits.CQE, s, c) })
+}
+
+func (d *Device) addCQ(make func(*CQ) (*cq.CQ, error)) (*CQ, error) {
 	if err := d.settings.Limits.Room(qp.CompletionQueues, d.inUse[qp.CompletionQueues]); err != nil {
 		return nil, err
 	}
 	c := &CQ{device: d}
-	inner, err := cq.New(depth, d.settings.Limits.CQE, channel, c)
+	inner, err := make(c)
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,9 @@ func (d *Device) Limits() qp.Limits { return d.settings.Limits }
 // Addresses is the port's GID table.
 func (d *Device) Addresses() []netip.Addr { return d.env.Addresses }
 
+// Line is the rate of the port; 0 is without limit.
+func (d *Device) Line() units.Rate { return d.line }
+
 // GIDIndex is the place of an address in the GID table.
 func (d *Device) GIDIndex(a netip.Addr) (uint8, error) {
 	for i, x := range d.env.Addresses {

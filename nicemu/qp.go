@@ -21,6 +21,10 @@ type QPConfig struct {
 	SRQ       *SRQ // nil if it has a receive queue of its own
 	Cap       qp.Cap
 	SignalAll bool // every work request makes a completion (sq_sig_all)
+
+	// ChunkSize is how much of a message is read from or written to memory at once
+	// (transport.Config).
+	ChunkSize units.Bytes
 }
 
 // QP is a queue pair (ibv_create_qp(3)).
@@ -78,6 +82,7 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 		SendCQ: c.SendCQ, RecvCQ: c.RecvCQ, Events: qpEvents{d},
 		MaxSend: c.Cap.MaxSendWR, MaxRecv: c.Cap.MaxRecvWR, MaxSGE: max(c.Cap.MaxSendSGE, c.Cap.MaxRecvSGE), MaxInline: c.Cap.MaxInline,
 		SignalAll: c.SignalAll, AckEvery: d.settings.AckEvery, AskEvery: d.settings.AskEvery,
+		ChunkSize: c.ChunkSize,
 	}
 	if c.SRQ != nil {
 		inner.SRQ, t.Shared = c.SRQ.SRQ, c.SRQ.SRQ
@@ -111,6 +116,9 @@ func serviceOf(t qp.Type) roce.Service {
 
 // Number is the queue pair's number.
 func (q *QP) Number() uint32 { return q.verbs.Number() }
+
+// Type is RC, UC or UD.
+func (q *QP) Type() qp.Type { return q.config.Type }
 
 // Device is the device that it is of.
 func (q *QP) Device() *Device { return q.device }

@@ -36,6 +36,11 @@ type Config struct {
 	AckEvery int
 	AskEvery int
 
+	// ChunkSize is how much of a message is read from or written to Memory at once,
+	// for memory that costs much to reach; 0 is a packet. What has come of a message
+	// is in memory when the message is complete.
+	ChunkSize units.Bytes
+
 	Recovery func() Recovery // makes its loss recovery; nil for NewGoBackN; RC only
 	Feedback Feedback        // may be nil
 }
