@@ -32,11 +32,13 @@ type QP struct {
 	config QPConfig
 
 	// As the scheduler sees it.
-	before, behind *QP
-	spot           spot
+	before, behind *QP // in the ring of those that take turns
 	prio           uint8
+	urgent         bool // it has something to acknowledge
+	turns          bool // it takes turns
 	offer          transport.Offer
-	frame          units.Bytes // of the packet on offer
+	answer         units.Bytes // length of the frame that acknowledges
+	frame          units.Bytes // of the one that it sends in its turn
 	credit         units.Bytes // in its turn
 	route          route       // of RC and UC, from RTR on
 
@@ -329,24 +331,22 @@ func (d *Device) settle(now units.Time, q *QP) {
 		q.agree(s)
 	}
 	q.offer = q.engine.Offer()
-	prio, to := q.prio, nowhere
+	prio, urgent, ready := q.prio, false, false
 	due := q.engine.Deadline()
 	switch q.offer.Kind {
 	case transport.Nothing:
 	case transport.Control:
-		prio, to = q.route.prio, inUrgent
-		q.frame = q.route.headers() + q.offer.Bytes
+		// What comes after it shows when it has been sent, which is before
+		// anybody's turn in this lane.
+		prio, urgent, ready = q.route.prio, true, q.turns
+		q.answer = q.route.headers() + q.offer.Bytes
 	default:
 		q.tick(now)
 		r := q.way()
 		prio, q.frame = r.prio, r.headers()+q.offer.Bytes
-		// The port does not ask again before it has sent what it is sending.
 		at := q.earliest()
-		if at <= max(now, d.busy) {
-			to = inReady
-			if q.spot != inReady {
-				q.pace.ready = max(now, at)
-			}
+		if ready = at <= d.asked(now, prio); ready {
+			q.pace.enter(now, at, q.turns)
 		} else {
 			due = min(due, at)
 		}
@@ -355,8 +355,17 @@ func (d *Device) settle(now units.Time, q *QP) {
 		}
 	}
 	d.agenda.at(&q.task, due)
-	d.move(q, prio, to)
+	d.move(q, prio, urgent, ready)
 	d.feed(prio)
+}
+
+// asked is the earliest time at which somebody asks for a packet of a lane. The
+// port does not ask again before it has sent what it is sending.
+func (d *Device) asked(now units.Time, prio uint8) units.Time {
+	if prio == loopback {
+		return now
+	}
+	return max(now, d.busy)
 }
 
 // agree brings the attributes to a state that the engine has gone to by itself.

@@ -19,11 +19,16 @@ const multicastQP = 0xffffff
 func (d *Device) Receive(now units.Time, p *packet.Packet) {
 	d.counters.RcvPackets++
 	d.counters.RcvBytes += uint64(p.Size)
+	d.accept(now, p)
+	d.arm()
+}
+
+// accept takes a packet from the port or the loop.
+func (d *Device) accept(now units.Time, p *packet.Packet) {
 	if from, to, b := d.read(p); b != nil {
 		d.dispatch(now, p, from, to, b)
 	}
 	d.free(p)
-	d.arm()
 }
 
 // read gives what a packet carries and between which addresses; nil if it is of no
