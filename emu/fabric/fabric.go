@@ -272,6 +272,9 @@ func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
 func (f *Fabric) set(link, d int, s links.Settings) {
 	end := f.Plan.Links[link].Ends[d]
 	f.ports[end.Node][end.Port].SetLink(f.nowAt(end.Node), s)
+	if nic := f.Device(end.Node, end.Port); nic != nil {
+		nic.SetLine(f.nowAt(end.Node), s.Rate)
+	}
 	if f.LinkChanged != nil {
 		f.LinkChanged(link, d)
 	}
