@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -237,6 +238,7 @@ func (q *QP) Destroy() error {
 	d.numbers.remove(q)
 	d.inUse[qp.QueuePairs]--
 	d.forget(func(e AsyncEvent) bool { return e.QP == q })
+	d.arm()
 	return nil
 }
 
@@ -327,10 +329,12 @@ func (q *QP) wake(now units.Time) {
 // settle finds what a queue pair sends next, and when. Every input to it ends
 // here.
 func (d *Device) settle(now units.Time, q *QP) {
+	for q.offer = q.engine.Offer(); q.offer.Kind != transport.Nothing && q.way() == nil; q.offer = q.engine.Offer() {
+		q.engine.Refuse(cq.LocQPOpErr)
+	}
 	if s := q.engine.State(); s != q.verbs.State() {
 		q.agree(s)
 	}
-	q.offer = q.engine.Offer()
 	prio, urgent, ready := q.prio, false, false
 	due := q.engine.Deadline()
 	switch q.offer.Kind {
@@ -379,12 +383,13 @@ func (q *QP) agree(s qp.State) {
 }
 
 // way is the route of the packet on offer: the queue pair's, or that of a
-// datagram's address handle.
+// datagram's address handle; nil if that is no more.
 func (q *QP) way() *route {
-	if q.config.Type == qp.UD {
-		if h := q.device.handle(q.offer.Path); h != nil {
-			return &h.route
-		}
+	if q.config.Type != qp.UD {
+		return &q.route
 	}
-	return &q.route
+	if h := q.device.handle(q.offer.Path); h != nil {
+		return &h.route
+	}
+	return nil
 }

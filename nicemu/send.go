@@ -51,6 +51,10 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 // emit makes the next packet of a queue pair.
 func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 	r, paced := q.way(), q.offer.Kind != transport.Control
+	if r == nil { // the address handle was destroyed since
+		d.settle(now, q)
+		return nil
+	}
 	p := d.env.Pool.NewRoCE()
 	if !q.engine.Next(now, &p.RoCE.Packet) {
 		d.free(p)
@@ -58,7 +62,7 @@ func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 		return nil
 	}
 	d.address(p, r, q.offer.Bytes)
-	if q.config.Type == qp.UD && r.label == 0 {
+	if q.config.Type == qp.UD && !r.labelled {
 		p.SrcPort = portOf(q.Number())
 		p.Hash = packet.FlowHash(fold(r.from), fold(r.to), p.Proto, p.SrcPort, p.DstPort)
 	}
