@@ -245,7 +245,7 @@ func (q *QP) ready(a *cm.Attributes) error {
 	attr := qp.Attr{
 		State: qp.RTR, PathMTU: qp.MTU(a.PathMTU), DestQPN: a.PeerQPN, RQPSN: a.RQPSN,
 		MaxDestRdAtomic: a.MaxDestRDAtomic, MinRNRTimer: q.device.settings.MinRNR,
-		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass},
+		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass, ClassSet: true},
 	}
 	mask := qp.MaskState | qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
 	if q.config.Type == qp.RC {

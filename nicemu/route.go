@@ -54,7 +54,7 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 		return route{}, fmt.Errorf("%w: the GID with index %d is %v, and dgid %v is of the other version of IP", syscall.EINVAL, av.SGIDIndex, from, to)
 	}
 	r := route{from: from, to: to, tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote), labelled: av.FlowLabel != 0}
-	if r.tos == 0 {
+	if r.tos == 0 && !av.ClassSet {
 		r.tos = d.settings.DSCP << 2
 	}
 	if d.notifies() {
