@@ -240,7 +240,7 @@ func TestResolve(t *testing.T) {
 	var got []string
 	ask := func(port uint16, data string) {
 		err := a.Resolve(netip.AddrPortFrom(v4(1), port), []byte(data), func(r Resolved) {
-			got = append(got, fmt.Sprint(r.OK, r.QPN == y.Number(), r.QKey))
+			got = append(got, fmt.Sprint(r.Err == nil, r.QPN == y.Number(), r.QKey))
 		})
 		if err != nil {
 			t.Fatal(err)

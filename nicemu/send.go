@@ -3,6 +3,7 @@ package nicemu
 import (
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -49,6 +50,11 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 	paced := q.spot == inReady
 	r := q.way()
+	if !r.to.IsValid() { // its address handle is destroyed
+		q.engine.Reject(cq.LocQPOpErr)
+		d.settle(now, q)
+		return nil
+	}
 	p := d.env.Pool.NewRoCE()
 	if !q.engine.Next(now, &p.RoCE.Packet) {
 		d.free(p)

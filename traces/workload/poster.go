@@ -43,7 +43,7 @@ type end struct {
 	cq     *nicemu.CQ
 	qps    []*nicemu.QP
 	timer  sim.Timer
-	events cq.Channel
+	events nicemu.Channel
 	batch  [16]cq.Completion
 	work   func(now units.Time)
 }
