@@ -11,9 +11,6 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// multicastQP is the number that datagrams to a group are for (IBTA §10.5.1).
-const multicastQP = 0xffffff
-
 // Receive takes a packet that has come to the port, and frees it. One without RoCE
 // is a frame of somebody else's making: a kernel's, a guest's.
 func (d *Device) Receive(now units.Time, p *packet.Packet) {
@@ -72,7 +69,7 @@ func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr,
 		d.congested(now, h.DestQP, from, to)
 	case h.DestQP == qp.GSINumber:
 		d.manage(now, from, to, b)
-	case h.DestQP == multicastQP:
+	case h.DestQP == MulticastQPN:
 		for _, m := range d.groups.Members(GID(to)) {
 			d.deliver(now, d.numbers.find(m.Number()), p, from, to, b)
 		}

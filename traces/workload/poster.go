@@ -43,7 +43,7 @@ type end struct {
 	cq     *nicemu.CQ
 	qps    []*nicemu.QP
 	timer  sim.Timer
-	events cq.Channel
+	events nicemu.Channel
 	batch  [16]cq.Completion
 	work   func(now units.Time)
 }
@@ -157,7 +157,7 @@ func (p *Poster) connect() (err error) {
 func (p *Poster) join(a, b *nicemu.QP, here, there *end) error {
 	t := &p.transfer
 	j := nicemu.Join{
-		Local: here.Address, Remote: there.Address, RemoteQPN: b.Number(), DSCP: t.DSCP, MTU: mtuOf(t.MTU), QKey: transferQKey,
+		Local: here.Address, Remote: there.Address, RemoteQPN: b.Number(), DSCP: t.DSCP, ClassSet: true, MTU: mtuOf(t.MTU), QKey: transferQKey,
 		RdAtomic: uint8(min(t.Depth, rdAtomic)),
 	}
 	switch t.Service {
