@@ -35,7 +35,8 @@ def ms: . | fixed(2) + " ms";
   (.transfers[] | select(.transfer == "late-victim").goodput_bps | gbps)
 '
 run() { bin/weft sim --json "scripts/labs/incast-$1.yaml" | jq -r "$row"; }
-cat <<'NAMES' | paste -d'|' - <(run lossy) <(run pfc) <(run dcqcn) | column -t -s'|' -N ' ,no PFC,PFC,PFC and DCQCN'
+cat <<'NAMES' | paste -d'|' - <(echo 'no PFC'; run lossy) <(echo PFC; run pfc) <(echo 'PFC and DCQCN'; run dcqcn) | awk -F'|' '{ printf "%-23s %-11s %-11s %s\n", $1, $2, $3, $4 }'
+
 packets dropped
 retransmitted
 timeouts
