@@ -133,18 +133,21 @@ func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) 
 // Close ends listening. Requests that it has told of can still be accepted.
 func (l *Listener) Close() error {
 	delete(l.device.conns.listeners, l.id)
+	delete(l.device.conns.answering, l.id)
 	return cmError(l.device.conns.cm.Unlisten(l.id))
 }
 
 // Connect connects a queue pair, which is in RESET or INIT, to who listens at an
 // address and port (rdma_connect(3)). notify is told of what becomes of it:
 // ConnEstablished, ConnRejected, ConnUnreachable or ConnFailed, and later
-// ConnDisconnected. It may be nil: processes wait by Established.
+// ConnDisconnected. It may be nil: processes wait by Established. An error changes
+// nothing.
 func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(ConnEvent)) (*Conn, error) {
 	local, err := d.sourceFor(to.Addr())
 	if err != nil {
 		return nil, err
 	}
+	before := q.State()
 	if err := q.init(p); err != nil {
 		return nil, err
 	}
@@ -156,6 +159,7 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 		TrafficClass: d.settings.DSCP << 2, HopLimit: defaultTTL, PrivateData: p.PrivateData,
 	})
 	if err != nil {
+		q.back(before)
 		return nil, cmError(err)
 	}
 	d.conns.byID[c.id], d.conns.byQP[q] = c, c
@@ -183,16 +187,41 @@ func (c *connections) nextPort() uint16 {
 // init brings a queue pair to INIT, if it is not there, with the rights that
 // rdma_cm gives (cm_init_qp_init_attr of Linux).
 func (q *QP) init(p ConnParam) error {
-	if s := q.State(); s == qp.Init {
-		return nil
-	} else if s != qp.Reset {
-		return fmt.Errorf("%w: queue pair %d is in %v: to be connected it has to be in RESET or INIT", syscall.EINVAL, q.Number(), s)
+	if err := q.mayConnect(p); err != nil || q.State() == qp.Init {
+		return err
 	}
 	access := memory.RemoteWrite
 	if p.ResponderResources > 0 && q.config.Type == qp.RC {
-		access |= memory.RemoteRead | memory.RemoteAtomic
+		access |= memory.RemoteRead
+		if !q.device.settings.Limits.NoAtomics {
+			access |= memory.RemoteAtomic
+		}
 	}
 	return q.Init(access, 0)
+}
+
+// mayConnect tells whether a queue pair can be connected with such parameters.
+func (q *QP) mayConnect(p ConnParam) error {
+	l := &q.device.settings.Limits
+	switch s := q.State(); {
+	case q.config.Type == qp.UD:
+		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
+	case s != qp.Reset && s != qp.Init:
+		return fmt.Errorf("%w: queue pair %d is in %v: to be connected it has to be in RESET or INIT", syscall.EINVAL, q.Number(), s)
+	case q.device.conns.byQP[q] != nil:
+		return fmt.Errorf("%w: queue pair %d has a connection: wait for its end (ConnTimeWaitExit), or Close it", syscall.EINVAL, q.Number())
+	case int(p.ResponderResources) > l.QPRdAtom || int(p.InitiatorDepth) > l.QPInitRdAtom:
+		return fmt.Errorf("%w: responder resources %d and initiator depth %d: %s has up to %d (max_qp_rd_atom) and %d (max_qp_init_rd_atom)",
+			syscall.EINVAL, p.ResponderResources, p.InitiatorDepth, q.device.Name(), l.QPRdAtom, l.QPInitRdAtom)
+	}
+	return nil
+}
+
+// back undoes init.
+func (q *QP) back(before qp.State) {
+	if before == qp.Reset {
+		_ = q.Modify(qp.Attr{State: qp.Reset}, qp.MaskState) // allowed from any state
+	}
 }
 
 func (q *QP) transport() msg.Transport {
@@ -214,9 +243,9 @@ func (q *QP) ready(a *cm.Attributes) error {
 		return err
 	}
 	attr := qp.Attr{
-		State: qp.RTR, PathMTU: min(qp.MTU(a.PathMTU), q.device.settings.MTU), DestQPN: a.PeerQPN, RQPSN: a.RQPSN,
+		State: qp.RTR, PathMTU: qp.MTU(a.PathMTU), DestQPN: a.PeerQPN, RQPSN: a.RQPSN,
 		MaxDestRdAtomic: a.MaxDestRDAtomic, MinRNRTimer: q.device.settings.MinRNR,
-		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass},
+		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass, ClassSet: true},
 	}
 	mask := qp.MaskState | qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
 	if q.config.Type == qp.RC {
@@ -245,20 +274,27 @@ func (c *Conn) Local() netip.AddrPort { return c.local }
 func (c *Conn) Remote() netip.AddrPort { return c.remote }
 
 // Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)).
-// Receives should have been posted. ConnEstablished or ConnUnreachable follows.
+// Receives should have been posted. ConnEstablished or ConnUnreachable follows. An
+// error changes nothing.
 func (c *Conn) Accept(q *QP, p ConnParam) error {
+	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
+	a, err := c.device.conns.cm.CheckAccept(c.id, accept)
+	switch {
+	case err != nil:
+		return cmError(err)
+	case q.transport() != a.Transport:
+		return fmt.Errorf("%w: queue pair %d is of type %v, and the request is for another transport service", syscall.EINVAL, q.Number(), q.config.Type)
+	}
+	before := q.State()
 	if err := q.init(p); err != nil {
 		return err
 	}
-	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
-	a := c.attributes.Agree(&accept)
 	// The peer sends as soon as it has the REP.
 	if err := q.ready(&a); err != nil {
+		q.back(before)
 		return err
 	}
-	if _, err := c.device.conns.cm.Accept(c.device.Now(), c.id, accept); err != nil {
-		return cmError(err)
-	}
+	_, _ = c.device.conns.cm.Accept(c.device.Now(), c.id, accept) // as CheckAccept has said
 	c.qp = q
 	c.device.conns.byQP[q] = c
 	c.device.conns.pump()
@@ -420,6 +456,10 @@ func (c *connections) requested(e *cm.Event) {
 	l := c.listeners[e.Listener]
 	if l == nil {
 		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{}) // nobody listens any more
+		return
+	}
+	if most := msg.MTU(c.device.settings.MTU); e.Attributes.PathMTU > most {
+		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{Reason: msg.ReasonInvalidMTU})
 		return
 	}
 	x := &Conn{device: c.device, id: e.ID, local: e.Destination, remote: e.Source, attributes: e.Attributes, notify: l.notify}

@@ -43,6 +43,7 @@ func (c *CQ) Destroy() error {
 	d.agenda.remove(&c.task)
 	d.inUse[qp.CompletionQueues]--
 	d.forget(func(e AsyncEvent) bool { return e.CQ == c })
+	d.arm()
 	return nil
 }
 

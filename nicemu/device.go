@@ -113,8 +113,11 @@ func (d *Device) GIDIndex(a netip.Addr) (uint8, error) {
 // Now is the emulated time.
 func (d *Device) Now() units.Time { return d.env.Now() }
 
-// SetLine tells that the port now runs at another rate; 0 is without limit.
+// SetLine tells that the port now runs at a rate; 0 is without limit.
 func (d *Device) SetLine(now units.Time, r units.Rate) {
+	if r == d.line {
+		return
+	}
 	d.line = r
 	if r == 0 {
 		return // rate controls keep to what they know

@@ -15,7 +15,7 @@ type Join struct {
 	RemotePSN     uint32 // of the first packet that the peer sends, 24 bits; RC and UC
 	PSN           uint32 // of the first packet that is sent, 24 bits
 	MTU           qp.MTU // 0 is the device's
-	DSCP          uint8  // 0 to 63; 0 is the device's
+	DSCP          uint8  // 0 to 63; RC and UC
 	QKey          uint32 // UD; of a queue pair in RESET, as Access
 	Access        memory.Access
 	RdAtomic      uint8 // READs and atomics outstanding, in either direction; RC
@@ -52,7 +52,7 @@ func (q *QP) Join(j Join) error {
 		if j.MTU == 0 {
 			j.MTU = d.settings.MTU
 		}
-		attr.AV = qp.AV{Global: true, Port: 1, DGID: GID(j.Remote), SGIDIndex: index, TrafficClass: j.DSCP << 2}
+		attr.AV = qp.AV{Global: true, Port: 1, DGID: GID(j.Remote), SGIDIndex: index, TrafficClass: j.DSCP << 2, ClassSet: true}
 		attr.PathMTU, attr.DestQPN, attr.RQPSN = j.MTU, j.RemoteQPN, j.RemotePSN
 		mask |= qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
 	}

@@ -189,7 +189,7 @@ func (p *Poster) address() error {
 		return err
 	}
 	p.handle, err = e.pd.CreateAH(qp.AV{
-		Global: true, Port: 1, DGID: nicemu.GID(p.taking.Address), SGIDIndex: index, TrafficClass: p.transfer.DSCP << 2,
+		Global: true, Port: 1, DGID: nicemu.GID(p.taking.Address), SGIDIndex: index, TrafficClass: p.transfer.DSCP << 2, ClassSet: true,
 	})
 	return err
 }
