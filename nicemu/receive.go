@@ -19,6 +19,9 @@ const multicastQP = 0xffffff
 func (d *Device) Receive(now units.Time, p *packet.Packet) {
 	d.counters.RcvPackets++
 	d.counters.RcvBytes += uint64(p.Size)
+	if p.Dst.Multicast() {
+		d.counters.RcvMcast++
+	}
 	if from, to, b := d.read(p); b != nil {
 		d.dispatch(now, p, from, to, b)
 	}
@@ -92,6 +95,9 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 	} else if q.State() >= qp.RTR && (from != q.route.to || to != q.route.from) {
 		d.counters.WrongAddress++
 		return
+	}
+	if s := q.State(); s < qp.RTR || s == qp.Err {
+		d.counters.WrongState++ // the queue pair takes nothing of it
 	}
 	q.counters.RxPackets++
 	q.counters.RxBytes += uint64(p.Size)
