@@ -16,6 +16,9 @@ import (
 func (d *Device) Receive(now units.Time, p *packet.Packet) {
 	d.counters.RcvPackets++
 	d.counters.RcvBytes += uint64(p.Size)
+	if p.Dst.Multicast() {
+		d.counters.RcvMcast++
+	}
 	d.accept(now, p)
 	d.arm()
 }
@@ -96,6 +99,9 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		return
 	case q.config.Type == qp.UD:
 		grh = d.grhOf(p, from, to, b)
+	}
+	if s := q.State(); s < qp.RTR || s == qp.Err {
+		d.counters.WrongState++ // the queue pair takes nothing of it
 	}
 	q.counters.RxPackets++
 	q.counters.RxBytes += uint64(p.Size)

@@ -135,3 +135,22 @@ workload:
 		}
 	}
 }
+
+// TestPostedOneByOne: a message that is posted alone completes within the ideal
+// time, also where that is before anything else happens: UC and UD complete when
+// the last packet begins to leave.
+func TestPostedOneByOne(t *testing.T) {
+	for _, service := range []string{"rc", "uc", "ud"} {
+		f := runTransfers(t, fmt.Sprintf(`
+duration: 1ms
+topology:
+  kinds: {host: {nic: roce}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+workload:
+  - {send: {from: h1, to: h2, size: 100B, count: 10, every: 50us, service: %s}}
+`, service), 1)
+		if r := f.Transfers()[0]; r.Completed != 10 || r.SlowdownMax > 1.03 {
+			t.Errorf("%s: %d completed, in %v us, ideally %v us", service, r.Completed, r.CompletionMax, r.Ideal)
+		}
+	}
+}

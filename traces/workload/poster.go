@@ -202,7 +202,8 @@ func (p *Poster) post(now units.Time) {
 	for i := range p.streams {
 		p.fill(now, i, due)
 	}
-	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.due(next) > due {
+	// What has completed while it was posted has armed the timer for now.
+	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.due(next) > due && p.posting.events.Len() == 0 {
 		p.posting.timer.Arm(next)
 	}
 }
