@@ -23,7 +23,9 @@ type queue struct {
 	recvs   ring
 	groups  []qp.GID
 	sendCQ  *completions
-	waiting bool // it is in session.pending
+
+	datagrams bool // it is of type UD
+	waiting   bool // it is in session.pending
 }
 
 // ring is what a process posts to.
@@ -130,7 +132,7 @@ func (x *session) createQP(q *createQP) answer {
 	if srq != nil {
 		c.SRQ, c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = srq.srq, 0, 0
 	}
-	k := &queue{session: x, context: d.context, sendCQ: send}
+	k := &queue{session: x, context: d.context, sendCQ: send, datagrams: c.Type == qp.UD}
 	if k.qp, err = d.pd.CreateQP(c); err != nil {
 		return failed(err)
 	}

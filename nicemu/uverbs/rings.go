@@ -165,7 +165,7 @@ func (k *queue) postRecv(b []byte, _ uint32) {
 	case !ok:
 		err = transport.ErrInline
 	case k.qp == nil:
-		err = k.srq.Post(cookie, sges)
+		err = k.srq.PostRecv(&qp.RecvWR{ID: cookie, SGL: sges})
 	default:
 		err = k.qp.PostRecv(&qp.RecvWR{ID: cookie, SGL: sges})
 	}
@@ -246,7 +246,7 @@ func (k *queue) read(b []byte, index uint32, wr *transport.SendWR) bool {
 		}
 		wr.SGL = nil
 	}
-	if k.qp.Type() == qp.UD {
+	if k.datagrams {
 		return k.aim(wr)
 	}
 	return true
@@ -267,6 +267,6 @@ type pathed interface{ Path() uint32 }
 
 // refuse ends a work request that is none.
 func (k *queue) refuse(index uint32) {
-	k.sendCQ.cq.Complete(cq.Completion{ID: uint64(index), Status: cq.LocQPOpErr, QP: k.qp.Number()}, false)
+	k.sendCQ.cq.Push(cq.Completion{ID: uint64(index), Status: cq.LocQPOpErr, QP: k.qp.Number()}, false)
 	k.spoil()
 }
