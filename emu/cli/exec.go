@@ -22,13 +22,16 @@ func newExec() *cobra.Command {
 		Use:   "exec HOST -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program inside a host",
 		Long: `Run a program inside a host. It takes this process's place: its exit code,
-signals and terminal are its own. Hosts know each other by name.`,
+signals and terminal are its own. Hosts know each other by name. RDMA programs use
+the host's emulated NIC, if it has one, through libraries that stand in for
+rdma-core's; --kernel-rdma leaves them out.`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: completeHosts,
 	}
 	name := labFlag(c)
 	directory := c.Flags().String("directory", "", "")
 	_ = c.Flags().MarkHidden("directory")
+	kernel := kernelRDMAFlag(c)
 	// What follows the host belongs to the program, with or without --.
 	c.Flags().SetInterspersed(false)
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -40,9 +43,13 @@ signals and terminal are its own. Hosts know each other by name.`,
 			// From one that has been removed the program starts elsewhere.
 			_ = os.Chdir(*directory)
 		}
-		return become(*name, host, argv)
+		return become(*name, host, argv, *kernel)
 	}
 	return c
+}
+
+func kernelRDMAFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("kernel-rdma", false, "let RDMA programs use what the kernel has of RDMA, not the host's emulated NIC")
 }
 
 func newShell() *cobra.Command {
@@ -54,20 +61,21 @@ func newShell() *cobra.Command {
 		ValidArgsFunction: completeHosts,
 	}
 	name := labFlag(c)
+	kernel := kernelRDMAFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		shell := os.Getenv("SHELL")
 		if shell == "" {
 			shell = "/bin/sh"
 		}
 		_ = os.Setenv("WEFT_HOST", args[0])
-		return become(*name, args[0], []string{shell})
+		return become(*name, args[0], []string{shell}, *kernel)
 	}
 	return c
 }
 
 // become turns this process into a program inside a host. A host may be
 // written lab/host.
-func become(lab, host string, argv []string) error {
+func become(lab, host string, argv []string, kernelRDMA bool) error {
 	lab, host = splitLab(lab, host)
 	if len(argv) == 0 {
 		return badInput(errors.New("no program to run"))
@@ -77,9 +85,15 @@ func become(lab, host string, argv []string) error {
 		return err
 	}
 	if info.IsElsewhere() {
-		return enterLab(info, host, argv)
+		return enterLab(info, host, argv, kernelRDMA)
 	}
-	err = netnslab.Exec(info.Name, host, argv)
+	var inside func() error
+	if !kernelRDMA {
+		if inside, err = giveVerbs(info, host); err != nil {
+			return err
+		}
+	}
+	err = netnslab.Exec(info.Name, host, argv, inside)
 	switch {
 	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
 		return &exitError{exitNotFound, err}

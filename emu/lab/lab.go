@@ -33,6 +33,7 @@ type Lab struct {
 	shaper  *follower
 	metrics net.Listener // nil when only the control socket has them
 	holder  *holder
+	verbs   []verbsServer
 	series  *recording // nil when there is none
 
 	stop    context.CancelFunc // ends Run
@@ -84,6 +85,10 @@ func New(p *spec.Plan) (*Lab, error) {
 		return nil, err
 	}
 	if err := l.attach(); err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+	}
+	if err := l.offerVerbs(); err != nil {
+		l.closeVerbs()
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	return l, nil
@@ -238,8 +243,13 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	ctx, l.stop = context.WithCancel(ctx)
 	defer l.stop()
 	defer l.closeMetrics()
+	defer l.closeVerbs()
 	l.fabric.Failed = warn
 	if err := l.holder.start(l.plan.Engine.Realtime != spec.RealtimeOff, warn); err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+	}
+	if err := l.listenVerbs(); err != nil {
+		l.holder.close()
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	l.shaper.start(warn)
@@ -254,6 +264,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	err = l.run(ctx, limit, func() {
 		go server.serve(warn)
 		go l.serveMetrics(warn)
+		l.serveVerbs(warn)
 		ready()
 		go l.watchDeadlocks(ctx, warn)
 		l.monitor.run(ctx, l, warn)
