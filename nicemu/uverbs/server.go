@@ -169,14 +169,16 @@ func (s *Server) FD() int { return s.epoll }
 // Poll takes the work requests that processes have posted, on the engine's thread,
 // and says how many. max is for each process that has rung.
 func (s *Server) Poll(_ units.Time, max int) (taken int) {
-	// Each of those that have not finished has its turn before those that ring.
+	// What is rung from here on, by the server itself too, is for the next turn.
+	n := s.rung()
 	behind := s.behind
 	s.behind = nil
 	for _, x := range behind {
 		x.behind = false
-		taken += x.take(max)
+		if !x.ended {
+			taken += x.take(max)
+		}
 	}
-	n := s.rung()
 	for i := range n {
 		if x := s.bells[s.events[i].Fd]; x != nil && !x.behind {
 			taken += x.take(max)

@@ -275,7 +275,7 @@ func (x *session) destroy() {
 var ranks = []func(any) bool{
 	func(o any) bool { _, ok := o.(*cmID); return ok },
 	func(o any) bool { q, ok := o.(*queue); return ok && q.qp != nil },
-	func(o any) bool { _, ok := o.(*queue); return ok },
+	func(o any) bool { q, ok := o.(*queue); return ok && q.srq != nil },
 	func(o any) bool { _, ok := o.(*completions); return ok },
 	func(o any) bool { _, ok := o.(*nicemu.AH); return ok },
 	func(o any) bool { _, ok := o.(*nicemu.MW); return ok },
