@@ -272,6 +272,7 @@ int weft_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ibv, void **user)
 {
 	struct weft_context *c = to_context(channel->context);
+	struct weft_session *s = c->session;
 	struct weft_cq_object *cq;
 	uint32_t handle;
 	ssize_t n;
@@ -280,7 +281,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ibv, void
 		n = read(channel->fd, &handle, sizeof(handle));
 		if (n != sizeof(handle)) {
 			if (n == 0)
-				errno = EIO; /* the lab has ended */
+				errno = weft_closed(s);
 			return -1;
 		}
 		cq = weft_table_get(&c->cqs, handle); /* else it is destroyed */
@@ -345,6 +346,7 @@ static bool element(struct weft_context *c, struct ibv_async_event *event, uint3
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
+	struct weft_session *s = to_context(context)->session;
 	struct weft_async a;
 	ssize_t n;
 
@@ -352,7 +354,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		n = read(context->async_fd, &a, sizeof(a));
 		if (n != sizeof(a)) {
 			if (n == 0)
-				errno = EIO;
+				errno = weft_closed(s);
 			return -1;
 		}
 		event->event_type = a.event;

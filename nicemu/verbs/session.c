@@ -200,6 +200,16 @@ int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle)
 	return weft_call(s, op, &h, sizeof(h), NULL, 0, NULL, 0);
 }
 
+int weft_closed(struct weft_session *s)
+{
+	char b;
+
+	if (s->dead || recv(s->socket, &b, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return EIO;
+	for (;;)
+		pause();
+}
+
 void *weft_map(int fd, size_t size)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -43,6 +43,13 @@ int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t 
 /* weft_call_handle is a request of a handle alone without an answer. */
 int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle);
 
+/*
+ * weft_closed is for who finds the other end of a channel closed: EIO if the lab has
+ * ended. Otherwise another thread has destroyed the channel, and this one waits for
+ * ever, as it does in the kernel's read(2) with rdma-core; programs rely on that.
+ */
+int weft_closed(struct weft_session *s);
+
 /* weft_map maps a queue that the lab has made, and closes fd; NULL with errno. */
 void *weft_map(int fd, size_t size);
 
