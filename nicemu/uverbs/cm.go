@@ -405,9 +405,6 @@ func (x *session) cmAccept(q *cmConnect) answer {
 			ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: min(p.RNRRetryCount, 7), PrivateData: data,
 		})
 	})
-	if err == nil && i.qpType == typeUD {
-		i.event(cmEvent{Event: eventEstablished, Param: cmParam{QPNum: p.QPNum}})
-	}
 	return done(errOfCM(err))
 }
 

@@ -629,7 +629,8 @@ int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *param)
 	error = weft_call(id->session, WEFT_CM_ACCEPT, &q, sizeof(q), NULL, 0, NULL, 0);
 	if (error && rdma->qp_type != IBV_QPT_UD)
 		spoil(rdma);
-	return complete(id, error);
+	/* Whoever answers for datagrams hears no more of it. */
+	return rdma->qp_type == IBV_QPT_UD ? cm_error(error) : complete(id, error);
 }
 
 int rdma_reject(struct rdma_cm_id *rdma, const void *data, uint8_t n)
