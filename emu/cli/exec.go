@@ -89,7 +89,7 @@ func become(lab, host string, argv []string, kernelRDMA bool) error {
 	}
 	var inside func() error
 	if !kernelRDMA {
-		if inside, err = giveVerbs(info, host); err != nil {
+		if inside, err = giveVerbs(info, host, argv[0]); err != nil {
 			return err
 		}
 	}

@@ -237,12 +237,12 @@ func (k *queue) read(b []byte, index uint32, wr *transport.SendWR) bool {
 	case transport.SendInvalidate, transport.LocalInvalidate:
 		wr.RKey = wr.Imm
 	case transport.BindWindow:
-		access, err := memory.AccessOf(uint32(le.Uint64(b[32:])))
-		if err != nil {
+		access := le.Uint64(b[32:])
+		if access > 0xff {
 			return false
 		}
 		wr.Bind = memory.Binding{
-			Window: wr.RKey, Tag: uint8(wr.Imm), Region: wr.Path, Addr: wr.RemoteVA, Length: le.Uint64(b[24:]), Access: access,
+			Window: wr.RKey, Tag: uint8(wr.Imm), Region: wr.Path, Addr: wr.RemoteVA, Length: le.Uint64(b[24:]), Access: memory.Access(access),
 		}
 		wr.SGL = nil
 	}
