@@ -61,4 +61,3 @@ func (l *Lab) closeVerbs() {
 		v.server.Close()
 	}
 }
-

@@ -39,15 +39,15 @@ func (x *session) deallocPD(q *handleMsg) answer {
 }
 
 func (x *session) registration(q *regMR) (r memory.Registration, err error) {
-	r = memory.Registration{Addr: q.Addr, Length: q.Length, IOVA: q.IOVA, Backing: x.process}
+	r = memory.Registration{Addr: q.Addr, Length: q.Length, IOVA: q.IOVA, Backing: x.memory}
 	r.Access, err = memory.AccessOf(q.Access)
 	return r, err
 }
 
 // unmapped is the error of memory that the process does not have.
 func (x *session) unmapped(q *regMR) error {
-	if q.Length > 0 && !x.process.mapped(q.Addr, q.Length) {
-		return fmt.Errorf("%w: process %d has no memory at %#x to %#x", syscall.EFAULT, x.process.pid, q.Addr, q.Addr+q.Length-1)
+	if q.Length > 0 && !x.memory.mapped(q.Addr, q.Length) {
+		return fmt.Errorf("%w: the process has no memory at %#x to %#x", syscall.EFAULT, q.Addr, q.Addr+q.Length-1)
 	}
 	return nil
 }

@@ -5,7 +5,18 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu/memory"
 )
+
+// host is the memory of a process.
+type host interface {
+	memory.Backing
+	// mapped tells whether the first and the last of n bytes can be read.
+	mapped(addr, n uint64) bool
+	// forget ends all access.
+	forget()
+}
 
 // process is the memory of the process behind a session. It implements
 // memory.Backing. Its methods are called on the engine's thread.
@@ -56,8 +67,11 @@ func (p *process) move(call uintptr, addr uint64, b []byte) bool {
 	return errno == 0 && int(n) == len(b)
 }
 
-// mapped tells whether the first and the last of n bytes can be read.
+// mapped implements host.
 func (p *process) mapped(addr, n uint64) bool {
 	var b [1]byte
 	return p.here() && p.move(unix.SYS_PROCESS_VM_READV, addr, b[:]) && p.move(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:])
 }
+
+// forget implements host.
+func (p *process) forget() { p.gone = true }

@@ -16,11 +16,11 @@ import (
 
 // session is the connection of a process, and all that it has made.
 type session struct {
-	server  *Server
-	conn    *net.UnixConn
-	socket  *os.File // a descriptor of conn for the engine's thread
-	pidfd   int      // keeps the process's number from meaning another one
-	process *process
+	server *Server
+	conn   *net.UnixConn
+	socket *os.File // a descriptor of conn for the engine's thread
+	pidfd  int      // keeps the process's number from meaning another one
+	memory host
 
 	// What follows is the engine's thread's.
 	doorbell shm
@@ -63,7 +63,7 @@ func newSession(s *Server, c *net.UnixConn) (*session, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, err
 	}
-	x.process = &process{pid: int(peer.Pid), socket: fd}
+	x.memory = &process{pid: int(peer.Pid), socket: fd}
 	return x, nil
 }
 
@@ -240,7 +240,7 @@ func (x *session) hello(q *helloMsg) answer {
 // concern.
 func (x *session) end() {
 	_ = x.server.do(x.destroy)
-	x.process.gone = true
+	x.memory.forget()
 	for _, o := range x.objects {
 		if c, ok := o.(interface{ release() }); ok {
 			c.release()
@@ -257,7 +257,7 @@ func (x *session) end() {
 // destroy ends all objects, those that others are made of last.
 func (x *session) destroy() {
 	x.ended = true
-	x.process.gone = true
+	x.memory.forget()
 	delete(x.server.bells, x.name)
 	if x.bell >= 0 {
 		_ = unix.EpollCtl(x.server.epoll, unix.EPOLL_CTL_DEL, x.bell, nil)
