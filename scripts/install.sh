@@ -15,6 +15,12 @@ package_of() {
     scapy) echo python3-scapy ;;
     capinfos) echo wireshark-common ;;
     gcc) echo gcc libc6-dev ;;
+    rping|ucmatose|udaddy|rdma_*) echo rdmacm-utils ;;
+    ibv_*) echo ibverbs-utils ;;
+    ib_*) echo perftest ;;
+    # Headers, which are programs to nobody: whoever asks has looked.
+    infiniband/*) echo libibverbs-dev ;;
+    rdma/*) echo librdmacm-dev ;;
     *) echo "$1" ;;
   esac
 }

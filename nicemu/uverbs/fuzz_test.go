@@ -122,40 +122,42 @@ func FuzzRings(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 2, 0, 0, 0})
 	f.Add([]byte{1, 64, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 16, 1, 2, 3, 4, 5, 6, 7, 8})
 	f.Add([]byte{4, 64, 0, 0x10, 0, 0, 0, 3, 0, 0, 8, 0, 0, 0, 0, 1})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		w := newWorld(t)
-		v := w.victim()
-		defer v.close()
-		before := w.device.InUse()
-		c := w.connect()
-		k := c.greet()
-		// A real work request for the bytes to spoil.
-		c.write(k.rc, k.mr.Key, base, base+0x1000, 2000)
-		shared := [][]byte{
-			c.queues[k.rc.Number].mem.bytes, c.queues[k.srqRC.Number].mem.bytes, c.queues[k.ud.Number].mem.bytes,
-			c.queues[k.srq.Number].mem.bytes, c.objects[k.cq.Handle].(*completions).mem.bytes, c.doorbell.bytes,
+	f.Fuzz(rings)
+}
+
+func rings(t *testing.T, data []byte) {
+	w := newWorld(t)
+	v := w.victim()
+	defer v.close()
+	before := w.device.InUse()
+	c := w.connect()
+	k := c.greet()
+	// A real work request for the bytes to spoil.
+	c.write(k.rc, k.mr.Key, base, base+0x1000, 2000)
+	shared := [][]byte{
+		c.queues[k.rc.Number].mem.bytes, c.queues[k.srqRC.Number].mem.bytes, c.queues[k.ud.Number].mem.bytes,
+		c.queues[k.srq.Number].mem.bytes, c.objects[k.cq.Handle].(*completions).mem.bytes, c.doorbell.bytes,
+	}
+	for n := 0; len(data) >= 4 && n < 64; n++ {
+		m := shared[int(data[0])%len(shared)]
+		at := int(binary.LittleEndian.Uint16(data[1:])) % len(m)
+		if data[0]&0x80 != 0 {
+			at = (pageSize + at) % len(m) // the slots
 		}
-		for n := 0; len(data) >= 4 && n < 64; n++ {
-			m := shared[int(data[0])%len(shared)]
-			at := int(binary.LittleEndian.Uint16(data[1:])) % len(m)
-			if data[0]&0x80 != 0 {
-				at = (pageSize + at) % len(m) // the slots
-			}
-			k := min(len(data)-3, 1+int(data[3])%16)
-			copy(m[at:], data[3:][:k])
-			data = data[3+k:]
-			if n%4 == 3 {
-				w.shake(c)
-			}
+		k := min(len(data)-3, 1+int(data[3])%16)
+		copy(m[at:], data[3:][:k])
+		data = data[3+k:]
+		if n%4 == 3 {
+			w.shake(c)
 		}
-		w.shake(c)
-		c.close()
-		w.run()
-		if now := w.device.InUse(); now != before {
-			t.Fatalf("in use are %+v, not %+v", now, before)
-		}
-		v.unharmed(t)
-	})
+	}
+	w.shake(c)
+	c.close()
+	w.run()
+	if now := w.device.InUse(); now != before {
+		t.Fatalf("in use are %+v, not %+v", now, before)
+	}
+	v.unharmed(t)
 }
 
 // shake has the server look at everything that a process has posted.

@@ -99,11 +99,22 @@ func (s *Server) Listen(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	// A socket's address has 107 bytes, less than a path may have.
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	short := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path))
 	old := unix.Umask(0o177)
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: short, Net: "unixpacket"})
 	unix.Umask(old)
+	if err != nil {
+		return err
+	}
+	l.SetUnlinkOnClose(false) // by then the name means something else; the directory goes with the lab
 	s.listener = l
-	return err
+	return nil
 }
 
 // Serve takes connections until Close. warn is told of what goes wrong without

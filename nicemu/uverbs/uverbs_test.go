@@ -3,6 +3,7 @@ package uverbs
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
 	"syscall"
 	"testing"
 
@@ -114,7 +115,7 @@ func TestErrors(t *testing.T) {
 // TestEnd: what a process has made ends with it.
 func TestEnd(t *testing.T) {
 	w := newWorld(t)
-	before := w.device.InUse()
+	before, files := w.device.InUse(), openFiles(t)
 	c := w.connect()
 	k := c.greet()
 	channel := must[handleMsg](c, opCMCreateChannel, none{}).Handle
@@ -131,4 +132,16 @@ func TestEnd(t *testing.T) {
 	if data[100] != 0 || len(w.server.qps)+len(w.server.cqs)+len(w.server.srqs)+len(w.server.ports.users)+len(w.server.bells) != 0 {
 		t.Error("something is left")
 	}
+	if n := openFiles(t); n != files {
+		t.Errorf("%d descriptors are open, not %d", n, files)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }

@@ -36,25 +36,35 @@ static void in_child(void)
 
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
 
-static int dial(const char *path)
+/* name makes the address of a socket; a path that is too long for it by way of its descriptor. */
+static int name(struct sockaddr_un *to, const char *path)
 {
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd, error;
+	int fd = open(path, O_PATH | O_CLOEXEC);
 
-	if (strlen(path) >= sizeof(to.sun_path)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	strcpy(to.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	if (connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+	to->sun_family = AF_UNIX;
+	snprintf(to->sun_path, sizeof(to->sun_path), "/proc/self/fd/%d", fd);
+	return fd;
+}
+
+static int dial(const char *path)
+{
+	struct sockaddr_un to = { 0 };
+	int at = name(&to, path), fd, error;
+
+	if (at < 0)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to))) {
 		error = errno;
 		close(fd);
+		fd = -1;
 		errno = error;
-		return -1;
 	}
+	error = errno;
+	close(at);
+	errno = error;
 	return fd;
 }
 
