@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -228,6 +229,23 @@ func TestRDMADevices(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("ibv_devinfo -v does not say %q:\n%s", want, out)
 		}
+	}
+	// Where some programs look besides.
+	for file, want := range map[string]string{
+		"/sys/class/infiniband/roce0/ports/1/gid_attrs/ndevs/0": "eth0\n",
+		"/sys/class/infiniband/roce0/ports/1/gid_attrs/types/0": "RoCE v2\n",
+		"/sys/class/infiniband/roce0/ports/1/gids/0":            "0000:0000:0000:0000:0000:ffff:0a00:0002\n",
+		"/sys/class/infiniband_verbs/uverbs0/ibdev":             "roce0\n",
+	} {
+		if got := l.exec("h2", "cat", file); got != want {
+			t.Errorf("%s has %q, not %q", file, got, want)
+		}
+	}
+	if got := l.exec("h2", "stat", "-c", "%F", "/dev/infiniband/uverbs0", "/dev/null", "/sys/class/net/eth0/"); got != "character special file\ncharacter special file\ndirectory\n" {
+		t.Errorf("/dev and /sys have %q", got)
+	}
+	if _, err := os.Stat("/sys/class/infiniband/roce0"); err == nil {
+		t.Error("the machine's own /sys has the NIC of a host")
 	}
 	// What the kernel has of RDMA, if anything, is no NIC of ours.
 	if out, _, _ := l.run("exec", "--kernel-rdma", "-l", l.name, "h1", "--", "ibv_devices"); strings.Contains(out, "roce0") {

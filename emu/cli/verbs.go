@@ -44,7 +44,8 @@ func giveVerbs(info netnslab.Info, host, program string) (inside func() error, e
 	if old := os.Getenv(libraryPath); old != "" {
 		path += ":" + old
 	}
-	return nil, errors.Join(os.Setenv(libraryPath, path), os.Setenv(verbsSocket, socket))
+	inside = func() error { return netnslab.ShowVerbs(netnslab.VerbsClass(info.Dir, host)) }
+	return inside, errors.Join(os.Setenv(libraryPath, path), os.Setenv(verbsSocket, socket))
 }
 
 // usesVerbs tells whether a program is linked to libraries for RDMA. Of one that loads

@@ -40,9 +40,12 @@ func (l *Lab) offerVerbs() error {
 	return nil
 }
 
-// listenVerbs makes the servers' sockets.
+// listenVerbs makes the servers' sockets, and what programs look for in /sys.
 func (l *Lab) listenVerbs() error {
 	for _, v := range l.verbs {
+		if err := v.server.WriteClass(netnslab.VerbsClass(l.hosts.Dir(), v.host)); err != nil {
+			return fmt.Errorf("RDMA devices of host %s: %w", v.host, err)
+		}
 		if err := v.server.Listen(netnslab.VerbsSocket(l.hosts.Dir(), v.host)); err != nil {
 			return fmt.Errorf("socket for RDMA programs of host %s: %w", v.host, err)
 		}
