@@ -34,7 +34,7 @@ const lineGoodput = 40. * 1024 / 1106
 // setting of the two-flow experiments of Zhu et al., SIGCOMM 2015, §5 (Fig. 10 to
 // 13). With the paper's parameters both react to the queue that builds up before
 // their first cuts by falling far below their share, and come back to it by additive
-// increase: 40 Mb/s each 55 us, from 3 to 18 Gb/s in 22 ms. connectx cuts less and is
+// increase: 40 Mb/s each 55 us, from 5 to 18 Gb/s in 20 ms. connectx cuts less and is
 // back sooner, but its increases are of 5 Mb/s each 300 us, so the shares that the
 // first milliseconds left come together slowly.
 func TestTwoFlowsConverge(t *testing.T) {
