@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/emu/units"
 )
 
-// run runs the fabric of a lab file to its end.
+// runTransfers runs the fabric of a lab file to its end.
 func runTransfers(t *testing.T, lab string, shards int) *Fabric {
 	t.Helper()
 	f, err := NewSharded(parse(t, lab), shards)
@@ -99,6 +99,60 @@ workload: [{%s, from: h1, to: h2, size: 1000B}}]
 		f.advance(t, units.Millisecond)
 		if r := f.Transfers()[0]; r.Completed == 0 || r.Completed != r.Posted {
 			t.Errorf("links {%s}, %s: %+v", c.links, c.transfer, r)
+		}
+	}
+}
+
+// TestTransfersHaveTheirDSCP: that of the file, also where it is 0 and a NIC has
+// another by default; for acknowledgements too.
+func TestTransfersHaveTheirDSCP(t *testing.T) {
+	const lab = `
+topology:
+  kinds: {switch: {classes: {lossless: {dscp: 26, priority: 3}, default: {}}}}
+  nodes: {h1: {nic: roce}, h2: {nic: {dscp: 26}}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+workload:
+  - {%s: {from: %s, to: %s, size: 1000B, count: 3, %s}}
+`
+	for _, c := range []struct {
+		verb, from, to, more string
+		class                string
+	}{
+		{"write", "h1", "h2", "dscp: 0", "default"}, {"write", "h2", "h1", "dscp: 0", "default"}, {"send", "h2", "h1", "dscp: 0, service: ud", "default"},
+		{"write", "h1", "h2", "qps: 1", "default"}, {"read", "h2", "h1", "qps: 1", "lossless"}, {"send", "h2", "h1", "service: ud", "lossless"},
+		{"write", "h1", "h2", "dscp: 26", "lossless"},
+	} {
+		f := runTransfers(t, fmt.Sprintf(lab, c.verb, c.from, c.to, c.more), 1)
+		for n := range f.Plan.Nodes {
+			if f.Switches[n] == nil {
+				continue
+			}
+			for i := range f.Plan.Nodes[n].Ports {
+				for _, k := range f.PortStatus(n, i).Classes {
+					if k.Name != c.class && k.TxPackets != 0 {
+						t.Errorf("%+v: %d packets left %s in class %s", c, k.TxPackets, f.Plan.PortName(n, i), k.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPostedOneByOne: a message that is posted alone completes within the ideal
+// time, also where that is before anything else happens: UC and UD complete when
+// the last packet begins to leave.
+func TestPostedOneByOne(t *testing.T) {
+	for _, service := range []string{"rc", "uc", "ud"} {
+		f := runTransfers(t, fmt.Sprintf(`
+duration: 1ms
+topology:
+  kinds: {host: {nic: roce}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+workload:
+  - {send: {from: h1, to: h2, size: 100B, count: 10, every: 50us, service: %s}}
+`, service), 1)
+		if r := f.Transfers()[0]; r.Completed != 10 || r.SlowdownMax > 1.03 {
+			t.Errorf("%s: %d completed, in %v us, ideally %v us", service, r.Completed, r.CompletionMax, r.Ideal)
 		}
 	}
 }

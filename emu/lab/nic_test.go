@@ -172,7 +172,10 @@ func serve(p *sim.Process, v *verbs, l *nicemu.Listener) error {
 	if err := v.receive(0, rpingIn); err != nil {
 		return err
 	}
-	request := l.Next(p)
+	request, err := l.Next(p)
+	if err != nil {
+		return err
+	}
 	if err := request.Conn.Accept(v.qp, nicemu.ConnParam{ResponderResources: 1, InitiatorDepth: 1}); err != nil {
 		return err
 	}
