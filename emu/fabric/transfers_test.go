@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/qp"
 )
 
 // runTransfers runs the fabric of a lab file to its end.
@@ -61,44 +63,41 @@ workload:
 	}
 }
 
-// TestTransfersTakeTime: what would go on for ever in one instant is refused, and
-// what takes some time or comes to an end is not.
-func TestTransfersTakeTime(t *testing.T) {
-	for _, c := range []struct {
-		links, transfer string
-		endless         bool
-	}{
-		{"", "write: {for: 1us", true},
-		{"", "read: {for: 1us", true},
-		{"", "send: {for: 1us, service: ud", true},
-		{"delay: 1ns", "write: {for: 1us, service: uc", true},
-		{"delay: 1ns", "write: {for: 1us", false},
-		{"delay: 1ns", "read: {for: 1us", false},
-		{"rate: 100Gbps", "write: {for: 1us, service: uc", false},
-		{"", "write: {count: 100", false},
-		{"", "write: {for: 1us, every: 1ns", false},
-	} {
-		p := parse(t, fmt.Sprintf(`
-duration: 1ms
+// TestNICsFollowTheLine: rate control takes up the rate that an event gives its
+// link.
+func TestNICsFollowTheLine(t *testing.T) {
+	f := New(parse(t, `
+duration: 3ms
 topology:
-  kinds: {host: {nic: roce}, link: {%s}}
-  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
-  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
-workload: [{%s, from: h1, to: h2, size: 1000B}}]
-`, c.links, c.transfer))
-		f, err := NewSharded(p, 1)
-		if c.endless {
-			if err == nil || !strings.Contains(err.Error(), "transfer h1-h2: its messages would take no time") {
-				t.Errorf("links {%s}, %s: %v", c.links, c.transfer, err)
-			}
-			continue
+  kinds: {host: {nic: {cc: dcqcn}}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+events:
+  - {at: 1ms, link: "h1:eth0", set: {rate: 40Gbps}}
+  - {at: 2ms, link: "h1:eth0", set: {rate: 2Gbps}}
+`))
+	d, err := f.DeviceOf("h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pd, _ := d.AllocPD()
+	c, _ := d.CreateCQ(1, nil)
+	q, err := pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: c, RecvCQ: c, Cap: qp.Cap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := f.DeviceOf("h2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Join(nicemu.Join{Local: d.Addresses()[0], Remote: to.Addresses()[0], RemoteQPN: 17}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []units.Rate{10 * units.Gbps, 40 * units.Gbps, 2 * units.Gbps} {
+		if err := f.Run(context.Background(), units.Time(i)*units.Millisecond+500*units.Microsecond); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil {
-			t.Fatalf("links {%s}, %s: %v", c.links, c.transfer, err)
-		}
-		f.advance(t, units.Millisecond)
-		if r := f.Transfers()[0]; r.Completed == 0 || r.Completed != r.Posted {
-			t.Errorf("links {%s}, %s: %+v", c.links, c.transfer, r)
+		if got, _ := q.Rate(); got != want {
+			t.Errorf("after %d events the rate is %v, that of the link %v", i, got, want)
 		}
 	}
 }
@@ -153,6 +152,48 @@ workload:
 `, service), 1)
 		if r := f.Transfers()[0]; r.Completed != 10 || r.SlowdownMax > 1.03 {
 			t.Errorf("%s: %d completed, in %v us, ideally %v us", service, r.Completed, r.CompletionMax, r.Ideal)
+		}
+	}
+}
+
+// TestTransfersTakeTime: what would go on for ever in one instant is refused, and
+// what takes some time or comes to an end is not.
+func TestTransfersTakeTime(t *testing.T) {
+	for _, c := range []struct {
+		links, transfer string
+		endless         bool
+	}{
+		{"", "write: {for: 1us", true},
+		{"", "read: {for: 1us", true},
+		{"", "send: {for: 1us, service: ud", true},
+		{"delay: 1ns", "write: {for: 1us, service: uc", true},
+		{"delay: 1ns", "write: {for: 1us", false},
+		{"delay: 1ns", "read: {for: 1us", false},
+		{"rate: 100Gbps", "write: {for: 1us, service: uc", false},
+		{"", "write: {count: 100", false},
+		{"", "write: {for: 1us, every: 1ns", false},
+	} {
+		p := parse(t, fmt.Sprintf(`
+duration: 1ms
+topology:
+  kinds: {host: {nic: roce}, link: {%s}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
+  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
+workload: [{%s, from: h1, to: h2, size: 1000B}}]
+`, c.links, c.transfer))
+		f, err := NewSharded(p, 1)
+		if c.endless {
+			if err == nil || !strings.Contains(err.Error(), "transfer h1-h2: its messages would take no time") {
+				t.Errorf("links {%s}, %s: %v", c.links, c.transfer, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("links {%s}, %s: %v", c.links, c.transfer, err)
+		}
+		f.advance(t, units.Millisecond)
+		if r := f.Transfers()[0]; r.Completed == 0 || r.Completed != r.Posted {
+			t.Errorf("links {%s}, %s: %+v", c.links, c.transfer, r)
 		}
 	}
 }
