@@ -99,7 +99,8 @@ func (q *QP) ask(w *sendWQE, k uint32, p *roce.Packet) {
 }
 
 // asks tells whether a packet asks for an acknowledgement: the end of a message
-// does, and so do packets at regular distances (§9.7.3).
+// does, and so do packets at regular distances (§9.7.3). rdma_rxe sets AckReq in
+// packets of UC and UD too, where it means nothing.
 func (q *QP) asks(w *sendWQE, psn PSN, last bool) bool {
 	if q.config.Service != roce.RC {
 		return false
