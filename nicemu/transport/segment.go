@@ -10,7 +10,7 @@ import (
 const atomicLen = 8
 
 // Which operation the packets of a message have: First, Middle, Last, Only
-// (§9.7.3, table 38).
+// (§9.2.1, §9.7.3).
 var operations = [...][4]roce.Opcode{
 	Send:           {roce.SendFirst, roce.SendMiddle, roce.SendLast, roce.SendOnly},
 	SendImm:        {roce.SendFirst, roce.SendMiddle, roce.SendLastImm, roce.SendOnlyImm},
