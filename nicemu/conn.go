@@ -18,12 +18,12 @@ import (
 // ConnParam is what one side of a connection asks for or agrees to
 // (rdma_conn_param).
 type ConnParam struct {
-	PrivateData []byte // Connect up to 56 bytes, Accept up to 196
+	PrivateData []byte // Connect up to 56 bytes, Accept up to 196; the peer sees zeros behind it
 	// READs and atomics that the queue pair takes at once, and that it would send
 	// at once. The two sides settle on the lesser.
 	ResponderResources, InitiatorDepth uint8
 	RetryCount                         uint8 // 0 to 7; Connect
-	RNRRetryCount                      uint8 // of the peer's queue pair, 0 to 7
+	RNRRetryCount                      uint8 // of the peer's queue pair, 0 to 6, or 7 for no limit
 }
 
 // ConnKind says what has become of a connection.
@@ -57,6 +57,10 @@ type ConnEvent struct {
 
 // Conn is a connection of a queue pair, or one being made (rdma_cm(7)). It brings
 // its queue pair from RESET or INIT to RTS, and to ERR when it ends.
+//
+// A program is told what becomes of it by the function that it gave to Connect or
+// Listen, which may use the NIC, or, as a process, waits for it (Established,
+// Disconnected).
 type Conn struct {
 	device        *Device
 	id            msg.CommID
@@ -65,6 +69,7 @@ type Conn struct {
 	attributes    cm.Attributes
 	notify        func(ConnEvent)
 	last          ConnEvent // what has become of it
+	closed        bool      // by the program
 	changed       sim.Cond
 }
 
@@ -75,6 +80,7 @@ type Listener struct {
 	notify func(ConnEvent)
 
 	requests []ConnEvent // nobody has taken, without notify
+	closed   bool
 	came     sim.Cond
 }
 
@@ -109,13 +115,6 @@ func (c *connections) start(d *Device) (err error) {
 	return err
 }
 
-// GUID is the channel adapter's: the MAC address with fffe in its middle, as
-// rdma_rxe makes it.
-func (d *Device) GUID() uint64 {
-	m := uint64(d.env.MAC)
-	return m>>24<<40 | 0xfffe<<24 | m&0xffffff
-}
-
 // Listen has notify called for every request to connect to an address and port,
 // and of what becomes of the connections; the zero Addr is any. Without notify
 // processes take requests by Next. Backlog is how many may wait to be accepted, 0
@@ -130,11 +129,22 @@ func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) 
 	return l, nil
 }
 
-// Close ends listening. Requests that it has told of can still be accepted.
+// Close ends listening. Requests that Next has not given are rejected; others can
+// still be accepted. EINVAL: it is closed already.
 func (l *Listener) Close() error {
-	delete(l.device.conns.listeners, l.id)
-	delete(l.device.conns.answering, l.id)
-	return cmError(l.device.conns.cm.Unlisten(l.id))
+	c := &l.device.conns
+	if err := c.cm.Unlisten(l.id); err != nil {
+		return cmError(err)
+	}
+	delete(c.listeners, l.id)
+	delete(c.answering, l.id)
+	l.closed = true
+	for _, e := range l.requests {
+		_ = e.Conn.Reject(nil) // it may be over already
+	}
+	l.requests = nil
+	l.came.Broadcast()
+	return nil
 }
 
 // Connect connects a queue pair, which is in RESET or INIT, to who listens at an
@@ -142,7 +152,14 @@ func (l *Listener) Close() error {
 // ConnEstablished, ConnRejected, ConnUnreachable or ConnFailed, and later
 // ConnDisconnected. It may be nil: processes wait by Established. An error changes
 // nothing.
+//
+// EINVAL: the queue pair is of type UD, of another device, in another state, or a
+// parameter is out of its range; EISCONN: it has a connection; EADDRNOTAVAIL: the
+// device has no address of the version of IP.
 func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(ConnEvent)) (*Conn, error) {
+	if err := d.conns.free(q); err != nil {
+		return nil, err
+	}
 	local, err := d.sourceFor(to.Addr())
 	if err != nil {
 		return nil, err
@@ -165,6 +182,19 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 	d.conns.byID[c.id], d.conns.byQP[q] = c, c
 	d.conns.pump()
 	return c, nil
+}
+
+// free tells why a queue pair cannot be connected, if so.
+func (c *connections) free(q *QP) error {
+	switch x := c.byQP[q]; {
+	case q.device != c.device:
+		return fmt.Errorf("%w: queue pair %d is of device %s, not of %s", syscall.EINVAL, q.Number(), q.device.Name(), c.device.Name())
+	case q.config.Type == qp.UD:
+		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
+	case x != nil && x.last.Kind <= ConnEstablished:
+		return fmt.Errorf("%w: queue pair %d has a connection to %v", syscall.EISCONN, q.Number(), x.remote)
+	}
+	return nil
 }
 
 // sourceFor is the device's first address of the version of another.
@@ -273,10 +303,17 @@ func (c *Conn) Local() netip.AddrPort { return c.local }
 // Remote is the other end.
 func (c *Conn) Remote() netip.AddrPort { return c.remote }
 
-// Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)).
-// Receives should have been posted. ConnEstablished or ConnUnreachable follows. An
-// error changes nothing.
+// Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)). The
+// peer may send as soon as it knows, so receives should have been posted, in INIT.
+// ConnEstablished or ConnUnreachable follows. Errors are those of Connect, and
+// EHOSTUNREACH; an error changes nothing.
 func (c *Conn) Accept(q *QP, p ConnParam) error {
+	if err := c.device.conns.free(q); err != nil {
+		return err
+	}
+	if c.qp != nil {
+		return fmt.Errorf("%w: the request of %v is accepted already", syscall.EINVAL, c.remote)
+	}
 	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
 	a, err := c.device.conns.cm.CheckAccept(c.id, accept)
 	switch {
@@ -301,16 +338,27 @@ func (c *Conn) Accept(q *QP, p ConnParam) error {
 	return nil
 }
 
-// Reject refuses a request (rdma_reject(3)). Private data has up to 148 bytes.
+// Reject refuses a request (rdma_reject(3)), and is the end of it. Private data has
+// up to 148 bytes. EINVAL: it has more, or there is no request to refuse any more.
 func (c *Conn) Reject(privateData []byte) error {
-	err := c.device.conns.cm.Reject(c.device.Now(), c.id, cm.Reject{PrivateData: privateData})
-	c.device.conns.forget(c)
+	if err := c.device.conns.cm.Reject(c.device.Now(), c.id, cm.Reject{PrivateData: privateData}); err != nil {
+		return cmError(err)
+	}
+	c.end()
 	c.device.conns.pump()
-	return cmError(err)
+	return nil
+}
+
+// end is the end of a connection by the program's will, of which it is not told.
+func (c *Conn) end() {
+	c.closed = true
+	c.device.conns.forget(c)
+	c.changed.Broadcast()
 }
 
 // Disconnect ends an established connection (rdma_disconnect(3)): its queue pair
-// goes to ERR. ConnDisconnected follows.
+// goes to ERR. ConnDisconnected follows, on either side. EINVAL: there is no
+// connection, or none any more.
 func (c *Conn) Disconnect() error {
 	if c.qp != nil {
 		c.qp.disconnect()
@@ -326,7 +374,7 @@ func (c *Conn) Close() error {
 	if c.qp != nil {
 		c.qp.disconnect()
 	}
-	c.device.conns.forget(c)
+	c.end()
 	err := c.device.conns.cm.Destroy(c.device.Now(), c.id)
 	c.device.conns.pump()
 	if errors.Is(err, cm.ErrUnknown) {
@@ -338,7 +386,7 @@ func (c *Conn) Close() error {
 // disconnect takes a queue pair to ERR.
 func (q *QP) disconnect() {
 	if s := q.State(); s != qp.Reset && s != qp.Err {
-		_ = q.Modify(qp.Attr{State: qp.Err}, qp.MaskState) // allowed from any state
+		_ = q.SetState(qp.Err) // allowed from any other state
 	}
 }
 

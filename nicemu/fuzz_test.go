@@ -339,7 +339,7 @@ func (x *exposed) throw(q *QP, s *script) {
 	case 1:
 		r.BTH = roce.Notification(q.Number())
 	case 2:
-		r.BTH.DestQP, r.To = multicastQP, addr("239.1.2.3")
+		r.BTH.DestQP, r.To = MulticastQPN, addr("239.1.2.3")
 	case 3:
 		r.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: 0xffff, DestQP: qp.GSINumber}
 		r.DETH.QKey = roce.ManagementQKey

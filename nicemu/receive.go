@@ -11,14 +11,14 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// multicastQP is the number that datagrams to a group are for (IBTA §10.5.1).
-const multicastQP = 0xffffff
-
 // Receive takes a packet that has come to the port, and frees it. One without RoCE
 // is a frame of somebody else's making: a kernel's, a guest's.
 func (d *Device) Receive(now units.Time, p *packet.Packet) {
 	d.counters.RcvPackets++
 	d.counters.RcvBytes += uint64(p.Size)
+	if p.Dst.Multicast() {
+		d.counters.RcvMcast++
+	}
 	d.accept(now, p)
 	d.arm()
 }
@@ -72,7 +72,7 @@ func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr,
 		d.congested(now, h.DestQP, from, to)
 	case h.DestQP == qp.GSINumber:
 		d.manage(now, from, to, b)
-	case h.DestQP == multicastQP:
+	case h.DestQP == MulticastQPN:
 		for _, m := range d.groups.Members(GID(to)) {
 			d.deliver(now, d.numbers.find(m.Number()), p, from, to, b)
 		}
@@ -99,6 +99,9 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		return
 	case q.config.Type == qp.UD:
 		grh = d.grhOf(p, from, to, b)
+	}
+	if s := q.State(); s < qp.RTR || s == qp.Err {
+		d.counters.WrongState++ // the queue pair takes nothing of it
 	}
 	q.counters.RxPackets++
 	q.counters.RxBytes += uint64(p.Size)

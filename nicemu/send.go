@@ -17,6 +17,9 @@ func (d *Device) Next(now units.Time, prio uint8) *packet.Packet {
 	if p != nil {
 		d.counters.XmitPackets++
 		d.counters.XmitBytes += uint64(p.Size)
+		if p.Dst.Multicast() {
+			d.counters.XmitMcast++
+		}
 	}
 	d.feed(prio)
 	d.arm()

@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
@@ -185,6 +186,67 @@ workload:
 			if r.Completed != 1000 || r.Failed+r.RNRNAKs+r.Retransmitted != 0 || r.Received != r.Payload {
 				t.Errorf("%s: %+v", service, r)
 			}
+		}
+	}
+}
+
+// TestPostedOneByOne: a message that is posted alone completes within the ideal
+// time, also where that is before anything else happens: UC and UD complete when
+// the last packet begins to leave.
+func TestPostedOneByOne(t *testing.T) {
+	for _, service := range []string{"rc", "uc", "ud"} {
+		f := runTransfers(t, fmt.Sprintf(`
+duration: 1ms
+topology:
+  kinds: {host: {nic: roce}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+workload:
+  - {send: {from: h1, to: h2, size: 100B, count: 10, every: 50us, service: %s}}
+`, service), 1)
+		if r := f.Transfers()[0]; r.Completed != 10 || r.SlowdownMax > 1.03 {
+			t.Errorf("%s: %d completed, in %v us, ideally %v us", service, r.Completed, r.CompletionMax, r.Ideal)
+		}
+	}
+}
+
+// TestTransfersTakeTime: what would go on for ever in one instant is refused, and
+// what takes some time or comes to an end is not.
+func TestTransfersTakeTime(t *testing.T) {
+	for _, c := range []struct {
+		links, transfer string
+		endless         bool
+	}{
+		{"", "write: {for: 1us", true},
+		{"", "read: {for: 1us", true},
+		{"", "send: {for: 1us, service: ud", true},
+		{"delay: 1ns", "write: {for: 1us, service: uc", true},
+		{"delay: 1ns", "write: {for: 1us", false},
+		{"delay: 1ns", "read: {for: 1us", false},
+		{"rate: 100Gbps", "write: {for: 1us, service: uc", false},
+		{"", "write: {count: 100", false},
+		{"", "write: {for: 1us, every: 1ns", false},
+	} {
+		p := parse(t, fmt.Sprintf(`
+duration: 1ms
+topology:
+  kinds: {host: {nic: roce}, link: {%s}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
+  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
+workload: [{%s, from: h1, to: h2, size: 1000B}}]
+`, c.links, c.transfer))
+		f, err := NewSharded(p, 1)
+		if c.endless {
+			if err == nil || !strings.Contains(err.Error(), "transfer h1-h2: its messages would take no time") {
+				t.Errorf("links {%s}, %s: %v", c.links, c.transfer, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("links {%s}, %s: %v", c.links, c.transfer, err)
+		}
+		f.advance(t, units.Millisecond)
+		if r := f.Transfers()[0]; r.Completed == 0 || r.Completed != r.Posted {
+			t.Errorf("links {%s}, %s: %+v", c.links, c.transfer, r)
 		}
 	}
 }

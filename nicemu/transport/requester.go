@@ -303,12 +303,11 @@ func (q *QP) complete(s cq.Status) {
 		}
 		q.config.SendCQ.Complete(c, false)
 	}
-	switch s {
-	case cq.Success:
-	case cq.WRFlushErr:
-		q.counters.ReqCQEFlushError++
-	default:
+	if s != cq.Success {
 		q.counters.ReqCQEError++
+	}
+	if s == cq.WRFlushErr {
+		q.counters.ReqCQEFlushError++
 	}
 	r.queue.pop()
 	r.numbered = max(0, r.numbered-1)

@@ -45,7 +45,7 @@ type end struct {
 	cq              *nicemu.CQ
 	qps             []*nicemu.QP
 	timer           sim.Timer
-	events          cq.Channel
+	events          nicemu.Channel
 	batch           [16]cq.Completion
 	work            func(now units.Time)
 }
@@ -161,7 +161,7 @@ func (p *Poster) connect() (err error) {
 func (p *Poster) join(a, b *nicemu.QP, here, there *end) error {
 	t := &p.transfer
 	j := nicemu.Join{
-		Local: here.Address, Remote: there.Address, RemoteQPN: b.Number(), DSCP: t.DSCP, MTU: mtuOf(t.MTU), QKey: transferQKey,
+		Local: here.Address, Remote: there.Address, RemoteQPN: b.Number(), DSCP: t.DSCP, ClassSet: true, MTU: mtuOf(t.MTU), QKey: transferQKey,
 		RdAtomic: uint8(min(t.Depth, rdAtomic)),
 	}
 	switch t.Service {
@@ -209,7 +209,8 @@ func (p *Poster) post(now units.Time) {
 	for i := range p.streams {
 		p.fill(now, i, due)
 	}
-	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.broken < len(p.streams) && p.due(next) > due {
+	// What has completed while it was posted has armed the timer for now.
+	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.broken < len(p.streams) && p.due(next) > due && p.posting.events.Len() == 0 {
 		p.posting.timer.Arm(next)
 	}
 }
