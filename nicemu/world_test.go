@@ -37,6 +37,7 @@ type sent struct {
 	opcode uint8
 	qp     uint32
 	prio   uint8
+	tos    uint8
 }
 
 // cable is a port: it serialises what its NIC feeds.
@@ -84,7 +85,7 @@ func (c *cable) start(now units.Time) {
 			continue
 		}
 		w := c.world
-		w.log = append(w.log, sent{now, c.index, p.Size, uint8(p.RoCE.BTH.Opcode), p.RoCE.BTH.DestQP, uint8(prio)})
+		w.log = append(w.log, sent{now, c.index, p.Size, uint8(p.RoCE.BTH.Opcode), p.RoCE.BTH.DestQP, uint8(prio), p.TOS})
 		p.Born = now
 		end := now + c.rate.TimeOf(packet.OnWire(p.Size))
 		c.timer.Arm(end)
