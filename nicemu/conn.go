@@ -116,10 +116,15 @@ func (c *connections) start(d *Device) (err error) {
 }
 
 // Listen has notify called for every request to connect to an address and port,
-// and of what becomes of the connections; the zero Addr is any. Without notify
-// processes take requests by Next. Backlog is how many may wait to be accepted, 0
-// any number. EADDRINUSE: somebody listens there.
+// and of what becomes of the connections (rdma_listen(3)). The zero Addr, 0.0.0.0
+// and :: are any address. notify may use the NIC; if it is nil, processes take
+// requests by Next. Backlog is how many may wait to be accepted, 0 any number.
+// EADDRINUSE: somebody listens there; EADDRNOTAVAIL: it is no address of the device.
 func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) (*Listener, error) {
+	at, err := d.bind(at)
+	if err != nil {
+		return nil, err
+	}
 	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoTCP, at.Port()), Address: at.Addr(), Backlog: backlog})
 	if err != nil {
 		return nil, cmError(err)
@@ -127,6 +132,15 @@ func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) 
 	l := &Listener{device: d, id: id, notify: notify}
 	d.conns.listeners[id] = l
 	return l, nil
+}
+
+// bind holds what is listened at to the device's addresses; the zero Addr is any.
+func (d *Device) bind(at netip.AddrPort) (netip.AddrPort, error) {
+	if !at.Addr().IsValid() || at.Addr().IsUnspecified() {
+		return netip.AddrPortFrom(netip.Addr{}, at.Port()), nil
+	}
+	_, err := d.GIDIndex(at.Addr())
+	return at, err
 }
 
 // Close ends listening. Requests that Next has not given are rejected; others can
