@@ -260,6 +260,7 @@ func (q *QP) Destroy() error {
 	q.reset()
 	d.settle(d.Now(), q)
 	d.agenda.remove(&q.task)
+	d.arm()
 	d.numbers.remove(q)
 	d.inUse[qp.QueuePairs]--
 	d.forget(func(e AsyncEvent) bool { return e.QP == q })
