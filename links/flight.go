@@ -10,14 +10,13 @@ import (
 // event queue however many there are: they arrive in the order they came,
 // except for those that may overtake.
 type flight struct {
-	first, last *packet.Packet // in order of arrival
-	timer       sim.Timer
-	to          Receiver
-	arrival     units.Time // of the last packet that was put in order
-	count       int32      // packets from first to last
-	disorder    bool       // late holds packets
-	up          bool
-	epoch       uint8 // counts how often the link went down
+	order    arrivals // those that arrive in order
+	timer    sim.Timer
+	to       Receiver
+	arrival  units.Time // of the last packet that was put in order
+	disorder bool       // late holds packets
+	up       bool
+	epoch    uint8 // counts how often the link went down
 
 	delivered uint64
 	late      lateQueue // packets that may be overtaken, or overtake
@@ -25,7 +24,7 @@ type flight struct {
 	cutCount  uint64
 }
 
-func (f *flight) empty() bool { return f.first == nil && !f.disorder }
+func (f *flight) empty() bool { return f.order.len() == 0 && !f.disorder }
 
 // put adds a packet that goes in order: it never arrives before its
 // predecessor.
@@ -33,14 +32,8 @@ func (f *flight) put(p *packet.Packet) {
 	at := max(p.At, f.arrival)
 	f.arrival = at
 	p.At, p.Next = at, nil
-	f.count++
-	if f.first != nil {
-		f.last.Next = p
-		f.last = p
-		return
-	}
-	f.first, f.last = p, p
-	if !f.disorder || at < f.timer.Due() {
+	f.order.push(arrival{at, p})
+	if f.order.len() == 1 && (!f.disorder || at < f.timer.Due()) {
 		f.timer.Arm(at)
 	}
 }
@@ -74,20 +67,16 @@ func (f *flight) Fire(now units.Time) {
 		f.deliver(now, f.takeLate())
 		return
 	}
-	p := f.first
-	next := p.Next
-	f.first = next
-	f.count--
-	if next == nil {
+	p := f.order.pop().packet
+	if f.order.len() == 0 {
 		f.deliver(now, p)
 		return
 	}
-	// The time is read here and used below: while p is on its way the
-	// processor fetches the next packet, which it has not seen for a while.
-	at := next.At
+	next := f.order.first()
 	f.deliver(now, p)
-	if f.first == next {
-		f.timer.Arm(at)
+	// A packet that has come may have brought the link down.
+	if f.order.len() > 0 && f.order.first() == next {
+		f.timer.Arm(next.at)
 	}
 }
 
@@ -99,17 +88,16 @@ func (f *flight) deliver(now units.Time, p *packet.Packet) {
 
 // takeLate takes the next packet where some may overtake.
 func (f *flight) takeLate() *packet.Packet {
-	p := f.first
-	if l := f.late.peek(); p == nil || l.At < p.At {
+	var p *packet.Packet
+	if l := f.late.peek(); f.order.len() == 0 || l.At < f.order.first().at {
 		p = f.late.pop()
 	} else {
-		f.first = p.Next
-		f.count--
+		p = f.order.pop().packet
 	}
 	f.disorder = f.late.len() > 0
 	next := units.Never
-	if f.first != nil {
-		next = f.first.At
+	if f.order.len() > 0 {
+		next = f.order.first().at
 	}
 	if f.disorder {
 		next = min(next, f.late.peek().At)
@@ -126,10 +114,8 @@ func (f *flight) cut() {
 	f.epoch++
 	kept := flight{epoch: f.epoch, up: f.up, to: f.to, pool: f.pool, timer: f.timer, delivered: f.delivered, cutCount: f.cutCount}
 	kept.timer.Disarm()
-	for p := f.first; p != nil; {
-		next := p.Next
-		kept.land(p, false)
-		p = next
+	for f.order.len() > 0 {
+		kept.land(f.order.pop().packet, false)
 	}
 	for _, p := range f.late.packets {
 		kept.land(p, true)
@@ -137,32 +123,25 @@ func (f *flight) cut() {
 	*f = kept
 }
 
-// before gives the packet before the last n in order, nil when there is none.
-func (f *flight) before(n int) *packet.Packet {
-	if n == int(f.count) {
-		return nil
+// last gives the last n packets in order, linked by Next.
+func (f *flight) last(n int) *packet.Packet {
+	var first *packet.Packet
+	for i := range n {
+		p := f.order.fromEnd(i).packet
+		p.Next, first = first, p
 	}
-	p := f.first
-	for range int(f.count) - n - 1 {
-		p = p.Next
-	}
-	return p
+	return first
 }
 
 // recall takes the last n packets out of the order.
 func (f *flight) recall(n int) *packet.Packet {
-	last := f.before(n)
-	if last == nil {
-		p := f.first
-		f.first, f.last, f.count, f.arrival = nil, nil, 0, 0
-		if !f.disorder {
-			f.timer.Disarm()
-		}
-		return p
+	p := f.last(n)
+	f.order.drop(n)
+	f.arrival = 0
+	if f.order.len() > 0 {
+		f.arrival = f.order.fromEnd(0).at
+	} else if !f.disorder {
+		f.timer.Disarm()
 	}
-	p := last.Next
-	last.Next = nil
-	f.last, f.arrival = last, last.At
-	f.count -= int32(n)
 	return p
 }

@@ -103,7 +103,7 @@ func (l *Link) hasten(tx units.Time, p *packet.Packet) {
 func (l *Link) Crosses() bool { return l.out != nil }
 
 // InFlight is how many packets are under way.
-func (l *Link) InFlight() int { return int(l.flight.count) + l.flight.late.len() }
+func (l *Link) InFlight() int { return l.flight.order.len() + l.flight.late.len() }
 
 // Counters counts what the link has done.
 func (l *Link) Counters() Counters {
@@ -234,12 +234,7 @@ func (l *Link) pass(p *packet.Packet) {
 func (l *Link) Recall(n int) *packet.Packet { return l.flight.recall(n) }
 
 // Last lends the last n packets, which were launched ahead, in their order.
-func (l *Link) Last(n int) *packet.Packet {
-	if p := l.flight.before(n); p != nil {
-		return p.Next
-	}
-	return l.flight.first
-}
+func (l *Link) Last(n int) *packet.Packet { return l.flight.last(n) }
 
 // jitter draws the extra delay of one packet.
 func (l *Link) jitter() units.Time {

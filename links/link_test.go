@@ -21,12 +21,12 @@ type rig struct {
 	pool   packet.Pool
 	link   *Link
 	sent   uint64
-	got    []arrival
+	got    []landed
 	fates  [packet.FateCount]uint64
 }
 
-// arrival is a packet that came out of the link.
-type arrival struct {
+// landed is a packet that came out of the link.
+type landed struct {
 	at  units.Time
 	id  uint64
 	bad bool
@@ -40,7 +40,7 @@ func newRig(s Settings) *rig {
 }
 
 func (r *rig) Receive(now units.Time, p *packet.Packet) {
-	r.got = append(r.got, arrival{now, p.ID, p.BadFCS})
+	r.got = append(r.got, landed{now, p.ID, p.BadFCS})
 	r.pool.Free(p)
 }
 
@@ -85,7 +85,7 @@ func with(change func(*Settings)) Settings {
 	return s
 }
 
-func ids(got []arrival) (ids []uint64) {
+func ids(got []landed) (ids []uint64) {
 	for _, a := range got {
 		ids = append(ids, a.id)
 	}
@@ -100,7 +100,7 @@ func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRig(good)
 		var now units.Time
-		var want, flying []arrival
+		var want, flying []landed
 		var cut uint64
 		land := func() {
 			for len(flying) > 0 && flying[0].at <= now {
@@ -133,7 +133,7 @@ func TestAgainstModel(t *testing.T) {
 					if len(flying) > 0 {
 						at = max(at, flying[len(flying)-1].at)
 					}
-					flying = append(flying, arrival{at: at, id: id})
+					flying = append(flying, landed{at: at, id: id})
 				}
 				if got := r.carry(now, tx, size); got != fate {
 					t.Fatalf("packet %d of %d bytes: %v, want %v", id, size, got, fate)
@@ -155,8 +155,8 @@ func TestAgainstModel(t *testing.T) {
 		r.finish()
 		now = units.Never
 		land()
-		if diff := gocmp.Diff(want, r.got, gocmp.AllowUnexported(arrival{})); diff != "" {
-			t.Fatalf("arrivals (-want +got):\n%s", diff)
+		if diff := gocmp.Diff(want, r.got, gocmp.AllowUnexported(landed{})); diff != "" {
+			t.Fatalf("landings (-want +got):\n%s", diff)
 		}
 		if r.link.Counters().Delivered != uint64(len(want)) || r.pool.Live() != 0 {
 			t.Fatalf("delivered %d, live %d; want %d, 0", r.link.Counters().Delivered, r.pool.Live(), len(want))
@@ -204,7 +204,7 @@ func TestOrderIsKept(t *testing.T) {
 			}
 		}
 		r.finish()
-		if !slices.IsSortedFunc(r.got, func(a, b arrival) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) }) {
+		if !slices.IsSortedFunc(r.got, func(a, b landed) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) }) {
 			t.Fatalf("out of order: %v", r.got)
 		}
 		for _, a := range r.got {
@@ -301,21 +301,21 @@ func TestShares(t *testing.T) {
 			within(t, title, hits, packets, float64(p))
 			within(t, title+" twice in a row", pairs, packets-1, float64(p*p))
 			c := r.link.Counters()
-			want := map[string]arrivals{
+			want := map[string]landings{
 				"loss":      {packets - hits, 0, 0},
 				"corrupt":   {packets, hits, 0},
 				"duplicate": {packets + hits, 0, 0},
 				"reorder":   {packets, 0, hits},
 			}[name]
-			if got := (arrivals{uint64(len(r.got)), bad, late}); got != want || c.Corrupted != bad || c.Reordered != late {
+			if got := (landings{uint64(len(r.got)), bad, late}); got != want || c.Corrupted != bad || c.Reordered != late {
 				t.Errorf("%s: arrived %+v, counted %+v; want %+v", title, got, c, want)
 			}
 		}
 	}
 }
 
-// arrivals are how many packets came, of those damaged, of those late.
-type arrivals struct{ all, bad, late uint64 }
+// landings are how many packets came, of those damaged, of those late.
+type landings struct{ all, bad, late uint64 }
 
 // TestJitterLaws measures the extra delay of each distribution: mean, spread,
 // bounds, and the share beyond some values.
@@ -392,7 +392,7 @@ func TestJitterAndOrder(t *testing.T) {
 			if len(r.got) != 1000 || slices.IsSorted(ids(r.got)) == reorder {
 				t.Errorf("%v: %d arrived, in order %v with jitter-reorder %v", law, len(r.got), slices.IsSorted(ids(r.got)), reorder)
 			}
-			if !slices.IsSortedFunc(r.got, func(a, b arrival) int { return cmp.Compare(a.at, b.at) }) {
+			if !slices.IsSortedFunc(r.got, func(a, b landed) int { return cmp.Compare(a.at, b.at) }) {
 				t.Errorf("%v: delivered out of the order of time", law)
 			}
 		}
@@ -410,8 +410,8 @@ func TestHeldBack(t *testing.T) {
 	r.carry(30, 5, 100) // arrives with the one held back
 	r.carry(35, 5, 100)
 	r.finish()
-	want := []arrival{{at: 115, id: 1}, {at: 120, id: 2}, {at: 135, id: 3}, {at: 135, id: 0}, {at: 140, id: 4}}
-	if diff := gocmp.Diff(want, r.got, gocmp.AllowUnexported(arrival{})); diff != "" {
+	want := []landed{{at: 115, id: 1}, {at: 120, id: 2}, {at: 135, id: 3}, {at: 135, id: 0}, {at: 140, id: 4}}
+	if diff := gocmp.Diff(want, r.got, gocmp.AllowUnexported(landed{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -439,7 +439,7 @@ func TestDown(t *testing.T) {
 		t.Errorf("up again: %v", fate)
 	}
 	r.finish()
-	if want := []arrival{{at: 50 + units.Microsecond, id: 4}}; !slices.Equal(r.got, want) {
+	if want := []landed{{at: 50 + units.Microsecond, id: 4}}; !slices.Equal(r.got, want) {
 		t.Errorf("arrived %v, want %v: a packet that was cut holds up no other", r.got, want)
 	}
 }
@@ -550,7 +550,7 @@ func (f receiver) Receive(now units.Time, p *packet.Packet) { f(now, p) }
 
 // TestSameSeedSameLink: a link's randomness is that of its stream alone.
 func TestSameSeedSameLink(t *testing.T) {
-	run := func(seed uint64) []arrival {
+	run := func(seed uint64) []landed {
 		r := newRig(good)
 		s := Settings{MTU: 1500, Up: true, Loss: 0.1, Corrupt: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 5000, Jitter: 1000, JitterDistribution: Pareto}
 		r.link = New(Side{&r.engine, &r.pool}, Side{&r.engine, &r.pool}, nil, sim.NewRand(seed, "link"), s, r)

@@ -175,8 +175,8 @@ func (h *AH) Path() uint32 { return h.path }
 // AV is the address vector.
 func (h *AH) AV() AV { return h.handle.AV() }
 
-// Destroy ends the handle. Datagrams that are posted with it and not sent fail with
-// IBV_WC_LOC_QP_OP_ERR.
+// Destroy ends the handle. A datagram that is posted with it fails with
+// IBV_WC_LOC_QP_OP_ERR when it is its turn, as with rdma_rxe.
 func (h *AH) Destroy() error {
 	if err := h.handle.Destroy(); err != nil {
 		return err

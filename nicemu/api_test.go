@@ -68,7 +68,7 @@ func TestWhatIsGone(t *testing.T) {
 	fails(t, "send", q.PostSend(&SendWR{}), syscall.EINVAL)
 	fails(t, "receive", q.PostRecv(&RecvWR{}), syscall.EINVAL)
 	fails(t, "connect", only(a.Connect(q, netip.AddrPortFrom(v4(0), 1), ConnParam{}, nil)), syscall.EINVAL)
-	if a.FindQP(q.Number()) != nil {
+	if a.QP(q.Number()) != nil {
 		t.Error("a queue pair that is destroyed is found")
 	}
 	fails(t, "srq", s.Destroy(), nil)
@@ -161,7 +161,7 @@ func TestQueries(t *testing.T) {
 		fails(t, "P_Key", only(d.QueryPKey(i)), syscall.EINVAL)
 	}
 	q := w.host(0).qp(RC)
-	if d.FindQP(q.Number()) != q || d.FindQP(1) != nil {
+	if d.QP(q.Number()) != q || d.QP(1) != nil {
 		t.Error("queue pairs are not found by their numbers")
 	}
 }

@@ -164,20 +164,21 @@ func (l *Listener) Close() error {
 // Connect connects a queue pair, which is in RESET or INIT, to who listens at an
 // address and port (rdma_connect(3)). notify is told of what becomes of it:
 // ConnEstablished, ConnRejected, ConnUnreachable or ConnFailed, and later
-// ConnDisconnected. It may be nil: processes wait by Established.
+// ConnDisconnected. It may be nil: processes wait by Established. An error changes
+// nothing.
 //
 // EINVAL: the queue pair is of type UD, of another device, in another state, or a
 // parameter is out of its range; EISCONN: it has a connection; EADDRNOTAVAIL: the
-// device has no address of the version of IP. With an error there is no connection,
-// but the queue pair may have come to INIT.
+// device has no address of the version of IP.
 func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(ConnEvent)) (*Conn, error) {
-	if err := d.conns.free(q); err != nil {
+	if err := q.mayConnect(d, p); err != nil {
 		return nil, err
 	}
 	local, err := d.sourceFor(to.Addr())
 	if err != nil {
 		return nil, err
 	}
+	before := q.State()
 	if err := q.init(p); err != nil {
 		return nil, err
 	}
@@ -189,24 +190,12 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 		TrafficClass: d.settings.DSCP << 2, HopLimit: defaultTTL, PrivateData: p.PrivateData,
 	})
 	if err != nil {
+		q.back(before)
 		return nil, cmError(err)
 	}
 	d.conns.byID[c.id], d.conns.byQP[q] = c, c
 	d.conns.pump()
 	return c, nil
-}
-
-// free tells why a queue pair cannot be connected, if so.
-func (c *connections) free(q *QP) error {
-	switch x := c.byQP[q]; {
-	case q.device != c.device:
-		return fmt.Errorf("%w: queue pair %d is of device %s, not of %s", syscall.EINVAL, q.Number(), q.device.Name(), c.device.Name())
-	case q.config.Type == qp.UD:
-		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
-	case x != nil && x.last.Kind <= ConnEstablished:
-		return fmt.Errorf("%w: queue pair %d has a connection to %v", syscall.EISCONN, q.Number(), x.remote)
-	}
-	return nil
 }
 
 // sourceFor is the device's first address of the version of another.
@@ -229,16 +218,44 @@ func (c *connections) nextPort() uint16 {
 // init brings a queue pair to INIT, if it is not there, with the rights that
 // rdma_cm gives (cm_init_qp_init_attr of Linux).
 func (q *QP) init(p ConnParam) error {
-	if s := q.State(); s == qp.Init {
+	if q.State() == qp.Init {
 		return nil
-	} else if s != qp.Reset {
-		return fmt.Errorf("%w: queue pair %d is in %v: to be connected it has to be in RESET or INIT", syscall.EINVAL, q.Number(), s)
 	}
 	access := memory.RemoteWrite
 	if p.ResponderResources > 0 && q.config.Type == qp.RC {
-		access |= memory.RemoteRead | memory.RemoteAtomic
+		access |= memory.RemoteRead
+		if !q.device.settings.Limits.NoAtomics {
+			access |= memory.RemoteAtomic
+		}
 	}
 	return q.Init(access, 0)
+}
+
+// mayConnect tells why a queue pair cannot be connected with such parameters by a
+// device, if so.
+func (q *QP) mayConnect(d *Device, p ConnParam) error {
+	l := &q.device.settings.Limits
+	switch s := q.State(); {
+	case q.device != d:
+		return fmt.Errorf("%w: queue pair %d is of device %s, not of %s", syscall.EINVAL, q.Number(), q.device.Name(), d.Name())
+	case q.config.Type == qp.UD:
+		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
+	case d.conns.byQP[q] != nil:
+		return fmt.Errorf("%w: queue pair %d has a connection: wait for its end (ConnTimeWaitExit), or Close it", syscall.EISCONN, q.Number())
+	case s != qp.Reset && s != qp.Init:
+		return fmt.Errorf("%w: queue pair %d is in %v: to be connected it has to be in RESET or INIT", syscall.EINVAL, q.Number(), s)
+	case int(p.ResponderResources) > l.QPRdAtom || int(p.InitiatorDepth) > l.QPInitRdAtom:
+		return fmt.Errorf("%w: responder resources %d and initiator depth %d: %s has up to %d (max_qp_rd_atom) and %d (max_qp_init_rd_atom)",
+			syscall.EINVAL, p.ResponderResources, p.InitiatorDepth, q.device.Name(), l.QPRdAtom, l.QPInitRdAtom)
+	}
+	return nil
+}
+
+// back undoes init.
+func (q *QP) back(before qp.State) {
+	if before == qp.Reset {
+		_ = q.Modify(qp.Attr{State: qp.Reset}, qp.MaskState) // allowed from any state
+	}
 }
 
 func (q *QP) transport() msg.Transport {
@@ -260,9 +277,9 @@ func (q *QP) ready(a *cm.Attributes) error {
 		return err
 	}
 	attr := qp.Attr{
-		State: qp.RTR, PathMTU: min(qp.MTU(a.PathMTU), q.device.settings.MTU), DestQPN: a.PeerQPN, RQPSN: a.RQPSN,
+		State: qp.RTR, PathMTU: qp.MTU(a.PathMTU), DestQPN: a.PeerQPN, RQPSN: a.RQPSN,
 		MaxDestRdAtomic: a.MaxDestRDAtomic, MinRNRTimer: q.device.settings.MinRNR,
-		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass},
+		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass, ClassSet: true},
 	}
 	mask := qp.MaskState | qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
 	if q.config.Type == qp.RC {
@@ -293,29 +310,32 @@ func (c *Conn) Remote() netip.AddrPort { return c.remote }
 // Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)). The
 // peer may send as soon as it knows, so receives should have been posted, in INIT.
 // ConnEstablished or ConnUnreachable follows. Errors are those of Connect, and
-// EHOSTUNREACH; with one, the queue pair may have come to ERR, and the request can
-// be rejected.
+// EHOSTUNREACH; an error changes nothing.
 func (c *Conn) Accept(q *QP, p ConnParam) error {
-	if err := c.device.conns.free(q); err != nil {
-		return err
-	}
 	if c.qp != nil {
 		return fmt.Errorf("%w: the request of %v is accepted already", syscall.EINVAL, c.remote)
 	}
-	if err := q.init(p); err != nil {
+	if err := q.mayConnect(c.device, p); err != nil {
 		return err
 	}
 	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
-	a := c.attributes.Agree(&accept)
-	// The peer sends as soon as it has the REP.
-	if err := q.ready(&a); err != nil {
-		q.disconnect()
+	a, err := c.device.conns.cm.CheckAccept(c.id, accept)
+	switch {
+	case err != nil:
+		return cmError(err)
+	case q.transport() != a.Transport:
+		return fmt.Errorf("%w: queue pair %d is of type %v, and the request is for another transport service", syscall.EINVAL, q.Number(), q.config.Type)
+	}
+	before := q.State()
+	if err := q.init(p); err != nil {
 		return err
 	}
-	if _, err := c.device.conns.cm.Accept(c.device.Now(), c.id, accept); err != nil {
-		q.disconnect()
-		return cmError(err)
+	// The peer sends as soon as it has the REP.
+	if err := q.ready(&a); err != nil {
+		q.back(before)
+		return err
 	}
+	_, _ = c.device.conns.cm.Accept(c.device.Now(), c.id, accept) // as CheckAccept has said
 	c.qp = q
 	c.device.conns.byQP[q] = c
 	c.device.conns.pump()
@@ -488,6 +508,10 @@ func (c *connections) requested(e *cm.Event) {
 	l := c.listeners[e.Listener]
 	if l == nil {
 		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{}) // nobody listens any more
+		return
+	}
+	if most := msg.MTU(c.device.settings.MTU); e.Attributes.PathMTU > most {
+		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{Reason: msg.ReasonInvalidMTU})
 		return
 	}
 	x := &Conn{device: c.device, id: e.ID, local: e.Destination, remote: e.Source, attributes: e.Attributes, notify: l.notify}

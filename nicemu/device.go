@@ -86,8 +86,11 @@ const maxHeaders = 14 + 40 + 8 + 12 + 28 + 4 + 4
 // as ECN-capable: if rate control listens to that.
 func (d *Device) notifies() bool { return d.settings.Control == DCQCN }
 
-// SetLine tells that the port now runs at another rate; 0 is without limit.
+// SetLine tells that the port now runs at a rate; 0 is without limit.
 func (d *Device) SetLine(now units.Time, r units.Rate) {
+	if r == d.line {
+		return
+	}
 	d.line = r
 	if r == 0 {
 		return // rate controls keep to what they know

@@ -194,7 +194,7 @@ func TestLoopback(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	for name, change := range map[string]func(p *packet.Packet){
 		"rx_wrong_address": func(p *packet.Packet) { p.RoCE.From = v4(7) },
-		"pkey_viol_cntr":   func(p *packet.Packet) { p.RoCE.BTH.PKey = 0x7ffe },
+		"bad_pkey_cntr":    func(p *packet.Packet) { p.RoCE.BTH.PKey = 0x7ffe },
 		"rx_no_qp":         func(p *packet.Packet) { p.RoCE.BTH.DestQP = 0x999 },
 		"rx_trimmed":       func(p *packet.Packet) { p.Trimmed = true },
 		"service":          func(p *packet.Packet) { p.RoCE.BTH.Opcode = roce.UC.With(roce.WriteOnly) },

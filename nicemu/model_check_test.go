@@ -101,7 +101,7 @@ func (m *model) received(h *station, r *request, c *cq.Completion) {
 	if c.Opcode == cq.RecvImm {
 		return
 	}
-	q := h.FindQP(c.QP)
+	q := h.QP(c.QP)
 	if q == nil {
 		m.Fatalf("a completion of queue pair %d, which is destroyed", c.QP)
 	}

@@ -56,9 +56,12 @@ func (m *model) answer(l *link) {
 		m.must(l.conn.Reject(nil))
 		return
 	}
-	l.pair = m.newPair(l.at, []qp.Type{qp.RC, qp.RC, qp.UC}[m.rand.IntN(3)])
-	if err := l.conn.Accept(l.pair.QP, ConnParam{ResponderResources: 2, InitiatorDepth: 2, RNRRetryCount: 2}); err != nil && !l.over() {
-		m.Fatal(err)
+	p := m.newPair(l.at, []qp.Type{qp.RC, qp.RC, qp.UC}[m.rand.IntN(3)])
+	switch err := l.conn.Accept(p.QP, ConnParam{ResponderResources: 2, InitiatorDepth: 2, RNRRetryCount: 2}); {
+	case err == nil:
+		l.pair = p
+	case !l.over() && p.transport() == l.conn.attributes.Transport || p.State() != qp.Reset:
+		m.Fatalf("a request is not accepted, and the queue pair is in %v: %v", p.State(), err)
 	}
 }
 

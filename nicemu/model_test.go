@@ -406,7 +406,7 @@ func (m *model) arm() {
 	m.must(c.Moderate(cq.Moderation{Count: uint16(m.rand.IntN(4)), Period: 10 * units.Microsecond}))
 	c.Arm(rapid.Bool().Draw(m.T, "solicited"))
 	for e, ok := h.NextEvent(); ok; e, ok = h.NextEvent() {
-		if e.QP != nil && h.FindQP(e.QP.Number()) != e.QP {
+		if e.QP != nil && h.QP(e.QP.Number()) != e.QP {
 			m.Fatalf("%v of a queue pair that is destroyed", e.Kind)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -36,11 +37,13 @@ type QP struct {
 	config QPConfig
 
 	// As the scheduler sees it.
-	before, behind *QP
-	spot           spot
+	before, behind *QP // in the ring of those that take turns
 	prio           uint8
+	urgent         bool // it has something to acknowledge
+	turns          bool // it takes turns
 	offer          transport.Offer
-	frame          units.Bytes // of the packet on offer
+	answer         units.Bytes // length of the frame that acknowledges
+	frame          units.Bytes // of the one that it sends in its turn
 	credit         units.Bytes // in its turn
 	route          route       // of RC and UC, from RTR on
 
@@ -260,10 +263,10 @@ func (q *QP) Destroy() error {
 	q.reset()
 	d.settle(d.Now(), q)
 	d.agenda.remove(&q.task)
-	d.arm()
 	d.numbers.remove(q)
 	d.inUse[qp.QueuePairs]--
 	d.forget(func(e AsyncEvent) bool { return e.QP == q })
+	d.arm()
 	return nil
 }
 
@@ -399,28 +402,28 @@ func (q *QP) wake(now units.Time) {
 // settle finds what a queue pair sends next, and when. Every input to it ends
 // here.
 func (d *Device) settle(now units.Time, q *QP) {
+	for q.offer = q.engine.Offer(); q.offer.Kind != transport.Nothing && q.way() == nil; q.offer = q.engine.Offer() {
+		q.engine.Refuse(cq.LocQPOpErr)
+	}
 	if s := q.engine.State(); s != q.verbs.State() {
 		q.agree(s)
 	}
-	q.offer = q.engine.Offer()
-	prio, to := q.prio, nowhere
+	prio, urgent, ready := q.prio, false, false
 	due := q.engine.Deadline()
 	switch q.offer.Kind {
 	case transport.Nothing:
 	case transport.Control:
-		prio, to = q.route.prio, inUrgent
-		q.frame = q.route.headers() + q.offer.Bytes
+		// What comes after it shows when it has been sent, which is before
+		// anybody's turn in this lane.
+		prio, urgent, ready = q.route.prio, true, q.turns
+		q.answer = q.route.headers() + q.offer.Bytes
 	default:
 		q.tick(now)
 		r := q.way()
 		prio, q.frame = r.prio, r.headers()+q.offer.Bytes
-		// The port does not ask again before it has sent what it is sending.
 		at := q.earliest()
-		if at <= max(now, d.busy) {
-			to = inReady
-			if q.spot != inReady {
-				q.pace.ready = max(now, at)
-			}
+		if ready = at <= d.asked(now, prio); ready {
+			q.pace.enter(now, at, q.turns)
 		} else {
 			due = min(due, at)
 		}
@@ -429,8 +432,17 @@ func (d *Device) settle(now units.Time, q *QP) {
 		}
 	}
 	d.agenda.at(&q.task, due)
-	d.move(q, prio, to)
+	d.move(q, prio, urgent, ready)
 	d.feed(prio)
+}
+
+// asked is the earliest time at which somebody asks for a packet of a lane. The
+// port does not ask again before it has sent what it is sending.
+func (d *Device) asked(now units.Time, prio uint8) units.Time {
+	if prio == loopback {
+		return now
+	}
+	return max(now, d.busy)
 }
 
 // agree brings the attributes to a state that the engine has gone to by itself.
@@ -444,12 +456,13 @@ func (q *QP) agree(s qp.State) {
 }
 
 // way is the route of the packet on offer: the queue pair's, or that of a
-// datagram's address handle. One whose handle is destroyed has the zero route.
+// datagram's address handle; nil if that is no more.
 func (q *QP) way() *route {
-	if q.config.Type == qp.UD {
-		if h := q.device.handles.find(q.offer.Path); h != nil {
-			return &h.route
-		}
+	if q.config.Type != qp.UD {
+		return &q.route
 	}
-	return &q.route
+	if h := q.device.handles.find(q.offer.Path); h != nil {
+		return &h.route
+	}
+	return nil
 }

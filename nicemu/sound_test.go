@@ -55,22 +55,26 @@ func (d *Device) soundAgenda(t rapid.TB) {
 // is woken when it may be sent, or waits for its window; the others are nowhere.
 func (d *Device) soundLanes(t rapid.TB) {
 	t.Helper()
-	in := map[*QP]spot{}
+	turns, urgent := map[*QP]bool{}, map[*QP]bool{}
 	for prio := range d.lanes {
 		l := &d.lanes[prio]
-		for s, r := range map[spot]*ring{inUrgent: &l.urgent, inReady: &l.ready} {
-			var last *QP
-			for q := r.head; q != nil; q = q.behind {
-				if q.before != last || q.spot != s || int(q.prio) != prio || in[q] != nowhere {
-					t.Fatalf("%s: queue pair %d is in lane %d, spot %d, and says lane %d, spot %d", d.Name(), q.Number(), prio, s, q.prio, q.spot)
-				}
-				in[q], last = s, q
+		var last *QP
+		for q := l.ready.head; q != nil; q = q.behind {
+			if q.before != last || int(q.prio) != prio || turns[q] {
+				t.Fatalf("%s: queue pair %d takes turns in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.prio)
 			}
-			if r.tail != last {
-				t.Fatalf("%s: a ring of lane %d has another tail than last", d.Name(), prio)
-			}
+			turns[q], last = true, q
 		}
-		some := !l.own.Empty() || !l.cnps.empty() || l.urgent.head != nil || l.ready.head != nil
+		if l.ready.tail != last {
+			t.Fatalf("%s: those that take turns in lane %d have another tail than last", d.Name(), prio)
+		}
+		for _, q := range l.urgent.list[l.urgent.head:] {
+			if int(q.prio) != prio || urgent[q] {
+				t.Fatalf("%s: queue pair %d is urgent in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.prio)
+			}
+			urgent[q] = true
+		}
+		some := !l.own.Empty() || !l.cnps.empty() || !l.urgent.empty() || l.ready.head != nil
 		if some != (l.fed > 0) {
 			t.Fatalf("%s: lane %d has something to send: %v; the port was told of %v", d.Name(), prio, some, l.fed)
 		}
@@ -82,24 +86,30 @@ func (d *Device) soundLanes(t rapid.TB) {
 			waiting[q] = true
 		}
 	}
-	for q := range in {
-		if d.numbers.find(q.Number()) != q {
-			t.Fatalf("%s: queue pair %d is destroyed and waits for its turn", d.Name(), q.Number())
+	all := d.QPs()
+	for q := range turns {
+		if d.QP(q.Number()) != q {
+			t.Fatalf("%s: queue pair %d is destroyed and takes turns", d.Name(), q.Number())
 		}
 	}
-	for _, q := range d.numbers.all() {
-		q.sound(t, in[q])
+	for q := range urgent {
+		if d.QP(q.Number()) != q {
+			t.Fatalf("%s: queue pair %d is destroyed and urgent", d.Name(), q.Number())
+		}
+	}
+	for _, q := range all {
+		q.sound(t, urgent[q], turns[q])
 	}
 }
 
-func (q *QP) sound(t rapid.TB, in spot) {
+func (q *QP) sound(t rapid.TB, urgent, turns bool) {
 	t.Helper()
 	name, number := q.device.Name(), q.Number()
 	if q.State() != q.engine.State() {
 		t.Fatalf("%s: queue pair %d is in %v, its engine in %v", name, number, q.State(), q.engine.State())
 	}
-	if q.spot != in {
-		t.Fatalf("%s: queue pair %d is in spot %d and says %d", name, number, in, q.spot)
+	if q.urgent != urgent || q.turns != turns {
+		t.Fatalf("%s: queue pair %d is urgent: %v, takes turns: %v, and says %v, %v", name, number, urgent, turns, q.urgent, q.turns)
 	}
 	offer := q.engine.Offer()
 	if offer != q.offer {
@@ -110,15 +120,15 @@ func (q *QP) sound(t rapid.TB, in spot) {
 	}
 	switch offer.Kind {
 	case transport.Nothing:
-		if in != nowhere {
-			t.Fatalf("%s: queue pair %d has nothing to send, and a turn", name, number)
+		if urgent || turns {
+			t.Fatalf("%s: queue pair %d has nothing to send, and waits to", name, number)
 		}
 	case transport.Control:
-		if in != inUrgent {
-			t.Fatalf("%s: queue pair %d has a response to send, and is in spot %d", name, number, in)
+		if !urgent {
+			t.Fatalf("%s: queue pair %d has a response to send, and is not urgent", name, number)
 		}
 	default:
-		if at := q.earliest(); in != inReady && at != units.Never && q.want > at {
+		if at := q.earliest(); !turns && at != units.Never && q.want > at {
 			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.want)
 		}
 	}

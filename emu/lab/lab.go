@@ -295,7 +295,7 @@ func (l *Lab) snapshot() *report.Report {
 	timing := l.timing()
 	r := &report.Report{
 		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
-		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
+		Accounts: f.Accounts(), Ports: f.Status(), NICs: f.NICs(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
 	r.SetTransfers(f.Transfers())
 	if l.series != nil {

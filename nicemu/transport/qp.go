@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/emu/units"
-	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -199,14 +198,6 @@ func (q *QP) Next(now units.Time, p *roce.Packet) bool {
 	p.BTH.Pad = roce.PadOf(p.Length)
 	p.Extensions = p.BTH.Opcode.Extensions()
 	return ok
-}
-
-// Reject fails the work request whose packet is on offer: the NIC cannot send it.
-func (q *QP) Reject(s cq.Status) {
-	if _, _, _, w := q.choose(); w != nil {
-		w.fault = s
-		q.settle()
-	}
 }
 
 // choose finds the next packet: the READ or atomic it responds to, if any, or

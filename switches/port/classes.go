@@ -71,6 +71,7 @@ type classes struct {
 	dropping uint8                    // classes that the watchdog discards
 	fed      uint8                    // classes of which the feeder has a packet, and
 	turn     uint8                    // classes in which it goes before the queue
+	known    uint8                    // classes of which first is right
 	first    [class.Count]units.Bytes // on the wire, of the next packet of each class
 	sched    sched.Scheduler
 	received [class.Count]uint64 // packets that came in, by priority
@@ -249,10 +250,7 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 	first := q.count == 0
 	q.change(now, k.Size)
 	q.push(k)
-	c.first[q.prio] = packet.OnWire(q.head().Size)
-	if c.fed != 0 {
-		c.show(q.prio)
-	}
+	c.known &^= 1 << q.prio
 	if first {
 		c.ready |= 1 << q.prio
 		if c.blocked>>q.prio&1 != 0 {
@@ -284,13 +282,9 @@ func (p *Port) gone(now units.Time, q *classQueue, k *packet.Packet) {
 	c := p.classes
 	q.change(now, -k.Size)
 	p.bytes -= k.Size
-	if q.count == 0 {
+	c.known &^= 1 << q.prio
+	if q.count == 0 && c.fed>>q.prio&1 == 0 {
 		c.ready &^= 1 << q.prio
-	} else {
-		c.first[q.prio] = packet.OnWire(q.head().Size)
-	}
-	if c.fed != 0 {
-		c.show(q.prio)
 	}
 	if c.Buffer.Remove(k.In, p.Index, q.prio, k.Size) {
 		c.Ports[k.In].resume(now, k.Prio)
@@ -343,6 +337,7 @@ func (p *Port) startClasses(now units.Time) {
 		// A class that is alone takes nothing from others, and is not charged.
 		i, shared := bits.TrailingZeros8(ready), ready&(ready-1) != 0
 		if shared {
+			c.look(ready)
 			i = c.sched.Next(ready, c.ready, &c.first)
 		}
 		if c.fed != 0 && c.feedsNext(uint8(i)) {
@@ -357,6 +352,7 @@ func (p *Port) startClasses(now units.Time) {
 		// What is sent into this port on the way waits.
 		p.freeAt = units.Never
 		c.turn |= 1 << i
+		c.known &^= 1 << i
 		k := p.take(now, q)
 		size := packet.OnWire(k.Size)
 		if p.begin(now, q, k) && shared {

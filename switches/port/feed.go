@@ -1,6 +1,8 @@
 package port
 
 import (
+	"math/bits"
+
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/switches/buffer"
@@ -60,19 +62,31 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 	}
 }
 
-// show notes what a class sends next, if anything: the first packet of its
-// queue, or what the feeder has.
+// show notes whether a class has something to send, and that what comes first is
+// not known any more.
 func (c *classes) show(prio uint8) {
-	q, bit := &c.queue[prio], uint8(1)<<prio
-	c.ready |= bit
-	switch {
-	case c.feedsNext(prio):
-		c.first[prio] = c.feeds[prio]
-	case q.count > 0:
-		c.first[prio] = packet.OnWire(q.head().Size)
-	default:
-		c.ready &^= bit
+	bit := uint8(1) << prio
+	c.known &^= bit
+	c.ready &^= bit
+	if c.fed&bit != 0 || c.queue[prio].count > 0 {
+		c.ready |= bit
 	}
+}
+
+// look finds out how long the next packet of each of some classes is: the first
+// one of its queue, or what the feeder has. That is done when several have to
+// share, and not for each packet that waits, which would have to be fetched from
+// memory for it.
+func (c *classes) look(classes uint8) {
+	for m := classes &^ c.known; m != 0; m &= m - 1 {
+		prio := uint8(bits.TrailingZeros8(m))
+		if c.feedsNext(prio) {
+			c.first[prio] = c.feeds[prio]
+		} else {
+			c.first[prio] = packet.OnWire(c.queue[prio].head().Size)
+		}
+	}
+	c.known |= classes
 }
 
 // feedsNext tells whether the next packet of a class is the feeder's.

@@ -527,7 +527,7 @@ func (r *fedRig) checkNext(t *rapid.T) {
 		case fed:
 			next = c.feeds[i]
 		}
-		if c.ready&bit != 0 != (next > 0) || next > 0 && c.first[i] != next {
+		if c.ready&bit != 0 != (next > 0) || c.known&bit != 0 && c.first[i] != next {
 			t.Fatalf("class %d: ready %08b, %d bytes are next and not %d", i, c.ready, c.first[i], next)
 		}
 	}

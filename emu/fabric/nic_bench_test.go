@@ -1,0 +1,52 @@
+package fabric
+
+import (
+	"context"
+	"testing"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+// permutationLab is 128 NICs in a fat-tree of 100 Gb/s, each with 10 MB to WRITE
+// to another, under DCQCN, ECN and PFC with the buffers and thresholds of HPCC's
+// simulator.
+const permutationLab = `
+topology:
+  kinds:
+    host: {nic: {cc: dcqcn, dscp: 26, mtu: 1024}}
+    switch:
+      buffer: {preset: hpcc}
+      classes:
+        roce: {dscp: 26, priority: 3, pfc: {}, mark: {red: {kmin: 400KB, kmax: 1600KB, pmax: 0.2}}}
+        cnp: {dscp: 48, priority: 6}
+  generate: {fat-tree: {k: 8, rate: 100Gbps, delay: 1us}}
+workload:
+  - permutation: {size: 10MB}
+`
+
+// BenchmarkPermutation is what a packet's hop costs with NICs at both ends.
+func BenchmarkPermutation(b *testing.B) {
+	plan := parse(b, permutationLab)
+	var hops uint64
+	for range b.N {
+		b.StopTimer()
+		f := New(plan)
+		b.StartTimer()
+		if err := f.Run(context.Background(), units.Never); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		for _, r := range f.Transfers() {
+			if r.Completed != 1 {
+				b.Fatalf("%s did not complete", r.Transfer)
+			}
+		}
+		for _, p := range f.Status() {
+			hops += p.TxPackets
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(hops)/b.Elapsed().Seconds()/1e6, "Mhops/s")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(hops), "ns/hop")
+	b.ReportMetric(float64(hops)/float64(b.N), "hops")
+}
