@@ -215,6 +215,7 @@ func TestAnswerToDatagram(t *testing.T) {
 	for _, to := range []netip.Addr{v4(1), v6(1), addr("239.1.2.3"), addr("ff0e::5")} {
 		w := newWorld(t, 2)
 		a, b := w.host(0), w.host(1)
+		b.settings.DSCP = 26 // answers have that of the question all the same
 		x, y := a.qp(UD), b.qp(UD)
 		for _, q := range []*QP{x, y} {
 			fails(t, "join", q.Join(Join{QKey: 1}), nil)
@@ -240,6 +241,9 @@ func TestAnswerToDatagram(t *testing.T) {
 		}
 		post(t, y, SendWR{ID: 4, SGL: []SGE{b.mr.SGE(40, 7)}, Path: back.Path(), DestQP: got[0].SrcQP, QKey: 1})
 		w.run(2 * units.Millisecond)
+		if prio := w.log[len(w.log)-1].prio; prio != 0 {
+			t.Errorf("the answer left by class %d", prio)
+		}
 		expect(t, "answer", a.poll(), "3 IBV_WC_SUCCESS IBV_WC_SEND 0", "2 IBV_WC_SUCCESS IBV_WC_RECV 47")
 
 		fails(t, "of no datagram", only(b.pd.CreateAHFromWC(&Completion{Opcode: WCRecv}, b.buf)), syscall.EINVAL)
