@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
@@ -16,14 +18,14 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-func post(t testing.TB, q *QP, wr transport.SendWR) {
+func post(t rapid.TB, q *QP, wr transport.SendWR) {
 	t.Helper()
 	if err := q.PostSend(&wr); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func recv(t testing.TB, q *QP, id uint64, list ...memory.SGE) {
+func recv(t rapid.TB, q *QP, id uint64, list ...memory.SGE) {
 	t.Helper()
 	if err := q.PostRecv(&qp.RecvWR{ID: id, SGL: list}); err != nil {
 		t.Fatal(err)
