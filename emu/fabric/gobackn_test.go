@@ -90,6 +90,7 @@ workload:
 // the pipe, whose content at the end is not counted. With seven retries none of
 // these flows fails.
 func TestGoBackNGoodput(t *testing.T) {
+	oneEngine(t)
 	const short, long = units.Microsecond, 20 * units.Microsecond // 5 and 81 us of round trip
 	var rows []goBackN
 	for _, p := range []float64{0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1} {

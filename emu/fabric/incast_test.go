@@ -60,6 +60,7 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 // and with them that, but for who was there during the first burst. A path of its
 // own gives a victim 37 Gb/s.
 func TestIncastInThreeRows(t *testing.T) {
+	oneEngine(t)
 	lossy := incastRow(t, "labs/incast-lossy.yaml")
 	if lossy.dropped < 10_000 || lossy.retransmitted < 10_000 || lossy.timeouts == 0 || lossy.pauses > 0 ||
 		lossy.goodput > 25 || lossy.fair > 0.9 || lossy.victim < 36 || lossy.late < 36 {

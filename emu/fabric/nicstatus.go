@@ -206,7 +206,11 @@ func (f *Fabric) QPsOf(name string) ([]QPStatus, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []QPStatus{}
+	pairs := 0
+	for _, n := range list {
+		pairs += n.InUse().QueuePairs
+	}
+	out := make([]QPStatus, 0, pairs)
 	for _, n := range list {
 		for _, q := range n.QPs() {
 			out = append(out, f.qpStatus(n, q))

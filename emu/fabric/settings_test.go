@@ -131,6 +131,7 @@ const red = "mark: {red: {kmin: 20KB, kmax: 80KB, pmax: 10%}}"
 // the reaction point change the flow that this NIC sends, those of the notification
 // point the flow that it receives, and no other.
 func TestDCQCNParametersReachTheirNIC(t *testing.T) {
+	oneEngine(t)
 	const sender, receiver, nobody = "sender", "receiver", "nobody"
 	// Increases and decreases alternate within this short run. fast has the timer
 	// alone decide about stages.
@@ -198,6 +199,7 @@ func TestDCQCNParametersReachTheirNIC(t *testing.T) {
 // TestSwitchSettingsReachTheirClass sets each threshold of ECN and PFC for one class
 // of one switch, or of one of its ports, and looks which flows notice.
 func TestSwitchSettingsReachTheirClass(t *testing.T) {
+	oneEngine(t)
 	const controlled, uncontrolled = "cc: dcqcn, dcqcn: {rpg_time_reset: 30us, rpg_ai_rate: 1Gbps}", "cc: none"
 	const pfc = "pfc: {xoff: 100KB, xon: 90KB, headroom: 60KB}"
 	for _, c := range []struct{ key, nic, all, other string }{

@@ -70,3 +70,12 @@ func pauses(f *Fabric) (n uint64, paused units.Time) {
 	}
 	return n, paused
 }
+
+// oneEngine skips a test that is long with the race detector, which has nothing to
+// find in it: one goroutine runs one engine.
+func oneEngine(t *testing.T) {
+	t.Helper()
+	if withRace {
+		t.Skip("SKIPPED: a long run of one engine; it runs without the race detector")
+	}
+}

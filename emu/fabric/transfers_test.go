@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
@@ -136,6 +137,59 @@ workload:
 	}
 }
 
+// TestTransfersEnd looks at when posting ends: by count, by time, by failure.
+func TestTransfersEnd(t *testing.T) {
+	const lab = `
+topology:
+  kinds: {host: {nic: {timeout: 65us, retries: 1}}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+%sworkload:
+  - {write: {from: h1, to: h2, size: 100KB, %s}}
+`
+	const down = "events: [{at: 1ms, link: \"h2:eth0\", set: {state: down}}]\n"
+	for _, c := range []struct {
+		events, more      string
+		posted, completed uint64
+		by                units.Time // the run ends
+	}{
+		{"", "count: 5", 5, 5, units.Millisecond},
+		{"", "count: 5, qps: 3", 15, 15, 2 * units.Millisecond},
+		{"", "count: 5, every: 1ms", 5, 5, 5 * units.Millisecond},
+		{"", "count: 5, every: 1ms, for: 2ms", 3, 3, 3 * units.Millisecond},
+		{"", "for: 1ms, depth: 1", 11, 11, 1100 * units.Microsecond},               // 91.5 us each
+		{"", "for: 1ms, every: 10us, depth: 1", 11, 11, 1100 * units.Microsecond},  // those that still wait at the end are not posted
+		{"", "for: 1ms, every: 250us, at: 1ms", 5, 5, 2200 * units.Microsecond},    // the last at the end
+		{"", "count: 3, depth: 32768", 3, 3, units.Millisecond},                    // as many as a queue holds
+		{down, "count: 1000000, every: 1ms, qps: 2", 4, 2, 10 * units.Millisecond}, // nobody goes on
+		{down, "count: unlimited, for: 100s, depth: 1", 11, 10, 10 * units.Millisecond},
+	} {
+		f := runTransfers(t, fmt.Sprintf(lab, c.events, c.more), 1)
+		r := f.Transfers()[0]
+		if r.Posted != c.posted || r.Completed != c.completed || r.Failed != c.posted-c.completed || f.Now() > c.by {
+			t.Errorf("%s: %d posted, %d completed, %d failed, ended at %v", c.more, r.Posted, r.Completed, r.Failed, f.Now())
+		}
+	}
+}
+
+// TestDeepSends has as many SENDs and receives posted as a queue holds.
+func TestDeepSends(t *testing.T) {
+	for _, service := range []string{"rc", "uc", "ud"} {
+		f := runTransfers(t, fmt.Sprintf(`
+topology:
+  kinds: {host: {nic: {limits: {max_qp_wr: 64}}}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 10us}}
+workload:
+  - {send: {from: h1, to: h2, size: 100B, count: 1000, depth: 64, service: %s}}
+  - {send: {from: h1, to: h2, size: 0, count: 1000, depth: 64, service: %s}}
+`, service, service), 1)
+		for _, r := range f.Transfers() {
+			if r.Completed != 1000 || r.Failed+r.RNRNAKs+r.Retransmitted != 0 || r.Received != r.Payload {
+				t.Errorf("%s: %+v", service, r)
+			}
+		}
+	}
+}
+
 // TestPostedOneByOne: a message that is posted alone completes within the ideal
 // time, also where that is before anything else happens: UC and UD complete when
 // the last packet begins to leave.
@@ -151,6 +205,48 @@ workload:
 `, service), 1)
 		if r := f.Transfers()[0]; r.Completed != 10 || r.SlowdownMax > 1.03 {
 			t.Errorf("%s: %d completed, in %v us, ideally %v us", service, r.Completed, r.CompletionMax, r.Ideal)
+		}
+	}
+}
+
+// TestTransfersTakeTime: what would go on for ever in one instant is refused, and
+// what takes some time or comes to an end is not.
+func TestTransfersTakeTime(t *testing.T) {
+	for _, c := range []struct {
+		links, transfer string
+		endless         bool
+	}{
+		{"", "write: {for: 1us", true},
+		{"", "read: {for: 1us", true},
+		{"", "send: {for: 1us, service: ud", true},
+		{"delay: 1ns", "write: {for: 1us, service: uc", true},
+		{"delay: 1ns", "write: {for: 1us", false},
+		{"delay: 1ns", "read: {for: 1us", false},
+		{"rate: 100Gbps", "write: {for: 1us, service: uc", false},
+		{"", "write: {count: 100", false},
+		{"", "write: {for: 1us, every: 1ns", false},
+	} {
+		p := parse(t, fmt.Sprintf(`
+duration: 1ms
+topology:
+  kinds: {host: {nic: roce}, link: {%s}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
+  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
+workload: [{%s, from: h1, to: h2, size: 1000B}}]
+`, c.links, c.transfer))
+		f, err := NewSharded(p, 1)
+		if c.endless {
+			if err == nil || !strings.Contains(err.Error(), "transfer h1-h2: its messages would take no time") {
+				t.Errorf("links {%s}, %s: %v", c.links, c.transfer, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("links {%s}, %s: %v", c.links, c.transfer, err)
+		}
+		f.advance(t, units.Millisecond)
+		if r := f.Transfers()[0]; r.Completed == 0 || r.Completed != r.Posted {
+			t.Errorf("links {%s}, %s: %+v", c.links, c.transfer, r)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func WriteNICs(w io.Writer, nics []fabric.NICStatus) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "nic\taddress\tmtu\tline\tcc\tQPs\tslowed\tsent\treceived\tCE\tCNPs\tsent again")
+	fmt.Fprintln(t, "nic\taddress\tmtu\tline\tcc\tQPs\tslowed\tsent\treceived\tCE\tCNPs\tretransmitted")
 	for i := range nics {
 		n := &nics[i]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", n.Name, firstGID(n), n.MTU, n.LineRate, n.Control, n.States.Total(), n.Limited,
@@ -163,7 +163,7 @@ func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
 		{"rate", rateOf, false},
 		{"alpha", alphaOf, true},
 		{"CNPs", number(func(q *fabric.QPStatus) uint64 { return q.CNPsHandled }), true},
-		{"sent again", number(func(q *fabric.QPStatus) uint64 { return q.Counters["retransmitted_packets"] }), true},
+		{"retransmitted", number(func(q *fabric.QPStatus) uint64 { return q.Counters["retransmitted_packets"] }), true},
 	}
 	columns = slices.DeleteFunc(columns, func(c column) bool {
 		return c.may && !slices.ContainsFunc(pairs, func(q fabric.QPStatus) bool { s := c.cell(&q); return s != "0" && s != "-" })
