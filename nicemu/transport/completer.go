@@ -171,12 +171,12 @@ func (q *QP) fetch(p *roce.Packet, operation roce.Opcode) {
 		return
 	}
 	if k == 0 {
-		r.behind.begin()
+		q.chunks.beginRead()
 	}
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
 		return q.config.Memory.Scatter(w.SGL, uint32(at), n, data)
 	}
-	if f := r.behind.put(int(q.config.ChunkSize), uint64(offset), n, data, k == w.packets-1, store); f != memory.OK {
+	if f := q.chunks.putRead(uint64(offset), n, data, k == w.packets-1, store); f != memory.OK {
 		q.fail(f.Status(memory.Local))
 		return
 	}

@@ -159,11 +159,10 @@ func (q *QP) toError() {
 // clear forgets all that has happened but the counters.
 func (q *QP) clear() {
 	q.req.queue.clear()
-	q.req.ahead.data = q.req.ahead.data[:0]
-	q.resp.ahead.data = q.resp.ahead.data[:0]
-	q.req = requester{queue: q.req.queue, ackSince: units.Never, rnrTimer: units.Never, ahead: q.req.ahead, behind: q.req.behind}
+	q.chunks.clear()
+	q.req = requester{queue: q.req.queue, ackSince: units.Never, rnrTimer: units.Never}
 	q.resp.fetches.clear()
-	q.resp = responder{fetches: q.resp.fetches, recv: q.resp.recv, ahead: q.resp.ahead, behind: q.resp.behind}
+	q.resp = responder{fetches: q.resp.fetches, recv: q.resp.recv}
 	q.receives.clear()
 	q.turn, q.drained = false, false
 	if q.recovery != nil {

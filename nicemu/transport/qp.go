@@ -58,6 +58,7 @@ type QP struct {
 	recovery Recovery
 	receives ring[qp.RecvWR]
 	counters Counters
+	chunks   *chunks // nil without Config.ChunkSize
 }
 
 // New makes a queue pair in state RESET. Errors wrap the errno of ibv_create_qp(3).
@@ -78,6 +79,9 @@ func New(c Config) (*QP, error) {
 		c.PKey = roce.DefaultPKey
 	}
 	q := &QP{config: c}
+	if c.ChunkSize > 0 {
+		q.chunks = &chunks{size: c.ChunkSize}
+	}
 	switch {
 	case c.Recovery != nil:
 		q.recovery = c.Recovery()

@@ -34,9 +34,6 @@ type requester struct {
 	rnrTries uint8      // left
 	stamps   stamps
 
-	ahead  readAhead   // of the message under way
-	behind writeBehind // of a READ
-
 	old [atomicLen]byte // what an atomic has brought, on its way to memory
 }
 
@@ -333,7 +330,7 @@ func (q *QP) retry() bool {
 func (q *QP) complete(s cq.Status) {
 	r := &q.req
 	w := r.queue.at(0)
-	r.ahead.forget(w.first)
+	q.chunks.forget(w.first)
 	if w.Op.fetches() && s == cq.Success {
 		r.fetches--
 	}

@@ -118,7 +118,7 @@ func (q *QP) repeat(p *roce.Packet) {
 		if f.at == f.packets {
 			r.replies++
 		}
-		r.ahead.forget(f.first)
+		q.chunks.forgetRead(f.first)
 		if f.at > k {
 			f.at, f.from = k, k
 		}
@@ -183,7 +183,7 @@ func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 	f.at++
 	f.sent = max(f.sent, f.at)
 	if f.at == f.packets {
-		r.ahead.forget(f.first)
+		q.chunks.forgetRead(f.first)
 	}
 	if f.at == f.packets {
 		r.replies--
@@ -205,7 +205,7 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 	}
 	p.Length = int(n)
 	var fault memory.Fault
-	if p.Payload, fault = q.resp.ahead.append(p.Payload, int(q.config.ChunkSize), f.first, f.span.Length, offset, n, load); fault != memory.OK {
+	if p.Payload, fault = q.chunks.respond(p.Payload, f.first, f.span.Length, offset, n, load); fault != memory.OK {
 		psn := f.next()
 		q.dropReplies()
 		q.deny(psn, fault)

@@ -20,8 +20,6 @@ type responder struct {
 	recv     qp.RecvWR   // which its bytes go to
 	placed   uint32      // how many have
 	into     memory.Span // what is left of the memory that a WRITE goes to
-	behind   writeBehind // of the message
-	ahead    readAhead   // of the READ that is responded to
 
 	// What is to be sent.
 	plain   PSN   // the newest SEND or WRITE packet taken
@@ -166,7 +164,7 @@ func (q *QP) placeSend(p *roce.Packet, s shape) (outcome, memory.Fault) {
 			return noReceive, memory.OK
 		}
 		r.placed = 0
-		r.behind.begin()
+		q.chunks.begin()
 	}
 	if uint64(r.placed)+uint64(n) > memory.ListLength(r.recv.SGL) {
 		return tooLong, memory.OK
@@ -174,7 +172,7 @@ func (q *QP) placeSend(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
 		return q.config.Memory.Scatter(r.recv.SGL, uint32(at), n, data)
 	}
-	if f := r.behind.put(int(q.config.ChunkSize), uint64(r.placed), n, p.Payload, s.last, store); f != memory.OK {
+	if f := q.chunks.put(uint64(r.placed), n, p.Payload, s.last, store); f != memory.OK {
 		return badList, f
 	}
 	q.counters.PayloadReceived += uint64(n)
@@ -204,14 +202,14 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 		return noReceive, memory.OK
 	}
 	if s.first {
-		r.behind.begin()
+		q.chunks.begin()
 	}
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
 		here := into
 		here.VA, here.Length = at, n
 		return q.config.Memory.Store(here, data)
 	}
-	if f := r.behind.put(int(q.config.ChunkSize), into.VA, n, p.Payload, s.last, store); f != memory.OK {
+	if f := q.chunks.put(into.VA, n, p.Payload, s.last, store); f != memory.OK {
 		return noAccess, f
 	}
 	if s.first {
