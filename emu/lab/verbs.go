@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"time"
 
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/nicemu/uverbs"
@@ -12,6 +13,9 @@ type verbsServer struct {
 	host   string
 	server *uverbs.Server
 }
+
+// resolveTime is about what ARP takes on a real network.
+const resolveTime = 3 * time.Millisecond
 
 // offerVerbs makes the servers of all real hosts with NICs, which the hosts' engines
 // poll.
@@ -32,6 +36,7 @@ func (l *Lab) offerVerbs() error {
 		if err != nil {
 			return fmt.Errorf("host %s: %w", node.Name, err)
 		}
+		s.ResolveTime = resolveTime
 		l.verbs = append(l.verbs, verbsServer{node.Name, s})
 		if err := driver.Attach(s); err != nil {
 			return fmt.Errorf("host %s: %w", node.Name, err)

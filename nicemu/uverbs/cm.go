@@ -167,9 +167,9 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	}
 	i.remote = remote
 	if err := i.choose(); err != nil {
-		i.event(cmEvent{Event: eventAddrError, Status: -int32(errnoOf(err))})
+		i.soon(cmEvent{Event: eventAddrError, Status: -int32(errnoOf(err))})
 	} else {
-		i.event(cmEvent{Event: eventAddrResolved})
+		i.soon(cmEvent{Event: eventAddrResolved})
 	}
 	return answer{body: i.addresses()}
 }

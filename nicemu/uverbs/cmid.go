@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -54,6 +55,7 @@ type cmID struct {
 	resources uint8         // READs and atomics that it takes
 	groups    map[uint32]netip.Addr
 	nextGroup uint32
+	ended     bool
 }
 
 // listening is a listener of one device.
@@ -105,6 +107,22 @@ const udpQKey = 0x01234567
 
 // event puts an event of an ID into its channel; false if there is no room.
 func (i *cmID) event(e cmEvent) bool { return i.channel.put(queuedEvent{of: i, msg: i.address(e)}) }
+
+// soon puts the event of an address that was resolved, or not, into the channel.
+func (i *cmID) soon(e cmEvent) {
+	s := i.session.server
+	if s.ResolveTime == 0 {
+		i.event(e)
+		return
+	}
+	time.AfterFunc(s.ResolveTime, func() {
+		_ = s.do(func() { // else the lab has ended
+			if !i.ended {
+				i.event(e)
+			}
+		})
+	})
+}
 
 // address completes an event of an ID.
 func (i *cmID) address(e cmEvent) cmEvent {
@@ -274,6 +292,7 @@ func (p *ports) release(i *cmID) {
 
 // destroy ends the ID in whatever state; the peer is told.
 func (i *cmID) destroy() {
+	i.ended = true
 	for _, l := range i.listening {
 		l.device.OwnListener(l.id, nil)
 		l.device.Manage(func(c *cm.CM) { _ = c.Unlisten(l.id) })

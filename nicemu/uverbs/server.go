@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,12 @@ import (
 
 // Server gives the programs of one host its NICs. Make it with New.
 type Server struct {
+	// ResolveTime is how long rdma_resolve_addr takes; 0 is none. It is set before
+	// Serve. On real hosts connecting has taken some milliseconds before the first
+	// message leaves, and programs rely on it: perftest -R crashes if its server does
+	// not listen yet.
+	ResolveTime time.Duration
+
 	devices []Device
 	do      func(func()) error
 	warn    func(error)
