@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"io"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -42,11 +43,10 @@ func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
 	}
 	input := newCredit()
 	defer input.close()
-	if c.Stdin != nil {
-		go pump(c.Stdin, 0, stdin, input, send)
-	} else {
-		_ = send(dataFrame(0, stdin, nil))
+	if c.Stdin == nil {
+		c.Stdin = strings.NewReader("")
 	}
+	go pump(c.Stdin, 0, stdin, input, send)
 	over := make(chan struct{})
 	defer close(over)
 	go func() {
