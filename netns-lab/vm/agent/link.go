@@ -22,6 +22,7 @@ type Link struct {
 	number   uint64        // of the greeting
 	ready    chan struct{} // closed when the agent has answered it
 	isReady  bool
+	again    chan struct{} // the agent is to be greeted anew
 	over     chan struct{} // closed when the stream has ended
 	err      error         // why
 	next     uint32
@@ -42,7 +43,7 @@ func (r *relayed) send(f frame) error {
 
 // NewLink takes over the stream to an agent, which need not run yet.
 func NewLink(stream io.ReadWriteCloser) *Link {
-	l := &Link{stream: stream, ready: make(chan struct{}), over: make(chan struct{}), sessions: map[uint32]*relayed{}}
+	l := &Link{stream: stream, ready: make(chan struct{}), again: make(chan struct{}, 1), over: make(chan struct{}), sessions: map[uint32]*relayed{}}
 	l.Restart()
 	go l.run()
 	go l.greet()
@@ -86,6 +87,10 @@ func (l *Link) Restart() {
 		l.isReady, l.ready = false, make(chan struct{})
 	}
 	l.drop()
+	select {
+	case l.again <- struct{}{}:
+	default: // it is going to be
+	}
 }
 
 // drop ends all sessions.
@@ -117,6 +122,7 @@ func (l *Link) greet() {
 		case <-l.over:
 			return
 		case <-tick.C:
+		case <-l.again:
 		}
 	}
 }
