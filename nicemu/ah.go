@@ -1,14 +1,20 @@
 package nicemu
 
 import (
+	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"syscall"
 
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
 )
 
 // AH is an address handle: where datagrams go (ibv_create_ah(3)). Its Path goes
-// into transport.SendWR.
+// into SendWR.
 type AH struct {
 	device *Device
 	handle *qp.AH
@@ -16,16 +22,132 @@ type AH struct {
 	path   uint32
 }
 
-// handles finds address handles by what work requests name them by.
+// handles finds address handles by what work requests name them by: an index and
+// 1 of 24 bits, below a tag that changes when the index is used again, so that no
+// datagram goes by a handle that came after its own.
 type handles struct {
-	slots []*AH
-	freed []uint32
+	slots []handleSlot
+	freed []uint32 // indices
 }
 
-// CreateAH makes an address handle. ENOMEM: there are max_ah; EHOSTUNREACH: nobody
-// has the address.
-func (p *PD) CreateAH(av qp.AV) (*AH, error) {
+type handleSlot struct {
+	handle *AH // nil for none
+	tag    uint8
+}
+
+// maxHandles is how many indices there are.
+const maxHandles = 1<<24 - 1
+
+func (h *handles) add(a *AH) error {
+	i := uint32(len(h.slots))
+	if n := len(h.freed); n > 0 {
+		i = h.freed[n-1]
+		h.freed = h.freed[:n-1]
+	} else if i == maxHandles {
+		return fmt.Errorf("%w: the device holds %d address handles: destroy some first", syscall.ENOMEM, i)
+	} else {
+		h.slots = append(h.slots, handleSlot{})
+	}
+	h.slots[i].handle = a
+	a.path = uint32(h.slots[i].tag)<<24 | (i + 1)
+	return nil
+}
+
+func (h *handles) remove(a *AH) {
+	i := a.path&maxHandles - 1
+	h.slots[i] = handleSlot{tag: h.slots[i].tag + 1}
+	h.freed = append(h.freed, i)
+}
+
+// find is the address handle that a work request names; nil if there is none.
+func (h *handles) find(path uint32) *AH {
+	if i := path&maxHandles - 1; int(i) < len(h.slots) && h.slots[i].tag == uint8(path>>24) {
+		return h.slots[i].handle
+	}
+	return nil
+}
+
+// MulticastQPN is the queue pair number that datagrams to a group are for (IBTA
+// §10.5.1).
+const MulticastQPN = 0xffffff
+
+// CreateAHTo makes an address handle to an address, that of a host or of a group,
+// from the device's first address of the same version of IP. Its packets have the
+// device's DSCP. Errors are those of CreateAH, and EADDRNOTAVAIL: the device has no
+// address of that version.
+func (p *PD) CreateAHTo(to netip.Addr) (*AH, error) {
+	from, err := p.device.sourceFor(to)
+	if err != nil {
+		return nil, err
+	}
+	index, err := p.device.GIDIndex(from)
+	if err != nil {
+		return nil, err
+	}
+	return p.CreateAH(AV{Global: true, Port: 1, DGID: GID(to), SGIDIndex: index})
+}
+
+// CreateAHFromWC makes an address handle to where a datagram has come from
+// (ibv_create_ah_from_wc(3)); c.SrcQP is the queue pair there. grh is what stands
+// in front of the datagram in its receive buffer, GRHLen bytes. Answers have the
+// datagram's traffic class and flow label. EINVAL: c is not of a datagram, or grh
+// holds no IP header, as where only sizes are modelled.
+func (p *PD) CreateAHFromWC(c *Completion, grh []byte) (*AH, error) {
+	if c.Status != cq.Success || c.Flags&cq.GRH == 0 {
+		return nil, fmt.Errorf("%w: the completion is not of a datagram that has come", syscall.EINVAL)
+	}
+	av, to, err := headerOf(grh)
+	if err != nil {
+		return nil, err
+	}
+	from := to
+	if to.IsMulticast() {
+		if from, err = p.device.sourceFor(to); err != nil {
+			return nil, err
+		}
+	}
+	if av.SGIDIndex, err = p.device.GIDIndex(from); err != nil {
+		return nil, err
+	}
+	return p.CreateAH(av)
+}
+
+// ecn is the bits of a traffic class that belong to a packet, not to its way.
+const ecn = 3
+
+// headerOf reads what stands in front of a datagram: how its sender is reached, and
+// whom it was for.
+func headerOf(grh []byte) (av AV, to netip.Addr, err error) {
+	if len(grh) < transport.GRHLen {
+		return av, to, fmt.Errorf("%w: grh has %d bytes: it takes %d", syscall.EINVAL, len(grh), transport.GRHLen)
+	}
+	ip := grh[:wire.IPv6Header]
+	if ip[0]>>4 != 6 {
+		ip = ip[wire.IPv6Header-wire.IPv4Header:]
+	}
+	av = AV{Global: true, Port: 1}
+	switch ip[0] >> 4 {
+	case 4:
+		av.TrafficClass = ip[1] &^ ecn
+	case 6:
+		word := binary.BigEndian.Uint32(ip)
+		av.TrafficClass, av.FlowLabel = uint8(word>>20)&^ecn, word&wire.MaxFlowLabel
+	default:
+		return av, to, fmt.Errorf("%w: grh begins neither with an IPv6 header nor, in its last %d bytes, with an IPv4 header", syscall.EINVAL, wire.IPv4Header)
+	}
+	from, to := addressesOf(ip)
+	av.DGID = GID(from)
+	return av, to, nil
+}
+
+// CreateAH makes an address handle. A traffic class of 0 stands for the device's
+// DSCP, a hop limit of 0 for 64. ENOMEM: there are max_ah; EHOSTUNREACH: nobody has
+// the address; EINVAL: the address vector cannot be.
+func (p *PD) CreateAH(av AV) (*AH, error) {
 	d := p.device
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
 	if err := d.settings.Limits.Room(qp.AddressHandles, d.inUse[qp.AddressHandles]); err != nil {
 		return nil, err
 	}
@@ -39,15 +161,11 @@ func (p *PD) CreateAH(av qp.AV) (*AH, error) {
 		return nil, err
 	}
 	h := &AH{device: d, handle: inner, route: r}
-	d.inUse[qp.AddressHandles]++
-	if n := len(d.handles.freed); n > 0 {
-		h.path = d.handles.freed[n-1]
-		d.handles.freed = d.handles.freed[:n-1]
-		d.handles.slots[h.path-1] = h
-	} else {
-		d.handles.slots = append(d.handles.slots, h)
-		h.path = uint32(len(d.handles.slots))
+	if err := d.handles.add(h); err != nil {
+		_ = inner.Destroy()
+		return nil, err
 	}
+	d.inUse[qp.AddressHandles]++
 	return h, nil
 }
 
@@ -55,37 +173,30 @@ func (p *PD) CreateAH(av qp.AV) (*AH, error) {
 func (h *AH) Path() uint32 { return h.path }
 
 // AV is the address vector.
-func (h *AH) AV() qp.AV { return h.handle.AV() }
+func (h *AH) AV() AV { return h.handle.AV() }
 
-// Destroy ends the handle. Datagrams that are posted with it and not sent fail with
-// IBV_WC_LOC_QP_OP_ERR.
+// Destroy ends the handle. A datagram that is posted with it fails with
+// IBV_WC_LOC_QP_OP_ERR when it is its turn, as with rdma_rxe.
 func (h *AH) Destroy() error {
 	if err := h.handle.Destroy(); err != nil {
 		return err
 	}
 	d := h.device
 	d.inUse[qp.AddressHandles]--
-	d.handles.slots[h.path-1] = nil
-	d.handles.freed = append(d.handles.freed, h.path)
-	return nil
-}
-
-// handle finds an address handle; nil if there is none.
-func (d *Device) handle(path uint32) *AH {
-	if i := path - 1; int(i) < len(d.handles.slots) {
-		return d.handles.slots[i]
-	}
+	d.handles.remove(h)
 	return nil
 }
 
 // checkPath holds a datagram to the address handles that its queue pair can use.
-func (q *QP) checkPath(path uint32) error {
-	h := q.device.handle(path)
+func (q *QP) checkPath(wr *SendWR) error {
+	h := q.device.handles.find(wr.Path)
 	switch {
 	case h == nil:
-		return fmt.Errorf("%w: there is no address handle %d", syscall.EINVAL, path)
+		return fmt.Errorf("%w: there is no address handle %d", syscall.EINVAL, wr.Path)
 	case !q.verbs.Reaches(h.handle):
-		return fmt.Errorf("%w: address handle %d is of another protection domain than queue pair %d", syscall.EINVAL, path, q.Number())
+		return fmt.Errorf("%w: address handle %d is of another protection domain than queue pair %d", syscall.EINVAL, wr.Path, q.Number())
+	case wr.DestQP > roce.PSNMask:
+		return fmt.Errorf("%w: the datagram is for queue pair %#x, which has more than 24 bits", syscall.EINVAL, wr.DestQP)
 	}
 	return nil
 }

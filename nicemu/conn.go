@@ -18,12 +18,12 @@ import (
 // ConnParam is what one side of a connection asks for or agrees to
 // (rdma_conn_param).
 type ConnParam struct {
-	PrivateData []byte // Connect up to 56 bytes, Accept up to 196
+	PrivateData []byte // Connect up to 56 bytes, Accept up to 196; the peer sees zeros behind it
 	// READs and atomics that the queue pair takes at once, and that it would send
 	// at once. The two sides settle on the lesser.
 	ResponderResources, InitiatorDepth uint8
 	RetryCount                         uint8 // 0 to 7; Connect
-	RNRRetryCount                      uint8 // of the peer's queue pair, 0 to 7
+	RNRRetryCount                      uint8 // of the peer's queue pair, 0 to 6, or 7 for no limit
 }
 
 // ConnKind says what has become of a connection.
@@ -57,6 +57,10 @@ type ConnEvent struct {
 
 // Conn is a connection of a queue pair, or one being made (rdma_cm(7)). It brings
 // its queue pair from RESET or INIT to RTS, and to ERR when it ends.
+//
+// A program is told what becomes of it by the function that it gave to Connect or
+// Listen, which may use the NIC, or, as a process, waits for it (Established,
+// Disconnected).
 type Conn struct {
 	device        *Device
 	id            msg.CommID
@@ -65,6 +69,7 @@ type Conn struct {
 	attributes    cm.Attributes
 	notify        func(ConnEvent)
 	last          ConnEvent // what has become of it
+	closed        bool      // by the program
 	changed       sim.Cond
 }
 
@@ -75,6 +80,7 @@ type Listener struct {
 	notify func(ConnEvent)
 
 	requests []ConnEvent // nobody has taken, without notify
+	closed   bool
 	came     sim.Cond
 }
 
@@ -109,13 +115,6 @@ func (c *connections) start(d *Device) (err error) {
 	return err
 }
 
-// GUID is the channel adapter's: the MAC address with fffe in its middle, as
-// rdma_rxe makes it.
-func (d *Device) GUID() uint64 {
-	m := uint64(d.env.MAC)
-	return m>>24<<40 | 0xfffe<<24 | m&0xffffff
-}
-
 // Listen has notify called for every request to connect to an address and port,
 // and of what becomes of the connections; the zero Addr is any. Without notify
 // processes take requests by Next. Backlog is how many may wait to be accepted, 0
@@ -130,21 +129,42 @@ func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) 
 	return l, nil
 }
 
-// Close ends listening. Requests that it has told of can still be accepted.
+// Close ends listening. Requests that Next has not given are rejected; others can
+// still be accepted. EINVAL: it is closed already.
 func (l *Listener) Close() error {
-	delete(l.device.conns.listeners, l.id)
-	return cmError(l.device.conns.cm.Unlisten(l.id))
+	c := &l.device.conns
+	if err := c.cm.Unlisten(l.id); err != nil {
+		return cmError(err)
+	}
+	delete(c.listeners, l.id)
+	delete(c.answering, l.id)
+	l.closed = true
+	for _, e := range l.requests {
+		_ = e.Conn.Reject(nil) // it may be over already
+	}
+	l.requests = nil
+	l.came.Broadcast()
+	return nil
 }
 
 // Connect connects a queue pair, which is in RESET or INIT, to who listens at an
 // address and port (rdma_connect(3)). notify is told of what becomes of it:
 // ConnEstablished, ConnRejected, ConnUnreachable or ConnFailed, and later
-// ConnDisconnected. It may be nil: processes wait by Established.
+// ConnDisconnected. It may be nil: processes wait by Established. An error changes
+// nothing.
+//
+// EINVAL: the queue pair is of type UD, of another device, in another state, or a
+// parameter is out of its range; EISCONN: it has a connection; EADDRNOTAVAIL: the
+// device has no address of the version of IP.
 func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(ConnEvent)) (*Conn, error) {
+	if err := d.conns.free(q); err != nil {
+		return nil, err
+	}
 	local, err := d.sourceFor(to.Addr())
 	if err != nil {
 		return nil, err
 	}
+	before := q.State()
 	if err := q.init(p); err != nil {
 		return nil, err
 	}
@@ -156,11 +176,25 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 		TrafficClass: d.settings.DSCP << 2, HopLimit: defaultTTL, PrivateData: p.PrivateData,
 	})
 	if err != nil {
+		q.back(before)
 		return nil, cmError(err)
 	}
 	d.conns.byID[c.id], d.conns.byQP[q] = c, c
 	d.conns.pump()
 	return c, nil
+}
+
+// free tells why a queue pair cannot be connected, if so.
+func (c *connections) free(q *QP) error {
+	switch x := c.byQP[q]; {
+	case q.device != c.device:
+		return fmt.Errorf("%w: queue pair %d is of device %s, not of %s", syscall.EINVAL, q.Number(), q.device.Name(), c.device.Name())
+	case q.config.Type == qp.UD:
+		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
+	case x != nil && x.last.Kind <= ConnEstablished:
+		return fmt.Errorf("%w: queue pair %d has a connection to %v", syscall.EISCONN, q.Number(), x.remote)
+	}
+	return nil
 }
 
 // sourceFor is the device's first address of the version of another.
@@ -183,16 +217,41 @@ func (c *connections) nextPort() uint16 {
 // init brings a queue pair to INIT, if it is not there, with the rights that
 // rdma_cm gives (cm_init_qp_init_attr of Linux).
 func (q *QP) init(p ConnParam) error {
-	if s := q.State(); s == qp.Init {
-		return nil
-	} else if s != qp.Reset {
-		return fmt.Errorf("%w: queue pair %d is in %v: to be connected it has to be in RESET or INIT", syscall.EINVAL, q.Number(), s)
+	if err := q.mayConnect(p); err != nil || q.State() == qp.Init {
+		return err
 	}
 	access := memory.RemoteWrite
 	if p.ResponderResources > 0 && q.config.Type == qp.RC {
-		access |= memory.RemoteRead | memory.RemoteAtomic
+		access |= memory.RemoteRead
+		if !q.device.settings.Limits.NoAtomics {
+			access |= memory.RemoteAtomic
+		}
 	}
 	return q.Init(access, 0)
+}
+
+// mayConnect tells whether a queue pair can be connected with such parameters.
+func (q *QP) mayConnect(p ConnParam) error {
+	l := &q.device.settings.Limits
+	switch s := q.State(); {
+	case q.config.Type == qp.UD:
+		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
+	case s != qp.Reset && s != qp.Init:
+		return fmt.Errorf("%w: queue pair %d is in %v: to be connected it has to be in RESET or INIT", syscall.EINVAL, q.Number(), s)
+	case q.device.conns.byQP[q] != nil:
+		return fmt.Errorf("%w: queue pair %d has a connection: wait for its end (ConnTimeWaitExit), or Close it", syscall.EINVAL, q.Number())
+	case int(p.ResponderResources) > l.QPRdAtom || int(p.InitiatorDepth) > l.QPInitRdAtom:
+		return fmt.Errorf("%w: responder resources %d and initiator depth %d: %s has up to %d (max_qp_rd_atom) and %d (max_qp_init_rd_atom)",
+			syscall.EINVAL, p.ResponderResources, p.InitiatorDepth, q.device.Name(), l.QPRdAtom, l.QPInitRdAtom)
+	}
+	return nil
+}
+
+// back undoes init.
+func (q *QP) back(before qp.State) {
+	if before == qp.Reset {
+		_ = q.Modify(qp.Attr{State: qp.Reset}, qp.MaskState) // allowed from any state
+	}
 }
 
 func (q *QP) transport() msg.Transport {
@@ -214,9 +273,9 @@ func (q *QP) ready(a *cm.Attributes) error {
 		return err
 	}
 	attr := qp.Attr{
-		State: qp.RTR, PathMTU: min(qp.MTU(a.PathMTU), q.device.settings.MTU), DestQPN: a.PeerQPN, RQPSN: a.RQPSN,
+		State: qp.RTR, PathMTU: qp.MTU(a.PathMTU), DestQPN: a.PeerQPN, RQPSN: a.RQPSN,
 		MaxDestRdAtomic: a.MaxDestRDAtomic, MinRNRTimer: q.device.settings.MinRNR,
-		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass},
+		AV: qp.AV{Global: true, Port: 1, DGID: GID(a.Peer), SGIDIndex: index, FlowLabel: a.FlowLabel, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass, ClassSet: true},
 	}
 	mask := qp.MaskState | qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
 	if q.config.Type == qp.RC {
@@ -244,37 +303,62 @@ func (c *Conn) Local() netip.AddrPort { return c.local }
 // Remote is the other end.
 func (c *Conn) Remote() netip.AddrPort { return c.remote }
 
-// Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)).
-// Receives should have been posted. ConnEstablished or ConnUnreachable follows.
+// Accept accepts a request with a queue pair in RESET or INIT (rdma_accept(3)). The
+// peer may send as soon as it knows, so receives should have been posted, in INIT.
+// ConnEstablished or ConnUnreachable follows. Errors are those of Connect, and
+// EHOSTUNREACH; an error changes nothing.
 func (c *Conn) Accept(q *QP, p ConnParam) error {
+	if err := c.device.conns.free(q); err != nil {
+		return err
+	}
+	if c.qp != nil {
+		return fmt.Errorf("%w: the request of %v is accepted already", syscall.EINVAL, c.remote)
+	}
+	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
+	a, err := c.device.conns.cm.CheckAccept(c.id, accept)
+	switch {
+	case err != nil:
+		return cmError(err)
+	case q.transport() != a.Transport:
+		return fmt.Errorf("%w: queue pair %d is of type %v, and the request is for another transport service", syscall.EINVAL, q.Number(), q.config.Type)
+	}
+	before := q.State()
 	if err := q.init(p); err != nil {
 		return err
 	}
-	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
-	a := c.attributes.Agree(&accept)
 	// The peer sends as soon as it has the REP.
 	if err := q.ready(&a); err != nil {
+		q.back(before)
 		return err
 	}
-	if _, err := c.device.conns.cm.Accept(c.device.Now(), c.id, accept); err != nil {
-		return cmError(err)
-	}
+	_, _ = c.device.conns.cm.Accept(c.device.Now(), c.id, accept) // as CheckAccept has said
 	c.qp = q
 	c.device.conns.byQP[q] = c
 	c.device.conns.pump()
 	return nil
 }
 
-// Reject refuses a request (rdma_reject(3)). Private data has up to 148 bytes.
+// Reject refuses a request (rdma_reject(3)), and is the end of it. Private data has
+// up to 148 bytes. EINVAL: it has more, or there is no request to refuse any more.
 func (c *Conn) Reject(privateData []byte) error {
-	err := c.device.conns.cm.Reject(c.device.Now(), c.id, cm.Reject{PrivateData: privateData})
-	c.device.conns.forget(c)
+	if err := c.device.conns.cm.Reject(c.device.Now(), c.id, cm.Reject{PrivateData: privateData}); err != nil {
+		return cmError(err)
+	}
+	c.end()
 	c.device.conns.pump()
-	return cmError(err)
+	return nil
+}
+
+// end is the end of a connection by the program's will, of which it is not told.
+func (c *Conn) end() {
+	c.closed = true
+	c.device.conns.forget(c)
+	c.changed.Broadcast()
 }
 
 // Disconnect ends an established connection (rdma_disconnect(3)): its queue pair
-// goes to ERR. ConnDisconnected follows.
+// goes to ERR. ConnDisconnected follows, on either side. EINVAL: there is no
+// connection, or none any more.
 func (c *Conn) Disconnect() error {
 	if c.qp != nil {
 		c.qp.disconnect()
@@ -290,7 +374,7 @@ func (c *Conn) Close() error {
 	if c.qp != nil {
 		c.qp.disconnect()
 	}
-	c.device.conns.forget(c)
+	c.end()
 	err := c.device.conns.cm.Destroy(c.device.Now(), c.id)
 	c.device.conns.pump()
 	if errors.Is(err, cm.ErrUnknown) {
@@ -302,7 +386,7 @@ func (c *Conn) Close() error {
 // disconnect takes a queue pair to ERR.
 func (q *QP) disconnect() {
 	if s := q.State(); s != qp.Reset && s != qp.Err {
-		_ = q.Modify(qp.Attr{State: qp.Err}, qp.MaskState) // allowed from any state
+		_ = q.SetState(qp.Err) // allowed from any other state
 	}
 }
 
@@ -420,6 +504,10 @@ func (c *connections) requested(e *cm.Event) {
 	l := c.listeners[e.Listener]
 	if l == nil {
 		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{}) // nobody listens any more
+		return
+	}
+	if most := msg.MTU(c.device.settings.MTU); e.Attributes.PathMTU > most {
+		_ = c.cm.Reject(c.device.Now(), e.ID, cm.Reject{Reason: msg.ReasonInvalidMTU})
 		return
 	}
 	x := &Conn{device: c.device, id: e.ID, local: e.Destination, remote: e.Source, attributes: e.Attributes, notify: l.notify}

@@ -3,6 +3,7 @@ package nicemu
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -240,7 +241,7 @@ func TestResolve(t *testing.T) {
 	var got []string
 	ask := func(port uint16, data string) {
 		err := a.Resolve(netip.AddrPortFrom(v4(1), port), []byte(data), func(r Resolved) {
-			got = append(got, fmt.Sprint(r.OK, r.QPN == y.Number(), r.QKey))
+			got = append(got, fmt.Sprint(r.Err == nil, r.QPN == y.Number(), r.QKey))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -285,5 +286,240 @@ func TestManagementIsGuarded(t *testing.T) {
 	}
 	if c, _ := a.Counters(); c.QKeyViolations != 1 || c.NoQP != 1 || a.conns.cm.Counters().Malformed != 1 {
 		t.Errorf("%d Q_Key violations, %d of no queue pair, %d malformed", c.QKeyViolations, c.NoQP, a.conns.cm.Counters().Malformed)
+	}
+}
+
+// TestConnectRefusesWhatCannotBe: what a queue pair cannot do is refused at once,
+// and leaves everything as it was.
+func TestConnectRefusesWhatCannotBe(t *testing.T) {
+	w := newWorld(t, 2)
+	a, _ := w.host(0), w.host(1)
+	ready := a.qp(qp.RC)
+	if err := ready.Join(Join{Local: v4(0), Remote: v4(1), RemoteQPN: 99}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what  string
+		q     *QP
+		to    netip.Addr
+		param ConnParam
+	}{
+		{"a queue pair of datagrams", a.qp(qp.UD), v4(1), ConnParam{}},
+		{"one in RTS", ready, v4(1), ConnParam{}},
+		{"too much private data", a.qp(qp.RC), v4(1), ConnParam{PrivateData: make([]byte, 57)}},
+		{"too many retries", a.qp(qp.RC), v4(1), ConnParam{RetryCount: 8}},
+		{"more READs than the device takes", a.qp(qp.RC), v4(1), ConnParam{ResponderResources: 17}},
+		{"more READs than the device sends", a.qp(qp.RC), v4(1), ConnParam{InitiatorDepth: 17}},
+		{"no peer", a.qp(qp.RC), netip.Addr{}, ConnParam{}},
+	} {
+		before := c.q.State()
+		if _, err := a.Connect(c.q, netip.AddrPortFrom(c.to, 5), c.param, nil); err == nil {
+			t.Errorf("%s: no error", c.what)
+		}
+		if c.q.State() != before || len(a.conns.byID)+len(a.conns.byQP)+a.conns.cm.Len() != 0 {
+			t.Errorf("%s: the queue pair is in %v, %d connections are known", c.what, c.q.State(), a.conns.cm.Len())
+		}
+	}
+	x := a.qp(qp.RC)
+	if _, err := a.Connect(x, netip.AddrPortFrom(v4(1), 5), ConnParam{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Connect(x, netip.AddrPortFrom(v4(1), 5), ConnParam{}, nil); !errors.Is(err, syscall.EISCONN) {
+		t.Errorf("a queue pair that is being connected: %v", err)
+	}
+}
+
+// TestAcceptRefusesWhatCannotBe, and the request can be accepted still.
+func TestAcceptRefusesWhatCannotBe(t *testing.T) {
+	for _, kind := range []qp.Type{qp.RC, qp.UC} {
+		w := newWorld(t, 2)
+		a, b := w.host(0), w.host(1)
+		other := qp.UC
+		if kind == qp.UC {
+			other = qp.RC
+		}
+		var request, late *Conn
+		if _, err := b.Listen(netip.AddrPortFrom(netip.Addr{}, 5), 0, func(e ConnEvent) {
+			if e.Kind == ConnRequested && request == nil {
+				request = e.Conn
+			} else if e.Kind == ConnRequested {
+				late = e.Conn
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		x := a.qp(kind)
+		if _, err := a.Connect(x, netip.AddrPortFrom(v4(1), 5), ConnParam{ResponderResources: 16, InitiatorDepth: 16}, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.run(units.Millisecond)
+		posted := b.qp(kind)
+		if err := posted.Init(memory.RemoteWrite, 0); err != nil {
+			t.Fatal(err)
+		}
+		recv(t, posted, 1, b.mr.SGE(0, 100))
+		used := b.qp(kind)
+		if err := used.Join(Join{Local: v4(1), Remote: v4(0), RemoteQPN: 99}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			what  string
+			q     *QP
+			param ConnParam
+		}{
+			{"a queue pair of datagrams", b.qp(qp.UD), ConnParam{}},
+			{"one of another service", b.qp(other), ConnParam{}},
+			{"one in RTS", used, ConnParam{}},
+			{"too much private data", b.qp(kind), ConnParam{PrivateData: make([]byte, 197)}},
+			{"too much private data, in INIT", posted, ConnParam{PrivateData: make([]byte, 197)}},
+			{"too many RNR retries", posted, ConnParam{RNRRetryCount: 8}},
+			{"more READs than the device sends", posted, ConnParam{InitiatorDepth: 17}},
+		} {
+			before := c.q.State()
+			if err := request.Accept(c.q, c.param); !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("%v: %s: %v", kind, c.what, err)
+			}
+			if c.q.State() != before || len(b.conns.byQP) != 0 {
+				t.Errorf("%v: %s: the queue pair is in %v", kind, c.what, c.q.State())
+			}
+		}
+		if err := request.Accept(posted, ConnParam{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := request.Accept(b.qp(kind), ConnParam{}); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%v: accepted twice: %v", kind, err)
+		}
+		w.run(2 * units.Millisecond)
+		if x.State() != qp.RTS || posted.State() != qp.RTS {
+			t.Errorf("%v: states are %v and %v", kind, x.State(), posted.State())
+		}
+		// One whose requester has gone.
+		c, err := a.Connect(a.qp(kind), netip.AddrPortFrom(v4(1), 5), ConnParam{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.run(3 * units.Millisecond)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.run(4 * units.Millisecond)
+		y := b.qp(kind)
+		if err := late.Accept(y, ConnParam{}); !errors.Is(err, syscall.EINVAL) || y.State() != qp.Reset || len(b.conns.byQP) != 1 {
+			t.Errorf("%v: accepted too late: %v, in %v", kind, err, y.State())
+		}
+	}
+}
+
+// TestConnectAcrossMTUs: a request for a larger path MTU than the NIC has is
+// refused, one for a smaller is not, and data flows.
+func TestConnectAcrossMTUs(t *testing.T) {
+	var book diary
+	n := 0
+	w := newWorld(t, 2, func(s *Settings, _ *Env) {
+		n++
+		s.MTU = qp.MTU(n + 2) // 1024 and 2048
+	})
+	for i := range 2 {
+		a, b := w.host(i), w.host(1-i)
+		x, y := a.qp(qp.RC), b.qp(qp.RC)
+		if _, err := b.Listen(netip.AddrPortFrom(netip.Addr{}, 5), 0, func(e ConnEvent) {
+			book.note("server", w)(e)
+			if e.Kind == ConnRequested {
+				if err := e.Conn.Accept(y, ConnParam{}); err != nil {
+					t.Error(err)
+				}
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Connect(x, netip.AddrPortFrom(v4(1-i), 5), ConnParam{}, func(e ConnEvent) {
+			book.note("client", w)(e)
+			if e.Kind == ConnEstablished {
+				w.write(a, b, x, 5000)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.run(w.engine.Now() + units.Second)
+		if i == 0 {
+			expect(t, "client", a.poll(), "0 IBV_WC_SUCCESS IBV_WC_RDMA_WRITE 0")
+		}
+	}
+	book.holds(t, "server requested", "client established", "server established", "client rejected (invalid path MTU)")
+}
+
+// TestManyConnections makes and ends connections one after another over a fabric
+// that loses a tenth: nothing is left of them.
+func TestManyConnections(t *testing.T) {
+	rounds := 10_000
+	if testing.Short() {
+		rounds = 500
+	}
+	w := newWorld(t, 2)
+	r := rand.New(rand.NewPCG(1, 2))
+	w.touch = func(int, *packet.Packet) bool { return r.IntN(10) > 0 }
+	a, b := w.host(0), w.host(1)
+	established := 0
+	var qps []*QP
+	l, err := b.Listen(netip.AddrPortFrom(netip.Addr{}, 5), 0, func(e ConnEvent) {
+		if e.Kind == ConnRequested {
+			y := b.qp(qp.RC)
+			qps = append(qps, y)
+			if err := e.Conn.Accept(y, ConnParam{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before uint64
+	for i := range rounds {
+		if i == rounds/2 {
+			before = heap()
+		}
+		x := a.qp(qp.RC)
+		qps = append(qps, x)
+		var c *Conn
+		c, err := a.Connect(x, netip.AddrPortFrom(v4(1), 5), ConnParam{}, func(e ConnEvent) {
+			if e.Kind == ConnEstablished {
+				established++
+				if i%2 == 0 {
+					_ = c.Disconnect()
+				} else {
+					_ = c.Close()
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.run(w.engine.Now() + 100*units.Second)
+		w.log = w.log[:0]
+		for _, q := range qps {
+			if err := q.Destroy(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		qps = qps[:0]
+		for e, ok := a.NextEvent(); ok; e, ok = a.NextEvent() {
+			_ = e
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.run(w.engine.Now() + 1000*units.Second)
+	if established != rounds {
+		t.Errorf("%d of %d were established", established, rounds)
+	}
+	for _, h := range []*host{a, b} {
+		c := &h.conns
+		if n := len(c.byID) + len(c.byQP) + len(c.listeners) + len(c.asking) + len(c.answering) + c.cm.Len(); n != 0 || h.agenda.live != 0 || h.inUse[qp.QueuePairs] != 0 {
+			t.Errorf("%s: %d things are known, %d due, %d queue pairs", h.Name(), n, h.agenda.live, h.inUse[qp.QueuePairs])
+		}
+	}
+	if after := heap(); !testing.Short() && after > before+1<<20 {
+		t.Errorf("%d B more after half of them", after-before)
 	}
 }

@@ -8,6 +8,7 @@ import "github.com/weftlab/weft/nicemu/transport"
 type Counters struct {
 	XmitPackets, XmitBytes uint64 // port_xmit_packets, port_xmit_data; bytes of frames, RoCE only
 	RcvPackets, RcvBytes   uint64 // port_rcv_packets, port_rcv_data
+	XmitMcast, RcvMcast    uint64 // multicast_xmit_packets, multicast_rcv_packets; the others are unicast
 	RcvErrors              uint64 // port_rcv_errors: not RoCEv2
 	RxICRCErrors           uint64 // rx_icrc_encapsulated
 	RxTrimmed              uint64 // packets cut down by a switch, which are dropped
@@ -15,10 +16,11 @@ type Counters struct {
 	NPCNPSent              uint64 // np_cnp_sent
 	RPCNPHandled           uint64 // rp_cnp_handled
 	RPCNPIgnored           uint64 // rp_cnp_ignored: no such queue pair, or it has no rate control
-	PKeyViolations         uint64 // pkey_viol_cntr
-	QKeyViolations         uint64 // of queue pair 1
+	PKeyViolations         uint64 // bad_pkey_cntr of ibv_query_port(3)
+	QKeyViolations         uint64 // of queue pair 1, for qkey_viol_cntr likewise
 	NoQP                   uint64 // for no queue pair, or of another transport service
 	WrongAddress           uint64 // from or to another address than the queue pair's
+	WrongState             uint64 // for a queue pair in a state that takes no packets
 }
 
 // Counters is what the NIC has counted, and what its queue pairs have, those that
@@ -33,15 +35,18 @@ func (d *Device) Counters() (Counters, transport.Counters) {
 	return d.counters, all
 }
 
-// EachCounter calls f with name and value of every counter, under NVIDIA's names
-// where there are such. port_xmit_data and port_rcv_data are in words of 4 bytes,
-// as theirs.
+// EachCounter calls f with name and value of every counter, in the order of
+// CounterInfos.
 func (d *Device) EachCounter(f func(name string, n uint64)) {
 	c, t := d.Counters()
 	f("port_xmit_packets", c.XmitPackets)
 	f("port_xmit_data", c.XmitBytes/4)
 	f("port_rcv_packets", c.RcvPackets)
 	f("port_rcv_data", c.RcvBytes/4)
+	f("unicast_xmit_packets", c.XmitPackets-c.XmitMcast)
+	f("unicast_rcv_packets", c.RcvPackets-c.RcvMcast)
+	f("multicast_xmit_packets", c.XmitMcast)
+	f("multicast_rcv_packets", c.RcvMcast)
 	f("port_rcv_errors", c.RcvErrors)
 	f("rx_icrc_encapsulated", c.RxICRCErrors)
 	f("rx_trimmed", c.RxTrimmed)
@@ -49,9 +54,10 @@ func (d *Device) EachCounter(f func(name string, n uint64)) {
 	f("np_cnp_sent", c.NPCNPSent)
 	f("rp_cnp_handled", c.RPCNPHandled)
 	f("rp_cnp_ignored", c.RPCNPIgnored)
-	f("pkey_viol_cntr", c.PKeyViolations)
+	f("bad_pkey_cntr", c.PKeyViolations)
 	f("rx_no_qp", c.NoQP)
 	f("rx_wrong_address", c.WrongAddress)
+	f("rx_wrong_state", c.WrongState)
 	t.QKeyViolations += c.QKeyViolations
 	t.Each(f)
 }

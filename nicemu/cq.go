@@ -1,69 +1,167 @@
 package nicemu
 
 import (
+	"fmt"
+	"syscall"
+
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// CQ is a completion queue (ibv_create_cq(3)). Poll, Arm, Ack and Resize are
-// those of package cq.
+// CQ is a completion queue (ibv_create_cq(3)). Programs poll it (Poll), wait for
+// it as a process does (Wait), or have a Channel tell of it (Arm).
 type CQ struct {
-	*cq.CQ
 	task
-	device *Device
-	came   sim.Cond // an entry has
+	queue   *cq.CQ
+	device  *Device
+	channel *Channel // nil for none
+	came    sim.Cond // an entry has
+	gone    bool
 }
 
-// CreateCQ makes a completion queue for depth entries. channel is told of events;
-// nil for none. ENOMEM: there are max_cq; EINVAL: depth is beyond max_cqe.
-func (d *Device) CreateCQ(depth int, channel *cq.Channel) (*CQ, error) {
+// CreateCQ makes a completion queue for depth entries, 1 to max_cqe. channel is
+// told of events; nil for none. ENOMEM: there are max_cq; EINVAL: depth is out of
+// its range.
+func (d *Device) CreateCQ(depth int, channel *Channel) (*CQ, error) {
 	if err := d.settings.Limits.Room(qp.CompletionQueues, d.inUse[qp.CompletionQueues]); err != nil {
 		return nil, err
 	}
-	c := &CQ{device: d}
-	inner, err := cq.New(depth, d.settings.Limits.CQE, channel, c)
-	if err != nil {
+	c := &CQ{device: d, channel: channel}
+	var err error
+	if c.queue, err = cq.New(depth, d.settings.Limits.CQE, channel.inner(), (*cqEvents)(c)); err != nil {
 		return nil, err
 	}
-	c.CQ = inner
+	channel.add(c)
 	d.inUse[qp.CompletionQueues]++
 	d.agenda.enrol(&c.task, c)
 	return c, nil
 }
 
-// Destroy ends the queue (ibv_destroy_cq). EBUSY: queue pairs complete here, or
-// events were taken and not acknowledged.
+// Destroy ends the queue (ibv_destroy_cq). Its events leave the channel, and
+// processes that wait for entries are told. EBUSY: queue pairs complete here, or
+// events were taken and not acknowledged; EINVAL: it is destroyed already.
 func (c *CQ) Destroy() error {
-	if err := c.CQ.Destroy(); err != nil {
+	if c.gone {
+		return errDestroyed
+	}
+	if err := c.queue.Destroy(); err != nil {
 		return err
 	}
 	d := c.device
+	c.gone = true
+	c.channel.remove(c)
+	c.came.Broadcast()
 	d.agenda.remove(&c.task)
+	d.arm()
 	d.inUse[qp.CompletionQueues]--
 	d.forget(func(e AsyncEvent) bool { return e.CQ == c })
+	d.arm()
 	return nil
 }
 
-// Arm asks for an event by the next entry (ibv_req_notify_cq(3); cq.CQ.Arm).
+var errDestroyed = fmt.Errorf("%w: the completion queue is destroyed", syscall.EINVAL)
+
+// usable tells why a queue pair of a device cannot complete here, if so.
+func (c *CQ) usable(d *Device) error {
+	switch {
+	case c == nil:
+		return fmt.Errorf("%w: a queue pair needs a SendCQ and a RecvCQ", syscall.EINVAL)
+	case c.gone:
+		return errDestroyed
+	case c.device != d:
+		return fmt.Errorf("%w: the completion queue is of device %s, not of %s", syscall.EINVAL, c.device.Name(), d.Name())
+	}
+	return nil
+}
+
+// Device is the device that it is of.
+func (c *CQ) Device() *Device { return c.device }
+
+// Poll takes up to len(dst) entries, oldest first, and says how many
+// (ibv_poll_cq(3)). When the queue has overrun it gives those that came before
+// that, then cq.ErrOverrun, which is an EIO. EINVAL: it is destroyed.
+func (c *CQ) Poll(dst []Completion) (int, error) {
+	if c.gone {
+		return 0, errDestroyed
+	}
+	return c.queue.Poll(dst)
+}
+
+// Len is how many entries wait to be polled.
+func (c *CQ) Len() int { return c.queue.Len() }
+
+// Depth is how many entries fit.
+func (c *CQ) Depth() int { return c.queue.Depth() }
+
+// Overrun tells whether an entry was lost because the queue was full. Its queue
+// pairs are in ERR then, and it is of no use but to be destroyed.
+func (c *CQ) Overrun() bool { return !c.gone && c.queue.Overrun() }
+
+// Resize changes how many entries fit, to between those that wait and max_cqe
+// (ibv_resize_cq(3)). EINVAL: depth is out of that range, or the queue is
+// destroyed.
+func (c *CQ) Resize(depth int) error {
+	if c.gone {
+		return errDestroyed
+	}
+	return c.queue.Resize(depth, c.device.settings.Limits.CQE)
+}
+
+// Moderate holds events back so that there are fewer (ibv_modify_cq(3)): until
+// m.Count entries have come, or m.Period has passed since the first of them. An
+// event that is held back already comes when the old period said, or with the new
+// count. EINVAL: a count without a period, or a period beyond 65535 us.
+func (c *CQ) Moderate(m Moderation) error { return c.queue.Moderate(m) }
+
+// Arm asks for one event by the next entry, or with solicitedOnly by the next that
+// is solicited or an error (ibv_req_notify_cq(3)). The channel gets it. Entries
+// that are there already make none: poll again after arming. Without a channel it
+// does nothing.
 func (c *CQ) Arm(solicitedOnly bool) {
-	c.CQ.Arm(solicitedOnly)
-	c.device.agenda.at(&c.task, c.Deadline())
+	c.queue.Arm(solicitedOnly)
+	c.device.agenda.at(&c.task, c.queue.Deadline())
 	c.device.arm()
 }
 
+// Ack acknowledges n events of this queue that were taken from the channel
+// (ibv_ack_cq_events). EINVAL: so many were not taken.
+func (c *CQ) Ack(n int) error { return c.queue.Ack(n) }
+
+// completer is a CQ as the engines of queue pairs see it.
+type completer CQ
+
 // Complete implements transport.CQ.
-func (c *CQ) Complete(e cq.Completion, solicited bool) {
-	c.Push(c.device.Now(), e, solicited)
+func (x *completer) Complete(e cq.Completion, solicited bool) {
+	c := (*CQ)(x)
+	c.queue.Push(c.device.Now(), e, solicited)
 	c.came.Broadcast()
-	c.device.agenda.at(&c.task, c.Deadline())
+	c.device.agenda.at(&c.task, c.queue.Deadline())
 }
 
 // wake lets an event go that moderation has held back.
 func (c *CQ) wake(now units.Time) {
-	if c.Deadline() <= now {
-		c.Expire(now)
+	if c.queue.Deadline() <= now {
+		c.queue.Expire(now)
 	}
-	c.device.agenda.at(&c.task, c.Deadline())
+	c.device.agenda.at(&c.task, c.queue.Deadline())
+}
+
+// cqEvents is a CQ as its package sees it.
+type cqEvents CQ
+
+// CQError implements cq.Events.
+func (x *cqEvents) CQError(*cq.CQ) {
+	c := (*CQ)(x)
+	c.device.raise(AsyncEvent{Kind: qp.CQErr, CQ: c})
+}
+
+// QPFatal implements cq.Events.
+func (x *cqEvents) QPFatal(number uint32) {
+	d := x.device
+	if q := d.numbers.find(number); q != nil {
+		d.raise(AsyncEvent{Kind: qp.QPFatal, QP: q})
+		d.fail(q)
+	}
 }

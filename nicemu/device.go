@@ -2,8 +2,6 @@ package nicemu
 
 import (
 	"fmt"
-	"net/netip"
-	"syscall"
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
@@ -59,8 +57,8 @@ func New(s Settings, e Env) (*Device, error) {
 	if err := s.Limits.Check(); err != nil {
 		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
 	}
-	if s.DSCP > 63 {
-		return nil, fmt.Errorf("NIC %s: dscp is %d: it can be 0 to 63", e.Name, s.DSCP)
+	if s.DSCP > maxDSCP {
+		return nil, fmt.Errorf("NIC %s: dscp is %d: it can be 0 to %d", e.Name, s.DSCP, maxDSCP)
 	}
 	d := &Device{settings: s, env: e, line: e.Line, armed: units.Never, nextVA: firstVA}
 	d.memory = memory.New(s.Limits.Memory())
@@ -88,33 +86,11 @@ const maxHeaders = 14 + 40 + 8 + 12 + 28 + 4 + 4
 // as ECN-capable: if rate control listens to that.
 func (d *Device) notifies() bool { return d.settings.Control == DCQCN }
 
-// Name is the device's name.
-func (d *Device) Name() string { return d.env.Name }
-
-// Settings are what the NIC was made with.
-func (d *Device) Settings() Settings { return d.settings }
-
-// Limits are what the device can do (ibv_query_device(3)).
-func (d *Device) Limits() qp.Limits { return d.settings.Limits }
-
-// Addresses is the port's GID table.
-func (d *Device) Addresses() []netip.Addr { return d.env.Addresses }
-
-// GIDIndex is the place of an address in the GID table.
-func (d *Device) GIDIndex(a netip.Addr) (uint8, error) {
-	for i, x := range d.env.Addresses {
-		if x == a {
-			return uint8(i), nil
-		}
-	}
-	return 0, fmt.Errorf("%w: %v is no address of %s", syscall.EADDRNOTAVAIL, a, d.env.Name)
-}
-
-// Now is the emulated time.
-func (d *Device) Now() units.Time { return d.env.Now() }
-
-// SetLine tells that the port now runs at another rate; 0 is without limit.
+// SetLine tells that the port now runs at a rate; 0 is without limit.
 func (d *Device) SetLine(now units.Time, r units.Rate) {
+	if r == d.line {
+		return
+	}
 	d.line = r
 	if r == 0 {
 		return // rate controls keep to what they know

@@ -148,7 +148,7 @@ func TestDatagrams(t *testing.T) {
 	post(t, x, transport.SendWR{ID: 1, SGL: list, Path: handle(GID(v4(1)), 0).Path(), DestQP: y.Number(), QKey: 0x1234})
 	post(t, x, transport.SendWR{ID: 2, SGL: list, Path: handle(GID(v6(1)), 1).Path(), DestQP: y.Number(), QKey: 0x1234})
 	post(t, x, transport.SendWR{ID: 3, SGL: list, Path: handle(GID(v4(1)), 0).Path(), DestQP: y.Number(), QKey: 0x9999})
-	post(t, x, transport.SendWR{ID: 4, SGL: list, Path: handle(group, 0).Path(), DestQP: multicastQP, QKey: 0x1234})
+	post(t, x, transport.SendWR{ID: 4, SGL: list, Path: handle(group, 0).Path(), DestQP: MulticastQPN, QKey: 0x1234})
 	w.run(units.Millisecond)
 	expect(t, "b", b.poll(), "0 IBV_WC_SUCCESS IBV_WC_RECV 540", "1 IBV_WC_SUCCESS IBV_WC_RECV 540", "2 IBV_WC_SUCCESS IBV_WC_RECV 540")
 	expect(t, "c", c.poll(), "0 IBV_WC_SUCCESS IBV_WC_RECV 540")
@@ -192,7 +192,7 @@ func TestLoopback(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	for name, change := range map[string]func(p *packet.Packet){
 		"rx_wrong_address": func(p *packet.Packet) { p.RoCE.From = v4(7) },
-		"pkey_viol_cntr":   func(p *packet.Packet) { p.RoCE.BTH.PKey = 0x7ffe },
+		"bad_pkey_cntr":    func(p *packet.Packet) { p.RoCE.BTH.PKey = 0x7ffe },
 		"rx_no_qp":         func(p *packet.Packet) { p.RoCE.BTH.DestQP = 0x999 },
 		"rx_trimmed":       func(p *packet.Packet) { p.Trimmed = true },
 		"service":          func(p *packet.Packet) { p.RoCE.BTH.Opcode = roce.UC.With(roce.WriteOnly) },
@@ -315,5 +315,45 @@ func TestDestroyUnderWay(t *testing.T) {
 	}
 	if z := a.qp(qp.RC); z.Number() == x.Number() {
 		t.Error("the number was used again at once")
+	}
+}
+
+// TestDatagramWithoutItsHandle destroys an address handle while datagrams wait that
+// were posted with it: they fail, whoever gets the handle's place.
+func TestDatagramWithoutItsHandle(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		w := newWorld(t, 2)
+		a, b := w.host(0), w.host(1)
+		x, y := a.qp(qp.UD), b.qp(qp.UD)
+		for _, q := range []*QP{x, y} {
+			if err := q.Join(Join{QKey: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := a.pd.CreateAHTo(v4(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.ports[0].paused[0] = true
+		for id := range uint64(2) {
+			recv(t, y, id, b.mr.SGE(0, 100))
+			post(t, x, transport.SendWR{ID: id, SGL: []memory.SGE{a.mr.SGE(0, 10)}, Path: h.Path(), DestQP: y.Number(), QKey: 1})
+		}
+		if err := h.Destroy(); err != nil {
+			t.Fatal(err)
+		}
+		if again {
+			if _, err := a.pd.CreateAHTo(v4(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.ports[0].paused[0] = false
+		w.ports[0].start(w.engine.Now())
+		w.run(units.Millisecond)
+		expect(t, "sender", a.poll(), "0 IBV_WC_LOC_QP_OP_ERR", "1 IBV_WC_WR_FLUSH_ERR")
+		expect(t, "receiver", b.poll())
+		if x.State() != qp.SQE || len(w.log) != 0 || w.pool.Live() != 0 {
+			t.Errorf("the queue pair is in %v, %d packets were sent, %d are live", x.State(), len(w.log), w.pool.Live())
+		}
 	}
 }

@@ -1,25 +1,31 @@
 package nicemu
 
 import (
-	"github.com/weftlab/weft/nicemu/cq"
-	"github.com/weftlab/weft/nicemu/qp"
+	"fmt"
+	"syscall"
+
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
 )
 
 // AsyncEvent is an asynchronous event, and what it is of (ibv_get_async_event(3)).
+// Of events of ports and of the device there are none.
 type AsyncEvent struct {
-	Kind qp.Event
+	Kind EventKind
 	QP   *QP  // of those of queue pairs
-	CQ   *CQ  // of CQErr
-	SRQ  *SRQ // of SRQLimitReached
+	CQ   *CQ  // of EventCQErr
+	SRQ  *SRQ // of EventSRQLimitReached
 }
 
 // asyncEvents is those that nobody has taken.
 type asyncEvents struct {
 	list   []AsyncEvent
 	notify func()
+	came   sim.Cond
 }
 
-// NextEvent takes the oldest asynchronous event; false if there is none.
+// NextEvent takes the oldest asynchronous event; false if there is none. Events of
+// what is destroyed are none any more, so nothing has to be acknowledged.
 func (d *Device) NextEvent() (AsyncEvent, bool) {
 	if len(d.events.list) == 0 {
 		return AsyncEvent{}, false
@@ -29,12 +35,28 @@ func (d *Device) NextEvent() (AsyncEvent, bool) {
 	return e, true
 }
 
-// NotifyEvents sets what is called when an event comes and none was there; nil is
-// nothing.
+// WaitEvent takes the oldest asynchronous event, waiting for up to timeout until
+// there is one; units.Never is for ever. ETIMEDOUT: none came.
+func (d *Device) WaitEvent(p *sim.Process, timeout units.Time) (AsyncEvent, error) {
+	end := after(p, timeout)
+	for {
+		if e, ok := d.NextEvent(); ok {
+			return e, nil
+		}
+		if !d.events.came.Wait(p, end-p.Now()) {
+			return AsyncEvent{}, fmt.Errorf("%w: no asynchronous event of %s within %v", syscall.ETIMEDOUT, d.Name(), timeout)
+		}
+	}
+}
+
+// NotifyEvents sets what is called when an event comes and none was there, as a
+// descriptor becomes readable; nil is nothing. It is called while the NIC is at
+// work: it must not use the NIC, but may arm a timer or wake a process.
 func (d *Device) NotifyEvents(f func()) { d.events.notify = f }
 
 func (d *Device) raise(e AsyncEvent) {
 	d.events.list = append(d.events.list, e)
+	d.events.came.Broadcast()
 	if len(d.events.list) == 1 && d.events.notify != nil {
 		d.events.notify()
 	}
@@ -48,22 +70,6 @@ func (d *Device) forget(of func(AsyncEvent) bool) {
 			kept = append(kept, e)
 		}
 	}
+	clear(d.events.list[len(kept):])
 	d.events.list = kept
-}
-
-// CQError implements cq.Events.
-func (c *CQ) CQError(*cq.CQ) { c.device.raise(AsyncEvent{Kind: qp.CQErr, CQ: c}) }
-
-// QPFatal implements cq.Events.
-func (c *CQ) QPFatal(number uint32) {
-	d := c.device
-	if q := d.numbers.find(number); q != nil {
-		d.raise(AsyncEvent{Kind: qp.QPFatal, QP: q})
-		d.fail(q)
-	}
-}
-
-// LimitReached implements qp.SRQEvents.
-func (s *SRQ) LimitReached(*qp.SRQ) {
-	s.device.raise(AsyncEvent{Kind: qp.SRQLimitReached, SRQ: s})
 }

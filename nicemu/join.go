@@ -1,29 +1,37 @@
 package nicemu
 
 import (
+	"fmt"
 	"net/netip"
+	"syscall"
 
-	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
 // Join is what a queue pair needs to know of its peer to be used, where programs
 // have found that out by themselves, as ibv_rc_pingpong(1) does.
 type Join struct {
+	// Local is an address of the device; the zero Addr is its first of the version
+	// of Remote. Remote is the peer's. RC and UC.
 	Local, Remote netip.Addr
-	RemoteQPN     uint32 // RC and UC
+	RemoteQPN     uint32 // the peer's number; RC and UC
 	RemotePSN     uint32 // of the first packet that the peer sends, 24 bits; RC and UC
 	PSN           uint32 // of the first packet that is sent, 24 bits
-	MTU           qp.MTU // 0 is the device's
-	DSCP          uint8  // 0 to 63; 0 is the device's
+	MTU           MTU    // of the path; 0 is the device's
+	DSCP          uint8  // 0 to 63; 0 is the device's, unless ClassSet; RC and UC
+	ClassSet      bool   // a DSCP of 0 is meant as it stands
 	QKey          uint32 // UD; of a queue pair in RESET, as Access
-	Access        memory.Access
-	RdAtomic      uint8 // READs and atomics outstanding, in either direction; RC
+	Access        Access // what the peer may do with memory: RemoteWrite, and with RC RemoteRead and RemoteAtomic
+	RdAtomic      uint8  // READs and atomics outstanding, in either direction; with 0 there can be none; RC
 }
 
+// maxDSCP is the highest of 6 bits.
+const maxDSCP = 63
+
 // Init takes a queue pair from RESET to INIT, where receives can be posted. access
-// is what the peer of RC and UC may do, qkey is of UD.
-func (q *QP) Init(access memory.Access, qkey uint32) error {
+// is what the peer of RC and UC may do, qkey is of UD. EINVAL: the state is another,
+// or the rights cannot be.
+func (q *QP) Init(access Access, qkey uint32) error {
 	mask := qp.MaskState | qp.MaskPKeyIndex | qp.MaskPort
 	if q.config.Type == qp.UD {
 		mask |= qp.MaskQKey
@@ -33,10 +41,43 @@ func (q *QP) Init(access memory.Access, qkey uint32) error {
 	return q.Modify(qp.Attr{State: qp.Init, Port: 1, QKey: qkey, Access: uint32(access)}, mask)
 }
 
+// JoinPair joins two queue pairs of one type to each other, where one program has
+// both, by the first addresses of one version of IP that their devices have. j says
+// what holds for both; of addresses, numbers and PSNs none is looked at. While
+// engines run, both must be of the engine that calls.
+func JoinPair(a, b *QP, j Join) error {
+	var err error
+	for _, to := range b.device.Addresses() {
+		if j.Local, err = a.device.sourceFor(to); err == nil {
+			j.Remote = to
+			break
+		}
+	}
+	if !j.Remote.IsValid() {
+		return fmt.Errorf("%w: %s and %s have no addresses of one version of IP", syscall.EADDRNOTAVAIL, a.device.Name(), b.device.Name())
+	}
+	j.RemoteQPN, j.PSN, j.RemotePSN = b.Number(), 0, 0
+	if err := a.Join(j); err != nil {
+		return err
+	}
+	j.Local, j.Remote, j.RemoteQPN = j.Remote, j.Local, a.Number()
+	return b.Join(j)
+}
+
 // Join takes a queue pair from RESET or INIT to RTS, with timeouts and retries as the
-// device's Settings have them.
+// device's Settings have them. Errors are those of Modify, and EADDRNOTAVAIL: Local is
+// no address of the device. With an error the queue pair is where it has come to.
 func (q *QP) Join(j Join) error {
 	d := q.device
+	if j.DSCP > maxDSCP {
+		return fmt.Errorf("%w: dscp is %d: it can be 0 to %d", syscall.EINVAL, j.DSCP, maxDSCP)
+	}
+	if q.config.Type != qp.UD && !j.Local.IsValid() {
+		var err error
+		if j.Local, err = d.sourceFor(j.Remote); err != nil {
+			return err
+		}
+	}
 	if q.State() != qp.Init {
 		if err := q.Init(j.Access, j.QKey); err != nil {
 			return err
@@ -52,7 +93,7 @@ func (q *QP) Join(j Join) error {
 		if j.MTU == 0 {
 			j.MTU = d.settings.MTU
 		}
-		attr.AV = qp.AV{Global: true, Port: 1, DGID: GID(j.Remote), SGIDIndex: index, TrafficClass: j.DSCP << 2}
+		attr.AV = qp.AV{Global: true, Port: 1, DGID: GID(j.Remote), SGIDIndex: index, TrafficClass: j.DSCP << 2, ClassSet: j.ClassSet}
 		attr.PathMTU, attr.DestQPN, attr.RQPSN = j.MTU, j.RemoteQPN, j.RemotePSN
 		mask |= qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
 	}

@@ -1,6 +1,8 @@
 package nicemu
 
 import (
+	"slices"
+
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
 )
@@ -8,22 +10,16 @@ import (
 // lane is what the NIC has to send in one class of its port. First go packets of
 // its own, then CNPs, then acknowledgements, which hold up the peer and are
 // short, then the queue pairs in turns.
+//
+// A queue pair that has something to acknowledge keeps its place among those that
+// take turns: otherwise one whose peer sends a lot would never have its turn.
 type lane struct {
 	own    packet.List // of the connection manager
 	cnps   fifo
-	urgent ring
+	urgent fifo
 	ready  ring
 	fed    units.Bytes // what the port was told of the first packet; 0 for none
 }
-
-// spot says in which ring of its lane a queue pair is.
-type spot uint8
-
-const (
-	nowhere spot = iota
-	inUrgent
-	inReady
-)
 
 // ring is queue pairs that take turns.
 type ring struct {
@@ -54,7 +50,7 @@ func (r *ring) remove(q *QP) {
 	q.before, q.behind = nil, nil
 }
 
-// fifo is queue pairs that a CNP is to be sent for.
+// fifo is queue pairs that wait for something of theirs to be sent once.
 type fifo struct {
 	list []*QP
 	head int
@@ -63,8 +59,10 @@ type fifo struct {
 func (f *fifo) empty() bool { return f.head == len(f.list) }
 
 func (f *fifo) push(q *QP) {
-	if f.empty() {
-		f.list, f.head = f.list[:0], 0
+	if f.head > len(f.list)/2 || f.empty() {
+		n := copy(f.list, f.list[f.head:])
+		clear(f.list[n:])
+		f.list, f.head = f.list[:n], 0
 	}
 	f.list = append(f.list, q)
 }
@@ -82,34 +80,39 @@ func (f *fifo) pop() *QP {
 func (f *fifo) drop(q *QP) {
 	for i := f.head; i < len(f.list); i++ {
 		if f.list[i] == q {
-			copy(f.list[i:], f.list[i+1:])
-			f.list = f.list[:len(f.list)-1]
+			f.list = slices.Delete(f.list, i, i+1)
 			return
 		}
 	}
 }
 
-// move puts a queue pair where it belongs in the lane of its next packet.
-func (d *Device) move(q *QP, prio uint8, to spot) {
-	if q.spot == to && q.prio == prio {
-		return
+// move puts a queue pair where it belongs in the lane of its packets: among those
+// with something urgent, among those that take turns, both or none.
+func (d *Device) move(q *QP, prio uint8, urgent, ready bool) {
+	old, l := q.prio, &d.lanes[q.prio]
+	moved := prio != old
+	if q.urgent && (moved || !urgent) {
+		if l.urgent.first() == q {
+			l.urgent.pop()
+		} else {
+			l.urgent.drop(q)
+		}
+		q.urgent = false
 	}
-	switch l := &d.lanes[q.prio]; q.spot {
-	case inUrgent:
-		l.urgent.remove(q)
-	case inReady:
+	if q.turns && (moved || !ready) {
 		l.ready.remove(q)
+		q.turns = false
 	}
-	old := q.prio
-	q.spot, q.prio = to, prio
-	switch l := &d.lanes[prio]; to {
-	case inUrgent:
+	q.prio, l = prio, &d.lanes[prio]
+	if urgent && !q.urgent {
 		l.urgent.push(q)
-	case inReady:
-		l.ready.push(q)
-		q.credit = d.quantum
+		q.urgent = true
 	}
-	if old != prio {
+	if ready && !q.turns {
+		l.ready.push(q)
+		q.turns, q.credit = true, d.quantum
+	}
+	if moved {
 		d.feed(old)
 	}
 }
@@ -136,8 +139,8 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 		return l.own.First().Size
 	case !l.cnps.empty():
 		return cnpFrame(l.cnps.first())
-	case l.urgent.head != nil:
-		return l.urgent.head.frame
+	case !l.urgent.empty():
+		return l.urgent.first().answer
 	case l.ready.head != nil:
 		return d.turn(l).frame
 	}

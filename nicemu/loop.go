@@ -10,7 +10,8 @@ import (
 type loop struct {
 	task
 	device *Device
-	packet *packet.Packet // under way
+	packet *packet.Packet // under way, and
+	until  units.Time     // until when
 }
 
 // feedLoop is told that the lane of the loop has something else to send.
@@ -24,18 +25,18 @@ func (d *Device) feedLoop() {
 func (l *loop) wake(now units.Time) {
 	d := l.device
 	if p := l.packet; p != nil {
-		l.packet = nil
-		d.Receive(now, p)
+		if now < l.until {
+			d.agenda.at(&l.task, l.until)
+			return
+		}
+		d.accept(now, p)
 	}
-	p := d.first(now, &d.lanes[loopback])
-	if p == nil {
-		return
+	if l.packet = d.first(now, &d.lanes[loopback]); l.packet != nil {
+		l.until = now
+		if d.line > 0 {
+			l.until += d.line.TimeOf(packet.OnWire(l.packet.Size))
+		}
+		d.agenda.at(&l.task, l.until)
 	}
-	l.packet = p
-	at := now
-	if d.line > 0 {
-		at += d.line.TimeOf(packet.OnWire(p.Size))
-	}
-	d.agenda.at(&l.task, at)
 	d.feed(loopback)
 }

@@ -14,6 +14,8 @@ import (
 // manage takes a datagram to queue pair 1.
 func (d *Device) manage(now units.Time, from, to netip.Addr, b *roce.Packet) {
 	switch {
+	case !d.owns(to):
+		d.counters.WrongAddress++
 	case b.BTH.Opcode.Service() != roce.UD || b.BTH.Opcode.Operation() != roce.SendOnly:
 		d.counters.NoQP++
 	case b.DETH.QKey != roce.ManagementQKey:

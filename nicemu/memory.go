@@ -1,6 +1,10 @@
 package nicemu
 
 import (
+	"fmt"
+	"math"
+	"syscall"
+
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/memory"
 )
@@ -12,10 +16,12 @@ const (
 	pageSize = 4096
 )
 
-// PD is a protection domain (ibv_alloc_pd(3)).
+// PD is a protection domain (ibv_alloc_pd(3)): what is made of it may be used
+// together.
 type PD struct {
 	device *Device
 	memory *memory.PD
+	gone   bool
 }
 
 // AllocPD makes a protection domain. ENOMEM: there are max_pd.
@@ -24,25 +30,42 @@ func (d *Device) AllocPD() (*PD, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &PD{d, p}, nil
+	return &PD{device: d, memory: p}, nil
 }
 
 // Device is the device that it is of.
 func (p *PD) Device() *Device { return p.device }
 
-// Dealloc ends it (ibv_dealloc_pd(3)). EBUSY: something is of it.
-func (p *PD) Dealloc() error { return p.device.memory.DeallocPD(p.memory) }
+// Dealloc ends it (ibv_dealloc_pd(3)). EBUSY: something is of it; EINVAL: it is
+// ended already.
+func (p *PD) Dealloc() error {
+	if err := p.device.memory.DeallocPD(p.memory); err != nil {
+		return err
+	}
+	p.gone = true
+	return nil
+}
+
+// usable tells why nothing can be made of it, if so.
+func (p *PD) usable() error {
+	if p.gone {
+		return fmt.Errorf("%w: the protection domain is deallocated", syscall.EINVAL)
+	}
+	return nil
+}
 
 // MR is a memory region (ibv_reg_mr(3)).
 type MR struct {
 	*memory.Region
-	device *Device
+	pd *PD
 }
 
-// Register makes a region of a buffer. The buffer gets an address of its own, as
-// it would have in a process (Region.Bounds gives it); the NIC reads and writes
-// the slice itself.
-func (p *PD) Register(buffer []byte, access memory.Access) (*MR, error) {
+// Register makes a region of a buffer of 1 byte or more. The buffer gets an address
+// of its own, as it would have in a process (Addr); the NIC reads and writes the
+// slice itself, so the region must not be deregistered before the program has done
+// with what it brings. Writing to it from afar needs LocalWrite among the rights
+// too. ENOMEM: there are max_mr; EINVAL: the length or the rights cannot be.
+func (p *PD) Register(buffer []byte, access Access) (*MR, error) {
 	va := p.device.place(uint64(len(buffer)))
 	return p.RegisterFrom(memory.Registration{
 		Addr: va, IOVA: va, Length: uint64(len(buffer)), Access: access, Backing: &memory.Bytes{Base: va, Data: buffer},
@@ -50,21 +73,27 @@ func (p *PD) Register(buffer []byte, access memory.Access) (*MR, error) {
 }
 
 // RegisterSize makes a region of which only the size is modelled: what is sent
-// from it has a length and no bytes, and what is written to it is forgotten. A
-// frame of it in a capture has zeros.
-func (p *PD) RegisterSize(size units.Bytes, access memory.Access) (*MR, error) {
+// from it has a length and no bytes, and what is written to it is forgotten. That
+// takes neither memory nor time for copies, and all else, also time in the
+// emulation, is as with real bytes. A frame of it in a capture has zeros; atomics
+// bring 0. Errors are those of Register.
+func (p *PD) RegisterSize(size units.Bytes, access Access) (*MR, error) {
+	if size < 1 {
+		return nil, fmt.Errorf("%w: a region of %d bytes: it has 1 or more", syscall.EINVAL, int64(size))
+	}
 	va := p.device.place(uint64(size))
 	return p.RegisterFrom(memory.Registration{Addr: va, IOVA: va, Length: uint64(size), Access: access, Backing: memory.Sizes{}})
 }
 
-// RegisterFrom makes a region of any memory. r.PD is not looked at.
+// RegisterFrom makes a region of any memory, at any address. r.PD is not looked at.
+// Errors are those of Register.
 func (p *PD) RegisterFrom(r memory.Registration) (*MR, error) {
 	r.PD = p.memory
 	m, err := p.device.memory.Register(r)
 	if err != nil {
 		return nil, err
 	}
-	return &MR{m, p.device}, nil
+	return &MR{m, p}, nil
 }
 
 // place gives an address for n bytes.
@@ -75,23 +104,39 @@ func (d *Device) place(n uint64) uint64 {
 	return va
 }
 
-// Deregister ends the region (ibv_dereg_mr(3)). EBUSY: windows are bound to it.
-func (m *MR) Deregister() error { return m.device.memory.Deregister(m.Region) }
+// PD is the protection domain that it is of.
+func (m *MR) PD() *PD { return m.pd }
 
-// Reregister changes the region (ibv_rereg_mr(3)); to.PD is not looked at: pd is,
-// if ChangePD is among the changes.
+// Deregister ends the region (ibv_dereg_mr(3)). EBUSY: windows are bound to it;
+// EINVAL: it is ended already.
+func (m *MR) Deregister() error { return m.pd.device.memory.Deregister(m.Region) }
+
+// Reregister changes the region (ibv_rereg_mr(3)): to.PD is not looked at, but pd,
+// if ChangePD is among the changes. A new translation gives new keys. An error
+// changes nothing. EBUSY: windows are bound to it; EINVAL: what is asked for cannot
+// be.
 func (m *MR) Reregister(c memory.Changes, pd *PD, to memory.Registration) error {
 	if pd != nil {
 		to.PD = pd.memory
 	}
-	return m.device.memory.Reregister(m.Region, c, to)
+	if err := m.pd.device.memory.Reregister(m.Region, c, to); err != nil {
+		return err
+	}
+	if c&memory.ChangePD != 0 {
+		m.pd = pd
+	}
+	return nil
 }
 
 // SGE is an element of a scatter/gather list: n bytes from an offset in the
-// region.
-func (m *MR) SGE(offset, n units.Bytes) memory.SGE {
+// region. That they lie within it shows when they are used (cq.LocProtErr). It
+// panics if n is negative or beyond the 32 bits that an element has for it.
+func (m *MR) SGE(offset, n units.Bytes) SGE {
+	if n < 0 || n > math.MaxUint32 {
+		panic(fmt.Sprintf("nicemu: an element of %d bytes: it has 0 to 4294967295", int64(n)))
+	}
 	base, _ := m.Bounds()
-	return memory.SGE{VA: base + uint64(offset), Length: uint32(n), LKey: m.LKey()}
+	return SGE{VA: base + uint64(offset), Length: uint32(n), LKey: m.LKey()}
 }
 
 // Addr is the address of an offset in the region, for RDMA operations.
@@ -100,7 +145,8 @@ func (m *MR) Addr(offset units.Bytes) uint64 {
 	return base + uint64(offset)
 }
 
-// MW is a memory window (ibv_alloc_mw(3)).
+// MW is a memory window (ibv_alloc_mw(3)): a remote key of its own for a part of a
+// region. It is bound by QP.BindMW or, if it is of type 2, a work request.
 type MW struct {
 	*memory.Window
 	device *Device
@@ -115,5 +161,13 @@ func (p *PD) AllocMW(kind memory.WindowType) (*MW, error) {
 	return &MW{w, p.device}, nil
 }
 
-// Dealloc ends the window, unbinding it if need be (ibv_dealloc_mw).
+// Binding is what binds the window to n bytes from an offset in a region. The
+// window's key is Key of it when that is done: one more than now (ibv_inc_rkey). The
+// region needs MWBind among its rights.
+func (w *MW) Binding(m *MR, offset, n units.Bytes, access Access) Binding {
+	return Binding{Window: w.RKey(), Tag: uint8(w.RKey()) + 1, Region: m.LKey(), Addr: m.Addr(offset), Length: uint64(n), Access: access}
+}
+
+// Dealloc ends the window, unbinding it if need be (ibv_dealloc_mw). EINVAL: it is
+// ended already.
 func (w *MW) Dealloc() error { return w.device.memory.DeallocWindow(w.Window) }

@@ -10,7 +10,7 @@ import (
 // one takes at the rate that its control allows now.
 type pace struct {
 	since units.Time  // when the last one left, or could have if others had not been in the way
-	ready units.Time  // since when the next one could
+	ready units.Time  // since when the next one could leave, while it waits for others
 	size  units.Bytes // of the last one, on the wire; 0 before the first
 	rate  units.Rate  // for which gap was reckoned
 	gap   units.Time
@@ -25,6 +25,16 @@ func (p *pace) next(rate units.Rate) units.Time {
 		p.rate, p.gap = rate, rate.TimeOf(p.size)
 	}
 	return p.since + p.gap
+}
+
+// enter notes that the next packet, which may leave at a time, waits for its turn,
+// as the one before did or not.
+func (p *pace) enter(now, at units.Time, before bool) {
+	if before {
+		p.ready = max(p.ready, at)
+	} else {
+		p.ready = max(now, at)
+	}
 }
 
 // sent notes a packet that leaves at now. That it had to wait for others puts off

@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -15,12 +16,16 @@ import (
 
 // QPConfig is what a queue pair is made with (ibv_qp_init_attr).
 type QPConfig struct {
-	Type      qp.Type // RC, UC or UD
-	SendCQ    *CQ
-	RecvCQ    *CQ
-	SRQ       *SRQ // nil if it has a receive queue of its own
-	Cap       qp.Cap
-	SignalAll bool // every work request makes a completion (sq_sig_all)
+	Type   QPType // RC, UC or UD
+	SendCQ *CQ    // of the device, as RecvCQ and SRQ; may be RecvCQ
+	RecvCQ *CQ
+	SRQ    *SRQ // nil if it has a receive queue of its own; RC and UD
+	// Cap is the size of its queues, which are made of just that size. With an SRQ
+	// its parts for receives are not looked at.
+	Cap QPCap
+	// SignalAll makes every work request of the send queue complete
+	// (sq_sig_all); otherwise those do that are Signaled, and those that fail.
+	SignalAll bool
 }
 
 // QP is a queue pair (ibv_create_qp(3)).
@@ -32,11 +37,13 @@ type QP struct {
 	config QPConfig
 
 	// As the scheduler sees it.
-	before, behind *QP
-	spot           spot
+	before, behind *QP // in the ring of those that take turns
 	prio           uint8
+	urgent         bool // it has something to acknowledge
+	turns          bool // it takes turns
 	offer          transport.Offer
-	frame          units.Bytes // of the packet on offer
+	answer         units.Bytes // length of the frame that acknowledges
+	frame          units.Bytes // of the one that it sends in its turn
 	credit         units.Bytes // in its turn
 	route          route       // of RC and UC, from RTR on
 
@@ -61,26 +68,26 @@ type QPCounters struct {
 }
 
 // CreateQP makes a queue pair in state RESET. ENOMEM: there are max_qp; EINVAL:
-// what is asked for is beyond the limits.
+// what is asked for is beyond the limits, or of another device.
 func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	d := p.device
 	if err := d.settings.Limits.Room(qp.QueuePairs, d.inUse[qp.QueuePairs]); err != nil {
 		return nil, err
 	}
-	if c.Type == qp.GSI || c.SendCQ == nil || c.RecvCQ == nil {
-		return nil, fmt.Errorf("%w: a queue pair needs a type RC, UC or UD, a SendCQ and a RecvCQ", syscall.EINVAL)
+	if err := c.check(p); err != nil {
+		return nil, err
 	}
 	number := d.numbers.next()
 	q := &QP{device: d, config: c}
-	inner := qp.Config{Type: c.Type, PD: p.memory, SendCQ: c.SendCQ.CQ, RecvCQ: c.RecvCQ.CQ, Cap: c.Cap, SignalAll: c.SignalAll}
+	inner := qp.Config{Type: c.Type, PD: p.memory, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
 	t := transport.Config{
 		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(p.memory, number),
-		SendCQ: c.SendCQ, RecvCQ: c.RecvCQ, Events: qpEvents{d},
+		SendCQ: (*completer)(c.SendCQ), RecvCQ: (*completer)(c.RecvCQ), Events: qpEvents{d},
 		MaxSend: c.Cap.MaxSendWR, MaxRecv: c.Cap.MaxRecvWR, MaxSGE: max(c.Cap.MaxSendSGE, c.Cap.MaxRecvSGE), MaxInline: c.Cap.MaxInline,
 		SignalAll: c.SignalAll, AckEvery: d.settings.AckEvery, AskEvery: d.settings.AskEvery,
 	}
 	if c.SRQ != nil {
-		inner.SRQ, t.Shared = c.SRQ.SRQ, c.SRQ.SRQ
+		inner.SRQ, t.Shared = c.SRQ.queue, c.SRQ.queue
 	}
 	if d.hears {
 		t.Feedback = (*feedback)(q)
@@ -99,6 +106,22 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	return q, nil
 }
 
+// check holds a queue pair of a protection domain to what it is made of.
+func (c *QPConfig) check(p *PD) error {
+	if c.Type == qp.GSI {
+		return fmt.Errorf("%w: a queue pair of type GSI is the NIC's own: RC, UC and UD can be made", syscall.EINVAL)
+	}
+	if err := p.usable(); err != nil {
+		return err
+	}
+	for _, q := range []*CQ{c.SendCQ, c.RecvCQ} {
+		if err := q.usable(p.device); err != nil {
+			return err
+		}
+	}
+	return c.SRQ.usable(p.device)
+}
+
 func serviceOf(t qp.Type) roce.Service {
 	switch t {
 	case qp.RC:
@@ -109,7 +132,7 @@ func serviceOf(t qp.Type) roce.Service {
 	return roce.UD
 }
 
-// Number is the queue pair's number.
+// Number is the queue pair's number, 24 bits.
 func (q *QP) Number() uint32 { return q.verbs.Number() }
 
 // Device is the device that it is of.
@@ -118,7 +141,8 @@ func (q *QP) Device() *Device { return q.device }
 // State is the state it is in.
 func (q *QP) State() qp.State { return q.verbs.State() }
 
-// Query is all attributes (ibv_query_qp(3)), and what it was made with.
+// Query is all attributes (ibv_query_qp(3)), and what it was made with. PSNs are
+// those that the queue pair began with.
 func (q *QP) Query() (qp.Attr, QPConfig) {
 	a, _ := q.verbs.Query()
 	return a, q.config
@@ -128,7 +152,9 @@ func (q *QP) Query() (qp.Attr, QPConfig) {
 func (q *QP) Counters() (transport.Counters, QPCounters) { return q.engine.Counters(), q.counters }
 
 // Modify changes attributes, and the state if the mask has MaskState
-// (ibv_modify_qp(3)). An error changes nothing. EHOSTUNREACH: nobody has the
+// (ibv_modify_qp(3)). Which attributes a transition needs and may have is that of
+// the specification (qp.Transition); Init and Join do the usual. An error changes
+// nothing. EINVAL: what is asked for cannot be; EHOSTUNREACH: nobody has the
 // address of the peer.
 func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 	d := q.device
@@ -160,6 +186,10 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 	d.arm()
 	return nil
 }
+
+// SetState is Modify of the state alone, where that needs no attributes: to ERR,
+// RESET, SQD, and from SQD or SQE to RTS.
+func (q *QP) SetState(to State) error { return q.Modify(qp.Attr{State: to}, qp.MaskState) }
 
 // follow brings the engine to where the attributes are.
 func (q *QP) follow(from qp.State, moved bool) error {
@@ -220,8 +250,9 @@ func (q *QP) reset() {
 	q.sent, q.acked = 0, 0
 }
 
-// Destroy ends the queue pair (ibv_destroy_qp(3)). EBUSY: it is attached to
-// multicast groups.
+// Destroy ends the queue pair (ibv_destroy_qp(3)). What is posted vanishes, and so
+// do its completions that nobody has polled. EBUSY: it is attached to multicast
+// groups; EINVAL: it is destroyed already.
 func (q *QP) Destroy() error {
 	if err := q.verbs.Destroy(); err != nil {
 		return err
@@ -235,54 +266,100 @@ func (q *QP) Destroy() error {
 	d.numbers.remove(q)
 	d.inUse[qp.QueuePairs]--
 	d.forget(func(e AsyncEvent) bool { return e.QP == q })
+	d.arm()
 	return nil
 }
 
-// PostSend adds a work request to the send queue (ibv_post_send(3)). It is copied.
-func (q *QP) PostSend(wr *transport.SendWR) error {
+// PostSend adds a work request to the send queue (ibv_post_send(3)). It is copied,
+// with its list; the bytes are read when they are sent, or sent again. ENOMEM: the
+// queue is full; EINVAL: the state does not allow it, or the work request cannot
+// be (the errors of package transport). In SQE and ERR it is flushed.
+func (q *QP) PostSend(wr *SendWR) error {
+	if err := q.postSend(wr); err != nil {
+		return err
+	}
+	q.posted()
+	return nil
+}
+
+// PostSendList adds work requests in order, up to the first that is not taken, and
+// says how many were: with an error list[posted] is bad_wr.
+func (q *QP) PostSendList(list []SendWR) (posted int, err error) {
+	posted, err = each(list, q.postSend)
+	q.posted()
+	return posted, err
+}
+
+func (q *QP) postSend(wr *SendWR) error {
 	if q.config.Type == qp.UD {
-		if err := q.checkPath(wr.Path); err != nil {
+		if err := q.checkPath(wr); err != nil {
 			return err
 		}
 	}
 	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxSendSGE); err != nil {
 		return err
 	}
-	if err := q.engine.PostSend(wr); err != nil {
-		return err
-	}
-	q.device.settle(q.device.Now(), q)
-	q.device.arm()
-	return nil
+	return q.engine.PostSend(wr)
 }
 
 // PostRecv adds a work request to the receive queue (ibv_post_recv(3)). It is
-// copied.
-func (q *QP) PostRecv(wr *qp.RecvWR) error {
-	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxRecvSGE); err != nil {
+// copied. ENOMEM: the queue is full; EINVAL: the state is RESET, the list has too
+// many elements, or there is a shared receive queue to post to. In ERR it is
+// flushed.
+func (q *QP) PostRecv(wr *RecvWR) error {
+	if err := q.postRecv(wr); err != nil {
 		return err
 	}
-	if err := q.engine.PostRecv(wr); err != nil {
-		return err
-	}
-	q.device.settle(q.device.Now(), q)
-	q.device.arm()
+	q.posted()
 	return nil
 }
 
-// BindMW binds a window of type 1 (ibv_bind_mw(3)): a shorthand for the work
-// request. It gives the window's key from then on.
-func (q *QP) BindMW(id uint64, b memory.Binding, flags transport.Flags) (uint32, error) {
-	b.Tag = uint8(b.Window) + 1
-	err := q.PostSend(&transport.SendWR{ID: id, Op: transport.BindWindow, Flags: flags, Bind: b})
-	return b.Window&^0xff | uint32(b.Tag), err
+// PostRecvList adds work requests in order, up to the first that is not taken, and
+// says how many were: with an error list[posted] is bad_wr.
+func (q *QP) PostRecvList(list []RecvWR) (posted int, err error) {
+	posted, err = each(list, q.postRecv)
+	q.posted()
+	return posted, err
 }
 
-// AttachMcast makes a UD queue pair get what is sent to a group
-// (ibv_attach_mcast(3)).
+func (q *QP) postRecv(wr *RecvWR) error {
+	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxRecvSGE); err != nil {
+		return err
+	}
+	return q.engine.PostRecv(wr)
+}
+
+// posted has the NIC look at what was posted.
+func (q *QP) posted() {
+	q.device.settle(q.device.Now(), q)
+	q.device.arm()
+}
+
+// each posts a list up to the first work request that is not taken.
+func each[WR any](list []WR, post func(*WR) error) (posted int, err error) {
+	for i := range list {
+		if err := post(&list[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(list), nil
+}
+
+// BindMW binds a window of type 1 (ibv_bind_mw(3)): a shorthand for the work
+// request, which completes as others do. It gives the window's key from then on;
+// b.Tag is not looked at.
+func (q *QP) BindMW(id uint64, b Binding, flags transport.Flags) (rkey uint32, err error) {
+	b.Tag = uint8(b.Window) + 1
+	return b.Key(), q.PostSend(&SendWR{ID: id, Op: transport.BindWindow, Flags: flags, Bind: b})
+}
+
+// AttachMcast makes a UD queue pair get what is sent to a group, given as
+// GID(address), with its Q_Key (ibv_attach_mcast(3)). ENOMEM: the device, or the
+// group, has as many as its limits allow; EINVAL: it is no UD queue pair, or no
+// group.
 func (q *QP) AttachMcast(group qp.GID) error { return q.device.groups.Attach(q.verbs, group) }
 
-// DetachMcast undoes AttachMcast.
+// DetachMcast undoes AttachMcast (ibv_detach_mcast(3)). EINVAL: it is not attached.
 func (q *QP) DetachMcast(group qp.GID) error { return q.device.groups.Detach(q.verbs, group) }
 
 // qpEvents takes the events of queue pairs.
@@ -325,28 +402,28 @@ func (q *QP) wake(now units.Time) {
 // settle finds what a queue pair sends next, and when. Every input to it ends
 // here.
 func (d *Device) settle(now units.Time, q *QP) {
+	for q.offer = q.engine.Offer(); q.offer.Kind != transport.Nothing && q.way() == nil; q.offer = q.engine.Offer() {
+		q.engine.Refuse(cq.LocQPOpErr)
+	}
 	if s := q.engine.State(); s != q.verbs.State() {
 		q.agree(s)
 	}
-	q.offer = q.engine.Offer()
-	prio, to := q.prio, nowhere
+	prio, urgent, ready := q.prio, false, false
 	due := q.engine.Deadline()
 	switch q.offer.Kind {
 	case transport.Nothing:
 	case transport.Control:
-		prio, to = q.route.prio, inUrgent
-		q.frame = q.route.headers() + q.offer.Bytes
+		// What comes after it shows when it has been sent, which is before
+		// anybody's turn in this lane.
+		prio, urgent, ready = q.route.prio, true, q.turns
+		q.answer = q.route.headers() + q.offer.Bytes
 	default:
 		q.tick(now)
 		r := q.way()
 		prio, q.frame = r.prio, r.headers()+q.offer.Bytes
-		// The port does not ask again before it has sent what it is sending.
 		at := q.earliest()
-		if at <= max(now, d.busy) {
-			to = inReady
-			if q.spot != inReady {
-				q.pace.ready = max(now, at)
-			}
+		if ready = at <= d.asked(now, prio); ready {
+			q.pace.enter(now, at, q.turns)
 		} else {
 			due = min(due, at)
 		}
@@ -355,8 +432,17 @@ func (d *Device) settle(now units.Time, q *QP) {
 		}
 	}
 	d.agenda.at(&q.task, due)
-	d.move(q, prio, to)
+	d.move(q, prio, urgent, ready)
 	d.feed(prio)
+}
+
+// asked is the earliest time at which somebody asks for a packet of a lane. The
+// port does not ask again before it has sent what it is sending.
+func (d *Device) asked(now units.Time, prio uint8) units.Time {
+	if prio == loopback {
+		return now
+	}
+	return max(now, d.busy)
 }
 
 // agree brings the attributes to a state that the engine has gone to by itself.
@@ -370,12 +456,13 @@ func (q *QP) agree(s qp.State) {
 }
 
 // way is the route of the packet on offer: the queue pair's, or that of a
-// datagram's address handle.
+// datagram's address handle; nil if that is no more.
 func (q *QP) way() *route {
-	if q.config.Type == qp.UD {
-		if h := q.device.handle(q.offer.Path); h != nil {
-			return &h.route
-		}
+	if q.config.Type != qp.UD {
+		return &q.route
 	}
-	return &q.route
+	if h := q.device.handles.find(q.offer.Path); h != nil {
+		return &h.route
+	}
+	return nil
 }

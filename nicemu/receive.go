@@ -11,19 +11,24 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// multicastQP is the number that datagrams to a group are for (IBTA §10.5.1).
-const multicastQP = 0xffffff
-
 // Receive takes a packet that has come to the port, and frees it. One without RoCE
 // is a frame of somebody else's making: a kernel's, a guest's.
 func (d *Device) Receive(now units.Time, p *packet.Packet) {
 	d.counters.RcvPackets++
 	d.counters.RcvBytes += uint64(p.Size)
+	if p.Dst.Multicast() {
+		d.counters.RcvMcast++
+	}
+	d.accept(now, p)
+	d.arm()
+}
+
+// accept takes a packet from the port or the loop.
+func (d *Device) accept(now units.Time, p *packet.Packet) {
 	if from, to, b := d.read(p); b != nil {
 		d.dispatch(now, p, from, to, b)
 	}
 	d.free(p)
-	d.arm()
 }
 
 // read gives what a packet carries and between which addresses; nil if it is of no
@@ -64,10 +69,10 @@ func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr,
 	case !samePartition(h.PKey, roce.DefaultPKey):
 		d.counters.PKeyViolations++
 	case h.Opcode == roce.NotifyCongestion:
-		d.congested(now, h.DestQP, from)
+		d.congested(now, h.DestQP, from, to)
 	case h.DestQP == qp.GSINumber:
 		d.manage(now, from, to, b)
-	case h.DestQP == multicastQP:
+	case h.DestQP == MulticastQPN:
 		for _, m := range d.groups.Members(GID(to)) {
 			d.deliver(now, d.numbers.find(m.Number()), p, from, to, b)
 		}
@@ -87,11 +92,16 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		return
 	}
 	var grh *[transport.GRHLen]byte
-	if q.config.Type == qp.UD {
-		grh = d.grhOf(p, from, to, b)
-	} else if q.State() >= qp.RTR && (from != q.route.to || to != q.route.from) {
+	switch {
+	case q.config.Type == qp.UD && !d.owns(to) && !to.IsMulticast(),
+		q.config.Type != qp.UD && q.State() >= qp.RTR && (from != q.route.to || to != q.route.from):
 		d.counters.WrongAddress++
 		return
+	case q.config.Type == qp.UD:
+		grh = d.grhOf(p, from, to, b)
+	}
+	if s := q.State(); s < qp.RTR || s == qp.Err {
+		d.counters.WrongState++ // the queue pair takes nothing of it
 	}
 	q.counters.RxPackets++
 	q.counters.RxBytes += uint64(p.Size)
@@ -116,13 +126,13 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 // none.
 func (q *QP) notifiable(o roce.Opcode) bool {
 	op := o.Operation()
-	return q.config.Type != qp.UD && q.State() >= qp.RTR && op != roce.Ack && op != roce.AtomicAck
+	return q.config.Type != qp.UD && q.State() >= qp.RTR && q.State() != qp.Err && op != roce.Ack && op != roce.AtomicAck
 }
 
 // congested tells a queue pair of a CNP.
-func (d *Device) congested(now units.Time, number uint32, from netip.Addr) {
+func (d *Device) congested(now units.Time, number uint32, from, to netip.Addr) {
 	q := d.numbers.find(number)
-	if q == nil || q.control == nil || from != q.route.to {
+	if q == nil || q.control == nil || from != q.route.to || to != q.route.from {
 		d.counters.RPCNPIgnored++
 		return
 	}

@@ -1,7 +1,9 @@
 package nicemu
 
 import (
+	"fmt"
 	"net/netip"
+	"syscall"
 
 	"github.com/weftlab/weft/nicemu/cm"
 	msg "github.com/weftlab/weft/protocols/cm"
@@ -23,13 +25,14 @@ type ResolveAnswer struct {
 
 // Resolved is what has become of a question.
 type Resolved struct {
-	OK          bool // otherwise there is no such service, or no answer came
+	Err         error // ECONNREFUSED: there is no such service; ETIMEDOUT: no answer came
 	QPN, QKey   uint32
-	PrivateData []byte
+	PrivateData []byte // of the message's full length
 }
 
 // ListenDatagrams has answer called for every question about an address and port;
-// the zero Addr is any. false refuses. EADDRINUSE: somebody listens there.
+// the zero Addr is any. It may use the NIC. false refuses. EADDRINUSE: somebody
+// listens there.
 func (d *Device) ListenDatagrams(at netip.AddrPort, answer func(Datagrams) (ResolveAnswer, bool)) (*Listener, error) {
 	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoUDP, at.Port()), Address: at.Addr(), Datagram: true})
 	if err != nil {
@@ -40,7 +43,9 @@ func (d *Device) ListenDatagrams(at netip.AddrPort, answer func(Datagrams) (Reso
 }
 
 // Resolve asks which queue pair takes datagrams at an address and port. Private
-// data has up to 180 bytes.
+// data has up to 180 bytes. notify, which may use the NIC, is given the answer.
+// EINVAL: there is more private data; EADDRNOTAVAIL: the device has no address of
+// the version of IP.
 func (d *Device) Resolve(to netip.AddrPort, privateData []byte, notify func(Resolved)) error {
 	local, err := d.sourceFor(to.Addr())
 	if err != nil {
@@ -76,7 +81,15 @@ func (c *connections) answer(e *cm.Event) {
 func (c *connections) resolved(e *cm.Event) {
 	f := c.asking[e.ID]
 	delete(c.asking, e.ID)
-	if f != nil {
-		f(Resolved{OK: e.Kind == cm.Resolved && e.Status == msg.SIDRValid, QPN: e.QPN, QKey: e.QKey, PrivateData: e.PrivateData})
+	if f == nil {
+		return
 	}
+	r := Resolved{QPN: e.QPN, QKey: e.QKey, PrivateData: e.PrivateData}
+	switch {
+	case e.Kind != cm.Resolved:
+		r.Err = fmt.Errorf("%w: nobody answers which queue pair takes the datagrams", syscall.ETIMEDOUT)
+	case e.Status != msg.SIDRValid:
+		r.Err = fmt.Errorf("%w: no queue pair takes the datagrams: %v", syscall.ECONNREFUSED, e.Status)
+	}
+	f(r)
 }

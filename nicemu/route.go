@@ -3,6 +3,7 @@ package nicemu
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"github.com/weftlab/weft/emu/packet"
@@ -20,8 +21,8 @@ type route struct {
 	from, to netip.Addr
 	path     Path
 	hash     uint64
-	label    uint32 // IPv6 flow label
 	port     uint16 // UDP source port
+	labelled bool   // made of a flow label
 	tos, ttl uint8
 	prio     uint8 // lane
 	loop     bool  // to the NIC itself
@@ -52,8 +53,8 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	if from.Is4() != to.Is4() {
 		return route{}, fmt.Errorf("%w: the GID with index %d is %v, and dgid %v is of the other version of IP", syscall.EINVAL, av.SGIDIndex, from, to)
 	}
-	r := route{from: from, to: to, tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote)}
-	if r.tos == 0 {
+	r := route{from: from, to: to, tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote), labelled: av.FlowLabel != 0}
+	if r.tos == 0 && !av.ClassSet {
 		r.tos = d.settings.DSCP << 2
 	}
 	if d.notifies() {
@@ -68,11 +69,9 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 // locate finds where a route leads.
 func (d *Device) locate(r *route) error {
 	r.prio = d.env.Priority[r.tos>>2]
-	for _, a := range d.env.Addresses {
-		if a == r.to {
-			r.loop, r.prio = true, loopback
-			return nil
-		}
+	if d.owns(r.to) {
+		r.loop, r.prio = true, loopback
+		return nil
 	}
 	switch {
 	case r.to.IsMulticast():
@@ -87,6 +86,9 @@ func (d *Device) locate(r *route) error {
 	r.hash = packet.FlowHash(fold(r.from), fold(r.to), wire.ProtoUDP, r.port, roce.Port)
 	return nil
 }
+
+// owns tells whether an address is the port's.
+func (d *Device) owns(a netip.Addr) bool { return slices.Contains(d.env.Addresses, a) }
 
 // fold makes a word of an address, as packet.Parse does.
 func fold(a netip.Addr) uint64 {
@@ -136,7 +138,7 @@ func (d *Device) address(p *packet.Packet, r *route, bytes units.Bytes) {
 	if !r.to.Is4() {
 		p.Ether, p.Version = wire.EtherTypeIPv6, 6
 	}
-	p.TOS, p.TTL, p.Label, p.IPID = r.tos, r.ttl, r.label, d.ipid
+	p.TOS, p.TTL, p.IPID = r.tos, r.ttl, d.ipid // the flow label of IPv6 stays 0, as with rdma_rxe
 	p.Proto, p.SrcPort, p.DstPort = wire.ProtoUDP, r.port, roce.Port
 	p.Src, p.Dst = d.env.MAC, r.path.MAC
 	p.RoCE.From, p.RoCE.To = r.from, r.to

@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/roce"
 )
 
@@ -15,6 +16,9 @@ func (d *Device) Next(now units.Time, prio uint8) *packet.Packet {
 	if p != nil {
 		d.counters.XmitPackets++
 		d.counters.XmitBytes += uint64(p.Size)
+		if p.Dst.Multicast() {
+			d.counters.XmitMcast++
+		}
 	}
 	d.feed(prio)
 	d.arm()
@@ -30,12 +34,14 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 		return d.cnp(l.cnps.pop())
 	}
 	for {
-		q := l.urgent.head
-		if q == nil {
-			if l.ready.head == nil {
-				return nil
-			}
+		var q *QP
+		switch {
+		case !l.urgent.empty():
+			q = l.urgent.first()
+		case l.ready.head != nil:
 			q = d.turn(l)
+		default:
+			return nil
 		}
 		// A queue pair that could not read what it was to send has dealt with
 		// that, and it is another's turn.
@@ -47,8 +53,11 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 
 // emit makes the next packet of a queue pair.
 func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
-	paced := q.spot == inReady
-	r := q.way()
+	r, paced := q.way(), q.offer.Kind != transport.Control
+	if r == nil { // the address handle was destroyed since
+		d.settle(now, q)
+		return nil
+	}
 	p := d.env.Pool.NewRoCE()
 	if !q.engine.Next(now, &p.RoCE.Packet) {
 		d.free(p)
@@ -56,12 +65,12 @@ func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 		return nil
 	}
 	d.address(p, r, q.offer.Bytes)
-	if q.config.Type == qp.UD && r.label == 0 {
+	if q.config.Type == qp.UD && !r.labelled {
 		p.SrcPort = portOf(q.Number())
 		p.Hash = packet.FlowHash(fold(r.from), fold(r.to), p.Proto, p.SrcPort, p.DstPort)
 	}
 	wire := packet.OnWire(p.Size)
-	if d.line > 0 {
+	if d.line > 0 && q.prio != loopback {
 		d.busy = now + d.line.TimeOf(wire)
 	}
 	if paced {

@@ -16,6 +16,7 @@ type Settings struct {
 
 	Control  Control      // rate control of each RC and UC queue pair
 	DCQCN    dcqcn.Config // its parameters, those of the notification point with it
+	Preset   string       // which of dcqcn.Presets they were before single ones were set; "" for none
 	Recovery Recovery     // loss recovery of each RC queue pair
 
 	// AckEvery makes a responder acknowledge every n-th packet, AskEvery a

@@ -1,37 +1,103 @@
 package nicemu
 
-import "github.com/weftlab/weft/nicemu/qp"
+import (
+	"fmt"
+	"syscall"
 
-// SRQ is a shared receive queue (ibv_create_srq(3)). Post, Modify, Query and Len
-// are those of package qp.
+	"github.com/weftlab/weft/nicemu/qp"
+)
+
+// SRQ is a shared receive queue (ibv_create_srq(3)).
 type SRQ struct {
-	*qp.SRQ
+	queue  *qp.SRQ
 	device *Device
+	gone   bool
 }
 
-// CreateSRQ makes a shared receive queue. ENOMEM: there are max_srq; EINVAL: it is
-// larger than the device can.
-func (p *PD) CreateSRQ(a qp.SRQAttr) (*SRQ, error) {
+// CreateSRQ makes an empty shared receive queue; a.Limit is not looked at. ENOMEM:
+// there are max_srq; EINVAL: it is larger than the device can.
+func (p *PD) CreateSRQ(a SRQAttr) (*SRQ, error) {
 	d := p.device
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
 	if err := d.settings.Limits.Room(qp.SharedReceiveQueues, d.inUse[qp.SharedReceiveQueues]); err != nil {
 		return nil, err
 	}
 	s := &SRQ{device: d}
-	inner, err := qp.NewSRQ(p.memory, a, &d.settings.Limits, s)
-	if err != nil {
+	var err error
+	if s.queue, err = qp.NewSRQ(p.memory, a, &d.settings.Limits, (*srqEvents)(s)); err != nil {
 		return nil, err
 	}
-	s.SRQ = inner
 	d.inUse[qp.SharedReceiveQueues]++
 	return s, nil
 }
 
-// Destroy ends the queue (ibv_destroy_srq). EBUSY: queue pairs take from it.
+// Destroy ends the queue with its requests (ibv_destroy_srq). EBUSY: queue pairs
+// take from it; EINVAL: it is destroyed already.
 func (s *SRQ) Destroy() error {
-	if err := s.SRQ.Destroy(); err != nil {
+	if err := s.queue.Destroy(); err != nil {
 		return err
 	}
+	s.gone = true
 	s.device.inUse[qp.SharedReceiveQueues]--
 	s.device.forget(func(e AsyncEvent) bool { return e.SRQ == s })
 	return nil
+}
+
+var errSRQDestroyed = fmt.Errorf("%w: the shared receive queue is destroyed", syscall.EINVAL)
+
+// usable tells why a queue pair of a device cannot take from it, if so.
+func (s *SRQ) usable(d *Device) error {
+	switch {
+	case s == nil:
+		return nil
+	case s.gone:
+		return errSRQDestroyed
+	case s.device != d:
+		return fmt.Errorf("%w: the shared receive queue is of device %s, not of %s", syscall.EINVAL, s.device.Name(), d.Name())
+	}
+	return nil
+}
+
+// Device is the device that it is of.
+func (s *SRQ) Device() *Device { return s.device }
+
+// PostRecv adds a request, for whichever queue pair receives next
+// (ibv_post_srq_recv(3)). It is copied. ENOMEM: the queue is full; EINVAL: the list
+// has too many elements.
+func (s *SRQ) PostRecv(wr *RecvWR) error {
+	if s.gone {
+		return errSRQDestroyed
+	}
+	return s.queue.Post(wr.ID, wr.SGL)
+}
+
+// PostRecvList adds requests in order, up to the first that is not taken, and says
+// how many were: with an error list[posted] is bad_wr.
+func (s *SRQ) PostRecvList(list []RecvWR) (posted int, err error) { return each(list, s.PostRecv) }
+
+// Modify changes the size, where Limits.SRQResize allows it, or arms the limit:
+// an AsyncEvent of kind EventSRQLimitReached comes, once, as soon as fewer requests
+// than a.Limit are left (ibv_modify_srq(3)); 0 disarms it. An error, EINVAL or
+// EOPNOTSUPP, changes nothing.
+func (s *SRQ) Modify(a SRQAttr, m qp.SRQMask) error {
+	if s.gone {
+		return errSRQDestroyed
+	}
+	return s.queue.Modify(a, m)
+}
+
+// Query is the attributes (ibv_query_srq(3)); Limit is 0 if it is not armed.
+func (s *SRQ) Query() SRQAttr { return s.queue.Query() }
+
+// Len is how many requests there are.
+func (s *SRQ) Len() int { return s.queue.Len() }
+
+// srqEvents is an SRQ as its package sees it.
+type srqEvents SRQ
+
+// LimitReached implements qp.SRQEvents.
+func (x *srqEvents) LimitReached(*qp.SRQ) {
+	x.device.raise(AsyncEvent{Kind: qp.SRQLimitReached, SRQ: (*SRQ)(x)})
 }

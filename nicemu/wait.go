@@ -2,17 +2,19 @@ package nicemu
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"syscall"
 
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/units"
-	"github.com/weftlab/weft/nicemu/cq"
 )
 
 // Wait polls the queue until there is an entry, for up to timeout; units.Never is
 // for ever. It is how a process waits for its work: nothing has to be armed, and
-// no event has to be acknowledged. The error is ETIMEDOUT, or that of Poll.
-func (c *CQ) Wait(p *sim.Process, dst []cq.Completion, timeout units.Time) (int, error) {
+// no event has to be acknowledged. ETIMEDOUT: no entry came; others are those of
+// Poll.
+func (c *CQ) Wait(p *sim.Process, dst []Completion, timeout units.Time) (int, error) {
 	end := after(p, timeout)
 	for {
 		if n, err := c.Poll(dst); n > 0 || err != nil {
@@ -22,6 +24,16 @@ func (c *CQ) Wait(p *sim.Process, dst []cq.Completion, timeout units.Time) (int,
 			return 0, fmt.Errorf("%w: no completion within %v", syscall.ETIMEDOUT, timeout)
 		}
 	}
+}
+
+// WaitOne waits until there is an entry, for ever, and takes it. The error is that
+// of Poll, or of the entry (Completion.Err), which is given all the same.
+func (c *CQ) WaitOne(p *sim.Process) (Completion, error) {
+	var one [1]Completion
+	if _, err := c.Wait(p, one[:], units.Never); err != nil {
+		return Completion{}, err
+	}
+	return one[0], one[0].Err()
 }
 
 // after is when a timeout ends.
@@ -62,11 +74,17 @@ func (e *ConnError) Unwrap() error {
 	return syscall.ECONNRESET
 }
 
-// Established waits until the connection is there, and gives the peer's private
-// data. An error is a *ConnError.
+// Established waits until the connection is there. To who connects it gives the
+// private data of the peer's Accept, 196 bytes with zeros at their end. An error is a *ConnError:
+// ECONNREFUSED, ETIMEDOUT where nobody answers, which takes more than a minute
+// (ConnUnreachable), ECONNRESET when it is over already, and what keeps the queue
+// pair from RTS; or net.ErrClosed after Close and Reject.
 func (c *Conn) Established(p *sim.Process) (privateData []byte, err error) {
-	for c.last.Kind == ConnRequested {
+	for c.last.Kind == ConnRequested && !c.closed {
 		c.changed.Wait(p, units.Never)
+	}
+	if c.closed {
+		return nil, fmt.Errorf("the connection to %v: %w", c.remote, net.ErrClosed)
 	}
 	if c.last.Kind != ConnEstablished {
 		return nil, &ConnError{c.last}
@@ -74,9 +92,9 @@ func (c *Conn) Established(p *sim.Process) (privateData []byte, err error) {
 	return c.last.PrivateData, nil
 }
 
-// Disconnected waits until either side has ended the connection.
+// Disconnected waits until either side has ended the connection, or it has failed.
 func (c *Conn) Disconnected(p *sim.Process) {
-	for c.last.Kind == ConnRequested || c.last.Kind == ConnEstablished {
+	for c.last.Kind <= ConnEstablished && !c.closed {
 		c.changed.Wait(p, units.Never)
 	}
 }
@@ -91,14 +109,18 @@ func (c *Conn) tell(e ConnEvent) {
 	}
 }
 
-// Next waits for a request to connect, of a listener without a function to tell.
-func (l *Listener) Next(p *sim.Process) ConnEvent {
+// Next waits for a request to connect, of a listener without a function to tell. Its
+// Conn is to be accepted or rejected. net.ErrClosed: the listener is closed.
+func (l *Listener) Next(p *sim.Process) (ConnEvent, error) {
 	for len(l.requests) == 0 {
+		if l.closed {
+			return ConnEvent{}, fmt.Errorf("listener of %s: %w", l.device.Name(), net.ErrClosed)
+		}
 		l.came.Wait(p, units.Never)
 	}
 	e := l.requests[0]
 	l.requests = l.requests[1:]
-	return e
+	return e, nil
 }
 
 func (l *Listener) tell(e ConnEvent) {
@@ -108,4 +130,22 @@ func (l *Listener) tell(e ConnEvent) {
 	}
 	l.requests = append(l.requests, e)
 	l.came.Broadcast()
+}
+
+// WaitResolve asks which queue pair takes datagrams at an address and port, and waits
+// for the answer (Resolve). An error is Resolved.Err or that of Resolve.
+func (d *Device) WaitResolve(p *sim.Process, to netip.AddrPort, privateData []byte) (Resolved, error) {
+	var answer *Resolved
+	var came sim.Cond
+	err := d.Resolve(to, privateData, func(r Resolved) {
+		answer = &r
+		came.Broadcast()
+	})
+	if err != nil {
+		return Resolved{}, err
+	}
+	for answer == nil {
+		came.Wait(p, units.Never)
+	}
+	return *answer, answer.Err
 }

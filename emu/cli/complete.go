@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,6 +58,41 @@ func completePorts(c *cobra.Command, _ []string, _ string) ([]string, cobra.Shel
 	var names []string
 	for _, p := range ports {
 		names = append(names, p.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeNICs offers the hosts and interfaces that have a NIC, then the numbers
+// of queue pairs to weft qp.
+func completeNICs(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	name, _ := c.Flags().GetString("lab")
+	client, err := connect(name)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var names []string
+	switch {
+	case len(args) == 0:
+		nics, err := client.NICs(ctx, "")
+		if err != nil {
+			break
+		}
+		for _, n := range nics {
+			if !slices.Contains(names, n.Node) {
+				names = append(names, n.Node)
+			}
+			names = append(names, n.Name)
+		}
+	case len(args) == 1 && c.Name() == "qp":
+		pairs, err := client.QPs(ctx, args[0])
+		if err != nil {
+			break
+		}
+		for _, q := range pairs {
+			names = append(names, fmt.Sprint(q.QPN))
+		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -69,9 +68,7 @@ func newShell() *cobra.Command {
 // become turns this process into a program inside a host. A host may be
 // written lab/host.
 func become(lab, host string, argv []string) error {
-	if l, h, ok := strings.Cut(host, "/"); ok {
-		lab, host = l, h
-	}
+	lab, host = splitLab(lab, host)
 	if len(argv) == 0 {
 		return badInput(errors.New("no program to run"))
 	}

@@ -86,7 +86,7 @@ func newSchema() *cobra.Command {
 func newDissector() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dissector",
-		Short: "Print a dissector for Wireshark: trimmed packets, RoCEv2 congestion notification",
+		Short: "Print a dissector for Wireshark: trimmed packets, RoCEv2 congestion notification, connection management",
 		Example: `  weft dissector > weft.lua && wireshark -X lua_script:weft.lua trace.pcapng
   weft dissector > ~/.local/lib/wireshark/plugins/weft.lua`,
 		Args: cobra.NoArgs,

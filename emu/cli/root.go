@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -80,7 +81,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		return badInput(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
 	})
 	root.AddCommand(
-		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(),
+		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(), newNIC(), newQP(),
 		newSim(), newReport(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
 	)
 	for _, c := range root.Commands() {
@@ -156,6 +157,14 @@ func rootsLabs() string {
 		return ""
 	}
 	return "; those that root started need sudo"
+}
+
+// splitLab takes the lab from a host that is written lab/host.
+func splitLab(lab, host string) (labOf, name string) {
+	if l, h, ok := strings.Cut(host, "/"); ok {
+		return l, h
+	}
+	return lab, host
 }
 
 // connect gives a client of the running lab of that name, or of the only one.

@@ -26,6 +26,7 @@ type simFlags struct {
 	snap    int
 	filter  string
 	pauses  []string
+	pairs   bool
 	series  seriesFlags
 }
 
@@ -71,6 +72,7 @@ file's workload sends.`,
 	c.Flags().IntVarP(&f.snap, "snaplen", "s", 0, "bytes kept of each captured packet; 0 keeps all")
 	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
 	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "say after the run why this port of a switch did or did not pause its peer; may be repeated")
+	c.Flags().BoolVar(&f.pairs, "qp", false, "show the queue pairs after the run; with --json they are in the report")
 	f.series.add(c)
 	return c
 }
@@ -129,7 +131,7 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	}
 	r := &report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
-		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), Flows: fb.Results(),
+		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), NICs: fb.NICs(), Flows: fb.Results(),
 		Deadlocks: fb.Deadlocks(), Series: recorded,
 	}
 	r.SetTransfers(fb.Transfers())
@@ -138,6 +140,11 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		return err
 	}
 	r.Pauses = checks
+	if f.pairs {
+		if r.QPs, err = fb.QPsOf(""); err != nil {
+			return err
+		}
+	}
 	if err := f.records.write(r); err != nil {
 		return err
 	}
@@ -150,6 +157,10 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	for i := range checks {
 		fmt.Println()
 		report.WritePause(os.Stdout, &checks[i])
+	}
+	if f.pairs {
+		fmt.Println()
+		report.WriteQPs(os.Stdout, r.QPs, maxPairs)
 	}
 	return nil
 }

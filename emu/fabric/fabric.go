@@ -271,7 +271,11 @@ func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
 // set changes the near half of a link's direction.
 func (f *Fabric) set(link, d int, s links.Settings) {
 	end := f.Plan.Links[link].Ends[d]
-	f.ports[end.Node][end.Port].SetLink(f.nowAt(end.Node), s)
+	now := f.nowAt(end.Node)
+	f.ports[end.Node][end.Port].SetLink(now, s)
+	if nic := f.Device(end.Node, end.Port); nic != nil {
+		nic.SetLine(now, s.Rate)
+	}
 	if f.LinkChanged != nil {
 		f.LinkChanged(link, d)
 	}

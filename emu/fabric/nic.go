@@ -82,15 +82,26 @@ func (f *Fabric) Device(node, index int) *nicemu.Device {
 	return nil
 }
 
-// DeviceOf gives the first NIC of the host with a name.
+// DeviceOf gives the first NIC of the host with a name. It is used as Device says.
 func (f *Fabric) DeviceOf(host string) (*nicemu.Device, error) {
+	n, err := f.firstNIC(host)
+	if err != nil {
+		return nil, err
+	}
+	return n.Device, nil
+}
+
+func (f *Fabric) firstNIC(host string) (*nic, error) {
 	for n := range f.Plan.Nodes {
 		if f.Plan.Nodes[n].Name != host {
 			continue
 		}
-		for i := range f.stations[n] {
-			if d := f.Device(n, i); d != nil {
-				return d, nil
+		for _, s := range f.stations[n] {
+			if s == nil {
+				continue
+			}
+			if x, ok := s.nic.(*nic); ok {
+				return x, nil
 			}
 		}
 		return nil, fmt.Errorf("%s has no NIC: write nic: roce for it in the lab file", host)
@@ -102,8 +113,32 @@ func (f *Fabric) DeviceOf(host string) (*nicemu.Device, error) {
 func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
 	for _, n := range f.nics {
 		if n.Device == d {
-			return &f.ShardOf(n.station.Node).Engine
+			return n.engine()
 		}
 	}
 	return nil
+}
+
+func (n *nic) engine() *sim.Engine { return &n.station.fabric.ShardOf(n.station.Node).Engine }
+
+// Go starts a program on a host: a process of the engine that runs the host, with its
+// first NIC. It has that name in messages. Until it ends, what the host's NICs have
+// is its own: programs on other hosts may run at the same time, where there are
+// several shards. Like Device, Go is called by what the host's engine runs, or while
+// that does not run.
+func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device)) (*sim.Process, error) {
+	n, err := f.firstNIC(host)
+	if err != nil {
+		return nil, err
+	}
+	return n.engine().Go(host, func(p *sim.Process) { program(p, n.Device) }), nil
+}
+
+// StopProcesses stops all processes that have not ended. Whoever drops a fabric that
+// has run in virtual time, with processes that wait, calls it: their goroutines would
+// stay for ever. The wall clock's driver does that by itself.
+func (f *Fabric) StopProcesses() {
+	for _, s := range f.Shards {
+		s.Engine.StopProcesses()
+	}
 }

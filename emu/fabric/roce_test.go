@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math/rand/v2"
 	"net/netip"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/internal/judge"
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
@@ -64,22 +64,6 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	p.Src, p.Dst = s.MAC, mac
 	p.Hash = packet.FlowHash(hashWord(r.From), hashWord(r.To), p.Proto, p.SrcPort, p.DstPort)
 	return p
-}
-
-// icrcByHand reckons the invariant CRC as IBTA annex A17 says it, with zlib's
-// CRC-32 over a copy.
-func icrcByHand(frame []byte) uint32 {
-	ip := bytes.Clone(frame[wire.EthernetHeader:])
-	udp := wire.IPv4Header
-	if ip[0]>>4 == 4 {
-		ip[1], ip[8], ip[10], ip[11] = 0xff, 0xff, 0xff, 0xff
-	} else {
-		udp = wire.IPv6Header
-		ip[0], ip[1], ip[2], ip[3], ip[7] = 0x6f, 0xff, 0xff, 0xff, 0xff
-	}
-	ip[udp+6], ip[udp+7] = 0xff, 0xff
-	ip[udp+wire.UDPHeader+4] = 0xff
-	return crc32.ChecksumIEEE(append(bytes.Repeat([]byte{0xff}, 8), ip[:len(ip)-roce.ICRCLen]...))
 }
 
 // drawRoCE makes a packet of a NIC with anything in it.
@@ -158,7 +142,7 @@ func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
 	if err := roce.CheckICRC(ip); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := binary.LittleEndian.Uint32(frame[len(frame)-4:]), icrcByHand(frame); got != want {
+	if got, want := binary.LittleEndian.Uint32(frame[len(frame)-4:]), judge.ICRC(frame); got != want {
 		t.Fatalf("the invariant CRC is %#x, by hand %#x", got, want)
 	}
 	var got roce.Packet

@@ -30,7 +30,11 @@ func (f *Fabric) addTransfers() error {
 
 func (f *Fabric) addTransfer(t workload.Transfer) error {
 	from, to, _ := f.path(t.From, t.To, t.IPv6)
-	r := workload.NewTransferRecord(t, f.Plan.Nodes[t.From].Name, f.Plan.Nodes[t.To].Name, f.idealTime(&t, from, to))
+	ideal := f.idealTime(&t, from, to)
+	if ideal != nil && t.Count == 0 && t.Every == 0 && ideal(t.Size) == 0 {
+		return fmt.Errorf("transfer %s: its messages would take no time, so that there is no end to them in one instant: give the link of %s a rate, or the transfer a count or every", t.Name, f.Plan.Nodes[t.From].Name)
+	}
+	r := workload.NewTransferRecord(t, f.Plan.Nodes[t.From].Name, f.Plan.Nodes[t.To].Name, ideal)
 	p, err := workload.NewPoster(t, f.side(from, t.IPv6), f.side(to, t.IPv6), r)
 	if err != nil {
 		return err

@@ -3,12 +3,15 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// run runs the fabric of a lab file to its end.
+// runTransfers runs the fabric of a lab file to its end.
 func runTransfers(t *testing.T, lab string, shards int) *Fabric {
 	t.Helper()
 	f, err := NewSharded(parse(t, lab), shards)
@@ -56,6 +59,141 @@ workload:
 					t.Errorf("completion takes %v us, ideally %v us", r.CompletionMax, r.Ideal)
 				}
 			})
+		}
+	}
+}
+
+// TestNICsFollowTheLine: rate control takes up the rate that an event gives its
+// link.
+func TestNICsFollowTheLine(t *testing.T) {
+	f := New(parse(t, `
+duration: 3ms
+topology:
+  kinds: {host: {nic: {cc: dcqcn}}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+events:
+  - {at: 1ms, link: "h1:eth0", set: {rate: 40Gbps}}
+  - {at: 2ms, link: "h1:eth0", set: {rate: 2Gbps}}
+`))
+	d, err := f.DeviceOf("h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pd, _ := d.AllocPD()
+	c, _ := d.CreateCQ(1, nil)
+	q, err := pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: c, RecvCQ: c, Cap: qp.Cap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := f.DeviceOf("h2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Join(nicemu.Join{Local: d.Addresses()[0], Remote: to.Addresses()[0], RemoteQPN: 17}); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []units.Rate{10 * units.Gbps, 40 * units.Gbps, 2 * units.Gbps} {
+		if err := f.Run(context.Background(), units.Time(i)*units.Millisecond+500*units.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := q.Rate(); got != want {
+			t.Errorf("after %d events the rate is %v, that of the link %v", i, got, want)
+		}
+	}
+}
+
+// TestTransfersHaveTheirDSCP: that of the file, also where it is 0 and a NIC has
+// another by default; for acknowledgements too.
+func TestTransfersHaveTheirDSCP(t *testing.T) {
+	const lab = `
+topology:
+  kinds: {switch: {classes: {lossless: {dscp: 26, priority: 3}, default: {}}}}
+  nodes: {h1: {nic: roce}, h2: {nic: {dscp: 26}}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+workload:
+  - {%s: {from: %s, to: %s, size: 1000B, count: 3, %s}}
+`
+	for _, c := range []struct {
+		verb, from, to, more string
+		class                string
+	}{
+		{"write", "h1", "h2", "dscp: 0", "default"}, {"write", "h2", "h1", "dscp: 0", "default"}, {"send", "h2", "h1", "dscp: 0, service: ud", "default"},
+		{"write", "h1", "h2", "qps: 1", "default"}, {"read", "h2", "h1", "qps: 1", "lossless"}, {"send", "h2", "h1", "service: ud", "lossless"},
+		{"write", "h1", "h2", "dscp: 26", "lossless"},
+	} {
+		f := runTransfers(t, fmt.Sprintf(lab, c.verb, c.from, c.to, c.more), 1)
+		for n := range f.Plan.Nodes {
+			if f.Switches[n] == nil {
+				continue
+			}
+			for i := range f.Plan.Nodes[n].Ports {
+				for _, k := range f.PortStatus(n, i).Classes {
+					if k.Name != c.class && k.TxPackets != 0 {
+						t.Errorf("%+v: %d packets left %s in class %s", c, k.TxPackets, f.Plan.PortName(n, i), k.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPostedOneByOne: a message that is posted alone completes within the ideal
+// time, also where that is before anything else happens: UC and UD complete when
+// the last packet begins to leave.
+func TestPostedOneByOne(t *testing.T) {
+	for _, service := range []string{"rc", "uc", "ud"} {
+		f := runTransfers(t, fmt.Sprintf(`
+duration: 1ms
+topology:
+  kinds: {host: {nic: roce}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+workload:
+  - {send: {from: h1, to: h2, size: 100B, count: 10, every: 50us, service: %s}}
+`, service), 1)
+		if r := f.Transfers()[0]; r.Completed != 10 || r.SlowdownMax > 1.03 {
+			t.Errorf("%s: %d completed, in %v us, ideally %v us", service, r.Completed, r.CompletionMax, r.Ideal)
+		}
+	}
+}
+
+// TestTransfersTakeTime: what would go on for ever in one instant is refused, and
+// what takes some time or comes to an end is not.
+func TestTransfersTakeTime(t *testing.T) {
+	for _, c := range []struct {
+		links, transfer string
+		endless         bool
+	}{
+		{"", "write: {for: 1us", true},
+		{"", "read: {for: 1us", true},
+		{"", "send: {for: 1us, service: ud", true},
+		{"delay: 1ns", "write: {for: 1us, service: uc", true},
+		{"delay: 1ns", "write: {for: 1us", false},
+		{"delay: 1ns", "read: {for: 1us", false},
+		{"rate: 100Gbps", "write: {for: 1us, service: uc", false},
+		{"", "write: {count: 100", false},
+		{"", "write: {for: 1us, every: 1ns", false},
+	} {
+		p := parse(t, fmt.Sprintf(`
+duration: 1ms
+topology:
+  kinds: {host: {nic: roce}, link: {%s}}
+  nodes: {h1: {kind: host}, h2: {kind: host}, s1: {kind: switch}}
+  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
+workload: [{%s, from: h1, to: h2, size: 1000B}}]
+`, c.links, c.transfer))
+		f, err := NewSharded(p, 1)
+		if c.endless {
+			if err == nil || !strings.Contains(err.Error(), "transfer h1-h2: its messages would take no time") {
+				t.Errorf("links {%s}, %s: %v", c.links, c.transfer, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("links {%s}, %s: %v", c.links, c.transfer, err)
+		}
+		f.advance(t, units.Millisecond)
+		if r := f.Transfers()[0]; r.Completed == 0 || r.Completed != r.Posted {
+			t.Errorf("links {%s}, %s: %+v", c.links, c.transfer, r)
 		}
 	}
 }

@@ -115,6 +115,24 @@ func (c *Client) CheckPause(ctx context.Context, endpoint string) (p fabric.Paus
 	return p, c.call(ctx, http.MethodGet, "/v1/ports/"+url.PathEscape(endpoint)+"/pause", nil, &p)
 }
 
+// NICs gives the NICs of a host, or the one of an interface; "" is all.
+func (c *Client) NICs(ctx context.Context, name string) (n []fabric.NICStatus, err error) {
+	path := "/v1/nics"
+	if name != "" {
+		path += "/" + url.PathEscape(name)
+	}
+	return n, c.call(ctx, http.MethodGet, path, nil, &n)
+}
+
+// QPs gives the queue pairs of a host's NICs, or of that of an interface; "" is all.
+func (c *Client) QPs(ctx context.Context, name string) (q []fabric.QPStatus, err error) {
+	path := "/v1/qps"
+	if name != "" {
+		path = "/v1/nics/" + url.PathEscape(name) + "/qps"
+	}
+	return q, c.call(ctx, http.MethodGet, path, nil, &q)
+}
+
 // Table gives a switch's forwarding table.
 func (c *Client) Table(ctx context.Context, name string) (t Table, err error) {
 	return t, c.call(ctx, http.MethodGet, "/v1/tables/"+url.PathEscape(name), nil, &t)

@@ -144,33 +144,35 @@ func (w *warnings) about(texts ...string) bool {
 	})
 }
 
-// udpIn makes a UDP socket in a host.
-func udpIn(t *testing.T, lab, host string, dscp, port int) *net.UDPConn {
+// inside runs f on a thread that is in a host.
+func inside(t *testing.T, lab, host string, f func() error) {
 	t.Helper()
-	type result struct {
-		conn *net.UDPConn
-		err  error
-	}
-	made := make(chan result)
+	made := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the thread ends with the goroutine
-		var r result
 		handle, err := netns.GetFromName(netnslab.Namespace(lab, host))
 		if err == nil {
 			defer handle.Close()
 			if err = netns.Set(handle); err == nil {
-				r.conn, err = net.ListenUDP("udp4", &net.UDPAddr{Port: port})
+				err = f()
 			}
 		}
-		r.err = err
-		made <- r
+		made <- err
 	}()
-	r := <-made
-	if r.err != nil {
-		t.Fatal(r.err)
+	if err := <-made; err != nil {
+		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.conn.Close() })
-	raw, err := r.conn.SyscallConn()
+}
+
+// udpIn makes a UDP socket in a host.
+func udpIn(t *testing.T, lab, host string, dscp, port int) (conn *net.UDPConn) {
+	t.Helper()
+	inside(t, lab, host, func() (err error) {
+		conn, err = net.ListenUDP("udp4", &net.UDPAddr{Port: port})
+		return err
+	})
+	t.Cleanup(func() { conn.Close() })
+	raw, err := conn.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +184,7 @@ func udpIn(t *testing.T, lab, host string, dscp, port int) *net.UDPConn {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return r.conn
+	return conn
 }
 
 // flow sends n datagrams from h1 to h2 and counts both ends.

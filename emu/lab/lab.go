@@ -219,6 +219,17 @@ func addresses(prefixes []netip.Prefix) []netip.Addr {
 // Dir is the lab's state directory.
 func (l *Lab) Dir() string { return l.hosts.Dir() }
 
+// Fabric is what joins the hosts. Before and after Run it may be used freely; during
+// Run it belongs to the engines' threads, and is used within Do, or by processes that
+// were started there (fabric.Go).
+func (l *Lab) Fabric() *fabric.Fabric { return l.fabric }
+
+// Do runs f while the engines do nothing else, at the present of emulated time, and
+// waits for it. They stand still meanwhile, so f is short and does not block. It is
+// not called by what an engine runs. When the lab has stopped, f is not run and the
+// error is wall.ErrStopped.
+func (l *Lab) Do(f func()) error { return l.do(f) }
+
 // Run drives the lab until ctx ends, Stop is called or the emulated time
 // limit has passed; then it removes everything. ready is called when packets
 // flow and the control socket answers. warn is told of what goes wrong
@@ -284,7 +295,7 @@ func (l *Lab) snapshot() *report.Report {
 	timing := l.timing()
 	r := &report.Report{
 		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
-		Accounts: f.Accounts(), Ports: f.Status(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
+		Accounts: f.Accounts(), Ports: f.Status(), NICs: f.NICs(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
 	r.SetTransfers(f.Transfers())
 	if l.series != nil {

@@ -6,12 +6,12 @@ import (
 )
 
 // Sample is the lab at this moment. The engines stand still while it is read:
-// about a microsecond for each port. After the run it gives wall.ErrStopped.
+// about a microsecond for each port, NIC and queue pair. After the run it gives wall.ErrStopped.
 func (l *Lab) Sample() (*report.Sample, error) {
 	s := &report.Sample{Lab: l.plan.Name, Clock: wallClock, Trouble: l.monitor.trouble()}
 	err := l.do(func() {
 		f := l.fabric
-		s.Emulated, s.Events, s.Accounts, s.Ports, s.Timing = f.Now(), f.Events(), f.Accounts(), f.Status(), l.timing()
+		s.Emulated, s.Events, s.Accounts, s.Ports, s.NICs, s.Timing = f.Now(), f.Events(), f.Accounts(), f.Status(), f.NICs(), l.timing()
 		s.CPUTime = units.FromDuration(processCPU() - l.startCPU)
 		for _, e := range l.engines {
 			s.EngineCPUTime += units.FromDuration(e.cpu)

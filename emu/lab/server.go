@@ -54,6 +54,10 @@ func (l *Lab) listen() (*server, error) {
 	mux.HandleFunc("GET /v1/ports", s.getPorts)
 	mux.HandleFunc("GET /v1/ports/{endpoint}", s.getPort)
 	mux.HandleFunc("GET /v1/ports/{endpoint}/pause", s.getPause)
+	mux.HandleFunc("GET /v1/nics", s.getNICs)
+	mux.HandleFunc("GET /v1/nics/{name}", s.getNICs)
+	mux.HandleFunc("GET /v1/qps", s.getQPs)
+	mux.HandleFunc("GET /v1/nics/{name}/qps", s.getQPs)
 	mux.HandleFunc("GET /v1/tables/{switch}", s.getTable)
 	mux.HandleFunc("PATCH /v1/links/{endpoint}", s.patchLink)
 	mux.HandleFunc("GET /v1/capture", s.getCapture)
@@ -191,6 +195,30 @@ func (s *server) getPause(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
+		return
+	}
+	reply(w, out)
+}
+
+// getNICs gives the NICs of a host or an interface, or all.
+func (s *server) getNICs(w http.ResponseWriter, r *http.Request) {
+	answerOf(s, w, r, s.lab.fabric.NICsOf)
+}
+
+// getQPs gives the queue pairs of a host or an interface, or all.
+func (s *server) getQPs(w http.ResponseWriter, r *http.Request) {
+	answerOf(s, w, r, s.lab.fabric.QPsOf)
+}
+
+// answerOf answers with what the name in the path, "" if there is none, stands for.
+func answerOf[T any](s *server, w http.ResponseWriter, r *http.Request, of func(name string) ([]T, error)) {
+	var out []T
+	var err error
+	if !s.do(w, func() { out, err = of(r.PathValue("name")) }) {
+		return
+	}
+	if err != nil {
+		fail(w, http.StatusNotFound, err)
 		return
 	}
 	reply(w, out)

@@ -20,7 +20,7 @@ type Collector struct{ sample *report.Sample }
 // has none.
 func New(s *report.Sample) *Collector { return &Collector{s} }
 
-// metric is one metric of a T: the lab, a port, a link or a class.
+// metric is one metric of a T: the lab, a port, a link, a class or a NIC.
 type metric[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -60,7 +60,8 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	describeAll(out, portMetrics)
 	describeAll(out, linkMetrics)
 	describeAll(out, classMetrics)
-	for _, d := range []*prometheus.Desc{labDropped, portInfo, portDropped, pauseCause} {
+	describeAll(out, nicMetrics)
+	for _, d := range []*prometheus.Desc{labDropped, portInfo, portDropped, pauseCause, nicQueuePairs} {
 		out <- d
 	}
 }
@@ -77,6 +78,9 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	}
 	for i := range s.Ports {
 		collectPort(out, s.Lab, &s.Ports[i])
+	}
+	for i := range s.NICs {
+		collectNIC(out, s.Lab, &s.NICs[i])
 	}
 }
 

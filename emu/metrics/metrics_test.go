@@ -21,6 +21,7 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/nicemu"
 )
 
 // sample has everything that a sample may have, each number another.
@@ -51,7 +52,20 @@ func sample() *report.Sample {
 			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &fabric.LinkStatus{State: "down"}},
 			{Name: "s1:4", Node: "s1", Kind: "switch"},
 		},
+		NICs: []fabric.NICStatus{nic()},
 	}
+}
+
+// nic has every number another.
+func nic() fabric.NICStatus {
+	n := fabric.NICStatus{Name: "h2:eth0", Node: "h2", Limited: 501, CQs: 502, MRs: 503}
+	for i := range n.States {
+		n.States[i] = 510 + i
+	}
+	for i := range nicemu.CounterInfos() {
+		n.Counters = append(n.Counters, uint64(600+i))
+	}
+	return n
 }
 
 // scrape gives what a scrape of a sample says, without HELP and TYPE, and
@@ -145,6 +159,29 @@ func TestDocumented(t *testing.T) {
 	for _, n := range found {
 		if !slices.Contains(all, n) {
 			t.Errorf("docs/metrics.md names %s, which there is not", n)
+		}
+	}
+}
+
+// counterRow is the row of a counter of NICs in docs/metrics.md.
+func counterRow(c nicemu.CounterInfo) string {
+	name := map[string]string{"port_xmit_data": "port_xmit_data_bytes", "port_rcv_data": "port_rcv_data_bytes", "received_payload": "received_payload_bytes"}[c.Name]
+	if name == "" {
+		name = c.Name
+	}
+	return fmt.Sprintf("| `%s` | `weft_nic_%s_total` | %s | %s |", c.Name, name, c.Meaning, c.Origin)
+}
+
+// TestNICCountersAreDocumented: docs/metrics.md says of every counter of a NIC what
+// the NIC says of it.
+func TestNICCountersAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range nicemu.CounterInfos() {
+		if row := counterRow(c); !strings.Contains(string(text), row+"\n") {
+			t.Errorf("docs/metrics.md lacks the row\n%s", row)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 // there are, where only lengths are modelled. Extensions, ICRC and Truncated
 // are not used.
 type RoCE struct {
-	roce.Packet
 	From, To netip.Addr // of the version of IP that the packet has
+	roce.Packet
 }
 
 // NewRoCE gives a packet of a NIC. It is zeroed but for its RoCE, in which only

@@ -26,6 +26,9 @@ type Report struct {
 	Transfers    []workload.TransferResult `json:"transfers,omitempty"`
 	TransferSums *workload.TransferSums    `json:"transfer_sums,omitempty"` // of Transfers
 
+	NICs []fabric.NICStatus `json:"nics,omitempty"`
+	QPs  []fabric.QPStatus  `json:"qps,omitempty"` // virtual, if asked for
+
 	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
 	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, of the ports asked for
 

@@ -18,6 +18,7 @@ type Sample struct {
 
 	Accounts fabric.Accounts     `json:"accounts"`
 	Ports    []fabric.PortStatus `json:"ports"` // in the order of the plan
+	NICs     []fabric.NICStatus  `json:"nics,omitempty"`
 	Timing   Timing              `json:"timing"`
 
 	CPUTime       units.Time `json:"cpu_time"`        // of the whole process since the start, over all cores

@@ -19,6 +19,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writePauses(w)
 	r.writeFlows(w)
 	r.writeTransfers(w)
+	r.writeNICs(w)
 	r.writeHosts(w)
 	r.writeOffload(w)
 	if r.Timing != nil {

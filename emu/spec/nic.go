@@ -177,6 +177,7 @@ func (v *resolver) dcqcn(n *Node, f *nicFile, place any) {
 		v.fail(f.Preset, "", "%v", err)
 		return
 	}
+	n.NIC.Preset = string(preset)
 	if f.DCQCN != nil {
 		overlay(v.reader, c, &f.DCQCN.Config)
 	}

@@ -186,6 +186,9 @@ func TestPresetsOfDCQCN(t *testing.T) {
 			t.Fatal(err)
 		}
 		want.RPGGD, want.ClampTgtRate = 9, true
+		if got := p.Nodes[1].NIC.Preset; got != preset {
+			t.Errorf("%s: it says %q", preset, got)
+		}
 		if got := p.Nodes[1].NIC.DCQCN; got != want {
 			t.Errorf("%s: %+v, not %+v", preset, got, want)
 		}

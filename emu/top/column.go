@@ -39,6 +39,8 @@ var columns = []column{
 	{title: "OUT pkt/s", width: 9, value: func(r *row) float64 { return r.outPackets }, format: amount},
 	{title: "PFC in/s", width: 8, value: func(r *row) float64 { return r.pauseRx }, format: amount},
 	{title: "PFC out/s", width: 9, value: func(r *row) float64 { return r.pauseTx }, format: amount},
+	{title: "CNP/s", width: 5, value: func(r *row) float64 { return r.cnps }, format: amount},
+	{title: "RETX/s", width: 6, value: func(r *row) float64 { return r.again }, format: amount},
 	{title: "DROPPED", width: 7, value: func(r *row) float64 { return r.dropped }, format: amount},
 	{title: "REASON", width: 13, text: func(r *row) string { return r.reason }},
 	{title: "PEER", width: 14, text: func(r *row) string { return r.peer() }},

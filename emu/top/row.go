@@ -28,6 +28,8 @@ type row struct {
 	paused, pausing       float64 // shares of time; of a port, its worst class's
 	pausedNow, pausingNow bool
 	pauseRx, pauseTx      float64 // frames that ask for a pause
+
+	cnps, again float64 // of an RDMA NIC at the port: CNPs that slowed it down, packets that it sent again
 }
 
 // none is the value of what there is not.
@@ -36,11 +38,14 @@ var none = math.NaN()
 // rowsOf gives the ports of now, in the order of the plan, each followed by its
 // classes. before is an earlier sample of the same run, or nil.
 func rowsOf(before, now *report.Sample) []row {
-	b := base{seconds: none, ports: map[string]*fabric.PortStatus{}}
+	b := base{seconds: none, ports: map[string]*fabric.PortStatus{}, nics: map[string]*fabric.NICStatus{}}
 	if before != nil && now.Emulated > before.Emulated {
 		b.seconds = (now.Emulated - before.Emulated).Seconds()
 		for i := range before.Ports {
 			b.ports[before.Ports[i].Name] = &before.Ports[i]
+		}
+		for i := range before.NICs {
+			b.nics[before.NICs[i].Name] = &before.NICs[i]
 		}
 	}
 	rates := map[string]units.Rate{}
@@ -49,11 +54,16 @@ func rowsOf(before, now *report.Sample) []row {
 			rates[p.Name] = p.Link.Rate
 		}
 	}
+	nics := map[string]*fabric.NICStatus{}
+	for i := range now.NICs {
+		nics[now.NICs[i].Name] = &now.NICs[i]
+	}
 	var rows []row
 	for i := range now.Ports {
 		p := &now.Ports[i]
 		whole := b.portRow(p, rates[p.Peer])
 		whole.place = i
+		b.addNIC(&whole, nics[p.Name])
 		at := len(rows)
 		rows = append(rows, whole)
 		for k := range p.Classes {
@@ -73,6 +83,21 @@ func rowsOf(before, now *report.Sample) []row {
 type base struct {
 	seconds float64 // since then; NaN when there is none
 	ports   map[string]*fabric.PortStatus
+	nics    map[string]*fabric.NICStatus
+}
+
+// addNIC adds what the NIC at a port counts, if there is one.
+func (b *base) addNIC(r *row, n *fabric.NICStatus) {
+	r.cnps, r.again = none, none
+	if n == nil {
+		return
+	}
+	old := b.nics[n.Name]
+	if old == nil {
+		old = &fabric.NICStatus{}
+	}
+	grown := func(name string) float64 { return b.rate(old.Counters.Of(name), n.Counters.Of(name)) }
+	r.cnps, r.again = grown("rp_cnp_handled"), grown("retransmitted_packets")
 }
 
 // rate is how fast a counter grew.
@@ -131,7 +156,7 @@ func (b *base) classRow(p *fabric.PortStatus, k int) row {
 		dropped: float64(c.Dropped),
 		paused:  b.share(q.PausedTime, c.PausedTime), pausing: b.share(q.PausingTime, c.PausingTime),
 		pausedNow: c.Paused, pausingNow: c.Pausing,
-		pauseRx: b.rate(q.PauseRx, c.PauseRx), pauseTx: b.rate(q.PauseTx, c.PauseTx),
+		pauseRx: b.rate(q.PauseRx, c.PauseRx), pauseTx: b.rate(q.PauseTx, c.PauseTx), cnps: none, again: none,
 	}
 	if p.Link != nil {
 		r.outUse = use(r.out, r.outPackets, p.Link.Rate)

@@ -23,6 +23,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/nicemu"
 )
 
 var update = flag.Bool("update", false, "write the views as they are to testdata")
@@ -65,9 +66,17 @@ func samples() (before, now *report.Sample) {
 		list[6].Link.State = "down"
 		return list
 	}
+	nics := func(t uint64) []fabric.NICStatus {
+		n := fabric.NICStatus{Name: "h1:eth0", Node: "h1"}
+		for _, c := range nicemu.CounterInfos() {
+			n.Counters = append(n.Counters, map[string]uint64{"rp_cnp_handled": t * 1200, "retransmitted_packets": t * 17}[c.Name])
+		}
+		return []fabric.NICStatus{n}
+	}
 	at := func(t uint64) *report.Sample {
 		return &report.Sample{
-			Lab: "incast", Clock: "wall", Emulated: units.Time(t) * units.Second, Ports: ports(t),
+			NICs: nics(t),
+			Lab:  "incast", Clock: "wall", Emulated: units.Time(t) * units.Second, Ports: ports(t),
 			Accounts:      fabric.Accounts{Marked: t * 1500, Dropped: t * 37},
 			Timing:        report.Timing{Lateness: wall.Summary{Count: t * 10_000, P50: 12 * units.Microsecond, P99: 80 * units.Microsecond, Limit: units.Millisecond, Beyond: t * 5, Share: 0.0005}},
 			CPUTime:       units.Time(t) * 520 * units.Millisecond,

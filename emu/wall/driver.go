@@ -199,6 +199,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		d.post(done)
 		if d.pending.Load() {
 			d.runWork()
+			d.post(done) // a NIC that was given work may have sent at once
 		}
 		for _, ev := range ready {
 			active = at

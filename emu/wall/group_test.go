@@ -121,3 +121,61 @@ func TestGroup(t *testing.T) {
 		})
 	}
 }
+
+// outbox is an exchange to which work from outside gives something to send.
+type outbox struct {
+	t       *testing.T
+	sending int
+	posted  int
+}
+
+func (o *outbox) Post(func(to int, earliest units.Time)) {
+	o.posted += o.sending
+	o.sending = 0
+}
+
+// Collect is called before a turn says how far the engine has come: the others
+// rely on all being posted that was sent before.
+func (o *outbox) Collect() {
+	if o.sending > 0 {
+		o.t.Errorf("%d packets are not posted", o.sending)
+	}
+}
+
+// TestWorkIsPosted: what work from outside sends is handed over in the same
+// turn, also when it came behind the look at who has woken the thread.
+func TestWorkIsPosted(t *testing.T) {
+	var e sim.Engine
+	o := &outbox{t: t}
+	d := newDriver(t, &e, Options{})
+	d.Join(NewGroup(1, 100*units.Microsecond), 0, o)
+	k := &worker{driver: d, outbox: o}
+	k.timer = e.NewTimer(k)
+	k.timer.Arm(0)
+	if err := d.Run(context.Background(), NewClock(), 20*units.Millisecond, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if o.posted != 20 {
+		t.Errorf("%d packets were posted, want 20", o.posted)
+	}
+}
+
+// worker brings work during events, as Do does from another thread just before
+// it writes to the eventfd.
+type worker struct {
+	driver *Driver
+	outbox *outbox
+	timer  sim.Timer
+	count  int
+}
+
+func (w *worker) Fire(now units.Time) {
+	d := w.driver
+	d.mu.Lock()
+	d.work = append(d.work, func() { w.outbox.sending++ })
+	d.pending.Store(true)
+	d.mu.Unlock()
+	if w.count++; w.count < 20 {
+		w.timer.Arm(now + units.Millisecond)
+	}
+}

@@ -139,9 +139,9 @@ type Accept struct {
 	PrivateData                        []byte // up to 196 bytes
 }
 
-// Accept answers a request by a REP (IBTA §12.9). Connected, Rejected or
-// Unreachable follows. The attributes are those of Attributes.Agree.
-func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error) {
+// CheckAccept gives what Accept would give and changes nothing, so that the queue
+// pair can be made ready before the other side knows of it.
+func (c *CM) CheckAccept(id msg.CommID, a Accept) (Attributes, error) {
 	x, err := c.find(id)
 	switch {
 	case err != nil:
@@ -153,7 +153,17 @@ func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error)
 	case a.RNRRetryCount > msg.RNRForever:
 		return Attributes{}, fmt.Errorf("%w: RNR retry count %v", ErrParameter, a.RNRRetryCount)
 	}
-	agreed := x.attributes.Agree(&a)
+	return x.attributes.Agree(&a), fill(new(msg.REP).PrivateData[:], a.PrivateData)
+}
+
+// Accept answers a request by a REP (IBTA §12.9). Connected, Rejected or
+// Unreachable follows. The attributes are those of Attributes.Agree.
+func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error) {
+	agreed, err := c.CheckAccept(id, a)
+	if err != nil {
+		return Attributes{}, err
+	}
+	x := c.conns[id]
 	rep := &msg.REP{
 		LocalID: x.id, RemoteID: x.remote, QPN: a.QP.Number, StartPSN: a.QP.StartPSN, SRQ: a.QP.SRQ, FlowControl: a.QP.FlowControl,
 		ResponderResources: agreed.MaxDestRDAtomic, InitiatorDepth: agreed.MaxRDAtomic, ACKDelay: c.config.ACKDelay,
@@ -162,9 +172,7 @@ func (c *CM) Accept(now units.Time, id msg.CommID, a Accept) (Attributes, error)
 	if x.request.Alternate != (msg.Path{}) {
 		rep.Failover = msg.FailoverNotSupported
 	}
-	if err := fill(rep.PrivateData[:], a.PrivateData); err != nil {
-		return Attributes{}, err
-	}
+	_ = fill(rep.PrivateData[:], a.PrivateData) // it fits: CheckAccept has tried
 	x.decided()
 	x.attributes, x.qpn, x.state, x.reply = agreed, a.QP.Number, REPSent, rep
 	c.ask(now, x, rep)

@@ -108,3 +108,16 @@ type Completion struct {
 	SL           uint8
 	DLIDPathBits uint8 // always 0 with RoCE
 }
+
+// Error is the name, which makes a status an error: that of Completion.Err, to be
+// found by errors.Is.
+func (s Status) Error() string { return s.String() }
+
+// Err is nil if the status is Success. Otherwise it wraps the status and says whose
+// it is.
+func (c *Completion) Err() error {
+	if c.Status == Success {
+		return nil
+	}
+	return fmt.Errorf("%w: work request %d of queue pair %d", c.Status, c.ID, c.QP)
+}

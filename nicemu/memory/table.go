@@ -42,6 +42,9 @@ func New(l Limits) *Table {
 	return &Table{limits: l, entries: make([]entry, 1)}
 }
 
+// InUse counts the protection domains, regions and windows that there are.
+func (t *Table) InUse() (pds, regions, windows int) { return t.pds, t.regions, t.windows }
+
 // PD is a protection domain: queue pairs may use only regions and windows of
 // their own (§10.2.3).
 type PD struct {

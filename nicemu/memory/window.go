@@ -82,6 +82,9 @@ type Binding struct {
 	Access Access // remote rights, and ZeroBased for type 2
 }
 
+// Key is the remote key that the window has once it is bound.
+func (b *Binding) Key() uint32 { return b.Window&^0xff | uint32(b.Tag) }
+
 // Bind binds a window, and gives its new key. A window of type 1 that is bound is
 // bound anew; one of type 2 has to be invalidated first. With a fault nothing
 // has changed. The rules are of §10.6: C10-72 to C10-75, o10-36.2.2,

@@ -13,7 +13,7 @@ type Counters struct {
 	ReqRemoteInvalidRequest     uint64 // req_remote_invalid_request: NAKs
 	ReqRemoteAccessErrors       uint64 // req_remote_access_errors: NAKs
 	ReqCQEError                 uint64 // req_cqe_error: completions with an error
-	ReqCQEFlushError            uint64 // req_cqe_flush_error: those that were flushed
+	ReqCQEFlushError            uint64 // req_cqe_flush_error: those of them that were flushed
 
 	// Of the responder.
 	OutOfSequence          uint64 // out_of_sequence: packets behind a gap
@@ -21,8 +21,8 @@ type Counters struct {
 	OutOfBuffer            uint64 // out_of_buffer: no receive request was there
 	RespLocalLengthError   uint64 // resp_local_length_error
 	RespRemoteAccessErrors uint64 // resp_remote_access_errors
-	RespCQEError           uint64 // resp_cqe_error
-	RespCQEFlushError      uint64 // resp_cqe_flush_error
+	RespCQEError           uint64 // resp_cqe_error: completions with an error
+	RespCQEFlushError      uint64 // resp_cqe_flush_error: those of them that were flushed
 	RxWriteRequests        uint64 // rx_write_requests
 	RxReadRequests         uint64 // rx_read_requests
 	RxAtomicRequests       uint64 // rx_atomic_requests

@@ -118,6 +118,15 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	return psn, w, r.window().Len()+n <= windowLimit
 }
 
+// Refuse fails the work request of the request on offer, which somebody cannot
+// send, with a status.
+func (q *QP) Refuse(s cq.Status) {
+	if kind, _, _, w := q.choose(); kind == Request {
+		w.fault = s
+		q.settle()
+	}
+}
+
 // number gives PSNs to the next work request (§9.7.3).
 func (r *requester) number() bool {
 	if r.numbered == r.queue.n || r.failing() {
@@ -294,12 +303,11 @@ func (q *QP) complete(s cq.Status) {
 		}
 		q.config.SendCQ.Complete(c, false)
 	}
-	switch s {
-	case cq.Success:
-	case cq.WRFlushErr:
-		q.counters.ReqCQEFlushError++
-	default:
+	if s != cq.Success {
 		q.counters.ReqCQEError++
+	}
+	if s == cq.WRFlushErr {
+		q.counters.ReqCQEFlushError++
 	}
 	r.queue.pop()
 	r.numbered = max(0, r.numbered-1)

@@ -272,10 +272,9 @@ func (q *QP) receiveError(s cq.Status) {
 	if !q.resp.taken {
 		return
 	}
+	q.counters.RespCQEError++
 	if s == cq.WRFlushErr {
 		q.counters.RespCQEFlushError++
-	} else {
-		q.counters.RespCQEError++
 	}
 	q.received(cq.Completion{Opcode: cq.Recv, Status: s}, false)
 }
@@ -331,6 +330,7 @@ func (q *QP) PostRecv(wr *qp.RecvWR) error {
 func (q *QP) flushReceives() {
 	q.receiveError(cq.WRFlushErr)
 	for q.receives.n > 0 {
+		q.counters.RespCQEError++
 		q.counters.RespCQEFlushError++
 		w := q.receives.at(0)
 		q.config.RecvCQ.Complete(cq.Completion{ID: w.ID, Status: cq.WRFlushErr, Opcode: cq.Recv, QP: q.config.Number}, false)

@@ -10,22 +10,22 @@ import "encoding/binary"
 // whole frames. Where Payload is longer than Length, it is what counts: a packet
 // with bytes needs no Length to be written.
 type Packet struct {
-	BTH       BTH
-	DETH      DETH
-	RETH      RETH
-	Atomic    AtomicETH
+	BTH        BTH
+	Extensions Extension // set by Decode: the headers that are there; without Truncated, those of the opcode
+	Truncated  bool      // set by Decode: cut on the way: no ICRC, and maybe not all headers and payload
+	ICRC       uint32    // set by Decode: as it stands in the packet; not checked
+	Length     int       // of the payload as it was sent, bytes
+	Payload    []byte    // or what is there of it
+
+	// Which of these are there, the opcode says. They come last because most
+	// packets of a long message have none.
 	AETH      AETH
-	AtomicAck AtomicAckETH
+	RETH      RETH
 	ImmDt     ImmDt
 	IETH      IETH
-
-	Payload []byte // or what is there of it
-	Length  int    // of the payload as it was sent, bytes
-
-	// What Decode found.
-	Extensions Extension // the headers that are there; without Truncated, those of the opcode
-	ICRC       uint32    // as it stands in the packet; not checked
-	Truncated  bool      // cut on the way: no ICRC, and maybe not all headers and payload
+	DETH      DETH
+	AtomicAck AtomicAckETH
+	Atomic    AtomicETH
 }
 
 // DecodeIP reads the packet whose IP header begins at ip[0]; more may follow

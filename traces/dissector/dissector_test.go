@@ -15,6 +15,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/traces/pcapng"
 )
 
@@ -256,6 +257,116 @@ func TestRoCE(t *testing.T) {
 	}
 	if lines := shark(t, frames, 0, "-Y", "weft.cnp && weft.bth.becn == 1 && !weft.trimmed"); len(lines) != 1 {
 		t.Errorf("a filter finds %q", lines)
+	}
+}
+
+// TestNAKs: the info column tells RNR NAKs, other NAKs and ACKs apart.
+func TestNAKs(t *testing.T) {
+	const ack, readResponse = 0x11, 0x10
+	acknowledge := func(opcode, syndrome uint8) []byte {
+		return roce(t, 0, opcode, 0, 0x12, 9, syndrome, 0, 0, 7, 1, 2, 3, 4)
+	}
+	frames := [][]byte{
+		acknowledge(ack, 0x1f), acknowledge(ack, 0x60), acknowledge(ack, 0x20), acknowledge(ack, 0x2c), acknowledge(ack, 0x3f),
+		acknowledge(ack, 0x40), acknowledge(readResponse, 0x2c),
+		roce(t, 54, ack, 0, 0x12, 9, make([]byte, 8)...),        // cut off behind the BTH
+		roce(t, 55, ack, 0, 0x12, 9, 0x2c, 0, 0, 0, 0, 0, 0, 0), // behind the syndrome
+	}
+	want := []string{
+		"", "[PSN Sequence Error]", "[RNR NAK: 655.36 ms]", "[RNR NAK: 0.64 ms]", "[RNR NAK: 491.52 ms]", "", "",
+		"[Trimmed: 54 of 62 bytes]", "[RNR NAK: 0.64 ms] [Trimmed: 55 of 62 bytes]",
+	}
+	for i, line := range shark(t, frames, 0, fields("_ws.col.Info")...) {
+		if _, got, _ := strings.Cut(line, "QP=0x000012"); strings.TrimSpace(got) != want[i] {
+			t.Errorf("packet %d: info %q, want %q", i, line, want[i])
+		}
+	}
+}
+
+// TestConnectionManagement: what Wireshark lacks and misreads is as it was written.
+func TestConnectionManagement(t *testing.T) {
+	path := cm.Path{LocalLID: cm.PermissiveLID, RemoteLID: cm.PermissiveLID, FlowLabel: 0x9b916, Rate: 0x15, HopLimit: 64}
+	for _, c := range []struct {
+		m      cm.Message
+		info   string            // at its end
+		fields map[string]string // all others are empty
+	}{
+		{&cm.REQ{Service: cm.IPService(cm.ProtocolTCP, 7174), Primary: path}, "CM: ConnectRequest", map[string]string{
+			"weft.cm.req": "1", "weft.cm.req.prim_flowlabel": "0x09b916", "weft.cm.req.prim_pktrate": "0x15"}},
+		{&cm.REQ{Primary: path, Alternate: cm.Path{LocalLID: 1, FlowLabel: 0xfffff, Rate: 0x3f}}, "CM: ConnectRequest", map[string]string{
+			"weft.cm.req": "1", "weft.cm.req.prim_flowlabel": "0x09b916", "weft.cm.req.prim_pktrate": "0x15",
+			"weft.cm.req.alt_flowlabel": "0x0fffff", "weft.cm.req.alt_pktrate": "0x3f"}},
+		{&cm.MRA{LocalID: 7, RemoteID: 0xfffffff0, Subject: cm.SubjectREP, ServiceTimeout: 20, PrivateData: [cm.MRAPrivateLen]byte{0xab, cm.MRAPrivateLen - 1: 0xcd}},
+			"CM: MsgRcptAck [REP within 4294.97 ms]", map[string]string{
+				"weft.cm.mra": "1", "weft.cm.mra.localcommid": "0x00000007", "weft.cm.mra.remotecommid": "0xfffffff0", "weft.cm.mra.message": "1",
+				"weft.cm.mra.timeout": "20", "weft.cm.mra.private": "ab" + strings.Repeat("00", cm.MRAPrivateLen-2) + "cd"}},
+		{&cm.REJ{Subject: cm.SubjectOther, Reason: cm.ReasonTimeout}, "CM: ConnectReject [timeout]", map[string]string{
+			"weft.cm.rej": "1", "weft.cm.rej.message": "2", "weft.cm.rej.reason": "4"}},
+		{&cm.REJ{Reason: 34}, "CM: ConnectReject [reason 34]", map[string]string{"weft.cm.rej": "1", "weft.cm.rej.message": "0", "weft.cm.rej.reason": "34"}},
+		{&cm.SIDRREQ{RequestID: 5, PKey: 0xffff, Service: cm.IPService(cm.ProtocolUDP, 7174), PrivateData: [cm.SIDRREQPrivateLen]byte{cm.SIDRREQPrivateLen - 1: 1}},
+			"CM: ServiceIDResReq", map[string]string{
+				"weft.cm.sidr_req": "1", "weft.cm.sidr.requestid": "0x00000005", "weft.cm.sidr.pkey": "0xffff", "weft.cm.sidr.serviceid": "0x0000000001111c06",
+				"weft.cm.sidr.private": strings.Repeat("00", cm.SIDRREQPrivateLen-1) + "01"}},
+		{&cm.SIDRREP{RequestID: 5, QPN: 0x37, QKey: 0x1234567, Service: 9, PrivateData: [cm.SIDRREPPrivateLen]byte{2}}, "CM: ServiceIDResReqResp [QP=0x000037]", map[string]string{
+			"weft.cm.sidr_rep": "1", "weft.cm.sidr.requestid": "0x00000005", "weft.cm.sidr.status": "0", "weft.cm.sidr.qpn": "0x000037", "weft.cm.sidr.qkey": "0x01234567",
+			"weft.cm.sidr.serviceid": "0x0000000000000009", "weft.cm.sidr.private": "02" + strings.Repeat("00", cm.SIDRREPPrivateLen-1)}},
+		{&cm.SIDRREP{Status: cm.SIDRUnsupported}, "CM: ServiceIDResReqResp [service ID not supported]", map[string]string{
+			"weft.cm.sidr_rep": "1", "weft.cm.sidr.requestid": "0x00000000", "weft.cm.sidr.status": "1", "weft.cm.sidr.qpn": "0x000000", "weft.cm.sidr.qkey": "0x00000000",
+			"weft.cm.sidr.serviceid": "0x0000000000000000", "weft.cm.sidr.private": strings.Repeat("00", cm.SIDRREPPrivateLen)}},
+		{&cm.REP{}, "CM: ConnectReply", nil},
+		{&cm.RTU{}, "CM: ReadyToUse", nil},
+		{&cm.DREQ{}, "CM: DisconnectRequest", nil},
+	} {
+		mad := make([]byte, cm.MADLen)
+		cm.Put(mad, 1, c.m)
+		datagram := append([]byte{0x80, 1, 0, 0, 0, 0, 0, 1}, mad...) // DETH
+		whole := roce(t, 0, 0x64, 0, 1, 9, append(datagram, 0, 0, 0, 0)...)
+		frames := [][]byte{
+			whole,
+			roce(t, 0, 0x64, 0, 2, 9, append(datagram, 0, 0, 0, 0)...), // for another queue pair
+			whole[:len(whole)-5], // trimmed
+		}
+		names := []string{"_ws.col.Source", "_ws.col.Info"}
+		for _, n := range cmFields {
+			names = append(names, n)
+		}
+		lines := shark(t, frames, 0, fields(names...)...)
+		got := strings.Split(lines[0], "|")
+		if got[0] != "10.0.0.1" || got[1] != c.info {
+			t.Errorf("%v: source %q, info %q, want %q", c.m.Attribute(), got[0], got[1], c.info)
+		}
+		for i, n := range cmFields {
+			if got[2+i] != c.fields[n] {
+				t.Errorf("%v: %s is %q, want %q", c.m.Attribute(), n, got[2+i], c.fields[n])
+			}
+		}
+		for _, other := range lines[1:] {
+			if v := strings.SplitN(other, "|", 3); v[2] != strings.Repeat("|", len(cmFields)-1) {
+				t.Errorf("%v that is none: %q", c.m.Attribute(), other)
+			}
+		}
+	}
+}
+
+// cmFields are the dissector's fields of connection management.
+var cmFields = strings.Fields(`weft.cm.req weft.cm.req.prim_flowlabel weft.cm.req.prim_pktrate weft.cm.req.alt_flowlabel weft.cm.req.alt_pktrate
+	weft.cm.mra weft.cm.mra.localcommid weft.cm.mra.remotecommid weft.cm.mra.message weft.cm.mra.timeout weft.cm.mra.private
+	weft.cm.rej weft.cm.rej.message weft.cm.rej.reason
+	weft.cm.sidr_req weft.cm.sidr_rep weft.cm.sidr.requestid weft.cm.sidr.pkey weft.cm.sidr.serviceid weft.cm.sidr.status weft.cm.sidr.qpn
+	weft.cm.sidr.qkey weft.cm.sidr.private`)
+
+// TestReasons: the dissector names the reasons of a REJ as package cm does.
+func TestReasons(t *testing.T) {
+	var frames [][]byte
+	for r := range cm.Reason(36) {
+		mad := make([]byte, cm.MADLen)
+		cm.Put(mad, 1, &cm.REJ{Reason: r})
+		frames = append(frames, roce(t, 0, 0x64, 0, 1, 9, append(append([]byte{0x80, 1, 0, 0, 0, 0, 0, 1}, mad...), 0, 0, 0, 0)...))
+	}
+	for i, info := range shark(t, frames, 0, "-T", "fields", "-e", "_ws.col.Info") {
+		if want := fmt.Sprintf("CM: ConnectReject [%v]", cm.Reason(i)); info != want {
+			t.Errorf("%q, want %q", info, want)
+		}
 	}
 }
 

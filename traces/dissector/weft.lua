@@ -9,7 +9,13 @@
 -- RoCEv2 (InfiniBand Architecture, annex A17): the congestion notification
 -- packet, which Wireshark 4.0 does not know, and the FECN and BECN bits of the
 -- base transport header, which it shows as reserved. Filters: weft.cnp,
--- weft.bth.fecn, weft.bth.becn.
+-- weft.bth.fecn, weft.bth.becn. The info column of an RNR NAK says so.
+--
+-- InfiniBand's connection management (chapter 12): messages that Wireshark 4.0
+-- does not read (MRA, SIDR_REQ, SIDR_REP), why a REJ refuses, and the flow label and
+-- packet rate of a REQ, which it reads a byte too early. Filters: weft.cm.mra,
+-- weft.cm.sidr_req, weft.cm.sidr_rep, weft.cm.rej, weft.cm.req. Of the source column
+-- of a REQ it makes a LID, which there is none of over Ethernet.
 --
 -- Packets of other kinds are left alone. Written for Wireshark 4.0 and later:
 --   tshark -X lua_script:weft.lua ...
@@ -19,7 +25,7 @@ local weft = Proto("weft", "Datacenter Network (weft)")
 
 set_plugin_info({
     version = "1.0",
-    description = "trimmed packets and RoCEv2 congestion notification",
+    description = "trimmed packets, RoCEv2 congestion notification, connection management",
     repository = "https://github.com/weftlab/weft",
 })
 
@@ -30,6 +36,39 @@ local CNP = 0x81
 local ROCE_PORT = 4791
 local IPV6_HEADER, UDP_HEADER, BTH = 40, 8, 12
 local CNP_RESERVED, ICRC = 16, 4
+
+local ACKNOWLEDGE, UD_SEND_ONLY = 0x11, 0x64
+local DETH, MAD, MAD_HEADER, CM_CLASS, CM_VERSION = 8, 256, 24, 0x07, 0x02
+
+-- How long the syndrome of an RNR NAK asks to wait, in milliseconds (table 45).
+local RNR = 1
+local rnr_times = {
+    [0] = "655.36", "0.01", "0.02", "0.03", "0.04", "0.06", "0.08", "0.12", "0.16", "0.24", "0.32", "0.48", "0.64", "0.96", "1.28", "1.92",
+    "2.56", "3.84", "5.12", "7.68", "10.24", "15.36", "20.48", "30.72", "40.96", "61.44", "81.92", "122.88", "163.84", "245.76", "327.68", "491.52",
+}
+
+-- Messages of connection management and what is in them (chapter 12).
+local REQ, MRA, REJ, SIDR_REQ, SIDR_REP = 0x10, 0x11, 0x12, 0x17, 0x18
+local mra_messages = { [0] = "REQ", [1] = "REP", [2] = "LAP" }
+local rej_messages = { [0] = "REQ", [1] = "REP", [2] = "no message" }
+local rej_reasons = {
+    "no QP available", "no EEC available", "no resources available", "timeout", "unsupported request", "invalid communication ID",
+    "invalid communication instance", "invalid service ID", "invalid transport service type", "stale connection", "RDC does not exist",
+    "primary remote port GID rejected", "primary remote port LID rejected", "invalid primary SL", "invalid primary traffic class",
+    "invalid primary hop limit", "invalid primary packet rate", "alternate remote port GID rejected", "alternate remote port LID rejected",
+    "invalid alternate SL", "invalid alternate traffic class", "invalid alternate hop limit", "invalid alternate packet rate",
+    "port and CM redirection", "port redirection", "invalid path MTU", "insufficient responder resources", "consumer reject",
+    "RNR retry count rejected", "duplicate local communication ID", "invalid class version", "invalid primary flow label",
+    "invalid alternate flow label", [35] = "vendor option not supported",
+}
+local sidr_statuses = {
+    [0] = "valid QPN", "service ID not supported", "rejected by the service provider", "no QP available", "redirected",
+    "class version not supported",
+}
+local timeouts = { [0] = "4.096 us" }
+for code = 1, 31 do
+    timeouts[code] = string.format("%.6g ms", 0.004096 * 2 ^ code)
+end
 
 local opcodes = { [CNP] = "Congestion Notification Packet (CNP)" }
 
@@ -48,17 +87,45 @@ local f = {
     psn = ProtoField.uint24("weft.cnp.psn", "Packet sequence number", base.DEC),
     reserved = ProtoField.bytes("weft.cnp.reserved", "Reserved"),
     icrc = ProtoField.uint32("weft.cnp.icrc", "Invariant CRC", base.HEX),
+
+    req = ProtoField.bool("weft.cm.req", "REQ"),
+    flow_label = ProtoField.uint24("weft.cm.req.prim_flowlabel", "Primary flow label", base.HEX, nil, 0xfffff0),
+    packet_rate = ProtoField.uint8("weft.cm.req.prim_pktrate", "Primary packet rate", base.HEX, nil, 0x3f),
+    alt_flow_label = ProtoField.uint24("weft.cm.req.alt_flowlabel", "Alternate flow label", base.HEX, nil, 0xfffff0),
+    alt_packet_rate = ProtoField.uint8("weft.cm.req.alt_pktrate", "Alternate packet rate", base.HEX, nil, 0x3f),
+
+    mra = ProtoField.bool("weft.cm.mra", "MRA"),
+    mra_local = ProtoField.uint32("weft.cm.mra.localcommid", "Local communication ID", base.HEX),
+    mra_remote = ProtoField.uint32("weft.cm.mra.remotecommid", "Remote communication ID", base.HEX),
+    mra_message = ProtoField.uint8("weft.cm.mra.message", "Message that has arrived", base.DEC, mra_messages, 0xc0),
+    mra_timeout = ProtoField.uint8("weft.cm.mra.timeout", "Service timeout", base.DEC, timeouts, 0xf8,
+        "Within which the answer will come"),
+    mra_private = ProtoField.bytes("weft.cm.mra.private", "Private data"),
+
+    rej = ProtoField.bool("weft.cm.rej", "REJ"),
+    rej_message = ProtoField.uint8("weft.cm.rej.message", "Message refused", base.DEC, rej_messages, 0xc0),
+    rej_reason = ProtoField.uint16("weft.cm.rej.reason", "Reason", base.DEC, rej_reasons),
+
+    sidr_req = ProtoField.bool("weft.cm.sidr_req", "SIDR_REQ"),
+    sidr_rep = ProtoField.bool("weft.cm.sidr_rep", "SIDR_REP"),
+    sidr_request = ProtoField.uint32("weft.cm.sidr.requestid", "Request ID", base.HEX),
+    sidr_pkey = ProtoField.uint16("weft.cm.sidr.pkey", "Partition key", base.HEX),
+    sidr_service = ProtoField.uint64("weft.cm.sidr.serviceid", "Service ID", base.HEX),
+    sidr_status = ProtoField.uint8("weft.cm.sidr.status", "Status", base.DEC, sidr_statuses),
+    sidr_qpn = ProtoField.uint24("weft.cm.sidr.qpn", "Queue pair", base.HEX),
+    sidr_qkey = ProtoField.uint32("weft.cm.sidr.qkey", "Queue key", base.HEX),
+    sidr_private = ProtoField.bytes("weft.cm.sidr.private", "Private data"),
 }
 weft.fields = f
 
 local ip = {
-    { header = Field.new("ip"), length = Field.new("ip.len"), dscp = Field.new("ip.dsfield.dscp"), more = 0 },
-    { header = Field.new("ipv6"), length = Field.new("ipv6.plen"), dscp = Field.new("ipv6.tclass.dscp"), more = IPV6_HEADER },
+    { header = Field.new("ip"), from = Field.new("ip.src"), length = Field.new("ip.len"), dscp = Field.new("ip.dsfield.dscp"), more = 0 },
+    { header = Field.new("ipv6"), from = Field.new("ipv6.src"), length = Field.new("ipv6.plen"), dscp = Field.new("ipv6.tclass.dscp"), more = IPV6_HEADER },
 }
 local udp, udp_port = Field.new("udp"), Field.new("udp.dstport")
 
 -- outermost gives the first IP header of a frame: where it begins, how long it
--- says that the packet is (0 when it does not say), and its DSCP.
+-- says that the packet is (0 when it does not say), its DSCP and its source.
 local function outermost()
     local found
     for _, version in ipairs(ip) do
@@ -68,7 +135,7 @@ local function outermost()
             if said > 0 then
                 said = said + version.more
             end
-            found = { offset = header.offset, length = said, dscp = dscp.value }
+            found = { offset = header.offset, length = said, dscp = dscp.value, from = version.from() }
         end
     end
     return found
@@ -82,6 +149,12 @@ local function rewrite(info, pattern, by)
         info:clear_fence()
         info:set(text)
     end
+end
+
+-- note adds a text to the info column.
+local function note(info, text)
+    local gap = tostring(info):find("%s$") and "" or " "
+    info:append(gap .. "[" .. text .. "]")
 end
 
 local function show_trimmed(tvb, pinfo, tree, packet)
@@ -105,7 +178,7 @@ local function show_trimmed(tvb, pinfo, tree, packet)
     -- What Wireshark makes of the lengths of a packet that is cut short.
     rewrite(pinfo.cols.info, "%s*%[Malformed Packet[^%]]*%]", "")
     rewrite(pinfo.cols.info, "%s*%[BAD UDP LENGTH[^%]]*%]", "")
-    pinfo.cols.info:append(" [" .. text .. "]")
+    note(pinfo.cols.info, text)
 end
 
 -- bth_of gives where the base transport header of a frame's RoCEv2 packet
@@ -119,7 +192,97 @@ local function bth_of(packet)
     end
 end
 
-local function show_roce(tvb, pinfo, tree, at)
+-- show_rnr says in the info column that an acknowledgement is an RNR NAK, and how
+-- long it asks to wait. Other NAKs are told there from ACKs.
+local function show_rnr(tvb, pinfo, at)
+    local syndrome = tvb(at + BTH, 1)
+    if syndrome:bitfield(1, 2) == RNR then
+        note(pinfo.cols.info, string.format("RNR NAK: %s ms", rnr_times[syndrome:bitfield(3, 5)]))
+    end
+end
+
+-- show_path shows what of a path is read a byte too early.
+local function show_path(tvb, item, path, flow_label, packet_rate)
+    item:add(flow_label, tvb(path + 36, 3))
+    item:add(packet_rate, tvb(path + 39, 1))
+end
+
+-- sources keeps the addresses that packets were given alive.
+local sources = {}
+
+-- How each message of connection management that needs it is shown. m is where it
+-- begins, behind the header of the datagram. They may give a text for the info
+-- column.
+local shows = {
+    [REQ] = function(tvb, item, m, pinfo, packet)
+        item:add(f.req, true):set_generated()
+        show_path(tvb, item, m + 52, f.flow_label, f.packet_rate)
+        if tvb(m + 96, 4):uint() ~= 0 then -- the LIDs of an alternate path
+            show_path(tvb, item, m + 96, f.alt_flow_label, f.alt_packet_rate)
+        end
+        if tostring(pinfo.src):find("^LID") then
+            local name = tostring(packet.from.value)
+            sources[name] = sources[name] or packet.from.value
+            pinfo.src = sources[name]
+        end
+    end,
+    [MRA] = function(tvb, item, m)
+        item:add(f.mra, true):set_generated()
+        item:add(f.mra_local, tvb(m, 4))
+        item:add(f.mra_remote, tvb(m + 4, 4))
+        item:add(f.mra_message, tvb(m + 8, 1))
+        item:add(f.mra_timeout, tvb(m + 9, 1))
+        item:add(f.mra_private, tvb(m + 10, 222))
+        local message, timeout = tvb(m + 8, 1):bitfield(0, 2), tvb(m + 9, 1):bitfield(0, 5)
+        return string.format("%s within %s", mra_messages[message] or "reserved", timeouts[timeout])
+    end,
+    [REJ] = function(tvb, item, m)
+        item:add(f.rej, true):set_generated()
+        item:add(f.rej_message, tvb(m + 8, 1))
+        item:add(f.rej_reason, tvb(m + 10, 2))
+        local reason = tvb(m + 10, 2):uint()
+        return rej_reasons[reason] or string.format("reason %d", reason)
+    end,
+    [SIDR_REQ] = function(tvb, item, m)
+        item:add(f.sidr_req, true):set_generated()
+        item:add(f.sidr_request, tvb(m, 4))
+        item:add(f.sidr_pkey, tvb(m + 4, 2))
+        item:add(f.sidr_service, tvb(m + 8, 8))
+        item:add(f.sidr_private, tvb(m + 16, 216))
+    end,
+    [SIDR_REP] = function(tvb, item, m)
+        item:add(f.sidr_rep, true):set_generated()
+        item:add(f.sidr_request, tvb(m, 4))
+        item:add(f.sidr_status, tvb(m + 4, 1))
+        item:add(f.sidr_qpn, tvb(m + 8, 3))
+        item:add(f.sidr_service, tvb(m + 12, 8))
+        item:add(f.sidr_qkey, tvb(m + 20, 4))
+        item:add(f.sidr_private, tvb(m + 96, 136))
+        local status = tvb(m + 4, 1):uint()
+        if status == 0 then
+            return string.format("QP=0x%06x", tvb(m + 8, 3):uint())
+        end
+        return sidr_statuses[status] or string.format("status %d", status)
+    end,
+}
+
+-- show_cm shows a message of connection management, which begins at mad.
+local function show_cm(tvb, pinfo, tree, mad, packet)
+    if tvb(mad, 1):uint() ~= 1 or tvb(mad + 1, 1):uint() ~= CM_CLASS or tvb(mad + 2, 1):uint() ~= CM_VERSION then
+        return
+    end
+    local show = shows[tvb(mad + 16, 2):uint()]
+    if not show then
+        return
+    end
+    local m = mad + MAD_HEADER
+    local text = show(tvb, tree:add(weft, tvb(m, MAD - MAD_HEADER), "Connection management"), m, pinfo, packet)
+    if text then
+        note(pinfo.cols.info, text)
+    end
+end
+
+local function show_roce(tvb, pinfo, tree, at, packet)
     local there = tvb:captured_len() - at
     if there < 5 then -- the bits are in its fifth byte
         return
@@ -132,6 +295,11 @@ local function show_roce(tvb, pinfo, tree, at)
     local item = tree:add(weft, tvb(at, math.min(there, BTH)), text)
     item:add(f.fecn, tvb(at + 4, 1))
     item:add(f.becn, tvb(at + 4, 1))
+    if opcode == ACKNOWLEDGE and there > BTH then
+        show_rnr(tvb, pinfo, at)
+    elseif opcode == UD_SEND_ONLY and there >= BTH + DETH + MAD and tvb(at + 5, 3):uint() == 1 then
+        show_cm(tvb, pinfo, tree, at + BTH + DETH, packet)
+    end
     if opcode ~= CNP then
         return
     end
@@ -158,7 +326,7 @@ function weft.dissector(tvb, pinfo, tree)
     end
     local at = bth_of(packet)
     if at then
-        show_roce(tvb, pinfo, tree, at)
+        show_roce(tvb, pinfo, tree, at, packet)
     end
     show_trimmed(tvb, pinfo, tree, packet)
 end

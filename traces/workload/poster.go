@@ -43,7 +43,7 @@ type end struct {
 	cq     *nicemu.CQ
 	qps    []*nicemu.QP
 	timer  sim.Timer
-	events cq.Channel
+	events nicemu.Channel
 	batch  [16]cq.Completion
 	work   func(now units.Time)
 }
@@ -157,7 +157,7 @@ func (p *Poster) connect() (err error) {
 func (p *Poster) join(a, b *nicemu.QP, here, there *end) error {
 	t := &p.transfer
 	j := nicemu.Join{
-		Local: here.Address, Remote: there.Address, RemoteQPN: b.Number(), DSCP: t.DSCP, MTU: mtuOf(t.MTU), QKey: transferQKey,
+		Local: here.Address, Remote: there.Address, RemoteQPN: b.Number(), DSCP: t.DSCP, ClassSet: true, MTU: mtuOf(t.MTU), QKey: transferQKey,
 		RdAtomic: uint8(min(t.Depth, rdAtomic)),
 	}
 	switch t.Service {
@@ -189,7 +189,7 @@ func (p *Poster) address() error {
 		return err
 	}
 	p.handle, err = e.pd.CreateAH(qp.AV{
-		Global: true, Port: 1, DGID: nicemu.GID(p.taking.Address), SGIDIndex: index, TrafficClass: p.transfer.DSCP << 2,
+		Global: true, Port: 1, DGID: nicemu.GID(p.taking.Address), SGIDIndex: index, TrafficClass: p.transfer.DSCP << 2, ClassSet: true,
 	})
 	return err
 }
@@ -202,7 +202,8 @@ func (p *Poster) post(now units.Time) {
 	for i := range p.streams {
 		p.fill(now, i, due)
 	}
-	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.due(next) > due {
+	// What has completed while it was posted has armed the timer for now.
+	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.due(next) > due && p.posting.events.Len() == 0 {
 		p.posting.timer.Arm(next)
 	}
 }

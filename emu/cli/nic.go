@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+)
+
+func newNIC() *cobra.Command {
+	var asJSON, counters, all bool
+	c := &cobra.Command{
+		Use:   "nic [HOST|HOST:PORT]",
+		Short: "Show the emulated RDMA NICs of a running lab and their counters",
+		Long: `Show the emulated RDMA NICs of a running lab, a line each; with the name of a
+host or an interface all about its NICs, and their counters, under the names
+that NVIDIA's driver gives them ("rdma statistic show link"). A host may also be
+written lab/host.
+
+  weft nic
+  weft nic h1:eth0 --all`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeNICs,
+	}
+	lab := labFlag(c)
+	c.Flags().BoolVarP(&counters, "counters", "c", false, "counters also without a name")
+	c.Flags().BoolVarP(&all, "all", "a", false, "counters also where they are 0")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name := ""
+		if len(args) == 1 {
+			*lab, name = splitLab(*lab, args[0])
+		}
+		client, err := connect(*lab)
+		if err != nil {
+			return err
+		}
+		nics, err := client.NICs(c.Context(), name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case asJSON:
+			return printJSON(nics)
+		case name == "" && !counters && !all:
+			report.WriteNICs(os.Stdout, nics)
+			return nil
+		}
+		for i := range nics {
+			report.WriteNIC(os.Stdout, &nics[i], all)
+		}
+		return nil
+	}
+	return c
+}
+
+// maxPairs is how many queue pairs are shown to people at first.
+const maxPairs = 40
+
+func newQP() *cobra.Command {
+	var asJSON, all bool
+	c := &cobra.Command{
+		Use:   "qp [HOST|HOST:PORT [QPN]]",
+		Short: "Show the queue pairs of a running lab's emulated RDMA NICs",
+		Long: `Show the queue pairs of the emulated RDMA NICs of a running lab, or of one host or
+interface: type and state, the peer and its queue pair, the PSN to be sent next
+and the one expected, work requests that are not completed, bytes in flight, and
+the rate that rate control allows. With the number of a queue pair it shows all
+about it. A host may also be written lab/host.
+
+  weft qp
+  weft qp h1
+  weft qp h1:eth0 17
+
+In virtual time the same is asked by: weft sim FILE --qp`,
+		Args:              cobra.MaximumNArgs(2),
+		ValidArgsFunction: completeNICs,
+	}
+	lab := labFlag(c)
+	c.Flags().BoolVarP(&all, "all", "a", false, fmt.Sprintf("all of them, not only the first %d", maxPairs))
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, of all of them")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		name, number := "", int64(-1)
+		if len(args) > 0 {
+			*lab, name = splitLab(*lab, args[0])
+		}
+		if len(args) == 2 {
+			n, err := strconv.ParseUint(args[1], 0, 24)
+			if err != nil {
+				return badInput(fmt.Errorf("%q is not the number of a queue pair: it has up to 24 bits, such as 17 or 0x11", args[1]))
+			}
+			number = int64(n)
+		}
+		client, err := connect(*lab)
+		if err != nil {
+			return err
+		}
+		pairs, err := client.QPs(c.Context(), name)
+		if err != nil {
+			return err
+		}
+		if number >= 0 {
+			pairs = slices.DeleteFunc(pairs, func(q fabric.QPStatus) bool { return int64(q.QPN) != number })
+			if len(pairs) == 0 {
+				return badInput(fmt.Errorf("%s has no queue pair %d: see weft qp %s", name, number, name))
+			}
+		}
+		switch {
+		case asJSON:
+			return printJSON(pairs)
+		case number < 0:
+			report.WriteQPs(os.Stdout, pairs, limitOf(all))
+			return nil
+		}
+		for i := range pairs {
+			report.WriteQP(os.Stdout, &pairs[i])
+		}
+		return nil
+	}
+	return c
+}
+
+// limitOf is how many queue pairs a table has; 0 is without limit.
+func limitOf(all bool) int {
+	if all {
+		return 0
+	}
+	return maxPairs
+}

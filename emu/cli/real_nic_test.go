@@ -1,0 +1,312 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/internal/judge"
+	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/report"
+	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// startWorkload is startLab with the file's modelled traffic.
+func startWorkload(t *testing.T, text string, programs ...string) *realLab {
+	t.Helper()
+	l := newLab(t, needReal(t, programs...), t.TempDir(), text)
+	l.must("up", "-d", "--workload", l.file)
+	return l
+}
+
+// reportSoFar is the report of the lab as it runs.
+func (l *realLab) reportSoFar() *report.Report {
+	l.t.Helper()
+	i, err := netnslab.Find(l.name)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	r, err := lab.NewClient(i.Dir).Report(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return r
+}
+
+// transferred waits until n messages of every transfer have ended.
+func (l *realLab) transferred(n uint64) {
+	l.t.Helper()
+	for range 600 {
+		if !slices.ContainsFunc(l.reportSoFar().Transfers, func(x workload.TransferResult) bool { return x.Completed+x.Failed < n }) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	l.t.Fatal("the transfers do not come to an end")
+}
+
+// TestNICsBesidePrograms: the NICs of real hosts, a TAP and a TUN, and of a
+// modelled one, write, read and send to each other by the ports and addresses by
+// which iperf3 and ping do meanwhile. Nothing of the NICs is lost, and what a
+// capture has of them is right.
+func TestNICsBesidePrograms(t *testing.T) {
+	l := startWorkload(t, `
+topology:
+  kinds:
+    host: {nic: {dscp: 26}, sysctls: {net.ipv4.tcp_congestion_control: reno}}
+    switch: {classes: {roce: {dscp: 26, priority: 3, weight: 1}, default: {weight: 1}}}
+  nodes: {h1: {kind: host}, h2: {kind: host, attach: tun}, h3: {kind: host, attach: none}, s1: {kind: switch}, s2: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"], rate: 100Mbps, delay: 10us}
+    - {endpoints: ["s1:2", "s2:2"], rate: 100Mbps, delay: 50us}
+    - {endpoints: ["h2:eth0", "s2:1"], rate: 100Mbps, delay: 10us}
+    - {endpoints: ["h3:eth0", "s2:3"], rate: 100Mbps, delay: 10us}
+workload:
+  - {write: {name: w, from: h1, to: h2, size: 60001B, for: 1h, every: 50ms}}
+  - {read: {name: r, from: h1, to: h2, size: 60KB, for: 1h, every: 50ms, ip: 6}}
+  - {send: {name: s, from: h3, to: h1, size: 60KB, for: 1h, every: 50ms}}
+`, "iperf3", "ping", "tshark")
+	stop := l.capture("s1:1")
+	ping := l.command("exec", "-l", l.name, "h2", "--", "ping", "-6", "-c", "20", "-i", "0.1", "h1")
+	var said strings.Builder
+	ping.Stdout = &said
+	if err := ping.Start(); err != nil {
+		t.Fatal(err)
+	}
+	got := l.iperf3("h1", "h2", "h2", "-4", "-t", "2", "-C", "cubic").End.Received.Bits / 1e6
+	if err := ping.Wait(); err != nil || !strings.Contains(said.String(), " 0% packet loss") {
+		t.Errorf("ping beside NICs: %v\n%s", err, &said)
+	}
+	// The WRITEs take 10 Mb/s of the same direction.
+	if t.Logf("iperf3: %.1f Mb/s", got); got < 10 || got > 90 {
+		t.Errorf("iperf3 has %.1f Mb/s beside NICs", got)
+	}
+	l.transferred(30)
+	file := stop()
+	r := l.down()
+
+	if a := r.Accounts; !a.Balanced() {
+		t.Errorf("accounts: %+v", a)
+	}
+	late := r.Timing.Lateness
+	if late.Count == 0 || late.P50 <= 0 {
+		t.Errorf("lateness: %+v", late)
+	}
+	for _, x := range r.Transfers {
+		if x.Posted > x.Completed+1 || x.Failed+x.Retransmitted+x.Timeouts != 0 || x.Received < x.Payload || x.Received > x.Payload+x.MessageSize || x.Goodput == 0 {
+			t.Errorf("%+v", x)
+		}
+	}
+	var text strings.Builder
+	r.Write(&text)
+	if !regexp.MustCompile(`(?m)^w +write +\d+ .*\n(.*\n)*goodput .* messages completed$`).MatchString(text.String()) {
+		t.Errorf("the report does not show the transfers:\n%s", &text)
+	}
+
+	// SEND, WRITE, READ request and responses, acknowledgements.
+	judge.Tshark(t, file, "0", "1", "2", "6", "7", "8", "12", "13", "14", "15", "17")
+	judge.CheckICRC(t, judge.RoCE(t, file))
+	if v6 := tshark(t, file, "-Y", "udp.dstport == 4791 && ipv6"); len(v6) == 0 {
+		t.Error("no READ went by IPv6")
+	}
+}
+
+// inBothClocks has all that a NIC does: marks and CNPs, pauses, READs, datagrams,
+// losses and timeouts, a link that fails and one that changes its rate.
+const inBothClocks = `
+duration: 700ms
+engine: {shards: %d}
+topology:
+  kinds:
+    host: {attach: none, nic: {cc: dcqcn, dscp: 26}}
+    switch:
+      buffer: {size: 2MB}
+      classes:
+        cnp: {dscp: 48, priority: 6}
+        roce: {dscp: 26, priority: 3, weight: 1, mark: {red: {kmin: 5KB, kmax: 50KB, pmax: 1%%}}, pfc: {xoff: 30KB}}
+        default: {weight: 1}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 3, rate: 100Mbps, delay: 200us, loss: 0.1%%}}
+events:
+  - {at: 50ms, link: "h2:eth0", set: {rate: 50Mbps}}
+  - {at: 100ms, link: "h3:eth0", set: {state: down}}
+  - {at: 110ms, link: "h3:eth0", set: {state: up}}
+workload:
+  - {incast: {name: in, to: h1, from: [h2, h3, h4, h5, h6], size: 100KB, count: 5, at: 10ms}}
+  - {read: {from: h4, to: h2, size: 50KB, for: 500ms, every: 30ms}}
+  - {send: {from: h5, to: h6, size: 500B, count: 100, every: 5ms, service: ud, ip: 6}}
+`
+
+// TestNICsInBothClocks: where no program takes part a run in the wall clock is
+// that in virtual time: every transfer has the same record and every port the
+// same counters, whatever the machine did meanwhile, with one engine and two.
+func TestNICsInBothClocks(t *testing.T) {
+	weft := needReal(t)
+	dir := t.TempDir()
+	for _, shards := range []int{1, 2} {
+		l := newLab(t, weft, dir, fmt.Sprintf(inBothClocks, shards))
+		want := simulate(t, weft, l.file)
+		o, e, code := l.run("up", "--workload", "--for", "700ms", "--json", l.file)
+		if code != 0 {
+			t.Fatalf("weft up: exit code %d\n%s", code, e)
+		}
+		got := &report.Report{}
+		_, body, _ := strings.Cut(o, "{") // behind what says that the lab is up
+		if err := json.Unmarshal([]byte("{"+body), got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Timing.Shards != shards || got.Clock != "wall" {
+			t.Errorf("%d shards, %s clock", got.Timing.Shards, got.Clock)
+		}
+		for _, c := range []struct {
+			what      string
+			want, got any
+		}{{"transfers", want.Transfers, got.Transfers}, {"sums", want.TransferSums, got.TransferSums}, {"ports", want.Ports, got.Ports}, {"accounts", want.Accounts, got.Accounts}} {
+			if diff := cmp.Diff(c.want, c.got); diff != "" {
+				t.Errorf("%d shards, %s (-virtual time +wall clock):\n%s", shards, c.what, diff)
+			}
+		}
+		s, paused := want.TransferSums, pausedTime(portOf(t, want, "h2:eth0"), "roce")
+		if s.CNPs == 0 || s.Retransmitted == 0 || want.Accounts.Drops["link-down"] == 0 || paused == 0 || s.Failed != 0 || s.Completed < 100 {
+			t.Errorf("too little has happened: %+v, %v, paused for %v", s, want.Accounts, paused)
+		}
+	}
+}
+
+// TestNICsStaySilent: without --workload transfers do not send, and weft says so.
+func TestNICsStaySilent(t *testing.T) {
+	weft := needReal(t)
+	l := newLab(t, weft, t.TempDir(), fmt.Sprintf(inBothClocks, 1))
+	o, e, code := l.run("up", "--for", "50ms", "--json", l.file)
+	if code != 0 || !strings.Contains(e, "7 modelled flows and transfers") || strings.Contains(o, `"transfer"`) {
+		t.Errorf("exit code %d\n%s%s", code, e, o)
+	}
+	if left := residue(t, l.name); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// incastOfNICs is three NICs that write to a fourth without end, at real hosts.
+const incastOfNICs = `
+topology:
+  kinds:
+    host: {nic: {dscp: 26, timeout: 1s}, sysctls: {net.ipv4.tcp_congestion_control: reno}}
+    switch:
+      buffer: {size: 4MB}
+      classes:
+        roce: {dscp: 26, priority: 3, weight: 2, pfc: {xoff: 60KB}, mark: {step: {k: 20KB}}}
+        default: {weight: 1}
+  generate: {star: {hosts: 4, rate: 100Mbps, delay: 10us}}
+  nodes: {h1: {nic: {cc: dcqcn}}, h4: {nic: {cc: dcqcn}}}
+workload:
+  - {incast: {name: in, to: h1, from: [h2, h3, h4], size: 100KB, for: 1h}}
+`
+
+// TestPauseOfNICs: an incast of the NICs of real hosts, two of which know no rate
+// control, is paused and loses nothing. A program in another class of the same
+// hosts does not notice and has its share of the link; one in the same class is
+// paused with them, and goes on.
+func TestPauseOfNICs(t *testing.T) {
+	l := startWorkload(t, incastOfNICs, "iperf3")
+	l.transferred(1)
+	top := l.must("top", "--once", "--interval", "500ms", l.name)
+	header := strings.Fields(top[strings.Index(top, "PORT"):])
+	// A star says that something holds at this moment.
+	cell := func(port, column string) float64 {
+		return field(strings.ReplaceAll(top, "*", ""), port, slices.Index(header, column))
+	}
+	if p, n := cell("h2:eth0/roce", "PAUSED"), cell("s1:h2", "PFC_out/s"); p < 20 || n < 1 {
+		t.Errorf("top shows that h2 was paused for %v%% of the time, by %v frames a second:\n%s", p, n, top)
+	}
+
+	// DWRR is exact only while both classes have something to send, and a machine
+	// that is busy elsewhere lets TCP fall behind. So one of some intervals has to
+	// agree.
+	program := func(port, tos string) {
+		l.server("h1", "iperf3", "-s", "-1", "-p", port)
+		l.listens("h1", port)
+		l.server("h2", "iperf3", "-4", "-c", "h1", "-p", port, "-t", "60", "-C", "cubic", "-S", tos)
+	}
+	wire := func(p fabric.PortStatus, class string) float64 {
+		for _, c := range p.Classes {
+			if c.Name == class {
+				return float64(c.TxBytes + 24*c.TxPackets)
+			}
+		}
+		t.Fatalf("%s has no class %s", p.Name, class)
+		return 0
+	}
+	program("5201", "0")
+	var said []string
+	agrees := false
+	for range 10 {
+		before := l.ports()["s1:h1"]
+		time.Sleep(time.Second)
+		after := l.ports()["s1:h1"]
+		nics, programs := wire(after, "roce")-wire(before, "roce"), wire(after, "default")-wire(before, "default")
+		said = append(said, fmt.Sprintf("%.3f", nics/(nics+programs)))
+		if agrees = math.Abs(nics/(nics+programs)-2./3) < 0.02; agrees {
+			break
+		}
+	}
+	if t.Logf("the NICs' share of the link: %v", said); !agrees {
+		t.Errorf("the NICs' shares of the link are %v, want 2/3 within 0.02", said)
+	}
+
+	// In the class of the NICs.
+	before := l.transfer("in-h2-h1").Received
+	program("5202", "104")
+	tcp := func() string { return l.exec("h1", "ss", "-tinH", "sport", "=", ":5202") }
+	received := regexp.MustCompile(`bytes_received:(\d{7,})`)
+	for range 300 { // a megabyte at least
+		if received.MatchString(tcp()) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if !received.MatchString(tcp()) {
+		t.Errorf("a program in the class of the NICs does not go on:\n%s", tcp())
+	}
+	if n := l.transfer("in-h2-h1").Received - before; n < 100_000 {
+		t.Errorf("beside a program in its class the NIC has had %d bytes received", n)
+	}
+
+	r := l.down()
+	for _, p := range r.Ports {
+		for _, c := range p.Classes {
+			if c.Name == "roce" && c.Dropped > 0 {
+				t.Errorf("%s has dropped %d packets of the lossless class: %v", p.Name, c.Dropped, p.Drops)
+			}
+		}
+	}
+	if s := r.TransferSums; s.Retransmitted+s.Timeouts+s.Failed != 0 || s.CNPs == 0 {
+		t.Errorf("%+v", s)
+	}
+	if a := r.Accounts; !a.Balanced() || a.Marked == 0 {
+		t.Errorf("accounts: %+v", a)
+	}
+	var text strings.Builder
+	r.Write(&text)
+	if !regexp.MustCompile(`(?m)^h2:eth0 +roce +\S+ +\S+% +\d+ +s1:h2 +s1:h1$`).MatchString(text.String()) {
+		t.Errorf("the report does not show the pauses:\n%s", &text)
+	}
+}
+
+// transfer is the record of a transfer so far.
+func (l *realLab) transfer(name string) workload.TransferResult {
+	l.t.Helper()
+	r := l.reportSoFar()
+	i := slices.IndexFunc(r.Transfers, func(x workload.TransferResult) bool { return x.Transfer == name })
+	if i < 0 {
+		l.t.Fatalf("no transfer %s", name)
+	}
+	return r.Transfers[i]
+}

@@ -1,0 +1,258 @@
+package fabric
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+)
+
+// congested is an incast that marks, pauses and loses, with READs beside it.
+const congested = `
+seed: 3
+duration: 4ms
+topology:
+  kinds:
+    host: {nic: {cc: dcqcn, dscp: 26, timeout: 1ms}}
+    switch:
+      classes:
+        cnp: {dscp: 48, priority: 6}
+        lossless: {dscp: 26, priority: 3, mark: {step: {k: 20KB}}, limit: 60KB}
+  generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us, mtu: 4200}}
+workload:
+  - {incast: {to: h1, from: [h2, h3], size: 1MB, count: unlimited, qps: 2, depth: 4}}
+  - {read: {from: h1, to: h4, size: 100KB, count: unlimited, every: 500us}}
+`
+
+func build4(t *testing.T, lab string, shards int) *Fabric {
+	t.Helper()
+	f, err := NewSharded(parse(t, lab), shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func runUntil(t *testing.T, f *Fabric, until units.Time) {
+	t.Helper()
+	if err := f.Run(context.Background(), until); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLookingAtNICs: whoever looks at NICs and queue pairs during a run changes
+// nothing, and what is seen agrees with what the ports and records count.
+func TestLookingAtNICs(t *testing.T) {
+	plain := build4(t, congested, 1)
+	runUntil(t, plain, 4*units.Millisecond)
+	for _, shards := range []int{1, 2} {
+		f := build4(t, congested, shards)
+		limited, timers, flying := 0, 0, 0
+		for at := 50 * units.Microsecond; at <= 4*units.Millisecond; at += 50 * units.Microsecond {
+			runUntil(t, f, at)
+			pairs, err := f.QPsOf("")
+			if err != nil || len(pairs) != 10 {
+				t.Fatalf("%d queue pairs, %v", len(pairs), err)
+			}
+			for _, q := range pairs {
+				checkQP(t, &q)
+				if q.DCQCN.Limited && q.Rate < q.LineRate {
+					limited++
+				}
+				if q.AckTimer > 0 {
+					timers++
+				}
+				if q.InFlight > 0 {
+					flying++
+				}
+			}
+			for _, n := range f.NICs() {
+				if n.States.Total() != n.States[3] || n.LineRate != 10*units.Gbps || n.Control != "dcqcn" || n.Preset != "connectx" || n.Recovery != "go-back-n" {
+					t.Fatalf("%+v", n)
+				}
+			}
+		}
+		if limited == 0 || timers == 0 || flying == 0 {
+			t.Errorf("%d times limited, %d ACK timers, %d times in flight", limited, timers, flying)
+		}
+		if f.Trace() != plain.Trace() {
+			t.Errorf("%d shards: looking has changed the run", shards)
+		}
+		if diff := cmp.Diff(plain.NICs(), f.NICs(), cmpopts.EquateComparable(plain.NICs()[0].GIDs[0])); diff != "" {
+			t.Errorf("%d shards (-not looked at +looked at):\n%s", shards, diff)
+		}
+	}
+	agree(t, plain)
+}
+
+func checkQP(t *testing.T, q *QPStatus) {
+	t.Helper()
+	open := (q.SQPSN - q.Unacknowledged) & 0xffffff
+	switch {
+	case q.Type != "RC", q.State != "RTS", q.PathMTU != 4096, q.DSCP != 26, q.Class != "lossless", q.Peer == "", q.RemoteQPN < 17,
+		q.LineRate != 10*units.Gbps, q.Rate <= 0, q.Rate > q.LineRate, q.Timeout < units.Millisecond, q.AckTimer > q.Timeout,
+		(q.AckTimer > 0) != (open > 0), q.InFlight > units.Bytes(open)*4096, q.Sends == 0 && open > 0, q.Retries.Left > q.Retries.Limit:
+		t.Errorf("%+v", *q)
+	}
+}
+
+// agree holds a run's NICs to its queue pairs, transfers and ports.
+func agree(t *testing.T, f *Fabric) {
+	t.Helper()
+	pairs, _ := f.QPsOf("")
+	sums := map[string]map[string]uint64{}
+	peers := map[string]string{}
+	for _, q := range pairs {
+		if sums[q.NIC] == nil {
+			sums[q.NIC] = map[string]uint64{}
+		}
+		sum := sums[q.NIC]
+		for name, v := range q.Counters {
+			sum[name] += v
+		}
+		sum["np_cnp_sent"] += q.CNPsSent
+		sum["rp_cnp_handled"] += q.CNPsHandled
+		sum["np_ecn_marked_roce_packets"] += q.Marked
+		peers[q.NIC] = q.Peer
+	}
+	if want := map[string]string{"h1:eth0": "h4:eth0", "h2:eth0": "h1:eth0", "h3:eth0": "h1:eth0", "h4:eth0": "h1:eth0"}; !maps.Equal(peers, want) {
+		t.Errorf("peers %v", peers)
+	}
+	for _, n := range f.NICs() {
+		for name, v := range sums[n.Name] {
+			if got := n.Counters.Of(name); got != v {
+				t.Errorf("%s: %s is %d, of its queue pairs %d", n.Name, name, got, v)
+			}
+		}
+		node, index, err := f.Plan.Endpoint(n.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := f.PortStatus(node, index)
+		if sent := n.Counters.Of("port_xmit_packets"); sent != p.TxPackets+uint64(p.QueuePackets) || n.Counters.Of("port_rcv_packets") != p.RxPackets {
+			t.Errorf("%s: %v, and its port %d and %d", n.Name, n.Counters, p.TxPackets, p.RxPackets)
+		}
+	}
+	for _, name := range []string{"np_cnp_sent", "rp_cnp_handled", "out_of_sequence", "packet_seq_err", "retransmitted_packets", "rx_write_requests", "rx_read_requests"} {
+		total := uint64(0)
+		for _, n := range f.NICs() {
+			total += n.Counters.Of(name)
+		}
+		if total == 0 {
+			t.Errorf("%s is 0 everywhere: the run shows nothing", name)
+		}
+	}
+}
+
+// TestNICsByName: a host's, one interface's, all, and whose there are none.
+func TestNICsByName(t *testing.T) {
+	f := build4(t, `
+topology:
+  nodes: {h1: {kind: host, nic: roce}, h2: {kind: host, nic: {cc: none, mtu: 512}}, h3: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"], rate: 10Gbps}
+    - {endpoints: ["h1:eth1", "s2:1"], rate: 10Gbps}
+    - {endpoints: ["h2:eth0", "s1:2"], rate: 25Gbps}
+    - {endpoints: ["h3:eth0", "s1:3"], rate: 10Gbps}
+    - {endpoints: ["s1:4", "s2:4"], rate: 10Gbps}
+workload:
+  - {write: {from: h1, to: h2, size: 1KB, qps: 2, service: uc}}
+`, 1)
+	for _, c := range []struct {
+		name, nics string
+		pairs      int
+		wrong      string
+	}{
+		{"", "h1:eth0 h1:eth1 h2:eth0", 4, ""},
+		{"h1", "h1:eth0 h1:eth1", 2, ""},
+		{"h1:eth1", "h1:eth1", 0, ""},
+		{"h2", "h2:eth0", 2, ""},
+		{"h3", "", 0, "h3 has no NIC: write nic: roce"},
+		{"s1", "", 0, "s1 is a switch"},
+		{"s1:1", "", 0, "s1 is a switch"},
+		{"h9", "", 0, "h9"},
+		{"h1:eth7", "", 0, "eth7"},
+	} {
+		nics, err := f.NICsOf(c.name)
+		pairs, perr := f.QPsOf(c.name)
+		if c.wrong != "" {
+			if err == nil || perr == nil || !strings.Contains(err.Error(), c.wrong) || err.Error() != perr.Error() {
+				t.Errorf("%q: %v and %v, want %q", c.name, err, perr, c.wrong)
+			}
+			continue
+		}
+		var names []string
+		for _, n := range nics {
+			names = append(names, n.Name)
+		}
+		if got := strings.Join(names, " "); got != c.nics || len(pairs) != c.pairs || err != nil || perr != nil {
+			t.Errorf("%q: NICs %s, %d queue pairs, %v, %v", c.name, got, len(pairs), err, perr)
+		}
+		if !slices.IsSortedFunc(pairs, func(a, b QPStatus) int { return strings.Compare(a.NIC, b.NIC)<<32 + int(a.QPN) - int(b.QPN) }) {
+			t.Errorf("%q: queue pairs are not in order", c.name)
+		}
+	}
+	nics := f.NICs()
+	if n := nics[2]; n.MTU != 512 || n.LineRate != 25*units.Gbps || n.Preset != "" || n.Control != "none" || n.MRs == 0 || n.PDs == 0 || n.CQs == 0 || len(n.GIDs) == 0 || n.MAC == "" {
+		t.Errorf("%+v", n)
+	}
+	pairs, _ := f.QPsOf("h1")
+	if q := pairs[0]; q.Type != "UC" || q.Timeout != 0 || q.DCQCN != nil || q.Rate != 10*units.Gbps || q.Class != "default" || q.Retries != (Retries{}) {
+		t.Errorf("%+v", q)
+	}
+}
+
+// TestStatusAsJSON: all counters are there, in their order, and what is read is
+// what was written.
+func TestStatusAsJSON(t *testing.T) {
+	f := build4(t, congested, 1)
+	runUntil(t, f, units.Millisecond)
+	nics := f.NICs()
+	text, err := json.Marshal(nics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := -1
+	for _, info := range nicemu.CounterInfos() {
+		i := strings.Index(string(text), `"`+info.Name+`":`)
+		if i <= at {
+			t.Errorf("%s is not in its place", info.Name)
+		}
+		at = i
+	}
+	if !strings.Contains(string(text), `"queue_pairs":{"RESET":0,"INIT":0,"RTR":0,"RTS":5,`) {
+		t.Errorf("%s", text)
+	}
+	var back []NICStatus
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	same := cmpopts.EquateComparable(nics[0].GIDs[0])
+	if diff := cmp.Diff(nics, back, same); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+	pairs, _ := f.QPsOf("")
+	if text, err = json.Marshal(pairs); err != nil {
+		t.Fatal(err)
+	}
+	var again []QPStatus
+	if err := json.Unmarshal(text, &again); err != nil {
+		t.Fatal(err)
+	}
+	round := cmp.Comparer(func(a, b units.Fraction) bool { return a-b < 1e-9 && b-a < 1e-9 })
+	if diff := cmp.Diff(pairs, again, same, round); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+	var unknown NICCounters
+	if err := json.Unmarshal([]byte(`{"np_cnp_sent":5,"of_a_later_version":7}`), &unknown); err != nil || unknown.Of("np_cnp_sent") != 5 || unknown.Of("of_a_later_version") != 0 {
+		t.Errorf("%v %v", unknown, err)
+	}
+}

@@ -1,0 +1,337 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"sort"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// ordinary are the counters of NICs that count in any run with traffic.
+var ordinary = []string{
+	"port_xmit_packets", "port_xmit_data", "port_rcv_packets", "port_rcv_data",
+	"unicast_xmit_packets", "unicast_rcv_packets", "multicast_xmit_packets", "multicast_rcv_packets",
+	"rx_write_requests", "rx_read_requests", "rx_atomic_requests", "received_payload",
+}
+
+// maxAt is how many NICs a counter is shown of.
+const maxAt = 3
+
+// writeNICs shows which of the NICs' counters tell of more than plain traffic, and
+// at which NICs.
+func (r *Report) writeNICs(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	shown := false
+	for i, info := range nicemu.CounterInfos() {
+		if slices.Contains(ordinary, info.Name) {
+			continue
+		}
+		total, at := counterAt(r.NICs, i)
+		if total == 0 {
+			continue
+		}
+		if !shown {
+			fmt.Fprintln(t, "NIC counter\ttotal\tat")
+		}
+		shown = true
+		fmt.Fprintf(t, "%s\t%d\t%s\n", info.Name, total, at)
+	}
+	t.Flush()
+}
+
+// counterAt sums the i-th counter up, and names the NICs that have most of it.
+func counterAt(nics []fabric.NICStatus, i int) (total uint64, at string) {
+	var list []*fabric.NICStatus
+	for k := range nics {
+		if n := &nics[k]; i < len(n.Counters) && n.Counters[i] > 0 {
+			total += n.Counters[i]
+			list = append(list, n)
+		}
+	}
+	sort.SliceStable(list, func(a, b int) bool { return list[a].Counters[i] > list[b].Counters[i] })
+	var names []string
+	for _, n := range list[:min(len(list), maxAt)] {
+		names = append(names, fmt.Sprintf("%s %d", n.Name, n.Counters[i]))
+	}
+	at = strings.Join(names, ", ")
+	if more := len(list) - maxAt; more > 0 {
+		at += fmt.Sprintf(" and %d more", more)
+	}
+	return total, at
+}
+
+// WriteNICs prints a line for each NIC.
+func WriteNICs(w io.Writer, nics []fabric.NICStatus) {
+	if len(nics) == 0 {
+		fmt.Fprintln(w, "no host has a NIC: write nic: roce for it in the lab file")
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "nic\taddress\tmtu\tline\tcc\tQPs\tslowed\tsent\treceived\tCE\tCNPs\tretransmitted")
+	for i := range nics {
+		n := &nics[i]
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", n.Name, firstGID(n), n.MTU, n.LineRate, n.Control, n.States.Total(), n.Limited,
+			n.Counters.Of("port_xmit_packets"), n.Counters.Of("port_rcv_packets"), n.Counters.Of("np_ecn_marked_roce_packets"),
+			n.Counters.Of("rp_cnp_handled"), n.Counters.Of("retransmitted_packets"))
+	}
+	t.Flush()
+}
+
+func firstGID(n *fabric.NICStatus) string {
+	if len(n.GIDs) == 0 {
+		return "-"
+	}
+	return n.GIDs[0].String()
+}
+
+// WriteNIC prints all about a NIC, of its counters those that are not 0 or all.
+func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
+	control := n.Control
+	if n.Preset != "" {
+		control += ", preset " + n.Preset
+	}
+	fmt.Fprintf(w, "%s  %s, line %s, path MTU up to %d, DSCP %d\n", n.Name, n.MAC, n.LineRate, n.MTU, n.DSCP)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "  rate control\t%s\n", control)
+	fmt.Fprintf(t, "  loss recovery\t%s\n", n.Recovery)
+	for i, g := range n.GIDs {
+		fmt.Fprintf(t, "  GID %d\t%s\n", i, g)
+	}
+	fmt.Fprintf(t, "  queue pairs\t%s\n", pairStates(n))
+	fmt.Fprintf(t, "  in use\t%d CQs, %d SRQs, %d AHs, %d PDs, %d MRs, %d MWs\n", n.CQs, n.SRQs, n.AHs, n.PDs, n.MRs, n.MWs)
+	for i, v := range n.Counters {
+		if v > 0 || all {
+			fmt.Fprintf(t, "  %s\t%d\n", nicemu.CounterInfos()[i].Name, v)
+		}
+	}
+	t.Flush()
+}
+
+// pairStates counts a NIC's queue pairs by state.
+func pairStates(n *fabric.NICStatus) string {
+	text := fmt.Sprint(n.States.Total())
+	var by []string
+	for i, k := range n.States {
+		if k > 0 {
+			by = append(by, fmt.Sprintf("%d %v", k, qp.State(i)))
+		}
+	}
+	if len(by) > 0 {
+		text += ": " + strings.Join(by, ", ")
+	}
+	if n.Limited > 0 {
+		text += fmt.Sprintf("; %d slowed down", n.Limited)
+	}
+	return text
+}
+
+// WriteQPs prints a line for each queue pair, at most limit of them; 0 is without
+// limit. Columns in which nothing would stand are left out.
+func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
+	if len(pairs) == 0 {
+		fmt.Fprintln(w, "there are no queue pairs")
+		return
+	}
+	type column struct {
+		name string
+		cell func(q *fabric.QPStatus) string
+		may  bool // be left out
+	}
+	number := func(f func(q *fabric.QPStatus) uint64) func(*fabric.QPStatus) string {
+		return func(q *fabric.QPStatus) string { return fmt.Sprint(f(q)) }
+	}
+	columns := []column{
+		{"nic", func(q *fabric.QPStatus) string { return q.NIC }, false},
+		{"qpn", number(func(q *fabric.QPStatus) uint64 { return uint64(q.QPN) }), false},
+		{"type", func(q *fabric.QPStatus) string { return q.Type }, false},
+		{"state", func(q *fabric.QPStatus) string { return q.State }, false},
+		{"peer", peerOf, false},
+		{"rqpn", connected(func(q *fabric.QPStatus) string { return fmt.Sprint(q.RemoteQPN) }), false},
+		{"sq-psn", number(func(q *fabric.QPStatus) uint64 { return uint64(q.SQPSN) }), false},
+		{"rq-psn", connected(func(q *fabric.QPStatus) string { return fmt.Sprint(q.RQPSN) }), false},
+		{"sends", number(func(q *fabric.QPStatus) uint64 { return uint64(q.Sends) }), false},
+		{"in flight", inFlight, true},
+		{"receives", number(func(q *fabric.QPStatus) uint64 { return uint64(q.Receives) }), true},
+		{"rate", rateOf, false},
+		{"alpha", alphaOf, true},
+		{"CNPs", number(func(q *fabric.QPStatus) uint64 { return q.CNPsHandled }), true},
+		{"retransmitted", number(func(q *fabric.QPStatus) uint64 { return q.Counters["retransmitted_packets"] }), true},
+	}
+	columns = slices.DeleteFunc(columns, func(c column) bool {
+		return c.may && !slices.ContainsFunc(pairs, func(q fabric.QPStatus) bool { s := c.cell(&q); return s != "0" && s != "-" })
+	})
+	shown := pairs
+	if limit > 0 {
+		shown = pairs[:min(len(pairs), limit)]
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(cell func(c *column) string) {
+		cells := make([]string, len(columns))
+		for i := range columns {
+			cells[i] = cell(&columns[i])
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t"))
+	}
+	line(func(c *column) string { return c.name })
+	for i := range shown {
+		line(func(c *column) string { return c.cell(&shown[i]) })
+	}
+	t.Flush()
+	if more := len(pairs) - len(shown); more > 0 {
+		fmt.Fprintf(w, "and %d more queue pairs\n", more)
+	}
+}
+
+// connected is a cell that only a queue pair with a peer has.
+func connected(cell func(*fabric.QPStatus) string) func(*fabric.QPStatus) string {
+	return func(q *fabric.QPStatus) string {
+		if !q.Remote.IsValid() {
+			return "-"
+		}
+		return cell(q)
+	}
+}
+
+// peerOf names the interface that a queue pair sends to, or its address where
+// nobody in the lab has that.
+func peerOf(q *fabric.QPStatus) string {
+	switch {
+	case q.Peer != "":
+		return q.Peer
+	case q.Remote.IsValid():
+		return q.Remote.String()
+	}
+	return "-"
+}
+
+func inFlight(q *fabric.QPStatus) string {
+	if q.InFlight == 0 {
+		return "0"
+	}
+	return size(float64(q.InFlight))
+}
+
+func rateOf(q *fabric.QPStatus) string {
+	if q.Rate == 0 {
+		return "unlimited"
+	}
+	return Rate(float64(q.Rate))
+}
+
+func alphaOf(q *fabric.QPStatus) string {
+	if q.DCQCN == nil || !q.DCQCN.Limited {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g%%", 100*float64(q.DCQCN.Alpha))
+}
+
+// WriteQP prints all about a queue pair.
+func WriteQP(w io.Writer, q *fabric.QPStatus) {
+	fmt.Fprintf(w, "%s queue pair %s, %s, %s\n", q.NIC, qpn(q.QPN), q.Type, q.State)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, format string, args ...any) { fmt.Fprintf(t, "  "+name+"\t"+format+"\n", args...) }
+	if q.Remote.IsValid() {
+		line("peer", "%s queue pair %s", peerOf(q), qpn(q.RemoteQPN))
+		line("path", "%s", pathOf(q))
+	}
+	line("send queue", "%s", sendQueue(q))
+	line("receive queue", "%s", receiveQueue(q))
+	if q.Retries.Limit > 0 || q.RNRRetries.Limit > 0 || q.Timeout > 0 {
+		line("timers", "%s", timersOf(q))
+	}
+	line("rate", "%s", rateLine(q))
+	if d := q.DCQCN; d != nil && d.Limited {
+		line("DCQCN", "target %s, alpha %s, %d increases by the timer and %d by the byte counter since the last decrease",
+			Rate(float64(d.Target)), alphaOf(q), d.TimeStage, d.ByteStage)
+	} else if d != nil {
+		line("DCQCN", "not limited")
+	}
+	due := ""
+	if q.CNPDue {
+		due = ", one waits to be sent"
+	}
+	line("CNPs", "%d handled, %d sent%s", q.CNPsHandled, q.CNPsSent, due)
+	line("sent", "%d packets, %s", q.TxPackets, size(float64(q.TxBytes)))
+	line("received", "%d packets, %s, %d of them with CE", q.RxPackets, size(float64(q.RxBytes)), q.Marked)
+	for _, info := range nicemu.CounterInfos() {
+		if v := q.Counters[info.Name]; v > 0 {
+			line(info.Name, "%d", v)
+		}
+	}
+	t.Flush()
+}
+
+// qpn prints a queue pair's number as programs and as Wireshark print it.
+func qpn(n uint32) string { return fmt.Sprintf("%d (0x%06x)", n, n) }
+
+func pathOf(q *fabric.QPStatus) string {
+	text := fmt.Sprintf("%s to %s, path MTU %d, DSCP %d", q.Local, netip.AddrPortFrom(q.Remote, roce.Port), q.PathMTU, q.DSCP)
+	if q.Class != "" {
+		text += " (class " + q.Class + ")"
+	}
+	return text + fmt.Sprintf(", UDP source port %d", q.UDPSourcePort)
+}
+
+func sendQueue(q *fabric.QPStatus) string {
+	text := fmt.Sprintf("%d work requests, next PSN %d", q.Sends, q.SQPSN)
+	if open := (q.SQPSN - q.Unacknowledged) & roce.PSNMask; open > 0 {
+		text += fmt.Sprintf(", %d PSNs not acknowledged from %d on, %s in flight", open, q.Unacknowledged, inFlight(q))
+	}
+	if q.Fetches > 0 {
+		text += fmt.Sprintf(", %d READs and atomics under way", q.Fetches)
+	}
+	return text
+}
+
+func receiveQueue(q *fabric.QPStatus) string {
+	text := fmt.Sprintf("%d receives", q.Receives)
+	if q.Remote.IsValid() {
+		text += fmt.Sprintf(", expected PSN %d", q.RQPSN)
+	}
+	if q.Replies > 0 {
+		text += fmt.Sprintf(", %d READs and atomics to respond to", q.Replies)
+	}
+	return text
+}
+
+func timersOf(q *fabric.QPStatus) string {
+	text := "local ACK timeout "
+	switch {
+	case q.Timeout == 0:
+		text += "none"
+	case q.AckTimer > 0:
+		text += fmt.Sprintf("in %s of %s", Span(q.AckTimer), Span(q.Timeout))
+	default:
+		text += fmt.Sprintf("%s, not running", Span(q.Timeout))
+	}
+	text += fmt.Sprintf(", %d of %d retries left", q.Retries.Left, q.Retries.Limit)
+	if q.RNRTimer > 0 {
+		text += fmt.Sprintf("; the peer was not ready, goes on in %s", Span(q.RNRTimer))
+	}
+	if q.RNRRetries.Limit == unlimitedRNR {
+		return text + ", RNR retries without limit"
+	}
+	return text + fmt.Sprintf(", %d of %d RNR retries left", q.RNRRetries.Left, q.RNRRetries.Limit)
+}
+
+// unlimitedRNR is the RNR retry count that stands for no limit (IBTA §9.7.5.2.8).
+const unlimitedRNR = 7
+
+func rateLine(q *fabric.QPStatus) string {
+	text := rateOf(q)
+	if q.LineRate > 0 && q.Rate < q.LineRate {
+		text += " of " + Rate(float64(q.LineRate))
+	}
+	if q.Window > 0 {
+		text += ", window " + size(float64(q.Window))
+	}
+	return text
+}

@@ -1,0 +1,79 @@
+package nicemu
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/dcqcn"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// InUse counts the objects of a NIC.
+type InUse struct {
+	QueuePairs, CompletionQueues, SharedReceiveQueues, AddressHandles int
+	ProtectionDomains, MemoryRegions, MemoryWindows                   int
+}
+
+// InUse counts the objects that there are. Queue pair 1 is not among them.
+func (d *Device) InUse() InUse {
+	u := InUse{
+		QueuePairs: d.inUse[qp.QueuePairs], CompletionQueues: d.inUse[qp.CompletionQueues],
+		SharedReceiveQueues: d.inUse[qp.SharedReceiveQueues], AddressHandles: d.inUse[qp.AddressHandles],
+	}
+	u.ProtectionDomains, u.MemoryRegions, u.MemoryWindows = d.memory.InUse()
+	return u
+}
+
+// MAC is the address of the port.
+func (d *Device) MAC() wire.MAC { return d.env.MAC }
+
+// Line is the rate of the port; 0 is without limit.
+func (d *Device) Line() units.Rate { return d.line }
+
+// QPs is the queue pairs by rising number.
+func (d *Device) QPs() []*QP { return d.numbers.all() }
+
+// QP finds a queue pair by its number; nil if there is none.
+func (d *Device) QP(number uint32) *QP { return d.numbers.find(number) }
+
+// QPStatus is where a queue pair stands, besides its attributes and counters.
+type QPStatus struct {
+	transport.Status
+
+	// Where packets go: of RC and UC from RTR on. Remote is otherwise the zero
+	// Addr, and the others mean nothing.
+	Local, Remote netip.Addr
+	TOS           uint8  // DSCP and ECN
+	SourcePort    uint16 // UDP
+	Priority      uint8  // class of the port's queues
+	Loopback      bool   // to the NIC itself
+
+	Rate      units.Rate   // that rate control allows now, on the wire; 0 is without limit
+	MaxFlying units.Bytes  // that rate control allows in the window; 0 is without limit
+	DCQCN     *dcqcn.State // nil with another rate control, or none
+	CNPDue    bool         // a CNP to the peer waits to be sent
+}
+
+// Status is that at this moment. Looking changes no results.
+func (q *QP) Status() QPStatus {
+	s := QPStatus{Status: q.engine.Status(), CNPDue: q.notified}
+	if q.config.Type != qp.UD && q.State() >= qp.RTR {
+		r := &q.route
+		s.Local, s.Remote, s.TOS, s.SourcePort, s.Priority, s.Loopback = r.from, r.to, r.tos, r.port, r.prio, r.loop
+	}
+	s.Rate, s.MaxFlying = q.Rate()
+	if r, ok := q.control.(*dcqcn.Reaction); ok {
+		state := r.State(q.device.Now())
+		s.DCQCN = &state
+	}
+	return s
+}
+
+// Limited tells whether rate control holds the queue pair below the rate of the
+// line now.
+func (q *QP) Limited() bool {
+	rate, _ := q.Rate()
+	return rate > 0 && rate < q.device.line
+}

@@ -1,0 +1,32 @@
+package transport
+
+import "github.com/weftlab/weft/emu/units"
+
+// Status is where a queue pair stands, besides its attributes and counters.
+type Status struct {
+	// Of the requester.
+	Window      Window      // sent and not acknowledged; of UC and UD empty
+	Posted      int         // work requests that are posted and not completed
+	Flying      units.Bytes // payload of SENDs and WRITEs in the window
+	Fetching    int         // READs and atomics under way
+	Retries     uint8       // left until a timeout or a NAK fails
+	RNRRetries  uint8       // left until an RNR NAK fails; not looked at where the limit is 7
+	AckDeadline units.Time  // when the local ACK timer expires; units.Never while it does not run
+	RNRDeadline units.Time  // until when an RNR NAK keeps it from sending; units.Never if none does
+
+	// Of the responder.
+	Expected PSN    // the PSN that comes next; of UD meaningless
+	MSN      uint32 // messages done, 24 bits
+	Receives int    // posted to its own receive queue and not begun
+	Replying int    // READs and atomics whose response is not sent whole
+}
+
+// Status is that at this moment. Looking changes nothing.
+func (q *QP) Status() Status {
+	r := &q.req
+	return Status{
+		Window: r.window(), Posted: r.queue.n, Flying: r.flying, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
+		AckDeadline: q.ackDeadline(), RNRDeadline: r.rnrTimer,
+		Expected: q.resp.expected, MSN: q.resp.msn, Receives: q.receives.n, Replying: q.resp.replies,
+	}
+}
