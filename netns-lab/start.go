@@ -7,21 +7,6 @@ import (
 	"syscall"
 )
 
-// In runs f on a thread in a host's network namespace: what f opens there, such as
-// a socket, is the namespace's.
-func (l *Lab) In(host string, f func() error) error {
-	h, ok := l.info.Host(host)
-	if !ok {
-		return fmt.Errorf("lab %s has no host %s", l.info.Name, host)
-	}
-	return onSparedThread(func() error {
-		if err := joinNamespace(h.Namespace); err != nil {
-			return err
-		}
-		return f()
-	})
-}
-
 // Start starts a program in a host's network namespace, for as long as the lab's
 // owner lives at most: it is killed when the owner dies, and by Close and Sweep as
 // all that runs in a host is. The file system stays the owner's. ended gets what
