@@ -13,8 +13,8 @@ export LC_ALL=C PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 # What is in the image. Debian's kernel has all modules that are wanted in one
 # package; its cloud flavour lacks rdma_rxe.
 kernel_meta=linux-image-amd64
-packages=(busybox-static iproute2 iputils-ping iperf3 tcpdump ethtool rdmacm-utils ibverbs-utils ibverbs-providers perftest libgcc-s1)
-programs=(ip tc ss bridge rdma devlink ping iperf3 tcpdump ethtool rping udaddy udpong ucmatose rcopy rstream riostream cmtime mckey
+packages=(busybox-static dash bash coreutils iproute2 iputils-ping iperf3 tcpdump ethtool rdmacm-utils ibverbs-utils ibverbs-providers perftest libgcc-s1)
+programs=(dash bash nice ip tc ss bridge rdma devlink ping iperf3 tcpdump ethtool rping udaddy udpong ucmatose rcopy rstream riostream cmtime mckey
   ibv_devices ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong
   ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat)
 modules=(virtio_pci virtio_net virtio_console virtio_blk virtio_scsi qemu_fw_cfg
@@ -44,7 +44,7 @@ simulate() {
     sed -n 's/^Inst \([^ ]*\) (\([^ ]*\).*/\1=\2/p'
 }
 kernel=$(simulate "$kernel_meta" | grep -E '^linux-image-[0-9][^=]*=' || true)
-list=$(simulate "${packages[@]}" | grep -E "^($(IFS='|'; echo "${packages[*]}")|lib[^=]*)=" | grep -v -- '-perl=\|^libperl' || true)
+list=$(simulate "${packages[@]}" | grep -E "^($(IFS='|'; echo "${packages[*]}")|lib[^=]*|zlib1g)=" | grep -v -- '-perl=\|^libperl' || true)
 if [ -z "$kernel" ] || [ -z "$list" ]; then
   [ -e "$cache/current/initramfs" ] && { echo "apt-get knows no packages (apt-get update): keeping $(readlink -f "$cache/current")" >&2; echo "$cache/current"; exit 0; }
   die "apt-get does not know $kernel_meta, iproute2 and the others: run apt-get update (the image is made on Debian 12 or newer)"
@@ -99,13 +99,21 @@ take() { # a file of the tree, to a place in the root, with the libraries that i
   mkdir -p "$(dirname "$to")"
   cp -L "$from" "$to"
   # Within the tree, not with the machine's own libraries. A static program has none.
-  { "$loader" --library-path "$libraries" --list "$from" 2>/dev/null | grep -o "$tree/[^ ]*" || true; } | sort -u |
+  local list
+  list=$("$loader" --inhibit-cache --library-path "$libraries" --list "$from" 2>/dev/null || true)
+  if grep -v "$tree/\|linux-vdso" <<<"$list" | grep -q '=>'; then
+    die "$from needs what is in none of the packages: $(grep -v "$tree/" <<<"$list")"
+  fi
+  { grep -o "$tree/[^ ]*" <<<"$list" || true; } | sort -u |
     while read -r library; do take "$library" "${library#"$tree"}"; done
 }
-# Busybox goes by every name that it has, but for those of the real programs,
-# which are earlier in the PATH.
+# Busybox goes by every name that it has, but for those of the real programs, which
+# are earlier in the PATH. It is not the shell: that runs its own ip and ping rather
+# than those in the PATH.
 cp "$tree/bin/busybox" "$root/bin/busybox"
 "$root/bin/busybox" --list | while read -r applet; do [ -e "$root/bin/$applet" ] || ln -s busybox "$root/bin/$applet"; done
+ln -sf /usr/bin/dash "$root/bin/sh"
+ln -sf /usr/bin/bash "$root/bin/bash"
 for program in "${programs[@]}"; do
   found=$(find "$tree" -path "*bin/$program" \( -type f -o -type l \) | head -n 1)
   [ -n "$found" ] || die "none of the packages has $program"
@@ -140,7 +148,7 @@ install -m 755 netns-lab/vm/guest/setup.sh "$root/etc/setup"
 install -m 644 netns-lab/vm/guest/inittab "$root/etc/inittab"
 install -m 644 netns-lab/vm/guest/profile "$root/etc/profile"
 ln -s /bin/busybox "$root/init"
-echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
+echo 'root:x:0:0:root:/root:/bin/bash' >"$root/etc/passwd"
 echo 'root:x:0:' >"$root/etc/group"
 for file in services protocols; do [ -e "/etc/$file" ] && cp "/etc/$file" "$root/etc/"; done
 mkdir -p "$root/etc/iproute2" && cp "$tree"/etc/iproute2/* "$root/etc/iproute2/" 2>/dev/null || true

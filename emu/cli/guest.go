@@ -92,8 +92,11 @@ func shellInGuest(ctx context.Context, name, host string, console bool) (done bo
 			return true, openConsole(info, host)
 		}
 	}
-	return true, runInGuest(ctx, info, host, []string{"/bin/sh", "-l"})
+	return true, runInGuest(ctx, info, host, guestShell)
 }
+
+// guestShell is bash where there is one.
+var guestShell = []string{"/bin/sh", "-c", "if [ -x /bin/bash ]; then exec /bin/bash -l; else exec /bin/sh -l; fi"}
 
 // leaveKey ends a console: Ctrl-].
 const leaveKey = 0x1d

@@ -1,4 +1,4 @@
-#!/bin/busybox sh
+#!/bin/sh
 # The beginning of a guest of weft's own image: busybox's init runs this before
 # it starts the agent. What the guest is to be stands in lines, one setting each,
 # in the file opt/weft/setup of QEMU's firmware configuration (netns-lab/vm/setup.go).
