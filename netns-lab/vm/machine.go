@@ -60,17 +60,16 @@ func Start(c Config, starter Starter) (*Machine, error) {
 	if m.accel == Auto && unix.Access("/dev/kvm", unix.R_OK|unix.W_OK) != nil {
 		m.accel = TCG
 	}
-	defer func() {
-		if m.accel != Auto {
-			m.closeNICs()
-		}
-	}()
+	only := m.accel != Auto // it is not started anew, so nobody needs the sockets
 	if err := os.WriteFile(m.setupPath(), []byte(c.Setup.text(c.Name, c.NICs)), 0o600); err != nil {
+		m.closeNICs()
 		return nil, err
 	}
 	ended, err := m.launch()
-	if err != nil {
+	if err != nil || only {
 		m.closeNICs()
+	}
+	if err != nil {
 		return nil, err
 	}
 	go m.attend(ended)
