@@ -125,7 +125,7 @@ func headerOf(grh []byte) (av AV, to netip.Addr, err error) {
 	if ip[0]>>4 != 6 {
 		ip = ip[wire.IPv6Header-wire.IPv4Header:]
 	}
-	av = AV{Global: true, Port: 1}
+	av = AV{Global: true, Port: 1, ClassSet: true}
 	switch ip[0] >> 4 {
 	case 4:
 		av.TrafficClass = ip[1] &^ ecn
@@ -141,7 +141,7 @@ func headerOf(grh []byte) (av AV, to netip.Addr, err error) {
 }
 
 // CreateAH makes an address handle. A traffic class of 0 stands for the device's
-// DSCP, a hop limit of 0 for 64. ENOMEM: there are max_ah; EHOSTUNREACH: nobody has
+// DSCP unless ClassSet, a hop limit of 0 for 64. ENOMEM: there are max_ah; EHOSTUNREACH: nobody has
 // the address; EINVAL: the address vector cannot be.
 func (p *PD) CreateAH(av AV) (*AH, error) {
 	d := p.device

@@ -68,7 +68,7 @@ func TestWhatIsGone(t *testing.T) {
 	fails(t, "send", q.PostSend(&SendWR{}), syscall.EINVAL)
 	fails(t, "receive", q.PostRecv(&RecvWR{}), syscall.EINVAL)
 	fails(t, "connect", only(a.Connect(q, netip.AddrPortFrom(v4(0), 1), ConnParam{}, nil)), syscall.EINVAL)
-	if a.FindQP(q.Number()) != nil {
+	if a.QP(q.Number()) != nil {
 		t.Error("a queue pair that is destroyed is found")
 	}
 	fails(t, "srq", s.Destroy(), nil)
@@ -105,6 +105,11 @@ func TestOfOthers(t *testing.T) {
 	to := netip.AddrPortFrom(v4(1), 1)
 	fails(t, "connect another's queue pair", only(a.Connect(b.qp(RC), to, ConnParam{}, nil)), syscall.EINVAL)
 	fails(t, "connect a datagram queue pair", only(a.Connect(a.qp(UD), to, ConnParam{}, nil)), syscall.EINVAL)
+	none := netip.AddrPortFrom(v4(1), 9)
+	fails(t, "listen at another's address", only(a.Listen(none, 0, nil)), syscall.EADDRNOTAVAIL)
+	fails(t, "the same for datagrams", only(a.ListenDatagrams(none, nil)), syscall.EADDRNOTAVAIL)
+	fails(t, "listen at any", only(a.Listen(netip.MustParseAddrPort("0.0.0.0:9"), 0, nil)), nil)
+	fails(t, "listen there again", only(a.Listen(netip.MustParseAddrPort("[::]:9"), 0, nil)), syscall.EADDRINUSE)
 	q := a.qp(RC)
 	fails(t, "too much private data", only(a.Connect(q, to, ConnParam{PrivateData: make([]byte, 57)}, nil)), syscall.EINVAL)
 	fails(t, "connect", only(a.Connect(q, to, ConnParam{}, nil)), nil)
@@ -156,7 +161,7 @@ func TestQueries(t *testing.T) {
 		fails(t, "P_Key", only(d.QueryPKey(i)), syscall.EINVAL)
 	}
 	q := w.host(0).qp(RC)
-	if d.FindQP(q.Number()) != q || d.FindQP(1) != nil {
+	if d.QP(q.Number()) != q || d.QP(1) != nil {
 		t.Error("queue pairs are not found by their numbers")
 	}
 }
@@ -210,6 +215,7 @@ func TestAnswerToDatagram(t *testing.T) {
 	for _, to := range []netip.Addr{v4(1), v6(1), addr("239.1.2.3"), addr("ff0e::5")} {
 		w := newWorld(t, 2)
 		a, b := w.host(0), w.host(1)
+		b.settings.DSCP = 26 // answers have that of the question all the same
 		x, y := a.qp(UD), b.qp(UD)
 		for _, q := range []*QP{x, y} {
 			fails(t, "join", q.Join(Join{QKey: 1}), nil)
@@ -235,6 +241,9 @@ func TestAnswerToDatagram(t *testing.T) {
 		}
 		post(t, y, SendWR{ID: 4, SGL: []SGE{b.mr.SGE(40, 7)}, Path: back.Path(), DestQP: got[0].SrcQP, QKey: 1})
 		w.run(2 * units.Millisecond)
+		if prio := w.log[len(w.log)-1].prio; prio != 0 {
+			t.Errorf("the answer left by class %d", prio)
+		}
 		expect(t, "answer", a.poll(), "3 IBV_WC_SUCCESS IBV_WC_SEND 0", "2 IBV_WC_SUCCESS IBV_WC_RECV 47")
 
 		fails(t, "of no datagram", only(b.pd.CreateAHFromWC(&Completion{Opcode: WCRecv}, b.buf)), syscall.EINVAL)

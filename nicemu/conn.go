@@ -116,10 +116,15 @@ func (c *connections) start(d *Device) (err error) {
 }
 
 // Listen has notify called for every request to connect to an address and port,
-// and of what becomes of the connections; the zero Addr is any. Without notify
-// processes take requests by Next. Backlog is how many may wait to be accepted, 0
-// any number. EADDRINUSE: somebody listens there.
+// and of what becomes of the connections (rdma_listen(3)). The zero Addr, 0.0.0.0
+// and :: are any address. notify may use the NIC; if it is nil, processes take
+// requests by Next. Backlog is how many may wait to be accepted, 0 any number.
+// EADDRINUSE: somebody listens there; EADDRNOTAVAIL: it is no address of the device.
 func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) (*Listener, error) {
+	at, err := d.bind(at)
+	if err != nil {
+		return nil, err
+	}
 	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoTCP, at.Port()), Address: at.Addr(), Backlog: backlog})
 	if err != nil {
 		return nil, cmError(err)
@@ -127,6 +132,15 @@ func (d *Device) Listen(at netip.AddrPort, backlog int, notify func(ConnEvent)) 
 	l := &Listener{device: d, id: id, notify: notify}
 	d.conns.listeners[id] = l
 	return l, nil
+}
+
+// bind holds what is listened at to the device's addresses; the zero Addr is any.
+func (d *Device) bind(at netip.AddrPort) (netip.AddrPort, error) {
+	if !at.Addr().IsValid() || at.Addr().IsUnspecified() {
+		return netip.AddrPortFrom(netip.Addr{}, at.Port()), nil
+	}
+	_, err := d.GIDIndex(at.Addr())
+	return at, err
 }
 
 // Close ends listening. Requests that Next has not given are rejected; others can
@@ -157,7 +171,7 @@ func (l *Listener) Close() error {
 // parameter is out of its range; EISCONN: it has a connection; EADDRNOTAVAIL: the
 // device has no address of the version of IP.
 func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(ConnEvent)) (*Conn, error) {
-	if err := d.conns.free(q); err != nil {
+	if err := q.mayConnect(d, p); err != nil {
 		return nil, err
 	}
 	local, err := d.sourceFor(to.Addr())
@@ -184,19 +198,6 @@ func (d *Device) Connect(q *QP, to netip.AddrPort, p ConnParam, notify func(Conn
 	return c, nil
 }
 
-// free tells why a queue pair cannot be connected, if so.
-func (c *connections) free(q *QP) error {
-	switch x := c.byQP[q]; {
-	case q.device != c.device:
-		return fmt.Errorf("%w: queue pair %d is of device %s, not of %s", syscall.EINVAL, q.Number(), q.device.Name(), c.device.Name())
-	case q.config.Type == qp.UD:
-		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
-	case x != nil && x.last.Kind <= ConnEstablished:
-		return fmt.Errorf("%w: queue pair %d has a connection to %v", syscall.EISCONN, q.Number(), x.remote)
-	}
-	return nil
-}
-
 // sourceFor is the device's first address of the version of another.
 func (d *Device) sourceFor(to netip.Addr) (netip.Addr, error) {
 	for _, a := range d.env.Addresses {
@@ -217,8 +218,8 @@ func (c *connections) nextPort() uint16 {
 // init brings a queue pair to INIT, if it is not there, with the rights that
 // rdma_cm gives (cm_init_qp_init_attr of Linux).
 func (q *QP) init(p ConnParam) error {
-	if err := q.mayConnect(p); err != nil || q.State() == qp.Init {
-		return err
+	if q.State() == qp.Init {
+		return nil
 	}
 	access := memory.RemoteWrite
 	if p.ResponderResources > 0 && q.config.Type == qp.RC {
@@ -230,16 +231,19 @@ func (q *QP) init(p ConnParam) error {
 	return q.Init(access, 0)
 }
 
-// mayConnect tells whether a queue pair can be connected with such parameters.
-func (q *QP) mayConnect(p ConnParam) error {
+// mayConnect tells why a queue pair cannot be connected with such parameters by a
+// device, if so.
+func (q *QP) mayConnect(d *Device, p ConnParam) error {
 	l := &q.device.settings.Limits
 	switch s := q.State(); {
+	case q.device != d:
+		return fmt.Errorf("%w: queue pair %d is of device %s, not of %s", syscall.EINVAL, q.Number(), q.device.Name(), d.Name())
 	case q.config.Type == qp.UD:
 		return fmt.Errorf("%w: queue pair %d is of type UD: only RC and UC can be connected", syscall.EINVAL, q.Number())
+	case d.conns.byQP[q] != nil:
+		return fmt.Errorf("%w: queue pair %d has a connection: wait for its end (ConnTimeWaitExit), or Close it", syscall.EISCONN, q.Number())
 	case s != qp.Reset && s != qp.Init:
 		return fmt.Errorf("%w: queue pair %d is in %v: to be connected it has to be in RESET or INIT", syscall.EINVAL, q.Number(), s)
-	case q.device.conns.byQP[q] != nil:
-		return fmt.Errorf("%w: queue pair %d has a connection: wait for its end (ConnTimeWaitExit), or Close it", syscall.EINVAL, q.Number())
 	case int(p.ResponderResources) > l.QPRdAtom || int(p.InitiatorDepth) > l.QPInitRdAtom:
 		return fmt.Errorf("%w: responder resources %d and initiator depth %d: %s has up to %d (max_qp_rd_atom) and %d (max_qp_init_rd_atom)",
 			syscall.EINVAL, p.ResponderResources, p.InitiatorDepth, q.device.Name(), l.QPRdAtom, l.QPInitRdAtom)
@@ -308,11 +312,11 @@ func (c *Conn) Remote() netip.AddrPort { return c.remote }
 // ConnEstablished or ConnUnreachable follows. Errors are those of Connect, and
 // EHOSTUNREACH; an error changes nothing.
 func (c *Conn) Accept(q *QP, p ConnParam) error {
-	if err := c.device.conns.free(q); err != nil {
-		return err
-	}
 	if c.qp != nil {
 		return fmt.Errorf("%w: the request of %v is accepted already", syscall.EINVAL, c.remote)
+	}
+	if err := q.mayConnect(c.device, p); err != nil {
+		return err
 	}
 	accept := cm.Accept{QP: q.cm(), ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: p.RNRRetryCount, PrivateData: p.PrivateData}
 	a, err := c.device.conns.cm.CheckAccept(c.id, accept)

@@ -523,3 +523,85 @@ func TestManyConnections(t *testing.T) {
 		t.Errorf("%d B more after half of them", after-before)
 	}
 }
+
+// TestCloseAtAnyTime closes either side's connection, or the listener, after each
+// of the messages, with and without loss of the one after it: nothing is left.
+func TestCloseAtAnyTime(t *testing.T) {
+	for _, who := range []string{"client", "server", "listener", "client's queue pair", "server's queue pair"} {
+		for after := range 6 {
+			for _, lossy := range []bool{false, true} {
+				name := fmt.Sprintf("%s after %d, lossy=%v", who, after, lossy)
+				w := newWorld(t, 2)
+				mads := 0
+				w.touch = func(int, *packet.Packet) bool {
+					mads++
+					return !lossy || mads != after+1
+				}
+				a, b := w.host(0), w.host(1)
+				x, y := a.qp(qp.RC), b.qp(qp.RC)
+				var server *Conn
+				l, err := b.Listen(netip.AddrPortFrom(netip.Addr{}, 5), 1, func(e ConnEvent) {
+					if e.Kind == ConnRequested {
+						server = e.Conn
+						if after == 1 && who == "server" {
+							return // it does not decide in time
+						}
+						if err := e.Conn.Accept(y, ConnParam{}); err != nil {
+							_ = e.Conn.Reject(nil) // its queue pair is gone
+						}
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				client, err := a.Connect(x, netip.AddrPortFrom(v4(1), 5), ConnParam{}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := 0; mads < after && i < 1000; i++ {
+					w.run(w.engine.Now() + 100*units.Nanosecond)
+					if mads == 3 && after > 3 {
+						_ = client.Disconnect() // once: it may be ending
+					}
+				}
+				switch who {
+				case "client":
+					err = client.Close()
+				case "server":
+					if server != nil {
+						err = server.Close()
+					}
+				case "client's queue pair":
+					err = x.Destroy()
+				case "server's queue pair":
+					err = y.Destroy()
+				}
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if err := l.Close(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				w.run(w.engine.Now() + 1000*units.Second)
+				for _, c := range []*Conn{client, server} {
+					if c != nil {
+						_ = c.Close() // it may be over
+					}
+				}
+				w.run(w.engine.Now() + 1000*units.Second)
+				for _, h := range []*host{a, b} {
+					c := &h.conns
+					if n := len(c.byID) + len(c.byQP) + len(c.listeners) + c.cm.Len(); n != 0 || h.agenda.live != 0 {
+						t.Errorf("%s: %s knows %d things, %d are due", name, h.Name(), n, h.agenda.live)
+					}
+				}
+				if w.pool.Live() != 0 {
+					t.Errorf("%s: %d packets were not given back", name, w.pool.Live())
+				}
+				if s := client.qp.State(); s != qp.Err && s != qp.Reset {
+					t.Errorf("%s: the client's queue pair is in %v", name, s)
+				}
+			}
+		}
+	}
+}

@@ -54,7 +54,6 @@ func (c *CQ) Destroy() error {
 	c.channel.remove(c)
 	c.came.Broadcast()
 	d.agenda.remove(&c.task)
-	d.arm()
 	d.inUse[qp.CompletionQueues]--
 	d.forget(func(e AsyncEvent) bool { return e.CQ == c })
 	d.arm()

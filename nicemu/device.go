@@ -127,14 +127,5 @@ func (d *Device) arm() {
 	}
 }
 
-// take counts one more of a resource, if there may be.
-func (d *Device) take(r qp.Resource) error {
-	if err := d.settings.Limits.Room(r, d.inUse[r]); err != nil {
-		return err
-	}
-	d.inUse[r]++
-	return nil
-}
-
 // free ends a packet.
 func (d *Device) free(p *packet.Packet) { d.env.Pool.Free(p) }

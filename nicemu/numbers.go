@@ -15,12 +15,15 @@ type numbers struct {
 	freed []uint32 // oldest first
 }
 
-// next is the number of a queue pair to be made.
-func (n *numbers) next() uint32 {
-	if len(n.freed) > restBefore || firstNumber+len(n.slots) > qp.MaxNumber {
-		return n.freed[0]
+// next is the number of a queue pair to be made; false if all are in use.
+func (n *numbers) next() (uint32, bool) {
+	switch {
+	case firstNumber+len(n.slots) <= qp.MaxNumber && len(n.freed) <= restBefore:
+		return firstNumber + uint32(len(n.slots)), true
+	case len(n.freed) > 0:
+		return n.freed[0], true
 	}
-	return firstNumber + uint32(len(n.slots))
+	return 0, false
 }
 
 // add takes the queue pair that has next's number.

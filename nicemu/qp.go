@@ -77,7 +77,10 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	if err := c.check(p); err != nil {
 		return nil, err
 	}
-	number := d.numbers.next()
+	number, ok := d.numbers.next()
+	if !ok {
+		return nil, fmt.Errorf("%w: all numbers of queue pairs are in use: destroy some first", syscall.ENOMEM)
+	}
 	q := &QP{device: d, config: c}
 	inner := qp.Config{Type: c.Type, PD: p.memory, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
 	t := transport.Config{
@@ -178,6 +181,9 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 	if err := q.verbs.Modify(a, m); err != nil {
 		return err
 	}
+	if m&qp.MaskAV != 0 {
+		q.withdraw() // it would go to another
+	}
 	q.route = next
 	if err := q.follow(from, m&qp.MaskState != 0); err != nil {
 		return err
@@ -239,15 +245,22 @@ func (q *QP) adjust(a transport.Attr) error {
 func (q *QP) reset() {
 	d := q.device
 	d.memory.UnbindQP(q.Number())
-	if q.notified {
-		q.notified = false
-		for prio := range d.lanes {
-			d.lanes[prio].cnps.drop(q)
-			d.feed(uint8(prio))
-		}
-	}
+	q.withdraw()
 	q.control, q.pace, q.notice, q.broken = nil, pace{}, dcqcn.Notification{}, false
 	q.sent, q.acked = 0, 0
+}
+
+// withdraw takes back the CNP that waits, if one does.
+func (q *QP) withdraw() {
+	if !q.notified {
+		return
+	}
+	q.notified = false
+	d := q.device
+	for prio := range d.lanes {
+		d.lanes[prio].cnps.drop(q)
+		d.feed(uint8(prio))
+	}
 }
 
 // Destroy ends the queue pair (ibv_destroy_qp(3)). What is posted vanishes, and so

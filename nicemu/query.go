@@ -73,9 +73,5 @@ func (d *Device) GUID() uint64 {
 	return m>>24<<40 | 0xfffe<<24 | m&0xffffff
 }
 
-// FindQP is the queue pair with a number, as completions have it; nil if there is
-// none.
-func (d *Device) FindQP(number uint32) *QP { return d.numbers.find(number) }
-
 // Now is the emulated time.
 func (d *Device) Now() units.Time { return d.env.Now() }

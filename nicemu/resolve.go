@@ -31,9 +31,12 @@ type Resolved struct {
 }
 
 // ListenDatagrams has answer called for every question about an address and port;
-// the zero Addr is any. It may use the NIC. false refuses. EADDRINUSE: somebody
-// listens there.
+// addresses and errors are those of Listen. It may use the NIC. false refuses.
 func (d *Device) ListenDatagrams(at netip.AddrPort, answer func(Datagrams) (ResolveAnswer, bool)) (*Listener, error) {
+	at, err := d.bind(at)
+	if err != nil {
+		return nil, err
+	}
 	id, err := d.conns.cm.Listen(cm.Listen{Service: msg.IPService(wire.ProtoUDP, at.Port()), Address: at.Addr(), Datagram: true})
 	if err != nil {
 		return nil, cmError(err)

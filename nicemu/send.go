@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
 )
 
 // Next gives the packet of a class that leaves now, nil if there is none. The port
@@ -69,15 +70,15 @@ func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 		p.SrcPort = portOf(q.Number())
 		p.Hash = packet.FlowHash(fold(r.from), fold(r.to), p.Proto, p.SrcPort, p.DstPort)
 	}
-	wire := packet.OnWire(p.Size)
+	size := packet.OnWire(p.Size)
 	if d.line > 0 && q.prio != loopback {
-		d.busy = now + d.line.TimeOf(wire)
+		d.busy = now + d.line.TimeOf(size)
 	}
 	if paced {
 		q.counters.DataPackets++
 		q.counters.DataBytes += uint64(p.Size)
 		q.credit -= q.frame
-		q.leaves(now, wire)
+		q.leaves(now, size)
 	}
 	d.settle(now, q)
 	return p
@@ -110,7 +111,9 @@ const cnpBytes = roce.BTHLen + roce.CNPReservedLen + roce.ICRCLen
 func cnpFrame(q *QP) units.Bytes { return q.route.headers() + cnpBytes }
 
 // cnp makes the congestion notification packet to a queue pair's peer (IBTA
-// A17.9.3).
+// A17.9.3). As that of a ConnectX it is ECN-capable, so that a congested queue on
+// its way marks it rather than drops it. Its UDP source port is the queue pair's,
+// where a ConnectX-4 Lx has 0.
 func (d *Device) cnp(q *QP) *packet.Packet {
 	q.notified = false
 	p := d.env.Pool.NewRoCE()
@@ -118,7 +121,7 @@ func (d *Device) cnp(q *QP) *packet.Packet {
 	p.RoCE.BTH = roce.Notification(a.DestQPN)
 	p.RoCE.Payload, p.RoCE.Length = p.RoCE.Payload[:0], 0
 	d.address(p, &q.route, cnpBytes)
-	p.TOS = uint8(d.settings.DCQCN.NPCNPDSCP) << 2
+	p.TOS = uint8(d.settings.DCQCN.NPCNPDSCP)<<2 | wire.ECT0
 	q.counters.CNPsSent++
 	d.counters.NPCNPSent++
 	return p

@@ -222,8 +222,8 @@ func TestMarksBecomeCNPs(t *testing.T) {
 				if roce.Opcode(s.opcode) != roce.NotifyCongestion {
 					continue
 				}
-				if s.prio != 6 || s.from != to.index(w) {
-					t.Errorf("a CNP of NIC %d by class %d", s.from, s.prio)
+				if s.prio != 6 || s.from != to.index(w) || s.tos != 48<<2|wire.ECT0 {
+					t.Errorf("a CNP of NIC %d by class %d, ToS %#x", s.from, s.prio, s.tos)
 				}
 				if n > 0 && s.at-last < 4*units.Microsecond {
 					t.Errorf("a CNP %v behind the one before", s.at-last)

@@ -35,7 +35,7 @@ func (d *Device) Line() units.Rate { return d.line }
 // QPs is the queue pairs by rising number.
 func (d *Device) QPs() []*QP { return d.numbers.all() }
 
-// QP finds a queue pair by its number; nil if there is none.
+// QP finds a queue pair by its number, as completions have it; nil if there is none.
 func (d *Device) QP(number uint32) *QP { return d.numbers.find(number) }
 
 // QPStatus is where a queue pair stands, besides its attributes and counters.

@@ -3,7 +3,9 @@ package nicemu
 import (
 	"net/netip"
 	"runtime"
-	"testing"
+	"slices"
+
+	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/sim"
@@ -19,14 +21,17 @@ import (
 // world is NICs that are joined by a switch which takes no time: the least that a
 // NIC needs around it. A packet takes its serialisation and delay.
 type world struct {
-	t      testing.TB
+	t      rapid.TB
 	engine sim.Engine
 	pool   *packet.Pool
 	ports  []*cable
 	delay  units.Time
 	// touch sees every packet as it leaves; false loses it.
 	touch func(from int, p *packet.Packet) bool
-	log   []sent
+	// scatter, if set, says how much later than it should each copy of a packet
+	// arrives that leaves.
+	scatter func(p *packet.Packet) []units.Time
+	log     []sent
 }
 
 // sent is a packet that has left.
@@ -37,6 +42,7 @@ type sent struct {
 	opcode uint8
 	qp     uint32
 	prio   uint8
+	tos    uint8
 }
 
 // cable is a port: it serialises what its NIC feeds.
@@ -84,7 +90,7 @@ func (c *cable) start(now units.Time) {
 			continue
 		}
 		w := c.world
-		w.log = append(w.log, sent{now, c.index, p.Size, uint8(p.RoCE.BTH.Opcode), p.RoCE.BTH.DestQP, uint8(prio)})
+		w.log = append(w.log, sent{now, c.index, p.Size, uint8(p.RoCE.BTH.Opcode), p.RoCE.BTH.DestQP, uint8(prio), p.TOS})
 		p.Born = now
 		end := now + c.rate.TimeOf(packet.OnWire(p.Size))
 		c.timer.Arm(end)
@@ -92,12 +98,26 @@ func (c *cable) start(now units.Time) {
 			w.pool.Free(p)
 			return
 		}
-		c.flying, c.due = append(c.flying, p), append(c.due, end+w.delay)
-		if len(c.flying) == 1 {
-			c.land.timer.Arm(end + w.delay)
+		if w.scatter == nil {
+			c.fly(p, end+w.delay)
+			return
 		}
+		for _, late := range w.scatter(p) {
+			c.fly(w.pool.Clone(p), end+w.delay+late)
+		}
+		w.pool.Free(p)
 		return
 	}
+}
+
+// fly has a packet arrive, behind those that arrive at the same time.
+func (c *cable) fly(p *packet.Packet, at units.Time) {
+	i := len(c.due)
+	for i > 0 && c.due[i-1] > at {
+		i--
+	}
+	c.flying, c.due = slices.Insert(c.flying, i, p), slices.Insert(c.due, i, at)
+	c.land.timer.Arm(c.due[0])
 }
 
 func (l *landing) Fire(now units.Time) {
@@ -134,7 +154,7 @@ func withDCQCN(s *Settings, _ *Env) {
 const lineRate = 10 * units.Gbps
 
 // newWorld makes n NICs with 10.0.0.1 and up, fd00::1 and up, at 10 Gb/s.
-func newWorld(t testing.TB, n int, options ...option) *world {
+func newWorld(t rapid.TB, n int, options ...option) *world {
 	w := &world{t: t, pool: packet.NewPools(1)[0], delay: units.Microsecond}
 	// CNPs have a class of their own above the others.
 	var priorities [64]uint8
@@ -191,7 +211,7 @@ func (w *world) run(until units.Time) {
 // host is what a program on a NIC has.
 type host struct {
 	*Device
-	t   testing.TB
+	t   rapid.TB
 	pd  *PD
 	cq  *CQ
 	buf []byte
@@ -229,7 +249,7 @@ func (h *host) qp(kind qp.Type) *QP {
 }
 
 // join connects two queue pairs of hosts 0 and 1, or others.
-func join(t testing.TB, a, b *QP, mtu qp.MTU, six bool) {
+func join(t rapid.TB, a, b *QP, mtu qp.MTU, six bool) {
 	t.Helper()
 	at := func(q *QP) netip.Addr {
 		if six {

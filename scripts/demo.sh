@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # demo.sh: a lab of four real hosts behind two emulated switches; iperf3 runs
 # across it. It prints goodput, marks, drops and how late the emulator was,
-# leaves demo.pcapng for Wireshark, and removes everything else.
+# leaves demo.pcapng for Wireshark, and removes everything else. Then an incast of
+# emulated RDMA NICs in virtual time: lossy, with PFC, with PFC and DCQCN.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
@@ -51,3 +52,6 @@ $weft down $lab
 started=
 echo "== $capture: open it in Wireshark; marked and dropped packets carry a comment"
 ls -l $capture
+
+echo "== emulated RDMA NICs: eight of them WRITE 10 MB each to one, in virtual time"
+scripts/incast.sh

@@ -10,9 +10,6 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
-	"github.com/weftlab/weft/nicemu/memory"
-	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/switches/port"
 )
 
@@ -55,14 +52,14 @@ func connect(t *testing.T, a, b *nicemu.Device, n units.Bytes) (*nicemu.QP, *nic
 		check(err)
 		c, err := d.CreateCQ(16, nil)
 		check(err)
-		qps[i], err = pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: c, RecvCQ: c, Cap: qp.Cap{MaxSendWR: 16, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}})
+		qps[i], err = pd.CreateQP(nicemu.QPConfig{Type: nicemu.RC, SendCQ: c, RecvCQ: c, Cap: nicemu.QPCap{MaxSendWR: 16, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1}})
 		check(err)
-		mrs[i], err = pd.RegisterSize(n, memory.LocalWrite|memory.RemoteWrite)
+		mrs[i], err = pd.RegisterSize(n, nicemu.LocalWrite|nicemu.RemoteWrite)
 		check(err)
 	}
 	for i, q := range qps {
 		peer := qps[1-i]
-		check(q.Join(nicemu.Join{Local: q.Device().Addresses()[0], Remote: peer.Device().Addresses()[0], RemoteQPN: peer.Number(), Access: memory.RemoteWrite}))
+		check(q.Join(nicemu.Join{Local: q.Device().Addresses()[0], Remote: peer.Device().Addresses()[0], RemoteQPN: peer.Number(), Access: nicemu.RemoteWrite}))
 	}
 	return qps[0], mrs[0], mrs[1]
 }
@@ -95,7 +92,7 @@ events:
 		b, _ := f.DeviceOf("h2")
 		const size = 80 * units.MB
 		q, from, to := connect(t, a, b, size)
-		if err := q.PostSend(&transport.SendWR{Op: transport.Write, SGL: []memory.SGE{from.SGE(0, size)}, RemoteVA: to.Addr(0), RKey: to.RKey()}); err != nil {
+		if err := q.PostSend(&nicemu.SendWR{Op: nicemu.OpWrite, SGL: []nicemu.SGE{from.SGE(0, size)}, RemoteVA: to.Addr(0), RKey: to.RKey()}); err != nil {
 			t.Fatal(err)
 		}
 		// Middle packets: Ethernet, IPv4, UDP, BTH, payload, ICRC.
@@ -140,7 +137,7 @@ topology:
 	a, _ := f.DeviceOf("h1")
 	b, _ := f.DeviceOf("h2")
 	q, from, to := connect(t, a, b, units.GB)
-	if err := q.PostSend(&transport.SendWR{Op: transport.Write, SGL: []memory.SGE{from.SGE(0, units.GB)}, RemoteVA: to.Addr(0), RKey: to.RKey()}); err != nil {
+	if err := q.PostSend(&nicemu.SendWR{Op: nicemu.OpWrite, SGL: []nicemu.SGE{from.SGE(0, units.GB)}, RemoteVA: to.Addr(0), RKey: to.RKey()}); err != nil {
 		t.Fatal(err)
 	}
 	f.advance(t, 2*units.Millisecond)

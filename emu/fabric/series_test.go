@@ -135,9 +135,12 @@ workload:
 func TestSeriesChangesNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := ""
-		if rapid.Bool().Draw(rt, "deep") {
+		switch rapid.SampledFrom([]string{"deep", "NICs", "plain"}).Draw(rt, "lab") {
+		case "deep":
 			text = drawDeepLab(rt)
-		} else {
+		case "NICs":
+			text = drawNICLab(rt)
+		default:
 			text = drawLab(rt)
 		}
 		p, err := spec.Parse("lab.yaml", []byte(text))
@@ -165,7 +168,7 @@ func TestSeriesChangesNothing(t *testing.T) {
 				if diff := cmp.Diff(want, got); diff != "" {
 					rt.Fatalf("%d shards, %d stops (-first +this):\n%s\n%s", n, len(stops), diff, text)
 				}
-				if diff := cmp.Diff(outcome(plain), outcome(f)); diff != "" {
+				if diff := cmp.Diff(nicOutcome(plain), nicOutcome(f)); diff != "" {
 					rt.Fatalf("%d shards (-without +with a series):\n%s\n%s", n, diff, text)
 				}
 				if i == 0 {

@@ -137,6 +137,59 @@ workload:
 	}
 }
 
+// TestTransfersEnd looks at when posting ends: by count, by time, by failure.
+func TestTransfersEnd(t *testing.T) {
+	const lab = `
+topology:
+  kinds: {host: {nic: {timeout: 65us, retries: 1}}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 1us}}
+%sworkload:
+  - {write: {from: h1, to: h2, size: 100KB, %s}}
+`
+	const down = "events: [{at: 1ms, link: \"h2:eth0\", set: {state: down}}]\n"
+	for _, c := range []struct {
+		events, more      string
+		posted, completed uint64
+		by                units.Time // the run ends
+	}{
+		{"", "count: 5", 5, 5, units.Millisecond},
+		{"", "count: 5, qps: 3", 15, 15, 2 * units.Millisecond},
+		{"", "count: 5, every: 1ms", 5, 5, 5 * units.Millisecond},
+		{"", "count: 5, every: 1ms, for: 2ms", 3, 3, 3 * units.Millisecond},
+		{"", "for: 1ms, depth: 1", 11, 11, 1100 * units.Microsecond},               // 91.5 us each
+		{"", "for: 1ms, every: 10us, depth: 1", 11, 11, 1100 * units.Microsecond},  // those that still wait at the end are not posted
+		{"", "for: 1ms, every: 250us, at: 1ms", 5, 5, 2200 * units.Microsecond},    // the last at the end
+		{"", "count: 3, depth: 32768", 3, 3, units.Millisecond},                    // as many as a queue holds
+		{down, "count: 1000000, every: 1ms, qps: 2", 4, 2, 10 * units.Millisecond}, // nobody goes on
+		{down, "count: unlimited, for: 100s, depth: 1", 11, 10, 10 * units.Millisecond},
+	} {
+		f := runTransfers(t, fmt.Sprintf(lab, c.events, c.more), 1)
+		r := f.Transfers()[0]
+		if r.Posted != c.posted || r.Completed != c.completed || r.Failed != c.posted-c.completed || f.Now() > c.by {
+			t.Errorf("%s: %d posted, %d completed, %d failed, ended at %v", c.more, r.Posted, r.Completed, r.Failed, f.Now())
+		}
+	}
+}
+
+// TestDeepSends has as many SENDs and receives posted as a queue holds.
+func TestDeepSends(t *testing.T) {
+	for _, service := range []string{"rc", "uc", "ud"} {
+		f := runTransfers(t, fmt.Sprintf(`
+topology:
+  kinds: {host: {nic: {limits: {max_qp_wr: 64}}}}
+  generate: {star: {hosts: 2, rate: 10Gbps, delay: 10us}}
+workload:
+  - {send: {from: h1, to: h2, size: 100B, count: 1000, depth: 64, service: %s}}
+  - {send: {from: h1, to: h2, size: 0, count: 1000, depth: 64, service: %s}}
+`, service, service), 1)
+		for _, r := range f.Transfers() {
+			if r.Completed != 1000 || r.Failed+r.RNRNAKs+r.Retransmitted != 0 || r.Received != r.Payload {
+				t.Errorf("%s: %+v", service, r)
+			}
+		}
+	}
+}
+
 // TestPostedOneByOne: a message that is posted alone completes within the ideal
 // time, also where that is before anything else happens: UC and UD complete when
 // the last packet begins to leave.

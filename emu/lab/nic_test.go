@@ -25,8 +25,6 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
-	"github.com/weftlab/weft/nicemu/memory"
-	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 )
 
@@ -58,7 +56,7 @@ topology:
 func (l *Lab) on(t *testing.T, f func() error) {
 	t.Helper()
 	var failed error
-	if err := l.do(func() { failed = f() }); err != nil || failed != nil {
+	if err := l.Do(func() { failed = f() }); err != nil || failed != nil {
 		t.Fatal(err, failed)
 	}
 }
@@ -102,7 +100,7 @@ type verbs struct {
 	buf []byte
 }
 
-func (l *Lab) open(host string, kind qp.Type, room int) (*verbs, error) {
+func (l *Lab) open(host string, kind nicemu.QPType, room int) (*verbs, error) {
 	v := &verbs{buf: make([]byte, room)}
 	var err error
 	if v.Device, err = l.fabric.DeviceOf(host); err != nil {
@@ -114,30 +112,30 @@ func (l *Lab) open(host string, kind qp.Type, room int) (*verbs, error) {
 	if v.cq, err = v.CreateCQ(64, nil); err != nil {
 		return nil, err
 	}
-	if v.mr, err = v.pd.Register(v.buf, memory.LocalWrite|memory.RemoteWrite|memory.RemoteRead); err != nil {
+	if v.mr, err = v.pd.Register(v.buf, nicemu.LocalWrite|nicemu.RemoteWrite|nicemu.RemoteRead); err != nil {
 		return nil, err
 	}
 	v.qp, err = v.pd.CreateQP(nicemu.QPConfig{
 		Type: kind, SendCQ: v.cq, RecvCQ: v.cq, SignalAll: true,
-		Cap: qp.Cap{MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: 64},
+		Cap: nicemu.QPCap{MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: 64},
 	})
 	return v, err
 }
 
 // wait waits for one completion.
 func (v *verbs) wait(p *sim.Process, want cq.Opcode) error {
-	var c [1]cq.Completion
+	var c [1]nicemu.Completion
 	if _, err := v.cq.Wait(p, c[:], 20*units.Second); err != nil {
 		return err
 	}
-	if c[0].Status != cq.Success || c[0].Opcode != want {
+	if c[0].Status != nicemu.Success || c[0].Opcode != want {
 		return fmt.Errorf("completed: %v %v, want %v", c[0].Opcode, c[0].Status, want)
 	}
 	return nil
 }
 
 // run posts a work request and waits for it.
-func (v *verbs) run(p *sim.Process, want cq.Opcode, wr transport.SendWR) error {
+func (v *verbs) run(p *sim.Process, want cq.Opcode, wr nicemu.SendWR) error {
 	if err := v.qp.PostSend(&wr); err != nil {
 		return err
 	}
@@ -146,7 +144,7 @@ func (v *verbs) run(p *sim.Process, want cq.Opcode, wr transport.SendWR) error {
 
 // receive posts a receive of n bytes at an offset of the buffer.
 func (v *verbs) receive(offset, n units.Bytes) error {
-	return v.qp.PostRecv(&qp.RecvWR{SGL: []memory.SGE{v.mr.SGE(offset, n)}})
+	return v.qp.PostRecv(&nicemu.RecvWR{SGL: []nicemu.SGE{v.mr.SGE(offset, n)}})
 }
 
 // The rounds of rping, its messages, and the parts of its buffers: what comes, what
@@ -166,7 +164,7 @@ const (
 // serve is the server of rping(1): it reads what the client has, and writes it
 // back elsewhere.
 func serve(p *sim.Process, v *verbs, l *nicemu.Listener) error {
-	if err := v.qp.Init(memory.RemoteWrite, 0); err != nil {
+	if err := v.qp.Init(nicemu.RemoteWrite, 0); err != nil {
 		return err
 	}
 	if err := v.receive(0, rpingIn); err != nil {
@@ -186,23 +184,23 @@ func serve(p *sim.Process, v *verbs, l *nicemu.Listener) error {
 		return fmt.Errorf("the client says %q", got)
 	}
 	move := func(op transport.Op, done cq.Opcode, answer string) error {
-		if err := v.wait(p, cq.Recv); err != nil {
+		if err := v.wait(p, nicemu.WCRecv); err != nil {
 			return err
 		}
 		va, key := binary.BigEndian.Uint64(v.buf), binary.BigEndian.Uint32(v.buf[8:])
 		if err := v.receive(0, rpingIn); err != nil {
 			return err
 		}
-		if err := v.run(p, done, transport.SendWR{Op: op, SGL: []memory.SGE{v.mr.SGE(rpingFrom, rpingSize)}, RemoteVA: va, RKey: key}); err != nil {
+		if err := v.run(p, done, nicemu.SendWR{Op: op, SGL: []nicemu.SGE{v.mr.SGE(rpingFrom, rpingSize)}, RemoteVA: va, RKey: key}); err != nil {
 			return err
 		}
-		return v.run(p, cq.Send, transport.SendWR{Op: transport.Send, Inline: []byte(answer)})
+		return v.run(p, nicemu.WCSend, nicemu.SendWR{Op: nicemu.OpSend, Inline: []byte(answer)})
 	}
 	for range rounds {
-		if err := move(transport.Read, cq.Read, rpingGo); err != nil {
+		if err := move(nicemu.OpRead, nicemu.WCRead, rpingGo); err != nil {
 			return err
 		}
-		if err := move(transport.Write, cq.Write, rpingEnd); err != nil {
+		if err := move(nicemu.OpWrite, nicemu.WCWrite, rpingEnd); err != nil {
 			return err
 		}
 	}
@@ -228,12 +226,12 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 	step := func(offset units.Bytes, want string) error {
 		message := binary.BigEndian.AppendUint64(nil, v.mr.Addr(offset))
 		message = binary.BigEndian.AppendUint32(message, v.mr.RKey())
-		if err := v.qp.PostSend(&transport.SendWR{Op: transport.Send, Inline: message}); err != nil {
+		if err := v.qp.PostSend(&nicemu.SendWR{Op: nicemu.OpSend, Inline: message}); err != nil {
 			return err
 		}
-		var all []cq.Completion
+		var all []nicemu.Completion
 		for len(all) < 2 {
-			var some [2]cq.Completion
+			var some [2]nicemu.Completion
 			n, err := v.cq.Wait(p, some[:], 20*units.Second)
 			if err != nil {
 				return err
@@ -241,7 +239,7 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 			all = append(all, some[:n]...)
 		}
 		for _, c := range all {
-			if c.Status != cq.Success || c.Opcode == cq.Recv && string(v.buf[:c.ByteLen]) != want {
+			if c.Status != nicemu.Success || c.Opcode == nicemu.WCRecv && string(v.buf[:c.ByteLen]) != want {
 				return fmt.Errorf("%v %v, the server says %q", c.Opcode, c.Status, v.buf[:c.ByteLen])
 			}
 		}
@@ -355,11 +353,11 @@ func rping(t *testing.T, l *Lab, six bool, data [][]byte) (numbers pair) {
 		})
 	}
 	l.on(t, func() error {
-		s, err := l.open("h2", qp.RC, rpingRoom)
+		s, err := l.open("h2", nicemu.RC, rpingRoom)
 		if err != nil {
 			return err
 		}
-		c, err := l.open("h1", qp.RC, rpingRoom)
+		c, err := l.open("h1", nicemu.RC, rpingRoom)
 		if err != nil {
 			return err
 		}
@@ -419,10 +417,10 @@ func TestLinkOfANIC(t *testing.T) {
 	l, _, _ := startTwo(t, p)
 	var a, b *verbs
 	l.on(t, func() (err error) {
-		if a, err = l.open("h1", qp.RC, 100_000); err != nil {
+		if a, err = l.open("h1", nicemu.RC, 100_000); err != nil {
 			return err
 		}
-		if b, err = l.open("h2", qp.RC, 100_000); err != nil {
+		if b, err = l.open("h2", nicemu.RC, 100_000); err != nil {
 			return err
 		}
 		return connect(a, b)
@@ -446,12 +444,12 @@ func TestLinkOfANIC(t *testing.T) {
 		l.on(t, func() error { c, _ = a.qp.Counters(); return nil })
 		return c
 	}
-	write := func(n units.Bytes) func() (cq.Status, bool) {
+	write := func(n units.Bytes) func() (nicemu.Status, bool) {
 		l.on(t, func() error {
-			return a.qp.PostSend(&transport.SendWR{Op: transport.Write, SGL: []memory.SGE{a.mr.SGE(0, n)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
+			return a.qp.PostSend(&nicemu.SendWR{Op: nicemu.OpWrite, SGL: []nicemu.SGE{a.mr.SGE(0, n)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
 		})
-		return func() (s cq.Status, done bool) {
-			var c [1]cq.Completion
+		return func() (s nicemu.Status, done bool) {
+			var c [1]nicemu.Completion
 			l.on(t, func() error {
 				n, err := a.cq.Poll(c[:])
 				done = n > 0
@@ -460,9 +458,9 @@ func TestLinkOfANIC(t *testing.T) {
 			return c[0].Status, done
 		}
 	}
-	ends := func(done func() (cq.Status, bool), want cq.Status) {
+	ends := func(done func() (nicemu.Status, bool), want nicemu.Status) {
 		t.Helper()
-		var s cq.Status
+		var s nicemu.Status
 		eventually(t, "completion", func() bool {
 			var is bool
 			s, is = done()
@@ -473,7 +471,7 @@ func TestLinkOfANIC(t *testing.T) {
 		}
 	}
 	copy(a.buf, "before")
-	ends(write(100_000), cq.Success)
+	ends(write(100_000), nicemu.Success)
 	if string(b.buf[:6]) != "before" || counters().LocalAckTimeoutErr != 0 {
 		t.Errorf("%q has come, %+v", b.buf[:6], counters())
 	}
@@ -482,15 +480,15 @@ func TestLinkOfANIC(t *testing.T) {
 	done := write(100_000)
 	eventually(t, "timeout", func() bool { return counters().LocalAckTimeoutErr > 0 })
 	state(spec.Up)
-	ends(done, cq.Success)
+	ends(done, nicemu.Success)
 	if string(b.buf[:6]) != "behind" {
 		t.Errorf("%q has come", b.buf[:6])
 	}
 	state(spec.Down)
 	ends(write(1), cq.RetryExcErr)
-	var now qp.State
+	var now nicemu.State
 	l.on(t, func() error { now = a.qp.State(); return nil })
-	if n := counters().ReqTransportRetriesExceeded; now != qp.Err || n != 1 {
+	if n := counters().ReqTransportRetriesExceeded; now != nicemu.StateErr || n != 1 {
 		t.Errorf("state %v, retries exceeded %d times", now, n)
 	}
 }
@@ -499,8 +497,8 @@ func TestLinkOfANIC(t *testing.T) {
 func connect(a, b *verbs) error {
 	for _, x := range [][2]*verbs{{a, b}, {b, a}} {
 		j := nicemu.Join{Local: x[0].Addresses()[0], Remote: x[1].Addresses()[0], RemoteQPN: x[1].qp.Number(), RdAtomic: 1, QKey: 0x1234}
-		if k, config := x[0].qp.Query(); config.Type == qp.RC && k.State == qp.Reset {
-			j.Access = memory.RemoteWrite | memory.RemoteRead
+		if k, config := x[0].qp.Query(); config.Type == nicemu.RC && k.State == nicemu.StateReset {
+			j.Access = nicemu.RemoteWrite | nicemu.RemoteRead
 		}
 		if err := x[0].qp.Join(j); err != nil {
 			return err
@@ -566,29 +564,29 @@ func TestForeignRoCE(t *testing.T) {
 	var a, b *verbs
 	var to *nicemu.AH
 	l.on(t, func() (err error) {
-		if a, err = l.open("h1", qp.UD, 4096); err != nil {
+		if a, err = l.open("h1", nicemu.UD, 4096); err != nil {
 			return err
 		}
-		if b, err = l.open("h2", qp.UD, 4096); err != nil {
+		if b, err = l.open("h2", nicemu.UD, 4096); err != nil {
 			return err
 		}
 		if err = connect(a, b); err != nil {
 			return err
 		}
 		index, _ := b.GIDIndex(b.Addresses()[0])
-		to, err = b.pd.CreateAH(qp.AV{Global: true, Port: 1, DGID: nicemu.GID(a.Addresses()[0]), SGIDIndex: index})
+		to, err = b.pd.CreateAH(nicemu.AV{Global: true, Port: 1, DGID: nicemu.GID(a.Addresses()[0]), SGIDIndex: index})
 		return err
 	})
-	const text, grh = "datagram", transport.GRHLen
+	const text, grh = "datagram", nicemu.GRHLen
 	received := func() {
 		t.Helper()
-		var c [1]cq.Completion
+		var c [1]nicemu.Completion
 		eventually(t, "datagram", func() bool {
 			n := 0
 			l.on(t, func() (err error) { n, err = a.cq.Poll(c[:]); return err })
 			return n > 0
 		})
-		if c[0].Status != cq.Success || c[0].ByteLen != uint32(grh+len(text)) || string(a.buf[grh:grh+len(text)]) != text {
+		if c[0].Status != nicemu.Success || c[0].ByteLen != uint32(grh+len(text)) || string(a.buf[grh:grh+len(text)]) != text {
 			t.Errorf("%+v, %q has come", c[0], a.buf[grh:grh+len(text)])
 		}
 		clear(a.buf)
@@ -603,7 +601,7 @@ func TestForeignRoCE(t *testing.T) {
 	})
 	end := l.capturing(t, "s1:1", "udp port 4791")
 	l.on(t, func() error {
-		return b.qp.PostSend(&transport.SendWR{Op: transport.Send, Inline: []byte(text), Path: to.Path(), DestQP: a.qp.Number(), QKey: 0x1234})
+		return b.qp.PostSend(&nicemu.SendWR{Op: nicemu.OpSend, Inline: []byte(text), Path: to.Path(), DestQP: a.qp.Number(), QKey: 0x1234})
 	})
 	received()
 	frames := judge.RoCE(t, end())
@@ -636,6 +634,9 @@ func TestForeignRoCE(t *testing.T) {
 	if c := counters(); c.RcvPackets != 8 || c.RcvErrors != 0 || c.NoQP != 0 {
 		t.Errorf("%+v", c)
 	}
+	if s, err := NewClient(l.Dir()).NICs(t.Context(), "h1"); err != nil || len(s) != 1 || s[0].Counters.Of("rx_icrc_encapsulated") != 6 {
+		t.Errorf("the lab says %+v, %v", s, err)
+	}
 	if n := kernelCounter(t, p.Name, "h1", "UdpNoPorts"); n != noPorts {
 		t.Errorf("the kernel of a host with a NIC has got %d datagrams", n-noPorts)
 	}
@@ -648,15 +649,15 @@ func TestForeignRoCE(t *testing.T) {
 		t.Helper()
 		var c *verbs
 		l.on(t, func() (err error) {
-			if c, err = l.open("h1", qp.RC, 1000); err != nil {
+			if c, err = l.open("h1", nicemu.RC, 1000); err != nil {
 				return err
 			}
-			if err = c.qp.Join(nicemu.Join{Local: h1, Remote: h3, RemoteQPN: 0x123, Access: memory.RemoteWrite}); err != nil {
+			if err = c.qp.Join(nicemu.Join{Local: h1, Remote: h3, RemoteQPN: 0x123, Access: nicemu.RemoteWrite}); err != nil {
 				return err
 			}
-			return c.qp.PostSend(&transport.SendWR{Op: transport.Write, Inline: []byte(text), RemoteVA: 1, RKey: 1})
+			return c.qp.PostSend(&nicemu.SendWR{Op: nicemu.OpWrite, Inline: []byte(text), RemoteVA: 1, RKey: 1})
 		})
-		var done [1]cq.Completion
+		var done [1]nicemu.Completion
 		eventually(t, "end of the retries", func() bool {
 			n := 0
 			l.on(t, func() (err error) { n, err = c.cq.Poll(done[:]); return err })

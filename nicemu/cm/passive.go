@@ -105,7 +105,7 @@ func (c *CM) requested(d *datagram, m *msg.REQ, l *listener, source, destination
 	})
 }
 
-// repeatedREQ answers a REQ that has come before (IBTA figure 139).
+// repeatedREQ answers a REQ that has come before.
 func (c *CM) repeatedREQ(x *conn) {
 	c.counters.Duplicates.add(msg.AttributeREQ)
 	switch x.state {

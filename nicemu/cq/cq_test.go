@@ -449,3 +449,15 @@ func BenchmarkPushPoll(b *testing.B) {
 		pushPoll(q, ch, dst)
 	}
 }
+
+// TestErrOfCompletion finds the status in the error.
+func TestErrOfCompletion(t *testing.T) {
+	good, bad := Completion{ID: 3}, Completion{ID: 3, QP: 17, Status: RetryExcErr}
+	if err := good.Err(); err != nil {
+		t.Error(err)
+	}
+	err := bad.Err()
+	if want := "IBV_WC_RETRY_EXC_ERR: work request 3 of queue pair 17"; !errors.Is(err, RetryExcErr) || errors.Is(err, WRFlushErr) || err.Error() != want {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -103,7 +103,7 @@ func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 		q.counters.ImpliedNakSeqErr++
 	}
 	if q.recovery.Refused(q.req.window(), why, seen) && q.retry() {
-		q.startTimer(now)
+		q.sendAgain(now)
 	}
 }
 
@@ -143,7 +143,8 @@ func (q *QP) notReady(now units.Time, syndrome uint8) {
 		r.rnrTries--
 	}
 	q.recovery.Refused(r.window(), NakRNR, r.una)
-	r.rnrTimer, r.ackSince = now+roce.RNRTime(syndrome), units.Never
+	r.rnrTimer = now + roce.RNRTime(syndrome)
+	q.sendAgain(now)
 }
 
 // fetch takes the response to the oldest PSN of the window, which has to be one

@@ -137,7 +137,7 @@ func (q *QP) readyToSend(a Attr) error {
 	t.SQPSN, t.Timeout, t.RetryCount = a.SQPSN, a.Timeout, a.RetryCount
 	t.RNRRetry, t.MaxRdAtomic = a.RNRRetry, a.MaxRdAtomic
 	r := &q.req
-	r.una, r.next, r.free = a.SQPSN, a.SQPSN, a.SQPSN
+	r.una, r.next, r.free, r.asked = a.SQPSN, a.SQPSN, a.SQPSN, a.SQPSN
 	r.retries, r.rnrTries = a.RetryCount, a.RNRRetry
 	q.state = qp.RTS
 	return nil

@@ -26,6 +26,8 @@ type requester struct {
 	fetches   int         // READs and atomics under way
 	flying    units.Bytes // payload in the window
 
+	asked    PSN        // behind the newest that an answer was asked for
+	urge     bool       // the next packet asks for one
 	ackSince units.Time // when the ACK timer was started; units.Never while it does not run
 	rnrTimer units.Time // nothing is sent before; units.Never if not
 	retries  uint8      // left
@@ -203,6 +205,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	again := psn != r.next
 	if again {
 		q.counters.Retransmitted++
+		r.urge = r.urge || !r.waits() // it may be long until the next that asks
 	} else {
 		if w.Op.fetches() && psn == w.first {
 			r.fetches++
@@ -219,9 +222,7 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 		return true
 	}
 	q.recovery.Sent(r.window(), psn, covers)
-	if r.ackSince == units.Never {
-		q.startTimer(now)
-	}
+	q.timeAnswer(now, p, psn.Add(covers))
 	if q.reached() != nil {
 		q.settle()
 	}
@@ -236,6 +237,27 @@ func (q *QP) unacknowledged(w *sendWQE) {
 	if r.next == w.first.Add(w.packets) {
 		q.complete(cq.Success)
 		q.settle()
+	}
+}
+
+// waits tells whether something is outstanding that an answer was asked for.
+func (r *requester) waits() bool {
+	n := r.asked.From(r.una)
+	return n > 0 && n <= r.window().Len()
+}
+
+// timeAnswer starts the ACK timer, if it does not run for an answer already, and
+// notes what a packet asks for.
+func (q *QP) timeAnswer(now units.Time, p *roce.Packet, end PSN) {
+	r := &q.req
+	if r.ackSince == units.Never || !r.waits() {
+		q.startTimer(now)
+	}
+	if r.urge && q.config.Service == roce.RC {
+		p.BTH.AckReq, r.urge = true, false
+	}
+	if p.BTH.AckReq && (!r.waits() || r.asked.Before(end)) {
+		r.asked = end
 	}
 }
 
@@ -262,13 +284,28 @@ func (q *QP) ackDeadline() units.Time {
 	return r.ackSince + t
 }
 
-// timeout is the end of the ACK timer.
+// timeout is the end of the ACK timer. Where no answer was asked for and there is
+// more to send, the peer has nothing to answer yet: at a low rate it is long from
+// one packet that asks to the next. The next one asks, then, and only if none
+// leaves for as long again there is something wrong.
 func (q *QP) timeout(now units.Time) {
+	if r := &q.req; !r.waits() && !r.urge {
+		if _, _, more := q.nextRequest(); more {
+			r.urge, r.ackSince = true, now
+			return
+		}
+	}
 	q.counters.LocalAckTimeoutErr++
 	if q.retry() {
 		q.recovery.Expired(q.req.window())
-		q.startTimer(now)
+		q.sendAgain(now)
 	}
+}
+
+// sendAgain notes that what was asked for is to be sent again.
+func (q *QP) sendAgain(now units.Time) {
+	q.req.asked = q.req.una
+	q.startTimer(now)
 }
 
 // resume is the end of the wait after an RNR NAK.

@@ -10,7 +10,7 @@ import (
 const atomicLen = 8
 
 // Which operation the packets of a message have: First, Middle, Last, Only
-// (§9.7.3, table 38).
+// (§9.2.1, §9.7.3).
 var operations = [...][4]roce.Opcode{
 	Send:           {roce.SendFirst, roce.SendMiddle, roce.SendLast, roce.SendOnly},
 	SendImm:        {roce.SendFirst, roce.SendMiddle, roce.SendLastImm, roce.SendOnlyImm},
@@ -99,7 +99,8 @@ func (q *QP) ask(w *sendWQE, k uint32, p *roce.Packet) {
 }
 
 // asks tells whether a packet asks for an acknowledgement: the end of a message
-// does, and so do packets at regular distances (§9.7.3).
+// does, and so do packets at regular distances (§9.7.3). rdma_rxe sets AckReq in
+// packets of UC and UD too, where it means nothing.
 func (q *QP) asks(w *sendWQE, psn PSN, last bool) bool {
 	if q.config.Service != roce.RC {
 		return false

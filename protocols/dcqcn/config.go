@@ -54,7 +54,9 @@ type Config struct {
 	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset" jsonschema_description:"time between increases by the timer"`
 	// RPGByteReset is the byte counter: the bytes sent between increases; 0
 	// turns it off, and the timer's stage alone decides. mlxconfig counts
-	// blocks of 64 bytes, up to 32767.
+	// blocks of 64 bytes, up to 32767. What counts are whole packets, again or for
+	// the first time, as long as they occupy the wire, which is 24 bytes more than
+	// the frame; neither the paper nor NVIDIA says which bytes are meant.
 	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset" jsonschema_description:"bytes sent between increases by the byte counter; 0 turns it off"`
 	// RPGThreshold is how many increases of fast recovery a counter has (F of
 	// the paper). 0 to 31.

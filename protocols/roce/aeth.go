@@ -42,7 +42,7 @@ func (h *AETH) Put(b []byte) {
 
 func (*AETH) extension() Extension { return ExtAETH }
 
-// rnrTimes are in units of 10 microseconds (IBTA table 45).
+// rnrTimes are in units of 10 microseconds (IBTA §9.7.5.2.8).
 var rnrTimes = [32]uint32{
 	65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,

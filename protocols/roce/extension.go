@@ -21,7 +21,7 @@ const (
 
 var extensionLen = [...]uint8{8, 16, 28, 4, 8, 4, 4, 16, 0}
 
-// operations says what follows each operation (IBTA table 38). That a service
+// operations says what follows each operation (IBTA §9.2.1). That a service
 // has an operation is said by table.
 var operations = [32]Extension{
 	SendFirst:    ExtPayload,
@@ -70,7 +70,7 @@ var table = func() (t [256]format) {
 	return t
 }()
 
-// Extensions says what follows the BTH of an opcode: IBTA table 38 for RC, UC
+// Extensions says what follows the BTH of an opcode: IBTA §9.2.1 for RC, UC
 // and UD, and A17.9.3 for the CNP. It is empty for an opcode that is none of
 // these; the services RD and XRC and the operations FLUSH, ATOMIC WRITE and
 // RESYNC are not implemented.

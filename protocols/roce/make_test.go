@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// opcodes are the valid ones, by IBTA table 38: written down once more, for the
+// opcodes are the valid ones, by IBTA §9.2.1: written down once more, for the
 // tests.
 func opcodes() (all []Opcode) {
 	for o := range 0x18 {

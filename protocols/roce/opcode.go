@@ -3,7 +3,7 @@
 package roce
 
 // Opcode is the first byte of a BTH: a transport service in its three high bits
-// and an operation in the others (IBTA table 38).
+// and an operation in the others (IBTA §9.2.1).
 type Opcode uint8
 
 // Service is the transport service of an opcode.

@@ -13,7 +13,7 @@ var operationNames = [32]string{
 	SendLastInv: "SEND Last with Invalidate", SendOnlyInv: "SEND Only with Invalidate",
 }
 
-// String names the opcode as IBTA table 38 does, such as "RC RDMA WRITE Only".
+// String names the opcode as IBTA §9.2.1 does, such as "RC RDMA WRITE Only".
 func (o Opcode) String() string {
 	switch {
 	case o == NotifyCongestion:

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/emu/units"
 )
 
-// TestOpcodes holds the opcodes to table 38, written down once more.
+// TestOpcodes holds the opcodes to IBTA §9.2.1, written down once more.
 func TestOpcodes(t *testing.T) {
 	valid := map[Opcode]bool{}
 	for _, o := range opcodes() {

@@ -30,6 +30,7 @@ type Poster struct {
 	posting  *end
 	taking   *end
 	streams  []stream
+	broken   int        // streams that are
 	mr, far  *nicemu.MR // of the data at the two ends
 	handle   *nicemu.AH // of datagrams
 	wr       transport.SendWR
@@ -39,13 +40,14 @@ type Poster struct {
 // end is what a transfer has at one of its NICs.
 type end struct {
 	Side
-	pd     *nicemu.PD
-	cq     *nicemu.CQ
-	qps    []*nicemu.QP
-	timer  sim.Timer
-	events nicemu.Channel
-	batch  [16]cq.Completion
-	work   func(now units.Time)
+	sends, receives int // what each queue pair has posted at most
+	pd              *nicemu.PD
+	cq              *nicemu.CQ
+	qps             []*nicemu.QP
+	timer           sim.Timer
+	events          nicemu.Channel
+	batch           [16]cq.Completion
+	work            func(now units.Time)
 }
 
 // Fire does what there is to do.
@@ -65,6 +67,10 @@ func NewPoster(t Transfer, from, to Side, r *TransferRecord) (*Poster, error) {
 	p := &Poster{transfer: t, record: r, streams: make([]stream, t.QPs)}
 	p.posting, p.taking = &end{Side: from}, &end{Side: to}
 	p.posting.work, p.taking.work = p.post, p.take
+	p.posting.sends = t.Depth
+	if t.Verb == Send {
+		p.taking.receives = min(2*t.Depth, to.Device.Limits().QPWR)
+	}
 	for _, e := range []*end{p.posting, p.taking} {
 		if err := e.open(t); err != nil {
 			return nil, fmt.Errorf("transfer %s: %s: %w", t.Name, e.Device.Name(), err)
@@ -87,13 +93,13 @@ func (e *end) open(t Transfer) (err error) {
 	if e.pd, err = e.Device.AllocPD(); err != nil {
 		return err
 	}
-	if e.cq, err = e.Device.CreateCQ(t.QPs*t.Depth*3, &e.events); err != nil {
+	if e.cq, err = e.Device.CreateCQ(max(1, t.QPs*(e.sends+e.receives)), &e.events); err != nil {
 		return err
 	}
 	for range t.QPs {
 		q, err := e.pd.CreateQP(nicemu.QPConfig{
 			Type: typeOf(t.Service), SendCQ: e.cq, RecvCQ: e.cq, SignalAll: true,
-			Cap: qp.Cap{MaxSendWR: t.Depth, MaxRecvWR: 2 * t.Depth, MaxSendSGE: 1, MaxRecvSGE: 1},
+			Cap: qp.Cap{MaxSendWR: e.sends, MaxRecvWR: e.receives, MaxSendSGE: 1, MaxRecvSGE: 1},
 		})
 		if err != nil {
 			return err
@@ -140,11 +146,9 @@ func (p *Poster) connect() (err error) {
 		if err := p.join(b, a, p.taking, p.posting); err != nil {
 			return err
 		}
-		if t.Verb == Send {
-			for range 2 * t.Depth {
-				if err := p.receive(i); err != nil {
-					return err
-				}
+		for range p.taking.receives {
+			if err := p.receive(i); err != nil {
+				return err
 			}
 		}
 	}
@@ -198,29 +202,30 @@ func (p *Poster) address() error {
 func (p *Poster) post(now units.Time) {
 	p.posting.drain(p.ended)
 	t := &p.transfer
+	if t.For > 0 && now > t.At+t.For {
+		return
+	}
 	due := p.due(now)
 	for i := range p.streams {
 		p.fill(now, i, due)
 	}
 	// What has completed while it was posted has armed the timer for now.
-	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.due(next) > due && p.posting.events.Len() == 0 {
+	if next := t.At + units.Time(due)*t.Every; t.Every > 0 && p.broken < len(p.streams) && p.due(next) > due && p.posting.events.Len() == 0 {
 		p.posting.timer.Arm(next)
 	}
 }
 
-// due is how many messages of each queue pair are to be posted by a time.
+// due is how many messages of each queue pair are to be posted by a time at most.
 func (p *Poster) due(now units.Time) int {
 	t := &p.transfer
 	n := math.MaxInt
 	if t.Count > 0 {
 		n = t.Count
 	}
-	switch last := t.At + t.For; {
-	case t.Every == 0 && t.For > 0 && now > last:
-		return 0
-	case t.Every > 0 && t.For > 0:
-		n = min(n, int((min(now, last)-t.At)/t.Every)+1)
-	case t.Every > 0:
+	if t.For > 0 {
+		now = min(now, t.At+t.For)
+	}
+	if t.Every > 0 {
 		n = min(n, int((now-t.At)/t.Every)+1)
 	}
 	return n
@@ -240,7 +245,8 @@ func (p *Poster) fill(now units.Time, i, due int) {
 		if err := p.posting.qps[i].PostSend(p.request(i)); err != nil {
 			// The queue has room, so the queue pair has failed since: its
 			// completions say why.
-			s.broken, s.posted = true, s.posted-1
+			s.posted--
+			p.breaks(s)
 			p.record.Failed(now, cq.WRFlushErr.String())
 		}
 	}
@@ -272,8 +278,16 @@ func (p *Poster) ended(now units.Time, c *cq.Completion) {
 		p.record.Completed(now, posted)
 		return
 	}
-	s.broken = true
+	p.breaks(s)
 	p.record.Failed(now, c.Status.String())
+}
+
+// breaks ends a stream.
+func (p *Poster) breaks(s *stream) {
+	if !s.broken {
+		s.broken = true
+		p.broken++
+	}
 }
 
 // take posts receives in place of those that have been used.

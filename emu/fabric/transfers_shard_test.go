@@ -1,0 +1,157 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/traces/capture"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// drawNICLab makes a lab of drawDeepLab's in which hosts have NICs, with
+// transfers of every verb and service beside the flows.
+func drawNICLab(t *rapid.T) string {
+	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s",
+		pick("NIC's DSCP", "3", "1", "0"), pick("cc", "none", "dcqcn"), pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
+		pick("timeout", "65us", "500us", "none"), rapid.IntRange(0, 7).Draw(t, "retries"), pick("mtu", "256", "1024"))
+	if strings.Contains(nic, "dcqcn") {
+		nic += ", preset: " + pick("preset", "connectx", "paper", "hpcc", "hpcc-paper")
+	}
+	text := strings.Replace(drawDeepLab(t), "host: {attach: none}", "host: {attach: none, nic: "+nic+"}}", 1)
+	var b strings.Builder
+	b.WriteString(text)
+	for i := range rapid.IntRange(1, 4).Draw(t, "transfers") {
+		verb, service := pick("verb", "write", "read", "send"), pick("service", "rc", "rc", "uc", "ud")
+		size := rapid.IntRange(0, 60_000).Draw(t, "size")
+		switch {
+		case verb == "read":
+			service = "rc"
+		case service == "ud":
+			verb, size = "send", size%257
+		}
+		fmt.Fprintf(&b, "  - {%s: {name: t%d, from: [%s], to: %s, service: %s, size: %dB, qps: %d, depth: %d, at: %dus, for: 1ms", verb, i,
+			pick("from", "h1", "h1, h3", "h2, h3, h1"), pick("to", "h4", "h2"), service, size,
+			rapid.IntRange(1, 3).Draw(t, "qps"), rapid.IntRange(1, 20).Draw(t, "depth"), rapid.IntRange(0, 300).Draw(t, "at"))
+		b.WriteString(pick("every", "", ", every: 30us", ", every: 200us, ip: 6", ", ip: 6, count: 7"))
+		b.WriteString("}}\n")
+	}
+	return b.String()
+}
+
+// nicOutcome is outcome and what became of NICs and transfers.
+func nicOutcome(f *Fabric) []any {
+	type counters struct {
+		NIC nicemu.Counters
+		QPs any
+	}
+	all := append(outcome(f), f.Transfers())
+	for _, n := range f.nics {
+		a, b := n.Counters()
+		all = append(all, counters{a, b})
+	}
+	return all
+}
+
+// TestTransfersInShards: whatever switches and links do to transfers, every packet
+// is accounted for, and neither the number of shards nor who looks, and when,
+// changes anything.
+func TestTransfersInShards(t *testing.T) {
+	seen := map[string]bool{}
+	rapid.Check(t, func(rt *rapid.T) {
+		text := drawNICLab(rt)
+		p, err := spec.Parse("lab.yaml", []byte(text))
+		if err != nil {
+			rt.Fatalf("%v\n%s", err, text)
+		}
+		end := 2 * units.Millisecond
+		var want []any
+		for n := 0; n <= 4; n++ {
+			f, err := NewSharded(p, max(n, 1))
+			if err != nil {
+				continue // links that are too short to be cut
+			}
+			stops := []units.Time{310 * units.Microsecond, 620 * units.Microsecond, end}
+			watched := func() {}
+			if n == 0 { // one shard, and nobody looks before the end
+				stops = stops[2:]
+			} else if n%2 == 0 {
+				watched = watchAll(rt, f)
+			}
+			for _, until := range stops {
+				if err := f.Run(context.Background(), until); err != nil {
+					rt.Fatal(err)
+				}
+				live := 0
+				for _, s := range f.Shards {
+					live += s.Pool.Live()
+				}
+				if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
+					rt.Fatalf("%d shards, %v: %d live, %+v\n%s", n, until, live, a, text)
+				}
+				f.Transfers()
+			}
+			watched()
+			got := nicOutcome(f)
+			if n == 0 {
+				want = got
+				note(seen, f.Transfers())
+			} else if diff := cmp.Diff(want, got); diff != "" {
+				rt.Fatalf("%d shards (-unwatched +got):\n%s\n%s", n, diff, text)
+			}
+		}
+	})
+	for _, what := range []string{"failed", "completed", "retransmitted", "CNPs", "timeouts", "NAKs"} {
+		if !seen[what] && !testing.Short() {
+			t.Errorf("nothing was ever %s: the test does not test it", what)
+		}
+	}
+}
+
+func note(seen map[string]bool, results []workload.TransferResult) {
+	for i := range results {
+		for what, n := range map[string]uint64{
+			"failed": results[i].Failed, "completed": results[i].Completed, "retransmitted": results[i].Retransmitted,
+			"CNPs": results[i].CNPs, "timeouts": results[i].Timeouts, "NAKs": results[i].NAKs,
+		} {
+			seen[what] = seen[what] || n > 0
+		}
+	}
+}
+
+// watchAll captures at all ports. What it gives ends that.
+func watchAll(t rapid.TB, f *Fabric) (end func()) {
+	var ports []Watched
+	for n := range f.Plan.Nodes {
+		for i := range f.Plan.Nodes[n].Ports {
+			if f.ports[n][i].Link() != nil {
+				ports = append(ports, Watched{Node: n, Port: i, In: true, Out: true})
+			}
+		}
+	}
+	c, err := f.NewCapture(ports, capture.Options{Wait: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Run(context.Background(), io.Discard)
+		ended <- err
+	}()
+	stop := f.Watch(ports, c)
+	return func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}

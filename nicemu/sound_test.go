@@ -1,0 +1,135 @@
+package nicemu
+
+import (
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+)
+
+// sound holds what a device keeps of itself to what it should be.
+func (d *Device) sound(t rapid.TB) {
+	t.Helper()
+	d.soundAgenda(t)
+	d.soundLanes(t)
+	if n := len(d.numbers.all()); n != d.inUse[qp.QueuePairs] {
+		t.Fatalf("%s: %d queue pairs, and %d are counted", d.Name(), n, d.inUse[qp.QueuePairs])
+	}
+}
+
+// soundAgenda: a heap of what has, or had, something due; none is woken later than it
+// wants to be.
+func (d *Device) soundAgenda(t rapid.TB) {
+	t.Helper()
+	a := &d.agenda
+	live := 0
+	for i, k := range a.heap {
+		if int(k.index) != i+1 {
+			t.Fatalf("%s: a task at %d of the agenda says that it is at %d", d.Name(), i, k.index-1)
+		}
+		if i > 0 && before(k, a.heap[(i-1)/2]) {
+			t.Fatalf("%s: the agenda is no heap at %d", d.Name(), i)
+		}
+		if k.want != units.Never {
+			live++
+		}
+		if k.want < k.entry {
+			t.Fatalf("%s: a task wants %v and is woken at %v", d.Name(), k.want, k.entry)
+		}
+	}
+	if live != a.live {
+		t.Fatalf("%s: %d tasks have something due, and %d are counted", d.Name(), live, a.live)
+	}
+	if d.armed != a.next() {
+		t.Fatalf("%s: the timer is armed for %v, and the agenda begins at %v", d.Name(), d.armed, a.next())
+	}
+	for _, q := range d.numbers.all() {
+		if q.want != units.Never && q.index == 0 {
+			t.Fatalf("%s: queue pair %d wants %v and is not in the agenda", d.Name(), q.Number(), q.want)
+		}
+	}
+}
+
+// soundLanes: every queue pair that has a packet to send is where its turn comes, or
+// is woken when it may be sent, or waits for its window; the others are nowhere.
+func (d *Device) soundLanes(t rapid.TB) {
+	t.Helper()
+	turns, urgent := map[*QP]bool{}, map[*QP]bool{}
+	for prio := range d.lanes {
+		l := &d.lanes[prio]
+		var last *QP
+		for q := l.ready.head; q != nil; q = q.behind {
+			if q.before != last || int(q.prio) != prio || turns[q] {
+				t.Fatalf("%s: queue pair %d takes turns in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.prio)
+			}
+			turns[q], last = true, q
+		}
+		if l.ready.tail != last {
+			t.Fatalf("%s: those that take turns in lane %d have another tail than last", d.Name(), prio)
+		}
+		for _, q := range l.urgent.list[l.urgent.head:] {
+			if int(q.prio) != prio || urgent[q] {
+				t.Fatalf("%s: queue pair %d is urgent in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.prio)
+			}
+			urgent[q] = true
+		}
+		some := !l.own.Empty() || !l.cnps.empty() || !l.urgent.empty() || l.ready.head != nil
+		if some != (l.fed > 0) {
+			t.Fatalf("%s: lane %d has something to send: %v; the port was told of %v", d.Name(), prio, some, l.fed)
+		}
+		waiting := map[*QP]bool{}
+		for _, q := range l.cnps.list[l.cnps.head:] {
+			if waiting[q] || !q.notified {
+				t.Fatalf("%s: a CNP for queue pair %d waits twice, or it does not know", d.Name(), q.Number())
+			}
+			waiting[q] = true
+		}
+	}
+	all := d.QPs()
+	for q := range turns {
+		if d.QP(q.Number()) != q {
+			t.Fatalf("%s: queue pair %d is destroyed and takes turns", d.Name(), q.Number())
+		}
+	}
+	for q := range urgent {
+		if d.QP(q.Number()) != q {
+			t.Fatalf("%s: queue pair %d is destroyed and urgent", d.Name(), q.Number())
+		}
+	}
+	for _, q := range all {
+		q.sound(t, urgent[q], turns[q])
+	}
+}
+
+func (q *QP) sound(t rapid.TB, urgent, turns bool) {
+	t.Helper()
+	name, number := q.device.Name(), q.Number()
+	if q.State() != q.engine.State() {
+		t.Fatalf("%s: queue pair %d is in %v, its engine in %v", name, number, q.State(), q.engine.State())
+	}
+	if q.urgent != urgent || q.turns != turns {
+		t.Fatalf("%s: queue pair %d is urgent: %v, takes turns: %v, and says %v, %v", name, number, urgent, turns, q.urgent, q.turns)
+	}
+	offer := q.engine.Offer()
+	if offer != q.offer {
+		t.Fatalf("%s: queue pair %d offers %+v, and was taken to offer %+v", name, number, offer, q.offer)
+	}
+	if due := q.engine.Deadline(); q.want > due {
+		t.Fatalf("%s: queue pair %d has something due at %v and is woken at %v", name, number, due, q.want)
+	}
+	switch offer.Kind {
+	case transport.Nothing:
+		if urgent || turns {
+			t.Fatalf("%s: queue pair %d has nothing to send, and waits to", name, number)
+		}
+	case transport.Control:
+		if !urgent {
+			t.Fatalf("%s: queue pair %d has a response to send, and is not urgent", name, number)
+		}
+	default:
+		if at := q.earliest(); !turns && at != units.Never && q.want > at {
+			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.want)
+		}
+	}
+}
