@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/weftlab/weft/netns-lab/vm"
 )
@@ -16,6 +17,9 @@ import (
 // agentProtocol is what a connection to POST /v1/hosts/{host}/agent changes to: a
 // session of package agent.
 const agentProtocol = "weft-agent"
+
+// agentPatience is how long a guest's agent is waited for.
+const agentPatience = 3 * time.Second
 
 // guestNamed finds the virtual machine of a host.
 func (l *Lab) guestNamed(name string) *guest {
@@ -45,6 +49,11 @@ func (s *server) postAgent(w http.ResponseWriter, r *http.Request) {
 	if g == nil {
 		fail(w, http.StatusNotFound, fmt.Errorf("there is no virtual machine %q in the lab", name))
 		return
+	}
+	select { // one that is up has an agent a moment later
+	case <-g.machine.Link().Ready():
+	case <-g.machine.Over():
+	case <-time.After(agentPatience):
 	}
 	if m := g.status(s.lab.guestDir(name)); !m.Agent {
 		fail(w, http.StatusConflict, m.unreachable(name))

@@ -234,7 +234,6 @@ type NotReady struct {
 	Name string
 	Why  string
 	Said string // the last of what it said on its console
-	Log  string // the file with all of that
 }
 
 // Error gives all of it, the console's lines one by one.
@@ -268,7 +267,7 @@ func (m *Machine) Await(ctx context.Context) error {
 				why = fmt.Sprintf("after %v its console has not said %q", m.config.Limit, m.config.Ready)
 			}
 		}
-		return &NotReady{Name: m.config.Name, Why: why, Said: lastLines(m.config.Console, 12), Log: m.config.Console}
+		return &NotReady{Name: m.config.Name, Why: why, Said: lastLines(m.config.Console, 12)}
 	}
 	m.mu.Lock()
 	m.up = true
@@ -350,22 +349,20 @@ func (m *Machine) SetCarrier(nic int, up bool) error {
 	return monitor.do("set_link", map[string]any{"name": fmt.Sprintf("nic%d-dev", nic), "up": up})
 }
 
-// Stop ends the machine. One that may write to its disk is asked to power off, as
-// by its button, and given that long to do so.
+// Stop ends the machine. One that may write to its disk is asked to power off, by its
+// agent or else by its button, and given that long to do so.
 func (m *Machine) Stop(patience time.Duration) {
 	m.mu.Lock()
-	monitor, process := m.monitor, m.process
+	m.up = true // it is not to be started anew
+	monitor, process, link := m.monitor, m.process, m.link
 	m.mu.Unlock()
-	if m.config.Persist && monitor.do("system_powerdown", nil) == nil {
+	if m.config.Persist && powerOff(link, monitor) == nil {
 		select {
 		case <-m.over:
 			return
 		case <-time.After(patience):
 		}
 	}
-	m.mu.Lock()
-	m.up = true // it is not to be started anew
-	m.mu.Unlock()
 	// SIGTERM makes QEMU write what it has in memory of a disk.
 	_ = process.Signal(unix.SIGTERM)
 	select {
@@ -374,6 +371,21 @@ func (m *Machine) Stop(patience time.Duration) {
 		_ = process.Kill()
 		<-m.over
 	}
+}
+
+// powerOff asks a guest to power off.
+func powerOff(link *agent.Link, monitor *monitor) error {
+	if !link.IsReady() {
+		return monitor.do("system_powerdown", nil)
+	}
+	ours, its := net.Pipe()
+	go link.Relay(its)
+	// Whether it can answer before it has powered off does not matter.
+	r, err := agent.Run(ours, agent.Command{Argv: []string{"sh", "-c", "sync; poweroff"}})
+	if err == nil && r.Code != 0 {
+		return monitor.do("system_powerdown", nil)
+	}
+	return nil
 }
 
 // killWait is how long QEMU may take to end.
