@@ -26,7 +26,6 @@ type fedRig struct {
 	pool    packet.Pool
 	port    *Port
 	chassis *Chassis
-	limit   units.Bytes
 
 	left  [class.Count]int // packets that the feeder still has
 	size  [class.Count]units.Bytes

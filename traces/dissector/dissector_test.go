@@ -326,10 +326,7 @@ func TestConnectionManagement(t *testing.T) {
 			roce(t, 0, 0x64, 0, 2, 9, append(datagram, 0, 0, 0, 0)...), // for another queue pair
 			whole[:len(whole)-5], // trimmed
 		}
-		names := []string{"_ws.col.Source", "_ws.col.Info"}
-		for _, n := range cmFields {
-			names = append(names, n)
-		}
+		names := append([]string{"_ws.col.Source", "_ws.col.Info"}, cmFields...)
 		lines := shark(t, frames, 0, fields(names...)...)
 		got := strings.Split(lines[0], "|")
 		if got[0] != "10.0.0.1" || got[1] != c.info {
