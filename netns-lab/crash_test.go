@@ -93,7 +93,7 @@ func TestSweepAfterCrash(t *testing.T) {
 	if info, err := Find(name); err != nil || info.Running || info.File != "crash.yaml" || len(info.Hosts) != 2 {
 		t.Errorf("Find after the crash: %+v, %v", info, err)
 	}
-	if err := Exec(name, "a", []string{"true"}); !errors.Is(err, ErrNotRunning) {
+	if err := Exec(name, "a", []string{"true"}, nil); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Exec after the crash: %v", err)
 	}
 	if err := Sweep(name); err != nil {

@@ -17,8 +17,9 @@ import (
 // as `ip netns exec` would: with the host's devices in /sys and the files of
 // /etc/netns/<namespace> in place of those in /etc. The environment, the open
 // files and the terminal stay. It returns only on an error; one about a program
-// that is not there wraps exec.ErrNotFound or fs.ErrNotExist.
-func Exec(lab, host string, argv []string) error {
+// that is not there wraps exec.ErrNotFound or fs.ErrNotExist. inside, if not nil, is
+// called in the host's namespaces before the program starts.
+func Exec(lab, host string, argv []string, inside func() error) error {
 	ns, err := namespaceOf(lab, host)
 	if err != nil {
 		return err
@@ -38,6 +39,12 @@ func Exec(lab, host string, argv []string) error {
 		if err := enter(ns); err != nil {
 			failed <- fmt.Errorf("enter host %s of lab %s: %w", host, lab, err)
 			return
+		}
+		if inside != nil {
+			if err := inside(); err != nil {
+				failed <- fmt.Errorf("host %s of lab %s: %w", host, lab, err)
+				return
+			}
 		}
 		failed <- fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, os.Environ()))
 	}()

@@ -50,16 +50,7 @@ func EnterRootless(dir string) error {
 		return err
 	}
 	stateDir = privateState
-	entries, err := os.ReadDir(run.Name())
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := carryOver(filepath.Join(run.Name(), e.Name()), e); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err // else it has just gone from the machine's /run
-		}
-	}
-	return nil
+	return carryAll(run, "/run")
 }
 
 // openPath opens a directory as a place only. The file's name leads to it also
@@ -72,10 +63,24 @@ func openPath(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fmt.Sprintf("/proc/self/fd/%d", fd)), nil
 }
 
-// carryOver shows an entry of the machine's /run in the private one, unless that
+// carryAll shows what a directory had before something was mounted over it, in to.
+func carryAll(before *os.File, to string) error {
+	entries, err := os.ReadDir(before.Name())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		err := carryOver(filepath.Join(before.Name(), e.Name()), filepath.Join(to, e.Name()), e)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err // else it has just gone
+		}
+	}
+	return nil
+}
+
+// carryOver shows an entry of the machine's directory in the private one, unless that
 // has its own by this name.
-func carryOver(from string, e fs.DirEntry) error {
-	to := filepath.Join("/run", e.Name())
+func carryOver(from, to string, e fs.DirEntry) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
 	}
@@ -101,7 +106,7 @@ func carryOver(from string, e fs.DirEntry) error {
 // bind shows from, with all that is mounted in it, at to.
 func bind(from, to string) error {
 	if err := unix.Mount(from, to, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mount %s in the private /run: %w", to, err)
+		return fmt.Errorf("mount %s in a private directory: %w", to, err)
 	}
 	return nil
 }

@@ -95,6 +95,8 @@ type connections struct {
 	listeners map[cm.ListenID]*Listener
 	asking    map[msg.CommID]func(Resolved)
 	answering map[cm.ListenID]func(Datagrams) (ResolveAnswer, bool)
+	owners    map[msg.CommID]func(*cm.Event)
+	owned     map[cm.ListenID]func(*cm.Event)
 	psn       uint32
 	port      uint16 // the last that was given
 	busy      bool   // events are being handed out
@@ -109,6 +111,7 @@ func (c *connections) start(d *Device) (err error) {
 	c.byID, c.byQP = map[msg.CommID]*Conn{}, map[*QP]*Conn{}
 	c.listeners = map[cm.ListenID]*Listener{}
 	c.asking, c.answering = map[msg.CommID]func(Resolved){}, map[cm.ListenID]func(Datagrams) (ResolveAnswer, bool){}
+	c.owners, c.owned = map[msg.CommID]func(*cm.Event){}, map[cm.ListenID]func(*cm.Event){}
 	c.port = firstPort
 	d.agenda.enrol(&c.task, c)
 	c.cm, err = cm.New(cm.DefaultConfig(d.GUID()))
@@ -442,6 +445,10 @@ func (c *connections) pump() {
 
 // event acts on an event and tells the program.
 func (c *connections) event(e *cm.Event) {
+	if tell := c.owner(e); tell != nil {
+		tell(e)
+		return
+	}
 	switch e.Kind {
 	case cm.ResolveRequested:
 		c.answer(e)

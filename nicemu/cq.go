@@ -25,15 +25,29 @@ type CQ struct {
 // told of events; nil for none. ENOMEM: there are max_cq; EINVAL: depth is out of
 // its range.
 func (d *Device) CreateCQ(depth int, channel *Channel) (*CQ, error) {
-	if err := d.settings.Limits.Room(qp.CompletionQueues, d.inUse[qp.CompletionQueues]); err != nil {
-		return nil, err
-	}
 	c := &CQ{device: d, channel: channel}
-	var err error
-	if c.queue, err = cq.New(depth, d.settings.Limits.CQE, channel.inner(), (*cqEvents)(c)); err != nil {
+	return c.start(cq.New(depth, d.settings.Limits.CQE, channel.inner(), (*cqEvents)(c)))
+}
+
+// CreateSinkCQ makes a completion queue whose entries and events go to a sink, in
+// place of being polled and of a channel.
+func (d *Device) CreateSinkCQ(depth int, s cq.Sink) (*CQ, error) {
+	c := &CQ{device: d}
+	return c.start(cq.NewSink(depth, d.settings.Limits.CQE, s, (*cqEvents)(c)))
+}
+
+// start counts a queue that was made.
+func (c *CQ) start(inner *cq.CQ, err error) (*CQ, error) {
+	d := c.device
+	if full := d.settings.Limits.Room(qp.CompletionQueues, d.inUse[qp.CompletionQueues]); full != nil && err == nil {
+		_ = inner.Destroy() // nothing has used it
+		err = full
+	}
+	if err != nil {
 		return nil, err
 	}
-	channel.add(c)
+	c.queue = inner
+	c.channel.add(c)
 	d.inUse[qp.CompletionQueues]++
 	d.agenda.enrol(&c.task, c)
 	return c, nil
@@ -137,6 +151,12 @@ func (x *completer) Complete(e cq.Completion, solicited bool) {
 	c.queue.Push(c.device.Now(), e, solicited)
 	c.came.Broadcast()
 	c.device.agenda.at(&c.task, c.queue.Deadline())
+}
+
+// Push adds an entry, as the engines of queue pairs do.
+func (c *CQ) Push(e Completion, solicited bool) {
+	(*completer)(c).Complete(e, solicited)
+	c.device.arm()
 }
 
 // wake lets an event go that moderation has held back.

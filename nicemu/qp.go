@@ -26,6 +26,10 @@ type QPConfig struct {
 	// SignalAll makes every work request of the send queue complete
 	// (sq_sig_all); otherwise those do that are Signaled, and those that fail.
 	SignalAll bool
+
+	// ChunkSize is how much of a message is read from or written to memory at once
+	// (transport.Config).
+	ChunkSize units.Bytes
 }
 
 // QP is a queue pair (ibv_create_qp(3)).
@@ -88,6 +92,7 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 		SendCQ: (*completer)(c.SendCQ), RecvCQ: (*completer)(c.RecvCQ), Events: qpEvents{d},
 		MaxSend: c.Cap.MaxSendWR, MaxRecv: c.Cap.MaxRecvWR, MaxSGE: max(c.Cap.MaxSendSGE, c.Cap.MaxRecvSGE), MaxInline: c.Cap.MaxInline,
 		SignalAll: c.SignalAll, AckEvery: d.settings.AckEvery, AskEvery: d.settings.AskEvery,
+		ChunkSize: c.ChunkSize,
 	}
 	if c.SRQ != nil {
 		inner.SRQ, t.Shared = c.SRQ.queue, c.SRQ.queue

@@ -19,6 +19,12 @@ package_of() {
     depmod|modprobe) echo kmod ;;
     xz) echo xz-utils ;;
     dpkg-deb) echo dpkg ;;
+    rping|ucmatose|udaddy|rdma_*) echo rdmacm-utils ;;
+    ibv_*) echo ibverbs-utils ;;
+    ib_*) echo perftest ;;
+    # Headers, which are programs to nobody: whoever asks has looked.
+    infiniband/*) echo libibverbs-dev ;;
+    rdma/*) echo librdmacm-dev ;;
     *) echo "$1" ;;
   esac
 }

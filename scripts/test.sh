@@ -10,7 +10,7 @@ export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy || exit 1
+scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw || exit 1
 # Virtual machines: without QEMU or the image their tests are skipped, and the
 # summary says so.
 machines=""
@@ -98,6 +98,7 @@ step "gofmt" formatted
 step "go vet" go vet ./...
 step "staticcheck" go tool staticcheck ./...
 step "build" go build -o bin/weft .
+step "build of the libraries for RDMA programs" scripts/verbs.sh
 tests "tests"
 # The race detector slows the engine several times, so here the tests with real
 # programs and real time are left out; they have just run without it.

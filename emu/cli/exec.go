@@ -23,7 +23,9 @@ func newExec() *cobra.Command {
 		Use:   "exec HOST -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program inside a host",
 		Long: `Run a program inside a host. It takes this process's place: its exit code,
-signals and terminal are its own. Hosts know each other by name.
+signals and terminal are its own. Hosts know each other by name. RDMA programs use
+the host's emulated NIC, if it has one, through libraries that stand in for
+rdma-core's; --kernel-rdma leaves them out.
 
 In a virtual machine weft's agent runs the program, and hands on its input,
 output, exit code, signals and terminal.`,
@@ -33,6 +35,7 @@ output, exit code, signals and terminal.`,
 	name := labFlag(c)
 	directory := c.Flags().String("directory", "", "")
 	_ = c.Flags().MarkHidden("directory")
+	kernel := kernelRDMAFlag(c)
 	// What follows the host belongs to the program, with or without --.
 	c.Flags().SetInterspersed(false)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -44,9 +47,13 @@ output, exit code, signals and terminal.`,
 			// From one that has been removed the program starts elsewhere.
 			_ = os.Chdir(*directory)
 		}
-		return become(c.Context(), *name, host, argv)
+		return become(c.Context(), *name, host, argv, *kernel)
 	}
 	return c
+}
+
+func kernelRDMAFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("kernel-rdma", false, "let RDMA programs use what the kernel has of RDMA, not the host's emulated NIC")
 }
 
 func newShell() *cobra.Command {
@@ -61,6 +68,7 @@ not answer shows its console instead, as --console does; Ctrl-] leaves that.`,
 		ValidArgsFunction: completeHosts,
 	}
 	name := labFlag(c)
+	kernel := kernelRDMAFlag(c)
 	onConsole := c.Flags().Bool("console", false, "open the console of a virtual machine; Ctrl-] leaves it")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if done, err := shellInGuest(c.Context(), *name, args[0], *onConsole); done || err != nil {
@@ -71,14 +79,14 @@ not answer shows its console instead, as --console does; Ctrl-] leaves that.`,
 			shell = "/bin/sh"
 		}
 		_ = os.Setenv("WEFT_HOST", args[0])
-		return become(c.Context(), *name, args[0], []string{shell})
+		return become(c.Context(), *name, args[0], []string{shell}, *kernel)
 	}
 	return c
 }
 
 // become turns this process into a program inside a host. A host may be
 // written lab/host.
-func become(ctx context.Context, lab, host string, argv []string) error {
+func become(ctx context.Context, lab, host string, argv []string, kernelRDMA bool) error {
 	lab, host = splitLab(lab, host)
 	if len(argv) == 0 {
 		return badInput(errors.New("no program to run"))
@@ -91,9 +99,15 @@ func become(ctx context.Context, lab, host string, argv []string) error {
 		return runInGuest(ctx, info, host, argv)
 	}
 	if info.IsElsewhere() {
-		return enterLab(info, host, argv)
+		return enterLab(info, host, argv, kernelRDMA)
 	}
-	err = netnslab.Exec(info.Name, host, argv)
+	var inside func() error
+	if !kernelRDMA {
+		if inside, err = giveVerbs(info, host, argv[0]); err != nil {
+			return err
+		}
+	}
+	err = netnslab.Exec(info.Name, host, argv, inside)
 	switch {
 	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
 		return &exitError{exitNotFound, err}

@@ -117,7 +117,7 @@ func leftover(err error) string {
 
 // enterLab starts this command anew inside a rootless lab; it returns only on an
 // error.
-func enterLab(info netnslab.Info, host string, argv []string) error {
+func enterLab(info netnslab.Info, host string, argv []string, kernelRDMA bool) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -126,6 +126,9 @@ func enterLab(info netnslab.Info, host string, argv []string) error {
 	if err != nil {
 		dir = "/"
 	}
-	again := []string{self, "exec", "--directory", dir, "--lab", info.Name, host, "--"}
-	return netnslab.EnterLab(info, append(again, argv...))
+	again := []string{self, "exec", "--directory", dir, "--lab", info.Name}
+	if kernelRDMA {
+		again = append(again, "--kernel-rdma")
+	}
+	return netnslab.EnterLab(info, append(append(again, host, "--"), argv...))
 }

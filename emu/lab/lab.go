@@ -36,6 +36,7 @@ type Lab struct {
 	shaper  *follower
 	metrics net.Listener // nil when only the control socket has them
 	holder  *holder
+	verbs   []verbsServer
 	series  *recording // nil when there is none
 
 	stop    context.CancelFunc // ends Run
@@ -95,6 +96,10 @@ func New(p *spec.Plan) (*Lab, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
+	}
+	if err := l.offerVerbs(); err != nil {
+		l.closeVerbs()
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	return l, nil
 }
@@ -265,12 +270,17 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	ctx, l.stop = context.WithCancel(ctx)
 	defer l.stop()
 	defer l.closeMetrics()
+	defer l.closeVerbs()
 	l.fabric.Failed = warn
 	if err := l.awaitGuests(ctx); err != nil {
 		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
 	}
 	if err := l.holder.start(l.plan.Engine.Realtime != spec.RealtimeOff, warn); err != nil {
 		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
+	}
+	if err := l.listenVerbs(); err != nil {
+		l.holder.close()
+		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	l.shaper.start(warn)
 	if l.series != nil {
@@ -284,6 +294,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	err = l.run(ctx, limit, func() {
 		go server.serve(warn)
 		go l.serveMetrics(warn)
+		l.serveVerbs(warn)
 		ready()
 		l.watchGuests(warn)
 		go l.watchDeadlocks(ctx, warn)

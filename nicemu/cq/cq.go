@@ -23,6 +23,19 @@ type Events interface {
 	QPFatal(qp uint32)
 }
 
+// Sink takes the entries and events of a queue elsewhere: to memory that a process
+// shares. That process polls, arms and acknowledges there, so Poll, Len, Arm,
+// Discard and Resize of the queue are without use.
+type Sink interface {
+	// Put adds an entry; false if there is no room.
+	Put(c Completion) bool
+	// Asked is what event the process has asked for since Asked was called last. It
+	// is called behind each Put.
+	Asked() (any, solicited bool)
+	// Event tells that the event has come.
+	Event()
+}
+
 // armed is which completions make an event.
 type armed uint8
 
@@ -40,6 +53,7 @@ type CQ struct {
 	armed       armed
 	overrun     bool
 
+	sink    Sink // nil if entries are kept here
 	channel *Channel
 	unacked int // events taken from the channel and not acknowledged
 	pending int // events in the channel
@@ -72,6 +86,16 @@ func New(depth, limit int, channel *Channel, events Events) (*CQ, error) {
 	return &CQ{depth: depth, channel: channel, events: events, due: units.Never, users: map[uint32]user{}}, nil
 }
 
+// NewSink makes a completion queue whose entries and events go to a sink, which has
+// room for depth entries, at most limit.
+func NewSink(depth, limit int, s Sink, events Events) (*CQ, error) {
+	q, err := New(depth, limit, nil, events)
+	if err == nil {
+		q.sink = s
+	}
+	return q, err
+}
+
 func checkDepth(depth, limit int) error {
 	if depth < 1 || depth > limit {
 		return fmt.Errorf("%w: cqe is %d: it can be 1 to %d (max_cqe)", syscall.EINVAL, depth, limit)
@@ -98,6 +122,9 @@ func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
 	if q.overrun {
 		return false
 	}
+	if q.sink != nil {
+		return q.pass(now, c, solicited)
+	}
 	if q.count == q.depth {
 		q.fail()
 		return false
@@ -107,9 +134,28 @@ func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
 	}
 	q.ring[q.slot(q.count)] = c
 	q.count++
+	q.look(now, c, solicited)
+	return true
+}
+
+// look deals with an entry that may be of the kind that was asked for.
+func (q *CQ) look(now units.Time, c Completion, solicited bool) {
 	if q.armed == forAny || q.armed == forSolicited && (solicited || c.Status != Success) {
 		q.match(now)
 	}
+}
+
+// pass hands an entry to the sink. What the process has asked for counts from
+// before the entry: it cannot have seen it.
+func (q *CQ) pass(now units.Time, c Completion, solicited bool) bool {
+	if !q.sink.Put(c) {
+		q.fail()
+		return false
+	}
+	if forAny, forSolicited := q.sink.Asked(); forAny || forSolicited {
+		q.Arm(!forAny)
+	}
+	q.look(now, c, solicited)
 	return true
 }
 

@@ -461,3 +461,66 @@ func TestErrOfCompletion(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// shelf is a sink with room for some entries.
+type shelf struct {
+	room           int
+	entries        []Completion
+	any, solicited bool
+	events         int
+}
+
+func (s *shelf) Put(c Completion) bool {
+	if len(s.entries) == s.room {
+		return false
+	}
+	s.entries = append(s.entries, c)
+	return true
+}
+
+func (s *shelf) Asked() (any, solicited bool) {
+	any, solicited = s.any, s.solicited
+	s.any, s.solicited = false, false
+	return any, solicited
+}
+
+func (s *shelf) Event() { s.events++ }
+
+// TestSink: entries and events go to the sink, as it has asked; when that is full the
+// queue has overrun.
+func TestSink(t *testing.T) {
+	s := &shelf{room: 5}
+	q, err := NewSink(5, 10, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		any, solicited bool // is asked for
+		is             bool // solicited
+		status         Status
+		events         int
+	}{
+		{events: 0},
+		{any: true, events: 1},
+		{solicited: true, events: 1},
+		{is: true, events: 2}, // what was asked for before holds
+		{solicited: true, status: LocLenErr, events: 3},
+	} {
+		s.any, s.solicited = c.any, c.solicited
+		if !q.Push(0, Completion{ID: uint64(i), Status: c.status}, c.is) || s.events != c.events {
+			t.Errorf("entry %d: %d events, not %d", i, s.events, c.events)
+		}
+	}
+	if len(s.entries) != 5 || q.Len() != 0 {
+		t.Errorf("the sink has %d entries, the queue %d", len(s.entries), q.Len())
+	}
+	if q.Push(0, Completion{}, false) || !q.Overrun() {
+		t.Error("a full sink takes entries")
+	}
+	if err := q.Moderate(Moderation{Count: 2, Period: 10}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Destroy(); err != nil {
+		t.Error(err)
+	}
+}

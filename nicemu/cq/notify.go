@@ -34,7 +34,9 @@ func (q *CQ) match(now units.Time) {
 
 func (q *CQ) event() {
 	q.armed, q.held, q.due = unarmed, 0, units.Never
-	if q.channel != nil {
+	if q.sink != nil {
+		q.sink.Event()
+	} else if q.channel != nil {
 		q.channel.put(q)
 	}
 }

@@ -170,7 +170,13 @@ func (q *QP) fetch(p *roce.Packet, operation roce.Opcode) {
 		q.fail(cq.BadRespErr)
 		return
 	}
-	if f := q.config.Memory.Scatter(w.SGL, offset, n, data); f != memory.OK {
+	if k == 0 {
+		q.chunks.beginRead()
+	}
+	store := func(at uint64, n uint32, data []byte) memory.Fault {
+		return q.config.Memory.Scatter(w.SGL, uint32(at), n, data)
+	}
+	if f := q.chunks.putRead(uint64(offset), n, data, k == w.packets-1, store); f != memory.OK {
 		q.fail(f.Status(memory.Local))
 		return
 	}

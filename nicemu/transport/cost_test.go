@@ -142,12 +142,19 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 		memory  *host
 		lose    int
 		length  uint32
+		chunk   units.Bytes
 	}{
-		{"RC", roce.RC, newSizes(), 0, 50_000}, {"RC with loss", roce.RC, newSizes(), 97, 50_000},
-		{"RC with bytes", roce.RC, bytes, 0, 50_000}, {"UC", roce.UC, newSizes(), 0, 50_000},
-		{"UD", roce.UD, newSizes(), 0, 1024}, {"UD with bytes", roce.UD, bytes, 0, 1024},
+		{"RC", roce.RC, newSizes(), 0, 50_000, 0}, {"RC with loss", roce.RC, newSizes(), 97, 50_000, 0},
+		{"RC with bytes", roce.RC, bytes, 0, 50_000, 0}, {"UC", roce.UC, newSizes(), 0, 50_000, 0},
+		{"UD", roce.UD, newSizes(), 0, 1024, 0}, {"UD with bytes", roce.UD, bytes, 0, 1024, 0},
+		{"RC in chunks", roce.RC, bytes, 97, 50_000, 16 << 10}, {"UC in chunks", roce.UC, bytes, 0, 50_000, 16 << 10},
 	} {
 		w := newWire(t, c.service, c.memory)
+		for _, q := range w.ends {
+			if c.chunk > 0 {
+				q.chunks = &chunks{size: c.chunk}
+			}
+		}
 		n := testing.AllocsPerRun(50, func() {
 			w.batch(t, c.length)
 			w.drain(c.lose)

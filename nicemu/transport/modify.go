@@ -159,6 +159,7 @@ func (q *QP) toError() {
 // clear forgets all that has happened but the counters.
 func (q *QP) clear() {
 	q.req.queue.clear()
+	q.chunks.clear()
 	q.req = requester{queue: q.req.queue, ackSince: units.Never, rnrTimer: units.Never}
 	q.resp.fetches.clear()
 	q.resp = responder{fetches: q.resp.fetches, recv: q.resp.recv}

@@ -36,6 +36,11 @@ type Config struct {
 	AckEvery int
 	AskEvery int
 
+	// ChunkSize is how much of a message is read from or written to Memory at once,
+	// for memory that costs much to reach; 0 is a packet. What has come of a message
+	// is in memory when the message is complete.
+	ChunkSize units.Bytes
+
 	Recovery func() Recovery // makes its loss recovery; nil for NewGoBackN; RC only
 	Feedback Feedback        // may be nil
 }
@@ -53,6 +58,7 @@ type QP struct {
 	recovery Recovery
 	receives ring[qp.RecvWR]
 	counters Counters
+	chunks   *chunks // nil without Config.ChunkSize
 }
 
 // New makes a queue pair in state RESET. Errors wrap the errno of ibv_create_qp(3).
@@ -73,6 +79,9 @@ func New(c Config) (*QP, error) {
 		c.PKey = roce.DefaultPKey
 	}
 	q := &QP{config: c}
+	if c.ChunkSize > 0 {
+		q.chunks = &chunks{size: c.ChunkSize}
+	}
 	switch {
 	case c.Recovery != nil:
 		q.recovery = c.Recovery()

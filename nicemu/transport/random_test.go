@@ -207,6 +207,7 @@ func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every in
 		Recovery: recovery,
 		Service:  roce.RC, Number: uint32(i), Memory: s.memory, SendCQ: sends{s}, RecvCQ: recvs{s},
 		MaxSend: 5, MaxRecv: 40, MaxSGE: 3, MaxInline: 64, AckEvery: every, AskEvery: ask,
+		ChunkSize: rapid.SampledFrom([]units.Bytes{0, 0, 300, 1000, 64 << 10}).Draw(t, "chunk"),
 	})
 	if err != nil {
 		t.Fatal(err)

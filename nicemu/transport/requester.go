@@ -330,6 +330,7 @@ func (q *QP) retry() bool {
 func (q *QP) complete(s cq.Status) {
 	r := &q.req
 	w := r.queue.at(0)
+	q.chunks.forget(w.first)
 	if w.Op.fetches() && s == cq.Success {
 		r.fetches--
 	}

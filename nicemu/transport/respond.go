@@ -118,6 +118,7 @@ func (q *QP) repeat(p *roce.Packet) {
 		if f.at == f.packets {
 			r.replies++
 		}
+		q.chunks.forgetRead(f.first)
 		if f.at > k {
 			f.at, f.from = k, k
 		}
@@ -182,6 +183,9 @@ func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 	f.at++
 	f.sent = max(f.sent, f.at)
 	if f.at == f.packets {
+		q.chunks.forgetRead(f.first)
+	}
+	if f.at == f.packets {
 		r.replies--
 	}
 	q.afterNak()
@@ -192,12 +196,16 @@ func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 // there, the requester is told so.
 func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 	p.BTH.Opcode = roce.RC.With(f.operation())
-	s := f.span
-	s.VA += uint64(f.at) << q.mtuShift
-	s.Length = q.piece(s.Length, f.at)
-	p.Length = int(s.Length)
+	offset, n := f.at<<q.mtuShift, q.piece(f.span.Length, f.at)
+	load := func(offset, n uint32, dst []byte) ([]byte, memory.Fault) {
+		s := f.span
+		s.VA += uint64(offset)
+		s.Length = n
+		return q.config.Memory.Load(s, dst)
+	}
+	p.Length = int(n)
 	var fault memory.Fault
-	if p.Payload, fault = q.config.Memory.Load(s, p.Payload); fault != memory.OK {
+	if p.Payload, fault = q.chunks.respond(p.Payload, f.first, f.span.Length, offset, n, load); fault != memory.OK {
 		psn := f.next()
 		q.dropReplies()
 		q.deny(psn, fault)

@@ -164,11 +164,15 @@ func (q *QP) placeSend(p *roce.Packet, s shape) (outcome, memory.Fault) {
 			return noReceive, memory.OK
 		}
 		r.placed = 0
+		q.chunks.begin()
 	}
 	if uint64(r.placed)+uint64(n) > memory.ListLength(r.recv.SGL) {
 		return tooLong, memory.OK
 	}
-	if f := q.config.Memory.Scatter(r.recv.SGL, r.placed, n, p.Payload); f != memory.OK {
+	store := func(at uint64, n uint32, data []byte) memory.Fault {
+		return q.config.Memory.Scatter(r.recv.SGL, uint32(at), n, data)
+	}
+	if f := q.chunks.put(uint64(r.placed), n, p.Payload, s.last, store); f != memory.OK {
 		return badList, f
 	}
 	q.counters.PayloadReceived += uint64(n)
@@ -197,9 +201,15 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	if s.imm && !q.takeReceive() {
 		return noReceive, memory.OK
 	}
-	here := into
-	here.Length = n
-	if f := q.config.Memory.Store(here, p.Payload); f != memory.OK {
+	if s.first {
+		q.chunks.begin()
+	}
+	store := func(at uint64, n uint32, data []byte) memory.Fault {
+		here := into
+		here.VA, here.Length = at, n
+		return q.config.Memory.Store(here, data)
+	}
+	if f := q.chunks.put(into.VA, n, p.Payload, s.last, store); f != memory.OK {
 		return noAccess, f
 	}
 	if s.first {

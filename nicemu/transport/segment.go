@@ -84,7 +84,10 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 		p.Payload = append(p.Payload, w.Inline[offset:offset+n]...)
 		return memory.OK
 	}
-	p.Payload, f = q.config.Memory.Gather(w.SGL, offset, n, p.Payload)
+	load := func(offset, n uint32, dst []byte) ([]byte, memory.Fault) {
+		return q.config.Memory.Gather(w.SGL, offset, n, dst)
+	}
+	p.Payload, f = q.chunks.send(p.Payload, w.first, w.length, offset, n, load)
 	return f
 }
 

@@ -26,6 +26,7 @@ func TestUnreliableMessagesAreWhole(t *testing.T) {
 			f.copies, f.late = 0.1, 0.2
 		}
 		c := &channel{random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), faults: f}
+		chunk := rapid.SampledFrom([]units.Bytes{0, 300, 64 << 10}).Draw(t, "chunk")
 		var sides [2]*agent
 		for i := range sides {
 			s := &agent{host: newHost()}
@@ -34,7 +35,7 @@ func TestUnreliableMessagesAreWhole(t *testing.T) {
 			for j := range s.local {
 				s.local[j] = byte(c.random.Uint32())
 			}
-			q, err := New(Config{Service: roce.UC, Memory: s.memory, SendCQ: sends{s}, RecvCQ: recvs{s}, MaxSend: 20, MaxRecv: 200, MaxSGE: 3})
+			q, err := New(Config{Service: roce.UC, Memory: s.memory, SendCQ: sends{s}, RecvCQ: recvs{s}, MaxSend: 20, MaxRecv: 200, MaxSGE: 3, ChunkSize: chunk})
 			if err != nil {
 				t.Fatal(err)
 			}

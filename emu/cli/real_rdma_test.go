@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// buildVerbs builds the libraries for RDMA programs once, beside the command.
+var buildVerbs = sync.OnceValue(func() error {
+	weft, err := buildWeft()
+	if err != nil {
+		return err
+	}
+	c := exec.Command("../../scripts/verbs.sh", filepath.Join(filepath.Dir(weft), "verbs"))
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("scripts/verbs.sh: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// rdmaPair is two hosts with NICs.
+const rdmaPair = `
+topology:
+  kinds: {host: {nic: roce}}
+  nodes: {h1: {kind: host, address: 10.0.0.1/24}, h2: {kind: host, address: 10.0.0.2/24}, s1: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"], rate: 5Gbps, delay: 5us}
+    - {endpoints: ["h2:eth0", "s1:2"], rate: 5Gbps, delay: 5us}
+`
+
+// startRDMA is startLab for programs that use the NICs.
+func startRDMA(t *testing.T, text string, programs ...string) *realLab {
+	t.Helper()
+	needReal(t, append(programs, "gcc")...)
+	needVerbs(t)
+	return startLab(t, text, programs...)
+}
+
+// needVerbs skips a test where the libraries cannot be built.
+func needVerbs(t *testing.T) {
+	t.Helper()
+	for _, header := range []string{"infiniband/verbs.h", "rdma/rdma_cma.h"} {
+		c := exec.Command("gcc", "-E", "-x", "c", "-")
+		c.Stdin = strings.NewReader("#include <" + header + ">\n")
+		if c.Run() != nil {
+			t.Skipf("SKIPPED: this test needs the header %s: run scripts/test.sh, which installs it", header)
+		}
+	}
+	if err := buildVerbs(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rdmaServer is a program that waits for another in its host.
+type rdmaServer struct {
+	*exec.Cmd
+	out bytes.Buffer
+}
+
+// rdmaServer starts a program of which another is a client.
+func (l *realLab) rdmaServer(host string, argv ...string) *rdmaServer {
+	l.t.Helper()
+	s := &rdmaServer{Cmd: l.command(append([]string{"exec", "-l", l.name, host, "--"}, argv...)...)}
+	s.Stdout, s.Stderr = &s.out, &s.out
+	if err := s.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = s.Process.Kill(); _ = s.Wait() })
+	return s
+}
+
+// refused is what clients of rdma_cm say when nobody listens yet.
+var refused = regexp.MustCompile(`RDMA_CM_EVENT_REJECTED|RDMA_CM_EVENT_UNREACHABLE|Connection refused|rdma_connect: Connection refused|rdma_create_ep: Connection refused|Unexpected CM event`)
+
+// rdma runs a server in h1 and its client in h2, to the success of both, and gives
+// what they print.
+func (l *realLab) rdma(server, client []string) (served, said string) {
+	l.t.Helper()
+	s := l.rdmaServer("h1", server...)
+	said = l.rdmaClient("h2", client...)
+	done := make(chan error, 1)
+	go func() { done <- s.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			l.t.Fatalf("%s: %v\n%s\nclient:\n%s", strings.Join(server, " "), err, s.out.String(), said)
+		}
+	case <-time.After(time.Minute):
+		l.t.Fatalf("%s does not end, though its client has\n%s", strings.Join(server, " "), said)
+	}
+	return s.out.String(), said
+}
+
+// rdmaClient runs a client to its success, as soon as somebody listens.
+func (l *realLab) rdmaClient(host string, argv ...string) string {
+	l.t.Helper()
+	for try := 0; ; try++ {
+		out, e, code := l.run(append([]string{"exec", "-l", l.name, host, "--"}, argv...)...)
+		switch {
+		case code == 0:
+			return out + e
+		case try < 50 && (refused.MatchString(out+e) || strings.Contains(out+e, "Couldn't connect to")):
+			time.Sleep(100 * time.Millisecond)
+		default:
+			l.t.Fatalf("%s: exit code %d\n%s%s", strings.Join(argv, " "), code, out, e)
+		}
+	}
+}
+
+// TestRping: Debian's rping, unmodified, on a kernel without RDMA: the data is right
+// at both ends, and what went over the wire is as tshark wants it.
+func TestRping(t *testing.T) {
+	l := startRDMA(t, rdmaPair, "rping", "tshark")
+	stop := l.capture("s1:1")
+	served, said := l.rdma([]string{"rping", "-s", "-C", "100", "-S", "4096", "-v", "-V"},
+		[]string{"rping", "-c", "-a", "10.0.0.1", "-C", "100", "-S", "4096", "-v", "-V"})
+	for who, out := range map[string]string{"server ping data: ": served, "ping data: ": said} {
+		if n := strings.Count(out, who+"rdma-ping-"); n != 100 {
+			t.Errorf("%q has come %d times, not 100:\n%.600s", who, n, out)
+		}
+	}
+	file := stop()
+	if bad := tshark(t, file, "-Y", "_ws.malformed || (infiniband && _ws.expert.severity == error)"); len(bad) > 0 {
+		t.Errorf("tshark finds fault with %d packets: %s", len(bad), bad[0])
+	}
+	for filter, want := range map[string]int{
+		"infiniband.mad.attributeid == 0x0010": 1, // REQ
+		"infiniband.mad.attributeid == 0x0014": 1, // RTU
+		"infiniband.bth.opcode == 12":          100,
+	} {
+		if n := len(tshark(t, file, "-Y", filter)); n < want {
+			t.Errorf("%s: %d packets, not %d", filter, n, want)
+		}
+	}
+}
+
+// TestRDMAPrograms: the programs of rdma-core and perftest, each against itself.
+func TestRDMAPrograms(t *testing.T) {
+	l := startRDMA(t, rdmaPair, "ucmatose", "udaddy", "rdma_client", "ibv_rc_pingpong", "ib_write_bw")
+	const server = "10.0.0.1"
+	for _, c := range []struct {
+		argv string // of the server; of the client too, with the address behind to
+		to   string
+		want string // the client prints
+	}{
+		{"ibv_rc_pingpong -g 0", "", `1000 iters in`},
+		{"ibv_rc_pingpong -g 0 -e -s 100000", "", `1000 iters in`},
+		{"ibv_rc_pingpong -g 1 -c", "", `1000 iters in`},
+		{"ibv_uc_pingpong -g 0", "", `1000 iters in`},
+		{"ibv_uc_pingpong -g 0 -e", "", `1000 iters in`},
+		{"ibv_ud_pingpong -g 0 -s 1000", "", `1000 iters in`},
+		{"ibv_ud_pingpong -g 0 -e", "", `1000 iters in`},
+		{"ibv_srq_pingpong -g 0", "", `1000 iters in`},
+		{"ibv_srq_pingpong -g 0 -e -q 32", "", `1000 iters in`},
+		{"ucmatose", "-s", `return status 0`},
+		{"ucmatose -c 50 -C 20 -S 3000", "-s", `return status 0`},
+		{"udaddy", "-s", `return status 0`},
+		{"udaddy -c 3 -C 20", "-s", `return status 0`},
+		{"rping -s -C 20 -P", "", ""}, // its client below
+		{"rdma_server", "", ""},
+		{"ib_send_bw -x 0 -n 300", "", `65536 +300`},
+		{"ib_write_bw -x 0 -n 300", "", `65536 +300`},
+		{"ib_read_bw -x 0 -n 300", "", `65536 +300`},
+		{"ib_atomic_bw -x 0 -n 300", "", `8 +300`},
+		{"ib_send_lat -x 0 -n 100", "", `2 +100`},
+		{"ib_write_lat -x 0 -n 100", "", `2 +100`},
+		{"ib_read_lat -x 0 -n 100", "", `2 +100`},
+		{"ib_atomic_lat -x 0 -n 100", "", `8 +100`},
+		{"ib_send_bw -R -n 200", "", `65536 +200`},
+		{"ib_write_bw -R -n 200", "", `65536 +200`},
+		{"ib_read_bw -R -n 200", "", `65536 +200`},
+		{"ib_atomic_bw -R -n 200", "", `8 +200`},
+		{"ib_send_lat -R -n 100", "", `2 +100`},
+		{"ib_write_bw -x 0 -q 4 -n 200", "", `65536 +800`},
+		{"ib_write_bw -x 0 -q 64 -n 50", "", `65536 +3200`},
+		{"ib_send_bw -x 0 -b -n 200", "", `65536 +200`},
+		{"ib_write_bw -x 0 -b -n 200", "", `65536 +200`},
+		{"ib_read_bw -x 0 -b -q 4 -n 100", "", `65536 +400`},
+		{"ib_send_bw -x 0 -e -n 200", "", `65536 +200`},
+		{"ib_send_bw -x 0 -c UC -n 200", "", `65536 +200`},
+		{"ib_send_bw -x 0 -c UD -s 1024 -n 200", "", `1024 +200`},
+		{"ib_send_bw -x 0 --use-srq -n 200", "", `65536 +200`},
+		{"ib_send_bw -x 1 -n 200", "", `65536 +200`}, // by IPv6
+		{"ib_write_bw -x 0 -a -n 20", "", `8388608 +20`},
+	} {
+		t.Run(c.argv, func(t *testing.T) {
+			on := *l
+			on.t = t
+			argv := strings.Fields(c.argv)
+			var client []string
+			switch argv[0] {
+			case "rping":
+				client = []string{"rping", "-c", "-a", server, "-C", "20"}
+				s := on.rdmaServer("h1", argv...) // -P serves for ever
+				on.rdmaClient("h2", client...)
+				_ = s.Process.Kill()
+				return
+			case "rdma_server":
+				client = []string{"rdma_client", "-s", server}
+			case "ucmatose", "udaddy":
+				client = append(append([]string{}, argv...), c.to, server)
+			default:
+				client = append(append([]string{}, argv...), server)
+			}
+			_, said := on.rdma(argv, client)
+			if !regexp.MustCompile(c.want).MatchString(said) {
+				t.Errorf("the client has not printed %q:\n%s", c.want, said)
+			}
+		})
+	}
+}
+
+// TestRDMADevices: what programs see of the NICs.
+func TestRDMADevices(t *testing.T) {
+	l := startRDMA(t, rdmaPair, "ibv_devices", "ibv_devinfo")
+	if out := l.exec("h1", "ibv_devices"); !regexp.MustCompile(`roce0\s+[0-9a-f]{16}`).MatchString(out) {
+		t.Errorf("ibv_devices:\n%s", out)
+	}
+	out := l.exec("h2", "ibv_devinfo", "-v")
+	for _, want := range []string{"hca_id:\troce0", "PORT_ACTIVE", "link_layer:\t\tEthernet", "active_mtu:\t\t1024", "GID[  0]:\t\t::ffff:10.0.0.2, RoCE v2", "ATOMIC_HCA"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("ibv_devinfo -v does not say %q:\n%s", want, out)
+		}
+	}
+	// Where some programs look besides.
+	for file, want := range map[string]string{
+		"/sys/class/infiniband/roce0/ports/1/gid_attrs/ndevs/0": "eth0\n",
+		"/sys/class/infiniband/roce0/ports/1/gid_attrs/types/0": "RoCE v2\n",
+		"/sys/class/infiniband/roce0/ports/1/gids/0":            "0000:0000:0000:0000:0000:ffff:0a00:0002\n",
+		"/sys/class/infiniband_verbs/uverbs0/ibdev":             "roce0\n",
+	} {
+		if got := l.exec("h2", "cat", file); got != want {
+			t.Errorf("%s has %q, not %q", file, got, want)
+		}
+	}
+	if got := l.exec("h2", "stat", "-c", "%F", "/dev/infiniband/uverbs0", "/dev/null", "/sys/class/net/eth0/"); got != "character special file\ncharacter special file\ndirectory\n" {
+		t.Errorf("/dev and /sys have %q", got)
+	}
+	if _, err := os.Stat("/sys/class/infiniband/roce0"); err == nil {
+		t.Error("the machine's own /sys has the NIC of a host")
+	}
+	// What the kernel has of RDMA, if anything, is no NIC of ours.
+	if out, _, _ := l.run("exec", "--kernel-rdma", "-l", l.name, "h1", "--", "ibv_devices"); strings.Contains(out, "roce0") {
+		t.Errorf("ibv_devices with --kernel-rdma:\n%s", out)
+	}
+}
+
+// TestRDMALibrariesMissing: without the libraries programs for RDMA are refused with
+// the mend, and others run.
+func TestRDMALibrariesMissing(t *testing.T) {
+	l := startRDMA(t, rdmaPair, "ibv_devices")
+	t.Setenv(verbsDirectory, t.TempDir())
+	_, e, code := l.run("exec", "-l", l.name, "h1", "--", "ibv_devices")
+	if code == 0 || !strings.Contains(e, "scripts/verbs.sh") || !strings.Contains(e, "--kernel-rdma") {
+		t.Errorf("exit code %d: %s", code, e)
+	}
+	l.exec("h1", "true")
+}
+
+// TestRDMAPeerDies: a program that is killed in the middle of a transfer takes its
+// queue pairs with it: its peer gets its error, and the lab goes on.
+func TestRDMAPeerDies(t *testing.T) {
+	l := startRDMA(t, rdmaPair, "ib_send_bw", "rping")
+	s := l.rdmaServer("h1", "ib_send_bw", "-x", "0", "-D", "60")
+	l.listens("h1", "18515")
+	c := l.rdmaServer("h2", "ib_send_bw", "-x", "0", "-D", "60", "10.0.0.1")
+	l.flows("h1", 1000)
+	if err := s.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err == nil {
+		t.Error("the client has not noticed")
+	}
+	if out := c.out.String(); !strings.Contains(out, "transport retry counter exceeded") && !strings.Contains(out, "Completion with error") {
+		t.Errorf("the client says\n%s", out)
+	}
+	l.rdma([]string{"rping", "-s", "-C", "5"}, []string{"rping", "-c", "-a", "10.0.0.1", "-C", "5"})
+}
+
+// flows waits until a host has been sent so many packets more.
+func (l *realLab) flows(host string, packets uint64) {
+	l.t.Helper()
+	port := map[string]string{"h1": "s1:1", "h2": "s1:2"}[host]
+	before := l.ports()[port].TxPackets
+	for range 600 {
+		if l.ports()[port].TxPackets-before > packets {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	l.t.Fatalf("%s gets no packets", host)
+}
+
+// TestRDMAChecks runs a program of our own that tries what Debian's do not: errors,
+// forks, flags of descriptors, threads.
+func TestRDMAChecks(t *testing.T) {
+	l := startRDMA(t, rdmaPair)
+	program := filepath.Join(t.TempDir(), "check")
+	out, err := exec.Command("gcc", "-std=gnu11", "-Wall", "-Werror", "-pthread", "-o", program, "testdata/rdma/check.c", "-libverbs", "-lrdmacm").CombinedOutput()
+	if err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	list, err := exec.Command(program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(string(list)) {
+		t.Run(name, func(t *testing.T) {
+			if o, e, code := l.run("exec", "-l", l.name, "h1", "--", program, name); code != 0 {
+				t.Errorf("exit code %d\n%s%s", code, o, e)
+			}
+		})
+	}
+}
+
+// TestRDMARootless: the same for a user's own lab.
+func TestRDMARootless(t *testing.T) {
+	l := userLab(t, rdmaPair, "rping", "ibv_rc_pingpong", "gcc")
+	needVerbs(t)
+	l.must("up", "-d", l.file)
+	l.rdma([]string{"rping", "-s", "-C", "10"}, []string{"rping", "-c", "-a", "10.0.0.1", "-C", "10"})
+	l.rdma([]string{"ibv_rc_pingpong", "-g", "0"}, []string{"ibv_rc_pingpong", "-g", "0", "10.0.0.1"})
+}

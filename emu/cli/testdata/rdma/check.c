@@ -1,0 +1,520 @@
+/*
+ * check.c NAME: one check of what the verbs of a host's NIC do where Debian's
+ * programs do not look. Without a name it lists them. Queue pairs are connected to
+ * others of the same NIC.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define CHECK(x)                                                                                  \
+	do {                                                                                      \
+		if (!(x)) {                                                                       \
+			fprintf(stderr, "line %d: %s (errno %d: %s)\n", __LINE__, #x, errno, strerror(errno)); \
+			exit(1);                                                                  \
+		}                                                                                 \
+	} while (0)
+
+#define SIZE (256 * 1024)
+#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq;
+static char *mem;
+static struct ibv_mr *mr;
+
+static void start(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	CHECK(list && list[0]);
+	ctx = ibv_open_device(list[0]);
+	CHECK(ctx);
+	ibv_free_device_list(list);
+	pd = ibv_alloc_pd(ctx);
+	CHECK(pd);
+	channel = ibv_create_comp_channel(ctx);
+	CHECK(channel);
+	cq = ibv_create_cq(ctx, 1000, &cq, channel, 0);
+	CHECK(cq);
+	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(mem != MAP_FAILED);
+	mr = ibv_reg_mr(pd, mem, SIZE, ALL);
+	CHECK(mr);
+}
+
+static struct ibv_qp *new_qp(struct ibv_cq *to, struct ibv_srq *srq, int depth)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = to, .recv_cq = to, .srq = srq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 3, .max_recv_sge = 3, .max_inline_data = 64 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
+
+	CHECK(qp);
+	return qp;
+}
+
+static void join(struct ibv_qp *a, struct ibv_qp *b)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL };
+
+	CHECK(!ibv_modify_qp(a, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = b->qp_num, .max_dest_rd_atomic = 4, .min_rnr_timer = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 64 },
+	};
+	CHECK(!ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid));
+	CHECK(!ibv_modify_qp(a, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4 };
+	CHECK(!ibv_modify_qp(a, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void pair(struct ibv_qp **a, struct ibv_qp **b, int depth)
+{
+	*a = new_qp(cq, NULL, depth);
+	*b = new_qp(cq, NULL, depth);
+	join(*a, *b);
+	join(*b, *a);
+}
+
+static int post(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id, void *from, uint32_t n, uint32_t lkey, void *to, uint32_t rkey, int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)from, n, lkey };
+	struct ibv_send_wr *bad = NULL, wr = {
+		.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = op, .send_flags = flags,
+		.wr.rdma = { (uintptr_t)to, rkey },
+	};
+	int error = ibv_post_send(qp, &wr, &bad);
+
+	CHECK(!error == !bad);
+	return error;
+}
+
+static int receive(struct ibv_qp *qp, uint64_t id, void *to, uint32_t n)
+{
+	struct ibv_sge sge = { (uintptr_t)to, n, mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
+
+	return ibv_post_recv(qp, &wr, &bad);
+}
+
+static struct ibv_wc next(struct ibv_cq *from)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(from, 1, &wc)) == 0)
+		;
+	CHECK(n == 1);
+	return wc;
+}
+
+/* Bytes of many lengths go through sends, writes, reads and lists, and are right. */
+static void data(void)
+{
+	static const uint32_t sizes[] = { 1, 8, 1023, 1024, 1025, 65535, 65536, 65537, 100000 };
+	struct ibv_qp *a, *b;
+
+	start();
+	pair(&a, &b, 10);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		uint32_t n = sizes[i];
+		char *to = mem + SIZE / 2;
+		struct ibv_wc wc;
+
+		for (int how = 0; how < 3; how++) {
+			for (uint32_t k = 0; k < n; k++)
+				mem[k] = (char)(k * 7 + i + how);
+			memset(to, 0, n);
+			switch (how) {
+			case 0:
+				CHECK(!receive(b, 5, to, n));
+				CHECK(!post(a, IBV_WR_SEND, 6, mem, n, mr->lkey, NULL, 0, IBV_SEND_SIGNALED));
+				for (int k = 0; k < 2; k++) {
+					wc = next(cq);
+					CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id == (wc.opcode == IBV_WC_RECV ? 5 : 6));
+					CHECK(wc.opcode != IBV_WC_RECV || wc.byte_len == n);
+				}
+				break;
+			case 1:
+				CHECK(!post(a, IBV_WR_RDMA_WRITE, 7, mem, n, mr->lkey, to, mr->rkey, IBV_SEND_SIGNALED));
+				wc = next(cq);
+				CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id == 7 && wc.opcode == IBV_WC_RDMA_WRITE);
+				break;
+			case 2:
+				CHECK(!post(a, IBV_WR_RDMA_READ, 8, to, n, mr->lkey, mem, mr->rkey, IBV_SEND_SIGNALED));
+				wc = next(cq);
+				CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id == 8 && wc.byte_len == n);
+			}
+			CHECK(!memcmp(mem, to, n));
+		}
+	}
+}
+
+/* A wrong key ends both queue pairs with the errors that the specification has. */
+static void rkey(void)
+{
+	struct ibv_async_event event;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *a, *b;
+	struct ibv_wc wc;
+
+	start();
+	pair(&a, &b, 10);
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, mem, 100, mr->lkey, mem + 1000, mr->rkey + 0x100, 0));
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 2, mem, 100, mr->lkey, mem + 1000, mr->rkey, 0));
+	wc = next(cq);
+	CHECK(wc.wr_id == 1 && wc.status == IBV_WC_REM_ACCESS_ERR);
+	wc = next(cq);
+	CHECK(wc.wr_id == 2 && wc.status == IBV_WC_WR_FLUSH_ERR);
+	do {
+		CHECK(!ibv_get_async_event(ctx, &event));
+		ibv_ack_async_event(&event);
+	} while (event.event_type == IBV_EVENT_COMM_EST);
+	CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == b);
+	CHECK(!ibv_query_qp(b, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_ERR);
+	CHECK(!ibv_destroy_qp(a) && !ibv_destroy_qp(b));
+}
+
+/* Memory that is unmapped, or read-only, is a fault when it is used. */
+static void unmapped(void)
+{
+	struct ibv_qp *a, *b;
+
+	start();
+	CHECK(!ibv_reg_mr(pd, (void *)8, 100, 0) && errno == EFAULT);
+	CHECK(!munmap(mem + 8192, 4096));
+	CHECK(!mprotect(mem + 16384, 4096, PROT_READ));
+	pair(&a, &b, 10);
+	CHECK(!post(a, IBV_WR_SEND, 1, mem + 8192, 100, mr->lkey, NULL, 0, 0));
+	CHECK(next(cq).status == IBV_WC_LOC_PROT_ERR);
+	pair(&a, &b, 10);
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, mem, 100, mr->lkey, mem + 8192, mr->rkey, 0));
+	CHECK(next(cq).status == IBV_WC_REM_ACCESS_ERR);
+	pair(&a, &b, 10);
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, mem, 100, mr->lkey, mem + 16384, mr->rkey, 0));
+	CHECK(next(cq).status == IBV_WC_REM_ACCESS_ERR);
+	pair(&a, &b, 10);
+	CHECK(!post(a, IBV_WR_RDMA_READ, 1, mem + 16384, 100, mr->lkey, mem, mr->rkey, 0));
+	CHECK(next(cq).status == IBV_WC_LOC_PROT_ERR);
+	CHECK(!mem[0]);
+}
+
+/* What is refused at once, and what is said of a queue pair's size. */
+static void limits(void)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 10, 10, 3, 3, 1 << 20 } };
+	struct ibv_qp_attr attr;
+	struct ibv_qp *a, *b;
+	int n;
+
+	start();
+	init.send_cq = init.recv_cq = cq;
+	CHECK(!ibv_create_qp(pd, &init) && errno == EINVAL);
+	pair(&a, &b, 10);
+	CHECK(!ibv_query_qp(a, &attr, IBV_QP_CAP, &init));
+	CHECK(attr.cap.max_send_wr == 10 && attr.cap.max_inline_data == 64 && init.cap.max_recv_sge == 3 && init.send_cq == cq && attr.qp_state == IBV_QPS_RTS);
+	CHECK(post(a, IBV_WR_SEND, 1, mem, 65, mr->lkey, NULL, 0, IBV_SEND_INLINE) == EINVAL);
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, "inline", 7, 0, mem, mr->rkey, IBV_SEND_INLINE | IBV_SEND_SIGNALED));
+	CHECK(next(cq).status == IBV_WC_SUCCESS && !strcmp(mem, "inline"));
+	/* There are no receives, so these stay. */
+	for (n = 0; !post(a, IBV_WR_SEND, n, mem, 1, mr->lkey, NULL, 0, 0); n++)
+		CHECK(n < 10);
+	CHECK(n == 10);
+	for (n = 0; !receive(a, n, mem, 1); n++)
+		CHECK(n < 10);
+	CHECK(n == 10);
+	CHECK(ibv_dealloc_pd(pd) == EBUSY);
+	CHECK(ibv_destroy_cq(cq) == EBUSY);
+	CHECK(ibv_destroy_comp_channel(channel) == EBUSY);
+}
+
+/* A completion channel's descriptor can be polled, and waits or does not. */
+static void descriptor(void)
+{
+	struct pollfd p;
+	struct ibv_cq *of;
+	struct ibv_qp *a, *b;
+	void *user;
+
+	start();
+	pair(&a, &b, 10);
+	p = (struct pollfd){ .fd = channel->fd, .events = POLLIN };
+	CHECK(!fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK));
+	CHECK(ibv_get_cq_event(channel, &of, &user) == -1 && errno == EAGAIN);
+	CHECK(poll(&p, 1, 0) == 0);
+	CHECK(!ibv_req_notify_cq(cq, 1));
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, mem, 1, mr->lkey, mem, mr->rkey, IBV_SEND_SIGNALED));
+	CHECK(next(cq).status == IBV_WC_SUCCESS);
+	CHECK(poll(&p, 1, 0) == 0); /* it was not solicited */
+	CHECK(!receive(b, 2, mem, 10));
+	CHECK(!post(a, IBV_WR_SEND, 3, mem, 1, mr->lkey, NULL, 0, IBV_SEND_SOLICITED));
+	CHECK(poll(&p, 1, 10000) == 1);
+	CHECK(!ibv_get_cq_event(channel, &of, &user) && of == cq && user == &cq);
+	CHECK(ibv_get_cq_event(channel, &of, &user) == -1 && errno == EAGAIN);
+	CHECK(next(cq).wr_id == 2);
+	ibv_ack_cq_events(cq, 1);
+	CHECK(!fcntl(ctx->async_fd, F_SETFL, O_NONBLOCK));
+	CHECK(!ibv_destroy_qp(a) && !ibv_destroy_qp(b) && !ibv_destroy_cq(cq) && !ibv_destroy_comp_channel(channel));
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
+}
+
+/* A forked child has no part in what its parent has made, and hangs nowhere. */
+static void forked(void)
+{
+	struct ibv_qp *a, *b;
+	struct ibv_wc wc;
+	int status;
+	pid_t child;
+
+	CHECK(!ibv_fork_init());
+	start();
+	pair(&a, &b, 10);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		struct ibv_cq *mine = cq;
+
+		CHECK(ibv_poll_cq(mine, 1, &wc) < 0);
+		CHECK(ibv_req_notify_cq(mine, 0));
+		CHECK(post(a, IBV_WR_SEND, 1, mem, 1, mr->lkey, NULL, 0, 0));
+		CHECK(!ibv_alloc_pd(ctx));
+		ibv_destroy_qp(a);
+		ibv_dereg_mr(mr);
+		ibv_destroy_cq(mine);
+		start(); /* a session of its own */
+		pair(&a, &b, 10);
+		CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, "child", 6, 0, mem, mr->rkey, IBV_SEND_INLINE | IBV_SEND_SIGNALED));
+		CHECK(next(cq).status == IBV_WC_SUCCESS && !strcmp(mem, "child"));
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, "parent", 7, 0, mem, mr->rkey, IBV_SEND_INLINE | IBV_SEND_SIGNALED));
+	CHECK(next(cq).status == IBV_WC_SUCCESS && !strcmp(mem, "parent"));
+}
+
+#define THREADS 4
+#define EACH 500
+
+static struct ibv_qp *common;
+static int seen[THREADS * EACH];
+
+static int done;
+
+static void *work(void *arg)
+{
+	long me = (long)arg;
+	int posted = 0;
+	struct ibv_wc wc;
+
+	while (__atomic_load_n(&done, __ATOMIC_RELAXED) < THREADS * EACH) {
+		if (posted < EACH && !post(common, IBV_WR_RDMA_WRITE, me * EACH + posted, mem + me * 64, 8, mr->lkey, mem + 4096 + me * 64, mr->rkey, IBV_SEND_SIGNALED))
+			posted++;
+		while (ibv_poll_cq(cq, 1, &wc) == 1) { /* of whichever thread */
+			CHECK(wc.status == IBV_WC_SUCCESS);
+			__atomic_add_fetch(&seen[wc.wr_id], 1, __ATOMIC_RELAXED);
+			__atomic_add_fetch(&done, 1, __ATOMIC_RELAXED);
+		}
+	}
+	return NULL;
+}
+
+/* Threads share a queue pair and its completion queue: everything completes once. */
+static void threads(void)
+{
+	pthread_t t[THREADS];
+	struct ibv_qp *other;
+
+	start();
+	pair(&common, &other, 200);
+	for (long i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&t[i], NULL, work, (void *)i));
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(t[i], NULL));
+	for (int i = 0; i < THREADS * EACH; i++)
+		CHECK(seen[i] == 1);
+}
+
+/* A completion queue that overruns takes its queue pairs with it. */
+static void overrun(void)
+{
+	struct ibv_async_event event;
+	struct ibv_cq *small;
+	struct ibv_qp *a, *b;
+	int fatal = 0, full = 0;
+
+	start();
+	small = ibv_create_cq(ctx, 3, NULL, NULL, 0);
+	CHECK(small && small->cqe == 3);
+	a = new_qp(small, NULL, 10);
+	b = new_qp(cq, NULL, 10);
+	join(a, b);
+	join(b, a);
+	for (int i = 0; i < 4; i++)
+		CHECK(!post(a, IBV_WR_RDMA_WRITE, i, mem, 1, mr->lkey, mem, mr->rkey, IBV_SEND_SIGNALED));
+	while (!fatal || !full) {
+		CHECK(!ibv_get_async_event(ctx, &event));
+		fatal += event.event_type == IBV_EVENT_QP_FATAL && event.element.qp == a;
+		full += event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == small;
+		ibv_ack_async_event(&event);
+	}
+	CHECK(!ibv_destroy_qp(a) && !ibv_destroy_cq(small));
+}
+
+/* A completion queue grows with what waits in it. */
+static void resize(void)
+{
+	struct ibv_qp *a, *b;
+
+	start();
+	pair(&a, &b, 10);
+	for (int i = 0; i < 3; i++)
+		CHECK(!post(a, IBV_WR_RDMA_WRITE, i, mem, 1, mr->lkey, mem, mr->rkey, IBV_SEND_SIGNALED));
+	CHECK(next(cq).wr_id == 0);
+	CHECK(!ibv_resize_cq(cq, 5000) && cq->cqe >= 5000);
+	CHECK(next(cq).wr_id == 1 && next(cq).wr_id == 2);
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 9, mem, 1, mr->lkey, mem, mr->rkey, IBV_SEND_SIGNALED));
+	CHECK(next(cq).wr_id == 9);
+	CHECK(ibv_resize_cq(cq, 0) == EINVAL && ibv_resize_cq(cq, 1 << 30) == EINVAL);
+}
+
+/* A shared receive queue feeds several queue pairs, and says when it runs low. */
+static void shared(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	struct ibv_async_event event;
+	struct ibv_recv_wr *bad, wr = { .num_sge = 1 };
+	struct ibv_qp *a, *b, *c, *d;
+	struct ibv_srq *srq;
+	int taken[8] = { 0 };
+
+	start();
+	srq = ibv_create_srq(pd, &init);
+	CHECK(srq);
+	for (int round = 0; round < 5; round++) {
+		struct ibv_sge sge = { (uintptr_t)mem, 64, mr->lkey };
+
+		wr.sg_list = &sge;
+		for (int i = 0; i < 8; i++) {
+			wr.wr_id = i;
+			CHECK(!ibv_post_srq_recv(srq, &wr, &bad));
+		}
+		CHECK(ibv_post_srq_recv(srq, &wr, &bad) == ENOMEM);
+		if (round == 0) {
+			a = new_qp(cq, NULL, 10);
+			b = new_qp(cq, srq, 10);
+			c = new_qp(cq, NULL, 10);
+			d = new_qp(cq, srq, 10);
+			join(a, b);
+			join(b, a);
+			join(c, d);
+			join(d, c);
+			CHECK(!ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+			CHECK(ibv_destroy_srq(srq) == EBUSY);
+		}
+		for (int i = 0; i < 8; i++)
+			CHECK(!post(i % 2 ? a : c, IBV_WR_SEND, 100, mem, 8, mr->lkey, NULL, 0, IBV_SEND_SIGNALED));
+		for (int i = 0; i < 16; i++) {
+			struct ibv_wc wc = next(cq);
+
+			CHECK(wc.status == IBV_WC_SUCCESS);
+			if (wc.opcode == IBV_WC_RECV)
+				taken[wc.wr_id]++;
+		}
+		for (int i = 0; i < 8; i++)
+			CHECK(taken[i] == round + 1);
+	}
+	do {
+		CHECK(!ibv_get_async_event(ctx, &event));
+		ibv_ack_async_event(&event);
+	} while (event.event_type == IBV_EVENT_COMM_EST);
+	CHECK(event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == srq);
+	CHECK(!ibv_query_srq(srq, &attr) && attr.max_wr == 8 && attr.srq_limit == 0);
+	CHECK(!ibv_destroy_qp(b) && !ibv_destroy_qp(d) && !ibv_destroy_srq(srq));
+}
+
+/* A memory window lends a part of a region. */
+static void window(void)
+{
+	struct ibv_mr *big;
+	struct ibv_mw *mw;
+	struct ibv_send_wr *bad, wr = { .wr_id = 1, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_qp *a, *b;
+
+	start();
+	pair(&a, &b, 10);
+	big = ibv_reg_mr(pd, mem, SIZE, ALL | IBV_ACCESS_MW_BIND);
+	CHECK(big);
+	mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	CHECK(mw);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ big, (uintptr_t)mem + 100, 10, IBV_ACCESS_REMOTE_WRITE };
+	CHECK(!ibv_post_send(b, &wr, &bad));
+	CHECK(next(cq).status == IBV_WC_SUCCESS);
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 2, "window", 7, 0, mem + 100, wr.bind_mw.rkey, IBV_SEND_INLINE | IBV_SEND_SIGNALED));
+	CHECK(next(cq).status == IBV_WC_SUCCESS && !strcmp(mem + 100, "window"));
+	CHECK(!post(a, IBV_WR_RDMA_WRITE, 2, "window", 7, 0, mem + 104, wr.bind_mw.rkey, IBV_SEND_INLINE));
+	CHECK(next(cq).status == IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dealloc_mw(mw));
+}
+
+/* A queue pair that is reset forgets what it had, and can be used anew. */
+static void reset(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp *a, *b;
+
+	start();
+	pair(&a, &b, 10);
+	for (int i = 0; i < 3; i++) {
+		CHECK(!receive(b, 1, mem, 8));
+		CHECK(!post(a, IBV_WR_SEND, 2, mem, 8, mr->lkey, NULL, 0, IBV_SEND_SIGNALED));
+		for (int k = 0; k < 2; k++)
+			CHECK(next(cq).status == IBV_WC_SUCCESS);
+		CHECK(!receive(b, 3, mem, 8));
+		CHECK(!receive(a, 3, mem, 8));
+		CHECK(!ibv_modify_qp(a, &attr, IBV_QP_STATE) && !ibv_modify_qp(b, &attr, IBV_QP_STATE));
+		CHECK(receive(a, 3, mem, 8) == EINVAL && post(a, IBV_WR_SEND, 2, mem, 8, mr->lkey, NULL, 0, 0) == EINVAL);
+		join(a, b);
+		join(b, a);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} checks[] = {
+	{ "data", data }, { "rkey", rkey }, { "unmapped", unmapped }, { "limits", limits }, { "descriptor", descriptor },
+	{ "forked", forked }, { "threads", threads }, { "overrun", overrun }, { "resize", resize }, { "shared", shared },
+	{ "window", window }, { "reset", reset },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+		if (argc < 2) {
+			puts(checks[i].name);
+		} else if (!strcmp(argv[1], checks[i].name)) {
+			alarm(60);
+			checks[i].run();
+			return 0;
+		}
+	}
+	return argc < 2 ? 0 : 2;
+}

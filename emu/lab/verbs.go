@@ -1,0 +1,66 @@
+package lab
+
+import (
+	"fmt"
+
+	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/nicemu/uverbs"
+)
+
+// verbsServer is what lets the programs of a host use its NICs.
+type verbsServer struct {
+	host   string
+	server *uverbs.Server
+}
+
+// offerVerbs makes the servers of all real hosts with NICs, which the hosts' engines
+// poll.
+func (l *Lab) offerVerbs() error {
+	for n := range l.plan.Nodes {
+		node := &l.plan.Nodes[n]
+		if !isReal(node) || node.NIC == nil {
+			continue
+		}
+		var devices []uverbs.Device
+		for i := range node.Ports {
+			if d := l.fabric.Device(n, i); d != nil {
+				devices = append(devices, uverbs.Device{Device: d, Netdev: node.Ports[i].Name})
+			}
+		}
+		driver := l.engines[l.fabric.ShardOf(n).Number].driver
+		s, err := uverbs.New(devices, driver.Do)
+		if err != nil {
+			return fmt.Errorf("host %s: %w", node.Name, err)
+		}
+		l.verbs = append(l.verbs, verbsServer{node.Name, s})
+		if err := driver.Attach(s); err != nil {
+			return fmt.Errorf("host %s: %w", node.Name, err)
+		}
+	}
+	return nil
+}
+
+// listenVerbs makes the servers' sockets, and what programs look for in /sys.
+func (l *Lab) listenVerbs() error {
+	for _, v := range l.verbs {
+		if err := v.server.WriteClass(netnslab.VerbsClass(l.hosts.Dir(), v.host)); err != nil {
+			return fmt.Errorf("RDMA devices of host %s: %w", v.host, err)
+		}
+		if err := v.server.Listen(netnslab.VerbsSocket(l.hosts.Dir(), v.host)); err != nil {
+			return fmt.Errorf("socket for RDMA programs of host %s: %w", v.host, err)
+		}
+	}
+	return nil
+}
+
+func (l *Lab) serveVerbs(warn func(error)) {
+	for _, v := range l.verbs {
+		go v.server.Serve(func(err error) { warn(fmt.Errorf("host %s: %w", v.host, err)) })
+	}
+}
+
+func (l *Lab) closeVerbs() {
+	for _, v := range l.verbs {
+		v.server.Close()
+	}
+}

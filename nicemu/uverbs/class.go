@@ -1,0 +1,71 @@
+package uverbs
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+)
+
+// WriteClass writes into dir what sysfs has of the devices in /sys/class/infiniband
+// and infiniband_verbs (Documentation/ABI/stable/sysfs-class-infiniband of Linux), as
+// far as programs look there beside asking the libraries.
+func (s *Server) WriteClass(dir string) error {
+	for n, d := range s.devices {
+		if err := writeFiles(filepath.Join(dir, "infiniband", name(n)), d.class()); err != nil {
+			return err
+		}
+		uverbs := map[string]string{"ibdev": name(n), "abi_version": "1", "dev": fmt.Sprintf("231:%d", 192+n)}
+		if err := writeFiles(filepath.Join(dir, "infiniband_verbs", fmt.Sprintf("uverbs%d", n)), uverbs); err != nil {
+			return err
+		}
+	}
+	return writeFiles(filepath.Join(dir, "infiniband_verbs"), map[string]string{"abi_version": "6"})
+}
+
+// class is the files of a device.
+func (d *Device) class() map[string]string {
+	guid := d.GUID()
+	words := fmt.Sprintf("%04x:%04x:%04x:%04x", guid>>48, guid>>32&0xffff, guid>>16&0xffff, guid&0xffff)
+	rate := d.Line()
+	files := map[string]string{
+		"node_type": "1: CA", "node_guid": words, "sys_image_guid": words, "node_desc": d.Name(), "fw_ver": "weft", "hw_rev": "0", "board_id": "weft",
+		"ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp", "ports/1/link_layer": "Ethernet", "ports/1/lid": "0x0", "ports/1/lid_mask_count": "0",
+		"ports/1/sm_lid": "0x0", "ports/1/sm_sl": "0", "ports/1/cap_mask": "0x04010000", "ports/1/rate": fmt.Sprintf("%d Gb/sec (1X)", int64(rate/units.Gbps)),
+		"ports/1/pkeys/0": "0xffff",
+	}
+	for i, a := range d.Addresses() {
+		files[fmt.Sprintf("ports/1/gids/%d", i)] = gidText(a)
+		files[fmt.Sprintf("ports/1/gid_attrs/types/%d", i)] = "RoCE v2"
+		files[fmt.Sprintf("ports/1/gid_attrs/ndevs/%d", i)] = d.Netdev
+	}
+	return files
+}
+
+// gidText is a GID as the kernel writes it: eight words, none left out.
+func gidText(a netip.Addr) (text string) {
+	g := nicemu.GID(a)
+	for i := 0; i < len(g); i += 2 {
+		if i > 0 {
+			text += ":"
+		}
+		text += fmt.Sprintf("%02x%02x", g[i], g[i+1])
+	}
+	return text
+}
+
+func writeFiles(dir string, files map[string]string) error {
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,605 @@
+package uverbs
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cm"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	msg "github.com/weftlab/weft/protocols/cm"
+)
+
+func (x *session) cmCreateChannel(*none) answer {
+	p, read, err := newPipe()
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: handleMsg{Handle: x.add(&cmChannel{pipe: p})}, fds: []int{read}}
+}
+
+func (x *session) cmDestroyChannel(q *handleMsg) answer {
+	c, err := get[*cmChannel](x, q.Handle, "event channel")
+	if err != nil {
+		return failed(err)
+	}
+	if c.ids > 0 {
+		return failed(fmt.Errorf("%w: %d IDs have the channel: destroy them first", syscall.EBUSY, c.ids))
+	}
+	c.release()
+	delete(x.objects, q.Handle)
+	return answer{}
+}
+
+func (x *session) cmCreateID(q *cmCreateID) answer {
+	c, err := get[*cmChannel](x, q.Channel, "event channel")
+	if err != nil {
+		return failed(err)
+	}
+	i := &cmID{session: x, channel: c, space: portSpace(q.PortSpace), qpType: q.Type}
+	switch {
+	case i.space == spaceTCP && (q.Type == 0 || q.Type == typeRC || q.Type == typeUC):
+		i.qpType = max(q.Type, typeRC)
+	case (i.space == spaceUDP || i.space == spaceIPoIB) && (q.Type == 0 || q.Type == typeUD):
+		i.qpType = typeUD
+	default:
+		return failed(fmt.Errorf("%w: port space %#x with queue pairs of type %d is not served: use RDMA_PS_TCP with RC or UC, or RDMA_PS_UDP with UD", syscall.EPROTONOSUPPORT, q.PortSpace, q.Type))
+	}
+	c.ids++
+	i.handle = x.add(i)
+	return answer{body: handleMsg{Handle: i.handle}}
+}
+
+func (x *session) id(handle uint32) (*cmID, error) { return get[*cmID](x, handle, "rdma_cm_id") }
+
+// chosen finds an ID that has a device.
+func (x *session) chosen(handle uint32) (*cmID, error) {
+	i, err := x.id(handle)
+	if err == nil && i.device == nil {
+		err = fmt.Errorf("%w: the ID has no device yet: bind it to an address of the host, or resolve an address", syscall.EINVAL)
+	}
+	return i, err
+}
+
+func (x *session) cmDestroyID(q *handleMsg) answer {
+	i, err := x.id(q.Handle)
+	if err != nil {
+		return failed(err)
+	}
+	i.destroy()
+	delete(x.objects, q.Handle)
+	return answer{}
+}
+
+func (x *session) cmMigrate(q *cmCreateID) answer {
+	i, err := x.id(q.ID)
+	if err != nil {
+		return failed(err)
+	}
+	to, err := get[*cmChannel](x, q.Channel, "event channel")
+	if err != nil {
+		return failed(err)
+	}
+	from := i.channel
+	kept := from.events[:0]
+	for _, e := range from.events {
+		if e.of != i || !to.put(e) {
+			kept = append(kept, e)
+		}
+	}
+	clear(from.events[len(kept):])
+	from.events = kept
+	from.ids--
+	to.ids++
+	i.channel = to
+	return answer{}
+}
+
+// deviceOf finds the NIC with an address; nil if there is none.
+func (s *Server) deviceOf(a netip.Addr) *Device {
+	for n := range s.devices {
+		if _, err := s.devices[n].GIDIndex(a); err == nil {
+			return &s.devices[n]
+		}
+	}
+	return nil
+}
+
+// bind gives an ID its local address, and the device that has it.
+func (i *cmID) bind(a netip.AddrPort) error {
+	if i.bound {
+		return fmt.Errorf("%w: the ID is bound to %v already", syscall.EINVAL, i.local)
+	}
+	device := i.device
+	if a.Addr().IsValid() && !a.Addr().IsUnspecified() {
+		if device = i.session.server.deviceOf(a.Addr()); device == nil {
+			return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.ENODEV, a.Addr())
+		}
+	}
+	i.local = a
+	if err := i.session.server.ports.claim(i); err != nil {
+		return err
+	}
+	i.device = device
+	return nil
+}
+
+func (x *session) cmBind(q *cmAddress) answer {
+	i, err := x.id(q.ID)
+	if err != nil {
+		return failed(err)
+	}
+	a, err := q.Local.addrPort()
+	if err == nil {
+		err = i.bind(a)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: i.addresses()}
+}
+
+func (x *session) cmResolveAddr(q *cmResolve) answer {
+	i, err := x.id(q.ID)
+	if err != nil {
+		return failed(err)
+	}
+	local, err := q.Local.addrPort()
+	if err != nil {
+		return failed(err)
+	}
+	remote, err := q.Remote.addrPort()
+	if err != nil {
+		return failed(err)
+	}
+	switch {
+	case !remote.Addr().IsValid() || remote.Addr().IsUnspecified():
+		return failed(fmt.Errorf("%w: %v is nobody's address", syscall.EINVAL, remote.Addr()))
+	case i.comm != 0 || len(i.listening) > 0:
+		return failed(fmt.Errorf("%w: the ID listens or is connected", syscall.EINVAL))
+	}
+	if !i.bound {
+		if err := i.bind(local); err != nil {
+			return failed(err)
+		}
+	}
+	i.remote = remote
+	if err := i.choose(); err != nil {
+		i.event(cmEvent{Event: eventAddrError, Status: -int32(errnoOf(err))})
+	} else {
+		i.event(cmEvent{Event: eventAddrResolved})
+	}
+	return answer{body: i.addresses()}
+}
+
+// choose finds the device by which the remote address is reached, and its own
+// address there.
+func (i *cmID) choose() error {
+	if i.device != nil && i.local.Addr().IsValid() && !i.local.Addr().IsUnspecified() {
+		if i.local.Addr().Is4() != i.remote.Addr().Is4() {
+			return fmt.Errorf("%w: %v and %v are of different versions of IP", syscall.EINVAL, i.local, i.remote)
+		}
+		return i.device.Reach(i.local.Addr(), i.remote.Addr())
+	}
+	err := fmt.Errorf("%w: the host has no NIC", syscall.ENODEV)
+	for n := range i.session.server.devices {
+		d := &i.session.server.devices[n]
+		var from netip.Addr
+		if from, err = d.Source(i.remote.Addr()); err == nil {
+			i.device = d
+			i.local = netip.AddrPortFrom(from, i.local.Port())
+			return nil
+		}
+	}
+	return err
+}
+
+func (x *session) cmResolveRoute(q *handleMsg) answer {
+	i, err := x.chosen(q.Handle)
+	if err != nil {
+		return failed(err)
+	}
+	i.event(cmEvent{Event: eventRouteResolved})
+	return answer{}
+}
+
+func (x *session) cmListen(q *cmListen) answer {
+	i, err := x.id(q.ID)
+	switch {
+	case err != nil:
+		return failed(err)
+	case len(i.listening) > 0 || i.comm != 0 || i.space == spaceIPoIB:
+		return failed(fmt.Errorf("%w: the ID listens or is connected, or its port space has no connections", syscall.EINVAL))
+	}
+	if !i.bound {
+		if err := i.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), 0)); err != nil {
+			return failed(err)
+		}
+	}
+	for n := range x.server.devices {
+		if d := &x.server.devices[n]; i.device == nil || i.device == d {
+			if err := i.listen(d.Device, int(min(q.Backlog, maxEvents))); err != nil {
+				return failed(err)
+			}
+		}
+	}
+	return answer{body: i.addresses()}
+}
+
+func (i *cmID) listen(d *nicemu.Device, backlog int) (err error) {
+	l := cm.Listen{Service: i.service(i.local.Port()), Datagram: i.qpType == typeUD, Backlog: backlog}
+	if a := i.local.Addr(); a.IsValid() && !a.IsUnspecified() {
+		l.Address = a
+	}
+	d.Manage(func(c *cm.CM) {
+		var id cm.ListenID
+		if id, err = c.Listen(l); err == nil {
+			i.listening = append(i.listening, listening{d, id})
+			d.OwnListener(id, func(e *cm.Event) { i.requested(d, e) })
+		}
+	})
+	return errOfCM(err)
+}
+
+// requested takes a request to connect, or a question for datagrams.
+func (i *cmID) requested(d *nicemu.Device, e *cm.Event) {
+	x := i.session
+	n := &cmID{
+		session: x, channel: i.channel, space: i.space, qpType: i.qpType, local: e.Destination, remote: e.Source, comm: e.ID, passive: true,
+		tos: i.tos, tosSet: i.tosSet, ackTimeout: i.ackTimeout,
+	}
+	for k := range x.server.devices {
+		if x.server.devices[k].Device == d {
+			n.device = &x.server.devices[k]
+		}
+	}
+	out := cmEvent{Event: eventConnectRequest, Listen: i.handle}
+	if e.Kind == cm.Requested {
+		if e.Attributes.Transport == msg.TransportUC {
+			n.qpType = typeUC
+		}
+		n.attrs, n.known = e.Attributes, true
+		n.attrs.SQPSN = 0 // ours, as soon as there is a handle
+		out.Param = paramOf(&e.Attributes)
+	}
+	setPrivate(&out.Param, e.PrivateData)
+	i.channel.ids++
+	n.handle = x.add(n)
+	n.attrs.SQPSN = n.psn()
+	n.resources = n.attrs.MaxDestRDAtomic
+	d.Own(n.comm, n.happened)
+	if !n.channel.put(queuedEvent{of: i, new: n, msg: n.address(out)}) {
+		n.destroy()
+		delete(x.objects, n.handle)
+	}
+}
+
+func paramOf(a *cm.Attributes) cmParam {
+	return cmParam{
+		QPNum: a.PeerQPN, ResponderResources: a.MaxDestRDAtomic, InitiatorDepth: a.MaxRDAtomic, FlowControl: uint8(bit(a.FlowControl)),
+		RetryCount: a.RetryCount, RNRRetryCount: a.RNRRetryCount, SRQ: uint8(bit(a.SRQ)),
+	}
+}
+
+func setPrivate(p *cmParam, b []byte) {
+	p.PrivateDataLen = uint8(copy(p.PrivateData[:privateLen-1], b))
+}
+
+// happened takes what has become of a connection or a question.
+func (i *cmID) happened(e *cm.Event) {
+	var out cmEvent
+	switch e.Kind {
+	case cm.Replied:
+		i.attrs, i.known = e.Attributes, true
+		out.Event, out.Param = eventConnectResponse, paramOf(&e.Attributes)
+	case cm.Connected:
+		out.Event = eventEstablished
+	case cm.Rejected:
+		out.Event, out.Status = eventRejected, int32(e.Reason)
+		i.over()
+	case cm.Unreachable:
+		out.Event, out.Status = eventUnreachable, -int32(syscall.ETIMEDOUT)
+		i.over()
+	case cm.DisconnectRequested, cm.Disconnected:
+		out.Event = eventDisconnected
+	case cm.TimeWaitExit:
+		out.Event = eventTimewaitExit
+		i.over()
+	case cm.Resolved:
+		out = i.resolved(e)
+		i.over()
+	default:
+		return
+	}
+	setPrivate(&out.Param, e.PrivateData)
+	i.event(out)
+}
+
+// over is told that the connection manager has forgotten the connection.
+func (i *cmID) over() {
+	i.device.Own(i.comm, nil)
+	i.comm = 0
+}
+
+// resolved is the event of an answer to a question for datagrams.
+func (i *cmID) resolved(e *cm.Event) cmEvent {
+	if e.Status != msg.SIDRValid {
+		return cmEvent{Event: eventUnreachable, Status: int32(e.Status)}
+	}
+	return cmEvent{Event: eventEstablished, Param: cmParam{QPNum: e.QPN, QKey: e.QKey}, AH: i.vector(i.remote.Addr())}
+}
+
+// vector is the address vector of an address as seen from the ID.
+func (i *cmID) vector(to netip.Addr) ahAttr {
+	index, _ := i.device.GIDIndex(i.local.Addr()) // it is the device's
+	return ahAttr{DGID: nicemu.GID(to), SGIDIndex: index, HopLimit: 64, TrafficClass: i.trafficClass(), IsGlobal: 1, Port: 1}
+}
+
+// errOfCM gives an error of the connection manager the errno of rdma_cm.
+func errOfCM(err error) error { return nicemu.ConnErrno(err) }
+
+func (x *session) cmConnect(q *cmConnect) answer {
+	i, err := x.chosen(q.ID)
+	switch {
+	case err != nil:
+		return failed(err)
+	case i.comm != 0 || !i.remote.IsValid() || len(i.listening) > 0:
+		return failed(fmt.Errorf("%w: the ID is connected, or listens, or no address was resolved", syscall.EINVAL))
+	case int(q.Param.PrivateDataLen) > privateLen-1:
+		return failed(syscall.EINVAL)
+	}
+	p := &q.Param
+	data := p.PrivateData[:p.PrivateDataLen]
+	d := i.device
+	d.Manage(func(c *cm.CM) {
+		var id msg.CommID
+		if i.qpType == typeUD {
+			id, err = c.Resolve(d.Now(), cm.Resolve{
+				Service: i.service(i.remote.Port()), Local: i.local, Peer: i.remote.Addr(), PKey: 0xffff, TrafficClass: i.trafficClass(), PrivateData: data,
+			})
+		} else {
+			transport := msg.TransportRC
+			if i.qpType == typeUC {
+				transport = msg.TransportUC
+			}
+			i.resources = p.ResponderResources
+			id, err = c.Connect(d.Now(), cm.Connect{
+				Service: i.service(i.remote.Port()), Local: i.local, Peer: i.remote.Addr(), Transport: transport,
+				QP:      cm.QP{Number: p.QPNum, StartPSN: i.psn(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
+				PathMTU: msg.MTU(d.Settings().MTU), PKey: 0xffff, RetryCount: min(p.RetryCount, 7), RNRRetryCount: min(p.RNRRetryCount, 7),
+				ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
+				TrafficClass: i.trafficClass(), HopLimit: 64, PrivateData: data,
+			})
+		}
+		if err == nil {
+			i.comm = id
+			d.Own(id, i.happened)
+		}
+	})
+	return done(errOfCM(err))
+}
+
+func (x *session) cmAccept(q *cmConnect) answer {
+	i, err := x.chosen(q.ID)
+	switch {
+	case err != nil:
+		return failed(err)
+	case i.comm == 0 || !i.passive:
+		return failed(fmt.Errorf("%w: there is no request to accept", syscall.EINVAL))
+	}
+	p := &q.Param
+	data := p.PrivateData[:p.PrivateDataLen]
+	d := i.device
+	d.Manage(func(c *cm.CM) {
+		if i.qpType == typeUD {
+			a := cm.Answer{Status: msg.SIDRStatus(q.Status), QPN: p.QPNum, QKey: udpQKey, PrivateData: data}
+			if err = c.Answer(d.Now(), i.comm, a); err == nil {
+				i.over()
+			}
+			return
+		}
+		_, err = c.Accept(d.Now(), i.comm, cm.Accept{
+			QP:                 cm.QP{Number: p.QPNum, StartPSN: i.psn(), SRQ: p.SRQ != 0, FlowControl: p.FlowControl != 0},
+			ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetryCount: min(p.RNRRetryCount, 7), PrivateData: data,
+		})
+	})
+	return done(errOfCM(err))
+}
+
+func (x *session) cmReject(q *cmConnect) answer {
+	return x.managed(q.ID, func(i *cmID, c *cm.CM) (err error) {
+		data := q.Param.PrivateData[:q.Param.PrivateDataLen]
+		if i.qpType == typeUD {
+			err = c.Answer(i.device.Now(), i.comm, cm.Answer{Status: msg.SIDRRejected, PrivateData: data})
+		} else {
+			err = c.Reject(i.device.Now(), i.comm, cm.Reject{PrivateData: data})
+		}
+		if err == nil {
+			i.over()
+		}
+		return err
+	})
+}
+
+// managed has f do something with the connection of an ID.
+func (x *session) managed(handle uint32, f func(*cmID, *cm.CM) error) answer {
+	i, err := x.chosen(handle)
+	switch {
+	case err != nil:
+		return failed(err)
+	case i.comm == 0:
+		return failed(fmt.Errorf("%w: the ID has no connection", syscall.EINVAL))
+	}
+	i.device.Manage(func(c *cm.CM) { err = f(i, c) })
+	return done(errOfCM(err))
+}
+
+func (x *session) cmEstablish(q *handleMsg) answer {
+	return x.managed(q.Handle, func(i *cmID, c *cm.CM) error { return c.Confirm(i.comm, nil) })
+}
+
+func (x *session) cmDisconnect(q *handleMsg) answer {
+	return x.managed(q.Handle, func(i *cmID, c *cm.CM) error { return c.Disconnect(i.device.Now(), i.comm, nil) })
+}
+
+func (x *session) cmNotify(q *handleMsg) answer {
+	return x.managed(q.Handle, func(i *cmID, c *cm.CM) error { return c.Established(i.comm) })
+}
+
+func (x *session) cmGetEvent(q *handleMsg) answer {
+	c, err := get[*cmChannel](x, q.Handle, "event channel")
+	switch {
+	case err != nil:
+		return failed(err)
+	case len(c.events) == 0:
+		return failed(syscall.EAGAIN) // it was of an ID that is destroyed
+	}
+	e := c.events[0]
+	c.events[0] = queuedEvent{}
+	if c.events = c.events[1:]; len(c.events) == 0 {
+		c.events = nil
+	}
+	return answer{body: e.msg}
+}
+
+// cmQPAttr is rdma_init_qp_attr: what a queue pair is modified with, as Linux's
+// cma_ib_init_qp_attr and ib_cm_init_qp_attr have it.
+func (x *session) cmQPAttr(q *cmQPAttr) answer {
+	i, err := x.chosen(q.ID)
+	if err != nil {
+		return failed(err)
+	}
+	a, m := qp.Attr{State: qp.State(min(q.State, uint32(qp.Err)))}, qp.MaskState
+	switch {
+	case i.qpType == typeUD:
+		m |= i.datagramAttr(&a)
+	case a.State == qp.Init:
+		m |= i.initAttr(&a)
+	case !i.known:
+		return failed(fmt.Errorf("%w: nothing is known of the peer's queue pair yet", syscall.EINVAL))
+	case a.State == qp.RTR:
+		m |= i.rtrAttr(&a)
+	case a.State == qp.RTS:
+		m |= i.rtsAttr(&a)
+	default:
+		return failed(fmt.Errorf("%w: state %v: it can be INIT, RTR or RTS", syscall.EINVAL, a.State))
+	}
+	out := attrTo(&a)
+	out.Mask = uint32(m)
+	return answer{body: out}
+}
+
+func (i *cmID) datagramAttr(a *qp.Attr) qp.Mask {
+	switch a.State {
+	case qp.Init:
+		a.Port, a.QKey = 1, udpQKey
+		return qp.MaskPKeyIndex | qp.MaskPort | qp.MaskQKey
+	case qp.RTS:
+		return qp.MaskSQPSN
+	}
+	return 0
+}
+
+func (i *cmID) initAttr(a *qp.Attr) qp.Mask {
+	a.Port = 1
+	if i.comm != 0 {
+		access := memory.RemoteWrite
+		if i.resources > 0 && i.qpType == typeRC {
+			access |= memory.RemoteRead | memory.RemoteAtomic
+		}
+		a.Access = uint32(access)
+	}
+	return qp.MaskPKeyIndex | qp.MaskPort | qp.MaskAccessFlags
+}
+
+func (i *cmID) rtrAttr(a *qp.Attr) qp.Mask {
+	c := &i.attrs
+	v := i.vector(c.Peer)
+	v.FlowLabel, v.HopLimit, v.TrafficClass = c.FlowLabel, c.HopLimit, c.TrafficClass
+	if i.tosSet {
+		v.TrafficClass = i.tos
+	}
+	a.AV, a.DestQPN, a.RQPSN = vectorOf(&v), c.PeerQPN, c.RQPSN
+	a.PathMTU = min(qp.MTU(c.PathMTU), i.device.Settings().MTU)
+	m := qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
+	if i.qpType == typeRC {
+		a.MaxDestRdAtomic, a.MinRNRTimer = min(c.MaxDestRDAtomic, uint8(i.device.Limits().QPRdAtom)), 0
+		m |= qp.MaskMaxDestRdAtomic | qp.MaskMinRNRTimer
+	}
+	return m
+}
+
+func (i *cmID) rtsAttr(a *qp.Attr) qp.Mask {
+	c := &i.attrs
+	a.SQPSN = c.SQPSN
+	if i.qpType != typeRC {
+		return qp.MaskSQPSN
+	}
+	a.Timeout, a.RetryCnt, a.RNRRetry = uint8(c.ACKTimeout), c.RetryCount, c.RNRRetryCount
+	if i.ackTimeout > 0 {
+		a.Timeout = i.ackTimeout
+	}
+	a.MaxRdAtomic = min(c.MaxRDAtomic, uint8(i.device.Limits().QPInitRdAtom))
+	return qp.MaskSQPSN | qp.MaskTimeout | qp.MaskRetryCnt | qp.MaskRNRRetry | qp.MaskMaxQPRdAtomic
+}
+
+func (x *session) cmSetOption(q *cmOption) answer {
+	i, err := x.id(q.ID)
+	if err != nil {
+		return failed(err)
+	}
+	switch q.Option {
+	case optionTOS:
+		i.tos, i.tosSet = uint8(q.Value), true
+	case optionReuse:
+		i.reuse = q.Value != 0
+	case optionV6Only: // addresses of either version are told apart anyway
+	case optionAckTimeout:
+		if q.Value > 31 {
+			return failed(fmt.Errorf("%w: the code of the local ACK timeout is %d: it can be 0 to 31", syscall.EINVAL, q.Value))
+		}
+		i.ackTimeout = uint8(q.Value)
+	default:
+		return failed(fmt.Errorf("%w: option %d", syscall.ENOSYS, q.Option))
+	}
+	return answer{}
+}
+
+// cmJoin joins a multicast group: on a RoCE port there is nobody to ask, and the
+// fabric floods.
+func (x *session) cmJoin(q *cmJoin) answer {
+	i, err := x.chosen(q.ID)
+	if err != nil {
+		return failed(err)
+	}
+	a, err := q.Address.addrPort()
+	if err != nil {
+		return failed(err)
+	}
+	if !a.Addr().IsMulticast() || i.qpType != typeUD || a.Addr().Is4() != i.local.Addr().Is4() {
+		return failed(fmt.Errorf("%w: %v is no group that the ID can join: it takes a UD queue pair and a group of its version of IP", syscall.EINVAL, a.Addr()))
+	}
+	if i.groups == nil {
+		i.groups = map[uint32]netip.Addr{}
+	}
+	i.nextGroup++
+	i.groups[i.nextGroup] = a.Addr()
+	i.event(cmEvent{Event: eventMulticastJoin, Param: cmParam{QPNum: 0xffffff, QKey: udpQKey}, AH: i.vector(a.Addr())})
+	return x.joined(i.nextGroup)
+}
+
+func (x *session) joined(group uint32) answer { return answer{body: handleMsg{Handle: group}} }
+
+func (x *session) cmLeave(q *cmJoin) answer {
+	i, err := x.chosen(q.ID)
+	if err != nil {
+		return failed(err)
+	}
+	if _, ok := i.groups[q.Group]; !ok {
+		return failed(fmt.Errorf("%w: the ID has not joined group %d", syscall.EINVAL, q.Group))
+	}
+	delete(i.groups, q.Group)
+	return answer{}
+}

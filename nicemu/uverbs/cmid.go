@@ -1,0 +1,297 @@
+package uverbs
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cm"
+	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+// portSpace is enum rdma_port_space.
+type portSpace uint32
+
+// The port spaces that are served; that of RDMA_PS_IPOIB is for multicast groups.
+const (
+	spaceIPoIB portSpace = 0x0002
+	spaceTCP   portSpace = 0x0106
+	spaceUDP   portSpace = 0x0111
+)
+
+// Values of enum ibv_qp_type.
+const (
+	typeRC = 2
+	typeUC = 3
+	typeUD = 4
+)
+
+// cmID is an rdma_cm_id: one end of a connection, or of a resolution, or a listener.
+type cmID struct {
+	session *session
+	handle  uint32
+	channel *cmChannel
+	space   portSpace
+	qpType  uint32
+
+	device        *Device // nil if none is chosen
+	local, remote netip.AddrPort
+	bound         bool // it holds its local port
+	reuse         bool
+	tos           uint8
+	tosSet        bool
+	ackTimeout    uint8 // of the queue pair; 0 for what the connection manager finds
+
+	listening []listening
+	comm      msg.CommID // of the connection; 0 for none
+	passive   bool
+	known     bool          // attributes are there
+	attrs     cm.Attributes // of the queue pair
+	resources uint8         // READs and atomics that it takes
+	groups    map[uint32]netip.Addr
+	nextGroup uint32
+}
+
+// listening is a listener of one device.
+type listening struct {
+	device *nicemu.Device
+	id     cm.ListenID
+}
+
+// cmChannel is an event channel: a pipe by which a byte comes for each event, and the
+// events.
+type cmChannel struct {
+	*pipe
+	events []queuedEvent
+	ids    int
+}
+
+type queuedEvent struct {
+	of  *cmID // whose it is; of a request to connect the listener
+	new *cmID // of a request to connect
+	msg cmEvent
+}
+
+// maxEvents is how many events a channel holds that nobody takes: as many as its pipe
+// has bytes.
+const maxEvents = 65536
+
+// Values of enum rdma_cm_event_type.
+const (
+	eventAddrResolved = iota
+	eventAddrError
+	eventRouteResolved
+	eventRouteError
+	eventConnectRequest
+	eventConnectResponse
+	eventConnectError
+	eventUnreachable
+	eventRejected
+	eventEstablished
+	eventDisconnected
+	eventDeviceRemoval
+	eventMulticastJoin
+	eventMulticastError
+	eventAddrChange
+	eventTimewaitExit
+)
+
+// udpQKey is RDMA_UDP_QKEY.
+const udpQKey = 0x01234567
+
+// event puts an event of an ID into its channel; false if there is no room.
+func (i *cmID) event(e cmEvent) bool { return i.channel.put(queuedEvent{of: i, msg: i.address(e)}) }
+
+// address completes an event of an ID.
+func (i *cmID) address(e cmEvent) cmEvent {
+	e.ID, e.Type, e.Address = i.handle, i.qpType, i.addresses()
+	return e
+}
+
+func (c *cmChannel) put(e queuedEvent) bool {
+	if len(c.events) >= maxEvents || !c.pipe.put([]byte{1}) {
+		return false
+	}
+	c.events = append(c.events, e)
+	return true
+}
+
+// forget takes the events of an ID out, and ends what only they knew of.
+func (c *cmChannel) forget(i *cmID) {
+	kept := c.events[:0]
+	var orphans []*cmID
+	for _, e := range c.events {
+		switch {
+		case e.of != i && e.new != i:
+			kept = append(kept, e)
+		case e.new != nil && e.new != i:
+			orphans = append(orphans, e.new)
+		}
+	}
+	clear(c.events[len(kept):])
+	c.events = kept
+	for _, o := range orphans {
+		o.destroy()
+		delete(o.session.objects, o.handle)
+	}
+}
+
+// addresses are an ID's, as the process is told of them.
+func (i *cmID) addresses() cmAddress {
+	a := cmAddress{ID: i.handle, Local: endpointOf(i.local), Remote: endpointOf(i.remote)}
+	for n := range i.session.server.devices {
+		if i.device == &i.session.server.devices[n] {
+			a.Device = uint32(n) + 1
+		}
+	}
+	return a
+}
+
+func endpointOf(a netip.AddrPort) endpoint {
+	e := endpoint{Port: a.Port()}
+	if !a.Addr().IsValid() {
+		return e
+	}
+	e.IP, e.Family = a.Addr().As16(), unix.AF_INET6
+	if a.Addr().Is4() {
+		e.Family = unix.AF_INET
+	}
+	return e
+}
+
+// addrPort reads an endpoint; of family 0 it is the zero one.
+func (e *endpoint) addrPort() (netip.AddrPort, error) {
+	a := netip.AddrFrom16(e.IP)
+	switch e.Family {
+	case 0:
+		return netip.AddrPort{}, nil
+	case unix.AF_INET:
+		if !a.Is4In6() {
+			return netip.AddrPort{}, fmt.Errorf("%w: %v is no address of IPv4", syscall.EINVAL, a)
+		}
+		a = a.Unmap()
+	case unix.AF_INET6:
+		a = a.Unmap()
+	default:
+		return netip.AddrPort{}, fmt.Errorf("%w: addresses of family %d are not served: use those of IP", syscall.EAFNOSUPPORT, e.Family)
+	}
+	return netip.AddrPortFrom(a, e.Port), nil
+}
+
+// service is what the connection manager knows a port as.
+func (i *cmID) service(port uint16) msg.ServiceID {
+	if i.space == spaceTCP {
+		return msg.IPService(wire.ProtoTCP, port)
+	}
+	return msg.IPService(wire.ProtoUDP, port)
+}
+
+// psn is the first that the queue pair sends.
+func (i *cmID) psn() uint32 { return i.handle * 0x9e3779b1 >> 8 }
+
+// trafficClass is that of what the ID sends.
+func (i *cmID) trafficClass() uint8 {
+	if i.tosSet {
+		return i.tos
+	}
+	return i.device.Settings().DSCP << 2
+}
+
+// ports is the ports of a host that are in use, by port space.
+type ports struct {
+	users map[portKey][]*cmID
+	last  uint16
+}
+
+type portKey struct {
+	space portSpace
+	port  uint16
+}
+
+// firstPort is where the ports begin that are given to those who ask for none: the
+// first of Linux's ip_local_port_range.
+const firstPort = 32768
+
+func newPorts() ports { return ports{users: map[portKey][]*cmID{}, last: firstPort} }
+
+// claim gives an ID the port of its local address, or any if that is 0.
+func (p *ports) claim(i *cmID) error {
+	port := i.local.Port()
+	if port == 0 {
+		for range 1<<16 - firstPort {
+			if p.last++; p.last < firstPort {
+				p.last = firstPort
+			}
+			if len(p.users[portKey{i.space, p.last}]) == 0 {
+				port = p.last
+				break
+			}
+		}
+		if port == 0 {
+			return fmt.Errorf("%w: all ports are in use", syscall.EADDRNOTAVAIL)
+		}
+		i.local = netip.AddrPortFrom(i.local.Addr(), port)
+	}
+	key := portKey{i.space, port}
+	for _, other := range p.users[key] {
+		if overlap(i.local.Addr(), other.local.Addr()) && !(i.reuse && other.reuse) {
+			return fmt.Errorf("%w: port %d", syscall.EADDRINUSE, port)
+		}
+	}
+	p.users[key] = append(p.users[key], i)
+	i.bound = true
+	return nil
+}
+
+// overlap tells whether something can be for both addresses.
+func overlap(a, b netip.Addr) bool {
+	return a == b || !a.IsValid() || !b.IsValid() || a.IsUnspecified() || b.IsUnspecified()
+}
+
+func (p *ports) release(i *cmID) {
+	if !i.bound {
+		return
+	}
+	i.bound = false
+	key := portKey{i.space, i.local.Port()}
+	users := p.users[key]
+	for n := range users {
+		if users[n] == i {
+			users = append(users[:n], users[n+1:]...)
+			break
+		}
+	}
+	if len(users) == 0 {
+		delete(p.users, key)
+	} else {
+		p.users[key] = users
+	}
+}
+
+// destroy ends the ID in whatever state; the peer is told.
+func (i *cmID) destroy() {
+	for _, l := range i.listening {
+		l.device.OwnListener(l.id, nil)
+		l.device.Manage(func(c *cm.CM) { _ = c.Unlisten(l.id) })
+	}
+	i.listening = nil
+	i.channel.forget(i)
+	i.drop()
+	i.session.server.ports.release(i)
+	i.channel.ids--
+}
+
+// drop ends the connection.
+func (i *cmID) drop() {
+	if i.comm == 0 {
+		return
+	}
+	i.device.Own(i.comm, nil)
+	// It may be over already.
+	i.device.Manage(func(c *cm.CM) { _ = c.Destroy(i.device.Now(), i.comm) })
+	i.comm = 0
+}

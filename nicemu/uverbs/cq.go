@@ -1,0 +1,268 @@
+package uverbs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"syscall"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
+)
+
+// channel is a completion channel: a pipe by which handles of completion queues come.
+// A queue has at most one there.
+type channel struct {
+	*pipe
+	queues int
+}
+
+// maxChannelQueues is how many queues a channel can have, so that its pipe, of 64 KiB,
+// always has room.
+const maxChannelQueues = 65536 / 4
+
+// completions is a completion queue whose entries are in shared memory. It implements
+// cq.Sink.
+type completions struct {
+	server  *Server
+	cq      *nicemu.CQ
+	context *opened
+	channel *channel
+	handle  uint32
+	mem     shm
+	depth   uint32
+	mask    uint32
+	made    uint32
+}
+
+func (x *session) createChannel(q *handleMsg) answer {
+	if _, err := get[*opened](x, q.Handle, "context"); err != nil {
+		return failed(err)
+	}
+	p, read, err := newPipe()
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: handleMsg{Handle: x.add(&channel{pipe: p})}, fds: []int{read}}
+}
+
+func (x *session) destroyChannel(q *handleMsg) answer {
+	c, err := get[*channel](x, q.Handle, "completion channel")
+	if err != nil {
+		return failed(err)
+	}
+	if c.queues > 0 {
+		return failed(fmt.Errorf("%w: %d completion queues use this channel: destroy them first", syscall.EBUSY, c.queues))
+	}
+	c.release()
+	delete(x.objects, q.Handle)
+	return answer{}
+}
+
+// depthOf is how many entries a queue has room for that is to have at least n, as
+// mlx5 does it: one less than a power of two.
+func depthOf(n uint32, limit int) (int, error) {
+	if n < 1 || int64(n) > int64(limit) {
+		return 0, fmt.Errorf("%w: cqe is %d: it can be 1 to %d (max_cqe)", syscall.EINVAL, n, limit)
+	}
+	return min(slots(int(n)+1)-1, limit), nil
+}
+
+func (x *session) createCQ(q *createCQ) answer {
+	c, err := get[*opened](x, q.Context, "context")
+	if err != nil {
+		return failed(err)
+	}
+	k := &completions{server: x.server, context: c}
+	if q.Channel != 0 {
+		if k.channel, err = get[*channel](x, q.Channel, "completion channel"); err != nil {
+			return failed(err)
+		}
+		if k.channel.queues >= maxChannelQueues {
+			return failed(fmt.Errorf("%w: a completion channel can have %d queues", syscall.ENOMEM, maxChannelQueues))
+		}
+	}
+	depth, err := depthOf(q.CQE, c.Limits().CQE)
+	if err != nil {
+		return failed(err)
+	}
+	if k.cq, err = c.CreateSinkCQ(depth, k); err != nil {
+		return failed(err)
+	}
+	fd, err := k.room(depth)
+	if err != nil {
+		_ = k.cq.Destroy()
+		return failed(err)
+	}
+	if k.channel != nil {
+		k.channel.queues++
+	}
+	k.handle = x.add(k)
+	x.server.cqs[k.cq] = k
+	return k.answer(fd)
+}
+
+func (k *completions) answer(fd int) answer {
+	return answer{body: cqAnswer{Handle: k.handle, CQE: k.depth, Slots: k.mask + 1}, fds: []int{fd}}
+}
+
+// room makes the memory for a number of entries.
+func (k *completions) room(depth int) (fd int, err error) {
+	n := slots(depth)
+	if k.mem, fd, err = newSHM("cq", queueBytes+n*cqeLen); err != nil {
+		return -1, err
+	}
+	k.depth, k.mask = uint32(depth), uint32(n-1)
+	return fd, nil
+}
+
+func (x *session) resizeCQ(q *createCQ) answer {
+	k, err := get[*completions](x, q.CQ, "completion queue")
+	if err != nil {
+		return failed(err)
+	}
+	depth, err := depthOf(q.CQE, k.context.Limits().CQE)
+	if err != nil {
+		return failed(err)
+	}
+	waiting := k.made - k.mem.word(cqTaken).Load()
+	if waiting > uint32(depth) {
+		return failed(fmt.Errorf("%w: cqe is %d, and %d entries wait: poll them first", syscall.EINVAL, depth, waiting))
+	}
+	old := *k
+	fd, err := k.room(depth)
+	if err != nil {
+		k.mem = old.mem
+		return failed(err)
+	}
+	for i := k.made - waiting; i != k.made; i++ {
+		copy(k.slot(i), old.slot(i))
+	}
+	k.mem.word(cqMade).Store(k.made)
+	k.mem.word(cqTaken).Store(k.made - waiting)
+	k.mem.word(cqArm).Store(old.mem.word(cqArm).Load())
+	k.mem.word(cqEvent).Store(old.mem.word(cqEvent).Load())
+	old.mem.close()
+	return k.answer(fd)
+}
+
+func (x *session) modifyCQ(q *modifyCQ) answer {
+	k, err := get[*completions](x, q.CQ, "completion queue")
+	if err != nil {
+		return failed(err)
+	}
+	if q.Count > 0xffff || q.Period > 0xffff {
+		return failed(fmt.Errorf("%w: cq_count is %d and cq_period %d: they can be 0 to 65535", syscall.EINVAL, q.Count, q.Period))
+	}
+	return done(k.cq.Moderate(cq.Moderation{Count: uint16(q.Count), Period: units.Time(q.Period) * units.Microsecond}))
+}
+
+func (x *session) destroyCQ(q *handleMsg) answer {
+	k, err := get[*completions](x, q.Handle, "completion queue")
+	if err != nil {
+		return failed(err)
+	}
+	return remove(x, q.Handle, func() error {
+		if err := k.destroy(); err != nil {
+			return err
+		}
+		k.release()
+		return nil
+	})
+}
+
+func (k *completions) destroy() error {
+	if err := k.cq.Destroy(); err != nil {
+		return err
+	}
+	delete(k.server.cqs, k.cq)
+	if k.channel != nil {
+		k.channel.queues--
+	}
+	return nil
+}
+
+func (k *completions) release() { k.mem.close() }
+
+func (k *completions) leave(c *opened) {
+	if k.context == c {
+		k.context = &opened{Device: c.Device}
+	}
+}
+
+func (k *completions) slot(i uint32) []byte {
+	return k.mem.bytes[queueBytes+int(i&k.mask)*cqeLen:][:cqeLen]
+}
+
+// Put implements cq.Sink. What the process says that it has taken may be nonsense;
+// then the queue is full.
+func (k *completions) Put(c cq.Completion) bool {
+	if k.made-k.mem.word(cqTaken).Load() >= k.depth {
+		return false
+	}
+	b, le := k.slot(k.made), binary.LittleEndian
+	le.PutUint64(b, c.ID)
+	le.PutUint32(b[8:], uint32(c.Status))
+	le.PutUint32(b[12:], uint32(c.Opcode))
+	le.PutUint32(b[16:], c.VendorErr)
+	le.PutUint32(b[20:], c.ByteLen)
+	le.PutUint32(b[24:], c.Imm)
+	le.PutUint32(b[28:], c.QP)
+	le.PutUint32(b[32:], c.SrcQP)
+	le.PutUint32(b[36:], uint32(c.Flags))
+	le.PutUint32(b[40:], uint32(c.PKeyIndex))
+	le.PutUint32(b[44:], uint32(c.SL))
+	le.PutUint32(b[48:], 0)
+	k.made++
+	k.mem.word(cqMade).Store(k.made)
+	return true
+}
+
+// Asked implements cq.Sink.
+func (k *completions) Asked() (any, solicited bool) {
+	arm := k.mem.word(cqArm)
+	if arm.Load() == 0 {
+		return false, false
+	}
+	a := arm.Swap(0)
+	return a&armAny != 0, a&armSolicited != 0
+}
+
+// Event implements cq.Sink.
+func (k *completions) Event() {
+	if k.channel == nil || k.mem.word(cqEvent).Swap(1) != 0 {
+		return
+	}
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], k.handle)
+	k.channel.put(b[:])
+}
+
+// report tells a process of an asynchronous event. One that does not read its events
+// misses those that its pipe has no room for.
+func (c *opened) report(event, handle uint32) {
+	if c.pipe == nil {
+		return
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint32(b[:], event)
+	binary.LittleEndian.PutUint32(b[4:], handle)
+	c.put(b[:])
+}
+
+// takeEvents hands out a device's asynchronous events.
+func (s *Server) takeEvents(d Device) {
+	for e, ok := d.NextEvent(); ok; e, ok = d.NextEvent() {
+		switch {
+		case s.cqs[e.CQ] != nil:
+			k := s.cqs[e.CQ]
+			k.context.report(uint32(e.Kind), k.handle)
+		case s.qps[e.QP] != nil:
+			k := s.qps[e.QP]
+			k.context.report(uint32(e.Kind), k.handle)
+		case s.srqs[e.SRQ] != nil:
+			k := s.srqs[e.SRQ]
+			k.context.report(uint32(e.Kind), k.handle)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package uverbs
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu"
+)
+
+// requests are all operations.
+var requests map[op]request
+
+func init() {
+	requests = map[op]request{
+		opHello:          on((*session).hello),
+		opDevices:        on((*session).devices),
+		opOpen:           on((*session).open),
+		opClose:          on((*session).closeContext),
+		opQueryPort:      on((*session).queryPort),
+		opQueryGID:       on((*session).queryGID),
+		opAllocPD:        on((*session).allocPD),
+		opDeallocPD:      on((*session).deallocPD),
+		opRegMR:          on((*session).regMR),
+		opReregMR:        on((*session).reregMR),
+		opDeregMR:        on((*session).deregMR),
+		opAllocMW:        on((*session).allocMW),
+		opDeallocMW:      on((*session).deallocMW),
+		opCreateChannel:  on((*session).createChannel),
+		opDestroyChannel: on((*session).destroyChannel),
+		opCreateCQ:       on((*session).createCQ),
+		opResizeCQ:       on((*session).resizeCQ),
+		opModifyCQ:       on((*session).modifyCQ),
+		opDestroyCQ:      on((*session).destroyCQ),
+		opCreateSRQ:      on((*session).createSRQ),
+		opModifySRQ:      on((*session).modifySRQ),
+		opQuerySRQ:       on((*session).querySRQ),
+		opDestroySRQ:     on((*session).destroySRQ),
+		opCreateQP:       on((*session).createQP),
+		opModifyQP:       on((*session).modifyQP),
+		opQueryQP:        on((*session).queryQP),
+		opDestroyQP:      on((*session).destroyQP),
+		opCreateAH:       on((*session).createAH),
+		opDestroyAH:      on((*session).destroyAH),
+		opAttachMcast:    on((*session).attachMcast),
+		opDetachMcast:    on((*session).detachMcast),
+
+		opCMCreateChannel:  on((*session).cmCreateChannel),
+		opCMDestroyChannel: on((*session).cmDestroyChannel),
+		opCMCreateID:       on((*session).cmCreateID),
+		opCMDestroyID:      on((*session).cmDestroyID),
+		opCMMigrate:        on((*session).cmMigrate),
+		opCMBind:           on((*session).cmBind),
+		opCMResolveAddr:    on((*session).cmResolveAddr),
+		opCMResolveRoute:   on((*session).cmResolveRoute),
+		opCMListen:         on((*session).cmListen),
+		opCMConnect:        on((*session).cmConnect),
+		opCMAccept:         on((*session).cmAccept),
+		opCMReject:         on((*session).cmReject),
+		opCMEstablish:      on((*session).cmEstablish),
+		opCMDisconnect:     on((*session).cmDisconnect),
+		opCMNotify:         on((*session).cmNotify),
+		opCMGetEvent:       on((*session).cmGetEvent),
+		opCMQPAttr:         on((*session).cmQPAttr),
+		opCMSetOption:      on((*session).cmSetOption),
+		opCMJoin:           on((*session).cmJoin),
+		opCMLeave:          on((*session).cmLeave),
+	}
+}
+
+// opened is a device that the process has opened.
+type opened struct {
+	*nicemu.Device
+	*pipe // of asynchronous events
+}
+
+// pipe is the writing end of a pipe whose reading end the process has. Each end has
+// flags of its own, so that the process cannot make writing block.
+type pipe struct{ fd int }
+
+// newPipe makes a pipe; read is for the process.
+func newPipe() (p *pipe, read int, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, -1, fmt.Errorf("pipe: %w", err)
+	}
+	// The process decides for itself whether it waits.
+	if err := unix.SetNonblock(fds[0], false); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, -1, err
+	}
+	return &pipe{fds[1]}, fds[0], nil
+}
+
+// put writes a record; false if the process has not read those before it, or has
+// closed its end.
+func (p *pipe) put(b []byte) bool {
+	n, err := unix.Write(p.fd, b)
+	return err == nil && n == len(b)
+}
+
+func (p *pipe) release() { unix.Close(p.fd) }
+
+func text16(s string) (b [16]byte) {
+	copy(b[:15], s)
+	return b
+}
+
+// name is the device's name: roce0, roce1 and so on, in the order of the host's
+// interfaces.
+func name(number int) string { return fmt.Sprintf("roce%d", number) }
+
+func (x *session) devices(*none) answer {
+	a := devicesAnswer{Count: uint32(len(x.server.devices))}
+	for i, d := range x.server.devices {
+		a.Devices[i] = deviceMsg{text16(name(i)), text16(d.Netdev), d.GUID()}
+	}
+	return answer{body: a}
+}
+
+func (x *session) open(q *handleMsg) answer {
+	if int(q.Handle) >= len(x.server.devices) {
+		return failed(fmt.Errorf("%w: there is no device %d", syscall.ENODEV, q.Handle))
+	}
+	p, read, err := newPipe()
+	if err != nil {
+		return failed(err)
+	}
+	c := &opened{Device: x.server.devices[q.Handle].Device, pipe: p}
+	l := c.Limits()
+	return answer{fds: []int{read}, body: deviceAnswer{
+		Handle: x.add(c), MaxInline: uint32(l.Inline), GUID: c.GUID(), MaxMRSize: l.MRSize,
+		MaxMR: uint32(l.MR), MaxMW: uint32(l.MW), MaxPD: uint32(l.PD), MaxCQ: uint32(l.CQ), MaxCQE: uint32(l.CQE),
+		MaxQP: uint32(l.QP), MaxQPWR: uint32(l.QPWR), MaxSGE: uint32(l.SGE),
+		MaxQPRdAtom: uint32(l.QPRdAtom), MaxQPInitRdAtom: uint32(l.QPInitRdAtom), Atomics: bit(!l.NoAtomics),
+		MaxSRQ: uint32(l.SRQ), MaxSRQWR: uint32(l.SRQWR), MaxSRQSGE: uint32(l.SRQSGE),
+		MaxAH: uint32(l.AH), MaxMcastGrp: uint32(l.McastGroups), MaxMcastQPAttach: uint32(l.McastQPAttach),
+		MaxTotalMcastQPAttach: uint32(l.McastQPAttachTotal),
+		MaxPKeys:              uint32(l.PKeys), Ports: uint32(l.Ports), GIDs: uint32(l.GIDs), AckDelay: ackDelay,
+	}}
+}
+
+// ackDelay is the code of the longest that the NIC takes to acknowledge, which
+// rdma_cm tells of (cm.DefaultConfig).
+const ackDelay = 15
+
+func bit(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (x *session) closeContext(q *handleMsg) answer {
+	c, err := get[*opened](x, q.Handle, "context")
+	if err != nil {
+		return failed(err)
+	}
+	for _, o := range x.objects {
+		// What is of the context goes on without its asynchronous events.
+		if of, ok := o.(interface{ leave(*opened) }); ok {
+			of.leave(c)
+		}
+	}
+	c.release()
+	delete(x.objects, q.Handle)
+	return answer{}
+}
+
+func (x *session) queryPort(q *handleMsg) answer {
+	c, err := get[*opened](x, q.Handle, "context")
+	if err != nil {
+		return failed(err)
+	}
+	n, _ := c.Counters()
+	return answer{body: portAnswer{
+		Rate: uint64(c.Line()), ActiveMTU: uint32(c.Limits().ActiveMTU), GIDs: uint32(len(c.Addresses())),
+		QKeyViolations: uint32(n.QKeyViolations), PKeyViolations: uint32(n.PKeyViolations),
+	}}
+}
+
+func (x *session) queryGID(q *queryGID) answer {
+	c, err := get[*opened](x, q.Context, "context")
+	if err != nil {
+		return failed(err)
+	}
+	var a gidAnswer
+	if list := c.Addresses(); int(q.Index) < len(list) {
+		a.GID = nicemu.GID(list[q.Index])
+	}
+	return answer{body: a}
+}

@@ -1,0 +1,189 @@
+package uverbs
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+)
+
+// domain is a protection domain and the context that it was made with.
+type domain struct {
+	pd      *nicemu.PD
+	context *opened
+}
+
+func (x *session) allocPD(q *handleMsg) answer {
+	c, err := get[*opened](x, q.Handle, "context")
+	if err != nil {
+		return failed(err)
+	}
+	pd, err := c.AllocPD()
+	if err != nil {
+		return failed(err)
+	}
+	return x.made(&domain{pd, c})
+}
+
+// made answers with the handle of a new object.
+func (x *session) made(o any) answer { return answer{body: handleMsg{Handle: x.add(o)}} }
+
+func (x *session) deallocPD(q *handleMsg) answer {
+	d, err := get[*domain](x, q.Handle, "protection domain")
+	if err != nil {
+		return failed(err)
+	}
+	return remove(x, q.Handle, d.pd.Dealloc)
+}
+
+func (x *session) registration(q *regMR) (r memory.Registration, err error) {
+	r = memory.Registration{Addr: q.Addr, Length: q.Length, IOVA: q.IOVA, Backing: x.memory}
+	r.Access, err = memory.AccessOf(q.Access)
+	return r, err
+}
+
+// unmapped is the error of memory that the process does not have.
+func (x *session) unmapped(q *regMR) error {
+	if q.Length > 0 && !x.memory.mapped(q.Addr, q.Length) {
+		return fmt.Errorf("%w: the process has no memory at %#x to %#x", syscall.EFAULT, q.Addr, q.Addr+q.Length-1)
+	}
+	return nil
+}
+
+func (x *session) regMR(q *regMR) answer {
+	d, err := get[*domain](x, q.PD, "protection domain")
+	if err != nil {
+		return failed(err)
+	}
+	r, err := x.registration(q)
+	if err == nil {
+		err = x.unmapped(q)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	m, err := d.pd.RegisterFrom(r)
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: mrAnswer{x.add(m), m.LKey()}}
+}
+
+func (x *session) reregMR(q *regMR) answer {
+	m, err := get[*nicemu.MR](x, q.MR, "memory region")
+	if err != nil {
+		return failed(err)
+	}
+	changes := memory.Changes(q.Flags)
+	if q.Flags>>8 != 0 {
+		return failed(fmt.Errorf("%w: flags of ibv_rereg_mr are %#x", syscall.EINVAL, q.Flags))
+	}
+	var pd *nicemu.PD
+	if changes&memory.ChangePD != 0 {
+		d, err := get[*domain](x, q.PD, "protection domain")
+		if err != nil {
+			return failed(err)
+		}
+		pd = d.pd
+	}
+	if changes&memory.ChangeAccess == 0 {
+		q.Access = 0
+	}
+	r, err := x.registration(q)
+	if err == nil && changes&memory.ChangeTranslation != 0 {
+		err = x.unmapped(q)
+	}
+	if err == nil {
+		err = m.Reregister(changes, pd, r)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: mrAnswer{q.MR, m.LKey()}}
+}
+
+func (x *session) deregMR(q *handleMsg) answer {
+	m, err := get[*nicemu.MR](x, q.Handle, "memory region")
+	if err != nil {
+		return failed(err)
+	}
+	return remove(x, q.Handle, m.Deregister)
+}
+
+func (x *session) allocMW(q *allocMW) answer {
+	d, err := get[*domain](x, q.PD, "protection domain")
+	if err != nil {
+		return failed(err)
+	}
+	if q.Type > uint32(memory.Type2) {
+		return failed(fmt.Errorf("%w: type of memory window is %d: it can be 1 or 2", syscall.EINVAL, q.Type))
+	}
+	w, err := d.pd.AllocMW(memory.WindowType(q.Type))
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: mrAnswer{x.add(w), w.RKey()}}
+}
+
+func (x *session) deallocMW(q *handleMsg) answer {
+	w, err := get[*nicemu.MW](x, q.Handle, "memory window")
+	if err != nil {
+		return failed(err)
+	}
+	return remove(x, q.Handle, w.Dealloc)
+}
+
+func vectorOf(a *ahAttr) qp.AV {
+	return qp.AV{
+		DGID: a.DGID, FlowLabel: a.FlowLabel, SGIDIndex: a.SGIDIndex, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass,
+		SL: a.SL, StaticRate: a.StaticRate, Global: a.IsGlobal != 0, Port: a.Port,
+	}
+}
+
+func attrOfVector(v *qp.AV) ahAttr {
+	return ahAttr{
+		DGID: v.DGID, FlowLabel: v.FlowLabel, SGIDIndex: v.SGIDIndex, HopLimit: v.HopLimit, TrafficClass: v.TrafficClass,
+		SL: v.SL, StaticRate: v.StaticRate, IsGlobal: uint8(bit(v.Global)), Port: v.Port,
+	}
+}
+
+func (x *session) createAH(q *createAH) answer {
+	d, err := get[*domain](x, q.PD, "protection domain")
+	if err != nil {
+		return failed(err)
+	}
+	h, err := d.pd.CreateAH(vectorOf(&q.AH))
+	if err != nil {
+		return failed(err)
+	}
+	return x.made(h)
+}
+
+func (x *session) destroyAH(q *handleMsg) answer {
+	h, err := get[*nicemu.AH](x, q.Handle, "address handle")
+	if err != nil {
+		return failed(err)
+	}
+	return remove(x, q.Handle, h.Destroy)
+}
+
+func (x *session) attachMcast(q *mcastMsg) answer {
+	k, err := x.pair(q.QP)
+	if err != nil {
+		return failed(err)
+	}
+	if err = k.qp.AttachMcast(q.GID); err == nil {
+		k.groups = append(k.groups, q.GID)
+	}
+	return done(err)
+}
+
+func (x *session) detachMcast(q *mcastMsg) answer {
+	k, err := x.pair(q.QP)
+	if err != nil {
+		return failed(err)
+	}
+	return done(k.detach(q.GID))
+}

@@ -1,0 +1,343 @@
+package uverbs
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/qp"
+)
+
+// queue is a queue pair or a shared receive queue that a process posts to.
+type queue struct {
+	session *session
+	context *opened
+	qp      *nicemu.QP
+	srq     *nicemu.SRQ // nil if it is a queue pair
+	handle  uint32
+	number  uint32 // in the doorbell page
+	mem     shm
+	sends   ring
+	recvs   ring
+	groups  []qp.GID
+	sendCQ  *completions
+
+	datagrams bool // it is of type UD
+	waiting   bool // it is in session.pending
+}
+
+// ring is what a process posts to.
+type ring struct {
+	index  int // offset of the number of entries posted
+	slots  []byte
+	stride int
+	mask   uint32
+	sges   int // elements of an entry
+	taken  uint32
+}
+
+// ringsOf lays two rings out behind the first page.
+func (k *queue) layOut(name string, sends, sendStride, recvs, recvStride int) (fd int, err error) {
+	if k.mem, fd, err = newSHM(name, queueBytes+sends*sendStride+recvs*recvStride); err != nil {
+		return -1, err
+	}
+	b := k.mem.bytes[queueBytes:]
+	k.sends = ring{index: sendIndex, slots: b[:sends*sendStride], stride: sendStride, mask: uint32(sends - 1)}
+	k.recvs = ring{index: recvIndex, slots: b[sends*sendStride:], stride: recvStride, mask: uint32(recvs - 1)}
+	return fd, nil
+}
+
+// enlist gives a queue its number in the doorbell page.
+func (x *session) enlist(k *queue) error {
+	if n := len(x.free); n > 0 {
+		k.number = x.free[n-1]
+		x.free = x.free[:n-1]
+		x.queues[k.number] = k
+		return nil
+	}
+	if len(x.queues) == maxQueues {
+		return fmt.Errorf("%w: a process can have %d queue pairs and shared receive queues", syscall.ENOMEM, maxQueues)
+	}
+	k.number = uint32(len(x.queues))
+	x.queues = append(x.queues, k)
+	return nil
+}
+
+func (x *session) strike(k *queue) {
+	x.queues[k.number] = nil
+	x.free = append(x.free, k.number)
+}
+
+// pair finds a queue pair.
+func (x *session) pair(handle uint32) (*queue, error) {
+	k, err := get[*queue](x, handle, "queue pair")
+	if err == nil && k.qp == nil {
+		err = fmt.Errorf("%w: %d is a shared receive queue", syscall.EINVAL, handle)
+	}
+	return k, err
+}
+
+func (x *session) shared(handle uint32) (*queue, error) {
+	k, err := get[*queue](x, handle, "shared receive queue")
+	if err == nil && k.srq == nil {
+		err = fmt.Errorf("%w: %d is a queue pair", syscall.EINVAL, handle)
+	}
+	return k, err
+}
+
+// parts finds what a queue pair is made of.
+func (x *session) parts(q *createQP) (d *domain, send, recv *completions, srq *queue, err error) {
+	if d, err = get[*domain](x, q.PD, "protection domain"); err != nil {
+		return
+	}
+	if send, err = get[*completions](x, q.SendCQ, "completion queue"); err != nil {
+		return
+	}
+	if recv, err = get[*completions](x, q.RecvCQ, "completion queue"); err != nil {
+		return
+	}
+	if q.SRQ != 0 {
+		srq, err = x.shared(q.SRQ)
+	}
+	for _, other := range []*opened{send.context, recv.context} {
+		if err == nil && other.Device != d.context.Device {
+			err = fmt.Errorf("%w: the completion queues and the protection domain are of different devices", syscall.EINVAL)
+		}
+	}
+	return
+}
+
+func (x *session) createQP(q *createQP) answer {
+	d, send, recv, srq, err := x.parts(q)
+	if err != nil {
+		return failed(err)
+	}
+	for _, n := range []uint32{q.MaxSendWR, q.MaxRecvWR, q.MaxSendSGE, q.MaxRecvSGE, q.MaxInline, q.Type} {
+		if n > 1<<30 {
+			return failed(fmt.Errorf("%w: %d is beyond all limits", syscall.EINVAL, n))
+		}
+	}
+	if q.Type > uint32(qp.UD) {
+		return failed(fmt.Errorf("%w: qp_type is %d: it can be IBV_QPT_RC (2), IBV_QPT_UC (3) or IBV_QPT_UD (4)", syscall.EOPNOTSUPP, q.Type))
+	}
+	c := nicemu.QPConfig{
+		Type: qp.Type(q.Type), SendCQ: send.cq, RecvCQ: recv.cq, SignalAll: q.SignalAll != 0,
+		Cap: qp.Cap{
+			MaxSendWR: int(q.MaxSendWR), MaxRecvWR: int(q.MaxRecvWR), MaxSendSGE: int(q.MaxSendSGE), MaxRecvSGE: int(q.MaxRecvSGE), MaxInline: int(q.MaxInline),
+		},
+		ChunkSize: chunk,
+	}
+	if srq != nil {
+		c.SRQ, c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = srq.srq, 0, 0
+	}
+	k := &queue{session: x, context: d.context, sendCQ: send, datagrams: c.Type == qp.UD}
+	if k.qp, err = d.pd.CreateQP(c); err != nil {
+		return failed(err)
+	}
+	return x.finishQP(k, c.Cap)
+}
+
+// chunk is how much of a message is copied from or to a process at once: a system
+// call costs as much as copying some pages.
+const chunk = 64 << 10
+
+// finishQP gives a queue pair its rings.
+func (x *session) finishQP(k *queue, c qp.Cap) answer {
+	a := qpAnswer{
+		QPNum: k.qp.Number(), MaxSendWR: uint32(c.MaxSendWR), MaxRecvWR: uint32(c.MaxRecvWR), MaxSendSGE: uint32(c.MaxSendSGE), MaxRecvSGE: uint32(c.MaxRecvSGE),
+		MaxInline: uint32(c.MaxInline), SendSlots: uint32(slots(c.MaxSendWR)), RecvSlots: uint32(slots(c.MaxRecvWR)),
+		SendStride: uint32(stride(sendLen + max(sgeLen*c.MaxSendSGE, c.MaxInline))), RecvStride: uint32(stride(recvLen + sgeLen*c.MaxRecvSGE)),
+	}
+	fd, err := k.layOut("qp", int(a.SendSlots), int(a.SendStride), int(a.RecvSlots), int(a.RecvStride))
+	if err == nil {
+		if err = x.enlist(k); err != nil {
+			k.mem.close()
+			unix.Close(fd)
+		}
+	}
+	if err != nil {
+		_ = k.qp.Destroy()
+		return failed(err)
+	}
+	k.sends.sges, k.recvs.sges = c.MaxSendSGE, c.MaxRecvSGE
+	k.handle = x.add(k)
+	x.server.qps[k.qp] = k
+	a.Handle, a.Number = k.handle, k.number
+	return answer{body: a, fds: []int{fd}}
+}
+
+func (x *session) modifyQP(q *qpAttr) answer {
+	k, err := x.pair(q.QP)
+	if err != nil {
+		return failed(err)
+	}
+	// What was posted before comes before.
+	k.take(int(maxQueues))
+	if q.State > uint32(qp.Err) || q.CurState > uint32(qp.Err) || q.PathMTU > uint32(qp.MTU4096) && qp.Mask(q.Mask)&qp.MaskPathMTU != 0 || q.MigState > 2 || q.PKeyIndex > 0xffff {
+		return failed(fmt.Errorf("%w: an attribute is none of its enumeration's", syscall.EINVAL))
+	}
+	if err := k.qp.Modify(attrOf(q), qp.Mask(q.Mask)); err != nil {
+		return failed(err)
+	}
+	if qp.Mask(q.Mask)&qp.MaskState != 0 && qp.State(q.State) == qp.Reset {
+		k.sends.taken, k.recvs.taken = 0, 0
+		k.mem.word(sendIndex).Store(0)
+		k.mem.word(recvIndex).Store(0)
+	}
+	return answer{body: handleMsg{Handle: uint32(k.qp.State())}}
+}
+
+func attrOf(q *qpAttr) qp.Attr {
+	return qp.Attr{
+		State: qp.State(q.State), CurState: qp.State(q.CurState), PathMTU: qp.MTU(q.PathMTU), MigState: qp.MigState(q.MigState),
+		QKey: q.QKey, RQPSN: q.RQPSN, SQPSN: q.SQPSN, DestQPN: q.DestQPN, Access: q.Access, PKeyIndex: uint16(q.PKeyIndex),
+		AV: vectorOf(&q.AH), EnSQDAsyncNotify: q.EnSQDAsyncNotify != 0, MaxRdAtomic: q.MaxRdAtomic, MaxDestRdAtomic: q.MaxDestRdAtomic,
+		MinRNRTimer: q.MinRNRTimer, Port: q.Port, Timeout: q.Timeout, RetryCnt: q.RetryCnt, RNRRetry: q.RNRRetry,
+	}
+}
+
+func attrTo(a *qp.Attr) qpAttr {
+	return qpAttr{
+		State: uint32(a.State), CurState: uint32(a.CurState), PathMTU: uint32(a.PathMTU), MigState: uint32(a.MigState),
+		QKey: a.QKey, RQPSN: a.RQPSN, SQPSN: a.SQPSN, DestQPN: a.DestQPN, Access: a.Access, PKeyIndex: uint32(a.PKeyIndex),
+		AH: attrOfVector(&a.AV), EnSQDAsyncNotify: uint8(bit(a.EnSQDAsyncNotify)), SQDraining: uint8(bit(a.SQDraining)),
+		MaxRdAtomic: a.MaxRdAtomic, MaxDestRdAtomic: a.MaxDestRdAtomic,
+		MinRNRTimer: a.MinRNRTimer, Port: a.Port, Timeout: a.Timeout, RetryCnt: a.RetryCnt, RNRRetry: a.RNRRetry,
+	}
+}
+
+func (x *session) queryQP(q *handleMsg) answer {
+	k, err := x.pair(q.Handle)
+	if err != nil {
+		return failed(err)
+	}
+	a, _ := k.qp.Query()
+	return answer{body: attrTo(&a)}
+}
+
+func (x *session) destroyQP(q *handleMsg) answer {
+	k, err := x.pair(q.Handle)
+	if err != nil {
+		return failed(err)
+	}
+	return remove(x, q.Handle, func() error {
+		if len(k.groups) > 0 {
+			return fmt.Errorf("%w: queue pair %d is attached to %d multicast groups: detach it first", syscall.EBUSY, k.qp.Number(), len(k.groups))
+		}
+		k.destroy()
+		k.release()
+		return nil
+	})
+}
+
+func (k *queue) detach(g qp.GID) error {
+	err := k.qp.DetachMcast(g)
+	for i := range k.groups {
+		if err == nil && k.groups[i] == g {
+			k.groups = append(k.groups[:i], k.groups[i+1:]...)
+			break
+		}
+	}
+	return err
+}
+
+// destroy ends what the device has of the queue.
+func (k *queue) destroy() {
+	x := k.session
+	if k.qp != nil {
+		for len(k.groups) > 0 {
+			_ = k.detach(k.groups[0])
+		}
+		_ = k.qp.Destroy()
+		delete(x.server.qps, k.qp)
+	} else {
+		_ = k.srq.Destroy()
+		delete(x.server.srqs, k.srq)
+	}
+	x.strike(k)
+	k.session = nil
+}
+
+func (k *queue) release() { k.mem.close() }
+
+func (k *queue) leave(c *opened) {
+	if k.context == c {
+		k.context = &opened{Device: c.Device}
+	}
+}
+
+func (x *session) createSRQ(q *createSRQ) answer {
+	d, err := get[*domain](x, q.PD, "protection domain")
+	if err != nil {
+		return failed(err)
+	}
+	if q.MaxWR > 1<<30 || q.MaxSGE > 1<<30 || q.Limit > q.MaxWR {
+		return failed(fmt.Errorf("%w: max_wr is %d, max_sge %d, srq_limit %d", syscall.EINVAL, q.MaxWR, q.MaxSGE, q.Limit))
+	}
+	k := &queue{session: x, context: d.context}
+	if k.srq, err = d.pd.CreateSRQ(qp.SRQAttr{MaxWR: int(q.MaxWR), MaxSGE: int(q.MaxSGE)}); err != nil {
+		return failed(err)
+	}
+	a := srqAnswer{MaxWR: q.MaxWR, MaxSGE: q.MaxSGE, Slots: uint32(slots(int(q.MaxWR))), Stride: uint32(stride(recvLen + sgeLen*int(q.MaxSGE)))}
+	fd, err := k.layOut("srq", 0, 0, int(a.Slots), int(a.Stride))
+	if err == nil {
+		if err = x.enlist(k); err != nil {
+			k.mem.close()
+			unix.Close(fd)
+		}
+	}
+	if err == nil && q.Limit > 0 {
+		err = k.srq.Modify(qp.SRQAttr{Limit: int(q.Limit)}, qp.SRQLimit)
+	}
+	if err != nil {
+		_ = k.srq.Destroy()
+		return failed(err)
+	}
+	k.recvs.sges = int(q.MaxSGE)
+	k.handle = x.add(k)
+	x.server.srqs[k.srq] = k
+	a.Handle, a.Number = k.handle, k.number
+	return answer{body: a, fds: []int{fd}}
+}
+
+func (x *session) modifySRQ(q *modifySRQ) answer {
+	k, err := x.shared(q.SRQ)
+	if err != nil {
+		return failed(err)
+	}
+	if qp.SRQMask(q.Mask)&qp.SRQMaxWR != 0 || q.Mask > 0xff {
+		return failed(fmt.Errorf("%w: the device cannot resize a shared receive queue: leave IBV_SRQ_MAX_WR out", syscall.EOPNOTSUPP))
+	}
+	k.take(maxQueues)
+	return done(k.srq.Modify(qp.SRQAttr{Limit: int(q.Limit)}, qp.SRQMask(q.Mask)))
+}
+
+func (x *session) querySRQ(q *handleMsg) answer {
+	k, err := x.shared(q.Handle)
+	if err != nil {
+		return failed(err)
+	}
+	a := k.srq.Query()
+	return answer{body: srqAttr{MaxWR: uint32(a.MaxWR), MaxSGE: uint32(a.MaxSGE), Limit: uint32(a.Limit)}}
+}
+
+func (x *session) destroySRQ(q *handleMsg) answer {
+	k, err := x.shared(q.Handle)
+	if err != nil {
+		return failed(err)
+	}
+	for _, o := range x.objects {
+		if p, ok := o.(*queue); ok && p.qp != nil {
+			if _, c := p.qp.Query(); c.SRQ == k.srq {
+				return failed(fmt.Errorf("%w: queue pairs take from the shared receive queue: destroy them first", syscall.EBUSY))
+			}
+		}
+	}
+	return remove(x, q.Handle, func() error {
+		k.destroy()
+		k.release()
+		return nil
+	})
+}

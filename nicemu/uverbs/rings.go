@@ -1,0 +1,272 @@
+package uverbs
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+)
+
+const (
+	// roundsOfATurn is how often in one turn the doorbell page is looked at again
+	// because something was posted meanwhile.
+	roundsOfATurn = 4
+	// perTurn is how many work requests are taken from one queue before the others
+	// have their turn.
+	perTurn = 64
+)
+
+// take takes what the process has posted, of which the doorbell page tells. max is a
+// measure of how much; what is left has its turn soon.
+func (x *session) take(max int) (taken int) {
+	for range roundsOfATurn {
+		x.collect()
+		taken += x.empty(max)
+		if len(x.pending) > 0 {
+			break
+		}
+		x.doorbell.word(0).Store(1)
+		if !x.posted() {
+			return taken
+		}
+		x.doorbell.word(0).Store(0)
+	}
+	x.server.later(x)
+	return taken
+}
+
+// posted tells whether a bit is set in the doorbell page.
+func (x *session) posted() bool {
+	for i := range anyWords {
+		if x.doorbell.double(anyOffset+8*i).Load() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// collect notes the queues whose bits are set, and clears these.
+func (x *session) collect() {
+	for i := range anyWords {
+		any := x.doorbell.double(anyOffset + 8*i)
+		if any.Load() == 0 {
+			continue
+		}
+		for words := any.Swap(0); words != 0; words &= words - 1 {
+			word := 64*i + bits.TrailingZeros64(words)
+			for dirty := x.doorbell.double(dirtyOffset + 8*word).Swap(0); dirty != 0; dirty &= dirty - 1 {
+				x.note(64*word + bits.TrailingZeros64(dirty))
+			}
+		}
+	}
+}
+
+func (x *session) note(number int) {
+	if number >= len(x.queues) || x.queues[number] == nil || x.queues[number].waiting {
+		return
+	}
+	k := x.queues[number]
+	k.waiting = true
+	x.pending = append(x.pending, k)
+}
+
+// empty takes from the queues that were noted. Those that have more stay.
+func (x *session) empty(max int) (taken int) {
+	left := x.pending[:0]
+	for i, k := range x.pending {
+		if taken >= max*perTurn {
+			left = append(left, x.pending[i:]...)
+			break
+		}
+		n, more := k.take(perTurn)
+		taken += n
+		if more {
+			left = append(left, k)
+		} else {
+			k.waiting = false
+		}
+	}
+	clear(x.pending[len(left):])
+	x.pending = left
+	return taken
+}
+
+// take takes up to max entries of each ring, receives first, since sends may be
+// answered into them.
+func (k *queue) take(max int) (taken int, more bool) {
+	if k.session == nil {
+		return 0, false // it is destroyed
+	}
+	for _, r := range []struct {
+		*ring
+		post func(*queue, []byte, uint32)
+	}{{&k.recvs, (*queue).postRecv}, {&k.sends, (*queue).postSend}} {
+		if len(r.slots) == 0 {
+			continue
+		}
+		posted := k.mem.word(r.index).Load()
+		if posted-r.taken > r.mask+1 {
+			// More than there are slots: nonsense.
+			r.taken = posted
+			k.spoil()
+			continue
+		}
+		for n := 0; r.taken != posted; n++ {
+			if n == max {
+				more = true
+				break
+			}
+			k.session.server.scratch = append(k.session.server.scratch[:0], r.slots[int(r.taken&r.mask)*r.stride:][:r.stride]...)
+			index := r.taken
+			r.taken++
+			taken++
+			r.post(k, k.session.server.scratch, index)
+		}
+	}
+	return taken, more
+}
+
+// spoil takes a queue pair whose process posts nonsense to the error state.
+func (k *queue) spoil() {
+	if k.qp == nil {
+		k.context.report(uint32(qp.SRQErr), k.handle)
+		return
+	}
+	if s := k.qp.State(); s != qp.Reset && s != qp.Err {
+		_ = k.qp.Modify(qp.Attr{State: qp.Err}, qp.MaskState) // allowed from any state
+	}
+	k.context.report(uint32(qp.QPFatal), k.handle)
+}
+
+// list copies the scatter/gather elements out of an entry; false if it says that
+// there are more than fit.
+func (s *Server) list(b []byte, n uint32, limit int) ([]memory.SGE, bool) {
+	if int64(n) > int64(limit) {
+		return nil, false
+	}
+	s.sges = s.sges[:0]
+	for i := range int(n) {
+		e := b[i*sgeLen:]
+		s.sges = append(s.sges, memory.SGE{VA: binary.LittleEndian.Uint64(e), Length: binary.LittleEndian.Uint32(e[8:]), LKey: binary.LittleEndian.Uint32(e[12:])})
+	}
+	return s.sges, true
+}
+
+// postRecv posts an entry of a receive ring.
+func (k *queue) postRecv(b []byte, _ uint32) {
+	s := k.session.server
+	sges, ok := s.list(b[recvLen:], binary.LittleEndian.Uint32(b[4:]), k.recvs.sges)
+	cookie := uint64(binary.LittleEndian.Uint32(b))
+	var err error
+	switch {
+	case !ok:
+		err = transport.ErrInline
+	case k.qp == nil:
+		err = k.srq.PostRecv(&qp.RecvWR{ID: cookie, SGL: sges})
+	default:
+		err = k.qp.PostRecv(&qp.RecvWR{ID: cookie, SGL: sges})
+	}
+	if err != nil {
+		k.spoil()
+	}
+}
+
+// operations are those of enum ibv_wr_opcode.
+var operations = [...]transport.Op{
+	transport.Write, transport.WriteImm, transport.Send, transport.SendImm, transport.Read, transport.CompareSwap,
+	transport.FetchAdd, transport.LocalInvalidate, transport.BindWindow, transport.SendInvalidate,
+}
+
+// Bits of enum ibv_send_flags.
+const (
+	flagFence = 1 << iota
+	flagSignaled
+	flagSolicited
+	flagInline
+)
+
+// postSend posts an entry of the send ring. What is wrong with it ends its queue pair
+// as a NIC does that finds a work request that it cannot read.
+func (k *queue) postSend(b []byte, index uint32) {
+	wr := &k.session.server.wr
+	if !k.read(b, index, wr) {
+		k.refuse(index)
+		return
+	}
+	if k.qp.PostSend(wr) != nil {
+		k.refuse(index)
+	}
+}
+
+// read makes a work request of an entry; false if there is no such.
+func (k *queue) read(b []byte, index uint32, wr *transport.SendWR) bool {
+	le := binary.LittleEndian
+	opcode, flags := le.Uint32(b), le.Uint32(b[4:])
+	sges, inline := le.Uint32(b[52:]), le.Uint32(b[56:])
+	if int64(opcode) >= int64(len(operations)) || int64(inline) > int64(len(b)-sendLen) {
+		return false
+	}
+	*wr = transport.SendWR{
+		ID: uint64(index), Op: operations[opcode], RemoteVA: le.Uint64(b[8:]), RKey: le.Uint32(b[16:]), Imm: le.Uint32(b[20:]),
+		Path: le.Uint32(b[40:]), DestQP: le.Uint32(b[44:]) & 0xffffff, QKey: le.Uint32(b[48:]),
+	}
+	for _, f := range [...]struct {
+		bit  uint32
+		flag transport.Flags
+	}{{flagFence, transport.Fence}, {flagSignaled, transport.Signaled}, {flagSolicited, transport.Solicited}} {
+		if flags&f.bit != 0 {
+			wr.Flags |= f.flag
+		}
+	}
+	if flags&flagInline != 0 {
+		wr.Inline = b[sendLen:][:inline]
+	} else {
+		var ok bool
+		if wr.SGL, ok = k.session.server.list(b[sendLen:], sges, k.sends.sges); !ok {
+			return false
+		}
+	}
+	switch wr.Op {
+	case transport.CompareSwap:
+		wr.Compare, wr.Swap = le.Uint64(b[24:]), le.Uint64(b[32:])
+	case transport.FetchAdd:
+		wr.Swap = le.Uint64(b[24:])
+	case transport.SendInvalidate, transport.LocalInvalidate:
+		wr.RKey = wr.Imm
+	case transport.BindWindow:
+		access := le.Uint64(b[32:])
+		if access > 0xff {
+			return false
+		}
+		wr.Bind = memory.Binding{
+			Window: wr.RKey, Tag: uint8(wr.Imm), Region: wr.Path, Addr: wr.RemoteVA, Length: le.Uint64(b[24:]), Access: memory.Access(access),
+		}
+		wr.SGL = nil
+	}
+	if k.datagrams {
+		return k.aim(wr)
+	}
+	return true
+}
+
+// aim finds the address handle of a datagram.
+func (k *queue) aim(wr *transport.SendWR) bool {
+	h, err := get[pathed](k.session, wr.Path, "address handle")
+	if err != nil {
+		return false
+	}
+	wr.Path = h.Path()
+	return true
+}
+
+// pathed is an address handle.
+type pathed interface{ Path() uint32 }
+
+// refuse ends a work request that is none.
+func (k *queue) refuse(index uint32) {
+	k.sendCQ.cq.Push(cq.Completion{ID: uint64(index), Status: cq.LocQPOpErr, QP: k.qp.Number()}, false)
+	k.spoil()
+}

@@ -1,0 +1,63 @@
+package uverbs
+
+import (
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// shm is memory that a process shares. What it has is not to be trusted, and may
+// change at any time.
+type shm struct{ bytes []byte }
+
+// newSHM makes memory of a size that nobody can change: a mapping that became
+// shorter than its file would end the lab by SIGBUS. The descriptor is for the
+// process.
+func newSHM(name string, size int) (m shm, fd int, err error) {
+	fd, err = unix.MemfdCreate("weft-"+name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return m, -1, fmt.Errorf("memory for a %s: %w", name, err)
+	}
+	if err = unix.Ftruncate(fd, int64(size)); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err == nil {
+		m.bytes, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return shm{}, -1, fmt.Errorf("%d bytes of memory for a %s: %w", size, name, err)
+	}
+	return m, fd, nil
+}
+
+func (m *shm) close() {
+	if m.bytes != nil {
+		_ = unix.Munmap(m.bytes)
+		m.bytes = nil
+	}
+}
+
+// word and double are words at offsets that are multiples of their size, in the first
+// pages, which every shm has.
+func (m *shm) word(offset int) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&m.bytes[offset]))
+}
+
+func (m *shm) double(offset int) *atomic.Uint64 {
+	return (*atomic.Uint64)(unsafe.Pointer(&m.bytes[offset]))
+}
+
+// slots is how many slots a ring for n entries has: a power of two.
+func slots(n int) int {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len(uint(n-1))
+}
+
+// stride is the length of a slot: whole cache lines.
+func stride(n int) int { return (n + 63) &^ 63 }

@@ -1,0 +1,147 @@
+package uverbs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu/qp"
+)
+
+// TestWrite: what a process posts in shared memory is done, and completes there.
+func TestWrite(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	defer c.close()
+	k := c.greet()
+	for i, n := range []uint32{1, 1024, 5000, 30000} {
+		copy(c.memory.Data, bytes.Repeat([]byte{byte(i + 1), 2, 3}, 10000))
+		c.write(k.rc, k.mr.Key, base, base+32768, n)
+		w.run()
+		if s := c.completed(k.cq.Handle); s != 0 {
+			t.Fatalf("%d bytes: status %d", n, s)
+		}
+		if !bytes.Equal(c.memory.Data[:n], c.memory.Data[32768:][:n]) {
+			t.Errorf("%d bytes are not right", n)
+		}
+	}
+}
+
+// TestEvents: a completion that was asked for makes one event in its channel.
+func TestEvents(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	defer c.close()
+	k := c.greet()
+	read := c.fds[3] // doorbell, eventfd, asynchronous events, channel
+	if err := unix.SetNonblock(read, true); err != nil {
+		t.Fatal(err)
+	}
+	var b [64]byte
+	for range 3 {
+		c.objects[k.cq.Handle].(*completions).mem.word(cqArm).Store(armAny)
+		for range 2 {
+			c.write(k.rc, k.mr.Key, base, base+100, 1)
+		}
+		w.run()
+		if n, _ := unix.Read(read, b[:]); n != 4 || binary.LittleEndian.Uint32(b[:]) != k.cq.Handle {
+			t.Fatalf("the channel has %d bytes: %x", n, b[:max(n, 0)])
+		}
+		c.objects[k.cq.Handle].(*completions).mem.word(cqEvent).Store(0)
+		c.completed(k.cq.Handle)
+	}
+}
+
+// TestErrors: what control requests are refused with.
+func TestErrors(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	defer c.close()
+	for _, q := range []struct {
+		name string
+		o    op
+		q    any
+		want syscall.Errno
+	}{
+		{"before HELLO", opDevices, nil, syscall.EPROTO},
+		{"another version", opHello, helloMsg{Version: 99}, syscall.EPROTONOSUPPORT},
+		{"no operation", 4711, nil, syscall.ENOSYS},
+	} {
+		if a := c.ask(q.o, q.q); errnoOf(a.err) != q.want || a.err == nil {
+			t.Errorf("%s: %v, not %v", q.name, a.err, q.want)
+		}
+	}
+	k := c.greet()
+	other := w.connect()
+	defer other.close()
+	theirs := other.greet()
+	for _, q := range []struct {
+		name string
+		o    op
+		q    any
+		want syscall.Errno
+	}{
+		{"HELLO again", opHello, helloMsg{Version: abiVersion}, syscall.EPROTO},
+		{"a short request", opAllocPD, none{}, syscall.EPROTO},
+		{"no device", opOpen, handleMsg{Handle: 5}, syscall.ENODEV},
+		{"no context", opAllocPD, handleMsg{Handle: 4711}, syscall.EINVAL},
+		{"not a context", opAllocPD, handleMsg{Handle: k.pd}, syscall.EINVAL},
+		{"no memory", opRegMR, regMR{PD: k.pd, Addr: 1 << 40, Length: 10}, syscall.EFAULT},
+		{"no entries", opCreateCQ, createCQ{Context: k.context}, syscall.EINVAL},
+		{"too many entries", opCreateCQ, createCQ{Context: k.context, CQE: 1 << 31}, syscall.EINVAL},
+		{"a domain in use", opDeallocPD, handleMsg{Handle: k.pd}, syscall.EBUSY},
+		{"a channel in use", opDestroyChannel, handleMsg{Handle: k.channel}, syscall.EBUSY},
+		{"a completion queue in use", opDestroyCQ, handleMsg{Handle: k.cq.Handle}, syscall.EBUSY},
+		{"a shared receive queue in use", opDestroySRQ, handleMsg{Handle: k.srq.Handle}, syscall.EBUSY},
+		{"too much inline", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 2, MaxInline: 1 << 20}, syscall.EINVAL},
+		{"no type", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 9}, syscall.EOPNOTSUPP},
+		{"a state", opModifyQP, qpAttr{QP: k.rc.Handle, Mask: uint32(qp.MaskState), State: 99}, syscall.EINVAL},
+		{"not a queue pair", opQueryQP, handleMsg{Handle: k.srq.Handle}, syscall.EINVAL},
+		{"not a shared receive queue", opQuerySRQ, handleMsg{Handle: k.rc.Handle}, syscall.EINVAL},
+	} {
+		if a := c.ask(q.o, q.q); errnoOf(a.err) != q.want || a.err == nil {
+			t.Errorf("%s: %v, not %v", q.name, a.err, q.want)
+		}
+	}
+	if theirs.rc.QPNum == k.rc.QPNum {
+		t.Error("two processes have a queue pair in common")
+	}
+}
+
+// TestEnd: what a process has made ends with it.
+func TestEnd(t *testing.T) {
+	w := newWorld(t)
+	before, files := w.device.InUse(), openFiles(t)
+	c := w.connect()
+	k := c.greet()
+	channel := must[handleMsg](c, opCMCreateChannel, none{}).Handle
+	id := must[handleMsg](c, opCMCreateID, cmCreateID{Channel: channel, PortSpace: uint32(spaceTCP)}).Handle
+	must[cmAddress](c, opCMListen, cmListen{ID: id})
+	must[none](c, opAttachMcast, mcastMsg{QP: k.ud.Handle, GID: [16]byte{10: 0xff, 0xff, 239, 1, 2, 3}})
+	c.write(k.rc, k.mr.Key, base, base+100, 1000)
+	data := c.memory.Data
+	c.close()
+	w.run()
+	if now := w.device.InUse(); now != before {
+		t.Errorf("in use are %+v, not %+v", now, before)
+	}
+	if data[100] != 0 || len(w.server.qps)+len(w.server.cqs)+len(w.server.srqs)+len(w.server.ports.users)+len(w.server.bells) != 0 {
+		t.Error("something is left")
+	}
+	if n := openFiles(t); n != files {
+		t.Errorf("%d descriptors are open, not %d", n, files)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}

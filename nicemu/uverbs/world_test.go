@@ -1,0 +1,257 @@
+package uverbs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/emu/sim"
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+)
+
+// world is a NIC whose packets to itself go round, and its server. Everything is on
+// one goroutine.
+type world struct {
+	t      testing.TB
+	engine sim.Engine
+	device *nicemu.Device
+	server *Server
+}
+
+// nowhere is the port of a NIC that only talks to itself.
+type nowhere struct{}
+
+func (nowhere) Feed(units.Time, uint8, units.Bytes) {}
+
+type fire struct{ w *world }
+
+func (f fire) Fire(now units.Time) { f.w.device.Fire(now) }
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t}
+	var priorities [64]uint8
+	d, err := nicemu.New(nicemu.Settings{
+		MTU: qp.MTU1024, AskEvery: 16, Timeout: 8, RetryCount: 1, RNRRetry: 1, Limits: qp.ConnectX5(),
+	}, nicemu.Env{
+		Name: "h1:eth0", MAC: 0x020000000001, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Line: 10 * units.Gbps,
+		Priority: &priorities, Pool: packet.NewPools(1)[0], Now: w.engine.Now, Timer: w.engine.NewTimer(fire{w}), Port: nowhere{},
+		Path: func(_, _ netip.Addr) (nicemu.Path, bool) { return nicemu.Path{}, false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.device = d
+	w.server, err = New([]Device{{d, "eth0"}}, func(f func()) error { f(); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.server.Close()
+		w.engine.StopProcesses()
+	})
+	return w
+}
+
+// run has the engine and the server do what there is, for a while of emulated time.
+func (w *world) run() {
+	for range 20 {
+		w.server.Poll(w.engine.Now(), 32)
+		limit := w.engine.Now() + units.Millisecond
+		w.engine.Run(limit, 20000)
+		w.engine.Advance(limit)
+	}
+}
+
+// slice is a process's memory in the test.
+type slice struct{ memory.Bytes }
+
+func (s *slice) mapped(addr, n uint64) bool { _, ok := s.Load(nil, addr, 1); return ok && n > 0 }
+
+func (s *slice) forget() { s.Data = nil }
+
+// base is where the memory of the tests' processes begins.
+const base = 0x10000
+
+// client is a process: its session, without a goroutine, and what it has made.
+type client struct {
+	*session
+	w      *world
+	peer   *net.UnixConn
+	memory *slice
+	bell   int
+	shared shm // its doorbell page
+	fds    []int
+}
+
+func (w *world) connect() *client {
+	w.t.Helper()
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(w.t.TempDir(), "s"), Net: "unixpacket"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := net.DialUnix("unixpacket", nil, l.Addr().(*net.UnixAddr))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	conn, err := l.AcceptUnix()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	x, err := newSession(w.server, conn)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := &client{session: x, w: w, peer: peer, memory: &slice{memory.Bytes{Base: base, Data: make([]byte, 1<<16)}}, bell: -1}
+	x.memory = c.memory
+	return c
+}
+
+// close ends the process.
+func (c *client) close() {
+	c.end()
+	c.conn.Close()
+	c.peer.Close()
+	for _, fd := range c.fds {
+		unix.Close(fd)
+	}
+	if c.shared.bytes != nil {
+		c.shared.close()
+	}
+}
+
+// ask sends a request.
+func (c *client) ask(o op, q any) answer {
+	var b bytes.Buffer
+	if q != nil {
+		if err := binary.Write(&b, binary.LittleEndian, q); err != nil {
+			c.w.t.Fatal(err)
+		}
+	}
+	a := c.answer(o, b.Bytes())
+	c.fds = append(c.fds, a.fds...)
+	return a
+}
+
+// must asks for what has to succeed.
+func must[A any](c *client, o op, q any) (out A) {
+	c.w.t.Helper()
+	a := c.ask(o, q)
+	if a.err != nil {
+		c.w.t.Fatalf("request %d: %v", o, a.err)
+	}
+	if a.body != nil {
+		out = a.body.(A)
+	}
+	return out
+}
+
+// kit is what a process makes first.
+type kit struct {
+	context, pd, channel uint32
+	mr                   mrAnswer
+	cq                   cqAnswer
+	srq                  srqAnswer
+	rc, ud, srqRC        qpAnswer
+	ah                   uint32
+}
+
+// greet makes a session and a kit: a queue pair of RC that is connected to itself, one
+// of UD, one with a shared receive queue.
+func (c *client) greet() (k kit) {
+	must[none](c, opHello, helloMsg{Version: abiVersion})
+	c.bell = c.fds[1]
+	var err error
+	if c.shared.bytes, err = unix.Mmap(c.fds[0], 0, doorbellBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		c.w.t.Fatal(err)
+	}
+	k.context = must[deviceAnswer](c, opOpen, handleMsg{}).Handle
+	k.pd = must[handleMsg](c, opAllocPD, handleMsg{Handle: k.context}).Handle
+	k.channel = must[handleMsg](c, opCreateChannel, handleMsg{Handle: k.context}).Handle
+	k.mr = must[mrAnswer](c, opRegMR, regMR{PD: k.pd, Access: 0x1f, Addr: base, Length: 1 << 16, IOVA: base})
+	k.cq = must[cqAnswer](c, opCreateCQ, createCQ{Context: k.context, CQE: 64, Channel: k.channel})
+	k.srq = must[srqAnswer](c, opCreateSRQ, createSRQ{PD: k.pd, MaxWR: 16, MaxSGE: 2})
+	ask := createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: uint32(qp.RC), MaxSendWR: 16, MaxRecvWR: 16, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInline: 64}
+	k.rc = must[qpAnswer](c, opCreateQP, ask)
+	ask.SRQ = k.srq.Handle
+	k.srqRC = must[qpAnswer](c, opCreateQP, ask)
+	ask.SRQ, ask.Type = 0, uint32(qp.UD)
+	k.ud = must[qpAnswer](c, opCreateQP, ask)
+	k.ah = must[handleMsg](c, opCreateAH, createAH{PD: k.pd, AH: c.vector()}).Handle
+	c.join(k.rc, k.rc.QPNum)
+	c.join(k.srqRC, k.srqRC.QPNum)
+	c.modify(k.ud, qpAttr{State: uint32(qp.Init), Port: 1, QKey: 7}, qp.MaskState|qp.MaskPKeyIndex|qp.MaskPort|qp.MaskQKey)
+	c.modify(k.ud, qpAttr{State: uint32(qp.RTR)}, qp.MaskState)
+	c.modify(k.ud, qpAttr{State: uint32(qp.RTS)}, qp.MaskState|qp.MaskSQPSN)
+	return k
+}
+
+func (c *client) vector() ahAttr {
+	return ahAttr{DGID: nicemu.GID(netip.MustParseAddr("10.0.0.1")), IsGlobal: 1, Port: 1}
+}
+
+func (c *client) modify(q qpAnswer, a qpAttr, m qp.Mask) {
+	c.w.t.Helper()
+	a.QP, a.Mask = q.Handle, uint32(m)
+	must[handleMsg](c, opModifyQP, a)
+}
+
+// join connects a queue pair.
+func (c *client) join(q qpAnswer, to uint32) {
+	c.w.t.Helper()
+	c.modify(q, qpAttr{State: uint32(qp.Init), Port: 1, Access: 0xe}, qp.MaskState|qp.MaskPKeyIndex|qp.MaskPort|qp.MaskAccessFlags)
+	c.modify(q, qpAttr{State: uint32(qp.RTR), PathMTU: uint32(qp.MTU1024), DestQPN: to, AH: c.vector(), MaxDestRdAtomic: 4, MinRNRTimer: 1},
+		qp.MaskState|qp.MaskAV|qp.MaskPathMTU|qp.MaskDestQPN|qp.MaskRQPSN|qp.MaskMaxDestRdAtomic|qp.MaskMinRNRTimer)
+	c.modify(q, qpAttr{State: uint32(qp.RTS), Timeout: 8, RetryCnt: 1, RNRRetry: 1, MaxRdAtomic: 4},
+		qp.MaskState|qp.MaskSQPSN|qp.MaskTimeout|qp.MaskRetryCnt|qp.MaskRNRRetry|qp.MaskMaxQPRdAtomic)
+}
+
+// write writes an RDMA WRITE of n bytes to itself into the queue pair's ring, as the
+// library does, and rings.
+func (c *client) write(q qpAnswer, key uint32, from, to uint64, n uint32) {
+	k := c.queues[q.Number]
+	index := k.mem.word(sendIndex).Load()
+	b := k.sends.slots[int(index&k.sends.mask)*k.sends.stride:]
+	clear(b[:sendLen])
+	binary.LittleEndian.PutUint32(b[4:], flagSignaled)
+	binary.LittleEndian.PutUint64(b[8:], to)
+	binary.LittleEndian.PutUint32(b[16:], key)
+	binary.LittleEndian.PutUint32(b[52:], 1)
+	binary.LittleEndian.PutUint64(b[sendLen:], from)
+	binary.LittleEndian.PutUint32(b[sendLen+8:], n)
+	binary.LittleEndian.PutUint32(b[sendLen+12:], key)
+	k.mem.word(sendIndex).Store(index + 1)
+	c.ring(q.Number)
+}
+
+func (c *client) ring(number uint32) {
+	d := c.shared.double(dirtyOffset + 8*int(number/64))
+	d.Store(d.Load() | 1<<(number%64))
+	a := c.shared.double(anyOffset + 8*int(number/64/64))
+	a.Store(a.Load() | 1<<(number/64%64))
+	if c.shared.word(0).Swap(0) != 0 {
+		one := [8]byte{1}
+		_, _ = unix.Write(c.bell, one[:])
+	}
+}
+
+// completed takes the completions that wait and gives the status of the last one; -1
+// if there is none.
+func (c *client) completed(handle uint32) (status int) {
+	k := c.objects[handle].(*completions)
+	status = -1
+	for taken := k.mem.word(cqTaken).Load(); taken != k.mem.word(cqMade).Load(); taken++ {
+		status = int(binary.LittleEndian.Uint32(k.slot(taken)[8:]))
+		k.mem.word(cqTaken).Store(taken + 1)
+	}
+	return status
+}

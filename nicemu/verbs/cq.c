@@ -1,0 +1,396 @@
+/* cq.c: completion queues and channels, asynchronous events. */
+#include <endian.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "weft.h"
+
+/*
+ * After so many polls in a row that find nothing the processor is offered to
+ * others: the lab needs one, and a program that polls would have it all.
+ */
+#define PATIENCE 64
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct weft_context *c = to_context(context);
+	struct weft_handle h = { .handle = c->device.handle };
+	struct channel {
+		struct ibv_comp_channel channel;
+		uint32_t handle;
+	} *ch = calloc(1, sizeof(*ch));
+	int error, fd;
+
+	if (!ch)
+		return weft_fail(ENOMEM);
+	error = weft_call(c->session, WEFT_CREATE_CHANNEL, &h, sizeof(h), &h, sizeof(h), &fd, 1);
+	if (error) {
+		free(ch);
+		return weft_fail(error);
+	}
+	ch->channel.context = context;
+	ch->channel.fd = fd;
+	ch->handle = h.handle;
+	return &ch->channel;
+}
+
+static uint32_t handle_of(struct ibv_comp_channel *c) { return c ? *(uint32_t *)(c + 1) : 0; }
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	if (__atomic_load_n(&channel->refcnt, __ATOMIC_ACQUIRE))
+		return EBUSY;
+	weft_call_handle(to_context(channel->context)->session, WEFT_DESTROY_CHANNEL, handle_of(channel));
+	close(channel->fd);
+	free(channel);
+	return 0;
+}
+
+static size_t size_of(uint32_t slots) { return WEFT_PAGE + (size_t)slots * sizeof(struct weft_cqe); }
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *user, struct ibv_comp_channel *channel, int vector)
+{
+	struct weft_context *c = to_context(context);
+	struct weft_create_cq q = { .context = c->device.handle, .cqe = cqe, .channel = handle_of(channel) };
+	struct weft_cq_object *cq;
+	struct weft_cq_answer a;
+	int error, fd;
+
+	if (cqe < 1 || vector < 0 || vector >= context->num_comp_vectors)
+		return weft_fail(EINVAL);
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return weft_fail(ENOMEM);
+	error = weft_call(c->session, WEFT_CREATE_CQ, &q, sizeof(q), &a, sizeof(a), &fd, 1);
+	if (error)
+		goto failed;
+	cq->size = size_of(a.slots);
+	cq->ring = weft_map(fd, cq->size);
+	error = cq->ring ? weft_table_put(&c->cqs, a.handle, cq) : errno;
+	if (error) {
+		if (cq->ring)
+			munmap(cq->ring, cq->size);
+		weft_call_handle(c->session, WEFT_DESTROY_CQ, a.handle);
+		goto failed;
+	}
+	cq->entries = (struct weft_cqe *)((char *)cq->ring + WEFT_PAGE);
+	cq->slots = a.slots;
+	cq->session = c->session;
+	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
+	cq->cq.context = context;
+	cq->cq.channel = channel;
+	cq->cq.cq_context = user;
+	cq->cq.handle = a.handle;
+	cq->cq.cqe = a.cqe;
+	pthread_mutex_init(&cq->cq.mutex, NULL);
+	pthread_cond_init(&cq->cq.cond, NULL);
+	if (channel)
+		__atomic_add_fetch(&channel->refcnt, 1, __ATOMIC_RELAXED);
+	return &cq->cq;
+failed:
+	free(cq);
+	return weft_fail(error);
+}
+
+int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct weft_cq_object *cq = to_cq(ibv);
+	struct weft_create_cq q = { .cq = ibv->handle, .cqe = cqe };
+	struct weft_cq_answer a;
+	struct weft_cq *ring;
+	int error, fd;
+
+	if (cqe < 1)
+		return EINVAL;
+	/* The entries that wait move with the queue, so none may be taken meanwhile. */
+	pthread_spin_lock(&cq->lock);
+	error = weft_call(cq->session, WEFT_RESIZE_CQ, &q, sizeof(q), &a, sizeof(a), &fd, 1);
+	if (!error) {
+		ring = weft_map(fd, size_of(a.slots));
+		if (ring) {
+			munmap(cq->ring, cq->size);
+			cq->ring = ring;
+			cq->entries = (struct weft_cqe *)((char *)ring + WEFT_PAGE);
+			cq->size = size_of(a.slots);
+			cq->slots = a.slots;
+			cq->taken = ring->taken;
+			ibv->cqe = a.cqe;
+		} else {
+			error = errno;
+			cq->session->dead = true; /* the lab has the new one */
+		}
+	}
+	pthread_spin_unlock(&cq->lock);
+	return error;
+}
+
+int weft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	struct weft_modify_cq m = { cq->handle, attr->moderate.cq_count, attr->moderate.cq_period, 0 };
+
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	return weft_call(to_cq(cq)->session, WEFT_MODIFY_CQ, &m, sizeof(m), NULL, 0, NULL, 0);
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct weft_cq_object *cq = to_cq(ibv);
+	int error = weft_call_handle(cq->session, WEFT_DESTROY_CQ, ibv->handle);
+
+	if (error && !cq->session->dead)
+		return error;
+	weft_table_remove(&to_context(ibv->context)->cqs, ibv->handle);
+	/* Events that the program has taken it must acknowledge first. */
+	pthread_mutex_lock(&ibv->mutex);
+	while (!cq->session->dead && (ibv->comp_events_completed != cq->events || ibv->async_events_completed != cq->async_events))
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+	if (ibv->channel)
+		__atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
+	if (!cq->session->dead)
+		munmap(cq->ring, cq->size);
+	free(cq);
+	return 0;
+}
+
+/* finish frees the slot of a work request and says what its ID was. */
+static uint64_t finish(struct weft_qp_object *qp, const struct weft_cqe *e)
+{
+	bool received = e->opcode & IBV_WC_RECV;
+	struct weft_half *h = received ? &qp->recv : &qp->send;
+	uint64_t id;
+
+	if (received && qp->qp.srq) {
+		struct weft_srq_object *srq = to_srq(qp->qp.srq);
+		uint32_t cookie = (uint32_t)e->id;
+
+		if (cookie >= srq->max_wr)
+			return 0;
+		pthread_spin_lock(&srq->lock);
+		id = srq->wr_ids[cookie];
+		srq->next[cookie] = srq->free;
+		srq->free = cookie;
+		srq->outstanding--;
+		pthread_spin_unlock(&srq->lock);
+		return id;
+	}
+	id = h->wr_ids[e->id & h->mask];
+	/* Those in front of it that were not signaled have ended, too. */
+	__atomic_store_n(&h->done, (uint32_t)e->id + 1, __ATOMIC_RELEASE);
+	return id;
+}
+
+/* A completion of a send that has failed has no opcode to go by, but the lab sets it. */
+static bool deliver(struct weft_context *c, const struct weft_cqe *e, struct ibv_wc *wc)
+{
+	struct weft_qp_object *qp;
+
+	if (e->dropped)
+		return false;
+	qp = weft_table_get(&c->numbers, e->qp_num);
+	if (!qp)
+		return false;
+	wc->wr_id = finish(qp, e);
+	wc->status = e->status;
+	wc->opcode = e->opcode;
+	wc->vendor_err = e->vendor_err;
+	wc->byte_len = e->byte_len;
+	if (e->flags & IBV_WC_WITH_INV)
+		wc->invalidated_rkey = e->imm;
+	else
+		wc->imm_data = htobe32(e->imm);
+	wc->qp_num = e->qp_num;
+	wc->src_qp = e->src_qp;
+	wc->wc_flags = e->flags;
+	wc->pkey_index = e->pkey_index;
+	wc->slid = 0;
+	wc->sl = e->sl;
+	wc->dlid_path_bits = 0;
+	return true;
+}
+
+int weft_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct weft_cq_object *cq = to_cq(ibv);
+	struct weft_context *c = to_context(ibv->context);
+	int got = 0;
+
+	if (cq->session->dead)
+		return -1;
+	if (__atomic_load_n(&cq->ring->made, __ATOMIC_ACQUIRE) == __atomic_load_n(&cq->taken, __ATOMIC_RELAXED)) {
+		if (++cq->empty % PATIENCE == 0)
+			sched_yield();
+		return 0;
+	}
+	pthread_spin_lock(&cq->lock);
+	while (got < n && __atomic_load_n(&cq->ring->made, __ATOMIC_ACQUIRE) != cq->taken) {
+		got += deliver(c, &cq->entries[cq->taken & (cq->slots - 1)], &wc[got]);
+		cq->taken++;
+	}
+	__atomic_store_n(&cq->ring->taken, cq->taken, __ATOMIC_RELEASE);
+	pthread_spin_unlock(&cq->lock);
+	cq->empty = 0;
+	return got;
+}
+
+void weft_cq_clean(struct ibv_cq *ibv, uint32_t qp_num)
+{
+	struct weft_cq_object *cq = to_cq(ibv);
+	struct weft_context *c = to_context(ibv->context);
+	struct weft_qp_object *qp = weft_table_get(&c->numbers, qp_num);
+
+	if (cq->session->dead)
+		return;
+	pthread_spin_lock(&cq->lock);
+	for (uint32_t i = cq->taken; i != __atomic_load_n(&cq->ring->made, __ATOMIC_ACQUIRE); i++) {
+		struct weft_cqe *e = &cq->entries[i & (cq->slots - 1)];
+
+		if (e->qp_num != qp_num || e->dropped)
+			continue;
+		e->dropped = 1;
+		if (qp && qp->qp.srq && e->opcode & IBV_WC_RECV)
+			finish(qp, e); /* the slot of the shared queue is free */
+	}
+	pthread_spin_unlock(&cq->lock);
+}
+
+int weft_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
+{
+	struct weft_cq_object *cq = to_cq(ibv);
+
+	if (cq->session->dead)
+		return EIO;
+	/* The lab looks at it behind each entry that it makes. */
+	__atomic_fetch_or(&cq->ring->arm, solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_ANY, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ibv, void **user)
+{
+	struct weft_context *c = to_context(channel->context);
+	struct weft_session *s = c->session;
+	struct weft_cq_object *cq;
+	uint32_t handle;
+	ssize_t n;
+
+	do {
+		n = read(channel->fd, &handle, sizeof(handle));
+		if (n != sizeof(handle)) {
+			if (n == 0)
+				errno = weft_closed(s);
+			return -1;
+		}
+		cq = weft_table_get(&c->cqs, handle); /* else it is destroyed */
+	} while (!cq);
+	__atomic_store_n(&cq->ring->event, 0, __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&cq->cq.mutex);
+	cq->events++;
+	pthread_mutex_unlock(&cq->cq.mutex);
+	*ibv = &cq->cq;
+	*user = cq->cq.cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += n;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+/* element gives what an event is of, as the event's element. */
+static bool element(struct weft_context *c, struct ibv_async_event *event, uint32_t handle)
+{
+	struct weft_cq_object *cq;
+	struct weft_srq_object *srq;
+	struct weft_qp_object *qp;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		cq = weft_table_get(&c->cqs, handle);
+		if (!cq)
+			return false;
+		event->element.cq = &cq->cq;
+		pthread_mutex_lock(&cq->cq.mutex);
+		cq->async_events++;
+		pthread_mutex_unlock(&cq->cq.mutex);
+		return true;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		srq = weft_table_get(&c->srqs, handle);
+		if (!srq)
+			return false;
+		event->element.srq = &srq->srq;
+		pthread_mutex_lock(&srq->srq.mutex);
+		srq->async_events++;
+		pthread_mutex_unlock(&srq->srq.mutex);
+		return true;
+	case IBV_EVENT_DEVICE_FATAL:
+		return true;
+	default:
+		qp = weft_table_get(&c->qps, handle);
+		if (!qp)
+			return false;
+		event->element.qp = &qp->qp;
+		pthread_mutex_lock(&qp->qp.mutex);
+		qp->async_events++;
+		pthread_mutex_unlock(&qp->qp.mutex);
+		return true;
+	}
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct weft_session *s = to_context(context)->session;
+	struct weft_async a;
+	ssize_t n;
+
+	do {
+		n = read(context->async_fd, &a, sizeof(a));
+		if (n != sizeof(a)) {
+			if (n == 0)
+				errno = weft_closed(s);
+			return -1;
+		}
+		event->event_type = a.event;
+	} while (!element(to_context(context), event, a.handle));
+	return 0;
+}
+
+static void ack(pthread_mutex_t *m, pthread_cond_t *c, uint32_t *count)
+{
+	pthread_mutex_lock(m);
+	++*count;
+	pthread_cond_signal(c);
+	pthread_mutex_unlock(m);
+}
+
+void ibv_ack_async_event(struct ibv_async_event *e)
+{
+	switch (e->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		ack(&e->element.cq->mutex, &e->element.cq->cond, &e->element.cq->async_events_completed);
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		ack(&e->element.srq->mutex, &e->element.srq->cond, &e->element.srq->events_completed);
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		ack(&e->element.qp->mutex, &e->element.qp->cond, &e->element.qp->events_completed);
+		break;
+	default: /* of the port or the device */
+		break;
+	}
+}

@@ -1,0 +1,292 @@
+/* memory.c: protection domains, memory regions and windows, address handles. */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct weft_context *c = to_context(context);
+	struct weft_handle h = { .handle = c->device.handle };
+	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+	int error;
+
+	if (!pd)
+		return weft_fail(ENOMEM);
+	error = weft_call(c->session, WEFT_ALLOC_PD, &h, sizeof(h), &h, sizeof(h), NULL, 0);
+	if (error) {
+		free(pd);
+		return weft_fail(error);
+	}
+	pd->context = context;
+	pd->handle = h.handle;
+	return pd;
+}
+
+/* gone takes an object that the lab has ended, or that ends with its session. */
+static int gone(struct ibv_context *c, int error, void *object)
+{
+	if (!error || to_context(c)->session->dead)
+		free(object);
+	return error;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	return gone(pd->context, weft_call_handle(to_context(pd->context)->session, WEFT_DEALLOC_PD, pd->handle), pd);
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	struct weft_reg_mr r = { .pd = pd->handle, .access = access, .addr = (uintptr_t)addr, .length = length, .iova = iova };
+	struct ibv_mr *mr = calloc(1, sizeof(*mr));
+	struct weft_mr_answer a;
+	int error;
+
+	if (!mr)
+		return weft_fail(ENOMEM);
+	error = weft_call(to_context(pd->context)->session, WEFT_REG_MR, &r, sizeof(r), &a, sizeof(a), NULL, 0);
+	if (error) {
+		free(mr);
+		return weft_fail(error);
+	}
+	*mr = (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length, .handle = a.handle, .lkey = a.key, .rkey = a.key };
+	return mr;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg_mr(pd, addr, length, (uintptr_t)addr, access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return reg_mr(pd, addr, length, iova, access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	return reg_mr(pd, addr, length, iova, access);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	(void)pd, (void)offset, (void)length, (void)iova, (void)fd, (void)access;
+	return weft_fail(EOPNOTSUPP);
+}
+
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct weft_reg_mr r = {
+		.pd = (flags & IBV_REREG_MR_CHANGE_PD) && pd ? pd->handle : 0, .access = access, .addr = (uintptr_t)addr,
+		.length = length, .iova = (uintptr_t)addr, .mr = mr->handle, .flags = flags,
+	};
+	struct weft_mr_answer a;
+
+	errno = weft_call(to_context(mr->context)->session, WEFT_REREG_MR, &r, sizeof(r), &a, sizeof(a), NULL, 0);
+	if (errno)
+		return IBV_REREG_MR_ERR_CMD; /* the region is as it was */
+	mr->lkey = mr->rkey = a.key;
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		mr->pd = pd;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->addr = addr;
+		mr->length = length;
+	}
+	return 0;
+}
+
+int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	return gone(mr->context, weft_call_handle(to_context(mr->context)->session, WEFT_DEREG_MR, mr->handle), mr);
+}
+
+struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct weft_alloc_mw q = { pd->handle, type };
+	struct ibv_mw *mw = calloc(1, sizeof(*mw));
+	struct weft_mr_answer a;
+	int error;
+
+	if (!mw)
+		return weft_fail(ENOMEM);
+	error = weft_call(to_context(pd->context)->session, WEFT_ALLOC_MW, &q, sizeof(q), &a, sizeof(a), NULL, 0);
+	if (error) {
+		free(mw);
+		return weft_fail(error);
+	}
+	*mw = (struct ibv_mw){ .context = pd->context, .pd = pd, .rkey = a.key, .handle = a.handle, .type = type };
+	return mw;
+}
+
+int weft_dealloc_mw(struct ibv_mw *mw)
+{
+	return gone(mw->context, weft_call_handle(to_context(mw->context)->session, WEFT_DEALLOC_MW, mw->handle), mw);
+}
+
+int weft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = bind->wr_id, .opcode = IBV_WR_BIND_MW, .send_flags = bind->send_flags,
+		.bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info },
+	};
+	int error;
+
+	if (mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	error = weft_post_send(qp, &wr, &bad);
+	if (!error)
+		mw->rkey = wr.bind_mw.rkey;
+	return error;
+}
+
+void weft_put_ah(struct weft_ah_attr *to, const struct ibv_ah_attr *from)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to->dgid, from->grh.dgid.raw, sizeof(to->dgid));
+	to->flow_label = from->grh.flow_label;
+	to->sgid_index = from->grh.sgid_index;
+	to->hop_limit = from->grh.hop_limit;
+	to->traffic_class = from->grh.traffic_class;
+	to->sl = from->sl;
+	to->static_rate = from->static_rate;
+	to->is_global = from->is_global;
+	to->port_num = from->port_num;
+}
+
+void weft_get_ah(struct ibv_ah_attr *to, const struct weft_ah_attr *from)
+{
+	memset(to, 0, sizeof(*to));
+	memcpy(to->grh.dgid.raw, from->dgid, sizeof(from->dgid));
+	to->grh.flow_label = from->flow_label;
+	to->grh.sgid_index = from->sgid_index;
+	to->grh.hop_limit = from->hop_limit;
+	to->grh.traffic_class = from->traffic_class;
+	to->sl = from->sl;
+	to->static_rate = from->static_rate;
+	to->is_global = from->is_global;
+	to->port_num = from->port_num;
+}
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct weft_create_ah q = { .pd = pd->handle };
+	struct ibv_ah *ah = calloc(1, sizeof(*ah));
+	struct weft_handle h;
+	int error;
+
+	if (!ah)
+		return weft_fail(ENOMEM);
+	weft_put_ah(&q.ah, attr);
+	error = weft_call(to_context(pd->context)->session, WEFT_CREATE_AH, &q, sizeof(q), &h, sizeof(h), NULL, 0);
+	if (error) {
+		free(ah);
+		return weft_fail(error);
+	}
+	*ah = (struct ibv_ah){ pd->context, pd, h.handle };
+	return ah;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	return gone(ah->context, weft_call_handle(to_context(ah->context)->session, WEFT_DESTROY_AH, ah->handle), ah);
+}
+
+/* index_of finds the port's GID that a datagram came to. */
+static int index_of(struct ibv_context *c, uint8_t port, const uint8_t raw[16])
+{
+	union ibv_gid gid;
+
+	for (int i = 0; !ibv_query_gid(c, port, i, &gid); i++) {
+		if (!memcmp(gid.raw, raw, sizeof(gid.raw)))
+			return i;
+		if (!gid.global.subnet_prefix && !gid.global.interface_id)
+			break;
+	}
+	return -1;
+}
+
+static void mapped(uint8_t to[16], const uint8_t ipv4[4])
+{
+	memset(to, 0, 10);
+	to[10] = to[11] = 0xff;
+	memcpy(to + 12, ipv4, 4);
+}
+
+/*
+ * What stands in front of a datagram is an IPv6 header, or an IPv4 header in the
+ * last 20 of 40 bytes (annex A17 of the InfiniBand specification).
+ */
+int ibv_init_ah_from_wc(struct ibv_context *c, uint8_t port, struct ibv_wc *wc, struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	const uint8_t *b = (const uint8_t *)grh, *ipv4 = b + 20;
+	uint8_t from[16], to[16];
+	int index;
+
+	memset(attr, 0, sizeof(*attr));
+	attr->port_num = port;
+	attr->sl = wc->sl;
+	if (!(wc->wc_flags & IBV_WC_GRH)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (b[0] >> 4 == 6) {
+		memcpy(from, b + 8, 16);
+		memcpy(to, b + 24, 16);
+		attr->grh.traffic_class = be32toh(grh->version_tclass_flow) >> 20 & 0xff;
+		attr->grh.flow_label = be32toh(grh->version_tclass_flow) & 0xfffff;
+	} else {
+		mapped(from, ipv4 + 12);
+		mapped(to, ipv4 + 16);
+		attr->grh.traffic_class = ipv4[1];
+	}
+	index = index_of(c, port, to);
+	if (index < 0) {
+		errno = EADDRNOTAVAIL; /* a group's: the program has to choose */
+		return -1;
+	}
+	attr->is_global = 1;
+	memcpy(attr->grh.dgid.raw, from, sizeof(from));
+	attr->grh.sgid_index = index;
+	attr->grh.hop_limit = 0xff;
+	return 0;
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
+
+static int mcast(struct ibv_qp *qp, enum weft_op op, const union ibv_gid *gid)
+{
+	struct weft_mcast m = { .qp = qp->handle };
+
+	memcpy(m.gid, gid->raw, sizeof(m.gid));
+	return weft_call(to_context(qp->context)->session, op, &m, sizeof(m), NULL, 0, NULL, 0);
+}
+
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return mcast(qp, WEFT_ATTACH_MCAST, gid);
+}
+
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	(void)lid;
+	return mcast(qp, WEFT_DETACH_MCAST, gid);
+}
+
+/* Forked children need no care: the lab reads and writes the parent's memory. */
+int ibv_fork_init(void) { return 0; }
+enum ibv_fork_status ibv_is_fork_initialized(void) { return IBV_FORK_UNNEEDED; }
+int ibv_dontfork_range(void *base, size_t size) { (void)base, (void)size; return 0; }
+int ibv_dofork_range(void *base, size_t size) { (void)base, (void)size; return 0; }

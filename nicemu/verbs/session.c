@@ -1,0 +1,340 @@
+/* session.c: the connection to the lab, calls, shared memory, tables of objects. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "weft.h"
+
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static struct weft_session *current;
+
+static void before_fork(void) { pthread_mutex_lock(&making); }
+static void after_fork(void) { pthread_mutex_unlock(&making); }
+
+/*
+ * A forked child has no part in its parent's session: the memory that the lab
+ * reads and writes is the parent's. Without this its end of the socket would keep
+ * the parent's objects alive.
+ */
+static void in_child(void)
+{
+	if (current) {
+		current->dead = true;
+		close(current->socket);
+		close(current->bell);
+		current = NULL;
+	}
+	pthread_mutex_unlock(&making);
+}
+
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
+
+/* name makes the address of a socket; a path that is too long for it by way of its descriptor. */
+static int name(struct sockaddr_un *to, const char *path)
+{
+	int fd = open(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	to->sun_family = AF_UNIX;
+	snprintf(to->sun_path, sizeof(to->sun_path), "/proc/self/fd/%d", fd);
+	return fd;
+}
+
+static int dial(const char *path)
+{
+	struct sockaddr_un to = { 0 };
+	int at = name(&to, path), fd, error;
+
+	if (at < 0)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&to, sizeof(to))) {
+		error = errno;
+		close(fd);
+		fd = -1;
+		errno = error;
+	}
+	error = errno;
+	close(at);
+	errno = error;
+	return fd;
+}
+
+static struct weft_session *make(void)
+{
+	struct weft_hello hello = { .version = WEFT_ABI_VERSION };
+	const char *path = getenv(WEFT_SOCKET_VARIABLE);
+	struct weft_session *s;
+	int fds[2], error;
+
+	if (!path || !*path)
+		return weft_fail(ENOSYS);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return weft_fail(ENOMEM);
+	pthread_mutex_init(&s->mutex, NULL);
+	s->socket = dial(path);
+	if (s->socket < 0) {
+		error = errno;
+		fprintf(stderr, "libibverbs: the lab's NIC at %s: %s\n", path, strerror(error));
+		free(s);
+		return weft_fail(error);
+	}
+	error = weft_call(s, WEFT_HELLO, &hello, sizeof(hello), NULL, 0, fds, 2);
+	if (!error) {
+		s->bell = fds[1];
+		s->doorbell = weft_map(fds[0], sizeof(*s->doorbell));
+		if (s->doorbell)
+			return s;
+		error = errno;
+		close(s->bell);
+	}
+	close(s->socket);
+	free(s);
+	return weft_fail(error);
+}
+
+struct weft_session *weft_session(void)
+{
+	struct weft_session *s;
+	int error;
+
+	pthread_mutex_lock(&making);
+	if (current && !current->dead) {
+		s = current;
+	} else {
+		/* A dead one stays: its objects refer to it. */
+		s = make();
+		if (s)
+			current = s;
+	}
+	error = errno;
+	pthread_mutex_unlock(&making);
+	errno = error;
+	return s;
+}
+
+static void complain(enum weft_op op, int error, const char *text, ssize_t n)
+{
+	if (getenv("WEFT_VERBS_DEBUG"))
+		fprintf(stderr, "libibverbs: request %d: %s: %.*s\n", op, strerror(error), (int)n, text);
+}
+
+/* take takes the answer. */
+static int take(struct weft_session *s, enum weft_op op, void *answer, size_t size, int *fds, int n)
+{
+	struct weft_answer head;
+	char text[WEFT_MAX_MESSAGE];
+	struct iovec parts[] = { { &head, sizeof(head) }, { text, sizeof(text) } };
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct msghdr m = { .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct cmsghdr *c;
+	ssize_t got;
+	int came = 0;
+
+	do {
+		got = recvmsg(s->socket, &m, MSG_CMSG_CLOEXEC);
+	} while (got < 0 && errno == EINTR);
+	if (got < (ssize_t)sizeof(head)) {
+		s->dead = true; /* the lab has ended */
+		return EIO;
+	}
+	got -= sizeof(head);
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		came = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds ? fds : (int *)text, CMSG_DATA(c), (came < n ? came : n) * sizeof(int));
+	}
+	if (head.error) {
+		complain(op, head.error, text, got);
+		return head.error;
+	}
+	if ((size_t)got != size || came != n) {
+		s->dead = true;
+		return EPROTO;
+	}
+	if (size)
+		memcpy(answer, text, size);
+	return 0;
+}
+
+static int ask(struct weft_session *s, enum weft_op op, const void *body, size_t size)
+{
+	struct weft_request head = { .op = op };
+	struct iovec parts[] = { { &head, sizeof(head) }, { (void *)body, size } };
+	struct msghdr m = { .msg_iov = parts, .msg_iovlen = size ? 2 : 1 };
+	ssize_t sent;
+
+	do {
+		sent = sendmsg(s->socket, &m, MSG_NOSIGNAL);
+	} while (sent < 0 && errno == EINTR);
+	if (sent < 0) {
+		s->dead = true;
+		return EIO;
+	}
+	return 0;
+}
+
+int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t size, void *answer, size_t answer_size, int *fds, int n)
+{
+	int error, cancel;
+
+	if (s->dead)
+		return EIO;
+	/* A thread that ended half-way would leave the answer to the next one. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&s->mutex);
+	error = s->dead ? EIO : ask(s, op, body, size);
+	if (!error)
+		error = take(s, op, answer, answer_size, fds, n);
+	pthread_mutex_unlock(&s->mutex);
+	pthread_setcancelstate(cancel, NULL);
+	return error;
+}
+
+int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle)
+{
+	struct weft_handle h = { .handle = handle };
+
+	return weft_call(s, op, &h, sizeof(h), NULL, 0, NULL, 0);
+}
+
+int weft_closed(struct weft_session *s)
+{
+	char b;
+
+	if (s->dead || recv(s->socket, &b, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return EIO;
+	for (;;)
+		pause();
+}
+
+void *weft_map(int fd, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int error = errno;
+
+	close(fd);
+	if (p == MAP_FAILED)
+		return weft_fail(error);
+	madvise(p, size, MADV_DONTFORK); /* see in_child */
+	return p;
+}
+
+void weft_ring(struct weft_session *s, uint32_t number)
+{
+	struct weft_doorbell *d = s->doorbell;
+	uint32_t word = number / 64;
+	uint64_t one = 1;
+
+	__atomic_fetch_or(&d->dirty[word], one << number % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&d->any[word / 64], one << word % 64, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&d->armed, __ATOMIC_SEQ_CST) && __atomic_exchange_n(&d->armed, 0, __ATOMIC_SEQ_CST)) {
+		while (write(s->bell, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+	}
+}
+
+/* Tables hash by Fibonacci's multiplier and probe in a row; handles are not 0. */
+static uint32_t place(uint32_t handle, uint32_t size) { return handle * 0x9e3779b1u & (size - 1); }
+
+struct entry {
+	uint32_t handle;
+	void *object;
+};
+
+static int grow(struct weft_table *t)
+{
+	uint32_t size = t->size ? 2 * t->size : 16;
+	struct entry *old = (struct entry *)t->slots, *new = calloc(size, sizeof(*new));
+
+	if (!new)
+		return ENOMEM;
+	for (uint32_t i = 0; i < t->size; i++) {
+		uint32_t p = place(old[i].handle, size);
+
+		if (!old[i].handle)
+			continue;
+		while (new[p].handle)
+			p = (p + 1) & (size - 1);
+		new[p] = old[i];
+	}
+	free(old);
+	t->slots = (void **)new;
+	t->size = size;
+	return 0;
+}
+
+int weft_table_put(struct weft_table *t, uint32_t handle, void *object)
+{
+	struct entry *e;
+	uint32_t p;
+	int error = 0;
+
+	pthread_mutex_lock(&t->mutex);
+	if (2 * (t->used + 1) > t->size)
+		error = grow(t);
+	if (!error) {
+		e = (struct entry *)t->slots;
+		for (p = place(handle, t->size); e[p].handle; p = (p + 1) & (t->size - 1))
+			;
+		e[p] = (struct entry){ handle, object };
+		t->used++;
+	}
+	pthread_mutex_unlock(&t->mutex);
+	return error;
+}
+
+void *weft_table_get(struct weft_table *t, uint32_t handle)
+{
+	struct entry *e;
+	void *object = NULL;
+
+	pthread_mutex_lock(&t->mutex);
+	e = (struct entry *)t->slots;
+	for (uint32_t p = t->size ? place(handle, t->size) : 0; t->size && e[p].handle; p = (p + 1) & (t->size - 1)) {
+		if (e[p].handle == handle) {
+			object = e[p].object;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&t->mutex);
+	return object;
+}
+
+void weft_table_remove(struct weft_table *t, uint32_t handle)
+{
+	struct entry *e, moved;
+	uint32_t p, mask = t->size - 1;
+
+	pthread_mutex_lock(&t->mutex);
+	e = (struct entry *)t->slots;
+	for (p = t->size ? place(handle, t->size) : 0; t->size && e[p].handle && e[p].handle != handle; p = (p + 1) & mask)
+		;
+	if (t->size && e[p].handle) {
+		e[p].handle = 0;
+		t->used--;
+		/* Those behind it may have passed over its place. */
+		for (p = (p + 1) & mask; e[p].handle; p = (p + 1) & mask) {
+			uint32_t q;
+
+			moved = e[p];
+			e[p].handle = 0;
+			for (q = place(moved.handle, t->size); e[q].handle; q = (q + 1) & mask)
+				;
+			e[q] = moved;
+		}
+	}
+	pthread_mutex_unlock(&t->mutex);
+}

@@ -1,0 +1,168 @@
+/*
+ * weft.h: what the parts of the libraries share. libibverbs exports session and
+ * context to librdmacm under a version of their own.
+ */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "abi.h"
+
+/* The environment variable with the path of the lab's socket. */
+#define WEFT_SOCKET_VARIABLE "WEFT_VERBS_SOCKET"
+
+/*
+ * A session is the process's connection to the lab. There is one; a process that
+ * was forked off makes one of its own when it opens a device, and what it has
+ * inherited answers EIO.
+ */
+struct weft_session {
+	int socket;
+	int bell; /* eventfd */
+	struct weft_doorbell *doorbell;
+	pthread_mutex_t mutex; /* of the socket */
+	bool dead;             /* it is the parent's, or the lab has ended */
+};
+
+/* weft_session gives the session, and makes it if need be; NULL with errno. */
+struct weft_session *weft_session(void);
+
+/*
+ * weft_call sends a request and takes its answer, of exactly the size that is
+ * expected, with n descriptors. It gives 0 or an errno.
+ */
+int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t size, void *answer, size_t answer_size, int *fds, int n);
+
+/* weft_call_handle is a request of a handle alone without an answer. */
+int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle);
+
+/*
+ * weft_closed is for who finds the other end of a channel closed: EIO if the lab has
+ * ended. Otherwise another thread has destroyed the channel, and this one waits for
+ * ever, as it does in the kernel's read(2) with rdma-core; programs rely on that.
+ */
+int weft_closed(struct weft_session *s);
+
+/* weft_map maps a queue that the lab has made, and closes fd; NULL with errno. */
+void *weft_map(int fd, size_t size);
+
+/* weft_ring tells the lab that something was posted to a queue. */
+void weft_ring(struct weft_session *s, uint32_t number);
+
+/* list is a table of objects by handle, with a lock of its own. */
+struct weft_table {
+	pthread_mutex_t mutex;
+	void **slots;
+	uint32_t size; /* a power of two, or 0 */
+	uint32_t used;
+};
+
+int weft_table_put(struct weft_table *t, uint32_t handle, void *object);
+void *weft_table_get(struct weft_table *t, uint32_t handle);
+void weft_table_remove(struct weft_table *t, uint32_t handle);
+
+struct weft_context {
+	struct verbs_context verbs; /* its last field is the ibv_context */
+	struct weft_session *session;
+	struct weft_device_answer device;
+	uint32_t number; /* of the device */
+	struct weft_table cqs, qps, srqs; /* by handle */
+	struct weft_table numbers;        /* queue pairs by number */
+};
+
+static inline struct weft_context *to_context(struct ibv_context *c)
+{
+	return (struct weft_context *)((char *)c - offsetof(struct weft_context, verbs.context));
+}
+
+struct weft_cq_object {
+	struct ibv_cq cq;
+	struct weft_session *session;
+	pthread_spinlock_t lock; /* of taken */
+	struct weft_cq *ring;
+	struct weft_cqe *entries;
+	size_t size; /* of the mapping */
+	uint32_t slots;
+	uint32_t taken;
+	uint32_t empty; /* polls in a row that found nothing */
+	uint32_t events, async_events; /* that the program has got */
+};
+
+struct weft_srq_object {
+	struct ibv_srq srq;
+	struct weft_session *session;
+	pthread_spinlock_t lock;
+	struct weft_queue *ring;
+	char *slots;
+	size_t size;
+	uint32_t number, mask, stride, max_wr, max_sge;
+	uint32_t posted, outstanding;
+	uint32_t free;      /* first free cookie */
+	uint32_t *next;     /* of a free cookie */
+	uint64_t *wr_ids;   /* by cookie */
+	uint32_t async_events;
+};
+
+/* half is one queue of a queue pair. */
+struct weft_half {
+	pthread_spinlock_t lock;
+	uint32_t *index; /* in shared memory */
+	char *slots;
+	uint32_t mask, stride, max_wr, max_sge;
+	uint32_t posted, done;
+	uint64_t *wr_ids; /* by slot */
+};
+
+struct weft_qp_object {
+	struct ibv_qp qp;
+	struct weft_session *session;
+	struct weft_queue *ring;
+	size_t size;
+	uint32_t number, max_inline;
+	struct weft_half send, recv;
+	bool signal_all;
+	uint32_t async_events;
+};
+
+static inline struct weft_cq_object *to_cq(struct ibv_cq *cq) { return (struct weft_cq_object *)cq; }
+static inline struct weft_srq_object *to_srq(struct ibv_srq *srq) { return (struct weft_srq_object *)srq; }
+static inline struct weft_qp_object *to_qp(struct ibv_qp *qp) { return (struct weft_qp_object *)qp; }
+
+/* The operations that programs reach through the context. */
+int weft_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t size);
+int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t size);
+int weft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+int weft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int weft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int weft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int weft_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int weft_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
+struct ibv_srq *weft_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr);
+struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int weft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int weft_dealloc_mw(struct ibv_mw *mw);
+
+/* weft_cq_clean drops the entries of a queue pair that is reset or destroyed. */
+void weft_cq_clean(struct ibv_cq *cq, uint32_t qp_num);
+
+/* Attributes, to and from what the lab takes. */
+void weft_put_ah(struct weft_ah_attr *to, const struct ibv_ah_attr *from);
+void weft_get_ah(struct ibv_ah_attr *to, const struct weft_ah_attr *from);
+void weft_get_qp_attr(struct ibv_qp_attr *to, const struct weft_qp_attr *from);
+
+/* weft_fail sets errno and gives NULL. */
+static inline void *weft_fail(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+#endif
