@@ -29,12 +29,16 @@ func buildHost(nsName string, h Host, hostsFile []byte) (ns *namespace, devices 
 		if err := ns.setUp("lo"); err != nil {
 			return err
 		}
+		var real []Interface // of devices
 		for _, i := range h.Interfaces {
+			if i.Kind == Virtual {
+				continue
+			}
 			d, err := openDevice(ns, h.Name, i)
 			if err != nil {
 				return fmt.Errorf("interface %s: %w", i.Name, err)
 			}
-			devices = append(devices, d)
+			devices, real = append(devices, d), append(real, i)
 		}
 		for _, s := range h.Sysctls {
 			if ofInterface(s) {
@@ -43,7 +47,7 @@ func buildHost(nsName string, h Host, hostsFile []byte) (ns *namespace, devices 
 				}
 			}
 		}
-		for n, i := range h.Interfaces {
+		for n, i := range real {
 			if err := ns.connect(devices[n], i); err != nil {
 				return fmt.Errorf("interface %s: %w", i.Name, err)
 			}

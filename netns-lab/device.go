@@ -24,6 +24,10 @@ type DeviceKind int
 const (
 	TAP DeviceKind = iota // Ethernet frames, without preamble and FCS
 	TUN                   // IP packets
+
+	// Virtual is the network interface of a virtual machine that runs in the
+	// host's namespace: no device is made there.
+	Virtual
 )
 
 func (k DeviceKind) String() string {
@@ -32,6 +36,8 @@ func (k DeviceKind) String() string {
 		return "TAP"
 	case TUN:
 		return "TUN"
+	case Virtual:
+		return "virtual"
 	}
 	return fmt.Sprintf("DeviceKind(%d)", int(k))
 }

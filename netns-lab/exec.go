@@ -61,6 +61,9 @@ func namespaceOf(lab, host string) (string, error) {
 	}
 	var names []string
 	for _, h := range info.Hosts {
+		if h.Name == host && h.Virtual {
+			return "", fmt.Errorf("host %s of lab %s is a virtual machine: programs get into it through its agent only", host, lab)
+		}
 		if h.Name == host {
 			return h.Namespace, nil
 		}

@@ -22,7 +22,7 @@ type Host struct {
 type Interface struct {
 	Name string
 	Kind DeviceKind
-	MAC  net.HardwareAddr // of a TAP; nil lets the kernel choose
+	MAC  net.HardwareAddr // of a TAP; nil lets the kernel choose. Of a Virtual one only Addresses are used, for the other hosts' names
 	MTU  int              // bytes of IP packet; 0 is 1500
 
 	// Offload makes the device carry super-packets: each read and write has a
@@ -124,8 +124,8 @@ func (i Interface) validate() error {
 	switch {
 	case i.Name == "" || len(i.Name) > interfaceNameMax || strings.ContainsAny(i.Name, "/:% \t\n") || i.Name == "." || i.Name == "..":
 		return fmt.Errorf("%q cannot name an interface: use 1 to %d characters without /, :, %% and spaces", i.Name, interfaceNameMax)
-	case i.Kind != TAP && i.Kind != TUN:
-		return fmt.Errorf("%v is not a kind of device: use TAP or TUN", i.Kind)
+	case i.Kind != TAP && i.Kind != TUN && i.Kind != Virtual:
+		return fmt.Errorf("%v is not a kind of device: use TAP, TUN or Virtual", i.Kind)
 	case i.Kind == TUN && i.MAC != nil:
 		return fmt.Errorf("MAC %s: a TUN device carries IP packets and has no MAC address", i.MAC)
 	case i.MAC != nil && len(i.MAC) != 6:

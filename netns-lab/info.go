@@ -40,6 +40,7 @@ type HostInfo struct {
 	Name       string
 	Namespace  string // as `ip netns` knows it
 	Interfaces []InterfaceInfo
+	Virtual    bool `json:",omitempty"` // a virtual machine in the namespace: Exec does not get into it
 }
 
 // InterfaceInfo describes an interface of a host.
@@ -54,9 +55,20 @@ func describe(lab string, hosts []Host) []HostInfo {
 		list[n] = HostInfo{Name: h.Name, Namespace: Namespace(lab, h.Name)}
 		for _, i := range h.Interfaces {
 			list[n].Interfaces = append(list[n].Interfaces, InterfaceInfo{Name: i.Name, Addresses: i.Addresses})
+			list[n].Virtual = list[n].Virtual || i.Kind == Virtual
 		}
 	}
 	return list
+}
+
+// Host finds a host by name.
+func (i Info) Host(name string) (HostInfo, bool) {
+	for _, h := range i.Hosts {
+		if h.Name == name {
+			return h, true
+		}
+	}
+	return HostInfo{}, false
 }
 
 func (i Info) namespaces() []string {

@@ -18,8 +18,9 @@ const helperEnv = "WEFT_NETNSLAB_HELPER"
 
 // helpers are programs that tests run as processes of their own.
 var helpers = map[string]func(args []string) error{
-	"own":  ownLab,
-	"exec": func(args []string) error { return Exec(args[0], args[1], args[2:], nil) },
+	"own":   ownLab,
+	"exec":  func(args []string) error { return Exec(args[0], args[1], args[2:], nil) },
+	"start": startLab,
 }
 
 func TestMain(m *testing.M) {

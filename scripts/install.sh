@@ -15,6 +15,10 @@ package_of() {
     scapy) echo python3-scapy ;;
     capinfos) echo wireshark-common ;;
     gcc) echo gcc libc6-dev ;;
+    qemu-system-x86_64) echo qemu-system-x86 ;;
+    depmod|modprobe) echo kmod ;;
+    xz) echo xz-utils ;;
+    dpkg-deb) echo dpkg ;;
     rping|ucmatose|udaddy|rdma_*) echo rdmacm-utils ;;
     ibv_*) echo ibverbs-utils ;;
     ib_*) echo perftest ;;

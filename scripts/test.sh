@@ -11,6 +11,14 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
 scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw || exit 1
+# Virtual machines: without QEMU or the image their tests are skipped, and the
+# summary says so.
+machines=""
+scripts/install.sh qemu-system-x86_64 || machines="QEMU cannot be installed"
+if [ -z "$machines" ]; then
+  echo "== the image of virtual machines"
+  scripts/vm-image.sh >"$out/image" 2>&1 || machines="their image cannot be built: $(tail -n 1 "$out/image")"
+fi
 
 failed=()
 summary=()
@@ -100,6 +108,7 @@ if [ "$(id -u)" -eq 0 ]; then
 else
   summary+=("SKIP  the README's demo: it needs root")
 fi
+[ -z "$machines" ] || summary+=("SKIP  VIRTUAL MACHINES WERE NOT TESTED: $machines")
 
 echo
 echo "== skipped, and why"

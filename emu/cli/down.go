@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,11 +75,15 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 		fmt.Printf("removed what lab %s had left behind when it crashed\n", i.Name)
 		return nil
 	}
+	grace := askedGrace
+	if slices.ContainsFunc(i.Hosts, func(h netnslab.HostInfo) bool { return h.Virtual }) {
+		grace += lab.PowerOff // of guests that write to their disks
+	}
 	asked, cancel := context.WithTimeout(ctx, askedGrace)
 	defer cancel()
 	r, askErr := lab.NewClient(i.Dir).Down(asked)
 	if askErr == nil {
-		if gone(i, askedGrace) {
+		if gone(i, grace) {
 			return finish(r, asJSON)
 		}
 		askErr = errors.New("it does not end")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -24,7 +25,10 @@ func newExec() *cobra.Command {
 		Long: `Run a program inside a host. It takes this process's place: its exit code,
 signals and terminal are its own. Hosts know each other by name. RDMA programs use
 the host's emulated NIC, if it has one, through libraries that stand in for
-rdma-core's; --kernel-rdma leaves them out.`,
+rdma-core's; --kernel-rdma leaves them out.
+
+In a virtual machine weft's agent runs the program, and hands on its input,
+output, exit code, signals and terminal.`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: completeHosts,
 	}
@@ -34,7 +38,7 @@ rdma-core's; --kernel-rdma leaves them out.`,
 	kernel := kernelRDMAFlag(c)
 	// What follows the host belongs to the program, with or without --.
 	c.Flags().SetInterspersed(false)
-	c.RunE = func(_ *cobra.Command, args []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		host, argv := args[0], args[1:]
 		if argv[0] == "--" {
 			argv = argv[1:]
@@ -43,7 +47,7 @@ rdma-core's; --kernel-rdma leaves them out.`,
 			// From one that has been removed the program starts elsewhere.
 			_ = os.Chdir(*directory)
 		}
-		return become(*name, host, argv, *kernel)
+		return become(c.Context(), *name, host, argv, *kernel)
 	}
 	return c
 }
@@ -54,28 +58,35 @@ func kernelRDMAFlag(c *cobra.Command) *bool {
 
 func newShell() *cobra.Command {
 	c := &cobra.Command{
-		Use:               "shell HOST",
-		Short:             "Open a shell inside a host",
-		Long:              `Open the shell that $SHELL names, else /bin/sh, inside a host.`,
+		Use:   "shell HOST",
+		Short: "Open a shell inside a host",
+		Long: `Open the shell that $SHELL names, else /bin/sh, inside a host.
+
+In a virtual machine it is that machine's /bin/sh. One in which weft's agent does
+not answer shows its console instead, as --console does; Ctrl-] leaves that.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeHosts,
 	}
 	name := labFlag(c)
 	kernel := kernelRDMAFlag(c)
-	c.RunE = func(_ *cobra.Command, args []string) error {
+	onConsole := c.Flags().Bool("console", false, "open the console of a virtual machine; Ctrl-] leaves it")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if done, err := shellInGuest(c.Context(), *name, args[0], *onConsole); done || err != nil {
+			return err
+		}
 		shell := os.Getenv("SHELL")
 		if shell == "" {
 			shell = "/bin/sh"
 		}
 		_ = os.Setenv("WEFT_HOST", args[0])
-		return become(*name, args[0], []string{shell}, *kernel)
+		return become(c.Context(), *name, args[0], []string{shell}, *kernel)
 	}
 	return c
 }
 
 // become turns this process into a program inside a host. A host may be
 // written lab/host.
-func become(lab, host string, argv []string, kernelRDMA bool) error {
+func become(ctx context.Context, lab, host string, argv []string, kernelRDMA bool) error {
 	lab, host = splitLab(lab, host)
 	if len(argv) == 0 {
 		return badInput(errors.New("no program to run"))
@@ -83,6 +94,9 @@ func become(lab, host string, argv []string, kernelRDMA bool) error {
 	info, err := findLab(lab)
 	if err != nil {
 		return err
+	}
+	if h, ok := info.Host(host); ok && h.Virtual {
+		return runInGuest(ctx, info, host, argv)
 	}
 	if info.IsElsewhere() {
 		return enterLab(info, host, argv, kernelRDMA)

@@ -131,6 +131,9 @@ func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) er
 		fmt.Fprintln(os.Stderr, "weft:", err)
 	}
 	status := func() {}
+	if f.ready < 0 {
+		fmt.Print(boots(p))
+	}
 	r, err := l.Run(ctx, limit, func() {
 		if f.ready >= 0 {
 			announce(f.ready, l.Dir())
@@ -188,6 +191,20 @@ func greet(p *spec.Plan) {
 	if first != "" {
 		fmt.Printf("try: weft exec %s -- ping -c 3 %s\n", first, peerOf(p, first))
 	}
+}
+
+// boots says that a lab's virtual machines come up, which takes seconds.
+func boots(p *spec.Plan) string {
+	machines := 0
+	for i := range p.Nodes {
+		if p.Nodes[i].VM != nil {
+			machines++
+		}
+	}
+	if machines == 0 {
+		return ""
+	}
+	return fmt.Sprintf("virtual machines: %d, which come up now\n", machines)
 }
 
 // peerOf names another real host, for an example.

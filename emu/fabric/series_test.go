@@ -133,7 +133,7 @@ workload:
 // timers; and the run is that without a series. What its intervals say adds up
 // to what the counters say.
 func TestSeriesChangesNothing(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	check(t, 30, func(rt *rapid.T) {
 		text := ""
 		switch rapid.SampledFrom([]string{"deep", "NICs", "plain"}).Draw(rt, "lab") {
 		case "deep":

@@ -26,7 +26,7 @@ func TestShardsDoNotChangeResults(t *testing.T) { checkShards(t, drawAny, func(*
 
 // checkShards runs labs that draw makes. Begin is called before each run.
 func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
-	rapid.Check(t, func(rt *rapid.T) {
+	check(t, 40, func(rt *rapid.T) {
 		text := draw(rt)
 		p, err := spec.Parse("lab.yaml", []byte(text))
 		if err != nil {

@@ -34,9 +34,20 @@ type Router struct {
 // Host is a host of a running lab.
 type Host struct {
 	Name       string      `json:"name"`
-	Attach     string      `json:"attach"`              // tap, tun or none
+	Attach     string      `json:"attach"`              // tap, tun, none or vm
 	Namespace  string      `json:"namespace,omitempty"` // as ip netns knows it
 	Interfaces []Interface `json:"interfaces"`
+	VM         *Machine    `json:"vm,omitempty"` // of a virtual machine
+}
+
+// Machine is a virtual machine of a running lab.
+type Machine struct {
+	Running bool   `json:"running"`
+	Ended   string `json:"ended,omitempty"` // how, if it is not running
+	PID     int    `json:"pid"`             // of its QEMU
+	Agent   bool   `json:"agent"`           // weft's agent answers in it, so that programs can be run there
+	Console string `json:"console"`         // socket of its console, for one at a time
+	Log     string `json:"log"`             // file with all that it has said there
 }
 
 // Interface is a connection of a host or a router to the fabric.

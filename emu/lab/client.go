@@ -62,6 +62,11 @@ func (c *Client) open(ctx context.Context, method, path string, body io.Reader) 
 	if err != nil {
 		return nil, err
 	}
+	return c.send(q, http.StatusOK)
+}
+
+// send sends a request that has this status as its success.
+func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 	r, err := c.http.Do(q)
 	if err != nil {
 		var u *url.Error
@@ -73,7 +78,7 @@ func (c *Client) open(ctx context.Context, method, path string, body io.Reader) 
 		}
 		return nil, fmt.Errorf("the lab's control socket: %w", err)
 	}
-	if r.StatusCode == http.StatusOK {
+	if r.StatusCode == success {
 		return r, nil
 	}
 	defer r.Body.Close()

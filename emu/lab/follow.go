@@ -3,8 +3,8 @@ package lab
 import (
 	"sync"
 
+	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
-	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
 // follower keeps the devices of real hosts in step with their links: shaper,
@@ -12,18 +12,25 @@ import (
 // of microseconds that the engine's thread does not have.
 type follower struct {
 	mu      sync.Mutex
-	changed map[*netnslab.Device]links.Settings // wanted, not yet done
+	changed map[followed]links.Settings // wanted, not yet done
 	wake    chan struct{}
 	done    chan struct{}
-	applied map[*netnslab.Device]links.Settings
+	applied map[followed]links.Settings
+}
+
+// followed is a host's interface that follows its link.
+type followed interface {
+	SetMTU(mtu int) error
+	SetRate(rate units.Rate) error
+	SetCarrier(up bool) error
 }
 
 func newFollower() *follower {
-	return &follower{changed: map[*netnslab.Device]links.Settings{}, wake: make(chan struct{}, 1), done: make(chan struct{}), applied: map[*netnslab.Device]links.Settings{}}
+	return &follower{changed: map[followed]links.Settings{}, wake: make(chan struct{}, 1), done: make(chan struct{}), applied: map[followed]links.Settings{}}
 }
 
 // follow notes what a device is to follow; only the last wish counts.
-func (f *follower) follow(d *netnslab.Device, s links.Settings) {
+func (f *follower) follow(d followed, s links.Settings) {
 	f.mu.Lock()
 	f.changed[d] = s
 	f.mu.Unlock()
@@ -39,7 +46,7 @@ func (f *follower) start(warn func(error)) {
 		for range f.wake {
 			f.mu.Lock()
 			todo := f.changed
-			f.changed = map[*netnslab.Device]links.Settings{}
+			f.changed = map[followed]links.Settings{}
 			f.mu.Unlock()
 			for d, s := range todo {
 				f.apply(d, s, warn)
@@ -49,7 +56,7 @@ func (f *follower) start(warn func(error)) {
 }
 
 // apply sets what differs from what was set last.
-func (f *follower) apply(d *netnslab.Device, s links.Settings, warn func(error)) {
+func (f *follower) apply(d followed, s links.Settings, warn func(error)) {
 	last, known := f.applied[d]
 	f.applied[d] = s
 	if !known || last.MTU != s.MTU {

@@ -18,6 +18,7 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/links/dgram"
 	"github.com/weftlab/weft/links/tuntap"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
@@ -29,6 +30,8 @@ type Lab struct {
 	engines []*engine // by shard
 	hosts   *netnslab.Lab
 	ports   []attached
+	guests  []*guest
+	nics    []*dgram.NIC // of guests
 	monitor monitor
 	shaper  *follower
 	metrics net.Listener // nil when only the control socket has them
@@ -73,6 +76,9 @@ func New(p *spec.Plan) (*Lab, error) {
 	if err := netnslab.CheckPrivileges(); err != nil {
 		return nil, err
 	}
+	if err := checkGuests(p); err != nil {
+		return nil, err
+	}
 	f, err := fabric.NewSharded(p, p.Engine.Shards)
 	if err != nil {
 		return nil, err
@@ -84,14 +90,24 @@ func New(p *spec.Plan) (*Lab, error) {
 	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File, Names: routersOf(p)}, hostsOf(p)); err != nil {
 		return nil, err
 	}
-	if err := l.attach(); err != nil {
-		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+	err = l.attach()
+	if err == nil {
+		err = l.addGuests()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
 	}
 	if err := l.offerVerbs(); err != nil {
 		l.closeVerbs()
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	return l, nil
+}
+
+// close removes the hosts and what runs in them.
+func (l *Lab) close() error {
+	l.stopGuests()
+	return l.hosts.Close()
 }
 
 func closing(err error) string {
@@ -110,6 +126,10 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
 		if !isReal(node) {
+			continue
+		}
+		if node.VM != nil {
+			hosts = append(hosts, guestHost(node))
 			continue
 		}
 		h := netnslab.Host{Name: node.Name}
@@ -159,7 +179,7 @@ func (l *Lab) attach() error {
 	kernel := map[*fabric.Station]*netnslab.Device{}
 	for _, s := range l.fabric.Stations {
 		node := &l.plan.Nodes[s.Node]
-		if !isReal(node) {
+		if !isReal(node) || node.VM != nil {
 			continue
 		}
 		d := devices[0]
@@ -202,10 +222,17 @@ func (l *Lab) attach() error {
 	l.fabric.LinkChanged = func(link, direction int) {
 		end := l.plan.Links[link].Ends[direction]
 		s := l.fabric.Station(end.Node, end.Port)
-		if s == nil || byStation[s] == nil {
+		if s == nil {
 			return
 		}
 		settings := s.Port.Link().Settings()
+		if n := l.guestNICAt(s); n != nil {
+			l.followGuest(n, settings)
+			return
+		}
+		if byStation[s] == nil {
+			return
+		}
 		byStation[s].SetMTU(int(settings.MTU))
 		l.watchQueues(s)
 		l.shaper.follow(kernel[s], settings)
@@ -245,8 +272,11 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	defer l.closeMetrics()
 	defer l.closeVerbs()
 	l.fabric.Failed = warn
+	if err := l.awaitGuests(ctx); err != nil {
+		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
+	}
 	if err := l.holder.start(l.plan.Engine.Realtime != spec.RealtimeOff, warn); err != nil {
-		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
 	}
 	if err := l.listenVerbs(); err != nil {
 		l.holder.close()
@@ -259,13 +289,14 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	server, err := l.listen()
 	if err != nil {
 		l.holder.close()
-		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
+		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
 	}
 	err = l.run(ctx, limit, func() {
 		go server.serve(warn)
 		go l.serveMetrics(warn)
 		l.serveVerbs(warn)
 		ready()
+		l.watchGuests(warn)
 		go l.watchDeadlocks(ctx, warn)
 		l.monitor.run(ctx, l, warn)
 	})
@@ -277,7 +308,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	}
 	close(l.stopped)
 	server.close()
-	if cerr := l.hosts.Close(); cerr != nil && err == nil {
+	if cerr := l.close(); cerr != nil && err == nil {
 		err = fmt.Errorf("removing the lab: %w", cerr)
 	}
 	return l.final, err
@@ -328,6 +359,7 @@ func (l *Lab) snapshot() *report.Report {
 		}
 		r.Hosts = append(r.Hosts, h)
 	}
+	r.Hosts = append(r.Hosts, l.guestReports()...)
 	return r
 }
 

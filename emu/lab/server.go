@@ -62,6 +62,7 @@ func (l *Lab) listen() (*server, error) {
 	mux.HandleFunc("PATCH /v1/links/{endpoint}", s.patchLink)
 	mux.HandleFunc("GET /v1/capture", s.getCapture)
 	mux.HandleFunc("DELETE /v1/capture/{id}", s.deleteCapture)
+	mux.HandleFunc("POST /v1/hosts/{host}/agent", s.postAgent)
 	mux.HandleFunc("POST /v1/down", s.postDown)
 	mux.Handle("GET "+metrics.Path, metrics.Handler(l.Sample))
 	s.http.Handler = mux
@@ -126,6 +127,9 @@ func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
 		h := Host{Name: node.Name, Attach: node.Attach.String()}
 		if isReal(node) {
 			h.Namespace = netnslab.Namespace(plan.Name, node.Name)
+		}
+		if g := s.lab.guestNamed(node.Name); g != nil {
+			h.VM = g.status(s.lab.guestDir(node.Name))
 		}
 		h.Interfaces = interfaces(plan, node)
 		out.Hosts = append(out.Hosts, h)

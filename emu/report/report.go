@@ -50,6 +50,7 @@ type Host struct {
 	QueuePackets int    `json:"qdisc_packets"` // waiting there now
 
 	Offload *Offload `json:"offload,omitempty"` // of devices that have it
+	Guest   *Guest   `json:"guest,omitempty"`   // of virtual machines, which have none of the counters of devices
 
 	Classes  []HostClass `json:"classes,omitempty"`          // of hosts that have traffic classes
 	Together string      `json:"classes_together,omitempty"` // why its classes are held all or none; "" if each by itself
@@ -71,6 +72,12 @@ type HostClass struct {
 
 	QueueDropped uint64 `json:"qdisc_dropped"` // of Host's QueueDropped; 0 if the classes are held together
 	QueuePackets int    `json:"qdisc_packets"` // of Host's QueuePackets
+}
+
+// Guest is what befell an interface of a virtual machine.
+type Guest struct {
+	Holds uint64 `json:"holds"`           // how often it was kept from sending because its port's queue was long
+	Ended string `json:"ended,omitempty"` // how the machine ended before the lab did; "" if it did not
 }
 
 // Offload is what segmentation offload did at one host. A super-packet counts

@@ -214,6 +214,9 @@ func (r *Report) writeHosts(w io.Writer) {
 		if h.Error != "" {
 			fmt.Fprintf(w, "host     %s: counters unknown: %s\n", h.Name, h.Error)
 		}
+		if g := h.Guest; g != nil && g.Ended != "" {
+			fmt.Fprintf(w, "host     %s: its virtual machine ended before the lab: %s\n", h.Name, g.Ended)
+		}
 		if h.TxDropped > 0 {
 			fmt.Fprintf(w, "host     %s: its device dropped %d packets before the fabric (ring full: it sends faster than the emulator reads)\n", h.Name, h.TxDropped)
 		}

@@ -61,10 +61,14 @@ func (v *resolver) classes() {
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.said(i)
 		if n.Kind == Host {
-			v.checkHostClasses(kinds.Host.Classes)
+			kind := kinds.Host.Classes
+			if n.VM != nil {
+				kind = kinds.VM.Classes
+			}
+			v.checkHostClasses(kind)
 			v.checkHostClasses(file.Classes)
-			if len(kinds.Host.Classes)+len(file.Classes) > 0 {
-				v.setClasses(i, &depth{classes: v.joinClasses(file.Classes, kinds.Host.Classes)})
+			if len(kind)+len(file.Classes) > 0 {
+				v.setClasses(i, &depth{classes: v.joinClasses(file.Classes, kind)})
 			}
 			continue
 		}

@@ -62,6 +62,7 @@ type topologyFile struct {
 type kindsFile struct {
 	Switch switchKindFile `yaml:"switch,omitempty" jsonschema_description:"defaults of switches"`
 	Host   hostKindFile   `yaml:"host,omitempty" jsonschema_description:"defaults of hosts"`
+	VM     vmKindFile     `yaml:"vm,omitempty" jsonschema_description:"defaults of virtual machines"`
 	Link   LinkPatch      `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
 }
 
@@ -86,7 +87,7 @@ type hostKindFile struct {
 }
 
 type nodeFile struct {
-	Kind *Kind `yaml:"kind,omitempty" jsonschema_description:"host or switch; may be left out for a node that the generator makes"`
+	Kind *nodeKind `yaml:"kind,omitempty" jsonschema_description:"host, switch or vm, a virtual machine in place of a host; may be left out for a node that the generator makes"`
 
 	Address oneOrMore[nodeAddress] `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface with the lengths of their prefixes, default from the pools; switch: addresses that make it a router, or auto, or none; default that of the kind"`
 
@@ -108,6 +109,7 @@ type nodeFile struct {
 
 	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
 	switchFile `yaml:",inline"`
+	vmFile     `yaml:",inline"`
 }
 
 type routeFile struct {

@@ -32,7 +32,7 @@ func (v *resolver) nics() {
 	controlled := false
 	for i := range v.plan.Nodes {
 		n, said := &v.plan.Nodes[i], v.said(i).NIC
-		if n.Kind != Host {
+		if n.Kind != Host || n.VM != nil {
 			continue
 		}
 		f := said.over(v.reader, kind)

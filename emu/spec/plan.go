@@ -83,6 +83,7 @@ const (
 	TAP      Attach = iota // an Ethernet device in a network namespace
 	TUN                    // an IP device in a network namespace
 	NoDevice               // none: the host is modelled only
+	Guest                  // the NIC of a virtual machine; of nodes with VM
 )
 
 // Offload says whether a host's devices carry super-packets (segmentation
@@ -119,6 +120,8 @@ type Node struct {
 	// GIDs are the interface's addresses; nil for none. A host with a NIC has
 	// Deep.
 	NIC *nicemu.Settings
+	// VM is the virtual machine that is the host; nil for one in a namespace.
+	VM *VM
 }
 
 // Deep is what a node has beyond plain ports. The ports of a node with Deep
@@ -202,7 +205,7 @@ type Event struct {
 
 var (
 	kindNames     = []string{"host", "switch"}
-	attachNames   = []string{"tap", "tun", "none"}
+	attachNames   = []string{"tap", "tun", "none", "vm"}
 	realtimeNames = []string{"auto", "off", "require"}
 	offloadNames  = []string{"on", "off"}
 )
@@ -217,7 +220,7 @@ func (k *Kind) UnmarshalText(b []byte) error { return unmarshalName(k, b, kindNa
 func (a Attach) String() string { return attachNames[a] }
 
 // UnmarshalText reads the name that a lab file uses.
-func (a *Attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames) }
+func (a *Attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames[:Guest]) }
 
 // String gives the name that a lab file uses.
 func (o Offload) String() string { return offloadNames[o] }

@@ -187,7 +187,7 @@ func (v *resolver) namedNodes() {
 		i, generated := v.nodes[*name]
 		switch {
 		case generated:
-			if made := v.plan.Nodes[i].Kind; file.Kind != nil && *file.Kind != made {
+			if made := v.plan.Nodes[i].Kind; file.Kind != nil && file.Kind.plan() != made {
 				v.fail(file.Kind, "choose another name, or leave kind out to add settings to it",
 					"the generator makes %s, and it is a %v", *name, made)
 			}
@@ -196,9 +196,12 @@ func (v *resolver) namedNodes() {
 			i = v.addNode(*name, Host)
 		default:
 			v.checkName(name, "a node's name", *name, maxNodeName)
-			i = v.addNode(*name, *file.Kind)
+			i = v.addNode(*name, file.Kind.plan())
 		}
 		v.files[i] = file
+		if file.Kind != nil && *file.Kind == vmNode {
+			v.plan.Nodes[i].VM, v.plan.Nodes[i].Attach = &VM{}, Guest
+		}
 	}
 	switch n := len(v.plan.Nodes); {
 	case n == 0 && len(v.errs) == 0:
@@ -211,7 +214,7 @@ func (v *resolver) namedNodes() {
 // kindHint helps with a node that has no kind, perhaps a generated one whose
 // name is misspelt.
 func (v *resolver) kindHint(name string) string {
-	hint := "write kind: host or kind: switch"
+	hint := "write kind: host, kind: switch or kind: vm"
 	if v.lab.Topology.Generate != nil && !v.full() {
 		hint += "; it may be left out only for a node that the generator makes"
 		if near, ok := nearest(name, v.plan.nodeNames()); ok {

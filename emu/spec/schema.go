@@ -124,10 +124,8 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return enum("drop", "forward")
 	case reflect.TypeFor[State]():
 		return enum("up", "down")
-	case reflect.TypeFor[Kind]():
-		return enum(kindNames...)
 	case reflect.TypeFor[Attach]():
-		return enum(attachNames...)
+		return enum(attachNames[:Guest]...)
 	case reflect.TypeFor[Offload]():
 		return enum(offloadNames...)
 	case reflect.TypeFor[Realtime]():

@@ -31,6 +31,11 @@ func (v *resolver) settings() {
 		if len(n.Ports) == 0 {
 			v.addPort(i, "eth0")
 		}
+		if n.VM != nil {
+			v.vm(i)
+			n.Sysctls = v.sysctls(v.lab.Topology.Kinds.VM.Sysctls, file.Sysctls)
+			continue
+		}
 		set(&n.Attach, kind.Attach)
 		set(&n.Attach, file.Attach)
 		if n.Attach != NoDevice {
@@ -87,26 +92,39 @@ func (v *resolver) said(node int) *nodeFile {
 func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 	for _, key := range []struct {
 		name string
-		kind Kind
+		kind nodeKind
+		also nodeKind
 		set  bool
 		at   any
 	}{
-		{"attach", Host, file.Attach != nil, file.Attach},
-		{"offload", Host, file.Offload != nil, file.Offload},
-		{"join-window", Host, file.JoinWindow != nil, file.JoinWindow},
-		{"mac", Host, file.MAC != nil, file.MAC},
-		{"nic", Host, file.NIC != nil, file.NIC},
-		{"sysctls", Host, len(file.Sysctls) > 0, &file.Sysctls},
-		{"interfaces", Host, len(file.Interfaces) > 0, &file.Interfaces},
-		{"ecmp-seed", Switch, file.ECMPSeed != nil, file.ECMPSeed},
-		{"ports", Switch, len(file.Ports) > 0, &file.Ports},
-		{"buffer", Switch, file.Buffer != nil, file.Buffer},
-		{"pause", Switch, file.Pause != nil, file.Pause},
-		{"cut-through", Switch, file.CutThrough != nil, file.CutThrough},
-		{"forwarding", Switch, file.Forwarding != nil, file.Forwarding},
+		{"attach", hostNode, hostNode, file.Attach != nil, file.Attach},
+		{"offload", hostNode, hostNode, file.Offload != nil, file.Offload},
+		{"join-window", hostNode, hostNode, file.JoinWindow != nil, file.JoinWindow},
+		{"mac", hostNode, vmNode, file.MAC != nil, file.MAC},
+		{"nic", hostNode, hostNode, file.NIC != nil, file.NIC},
+		{"sysctls", hostNode, vmNode, len(file.Sysctls) > 0, &file.Sysctls},
+		{"interfaces", hostNode, vmNode, len(file.Interfaces) > 0, &file.Interfaces},
+		{"ecmp-seed", switchNode, switchNode, file.ECMPSeed != nil, file.ECMPSeed},
+		{"ports", switchNode, switchNode, len(file.Ports) > 0, &file.Ports},
+		{"buffer", switchNode, switchNode, file.Buffer != nil, file.Buffer},
+		{"pause", switchNode, switchNode, file.Pause != nil, file.Pause},
+		{"cut-through", switchNode, switchNode, file.CutThrough != nil, file.CutThrough},
+		{"forwarding", switchNode, switchNode, file.Forwarding != nil, file.Forwarding},
+		{"image", vmNode, vmNode, file.Image != nil, file.Image},
+		{"kernel", vmNode, vmNode, file.Kernel != nil, file.Kernel},
+		{"initrd", vmNode, vmNode, file.Initrd != nil, file.Initrd},
+		{"disk", vmNode, vmNode, file.Disk != nil, file.Disk},
+		{"persist", vmNode, vmNode, file.Persist != nil, file.Persist},
+		{"append", vmNode, vmNode, file.Append != nil, file.Append},
+		{"memory", vmNode, vmNode, file.Memory != nil, file.Memory},
+		{"cpus", vmNode, vmNode, file.CPUs != nil, file.CPUs},
+		{"accel", vmNode, vmNode, file.Accel != nil, file.Accel},
+		{"console", vmNode, vmNode, file.Console != nil, file.Console},
+		{"ready", vmNode, vmNode, file.Ready != nil, file.Ready},
+		{"ready-limit", vmNode, vmNode, file.Limit != nil, file.Limit},
 	} {
-		if key.set && key.kind != n.Kind {
-			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, n.Kind)
+		if k := n.kind(); key.set && k != key.kind && k != key.also {
+			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, k)
 		}
 	}
 }
@@ -136,7 +154,7 @@ func (v *resolver) portSettings() {
 	kinds := &v.lab.Topology.Kinds
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.said(i)
-		queue, limit := file.Queue.over(kinds.Host.Queue), hostQueue
+		queue, limit := file.Queue.over(v.hostQueue(n)), hostQueue
 		single := make([]queueFile, len(n.Ports))
 		if n.Kind == Switch {
 			queue, limit = file.Queue.over(kinds.Switch.Queue), switchQueue
@@ -166,6 +184,14 @@ func (v *resolver) portSettings() {
 			}
 		}
 	}
+}
+
+// hostQueue is the queue that the kind of a host or virtual machine gives it.
+func (v *resolver) hostQueue(n *Node) queueFile {
+	if n.VM != nil {
+		return v.lab.Topology.Kinds.VM.Queue
+	}
+	return v.lab.Topology.Kinds.Host.Queue
 }
 
 // port finds the port of a node that the file has settings of.

@@ -110,6 +110,21 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
+// dumpVM prints what a virtual machine boots, without what is left at its default.
+func dumpVM(b *strings.Builder, m *VM) {
+	for _, word := range []struct{ name, value string }{
+		{"image", m.Image}, {"kernel", m.Kernel}, {"initrd", m.Initrd}, {"disk", m.Disk}, {"append", m.Append}, {"console", m.Console},
+	} {
+		if word.value != "" {
+			fmt.Fprintf(b, " %s %q", word.name, word.value)
+		}
+	}
+	if m.Persist {
+		fmt.Fprint(b, " persist")
+	}
+	fmt.Fprintf(b, " %v %d cpus %v ready %q in %v", m.Memory, m.CPUs, m.Accel, m.Ready, m.ReadyLimit)
+}
+
 // dump prints a plan, without what is left at its default.
 func dump(p *Plan) string {
 	var b strings.Builder
@@ -119,6 +134,9 @@ func dump(p *Plan) string {
 		fmt.Fprintf(&b, "%s %v", n.Name, n.Kind)
 		if n.Kind == Host {
 			fmt.Fprintf(&b, " %v", n.Attach)
+		}
+		if m := n.VM; m != nil {
+			dumpVM(&b, m)
 		}
 		if len(n.Sysctls) > 0 {
 			fmt.Fprintf(&b, " sysctls %v", n.Sysctls)

@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/weftlab/weft/netns-lab/vm"
+)
+
+// agentProtocol is what a connection to POST /v1/hosts/{host}/agent changes to: a
+// session of package agent.
+const agentProtocol = "weft-agent"
+
+// agentPatience is how long a guest's agent is waited for.
+const agentPatience = 3 * time.Second
+
+// guestNamed finds the virtual machine of a host.
+func (l *Lab) guestNamed(name string) *guest {
+	for _, g := range l.guests {
+		if g.name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// status describes the machine.
+func (g *guest) status(dir string) *Machine {
+	m := &Machine{Running: true, PID: g.machine.PID(), Agent: g.machine.Link().IsReady(), Console: vm.ConsolePath(dir), Log: g.machine.Console()}
+	select {
+	case <-g.machine.Over():
+		m.Running, m.Agent, m.Ended = false, false, g.machine.Err().Error()
+	default:
+	}
+	return m
+}
+
+// postAgent connects a client with the agent of a guest.
+func (s *server) postAgent(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("host")
+	g := s.lab.guestNamed(name)
+	if g == nil {
+		fail(w, http.StatusNotFound, fmt.Errorf("there is no virtual machine %q in the lab", name))
+		return
+	}
+	select { // one that is up has an agent a moment later
+	case <-g.machine.Link().Ready():
+	case <-g.machine.Over():
+	case <-time.After(agentPatience):
+	}
+	if m := g.status(s.lab.guestDir(name)); !m.Agent {
+		fail(w, http.StatusConflict, m.unreachable(name))
+		return
+	}
+	if r.Header.Get("Upgrade") != agentProtocol {
+		fail(w, http.StatusUpgradeRequired, fmt.Errorf("this connection changes to the protocol %s: ask for it with Upgrade", agentProtocol))
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	_, err = fmt.Fprintf(buffered, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", agentProtocol)
+	if err = errors.Join(err, buffered.Flush()); err != nil {
+		conn.Close()
+		return
+	}
+	// The lab's end ends the session too: without it the guest's would.
+	g.machine.Link().Relay(begun{conn, buffered.Reader})
+}
+
+// unreachable says why no program can be run in the machine.
+func (m *Machine) unreachable(name string) error {
+	if !m.Running {
+		return fmt.Errorf("the virtual machine %s has ended: %s", name, m.Ended)
+	}
+	return fmt.Errorf("weft's agent does not answer in %s, so no program can be run there from outside: weft shell %s opens its console (an image of one's own has to run the agent, see docs/lab-file.md)", name, name)
+}
+
+// begun is a connection some of which has been read.
+type begun struct {
+	net.Conn
+	rest *bufio.Reader
+}
+
+// Read reads what has been read, then the connection.
+func (b begun) Read(p []byte) (int, error) { return b.rest.Read(p) }
+
+// Agent connects to the agent of a guest, for agent.Run.
+func (c *Client) Agent(ctx context.Context, host string) (io.ReadWriteCloser, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://lab/v1/hosts/"+url.PathEscape(host)+"/agent", nil)
+	if err != nil {
+		return nil, err
+	}
+	q.Header.Set("Connection", "Upgrade")
+	q.Header.Set("Upgrade", agentProtocol)
+	r, err := c.send(q, http.StatusSwitchingProtocols)
+	if err != nil {
+		return nil, err
+	}
+	stream, ok := r.Body.(io.ReadWriteCloser)
+	if !ok {
+		r.Body.Close()
+		return nil, errors.New("the lab's control socket does not change its protocol")
+	}
+	return stream, nil
+}

@@ -1,0 +1,110 @@
+package spec
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/netns-lab/vm"
+)
+
+// VM is what a virtual machine boots, and how. Of Image, Kernel and Disk it has an
+// Image alone, or one of the others or both. Paths are absolute, or relative to
+// where the lab file's path is.
+type VM struct {
+	Line int // of the node in the file, for what is found wrong later
+
+	Image, Kernel, Initrd, Disk string // Image is empty for weft's own as well, if the others are
+	Persist                     bool
+	Append                      string
+	Memory                      units.Bytes // a multiple of MiB
+	CPUs                        int
+	Accel                       vm.Accel
+	Console                     string // empty is a file in the lab's directory
+	Ready                       string // vm.ReadyAgent, vm.ReadyNone or a text
+	ReadyLimit                  time.Duration
+}
+
+// BuiltIn tells whether the machine boots an image of weft's own making.
+func (m *VM) BuiltIn() bool { return m.Kernel == "" && m.Disk == "" }
+
+// vm resolves what is said of a virtual machine.
+func (v *resolver) vm(i int) {
+	n, said := &v.plan.Nodes[i], v.said(i)
+	file := said.vmFile.over(v.reader, v.lab.Topology.Kinds.VM.vmFile)
+	m := n.VM
+	m.Line = v.line(said.Kind)
+	for _, path := range []struct {
+		to   *string
+		from *string
+		name string
+	}{{&m.Image, file.Image, "image"}, {&m.Kernel, file.Kernel, "kernel"}, {&m.Initrd, file.Initrd, "initrd"}, {&m.Disk, file.Disk, "disk"}, {&m.Console, file.Console, "console"}} {
+		if path.from == nil {
+			continue
+		}
+		if *path.from == "" {
+			v.failOnce(path.from, "leave the key out, or name a file", "%s is empty", path.name)
+			continue
+		}
+		if err := oneLine(path.name, *path.from, 4095); err != nil {
+			v.failOnce(path.from, "", "%v", err)
+		}
+		*path.to = *path.from
+		if !filepath.IsAbs(*path.to) {
+			*path.to = filepath.Join(filepath.Dir(v.file), *path.to)
+		}
+	}
+	set(&m.Persist, file.Persist)
+	set(&m.Append, file.Append)
+	v.boots(m, file)
+
+	m.Memory = defaultGuestMemory
+	set(&m.Memory, file.Memory)
+	if m.Memory < minGuestMemory || m.Memory > maxGuestMemory {
+		v.failOnce(file.Memory, "weft's own image takes 256MiB", "memory %v is outside 64MiB to 1024GiB", m.Memory)
+	}
+	m.Memory = (m.Memory + units.MiB - 1) / units.MiB * units.MiB
+	m.CPUs = 1
+	set((*cpus)(&m.CPUs), file.CPUs)
+	set((*vmAccel)(&m.Accel), file.Accel)
+
+	m.Ready = vm.ReadyNone
+	if m.BuiltIn() {
+		m.Ready = vm.ReadyAgent
+	}
+	set(&m.Ready, file.Ready)
+	if m.Ready == "" {
+		v.failOnce(file.Ready, "write agent, none, or a text such as \"login:\"", "ready is empty")
+	} else if err := oneLine("ready", m.Ready, 256); err != nil {
+		v.failOnce(file.Ready, "", "%v", err)
+	}
+	m.ReadyLimit = defaultReady
+	if t := file.Limit; t != nil {
+		if *t < minReady || *t > maxReady {
+			v.failOnce(t, "", "ready-limit %v is outside 1s to 1h", *t)
+		}
+		m.ReadyLimit = time.Duration(*t / units.Nanosecond)
+	}
+}
+
+// boots judges what a machine boots.
+func (v *resolver) boots(m *VM, f *vmFile) {
+	if m.Image != "" && (m.Kernel != "" || m.Disk != "") {
+		v.failOnce(f.Image, "leave out image, or kernel and disk", "an image has a kernel of its own, and no disk")
+	}
+	if m.Initrd != "" && m.Kernel == "" {
+		v.failOnce(f.Initrd, "write kernel: beside it", "an initrd has no effect without a kernel")
+	}
+	if m.Persist && m.Disk == "" {
+		v.failOnce(f.Persist, "write disk: beside it", "persist has no effect without a disk")
+	}
+	if m.Append == "" {
+		return
+	}
+	if m.Disk != "" && m.Kernel == "" {
+		v.failOnce(f.Append, "write kernel: beside it, or set the command line in the disk's own loader", "append has no effect: the disk boots by its own loader")
+	}
+	if err := oneLine("append", m.Append, maxAppend); err != nil {
+		v.failOnce(f.Append, "", "%v", err)
+	}
+}

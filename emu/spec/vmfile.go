@@ -1,0 +1,135 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/netns-lab/vm"
+)
+
+// vmFile is what a lab file says of a virtual machine, as it is written; its kind
+// gives what it leaves out.
+type vmFile struct {
+	Image   *string      `yaml:"image,omitempty" jsonschema_description:"vm: directory of an image as scripts/vm-image.sh builds it; default the last that it has built, where there is neither kernel nor disk"`
+	Kernel  *string      `yaml:"kernel,omitempty" jsonschema_description:"vm: kernel to boot, a bzImage or vmlinux"`
+	Initrd  *string      `yaml:"initrd,omitempty" jsonschema_description:"vm: initial RAM disk of the kernel"`
+	Disk    *string      `yaml:"disk,omitempty" jsonschema_description:"vm: image of a disk, qcow2 or raw, which boots by its own loader where there is no kernel"`
+	Persist *bool        `yaml:"persist,omitempty" jsonschema_description:"vm: whether the disk keeps what the guest writes; default false"`
+	Append  *string      `yaml:"append,omitempty" jsonschema_description:"vm: what is added to the kernel's command line"`
+	Memory  *units.Bytes `yaml:"memory,omitempty" jsonschema_description:"vm: memory, 64MiB to 1024GiB, rounded up to MiB; default 256MiB"`
+	CPUs    *cpus        `yaml:"cpus,omitempty" jsonschema_description:"vm: processors, 1 to 64; default 1"`
+	Accel   *vmAccel     `yaml:"accel,omitempty" jsonschema_description:"vm: how instructions are run: by KVM, by emulation (tcg), or by KVM where that works; default auto"`
+	Console *string      `yaml:"console,omitempty" jsonschema_description:"vm: file for what the guest says on its console; default console.log in the lab's directory, which goes with the lab"`
+	Ready   *string      `yaml:"ready,omitempty" jsonschema_description:"vm: when the guest counts as up: agent when weft's agent answers, none at once, or a text on its console; default agent with weft's own image, else none"`
+	Limit   *units.Time  `yaml:"ready-limit,omitempty" jsonschema_description:"vm: how long that may take, 1s to 1h; default 3min"`
+}
+
+// over gives f with what it leaves out taken from base. What boots is taken as a
+// whole.
+func (f vmFile) over(r *reader, base vmFile) *vmFile {
+	if f.Image != nil || f.Kernel != nil || f.Disk != nil {
+		base.Image, base.Kernel, base.Initrd, base.Disk, base.Ready = nil, nil, nil, nil, nil
+		if f.Disk == nil {
+			base.Persist = nil
+		}
+		if f.Image == nil && f.Kernel == nil {
+			base.Append = nil
+		}
+	}
+	return under(r, &f, &base)
+}
+
+type vmKindFile struct {
+	vmFile  `yaml:",inline"`
+	Sysctls dict[scalar]    `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
+	Queue   queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
+	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the machine is at"`
+}
+
+// nodeKind is the kind of a node in a file. In a plan a virtual machine is a host.
+type nodeKind uint8
+
+const (
+	hostNode nodeKind = iota
+	switchNode
+	vmNode
+)
+
+var nodeKindNames = []string{"host", "switch", "vm"}
+
+// String gives the name that a lab file uses.
+func (k nodeKind) String() string { return nodeKindNames[k] }
+
+// UnmarshalText reads the name that a lab file uses.
+func (k *nodeKind) UnmarshalText(b []byte) error { return unmarshalName(k, b, nodeKindNames) }
+
+func (nodeKind) schema(*schemaMaker) *jsonschema.Schema { return enum(nodeKindNames...) }
+
+// plan is what a plan calls the kind.
+func (k nodeKind) plan() Kind {
+	if k == switchNode {
+		return Switch
+	}
+	return Host
+}
+
+// kind is what a file calls the node.
+func (n *Node) kind() nodeKind {
+	switch {
+	case n.Kind == Switch:
+		return switchNode
+	case n.VM != nil:
+		return vmNode
+	}
+	return hostNode
+}
+
+const maxCPUs = 64
+
+// cpus is a number of processors.
+type cpus int
+
+// UnmarshalText reads a number from 1 to maxCPUs.
+func (c *cpus) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 1, maxCPUs)
+	*c = cpus(n)
+	return err
+}
+
+func (cpus) schema(*schemaMaker) *jsonschema.Schema { return integer(1, maxCPUs) }
+
+// vmAccel is how a guest's instructions are run.
+type vmAccel vm.Accel
+
+// UnmarshalText reads one of vm.AccelNames.
+func (a *vmAccel) UnmarshalText(b []byte) error { return unmarshalName(a, b, vm.AccelNames) }
+
+func (vmAccel) schema(*schemaMaker) *jsonschema.Schema { return enum(vm.AccelNames...) }
+
+// Bounds on virtual machines.
+const (
+	minGuestMemory     = 64 * units.MiB
+	maxGuestMemory     = 1024 * units.GiB
+	defaultGuestMemory = 256 * units.MiB
+	minReady           = units.Second
+	maxReady           = 3600 * units.Second
+	defaultReady       = 3 * time.Minute
+	// maxAppend leaves room for what weft itself puts on the command line, of
+	// which an x86 kernel takes 2048 bytes (COMMAND_LINE_SIZE).
+	maxAppend = 1800
+)
+
+// oneLine judges a text that goes to a program as it is.
+func oneLine(what, text string, most int) error {
+	switch {
+	case strings.ContainsAny(text, "\n\r\x00"):
+		return fmt.Errorf("%s is more than one line", what)
+	case len(text) > most:
+		return fmt.Errorf("%s has %d bytes, more than %d", what, len(text), most)
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// guest is an agent in this process behind a Link.
+type guest struct {
+	t    *testing.T
+	link *Link
+}
+
+func newGuest(t *testing.T) *guest {
+	t.Helper()
+	ours, its := net.Pipe()
+	g := &guest{t, NewLink(ours)}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = Serve(its) }()
+	t.Cleanup(func() { g.link.Close(); its.Close(); <-g.link.Over(); <-served })
+	g.await()
+	return g
+}
+
+func (g *guest) await() {
+	g.t.Helper()
+	select {
+	case <-g.link.Ready():
+	case <-time.After(time.Minute):
+		g.t.Fatal("the agent does not say hello")
+	}
+}
+
+// run runs a program there.
+func (g *guest) run(c Command) (Result, error) {
+	ours, its := net.Pipe()
+	go g.link.Relay(its)
+	return Run(ours, c)
+}
+
+// output is run with what the program says.
+func (g *guest) output(in string, argv ...string) (stdout, stderr string, r Result) {
+	g.t.Helper()
+	var o, e bytes.Buffer
+	r, err := g.run(Command{Argv: argv, Stdin: strings.NewReader(in), Stdout: &o, Stderr: &e})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return o.String(), e.String(), r
+}
+
+func TestPrograms(t *testing.T) {
+	g := newGuest(t)
+	for _, c := range []struct {
+		argv   []string
+		in     string
+		out    string
+		err    string
+		code   int
+		reason string
+	}{
+		{argv: []string{"true"}},
+		{argv: []string{"sh", "-c", "echo out; echo err >&2; exit 42"}, out: "out\n", err: "err\n", code: 42},
+		{argv: []string{"cat"}, in: "a\x00b", out: "a\x00b"},
+		{argv: []string{"sh", "-c", "kill -KILL $$"}, code: 128 + 9},
+		{argv: []string{"no-such-program"}, code: 127, reason: "not found"},
+		{argv: []string{"/no/such/program"}, code: 127, reason: "no such file"},
+		{argv: []string{"/"}, code: 126, reason: "/"},
+		// What a program has started may hold its output open; that is not
+		// waited for.
+		{argv: []string{"sh", "-c", "sleep 1000 & echo $0 done", "it"}, out: "it done\n"},
+	} {
+		o, e, r := g.output(c.in, c.argv...)
+		if o != c.out || e != c.err || r.Code != c.code || c.reason == "" != (r.Error == "") || !strings.Contains(r.Error, c.reason) {
+			t.Errorf("%q: %q, %q, %+v", c.argv, o, e, r)
+		}
+	}
+	var o bytes.Buffer
+	if r, err := g.run(Command{Argv: []string{"sh", "-c", "pwd; echo $A"}, Dir: "/usr", Env: []string{"A=b c"}, Stdout: &o}); err != nil || r.Code != 0 || o.String() != "/usr\nb c\n" {
+		t.Errorf("%q, %+v, %v", o.String(), r, err)
+	}
+	if r, err := g.run(Command{Argv: []string{"true"}, Dir: "/no/such"}); err != nil || r.Code != 127 {
+		t.Errorf("a directory that is not there: %+v, %v", r, err)
+	}
+}
+
+// TestTerminal: a program with a terminal sees one, of the size that its user's
+// has and gets.
+func TestTerminal(t *testing.T) {
+	g := newGuest(t)
+	resize := make(chan Terminal)
+	in, keys := io.Pipe()
+	screen, out := io.Pipe()
+	done := make(chan Result, 1)
+	go func() {
+		r, err := g.run(Command{
+			Argv: []string{"sh", "-c", `test -t 0 && test -t 2 && stty size; trap 'stty size; exit 5' WINCH; echo ready; while :; do sleep 0.05; done`},
+			TTY:  &Terminal{30, 100}, Stdin: in, Stdout: out, Resize: resize,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		out.Close()
+		done <- r
+	}()
+	said := ""
+	until := func(word string) {
+		t.Helper()
+		b := make([]byte, 100)
+		for !strings.Contains(said, word) {
+			n, err := screen.Read(b)
+			said += string(b[:n])
+			if err != nil {
+				t.Fatalf("%v after %q", err, said)
+			}
+		}
+	}
+	until("ready\r\n")
+	if !strings.HasPrefix(said, "30 100\r\n") {
+		t.Errorf("it says %q", said)
+	}
+	resize <- Terminal{40, 132}
+	until("40 132")
+	if r := <-done; r.Code != 5 {
+		t.Errorf("%+v", r)
+	}
+	keys.Close()
+}
+
+// TestManyAtOnce: programs with a lot of input and output, one of whose readers
+// is stuck, do not disturb one another.
+func TestManyAtOnce(t *testing.T) {
+	g := newGuest(t)
+	stuck, release := io.Pipe()
+	defer stuck.Close()
+	waits := make(chan error, 1)
+	go func() {
+		_, err := g.run(Command{Argv: []string{"head", "-c", "10000000", "/dev/zero"}, Stdout: release})
+		waits <- err
+	}()
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			data := make([]byte, 1_000_000+n)
+			for i := range data {
+				data[i] = byte(rand.Uint32())
+			}
+			var o bytes.Buffer
+			r, err := g.run(Command{Argv: []string{"cat"}, Stdin: bytes.NewReader(data), Stdout: &o})
+			if err != nil || r.Code != 0 || sha256.Sum256(o.Bytes()) != sha256.Sum256(data) {
+				t.Errorf("%d: %+v, %v, %d bytes of %d", n, r, err, o.Len(), len(data))
+			}
+		})
+	}
+	all.Wait()
+	if n, err := io.Copy(io.Discard, io.LimitReader(stuck, 10_000_000)); n != 10_000_000 || err != nil {
+		t.Errorf("the one that was stuck got %d bytes, %v", n, err)
+	}
+	if err := <-waits; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSignals: a signal reaches the program and what it has started; whoever goes
+// away takes the program with it.
+func TestSignals(t *testing.T) {
+	g := newGuest(t)
+	signals := make(chan syscall.Signal)
+	screen, out := io.Pipe()
+	done := make(chan Result, 1)
+	go func() {
+		r, err := g.run(Command{Argv: []string{"sh", "-c", "trap 'exit 7' TERM; echo ready; sleep 1000 & wait"}, Stdout: out, Signals: signals})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- r
+	}()
+	if _, err := io.ReadFull(screen, make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	signals <- syscall.SIGTERM
+	if r := <-done; r.Code != 7 {
+		t.Errorf("%+v", r)
+	}
+
+	ours, its := net.Pipe()
+	go g.link.Relay(its)
+	name := "abandoned-" + time.Now().Format("150405.000")
+	b, _ := json.Marshal(request{Argv: []string{"sh", "-c", "echo begun; sleep 1000", name}})
+	if err := writeFrame(ours, frame{kind: open, payload: b}); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := readFrame(ours); err != nil || f.kind != data {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	ours.Close()
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		o, _, _ := g.output("", "sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '")
+		if !strings.Contains(o, name) {
+			break
+		}
+		if time.Since(start) > time.Minute {
+			t.Fatal("a program outlives whoever asked for it")
+		}
+	}
+}
+
+// TestRestart: a guest that begins anew, wherever in a frame, is found again, and
+// what ran in it has an end.
+func TestRestart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rest := rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "rest of a frame")
+		ours, its := net.Pipe()
+		l := NewLink(ours)
+		first := make(chan struct{})
+		in := bufio.NewReader(its)
+		go func() { // an agent that answers, begins a frame and is gone
+			defer close(first)
+			s := &server{stream: its, in: in}
+			if err := s.greet(); err != nil {
+				t.Error(err)
+			}
+			for f := (frame{}); f.kind != data; {
+				if b, err := in.Peek(1); err == nil && b[0] == mark[0] {
+					_, _ = in.Discard(greetingLen)
+					continue
+				}
+				var err error
+				if f, err = readFrame(in); err != nil || f.kind != open && f.kind != data {
+					t.Errorf("%+v, %v", f, err)
+					return
+				}
+			}
+		}()
+		<-l.Ready()
+		client, relay := net.Pipe()
+		go l.Relay(relay)
+		lost := make(chan error, 1)
+		go func() {
+			_, err := Run(client, Command{Argv: []string{"true"}})
+			lost <- err
+		}()
+		<-first
+		l.Restart()
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			_, _ = its.Write(rest)
+			_ = Serve(struct {
+				io.Reader
+				io.Writer
+			}{in, its})
+		}()
+		if err := <-lost; !errors.Is(err, ErrLost) {
+			t.Errorf("the program of the first guest ended with %v", err)
+		}
+		select {
+		case <-l.Ready():
+		case <-time.After(time.Minute):
+			t.Fatal("the second guest is not found")
+		}
+		l.Close()
+		its.Close()
+		<-l.Over()
+		<-served
+	})
+}
+
+// TestOlderGuest: an agent of another version is told apart, with the mend.
+func TestOlderGuest(t *testing.T) {
+	ours, its := net.Pipe()
+	l := NewLink(ours)
+	go func() {
+		b := make([]byte, greetingLen)
+		_, _ = io.ReadFull(its, b)
+		b[len(mark)] = 9
+		_, _ = its.Write(b)
+	}()
+	<-l.Over()
+	if err := l.Err(); err == nil || !strings.Contains(err.Error(), "version 9") || !strings.Contains(err.Error(), "scripts/vm-image.sh") {
+		t.Errorf("%v", err)
+	}
+	client, relay := net.Pipe()
+	go l.Relay(relay)
+	if r, err := Run(client, Command{Argv: []string{"true"}}); err != nil || r.Code != 126 || !strings.Contains(r.Error, "does not answer") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"encoding/binary"
+	"io"
+	"sync"
+)
+
+// credit is how much of a stream may still be sent.
+type credit struct {
+	mu     sync.Mutex
+	change sync.Cond
+	left   int
+	closed bool
+}
+
+func newCredit() *credit {
+	c := &credit{left: window}
+	c.change.L = &c.mu
+	return c
+}
+
+// take waits until something may be sent and gives how much of n; 0 when nothing
+// may any more.
+func (c *credit) take(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.left == 0 && !c.closed {
+		c.change.Wait()
+	}
+	if c.closed {
+		return 0
+	}
+	n = min(n, c.left)
+	c.left -= n
+	return n
+}
+
+// give is told by a more frame.
+func (c *credit) give(payload []byte) {
+	if len(payload) != 4 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = min(c.left+int(binary.BigEndian.Uint32(payload)), window)
+	c.change.Broadcast()
+}
+
+func (c *credit) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.change.Broadcast()
+}
+
+// queue holds what has come of a stream until it is taken. The other side's
+// credit bounds it.
+type queue struct {
+	mu     sync.Mutex
+	change sync.Cond
+	waits  [][]byte
+	ended  bool
+}
+
+func newQueue() *queue {
+	q := &queue{}
+	q.change.L = &q.mu
+	return q
+}
+
+// put adds bytes; none are the end.
+func (q *queue) put(b []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(b) == 0 {
+		q.ended = true
+	} else if !q.ended {
+		q.waits = append(q.waits, b)
+	}
+	q.change.Broadcast()
+}
+
+// get waits for bytes; nil is the end.
+func (q *queue) get() []byte {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.waits) == 0 && !q.ended {
+		q.change.Wait()
+	}
+	if len(q.waits) == 0 {
+		return nil
+	}
+	b := q.waits[0]
+	q.waits = q.waits[1:]
+	return b
+}
+
+// drain writes what comes of a stream to w until it ends, and lets the other
+// side send as much again. When w takes no more the rest is thrown away.
+func (q *queue) drain(w io.Writer, session uint32, stream byte, send func(frame) error) {
+	var broken bool
+	for b := q.get(); b != nil; b = q.get() {
+		if !broken {
+			_, err := w.Write(b)
+			broken = err != nil
+		}
+		_ = send(moreFrame(session, stream, len(b)))
+	}
+}
+
+// pump sends what comes from r as a stream, then its end.
+func pump(r io.Reader, session uint32, stream byte, c *credit, send func(frame) error) {
+	b := make([]byte, maxPayload)
+	for {
+		n, err := r.Read(b)
+		for rest := b[:n]; len(rest) > 0; {
+			part := c.take(len(rest))
+			if part == 0 || send(dataFrame(session, stream, rest[:part])) != nil {
+				return
+			}
+			rest = rest[part:]
+		}
+		if err != nil {
+			_ = send(dataFrame(session, stream, nil))
+			return
+		}
+	}
+}

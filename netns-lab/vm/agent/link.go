@@ -1,0 +1,324 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// ErrLost says that the guest no longer answers: it has ended or begun anew.
+var ErrLost = errors.New("the guest has ended or begun anew")
+
+// Link hands frames on between a guest's agent and any number of sessions.
+type Link struct {
+	stream io.ReadWriteCloser
+	writes sync.Mutex
+
+	mu       sync.Mutex
+	number   uint64        // of the greeting
+	ready    chan struct{} // closed when the agent has answered it
+	isReady  bool
+	again    chan struct{} // the agent is to be greeted anew
+	over     chan struct{} // closed when the stream has ended
+	err      error         // why
+	next     uint32
+	sessions map[uint32]*relayed
+}
+
+// relayed is a session, by the stream of whoever wants the program run.
+type relayed struct {
+	stream io.ReadWriteCloser
+	mu     sync.Mutex
+}
+
+func (r *relayed) send(f frame) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return writeFrame(r.stream, f)
+}
+
+// NewLink takes over the stream to an agent, which need not run yet.
+func NewLink(stream io.ReadWriteCloser) *Link {
+	l := &Link{stream: stream, ready: make(chan struct{}), again: make(chan struct{}, 1), over: make(chan struct{}), sessions: map[uint32]*relayed{}}
+	l.Restart()
+	go l.run()
+	go l.greet()
+	return l
+}
+
+// Ready is closed when the agent has said that it is there.
+func (l *Link) Ready() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready
+}
+
+// IsReady tells whether the agent is there.
+func (l *Link) IsReady() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isReady
+}
+
+// Over is closed when the stream has ended; Err says why.
+func (l *Link) Over() <-chan struct{} { return l.over }
+
+// Err says why the stream has ended.
+func (l *Link) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Close ends the stream and all sessions.
+func (l *Link) Close() error { return l.stream.Close() }
+
+// Restart is called when the guest has begun anew: the agent is waited for again,
+// and what it ran before has ended.
+func (l *Link) Restart() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.number = rand.Uint64()
+	if l.isReady {
+		l.isReady, l.ready = false, make(chan struct{})
+	}
+	l.drop()
+	select {
+	case l.again <- struct{}{}:
+	default: // it is going to be
+	}
+}
+
+// drop ends all sessions.
+func (l *Link) drop() {
+	for n, r := range l.sessions {
+		r.stream.Close()
+		delete(l.sessions, n)
+	}
+}
+
+// regreet is how often the agent is greeted until it answers: a guest that begins
+// loses what has come before.
+const regreet = 500 * time.Millisecond
+
+// greet greets the agent whenever it is waited for.
+func (l *Link) greet() {
+	tick := time.NewTicker(regreet)
+	defer tick.Stop()
+	for {
+		l.mu.Lock()
+		number, waiting := l.number, !l.isReady
+		l.mu.Unlock()
+		if waiting {
+			l.writes.Lock()
+			_, _ = l.stream.Write(greeting(number)) // a stream that has ended says so to run
+			l.writes.Unlock()
+		}
+		select {
+		case <-l.over:
+			return
+		case <-tick.C:
+		case <-l.again:
+		}
+	}
+}
+
+// run reads what the agent says. It takes bytes as they come, so that it can turn
+// to a guest that begins anew in the middle of a frame.
+func (l *Link) run() {
+	var err error
+	var waits []byte
+	b := make([]byte, 2*maxPayload)
+	for n := 0; err == nil; {
+		if n, err = l.stream.Read(b); err == nil {
+			waits, err = l.take(append(waits, b[:n]...))
+		}
+	}
+	l.mu.Lock()
+	l.err = err
+	l.isReady = false
+	l.drop()
+	l.mu.Unlock()
+	close(l.over)
+	l.stream.Close()
+}
+
+// take handles what has come, and gives what is to be looked at again with more.
+func (l *Link) take(b []byte) (rest []byte, err error) {
+	for {
+		l.mu.Lock()
+		number, waiting := l.number, !l.isReady
+		l.mu.Unlock()
+		if waiting {
+			found, rest, err := findGreeting(b, number)
+			if !found || err != nil {
+				return rest, err
+			}
+			b = rest
+			l.mu.Lock()
+			if l.number == number {
+				l.isReady = true
+				close(l.ready)
+			}
+			l.mu.Unlock()
+			continue
+		}
+		for len(b) > 0 && b[0] == mark[0] { // an answer to a greeting sent twice
+			if len(b) < greetingLen {
+				return b, nil
+			}
+			b = b[greetingLen:]
+		}
+		if len(b) < headerLen {
+			return b, nil
+		}
+		f, n, err := parseHeader(b)
+		if err != nil {
+			l.Restart()
+			continue
+		}
+		if len(b) < headerLen+n {
+			return b, nil
+		}
+		f.payload = bytes.Clone(b[headerLen : headerLen+n])
+		b = b[headerLen+n:]
+		l.dispatch(f)
+	}
+}
+
+// findGreeting looks for the greeting with a number, and gives what is behind it,
+// or what its beginning may be in.
+func findGreeting(b []byte, number uint64) (found bool, rest []byte, err error) {
+	for {
+		i := bytes.Index(b, []byte(mark))
+		switch {
+		case i < 0:
+			return false, b[max(len(b)-len(mark)+1, 0):], nil
+		case len(b) < i+greetingLen:
+			return false, b[i:], nil
+		}
+		its := b[i+len(mark)]
+		b = b[i:]
+		if its != version {
+			return false, b, errVersion(its)
+		}
+		if bytes.Equal(b[:greetingLen], greeting(number)) {
+			return true, b[greetingLen:], nil
+		}
+		b = b[1:]
+	}
+}
+
+// dispatch hands a frame on to its session.
+func (l *Link) dispatch(f frame) {
+	l.mu.Lock()
+	r := l.sessions[f.session]
+	if f.kind == finish {
+		delete(l.sessions, f.session)
+	}
+	l.mu.Unlock()
+	if r == nil {
+		return
+	}
+	number := f.session
+	f.session = 0
+	if r.send(f) != nil || f.kind == finish {
+		r.stream.Close()
+		l.abandon(number)
+	}
+}
+
+// abandon ends a session whose asker is gone.
+func (l *Link) abandon(number uint32) {
+	l.mu.Lock()
+	_, there := l.sessions[number]
+	delete(l.sessions, number)
+	l.mu.Unlock()
+	if there {
+		_ = l.send(frame{kind: leave, session: number})
+	}
+}
+
+func (l *Link) send(f frame) error {
+	l.writes.Lock()
+	defer l.writes.Unlock()
+	return writeFrame(l.stream, f)
+}
+
+// Relay serves one session, whose other end is with Run. It returns when that is
+// over, and closes the stream.
+func (l *Link) Relay(stream io.ReadWriteCloser) {
+	buffered := newBuffered(stream)
+	defer buffered.Close()
+	r := &relayed{stream: buffered}
+	f, err := readFrame(stream) // that opens it
+	l.mu.Lock()
+	if err != nil || !l.isReady {
+		l.mu.Unlock()
+		_ = r.send(finished(0, Result{126, "the guest's agent does not answer"}))
+		return
+	}
+	l.next++
+	number := l.next
+	l.sessions[number] = r
+	l.mu.Unlock()
+	for err == nil {
+		f.session = number
+		if err = l.send(f); err == nil {
+			f, err = readFrame(stream)
+		}
+	}
+	l.abandon(number)
+}
+
+// buffered writes to a stream without waiting for its reader. What is not taken
+// yet is bounded by the windows of a session.
+type buffered struct {
+	stream io.ReadWriteCloser
+	queue  *queue
+	done   chan struct{}
+}
+
+func newBuffered(stream io.ReadWriteCloser) *buffered {
+	b := &buffered{stream, newQueue(), make(chan struct{})}
+	go func() {
+		defer close(b.done)
+		for p := b.queue.get(); p != nil; p = b.queue.get() {
+			if _, err := stream.Write(p); err != nil {
+				break
+			}
+		}
+		stream.Close()
+	}()
+	return b
+}
+
+// Read reads the stream.
+func (b *buffered) Read(p []byte) (int, error) { return b.stream.Read(p) }
+
+// Write keeps p, which the caller does not use again, to be written.
+func (b *buffered) Write(p []byte) (int, error) {
+	select {
+	case <-b.done:
+		return 0, io.ErrClosedPipe
+	default:
+	}
+	b.queue.put(p)
+	return len(p), nil
+}
+
+// Close closes the stream when all has been written.
+func (b *buffered) Close() error {
+	b.queue.put(nil)
+	return nil
+}
+
+// decodeResult reads a finish frame.
+func decodeResult(b []byte) (r Result, err error) {
+	err = json.Unmarshal(b, &r)
+	return r, err
+}

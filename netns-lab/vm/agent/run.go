@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Command is a program to run in a guest.
+type Command struct {
+	Argv []string
+	Env  []string  // beside those of the guest, as KEY=value
+	Dir  string    // where it starts; empty is the agent's directory
+	TTY  *Terminal // what Stdout and Stderr say then comes as one
+
+	Stdin          io.Reader // nil is none
+	Stdout, Stderr io.Writer // nil throws it away
+
+	// Resize and Signals are handed on. May be nil.
+	Resize  <-chan Terminal
+	Signals <-chan syscall.Signal
+}
+
+// Run runs a program over a stream that a Link relays, and waits for its end. It
+// closes the stream. Reading from Stdin may go on for one read.
+func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
+	defer stream.Close()
+	var writes sync.Mutex
+	send := func(f frame) error {
+		writes.Lock()
+		defer writes.Unlock()
+		return writeFrame(stream, f)
+	}
+	b, err := json.Marshal(request{c.Argv, c.Env, c.Dir, c.TTY})
+	if err == nil {
+		err = send(frame{kind: open, payload: b})
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	input := newCredit()
+	defer input.close()
+	if c.Stdin == nil {
+		c.Stdin = strings.NewReader("")
+	}
+	go pump(c.Stdin, 0, stdin, input, send)
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			var f frame
+			select {
+			case <-over:
+				return
+			case t := <-c.Resize:
+				f = frame{kind: resize, payload: binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, t.Rows), t.Columns)}
+			case s := <-c.Signals:
+				f = frame{kind: signal, payload: []byte{byte(s)}}
+			}
+			_ = send(f)
+		}
+	}()
+	output := [stderr + 1]*queue{stdout: newQueue(), stderr: newQueue()}
+	var drains sync.WaitGroup
+	for n, w := range map[byte]io.Writer{stdout: c.Stdout, stderr: c.Stderr} {
+		if w == nil {
+			w = io.Discard
+		}
+		drains.Go(func() { output[n].drain(w, 0, n, send) })
+	}
+	end := func() {
+		output[stdout].put(nil)
+		output[stderr].put(nil)
+		drains.Wait()
+	}
+	for {
+		f, err := readFrame(stream)
+		if err != nil {
+			end()
+			return Result{}, ErrLost
+		}
+		switch f.kind {
+		case data:
+			if n, b, ok := f.stream(); ok && n != stdin {
+				output[n].put(b)
+			}
+		case more:
+			if n, b, ok := f.stream(); ok && n == stdin {
+				input.give(b)
+			}
+		case finish:
+			end()
+			return decodeResult(f.payload)
+		}
+	}
+}

@@ -1,0 +1,345 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Serve runs programs for the Link at the other end of the stream, until reading
+// from it fails.
+func Serve(stream io.ReadWriter) error {
+	s := &server{stream: stream, in: bufio.NewReader(stream), sessions: map[uint32]*served{}}
+	defer s.forget()
+	for {
+		err := s.greet()
+		if err == nil {
+			err = s.read()
+		}
+		if !errors.Is(err, errFrame) {
+			return err
+		}
+	}
+}
+
+type server struct {
+	stream io.Writer
+	in     *bufio.Reader
+	number uint64 // of the last greeting
+	writes sync.Mutex
+
+	mu       sync.Mutex
+	sessions map[uint32]*served
+}
+
+// greet waits for a greeting and answers it. What ran for an earlier Link ends.
+func (s *server) greet() error {
+	for {
+		b, err := s.in.Peek(greetingLen)
+		if err != nil {
+			return err
+		}
+		if string(b[:len(mark)]) == mark {
+			break
+		}
+		if _, err := s.in.Discard(1); err != nil {
+			return err
+		}
+	}
+	b := make([]byte, greetingLen)
+	if _, err := io.ReadFull(s.in, b); err != nil {
+		return err
+	}
+	if number := binary.BigEndian.Uint64(b[len(mark)+1:]); number != s.number {
+		s.forget()
+		s.number = number
+	}
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	_, err := s.stream.Write(greeting(s.number))
+	return err
+}
+
+func (s *server) send(f frame) error {
+	s.writes.Lock()
+	defer s.writes.Unlock()
+	return writeFrame(s.stream, f)
+}
+
+// forget ends all programs: whoever asked for them is gone.
+func (s *server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, p := range s.sessions {
+		p.abandon()
+		delete(s.sessions, n)
+	}
+}
+
+func (s *server) read() error {
+	for {
+		b, err := s.in.Peek(1)
+		if err != nil {
+			return err
+		}
+		if b[0] == mark[0] {
+			return errFrame // but a greeting
+		}
+		f, err := readFrame(s.in)
+		if err != nil {
+			return err
+		}
+		if f.kind == open {
+			s.open(f)
+			continue
+		}
+		s.mu.Lock()
+		p := s.sessions[f.session]
+		if f.kind == leave {
+			delete(s.sessions, f.session)
+		}
+		s.mu.Unlock()
+		if p != nil {
+			p.take(f)
+		}
+	}
+}
+
+// served is a program that runs.
+type served struct {
+	number uint32
+	send   func(frame) error
+	input  *queue
+	credit [stderr + 1]*credit // of output
+	tty    *os.File            // nil without a terminal
+
+	mu      sync.Mutex
+	process *os.Process
+	ended   bool
+}
+
+// open starts a program.
+func (s *server) open(f frame) {
+	var q request
+	if err := json.Unmarshal(f.payload, &q); err != nil || len(q.Argv) == 0 {
+		_ = s.send(finished(f.session, Result{126, "the request for a program is damaged"}))
+		return
+	}
+	p := &served{number: f.session, send: s.send, input: newQueue(), credit: [stderr + 1]*credit{stdout: newCredit(), stderr: newCredit()}}
+	path, err := lookPath(q)
+	if err != nil {
+		_ = s.send(finished(f.session, resultOf(err)))
+		return
+	}
+	c := &exec.Cmd{Path: path, Args: q.Argv, Env: append(os.Environ(), q.Env...), Dir: q.Dir, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	var wait func()
+	if q.TTY != nil {
+		wait, err = p.startTTY(c, *q.TTY)
+	} else {
+		wait, err = p.start(c)
+	}
+	if err != nil {
+		_ = s.send(finished(f.session, resultOf(err)))
+		return
+	}
+	p.process = c.Process
+	s.mu.Lock()
+	s.sessions[p.number] = p
+	s.mu.Unlock()
+	go func() {
+		err := c.Wait()
+		p.mu.Lock()
+		p.ended = true
+		p.mu.Unlock()
+		wait()
+		p.abandon()
+		s.mu.Lock()
+		if s.sessions[p.number] == p {
+			delete(s.sessions, p.number)
+		}
+		s.mu.Unlock()
+		_ = s.send(finished(p.number, resultOf(err)))
+	}()
+}
+
+// lookPath finds a program as a shell in q.Dir would.
+func lookPath(q request) (string, error) {
+	if q.Dir != "" {
+		if _, err := os.Stat(q.Dir); err != nil {
+			return "", err
+		}
+	}
+	return exec.LookPath(q.Argv[0])
+}
+
+// lingering is how long more output is waited for after a program's end: what it
+// started may hold it open for ever.
+const lingering = 300 * time.Millisecond
+
+// output is what a program writes to.
+type output struct {
+	*os.File
+	ended atomic.Bool
+}
+
+// Read reads what is there; after the program's end it waits for more only as long
+// as lingering.
+func (o *output) Read(b []byte) (int, error) {
+	if o.ended.Load() {
+		_ = o.SetReadDeadline(time.Now().Add(lingering))
+	}
+	return o.File.Read(b)
+}
+
+// end is called when the program has ended.
+func (o *output) end() {
+	o.ended.Store(true)
+	_ = o.SetReadDeadline(time.Now().Add(lingering)) // of the read that waits
+}
+
+// start starts a program with pipes. What it returns waits for its output.
+func (p *served) start(c *exec.Cmd) (wait func(), err error) {
+	in, inEnd, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	files := []*os.File{in}
+	var out [stderr + 1]*output
+	for n := stdout; n <= stderr; n++ {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		out[n], files = &output{File: r}, append(files, w)
+	}
+	c.Stdin, c.Stdout, c.Stderr = files[0], files[1], files[2]
+	err = c.Start()
+	for _, f := range files {
+		f.Close()
+	}
+	if err != nil {
+		inEnd.Close()
+		out[stdout].Close()
+		out[stderr].Close()
+		return nil, err
+	}
+	go func() {
+		p.input.drain(inEnd, p.number, stdin, p.send)
+		inEnd.Close()
+	}()
+	var pumps sync.WaitGroup
+	for n := stdout; n <= stderr; n++ {
+		pumps.Go(func() { pump(out[n], p.number, byte(n), p.credit[n], p.send) })
+	}
+	return func() {
+		out[stdout].end()
+		out[stderr].end()
+		pumps.Wait()
+		for _, r := range out[stdout:] {
+			r.Close()
+		}
+	}, nil
+}
+
+// startTTY starts a program with a terminal of its own.
+func (p *served) startTTY(c *exec.Cmd, size Terminal) (wait func(), err error) {
+	master, slave, err := openTerminal()
+	if err != nil {
+		return nil, err
+	}
+	p.tty = master
+	_ = setSize(master, size)
+	c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
+	c.SysProcAttr.Setctty = true
+	err = c.Start()
+	slave.Close()
+	if err != nil {
+		master.Close()
+		return nil, err
+	}
+	go p.input.drain(master, p.number, stdin, p.send)
+	out := &output{File: master}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pump(out, p.number, stdout, p.credit[stdout], p.send)
+	}()
+	return func() {
+		out.end()
+		<-done
+		master.Close()
+	}, nil
+}
+
+// take is given the frames of the session.
+func (p *served) take(f frame) {
+	switch f.kind {
+	case data:
+		if n, b, ok := f.stream(); ok && n == stdin {
+			p.input.put(b)
+		}
+	case more:
+		if n, b, ok := f.stream(); ok && n != stdin {
+			p.credit[n].give(b)
+		}
+	case resize:
+		if p.tty != nil && len(f.payload) == 4 {
+			_ = setSize(p.tty, Terminal{binary.BigEndian.Uint16(f.payload), binary.BigEndian.Uint16(f.payload[2:])})
+		}
+	case signal:
+		if len(f.payload) == 1 {
+			p.kill(syscall.Signal(f.payload[0]))
+		}
+	case leave:
+		p.abandon()
+	}
+}
+
+// kill sends a signal to the program and what it has started in its session.
+func (p *served) kill(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended { // else the number may be another's
+		_ = syscall.Kill(-p.process.Pid, s)
+	}
+}
+
+// abandon ends the program, for which nobody waits, and its streams.
+func (p *served) abandon() {
+	p.kill(syscall.SIGHUP)
+	p.kill(syscall.SIGTERM)
+	p.input.put(nil)
+	p.credit[stdout].close()
+	p.credit[stderr].close()
+}
+
+func finished(session uint32, r Result) frame {
+	b, _ := json.Marshal(r)
+	return frame{finish, session, b}
+}
+
+// resultOf says how a program ended, or why it did not begin.
+func resultOf(err error) Result {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return Result{}
+	case errors.As(err, &exit):
+		if w, ok := exit.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+			return Result{Code: 128 + int(w.Signal())}
+		}
+		return Result{Code: exit.ExitCode()}
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return Result{127, err.Error()}
+	}
+	return Result{126, err.Error()}
+}

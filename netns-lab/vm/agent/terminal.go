@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal makes a pseudo-terminal (pty(7)): the end that is read and
+// written, and the one that a program gets.
+func openTerminal() (master, slave *os.File, err error) {
+	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	var number int
+	err = control(master, func(fd int) (err error) {
+		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
+		}
+		return err
+	})
+	if err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		master.Close()
+		return nil, nil, fmt.Errorf("a terminal: %w", err)
+	}
+	return master, slave, nil
+}
+
+// setSize tells a terminal how large it is.
+func setSize(master *os.File, t Terminal) error {
+	return control(master, func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: t.Rows, Col: t.Columns})
+	})
+}
+
+// control uses the descriptor of a file that Go polls.
+func control(f *os.File, use func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var used error
+	if err := raw.Control(func(fd uintptr) { used = use(int(fd)) }); err != nil {
+		return err
+	}
+	return used
+}

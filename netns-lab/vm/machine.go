@@ -1,0 +1,392 @@
+package vm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/netns-lab/vm/agent"
+)
+
+// program is QEMU for the processors whose image there is.
+const program = "qemu-system-x86_64"
+
+// FindQEMU finds QEMU. The error says how to get it.
+func FindQEMU() (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", fmt.Errorf("virtual machines need %s: install qemu-system-x86 (Debian, Ubuntu: apt-get install --no-install-recommends qemu-system-x86)", program)
+	}
+	return path, nil
+}
+
+// Starter starts a program and gives what is to be told of its end.
+type Starter func(*exec.Cmd) (ended <-chan error, err error)
+
+// Machine is a running virtual machine. Its methods may be called by several
+// goroutines.
+type Machine struct {
+	config  Config
+	starter Starter
+
+	mu      sync.Mutex
+	process *os.Process
+	monitor *monitor
+	link    *agent.Link
+	accel   Accel
+	up      bool // it has been ready
+
+	over chan struct{} // closed when the machine has ended for good
+	err  error         // why
+}
+
+// Start starts a machine. It comes up while the caller goes on: see Await.
+func Start(c Config, starter Starter) (*Machine, error) {
+	if c.Console == "" {
+		c.Console = ConsoleLog(c.Dir)
+	}
+	m := &Machine{config: c, starter: starter, accel: c.Accel, over: make(chan struct{})}
+	if m.accel == Auto && unix.Access("/dev/kvm", unix.R_OK|unix.W_OK) != nil {
+		m.accel = TCG
+	}
+	only := m.accel != Auto // it is not started anew, so nobody needs the sockets
+	if err := os.WriteFile(m.setupPath(), []byte(c.Setup.text(c.Name, c.NICs)), 0o600); err != nil {
+		m.closeNICs()
+		return nil, err
+	}
+	ended, err := m.launch()
+	if err != nil || only {
+		m.closeNICs()
+	}
+	if err != nil {
+		return nil, err
+	}
+	go m.attend(ended)
+	return m, nil
+}
+
+func (m *Machine) setupPath() string { return filepath.Join(m.config.Dir, "setup") }
+func (m *Machine) logPath() string   { return filepath.Join(m.config.Dir, "qemu.log") }
+
+// closeNICs gives up the guest's ends of the sockets, which QEMU has inherited:
+// then they end with it.
+func (m *Machine) closeNICs() {
+	for _, n := range m.config.NICs {
+		n.Socket.Close() // a second time does no harm
+	}
+}
+
+// launch starts QEMU.
+func (m *Machine) launch() (ended <-chan error, err error) {
+	path, err := FindQEMU()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(m.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	control, itsControl, err := streams()
+	if err != nil {
+		return nil, err
+	}
+	defer itsControl.Close()
+	port, itsPort, err := streams()
+	if err != nil {
+		control.Close()
+		return nil, err
+	}
+	defer itsPort.Close()
+
+	accel := m.accel
+	if accel == Auto {
+		accel = KVM
+	}
+	c := &exec.Cmd{Path: path, Env: os.Environ(), Stdout: log, Stderr: log, ExtraFiles: []*os.File{itsControl, itsPort}}
+	const first = 3 // of ExtraFiles
+	var nics []int
+	for _, n := range m.config.NICs {
+		nics = append(nics, first+len(c.ExtraFiles))
+		c.ExtraFiles = append(c.ExtraFiles, n.Socket)
+	}
+	c.Args = append([]string{program}, m.config.arguments(accel, first, first+1, nics, m.setupPath())...)
+	if ended, err = m.starter(c); err != nil {
+		control.Close()
+		port.Close()
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	link := agent.NewLink(port)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.process, m.link = c.Process, link
+	m.monitor = newMonitor(control, func(event string) { m.event(link, event) })
+	return ended, nil
+}
+
+// streams makes a pair of connected sockets, one of them to be inherited.
+func streams() (ours net.Conn, its *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	f := os.NewFile(uintptr(fds[0]), "socket")
+	defer f.Close()
+	its = os.NewFile(uintptr(fds[1]), "socket")
+	if ours, err = net.FileConn(f); err != nil {
+		its.Close()
+	}
+	return ours, its, err
+}
+
+// event is told what happens to the guest.
+func (m *Machine) event(link *agent.Link, name string) {
+	switch name {
+	case "RESET":
+		link.Restart()
+	case "STOP": // nobody but KVM stops it, where it has failed
+		m.mu.Lock()
+		failed := !m.up
+		process := m.process
+		m.mu.Unlock()
+		if failed {
+			_ = process.Kill()
+		}
+	}
+}
+
+// attend sees to the machine's end: under Auto a guest that KVM could not bring up
+// is started anew without.
+func (m *Machine) attend(ended <-chan error) {
+	err := <-ended
+	m.mu.Lock()
+	again := m.accel == Auto && !m.up
+	m.accel = max(m.accel, KVM)
+	if again {
+		m.accel = TCG
+	}
+	link, monitor := m.link, m.monitor
+	m.mu.Unlock()
+	link.Close()
+	monitor.conn.Close()
+	if again {
+		if ended, err = m.launch(); err == nil {
+			m.closeNICs()
+			m.attend(ended)
+			return
+		}
+	}
+	m.closeNICs()
+	m.err = m.explain(err)
+	close(m.over)
+}
+
+// explain says how QEMU ended, in its own words where it has any.
+func (m *Machine) explain(err error) error {
+	said := lastLines(m.logPath(), 3)
+	switch {
+	case err == nil && said == "":
+		return errors.New("the guest has powered off or panicked")
+	case err == nil:
+		return errors.New(said)
+	case said == "":
+		return err
+	}
+	return fmt.Errorf("%s (%w)", said, err)
+}
+
+// Console is the file with all that the machine has said on its console.
+func (m *Machine) Console() string { return m.config.Console }
+
+// Over is closed when the machine has ended; Err then says how.
+func (m *Machine) Over() <-chan struct{} { return m.over }
+
+// Err says how the machine ended. It is called after that.
+func (m *Machine) Err() error { return m.err }
+
+// Link leads to the guest's agent.
+func (m *Machine) Link() *agent.Link {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.link
+}
+
+// PID is that of QEMU.
+func (m *Machine) PID() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.process.Pid
+}
+
+// NotReady is the error of a machine that does not come up.
+type NotReady struct {
+	Name string
+	Why  string
+	Said string // the last of what it said on its console
+}
+
+// Error gives all of it, the console's lines one by one.
+func (e *NotReady) Error() string {
+	if e.Said == "" {
+		return fmt.Sprintf("%s does not come up: %s; its console is empty (a kernel says nothing there without console=ttyS0)", e.Name, e.Why)
+	}
+	return fmt.Sprintf("%s does not come up: %s; the last of its console:\n    %s", e.Name, e.Why, strings.ReplaceAll(e.Said, "\n", "\n    "))
+}
+
+// Await waits until the machine says that it is up. The error is a NotReady, or
+// that of ctx.
+func (m *Machine) Await(ctx context.Context) error {
+	limit := time.NewTimer(m.config.Limit)
+	defer limit.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var console follower
+	for !m.isReady(&console) {
+		why := ""
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.over:
+			why = m.err.Error()
+		case <-limit.C:
+			why = fmt.Sprintf("after %v it has not said that it is ready", m.config.Limit)
+			if m.config.Ready != ReadyAgent {
+				why = fmt.Sprintf("after %v its console has not said %q", m.config.Limit, m.config.Ready)
+			}
+		}
+		return &NotReady{Name: m.config.Name, Why: why, Said: lastLines(m.config.Console, 12)}
+	}
+	m.mu.Lock()
+	m.up = true
+	m.accel = max(m.accel, KVM)
+	m.mu.Unlock()
+	m.closeNICs()
+	return nil
+}
+
+func (m *Machine) isReady(console *follower) bool {
+	select {
+	case <-m.over:
+		return false
+	default:
+	}
+	switch m.config.Ready {
+	case ReadyNone:
+		return true
+	case ReadyAgent:
+		return m.Link().IsReady()
+	}
+	return console.has(m.config.Console, m.config.Ready)
+}
+
+// follower looks for a text in a file that grows.
+type follower struct {
+	at    int64
+	waits []byte
+}
+
+// has tells whether text has come.
+func (f *follower) has(path, text string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.NewSectionReader(file, f.at, 1<<20))
+	if err != nil {
+		return false
+	}
+	f.at += int64(len(b))
+	f.waits = append(f.waits, b...)
+	if bytes.Contains(f.waits, []byte(text)) {
+		return true
+	}
+	f.waits = f.waits[max(len(f.waits)-len(text)+1, 0):]
+	return false
+}
+
+// lastLines gives the last n lines of a file that are not empty, without what
+// moves a terminal's cursor.
+func lastLines(path string, n int) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	b = b[max(len(b)-16<<10, 0):]
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, string(b))
+	var lines []string
+	for _, l := range strings.Split(text, "\n") {
+		if l = strings.TrimSpace(l); l != "" {
+			lines = append(lines, l)
+		}
+	}
+	return strings.Join(lines[max(len(lines)-n, 0):], "\n")
+}
+
+// SetCarrier says whether a NIC's cable is in.
+func (m *Machine) SetCarrier(nic int, up bool) error {
+	m.mu.Lock()
+	monitor := m.monitor
+	m.mu.Unlock()
+	return monitor.do("set_link", map[string]any{"name": fmt.Sprintf("nic%d-dev", nic), "up": up})
+}
+
+// Stop ends the machine. One that may write to its disk is asked to power off, by its
+// agent or else by its button, and given that long to do so.
+func (m *Machine) Stop(patience time.Duration) {
+	m.mu.Lock()
+	m.up = true // it is not to be started anew
+	monitor, process, link := m.monitor, m.process, m.link
+	m.mu.Unlock()
+	if m.config.Persist && powerOff(link, monitor) == nil {
+		select {
+		case <-m.over:
+			return
+		case <-time.After(patience):
+		}
+	}
+	// SIGTERM makes QEMU write what it has in memory of a disk.
+	_ = process.Signal(unix.SIGTERM)
+	select {
+	case <-m.over:
+	case <-time.After(killWait):
+		_ = process.Kill()
+		<-m.over
+	}
+}
+
+// powerOff asks a guest to power off.
+func powerOff(link *agent.Link, monitor *monitor) error {
+	if !link.IsReady() {
+		return monitor.do("system_powerdown", nil)
+	}
+	ours, its := net.Pipe()
+	go link.Relay(its)
+	// Whether it can answer before it has powered off does not matter.
+	r, err := agent.Run(ours, agent.Command{Argv: []string{"sh", "-c", "sync; poweroff"}})
+	if err == nil && r.Code != 0 {
+		return monitor.do("system_powerdown", nil)
+	}
+	return nil
+}
+
+// killWait is how long QEMU may take to end.
+const killWait = 3 * time.Second

@@ -1,0 +1,234 @@
+package vm
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/units"
+)
+
+func nics() []NIC {
+	return []NIC{
+		{Name: "eth1", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, MTU: 1500},
+		{Name: "eth0", MAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, MTU: 9000},
+	}
+}
+
+func TestSetup(t *testing.T) {
+	prefix, addr := netip.MustParsePrefix, netip.MustParseAddr
+	s := Setup{
+		Addresses: map[string][]netip.Prefix{"eth1": {prefix("10.0.0.1/16"), prefix("fd00::1/64")}, "eth0": {prefix("10.1.0.1/16")}},
+		OnLink:    map[string][]netip.Prefix{"eth0": {prefix("10.9.0.0/24")}},
+		Routes:    []Route{{prefix("0.0.0.0/0"), addr("10.0.0.254")}},
+		Sysctls:   []Sysctl{{"net.ipv4.tcp_rmem", "4096 131072 6291456"}},
+		Hosts:     []Host{{"h1", addr("10.0.0.2")}},
+	}
+	got := strings.Split(strings.TrimSpace(s.text("v1", nics())), "\n")
+	// Kernel settings that every guest gets are left out here.
+	got = slices.DeleteFunc(got, func(l string) bool { return strings.HasPrefix(l, "sysctl net/ipv6/") })
+	want := []string{
+		"hostname v1", "host 10.0.0.2 h1",
+		// Names may be exchanged, so all go through others.
+		"nic 02:00:00:00:00:01 weft-0", "nic 02:00:00:00:00:02 weft-1", "name weft-0 eth1", "name weft-1 eth0",
+		"sysctl net/ipv4/tcp_rmem 4096 131072 6291456",
+		"up eth1", "address eth1 10.0.0.1/16", "address eth1 fd00::1/64", "rdma eth1 rxe0",
+		"up eth0", "address eth0 10.1.0.1/16", "onlink eth0 10.9.0.0/24", "rdma eth0 rxe1",
+		"route 0.0.0.0/0 10.0.0.254",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	raw, qcow := write("a,b.raw", "not a qcow2"), write("disk", "QFI\xfb\x00\x00\x00\x03")
+	for name, c := range map[string]struct {
+		config Config
+		accel  Accel
+		has    []string
+		lacks  []string
+	}{
+		"built-in": {
+			Config{Image: "/img", Append: "a b", CPUs: 2, Memory: 256 * units.MiB, NICs: nics()}, TCG,
+			[]string{
+				"-kernel /img/vmlinux", "-initrd /img/initramfs", " a b", "-no-reboot", "-m 256M -smp 2", "-accel tcg -cpu max",
+				"dgram,id=nic0,local.type=fd,local.str=5", "id=nic1-dev,netdev=nic1,mac=02:00:00:00:00:02,host_mtu=9000",
+			},
+			[]string{"-drive"},
+		},
+		"kernel": {
+			Config{Kernel: "/k", Initrd: "/i", Disk: raw, Append: "root=/dev/vda", CPUs: 1, Memory: 64 * units.MiB}, KVM,
+			[]string{"-kernel /k -append console=ttyS0 root=/dev/vda -initrd /i", "/a,,b.raw,if=virtio,format=raw,snapshot=on", "-accel kvm -cpu host"},
+			[]string{"-no-reboot", "no_timer_check"},
+		},
+		"disk": {
+			Config{Disk: qcow, Persist: true, CPUs: 1, Memory: 64 * units.MiB}, TCG,
+			[]string{"/disk,if=virtio,format=qcow2 "},
+			[]string{"snapshot", "-kernel", "-append", "-initrd"},
+		},
+	} {
+		got := strings.Join(c.config.arguments(c.accel, 3, 4, []int{5, 6}, "/s"), " ")
+		for _, w := range c.has {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: no %q in %s", name, w, got)
+			}
+		}
+		for _, w := range c.lacks {
+			if strings.Contains(got, w) {
+				t.Errorf("%s: %q in %s", name, w, got)
+			}
+		}
+	}
+}
+
+// TestFollower: a text is found however the file grows.
+func TestFollower(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[ab]{1,5}`).Draw(t, "text")
+		parts := rapid.SliceOf(rapid.StringMatching(`[ab]{0,4}`)).Draw(t, "parts")
+		os.Remove(path)
+		var f follower
+		so := ""
+		for _, p := range parts {
+			so += p
+			if err := os.WriteFile(path, []byte(so), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			found, want := f.has(path, text), strings.Contains(so, text)
+			if found != want {
+				t.Fatalf("%q in %q: %v", text, so, found)
+			}
+			if found {
+				return
+			}
+		}
+	})
+}
+
+func TestLastLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("one\r\n\r\ntwo\x1b[6n\r\n  three\r\n\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := lastLines(path, 2); got != "two[6n\nthree" {
+		t.Errorf("%q", got)
+	}
+	if got := lastLines(path+"x", 2); got != "" {
+		t.Errorf("%q of no file", got)
+	}
+}
+
+// TestMonitor speaks with a QEMU that the test plays.
+func TestMonitor(t *testing.T) {
+	ours, its := net.Pipe()
+	events := make(chan string, 1)
+	m := newMonitor(ours, func(e string) { events <- e })
+	go func() {
+		in := bufio.NewScanner(its)
+		fmt.Fprintln(its, `{"QMP": {"version": {}, "capabilities": []}}`)
+		for in.Scan() {
+			var c command
+			if err := json.Unmarshal(in.Bytes(), &c); err != nil {
+				t.Error(err)
+			}
+			switch c.Execute {
+			case "set_link":
+				fmt.Fprintln(its, `{"event": "RESET", "data": {}}`)
+				fmt.Fprintln(its, `{"error": {"class": "DeviceNotFound", "desc": "Device 'x' not found"}}`)
+			case "quit":
+				its.Close()
+			default:
+				fmt.Fprintln(its, `{"return": {}}`)
+			}
+		}
+	}()
+	if err := m.do("system_powerdown", nil); err != nil {
+		t.Error(err)
+	}
+	if err := m.do("set_link", map[string]any{"name": "x", "up": true}); err == nil || err.Error() != "QEMU refuses set_link: Device 'x' not found" {
+		t.Errorf("%v", err)
+	}
+	if e := <-events; e != "RESET" {
+		t.Errorf("the event %q", e)
+	}
+	if err := m.do("quit", nil); !errors.Is(err, errMonitor) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestWithoutKVM: a machine that KVM cannot bring up is started anew by TCG, and with
+// accel: kvm it fails in QEMU's own words. A script plays QEMU.
+func TestWithoutKVM(t *testing.T) {
+	if _, err := os.Stat("/dev/kvm"); err != nil {
+		t.Skip("SKIPPED: there is no /dev/kvm, so nobody tries KVM")
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"$@\" >>" + dir + "/calls\ncase \"$*\" in *'accel kvm'*) echo 'qemu: KVM is broken' >&2; exit 1;; esac\necho 'up and running' >>" + dir + "/console.log\nexec sleep 1000\n"
+	if err := os.WriteFile(filepath.Join(dir, program), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for accel, want := range map[Accel]string{Auto: "", KVM: "v1 does not come up: qemu: KVM is broken"} {
+		os.Remove(filepath.Join(dir, "console.log"))
+		m, err := Start(Config{
+			Name: "v1", Dir: dir, Kernel: "/k", CPUs: 1, Memory: 64 * units.MiB, Accel: accel, Ready: "up and running", Limit: time.Minute,
+		}, func(c *exec.Cmd) (<-chan error, error) {
+			ended := make(chan error, 1)
+			err := c.Start()
+			if err == nil {
+				go func() { ended <- c.Wait() }()
+			}
+			return ended, err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = m.Await(t.Context())
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%v: %v", accel, err)
+		}
+		if accel == Auto {
+			m.Stop(0)
+		}
+		<-m.Over()
+		if m.Err() == nil {
+			t.Errorf("%v: it does not say how it ended", accel)
+		}
+		if _, err := m.Link().Ready(), m.Link().Err(); err == nil {
+			t.Errorf("%v: the agent's stream has not ended", accel)
+		}
+	}
+	f, err := os.Open(filepath.Join(dir, "calls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(f)
+	if kvm, tcg := strings.Count(string(b), "accel kvm"), strings.Count(string(b), "accel tcg"); kvm != 2 || tcg != 1 {
+		t.Errorf("%d starts by KVM and %d by TCG, want 2 and 1", kvm, tcg)
+	}
+}
