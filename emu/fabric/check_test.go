@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"flag"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -23,4 +24,19 @@ func check(t *testing.T, percent int, prop func(*rapid.T)) {
 	}
 	defer func() { _ = checks.Set(usual) }() // as it was
 	rapid.Check(t, prop)
+}
+
+// cover checks a property again until all of these have been seen at least once:
+// what is drawn at random now and then leaves one out.
+func cover(t *testing.T, percent int, prop func(*rapid.T), seen map[string]bool, all ...string) {
+	t.Helper()
+	for range 10 {
+		check(t, percent, prop)
+		missing := slices.DeleteFunc(slices.Clone(all), func(what string) bool { return seen[what] })
+		if t.Failed() || len(missing) == 0 || testing.Short() {
+			return
+		}
+		t.Logf("once more: nothing was %v", missing)
+	}
+	t.Errorf("of %v only %v was ever seen: the test does not test it", all, seen)
 }
