@@ -97,7 +97,7 @@ func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 	x.transaction = uint64(x.id)
 	c.paced(x)
 	x.attributes = Attributes{
-		Transport: a.Transport, Local: x.local, Peer: x.peer, PathMTU: a.PathMTU, SQPSN: a.QP.StartPSN,
+		Transport: a.Transport, Local: x.local, Peer: x.peer, PathMTU: a.PathMTU, RQPSN: a.QP.StartPSN,
 		RetryCount: a.RetryCount, FlowLabel: a.FlowLabel, TrafficClass: a.TrafficClass, HopLimit: a.HopLimit,
 	}
 	c.ask(now, x, req)
@@ -139,7 +139,7 @@ func (c *CM) replied(x *conn, m *msg.REP) {
 	x.state = REPRcvd
 	x.lifetime = c.config.roundTrip() + m.ACKDelay.Time()
 	a := &x.attributes
-	a.PeerQPN, a.RQPSN, a.FlowControl, a.SRQ = m.QPN, m.StartPSN, m.FlowControl, m.SRQ
+	a.PeerQPN, a.SQPSN, a.FlowControl, a.SRQ = m.QPN, m.StartPSN, m.FlowControl, m.SRQ
 	a.RNRRetryCount, a.ACKTimeout = m.RNRRetryCount, ackTimeout(m.ACKDelay, c.config.PacketLifetime)
 	// A passive side may say that it will send more READs than the REQ offers.
 	// It is the consumer's queue pair that knows whether that can be had.

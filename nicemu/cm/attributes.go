@@ -33,7 +33,7 @@ type Attributes struct {
 // QP is what the consumer says of its queue pair.
 type QP struct {
 	Number      uint32 // 2 to 0xffffff
-	StartPSN    uint32 // of the first packet it sends, 24 bits
+	StartPSN    uint32 // of the first packet that it takes, which the peer is told; 24 bits
 	SRQ         bool   // it has a shared receive queue
 	FlowControl bool   // it heeds end-to-end credits
 }
@@ -44,7 +44,7 @@ func (q *QP) ok() bool { return q.Number > 1 && q.Number < 1<<24 && q.StartPSN <
 // accepted: the lesser of what each side has said of READs and atomics (IBTA
 // §12.7).
 func (a Attributes) Agree(accept *Accept) Attributes {
-	a.SQPSN = accept.QP.StartPSN
+	a.RQPSN = accept.QP.StartPSN
 	a.MaxDestRDAtomic = min(a.MaxDestRDAtomic, accept.ResponderResources)
 	a.MaxRDAtomic = min(a.MaxRDAtomic, accept.InitiatorDepth)
 	return a

@@ -94,7 +94,7 @@ func (c *CM) requested(d *datagram, m *msg.REQ, l *listener, source, destination
 	x.patience = units.Time(x.retries+1)*(m.RemoteTimeout.Time()+x.lifetime) + x.lifetime
 	p := &m.Primary
 	x.attributes = Attributes{
-		Transport: m.Transport, Local: x.local, Peer: x.peer, PathMTU: m.PathMTU, PeerQPN: m.QPN, RQPSN: m.StartPSN,
+		Transport: m.Transport, Local: x.local, Peer: x.peer, PathMTU: m.PathMTU, PeerQPN: m.QPN, SQPSN: m.StartPSN,
 		MaxDestRDAtomic: m.InitiatorDepth, MaxRDAtomic: m.ResponderResources,
 		ACKTimeout: ackTimeout(c.config.ACKDelay, max(p.ACKTimeout, 1)-1), RetryCount: m.RetryCount, RNRRetryCount: m.RNRRetryCount,
 		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowControl: m.FlowControl, SRQ: m.SRQ,

@@ -439,7 +439,7 @@ func (w *world) judge(outcomes map[string]int) {
 // agree holds both sides to the same parameters.
 func (w *world) agree(s, o *side) {
 	a, b := s.attributes, o.attributes
-	if a.PeerQPN != o.qpn || b.PeerQPN != s.qpn || a.RQPSN != o.psn || b.RQPSN != s.psn || a.SQPSN != s.psn || b.SQPSN != o.psn ||
+	if a.PeerQPN != o.qpn || b.PeerQPN != s.qpn || a.RQPSN != s.psn || b.RQPSN != o.psn || a.SQPSN != o.psn || b.SQPSN != s.psn ||
 		a.PathMTU != b.PathMTU || a.MaxRDAtomic != b.MaxDestRDAtomic || b.MaxRDAtomic != a.MaxDestRDAtomic || a.FlowLabel != b.FlowLabel ||
 		a.RetryCount != 3 || b.RetryCount != 3 || a.RNRRetryCount != 2 || b.RNRRetryCount != 4 || a.Local != b.Peer || a.Peer != b.Local || a.Transport != b.Transport {
 		w.t.Fatalf("%s: %+v and %+v", s.name, a, b)

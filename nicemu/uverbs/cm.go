@@ -261,13 +261,13 @@ func (i *cmID) requested(d *nicemu.Device, e *cm.Event) {
 			n.qpType = typeUC
 		}
 		n.attrs, n.known = e.Attributes, true
-		n.attrs.SQPSN = 0 // ours, as soon as there is a handle
+		n.attrs.RQPSN = 0 // ours, as soon as there is a handle
 		out.Param = paramOf(&e.Attributes)
 	}
 	setPrivate(&out.Param, e.PrivateData)
 	i.channel.ids++
 	n.handle = x.add(n)
-	n.attrs.SQPSN = n.psn()
+	n.attrs.RQPSN = n.psn()
 	n.resources = n.attrs.MaxDestRDAtomic
 	d.Own(n.comm, n.happened)
 	if !n.channel.put(queuedEvent{of: i, new: n, msg: n.address(out)}) {

@@ -22,7 +22,7 @@ type REP struct {
 	QKey               uint32  // of RD only
 	QPN                uint32  // the sender's, 24 bits
 	LocalEECN          uint32  // of RD only, 24 bits
-	StartPSN           uint32  // of the sender's first packet, 24 bits
+	StartPSN           uint32  // of the first packet that the other side sends, 24 bits
 	ResponderResources uint8   // READs and atomics that the sender takes at once
 	InitiatorDepth     uint8   // READs and atomics that the sender will send at once
 	ACKDelay           Timeout // the longest that the sender takes to acknowledge a packet

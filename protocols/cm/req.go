@@ -31,7 +31,7 @@ type REQ struct {
 	RemoteTimeout      Timeout // within which the other side is to answer
 	Transport          Transport
 	FlowControl        bool    // the sender heeds end-to-end credits
-	StartPSN           uint32  // of the sender's first packet, 24 bits
+	StartPSN           uint32  // of the first packet that the other side sends, 24 bits
 	LocalTimeout       Timeout // within which the sender answers
 	RetryCount         uint8   // 3 bits
 	PKey               uint16
