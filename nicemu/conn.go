@@ -404,15 +404,6 @@ func (c *connections) forget(x *Conn) {
 	}
 }
 
-// established takes note that the first packet has come on a queue pair.
-func (c *connections) established(q *QP) {
-	if x := c.byQP[q]; x != nil {
-		// It is one of this connection manager, in a state that allows it or not.
-		_ = c.cm.Established(x.id)
-		c.device.agenda.at(&c.task, c.device.Now())
-	}
-}
-
 // wake does what the connection manager has due.
 func (c *connections) wake(now units.Time) {
 	c.cm.Advance(now)

@@ -97,6 +97,9 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	if c.SRQ != nil {
 		inner.SRQ, t.Shared = c.SRQ.queue, c.SRQ.queue
 	}
+	if c.Type == qp.RC {
+		t.Recovery = d.settings.Recovery.maker()
+	}
 	if d.hears {
 		t.Feedback = (*feedback)(q)
 	}
@@ -386,11 +389,8 @@ type qpEvents struct{ *Device }
 // Event implements transport.Events.
 func (d qpEvents) Event(number uint32, e qp.Event) {
 	q := d.numbers.find(number)
-	switch {
-	case q == nil, e == qp.SQDrained && !q.verbs.Drained():
+	if q == nil || e == qp.SQDrained && !q.verbs.Drained() {
 		return
-	case e == qp.CommEst:
-		d.conns.established(q)
 	}
 	d.raise(AsyncEvent{Kind: e, QP: q})
 }

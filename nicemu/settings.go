@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/dcqcn"
 )
 
@@ -62,6 +63,11 @@ var RecoveryNames = []string{"go-back-n"}
 
 // String is the name in a lab file.
 func (r Recovery) String() string { return RecoveryNames[r] }
+
+// maker gives what makes the recovery of a queue pair.
+func (r Recovery) maker() func() transport.Recovery {
+	return [...]func() transport.Recovery{GoBackN: transport.NewGoBackN}[r]
+}
 
 // UnmarshalText reads the name in a lab file.
 func (r *Recovery) UnmarshalText(b []byte) error { return unmarshalName(r, b, RecoveryNames) }
