@@ -304,37 +304,10 @@ func TestLosslessFabrics(t *testing.T) {
 func TestDepthIsSound(t *testing.T) {
 	seen := map[string]bool{}
 	prop := func(rt *rapid.T) {
-		text := drawDeepLab(rt)
-		p, err := spec.Parse("lab.yaml", []byte(text))
-		if err != nil {
-			rt.Fatalf("%v\n%s", err, text)
-		}
-		end := 2 * units.Millisecond
-		var want []any
-		for n := 0; n <= 3; n++ {
-			stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, end}
-			if n == 0 { // one shard, and nobody looks before the end
-				stops = stops[2:]
-			}
-			f, err := NewSharded(p, max(n, 1))
-			if err != nil {
-				continue // links that are too short to be cut
-			}
-			for _, until := range stops {
-				if err := f.Run(context.Background(), until); err != nil {
-					rt.Fatal(err)
-				}
-				live := 0
-				for _, s := range f.Shards {
-					live += s.Pool.Live()
-				}
-				if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
-					rt.Fatalf("%d shards, %v: %d live, %+v\n%s", n, until, live, a, text)
-				}
-			}
-			got := outcome(f)
-			if n == 0 {
-				want = got
+		runSound(rt, drawDeepLab(rt), soundness{
+			shards:  3,
+			outcome: outcome,
+			first: func(f *Fabric) {
 				a := f.Accounts()
 				for reason := range a.Drops {
 					seen[reason] = true
@@ -343,12 +316,62 @@ func TestDepthIsSound(t *testing.T) {
 				seen["returned"] = seen["returned"] || a.Returned > 0
 				seen["marked"] = seen["marked"] || a.Marked > 0
 				seen["paused"] = seen["paused"] || a.Consumed > 0
-			} else if diff := cmp.Diff(want, got); diff != "" {
-				rt.Fatalf("%d shards (-unwatched +got):\n%s\n%s", n, diff, text)
-			}
-		}
+			},
+		})
 	}
 	cover(t, 100, prop, seen, "trimmed", "returned", "marked", "paused", "queue-full", "header-full")
+}
+
+// soundness is what runSound goes by.
+type soundness struct {
+	shards  int                                       // at most
+	watch   func(t rapid.TB, f *Fabric) (stop func()) // of every second run; may be nil
+	outcome func(f *Fabric) []any                     // which all runs have in common
+	first   func(f *Fabric)                           // looks at the first run
+}
+
+// runSound runs a lab once without looking before its end, and then in one shard and
+// in several, with looks in between: every packet is accounted for each time, and
+// the outcome is the same.
+func runSound(rt *rapid.T, text string, s soundness) {
+	p, err := spec.Parse("lab.yaml", []byte(text))
+	if err != nil {
+		rt.Fatalf("%v\n%s", err, text)
+	}
+	var want []any
+	for n := 0; n <= s.shards; n++ {
+		f, err := NewSharded(p, max(n, 1))
+		if err != nil {
+			continue // links that are too short to be cut
+		}
+		stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, 2 * units.Millisecond}
+		stop := func() {}
+		if n == 0 {
+			stops = stops[2:]
+		} else if n%2 == 0 && s.watch != nil {
+			stop = s.watch(rt, f)
+		}
+		for _, until := range stops {
+			if err := f.Run(context.Background(), until); err != nil {
+				rt.Fatal(err)
+			}
+			live := 0
+			for _, shard := range f.Shards {
+				live += shard.Pool.Live()
+			}
+			if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
+				rt.Fatalf("%d shards, %v: %d live, %+v\n%s", n, until, live, a, text)
+			}
+			s.outcome(f)
+		}
+		stop()
+		if got := s.outcome(f); n == 0 {
+			want = got
+			s.first(f)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			rt.Fatalf("%d shards (-unwatched +got):\n%s\n%s", n, diff, text)
+		}
+	}
 }
 
 // TestADeepHopDoesNotAllocate: packets through switches with everything make

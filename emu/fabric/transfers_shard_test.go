@@ -7,11 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/traces/capture"
 	"github.com/weftlab/weft/traces/workload"
@@ -68,47 +65,12 @@ func nicOutcome(f *Fabric) []any {
 func TestTransfersInShards(t *testing.T) {
 	seen := map[string]bool{}
 	prop := func(rt *rapid.T) {
-		text := drawNICLab(rt)
-		p, err := spec.Parse("lab.yaml", []byte(text))
-		if err != nil {
-			rt.Fatalf("%v\n%s", err, text)
-		}
-		end := 2 * units.Millisecond
-		var want []any
-		for n := 0; n <= 4; n++ {
-			f, err := NewSharded(p, max(n, 1))
-			if err != nil {
-				continue // links that are too short to be cut
-			}
-			stops := []units.Time{310 * units.Microsecond, 620 * units.Microsecond, end}
-			watched := func() {}
-			if n == 0 { // one shard, and nobody looks before the end
-				stops = stops[2:]
-			} else if n%2 == 0 {
-				watched = watchAll(rt, f)
-			}
-			for _, until := range stops {
-				if err := f.Run(context.Background(), until); err != nil {
-					rt.Fatal(err)
-				}
-				live := 0
-				for _, s := range f.Shards {
-					live += s.Pool.Live()
-				}
-				if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
-					rt.Fatalf("%d shards, %v: %d live, %+v\n%s", n, until, live, a, text)
-				}
-				f.Transfers()
-			}
-			watched()
-			got := nicOutcome(f)
-			if n == 0 {
-				want = got
-				note(seen, f.Transfers())
-			} else if diff := cmp.Diff(want, got); diff != "" {
-				rt.Fatalf("%d shards (-unwatched +got):\n%s\n%s", n, diff, text)
-			}
-		}
+		runSound(rt, drawNICLab(rt), soundness{
+			shards:  4,
+			watch:   watchAll,
+			outcome: nicOutcome,
+			first:   func(f *Fabric) { note(seen, f.Transfers()) },
+		})
 	}
 	cover(t, 30, prop, seen, "failed", "completed", "retransmitted", "CNPs", "timeouts", "NAKs")
 }

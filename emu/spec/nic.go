@@ -180,6 +180,9 @@ func (v *resolver) dcqcn(n *Node, f *nicFile, place any) {
 	n.NIC.Preset = string(preset)
 	if f.DCQCN != nil {
 		overlay(v.reader, c, &f.DCQCN.Config)
+		if v.places[&c.NPCNPPrio] != nil {
+			v.failOnce(&f.DCQCN.NPCNPPrio, "leave it out: CNPs have the class that names np_cnp_dscp", "np_cnp_prio has no effect, as packets of NICs have no VLAN tag")
+		}
 	}
 	joined, ok := c.Validate(slowest).(interface{ Unwrap() []error })
 	if !ok {
