@@ -107,13 +107,18 @@ func (s *Server) deviceOf(a netip.Addr) *Device {
 	return nil
 }
 
+// anyAddress tells whether an address stands for all of the host's: that is so of a
+// loopback address too, which no NIC has (cma_any_addr of Linux). libfabric's servers
+// bind to one.
+func anyAddress(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() || a.IsLoopback() }
+
 // bind gives an ID its local address, and the device that has it.
 func (i *cmID) bind(a netip.AddrPort) error {
 	if i.bound {
 		return fmt.Errorf("%w: the ID is bound to %v already", syscall.EINVAL, i.local)
 	}
 	device := i.device
-	if a.Addr().IsValid() && !a.Addr().IsUnspecified() {
+	if !anyAddress(a.Addr()) {
 		if device = i.session.server.deviceOf(a.Addr()); device == nil {
 			return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.ENODEV, a.Addr())
 		}
@@ -177,7 +182,7 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 // choose finds the device by which the remote address is reached, and its own
 // address there.
 func (i *cmID) choose() error {
-	if i.device != nil && i.local.Addr().IsValid() && !i.local.Addr().IsUnspecified() {
+	if i.device != nil && !anyAddress(i.local.Addr()) {
 		if i.local.Addr().Is4() != i.remote.Addr().Is4() {
 			return fmt.Errorf("%w: %v and %v are of different versions of IP", syscall.EINVAL, i.local, i.remote)
 		}
@@ -230,7 +235,7 @@ func (x *session) cmListen(q *cmListen) answer {
 
 func (i *cmID) listen(d *nicemu.Device, backlog int) (err error) {
 	l := cm.Listen{Service: i.service(i.local.Port()), Datagram: i.qpType == typeUD, Backlog: backlog}
-	if a := i.local.Addr(); a.IsValid() && !a.IsUnspecified() {
+	if a := i.local.Addr(); !anyAddress(a) {
 		l.Address = a
 	}
 	d.Manage(func(c *cm.CM) {

@@ -267,7 +267,7 @@ func (p *ports) claim(i *cmID) error {
 
 // overlap tells whether something can be for both addresses.
 func overlap(a, b netip.Addr) bool {
-	return a == b || !a.IsValid() || !b.IsValid() || a.IsUnspecified() || b.IsUnspecified()
+	return a == b || anyAddress(a) || anyAddress(b)
 }
 
 func (p *ports) release(i *cmID) {

@@ -135,9 +135,13 @@ func (x *session) deallocMW(q *handleMsg) answer {
 	return remove(x, q.Handle, w.Dealloc)
 }
 
+// flowLabelBits are those that ibv_global_route.flow_label has: kernels and NICs look
+// at no others, and UCX sets them all.
+const flowLabelBits = 1<<20 - 1
+
 func vectorOf(a *ahAttr) qp.AV {
 	return qp.AV{
-		DGID: a.DGID, FlowLabel: a.FlowLabel, SGIDIndex: a.SGIDIndex, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass,
+		DGID: a.DGID, FlowLabel: a.FlowLabel & flowLabelBits, SGIDIndex: a.SGIDIndex, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass,
 		SL: a.SL, StaticRate: a.StaticRate, Global: a.IsGlobal != 0, Port: a.Port,
 	}
 }
