@@ -229,7 +229,6 @@ int ibv_init_ah_from_wc(struct ibv_context *c, uint8_t port, struct ibv_wc *wc, 
 
 	memset(attr, 0, sizeof(*attr));
 	attr->port_num = port;
-	attr->sl = wc->sl;
 	if (!(wc->wc_flags & IBV_WC_GRH)) {
 		errno = EINVAL;
 		return -1;
