@@ -46,6 +46,9 @@ func (x *session) registration(q *regMR) (r memory.Registration, err error) {
 
 // unmapped is the error of memory that the process does not have.
 func (x *session) unmapped(q *regMR) error {
+	if q.Addr+q.Length < q.Addr {
+		return fmt.Errorf("%w: %d bytes from %#x go beyond all addresses", syscall.EINVAL, q.Length, q.Addr)
+	}
 	if q.Length > 0 && !x.memory.mapped(q.Addr, q.Length) {
 		return fmt.Errorf("%w: the process has no memory at %#x to %#x", syscall.EFAULT, q.Addr, q.Addr+q.Length-1)
 	}
