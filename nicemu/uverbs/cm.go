@@ -120,7 +120,7 @@ func (i *cmID) bind(a netip.AddrPort) error {
 	device := i.device
 	if !anyAddress(a.Addr()) {
 		if device = i.session.server.deviceOf(a.Addr()); device == nil {
-			return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.ENODEV, a.Addr())
+			return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.EADDRNOTAVAIL, a.Addr())
 		}
 	}
 	i.local = a
@@ -162,15 +162,15 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	switch {
 	case !remote.Addr().IsValid() || remote.Addr().IsUnspecified():
 		return failed(fmt.Errorf("%w: %v is nobody's address", syscall.EINVAL, remote.Addr()))
-	case i.comm != 0 || len(i.listening) > 0:
-		return failed(fmt.Errorf("%w: the ID listens or is connected", syscall.EINVAL))
+	case i.stage != unresolved || i.passive || len(i.listening) > 0:
+		return failed(fmt.Errorf("%w: the ID listens, or has an address resolved already", syscall.EINVAL))
 	}
 	if !i.bound {
 		if err := i.bind(local); err != nil {
 			return failed(err)
 		}
 	}
-	i.remote = remote
+	i.remote, i.stage = remote, resolving
 	if err := i.choose(); err != nil {
 		i.soon(cmEvent{Event: eventAddrError, Status: -int32(errnoOf(err))})
 	} else {
@@ -203,9 +203,13 @@ func (i *cmID) choose() error {
 
 func (x *session) cmResolveRoute(q *handleMsg) answer {
 	i, err := x.chosen(q.Handle)
-	if err != nil {
+	switch {
+	case err != nil:
 		return failed(err)
+	case i.stage != resolved:
+		return failed(fmt.Errorf("%w: a route is resolved once, behind RDMA_CM_EVENT_ADDR_RESOLVED", syscall.EINVAL))
 	}
+	i.stage = routed
 	i.event(cmEvent{Event: eventRouteResolved})
 	return answer{}
 }
@@ -215,8 +219,8 @@ func (x *session) cmListen(q *cmListen) answer {
 	switch {
 	case err != nil:
 		return failed(err)
-	case len(i.listening) > 0 || i.comm != 0 || i.space == spaceIPoIB:
-		return failed(fmt.Errorf("%w: the ID listens or is connected, or its port space has no connections", syscall.EINVAL))
+	case len(i.listening) > 0 || i.stage != unresolved || i.passive || i.space == spaceIPoIB:
+		return failed(fmt.Errorf("%w: the ID listens or is for a connection, or its port space has no connections", syscall.EINVAL))
 	}
 	if !i.bound {
 		if err := i.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), 0)); err != nil {
@@ -350,8 +354,8 @@ func (x *session) cmConnect(q *cmConnect) answer {
 	switch {
 	case err != nil:
 		return failed(err)
-	case i.comm != 0 || !i.remote.IsValid() || len(i.listening) > 0:
-		return failed(fmt.Errorf("%w: the ID is connected, or listens, or no address was resolved", syscall.EINVAL))
+	case i.stage != routed:
+		return failed(fmt.Errorf("%w: an ID connects once, behind RDMA_CM_EVENT_ROUTE_RESOLVED", syscall.EINVAL))
 	case int(q.Param.PrivateDataLen) > privateLen-1:
 		return failed(syscall.EINVAL)
 	}
@@ -379,7 +383,7 @@ func (x *session) cmConnect(q *cmConnect) answer {
 			})
 		}
 		if err == nil {
-			i.comm = id
+			i.comm, i.stage = id, connecting
 			d.Own(id, i.happened)
 		}
 	})
