@@ -47,7 +47,7 @@ for _ in $(seq "$RUNS"); do
   perf report -i "$work/perf" --children -g none --stdio 2>/dev/null |
     awk '/__x64_sys_process_vm_(readv|writev)/ {t += $1} END {print t/100}' >>"$work/share"
   column 5 <"$work/out" >>"$work/lat"; column 8 <"$work/out" >>"$work/p99"
-  in_lab h1 cmtime >/dev/null 2>&1 & server=$! # it serves for ever
+  $weft exec -l $lab h1 -- cmtime >/dev/null 2>&1 & server=$! # it serves for ever
   sleep 0.5
   in_lab h2 cmtime -s 10.0.0.1 -c 1000 >"$work/out"
   kill $server; wait $server 2>/dev/null || true
