@@ -251,7 +251,6 @@ func TestRDMAPrograms(t *testing.T) {
 		{"ib_write_bw -x 0 -q 4 -n 200", "", `65536 +800`},
 		{"ib_read_bw -x 0 -q 4 -n 50", "", `65536 +200`},
 		{"ib_atomic_bw -x 0 -b -q 4 -n 50", "", `8 +200`},
-		{"ib_write_bw -x 0 -q 64 -n 50", "", `65536 +3200`},
 		{"ib_send_bw -x 0 -b -n 200", "", `65536 +200`},
 		{"ib_write_bw -x 0 -b -n 200", "", `65536 +200`},
 		{"ib_read_bw -x 0 -b -q 4 -n 100", "", `65536 +400`},
@@ -268,7 +267,7 @@ func TestRDMAPrograms(t *testing.T) {
 		{"ib_write_lat -x 0 -c UC -n 100", "", `2 +100`},
 		{"ib_send_bw -x 0 --use-srq -n 200", "", `65536 +200`},
 		{"ib_send_bw -x 1 -n 200", "", `65536 +200`}, // by IPv6
-		{"ib_write_bw -x 0 -a -n 5", "", `8388608 +5`},
+		{"ib_write_bw -x 0 -s 8388608 -n 5", "", `8388608 +5`},
 	} {
 		t.Run(c.argv, func(t *testing.T) {
 			on := *l
@@ -303,8 +302,7 @@ func TestRDMAPrograms(t *testing.T) {
 		const beside = 100
 		for pairs, both := range map[string]bool{"1": false, "32": true} {
 			before := on.ports()
-			argv := []string{"ib_write_bw", "-x", "0", "-n", "30", "-q", pairs}
-			on.rdma(argv, append(argv[:len(argv):len(argv)], server))
+			on.alike("h1", "h2", "ib_send_bw", "-x", "0", "-n", "30", "-q", pairs)
 			after := on.ports()
 			a := after["leaf2:spine1"].TxPackets - before["leaf2:spine1"].TxPackets
 			b := after["leaf2:spine2"].TxPackets - before["leaf2:spine2"].TxPackets
@@ -360,26 +358,6 @@ func TestRDMALibrariesMissing(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, e)
 	}
 	l.exec("h1", "true")
-}
-
-// TestRDMAPeerDies: a program that is killed in the middle of a transfer takes its
-// queue pairs with it: its peer gets its error, and the lab goes on.
-func TestRDMAPeerDies(t *testing.T) {
-	l := startRDMA(t, rdmaPair, "ib_send_bw", "rping")
-	s := l.rdmaServer("h1", "ib_send_bw", "-x", "0", "-D", "60")
-	l.listens("h1", "18515")
-	c := l.rdmaServer("h2", "ib_send_bw", "-x", "0", "-D", "60", "10.0.0.1")
-	l.flows("h1", "s1:1", 1000)
-	if err := s.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.ends(); err == nil {
-		t.Error("the client has not noticed")
-	}
-	if out := c.out.String(); !strings.Contains(out, "transport retry counter exceeded") && !strings.Contains(out, "Completion with error") {
-		t.Errorf("the client says\n%s", out)
-	}
-	l.rdma([]string{"rping", "-s", "-C", "5"}, []string{"rping", "-c", "-a", "10.0.0.1", "-C", "5"})
 }
 
 // flows waits until so many packets more have been sent to a host by a port.
