@@ -44,33 +44,43 @@ func (p *process) here() bool {
 }
 
 // Load implements memory.Backing.
-func (p *process) Load(dst []byte, addr uint64, n uint32) ([]byte, bool) {
+func (p *process) Load(dst []byte, addr uint64, n uint32) ([]byte, memory.Fault) {
 	from := len(dst)
 	dst = slices.Grow(dst, int(n))[:from+int(n)]
-	if !p.here() || !p.move(unix.SYS_PROCESS_VM_READV, addr, dst[from:]) {
-		return dst[:from], false
+	if f := p.move(unix.SYS_PROCESS_VM_READV, addr, dst[from:]); f != memory.OK {
+		return dst[:from], f
 	}
-	return dst, true
+	return dst, memory.OK
 }
 
 // Store implements memory.Backing.
-func (p *process) Store(addr uint64, data []byte) bool {
-	return p.here() && p.move(unix.SYS_PROCESS_VM_WRITEV, addr, data)
+func (p *process) Store(addr uint64, data []byte) memory.Fault {
+	return p.move(unix.SYS_PROCESS_VM_WRITEV, addr, data)
 }
 
-// move copies all of b from or to the process.
-func (p *process) move(call uintptr, addr uint64, b []byte) bool {
+// move copies all of b from or to the process. One that ends has lost its memory
+// (ESRCH) before it closes its end of the socket.
+func (p *process) move(call uintptr, addr uint64, b []byte) memory.Fault {
+	if !p.here() {
+		return memory.Gone
+	}
 	p.local.Base, p.local.Len = &b[0], uint64(len(b))
 	p.remote.base, p.remote.len = addr, uint64(len(b))
 	n, _, errno := unix.RawSyscall6(call, uintptr(p.pid), uintptr(unsafe.Pointer(&p.local)), 1, uintptr(unsafe.Pointer(&p.remote)), 1, 0)
 	p.local.Base = nil
-	return errno == 0 && int(n) == len(b)
+	switch {
+	case errno == unix.ESRCH:
+		return memory.Gone
+	case errno != 0 || int(n) != len(b):
+		return memory.Unmapped
+	}
+	return memory.OK
 }
 
 // mapped implements host.
 func (p *process) mapped(addr, n uint64) bool {
 	var b [1]byte
-	return p.here() && p.move(unix.SYS_PROCESS_VM_READV, addr, b[:]) && p.move(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:])
+	return p.move(unix.SYS_PROCESS_VM_READV, addr, b[:]) == memory.OK && p.move(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:]) == memory.OK
 }
 
 // forget implements host.
