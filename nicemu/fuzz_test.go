@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/gopacket/pcapgo"
 
+	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -246,6 +247,9 @@ func FuzzReceiveFrame(f *testing.F) {
 		f.Add(b, true)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, mend bool) {
+		if len(data) > 16<<10 {
+			return // more says no more, and takes long
+		}
 		x := expose(t)
 		x.takeFrames(data, mend)
 		x.end()
@@ -255,7 +259,7 @@ func FuzzReceiveFrame(f *testing.F) {
 // takeFrames has frames come in, each behind its length.
 func (x *exposed) takeFrames(data []byte, mend bool) {
 	for len(data) > 2 {
-		n := min(int(binary.BigEndian.Uint16(data)), len(data)-2)
+		n := min(int(binary.BigEndian.Uint16(data)), len(data)-2, packet.MaxFrame)
 		p := x.pool.NewFrame(n)
 		copy(p.Frame, data[2:2+n])
 		data = data[2+n:]

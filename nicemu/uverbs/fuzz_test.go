@@ -64,6 +64,7 @@ func FuzzControl(f *testing.F) {
 			if a.err == nil && a.body != nil && binary.Size(a.body) < 0 {
 				t.Fatalf("the answer to %d cannot be sent", o)
 			}
+			w.sound()
 		}
 		w.run()
 		c.close()
@@ -136,7 +137,7 @@ func rings(t *testing.T, data []byte) {
 	c.write(k.rc, k.mr.Key, base, base+0x1000, 2000)
 	shared := [][]byte{
 		c.queues[k.rc.Number].mem.bytes, c.queues[k.srqRC.Number].mem.bytes, c.queues[k.ud.Number].mem.bytes,
-		c.queues[k.srq.Number].mem.bytes, c.objects[k.cq.Handle].(*completions).mem.bytes, c.doorbell.bytes,
+		c.queues[k.srq.Number].mem.bytes, c.completions(k.cq.Handle).mem.bytes, c.doorbell.bytes,
 	}
 	for n := 0; len(data) >= 4 && n < 64; n++ {
 		m := shared[int(data[0])%len(shared)]
@@ -168,4 +169,5 @@ func (w *world) shake(c *client) {
 	one := [8]byte{1}
 	_, _ = unix.Write(c.bell, one[:])
 	w.run()
+	w.sound()
 }
