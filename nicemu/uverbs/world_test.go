@@ -242,8 +242,14 @@ func (c *client) joining(q qpAnswer, to uint32) []qpAttr {
 func (c *client) write(q qpAnswer, key uint32, from, to uint64, n uint32) {
 	k := c.queues[q.Number]
 	index := k.mem.word(sendIndex).Load()
-	b := k.sends.slots[int(index&k.sends.mask)*k.sends.stride:]
-	clear(b[:sendLen])
+	copy(k.sends.slots[int(index&k.sends.mask)*k.sends.stride:], c.entry(key, from, to, n))
+	k.mem.word(sendIndex).Store(index + 1)
+	c.ring(q.Number)
+}
+
+// entry is that of the WRITE.
+func (c *client) entry(key uint32, from, to uint64, n uint32) []byte {
+	b := make([]byte, sendLen+sgeLen)
 	binary.LittleEndian.PutUint32(b[4:], flagSignaled)
 	binary.LittleEndian.PutUint64(b[8:], to)
 	binary.LittleEndian.PutUint32(b[16:], key)
@@ -251,8 +257,7 @@ func (c *client) write(q qpAnswer, key uint32, from, to uint64, n uint32) {
 	binary.LittleEndian.PutUint64(b[sendLen:], from)
 	binary.LittleEndian.PutUint32(b[sendLen+8:], n)
 	binary.LittleEndian.PutUint32(b[sendLen+12:], key)
-	k.mem.word(sendIndex).Store(index + 1)
-	c.ring(q.Number)
+	return b
 }
 
 func (c *client) ring(number uint32) {
