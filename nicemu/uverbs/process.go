@@ -55,10 +55,19 @@ func peerOf(socket int) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer of a socket: %w", err)
 	}
-	p := &process{pid: int(peer.Pid), socket: socket, space: -1}
+	p := &process{pid: int(peer.Pid), socket: socket}
+	if err := p.open(); err != nil {
+		return nil, fmt.Errorf("process %d: %w", peer.Pid, err)
+	}
+	return p, nil
+}
+
+// open gets hold of the process and its address space.
+func (p *process) open() (err error) {
+	p.space = -1
 	// By its number, where the kernel is older than 6.5: then it may be another's that
 	// has it since.
-	if p.pidfd, err = unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD); err != nil {
+	if p.pidfd, err = unix.GetsockoptInt(p.socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD); err != nil {
 		p.pidfd, err = unix.PidfdOpen(p.pid, 0)
 	}
 	if err == nil {
@@ -69,9 +78,8 @@ func peerOf(socket int) (*process, error) {
 	}
 	if err != nil {
 		p.close()
-		return nil, fmt.Errorf("process %d: %w", peer.Pid, err)
 	}
-	return p, nil
+	return err
 }
 
 // here tells whether the process is still the one that has connected.
