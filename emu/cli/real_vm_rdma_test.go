@@ -101,10 +101,11 @@ func byRDMACM(program string) bool {
 }
 
 // another tells of failures after which both ends are started anew. The server does not
-// listen yet: perftest -R listens twice, and its client does not wait for that. Or
-// perftest finds the clock of an emulated processor too uneven for its report. Or the
-// last ACK is lost and the peer has ended, so that nobody sends it again; nothing but a
-// pingpong's last message has no other behind it.
+// listen yet: perftest -R listens twice, and its client, which does not wait for that,
+// fails or crashes. Or perftest finds the clock of an emulated processor too uneven for
+// its report. Or a pingpong gets no ACK for its 8 times 67 ms, which cannot be set:
+// because the last one was lost and the peer has ended, which sends it again to nobody,
+// or because the guest got no processor for so long.
 var another = regexp.MustCompile(`RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Can't produce a report|parse WC failed`)
 
 // exchange runs a program at both ends to success, and gives what they print.
