@@ -2,6 +2,7 @@ package cli
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -11,7 +12,8 @@ import (
 )
 
 // bump hands on frames between the two interfaces of a host, and turns over a bit in
-// a share of the RoCE packets, where the ICRC covers it.
+// a share of the RoCE packets, where the ICRC covers it. It is a program among others,
+// so it may keep frames waiting on a busy machine.
 func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop func()) {
 	l.t.Helper()
 	var fds [2]int
@@ -32,6 +34,9 @@ func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop
 			if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: int(ifr.Uint32())}); err != nil {
 				return 0, err
 			}
+			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20); err != nil {
+				return 0, err
+			}
 			wait := unix.NsecToTimeval(int64(50 * time.Millisecond))
 			return fd, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait)
 		})
@@ -41,6 +46,8 @@ func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop
 	var running sync.WaitGroup
 	for i := range fds {
 		running.Go(func() {
+			runtime.LockOSThread() // which ends with the goroutine
+			_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -15)
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			frame := make([]byte, 10000)
 			for !ended.Load() {

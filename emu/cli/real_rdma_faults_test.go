@@ -28,8 +28,8 @@ topology:
     h6: {kind: host, offload: off}
     bump: {kind: host, nic: none, offload: off}
   links:
-    - {endpoints: ["h5:eth0", "bump:eth0"], rate: 1Gbps, delay: 5us}
-    - {endpoints: ["h6:eth0", "bump:eth1"], rate: 1Gbps, delay: 5us}
+    - {endpoints: ["h5:eth0", "bump:eth0"], rate: 200Mbps, delay: 5us}
+    - {endpoints: ["h6:eth0", "bump:eth1"], rate: 200Mbps, delay: 5us}
 `
 
 // TestRDMAFaults: what Debian's programs, and one of our own that looks closer, do
@@ -49,6 +49,7 @@ func TestRDMAFaults(t *testing.T) {
 		{"spraying", (*realLab).testRDMASpraying},
 		{"FCS", (*realLab).testRDMAFCS},
 		{"ICRC", (*realLab).testRDMAICRC},
+		{"duplicates", (*realLab).testRDMADuplicates},
 		{"cut and healed", (*realLab).testRDMAHealed},
 		{"cut", (*realLab).testRDMACut},
 		{"receiver not ready", (*realLab).testRDMANotReady},
@@ -244,7 +245,7 @@ func (l *realLab) testRDMAFCS(peer string) {
 func (l *realLab) testRDMAICRC(peer string) {
 	counted := l.counts("h5", "h6")
 	damaged, stop := l.bump("bump", 0.01)
-	l.endures(peer, "h6", "h5", 12)
+	l.endures(peer, "h6", "h5", 15)
 	stop()
 	if l.t.Logf("%d packets damaged", damaged.Load()); damaged.Load() < 50 {
 		l.t.Errorf("%d packets were damaged", damaged.Load())
@@ -254,6 +255,17 @@ func (l *realLab) testRDMAICRC(peer string) {
 	})
 	if n, bad := counted("retransmitted_packets"), counted("port_rcv_errors"); n == 0 || bad != 0 {
 		l.t.Errorf("%d packets were sent again, %d were not RoCE", n, bad)
+	}
+}
+
+// testRDMADuplicates: packets come twice, and what they ask for is done once.
+func (l *realLab) testRDMADuplicates(peer string) {
+	l.setFor("leaf1:h1", "duplicate=3%", "duplicate=0%")
+	counted := l.counts("h1", "h2")
+	l.ping("h1", "h2")
+	l.peer(peer, "data", "h1", "h2", 60, 14)
+	if counted("duplicate_request") == 0 {
+		l.t.Error("no request came twice")
 	}
 }
 
