@@ -10,7 +10,9 @@
 
 /*
  * After so many polls in a row that find nothing the processor is offered to
- * others: the lab needs one, and a program that polls would have it all.
+ * others: the lab needs one, and a program that polls would have it all. That is
+ * before looking, so that what a poll says is not old: libfabric takes an event of
+ * rdma_cm that comes behind an empty poll for one that no completion precedes.
  */
 #define PATIENCE 64
 
@@ -232,16 +234,20 @@ bool weft_cq_take(struct weft_cq_object *cq, struct ibv_wc *wc, uint64_t *time)
 	return false;
 }
 
+void weft_cq_lock(struct weft_cq_object *cq)
+{
+	if (__atomic_load_n(&cq->empty, __ATOMIC_RELAXED) >= PATIENCE) {
+		__atomic_store_n(&cq->empty, 0, __ATOMIC_RELAXED);
+		sched_yield();
+	}
+	pthread_spin_lock(&cq->lock);
+}
+
 void weft_cq_unlock(struct weft_cq_object *cq, bool empty)
 {
-	bool tired = empty && ++cq->empty % PATIENCE == 0;
-
-	if (!empty)
-		cq->empty = 0;
+	__atomic_store_n(&cq->empty, empty ? cq->empty + 1 : 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&cq->ring->taken, cq->taken, __ATOMIC_RELEASE);
 	pthread_spin_unlock(&cq->lock);
-	if (tired)
-		sched_yield();
 }
 
 int weft_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
@@ -252,7 +258,7 @@ int weft_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 
 	if (cq->session->dead)
 		return -1;
-	pthread_spin_lock(&cq->lock);
+	weft_cq_lock(cq);
 	while (got < n && weft_cq_take(cq, &wc[got], &time))
 		got++;
 	weft_cq_unlock(cq, !got);

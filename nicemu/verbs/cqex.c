@@ -26,7 +26,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (cq->session->dead)
 		return EIO;
-	pthread_spin_lock(&cq->lock);
+	weft_cq_lock(cq);
 	if (advance(cq))
 		return 0;
 	weft_cq_unlock(cq, true);

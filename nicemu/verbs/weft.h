@@ -179,7 +179,8 @@ struct weft_cq_object *weft_new_cq(struct ibv_context *c, uint32_t cqe, void *us
 /* weft_cq_take takes the next entry of a queue that is locked; false if there is none. */
 bool weft_cq_take(struct weft_cq_object *cq, struct ibv_wc *wc, uint64_t *time);
 
-/* weft_cq_unlock tells the lab what was taken, and ends a poll. */
+/* weft_cq_lock begins a poll, weft_cq_unlock ends it and tells the lab what was taken. */
+void weft_cq_lock(struct weft_cq_object *cq);
 void weft_cq_unlock(struct weft_cq_object *cq, bool empty);
 
 /* weft_cq_clean drops the entries of a queue pair that is reset or destroyed. */
