@@ -17,7 +17,7 @@ func (x *session) cmCreateChannel(*none) answer {
 	if err != nil {
 		return failed(err)
 	}
-	return answer{body: handleMsg{Handle: x.add(&cmChannel{pipe: p})}, fds: []int{read}}
+	return answer{body: handleMsg{Handle: x.add(&cmChannel{pipe: p, session: x})}, fds: []int{read}}
 }
 
 func (x *session) cmDestroyChannel(q *handleMsg) answer {
@@ -29,7 +29,7 @@ func (x *session) cmDestroyChannel(q *handleMsg) answer {
 		return failed(fmt.Errorf("%w: %d IDs have the channel: destroy them first", syscall.EBUSY, c.ids))
 	}
 	c.release()
-	delete(x.objects, q.Handle)
+	x.drop(q.Handle)
 	return answer{}
 }
 
@@ -69,7 +69,7 @@ func (x *session) cmDestroyID(q *handleMsg) answer {
 		return failed(err)
 	}
 	i.destroy()
-	delete(x.objects, q.Handle)
+	x.drop(q.Handle)
 	return answer{}
 }
 
@@ -87,6 +87,13 @@ func (x *session) cmMigrate(q *cmCreateID) answer {
 	for _, e := range from.events {
 		if e.of != i || !to.put(e) {
 			kept = append(kept, e)
+			continue
+		}
+		from.refund(1)
+		if e.new != nil { // it is made where the request is read
+			from.ids--
+			to.ids++
+			e.new.channel = to
 		}
 	}
 	clear(from.events[len(kept):])
@@ -229,12 +236,23 @@ func (x *session) cmListen(q *cmListen) answer {
 	}
 	for n := range x.server.devices {
 		if d := &x.server.devices[n]; i.device == nil || i.device == d {
-			if err := i.listen(d.Device, int(min(q.Backlog, maxEvents))); err != nil {
+			if err := i.listen(d.Device, backlogOf(q.Backlog)); err != nil {
 				return failed(err)
 			}
 		}
 	}
 	return answer{body: i.addresses()}
+}
+
+// maxBacklog is as many requests as wait for a listener's decision, as in Linux
+// (max_backlog in drivers/infiniband/core/ucma.c); 0 asks for as many.
+const maxBacklog = 1024
+
+func backlogOf(n uint32) int {
+	if n == 0 || n > maxBacklog {
+		return maxBacklog
+	}
+	return int(n)
 }
 
 func (i *cmID) listen(d *nicemu.Device, backlog int) (err error) {
@@ -274,14 +292,20 @@ func (i *cmID) requested(d *nicemu.Device, e *cm.Event) {
 		out.Param = paramOf(&e.Attributes)
 	}
 	setPrivate(&out.Param, e.PrivateData)
+	if x.spend(simple) != nil {
+		n.drop()
+		return
+	}
 	i.channel.ids++
+	x.cost = simple
 	n.handle = x.add(n)
+	x.cost = cost{}
 	n.attrs.RQPSN = n.psn()
 	n.resources = n.attrs.MaxDestRDAtomic
 	d.Own(n.comm, n.happened)
-	if !n.channel.put(queuedEvent{of: i, new: n, msg: n.address(out)}) {
+	if !n.channel.put(&queuedEvent{of: i, new: n, msg: n.address(out)}) {
 		n.destroy()
-		delete(x.objects, n.handle)
+		x.drop(n.handle)
 	}
 }
 
@@ -466,7 +490,8 @@ func (x *session) cmGetEvent(q *handleMsg) answer {
 		return failed(syscall.EAGAIN) // it was of an ID that is destroyed
 	}
 	e := c.events[0]
-	c.events[0] = queuedEvent{}
+	c.events[0] = nil
+	c.refund(1)
 	if c.events = c.events[1:]; len(c.events) == 0 {
 		c.events = nil
 	}
@@ -589,6 +614,9 @@ func (x *session) cmJoin(q *cmJoin) answer {
 	}
 	if !a.Addr().IsMulticast() || i.qpType != typeUD || a.Addr().Is4() != i.local.Addr().Is4() {
 		return failed(fmt.Errorf("%w: %v is no group that the ID can join: it takes a UD queue pair and a group of its version of IP", syscall.EINVAL, a.Addr()))
+	}
+	if len(i.groups) >= maxGroups {
+		return failed(fmt.Errorf("%w: an ID can have joined %d groups", syscall.ENOMEM, maxGroups))
 	}
 	if i.groups == nil {
 		i.groups = map[uint32]netip.Addr{}

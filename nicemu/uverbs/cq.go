@@ -55,7 +55,7 @@ func (x *session) destroyChannel(q *handleMsg) answer {
 		return failed(fmt.Errorf("%w: %d completion queues use this channel: destroy them first", syscall.EBUSY, c.queues))
 	}
 	c.release()
-	delete(x.objects, q.Handle)
+	x.drop(q.Handle)
 	return answer{}
 }
 
@@ -116,6 +116,10 @@ func (k *completions) room(depth int) (fd int, err error) {
 	return fd, nil
 }
 
+// maxMoved is how many entries may wait in a queue that is resized, which copies them:
+// 4 MiB.
+const maxMoved = 1 << 16
+
 func (x *session) resizeCQ(q *createCQ) answer {
 	k, err := get[*completions](x, q.CQ, "completion queue")
 	if err != nil {
@@ -128,6 +132,10 @@ func (x *session) resizeCQ(q *createCQ) answer {
 	waiting := k.made - k.mem.word(cqTaken).Load()
 	if waiting > uint32(depth) {
 		return failed(fmt.Errorf("%w: cqe is %d, and %d entries wait: poll them first", syscall.EINVAL, depth, waiting))
+	}
+	// The process says how many it has taken, so this may be as many as it likes.
+	if waiting > maxMoved {
+		return failed(fmt.Errorf("%w: %d entries wait: poll them first", syscall.EBUSY, waiting))
 	}
 	old := *k
 	fd, err := k.room(depth)
@@ -144,7 +152,7 @@ func (x *session) resizeCQ(q *createCQ) answer {
 		k.mem.word(w).Store(old.mem.word(w).Load())
 	}
 	k.mem.word(cqEvent).Store(old.mem.word(cqEvent).Load())
-	old.mem.close()
+	x.unused = append(x.unused, old.mem)
 	return k.answer(fd)
 }
 
@@ -180,7 +188,7 @@ func (x *session) destroyCQ(q *handleMsg) answer {
 		if err := k.destroy(); err != nil {
 			return err
 		}
-		k.release()
+		x.release(k)
 		return nil
 	})
 }
@@ -194,14 +202,6 @@ func (k *completions) destroy() error {
 		k.channel.queues--
 	}
 	return nil
-}
-
-func (k *completions) release() { k.mem.close() }
-
-func (k *completions) leave(c *opened) {
-	if k.context == c {
-		k.context = &opened{Device: c.Device}
-	}
 }
 
 func (k *completions) slot(i uint32) []byte {

@@ -178,6 +178,9 @@ func (x *session) destroyAH(q *handleMsg) answer {
 
 func (x *session) attachMcast(q *mcastMsg) answer {
 	k, err := x.pair(q.QP)
+	if err == nil && len(k.groups) >= maxGroups {
+		err = fmt.Errorf("%w: a queue pair can be in %d multicast groups", syscall.ENOMEM, maxGroups)
+	}
 	if err != nil {
 		return failed(err)
 	}

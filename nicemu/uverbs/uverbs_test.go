@@ -43,7 +43,7 @@ func TestEvents(t *testing.T) {
 	}
 	var b [64]byte
 	for range 3 {
-		c.objects[k.cq.Handle].(*completions).mem.word(cqArm).Store(armAny)
+		c.completions(k.cq.Handle).mem.word(cqArm).Store(armAny)
 		for range 2 {
 			c.write(k.rc, k.mr.Key, base, base+100, 1)
 		}
@@ -51,7 +51,7 @@ func TestEvents(t *testing.T) {
 		if n, _ := unix.Read(read, b[:]); n != 4 || binary.LittleEndian.Uint32(b[:]) != k.cq.Handle {
 			t.Fatalf("the channel has %d bytes: %x", n, b[:max(n, 0)])
 		}
-		c.objects[k.cq.Handle].(*completions).mem.word(cqEvent).Store(0)
+		c.completions(k.cq.Handle).mem.word(cqEvent).Store(0)
 		c.completed(k.cq.Handle)
 	}
 }
