@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/weftlab/weft/emu/fabric"
 )
 
 // rdmaGuestLab is a guest, whose RDMA is the kernel's rdma_rxe, and a host with our
@@ -213,16 +210,6 @@ func (l *realLab) lost() uint64 {
 	return p["s1:s2"].Drops["link-loss"] + p["s2:s1"].Drops["link-loss"]
 }
 
-// nic is the counters of the only NIC of ours in the lab.
-func (l *realLab) nic() fabric.NICCounters {
-	l.t.Helper()
-	var list []fabric.NICStatus
-	if err := json.Unmarshal([]byte(l.must("nic", "-l", l.name, "--json")), &list); err != nil || len(list) != 1 {
-		l.t.Fatalf("%d NICs, %v", len(list), err)
-	}
-	return list[0].Counters
-}
-
 // rxe is a counter of the guest's RDMA device.
 func (l *realLab) rxe(name string) int {
 	l.t.Helper()
@@ -252,7 +239,7 @@ func TestRDMAWithAGuest(t *testing.T) {
 		stop := l.in(t).capture("h1:eth0")
 		each(t, false, (*realLab).try)
 		l.in(t).checkGuestCapture(stop())
-		c := l.nic()
+		c := l.nic("h1").Counters
 		for _, name := range []string{"port_rcv_errors", "rx_icrc_encapsulated", "bad_pkey_cntr", "rx_wrong_address", "qkey_viol_cntr",
 			"req_remote_invalid_request", "req_remote_access_errors", "resp_local_length_error", "resp_remote_access_errors"} {
 			if n := c.Of(name); n > 0 {
@@ -265,13 +252,13 @@ func TestRDMAWithAGuest(t *testing.T) {
 	t.Run("ReceiverNotReady", func(t *testing.T) {
 		l := l.in(t)
 		const program = "ib_send_bw -u 17 -n 100 -s 3001 -r 1"
-		for try := 0; l.nic().Of("rnr_nak_retry_err") == 0 || l.rxe("send_rnr_err") == 0; try++ {
+		for try := 0; l.nic("h1").Counters.Of("rnr_nak_retry_err") == 0 || l.rxe("send_rnr_err") == 0; try++ {
 			if try == 10 {
 				t.Fatal("the guest's receive queue is never empty")
 			}
 			l.try(program, guest, host)
 		}
-		for try := 0; l.nic().Of("out_of_buffer") == 0 || l.rxe("rcvd_rnr_err") == 0; try++ {
+		for try := 0; l.nic("h1").Counters.Of("out_of_buffer") == 0 || l.rxe("rcvd_rnr_err") == 0; try++ {
 			if try == 10 {
 				t.Fatal("the receive queue of our NIC is never empty")
 			}
@@ -283,7 +270,7 @@ func TestRDMAWithAGuest(t *testing.T) {
 	// regular distances would stop it for ever.
 	t.Run("Loss", func(t *testing.T) {
 		l.in(t).must("set", "-l", l.name, "s1:s2", "loss=1%")
-		before, retries := l.nic(), l.rxe("completer_retry_err")
+		before, retries := l.nic("h1").Counters, l.rxe("completer_retry_err")
 		each(t, true, func(l *realLab, program string, server, client rdmaEnd) {
 			was := l.lost()
 			for try := 0; l.lost() == was; try++ {
@@ -294,7 +281,7 @@ func TestRDMAWithAGuest(t *testing.T) {
 			}
 			l.t.Logf("%d packets lost", l.lost()-was)
 		})
-		after := l.nic()
+		after := l.nic("h1").Counters
 		for _, name := range []string{"retransmitted_packets", "packet_seq_err", "out_of_sequence", "duplicate_request"} {
 			if after.Of(name) == before.Of(name) {
 				t.Errorf("%s has not grown beyond %d", name, before.Of(name))
