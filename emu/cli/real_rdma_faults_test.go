@@ -28,8 +28,8 @@ topology:
     h6: {kind: host, offload: off}
     bump: {kind: host, nic: none, offload: off}
   links:
-    - {endpoints: ["h5:eth0", "bump:eth0"], rate: 200Mbps, delay: 5us}
-    - {endpoints: ["h6:eth0", "bump:eth1"], rate: 200Mbps, delay: 5us}
+    - {endpoints: ["h5:eth0", "bump:eth0"], rate: 50Mbps, delay: 5us}
+    - {endpoints: ["h6:eth0", "bump:eth1"], rate: 50Mbps, delay: 5us}
 `
 
 // TestRDMAFaults: what Debian's programs, and one of our own that looks closer, do
