@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/gopacket/pcapgo"
 
+	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -242,27 +243,38 @@ func FuzzReceiveFrame(f *testing.F) {
 			}
 		}
 	}
+	for _, b := range wireSeeds(f) {
+		f.Add(b, true)
+	}
 	f.Fuzz(func(t *testing.T, data []byte, mend bool) {
-		x := expose(t)
-		for len(data) > 2 {
-			n := min(int(binary.BigEndian.Uint16(data)), len(data)-2)
-			p := x.pool.NewFrame(n)
-			copy(p.Frame, data[2:2+n])
-			data = data[2+n:]
-			p.Size = units.Bytes(n)
-			if !p.Parse() || p.Proto != wire.ProtoUDP || p.DstPort != roce.Port {
-				x.pool.Free(p)
-				continue
-			}
-			if mend {
-				_ = roce.PutICRC(p.Frame[p.L3:]) // of what has one
-			}
-			x.device().Receive(x.engine.Now(), p)
-			x.sound()
-			x.run(x.engine.Now() + 10*units.Microsecond)
+		if len(data) > 16<<10 {
+			return // more says no more, and takes long
 		}
+		x := expose(t)
+		x.takeFrames(data, mend)
 		x.end()
 	})
+}
+
+// takeFrames has frames come in, each behind its length.
+func (x *exposed) takeFrames(data []byte, mend bool) {
+	for len(data) > 2 {
+		n := min(int(binary.BigEndian.Uint16(data)), len(data)-2, packet.MaxFrame)
+		p := x.pool.NewFrame(n)
+		copy(p.Frame, data[2:2+n])
+		data = data[2+n:]
+		p.Size = units.Bytes(n)
+		if !p.Parse() || p.Proto != wire.ProtoUDP || p.DstPort != roce.Port {
+			x.pool.Free(p)
+			continue
+		}
+		if mend {
+			_ = roce.PutICRC(p.Frame[p.L3:]) // of what has one
+		}
+		x.device().Receive(x.engine.Now(), p)
+		x.sound()
+		x.run(x.engine.Now() + 10*units.Microsecond)
+	}
 }
 
 // script reads an input byte by byte; behind its end are zeros.

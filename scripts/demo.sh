@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # demo.sh: a lab of four real hosts behind two emulated switches; iperf3 runs
 # across it. It prints goodput, marks, drops and how late the emulator was,
-# leaves demo.pcapng for Wireshark, and removes everything else. Then an incast of
-# emulated RDMA NICs in virtual time: lossy, with PFC, with PFC and DCQCN.
+# leaves demo.pcapng for Wireshark, and removes everything else. Then rping between
+# emulated RDMA NICs, and an incast of eight ib_write_bw: lossy, with PFC, with PFC and
+# DCQCN, which leaves demo-rdma-pfc.pcapng and demo-rdma-dcqcn.pcapng. Last an incast of
+# such NICs in virtual time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
@@ -11,10 +13,12 @@ if [ "$(id -u)" -ne 0 ]; then
   echo "Network namespaces need root: run sudo $0" >&2
   exit 1
 fi
-scripts/install.sh go ip iperf3 ping
+scripts/install.sh go gcc jq ip ss iperf3 ping rping ib_write_bw
 
 echo "== building bin/weft"
 go build -o bin/weft .
+echo "== building the libraries for RDMA programs, bin/verbs"
+scripts/verbs.sh
 weft=bin/weft
 lab=two-switches
 capture=demo.pcapng
@@ -53,5 +57,30 @@ started=
 echo "== $capture: open it in Wireshark; marked and dropped packets carry a comment"
 ls -l $capture
 
-echo "== emulated RDMA NICs: eight of them WRITE 10 MB each to one, in virtual time"
+lab=rdma
+echo "== emulated RDMA NICs: rping from h2 to h1 of scripts/labs/$lab.yaml, Debian's own, without RDMA in the kernel"
+$weft up -d scripts/labs/$lab.yaml
+started=yes
+timeout 60 $weft exec -l $lab h1 -- rping -s -C 10 &
+server=$!
+# The client is refused until the server listens.
+for try in $(seq 50); do
+  if said=$(timeout 30 $weft exec -l $lab h2 -- rping -c -a h1 -C 10 -v -V 2>&1); then break; fi
+  if [ "$try" -eq 50 ]; then echo "$said"; exit 1; fi
+  sleep 0.1
+done
+echo "$said"
+wait $server
+$weft nic -l $lab h2
+$weft down $lab >/dev/null
+started=
+
+echo "== ib_write_bw from eight hosts to one, 5 s each time, over 400 Mb/s links; one beside them"
+scripts/rdma-incast.sh demo-rdma
+echo "== demo-rdma-pfc.pcapng and demo-rdma-dcqcn.pcapng: the first seconds at the bottleneck."
+echo "   Try the filters macc (PFC), infiniband.bth.opcode == 0x81 (CNPs), ip.dsfield.ecn == 3"
+echo "   (marked); weft dissector prints what Wireshark lacks, to be put into its plugins."
+ls -l demo-rdma-*.pcapng
+
+echo "== modelled programs with such NICs: eight of them WRITE 10 MB each to one, in virtual time"
 scripts/incast.sh

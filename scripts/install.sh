@@ -22,6 +22,8 @@ package_of() {
     rping|ucmatose|udaddy|cmtime|rdma_*) echo rdmacm-utils ;;
     ibv_*) echo ibverbs-utils ;;
     ib_*) echo perftest ;;
+    ucx_*) echo ucx-utils ;;
+    fi_*) echo libfabric-bin ;;
     # Headers, which are programs to nobody: whoever asks has looked.
     infiniband/*) echo libibverbs-dev ;;
     rdma/*) echo librdmacm-dev ;;

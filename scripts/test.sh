@@ -10,7 +10,7 @@ export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw || exit 1
+scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw ucx_perftest fi_pingpong || exit 1
 # Virtual machines: without QEMU or the image their tests are skipped, and the
 # summary says so.
 machines=""

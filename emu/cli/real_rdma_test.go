@@ -373,12 +373,17 @@ func (l *realLab) flows(host, port string, packets uint64) {
 	l.t.Fatalf("%s gets no packets", host)
 }
 
-// TestRDMAChecks runs a program of our own that tries what Debian's do not: errors,
-// forks, flags of descriptors, threads.
+// TestRDMAChecks runs a program of our own that tries what Debian's do not: misuses,
+// forks, flags of descriptors, threads, extended verbs.
 func TestRDMAChecks(t *testing.T) {
 	l := startRDMA(t, rdmaPair)
 	program := filepath.Join(t.TempDir(), "check")
-	out, err := exec.Command("gcc", "-std=gnu11", "-Wall", "-Werror", "-pthread", "-o", program, "testdata/rdma/check.c", "-libverbs", "-lrdmacm").CombinedOutput()
+	sources, err := filepath.Glob("testdata/rdma/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := append(append([]string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program}, sources...), "-libverbs", "-lrdmacm")
+	out, err := exec.Command("gcc", argv...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}

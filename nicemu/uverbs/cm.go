@@ -17,7 +17,7 @@ func (x *session) cmCreateChannel(*none) answer {
 	if err != nil {
 		return failed(err)
 	}
-	return answer{body: handleMsg{Handle: x.add(&cmChannel{pipe: p})}, fds: []int{read}}
+	return answer{body: handleMsg{Handle: x.add(&cmChannel{pipe: p, session: x})}, fds: []int{read}}
 }
 
 func (x *session) cmDestroyChannel(q *handleMsg) answer {
@@ -29,7 +29,7 @@ func (x *session) cmDestroyChannel(q *handleMsg) answer {
 		return failed(fmt.Errorf("%w: %d IDs have the channel: destroy them first", syscall.EBUSY, c.ids))
 	}
 	c.release()
-	delete(x.objects, q.Handle)
+	x.drop(q.Handle)
 	return answer{}
 }
 
@@ -69,7 +69,7 @@ func (x *session) cmDestroyID(q *handleMsg) answer {
 		return failed(err)
 	}
 	i.destroy()
-	delete(x.objects, q.Handle)
+	x.drop(q.Handle)
 	return answer{}
 }
 
@@ -87,6 +87,13 @@ func (x *session) cmMigrate(q *cmCreateID) answer {
 	for _, e := range from.events {
 		if e.of != i || !to.put(e) {
 			kept = append(kept, e)
+			continue
+		}
+		from.refund(1)
+		if e.new != nil { // it is made where the request is read
+			from.ids--
+			to.ids++
+			e.new.channel = to
 		}
 	}
 	clear(from.events[len(kept):])
@@ -107,15 +114,20 @@ func (s *Server) deviceOf(a netip.Addr) *Device {
 	return nil
 }
 
+// anyAddress tells whether an address stands for all of the host's: that is so of a
+// loopback address too, which no NIC has (cma_any_addr of Linux). libfabric's servers
+// bind to one.
+func anyAddress(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() || a.IsLoopback() }
+
 // bind gives an ID its local address, and the device that has it.
 func (i *cmID) bind(a netip.AddrPort) error {
 	if i.bound {
 		return fmt.Errorf("%w: the ID is bound to %v already", syscall.EINVAL, i.local)
 	}
 	device := i.device
-	if a.Addr().IsValid() && !a.Addr().IsUnspecified() {
+	if !anyAddress(a.Addr()) {
 		if device = i.session.server.deviceOf(a.Addr()); device == nil {
-			return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.ENODEV, a.Addr())
+			return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.EADDRNOTAVAIL, a.Addr())
 		}
 	}
 	i.local = a
@@ -157,15 +169,15 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	switch {
 	case !remote.Addr().IsValid() || remote.Addr().IsUnspecified():
 		return failed(fmt.Errorf("%w: %v is nobody's address", syscall.EINVAL, remote.Addr()))
-	case i.comm != 0 || len(i.listening) > 0:
-		return failed(fmt.Errorf("%w: the ID listens or is connected", syscall.EINVAL))
+	case i.stage != unresolved || i.passive || len(i.listening) > 0:
+		return failed(fmt.Errorf("%w: the ID listens, or has an address resolved already", syscall.EINVAL))
 	}
 	if !i.bound {
 		if err := i.bind(local); err != nil {
 			return failed(err)
 		}
 	}
-	i.remote = remote
+	i.remote, i.stage = remote, resolving
 	if err := i.choose(); err != nil {
 		i.soon(cmEvent{Event: eventAddrError, Status: -int32(errnoOf(err))})
 	} else {
@@ -177,7 +189,7 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 // choose finds the device by which the remote address is reached, and its own
 // address there.
 func (i *cmID) choose() error {
-	if i.device != nil && i.local.Addr().IsValid() && !i.local.Addr().IsUnspecified() {
+	if i.device != nil && !anyAddress(i.local.Addr()) {
 		if i.local.Addr().Is4() != i.remote.Addr().Is4() {
 			return fmt.Errorf("%w: %v and %v are of different versions of IP", syscall.EINVAL, i.local, i.remote)
 		}
@@ -198,9 +210,13 @@ func (i *cmID) choose() error {
 
 func (x *session) cmResolveRoute(q *handleMsg) answer {
 	i, err := x.chosen(q.Handle)
-	if err != nil {
+	switch {
+	case err != nil:
 		return failed(err)
+	case i.stage != resolved:
+		return failed(fmt.Errorf("%w: a route is resolved once, behind RDMA_CM_EVENT_ADDR_RESOLVED", syscall.EINVAL))
 	}
+	i.stage = routed
 	i.event(cmEvent{Event: eventRouteResolved})
 	return answer{}
 }
@@ -210,8 +226,8 @@ func (x *session) cmListen(q *cmListen) answer {
 	switch {
 	case err != nil:
 		return failed(err)
-	case len(i.listening) > 0 || i.comm != 0 || i.space == spaceIPoIB:
-		return failed(fmt.Errorf("%w: the ID listens or is connected, or its port space has no connections", syscall.EINVAL))
+	case len(i.listening) > 0 || i.stage != unresolved || i.passive || i.space == spaceIPoIB:
+		return failed(fmt.Errorf("%w: the ID listens or is for a connection, or its port space has no connections", syscall.EINVAL))
 	}
 	if !i.bound {
 		if err := i.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), 0)); err != nil {
@@ -220,7 +236,7 @@ func (x *session) cmListen(q *cmListen) answer {
 	}
 	for n := range x.server.devices {
 		if d := &x.server.devices[n]; i.device == nil || i.device == d {
-			if err := i.listen(d.Device, int(min(q.Backlog, maxEvents))); err != nil {
+			if err := i.listen(d.Device, backlogOf(q.Backlog)); err != nil {
 				return failed(err)
 			}
 		}
@@ -228,9 +244,20 @@ func (x *session) cmListen(q *cmListen) answer {
 	return answer{body: i.addresses()}
 }
 
+// maxBacklog is as many requests as wait for a listener's decision, as in Linux
+// (max_backlog in drivers/infiniband/core/ucma.c); 0 asks for as many.
+const maxBacklog = 1024
+
+func backlogOf(n uint32) int {
+	if n == 0 || n > maxBacklog {
+		return maxBacklog
+	}
+	return int(n)
+}
+
 func (i *cmID) listen(d *nicemu.Device, backlog int) (err error) {
 	l := cm.Listen{Service: i.service(i.local.Port()), Datagram: i.qpType == typeUD, Backlog: backlog}
-	if a := i.local.Addr(); a.IsValid() && !a.IsUnspecified() {
+	if a := i.local.Addr(); !anyAddress(a) {
 		l.Address = a
 	}
 	d.Manage(func(c *cm.CM) {
@@ -265,14 +292,20 @@ func (i *cmID) requested(d *nicemu.Device, e *cm.Event) {
 		out.Param = paramOf(&e.Attributes)
 	}
 	setPrivate(&out.Param, e.PrivateData)
+	if x.spend(simple) != nil {
+		n.drop()
+		return
+	}
 	i.channel.ids++
+	x.cost = simple
 	n.handle = x.add(n)
+	x.cost = cost{}
 	n.attrs.RQPSN = n.psn()
 	n.resources = n.attrs.MaxDestRDAtomic
 	d.Own(n.comm, n.happened)
-	if !n.channel.put(queuedEvent{of: i, new: n, msg: n.address(out)}) {
+	if !n.channel.put(&queuedEvent{of: i, new: n, msg: n.address(out)}) {
 		n.destroy()
-		delete(x.objects, n.handle)
+		x.drop(n.handle)
 	}
 }
 
@@ -345,8 +378,8 @@ func (x *session) cmConnect(q *cmConnect) answer {
 	switch {
 	case err != nil:
 		return failed(err)
-	case i.comm != 0 || !i.remote.IsValid() || len(i.listening) > 0:
-		return failed(fmt.Errorf("%w: the ID is connected, or listens, or no address was resolved", syscall.EINVAL))
+	case i.stage != routed:
+		return failed(fmt.Errorf("%w: an ID connects once, behind RDMA_CM_EVENT_ROUTE_RESOLVED", syscall.EINVAL))
 	case int(q.Param.PrivateDataLen) > privateLen-1:
 		return failed(syscall.EINVAL)
 	}
@@ -374,7 +407,7 @@ func (x *session) cmConnect(q *cmConnect) answer {
 			})
 		}
 		if err == nil {
-			i.comm = id
+			i.comm, i.stage = id, connecting
 			d.Own(id, i.happened)
 		}
 	})
@@ -457,7 +490,8 @@ func (x *session) cmGetEvent(q *handleMsg) answer {
 		return failed(syscall.EAGAIN) // it was of an ID that is destroyed
 	}
 	e := c.events[0]
-	c.events[0] = queuedEvent{}
+	c.events[0] = nil
+	c.refund(1)
 	if c.events = c.events[1:]; len(c.events) == 0 {
 		c.events = nil
 	}
@@ -580,6 +614,9 @@ func (x *session) cmJoin(q *cmJoin) answer {
 	}
 	if !a.Addr().IsMulticast() || i.qpType != typeUD || a.Addr().Is4() != i.local.Addr().Is4() {
 		return failed(fmt.Errorf("%w: %v is no group that the ID can join: it takes a UD queue pair and a group of its version of IP", syscall.EINVAL, a.Addr()))
+	}
+	if len(i.groups) >= maxGroups {
+		return failed(fmt.Errorf("%w: an ID can have joined %d groups", syscall.ENOMEM, maxGroups))
 	}
 	if i.groups == nil {
 		i.groups = map[uint32]netip.Addr{}

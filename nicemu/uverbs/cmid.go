@@ -31,6 +31,18 @@ const (
 	typeUD = 4
 )
 
+// stage is how far an ID is on its way to a connection: each step is taken once, as in
+// Linux's rdma_cm; only an address that could not be resolved can be resolved again.
+type stage uint8
+
+const (
+	unresolved stage = iota
+	resolving
+	resolved
+	routed
+	connecting // or connected, or past that
+)
+
 // cmID is an rdma_cm_id: one end of a connection, or of a resolution, or a listener.
 type cmID struct {
 	session *session
@@ -47,6 +59,7 @@ type cmID struct {
 	tosSet        bool
 	ackTimeout    uint8 // of the queue pair; 0 for what the connection manager finds
 
+	stage     stage
 	listening []listening
 	comm      msg.CommID // of the connection; 0 for none
 	passive   bool
@@ -68,8 +81,9 @@ type listening struct {
 // events.
 type cmChannel struct {
 	*pipe
-	events []queuedEvent
-	ids    int
+	session *session
+	events  []*queuedEvent
+	ids     int // that have it for their channel
 }
 
 type queuedEvent struct {
@@ -81,6 +95,9 @@ type queuedEvent struct {
 // maxEvents is how many events a channel holds that nobody takes: as many as its pipe
 // has bytes.
 const maxEvents = 65536
+
+// maxGroups is how many multicast groups an ID, or a queue pair, can be in.
+const maxGroups = 4096
 
 // Values of enum rdma_cm_event_type.
 const (
@@ -106,22 +123,25 @@ const (
 const udpQKey = 0x01234567
 
 // event puts an event of an ID into its channel; false if there is no room.
-func (i *cmID) event(e cmEvent) bool { return i.channel.put(queuedEvent{of: i, msg: i.address(e)}) }
+func (i *cmID) event(e cmEvent) bool { return i.channel.put(&queuedEvent{of: i, msg: i.address(e)}) }
 
 // soon puts the event of an address that was resolved, or not, into the channel.
 func (i *cmID) soon(e cmEvent) {
 	s := i.session.server
-	if s.ResolveTime == 0 {
+	tell := func() {
+		if i.ended {
+			return
+		}
+		if i.stage = resolved; e.Event == eventAddrError {
+			i.stage = unresolved
+		}
 		i.event(e)
+	}
+	if s.ResolveTime == 0 {
+		tell()
 		return
 	}
-	time.AfterFunc(s.ResolveTime, func() {
-		_ = s.do(func() { // else the lab has ended
-			if !i.ended {
-				i.event(e)
-			}
-		})
-	})
+	time.AfterFunc(s.ResolveTime, func() { _ = s.do(tell) }) // an error is that the lab has ended
 }
 
 // address completes an event of an ID.
@@ -130,12 +150,22 @@ func (i *cmID) address(e cmEvent) cmEvent {
 	return e
 }
 
-func (c *cmChannel) put(e queuedEvent) bool {
-	if len(c.events) >= maxEvents || !c.pipe.put([]byte{1}) {
+// put queues an event; false if there is no room for it.
+func (c *cmChannel) put(e *queuedEvent) bool {
+	if len(c.events) >= maxEvents || c.session.server.budget.take(&c.session.held, cost{memory: eventBytes}) != nil {
+		return false
+	}
+	if !c.pipe.put([]byte{1}) {
+		c.refund(1)
 		return false
 	}
 	c.events = append(c.events, e)
 	return true
+}
+
+// refund gives back what n events cost.
+func (c *cmChannel) refund(n int) {
+	c.session.server.budget.give(&c.session.held, cost{memory: int64(n) * eventBytes})
 }
 
 // forget takes the events of an ID out, and ends what only they knew of.
@@ -150,11 +180,12 @@ func (c *cmChannel) forget(i *cmID) {
 			orphans = append(orphans, e.new)
 		}
 	}
+	c.refund(len(c.events) - len(kept))
 	clear(c.events[len(kept):])
 	c.events = kept
 	for _, o := range orphans {
 		o.destroy()
-		delete(o.session.objects, o.handle)
+		o.session.drop(o.handle)
 	}
 }
 
@@ -223,6 +254,7 @@ func (i *cmID) trafficClass() uint8 {
 type ports struct {
 	users map[portKey][]*cmID
 	last  uint16
+	left  pool // a process takes more only while others are left with as many
 }
 
 type portKey struct {
@@ -234,10 +266,24 @@ type portKey struct {
 // first of Linux's ip_local_port_range.
 const firstPort = 32768
 
-func newPorts() ports { return ports{users: map[portKey][]*cmID{}, last: firstPort} }
+func (p *ports) init() {
+	p.users, p.last = map[portKey][]*cmID{}, firstPort
+	p.left.left.Store(1<<16 - firstPort)
+}
 
 // claim gives an ID the port of its local address, or any if that is 0.
 func (p *ports) claim(i *cmID) error {
+	if !p.left.take(&i.session.ports, 1) {
+		return fmt.Errorf("%w: the host has no more ports for one process", syscall.EADDRNOTAVAIL)
+	}
+	err := p.find(i)
+	if err != nil {
+		p.left.give(&i.session.ports, 1)
+	}
+	return err
+}
+
+func (p *ports) find(i *cmID) error {
 	port := i.local.Port()
 	if port == 0 {
 		for range 1<<16 - firstPort {
@@ -267,7 +313,7 @@ func (p *ports) claim(i *cmID) error {
 
 // overlap tells whether something can be for both addresses.
 func overlap(a, b netip.Addr) bool {
-	return a == b || !a.IsValid() || !b.IsValid() || a.IsUnspecified() || b.IsUnspecified()
+	return a == b || anyAddress(a) || anyAddress(b)
 }
 
 func (p *ports) release(i *cmID) {
@@ -275,6 +321,7 @@ func (p *ports) release(i *cmID) {
 		return
 	}
 	i.bound = false
+	p.left.give(&i.session.ports, 1)
 	key := portKey{i.space, i.local.Port()}
 	users := p.users[key]
 	for n := range users {

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
 )
 
@@ -16,39 +17,41 @@ func init() {
 	requests = map[op]request{
 		opHello:          on((*session).hello),
 		opDevices:        on((*session).devices),
-		opOpen:           on((*session).open),
+		opOpen:           making(always[handleMsg](withPipe), (*session).open),
 		opClose:          on((*session).closeContext),
 		opQueryPort:      on((*session).queryPort),
 		opQueryGID:       on((*session).queryGID),
-		opAllocPD:        on((*session).allocPD),
+		opAllocPD:        making(always[handleMsg](simple), (*session).allocPD),
 		opDeallocPD:      on((*session).deallocPD),
-		opRegMR:          on((*session).regMR),
+		opRegMR:          making(always[regMR](simple), (*session).regMR),
 		opReregMR:        on((*session).reregMR),
 		opDeregMR:        on((*session).deregMR),
-		opAllocMW:        on((*session).allocMW),
+		opAllocMW:        making(always[allocMW](simple), (*session).allocMW),
 		opDeallocMW:      on((*session).deallocMW),
-		opCreateChannel:  on((*session).createChannel),
+		opCreateChannel:  making(always[handleMsg](withPipe), (*session).createChannel),
 		opDestroyChannel: on((*session).destroyChannel),
-		opCreateCQ:       on((*session).createCQ),
+		opCreateCQ:       making(always[createCQ](withRing), (*session).createCQ),
 		opResizeCQ:       on((*session).resizeCQ),
 		opModifyCQ:       on((*session).modifyCQ),
 		opDestroyCQ:      on((*session).destroyCQ),
-		opCreateSRQ:      on((*session).createSRQ),
+		opCreateSRQ:      making(costOfSRQ, (*session).createSRQ),
 		opModifySRQ:      on((*session).modifySRQ),
 		opQuerySRQ:       on((*session).querySRQ),
 		opDestroySRQ:     on((*session).destroySRQ),
-		opCreateQP:       on((*session).createQP),
+		opCreateQP:       making(costOfQP, (*session).createQP),
 		opModifyQP:       on((*session).modifyQP),
 		opQueryQP:        on((*session).queryQP),
 		opDestroyQP:      on((*session).destroyQP),
-		opCreateAH:       on((*session).createAH),
+		opCreateAH:       making(always[createAH](simple), (*session).createAH),
 		opDestroyAH:      on((*session).destroyAH),
 		opAttachMcast:    on((*session).attachMcast),
 		opDetachMcast:    on((*session).detachMcast),
+		opQueryClock:     on((*session).queryClock),
+		opNotifyCQ:       on((*session).notifyCQ),
 
-		opCMCreateChannel:  on((*session).cmCreateChannel),
+		opCMCreateChannel:  making(always[none](withPipe), (*session).cmCreateChannel),
 		opCMDestroyChannel: on((*session).cmDestroyChannel),
-		opCMCreateID:       on((*session).cmCreateID),
+		opCMCreateID:       making(always[cmCreateID](simple), (*session).cmCreateID),
 		opCMDestroyID:      on((*session).cmDestroyID),
 		opCMMigrate:        on((*session).cmMigrate),
 		opCMBind:           on((*session).cmBind),
@@ -77,7 +80,7 @@ type opened struct {
 
 // pipe is the writing end of a pipe whose reading end the process has. Each end has
 // flags of its own, so that the process cannot make writing block.
-type pipe struct{ fd int }
+type pipe struct{ fd int } // -1 when it is released: its number may be another file's then
 
 // newPipe makes a pipe; read is for the process.
 func newPipe() (p *pipe, read int, err error) {
@@ -101,7 +104,10 @@ func (p *pipe) put(b []byte) bool {
 	return err == nil && n == len(b)
 }
 
-func (p *pipe) release() { unix.Close(p.fd) }
+func (p *pipe) release() {
+	unix.Close(p.fd)
+	p.fd = -1
+}
 
 func text16(s string) (b [16]byte) {
 	copy(b[:15], s)
@@ -158,14 +164,8 @@ func (x *session) closeContext(q *handleMsg) answer {
 	if err != nil {
 		return failed(err)
 	}
-	for _, o := range x.objects {
-		// What is of the context goes on without its asynchronous events.
-		if of, ok := o.(interface{ leave(*opened) }); ok {
-			of.leave(c)
-		}
-	}
-	c.release()
-	delete(x.objects, q.Handle)
+	c.release() // what is of the context goes on without its asynchronous events
+	x.drop(q.Handle)
 	return answer{}
 }
 
@@ -180,6 +180,17 @@ func (x *session) queryPort(q *handleMsg) answer {
 		QKeyViolations: uint32(n.QKeyViolations), PKeyViolations: uint32(n.PKeyViolations),
 	}}
 }
+
+func (x *session) queryClock(q *handleMsg) answer {
+	c, err := get[*opened](x, q.Handle, "context")
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: clockAnswer{clock(c.Device)}}
+}
+
+// clock is the emulated time in nanoseconds, as completions have it.
+func clock(d *nicemu.Device) uint64 { return uint64(d.Now() / units.Nanosecond) }
 
 func (x *session) queryGID(q *queryGID) answer {
 	c, err := get[*opened](x, q.Context, "context")

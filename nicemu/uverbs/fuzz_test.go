@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu/transport"
 )
 
 // victim is a process beside one that does its worst.
@@ -42,31 +44,53 @@ func (v victim) unharmed(t *testing.T) {
 	}
 }
 
-// FuzzControl sends arbitrary requests: pairs of an operation and a body whose words
-// are small numbers more often than not.
+// FuzzControl has two processes send arbitrary requests. The first byte says which of
+// them has a kit. A request is a byte with its operation, whose highest bit says who
+// asks, one with the length of what comes, and a body (see body). What real programs
+// ask for (testdata/fuzz/FuzzControl) is in the same form: it was recorded.
 func FuzzControl(f *testing.F) {
-	f.Add([]byte{byte(opAllocPD), 1, byte(opDestroyQP), 9})
-	f.Add([]byte{byte(opCMCreateChannel), byte(opCMCreateID), 12, 0x06, 1, byte(opCMListen), 13, 3, byte(opCMBind), 13})
-	f.Add([]byte{byte(opModifyQP), 6, 0xff, 0xff, 0xff, 3, byte(opDeregMR), 4, byte(opClose), 1, byte(opDestroySRQ), 6})
+	f.Add([]byte{3, byte(opAllocPD), 1, 1, byte(opDestroyQP), 1, 9})
+	f.Add([]byte{1, byte(opCMCreateChannel), 0, byte(opCMCreateID), 2, 12, 0x06, byte(opCMListen), 1, 13, opRun, 0, byte(opCMBind), 1, 13})
+	f.Add([]byte{3, byte(opModifyQP), 5, 6, 0xff, 0xff, 0xff, 3, byte(opDeregMR) | 0x80, 1, 4, byte(opClose), 1, 1, opAnew, 0, byte(opDestroySRQ), 1, 6})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w := newWorld(t)
 		v := w.victim()
 		defer v.close()
 		before := w.device.InUse()
-		c := w.connect()
-		c.greet()
-		for n := 0; len(data) > 0 && n < 64; n++ {
-			o := op(data[0])
-			body := body(o, data[1:])
-			data = data[min(len(data), 1+int(data[0])%24):]
-			a := c.answer(o, body)
-			c.fds = append(c.fds, a.fds...)
-			if a.err == nil && a.body != nil && binary.Size(a.body) < 0 {
-				t.Fatalf("the answer to %d cannot be sent", o)
+		var kits byte
+		if len(data) > 0 {
+			kits, data = data[0], data[1:]
+		}
+		clients := [2]*client{w.connect(), w.connect()}
+		for i, c := range clients {
+			if kits>>i&1 != 0 {
+				c.greet()
 			}
 		}
+		for n := 0; len(data) >= 2 && n < 300; n++ {
+			who, o := &clients[data[0]>>7], data[0]&0x7f
+			words := data[2:][:min(len(data)-2, int(data[1]))]
+			data = data[2+len(words):]
+			switch o {
+			case opRun:
+				w.run()
+			case opAnew:
+				(*who).close()
+				*who = w.connect()
+			default:
+				c := *who
+				a := c.answer(op(o), body(op(o), words))
+				c.fds = append(c.fds, a.fds...)
+				if a.err == nil && a.body != nil && binary.Size(a.body) < 0 {
+					t.Fatalf("the answer to %d cannot be sent", o)
+				}
+			}
+			w.sound()
+		}
 		w.run()
-		c.close()
+		for _, c := range clients {
+			c.close()
+		}
 		w.run()
 		if now := w.device.InUse(); now != before {
 			t.Fatalf("in use are %+v, not %+v", now, before)
@@ -75,8 +99,16 @@ func FuzzControl(f *testing.F) {
 	})
 }
 
+// What an input of FuzzControl has beside requests: time goes by; a process hangs up
+// and connects anew.
+const (
+	opRun  = 0
+	opAnew = 0x7f
+)
+
 // body makes the body of a request of bytes: one gives a word, so that words are
-// handles and enumerators that there are.
+// handles and enumerators that there are; 0xff is all ones, and 0xfe says that the
+// word follows.
 func body(o op, data []byte) []byte {
 	size := bodySizes[o]
 	b := make([]byte, size)
@@ -106,7 +138,7 @@ func init() {
 		opCreateCQ: createCQ{}, opResizeCQ: createCQ{}, opModifyCQ: modifyCQ{}, opDestroyCQ: handleMsg{},
 		opCreateSRQ: createSRQ{}, opModifySRQ: modifySRQ{}, opQuerySRQ: handleMsg{}, opDestroySRQ: handleMsg{},
 		opCreateQP: createQP{}, opModifyQP: qpAttr{}, opQueryQP: handleMsg{}, opDestroyQP: handleMsg{},
-		opCreateAH: createAH{}, opDestroyAH: handleMsg{}, opAttachMcast: mcastMsg{}, opDetachMcast: mcastMsg{},
+		opCreateAH: createAH{}, opDestroyAH: handleMsg{}, opAttachMcast: mcastMsg{}, opDetachMcast: mcastMsg{}, opQueryClock: handleMsg{}, opNotifyCQ: handleMsg{},
 		opCMDestroyChannel: handleMsg{}, opCMCreateID: cmCreateID{}, opCMDestroyID: handleMsg{},
 		opCMMigrate: cmCreateID{}, opCMBind: cmAddress{}, opCMResolveAddr: cmResolve{}, opCMResolveRoute: handleMsg{},
 		opCMListen: cmListen{}, opCMConnect: cmConnect{}, opCMAccept: cmConnect{}, opCMReject: cmConnect{}, opCMEstablish: handleMsg{},
@@ -119,10 +151,72 @@ func init() {
 
 // FuzzRings writes arbitrary bytes to everything that a process shares, and rings.
 func FuzzRings(f *testing.F) {
-	f.Add([]byte{0, 0, 0, 1, 2, 0, 0, 0})
-	f.Add([]byte{1, 64, 0, 0xff, 0xff, 0xff, 0xff, 2, 0, 16, 1, 2, 3, 4, 5, 6, 7, 8})
-	f.Add([]byte{4, 64, 0, 0x10, 0, 0, 0, 3, 0, 0, 8, 0, 0, 0, 0, 1})
+	f.Add([]byte{pokeRing, 0, 0, 3, 1, 2, 0, 0})
+	f.Add([]byte{1, 64, 0, 3, 0xff, 0xff, 0xff, 0xff, 2 | pokeRing, 0, 16, 7, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Add([]byte{4, 64, 0, 3, 0x10, 0, 0, 0, 3, 0, 0, 3, 8, 0, 0, 0, pokeRing | 5, 1, 0, 0, 1})
+	for _, s := range ringSeeds(f) {
+		f.Add(s)
+	}
 	f.Fuzz(rings)
+}
+
+// What an input of FuzzRings is made of: a byte that says what is written to
+// (poke), with bits of these; two with the offset; one with the length; the bytes.
+const (
+	pokeSlots = 0x80 // the offset is from where the slots begin
+	pokeRing  = 0x40 // then the server looks at everything
+	pokeMost  = 64
+)
+
+func appendPoke(b []byte, what byte, at int, data []byte) []byte {
+	for ; len(data) > 0; data = data[min(len(data), pokeMost):] {
+		n := min(len(data), pokeMost)
+		b = append(binary.LittleEndian.AppendUint16(append(b, what), uint16(at)), byte(n-1))
+		b = append(b, data[:n]...)
+		at += n
+	}
+	return b
+}
+
+// ringSeeds are inputs of FuzzRings in which every operation is posted as it should be.
+func ringSeeds(t testing.TB) (seeds [][]byte) {
+	w := newWorld(t)
+	c := w.connect()
+	defer c.close()
+	k := c.greet()
+	index := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
+	recv := make([]byte, recvLen+sgeLen)
+	recv[4] = 1
+	binary.LittleEndian.PutUint64(recv[recvLen:], base+0x2000)
+	binary.LittleEndian.PutUint32(recv[recvLen+8:], 2048)
+	binary.LittleEndian.PutUint32(recv[recvLen+12:], k.mr.Key)
+	for n, q := range map[byte]qpAnswer{0: k.rc, 1: k.srqRC, 2: k.ud} {
+		for o := range operations {
+			for _, flags := range []uint32{flagSignaled, flagSignaled | flagInline | flagSolicited | flagFence} {
+				b := c.entry(k.mr.Key, base, base+0x1000, 100)
+				binary.LittleEndian.PutUint32(b, uint32(o))
+				binary.LittleEndian.PutUint32(b[4:], flags)
+				if operations[o] == transport.CompareSwap || operations[o] == transport.FetchAdd {
+					binary.LittleEndian.PutUint32(b[sendLen+8:], 8)
+				}
+				if q == k.ud {
+					copy(b[40:], index(k.ah))
+					copy(b[44:], index(k.ud.QPNum))
+					copy(b[48:], index(7))
+				}
+				binary.LittleEndian.PutUint32(b[56:], 10)
+				at := len(c.queues[q.Number].sends.slots)
+				seed := appendPoke(nil, n|pokeSlots, 0, b)
+				if q != k.srqRC {
+					seed = appendPoke(appendPoke(seed, n|pokeSlots, at, recv), n, recvIndex, index(1))
+				}
+				seed = appendPoke(appendPoke(seed, 3|pokeSlots, 0, recv), 3, recvIndex, index(1))
+				seed = appendPoke(seed, 4, cqArm, index(armSolicited))
+				seeds = append(seeds, appendPoke(seed, n|pokeRing, sendIndex, index(1)))
+			}
+		}
+	}
+	return seeds
 }
 
 func rings(t *testing.T, data []byte) {
@@ -132,32 +226,53 @@ func rings(t *testing.T, data []byte) {
 	before := w.device.InUse()
 	c := w.connect()
 	k := c.greet()
-	// A real work request for the bytes to spoil.
-	c.write(k.rc, k.mr.Key, base, base+0x1000, 2000)
-	shared := [][]byte{
-		c.queues[k.rc.Number].mem.bytes, c.queues[k.srqRC.Number].mem.bytes, c.queues[k.ud.Number].mem.bytes,
-		c.queues[k.srq.Number].mem.bytes, c.objects[k.cq.Handle].(*completions).mem.bytes, c.doorbell.bytes,
-	}
-	for n := 0; len(data) >= 4 && n < 64; n++ {
-		m := shared[int(data[0])%len(shared)]
-		at := int(binary.LittleEndian.Uint16(data[1:])) % len(m)
-		if data[0]&0x80 != 0 {
-			at = (pageSize + at) % len(m) // the slots
-		}
-		k := min(len(data)-3, 1+int(data[3])%16)
-		copy(m[at:], data[3:][:k])
-		data = data[3+k:]
-		if n%4 == 3 {
-			w.shake(c)
-		}
-	}
-	w.shake(c)
+	w.poke(c, k, data)
 	c.close()
 	w.run()
 	if now := w.device.InUse(); now != before {
 		t.Fatalf("in use are %+v, not %+v", now, before)
 	}
 	v.unharmed(t)
+}
+
+// poke does what an input of FuzzRings says.
+func (w *world) poke(c *client, k kit, data []byte) {
+	shared := [][]byte{
+		c.queues[k.rc.Number].mem.bytes, c.queues[k.srqRC.Number].mem.bytes, c.queues[k.ud.Number].mem.bytes,
+		c.queues[k.srq.Number].mem.bytes, c.completions(k.cq.Handle).mem.bytes, c.doorbell.bytes,
+	}
+	for n := 0; len(data) > 4 && n < 64; n++ {
+		m := shared[int(data[0]&0x3f)%len(shared)]
+		at := int(binary.LittleEndian.Uint16(data[1:])) % len(m)
+		if data[0]&pokeSlots != 0 {
+			at = (pageSize + at) % len(m)
+		}
+		what, k := data[0], min(len(data)-4, 1+int(data[3])%pokeMost)
+		copy(m[at:], data[4:][:k])
+		data = data[4+k:]
+		if what&pokeRing != 0 {
+			w.shake(c)
+		}
+	}
+	w.shake(c)
+}
+
+// TestRingSeeds: of the seeds, those for operations that there are succeed.
+func TestRingSeeds(t *testing.T) {
+	good := 0
+	for _, s := range ringSeeds(t) {
+		w := newWorld(t)
+		c := w.connect()
+		k := c.greet()
+		w.poke(c, k, s)
+		if c.completed(k.cq.Handle) == 0 {
+			good++
+		}
+		c.close()
+	}
+	if good < 20 {
+		t.Errorf("%d of the work requests have succeeded", good)
+	}
 }
 
 // shake has the server look at everything that a process has posted.
@@ -168,4 +283,5 @@ func (w *world) shake(c *client) {
 	one := [8]byte{1}
 	_, _ = unix.Write(c.bell, one[:])
 	w.run()
+	w.sound()
 }

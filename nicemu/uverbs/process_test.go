@@ -25,6 +25,10 @@ func TestDeadProcess(t *testing.T) {
 	}
 	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
 	p := &process{pid: c.Process.Pid, socket: ends[0]}
+	if err := p.open(); err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
 	if f := p.Store(8, []byte{1}); f != memory.Unmapped {
 		t.Errorf("memory that is not there: %v", f)
 	}

@@ -23,6 +23,8 @@ type queue struct {
 	recvs   ring
 	groups  []qp.GID
 	sendCQ  *completions
+	shared  *queue // that it takes from, or nil
+	users   int    // queue pairs that take from it
 
 	datagrams bool // it is of type UD
 	waiting   bool // it is in session.pending
@@ -132,7 +134,7 @@ func (x *session) createQP(q *createQP) answer {
 	if srq != nil {
 		c.SRQ, c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = srq.srq, 0, 0
 	}
-	k := &queue{session: x, context: d.context, sendCQ: send, datagrams: c.Type == qp.UD}
+	k := &queue{session: x, context: d.context, sendCQ: send, shared: srq, datagrams: c.Type == qp.UD}
 	if k.qp, err = d.pd.CreateQP(c); err != nil {
 		return failed(err)
 	}
@@ -164,6 +166,9 @@ func (x *session) finishQP(k *queue, c qp.Cap) answer {
 	k.sends.sges, k.recvs.sges = c.MaxSendSGE, c.MaxRecvSGE
 	k.handle = x.add(k)
 	x.server.qps[k.qp] = k
+	if k.shared != nil {
+		k.shared.users++
+	}
 	a.Handle, a.Number = k.handle, k.number
 	return answer{body: a, fds: []int{fd}}
 }
@@ -173,8 +178,6 @@ func (x *session) modifyQP(q *qpAttr) answer {
 	if err != nil {
 		return failed(err)
 	}
-	// What was posted before comes before.
-	k.take(int(maxQueues))
 	if q.State > uint32(qp.Err) || q.CurState > uint32(qp.Err) || q.PathMTU > uint32(qp.MTU4096) && qp.Mask(q.Mask)&qp.MaskPathMTU != 0 || q.MigState > 2 || q.PKeyIndex > 0xffff {
 		return failed(fmt.Errorf("%w: an attribute is none of its enumeration's", syscall.EINVAL))
 	}
@@ -227,7 +230,7 @@ func (x *session) destroyQP(q *handleMsg) answer {
 			return fmt.Errorf("%w: queue pair %d is attached to %d multicast groups: detach it first", syscall.EBUSY, k.qp.Number(), len(k.groups))
 		}
 		k.destroy()
-		k.release()
+		x.release(k)
 		return nil
 	})
 }
@@ -252,20 +255,15 @@ func (k *queue) destroy() {
 		}
 		_ = k.qp.Destroy()
 		delete(x.server.qps, k.qp)
+		if k.shared != nil {
+			k.shared.users--
+		}
 	} else {
 		_ = k.srq.Destroy()
 		delete(x.server.srqs, k.srq)
 	}
 	x.strike(k)
 	k.session = nil
-}
-
-func (k *queue) release() { k.mem.close() }
-
-func (k *queue) leave(c *opened) {
-	if k.context == c {
-		k.context = &opened{Device: c.Device}
-	}
 }
 
 func (x *session) createSRQ(q *createSRQ) answer {
@@ -310,7 +308,6 @@ func (x *session) modifySRQ(q *modifySRQ) answer {
 	if qp.SRQMask(q.Mask)&qp.SRQMaxWR != 0 || q.Mask > 0xff {
 		return failed(fmt.Errorf("%w: the device cannot resize a shared receive queue: leave IBV_SRQ_MAX_WR out", syscall.EOPNOTSUPP))
 	}
-	k.take(maxQueues)
 	return done(k.srq.Modify(qp.SRQAttr{Limit: int(q.Limit)}, qp.SRQMask(q.Mask)))
 }
 
@@ -328,16 +325,12 @@ func (x *session) destroySRQ(q *handleMsg) answer {
 	if err != nil {
 		return failed(err)
 	}
-	for _, o := range x.objects {
-		if p, ok := o.(*queue); ok && p.qp != nil {
-			if _, c := p.qp.Query(); c.SRQ == k.srq {
-				return failed(fmt.Errorf("%w: queue pairs take from the shared receive queue: destroy them first", syscall.EBUSY))
-			}
-		}
+	if k.users > 0 {
+		return failed(fmt.Errorf("%w: %d queue pairs take from the shared receive queue: destroy them first", syscall.EBUSY, k.users))
 	}
 	return remove(x, q.Handle, func() error {
 		k.destroy()
-		k.release()
+		x.release(k)
 		return nil
 	})
 }

@@ -3,6 +3,7 @@ package uverbs
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
@@ -14,18 +15,23 @@ const (
 	// roundsOfATurn is how often in one turn the doorbell page is looked at again
 	// because something was posted meanwhile.
 	roundsOfATurn = 4
-	// perTurn is how many work requests are taken from one queue before the others
-	// have their turn.
+	// perTurn is how many work requests are taken from each ring of a queue before the
+	// others have their turn.
 	perTurn = 64
+	// perSession is how many are taken from one process before the others have their
+	// turn, and perPoll how many from all before the fabric has its. A ring can be over
+	// by 2*perTurn.
+	perSession = 256
+	perPoll    = 1024
 )
 
-// take takes what the process has posted, of which the doorbell page tells. max is a
-// measure of how much; what is left has its turn soon.
-func (x *session) take(max int) (taken int) {
+// take takes what the process has posted, of which the doorbell page tells; what is
+// left has its turn soon.
+func (x *session) take() (taken int) {
 	for range roundsOfATurn {
 		x.collect()
-		taken += x.empty(max)
-		if len(x.pending) > 0 {
+		taken += x.empty(perSession - taken)
+		if len(x.pending) > 0 || taken >= perSession {
 			break
 		}
 		x.doorbell.word(0).Store(1)
@@ -50,6 +56,7 @@ func (x *session) posted() bool {
 
 // collect notes the queues whose bits are set, and clears these.
 func (x *session) collect() {
+	used := (len(x.queues) + 63) / 64 // words of bits
 	for i := range anyWords {
 		any := x.doorbell.double(anyOffset + 8*i)
 		if any.Load() == 0 {
@@ -57,6 +64,9 @@ func (x *session) collect() {
 		}
 		for words := any.Swap(0); words != 0; words &= words - 1 {
 			word := 64*i + bits.TrailingZeros64(words)
+			if word >= used {
+				break
+			}
 			for dirty := x.doorbell.double(dirtyOffset + 8*word).Swap(0); dirty != 0; dirty &= dirty - 1 {
 				x.note(64*word + bits.TrailingZeros64(dirty))
 			}
@@ -73,32 +83,31 @@ func (x *session) note(number int) {
 	x.pending = append(x.pending, k)
 }
 
-// empty takes from the queues that were noted. Those that have more stay.
+// empty takes up to max entries, or a few more, from the queues that were noted, in
+// turns. Those that have more stay.
 func (x *session) empty(max int) (taken int) {
-	left := x.pending[:0]
-	for i, k := range x.pending {
-		if taken >= max*perTurn {
-			left = append(left, x.pending[i:]...)
-			break
+	for n := 0; n < len(x.pending); n++ {
+		if taken >= max {
+			x.pending = slices.Delete(x.pending, 0, n)
+			return taken
 		}
-		n, more := k.take(perTurn)
-		taken += n
+		k := x.pending[n]
+		more := k.take(perTurn, &taken)
+		k.waiting = more
 		if more {
-			left = append(left, k)
-		} else {
-			k.waiting = false
+			x.pending = append(x.pending, k)
 		}
 	}
-	clear(x.pending[len(left):])
-	x.pending = left
+	clear(x.pending)
+	x.pending = x.pending[:0]
 	return taken
 }
 
 // take takes up to max entries of each ring, receives first, since sends may be
-// answered into them.
-func (k *queue) take(max int) (taken int, more bool) {
+// answered into them. It adds to taken how many, and tells whether there are more.
+func (k *queue) take(max int, taken *int) (more bool) {
 	if k.session == nil {
-		return 0, false // it is destroyed
+		return false // it is destroyed
 	}
 	for _, r := range []struct {
 		*ring
@@ -122,11 +131,11 @@ func (k *queue) take(max int) (taken int, more bool) {
 			k.session.server.scratch = append(k.session.server.scratch[:0], r.slots[int(r.taken&r.mask)*r.stride:][:r.stride]...)
 			index := r.taken
 			r.taken++
-			taken++
+			*taken++
 			r.post(k, k.session.server.scratch, index)
 		}
 	}
-	return taken, more
+	return more
 }
 
 // spoil takes a queue pair whose process posts nonsense to the error state.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -35,11 +36,14 @@ type Server struct {
 	mu       sync.Mutex
 	open     map[*session]bool
 	closed   bool
+	budget   *budget
+	held     cost // of the budget, by sessions as such
+	admitted int  // sessions
 
 	// What follows is the engine's thread's.
 	epoll  int
-	kick   int // eventfd: there is more to do than one turn has done
-	behind []*session
+	kick   int        // eventfd: there is more to do than one turn has done
+	behind []*session // that are to have a turn
 	bells  map[int32]*session
 	next   int32
 	events [16]unix.EpollEvent
@@ -73,8 +77,9 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 	s := &Server{
 		devices: devices, do: do, open: map[*session]bool{}, bells: map[int32]*session{},
 		qps: map[*nicemu.QP]*queue{}, cqs: map[*nicemu.CQ]*completions{}, srqs: map[*nicemu.SRQ]*queue{},
-		ports: newPorts(),
+		budget: machine(),
 	}
+	s.ports.init()
 	var err error
 	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -124,30 +129,71 @@ func (s *Server) Listen(path string) error {
 	return nil
 }
 
+// maxSessions is how many programs can use a host's NICs at once, where the budget of
+// descriptors allows for so many.
+const maxSessions = 1024
+
+// acceptAgain is how long Serve waits when a connection cannot be taken, because
+// there are no descriptors for instance.
+const acceptAgain = 100 * time.Millisecond
+
 // Serve takes connections until Close. warn is told of what goes wrong without
 // ending it.
 func (s *Server) Serve(warn func(error)) {
 	s.warn = warn
+	troubled := false // and said so
 	for {
 		c, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
-		} else if err != nil {
-			warn(fmt.Errorf("socket for RDMA programs: %w", err))
-			return
 		}
+		if err == nil {
+			if err = s.admit(); err != nil {
+				c.Close()
+			}
+		}
+		if err != nil {
+			if !troubled {
+				warn(fmt.Errorf("socket for RDMA programs: %w", err))
+			}
+			troubled = true
+			time.Sleep(acceptAgain)
+			continue
+		}
+		troubled = false
 		s.sessions.Add(1)
 		go func() {
 			defer s.sessions.Done()
 			s.serve(c)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.admitted--
+			s.budget.give(&s.held, ofSession)
 		}()
 	}
+}
+
+// admit tells whether there is room for one more session, and takes it.
+func (s *Server) admit() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.admitted >= maxSessions {
+		return fmt.Errorf("%d programs use the host's NICs, and more cannot", s.admitted)
+	}
+	if err := s.budget.take(&s.held, ofSession); err != nil {
+		return err
+	}
+	s.admitted++
+	return nil
 }
 
 // serve is the life of a session.
 func (s *Server) serve(c *net.UnixConn) {
 	defer c.Close()
 	x, err := newSession(s, c)
+	if errors.Is(err, syscall.ESRCH) {
+		return // the program has ended before it has said anything
+	}
 	if err != nil {
 		s.warn(fmt.Errorf("an RDMA program: %w", err))
 		return
@@ -170,7 +216,8 @@ func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
 	for x := range s.open {
-		_ = x.conn.CloseRead() // run comes back
+		// run comes back, also from writing to a program that does not read.
+		_ = x.conn.SetDeadline(time.Unix(1, 0))
 	}
 	s.mu.Unlock()
 	if s.listener != nil {
@@ -185,22 +232,30 @@ func (s *Server) Close() {
 func (s *Server) FD() int { return s.epoll }
 
 // Poll takes the work requests that processes have posted, on the engine's thread,
-// and says how many. max is for each process that has rung.
-func (s *Server) Poll(_ units.Time, max int) (taken int) {
+// and says how many. It takes no more than the fabric can wait for, whatever was asked
+// for: a work request is less than a packet, and comes in greater numbers.
+func (s *Server) Poll(units.Time, int) (taken int) {
 	// What is rung from here on, by the server itself too, is for the next turn.
-	n := s.rung()
-	behind := s.behind
-	s.behind = nil
-	for _, x := range behind {
-		x.behind = false
-		if !x.ended {
-			taken += x.take(max)
+	for i := range s.rung() {
+		if x := s.bells[s.events[i].Fd]; x != nil {
+			s.later(x)
 		}
 	}
-	for i := range n {
-		if x := s.bells[s.events[i].Fd]; x != nil && !x.behind {
-			taken += x.take(max)
+	for range len(s.behind) {
+		if taken >= perPoll {
+			break
 		}
+		x := s.behind[0]
+		s.behind[0] = nil
+		s.behind = s.behind[1:]
+		x.behind = false
+		if !x.ended {
+			taken += x.take()
+		}
+	}
+	if len(s.behind) > 0 {
+		one := [8]byte{1}
+		_, _ = unix.Write(s.kick, one[:]) // full: it has been rung
 	}
 	return taken
 }
@@ -215,13 +270,10 @@ func (s *Server) rung() int {
 	return int(n)
 }
 
-// later has a session's turn come again.
+// later has a session's turn come, behind those of others.
 func (s *Server) later(x *session) {
-	if x.behind {
-		return
+	if !x.behind {
+		x.behind = true
+		s.behind = append(s.behind, x)
 	}
-	x.behind = true
-	s.behind = append(s.behind, x)
-	one := [8]byte{1}
-	_, _ = unix.Write(s.kick, one[:]) // full: it has been rung
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +20,6 @@ type session struct {
 	server *Server
 	conn   *net.UnixConn
 	socket *os.File // a descriptor of conn for the engine's thread
-	pidfd  int      // keeps the process's number from meaning another one
 	memory host
 
 	// What follows is the engine's thread's.
@@ -28,42 +28,42 @@ type session struct {
 	name     int32
 	greeted  bool
 	ended    bool
-	objects  map[uint32]any
+	objects  map[uint32]object
+	held     cost   // of the server's budget
+	cost     cost   // of the object that is being made
+	ports    int64  // that it holds
 	handle   uint32 // the last that was given
 	queues   []*queue
 	free     []uint32 // numbers of queues
 	behind   bool     // it is to have another turn
 	pending  []*queue // that have not been emptied
+
+	dying  []uint32 // what end is about to end
+	unused []shm    // of ended objects: unmapping takes long, and so is not done by the engine's thread
+}
+
+// object is what a handle means.
+type object struct {
+	it   any
+	cost cost
 }
 
 // newSession takes a connection.
 func newSession(s *Server, c *net.UnixConn) (*session, error) {
-	x := &session{server: s, conn: c, bell: -1, objects: map[uint32]any{}}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var peer *unix.Ucred
-	var perr error
-	if err := raw.Control(func(fd uintptr) { peer, perr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return nil, err
-	}
-	if perr != nil {
-		return nil, perr
-	}
-	if x.pidfd, err = unix.PidfdOpen(int(peer.Pid), 0); err != nil {
-		return nil, fmt.Errorf("process %d: %w", peer.Pid, err)
-	}
+	x := &session{server: s, conn: c, bell: -1, objects: map[uint32]object{}}
+	var err error
 	if x.socket, err = c.File(); err != nil {
-		unix.Close(x.pidfd)
 		return nil, err
 	}
 	fd := int(x.socket.Fd())
 	// The file shares its flags with conn, which Go waits for in its poller.
-	if err := unix.SetNonblock(fd, true); err != nil {
+	if err = unix.SetNonblock(fd, true); err == nil {
+		x.memory, err = peerOf(fd)
+	}
+	if err != nil {
+		x.socket.Close()
 		return nil, err
 	}
-	x.memory = &process{pid: int(peer.Pid), socket: fd}
 	return x, nil
 }
 
@@ -154,36 +154,97 @@ func (x *session) answer(o op, body []byte) (a answer) {
 	if f == nil {
 		return failed(fmt.Errorf("%w: there is no request %d", syscall.ENOSYS, o))
 	}
-	err := x.server.do(func() {
-		switch {
-		case x.ended:
-			a = failed(syscall.EIO)
-		case o != opHello && !x.greeted:
-			a = failed(fmt.Errorf("%w: the first request has to be HELLO", syscall.EPROTO))
-		default:
-			a = f(x, body)
+	for again := true; again; {
+		again = false
+		err := x.server.do(func() {
+			switch {
+			case x.ended:
+				a = failed(syscall.EIO)
+			case o != opHello && !x.greeted:
+				a = failed(fmt.Errorf("%w: the first request has to be HELLO", syscall.EPROTO))
+			case (o == opModifyQP || o == opModifySRQ) && x.drain(body):
+				again = true
+			default:
+				a = f(x, body)
+			}
+		})
+		if err != nil {
+			return failed(fmt.Errorf("%w: %w", syscall.EIO, err))
 		}
-	})
-	if err != nil {
-		return failed(fmt.Errorf("%w: %w", syscall.EIO, err))
 	}
+	x.unmap()
 	return a
+}
+
+// drain takes some of what was posted to a queue before it is modified, whose handle
+// is the first word of the request; true if there is more.
+func (x *session) drain(body []byte) bool {
+	if len(body) < 4 {
+		return false
+	}
+	k, ok := x.objects[binary.LittleEndian.Uint32(body)].it.(*queue)
+	taken := 0
+	return ok && k.take(perTurn, &taken)
+}
+
+// unmap ends the mappings of ended objects, on the session's goroutine.
+func (x *session) unmap() {
+	for i := range x.unused {
+		x.unused[i].close()
+	}
+	x.unused = nil
+}
+
+// making makes a request of a function that makes an object, which costs something.
+func making[Q any](costOf func(*Q) cost, f func(*session, *Q) answer) request {
+	return on(func(x *session, q *Q) answer {
+		c := costOf(q)
+		if err := x.spend(c); err != nil {
+			return failed(err)
+		}
+		x.cost = c
+		a := f(x, q)
+		if x.cost = (cost{}); a.err != nil {
+			x.server.budget.give(&x.held, c)
+		}
+		return a
+	})
+}
+
+// always is the cost of objects that all cost the same.
+func always[Q any](c cost) func(*Q) cost { return func(*Q) cost { return c } }
+
+// maxObjects is how many objects a process can have. Their end is one list.
+const maxObjects = 1 << 18
+
+// spend takes what an object costs.
+func (x *session) spend(c cost) error {
+	if len(x.objects) >= maxObjects {
+		return fmt.Errorf("%w: a process can have %d objects", syscall.ENOMEM, maxObjects)
+	}
+	return x.server.budget.take(&x.held, c)
 }
 
 // add gives an object its handle.
 func (x *session) add(o any) uint32 {
 	for {
 		x.handle++
-		if x.handle != 0 && x.objects[x.handle] == nil {
-			x.objects[x.handle] = o
+		if x.handle != 0 && x.objects[x.handle].it == nil {
+			x.objects[x.handle] = object{o, x.cost}
 			return x.handle
 		}
 	}
 }
 
+// drop takes an object's handle and gives back what it cost.
+func (x *session) drop(handle uint32) {
+	x.server.budget.give(&x.held, x.objects[handle].cost)
+	delete(x.objects, handle)
+}
+
 // get finds an object of a kind.
 func get[T any](x *session, handle uint32, what string) (o T, err error) {
-	o, ok := x.objects[handle].(T)
+	o, ok := x.objects[handle].it.(T)
 	if !ok {
 		return o, fmt.Errorf("%w: the process has no %s with handle %d", syscall.EINVAL, what, handle)
 	}
@@ -197,7 +258,7 @@ func done(err error) answer { return answer{err: err} }
 func remove(x *session, handle uint32, end func() error) answer {
 	err := end()
 	if err == nil {
-		delete(x.objects, handle)
+		x.drop(handle)
 	}
 	return done(err)
 }
@@ -239,40 +300,84 @@ func (x *session) hello(q *helloMsg) answer {
 // end ends what the process has made. Without an engine there is nobody whom it could
 // concern.
 func (x *session) end() {
-	_ = x.server.do(x.destroy)
-	x.memory.forget()
-	for _, o := range x.objects {
-		if c, ok := o.(interface{ release() }); ok {
-			c.release()
-		}
+	more := true
+	err := x.server.do(x.leave)
+	for err == nil && more {
+		err = x.server.do(func() { more = x.destroySome() })
+		x.unmap()
 	}
+	x.memory.forget()
+	for _, o := range x.objects { // of an engine that has ended
+		x.release(o.it)
+	}
+	x.unmap()
 	x.doorbell.close()
 	if x.bell >= 0 {
 		unix.Close(x.bell)
 	}
-	unix.Close(x.pidfd)
+	x.memory.close()
 	x.socket.Close()
+	x.server.budget.give(&x.held, x.held) // of events that nobody has taken
 }
 
-// destroy ends all objects, those that others are made of last.
-func (x *session) destroy() {
+// leave ends all that the process can do.
+func (x *session) leave() {
 	x.ended = true
 	x.memory.forget()
 	delete(x.server.bells, x.name)
 	if x.bell >= 0 {
 		_ = unix.EpollCtl(x.server.epoll, unix.EPOLL_CTL_DEL, x.bell, nil)
 	}
-	for rank := range ranks {
-		for _, o := range x.objects {
-			if ranks[rank](o) {
-				x.finish(o)
-			}
+}
+
+// destroySome ends some objects, those that others are made of last, and tells whether
+// there are more. Others have their turns between: a process may have made many.
+func (x *session) destroySome() bool {
+	const some = 32
+	if len(x.dying) == 0 {
+		x.dying = x.order()
+	}
+	for range min(some, len(x.dying)) {
+		h := x.dying[0]
+		x.dying = x.dying[1:]
+		if o := x.objects[h].it; o != nil { // else it has ended with another
+			x.finish(o)
+			x.release(o)
+			x.drop(h)
 		}
+	}
+	return len(x.objects) > 0
+}
+
+// order gives the handles of all objects in the order in which they are ended.
+func (x *session) order() (all []uint32) {
+	var by [len(ranks) + 1][]uint32
+	for h, o := range x.objects {
+		rank := 0
+		for rank < len(ranks) && !ranks[rank](o.it) {
+			rank++
+		}
+		by[rank] = append(by[rank], h)
+	}
+	return slices.Concat(by[:]...)
+}
+
+// release gives back what an ended object has of the process's own.
+func (x *session) release(o any) {
+	switch o := o.(type) {
+	case *queue:
+		x.unused = append(x.unused, o.mem)
+		o.mem = shm{}
+	case *completions:
+		x.unused = append(x.unused, o.mem)
+		o.mem = shm{}
+	case interface{ release() }: // that has a pipe
+		o.release()
 	}
 }
 
 // ranks are the kinds of objects in the order in which they are ended.
-var ranks = []func(any) bool{
+var ranks = [...]func(any) bool{
 	func(o any) bool { _, ok := o.(*cmID); return ok },
 	func(o any) bool { q, ok := o.(*queue); return ok && q.qp != nil },
 	func(o any) bool { q, ok := o.(*queue); return ok && q.srq != nil },

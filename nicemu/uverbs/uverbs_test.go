@@ -43,7 +43,7 @@ func TestEvents(t *testing.T) {
 	}
 	var b [64]byte
 	for range 3 {
-		c.objects[k.cq.Handle].(*completions).mem.word(cqArm).Store(armAny)
+		c.completions(k.cq.Handle).mem.word(cqArm).Store(armAny)
 		for range 2 {
 			c.write(k.rc, k.mr.Key, base, base+100, 1)
 		}
@@ -51,7 +51,7 @@ func TestEvents(t *testing.T) {
 		if n, _ := unix.Read(read, b[:]); n != 4 || binary.LittleEndian.Uint32(b[:]) != k.cq.Handle {
 			t.Fatalf("the channel has %d bytes: %x", n, b[:max(n, 0)])
 		}
-		c.objects[k.cq.Handle].(*completions).mem.word(cqEvent).Store(0)
+		c.completions(k.cq.Handle).mem.word(cqEvent).Store(0)
 		c.completed(k.cq.Handle)
 	}
 }
@@ -91,6 +91,7 @@ func TestErrors(t *testing.T) {
 		{"no context", opAllocPD, handleMsg{Handle: 4711}, syscall.EINVAL},
 		{"not a context", opAllocPD, handleMsg{Handle: k.pd}, syscall.EINVAL},
 		{"no memory", opRegMR, regMR{PD: k.pd, Addr: 1 << 40, Length: 10}, syscall.EFAULT},
+		{"more memory than there is", opRegMR, regMR{PD: k.pd, Addr: base, Length: 1<<64 - base}, syscall.EINVAL},
 		{"no entries", opCreateCQ, createCQ{Context: k.context}, syscall.EINVAL},
 		{"too many entries", opCreateCQ, createCQ{Context: k.context, CQE: 1 << 31}, syscall.EINVAL},
 		{"a domain in use", opDeallocPD, handleMsg{Handle: k.pd}, syscall.EBUSY},

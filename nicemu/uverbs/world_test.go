@@ -25,6 +25,8 @@ type world struct {
 	engine sim.Engine
 	device *nicemu.Device
 	server *Server
+
+	clients map[*client]bool // that have not ended
 }
 
 // nowhere is the port of a NIC that only talks to itself.
@@ -37,7 +39,7 @@ type fire struct{ w *world }
 func (f fire) Fire(now units.Time) { f.w.device.Fire(now) }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t}
+	w := &world{t: t, clients: map[*client]bool{}}
 	var priorities [64]uint8
 	d, err := nicemu.New(nicemu.Settings{
 		MTU: qp.MTU1024, AskEvery: 16, Timeout: 8, RetryCount: 1, RNRRetry: 1, Limits: qp.ConnectX5(),
@@ -81,6 +83,8 @@ func (s *slice) mapped(addr, n uint64) bool {
 
 func (s *slice) forget() { s.Data = nil }
 
+func (s *slice) close() {}
+
 // base is where the memory of the tests' processes begins.
 const base = 0x10000
 
@@ -115,12 +119,15 @@ func (w *world) connect() *client {
 		w.t.Fatal(err)
 	}
 	c := &client{session: x, w: w, peer: peer, memory: &slice{memory.Bytes{Base: base, Data: make([]byte, 1<<16)}}, bell: -1}
+	x.memory.close()
 	x.memory = c.memory
+	w.clients[c] = true
 	return c
 }
 
 // close ends the process.
 func (c *client) close() {
+	delete(c.w.clients, c)
 	c.end()
 	c.conn.Close()
 	c.peer.Close()
@@ -131,6 +138,9 @@ func (c *client) close() {
 		c.shared.close()
 	}
 }
+
+// completions finds a completion queue.
+func (c *client) completions(handle uint32) *completions { return c.objects[handle].it.(*completions) }
 
 // ask sends a request.
 func (c *client) ask(o op, q any) answer {
@@ -211,11 +221,23 @@ func (c *client) modify(q qpAnswer, a qpAttr, m qp.Mask) {
 // join connects a queue pair.
 func (c *client) join(q qpAnswer, to uint32) {
 	c.w.t.Helper()
-	c.modify(q, qpAttr{State: uint32(qp.Init), Port: 1, Access: 0xe}, qp.MaskState|qp.MaskPKeyIndex|qp.MaskPort|qp.MaskAccessFlags)
-	c.modify(q, qpAttr{State: uint32(qp.RTR), PathMTU: uint32(qp.MTU1024), DestQPN: to, AH: c.vector(), MaxDestRdAtomic: 4, MinRNRTimer: 1},
-		qp.MaskState|qp.MaskAV|qp.MaskPathMTU|qp.MaskDestQPN|qp.MaskRQPSN|qp.MaskMaxDestRdAtomic|qp.MaskMinRNRTimer)
-	c.modify(q, qpAttr{State: uint32(qp.RTS), Timeout: 8, RetryCnt: 1, RNRRetry: 1, MaxRdAtomic: 4},
-		qp.MaskState|qp.MaskSQPSN|qp.MaskTimeout|qp.MaskRetryCnt|qp.MaskRNRRetry|qp.MaskMaxQPRdAtomic)
+	for _, a := range c.joining(q, to) {
+		must[handleMsg](c, opModifyQP, a)
+	}
+}
+
+// joining is the steps from RESET to RTS.
+func (c *client) joining(q qpAnswer, to uint32) []qpAttr {
+	return []qpAttr{{
+		State: uint32(qp.Init), Port: 1, Access: 0xe,
+		QP: q.Handle, Mask: uint32(qp.MaskState | qp.MaskPKeyIndex | qp.MaskPort | qp.MaskAccessFlags),
+	}, {
+		State: uint32(qp.RTR), PathMTU: uint32(qp.MTU1024), DestQPN: to, AH: c.vector(), MaxDestRdAtomic: 4, MinRNRTimer: 1,
+		QP: q.Handle, Mask: uint32(qp.MaskState | qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN | qp.MaskMaxDestRdAtomic | qp.MaskMinRNRTimer),
+	}, {
+		State: uint32(qp.RTS), Timeout: 8, RetryCnt: 1, RNRRetry: 1, MaxRdAtomic: 4,
+		QP: q.Handle, Mask: uint32(qp.MaskState | qp.MaskSQPSN | qp.MaskTimeout | qp.MaskRetryCnt | qp.MaskRNRRetry | qp.MaskMaxQPRdAtomic),
+	}}
 }
 
 // write writes an RDMA WRITE of n bytes to itself into the queue pair's ring, as the
@@ -223,8 +245,14 @@ func (c *client) join(q qpAnswer, to uint32) {
 func (c *client) write(q qpAnswer, key uint32, from, to uint64, n uint32) {
 	k := c.queues[q.Number]
 	index := k.mem.word(sendIndex).Load()
-	b := k.sends.slots[int(index&k.sends.mask)*k.sends.stride:]
-	clear(b[:sendLen])
+	copy(k.sends.slots[int(index&k.sends.mask)*k.sends.stride:], c.entry(key, from, to, n))
+	k.mem.word(sendIndex).Store(index + 1)
+	c.ring(q.Number)
+}
+
+// entry is that of the WRITE.
+func (c *client) entry(key uint32, from, to uint64, n uint32) []byte {
+	b := make([]byte, sendLen+sgeLen)
 	binary.LittleEndian.PutUint32(b[4:], flagSignaled)
 	binary.LittleEndian.PutUint64(b[8:], to)
 	binary.LittleEndian.PutUint32(b[16:], key)
@@ -232,8 +260,7 @@ func (c *client) write(q qpAnswer, key uint32, from, to uint64, n uint32) {
 	binary.LittleEndian.PutUint64(b[sendLen:], from)
 	binary.LittleEndian.PutUint32(b[sendLen+8:], n)
 	binary.LittleEndian.PutUint32(b[sendLen+12:], key)
-	k.mem.word(sendIndex).Store(index + 1)
-	c.ring(q.Number)
+	return b
 }
 
 func (c *client) ring(number uint32) {
@@ -250,7 +277,7 @@ func (c *client) ring(number uint32) {
 // completed takes the completions that wait and gives the status of the last one; -1
 // if there is none.
 func (c *client) completed(handle uint32) (status int) {
-	k := c.objects[handle].(*completions)
+	k := c.completions(handle)
 	status = -1
 	for taken := k.mem.word(cqTaken).Load(); taken != k.mem.word(cqMade).Load(); taken++ {
 		status = int(binary.LittleEndian.Uint32(k.slot(taken)[8:]))

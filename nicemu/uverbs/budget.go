@@ -1,0 +1,135 @@
+package uverbs
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Programs make objects, and objects take what the emulator's process has only so
+// much of: memory, mappings (vm.max_map_count; without one Go cannot grow its heap and
+// the lab ends) and descriptors (RLIMIT_NOFILE). So all servers share a budget, and a
+// process gets more of it only while it holds less than what is left. One that takes
+// all it can leaves half, the next that does so a third, and nobody is left with none:
+// the rule by which ports share a switch's buffer (Choudhury and Hahne, 1998).
+
+// pool is what is left of one thing.
+type pool struct{ left atomic.Int64 }
+
+// take takes n for somebody who has held of it.
+func (p *pool) take(held *int64, n int64) bool {
+	for {
+		left := p.left.Load()
+		if n > 0 && *held+n > left-n {
+			return false
+		}
+		if p.left.CompareAndSwap(left, left-n) {
+			*held += n
+			return true
+		}
+	}
+}
+
+// give gives n back.
+func (p *pool) give(held *int64, n int64) {
+	*held -= n
+	p.left.Add(n)
+}
+
+// budget is what servers share.
+type budget struct{ memory, mappings, descriptors pool }
+
+// cost is what an object takes of a budget, and what somebody holds of it.
+type cost struct{ memory, mappings, descriptors int64 } // bytes; the others are numbers
+
+func newBudget(have cost) *budget {
+	b := &budget{}
+	b.memory.left.Store(have.memory)
+	b.mappings.left.Store(have.mappings)
+	b.descriptors.left.Store(have.descriptors)
+	return b
+}
+
+// machine is the budget of this process: half of what there is.
+var machine = sync.OnceValue(func() *budget {
+	have := cost{memory: 1 << 30, mappings: 65530, descriptors: 1024} // the kernel's defaults
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		have.memory = int64(info.Totalram) * int64(info.Unit)
+	}
+	if b, err := os.ReadFile("/proc/sys/vm/max_map_count"); err == nil {
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
+			have.mappings = n
+		}
+	}
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		have.descriptors = int64(min(files.Cur, 1<<30))
+	}
+	return newBudget(cost{have.memory / 2, have.mappings / 2, have.descriptors / 2})
+})
+
+// take takes c for somebody who has held; ENOMEM if that is too much.
+func (b *budget) take(held *cost, c cost) error {
+	what := ""
+	switch {
+	case !b.memory.take(&held.memory, c.memory):
+		what = "memory"
+	case !b.mappings.take(&held.mappings, c.mappings):
+		what = "mappings (vm.max_map_count)"
+		b.memory.give(&held.memory, c.memory)
+	case !b.descriptors.take(&held.descriptors, c.descriptors):
+		what = "descriptors (RLIMIT_NOFILE)"
+		b.memory.give(&held.memory, c.memory)
+		b.mappings.give(&held.mappings, c.mappings)
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: the lab has no more %s for one program", syscall.ENOMEM, what)
+}
+
+// give gives c back.
+func (b *budget) give(held *cost, c cost) {
+	b.memory.give(&held.memory, c.memory)
+	b.mappings.give(&held.mappings, c.mappings)
+	b.descriptors.give(&held.descriptors, c.descriptors)
+}
+
+// What objects cost, generously: their structs and places in tables, and for queues
+// what the work requests take that they have room for.
+const (
+	objectBytes  = 1 << 10
+	queueBytesOf = 8 << 10 // of a queue pair
+	sendBytes    = 384     // of a work request, without its elements and inline bytes
+	recvBytes    = 64
+	eventBytes   = 512
+)
+
+var (
+	simple   = cost{memory: objectBytes}
+	withPipe = cost{memory: objectBytes, descriptors: 1}
+	withRing = cost{memory: objectBytes, mappings: 1}
+	// ofSession is the socket twice, the process's descriptor and its memory's, the
+	// bell; the doorbell page; what a goroutine and its buffer take.
+	ofSession = cost{memory: 32 << 10, mappings: 1, descriptors: 6}
+)
+
+func costOfQP(q *createQP) cost {
+	send := sendBytes + sgeLen*int64(q.MaxSendSGE) + int64(q.MaxInline)
+	recv := recvBytes + sgeLen*int64(q.MaxRecvSGE)
+	return cost{memory: objectBytes + queueBytesOf + product(q.MaxSendWR, send) + product(q.MaxRecvWR, recv), mappings: 1}
+}
+
+func costOfSRQ(q *createSRQ) cost {
+	return cost{memory: objectBytes + product(q.MaxWR, recvBytes+sgeLen*int64(q.MaxSGE)), mappings: 1}
+}
+
+// product is a times b, neither of which is beyond 2³⁸; what is too much to be there
+// stays too much.
+func product(a uint32, b int64) int64 { return min(int64(a), 1<<20) * min(b, 1<<20) }

@@ -1,0 +1,573 @@
+package uverbs
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu/memory"
+)
+
+// live is a server on its socket, with whatever processes connect to it.
+type live struct {
+	*world
+	path   string
+	engine sync.Mutex
+	ended  chan struct{}
+	once   sync.Once
+}
+
+func newLive(t *testing.T, b *budget) *live {
+	l := &live{world: newWorld(t), path: filepath.Join(t.TempDir(), "socket"), ended: make(chan struct{})}
+	l.server.do = func(f func()) error {
+		l.engine.Lock()
+		defer l.engine.Unlock()
+		f()
+		return nil
+	}
+	if b != nil {
+		l.server.budget = b
+	}
+	if err := l.server.Listen(l.path); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		l.server.Serve(func(err error) { t.Log(err) })
+		close(l.ended)
+	}()
+	t.Cleanup(l.end)
+	return l
+}
+
+// end ends the server, which the world would do once more.
+func (l *live) end() {
+	l.once.Do(func() {
+		l.server.Close()
+		<-l.ended
+		l.server.listener = nil
+		l.server.kick, l.server.epoll = -1, -1
+	})
+}
+
+// sessions waits until so many programs are connected.
+func (l *live) sessions(n int) {
+	l.t.Helper()
+	for range 6000 {
+		l.server.mu.Lock()
+		have := l.server.admitted
+		l.server.mu.Unlock()
+		if have == n {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	l.t.Fatalf("there are not %d sessions", n)
+}
+
+// dial is a program's end of a connection.
+func (l *live) dial() *net.UnixConn {
+	l.t.Helper()
+	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: l.path, Net: "unixpacket"})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func message(o op, q any) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(o))
+	if q == nil {
+		return b
+	}
+	b, err := binary.Append(b, binary.LittleEndian, q)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// call sends a request and gives what the answer says.
+func call(c *net.UnixConn, o op, q any) ([]byte, error) {
+	if _, err := c.Write(message(o, q)); err != nil {
+		return nil, err
+	}
+	b, oob := make([]byte, maxMessage), make([]byte, 256)
+	n, nob, _, _, err := c.ReadMsgUnix(b, oob)
+	if err != nil || n < headLen {
+		return nil, fmt.Errorf("answer of %d bytes: %w", n, err)
+	}
+	if m, err := unix.ParseSocketControlMessage(oob[:nob]); err == nil {
+		for i := range m {
+			fds, _ := unix.ParseUnixRights(&m[i])
+			for _, fd := range fds {
+				unix.Close(fd)
+			}
+		}
+	}
+	if e := binary.LittleEndian.Uint32(b); e != 0 {
+		return nil, fmt.Errorf("%w: %s", syscall.Errno(e), b[headLen:n])
+	}
+	return b[headLen:n], nil
+}
+
+// hello makes a session and opens the NIC.
+func (l *live) hello() *net.UnixConn {
+	l.t.Helper()
+	c := l.dial()
+	if _, err := call(c, opHello, helloMsg{Version: abiVersion}); err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := call(c, opOpen, handleMsg{}); err != nil {
+		l.t.Fatal(err)
+	}
+	return c
+}
+
+// served checks that a session is answered.
+func (l *live) served(c *net.UnixConn) {
+	l.t.Helper()
+	if _, err := call(c, opQueryPort, handleMsg{Handle: 1}); err != nil {
+		l.t.Errorf("the victim: %v", err)
+	}
+}
+
+// TestNeverReads: a program that asks without end and reads no answer waits for itself
+// alone, and does not keep the lab from ending.
+func TestNeverReads(t *testing.T) {
+	l := newLive(t, nil)
+	v, c := l.hello(), l.hello()
+	if err := c.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := 0
+	for full < 100 { // its answers have no room, nor have its requests
+		err := raw.Control(func(fd uintptr) {
+			if _, err := unix.Write(int(fd), message(opDevices, nil)); err == unix.EAGAIN {
+				full++
+				time.Sleep(time.Millisecond)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.served(v)
+	l.end()
+}
+
+// TestDescriptors: descriptors that come with a request, which has none, are closed.
+func TestDescriptors(t *testing.T) {
+	l := newLive(t, nil)
+	v, c := l.hello(), l.hello()
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pipe[0])
+	many := make([]int, 250) // of the 253 that a message can have
+	for i := range many {
+		many[i] = pipe[1]
+	}
+	for range 20 {
+		if _, _, err := c.WriteMsgUnix(message(opDevices, nil), unix.UnixRights(many...), nil); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, maxMessage)
+		if n, err := c.Read(b); err != nil || n < headLen || binary.LittleEndian.Uint32(b) != 0 {
+			t.Fatalf("%d bytes, %v: % x", n, err, b[:max(n, 0)])
+		}
+	}
+	unix.Close(pipe[1])
+	// Nobody has the writing end any more.
+	if n, err := unix.Read(pipe[0], make([]byte, 1)); n != 0 || err != nil {
+		t.Errorf("the pipe: %d, %v", n, err)
+	}
+	l.served(v)
+}
+
+// TestGarbage: what is no request ends the session that it came by.
+func TestGarbage(t *testing.T) {
+	l := newLive(t, nil)
+	v := l.hello()
+	for _, b := range [][]byte{{1}, make([]byte, headLen-1), make([]byte, maxMessage+1)} {
+		c := l.hello()
+		if _, err := c.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Read(make([]byte, 10)); err == nil {
+			t.Errorf("%d bytes are answered with %d", len(b), n)
+		}
+	}
+	l.sessions(1)
+	l.served(v)
+}
+
+// TestManyPrograms: when there are as many programs as the host's share of descriptors
+// allows, more are turned away and those that are there are served; when some have gone
+// others come.
+func TestManyPrograms(t *testing.T) {
+	have := cost{memory: 1 << 30, mappings: 1000, descriptors: 20 * ofSession.descriptors}
+	l := newLive(t, newBudget(have))
+	v := l.hello()
+	var all []*net.UnixConn
+	for {
+		c := l.dial()
+		if _, err := call(c, opHello, helloMsg{Version: abiVersion}); err != nil {
+			break
+		}
+		all = append(all, c)
+		if len(all) > 20 {
+			t.Fatal("there is no end to it")
+		}
+	}
+	if len(all) < 5 {
+		t.Errorf("%d programs have been served", len(all))
+	}
+	l.served(v)
+	for _, c := range all {
+		c.Close()
+	}
+	l.sessions(1)
+	l.served(l.hello())
+	v.Close()
+	l.end()
+	if left := l.left(); left != have {
+		t.Errorf("left are %+v, not %+v", left, have)
+	}
+}
+
+// TestAcceptGoesOn: connections that could not be taken, for want of descriptors, do
+// not end the server.
+func TestAcceptGoesOn(t *testing.T) {
+	l := newLive(t, nil)
+	l.hello()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	c, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(c)
+	low := limit
+	low.Cur = uint64(c) // nobody gets a descriptor now
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &low); err != nil {
+		t.Fatal(err)
+	}
+	err = unix.Connect(c, &unix.SockaddrUnix{Name: l.path})
+	time.Sleep(2 * acceptAgain)
+	if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); e != nil {
+		t.Fatal(e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.served(l.hello())
+}
+
+// remote is another process: this test's own binary, which does what its input says.
+type remote struct {
+	*exec.Cmd
+	in   *bufio.Writer
+	out  *bufio.Reader
+	addr uint64   // of the secret
+	conn *os.File // its end of its connection, which the test has too
+}
+
+const (
+	secret    = "what is in this process and no other"
+	childFlag = "WEFT_UVERBS_CHILD"
+)
+
+// TestMain makes the binary a child where a test has started it as one.
+func TestMain(m *testing.M) {
+	if os.Getenv(childFlag) != "" {
+		child()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child connects to descriptor 3 of the test, says where its secret is, and waits.
+func child() {
+	where := []byte(secret)
+	addr := uint64(uintptr(unsafe.Pointer(&where[0])))
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Connect(fd, &unix.SockaddrUnix{Name: os.Getenv(childFlag)})
+	}
+	if err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	// The test has that end of the connection too, as a forked child would have.
+	if err := unix.Sendmsg(3, []byte{1}, unix.UnixRights(fd), nil, 0); err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	fmt.Println(addr)
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadString('\n')
+		switch {
+		case err != nil || line == "exit\n":
+			return
+		case line == "exec\n":
+			fmt.Println("now") // and nothing more is read
+			fmt.Println(unix.Exec("/bin/cat", []string{"cat"}, nil))
+			return
+		default:
+			fmt.Printf("%s %s", where, line)
+		}
+	}
+}
+
+func startRemote(t *testing.T, path string) *remote {
+	t.Helper()
+	r := &remote{Cmd: exec.Command("/proc/self/exe")}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "")
+	r.ExtraFiles = []*os.File{theirs}
+	r.Env = append(os.Environ(), childFlag+"="+path)
+	in, err1 := r.StdinPipe()
+	out, err2 := r.StdoutPipe()
+	if err := errors.Join(err1, err2, r.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Process.Kill(); _ = r.Wait() })
+	r.in, r.out = bufio.NewWriter(in), bufio.NewReader(out)
+	oob := make([]byte, 64)
+	_, n, _, _, err := unix.Recvmsg(pair[0], make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	unix.Close(pair[0])
+	m, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(m) != 1 {
+		t.Fatalf("%d control messages: %v", len(m), err)
+	}
+	fds, err := unix.ParseUnixRights(&m[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.conn = os.NewFile(uintptr(fds[0]), "")
+	t.Cleanup(func() { r.conn.Close() })
+	line, err := r.out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.addr, err = strconv.ParseUint(strings.TrimSpace(line), 10, 64); err != nil {
+		t.Fatal(line)
+	}
+	return r
+}
+
+// say has the process do something, and gives its answer, which is "" at its end.
+func (r *remote) say(what string) string {
+	_, _ = r.in.WriteString(what + "\n")
+	_ = r.in.Flush()
+	line, _ := r.out.ReadString('\n')
+	return line
+}
+
+// peer takes the connection of a process that startRemote has started.
+func peer(t *testing.T, l *net.UnixListener) (*process, func()) {
+	t.Helper()
+	c, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := c.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := peerOf(int(f.Fd()))
+	if err != nil {
+		t.Skipf("SKIPPED: the memory of another process cannot be reached here: %v", err)
+	}
+	return p, func() { p.close(); f.Close(); c.Close() }
+}
+
+// TestProcessMemory: a process's memory can be reached for as long as it is the
+// process that has connected, and no longer, though somebody has its end of the
+// socket.
+func TestProcessMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	load := func(p *process, addr uint64) (string, bool) {
+		b, ok := p.Load(nil, addr, uint32(len(secret)))
+		return string(b), ok
+	}
+
+	t.Run("stopped", func(t *testing.T) {
+		r := startRemote(t, path)
+		p, done := peer(t, l)
+		defer done()
+		if err := r.Process.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		if b, ok := load(p, r.addr); !ok || b != secret {
+			t.Errorf("a stopped process has %q", b)
+		}
+		if !p.Store(r.addr, []byte("WHAT")) {
+			t.Error("a stopped process cannot be written to")
+		}
+		if err := r.Process.Signal(unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		if s := r.say("hello"); !strings.HasPrefix(s, "WHAT is in this") {
+			t.Errorf("it has %q", s)
+		}
+		if _, ok := load(p, 0); ok {
+			t.Error("there is something at address 0")
+		}
+		if p.Store(uint64(^uintptr(0)-100), []byte("kernel")) || !p.here() {
+			t.Error("there is something at the end")
+		}
+	})
+	t.Run("another program", func(t *testing.T) {
+		r := startRemote(t, path)
+		p, done := peer(t, l)
+		defer done()
+		if b, ok := load(p, r.addr); !ok || b != secret {
+			t.Fatalf("it has %q", b)
+		}
+		if s := r.say("exec"); s != "now\n" {
+			t.Fatalf("it says %q", s)
+		}
+		if s := r.say("meow"); s != "meow\n" {
+			t.Fatalf("cat says %q", s)
+		}
+		if p.here() || p.mapped(r.addr, 1) || p.Store(r.addr, []byte("x")) {
+			t.Error("the memory of the program that came after it can be reached")
+		}
+	})
+	t.Run("ended", func(t *testing.T) {
+		r := startRemote(t, path)
+		p, done := peer(t, l)
+		defer done()
+		r.say("exit")
+		if err := r.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		// Where it is allowed, the number becomes another process's.
+		last := []byte(strconv.Itoa(r.Process.Pid - 1))
+		if os.WriteFile("/proc/sys/kernel/ns_last_pid", last, 0) == nil {
+			other := startRemote(t, path)
+			q, done := peer(t, l)
+			defer done()
+			t.Logf("processes %d and %d", r.Process.Pid, other.Process.Pid)
+			if b, ok := load(q, other.addr); !ok || b != secret {
+				t.Errorf("the other has %q", b)
+			}
+			if b, ok := load(p, other.addr); ok {
+				t.Errorf("the first, which has ended, has %q", b)
+			}
+		}
+		if p.here() || p.Store(r.addr, []byte("x")) {
+			t.Error("a process that has ended can be reached")
+		}
+	})
+	t.Run("hung up", func(t *testing.T) {
+		r := startRemote(t, path)
+		p, done := peer(t, l)
+		defer done()
+		// A request that nobody has read hides a hang-up from who only looks at what
+		// comes next.
+		if _, err := r.conn.Write([]byte("request")); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Shutdown(int(r.conn.Fd()), unix.SHUT_WR); err != nil {
+			t.Fatal(err)
+		}
+		if p.here() {
+			t.Error("it is there")
+		}
+	})
+}
+
+// TestRealMemory: what a NIC does in a process's memory while that is unmapped, is
+// read-only or lies beyond all addresses.
+func TestRealMemory(t *testing.T) {
+	w := newWorld(t)
+	v := w.victim()
+	defer v.close()
+	c := w.connect()
+	defer c.close()
+	p, err := peerOf(int(c.socket.Fd()))
+	if err != nil {
+		t.Skipf("SKIPPED: the memory of another process cannot be reached here: %v", err)
+	}
+	c.session.memory = p
+	must[none](c, opHello, helloMsg{Version: abiVersion})
+	context := must[deviceAnswer](c, opOpen, handleMsg{}).Handle
+	pd := must[handleMsg](c, opAllocPD, handleMsg{Handle: context}).Handle
+	m, err := unix.Mmap(-1, 0, 1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := uint64(uintptr(unsafe.Pointer(&m[0])))
+	copy(m, bytes.Repeat([]byte("abc"), 10000))
+	for _, r := range []struct {
+		addr, length uint64
+		want         syscall.Errno
+	}{
+		{at, 1 << 16, 0},
+		{0, 100, syscall.EFAULT},
+		{at, 1 << 40, syscall.EFAULT},
+		{at, ^uint64(0), syscall.EFAULT},
+		{^uint64(0) - 10, 100, syscall.EFAULT},
+		{^uint64(0), ^uint64(0), syscall.EFAULT},
+	} {
+		a := c.ask(opRegMR, regMR{PD: pd, Access: uint32(memory.LocalWrite), Addr: r.addr, Length: r.length, IOVA: r.addr})
+		if a.err == nil != (r.want == 0) || a.err != nil && errnoOf(a.err) != r.want && errnoOf(a.err) != syscall.EINVAL {
+			t.Errorf("%#x bytes at %#x: %v", r.length, r.addr, a.err)
+		}
+	}
+	if b, ok := p.Load(nil, at, 6); !ok || string(b) != "abcabc" {
+		t.Errorf("%q", b)
+	}
+	if err := unix.Mprotect(m, unix.PROT_READ); err != nil {
+		t.Fatal(err)
+	}
+	if p.Store(at, []byte("x")) {
+		t.Error("read-only memory is written to")
+	}
+	if err := unix.Munmap(m); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := p.Load(nil, at, 6); ok || !p.here() {
+		t.Error("memory that is unmapped is read")
+	}
+	w.sound()
+	v.unharmed(t)
+}
