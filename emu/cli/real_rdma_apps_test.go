@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // served runs a server in h1 and, as soon as it listens at a TCP port, its client in
@@ -15,15 +14,8 @@ func (l *realLab) served(port string, server, client []string) (served, said str
 	l.listens("h1", port)
 	out, e, code := l.run(append([]string{"exec", "-l", l.name, "h2", "--"}, client...)...)
 	said = out + e
-	done := make(chan error, 1)
-	go func() { done <- s.Wait() }()
-	select {
-	case err := <-done:
-		if err != nil || code != 0 {
-			l.t.Fatalf("%s: exit code %d\n%s\nserver: %v\n%s", strings.Join(client, " "), code, said, err, s.out.String())
-		}
-	case <-time.After(2 * time.Minute):
-		l.t.Fatalf("%s does not end, though its client has, with exit code %d\n%s", strings.Join(server, " "), code, said)
+	if err := s.ends(); err != nil || code != 0 {
+		l.t.Fatalf("%s: exit code %d\n%s\nserver: %v\n%s", strings.Join(client, " "), code, said, err, s.out.String())
 	}
 	return s.out.String(), said
 }

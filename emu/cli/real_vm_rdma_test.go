@@ -143,7 +143,7 @@ func (l *realLab) exchange(program string, server, client rdmaEnd) (served, said
 func (l *realLab) join(ends []*rdmaServer) (failed bool) {
 	ended := make(chan error, len(ends))
 	for _, e := range ends {
-		go func() { ended <- e.Wait() }()
+		go func() { <-e.done; ended <- e.err }()
 	}
 	limit := time.NewTimer(2 * time.Minute)
 	defer limit.Stop()
