@@ -7,21 +7,17 @@ import (
 )
 
 // served runs a server in h1 and, as soon as it listens at a TCP port, its client in
-// h2, to the success of both, and gives what the client prints.
-func (l *realLab) served(port string, server, client []string) string {
+// h2, to the success of both, and gives what they print.
+func (l *realLab) served(port string, server, client []string) (served, said string) {
 	l.t.Helper()
 	s := l.rdmaServer("h1", server...)
 	l.listens("h1", port)
 	out, e, code := l.run(append([]string{"exec", "-l", l.name, "h2", "--"}, client...)...)
-	if code != 0 {
-		_ = s.Process.Kill()
-		<-s.done
-		l.t.Fatalf("%s: exit code %d\n%s%s\nserver:\n%s", strings.Join(client, " "), code, out, e, s.out.String())
+	said = out + e
+	if err := s.ends(); err != nil || code != 0 {
+		l.t.Fatalf("%s: exit code %d\n%s\nserver: %v\n%s", strings.Join(client, " "), code, said, err, s.out.String())
 	}
-	if err := s.ends(); err != nil {
-		l.t.Fatalf("%s: %v\n%s\nclient:\n%s%s", strings.Join(server, " "), err, s.out.String(), out, e)
-	}
-	return out + e
+	return s.out.String(), said
 }
 
 // TestUCX: Debian's UCX, unmodified, finds the NIC and runs over its RC and UD.
@@ -50,7 +46,7 @@ func TestUCX(t *testing.T) {
 			on.t = t
 			argv := []string{"env", "UCX_TLS=" + c.transport, "ucx_perftest"}
 			client := append(append(append([]string{}, argv...), "10.0.0.1", "-n", "200", "-w", "10"), strings.Fields(c.argv)...)
-			said := on.served("13337", argv, client)
+			_, said := on.served("13337", argv, client)
 			if !regexp.MustCompile(`Final: +\d+ `).MatchString(said) || strings.Contains(said, "ERROR") {
 				t.Errorf("the client says\n%s", said)
 			}
@@ -78,7 +74,7 @@ func TestLibfabric(t *testing.T) {
 			on := *l
 			on.t = t
 			argv := append([]string{"fi_pingpong", "-c", "-I", "10"}, strings.Fields(c.argv)...)
-			said := on.served("47592", argv, append(append([]string{}, argv...), "10.0.0.1"))
+			_, said := on.served("47592", argv, append(append([]string{}, argv...), "10.0.0.1"))
 			if !regexp.MustCompile(c.want).MatchString(said) || strings.Contains(said, "rror") {
 				t.Errorf("the client says\n%s", said)
 			}

@@ -12,8 +12,8 @@ import (
 )
 
 // bump hands on frames between the two interfaces of a host, and turns over a bit in
-// a share of the RoCE packets, where the ICRC covers it. It is a program among others,
-// so it may keep frames waiting on a busy machine.
+// a share of the RoCE packets, where the ICRC covers it. It is a program among others:
+// its links have to be slow, or frames wait in it for longer than a local ACK timeout.
 func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop func()) {
 	l.t.Helper()
 	var fds [2]int
@@ -32,9 +32,6 @@ func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop
 			}
 			const all = unix.ETH_P_ALL << 8 // big-endian
 			if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: int(ifr.Uint32())}); err != nil {
-				return 0, err
-			}
-			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20); err != nil {
 				return 0, err
 			}
 			wait := unix.NsecToTimeval(int64(50 * time.Millisecond))

@@ -28,8 +28,8 @@ topology:
     h6: {kind: host, offload: off}
     bump: {kind: host, nic: none, offload: off}
   links:
-    - {endpoints: ["h5:eth0", "bump:eth0"], rate: 200Mbps, delay: 5us}
-    - {endpoints: ["h6:eth0", "bump:eth1"], rate: 200Mbps, delay: 5us}
+    - {endpoints: ["h5:eth0", "bump:eth0"], rate: 50Mbps, delay: 5us}
+    - {endpoints: ["h6:eth0", "bump:eth1"], rate: 50Mbps, delay: 5us}
 `
 
 // TestRDMAFaults: what Debian's programs, and one of our own that looks closer, do
@@ -38,7 +38,7 @@ topology:
 func TestRDMAFaults(t *testing.T) {
 	l := startRDMA(t, rdmaFaults, "rping", "ibv_rc_pingpong", "ib_write_bw", "ucmatose", "iperf3")
 	peer := filepath.Join(t.TempDir(), "peer")
-	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", peer, "testdata/rdma/peer.c", "-libverbs", "-lrdmacm").CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", peer, "testdata/peer/peer.c", "-libverbs", "-lrdmacm").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func (l *realLab) alike(at, from string, argv ...string) string {
 	return said
 }
 
-// peer runs a case of testdata/rdma/peer.c in two hosts.
+// peer runs a case of testdata/peer/peer.c in two hosts.
 func (l *realLab) peer(program, name, at, from string, count, timeout int) {
 	l.t.Helper()
 	l.rdmaBetween(at, from, []string{program, name}, []string{program, name, addressOf(at), strconv.Itoa(count), strconv.Itoa(timeout)})

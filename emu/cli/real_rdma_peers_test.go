@@ -3,6 +3,7 @@ package cli
 import (
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -30,12 +31,27 @@ func (l *realLab) testRDMANotReady(peer string) {
 	if n, beyond, without := counted("rnr_nak_retry_err"), counted("req_rnr_retries_exceeded"), counted("out_of_buffer"); n < 10 || beyond != 1 || without < n {
 		l.t.Errorf("%d RNR NAKs, %d beyond the last, %d packets without a receive", n, beyond, without)
 	}
+	// A program that is stopped leaves no receives in time. The link is slow meanwhile,
+	// so that the transfer lasts.
+	l.set("leaf1:h1", "rate=50Mbps")
 	counted = l.counts("h1", "h2")
-	if said := l.alike("h1", "h2", "ib_send_bw", "-x", "0", "-r", "1", "-s", "100", "-n", "200"); !strings.Contains(said, "100        200") {
-		l.t.Errorf("%s", said)
+	argv := []string{"ib_send_bw", "-x", "0", "-r", "10", "-s", "4096", "-n", "2000"}
+	s := l.rdmaServer("h1", argv...)
+	l.listens("h1", "18515")
+	c := l.rdmaServer("h2", plus(argv, "10.0.0.1")...)
+	l.becomesTrue("a transfer", func() bool { return counted("received_payload") > 200e3 })
+	if err := s.Process.Signal(syscall.SIGSTOP); err != nil {
+		l.t.Fatal(err)
 	}
-	if counted("rnr_nak_retry_err") == 0 {
-		l.t.Error("a single receive was always in time")
+	l.becomesTrue("an RNR NAK", func() bool { return counted("rnr_nak_retry_err") > 10 })
+	if err := s.Process.Signal(syscall.SIGCONT); err != nil {
+		l.t.Fatal(err)
+	}
+	l.set("leaf1:h1", "rate=5Gbps")
+	for _, p := range []*rdmaServer{c, s} {
+		if err := p.ends(); err != nil || !strings.Contains(p.out.String(), "4096       2000") {
+			l.t.Errorf("%v: %v\n%s", p.Args, err, &p.out)
+		}
 	}
 }
 

@@ -55,30 +55,36 @@ func (c *credit) close() {
 }
 
 // queue holds what has come of a stream until it is taken. The other side's
-// credit bounds it.
+// credit bounds it, and limit if the other side does not keep to that.
 type queue struct {
 	mu     sync.Mutex
 	change sync.Cond
 	waits  [][]byte
+	size   int // of waits, bytes
+	limit  int
 	ended  bool
 }
 
-func newQueue() *queue {
-	q := &queue{}
+func newQueue(limit int) *queue {
+	q := &queue{limit: limit}
 	q.change.L = &q.mu
 	return q
 }
 
-// put adds bytes; none are the end.
-func (q *queue) put(b []byte) {
+// put adds bytes; none are the end. It is false if there is no room: then they are
+// lost, and nothing more comes.
+func (q *queue) put(b []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(b) == 0 {
+	fits := q.size+len(b) <= q.limit
+	if len(b) == 0 || !fits {
 		q.ended = true
 	} else if !q.ended {
 		q.waits = append(q.waits, b)
+		q.size += len(b)
 	}
 	q.change.Broadcast()
+	return fits
 }
 
 // get waits for bytes; nil is the end.
@@ -93,6 +99,7 @@ func (q *queue) get() []byte {
 	}
 	b := q.waits[0]
 	q.waits = q.waits[1:]
+	q.size -= len(b)
 	return b
 }
 

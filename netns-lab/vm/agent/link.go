@@ -275,8 +275,13 @@ func (l *Link) Relay(stream io.ReadWriteCloser) {
 	l.abandon(number)
 }
 
+// maxBuffered is how much may wait for whoever wants a program run. The windows of a
+// session allow for less, if every byte of them came in a frame of its own; a guest that
+// sends more loses the session.
+const maxBuffered = 8 << 20
+
 // buffered writes to a stream without waiting for its reader. What is not taken
-// yet is bounded by the windows of a session.
+// yet is bounded by the windows of a session, or by maxBuffered.
 type buffered struct {
 	stream io.ReadWriteCloser
 	queue  *queue
@@ -284,7 +289,7 @@ type buffered struct {
 }
 
 func newBuffered(stream io.ReadWriteCloser) *buffered {
-	b := &buffered{stream, newQueue(), make(chan struct{})}
+	b := &buffered{stream, newQueue(maxBuffered), make(chan struct{})}
 	go func() {
 		defer close(b.done)
 		for p := b.queue.get(); p != nil; p = b.queue.get() {
@@ -307,7 +312,9 @@ func (b *buffered) Write(p []byte) (int, error) {
 		return 0, io.ErrClosedPipe
 	default:
 	}
-	b.queue.put(p)
+	if !b.queue.put(p) {
+		return 0, errFrame
+	}
 	return len(p), nil
 }
 

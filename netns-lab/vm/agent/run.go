@@ -63,7 +63,7 @@ func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
 			_ = send(f)
 		}
 	}()
-	output := [stderr + 1]*queue{stdout: newQueue(), stderr: newQueue()}
+	output := [stderr + 1]*queue{stdout: newQueue(window), stderr: newQueue(window)}
 	var drains sync.WaitGroup
 	for n, w := range map[byte]io.Writer{stdout: c.Stdout, stderr: c.Stderr} {
 		if w == nil {
@@ -84,8 +84,9 @@ func Run(stream io.ReadWriteCloser, c Command) (Result, error) {
 		}
 		switch f.kind {
 		case data:
-			if n, b, ok := f.stream(); ok && n != stdin {
-				output[n].put(b)
+			if n, b, ok := f.stream(); ok && n != stdin && !output[n].put(b) {
+				end()
+				return Result{}, errFrame
 			}
 		case more:
 			if n, b, ok := f.stream(); ok && n == stdin {

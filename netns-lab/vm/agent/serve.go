@@ -134,7 +134,7 @@ func (s *server) open(f frame) {
 		_ = s.send(finished(f.session, Result{126, "the request for a program is damaged"}))
 		return
 	}
-	p := &served{number: f.session, send: s.send, input: newQueue(), credit: [stderr + 1]*credit{stdout: newCredit(), stderr: newCredit()}}
+	p := &served{number: f.session, send: s.send, input: newQueue(window), credit: [stderr + 1]*credit{stdout: newCredit(), stderr: newCredit()}}
 	path, err := lookPath(q)
 	if err != nil {
 		_ = s.send(finished(f.session, resultOf(err)))
@@ -285,7 +285,7 @@ func (p *served) take(f frame) {
 	switch f.kind {
 	case data:
 		if n, b, ok := f.stream(); ok && n == stdin {
-			p.input.put(b)
+			p.input.put(b) // whoever sends more than it may loses the rest
 		}
 	case more:
 		if n, b, ok := f.stream(); ok && n != stdin {

@@ -528,6 +528,7 @@ static void killed(enum ibv_wr_opcode op, int victim)
 	}
 	start();
 	qp = pair(cq, ALL);
+	meet();
 	if (!server) {
 		CHECK(stream(qp, op, progress, victim) == IBV_WC_RETRY_EXC_ERR && *progress >= 100);
 		CHECK(state_of(qp) == IBV_QPS_ERR);
