@@ -138,6 +138,17 @@ func (c *CQ) Arm(solicitedOnly bool) {
 	c.device.arm()
 }
 
+// Missed is told that the process behind a sink has asked for an event, and that
+// entries are there of which none has told. If it does not poll them soon it comes.
+func (c *CQ) Missed() {
+	if c.gone {
+		return
+	}
+	c.queue.Missed(c.device.Now())
+	c.device.agenda.at(&c.task, c.queue.Deadline())
+	c.device.arm()
+}
+
 // Ack acknowledges n events of this queue that were taken from the channel
 // (ibv_ack_cq_events). EINVAL: so many were not taken.
 func (c *CQ) Ack(n int) error { return c.queue.Ack(n) }

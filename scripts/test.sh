@@ -10,7 +10,7 @@ export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw || exit 1
+scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw ucx_perftest fi_pingpong || exit 1
 # Virtual machines: without QEMU or the image their tests are skipped, and the
 # summary says so.
 machines=""
@@ -65,15 +65,15 @@ second_chance() {
   done
 }
 
-# tests NAME FLAGS...: runs all tests with these flags, shows what the failed
-# ones printed, and keeps the counts.
+# tests NAME PACKAGES FLAGS...: runs the tests of these packages with these flags,
+# shows what the failed ones printed, and keeps the counts and the times.
 passed=0 broken=0 skipped=0
 tests() {
-  local name=$1 start=$SECONDS verdict="ok   "; shift
+  local name=$1 packages=$2 start=$SECONDS verdict="ok   "; shift 2
   echo "== $name"
-  # One package at a time: those with real programs need the cores.
   local good=true p s f
-  go test -json -count=1 -p 1 -timeout 20m "$@" ./... >"$out/json" 2>"$out/err" || good=false
+  # shellcheck disable=SC2086 # PACKAGES are several words
+  go test -json -count=1 -timeout 20m "$@" $packages >"$out/json" 2>"$out/err" || good=false
   p=$(count pass) s=$(count skip) f=$(count fail)
   if ! $good; then
     cat "$out/err"
@@ -90,19 +90,25 @@ tests() {
   fi
   passed=$((passed + p)) skipped=$((skipped + s)) broken=$((broken + f))
   summary+=("$verdict $name: $p passed, $f failed, $s skipped ($((SECONDS - start)) s)")
+  jq -r --arg of "$name" 'select(.Test and .Elapsed and .Elapsed > 5 and (.Test | contains("/") | not)) | "\(.Elapsed) s  \(.Package | sub("^github.com/weftlab/weft/"; "")) \(.Test) (\($of))"' "$out/json" >>"$out/slow"
   jq -r 'select(.Action == "output" and .Test and (.Output | test("SKIP"))) | .Package + " " + .Output' "$out/json" | grep -v -- '--- SKIP\|=== \|^$' | sed "s/^/$name: /" >>"$out/skips"
 }
 
-: >"$out/skips"
+: >"$out/skips" >"$out/slow"
+all=$(go list ./...)
+timed=$(grep -E "$realtime" <<<"$all")
+pure=$(grep -vE "$realtime" <<<"$all")
 step "gofmt" formatted
 step "go vet" go vet ./...
 step "staticcheck" go tool staticcheck ./...
 step "build" go build -o bin/weft .
 step "build of the libraries for RDMA programs" scripts/verbs.sh
-tests "tests"
+tests "tests of what is pure" "$pure"
+# One package at a time: those with real programs need the cores.
+tests "tests with real programs and real time" "$timed" -p 1
 # The race detector slows the engine several times, so here the tests with real
 # programs and real time are left out; they have just run without it.
-tests "tests with the race detector" -race -short
+tests "tests with the race detector" "$all" -race -short
 if [ "$(id -u)" -eq 0 ]; then
   step "the README's demo" scripts/demo.sh
 else
@@ -114,6 +120,9 @@ echo
 echo "== skipped, and why"
 sort "$out/skips" | uniq -c
 [ -s "$out/skips" ] || echo "nothing"
+echo
+echo "== the slowest tests"
+sort -rg "$out/slow" | awk 'NR <= 15'
 echo
 echo "== summary"
 printf '%s\n' "${summary[@]}"

@@ -13,7 +13,7 @@ import (
 func TestRDMAHostile(t *testing.T) {
 	l := startRDMA(t, rdmaPair, "rping")
 	program := filepath.Join(t.TempDir(), "hostile")
-	out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread", "-I../../nicemu/verbs", "-o", program, "testdata/rdma/hostile.c").CombinedOutput()
+	out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread", "-I../../nicemu/verbs", "-o", program, "testdata/hostile/hostile.c").CombinedOutput()
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
@@ -23,13 +23,13 @@ func TestRDMAHostile(t *testing.T) {
 	}
 	// -V compares all bytes, at both ends.
 	l.rdmaServer("h1", "rping", "-s", "-V", "-S", "3000")
-	var client *background
+	var client *rdmaServer
 	for try := 0; client == nil; try++ {
-		c := l.background("h2", "rping", "-c", "-a", "10.0.0.1", "-V", "-S", "3000")
-		if l.pings(20, c.ended) {
+		c := l.rdmaServer("h2", "rping", "-c", "-a", "10.0.0.1", "-V", "-S", "3000")
+		if l.pings(20, c) {
 			client = c
-		} else if try == 50 || !refused.MatchString(c.end()) {
-			t.Fatalf("rping does not begin:\n%s", c.end())
+		} else if try == 50 || !c.exited() || !early.MatchString(c.out.String()) {
+			t.Fatalf("rping does not begin:\n%s", c.said())
 		}
 	}
 	for _, name := range strings.Fields(string(list)) {
@@ -37,8 +37,8 @@ func TestRDMAHostile(t *testing.T) {
 			if o, e, code := l.run("exec", "-l", l.name, "h1", "--", program, name); code != 0 {
 				t.Errorf("exit code %d\n%s%s", code, o, e)
 			}
-			if !l.pings(20, client.ended) {
-				t.Fatalf("rping has come to an end:\n%s", client.end())
+			if !l.pings(20, client) {
+				t.Fatalf("rping has come to an end:\n%s", client.said())
 			}
 			on := *l
 			on.t = t
@@ -47,44 +47,23 @@ func TestRDMAHostile(t *testing.T) {
 	}
 }
 
-// background is a program that somebody watches.
-type background struct {
-	rdmaServer
-	ended chan struct{}
+// said ends a program, and gives what it has said.
+func (s *rdmaServer) said() string {
+	_ = s.Process.Kill()
+	<-s.done
+	return s.out.String()
 }
 
-func (l *realLab) background(host string, argv ...string) *background {
-	l.t.Helper()
-	b := &background{rdmaServer{Cmd: l.command(append([]string{"exec", "-l", l.name, host, "--"}, argv...)...)}, make(chan struct{})}
-	b.Stdout, b.Stderr = &b.out, &b.out
-	if err := b.Start(); err != nil {
-		l.t.Fatal(err)
-	}
-	go func() {
-		defer close(b.ended)
-		_ = b.Wait() // that it has ended is what matters
-	}()
-	l.t.Cleanup(func() { b.end() })
-	return b
-}
-
-// end ends the program, and gives what it has said.
-func (b *background) end() string {
-	_ = b.Process.Kill()
-	<-b.ended
-	return b.out.String()
-}
-
-// pings tells whether h1 is sent so many packets more, in a minute at most and before a
-// program has ended.
-func (l *realLab) pings(packets uint64, ended <-chan struct{}) bool {
+// pings tells whether h1 is sent so many packets more, in a minute at most and before
+// the program that sends them has ended.
+func (l *realLab) pings(packets uint64, by *rdmaServer) bool {
 	before := l.ports()["s1:1"].TxPackets
 	for range 1200 {
 		if l.ports()["s1:1"].TxPackets-before > packets {
 			return true
 		}
 		select {
-		case <-ended:
+		case <-by.done:
 			return false
 		case <-time.After(50 * time.Millisecond):
 		}

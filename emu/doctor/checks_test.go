@@ -62,6 +62,8 @@ func good() *machine {
 		fs: files(nil), release: func() (string, error) { return "6.8.0-45-generic", nil },
 		open: func(string) error { return nil }, fifo: ok, bpf: ok, tempDir: "/tmp",
 		lookPath: func(string) (string, error) { return "/usr/bin/x", nil },
+		qemu:     func() (string, error) { return "/usr/bin/qemu-system-x86_64", nil },
+		image:    func() (string, error) { return "/root/.cache/weft/vm/1", nil },
 		free:     func(string) (units.Bytes, error) { return 83 * units.GB, nil },
 	}
 }
@@ -197,6 +199,9 @@ func TestChecks(t *testing.T) {
 		}, OK, "ping", ""},
 		{"not present", func(m *machine) { m.lookPath = func(string) (string, error) { return "", exec.ErrNotFound } }, OK, "ip, ping, iperf3, tcpdump", ""},
 		{"not present", func(*machine) {}, OK, "none", ""},
+		{"virtual machines", func(*machine) {}, OK, "QEMU with the image /root/.cache/weft/vm/1", ""},
+		{"virtual machines", func(m *machine) { m.qemu = func() (string, error) { return "", exec.ErrNotFound } }, Warn, "no QEMU", "qemu-system-x86"},
+		{"virtual machines", func(m *machine) { m.image = func() (string, error) { return "", fs.ErrNotExist } }, Warn, "QEMU without", "scripts/vm-image.sh"},
 	} {
 		m := good()
 		c.change(m)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/netns-lab/vm"
 )
 
 // machine is what the checks look at: a file system with /proc and /sys, and
@@ -23,6 +24,8 @@ type machine struct {
 	fifo     func() error            // takes SCHED_FIFO on a thread that ends
 	bpf      func() error            // loads a BPF program
 	lookPath func(program string) (string, error)
+	qemu     func() (string, error)                // its path
+	image    func() (string, error)                // the directory of the guests' own image
 	free     func(dir string) (units.Bytes, error) // for this user
 	tempDir  string
 }
@@ -30,6 +33,7 @@ type machine struct {
 func thisMachine() *machine {
 	return &machine{
 		fs: os.DirFS("/"), release: release, open: openBoth, bpf: loadBPF, lookPath: exec.LookPath, free: freeSpace, tempDir: os.TempDir(),
+		qemu: vm.FindQEMU, image: vm.FindImage,
 		fifo: func() error { return wall.OnThread(wall.Realtime, func() error { return nil }) },
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // tools are programs that a lab is often used with.
-var tools = []string{"ip", "ping", "iperf3", "tcpdump", "tshark", "wireshark", "qemu-system-x86_64"}
+var tools = []string{"ip", "ping", "iperf3", "tcpdump", "tshark", "wireshark"}
 
 func (m *machine) checkTools() []Check {
 	var there, missing []string
@@ -21,7 +21,7 @@ func (m *machine) checkTools() []Check {
 	if slices.Contains(missing, "tcpdump") {
 		absent.Means = "weft capture --filter has tcpdump compile the filter"
 	}
-	return []Check{{Group: groupTools, Name: "present", Verdict: OK, Found: list(there)}, absent}
+	return []Check{{Group: groupTools, Name: "present", Verdict: OK, Found: list(there)}, absent, m.guests()}
 }
 
 func list(names []string) string {

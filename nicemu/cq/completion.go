@@ -90,6 +90,14 @@ const (
 	WithInv Flags = 1 << 3 // Imm is the remote key that was invalidated
 )
 
+// What RoCEv2 has in place of a GRH, which the completion of a datagram has to tell
+// (annex A17.4.5.1). With RoCE there is no service level, so ConnectX NICs say it there,
+// and UCX looks there.
+const (
+	HeaderIPv6 = 0x9
+	HeaderIPv4 = 0xa
+)
+
 // Completion is an entry of a completion queue, with the fields of ibv_wc. If
 // its status is not Success, only ID, Status, QP and VendorErr mean something
 // (ibv_poll_cq(3)).
@@ -105,7 +113,7 @@ type Completion struct {
 	Status       Status
 	Opcode       Opcode
 	Flags        Flags
-	SL           uint8
+	SL           uint8 // of a datagram HeaderIPv4 or HeaderIPv6; else, or if its header is not modelled, 0
 	DLIDPathBits uint8 // always 0 with RoCE
 }
 

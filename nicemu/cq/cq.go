@@ -27,13 +27,17 @@ type Events interface {
 // shares. That process polls, arms and acknowledges there, so Poll, Len, Arm,
 // Discard and Resize of the queue are without use.
 type Sink interface {
-	// Put adds an entry; false if there is no room.
-	Put(c Completion) bool
+	// Put adds an entry, which is solicited or an error or not; false if there is
+	// no room.
+	Put(c Completion, solicited bool) bool
 	// Asked is what event the process has asked for since Asked was called last. It
 	// is called behind each Put.
 	Asked() (any, solicited bool)
 	// Event tells that the event has come.
 	Event()
+	// Left tells whether there are entries, or such that are solicited or errors,
+	// that the process has not polled.
+	Left(solicited bool) bool
 }
 
 // armed is which completions make an event.
@@ -61,6 +65,7 @@ type CQ struct {
 	moderation Moderation
 	held       int        // completions that an event waits for
 	due        units.Time // when the event comes anyway
+	missed     units.Time // when it is looked whether entries that were missed are left
 
 	users    map[uint32]user // by queue pair
 	attached int             // so far
@@ -83,7 +88,7 @@ func New(depth, limit int, channel *Channel, events Events) (*CQ, error) {
 	if channel != nil {
 		channel.queues++
 	}
-	return &CQ{depth: depth, channel: channel, events: events, due: units.Never, users: map[uint32]user{}}, nil
+	return &CQ{depth: depth, channel: channel, events: events, due: units.Never, missed: units.Never, users: map[uint32]user{}}, nil
 }
 
 // NewSink makes a completion queue whose entries and events go to a sink, which has
@@ -148,15 +153,20 @@ func (q *CQ) look(now units.Time, c Completion, solicited bool) {
 // pass hands an entry to the sink. What the process has asked for counts from
 // before the entry: it cannot have seen it.
 func (q *CQ) pass(now units.Time, c Completion, solicited bool) bool {
-	if !q.sink.Put(c) {
+	if !q.sink.Put(c, solicited || c.Status != Success) {
 		q.fail()
 		return false
 	}
+	q.ask()
+	q.look(now, c, solicited)
+	return true
+}
+
+// ask takes over what the process has asked for.
+func (q *CQ) ask() {
 	if forAny, forSolicited := q.sink.Asked(); forAny || forSolicited {
 		q.Arm(!forAny)
 	}
-	q.look(now, c, solicited)
-	return true
 }
 
 // slot is the index of the i-th entry.
@@ -275,6 +285,6 @@ func (q *CQ) Destroy() error {
 		q.channel.forget(q)
 	}
 	q.channel, q.ring, q.count, q.head = nil, nil, 0, 0
-	q.armed, q.due, q.overrun = unarmed, units.Never, true
+	q.armed, q.due, q.missed, q.overrun = unarmed, units.Never, units.Never, true
 	return nil
 }

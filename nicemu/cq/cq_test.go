@@ -2,6 +2,7 @@ package cq
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -466,15 +467,18 @@ func TestErrOfCompletion(t *testing.T) {
 type shelf struct {
 	room           int
 	entries        []Completion
+	marks          []bool // which were solicited, or errors
 	any, solicited bool
 	events         int
+	left           bool
 }
 
-func (s *shelf) Put(c Completion) bool {
+func (s *shelf) Put(c Completion, solicited bool) bool {
 	if len(s.entries) == s.room {
 		return false
 	}
 	s.entries = append(s.entries, c)
+	s.marks = append(s.marks, solicited)
 	return true
 }
 
@@ -485,6 +489,8 @@ func (s *shelf) Asked() (any, solicited bool) {
 }
 
 func (s *shelf) Event() { s.events++ }
+
+func (s *shelf) Left(bool) bool { return s.left }
 
 // TestSink: entries and events go to the sink, as it has asked; when that is full the
 // queue has overrun.
@@ -509,6 +515,29 @@ func TestSink(t *testing.T) {
 		s.any, s.solicited = c.any, c.solicited
 		if !q.Push(0, Completion{ID: uint64(i), Status: c.status}, c.is) || s.events != c.events {
 			t.Errorf("entry %d: %d events, not %d", i, s.events, c.events)
+		}
+	}
+	if want := []bool{false, false, false, true, true}; !slices.Equal(s.marks, want) {
+		t.Errorf("solicited are %v, not %v", s.marks, want)
+	}
+	// What is asked for too late to be found with the last entry.
+	for i, c := range []struct {
+		any, solicited, left bool
+		events               int
+	}{
+		{left: true, events: 3},
+		{any: true, events: 3}, // it has polled
+		{left: true, events: 4},
+		{solicited: true, left: true, events: 5},
+	} {
+		s.any, s.solicited, s.left = c.any, c.solicited, c.left
+		q.Missed(0)
+		if q.Deadline() < units.Never {
+			q.Expire(q.Deadline() - 1)
+			q.Expire(q.Deadline())
+		}
+		if s.events != c.events || q.Deadline() != units.Never {
+			t.Errorf("missed %d: %d events, not %d; something is due at %v", i, s.events, c.events, q.Deadline())
 		}
 	}
 	if len(s.entries) != 5 || q.Len() != 0 {

@@ -33,7 +33,7 @@ func (q *CQ) match(now units.Time) {
 }
 
 func (q *CQ) event() {
-	q.armed, q.held, q.due = unarmed, 0, units.Never
+	q.armed, q.held, q.due, q.missed = unarmed, 0, units.Never, units.Never
 	if q.sink != nil {
 		q.sink.Event()
 	} else if q.channel != nil {
@@ -65,14 +65,38 @@ func (q *CQ) Moderate(m Moderation) error {
 	return nil
 }
 
-// Deadline is when Expire is to be called; units.Never for not at all. Push and
-// Arm may change it.
-func (q *CQ) Deadline() units.Time { return q.due }
+// missedAfter is how long a process that has asked for an event has to poll what is
+// there already.
+const missedAfter = 100 * units.Microsecond
 
-// Expire lets an event go that was held back until now.
+// Missed is called for a queue with a sink whose process has found, behind asking for
+// an event, that entries are there of which none has told. One that polls now, as it
+// should, needs no event, and some do not stand one for nothing. The others get it
+// soon: by ConnectX NICs they would get it at once, and UCX relies on that.
+func (q *CQ) Missed(now units.Time) {
+	if q.sink == nil {
+		return
+	}
+	q.ask()
+	if q.armed != unarmed && q.missed == units.Never {
+		q.missed = now + missedAfter
+	}
+}
+
+// Deadline is when Expire is to be called; units.Never for not at all. Push, Arm and
+// Missed may change it.
+func (q *CQ) Deadline() units.Time { return min(q.due, q.missed) }
+
+// Expire lets an event go that was held back until now, or that was missed.
 func (q *CQ) Expire(now units.Time) {
 	if q.due <= now {
 		q.event()
+	}
+	if q.missed <= now {
+		q.missed = units.Never
+		if q.sink.Left(q.armed == forSolicited) {
+			q.match(now)
+		}
 	}
 }
 

@@ -1,14 +1,14 @@
 package memory
 
 // Backing is the memory behind regions, addressed as its process does. Its
-// methods are given only what lies within a region, and at least one byte; false
-// is a fault: the memory is not there, or may not be read or written.
+// methods are given only what lies within a region, and at least one byte. They give
+// OK; Unmapped: the memory is not there, or may not be read or written; or Gone.
 type Backing interface {
 	// Load appends n bytes at addr to dst; if bytes are not modelled it gives dst
 	// as it was.
-	Load(dst []byte, addr uint64, n uint32) (data []byte, ok bool)
+	Load(dst []byte, addr uint64, n uint32) ([]byte, Fault)
 	// Store writes the bytes at addr.
-	Store(addr uint64, data []byte) bool
+	Store(addr uint64, data []byte) Fault
 }
 
 // Bytes is memory in a slice.
@@ -18,26 +18,26 @@ type Bytes struct {
 }
 
 // at finds n bytes at addr.
-func (b *Bytes) at(addr, n uint64) ([]byte, bool) {
+func (b *Bytes) at(addr, n uint64) ([]byte, Fault) {
 	size := uint64(len(b.Data))
 	off := addr - b.Base
 	if addr < b.Base || off > size || n > size-off {
-		return nil, false
+		return nil, Unmapped
 	}
-	return b.Data[off : off+n], true
+	return b.Data[off : off+n], OK
 }
 
 // Load appends n bytes at addr to dst.
-func (b *Bytes) Load(dst []byte, addr uint64, n uint32) ([]byte, bool) {
-	p, ok := b.at(addr, uint64(n))
-	return append(dst, p...), ok
+func (b *Bytes) Load(dst []byte, addr uint64, n uint32) ([]byte, Fault) {
+	p, f := b.at(addr, uint64(n))
+	return append(dst, p...), f
 }
 
 // Store writes the bytes at addr.
-func (b *Bytes) Store(addr uint64, data []byte) bool {
-	p, ok := b.at(addr, uint64(len(data)))
+func (b *Bytes) Store(addr uint64, data []byte) Fault {
+	p, f := b.at(addr, uint64(len(data)))
 	copy(p, data)
-	return ok
+	return f
 }
 
 // Sizes is memory of which only lengths are modelled: nothing is kept, and what
@@ -45,7 +45,7 @@ func (b *Bytes) Store(addr uint64, data []byte) bool {
 type Sizes struct{}
 
 // Load gives no bytes.
-func (Sizes) Load(dst []byte, _ uint64, _ uint32) ([]byte, bool) { return dst, true }
+func (Sizes) Load(dst []byte, _ uint64, _ uint32) ([]byte, Fault) { return dst, OK }
 
 // Store forgets the bytes.
-func (Sizes) Store(uint64, []byte) bool { return true }
+func (Sizes) Store(uint64, []byte) Fault { return OK }

@@ -15,13 +15,14 @@ const (
 	OutOfBounds       // the bytes are not all within it
 	Misaligned        // an atomic is not of 8 bytes at a multiple of 8
 	Unmapped          // the host's memory is not there or may not be used so
+	Gone              // the program whose memory it was has ended; its queue pairs are about to
 	ListShort         // the scatter/gather list has fewer bytes
 	BadBind           // a window cannot be bound so
 )
 
 var faultNames = [...]string{
 	"ok", "bad key", "wrong protection domain", "wrong queue pair", "no right", "out of bounds", "misaligned",
-	"unmapped", "list too short", "bad bind",
+	"unmapped", "gone", "list too short", "bad bind",
 }
 
 // String is a short text.
@@ -42,7 +43,8 @@ const (
 // Status is the completion status that a fault leads to at the requester; of
 // RemoteInvalidate that of the responder's receive. At a responder a Remote
 // fault is answered by a NAK, remote access error or, if misaligned, invalid
-// request (§9.7.4.1.5, §9.7.5.2; §11.6.2; rdma_rxe's rxe_resp.c and rxe_req.c).
+// request (§9.7.4.1.5, §9.7.5.2; §11.6.2; rdma_rxe's rxe_resp.c and rxe_req.c);
+// Gone is not answered.
 func (f Fault) Status(u Use) cq.Status {
 	switch {
 	case f == OK:

@@ -93,9 +93,9 @@ func (v View) Load(s Span, dst []byte) ([]byte, Fault) {
 	if f != OK {
 		return dst, f
 	}
-	data, ok := b.Load(dst, addr, s.Length)
-	if !ok {
-		return dst, Unmapped
+	data, f := b.Load(dst, addr, s.Length)
+	if f != OK {
+		return dst, f
 	}
 	return data, OK
 }
@@ -110,8 +110,8 @@ func (v View) Store(s Span, data []byte) Fault {
 		return OutOfBounds
 	}
 	b, addr, f := v.find(s)
-	if f == OK && len(data) > 0 && !b.Store(addr, data) {
-		return Unmapped
+	if f == OK && len(data) > 0 {
+		return b.Store(addr, data)
 	}
 	return f
 }
@@ -142,10 +142,10 @@ func (v View) word(s Span) (b Backing, addr, value uint64, f Fault) {
 	if b, addr, f = v.find(s); f != OK {
 		return nil, 0, 0, f
 	}
-	data, ok := b.Load(v.table.word[:0], addr, 8)
+	data, f := b.Load(v.table.word[:0], addr, 8)
 	switch {
-	case !ok:
-		return nil, 0, 0, Unmapped
+	case f != OK:
+		return nil, 0, 0, f
 	case len(data) < 8:
 		return b, addr, 0, OK
 	}
@@ -154,8 +154,5 @@ func (v View) word(s Span) (b Backing, addr, value uint64, f Fault) {
 
 func (v View) setWord(b Backing, addr, value uint64) Fault {
 	binary.LittleEndian.PutUint64(v.table.word[:], value)
-	if !b.Store(addr, v.table.word[:]) {
-		return Unmapped
-	}
-	return OK
+	return b.Store(addr, v.table.word[:])
 }

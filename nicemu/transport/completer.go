@@ -81,7 +81,7 @@ func (q *QP) advance(upto PSN) bool {
 // timer start anew (§9.7.6.1.3, §9.9.2).
 func (q *QP) progress(now units.Time, was PSN, flying units.Bytes) {
 	r := &q.req
-	r.retries, r.rnrTries = q.attr.RetryCount, q.attr.RNRRetry
+	r.retries, r.rnrTries, r.unready = q.attr.RetryCount, q.attr.RNRRetry, false
 	q.startTimer(now)
 	q.recovery.Acked(r.window())
 	if f := q.config.Feedback; f != nil {
@@ -94,11 +94,18 @@ func (q *QP) progress(now units.Time, was PSN, flying units.Bytes) {
 	q.settle()
 }
 
-// refused asks the recovery to send again, unless it knows already.
+// refused asks the recovery to send again, unless it knows already. After an RNR NAK a
+// responder has nothing to say of what came behind the packet that it refused
+// (§9.7.5.2.8); Linux's rxe says of it that a packet is missing (check_psn of
+// drivers/infiniband/sw/rxe/rxe_resp.c), which may come when all of it has been sent
+// again and would then cost a retry each time.
 func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 	switch why {
 	case NakSequence:
 		q.counters.PacketSeqErr++
+		if q.req.unready {
+			return
+		}
 	case NakImplied:
 		q.counters.ImpliedNakSeqErr++
 	}
@@ -142,6 +149,7 @@ func (q *QP) notReady(now units.Time, syndrome uint8) {
 		}
 		r.rnrTries--
 	}
+	r.unready = true
 	q.recovery.Refused(r.window(), NakRNR, r.una)
 	r.rnrTimer = now + roce.RNRTime(syndrome)
 	q.sendAgain(now)

@@ -12,10 +12,14 @@ import (
 )
 
 // count is a CQ that counts.
-type count struct{ n, failed int }
+type count struct {
+	n, failed int
+	last      cq.Completion
+}
 
 func (c *count) Complete(w cq.Completion, _ bool) {
 	c.n++
+	c.last = w
 	if w.Status != cq.Success {
 		c.failed++
 	}

@@ -30,6 +30,7 @@ type requester struct {
 	urge     bool       // the next packet asks for one
 	ackSince units.Time // when the ACK timer was started; units.Never while it does not run
 	rnrTimer units.Time // nothing is sent before; units.Never if not
+	unready  bool       // an RNR NAK has come, and nothing was acknowledged since
 	retries  uint8      // left
 	rnrTries uint8      // left
 	stamps   stamps

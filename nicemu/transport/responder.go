@@ -128,6 +128,10 @@ func (q *QP) take(p *roce.Packet, s shape) {
 		q.refuse(roce.SyndromeInvalidRequest, cq.LocLenErr, qp.QPReqErr)
 		return
 	case badList:
+		if f == memory.Gone {
+			q.die()
+			return
+		}
 		q.refuse(roce.SyndromeRemoteOperation, f.Status(memory.Local), qp.QPReqErr)
 		return
 	}
@@ -296,8 +300,19 @@ func (q *QP) refuse(syndrome uint8, s cq.Status, e qp.Event) {
 	q.refuseAt(q.resp.expected, syndrome, s, e)
 }
 
+// die ends a connection whose program has ended: the peer hears nothing more, as of
+// a queue pair that is destroyed.
+func (q *QP) die() {
+	q.toError()
+	q.dropReplies()
+}
+
 // deny refuses the request of a PSN because of a fault of memory.
 func (q *QP) deny(psn PSN, f memory.Fault) {
+	if f == memory.Gone {
+		q.die()
+		return
+	}
 	if s := f.Status(memory.Remote); s == cq.RemAccessErr {
 		q.refuseAt(psn, roce.SyndromeRemoteAccess, s, qp.QPAccessErr)
 	} else {

@@ -53,11 +53,22 @@ func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 		return
 	}
 	q.counters.PayloadReceived += uint64(p.Length)
-	c := cq.Completion{Opcode: cq.Recv, ByteLen: n, Flags: cq.GRH, SrcQP: p.DETH.SourceQP}
+	c := cq.Completion{Opcode: cq.Recv, ByteLen: n, Flags: cq.GRH, SrcQP: p.DETH.SourceQP, SL: headerKind(grh)}
 	if s.imm {
 		c.Flags, c.Imm = cq.GRH|cq.WithImm, p.ImmDt.Data
 	}
 	q.received(c, p.BTH.Solicited)
+}
+
+// headerKind is what Completion.SL says of what stands in front of a datagram.
+func headerKind(grh *[GRHLen]byte) uint8 {
+	switch {
+	case grh == nil:
+		return 0
+	case grh[0]>>4 == 6:
+		return cq.HeaderIPv6
+	}
+	return cq.HeaderIPv4
 }
 
 func (q *QP) storeDatagram(p *roce.Packet, grh *[GRHLen]byte) memory.Fault {

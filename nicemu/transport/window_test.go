@@ -96,7 +96,7 @@ func TestWindowIsLentAndReturned(t *testing.T) {
 func TestDatagramBytes(t *testing.T) {
 	h := newHost()
 	local := h.bytes(0, 4096, memory.LocalWrite)
-	q, err := New(Config{Service: roce.UD, Memory: h.view(0), SendCQ: &count{}, RecvCQ: &count{}, MaxRecv: 2, MaxSGE: 3})
+	q, err := New(Config{Service: roce.UD, Memory: h.view(0), SendCQ: &count{}, RecvCQ: &count{}, MaxRecv: 3, MaxSGE: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,15 +105,17 @@ func TestDatagramBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	grh := [GRHLen]byte{0: 0x60, 39: 0xff}
+	grh, ipv4 := [GRHLen]byte{0: 0x60, 39: 0xff}, [GRHLen]byte{20: 0x45, 39: 7}
 	payload := bytes.Repeat([]byte{9}, 100)
 	for i, c := range []struct {
 		header  *[GRHLen]byte
 		payload []byte
 		want    []byte
+		kind    uint8
 	}{
-		{&grh, payload, append(grh[:], payload...)},
-		{nil, nil, make([]byte, 140)},
+		{&grh, payload, append(grh[:], payload...), cq.HeaderIPv6},
+		{&ipv4, payload, append(ipv4[:], payload...), cq.HeaderIPv4},
+		{nil, nil, make([]byte, 140), 0},
 	} {
 		clear(local)
 		// The GRH lies across elements of the list.
@@ -127,6 +129,9 @@ func TestDatagramBytes(t *testing.T) {
 		q.Receive(0, &p, c.header)
 		if got := local[10:150]; !bytes.Equal(got, c.want) || q.config.RecvCQ.(*count).n != i+1 {
 			t.Errorf("%d: % x, want % x", i, got, c.want)
+		}
+		if got := q.config.RecvCQ.(*count).last.SL; got != c.kind {
+			t.Errorf("%d: the completion has sl %#x, not %#x", i, got, c.kind)
 		}
 	}
 }

@@ -4,7 +4,7 @@ package uverbs
 // have no padding, so encoding/binary and C see the same bytes.
 
 const (
-	abiVersion    = 1
+	abiVersion    = 2
 	maxMessage    = 4096
 	maxDevices    = 16
 	pageSize      = 4096
@@ -28,6 +28,8 @@ const (
 	sendIndex  = 0
 	recvIndex  = 64
 	cqMade     = 0
+	cqSolicit  = 4
+	cqTold     = 8
 	cqTaken    = 64
 	cqArm      = 128
 	cqEvent    = 192
@@ -68,6 +70,8 @@ const (
 	opDestroyAH
 	opAttachMcast
 	opDetachMcast
+	opQueryClock
+	opNotifyCQ
 )
 
 const (
@@ -125,6 +129,8 @@ type portAnswer struct {
 	ActiveMTU, GIDs                uint32
 	QKeyViolations, PKeyViolations uint32
 }
+
+type clockAnswer struct{ Time uint64 }
 
 type queryGID struct{ Context, Index uint32 }
 

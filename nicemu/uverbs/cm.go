@@ -114,15 +114,20 @@ func (s *Server) deviceOf(a netip.Addr) *Device {
 	return nil
 }
 
+// anyAddress tells whether an address stands for all of the host's: that is so of a
+// loopback address too, which no NIC has (cma_any_addr of Linux). libfabric's servers
+// bind to one.
+func anyAddress(a netip.Addr) bool { return !a.IsValid() || a.IsUnspecified() || a.IsLoopback() }
+
 // bind gives an ID its local address, and the device that has it.
 func (i *cmID) bind(a netip.AddrPort) error {
 	if i.bound {
 		return fmt.Errorf("%w: the ID is bound to %v already", syscall.EINVAL, i.local)
 	}
 	device := i.device
-	if a.Addr().IsValid() && !a.Addr().IsUnspecified() {
+	if !anyAddress(a.Addr()) {
 		if device = i.session.server.deviceOf(a.Addr()); device == nil {
-			return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.ENODEV, a.Addr())
+			return fmt.Errorf("%w: no NIC of the host has the address %v", syscall.EADDRNOTAVAIL, a.Addr())
 		}
 	}
 	i.local = a
@@ -164,15 +169,15 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 	switch {
 	case !remote.Addr().IsValid() || remote.Addr().IsUnspecified():
 		return failed(fmt.Errorf("%w: %v is nobody's address", syscall.EINVAL, remote.Addr()))
-	case i.comm != 0 || len(i.listening) > 0:
-		return failed(fmt.Errorf("%w: the ID listens or is connected", syscall.EINVAL))
+	case i.stage != unresolved || i.passive || len(i.listening) > 0:
+		return failed(fmt.Errorf("%w: the ID listens, or has an address resolved already", syscall.EINVAL))
 	}
 	if !i.bound {
 		if err := i.bind(local); err != nil {
 			return failed(err)
 		}
 	}
-	i.remote = remote
+	i.remote, i.stage = remote, resolving
 	if err := i.choose(); err != nil {
 		i.soon(cmEvent{Event: eventAddrError, Status: -int32(errnoOf(err))})
 	} else {
@@ -184,7 +189,7 @@ func (x *session) cmResolveAddr(q *cmResolve) answer {
 // choose finds the device by which the remote address is reached, and its own
 // address there.
 func (i *cmID) choose() error {
-	if i.device != nil && i.local.Addr().IsValid() && !i.local.Addr().IsUnspecified() {
+	if i.device != nil && !anyAddress(i.local.Addr()) {
 		if i.local.Addr().Is4() != i.remote.Addr().Is4() {
 			return fmt.Errorf("%w: %v and %v are of different versions of IP", syscall.EINVAL, i.local, i.remote)
 		}
@@ -205,9 +210,13 @@ func (i *cmID) choose() error {
 
 func (x *session) cmResolveRoute(q *handleMsg) answer {
 	i, err := x.chosen(q.Handle)
-	if err != nil {
+	switch {
+	case err != nil:
 		return failed(err)
+	case i.stage != resolved:
+		return failed(fmt.Errorf("%w: a route is resolved once, behind RDMA_CM_EVENT_ADDR_RESOLVED", syscall.EINVAL))
 	}
+	i.stage = routed
 	i.event(cmEvent{Event: eventRouteResolved})
 	return answer{}
 }
@@ -217,8 +226,8 @@ func (x *session) cmListen(q *cmListen) answer {
 	switch {
 	case err != nil:
 		return failed(err)
-	case len(i.listening) > 0 || i.comm != 0 || i.space == spaceIPoIB:
-		return failed(fmt.Errorf("%w: the ID listens or is connected, or its port space has no connections", syscall.EINVAL))
+	case len(i.listening) > 0 || i.stage != unresolved || i.passive || i.space == spaceIPoIB:
+		return failed(fmt.Errorf("%w: the ID listens or is for a connection, or its port space has no connections", syscall.EINVAL))
 	}
 	if !i.bound {
 		if err := i.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), 0)); err != nil {
@@ -248,7 +257,7 @@ func backlogOf(n uint32) int {
 
 func (i *cmID) listen(d *nicemu.Device, backlog int) (err error) {
 	l := cm.Listen{Service: i.service(i.local.Port()), Datagram: i.qpType == typeUD, Backlog: backlog}
-	if a := i.local.Addr(); a.IsValid() && !a.IsUnspecified() {
+	if a := i.local.Addr(); !anyAddress(a) {
 		l.Address = a
 	}
 	d.Manage(func(c *cm.CM) {
@@ -369,8 +378,8 @@ func (x *session) cmConnect(q *cmConnect) answer {
 	switch {
 	case err != nil:
 		return failed(err)
-	case i.comm != 0 || !i.remote.IsValid() || len(i.listening) > 0:
-		return failed(fmt.Errorf("%w: the ID is connected, or listens, or no address was resolved", syscall.EINVAL))
+	case i.stage != routed:
+		return failed(fmt.Errorf("%w: an ID connects once, behind RDMA_CM_EVENT_ROUTE_RESOLVED", syscall.EINVAL))
 	case int(q.Param.PrivateDataLen) > privateLen-1:
 		return failed(syscall.EINVAL)
 	}
@@ -398,7 +407,7 @@ func (x *session) cmConnect(q *cmConnect) answer {
 			})
 		}
 		if err == nil {
-			i.comm = id
+			i.comm, i.stage = id, connecting
 			d.Own(id, i.happened)
 		}
 	})

@@ -31,6 +31,18 @@ const (
 	typeUD = 4
 )
 
+// stage is how far an ID is on its way to a connection: each step is taken once, as in
+// Linux's rdma_cm; only an address that could not be resolved can be resolved again.
+type stage uint8
+
+const (
+	unresolved stage = iota
+	resolving
+	resolved
+	routed
+	connecting // or connected, or past that
+)
+
 // cmID is an rdma_cm_id: one end of a connection, or of a resolution, or a listener.
 type cmID struct {
 	session *session
@@ -47,6 +59,7 @@ type cmID struct {
 	tosSet        bool
 	ackTimeout    uint8 // of the queue pair; 0 for what the connection manager finds
 
+	stage     stage
 	listening []listening
 	comm      msg.CommID // of the connection; 0 for none
 	passive   bool
@@ -115,17 +128,20 @@ func (i *cmID) event(e cmEvent) bool { return i.channel.put(&queuedEvent{of: i, 
 // soon puts the event of an address that was resolved, or not, into the channel.
 func (i *cmID) soon(e cmEvent) {
 	s := i.session.server
-	if s.ResolveTime == 0 {
+	tell := func() {
+		if i.ended {
+			return
+		}
+		if i.stage = resolved; e.Event == eventAddrError {
+			i.stage = unresolved
+		}
 		i.event(e)
+	}
+	if s.ResolveTime == 0 {
+		tell()
 		return
 	}
-	time.AfterFunc(s.ResolveTime, func() {
-		_ = s.do(func() { // else the lab has ended
-			if !i.ended {
-				i.event(e)
-			}
-		})
-	})
+	time.AfterFunc(s.ResolveTime, func() { _ = s.do(tell) }) // an error is that the lab has ended
 }
 
 // address completes an event of an ID.
@@ -297,7 +313,7 @@ func (p *ports) find(i *cmID) error {
 
 // overlap tells whether something can be for both addresses.
 func overlap(a, b netip.Addr) bool {
-	return a == b || !a.IsValid() || !b.IsValid() || a.IsUnspecified() || b.IsUnspecified()
+	return a == b || anyAddress(a) || anyAddress(b)
 }
 
 func (p *ports) release(i *cmID) {

@@ -148,7 +148,9 @@ func (x *session) resizeCQ(q *createCQ) answer {
 	}
 	k.mem.word(cqMade).Store(k.made)
 	k.mem.word(cqTaken).Store(k.made - waiting)
-	k.mem.word(cqArm).Store(old.mem.word(cqArm).Load())
+	for _, w := range []int{cqSolicit, cqTold, cqArm} {
+		k.mem.word(w).Store(old.mem.word(w).Load())
+	}
 	k.mem.word(cqEvent).Store(old.mem.word(cqEvent).Load())
 	x.unused = append(x.unused, old.mem)
 	return k.answer(fd)
@@ -163,6 +165,18 @@ func (x *session) modifyCQ(q *modifyCQ) answer {
 		return failed(fmt.Errorf("%w: cq_count is %d and cq_period %d: they can be 0 to 65535", syscall.EINVAL, q.Count, q.Period))
 	}
 	return done(k.cq.Moderate(cq.Moderation{Count: uint16(q.Count), Period: units.Time(q.Period) * units.Microsecond}))
+}
+
+// notifyCQ is told that there are entries that the process has not polled, that no
+// event has told of and that were there when it asked for the next: without this they
+// might wait for ever.
+func (x *session) notifyCQ(q *handleMsg) answer {
+	k, err := get[*completions](x, q.Handle, "completion queue")
+	if err != nil {
+		return failed(err)
+	}
+	k.cq.Missed()
+	return answer{}
 }
 
 func (x *session) destroyCQ(q *handleMsg) answer {
@@ -196,7 +210,7 @@ func (k *completions) slot(i uint32) []byte {
 
 // Put implements cq.Sink. What the process says that it has taken may be nonsense;
 // then the queue is full.
-func (k *completions) Put(c cq.Completion) bool {
+func (k *completions) Put(c cq.Completion, solicited bool) bool {
 	if k.made-k.mem.word(cqTaken).Load() >= k.depth {
 		return false
 	}
@@ -212,8 +226,12 @@ func (k *completions) Put(c cq.Completion) bool {
 	le.PutUint32(b[36:], uint32(c.Flags))
 	le.PutUint32(b[40:], uint32(c.PKeyIndex))
 	le.PutUint32(b[44:], uint32(c.SL))
-	le.PutUint32(b[48:], 0)
+	le.PutUint64(b[48:], 0)
+	le.PutUint64(b[56:], clock(k.context.Device))
 	k.made++
+	if solicited {
+		k.mem.word(cqSolicit).Store(k.made)
+	}
 	k.mem.word(cqMade).Store(k.made)
 	return true
 }
@@ -230,12 +248,22 @@ func (k *completions) Asked() (any, solicited bool) {
 
 // Event implements cq.Sink.
 func (k *completions) Event() {
+	k.mem.word(cqTold).Store(k.made)
 	if k.channel == nil || k.mem.word(cqEvent).Swap(1) != 0 {
 		return
 	}
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], k.handle)
 	k.channel.put(b[:])
+}
+
+// Left implements cq.Sink.
+func (k *completions) Left(solicited bool) bool {
+	last := k.made
+	if solicited {
+		last = k.mem.word(cqSolicit).Load()
+	}
+	return int32(last-k.mem.word(cqTaken).Load()) > 0
 }
 
 // report tells a process of an asynchronous event. One that does not read its events

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
 )
 
@@ -45,6 +46,8 @@ func init() {
 		opDestroyAH:      on((*session).destroyAH),
 		opAttachMcast:    on((*session).attachMcast),
 		opDetachMcast:    on((*session).detachMcast),
+		opQueryClock:     on((*session).queryClock),
+		opNotifyCQ:       on((*session).notifyCQ),
 
 		opCMCreateChannel:  making(always[none](withPipe), (*session).cmCreateChannel),
 		opCMDestroyChannel: on((*session).cmDestroyChannel),
@@ -177,6 +180,17 @@ func (x *session) queryPort(q *handleMsg) answer {
 		QKeyViolations: uint32(n.QKeyViolations), PKeyViolations: uint32(n.PKeyViolations),
 	}}
 }
+
+func (x *session) queryClock(q *handleMsg) answer {
+	c, err := get[*opened](x, q.Handle, "context")
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: clockAnswer{clock(c.Device)}}
+}
+
+// clock is the emulated time in nanoseconds, as completions have it.
+func clock(d *nicemu.Device) uint64 { return uint64(d.Now() / units.Nanosecond) }
 
 func (x *session) queryGID(q *queryGID) answer {
 	c, err := get[*opened](x, q.Context, "context")

@@ -20,7 +20,6 @@
 // after its registration is a fault when it is used. After fork(2) regions are the
 // parent's alone, whose writes the child does not see.
 //
-// Not implemented: extended completion queues and queue pairs (ibv_create_cq_ex,
-// ibv_wr_*), XRC, raw packets, device memory, parent and thread domains, counters,
-// flow steering, sharing of objects among processes.
+// Not implemented: XRC, raw packets, on-demand paging, device memory, parent and thread
+// domains, counters, flow steering, sharing of objects among processes.
 package uverbs

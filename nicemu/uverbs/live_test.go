@@ -424,8 +424,8 @@ func TestProcessMemory(t *testing.T) {
 	}
 	defer l.Close()
 	load := func(p *process, addr uint64) (string, bool) {
-		b, ok := p.Load(nil, addr, uint32(len(secret)))
-		return string(b), ok
+		b, f := p.Load(nil, addr, uint32(len(secret)))
+		return string(b), f == memory.OK
 	}
 
 	t.Run("stopped", func(t *testing.T) {
@@ -438,7 +438,7 @@ func TestProcessMemory(t *testing.T) {
 		if b, ok := load(p, r.addr); !ok || b != secret {
 			t.Errorf("a stopped process has %q", b)
 		}
-		if !p.Store(r.addr, []byte("WHAT")) {
+		if p.Store(r.addr, []byte("WHAT")) != memory.OK {
 			t.Error("a stopped process cannot be written to")
 		}
 		if err := r.Process.Signal(unix.SIGCONT); err != nil {
@@ -450,7 +450,7 @@ func TestProcessMemory(t *testing.T) {
 		if _, ok := load(p, 0); ok {
 			t.Error("there is something at address 0")
 		}
-		if p.Store(uint64(^uintptr(0)-100), []byte("kernel")) || !p.here() {
+		if p.Store(uint64(^uintptr(0)-100), []byte("kernel")) == memory.OK || !p.here() {
 			t.Error("there is something at the end")
 		}
 	})
@@ -467,7 +467,7 @@ func TestProcessMemory(t *testing.T) {
 		if s := r.say("meow"); s != "meow\n" {
 			t.Fatalf("cat says %q", s)
 		}
-		if p.here() || p.mapped(r.addr, 1) || p.Store(r.addr, []byte("x")) {
+		if p.here() || p.mapped(r.addr, 1) || p.Store(r.addr, []byte("x")) == memory.OK {
 			t.Error("the memory of the program that came after it can be reached")
 		}
 	})
@@ -493,7 +493,7 @@ func TestProcessMemory(t *testing.T) {
 				t.Errorf("the first, which has ended, has %q", b)
 			}
 		}
-		if p.here() || p.Store(r.addr, []byte("x")) {
+		if p.here() || p.Store(r.addr, []byte("x")) == memory.OK {
 			t.Error("a process that has ended can be reached")
 		}
 	})
@@ -537,19 +537,19 @@ func TestRealMemory(t *testing.T) {
 			t.Errorf("%#x bytes at %#x: %v", r.length, r.addr, a.err)
 		}
 	}
-	if b, ok := p.Load(nil, at, 6); !ok || string(b) != "abcabc" {
+	if b, f := p.Load(nil, at, 6); f != memory.OK || string(b) != "abcabc" {
 		t.Errorf("%q", b)
 	}
 	if err := unix.Mprotect(m, unix.PROT_READ); err != nil {
 		t.Fatal(err)
 	}
-	if p.Store(at, []byte("x")) {
+	if p.Store(at, []byte("x")) == memory.OK {
 		t.Error("read-only memory is written to")
 	}
 	if err := unix.Munmap(m); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := p.Load(nil, at, 6); ok || !p.here() {
+	if _, f := p.Load(nil, at, 6); f == memory.OK || !p.here() {
 		t.Error("memory that is unmapped is read")
 	}
 	w.sound()

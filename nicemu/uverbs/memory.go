@@ -46,6 +46,9 @@ func (x *session) registration(q *regMR) (r memory.Registration, err error) {
 
 // unmapped is the error of memory that the process does not have.
 func (x *session) unmapped(q *regMR) error {
+	if q.Addr+q.Length < q.Addr {
+		return fmt.Errorf("%w: %d bytes from %#x go beyond all addresses", syscall.EINVAL, q.Length, q.Addr)
+	}
 	if q.Length > 0 && !x.memory.mapped(q.Addr, q.Length) {
 		return fmt.Errorf("%w: the process has no memory at %#x to %#x", syscall.EFAULT, q.Addr, q.Addr+q.Length-1)
 	}
@@ -135,9 +138,13 @@ func (x *session) deallocMW(q *handleMsg) answer {
 	return remove(x, q.Handle, w.Dealloc)
 }
 
+// flowLabelBits are those that ibv_global_route.flow_label has: kernels and NICs look
+// at no others, and UCX sets them all.
+const flowLabelBits = 1<<20 - 1
+
 func vectorOf(a *ahAttr) qp.AV {
 	return qp.AV{
-		DGID: a.DGID, FlowLabel: a.FlowLabel, SGIDIndex: a.SGIDIndex, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass,
+		DGID: a.DGID, FlowLabel: a.FlowLabel & flowLabelBits, SGIDIndex: a.SGIDIndex, HopLimit: a.HopLimit, TrafficClass: a.TrafficClass,
 		SL: a.SL, StaticRate: a.StaticRate, Global: a.IsGlobal != 0, Port: a.Port,
 	}
 }

@@ -53,24 +53,31 @@ func peerOf(socket int) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer of a socket: %w", err)
 	}
-	p := &process{pid: int(peer.Pid), space: -1}
 	// By its number, where the kernel is older than 6.5: then it may be another's that
 	// has it since.
 	pidfd, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	if err != nil {
-		pidfd, err = unix.PidfdOpen(p.pid, 0)
+		pidfd, err = unix.PidfdOpen(int(peer.Pid), 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("process %d: %w", p.pid, err)
+		return nil, fmt.Errorf("process %d: %w", peer.Pid, err)
 	}
+	return openProcess(int(peer.Pid), pidfd)
+}
+
+// openProcess gets hold of the address space of the process that pidfd, which it closes,
+// means, and whose number is pid.
+func openProcess(pid, pidfd int) (*process, error) {
 	defer unix.Close(pidfd)
-	if p.space, err = unix.Open(fmt.Sprintf("/proc/%d/mem", p.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-		return nil, fmt.Errorf("process %d: %w", p.pid, err)
+	space, err := unix.Open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
 	}
+	p := &process{pid: pid, space: space}
 	// If it is there now, then its number was its own a moment ago.
 	if ended, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0); err != nil || ended > 0 || !p.here() {
 		p.close()
-		return nil, fmt.Errorf("process %d: %w", p.pid, syscall.ESRCH)
+		return nil, fmt.Errorf("process %d: %w", pid, syscall.ESRCH)
 	}
 	return p, nil
 }
@@ -87,33 +94,43 @@ func (p *process) here() bool {
 }
 
 // Load implements memory.Backing.
-func (p *process) Load(dst []byte, addr uint64, n uint32) ([]byte, bool) {
+func (p *process) Load(dst []byte, addr uint64, n uint32) ([]byte, memory.Fault) {
 	from := len(dst)
 	dst = slices.Grow(dst, int(n))[:from+int(n)]
-	if !p.here() || !p.move(unix.SYS_PROCESS_VM_READV, addr, dst[from:]) {
-		return dst[:from], false
+	if f := p.move(unix.SYS_PROCESS_VM_READV, addr, dst[from:]); f != memory.OK {
+		return dst[:from], f
 	}
-	return dst, true
+	return dst, memory.OK
 }
 
 // Store implements memory.Backing.
-func (p *process) Store(addr uint64, data []byte) bool {
-	return p.here() && p.move(unix.SYS_PROCESS_VM_WRITEV, addr, data)
+func (p *process) Store(addr uint64, data []byte) memory.Fault {
+	return p.move(unix.SYS_PROCESS_VM_WRITEV, addr, data)
 }
 
-// move copies all of b, which is not empty, from or to the process.
-func (p *process) move(call uintptr, addr uint64, b []byte) bool {
+// move copies all of b, which is not empty, from or to the process. One that has
+// ended since here has looked says ESRCH.
+func (p *process) move(call uintptr, addr uint64, b []byte) memory.Fault {
+	if !p.here() {
+		return memory.Gone
+	}
 	p.local.Base, p.local.Len = &b[0], uint64(len(b))
 	p.remote.base, p.remote.len = addr, uint64(len(b))
 	n, _, errno := unix.RawSyscall6(call, uintptr(p.pid), uintptr(unsafe.Pointer(&p.local)), 1, uintptr(unsafe.Pointer(&p.remote)), 1, 0)
 	p.local.Base = nil
-	return errno == 0 && int(n) == len(b)
+	switch {
+	case errno == unix.ESRCH:
+		return memory.Gone
+	case errno != 0 || int(n) != len(b):
+		return memory.Unmapped
+	}
+	return memory.OK
 }
 
 // mapped implements host.
 func (p *process) mapped(addr, n uint64) bool {
 	var b [1]byte
-	return p.here() && p.move(unix.SYS_PROCESS_VM_READV, addr, b[:]) && p.move(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:])
+	return p.move(unix.SYS_PROCESS_VM_READV, addr, b[:]) == memory.OK && p.move(unix.SYS_PROCESS_VM_READV, addr+n-1, b[:]) == memory.OK
 }
 
 // forget implements host.

@@ -91,6 +91,7 @@ func TestErrors(t *testing.T) {
 		{"no context", opAllocPD, handleMsg{Handle: 4711}, syscall.EINVAL},
 		{"not a context", opAllocPD, handleMsg{Handle: k.pd}, syscall.EINVAL},
 		{"no memory", opRegMR, regMR{PD: k.pd, Addr: 1 << 40, Length: 10}, syscall.EFAULT},
+		{"more memory than there is", opRegMR, regMR{PD: k.pd, Addr: base, Length: 1<<64 - base}, syscall.EINVAL},
 		{"no entries", opCreateCQ, createCQ{Context: k.context}, syscall.EINVAL},
 		{"too many entries", opCreateCQ, createCQ{Context: k.context, CQE: 1 << 31}, syscall.EINVAL},
 		{"a domain in use", opDeallocPD, handleMsg{Handle: k.pd}, syscall.EBUSY},

@@ -76,7 +76,10 @@ func (w *world) run() {
 // slice is a process's memory in the test.
 type slice struct{ memory.Bytes }
 
-func (s *slice) mapped(addr, n uint64) bool { _, ok := s.Load(nil, addr, 1); return ok && n > 0 }
+func (s *slice) mapped(addr, n uint64) bool {
+	_, f := s.Load(nil, addr, 1)
+	return f == memory.OK && n > 0
+}
 
 func (s *slice) forget() { s.Data = nil }
 

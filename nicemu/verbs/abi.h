@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define WEFT_ABI_VERSION 1
+#define WEFT_ABI_VERSION 2
 #define WEFT_MAX_MESSAGE 4096
 
 enum weft_op {
@@ -48,6 +48,8 @@ enum weft_op {
 	WEFT_DESTROY_AH,      /* handle */
 	WEFT_ATTACH_MCAST,    /* mcast */
 	WEFT_DETACH_MCAST,    /* mcast */
+	WEFT_QUERY_CLOCK,     /* handle of the context -> clock_answer */
+	WEFT_NOTIFY_CQ,       /* handle: entries wait that no event has told of */
 
 	WEFT_CM_CREATE_CHANNEL = 64, /* -> handle; fd */
 	WEFT_CM_DESTROY_CHANNEL,     /* handle */
@@ -124,6 +126,10 @@ struct weft_port_answer {
 	uint32_t active_mtu;
 	uint32_t gids;  /* that there are */
 	uint32_t qkey_violations, pkey_violations;
+};
+
+struct weft_clock_answer {
+	uint64_t time; /* ns of the lab's clock */
 };
 
 struct weft_query_gid {
@@ -384,8 +390,10 @@ struct weft_recv {
 
 /* The first page of a completion queue. */
 struct weft_cq {
-	uint32_t made; /* entries; the lab's */
-	uint32_t pad[15];
+	uint32_t made;      /* entries; the lab's */
+	uint32_t solicited; /* entries up to the last that is solicited or an error; the lab's */
+	uint32_t told;      /* entries up to the last that an event has told of; the lab's */
+	uint32_t pad[13];
 	uint32_t taken; /* entries; the library's */
 	uint32_t pad2[15];
 	uint32_t arm; /* WEFT_ARM_*: set by the library, taken by the lab */
@@ -403,7 +411,8 @@ struct weft_cqe {
 	uint32_t qp_num, src_qp, flags;
 	uint32_t pkey_index, sl;
 	uint32_t dropped; /* the library's: the entry is of a queue pair that is no more */
-	uint32_t reserved[3];
+	uint32_t reserved;
+	uint64_t time; /* ns of the lab's clock */
 };
 
 /* What comes by a channel: the handle of a completion queue. */

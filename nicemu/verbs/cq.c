@@ -10,7 +10,9 @@
 
 /*
  * After so many polls in a row that find nothing the processor is offered to
- * others: the lab needs one, and a program that polls would have it all.
+ * others: the lab needs one, and a program that polls would have it all. That is
+ * before looking, so that what a poll says is not old: libfabric takes an event of
+ * rdma_cm that comes behind an empty poll for one that no completion precedes.
  */
 #define PATIENCE 64
 
@@ -51,7 +53,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 
 static size_t size_of(uint32_t slots) { return WEFT_PAGE + (size_t)slots * sizeof(struct weft_cqe); }
 
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *user, struct ibv_comp_channel *channel, int vector)
+struct weft_cq_object *weft_new_cq(struct ibv_context *context, uint32_t cqe, void *user, struct ibv_comp_channel *channel, uint32_t vector)
 {
 	struct weft_context *c = to_context(context);
 	struct weft_create_cq q = { .context = c->device.handle, .cqe = cqe, .channel = handle_of(channel) };
@@ -59,7 +61,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *user, s
 	struct weft_cq_answer a;
 	int error, fd;
 
-	if (cqe < 1 || vector < 0 || vector >= context->num_comp_vectors)
+	if (cqe < 1 || cqe > INT32_MAX || vector >= (uint32_t)context->num_comp_vectors)
 		return weft_fail(EINVAL);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
@@ -89,10 +91,17 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *user, s
 	pthread_cond_init(&cq->cq.cond, NULL);
 	if (channel)
 		__atomic_add_fetch(&channel->refcnt, 1, __ATOMIC_RELAXED);
-	return &cq->cq;
+	return cq;
 failed:
 	free(cq);
 	return weft_fail(error);
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *user, struct ibv_comp_channel *channel, int vector)
+{
+	struct weft_cq_object *cq = weft_new_cq(context, cqe, user, channel, vector);
+
+	return cq ? &cq->cq : NULL;
 }
 
 int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
@@ -213,27 +222,46 @@ static bool deliver(struct weft_context *c, const struct weft_cqe *e, struct ibv
 	return true;
 }
 
+bool weft_cq_take(struct weft_cq_object *cq, struct ibv_wc *wc, uint64_t *time)
+{
+	while (__atomic_load_n(&cq->ring->made, __ATOMIC_ACQUIRE) != cq->taken) {
+		const struct weft_cqe *e = &cq->entries[cq->taken++ & (cq->slots - 1)];
+
+		*time = e->time;
+		if (deliver(to_context(cq->cq.context), e, wc))
+			return true;
+	}
+	return false;
+}
+
+void weft_cq_lock(struct weft_cq_object *cq)
+{
+	if (__atomic_load_n(&cq->empty, __ATOMIC_RELAXED) >= PATIENCE) {
+		__atomic_store_n(&cq->empty, 0, __ATOMIC_RELAXED);
+		sched_yield();
+	}
+	pthread_spin_lock(&cq->lock);
+}
+
+void weft_cq_unlock(struct weft_cq_object *cq, bool empty)
+{
+	__atomic_store_n(&cq->empty, empty ? cq->empty + 1 : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->ring->taken, cq->taken, __ATOMIC_RELEASE);
+	pthread_spin_unlock(&cq->lock);
+}
+
 int weft_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
 	struct weft_cq_object *cq = to_cq(ibv);
-	struct weft_context *c = to_context(ibv->context);
+	uint64_t time;
 	int got = 0;
 
 	if (cq->session->dead)
 		return -1;
-	if (__atomic_load_n(&cq->ring->made, __ATOMIC_ACQUIRE) == __atomic_load_n(&cq->taken, __ATOMIC_RELAXED)) {
-		if (++cq->empty % PATIENCE == 0)
-			sched_yield();
-		return 0;
-	}
-	pthread_spin_lock(&cq->lock);
-	while (got < n && __atomic_load_n(&cq->ring->made, __ATOMIC_ACQUIRE) != cq->taken) {
-		got += deliver(c, &cq->entries[cq->taken & (cq->slots - 1)], &wc[got]);
-		cq->taken++;
-	}
-	__atomic_store_n(&cq->ring->taken, cq->taken, __ATOMIC_RELEASE);
-	pthread_spin_unlock(&cq->lock);
-	cq->empty = 0;
+	weft_cq_lock(cq);
+	while (got < n && weft_cq_take(cq, &wc[got], &time))
+		got++;
+	weft_cq_unlock(cq, !got);
 	return got;
 }
 
@@ -258,15 +286,32 @@ void weft_cq_clean(struct ibv_cq *ibv, uint32_t qp_num)
 	pthread_spin_unlock(&cq->lock);
 }
 
+/*
+ * is_missed tells whether there are entries that the program has not polled and that
+ * no event has told of. The event for them is due now: not everybody polls again
+ * behind asking for one.
+ */
+static bool is_missed(struct weft_cq_object *cq, bool solicited_only)
+{
+	uint32_t last = __atomic_load_n(solicited_only ? &cq->ring->solicited : &cq->ring->made, __ATOMIC_SEQ_CST);
+	uint32_t told = __atomic_load_n(&cq->ring->told, __ATOMIC_SEQ_CST);
+
+	return (int32_t)(last - told) > 0 && (int32_t)(last - cq->taken) > 0;
+}
+
 int weft_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 {
 	struct weft_cq_object *cq = to_cq(ibv);
+	bool missed;
 
 	if (cq->session->dead)
 		return EIO;
+	pthread_spin_lock(&cq->lock);
 	/* The lab looks at it behind each entry that it makes. */
 	__atomic_fetch_or(&cq->ring->arm, solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_ANY, __ATOMIC_SEQ_CST);
-	return 0;
+	missed = is_missed(cq, solicited_only);
+	pthread_spin_unlock(&cq->lock);
+	return missed ? weft_call_handle(cq->session, WEFT_NOTIFY_CQ, ibv->handle) : 0;
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ibv, void **user)

@@ -124,6 +124,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->verbs.query_device_ex = weft_query_device_ex;
 	c->verbs.modify_cq = weft_modify_cq;
 	c->verbs.create_qp_ex = weft_create_qp_ex;
+	c->verbs.create_cq_ex = weft_create_cq_ex;
+	c->verbs.query_rt_values = weft_query_rt_values;
 	c->verbs.create_srq_ex = weft_create_srq_ex;
 	c->verbs.context.device = device;
 	c->verbs.context.ops = (struct ibv_context_ops){
@@ -195,6 +197,29 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 	return 0;
 }
 
+/* Completions have the lab's clock in nanoseconds: its rate in kHz. */
+#define CLOCK 1000000
+
+/* The clock stands in tv_nsec as drivers of NICs put their cycles there, which may be more than a second's. */
+int weft_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	struct weft_context *c = to_context(context);
+	struct weft_handle h = { .handle = c->device.handle };
+	struct weft_clock_answer a;
+	uint32_t asked = values->comp_mask;
+	int error = 0;
+
+	values->comp_mask = 0;
+	if (asked & IBV_VALUES_MASK_RAW_CLOCK) {
+		error = weft_call(c->session, WEFT_QUERY_CLOCK, &h, sizeof(h), &a, sizeof(a), NULL, 0);
+		if (!error) {
+			values->raw_clock = (struct timespec){ .tv_nsec = a.time };
+			values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+		}
+	}
+	return error;
+}
+
 int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t size)
 {
 	struct ibv_device_attr_ex all = { 0 };
@@ -206,6 +231,8 @@ int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 	ibv_query_device(c, &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
+	all.completion_timestamp_mask = UINT64_MAX;
+	all.hca_core_clock = CLOCK;
 	all.cq_mod_caps.max_cq_count = all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));

@@ -87,6 +87,11 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	};
 	struct weft_mr_answer a;
 
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length)) ||
+	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) || (flags & IBV_REREG_MR_CHANGE_PD && !pd)) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
 	errno = weft_call(to_context(mr->context)->session, WEFT_REREG_MR, &r, sizeof(r), &a, sizeof(a), NULL, 0);
 	if (errno)
 		return IBV_REREG_MR_ERR_CMD; /* the region is as it was */
@@ -229,7 +234,6 @@ int ibv_init_ah_from_wc(struct ibv_context *c, uint8_t port, struct ibv_wc *wc, 
 
 	memset(attr, 0, sizeof(*attr));
 	attr->port_num = port;
-	attr->sl = wc->sl;
 	if (!(wc->wc_flags & IBV_WC_GRH)) {
 		errno = EINVAL;
 		return -1;

@@ -1,5 +1,4 @@
-/* qp.c: queue pairs and shared receive queues, and posting to them. */
-#include <endian.h>
+/* qp.c: queue pairs: what they are made with, their states and attributes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -87,6 +86,20 @@ failed:
 	return weft_fail(error);
 }
 
+#define EX_ATTRS (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+/* is_offered tells whether what a program asks for of a queue pair is there. */
+static bool is_offered(const struct ibv_qp_init_attr_ex *ex)
+{
+	if (ex->comp_mask & ~(uint32_t)EX_ATTRS || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD))
+		return false;
+	if (ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags)
+		return false;
+	if (ex->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && ex->max_tso_header)
+		return false;
+	return !(ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) || !(ex->send_ops_flags & ~(uint64_t)weft_operations(ex->qp_type));
+}
+
 struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *ex)
 {
 	struct ibv_qp_init_attr attr = {
@@ -96,20 +109,15 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 	struct ibv_qp *qp;
 
 	(void)c;
-	if (ex->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS) || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD) ||
-	    (ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags))
+	if (!is_offered(ex))
 		return weft_fail(EOPNOTSUPP);
 	qp = ibv_create_qp(ex->pd, &attr);
-	if (qp)
-		ex->cap = attr.cap;
+	if (!qp)
+		return NULL;
+	ex->cap = attr.cap;
+	if (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		weft_offer_wr(to_qp(qp), ex->send_ops_flags);
 	return qp;
-}
-
-/* Posting by ibv_wr_*() is not offered: IBV_QP_INIT_ATTR_SEND_OPS_FLAGS is refused. */
-struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	(void)qp;
-	return NULL;
 }
 
 static void put_qp_attr(struct weft_qp_attr *to, const struct ibv_qp_attr *a)
@@ -257,297 +265,4 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	pthread_mutex_unlock(&ibv->mutex);
 	free_qp(qp);
 	return 0;
-}
-
-/* next gives the slot that is posted next; NULL if the queue is full. */
-static char *next(struct weft_half *h)
-{
-	if (h->posted - __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) >= h->max_wr)
-		return NULL;
-	return h->slots + (size_t)(h->posted & h->mask) * h->stride;
-}
-
-static void put_sges(void *slot, const struct ibv_sge *list, int n)
-{
-	struct weft_sge *to = slot;
-
-	for (int i = 0; i < n; i++)
-		to[i] = (struct weft_sge){ list[i].addr, list[i].length, list[i].lkey };
-}
-
-/* put_inline copies bytes into a slot; false if they are too many. */
-static bool put_inline(struct weft_qp_object *qp, struct weft_send *s, const struct ibv_send_wr *wr)
-{
-	char *to = (char *)(s + 1);
-	uint64_t n = 0;
-
-	for (int i = 0; i < wr->num_sge; i++) {
-		if (n + wr->sg_list[i].length > qp->max_inline)
-			return false;
-		memcpy(to + n, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
-		n += wr->sg_list[i].length;
-	}
-	s->sges = 0;
-	s->inlined = n;
-	return true;
-}
-
-static void put_operation(struct weft_send *s, const struct ibv_qp *qp, const struct ibv_send_wr *wr)
-{
-	*s = (struct weft_send){ .opcode = wr->opcode, .flags = wr->send_flags, .sges = wr->num_sge };
-	s->imm = be32toh(wr->imm_data);
-	switch (wr->opcode) {
-	case IBV_WR_SEND_WITH_INV:
-	case IBV_WR_LOCAL_INV:
-		s->imm = wr->invalidate_rkey;
-		break;
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-	case IBV_WR_RDMA_READ:
-		s->remote_addr = wr->wr.rdma.remote_addr;
-		s->rkey = wr->wr.rdma.rkey;
-		break;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		s->remote_addr = wr->wr.atomic.remote_addr;
-		s->rkey = wr->wr.atomic.rkey;
-		s->compare_add = wr->wr.atomic.compare_add;
-		s->swap = wr->wr.atomic.swap;
-		break;
-	case IBV_WR_BIND_MW:
-		s->rkey = wr->bind_mw.mw->rkey;
-		s->imm = wr->bind_mw.rkey;
-		s->ah = wr->bind_mw.bind_info.mr ? wr->bind_mw.bind_info.mr->lkey : 0;
-		s->remote_addr = wr->bind_mw.bind_info.addr;
-		s->compare_add = wr->bind_mw.bind_info.length;
-		s->swap = wr->bind_mw.bind_info.mw_access_flags;
-		break;
-	default:
-		break;
-	}
-	if (qp->qp_type == IBV_QPT_UD) {
-		s->ah = wr->wr.ud.ah->handle;
-		s->remote_qpn = wr->wr.ud.remote_qpn;
-		s->remote_qkey = wr->wr.ud.remote_qkey;
-	}
-}
-
-static int put_send(struct weft_qp_object *qp, const struct ibv_send_wr *wr)
-{
-	struct weft_half *h = &qp->send;
-	struct weft_send *s = (struct weft_send *)next(h);
-
-	if (!s)
-		return ENOMEM;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > h->max_sge || (wr->opcode > IBV_WR_SEND_WITH_INV) || (qp->qp.qp_type == IBV_QPT_UD && !wr->wr.ud.ah))
-		return EINVAL;
-	put_operation(s, &qp->qp, wr);
-	if (!(wr->send_flags & IBV_SEND_INLINE))
-		put_sges(s + 1, wr->sg_list, wr->num_sge);
-	else if (!put_inline(qp, s, wr))
-		return EINVAL;
-	h->wr_ids[h->posted & h->mask] = wr->wr_id;
-	h->posted++;
-	return 0;
-}
-
-static void publish(struct weft_half *h) { __atomic_store_n(h->index, h->posted, __ATOMIC_RELEASE); }
-
-int weft_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
-{
-	struct weft_qp_object *qp = to_qp(ibv);
-	struct weft_half *h = &qp->send;
-	uint32_t before;
-	int error = 0;
-
-	/* It goes to SQE and ERR by itself, where posting is allowed. */
-	if (qp->session->dead || ibv->state < IBV_QPS_RTS) {
-		*bad = wr;
-		return qp->session->dead ? EIO : EINVAL;
-	}
-	pthread_spin_lock(&h->lock);
-	before = h->posted;
-	for (; wr; wr = wr->next) {
-		error = put_send(qp, wr);
-		if (error) {
-			*bad = wr;
-			break;
-		}
-	}
-	if (h->posted != before) {
-		publish(h);
-		weft_ring(qp->session, qp->number);
-	}
-	pthread_spin_unlock(&h->lock);
-	return error;
-}
-
-int weft_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct weft_qp_object *qp = to_qp(ibv);
-	struct weft_half *h = &qp->recv;
-	uint32_t before;
-	int error = 0;
-
-	if (qp->session->dead || ibv->state == IBV_QPS_RESET || ibv->srq) {
-		*bad = wr;
-		return qp->session->dead ? EIO : EINVAL;
-	}
-	pthread_spin_lock(&h->lock);
-	before = h->posted;
-	for (; wr; wr = wr->next) {
-		struct weft_recv *r = (struct weft_recv *)next(h);
-
-		if (!r || wr->num_sge < 0 || (uint32_t)wr->num_sge > h->max_sge) {
-			error = r ? EINVAL : ENOMEM;
-			*bad = wr;
-			break;
-		}
-		*r = (struct weft_recv){ .cookie = h->posted, .sges = wr->num_sge };
-		put_sges(r + 1, wr->sg_list, wr->num_sge);
-		h->wr_ids[h->posted & h->mask] = wr->wr_id;
-		h->posted++;
-	}
-	if (h->posted != before) {
-		publish(h);
-		weft_ring(qp->session, qp->number);
-	}
-	pthread_spin_unlock(&h->lock);
-	return error;
-}
-
-static void free_srq(struct weft_srq_object *srq)
-{
-	if (srq->ring && !srq->session->dead)
-		munmap(srq->ring, srq->size);
-	free(srq->next);
-	free(srq->wr_ids);
-	free(srq);
-}
-
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	struct weft_context *c = to_context(pd->context);
-	struct weft_create_srq q = { pd->handle, attr->attr.max_wr, attr->attr.max_sge, attr->attr.srq_limit };
-	struct weft_srq_object *srq = calloc(1, sizeof(*srq));
-	struct weft_srq_answer a;
-	int error, fd;
-
-	if (!srq)
-		return weft_fail(ENOMEM);
-	srq->session = c->session;
-	error = weft_call(c->session, WEFT_CREATE_SRQ, &q, sizeof(q), &a, sizeof(a), &fd, 1);
-	if (error)
-		goto failed;
-	srq->size = WEFT_PAGE + (size_t)a.slots * a.stride;
-	srq->ring = weft_map(fd, srq->size);
-	srq->next = calloc(a.max_wr, sizeof(*srq->next));
-	srq->wr_ids = calloc(a.max_wr, sizeof(*srq->wr_ids));
-	if (!srq->ring || !srq->next || !srq->wr_ids || weft_table_put(&c->srqs, a.handle, srq)) {
-		weft_call_handle(c->session, WEFT_DESTROY_SRQ, a.handle);
-		error = ENOMEM;
-		goto failed;
-	}
-	srq->slots = (char *)srq->ring + WEFT_PAGE;
-	srq->number = a.number;
-	srq->mask = a.slots - 1;
-	srq->stride = a.stride;
-	srq->max_wr = a.max_wr;
-	srq->max_sge = a.max_sge;
-	for (uint32_t i = 0; i < a.max_wr; i++)
-		srq->next[i] = i + 1;
-	pthread_spin_init(&srq->lock, PTHREAD_PROCESS_PRIVATE);
-	srq->srq = (struct ibv_srq){ .context = pd->context, .srq_context = attr->srq_context, .pd = pd, .handle = a.handle };
-	pthread_mutex_init(&srq->srq.mutex, NULL);
-	pthread_cond_init(&srq->srq.cond, NULL);
-	attr->attr.max_wr = a.max_wr;
-	attr->attr.max_sge = a.max_sge;
-	return &srq->srq;
-failed:
-	free_srq(srq);
-	return weft_fail(error);
-}
-
-struct ibv_srq *weft_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *ex)
-{
-	struct ibv_srq_init_attr attr = { ex->srq_context, ex->attr };
-	struct ibv_srq *srq;
-
-	(void)c;
-	if (!(ex->comp_mask & IBV_SRQ_INIT_ATTR_PD) || (ex->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && ex->srq_type != IBV_SRQT_BASIC))
-		return weft_fail(EOPNOTSUPP);
-	srq = ibv_create_srq(ex->pd, &attr);
-	if (srq)
-		ex->attr = attr.attr;
-	return srq;
-}
-
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	struct weft_modify_srq m = { srq->handle, mask, attr->max_wr, attr->srq_limit };
-
-	return weft_call(to_srq(srq)->session, WEFT_MODIFY_SRQ, &m, sizeof(m), NULL, 0, NULL, 0);
-}
-
-int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
-{
-	struct weft_handle h = { .handle = srq->handle };
-	struct weft_srq_attr a;
-	int error = weft_call(to_srq(srq)->session, WEFT_QUERY_SRQ, &h, sizeof(h), &a, sizeof(a), NULL, 0);
-
-	if (!error)
-		*attr = (struct ibv_srq_attr){ a.max_wr, a.max_sge, a.limit };
-	return error;
-}
-
-int ibv_destroy_srq(struct ibv_srq *ibv)
-{
-	struct weft_srq_object *srq = to_srq(ibv);
-	int error = weft_call_handle(srq->session, WEFT_DESTROY_SRQ, ibv->handle);
-
-	if (error && !srq->session->dead)
-		return error;
-	weft_table_remove(&to_context(ibv->context)->srqs, ibv->handle);
-	pthread_mutex_lock(&ibv->mutex);
-	while (!srq->session->dead && ibv->events_completed != srq->async_events)
-		pthread_cond_wait(&ibv->cond, &ibv->mutex);
-	pthread_mutex_unlock(&ibv->mutex);
-	free_srq(srq);
-	return 0;
-}
-
-int weft_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	struct weft_srq_object *srq = to_srq(ibv);
-	uint32_t before;
-	int error = 0;
-
-	if (srq->session->dead) {
-		*bad = wr;
-		return EIO;
-	}
-	pthread_spin_lock(&srq->lock);
-	before = srq->posted;
-	for (; wr; wr = wr->next) {
-		struct weft_recv *r = (struct weft_recv *)(srq->slots + (size_t)(srq->posted & srq->mask) * srq->stride);
-		uint32_t cookie = srq->free;
-
-		if (srq->outstanding >= srq->max_wr || wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge) {
-			error = srq->outstanding >= srq->max_wr ? ENOMEM : EINVAL;
-			*bad = wr;
-			break;
-		}
-		srq->free = srq->next[cookie];
-		srq->wr_ids[cookie] = wr->wr_id;
-		*r = (struct weft_recv){ .cookie = cookie, .sges = wr->num_sge };
-		put_sges(r + 1, wr->sg_list, wr->num_sge);
-		srq->posted++;
-		srq->outstanding++;
-	}
-	if (srq->posted != before) {
-		__atomic_store_n(&srq->ring->recv, srq->posted, __ATOMIC_RELEASE);
-		weft_ring(srq->session, srq->number);
-	}
-	pthread_spin_unlock(&srq->lock);
-	return error;
 }

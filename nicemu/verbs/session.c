@@ -122,10 +122,11 @@ struct weft_session *weft_session(void)
 	return s;
 }
 
-static void complain(enum weft_op op, int error, const char *text, ssize_t n)
+/* complain prints an error's text, which begins with what strerror(3) says. */
+static void complain(enum weft_op op, const char *text, ssize_t n)
 {
 	if (getenv("WEFT_VERBS_DEBUG"))
-		fprintf(stderr, "libibverbs: request %d: %s: %.*s\n", op, strerror(error), (int)n, text);
+		fprintf(stderr, "libibverbs: request %d: %.*s\n", op, (int)n, text);
 }
 
 /* take takes the answer. */
@@ -157,7 +158,7 @@ static int take(struct weft_session *s, enum weft_op op, void *answer, size_t si
 		memcpy(fds ? fds : (int *)text, CMSG_DATA(c), (came < n ? came : n) * sizeof(int));
 	}
 	if (head.error) {
-		complain(op, head.error, text, got);
+		complain(op, text, got);
 		return head.error;
 	}
 	if ((size_t)got != size || came != n) {

@@ -83,7 +83,10 @@ static inline struct weft_context *to_context(struct ibv_context *c)
 }
 
 struct weft_cq_object {
-	struct ibv_cq cq;
+	union {
+		struct ibv_cq cq;
+		struct ibv_cq_ex ex; /* begins with the same fields */
+	};
 	struct weft_session *session;
 	pthread_spinlock_t lock; /* of taken */
 	struct weft_cq *ring;
@@ -93,6 +96,8 @@ struct weft_cq_object {
 	uint32_t taken;
 	uint32_t empty; /* polls in a row that found nothing */
 	uint32_t events, async_events; /* that the program has got */
+	struct ibv_wc wc;              /* of start_poll and next_poll: the current entry */
+	uint64_t time;                 /* of it */
 };
 
 struct weft_srq_object {
@@ -121,7 +126,10 @@ struct weft_half {
 };
 
 struct weft_qp_object {
-	struct ibv_qp qp;
+	union {
+		struct ibv_qp qp;
+		struct ibv_qp_ex ex; /* begins with it */
+	};
 	struct weft_session *session;
 	struct weft_queue *ring;
 	size_t size;
@@ -129,6 +137,13 @@ struct weft_qp_object {
 	struct weft_half send, recv;
 	bool signal_all;
 	uint32_t async_events;
+
+	/* Between wr_start and wr_complete: what has been built, and the first error. */
+	uint64_t offered;           /* operations, by enum ibv_wr_opcode */
+	struct weft_send *building; /* NULL for none */
+	uint32_t before;            /* posted at wr_start */
+	int error;
+	bool addressed; /* of building: it is known where the datagram goes */
 };
 
 static inline struct weft_cq_object *to_cq(struct ibv_cq *cq) { return (struct weft_cq_object *)cq; }
@@ -137,6 +152,8 @@ static inline struct weft_qp_object *to_qp(struct ibv_qp *qp) { return (struct w
 
 /* The operations that programs reach through the context. */
 int weft_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *attr, size_t size);
+int weft_query_rt_values(struct ibv_context *c, struct ibv_values_ex *values);
+struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr);
 int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t size);
 int weft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int weft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
@@ -149,6 +166,22 @@ struct ibv_srq *weft_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_at
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int weft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int weft_dealloc_mw(struct ibv_mw *mw);
+
+/* weft_operations gives the operations that queue pairs of a type have, by enum ibv_wr_opcode. */
+uint32_t weft_operations(enum ibv_qp_type type);
+
+/* weft_offer_wr gives a queue pair the functions behind ibv_wr_*(), for some operations. */
+void weft_offer_wr(struct weft_qp_object *qp, uint64_t operations);
+
+/* weft_new_cq makes a completion queue. */
+struct weft_cq_object *weft_new_cq(struct ibv_context *c, uint32_t cqe, void *user, struct ibv_comp_channel *channel, uint32_t vector);
+
+/* weft_cq_take takes the next entry of a queue that is locked; false if there is none. */
+bool weft_cq_take(struct weft_cq_object *cq, struct ibv_wc *wc, uint64_t *time);
+
+/* weft_cq_lock begins a poll, weft_cq_unlock ends it and tells the lab what was taken. */
+void weft_cq_lock(struct weft_cq_object *cq);
+void weft_cq_unlock(struct weft_cq_object *cq, bool empty);
 
 /* weft_cq_clean drops the entries of a queue pair that is reset or destroyed. */
 void weft_cq_clean(struct ibv_cq *cq, uint32_t qp_num);

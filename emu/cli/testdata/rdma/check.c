@@ -3,124 +3,13 @@
  * programs do not look. Without a name it lists them. Queue pairs are connected to
  * others of the same NIC.
  */
-#define _GNU_SOURCE
-#include <errno.h>
+#include "kit.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include <infiniband/verbs.h>
-
-#define CHECK(x)                                                                                  \
-	do {                                                                                      \
-		if (!(x)) {                                                                       \
-			fprintf(stderr, "line %d: %s (errno %d: %s)\n", __LINE__, #x, errno, strerror(errno)); \
-			exit(1);                                                                  \
-		}                                                                                 \
-	} while (0)
-
-#define SIZE (256 * 1024)
-#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-
-static struct ibv_context *ctx;
-static struct ibv_pd *pd;
-static struct ibv_comp_channel *channel;
-static struct ibv_cq *cq;
-static char *mem;
-static struct ibv_mr *mr;
-
-static void start(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	CHECK(list && list[0]);
-	ctx = ibv_open_device(list[0]);
-	CHECK(ctx);
-	ibv_free_device_list(list);
-	pd = ibv_alloc_pd(ctx);
-	CHECK(pd);
-	channel = ibv_create_comp_channel(ctx);
-	CHECK(channel);
-	cq = ibv_create_cq(ctx, 1000, &cq, channel, 0);
-	CHECK(cq);
-	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	CHECK(mem != MAP_FAILED);
-	mr = ibv_reg_mr(pd, mem, SIZE, ALL);
-	CHECK(mr);
-}
-
-static struct ibv_qp *new_qp(struct ibv_cq *to, struct ibv_srq *srq, int depth)
-{
-	struct ibv_qp_init_attr attr = {
-		.send_cq = to, .recv_cq = to, .srq = srq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 3, .max_recv_sge = 3, .max_inline_data = 64 },
-	};
-	struct ibv_qp *qp = ibv_create_qp(pd, &attr);
-
-	CHECK(qp);
-	return qp;
-}
-
-static void join(struct ibv_qp *a, struct ibv_qp *b)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = ALL };
-
-	CHECK(!ibv_modify_qp(a, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = b->qp_num, .max_dest_rd_atomic = 4, .min_rnr_timer = 1,
-		.ah_attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 64 },
-	};
-	CHECK(!ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid));
-	CHECK(!ibv_modify_qp(a, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4 };
-	CHECK(!ibv_modify_qp(a, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
-}
-
-static void pair(struct ibv_qp **a, struct ibv_qp **b, int depth)
-{
-	*a = new_qp(cq, NULL, depth);
-	*b = new_qp(cq, NULL, depth);
-	join(*a, *b);
-	join(*b, *a);
-}
-
-static int post(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id, void *from, uint32_t n, uint32_t lkey, void *to, uint32_t rkey, int flags)
-{
-	struct ibv_sge sge = { (uintptr_t)from, n, lkey };
-	struct ibv_send_wr *bad = NULL, wr = {
-		.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = op, .send_flags = flags,
-		.wr.rdma = { (uintptr_t)to, rkey },
-	};
-	int error = ibv_post_send(qp, &wr, &bad);
-
-	CHECK(!error == !bad);
-	return error;
-}
-
-static int receive(struct ibv_qp *qp, uint64_t id, void *to, uint32_t n)
-{
-	struct ibv_sge sge = { (uintptr_t)to, n, mr->lkey };
-	struct ibv_recv_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
-
-	return ibv_post_recv(qp, &wr, &bad);
-}
-
-static struct ibv_wc next(struct ibv_cq *from)
-{
-	struct ibv_wc wc;
-	int n;
-
-	while ((n = ibv_poll_cq(from, 1, &wc)) == 0)
-		;
-	CHECK(n == 1);
-	return wc;
-}
 
 /* Bytes of many lengths go through sends, writes, reads and lists, and are right. */
 static void data(void)
@@ -167,8 +56,8 @@ static void data(void)
 /* A wrong key ends both queue pairs with the errors that the specification has. */
 static void rkey(void)
 {
-	struct ibv_async_event event;
 	struct ibv_qp_init_attr init;
+	struct ibv_async_event e;
 	struct ibv_qp_attr attr;
 	struct ibv_qp *a, *b;
 	struct ibv_wc wc;
@@ -181,11 +70,8 @@ static void rkey(void)
 	CHECK(wc.wr_id == 1 && wc.status == IBV_WC_REM_ACCESS_ERR);
 	wc = next(cq);
 	CHECK(wc.wr_id == 2 && wc.status == IBV_WC_WR_FLUSH_ERR);
-	do {
-		CHECK(!ibv_get_async_event(ctx, &event));
-		ibv_ack_async_event(&event);
-	} while (event.event_type == IBV_EVENT_COMM_EST);
-	CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == b);
+	e = event();
+	CHECK(e.event_type == IBV_EVENT_QP_ACCESS_ERR && e.element.qp == b);
 	CHECK(!ibv_query_qp(b, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_ERR);
 	CHECK(!ibv_destroy_qp(a) && !ibv_destroy_qp(b));
 }
@@ -352,7 +238,7 @@ static void threads(void)
 /* A completion queue that overruns takes its queue pairs with it. */
 static void overrun(void)
 {
-	struct ibv_async_event event;
+	struct ibv_async_event e;
 	struct ibv_cq *small;
 	struct ibv_qp *a, *b;
 	int fatal = 0, full = 0;
@@ -362,15 +248,14 @@ static void overrun(void)
 	CHECK(small && small->cqe == 3);
 	a = new_qp(small, NULL, 10);
 	b = new_qp(cq, NULL, 10);
-	join(a, b);
-	join(b, a);
+	connect_qp(a, b);
+	connect_qp(b, a);
 	for (int i = 0; i < 4; i++)
 		CHECK(!post(a, IBV_WR_RDMA_WRITE, i, mem, 1, mr->lkey, mem, mr->rkey, IBV_SEND_SIGNALED));
 	while (!fatal || !full) {
-		CHECK(!ibv_get_async_event(ctx, &event));
-		fatal += event.event_type == IBV_EVENT_QP_FATAL && event.element.qp == a;
-		full += event.event_type == IBV_EVENT_CQ_ERR && event.element.cq == small;
-		ibv_ack_async_event(&event);
+		e = event();
+		fatal += e.event_type == IBV_EVENT_QP_FATAL && e.element.qp == a;
+		full += e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == small;
 	}
 	CHECK(!ibv_destroy_qp(a) && !ibv_destroy_cq(small));
 }
@@ -397,7 +282,7 @@ static void shared(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 8, .max_sge = 1 } };
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
-	struct ibv_async_event event;
+	struct ibv_async_event e;
 	struct ibv_recv_wr *bad, wr = { .num_sge = 1 };
 	struct ibv_qp *a, *b, *c, *d;
 	struct ibv_srq *srq;
@@ -420,10 +305,10 @@ static void shared(void)
 			b = new_qp(cq, srq, 10);
 			c = new_qp(cq, NULL, 10);
 			d = new_qp(cq, srq, 10);
-			join(a, b);
-			join(b, a);
-			join(c, d);
-			join(d, c);
+			connect_qp(a, b);
+			connect_qp(b, a);
+			connect_qp(c, d);
+			connect_qp(d, c);
 			CHECK(!ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
 			CHECK(ibv_destroy_srq(srq) == EBUSY);
 		}
@@ -439,11 +324,8 @@ static void shared(void)
 		for (int i = 0; i < 8; i++)
 			CHECK(taken[i] == round + 1);
 	}
-	do {
-		CHECK(!ibv_get_async_event(ctx, &event));
-		ibv_ack_async_event(&event);
-	} while (event.event_type == IBV_EVENT_COMM_EST);
-	CHECK(event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == srq);
+	e = event();
+	CHECK(e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && e.element.srq == srq);
 	CHECK(!ibv_query_srq(srq, &attr) && attr.max_wr == 8 && attr.srq_limit == 0);
 	CHECK(!ibv_destroy_qp(b) && !ibv_destroy_qp(d) && !ibv_destroy_srq(srq));
 }
@@ -491,29 +373,30 @@ static void reset(void)
 		CHECK(!receive(a, 3, mem, 8));
 		CHECK(!ibv_modify_qp(a, &attr, IBV_QP_STATE) && !ibv_modify_qp(b, &attr, IBV_QP_STATE));
 		CHECK(receive(a, 3, mem, 8) == EINVAL && post(a, IBV_WR_SEND, 2, mem, 8, mr->lkey, NULL, 0, 0) == EINVAL);
-		join(a, b);
-		join(b, a);
+		connect_qp(a, b);
+		connect_qp(b, a);
 	}
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} checks[] = {
+const struct check basics[] = {
 	{ "data", data }, { "rkey", rkey }, { "unmapped", unmapped }, { "limits", limits }, { "descriptor", descriptor },
 	{ "forked", forked }, { "threads", threads }, { "overrun", overrun }, { "resize", resize }, { "shared", shared },
-	{ "window", window }, { "reset", reset },
+	{ "window", window }, { "reset", reset }, { NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
-		if (argc < 2) {
-			puts(checks[i].name);
-		} else if (!strcmp(argv[1], checks[i].name)) {
-			alarm(60);
-			checks[i].run();
-			return 0;
+	const struct check *lists[] = { basics, extended, misuses, connections };
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		for (const struct check *c = lists[i]; c->name; c++) {
+			if (argc < 2) {
+				puts(c->name);
+			} else if (!strcmp(argv[1], c->name)) {
+				alarm(60);
+				c->run();
+				return 0;
+			}
 		}
 	}
 	return argc < 2 ? 0 : 2;

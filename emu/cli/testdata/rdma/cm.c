@@ -1,0 +1,350 @@
+/* cm.c: what rdma_cm does where Debian's programs do not look: errors, odd orders, IDs that wait. */
+#include "kit.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <rdma/rsocket.h>
+
+/* FAILS is that a call gives -1 with an errno. */
+#define FAILS(call, error)                         \
+	do {                                       \
+		errno = 0;                         \
+		EQUAL(#call, (call), -1);          \
+		EQUAL(#call, errno, error);        \
+	} while (0)
+
+static struct rdma_event_channel *events;
+
+/* at is the address of the NIC, or another, with a port. */
+static struct sockaddr *at(const char *ip, uint16_t port)
+{
+	static struct sockaddr_in a[8];
+	static int n;
+	struct sockaddr_in *in = &a[n++ % 8];
+	union ibv_gid gid;
+
+	*in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port) };
+	if (ip) {
+		CHECK(inet_pton(AF_INET, ip, &in->sin_addr) == 1);
+	} else {
+		CHECK(!ibv_query_gid(ctx, 1, 0, &gid));
+		memcpy(&in->sin_addr, gid.raw + 12, 4);
+	}
+	return (struct sockaddr *)in;
+}
+
+static struct rdma_cm_id *new_id(enum rdma_port_space ps)
+{
+	struct rdma_cm_id *id;
+
+	CHECK(!rdma_create_id(events, &id, NULL, ps));
+	return id;
+}
+
+static void begin(void)
+{
+	start();
+	events = rdma_create_event_channel();
+	CHECK(events);
+}
+
+/* take waits for an event of a kind, and gives it as it was, acknowledged. */
+static struct rdma_cm_event take(struct rdma_event_channel *from, enum rdma_cm_event_type kind)
+{
+	struct rdma_cm_event *e, was;
+
+	CHECK(!rdma_get_cm_event(from, &e));
+	EQUAL(rdma_event_str(e->event), e->event, kind);
+	was = *e;
+	CHECK(!rdma_ack_cm_event(e));
+	return was;
+}
+
+static struct ibv_qp_init_attr small(void)
+{
+	return (struct ibv_qp_init_attr){ .qp_type = IBV_QPT_RC, .sq_sig_all = 1, .cap = { 4, 4, 1, 1, 64 } };
+}
+
+/* to_routed brings an ID to where it can connect. */
+static struct rdma_cm_id *to_routed(uint16_t port)
+{
+	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
+
+	CHECK(!rdma_resolve_addr(id, NULL, at(NULL, port), 1000));
+	take(events, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CHECK(!rdma_resolve_route(id, 1000));
+	take(events, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return id;
+}
+
+static struct rdma_cm_id *listener(uint16_t port)
+{
+	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
+
+	CHECK(!rdma_bind_addr(id, at(NULL, port)) && !rdma_listen(id, 10));
+	return id;
+}
+
+static void cm_addresses(void)
+{
+	struct rdma_cm_id *a, *b, *c;
+	struct rdma_addrinfo *info;
+	struct rdma_cm_event e;
+
+	begin();
+	a = new_id(RDMA_PS_TCP);
+	b = new_id(RDMA_PS_TCP);
+	FAILS(rdma_create_id(events, &c, NULL, RDMA_PS_IB), EPROTONOSUPPORT);
+	FAILS(rdma_bind_addr(a, at("10.9.9.9", 5000)), EADDRNOTAVAIL);
+	FAILS(rdma_bind_addr(a, &(struct sockaddr){ .sa_family = AF_UNIX }), EAFNOSUPPORT);
+	CHECK(!rdma_bind_addr(a, at(NULL, 5000)) && a->verbs && a->port_num == 1);
+	EQUAL("port", ntohs(rdma_get_src_port(a)), 5000);
+	FAILS(rdma_bind_addr(a, at(NULL, 5001)), EINVAL);
+	FAILS(rdma_bind_addr(b, at(NULL, 5000)), EADDRINUSE);
+	FAILS(rdma_bind_addr(b, at("0.0.0.0", 5000)), EADDRINUSE);
+	FAILS(rdma_bind_addr(b, at("127.0.0.1", 5000)), EADDRINUSE);
+	CHECK(!rdma_listen(a, 1));
+	FAILS(rdma_listen(a, 1), EINVAL);
+	FAILS(rdma_resolve_addr(a, NULL, at(NULL, 5002), 1000), EINVAL);
+	/* A loopback address is all addresses, as 0.0.0.0 is; the device shows only with the peer. */
+	CHECK(!rdma_bind_addr(b, at("127.0.0.1", 0)) && !b->verbs && rdma_get_src_port(b));
+	CHECK(!rdma_destroy_id(a) && !rdma_destroy_id(b));
+	/* The port is free again; one that nobody asks for is there, too. */
+	b = listener(5000);
+	a = new_id(RDMA_PS_TCP);
+	CHECK(!rdma_listen(a, 1) && rdma_get_src_port(a));
+	CHECK(!rdma_destroy_id(a) && !rdma_destroy_id(b));
+	/* Others of another port space have ports of their own. */
+	a = listener(5000);
+	b = new_id(RDMA_PS_UDP);
+	CHECK(!rdma_bind_addr(b, at(NULL, 5000)) && !rdma_destroy_id(b) && !rdma_destroy_id(a));
+
+	a = new_id(RDMA_PS_TCP);
+	FAILS(rdma_resolve_addr(a, NULL, NULL, 1000), EINVAL);
+	FAILS(rdma_resolve_addr(a, NULL, at("0.0.0.0", 1), 1000), EINVAL);
+	FAILS(rdma_resolve_addr(a, at("10.9.9.9", 0), at(NULL, 1), 1000), EADDRNOTAVAIL);
+	CHECK(!rdma_resolve_addr(a, NULL, at("10.0.0.99", 1), 1000));
+	e = take(events, RDMA_CM_EVENT_ADDR_ERROR);
+	CHECK(e.status < 0 && e.id == a);
+	/* That can be tried again. */
+	CHECK(!rdma_resolve_addr(a, NULL, at(NULL, 1), 1000));
+	take(events, RDMA_CM_EVENT_ADDR_RESOLVED);
+	CHECK(!rdma_destroy_id(a));
+	FAILS(rdma_getaddrinfo(NULL, NULL, NULL, &info), EINVAL);
+	CHECK(rdma_getaddrinfo("no.such.host.invalid", "1", &(struct rdma_addrinfo){ .ai_flags = RAI_NUMERICHOST }, &info));
+	rdma_destroy_event_channel(events);
+}
+
+static void cm_orders(void)
+{
+	struct ibv_qp_init_attr init = small();
+	struct rdma_conn_param param = { 0 };
+	struct rdma_cm_id *id, *other;
+	uint8_t tos = 32;
+	char data[256] = { 0 };
+
+	begin();
+	id = new_id(RDMA_PS_TCP);
+	param.private_data = data;
+	FAILS(rdma_resolve_route(id, 1000), EINVAL);
+	FAILS(rdma_connect(id, &param), EINVAL);
+	FAILS(rdma_accept(id, &param), EINVAL);
+	FAILS(rdma_reject(id, NULL, 0), EINVAL);
+	FAILS(rdma_disconnect(id), EINVAL);
+	FAILS(rdma_establish(id), EINVAL);
+	FAILS(rdma_notify(id, IBV_EVENT_COMM_EST), EINVAL);
+	FAILS(rdma_create_qp(id, NULL, &init), EINVAL);
+	FAILS(rdma_get_request(id, &other), EINVAL);
+	FAILS(rdma_set_option(id, RDMA_OPTION_ID, 99, &tos, 1), ENOSYS);
+	FAILS(rdma_set_option(id, 99, RDMA_OPTION_ID_TOS, &tos, 1), ENOSYS);
+	FAILS(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 3), EINVAL);
+	CHECK(!rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, 1));
+	CHECK(!rdma_resolve_addr(id, NULL, at(NULL, 1), 1000));
+	FAILS(rdma_resolve_addr(id, NULL, at(NULL, 1), 1000), EINVAL); /* it is under way */
+	take(events, RDMA_CM_EVENT_ADDR_RESOLVED);
+	FAILS(rdma_resolve_addr(id, NULL, at(NULL, 1), 1000), EINVAL);
+	FAILS(rdma_connect(id, &param), EINVAL); /* without a route */
+	FAILS(rdma_listen(id, 1), EINVAL);
+	CHECK(!rdma_resolve_route(id, 1000));
+	take(events, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	FAILS(rdma_resolve_route(id, 1000), EINVAL);
+	CHECK(!rdma_create_qp(id, NULL, &init));
+	FAILS(rdma_create_qp(id, NULL, &init), EINVAL); /* a second one */
+	FAILS(rdma_create_qp(to_routed(2), pd, &init), EINVAL); /* a domain of another context */
+	for (int n = 57; n < 256; n += 99) {
+		param.private_data_len = n;
+		FAILS(rdma_connect(id, &param), EINVAL); /* a REQ has 92 bytes, of which the IP CM header takes 36 */
+	}
+	param.responder_resources = 200;
+	param.private_data_len = 0;
+	FAILS(rdma_connect(id, &param), EINVAL); /* more READs than the NIC can */
+	param.responder_resources = 1;
+	FAILS(rdma_notify(id, IBV_EVENT_QP_FATAL), EINVAL);
+	FAILS(rdma_leave_multicast(id, at("239.1.1.1", 0)), EADDRNOTAVAIL);
+	FAILS(rdma_join_multicast(id, at("239.1.1.1", 0), NULL), EINVAL); /* RC has none */
+
+	/* Nobody listens. */
+	CHECK(!rdma_connect(id, &param));
+	FAILS(rdma_connect(id, &param), EINVAL);
+	EQUAL("nobody listens", take(events, RDMA_CM_EVENT_REJECTED).status, 8);
+	EQUAL("posting behind it", rdma_post_send(id, NULL, mem, 1, mr, 0), 0);
+	rdma_destroy_qp(id);
+	CHECK(!rdma_destroy_id(id));
+	FAILS(rdma_ack_cm_event(NULL), EINVAL);
+}
+
+/* A request that is accepted twice, rejected with words, and taken by another channel. */
+static void cm_answers(void)
+{
+	struct ibv_qp_init_attr init = small();
+	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1, .private_data = "question", .private_data_len = 9 };
+	struct rdma_event_channel *second;
+	struct rdma_cm_id *listen, *client, *server;
+	static const char words[149];
+	struct rdma_cm_event *got, e;
+
+	begin();
+	second = rdma_create_event_channel();
+	CHECK(second);
+	listen = listener(5000);
+	client = to_routed(5000);
+	CHECK(!rdma_create_qp(client, NULL, &init));
+	CHECK(!rdma_connect(client, &param));
+	CHECK(!rdma_get_cm_event(events, &got) && got->event == RDMA_CM_EVENT_CONNECT_REQUEST && got->listen_id == listen);
+	server = got->id;
+	/* The IP CM header comes first, then all that there is room for. */
+	EQUAL("private data of a REQ", got->param.conn.private_data_len, 56);
+	CHECK(!strcmp(got->param.conn.private_data, "question"));
+	CHECK(!rdma_ack_cm_event(got));
+	FAILS(rdma_reject(server, words, 149), EINVAL); /* a REJ has 148 bytes */
+	CHECK(!rdma_reject(server, "words", 6));
+	FAILS(rdma_reject(server, NULL, 0), EINVAL);
+	CHECK(!rdma_get_cm_event(events, &got) && got->event == RDMA_CM_EVENT_REJECTED && got->id == client);
+	EQUAL("reason", got->status, 28);
+	CHECK(got->param.conn.private_data_len >= 6 && !strcmp(got->param.conn.private_data, "words"));
+	CHECK(!rdma_ack_cm_event(got));
+	CHECK(!rdma_destroy_id(server));
+	FAILS(rdma_connect(client, &param), EINVAL); /* an ID is good for one */
+	rdma_destroy_qp(client);
+	CHECK(!rdma_destroy_id(client));
+
+	client = to_routed(5000);
+	init = small();
+	CHECK(!rdma_create_qp(client, NULL, &init));
+	CHECK(!rdma_connect(client, &param));
+	server = take(events, RDMA_CM_EVENT_CONNECT_REQUEST).id;
+	init = small();
+	CHECK(!rdma_create_qp(server, NULL, &init));
+	CHECK(!rdma_migrate_id(server, second) && server->channel == second);
+	FAILS(rdma_accept(server, &(struct rdma_conn_param){ .private_data = words, .private_data_len = 197 }), EINVAL); /* a REP has 196 bytes */
+	rdma_destroy_qp(server);
+	init = small();
+	CHECK(!rdma_create_qp(server, NULL, &init));
+	CHECK(!rdma_accept(server, NULL));
+	FAILS(rdma_accept(server, NULL), EINVAL);
+	take(events, RDMA_CM_EVENT_ESTABLISHED);
+	e = take(second, RDMA_CM_EVENT_ESTABLISHED); /* where its events go now */
+	CHECK(e.id == server);
+	FAILS(rdma_reject(server, NULL, 0), EINVAL);
+	FAILS(rdma_resolve_route(server, 1), EINVAL);
+	CHECK(!rdma_disconnect(client));
+	take(second, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(!rdma_disconnect(server)); /* the answer */
+	take(events, RDMA_CM_EVENT_DISCONNECTED);
+	CHECK(!rdma_disconnect(server) && !rdma_disconnect(client)); /* it is over, which is no error */
+	rdma_destroy_qp(client);
+	rdma_destroy_qp(server);
+	CHECK(!rdma_destroy_id(client) && !rdma_destroy_id(server) && !rdma_destroy_id(listen));
+	rdma_destroy_event_channel(second);
+	rdma_destroy_event_channel(events);
+}
+
+static void *asks(void *arg)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
+	struct ibv_qp_init_attr init = small();
+	struct rdma_cm_id *id;
+	struct ibv_wc wc;
+	char ip[INET_ADDRSTRLEN];
+	struct sockaddr_in *in = (struct sockaddr_in *)at(NULL, 0);
+
+	(void)arg;
+	CHECK(inet_ntop(AF_INET, &in->sin_addr, ip, sizeof(ip)));
+	CHECK(!rdma_getaddrinfo(ip, "5001", &hints, &info));
+	CHECK(!rdma_create_ep(&id, info, NULL, &init));
+	rdma_freeaddrinfo(info);
+	CHECK(!rdma_connect(id, NULL));
+	CHECK(!rdma_post_send(id, NULL, "by an endpoint", 15, NULL, IBV_SEND_INLINE));
+	EQUAL("send", rdma_get_send_comp(id, &wc), 1);
+	EQUAL("send", wc.status, IBV_WC_SUCCESS);
+	CHECK(!rdma_disconnect(id));
+	rdma_destroy_ep(id);
+	/* Nobody listens there. */
+	CHECK(!rdma_getaddrinfo(ip, "5999", &hints, &info));
+	init = small();
+	CHECK(!rdma_create_ep(&id, info, NULL, &init));
+	FAILS(rdma_connect(id, NULL), ECONNREFUSED);
+	rdma_destroy_ep(id);
+	return NULL;
+}
+
+/* Endpoints wait for what they ask for. */
+static void cm_endpoints(void)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP }, *info;
+	struct ibv_qp_init_attr init = small();
+	struct rdma_cm_id *listen, *id;
+	struct ibv_mr *region;
+	struct ibv_wc wc;
+	pthread_t client;
+
+	begin();
+	CHECK(!rdma_getaddrinfo(NULL, "5001", &hints, &info));
+	CHECK(!rdma_create_ep(&listen, info, NULL, &init));
+	CHECK(!rdma_listen(listen, 1));
+	errno = 0;
+	CHECK(rdma_create_ep(&id, info, NULL, &init) == -1 && errno == EADDRINUSE);
+	rdma_freeaddrinfo(info);
+	CHECK(!pthread_create(&client, NULL, asks, NULL));
+	CHECK(!rdma_get_request(listen, &id));
+	region = rdma_reg_msgs(id, mem, 100);
+	CHECK(region && !rdma_post_recv(id, NULL, mem, 100, region));
+	CHECK(!rdma_accept(id, NULL));
+	EQUAL("receive", rdma_get_recv_comp(id, &wc), 1);
+	CHECK(wc.status == IBV_WC_SUCCESS && !strcmp(mem, "by an endpoint"));
+	CHECK(!rdma_disconnect(id));
+	CHECK(!pthread_join(client, NULL));
+	CHECK(!rdma_dereg_mr(region));
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listen);
+}
+
+/* rsocket(7) is not implemented, and says so. */
+static void cm_sockets(void)
+{
+	struct sockaddr_storage a;
+	socklen_t n = sizeof(a);
+	char b[1];
+
+	FAILS(rsocket(AF_INET, SOCK_STREAM, 0), EOPNOTSUPP);
+	FAILS(rbind(0, (struct sockaddr *)&a, n), EOPNOTSUPP);
+	FAILS(rlisten(0, 1), EOPNOTSUPP);
+	FAILS(raccept(0, (struct sockaddr *)&a, &n), EOPNOTSUPP);
+	FAILS(rconnect(0, (struct sockaddr *)&a, n), EOPNOTSUPP);
+	FAILS(rsend(0, b, 1, 0), EOPNOTSUPP);
+	FAILS(rrecv(0, b, 1, 0), EOPNOTSUPP);
+	FAILS(rread(0, b, 1), EOPNOTSUPP);
+	FAILS(rwrite(0, b, 1), EOPNOTSUPP);
+	FAILS(rgetsockopt(0, 0, 0, b, &n), EOPNOTSUPP);
+	FAILS(rfcntl(0, 0), EOPNOTSUPP);
+	FAILS(rclose(0), EOPNOTSUPP);
+	FAILS((long)riomap(0, b, 1, 0, 0, 0), EOPNOTSUPP);
+}
+
+const struct check connections[] = {
+	{ "cm_addresses", cm_addresses }, { "cm_orders", cm_orders }, { "cm_answers", cm_answers },
+	{ "cm_endpoints", cm_endpoints }, { "cm_sockets", cm_sockets }, { NULL, NULL },
+};

@@ -1,0 +1,82 @@
+/* kit.h: what the checks share: one NIC, memory, and queue pairs connected to each other. */
+#ifndef KIT_H
+#define KIT_H
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define CHECK(x)                                                                                               \
+	do {                                                                                                   \
+		if (!(x)) {                                                                                    \
+			fprintf(stderr, "%s:%d: %s (errno %d: %s)\n", __FILE__, __LINE__, #x, errno, strerror(errno)); \
+			exit(1);                                                                               \
+		}                                                                                              \
+	} while (0)
+
+/* EQUAL is CHECK for numbers, which it prints; what is a text that says of what. */
+#define EQUAL(what, got, want)                                                                                     \
+	do {                                                                                                       \
+		long long g = (got), w = (want);                                                                   \
+		if (g != w) {                                                                                      \
+			fprintf(stderr, "%s:%d: %s: %s is %lld, not %lld (%s)\n", __FILE__, __LINE__, what, #got, g, w, #want); \
+			exit(1);                                                                                   \
+		}                                                                                                  \
+	} while (0)
+
+#define SIZE (256 * 1024)
+#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+extern struct ibv_context *ctx;
+extern struct ibv_pd *pd;
+extern struct ibv_comp_channel *channel;
+extern struct ibv_cq *cq;
+extern char *mem;
+extern struct ibv_mr *mr;
+
+/* start opens the NIC and makes all that. */
+void start(void);
+
+struct ibv_qp *new_qp(struct ibv_cq *to, struct ibv_srq *srq, int depth);
+
+/* What queue pairs are connected with: connect_qp takes ALL, 7 and 7. */
+struct how {
+	int access, retries, rnr_retries;
+};
+void connect_with(struct ibv_qp *a, struct ibv_qp *b, struct how how);
+void connect_qp(struct ibv_qp *a, struct ibv_qp *b);
+
+/* itself is the way to the NIC itself. */
+struct ibv_ah_attr itself(void);
+
+/* pair makes two queue pairs that are connected to each other. */
+void pair(struct ibv_qp **a, struct ibv_qp **b, int depth);
+
+/* datagrams makes a queue pair of UD that is ready, with Q_Key 7, and a way to the NIC itself. */
+struct ibv_qp *datagrams(struct ibv_ah **ah);
+
+int post(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id, void *from, uint32_t n, uint32_t lkey, void *to, uint32_t rkey, int flags);
+int receive(struct ibv_qp *qp, uint64_t id, void *to, uint32_t n);
+
+/* next waits for a completion. */
+struct ibv_wc next(struct ibv_cq *from);
+
+/* event waits for an asynchronous event that is not of IBV_EVENT_COMM_EST, and acknowledges it. */
+struct ibv_async_event event(void);
+
+/* A check of a list that ends with no name. */
+struct check {
+	const char *name;
+	void (*run)(void);
+};
+
+extern const struct check basics[], extended[], misuses[], connections[];
+
+#endif

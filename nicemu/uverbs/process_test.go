@@ -1,0 +1,45 @@
+package uverbs
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/nicemu/memory"
+)
+
+// TestDeadProcess: the memory of a process that has ended is gone, not unmapped.
+func TestDeadProcess(t *testing.T) {
+	c := exec.Command("sleep", "600")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
+	pidfd, err := unix.PidfdOpen(c.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := openProcess(c.Process.Pid, pidfd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if f := p.Store(8, []byte{1}); f != memory.Unmapped {
+		t.Errorf("memory that is not there: %v", f)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var f memory.Fault
+	for range 1000 { // it is not waited for, so its number stays
+		if f = p.Store(8, []byte{1}); f == memory.Gone {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, g := p.Load(nil, 8, 1); f != memory.Gone || g != memory.Gone {
+		t.Errorf("memory of a process that has ended: %v, %v", f, g)
+	}
+}

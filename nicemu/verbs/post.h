@@ -1,0 +1,80 @@
+/* post.h: how work requests get into queues, by ibv_post_*() and by ibv_wr_*(). */
+#ifndef WEFT_POST_H
+#define WEFT_POST_H
+
+#include <string.h>
+
+#include "weft.h"
+
+/* Sets of operations, by enum ibv_wr_opcode. */
+#define WEFT_OP(opcode) (1u << (opcode))
+#define WEFT_SENDS (WEFT_OP(IBV_WR_SEND) | WEFT_OP(IBV_WR_SEND_WITH_IMM) | WEFT_OP(IBV_WR_SEND_WITH_INV))
+#define WEFT_WRITES (WEFT_OP(IBV_WR_RDMA_WRITE) | WEFT_OP(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define WEFT_ATOMICS (WEFT_OP(IBV_WR_ATOMIC_CMP_AND_SWP) | WEFT_OP(IBV_WR_ATOMIC_FETCH_AND_ADD))
+#define WEFT_LOCALS (WEFT_OP(IBV_WR_LOCAL_INV) | WEFT_OP(IBV_WR_BIND_MW))
+
+static inline bool weft_is(uint32_t opcode, uint32_t set) { return opcode < 32 && WEFT_OP(opcode) & set; }
+
+/* weft_has_right_length holds a list to what the operation needs: atomics have 8 bytes. */
+static inline bool weft_has_right_length(uint32_t opcode, const struct ibv_sge *list, size_t n)
+{
+	uint64_t length = 0;
+
+	for (size_t i = 0; i < n; i++)
+		length += list[i].length;
+	return !weft_is(opcode, WEFT_ATOMICS) || length == sizeof(uint64_t);
+}
+
+/* weft_next gives the slot that is posted next; NULL if the queue is full. */
+static inline void *weft_next(struct weft_half *h)
+{
+	if (h->posted - __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) >= h->max_wr)
+		return NULL;
+	return h->slots + (size_t)(h->posted & h->mask) * h->stride;
+}
+
+static inline void weft_put_sges(void *slot, const struct ibv_sge *list, uint32_t n)
+{
+	struct weft_sge *to = slot;
+
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = (struct weft_sge){ list[i].addr, list[i].length, list[i].lkey };
+}
+
+/* weft_put_inline appends inline bytes to a slot; false if they are too many. */
+static inline bool weft_put_inline(const struct weft_qp_object *qp, struct weft_send *s, const void *from, size_t n)
+{
+	if (n > qp->max_inline - s->inlined)
+		return false;
+	memcpy((char *)(s + 1) + s->inlined, from, n);
+	s->inlined += n;
+	return true;
+}
+
+static inline void weft_put_bind(struct weft_send *s, const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	s->rkey = mw->rkey;
+	s->imm = rkey;
+	s->ah = info->mr ? info->mr->lkey : 0;
+	s->remote_addr = info->addr;
+	s->compare_add = info->length;
+	s->swap = info->mw_access_flags;
+}
+
+/* weft_publish shows the lab what was posted. */
+static inline void weft_publish(struct weft_qp_object *qp, struct weft_half *h)
+{
+	__atomic_store_n(h->index, h->posted, __ATOMIC_RELEASE);
+	weft_ring(qp->session, qp->number);
+}
+
+/* weft_may_send is why nothing can be posted to the send queue now, or 0. */
+static inline int weft_may_send(const struct weft_qp_object *qp)
+{
+	if (qp->session->dead)
+		return EIO;
+	/* It goes to SQE and ERR by itself, where posting is allowed. */
+	return qp->qp.state < IBV_QPS_RTS ? EINVAL : 0;
+}
+
+#endif

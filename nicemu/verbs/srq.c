@@ -1,0 +1,141 @@
+/* srq.c: shared receive queues. */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "post.h"
+
+static void free_srq(struct weft_srq_object *srq)
+{
+	if (srq->ring && !srq->session->dead)
+		munmap(srq->ring, srq->size);
+	free(srq->next);
+	free(srq->wr_ids);
+	free(srq);
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct weft_context *c = to_context(pd->context);
+	struct weft_create_srq q = { pd->handle, attr->attr.max_wr, attr->attr.max_sge, attr->attr.srq_limit };
+	struct weft_srq_object *srq = calloc(1, sizeof(*srq));
+	struct weft_srq_answer a;
+	int error, fd;
+
+	if (!srq)
+		return weft_fail(ENOMEM);
+	srq->session = c->session;
+	error = weft_call(c->session, WEFT_CREATE_SRQ, &q, sizeof(q), &a, sizeof(a), &fd, 1);
+	if (error)
+		goto failed;
+	srq->size = WEFT_PAGE + (size_t)a.slots * a.stride;
+	srq->ring = weft_map(fd, srq->size);
+	srq->next = calloc(a.max_wr, sizeof(*srq->next));
+	srq->wr_ids = calloc(a.max_wr, sizeof(*srq->wr_ids));
+	if (!srq->ring || !srq->next || !srq->wr_ids || weft_table_put(&c->srqs, a.handle, srq)) {
+		weft_call_handle(c->session, WEFT_DESTROY_SRQ, a.handle);
+		error = ENOMEM;
+		goto failed;
+	}
+	srq->slots = (char *)srq->ring + WEFT_PAGE;
+	srq->number = a.number;
+	srq->mask = a.slots - 1;
+	srq->stride = a.stride;
+	srq->max_wr = a.max_wr;
+	srq->max_sge = a.max_sge;
+	for (uint32_t i = 0; i < a.max_wr; i++)
+		srq->next[i] = i + 1;
+	pthread_spin_init(&srq->lock, PTHREAD_PROCESS_PRIVATE);
+	srq->srq = (struct ibv_srq){ .context = pd->context, .srq_context = attr->srq_context, .pd = pd, .handle = a.handle };
+	pthread_mutex_init(&srq->srq.mutex, NULL);
+	pthread_cond_init(&srq->srq.cond, NULL);
+	attr->attr.max_wr = a.max_wr;
+	attr->attr.max_sge = a.max_sge;
+	return &srq->srq;
+failed:
+	free_srq(srq);
+	return weft_fail(error);
+}
+
+struct ibv_srq *weft_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *ex)
+{
+	struct ibv_srq_init_attr attr = { ex->srq_context, ex->attr };
+	struct ibv_srq *srq;
+
+	(void)c;
+	if (!(ex->comp_mask & IBV_SRQ_INIT_ATTR_PD) || (ex->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && ex->srq_type != IBV_SRQT_BASIC))
+		return weft_fail(EOPNOTSUPP);
+	srq = ibv_create_srq(ex->pd, &attr);
+	if (srq)
+		ex->attr = attr.attr;
+	return srq;
+}
+
+int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct weft_modify_srq m = { srq->handle, mask, attr->max_wr, attr->srq_limit };
+
+	return weft_call(to_srq(srq)->session, WEFT_MODIFY_SRQ, &m, sizeof(m), NULL, 0, NULL, 0);
+}
+
+int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct weft_handle h = { .handle = srq->handle };
+	struct weft_srq_attr a;
+	int error = weft_call(to_srq(srq)->session, WEFT_QUERY_SRQ, &h, sizeof(h), &a, sizeof(a), NULL, 0);
+
+	if (!error)
+		*attr = (struct ibv_srq_attr){ a.max_wr, a.max_sge, a.limit };
+	return error;
+}
+
+int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct weft_srq_object *srq = to_srq(ibv);
+	int error = weft_call_handle(srq->session, WEFT_DESTROY_SRQ, ibv->handle);
+
+	if (error && !srq->session->dead)
+		return error;
+	weft_table_remove(&to_context(ibv->context)->srqs, ibv->handle);
+	pthread_mutex_lock(&ibv->mutex);
+	while (!srq->session->dead && ibv->events_completed != srq->async_events)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+	free_srq(srq);
+	return 0;
+}
+
+int weft_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct weft_srq_object *srq = to_srq(ibv);
+	uint32_t before;
+	int error = 0;
+
+	if (srq->session->dead) {
+		*bad = wr;
+		return EIO;
+	}
+	pthread_spin_lock(&srq->lock);
+	before = srq->posted;
+	for (; wr; wr = wr->next) {
+		struct weft_recv *r = (struct weft_recv *)(srq->slots + (size_t)(srq->posted & srq->mask) * srq->stride);
+		uint32_t cookie = srq->free;
+
+		if (srq->outstanding >= srq->max_wr || wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge) {
+			error = srq->outstanding >= srq->max_wr ? ENOMEM : EINVAL;
+			*bad = wr;
+			break;
+		}
+		srq->free = srq->next[cookie];
+		srq->wr_ids[cookie] = wr->wr_id;
+		*r = (struct weft_recv){ .cookie = cookie, .sges = wr->num_sge };
+		weft_put_sges(r + 1, wr->sg_list, wr->num_sge);
+		srq->posted++;
+		srq->outstanding++;
+	}
+	if (srq->posted != before) {
+		__atomic_store_n(&srq->ring->recv, srq->posted, __ATOMIC_RELEASE);
+		weft_ring(srq->session, srq->number);
+	}
+	pthread_spin_unlock(&srq->lock);
+	return error;
+}
