@@ -115,9 +115,9 @@ var (
 	simple   = cost{memory: objectBytes}
 	withPipe = cost{memory: objectBytes, descriptors: 1}
 	withRing = cost{memory: objectBytes, mappings: 1}
-	// ofSession is the socket twice, the process's descriptor and its memory's, the
-	// bell; the doorbell page; what a goroutine and its buffer take.
-	ofSession = cost{memory: 32 << 10, mappings: 1, descriptors: 6}
+	// ofSession is the socket twice, the process's memory and the bell; the doorbell
+	// page; what a goroutine and its buffer take.
+	ofSession = cost{memory: 32 << 10, mappings: 1, descriptors: 4}
 )
 
 func costOfQP(q *createQP) cost {

@@ -23,29 +23,27 @@ type host interface {
 }
 
 // process is the memory of the process behind a session, for as long as that process
-// lives, is the same program and has not hung up. It implements memory.Backing. Its
-// methods but close are called on the engine's thread.
+// lives and is the same program. It implements memory.Backing. Its methods but close
+// are called on the engine's thread.
 //
-// Bytes are moved by the process's number, which can come to mean another program:
-// the process ends and the number is given again, or it calls execve(2). Its end of
-// the socket is closed then, but a child or whoever else was given that end may keep
-// it open. So before each access here looks at all three: the socket, the process by
-// a descriptor that means no other, and its address space by one of /proc/PID/mem,
-// which means the one that it had when it connected. What happens in the moment
-// between that and the access cannot be seen. The socket is for the lab's owner alone
-// (Server.Listen), so what might be reached in that moment is the owner's as well.
+// Bytes are moved by the process's number, which can come to mean another program: the
+// process ends and the number is given again, or it calls execve(2). That ends its
+// session only if nobody else has its end of the socket, as a child may. So before each
+// access here looks whether the address space is there that the process had when it
+// connected, by a descriptor of /proc/PID/mem, which means no other.
+//
+// Two things cannot be seen: what happens in the moment between that and the access,
+// and the end of a process that shares its address space with another (clone(2) with
+// CLONE_VM). The socket is for the lab's owner alone (Server.Listen), so what can be
+// reached then is the owner's as well.
 type process struct {
-	pid    int
-	socket int // of the session, which closes it
-	pidfd  int
-	space  int // /proc/PID/mem
-	gone   bool
+	pid   int
+	space int // /proc/PID/mem
+	gone  bool
 
 	// Of the call under way: here, so that it does not allocate.
 	local  unix.Iovec
 	remote struct{ base, len uint64 }
-	events [2]unix.PollFd
-	now    unix.Timespec
 	peek   [1]byte
 }
 
@@ -55,52 +53,44 @@ func peerOf(socket int) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("peer of a socket: %w", err)
 	}
-	p := &process{pid: int(peer.Pid), socket: socket}
-	if err := p.open(); err != nil {
+	// By its number, where the kernel is older than 6.5: then it may be another's that
+	// has it since.
+	pidfd, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	if err != nil {
+		pidfd, err = unix.PidfdOpen(int(peer.Pid), 0)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, err)
+	}
+	return openProcess(int(peer.Pid), pidfd)
+}
+
+// openProcess gets hold of the address space of the process that pidfd, which it closes,
+// means, and whose number is pid.
+func openProcess(pid, pidfd int) (*process, error) {
+	defer unix.Close(pidfd)
+	space, err := unix.Open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", pid, err)
+	}
+	p := &process{pid: pid, space: space}
+	// If it is there now, then its number was its own a moment ago.
+	if ended, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0); err != nil || ended > 0 || !p.here() {
+		p.close()
+		return nil, fmt.Errorf("process %d: %w", pid, syscall.ESRCH)
 	}
 	return p, nil
 }
 
-// open gets hold of the process and its address space.
-func (p *process) open() (err error) {
-	p.space = -1
-	// By its number, where the kernel is older than 6.5: then it may be another's that
-	// has it since.
-	if p.pidfd, err = unix.GetsockoptInt(p.socket, unix.SOL_SOCKET, unix.SO_PEERPIDFD); err != nil {
-		p.pidfd, err = unix.PidfdOpen(p.pid, 0)
-	}
-	if err == nil {
-		p.space, err = unix.Open(fmt.Sprintf("/proc/%d/mem", p.pid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	}
-	if err == nil && !p.here() {
-		err = syscall.ESRCH
-	}
-	if err != nil {
-		p.close()
-	}
-	return err
-}
-
 // here tells whether the process is still the one that has connected.
 func (p *process) here() bool {
-	if p.gone {
-		return false
-	}
-	p.events = [2]unix.PollFd{{Fd: int32(p.socket), Events: unix.POLLRDHUP}, {Fd: int32(p.pidfd), Events: unix.POLLIN}}
-	n, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(unsafe.Pointer(&p.now)), 0, 0, 0)
-	if errno == unix.EINTR {
-		n, errno = 0, 0
-	}
-	if n == 0 && errno == 0 {
+	if !p.gone {
 		// Nothing is mapped at 0 but where somebody insists: a space that is there has
 		// a byte or says EIO, one that has ended says that there is nothing.
 		n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(p.space), uintptr(unsafe.Pointer(&p.peek[0])), 1, 0, 0, 0)
 		p.gone = errno == 0 && n == 0
-		return !p.gone
 	}
-	p.gone = true
-	return false
+	return !p.gone
 }
 
 // Load implements memory.Backing.
@@ -118,8 +108,8 @@ func (p *process) Store(addr uint64, data []byte) memory.Fault {
 	return p.move(unix.SYS_PROCESS_VM_WRITEV, addr, data)
 }
 
-// move copies all of b, which is not empty, from or to the process. One that ends has
-// lost its memory (ESRCH) before it closes its end of the socket.
+// move copies all of b, which is not empty, from or to the process. One that has
+// ended since here has looked says ESRCH.
 func (p *process) move(call uintptr, addr uint64, b []byte) memory.Fault {
 	if !p.here() {
 		return memory.Gone
@@ -147,10 +137,4 @@ func (p *process) mapped(addr, n uint64) bool {
 func (p *process) forget() { p.gone = true }
 
 // close implements host.
-func (p *process) close() {
-	for _, fd := range [...]int{p.pidfd, p.space} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
-	}
-}
+func (p *process) close() { unix.Close(p.space) }

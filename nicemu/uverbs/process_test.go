@@ -10,22 +10,19 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 )
 
-// TestDeadProcess: the memory of a process that has ended is gone, not unmapped,
-// though its end of the socket is still open somewhere.
+// TestDeadProcess: the memory of a process that has ended is gone, not unmapped.
 func TestDeadProcess(t *testing.T) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(ends[0])
-	defer unix.Close(ends[1])
 	c := exec.Command("sleep", "600")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
-	p := &process{pid: c.Process.Pid, socket: ends[0]}
-	if err := p.open(); err != nil {
+	pidfd, err := unix.PidfdOpen(c.Process.Pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := openProcess(c.Process.Pid, pidfd)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.close()
