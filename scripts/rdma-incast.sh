@@ -91,7 +91,7 @@ def sum(f): [.nics[].counters | f] | add;
 # run NAME: runs a lab, and writes its row into $out/NAME.row.
 run() {
   local name=$1 i sent=()
-  $weft up -d "scripts/labs/rdma-incast-$name.yaml" >/dev/null
+  $weft up -d "scripts/labs/rdma-incast-$name.yaml" >"$out/up" 2>&1 || { cat "$out/up" >&2; return 1; }
   lab=rdma-incast-$name
   if [ -n "$capture" ] && [ "$name" != lossy ]; then
     # 30000 packets are some seconds at the two ports; 128 bytes are all headers.
