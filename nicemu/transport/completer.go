@@ -98,12 +98,13 @@ func (q *QP) progress(now units.Time, was PSN, flying units.Bytes) {
 // responder has nothing to say of what came behind the packet that it refused
 // (§9.7.5.2.8); Linux's rxe says of it that a packet is missing (check_psn of
 // drivers/infiniband/sw/rxe/rxe_resp.c), which may come when all of it has been sent
-// again and would then cost a retry each time.
+// again and would then cost a retry each time. Should it be true, the ACK timer makes up
+// for it, so without one it counts.
 func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 	switch why {
 	case NakSequence:
 		q.counters.PacketSeqErr++
-		if q.req.unready {
+		if q.req.unready && q.attr.Timeout != 0 {
 			return
 		}
 	case NakImplied:
