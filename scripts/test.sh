@@ -107,8 +107,9 @@ tests "tests of what is pure" "$pure"
 # One package at a time: those with real programs need the cores.
 tests "tests with real programs and real time" "$timed" -p 1
 # The race detector slows the engine several times, so here the tests with real
-# programs and real time are left out; they have just run without it.
-tests "tests with the race detector" "$all" -race -short
+# programs are left out; they have just run without it.
+tests "tests of what is pure, with the race detector" "$pure" -race -short
+tests "tests of real time, with the race detector" "$timed" -p 1 -race -short
 if [ "$(id -u)" -eq 0 ]; then
   step "the README's demo" scripts/demo.sh
 else
