@@ -25,6 +25,17 @@ func (w *world) victim() victim {
 	return victim{c, k}
 }
 
+// attacked is a world with a victim and a process that is to do its worst, with what it
+// needs for that.
+func attacked(t testing.TB) (*world, victim, *client, kit) {
+	w := newWorld(t)
+	v := w.victim()
+	t.Cleanup(v.close)
+	c := w.connect()
+	t.Cleanup(c.close)
+	return w, v, c, c.greet()
+}
+
 // unharmed checks that the victim's memory is as it was, and that its queue pair
 // still works.
 func (v victim) unharmed(t *testing.T) {

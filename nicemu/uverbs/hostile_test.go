@@ -18,11 +18,7 @@ import (
 // without a pause, the server looks at it: it reads nothing twice, so nobody else
 // notices.
 func TestRingsChangeWhileRead(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	k := c.greet()
+	w, v, c, k := attacked(t)
 	// Mappings of its own, as another process has them: the doorbell page and what was
 	// handed over with queues (channels and asynchronous events are in between).
 	var shared [][]byte
@@ -87,12 +83,7 @@ func TestRingsChangeWhileRead(t *testing.T) {
 // TestSealed: what a process shares cannot be made shorter than the server's mapping,
 // which would end the lab by SIGBUS, and holes in it read as zeros.
 func TestSealed(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	defer c.close()
-	k := c.greet()
+	w, v, c, k := attacked(t)
 	c.write(k.rc, k.mr.Key, base, base+0x1000, 100)
 	n := 0
 	for _, fd := range c.fds {
@@ -123,12 +114,7 @@ func TestSealed(t *testing.T) {
 // TestOthersHandles: handles mean nothing in another process, and keys nothing in
 // another protection domain.
 func TestOthersHandles(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	defer c.close()
-	k := c.greet()
+	w, v, c, k := attacked(t)
 	for range 40 { // so that its own handles are not those of the victim
 		must[handleMsg](c, opAllocPD, handleMsg{Handle: k.context})
 	}
@@ -192,12 +178,7 @@ func (c *client) nonsense(q qpAnswer) {
 // TestReleasedPipe: what is left of a context that was closed, or of a channel, does
 // not write to whatever its descriptor means since.
 func TestReleasedPipe(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	defer c.close()
-	k := c.greet()
+	w, v, c, k := attacked(t)
 	context := must[deviceAnswer](c, opOpen, handleMsg{}).Handle
 	fd := c.objects[context].it.(*opened).fd
 	pd := must[handleMsg](c, opAllocPD, handleMsg{Handle: context}).Handle
@@ -228,12 +209,7 @@ func TestReleasedPipe(t *testing.T) {
 // that nobody has taken; whoever destroys the IDs in whatever order finds every channel
 // with as many IDs as it has.
 func TestMigratedListener(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	defer c.close()
-	c.greet()
+	w, v, c, _ := attacked(t)
 	channels := [2]uint32{}
 	for i := range channels {
 		channels[i] = must[handleMsg](c, opCMCreateChannel, none{}).Handle
@@ -274,12 +250,7 @@ func TestMigratedListener(t *testing.T) {
 // TestTurns: however much a process has posted, a turn takes only so much of it, the
 // others have theirs, and what is left comes.
 func TestTurns(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	defer c.close()
-	k := c.greet()
+	w, v, c, k := attacked(t)
 	const depth, pairs = 4096, 8
 	var all []qpAnswer
 	for range pairs {
@@ -337,12 +308,7 @@ func TestTurns(t *testing.T) {
 // TestBells: a process that rings all the time, that has its eventfd full, or that
 // makes it block, has its own bell broken and no other.
 func TestBells(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	defer c.close()
-	k := c.greet()
+	w, v, c, k := attacked(t)
 	if err := unix.SetNonblock(c.bell, false); err != nil {
 		t.Fatal(err)
 	}
@@ -365,12 +331,7 @@ func TestBells(t *testing.T) {
 // TestNeverPolled: a process that takes no completion and no event has its queue
 // overrun, and nobody else's.
 func TestNeverPolled(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	defer c.close()
-	k := c.greet()
+	w, v, c, k := attacked(t)
 	for i := range 200 { // of a queue of 127
 		c.write(k.rc, k.mr.Key, base, base+0x1000, 1)
 		if i%8 == 7 {
@@ -507,12 +468,7 @@ func TestUntakenEvents(t *testing.T) {
 // TestResizeOfNonsense: how many entries wait is what the process says, and they are
 // copied: not more than so many.
 func TestResizeOfNonsense(t *testing.T) {
-	w := newWorld(t)
-	v := w.victim()
-	defer v.close()
-	c := w.connect()
-	defer c.close()
-	k := c.greet()
+	w, v, c, k := attacked(t)
 	big := must[cqAnswer](c, opCreateCQ, createCQ{Context: k.context, CQE: 1 << 20})
 	c.completions(big.Handle).mem.word(cqTaken).Store(^uint32(0) - 500_000)
 	if a := c.ask(opResizeCQ, createCQ{CQ: big.Handle, CQE: 1 << 20}); errnoOf(a.err) != syscall.EBUSY {

@@ -97,6 +97,7 @@ type client struct {
 	bell   int
 	shared shm // its doorbell page
 	fds    []int
+	closed bool
 }
 
 func (w *world) connect() *client {
@@ -127,6 +128,10 @@ func (w *world) connect() *client {
 
 // close ends the process.
 func (c *client) close() {
+	if c.closed {
+		return // its descriptors are others' by now
+	}
+	c.closed = true
 	delete(c.w.clients, c)
 	c.end()
 	c.conn.Close()
