@@ -2,16 +2,12 @@ package nicemu
 
 import (
 	"encoding/binary"
-	"errors"
-	"io"
 	"net/netip"
-	"os"
 	"testing"
-
-	"github.com/google/gopacket/pcapgo"
 
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -205,37 +201,13 @@ func (x *exposed) end() {
 	}
 }
 
-// framesOf gives the frames of a capture.
-func framesOf(t testing.TB, name string) (all [][]byte) {
-	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcapgo.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		b, _, err := r.ReadPacketData()
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, b)
-	}
-}
-
 // FuzzReceiveFrame throws frames at a NIC, as they are or with their CRC mended:
 // it takes them or not, and nothing is left of them. In the input the length of
 // each frame stands in front of it, in two bytes.
 func FuzzReceiveFrame(f *testing.F) {
 	for _, name := range []string{"rping.pcap", "pingpong.pcap"} {
 		var some []byte
-		for i, b := range framesOf(f, "../protocols/roce/testdata/"+name) {
+		for i, b := range judge.Frames(f, "../protocols/roce/testdata/"+name) {
 			some = append(binary.BigEndian.AppendUint16(some, uint16(len(b))), b...)
 			if i%6 == 5 && i < 400 {
 				f.Add(some, true)

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/internal/judge"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/internal/judge"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -115,7 +115,7 @@ workload:
 	}
 
 	// SEND, WRITE, READ request and responses, acknowledgements.
-	judge.Tshark(t, file, "0", "1", "2", "6", "7", "8", "12", "13", "14", "15", "17")
+	judge.CheckTshark(t, file, "0", "1", "2", "6", "7", "8", "12", "13", "14", "15", "17")
 	judge.CheckICRC(t, judge.RoCE(t, file))
 	if v6 := tshark(t, file, "-Y", "udp.dstport == 4791 && ipv6"); len(v6) == 0 {
 		t.Error("no READ went by IPv6")

@@ -16,11 +16,11 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/internal/judge"
 	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"

@@ -18,10 +18,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/internal/judge"
 	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/internal/judge"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
@@ -300,7 +300,7 @@ func TestRping(t *testing.T) {
 			}
 			file := end()
 
-			count := judge.Tshark(t, file, "4", "6", "7", "8", "12", "13", "14", "15", "17", "100")
+			count := judge.CheckTshark(t, file, "4", "6", "7", "8", "12", "13", "14", "15", "17", "100")
 			frames := judge.RoCE(t, file)
 			judge.CheckICRC(t, frames)
 			var want []byte

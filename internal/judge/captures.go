@@ -1,5 +1,6 @@
-// Package judge helps tests to ask others what they make of frames: captures
-// that other implementations have made, and tshark.
+// Package judge helps tests to hold frames to others than weft's own code: captures
+// that other implementations have made, tshark, scapy, and an invariant CRC that is
+// written from the specification.
 package judge
 
 import (

@@ -1,11 +1,8 @@
-// Package judge helps tests to judge captures of RoCEv2 by others than weft's own
-// code: an invariant CRC that is written from the specification, scapy, tshark.
 package judge
 
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"hash/crc32"
 	"io"
 	"os"
@@ -118,60 +115,27 @@ func CheckICRC(t *testing.T, frames []Frame) {
 	checkByScapy(t, frames)
 }
 
-// scapyScript prints the last four bytes of what scapy makes of each frame when
-// it has to find the ICRC by itself.
-const scapyScript = `
-import sys
-from scapy.layers.l2 import Ether
-from scapy.contrib.roce import BTH
-for line in sys.stdin:
-    frame = Ether(bytes.fromhex(line))
-    del frame[BTH].icrc
-    print(frame.build()[-4:].hex())
-`
-
-// checkByScapy asks about IPv4 only, as scapy knows IPv6 from version 2.6 on.
 func checkByScapy(t *testing.T, frames []Frame) {
 	t.Helper()
-	python := ""
-	for _, p := range []string{"python3", "/usr/bin/python3"} { // the former may be one of a virtual environment
-		if python == "" && exec.Command(p, "-c", "import scapy.contrib.roce").Run() == nil {
-			python = p
-		}
-	}
-	if python == "" {
+	if pythonWithScapy() == "" {
 		t.Log("NOT TESTED by scapy, which is missing: apt-get install python3-scapy")
 		return
 	}
-	var in, said bytes.Buffer
-	var want []string
+	var sample [][]byte
 	for i := 0; i < len(frames); i += max(1, len(frames)/scapySample) {
-		if data := frames[i].Data; data[14]>>4 == 4 {
-			in.WriteString(hex.EncodeToString(data) + "\n")
-			want = append(want, hex.EncodeToString(data[len(data)-4:]))
-		}
+		sample = append(sample, frames[i].Data)
 	}
-	c := exec.Command(python, "-c", scapyScript)
-	c.Stdin, c.Stderr = &in, &said
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("scapy: %v\n%s", err, &said)
-	}
-	got := strings.Fields(string(out))
-	if len(got) != len(want) {
-		t.Fatalf("scapy answers %d lines about %d frames:\n%s", len(got), len(want), &said)
-	}
-	for i := range got {
-		if got[i] != want[i] {
-			t.Fatalf("scapy has an ICRC of %s for frame %d of the sample, which has %s", got[i], i+1, want[i])
+	for i, crc := range ScapyICRC(t, sample) {
+		if sent := sample[i][len(sample[i])-4:]; crc != nil && !bytes.Equal(crc, sent) {
+			t.Fatalf("scapy has an ICRC of %x for frame %d of the sample, which has %x", crc, i+1, sent)
 		}
 	}
 }
 
-// Tshark has tshark dissect a capture: a RoCE frame that it finds malformed, or
+// CheckTshark has tshark dissect a capture: a RoCE frame that it finds malformed, or
 // has something to warn of, or of an opcode that is not among those wanted, is an
 // error of the test. It gives how many frames of each opcode there are.
-func Tshark(t *testing.T, file string, opcodes ...string) map[string]int {
+func CheckTshark(t *testing.T, file string, opcodes ...string) map[string]int {
 	t.Helper()
 	var said bytes.Buffer
 	c := exec.Command("tshark", "-r", file, "-Y", "udp.dstport == 4791 && !icmp && !icmpv6", "-o", "ip.check_checksum:TRUE",

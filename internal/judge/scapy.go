@@ -18,11 +18,15 @@ var icrcScript string
 // skipped without scapy.
 func ScapyICRC(t *testing.T, frames [][]byte) (crcs [][]byte) {
 	t.Helper()
+	python := pythonWithScapy()
+	if python == "" {
+		t.Skip("scapy is missing, the ICRC was not judged: apt-get install python3-scapy")
+	}
 	var in, out, complaints bytes.Buffer
 	for _, f := range frames {
 		in.WriteString(hex.EncodeToString(f) + "\n")
 	}
-	cmd := exec.Command(pythonWithScapy(t), "-c", icrcScript)
+	cmd := exec.Command(python, "-c", icrcScript)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, &out, &complaints
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("scapy: %v\n%s", err, &complaints)
@@ -46,14 +50,12 @@ func ScapyICRC(t *testing.T, frames [][]byte) (crcs [][]byte) {
 }
 
 // pythonWithScapy gives the first Python that has scapy: the PATH's, which may
-// be one of a virtual environment, or the distribution's.
-func pythonWithScapy(t *testing.T) string {
-	t.Helper()
+// be one of a virtual environment, or the distribution's. It is empty without.
+func pythonWithScapy() string {
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(python, "-c", "import scapy.contrib.roce").Run() == nil {
 			return python
 		}
 	}
-	t.Skip("scapy is missing, the ICRC was not judged: apt-get install python3-scapy")
 	return ""
 }

@@ -2,14 +2,12 @@ package cm
 
 import (
 	"encoding/binary"
-	"io"
 	"net/netip"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/gopacket/pcapgo"
 
+	"github.com/weftlab/weft/internal/judge"
 	msg "github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/protocols/roce"
 )
@@ -27,24 +25,8 @@ type recorded struct {
 }
 
 func records(t *testing.T, name string) (all []recorded) {
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	r, err := pcapgo.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const ip, udp = 14, 14 + 20
-	for {
-		b, _, err := r.ReadPacketData()
-		if err == io.EOF {
-			return all
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range judge.Frames(t, name) {
 		if len(b) < udp+8 || binary.BigEndian.Uint16(b[12:]) != 0x0800 || b[ip+9] != 17 || binary.BigEndian.Uint16(b[udp+2:]) != roce.Port {
 			continue
 		}
@@ -57,11 +39,13 @@ func records(t *testing.T, name string) (all []recorded) {
 		}
 		x := recorded{from: netip.AddrFrom4([4]byte(b[ip+12:])), to: netip.AddrFrom4([4]byte(b[ip+16:]))}
 		x.mad = b[udp+8+roce.BTHLen+roce.DETHLen:][:msg.MADLen]
+		var err error
 		if x.h, x.m, err = msg.Parse(x.mad); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, x)
 	}
+	return all
 }
 
 // sent holds the only message that a CM has sent to what Linux has sent there.

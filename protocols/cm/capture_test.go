@@ -12,7 +12,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/protocols/internal/judge"
+	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/protocols/roce"
 )
 

@@ -3,7 +3,7 @@ package cm
 import (
 	"testing"
 
-	"github.com/weftlab/weft/protocols/internal/judge"
+	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/protocols/roce"
 )
 

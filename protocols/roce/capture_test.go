@@ -8,7 +8,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/protocols/internal/judge"
+	"github.com/weftlab/weft/internal/judge"
 )
 
 // The captures are of two virtual machines with Linux 6.1's rdma_rxe, cabled

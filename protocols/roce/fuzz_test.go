@@ -8,7 +8,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/protocols/internal/judge"
+	"github.com/weftlab/weft/internal/judge"
 )
 
 // FuzzPacket reads anything as an IP packet. What is a packet is encoded and

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/weftlab/weft/protocols/internal/judge"
+	"github.com/weftlab/weft/internal/judge"
 )
 
 // TestScapyAgrees: scapy reckons the same ICRC for packets of all opcodes that
