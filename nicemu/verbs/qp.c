@@ -120,51 +120,29 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 	return qp;
 }
 
+/* QP_ATTRS are what the two forms of attributes have in common: the lab's name, and that of verbs. */
+#define QP_ATTRS(X)                                                                                             \
+	X(state, qp_state) X(cur_state, cur_qp_state) X(path_mtu, path_mtu) X(path_mig_state, path_mig_state)       \
+	X(qkey, qkey) X(rq_psn, rq_psn) X(sq_psn, sq_psn) X(dest_qp_num, dest_qp_num) X(access, qp_access_flags)    \
+	X(pkey_index, pkey_index) X(en_sqd_async_notify, en_sqd_async_notify) X(max_rd_atomic, max_rd_atomic)       \
+	X(max_dest_rd_atomic, max_dest_rd_atomic) X(min_rnr_timer, min_rnr_timer) X(port_num, port_num)             \
+	X(timeout, timeout) X(retry_cnt, retry_cnt) X(rnr_retry, rnr_retry)
+
 static void put_qp_attr(struct weft_qp_attr *to, const struct ibv_qp_attr *a)
 {
-	to->state = a->qp_state;
-	to->cur_state = a->cur_qp_state;
-	to->path_mtu = a->path_mtu;
-	to->path_mig_state = a->path_mig_state;
-	to->qkey = a->qkey;
-	to->rq_psn = a->rq_psn;
-	to->sq_psn = a->sq_psn;
-	to->dest_qp_num = a->dest_qp_num;
-	to->access = a->qp_access_flags;
-	to->pkey_index = a->pkey_index;
-	to->en_sqd_async_notify = a->en_sqd_async_notify;
-	to->max_rd_atomic = a->max_rd_atomic;
-	to->max_dest_rd_atomic = a->max_dest_rd_atomic;
-	to->min_rnr_timer = a->min_rnr_timer;
-	to->port_num = a->port_num;
-	to->timeout = a->timeout;
-	to->retry_cnt = a->retry_cnt;
-	to->rnr_retry = a->rnr_retry;
+#define PUT(ours, theirs) to->ours = a->theirs;
+	QP_ATTRS(PUT)
+#undef PUT
 	weft_put_ah(&to->ah, &a->ah_attr);
 }
 
 void weft_get_qp_attr(struct ibv_qp_attr *to, const struct weft_qp_attr *a)
 {
 	memset(to, 0, sizeof(*to));
-	to->qp_state = a->state;
-	to->cur_qp_state = a->cur_state;
-	to->path_mtu = a->path_mtu;
-	to->path_mig_state = a->path_mig_state;
-	to->qkey = a->qkey;
-	to->rq_psn = a->rq_psn;
-	to->sq_psn = a->sq_psn;
-	to->dest_qp_num = a->dest_qp_num;
-	to->qp_access_flags = a->access;
-	to->pkey_index = a->pkey_index;
-	to->en_sqd_async_notify = a->en_sqd_async_notify;
-	to->sq_draining = a->sq_draining;
-	to->max_rd_atomic = a->max_rd_atomic;
-	to->max_dest_rd_atomic = a->max_dest_rd_atomic;
-	to->min_rnr_timer = a->min_rnr_timer;
-	to->port_num = a->port_num;
-	to->timeout = a->timeout;
-	to->retry_cnt = a->retry_cnt;
-	to->rnr_retry = a->rnr_retry;
+#define GET(ours, theirs) to->theirs = a->ours;
+	QP_ATTRS(GET)
+#undef GET
+	to->sq_draining = a->sq_draining; /* told, and not asked for */
 	weft_get_ah(&to->ah_attr, &a->ah);
 }
 

@@ -1,4 +1,8 @@
-/* rsocket.c: sockets over RDMA (rsocket(7)) are not implemented; programs that only link to them start. */
+/*
+ * rsocket.c: sockets over RDMA (rsocket(7)) are refused with EOPNOTSUPP: they are a stream
+ * protocol on top of verbs, which a kernel's TCP in the same host does as well. Programs
+ * that are only linked to them start.
+ */
 #include <poll.h>
 #include <sys/select.h>
 

@@ -117,7 +117,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *c, struct ibv_ah_attr *attr,
 	return -1;
 }
 
-/* Objects that processes share are not implemented. */
+/* A program cannot import what another has made: EOPNOTSUPP (docs/rdma.md). */
 struct ibv_context *ibv_import_device(int fd) { (void)fd; return weft_fail(EOPNOTSUPP); }
 struct ibv_pd *ibv_import_pd(struct ibv_context *c, uint32_t handle) { (void)c, (void)handle; return weft_fail(EOPNOTSUPP); }
 void ibv_unimport_pd(struct ibv_pd *pd) { (void)pd; }

@@ -322,7 +322,7 @@ static void cm_endpoints(void)
 	rdma_destroy_ep(listen);
 }
 
-/* rsocket(7) is not implemented, and says so. */
+/* rsocket(7) is refused with EOPNOTSUPP. */
 static void cm_sockets(void)
 {
 	struct sockaddr_storage a;

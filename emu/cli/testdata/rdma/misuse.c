@@ -256,7 +256,7 @@ static void objects(void)
 	EQUAL("moderation", ibv_modify_cq(cq, &(struct ibv_modify_cq_attr){ .attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { 5, 10 } }), 0);
 	EQUAL("nothing to modify", ibv_modify_cq(cq, &(struct ibv_modify_cq_attr){ 0 }), EINVAL);
 
-	/* What is not implemented says so. */
+	/* Services that the NIC has not got are refused with EOPNOTSUPP. */
 	CHECK(!ibv_open_xrcd(ctx, &(struct ibv_xrcd_init_attr){ 0 }) && errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_td(ctx, &(struct ibv_td_init_attr){ 0 }) && errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_parent_domain(ctx, &(struct ibv_parent_domain_init_attr){ 0 }) && errno == EOPNOTSUPP);
