@@ -1,8 +1,8 @@
 package links
 
 import (
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // arrival is a packet under way and when it arrives.

@@ -1,6 +1,6 @@
 package links
 
-import "github.com/weftlab/weft/emu/packet"
+import "github.com/weftlab/weft/sim/packet"
 
 // lateQueue is a binary heap of packets by time of arrival, first come first
 // out among equals. Only links with disorder use it.

@@ -3,8 +3,8 @@ package links
 import (
 	"sync"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Mailbox carries packets under way from one engine to another, and packets

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Settings is what one direction of a link does to the packets on it.

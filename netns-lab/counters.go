@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/vishvananda/netlink"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Counters are what the host's kernel has counted on a device. Tx is what the

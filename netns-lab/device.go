@@ -11,7 +11,7 @@ import (
 
 	"github.com/songgao/water"
 	"github.com/vishvananda/netlink"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"golang.org/x/sys/unix"
 )
 

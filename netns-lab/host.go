@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Host is what Create makes one namespace from.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/vishvananda/netlink/nl"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"golang.org/x/sys/unix"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"golang.org/x/sys/unix"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // slowClass joins two devices as an emulator does: it reads the queues of the

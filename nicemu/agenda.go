@@ -1,6 +1,6 @@
 package nicemu
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // task is a part of the NIC that has something due at times. It is embedded in
 // what that is.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Channel is a completion channel (ibv_create_comp_channel(3)): the events of the

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // CQ is a completion queue (ibv_create_cq(3)). Programs poll it (Poll), wait for

@@ -7,15 +7,15 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 func post(t rapid.TB, q *QP, wr transport.SendWR) {

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim"
 )
 
 // Four clients count on one server, each by 1000.

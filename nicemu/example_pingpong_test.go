@@ -3,8 +3,8 @@ package nicemu_test
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim"
 )
 
 // SENDs go to and fro between two queue pairs, as with ibv_rc_pingpong(1). Programs

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim"
 )
 
 // As with rping(1), a client connects and tells the server where its buffer is; the

@@ -3,9 +3,9 @@ package nicemu_test
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Two queue pairs of a server take from one queue of receives. When few are left,

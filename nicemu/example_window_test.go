@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // A memory window of type 2 lets a peer write to a part of a region, until the peer

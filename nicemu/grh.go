@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // putIP writes the IP header of a packet to where a GRH has it: an IPv6 header

@@ -3,8 +3,8 @@ package nicemu
 import (
 	"slices"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // lane is what the NIC has to send in one class of its port. First go packets of

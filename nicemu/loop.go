@@ -1,8 +1,8 @@
 package nicemu
 
 import (
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // loop carries what the NIC sends to an address of its own. It goes round inside

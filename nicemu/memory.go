@@ -5,8 +5,8 @@ import (
 	"math"
 	"syscall"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // firstVA is the address of the first buffer that the device gives one to, and

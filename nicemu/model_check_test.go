@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // poll takes completions and holds them to what was asked for.

@@ -1,9 +1,9 @@
 package nicemu
 
 import (
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // pace spaces a queue pair's packets: the next one leaves no earlier than the last

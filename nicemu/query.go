@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Name is the device's name: that of its interface, such as "h1:eth0".

@@ -1,12 +1,12 @@
 package nicemu
 
 import (
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Next gives the packet of a class that leaves now, nil if there is none. The port

@@ -3,9 +3,9 @@ package nicemu
 import (
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // sound holds what a device keeps of itself to what it should be.

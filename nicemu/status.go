@@ -3,11 +3,11 @@ package nicemu
 import (
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // InUse counts the objects of a NIC.

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Wait polls the queue until there is an entry, for up to timeout; units.Never is

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/switches/router"
 )

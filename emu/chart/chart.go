@@ -7,7 +7,7 @@ import (
 	"math"
 	"os"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Options say what of the files is shown.

@@ -19,7 +19,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 	"github.com/weftlab/weft/traces/workload"
 )

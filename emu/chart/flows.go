@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 const pair = `

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
 

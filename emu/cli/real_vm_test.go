@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/emu/lab"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/netns-lab/vm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // needVM skips a test that needs virtual machines where there can be none.

@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/sim/units"
 )
 
 type upFlags struct {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Devices is what the barest loop carries that reads frames from one TAP and

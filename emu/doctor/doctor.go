@@ -12,8 +12,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Options are the choices of an examination.

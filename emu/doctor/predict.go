@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // The factors of the prediction. They were measured with scripts/bench

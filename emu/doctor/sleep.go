@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // sleepSpan is the sleep that is measured: that between two packets, not that

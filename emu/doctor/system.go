@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/netns-lab/vm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // machine is what the checks look at: a file system with /proc and /sys, and

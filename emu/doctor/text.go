@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // The table of people has 80 columns.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // dcqcnStar is hosts at a switch with the marking of Zhu et al., SIGCOMM 2015,

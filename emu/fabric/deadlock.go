@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Deadlock is a cycle of queues each of which is paused because of packets

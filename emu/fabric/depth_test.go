@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/traces/workload"
 )

@@ -4,8 +4,8 @@ import (
 	"math"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // Directory knows where every MAC and IP address of the fabric is. A packet's

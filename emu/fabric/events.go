@@ -3,9 +3,9 @@ package fabric
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // script carries out the plan's events in their order, as far as they concern

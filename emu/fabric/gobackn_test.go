@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // goBackN is one RC flow over a switch, of which packets with data are lost on

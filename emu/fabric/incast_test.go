@@ -3,7 +3,7 @@ package fabric
 import (
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 

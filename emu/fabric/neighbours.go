@@ -3,9 +3,9 @@ package fabric
 import (
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/switches/router"
 )
 

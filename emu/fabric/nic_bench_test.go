@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // permutationLab is 128 NICs in a fat-tree of 100 Gb/s, each with 10 MB to WRITE

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 )
 

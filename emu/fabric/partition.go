@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // minLookahead is the shortest delay of a link that may join two shards. With

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestGo starts programs on hosts of two shards, each with its own NIC, and on hosts

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // renderer makes the wire bytes of packets of real programs and of NICs.

@@ -3,8 +3,8 @@ package fabric
 import (
 	"slices"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // rerouting is what one shard knows of the state of all links, and when it

@@ -16,14 +16,14 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/trim"
 	"github.com/weftlab/weft/traces/capture"
 )

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/router"
 )

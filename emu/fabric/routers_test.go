@@ -14,11 +14,11 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 )
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
 

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/traces/series"
 )

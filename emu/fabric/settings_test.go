@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/dcqcn"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 

@@ -1,10 +1,10 @@
 package fabric
 
 import (
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Shard is a part of a fabric with an engine and a pool of its own. Packets

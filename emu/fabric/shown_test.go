@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // labFile reads a lab that comes with weft, with another seed and with pieces of

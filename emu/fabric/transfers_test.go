@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // runTransfers runs the fabric of a lab file to its end.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traces/capture"
 )

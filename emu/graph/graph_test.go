@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // labs are the topologies that must come out well.

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // SocketName is the control socket in a lab's state directory. It speaks HTTP

@@ -3,8 +3,8 @@ package lab
 import (
 	"sync"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // follower keeps the devices of real hosts in step with their links: shaper,

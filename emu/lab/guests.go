@@ -19,11 +19,11 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/links/dgram"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/netns-lab/vm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 const (

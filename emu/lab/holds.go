@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
 

@@ -16,11 +16,11 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/links/dgram"
 	"github.com/weftlab/weft/links/tuntap"
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Lab is one running lab, owned by this process.

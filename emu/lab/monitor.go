@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // monitorPeriod is how often the engine's load is judged.

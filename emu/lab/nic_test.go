@@ -18,14 +18,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/internal/judge"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // These tests drive NICs of real hosts by verbs, as programs will.

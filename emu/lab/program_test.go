@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftlab/weft/emu/sim"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // nicEnd is what a program has on a NIC.

@@ -2,7 +2,7 @@ package lab
 
 import (
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Sample is the lab at this moment. The engines stand still while it is read:

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // The labels. A port's name is the one that commands take: "s1:3".

@@ -19,9 +19,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // sample has everything that a sample may have, each number another.

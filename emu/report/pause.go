@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // WritePause answers for people why a port did or did not pause its peer.

@@ -4,8 +4,8 @@ package report
 
 import (
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 

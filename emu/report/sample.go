@@ -2,7 +2,7 @@ package report
 
 import (
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Sample is a running lab at one moment: what may be asked for every second.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
 

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Write prints the report for people, in 80 columns or little more.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
 

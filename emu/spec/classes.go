@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/pfc"
 )

@@ -3,7 +3,7 @@ package spec
 import (
 	"github.com/goccy/go-yaml/ast"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/sim/units"
 )
 
 const everySetting = "rate=1Gbps delay=50us mtu=9000 loss=1% corrupt=0.1% duplicate=2% reorder=3% reorder-by=1ms " +

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/forward"

@@ -9,9 +9,9 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/pfc"

@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
 

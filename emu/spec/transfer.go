@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 

@@ -3,7 +3,7 @@ package spec
 import (
 	"slices"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/trim"
 )
 

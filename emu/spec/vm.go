@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/netns-lab/vm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // VM is what a virtual machine boots, and how. Of Image, Kernel and Disk it has an

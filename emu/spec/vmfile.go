@@ -7,8 +7,8 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/netns-lab/vm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // vmFile is what a lab file says of a virtual machine, as it is written; its kind

@@ -21,9 +21,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/units"
 )
 
 var update = flag.Bool("update", false, "write the views as they are to testdata")

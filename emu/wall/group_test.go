@@ -5,8 +5,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // post is what bouncers send to each other.

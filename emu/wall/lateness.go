@@ -3,7 +3,7 @@ package wall
 import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // lateness is the distribution of how much later than its emulated time each

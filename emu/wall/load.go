@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Load is what the engine's thread has done up to some time, in sums that only

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestWatch: what the watch says of one second after the other.

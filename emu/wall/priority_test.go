@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestPriorityStepsBack: the thread gives up SCHED_FIFO while it leaves no time

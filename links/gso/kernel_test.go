@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/packet"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // TestKernel lets the kernel judge. In a network namespace of its own it

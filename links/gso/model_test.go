@@ -12,8 +12,8 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // model is a TCP or UDP packet in the terms of gopacket, which makes the bytes

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // FuzzTUN: no frame from the fabric makes a TUN panic or answer without

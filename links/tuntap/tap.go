@@ -1,8 +1,8 @@
 package tuntap
 
 import (
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TAP is a device that carries Ethernet frames.

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/netns-lab/vm/agent"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Accel is how instructions of the guest are run.

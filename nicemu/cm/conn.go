@@ -3,8 +3,8 @@ package cm
 import (
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/units"
 	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // conn is a connection, or the resolution of a service.

@@ -3,8 +3,8 @@ package cm
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/units"
 	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Disconnect ends an established connection: by a DREQ, or, if the other side

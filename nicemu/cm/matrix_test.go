@@ -10,8 +10,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/weftlab/weft/emu/units"
 	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // The other side of TestMatrix names its connection and itself so.

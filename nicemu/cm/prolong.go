@@ -3,8 +3,8 @@ package cm
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/units"
 	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Prolong tells the other side by an MRA to wait this long, from when it gets

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/units"
 	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // datagram is where a message came from.

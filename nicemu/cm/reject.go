@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/weftlab/weft/emu/units"
 	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Reject is how the consumer refuses.

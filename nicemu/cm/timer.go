@@ -3,7 +3,7 @@ package cm
 import (
 	"container/heap"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // timers is a heap of the connections that wait for an instant, by that and by

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/weftlab/weft/emu/units"
 	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestTranscripts plays two CMs, a and b, by hand: each message that one sends

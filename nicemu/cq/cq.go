@@ -7,7 +7,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // ErrOverrun is what Poll says when a queue has overrun and its last entry was

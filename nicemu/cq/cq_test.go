@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"pgregory.net/rapid"
 )
 

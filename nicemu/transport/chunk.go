@@ -1,8 +1,8 @@
 package transport
 
 import (
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // chunks is what was read from memory before it is sent, and what has come and is not

@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // GoBackN is the loss recovery of the specification, as NICs have it: the
 // responder takes packets only in order and sends one NAK for a gap (§9.7.4.1);

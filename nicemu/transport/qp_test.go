@@ -6,10 +6,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
 )
 
 func TestPSN(t *testing.T) {

@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Recovery is the loss recovery of one RC queue pair: what its sending side
 // sends again and when, and what its receiving side does with packets out of

@@ -1,11 +1,11 @@
 package transport
 
 import (
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // fetched is a READ or atomic that a responder has taken, kept so that it can

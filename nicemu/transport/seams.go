@@ -1,10 +1,10 @@
 package transport
 
 import (
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Memory is the memory of a host as a queue pair may see it: a memory.View. Each

@@ -1,9 +1,9 @@
 package transport
 
 import (
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // atomicLen is what atomic operations work on, in bytes.

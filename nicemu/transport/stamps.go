@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // stamps remember when PSNs were sent, for round-trip times. Their number grows
 // with the window to maxStamps; in a longer window the older ones are forgotten

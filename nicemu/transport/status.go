@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Status is where a queue pair stands, besides its attributes and counters.
 type Status struct {

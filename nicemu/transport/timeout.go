@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // AckTimeout is the local ACK timeout of a code, 1 to 31: 4.096 µs · 2^code. 0
 // means none (§9.7.6.1.3).

@@ -7,11 +7,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestTranscripts plays the files of testdata/transcripts: what one queue pair is given, and

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // channel is a completion channel: a pipe by which handles of completion queues come.

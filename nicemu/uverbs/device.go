@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // requests are all operations.

@@ -10,12 +10,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // world is a NIC whose packets to itself go round, and its server. Everything is on

@@ -4,7 +4,7 @@
 // and allocates nothing after it was made.
 package cc
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Control decides how fast one flow may send.
 //

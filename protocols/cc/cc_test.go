@@ -3,8 +3,8 @@ package cc_test
 import (
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestDeafSetsNoLimit, whatever it is told.

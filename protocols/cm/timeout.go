@@ -1,6 +1,6 @@
 package cm
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Timeout is a span as connection management writes it: 4.096 us times two to
 // the power of this, of 5 bits (IBTA §12.7). 0 is 4.096 us, 20 is 4.29 s, 31

@@ -1,6 +1,6 @@
 package dcqcn
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Notification is the notification point of one flow, at its receiver: it says
 // which packets are answered by a CNP (§3.1, Fig. 6). A packet with CE is, if

@@ -8,8 +8,8 @@ package dcqcn
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Reaction is the reaction point of one flow (§3.1, Algorithm 1 and Fig. 7). A

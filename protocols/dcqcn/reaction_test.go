@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestStages has the increase that each pair of stages gives (Fig. 7), F = 5.

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/goccy/go-yaml"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestTranscripts plays inputs line by line and compares what comes of them.

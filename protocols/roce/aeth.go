@@ -3,7 +3,7 @@ package roce
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // AETHLen is the length of an AETH in bytes.

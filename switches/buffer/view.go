@@ -3,7 +3,7 @@ package buffer
 import (
 	"math"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Ingress is the account of what came in through a port in one class.

@@ -5,7 +5,7 @@
 package class
 
 import (
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/trim"

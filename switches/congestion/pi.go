@@ -3,8 +3,8 @@ package congestion
 import (
 	"math/rand/v2"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // pi needs no timer: between two packets that come or go the queue is as long

@@ -9,8 +9,8 @@ package congestion
 import (
 	"math/rand/v2"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Queue is what a point sees of its egress queue: what waits, without the

@@ -6,8 +6,8 @@
 package fair
 
 import (
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Flows is how many flows have a queue of their own at most. Beyond that some

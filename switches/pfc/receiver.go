@@ -3,8 +3,8 @@ package pfc
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Receiver keeps what the peer of one port has asked for, and watches over it.

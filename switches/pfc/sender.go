@@ -1,8 +1,8 @@
 package pfc
 
 import (
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Sender asks the peer of one port to hold off. It keeps asking while a pause

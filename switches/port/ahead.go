@@ -1,8 +1,8 @@
 package port
 
 import (
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
 

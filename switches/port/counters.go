@@ -3,8 +3,8 @@ package port
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Counters counts what a port did since the start of the run.

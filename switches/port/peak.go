@@ -1,6 +1,6 @@
 package port
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // TakeMaxQueue gives the longest that the queue has been since the last call,
 // or since the start, and begins anew with what waits now. Counters are not

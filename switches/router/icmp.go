@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Problem is why a router does not forward a packet.

@@ -1,6 +1,6 @@
 package router
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Limit holds back ICMP messages (RFC 1812 §4.3.2.8, RFC 4443 §2.4 f): a
 // router says at most a thousand a second, and fifty at once, as Linux does

@@ -14,8 +14,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/emu/packet"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // Indices of Table.Routes that are the same for every router.

@@ -7,7 +7,7 @@ package sched
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // count is how many queues there are: class.Count.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // queues are the lengths of the packets that wait, by queue.

@@ -4,7 +4,7 @@
 // §4.1).
 package trim
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Config is how the packets of a class are trimmed when they do not fit into
 // its queue.

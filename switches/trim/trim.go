@@ -3,9 +3,9 @@ package trim
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Cut leaves of a packet its headers and what c keeps behind the IP header,

@@ -18,7 +18,7 @@ import (
 	"github.com/google/gopacket/pcapgo"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 var epoch = time.Unix(1_700_000_000, 123_456_789)

@@ -3,7 +3,7 @@ package capture
 import (
 	"encoding/binary"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // recordHeader is the length of what precedes the bytes of a packet in its

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/pcapng"
 )
 

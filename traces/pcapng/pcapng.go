@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // MaxPacket is the most bytes of one packet that are written. Wireshark and

@@ -1,6 +1,6 @@
 package series
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Point is a value at an instant.
 type Point struct {

@@ -1,6 +1,6 @@
 package series
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Merger joins rows of a queue to longer intervals, over which rates mean
 // more: at 10us a link sends a packet or none.

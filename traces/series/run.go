@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // The consumer looks for samples after a nap that doubles from minNap to

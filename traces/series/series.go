@@ -11,7 +11,7 @@ import (
 	"math"
 	"sync/atomic"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Bounds on how often queues are sampled.

@@ -3,7 +3,7 @@ package series
 import (
 	"slices"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Statistics are what the rows of one queue come to.

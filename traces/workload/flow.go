@@ -3,7 +3,7 @@
 // runs under either clock; no real program takes part.
 package workload
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Pattern is the law by which a flow sends its packets.
 type Pattern uint8

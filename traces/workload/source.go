@@ -3,9 +3,9 @@ package workload
 import (
 	"math/rand/v2"
 
-	"github.com/weftlab/weft/emu/packet"
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Sender is the host port from which a flow's packets leave.

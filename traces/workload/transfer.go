@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Verb is what the messages of a transfer are.

@@ -3,8 +3,8 @@ package workload
 import (
 	"math"
 
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // IdealTime is the time from posting to completion that a message of a size

@@ -1,6 +1,6 @@
 package packet
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // superRoom is what a Super holds: the largest IP packet with an Ethernet
 // header and two VLAN tags, rounded up to whole pages.

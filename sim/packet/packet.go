@@ -5,8 +5,8 @@
 package packet
 
 import (
-	"github.com/weftlab/weft/emu/units"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Endpoint numbers the ports of hosts in a fabric; it is where a packet comes

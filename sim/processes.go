@@ -4,7 +4,7 @@ import (
 	stdheap "container/heap"
 	"container/list"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // processes are those of one engine. They share one timer, so their number and

@@ -5,7 +5,7 @@
 // An engine and everything registered with it belong to one goroutine.
 package sim
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Handler is something with a timer: a port, a link, a source of traffic.
 type Handler interface {

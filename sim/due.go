@@ -1,6 +1,6 @@
 package sim
 
-import "github.com/weftlab/weft/emu/units"
+import "github.com/weftlab/weft/sim/units"
 
 // Due is the time of the earliest timer that is armed, units.Never when none
 // is. Unlike Next it is exact, because it clears away what is stale before that,

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestPastMeansNow: nothing fires before the engine's time, which only rises.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // runAll runs all that is left to happen.

@@ -3,7 +3,7 @@ package sim
 import (
 	"math/bits"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // entry is one place in the event queue: 16 bytes without a pointer, so that

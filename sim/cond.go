@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Cond is a condition on which processes of one engine wait: a completion has

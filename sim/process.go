@@ -7,7 +7,7 @@ import (
 	"iter"
 	"runtime/debug"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // Process is a program that runs in emulated time: straight-line Go that

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/weftlab/weft/emu/sim"
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // device finishes one piece of work at a time and says so.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weftlab/weft/emu/units"
+	"github.com/weftlab/weft/sim/units"
 	"pgregory.net/rapid"
 )
 
