@@ -7,7 +7,6 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -24,8 +23,7 @@ type Device struct {
 	settings Settings
 	env      Env
 	line     units.Rate
-	control  func(line units.Rate) cc.Control // makes that of a queue pair; nil for none
-	hears    bool                             // it is told of acknowledgements
+	traits   cc.Traits // of its rate control
 	quantum  units.Bytes
 
 	memory  *memory.Table
@@ -44,6 +42,7 @@ type Device struct {
 	ipid   uint16
 
 	scratch  roce.Packet // of a frame that came in
+	ack      cc.Ack      // that a rate control is told of
 	grh      [transport.GRHLen]byte
 	counters Counters
 	retired  transport.Counters // of queue pairs that are destroyed
@@ -51,7 +50,7 @@ type Device struct {
 }
 
 // New makes a NIC. s.MTU and s.Limits.ActiveMTU have to agree with the link's
-// MTU, and s.DCQCN has passed Validate for the line rate.
+// MTU.
 func New(s Settings, e Env) (*Device, error) {
 	s.Limits.ActiveMTU = s.MTU
 	if err := s.Limits.Check(); err != nil {
@@ -60,17 +59,11 @@ func New(s Settings, e Env) (*Device, error) {
 	if s.DSCP > maxDSCP {
 		return nil, fmt.Errorf("NIC %s: dscp is %d: it can be 0 to %d", e.Name, s.DSCP, maxDSCP)
 	}
-	d := &Device{settings: s, env: e, line: e.Line, armed: units.Never, nextVA: firstVA}
+	d := &Device{settings: s, env: e, traits: s.Control.traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
 	d.memory = memory.New(s.Limits.Memory())
 	d.groups = qp.NewGroups(&d.settings.Limits)
 	// The longest packet: then every queue pair can send in its turn.
 	d.quantum = maxHeaders + units.Bytes(s.MTU.Bytes())
-	switch {
-	case e.Control != nil:
-		d.control, d.hears = e.Control, true
-	case s.Control == DCQCN:
-		d.control = func(line units.Rate) cc.Control { return dcqcn.New(&d.settings.DCQCN, line) }
-	}
 	d.agenda.enrol(&d.loop.task, &d.loop)
 	d.loop.device = d
 	if err := d.conns.start(d); err != nil {
@@ -81,10 +74,6 @@ func New(s Settings, e Env) (*Device, error) {
 
 // maxHeaders is what a frame has at most besides the payload.
 const maxHeaders = 14 + 40 + 8 + 12 + 28 + 4 + 4
-
-// notifies tells whether the NIC answers marks by CNPs and marks its own packets
-// as ECN-capable: if rate control listens to that.
-func (d *Device) notifies() bool { return d.settings.Control == DCQCN }
 
 // SetLine tells that the port now runs at a rate; 0 is without limit.
 func (d *Device) SetLine(now units.Time, r units.Rate) {

@@ -1,6 +1,7 @@
 package nicemu
 
 import (
+	"math/rand/v2"
 	"net/netip"
 
 	"github.com/weftlab/weft/protocols/cc"
@@ -23,10 +24,11 @@ type Env struct {
 	Port  Port
 	// Path finds the way to an address; false if nobody has it.
 	Path func(from, to netip.Addr) (Path, bool)
-
-	// Control makes the rate control of a queue pair in place of that which
-	// Settings.Control names; nil for that one. It is told of acknowledgements.
-	Control func(line units.Rate) cc.Control
+	// Trip is the way to an address and back, for a packet and its acknowledgement of
+	// these sizes on the wire, in a fabric that carries nothing else; the zero cc.Path if
+	// there is none.
+	Trip func(to netip.Addr, packet, ack units.Bytes) cc.Path
+	Rand *rand.Rand // for rate controls
 }
 
 // Timer calls Device.Fire at the time it was armed for.

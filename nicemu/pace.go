@@ -8,23 +8,31 @@ import (
 
 // pace spaces a queue pair's packets: the next one leaves no earlier than the last
 // one takes at the rate that its control allows now.
+//
+// With a burst, packets leave without a gap until so much has left, and the gap is that
+// of all of them.
 type pace struct {
-	since units.Time  // when the last one left, or could have if others had not been in the way
+	since units.Time  // when the last burst began to leave, or could have if others had not been in the way
 	ready units.Time  // since when the next one could leave, while it waits for others
-	size  units.Bytes // of the last one, on the wire; 0 before the first
-	rate  units.Rate  // for which gap was reckoned
+	size  units.Bytes // of the last burst so far, on the wire; 0 before the first
+	rate  units.Rate  // for which gap was computed
 	gap   units.Time
 }
 
 // next is when the next packet may leave.
-func (p *pace) next(rate units.Rate) units.Time {
-	if rate == 0 || p.size == 0 {
+func (p *pace) next(rate units.Rate, burst units.Bytes) units.Time {
+	if rate == 0 || p.size == 0 || p.size < burst {
 		return 0
 	}
+	return p.since + p.interval(rate)
+}
+
+// interval is the time that the last burst takes at a rate, which is above 0.
+func (p *pace) interval(rate units.Rate) units.Time {
 	if p.rate != rate {
 		p.rate, p.gap = rate, rate.TimeOf(p.size)
 	}
-	return p.since + p.gap
+	return p.gap
 }
 
 // enter notes that the next packet, which may leave at a time, waits for its turn,
@@ -39,13 +47,18 @@ func (p *pace) enter(now, at units.Time, before bool) {
 
 // sent notes a packet that leaves at now. That it had to wait for others puts off
 // those behind it by no more than its own time, so that the rate holds on average.
-func (p *pace) sent(now units.Time, rate units.Rate, size units.Bytes) {
+func (p *pace) sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
+	if p.size > 0 && p.size < burst {
+		p.size, p.rate = p.size+size, 0
+		return
+	}
 	if p.size != size {
 		p.size, p.rate = size, 0
 	}
 	p.since = now
-	p.next(rate)
-	p.since = max(min(p.ready, now), now-p.gap)
+	if rate > 0 {
+		p.since = max(min(p.ready, now), now-p.interval(rate))
+	}
 }
 
 // earliest is when the packet on offer may leave by rate and window; units.Never
@@ -59,7 +72,7 @@ func (q *QP) earliest() units.Time {
 			return units.Never
 		}
 	}
-	return q.pace.next(q.control.Rate())
+	return q.pace.next(q.control.Rate(), q.device.traits.Burst)
 }
 
 // leaves tells pacing and rate control of a packet of size bytes on the wire.
@@ -68,7 +81,7 @@ func (q *QP) leaves(now units.Time, size units.Bytes) {
 		return
 	}
 	q.tick(now)
-	q.pace.sent(now, q.control.Rate(), size)
+	q.pace.sent(now, q.control.Rate(), size, q.device.traits.Burst)
 	q.control.Sent(now, size)
 }
 
@@ -98,7 +111,7 @@ func (q *QP) Control() cc.Control {
 // feedback tells a rate control of packets and acknowledgements.
 type feedback QP
 
-// Sent implements transport.Feedback. What is on the wire, leaves tells.
+// Sent implements transport.Feedback. What is on the wire, QP.leaves tells.
 func (f *feedback) Sent(_ units.Time, s transport.Sent) {
 	if !s.Again && !s.Response {
 		f.sent += s.Payload
@@ -112,5 +125,19 @@ func (f *feedback) Acked(now units.Time, a transport.Acked) {
 	}
 	(*QP)(f).tick(now)
 	f.acked += a.Payload
-	f.control.Acked(now, cc.Ack{Acked: f.acked, Sent: f.sent, RTT: a.RTT})
+	ack := &f.device.ack
+	*ack = cc.Ack{
+		Acked: f.acked, Sent: f.sent, Newly: a.Payload, Packets: a.Packets, InFlight: a.Flying,
+		RTT: a.RTT, Marked: a.Packet.BTH.BECN,
+	}
+	f.control.Acked(now, ack)
+}
+
+// Lost implements transport.Feedback.
+func (f *feedback) Lost(now units.Time, l transport.Lost) {
+	if f.control == nil {
+		return
+	}
+	(*QP)(f).tick(now)
+	f.control.Lost(now, cc.Loss{Payload: l.Payload, Timeout: l.Timeout})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -53,7 +53,9 @@ type QP struct {
 
 	pace     pace
 	control  cc.Control // nil while it has none
-	notice   dcqcn.Notification
+	notice   cc.Notification
+	echo     bool // a mark came that no acknowledgement has echoed
+	active   bool // the control was told so
 	notified bool // a CNP for it waits
 	broken   bool // a completion queue has overrun: it is to fail
 
@@ -100,7 +102,7 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	if c.Type == qp.RC {
 		t.Recovery = d.settings.Recovery.maker()
 	}
-	if d.hears {
+	if d.traits.NeedsAcks {
 		t.Feedback = (*feedback)(q)
 	}
 	var err error
@@ -230,11 +232,29 @@ func (q *QP) follow(from qp.State, moved bool) error {
 	case qp.Reset:
 		q.reset()
 	case qp.RTR:
-		if q.control == nil && d.control != nil && d.line > 0 && q.config.Type != qp.UD {
-			q.control = d.control(d.line)
+		if q.control == nil && d.settings.Control.Settings != nil && d.line > 0 && q.config.Type != qp.UD {
+			q.control = d.settings.Control.Settings.New(q.flow(&all))
 		}
 	}
 	return q.engine.Modify(all.State, attr)
+}
+
+// flow is what the queue pair's rate control is made for.
+func (q *QP) flow(a *qp.Attr) cc.Flow {
+	d := q.device
+	mtu := units.Bytes(a.PathMTU.Bytes())
+	onWire := func(o roce.Opcode, payload units.Bytes) units.Bytes {
+		return packet.OnWire(q.route.headers() + units.Bytes(serviceOf(q.config.Type).With(o).PacketLen(int(payload))))
+	}
+	f := cc.Flow{Line: d.line, MTU: mtu, Packet: onWire(roce.WriteMiddle, mtu), Rand: d.env.Rand}
+	if d.traits.NeedsPath && !q.route.loop && d.env.Trip != nil {
+		ack := units.Bytes(0)
+		if q.config.Type == qp.RC {
+			ack = onWire(roce.Ack, 0)
+		}
+		f.Path = d.env.Trip(q.route.to, f.Packet, ack)
+	}
+	return f
 }
 
 // adjust changes what may change in the state that the engine is in. Others of
@@ -254,8 +274,8 @@ func (q *QP) reset() {
 	d := q.device
 	d.memory.UnbindQP(q.Number())
 	q.withdraw()
-	q.control, q.pace, q.notice, q.broken = nil, pace{}, dcqcn.Notification{}, false
-	q.sent, q.acked = 0, 0
+	q.control, q.pace, q.notice, q.broken = nil, pace{}, cc.Notification{}, false
+	q.sent, q.acked, q.echo, q.active = 0, 0, false, false
 }
 
 // withdraw takes back the CNP that waits, if one does.
@@ -425,6 +445,11 @@ func (d *Device) settle(now units.Time, q *QP) {
 	}
 	if s := q.engine.State(); s != q.verbs.State() {
 		q.agree(s)
+	}
+	if q.control != nil && q.engine.Busy() != q.active {
+		q.active = !q.active
+		q.tick(now)
+		q.control.Active(now, q.active)
 	}
 	prio, urgent, ready := q.prio, false, false
 	due := q.engine.Deadline()

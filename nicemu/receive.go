@@ -5,6 +5,7 @@ import (
 
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
@@ -108,9 +109,7 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 	if p.ECN() == wire.CE {
 		q.counters.Marked++
 		d.counters.NPECNMarked++
-		if d.notifies() && q.notifiable(b.BTH.Opcode) && q.notice.Packet(now, true, &d.settings.DCQCN) {
-			d.notify(q)
-		}
+		d.marked(now, q, b.BTH.Opcode)
 	}
 	q.tick(now)
 	before := q.engine.Payload()
@@ -121,7 +120,20 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 	d.settle(now, q)
 }
 
-// notifiable tells whether a mark on a packet is answered by a CNP: if the peer
+// marked answers the mark of a packet that has come for a queue pair.
+func (d *Device) marked(now units.Time, q *QP, o roce.Opcode) {
+	if d.traits.Marks == cc.AnswerNothing || !q.notifiable(o) {
+		return
+	}
+	switch {
+	case d.traits.Marks == cc.AnswerEcho:
+		q.echo = true
+	case q.notice.Packet(now, true, d.traits.CNPGap):
+		d.notify(q)
+	}
+}
+
+// notifiable tells whether a mark on a packet is answered: if the peer
 // has a flow that can slow down. Datagrams have none, and acknowledgements are
 // none.
 func (q *QP) notifiable(o roce.Opcode) bool {

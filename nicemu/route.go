@@ -57,7 +57,7 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	if r.tos == 0 && !av.ClassSet {
 		r.tos = d.settings.DSCP << 2
 	}
-	if d.notifies() {
+	if d.traits.ECT {
 		r.tos = r.tos&^3 | wire.ECT0
 	}
 	if r.ttl == 0 {

@@ -54,7 +54,7 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 
 // emit makes the next packet of a queue pair.
 func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
-	r, paced := q.way(), q.offer.Kind != transport.Control
+	r, kind := q.way(), q.offer.Kind
 	if r == nil { // the address handle was destroyed since
 		d.settle(now, q)
 		return nil
@@ -74,11 +74,17 @@ func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 	if d.line > 0 && q.prio != loopback {
 		d.busy = now + d.line.TimeOf(size)
 	}
-	if paced {
+	if q.echo && kind == transport.Control && p.RoCE.BTH.Opcode.Operation() == roce.Ack {
+		p.RoCE.BTH.BECN, q.echo = true, false
+	}
+	if kind != transport.Control {
 		q.counters.DataPackets++
 		q.counters.DataBytes += uint64(p.Size)
 		q.credit -= q.frame
 		q.leaves(now, size)
+		if d.traits.NeedsAcks && (kind == transport.Response || q.config.Type != qp.RC) {
+			d.counters.RPUnheard++
+		}
 	}
 	d.settle(now, q)
 	return p
@@ -96,7 +102,7 @@ func (d *Device) notify(q *QP) {
 		return // one that waits says as much
 	}
 	q.notified = true
-	prio := d.env.Priority[d.settings.DCQCN.NPCNPDSCP]
+	prio := d.env.Priority[d.traits.CNPDSCP]
 	if q.route.loop {
 		prio = loopback
 	}
@@ -121,7 +127,7 @@ func (d *Device) cnp(q *QP) *packet.Packet {
 	p.RoCE.BTH = roce.Notification(a.DestQPN)
 	p.RoCE.Payload, p.RoCE.Length = p.RoCE.Payload[:0], 0
 	d.address(p, &q.route, cnpBytes)
-	p.TOS = uint8(d.settings.DCQCN.NPCNPDSCP)<<2 | wire.ECT0
+	p.TOS = d.traits.CNPDSCP<<2 | wire.ECT0
 	q.counters.CNPsSent++
 	d.counters.NPCNPSent++
 	return p

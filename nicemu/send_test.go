@@ -24,9 +24,9 @@ type fixed struct {
 	acks   []cc.Ack
 }
 
-func (f *fixed) Rate() units.Rate             { return f.rate }
-func (f *fixed) Window() units.Bytes          { return f.window }
-func (f *fixed) Acked(_ units.Time, a cc.Ack) { f.acks = append(f.acks, a) }
+func (f *fixed) Rate() units.Rate              { return f.rate }
+func (f *fixed) Window() units.Bytes           { return f.window }
+func (f *fixed) Acked(_ units.Time, a *cc.Ack) { f.acks = append(f.acks, *a) }
 func (w *world) write(a, b *host, q *QP, n units.Bytes) {
 	post(w.t, q, transport.SendWR{Op: transport.Write, SGL: []memory.SGE{a.mr.SGE(0, n)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
 }

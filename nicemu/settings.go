@@ -7,7 +7,8 @@ import (
 
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/protocols/dcqcn"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
 )
 
 // Settings are what somebody chooses of a NIC.
@@ -15,13 +16,11 @@ type Settings struct {
 	MTU  qp.MTU // largest path MTU, which fits the MTU of the port's link; Limits.ActiveMTU is the same
 	DSCP uint8  // of packets whose address vector names no traffic class, 0 to 63
 
-	Control  Control      // rate control of each RC and UC queue pair
-	DCQCN    dcqcn.Config // its parameters, those of the notification point with it
-	Preset   string       // which of dcqcn.Presets they were before single ones were set; "" for none
-	Recovery Recovery     // loss recovery of each RC queue pair
+	Control  Control  // rate control of each RC and UC queue pair
+	Recovery Recovery // loss recovery of each RC queue pair
 
 	// AckEvery makes a responder acknowledge every n-th packet, AskEvery a
-	// requester ask for an acknowledgement that often, besides at the end of
+	// requester ask for an acknowledgement that often, as at the end of
 	// messages; 0 is never (transport.Config).
 	AckEvery, AskEvery int
 
@@ -34,23 +33,38 @@ type Settings struct {
 	Limits qp.Limits
 }
 
-// Control is a rate control.
-type Control uint8
-
-// The rate controls.
-const (
-	NoControl Control = iota // line rate
-	DCQCN
-)
-
-// ControlNames are the names that a lab file uses.
-var ControlNames = []string{"none", "dcqcn"}
+// Control is a rate control with its parameters. The zero Control is none: queue
+// pairs send at line rate.
+type Control struct {
+	Name     string      // of cc.Methods; "" for none
+	Preset   string      // what the parameters were before single ones were set
+	Settings cc.Settings // nil for none; has passed Validate for the line rate
+}
 
 // String is the name in a lab file.
-func (c Control) String() string { return ControlNames[c] }
+func (c Control) String() string {
+	if c.Settings == nil {
+		return "none"
+	}
+	return c.Name
+}
 
-// UnmarshalText reads the name in a lab file.
-func (c *Control) UnmarshalText(b []byte) error { return unmarshalName(c, b, ControlNames) }
+// traits are those of the control.
+func (c Control) traits() cc.Traits {
+	if c.Settings == nil {
+		return cc.Traits{}
+	}
+	return c.Settings.Traits()
+}
+
+// Gauges describes what the control of a queue pair shows; nil for none.
+func (c Control) Gauges() []gauge.Gauge {
+	m, err := cc.Methods.Find(c.Name)
+	if err != nil {
+		return nil
+	}
+	return m.Gauges
+}
 
 // Recovery is a loss recovery.
 type Recovery uint8

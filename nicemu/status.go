@@ -5,8 +5,8 @@ import (
 
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -50,10 +50,10 @@ type QPStatus struct {
 	Priority      uint8  // class of the port's queues
 	Loopback      bool   // to the NIC itself
 
-	Rate      units.Rate   // that rate control allows now, on the wire; 0 is without limit
-	MaxFlying units.Bytes  // that rate control allows in the window; 0 is without limit
-	DCQCN     *dcqcn.State // nil with another rate control, or none
-	CNPDue    bool         // a CNP to the peer waits to be sent
+	Rate      units.Rate    // that rate control allows now, on the wire; 0 is without limit
+	MaxFlying units.Bytes   // that rate control allows in the window; 0 is without limit
+	Gauges    []gauge.Value // of its rate control; nil without one
+	CNPDue    bool          // a CNP to the peer waits to be sent
 }
 
 // Status is that at this moment. Looking changes no results.
@@ -64,9 +64,8 @@ func (q *QP) Status() QPStatus {
 		s.Local, s.Remote, s.TOS, s.SourcePort, s.Priority, s.Loopback = r.from, r.to, r.tos, r.port, r.prio, r.loop
 	}
 	s.Rate, s.MaxFlying = q.Rate()
-	if r, ok := q.control.(*dcqcn.Reaction); ok {
-		state := r.State(q.device.Now())
-		s.DCQCN = &state
+	if q.control != nil {
+		s.Gauges = gauge.Read(q.device.settings.Control.Gauges(), q.control.Gauges(q.device.Now(), nil))
 	}
 	return s
 }

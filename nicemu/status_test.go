@@ -31,7 +31,7 @@ func TestStatus(t *testing.T) {
 	w := newWorld(t, 2, withDCQCN)
 	a, b := w.host(0), w.host(1)
 	qa, qb := a.qp(qp.RC), b.qp(qp.RC)
-	if s := qa.Status(); s.Remote.IsValid() || s.AckDeadline != units.Never || s.RNRDeadline != units.Never || s.DCQCN != nil || s.Posted != 0 || s.Rate != 0 {
+	if s := qa.Status(); s.Remote.IsValid() || s.AckDeadline != units.Never || s.RNRDeadline != units.Never || s.Gauges != nil || s.Posted != 0 || s.Rate != 0 {
 		t.Errorf("in RESET: %+v", s)
 	}
 	join(t, qa, qb, qp.MTU1024, false)
@@ -39,8 +39,8 @@ func TestStatus(t *testing.T) {
 	if s.Local != v4(0) || s.Remote != v4(1) || s.Window != (transport.Window{Una: 7, Next: 7}) || s.Expected != 7 || s.Rate != lineRate || s.Retries != 7 || s.TOS&3 != 2 {
 		t.Errorf("in RTS: %+v", s)
 	}
-	if s.DCQCN == nil || s.DCQCN.Limited || qa.Limited() {
-		t.Errorf("DCQCN at the start: %+v", s.DCQCN)
+	if len(s.Gauges) != 1 || s.Gauges[0].Value != 0 || qa.Limited() {
+		t.Errorf("DCQCN at the start: %+v", s.Gauges)
 	}
 
 	// A SEND that nobody has posted a receive for, and a READ behind it.
@@ -82,8 +82,8 @@ func TestStatus(t *testing.T) {
 	p := w.pool.NewRoCE()
 	p.RoCE.BTH, p.RoCE.From, p.RoCE.To = roce.Notification(qa.Number()), v4(1), v4(0)
 	a.Receive(w.engine.Now(), p)
-	if s := qa.Status(); s.DCQCN == nil || !s.DCQCN.Limited || s.Rate != lineRate*17/20 || s.DCQCN.Rate != s.Rate || !qa.Limited() {
-		t.Errorf("after a CNP: %+v, %+v", s, s.DCQCN)
+	if s := qa.Status(); len(s.Gauges) != 5 || s.Gauges[0].Value != 1 || s.Rate != lineRate*17/20 || s.Gauges[1].Value != float64(s.Rate) || !qa.Limited() {
+		t.Errorf("after a CNP: %+v, %+v", s, s.Gauges)
 	}
 }
 

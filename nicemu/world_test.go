@@ -143,12 +143,20 @@ func (l *landing) Fire(now units.Time) {
 type option func(*Settings, *Env)
 
 func withControl(f func(units.Rate) cc.Control) option {
-	return func(_ *Settings, e *Env) { e.Control = f }
+	return func(s *Settings, _ *Env) { s.Control = Control{Name: "test", Settings: made(f)} }
 }
 
+// made is settings of a rate control that a test makes, which hears of
+// acknowledgements.
+type made func(line units.Rate) cc.Control
+
+func (made) Validate(units.Rate) error  { return nil }
+func (made) Traits() cc.Traits          { return cc.Traits{NeedsAcks: true} }
+func (m made) New(f cc.Flow) cc.Control { return m(f.Line) }
+
 func withDCQCN(s *Settings, _ *Env) {
-	s.Control = DCQCN
-	s.DCQCN, _ = dcqcn.Preset("connectx", 10*units.Gbps)
+	c := dcqcn.Preset("connectx", 10*units.Gbps)
+	s.Control = Control{Name: "dcqcn", Preset: "connectx", Settings: &c}
 }
 
 const lineRate = 10 * units.Gbps

@@ -39,7 +39,7 @@ func TestSimShowsNICs(t *testing.T) {
 	}
 	limited := 0
 	for _, q := range r.QPs {
-		if q.DCQCN.Limited && q.Rate < q.LineRate && q.Peer == "h1:eth0" {
+		if len(q.Gauges) > 1 && q.Rate < q.LineRate && q.Peer == "h1:eth0" {
 			limited++
 		}
 	}

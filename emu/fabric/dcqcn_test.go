@@ -16,7 +16,7 @@ const dcqcnStar = `
 duration: 1s
 topology:
   kinds:
-    host: {attach: none, nic: {dscp: 26, cc: dcqcn, preset: %s}}
+    host: {attach: none, nic: {dscp: 26, cc: {dcqcn: {preset: %s}}}}
     switch:
       buffer: {size: 12MB, alpha: 1}
       classes:

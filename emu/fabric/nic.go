@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -15,6 +16,7 @@ import (
 type nic struct {
 	*nicemu.Device
 	station *Station
+	ways    map[packet.Endpoint]way // to peers, as rate controls want to know them
 }
 
 // Next gives the port a packet that enters the fabric as it leaves the port.
@@ -37,12 +39,14 @@ func (f *Fabric) addNIC(s *Station) error {
 	for _, a := range node.Ports[s.Index].Addresses {
 		addresses = append(addresses, a.Addr())
 	}
-	n := &nic{station: s}
+	n := &nic{station: s, ways: map[packet.Endpoint]way{}}
 	timer := shard.Engine.NewTimer(n)
 	device, err := nicemu.New(*node.NIC, nicemu.Env{
 		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, Line: s.Port.Link().Rate(),
 		Priority: &s.chassis.Map.DSCP,
 		Pool:     shard.Pool, Now: shard.Engine.Now, Timer: timer, Port: s.Port,
+		Trip: n.trip,
+		Rand: sim.NewRand(f.Plan.Seed, "cc "+f.Plan.PortName(s.Node, s.Index)),
 		Path: func(_, to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
 	})
 	if err != nil {
@@ -69,6 +73,30 @@ func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
 		path.To = f.routers.numbers[to]
 	}
 	return path, true
+}
+
+// trip is the way from a station to an address and back, as a rate control wants to
+// know it when a flow begins.
+func (n *nic) trip(to netip.Addr, packet, ack units.Bytes) cc.Path {
+	f := n.station.fabric
+	e, ok := f.directory.byIP[to]
+	if !ok {
+		return cc.Path{}
+	}
+	end := f.endpoints[e]
+	peer := f.stations[end.Node][end.Port]
+	if peer == nil {
+		return cc.Path{}
+	}
+	w, known := n.ways[e]
+	if !known {
+		w = f.wayBetween(n.station, peer)
+		n.ways[e] = w
+	}
+	if w == nil {
+		return cc.Path{}
+	}
+	return cc.Path{RTT: w.carries(packet, 0) + w.carries(ack, 0), Bottleneck: w.slowest(), Hops: len(w)}
 }
 
 // Device gives the NIC of a host's interface, nil if it has none. It is used by

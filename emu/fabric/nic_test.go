@@ -125,7 +125,7 @@ func TestLineFollowsASlowFlow(t *testing.T) {
 	f := New(parse(t, `
 duration: 2ms
 topology:
-  kinds: {host: {nic: {cc: dcqcn, dcqcn: {rpg_min_rate: 2Gbps, rpg_time_reset: 1s, rpg_byte_reset: 0B}}}}
+  kinds: {host: {nic: {cc: {dcqcn: {rpg_min_rate: 2Gbps, rpg_time_reset: 1s, rpg_byte_reset: 0B}}}}}
   nodes:
     h1: {kind: host}
     h2: {kind: host}

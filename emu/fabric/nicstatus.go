@@ -13,6 +13,7 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -156,11 +157,12 @@ type QPStatus struct {
 	Replies  int    `json:"replies"`  // READs and atomics whose response is not sent whole
 
 	// Rate control.
-	Rate     units.Rate   `json:"rate"`             // at which it may send now, on the wire: that of the line where nothing limits it
-	LineRate units.Rate   `json:"line_rate"`        // of the port
-	Window   units.Bytes  `json:"window,omitempty"` // most that may be in flight; 0 is without limit
-	DCQCN    *DCQCNStatus `json:"dcqcn,omitempty"`  // with that rate control
-	CNPDue   bool         `json:"cnp_due,omitempty"`
+	Rate     units.Rate    `json:"rate"`             // at which it may send now, on the wire: that of the line where nothing limits it
+	LineRate units.Rate    `json:"line_rate"`        // of the port
+	Window   units.Bytes   `json:"window,omitempty"` // most that may be in flight; 0 is without limit
+	Gauges   []gauge.Value `json:"gauges,omitempty"` // of rate control, if there is one
+	Control  string        `json:"cc"`               // rate control, as in the lab file
+	CNPDue   bool          `json:"cnp_due,omitempty"`
 
 	// Counts since it was made.
 	TxPackets   uint64            `json:"tx_packets"` // requests and READ responses sent, for the first time or again
@@ -177,16 +179,6 @@ type QPStatus struct {
 type Retries struct {
 	Left  uint8 `json:"left"`  // means nothing where Limit is without one
 	Limit uint8 `json:"limit"` // of RNR retries 7 is without limit
-}
-
-// DCQCNStatus is the reaction point of a queue pair.
-type DCQCNStatus struct {
-	Limited   bool           `json:"limited"` // a CNP came; without, only the rates mean something
-	Rate      units.Rate     `json:"rate"`
-	Target    units.Rate     `json:"target"`
-	Alpha     units.Fraction `json:"alpha"`
-	TimeStage int            `json:"time_stage"` // increases by the timer since the last decrease
-	ByteStage int            `json:"byte_stage"` // by the byte counter
 }
 
 // NICs gives every NIC, in the order of the plan.
@@ -253,7 +245,7 @@ func (f *Fabric) nicStatus(list []*nic) []NICStatus {
 		*s = NICStatus{
 			Name: n.Name(), Node: f.Plan.Nodes[n.station.Node].Name, MAC: hardware(n.MAC()), GIDs: n.Addresses(),
 			MTU: settings.MTU.Bytes(), LineRate: n.Line(), DSCP: settings.DSCP,
-			Control: settings.Control.String(), Preset: settings.Preset, Recovery: settings.Recovery.String(),
+			Control: settings.Control.String(), Preset: settings.Control.Preset, Recovery: settings.Recovery.String(),
 			CQs: used.CompletionQueues, SRQs: used.SharedReceiveQueues, AHs: used.AddressHandles,
 			PDs: used.ProtectionDomains, MRs: used.MemoryRegions, MWs: used.MemoryWindows,
 			Counters: make(NICCounters, 0, len(nicemu.CounterInfos())),
@@ -297,9 +289,7 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) QPStatus {
 		s.AckTimer, s.RNRTimer = running(n.Now(), x.AckDeadline), running(n.Now(), x.RNRDeadline)
 		s.Retries, s.RNRRetries = Retries{x.Retries, attr.RetryCnt}, Retries{x.RNRRetries, attr.RNRRetry}
 	}
-	if d := x.DCQCN; d != nil {
-		s.DCQCN = &DCQCNStatus{d.Limited, d.Rate, d.Target, d.Alpha, d.TimeStage, d.ByteStage}
-	}
+	s.Control, s.Gauges = n.Settings().Control.String(), x.Gauges
 	t.Each(func(name string, v uint64) {
 		if v == 0 {
 			return

@@ -64,7 +64,7 @@ func TestLookingAtNICs(t *testing.T) {
 			}
 			for _, q := range pairs {
 				checkQP(t, &q)
-				if q.DCQCN.Limited && q.Rate < q.LineRate {
+				if gaugeOf(&q, "limited") == 1 && q.Rate < q.LineRate {
 					limited++
 				}
 				if q.AckTimer > 0 {
@@ -205,7 +205,7 @@ workload:
 		t.Errorf("%+v", n)
 	}
 	pairs, _ := f.QPsOf("h1")
-	if q := pairs[0]; q.Type != "UC" || q.Timeout != 0 || q.DCQCN != nil || q.Rate != 10*units.Gbps || q.Class != "default" || q.Retries != (Retries{}) {
+	if q := pairs[0]; q.Type != "UC" || q.Timeout != 0 || q.Gauges != nil || q.Rate != 10*units.Gbps || q.Class != "default" || q.Retries != (Retries{}) {
 		t.Errorf("%+v", q)
 	}
 }
@@ -255,4 +255,14 @@ func TestStatusAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"np_cnp_sent":5,"of_a_later_version":7}`), &unknown); err != nil || unknown.Of("np_cnp_sent") != 5 || unknown.Of("of_a_later_version") != 0 {
 		t.Errorf("%v %v", unknown, err)
 	}
+}
+
+// gaugeOf is the value of a gauge of a queue pair's rate control; -1 if it has none.
+func gaugeOf(q *QPStatus, name string) float64 {
+	for _, g := range q.Gauges {
+		if g.Name == name {
+			return g.Value
+		}
+	}
+	return -1
 }

@@ -164,8 +164,8 @@ func TestDCQCNParametersReachTheirNIC(t *testing.T) {
 	var keys []string
 	for _, r := range rows {
 		keys = append(keys, r.key)
-		nic := "cc: dcqcn, dcqcn: {" + r.beside + "}"
-		here := "nic: {dcqcn: {" + r.key + ": " + r.value + "}}"
+		nic := "cc: {dcqcn: {" + r.beside + "}}"
+		here := "nic: {cc: {dcqcn: {" + r.key + ": " + r.value + "}}}"
 		was := outcomes(t, nic, red)
 		for node, who := range map[string]string{"b1": sender, "b2": receiver} {
 			var want []string
@@ -183,7 +183,6 @@ func TestDCQCNParametersReachTheirNIC(t *testing.T) {
 		all = append(all, key)
 	}
 	slices.Sort(all)
-	keys = append(keys, "np_cnp_prio") // of VLAN tags, which packets have not: the file is refused
 	if slices.Sort(keys); !slices.Equal(keys, all) {
 		t.Errorf("parameters tested: %s; there are %s", keys, all)
 	}
@@ -193,7 +192,7 @@ func TestDCQCNParametersReachTheirNIC(t *testing.T) {
 // of one switch, or of one of its ports, and looks which flows notice.
 func TestSwitchSettingsReachTheirClass(t *testing.T) {
 	oneEngine(t)
-	const controlled, uncontrolled = "cc: dcqcn, dcqcn: {rpg_time_reset: 30us, rpg_ai_rate: 1Gbps}", "cc: none"
+	const controlled, uncontrolled = "cc: {dcqcn: {rpg_time_reset: 30us, rpg_ai_rate: 1Gbps}}", "cc: none"
 	const pfc = "pfc: {xoff: 100KB, xon: 90KB, headroom: 60KB}"
 	for _, c := range []struct{ key, nic, all, other string }{
 		{"kmin", controlled, red, "mark: {red: {kmin: 30KB, kmax: 80KB, pmax: 10%}}"},
@@ -249,9 +248,9 @@ func TestPFCThresholdsHold(t *testing.T) {
 // congestion lasts: here it does, as the sender never goes below the bottleneck.
 func TestCNPsKeepTheirDistanceAtTheirReceiver(t *testing.T) {
 	set := func(node, distance string) setting {
-		return setting{node, "nic: {dcqcn: {np_min_time_between_cnps: " + distance + "}}"}
+		return setting{node, "nic: {cc: {dcqcn: {np_min_time_between_cnps: " + distance + "}}}"}
 	}
-	got := outcomes(t, "cc: dcqcn, dcqcn: {rpg_min_rate: 11Gbps}", red, set("a2", "20us"), set("b2", "50us"), set("c1", "1us"))
+	got := outcomes(t, "cc: {dcqcn: {rpg_min_rate: 11Gbps}}", red, set("a2", "20us"), set("b2", "50us"), set("c1", "1us"))
 	for flow, distance := range map[string]units.Time{"a": 20 * us, "b": 50 * us, "c": 4 * us} {
 		most := uint64(4*ms/distance) + 1
 		if n := got[flow].counters.CNPs; n > most || n < most*8/10 {

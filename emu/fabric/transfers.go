@@ -110,6 +110,16 @@ func (w way) carries(first, rest units.Bytes) (t units.Time) {
 	return t + slowest
 }
 
+// slowest is the rate of the slowest link; 0 if none has a rate.
+func (w way) slowest() (slowest units.Rate) {
+	for _, h := range w {
+		if h.rate > 0 && (slowest == 0 || h.rate < slowest) {
+			slowest = h.rate
+		}
+	}
+	return slowest
+}
+
 // wayBetween finds a shortest path between two stations, over links that are up at
 // the start; nil if there is none.
 func (f *Fabric) wayBetween(from, to *Station) way {

@@ -18,12 +18,13 @@ import (
 // transfers of every verb and service beside the flows.
 func drawNICLab(t *rapid.T) string {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s",
-		pick("NIC's DSCP", "3", "1", "0"), pick("cc", "none", "dcqcn"), pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
-		pick("timeout", "65us", "500us", "none"), rapid.IntRange(0, 7).Draw(t, "retries"), pick("mtu", "256", "1024"))
-	if strings.Contains(nic, "dcqcn") {
-		nic += ", preset: " + pick("preset", "connectx", "paper", "hpcc", "hpcc-paper")
+	control := pick("cc", "none", "dcqcn")
+	if control == "dcqcn" {
+		control = "{dcqcn: {preset: " + pick("preset", "connectx", "paper", "hpcc", "hpcc-paper") + "}}"
 	}
+	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s",
+		pick("NIC's DSCP", "3", "1", "0"), control, pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
+		pick("timeout", "65us", "500us", "none"), rapid.IntRange(0, 7).Draw(t, "retries"), pick("mtu", "256", "1024"))
 	text := strings.Replace(drawDeepLab(t), "host: {attach: none}", "host: {attach: none, nic: "+nic+"}}", 1)
 	var b strings.Builder
 	b.WriteString(text)

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"flag"
 	"errors"
 	"fmt"
 	"io"
@@ -86,9 +87,17 @@ func scrape(t *testing.T, s *report.Sample) string {
 	return b.String()
 }
 
+var update = flag.Bool("update", false, "rewrite the file that TestScrape compares with")
+
 // TestScrape: every number of a sample is where it belongs, in base units.
 func TestScrape(t *testing.T) {
-	want, err := os.ReadFile("testdata/scrape.txt")
+	const file = "testdata/scrape.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(scrape(t, sample())), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

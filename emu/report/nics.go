@@ -13,6 +13,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/gauge"
 )
 
 // ordinary are the counters of NICs that count in any run with traffic.
@@ -161,10 +162,14 @@ func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
 		{"in flight", inFlight, true},
 		{"receives", number(func(q *fabric.QPStatus) uint64 { return uint64(q.Receives) }), true},
 		{"rate", rateOf, false},
-		{"alpha", alphaOf, true},
+	}
+	for _, name := range gaugeColumns(pairs) {
+		columns = append(columns, column{strings.ReplaceAll(name, "_", "-"), func(q *fabric.QPStatus) string { return gaugeOf(q, name) }, true})
+	}
+	columns = append(columns, []column{
 		{"CNPs", number(func(q *fabric.QPStatus) uint64 { return q.CNPsHandled }), true},
 		{"retransmitted", number(func(q *fabric.QPStatus) uint64 { return q.Counters["retransmitted_packets"] }), true},
-	}
+	}...)
 	columns = slices.DeleteFunc(columns, func(c column) bool {
 		return c.may && !slices.ContainsFunc(pairs, func(q fabric.QPStatus) bool { s := c.cell(&q); return s != "0" && s != "-" })
 	})
@@ -226,11 +231,55 @@ func rateOf(q *fabric.QPStatus) string {
 	return Rate(float64(q.Rate))
 }
 
-func alphaOf(q *fabric.QPStatus) string {
-	if q.DCQCN == nil || !q.DCQCN.Limited {
-		return "-"
+// gaugeColumns gives the names of the gauges of rate controls that stand in tables, in
+// their order.
+func gaugeColumns(pairs []fabric.QPStatus) (names []string) {
+	for i := range pairs {
+		for _, g := range pairs[i].Gauges {
+			if g.Brief && !slices.Contains(names, g.Name) {
+				names = append(names, g.Name)
+			}
+		}
 	}
-	return fmt.Sprintf("%.3g%%", 100*float64(q.DCQCN.Alpha))
+	return names
+}
+
+// gaugeOf prints the gauge of a name; "-" where there is none.
+func gaugeOf(q *fabric.QPStatus, name string) string {
+	for _, g := range q.Gauges {
+		if g.Name == name {
+			return gaugeText(g)
+		}
+	}
+	return "-"
+}
+
+func gaugeText(g gauge.Value) string {
+	switch g.Unit {
+	case gauge.Bytes:
+		return size(g.Value)
+	case gauge.BitsPerSecond:
+		return Rate(g.Value)
+	case gauge.Seconds:
+		return micros(g.Value * 1e6)
+	case gauge.Share:
+		return fmt.Sprintf("%.3g%%", 100*g.Value)
+	case gauge.YesNo:
+		if g.Value == 0 {
+			return "no"
+		}
+		return "yes"
+	}
+	return fmt.Sprintf("%.4g", g.Value)
+}
+
+// controlLine prints all gauges of a rate control.
+func controlLine(q *fabric.QPStatus) string {
+	texts := make([]string, len(q.Gauges))
+	for i, g := range q.Gauges {
+		texts[i] = strings.ReplaceAll(g.Name, "_", " ") + " " + gaugeText(g)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // WriteQP prints all about a queue pair.
@@ -248,11 +297,8 @@ func WriteQP(w io.Writer, q *fabric.QPStatus) {
 		line("timers", "%s", timersOf(q))
 	}
 	line("rate", "%s", rateLine(q))
-	if d := q.DCQCN; d != nil && d.Limited {
-		line("DCQCN", "target %s, alpha %s, %d increases by the timer and %d by the byte counter since the last decrease",
-			Rate(float64(d.Target)), alphaOf(q), d.TimeStage, d.ByteStage)
-	} else if d != nil {
-		line("DCQCN", "not limited")
+	if len(q.Gauges) > 0 {
+		line(q.Control, "%s", controlLine(q))
 	}
 	due := ""
 	if q.CNPDue {

@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -113,7 +114,12 @@ func pairs() []fabric.QPStatus {
 		SQPSN: 3, Unacknowledged: 0xffffff, Sends: 5, Fetches: 1, InFlight: 3000, Timeout: 16777216 * units.Nanosecond, AckTimer: 3 * units.Millisecond,
 		Retries: fabric.Retries{Left: 6, Limit: 7}, RNRRetries: fabric.Retries{Left: 7, Limit: 7},
 		RQPSN: 77, Receives: 8, Replies: 2, Rate: 4 * units.Gbps, LineRate: 10 * units.Gbps,
-		DCQCN:     &fabric.DCQCNStatus{Limited: true, Rate: 4 * units.Gbps, Target: 5 * units.Gbps, Alpha: 0.125, TimeStage: 2, ByteStage: 1},
+		Control: "dcqcn",
+		Gauges: []gauge.Value{
+			{Name: "limited", Unit: gauge.YesNo, Value: 1}, {Name: "target_rate", Unit: gauge.BitsPerSecond, Value: 5e9},
+			{Name: "alpha", Unit: gauge.Share, Value: 0.125, Brief: true}, {Name: "time_stage", Value: 2}, {Name: "window", Unit: gauge.Bytes, Value: 64000},
+			{Name: "rtt", Unit: gauge.Seconds, Value: 12e-6},
+		},
 		TxPackets: 40, TxBytes: 41000, RxPackets: 20, RxBytes: 1200, Marked: 2, CNPsSent: 1, CNPsHandled: 9, CNPDue: true,
 		Counters: map[string]uint64{"retransmitted_packets": 4, "packet_seq_err": 1},
 	}
@@ -121,7 +127,7 @@ func pairs() []fabric.QPStatus {
 	uc := fabric.QPStatus{NIC: "h2:eth0", QPN: 17, Type: "UC", State: "ERR", Remote: netip.MustParseAddr("fd00::9"), Local: netip.MustParseAddr("fd00::2"), PathMTU: 4096, RemoteQPN: 1, Window: 64000}
 	waits := rc
 	waits.QPN, waits.State, waits.AckTimer, waits.RNRTimer, waits.RNRRetries = 19, "SQD", 0, 500*units.Microsecond, fabric.Retries{Left: 2, Limit: 6}
-	waits.DCQCN, waits.Counters, waits.Fetches, waits.Replies = &fabric.DCQCNStatus{}, nil, 0, 0
+	waits.Gauges, waits.Counters, waits.Fetches, waits.Replies = rc.Gauges[:1:1], nil, 0, 0
 	return []fabric.QPStatus{rc, ud, waits, uc}
 }
 
@@ -162,7 +168,7 @@ send queue 5 work requests, next PSN 3, 4 PSNs not acknowledged from 16777215 on
 receive queue 8 receives, expected PSN 77, 2 READs and atomics to respond to
 timers local ACK timeout in 3ms of 16.8ms, 6 of 7 retries left, RNR retries without limit
 rate 4Gbps of 10Gbps
-DCQCN target 5Gbps, alpha 12.5%, 2 increases by the timer and 1 by the byte counter since the last decrease
+dcqcn limited yes, target rate 5Gbps, alpha 12.5%, time stage 2, window 64KB, rtt 12us
 CNPs 9 handled, 1 sent, one waits to be sent
 sent 40 packets, 41KB
 received 20 packets, 1.2KB, 2 of them with CE
@@ -184,7 +190,7 @@ send queue 5 work requests, next PSN 3, 4 PSNs not acknowledged from 16777215 on
 receive queue 8 receives, expected PSN 77
 timers local ACK timeout 16.8ms, not running, 6 of 7 retries left; the peer was not ready, goes on in 500us, 2 of 6 RNR retries left
 rate 4Gbps of 10Gbps
-DCQCN not limited
+dcqcn limited yes
 CNPs 9 handled, 1 sent, one waits to be sent
 sent 40 packets, 41KB
 received 20 packets, 1.2KB, 2 of them with CE

@@ -37,6 +37,9 @@ type choice interface{ choice() }
 // defaults is a struct whose keys have values before the file's are read.
 type defaults interface{ SetDefaults() }
 
+// mover is a struct that helps with keys which stand elsewhere: it says where.
+type mover interface{ moved() map[string]string }
+
 // field is a key of a struct.
 type field struct {
 	name     string
@@ -179,19 +182,36 @@ func (r *reader) readText(ptr any, n ast.Node, what string) {
 
 // readStruct fills a struct from a mapping.
 func (r *reader) readStruct(v reflect.Value, n ast.Node, what string) {
+	r.readFields(v, n, what, nil)
+}
+
+// readFields fills a struct from a mapping, and what extra points to from further keys
+// of it.
+func (r *reader) readFields(v reflect.Value, n ast.Node, what string, extra map[string]any) {
 	before := len(r.errs)
 	if named, ok := v.Interface().(noun); ok {
 		what = named.noun()
 	}
 	fields, names := fieldsOf(v.Type()), keysOf(v.Type())
+	for key := range extra {
+		names = append(names, key)
+	}
 	entries, ok := r.entries(n)
 	if !ok {
 		r.wrong(n, what, "a mapping (key: value)", what+" has "+strings.Join(names, ", "))
 		return
 	}
 	for _, e := range entries {
+		if ptr := extra[e.key]; ptr != nil {
+			r.read(ptr, e.value, e.key)
+			continue
+		}
 		i := slices.Index(names, e.key)
 		if i < 0 {
+			if m, ok := v.Interface().(mover); ok && m.moved()[e.key] != "" {
+				r.failAt(e.at, m.moved()[e.key], "unknown key %q", e.key)
+				continue
+			}
 			r.failAt(e.at, suggest(e.key, what+" has", names), "unknown key %q", e.key)
 			// What was meant by it is not missing besides.
 			if near, ok := nearest(e.key, names); ok {

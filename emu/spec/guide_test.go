@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weftlab/weft/protocols/cc"
 )
 
 const guidePath = "../../docs/lab-file.md"
@@ -64,6 +66,13 @@ func collectKeys(t reflect.Type, keys map[string]bool) {
 		for _, f := range fieldsOf(t) {
 			keys[f.name] = true
 			collectKeys(t.FieldByIndex(f.index).Type, keys)
+		}
+		if t == reflect.TypeFor[controlFile]() {
+			for _, name := range cc.Methods.Names() {
+				m, _ := cc.Methods.Find(name)
+				keys[name] = true
+				collectKeys(reflect.TypeOf(blankSettings(m)).Elem(), keys)
+			}
 		}
 		if value, ok := t.FieldByName("Value"); ok { // an entry of a dict
 			collectKeys(value.Type, keys)

@@ -1,16 +1,13 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"strings"
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
-	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -29,7 +26,6 @@ var overRoCE = overIPv6 + units.Bytes(roce.RC.With(roce.WriteOnlyImm).HeaderLen(
 // nics gives hosts their NICs.
 func (v *resolver) nics() {
 	kind := v.lab.Topology.Kinds.Host.NIC
-	controlled := false
 	for i := range v.plan.Nodes {
 		n, said := &v.plan.Nodes[i], v.said(i).NIC
 		if n.Kind != Host || n.VM != nil {
@@ -49,7 +45,6 @@ func (v *resolver) nics() {
 		n.NIC = &nicemu.Settings{
 			AskEvery: defaultAskEvery, Timeout: defaultTimeout, RetryCount: maxRetries, RNRRetry: maxRetries, MinRNR: defaultRNRTimer,
 		}
-		set(&n.NIC.Control, f.Control)
 		set(&n.NIC.Recovery, f.Recovery)
 		set((*dscp)(&n.NIC.DSCP), f.DSCP)
 		set((*psnInterval)(&n.NIC.AckEvery), f.AckEvery)
@@ -61,27 +56,9 @@ func (v *resolver) nics() {
 		v.nicMTU(n, f, place)
 		n.NIC.Limits = v.limits(f.Limits)
 		n.NIC.Limits.ActiveMTU = n.NIC.MTU
-		if n.NIC.Control == nicemu.DCQCN {
-			controlled = true
-			v.dcqcn(n, f, place)
-		} else if said != nil {
-			v.uncontrolled(said, "it")
-		}
-	}
-	if kind != nil && !controlled && (kind.Value.Control == nil || *kind.Value.Control != nicemu.DCQCN) {
-		v.uncontrolled(kind, "a NIC")
-	}
-}
-
-// uncontrolled reports parameters of a rate control that nobody has.
-func (v *resolver) uncontrolled(f *nicForm, who string) {
-	for _, key := range []struct {
-		name string
-		set  bool
-		at   any
-	}{{"preset", f.Value.Preset != nil, f.Value.Preset}, {"dcqcn", f.Value.DCQCN != nil, f.Value.DCQCN}} {
-		if key.set {
-			v.fail(key.at, "write cc: dcqcn beside it", "%s has no effect unless %s has the rate control dcqcn", key.name, who)
+		v.control(n, f.Control, place)
+		if s := n.NIC.Control.Settings; s != nil && f.AskEvery == nil && s.Traits().AskEvery > 0 {
+			n.NIC.AskEvery = s.Traits().AskEvery
 		}
 	}
 }
@@ -154,63 +131,4 @@ func (v *resolver) limits(f *limitsFile) qp.Limits {
 		l.NoAtomics = !bool(*f.Atomics)
 	}
 	return l
-}
-
-// dcqcn resolves the parameters of a host's rate control, by the rate of its
-// first link.
-func (v *resolver) dcqcn(n *Node, f *nicFile, place any) {
-	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
-	for _, p := range n.Ports {
-		rate := v.settingsOf(&p, 0).Rate
-		if rate == 0 {
-			v.failOnce(v.some(f.Control, place), "write rate: for the link, in links, in the generator or in link under kinds",
-				"DCQCN begins at the rate of the link, and that of %s:%s is unlimited", n.Name, p.Name)
-			return
-		}
-		slowest = min(slowest, rate)
-	}
-	preset := dcqcnPreset(dcqcn.Presets[0])
-	set(&preset, f.Preset)
-	c := &n.NIC.DCQCN
-	var err error
-	if *c, err = dcqcn.Preset(string(preset), line); err != nil {
-		v.fail(f.Preset, "", "%v", err)
-		return
-	}
-	n.NIC.Preset = string(preset)
-	if f.DCQCN != nil {
-		overlay(v.reader, c, &f.DCQCN.Config)
-		if v.places[&c.NPCNPPrio] != nil {
-			v.failOnce(&f.DCQCN.NPCNPPrio, "leave it out: CNPs have the class that names np_cnp_dscp", "np_cnp_prio has no effect, as packets of NICs have no VLAN tag")
-		}
-	}
-	joined, ok := c.Validate(slowest).(interface{ Unwrap() []error })
-	if !ok {
-		return
-	}
-	for _, err := range joined.Unwrap() {
-		var bad *dcqcn.RangeError
-		if errors.As(err, &bad) {
-			v.fail(v.some(parameter(c, bad.Key), f.Preset, f.Control, place), "give "+bad.Mend, "%s: %v is out of range", bad.Key, bad.Value)
-		}
-	}
-}
-
-// checkUnlimited reports an event that takes away the rate of a host's link,
-// which its rate control must know.
-func (v *resolver) checkUnlimited(from End, place any) {
-	if nic := v.plan.Nodes[from.Node].NIC; nic != nil && nic.Control == nicemu.DCQCN {
-		v.fail(place, "", "DCQCN goes by the rate of the link, and that of %s becomes unlimited", v.plan.PortName(from.Node, from.Port))
-	}
-}
-
-// parameter points to the parameter of c that goes by key.
-func parameter(c *dcqcn.Config, key string) any {
-	v := reflect.ValueOf(c).Elem()
-	for _, f := range fieldsOf(v.Type()) {
-		if f.name == key {
-			return v.FieldByIndex(f.index).Addr().Interface()
-		}
-	}
-	return nil
 }

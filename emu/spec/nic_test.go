@@ -44,14 +44,14 @@ func checkNIC(t rapid.TB, p *Plan, n *Node) {
 				t.Errorf("the path MTU %d of %s does not fit %d", s.MTU.Bytes(), n.Name, d.MTU)
 			}
 		}
-		if s.Control == nicemu.DCQCN {
-			if err := s.DCQCN.Validate(link.Dir[port.End].Rate); err != nil {
+		if s.Control.Settings != nil {
+			if err := s.Control.Settings.Validate(link.Dir[port.End].Rate); err != nil {
 				t.Errorf("the NIC of %s: %v", n.Name, err)
 			}
 		}
 	}
-	if s.Control != nicemu.DCQCN && s.DCQCN != (dcqcn.Config{}) {
-		t.Errorf("the NIC of %s has no DCQCN and %+v", n.Name, s.DCQCN)
+	if (s.Control.Settings == nil) != (s.Control.Name == "") || (s.Control.Preset == "") != (s.Control.Name == "") {
+		t.Errorf("the NIC of %s has the rate control %+v", n.Name, s.Control)
 	}
 }
 
@@ -107,8 +107,8 @@ func dumpNIC(b *strings.Builder, s *nicemu.Settings) {
 		}
 	}
 	b.WriteString("\n")
-	if s.Control == nicemu.DCQCN {
-		fmt.Fprintf(b, "    %+v\n", s.DCQCN)
+	if s.Control.Settings != nil {
+		fmt.Fprintf(b, "    %+v\n", reflect.ValueOf(s.Control.Settings).Elem())
 	}
 }
 
@@ -177,19 +177,17 @@ func TestPathMTUFits(t *testing.T) {
 // beside it what the file says.
 func TestPresetsOfDCQCN(t *testing.T) {
 	for _, preset := range dcqcn.Presets {
-		p, err := Parse("lab.yaml", fmt.Appendf(nil, "topology: {generate: {star: {hosts: 1, rate: 25Gbps}}, kinds: {host: {nic: {cc: dcqcn, preset: %s, dcqcn: {rpg_gd: 9, clamp_tgt_rate: true}}}}}", preset))
+		p, err := Parse("lab.yaml", fmt.Appendf(nil, "topology: {generate: {star: {hosts: 1, rate: 25Gbps}}, kinds: {host: {nic: {cc: {dcqcn: {preset: %s, rpg_gd: 9, clamp_tgt_rate: true}}}}}}", preset))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := dcqcn.Preset(preset, 25*units.Gbps)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := dcqcn.Preset(preset, 25*units.Gbps)
 		want.RPGGD, want.ClampTgtRate = 9, true
-		if got := p.Nodes[1].NIC.Preset; got != preset {
-			t.Errorf("%s: it says %q", preset, got)
+		control := p.Nodes[1].NIC.Control
+		if control.Name != "dcqcn" || control.Preset != preset {
+			t.Errorf("%s: it says %q, %q", preset, control.Name, control.Preset)
 		}
-		if got := p.Nodes[1].NIC.DCQCN; got != want {
+		if got := control.Settings.(*dcqcn.Config); *got != want {
 			t.Errorf("%s: %+v, not %+v", preset, got, want)
 		}
 	}
@@ -263,7 +261,7 @@ func TestTransfersMakeSoundPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
 		nic := func(name string) string {
-			return pick(name, "nic: roce", "nic: none", "nic: {}", "nic: {cc: dcqcn, preset: hpcc}", "nic: {cc: dcqcn, dcqcn: {rpg_gd: 10}}",
+			return pick(name, "nic: roce", "nic: none", "nic: {}", "nic: {cc: {dcqcn: {preset: hpcc}}}", "nic: {cc: {dcqcn: {rpg_gd: 10}}}",
 				"nic: {mtu: 512, dscp: 26}", "nic: {limits: {max_qp: 60, max_qp_wr: 3}}", "nic: {mtu: 4096}")
 		}
 		var entries []string

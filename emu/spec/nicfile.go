@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
@@ -14,7 +12,6 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
-	"github.com/weftlab/weft/protocols/dcqcn"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -64,14 +61,12 @@ func (f *nicForm) over(r *reader, base *nicForm) *nicFile {
 }
 
 type nicFile struct {
-	Control    *nicemu.Control  `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC and UC queue pair; default none"`
-	Preset     *dcqcnPreset     `yaml:"preset,omitempty" jsonschema_description:"whose parameters of DCQCN hold; default connectx"`
-	DCQCN      *dcqcnFile       `yaml:"dcqcn,omitempty" jsonschema_description:"parameters of DCQCN that differ from the preset's, by mlxconfig's names"`
+	Control    *controlFile     `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC and UC queue pair: its name, or {name: {settings}}; default none"`
 	Recovery   *nicemu.Recovery `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC queue pair; default go-back-n"`
 	MTU        *pathMTU         `yaml:"mtu,omitempty" jsonschema_description:"largest path MTU; default the largest that fits the link's mtu"`
 	DSCP       *dscp            `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets whose address vector names no traffic class, 0 to 63; default 0"`
 	AckEvery   *psnInterval     `yaml:"ack-every,omitempty" jsonschema_description:"every how many packets a responder acknowledges unasked, 0 for never; default 0"`
-	AskEvery   *psnInterval     `yaml:"ask-every,omitempty" jsonschema_description:"every how many packets a requester asks for an acknowledgement, besides at the end of messages, 0 for never; default 64"`
+	AskEvery   *psnInterval     `yaml:"ask-every,omitempty" jsonschema_description:"every how many packets a requester asks for an acknowledgement, as at the end of messages; 0 is never; default what the rate control needs, or 64"`
 	Timeout    *ackTimeout      `yaml:"timeout,omitempty" jsonschema_description:"local ACK timeout of modelled transfers, rounded up to 4.096us times a power of 2, or none; default 16.777216ms"`
 	Retries    *retries         `yaml:"retries,omitempty" jsonschema_description:"how often modelled transfers try again after a timeout or a NAK, 0 to 7; default 7"`
 	RNRRetries *rnrRetries      `yaml:"rnr-retries,omitempty" jsonschema_description:"how often they do after an RNR NAK, 0 to 6, or unlimited, which is 7; default unlimited"`
@@ -82,30 +77,15 @@ type nicFile struct {
 // join gives f with what it leaves out taken from base.
 func (f *nicFile) join(r *reader, base *nicFile) *nicFile {
 	joined := under(r, f, base)
-	if f.DCQCN != nil && base.DCQCN != nil {
-		joined.DCQCN = &dcqcnFile{}
-		overlay(r, &joined.DCQCN.Config, &base.DCQCN.Config)
-		overlay(r, &joined.DCQCN.Config, &f.DCQCN.Config)
-	}
+	joined.Control = f.Control.join(r, base.Control)
 	joined.Limits = under(r, f.Limits, base.Limits)
 	return joined
 }
 
-// dcqcnFile is parameters of DCQCN. Those that stand in the file have places.
-type dcqcnFile struct {
-	dcqcn.Config `yaml:",inline"`
-}
-
-// overlay sets those parameters in c that stand in the file as f, and gives
-// them their places.
-func overlay(r *reader, c, f *dcqcn.Config) {
-	to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(f).Elem()
-	for i := range to.NumField() {
-		if at := r.places[from.Field(i).Addr().Interface()]; at != nil {
-			to.Field(i).Set(from.Field(i))
-			r.places[to.Field(i).Addr().Interface()] = at
-		}
-	}
+// moved helps with keys that stand elsewhere.
+func (nicFile) moved() map[string]string {
+	hint := "settings of a rate control stand behind its name: cc: {dcqcn: {preset: paper, rpg_gd: 10}}"
+	return map[string]string{"preset": hint, "dcqcn": hint}
 }
 
 // limitsFile is what a device can do, as ibv_query_device(3) says it.
@@ -155,20 +135,6 @@ func (a *atomics) UnmarshalText(b []byte) error {
 }
 
 func (atomics) schema(*schemaMaker) *jsonschema.Schema { return enum("on", "off") }
-
-// dcqcnPreset is the name of one of dcqcn.Presets.
-type dcqcnPreset string
-
-// UnmarshalText reads one of dcqcn.Presets.
-func (p *dcqcnPreset) UnmarshalText(b []byte) error {
-	if !slices.Contains(dcqcn.Presets, string(b)) {
-		return fmt.Errorf("%q is none of %s", b, strings.Join(dcqcn.Presets, ", "))
-	}
-	*p = dcqcnPreset(b)
-	return nil
-}
-
-func (dcqcnPreset) schema(*schemaMaker) *jsonschema.Schema { return enum(dcqcn.Presets...) }
 
 // pathMTU is a path MTU. As with a link's MTU, its unit may be left out.
 type pathMTU qp.MTU

@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"reflect"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ func Schema() ([]byte, error) {
 	m.Reflector = jsonschema.Reflector{
 		FieldNameTag: "yaml",
 		Anonymous:    true,
-		Namer:        func(t reflect.Type) string { return strings.TrimSuffix(t.Name(), "File") },
+		Namer:        definitionName,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
 			if c, ok := reflect.Zero(t).Interface().(compound); ok {
 				return c.schema(m)
@@ -53,6 +54,21 @@ func (m *schemaMaker) of(t reflect.Type) *jsonschema.Schema {
 	maps.Copy(m.defs, s.Definitions)
 	s.Definitions, s.Version = nil, ""
 	return s
+}
+
+// definition gives what a reference refers to; nil for none.
+func (m *schemaMaker) definition(s *jsonschema.Schema) *jsonschema.Schema {
+	return m.defs[strings.TrimPrefix(s.Ref, "#/$defs/")]
+}
+
+// definitionName is the name of a type's definition: without the ending of this
+// package's types, and the package's of settings that a system brings, which are all
+// called Config.
+func definitionName(t reflect.Type) string {
+	if t.Name() == "Config" {
+		return path.Base(t.PkgPath())
+	}
+	return strings.TrimSuffix(t.Name(), "File")
 }
 
 // compound is a type whose form in YAML is not that of its Go type.
@@ -114,8 +130,6 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return enum("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[congestion.NotECT]():
 		return enum("pass", "drop")
-	case reflect.TypeFor[nicemu.Control]():
-		return enum(nicemu.ControlNames...)
 	case reflect.TypeFor[nicemu.Recovery]():
 		return enum(nicemu.RecoveryNames...)
 	case reflect.TypeFor[workload.Verb]():

@@ -43,7 +43,7 @@ func (q *QP) response(now units.Time, p *roce.Packet) {
 		return
 	}
 	if r.una != was {
-		q.progress(now, was, flying)
+		q.progress(now, p, was, flying)
 	}
 	switch {
 	case q.state == qp.Err:
@@ -79,7 +79,7 @@ func (q *QP) advance(upto PSN) bool {
 
 // progress is told that the window has moved up: counters of retries and the
 // timer start anew (§9.7.6.1.3, §9.9.2).
-func (q *QP) progress(now units.Time, was PSN, flying units.Bytes) {
+func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Bytes) {
 	r := &q.req
 	r.retries, r.rnrTries, r.unready = q.attr.RetryCount, q.attr.RNRRetry, false
 	q.startTimer(now)
@@ -87,8 +87,8 @@ func (q *QP) progress(now units.Time, was PSN, flying units.Bytes) {
 	if f := q.config.Feedback; f != nil {
 		newest := r.una.Add(roce.PSNMask)
 		f.Acked(now, Acked{
-			PSN: newest, Packets: r.una.From(was), Payload: flying - r.flying,
-			RTT: r.stamps.since(newest, now),
+			PSN: newest, Packets: r.una.From(was), Payload: flying - r.flying, Flying: r.flying,
+			RTT: r.stamps.since(newest, now), Packet: p,
 		})
 	}
 	q.settle()
@@ -111,6 +111,7 @@ func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 		q.counters.ImpliedNakSeqErr++
 	}
 	if q.recovery.Refused(q.req.window(), why, seen) && q.retry() {
+		q.lost(now, false)
 		q.sendAgain(now)
 	}
 }

@@ -29,6 +29,7 @@ func (c *count) Complete(w cq.Completion, _ bool) {
 type deaf struct{ rtts int }
 
 func (*deaf) Sent(units.Time, Sent) {}
+func (*deaf) Lost(units.Time, Lost) {}
 func (d *deaf) Acked(_ units.Time, a Acked) {
 	if a.RTT > 0 {
 		d.rtts++

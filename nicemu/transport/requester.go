@@ -299,7 +299,15 @@ func (q *QP) timeout(now units.Time) {
 	q.counters.LocalAckTimeoutErr++
 	if q.retry() {
 		q.recovery.Expired(q.req.window())
+		q.lost(now, true)
 		q.sendAgain(now)
+	}
+}
+
+// lost tells of packets that will be sent again.
+func (q *QP) lost(now units.Time, timeout bool) {
+	if f := q.config.Feedback; f != nil {
+		f.Lost(now, Lost{Payload: q.req.flying, Timeout: timeout})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -64,6 +65,8 @@ type Feedback interface {
 	Sent(now units.Time, s Sent)
 	// Acked is called when the oldest outstanding PSN moves up.
 	Acked(now units.Time, a Acked)
+	// Lost is called when packets are taken for lost and will be sent again.
+	Lost(now units.Time, l Lost)
 }
 
 // Sent is a packet that was sent.
@@ -79,7 +82,16 @@ type Acked struct {
 	PSN     PSN         // acknowledged up to here
 	Packets uint32      // PSNs newly acknowledged
 	Payload units.Bytes // of SENDs and WRITEs newly acknowledged
+	Flying  units.Bytes // of those that are sent and not acknowledged now
 	// RTT is the time since PSN was sent, or the READ it belongs to; 0 if there is
 	// no sample, because it was sent twice.
 	RTT units.Time
+	// Packet is what says so. It is lent.
+	Packet *roce.Packet
+}
+
+// Lost is what a requester takes for lost.
+type Lost struct {
+	Payload units.Bytes // of SENDs and WRITEs
+	Timeout bool        // the ACK timer has expired; otherwise the peer asked
 }

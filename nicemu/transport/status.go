@@ -21,6 +21,10 @@ type Status struct {
 	Replying int    // READs and atomics whose response is not sent whole
 }
 
+// Busy tells whether the queue pair has work requests that are not completed, or
+// READs and atomics to respond to.
+func (q *QP) Busy() bool { return q.req.queue.n > 0 || q.resp.replies > 0 }
+
 // Status is that at this moment. Looking changes nothing.
 func (q *QP) Status() Status {
 	r := &q.req

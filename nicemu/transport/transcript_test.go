@@ -91,7 +91,12 @@ func (d *desk) Sent(now units.Time, s Sent) {
 	d.printf("sent at=%v %+v", now, s)
 }
 
+func (d *desk) Lost(now units.Time, l Lost) {
+	d.printf("lost at=%v %+v", now, l)
+}
+
 func (d *desk) Acked(now units.Time, a Acked) {
+	a.Packet = nil // a place in memory
 	d.printf("acked at=%v %+v", now, a)
 }
 

@@ -1,10 +1,15 @@
-// Package cc is the seam for rate control: what a NIC tells the congestion
+// Package cc is the seam for rate control: what a sender tells the congestion
 // control of a flow and what that answers. A control is a pure state machine of
 // one flow at its sender. It is given the time, has no clock and no goroutine,
 // and allocates nothing after it was made.
 package cc
 
-import "github.com/weftlab/weft/sim/units"
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/sim/units"
+)
 
 // Control decides how fast one flow may send.
 //
@@ -15,17 +20,26 @@ import "github.com/weftlab/weft/sim/units"
 // due meanwhile, as if it had been called each time. So flows that rest cost
 // nothing. Timer, Rate and Window hold until the next input; they are asked anew
 // after each.
+//
+// What a pointer or slice of an input points to is lent for the call.
 type Control interface {
 	// Sent tells of a packet of the flow that begins to leave, as n bytes on
 	// the wire; retransmitted packets count.
 	Sent(now units.Time, n units.Bytes)
-	// Acked tells of an acknowledgement. What a points to is lent for the call.
-	Acked(now units.Time, a Ack)
+	// Acked tells of an acknowledgement.
+	Acked(now units.Time, a *Ack)
+	// Lost tells of packets that are taken for lost and will be sent again.
+	Lost(now units.Time, l Loss)
 	// CNP tells of a RoCEv2 congestion notification packet (InfiniBand
 	// Architecture Specification, Annex A17).
 	CNP(now units.Time)
-	// Advised tells of a rate that a switch has computed.
-	Advised(now units.Time, a Advice)
+	// Message tells of a message of the control's own protocol, from a switch
+	// or from the far end. A control ignores kinds that it does not know.
+	Message(now units.Time, m any)
+	// Active tells that the flow has something to send or to wait for again, or
+	// (false) that everything it had is sent and, with a reliable service,
+	// acknowledged. A flow begins as not active.
+	Active(now units.Time, active bool)
 	// Line tells that the sender's port now runs at r, which is above 0.
 	Line(now units.Time, r units.Rate)
 	// Tick does what is due by now. A call before Timer does nothing.
@@ -36,70 +50,66 @@ type Control interface {
 	// Rate is the most at which the flow may send, in bits per second on the
 	// wire; 0 is without a limit of its own.
 	Rate() units.Rate
-	// Window is the most that may be sent and not acknowledged; 0 is without
-	// a limit of its own.
+	// Window is the most payload that may be sent and not acknowledged; 0 is
+	// without a limit of its own. One packet may always be under way.
 	Window() units.Bytes
+
+	// Gauges appends the values of the gauges that the control's Method
+	// describes, in their order, as they are at now, which is not before the
+	// last input. Looking changes nothing.
+	Gauges(now units.Time, values []float64) []float64
 }
+
+// Flow is what a control is made for.
+type Flow struct {
+	Line units.Rate // of the sender's port, above 0
+	// MTU is the most payload of a packet; Packet is such a packet on the wire,
+	// with all headers, preamble, FCS and gap.
+	MTU, Packet units.Bytes
+	Path        Path
+	// Rand is a stream of random numbers that the flows of one port share.
+	Rand *rand.Rand
+}
+
+// Path is a flow's way through an idle fabric. It is the zero Path where it is not
+// known: the fabric has no way to the peer when the flow begins.
+type Path struct {
+	// RTT is from when the first bit of a packet of full size leaves until its
+	// acknowledgement is there, with nothing else in the queues.
+	RTT units.Time
+	// Bottleneck is the rate of the slowest link, 0 if none has one.
+	Bottleneck units.Rate
+	// Hops is the number of links, so that there are Hops-1 switches.
+	Hops int
+}
+
+// BDP is the bandwidth-delay product: what the bottleneck carries in an RTT.
+func (p Path) BDP() units.Bytes { return p.Bottleneck.Per(p.RTT) }
 
 // Ack is what an acknowledgement says.
 type Ack struct {
-	// Acked and Sent count the flow's bytes from its start: those that are
-	// acknowledged now and those sent for the first time so far.
+	// Acked and Sent count the flow's payload from its start: what is
+	// acknowledged now and what was sent for the first time so far.
 	Acked, Sent units.Bytes
+	// Newly is how much of Acked this acknowledgement brought, and Packets in how
+	// many packets.
+	Newly   units.Bytes
+	Packets uint32
+	// InFlight is the payload that is sent and still not acknowledged.
+	InFlight units.Bytes
 	// RTT is from when the acknowledged packet began to leave until now; 0
 	// when it is not known.
 	RTT units.Time
-	// Marked is that the packet met congestion on its way (CE).
+	// Marked is that the packet met congestion on its way (CE), where the
+	// receiver echoes that.
 	Marked bool
 	// Hops are the switch ports that the packet went through, first one first;
 	// empty without in-band telemetry.
-	Hops []Hop
+	Hops []telemetry.Hop
 }
 
-// Hop is what a switch's egress port wrote into a packet: in-band telemetry as
-// HPCC uses it (Li et al., SIGCOMM 2019, §3).
-type Hop struct {
-	Rate  units.Rate  // of the port
-	At    units.Time  // when the packet left, by the switch's clock
-	Sent  units.Bytes // by the port, from its start
-	Queue units.Bytes // behind the packet
+// Loss is packets that are taken for lost.
+type Loss struct {
+	Payload units.Bytes // that will be sent again
+	Timeout bool        // nothing was heard for the ACK timeout; otherwise the receiver asked
 }
-
-// Advice is a rate for the flow from a congestion point.
-type Advice struct {
-	Point uint64 // which one: equal for equal points
-	Rate  units.Rate
-}
-
-// Deaf can be embedded by a control that needs only some of the inputs and sets
-// no window. Alone it is the control that does not control.
-type Deaf struct{}
-
-var _ Control = Deaf{}
-
-// Sent does nothing.
-func (Deaf) Sent(units.Time, units.Bytes) {}
-
-// Acked does nothing.
-func (Deaf) Acked(units.Time, Ack) {}
-
-// CNP does nothing.
-func (Deaf) CNP(units.Time) {}
-
-// Advised does nothing.
-func (Deaf) Advised(units.Time, Advice) {}
-
-// Line does nothing.
-func (Deaf) Line(units.Time, units.Rate) {}
-
-// Tick does nothing.
-func (Deaf) Tick(units.Time) {}
-
-// Timer asks for no timer.
-func (Deaf) Timer() units.Time { return units.Never }
-
-// Rate sets no limit.
-func (Deaf) Rate() units.Rate { return 0 }
-
-// Window sets no limit.
-func (Deaf) Window() units.Bytes { return 0 }

@@ -12,9 +12,11 @@ func TestDeafSetsNoLimit(t *testing.T) {
 	var c cc.Control = cc.Deaf{}
 	c.Line(0, units.Gbps)
 	c.Sent(0, 1000)
-	c.Acked(1, cc.Ack{Acked: 1000, Sent: 1000, RTT: 1, Marked: true})
+	c.Acked(1, &cc.Ack{Acked: 1000, Sent: 1000, RTT: 1, Marked: true})
 	c.CNP(1)
-	c.Advised(1, cc.Advice{Rate: units.Mbps})
+	c.Lost(1, cc.Loss{Payload: 1000})
+	c.Message(1, "slower")
+	c.Active(1, true)
 	c.Tick(2)
 	if c.Timer() != units.Never || c.Rate() != 0 || c.Window() != 0 {
 		t.Errorf("timer %v, rate %v, window %v", c.Timer(), c.Rate(), c.Window())

@@ -2,8 +2,8 @@ package dcqcn
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -77,86 +77,40 @@ type Config struct {
 	// NPMinTimeBetweenCNPs is the least time between CNPs for a flow (N of the
 	// paper). 0, which answers every marked packet, to 1 h.
 	NPMinTimeBetweenCNPs units.Time `yaml:"np_min_time_between_cnps,omitempty" json:"np_min_time_between_cnps" jsonschema_description:"least time between CNPs for a flow; 0 answers every marked packet"`
-	// NPCNPDSCP is the DSCP of CNPs. 0 to 63.
+	// NPCNPDSCP is the DSCP of CNPs. 0 to 63. (np_cnp_prio is for VLAN tags, which
+	// packets of NICs do not have.)
 	NPCNPDSCP int `yaml:"np_cnp_dscp,omitempty" json:"np_cnp_dscp" jsonschema_description:"DSCP of CNPs, 0 to 63"`
-	// NPCNPPrio is the 802.1p priority of CNPs that have a VLAN tag. 0 to 7.
-	NPCNPPrio int `yaml:"np_cnp_prio,omitempty" json:"np_cnp_prio" jsonschema_description:"802.1p priority of CNPs that have a VLAN tag, 0 to 7"`
-}
-
-// most bounds times, so that no sum with an instant overflows.
-const most = units.Hour
-
-// RangeError is a parameter that is out of its range.
-type RangeError struct {
-	Key   string // as in the lab file
-	Value any
-	Mend  string // what would be right, such as "a number from 0 to 15"
-}
-
-// Error names the key, its value and what would be right.
-func (e *RangeError) Error() string {
-	return fmt.Sprintf("%s: %v is out of range: give %s", e.Key, e.Value, e.Mend)
 }
 
 // Validate checks c for a port at line rate line. The error joins all that is
-// wrong: a RangeError for each parameter, and another error for a line without a
-// rate.
+// wrong: a registry.RangeError for each parameter, and another error for a line
+// without a rate.
 func (c *Config) Validate(line units.Rate) error {
-	var errs []error
-	bad := func(key string, value any, mend string, args ...any) {
-		errs = append(errs, &RangeError{key, value, fmt.Sprintf(mend, args...)})
-	}
-	number := func(key string, v, low, high int) {
-		if v < low || v > high {
-			bad(key, v, "a number from %d to %d", low, high)
-		}
-	}
-	span := func(key string, v, low units.Time) {
-		if v < low || v > most {
-			from := "from 0"
-			if low > 0 {
-				from = "above 0, up"
-			}
-			bad(key, v, "a time %s to %v, such as 50us", from, most)
-		}
-	}
-
+	var check registry.Check
 	if line <= 0 {
-		errs = append(errs, errors.New("DCQCN needs the rate of the port's link: it begins there and recovers to it; give the link a rate"))
+		check.Fail(errors.New("DCQCN needs the rate of the port's link: it begins there and recovers to it; give the link a rate"))
 	}
-	number("dce_tcp_g", c.DCETCPG, 0, 1023)
-	span("dce_tcp_rtt", c.DCETCPRTT, units.Picosecond)
-	number("initial_alpha_value", c.InitialAlphaValue, 1, 1024)
+	check.Number("dce_tcp_g", c.DCETCPG, 0, 1023)
+	check.Time("dce_tcp_rtt", c.DCETCPRTT, units.Picosecond)
+	check.Number("initial_alpha_value", c.InitialAlphaValue, 1, 1024)
 	if r := c.RateToSetOnFirstCNP; r < 0 || r > 0 && r < c.RPGMinRate {
-		bad("rate_to_set_on_first_cnp", r, "a rate from rpg_min_rate (%v) on, or unlimited, which stands for 85%% of the line rate", c.RPGMinRate)
+		check.Bad("rate_to_set_on_first_cnp", r, "a rate from rpg_min_rate (%v) on, or unlimited, which stands for 85%% of the line rate", c.RPGMinRate)
 	}
-	if f := c.RPGMinDecFac; !(f >= 0 && f <= 1) {
-		bad("rpg_min_dec_fac", f, "a share from 0%% to 100%%")
-	}
-	switch r := c.RPGMinRate; {
-	case r <= 0:
-		bad("rpg_min_rate", int64(r), "a rate above 0, such as 1Mbps")
-	case line > 0 && r > line:
-		bad("rpg_min_rate", r, "a rate up to that of the link, %v", line)
-	}
-	number("rpg_gd", c.RPGGD, 0, 15)
-	span("rate_reduce_monitor_period", c.RateReduceMonitorPeriod, 0)
-	span("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
+	check.Share("rpg_min_dec_fac", c.RPGMinDecFac, 0, 1)
+	check.Rate("rpg_min_rate", c.RPGMinRate, line, "1Mbps")
+	check.Number("rpg_gd", c.RPGGD, 0, 15)
+	check.Time("rate_reduce_monitor_period", c.RateReduceMonitorPeriod, 0)
+	check.Time("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
 	if c.RPGByteReset < 0 {
-		bad("rpg_byte_reset", c.RPGByteReset, "an amount such as 10MB, or 0 to have no byte counter")
+		check.Bad("rpg_byte_reset", c.RPGByteReset, "an amount such as 10MB, or 0 to have no byte counter")
 	}
-	number("rpg_threshold", c.RPGThreshold, 0, 31)
+	check.Number("rpg_threshold", c.RPGThreshold, 0, 31)
 	if r := c.RPGMaxRate; r < 0 || r > 0 && r < c.RPGMinRate {
-		bad("rpg_max_rate", r, "a rate from rpg_min_rate (%v) on, or unlimited for the line rate", c.RPGMinRate)
+		check.Bad("rpg_max_rate", r, "a rate from rpg_min_rate (%v) on, or unlimited for the line rate", c.RPGMinRate)
 	}
-	if c.RPGAIRate <= 0 {
-		bad("rpg_ai_rate", int64(c.RPGAIRate), "a rate above 0, such as 5Mbps")
-	}
-	if c.RPGHAIRate <= 0 {
-		bad("rpg_hai_rate", int64(c.RPGHAIRate), "a rate above 0, such as 50Mbps")
-	}
-	span("np_min_time_between_cnps", c.NPMinTimeBetweenCNPs, 0)
-	number("np_cnp_dscp", c.NPCNPDSCP, 0, 63)
-	number("np_cnp_prio", c.NPCNPPrio, 0, 7)
-	return errors.Join(errs...)
+	check.Rate("rpg_ai_rate", c.RPGAIRate, 0, "5Mbps")
+	check.Rate("rpg_hai_rate", c.RPGHAIRate, 0, "50Mbps")
+	check.Time("np_min_time_between_cnps", c.NPMinTimeBetweenCNPs, 0)
+	check.Number("np_cnp_dscp", c.NPCNPDSCP, 0, 63)
+	return check.Err()
 }

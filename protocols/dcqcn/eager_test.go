@@ -157,10 +157,7 @@ func (e *eager) setLine(r units.Rate) {
 
 // drawConfig draws a preset with some of its keys changed.
 func drawConfig(t *rapid.T, line units.Rate) Config {
-	c, err := Preset(rapid.SampledFrom(Presets).Draw(t, "preset"), line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Preset(rapid.SampledFrom(Presets).Draw(t, "preset"), line)
 	few := func(name string) bool { return rapid.IntRange(0, 3).Draw(t, "change "+name) == 0 }
 	us := func(name string, low int64) units.Time {
 		return units.Time(rapid.Int64Range(low, 400).Draw(t, name)) * units.Microsecond / 4

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -29,7 +30,7 @@ type bottleneck struct {
 
 type loopFlow struct {
 	rp   *Reaction
-	np   Notification
+	np   cc.Notification
 	next units.Time   // the next packet
 	cnps []units.Time // on their way
 	sent units.Bytes
@@ -76,7 +77,7 @@ func (b *bottleneck) send(f *loopFlow, now units.Time) {
 	if queue > b.kmax {
 		p = 1
 	}
-	if arrives := b.free + b.delay/2; f.np.Packet(arrives, b.rand.Float64() < p, b.config) {
+	if arrives := b.free + b.delay/2; f.np.Packet(arrives, b.rand.Float64() < p, b.config.NPMinTimeBetweenCNPs) {
 		f.cnps = append(f.cnps, arrives+b.delay/2)
 	}
 	f.rp.Sent(now, b.packet)
@@ -205,10 +206,7 @@ func TestPresetsShare(t *testing.T) {
 		flows  int
 	}{{"connectx", 2}, {"hpcc", 2}, {"hpcc", 8}, {"hpcc-paper", 2}, {"hpcc-paper", 8}} {
 		line := 100 * units.Gbps
-		config, err := Preset(c.preset, line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := Preset(c.preset, line)
 		b := &bottleneck{
 			config: &config, line: line, kmin: 400 * units.KB, kmax: 1600 * units.KB, pmax: 0.2,
 			delay: 8 * units.Microsecond, packet: 1000, rand: rand.New(rand.NewPCG(1, 2)),

@@ -1,17 +1,12 @@
 package dcqcn
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/weftlab/weft/sim/units"
-)
+import "github.com/weftlab/weft/sim/units"
 
 // Presets are the names that Preset knows, the default first.
 var Presets = []string{"connectx", "paper", "hpcc", "hpcc-paper"}
 
-// Preset gives the parameters that name stands for, for a port at line rate
-// line:
+// Preset gives the parameters that name, one of Presets, stands for, for a port at
+// line rate line:
 //
 //   - connectx: what mlxconfig shows on a ConnectX-4 or later that nobody has
 //     tuned. (Firmware differs in np_min_time_between_cnps: 0, 2 or 4 us. This is
@@ -26,24 +21,21 @@ var Presets = []string{"connectx", "paper", "hpcc", "hpcc-paper"}
 //     rate is 1 Gb/s there; below 25 Gb/s it is taken as a 25th of the line
 //     rate, since it would otherwise leave nothing to control.
 //   - hpcc-paper: "dcqcn_paper" in that file, which has timers like the paper's.
-func Preset(name string, line units.Rate) (Config, error) {
+func Preset(name string, line units.Rate) Config {
 	switch name {
 	case "connectx":
-		return connectx(), nil
+		return connectx()
 	case "paper":
-		return paper(line), nil
+		return paper(line)
 	case "hpcc":
-		return hpcc(line), nil
+		return hpcc(line)
 	case "hpcc-paper":
 		c := hpcc(line)
 		c.DCETCPRTT, c.RateReduceMonitorPeriod, c.RPGTimeReset = 50*units.Microsecond, 50*units.Microsecond, 55*units.Microsecond
-		return c, nil
+		return c
 	}
-	return Config{}, fmt.Errorf("%q is not a preset of DCQCN (there are %s)", name, strings.Join(Presets, ", "))
+	panic("dcqcn: " + name + " is none of Presets")
 }
-
-// SetDefaults gives the preset connectx.
-func (c *Config) SetDefaults() { *c = connectx() }
 
 func connectx() Config {
 	return Config{
@@ -52,7 +44,7 @@ func connectx() Config {
 		ClampTgtRateAfterTimeInc: true,
 		RPGTimeReset:             300 * units.Microsecond, RPGByteReset: 32767 * 64, RPGThreshold: 1,
 		RPGAIRate: 5 * units.Mbps, RPGHAIRate: 50 * units.Mbps, ReleaseAtMaxRate: true,
-		NPMinTimeBetweenCNPs: 4 * units.Microsecond, NPCNPDSCP: 48, NPCNPPrio: 6,
+		NPMinTimeBetweenCNPs: 4 * units.Microsecond, NPCNPDSCP: 48,
 	}
 }
 
@@ -63,7 +55,7 @@ func paper(line units.Rate) Config {
 		ClampTgtRate: true,
 		RPGTimeReset: 55 * units.Microsecond, RPGByteReset: 10 * units.MB, RPGThreshold: 5,
 		RPGAIRate: 40 * units.Mbps, RPGHAIRate: 200 * units.Mbps,
-		NPMinTimeBetweenCNPs: 50 * units.Microsecond, NPCNPDSCP: 48, NPCNPPrio: 6,
+		NPMinTimeBetweenCNPs: 50 * units.Microsecond, NPCNPDSCP: 48,
 	}
 }
 
@@ -75,6 +67,6 @@ func hpcc(line units.Rate) Config {
 		ClampTgtRateAfterTimeInc: true,
 		RPGTimeReset:             300 * units.Microsecond, RPGThreshold: 1,
 		RPGAIRate: max(1, line/5000), RPGHAIRate: max(1, line/500),
-		NPCNPDSCP: 48, NPCNPPrio: 6,
+		NPCNPDSCP: 48,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/goccy/go-yaml"
 
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -33,7 +34,7 @@ type player struct {
 	config Config
 	line   units.Rate
 	rp     *Reaction
-	np     Notification
+	np     cc.Notification
 	out    strings.Builder
 }
 
@@ -47,7 +48,7 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 		if err := p.configure(preset, d.Input); err != nil {
 			return "", err
 		}
-		p.rp, p.np = New(&p.config, p.line), Notification{}
+		p.rp, p.np = New(&p.config, p.line), cc.Notification{}
 		p.show(0, "start")
 	case "reaction": // lines of INSTANT [cnp | sent BYTES | line RATE]
 		for _, line := range strings.Split(d.Input, "\n") {
@@ -63,7 +64,7 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 				return "", err
 			}
 			fmt.Fprintf(&p.out, "%-8s", line)
-			if p.np.Packet(now, mark == "CE", &p.config) {
+			if p.np.Packet(now, mark == "CE", p.config.NPMinTimeBetweenCNPs) {
 				p.out.WriteString(" CNP")
 			}
 			p.out.WriteString("\n")
@@ -85,10 +86,8 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
 	return p.out.String(), nil
 }
 
-func (p *player) configure(preset, keys string) (err error) {
-	if p.config, err = Preset(preset, p.line); err != nil {
-		return err
-	}
+func (p *player) configure(preset, keys string) error {
+	p.config = Preset(preset, p.line)
 	if keys != "" {
 		if err := yaml.UnmarshalWithOptions([]byte(keys), &p.config, yaml.Strict()); err != nil {
 			return err

@@ -1,0 +1,7 @@
+// Package systems is the systems that weft itself brings: importing it registers them
+// with their seams, so that lab files can name them.
+package systems
+
+import (
+	_ "github.com/weftlab/weft/protocols/dcqcn" // rate control dcqcn
+)

@@ -1,0 +1,101 @@
+package cc
+
+import (
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Methods are the rate controls that a lab file can name. A package adds its own in
+// an init function.
+var Methods = registry.New[Method]("rate control")
+
+// Method is a rate control as a lab file names it.
+type Method struct {
+	// Summary is one sentence for the schema and the documentation.
+	Summary string
+	// Presets are the names of known sets of parameters, the default first. There
+	// is at least one.
+	Presets []string
+	// Preset gives the parameters of a preset for a port at line rate line, which is
+	// above 0. The name is one of Presets.
+	Preset func(name string, line units.Rate) Settings
+	// Gauges describes what Control.Gauges gives.
+	Gauges []gauge.Gauge
+}
+
+// Settings are the parameters of a rate control: a pointer to a struct whose fields
+// have yaml, json and jsonschema_description tags. A lab file sets single fields over
+// those of a preset.
+type Settings interface {
+	// Validate checks the parameters for a port at line rate line. The error joins a
+	// registry.RangeError for each that is wrong.
+	Validate(line units.Rate) error
+	// Traits says what the control needs of the NICs at both ends.
+	Traits() Traits
+	// New makes the control of a flow. The settings have passed Validate, do not
+	// change any more, and are shared by the flows of a port.
+	New(f Flow) Control
+}
+
+// Traits say how the NICs at both ends treat the packets of flows under a control.
+// The sender's NIC goes by its own control's, the receiver's by its own.
+type Traits struct {
+	// ECT makes packets ECN-capable (ECT(0)).
+	ECT bool
+	// Marks is how a receiver answers packets with CE.
+	Marks MarkAnswer
+	// CNPGap is the least time between the CNPs for a flow, and CNPDSCP their DSCP;
+	// with AnswerCNP.
+	CNPGap  units.Time
+	CNPDSCP uint8
+	// Telemetry is for how many hops a data packet has room, 0 to telemetry.MaxHops; 0
+	// is without.
+	Telemetry int
+	// AskEvery is how often a requester asks for an acknowledgement where the lab file
+	// says nothing: at every n-th packet; 0 leaves it to the NIC.
+	AskEvery int
+	// Burst is how much is sent at line rate before the rate is kept to by a gap; 0 is
+	// a packet.
+	Burst units.Bytes
+	// NeedsPath is that the control looks at Flow.Path, which is zero otherwise.
+	NeedsPath bool
+	// NeedsAcks is that the control goes by acknowledgements. Those there are for
+	// SENDs, WRITEs and atomics of RC; the packets of READ responses and of UC go at
+	// the rate that the control has.
+	NeedsAcks bool
+}
+
+// MarkAnswer is how a receiver answers packets with CE.
+type MarkAnswer uint8
+
+// How marks are answered.
+const (
+	AnswerNothing MarkAnswer = iota
+	AnswerCNP                // by congestion notification packets
+	AnswerEcho               // by the BECN bit of acknowledgements, which the ICRC does not cover
+)
+
+// Notification is the notification point of one flow, at its receiver: it says
+// which packets are answered by a CNP (Zhu et al., SIGCOMM 2015, §3.1, Fig. 6). A
+// packet with CE is, if the CNP before it is a gap or longer ago; one without CE never
+// is. Marks in between are not made up for by a CNP of their own at the end of
+// that time: while congestion lasts another marked packet is on its way.
+//
+// The zero value is a flow that has not had a CNP. One instant is all of the
+// state, so it can live with the receiving queue pair. Whoever limits CNPs by
+// sender or by port instead, as ROCE_CC_CNP_MODERATION of mlxconfig can, has
+// one Notification for each of those.
+type Notification struct {
+	next units.Time // the earliest next CNP; from 0 on is at once
+}
+
+// Packet judges a packet that arrives at now, with or without CE: true is to
+// send a CNP.
+func (n *Notification) Packet(now units.Time, ce bool, gap units.Time) bool {
+	if !ce || now < n.next {
+		return false
+	}
+	n.next = now + gap
+	return true
+}

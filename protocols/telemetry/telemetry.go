@@ -1,0 +1,179 @@
+// Package telemetry is in-band telemetry (INT): what the egress ports of switches
+// write into a packet on its way, and how the receiver sends it back. Its values
+// are those of HPCC (Li et al., "HPCC: High Precision Congestion Control", SIGCOMM
+// 2019, §4.1 and Fig. 7): 8 bytes a hop.
+//
+// On the wire a Stack is a shim between UDP and the BTH of a RoCEv2 packet, behind a
+// UDP port of its own:
+//
+//	 0                   1                   2                   3
+//	+-------+-------+---------------+-------------------------------+
+//	| room  | count |E|  reserved   |            path               |
+//	+-------+-------+---------------+-------------------------------+
+//	| room times 8 bytes: rate (4 bits), time (24), sent (20), queue (16) |
+//
+// The sender reserves the room, so that a packet keeps its length; E is set in an
+// acknowledgement that carries a stack back, which switches leave alone. The paper has
+// 2 bytes where this has 4: it knows the room in advance, and tells the two directions
+// apart by the packet's type. The ICRC covers a packet as if the shim were not there and
+// the UDP port were RoCEv2's, because switches write into the shim.
+package telemetry
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Port is the UDP destination port of RoCEv2 packets with a stack. It is not
+// registered: it is from the range for private use (RFC 6335 §6).
+const Port = 54791
+
+// MaxHops is the most room that a stack can have.
+const MaxHops = 8
+
+// HeaderLen is the length of what stands in front of the hops, HopLen of a hop.
+const (
+	HeaderLen = 4
+	HopLen    = 8
+)
+
+// Hop is what one egress port wrote, as it is on the wire. Time and bytes wrap
+// around: only their differences mean something (Since).
+type Hop uint64
+
+// The fields of a hop, from the highest bits.
+const (
+	timeBits, sentBits, queueBits = 24, 20, 16
+
+	sentUnit  = 128 * units.Byte
+	queueUnit = 80 * units.Byte
+)
+
+// rates are what the four bits of the rate stand for. The paper does not print
+// its codes.
+var rates = [16]units.Rate{
+	0, 10 * units.Mbps, 100 * units.Mbps, units.Gbps, 2500 * units.Mbps, 5 * units.Gbps, 10 * units.Gbps, 20 * units.Gbps,
+	25 * units.Gbps, 40 * units.Gbps, 50 * units.Gbps, 100 * units.Gbps, 200 * units.Gbps, 400 * units.Gbps, 800 * units.Gbps, 1600 * units.Gbps,
+}
+
+// RateCode gives the code of a port's rate; false if it has none.
+func RateCode(r units.Rate) (code uint8, ok bool) {
+	for i, known := range rates {
+		if known == r && i > 0 {
+			return uint8(i), true
+		}
+	}
+	return 0, false
+}
+
+// Rates are those that have a code, in rising order.
+func Rates() []units.Rate { return rates[1:] }
+
+// NewHop makes what a port writes at now: code is that of its rate, sent the bytes
+// that it has sent since its start, queue those that wait behind the packet. The
+// longest queue that can be written is 5242800 bytes; a longer one is written as
+// that.
+func NewHop(code uint8, now units.Time, sent, queue units.Bytes) Hop {
+	t := uint64(now/units.Nanosecond) & (1<<timeBits - 1)
+	s := uint64(sent/sentUnit) & (1<<sentBits - 1)
+	q := min(uint64(queue/queueUnit), 1<<queueBits-1)
+	return Hop(uint64(code)<<(timeBits+sentBits+queueBits) | t<<(sentBits+queueBits) | s<<queueBits | q)
+}
+
+// Rate is the rate of the port.
+func (h Hop) Rate() units.Rate { return rates[h>>(timeBits+sentBits+queueBits)] }
+
+// Queue is how many bytes waited behind the packet, in units of 80 bytes.
+func (h Hop) Queue() units.Bytes { return units.Bytes(h&(1<<queueBits-1)) * queueUnit }
+
+func (h Hop) time() uint64 { return uint64(h>>(sentBits+queueBits)) & (1<<timeBits - 1) }
+func (h Hop) sent() uint64 { return uint64(h>>queueBits) & (1<<sentBits - 1) }
+
+// Since gives the time from an earlier hop of the same port to h, and how many bytes
+// the port sent in it. Time is right modulo 16.777216 ms, bytes modulo 134217728.
+func (h Hop) Since(before Hop) (t units.Time, sent units.Bytes) {
+	t = units.Time((h.time()-before.time())&(1<<timeBits-1)) * units.Nanosecond
+	return t, units.Bytes((h.sent()-before.sent())&(1<<sentBits-1)) * sentUnit
+}
+
+// String is for messages of tests.
+func (h Hop) String() string {
+	return fmt.Sprintf("%v at %dns, %d x 128B sent, queue %v", h.Rate(), h.time(), h.sent(), h.Queue())
+}
+
+// Stack is the hops that a packet has room for and those it has. The zero Stack is no
+// telemetry.
+type Stack struct {
+	Room  uint8 // hops, up to MaxHops; 0 is none
+	Count uint8 // of them written, up to Room
+	Echo  bool  // it is on its way back
+	// Path is the exclusive or of the numbers of the ports that wrote: packets that
+	// went another way have another, as good as always.
+	Path uint16
+	Hops [MaxHops]Hop
+}
+
+// Len is how many bytes Put writes; 0 without room.
+func (s *Stack) Len() units.Bytes { return Size(int(s.Room)) }
+
+// Size is the length of a stack with room for some hops.
+func Size(room int) units.Bytes {
+	if room == 0 {
+		return 0
+	}
+	return HeaderLen + units.Bytes(room)*HopLen
+}
+
+// Push adds a hop of a port with a number. Where there is no room left, or the stack
+// is an echo, nothing happens.
+func (s *Stack) Push(port uint16, h Hop) {
+	if s.Echo || s.Count >= s.Room {
+		return
+	}
+	s.Hops[s.Count] = h
+	s.Count++
+	s.Path ^= port
+}
+
+// Written gives the hops that ports have written.
+func (s *Stack) Written() []Hop { return s.Hops[:s.Count] }
+
+// Put writes the stack to b, which has Len bytes for it.
+func (s *Stack) Put(b []byte) {
+	b[0], b[1] = s.Room<<4|s.Count, 0
+	if s.Echo {
+		b[1] = 0x80
+	}
+	binary.BigEndian.PutUint16(b[2:], s.Path)
+	for i := range int(s.Room) {
+		h := uint64(0)
+		if i < int(s.Count) {
+			h = uint64(s.Hops[i])
+		}
+		binary.BigEndian.PutUint64(b[HeaderLen+i*HopLen:], h)
+	}
+}
+
+// Parse reads a stack from the beginning of b and gives its length. The error says
+// what is wrong: b is too short, or it says more hops than it has room for.
+func (s *Stack) Parse(b []byte) (int, error) {
+	*s = Stack{}
+	if len(b) < HeaderLen {
+		return 0, fmt.Errorf("telemetry: %d bytes are shorter than a header of %d", len(b), HeaderLen)
+	}
+	room, count := b[0]>>4, b[0]&0xf
+	n := int(Size(int(room)))
+	switch {
+	case room == 0 || room > MaxHops || count > room:
+		return 0, fmt.Errorf("telemetry: %d hops in a room for %d: room is 1 to %d", count, room, MaxHops)
+	case len(b) < n:
+		return 0, fmt.Errorf("telemetry: %d bytes are shorter than a stack for %d hops, %d", len(b), room, n)
+	}
+	s.Room, s.Count, s.Echo, s.Path = room, count, b[1]&0x80 != 0, binary.BigEndian.Uint16(b[2:])
+	for i := range int(count) {
+		s.Hops[i] = Hop(binary.BigEndian.Uint64(b[HeaderLen+i*HopLen:]))
+	}
+	return n, nil
+}

@@ -1,0 +1,95 @@
+// Package gauge describes what one can read off a running system: named values
+// with a unit. Whoever prints, samples or exports them needs not know the system.
+package gauge
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Unit is what a gauge's value counts.
+type Unit uint8
+
+// The units. A value is a float64 in the unit that the name says.
+const (
+	Number Unit = iota
+	Bytes
+	BitsPerSecond
+	Seconds
+	Share // 0 to 1
+	YesNo // 1 is yes
+)
+
+var unitNames = [...]string{"", "B", "b/s", "s", "share", "yes/no"}
+
+// String is the unit's symbol, "" for a plain number.
+func (u Unit) String() string { return unitNames[u] }
+
+// MarshalText gives the symbol.
+func (u Unit) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// UnmarshalText reads a symbol.
+func (u *Unit) UnmarshalText(b []byte) error {
+	for i, name := range unitNames {
+		if name == string(b) {
+			*u = Unit(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a unit of gauges", b)
+}
+
+// Gauge describes one value. Its name has lower-case words joined by _, without the
+// unit.
+type Gauge struct {
+	Name string
+	Unit Unit
+	Help string // a short phrase: "estimate of congestion"
+	// Brief gauges stand in tables, where there is room for few.
+	Brief bool
+}
+
+// Value is a gauge as it was read.
+type Value struct {
+	Name  string  `json:"name"`
+	Unit  Unit    `json:"unit,omitempty"`
+	Value float64 `json:"value"`
+	Brief bool    `json:"brief,omitempty"`
+}
+
+// None is the value of a gauge that means nothing now.
+var None = math.NaN()
+
+// Read gives values, in the order of the gauges that describe them, without those that
+// are None.
+func Read(gauges []Gauge, values []float64) []Value {
+	if len(values) != len(gauges) {
+		panic(fmt.Sprintf("gauge: %d values for %d gauges", len(values), len(gauges)))
+	}
+	out := make([]Value, 0, len(values))
+	for i, g := range gauges {
+		if !math.IsNaN(values[i]) {
+			out = append(out, Value{Name: g.Name, Unit: g.Unit, Value: values[i], Brief: g.Brief})
+		}
+	}
+	return out
+}
+
+// Yes is 1 for true and 0 for false: a value of YesNo.
+func Yes(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Rate is a rate as a gauge's value, in b/s.
+func Rate(r units.Rate) float64 { return float64(r) }
+
+// Size is an amount of data as a gauge's value, in bytes.
+func Size(n units.Bytes) float64 { return float64(n) }
+
+// Span is a time as a gauge's value, in seconds.
+func Span(t units.Time) float64 { return t.Seconds() }

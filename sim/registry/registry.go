@@ -1,0 +1,49 @@
+// Package registry holds the systems that a lab file can name: rate controls,
+// congestion points, loss recoveries, edge services, choices among ways. Each of
+// these seams has a Registry, and a system adds itself in an init function of its
+// package. Whoever wants the system imports the package; nothing else names it.
+package registry
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Registry is the systems of one seam, by name. It is filled by init functions and
+// only read after that.
+type Registry[T any] struct {
+	what    string // "rate control"
+	systems map[string]T
+}
+
+// New makes the registry of a seam, which errors call by what its systems are, such
+// as "rate control".
+func New[T any](what string) *Registry[T] {
+	return &Registry[T]{what: what, systems: map[string]T{}}
+}
+
+// Register adds a system. The name is what a lab file says; "none" is taken. It
+// panics if the name is empty or there already: two packages want the same word.
+func (r *Registry[T]) Register(name string, system T) {
+	if _, taken := r.systems[name]; taken || name == "" || name == "none" {
+		panic(fmt.Sprintf("registry: the %s %q is there twice, or its name is not free", r.what, name))
+	}
+	r.systems[name] = system
+}
+
+// Find gives the system of a name. The error lists the names that there are.
+func (r *Registry[T]) Find(name string) (T, error) {
+	system, ok := r.systems[name]
+	if !ok {
+		return system, fmt.Errorf("%q is not a %s (there are %s)", name, r.what, strings.Join(r.Names(), ", "))
+	}
+	return system, nil
+}
+
+// Names gives the names of the systems, sorted.
+func (r *Registry[T]) Names() []string { return slices.Sorted(maps.Keys(r.systems)) }
+
+// What is what a system of this registry is, such as "rate control".
+func (r *Registry[T]) What() string { return r.what }

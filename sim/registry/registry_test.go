@@ -1,0 +1,66 @@
+package registry
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+func TestRegistry(t *testing.T) {
+	r := New[int]("rate control")
+	r.Register("timely", 2)
+	r.Register("dcqcn", 1)
+	if v, err := r.Find("timely"); v != 2 || err != nil {
+		t.Errorf("%d, %v", v, err)
+	}
+	_, err := r.Find("hpc")
+	if err == nil || err.Error() != `"hpc" is not a rate control (there are dcqcn, timely)` {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"dcqcn", "", "none"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%q is registered", name)
+				}
+			}()
+			r.Register(name, 3)
+		}()
+	}
+}
+
+// TestCheck: each parameter out of its range is named once, with what would be right.
+func TestCheck(t *testing.T) {
+	var c Check
+	c.Number("n", 3, 0, 3)
+	c.Share("s", 1, 0, 1)
+	c.Time("t", units.Hour, 0)
+	c.Rate("r", units.Gbps, units.Gbps, "1Gbps")
+	if err := c.Err(); err != nil {
+		t.Errorf("nothing is wrong: %v", err)
+	}
+	c.Number("n", 4, 0, 3)
+	c.Share("s", units.Fraction(math.NaN()), 0, 1)
+	c.Time("t", 0, units.Picosecond)
+	c.Time("u", 0, units.Microsecond)
+	c.Rate("r", 2*units.Gbps, units.Gbps, "1Gbps")
+	c.Rate("q", 0, 0, "1Gbps")
+	c.Fail(errors.New("the port has no rate"))
+	var keys []string
+	for _, err := range c.Err().(interface{ Unwrap() []error }).Unwrap() {
+		var bad *RangeError
+		if errors.As(err, &bad) {
+			keys = append(keys, bad.Key+": "+bad.Fix)
+		}
+	}
+	want := "n: a number from 0 to 3|s: a share from 0% to 100%|t: a time above 0, up to 3600s, such as 50us|u: a time from 1us to 3600s, such as 50us|r: a rate up to that of the link, 1Gbps|q: a rate above 0, such as 1Gbps"
+	if got := strings.Join(keys, "|"); got != want {
+		t.Errorf("%s\nnot %s", got, want)
+	}
+	if !strings.Contains(c.Err().Error(), "the port has no rate") {
+		t.Errorf("%v", c.Err())
+	}
+}
