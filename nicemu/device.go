@@ -8,6 +8,7 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -41,8 +42,10 @@ type Device struct {
 	loop   loop
 	ipid   uint16
 
-	scratch  roce.Packet // of a frame that came in
-	ack      cc.Ack      // that a rate control is told of
+	scratch  roce.Packet      // of a frame that came in
+	ack      cc.Ack           // that a rate control is told of
+	stack    telemetry.Stack  // of a frame that came in
+	heard    *telemetry.Stack // that the packet being dealt with brought; nil for none
 	grh      [transport.GRHLen]byte
 	counters Counters
 	retired  transport.Counters // of queue pairs that are destroyed
@@ -59,7 +62,7 @@ func New(s Settings, e Env) (*Device, error) {
 	if s.DSCP > maxDSCP {
 		return nil, fmt.Errorf("NIC %s: dscp is %d: it can be 0 to %d", e.Name, s.DSCP, maxDSCP)
 	}
-	d := &Device{settings: s, env: e, traits: s.Control.traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
+	d := &Device{settings: s, env: e, traits: s.Control.Traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
 	d.memory = memory.New(s.Limits.Memory())
 	d.groups = qp.NewGroups(&d.settings.Limits)
 	// The longest packet: then every queue pair can send in its turn.

@@ -130,6 +130,9 @@ func (f *feedback) Acked(now units.Time, a transport.Acked) {
 		Acked: f.acked, Sent: f.sent, Newly: a.Payload, Packets: a.Packets, InFlight: a.Flying,
 		RTT: a.RTT, Marked: a.Packet.BTH.BECN,
 	}
+	if t := f.device.heard; t != nil && t.Echo {
+		ack.Hops, ack.Path = t.Written(), t.Path
+	}
 	f.control.Acked(now, ack)
 }
 

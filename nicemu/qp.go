@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -54,10 +55,12 @@ type QP struct {
 	pace     pace
 	control  cc.Control // nil while it has none
 	notice   cc.Notification
-	echo     bool // a mark came that no acknowledgement has echoed
-	active   bool // the control was told so
-	notified bool // a CNP for it waits
-	broken   bool // a completion queue has overrun: it is to fail
+	echo     bool             // a mark came that no acknowledgement has echoed
+	room     int              // for hops of in-band telemetry, in requests
+	brought  *telemetry.Stack // what the last request with telemetry brought; Echo until it is sent back
+	active   bool             // the control was told so
+	notified bool             // a CNP for it waits
+	broken   bool             // a completion queue has overrun: it is to fail
 
 	sent, acked units.Bytes // payload, for controls that hear of it
 	counters    QPCounters
@@ -234,6 +237,9 @@ func (q *QP) follow(from qp.State, moved bool) error {
 	case qp.RTR:
 		if q.control == nil && d.settings.Control.Settings != nil && d.line > 0 && q.config.Type != qp.UD {
 			q.control = d.settings.Control.Settings.New(q.flow(&all))
+			if q.config.Type == qp.RC && !q.route.loop {
+				q.room = d.traits.Telemetry
+			}
 		}
 	}
 	return q.engine.Modify(all.State, attr)
@@ -244,7 +250,7 @@ func (q *QP) flow(a *qp.Attr) cc.Flow {
 	d := q.device
 	mtu := units.Bytes(a.PathMTU.Bytes())
 	onWire := func(o roce.Opcode, payload units.Bytes) units.Bytes {
-		return packet.OnWire(q.route.headers() + units.Bytes(serviceOf(q.config.Type).With(o).PacketLen(int(payload))))
+		return packet.OnWire(q.route.headers() + telemetry.Size(d.traits.Telemetry) + units.Bytes(serviceOf(q.config.Type).With(o).PacketLen(int(payload))))
 	}
 	f := cc.Flow{Line: d.line, MTU: mtu, Packet: onWire(roce.WriteMiddle, mtu), Rand: d.env.Rand}
 	if d.traits.NeedsPath && !q.route.loop && d.env.Trip != nil {
@@ -275,7 +281,7 @@ func (q *QP) reset() {
 	d.memory.UnbindQP(q.Number())
 	q.withdraw()
 	q.control, q.pace, q.notice, q.broken = nil, pace{}, cc.Notification{}, false
-	q.sent, q.acked, q.echo, q.active = 0, 0, false, false
+	q.sent, q.acked, q.echo, q.active, q.room, q.brought = 0, 0, false, false, 0, nil
 }
 
 // withdraw takes back the CNP that waits, if one does.
@@ -459,11 +465,11 @@ func (d *Device) settle(now units.Time, q *QP) {
 		// What comes after it shows when it has been sent, which is before
 		// anybody's turn in this lane.
 		prio, urgent, ready = q.route.prio, true, q.turns
-		q.answer = q.route.headers() + q.offer.Bytes
+		q.answer = q.route.headers() + q.offer.Bytes + q.telemetry(q.offer.Kind)
 	default:
 		q.tick(now)
 		r := q.way()
-		prio, q.frame = r.prio, r.headers()+q.offer.Bytes
+		prio, q.frame = r.prio, r.headers()+q.offer.Bytes+q.telemetry(q.offer.Kind)
 		at := q.earliest()
 		if ready = at <= d.asked(now, prio); ready {
 			q.pace.enter(now, at, q.turns)

@@ -7,6 +7,7 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -41,7 +42,17 @@ func (d *Device) read(p *packet.Packet) (from, to netip.Addr, b *roce.Packet) {
 		d.counters.RxTrimmed++
 		return
 	case p.RoCE != nil:
+		d.heard = p.Telemetry()
 		return p.RoCE.From, p.RoCE.To, &p.RoCE.Packet
+	}
+	d.heard = nil
+	if p.DstPort == telemetry.Port {
+		var err error
+		if p.Frame, err = telemetry.Remove(p.Frame, int(p.L3), &d.stack); err != nil {
+			d.counters.RcvErrors++
+			return
+		}
+		d.heard = &d.stack
 	}
 	ip := p.Frame[p.L3:]
 	if roce.CheckICRC(ip) != nil {
@@ -111,6 +122,9 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 		d.counters.NPECNMarked++
 		d.marked(now, q, b.BTH.Opcode)
 	}
+	if t := d.heard; t != nil && !t.Echo {
+		q.keep(t)
+	}
 	q.tick(now)
 	before := q.engine.Payload()
 	q.engine.Receive(now, b, grh)
@@ -131,6 +145,16 @@ func (d *Device) marked(now units.Time, q *QP, o roce.Opcode) {
 	case q.notice.Packet(now, true, d.traits.CNPGap):
 		d.notify(q)
 	}
+}
+
+// keep notes the in-band telemetry of a request, to be sent back with its
+// acknowledgement.
+func (q *QP) keep(t *telemetry.Stack) {
+	if q.brought == nil {
+		q.brought = new(telemetry.Stack)
+	}
+	*q.brought = *t
+	q.brought.Echo = true
 }
 
 // notifiable tells whether a mark on a packet is answered: if the peer

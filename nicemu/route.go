@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -83,8 +84,17 @@ func (d *Device) locate(r *route) error {
 		}
 		r.path = path
 	}
-	r.hash = packet.FlowHash(fold(r.from), fold(r.to), wire.ProtoUDP, r.port, roce.Port)
+	r.hash = packet.FlowHash(fold(r.from), fold(r.to), wire.ProtoUDP, r.port, d.udpPort())
 	return nil
+}
+
+// udpPort is the destination port by which switches choose among ways: that of all
+// packets of a queue pair, with telemetry or without.
+func (d *Device) udpPort() uint16 {
+	if d.traits.Telemetry > 0 {
+		return telemetry.Port
+	}
+	return roce.Port
 }
 
 // owns tells whether an address is the port's.

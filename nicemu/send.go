@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -66,6 +67,7 @@ func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 		return nil
 	}
 	d.address(p, r, q.offer.Bytes)
+	q.addTelemetry(p, kind)
 	if q.config.Type == qp.UD && !r.labelled {
 		p.SrcPort = portOf(q.Number())
 		p.Hash = packet.FlowHash(fold(r.from), fold(r.to), p.Proto, p.SrcPort, p.DstPort)
@@ -88,6 +90,36 @@ func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 	}
 	d.settle(now, q)
 	return p
+}
+
+// telemetry is how long the in-band telemetry of a packet of a queue pair is: room in a
+// request, and what a request brought in its answer. There is none in loopback, which
+// meets no switch, and in READ responses, which nobody acknowledges.
+func (q *QP) telemetry(kind transport.Kind) units.Bytes {
+	switch {
+	case kind == transport.Request && q.room > 0:
+		return telemetry.Size(q.room)
+	case kind == transport.Control && q.brought != nil && q.brought.Echo:
+		return q.brought.Len()
+	}
+	return 0
+}
+
+// addTelemetry puts in-band telemetry into a packet: room for hops, or those that are on
+// their way back.
+func (q *QP) addTelemetry(p *packet.Packet, kind transport.Kind) {
+	n := q.telemetry(kind)
+	if n == 0 {
+		return
+	}
+	p.DstPort = telemetry.Port
+	p.Size += n
+	if kind == transport.Request {
+		p.RoCE.INT = telemetry.Stack{Room: uint8(q.room)}
+		return
+	}
+	p.RoCE.INT = *q.brought
+	q.brought.Echo = false
 }
 
 // own queues a packet of the NIC's own.

@@ -49,8 +49,8 @@ func (c Control) String() string {
 	return c.Name
 }
 
-// traits are those of the control.
-func (c Control) traits() cc.Traits {
+// Traits are those of the control.
+func (c Control) Traits() cc.Traits {
 	if c.Settings == nil {
 		return cc.Traits{}
 	}

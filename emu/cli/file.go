@@ -91,7 +91,7 @@ func newDissector() *cobra.Command {
   weft dissector > ~/.local/lib/wireshark/plugins/weft.lua`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := os.Stdout.Write(dissector.Lua)
+			_, err := os.Stdout.Write(dissector.Lua())
 			return err
 		},
 	}

@@ -91,6 +91,9 @@ func build(p *spec.Plan, n int, shardOf []int) (*Fabric, error) {
 	for n := range p.Nodes {
 		f.addClasses(n)
 	}
+	if p.Telemetry() {
+		f.addStamps()
+	}
 	for _, s := range f.Stations {
 		if err := f.addNIC(s); err != nil {
 			return nil, err
@@ -137,6 +140,18 @@ func (f *Fabric) addNode(n int) {
 		f.ports[n][i] = p
 		if s, ok := owner.(*Station); ok {
 			s.Port = p
+		}
+	}
+}
+
+// addStamps makes the ports of switches write in-band telemetry.
+func (f *Fabric) addStamps() {
+	for n := range f.Plan.Nodes {
+		if f.Switches[n] == nil {
+			continue
+		}
+		for _, p := range f.ports[n] {
+			p.Stamp(uint16(sim.HashName(p.Name)))
 		}
 	}
 }

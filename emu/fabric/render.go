@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 )
@@ -68,6 +69,11 @@ func appendRoCE(b []byte, p *packet.Packet) []byte {
 	binary.BigEndian.PutUint16(udp[4:], uint16(n))
 	udp[6], udp[7] = 0, 0
 	p.RoCE.Put(udp[wire.UDPHeader:])
+	if t := p.Telemetry(); t != nil {
+		binary.BigEndian.PutUint16(udp[2:], roce.Port)
+		_ = roce.PutICRC(ip)
+		return append(b[:start], telemetry.Insert(frame, wire.EthernetHeader, t)...)
+	}
 	_ = roce.PutICRC(ip) // it fails for a packet that has been sent back: its ports are exchanged
 	return b
 }

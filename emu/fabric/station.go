@@ -3,6 +3,7 @@ package fabric
 import (
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -170,7 +171,7 @@ func (s *Station) record(now units.Time, p *packet.Packet) {
 // takes tells whether a packet of no modelled flow is for the station's NIC.
 // The ports of a fragment are not known, not even in the first.
 func (s *Station) takes(p *packet.Packet) bool {
-	return s.nic != nil && (p.Flow == packet.NIC || p.Proto == wire.ProtoUDP && p.DstPort == roce.Port)
+	return s.nic != nil && (p.Flow == packet.NIC || p.Proto == wire.ProtoUDP && (p.DstPort == roce.Port || p.DstPort == telemetry.Port))
 }
 
 // Foresee tells whether anybody receives p; that a device refuses it shows

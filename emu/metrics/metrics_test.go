@@ -1,8 +1,8 @@
 package metrics
 
 import (
-	"flag"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"

@@ -113,10 +113,11 @@ func (c *controlFile) join(r *reader, base *controlFile) *controlFile {
 // them their places.
 func overlay(r *reader, to, from cc.Settings) {
 	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
-	for i := range a.NumField() {
-		if at := r.places[b.Field(i).Addr().Interface()]; at != nil {
-			a.Field(i).Set(b.Field(i))
-			r.places[a.Field(i).Addr().Interface()] = at
+	for _, f := range fieldsOf(a.Type()) {
+		value := b.FieldByIndex(f.index)
+		if at := r.places[value.Addr().Interface()]; at != nil {
+			a.FieldByIndex(f.index).Set(value)
+			r.places[a.FieldByIndex(f.index).Addr().Interface()] = at
 		}
 	}
 }

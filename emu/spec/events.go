@@ -69,6 +69,9 @@ func (v *resolver) events() {
 			if e.Set.Rate != nil && changed.Rate == 0 {
 				v.checkUnlimited(v.plan.Links[e.Link].Ends[d], e.Set.Rate)
 			}
+			if e.Set.Rate != nil && v.plan.Telemetry() {
+				v.checkTelemetryRate(v.plan.Links[e.Link].Ends[d], changed.Rate, e.Set.Rate)
+			}
 			now[e.Link][d] = changed
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -53,18 +54,20 @@ func (v *resolver) nics() {
 		set((*retries)(&n.NIC.RetryCount), f.Retries)
 		set((*rnrRetries)(&n.NIC.RNRRetry), f.RNRRetries)
 		set((*rnrTimer)(&n.NIC.MinRNR), f.RNRTimer)
-		v.nicMTU(n, f, place)
+		v.control(n, f.Control, place)
+		traits := n.NIC.Control.Traits()
+		if f.AskEvery == nil && traits.AskEvery > 0 {
+			n.NIC.AskEvery = traits.AskEvery
+		}
+		v.nicMTU(n, f, place, overRoCE+telemetry.Size(traits.Telemetry))
 		n.NIC.Limits = v.limits(f.Limits)
 		n.NIC.Limits.ActiveMTU = n.NIC.MTU
-		v.control(n, f.Control, place)
-		if s := n.NIC.Control.Settings; s != nil && f.AskEvery == nil && s.Traits().AskEvery > 0 {
-			n.NIC.AskEvery = s.Traits().AskEvery
-		}
 	}
 }
 
-// nicMTU resolves the largest path MTU of a host, which fits all its links.
-func (v *resolver) nicMTU(n *Node, f *nicFile, place any) {
+// nicMTU resolves the largest path MTU of a host, which fits all its links. over is what
+// a packet has beside its payload, at most.
+func (v *resolver) nicMTU(n *Node, f *nicFile, place any, over units.Bytes) {
 	least, at := units.Bytes(math.MaxInt64), ""
 	for _, p := range n.Ports {
 		for direction := range 2 {
@@ -74,13 +77,13 @@ func (v *resolver) nicMTU(n *Node, f *nicFile, place any) {
 		}
 	}
 	fits := qp.MTU4096
-	for fits > qp.MTU256 && units.Bytes(fits.Bytes())+overRoCE > least {
+	for fits > qp.MTU256 && units.Bytes(fits.Bytes())+over > least {
 		fits--
 	}
 	n.NIC.MTU = fits
 	set((*pathMTU)(&n.NIC.MTU), f.MTU)
 	if n.NIC.MTU > fits {
-		packet := units.Bytes(n.NIC.MTU.Bytes()) + overRoCE
+		packet := units.Bytes(n.NIC.MTU.Bytes()) + over
 		v.failOnce(v.some(f.MTU, place), fmt.Sprintf("write mtu: %d here, or give the link an mtu of %d or more", fits.Bytes(), packet),
 			"a path MTU of %d makes packets of %dB with the headers of RoCEv2 and IPv6, more than the mtu %d of the link at %s", n.NIC.MTU.Bytes(), packet, least, at)
 	}

@@ -91,6 +91,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.reach = v.plan.Reach()
 	v.switchRoutes()
 	v.directions()
+	v.checkTelemetry()
 	v.events()
 	v.buffers()
 	v.workload()

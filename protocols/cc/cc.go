@@ -106,6 +106,7 @@ type Ack struct {
 	// Hops are the switch ports that the packet went through, first one first;
 	// empty without in-band telemetry.
 	Hops []telemetry.Hop
+	Path uint16 // telemetry.Stack.Path: differs where the packet went another way than before
 }
 
 // Loss is packets that are taken for lost.

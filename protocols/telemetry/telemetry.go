@@ -30,8 +30,8 @@ import (
 // registered: it is from the range for private use (RFC 6335 §6).
 const Port = 54791
 
-// MaxHops is the most room that a stack can have.
-const MaxHops = 8
+// MaxHops is the most room that a stack can have: with it a Stack is a cache line.
+const MaxHops = 7
 
 // HeaderLen is the length of what stands in front of the hops, HopLen of a hop.
 const (

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 )
 
 // RoCE is what a packet of an emulated NIC carries in UDP, and between which
@@ -13,6 +14,18 @@ import (
 type RoCE struct {
 	From, To netip.Addr // of the version of IP that the packet has
 	roce.Packet
+	// INT is in-band telemetry. It is there if DstPort of the packet is
+	// telemetry.Port, and of undefined content otherwise.
+	INT telemetry.Stack
+}
+
+// Telemetry gives the in-band telemetry of a packet; nil if it has none, or is of
+// no NIC.
+func (p *Packet) Telemetry() *telemetry.Stack {
+	if p.Flow != NIC || p.DstPort != telemetry.Port && !(p.Returned && p.SrcPort == telemetry.Port) {
+		return nil
+	}
+	return &p.RoCE.INT
 }
 
 // NewRoCE gives a packet of a NIC. It is zeroed but for its RoCE, in which only

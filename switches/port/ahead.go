@@ -51,7 +51,7 @@ func (d *departures) push(x departure) {
 // congestion point must not judge them when they do.
 func (p *Port) choose(now units.Time) {
 	_, arrivalsOnly := p.point.(congestion.ArrivalsOnly)
-	p.mayAhead = p.classes == nil && p.link != nil && p.link.Predictable() && p.observer == nil && (p.point == nil || arrivalsOnly)
+	p.mayAhead = p.classes == nil && p.link != nil && p.link.Predictable() && p.observer == nil && p.stamp == nil && (p.point == nil || arrivalsOnly)
 	p.goAhead(now)
 }
 

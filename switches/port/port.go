@@ -70,6 +70,7 @@ type Port struct {
 	mayAhead bool // they are again when the list is empty
 
 	classes  *classes // in classes.go; nil for a plain port
+	stamp    *stamp   // in stamp.go; nil for a port that writes no telemetry
 	list     queue    // in queue.go
 	counters Counters
 	longest  units.Bytes // the queue has been before counters.MaxQueue began anew
@@ -119,6 +120,7 @@ func (t *ticker) Fire(now units.Time) {
 // Connect gives the port the link that leaves it.
 func (p *Port) Connect(l *links.Link) {
 	p.link = l
+	p.stamp.follow(p)
 	p.choose(0)
 }
 
@@ -137,6 +139,7 @@ func (p *Port) SetLink(now units.Time, s links.Settings) {
 	p.stopAhead(now)
 	p.link.Set(s)
 	p.lastSize = 0
+	p.stamp.follow(p)
 	p.choose(now)
 }
 

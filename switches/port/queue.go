@@ -76,6 +76,9 @@ func (p *Port) start(now units.Time, k *packet.Packet) {
 
 // transmit puts a packet's first bit on the link.
 func (p *Port) transmit(now units.Time, k *packet.Packet) {
+	if p.stamp != nil {
+		p.stamp.write(now, p, k)
+	}
 	tx := p.txTime(k)
 	p.freeAt = now + tx
 	p.sent(now, k)

@@ -1,11 +1,27 @@
 // Package dissector holds what Wireshark lacks to show datacenter networks: a
-// dissector in Lua for trimmed packets and for RoCEv2's congestion
-// notification. weft.lua says what it does.
+// dissector in Lua for trimmed packets, for RoCEv2's congestion notification and
+// for connection management, and those that systems have registered.
 package dissector
 
-import _ "embed" // weft.lua
+import (
+	_ "embed" // weft.lua
+	"strings"
 
-// Lua is the dissector, for Wireshark 4.0 and later.
-//
+	"github.com/weftlab/weft/sim/registry"
+)
+
 //go:embed weft.lua
-var Lua []byte
+var own string
+
+// Lua is the dissector, for Wireshark 4.0 and later: weft.lua says what that does, and
+// behind it come those of registry.Dissectors, in the order of their names.
+func Lua() []byte {
+	var b strings.Builder
+	b.WriteString(own)
+	for _, name := range registry.Dissectors.Names() {
+		lua, _ := registry.Dissectors.Find(name)
+		b.WriteString("\n")
+		b.WriteString(lua)
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,42 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Telemetry tells whether any NIC sends packets with room for in-band telemetry, so that
+// the switches write it.
+func (p *Plan) Telemetry() bool {
+	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.NIC != nil && n.NIC.Control.Traits().Telemetry > 0 })
+}
+
+// checkTelemetry reports links from switches whose rate in-band telemetry cannot say.
+func (v *resolver) checkTelemetry() {
+	if !v.plan.Telemetry() {
+		return
+	}
+	for i, l := range v.plan.Links {
+		for d, end := range l.Ends {
+			v.checkTelemetryRate(end, l.Dir[d].Rate, v.linkPlaces[i])
+		}
+	}
+}
+
+// checkTelemetryRate reports a rate of the link that leaves a port of a switch, if
+// in-band telemetry is to say it and cannot.
+func (v *resolver) checkTelemetryRate(from End, rate units.Rate, place any) {
+	if _, ok := telemetry.RateCode(rate); ok || v.plan.Nodes[from.Node].Kind != Switch {
+		return
+	}
+	var known []string
+	for _, r := range telemetry.Rates() {
+		known = append(known, r.String())
+	}
+	v.failOnce(place, fmt.Sprintf("give it one of %s, or the NICs a rate control that goes without telemetry", strings.Join(known, ", ")),
+		"in-band telemetry has no code for the rate %v of %s", rate, v.plan.PortName(from.Node, from.Port))
+}
