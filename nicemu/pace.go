@@ -61,16 +61,10 @@ func (p *pace) sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
 	}
 }
 
-// earliest is when the packet on offer may leave by rate and window; units.Never
-// if an input has to come before.
+// earliest is when the packet on offer may leave by its rate.
 func (q *QP) earliest() units.Time {
 	if q.control == nil {
 		return 0
-	}
-	if w := q.control.Window(); w > 0 && q.offer.Kind == transport.Request {
-		if _, flying := q.engine.Outstanding(); flying > 0 && flying+q.offer.Bytes > w {
-			return units.Never
-		}
 	}
 	return q.pace.next(q.control.Rate(), q.device.traits.Burst)
 }

@@ -446,28 +446,35 @@ func (q *QP) wake(now units.Time) {
 // settle finds what a queue pair sends next, and when. Every input to it ends
 // here.
 func (d *Device) settle(now units.Time, q *QP) {
+	window := units.Bytes(0)
+	if q.control != nil {
+		q.tick(now)
+		if q.engine.Busy() != q.active {
+			q.active = !q.active
+			q.control.Active(now, q.active)
+		}
+		window = q.control.Window()
+		q.engine.SetWindow(window)
+	}
 	for q.offer = q.engine.Offer(); q.offer.Kind != transport.Nothing && q.way() == nil; q.offer = q.engine.Offer() {
 		q.engine.Refuse(cq.LocQPOpErr)
 	}
 	if s := q.engine.State(); s != q.verbs.State() {
 		q.agree(s)
 	}
-	if q.control != nil && q.engine.Busy() != q.active {
-		q.active = !q.active
-		q.tick(now)
-		q.control.Active(now, q.active)
-	}
 	prio, urgent, ready := q.prio, false, false
 	due := q.engine.Deadline()
 	switch q.offer.Kind {
 	case transport.Nothing:
+		if window > 0 && q.engine.Busy() { // time may open it
+			due = min(due, q.control.Timer())
+		}
 	case transport.Control:
 		// What comes after it shows when it has been sent, which is before
 		// anybody's turn in this lane.
 		prio, urgent, ready = q.route.prio, true, q.turns
 		q.answer = q.route.headers() + q.offer.Bytes + q.telemetry(q.offer.Kind)
 	default:
-		q.tick(now)
 		r := q.way()
 		prio, q.frame = r.prio, r.headers()+q.offer.Bytes+q.telemetry(q.offer.Kind)
 		at := q.earliest()

@@ -16,7 +16,9 @@ type Recovery interface {
 	// or w.Next, a new one. ok is false if nothing may be sent now. It may be
 	// called any number of times before something is sent.
 	Next(w Window) (psn PSN, ok bool)
-	// Sent tells that n PSNs from psn on have been sent; w has them already.
+	// Sent tells that n PSNs from psn on have been sent; w has them already. That may
+	// be the newest of the window though Next did not choose it, to ask for an
+	// acknowledgement.
 	Sent(w Window, psn PSN, n uint32)
 	// Acked tells that w.Una has moved up.
 	Acked(w Window)

@@ -24,7 +24,8 @@ type requester struct {
 	free      PSN         // the first that no work request has
 	near      int         // where locate found something last
 	fetches   int         // READs and atomics under way
-	flying    units.Bytes // payload in the window
+	flying    units.Bytes // payload in the window, each byte once
+	most      units.Bytes // that may be; 0 is without limit
 
 	asked    PSN        // behind the newest that an answer was asked for
 	urge     bool       // the next packet asks for one
@@ -114,12 +115,41 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	if w.fault != cq.Success || psn == w.first && !q.mayBegin(w) {
 		return 0, nil, false
 	}
+	if r.most > 0 && r.flying > 0 && r.flying+q.payload(w, psn) > r.most {
+		return q.probe()
+	}
 	n := uint32(1)
 	if w.Op == Read {
 		n = w.packets
 	}
 	return psn, w, r.window().Len()+n <= windowLimit
 }
+
+// probe chooses the newest packet, to be sent again, where the window is full and
+// none outstanding asks for an acknowledgement: it has shrunk since they were sent,
+// and nothing would open it again. What is sent again asks for one.
+func (q *QP) probe() (psn PSN, w *sendWQE, ok bool) {
+	r := &q.req
+	if r.waits() {
+		return 0, nil, false
+	}
+	psn = r.next.Add(roce.PSNMask)
+	w = r.locate(psn)
+	return psn, w, w.fault == cq.Success
+}
+
+// fills tells whether a packet is the newest and leaves no room in the window for the
+// one behind it in its message; there is one.
+func (q *QP) fills(w *sendWQE, psn PSN) bool {
+	r := &q.req
+	return psn.Add(1) == r.next && r.flying+q.payload(w, r.next) > r.most
+}
+
+// SetWindow sets how much payload of SENDs and WRITEs may be sent and not
+// acknowledged; 0 is without limit, as after a reset. A packet that is alone may be
+// longer, and what is sent again is not held up. The packet that fills the window
+// asks for an acknowledgement.
+func (q *QP) SetWindow(n units.Bytes) { q.req.most = n }
 
 // Refuse fails the work request of the request on offer, which somebody cannot
 // send, with a status.
@@ -223,6 +253,9 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 		return true
 	}
 	q.recovery.Sent(r.window(), psn, covers)
+	if r.most > 0 && !p.BTH.AckReq {
+		p.BTH.AckReq = q.fills(w, psn)
+	}
 	q.timeAnswer(now, p, psn.Add(covers))
 	if q.reached() != nil {
 		q.settle()

@@ -50,6 +50,14 @@ func (q *QP) requestBytes(w *sendWQE, psn PSN) units.Bytes {
 	return units.Bytes(q.opcode(w, k).PacketLen(int(n)))
 }
 
+// payload is what the request packet of a PSN carries.
+func (q *QP) payload(w *sendWQE, psn PSN) units.Bytes {
+	if w.Op.fetches() {
+		return 0
+	}
+	return units.Bytes(q.piece(w.length, psn.From(w.first)))
+}
+
 // segment makes the request packet of a PSN, which is the k-th of its message. A
 // READ that is sent again asks for what has not come yet. The fault is why the
 // payload cannot be read.

@@ -51,7 +51,9 @@ type Control interface {
 	// wire; 0 is without a limit of its own.
 	Rate() units.Rate
 	// Window is the most payload that may be sent and not acknowledged; 0 is
-	// without a limit of its own. One packet may always be under way.
+	// without a limit of its own. One packet may fly whatever its length, and
+	// what is sent again is not held up: a window slows a flow down, and never
+	// stops it.
 	Window() units.Bytes
 
 	// Gauges appends the values of the gauges that the control's Method
