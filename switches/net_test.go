@@ -22,6 +22,9 @@ type network struct {
 	pool   packet.Pool
 	hosts  []*host // by packet.Endpoint
 	sent   uint64
+
+	// observes, if set, makes the congestion points of classes.
+	observes func(*port.Port, class.Class) congestion.Point
 }
 
 // host is an endpoint with one port, and a list of what came to it.
@@ -107,6 +110,9 @@ func (n *network) setClasses(ports []*port.Port, config buffer.Config, headroom 
 		p.SetClasses(c, list, port.ClassEnv{
 			Engine: &n.engine, Rand: sim.NewRand(1, "trim "+p.Name), MAC: 0x06<<40 | wire.MAC(i),
 			Point: func(k class.Class) congestion.Point {
+				if n.observes != nil {
+					return n.observes(p, k)
+				}
 				return congestion.New(k.Mark, congestion.Env{Rand: sim.NewRand(1, "mark "+p.Name+k.Name), Pool: &n.pool})
 			},
 		})

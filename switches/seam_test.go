@@ -87,6 +87,10 @@ func (s *scripted) Dequeue(now units.Time, q congestion.Queue, p *packet.Packet)
 	return s.dequeue(now, q, p)
 }
 
+func (s *scripted) Removed(now units.Time, q congestion.Queue, p *packet.Packet, why packet.Fate) {
+	s.log(fmt.Sprint("removed (", why, ")"), now, q, p.ID)
+}
+
 func (s *scripted) Tick(now units.Time, q congestion.Queue) units.Time {
 	if s.tick == 0 {
 		return units.Never

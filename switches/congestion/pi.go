@@ -32,6 +32,10 @@ func (c *pi) Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
 	return packet.Fine
 }
 
+func (c *pi) Removed(now units.Time, q Queue, p *packet.Packet, _ packet.Fate) {
+	c.catchUp(now, q.Bytes+p.Size)
+}
+
 // catchUp ends the periods until now, in which the queue was of a length.
 func (c *pi) catchUp(now units.Time, length units.Bytes) {
 	if now < c.next {

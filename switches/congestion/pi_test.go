@@ -152,3 +152,17 @@ func TestPIHoldsItsTarget(t *testing.T) {
 		}
 	}
 }
+
+// TestPIHearsOfRemovals: what a watchdog or another packet put out of the queue had
+// been in it until then.
+func TestPIHearsOfRemovals(t *testing.T) {
+	config := PI{Target: 10 * units.KB, Alpha: 0.1, Beta: 0.1, Every: ms}
+	point := New(Config{PI: &config}, Env{Rand: sim.NewRand(1, "mark")}).(*pi)
+	p := ip(wire.ECT0)
+	p.Size = 20 * units.KB
+	point.Enqueue(0, Queue{}, p)
+	point.Removed(3*ms, Queue{}, p, packet.Watchdog)
+	if got, want := point.p, 0.1*3+0.1*2; math.Abs(got-want) > 1e-9 {
+		t.Errorf("after 3 periods with a queue of twice the target the probability is %v, want %v", got, want)
+	}
+}

@@ -24,6 +24,10 @@ type Queue struct {
 
 // Point watches one egress queue. Its answers are fates: Fine, Marked (the
 // point has marked the packet itself) or a drop.
+//
+// Every packet that Enqueue does not drop comes back exactly once: to Dequeue
+// when its turn has come, or to Removed when it leaves in any other way. A packet
+// that finds the port idle passes Enqueue and Dequeue at once.
 type Point interface {
 	// Enqueue judges a packet that is about to join the queue and fits into
 	// it; q does not count it yet. It may rewrite the packet.
@@ -31,6 +35,13 @@ type Point interface {
 	// Dequeue judges a packet that is about to be sent; q no longer counts
 	// it. Its At is when it joined the queue. It may rewrite the packet.
 	Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate
+	// Removed tells of a packet that leaves the queue without being sent; q
+	// no longer counts it. why is Trimmed, or the drop that ends it:
+	// QueueFull, BufferFull or HeadroomFull if it made room for another, or
+	// if the point itself took its room in Enqueue; Watchdog if a pause lasted
+	// too long. The packet is lent and stays as it is. The point must not
+	// send now: it would take the room that is being made.
+	Removed(now units.Time, q Queue, p *packet.Packet, why packet.Fate)
 	// Tick is called at the start of the run and then at the time that it
 	// returned last; units.Never ends that.
 	Tick(now units.Time, q Queue) (next units.Time)
@@ -46,8 +57,9 @@ type Env struct {
 }
 
 // ArrivalsOnly is implemented by points that judge packets when they join the
-// queue and at no other time: Dequeue answers Fine without looking, and Tick
-// asks for no timer. A port then need not wait for a departure to know of it.
+// queue and at no other time: Dequeue answers Fine without looking, Removed does
+// nothing, and Tick asks for no timer. None of them needs to be called. A port then
+// need not wait for a departure to know of it.
 type ArrivalsOnly interface{ ArrivalsOnly() }
 
 // Passive can be embedded by points that only judge arrivals.
@@ -55,6 +67,9 @@ type Passive struct{}
 
 // Dequeue lets every packet pass.
 func (Passive) Dequeue(units.Time, Queue, *packet.Packet) packet.Fate { return packet.Fine }
+
+// Removed does nothing.
+func (Passive) Removed(units.Time, Queue, *packet.Packet, packet.Fate) {}
 
 // Tick asks for no timer.
 func (Passive) Tick(units.Time, Queue) units.Time { return units.Never }

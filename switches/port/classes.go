@@ -233,6 +233,7 @@ func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 	}
 	if q.point != nil {
 		if fate := c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size); fate != packet.Fine {
+			p.removed(now, q, k, fate)
 			p.dropClass(now, q, k, fate)
 			return
 		}
@@ -409,6 +410,14 @@ func (p *Port) begin(now units.Time, q *classQueue, k *packet.Packet) (sent bool
 	q.tx.add(k.Size)
 	p.transmit(now, k)
 	return true
+}
+
+// removed tells the congestion point of a packet that has left its queue without
+// being sent.
+func (p *Port) removed(now units.Time, q *classQueue, k *packet.Packet, why packet.Fate) {
+	if q.departs {
+		q.point.Removed(now, p.classView(q), k, why)
+	}
 }
 
 // dropClass ends a packet that a queue does not take.

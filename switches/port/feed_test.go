@@ -452,6 +452,8 @@ func (r *refuser) Dequeue(units.Time, congestion.Queue, *packet.Packet) packet.F
 	return packet.EarlyDrop
 }
 
+func (*refuser) Removed(units.Time, congestion.Queue, *packet.Packet, packet.Fate) {}
+
 func (*refuser) Tick(units.Time, congestion.Queue) units.Time { return units.Never }
 
 // TestFedLinkDown: fed packets are lost like others, each in its time.

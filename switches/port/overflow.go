@@ -17,6 +17,7 @@ func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate pa
 		q.count--
 		victim := q.fair.DropFattest()
 		p.gone(now, q, victim)
+		p.removed(now, q, victim, packet.QueueFull)
 		p.dropClass(now, q, victim, packet.QueueFull)
 		fate = c.Buffer.Fits(k.In, p.Index, k.Prio, k.Size)
 	}
@@ -28,8 +29,8 @@ func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate pa
 		p.dropClass(now, q, k, fate)
 		return nil
 	}
-	if t.Tail > 0 && q.fair == nil && c.rand.Float64() < float64(t.Tail) {
-		p.exchange(now, q, k)
+	if t.Tail > 0 && q.fair == nil && c.rand.Float64() < float64(t.Tail) && !p.exchange(now, q, k, fate) {
+		return nil
 	}
 	cut := trim.Cut(p.pool, k, t)
 	if cut == nil {
@@ -58,17 +59,29 @@ func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate pa
 }
 
 // exchange lets a packet take the place of the last one in its queue, if it
-// fits there. Then k is what was the last.
-func (p *Port) exchange(now units.Time, q *classQueue, k *packet.Packet) {
-	if q.count == 0 {
-		return
+// fits there. Then k is what was the last. It is false if the congestion point
+// has dropped k. Full is why k does not fit into the queue beside the last.
+func (p *Port) exchange(now units.Time, q *classQueue, k *packet.Packet, full packet.Fate) bool {
+	if !p.fitsForLast(now, q, k) {
+		return true
+	}
+	if q.point != nil {
+		fate := q.point.Enqueue(now, p.classView(q), k)
+		if fate.Dropped() {
+			p.dropClass(now, q, k, fate)
+			return false
+		}
+		if fate == packet.Marked {
+			q.mark(p, k)
+		}
+		// The point may have sent a packet into this queue, or made k longer.
+		if !p.fitsForLast(now, q, k) {
+			p.removed(now, q, k, p.leftover(k, full))
+			return true
+		}
 	}
 	c, last := p.classes, q.packets.Last()
 	c.Buffer.Remove(last.In, p.Index, q.prio, last.Size)
-	if c.Buffer.Fits(k.In, p.Index, q.prio, k.Size) != packet.Fine {
-		c.Buffer.Add(now, last.In, p.Index, q.prio, last.Size)
-		return
-	}
 	c.Buffer.Add(now, k.In, p.Index, q.prio, k.Size)
 	q.change(now, k.Size-last.Size)
 	p.bytes += k.Size - last.Size
@@ -79,4 +92,27 @@ func (p *Port) exchange(now units.Time, q *classQueue, k *packet.Packet) {
 	if q.count == 1 {
 		c.show(q.prio)
 	}
+	p.removed(now, q, k, p.leftover(k, full))
+	return true
+}
+
+// fitsForLast tells whether a packet fits into its queue in place of the last one.
+func (p *Port) fitsForLast(now units.Time, q *classQueue, k *packet.Packet) bool {
+	if q.count == 0 {
+		return false
+	}
+	c, last := p.classes, q.packets.Last()
+	c.Buffer.Remove(last.In, p.Index, q.prio, last.Size)
+	fits := c.Buffer.Fits(k.In, p.Index, q.prio, k.Size) == packet.Fine
+	c.Buffer.Add(now, last.In, p.Index, q.prio, last.Size)
+	return fits
+}
+
+// leftover is what becomes of a packet for which there is no place: it is trimmed,
+// if it can be.
+func (p *Port) leftover(k *packet.Packet, full packet.Fate) packet.Fate {
+	if trim.Cuts(k, p.classes.settingsOf(k.Prio).Trim) {
+		return packet.Trimmed
+	}
+	return full
 }

@@ -173,6 +173,8 @@ func (f *flowControl) Fire(now units.Time) {
 // discard empties a queue that the watchdog gives up.
 func (p *Port) discard(now units.Time, q *classQueue) {
 	for q.count > 0 {
-		p.dropClass(now, q, p.take(now, q), packet.Watchdog)
+		k := p.take(now, q)
+		p.removed(now, q, k, packet.Watchdog)
+		p.dropClass(now, q, k, packet.Watchdog)
 	}
 }

@@ -193,6 +193,7 @@ func (p *Port) Send(now units.Time, k *packet.Packet) {
 		fate := p.point.Enqueue(now, p.view(now), k)
 		// The point may have sent a packet into this queue, or made k longer.
 		if !fate.Dropped() && p.bytes+k.Size > p.limit {
+			p.point.Removed(now, p.view(now), k, packet.QueueFull)
 			fate = packet.QueueFull
 		}
 		if fate.Dropped() {

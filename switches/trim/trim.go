@@ -16,13 +16,10 @@ import (
 //
 // The transport checksum stays that of the whole packet.
 func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
-	if p.Version == 0 || p.Trimmed {
+	if !Cuts(p, c) {
 		return nil
 	}
-	size := units.Bytes(p.L3) + ipHeader(p) + c.Keep
-	if p.Size <= max(size, wire.EthernetMin) {
-		return nil // what is on the wire would be no shorter
-	}
+	size := left(p, c)
 	if p.Piece.Of != nil || p.Sum != 0 {
 		// Its bytes are made now: the checksum covers what will be cut.
 		p = pool.Materialise(p)
@@ -40,6 +37,17 @@ func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
 		p.Whole = size // whoever makes its bytes goes by this
 	}
 	return p
+}
+
+// Cuts tells whether Cut would trim a packet.
+func Cuts(p *packet.Packet, c *Config) bool {
+	// Otherwise what is on the wire would be no shorter.
+	return p.Version != 0 && !p.Trimmed && p.Size > max(left(p, c), wire.EthernetMin)
+}
+
+// left is how long a packet is without what c cuts off.
+func left(p *packet.Packet, c *Config) units.Bytes {
+	return units.Bytes(p.L3) + ipHeader(p) + c.Keep
 }
 
 // ipHeader is the length of a packet's IP header without extension headers.
