@@ -82,7 +82,8 @@ func (s *Switch) SetChassis(c *port.Chassis) {
 // with plain ports.
 func (s *Switch) Chassis() *port.Chassis { return s.chassis }
 
-// Unsent counts those of the packets of the switch's own that had no way to go.
+// Unsent counts those of the packets of the switch's own that had no way to go, or
+// were refused.
 func (s *Switch) Unsent() uint64 { return s.unsent }
 
 // Input forwards a packet.
@@ -127,6 +128,13 @@ func (s *Switch) Originate(now units.Time, p *packet.Packet) {
 		out.Send(now, p)
 		return
 	}
+	s.unsent++
+	s.pool.Free(p)
+}
+
+// Refuse ends a packet of the switch's own that cannot be sent.
+func (s *Switch) Refuse(p *packet.Packet) {
+	s.originated++
 	s.unsent++
 	s.pool.Free(p)
 }

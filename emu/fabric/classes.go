@@ -44,7 +44,7 @@ func (f *Fabric) addClasses(n int) {
 			Engine: &shard.Engine,
 			Rand:   sim.NewRand(f.Plan.Seed, "trim "+p.Name),
 			Point: func(k class.Class) congestion.Point {
-				return congestion.New(k.Mark, f.pointEnv(n, "mark "+p.Name+" "+k.Name))
+				return newPoint(k.Mark, f.pointEnv(n, i, "mark "+p.Name+" "+k.Name))
 			},
 			MAC: f.controlMAC(n, i),
 		})

@@ -12,7 +12,6 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
-	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -135,7 +134,7 @@ func (f *Fabric) addNode(n int) {
 			sw.Ports = append(sw.Ports, p)
 		}
 		if node.Deep == nil {
-			p.SetPoint(&shard.Engine, congestion.New(q.Mark, f.pointEnv(n, "mark "+name)))
+			p.SetPoint(&shard.Engine, newPoint(q.Mark, f.pointEnv(n, i, "mark "+name)))
 		}
 		f.ports[n][i] = p
 		if s, ok := owner.(*Station); ok {
@@ -154,20 +153,6 @@ func (f *Fabric) addStamps() {
 			p.Stamp(uint16(sim.HashName(p.Name)))
 		}
 	}
-}
-
-// pointEnv is what a congestion point of a node's port gets; stream names its
-// randomness.
-func (f *Fabric) pointEnv(n int, stream string) congestion.Env {
-	shard, sw := f.Shards[f.shardOf[n]], f.Switches[n]
-	env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, stream), Pool: shard.Pool}
-	if sw != nil {
-		env.Send = func(p *packet.Packet) {
-			f.aim(n, p)
-			sw.Originate(shard.Engine.Now(), p)
-		}
-	}
-	return env
 }
 
 func (f *Fabric) addStation(n, i int) *Station {

@@ -52,7 +52,14 @@ type Env struct {
 	Rand *rand.Rand
 	Pool *packet.Pool
 	// Send forwards a packet of the point's own, taken from Pool, by its
-	// Dest, like one that arrived.
+	// Dest, like one that arrived. It owns the packet from then on. One with a
+	// Frame is that frame; a copy of a packet that came is like that. A packet
+	// with neither gets a frame of its fields: Ethernet (Size, Ether), with a
+	// Version IP (TOS, TTL, Proto, Label) and, unless Proto says otherwise, UDP
+	// (SrcPort, DstPort), to the addresses of the station Dest, with zeros
+	// behind. What cannot be a frame, because it is shorter than its headers,
+	// longer than packet.MaxFrame or to nobody, is dropped and counted. It is
+	// nil at hosts.
 	Send func(p *packet.Packet)
 }
 
