@@ -78,7 +78,7 @@ func TestSourcePorts(t *testing.T) {
 	var ports []uint16
 	w.touch = func(_ int, p *packet.Packet) bool {
 		ports = append(ports, p.SrcPort)
-		if p.Hash != packet.FlowHash(fold(p.RoCE.From), fold(p.RoCE.To), p.Proto, p.SrcPort, p.DstPort) {
+		if p.Hash != packet.FlowHash(packet.FoldAddress(p.RoCE.From), packet.FoldAddress(p.RoCE.To), p.Proto, p.SrcPort, p.DstPort) {
 			t.Error("the hash is not of the addresses and ports")
 		}
 		return true

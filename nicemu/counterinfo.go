@@ -43,6 +43,8 @@ var counterInfos = [...]CounterInfo{
 	{"np_cnp_sent", "CNPs sent because of them", HWCounter},
 	{"rp_cnp_handled", "CNPs received that told a rate control to slow down", HWCounter},
 	{"rp_cnp_ignored", "CNPs received for a queue pair that does not exist, has no rate control or another peer", HWCounter},
+	{"rp_messages_handled", "messages of switches or of the far end that told a rate control something", OwnCounter},
+	{"rp_messages_ignored", "such messages about a queue pair that does not exist or has another peer, or that were cut on the way", OwnCounter},
 	{"rp_unheard", "data packets sent that nobody acknowledges, under a rate control that goes by acknowledgements: READ responses and UC", OwnCounter},
 	{"bad_pkey_cntr", "packets of another partition", PortAttribute},
 	{"rx_no_qp", "packets for a queue pair that does not exist, or of another transport service than it has", OwnCounter},

@@ -16,6 +16,8 @@ type Counters struct {
 	NPCNPSent              uint64 // np_cnp_sent
 	RPCNPHandled           uint64 // rp_cnp_handled
 	RPCNPIgnored           uint64 // rp_cnp_ignored: no such queue pair, or it has no rate control
+	RPMessagesHandled      uint64 // messages that told a rate control something
+	RPMessagesIgnored      uint64 // no such queue pair, or they were cut
 	RPUnheard              uint64 // data packets that rate control hears nothing of
 	PKeyViolations         uint64 // bad_pkey_cntr of ibv_query_port(3)
 	QKeyViolations         uint64 // of queue pair 1, for qkey_viol_cntr likewise
@@ -55,6 +57,8 @@ func (d *Device) EachCounter(f func(name string, n uint64)) {
 	f("np_cnp_sent", c.NPCNPSent)
 	f("rp_cnp_handled", c.RPCNPHandled)
 	f("rp_cnp_ignored", c.RPCNPIgnored)
+	f("rp_messages_handled", c.RPMessagesHandled)
+	f("rp_messages_ignored", c.RPMessagesIgnored)
 	f("rp_unheard", c.RPUnheard)
 	f("bad_pkey_cntr", c.PKeyViolations)
 	f("rx_no_qp", c.NoQP)

@@ -24,7 +24,8 @@ type Device struct {
 	settings Settings
 	env      Env
 	line     units.Rate
-	traits   cc.Traits // of its rate control
+	traits   cc.Traits      // of its rate control
+	flows    map[flowTo]*QP // whose controls hear messages, if any do
 	quantum  units.Bytes
 
 	memory  *memory.Table
@@ -63,6 +64,9 @@ func New(s Settings, e Env) (*Device, error) {
 		return nil, fmt.Errorf("NIC %s: dscp is %d: it can be 0 to %d", e.Name, s.DSCP, maxDSCP)
 	}
 	d := &Device{settings: s, env: e, traits: s.Control.Traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
+	if s.Control.Feedback() != nil {
+		d.flows = map[flowTo]*QP{}
+	}
 	d.memory = memory.New(s.Limits.Memory())
 	d.groups = qp.NewGroups(&d.settings.Limits)
 	// The longest packet: then every queue pair can send in its turn.

@@ -59,6 +59,7 @@ type QP struct {
 	room     int              // for hops of in-band telemetry, in requests
 	brought  *telemetry.Stack // what the last request with telemetry brought; Echo until it is sent back
 	active   bool             // the control was told so
+	flow     flowTo           // by which messages name it, if its control hears any
 	notified bool             // a CNP for it waits
 	broken   bool             // a completion queue has overrun: it is to fail
 
@@ -236,7 +237,11 @@ func (q *QP) follow(from qp.State, moved bool) error {
 		q.reset()
 	case qp.RTR:
 		if q.control == nil && d.settings.Control.Settings != nil && d.line > 0 && q.config.Type != qp.UD {
-			q.control = d.settings.Control.Settings.New(q.flow(&all))
+			q.control = d.settings.Control.Settings.New(q.newFlow(&all))
+			if d.flows != nil {
+				q.flow = flowTo{q.route.to, all.DestQPN}
+				d.flows[q.flow] = q
+			}
 			if q.config.Type == qp.RC && !q.route.loop {
 				q.room = d.traits.Telemetry
 			}
@@ -245,8 +250,8 @@ func (q *QP) follow(from qp.State, moved bool) error {
 	return q.engine.Modify(all.State, attr)
 }
 
-// flow is what the queue pair's rate control is made for.
-func (q *QP) flow(a *qp.Attr) cc.Flow {
+// newFlow is what the queue pair's rate control is made for.
+func (q *QP) newFlow(a *qp.Attr) cc.Flow {
 	d := q.device
 	mtu := units.Bytes(a.PathMTU.Bytes())
 	onWire := func(o roce.Opcode, payload units.Bytes) units.Bytes {
@@ -280,6 +285,9 @@ func (q *QP) reset() {
 	d := q.device
 	d.memory.UnbindQP(q.Number())
 	q.withdraw()
+	if d.flows[q.flow] == q {
+		delete(d.flows, q.flow)
+	}
 	q.control, q.pace, q.notice, q.broken = nil, pace{}, cc.Notification{}, false
 	q.sent, q.acked, q.echo, q.active, q.room, q.brought = 0, 0, false, false, 0, nil
 }

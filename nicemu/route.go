@@ -84,7 +84,7 @@ func (d *Device) locate(r *route) error {
 		}
 		r.path = path
 	}
-	r.hash = packet.FlowHash(fold(r.from), fold(r.to), wire.ProtoUDP, r.port, d.udpPort())
+	r.hash = packet.FlowHash(packet.FoldAddress(r.from), packet.FoldAddress(r.to), wire.ProtoUDP, r.port, d.udpPort())
 	return nil
 }
 
@@ -99,16 +99,6 @@ func (d *Device) udpPort() uint16 {
 
 // owns tells whether an address is the port's.
 func (d *Device) owns(a netip.Addr) bool { return slices.Contains(d.env.Addresses, a) }
-
-// fold makes a word of an address, as packet.Parse does.
-func fold(a netip.Addr) uint64 {
-	if a.Is4() {
-		b := a.As4()
-		return uint64(b[0])<<24 | uint64(b[1])<<16 | uint64(b[2])<<8 | uint64(b[3])
-	}
-	b := a.As16()
-	return packet.FoldIPv6(b[:])
-}
 
 // sourcePort is the UDP source port that Linux makes of a flow label, and, where
 // there is none, of the numbers of two connected queue pairs

@@ -70,7 +70,7 @@ func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
 	q.addTelemetry(p, kind)
 	if q.config.Type == qp.UD && !r.labelled {
 		p.SrcPort = portOf(q.Number())
-		p.Hash = packet.FlowHash(fold(r.from), fold(r.to), p.Proto, p.SrcPort, p.DstPort)
+		p.Hash = packet.FlowHash(packet.FoldAddress(r.from), packet.FoldAddress(r.to), p.Proto, p.SrcPort, p.DstPort)
 	}
 	size := packet.OnWire(p.Size)
 	if d.line > 0 && q.prio != loopback {

@@ -9,6 +9,7 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/packet"
 )
 
 // Settings are what somebody chooses of a NIC.
@@ -55,6 +56,16 @@ func (c Control) Traits() cc.Traits {
 		return cc.Traits{}
 	}
 	return c.Settings.Traits()
+}
+
+// Feedback is the protocol of the messages that the control of a queue pair hears; nil for
+// none.
+func (c Control) Feedback() *packet.MessageProtocol {
+	m, err := cc.Methods.Find(c.Name)
+	if err != nil {
+		return nil
+	}
+	return m.Feedback
 }
 
 // Gauges describes what the control of a queue pair shows; nil for none.

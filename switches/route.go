@@ -122,11 +122,10 @@ func (r *routing) find(p *packet.Packet) (n uint16, fate packet.Fate, problem ro
 	t := r.Table
 	n = t.Known[p.To]
 	if p.To == 0 {
-		switch b := p.Ethernet(); {
-		case b != nil:
+		if b := p.Ethernet(); b != nil {
 			n = t.Find(router.Destination(b[p.L3:]))
-		case p.Flow == packet.NIC:
-			n = t.Find(p.RoCE.To)
+		} else if to, ok := p.Destination(); ok {
+			n = t.Find(to)
 		}
 	}
 	switch {

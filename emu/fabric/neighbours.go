@@ -74,8 +74,8 @@ func (f *Fabric) turn(p *packet.Packet) {
 	}
 	if ethernet := p.Ethernet(); ethernet != nil {
 		p.To = r.numbers[router.Destination(ethernet[p.L3:])]
-	} else if p.Flow == packet.NIC {
-		p.To = r.numbers[p.RoCE.To]
+	} else if to, ok := p.Destination(); ok {
+		p.To = r.numbers[to]
 	} else if s := f.station(p.Dest); s != nil {
 		p.To = f.number(s, p.Version)
 	}

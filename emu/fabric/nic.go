@@ -54,6 +54,9 @@ func (f *Fabric) addNIC(s *Station) error {
 	}
 	n.Device = device
 	s.SetNIC(n)
+	if m := node.NIC.Control.Feedback(); m != nil {
+		s.Take(m, n.Hear)
+	}
 	s.Port.SetFeeder(n)
 	f.nics = append(f.nics, n)
 	return nil

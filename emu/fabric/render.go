@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"slices"
 
 	"github.com/weftlab/weft/links/gso"
@@ -21,16 +22,22 @@ type renderer struct {
 // else is made in buf, which needs a capacity of p.Size lest it be replaced by
 // a larger one.
 func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
-	switch {
-	case p.Flow != packet.NIC:
+	var whole func([]byte, *packet.Packet) []byte
+	switch p.Flow {
+	case packet.NIC:
+		whole = appendRoCE
+	case packet.Protocol:
+		whole = appendMessage
+	default:
 		return gso.Render(p, buf)
-	case !p.Trimmed:
-		return appendRoCE(buf[:0], p)
 	}
-	r.whole = appendRoCE(r.whole[:0], p)
+	if !p.Trimmed {
+		return whole(buf[:0], p)
+	}
+	r.whole = whole(r.whole[:0], p)
 	buf = append(buf[:0], r.whole[:p.Size]...)
 	if p.Whole == p.Size {
-		// The switch has mended the length in the IP header, and that alone.
+		// The switch has adjusted the length in the IP header, and that alone.
 		if ip := buf[p.L3:]; p.Version == 6 {
 			binary.BigEndian.PutUint16(ip[4:], uint16(len(ip)-wire.IPv6Header))
 		} else {
@@ -46,28 +53,11 @@ func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 // invariant CRC. A payload that is not modelled is zeros. Of a packet that has
 // been sent back the CRC is 0.
 func appendRoCE(b []byte, p *packet.Packet) []byte {
-	header := wire.IPv4Header
-	if p.Version == 6 {
-		header = wire.IPv6Header
-	}
-	n := wire.UDPHeader + p.RoCE.Len()
-	start := len(b)
-	b = slices.Grow(b, wire.EthernetHeader+header+n)[:start+wire.EthernetHeader+header+n]
+	start, n := len(b), wire.UDPHeader+p.RoCE.Len()
+	b, udp := appendHeaders(b, p, p.RoCE.From, p.RoCE.To, n)
 	frame := b[start:]
-	p.Dst.Put(frame)
-	p.Src.Put(frame[wire.MACLen:])
-	binary.BigEndian.PutUint16(frame[2*wire.MACLen:], p.Ether)
 	ip := frame[wire.EthernetHeader:]
-	if p.Version == 6 {
-		putIPv6(ip, p, n)
-	} else {
-		putIPv4(ip, p, n)
-	}
-	udp := ip[header:]
-	binary.BigEndian.PutUint16(udp, p.SrcPort)
-	binary.BigEndian.PutUint16(udp[2:], p.DstPort)
-	binary.BigEndian.PutUint16(udp[4:], uint16(n))
-	udp[6], udp[7] = 0, 0
+	putUDP(udp, p, n)
 	p.RoCE.Put(udp[wire.UDPHeader:])
 	if t := p.Telemetry(); t != nil {
 		binary.BigEndian.PutUint16(udp[2:], roce.Port)
@@ -78,26 +68,61 @@ func appendRoCE(b []byte, p *packet.Packet) []byte {
 	return b
 }
 
-// putIPv4 writes the header of a NIC's packet for n bytes behind it.
-func putIPv4(ip []byte, p *packet.Packet, n int) {
+// appendHeaders appends a frame with the headers of Ethernet and of the version of IP
+// that a packet has, if it has one, and n bytes behind them, which it gives as well.
+func appendHeaders(b []byte, p *packet.Packet, from, to netip.Addr, n int) (grown, behind []byte) {
+	header := 0
+	switch p.Version {
+	case 4:
+		header = wire.IPv4Header
+	case 6:
+		header = wire.IPv6Header
+	}
+	start, size := len(b), wire.EthernetHeader+header+n
+	b = slices.Grow(b, size)[:start+size]
+	frame := b[start:]
+	p.Dst.Put(frame)
+	p.Src.Put(frame[wire.MACLen:])
+	binary.BigEndian.PutUint16(frame[2*wire.MACLen:], p.Ether)
+	ip := frame[wire.EthernetHeader:]
+	switch p.Version {
+	case 4:
+		putIPv4(ip, p, from, to, n)
+	case 6:
+		putIPv6(ip, p, from, to, n)
+	}
+	return b, ip[header:]
+}
+
+// putUDP writes the header of UDP for n bytes with it, without a checksum.
+func putUDP(udp []byte, p *packet.Packet, n int) {
+	binary.BigEndian.PutUint16(udp, p.SrcPort)
+	binary.BigEndian.PutUint16(udp[2:], p.DstPort)
+	binary.BigEndian.PutUint16(udp[4:], uint16(n))
+	udp[6], udp[7] = 0, 0
+}
+
+// putIPv4 writes the header of a packet for n bytes behind it, with the protocol that it
+// names.
+func putIPv4(ip []byte, p *packet.Packet, from, to netip.Addr, n int) {
 	const dontFragment = 0x4000
 	ip[0], ip[1] = 4<<4|wire.IPv4Header/4, p.TOS
 	binary.BigEndian.PutUint16(ip[2:], uint16(wire.IPv4Header+n))
 	binary.BigEndian.PutUint16(ip[4:], p.IPID)
 	binary.BigEndian.PutUint16(ip[6:], dontFragment)
-	ip[8], ip[9], ip[10], ip[11] = p.TTL, wire.ProtoUDP, 0, 0
-	src, dst := p.RoCE.From.As4(), p.RoCE.To.As4()
+	ip[8], ip[9], ip[10], ip[11] = p.TTL, p.Proto, 0, 0
+	src, dst := from.As4(), to.As4()
 	copy(ip[12:], src[:])
 	copy(ip[16:], dst[:])
 	binary.BigEndian.PutUint16(ip[10:], wire.IPv4Checksum(ip[:wire.IPv4Header]))
 }
 
 // putIPv6 is putIPv4 for IPv6.
-func putIPv6(ip []byte, p *packet.Packet, n int) {
+func putIPv6(ip []byte, p *packet.Packet, from, to netip.Addr, n int) {
 	binary.BigEndian.PutUint32(ip, 6<<28|uint32(p.TOS)<<20|p.Label&wire.MaxFlowLabel)
 	binary.BigEndian.PutUint16(ip[4:], uint16(n))
-	ip[6], ip[7] = wire.ProtoUDP, p.TTL
-	src, dst := p.RoCE.From.As16(), p.RoCE.To.As16()
+	ip[6], ip[7] = p.Proto, p.TTL
+	src, dst := from.As16(), to.As16()
 	copy(ip[8:], src[:])
 	copy(ip[24:], dst[:])
 }

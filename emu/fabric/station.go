@@ -44,6 +44,7 @@ type Station struct {
 	pool   *packet.Pool
 	device Device
 	nic    NIC
+	takers map[*packet.MessageProtocol]Taker
 	count  uint64 // of packets that entered here, for their identity
 
 	chassis *port.Chassis // of a host with traffic classes
@@ -65,6 +66,19 @@ func (s *Station) Attach(d Device) { s.device = d }
 // The NIC sends through the station's port, which it feeds (port.Feeder) with
 // packets that Admit has seen. It is called before the run.
 func (s *Station) SetNIC(n NIC) { s.nic = n }
+
+// Taker is given a packet with a Message that came to a station, and owns it. It may be
+// Trimmed, or Returned to where it came from.
+type Taker func(now units.Time, p *packet.Packet)
+
+// Take has the packets of a protocol that come to the station given to t, and not to the
+// host's device. It is called before the run.
+func (s *Station) Take(m *packet.MessageProtocol, t Taker) {
+	if s.takers == nil {
+		s.takers = map[*packet.MessageProtocol]Taker{}
+	}
+	s.takers[m] = t
+}
 
 // Enter takes a frame that a real host sent and that has been parsed.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
@@ -132,6 +146,13 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 		s.record(now, p)
 		return
 	}
+	if p.Flow == packet.Protocol {
+		if t := s.takers[p.Message.Protocol]; t != nil {
+			s.countIn(p)
+			t(now, p)
+			return
+		}
+	}
 	switch nic := s.takes(p); {
 	case !nic && s.device == nil:
 		in.Discard(now, p, packet.NoReceiver)
@@ -143,7 +164,7 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 		s.nic.Receive(now, p)
 	default:
 		s.countIn(p)
-		if p.Flow == packet.NIC { // the host has none: its kernel sees UDP
+		if p.Flow != packet.Real { // the host has nobody for it: its kernel sees it
 			p = s.pool.Materialise(p)
 		}
 		s.device.Deliver(now, p)
@@ -177,7 +198,8 @@ func (s *Station) takes(p *packet.Packet) bool {
 // Foresee tells whether anybody receives p; that a device refuses it shows
 // only when it does.
 func (s *Station) Foresee(_ *port.Port, p *packet.Packet) packet.Fate {
-	if p.Flow < 0 && s.device == nil && !s.takes(p) {
+	taken := p.Flow >= 0 || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
+	if !taken {
 		return packet.NoReceiver
 	}
 	return packet.Fine

@@ -33,9 +33,9 @@ type Control interface {
 	// CNP tells of a RoCEv2 congestion notification packet (InfiniBand
 	// Architecture Specification, Annex A17).
 	CNP(now units.Time)
-	// Message tells of a message of the control's own protocol, from a switch
-	// or from the far end. A control ignores kinds that it does not know.
-	Message(now units.Time, m any)
+	// Message tells of a message of the protocol that the control's Method names,
+	// from a switch or from the far end.
+	Message(now units.Time, m Feedback)
 	// Active tells that the flow has something to send or to wait for again, or
 	// (false) that everything it had is sent and, with a reliable service,
 	// acknowledged. A flow begins as not active.

@@ -15,7 +15,7 @@ func TestDeafSetsNoLimit(t *testing.T) {
 	c.Acked(1, &cc.Ack{Acked: 1000, Sent: 1000, RTT: 1, Marked: true})
 	c.CNP(1)
 	c.Lost(1, cc.Loss{Payload: 1000})
-	c.Message(1, "slower")
+	c.Message(1, nil)
 	c.Active(1, true)
 	c.Tick(2)
 	if c.Timer() != units.Never || c.Rate() != 0 || c.Window() != 0 {

@@ -21,7 +21,7 @@ func (Deaf) Lost(units.Time, Loss) {}
 func (Deaf) CNP(units.Time) {}
 
 // Message does nothing.
-func (Deaf) Message(units.Time, any) {}
+func (Deaf) Message(units.Time, Feedback) {}
 
 // Active does nothing.
 func (Deaf) Active(units.Time, bool) {}

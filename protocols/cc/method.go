@@ -2,6 +2,7 @@ package cc
 
 import (
 	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -22,6 +23,18 @@ type Method struct {
 	Preset func(name string, line units.Rate) Settings
 	// Gauges describes what Control.Gauges gives.
 	Gauges []gauge.Gauge
+	// Feedback is the protocol of the messages that its controls hear
+	// (Control.Message); nil for none. Their bodies are Feedback.
+	Feedback *packet.MessageProtocol
+}
+
+// Feedback is the body of a message about one flow, which a NIC hands to that flow's
+// control.
+type Feedback interface {
+	packet.Body
+	// About is the flow, as whoever sent the message has seen it: from its sender to
+	// its receiver.
+	About() packet.FlowKey
 }
 
 // Settings are the parameters of a rate control: a pointer to a struct whose fields

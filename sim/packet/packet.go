@@ -25,6 +25,8 @@ const Flood Endpoint = -1
 const (
 	Real int32 = -1 // came from a real program, or was made by a switch
 	NIC  int32 = -2 // of an emulated NIC: has a RoCE
+
+	Protocol int32 = -3 // of a protocol that a system brings: has a Message
 )
 
 // Packet is one frame on its way. Exactly one holder owns it at a time (a
@@ -38,7 +40,7 @@ type Packet struct {
 	ID     uint64      // unique in a run: the origin and a count
 	Hash   uint64      // of the flow's addresses, protocol and ports, for ECMP
 	Dest   Endpoint
-	Flow   int32 // number of a modelled flow, or Real or NIC
+	Flow   int32 // number of a modelled flow, or Real, NIC or Protocol
 	Origin Endpoint
 	L3     uint16 // offset of the network header
 	In     uint16 // number of the switch's port that it came in through
@@ -93,7 +95,9 @@ type Packet struct {
 	// Trimmed: then only the beginning of it, up to Size, is left.
 	RoCE *RoCE
 
-	_ [8]byte // to whole cache lines
+	// Message is there exactly when Flow is Protocol. As RoCE it stays whole when the
+	// packet is Trimmed.
+	Message *Message
 }
 
 // ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.
@@ -133,9 +137,9 @@ func (p *Packet) Ethernet() []byte {
 }
 
 // HasBytes tells whether a packet has wire bytes or they can be made of it
-// alone (Pool.Render): it is of a real program, of a switch, or of a NIC.
+// alone (Pool.Render): it is of a real program, of a switch, of a NIC, or has a Message.
 func (p *Packet) HasBytes() bool {
-	return p.Flow == NIC || p.Frame != nil || p.Piece.Of != nil
+	return p.Flow == NIC || p.Flow == Protocol || p.Frame != nil || p.Piece.Of != nil
 }
 
 // MACs gives its Ethernet addresses as they are now.

@@ -20,7 +20,8 @@ type Pool struct {
 	number uint8
 
 	bare, small, large *Packet
-	nics               *Packet // with a RoCE each
+	nics               *Packet   // with a RoCE each
+	messages           []*Packet // with a Message each, by protocol
 	live               int
 	strangers          []List // by the number of the pool they came from
 
@@ -110,6 +111,9 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	if p.Flow == NIC {
 		return l.cloneRoCE(p)
 	}
+	if p.Flow == Protocol {
+		return l.cloneMessage(p)
+	}
 	if p.Piece.Of != nil && p.home != l.number {
 		// Only the pool that a super-packet came from counts its references.
 		c := l.Reframe(p)
@@ -133,15 +137,15 @@ func (l *Pool) Clone(p *Packet) *Packet {
 	return c
 }
 
-// Reframe gives a packet with the fields of p, a piece of a super-packet or a
-// NIC's packet, and in place of what is behind that a Frame of its own, of
+// Reframe gives a packet with the fields of p, a piece of a super-packet, a
+// NIC's packet or one with a Message, and in place of what is behind that a Frame of its own, of
 // undefined content, for its bytes.
 func (l *Pool) Reframe(p *Packet) *Packet {
 	c := l.NewFrame(int(p.Size))
 	frame := c.Frame
 	*c = *p
 	c.Next, c.Frame, c.Piece, c.home = nil, frame, Piece{}, l.number
-	c.Flow, c.RoCE = Real, nil
+	c.Flow, c.RoCE, c.Message = Real, nil, nil
 	return c
 }
 
@@ -170,6 +174,10 @@ func (l *Pool) Free(p *Packet) {
 	case 0:
 		if p.Flow == NIC {
 			p.Next, l.nics = l.nics, p
+			return
+		}
+		if p.Flow == Protocol {
+			l.freeMessage(p)
 			return
 		}
 		p.Next, l.bare = l.bare, p

@@ -83,6 +83,9 @@ func Return(p *packet.Packet) {
 	if r := p.RoCE; r != nil {
 		r.From, r.To = r.To, r.From
 	}
+	if m := p.Message; m != nil {
+		m.From, m.To = m.To, m.From
+	}
 	if p.Frame == nil {
 		return
 	}

@@ -98,7 +98,7 @@ func shark(t *testing.T, frames [][]byte, snap int, args ...string) []string {
 	must(t, os.WriteFile(lua, Lua(), 0o600))
 	name := filepath.Join(t.TempDir(), "frames.pcapng") // two passes need a file
 	must(t, os.WriteFile(name, file.Bytes(), 0o600))
-	cmd := exec.Command("tshark", append([]string{"-X", "lua_script:"+lua, "-r", name}, args...)...)
+	cmd := exec.Command("tshark", append([]string{"-X", "lua_script:" + lua, "-r", name}, args...)...)
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
 	if err != nil {

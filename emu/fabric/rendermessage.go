@@ -1,0 +1,64 @@
+package fabric
+
+import (
+	"encoding/binary"
+
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+)
+
+// appendMessage appends the frame of a packet with a Message, before any of it was cut
+// off, with the checksum of UDP or ICMP.
+func appendMessage(b []byte, p *packet.Packet) []byte {
+	m := p.Message
+	n := m.Body.Len()
+	if m.Protocol.Port != 0 {
+		n += wire.UDPHeader
+	}
+	b, rest := appendHeaders(b, p, m.From, m.To, n)
+	body := rest
+	if m.Protocol.Port != 0 {
+		putUDP(rest, p, n)
+		body = rest[wire.UDPHeader:]
+	}
+	m.Body.Put(body)
+	switch at := checksumAt(p); {
+	case p.Version == 0 || at < 0:
+	case p.Proto == wire.ProtoICMP:
+		binary.BigEndian.PutUint16(rest[at:], 0)
+		binary.BigEndian.PutUint16(rest[at:], wire.Checksum(rest, 0))
+	default:
+		binary.BigEndian.PutUint16(rest[at:], 0)
+		sum := wire.Checksum(rest, pseudoHeader(p, n))
+		if sum == 0 && p.Proto == wire.ProtoUDP {
+			sum = 0xffff // 0 says that there is none (RFC 768)
+		}
+		binary.BigEndian.PutUint16(rest[at:], sum)
+	}
+	return b
+}
+
+// checksumAt is where in what IP carries the checksum is; -1 if there is none that is
+// known here.
+func checksumAt(p *packet.Packet) int {
+	switch p.Proto {
+	case wire.ProtoUDP:
+		return 6
+	case wire.ProtoICMP, wire.ProtoICMPv6:
+		return 2
+	}
+	return -1
+}
+
+// pseudoHeader sums up the words of the pseudo-header of n bytes (RFC 768, RFC 8200
+// §8.1).
+func pseudoHeader(p *packet.Packet, n int) (sum uint32) {
+	add := func(b []byte) {
+		for ; len(b) > 0; b = b[2:] {
+			sum += uint32(binary.BigEndian.Uint16(b))
+		}
+	}
+	add(p.Message.From.AsSlice())
+	add(p.Message.To.AsSlice())
+	return sum + uint32(p.Proto) + uint32(n)
+}

@@ -1,0 +1,165 @@
+package packet
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Message is what a packet of a protocol carries that a system brings: congestion
+// feedback, probes, a tunnel's header. A packet has one exactly when its Flow is
+// Protocol. It has no wire bytes; whoever looks makes them of the packet's fields and
+// the body.
+//
+// A protocol needs nothing else to be routed, trimmed, returned, copied, captured and
+// counted like others.
+type Message struct {
+	From, To netip.Addr // of the version of IP that the packet has; zero of a frame without IP
+	Protocol *MessageProtocol
+	Body     Body
+}
+
+// Body is what is behind the headers that the protocol names. It is of that protocol's
+// type, and pooled with its packet.
+type Body interface {
+	// Len is how many bytes Put writes; it may depend on what the body says.
+	Len() int
+	// Put writes the body to b, which has Len bytes of undefined content.
+	Put(b []byte)
+	// Set makes the body a copy of another of its type that shares nothing with it.
+	Set(from Body)
+	// Reset makes the body as new; it may keep room.
+	Reset()
+}
+
+// MessageProtocol says how the packets of a protocol look below their body. Make it with
+// NewMessageProtocol, once, in a variable of the package that has the protocol.
+type MessageProtocol struct {
+	Name string // for messages, such as "rocc"
+	// Ether is the ethertype of frames without IP; 0 for IP packets, which have Proto
+	// over IPv4 and Proto6 over IPv6. With wire.ProtoUDP there is a UDP header, and Port is
+	// its destination port. ICMP's checksum, bytes 2 and 3 of the body, and UDP's are filled
+	// in when bytes are made.
+	Ether         uint16
+	Proto, Proto6 uint8
+	Port          uint16
+	// New makes a body.
+	New func() Body
+
+	number int
+}
+
+var protocolCount int
+
+// NewMessageProtocol takes p as a protocol. It is called while packages are initialised.
+// It panics if p does not say how its packets look.
+func NewMessageProtocol(p MessageProtocol) *MessageProtocol {
+	udp := p.Proto == wire.ProtoUDP
+	if p.Name == "" || p.New == nil || (p.Ether != 0) == (p.Proto != 0 || p.Proto6 != 0) || udp != (p.Port != 0) {
+		panic(fmt.Sprintf("packet: the protocol %q does not say how its packets look: %+v", p.Name, p))
+	}
+	p.number = protocolCount
+	protocolCount++
+	return &p
+}
+
+// HeaderLen is the length of a frame's headers in front of the body, over a version of
+// IP; the version of a protocol without IP is 0.
+func (m *MessageProtocol) HeaderLen(version uint8) units.Bytes {
+	n := units.Bytes(wire.EthernetHeader)
+	switch version {
+	case 4:
+		n += wire.IPv4Header
+	case 6:
+		n += wire.IPv6Header
+	}
+	if m.Port != 0 {
+		n += wire.UDPHeader
+	}
+	return n
+}
+
+// NewMessage gives a packet of a protocol with a body as new. The packet is zeroed but
+// for its Flow and Message: the caller fills the body and the addresses in, calls Seal,
+// and sets TOS, SrcPort, Dest and, where a station sends it, Src and Dst.
+func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
+	for len(l.messages) <= m.number {
+		l.messages = append(l.messages, nil)
+	}
+	p := l.messages[m.number]
+	if p == nil {
+		p = &Packet{Message: &Message{Protocol: m, Body: m.New()}}
+	} else {
+		l.messages[m.number] = p.Next
+	}
+	x := p.Message
+	x.From, x.To = netip.Addr{}, netip.Addr{}
+	x.Body.Reset()
+	*p = Packet{Flow: Protocol, home: l.number, Message: x}
+	l.live++
+	return p
+}
+
+// Seal sets the fields of a packet with a Message that Parse would find: from its
+// addresses, its protocol, its body and SrcPort, which is set before. TTL becomes 64.
+func (p *Packet) Seal() {
+	m := p.Message
+	x := m.Protocol
+	p.L3, p.TTL, p.DstPort = wire.EthernetHeader, 64, x.Port
+	switch {
+	case x.Ether != 0:
+		p.Version, p.Proto, p.Ether, p.L3, p.TTL = 0, 0, x.Ether, 0, 0
+	case m.To.Is4():
+		p.Version, p.Proto, p.Ether = 4, x.Proto, wire.EtherTypeIPv4
+	default:
+		p.Version, p.Proto, p.Ether = 6, x.Proto6, wire.EtherTypeIPv6
+	}
+	p.Size = x.HeaderLen(p.Version) + units.Bytes(m.Body.Len())
+	if p.Version != 0 {
+		p.Hash = FlowHash(FoldAddress(m.From), FoldAddress(m.To), p.Proto, p.SrcPort, p.DstPort)
+	}
+}
+
+// freeMessage puts a packet with a Message back.
+func (l *Pool) freeMessage(p *Packet) {
+	n := p.Message.Protocol.number
+	for len(l.messages) <= n {
+		l.messages = append(l.messages, nil)
+	}
+	p.Next, l.messages[n] = l.messages[n], p
+}
+
+// cloneMessage is Clone for a packet with a Message.
+func (l *Pool) cloneMessage(p *Packet) *Packet {
+	c := l.NewMessage(p.Message.Protocol)
+	m := c.Message
+	m.From, m.To = p.Message.From, p.Message.To
+	m.Body.Set(p.Message.Body)
+	*c = *p
+	c.Next, c.Message, c.home = nil, m, l.number
+	return c
+}
+
+// FoldAddress makes a word of an address for FlowHash, as Parse does.
+func FoldAddress(a netip.Addr) uint64 {
+	if a.Is4() {
+		b := a.As4()
+		return uint64(b[0])<<24 | uint64(b[1])<<16 | uint64(b[2])<<8 | uint64(b[3])
+	}
+	b := a.As16()
+	return FoldIPv6(b[:])
+}
+
+// Destination is the IP destination of a packet that has no wire bytes but whose
+// addresses are known: of a NIC's, or of one with a Message.
+func (p *Packet) Destination() (to netip.Addr, ok bool) {
+	switch {
+	case p.Flow == NIC:
+		return p.RoCE.To, true
+	case p.Flow == Protocol && p.Version != 0:
+		return p.Message.To, true
+	}
+	return netip.Addr{}, false
+}

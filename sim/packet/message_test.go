@@ -1,0 +1,97 @@
+package packet
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/weftlab/weft/protocols/wire"
+)
+
+type text struct{ b []byte }
+
+func (x *text) Len() int      { return len(x.b) }
+func (x *text) Put(b []byte)  { copy(b, x.b) }
+func (x *text) Set(from Body) { x.b = append(x.b[:0], from.(*text).b...) }
+func (x *text) Reset()        { x.b = x.b[:0] }
+
+var textProtocol = NewMessageProtocol(MessageProtocol{Name: "text", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 7, New: func() Body { return &text{} }})
+
+func newText(l *Pool, s string) *Packet {
+	p := l.NewMessage(textProtocol)
+	x := p.Message.Body.(*text)
+	x.b = append(x.b, s...)
+	p.Message.From, p.Message.To = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	p.SrcPort = 9
+	p.Seal()
+	return p
+}
+
+// TestCloneMessage: a clone, in its own pool or another, says the same and shares nothing
+// with what it was made from.
+func TestCloneMessage(t *testing.T) {
+	for _, to := range []int{0, 1} {
+		pools := NewPools(2)
+		p := newText(pools[0], "abc")
+		if p.Size != 14+20+8+3 || p.Proto != wire.ProtoUDP || p.DstPort != 7 || p.Version != 4 || p.TTL != 64 || !p.HasBytes() {
+			t.Errorf("%+v", p)
+		}
+		p.ID, p.Next = 7, pools[0].New()
+		c := pools[to].Clone(p)
+		p.Message.Body.(*text).b[0], p.Message.To = 'x', netip.Addr{}
+		if m := c.Message; c.ID != 7 || c.Next != nil || string(m.Body.(*text).b) != "abc" || m.To != netip.MustParseAddr("10.0.0.2") || c.Flow != Protocol || m.Protocol != textProtocol {
+			t.Errorf("the clone in pool %d is %+v, %+v", to, c, m)
+		}
+		pools[to].Free(c)
+		if live := pools[to].Live(); live != 2-2*to {
+			t.Errorf("%d live in pool %d", live, to)
+		}
+		if again := pools[to].NewMessage(textProtocol); again != c || again.Message.Body.Len() != 0 || again.Message.To.IsValid() {
+			t.Errorf("used again: %+v", again)
+		}
+	}
+}
+
+// TestMessagesDoNotAllocate, once there are some.
+func TestMessagesDoNotAllocate(t *testing.T) {
+	l := NewPools(1)[0]
+	l.Free(newText(l, "abcdefgh"))
+	if n := testing.AllocsPerRun(100, func() { l.Free(newText(l, "abc")) }); n != 0 {
+		t.Errorf("%v allocations a packet", n)
+	}
+}
+
+// TestProtocolsSayHowTheyLook: others panic when they are made.
+func TestProtocolsSayHowTheyLook(t *testing.T) {
+	body := func() Body { return &text{} }
+	for i, p := range []MessageProtocol{
+		{},
+		{Name: "x", New: body},
+		{Name: "x", Ether: 0x88b5},
+		{Name: "x", Ether: 0x88b5, Proto: 1, New: body},
+		{Name: "x", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, New: body},
+		{Name: "x", Proto: wire.ProtoICMP, Port: 3, New: body},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%d: %+v is a protocol", i, p)
+				}
+			}()
+			NewMessageProtocol(p)
+		}()
+	}
+}
+
+// TestFlowKeys: a flow has one key, whoever sends its packets.
+func TestFlowKeys(t *testing.T) {
+	l := NewPools(1)[0]
+	k := newText(l, "abc").FlowKey(4791)
+	if k != (FlowKey{From: netip.MustParseAddr("10.0.0.1"), To: netip.MustParseAddr("10.0.0.2"), Proto: 17, SrcPort: 9, DstPort: 7, Flow: -1}) {
+		t.Errorf("%+v", k)
+	}
+	p := l.New()
+	p.Flow = 3
+	if k := p.FlowKey(4791); k != (FlowKey{Flow: 3}) {
+		t.Errorf("%+v", k)
+	}
+}
