@@ -96,6 +96,8 @@ func (b *books) Removed(_ units.Time, q congestion.Queue, p *packet.Packet, why 
 	}
 }
 
+func (b *books) Gauges(_ units.Time, _ congestion.Queue, values []float64) []float64 { return values }
+
 func (b *books) Tick(_ units.Time, q congestion.Queue) units.Time {
 	b.check("tick", q)
 	return units.Never
@@ -140,7 +142,7 @@ func newBench(t *rapid.T, deep bool) *bench {
 	out := b.addPort(b.sw, "s1:to", limit)
 	if !deep {
 		b.books = []*books{b.point()}
-		out.SetPoint(&b.engine, b.books[0])
+		out.SetPoint(&b.engine, func(func(units.Time)) congestion.Point { return b.books[0] })
 	}
 	b.join(b.to.port, out, units.Gbps, 0)
 	b.sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}, {2}}, Route: []uint16{1, 2, 3}, Tree: []bool{true, true, true}})

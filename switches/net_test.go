@@ -109,7 +109,7 @@ func (n *network) setClasses(ports []*port.Port, config buffer.Config, headroom 
 	for i, p := range ports {
 		p.SetClasses(c, list, port.ClassEnv{
 			Engine: &n.engine, Rand: sim.NewRand(1, "trim "+p.Name), MAC: 0x06<<40 | wire.MAC(i),
-			Point: func(k class.Class) congestion.Point {
+			Point: func(k class.Class, _ func(units.Time)) congestion.Point {
 				if n.observes != nil {
 					return n.observes(p, k)
 				}

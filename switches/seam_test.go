@@ -43,7 +43,10 @@ func newDumbbell(limit units.Bytes, point func(d *dumbbell) congestion.Point) *d
 	d.bottleneck = d.addPort(d.sw, "s1:to", limit)
 	// As in a fabric, the point is there before the links and the routes are.
 	d.env = congestion.Env{Pool: &d.pool, Send: func(p *packet.Packet) { d.sw.Originate(d.engine.Now(), p) }}
-	d.bottleneck.SetPoint(&d.engine, point(d))
+	d.bottleneck.SetPoint(&d.engine, func(wake func(units.Time)) congestion.Point {
+		d.env.Wake = wake
+		return point(d)
+	})
 	d.join(d.to.port, d.bottleneck, units.Gbps, 0)
 	d.join(d.other.port, d.addPort(d.sw, "s1:other", plenty), 0, 0)
 	d.sw.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {1}, {2}}, Route: []uint16{1, 2, 3, 0}, Tree: []bool{true, true, true}})
@@ -89,6 +92,10 @@ func (s *scripted) Dequeue(now units.Time, q congestion.Queue, p *packet.Packet)
 
 func (s *scripted) Removed(now units.Time, q congestion.Queue, p *packet.Packet, why packet.Fate) {
 	s.log(fmt.Sprint("removed (", why, ")"), now, q, p.ID)
+}
+
+func (s *scripted) Gauges(_ units.Time, _ congestion.Queue, values []float64) []float64 {
+	return values
 }
 
 func (s *scripted) Tick(now units.Time, q congestion.Queue) units.Time {

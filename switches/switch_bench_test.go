@@ -72,7 +72,7 @@ func (judge) Enqueue(units.Time, congestion.Queue, *packet.Packet) packet.Fate {
 func everything() (list []class.Class) {
 	red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
 	for prio := range uint8(class.Count) {
-		k := class.Class{Name: fmt.Sprint("c", prio), Priority: prio, Alpha: 1, Reserve: 4 * units.KB, Mark: congestion.Config{RED: &red}}
+		k := class.Class{Name: fmt.Sprint("c", prio), Priority: prio, Alpha: 1, Reserve: 4 * units.KB, Mark: congestion.Config{Settings: &red}}
 		switch {
 		case prio < 3:
 			k.Weight = int(prio) + 1
@@ -106,7 +106,9 @@ func newChain(cfg chainConfig) *chain {
 	s2.SetTable(switches.Table{Groups: [][]uint16{nil, {0}, {2}}, Route: []uint16{1, 2}, Tree: []bool{true, false, true}})
 	if cfg.red && !cfg.deep {
 		red := congestion.RED{KMin: 0, KMax: units.MB, PMax: 1}
-		s2.Ports[2].SetPoint(e, congestion.New(congestion.Config{RED: &red}, congestion.Env{Rand: sim.NewRand(1, "mark"), Pool: pool}))
+		s2.Ports[2].SetPoint(e, func(func(units.Time)) congestion.Point {
+			return congestion.New(congestion.Config{Settings: &red}, congestion.Env{Rand: sim.NewRand(1, "mark"), Pool: pool})
+		})
 	}
 	for i := range cfg.ports {
 		c.addPort(s1, fmt.Sprint("s1:x", i), plenty)
@@ -115,7 +117,7 @@ func newChain(cfg chainConfig) *chain {
 	if cfg.slow {
 		for _, s := range []*switches.Switch{s1, s2} {
 			for _, p := range s.Ports {
-				p.SetPoint(e, judge{})
+				p.SetPoint(e, func(func(units.Time)) congestion.Point { return judge{} })
 				p.Observe(0, nil) // it decides anew whether it may run ahead
 			}
 		}

@@ -43,8 +43,8 @@ func (f *Fabric) addClasses(n int) {
 		p.SetClasses(c, node.Ports[i].Classes, port.ClassEnv{
 			Engine: &shard.Engine,
 			Rand:   sim.NewRand(f.Plan.Seed, "trim "+p.Name),
-			Point: func(k class.Class) congestion.Point {
-				return newPoint(k.Mark, f.pointEnv(n, i, "mark "+p.Name+" "+k.Name))
+			Point: func(k class.Class, wake func(units.Time)) congestion.Point {
+				return newPoint(k.Mark, f.pointEnv(n, i, k.Name, wake))
 			},
 			MAC: f.controlMAC(n, i),
 		})

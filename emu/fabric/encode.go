@@ -25,65 +25,40 @@ type encoder struct {
 
 // frame gives the bytes of p, good until the next call.
 func (e *encoder) frame(p *packet.Packet) []byte {
+	if e.buf == nil {
+		e.buf = gopacket.NewSerializeBuffer()
+	}
 	from, to := e.fabric.flowEnds[p.Flow][0], e.fabric.flowEnds[p.Flow][1]
 	if p.Returned {
 		from, to = to, from
+	}
+	src, dst := e.address(from, p.Version), e.address(to, p.Version)
+	udp := &layers.UDP{SrcPort: layers.UDPPort(p.SrcPort), DstPort: layers.UDPPort(p.DstPort)}
+	var ip gopacket.SerializableLayer
+	header := wire.IPv4Header
+	if p.Version == 4 {
+		v4 := &layers.IPv4{Version: 4, TTL: p.TTL, TOS: p.TOS, Id: p.IPID, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocolUDP, SrcIP: src, DstIP: dst}
+		_ = udp.SetNetworkLayerForChecksum(v4)
+		ip = v4
+	} else {
+		v6 := &layers.IPv6{Version: 6, HopLimit: p.TTL, TrafficClass: p.TOS, FlowLabel: p.Label, NextHeader: layers.IPProtocolUDP, SrcIP: src, DstIP: dst}
+		_ = udp.SetNetworkLayerForChecksum(v6)
+		ip, header = v6, wire.IPv6Header
 	}
 	size := p.Size
 	if p.Trimmed {
 		size = p.Whole
 	}
-	payload := make([]byte, size-headersOf(p.Version))
+	payload := make([]byte, int(size)-wire.EthernetHeader-header-wire.UDPHeader)
 	var head [16]byte
 	binary.BigEndian.PutUint32(head[0:], uint32(p.Flow))
 	binary.BigEndian.PutUint32(head[4:], p.Seq)
 	binary.BigEndian.PutUint64(head[8:], uint64(p.Born/units.Nanosecond))
 	copy(payload, head[:])
-	return e.datagram(p, e.address(from, p.Version), e.address(to, p.Version), payload)
-}
-
-// ip gives the bytes of an IP packet with zeros behind its headers: UDP, if its
-// protocol is that.
-func (e *encoder) ip(p *packet.Packet, src, dst net.IP) []byte {
-	if p.Proto == wire.ProtoUDP {
-		return e.datagram(p, src, dst, make([]byte, p.Size-headersOf(p.Version)))
-	}
-	header, _ := network(p, src, dst)
-	return e.serialize(p, header, gopacket.Payload(make([]byte, p.Size-headersOf(p.Version)+wire.UDPHeader)))
-}
-
-// ethernet gives the bytes of a frame with zeros behind its header.
-func (e *encoder) ethernet(p *packet.Packet) []byte {
-	return e.serialize(p, gopacket.Payload(make([]byte, p.Size-wire.EthernetHeader)))
-}
-
-// datagram gives the bytes of a UDP packet.
-func (e *encoder) datagram(p *packet.Packet, src, dst net.IP, payload []byte) []byte {
-	udp := &layers.UDP{SrcPort: layers.UDPPort(p.SrcPort), DstPort: layers.UDPPort(p.DstPort)}
-	header, sum := network(p, src, dst)
-	_ = udp.SetNetworkLayerForChecksum(sum)
-	return e.serialize(p, header, udp, gopacket.Payload(payload))
-}
-
-// network makes the IP header of a packet, which is also part of the checksum of UDP.
-func network(p *packet.Packet, src, dst net.IP) (gopacket.SerializableLayer, gopacket.NetworkLayer) {
-	if p.Version == 4 {
-		ip := &layers.IPv4{Version: 4, TTL: p.TTL, TOS: p.TOS, Id: p.IPID, Flags: layers.IPv4DontFragment, Protocol: layers.IPProtocol(p.Proto), SrcIP: src, DstIP: dst}
-		return ip, ip
-	}
-	ip := &layers.IPv6{Version: 6, HopLimit: p.TTL, TrafficClass: p.TOS, FlowLabel: p.Label, NextHeader: layers.IPProtocol(p.Proto), SrcIP: src, DstIP: dst}
-	return ip, ip
-}
-
-// serialize gives the beginning, as long as the packet is now, of an Ethernet header
-// and what is behind it. The fields come from a
-// packet that was built to be valid; there is no error left to find.
-func (e *encoder) serialize(p *packet.Packet, behind ...gopacket.SerializableLayer) []byte {
-	if e.buf == nil {
-		e.buf = gopacket.NewSerializeBuffer()
-	}
 	eth := &layers.Ethernet{SrcMAC: hardwareAddr(p.Src), DstMAC: hardwareAddr(p.Dst), EthernetType: layers.EthernetType(p.Ether)}
-	_ = gopacket.SerializeLayers(e.buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, append([]gopacket.SerializableLayer{eth}, behind...)...)
+	// The fields come from a packet that was built to be valid; there is no
+	// error left for serialisation to find.
+	_ = gopacket.SerializeLayers(e.buf, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, udp, gopacket.Payload(payload))
 	return e.buf.Bytes()[:p.Size]
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches"
+	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/port"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -134,7 +135,7 @@ func (f *Fabric) addNode(n int) {
 			sw.Ports = append(sw.Ports, p)
 		}
 		if node.Deep == nil {
-			p.SetPoint(&shard.Engine, newPoint(q.Mark, f.pointEnv(n, i, "mark "+name)))
+			p.SetPoint(&shard.Engine, func(wake func(units.Time)) congestion.Point { return newPoint(q.Mark, f.pointEnv(n, i, "", wake)) })
 		}
 		f.ports[n][i] = p
 		if s, ok := owner.(*Station); ok {

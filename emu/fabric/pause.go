@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/congestion"
 )
 
 // PauseCheck says why a port of a switch did or did not pause its peer: how
@@ -130,11 +131,8 @@ func (f *Fabric) pauseQueues(node, i int, now units.Time) (out []PauseQueue) {
 // markingFrom is the queue length from which a class marks, 0 if that does not
 // depend on its length.
 func markingFrom(c *class.Class) units.Bytes {
-	switch m := &c.Mark; {
-	case m.Step != nil:
-		return m.Step.K
-	case m.RED != nil:
-		return m.RED.KMin
+	if m, ok := c.Mark.Settings.(congestion.MarksFrom); ok {
+		return m.MarksFrom()
 	}
 	return 0
 }

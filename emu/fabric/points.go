@@ -1,12 +1,14 @@
 package fabric
 
 import (
-	"net"
+	"fmt"
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
@@ -15,65 +17,131 @@ import (
 // newPoint makes a congestion point; tests have others.
 var newPoint = congestion.New
 
-// pointEnv is what a congestion point of a node's port gets; stream names its
-// randomness.
-func (f *Fabric) pointEnv(n, i int, stream string) congestion.Env {
-	shard, sw := f.Shards[f.shardOf[n]], f.Switches[n]
-	env := congestion.Env{Rand: sim.NewRand(f.Plan.Seed, stream), Pool: shard.Pool}
-	if sw == nil {
-		return env
+// pointEnv is what a congestion point of a node's port, or of a class of it, gets.
+func (f *Fabric) pointEnv(n, i int, class string, wake func(units.Time)) congestion.Env {
+	shard, name := f.Shards[f.shardOf[n]], f.Plan.PortName(n, i)
+	if class != "" {
+		name += " " + class
 	}
-	d := &dresser{fabric: f, node: n, port: i, pool: shard.Pool, encode: encoder{fabric: f}}
-	env.Send = func(p *packet.Packet) {
-		if q := d.dress(p); q != nil {
-			if q.ID == 0 {
-				q.ID = uint64(len(f.endpoints)+n)<<40 | sw.Originated() + 1
-			}
-			f.aim(n, q)
-			sw.Originate(shard.Engine.Now(), q)
-			return
-		}
-		sw.Refuse(p)
+	b := &pointHost{fabric: f, node: n, port: i, pool: shard.Pool}
+	return congestion.Env{
+		Name: name, ID: sim.HashName(name), Rand: sim.NewRand(f.Plan.Seed, "mark "+name), Pool: shard.Pool,
+		Wake: wake, Agent: b.agent, Reply: b.reply, Send: b.send,
 	}
-	return env
 }
 
-// dresser sees to it that what the congestion point of a port sends is a packet like
-// all others: its wire bytes are there or can be made, for captures, devices,
-// trimming and ICMP.
-type dresser struct {
+// pointHost is the switch or host that a congestion point is at, as the point has it.
+type pointHost struct {
 	fabric     *Fabric
 	node, port int
 	pool       *packet.Pool
-	encode     encoder
+	sent       uint64
 }
 
-// dress gives the packet to send in place of p: p itself if it has a frame, or is like
-// one of a modelled flow or of a NIC, otherwise one with a frame that is made of its
-// fields. It is nil if p can be no frame; then p is still the caller's.
-func (d *dresser) dress(p *packet.Packet) *packet.Packet {
-	ok := false
-	switch {
-	case p.Size > packet.MaxFrame:
-	case p.Flow >= 0:
-		ok = int(p.Flow) < len(d.fabric.flowEnds) && (p.Trimmed || fits(p))
-	case p.Flow == packet.NIC && p.RoCE == nil:
-		p.Flow = packet.Real // lest the pool take it for a NIC's
-	case p.Flow == packet.NIC:
-		more := p.Size - headersOf(p.Version) - units.Bytes(p.RoCE.Len())
-		ok = fits(p) && hasVersion(p.RoCE.From, p.Version) && hasVersion(p.RoCE.To, p.Version) &&
-			(p.Trimmed || more == 0 || more > 0 && p.Telemetry() != nil)
-	case p.Piece.Of != nil:
-		ok = true
-	case p.Frame != nil:
-		ok = p.L3 != 0 || p.Parse()
-	default:
-		return d.frame(p)
+// AgentAddress is the address that the messages of a plain switch come from, of IPv4 or
+// IPv6. It says which switch that was, by its number in the plan, and nobody can be
+// reached by it: it is from the blocks for benchmarks of networks (RFC 2544, RFC 5180).
+func AgentAddress(node int, version uint8) netip.Addr {
+	if version == 6 {
+		return netip.AddrFrom16([16]byte{0: 0x20, 1: 0x01, 3: 0x02, 13: byte(node >> 16), 14: byte(node >> 8), 15: byte(node)})
 	}
-	if !ok {
+	return netip.AddrFrom4([4]byte{198, 18 + byte(node>>16&1), byte(node >> 8), byte(node)})
+}
+
+// agent implements congestion.Env.Agent.
+func (h *pointHost) agent(version uint8) netip.Addr {
+	f := h.fabric
+	if sw := f.Switches[h.node]; sw != nil {
+		if r := sw.Routing(); r != nil && r.Sources[h.port][version/6].IsValid() {
+			return r.Sources[h.port][version/6]
+		}
+	} else if a, ok := spec.AddressOf(&f.Plan.Nodes[h.node].Ports[h.port], version == 6); ok {
+		return a
+	}
+	return AgentAddress(h.node, version)
+}
+
+// reply implements congestion.Env.Reply.
+func (h *pointHost) reply(to *packet.Packet, m *packet.MessageProtocol) *packet.Packet {
+	f := h.fabric
+	s := f.station(to.Origin)
+	if s == nil || to.Version == 0 && m.Ether == 0 || m.Ether != 0 && !h.near(s) {
 		return nil
 	}
+	p := h.pool.NewMessage(m)
+	p.Dest, p.Dst, p.Src = s.ID, s.MAC, f.controlMAC(h.node, h.port)
+	if m.Ether == 0 {
+		p.Message.From = h.agent(to.Version)
+		if p.Message.To = to.FlowKey(roce.Port).From; !p.Message.To.IsValid() {
+			p.Message.To, _ = spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], to.Version == 6)
+		}
+	}
 	return p
+}
+
+// near tells whether frames reach a station without routers.
+func (h *pointHost) near(s *Station) bool {
+	f := h.fabric
+	if f.routers == nil {
+		return true
+	}
+	d := f.routers.reach.Domain
+	return d[h.node][h.port] == d[s.Node][s.Index]
+}
+
+// send implements congestion.Env.Send.
+func (h *pointHost) send(p *packet.Packet) {
+	f, sw := h.fabric, h.fabric.Switches[h.node]
+	now := f.Shards[f.shardOf[h.node]].Engine.Now()
+	sound := h.sound(p)
+	if sw == nil {
+		s := f.stations[h.node][h.port]
+		if !sound {
+			s.Malformed(now, p)
+			return
+		}
+		s.Originate(now, p)
+		return
+	}
+	if !sound {
+		sw.Refuse(p)
+		return
+	}
+	if p.ID == 0 {
+		p.ID = uint64(len(f.endpoints)+h.node)<<40 | sw.Originated() + 1
+	}
+	f.aim(h.node, p)
+	sw.Originate(now, p)
+}
+
+// sound tells whether what a point sends is a packet like all others: its wire bytes are
+// there or can be made, for captures, devices, trimming and ICMP, and it is to somebody.
+func (h *pointHost) sound(p *packet.Packet) bool {
+	f := h.fabric
+	switch {
+	case p.Dest != packet.Flood && (p.Dest < 0 || int(p.Dest) >= len(f.endpoints)):
+		return false
+	case p.Flow == packet.Protocol:
+		if p.Message.Protocol.Ether == 0 && (!p.Message.From.IsValid() || p.Message.From.Is4() != p.Message.To.Is4()) {
+			return false
+		}
+		p.Seal()
+		return p.Size <= packet.MaxFrame
+	case p.Size > packet.MaxFrame:
+		return false
+	case p.Flow >= 0:
+		return int(p.Flow) < len(f.flowEnds) && (p.Trimmed || fits(p))
+	case p.Flow == packet.NIC && p.RoCE == nil:
+		p.Flow = packet.Real // lest the pool take it for a NIC's
+		return false
+	case p.Flow == packet.NIC:
+		more := p.Size - headersOf(p.Version) - units.Bytes(p.RoCE.Len())
+		return fits(p) && hasVersion(p.RoCE.From, p.Version) && hasVersion(p.RoCE.To, p.Version) &&
+			(p.Trimmed || more == 0 || more > 0 && p.Telemetry() != nil)
+	case p.Piece.Of != nil:
+		return true
+	}
+	return p.Frame != nil && (p.L3 != 0 || p.Parse())
 }
 
 // headersOf is the length of Ethernet, IP and UDP headers.
@@ -93,86 +161,14 @@ func hasVersion(a netip.Addr, version uint8) bool {
 	return a.Is4() && version == 4 || a.Is6() && version == 6
 }
 
-// experimental is the ethertype for experiments (IEEE 802, clause 9.2.4).
-const experimental = 0x88b5
-
-// frame makes a frame of the fields of a packet that is nothing but fields: UDP, or
-// another protocol of IP, from the router's address or none to that of the station
-// that it is for; or an Ethernet frame. What is behind the headers is zeros. It is nil
-// if the packet can be no frame; otherwise p is freed.
-func (d *dresser) frame(p *packet.Packet) *packet.Packet {
-	dst, to, ok := d.destination(p)
-	if !ok || p.Size < wire.EthernetHeader {
+// pointGauges gives the gauges of a congestion point; nil if it has none.
+func pointGauges(c congestion.Config, values []float64) []gauge.Value {
+	if len(values) == 0 {
 		return nil
 	}
-	p.Src, p.Dst = d.fabric.controlMAC(d.node, d.port), dst
-	if p.TTL == 0 {
-		p.TTL = modelledTTL
+	kind, err := congestion.Points.Find(c.Name)
+	if err != nil {
+		panic(fmt.Sprintf("a congestion point of no kind: %v", err))
 	}
-	var b []byte
-	switch p.Version {
-	case 0:
-		if p.Ether == 0 {
-			p.Ether = experimental
-		}
-		b = d.encode.ethernet(p)
-	case 4, 6:
-		if !fits(p) {
-			return nil
-		}
-		if p.Ether = wire.EtherTypeIPv4; p.Version == 6 {
-			p.Ether = wire.EtherTypeIPv6
-		}
-		if p.Proto == 0 {
-			p.Proto = wire.ProtoUDP
-		}
-		b = d.encode.ip(p, d.source(p.Version), to)
-	default:
-		return nil
-	}
-	q := d.pool.NewFrame(len(b))
-	copy(q.Frame, b)
-	q.Parse()
-	if p.Hash != 0 {
-		q.Hash = p.Hash
-	}
-	q.ID, q.Dest, q.To, q.Origin, q.Born = p.ID, p.Dest, p.To, p.Origin, p.Born
-	d.pool.Free(p)
-	return q
-}
-
-// source is the address of a router's port, unspecified for a plain switch.
-func (d *dresser) source(version uint8) net.IP {
-	if r := d.fabric.Switches[d.node].Routing(); r != nil {
-		if a := r.Sources[d.port][version/6]; a.IsValid() {
-			return asIP(a)
-		}
-	}
-	return unspecified(version)
-}
-
-func unspecified(version uint8) net.IP {
-	if version == 6 {
-		return net.IPv6unspecified
-	}
-	return net.IPv4zero
-}
-
-// destination gives the addresses of the endpoint that a packet is for; those of
-// everybody for Flood. It is false if there is none.
-func (d *dresser) destination(p *packet.Packet) (wire.MAC, net.IP, bool) {
-	switch e := p.Dest; {
-	case e == packet.Flood && p.Version == 6:
-		return wire.Broadcast, net.IPv6linklocalallnodes, true
-	case e == packet.Flood:
-		return wire.Broadcast, net.IPv4bcast, true
-	case e < 0 || int(e) >= len(d.fabric.endpoints):
-		return 0, nil, false
-	default:
-		end := d.fabric.endpoints[e]
-		if a, ok := spec.AddressOf(&d.fabric.Plan.Nodes[end.Node].Ports[end.Port], p.Version == 6); ok {
-			return d.fabric.mac(end), asIP(a), true
-		}
-		return d.fabric.mac(end), unspecified(p.Version), true
-	}
+	return gauge.Read(kind.Gauges, values)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -40,26 +41,10 @@ var talk = []struct {
 	good bool
 	make func(c *talker, seen *packet.Packet) *packet.Packet
 }{
-	{"UDP over IPv4", true, func(c *talker, _ *packet.Packet) *packet.Packet {
-		p := c.env.Pool.New()
-		p.Version, p.Size, p.SrcPort, p.DstPort, p.TOS = 4, 100, 7, 8, 46<<2
-		return p
-	}},
-	{"UDP over IPv6", true, func(c *talker, _ *packet.Packet) *packet.Packet {
-		p := c.env.Pool.New()
-		p.Version, p.Size, p.SrcPort, p.DstPort, p.Label = 6, 1400, 7, 8, 5
-		return p
-	}},
-	{"ICMP", true, func(c *talker, _ *packet.Packet) *packet.Packet {
-		p := c.env.Pool.New()
-		p.Version, p.Size, p.Proto = 4, 60, wire.ProtoICMP
-		return p
-	}},
-	{"no IP", true, func(c *talker, _ *packet.Packet) *packet.Packet {
-		p := c.env.Pool.New()
-		p.Size = 60
-		return p
-	}},
+	{"UDP", true, func(c *talker, seen *packet.Packet) *packet.Packet { return c.reply(seen, 0, 100) }},
+	{"ICMP", true, func(c *talker, seen *packet.Packet) *packet.Packet { return c.reply(seen, 1, 26) }},
+	{"another protocol", true, func(c *talker, seen *packet.Packet) *packet.Packet { return c.reply(seen, 2, 1400) }},
+	{"no IP", true, func(c *talker, seen *packet.Packet) *packet.Packet { return c.reply(seen, 3, 46) }},
 	{"a frame", true, func(c *talker, _ *packet.Packet) *packet.Packet {
 		p := c.env.Pool.NewFrame(80)
 		clear(p.Frame)
@@ -67,6 +52,12 @@ var talk = []struct {
 		return p
 	}},
 	{"a copy", true, func(c *talker, seen *packet.Packet) *packet.Packet { return c.env.Pool.Clone(seen) }},
+	{"nothing but fields", false, func(c *talker, _ *packet.Packet) *packet.Packet {
+		p := c.env.Pool.New()
+		p.Version, p.Size = 4, 100
+		return p
+	}},
+	{"without addresses", false, func(c *talker, _ *packet.Packet) *packet.Packet { return c.env.Pool.NewMessage(remarks[0]) }},
 	{"shorter than its headers", false, func(c *talker, _ *packet.Packet) *packet.Packet {
 		p := c.env.Pool.New()
 		p.Version, p.Size = 4, 41
@@ -105,6 +96,18 @@ var talk = []struct {
 	}},
 }
 
+// reply makes a remark to whoever sent a packet.
+func (c *talker) reply(seen *packet.Packet, protocol, n int) *packet.Packet {
+	p := c.env.Reply(seen, remarks[protocol])
+	if p == nil {
+		return nil
+	}
+	r := p.Message.Body.(*remark)
+	r.text = append(r.text, make([]byte, n)...)
+	p.SrcPort, p.TOS = 7, 46<<2
+	return p
+}
+
 func (c *talker) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
 	if c.pause--; c.pause > 0 || p.Flow == packet.Real {
 		return packet.Fine
@@ -112,7 +115,10 @@ func (c *talker) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) pac
 	c.pause = 1 + c.rand.IntN(5)
 	kind := talk[c.rand.IntN(len(talk))]
 	q := kind.make(c, p)
-	if kind.name != "a copy" {
+	if q == nil {
+		return packet.Fine // to nobody that can be found
+	}
+	if kind.name != "a copy" && q.Message == nil {
 		q.Dest = c.to[c.rand.IntN(len(c.to))]
 	}
 	if kind.name == "to nobody" {
@@ -129,7 +135,7 @@ func withTalkers(plan *spec.Plan) (f *Fabric, sent map[string]int) {
 	sent = map[string]int{}
 	defer func(make func(congestion.Config, congestion.Env) congestion.Point) { newPoint = make }(newPoint)
 	newPoint = func(_ congestion.Config, env congestion.Env) congestion.Point {
-		if env.Send == nil {
+		if strings.HasPrefix(env.Name, "h") {
 			return nil // a host's
 		}
 		return &talker{env: env, rand: env.Rand, sent: sent, to: []packet.Endpoint{packet.Flood, 0, 1, 2}}
@@ -176,7 +182,7 @@ duration: 30ms
 		"router":  "topology:" + fmt.Sprintf(modelled, ", address: auto", flows),
 		"NICs":    "topology:\n  kinds: {host: {attach: none, nic: {}}}" + fmt.Sprintf(modelled, "", `workload: [{write: {from: h1, to: h3, size: 1MB}}, {write: {from: h2, to: h3, size: 1MB}}]`),
 	} {
-		plan := parse(t, text)
+		plan, routed := parse(t, text), name == "router"
 		for clock, run := range map[string]func(*testing.T, *Fabric, units.Time){
 			"virtual": func(t *testing.T, f *Fabric, until units.Time) {
 				if err := f.Run(context.Background(), until); err != nil {
@@ -190,7 +196,9 @@ duration: 30ms
 				file := captured(t, f, func() { run(t, f, 30*units.Millisecond) })
 				good, bad := uint64(0), uint64(0)
 				for _, kind := range talk {
-					if n := sent[kind.name]; n == 0 {
+					if n := sent[kind.name]; n == 0 && routed && kind.name == "no IP" {
+						continue // it does not get through routers
+					} else if n == 0 {
 						t.Errorf("no packet was sent: %s", kind.name)
 					} else if kind.good {
 						good += uint64(n)
@@ -198,7 +206,7 @@ duration: 30ms
 						bad += uint64(n)
 					}
 				}
-				checkTalk(t, file)
+				checkTalk(t, file, routed)
 				a := f.Accounts()
 				originated, unsent := uint64(0), uint64(0)
 				for _, sw := range f.Switches {
@@ -252,7 +260,7 @@ func dscpOf(p gopacket.Packet) uint8 {
 }
 
 // checkTalk reads a capture in which talkers had their say.
-func checkTalk(t *testing.T, file *bytes.Buffer) {
+func checkTalk(t *testing.T, file *bytes.Buffer, routed bool) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(file, pcapgo.NgReaderOptions{})
 	if err != nil {
@@ -277,21 +285,19 @@ func checkTalk(t *testing.T, file *bytes.Buffer) {
 			seen["a frame"]++
 		case ether.EthernetType == 0x88b5 && len(b) == 60:
 			seen["no IP"]++
-		case udp != nil && udp.SrcPort == 7 && udp.DstPort == 8:
-			if p.Layer(layers.LayerTypeIPv4) != nil {
-				seen["UDP over IPv4"]++
-			} else {
-				seen["UDP over IPv6"]++
-			}
-			if p.ErrorLayer() != nil || len(b) != 100 && len(b) != 1400 {
+		case udp != nil && udp.SrcPort == 7 && udp.DstPort == layers.UDPPort(remarks[0].Port):
+			seen["UDP"]++
+			if p.ErrorLayer() != nil || len(udp.Payload) != 100 {
 				t.Fatalf("%v: % x", p.ErrorLayer(), b)
 			}
-		case p.Layer(layers.LayerTypeICMPv4) != nil:
+		case p.Layer(layers.LayerTypeICMPv4) != nil || p.Layer(layers.LayerTypeICMPv6) != nil:
 			seen["ICMP"]++
+		case len(b) >= 1434 && b[wire.EthernetHeader+9] == 253:
+			seen["another protocol"]++
 		}
 	}
 	for _, kind := range talk {
-		if kind.good && kind.name != "a copy" && seen[kind.name] == 0 {
+		if kind.good && kind.name != "a copy" && seen[kind.name] == 0 && !(routed && kind.name == "no IP") {
 			t.Errorf("the capture has no %s: %v", kind.name, seen)
 		}
 	}

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
@@ -31,6 +32,7 @@ type PortStatus struct {
 
 	Drops map[string]uint64 `json:"drops,omitempty"` // by reason
 
+	Gauges  []gauge.Value `json:"gauges,omitempty"` // of the congestion point of a port with one queue
 	Trimmed uint64        `json:"trimmed,omitempty"`
 	Classes []ClassStatus `json:"classes,omitempty"` // of a port with several queues, by rising priority
 }
@@ -52,6 +54,8 @@ type ClassStatus struct {
 	Marked       uint64      `json:"marked"`
 	Trimmed      uint64      `json:"trimmed"`
 	Dropped      uint64      `json:"dropped"`
+
+	Gauges []gauge.Value `json:"gauges,omitempty"` // of the congestion point
 
 	Paused     bool       `json:"paused"`      // by the peer, now
 	PausedTime units.Time `json:"paused_time"` // altogether
@@ -156,12 +160,15 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 		Marked: c.Marked, Dropped: c.Dropped(), Drops: byReason(c.Drops),
 	}
 	s.QueuePackets, s.QueueBytes = p.Queued(now)
+	s.Gauges = pointGauges(plan.Queue.Mark, p.Gauges(now))
 	s.Trimmed = c.Trimmed
 	if deep := f.Plan.Nodes[node].Deep; deep != nil {
 		s.QueueLimit = deep.Buffer
 	}
 	for _, k := range p.Classes(now) {
-		s.Classes = append(s.Classes, f.classStatus(node, &k))
+		class := f.classStatus(node, &k)
+		class.Gauges = pointGauges(plan.Class(k.Priority).Mark, k.Gauges)
+		s.Classes = append(s.Classes, class)
 	}
 	if plan.Link >= 0 {
 		far := f.Plan.Links[plan.Link].Ends[1-plan.End]

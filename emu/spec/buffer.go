@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
+	"github.com/weftlab/weft/switches/congestion"
 )
 
 // maxMemory bounds buffers and what is reserved in them, so that sums stay
@@ -214,11 +215,9 @@ func (v *resolver) fill(node int, m *memory) {
 				mark = queue.Mark
 			}
 			if most := longest(&c, m.size, shared); mark != nil && most > 0 {
-				v.checkMark(n, &Port{Queue: Queue{Limit: most, Mark: mark.Config}}, mark)
-				if mark.CoDel != nil && file.Order != nil && *file.Order == fair {
-					// It sees the short waits of sparse flows and takes the
-					// queue for empty (RFC 8290 §4.1 has one for each flow).
-					v.fail(v.some(file.Order, mark), "leave out order: fair or mark: codel", "CoDel judges a class as one queue and does not work with order: fair")
+				v.checkMark(n, c.Mark, most, mark)
+				if k, err := congestion.Points.Find(mark.name); err == nil && k.NotFair != "" && file.Order != nil && *file.Order == fair {
+					v.fail(v.some(file.Order, mark), "leave out order: fair or mark: "+mark.name, "%s and does not work with order: fair", k.NotFair)
 				}
 			}
 		}

@@ -45,9 +45,9 @@ func (d *depth) lossless(c *namedClass) bool {
 }
 
 // some gives the first of several pointers that stands in the file.
-func (v *resolver) some(places ...any) any {
+func (r *reader) some(places ...any) any {
 	for _, p := range places {
-		if v.places[p] != nil {
+		if r.places[p] != nil {
 			return p
 		}
 	}
@@ -270,7 +270,7 @@ func (v *resolver) portClasses() {
 				if n.Kind == Switch {
 					c.Mark = port.Queue.Mark
 					if file.Mark != nil {
-						c.Mark = file.Mark.Config
+						c.Mark = v.mark(file.Mark, v.rateOf(port))
 					}
 				}
 				port.Classes = append(port.Classes, c)

@@ -34,9 +34,6 @@ type noun interface{ noun() string }
 // choice is a struct of pointers of which a file sets exactly one: see oneKey.
 type choice interface{ choice() }
 
-// defaults is a struct whose keys have values before the file's are read.
-type defaults interface{ SetDefaults() }
-
 // mover is a struct that helps with keys which stand elsewhere: it says where.
 type mover interface{ moved() map[string]string }
 
@@ -141,9 +138,6 @@ func (r *reader) read(ptr any, n ast.Node, what string) {
 	switch v := reflect.ValueOf(ptr).Elem(); v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		if d, ok := v.Interface().(defaults); ok {
-			d.SetDefaults()
-		}
 		r.read(v.Interface(), n, what)
 	case reflect.Struct:
 		r.readStruct(v, n, what)

@@ -1,10 +1,7 @@
 package spec
 
 import (
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/switches/congestion"
 )
 
 // The types here are the lab file as it is written: its keys, and what may be
@@ -146,56 +143,6 @@ func (q queueFile) over(base queueFile) queueFile {
 	}
 	return q
 }
-
-// markFile is a congestion point, or none: the zero Config.
-type markFile struct{ congestion.Config }
-
-// markPoint is the congestion point of a markFile that has one.
-type markPoint struct {
-	oneKey            `yaml:",inline"`
-	congestion.Config `yaml:",inline"`
-}
-
-func (m *markFile) decode(r *reader, n ast.Node, what string) {
-	if text, ok := scalarText(n); ok && text == "none" {
-		return
-	}
-	var point markPoint
-	before := len(r.errs)
-	r.read(&point, n, what)
-	m.Config = point.Config
-	if len(r.errs) == before {
-		m.check(r)
-	}
-}
-
-// check reports settings that do not go together.
-func (m *markFile) check(r *reader) {
-	if red := m.RED; red != nil && red.KMin > red.KMax {
-		r.fail(&red.KMin, "packets are marked from kmin on, and all of them above kmax", "kmin %v is above kmax %v", red.KMin, red.KMax)
-	}
-	if pi := m.PI; pi != nil {
-		switch {
-		case pi.Target == 0:
-			r.fail(&pi.Target, "it is the length that the queue is to have, such as 50KB", "a target of 0 cannot be held")
-		case pi.Alpha == 0:
-			r.fail(&pi.Alpha, "it is what brings the queue to its target, such as 0.2%", "an alpha of 0 leaves the queue at any length")
-		case pi.Every < minPeriod:
-			r.fail(&pi.Every, "take about the round-trip time, or less", "every %v is less than %v", pi.Every, minPeriod)
-		}
-	}
-	if codel := m.CoDel; codel != nil {
-		switch {
-		case codel.Target <= 0:
-			r.fail(&codel.Target, "it is how long packets may wait, such as 5% of interval", "target is not above 0")
-		case codel.Target >= codel.Interval:
-			r.fail(m, "interval is about the longest round-trip time, and target 5% to 10% of it (RFC 8289 §4.3)", "target %v is not below interval %v", codel.Target, codel.Interval)
-		}
-	}
-}
-
-// minPeriod is the shortest period of a controller.
-const minPeriod = units.Microsecond
 
 // oneKey is part of the structs of pointers of which a file sets exactly one.
 type oneKey struct{}

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/weftlab/weft/protocols/cc"
 )
 
 const guidePath = "../../docs/lab-file.md"
@@ -67,18 +65,17 @@ func collectKeys(t reflect.Type, keys map[string]bool) {
 			keys[f.name] = true
 			collectKeys(t.FieldByIndex(f.index).Type, keys)
 		}
-		if t == reflect.TypeFor[controlFile]() {
-			for _, name := range cc.Methods.Names() {
-				m, _ := cc.Methods.Find(name)
+		if s, ok := reflect.Zero(t).Interface().(interface {
+			keys() ([]string, []reflect.Type)
+		}); ok {
+			names, settings := s.keys()
+			for i, name := range names {
 				keys[name] = true
-				collectKeys(reflect.TypeOf(blankSettings(m)).Elem(), keys)
+				collectKeys(settings[i], keys)
 			}
 		}
 		if value, ok := t.FieldByName("Value"); ok { // an entry of a dict
 			collectKeys(value.Type, keys)
-		}
-		if point, ok := t.FieldByName("Config"); ok { // markFile
-			collectKeys(point.Type, keys)
 		}
 	}
 }

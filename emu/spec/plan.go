@@ -180,6 +180,16 @@ type Port struct {
 	Headroom [class.Count]units.Bytes
 }
 
+// Class gives the class of a priority; nil if there is none.
+func (p *Port) Class(priority uint8) *class.Class {
+	for i := range p.Classes {
+		if p.Classes[i].Priority == priority {
+			return &p.Classes[i]
+		}
+	}
+	return nil
+}
+
 // Queue is an egress queue.
 type Queue struct {
 	Limit units.Bytes       // of frames without FCS; holds at least one of the link's MTU

@@ -85,11 +85,6 @@ func (oneOrMore[T]) schema(m *schemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{one, {Type: "array", Items: one}}}
 }
 
-func (markFile) schema(m *schemaMaker) *jsonschema.Schema {
-	point := m.of(reflect.TypeFor[markPoint]())
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: "none"}, point}}
-}
-
 // JSONSchemaExtend says that exactly one key is there.
 func (oneKey) JSONSchemaExtend(s *jsonschema.Schema) {
 	one := uint64(1)

@@ -177,9 +177,10 @@ func (v *resolver) portSettings() {
 			n.Ports[p].Queue.Limit = limit
 			set(&n.Ports[p].Queue.Limit, q.Limit)
 			if q.Mark != nil {
-				n.Ports[p].Queue.Mark = q.Mark.Config
+				mark := v.mark(q.Mark, v.rateOf(&n.Ports[p]))
+				n.Ports[p].Queue.Mark = mark
 				if v.deep[i] == nil || n.Kind == Host {
-					v.checkMark(n, &n.Ports[p], q.Mark)
+					v.checkMark(n, mark, n.Ports[p].Queue.Limit, q.Mark)
 				}
 			}
 		}
@@ -201,21 +202,6 @@ func (v *resolver) port(node int, name *string) (int, bool) {
 		v.failName(name, func() *nameError { return v.plan.noPort(node, *name) })
 	}
 	return end.Port, ok
-}
-
-// checkMark reports marking that cannot happen.
-func (v *resolver) checkMark(n *Node, p *Port, mark *markFile) {
-	limit := p.Queue.Limit
-	switch {
-	case n.Kind == Host && p.Queue.Mark != (markFile{}).Config:
-		v.fail(mark, "mark at the switch that the host's link leads to", "the queue of a host is plain drop-tail: it does not mark")
-	case mark.Step != nil && mark.Step.K >= limit:
-		v.fail(&mark.Step.K, "", "a queue of at most %v never grows beyond k %v", limit, mark.Step.K)
-	case mark.RED != nil && mark.RED.KMin >= limit:
-		v.fail(&mark.RED.KMin, "", "a queue of at most %v never grows beyond kmin %v", limit, mark.RED.KMin)
-	case mark.PI != nil && mark.PI.Target >= limit:
-		v.fail(&mark.PI.Target, "", "a queue of at most %v never grows beyond target %v", limit, mark.PI.Target)
-	}
 }
 
 // directions judges every direction of every link beside the ports at its

@@ -188,15 +188,8 @@ func dump(p *Plan) string {
 }
 
 func dumpMark(b *strings.Builder, mark congestion.Config) {
-	switch {
-	case mark.RED != nil:
-		fmt.Fprintf(b, " red %+v", *mark.RED)
-	case mark.Step != nil:
-		fmt.Fprintf(b, " step %+v", *mark.Step)
-	case mark.PI != nil:
-		fmt.Fprintf(b, " pi %+v", *mark.PI)
-	case mark.CoDel != nil:
-		fmt.Fprintf(b, " codel %+v", *mark.CoDel)
+	if mark.Settings != nil {
+		fmt.Fprintf(b, " %s %+v", mark.Name, reflect.ValueOf(mark.Settings).Elem())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -65,6 +66,11 @@ func (c *codel) Dequeue(now units.Time, q Queue, p *packet.Packet) packet.Fate {
 		c.dropNext = c.after(c.dropNext)
 	}
 	return fate
+}
+
+// Gauges implements Point.
+func (c *codel) Gauges(_ units.Time, _ Queue, values []float64) []float64 {
+	return append(values, gauge.Yes(c.dropping), float64(c.count))
 }
 
 // late tells whether packets have waited for too long for an interval: the

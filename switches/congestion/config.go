@@ -7,13 +7,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config chooses the congestion point of a queue; at most one is set. The
-// zero Config is plain drop-tail.
+// Config is the congestion point of a queue. The zero Config is plain drop-tail.
 type Config struct {
-	Step  *Step  `yaml:"step,omitempty" json:"step,omitempty"`
-	RED   *RED   `yaml:"red,omitempty" json:"red,omitempty"`
-	PI    *PI    `yaml:"pi,omitempty" json:"pi,omitempty"`
-	CoDel *CoDel `yaml:"codel,omitempty" json:"codel,omitempty"`
+	Name     string   // of Points
+	Preset   string   // what the settings were before single ones were set; "" without presets
+	Settings Settings // nil for drop-tail; has passed Validate
 }
 
 // Step marks every packet that meets a queue longer than K bytes: the switch
@@ -51,13 +49,6 @@ type PI struct {
 	NotECT NotECT         `yaml:"not-ect,omitempty" json:"not-ect,omitempty"`
 }
 
-// SetDefaults gives the gains of RFC 8033 §4.2 and §5.2, 0.125 and 1.25 per
-// second of delay, at its target of 15 ms. The period is a hundredth of its
-// 15 ms, as that is for round trips of up to 100 ms and this for up to 1 ms.
-func (p *PI) SetDefaults() {
-	p.Alpha, p.Beta, p.Every = 0.125*0.015, 1.25*0.015, 150*units.Microsecond
-}
-
 // CoDel marks or drops packets as they leave once all have waited for Target or
 // longer during Interval, and then ever more often until one has not: RFC
 // 8289. The last packet's worth of a queue is left alone.
@@ -65,12 +56,6 @@ type CoDel struct {
 	Target   units.Time `yaml:"target,omitempty" json:"target"`     // above 0
 	Interval units.Time `yaml:"interval,omitempty" json:"interval"` // above Target
 	NotECT   NotECT     `yaml:"not-ect,omitempty" json:"not-ect"`
-}
-
-// SetDefaults gives the values of RFC 8289 §4.2 and §4.3, which are for the
-// Internet, and the drops of a queue manager that does not rely on ECN.
-func (c *CoDel) SetDefaults() {
-	c.Target, c.Interval, c.NotECT = 5*units.Millisecond, 100*units.Millisecond, DropNotECT
 }
 
 // NotECT says what a marking queue does to a packet that it would mark but

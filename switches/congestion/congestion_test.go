@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestTranscript(t *testing.T) {
 		config Config
 		script string
 	}{
-		{"step", Config{Step: &Step{K: 10 * units.KB}}, `
+		{"step", Config{Settings: &Step{K: 10 * units.KB}}, `
 			0      ect0    -> fine ect0
 			10000  ect0    -> fine ect0
 			10001  ect0    -> marked ce
@@ -37,16 +38,16 @@ func TestTranscript(t *testing.T) {
 			10001  not-ect -> fine not-ect
 			10001  arp     -> fine not-ect
 			99999  ect0    -> marked ce`},
-		{"step, drop", Config{Step: &Step{K: 10 * units.KB, NotECT: DropNotECT}}, `
+		{"step, drop", Config{Settings: &Step{K: 10 * units.KB, NotECT: DropNotECT}}, `
 			10000  not-ect -> fine not-ect
 			10001  not-ect -> early-drop not-ect
 			10001  arp     -> early-drop not-ect
 			10001  ect0    -> marked ce
 			10001  ce      -> marked ce`},
-		{"step of 0", Config{Step: &Step{}}, `
+		{"step of 0", Config{Settings: &Step{}}, `
 			0      ect0    -> fine ect0
 			1      ect0    -> marked ce`},
-		{"red", Config{RED: &RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.5}}, `
+		{"red", Config{Settings: &RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.5}}, `
 			0      ect0    -> fine ect0
 			10000  ect0    -> fine ect0
 			20001  ect0    -> marked ce
@@ -54,12 +55,12 @@ func TestTranscript(t *testing.T) {
 			20001  ce      -> marked ce
 			20001  not-ect -> fine not-ect
 			20001  arp     -> fine not-ect`},
-		{"red, drop", Config{RED: &RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.5, NotECT: DropNotECT}}, `
+		{"red, drop", Config{Settings: &RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.5, NotECT: DropNotECT}}, `
 			10000  not-ect -> fine not-ect
 			20001  not-ect -> early-drop not-ect
 			20001  arp     -> early-drop not-ect
 			20001  ect0    -> marked ce`},
-		{"red without a slope", Config{RED: &RED{KMin: 10 * units.KB, KMax: 10 * units.KB, PMax: 0.5}}, `
+		{"red without a slope", Config{Settings: &RED{KMin: 10 * units.KB, KMax: 10 * units.KB, PMax: 0.5}}, `
 			10000  ect0    -> fine ect0
 			10001  ect0    -> marked ce`},
 	}
@@ -124,7 +125,7 @@ func TestREDShare(t *testing.T) {
 		r := RED{KMin: 10 * units.KB, KMax: 20 * units.KB, PMax: 0.4, NotECT: treat}
 		for queue, p := range map[units.Bytes]float64{10100: 0.004, 15 * units.KB: 0.2, 20 * units.KB: 0.4} {
 			for ecn, want := range map[uint8]packet.Fate{wire.ECT0: packet.Marked, wire.NotECT: packet.EarlyDrop} {
-				point := New(Config{RED: &r}, Env{Rand: sim.NewRand(1, "mark")})
+				point := New(Config{Settings: &r}, Env{Rand: sim.NewRand(1, "mark")})
 				count := map[packet.Fate]float64{}
 				for range packets {
 					count[point.Enqueue(0, Queue{Bytes: queue}, ip(ecn))]++
@@ -149,7 +150,7 @@ func TestMarkRewritesTheFrame(t *testing.T) {
 	sum := wire.IPv4Checksum(p.Frame[14:34])
 	p.Frame[24], p.Frame[25] = byte(sum>>8), byte(sum)
 	p.Parse()
-	if fate := New(Config{Step: &Step{}}, Env{}).Enqueue(0, Queue{Bytes: 1}, p); fate != packet.Marked {
+	if fate := New(Config{Settings: &Step{}}, Env{}).Enqueue(0, Queue{Bytes: 1}, p); fate != packet.Marked {
 		t.Fatal(fate)
 	}
 	if p.Frame[15] != wire.CE || wire.IPv4Checksum(p.Frame[14:34]) != 0 {
@@ -161,17 +162,17 @@ func TestConfig(t *testing.T) {
 	if p := New(Config{}, Env{}); p != nil {
 		t.Errorf("no configuration makes %T, want plain drop-tail", p)
 	}
-	for want, config := range map[string]Config{
-		`{"red":{"kmin":"40KB","kmax":"200KB","pmax":"1%","not-ect":"drop"}}`: {RED: &RED{KMin: 40 * units.KB, KMax: 200 * units.KB, PMax: 0.01, NotECT: DropNotECT}},
-		`{"pi":{"target":"50KB","alpha":"0.2%","beta":"2%","every":"100us"}}`: {PI: &PI{Target: 50 * units.KB, Alpha: 0.002, Beta: 0.02, Every: 100 * units.Microsecond}},
-		`{"codel":{"target":"5ms","interval":"100ms","not-ect":"pass"}}`:      {CoDel: &CoDel{Target: 5 * ms, Interval: 100 * ms}},
+	for want, settings := range map[string]Settings{
+		`{"kmin":"40KB","kmax":"200KB","pmax":"1%","not-ect":"drop"}`:  &RED{KMin: 40 * units.KB, KMax: 200 * units.KB, PMax: 0.01, NotECT: DropNotECT},
+		`{"target":"50KB","alpha":"0.2%","beta":"2%","every":"100us"}`: &PI{Target: 50 * units.KB, Alpha: 0.002, Beta: 0.02, Every: 100 * units.Microsecond},
+		`{"target":"5ms","interval":"100ms","not-ect":"pass"}`:         &CoDel{Target: 5 * ms, Interval: 100 * ms},
 	} {
-		text, err := json.Marshal(config)
+		text, err := json.Marshal(settings)
 		if err != nil || string(text) != want {
 			t.Errorf("written %s, %v; want %s", text, err, want)
 		}
-		var got Config
-		if err := json.Unmarshal(text, &got); err != nil || !cmp.Equal(got, config) {
+		got := reflect.New(reflect.TypeOf(settings).Elem()).Interface()
+		if err := json.Unmarshal(text, got); err != nil || !cmp.Equal(got, any(settings)) {
 			t.Errorf("read back %+v, %v", got, err)
 		}
 	}

@@ -36,6 +36,11 @@ func (c *pi) Removed(now units.Time, q Queue, p *packet.Packet, _ packet.Fate) {
 	c.catchUp(now, q.Bytes+p.Size)
 }
 
+// Gauges implements Point.
+func (c *pi) Gauges(_ units.Time, _ Queue, values []float64) []float64 {
+	return append(values, c.p)
+}
+
 // catchUp ends the periods until now, in which the queue was of a length.
 func (c *pi) catchUp(now units.Time, length units.Bytes) {
 	if now < c.next {

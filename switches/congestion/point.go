@@ -1,6 +1,7 @@
 // Package congestion holds the congestion points of switches: what an egress
 // queue does to packets because of its length or because of how long they have
-// waited. A new one is a type that implements Point and a field of Config.
+// waited. A new one is a type that implements Point and registers its Kind in
+// Points.
 //
 // A point is a pure state machine: it is told the time and sees its queue, and
 // answers. Its randomness comes from Env.
@@ -8,6 +9,7 @@ package congestion
 
 import (
 	"math/rand/v2"
+	"net/netip"
 
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -43,23 +45,37 @@ type Point interface {
 	// send now: it would take the room that is being made.
 	Removed(now units.Time, q Queue, p *packet.Packet, why packet.Fate)
 	// Tick is called at the start of the run and then at the time that it
-	// returned last; units.Never ends that.
+	// returned last, units.Never for none, or at which Env.Wake was called for.
 	Tick(now units.Time, q Queue) (next units.Time)
+	// Gauges appends the values of the gauges that the point's Kind describes, in
+	// their order. Looking changes nothing.
+	Gauges(now units.Time, q Queue, values []float64) []float64
 }
 
-// Env is what the switch lends to a point.
+// Env is what a switch or host lends to a point.
 type Env struct {
+	Name string // of the queue: "s1:3", or "s1:3 lossless" of a class
+	ID   uint64 // of the point, another for each of a fabric
 	Rand *rand.Rand
 	Pool *packet.Pool
-	// Send forwards a packet of the point's own, taken from Pool, by its
-	// Dest, like one that arrived. It owns the packet from then on. One with a
-	// Frame is that frame; a copy of a packet that came is like that. A packet
-	// with neither gets a frame of its fields: Ethernet (Size, Ether), with a
-	// Version IP (TOS, TTL, Proto, Label) and, unless Proto says otherwise, UDP
-	// (SrcPort, DstPort), to the addresses of the station Dest, with zeros
-	// behind. What cannot be a frame, because it is shorter than its headers,
-	// longer than packet.MaxFrame or to nobody, is dropped and counted. It is
-	// nil at hosts.
+	// Wake has Tick called at a time, in place of the one that Tick returned last. It
+	// may be called at any time, also from Tick, whose return value then counts as
+	// well if it is earlier.
+	Wake func(at units.Time)
+	// Agent is the address that messages of the switch come from, of IPv4 or IPv6: the
+	// router's own, or one that only says which switch it was (fabric.AgentAddress). At
+	// a host it is the host's.
+	Agent func(version uint8) netip.Addr
+	// Reply makes a message to whoever sent a packet, with its addresses, Dest and MACs;
+	// the point fills in the body, TOS and SrcPort, and sends it. nil if nobody can be
+	// found that has sent the packet: it is of a switch's own, it has no IP and the
+	// protocol has, or the protocol has no IP and routers are in between.
+	Reply func(to *packet.Packet, m *packet.MessageProtocol) *packet.Packet
+	// Send forwards a packet of the point's own, taken from Pool or made by Reply, by
+	// its Dest, like one that arrived. It owns the packet from then on. One with a
+	// Message is sealed first; one with a Frame is that frame; a copy of a packet that
+	// came is like that. Anything else cannot be captured: it is dropped and counted,
+	// as is what is to nobody or longer than packet.MaxFrame.
 	Send func(p *packet.Packet)
 }
 
@@ -78,22 +94,18 @@ func (Passive) Dequeue(units.Time, Queue, *packet.Packet) packet.Fate { return p
 // Removed does nothing.
 func (Passive) Removed(units.Time, Queue, *packet.Packet, packet.Fate) {}
 
+// Gauges has none.
+func (Passive) Gauges(_ units.Time, _ Queue, values []float64) []float64 { return values }
+
 // Tick asks for no timer.
 func (Passive) Tick(units.Time, Queue) units.Time { return units.Never }
 
 // New makes the point that c chooses, nil for plain drop-tail.
 func New(c Config, env Env) Point {
-	switch {
-	case c.Step != nil:
-		return &step{Step: *c.Step}
-	case c.RED != nil:
-		return &red{RED: *c.RED, rand: env.Rand}
-	case c.PI != nil:
-		return &pi{PI: *c.PI, rand: env.Rand}
-	case c.CoDel != nil:
-		return &codel{CoDel: *c.CoDel, longest: ethernetFrame}
+	if c.Settings == nil {
+		return nil
 	}
-	return nil
+	return c.Settings.New(env)
 }
 
 // mark sets CE, or does to a packet without ECN what the configuration says.

@@ -25,6 +25,8 @@ type ClassCounters struct {
 	RxPackets                uint64
 	Marked, Trimmed, Dropped uint64
 
+	Gauges []float64 // of the congestion point, in the order of its Kind; nil without one
+
 	Got     pfc.Got
 	Sent    pfc.Sent // with global PAUSE that of the whole port
 	Ingress buffer.Ingress
@@ -54,6 +56,9 @@ func (p *Port) Classes(now units.Time) []ClassCounters {
 			Got: c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
 			Ingress: c.Buffer.Ingress(uint16(p.Index), s.Priority), Egress: c.Buffer.Egress(p.Index, s.Priority),
 		})
+		if q.point != nil {
+			out[len(out)-1].Gauges = q.point.Gauges(now, p.classView(q), nil)
+		}
 	}
 	return out
 }

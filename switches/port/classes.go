@@ -114,9 +114,11 @@ type classQueue struct {
 // ClassEnv is what the classes of a port need.
 type ClassEnv struct {
 	Engine *sim.Engine
-	Rand   *rand.Rand                         // of trimming
-	Point  func(class.Class) congestion.Point // makes the congestion point of a queue; nil is plain drop-tail
-	MAC    wire.MAC                           // the source of the port's MAC control frames
+	Rand   *rand.Rand // of trimming
+	// Point makes the congestion point of a queue; nil is plain drop-tail. wake is
+	// congestion.Env.Wake.
+	Point func(c class.Class, wake func(units.Time)) congestion.Point
+	MAC   wire.MAC // the source of the port's MAC control frames
 }
 
 // SetClasses gives the port a queue for each class, in place of its single
@@ -135,30 +137,16 @@ func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 		if q.limit = s.Limit; q.limit == 0 {
 			q.limit = c.Buffer.Size()
 		}
-		if q.point = env.Point(s); q.point != nil {
+		q.point = newTicker(env.Engine, func(wake func(units.Time)) congestion.Point { return env.Point(s, wake) },
+			func(units.Time) congestion.Queue { return p.classView(q) })
+		if q.point != nil {
 			_, arrivalsOnly := q.point.(congestion.ArrivalsOnly)
 			q.departs = !arrivalsOnly
-			t := &classTicker{port: p, queue: q}
-			t.timer = env.Engine.NewTimer(t)
-			t.timer.Arm(0)
 		}
 	}
 	k.sched = sched.New(weights, p.quantum(&weights))
 	p.classes, p.mayAhead, p.ahead = k, false, false
 	k.flow.start(p, env)
-}
-
-// classTicker is the timer of the congestion point of a class.
-type classTicker struct {
-	port  *Port
-	queue *classQueue
-	timer sim.Timer
-}
-
-func (t *classTicker) Fire(now units.Time) {
-	if next := t.queue.point.Tick(now, t.port.classView(t.queue)); next != units.Never {
-		t.timer.Arm(next)
-	}
 }
 
 // Watch has f called when the queue of any class grows beyond high bytes, and

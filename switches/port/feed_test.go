@@ -52,7 +52,9 @@ func newFedRig(list ...class.Class) *fedRig {
 	r.chassis = &Chassis{Buffer: buffer.New(buffer.Config{Ports: []buffer.Port{{Classes: list}}}), Ports: []*Port{r.port}}
 	r.port.SetClasses(r.chassis, list, ClassEnv{
 		Engine: &r.engine, Rand: sim.NewRand(1, "trim"),
-		Point: func(k class.Class) congestion.Point { return congestion.New(k.Mark, congestion.Env{}) },
+		Point: func(k class.Class, _ func(units.Time)) congestion.Point {
+			return congestion.New(k.Mark, congestion.Env{})
+		},
 	})
 	r.port.SetFeeder(r)
 	r.port.Observe(0, r)
@@ -271,7 +273,7 @@ func TestFedTakesTurns(t *testing.T) {
 	r.want(t, "0 0, 100 1000, 200 1001, 300 1, 400 1002, 500 2, 600 1003")
 
 	// A queue with a congestion point that judges departures.
-	r = newFedRig(class.Class{Mark: congestion.Config{CoDel: &congestion.CoDel{Target: units.Millisecond, Interval: units.Second}}})
+	r = newFedRig(class.Class{Mark: congestion.Config{Settings: &congestion.CoDel{Target: units.Millisecond, Interval: units.Second}}})
 	r.send(0, 3, 76)
 	r.feed(0, 3, 76)
 	r.finish()
@@ -410,7 +412,7 @@ func TestNextFeedsAndSends(t *testing.T) {
 // TestFedIsJudged: the congestion point judges a fed packet by what waits in
 // the queue of its class, and a drop takes time.
 func TestFedIsJudged(t *testing.T) {
-	r := newFedRig(class.Class{Mark: congestion.Config{Step: &congestion.Step{K: 100}}})
+	r := newFedRig(class.Class{Mark: congestion.Config{Settings: &congestion.Step{K: 100}}})
 	r.send(0, 3, 76)
 	r.feed(0, 3, 76)
 	r.finish()
@@ -454,7 +456,8 @@ func (r *refuser) Dequeue(units.Time, congestion.Queue, *packet.Packet) packet.F
 
 func (*refuser) Removed(units.Time, congestion.Queue, *packet.Packet, packet.Fate) {}
 
-func (*refuser) Tick(units.Time, congestion.Queue) units.Time { return units.Never }
+func (*refuser) Tick(units.Time, congestion.Queue) units.Time                        { return units.Never }
+func (*refuser) Gauges(_ units.Time, _ congestion.Queue, values []float64) []float64 { return values }
 
 // TestFedLinkDown: fed packets are lost like others, each in its time.
 func TestFedLinkDown(t *testing.T) {

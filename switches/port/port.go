@@ -93,28 +93,19 @@ func New(e *sim.Engine, pool *packet.Pool, name string, index int, owner Owner, 
 	return p
 }
 
-// SetPoint puts a congestion point on the queue; nil is plain drop-tail. It
-// is called before the run.
-func (p *Port) SetPoint(e *sim.Engine, c congestion.Point) {
-	p.point = c
-	if c == nil {
-		return
-	}
-	t := &ticker{port: p}
-	t.timer = e.NewTimer(t)
-	t.timer.Arm(0)
+// SetPoint puts a congestion point on the queue, which make makes; nil is plain
+// drop-tail. It is called before the run. wake is congestion.Env.Wake.
+func (p *Port) SetPoint(e *sim.Engine, make func(wake func(units.Time)) congestion.Point) {
+	p.point = newTicker(e, make, p.view)
 }
 
-// ticker is the timer of a port's congestion point.
-type ticker struct {
-	port  *Port
-	timer sim.Timer
-}
-
-func (t *ticker) Fire(now units.Time) {
-	if next := t.port.point.Tick(now, t.port.view(now)); next != units.Never {
-		t.timer.Arm(next)
+// Gauges gives the values of the gauges of a plain port's congestion point; nil if it
+// has none.
+func (p *Port) Gauges(now units.Time) []float64 {
+	if p.point == nil {
+		return nil
 	}
+	return p.point.Gauges(now, p.view(now), nil)
 }
 
 // Connect gives the port the link that leaves it.

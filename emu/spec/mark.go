@@ -1,0 +1,70 @@
+package spec
+
+import (
+	"reflect"
+
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/congestion"
+)
+
+// points is the seam of congestion points.
+type points struct{}
+
+// markFile is what stands behind mark.
+type markFile = systemFile[points]
+
+func (points) what() string    { return congestion.Points.What() }
+func (points) example() string { return "mark: {red: {kmin: 100KB, kmax: 400KB, pmax: 1%}}" }
+func (points) names() []string { return congestion.Points.Names() }
+
+func (points) find(name string) (system, error) {
+	k, err := congestion.Points.Find(name)
+	if err != nil {
+		return system{}, err
+	}
+	first := ""
+	if k.Presets != nil {
+		first = k.Presets[0]
+	}
+	check := func(preset string, set func(any)) error {
+		settings := k.Settings(preset, 0)
+		set(settings)
+		return settings.Validate(0)
+	}
+	return system{k.Summary, k.Presets, func() any { return blank(k.Settings(first, 0)) }, check}, nil
+}
+
+// blank makes settings of the type of others, in which nothing is set.
+func blank(settings any) any { return reflect.New(reflect.TypeOf(settings).Elem()).Interface() }
+
+// mark resolves the congestion point of a queue before a link at a rate.
+func (v *resolver) mark(m *markFile, rate units.Rate) congestion.Config {
+	if m == nil || m.name == "" {
+		return congestion.Config{}
+	}
+	k, _ := congestion.Points.Find(m.name)
+	settings := k.Settings(m.presetOf(), rate)
+	overlay(v.reader, settings, m.values)
+	return congestion.Config{Name: m.name, Preset: m.presetOf(), Settings: settings}
+}
+
+// rateOf is the rate of the link that leaves a port; 0 without one.
+func (v *resolver) rateOf(p *Port) units.Rate {
+	if p.Link < 0 {
+		return 0
+	}
+	return v.settingsOf(p, 0).Rate
+}
+
+// checkMark reports a congestion point that cannot be at a queue of at most limit bytes,
+// 0 without a bound.
+func (v *resolver) checkMark(n *Node, c congestion.Config, limit units.Bytes, place *markFile) {
+	if c.Settings == nil {
+		return
+	}
+	if k, _ := congestion.Points.Find(c.Name); n.Kind == Host && !k.AtHosts {
+		v.fail(place, "mark at the switch that the host's link leads to", "%s does not stand at the queue of a host", c.Name)
+		return
+	}
+	v.report(c.Name, c.Settings, c.Settings.Validate(limit), place.preset, place)
+}

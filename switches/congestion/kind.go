@@ -1,0 +1,152 @@
+package congestion
+
+import (
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Points are the congestion points that a lab file can name. A package adds its own in an
+// init function; those of this package are here.
+var Points = registry.New[Kind]("congestion point")
+
+// Kind is a congestion point as a lab file names it.
+type Kind struct {
+	// Summary is one sentence for the schema and the documentation.
+	Summary string
+	// Presets are the names of known sets of parameters, the default first; nil where
+	// there is one set only.
+	Presets []string
+	// Settings gives the parameters of a preset, "" without presets, for a queue before
+	// a link at a rate, 0 for an unlimited one. Keys that must be in the file have no
+	// omitempty in their yaml tag.
+	Settings func(preset string, rate units.Rate) Settings
+	// Gauges describes what Point.Gauges gives.
+	Gauges []gauge.Gauge
+	// AtHosts is that the point may stand at a host's egress queue.
+	AtHosts bool
+	// NotFair is why the point cannot judge a class with order: fair; "" if it can.
+	NotFair string
+}
+
+// Settings are the parameters of a point: a pointer to a struct whose fields have yaml,
+// json and jsonschema_description tags.
+type Settings interface {
+	// Validate checks the parameters for a queue of at most limit bytes, 0 without a
+	// bound. The error joins a registry.RangeError for each that is wrong.
+	Validate(limit units.Bytes) error
+	// New makes the point of a queue. The settings have passed Validate, do not change
+	// any more, and are shared by the queues that they are of.
+	New(env Env) Point
+}
+
+// MarksFrom is implemented by settings of points that mark from a length of the queue on.
+type MarksFrom interface{ MarksFrom() units.Bytes }
+
+// known registers a point of this package that has one set of parameters.
+func known[S Settings](name, summary string, defaults func() S, k Kind) {
+	k.Summary = summary
+	k.Settings = func(string, units.Rate) Settings { return defaults() }
+	Points.Register(name, k)
+}
+
+func init() {
+	known("step", "marks every packet that meets a queue longer than k (DCTCP: Alizadeh et al., SIGCOMM 2010)", func() *Step { return &Step{} }, Kind{})
+	known("red", "marks with a probability that grows with the queue (RED: Floyd and Jacobson 1993)", func() *RED { return &RED{} }, Kind{})
+	known("pi", "marks so that the queue has a length: a proportional-integral controller (Hollot et al., INFOCOM 2001)", defaultPI, Kind{
+		Gauges: []gauge.Gauge{{Name: "mark_probability", Unit: gauge.Share, Help: "of a mark now", Brief: true}},
+	})
+	known("codel", "marks packets that have waited for too long (CoDel, RFC 8289)", defaultCoDel, Kind{
+		Gauges: []gauge.Gauge{
+			{Name: "dropping", Unit: gauge.YesNo, Help: "whether packets have waited for too long for an interval"},
+			{Name: "count", Help: "marks and drops since that began", Brief: true},
+		},
+		// It sees the short waits of sparse flows and takes the queue for empty (RFC
+		// 8290 §4.1 has one for each flow).
+		NotFair: "CoDel judges a class as one queue",
+	})
+}
+
+// reach notes a length that a queue of at most limit bytes never has.
+func reach(c *registry.Check, key string, length, limit units.Bytes) {
+	if limit > 0 && length >= limit {
+		c.Bad(key, length, "less than %v, as the queue never grows beyond that", limit)
+	}
+}
+
+// Validate implements Settings.
+func (s *Step) Validate(limit units.Bytes) error {
+	var c registry.Check
+	reach(&c, "k", s.K, limit)
+	return c.Err()
+}
+
+// Validate implements Settings.
+func (r *RED) Validate(limit units.Bytes) error {
+	var c registry.Check
+	reach(&c, "kmin", r.KMin, limit)
+	if r.KMin > r.KMax {
+		c.Bad("kmin", r.KMin, "at most kmax, %v: packets are marked from kmin on, and all of them above kmax", r.KMax)
+	}
+	c.Share("pmax", r.PMax, 0, 1)
+	return c.Err()
+}
+
+// minPeriod is the shortest period of a controller.
+const minPeriod = units.Microsecond
+
+// Validate implements Settings.
+func (p *PI) Validate(limit units.Bytes) error {
+	var c registry.Check
+	reach(&c, "target", p.Target, limit)
+	if p.Target <= 0 {
+		c.Bad("target", p.Target, "the length that the queue is to have, such as 50KB")
+	}
+	if p.Alpha <= 0 {
+		c.Bad("alpha", p.Alpha, "what brings the queue to its target, such as 0.2%%")
+	}
+	if p.Every < minPeriod {
+		c.Bad("every", p.Every, "%v or more, about the round-trip time or less", minPeriod)
+	}
+	return c.Err()
+}
+
+// Validate implements Settings.
+func (c *CoDel) Validate(units.Bytes) error {
+	var check registry.Check
+	if c.Target <= 0 || c.Target >= c.Interval {
+		check.Bad("target", c.Target, "a time above 0 and below interval, %v, such as 5%% of it (RFC 8289 §4.3)", c.Interval)
+	}
+	return check.Err()
+}
+
+// MarksFrom implements the interface of that name.
+func (s *Step) MarksFrom() units.Bytes { return s.K }
+
+// MarksFrom implements the interface of that name.
+func (r *RED) MarksFrom() units.Bytes { return r.KMin }
+
+// New implements Settings.
+func (s *Step) New(Env) Point { return &step{Step: *s} }
+
+// New implements Settings.
+func (r *RED) New(env Env) Point { return &red{RED: *r, rand: env.Rand} }
+
+// New implements Settings.
+func (p *PI) New(env Env) Point { return &pi{PI: *p, rand: env.Rand} }
+
+// New implements Settings.
+func (c *CoDel) New(Env) Point { return &codel{CoDel: *c, longest: ethernetFrame} }
+
+// defaultPI gives the gains of RFC 8033 §4.2 and §5.2, 0.125 and 1.25 per
+// second of delay, at its target of 15 ms. The period is a hundredth of its
+// 15 ms, as that is for round trips of up to 100 ms and this for up to 1 ms.
+func defaultPI() *PI {
+	return &PI{Alpha: 0.125 * 0.015, Beta: 1.25 * 0.015, Every: 150 * units.Microsecond}
+}
+
+// defaultCoDel gives the values of RFC 8289 §4.2 and §4.3, which are for the
+// Internet, and the drops of a queue manager that does not rely on ECN.
+func defaultCoDel() *CoDel {
+	return &CoDel{Target: 5 * units.Millisecond, Interval: 100 * units.Millisecond, NotECT: DropNotECT}
+}
