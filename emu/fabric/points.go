@@ -35,7 +35,6 @@ type pointHost struct {
 	fabric     *Fabric
 	node, port int
 	pool       *packet.Pool
-	sent       uint64
 }
 
 // AgentAddress is the address that the messages of a plain switch come from, of IPv4 or
