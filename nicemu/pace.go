@@ -1,6 +1,9 @@
 package nicemu
 
 import (
+	"fmt"
+	"syscall"
+
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
@@ -94,6 +97,22 @@ func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 	}
 	q.tick(q.device.Now())
 	return q.control.Rate(), q.control.Window()
+}
+
+// Renew begins a new flow: the queue pair's rate control is made anew and knows nothing
+// of what was sent before. It does nothing without a rate control, or before RTR. EBUSY:
+// the queue pair has something to send, or to wait for.
+func (q *QP) Renew() error {
+	switch {
+	case q.control == nil:
+		return nil
+	case q.engine.Busy():
+		return fmt.Errorf("%w: queue pair %d has work requests that are not completed", syscall.EBUSY, q.Number())
+	}
+	a, _ := q.verbs.Query()
+	q.control, q.pace = q.device.settings.Control.Settings.New(q.newFlow(&a)), pace{}
+	q.sent, q.acked, q.active = 0, 0, false
+	return nil
 }
 
 // Control is the queue pair's rate control, up to date; nil if it has none.

@@ -218,3 +218,29 @@ func TestTelemetryHasRoom(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestFlowPerMessage: with flow-per-message each message has a rate control of its own,
+// otherwise all of a queue pair have one.
+func TestFlowPerMessage(t *testing.T) {
+	for _, c := range []struct {
+		keys string
+		want int
+	}{{"depth: 1", 1}, {"flow-per-message: true", 6}} {
+		text := strings.Replace(fmt.Sprintf(telemetryLab, 5, "", 4), "size: 200KB", "size: 3KB, count: 5, "+c.keys, 1)
+		f := New(parse(t, text))
+		if err := f.Run(context.Background(), units.Never); err != nil {
+			t.Fatal(err)
+		}
+		h1, _ := f.Plan.Node("h1")
+		made := f.Plan.Nodes[h1].NIC.Control.Settings.(*probe).made
+		// One is made when the queue pair is connected.
+		if n := len(made); n != c.want {
+			t.Errorf("%s: %d controls", c.keys, n)
+		}
+		for _, p := range made[1:] {
+			if last := p.acks[len(p.acks)-1]; last.Acked != 3*units.KB || last.Sent != 3*units.KB {
+				t.Errorf("%s: a control heard %+v", c.keys, last)
+			}
+		}
+	}
+}

@@ -68,7 +68,7 @@ func checkTransfers(t rapid.TB, p *Plan, names map[string]bool) {
 		names[x.Name] = true
 		most := units.Bytes(min(from.MTU, to.MTU).Bytes())
 		if x.Size < 0 || x.Size > math.MaxInt32 || x.Count < 0 || x.QPs < 1 || x.Depth < 1 || x.Depth > from.Limits.QPWR || x.At < 0 || x.For < 0 ||
-			x.Every < 0 || x.MTU < 256 || x.MTU > most || x.MTU&(x.MTU-1) != 0 || x.DSCP > 63 || x.Count == 0 && x.For == 0 && p.Duration == 0 {
+			x.Every < 0 || x.MTU < 256 || x.MTU > most || x.MTU&(x.MTU-1) != 0 || x.FlowPerMessage && (x.Depth != 1 || x.Verb == workload.Read) || x.DSCP > 63 || x.Count == 0 && x.For == 0 && p.Duration == 0 {
 			t.Errorf("transfer %+v", x)
 		}
 		switch x.Service {
@@ -268,7 +268,7 @@ func TestTransfersMakeSoundPlans(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "entries") {
 			keys := "size: " + pick("size", "0", "1KB", "300B", "10MB")
 			keys += pick("count", "", "", ", count: 10", ", count: 3, every: 1us", ", for: 1ms", ", count: unlimited, for: 1s")
-			keys += pick("more", "", "", ", qps: 3", ", depth: 2", ", mtu: 256", ", ip: 6", ", dscp: 3", ", service: uc", ", at: 1s", ", name: x")
+			keys += pick("more", "", "", ", qps: 3", ", depth: 2", ", mtu: 256", ", ip: 6", ", dscp: 3", ", service: uc", ", at: 1s", ", name: x", ", flow-per-message: true")
 			hosts := []string{"h1", "h2", "[h1, h3]", `"*"`, `"h[23]"`}
 			entries = append(entries, pick("entry",
 				"write: {from: "+pick("from", hosts...)+", to: "+pick("to", hosts...)+", "+keys,

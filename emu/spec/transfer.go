@@ -219,6 +219,15 @@ func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 	if t.Service == roce.UD && t.Size > t.MTU {
 		v.failOnce(&f.Size, "a datagram is one packet", "a datagram of %dB is longer than the path MTU %d between %s and %s", t.Size, t.MTU, from.Name, to.Name)
 	}
+	if set(&t.FlowPerMessage, f.Flows); t.FlowPerMessage {
+		switch {
+		case t.Verb == workload.Read:
+			v.failOnce(f.Flows, "use write, whose data the host that posts sends", "flow-per-message is not for read: the other host sends the data")
+		case f.Depth != nil && t.Depth > 1:
+			v.failOnce(f.Depth, "leave depth out, or write depth: 1", "with flow-per-message a queue pair has one message under way, not %d", t.Depth)
+		}
+		t.Depth = 1
+	}
 	if most := from.NIC.Limits.QPWR; t.Depth > most {
 		v.failOnce(f.Depth, "", "a queue of %s holds %d work requests: its max_qp_wr", from.Name, most)
 	}

@@ -242,6 +242,9 @@ func (p *Poster) fill(now units.Time, i, due int) {
 		s.at[s.posted%t.Depth] = arrived
 		s.posted++
 		p.record.Posted(arrived)
+		if t.FlowPerMessage {
+			_ = p.posting.qps[i].Renew() // with a depth of 1 nothing is under way
+		}
 		if err := p.posting.qps[i].PostSend(p.request(i)); err != nil {
 			// The queue has room, so the queue pair has failed since: its
 			// completions say why.

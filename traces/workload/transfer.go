@@ -52,5 +52,8 @@ type Transfer struct {
 	Every units.Time
 	MTU   units.Bytes // path MTU; 256, 512, 1024, 2048 or 4096
 	DSCP  uint8       // 0 to 63
-	IPv6  bool        // over IPv6, otherwise IPv4
+	// FlowPerMessage makes each message a flow of its own: it begins with a rate control
+	// that knows nothing of the messages before it. Depth is 1, and Verb is not Read.
+	FlowPerMessage bool
+	IPv6           bool // over IPv6, otherwise IPv4
 }
