@@ -4,4 +4,5 @@ package systems
 
 import (
 	_ "github.com/weftlab/weft/protocols/dcqcn" // rate control dcqcn
+	_ "github.com/weftlab/weft/protocols/hpcc"  // rate control hpcc
 )
