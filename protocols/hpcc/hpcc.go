@@ -189,7 +189,10 @@ func (h *Control) apply() {
 		h.rate, h.window = h.line, 0
 		return
 	}
-	h.rate = min(h.line, max(1, units.Rate(h.w*8/h.t.Seconds())))
+	h.rate = h.line
+	if h.w < h.initial() {
+		h.rate = min(h.line, max(1, units.Rate(h.w*8/h.t.Seconds())))
+	}
 	h.window = max(1, units.Bytes(h.w*h.payload))
 }
 
