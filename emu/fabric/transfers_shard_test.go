@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/traces/capture"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -18,9 +19,9 @@ import (
 // transfers of every verb and service beside the flows.
 func drawNICLab(t *rapid.T) string {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-	control := pick("cc", "none", "dcqcn")
-	if control == "dcqcn" {
-		control = "{dcqcn: {preset: " + pick("preset", "connectx", "paper", "hpcc", "hpcc-paper") + "}}"
+	control := pick("cc", append(cc.Methods.Names(), "none")...)
+	if m, err := cc.Methods.Find(control); err == nil {
+		control = "{" + control + ": {preset: " + pick("preset", m.Presets...) + "}}"
 	}
 	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s",
 		pick("NIC's DSCP", "3", "1", "0"), control, pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
