@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/capture"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -18,14 +21,22 @@ import (
 // transfers of every verb and service beside the flows.
 func drawNICLab(t *rapid.T) string {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-	control := pick("cc", "none", "dcqcn")
-	if control == "dcqcn" {
-		control = "{dcqcn: {preset: " + pick("preset", "connectx", "paper", "hpcc", "hpcc-paper") + "}}"
+	// DCQCN more often than the others: only it has CNPs.
+	control := pick("cc", append([]string{"none", "dcqcn", "dcqcn", "dcqcn"}, cc.Methods.Names()...)...)
+	telemetry := false
+	if m, err := cc.Methods.Find(control); err == nil {
+		preset := pick("preset", m.Presets...)
+		telemetry = m.Preset(preset, units.Gbps).Traits().Telemetry > 0
+		control = "{" + control + ": {preset: " + preset + "}}"
 	}
 	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s",
 		pick("NIC's DSCP", "3", "1", "0"), control, pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
 		pick("timeout", "65us", "500us", "none"), rapid.IntRange(0, 7).Draw(t, "retries"), pick("mtu", "256", "1024"))
 	text := strings.Replace(drawDeepLab(t), "host: {attach: none}", "host: {attach: none, nic: "+nic+"}}", 1)
+	if telemetry { // it has no code for any rate
+		text = regexp.MustCompile(`rate: \d+Mbps, delay`).ReplaceAllString(text, "rate: 1Gbps, delay")
+		text = strings.Replace(text, "rate: 77Mbps", "rate: 100Mbps", 1)
+	}
 	var b strings.Builder
 	b.WriteString(text)
 	for i := range rapid.IntRange(1, 4).Draw(t, "transfers") {

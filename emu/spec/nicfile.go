@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -85,7 +86,11 @@ func (f *nicFile) join(r *reader, base *nicFile) *nicFile {
 // moved helps with keys that stand elsewhere.
 func (nicFile) moved() map[string]string {
 	hint := "settings of a rate control stand behind its name: cc: {dcqcn: {preset: paper, rpg_gd: 10}}"
-	return map[string]string{"preset": hint, "dcqcn": hint}
+	hints := map[string]string{"preset": hint}
+	for _, name := range cc.Methods.Names() {
+		hints[name] = hint
+	}
+	return hints
 }
 
 // limitsFile is what a device can do, as ibv_query_device(3) says it.

@@ -32,6 +32,9 @@ func Schema() ([]byte, error) {
 			if c, ok := reflect.Zero(t).Interface().(compound); ok {
 				return c.schema(m)
 			}
+			if w, ok := reflect.Zero(t).Interface().(words); ok {
+				return enum(w.Names()...)
+			}
 			return scalarSchema(t)
 		},
 	}
@@ -74,6 +77,11 @@ func definitionName(t reflect.Type) string {
 // compound is a type whose form in YAML is not that of its Go type.
 type compound interface {
 	schema(m *schemaMaker) *jsonschema.Schema
+}
+
+// words is a type of a system's settings that is one of some words in YAML.
+type words interface {
+	Names() []string
 }
 
 func (dict[T]) schema(m *schemaMaker) *jsonschema.Schema {

@@ -51,6 +51,13 @@ const (
 	queueUnit = 80 * units.Byte
 )
 
+// TimeWrap and SentWrap are where a hop's time and its bytes begin again: 16.777216 ms
+// and 134217728 B.
+const (
+	TimeWrap = units.Nanosecond << timeBits
+	SentWrap = sentUnit << sentBits
+)
+
 // rates are what the four bits of the rate stand for. The paper does not print
 // its codes.
 var rates = [16]units.Rate{
@@ -92,10 +99,24 @@ func (h Hop) time() uint64 { return uint64(h>>(sentBits+queueBits)) & (1<<timeBi
 func (h Hop) sent() uint64 { return uint64(h>>queueBits) & (1<<sentBits - 1) }
 
 // Since gives the time from an earlier hop of the same port to h, and how many bytes
-// the port sent in it. Time is right modulo 16.777216 ms, bytes modulo 134217728.
+// the port sent in it: time modulo TimeWrap, bytes modulo SentWrap.
 func (h Hop) Since(before Hop) (t units.Time, sent units.Bytes) {
 	t = units.Time((h.time()-before.time())&(1<<timeBits-1)) * units.Nanosecond
 	return t, units.Bytes((h.sent()-before.sent())&(1<<sentBits-1)) * sentUnit
+}
+
+// Between is Since for a receiver whose clock says that about so much time has passed
+// between the two: t is right however often time has wrapped, if "about" is off by less
+// than half of TimeWrap. ok is false where nothing follows from the two: the port can
+// have sent SentWrap or more, h is not later, or its rate is not known.
+func (h Hop) Between(before Hop, about units.Time) (t units.Time, sent units.Bytes, ok bool) {
+	t, sent = h.Since(before)
+	if off := about - t + TimeWrap/2; off >= 0 {
+		t += off / TimeWrap * TimeWrap
+	} else {
+		t -= TimeWrap // it cannot be so late: h is the earlier one
+	}
+	return t, sent, t > 0 && h.Rate() > 0 && h.Rate().Per(t) < SentWrap-sentUnit
 }
 
 // String is for messages of tests.

@@ -1,0 +1,240 @@
+// Package cctest is for tests of rate controls: flows that share one egress port, which
+// marks and stamps telemetry. It models what a control sees of a fabric, and nothing
+// more: no loss, no headers, no NIC but its window, its pacing and its line.
+package cctest
+
+import (
+	"container/heap"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Bottleneck is one port that flows share, each of which comes from a port of its own.
+// The exported fields are set before the first Start.
+type Bottleneck struct {
+	Line, NIC   units.Rate  // of the port, and of those of the senders
+	Delay       units.Time  // of all cables from a sender to the receiver and back
+	MTU, Packet units.Bytes // payload of a packet, and what it takes on the wire
+	K           units.Bytes // the port marks packets that meet more than this; 0 is never
+
+	now    units.Time
+	seq    uint64
+	events events
+
+	queue   []*packet
+	waiting units.Bytes
+	busy    bool
+	sent    units.Bytes // by the port, since the start
+
+	since   units.Time
+	changed units.Time  // the queue as of then was added to sum
+	sum     float64     // bytes times seconds
+	longest units.Bytes // queue
+	before  units.Bytes // sent until since
+}
+
+// Flow is one sender, which always has something to send until it is stopped.
+type Flow struct {
+	Control cc.Control
+	Got     units.Bytes // payload that came to the receiver since Measure
+
+	b           *Bottleneck
+	stopped     bool
+	next        units.Time // pacing
+	sent, acked units.Bytes
+	tick        units.Time // when the timer's event comes
+}
+
+type packet struct {
+	flow   *Flow
+	left   units.Time // the sender
+	seq    units.Bytes
+	marked bool
+	hop    [1]telemetry.Hop
+}
+
+// RTT is that of a packet without queues. The acknowledgement takes no time on wires.
+func (b *Bottleneck) RTT() units.Time {
+	return b.NIC.TimeOf(b.Packet) + b.Line.TimeOf(b.Packet) + b.Delay
+}
+
+// Flow is what a control of a flow through the bottleneck is made for.
+func (b *Bottleneck) Flow() cc.Flow {
+	return cc.Flow{
+		Line: b.NIC, MTU: b.MTU, Packet: b.Packet,
+		Path: cc.Path{RTT: b.RTT(), Bottleneck: min(b.Line, b.NIC), Hops: 2},
+	}
+}
+
+// Start begins a flow now.
+func (b *Bottleneck) Start(c cc.Control) *Flow {
+	f := &Flow{Control: c, b: b, tick: units.Never, next: b.now}
+	c.Active(b.now, true)
+	b.at(b.now, f.send)
+	return f
+}
+
+// Stop ends it: what is under way still arrives.
+func (f *Flow) Stop() { f.stopped = true }
+
+// Run goes on until end.
+func (b *Bottleneck) Run(end units.Time) {
+	for len(b.events) > 0 && b.events[0].at <= end {
+		e := heap.Pop(&b.events).(event)
+		b.now = e.at
+		e.do()
+	}
+	b.now = end
+}
+
+// send sends what rate and window allow now.
+func (f *Flow) send() {
+	b := f.b
+	if f.stopped || b.now < f.next {
+		return
+	}
+	f.ticked()
+	if w, flying := f.Control.Window(), f.sent-f.acked; w > 0 && flying > 0 && flying+b.MTU > w {
+		return // an acknowledgement comes back here
+	}
+	p := &packet{flow: f, left: b.now, seq: f.sent + b.MTU}
+	f.sent = p.seq
+	f.Control.Sent(b.now, b.Packet)
+	gap := b.NIC.TimeOf(b.Packet)
+	b.at(b.now+gap+b.Delay/4, func() { b.arrive(p) })
+	if r := f.Control.Rate(); r > 0 {
+		gap = max(gap, r.TimeOf(b.Packet))
+	}
+	f.next = b.now + gap
+	b.at(f.next, f.send)
+	f.arm()
+}
+
+// ticked has the control do what is due.
+func (f *Flow) ticked() {
+	if f.Control.Timer() <= f.b.now {
+		f.Control.Tick(f.b.now)
+	}
+}
+
+// arm sees to it that the control's timer is kept to.
+func (f *Flow) arm() {
+	at := f.Control.Timer()
+	if at == units.Never || f.tick <= at {
+		return
+	}
+	f.tick = at
+	f.b.at(at, func() {
+		f.tick = units.Never
+		f.ticked()
+		f.send()
+		f.arm()
+	})
+}
+
+// arrive puts a packet into the port's queue.
+func (b *Bottleneck) arrive(p *packet) {
+	p.marked = b.K > 0 && b.waiting > b.K
+	b.account()
+	b.queue = append(b.queue, p)
+	b.waiting += b.Packet
+	b.longest = max(b.longest, b.waiting)
+	b.transmit()
+}
+
+// transmit begins with the next packet, if the port is free.
+func (b *Bottleneck) transmit() {
+	if b.busy || len(b.queue) == 0 {
+		return
+	}
+	b.account()
+	p := b.queue[0]
+	b.queue = b.queue[1:]
+	b.waiting -= b.Packet
+	b.busy = true
+	b.sent += b.Packet
+	code, _ := telemetry.RateCode(b.Line)
+	p.hop[0] = telemetry.NewHop(code, b.now, b.sent, b.waiting)
+	done := b.now + b.Line.TimeOf(b.Packet)
+	b.at(done, func() {
+		b.busy = false
+		b.transmit()
+	})
+	b.at(done+b.Delay/4, func() { p.flow.Got += b.MTU })
+	b.at(done+b.Delay-b.Delay/4, func() { p.flow.heard(p) })
+}
+
+// heard takes the acknowledgement of a packet.
+func (f *Flow) heard(p *packet) {
+	b := f.b
+	f.ticked()
+	f.acked = p.seq
+	f.Control.Acked(b.now, &cc.Ack{
+		Acked: p.seq, Sent: f.sent, Newly: b.MTU, Packets: 1, InFlight: f.sent - f.acked,
+		RTT: b.now - p.left, Marked: p.marked, Hops: p.hop[:], Path: 1,
+	})
+	f.send()
+	f.arm()
+}
+
+// account adds up the queue, which has been as long since the last change.
+func (b *Bottleneck) account() {
+	b.sum += float64(b.waiting) * (b.now - b.changed).Seconds()
+	b.changed = b.now
+}
+
+// Measure forgets what was before now; flows are told to as well.
+func (b *Bottleneck) Measure(flows ...*Flow) {
+	b.account()
+	b.since, b.sum, b.longest, b.before = b.now, 0, b.waiting, b.sent
+	for _, f := range flows {
+		f.Got = 0
+	}
+}
+
+// Results are the mean and the longest queue in bytes, and how much of the port's rate
+// was used, since Measure.
+func (b *Bottleneck) Results() (mean, longest, utilisation float64) {
+	b.account()
+	span := b.now - b.since
+	return b.sum / span.Seconds(), float64(b.longest), float64(b.sent-b.before) / float64(b.Line.Per(span))
+}
+
+// Jain is Jain's index of what flows got: 1 where all got the same.
+func Jain(flows ...*Flow) float64 {
+	var sum, squares float64
+	for _, f := range flows {
+		g := float64(f.Got)
+		sum += g
+		squares += g * g
+	}
+	return sum * sum / squares / float64(len(flows))
+}
+
+type event struct {
+	at  units.Time
+	seq uint64
+	do  func()
+}
+
+func (b *Bottleneck) at(t units.Time, do func()) {
+	b.seq++
+	heap.Push(&b.events, event{t, b.seq, do})
+}
+
+// events are a heap by time, and among equals by when they were asked for.
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}

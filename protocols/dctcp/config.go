@@ -1,0 +1,99 @@
+package dctcp
+
+import (
+	"errors"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config has the parameters of a sender. K is the switch's: congestion point step.
+// A pointer to it is cc.Settings.
+type Config struct {
+	// G is the weight of the last window's share of marked bytes in alpha (g). Above
+	// 0, up to 1.
+	G units.Fraction `yaml:"g,omitempty" json:"g" jsonschema_description:"weight of the last window's share of marked bytes in alpha"`
+	// InitialAlpha is alpha before the first window has ended (RFC 8257 §4.2).
+	InitialAlpha units.Fraction `yaml:"initial_alpha,omitempty" json:"initial_alpha" jsonschema_description:"alpha at the beginning of a flow"`
+	// InitialWindow is the window at the beginning of a flow, in payload. 0 is the
+	// bandwidth-delay product of its path, and ten packets where no path is known.
+	InitialWindow units.Bytes `yaml:"initial_window,omitempty" json:"initial_window" jsonschema_description:"window at the beginning of a flow; 0 is the bandwidth-delay product of its path"`
+	// SlowStart is that the window at first grows by all that is acknowledged, until a
+	// mark or a loss. A flow whose path is not known always begins so.
+	SlowStart bool `yaml:"slow_start,omitempty" json:"slow_start" jsonschema_description:"whether the window at first grows by all that is acknowledged"`
+	// AdditiveIncrease is what the window grows by for each window that is
+	// acknowledged without a mark. 0 is the payload of a packet.
+	AdditiveIncrease units.Bytes `yaml:"additive_increase,omitempty" json:"additive_increase" jsonschema_description:"growth of the window for each window that is acknowledged; 0 is a packet"`
+	// Pacing is that packets are spaced at window/T, and the window is never more than
+	// what the line carries in T. Without, acknowledgements are the clock, as in TCP,
+	// and the window grows only while it is used up.
+	Pacing bool `yaml:"pacing,omitempty" json:"pacing" jsonschema_description:"whether packets are spaced at the window over the RTT without queues"`
+	// BaseRTT is T. 0 is that of the flow's path; where none is known, the least that
+	// an acknowledgement has had.
+	BaseRTT units.Time `yaml:"base_rtt,omitempty" json:"base_rtt" jsonschema_description:"T, the RTT without queues; 0 is that of the flow's own path"`
+	// MinRate is the least window, as what it carries in T. The window is never less
+	// than a packet; 0 leaves it at that.
+	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least window, as a rate over the RTT without queues; unlimited leaves it at a packet"`
+}
+
+// Validate implements cc.Settings.
+func (c *Config) Validate(line units.Rate) error {
+	var check registry.Check
+	if line <= 0 {
+		check.Fail(errors.New("DCTCP needs the rate of the port's link: its first window and its pacing go by it; give the link a rate"))
+	}
+	if c.G <= 0 {
+		check.Bad("g", c.G, "a share above 0%%, up to 100%%, such as 6.25%%")
+	} else {
+		check.Share("g", c.G, 0, 1)
+	}
+	check.Share("initial_alpha", c.InitialAlpha, 0, 1)
+	if c.InitialWindow < 0 {
+		check.Bad("initial_window", c.InitialWindow, "an amount such as 10KB, or 0 for the bandwidth-delay product")
+	}
+	if c.AdditiveIncrease < 0 {
+		check.Bad("additive_increase", c.AdditiveIncrease, "an amount such as 1KB, or 0 for a packet")
+	}
+	check.Time("base_rtt", c.BaseRTT, 0)
+	if c.MinRate != 0 {
+		check.Rate("min_rate", c.MinRate, line, "100Mbps")
+	}
+	return check.Err()
+}
+
+// Presets are the names that Preset knows, the default first.
+var Presets = []string{"paper", "hpcc"}
+
+// Preset gives the parameters that name, one of Presets, stands for, for a port at line
+// rate line:
+//
+//   - paper: g of §3.4, and the rest as in TCP: slow start, no pacing. The first window
+//     is that of RFC 6928, ten packets of 1460 bytes; the paper does not say.
+//   - hpcc: "dctcp" in simulation/run.py of
+//     github.com/alibaba-edu/High-Precision-Congestion-Control, as its authors imagine
+//     DCTCP in a NIC: it begins at the line rate and is paced. The increase of 615 Mb/s
+//     there is a packet of 1 KB an RTT of 13 us, and a packet here. The least rate is
+//     1 Gb/s; below 25 Gb/s it is taken as a 25th of the line rate, since it would
+//     otherwise leave nothing to control.
+func Preset(name string, line units.Rate) Config {
+	c := Config{G: 0.0625, InitialAlpha: 1}
+	switch name {
+	case "paper":
+		c.SlowStart, c.InitialWindow = true, 14600
+	case "hpcc":
+		c.Pacing, c.MinRate = true, max(1, min(units.Gbps, line/25))
+	default:
+		panic("dctcp: " + name + " is none of Presets")
+	}
+	return c
+}
+
+// Traits implements cc.Settings: marks come back in the acknowledgement of the packet
+// that has them.
+func (c *Config) Traits() cc.Traits {
+	return cc.Traits{ECT: true, Marks: cc.AnswerEcho, AskEvery: 1, NeedsPath: true, NeedsAcks: true}
+}
+
+// New implements cc.Settings.
+func (c *Config) New(f cc.Flow) cc.Control { return New(c, f) }

@@ -1,0 +1,232 @@
+// Package dctcp is DCTCP's rate control at the sender of a NIC: Alizadeh et al., "Data
+// Center TCP (DCTCP)", SIGCOMM 2010, and RFC 8257. Switches mark packets that meet a
+// queue longer than K; the receiver says in each acknowledgement whether its packet was
+// marked; the sender takes away of its window, once a window, half of the share of
+// bytes that have lately been marked.
+//
+// The names are those of the paper and of RFC 8257 §3.3, from which this differs so:
+// bytes are payload; an acknowledgement stands for a packet, so no state machine at the
+// receiver is needed (traits); loss halves the window as TCP's does (RFC 5681), by a NAK
+// where TCP has duplicate acknowledgements. A window stays as it was while a flow rests.
+package dctcp
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+func init() {
+	cc.Methods.Register("dctcp", cc.Method{
+		Summary: "DCTCP (Alizadeh et al., SIGCOMM 2010): the share of marked bytes in acknowledgements sets the window of the flow",
+		Presets: Presets,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "alpha", Unit: gauge.Share, Help: "estimate of the share of marked bytes", Brief: true},
+			{Name: "f", Unit: gauge.Share, Help: "F: that share in the last window"},
+			{Name: "cwnd", Unit: gauge.Bytes, Help: "congestion window, in payload"},
+			{Name: "slow_start", Unit: gauge.YesNo, Help: "whether the window grows by all that is acknowledged"},
+			{Name: "cwr", Unit: gauge.YesNo, Help: "whether the window was reduced since the oldest data under way left"},
+			{Name: "base_rtt", Unit: gauge.Seconds, Help: "T: the RTT without queues"},
+			{Name: "rtt", Unit: gauge.Seconds, Help: "RTT of the last acknowledgement"},
+		},
+	})
+}
+
+// Control is the state of one flow.
+type Control struct {
+	cc.Deaf
+	config      *Config
+	line        units.Rate
+	mtu, packet units.Bytes
+	t           units.Time // T; 0 while it is not known
+	learn       bool       // T is the least RTT so far
+
+	cwnd, ssthresh units.Bytes
+	credit         units.Bytes // acknowledged since the last additive increase
+
+	alpha, f                           float64
+	bytesAcked, bytesMarked, windowEnd units.Bytes // of the window under observation
+
+	cwr     bool        // the window was reduced: not again before
+	highSeq units.Bytes // this is acknowledged; unknown until the next acknowledgement
+	rtt     units.Time
+}
+
+var _ cc.Control = (*Control)(nil)
+
+// unknown stands for a sequence number that the next acknowledgement tells.
+const unknown = -1
+
+// unlimited is ssthresh before the first congestion.
+const unlimited = units.Bytes(math.MaxInt64)
+
+// New makes the control of a flow. c has passed Validate for the flow's line and is
+// shared, not copied.
+func New(c *Config, f cc.Flow) *Control {
+	d := &Control{config: c, line: f.Line, mtu: f.MTU, packet: f.Packet, t: c.BaseRTT, alpha: float64(c.InitialAlpha)}
+	if d.t == 0 {
+		d.t = f.Path.RTT
+	}
+	d.learn = d.t == 0
+	slow := c.SlowStart
+	switch bdp := f.Path.BDP(); {
+	case c.InitialWindow > 0:
+		d.cwnd = c.InitialWindow
+	case bdp > 0:
+		d.cwnd = d.payload(bdp)
+	default:
+		d.cwnd, slow = 10*d.mtu, true
+	}
+	d.bound()
+	d.ssthresh = d.cwnd
+	if slow {
+		d.ssthresh = unlimited
+	}
+	return d
+}
+
+// payload is that of an amount of packets of full size on the wire.
+func (d *Control) payload(wire units.Bytes) units.Bytes {
+	return units.Bytes(float64(wire) * float64(d.mtu) / float64(d.packet))
+}
+
+// Acked takes an acknowledgement.
+func (d *Control) Acked(_ units.Time, a *cc.Ack) {
+	if a.RTT > 0 {
+		d.rtt = a.RTT
+		if d.learn && (d.t == 0 || a.RTT < d.t) {
+			d.t = a.RTT
+		}
+	}
+	d.estimate(a)
+	if d.cwr && d.highSeq == unknown {
+		d.highSeq = a.Sent
+	}
+	if d.cwr && a.Acked > d.highSeq {
+		d.cwr = false
+	}
+	switch {
+	case d.cwr:
+	case a.Marked:
+		d.cwnd -= units.Bytes(float64(d.cwnd) * d.alpha / 2) // cwnd ← cwnd × (1 − α/2)
+		d.reduced(a.Sent)
+	default:
+		d.grow(a)
+	}
+	d.bound()
+}
+
+// estimate updates alpha once a window: α ← (1 − g) × α + g × F. The products are
+// converted so that the result is the same on every processor (Go specification,
+// "Floating-point operators").
+func (d *Control) estimate(a *cc.Ack) {
+	d.bytesAcked += a.Newly
+	if a.Marked {
+		d.bytesMarked += a.Newly
+	}
+	if a.Acked <= d.windowEnd {
+		return
+	}
+	if d.bytesAcked > 0 {
+		d.f = float64(d.bytesMarked) / float64(d.bytesAcked)
+		g := float64(d.config.G)
+		d.alpha = float64((1-g)*d.alpha) + float64(g*d.f)
+	}
+	d.bytesAcked, d.bytesMarked, d.windowEnd = 0, 0, a.Sent
+}
+
+// reduced notes that the window was reduced for what was sent until highSeq.
+func (d *Control) reduced(highSeq units.Bytes) {
+	d.cwr, d.highSeq, d.credit = true, highSeq, 0
+	d.bound()
+	d.ssthresh = d.cwnd
+}
+
+// grow raises the window as TCP's (RFC 5681 §3.1, counted in bytes as in RFC 3465).
+func (d *Control) grow(a *cc.Ack) {
+	flying := a.InFlight + a.Newly // when the acknowledgement came
+	if !d.config.Pacing && flying+d.mtu <= d.cwnd {
+		return // there was room for more: no lack of window held the flow back
+	}
+	if d.cwnd < d.ssthresh {
+		d.cwnd += a.Newly
+		return
+	}
+	d.credit += a.Newly
+	if d.credit < d.cwnd {
+		return
+	}
+	d.credit -= d.cwnd
+	if ai := d.config.AdditiveIncrease; ai > 0 {
+		d.cwnd += ai
+	} else {
+		d.cwnd += d.mtu
+	}
+}
+
+// Lost halves the window once for what was under way; after a timeout the flow begins
+// anew with a packet and slow start.
+func (d *Control) Lost(_ units.Time, l cc.Loss) {
+	switch {
+	case l.Timeout:
+		if d.cwnd > d.mtu {
+			d.ssthresh = max(d.cwnd/2, 2*d.mtu)
+		}
+		d.cwnd, d.credit, d.cwr = d.mtu, 0, false
+		d.bound()
+	case !d.cwr:
+		d.cwnd /= 2
+		d.reduced(unknown)
+	}
+}
+
+// bound holds the window to at least a packet and min_rate, and with pacing to the line.
+func (d *Control) bound() {
+	least := max(d.mtu, d.payload(d.config.MinRate.Per(d.t)))
+	if d.config.Pacing && d.t > 0 {
+		d.cwnd = min(d.cwnd, d.most())
+	}
+	d.cwnd = max(d.cwnd, least)
+}
+
+// most is what the line carries in T.
+func (d *Control) most() units.Bytes { return d.payload(d.line.Per(d.t)) }
+
+// Line holds the window to the new line rate.
+func (d *Control) Line(_ units.Time, r units.Rate) {
+	d.line = r
+	d.bound()
+}
+
+// Rate is the window over T, on the wire, with pacing.
+func (d *Control) Rate() units.Rate {
+	if !d.config.Pacing || d.t == 0 {
+		return 0
+	}
+	if d.cwnd >= d.most() {
+		return d.line
+	}
+	wire := float64(d.cwnd) * float64(d.packet) / float64(d.mtu)
+	return min(d.line, max(1, units.Rate(wire*8/d.t.Seconds())))
+}
+
+// Window is the congestion window.
+func (d *Control) Window() units.Bytes { return d.cwnd }
+
+// Gauges implements cc.Control.
+func (d *Control) Gauges(_ units.Time, values []float64) []float64 {
+	return append(values, d.alpha, d.f, gauge.Size(d.cwnd), gauge.Yes(d.cwnd < d.ssthresh), gauge.Yes(d.cwr), known(d.t), known(d.rtt))
+}
+
+func known(t units.Time) float64 {
+	if t == 0 {
+		return gauge.None
+	}
+	return gauge.Span(t)
+}

@@ -1,0 +1,189 @@
+package dctcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+	"unsafe"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/cc/cctest"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// TestQueueAtK: flows fill the link, share it, and keep the queue where the paper's model
+// of synchronised flows has it (§3.3): its most is K + N packets, and it swings by
+// √(2N(C·RTT+K))/2 packets below that.
+func TestQueueAtK(t *testing.T) {
+	const packet = 1100
+	for _, c := range []struct {
+		preset string
+		flows  int
+		k      units.Bytes
+	}{
+		{"paper", 1, 40 * packet}, {"paper", 2, 40 * packet}, {"paper", 10, 40 * packet}, {"paper", 2, 65 * packet},
+		{"hpcc", 2, 40 * packet}, {"hpcc", 10, 40 * packet},
+	} {
+		b := &cctest.Bottleneck{Line: 10 * units.Gbps, NIC: 40 * units.Gbps, MTU: 1000, Packet: packet, K: c.k}
+		b.Delay = 100*units.Microsecond - b.RTT()
+		config := Preset(c.preset, b.NIC)
+		var flows []*cctest.Flow
+		for i := range c.flows {
+			b.Run(units.Time(i) * 500 * units.Microsecond)
+			flows = append(flows, b.Start(config.New(b.Flow())))
+		}
+		b.Run(60 * units.Millisecond)
+		b.Measure(flows...)
+		b.Run(120 * units.Millisecond)
+		mean, longest, used := b.Results()
+		jain := cctest.Jain(flows...)
+		k, n := float64(c.k)/packet, float64(c.flows)
+		most := k + n
+		swing := math.Sqrt(2*n*(float64(b.Line.Per(b.RTT()))/packet+k)) / 2
+		t.Logf("%d flows of %s, K %.0f packets: %.4f of the link, Jain's index %.4f, queue %.1f packets, at most %.0f; the model's %.1f to %.1f",
+			c.flows, c.preset, k, used, jain, mean/packet, longest/packet, most-swing, most)
+		if used < 0.99 || jain < 0.95 {
+			t.Errorf("%d flows of %s, K %.0f packets: %.4f of the link, Jain's index %.4f", c.flows, c.preset, k, used, jain)
+		}
+		if q := mean / packet; q < most-swing || q > most || longest/packet > most+n+1 {
+			t.Errorf("%d flows of %s, K %.0f packets: queue %.1f packets, at most %.0f; the model's %.1f to %.1f", c.flows, c.preset, k, q, longest/packet, most-swing, most)
+		}
+	}
+}
+
+// TestBounds: whatever comes, alpha is a share and the window at least a packet and, with
+// pacing, no more than the line carries in T.
+func TestBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		config := Preset(rapid.SampledFrom(Presets).Draw(t, "preset"), 100*units.Gbps)
+		config.G = units.Fraction(rapid.Float64Range(0.001, 1).Draw(t, "g"))
+		f := cc.Flow{Line: 100 * units.Gbps, MTU: 1000, Packet: 1100}
+		if rapid.Bool().Draw(t, "path") {
+			f.Path = cc.Path{RTT: 10 * units.Microsecond, Bottleneck: 100 * units.Gbps}
+		}
+		d := New(&config, f)
+		var a cc.Ack
+		for range rapid.IntRange(1, 100).Draw(t, "inputs") {
+			switch rapid.IntRange(0, 9).Draw(t, "input") {
+			case 0:
+				d.Lost(0, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
+			case 1:
+				d.Line(0, units.Rate(rapid.Int64Range(1, int64(400*units.Gbps)).Draw(t, "line")))
+			default:
+				a.Sent += units.Bytes(rapid.Int64Range(0, 200_000).Draw(t, "sent"))
+				a.Newly = units.Bytes(rapid.Int64Range(0, int64(a.Sent-a.Acked)).Draw(t, "newly"))
+				a.Acked += a.Newly
+				a.InFlight = a.Sent - a.Acked
+				a.Marked = rapid.Bool().Draw(t, "marked")
+				a.RTT = units.Time(rapid.Int64Range(0, 100).Draw(t, "us")) * units.Microsecond
+				d.Acked(0, &a)
+			}
+			if !(d.alpha >= 0 && d.alpha <= 1) {
+				t.Fatalf("alpha is %v", d.alpha)
+			}
+			if d.Window() < 1000 || config.Pacing && d.t > 0 && d.Window() > max(1000, d.most(), d.payload(config.MinRate.Per(d.t))) {
+				t.Fatalf("the window is %d", d.Window())
+			}
+			if r := d.Rate(); r < 0 || r > d.line || config.Pacing && d.t > 0 && r == 0 {
+				t.Fatalf("the rate is %v", r)
+			}
+		}
+	})
+}
+
+// TestConfigAsText: the presets are good at all line rates, and come through YAML and
+// JSON.
+func TestConfigAsText(t *testing.T) {
+	for _, name := range Presets {
+		for _, line := range []units.Rate{units.Mbps, units.Gbps, 100 * units.Gbps, 1_600 * units.Gbps} {
+			want := Preset(name, line)
+			if err := want.Validate(line); err != nil {
+				t.Errorf("%s at %v: %v", name, line, err)
+			}
+			text, err := json.Marshal(want)
+			var got Config
+			if err == nil {
+				err = json.Unmarshal(text, &got)
+			}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s at %v through JSON: %v (-want +got):\n%s", name, line, err, diff)
+			}
+			text, err = yaml.Marshal(want)
+			got = Config{}
+			if err == nil {
+				err = yaml.UnmarshalWithOptions(text, &got, yaml.Strict())
+			}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s at %v through YAML: %v (-want +got):\n%s", name, line, err, diff)
+			}
+		}
+	}
+}
+
+// TestGauges: their values fit their descriptions.
+func TestGauges(t *testing.T) {
+	method, err := cc.Methods.Find("dctcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Preset("paper", 10*units.Gbps)
+	d := New(&config, cc.Flow{Line: 10 * units.Gbps, MTU: 1000, Packet: 1100})
+	show := func() string {
+		var s string
+		for _, v := range gauge.Read(method.Gauges, d.Gauges(0, nil)) {
+			s += fmt.Sprintf("%s %.6g%s ", v.Name, v.Value, v.Unit)
+		}
+		return s
+	}
+	if got, want := show(), "alpha 1share f 0share cwnd 14600B slow_start 1yes/no cwr 0yes/no "; got != want {
+		t.Errorf("at the start %s, want %s", got, want)
+	}
+	d.Acked(0, &cc.Ack{Acked: 1000, Sent: 14_000, Newly: 1000, InFlight: 13_000, Marked: true, RTT: 20 * units.Microsecond})
+	if got, want := show(), "alpha 1share f 1share cwnd 7300B slow_start 0yes/no cwr 1yes/no base_rtt 2e-05s rtt 2e-05s "; got != want {
+		t.Errorf("after a mark %s, want %s", got, want)
+	}
+}
+
+// TestStateIsSmall: a NIC has many flows.
+func TestStateIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(Control{}); n > 160 {
+		t.Errorf("the state of a flow is %d bytes", n)
+	}
+}
+
+func TestAnAcknowledgementDoesNotAllocate(t *testing.T) {
+	ack := acknowledged()
+	if n := testing.AllocsPerRun(1000, ack); n != 0 {
+		t.Errorf("%v allocations an acknowledgement", n)
+	}
+}
+
+func BenchmarkAck(b *testing.B) {
+	ack := acknowledged()
+	b.ReportAllocs()
+	for b.Loop() {
+		ack()
+	}
+}
+
+// acknowledged is what brings a flow the next acknowledgement; every 50th is marked.
+func acknowledged() func() {
+	config := Preset("hpcc", 100*units.Gbps)
+	d := New(&config, cc.Flow{Line: 100 * units.Gbps, MTU: 1000, Packet: 1100, Path: cc.Path{RTT: 13 * units.Microsecond, Bottleneck: 100 * units.Gbps}})
+	ack := cc.Ack{Sent: 100_000, Newly: 1000, Packets: 1, RTT: 14 * units.Microsecond, InFlight: 100_000}
+	return func() {
+		ack.Acked += 1000
+		ack.Sent += 1000
+		ack.Marked = ack.Acked%50_000 == 0
+		d.Acked(0, &ack)
+		if d.Window() > 0 && d.Rate() > 0 {
+			d.Sent(0, 1100)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package hpcc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config has the parameters by the paper's names. A pointer to it is cc.Settings.
+type Config struct {
+	// Eta is the share of a link that the flows aim at (η). Above 0, up to 100%.
+	Eta units.Fraction `yaml:"eta,omitempty" json:"eta" jsonschema_description:"share of a link that the flows aim at"`
+	// MaxStage is how many additive increases may follow each other before the window
+	// is set by U again (maxStage). From 0, which always sets it by U.
+	MaxStage int `yaml:"max_stage,omitempty" json:"max_stage" jsonschema_description:"additive increases in a row before the window is set by U again"`
+	// WAI is the additive increase (W_AI), in bytes on the wire. 0 is what §3.3 gives
+	// as a rule: W_init·(1-η)/N.
+	WAI units.Bytes `yaml:"w_ai,omitempty" json:"w_ai" jsonschema_description:"additive increase of the window; 0 is the paper's rule, by eta and n"`
+	// N is how many flows are expected to share a link, for that rule. Above 0.
+	N int `yaml:"n,omitempty" json:"n" jsonschema_description:"flows that are expected to share a link, for the additive increase"`
+	// BaseRTT is T, the same for all flows. 0 is that of the flow's own path. It should
+	// be no less than the longest RTT in an idle fabric: with less the window
+	// does not let a flow fill a link.
+	BaseRTT units.Time `yaml:"base_rtt,omitempty" json:"base_rtt" jsonschema_description:"T, the RTT without queues; 0 is that of the flow's own path"`
+	// Reaction is when the window changes.
+	Reaction Reaction `yaml:"reaction,omitempty" json:"reaction" jsonschema_description:"when the window changes: combined, ack or rtt"`
+	// MinRate is the least rate; 0 leaves it to W_AI, which the window is never below.
+	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least rate; unlimited leaves it to the additive increase"`
+	// INTHops is for how many hops packets have room, 1 to 7. A switch port beyond
+	// that is not seen.
+	INTHops int `yaml:"int_hops,omitempty" json:"int_hops" jsonschema_description:"switch ports that packets have room for in their telemetry, 1 to 7"`
+}
+
+// Reaction is when the window changes (§3.2 and §5.4, "per-ACK" and "per-RTT").
+type Reaction uint8
+
+const (
+	// Combined is HPCC: every acknowledgement sets W from the reference window W_c, and
+	// one in a round trip makes that the next W_c.
+	Combined Reaction = iota
+	// PerACK makes W the reference at every acknowledgement, which reacts to the same
+	// bytes more than once.
+	PerACK
+	// PerRTT looks at one acknowledgement in a round trip only.
+	PerRTT
+)
+
+var reactionNames = [...]string{"combined", "ack", "rtt"}
+
+// String gives the name that a lab file uses.
+func (r Reaction) String() string { return reactionNames[r] }
+
+// Names are those that a lab file can use.
+func (Reaction) Names() []string { return reactionNames[:] }
+
+// MarshalText gives the name that a lab file uses.
+func (r Reaction) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads the name that a lab file uses.
+func (r *Reaction) UnmarshalText(b []byte) error {
+	s := strings.Trim(string(b), `"' `)
+	for i, name := range reactionNames {
+		if name == s {
+			*r = Reaction(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a reaction of HPCC (there are %s)", s, strings.Join(reactionNames[:], ", "))
+}
+
+// maxFlows and maxMaxStage bound what nobody needs more of.
+const (
+	maxFlows    = 1_000_000
+	maxMaxStage = 1_000_000
+)
+
+// Validate implements cc.Settings.
+func (c *Config) Validate(line units.Rate) error {
+	var check registry.Check
+	if line <= 0 {
+		check.Fail(errors.New("HPCC needs the rate of the port's link: the first window is what it carries in a round trip; give the link a rate"))
+	}
+	if c.Eta <= 0 {
+		check.Bad("eta", c.Eta, "a share above 0%%, up to 100%%")
+	} else {
+		check.Share("eta", c.Eta, 0, 1)
+	}
+	check.Number("max_stage", c.MaxStage, 0, maxMaxStage)
+	if c.WAI < 0 {
+		check.Bad("w_ai", c.WAI, "an amount such as 80B, or 0 for the rule by eta and n")
+	} else if c.WAI == 0 && c.Eta == 1 {
+		check.Bad("w_ai", c.WAI, "an amount such as 80B: with eta 100%% the rule gives no increase")
+	}
+	check.Number("n", c.N, 1, maxFlows)
+	check.Time("base_rtt", c.BaseRTT, 0)
+	if c.MinRate != 0 {
+		check.Rate("min_rate", c.MinRate, line, "100Mbps")
+	}
+	check.Number("int_hops", c.INTHops, 1, telemetry.MaxHops)
+	return check.Err()
+}
+
+// Presets are the names that Preset knows, the default first.
+var Presets = []string{"paper", "hpcc"}
+
+// Preset gives the parameters that name, one of Presets, stands for, for a port at line
+// rate line:
+//
+//   - paper: η, maxStage and the rule for W_AI of §3.3 with N = 100: 81 bytes at
+//     100 Gb/s and the 13 us that the paper's simulations take for T.
+//   - hpcc: "hp" in simulation/run.py of
+//     github.com/alibaba-edu/High-Precision-Congestion-Control. maxStage is 0, which
+//     according to its authors is also what the paper's simulations had. Its additive
+//     increase is the line rate's 2500th, the rule's with N = 125. The least rate is
+//     1 Gb/s there; below 25 Gb/s it is taken as a 25th of the line rate, since it
+//     would otherwise leave nothing to control.
+func Preset(name string, line units.Rate) Config {
+	c := Config{Eta: 0.95, MaxStage: 5, N: 100, INTHops: 5}
+	switch name {
+	case "paper":
+	case "hpcc":
+		c.MaxStage, c.N, c.MinRate = 0, 125, max(1, min(units.Gbps, line/25))
+	default:
+		panic("hpcc: " + name + " is none of Presets")
+	}
+	return c
+}
+
+// Traits implements cc.Settings: packets carry telemetry, and every one is acknowledged.
+func (c *Config) Traits() cc.Traits {
+	return cc.Traits{Telemetry: c.INTHops, AskEvery: 1, NeedsPath: true, NeedsAcks: true}
+}
+
+// New implements cc.Settings.
+func (c *Config) New(f cc.Flow) cc.Control { return New(c, f) }

@@ -1,0 +1,244 @@
+// Package hpcc is HPCC: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM
+// 2019. Switch ports write how much they have sent and how long their queue is into
+// every packet; its acknowledgement brings that back (packages telemetry and cc), and
+// the sender sets its window so that the busiest link of the path carries a share η
+// of its rate.
+//
+// The parts of Algorithm 1 are the methods of Control, and go by the paper's names.
+// What the paper leaves open:
+//
+//   - U begins at 1, as in the authors' simulator. The first acknowledgement has
+//     nothing to be compared with: it only becomes L.
+//   - W is at most W_init. It counts bytes on the wire, as links do. What may be in
+//     flight is counted in payload, so the window that Control.Window gives is W
+//     without the headers of packets of full size.
+//   - A port whose two records do not differ in time, or lie so far apart that its
+//     counter of bytes can have wrapped, says nothing. If no port says anything, the
+//     window stays.
+//   - When packets go another way, L is taken anew (§4.1) and the window stays.
+//   - Where neither the path's RTT nor base_rtt is known, T is the least RTT of an
+//     acknowledgement so far; until the first one the flow has the line rate.
+//   - Loss changes nothing: HPCC is for lossless fabrics.
+package hpcc
+
+import (
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+func init() {
+	cc.Methods.Register("hpcc", cc.Method{
+		Summary: "HPCC (Li et al., SIGCOMM 2019): switch ports write their load into packets, which sets the window of the flow",
+		Presets: Presets,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "u", Help: "U: load of the busiest link, where 1 is a link's rate times T", Brief: true},
+			{Name: "w", Unit: gauge.Bytes, Help: "W: window in bytes on the wire"},
+			{Name: "w_c", Unit: gauge.Bytes, Help: "W_c: the reference window"},
+			{Name: "inc_stage", Help: "incStage: additive increases since the window was last set by U"},
+			{Name: "base_rtt", Unit: gauge.Seconds, Help: "T: the RTT without queues"},
+			{Name: "rtt", Unit: gauge.Seconds, Help: "RTT of the last acknowledgement"},
+			{Name: "hops", Help: "switch ports in the last acknowledgement's telemetry", Brief: true},
+		},
+	})
+}
+
+// Control is the state of one flow (Algorithm 1).
+type Control struct {
+	cc.Deaf
+	config *Config
+	line   units.Rate // B_NIC
+	t      units.Time // T; 0 while it is not known
+	learn  bool       // T is the least RTT so far
+
+	w, wc         float64     // W and W_c, bytes on the wire
+	u             float64     // U
+	incStage      int         // incStage
+	lastUpdateSeq units.Bytes // lastUpdateSeq: payload from the flow's start
+
+	hops  [telemetry.MaxHops]telemetry.Hop // L: the links of the last acknowledgement
+	count uint8                            // of them; 0 before the first
+	path  uint16                           // that they are of
+	seen  units.Time                       // when they came
+
+	payload float64 // of a byte on the wire
+	rtt     units.Time
+	rate    units.Rate  // W/T
+	window  units.Bytes // W as payload
+}
+
+var _ cc.Control = (*Control)(nil)
+
+// New makes the control of a flow. c has passed Validate for the flow's line and is
+// shared, not copied.
+func New(c *Config, f cc.Flow) *Control {
+	h := &Control{config: c, line: f.Line, t: c.BaseRTT, u: 1, payload: float64(f.MTU) / float64(f.Packet)}
+	if h.t == 0 {
+		h.t = f.Path.RTT
+	}
+	h.learn = h.t == 0
+	h.w = h.initial()
+	h.wc = h.w
+	h.apply()
+	return h
+}
+
+// initial is W_init, what the line carries in T.
+func (h *Control) initial() float64 { return float64(h.line) / 8 * h.t.Seconds() }
+
+// additive is W_AI.
+func (h *Control) additive() float64 {
+	if h.config.WAI > 0 {
+		return float64(h.config.WAI)
+	}
+	return h.initial() * (1 - float64(h.config.Eta)) / float64(h.config.N)
+}
+
+// Acked is NewAck of Algorithm 1.
+func (h *Control) Acked(now units.Time, ack *cc.Ack) {
+	if ack.RTT > 0 {
+		h.rtt = ack.RTT
+	}
+	if len(ack.Hops) == 0 || len(ack.Hops) > len(h.hops) {
+		return
+	}
+	if h.learn && ack.RTT > 0 && (h.t == 0 || ack.RTT < h.t) {
+		h.shorten(ack.RTT)
+	}
+	if h.t == 0 {
+		return
+	}
+	update := ack.Acked > h.lastUpdateSeq
+	switch {
+	case h.count == 0:
+		h.lastUpdateSeq = ack.Sent
+	case int(h.count) != len(ack.Hops) || h.path != ack.Path:
+	case h.config.Reaction == PerRTT && !update:
+		return
+	default:
+		if h.measureInflight(now, ack) {
+			h.w = h.computeWind(update || h.config.Reaction == PerACK)
+			h.apply()
+		}
+		if update {
+			h.lastUpdateSeq = ack.Sent
+		}
+	}
+	h.count, h.path, h.seen = uint8(copy(h.hops[:], ack.Hops)), ack.Path, now
+}
+
+// measureInflight is MeasureInflight: it moves U towards the load of the busiest link,
+// further the longer that was measured. It says whether any link could be measured.
+//
+// Products are converted so that no compiler joins them with a sum, and the result is
+// the same on every processor (Go specification, "Floating-point operators").
+func (h *Control) measureInflight(now units.Time, ack *cc.Ack) bool {
+	u, tau := 0.0, units.Time(0)
+	for i, link := range ack.Hops {
+		before := h.hops[i]
+		elapsed, sent, ok := link.Between(before, now-h.seen)
+		if !ok {
+			continue
+		}
+		b := float64(link.Rate()) / 8 // bytes a second
+		txRate := float64(sent) / elapsed.Seconds()
+		qlen := float64(min(link.Queue(), before.Queue()))
+		if v := qlen/(b*h.t.Seconds()) + txRate/b; v > u || tau == 0 {
+			u, tau = v, elapsed
+		}
+	}
+	if tau == 0 {
+		return false
+	}
+	weight := float64(min(tau, h.t)) / float64(h.t)
+	h.u = float64((1-weight)*h.u) + float64(weight*u)
+	return true
+}
+
+// computeWind is ComputeWind: the window by U, or larger by W_AI, from the reference
+// window W_c. With update it becomes the reference.
+func (h *Control) computeWind(update bool) float64 {
+	c := h.config
+	w, stage := h.wc, h.incStage
+	if eta := float64(c.Eta); h.u >= eta || stage >= c.MaxStage {
+		w, stage = w/(h.u/eta), 0
+	} else {
+		stage++
+	}
+	w = h.bound(w + h.additive())
+	if update {
+		h.wc, h.incStage = w, stage
+	}
+	return w
+}
+
+// bound holds a window to what min_rate and the line rate carry in T.
+func (h *Control) bound(w float64) float64 {
+	least := float64(h.config.MinRate) / 8 * h.t.Seconds()
+	return max(min(w, h.initial()), least)
+}
+
+// apply sets rate and window by W.
+func (h *Control) apply() {
+	if h.t == 0 {
+		h.rate, h.window = h.line, 0
+		return
+	}
+	h.rate = h.line
+	if h.w < h.initial() {
+		h.rate = min(h.line, max(1, units.Rate(h.w*8/h.t.Seconds())))
+	}
+	h.window = max(1, units.Bytes(h.w*h.payload))
+}
+
+// shorten makes rtt the base RTT, which leaves the rate as it is.
+func (h *Control) shorten(rtt units.Time) {
+	if h.t == 0 {
+		h.t = rtt
+		h.w = h.initial()
+		h.wc = h.w
+	} else {
+		by := float64(rtt) / float64(h.t)
+		h.t = rtt
+		h.w, h.wc = h.bound(h.w*by), h.bound(h.wc*by)
+	}
+	h.apply()
+}
+
+// Line holds the window to the new line rate. A flow that had all of the old one has
+// all of the new.
+func (h *Control) Line(_ units.Time, r units.Rate) {
+	all := h.wc >= h.initial()
+	h.line = r
+	if all {
+		h.w, h.wc = h.initial(), h.initial()
+	}
+	h.w, h.wc = h.bound(h.w), h.bound(h.wc)
+	h.apply()
+}
+
+// Rate is R = W/T.
+func (h *Control) Rate() units.Rate { return h.rate }
+
+// Window is W in payload.
+func (h *Control) Window() units.Bytes { return h.window }
+
+// Gauges implements cc.Control.
+func (h *Control) Gauges(_ units.Time, values []float64) []float64 {
+	if h.count == 0 {
+		return append(values, gauge.None, h.w, h.wc, 0, gauge.Span(h.t), h.lastRTT(), 0)
+	}
+	return append(values, h.u, h.w, h.wc, float64(h.incStage), gauge.Span(h.t), h.lastRTT(), float64(h.count))
+}
+
+func (h *Control) lastRTT() float64 {
+	if h.rtt == 0 {
+		return gauge.None
+	}
+	return gauge.Span(h.rtt)
+}

@@ -1,0 +1,149 @@
+package hpcc
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/goccy/go-yaml"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// TestTranscripts plays acknowledgements line by line and compares what comes of them.
+// Rewrite with go test ./protocols/hpcc -rewrite and check the difference by hand.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
+		p := new(player)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			out, err := p.play(t, d)
+			if err != nil {
+				t.Fatalf("%s: %v", d.Pos, err)
+			}
+			return out
+		})
+	})
+}
+
+// player holds one flow.
+type player struct {
+	config Config
+	flow   *Control
+	out    strings.Builder
+}
+
+func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
+	p.out.Reset()
+	var preset, line, rtt string
+	d.MaybeScanArgs(t, "preset", &preset)
+	d.MaybeScanArgs(t, "line", &line)
+	d.MaybeScanArgs(t, "rtt", &rtt)
+	switch d.Cmd {
+	case "flow", "validate": // preset=NAME line=RATE rtt=TIME, changed keys as YAML
+		rate, err := units.ParseRate(line)
+		if err != nil {
+			return "", err
+		}
+		config := Preset(preset, rate)
+		if d.Input != "" {
+			err = yaml.UnmarshalWithOptions([]byte(d.Input), &config, yaml.Strict())
+		}
+		if err == nil {
+			err = config.Validate(rate)
+		}
+		if d.Cmd == "validate" {
+			if err != nil {
+				return err.Error(), nil
+			}
+			return "good", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		p.config = config
+		f := cc.Flow{Line: rate, MTU: 1000, Packet: 1100}
+		if rtt != "" {
+			if f.Path.RTT, err = units.ParseTime(rtt); err != nil {
+				return "", err
+			}
+		}
+		p.flow = New(&p.config, f)
+		p.show("start")
+	case "acks": // lines of INSTANT ACKED/SENT [path=N] [rtt=TIME] [RATE:INSTANT:BYTES:QUEUE of a hop ...], or INSTANT line RATE
+		for _, line := range strings.Split(d.Input, "\n") {
+			if err := p.input(line); err != nil {
+				return "", fmt.Errorf("%s: %w", line, err)
+			}
+		}
+	default:
+		return "", errors.New("no such command")
+	}
+	return p.out.String(), nil
+}
+
+func (p *player) input(line string) error {
+	f := strings.Fields(line)
+	now, err := units.ParseTime(f[0])
+	if err != nil {
+		return err
+	}
+	if f[1] == "line" {
+		r, err := units.ParseRate(f[2])
+		p.flow.Line(now, r)
+		p.show(strings.Join(f[:3], " "))
+		return err
+	}
+	var a cc.Ack
+	if _, err := fmt.Sscanf(f[1], "%d/%d", &a.Acked, &a.Sent); err != nil {
+		return err
+	}
+	for _, word := range f[2:] {
+		if s, ok := strings.CutPrefix(word, "path="); ok {
+			n, err := strconv.ParseUint(s, 10, 16)
+			if err != nil {
+				return err
+			}
+			a.Path = uint16(n)
+			continue
+		}
+		if s, ok := strings.CutPrefix(word, "rtt="); ok {
+			if a.RTT, err = units.ParseTime(s); err != nil {
+				return err
+			}
+			continue
+		}
+		hop, err := parseHop(word)
+		if err != nil {
+			return err
+		}
+		a.Hops = append(a.Hops, hop)
+	}
+	p.flow.Acked(now, &a)
+	p.show(f[0] + " " + f[1])
+	return nil
+}
+
+// parseHop reads RATE:INSTANT:BYTES:QUEUE.
+func parseHop(word string) (telemetry.Hop, error) {
+	f := strings.Split(word, ":")
+	if len(f) != 4 {
+		return 0, fmt.Errorf("%q is no hop", word)
+	}
+	rate, err1 := units.ParseRate(f[0])
+	at, err2 := units.ParseTime(f[1])
+	sent, err3 := units.ParseBytes(f[2])
+	queue, err4 := units.ParseBytes(f[3])
+	code, _ := telemetry.RateCode(rate) // none is code 0
+	return telemetry.NewHop(code, at, sent, queue), errors.Join(err1, err2, err3, err4)
+}
+
+func (p *player) show(what string) {
+	h := p.flow
+	fmt.Fprintf(&p.out, "%-22s U %.4f incStage %d W_c %9.2f W %9.2f R %8.4fG window %d lastUpdateSeq %d\n",
+		what, h.u, h.incStage, h.wc, h.w, float64(h.Rate())/float64(units.Gbps), h.Window(), h.lastUpdateSeq)
+}
