@@ -31,7 +31,7 @@ type simFlags struct {
 }
 
 func newSim() *cobra.Command {
-	var f simFlags
+	f := simFlags{shards: 1}
 	c := &cobra.Command{
 		Use:   "sim FILE",
 		Short: "Run a lab file in virtual time with its modelled traffic",
@@ -62,14 +62,14 @@ file's workload sends.`,
 			return sim(c.Context(), p, f)
 		},
 	}
-	c.Flags().TextVar(&f.length, "for", units.Time(0), "length of the run in emulated time; the file's duration if 0s")
-	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed in place of the file's")
-	c.Flags().IntVar(&f.shards, "shards", 1, "parts of the fabric that run on cores of their own, in place of the file's; results do not depend on it")
+	spanFlag(c, &f.length, "for", "length of the run in emulated time; the file's duration if 0s")
+	numberFlag(c, &f.seed, "seed", "", "seed in place of the file's")
+	numberFlag(c, &f.shards, "shards", "", "parts of the fabric that run on cores of their own, in place of the file's; results do not depend on it")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
 	f.records.add(c)
 	c.Flags().StringVarP(&f.write, "write", "w", "", "write a capture of --port to this file, - for standard output")
 	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
-	c.Flags().IntVarP(&f.snap, "snaplen", "s", 0, "bytes kept of each captured packet; 0 keeps all")
+	numberFlag(c, &f.snap, "snaplen", "s", "bytes kept of each captured packet; 0 keeps all")
 	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
 	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "say after the run why this port of a switch did or did not pause its peer; may be repeated")
 	c.Flags().BoolVar(&f.pairs, "qp", false, "show the queue pairs after the run; with --json they are in the report")

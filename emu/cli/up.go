@@ -85,7 +85,7 @@ namespace; weft exec is then the way in.`,
 		},
 	}
 	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
-	c.Flags().TextVar(&f.length, "for", units.Time(0), "end the lab after this time, such as 10s; 0s runs until it is ended")
+	spanFlag(c, &f.length, "for", "end the lab after this time, such as 10s; 0s runs until it is ended")
 	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
 	c.Flags().StringVar(&f.metrics, "metrics", "", "show metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host it is the loopback's")
