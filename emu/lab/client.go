@@ -53,7 +53,10 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 		return err
 	}
 	defer r.Body.Close()
-	return json.NewDecoder(r.Body).Decode(out)
+	if err := json.NewDecoder(r.Body).Decode(out); err != nil {
+		return fmt.Errorf("the lab's answer cannot be read (it may run another version of weft): %w", err)
+	}
+	return nil
 }
 
 // open sends a request; an answer that is no success becomes an error.
