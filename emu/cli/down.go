@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/report"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -79,19 +81,17 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	if slices.ContainsFunc(i.Hosts, func(h netnslab.HostInfo) bool { return h.Virtual }) {
 		grace += lab.PowerOff // of guests that write to their disks
 	}
-	asked, cancel := context.WithTimeout(ctx, askedGrace)
-	defer cancel()
-	r, askErr := lab.NewClient(i.Dir).Down(asked)
-	if askErr == nil {
+	r, err := askDown(ctx, i)
+	if err == nil {
 		if gone(i, grace) {
 			return finish(r, asJSON)
 		}
-		askErr = errors.New("it does not end")
+		err = fmt.Errorf("it has not ended %v after its report", grace)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	fmt.Printf("lab %s does not answer (%v): sending it a signal\n", i.Name, askErr)
+	fmt.Fprintf(os.Stderr, "weft: lab %s: %v; sending it a signal\n", i.Name, err)
 	for _, step := range []struct {
 		signal unix.Signal
 		wait   time.Duration
@@ -107,6 +107,22 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 		return err
 	}
 	return nil
+}
+
+// askDown asks a lab to end itself. One that is stopped goes on for that.
+func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, askedGrace, fmt.Errorf("its process %d has not answered for %v", i.PID, askedGrace))
+	defer cancel()
+	client := lab.NewClient(i.Dir)
+	r, err := client.Down(ctx)
+	if silent := (*lab.NoAnswerError)(nil); errors.As(err, &silent) && silent.Stopped {
+		fmt.Fprintf(os.Stderr, "weft: the process %d of lab %s is stopped: it goes on, to end the lab\n", i.PID, i.Name)
+		if err := unix.Kill(i.PID, unix.SIGCONT); err != nil {
+			return nil, fmt.Errorf("SIGCONT to its process %d: %w", i.PID, err)
+		}
+		return client.Down(ctx)
+	}
+	return r, err
 }
 
 // gone waits until a lab's owner has ended.

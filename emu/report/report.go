@@ -99,10 +99,11 @@ type Timing struct {
 	Lateness wall.Summary   `json:"lateness"`
 	Realtime bool           `json:"realtime"` // the engine's thread has SCHED_FIFO
 	Spin     units.Time     `json:"spin"`
-	Shards   int            `json:"shards"`           // engines, each with a thread of its own
-	CPU      float64        `json:"cpu_cores"`        // of the whole process, mean over the run
-	Engine   float64        `json:"engine_cpu_cores"` // of the engine's thread
-	Stood    units.Time     `json:"stood,omitempty"`  // for which emulated time stood still, because the engine could not follow
+	Shards   int            `json:"shards"`                // engines, each with a thread of its own
+	CPU      float64        `json:"cpu_cores"`             // of the whole process, mean over the run
+	Engine   float64        `json:"engine_cpu_cores"`      // of the engine's thread
+	Stood    units.Time     `json:"stood,omitempty"`       // for which emulated time stood still, because the engine could not follow
+	Absent   units.Time     `json:"did_not_run,omitempty"` // for which the engine's process, or the machine, was stopped
 	Strict   bool           `json:"strict"`
 	Overload string         `json:"overload,omitempty"` // when and why the machine did not keep up, and at what rates it could
 	Allowed  units.Fraction `json:"allowed"`            // share of deliveries that may be later than the limit
