@@ -112,7 +112,7 @@ func leftover(err error) string {
 	if err == nil || errors.Is(err, netnslab.ErrUnknown) {
 		return ""
 	}
-	return fmt.Sprintf(" (and while removing what it left: %v)", err)
+	return fmt.Sprintf("; and while removing what it left: %v", err)
 }
 
 // enterLab starts this command anew inside a rootless lab; it returns only on an

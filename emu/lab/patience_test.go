@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,5 +70,23 @@ func TestIsStopped(t *testing.T) {
 	}
 	if IsStopped(0) || IsStopped(os.Getpid()) {
 		t.Error("nobody, or this process, is said to be stopped")
+	}
+}
+
+// TestNoLab: the error of a lab that is not there is one sentence.
+func TestNoLab(t *testing.T) {
+	dir := t.TempDir()
+	_, missing := NewClient(dir).Status(context.Background())
+	listener, err := net.Listen("unix", filepath.Join(dir, SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.(*net.UnixListener).SetUnlinkOnClose(false)
+	listener.Close()
+	_, refused := NewClient(dir).Status(context.Background())
+	for _, err := range []error{missing, refused} {
+		if !errors.Is(err, ErrEnded) || strings.Contains(err.Error(), "(") {
+			t.Errorf("%v", err)
+		}
 	}
 }
