@@ -88,8 +88,8 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 		}
 		err = fmt.Errorf("it has not ended %v after its report", grace)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	fmt.Fprintf(os.Stderr, "weft: lab %s: %v; sending it a signal\n", i.Name, err)
 	for _, step := range []struct {

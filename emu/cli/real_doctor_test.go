@@ -107,7 +107,7 @@ func TestDoctorInterrupted(t *testing.T) {
 	if err := c.Process.Signal(unix.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Wait(); c.ProcessState.ExitCode() != 1 { // it would be 0 at the end
+	if err := c.Wait(); c.ProcessState.ExitCode() != 130 { // it would be 0 at the end
 		t.Errorf("interrupted: %v", err)
 	}
 	for _, s := range seen(t) {

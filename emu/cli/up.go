@@ -42,12 +42,14 @@ func newUp() *cobra.Command {
 and run until Ctrl-C, "weft down" or the end of --for; then print the report and
 remove everything.
 
+FILE may be - for standard input.
+
 Programs run inside hosts with "weft exec h1 -- iperf3 -s" or, as root,
 "ip netns exec weft-LAB-h1 iperf3 -s". Without root the lab is made in a user
 namespace; weft exec is then the way in.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := load(args[0])
+			p, err := load(c.Context(), args[0])
 			if err != nil {
 				return err
 			}

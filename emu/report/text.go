@@ -14,6 +14,9 @@ import (
 // Write prints the report for people, in 80 columns or little more.
 func (r *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "lab %s, %s clock, %s emulated, seed %d\n", r.Lab, r.Clock, seconds(r.Emulated), r.Seed)
+	if r.Partial != nil {
+		fmt.Fprintf(w, "PARTIAL  %s %s\n", r.Partial.Why, r.Partial.Place(r.Emulated))
+	}
 	r.writeAccounts(w)
 	r.writePorts(w)
 	r.writePauses(w)
