@@ -99,6 +99,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 		if err := unix.Kill(i.PID, step.signal); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("lab %s, pid %d: %w", i.Name, i.PID, err)
 		}
+		_ = unix.Kill(i.PID, unix.SIGCONT) // a process that is stopped takes no signal but SIGKILL
 		if gone(i, step.wait) {
 			break
 		}
@@ -109,20 +110,19 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	return nil
 }
 
-// askDown asks a lab to end itself. One that is stopped goes on for that.
+// askDown asks a lab to end itself. One that is stopped goes on for that, and
+// before it is asked: a request that nobody waits for any more would end it
+// without a report.
 func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askedGrace, fmt.Errorf("its process %d has not answered for %v", i.PID, askedGrace))
 	defer cancel()
-	client := lab.NewClient(i.Dir)
-	r, err := client.Down(ctx)
-	if silent := (*lab.NoAnswerError)(nil); errors.As(err, &silent) && silent.Stopped {
+	if lab.IsStopped(i.PID) {
 		fmt.Fprintf(os.Stderr, "weft: the process %d of lab %s is stopped: it goes on, to end the lab\n", i.PID, i.Name)
 		if err := unix.Kill(i.PID, unix.SIGCONT); err != nil {
 			return nil, fmt.Errorf("SIGCONT to its process %d: %w", i.PID, err)
 		}
-		return client.Down(ctx)
 	}
-	return r, err
+	return lab.NewClient(i.Dir).Down(ctx)
 }
 
 // gone waits until a lab's owner has ended.
