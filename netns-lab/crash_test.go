@@ -122,6 +122,59 @@ func TestCreateAfterCrash(t *testing.T) {
 	}
 }
 
+// An owner that was killed holds its lock until the kernel has closed its
+// devices: whoever comes meanwhile waits for that.
+func TestCreateWhileTheOwnerDies(t *testing.T) {
+	name := labName(t)
+	for i := range 20 {
+		owner := startOwner(t, name, "a", "b")
+		if err := owner.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 1 { // down, in place of up
+			if info, err := Find(name); err != nil || info.Running {
+				t.Errorf("%d: Find: %+v, %v", i, info, err)
+			}
+			if err := Sweep(name); err != nil {
+				t.Errorf("%d: Sweep: %v", i, err)
+			}
+			_ = owner.Wait()
+			continue
+		}
+		l, err := Create(name, Info{}, hostsN(1))
+		_ = owner.Wait()
+		if err != nil {
+			t.Errorf("%d: Create: %v", i, err)
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := residue(name); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestIsDying(t *testing.T) {
+	if isDying(os.Getpid()) {
+		t.Error("this process is said to be dying")
+	}
+	c := exec.Command("sleep", "1000")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if isDying(c.Process.Pid) {
+		t.Error("a program that has just started is said to be dying")
+	}
+	if err := c.Process.Kill(); err != nil || !isDying(c.Process.Pid) {
+		t.Errorf("it was killed (%v), and is not said to be dying", err)
+	}
+	if _ = c.Wait(); !isDying(c.Process.Pid) {
+		t.Error("it is no more, and is not said to be dying")
+	}
+}
+
 // An owner that makes and closes its lab without pause is killed at moments that
 // cover all of it.
 func TestKilledAtAnyMoment(t *testing.T) {

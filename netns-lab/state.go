@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -95,8 +96,22 @@ func alone(f func() error) error {
 }
 
 // acquire locks the directory of a lab whose owner is dead, or that is new if
-// create is set.
+// create is set. It waits for an owner that is dying, or that makes or removes
+// the lab at this moment.
 func acquire(name string, create bool) (*state, error) {
+	for end := time.Now().Add(dyingWait); ; time.Sleep(5 * time.Millisecond) {
+		s, err := tryAcquire(name, create)
+		var held *heldError
+		if !errors.As(err, &held) {
+			return s, err
+		}
+		if !held.passing || time.Now().After(end) {
+			return nil, held
+		}
+	}
+}
+
+func tryAcquire(name string, create bool) (*state, error) {
 	s := &state{name: name}
 	err := alone(func() (err error) {
 		if create {
@@ -119,13 +134,27 @@ func acquire(name string, create bool) (*state, error) {
 	return s, nil
 }
 
-// running is the error about a lab whose owner lives.
+// heldError is an ErrRunning. It is passing where no owner is at work that
+// would go on holding the lab.
+type heldError struct {
+	text    string
+	passing bool
+}
+
+func (e *heldError) Error() string { return e.text }
+func (e *heldError) Unwrap() error { return ErrRunning }
+
+// running is the error about a lab whose lock is held.
 func running(dir string) error {
+	name := filepath.Base(dir)
 	info, err := readJournal(dir)
-	if err != nil || info.PID == 0 {
-		return fmt.Errorf("%w: %s is being made or removed at this moment: try again", ErrRunning, filepath.Base(dir))
+	switch {
+	case err != nil || info.PID == 0:
+		return &heldError{fmt.Sprintf("lab %s is being made or removed at this moment: try again", name), true}
+	case isDying(info.PID):
+		return &heldError{fmt.Sprintf("lab %s: its process %d was killed and does not end, so its devices are still there: try again, or look at /proc/%[2]d/stack", name, info.PID), true}
 	}
-	return fmt.Errorf("%w: %s (pid %d): weft down %s", ErrRunning, info.Name, info.PID, info.Name)
+	return &heldError{fmt.Sprintf("lab %s is running already (pid %d); end it with: weft down %[1]s", info.Name, info.PID), false}
 }
 
 func unknown(name string) error {
@@ -216,7 +245,7 @@ func list() (labs []Info, err error) {
 		case err == nil:
 			lock.Close()
 		case errors.Is(err, unix.EWOULDBLOCK):
-			info.Running = true
+			info.Running = info.PID == 0 || !isDying(info.PID)
 		default:
 			return nil, err
 		}

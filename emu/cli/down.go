@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/report"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -79,19 +81,17 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	if slices.ContainsFunc(i.Hosts, func(h netnslab.HostInfo) bool { return h.Virtual }) {
 		grace += lab.PowerOff // of guests that write to their disks
 	}
-	asked, cancel := context.WithTimeout(ctx, askedGrace)
-	defer cancel()
-	r, askErr := lab.NewClient(i.Dir).Down(asked)
-	if askErr == nil {
+	r, err := askDown(ctx, i)
+	if err == nil {
 		if gone(i, grace) {
 			return finish(r, asJSON)
 		}
-		askErr = errors.New("it does not end")
+		err = fmt.Errorf("it has not ended %v after its report", grace)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	fmt.Printf("lab %s does not answer (%v): sending it a signal\n", i.Name, askErr)
+	fmt.Fprintf(os.Stderr, "weft: lab %s: %v; sending it a signal\n", i.Name, err)
 	for _, step := range []struct {
 		signal unix.Signal
 		wait   time.Duration
@@ -99,6 +99,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 		if err := unix.Kill(i.PID, step.signal); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("lab %s, pid %d: %w", i.Name, i.PID, err)
 		}
+		_ = unix.Kill(i.PID, unix.SIGCONT) // a process that is stopped takes no signal but SIGKILL
 		if gone(i, step.wait) {
 			break
 		}
@@ -107,6 +108,21 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 		return err
 	}
 	return nil
+}
+
+// askDown asks a lab to end itself. One that is stopped goes on for that, and
+// before it is asked: a request that nobody waits for any more would end it
+// without a report.
+func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, askedGrace, fmt.Errorf("its process %d has not answered for %v", i.PID, askedGrace))
+	defer cancel()
+	if lab.IsStopped(i.PID) {
+		fmt.Fprintf(os.Stderr, "weft: the process %d of lab %s is stopped: it goes on, to end the lab\n", i.PID, i.Name)
+		if err := unix.Kill(i.PID, unix.SIGCONT); err != nil {
+			return nil, fmt.Errorf("SIGCONT to its process %d: %w", i.PID, err)
+		}
+	}
+	return lab.NewClient(i.Dir).Down(ctx)
 }
 
 // gone waits until a lab's owner has ended.

@@ -15,11 +15,14 @@ func newValidate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check lab files and say what is wrong with them",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		Long: `Check lab files and say what is wrong with them. A FILE of - is standard input:
+
+  envsubst < lab.yaml.in | weft validate -`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
 			bad := 0
 			for _, name := range args {
-				p, err := spec.Load(name)
+				p, err := parse(c.Context(), name, nil)
 				if err != nil {
 					fmt.Fprintln(os.Stderr, err)
 					bad++
@@ -32,7 +35,7 @@ func newValidate() *cobra.Command {
 					}
 				}
 				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers\n",
-					name, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers))
+					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers))
 			}
 			if bad > 0 {
 				return badInput(fmt.Errorf("%d of %d files have errors", bad, len(args)))
@@ -49,11 +52,13 @@ func newGraph() *cobra.Command {
 		Short: "Draw a lab file as SVG or as Graphviz DOT",
 		Long: `Draw the topology of a lab file on standard output.
 
+FILE may be - for standard input.
+
   weft graph lab.yaml > lab.svg
   weft graph --dot lab.yaml | neato -Tpng > lab.png`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			p, err := load(args[0])
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := load(c.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -65,8 +65,11 @@ func psAll(asJSON bool) error {
 	fmt.Fprintln(t, "LAB\tSTATE\tPID\tUP\tHOSTS\tFILE")
 	for _, l := range labs {
 		state := "running"
-		if !l.Running {
+		switch {
+		case !l.Running:
 			state = "crashed"
+		case lab.IsStopped(l.PID):
+			state = "stopped"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%s\n", l.Name, state, l.PID, time.Since(l.Started).Round(time.Second), len(l.Hosts), l.File)
 	}

@@ -148,6 +148,27 @@ func TestKilledLabIsReplaced(t *testing.T) {
 	}
 }
 
+// TestUpAtOnceAfterKill: the owner that was killed holds the lab for another
+// moment, while the kernel closes its devices. up and down wait for that.
+func TestUpAtOnceAfterKill(t *testing.T) {
+	l := startLab(t, pair)
+	for range 5 {
+		if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		l.must("up", "-d", l.file)
+	}
+	if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if o := l.must("down", l.name); !strings.Contains(o, "removed what lab "+l.name+" had left behind") {
+		t.Errorf("down at once after kill -9 says %q", o)
+	}
+	if left := residue(t, l.name); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 func TestTwoLabsAtOnce(t *testing.T) {
 	a := startLab(t, pair, "ping")
 	b := startLab(t, pair)

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -43,7 +41,7 @@ func badInput(err error) error { return &exitError{exitBadInput, err} }
 func Main(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	ctx, stop := withSignals(context.Background())
 	defer stop()
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -53,6 +51,8 @@ func Main(args []string) int {
 	code := exitFailed
 	if errors.As(err, &exit) {
 		code = exit.code
+	} else if i := (*interruption)(nil); errors.As(err, &i) {
+		code = exitSignal + int(i.signal)
 	}
 	var located spec.Errors
 	if errors.As(err, &located) {
@@ -78,7 +78,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return badInput(fmt.Errorf("%w (see %s --help)", err, c.CommandPath()))
+		return badInput(fmt.Errorf("%w; see %s --help", err, c.CommandPath()))
 	})
 	root.AddCommand(
 		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(), newNIC(), newQP(),
@@ -95,18 +95,6 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		}
 	}
 	return root
-}
-
-// load reads a lab file; every error in it is bad input.
-func load(path string) (*spec.Plan, error) {
-	p, err := spec.Load(path)
-	if err != nil {
-		return nil, badInput(err)
-	}
-	if err := fabric.CheckShards(p); err != nil {
-		return nil, badInput(fmt.Errorf("%s: %w", path, err))
-	}
-	return p, nil
 }
 
 // labFlag lets a command name the lab that it means.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -66,6 +67,13 @@ func upCommand(p *spec.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	args = append(args, f.series.args()...)
 	c := exec.Command(self, append(args, "--", file)...)
 	c.SysProcAttr, c.ExtraFiles = attr, files
+	if file == standardInput {
+		text, err := readStdin(context.Background()) // which this process has emptied
+		if err != nil {
+			return nil, err
+		}
+		c.Stdin = bytes.NewReader(text)
+	}
 	return c, nil
 }
 
@@ -85,7 +93,10 @@ func upRootless(ctx context.Context, p *spec.Plan, file string, f upFlags) error
 	if err != nil {
 		return err
 	}
-	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	if c.Stdin == nil {
+		c.Stdin = os.Stdin
+	}
 	// When this process is killed the lab ends in good order. The signal comes
 	// at the end of the thread that starts it (prctl(2), PR_SET_PDEATHSIG).
 	runtime.LockOSThread()
@@ -112,7 +123,7 @@ func leftover(err error) string {
 	if err == nil || errors.Is(err, netnslab.ErrUnknown) {
 		return ""
 	}
-	return fmt.Sprintf(" (and while removing what it left: %v)", err)
+	return fmt.Sprintf("; and while removing what it left: %v", err)
 }
 
 // enterLab starts this command anew inside a rootless lab; it returns only on an

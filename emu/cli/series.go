@@ -23,7 +23,7 @@ type seriesFlags struct {
 
 func (f *seriesFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "series", "", "write queues and rates over time to this file: .csv")
-	c.Flags().TextVar(&f.every, "every", units.Time(0), "emulated time between two samples of the series, such as 10us; the file's, or 1ms, if 0s")
+	spanFlag(c, &f.every, "every", "emulated time between two samples of the series, such as 10us; the file's, or 1ms, if 0s")
 	c.Flags().StringSliceVar(&f.ports, "series-port", nil, "port to sample, such as s1:3 or 'leaf*:*', in place of the file's; may be repeated. Default all ports of switches")
 }
 

@@ -31,24 +31,24 @@ type simFlags struct {
 }
 
 func newSim() *cobra.Command {
-	var f simFlags
+	f := simFlags{shards: 1}
 	c := &cobra.Command{
 		Use:   "sim FILE",
 		Short: "Run a lab file in virtual time with its modelled traffic",
 		Long: `Run a lab file in virtual time: as fast as the processor allows, without root,
 the same bytes for the same file and seed. All hosts are modelled; only the
-file's workload sends.`,
+file's workload sends. FILE may be - for standard input.
+
+Ctrl-C ends a run early, with the report and the files so far.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := load(args[0])
+			var seed *uint64
+			if c.Flags().Changed("seed") {
+				seed = &f.seed // it also makes the switches' ECMP seeds
+			}
+			p, err := loadSeed(c.Context(), args[0], seed)
 			if err != nil {
 				return err
-			}
-			if c.Flags().Changed("seed") {
-				// The seed also makes the switches' ECMP seeds.
-				if p, err = spec.LoadSeed(args[0], f.seed); err != nil {
-					return badInput(err)
-				}
 			}
 			if c.Flags().Changed("shards") {
 				p.Engine.Shards = f.shards
@@ -62,14 +62,14 @@ file's workload sends.`,
 			return sim(c.Context(), p, f)
 		},
 	}
-	c.Flags().TextVar(&f.length, "for", units.Time(0), "length of the run in emulated time; the file's duration if 0s")
-	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed in place of the file's")
-	c.Flags().IntVar(&f.shards, "shards", 1, "parts of the fabric that run on cores of their own, in place of the file's; results do not depend on it")
+	spanFlag(c, &f.length, "for", "length of the run in emulated time; the file's duration if 0s")
+	numberFlag(c, &f.seed, "seed", "", "seed in place of the file's")
+	numberFlag(c, &f.shards, "shards", "", "parts of the fabric that run on cores of their own, in place of the file's; results do not depend on it")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
 	f.records.add(c)
 	c.Flags().StringVarP(&f.write, "write", "w", "", "write a capture of --port to this file, - for standard output")
 	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
-	c.Flags().IntVarP(&f.snap, "snaplen", "s", 0, "bytes kept of each captured packet; 0 keeps all")
+	numberFlag(c, &f.snap, "snaplen", "s", "bytes kept of each captured packet; 0 keeps all")
 	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
 	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "say after the run why this port of a switch did or did not pause its peer; may be repeated")
 	c.Flags().BoolVar(&f.pairs, "qp", false, "show the queue pairs after the run; with --json they are in the report")
@@ -121,18 +121,28 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if err != nil {
 		return errors.Join(err, finishCapture())
 	}
+	stop := showProgress(fb, until)
 	err = fb.Run(ctx, until)
-	if cerr := finishCapture(); err == nil {
-		err = cerr
+	stop()
+	var interrupted *interruption
+	if err != nil && errors.As(context.Cause(ctx), &interrupted) {
+		err = nil // what has been run is reported
+		nextSignalKills()
 	}
+	cerr := finishCapture()
 	recorded, serr := finishSeries()
-	if err = errors.Join(err, serr, failure); err != nil {
+	if err = errors.Join(err, cerr, serr, failure); err != nil {
 		return err
 	}
 	r := &report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), NICs: fb.NICs(), Flows: fb.Results(),
 		Deadlocks: fb.Deadlocks(), Series: recorded,
+	}
+	if interrupted != nil {
+		// Where the run was interrupted differs from one to the next: its hash
+		// would be one that no other run has.
+		r.Partial, r.Trace = &report.Partial{Why: interrupted.Error(), Until: p.Duration}, ""
 	}
 	r.SetTransfers(fb.Transfers())
 	checks, err := checkPauses(fb, f.pauses)
@@ -148,15 +158,25 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if err := f.records.write(r); err != nil {
 		return err
 	}
-	if f.write == "-" {
-		return nil // standard output is the capture's
+	if f.write != "-" { // else standard output is the capture's
+		if err := f.print(r); err != nil {
+			return err
+		}
 	}
+	if interrupted != nil {
+		return interrupted.exit("%s: the report and the files are of the run so far", r.Partial.Place(r.Emulated))
+	}
+	return nil
+}
+
+// print prints the report and what else was asked for.
+func (f *simFlags) print(r *report.Report) error {
 	if err := finish(r, f.json); err != nil || f.json {
 		return err
 	}
-	for i := range checks {
+	for i := range r.Pauses {
 		fmt.Println()
-		report.WritePause(os.Stdout, &checks[i])
+		report.WritePause(os.Stdout, &r.Pauses[i])
 	}
 	if f.pairs {
 		fmt.Println()

@@ -39,7 +39,7 @@ prints one table and ends.`,
 		ValidArgsFunction: completeLabs,
 	}
 	name := labFlag(c)
-	c.Flags().TextVar(&interval, "interval", interval, "time between two samples, 100ms to 1h")
+	spanFlag(c, &interval, "interval", "time between two samples, 100ms to 1h")
 	c.Flags().BoolVar(&once, "once", false, "print what happened in one interval as plain text")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if interval < minInterval || interval > maxInterval {

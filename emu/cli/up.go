@@ -42,12 +42,14 @@ func newUp() *cobra.Command {
 and run until Ctrl-C, "weft down" or the end of --for; then print the report and
 remove everything.
 
+FILE may be - for standard input.
+
 Programs run inside hosts with "weft exec h1 -- iperf3 -s" or, as root,
 "ip netns exec weft-LAB-h1 iperf3 -s". Without root the lab is made in a user
 namespace; weft exec is then the way in.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := load(args[0])
+			p, err := load(c.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -85,7 +87,7 @@ namespace; weft exec is then the way in.`,
 		},
 	}
 	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
-	c.Flags().TextVar(&f.length, "for", units.Time(0), "end the lab after this time, such as 10s; 0s runs until it is ended")
+	spanFlag(c, &f.length, "for", "end the lab after this time, such as 10s; 0s runs until it is ended")
 	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
 	c.Flags().StringVar(&f.metrics, "metrics", "", "show metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host it is the loopback's")

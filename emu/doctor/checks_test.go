@@ -37,6 +37,7 @@ func files(changes map[string]string) fstest.MapFS {
 		"proc/sys/user/max_user_namespaces":                                 "96365\n",
 		"proc/sys/net/ipv4/tcp_congestion_control":                          "cubic\n",
 		"proc/sys/net/ipv4/tcp_available_congestion_control":                "reno cubic\n",
+		"proc/sys/net/ipv4/tcp_allowed_congestion_control":                  "reno cubic\n",
 		"proc/sys/net/ipv4/neigh/default/gc_thresh3":                        "1024\n",
 		"sys/devices/system/clocksource/clocksource0/current_clocksource":   "tsc\n",
 		"sys/devices/system/clocksource/clocksource0/available_clocksource": "tsc hpet \n",
@@ -110,6 +111,14 @@ func TestChecks(t *testing.T) {
 	linux := func(release string) func(*machine) {
 		return func(m *machine) { m.release = func() (string, error) { return release, nil } }
 	}
+	controls := func(standard, available, allowed string) func(*machine) {
+		const dir = "proc/sys/net/ipv4/tcp_"
+		return func(m *machine) {
+			m.fs = files(map[string]string{
+				dir + "congestion_control": standard + "\n", dir + "available_congestion_control": available + "\n", dir + "allowed_congestion_control": allowed + "\n",
+			})
+		}
+	}
 	deny := func(m *machine) {
 		m.open = func(path string) error { return &fs.PathError{Op: "open", Path: path, Err: unix.EACCES} }
 	}
@@ -167,7 +176,13 @@ func TestChecks(t *testing.T) {
 		{"congestion control", set("proc/sys/net/ipv4/tcp_congestion_control", "bbr\n"), Warn, "bbr by default", "tcp_congestion_control=cubic"},
 		{"congestion control", func(m *machine) {
 			m.fs = files(map[string]string{"proc/sys/net/ipv4/tcp_congestion_control": "bbr\n", "proc/sys/net/ipv4/tcp_available_congestion_control": "reno bbr\n"})
-		}, Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: reno}"},
+		}, Warn, "bbr by default", "sysctl -w net.ipv4.tcp_congestion_control=reno; or"},
+		// A host of a lab takes only what is allowed there.
+		{"congestion control", controls("bbr", "reno bbr cubic", "reno bbr"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: reno}"},
+		{"congestion control", controls("bbr", "reno bbr cubic", "reno bbr"), Warn, "bbr by default", "sysctl -w net.ipv4.tcp_congestion_control=cubic; or"},
+		{"congestion control", controls("bbr", "reno bbr cubic", "reno bbr cubic"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: cubic}"},
+		{"congestion control", controls("bbr", "reno bbr", "bbr"), Warn, "bbr by default", "sysctl -w net.ipv4.tcp_congestion_control=reno"},
+		{"congestion control", controls("bbr", "reno bbr vegas", "bbr vegas"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: vegas}"},
 		{"rdma_rxe", set("sys/module/rdma_rxe/refcnt", ""), Warn, "not there", "CONFIG_RDMA_RXE"},
 		{"rdma_rxe", func(m *machine) {
 			m.fs = files(map[string]string{"sys/module/rdma_rxe/refcnt": "", "lib/modules/6.8.0-45-generic/modules.dep": "kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.zst: kernel/net/x.ko.zst\n"})

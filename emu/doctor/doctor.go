@@ -83,8 +83,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r.Virtual, err = virtualTime(ctx, e)
 	leave("virtual time", err)
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("stopped: %w", err)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}
 	r.Checks = append(static, featureChecks(in)...)
 	sortChecks(r.Checks)

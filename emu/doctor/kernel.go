@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,21 +13,38 @@ func (m *machine) checkKernel() []Check {
 
 func (m *machine) congestionControl() Check {
 	available := strings.Fields(m.read("proc/sys/net/ipv4/tcp_available_congestion_control"))
+	// A network namespace takes only these, and what is the machine's default
+	// (tcp_set_default_congestion_control, net/ipv4/tcp_cong.c).
+	allowed := strings.Fields(m.read("proc/sys/net/ipv4/tcp_allowed_congestion_control"))
 	standard := m.read("proc/sys/net/ipv4/tcp_congestion_control")
 	c := Check{Group: groupKernel, Name: "congestion control", Verdict: OK, Found: fmt.Sprintf("%s by default, of %s", standard, list(available))}
 	switch {
 	case standard == "":
 		c.Found = "unknown"
-	case strings.HasPrefix(standard, "bbr"):
-		other := "reno"
-		if slices.Contains(available, "cubic") {
-			other = "cubic"
-		}
+	case isBBR(standard):
 		c.Verdict = Warn
 		c.Means = "bbr paces with a timer for every packet, also on a socket that has since changed to another; the timers run in the time of the engine"
-		c.Mend = fmt.Sprintf("sysctl -w net.ipv4.tcp_congestion_control=%s; or in the lab file, for its hosts: sysctls: {net.ipv4.tcp_congestion_control: %[1]s}", other)
+		// Reno is part of every kernel.
+		c.Mend = "sysctl -w net.ipv4.tcp_congestion_control=" + cmp.Or(withoutBBR(available), "reno")
+		if inHosts := withoutBBR(allowed); inHosts != "" {
+			c.Mend += fmt.Sprintf("; or in the lab file, for its hosts: sysctls: {net.ipv4.tcp_congestion_control: %s}", inHosts)
+		}
 	}
 	return c
+}
+
+func isBBR(control string) bool { return strings.HasPrefix(control, "bbr") }
+
+// withoutBBR chooses a congestion control that does not pace: cubic, Linux's
+// own default, where it is there. It is "" where there is none.
+func withoutBBR(controls []string) string {
+	if slices.Contains(controls, "cubic") {
+		return "cubic"
+	}
+	if i := slices.IndexFunc(controls, func(c string) bool { return !isBBR(c) }); i >= 0 {
+		return controls[i]
+	}
+	return ""
 }
 
 // hasModule tells whether a module is loaded, built in, or on the disk for

@@ -23,7 +23,7 @@ var errDeadlocked = errors.New("nothing is left but a deadlock")
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 	f.guard.open = until == units.Never
 	if err := f.runSampled(ctx, until); err != nil && !errors.Is(err, errDeadlocked) {
-		return fmt.Errorf("stopped at %v of emulated time: %w", f.Now(), err)
+		return fmt.Errorf("stopped at %.6gs of emulated time: %w", f.Now().Seconds(), err)
 	}
 	if until != units.Never {
 		for _, s := range f.Shards {
@@ -83,12 +83,14 @@ func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
 func (f *Fabric) runOne(ctx context.Context, until units.Time) error {
 	// Looking at ctx every so often costs nothing measurable.
 	const batch = 1 << 14
-	for f.Shards[0].Engine.Run(until, batch) == batch {
-		if err := ctx.Err(); err != nil {
-			return err
+	s := f.Shards[0]
+	for ctx.Err() == nil {
+		f.tell(s)
+		if s.Engine.Run(until, batch) < batch {
+			return nil
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // runAll drives several shards, each on a goroutine of its own, in windows of
@@ -116,6 +118,7 @@ func (f *Fabric) runAll(ctx context.Context, until units.Time) error {
 					start = min(start, mine[k].next)
 				}
 				s.Collect()
+				f.tell(s)
 				if mine[0].stop || start > until || start == units.Never {
 					return
 				}

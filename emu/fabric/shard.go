@@ -18,6 +18,8 @@ type Shard struct {
 	out []*links.Mailbox // by shard; nil for itself
 	in  []*links.Mailbox
 	far []*packet.Pool // of all shards
+
+	standing standing
 }
 
 func newShards(n int) []*Shard {

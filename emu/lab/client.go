@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,21 +27,32 @@ import (
 // ErrEnded says that the lab is ending or has ended.
 var ErrEnded = errors.New("the lab has ended")
 
-// Client reaches a running lab through its control socket.
-type Client struct{ http http.Client }
+// Client reaches a running lab through its control socket. Every request has a
+// limit on its time: an error that is a NoAnswerError says that the lab's process
+// is there but does not answer.
+type Client struct {
+	http http.Client
+
+	name  string       // of the lab
+	pid   atomic.Int32 // of the lab's process, once a connection has told
+	limit time.Duration
+}
 
 // NewClient makes a client of the lab with this state directory.
 func NewClient(dir string) *Client {
+	c := &Client{name: filepath.Base(dir), limit: answerLimit}
 	path := filepath.Join(dir, SocketName)
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", path)
-	}
-	return &Client{http.Client{Transport: &http.Transport{DialContext: dial}}}
+	c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx, path) }}
+	return c
 }
 
 // call sends a request and decodes the answer into out.
 func (c *Client) call(ctx context.Context, method, path string, in, out any) error {
+	return c.ask(ctx, true, method, path, in, out)
+}
+
+// ask is call, without a limit on the lab's time if limited is false.
+func (c *Client) ask(ctx context.Context, limited bool, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -48,12 +61,20 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 		}
 		body = bytes.NewReader(b)
 	}
-	r, err := c.open(ctx, method, path, body)
+	p := c.await(ctx, limited)
+	defer p.end()
+	r, err := c.open(p, method, path, body)
 	if err != nil {
 		return err
 	}
 	defer r.Body.Close()
-	return json.NewDecoder(r.Body).Decode(out)
+	if err := json.NewDecoder(r.Body).Decode(out); err != nil {
+		if p.Err() != nil {
+			return context.Cause(p)
+		}
+		return fmt.Errorf("the lab's answer cannot be read (it may run another version of weft): %w", err)
+	}
+	return nil
 }
 
 // open sends a request; an answer that is no success becomes an error.
@@ -69,12 +90,15 @@ func (c *Client) open(ctx context.Context, method, path string, body io.Reader) 
 func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 	r, err := c.http.Do(q)
 	if err != nil {
+		if q.Context().Err() != nil {
+			return nil, context.Cause(q.Context())
+		}
 		var u *url.Error
 		if errors.As(err, &u) {
 			err = u.Err // the made-up address says nothing
 		}
 		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w, or is not up yet (its control socket: %w)", ErrEnded, err)
+			return nil, fmt.Errorf("%w, or is not up yet: its control socket: %w", ErrEnded, err)
 		}
 		return nil, fmt.Errorf("the lab's control socket: %w", err)
 	}
@@ -148,10 +172,11 @@ func (c *Client) Set(ctx context.Context, endpoint, direction string, p spec.Lin
 	return s, c.call(ctx, http.MethodPatch, "/v1/links/"+url.PathEscape(endpoint)+"?direction="+url.QueryEscape(direction), p, &s)
 }
 
-// Down ends the lab and gives its final report.
+// Down ends the lab and gives its final report. The lab may take its time, which
+// is for ctx to limit.
 func (c *Client) Down(ctx context.Context) (*report.Report, error) {
 	r := &report.Report{}
-	return r, c.call(ctx, http.MethodPost, "/v1/down", nil, r)
+	return r, c.ask(ctx, false, http.MethodPost, "/v1/down", nil, r)
 }
 
 // CaptureRequest says what to capture.
@@ -174,16 +199,25 @@ func (c *Client) Capture(ctx context.Context, q CaptureRequest, w io.Writer) (s 
 		v.Set("count", strconv.FormatUint(q.Count, 10))
 	}
 	background := context.WithoutCancel(ctx)
-	r, err := c.open(background, http.MethodGet, "/v1/capture?"+v.Encode(), nil)
+	p := c.await(background, true)
+	defer p.end()
+	r, err := c.open(p, http.MethodGet, "/v1/capture?"+v.Encode(), nil)
 	if err != nil {
 		return s, err
 	}
+	p.answered()
 	defer r.Body.Close()
 	defer context.AfterFunc(ctx, func() {
 		var none struct{}
-		_ = c.call(background, http.MethodDelete, "/v1/capture/"+r.Header.Get(captureID), nil, &none)
+		err := c.call(background, http.MethodDelete, "/v1/capture/"+r.Header.Get(captureID), nil, &none)
+		if silent := (*NoAnswerError)(nil); errors.As(err, &silent) {
+			p.cancel(err)
+		}
 	})()
 	if _, err := io.Copy(w, r.Body); err != nil {
+		if p.Err() != nil {
+			return s, fmt.Errorf("the capture was cut short: %w", context.Cause(p))
+		}
 		return s, err
 	}
 	if err := json.Unmarshal([]byte(r.Trailer.Get(captureTrailer)), &s); err != nil {

@@ -96,7 +96,8 @@ func (b begun) Read(p []byte) (int, error) { return b.rest.Read(p) }
 
 // Agent connects to the agent of a guest, for agent.Run.
 func (c *Client) Agent(ctx context.Context, host string) (io.ReadWriteCloser, error) {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://lab/v1/hosts/"+url.PathEscape(host)+"/agent", nil)
+	p := c.await(ctx, true)
+	q, err := http.NewRequestWithContext(p, http.MethodPost, "http://lab/v1/hosts/"+url.PathEscape(host)+"/agent", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +105,10 @@ func (c *Client) Agent(ctx context.Context, host string) (io.ReadWriteCloser, er
 	q.Header.Set("Upgrade", agentProtocol)
 	r, err := c.send(q, http.StatusSwitchingProtocols)
 	if err != nil {
+		p.end()
 		return nil, err
 	}
+	p.answered() // the session has the context's life, not its patience
 	stream, ok := r.Body.(io.ReadWriteCloser)
 	if !ok {
 		r.Body.Close()

@@ -114,7 +114,7 @@ func closing(err error) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (and while removing what had been made: %v)", err)
+	return fmt.Sprintf("; and while removing what had been made: %v", err)
 }
 
 // isReal tells whether a node is a host with devices.

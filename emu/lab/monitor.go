@@ -85,6 +85,7 @@ func (l *Lab) load() (now wall.Load, err error) {
 			now.Deliveries += x.Deliveries
 			now.Beyond += x.Beyond
 			now.Idle = min(now.Idle, x.Idle) // the busiest decides
+			now.Absent, now.Suspended = max(now.Absent, x.Absent), max(now.Suspended, x.Suspended)
 		}
 		for _, s := range l.fabric.Stations {
 			now.Packets += s.Entered

@@ -27,6 +27,9 @@ func (l *Lab) timing() report.Timing {
 		Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
 		Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Shards: len(l.engines),
 	}
+	for _, e := range l.engines {
+		t.Absent = max(t.Absent, e.driver.Absent())
+	}
 	if run := (l.fabric.Now() + l.clock.Stood()).Seconds(); run > 0 {
 		t.CPU = (processCPU() - l.startCPU).Seconds() / run
 		for _, e := range l.engines {

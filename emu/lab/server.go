@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/metrics"
 	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/switches"
@@ -47,25 +46,7 @@ func (l *Lab) listen() (*server, error) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	s := &server{lab: l, listener: listener}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/lab", s.getLab)
-	mux.HandleFunc("GET /v1/report", s.getReport)
-	mux.HandleFunc("GET /v1/sample", s.getSample)
-	mux.HandleFunc("GET /v1/ports", s.getPorts)
-	mux.HandleFunc("GET /v1/ports/{endpoint}", s.getPort)
-	mux.HandleFunc("GET /v1/ports/{endpoint}/pause", s.getPause)
-	mux.HandleFunc("GET /v1/nics", s.getNICs)
-	mux.HandleFunc("GET /v1/nics/{name}", s.getNICs)
-	mux.HandleFunc("GET /v1/qps", s.getQPs)
-	mux.HandleFunc("GET /v1/nics/{name}/qps", s.getQPs)
-	mux.HandleFunc("GET /v1/tables/{switch}", s.getTable)
-	mux.HandleFunc("PATCH /v1/links/{endpoint}", s.patchLink)
-	mux.HandleFunc("GET /v1/capture", s.getCapture)
-	mux.HandleFunc("DELETE /v1/capture/{id}", s.deleteCapture)
-	mux.HandleFunc("POST /v1/hosts/{host}/agent", s.postAgent)
-	mux.HandleFunc("POST /v1/down", s.postDown)
-	mux.Handle("GET "+metrics.Path, metrics.Handler(l.Sample))
-	s.http.Handler = mux
+	s.http.Handler = s.routes()
 	return s, nil
 }
 
@@ -312,13 +293,15 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 	case Ingress:
 		dir[1-p.End] = true
 	default:
-		fail(w, http.StatusBadRequest, fmt.Errorf("%q is not a direction (there are %s, %s and %s)", d, Both, Egress, Ingress))
+		fail(w, http.StatusBadRequest, noDirection(d))
 		return
 	}
-	var patch spec.LinkPatch
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16))
-	body.DisallowUnknownFields()
-	if err := body.Decode(&patch); err != nil {
+	patch, err := spec.ReadPatch(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
+		fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit))
+		return
+	}
+	if err != nil {
 		fail(w, http.StatusBadRequest, err)
 		return
 	}
@@ -345,7 +328,16 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 // number of packets asked for has been written.
 func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	ports, o, err := s.captureOptions(q["port"], q.Get("direction"), q.Get("snaplen"), q.Get("count"))
+	ports, err := s.watchedPorts(q["port"], q.Get("direction"))
+	var unknown *unknownPort
+	if errors.As(err, &unknown) {
+		fail(w, http.StatusNotFound, err)
+		return
+	}
+	var o capture.Options
+	if err == nil {
+		o, err = captureOptions(q.Get("snaplen"), q.Get("count"))
+	}
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)
 		return
@@ -380,11 +372,10 @@ func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 // deleteCapture ends a capture in good order: its stream is completed.
 func (s *server) deleteCapture(w http.ResponseWriter, r *http.Request) {
 	id, err := strconv.Atoi(r.PathValue("id"))
-	if err != nil {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no capture %q", r.PathValue("id")))
+	if err != nil || !s.lab.endCapture(id) {
+		fail(w, http.StatusNotFound, fmt.Errorf("there is no capture %q, or it has ended", r.PathValue("id")))
 		return
 	}
-	s.lab.endCapture(id)
 	reply(w, struct{}{})
 }
 
@@ -395,32 +386,44 @@ const (
 	captureTrailer = "X-Weft-Capture"
 )
 
-func (s *server) captureOptions(names []string, direction, snaplen, count string) (ports []fabric.Watched, o capture.Options, err error) {
+// unknownPort is the error of a port that is not in the lab.
+type unknownPort struct{ error }
+
+// watchedPorts finds the ports of a capture.
+func (s *server) watchedPorts(names []string, direction string) (ports []fabric.Watched, err error) {
 	if len(names) == 0 {
-		return nil, o, errors.New("a capture needs at least one port")
+		return nil, errors.New("a capture needs at least one port")
 	}
 	in, out := direction != Egress, direction != Ingress
 	if direction != "" && direction != Both && in && out {
-		return nil, o, fmt.Errorf("%q is not a direction (there are %s, %s and %s)", direction, Both, Egress, Ingress)
+		return nil, noDirection(direction)
 	}
 	for _, name := range names {
 		node, index, err := s.lab.plan.Endpoint(name)
 		if err != nil {
-			return nil, o, err
+			return nil, &unknownPort{err}
 		}
 		ports = append(ports, fabric.Watched{Node: node, Port: index, In: in, Out: out})
 	}
+	return ports, nil
+}
+
+func noDirection(d string) error {
+	return fmt.Errorf("%q is not a direction (there are %s, %s and %s)", d, Both, Egress, Ingress)
+}
+
+func captureOptions(snaplen, count string) (o capture.Options, err error) {
 	if snaplen != "" {
 		if o.SnapLen, err = strconv.Atoi(snaplen); err != nil || o.SnapLen < 1 {
-			return nil, o, fmt.Errorf("snaplen %q is not a number of bytes", snaplen)
+			return o, fmt.Errorf("snaplen %q is not a number of bytes", snaplen)
 		}
 	}
 	if count != "" {
 		if o.Count, err = strconv.ParseUint(count, 10, 64); err != nil {
-			return nil, o, fmt.Errorf("count %q is not a number of packets", count)
+			return o, fmt.Errorf("count %q is not a number of packets", count)
 		}
 	}
-	return ports, o, nil
+	return o, nil
 }
 
 // startCapture feeds c from now on and gives a number to end it by.
@@ -436,16 +439,18 @@ func (l *Lab) startCapture(ports []fabric.Watched, c *capture.Capture) (id int, 
 	return id, err
 }
 
-// endCapture is harmless when the lab has ended it already.
-func (l *Lab) endCapture(id int) {
+// endCapture reports whether the capture was under way.
+func (l *Lab) endCapture(id int) (ended bool) {
 	_ = l.do(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if stop := l.captures[id]; stop != nil {
 			stop()
 			delete(l.captures, id)
+			ended = true
 		}
 	})
+	return ended
 }
 
 // postDown ends the lab and answers with its final report.

@@ -3,6 +3,8 @@
 package report
 
 import (
+	"fmt"
+
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
@@ -18,6 +20,7 @@ type Report struct {
 	Emulated units.Time `json:"emulated"`        // length of the run in emulated time
 	Trace    string     `json:"trace,omitempty"` // virtual: hash of everything that happened
 	Events   uint64     `json:"events"`
+	Partial  *Partial   `json:"partial,omitempty"` // virtual: the run was ended before its end
 
 	Accounts fabric.Accounts     `json:"accounts"`
 	Ports    []fabric.PortStatus `json:"ports"`
@@ -35,6 +38,21 @@ type Report struct {
 	Hosts  []Host  `json:"hosts,omitempty"` // wall
 	Timing *Timing `json:"timing,omitempty"`
 	Series *Series `json:"series,omitempty"` // that was recorded
+}
+
+// Partial tells that a report is of a run that was ended before its end. Flows
+// and transfers may not be whole then, and packets are under way.
+type Partial struct {
+	Why   string     `json:"why"`             // such as "interrupted"
+	Until units.Time `json:"until,omitempty"` // where the run was to end; 0: with its last flow
+}
+
+// Place says how much of a run there is.
+func (p *Partial) Place(at units.Time) string {
+	if p.Until == 0 {
+		return "at " + seconds(at)
+	}
+	return fmt.Sprintf("at %s of %s", seconds(at), seconds(p.Until))
 }
 
 // Host is a real host's interface as its own kernel counts.
@@ -99,10 +117,11 @@ type Timing struct {
 	Lateness wall.Summary   `json:"lateness"`
 	Realtime bool           `json:"realtime"` // the engine's thread has SCHED_FIFO
 	Spin     units.Time     `json:"spin"`
-	Shards   int            `json:"shards"`           // engines, each with a thread of its own
-	CPU      float64        `json:"cpu_cores"`        // of the whole process, mean over the run
-	Engine   float64        `json:"engine_cpu_cores"` // of the engine's thread
-	Stood    units.Time     `json:"stood,omitempty"`  // for which emulated time stood still, because the engine could not follow
+	Shards   int            `json:"shards"`                // engines, each with a thread of its own
+	CPU      float64        `json:"cpu_cores"`             // of the whole process, mean over the run
+	Engine   float64        `json:"engine_cpu_cores"`      // of the engine's thread
+	Stood    units.Time     `json:"stood,omitempty"`       // for which emulated time stood still, because the engine could not follow
+	Absent   units.Time     `json:"did_not_run,omitempty"` // for which the engine's process, or the machine, was stopped
 	Strict   bool           `json:"strict"`
 	Overload string         `json:"overload,omitempty"` // when and why the machine did not keep up, and at what rates it could
 	Allowed  units.Fraction `json:"allowed"`            // share of deliveries that may be later than the limit

@@ -14,6 +14,9 @@ import (
 // Write prints the report for people, in 80 columns or little more.
 func (r *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "lab %s, %s clock, %s emulated, seed %d\n", r.Lab, r.Clock, seconds(r.Emulated), r.Seed)
+	if r.Partial != nil {
+		fmt.Fprintf(w, "PARTIAL  %s %s\n", r.Partial.Why, r.Partial.Place(r.Emulated))
+	}
 	r.writeAccounts(w)
 	r.writePorts(w)
 	r.writePauses(w)
@@ -264,11 +267,15 @@ const failed = "FAILED (strict): "
 func (t *Timing) Verdict() string {
 	l := &t.Lateness
 	beyond := fmt.Sprintf("%d of %d deliveries (%.3g%%) were later than %v", l.Beyond, l.Count, 100*float64(l.Share), l.Limit)
+	stood := fmt.Sprintf("emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
+	if t.Absent > 0 {
+		stood = fmt.Sprintf("emulated time stood still for %s; the engine was stopped for %s", Span(t.Stood), Span(t.Absent))
+	}
 	switch {
 	case t.Stood > 0 && t.Strict:
-		return fmt.Sprintf(failed+"emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
+		return failed + stood
 	case t.Stood > 0:
-		return fmt.Sprintf("not kept: emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
+		return "not kept: " + stood
 	case l.Count == 0:
 		return "nothing was delivered to a real host"
 	case l.Beyond == 0:

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding"
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -169,7 +170,12 @@ func (r *reader) readText(ptr any, n ast.Node, what string) {
 		r.failAt(n, "put it in quotes: "+strconv.Quote(text), "%s must be text, not %s", what, describe(n))
 		return
 	}
-	if err := parseScalar(ptr, text); err != nil {
+	err := parseScalar(ptr, text)
+	var named *nameError
+	switch {
+	case errors.As(err, &named):
+		r.failAt(n, named.hint, "%s: %s", what, named.msg)
+	case err != nil:
 		r.failAt(n, "", "%s: %v", what, err)
 	}
 }

@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -14,6 +16,32 @@ type Error struct {
 	Source  string // the whole line
 	Message string
 	Hint    string // what would be right; may be empty
+
+	like string   // the form of Message
+	same []string // further messages of this form about this place
+	also []place  // further places of this message
+}
+
+// place is one in the file, both from 1.
+type place struct{ line, column int }
+
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.line, o.line), cmp.Compare(p.column, o.column))
+}
+
+func (e *Error) place() place { return place{e.Line, e.Column} }
+
+// addPlace adds the place of the same fault. The first in the file is e's own.
+func (e *Error) addPlace(o *Error) {
+	here, there := e.place(), o.place()
+	if here == there || slices.Contains(e.also, there) {
+		return
+	}
+	if there.compare(here) < 0 {
+		e.Line, e.Column, e.Source = o.Line, o.Column, o.Source
+		there = here
+	}
+	e.also = append(e.also, there)
 }
 
 // Error gives the place and the message, the line with a mark under the
@@ -21,6 +49,18 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
+	if n := len(e.same); n > 0 {
+		fmt.Fprintf(&b, ", and %d more of the kind", n)
+	}
+	if n := len(e.also); n > 0 {
+		slices.SortFunc(e.also, place.compare)
+		for i, p := range e.also[:min(n, maxAlso)] {
+			fmt.Fprintf(&b, "%s%d:%d", [...]string{"; also at ", ", "}[min(i, 1)], p.line, p.column)
+		}
+		if n > maxAlso {
+			fmt.Fprintf(&b, " and %d more places", n-maxAlso)
+		}
+	}
 	if line, mark := e.excerpt(); strings.TrimSpace(line) != "" {
 		fmt.Fprintf(&b, "\n    %s\n    %s^", line, mark)
 	}
@@ -29,6 +69,9 @@ func (e *Error) Error() string {
 	}
 	return b.String()
 }
+
+// maxAlso bounds the places that are listed beside the first.
+const maxAlso = 5
 
 // excerptWidth is how many characters of a long line are shown before and
 // after the place.

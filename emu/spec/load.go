@@ -10,17 +10,12 @@ import "os"
 
 // Load reads the lab file at path. The error is an Errors, unless the file
 // itself cannot be read.
-func Load(path string) (*Plan, error) { return load(path, nil) }
-
-// LoadSeed is Load with a seed in place of the file's.
-func LoadSeed(path string, seed uint64) (*Plan, error) { return load(path, &seed) }
-
-func load(path string, seed *uint64) (*Plan, error) {
+func Load(path string) (*Plan, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return parse(path, src, seed)
+	return Parse(path, src)
 }
 
 // Parse reads src, the text of a lab file. The filename goes into errors, and
@@ -28,6 +23,11 @@ func load(path string, seed *uint64) (*Plan, error) {
 // most fifty: of everything that cannot be read, or once that is right of
 // nodes and links, or else of all the rest.
 func Parse(filename string, src []byte) (*Plan, error) { return parse(filename, src, nil) }
+
+// ParseSeed is Parse with a seed in place of the file's.
+func ParseSeed(filename string, src []byte, seed uint64) (*Plan, error) {
+	return parse(filename, src, &seed)
+}
 
 func parse(filename string, src []byte, seed *uint64) (*Plan, error) {
 	r := newReader(filename, src)

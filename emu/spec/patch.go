@@ -181,21 +181,29 @@ func ParseAssignments(args []string) (LinkPatch, error) {
 		if !ok {
 			return LinkPatch{}, fmt.Errorf("%q sets nothing: write setting=value, such as loss=1%%", arg)
 		}
-		i := slices.Index(settingNames, name)
-		if i < 0 {
-			return LinkPatch{}, fmt.Errorf("there is no setting %q: %s", name, suggest(name, "a link has", settingNames))
+		if err := p.set(name, text); err != nil {
+			return LinkPatch{}, err
 		}
-		field := reflect.ValueOf(&p).Elem().Field(i)
-		if !field.IsNil() {
-			return LinkPatch{}, fmt.Errorf("%s is set twice", name)
-		}
-		value := reflect.New(field.Type().Elem())
-		if err := parseScalar(value.Interface(), text); err != nil {
-			return LinkPatch{}, fmt.Errorf("%s: %w", name, err)
-		}
-		field.Set(value)
 	}
 	return p, nil
+}
+
+// set changes one setting, which is not set yet.
+func (p *LinkPatch) set(name, text string) error {
+	i := slices.Index(settingNames, name)
+	if i < 0 {
+		return fmt.Errorf("there is no setting %q: %s", name, suggest(name, "a link has", settingNames))
+	}
+	field := reflect.ValueOf(p).Elem().Field(i)
+	if !field.IsNil() {
+		return fmt.Errorf("%s is set twice", name)
+	}
+	value := reflect.New(field.Type().Elem())
+	if err := parseScalar(value.Interface(), text); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	field.Set(value)
+	return nil
 }
 
 // String gives p as ParseAssignments reads it, its arguments joined by spaces.

@@ -78,6 +78,10 @@ func TestBadAssignments(t *testing.T) {
 		"mtu=big":                   `mtu: "big" does not begin with a number`,
 		"state=sideways":            `state: "sideways" is none of up, down`,
 		"jitter-reorder=maybe":      `jitter-reorder: "maybe" is neither true nor false`,
+		"loss=1":                    `loss: "1" may mean 1% or 100%: write one of them`,
+		"corrupt=1":                 `corrupt: "1" may mean 1% or 100%`,
+		"duplicate=1.0":             `duplicate: "1.0" may mean 1% or 100%`,
+		"reorder=1":                 `reorder: "1" may mean 1% or 100%`,
 		"loss=1% loss=2%":           `loss is set twice`,
 		"jitter-distribution=gauss": `is not a distribution of jitter`,
 	} {

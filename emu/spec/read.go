@@ -24,6 +24,7 @@ const (
 	maxValues  = 500_000 // after aliases are followed
 	maxCost    = 3e8     // of mappings: the squares of their keys, halved
 	maxErrors  = 50
+	maxFaults  = 1000 // of which those that are one mistake make one error
 )
 
 // reader turns the text of a file into Go values and keeps what is wrong with
@@ -33,6 +34,7 @@ type reader struct {
 	file    string
 	lines   []string
 	errs    Errors
+	faults  int
 	places  map[any]ast.Node // by pointer to the Go value
 	anchors map[*ast.AliasNode]ast.Node
 	values  int
@@ -61,27 +63,44 @@ func (r *reader) failAt(n ast.Node, hint, format string, args ...any) {
 	if n != nil {
 		at = start(n).Position
 	}
-	r.add(at, hint, fmt.Sprintf(format, args...))
+	r.addLike(at, hint, fmt.Sprintf(format, args...), format)
 }
 
 // full tells whether enough is wrong to stop looking.
-func (r *reader) full() bool { return len(r.errs) >= maxErrors }
+func (r *reader) full() bool { return len(r.errs) >= maxErrors || r.faults >= maxFaults }
 
-func (r *reader) add(at *token.Position, hint, message string) {
+func (r *reader) add(at *token.Position, hint, message string) { r.addLike(at, hint, message, message) }
+
+// addLike reports a fault. Faults at one place whose messages are of one like
+// are one mistake: a default is judged in everything that it is the default of.
+// So are faults that are called the same at several places, such as a name
+// that is misspelt where it is given and right wherever it is used.
+func (r *reader) addLike(at *token.Position, hint, message, like string) {
 	if r.full() {
 		return
 	}
-	e := &Error{File: r.file, Line: 1, Column: 1, Message: message, Hint: hint}
+	r.faults++
+	e := &Error{File: r.file, Line: 1, Column: 1, Message: message, Hint: hint, like: like}
 	if at != nil {
 		e.Line, e.Column = max(at.Line, 1), max(at.Column, 1)
 	}
 	if e.Line <= len(r.lines) {
 		e.Source = r.lines[e.Line-1]
 	}
-	// A fault of a default shows in everything that it is the default of.
-	if !slices.ContainsFunc(r.errs, func(o *Error) bool { return *o == *e }) {
-		r.errs = append(r.errs, e)
+	for _, o := range r.errs {
+		samePlace := o.Line == e.Line && o.Column == e.Column
+		switch {
+		case samePlace && o.like == like:
+			if o.Message != message && !slices.Contains(o.same, message) {
+				o.same = append(o.same, message)
+			}
+			return
+		case o.Message == message && o.Hint == hint:
+			o.addPlace(e)
+			return
+		}
 	}
+	r.errs = append(r.errs, e)
 }
 
 // err gives what was found wrong so far, by line, or nil.

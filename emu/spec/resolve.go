@@ -59,6 +59,8 @@ type resolver struct {
 	permutations int         // so far
 	queuePairs   int         // of the transfers so far, at either end
 	pairsOf      map[int]int // likewise, by node
+
+	strangers map[string]*nameError // nodes that are not there
 }
 
 func resolve(r *reader, lab *labFile) (*Plan, error) {
@@ -70,7 +72,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 		ports:  map[string]End{},
 		queues: map[End]queueFile{},
 
-		pairsOf: map[int]int{},
+		pairsOf: map[int]int{}, strangers: map[string]*nameError{},
 	}
 	v.header()
 	v.generate()
@@ -310,7 +312,12 @@ func (v *resolver) newEndpoint(name *string) (End, bool) {
 func (v *resolver) node(place any, name string) (int, bool) {
 	node, ok := v.nodes[name]
 	if !ok {
-		v.failName(place, func() *nameError { return v.plan.noNode(name) })
+		v.failName(place, func() *nameError {
+			if v.strangers[name] == nil {
+				v.strangers[name] = v.plan.noNode(name)
+			}
+			return v.strangers[name]
+		})
 	}
 	return node, ok
 }

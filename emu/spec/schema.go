@@ -120,13 +120,13 @@ const (
 func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[units.Time]():
-		return quantity(timeForm, 0)
+		return quantity(timeForm)
 	case reflect.TypeFor[units.Bytes]():
-		return quantity(bytesForm, 0)
+		return quantity(bytesForm)
 	case reflect.TypeFor[units.Rate]():
 		return text(rateForm)
 	case reflect.TypeFor[units.Fraction]():
-		return quantity(percentForm, 1)
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(percentForm), {Type: "number", Minimum: "0", ExclusiveMaximum: "1"}}}
 	case reflect.TypeFor[MTU]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(int(minMTU), int(maxMTU)), text(mtuForm)}}
 	case reflect.TypeFor[links.Distribution]():
@@ -201,13 +201,9 @@ func text(form string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: form}
 }
 
-// quantity is a number with a unit, or a bare number from 0 to most.
-func quantity(form string, most int) *jsonschema.Schema {
-	bare := &jsonschema.Schema{Const: 0}
-	if most > 0 {
-		bare = &jsonschema.Schema{Type: "number", Minimum: "0", Maximum: json.Number(strconv.Itoa(most))}
-	}
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(form), bare}}
+// quantity is a number with a unit, or a bare 0.
+func quantity(form string) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(form), {Const: 0}}}
 }
 
 func integer(low, high int) *jsonschema.Schema {

@@ -214,6 +214,8 @@ func (v *resolver) directions() {
 	}
 }
 
+const ipv6Needs = "mtu %d is less than the %d that IPv6 needs, and %s"
+
 // checkDirection judges settings of one direction of a link. Place is what
 // gives them.
 func (v *resolver) checkDirection(link, direction int, s links.Settings, place any) {
@@ -224,21 +226,25 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 	if v.deep[from.Node] != nil {
 		v.checkClassLimits(from, frame, place)
 	} else if port.Queue.Limit < frame {
+		at := place
 		if limit := v.queues[from].Limit; limit != nil {
-			place = limit
+			at = limit
 		}
-		v.fail(place, "", "the queue of %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
+		v.fail(at, "", "the queue of %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
 			v.plan.PortName(from.Node, from.Port), port.Queue.Limit, frame)
+	}
+	if mtu := v.lab.Topology.Kinds.Link.MTU; mtu != nil && units.Bytes(*mtu) == s.MTU {
+		place = mtu // which the links share
 	}
 	for _, end := range ends {
 		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < minMTU6 && speaksOwn(r, true) {
 			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
-				"mtu %d is less than the %d that IPv6 needs, and %s forwards IPv6", s.MTU, minMTU6, v.plan.Nodes[end.Node].Name)
+				ipv6Needs, s.MTU, minMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
 			return
 		}
 		if s.MTU < minMTU6 && hasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
 			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
-				"mtu %d is less than the %d that IPv6 needs, and %s has an IPv6 address", s.MTU, minMTU6, v.plan.PortName(end.Node, end.Port))
+				ipv6Needs, s.MTU, minMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
@@ -59,7 +60,7 @@ func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
 		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,
 		Hint: `did you mean "name"? (a lab has name, seed, duration, fidelity, engine, addressing, topology, events, workload, series)`,
 	}
-	if diff := cmp.Diff(want, *first); diff != "" {
+	if diff := cmp.Diff(want, *first, cmpopts.IgnoreUnexported(Error{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -69,14 +70,15 @@ func TestLoad(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "ring.yaml")
-	if err := os.WriteFile(path, []byte("seed: 2\ntopology: {generate: {star: {hosts: 2}}}\n"), 0o644); err != nil {
+	src := []byte("seed: 2\ntopology: {generate: {star: {hosts: 2}}}\n")
+	if err := os.WriteFile(path, src, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	p, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := LoadSeed(path, 3)
+	q, err := ParseSeed(path, src, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

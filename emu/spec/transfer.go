@@ -150,7 +150,11 @@ func (v *resolver) mesh(f *meshFile) (hosts []int, ok bool) {
 // hasNIC tells whether a host has a NIC, and reports at place if not.
 func (v *resolver) hasNIC(host int, place any) bool {
 	n := &v.plan.Nodes[host]
-	if n.NIC == nil {
+	switch {
+	case n.NIC != nil:
+	case !slices.ContainsFunc(v.plan.Nodes, func(n Node) bool { return n.NIC != nil }):
+		v.fail(place, "write nic: roce in host under kinds", "no host has a NIC")
+	default:
 		v.fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
 	}
 	return n.NIC != nil

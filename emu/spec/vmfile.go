@@ -64,8 +64,30 @@ var nodeKindNames = []string{"host", "switch", "vm"}
 // String gives the name that a lab file uses.
 func (k nodeKind) String() string { return nodeKindNames[k] }
 
+// foreignKinds are what others call the kinds, containerlab first.
+var foreignKinds = map[string]string{
+	"linux": "host", "container": "host", "docker": "host", "netns": "host", "server": "host",
+	"bridge": "switch", "ovs-bridge": "switch", "ovs": "switch", "router": "switch", "virtual-machine": "vm", "qemu": "vm",
+}
+
 // UnmarshalText reads the name that a lab file uses.
-func (k *nodeKind) UnmarshalText(b []byte) error { return unmarshalName(k, b, nodeKindNames) }
+func (k *nodeKind) UnmarshalText(b []byte) error {
+	err := unmarshalName(k, b, nodeKindNames)
+	if err == nil {
+		return nil
+	}
+	name := string(b)
+	hint := suggest(name, "the kinds are", nodeKindNames)
+	switch ours, known := foreignKinds[name]; {
+	case name == "linux":
+		hint = "write kind: host, which is what containerlab calls linux: a network namespace of this machine; it needs no image"
+	case name == "router":
+		hint = "write kind: switch; a switch with address: is a router"
+	case known:
+		hint = "write kind: " + ours
+	}
+	return &nameError{err.Error(), hint}
+}
 
 func (nodeKind) schema(*schemaMaker) *jsonschema.Schema { return enum(nodeKindNames...) }
 

@@ -22,7 +22,10 @@ type Clock struct {
 func NewClock() *Clock { return &Clock{start: time.Now()} }
 
 // Now is the emulated time. Go reads the monotonic clock through the vDSO.
-func (c *Clock) Now() units.Time { return units.FromDuration(time.Since(c.start)) - c.Stood() }
+func (c *Clock) Now() units.Time { return c.wall() - c.Stood() }
+
+// wall is the time since the start.
+func (c *Clock) wall() units.Time { return units.FromDuration(time.Since(c.start)) }
 
 // Stood is for how long the clock has stood still.
 func (c *Clock) Stood() units.Time { return units.Time(c.stood.Load()) }

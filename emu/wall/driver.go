@@ -62,6 +62,7 @@ type Driver struct {
 	wake     int // eventfd: there is work
 	realtime atomic.Bool
 	idle     units.Time // for Load
+	presence presence
 
 	mu      sync.Mutex
 	work    []func()
@@ -115,6 +116,10 @@ func (d *Driver) Realtime() bool { return d.realtime.Load() }
 // than the thread could handle. It is called like Lateness.
 func (d *Driver) Stood() units.Time { return d.clock.Stood() }
 
+// Absent is for how long the thread was stopped, with its process or the
+// machine. It is called like Lateness.
+func (d *Driver) Absent() units.Time { return d.presence.absent }
+
 // ErrStopped says that the engine no longer runs.
 var ErrStopped = errors.New("the lab has stopped")
 
@@ -159,6 +164,8 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // ends a sleep
 	defer stop()
 	d.clock = clock
+	d.presence.begin(clock.wall())
+	defer d.presence.end()
 	started()
 
 	active := units.Time(0) // when something last came from outside
@@ -198,6 +205,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		d.engine.Advance(at)
 		d.post(done)
 		if d.pending.Load() {
+			d.presence.look(d.clock.wall())
 			d.runWork()
 			d.post(done) // a NIC that was given work may have sent at once
 		}
@@ -223,7 +231,9 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 			d.group.awake(d.number)
 			d.floor = d.clock.Now()
 		case at < began && !worked && waiting > patience: // the others are behind
-			nap(impatience * units.Time(min(waiting-patience, 20)))
+			rest := impatience * units.Time(min(waiting-patience, 20))
+			nap(rest)
+			wait = int64(rest / units.Nanosecond)
 			ready = d.epoll.wait(0)
 		default:
 			ready = d.epoll.wait(0)
@@ -232,6 +242,9 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 			waiting = 0
 		}
 		after := d.clock.Now()
+		if wait != 0 {
+			d.presence.sleep(after-before, units.Time(wait)*units.Nanosecond)
+		}
 		if worked {
 			d.idle += after - before
 		} else {
@@ -311,11 +324,8 @@ func (d *Driver) sleep(active, limit units.Time) int64 {
 	if next <= at || at-active < d.options.Spin || next-at < d.options.Spin {
 		return 0
 	}
-	if next == units.Never {
-		return -1
-	}
 	// Waking Spin early leaves the rest to polling.
-	return int64((next - at - d.options.Spin + units.Nanosecond - 1) / units.Nanosecond)
+	return int64((min(next-at-d.options.Spin, maxSleep) + units.Nanosecond - 1) / units.Nanosecond)
 }
 
 func (d *Driver) runWork() {

@@ -2,6 +2,7 @@ package wall
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weftlab/weft/sim/units"
@@ -15,6 +16,8 @@ type Load struct {
 	Deliveries uint64     // packets handed to real hosts
 	Beyond     uint64     // of them later than the limit
 	Stood      units.Time // for which the clock stood still (Driver.Stood)
+	Absent     units.Time // in which the thread was stopped (Driver.Absent)
+	Suspended  units.Time // in which the machine was, beside the time of the wall clock
 	Packets    uint64     // that entered the fabric
 	Bytes      uint64     // of their frames
 }
@@ -23,7 +26,7 @@ type Load struct {
 func (l Load) Since(from Load) Load {
 	return Load{
 		At: l.At - from.At, Idle: l.Idle - from.Idle, Deliveries: l.Deliveries - from.Deliveries,
-		Beyond: l.Beyond - from.Beyond, Stood: l.Stood - from.Stood, Packets: l.Packets - from.Packets, Bytes: l.Bytes - from.Bytes,
+		Beyond: l.Beyond - from.Beyond, Stood: l.Stood - from.Stood, Absent: l.Absent - from.Absent, Suspended: l.Suspended - from.Suspended, Packets: l.Packets - from.Packets, Bytes: l.Bytes - from.Bytes,
 	}
 }
 
@@ -42,7 +45,7 @@ func (l Load) Busy() units.Fraction {
 // on the engine's thread, through Do, or after Run.
 func (d *Driver) Load() Load {
 	count, beyond := d.lateness.counts()
-	return Load{At: d.clock.Now(), Idle: d.idle, Deliveries: count, Beyond: beyond, Stood: d.Stood()}
+	return Load{At: d.clock.Now(), Idle: d.idle, Deliveries: count, Beyond: beyond, Stood: d.Stood(), Absent: d.presence.absent, Suspended: d.presence.suspended}
 }
 
 const (
@@ -72,12 +75,20 @@ type Watch struct {
 	latePeriods int // in all
 	periods     int // in which anything was delivered
 	worst       Load
+	absent      units.Time // in all
+	suspended   units.Time // in all
 }
 
 // Judge takes the load of one more period; stolen is the share of the
 // machine's processor time that the hypervisor gave to others meanwhile. What
 // it says is for people, "" when there is nothing to say.
 func (w *Watch) Judge(l Load, stolen units.Fraction) string {
+	if l.Absent > 0 || l.Suspended > 0 {
+		// Whatever was late or stood still in this period, the load is not why.
+		w.absent += l.Absent
+		w.suspended += l.Suspended
+		return l.away()
+	}
 	if l.Stood > 0 {
 		w.periods++
 		return w.isLate(l, fmt.Sprintf("the machine does not keep up: emulated time stood still for %s of the last %s. %s",
@@ -93,6 +104,27 @@ func (w *Watch) Judge(l Load, stolen units.Fraction) string {
 	}
 	return w.isLate(l, fmt.Sprintf("the machine does not keep up: %.3g%% of %d deliveries in the last %.2gs were later than %v. %s",
 		100*float64(share), l.Deliveries, l.At.Seconds(), w.Limit, l.advice(stolen)))
+}
+
+// away says that the engine did not run.
+func (l Load) away() string {
+	if l.Absent == 0 {
+		return fmt.Sprintf("the machine was suspended for %s, and emulated time with it: peers outside may have given up", short(l.Suspended))
+	}
+	said := fmt.Sprintf("the engine did not run for %s of the last %s: its process was stopped (SIGSTOP, Ctrl-Z), or the machine was. What was due meanwhile is late",
+		short(l.Absent), short(l.wall()))
+	if l.Stood > 0 {
+		said += fmt.Sprintf("; emulated time stood still for %s", short(l.Stood))
+	}
+	return said
+}
+
+// short prints a time to three digits.
+func short(t units.Time) string {
+	if t < units.Minute {
+		return fmt.Sprintf("%.3gs", t.Seconds())
+	}
+	return t.Duration().Round(time.Second).String()
 }
 
 // isLate notes a late period and gives what is to be said of it, now and then.
@@ -163,8 +195,15 @@ func si(x float64) string {
 
 // Summary says in a few words how a run kept up, "" when always.
 func (w *Watch) Summary() string {
-	if w.latePeriods == 0 {
-		return ""
+	var said []string
+	if w.absent > 0 {
+		said = append(said, fmt.Sprintf("the engine did not run for %s: its process was stopped, or the machine was", short(w.absent)))
 	}
-	return fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.worst.advice(0))
+	if w.suspended > 0 {
+		said = append(said, fmt.Sprintf("the machine was suspended for %s", short(w.suspended)))
+	}
+	if w.latePeriods > 0 {
+		said = append(said, fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.worst.advice(0)))
+	}
+	return strings.Join(said, "; ")
 }

@@ -17,6 +17,9 @@ func TestWatch(t *testing.T) {
 	}
 	calm, quiet := second(0.5, 10_000, 50), second(0, 5, 5)
 	full, robbed := second(0.97, 80_000, 4000), second(0.4, 80_000, 4000)
+	// The process was stopped for 8 s; the engine had to catch up with them.
+	stopped := full
+	stopped.At, stopped.Stood, stopped.Absent = 2*units.Second, 7*units.Second, 8*units.Second
 	type step struct {
 		load   Load
 		stolen units.Fraction
@@ -29,6 +32,12 @@ func TestWatch(t *testing.T) {
 			{full, 0, []string{"does not keep up: 5% of 80000 deliveries", "later than 1ms", "full at 80k packets/s (800Mbps)", "about 64k packets/s (640Mbps"}},
 			{full, 0, nil}, {calm, 0, nil}, {calm, 0, nil}, {calm, 0, []string{"keeps up again"}}, {calm, 0, nil},
 		},
+		"stopped": {
+			{calm, 0, nil},
+			{stopped, 0, []string{"the engine did not run for 8s of the last 9s: its process was stopped (SIGSTOP, Ctrl-Z)", "emulated time stood still for 7s"}},
+			{calm, 0, nil},
+		},
+		"suspended":                {{Load{At: units.Second, Suspended: 2 * units.Hour}, 0, []string{"the machine was suspended for 2h0m0s"}}, {calm, 0, nil}},
 		"robbed by the hypervisor": {{robbed, 0.2, []string{"needed only 40% of a core", "the hypervisor gave 20%"}}},
 		"robbed by programs":       {{robbed, 0, []string{"needed only 40% of a core", "programs in the hosts"}}},
 		"lasting": append([]step{{full, 0, []string{"does not keep up"}}},
@@ -67,5 +76,18 @@ func TestWatchAllowsWhatTheFileAllows(t *testing.T) {
 	l.Beyond++
 	if said := w.Judge(l, 0); said == "" || !strings.HasPrefix(w.Summary(), "late in 1 of 2 seconds") || !w.Late() {
 		t.Errorf("10.1%% late, 10%% allowed: %q, %q", said, w.Summary())
+	}
+}
+
+// TestWatchOfAStoppedEngine: the load is not blamed, in the summary either.
+func TestWatchOfAStoppedEngine(t *testing.T) {
+	w := Watch{Limit: units.Millisecond}
+	w.Judge(Load{At: 9 * units.Second, Absent: 8 * units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
+	if got, want := w.Summary(), "the engine did not run for 8s: its process was stopped, or the machine was"; got != want || w.Late() {
+		t.Errorf("%q, want %q", got, want)
+	}
+	w.Judge(Load{At: units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)
+	if got := w.Summary(); !strings.Contains(got, "was; late in 1 of 1 seconds") {
+		t.Errorf("%q", got)
 	}
 }

@@ -203,7 +203,7 @@ func (m *Machine) explain(err error) error {
 	case said == "":
 		return err
 	}
-	return fmt.Errorf("%s (%w)", said, err)
+	return fmt.Errorf("%s: %w", said, err)
 }
 
 // Console is the file with all that the machine has said on its console.

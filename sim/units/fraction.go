@@ -10,7 +10,7 @@ import (
 type Fraction float64
 
 // ParseFraction reads "1%", "0.01", "1e-6" or "0". The result lies within
-// [0, 1].
+// [0, 1]. A bare 1 is refused: some mean one percent by it, others all.
 func ParseFraction(s string) (Fraction, error) {
 	t := strings.TrimSpace(s)
 	per := 1.0
@@ -20,6 +20,9 @@ func ParseFraction(s string) (Fraction, error) {
 	v, err := strconv.ParseFloat(t, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a share: write a percentage such as 0.1%% or a number from 0 to 1", s)
+	}
+	if v == 1 && per == 1 {
+		return 0, fmt.Errorf("%q may mean 1%% or 100%%: write one of them", s)
 	}
 	v /= per
 	if !(v >= 0 && v <= 1) {

@@ -41,7 +41,8 @@ func TestErrorsNameTheMend(t *testing.T) {
 		{"time", "soon", "such as 50us"}, {"time", "99999999999999999999s", "too large"},
 		{"rate", "10", "write for example 10Gbps"}, {"rate", "0Gbps", "unlimited"}, {"rate", "-1Gbps", "negative"},
 		{"bytes", "64", "64KB"}, {"bytes", "1Mb", "units: B, KB"}, {"bytes", "-1B", "negative"},
-		{"share", "120%", "outside"}, {"share", "few", "percentage"}, {"share", "NaN", "outside"},
+		{"share", "120%", "outside"}, {"share", "few", "percentage"}, {"share", "NaN", "outside"}, {"share", "1.5", "outside"},
+		{"share", "1", "1% or 100%"}, {"share", "1.0", "1% or 100%"}, {"share", " 1e0 ", "1% or 100%"},
 	} {
 		var err error
 		switch c.kind {

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// spanFlag adds a flag for a span of time, which is not negative. What it
+// points to is the default.
+func spanFlag(c *cobra.Command, to *units.Time, name, usage string) {
+	c.Flags().Var((*span)(to), name, usage)
+}
+
+// span is a span of time as a flag. A negative one would be taken for 0, which
+// stands for "not set".
+type span units.Time
+
+// String gives s as it is read; "0" is a default that the help leaves out.
+func (s *span) String() string {
+	if *s == 0 {
+		return "0"
+	}
+	return units.Time(*s).String()
+}
+
+// Type names the argument in the help.
+func (s *span) Type() string { return "time" }
+
+// Set reads a time such as 10s.
+func (s *span) Set(text string) error {
+	t, err := units.ParseTime(text)
+	if err != nil {
+		return err
+	}
+	if t < 0 {
+		return fmt.Errorf("%v is negative: write for example %v", t, -t)
+	}
+	*s = span(t)
+	return nil
+}
+
+// numberFlag adds a flag for a whole number, which is not negative. What it
+// points to is the default; short may be empty.
+func numberFlag[T int | uint64](c *cobra.Command, to *T, name, short, usage string) {
+	c.Flags().VarP(whole[T]{to}, name, short, usage)
+}
+
+// whole is a whole number as a flag.
+type whole[T int | uint64] struct{ to *T }
+
+// String gives n as it is read.
+func (n whole[T]) String() string {
+	if n.to == nil { // pflag makes a zero value to find out what a default looks like
+		return "0"
+	}
+	return strconv.FormatUint(uint64(*n.to), 10)
+}
+
+// Type names the argument in the help.
+func (n whole[T]) Type() string { return "number" }
+
+// Set reads a whole number.
+func (n whole[T]) Set(text string) error {
+	v, err := strconv.ParseUint(text, 0, 64)
+	if err != nil || T(v) < 0 {
+		return fmt.Errorf("%q is not a whole number from 0 on", text)
+	}
+	*n.to = T(v)
+	return nil
+}

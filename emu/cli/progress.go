@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// progressEvery is how often the progress of a run in virtual time is shown.
+const progressEvery = 500 * time.Millisecond
+
+// showProgress keeps one line on standard error, if that is a terminal, about
+// a run that is to end at until. The returned function erases it.
+func showProgress(fb *fabric.Fabric, until units.Time) (stop func()) {
+	if !isTerminal(os.Stderr) || os.Getenv("TERM") == "dumb" {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		watchProgress(ctx, os.Stderr, tick.C, until, fb.Progress, func() int { return int(sizeOf(os.Stderr).Columns) })
+	}()
+	return func() { cancel(); <-done }
+}
+
+// watchProgress writes a line at each tick until ctx ends, then erases it.
+func watchProgress(ctx context.Context, w io.Writer, tick <-chan time.Time, until units.Time, look func() fabric.Progress, columns func() int) {
+	last, at := look(), time.Now() // of a run that has just begun: nothing yet
+	speed := pace{}
+	for {
+		select {
+		case <-ctx.Done():
+			fmt.Fprint(w, clearLine)
+			return
+		case t := <-tick:
+			now := look()
+			speed.add(now.Now-last.Now, now.Hops-last.Hops, t.Sub(at))
+			last, at = now, t
+			line := progressLine(now.Now, until, speed)
+			// A line that wraps could not be erased.
+			fmt.Fprint(w, clearLine+line[:min(len(line), max(columns()-1, 0))])
+		}
+	}
+}
+
+// pace is how quick a run has been lately.
+type pace struct {
+	emulated float64 // seconds in a second
+	hops     float64 // in a second
+}
+
+// add takes one more period. Older ones fade: what a second does varies with
+// the traffic, and the figures should not flicker.
+func (p *pace) add(emulated units.Time, hops uint64, took time.Duration) {
+	seconds := took.Seconds()
+	if seconds <= 0 || hops == 0 && emulated == 0 {
+		return // the shards have not answered yet
+	}
+	const weight = 0.3
+	mix := func(old, now float64) float64 {
+		if old == 0 {
+			return now
+		}
+		return (1-weight)*old + weight*now
+	}
+	p.emulated, p.hops = mix(p.emulated, emulated.Seconds()/seconds), mix(p.hops, float64(hops)/seconds)
+}
+
+// progressLine says how far a run has come, in ASCII. A run that ends with its
+// flows, until units.Never, does not know how much is left.
+func progressLine(now, until units.Time, p pace) string {
+	line := fmt.Sprintf("%.6gs", now.Seconds())
+	if until != units.Never {
+		line += fmt.Sprintf(" of %.6gs (%.0f%%)", until.Seconds(), 100*now.Seconds()/until.Seconds())
+	}
+	if p.hops > 0 {
+		line += fmt.Sprintf("  %.3g million hops/s", p.hops/1e6)
+	}
+	if until != units.Never && p.emulated > 0 {
+		left := time.Duration((until - now).Seconds() / p.emulated * float64(time.Second))
+		line += fmt.Sprintf("  %v left", max(left, 0).Round(time.Second))
+	}
+	return line
+}

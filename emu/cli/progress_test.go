@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/sim/units"
+)
+
+func TestProgressLine(t *testing.T) {
+	for _, c := range []struct {
+		now, until units.Time
+		pace       pace
+		want       string
+	}{
+		{0, 10 * units.Second, pace{}, "0s of 10s (0%)"},
+		{2500 * units.Millisecond, 10 * units.Second, pace{0.5, 4.125e6}, "2.5s of 10s (25%)  4.12 million hops/s  15s left"},
+		{10 * units.Second, 10 * units.Second, pace{0.5, 1e6}, "10s of 10s (100%)  1 million hops/s  0s left"},
+		{units.Second, units.Never, pace{0.5, 2e4}, "1s  0.02 million hops/s"},
+		{units.Millisecond, units.Hour, pace{1e-3, 1e6}, "0.001s of 3600s (0%)  1 million hops/s  999h59m59s left"},
+	} {
+		if got := progressLine(c.now, c.until, c.pace); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// TestWatchProgress: each tick shows what has come since the one before; lines
+// do not wrap, and the last is erased.
+func TestWatchProgress(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var seen strings.Builder
+	tick := make(chan time.Time)
+	steps := []fabric.Progress{{}, {}, {Now: units.Second, Hops: 1e6}, {Now: 2 * units.Second, Hops: 2e6}}
+	calls := 0
+	look := func() fabric.Progress {
+		calls++
+		return steps[min(calls, len(steps))-1]
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		watchProgress(ctx, &seen, tick, 4*units.Second, look, func() int { return 30 })
+	}()
+	start := time.Now()
+	for i := range 3 {
+		tick <- start.Add(time.Duration(i+1) * time.Second)
+	}
+	cancel()
+	<-done
+	lines := strings.Split(seen.String(), clearLine)
+	if len(lines) != 5 || lines[4] != "" || !strings.HasPrefix(lines[1], "0s of 4s (0%)") || !strings.HasPrefix(lines[3], "2s of 4s (50%)") {
+		t.Errorf("%q", lines)
+	}
+	for _, l := range lines {
+		if len(l) > 29 {
+			t.Errorf("%q does not fit into 30 columns", l)
+		}
+	}
+}
+
+// openPTY gives both sides of a pseudo-terminal (pty(7)).
+func openPTY(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: there are no pseudo-terminals: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	fd := int(master.Fd())
+	err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	if err == nil {
+		var number int
+		if number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN); err == nil {
+			slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+		}
+	}
+	if err != nil {
+		t.Skipf("SKIPPED: there are no pseudo-terminals: %v", err)
+	}
+	t.Cleanup(func() { slave.Close() })
+	return master, slave
+}
+
+// TestProgressOnATerminal: it is shown there, and erased before the last word;
+// the report goes to standard output undisturbed.
+func TestProgressOnATerminal(t *testing.T) {
+	dir, _ := inDir(t, endlessLab)
+	master, slave := openPTY(t)
+	c := exec.Command(built(t), "sim", "lab.yaml")
+	c.Dir = dir
+	c.Env = append(os.Environ(), "TERM=xterm")
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, slave
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill() }()
+	slave.Close()
+	seen, sent := "", false
+	for b := make([]byte, 4096); ; {
+		n, err := master.Read(b)
+		seen += string(b[:n])
+		if !sent && strings.Contains(seen, " left") {
+			_ = c.Process.Signal(os.Interrupt)
+			sent = true
+		}
+		if err != nil { // EIO: nobody has the other side open
+			break
+		}
+	}
+	_ = c.Wait()
+	last := seen[strings.LastIndex(seen, clearLine)+len(clearLine):]
+	if !strings.Contains(seen, "of 360000s (0%)") || !strings.Contains(seen, "million hops/s") || !strings.HasPrefix(last, "weft: interrupted at ") {
+		t.Errorf("on the terminal: %q", seen)
+	}
+	if !strings.HasPrefix(out.String(), "lab ") || strings.Contains(out.String(), "\r") || c.ProcessState.ExitCode() != 130 {
+		t.Errorf("exit code %d, on standard output: %q", c.ProcessState.ExitCode(), out.String())
+	}
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// stopper gives a function that sends signals to the lab's process. Whatever
+// the test does, the process goes on at its end, so that it can be ended.
+func (l *realLab) stopper() func(syscall.Signal) {
+	l.t.Helper()
+	pid := l.pid() // asked while it answers
+	l.t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	return func(s syscall.Signal) {
+		l.t.Helper()
+		if err := syscall.Kill(pid, s); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// TestStoppedLab: while a lab's process is stopped every command says so
+// instead of waiting for ever; when it goes on, the lab says for how long it
+// did not run and does not blame the load.
+func TestStoppedLab(t *testing.T) {
+	l := newLab(t, needReal(t), t.TempDir(), `
+topology:
+  generate: {star: {hosts: 4, rate: 1Gbps, delay: 1us}}
+  kinds: {host: {nic: roce}}
+workload:
+  - {cbr: {from: [h3, h4], to: h2, rate: 10Mbps, size: 1000B, for: 1h}}
+`)
+	l.must("up", "-d", "--workload", l.file)
+	log := filepath.Join("/run/weft", l.name, "log")
+	signal := l.stopper()
+	stopped := time.Now()
+	signal(syscall.SIGSTOP)
+	for _, args := range []string{
+		"ps", "ps --ports", "top --once --lab", "set s1:h1 loss=1% --lab", "nic h1 --lab", "capture s1:h1 -w /dev/null --lab",
+	} {
+		o, e, code := l.run(append(strings.Fields(args), l.name)...)
+		if code != exitFailed && code != exitBadInput || o != "" || !strings.Contains(e, "does not answer: it is stopped (SIGSTOP") || !strings.Contains(e, "kill -CONT") {
+			t.Errorf("weft %s: exit code %d\n%s%s", args, code, o, e)
+		}
+	}
+	if o := l.must("ps"); !strings.Contains(o, l.name+"  stopped") {
+		t.Errorf("weft ps:\n%s", o)
+	}
+	signal(syscall.SIGCONT)
+	gone := units.FromDuration(time.Since(stopped))
+	if o := l.must("ps", l.name); !strings.Contains(o, "h1:eth0") {
+		t.Errorf("weft ps after it went on:\n%s", o)
+	}
+	for range 600 { // the monitor speaks once a second
+		if b, _ := os.ReadFile(log); strings.Contains(string(b), "did not run for") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := string(b); !strings.Contains(said, "its process was stopped (SIGSTOP") || strings.Contains(said, "lower the rates") {
+		t.Errorf("the log says:\n%s", said)
+	}
+	r := l.down()
+	// Less than that only by what it took to send the signals and to be seen.
+	if a := r.Timing.Absent; a > gone || a < gone/2 {
+		t.Errorf("the engine was stopped for %v, and the report says %v", gone, a)
+	}
+	if !strings.HasPrefix(r.Timing.Overload, "the engine did not run for") || strings.Contains(r.Timing.Overload, "lower the rates") {
+		t.Errorf("the report says %q", r.Timing.Overload)
+	}
+}
+
+// TestCaptureOfStoppedLab: Ctrl-C ends a capture that waits for a stopped lab.
+func TestCaptureOfStoppedLab(t *testing.T) {
+	l := startLab(t, pair)
+	signal := l.stopper()
+	file := filepath.Join(t.TempDir(), "c.pcapng")
+	c := l.command("capture", "s1:1", "-w", file, "--lab", l.name)
+	said := new(strings.Builder)
+	c.Stderr = said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill() }()
+	for range 600 { // its head is there when it has begun
+		if i, err := os.Stat(file); err == nil && i.Size() > 0 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	signal(syscall.SIGSTOP)
+	_ = c.Process.Signal(syscall.SIGINT)
+	if err := c.Wait(); err == nil || !strings.Contains(said.String(), "the capture was cut short") || !strings.Contains(said.String(), "it is stopped") {
+		t.Errorf("%v, %s", err, said)
+	}
+}
+
+// TestDownOfStoppedLab: a lab that is stopped ends in good order, with its report.
+func TestDownOfStoppedLab(t *testing.T) {
+	l := startLab(t, pair)
+	signal := l.stopper()
+	signal(syscall.SIGSTOP)
+	o, e, code := l.run("down", l.name)
+	if code != 0 || !strings.Contains(o, "fidelity") || !strings.Contains(e, "is stopped: it goes on, to end the lab") {
+		t.Errorf("exit code %d\n%s%s", code, o, e)
+	}
+	if left := residue(t, l.name); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,53 @@
+package fabric
+
+import (
+	"sync/atomic"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Progress is how far a run in virtual time has come.
+type Progress struct {
+	Now  units.Time // of the shard that is furthest behind
+	Hops uint64     // packets that ports have begun to send
+}
+
+// standing is what a shard says of itself while it runs, when it is asked. So the
+// run itself pays no more than a look at a flag now and then.
+type standing struct {
+	asked atomic.Bool
+	now   atomic.Int64 // units.Time
+	hops  atomic.Uint64
+}
+
+// Progress gives what the shards have said since it was called last, and asks
+// them for more. Unlike all else it may be called while Run runs.
+func (f *Fabric) Progress() Progress {
+	p := Progress{Now: units.Never}
+	for _, s := range f.Shards {
+		p.Now = min(p.Now, units.Time(s.standing.now.Load()))
+		p.Hops += s.standing.hops.Load()
+		s.standing.asked.Store(true)
+	}
+	return p
+}
+
+// tell answers Progress for a shard, on whose goroutine it is called between
+// two events.
+func (f *Fabric) tell(s *Shard) {
+	if !s.standing.asked.Load() {
+		return
+	}
+	hops, now := uint64(0), s.Engine.Now()
+	for n, node := range f.ports {
+		if f.Shards[f.shardOf[n]] != s {
+			continue
+		}
+		for _, p := range node {
+			hops += p.Counters(now).TxPackets
+		}
+	}
+	s.standing.now.Store(int64(now))
+	s.standing.hops.Store(hops)
+	s.standing.asked.Store(false)
+}

@@ -1,0 +1,88 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// TestProgress: whoever asks while a run goes on sees it come forward, and
+// changes nothing of it.
+func TestProgress(t *testing.T) {
+	lab := `
+topology: {generate: {leaf-spine: {leaves: 2, spines: 2, hosts-per-leaf: 2, rate: 1Gbps, delay: 10us}}}
+workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 300ms}}]
+`
+	for _, shards := range []int{1, 2} {
+		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+			run := func(watched bool) *Fabric {
+				f, err := NewSharded(parse(t, lab), shards)
+				if err != nil {
+					t.Fatal(err)
+				}
+				done, seen := make(chan struct{}), make(chan Progress)
+				go func() {
+					var last Progress
+					for over := !watched; !over; {
+						select {
+						case <-done:
+							over = true
+						default:
+						}
+						p := f.Progress()
+						if p.Now < last.Now || p.Hops < last.Hops {
+							t.Errorf("from %+v back to %+v", last, p)
+						}
+						last = p
+						time.Sleep(100 * time.Microsecond)
+					}
+					seen <- last
+				}()
+				if err := f.Run(context.Background(), units.Never); err != nil {
+					t.Error(err)
+				}
+				close(done)
+				if last := <-seen; watched && (last.Now == 0 || last.Hops == 0) {
+					t.Errorf("the run was never seen to come forward: %+v", last)
+				}
+				return f
+			}
+			quiet, watched := run(false), run(true)
+			if quiet.Trace() != watched.Trace() || quiet.Events() != watched.Events() {
+				t.Errorf("asking changed trace %x over %d events to %x over %d", quiet.Trace(), quiet.Events(), watched.Trace(), watched.Events())
+			}
+		})
+	}
+}
+
+// TestRunEndsWithContext: also where little happens between two looks for
+// deadlocks, and with all accounts in balance.
+func TestRunEndsWithContext(t *testing.T) {
+	for _, shards := range []int{1, 2} {
+		f, err := NewSharded(parse(t, `
+duration: 100h
+topology: {kinds: {switch: {pause: {xoff: 20KB}}}, generate: {star: {hosts: 3, rate: 1Gbps, delay: 10us}}}
+workload: [{cbr: {from: [h1, h2], to: h3, rate: 1Mbps, size: 1000B}}]
+`), shards)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			for f.Progress().Hops < 1000 {
+				time.Sleep(100 * time.Microsecond)
+			}
+			cancel()
+		}()
+		if err := f.Run(ctx, units.Never-1); !errors.Is(err, context.Canceled) {
+			t.Errorf("%d shards: %v", shards, err)
+		}
+		if a := f.Accounts(); !a.Balanced() || a.Delivered == 0 {
+			t.Errorf("%d shards: %+v", shards, a)
+		}
+	}
+}

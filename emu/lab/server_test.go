@@ -1,0 +1,187 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// served gives the control socket's handler of a lab that has a fabric and an
+// engine but no hosts, which needs no privileges.
+func served(t *testing.T) *httptest.Server {
+	t.Helper()
+	p, err := spec.Parse("api.yaml", []byte("engine: {realtime: off}\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := fabric.NewSharded(p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Lab{plan: p, fabric: f, clock: wall.NewClock(), stopped: make(chan struct{}), captures: map[int]func(){}}
+	if err := l.makeEngines(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	started, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := l.run(ctx, units.Never, func() { close(started) }); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-started
+	s := httptest.NewServer((&server{lab: l}).routes())
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		s.Close()
+	})
+	return s
+}
+
+// call sends a request and gives the status, what the error says, and the body.
+func call(t *testing.T, s *httptest.Server, request, body string) (status int, said, all string) {
+	t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	q, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e errorBody
+	if r.StatusCode != http.StatusOK {
+		if err := json.Unmarshal(b, &e); err != nil || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %s: the error is not JSON: %s", request, r.Status, b)
+		}
+	}
+	return r.StatusCode, e.Error, string(b)
+}
+
+// TestBadRequests: each is answered with the status of its kind and with words
+// for people, and nothing changes.
+func TestBadRequests(t *testing.T) {
+	s := served(t)
+	_, _, before := call(t, s, "GET /v1/ports/s1:h1", "")
+	for _, c := range []struct {
+		request, body string
+		status        int
+		want          string
+	}{
+		{"PATCH /v1/links/s1:h1", `{"loss": "1%"} {"loss": "2%"}`, 400, "something follows the object"},
+		{"PATCH /v1/links/s1:h1", `{"loss": "1%"}x`, 400, "something follows the object"},
+		{"PATCH /v1/links/s1:h1", `{"loss": "1%", "loss": "2%"}`, 400, "loss is set twice"},
+		{"PATCH /v1/links/s1:h1", `{"loss": 1}`, 400, `loss: "1" may mean 1% or 100%`},
+		{"PATCH /v1/links/s1:h1", `{"loss": ["1%"]}`, 400, "loss must be a single value, not a list"},
+		{"PATCH /v1/links/s1:h1", `{"loss": {}}`, 400, "loss must be a single value, not an object"},
+		{"PATCH /v1/links/s1:h1", `{"loss": null}`, 400, "loss must be a single value, not null"},
+		{"PATCH /v1/links/s1:h1", `{"rate": true}`, 400, `rate: "true" does not begin with a number`},
+		{"PATCH /v1/links/s1:h1", `{"delay": "5"}`, 400, `delay: "5" has no unit`},
+		{"PATCH /v1/links/s1:h1", `{"jitter-reorder": "maybe"}`, 400, "neither true nor false"},
+		{"PATCH /v1/links/s1:h1", `{"state": 7}`, 400, "none of up, down"},
+		{"PATCH /v1/links/s1:h1", `{"los": "1%"}`, 400, `there is no setting "los": did you mean "loss"?`},
+		{"PATCH /v1/links/s1:h1", `{"LOSS": "1%"}`, 400, `there is no setting "LOSS"`},
+		{"PATCH /v1/links/s1:h1", `["loss"]`, 400, "a list is not a change of a link: write an object"},
+		{"PATCH /v1/links/s1:h1", `"loss=1%"`, 400, "a text is not a change of a link"},
+		{"PATCH /v1/links/s1:h1", `null`, 400, "null is not a change of a link"},
+		{"PATCH /v1/links/s1:h1", ``, 400, "there is nothing: write an object"},
+		{"PATCH /v1/links/s1:h1", `{"loss": "1%"`, 400, "the JSON ends before"},
+		{"PATCH /v1/links/s1:h1", `{"loss"}`, 400, "this is not JSON, at byte"},
+		{"PATCH /v1/links/s1:h1", `{"loss": "` + strings.Repeat("1", maxBody) + `"}`, 413, "longer than 65536 bytes"},
+		{"PATCH /v1/links/s1:h1", `{"reorder": "1%"}`, 400, "reorder needs reorder-by"},
+		{"PATCH /v1/links/s1:h1?direction=up", `{}`, 400, `"up" is not a direction`},
+		{"PATCH /v1/links/s1:h1?dir=out", `{"loss": "1%"}`, 400, `no parameter "dir": it takes direction`},
+		{"PATCH /v1/links/s1:h9", `{}`, 404, `s1 has no port "h9"`},
+		{"PATCH /v1/links/s1", `{}`, 404, "write node:port"},
+		{"GET /v1/links/s1:h1", ``, 405, "/v1/links/s1:h1 is not for GET: it takes PATCH"},
+		{"POST /v1/ports", ``, 405, "it takes GET, HEAD"},
+		{"GET /v1/port", ``, 404, "there is no /v1/port"},
+		{"GET /v2/lab", ``, 404, "there is no /v2/lab"},
+		{"GET /v1/ports?port=s1:h1", ``, 400, `no parameter "port": it takes none`},
+		{"GET /v1/ports/x:1", ``, 404, `there is no node "x"`},
+		{"GET /v1/ports/x:1/pause", ``, 404, `there is no node "x"`},
+		{"GET /v1/tables/h1", ``, 404, `there is no switch "h1"`},
+		{"GET /v1/nics/h1", ``, 404, "h1"},
+		{"GET /v1/nics/h9/qps", ``, 404, "h9"},
+		{"GET /v1/capture", ``, 400, "at least one port"},
+		{"GET /v1/capture?port=s1:9", ``, 404, `s1 has no port "9"`},
+		{"GET /v1/capture?port=s1:h1&direction=up", ``, 400, `"up" is not a direction`},
+		{"GET /v1/capture?port=s1:h1&snaplen=-1", ``, 400, `snaplen "-1" is not a number`},
+		{"GET /v1/capture?port=s1:h1&count=x", ``, 400, `count "x" is not a number`},
+		{"GET /v1/capture?port=s1:h1&filter=)", ``, 400, "filter"},
+		{"DELETE /v1/capture/1", ``, 404, `there is no capture "1", or it has ended`},
+		{"DELETE /v1/capture/x", ``, 404, `there is no capture "x"`},
+		{"POST /v1/hosts/h1/agent", ``, 404, `there is no virtual machine "h1"`},
+	} {
+		status, said, _ := call(t, s, c.request, c.body)
+		if status != c.status || !strings.Contains(said, c.want) {
+			t.Errorf("%s %.60s: %d, %q; want %d, %q", c.request, c.body, status, said, c.status, c.want)
+		}
+		for _, leak := range []string{"json:", "Go ", "struct", "spec.", "units.", "strconv", "http:"} {
+			if strings.Contains(said, leak) {
+				t.Errorf("%s %.60s: %q names Go's types", c.request, c.body, said)
+			}
+		}
+	}
+	if _, _, after := call(t, s, "GET /v1/ports/s1:h1", ""); after != before {
+		t.Errorf("the port was\n%sand became\n%s", before, after)
+	}
+}
+
+// TestSetThroughAPI: values are texts as in the lab file, or bare where they
+// may be bare there.
+func TestSetThroughAPI(t *testing.T) {
+	s := served(t)
+	status, said, _ := call(t, s, "PATCH /v1/links/s1:h1?direction=out", ` {"loss": 0.25, "mtu": 9000, "jitter": "1ms", "jitter-reorder": true, "delay": 0} `+"\n")
+	if status != http.StatusOK {
+		t.Fatalf("%d, %s", status, said)
+	}
+	_, _, body := call(t, s, "GET /v1/ports/s1:h1", "")
+	var p fabric.PortStatus
+	if err := json.Unmarshal([]byte(body), &p); err != nil {
+		t.Fatal(err)
+	}
+	if k := p.Link; k.Loss != 0.25 || k.MTU != 9000 || k.Jitter != units.Millisecond || !k.JitterReorder || k.Delay != 0 {
+		t.Errorf("the link is %+v", *k)
+	}
+	if status, said, _ := call(t, s, "PATCH /v1/links/s1:h1", "{}"); status != http.StatusOK {
+		t.Errorf("no change: %d, %s", status, said)
+	}
+}
+
+// TestEndCapture: a capture is ended once, by its number.
+func TestEndCapture(t *testing.T) {
+	s := served(t)
+	r, err := http.Get(s.URL + "/v1/capture?port=s1:h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	id := r.Header.Get(captureID)
+	if status, said, _ := call(t, s, "DELETE /v1/capture/"+id, ""); status != http.StatusOK {
+		t.Errorf("capture %s: %d, %s", id, status, said)
+	}
+	if _, err := io.Copy(io.Discard, r.Body); err != nil || r.Trailer.Get(captureTrailer) == "" {
+		t.Errorf("the stream is not whole: %v", err)
+	}
+	if status, _, _ := call(t, s, "DELETE /v1/capture/"+id, ""); status != http.StatusNotFound {
+		t.Errorf("once more: %d", status)
+	}
+}
