@@ -110,19 +110,22 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	return nil
 }
 
-// askDown asks a lab to end itself. One that is stopped goes on for that, and
-// before it is asked: a request that nobody waits for any more would end it
-// without a report.
+// askDown asks a lab to end itself. One that is stopped goes on for that, and before it
+// is asked: a request that nobody waits for any more would end it without a report. A
+// process that was told to stop may still run for a moment, so the lab is asked for its
+// status first, which may go unanswered.
 func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askedGrace, fmt.Errorf("its process %d has not answered for %v", i.PID, askedGrace))
 	defer cancel()
-	if lab.IsStopped(i.PID) {
+	client := lab.NewClient(i.Dir)
+	var silent *lab.NoAnswerError
+	if _, err := client.Status(ctx); errors.As(err, &silent) && silent.Stopped {
 		fmt.Fprintf(os.Stderr, "weft: the process %d of lab %s is stopped: it goes on, to end the lab\n", i.PID, i.Name)
 		if err := unix.Kill(i.PID, unix.SIGCONT); err != nil {
 			return nil, fmt.Errorf("SIGCONT to its process %d: %w", i.PID, err)
 		}
 	}
-	return lab.NewClient(i.Dir).Down(ctx)
+	return client.Down(ctx)
 }
 
 // gone waits until a lab's owner has ended.
