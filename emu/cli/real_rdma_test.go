@@ -236,6 +236,7 @@ func TestRDMAPrograms(t *testing.T) {
 		{"udaddy -c 3 -C 20", "-s", `return status 0`},
 		{"rping -s -C 20 -P", "", ""}, // its client below
 		{"rdma_server", "", ""},
+		{"rdma_xserver", "", ""}, // which posts inline what it has not asked for
 		{"ib_send_bw -x 0 -n 300", "", `65536 +300`},
 		{"ib_write_bw -x 0 -n 300", "", `65536 +300`},
 		{"ib_read_bw -x 0 -n 300", "", `65536 +300`},
@@ -294,6 +295,8 @@ func TestRDMAPrograms(t *testing.T) {
 				return
 			case "rdma_server":
 				client = []string{"rdma_client", "-s", server}
+			case "rdma_xserver":
+				client = []string{"rdma_xclient", "-s", server}
 			case "ucmatose", "udaddy":
 				client = append(append([]string{}, argv...), c.to, server)
 			default:
@@ -384,11 +387,10 @@ func (l *realLab) flows(host, port string, packets uint64) {
 	l.t.Fatalf("%s gets no packets", host)
 }
 
-// TestRDMAChecks runs a program of our own that tries what Debian's do not: misuses,
-// forks, flags of descriptors, threads, extended verbs.
-func TestRDMAChecks(t *testing.T) {
-	l := startRDMA(t, rdmaPair)
-	program := filepath.Join(t.TempDir(), "check")
+// buildChecks builds the program of testdata/rdma.
+func buildChecks(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "check")
 	sources, err := filepath.Glob("testdata/rdma/*.c")
 	if err != nil {
 		t.Fatal(err)
@@ -398,6 +400,14 @@ func TestRDMAChecks(t *testing.T) {
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
+	return program
+}
+
+// TestRDMAChecks runs a program of our own that tries what Debian's do not: misuses,
+// forks, flags of descriptors, threads, extended verbs.
+func TestRDMAChecks(t *testing.T) {
+	l := startRDMA(t, rdmaPair)
+	program := buildChecks(t)
 	list, err := exec.Command(program).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -408,6 +418,24 @@ func TestRDMAChecks(t *testing.T) {
 				t.Errorf("exit code %d\n%s%s", code, o, e)
 			}
 		})
+	}
+}
+
+// TestRDMADebug: with WEFT_VERBS_DEBUG the libraries say why they refuse what is posted,
+// which the lab never sees.
+func TestRDMADebug(t *testing.T) {
+	l := startRDMA(t, rdmaPair)
+	program := buildChecks(t)
+	_, quiet, _ := l.run("exec", "-l", l.name, "h1", "--", program, "posting")
+	t.Setenv("WEFT_VERBS_DEBUG", "1")
+	_, said, code := l.run("exec", "-l", l.name, "h1", "--", program, "posting")
+	for _, want := range []string{
+		"65 bytes inline: max_inline_data is 64", "num_sge is 4: max_send_sge is 3", "its type does not have opcode 77", "it is not in RTS yet", "it is in RESET",
+		"a datagram has no address handle", "is not of 8 bytes",
+	} {
+		if code != 0 || strings.Contains(quiet, want) || !strings.Contains(said, want) {
+			t.Errorf("exit code %d, and not %q:\n%s", code, want, said)
+		}
 	}
 }
 

@@ -121,7 +121,7 @@ int weft_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 		uint32_t cookie = srq->free;
 
 		if (srq->outstanding >= srq->max_wr || wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge) {
-			error = srq->outstanding >= srq->max_wr ? ENOMEM : EINVAL;
+			error = srq->outstanding >= srq->max_wr ? ENOMEM : weft_refuse(EINVAL, "receive at a shared receive queue: num_sge is %d: max_sge is %u", wr->num_sge, srq->max_sge);
 			*bad = wr;
 			break;
 		}

@@ -43,6 +43,9 @@ int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t 
 /* weft_call_handle is a request of a handle alone without an answer. */
 int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle);
 
+/* weft_refuse gives the error, and with WEFT_VERBS_DEBUG prints why what is asked for cannot be. */
+__attribute__((format(printf, 2, 3))) int weft_refuse(int error, const char *format, ...);
+
 /*
  * weft_closed is for who finds the other end of a channel closed: EIO if the lab has
  * ended. Otherwise another thread has destroyed the channel, and this one waits for

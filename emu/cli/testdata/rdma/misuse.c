@@ -107,7 +107,7 @@ static void posting(void)
 	EQUAL("READ by UC", post(uc, IBV_WR_RDMA_READ, 1, mem, 8, mr->lkey, mem, mr->rkey, 0), EINVAL);
 	EQUAL("atomic by UC", post(uc, IBV_WR_ATOMIC_FETCH_AND_ADD, 1, mem, 8, mr->lkey, mem, mr->rkey, 0), EINVAL);
 	EQUAL("SEND with invalidate by UC", post(uc, IBV_WR_SEND_WITH_INV, 1, mem, 8, mr->lkey, mem, mr->rkey, 0), EINVAL);
-	EQUAL("inline bytes of a queue pair that has none", post(uc, IBV_WR_SEND, 1, mem, 1, 0, NULL, 0, IBV_SEND_INLINE), EINVAL);
+	EQUAL("more inline bytes than fit where none were asked for", post(uc, IBV_WR_SEND, 1, mem, init.cap.max_inline_data + 1, 0, NULL, 0, IBV_SEND_INLINE), EINVAL);
 
 	/* A list is posted up to the first that cannot be. */
 	for (int i = 0; i < 3; i++) {
