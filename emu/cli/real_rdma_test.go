@@ -234,6 +234,7 @@ func TestRDMAPrograms(t *testing.T) {
 		{"ucmatose -c 50 -C 20 -S 3000", "-s", `return status 0`},
 		{"udaddy", "-s", `return status 0`},
 		{"udaddy -c 3 -C 20", "-s", `return status 0`},
+		{"udaddy -P ipoib", "-s", `return status 0`},
 		{"rping -s -C 20 -P", "", ""}, // its client below
 		{"rdma_server", "", ""},
 		{"rdma_xserver", "", ""}, // which posts inline what it has not asked for

@@ -164,7 +164,7 @@ type createQP struct {
 	PD, SendCQ, RecvCQ, SRQ                                 uint32
 	Type, SignalAll                                         uint32
 	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInline uint32
-	Reserved                                                uint32
+	BlockSelfMcast                                          uint32
 }
 
 type qpAnswer struct {

@@ -129,7 +129,8 @@ func (x *session) createQP(q *createQP) answer {
 		Cap: qp.Cap{
 			MaxSendWR: int(q.MaxSendWR), MaxRecvWR: int(q.MaxRecvWR), MaxSendSGE: int(q.MaxSendSGE), MaxRecvSGE: int(q.MaxRecvSGE), MaxInline: int(q.MaxInline),
 		},
-		ChunkSize: chunk,
+		BlockSelfMulticast: q.BlockSelfMcast != 0,
+		ChunkSize:          chunk,
 	}
 	if srq != nil {
 		c.SRQ, c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = srq.srq, 0, 0

@@ -209,7 +209,7 @@ struct weft_create_qp {
 	uint32_t type;
 	uint32_t signal_all;
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
-	uint32_t reserved;
+	uint32_t block_self_mcast;
 };
 
 struct weft_qp_answer {

@@ -46,7 +46,7 @@ static int set_up(struct weft_qp_object *qp, struct weft_context *c, const struc
 	return 0;
 }
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool block_self_mcast)
 {
 	struct weft_context *c = to_context(pd->context);
 	struct weft_create_qp q = {
@@ -54,6 +54,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.srq = attr->srq ? attr->srq->handle : 0, .type = attr->qp_type, .signal_all = !!attr->sq_sig_all,
 		.max_send_wr = attr->cap.max_send_wr, .max_recv_wr = attr->cap.max_recv_wr, .max_send_sge = attr->cap.max_send_sge,
 		.max_recv_sge = attr->cap.max_recv_sge, .max_inline = attr->cap.max_inline_data,
+		.block_self_mcast = block_self_mcast,
 	};
 	struct weft_qp_object *qp = calloc(1, sizeof(*qp));
 	struct weft_qp_answer a;
@@ -86,14 +87,21 @@ failed:
 	return weft_fail(error);
 }
 
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr) { return create(pd, attr, false); }
+
 #define EX_ATTRS (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+static uint32_t create_flags(const struct ibv_qp_init_attr_ex *ex)
+{
+	return ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? ex->create_flags : 0;
+}
 
 /* is_offered tells whether what a program asks for of a queue pair is there. */
 static bool is_offered(const struct ibv_qp_init_attr_ex *ex)
 {
 	if (ex->comp_mask & ~(uint32_t)EX_ATTRS || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD))
 		return false;
-	if (ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags)
+	if (create_flags(ex) & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
 		return false;
 	if (ex->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && ex->max_tso_header)
 		return false;
@@ -111,7 +119,7 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 	(void)c;
 	if (!is_offered(ex))
 		return weft_fail(EOPNOTSUPP);
-	qp = ibv_create_qp(ex->pd, &attr);
+	qp = create(ex->pd, &attr, create_flags(ex) & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
 	if (!qp)
 		return NULL;
 	ex->cap = attr.cap;
