@@ -447,4 +447,9 @@ func TestRDMARootless(t *testing.T) {
 	l.must("up", "-d", l.file)
 	l.rdma([]string{"rping", "-s", "-C", "10"}, []string{"rping", "-c", "-a", "10.0.0.1", "-C", "10"})
 	l.rdma([]string{"ibv_rc_pingpong", "-g", "0"}, []string{"ibv_rc_pingpong", "-g", "0", "10.0.0.1"})
+	if info, err := os.Stat("/dev/fuse"); err == nil && info.Mode().Perm()&6 == 6 {
+		if n, err := strconv.Atoi(l.sysfs("h1", "ports/1/counters/port_rcv_packets")); err != nil || n == 0 {
+			t.Errorf("port_rcv_packets is %d, %v", n, err)
+		}
+	}
 }

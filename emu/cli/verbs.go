@@ -44,7 +44,17 @@ func giveVerbs(info netnslab.Info, host, program string) (inside func() error, e
 	if old := os.Getenv(libraryPath); old != "" {
 		path += ":" + old
 	}
-	inside = func() error { return netnslab.ShowVerbs(netnslab.VerbsClass(info.Dir, host)) }
+	inside = func() error {
+		if err := netnslab.ShowVerbs(netnslab.VerbsClass(info.Dir, host)); err != nil {
+			return err
+		}
+		err := netnslab.ShowCounters(netnslab.VerbsCounters(info.Dir, host))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			// Programs seldom look there; doctor says what is missing.
+			return nil
+		}
+		return err
+	}
 	return inside, errors.Join(os.Setenv(libraryPath, path), os.Setenv(verbsSocket, socket))
 }
 
