@@ -38,8 +38,6 @@ var allowedSkips = []struct{ tests, reason, why string }{
 	{`tag_matching`, `Extended CQ is not supported`, "refused: tag matching"},
 	{`test_shared_pd`, `Importing a device`, "refused: imported objects"},
 	{`atomic_write`, `Extended QP is not supported`, "refused: atomic write"},
-	{`test_odp`, `No ODP caps`, "refused: on-demand paging"},
-	{`test_parent_domain`, `Parent Domain`, "refused: parent domains"},
 }
 
 // TestRDMACore runs rdma-core's own tests inside a host: none fails, and none is skipped

@@ -72,6 +72,7 @@ const (
 	opDetachMcast
 	opQueryClock
 	opNotifyCQ
+	opLocate
 )
 
 const (
@@ -143,6 +144,14 @@ type regMR struct {
 }
 
 type mrAnswer struct{ Handle, Key uint32 }
+
+type locateMsg struct {
+	PD, LKey      uint32
+	VA            uint64
+	Length, Write uint32
+}
+
+type locateAnswer struct{ Addr uint64 }
 
 type allocMW struct{ PD, Type uint32 }
 

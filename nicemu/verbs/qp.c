@@ -5,11 +5,11 @@
 
 #include "weft.h"
 
-static bool init_half(struct weft_half *h, uint32_t *index, char *slots, uint32_t n, uint32_t stride, uint32_t max_wr, uint32_t max_sge)
+static bool init_half(struct weft_half *h, struct ibv_pd *pd, uint32_t *index, char *slots, uint32_t n, uint32_t stride, uint32_t max_wr, uint32_t max_sge)
 {
 	*h = (struct weft_half){ .index = index, .slots = slots, .mask = n - 1, .stride = stride, .max_wr = max_wr, .max_sge = max_sge };
 	pthread_spin_init(&h->lock, PTHREAD_PROCESS_PRIVATE);
-	h->wr_ids = calloc(n, sizeof(*h->wr_ids));
+	h->wr_ids = weft_table_of(pd, n, &h->theirs);
 	return h->wr_ids;
 }
 
@@ -18,8 +18,9 @@ static void free_qp(struct weft_qp_object *qp)
 	/* What a forked child inherits is not mapped in it. */
 	if (qp->ring && !qp->session->dead)
 		munmap(qp->ring, qp->size);
-	free(qp->send.wr_ids);
-	free(qp->recv.wr_ids);
+	weft_free_table(qp->qp.pd, qp->send.wr_ids, qp->send.theirs);
+	weft_free_table(qp->qp.pd, qp->recv.wr_ids, qp->recv.theirs);
+	weft_leave_domain(qp->qp.pd);
 	free(qp);
 }
 
@@ -34,8 +35,8 @@ static int set_up(struct weft_qp_object *qp, struct weft_context *c, const struc
 	if (!qp->ring)
 		return errno;
 	slots = (char *)qp->ring + WEFT_PAGE;
-	if (!init_half(&qp->send, &qp->ring->send, slots, a->send_slots, a->send_stride, a->max_send_wr, a->max_send_sge) ||
-	    !init_half(&qp->recv, &qp->ring->recv, slots + sends, a->recv_slots, a->recv_stride, a->max_recv_wr, a->max_recv_sge))
+	if (!init_half(&qp->send, qp->qp.pd, &qp->ring->send, slots, a->send_slots, a->send_stride, a->max_send_wr, a->max_send_sge) ||
+	    !init_half(&qp->recv, qp->qp.pd, &qp->ring->recv, slots + sends, a->recv_slots, a->recv_stride, a->max_recv_wr, a->max_recv_sge))
 		return ENOMEM;
 	if (weft_table_put(&c->qps, a->handle, qp))
 		return ENOMEM;
@@ -63,6 +64,8 @@ static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, b
 	if (!qp)
 		return weft_fail(ENOMEM);
 	qp->session = c->session;
+	qp->qp.pd = pd;
+	weft_enter_domain(pd);
 	error = weft_call(c->session, WEFT_CREATE_QP, &q, sizeof(q), &a, sizeof(a), &fd, 1);
 	if (error)
 		goto failed;

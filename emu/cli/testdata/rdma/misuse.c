@@ -205,7 +205,6 @@ static void objects(void)
 	} regions[] = {
 		{ "REMOTE_WRITE alone", mem, 100, IBV_ACCESS_REMOTE_WRITE, EINVAL },
 		{ "REMOTE_ATOMIC alone", mem, 100, IBV_ACCESS_REMOTE_ATOMIC, EINVAL },
-		{ "on demand", mem, 100, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP },
 		{ "a right that is none", mem, 100, 1 << 15, EOPNOTSUPP },
 		{ "no memory", (void *)4096, 100, 0, EFAULT },
 		{ "memory that ends", mem + SIZE - 100, 1 << 30, 0, EFAULT },
