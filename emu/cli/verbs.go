@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/netns-lab/livefs"
 )
 
 // Environment of programs in hosts with NICs.
@@ -49,8 +50,8 @@ func giveVerbs(info netnslab.Info, host, program string) (inside func() error, e
 			return err
 		}
 		err := netnslab.ShowCounters(netnslab.VerbsCounters(info.Dir, host))
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			// Programs seldom look there; doctor says what is missing.
+		if errors.Is(err, livefs.ErrUnavailable) {
+			// Programs seldom look there, and doctor says what is missing.
 			return nil
 		}
 		return err

@@ -24,15 +24,19 @@ import (
 // Device is the kernel's, which makes such file systems possible.
 const Device = "/dev/fuse"
 
+// ErrUnavailable is that the machine does not let the caller make such file systems.
+var ErrUnavailable = errors.New("no FUSE")
+
 // Mount makes a file system that is in no directory yet: mount is for move_mount(2),
-// device for Serve. It takes Device, open to the caller, the right to mount, and Linux 5.2.
+// device for Serve. It takes Device, open to the caller, the right to mount, and Linux 5.2;
+// else it gives ErrUnavailable.
 func Mount(name string) (mount, device int, err error) {
 	if device, err = unix.Open(Device, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
-		return -1, -1, fmt.Errorf("open %s: %w", Device, err)
+		return -1, -1, fmt.Errorf("%w: open %s: %w", ErrUnavailable, Device, err)
 	}
 	if mount, err = attach(name, device); err != nil {
 		unix.Close(device)
-		return -1, -1, fmt.Errorf("make a file system of FUSE: %w", err)
+		return -1, -1, fmt.Errorf("%w: make a file system: %w", ErrUnavailable, err)
 	}
 	return mount, device, nil
 }

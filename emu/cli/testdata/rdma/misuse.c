@@ -257,8 +257,6 @@ static void objects(void)
 
 	/* Services that the NIC has not got are refused with EOPNOTSUPP. */
 	CHECK(!ibv_open_xrcd(ctx, &(struct ibv_xrcd_init_attr){ 0 }) && errno == EOPNOTSUPP);
-	CHECK(!ibv_alloc_td(ctx, &(struct ibv_td_init_attr){ 0 }) && errno == EOPNOTSUPP);
-	CHECK(!ibv_alloc_parent_domain(ctx, &(struct ibv_parent_domain_init_attr){ 0 }) && errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_null_mr(pd) && errno == EOPNOTSUPP);
 	CHECK(!ibv_alloc_dm(ctx, &(struct ibv_alloc_dm_attr){ 0 }) && errno == EOPNOTSUPP);
 	CHECK(!ibv_create_flow(a, &(struct ibv_flow_attr){ 0 }) && errno == EOPNOTSUPP);
@@ -266,7 +264,6 @@ static void objects(void)
 	CHECK(!ibv_create_counters(ctx, &(struct ibv_counters_init_attr){ 0 }) && errno == EOPNOTSUPP);
 	CHECK(!ibv_import_device(1) && errno == EOPNOTSUPP);
 	CHECK(!ibv_reg_dmabuf_mr(pd, 0, 10, 0, 1, 0) && errno == EOPNOTSUPP);
-	EQUAL("advice", ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, NULL, 0), EOPNOTSUPP);
 	EQUAL("a rate limit", ibv_modify_qp_rate_limit(a, &(struct ibv_qp_rate_limit_attr){ 0 }), EOPNOTSUPP);
 }
 
