@@ -18,7 +18,7 @@ func TestMulticastOnOneNIC(t *testing.T) {
 		name         string
 		group        string
 		joined, self bool // the sender has joined; it gets its own
-		want         int  // completions of the sender's, besides the sent ones
+		want         int  // of its own messages that the sender gets
 	}{
 		{"not joined", "239.1.2.3", false, true, 0},
 		{"joined", "239.1.2.3", true, true, 2},

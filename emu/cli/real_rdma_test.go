@@ -279,6 +279,7 @@ func TestRDMAPrograms(t *testing.T) {
 		{"ib_send_lat -x 0 -c UD -n 100", "", `2 +100`},
 		{"ib_write_lat -x 0 -c UC -n 100", "", `2 +100`},
 		{"ib_send_bw -x 0 --use-srq -n 200", "", `65536 +200`},
+		{"ib_write_bw -x 0 --odp -n 200", "", `65536 +200`},
 		{"ib_send_bw -x 1 -n 200", "", `65536 +200`}, // by IPv6
 		{"ib_write_bw -x 0 -s 8388608 -n 5", "", `8388608 +5`},
 	} {
