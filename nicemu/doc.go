@@ -49,8 +49,6 @@
 // not exist yet.
 //
 // Not implemented: several ports, partitions other than the default one,
-// on-demand paging, RD and XRC, path migration, extended verbs (ibv_create_cq_ex and
-// ibv_wr_start). Static rates and service levels of address vectors have no effect:
-// frames have no VLAN tag. A datagram to a group does not come back to group members
-// at the NIC that sends it.
+// RD and XRC, path migration, extended verbs (ibv_create_cq_ex and ibv_wr_start). Static
+// rates and service levels of address vectors have no effect: frames have no VLAN tag.
 package nicemu

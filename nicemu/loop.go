@@ -5,7 +5,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// loop carries what the NIC sends to an address of its own. It goes round inside
+// loop carries what the NIC sends to an address of its own, or to a group. It goes round inside
 // the NIC, at the rate of the line and without delay.
 type loop struct {
 	task
@@ -18,6 +18,15 @@ type loop struct {
 func (d *Device) feedLoop() {
 	if d.loop.packet == nil && d.lanes[loopback].fed > 0 {
 		d.agenda.at(&d.loop.task, d.env.Now())
+	}
+}
+
+// echo gives a copy of what is sent to a group to the members on the NIC itself, by the
+// loop: no switch sends it back. NICs do so, the sender included, and so do the kernel's
+// sockets (IP_MULTICAST_LOOP), by which rdma_rxe sends.
+func (d *Device) echo(p *packet.Packet) {
+	if len(d.groups.Members(GID(p.RoCE.To))) > 0 {
+		d.sendOwn(d.env.Pool.Clone(p), loopback)
 	}
 }
 

@@ -54,6 +54,27 @@ func (p *PD) usable() error {
 	return nil
 }
 
+// Locate tells where bytes of a region of the protection domain are in its backing, as
+// the kernel does before it prefetches them (ibv_advise_mr(3)). ENOENT: no region has the
+// key; EPERM: it is of another protection domain, or does not grant a, which is LocalRead
+// or LocalWrite; EFAULT: the bytes are not all within it.
+func (p *PD) Locate(key uint32, va uint64, n uint32, a Access) (addr uint64, err error) {
+	if err := p.usable(); err != nil {
+		return 0, err
+	}
+	addr, f := p.device.memory.View(p.memory, 0).Locate(memory.Span{Key: key, VA: va, Length: n, Access: a})
+	errno := syscall.EFAULT
+	switch f {
+	case memory.OK:
+		return addr, nil
+	case memory.BadKey:
+		errno = syscall.ENOENT
+	case memory.WrongPD, memory.NoRight:
+		errno = syscall.EPERM
+	}
+	return 0, fmt.Errorf("%w: %d bytes at %#x with key %#x: %v", errno, n, va, key, f)
+}
+
 // MR is a memory region (ibv_reg_mr(3)).
 type MR struct {
 	*memory.Region

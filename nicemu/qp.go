@@ -27,6 +27,9 @@ type QPConfig struct {
 	// SignalAll makes every work request of the send queue complete
 	// (sq_sig_all); otherwise those do that are Signaled, and those that fail.
 	SignalAll bool
+	// BlockSelfMulticast keeps what the queue pair sends to a group that it is in from
+	// itself (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB); others on the NIC get it all the same.
+	BlockSelfMulticast bool
 
 	// ChunkSize is how much of a message is read from or written to memory at once
 	// (transport.Config).

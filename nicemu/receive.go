@@ -86,7 +86,11 @@ func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr,
 		d.manage(now, from, to, b)
 	case h.DestQP == MulticastQPN:
 		for _, m := range d.groups.Members(GID(to)) {
-			d.deliver(now, d.numbers.find(m.Number()), p, from, to, b)
+			q := d.numbers.find(m.Number())
+			if q.config.BlockSelfMulticast && b.DETH.SourceQP == m.Number() && d.owns(from) {
+				continue
+			}
+			d.deliver(now, q, p, from, to, b)
 		}
 	default:
 		d.deliver(now, d.numbers.find(h.DestQP), p, from, to, b)

@@ -20,6 +20,7 @@ func (d *Device) Next(now units.Time, prio uint8) *packet.Packet {
 		d.counters.XmitBytes += uint64(p.Size)
 		if p.Dst.Multicast() {
 			d.counters.XmitMcast++
+			d.echo(p)
 		}
 	}
 	d.feed(prio)

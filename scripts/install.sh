@@ -19,12 +19,13 @@ package_of() {
     depmod|modprobe) echo kmod ;;
     xz) echo xz-utils ;;
     dpkg-deb) echo dpkg ;;
-    rping|ucmatose|udaddy|cmtime|rdma_*) echo rdmacm-utils ;;
+    rping|ucmatose|udaddy|mckey|cmtime|rdma_*) echo rdmacm-utils ;;
     ibv_*) echo ibverbs-utils ;;
     ib_*) echo perftest ;;
     ucx_*) echo ucx-utils ;;
     fi_*) echo libfabric-bin ;;
-    # Headers, which are programs to nobody: whoever asks has looked.
+    # Headers and a module, which are programs to nobody: whoever asks has looked.
+    pyverbs) echo python3-pyverbs ;;
     infiniband/*) echo libibverbs-dev ;;
     rdma/*) echo librdmacm-dev ;;
     *) echo "$1" ;;

@@ -234,8 +234,10 @@ func TestRDMAPrograms(t *testing.T) {
 		{"ucmatose -c 50 -C 20 -S 3000", "-s", `return status 0`},
 		{"udaddy", "-s", `return status 0`},
 		{"udaddy -c 3 -C 20", "-s", `return status 0`},
+		{"udaddy -P ipoib", "-s", `return status 0`},
 		{"rping -s -C 20 -P", "", ""}, // its client below
 		{"rdma_server", "", ""},
+		{"rdma_xserver", "", ""}, // which posts inline what it has not asked for
 		{"ib_send_bw -x 0 -n 300", "", `65536 +300`},
 		{"ib_write_bw -x 0 -n 300", "", `65536 +300`},
 		{"ib_read_bw -x 0 -n 300", "", `65536 +300`},
@@ -277,6 +279,7 @@ func TestRDMAPrograms(t *testing.T) {
 		{"ib_send_lat -x 0 -c UD -n 100", "", `2 +100`},
 		{"ib_write_lat -x 0 -c UC -n 100", "", `2 +100`},
 		{"ib_send_bw -x 0 --use-srq -n 200", "", `65536 +200`},
+		{"ib_write_bw -x 0 --odp -n 200", "", `65536 +200`},
 		{"ib_send_bw -x 1 -n 200", "", `65536 +200`}, // by IPv6
 		{"ib_write_bw -x 0 -s 8388608 -n 5", "", `8388608 +5`},
 	} {
@@ -294,6 +297,8 @@ func TestRDMAPrograms(t *testing.T) {
 				return
 			case "rdma_server":
 				client = []string{"rdma_client", "-s", server}
+			case "rdma_xserver":
+				client = []string{"rdma_xclient", "-s", server}
 			case "ucmatose", "udaddy":
 				client = append(append([]string{}, argv...), c.to, server)
 			default:
@@ -384,11 +389,10 @@ func (l *realLab) flows(host, port string, packets uint64) {
 	l.t.Fatalf("%s gets no packets", host)
 }
 
-// TestRDMAChecks runs a program of our own that tries what Debian's do not: misuses,
-// forks, flags of descriptors, threads, extended verbs.
-func TestRDMAChecks(t *testing.T) {
-	l := startRDMA(t, rdmaPair)
-	program := filepath.Join(t.TempDir(), "check")
+// buildChecks builds the program of testdata/rdma.
+func buildChecks(t *testing.T) (program string) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "check")
 	sources, err := filepath.Glob("testdata/rdma/*.c")
 	if err != nil {
 		t.Fatal(err)
@@ -398,6 +402,14 @@ func TestRDMAChecks(t *testing.T) {
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
+	return program
+}
+
+// TestRDMAChecks runs a program of our own that tries what Debian's do not: misuses,
+// forks, flags of descriptors, threads, extended verbs.
+func TestRDMAChecks(t *testing.T) {
+	l := startRDMA(t, rdmaPair)
+	program := buildChecks(t)
 	list, err := exec.Command(program).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -411,6 +423,24 @@ func TestRDMAChecks(t *testing.T) {
 	}
 }
 
+// TestRDMADebug: with WEFT_VERBS_DEBUG the libraries say why they refuse what is posted,
+// which the lab never sees.
+func TestRDMADebug(t *testing.T) {
+	l := startRDMA(t, rdmaPair)
+	program := buildChecks(t)
+	_, quiet, _ := l.run("exec", "-l", l.name, "h1", "--", program, "posting")
+	t.Setenv("WEFT_VERBS_DEBUG", "1")
+	_, said, code := l.run("exec", "-l", l.name, "h1", "--", program, "posting")
+	for _, want := range []string{
+		"65 bytes inline: max_inline_data is 64", "num_sge is 4: max_send_sge is 3", "its type does not have opcode 77", "it is not in RTS yet", "it is in RESET",
+		"a datagram has no address handle", "is not of 8 bytes",
+	} {
+		if code != 0 || strings.Contains(quiet, want) || !strings.Contains(said, want) {
+			t.Errorf("exit code %d, and not %q:\n%s", code, want, said)
+		}
+	}
+}
+
 // TestRDMARootless: the same for a user's own lab.
 func TestRDMARootless(t *testing.T) {
 	l := userLab(t, rdmaPair, "rping", "ibv_rc_pingpong", "gcc")
@@ -418,4 +448,9 @@ func TestRDMARootless(t *testing.T) {
 	l.must("up", "-d", l.file)
 	l.rdma([]string{"rping", "-s", "-C", "10"}, []string{"rping", "-c", "-a", "10.0.0.1", "-C", "10"})
 	l.rdma([]string{"ibv_rc_pingpong", "-g", "0"}, []string{"ibv_rc_pingpong", "-g", "0", "10.0.0.1"})
+	if info, err := os.Stat("/dev/fuse"); err == nil && info.Mode().Perm()&6 == 6 {
+		if n, err := strconv.Atoi(l.sysfs("h1", "ports/1/counters/port_rcv_packets")); err != nil || n == 0 {
+			t.Errorf("port_rcv_packets is %d, %v", n, err)
+		}
+	}
 }

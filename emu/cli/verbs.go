@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/netns-lab/livefs"
 )
 
 // Environment of programs in hosts with NICs.
@@ -44,7 +45,17 @@ func giveVerbs(info netnslab.Info, host, program string) (inside func() error, e
 	if old := os.Getenv(libraryPath); old != "" {
 		path += ":" + old
 	}
-	inside = func() error { return netnslab.ShowVerbs(netnslab.VerbsClass(info.Dir, host)) }
+	inside = func() error {
+		if err := netnslab.ShowVerbs(netnslab.VerbsClass(info.Dir, host)); err != nil {
+			return err
+		}
+		err := netnslab.ShowCounters(netnslab.VerbsCounters(info.Dir, host))
+		if errors.Is(err, livefs.ErrUnavailable) {
+			// Programs seldom look there, and doctor says what is missing.
+			return nil
+		}
+		return err
+	}
 	return inside, errors.Join(os.Setenv(libraryPath, path), os.Setenv(verbsSocket, socket))
 }
 

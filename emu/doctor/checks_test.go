@@ -43,6 +43,7 @@ func files(changes map[string]string) fstest.MapFS {
 		"sys/devices/system/clocksource/clocksource0/available_clocksource": "tsc hpet \n",
 		"sys/module/rdma_rxe/refcnt":                                        "0\n",
 		"dev/net/tun":                                                       " ",
+		"dev/fuse":                                                          " ",
 	}
 	for path, text := range changes {
 		all[path] = text
@@ -183,6 +184,9 @@ func TestChecks(t *testing.T) {
 		{"congestion control", controls("bbr", "reno bbr cubic", "reno bbr cubic"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: cubic}"},
 		{"congestion control", controls("bbr", "reno bbr", "bbr"), Warn, "bbr by default", "sysctl -w net.ipv4.tcp_congestion_control=reno"},
 		{"congestion control", controls("bbr", "reno bbr vegas", "bbr vegas"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: vegas}"},
+		{"/dev/fuse", set("dev/fuse", ""), Warn, "not there", "modprobe fuse"},
+		{"/dev/fuse", func(*machine) {}, OK, "there", ""},
+		{"/dev/fuse", deny, Warn, "cannot be opened, permission denied", "chmod"},
 		{"rdma_rxe", set("sys/module/rdma_rxe/refcnt", ""), Warn, "not there", "CONFIG_RDMA_RXE"},
 		{"rdma_rxe", func(m *machine) {
 			m.fs = files(map[string]string{"sys/module/rdma_rxe/refcnt": "", "lib/modules/6.8.0-45-generic/modules.dep": "kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.zst: kernel/net/x.ko.zst\n"})

@@ -3,12 +3,13 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 )
 
 func (m *machine) checkKernel() []Check {
-	return []Check{m.congestionControl(), m.rdma(), m.kvm(), m.programs()}
+	return []Check{m.congestionControl(), m.rdma(), m.fuse(), m.kvm(), m.programs()}
 }
 
 func (m *machine) congestionControl() Check {
@@ -63,6 +64,24 @@ func (m *machine) hasModule(name string) bool {
 		}
 	}
 	return false
+}
+
+// fuse looks at what the files of NICs' counters are made with (netns-lab/livefs).
+func (m *machine) fuse() Check {
+	const path = "/dev/fuse"
+	c := Check{Group: groupKernel, Name: path, Verdict: OK, Found: "there"}
+	var wrong string
+	if _, err := fs.Stat(m.fs, path[1:]); err != nil {
+		wrong = "not there"
+	} else if err := m.open(path); err != nil {
+		wrong = "cannot be opened, " + reason(err)
+	}
+	if wrong != "" {
+		c.Verdict, c.Found = Warn, wrong
+		c.Means = "RDMA programs find no counters of their NICs in /sys/class/infiniband (weft nic has them)"
+		c.Mend = "modprobe fuse, and sudo chmod 0666 /dev/fuse for labs without root; in a container: --device /dev/fuse"
+	}
+	return c
 }
 
 func (m *machine) rdma() Check {

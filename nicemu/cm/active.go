@@ -10,7 +10,7 @@ import (
 
 // Connect is what the active side asks for.
 type Connect struct {
-	// Service is what to connect to. If it is an IP port (msg.IPService), the IP
+	// Service is what to connect to. If it is a port (msg.ServiceID.Port), the IP
 	// CM header goes before the private data, and Local's port into that.
 	Service       msg.ServiceID
 	Local         netip.AddrPort
@@ -60,7 +60,7 @@ func (a *Connect) check() error {
 
 // private puts private data behind an IP CM header, if the service has one.
 func private(to []byte, service msg.ServiceID, local netip.AddrPort, peer netip.Addr, data []byte) error {
-	if _, _, ip := service.IP(); ip {
+	if _, ip := service.Port(); ip {
 		h := msg.IPHeader{Source: local, Destination: peer}
 		h.Put(to)
 		to = to[msg.IPHeaderLen:]
@@ -75,7 +75,7 @@ func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 		return 0, err
 	}
 	a.Local, a.Peer = netip.AddrPortFrom(a.Local.Addr().WithZone(""), a.Local.Port()), a.Peer.WithZone("")
-	if _, port, ip := a.Service.IP(); ip && a.FlowLabel == 0 {
+	if port, ip := a.Service.Port(); ip && a.FlowLabel == 0 {
 		a.FlowLabel = FlowLabel(a.Local.Port(), port)
 	}
 	req := &msg.REQ{

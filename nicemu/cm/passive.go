@@ -63,7 +63,7 @@ func unserved(m *msg.REQ) msg.Reason {
 // has one, or of the packet. Without the header that must be there, the request
 // is refused as the consumer would (annex A11).
 func endpoints(d *datagram, id msg.ServiceID, private []byte) (source, destination netip.AddrPort, reason msg.Reason) {
-	_, port, ip := id.IP()
+	port, ip := id.Port()
 	if !ip {
 		return netip.AddrPortFrom(d.from, 0), netip.AddrPortFrom(d.to, 0), 0
 	}
@@ -76,7 +76,7 @@ func endpoints(d *datagram, id msg.ServiceID, private []byte) (source, destinati
 
 // own cuts the consumer's private data out of a request's.
 func own(id msg.ServiceID, private []byte) []byte {
-	if _, _, ip := id.IP(); ip {
+	if _, ip := id.Port(); ip {
 		return private[msg.IPHeaderLen:]
 	}
 	return private

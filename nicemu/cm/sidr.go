@@ -10,7 +10,7 @@ import (
 
 // Resolve asks which queue pair takes datagrams for a service.
 type Resolve struct {
-	Service      msg.ServiceID // if it is an IP port, the IP CM header goes before the private data
+	Service      msg.ServiceID // if it is a port, the IP CM header goes before the private data
 	Local        netip.AddrPort
 	Peer         netip.Addr // of Local's version
 	PKey         uint16

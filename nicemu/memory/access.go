@@ -24,12 +24,18 @@ const (
 	remote = RemoteWrite | RemoteRead | RemoteAtomic
 )
 
-// Flags of ibv_access_flags that have no place in Access. The optional ones
-// are hints, which a device may ignore (IBV_ACCESS_OPTIONAL_RANGE).
+// Flags of ibv_access_flags that have no place in Access.
 const (
-	known    = 1<<6 - 1
-	onDemand = 1 << 6
-	optional = 0x3ff << 20
+	known = 1<<6 - 1
+
+	// OnDemand is for memory that may come, go and move after its registration. All
+	// memory may here, so all that is left of it is that none need be there at first.
+	OnDemand uint32 = 1 << 6
+	hugeTLB  uint32 = 1 << 7
+	optional uint32 = 0x3ff << 20 // IBV_ACCESS_OPTIONAL_RANGE
+
+	// Hints are those that change nothing about what may be done with a region.
+	Hints = OnDemand | hugeTLB | optional
 )
 
 var accessNames = [...]string{
@@ -50,13 +56,10 @@ func (a Access) String() string {
 	return strings.Join(names, "|")
 }
 
-// AccessOf turns ibv_access_flags, as a program gives them, into an Access.
+// AccessOf turns ibv_access_flags, as a program gives them, into an Access, without Hints.
 func AccessOf(flags uint32) (Access, error) {
-	flags &^= optional
-	switch {
-	case flags&onDemand != 0:
-		return 0, fmt.Errorf("%w: IBV_ACCESS_ON_DEMAND: on-demand paging is not implemented: leave the flag out", syscall.EOPNOTSUPP)
-	case flags&^known != 0:
+	flags &^= Hints
+	if flags&^known != 0 {
 		return 0, fmt.Errorf("%w: access flags %#x are not implemented: use %#x at most", syscall.EOPNOTSUPP, flags&^known, known)
 	}
 	a := Access(flags)
@@ -67,7 +70,7 @@ func AccessOf(flags uint32) (Access, error) {
 func (a Access) check() error {
 	switch {
 	case a&^known != 0:
-		return fmt.Errorf("%w: access %v: on-demand paging is not implemented: leave the flag out", syscall.EOPNOTSUPP, a&^known)
+		return fmt.Errorf("%w: access %v is no right: leave it out", syscall.EOPNOTSUPP, a&^known)
 	case a&(RemoteWrite|RemoteAtomic) != 0 && a&LocalWrite == 0:
 		return fmt.Errorf("%w: access %v needs IBV_ACCESS_LOCAL_WRITE too", syscall.EINVAL, a)
 	}

@@ -22,8 +22,8 @@
 // bytes, as for some hardware), and READs and WRITEs of 0 bytes need no key
 // (rdma_rxe, check_rkey of rxe_resp.c).
 //
-// Not implemented: on-demand paging, which is refused; fast registration by work
-// request, so only windows, not regions, can be invalidated; device memory.
+// Not implemented: fast registration by work request, so only windows, not regions, can
+// be invalidated.
 //
 // The package is pure and not safe for concurrent use; checks and copies do not
 // allocate. Errors wrap the errno that the verb returns.

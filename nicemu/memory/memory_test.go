@@ -117,6 +117,7 @@ func TestBindFaults(t *testing.T) {
 	rw, readOnly, noBind, zero, foreign := reg(pd, all), reg(pd, MWBind), reg(pd, LocalWrite), reg(pd, all|ZeroBased), reg(other, all)
 	w1, _ := tab.AllocWindow(pd, Type1)
 	w2, _ := tab.AllocWindow(pd, Type2)
+	w3, _ := tab.AllocWindow(pd, Type2)
 	wf, _ := tab.AllocWindow(other, Type2)
 	v := tab.View(pd, 1)
 	for _, c := range []struct {
@@ -133,11 +134,13 @@ func TestBindFaults(t *testing.T) {
 		{"no local write for atomics", Binding{Window: w1.RKey(), Region: readOnly, Addr: 0x1000, Length: 8, Access: RemoteAtomic}, NoRight},
 		{"zero-based region", Binding{Window: w1.RKey(), Region: zero, Length: 8}, BadBind},
 		{"zero-based type 1", Binding{Window: w1.RKey(), Region: rw, Addr: 0x1000, Length: 8, Access: ZeroBased}, BadBind},
-		{"local right", Binding{Window: w1.RKey(), Region: rw, Addr: 0x1000, Length: 8, Access: LocalWrite}, BadBind},
+		{"the right to bind", Binding{Window: w1.RKey(), Region: rw, Addr: 0x1000, Length: 8, Access: MWBind}, BadBind},
+		{"local write is no right of the region", Binding{Window: w1.RKey(), Region: readOnly, Addr: 0x1000, Length: 8, Access: LocalWrite | RemoteWrite}, NoRight},
 		{"type 2 of no length", Binding{Window: w2.RKey(), Region: rw, Addr: 0x1000}, BadBind},
 		{"out of bounds", Binding{Window: w2.RKey(), Region: rw, Addr: 0x1000, Length: 65}, OutOfBounds},
 		{"reading needs no remote right of the region", Binding{Window: w1.RKey(), Region: readOnly, Addr: 0x1000, Length: 8, Access: RemoteRead}, OK},
 		{"type 2", Binding{Window: w2.RKey(), Region: rw, Addr: 0x1000, Length: 8, Access: RemoteRead | ZeroBased}, OK},
+		{"local write", Binding{Window: w3.RKey(), Region: rw, Addr: 0x1000, Length: 8, Access: LocalWrite | RemoteWrite}, OK},
 		{"type 2 again", Binding{Window: w2.RKey(), Region: rw, Addr: 0x1000, Length: 8}, BadKey}, // the key has moved on
 	} {
 		c.b.Tag = 0x55
@@ -213,7 +216,6 @@ func TestErrors(t *testing.T) {
 		{tab.DeallocPD(pd), syscall.EBUSY, "2 regions"},
 		{tab.DeallocPD(foreign), syscall.EINVAL, "not, or no more"},
 		{CheckCount(make([]SGE, 3), 2), syscall.EINVAL, "3 elements"},
-		{second(AccessOf(1 << 6)), syscall.EOPNOTSUPP, "on-demand"},
 		{second(AccessOf(1 << 8)), syscall.EOPNOTSUPP, "0x100"},
 		{second(AccessOf(8)), syscall.EINVAL, "REMOTE_ATOMIC needs"},
 	} {
@@ -221,8 +223,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%v: want %v and %q", c.err, c.errno, c.text)
 		}
 	}
-	if a, err := AccessOf(1<<20 | 5); a != LocalWrite|RemoteRead || err != nil {
-		t.Errorf("relaxed ordering: %v %v", a, err)
+	if a, err := AccessOf(1<<20 | 1<<6 | 1<<7 | 5); a != LocalWrite|RemoteRead || err != nil {
+		t.Errorf("relaxed ordering, on demand, huge pages: %v %v", a, err)
 	}
 	if err := errors.Join(tab.DeallocWindow(w), tab.Deregister(m), tab.DeallocPD(pd)); err != nil {
 		t.Error(err)

@@ -295,7 +295,7 @@ func (m *model) bind(t *rapid.T) {
 		Window: g.key(), Tag: rapid.Byte().Draw(t, "tag"), Region: r.key(),
 		Addr:   rapid.OneOf(rapid.Just(r.base), bases, rapid.Uint64Range(r.base, r.base+(r.length-1))).Draw(t, "addr"),
 		Length: rapid.OneOf(rapid.Uint64Range(0, r.length), rapid.Uint64Range(0, hostSize)).Draw(t, "length"),
-		Access: Access(rapid.IntRange(0, 31).Draw(t, "access") << 1 & 0x2e),
+		Access: Access(rapid.IntRange(0, 63).Draw(t, "access") & 0x2f),
 	}
 	old, type2 := g.key(), g.window.Type() == Type2
 	ok := g.pd == pd
@@ -325,7 +325,7 @@ func (m *model) bind(t *rapid.T) {
 		return
 	}
 	g.of, g.base, g.length, g.qp = r, b.Addr, b.Length, qp
-	g.addr, g.access = r.addr+(b.Addr-r.base), b.Access&^ZeroBased
+	g.addr, g.access = r.addr+(b.Addr-r.base), b.Access&^(ZeroBased|LocalWrite)
 	if b.Access&ZeroBased != 0 {
 		g.base = 0
 	}

@@ -83,6 +83,12 @@ func (v View) Check(s Span) Fault {
 	return f
 }
 
+// Locate tells where the bytes of a span of at least one byte are in the backing.
+func (v View) Locate(s Span) (addr uint64, f Fault) {
+	_, addr, f = v.find(s)
+	return addr, f
+}
+
 // Load appends the span's bytes to dst. If bytes are not modelled it gives dst as
 // it was.
 func (v View) Load(s Span, dst []byte) ([]byte, Fault) {

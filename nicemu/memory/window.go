@@ -79,7 +79,7 @@ type Binding struct {
 	Region uint32 // a local key
 	Addr   uint64 // where it begins, as addresses of the region go
 	Length uint64 // bytes; 0 unbinds a window of type 1
-	Access Access // remote rights, and ZeroBased for type 2
+	Access Access // remote rights, and ZeroBased for type 2; LocalWrite means nothing
 }
 
 // Key is the remote key that the window has once it is bound.
@@ -89,9 +89,11 @@ func (b *Binding) Key() uint32 { return b.Window&^0xff | uint32(b.Tag) }
 // bound anew; one of type 2 has to be invalidated first. With a fault nothing
 // has changed. The rules are of §10.6: C10-72 to C10-75, o10-36.2.2,
 // o10-37.2.30 and o10-37.2.40, as rdma_rxe numbers them (rxe_mw.c); which fault
-// stands for which is ours.
+// stands for which is ours. LocalWrite is passed over, as mlx5 does, since programs name
+// it as they do for regions; rdma_rxe refuses it.
 func (v View) Bind(b Binding) (key uint32, f Fault) {
 	w := v.table.window(b.Window)
+	b.Access &^= LocalWrite
 	switch {
 	case w == nil:
 		return 0, BadKey

@@ -41,7 +41,7 @@ type Attr struct {
 const gsiQKey = 0x80010000
 
 // ignored is access flags that say nothing about a peer, but which programs set.
-const ignored = uint32(memory.LocalWrite | memory.MWBind)
+const ignored = uint32(memory.LocalWrite|memory.MWBind) | memory.Hints
 
 // check holds the attributes of a mask to their ranges.
 func (a *Attr) check(t Type, m Mask, l *Limits) error {

@@ -72,6 +72,7 @@ const (
 	opDetachMcast
 	opQueryClock
 	opNotifyCQ
+	opLocate
 )
 
 const (
@@ -144,6 +145,14 @@ type regMR struct {
 
 type mrAnswer struct{ Handle, Key uint32 }
 
+type locateMsg struct {
+	PD, LKey      uint32
+	VA            uint64
+	Length, Write uint32
+}
+
+type locateAnswer struct{ Addr uint64 }
+
 type allocMW struct{ PD, Type uint32 }
 
 type createCQ struct{ Context, CQE, Channel, CQ uint32 }
@@ -164,7 +173,7 @@ type createQP struct {
 	PD, SendCQ, RecvCQ, SRQ                                 uint32
 	Type, SignalAll                                         uint32
 	MaxSendWR, MaxRecvWR, MaxSendSGE, MaxRecvSGE, MaxInline uint32
-	Reserved                                                uint32
+	BlockSelfMcast                                          uint32
 }
 
 type qpAnswer struct {

@@ -21,7 +21,7 @@ func TestABI(t *testing.T) {
 	messages := map[string]any{
 		"handle": handleMsg{}, "hello": helloMsg{}, "device": deviceMsg{}, "devices_answer": devicesAnswer{}, "device_answer": deviceAnswer{},
 		"port_answer": portAnswer{}, "query_gid": queryGID{}, "gid_answer": gidAnswer{}, "clock_answer": clockAnswer{}, "reg_mr": regMR{}, "mr_answer": mrAnswer{},
-		"alloc_mw": allocMW{}, "create_cq": createCQ{}, "cq_answer": cqAnswer{}, "modify_cq": modifyCQ{}, "create_srq": createSRQ{},
+		"alloc_mw": allocMW{}, "locate": locateMsg{}, "locate_answer": locateAnswer{}, "create_cq": createCQ{}, "cq_answer": cqAnswer{}, "modify_cq": modifyCQ{}, "create_srq": createSRQ{},
 		"srq_answer": srqAnswer{}, "modify_srq": modifySRQ{}, "srq_attr": srqAttr{}, "create_qp": createQP{}, "qp_answer": qpAnswer{},
 		"ah_attr": ahAttr{}, "qp_attr": qpAttr{}, "create_ah": createAH{}, "mcast": mcastMsg{}, "cm_create_id": cmCreateID{},
 		"endpoint": endpoint{}, "cm_address": cmAddress{}, "cm_resolve": cmResolve{}, "cm_listen": cmListen{}, "cm_param": cmParam{},
@@ -38,7 +38,7 @@ func TestABI(t *testing.T) {
 		"offsetof(struct weft_cqe, dropped)": 48, "offsetof(struct weft_cqe, flags)": 36, "offsetof(struct weft_cqe, time)": 56,
 		"WEFT_ABI_VERSION": abiVersion, "WEFT_MAX_MESSAGE": maxMessage, "WEFT_MAX_DEVICES": maxDevices, "WEFT_PAGE": pageSize,
 		"WEFT_MAX_QUEUES": maxQueues, "WEFT_PRIVATE_DATA": privateLen, "WEFT_ARM_ANY": armAny, "WEFT_ARM_SOLICITED": armSolicited,
-		"WEFT_DESTROY_AH": int(opDestroyAH), "WEFT_DETACH_MCAST": int(opDetachMcast), "WEFT_NOTIFY_CQ": int(opNotifyCQ), "WEFT_CREATE_QP": int(opCreateQP),
+		"WEFT_DESTROY_AH": int(opDestroyAH), "WEFT_DETACH_MCAST": int(opDetachMcast), "WEFT_NOTIFY_CQ": int(opNotifyCQ), "WEFT_LOCATE": int(opLocate), "WEFT_CREATE_QP": int(opCreateQP),
 		"WEFT_CM_CREATE_CHANNEL": int(opCMCreateChannel), "WEFT_CM_QP_ATTR": int(opCMQPAttr), "WEFT_CM_LEAVE": int(opCMLeave),
 		"WEFT_CM_TOS": int(optionTOS), "WEFT_CM_ACK_TIMEOUT": int(optionAckTimeout),
 	}

@@ -106,7 +106,7 @@ func (b *budget) give(held *cost, c cost) {
 const (
 	objectBytes  = 1 << 10
 	queueBytesOf = 8 << 10 // of a queue pair
-	sendBytes    = 384     // of a work request, without its elements and inline bytes
+	sendBytes    = 448     // of a work request, without its elements and the inline bytes that are asked for
 	recvBytes    = 64
 	eventBytes   = 512
 )

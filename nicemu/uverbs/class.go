@@ -12,10 +12,27 @@ import (
 
 // WriteClass writes into dir what sysfs has of the devices in /sys/class/infiniband
 // and infiniband_verbs (Documentation/ABI/stable/sysfs-class-infiniband of Linux), as
-// far as programs look there beside asking the libraries.
-func (s *Server) WriteClass(dir string) error {
+// far as programs look there beside asking the libraries. host is the host's name. The
+// directories of counters are empty: Counters is what belongs there.
+func (s *Server) WriteClass(dir, host string) error {
 	for n, d := range s.devices {
-		if err := writeFiles(filepath.Join(dir, "infiniband", name(n)), d.class()); err != nil {
+		at := filepath.Join(dir, "infiniband", name(n))
+		files := d.class()
+		files["node_desc"] = host + " " + name(n)
+		if err := writeFiles(at, files); err != nil {
+			return err
+		}
+		for _, c := range []nicemu.Origin{nicemu.PortCounter, nicemu.HWCounter} {
+			if err := os.MkdirAll(filepath.Join(at, "ports/1", c.String()), 0o755); err != nil {
+				return err
+			}
+		}
+		// The interface is in device/net, as with a NIC that is a PCI device.
+		net := filepath.Join(at, "device/net")
+		if err := os.MkdirAll(net, 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink(filepath.Join("/sys/class/net", d.Netdev), filepath.Join(net, d.Netdev)); err != nil {
 			return err
 		}
 		uverbs := map[string]string{"ibdev": name(n), "abi_version": "1", "dev": fmt.Sprintf("231:%d", 192+n)}
@@ -32,7 +49,7 @@ func (d *Device) class() map[string]string {
 	words := fmt.Sprintf("%04x:%04x:%04x:%04x", guid>>48, guid>>32&0xffff, guid>>16&0xffff, guid&0xffff)
 	rate := d.Line()
 	files := map[string]string{
-		"node_type": "1: CA", "node_guid": words, "sys_image_guid": words, "node_desc": d.Name(), "fw_ver": "weft", "hw_rev": "0", "board_id": "weft",
+		"node_type": "1: CA", "node_guid": words, "sys_image_guid": words, "fw_ver": "weft", "hw_rev": "0", "hca_type": "weft", "board_id": "weft",
 		"ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp", "ports/1/link_layer": "Ethernet", "ports/1/lid": "0x0", "ports/1/lid_mask_count": "0",
 		"ports/1/sm_lid": "0x0", "ports/1/sm_sl": "0", "ports/1/cap_mask": "0x04010000", "ports/1/rate": fmt.Sprintf("%d Gb/sec (1X)", int64(rate/units.Gbps)),
 		"ports/1/pkeys/0": "0xffff",
@@ -41,6 +58,37 @@ func (d *Device) class() map[string]string {
 		files[fmt.Sprintf("ports/1/gids/%d", i)] = gidText(a)
 		files[fmt.Sprintf("ports/1/gid_attrs/types/%d", i)] = "RoCE v2"
 		files[fmt.Sprintf("ports/1/gid_attrs/ndevs/%d", i)] = d.Netdev
+	}
+	return files
+}
+
+// Counters is the files of the devices' counters in /sys/class/infiniband, by their paths
+// there: those of ports/1/counters, and in ports/1/hw_counters those that NVIDIA's driver
+// has and weft's own. What a file has is of the moment when its function is called; an
+// error is that the engine has ended.
+func (s *Server) Counters() map[string]func() (string, error) {
+	files := map[string]func() (string, error){}
+	for n := range s.devices {
+		d := &s.devices[n]
+		for _, c := range nicemu.CounterInfos() {
+			at := c.Origin
+			switch at {
+			case nicemu.PortAttribute:
+				continue // of ibv_query_port(3)
+			case nicemu.OwnCounter:
+				at = nicemu.HWCounter
+			}
+			files[filepath.Join(name(n), "ports/1", at.String(), c.Name)] = func() (text string, err error) {
+				err = s.do(func() {
+					d.EachCounter(func(name string, n uint64) {
+						if name == c.Name {
+							text = fmt.Sprintln(n)
+						}
+					})
+				})
+				return text, err
+			}
+		}
 	}
 	return files
 }

@@ -45,7 +45,7 @@ func (x *session) cmCreateID(q *cmCreateID) answer {
 	case (i.space == spaceUDP || i.space == spaceIPoIB) && (q.Type == 0 || q.Type == typeUD):
 		i.qpType = typeUD
 	default:
-		return failed(fmt.Errorf("%w: port space %#x with queue pairs of type %d is not served: use RDMA_PS_TCP with RC or UC, or RDMA_PS_UDP with UD", syscall.EPROTONOSUPPORT, q.PortSpace, q.Type))
+		return failed(fmt.Errorf("%w: port space %#x with queue pairs of type %d is not served: use RDMA_PS_TCP with RC or UC, or RDMA_PS_UDP or RDMA_PS_IPOIB with UD", syscall.EPROTONOSUPPORT, q.PortSpace, q.Type))
 	}
 	c.ids++
 	i.handle = x.add(i)
@@ -226,8 +226,8 @@ func (x *session) cmListen(q *cmListen) answer {
 	switch {
 	case err != nil:
 		return failed(err)
-	case len(i.listening) > 0 || i.stage != unresolved || i.passive || i.space == spaceIPoIB:
-		return failed(fmt.Errorf("%w: the ID listens or is for a connection, or its port space has no connections", syscall.EINVAL))
+	case len(i.listening) > 0 || i.stage != unresolved || i.passive:
+		return failed(fmt.Errorf("%w: the ID listens already, or is for a connection", syscall.EINVAL))
 	}
 	if !i.bound {
 		if err := i.bind(netip.AddrPortFrom(netip.IPv6Unspecified(), 0)); err != nil {

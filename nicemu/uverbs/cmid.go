@@ -17,7 +17,7 @@ import (
 // portSpace is enum rdma_port_space.
 type portSpace uint32
 
-// The port spaces that are served; that of RDMA_PS_IPOIB is for multicast groups.
+// The port spaces that are served.
 const (
 	spaceIPoIB portSpace = 0x0002
 	spaceTCP   portSpace = 0x0106
@@ -233,8 +233,11 @@ func (e *endpoint) addrPort() (netip.AddrPort, error) {
 
 // service is what the connection manager knows a port as.
 func (i *cmID) service(port uint16) msg.ServiceID {
-	if i.space == spaceTCP {
+	switch i.space {
+	case spaceTCP:
 		return msg.IPService(wire.ProtoTCP, port)
+	case spaceIPoIB:
+		return msg.IPoIBService(port)
 	}
 	return msg.IPService(wire.ProtoUDP, port)
 }

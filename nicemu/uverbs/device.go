@@ -48,6 +48,7 @@ func init() {
 		opDetachMcast:    on((*session).detachMcast),
 		opQueryClock:     on((*session).queryClock),
 		opNotifyCQ:       on((*session).notifyCQ),
+		opLocate:         on((*session).locate),
 
 		opCMCreateChannel:  making(always[none](withPipe), (*session).cmCreateChannel),
 		opCMDestroyChannel: on((*session).cmDestroyChannel),

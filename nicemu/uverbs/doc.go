@@ -20,6 +20,6 @@
 // after its registration is a fault when it is used. After fork(2) regions are the
 // parent's alone, whose writes the child does not see.
 //
-// Not implemented: XRC, raw packets, on-demand paging, device memory, parent and thread
-// domains, counters, flow steering, sharing of objects among processes.
+// Not implemented: XRC, raw packets, device memory, counters, flow steering, sharing of
+// objects among processes.
 package uverbs

@@ -49,6 +49,9 @@ func (x *session) unmapped(q *regMR) error {
 	if q.Addr+q.Length < q.Addr {
 		return fmt.Errorf("%w: %d bytes from %#x go beyond all addresses", syscall.EINVAL, q.Length, q.Addr)
 	}
+	if q.Access&memory.OnDemand != 0 {
+		return nil // it may come later
+	}
 	if q.Length > 0 && !x.memory.mapped(q.Addr, q.Length) {
 		return fmt.Errorf("%w: the process has no memory at %#x to %#x", syscall.EFAULT, q.Addr, q.Addr+q.Length-1)
 	}
@@ -113,6 +116,23 @@ func (x *session) deregMR(q *handleMsg) answer {
 		return failed(err)
 	}
 	return remove(x, q.Handle, m.Deregister)
+}
+
+// locate tells where the bytes of an element are in the process's memory.
+func (x *session) locate(q *locateMsg) answer {
+	d, err := get[*domain](x, q.PD, "protection domain")
+	if err != nil {
+		return failed(err)
+	}
+	access := memory.LocalRead
+	if q.Write != 0 {
+		access = memory.LocalWrite
+	}
+	addr, err := d.pd.Locate(q.LKey, q.VA, q.Length, access)
+	if err != nil {
+		return failed(err)
+	}
+	return answer{body: locateAnswer{addr}}
 }
 
 func (x *session) allocMW(q *allocMW) answer {

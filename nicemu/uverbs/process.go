@@ -75,11 +75,22 @@ func openProcess(pid, pidfd int) (*process, error) {
 	}
 	p := &process{pid: pid, space: space}
 	// If it is there now, then its number was its own a moment ago.
-	if ended, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0); err != nil || ended > 0 || !p.here() {
+	if ended, err := ready(pidfd); err != nil || ended || !p.here() {
 		p.close()
 		return nil, fmt.Errorf("process %d: %w", pid, syscall.ESRCH)
 	}
 	return p, nil
+}
+
+// ready tells whether a descriptor can be read. A signal, which Go's runtime sends to
+// itself, is no answer.
+func ready(fd int) (bool, error) {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		if err != unix.EINTR {
+			return n > 0, err
+		}
+	}
 }
 
 // here tells whether the process is still the one that has connected.

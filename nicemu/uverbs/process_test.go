@@ -1,6 +1,7 @@
 package uverbs
 
 import (
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -41,5 +42,33 @@ func TestDeadProcess(t *testing.T) {
 	}
 	if _, g := p.Load(nil, 8, 1); f != memory.Gone || g != memory.Gone {
 		t.Errorf("memory of a process that has ended: %v, %v", f, g)
+	}
+}
+
+// TestSignals: a process is found also while signals come, as Go's runtime sends them.
+func TestSignals(t *testing.T) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Kill(os.Getpid(), unix.SIGURG)
+			}
+		}
+	}()
+	defer func() { close(stop); <-done }()
+	for range 5000 {
+		pidfd, err := unix.PidfdOpen(os.Getpid(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := openProcess(os.Getpid(), pidfd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.close()
 	}
 }

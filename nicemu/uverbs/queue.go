@@ -129,10 +129,14 @@ func (x *session) createQP(q *createQP) answer {
 		Cap: qp.Cap{
 			MaxSendWR: int(q.MaxSendWR), MaxRecvWR: int(q.MaxRecvWR), MaxSendSGE: int(q.MaxSendSGE), MaxRecvSGE: int(q.MaxRecvSGE), MaxInline: int(q.MaxInline),
 		},
-		ChunkSize: chunk,
+		BlockSelfMulticast: q.BlockSelfMcast != 0,
+		ChunkSize:          chunk,
 	}
 	if srq != nil {
 		c.SRQ, c.Cap.MaxRecvWR, c.Cap.MaxRecvSGE = srq.srq, 0, 0
+	}
+	if c.Cap.MaxInline <= d.context.Limits().Inline { // else it is refused
+		c.Cap.MaxInline = min(sendStride(c.Cap)-sendLen, d.context.Limits().Inline)
 	}
 	k := &queue{session: x, context: d.context, sendCQ: send, shared: srq, datagrams: c.Type == qp.UD}
 	if k.qp, err = d.pd.CreateQP(c); err != nil {
@@ -140,6 +144,10 @@ func (x *session) createQP(q *createQP) answer {
 	}
 	return x.finishQP(k, c.Cap)
 }
+
+// sendStride is the length of an entry of the send queue. Inline bytes stand in the
+// place of the list, and fill it: drivers give what fits, and rdma_xclient relies on it.
+func sendStride(c qp.Cap) int { return stride(sendLen + max(sgeLen*c.MaxSendSGE, c.MaxInline)) }
 
 // chunk is how much of a message is copied from or to a process at once: a system
 // call costs as much as copying some pages.
@@ -150,7 +158,7 @@ func (x *session) finishQP(k *queue, c qp.Cap) answer {
 	a := qpAnswer{
 		QPNum: k.qp.Number(), MaxSendWR: uint32(c.MaxSendWR), MaxRecvWR: uint32(c.MaxRecvWR), MaxSendSGE: uint32(c.MaxSendSGE), MaxRecvSGE: uint32(c.MaxRecvSGE),
 		MaxInline: uint32(c.MaxInline), SendSlots: uint32(slots(c.MaxSendWR)), RecvSlots: uint32(slots(c.MaxRecvWR)),
-		SendStride: uint32(stride(sendLen + max(sgeLen*c.MaxSendSGE, c.MaxInline))), RecvStride: uint32(stride(recvLen + sgeLen*c.MaxRecvSGE)),
+		SendStride: uint32(sendStride(c)), RecvStride: uint32(stride(recvLen + sgeLen*c.MaxRecvSGE)),
 	}
 	fd, err := k.layOut("qp", int(a.SendSlots), int(a.SendStride), int(a.RecvSlots), int(a.RecvStride))
 	if err == nil {

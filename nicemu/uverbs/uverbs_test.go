@@ -113,6 +113,24 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestInline: a queue pair takes as many inline bytes as its entries have room for, as
+// those of NICs do, and no more than the device takes.
+func TestInline(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect()
+	k := c.greet()
+	for _, q := range []struct{ sges, inline, want uint32 }{
+		{0, 0, 0}, {1, 0, 64}, {4, 0, 64}, {5, 0, 128}, {1, 60, 64}, {1, 65, 128}, {30, 0, 512}, {30, 500, 512}, {1, 512, 512},
+	} {
+		ask := createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: uint32(qp.RC), MaxSendWR: 16, MaxSendSGE: q.sges, MaxInline: q.inline}
+		a := must[qpAnswer](c, opCreateQP, ask)
+		if a.MaxInline != q.want || a.SendStride < sendLen+a.MaxInline {
+			t.Errorf("max_send_sge %d, max_inline_data %d: %d in entries of %d bytes, not %d", q.sges, q.inline, a.MaxInline, a.SendStride, q.want)
+		}
+		must[none](c, opDestroyQP, handleMsg{Handle: a.Handle})
+	}
+}
+
 // TestEnd: what a process has made ends with it.
 func TestEnd(t *testing.T) {
 	w := newWorld(t)

@@ -50,6 +50,7 @@ enum weft_op {
 	WEFT_DETACH_MCAST,    /* mcast */
 	WEFT_QUERY_CLOCK,     /* handle of the context -> clock_answer */
 	WEFT_NOTIFY_CQ,       /* handle: entries wait that no event has told of */
+	WEFT_LOCATE,          /* locate -> locate_answer */
 
 	WEFT_CM_CREATE_CHANNEL = 64, /* -> handle; fd */
 	WEFT_CM_DESTROY_CHANNEL,     /* handle */
@@ -156,6 +157,18 @@ struct weft_mr_answer {
 	uint32_t key;
 };
 
+/* Where the bytes of an element are in the process's memory. */
+struct weft_locate {
+	uint32_t pd, lkey;
+	uint64_t va;
+	uint32_t length;
+	uint32_t write; /* they are to be written */
+};
+
+struct weft_locate_answer {
+	uint64_t addr;
+};
+
 struct weft_alloc_mw {
 	uint32_t pd;
 	uint32_t type;
@@ -209,7 +222,7 @@ struct weft_create_qp {
 	uint32_t type;
 	uint32_t signal_all;
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline;
-	uint32_t reserved;
+	uint32_t block_self_mcast;
 };
 
 struct weft_qp_answer {

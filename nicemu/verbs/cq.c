@@ -162,6 +162,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 		__atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	if (!cq->session->dead)
 		munmap(cq->ring, cq->size);
+	weft_leave_domain(cq->domain);
 	free(cq);
 	return 0;
 }

@@ -51,14 +51,19 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex) { return to_object(ex)-
 struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+	struct ibv_pd *domain = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? attr->parent_domain : NULL;
 	struct weft_cq_object *cq;
 
 	/* One that a single thread polls has its lock for nothing. */
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS || flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED || attr->wc_flags & ~(uint64_t)FIELDS)
+	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) || flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED || attr->wc_flags & ~(uint64_t)FIELDS)
 		return weft_fail(EOPNOTSUPP);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && (!domain || !to_domain(domain)->of))
+		return weft_fail(EINVAL);
 	cq = weft_new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;
+	cq->domain = domain;
+	weft_enter_domain(domain);
 	cq->ex.start_poll = start_poll;
 	cq->ex.next_poll = next_poll;
 	cq->ex.end_poll = end_poll;

@@ -127,6 +127,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->verbs.create_cq_ex = weft_create_cq_ex;
 	c->verbs.query_rt_values = weft_query_rt_values;
 	c->verbs.create_srq_ex = weft_create_srq_ex;
+	c->verbs.advise_mr = weft_advise_mr;
+	c->verbs.alloc_td = weft_alloc_td;
+	c->verbs.dealloc_td = weft_dealloc_td;
+	c->verbs.alloc_parent_domain = weft_alloc_parent_domain;
 	c->verbs.context.device = device;
 	c->verbs.context.ops = (struct ibv_context_ops){
 		.alloc_mw = weft_alloc_mw, .bind_mw = weft_bind_mw, .dealloc_mw = weft_dealloc_mw,
@@ -233,6 +237,12 @@ int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = CLOCK;
+	/* All memory is as if on demand: none is pinned. */
+	all.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	all.odp_caps.per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV |
+						      IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+	all.odp_caps.per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
+	all.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
 	all.cq_mod_caps.max_cq_count = all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));

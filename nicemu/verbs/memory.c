@@ -1,31 +1,14 @@
-/* memory.c: protection domains, memory regions and windows, address handles. */
+/* memory.c: memory regions and windows, address handles. */
+#define _GNU_SOURCE
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "weft.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	struct weft_context *c = to_context(context);
-	struct weft_handle h = { .handle = c->device.handle };
-	struct ibv_pd *pd = calloc(1, sizeof(*pd));
-	int error;
-
-	if (!pd)
-		return weft_fail(ENOMEM);
-	error = weft_call(c->session, WEFT_ALLOC_PD, &h, sizeof(h), &h, sizeof(h), NULL, 0);
-	if (error) {
-		free(pd);
-		return weft_fail(error);
-	}
-	pd->context = context;
-	pd->handle = h.handle;
-	return pd;
-}
 
 /* gone takes an object that the lab has ended, or that ends with its session. */
 static int gone(struct ibv_context *c, int error, void *object)
@@ -33,11 +16,6 @@ static int gone(struct ibv_context *c, int error, void *object)
 	if (!error || to_context(c)->session->dead)
 		free(object);
 	return error;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	return gone(pd->context, weft_call_handle(to_context(pd->context)->session, WEFT_DEALLOC_PD, pd->handle), pd);
 }
 
 static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
@@ -108,6 +86,43 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	return gone(mr->context, weft_call_handle(to_context(mr->context)->session, WEFT_DEREG_MR, mr->handle), mr);
+}
+
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* prefetch has the kernel make pages present, as it does for hardware that is about to use them. */
+static int prefetch(uint64_t addr, uint64_t n, bool write)
+{
+	uint64_t start = addr & ~(uint64_t)(WEFT_PAGE - 1);
+
+	if (!n || !madvise((void *)(uintptr_t)start, addr + n - start, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		return 0;
+	return errno == EINVAL ? 0 : EFAULT; /* of an older kernel: the pages come when they are used */
+}
+
+/* Elements are checked, and with IBV_ADVISE_MR_FLAG_FLUSH pages made present; else they come when they are used. */
+int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list, uint32_t n)
+{
+	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+
+	if ((unsigned int)advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return EOPNOTSUPP;
+	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !n)
+		return EINVAL;
+	for (uint32_t i = 0; i < n; i++) {
+		struct weft_locate q = { pd->handle, list[i].lkey, list[i].addr, list[i].length, write };
+		struct weft_locate_answer a;
+		int error = weft_call(to_context(pd->context)->session, WEFT_LOCATE, &q, sizeof(q), &a, sizeof(a), NULL, 0);
+
+		if (!error && flags & IBV_ADVISE_MR_FLAG_FLUSH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			error = prefetch(a.addr, list[i].length, write);
+		if (error)
+			return error;
+	}
+	return 0;
 }
 
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)

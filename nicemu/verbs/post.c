@@ -52,35 +52,42 @@ static void put_operation(struct weft_send *s, const struct ibv_qp *qp, const st
 	}
 }
 
-/* is_valid holds a work request to what ibv_post_send(3) has for its queue pair's type. */
-static bool is_valid(const struct weft_qp_object *qp, const struct ibv_send_wr *wr)
+/* check holds a work request to what ibv_post_send(3) has for its queue pair's type: 0 or an errno. */
+static int check(const struct weft_qp_object *qp, const struct ibv_send_wr *wr)
 {
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->send.max_sge || !weft_is(wr->opcode, weft_operations(qp->qp.qp_type)))
-		return false;
+	if (!weft_is(wr->opcode, weft_operations(qp->qp.qp_type)))
+		return weft_refuse(EINVAL, "post to queue pair %u: its type does not have opcode %d", qp->qp.qp_num, wr->opcode);
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->send.max_sge)
+		return weft_refuse(EINVAL, "post to queue pair %u: num_sge is %d: max_send_sge is %u", qp->qp.qp_num, wr->num_sge, qp->send.max_sge);
 	if (wr->send_flags & IBV_SEND_INLINE && !weft_is(wr->opcode, WEFT_SENDS | WEFT_WRITES))
-		return false;
+		return weft_refuse(EINVAL, "post to queue pair %u: opcode %d has no inline data", qp->qp.qp_num, wr->opcode);
 	if (qp->qp.qp_type == IBV_QPT_UD && !wr->wr.ud.ah)
-		return false;
-	return weft_has_right_length(wr->opcode, wr->sg_list, wr->num_sge);
+		return weft_refuse(EINVAL, "post to queue pair %u: a datagram has no address handle", qp->qp.qp_num);
+	if (!weft_has_right_length(wr->opcode, wr->sg_list, wr->num_sge))
+		return weft_refuse(EINVAL, "post to queue pair %u: the list of an atomic is not of 8 bytes", qp->qp.qp_num);
+	return 0;
 }
 
 static int put_send(struct weft_qp_object *qp, const struct ibv_send_wr *wr)
 {
 	struct weft_half *h = &qp->send;
 	struct weft_send *s = weft_next(h);
+	int error;
 
 	if (!s)
 		return ENOMEM;
-	if (!is_valid(qp, wr))
-		return EINVAL;
+	error = check(qp, wr);
+	if (error)
+		return error;
 	put_operation(s, &qp->qp, wr);
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
 		s->sges = wr->num_sge;
 		weft_put_sges(s + 1, wr->sg_list, wr->num_sge);
 	}
 	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++) {
-		if (!weft_put_inline(qp, s, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length))
-			return EINVAL;
+		error = weft_put_inline(qp, s, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		if (error)
+			return error;
 	}
 	h->wr_ids[h->posted & h->mask] = wr->wr_id;
 	h->posted++;
@@ -122,7 +129,9 @@ int weft_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 
 	if (qp->session->dead || ibv->state == IBV_QPS_RESET || ibv->srq) {
 		*bad = wr;
-		return qp->session->dead ? EIO : EINVAL;
+		if (qp->session->dead)
+			return EIO;
+		return weft_refuse(EINVAL, "receive at queue pair %u: it %s", ibv->qp_num, ibv->srq ? "has a shared receive queue" : "is in RESET");
 	}
 	pthread_spin_lock(&h->lock);
 	before = h->posted;
@@ -130,7 +139,7 @@ int weft_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 		struct weft_recv *r = weft_next(h);
 
 		if (!r || wr->num_sge < 0 || (uint32_t)wr->num_sge > h->max_sge) {
-			error = r ? EINVAL : ENOMEM;
+			error = !r ? ENOMEM : weft_refuse(EINVAL, "receive at queue pair %u: num_sge is %d: max_recv_sge is %u", ibv->qp_num, wr->num_sge, h->max_sge);
 			*bad = wr;
 			break;
 		}

@@ -41,14 +41,14 @@ static inline void weft_put_sges(void *slot, const struct ibv_sge *list, uint32_
 		to[i] = (struct weft_sge){ list[i].addr, list[i].length, list[i].lkey };
 }
 
-/* weft_put_inline appends inline bytes to a slot; false if they are too many. */
-static inline bool weft_put_inline(const struct weft_qp_object *qp, struct weft_send *s, const void *from, size_t n)
+/* weft_put_inline appends inline bytes to a slot; EINVAL if they are too many. */
+static inline int weft_put_inline(const struct weft_qp_object *qp, struct weft_send *s, const void *from, size_t n)
 {
 	if (n > qp->max_inline - s->inlined)
-		return false;
+		return weft_refuse(EINVAL, "post to queue pair %u: %zu bytes inline: max_inline_data is %u", qp->qp.qp_num, s->inlined + n, qp->max_inline);
 	memcpy((char *)(s + 1) + s->inlined, from, n);
 	s->inlined += n;
-	return true;
+	return 0;
 }
 
 static inline void weft_put_bind(struct weft_send *s, const struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
@@ -74,7 +74,9 @@ static inline int weft_may_send(const struct weft_qp_object *qp)
 	if (qp->session->dead)
 		return EIO;
 	/* It goes to SQE and ERR by itself, where posting is allowed. */
-	return qp->qp.state < IBV_QPS_RTS ? EINVAL : 0;
+	if (qp->qp.state < IBV_QPS_RTS)
+		return weft_refuse(EINVAL, "post to queue pair %u: it is not in RTS yet", qp->qp.qp_num);
+	return 0;
 }
 
 #endif

@@ -5,11 +5,11 @@
 
 #include "weft.h"
 
-static bool init_half(struct weft_half *h, uint32_t *index, char *slots, uint32_t n, uint32_t stride, uint32_t max_wr, uint32_t max_sge)
+static bool init_half(struct weft_half *h, struct ibv_pd *pd, uint32_t *index, char *slots, uint32_t n, uint32_t stride, uint32_t max_wr, uint32_t max_sge)
 {
 	*h = (struct weft_half){ .index = index, .slots = slots, .mask = n - 1, .stride = stride, .max_wr = max_wr, .max_sge = max_sge };
 	pthread_spin_init(&h->lock, PTHREAD_PROCESS_PRIVATE);
-	h->wr_ids = calloc(n, sizeof(*h->wr_ids));
+	h->wr_ids = weft_table_of(pd, n, &h->theirs);
 	return h->wr_ids;
 }
 
@@ -18,8 +18,9 @@ static void free_qp(struct weft_qp_object *qp)
 	/* What a forked child inherits is not mapped in it. */
 	if (qp->ring && !qp->session->dead)
 		munmap(qp->ring, qp->size);
-	free(qp->send.wr_ids);
-	free(qp->recv.wr_ids);
+	weft_free_table(qp->qp.pd, qp->send.wr_ids, qp->send.theirs);
+	weft_free_table(qp->qp.pd, qp->recv.wr_ids, qp->recv.theirs);
+	weft_leave_domain(qp->qp.pd);
 	free(qp);
 }
 
@@ -34,8 +35,8 @@ static int set_up(struct weft_qp_object *qp, struct weft_context *c, const struc
 	if (!qp->ring)
 		return errno;
 	slots = (char *)qp->ring + WEFT_PAGE;
-	if (!init_half(&qp->send, &qp->ring->send, slots, a->send_slots, a->send_stride, a->max_send_wr, a->max_send_sge) ||
-	    !init_half(&qp->recv, &qp->ring->recv, slots + sends, a->recv_slots, a->recv_stride, a->max_recv_wr, a->max_recv_sge))
+	if (!init_half(&qp->send, qp->qp.pd, &qp->ring->send, slots, a->send_slots, a->send_stride, a->max_send_wr, a->max_send_sge) ||
+	    !init_half(&qp->recv, qp->qp.pd, &qp->ring->recv, slots + sends, a->recv_slots, a->recv_stride, a->max_recv_wr, a->max_recv_sge))
 		return ENOMEM;
 	if (weft_table_put(&c->qps, a->handle, qp))
 		return ENOMEM;
@@ -46,7 +47,7 @@ static int set_up(struct weft_qp_object *qp, struct weft_context *c, const struc
 	return 0;
 }
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static struct ibv_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, bool block_self_mcast)
 {
 	struct weft_context *c = to_context(pd->context);
 	struct weft_create_qp q = {
@@ -54,6 +55,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.srq = attr->srq ? attr->srq->handle : 0, .type = attr->qp_type, .signal_all = !!attr->sq_sig_all,
 		.max_send_wr = attr->cap.max_send_wr, .max_recv_wr = attr->cap.max_recv_wr, .max_send_sge = attr->cap.max_send_sge,
 		.max_recv_sge = attr->cap.max_recv_sge, .max_inline = attr->cap.max_inline_data,
+		.block_self_mcast = block_self_mcast,
 	};
 	struct weft_qp_object *qp = calloc(1, sizeof(*qp));
 	struct weft_qp_answer a;
@@ -62,6 +64,8 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	if (!qp)
 		return weft_fail(ENOMEM);
 	qp->session = c->session;
+	qp->qp.pd = pd;
+	weft_enter_domain(pd);
 	error = weft_call(c->session, WEFT_CREATE_QP, &q, sizeof(q), &a, sizeof(a), &fd, 1);
 	if (error)
 		goto failed;
@@ -86,14 +90,21 @@ failed:
 	return weft_fail(error);
 }
 
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr) { return create(pd, attr, false); }
+
 #define EX_ATTRS (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+static uint32_t create_flags(const struct ibv_qp_init_attr_ex *ex)
+{
+	return ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? ex->create_flags : 0;
+}
 
 /* is_offered tells whether what a program asks for of a queue pair is there. */
 static bool is_offered(const struct ibv_qp_init_attr_ex *ex)
 {
 	if (ex->comp_mask & ~(uint32_t)EX_ATTRS || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD))
 		return false;
-	if (ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags)
+	if (create_flags(ex) & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
 		return false;
 	if (ex->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && ex->max_tso_header)
 		return false;
@@ -111,7 +122,7 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_
 	(void)c;
 	if (!is_offered(ex))
 		return weft_fail(EOPNOTSUPP);
-	qp = ibv_create_qp(ex->pd, &attr);
+	qp = create(ex->pd, &attr, create_flags(ex) & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
 	if (!qp)
 		return NULL;
 	ex->cap = attr.cap;

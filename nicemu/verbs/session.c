@@ -1,6 +1,7 @@
 /* session.c: the connection to the lab, calls, shared memory, tables of objects. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,20 @@ static void complain(enum weft_op op, const char *text, ssize_t n)
 {
 	if (getenv("WEFT_VERBS_DEBUG"))
 		fprintf(stderr, "libibverbs: request %d: %.*s\n", op, (int)n, text);
+}
+
+int weft_refuse(int error, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	if (getenv("WEFT_VERBS_DEBUG")) {
+		va_start(args, format);
+		vsnprintf(text, sizeof(text), format, args);
+		va_end(args);
+		fprintf(stderr, "libibverbs: %s: %s\n", strerror(error), text);
+	}
+	return error;
 }
 
 /* take takes the answer. */

@@ -9,7 +9,8 @@ static void free_srq(struct weft_srq_object *srq)
 	if (srq->ring && !srq->session->dead)
 		munmap(srq->ring, srq->size);
 	free(srq->next);
-	free(srq->wr_ids);
+	weft_free_table(srq->srq.pd, srq->wr_ids, srq->theirs);
+	weft_leave_domain(srq->srq.pd);
 	free(srq);
 }
 
@@ -24,13 +25,15 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 	if (!srq)
 		return weft_fail(ENOMEM);
 	srq->session = c->session;
+	srq->srq.pd = pd;
+	weft_enter_domain(pd);
 	error = weft_call(c->session, WEFT_CREATE_SRQ, &q, sizeof(q), &a, sizeof(a), &fd, 1);
 	if (error)
 		goto failed;
 	srq->size = WEFT_PAGE + (size_t)a.slots * a.stride;
 	srq->ring = weft_map(fd, srq->size);
 	srq->next = calloc(a.max_wr, sizeof(*srq->next));
-	srq->wr_ids = calloc(a.max_wr, sizeof(*srq->wr_ids));
+	srq->wr_ids = weft_table_of(pd, a.max_wr, &srq->theirs);
 	if (!srq->ring || !srq->next || !srq->wr_ids || weft_table_put(&c->srqs, a.handle, srq)) {
 		weft_call_handle(c->session, WEFT_DESTROY_SRQ, a.handle);
 		error = ENOMEM;
@@ -121,7 +124,7 @@ int weft_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 		uint32_t cookie = srq->free;
 
 		if (srq->outstanding >= srq->max_wr || wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->max_sge) {
-			error = srq->outstanding >= srq->max_wr ? ENOMEM : EINVAL;
+			error = srq->outstanding >= srq->max_wr ? ENOMEM : weft_refuse(EINVAL, "receive at a shared receive queue: num_sge is %d: max_sge is %u", wr->num_sge, srq->max_sge);
 			*bad = wr;
 			break;
 		}

@@ -43,6 +43,9 @@ int weft_call(struct weft_session *s, enum weft_op op, const void *body, size_t 
 /* weft_call_handle is a request of a handle alone without an answer. */
 int weft_call_handle(struct weft_session *s, enum weft_op op, uint32_t handle);
 
+/* weft_refuse gives the error, and with WEFT_VERBS_DEBUG prints why what is asked for cannot be. */
+__attribute__((format(printf, 2, 3))) int weft_refuse(int error, const char *format, ...);
+
 /*
  * weft_closed is for who finds the other end of a channel closed: EIO if the lab has
  * ended. Otherwise another thread has destroyed the channel, and this one waits for
@@ -82,6 +85,39 @@ static inline struct weft_context *to_context(struct ibv_context *c)
 	return (struct weft_context *)((char *)c - offsetof(struct weft_context, verbs.context));
 }
 
+struct weft_td;
+
+/*
+ * A protection domain, or a parent domain: one that has of, whose handle it has. users
+ * are the objects that were made with a parent domain, and parent domains of a domain.
+ */
+struct weft_domain {
+	struct ibv_pd pd;
+	struct weft_domain *of;
+	struct weft_td *td; /* NULL for none */
+	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size, size_t alignment, uint64_t type);
+	void (*free)(struct ibv_pd *pd, void *context, void *p, uint64_t type);
+	void *context;
+	uint32_t users;
+};
+
+static inline struct weft_domain *to_domain(struct ibv_pd *pd) { return (struct weft_domain *)pd; }
+
+struct ibv_td *weft_alloc_td(struct ibv_context *c, struct ibv_td_init_attr *attr);
+int weft_dealloc_td(struct ibv_td *td);
+struct ibv_pd *weft_alloc_parent_domain(struct ibv_context *c, struct ibv_parent_domain_init_attr *attr);
+
+/* An object enters the domain that it is made with, and leaves it when it is destroyed. */
+void weft_enter_domain(struct ibv_pd *pd);
+void weft_leave_domain(struct ibv_pd *pd);
+
+/*
+ * weft_table_of gives n words of 64 bits, zeros, which are an object's of a protection
+ * domain: by the allocator that a parent domain has, or calloc(3). NULL with errno.
+ */
+uint64_t *weft_table_of(struct ibv_pd *pd, uint32_t n, bool *theirs);
+void weft_free_table(struct ibv_pd *pd, uint64_t *table, bool theirs);
+
 struct weft_cq_object {
 	union {
 		struct ibv_cq cq;
@@ -98,6 +134,7 @@ struct weft_cq_object {
 	uint32_t events, async_events; /* that the program has got */
 	struct ibv_wc wc;              /* of start_poll and next_poll: the current entry */
 	uint64_t time;                 /* of it */
+	struct ibv_pd *domain;         /* a parent domain, or NULL */
 };
 
 struct weft_srq_object {
@@ -112,6 +149,7 @@ struct weft_srq_object {
 	uint32_t free;      /* first free cookie */
 	uint32_t *next;     /* of a free cookie */
 	uint64_t *wr_ids;   /* by cookie */
+	bool theirs;        /* wr_ids is of the program's allocator */
 	uint32_t async_events;
 };
 
@@ -123,6 +161,7 @@ struct weft_half {
 	uint32_t mask, stride, max_wr, max_sge;
 	uint32_t posted, done;
 	uint64_t *wr_ids; /* by slot */
+	bool theirs;      /* they are of the program's allocator */
 };
 
 struct weft_qp_object {
@@ -164,6 +203,7 @@ int weft_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_r
 struct ibv_qp *weft_create_qp_ex(struct ibv_context *c, struct ibv_qp_init_attr_ex *attr);
 struct ibv_srq *weft_create_srq_ex(struct ibv_context *c, struct ibv_srq_init_attr_ex *attr);
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list, uint32_t n);
 int weft_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int weft_dealloc_mw(struct ibv_mw *mw);
 

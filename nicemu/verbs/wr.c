@@ -189,8 +189,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 		return;
 	s->flags |= IBV_SEND_INLINE;
 	for (size_t i = 0; i < n; i++) {
-		if (!weft_put_inline(qp, s, list[i].addr, list[i].length)) {
-			fail(qp, EINVAL);
+		int error = weft_put_inline(qp, s, list[i].addr, list[i].length);
+
+		if (error) {
+			fail(qp, error);
 			return;
 		}
 	}

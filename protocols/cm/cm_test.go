@@ -212,6 +212,17 @@ func TestServiceID(t *testing.T) {
 	}
 }
 
+func TestPort(t *testing.T) {
+	for id, want := range map[ServiceID]bool{
+		IPService(ProtocolTCP, 7174): true, IPService(ProtocolUDP, 7174): true, IPoIBService(7174): true, 0x0000000000021c06: true,
+		0x0000000000031c06: false, 0x0000000002061c06: false, 0x1000000000021c06: false, 0x1c06: false,
+	} {
+		if port, ok := id.Port(); port != 7174 || ok != want {
+			t.Errorf("%v: port %d, %v; want %v", id, port, ok, want)
+		}
+	}
+}
+
 func TestIPHeader(t *testing.T) {
 	for _, h := range []IPHeader{
 		{netip.MustParseAddrPort("10.0.0.2:41977"), netip.MustParseAddr("10.0.0.1")},

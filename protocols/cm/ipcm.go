@@ -30,6 +30,20 @@ func (s ServiceID) IP() (protocol uint8, port uint16, ok bool) {
 	return uint8(s >> 16), uint16(s), s>>24 == ipPrefix
 }
 
+// psIPoIB is librdmacm's RDMA_PS_IPOIB (enum rdma_port_space).
+const psIPoIB = 0x0002
+
+// IPoIBService is the service ID of a port of RDMA_PS_IPOIB, a port space of datagrams
+// beside that of RDMA_PS_UDP. It is Linux's (rdma_get_service_id of
+// drivers/infiniband/core/cma.c), and none of the RDMA IP CM service.
+func IPoIBService(port uint16) ServiceID { return psIPoIB<<16 | ServiceID(port) }
+
+// Port gives the port of a service ID whose requests have an IPHeader, and whether it is
+// one: those of the RDMA IP CM service, and those of RDMA_PS_IPOIB.
+func (s ServiceID) Port() (port uint16, ok bool) {
+	return uint16(s), s>>24 == ipPrefix || s>>16 == psIPoIB
+}
+
 // String is the service ID in hexadecimal.
 func (s ServiceID) String() string { return fmt.Sprintf("0x%016x", uint64(s)) }
 
@@ -37,7 +51,7 @@ func (s ServiceID) String() string { return fmt.Sprintf("0x%016x", uint64(s)) }
 // data follows.
 const IPHeaderLen = 36
 
-// IPHeader is what the RDMA IP CM service puts before the program's private
+// IPHeader is what the RDMA IP CM service, and Linux for RDMA_PS_IPOIB too, puts before the program's private
 // data in a REQ and a SIDRREQ (IBTA annex A11). Its version is 0.0.
 type IPHeader struct {
 	Source      netip.AddrPort

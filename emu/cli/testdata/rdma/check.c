@@ -386,7 +386,7 @@ const struct check basics[] = {
 
 int main(int argc, char **argv)
 {
-	const struct check *lists[] = { basics, extended, misuses, connections };
+	const struct check *lists[] = { basics, extended, misuses, connections, features };
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		for (const struct check *c = lists[i]; c->name; c++) {

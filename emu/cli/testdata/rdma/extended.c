@@ -350,7 +350,7 @@ static void cq_ex(void)
 		uint32_t mask, flags;
 	} refused[] = {
 		{ IBV_WC_EX_WITH_CVLAN, 0, 0 }, { IBV_WC_EX_WITH_FLOW_TAG, 0, 0 }, { IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, 0, 0 },
-		{ 0, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN }, { 0, IBV_CQ_INIT_ATTR_MASK_PD, 0 },
+		{ 0, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN },
 	};
 	struct ibv_poll_cq_attr attr = { 0 };
 	struct ibv_device_attr_ex device;

@@ -59,6 +59,9 @@ struct ibv_ah_attr itself(void);
 /* pair makes two queue pairs that are connected to each other. */
 void pair(struct ibv_qp **a, struct ibv_qp **b, int depth);
 
+/* ready takes a queue pair of UD to RTS, with Q_Key 7. */
+void ready(struct ibv_qp *qp);
+
 /* datagrams makes a queue pair of UD that is ready, with Q_Key 7, and a way to the NIC itself. */
 struct ibv_qp *datagrams(struct ibv_ah **ah);
 
@@ -77,6 +80,6 @@ struct check {
 	void (*run)(void);
 };
 
-extern const struct check basics[], extended[], misuses[], connections[];
+extern const struct check basics[], extended[], misuses[], connections[], features[];
 
 #endif

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMulticastMembers: mckey three times in the sender's host and once in another, all of
+// which get all datagrams.
+func TestMulticastMembers(t *testing.T) {
+	l := startRDMA(t, rdmaPair, "mckey")
+	mckey := func(port string, more ...string) []string {
+		return append([]string{"mckey", "-m", "239.1.2.3", "-p", port, "-C", "20"}, more...)
+	}
+	for _, port := range []string{"0x111", "0x2"} { // RDMA_PS_UDP, RDMA_PS_IPOIB
+		var members []*rdmaServer
+		for _, host := range []string{"h1", "h1", "h2"} {
+			members = append(members, l.rdmaServer(host, mckey(port, "-b", map[string]string{"h1": "10.0.0.1", "h2": "10.0.0.2"}[host])...))
+		}
+		// A member ends when it has 20, so that each may need datagrams of several senders.
+		deadline := time.Now().Add(time.Minute)
+		for ended := 0; ended < len(members); {
+			if time.Now().After(deadline) {
+				for _, m := range members {
+					_ = m.Process.Kill()
+					<-m.done
+				}
+				t.Fatalf("port space %s: %d of %d members have got what was sent: %s", port, ended, len(members), members[0].out.String())
+			}
+			if said, code := l.rdmaTry("h1", mckey(port, "-b", "10.0.0.1", "-s")...); code != 0 || !strings.Contains(said, "data transfers complete") {
+				t.Fatalf("mckey -s: exit code %d\n%s", code, said)
+			}
+			ended = 0
+			for _, m := range members {
+				if m.exited() {
+					ended++
+				}
+			}
+		}
+		for _, m := range members {
+			if m.err != nil || !strings.Contains(m.out.String(), "data transfers complete") {
+				t.Errorf("port space %s: %v\n%s", port, m.err, m.out.String())
+			}
+		}
+	}
+}
