@@ -17,6 +17,9 @@
 -- weft.cm.sidr_req, weft.cm.sidr_rep, weft.cm.rej, weft.cm.req. Of the source column
 -- of a REQ it makes a LID, which there is none of over Ethernet.
 --
+-- Congestion notification messages of QCN (IEEE 802.1Q clause 33), which Wireshark
+-- does not know. Filter: weft.cnm.
+--
 -- Packets of other kinds are left alone. Written for Wireshark 4.0 and later:
 --   tshark -X lua_script:weft.lua ...
 -- or put the file into ~/.local/lib/wireshark/plugins.
@@ -25,7 +28,7 @@ local weft = Proto("weft", "Datacenter Network (weft)")
 
 set_plugin_info({
     version = "1.0",
-    description = "trimmed packets, RoCEv2 congestion notification, connection management",
+    description = "trimmed packets, congestion notification of RoCEv2 and QCN, connection management",
     repository = "https://github.com/weftlab/weft",
 })
 
@@ -332,3 +335,48 @@ function weft.dissector(tvb, pinfo, tree)
 end
 
 register_postdissector(weft)
+
+-- Congestion notification of layer 2, a dissector of its ethertype.
+
+local CNM_TYPE = 0x22e7
+local CNM_PDU = 24
+local QUEUE_UNIT = 64
+
+local cnm = Proto("weft.cnm", "Congestion Notification Message")
+local q = {
+    version = ProtoField.uint8("weft.cnm.version", "Version", base.DEC, nil, 0xf0),
+    feedback = ProtoField.uint8("weft.cnm.feedback", "Quantized feedback", base.DEC, nil, 0x3f),
+    cpid = ProtoField.uint64("weft.cnm.cpid", "Congestion point", base.HEX),
+    offset = ProtoField.int32("weft.cnm.qoffset", "Below the set point", base.DEC, nil, nil, "Bytes by which the queue is shorter than it should be"),
+    delta = ProtoField.int32("weft.cnm.qdelta", "Growth", base.DEC, nil, nil, "Bytes by which the queue has grown since the last sample"),
+    priority = ProtoField.uint16("weft.cnm.priority", "Encapsulated priority", base.DEC, nil, 0xe000),
+    da = ProtoField.ether("weft.cnm.da", "Encapsulated destination"),
+    length = ProtoField.uint16("weft.cnm.length", "Encapsulated MSDU length", base.DEC),
+    msdu = ProtoField.bytes("weft.cnm.msdu", "Encapsulated MSDU"),
+}
+cnm.fields = { q.version, q.feedback, q.cpid, q.offset, q.delta, q.priority, q.da, q.length, q.msdu }
+
+function cnm.dissector(tvb, pinfo, tree)
+    if tvb:captured_len() < CNM_PDU then
+        return 0
+    end
+    pinfo.cols.protocol = "CNM"
+    local feedback, length = tvb(1, 1):bitfield(2, 6), tvb(22, 2):uint()
+    local there = math.min(length, tvb:captured_len() - CNM_PDU)
+    pinfo.cols.info = string.format("Congestion notification, feedback %d", feedback)
+    local item = tree:add(cnm, tvb(0, CNM_PDU + there))
+    item:add(q.version, tvb(0, 1))
+    item:add(q.feedback, tvb(1, 1))
+    item:add(q.cpid, tvb(2, 8))
+    item:add(q.offset, tvb(10, 2), tvb(10, 2):int() * QUEUE_UNIT)
+    item:add(q.delta, tvb(12, 2), tvb(12, 2):int() * QUEUE_UNIT)
+    item:add(q.priority, tvb(14, 2))
+    item:add(q.da, tvb(16, 6))
+    item:add(q.length, tvb(22, 2))
+    if there > 0 then
+        item:add(q.msdu, tvb(CNM_PDU, there))
+    end
+    return CNM_PDU + there
+end
+
+DissectorTable.get("ethertype"):add(CNM_TYPE, cnm)

@@ -1,0 +1,122 @@
+package qcn
+
+import (
+	"errors"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config has the parameters of the reaction point by the standard's names (rpgTimeReset
+// and so on), spelled as Linux's struct ieee_qcn does.
+type Config struct {
+	// RPGTimeReset is how long the timer runs in fast recovery, half as long beyond.
+	// Above 0, up to 1 h.
+	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset" jsonschema_description:"time between increases by the timer in fast recovery, twice what it is beyond"`
+	// RPGByteReset is what the byte counter counts to in fast recovery, half as much
+	// beyond. Above 0. What counts are whole packets as long as they occupy the wire.
+	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset" jsonschema_description:"data sent between increases by the byte counter in fast recovery, twice what it is beyond"`
+	// RPGThreshold is how many increases of fast recovery a counter has. 0 to 31.
+	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold" jsonschema_description:"increases of fast recovery, 0 to 31"`
+	// RPGMaxRate is the most that a limited flow may have; 0 is the line rate, as is
+	// anything above it.
+	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"most that a limited flow may have; unlimited is the line rate"`
+	// RPGAIRate is what an active increase adds to the target. Above 0.
+	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate" jsonschema_description:"what an active increase adds to the target rate"`
+	// RPGHAIRate is what a hyper increase adds to the target for each of the increases
+	// beyond rpg_threshold that both counters have had. Above 0.
+	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate" jsonschema_description:"what the first hyper increase adds to the target rate, the second twice, and so on"`
+	// RPGGD is the binary logarithm of what the feedback is divided by to be the share
+	// of the rate that a message takes away: 7 is an rpgGd of 1/128, with which the
+	// largest feedback, 63, takes half. 0 to 31.
+	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd" jsonschema_description:"binary logarithm of what feedback of 1 to 63 is divided by to be the share that is taken of the rate, 0 to 31"`
+	// RPGMinDecFac is the least that a message leaves of the rate. 0% to 100%.
+	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac" jsonschema_description:"least that a message leaves of the rate"`
+	// RPGMinRate is the least rate. Above 0, up to the line rate.
+	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate" jsonschema_description:"least rate"`
+	// Jitter is by what share the runs of timer and byte counter vary at random, up and
+	// down, so that flows do not increase in step. 0% to 100%. It is not a parameter of
+	// the standard's.
+	Jitter units.Fraction `yaml:"jitter,omitempty" json:"jitter" jsonschema_description:"share by which the runs of timer and byte counter vary, up and down"`
+}
+
+// variation is by what runs and samples vary.
+const variation = 0.15
+
+// Presets are the names that Preset knows, the default first.
+var Presets = []string{"standard"}
+
+// Preset gives the parameters that name, one of Presets, stands for, for a port at
+// line rate line: standard is the defaults of IEEE8021-CN-MIB. The least rate of 5 Mb/s
+// is the line rate where that is less.
+func Preset(name string, line units.Rate) Config {
+	if name != "standard" {
+		panic("qcn: " + name + " is none of Presets")
+	}
+	return Config{
+		RPGTimeReset: 15 * units.Millisecond, RPGByteReset: 150 * units.KB, RPGThreshold: 5,
+		RPGAIRate: 5 * units.Mbps, RPGHAIRate: 50 * units.Mbps,
+		RPGGD: 7, RPGMinDecFac: 0.5, RPGMinRate: max(1, min(5*units.Mbps, line)), Jitter: variation,
+	}
+}
+
+// Validate checks c for a port at line rate line. The error joins a
+// registry.RangeError for each parameter that is wrong, and another error for a line
+// without a rate.
+func (c *Config) Validate(line units.Rate) error {
+	var check registry.Check
+	if line <= 0 {
+		check.Fail(errors.New("QCN needs the rate of the port's link: it begins there and recovers to it; give the link a rate"))
+	}
+	check.Time("rpg_time_reset", c.RPGTimeReset, units.Picosecond)
+	if c.RPGByteReset <= 0 {
+		check.Bad("rpg_byte_reset", c.RPGByteReset, "an amount above 0, such as 150KB")
+	}
+	check.Number("rpg_threshold", c.RPGThreshold, 0, 31)
+	if r := c.RPGMaxRate; r < 0 || r > 0 && r < c.RPGMinRate {
+		check.Bad("rpg_max_rate", r, "a rate from rpg_min_rate (%v) on, or unlimited for the line rate", c.RPGMinRate)
+	}
+	check.Rate("rpg_ai_rate", c.RPGAIRate, 0, "5Mbps")
+	check.Rate("rpg_hai_rate", c.RPGHAIRate, 0, "50Mbps")
+	check.Number("rpg_gd", c.RPGGD, 0, 31)
+	check.Share("rpg_min_dec_fac", c.RPGMinDecFac, 0, 1)
+	check.Rate("rpg_min_rate", c.RPGMinRate, line, "5Mbps")
+	check.Share("jitter", c.Jitter, 0, 1)
+	return check.Err()
+}
+
+func init() {
+	cc.Methods.Register("qcn", cc.Method{
+		Summary: "QCN (IEEE 802.1Q): congestion notification messages of switches lower the rate by their quantized feedback",
+		Presets: Presets, Feedback: Protocol,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "limited", Unit: gauge.YesNo, Help: "whether a message came"},
+			{Name: "target_rate", Unit: gauge.BitsPerSecond, Help: "what increases go to"},
+			{Name: "feedback", Help: "quantized feedback of the last message, 1 to 63", Brief: true},
+			{Name: "time_stage", Help: "increases by the timer since the last decrease"},
+			{Name: "byte_stage", Help: "increases by the byte counter since the last decrease"},
+		},
+	})
+}
+
+// Traits implements cc.Settings: nothing is needed of NICs but to deliver messages.
+func (c *Config) Traits() cc.Traits { return cc.Traits{} }
+
+// New implements cc.Settings.
+func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line, f.Rand) }
+
+// Gauges implements cc.Control.
+func (r *Reaction) Gauges(now units.Time, values []float64) []float64 {
+	x := *r // so that looking changes nothing
+	x.Tick(now)
+	if !x.enabled {
+		return append(values, 0, gauge.None, gauge.None, gauge.None, gauge.None)
+	}
+	return append(values, 1, gauge.Rate(x.target), float64(x.fb), float64(x.timeStage), float64(x.byteStage))
+}

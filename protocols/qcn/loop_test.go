@@ -1,0 +1,116 @@
+package qcn
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+const ms = units.Millisecond
+
+// bottleneck is flows that always have packets to send, through a queue with a
+// congestion point, and the messages that come back.
+type bottleneck struct {
+	config Config
+	line   units.Rate // of the senders and of the bottleneck
+	delay  units.Time // of a message
+	packet units.Bytes
+	rand   *rand.Rand
+
+	cp    *CP
+	flows []*loopFlow
+	free  units.Time // when all that is queued has left
+
+	sum float64 // of the queue as each packet has joined it
+	n   int
+}
+
+type loopFlow struct {
+	rp   *Reaction
+	next units.Time // the next packet
+	cnms []loopCNM  // on their way
+	sent units.Bytes
+}
+
+type loopCNM struct {
+	at units.Time
+	f  CNM
+}
+
+func newBottleneck(flows int) *bottleneck {
+	b := &bottleneck{
+		config: Preset("standard", 10*units.Gbps), line: 10 * units.Gbps,
+		delay: 20 * units.Microsecond, packet: 1500, rand: rand.New(rand.NewPCG(1, 2)),
+	}
+	b.cp = NewCP(StandardCP(), b.rand)
+	for i := range flows {
+		b.flows = append(b.flows, &loopFlow{rp: New(&b.config, b.line, b.rand), next: units.Time(i) * units.Microsecond})
+	}
+	return b
+}
+
+// run goes on until end.
+func (b *bottleneck) run(end units.Time) {
+	for {
+		var first *loopFlow
+		at := end
+		for _, f := range b.flows {
+			t := min(f.next, f.rp.Timer())
+			if len(f.cnms) > 0 {
+				t = min(t, f.cnms[0].at)
+			}
+			if t < at {
+				first, at = f, t
+			}
+		}
+		if first == nil {
+			return
+		}
+		first.rp.Tick(at)
+		switch {
+		case len(first.cnms) > 0 && first.cnms[0].at == at:
+			first.rp.Message(at, &first.cnms[0].f)
+			first.cnms = first.cnms[1:]
+		case first.next == at:
+			b.send(first, at)
+		}
+	}
+}
+
+func (b *bottleneck) send(f *loopFlow, now units.Time) {
+	b.free = max(b.free, now) + b.line.TimeOf(b.packet)
+	queue := b.line.Per(b.free - now)
+	b.sum, b.n = b.sum+float64(queue), b.n+1
+	if s, ok := b.cp.Arrive(b.packet, queue); ok {
+		f.cnms = append(f.cnms, loopCNM{now + b.delay, CNM{Fb: s.Fb}})
+	}
+	f.rp.Sent(now, b.packet)
+	f.sent += b.packet
+	f.next = now + f.rp.Rate().TimeOf(b.packet)
+}
+
+// TestTheQueueStaysAtTheSetPoint: flows that always send fill the link, share it, and
+// leave a queue of about cpQSp. Feedback goes to the senders of sampled frames only, so
+// that shares differ for longer than with DCQCN.
+func TestTheQueueStaysAtTheSetPoint(t *testing.T) {
+	for _, flows := range []int{2, 4, 10} {
+		b := newBottleneck(flows)
+		b.run(200 * ms)
+		for _, f := range b.flows {
+			f.sent = 0
+		}
+		b.sum, b.n = 0, 0
+		b.run(1000 * ms)
+		var sum, squares float64
+		for _, f := range b.flows {
+			s := float64(f.sent) / float64(b.line.Per(800*ms))
+			sum, squares = sum+s, squares+s*s
+		}
+		queue, jain := b.sum/float64(b.n), sum*sum/squares/float64(flows)
+		t.Logf("%d flows: %.1f%% of the link, Jain's index %.3f, queue %.1f KB", flows, 100*sum, jain, queue/1000)
+		if sum < 0.98 || jain < 0.85 || queue < 0.8*26e3 || queue > 1.2*26e3 {
+			t.Errorf("%d flows: %.3f of the link, Jain's index %.3f, queue %.0f bytes, want all, about 1 and 26000", flows, sum, jain, queue)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Package qcn is Quantized Congestion Notification, IEEE Std 802.1Q (clauses 30 to 33,
+// first published as 802.1Qau-2010): the reaction point at a sender, the congestion
+// point of a queue, and the message between them. It is of layer 2: messages go to the
+// MAC address that a frame came from, so they do not cross routers.
+//
+// Names are the standard's, defaults those of its module IEEE8021-CN-MIB. The state
+// machine, the table of samples and the jitter of 15% are those of Pan's pseudo-code of
+// QCN, on which the standard is built, from memory: no text of either was at hand.
+package qcn
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Reaction is the reaction point (RP) of one flow. A flow is not limited until its
+// first message. From then on
+//
+//   - a message takes Fb·2^-rpg_gd of the rate, and makes the rate before it the
+//     target, unless the byte counter has not counted full since the last one;
+//   - an increase comes whenever the timer has run or the byte counter has counted
+//     full. It halves the distance to the target, after it has raised the target: by
+//     nothing while neither has had more than rpg_threshold increases (fast recovery),
+//     by rpg_hai_rate for each increase beyond that which both have had (hyper
+//     increase), by rpg_ai_rate otherwise (active increase). A target of more than ten
+//     times the rate after the first increase is divided by eight in place of that.
+//
+// Beyond rpg_threshold the counters run half as long. All runs vary, by 15% up and down.
+// A flow that has come to rpg_max_rate is limited no more.
+type Reaction struct {
+	cc.Deaf
+	config *Config
+	line   units.Rate
+	// rand is the flow's own, so that it does not matter when Tick is called.
+	rand rand.PCG
+
+	enabled              bool       // rpEnabled: a message came
+	current, target      units.Rate // rpCurrentRate, rpTargetRate; line while not enabled
+	bytes                units.Bytes
+	byteStage, timeStage uint32
+	timerAt              units.Time // when RpWhile has run
+	fb                   uint8      // of the last message
+}
+
+var _ cc.Control = (*Reaction)(nil)
+
+// New makes the reaction point of a flow at a port with line rate line. c has passed
+// Validate(line) and is shared, not copied. random seeds the flow's own random numbers.
+func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
+	r := &Reaction{config: c, line: line, current: line, target: line}
+	r.rand.Seed(random.Uint64(), random.Uint64())
+	return r
+}
+
+// Rate is rpCurrentRate, the line rate while the flow is not limited.
+func (r *Reaction) Rate() units.Rate { return r.current }
+
+// Timer is when the timer has run.
+func (r *Reaction) Timer() units.Time {
+	if !r.enabled {
+		return units.Never
+	}
+	return r.timerAt
+}
+
+// most is the highest rate of a limited flow, least the lowest.
+func (r *Reaction) most() units.Rate {
+	if m := r.config.RPGMaxRate; m > 0 && m < r.line {
+		return m
+	}
+	return r.line
+}
+
+func (r *Reaction) least() units.Rate { return min(r.config.RPGMinRate, r.most()) }
+
+// Tick does the increases of the timer that are due by now.
+func (r *Reaction) Tick(now units.Time) {
+	for r.enabled && r.timerAt <= now {
+		r.timeStage = next(r.timeStage)
+		r.timerAt += r.timerRun()
+		r.increase()
+	}
+}
+
+// Sent counts n bytes.
+func (r *Reaction) Sent(now units.Time, n units.Bytes) {
+	r.Tick(now)
+	if !r.enabled {
+		return
+	}
+	for r.bytes -= n; r.enabled && r.bytes <= 0; {
+		r.byteStage = next(r.byteStage)
+		r.bytes += r.byteRun()
+		r.increase()
+	}
+}
+
+// Message takes a CNM: the standard's procedure ProcessCnm. One without feedback
+// changes nothing, nor does what is no CNM.
+func (r *Reaction) Message(now units.Time, m cc.Feedback) {
+	r.Tick(now)
+	cnm, ok := m.(*CNM)
+	if !ok || cnm.Fb == 0 {
+		return
+	}
+	c := r.config
+	if !r.enabled || r.byteStage > 0 {
+		r.enabled = true
+		r.current = min(r.current, r.most())
+		r.target = r.current
+		r.byteStage = 0
+		r.bytes = r.byteRun()
+	}
+	r.timeStage = 0
+	r.fb = min(cnm.Fb, MaxFb)
+	floor := max(r.least(), units.Rate(float64(r.current)*float64(c.RPGMinDecFac)))
+	cut := r.current * units.Rate(r.fb) >> c.RPGGD
+	r.current = min(r.current, max(floor, r.current-cut))
+	r.timerAt = now + r.timerRun()
+}
+
+// increase is an increase by the counter whose stage has just grown (AdjustRates).
+// It rounds up, so that the rate comes to its target.
+func (r *Reaction) increase() {
+	c := r.config
+	f := uint32(c.RPGThreshold)
+	low, high := min(r.timeStage, r.byteStage), max(r.timeStage, r.byteStage)
+	switch {
+	case (r.timeStage == 1 || r.byteStage == 1) && r.target > 10*r.current:
+		r.target /= 8
+	case low > f:
+		r.raise(c.RPGHAIRate, units.Rate(low-f))
+	case high > f:
+		r.raise(c.RPGAIRate, 1)
+	}
+	r.current += (r.target - r.current + 1) / 2
+	if r.current == r.most() {
+		r.enabled, r.current, r.target = false, r.line, r.line
+	}
+}
+
+// raise adds times by to the target.
+func (r *Reaction) raise(by, times units.Rate) {
+	room := r.most() - r.target
+	if times > room/by {
+		r.target = r.most()
+		return
+	}
+	r.target += times * by
+}
+
+// byteRun is what the byte counter counts to next, timerRun how long the timer runs.
+func (r *Reaction) byteRun() units.Bytes {
+	return max(1, units.Bytes(r.run(float64(r.config.RPGByteReset), r.byteStage)))
+}
+
+func (r *Reaction) timerRun() units.Time {
+	return max(1, units.Time(r.run(float64(r.config.RPGTimeReset), r.timeStage)))
+}
+
+// run is n, or half of it beyond fast recovery, and that varied.
+func (r *Reaction) run(n float64, stage uint32) float64 {
+	if stage >= uint32(r.config.RPGThreshold) {
+		n /= 2
+	}
+	return n * vary(float64(r.config.Jitter), float64(r.rand.Uint64()>>11)/(1<<53))
+}
+
+// vary turns a random number from 0 to 1 into a factor from 1-share to 1+share.
+func vary(share, random float64) float64 { return 1 + float64(share*(2*random-1)) }
+
+// Line caps the rates at the new line rate, or lets a flow without a limit have it.
+func (r *Reaction) Line(now units.Time, line units.Rate) {
+	r.Tick(now)
+	r.line = line
+	if !r.enabled {
+		r.current, r.target = line, line
+		return
+	}
+	r.current, r.target = min(r.current, r.most()), min(r.target, r.most())
+}
+
+// next is a stage's next. Far beyond rpg_threshold it stops: increases are large enough.
+func next(stage uint32) uint32 { return min(stage+1, 1000) }

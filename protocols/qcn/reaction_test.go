@@ -1,0 +1,176 @@
+package qcn
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
+// TestRecoveryTakesFiveCycles: after any cut, five counts of the byte counter bring the
+// rate to within a 32nd of the cut of its target, whatever the jitter, and the target
+// has not moved: that is fast recovery.
+func TestRecoveryTakesFiveCycles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		line := 10 * units.Gbps
+		c := Preset("standard", line)
+		r := New(&c, line, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
+		r.Message(0, &CNM{Fb: uint8(rapid.IntRange(1, MaxFb).Draw(t, "feedback"))})
+		cut := line - r.Rate()
+		sent := units.Bytes(0)
+		for r.byteStage < 5 {
+			r.Sent(1, 1500)
+			sent += 1500
+		}
+		if r.target != line || line-r.Rate() > cut/32+1 {
+			t.Fatalf("after a cut by %v the rate is %v, with a target of %v", cut, r.Rate(), r.target)
+		}
+		if low, high := 5*150*units.KB*85/100, 5*150*units.KB*115/100+5*1500; sent < low || sent > high {
+			t.Fatalf("five cycles were of %v", sent)
+		}
+	})
+}
+
+// TestLazyIsPunctual: a reaction point whose Tick comes late, or that is looked at in
+// between, does what one does whose Tick comes on time. Rates keep their bounds.
+func TestLazyIsPunctual(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.SampledFrom([]units.Rate{units.Mbps, 10 * units.Gbps, 100_000 * units.Tbps}).Draw(t, "line")
+		c := Preset("standard", line)
+		c.RPGMinRate = min(c.RPGMinRate, line/10)
+		c.RPGAIRate = rapid.SampledFrom([]units.Rate{c.RPGAIRate, line, math.MaxInt64}).Draw(t, "rpg_ai_rate")
+		c.RPGHAIRate = rapid.SampledFrom([]units.Rate{c.RPGHAIRate, line, math.MaxInt64}).Draw(t, "rpg_hai_rate")
+		c.RPGMaxRate = rapid.SampledFrom([]units.Rate{0, line / 2, 2 * line}).Draw(t, "rpg_max_rate")
+		c.RPGGD = rapid.SampledFrom([]int{0, 4, 7, 31}).Draw(t, "rpg_gd")
+		c.RPGMinDecFac = rapid.SampledFrom([]units.Fraction{0, 0.5, 1}).Draw(t, "rpg_min_dec_fac")
+		c.Jitter = rapid.SampledFrom([]units.Fraction{0, 0.15, 1}).Draw(t, "jitter")
+		c.RPGTimeReset = rapid.SampledFrom([]units.Time{100 * units.Microsecond, 15 * ms}).Draw(t, "rpg_time_reset")
+		if err := c.Validate(line); err != nil {
+			t.Fatal(err)
+		}
+		punctual, lax := New(&c, line, seeded()), New(&c, line, seeded())
+		now := units.Time(0)
+		for range rapid.IntRange(1, 60).Draw(t, "inputs") {
+			now += units.Time(rapid.OneOf(rapid.Int64Range(0, 20), rapid.Int64Range(0, 30_000)).Draw(t, "us")) * units.Microsecond
+			for punctual.Timer() <= now {
+				at := punctual.Timer()
+				punctual.Tick(at)
+				if next := punctual.Timer(); next <= at {
+					t.Fatalf("Tick at %v leaves the timer at %v", at, next)
+				}
+				punctual.Gauges(at, nil)
+			}
+			punctual.Tick(now)
+			input := rapid.IntRange(0, 3).Draw(t, "input")
+			n := rapid.Int64Range(1, 400_000).Draw(t, "amount")
+			for _, r := range []*Reaction{punctual, lax} {
+				switch input {
+				case 0:
+					r.Message(now, &CNM{Fb: uint8(n)})
+				case 1, 2:
+					r.Sent(now, units.Bytes(n))
+				case 3:
+					r.Line(now, line/units.Rate(1+n%3))
+				}
+				if r.Rate() < min(c.RPGMinRate, r.most()) || r.Rate() > r.target || r.target > r.line {
+					t.Fatalf("rate %v, target %v, line %v", r.Rate(), r.target, r.line)
+				}
+			}
+			if *punctual != *lax {
+				t.Fatalf("%v: punctual %+v\nlax %+v", now, *punctual, *lax)
+			}
+			if n := len(lax.Gauges(now, nil)); n != 5 {
+				t.Fatalf("%d gauges", n)
+			}
+		}
+	})
+}
+
+// TestConfigAsText: the preset is good at all line rates, and comes through YAML and
+// JSON.
+func TestConfigAsText(t *testing.T) {
+	for _, name := range Presets {
+		for _, line := range []units.Rate{units.Mbps, units.Gbps, 40 * units.Gbps, 1_600 * units.Gbps} {
+			want := Preset(name, line)
+			err := want.Validate(line)
+			if err != nil {
+				t.Errorf("%s at %v: %v", name, line, err)
+			}
+			text, err := json.Marshal(want)
+			var got Config
+			if err == nil {
+				err = json.Unmarshal(text, &got)
+			}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s at %v through JSON: %v (-want +got):\n%s", name, line, err, diff)
+			}
+			text, err = yaml.Marshal(want)
+			got = Config{}
+			if err == nil {
+				err = yaml.UnmarshalWithOptions(text, &got, yaml.Strict())
+			}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s at %v through YAML: %v (-want +got):\n%s", name, line, err, diff)
+			}
+		}
+	}
+}
+
+// TestStateIsSmall: a NIC has many flows.
+func TestStateIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(Reaction{}); n > 128 {
+		t.Errorf("a reaction point is %d bytes", n)
+	}
+}
+
+func TestAPacketDoesNotAllocate(t *testing.T) {
+	f := newTraffic()
+	if n := testing.AllocsPerRun(1000, f.packet); n != 0 {
+		t.Errorf("%v allocations a packet", n)
+	}
+}
+
+func BenchmarkPacket(b *testing.B) {
+	f := newTraffic()
+	b.ReportAllocs()
+	for b.Loop() {
+		f.packet()
+	}
+}
+
+// traffic is a flow of packets through a queue that is too long, with messages.
+type traffic struct {
+	c  Config
+	rp cc.Control
+	cp *CP
+	f  CNM
+	at units.Time
+}
+
+func newTraffic() *traffic {
+	f := &traffic{c: Preset("standard", 100*units.Gbps), cp: NewCP(StandardCP(), seeded())}
+	f.rp = f.c.New(cc.Flow{Line: 100 * units.Gbps, Rand: seeded()})
+	return f
+}
+
+func (f *traffic) packet() {
+	for f.rp.Timer() <= f.at {
+		f.rp.Tick(f.rp.Timer())
+	}
+	f.rp.Sent(f.at, 1500)
+	if s, ok := f.cp.Arrive(1500, 40*units.KB); ok {
+		f.f.Fb = s.Fb
+		f.rp.Message(f.at, &f.f)
+	}
+	f.at += f.rp.Rate().TimeOf(1500)
+}

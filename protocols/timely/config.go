@@ -1,0 +1,117 @@
+package timely
+
+import (
+	"errors"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config has the parameters by the names of the two papers.
+type Config struct {
+	// Alpha is the weight of a new difference of RTTs in rtt_diff, their moving
+	// average. 0 to 1.
+	Alpha units.Fraction `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"weight of a new difference of RTTs in their moving average"`
+	// Beta is the multiplicative decrement factor. 0 to 1.
+	Beta units.Fraction `yaml:"beta,omitempty" json:"beta" jsonschema_description:"multiplicative decrement factor"`
+	// Delta is the additive increment. Above 0.
+	Delta units.Rate `yaml:"delta,omitempty" json:"delta" jsonschema_description:"additive increment"`
+	// TLow is the RTT below which the rate is increased whatever the gradient. 0 to 1 h.
+	TLow units.Time `yaml:"t_low,omitempty" json:"t_low" jsonschema_description:"RTT below which the rate is increased whatever the gradient"`
+	// THigh is the RTT above which it is decreased. From t_low to 1 h.
+	THigh units.Time `yaml:"t_high,omitempty" json:"t_high" jsonschema_description:"RTT above which the rate is decreased whatever the gradient"`
+	// MinRTT is what differences of RTTs are divided by to be a gradient. 0 is the RTT
+	// of the flow's path when nothing is queued; where that is not known, the least
+	// that was measured. Up to 1 h.
+	MinRTT units.Time `yaml:"min_rtt,omitempty" json:"min_rtt" jsonschema_description:"what differences of RTTs are divided by; 0 is the RTT of the idle path"`
+	// HAIAfter is after how many completion events in a row without a rising RTT the
+	// increase is hyper-active (HAI), and HAITimes by how many deltas that goes. Only
+	// where the gradient decides, and not with Patched. From 1.
+	HAIAfter int `yaml:"hai_after,omitempty" json:"hai_after" jsonschema_description:"completion events without a rising RTT until the increase is hyper-active, 1 to 1000"`
+	HAITimes int `yaml:"hai_times,omitempty" json:"hai_times" jsonschema_description:"increments of a hyper-active increase, 1 to 1000"`
+	// Seg is the size of a segment: a completion event comes when so much payload more
+	// is acknowledged. With 0 it comes once a round trip, with the first packet that
+	// was sent after the event before.
+	Seg units.Bytes `yaml:"seg,omitempty" json:"seg" jsonschema_description:"payload between completion events; 0 is one a round trip"`
+	// Burst is what leaves at line rate before the gap that keeps to the rate; 0 paces
+	// every packet.
+	Burst units.Bytes `yaml:"burst,omitempty" json:"burst" jsonschema_description:"data that leaves at line rate before a gap; 0 paces every packet"`
+	// ScaleUpdates is that an update less than MinRTT after the one before has so much
+	// less effect (§5 of the paper; min(1, interval/minRTT) as eRPC has it).
+	ScaleUpdates bool `yaml:"scale_updates,omitempty" json:"scale_updates" jsonschema_description:"whether updates within min_rtt of the one before have so much less effect"`
+	// MaxDecrease is the most that an update takes of the rate. 0% to 100%.
+	MaxDecrease units.Fraction `yaml:"max_decrease,omitempty" json:"max_decrease" jsonschema_description:"most that an update takes of the rate"`
+	// InitialRate is that of a new flow; 0 ("unlimited" in a lab file) is the line rate.
+	InitialRate units.Rate `yaml:"initial_rate,omitempty" json:"initial_rate" jsonschema_description:"rate of a new flow; unlimited is the line rate"`
+	// MinRate is the least rate. Above 0, up to the line rate.
+	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least rate"`
+	// Patched is Algorithm 2 of Zhu et al., CoNEXT 2016: between t_low and t_high the
+	// gradient weighs an increase by Delta against a decrease in proportion to how far
+	// the RTT is above RTTRef. RTTRef 0 is t_low, as there.
+	Patched bool       `yaml:"patched,omitempty" json:"patched" jsonschema_description:"whether the absolute RTT decides the decrease (Zhu et al., CoNEXT 2016, Algorithm 2)"`
+	RTTRef  units.Time `yaml:"rtt_ref,omitempty" json:"rtt_ref" jsonschema_description:"RTT that patched TIMELY steers towards; 0 is t_low"`
+}
+
+// ref is RTT_ref of Algorithm 2.
+func (c *Config) ref() float64 {
+	if c.RTTRef > 0 {
+		return float64(c.RTTRef)
+	}
+	return float64(c.TLow)
+}
+
+// most bounds the counts of completion events.
+const most = 1000
+
+// Validate checks c for a port at line rate line. The error joins a
+// registry.RangeError for each parameter that is wrong, and another error for a line
+// without a rate.
+func (c *Config) Validate(line units.Rate) error {
+	var check registry.Check
+	if line <= 0 {
+		check.Fail(errors.New("TIMELY needs the rate of the port's link: it is the most that a flow may have; give the link a rate"))
+	}
+	check.Share("alpha", c.Alpha, 0, 1)
+	check.Share("beta", c.Beta, 0, 1)
+	check.Rate("delta", c.Delta, 0, "10Mbps")
+	check.Time("t_low", c.TLow, 0)
+	check.Time("t_high", c.THigh, c.TLow)
+	check.Time("min_rtt", c.MinRTT, 0)
+	check.Number("hai_after", c.HAIAfter, 1, most)
+	check.Number("hai_times", c.HAITimes, 1, most)
+	if c.Seg < 0 {
+		check.Bad("seg", c.Seg, "an amount such as 64KB, or 0 for an update a round trip")
+	}
+	if c.Burst < 0 {
+		check.Bad("burst", c.Burst, "an amount such as 64KB, or 0 to pace every packet")
+	}
+	check.Share("max_decrease", c.MaxDecrease, 0, 1)
+	check.Rate("min_rate", c.MinRate, line, "10Mbps")
+	if r := c.InitialRate; r < 0 || r > 0 && r < c.MinRate {
+		check.Bad("initial_rate", r, "a rate from min_rate (%v) on, or unlimited for the line rate", c.MinRate)
+	}
+	check.Time("rtt_ref", c.RTTRef, 0)
+	switch {
+	case c.RTTRef > 0 && !c.Patched:
+		check.Bad("rtt_ref", c.RTTRef, "it with patched: true only")
+	case c.Patched && c.RTTRef == 0 && c.TLow == 0:
+		check.Bad("rtt_ref", c.RTTRef, "a time above 0, because t_low, which would stand for it, is 0")
+	}
+	return check.Err()
+}
+
+// largestMTU is the largest path MTU.
+const largestMTU = 4096
+
+// Traits implements cc.Settings. Acknowledgements are asked for often enough to have
+// one for each segment.
+func (c *Config) Traits() cc.Traits {
+	return cc.Traits{
+		Burst: c.Burst, NeedsAcks: true, NeedsPath: c.MinRTT == 0,
+		AskEvery: int(min(max(c.Seg/largestMTU, 1), 64)),
+	}
+}
+
+// New implements cc.Settings.
+func (c *Config) New(f cc.Flow) cc.Control { return New(c, f) }

@@ -1,0 +1,169 @@
+// Package timely is TIMELY, which slows a flow down when its round trips take longer
+// and longer: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter",
+// SIGCOMM 2015, Algorithm 1. With the parameter patched it is what Zhu et al. made of
+// it in "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016,
+// Algorithm 2.
+//
+// The paper's RTT is of a segment of up to 64 KB, less the time that the segment takes
+// to leave the NIC (§4.1). Here the NIC measures the RTT of a packet, from when it
+// begins to leave, so that nothing is to be subtracted: packets of the segment before
+// it have left already.
+package timely
+
+import (
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Timely is the rate of one flow. It is updated at completion events: whenever seg
+// bytes more have been acknowledged. Rates and times are floating-point numbers as in
+// the paper's pseudo-code, in b/s and picoseconds; products are rounded before they
+// are added to, so that all machines compute the same.
+type Timely struct {
+	cc.Deaf
+	config *Config
+	line   units.Rate
+	rate   float64
+
+	minRTT   float64 // 0 while it is not known
+	learning bool    // minRTT is the least that was measured
+	prevRTT  float64 // 0 before the first
+	rttDiff  float64
+	falling  int // completion events in a row without a rising RTT
+
+	segment units.Bytes // acknowledged of the segment under way
+	mark    units.Bytes // with seg 0: what had been sent at the last update
+	updated units.Time  // the last update; Never before the first
+}
+
+var _ cc.Control = (*Timely)(nil)
+
+// New makes the rate of a flow. c has passed Validate(f.Line) and is shared, not
+// copied.
+func New(c *Config, f cc.Flow) *Timely {
+	t := &Timely{config: c, line: f.Line, rate: float64(f.Line), minRTT: float64(c.MinRTT), updated: units.Never}
+	if c.InitialRate > 0 {
+		t.rate = float64(c.InitialRate)
+	}
+	if c.MinRTT == 0 {
+		t.minRTT, t.learning = float64(f.Path.RTT), f.Path.RTT == 0
+	}
+	t.bound()
+	return t
+}
+
+// Rate is the current rate.
+func (t *Timely) Rate() units.Rate { return units.Rate(t.rate) }
+
+// Line bounds the rate by the new line rate. A flow does not rise with it at once: the
+// line's rate is not what TIMELY goes by.
+func (t *Timely) Line(_ units.Time, line units.Rate) {
+	t.line = line
+	t.bound()
+}
+
+func (t *Timely) bound() {
+	t.rate = min(max(t.rate, float64(t.config.MinRate)), float64(t.line))
+}
+
+// Acked updates the rate if the acknowledgement completes a segment.
+func (t *Timely) Acked(now units.Time, a *cc.Ack) {
+	if t.learning && a.RTT > 0 && (t.minRTT == 0 || float64(a.RTT) < t.minRTT) {
+		t.minRTT = float64(a.RTT)
+	}
+	if t.completes(a) && a.RTT > 0 {
+		t.update(now, float64(a.RTT))
+	}
+}
+
+// completes tells whether an acknowledgement is a completion event: of a segment, or
+// with seg 0 of the first packet that was sent after the last update.
+func (t *Timely) completes(a *cc.Ack) bool {
+	seg := t.config.Seg
+	if seg == 0 {
+		if a.Acked <= t.mark {
+			return false
+		}
+		t.mark = a.Sent
+		return true
+	}
+	if t.segment += a.Newly; t.segment < seg {
+		return false
+	}
+	t.segment %= seg
+	return true
+}
+
+// update is Algorithm 1 of the paper, or with patched Algorithm 2 of Zhu et al., whose
+// names it has.
+func (t *Timely) update(now units.Time, newRTT float64) {
+	c := t.config
+	if t.prevRTT == 0 {
+		t.prevRTT = newRTT
+	}
+	newRTTDiff := newRTT - t.prevRTT
+	t.prevRTT = newRTT
+	alpha, beta := float64(c.Alpha), float64(c.Beta)
+	t.rttDiff = float64((1-alpha)*t.rttDiff) + float64(alpha*newRTTDiff)
+	gradient := t.gradient()
+	if gradient <= 0 {
+		t.falling++
+	} else {
+		t.falling = 0
+	}
+
+	scale := t.scale(now)
+	t.updated = now
+	tLow, tHigh, delta := float64(c.TLow), float64(c.THigh), float64(scale*float64(c.Delta))
+	beta = float64(scale * beta)
+	rate := t.rate
+	switch {
+	case newRTT < tLow:
+		rate += delta
+	case newRTT > tHigh:
+		rate *= 1 - float64(beta*(1-tHigh/newRTT))
+	case c.Patched:
+		weight, ref := weight(gradient), c.ref()
+		failure := (newRTT - ref) / ref
+		rate = float64(delta*(1-weight)) + float64(rate*(1-float64(beta*weight*failure)))
+	case gradient <= 0:
+		n := 1.0
+		if t.falling >= c.HAIAfter {
+			n = float64(c.HAITimes)
+		}
+		rate += float64(n * delta)
+	default:
+		rate *= 1 - float64(beta*gradient)
+	}
+	t.rate = max(rate, float64(t.rate*(1-float64(c.MaxDecrease))))
+	t.bound()
+}
+
+// gradient is how much longer a round trip takes than the one before, in units of
+// minRTT, smoothed.
+func (t *Timely) gradient() float64 {
+	if t.minRTT == 0 {
+		return 0
+	}
+	return t.rttDiff / t.minRTT
+}
+
+// scale is how much of an update's effect a completion event at now has: with
+// scale_updates events that come more than once in minRTT have that much less.
+func (t *Timely) scale(now units.Time) float64 {
+	if !t.config.ScaleUpdates || t.updated == units.Never || t.minRTT == 0 {
+		return 1
+	}
+	return min(1, float64(now-t.updated)/t.minRTT)
+}
+
+// weight is w(g) of Zhu et al. (§4.3): how much of an update is a decrease.
+func weight(gradient float64) float64 {
+	switch {
+	case gradient <= -0.25:
+		return 0
+	case gradient >= 0.25:
+		return 1
+	}
+	return float64(2*gradient) + 0.5
+}
