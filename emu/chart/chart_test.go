@@ -328,7 +328,7 @@ func TestFlows(t *testing.T) {
 		}
 	}
 	p, _ := picture(t, r)
-	if len(p.Lines) != 6 || p.Lines[0].Name != "a p50" || p.Lines[5].Name != "b max" || p.X.Label != "one-way delay [ms]" || !p.X.Log || p.X.Min != 0.001 || p.X.Max != 10 {
+	if len(p.Lines) != 6 || p.Lines[0].Name != "a p50" || p.Lines[5].Name != "b max" || p.X.Label != "one-way delay [ms]" || !p.X.Log || p.X.Min != 0.001 || p.X.Max != 5 {
 		t.Errorf("%d lines, %q, %+v", len(p.Lines), p.Lines[0].Name, p.X)
 	}
 	i := drawPNG(t, p)

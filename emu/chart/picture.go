@@ -240,7 +240,7 @@ func (a *Axis) set(to *plot.Axis) {
 		}
 		to.Tick.Marker = ticks
 	case a.Log:
-		to.Scale, to.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		to.Scale, to.Tick.Marker = plot.LogScale{}, logTicks{}
 	default:
 		to.Tick.Marker = evenTicks{}
 	}

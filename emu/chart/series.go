@@ -242,7 +242,7 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 			return nil, "", fmt.Errorf("all values are 0: there is nothing to show on a logarithmic axis")
 		}
 		p.Y.Log = true
-		p.Y.Min, p.Y.Max = decades(floor/y.per, peak/y.per)
+		p.Y.Min, p.Y.Max = logRange(floor/y.per, peak/y.per)
 	}
 	if r.quantity != series.Queue {
 		p.Steps = plotter.PreStep

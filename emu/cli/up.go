@@ -276,6 +276,6 @@ func statusLine(last, now *report.Report) string {
 	}
 	a, b := &now.Accounts, &last.Accounts
 	l := &now.Timing.Lateness
-	return fmt.Sprintf("%4.0fs %9s  marked %d  dropped %d  late p99 %s, %.2g%%>%v  cpu %.2f", now.Emulated.Seconds(), report.Rate(rate),
-		a.Marked-b.Marked, a.Dropped-b.Dropped, report.Span(l.P99), 100*float64(l.Share), l.Limit, now.Timing.CPU)
+	return fmt.Sprintf("%4.0fs %9s  marked %d  dropped %d  late p99 %s, %s>%v  cpu %.2f", now.Emulated.Seconds(), report.Rate(rate),
+		a.Marked-b.Marked, a.Dropped-b.Dropped, report.Span(l.P99), units.Percent(float64(l.Share), 2), l.Limit, now.Timing.CPU)
 }
