@@ -235,7 +235,7 @@ func watchStatus(l *lab.Lab) (stop func()) {
 		defer close(done)
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		last := &report.Report{}
+		last := &report.Sample{}
 		for {
 			select {
 			case <-quit:
@@ -244,21 +244,21 @@ func watchStatus(l *lab.Lab) (stop func()) {
 				}
 				return
 			case <-tick.C:
-				r := l.Report()
-				if r == nil {
-					return
+				now, err := l.Sample()
+				if err != nil {
+					return // the lab has ended
 				}
-				fmt.Print(before + statusLine(last, r) + after)
-				last = r
+				fmt.Print(before + statusLine(last, now) + after)
+				last = now
 			}
 		}
 	}()
 	return func() { close(quit); <-done }
 }
 
-// statusLine says in 80 columns what happened between two reports: the rate at
+// statusLine says in 80 columns what happened between two samples: the rate at
 // which hosts received, marks, drops; and how late the run is so far.
-func statusLine(last, now *report.Report) string {
+func statusLine(last, now *report.Sample) string {
 	var before, bytes uint64
 	for _, p := range last.Ports {
 		if p.Kind == "host" {

@@ -305,6 +305,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	if err == nil {
 		l.final = l.snapshot()
 		l.countHosts(l.final)
+		l.countSockets(l.final)
 	}
 	close(l.stopped)
 	server.close()
@@ -325,6 +326,7 @@ func (l *Lab) Report() *report.Report {
 		return l.final
 	}
 	l.countHosts(r)
+	l.countSockets(r)
 	return r
 }
 

@@ -24,6 +24,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writeTransfers(w)
 	r.writeNICs(w)
 	r.writeHosts(w)
+	r.writeSockets(w)
 	r.writeOffload(w)
 	if r.Timing != nil {
 		r.Timing.write(w)
@@ -224,6 +225,27 @@ func (r *Report) writeHosts(w io.Writer) {
 		}
 		if h.Unroutable > 0 {
 			fmt.Fprintf(w, "host     %s: sent %d packets to addresses that nobody in the lab has\n", h.Name, h.Unroutable)
+		}
+	}
+}
+
+// writeSockets says what the hosts' own kernels lost behind the fabric.
+func (r *Report) writeSockets(w io.Writer) {
+	for _, s := range r.Sockets {
+		if s.Error != "" {
+			fmt.Fprintf(w, "host     %s: what its sockets lost is unknown: %s\n", s.Host, s.Error)
+		}
+		for _, n := range []struct {
+			count uint64
+			why   string
+		}{
+			{s.Full, "found the receive buffer of their socket full: the program there reads too slowly, or the buffer is too small (SO_RCVBUF, net.core.rmem_max)"},
+			{s.Unopened, "went to ports that no program had open"},
+			{s.Checksum, "had a wrong checksum"},
+		} {
+			if n.count > 0 {
+				fmt.Fprintf(w, "host     %s: %d UDP datagrams that the fabric delivered %s\n", s.Host, n.count, n.why)
+			}
 		}
 	}
 }
