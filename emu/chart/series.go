@@ -247,6 +247,10 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 	if r.quantity != series.Queue {
 		p.Steps = plotter.PreStep
 	}
+	var err error
+	if p.Marks, err = r.marksOf(from, to, x); err != nil {
+		return nil, "", err
+	}
 	lines, err := r.lines(drawn, from, to)
 	if err != nil {
 		return nil, "", err

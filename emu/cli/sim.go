@@ -137,7 +137,7 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	r := &report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), NICs: fb.NICs(), Flows: fb.Results(),
-		Deadlocks: fb.Deadlocks(), Series: recorded,
+		Timeline: fb.Timeline(), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: recorded,
 	}
 	if interrupted != nil {
 		// Where the run was interrupted differs from one to the next: its hash
@@ -154,6 +154,9 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		if r.QPs, err = fb.QPsOf(""); err != nil {
 			return err
 		}
+	}
+	if err := f.series.events(r); err != nil {
+		return err
 	}
 	if err := f.records.write(r); err != nil {
 		return err

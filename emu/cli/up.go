@@ -149,6 +149,9 @@ func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) er
 	if err != nil {
 		return err
 	}
+	if err := f.series.events(r); err != nil {
+		warn(err)
+	}
 	return finish(r, f.json && f.ready < 0)
 }
 

@@ -49,6 +49,8 @@ type Lab struct {
 	clock    *wall.Clock
 	startCPU time.Duration // of the process when the clock started
 	final    *report.Report
+
+	events happened // to hosts and their programs
 }
 
 // attached is one interface of a real host.
@@ -339,7 +341,8 @@ func (l *Lab) snapshot() *report.Report {
 	timing := l.timing()
 	r := &report.Report{
 		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
-		Accounts: f.Accounts(), Ports: f.Status(), NICs: f.NICs(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
+		Accounts: f.Accounts(), Ports: f.Status(), NICs: f.NICs(), Flows: f.Results(),
+		Timeline: l.timeline(), Outages: f.Outages(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
 	r.SetTransfers(f.Transfers())
 	if l.series != nil {

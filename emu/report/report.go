@@ -32,6 +32,9 @@ type Report struct {
 	NICs []fabric.NICStatus `json:"nics,omitempty"`
 	QPs  []fabric.QPStatus  `json:"qps,omitempty"` // virtual, if asked for
 
+	Timeline []fabric.Moment   `json:"timeline,omitempty"` // what happened to the network and its hosts
+	Outages  []workload.Outage `json:"outages,omitempty"`  // for how long flows and transfers stood still because links were down
+
 	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
 	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, of the ports asked for
 

@@ -18,10 +18,12 @@ func (r *Report) Write(w io.Writer) {
 		fmt.Fprintf(w, "PARTIAL  %s %s\n", r.Partial.Why, r.Partial.Place(r.Emulated))
 	}
 	r.writeAccounts(w)
+	r.writeTimeline(w)
 	r.writePorts(w)
 	r.writePauses(w)
 	r.writeFlows(w)
 	r.writeTransfers(w)
+	r.writeOutages(w)
 	r.writeNICs(w)
 	r.writeHosts(w)
 	r.writeSockets(w)
