@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +95,9 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		return err
 	}
 	f.series.remind(p)
+	if slices.ContainsFunc(p.Nodes, func(n spec.Node) bool { return len(n.Exec) > 0 }) {
+		fmt.Fprintln(os.Stderr, "weft: the file's exec starts nothing in virtual time, which has no programs: weft up does")
+	}
 	shards := p.Engine.Shards
 	if f.write != "" && shards > 1 {
 		// The packets of a file are in order of time, whatever port they

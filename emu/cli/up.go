@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
@@ -103,6 +105,9 @@ namespace; weft exec is then the way in.`,
 
 // up runs a lab in this process.
 func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) error {
+	if f.ready >= 0 {
+		unix.CloseOnExec(f.ready) // the hosts' programs would keep it open
+	}
 	var file *os.File
 	discard := func() {}
 	if samples != nil {
@@ -122,6 +127,9 @@ func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) er
 	if samples != nil {
 		l.Record(*samples, f.series.file, file)
 	}
+	l.RunPrograms(lab.Programs{Output: f.programs(l), Enter: func(host string, argv []string) *exec.Cmd {
+		return exec.Command("/proc/self/exe", append([]string{"exec", "--lab", p.Name, host, "--"}, argv...)...)
+	}})
 	limit := units.Never
 	if f.length > 0 {
 		limit = f.length
@@ -153,6 +161,23 @@ func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) er
 		warn(err)
 	}
 	return finish(r, f.json && f.ready < 0)
+}
+
+// programs gives what takes the output of the hosts' programs: the lab's log if it is
+// detached, otherwise standard error.
+func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
+	to := os.Stderr
+	if f.ready >= 0 {
+		if log, err := openLog(l.Dir()); err == nil {
+			to = log // until this process ends
+		}
+	}
+	return func(host, line string) {
+		if f.ready < 0 && isTerminal(os.Stdout) {
+			fmt.Print(clearLine) // of the status
+		}
+		fmt.Fprintf(to, "%s: %s\n", host, line)
+	}
 }
 
 // finish prints a final report; a strict run that was not kept is an error.

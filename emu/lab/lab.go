@@ -5,10 +5,12 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,7 +52,8 @@ type Lab struct {
 	startCPU time.Duration // of the process when the clock started
 	final    *report.Report
 
-	events happened // to hosts and their programs
+	events   happened // to hosts and their programs
+	programs Programs // for those that the file has hosts run
 }
 
 // attached is one interface of a real host.
@@ -293,15 +296,31 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		l.holder.close()
 		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
 	}
+	var begun atomic.Bool
+	var failed error // of the hosts' programs
+	up := make(chan struct{})
 	err = l.run(ctx, limit, func() {
+		begun.Store(true)
 		go server.serve(warn)
 		go l.serveMetrics(warn)
 		l.serveVerbs(warn)
-		ready()
 		l.watchGuests(warn)
 		go l.watchDeadlocks(ctx, warn)
+		go func() {
+			defer close(up)
+			if failed = l.startPrograms(ctx, warn); failed != nil {
+				l.stop()
+				return
+			}
+			ready()
+		}()
 		l.monitor.run(ctx, l, warn)
 	})
+	l.stop() // where the limit has passed
+	if begun.Load() {
+		<-up
+		err = errors.Join(err, failed)
+	}
 	l.shaper.close()
 	l.holder.close()
 	if err == nil {

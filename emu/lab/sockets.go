@@ -1,14 +1,11 @@
 package lab
 
 import (
-	"bytes"
-	"errors"
-	"net"
+	"context"
 	"time"
 
 	"github.com/weftlab/weft/emu/report"
 	netnslab "github.com/weftlab/weft/netns-lab"
-	"github.com/weftlab/weft/netns-lab/vm/agent"
 )
 
 // countSockets adds what the hosts' sockets have lost, which no counter of the fabric
@@ -51,21 +48,11 @@ const countPatience = 2 * time.Second
 
 // sockets reads the counters of the guest's kernel.
 func (g *guest) sockets() (netnslab.Sockets, error) {
-	var v4, v6 bytes.Buffer
-	for file, text := range map[string]*bytes.Buffer{"snmp": &v4, "snmp6": &v6} {
-		ours, its := net.Pipe()
-		go g.machine.Link().Relay(its)
-		limit := time.AfterFunc(countPatience, func() { ours.Close() })
-		res, err := agent.Run(ours, agent.Command{Argv: []string{"cat", "/proc/net/" + file}, Stdout: text})
-		if !limit.Stop() && err != nil {
-			err = errors.New("the guest does not answer")
-		}
-		if err == nil && res.Error != "" {
-			err = errors.New(res.Error)
-		}
-		if err != nil {
-			return netnslab.Sockets{}, err
-		}
+	// There is no snmp6 in a guest without IPv6.
+	_, v4, err := g.ask(context.Background(), "cat", "/proc/net/snmp")
+	if err != nil {
+		return netnslab.Sockets{}, err
 	}
-	return netnslab.ParseSockets(v4.String(), v6.String()), nil
+	_, v6, err := g.ask(context.Background(), "cat", "/proc/net/snmp6")
+	return netnslab.ParseSockets(v4, v6), err
 }
