@@ -9,6 +9,7 @@ import (
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -64,6 +65,9 @@ func New(s Settings, e Env) (*Device, error) {
 		return nil, fmt.Errorf("NIC %s: dscp is %d: it can be 0 to %d", e.Name, s.DSCP, maxDSCP)
 	}
 	d := &Device{settings: s, env: e, traits: s.Control.Traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
+	if e.Links == nil {
+		d.env.Links = &outage.None
+	}
 	if s.Control.Feedback() != nil {
 		d.flows = map[flowTo]*QP{}
 	}

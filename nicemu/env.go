@@ -6,6 +6,7 @@ import (
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -29,6 +30,8 @@ type Env struct {
 	// there is none.
 	Trip func(to netip.Addr, packet, ack units.Bytes) cc.Path
 	Rand *rand.Rand // for rate controls
+	// Links tells of those of the network that go down. May be nil.
+	Links *outage.Window
 }
 
 // Timer calls Device.Fire at the time it was armed for.

@@ -42,7 +42,7 @@ topology:
 	must(f.Go("h3", sender))
 	run(f)
 	// Output:
-	// 0ps     0 CNPs, 25.00 Gb/s
+	// 0s      0 CNPs, 25.00 Gb/s
 	// 500us  19 CNPs, 10.63 Gb/s
 	// 1ms    32 CNPs, 12.28 Gb/s
 	// 1.5ms  53 CNPs, 10.10 Gb/s

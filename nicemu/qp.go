@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/telemetry"
+	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -68,6 +69,7 @@ type QP struct {
 
 	sent, acked units.Bytes // payload, for controls that hear of it
 	counters    QPCounters
+	gaps        outage.Log // in the payload that came in order, while links were down
 }
 
 // QPCounters counts what befell a queue pair besides what transport.Counters has.
@@ -170,6 +172,10 @@ func (q *QP) Query() (qp.Attr, QPConfig) {
 
 // Counters is what it has counted.
 func (q *QP) Counters() (transport.Counters, QPCounters) { return q.engine.Counters(), q.counters }
+
+// Gaps are the longest times without payload that came in order, of each time that
+// links were down.
+func (q *QP) Gaps() []outage.Gap { return q.gaps.Gaps() }
 
 // Modify changes attributes, and the state if the mask has MaskState
 // (ibv_modify_qp(3)). Which attributes a transition needs and may have is that of

@@ -133,6 +133,9 @@ func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip
 	before := q.engine.Payload()
 	q.engine.Receive(now, b, grh)
 	if q.engine.Payload() != before {
+		if q.counters.LastPayload <= d.env.Links.To {
+			q.gaps.Note(d.env.Links, q.counters.LastPayload, now, 0)
+		}
 		q.counters.LastPayload = now
 	}
 	d.settle(now, q)

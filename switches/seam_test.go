@@ -124,11 +124,11 @@ func TestPointSees(t *testing.T) {
 	}
 	d.finish()
 	want := []string{
-		"0ps tick -: 0 packets, 0 of 3000 bytes, 1Gbps",
-		"0ps enqueue 0: 0 packets, 0 of 3000 bytes, 1Gbps",
-		"0ps dequeue 0: 0 packets, 0 of 3000 bytes, 1Gbps",
-		"0ps enqueue 1: 0 packets, 0 of 3000 bytes, 1Gbps",
-		"0ps enqueue 2: 1 packets, 1476 of 3000 bytes, 1Gbps",
+		"0s tick -: 0 packets, 0 of 3000 bytes, 1Gbps",
+		"0s enqueue 0: 0 packets, 0 of 3000 bytes, 1Gbps",
+		"0s dequeue 0: 0 packets, 0 of 3000 bytes, 1Gbps",
+		"0s enqueue 1: 0 packets, 0 of 3000 bytes, 1Gbps",
+		"0s enqueue 2: 1 packets, 1476 of 3000 bytes, 1Gbps",
 		// The fourth packet does not fit, so the point is not asked.
 		"10us tick -: 2 packets, 2952 of 3000 bytes, 1Gbps",
 		"12us dequeue 1: 1 packets, 1476 of 3000 bytes, 1Gbps",

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"os"
 
 	"github.com/weftlab/weft/sim/units"
@@ -66,10 +65,4 @@ func read(name string, f func(io.Reader) error) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// decades gives the powers of ten around two positive values.
-func decades(low, high float64) (float64, float64) {
-	l, h := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))
-	return math.Pow(10, l), math.Pow(10, max(h, l+1))
 }

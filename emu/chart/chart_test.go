@@ -17,8 +17,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 	"github.com/weftlab/weft/traces/workload"
@@ -328,7 +331,7 @@ func TestFlows(t *testing.T) {
 		}
 	}
 	p, _ := picture(t, r)
-	if len(p.Lines) != 6 || p.Lines[0].Name != "a p50" || p.Lines[5].Name != "b max" || p.X.Label != "one-way delay [ms]" || !p.X.Log || p.X.Min != 0.001 || p.X.Max != 10 {
+	if len(p.Lines) != 6 || p.Lines[0].Name != "a p50" || p.Lines[5].Name != "b max" || p.X.Label != "one-way delay [ms]" || !p.X.Log || p.X.Min != 0.001 || p.X.Max != 5 {
 		t.Errorf("%d lines, %q, %+v", len(p.Lines), p.Lines[0].Name, p.X)
 	}
 	i := drawPNG(t, p)
@@ -429,5 +432,30 @@ func TestTicks(t *testing.T) {
 		if got := strings.Join(labels, " "); got != c.want {
 			t.Errorf("%v to %v: %s, want %s", c.low, c.high, got, c.want)
 		}
+	}
+}
+
+// TestEventsAreDrawn: events beside a series become marks of its picture, those of the
+// time that is shown; what is no file of events is named.
+func TestEventsAreDrawn(t *testing.T) {
+	file := write(t, "q.csv", "time_s,interval_s,port,class,queue_bytes,queue_max_bytes,tx_bytes,rx_bytes,tx_bps,rx_bps,dropped_packets,marked_packets,trimmed_packets,paused_s\n"+
+		"0.001,0.001,s1:1,,100,100,0,0,0,0,0,0,0,0\n0.01,0.009,s1:1,,200,200,0,0,0,0,0,0,0,0\n")
+	if err := report.WriteEvents(file, []fabric.Moment{
+		{At: 2 * ms, Event: fabric.LinkDown, Where: "s1:1", Peer: "s2:1"}, {At: 4 * ms, Event: fabric.Rerouted}, {At: 20 * ms, Event: fabric.LinkUp, Where: "s1:1"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := picture(t, open(t, Options{}, file))
+	if diff := cmp.Diff([]Mark{{2, "link-down s1:1 - s2:1", true}, {4, "rerouted", false}}, p.Marks); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if p.Dots = false; drawPNG(t, p) == nil {
+		t.Error("nothing is drawn")
+	}
+	if err := os.WriteFile(report.EventsFile(file), []byte("something else\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := open(t, Options{}, file).Picture(); err == nil || !strings.Contains(err.Error(), "q.events.csv: its first line") {
+		t.Errorf("error %v", err)
 	}
 }

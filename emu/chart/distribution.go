@@ -170,7 +170,7 @@ func cumulative(o *Options, m *measure, over string, curves []curve) (*Picture, 
 	}
 	if o.LogX {
 		p.X.Log = true
-		p.X.Min, p.X.Max = decades(low/x.per, high/x.per)
+		p.X.Min, p.X.Max = logRange(low/x.per, high/x.per)
 	}
 	for _, c := range curves {
 		p.Lines = append(p.Lines, Line{Name: c.name, Points: c.d.cdf(p.X.Min, x.per, p.X.Max)})

@@ -27,7 +27,7 @@ func span(s float64) string { return report.Span(units.Time(s * float64(units.Se
 // their difference.
 func duration(start, end float64) float64 { return math.Round((end-start)*1e12) / 1e12 }
 
-func share(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }
+func share(v float64) string { return units.Percent(v, 3) }
 
 var flowMeasures = []flowMeasure{
 	{measure{"completion", "completion time", "s", seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},

@@ -60,6 +60,7 @@ type Picture struct {
 	X, Y          Axis
 	Steps         plotter.StepKind
 	Dots          bool   // at the points of lines
+	Marks         []Mark // by X
 	Lines         []Line // at most MaxLines
 	Width, Height int    // in pixels
 }
@@ -119,6 +120,9 @@ func (p *Picture) draw(c draw.Canvas) error {
 			g.Add(&plotter.Scatter{XYs: line.XYs, GlyphStyle: draw.GlyphStyle{Color: line.Color, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}})
 		}
 		styles = append(styles, line.LineStyle)
+	}
+	if len(p.Marks) > 0 {
+		g.Add(marks(p.Marks))
 	}
 	g.X.Min, g.X.Max, g.Y.Min, g.Y.Max = p.X.Min, p.X.Max, p.Y.Min, p.Y.Max
 	inner := draw.Crop(c, 6, -14, 5, -5)
@@ -240,7 +244,7 @@ func (a *Axis) set(to *plot.Axis) {
 		}
 		to.Tick.Marker = ticks
 	case a.Log:
-		to.Scale, to.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		to.Scale, to.Tick.Marker = plot.LogScale{}, logTicks{}
 	default:
 		to.Tick.Marker = evenTicks{}
 	}

@@ -242,10 +242,14 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 			return nil, "", fmt.Errorf("all values are 0: there is nothing to show on a logarithmic axis")
 		}
 		p.Y.Log = true
-		p.Y.Min, p.Y.Max = decades(floor/y.per, peak/y.per)
+		p.Y.Min, p.Y.Max = logRange(floor/y.per, peak/y.per)
 	}
 	if r.quantity != series.Queue {
 		p.Steps = plotter.PreStep
+	}
+	var err error
+	if p.Marks, err = r.marksOf(from, to, x); err != nil {
+		return nil, "", err
 	}
 	lines, err := r.lines(drawn, from, to)
 	if err != nil {

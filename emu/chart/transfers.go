@@ -348,7 +348,7 @@ func (r *transferReview) sizePicture() (*Picture, string, error) {
 	p.Y.Max = high * 1.04
 	if r.options.LogY {
 		p.Y.Log = true
-		p.Y.Min, p.Y.Max = decades(low, high)
+		p.Y.Min, p.Y.Max = logRange(low, high)
 	}
 	return p, note, nil
 }

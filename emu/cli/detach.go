@@ -65,10 +65,15 @@ func detach(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
 	return &exitError{code, errors.New(strings.TrimSuffix(strings.TrimPrefix(text, "weft: "), "\n"))}
 }
 
+// openLog opens the log of the lab with that state directory.
+func openLog(dir string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+}
+
 // announce tells the process that started this lab that it is up, and turns
 // output to the lab's log.
 func announce(fd int, dir string) {
-	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := openLog(dir)
 	if err == nil {
 		_ = unix.Dup3(int(log.Fd()), 1, 0)
 		_ = unix.Dup3(int(log.Fd()), 2, 0)

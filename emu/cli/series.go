@@ -96,6 +96,17 @@ func (f *seriesFlags) open() (file *os.File, discard func(), err error) {
 	}, nil
 }
 
+// events writes what happened in a run beside its series.
+func (f *seriesFlags) events(r *report.Report) error {
+	if f.file == "" {
+		return nil
+	}
+	if err := report.WriteEvents(f.file, r.Timeline); err != nil {
+		return fmt.Errorf("--series: the events beside it: %w", err)
+	}
+	return nil
+}
+
 // record begins a series in virtual time, or nothing for nil. The returned
 // function completes it.
 func (f *seriesFlags) record(s *fabric.Series, fb *fabric.Fabric) (finish func() (*report.Series, error), err error) {

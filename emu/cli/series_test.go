@@ -104,7 +104,7 @@ func TestSeriesBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"sim lab.yaml --series old.csv --every 10ns", "sample every 1us or more"},
-		{"sim lab.yaml --series old.csv --every 1us --for 1000s", "2e+09 rows"},
+		{"sim lab.yaml --series old.csv --every 1us --for 1000s", "2 billion rows"},
 		{"sim lab.yaml --series old.csv --every 10", "no unit"},
 		{"sim lab.yaml --series old.csv --series-port s1:h9", `did you mean "h1"?`},
 		{"sim lab.yaml --series old.csv --series-port s1*", "write s1*:*"},

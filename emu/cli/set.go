@@ -73,7 +73,7 @@ func printSettings(r lab.SetResult) {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, p := range r.Ports {
 		l := p.Link
-		fmt.Fprintf(t, "%s -> %s\t%s\trate %s\tdelay %s\tmtu %d", p.Name, p.Peer, l.State, l.Rate, l.Delay, int64(l.MTU))
+		fmt.Fprintf(t, "%s -> %s\t%s\trate %s\tdelay %s\tmtu %d", p.Name, p.Peer, l.State, l.Rate, l.Delay, l.MTU)
 		for _, s := range []struct {
 			name  string
 			value fmt.Stringer

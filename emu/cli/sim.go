@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +95,9 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		return err
 	}
 	f.series.remind(p)
+	if slices.ContainsFunc(p.Nodes, func(n spec.Node) bool { return len(n.Exec) > 0 }) {
+		fmt.Fprintln(os.Stderr, "weft: the file's exec starts nothing in virtual time, which has no programs: weft up does")
+	}
 	shards := p.Engine.Shards
 	if f.write != "" && shards > 1 {
 		// The packets of a file are in order of time, whatever port they
@@ -137,7 +141,7 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	r := &report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), NICs: fb.NICs(), Flows: fb.Results(),
-		Deadlocks: fb.Deadlocks(), Series: recorded,
+		Timeline: fb.Timeline(), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: recorded,
 	}
 	if interrupted != nil {
 		// Where the run was interrupted differs from one to the next: its hash
@@ -154,6 +158,9 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		if r.QPs, err = fb.QPsOf(""); err != nil {
 			return err
 		}
+	}
+	if err := f.series.events(r); err != nil {
+		return err
 	}
 	if err := f.records.write(r); err != nil {
 		return err

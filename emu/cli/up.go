@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
@@ -103,6 +105,9 @@ namespace; weft exec is then the way in.`,
 
 // up runs a lab in this process.
 func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) error {
+	if f.ready >= 0 {
+		unix.CloseOnExec(f.ready) // the hosts' programs would keep it open
+	}
 	var file *os.File
 	discard := func() {}
 	if samples != nil {
@@ -122,6 +127,9 @@ func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) er
 	if samples != nil {
 		l.Record(*samples, f.series.file, file)
 	}
+	l.RunPrograms(lab.Programs{Output: f.programs(l), Enter: func(host string, argv []string) *exec.Cmd {
+		return exec.Command("/proc/self/exe", append([]string{"exec", "--lab", p.Name, host, "--"}, argv...)...)
+	}})
 	limit := units.Never
 	if f.length > 0 {
 		limit = f.length
@@ -149,7 +157,27 @@ func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) er
 	if err != nil {
 		return err
 	}
+	if err := f.series.events(r); err != nil {
+		warn(err)
+	}
 	return finish(r, f.json && f.ready < 0)
+}
+
+// programs gives what takes the output of the hosts' programs: the lab's log if it is
+// detached, otherwise standard error.
+func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
+	to := os.Stderr
+	if f.ready >= 0 {
+		if log, err := openLog(l.Dir()); err == nil {
+			to = log // until this process ends
+		}
+	}
+	return func(host, line string) {
+		if f.ready < 0 && isTerminal(os.Stdout) {
+			fmt.Print(clearLine) // of the status
+		}
+		fmt.Fprintf(to, "%s: %s\n", host, line)
+	}
 }
 
 // finish prints a final report; a strict run that was not kept is an error.
@@ -235,7 +263,7 @@ func watchStatus(l *lab.Lab) (stop func()) {
 		defer close(done)
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		last := &report.Report{}
+		last := &report.Sample{}
 		for {
 			select {
 			case <-quit:
@@ -244,21 +272,21 @@ func watchStatus(l *lab.Lab) (stop func()) {
 				}
 				return
 			case <-tick.C:
-				r := l.Report()
-				if r == nil {
-					return
+				now, err := l.Sample()
+				if err != nil {
+					return // the lab has ended
 				}
-				fmt.Print(before + statusLine(last, r) + after)
-				last = r
+				fmt.Print(before + statusLine(last, now) + after)
+				last = now
 			}
 		}
 	}()
 	return func() { close(quit); <-done }
 }
 
-// statusLine says in 80 columns what happened between two reports: the rate at
+// statusLine says in 80 columns what happened between two samples: the rate at
 // which hosts received, marks, drops; and how late the run is so far.
-func statusLine(last, now *report.Report) string {
+func statusLine(last, now *report.Sample) string {
 	var before, bytes uint64
 	for _, p := range last.Ports {
 		if p.Kind == "host" {
@@ -276,6 +304,6 @@ func statusLine(last, now *report.Report) string {
 	}
 	a, b := &now.Accounts, &last.Accounts
 	l := &now.Timing.Lateness
-	return fmt.Sprintf("%4.0fs %9s  marked %d  dropped %d  late p99 %s, %.2g%%>%v  cpu %.2f", now.Emulated.Seconds(), report.Rate(rate),
-		a.Marked-b.Marked, a.Dropped-b.Dropped, report.Span(l.P99), 100*float64(l.Share), l.Limit, now.Timing.CPU)
+	return fmt.Sprintf("%4.0fs %9s  marked %d  dropped %d  late p99 %s, %s>%v  cpu %.2f", now.Emulated.Seconds(), report.Rate(rate),
+		a.Marked-b.Marked, a.Dropped-b.Dropped, report.Span(l.P99), units.Percent(float64(l.Share), 2), l.Limit, now.Timing.CPU)
 }

@@ -142,17 +142,17 @@ func showRate(r units.Rate) string { return report.Rate(float64(r)) }
 func count(v float64) string {
 	switch {
 	case v >= 1e6:
-		return fmt.Sprintf("%.3g million", v/1e6)
+		return units.Digits(v/1e6, 3) + " million"
 	case v >= 1e3:
 		return fmt.Sprintf("%d,%03d", int(v)/1000, int(v)%1000)
 	}
-	return fmt.Sprintf("%.3g", v)
+	return units.Digits(v, 3)
 }
 
 // amount prints bytes to three digits.
 func amount(b units.Bytes) string {
 	if b >= units.GB {
-		return fmt.Sprintf("%.3g GB", float64(b)/float64(units.GB))
+		return units.Digits(float64(b)/float64(units.GB), 3) + " GB"
 	}
-	return fmt.Sprintf("%.3g MB", float64(b)/float64(units.MB))
+	return units.Digits(float64(b)/float64(units.MB), 3) + " MB"
 }

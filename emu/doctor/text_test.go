@@ -47,7 +47,7 @@ prediction
   a TCP stream              1.7Gbps at MTU 1500
                             5.1Gbps at MTU 9000
                             14Gbps at MTU 1500 with segmentation offload
-  round trip, idle          73.4us more than over a wire, one switch; 0.8us for
+  round trip, idle          73.4us more than over a wire, one switch; 800ns for
                             each further one
   lateness                  70us (p99), while the engine has time to sleep
   real hosts                328, limited by open files
@@ -67,7 +67,7 @@ func TestTextOfLittle(t *testing.T) {
 	r := &Result{LeftOut: []LeftOut{{"everything", "no time"}}}
 	r.judge()
 	want := `measured
-  reading the clock         0ps
+  reading the clock         0s
   left out                  everything: no time
 prediction
   real hosts                0, limited by open files

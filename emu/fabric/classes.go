@@ -46,7 +46,8 @@ func (f *Fabric) addClasses(n int) {
 			Point: func(k class.Class, wake func(units.Time)) congestion.Point {
 				return newPoint(k.Mark, f.pointEnv(n, i, k.Name, wake))
 			},
-			MAC: f.controlMAC(n, i),
+			MAC:   f.controlMAC(n, i),
+			Storm: f.storm(shard, n, i),
 		})
 	}
 }

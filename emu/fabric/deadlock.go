@@ -198,7 +198,7 @@ func (f *Fabric) delivered() (n uint64) {
 func (d *Deadlock) Text() string {
 	end := "and lasts"
 	if d.Ended > 0 {
-		end = fmt.Sprintf("and was gone at %.6gs", d.Ended.Seconds())
+		end = fmt.Sprintf("and was gone at %ss", units.Digits(d.Ended.Seconds(), 6))
 	}
-	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each paused by the next, stuck since %.6gs %s", d.Class, d.Priority, d, d.Since.Seconds(), end)
+	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each paused by the next, stuck since %ss %s", d.Class, d.Priority, d, units.Digits(d.Since.Seconds(), 6), end)
 }

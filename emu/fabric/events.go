@@ -10,7 +10,7 @@ import (
 
 // script carries out the plan's events in their order, as far as they concern
 // one shard. A direction of a link that joins two shards concerns both, and
-// the state of a link concerns all where switches take notice of it.
+// the state of a link concerns all: their flows may stand still.
 type script struct {
 	fabric *Fabric
 	shard  *Shard
@@ -24,7 +24,7 @@ func (f *Fabric) addEvents() {
 		for i := range f.Plan.Events {
 			e := &f.Plan.Events[i]
 			ends := f.Plan.Links[e.Link].Ends
-			if f.shardOf[ends[0].Node] == shard.Number || f.shardOf[ends[1].Node] == shard.Number || f.rerouting != nil && e.Set.State != nil {
+			if f.shardOf[ends[0].Node] == shard.Number || f.shardOf[ends[1].Node] == shard.Number || e.Set.State != nil {
 				s.events = append(s.events, e)
 			}
 		}
@@ -54,23 +54,28 @@ func (s *script) carryOut(e *spec.Event) {
 			continue
 		}
 		link := f.Links[e.Link][d]
+		near := f.shardOf[end.Node] == s.shard.Number
 		switch {
-		case f.shardOf[end.Node] == s.shard.Number:
+		case near:
 			settings, err := e.Set.Apply(link.Settings())
 			if err != nil {
 				if f.Failed != nil {
 					f.Failed(fmt.Errorf("event at %v on the link of %s: %w", e.At, f.Plan.PortName(end.Node, end.Port), err))
 				}
 				if e.Set.State == nil {
-					break
+					continue
 				}
 				// Other shards do not know that the rest is in vain.
 				settings = link.Settings()
 				settings.Up = bool(*e.Set.State)
 			}
+			f.note(s.shard, e.At, ByEvent, e.Link, d, link.Settings().Up, &e.Set)
 			f.set(e.Link, d, settings)
 		case f.shardOf[ends[1-d].Node] == s.shard.Number && e.Set.State != nil:
 			link.Follow(*e.Set.State == spec.Up)
+		}
+		if e.Set.State != nil {
+			s.shard.follow(e.At, e.Link, d, *e.Set.State == spec.Up)
 		}
 		if f.rerouting != nil && e.Set.State != nil {
 			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == spec.Up)

@@ -88,6 +88,16 @@ func build(p *spec.Plan, n int, shardOf []int) (*Fabric, error) {
 	for l := range p.Links {
 		f.addLink(l)
 	}
+	for _, s := range f.Shards {
+		s.down = make([]uint8, len(p.Links))
+		for l := range p.Links {
+			for d, settings := range p.Links[l].Dir {
+				if !settings.Up {
+					s.down[l] |= 1 << d
+				}
+			}
+		}
+	}
 	for n := range p.Nodes {
 		f.addClasses(n)
 	}
@@ -257,9 +267,14 @@ func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
 	}
 	for d := range 2 {
 		if dir[d] {
+			shard := f.Shards[f.shardOf[f.Plan.Links[link].Ends[d].Node]]
+			f.note(shard, f.Now(), BySet, link, d, f.Links[link][d].Settings().Up, &patch)
 			f.set(link, d, next[d])
 			f.Links[link][d].Follow(next[d].Up)
 			if patch.State != nil {
+				for _, s := range f.Shards {
+					s.follow(f.Now(), link, d, next[d].Up)
+				}
 				for _, r := range f.rerouting {
 					r.note(f.Now(), link, d, next[d].Up)
 				}

@@ -53,6 +53,7 @@ func (f *Fabric) addFlow(i int) {
 	}
 	nodes := f.Plan.Nodes
 	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
+	r.Watch(&f.Shards[f.shardOf[to.Node]].links)
 	f.Records = append(f.Records, r)
 	f.flowEnds = append(f.flowEnds, [2]*Station{from, to})
 	shard := f.Shards[f.shardOf[flow.From]]

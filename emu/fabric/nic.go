@@ -44,7 +44,7 @@ func (f *Fabric) addNIC(s *Station) error {
 	device, err := nicemu.New(*node.NIC, nicemu.Env{
 		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, Line: s.Port.Link().Rate(),
 		Priority: &s.chassis.Map.DSCP,
-		Pool:     shard.Pool, Now: shard.Engine.Now, Timer: timer, Port: s.Port,
+		Pool:     shard.Pool, Now: shard.Engine.Now, Timer: timer, Port: s.Port, Links: &shard.links,
 		Trip: n.trip,
 		Rand: sim.NewRand(f.Plan.Seed, "cc "+f.Plan.PortName(s.Node, s.Index)),
 		Path: func(_, to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },

@@ -73,6 +73,12 @@ func (r *rerouting) Fire(now units.Time) {
 	for link, was := range before {
 		if r.usable(link) != was {
 			r.fabric.route(r.shard, r.usable)
+			if len(r.changes) == 0 {
+				r.shard.links.Close(now) // the tables leave out what is down
+			}
+			if r.shard.Number == 0 { // all shards do the same
+				r.shard.timeline = append(r.shard.timeline, moment{at: now, kind: Rerouted, link: -1})
+			}
 			break
 		}
 	}

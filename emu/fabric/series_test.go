@@ -316,7 +316,7 @@ workload: [{cbr: {from: h1, to: h3, rate: 100Mbps, size: 1000B, at: 10s, for: 1s
 `)
 	ports, _ := p.MatchPorts(nil)
 	err := Series{Ports: ports, Every: us}.Check(p)
-	if err == nil || !strings.Contains(err.Error(), "10 queues every 1us for 11s are 1.1e+08 rows") {
+	if err == nil || !strings.Contains(err.Error(), "10 queues every 1us for 11s are 110 million rows") {
 		t.Errorf("error %v", err)
 	}
 	if err := (Series{Ports: ports, Every: us, Length: units.Second}).Check(p); err != nil {

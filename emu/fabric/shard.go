@@ -3,6 +3,7 @@ package fabric
 import (
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -14,6 +15,11 @@ type Shard struct {
 	Number int
 	Engine sim.Engine
 	Pool   *packet.Pool
+
+	links    outage.Window // what the shard knows of those that went down
+	cut      map[int]bool  // those that are still down
+	down     []uint8       // directions of links that are down, by link, a bit each
+	timeline []moment      // what happened here
 
 	out []*links.Mailbox // by shard; nil for itself
 	in  []*links.Mailbox
@@ -27,7 +33,7 @@ func newShards(n int) []*Shard {
 	pools := packet.NewPools(n)
 	for i := range shards {
 		pools[i].Render = new(renderer).render
-		shards[i] = &Shard{Number: i, Pool: pools[i], far: pools, out: make([]*links.Mailbox, n), in: make([]*links.Mailbox, n)}
+		shards[i] = &Shard{Number: i, Pool: pools[i], links: outage.None, cut: map[int]bool{}, far: pools, out: make([]*links.Mailbox, n), in: make([]*links.Mailbox, n)}
 	}
 	for i := range n {
 		for j := range n {

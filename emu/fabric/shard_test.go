@@ -16,7 +16,7 @@ import (
 // outcome is everything about a run that may not depend on the number of
 // shards.
 func outcome(f *Fabric) []any {
-	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results()}
+	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), f.Timeline(), f.Outages()}
 }
 
 // TestShardsDoNotChangeResults: the same file in one, two, three and four

@@ -84,12 +84,12 @@ type PauseCause struct {
 
 // LinkStatus is one direction of a link.
 type LinkStatus struct {
-	Rate      units.Rate  `json:"rate"`
-	Delay     units.Time  `json:"delay"`
-	MTU       units.Bytes `json:"mtu"`
-	State     string      `json:"state"` // up or down
-	InFlight  int         `json:"in_flight"`
-	Delivered uint64      `json:"delivered"`
+	Rate      units.Rate `json:"rate"`
+	Delay     units.Time `json:"delay"`
+	MTU       int        `json:"mtu"`   // largest layer-3 packet in bytes
+	State     string     `json:"state"` // up or down
+	InFlight  int        `json:"in_flight"`
+	Delivered uint64     `json:"delivered"`
 
 	Loss               units.Fraction     `json:"loss,omitempty"`
 	Corrupt            units.Fraction     `json:"corrupt,omitempty"`
@@ -213,7 +213,7 @@ func linkStatus(l *links.Link, inFlight int) *LinkStatus {
 		match = s.DropMatch.String()
 	}
 	return &LinkStatus{
-		Rate: s.Rate, Delay: s.Delay, MTU: s.MTU, State: state, InFlight: inFlight, Delivered: c.Delivered,
+		Rate: s.Rate, Delay: s.Delay, MTU: int(s.MTU), State: state, InFlight: inFlight, Delivered: c.Delivered,
 		Loss: s.Loss, Corrupt: s.Corrupt, Duplicate: s.Duplicate, Reorder: s.Reorder, ReorderBy: s.ReorderBy,
 		Jitter: s.Jitter, JitterDistribution: s.JitterDistribution, JitterReorder: s.JitterReorder, DropMatch: match,
 		Corrupted: c.Corrupted, Duplicated: c.Duplicated, Reordered: c.Reordered, Cut: c.Cut,

@@ -35,6 +35,7 @@ func (f *Fabric) addTransfer(t workload.Transfer) error {
 		return fmt.Errorf("transfer %s: its messages would take no time, so that there is no end to them in one instant: give the link of %s a rate, or the transfer a count or every", t.Name, f.Plan.Nodes[t.From].Name)
 	}
 	r := workload.NewTransferRecord(t, f.Plan.Nodes[t.From].Name, f.Plan.Nodes[t.To].Name, ideal)
+	r.Watch(&f.Shards[0].links) // all shards know the same
 	p, err := workload.NewPoster(t, f.side(from, t.IPv6), f.side(to, t.IPv6), r)
 	if err != nil {
 		return err

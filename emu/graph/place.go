@@ -63,27 +63,24 @@ type layout struct {
 	boxes   []box    // by node
 	columns []*column
 	drop    float64 // from row to row of switches
+	folded  *folded // nil in a drawing that is not too wide
 }
 
 func newLayout(r *rows, labels []string) *layout {
 	l := &layout{rows: r, labels: labels, boxes: make([]box, len(r.Nodes)), columns: make([]*column, len(r.Nodes))}
 	l.measureBoxes()
+	l.layRows()
+	l.fold()
+	return l
+}
 
+// layRows gives every node its place in the row that it belongs to.
+func (l *layout) layRows() {
 	hosts := l.hostColumns()
 	spread(hosts)
 	width := 0.0
 	for t := 1; t < len(l.order); t++ {
-		var row []*column
-		for _, n := range l.order[t] {
-			c := &column{nodes: []int{n}, anchor: -1, box: l.boxes[n]}
-			// Rows above the leaves spread over most of the width, so
-			// that their links do not all run to the middle.
-			c.box.w = max(c.box.w+l.levelGap(t), 0.75*width/float64(len(l.order[t])))
-			row = append(row, c)
-			l.columns[n] = c
-		}
-		l.follow(row, t-1)
-		spread(row)
+		row := l.switchRow(t, width)
 		if t == 1 {
 			// Leaves that need more room than their hosts move these.
 			l.follow(hosts, 1)
@@ -93,7 +90,22 @@ func newLayout(r *rows, labels []string) *layout {
 	}
 	l.drop = min(max(width/9, 80), 240)
 	l.settle()
-	return l
+}
+
+// switchRow puts the switches of row t above those of the row below, which is so
+// wide.
+func (l *layout) switchRow(t int, width float64) (row []*column) {
+	for _, n := range l.order[t] {
+		c := &column{nodes: []int{n}, anchor: -1, box: l.boxes[n]}
+		// Rows above the leaves spread over most of the width, so that their
+		// links do not all run to the middle.
+		c.box.w = max(c.box.w+l.levelGap(t), 0.75*width/float64(len(l.order[t])))
+		row = append(row, c)
+		l.columns[n] = c
+	}
+	l.follow(row, t-1)
+	spread(row)
+	return row
 }
 
 // measureBoxes gives all hosts the size of the largest, and all switches.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/weftlab/weft/emu/spec"
 )
 
 type point struct{ x, y float64 }
@@ -61,6 +63,8 @@ func (l *layout) lines() []line {
 			far := link.Ends[1-end].Node
 			p := plug{link: i, end: end, node: e.Node, side: bottom, toward: l.columns[far].box.x}
 			switch {
+			case l.crosses(link):
+				p.side, p.toward = l.plug(e.Node, far)
 			case l.level(link) && l.adjacent(i):
 				p.toward = 0
 				if p.side = right; end != first {
@@ -137,6 +141,8 @@ func (l *layout) line(i int, ends [2]point) line {
 	a, b := ends[first], ends[1-first]
 	low := link.Ends[1-first].Node
 	switch c := l.columns[low]; {
+	case l.crosses(link):
+		return line{l.detour(a, b, link.Ends[first].Node, low), false}
 	case l.level(link) && !l.adjacent(i):
 		// An arc over what stands between, or below for hosts.
 		height := min(20+0.12*(b.x-a.x), 0.75*l.drop)
@@ -150,4 +156,48 @@ func (l *layout) line(i int, ends [2]point) line {
 		return line{[]point{a, {c.trunk(), start}, {c.trunk(), host.y}, {host.left(), host.y}}, false}
 	}
 	return line{[]point{a, b}, false}
+}
+
+// blocksOf gives the blocks that two nodes belong to.
+func (l *layout) blocksOf(a, b int) (*block, *block) {
+	if l.folded == nil {
+		return nil, nil
+	}
+	return l.folded.of[a], l.folded.of[b]
+}
+
+// crosses tells whether a link leaves its block.
+func (l *layout) crosses(link spec.Link) bool {
+	a, b := l.blocksOf(link.Ends[0].Node, link.Ends[1].Node)
+	return a != b
+}
+
+// plug gives the side of a node at which a link to another block leaves, and where it
+// goes from there.
+func (l *layout) plug(n, far int) (side int, toward float64) {
+	from, to := l.blocksOf(n, far)
+	switch {
+	case from == nil && to.shelf > 0:
+		return bottom, to.channel
+	case from == nil:
+		return bottom, l.boxes[far].x
+	case to == nil && from.shelf == 0:
+		return top, l.boxes[far].x
+	}
+	return top, from.channel
+}
+
+// detour is the way of a link between blocks: through the channels beside them and
+// the lanes above them. What comes from above to the first shelf goes straight.
+func (l *layout) detour(a, b point, from, to int) []point {
+	one, other := l.blocksOf(from, to)
+	switch {
+	case one == nil && other.shelf == 0, other == nil && one.shelf == 0:
+		return []point{a, b}
+	case one == nil:
+		return []point{a, {other.channel, l.folded.blocks[0].lane()}, {other.channel, other.lane()}, b}
+	case other == nil:
+		return []point{a, {one.channel, one.lane()}, {one.channel, l.folded.blocks[0].lane()}, b}
+	}
+	return []point{a, {a.x, one.lane()}, {other.channel, one.lane()}, {other.channel, other.lane()}, {b.x, other.lane()}, b}
 }

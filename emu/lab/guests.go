@@ -318,6 +318,7 @@ func (l *Lab) watchGuests(warn func(error)) {
 			select {
 			case <-l.stopped:
 			case <-g.machine.Over():
+				l.happens(report.HostLost, g.name, strings.ReplaceAll(g.machine.Err().Error(), "\n", "; "))
 				warn(fmt.Errorf("the virtual machine %s has ended: %w; the lab goes on without it", g.name, g.machine.Err()))
 			}
 		}()

@@ -5,10 +5,12 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +51,9 @@ type Lab struct {
 	clock    *wall.Clock
 	startCPU time.Duration // of the process when the clock started
 	final    *report.Report
+
+	events   happened // to hosts and their programs
+	programs Programs // for those that the file has hosts run
 }
 
 // attached is one interface of a real host.
@@ -291,20 +296,37 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		l.holder.close()
 		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
 	}
+	var begun atomic.Bool
+	var failed error // of the hosts' programs
+	up := make(chan struct{})
 	err = l.run(ctx, limit, func() {
+		begun.Store(true)
 		go server.serve(warn)
 		go l.serveMetrics(warn)
 		l.serveVerbs(warn)
-		ready()
 		l.watchGuests(warn)
 		go l.watchDeadlocks(ctx, warn)
+		go func() {
+			defer close(up)
+			if failed = l.startPrograms(ctx, warn); failed != nil {
+				l.stop()
+				return
+			}
+			ready()
+		}()
 		l.monitor.run(ctx, l, warn)
 	})
+	l.stop() // where the limit has passed
+	if begun.Load() {
+		<-up
+		err = errors.Join(err, failed)
+	}
 	l.shaper.close()
 	l.holder.close()
 	if err == nil {
 		l.final = l.snapshot()
 		l.countHosts(l.final)
+		l.countSockets(l.final)
 	}
 	close(l.stopped)
 	server.close()
@@ -325,6 +347,7 @@ func (l *Lab) Report() *report.Report {
 		return l.final
 	}
 	l.countHosts(r)
+	l.countSockets(r)
 	return r
 }
 
@@ -337,7 +360,8 @@ func (l *Lab) snapshot() *report.Report {
 	timing := l.timing()
 	r := &report.Report{
 		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
-		Accounts: f.Accounts(), Ports: f.Status(), NICs: f.NICs(), Flows: f.Results(), Deadlocks: f.Deadlocks(), Timing: &timing,
+		Accounts: f.Accounts(), Ports: f.Status(), NICs: f.NICs(), Flows: f.Results(),
+		Timeline: l.timeline(), Outages: f.Outages(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
 	r.SetTransfers(f.Transfers())
 	if l.series != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // ordinary are the counters of NICs that count in any run with traffic.
@@ -263,14 +264,14 @@ func gaugeText(g gauge.Value) string {
 	case gauge.Seconds:
 		return micros(g.Value * 1e6)
 	case gauge.Share:
-		return fmt.Sprintf("%.3g%%", 100*g.Value)
+		return units.Percent(g.Value, 3)
 	case gauge.YesNo:
 		if g.Value == 0 {
 			return "no"
 		}
 		return "yes"
 	}
-	return fmt.Sprintf("%.4g", g.Value)
+	return units.Digits(g.Value, 4)
 }
 
 // controlLine prints all gauges of a rate control.

@@ -131,7 +131,7 @@ func share(n, of units.Bytes) string {
 	if of <= 0 {
 		return "all"
 	}
-	return fmt.Sprintf("%.3g%%", 100*float64(n)/float64(of))
+	return units.Percent(float64(n)/float64(of), 3)
 }
 
 // maxPauses is how many paused classes a report shows to people; JSON has them
@@ -161,8 +161,8 @@ func (r *Report) writePauses(w io.Writer) {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "paused\tclass\tfor\tof the run\tpauses\tby\tbecause of")
 		for _, x := range rows[:min(len(rows), maxPauses)] {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%.3g%%\t%d\t%s\t%s\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
-				100*x.class.PausedTime.Seconds()/r.Emulated.Seconds(), x.class.PauseRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
+				units.Percent(x.class.PausedTime.Seconds()/r.Emulated.Seconds(), 3), x.class.PauseRx, x.port.Peer, causes(byName[x.port.Peer], x.class.Priority))
 		}
 		t.Flush()
 		if n := len(rows) - maxPauses; n > 0 {

@@ -32,12 +32,16 @@ type Report struct {
 	NICs []fabric.NICStatus `json:"nics,omitempty"`
 	QPs  []fabric.QPStatus  `json:"qps,omitempty"` // virtual, if asked for
 
+	Timeline []fabric.Moment   `json:"timeline,omitempty"` // what happened to the network and its hosts
+	Outages  []workload.Outage `json:"outages,omitempty"`  // for how long flows and transfers stood still because links were down
+
 	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
 	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, of the ports asked for
 
-	Hosts  []Host  `json:"hosts,omitempty"` // wall
-	Timing *Timing `json:"timing,omitempty"`
-	Series *Series `json:"series,omitempty"` // that was recorded
+	Hosts   []Host    `json:"hosts,omitempty"`   // wall
+	Sockets []Sockets `json:"sockets,omitempty"` // wall, by host
+	Timing  *Timing   `json:"timing,omitempty"`
+	Series  *Series   `json:"series,omitempty"` // that was recorded
 }
 
 // Partial tells that a report is of a run that was ended before its end. Flows
@@ -77,6 +81,17 @@ type Host struct {
 	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses that nobody has; they never enter the fabric
 	Answered   uint64 `json:"answered,omitempty"`   // TUN: ARP and neighbour requests answered in the host's place
 	Error      string `json:"error,omitempty"`      // why the counters could not be read
+}
+
+// Sockets are datagrams that came to a host and that no program got, as its own
+// kernel counts. The fabric has delivered them; a program that numbers what it sends
+// counts them as lost.
+type Sockets struct {
+	Host     string `json:"host"`
+	Full     uint64 `json:"udp_rcvbuf_errors"` // the receive buffer of their socket was full
+	Unopened uint64 `json:"udp_no_ports"`      // no socket had their port
+	Checksum uint64 `json:"udp_csum_errors"`   // their checksum was wrong
+	Error    string `json:"error,omitempty"`   // why the counters could not be read
 }
 
 // HostClass is a traffic class of a real host before it enters the fabric. A

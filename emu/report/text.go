@@ -18,12 +18,15 @@ func (r *Report) Write(w io.Writer) {
 		fmt.Fprintf(w, "PARTIAL  %s %s\n", r.Partial.Why, r.Partial.Place(r.Emulated))
 	}
 	r.writeAccounts(w)
+	r.writeTimeline(w)
 	r.writePorts(w)
 	r.writePauses(w)
 	r.writeFlows(w)
 	r.writeTransfers(w)
+	r.writeOutages(w)
 	r.writeNICs(w)
 	r.writeHosts(w)
+	r.writeSockets(w)
 	r.writeOffload(w)
 	if r.Timing != nil {
 		r.Timing.write(w)
@@ -36,7 +39,8 @@ func (r *Report) Write(w io.Writer) {
 	}
 }
 
-func seconds(t units.Time) string { return fmt.Sprintf("%.6gs", t.Seconds()) }
+// seconds prints an instant of a run.
+func seconds(t units.Time) string { return units.Digits(t.Seconds(), 6) + "s" }
 
 func (r *Report) writeAccounts(w io.Writer) {
 	a := &r.Accounts
@@ -132,45 +136,29 @@ func (r *Report) trimColumn(content any) string {
 	return fmt.Sprint(content, "\t")
 }
 
+// Units of what reports print briefly.
+var (
+	sizeUnits = []units.Prefix{{Name: "TB", Per: 1e12}, {Name: "GB", Per: 1e9}, {Name: "MB", Per: 1e6}, {Name: "KB", Per: 1e3}, {Name: "B", Per: 1}}
+	spanUnits = []units.Prefix{{Name: "s", Per: 1e6}, {Name: "ms", Per: 1e3}, {Name: "us", Per: 1}, {Name: "ns", Per: 1e-3}, {Name: "ps", Per: 1e-6}}
+	rateUnits = []units.Prefix{{Name: "Tbps", Per: 1e12}, {Name: "Gbps", Per: 1e9}, {Name: "Mbps", Per: 1e6}, {Name: "Kbps", Per: 1e3}, {Name: "bps", Per: 1}}
+)
+
 // size prints bytes to three digits.
-func size(b float64) string {
-	switch {
-	case b >= 1e9:
-		return fmt.Sprintf("%.3gGB", b/1e9)
-	case b >= 1e6:
-		return fmt.Sprintf("%.3gMB", b/1e6)
-	case b >= 1e3:
-		return fmt.Sprintf("%.3gKB", b/1e3)
-	}
-	return fmt.Sprintf("%.3gB", b)
-}
+func size(b float64) string { return units.Brief(b, 3, sizeUnits) }
 
 // Span prints a time to three digits.
 func Span(t units.Time) string { return micros(t.Micros()) }
 
 // micros prints microseconds to three digits.
 func micros(us float64) string {
-	switch {
-	case us >= 1e6:
-		return fmt.Sprintf("%.3gs", us/1e6)
-	case us >= 1e3:
-		return fmt.Sprintf("%.3gms", us/1e3)
+	if us == 0 {
+		return "0s"
 	}
-	return fmt.Sprintf("%.3gus", us)
+	return units.Brief(us, 3, spanUnits)
 }
 
 // Rate prints bits per second to four digits.
-func Rate(bps float64) string {
-	switch {
-	case bps >= 1e9:
-		return fmt.Sprintf("%.4gGbps", bps/1e9)
-	case bps >= 1e6:
-		return fmt.Sprintf("%.4gMbps", bps/1e6)
-	case bps >= 1e3:
-		return fmt.Sprintf("%.4gKbps", bps/1e3)
-	}
-	return fmt.Sprintf("%.4gbps", bps)
-}
+func Rate(bps float64) string { return units.Brief(bps, 4, rateUnits) }
 
 // maxFlows is how many flows a report shows to people.
 const maxFlows = 20
@@ -182,8 +170,8 @@ func (r *Report) writeFlows(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "flow\tfrom\tto\toffered\tgoodput\tlost\t%smarked\tdelay p50\tp99\n", r.trimColumn("trimmed"))
 	for _, f := range r.Flows[:min(len(r.Flows), maxFlows)] {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.3g%%\t%s%d\t%s\t%s\n", f.Flow, f.From, f.To,
-			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), 100*f.LossShare, r.trimColumn(f.Trimmed), f.Marked, micros(f.DelayP50), micros(f.DelayP99))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s%d\t%s\t%s\n", f.Flow, f.From, f.To,
+			Rate(float64(f.Offered)), Rate(float64(f.Goodput)), units.Percent(f.LossShare, 3), r.trimColumn(f.Trimmed), f.Marked, micros(f.DelayP50), micros(f.DelayP99))
 	}
 	t.Flush()
 	if n := len(r.Flows) - maxFlows; n > 0 {
@@ -243,6 +231,27 @@ func (r *Report) writeHosts(w io.Writer) {
 	}
 }
 
+// writeSockets says what the hosts' own kernels lost behind the fabric.
+func (r *Report) writeSockets(w io.Writer) {
+	for _, s := range r.Sockets {
+		if s.Error != "" {
+			fmt.Fprintf(w, "host     %s: what its sockets lost is unknown: %s\n", s.Host, s.Error)
+		}
+		for _, n := range []struct {
+			count uint64
+			why   string
+		}{
+			{s.Full, "found the receive buffer of their socket full: the program there reads too slowly, or the buffer is too small (SO_RCVBUF, net.core.rmem_max)"},
+			{s.Unopened, "went to ports that no program had open"},
+			{s.Checksum, "had a wrong checksum"},
+		} {
+			if n.count > 0 {
+				fmt.Fprintf(w, "host     %s: %d UDP datagrams that the fabric delivered %s\n", s.Host, n.count, n.why)
+			}
+		}
+	}
+}
+
 func (t *Timing) write(w io.Writer) {
 	l := &t.Lateness
 	fmt.Fprintf(w, "lateness p50 %s, p99 %s, p99.9 %s, max %s over %d deliveries\n", Span(l.P50), Span(l.P99), Span(l.P999), Span(l.Max), l.Count)
@@ -266,7 +275,7 @@ const failed = "FAILED (strict): "
 // Verdict says in one sentence whether the run can be trusted.
 func (t *Timing) Verdict() string {
 	l := &t.Lateness
-	beyond := fmt.Sprintf("%d of %d deliveries (%.3g%%) were later than %v", l.Beyond, l.Count, 100*float64(l.Share), l.Limit)
+	beyond := fmt.Sprintf("%d of %d deliveries (%s) were later than %v", l.Beyond, l.Count, units.Percent(float64(l.Share), 3), l.Limit)
 	stood := fmt.Sprintf("emulated time stood still for %s, because the engine could not follow", Span(t.Stood))
 	if t.Absent > 0 {
 		stood = fmt.Sprintf("emulated time stood still for %s; the engine was stopped for %s", Span(t.Stood), Span(t.Absent))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
 
@@ -112,7 +113,7 @@ func Slowdown(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)
 	}
-	return fmt.Sprintf("%.3g", v)
+	return units.Digits(v, 3)
 }
 
 func failures(x *workload.TransferResult) string {
@@ -136,7 +137,7 @@ func WriteTransferSums(w io.Writer, s *workload.TransferSums) {
 	if s.Packets > 0 {
 		fmt.Fprintf(w, "RoCE     %d packets sent", s.Packets)
 		if s.Retransmitted > 0 {
-			fmt.Fprintf(w, ", %.3g%% of them again", 100*s.RetransmittedShare)
+			fmt.Fprintf(w, ", %s of them again", units.Percent(s.RetransmittedShare, 3))
 		}
 		for _, c := range []struct {
 			n    uint64

@@ -79,6 +79,8 @@ type hostKindFile struct {
 	Sysctls    dict[scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
 	Queue      queueFile    `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
 
+	Exec []execForm `yaml:"exec,omitempty" jsonschema_description:"commands that each host runs when the lab comes up, in their order"`
+
 	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the host is at"`
 	NIC     *nicForm        `yaml:"nic,omitempty" jsonschema_description:"RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default none"`
 }
@@ -96,6 +98,8 @@ type nodeFile struct {
 	Sysctls    dict[scalar]        `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
 	Interfaces dict[interfaceFile] `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
 	NIC        *nicForm            `yaml:"nic,omitempty" jsonschema_description:"host: RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default that of the kind"`
+
+	Exec []execForm `yaml:"exec,omitempty" jsonschema_description:"host or vm: commands that it runs when the lab comes up, in their order, after those of the kind"`
 
 	ECMPSeed *uint64        `yaml:"ecmp-seed,omitempty" jsonschema_description:"switch: seed of the choice between equal paths; default from the lab's seed and the name"`
 	Ports    dict[portFile] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`

@@ -115,7 +115,8 @@ type Node struct {
 	Router  *Router // of a switch that forwards by IP addresses; nil for any other node
 	Deep    *Deep   // nil for a node whose ports have a single plain queue each
 	Sysctls []Sysctl
-	Routes  []Route // of hosts
+	Routes  []Route   // of hosts
+	Exec    []Program // of hosts with devices
 	// NIC is what each connected interface of a host has of an RDMA NIC, whose
 	// GIDs are the interface's addresses; nil for none. A host with a NIC has
 	// Deep.

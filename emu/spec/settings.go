@@ -34,6 +34,7 @@ func (v *resolver) settings() {
 		if n.VM != nil {
 			v.vm(i)
 			n.Sysctls = v.sysctls(v.lab.Topology.Kinds.VM.Sysctls, file.Sysctls)
+			n.Exec = v.programs(v.lab.Topology.Kinds.VM.Exec, file.Exec)
 			continue
 		}
 		set(&n.Attach, kind.Attach)
@@ -41,6 +42,7 @@ func (v *resolver) settings() {
 		if n.Attach != NoDevice {
 			v.offload(n, kind, file)
 			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
+			n.Exec = v.programs(kind.Exec, file.Exec)
 			continue
 		}
 		for _, key := range []struct {
@@ -48,7 +50,7 @@ func (v *resolver) settings() {
 			set  bool
 			at   any
 		}{
-			{"sysctls", len(file.Sysctls) > 0, &file.Sysctls}, {"routes", len(file.Routes) > 0, &file.Routes},
+			{"sysctls", len(file.Sysctls) > 0, &file.Sysctls}, {"routes", len(file.Routes) > 0, &file.Routes}, {"exec", len(file.Exec) > 0, &file.Exec},
 			{"offload", file.Offload != nil, file.Offload}, {"join-window", file.JoinWindow != nil, file.JoinWindow},
 		} {
 			if key.set {
@@ -103,6 +105,7 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"mac", hostNode, vmNode, file.MAC != nil, file.MAC},
 		{"nic", hostNode, hostNode, file.NIC != nil, file.NIC},
 		{"sysctls", hostNode, vmNode, len(file.Sysctls) > 0, &file.Sysctls},
+		{"exec", hostNode, vmNode, len(file.Exec) > 0, &file.Exec},
 		{"interfaces", hostNode, vmNode, len(file.Interfaces) > 0, &file.Interfaces},
 		{"ecmp-seed", switchNode, switchNode, file.ECMPSeed != nil, file.ECMPSeed},
 		{"ports", switchNode, switchNode, len(file.Ports) > 0, &file.Ports},

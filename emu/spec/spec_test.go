@@ -150,6 +150,9 @@ func dump(p *Plan) string {
 			fmt.Fprintf(&b, " route %v via %v", r.To, r.Via)
 		}
 		fmt.Fprintln(&b, forwardingOf(p, &n))
+		for _, x := range n.Exec {
+			fmt.Fprintf(&b, "  line %d runs %q env %q ready %+v\n", x.Line, x.Argv, x.Env, x.Ready)
+		}
 		if n.Deep != nil {
 			dumpDeep(&b, n.Deep)
 		}

@@ -46,6 +46,7 @@ func (f vmFile) over(r *reader, base vmFile) *vmFile {
 type vmKindFile struct {
 	vmFile  `yaml:",inline"`
 	Sysctls dict[scalar]    `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
+	Exec    []execForm      `yaml:"exec,omitempty" jsonschema_description:"commands that each machine runs when the lab comes up, in their order"`
 	Queue   queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
 	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the machine is at"`
 }

@@ -102,8 +102,8 @@ func (w *Watch) Judge(l Load, stolen units.Fraction) string {
 	if share <= max(w.Allowed, lateShare) {
 		return w.calmDown()
 	}
-	return w.isLate(l, fmt.Sprintf("the machine does not keep up: %.3g%% of %d deliveries in the last %.2gs were later than %v. %s",
-		100*float64(share), l.Deliveries, l.At.Seconds(), w.Limit, l.advice(stolen)))
+	return w.isLate(l, fmt.Sprintf("the machine does not keep up: %s of %d deliveries in the last %ss were later than %v. %s",
+		units.Percent(float64(share), 3), l.Deliveries, units.Digits(l.At.Seconds(), 2), w.Limit, l.advice(stolen)))
 }
 
 // away says that the engine did not run.
@@ -182,15 +182,7 @@ func (l Load) advice(stolen units.Fraction) string {
 
 // si prints a number to three digits with a prefix.
 func si(x float64) string {
-	switch {
-	case x >= 1e9:
-		return fmt.Sprintf("%.3gG", x/1e9)
-	case x >= 1e6:
-		return fmt.Sprintf("%.3gM", x/1e6)
-	case x >= 1e3:
-		return fmt.Sprintf("%.3gk", x/1e3)
-	}
-	return fmt.Sprintf("%.3g", x)
+	return units.Brief(x, 3, []units.Prefix{{Name: "T", Per: 1e12}, {Name: "G", Per: 1e9}, {Name: "M", Per: 1e6}, {Name: "k", Per: 1e3}, {Name: "", Per: 1}})
 }
 
 // Summary says in a few words how a run kept up, "" when always.

@@ -1,6 +1,9 @@
 package units
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Bytes is an amount of data. Prefixes are decimal (1 KB is 1000 bytes), as
 // switch vendors and the papers count; KiB, MiB, GiB are binary.
@@ -49,8 +52,17 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(v), err
 }
 
-// String prints b in the largest decimal unit that is exact.
-func (b Bytes) String() string { return format(int64(b), byteUnits) }
+// String prints b exactly: whole MiB and GiB, as memory has them, and otherwise in
+// the largest decimal unit.
+func (b Bytes) String() string {
+	if b != 0 && b%1000 != 0 && b%MiB == 0 {
+		if b%GiB == 0 {
+			return strconv.FormatInt(int64(b/GiB), 10) + "GiB"
+		}
+		return strconv.FormatInt(int64(b/MiB), 10) + "MiB"
+	}
+	return format(int64(b), byteUnits)
+}
 
 // MarshalText and UnmarshalText carry b through JSON and YAML.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }

@@ -31,9 +31,15 @@ func ParseFraction(s string) (Fraction, error) {
 	return Fraction(v), nil
 }
 
-// String prints f as a percentage.
+// plainShare is the least share that prints without an exponent.
+const plainShare = 1e-12
+
+// String prints f as a percentage of 12 significant digits.
 func (f Fraction) String() string {
-	return strconv.FormatFloat(float64(f)*100, 'g', 12, 64) + "%"
+	if f > 0 && f < plainShare {
+		return strconv.FormatFloat(float64(f)*100, 'g', 12, 64) + "%"
+	}
+	return Percent(float64(f), 12)
 }
 
 // MarshalText and UnmarshalText carry f through JSON and YAML.

@@ -67,8 +67,11 @@ func (t Time) Micros() float64 { return float64(t) / float64(Microsecond) }
 
 // String prints t in the largest unit that keeps it short and exact.
 func (t Time) String() string {
-	if t == Never {
+	switch t {
+	case Never:
 		return "never"
+	case 0:
+		return "0s" // not 0ps: of nothing, everybody expects the base unit
 	}
 	return format(int64(t), timeUnits[2:])
 }

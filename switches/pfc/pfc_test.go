@@ -89,16 +89,16 @@ func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
 	r := NewReceiver([8]Watchdog{3: {Detect: 10 * us, Restore: 5 * us}})
 	pause := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 65535}}
 	r.Frame(0, &pause, rate, 0)
-	if r.Expire(50*us) != 0 {
+	if bitten, _ := r.Expire(50 * us); bitten != 0 {
 		t.Fatal("it bit where nothing waited")
 	}
 	r.Backlog(50*us, 8)
 	r.Frame(55*us, &wire.Pause{Classes: 8}, rate, 8)
 	r.Frame(56*us, &pause, rate, 8)
-	if r.Expire(61*us) != 0 || r.Due() != 66*us {
+	if bitten, released := r.Expire(61 * us); bitten != 0 || released != 0 || r.Due() != 66*us {
 		t.Fatalf("it bit though the class got on; due %v", r.Due())
 	}
-	if r.Expire(66*us) != 8 || r.Blocked() != 0 || r.Dropping() != 8 {
+	if bitten, _ := r.Expire(66 * us); bitten != 8 || r.Blocked() != 0 || r.Dropping() != 8 {
 		t.Fatalf("it did not bite: blocked %b, dropping %b", r.Blocked(), r.Dropping())
 	}
 	r.Expire(200 * us)
@@ -108,15 +108,15 @@ func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
 	r.Frame(201*us, &wire.Pause{Classes: 8}, rate, 0)
 	r.Frame(204*us, &pause, rate, 8)
 	r.Frame(205*us, &wire.Pause{Classes: 8}, rate, 8)
-	if r.Expire(209 * us); r.Dropping() != 8 || r.Due() != 210*us {
+	if _, released := r.Expire(209 * us); released != 0 || r.Dropping() != 8 || r.Due() != 210*us {
 		t.Fatalf("after 4 us without a pause: dropping %b, due %v", r.Dropping(), r.Due())
 	}
-	if r.Expire(210 * us); r.Dropping() != 0 || r.Blocked() != 0 {
+	if _, released := r.Expire(210 * us); released != 8 || r.Dropping() != 0 || r.Blocked() != 0 {
 		t.Fatalf("after 5 us without a pause: dropping %b, blocked %b", r.Dropping(), r.Blocked())
 	}
 	// A watchdog that has let go is on guard again.
 	r.Frame(300*us, &pause, rate, 8)
-	if r.Expire(310*us) != 8 {
+	if bitten, _ := r.Expire(310 * us); bitten != 8 {
 		t.Error("it did not bite a second time")
 	}
 }

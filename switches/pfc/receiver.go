@@ -109,8 +109,8 @@ func (r *Receiver) Due() units.Time {
 
 // Expire ends the pauses whose time is over, lets watchdogs bite, and ends
 // what they do when the peer has been quiet for long enough. It tells for
-// which classes a watchdog has stepped in.
-func (r *Receiver) Expire(now units.Time) (bitten uint8) {
+// which classes a watchdog has stepped in, and for which it lets go.
+func (r *Receiver) Expire(now units.Time) (bitten, released uint8) {
 	for m := r.paused; m != 0; m &= m - 1 {
 		if prio := bits.TrailingZeros8(m); r.until[prio] <= now {
 			r.resume(now, prio)
@@ -119,6 +119,7 @@ func (r *Receiver) Expire(now units.Time) (bitten uint8) {
 	for m := r.stormed &^ r.paused; m != 0; m &= m - 1 {
 		if prio := bits.TrailingZeros8(m); r.quiet[prio]+r.dogs[prio].Restore <= now {
 			r.stormed &^= 1 << prio
+			released |= 1 << prio
 		}
 	}
 	for m := r.stuck; m != 0; m &= m - 1 {
@@ -130,7 +131,7 @@ func (r *Receiver) Expire(now units.Time) (bitten uint8) {
 			bitten |= 1 << prio
 		}
 	}
-	return bitten
+	return bitten, released
 }
 
 // Got tells what has happened to a class up to now.

@@ -119,6 +119,8 @@ type ClassEnv struct {
 	// congestion.Env.Wake.
 	Point func(c class.Class, wake func(units.Time)) congestion.Point
 	MAC   wire.MAC // the source of the port's MAC control frames
+	// Storm is told when a watchdog begins and ceases to give up a class. May be nil.
+	Storm func(now units.Time, prio uint8, begins bool)
 }
 
 // SetClasses gives the port a queue for each class, in place of its single

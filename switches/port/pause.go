@@ -19,6 +19,7 @@ type flowControl struct {
 	rx    *pfc.Receiver
 	tx    *pfc.Sender
 	mac   wire.MAC // the source of the port's MAC control frames
+	storm func(now units.Time, prio uint8, begins bool)
 }
 
 func (f *flowControl) start(p *Port, env ClassEnv) {
@@ -35,7 +36,7 @@ func (f *flowControl) start(p *Port, env ClassEnv) {
 			dogs[i] = g.Watchdog
 		}
 	}
-	f.port, f.mac = p, env.MAC
+	f.port, f.mac, f.storm = p, env.MAC, env.Storm
 	f.rx, f.tx = pfc.NewReceiver(dogs), pfc.NewSender(p.classes.Pause != nil, config)
 	f.timer = env.Engine.NewTimer(f)
 }
@@ -160,7 +161,9 @@ func (f *flowControl) Fire(now units.Time) {
 		p.sendPause(now, &frame, packet.Xoff)
 	}
 	if f.rx.Due() <= now {
-		f.rx.Expire(now)
+		bitten, released := f.rx.Expire(now)
+		f.tell(now, bitten, true)
+		f.tell(now, released, false)
 		for m := f.rx.Dropping() &^ p.classes.dropping; m != 0; m &= m - 1 {
 			p.discard(now, &p.classes.queue[bits.TrailingZeros8(m)])
 		}
@@ -168,6 +171,16 @@ func (f *flowControl) Fire(now units.Time) {
 		return
 	}
 	f.arm()
+}
+
+// tell says what the watchdog does with some classes.
+func (f *flowControl) tell(now units.Time, classes uint8, begins bool) {
+	if f.storm == nil {
+		return
+	}
+	for m := classes; m != 0; m &= m - 1 {
+		f.storm(now, uint8(bits.TrailingZeros8(m)), begins)
+	}
 }
 
 // discard empties a queue that the watchdog gives up.

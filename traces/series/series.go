@@ -83,15 +83,15 @@ func Check(queues int, every, length units.Time, wall bool) error {
 	if wall {
 		if need := roundUp(float64(queues) * float64(units.Second) / maxRate); every < need {
 			mend = max(mend, need)
-			wrong = cmp.Or(wrong, fmt.Sprintf("%d queues every %v are %.2g rows per second, more than the %.2g that can be written",
-				queues, every, float64(queues)/every.Seconds(), float64(maxRate)))
+			wrong = cmp.Or(wrong, fmt.Sprintf("%d queues every %v are %s rows per second, more than the %s that can be written",
+				queues, every, many(float64(queues)/every.Seconds()), many(maxRate)))
 		}
 	}
 	rows := float64(queues) * float64(length) / float64(max(every, 1))
 	if need := roundUp(float64(queues) * float64(length) / MaxRows); rows > MaxRows && every < need {
 		mend = max(mend, need)
-		wrong = cmp.Or(wrong, fmt.Sprintf("%d queues every %v for %v are %.2g rows (%.2g GB), more than %.2g",
-			queues, every, length, rows, rows*rowBytes/1e9, float64(MaxRows)))
+		wrong = cmp.Or(wrong, fmt.Sprintf("%d queues every %v for %v are %s rows (%s GB), more than %s",
+			queues, every, length, many(rows), units.Digits(rows*rowBytes/1e9, 2), many(MaxRows)))
 	}
 	if wrong != "" {
 		return fmt.Errorf("%s: sample every %v or more, or fewer ports", wrong, mend)
@@ -140,3 +140,8 @@ func New(o Options) *Recorder {
 // Close ends the recording: Run writes what was put before and returns. Put
 // does nothing any more.
 func (r *Recorder) Close() { r.closed.Store(true) }
+
+// many prints a count of rows to two digits.
+func many(v float64) string {
+	return units.Brief(v, 2, []units.Prefix{{Name: " billion", Per: 1e9}, {Name: " million", Per: 1e6}, {Name: "", Per: 1}})
+}

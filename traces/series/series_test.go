@@ -208,7 +208,7 @@ func TestCheck(t *testing.T) {
 		{101, us, 0, true, "sample every 200us or more"},
 		{1000, us, units.Second, false, "sample every 10us or more"},
 		{1000, us, 0, false, ""},
-		{20_000, us, 500 * units.Second, false, "1e+13 rows (6e+05 GB), more than 1e+08: sample every 100ms or more"},
+		{20_000, us, 500 * units.Second, false, "10000 billion rows (600000 GB), more than 100 million: sample every 100ms or more"},
 		{100_000, ms, units.Hour, true, "fewer ports"},
 	} {
 		err := Check(c.queues, c.every, c.length, c.wall)

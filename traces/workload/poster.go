@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
@@ -12,6 +13,7 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -332,6 +334,7 @@ func (e *end) drain(f func(now units.Time, c *cq.Completion)) {
 // Count gives the record what the NICs have counted. No engine runs meanwhile.
 func (p *Poster) Count() {
 	var c TransferCounters
+	var gaps []outage.Gap
 	var came units.Bytes
 	var last units.Time
 	for _, e := range []*end{p.posting, p.taking} {
@@ -346,6 +349,10 @@ func (p *Poster) Count() {
 			last = max(last, n.LastPayload)
 		}
 	}
+	for _, q := range append(slices.Clone(p.posting.qps), p.taking.qps...) {
+		gaps = append(gaps, q.Gaps()...)
+	}
+	p.record.Gaps(gaps)
 	p.record.Count(c)
 	p.record.Received(last, came)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -32,6 +33,8 @@ type Record struct {
 	delayMin, delayMax  int64 // one way, ns
 	delaySum            int64
 	seen                window
+	links               *outage.Window
+	gaps                outage.Log
 	delay               *hdrhistogram.Histogram // one way, ns
 }
 
@@ -39,8 +42,12 @@ type Record struct {
 func NewRecord(f Flow, from, to string) *Record {
 	// One-way delays from 1 ns to 100 s to two significant digits: with three
 	// a record takes 230 KB instead of 30, and files have thousands of flows.
-	return &Record{flow: f, from: from, to: to, delay: hdrhistogram.New(1, 100_000_000_000, 2)}
+	return &Record{flow: f, from: from, to: to, links: &outage.None, delay: hdrhistogram.New(1, 100_000_000_000, 2)}
 }
+
+// Watch tells the record of the links that go down, in a window that the receiver's
+// engine keeps.
+func (r *Record) Watch(w *outage.Window) { r.links = w }
 
 func (r *Record) send(now units.Time) {
 	if r.sent == 0 {
@@ -53,6 +60,9 @@ func (r *Record) send(now units.Time) {
 // Receive notes a packet of the flow at its destination. The packet stays the
 // caller's.
 func (r *Record) Receive(now units.Time, p *packet.Packet) {
+	if r.lastCame <= r.links.To {
+		r.stoodStill(now, p.Seq)
+	}
 	switch r.seen.add(p.Seq) {
 	case again:
 		r.duplicated++
@@ -111,6 +121,9 @@ type Result struct {
 	DelayP50   float64 `json:"delay_p50_us" digits:"3"`
 	DelayP99   float64 `json:"delay_p99_us" digits:"3"`
 	DelayMax   float64 `json:"delay_max_us" digits:"3"`
+
+	Outages       uint64  `json:"outages"` // times that it stood still because links were down
+	OutageLongest float64 `json:"outage_longest_us" digits:"3"`
 }
 
 // delayAt is a quantile of the delay in nanoseconds.
@@ -130,6 +143,10 @@ func (r *Record) Result() Result {
 	}
 	if r.sent > 0 {
 		x.LossShare = float64(x.Lost) / float64(x.Sent)
+	}
+	for _, o := range r.Outages() {
+		x.Outages++
+		x.OutageLongest = max(x.OutageLongest, o.Length.Micros())
 	}
 	if r.received > 0 {
 		x.End = r.lastCame.Seconds()

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -31,13 +32,15 @@ type TransferRecord struct {
 	// What the NICs have counted.
 	received     units.Bytes
 	lastReceived units.Time
+	links        *outage.Window
+	gaps         []outage.Gap
 	counters     TransferCounters
 }
 
 // NewTransferRecord begins the record of a transfer between two named hosts.
 // ideal may be nil: then there is no slowdown.
 func NewTransferRecord(t Transfer, from, to string, ideal IdealTime) *TransferRecord {
-	r := &TransferRecord{transfer: t, from: from, to: to}
+	r := &TransferRecord{transfer: t, from: from, to: to, links: &outage.None}
 	if ideal != nil {
 		r.ideal = ideal(t.Size)
 	}
@@ -113,6 +116,10 @@ func (r *TransferRecord) Result() TransferResult {
 	}
 	if x.Packets > 0 {
 		x.RetransmittedShare = float64(x.Retransmitted) / float64(x.Packets)
+	}
+	for _, o := range r.Outages() {
+		x.Outages++
+		x.OutageLongest = max(x.OutageLongest, o.Length.Micros())
 	}
 	return x
 }

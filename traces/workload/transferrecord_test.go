@@ -257,7 +257,7 @@ func TestTransfersHeader(t *testing.T) {
 		"completion_min_us,completion_mean_us,completion_p25_us,completion_p50_us,completion_p75_us,completion_p90_us," +
 		"completion_p95_us,completion_p99_us,completion_p999_us,completion_max_us," +
 		"slowdown_mean,slowdown_p50,slowdown_p99,slowdown_max," +
-		"sent_packets,retransmitted_packets,sent_bytes,naks,rnr_naks,timeouts,cnps,marked_packets,out_of_sequence_packets,retransmitted_share\n"
+		"sent_packets,retransmitted_packets,sent_bytes,naks,rnr_naks,timeouts,cnps,marked_packets,out_of_sequence_packets,retransmitted_share,outages,outage_longest_us\n"
 	var b strings.Builder
 	if err := WriteTransfersCSV(&b, nil); err != nil || b.String() != want {
 		t.Errorf("%v\n%s", err, b.String())

@@ -70,6 +70,9 @@ type TransferResult struct {
 
 	TransferCounters
 	RetransmittedShare float64 `json:"retransmitted_share" digits:"6"` // of sent packets
+
+	Outages       uint64  `json:"outages"` // times that it stood still because links were down
+	OutageLongest float64 `json:"outage_longest_us" digits:"3"`
 }
 
 // WriteTransfersJSON writes results as a JSON array.

@@ -1,0 +1,86 @@
+package chart
+
+import (
+	"cmp"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Mark is an instant that a picture shows as a vertical line.
+type Mark struct {
+	X    float64
+	Name string
+	Bad  bool // in red
+}
+
+// maxNames is how many marks have their names written beside them: as many as can be
+// read.
+const maxNames = 12
+
+// marks draws the marks of a picture.
+type marks []Mark
+
+var (
+	badMark   = color.NRGBA{192, 57, 43, 255}
+	plainMark = color.NRGBA{110, 110, 110, 255}
+)
+
+// Plot implements plot.Plotter.
+func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
+	x, _ := p.Transforms(&c)
+	style := text.Style{XAlign: draw.XRight, YAlign: draw.YBottom, Rotation: math.Pi / 2, Handler: plot.DefaultTextHandler}
+	sans(&style, 7.5)
+	last := c.Min.X - 100
+	for _, mark := range m {
+		line := draw.LineStyle{Color: plainMark, Width: vg.Points(0.7), Dashes: []vg.Length{2, 2}}
+		if mark.Bad {
+			line.Color, style.Color = badMark, badMark
+		} else {
+			style.Color = plainMark
+		}
+		at := x(mark.X)
+		c.StrokeLine2(line, at, c.Min.Y, at, c.Max.Y)
+		// Names on each other cannot be read.
+		if len(m) <= maxNames && at-last > 9 {
+			c.FillText(style, vg.Point{X: at - 1, Y: c.Max.Y - 3}, mark.Name)
+			last = at
+		}
+	}
+}
+
+// bad are the events in red: something was lost.
+var bad = map[string]bool{fabric.LinkDown: true, fabric.Watchdog: true, fabric.Stuck: true, report.HostLost: true}
+
+// marksOf gives the events beside the series of a picture that are in its time.
+func (r *seriesReview) marksOf(from, to units.Time, x scale) (all []Mark, err error) {
+	for _, f := range r.files {
+		events, err := report.ReadEvents(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w (without that file no events are drawn)", report.EventsFile(f), err)
+		}
+		for i := range events {
+			m := &events[i]
+			if m.At < from || m.At > to {
+				continue
+			}
+			name := m.Event
+			if where := report.WhereOf(m); where != "" {
+				name += " " + where
+			}
+			all = append(all, Mark{X: x.timeIn(m.At), Name: name, Bad: bad[m.Event]})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Mark) int { return cmp.Compare(a.X, b.X) })
+	return all, nil
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/report"
+)
+
+// twoThat is a lab of two hosts with some commands.
+func twoThat(exec1, exec2 string) string {
+	return fmt.Sprintf(`
+topology:
+  nodes:
+    h1: {kind: host, exec: [%s]}
+    h2: {kind: host, exec: [%s]}
+  links:
+    - {endpoints: ["h1:eth0", "h2:eth0"]}
+`, exec1, exec2)
+}
+
+// eventually waits until what f gives is true.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for range 500 {
+		if f() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func (l *realLab) log() string {
+	l.t.Helper()
+	b, err := os.ReadFile(filepath.Join("/run/weft", l.name, "log"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestExecInTheFile: commands start in their hosts, in their order, and the lab counts
+// as up when they are ready; what they say is in the log, and their ends in the
+// timeline.
+func TestExecInTheFile(t *testing.T) {
+	dir := t.TempDir()
+	marker, late, pid := filepath.Join(dir, "marker"), filepath.Join(dir, "late"), filepath.Join(dir, "pid")
+	l := startLab(t, twoThat(
+		`"sleep 0.3; echo one >> `+marker+`; touch `+late+`; sleep 1000", {run: [ip, -br, addr], ready: {exit: true}}, `+
+			`{run: "echo $$ > `+pid+`; sleep 0.5; echo $WORD and no more; exec sleep 1000", env: {WORD: "hello there"}, ready: {output: "^hello .* more$"}}, `+
+			`{run: "true", ready: {file: `+late+`}}`,
+		`{run: [iperf3, -s, -1], ready: {port: 5201}}`), "iperf3", "ip")
+	// Nothing is waited for here: it was, before the lab was up.
+	if out := l.exec("h1", "iperf3", "-c", "h2", "-n", "100K"); !strings.Contains(out, "receiver") {
+		t.Error(out)
+	}
+	if b, err := os.ReadFile(marker); err != nil || string(b) != "one\n" {
+		t.Errorf("%v, %q", err, b)
+	}
+	eventually(t, "the end of iperf3 -s -1 in the log", func() bool { return strings.Contains(l.log(), "the command \"iperf3 -s -1\" has ended: exit code 0") })
+	for _, want := range []string{"h1: hello there and no more\n", "h1: eth0 ", "10.0.0.1/16", "h2: Server listening on 5201"} {
+		if !strings.Contains(l.log(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, l.log())
+		}
+	}
+	// A program that dies says so.
+	l.exec("h1", "sh", "-c", "kill -9 $(cat "+pid+")")
+	eventually(t, "the killed program in the log", func() bool { return strings.Contains(l.log(), "has ended: signal killed") })
+	r := l.down()
+	var seen []string
+	for _, m := range r.Timeline {
+		seen = append(seen, m.Where+" "+m.Event+" "+m.Text)
+	}
+	all := strings.Join(seen, "\n")
+	for _, want := range []string{
+		"h1 program-ready ip -br addr", "h1 program-ended true: exit code 0", "h2 program-ready iperf3 -s -1", "h2 program-ended iperf3 -s -1: exit code 0", "signal killed", "h1 program-ready echo $$ > " + pid[:20],
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the timeline lacks %q:\n%s", want, all)
+		}
+	}
+	if n := strings.Count(all, report.ProgramEnded); n != 3 {
+		t.Errorf("%d programs have ended before the lab:\n%s", n, all)
+	}
+}
+
+// TestExecThatFails: a command that does not become ready keeps the lab from coming
+// up, with its last words, and nothing is left.
+func TestExecThatFails(t *testing.T) {
+	weft := needReal(t, "ip")
+	for name, c := range map[string]struct{ exec, say string }{
+		"ends":     {`{run: "echo is broken; exit 3", ready: {port: 80}}`, "h2: the command \"echo is broken; exit 3\" ended before it was ready: exit code 3; it said:\n  is broken"},
+		"fails":    {`{run: ["false"], ready: {exit: true}}`, "the command \"false\" ended before it was ready: exit code 1; it said nothing"},
+		"missing":  {`{run: [no-such-program], ready: {exit: true}}`, "no-such-program"},
+		"no port":  {`{run: "echo waits; sleep 1000", ready: {port: 80, within: 300ms}}`, "is not ready within 300ms: nothing listens on TCP port 80; it said:\n  waits"},
+		"no file":  {`{run: "sleep 1000", ready: {file: /no/such, within: 300ms}}`, "is not ready within 300ms: there is no file /no/such"},
+		"silent":   {`{run: "echo no", ready: {output: "^yes$"}}`, "says nothing more and is not ready: no line of its output matches \"^yes$\""},
+		"too long": {`{run: "sleep 1000", ready: {exit: true, within: 300ms}}`, "is not ready within 300ms: it has not ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, flags := range [][]string{{"-d"}, {"--for", "60s"}} {
+				l := newLab(t, weft, t.TempDir(), twoThat(`"sleep 999"`, c.exec))
+				out, said, code := l.run(append([]string{"up", l.file}, flags...)...)
+				if code != exitFailed || !strings.Contains(said, c.say) || !strings.Contains(said, "lab.yaml:6: h2: ") {
+					t.Errorf("%v: exit code %d, want %d and %q in\n%s%s", flags, code, exitFailed, c.say, out, said)
+				}
+				if list, _ := exec.Command("ip", "netns", "list").Output(); strings.Contains(string(list), l.name) {
+					t.Errorf("%v: hosts are left:\n%s", flags, list)
+				}
+				if _, err := os.Stat("/run/weft/" + l.name); err == nil {
+					t.Errorf("%v: the state directory is left", flags)
+				}
+			}
+		})
+	}
+}
+
+// TestExecEndsWithTheLab: also with one that is killed, when what it left is removed.
+func TestExecEndsWithTheLab(t *testing.T) {
+	for _, kill := range []bool{false, true} {
+		t.Run(fmt.Sprint("kill ", kill), func(t *testing.T) {
+			pid := filepath.Join(t.TempDir(), "pid")
+			// A number that means the same inside and outside does not do: a file does.
+			l := startLab(t, twoThat(`{run: "trap '' TERM; (while :; do touch `+pid+`; sleep 0.05; done) & wait", ready: {file: `+pid+`}}`, ""))
+			if kill {
+				if err := syscall.Kill(l.daemon(), syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.must("down", l.name)
+			if err := os.Remove(pid); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(500 * time.Millisecond) // ten times as long as the program takes
+			if _, err := os.Stat(pid); err == nil {
+				t.Error("the program still runs")
+			}
+		})
+	}
+}
+
+// daemon is the process of a detached lab.
+func (l *realLab) daemon() int {
+	l.t.Helper()
+	var s lab.Status
+	if err := json.Unmarshal([]byte(l.must("ps", "--json", l.name)), &s); err != nil {
+		l.t.Fatal(err)
+	}
+	return s.PID
+}
+
+// TestExecOfAUser: the commands of a lab without root, and that they end with it.
+func TestExecOfAUser(t *testing.T) {
+	l := userLab(t, twoThat(`{run: "echo $(id -u) $GREETING; exec sleep 1000", env: {GREETING: hello}, ready: {output: hello}}`, `{run: [iperf3, -s], ready: {port: 5201}}`), "iperf3")
+	l.must("up", "-d", l.file)
+	if out := l.exec("h1", "iperf3", "-c", "h2", "-n", "100K"); !strings.Contains(out, "receiver") {
+		t.Error(out)
+	}
+	r := l.down()
+	ready := 0
+	for _, m := range r.Timeline {
+		if m.Event == report.ProgramReady {
+			ready++
+		}
+	}
+	if ready != 2 {
+		t.Errorf("%+v", r.Timeline)
+	}
+	if left := l.leftovers(); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+	broken := newLab(t, l.weft, filepath.Dir(l.file), twoThat(`{run: "echo is broken; exit 3", ready: {exit: true}}`, `"sleep 1000"`))
+	broken.as = l.as
+	if _, said, code := broken.run("up", "-d", broken.file); code != exitFailed || !strings.Contains(said, "exit code 3; it said:\n  is broken") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+	if left := broken.leftovers(); len(left) > 0 {
+		t.Errorf("left behind by one that did not come up: %q", left)
+	}
+}
+
+// TestExecInAGuest: commands run in a virtual machine by its agent, with the same
+// words for what goes wrong; what its sockets lost is in the report.
+func TestExecInAGuest(t *testing.T) {
+	needVM(t, "iperf3")
+	const guest = `
+topology:
+  nodes:
+    h1: {kind: host}
+    v1: {kind: vm, exec: [%s]}
+  links:
+    - {endpoints: ["h1:eth0", "v1:eth0"]}
+`
+	l := startLab(t, fmt.Sprintf(guest, `{run: "touch /tmp/up; echo $WORD; sleep 1000", env: {WORD: it is me}, ready: {file: /tmp/up}}, `+
+		`{run: [iperf3, -s, -1], ready: {port: 5201}}, {run: "echo done", ready: {output: done}}`))
+	if out := l.exec("h1", "iperf3", "-c", "v1", "-n", "100K"); !strings.Contains(out, "receiver") {
+		t.Error(out)
+	}
+	eventually(t, "the end of iperf3 in the log", func() bool { return strings.Contains(l.log(), "the command \"iperf3 -s -1\" has ended: exit code 0") })
+	if !strings.Contains(l.log(), "v1: it is me\n") {
+		t.Error(l.log())
+	}
+	l.exec("h1", "python3", "-c", blast, "10.0.0.2", "9999", "7")
+	l.quiet()
+	r := l.down()
+	if len(r.Sockets) != 2 || r.Sockets[1].Host != "v1" || r.Sockets[1].Unopened != 7 || r.Sockets[1].Error != "" {
+		t.Errorf("%+v", r.Sockets)
+	}
+	broken := newLab(t, l.weft, t.TempDir(), fmt.Sprintf(guest, `{run: "echo is broken; exit 3", ready: {exit: true}}`))
+	if _, said, code := broken.run("up", "-d", broken.file); code != exitFailed || !strings.Contains(said, "v1: the command \"echo is broken; exit 3\" ended before it was ready: exit code 3; it said:\n  is broken") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+}
+
+// TestExecInVirtualTime: a file with commands runs, and says that they do not.
+func TestExecInVirtualTime(t *testing.T) {
+	l := newLab(t, needReal(t), t.TempDir(), twoThat(`"exit 1"`, "")+"workload: [{cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 10ms}}]\n")
+	if _, said, code := l.run("sim", l.file); code != 0 || !strings.Contains(said, "exec starts nothing in virtual time") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+}

@@ -1,0 +1,16 @@
+package fabric
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestMTUIsANumber: an MTU is bytes, in JSON as in ip(8).
+func TestMTUIsANumber(t *testing.T) {
+	f := New(parse(t, "topology: {generate: {star: {hosts: 1, mtu: 1500}}}"))
+	text, err := json.Marshal(f.PortStatus(0, 0))
+	if err != nil || !strings.Contains(string(text), `"mtu":1500,`) {
+		t.Errorf("%v, %s", err, text)
+	}
+}

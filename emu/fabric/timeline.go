@@ -1,0 +1,180 @@
+package fabric
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// The kinds of what a timeline has.
+const (
+	LinkDown     = "link-down"
+	LinkUp       = "link-up"
+	LinkSet      = "link-set"      // settings other than up and down
+	Rerouted     = "rerouted"      // the tables of switches follow links that went down or up
+	Watchdog     = "watchdog"      // a pause watchdog gave up a queue
+	WatchdogOver = "watchdog-over" // and lets it go on
+	Stuck        = "deadlock"
+	StuckOver    = "deadlock-over"
+)
+
+// Who changed a link.
+const (
+	ByEvent = "event" // of the lab file
+	BySet   = "set"   // weft set, or the control socket
+)
+
+// Moment is an entry of the timeline of a run.
+type Moment struct {
+	At     units.Time `json:"at"`
+	Event  string     `json:"event"`             // one of the kinds above, or of those that a lab adds
+	Where  string     `json:"where,omitempty"`   // port, such as s1:3, or host
+	Peer   string     `json:"peer,omitempty"`    // port at the other end of a link
+	OneWay bool       `json:"one_way,omitempty"` // only the direction from Where to Peer
+	By     string     `json:"by,omitempty"`      // who changed a link
+	Text   string     `json:"text,omitempty"`    // settings, traffic class, how a program ended
+}
+
+// moment is an entry as a shard notes it. No two shards note the same.
+type moment struct {
+	at         units.Time
+	kind, by   string
+	link, dir  int // link is -1 where there is none
+	nth        int // of those of the direction in this instant
+	node, port int // of a watchdog
+	prio       uint8
+	text       string
+}
+
+// maxStorms is how many of a port's watchdog's steps a timeline has. Counters have
+// them all.
+const maxStorms = 200
+
+// note keeps what is about to be done to a direction of a link, in the shard that it
+// leaves from.
+func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp bool, p *spec.LinkPatch) {
+	m := moment{at: now, by: by, link: link, dir: dir}
+	for i := len(s.timeline) - 1; i >= 0 && s.timeline[i].at == now; i-- {
+		if s.timeline[i].link == link && s.timeline[i].dir == dir {
+			m.nth++
+		}
+	}
+	if p.State != nil && bool(*p.State) != wasUp {
+		if m.kind = LinkDown; *p.State == spec.Up {
+			m.kind = LinkUp
+		}
+		s.timeline = append(s.timeline, m)
+		m.nth++
+	}
+	rest := *p
+	rest.State = nil
+	if m.text = rest.Text(); m.text != "" {
+		m.kind = LinkSet
+		s.timeline = append(s.timeline, m)
+	}
+}
+
+// storm keeps what the watchdog of a port does, up to maxStorms.
+func (f *Fabric) storm(s *Shard, node, port int) func(now units.Time, prio uint8, begins bool) {
+	noted := 0
+	return func(now units.Time, prio uint8, begins bool) {
+		if noted++; noted > maxStorms {
+			return
+		}
+		kind := WatchdogOver
+		if begins {
+			kind = Watchdog
+		}
+		s.timeline = append(s.timeline, moment{at: now, kind: kind, link: -1, node: node, port: port, prio: prio, text: f.className(node, port, prio)})
+	}
+}
+
+func (f *Fabric) className(node, port int, prio uint8) string {
+	for _, c := range f.Plan.Nodes[node].Ports[port].Classes {
+		if c.Priority == prio {
+			return "class " + c.Name
+		}
+	}
+	return ""
+}
+
+// follow is told that a direction of a link goes down or up.
+func (s *Shard) follow(now units.Time, link, dir int, up bool) {
+	bit := uint8(1) << dir
+	switch {
+	case up:
+		if s.down[link] &^= bit; s.down[link] == 0 {
+			delete(s.cut, link)
+		}
+		if len(s.cut) == 0 {
+			s.links.Close(now)
+		}
+	case s.down[link]&bit == 0:
+		s.down[link] |= bit
+		s.cut[link] = true
+		s.links.Open(now)
+	}
+}
+
+// Timeline gives what happened to the network so far, by time. No shard runs
+// meanwhile.
+func (f *Fabric) Timeline() []Moment {
+	var all []moment
+	for _, s := range f.Shards {
+		all = append(all, s.timeline...)
+	}
+	// Of one instant in an order that does not depend on the shards, with both
+	// directions of a link side by side.
+	slices.SortStableFunc(all, func(a, b moment) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), b.link-a.link, a.node-b.node, a.port-b.port, a.nth-b.nth, a.dir-b.dir, cmp.Compare(a.kind, b.kind), int(a.prio)-int(b.prio))
+	})
+	var out []Moment
+	for i, m := range all {
+		e := Moment{At: m.at, Event: m.kind, By: m.by, Text: m.text}
+		switch {
+		case m.kind == Rerouted:
+		case m.link < 0:
+			e.Where = f.Plan.PortName(m.node, m.port)
+		default:
+			if i > 0 && m.dir == 1 { // the other direction of the one before
+				before := all[i-1]
+				before.dir = 1
+				if before == m {
+					out[len(out)-1].OneWay = false
+					continue
+				}
+			}
+			ends := f.Plan.Links[m.link].Ends
+			near, far := ends[m.dir], ends[1-m.dir]
+			e.Where, e.Peer, e.OneWay = f.Plan.PortName(near.Node, near.Port), f.Plan.PortName(far.Node, far.Port), true
+		}
+		out = append(out, e)
+	}
+	for i := range f.deadlocks {
+		d := &f.deadlocks[i]
+		e := Moment{At: d.Since, Event: Stuck, Where: d.Cycle[0], Text: "class " + d.Class + ": " + d.String()}
+		out = append(out, e)
+		if d.Ended > 0 {
+			e.At, e.Event = d.Ended, StuckOver
+			out = append(out, e)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Moment) int { return cmp.Compare(a.At, b.At) })
+	return out
+}
+
+// Outages gives the times for which flows and transfers stood still because links were
+// down. No shard runs meanwhile.
+func (f *Fabric) Outages() (all []workload.Outage) {
+	for _, r := range f.Records {
+		all = append(all, r.Outages()...)
+	}
+	for _, t := range f.transfers {
+		t.poster.Count()
+		all = append(all, t.Outages()...)
+	}
+	return all
+}

@@ -1,0 +1,243 @@
+package graph
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Shape of drawings, width by height.
+const (
+	mostWide  = 3.0    // beyond which a drawing is folded
+	wideFrom  = 2400.0 // but not if it is less wide than this, in pixels
+	goodShape = 1.7    // that folding aims at
+)
+
+// Room in folded drawings.
+const (
+	channelWidth = 3 * gap // beside each block, for the links that pass it
+	laneHeight   = 80.0    // above each shelf, for the links that come in
+)
+
+// block is a part of the lab that is drawn as a lab of its own: a pod, or a leaf with
+// its hosts.
+type block struct {
+	nodes   []int
+	shelf   int     // from the top
+	channel float64 // x of the links that pass on its left
+	top     float64 // y of its highest node
+	area    box
+}
+
+// folded is a drawing whose lower rows do not fit beside each other: they are cut
+// into blocks, which stand on shelves below the rows above.
+type folded struct {
+	blocks []*block
+	of     []*block // by node; nil above the shelves
+}
+
+// fold puts what is too wide onto shelves.
+func (l *layout) fold() {
+	if len(l.order) < 2 {
+		return
+	}
+	all := l.around(nil)
+	if all.w <= max(mostWide*all.h, wideFrom) {
+		return
+	}
+	above, groups := l.groups(all)
+	if len(groups) < 2 {
+		return
+	}
+	f := &folded{of: make([]*block, len(l.Nodes))}
+	// The switches above the shelves do not tell where they are to be: what is
+	// laid out below does.
+	for _, nodes := range groups {
+		b := &block{nodes: nodes}
+		for _, n := range nodes {
+			f.of[n] = b
+		}
+		f.blocks = append(f.blocks, b)
+	}
+	l.folded = f
+	l.drop = 0
+	for _, b := range f.blocks {
+		sub := l.part(b)
+		sub.layRows()
+		b.area = l.around(b.nodes)
+		l.drop = max(l.drop, sub.drop)
+	}
+	width := l.shelve()
+	y := 0.0
+	for t := above; t < len(l.order); t++ {
+		row := l.switchRow(t, width)
+		width = max(width, extent(row))
+		y -= min(max(width/12, laneHeight), 400)
+		y -= l.boxes[l.order[t][0]].h
+		for i, n := range l.order[t] {
+			l.boxes[n].x, l.boxes[n].y = row[i].box.x, y+l.boxes[n].h/2
+		}
+	}
+}
+
+// around is the rectangle around some nodes, or around all.
+func (l *layout) around(nodes []int) box {
+	var all box
+	first := true
+	add := func(b box) {
+		if all = around(all, b); first {
+			all, first = b, false
+		}
+	}
+	for _, n := range nodes {
+		add(l.boxes[n])
+	}
+	if nodes == nil {
+		for _, b := range l.boxes {
+			add(b)
+		}
+	}
+	return all
+}
+
+// groups cuts a drawing that is so large into blocks, left to right: what hangs
+// together below a row, of the highest row that gives small enough parts, or runs of
+// leaves. above is the row from which on nodes are in no block.
+func (l *layout) groups(all box) (above int, groups [][]int) {
+	for t := len(l.order) - 2; t >= 1; t-- {
+		parts := l.partsBelow(t)
+		widest := 0.0
+		for _, p := range parts {
+			widest = max(widest, l.around(p).w)
+		}
+		if widest < all.w/2 {
+			return t + 1, parts
+		}
+	}
+	return 2, l.runs(int(math.Ceil(math.Sqrt(all.w / all.h / goodShape))))
+}
+
+// partsBelow gives the nodes of rows 0 to t that hang together without the rows
+// above, from left to right.
+func (l *layout) partsBelow(t int) (parts [][]int) {
+	seen := make([]bool, len(l.Nodes))
+	for n := range l.Nodes {
+		if seen[n] || l.tier[n] > t {
+			continue
+		}
+		part := []int{n}
+		seen[n] = true
+		for i := 0; i < len(part); i++ {
+			for _, m := range l.near[part[i]] {
+				if !seen[m] && l.tier[m] <= t {
+					seen[m] = true
+					part = append(part, m)
+				}
+			}
+		}
+		parts = append(parts, part)
+	}
+	slices.SortStableFunc(parts, func(a, b []int) int { return cmp.Compare(l.around(a).left(), l.around(b).left()) })
+	return parts
+}
+
+// runs cuts the row of leaves into so many, each with its hosts.
+func (l *layout) runs(count int) [][]int {
+	leaves := l.order[1]
+	count = min(count, len(leaves))
+	of := make([]int, len(l.Nodes))
+	groups := make([][]int, count)
+	for i, n := range leaves {
+		of[n] = i * count / len(leaves)
+		groups[of[n]] = append(groups[of[n]], n)
+	}
+	for _, n := range l.order[0] {
+		run := 0
+		for _, m := range l.near[n] {
+			if l.tier[m] == 1 {
+				run = of[m]
+				break
+			}
+		}
+		groups[run] = append(groups[run], n)
+	}
+	return groups
+}
+
+// part is a block as a layout of its own that shares its boxes with the whole.
+func (l *layout) part(b *block) *layout {
+	r := *l.rows
+	r.near = make([][]int, len(l.Nodes))
+	for _, n := range b.nodes {
+		for _, m := range l.near[n] {
+			if l.folded.of[m] == b {
+				r.near[n] = append(r.near[n], m)
+			}
+		}
+	}
+	r.order = nil
+	for _, row := range l.order {
+		var own []int
+		for _, n := range row {
+			if l.folded.of[n] == b {
+				own = append(own, n)
+			}
+		}
+		if len(own) > 0 || len(r.order) == 0 { // a part may be switches only
+			r.order = append(r.order, own)
+		}
+	}
+	return &layout{rows: &r, labels: l.labels, boxes: l.boxes, columns: l.columns}
+}
+
+// shelve puts the blocks onto as many shelves as give the best shape, and tells how
+// wide they are.
+func (l *layout) shelve() (width float64) {
+	f := l.folded
+	cell, height := 0.0, 0.0
+	for _, b := range f.blocks {
+		cell, height = max(cell, b.area.w+channelWidth+gap), max(height, b.area.h+laneHeight)
+	}
+	columns, best := 1, math.Inf(1)
+	for c := 1; c <= len(f.blocks); c++ {
+		shelves := (len(f.blocks) + c - 1) / c
+		if off := math.Abs(math.Log(float64(c) * cell / (float64(shelves) * height) / goodShape)); off < best {
+			columns, best = c, off
+		}
+	}
+	shelves := (len(f.blocks) + columns - 1) / columns
+	columns = (len(f.blocks) + shelves - 1) / shelves // no shelf much shorter than the others
+	y := 0.0
+	for i, b := range f.blocks {
+		b.shelf = i / columns
+		if i%columns == 0 && i > 0 {
+			tallest := 0.0
+			for _, before := range f.blocks[i-columns : i] {
+				tallest = max(tallest, before.area.h)
+			}
+			y += tallest + laneHeight
+		}
+		left := float64(i%columns) * cell
+		b.channel, b.top = left+channelWidth/2, y
+		l.move(b, left+channelWidth-b.area.left(), y-b.area.top())
+	}
+	return float64(columns) * cell
+}
+
+// move moves a block.
+func (l *layout) move(b *block, dx, dy float64) {
+	moved := map[*column]bool{}
+	for _, n := range b.nodes {
+		l.boxes[n].x += dx
+		l.boxes[n].y += dy
+		if c := l.columns[n]; !moved[c] {
+			moved[c] = true
+			c.box.x += dx
+		}
+	}
+	b.area.x += dx
+	b.area.y += dy
+}
+
+// lane is the height at which links run along the top of a block's shelf.
+func (b *block) lane() float64 { return b.top - laneHeight/2 }

@@ -1,0 +1,110 @@
+package lab
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+const (
+	// longestLine is where a line is cut that does not end.
+	longestLine = 16 << 10
+	// lastLines are how many lines are kept for an error.
+	lastLines = 20
+)
+
+// lines cuts what a program says into lines. Its zero value with say is ready.
+type lines struct {
+	say   func(line string)
+	await *regexp.Regexp // nil is nothing
+
+	mu    sync.Mutex
+	rest  []byte   // of the last line, which has not ended
+	last  []string // the last lines
+	found bool     // a line matched await
+	told  chan struct{}
+}
+
+// Write takes what the program says. It never fails.
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rest = append(l.rest, b...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		switch {
+		case i >= 0:
+			l.line(string(l.rest[:i]))
+			l.rest = l.rest[i+1:]
+		case len(l.rest) > longestLine:
+			l.line(string(l.rest[:longestLine]))
+			l.rest = l.rest[longestLine:]
+		default:
+			l.match(string(l.rest)) // a prompt has no end
+			return len(b), nil
+		}
+	}
+}
+
+// close takes what was said last as a line.
+func (l *lines) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.rest) > 0 {
+		l.line(string(l.rest))
+		l.rest = nil
+	}
+}
+
+func (l *lines) line(text string) {
+	text = strings.TrimSuffix(text, "\r")
+	l.match(text)
+	if l.last = append(l.last, text); len(l.last) > lastLines {
+		l.last = l.last[1:]
+	}
+	l.say(text)
+}
+
+func (l *lines) match(text string) {
+	if l.await == nil || l.found || !l.await.MatchString(text) {
+		return
+	}
+	l.found = true
+	if l.told != nil {
+		close(l.told)
+	}
+}
+
+// matched is closed when a line has matched.
+func (l *lines) matched() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.told == nil {
+		l.told = make(chan struct{})
+		if l.found {
+			close(l.told)
+		}
+	}
+	return l.told
+}
+
+func (l *lines) hasMatched() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.found
+}
+
+// tail gives the last lines, with the one that has not ended, each indented.
+func (l *lines) tail() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.last
+	if len(l.rest) > 0 {
+		all = append(all[:len(all):len(all)], string(l.rest))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "  " + strings.Join(all, "\n  ")
+}

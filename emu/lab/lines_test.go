@@ -1,0 +1,60 @@
+package lab
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestLines(t *testing.T) {
+	var got []string
+	l := &lines{say: func(s string) { got = append(got, s) }, await: regexp.MustCompile("^ready>")}
+	for _, part := range []string{"a", "b\r\nc\n", "", "\n", "rea", "dy"} {
+		if l.Write([]byte(part)); l.hasMatched() {
+			t.Fatalf("matched after %q", part)
+		}
+	}
+	told := l.matched()
+	if tail := l.tail(); tail != "  ab\n  c\n  \n  ready" {
+		t.Errorf("tail %q", tail)
+	}
+	l.Write([]byte("> "))
+	select {
+	case <-told:
+	default:
+		t.Error("a prompt without an end of line does not match")
+	}
+	l.close()
+	l.close()
+	if diff := cmp.Diff([]string{"ab", "c", "", "ready> "}, got); diff != "" || !l.hasMatched() {
+		t.Error(diff)
+	}
+	<-l.matched()
+}
+
+// TestLinesLoseNothing: whatever the parts in which it comes, all is said once, in
+// order; lines that do not end are cut, and the tail is the end.
+func TestLinesLoseNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab\n")), 0, 200, -1).Draw(t, "text") + strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 40_000}).Draw(t, "long"))
+		var got []string
+		l := &lines{say: func(s string) { got = append(got, s) }}
+		for rest := text; rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "part")
+			l.Write([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		l.close()
+		want := strings.TrimSuffix(text, "\n")
+		if len(text) < longestLine && strings.Join(got, "\n") != want || strings.Join(got, "") != strings.ReplaceAll(text, "\n", "") {
+			t.Fatalf("%d lines of %q: %q", len(got), text, got)
+		}
+		last := got[max(len(got)-lastLines, 0):]
+		if len(last) > 0 && l.tail() != "  "+strings.Join(last, "\n  ") {
+			t.Fatalf("tail %q of %q", l.tail(), got)
+		}
+	})
+}

@@ -1,0 +1,381 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	netnslab "github.com/weftlab/weft/netns-lab"
+	"github.com/weftlab/weft/netns-lab/vm/agent"
+)
+
+// Programs is what a lab needs for the commands that its file has hosts run (exec).
+type Programs struct {
+	// Enter gives a command that becomes a program inside a host of the lab, as weft
+	// exec does. It is not used for virtual machines.
+	Enter func(host string, argv []string) *exec.Cmd
+	// Output is told of each line that the programs of a host say. Calls may come at
+	// the same time.
+	Output func(host, line string)
+}
+
+// RunPrograms has Run start the file's commands. It is called before Run. Without it a
+// lab whose file has any does not come up.
+func (l *Lab) RunPrograms(p Programs) { l.programs = p }
+
+// program is one of the file's commands, running in a host.
+type program struct {
+	lab   *Lab
+	host  string
+	spec  *spec.Program
+	said  *lines
+	quiet chan struct{} // closed when it says nothing more
+	over  chan struct{} // closed when it has ended
+	end   ending        // then
+}
+
+// ending is how a program ended.
+type ending struct {
+	code   int    // exit code, -1 if it has none
+	reason string // such as "exit code 1"
+	lost   bool   // with its virtual machine, which says so itself
+}
+
+// readyEvery is how often a host is asked whether a program is ready.
+const (
+	readyEvery      = 50 * time.Millisecond
+	readyEveryGuest = 250 * time.Millisecond
+)
+
+// startPrograms starts the commands of all hosts, those of a host one after the other,
+// and returns when all are ready that are to be waited for. Those that have started
+// run on; whatever goes wrong ends the lab, and them with it.
+func (l *Lab) startPrograms(ctx context.Context, warn func(error)) error {
+	var hosts errgroup.Group
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i := range l.plan.Nodes {
+		n := &l.plan.Nodes[i]
+		if len(n.Exec) == 0 {
+			continue
+		}
+		hosts.Go(func() error {
+			for k := range n.Exec {
+				if err := l.startProgram(ctx, n, &n.Exec[k], warn); err != nil {
+					cancel() // the others are not waited for
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return hosts.Wait()
+}
+
+// startProgram starts a command and waits until it is ready.
+func (l *Lab) startProgram(ctx context.Context, n *spec.Node, s *spec.Program, warn func(error)) error {
+	fail := func(err error) error { return fmt.Errorf("%s:%d: %s: %w", l.plan.File, s.Line, n.Name, err) }
+	if l.programs.Enter == nil && n.VM == nil {
+		return fail(errors.New("nothing says how to start the commands of exec: see lab.RunPrograms"))
+	}
+	p := &program{lab: l, host: n.Name, spec: s, quiet: make(chan struct{}), over: make(chan struct{})}
+	p.said = &lines{say: func(line string) {
+		if l.programs.Output != nil {
+			l.programs.Output(n.Name, line)
+		}
+	}}
+	if s.Ready.Output != "" {
+		p.said.await = regexp.MustCompile(s.Ready.Output)
+	}
+	start := p.startInHost
+	if n.VM != nil {
+		start = p.startInGuest
+	}
+	if err := start(); err != nil {
+		return fail(fmt.Errorf("start %q: %w", p.name(), err))
+	}
+	if err := p.await(ctx); err != nil {
+		return fail(err)
+	}
+	if s.Ready.Waits() {
+		l.happens(report.ProgramReady, n.Name, p.name())
+	}
+	if !s.Ready.Exit {
+		go p.watch(warn)
+	}
+	return nil
+}
+
+// longestName is how much of a command stands in messages.
+const longestName = 60
+
+// name is the command for people.
+func (p *program) name() string {
+	text, rest, several := strings.Cut(p.spec.Text, "\n")
+	if runes := []rune(text); len(runes) > longestName {
+		return string(runes[:longestName]) + "..."
+	}
+	if several && strings.TrimSpace(rest) != "" {
+		return text + "..."
+	}
+	return text
+}
+
+// startInHost starts the program in a host that is a namespace.
+func (p *program) startInHost() error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	c := p.lab.programs.Enter(p.host, p.spec.Argv)
+	c.Env = append(os.Environ(), p.spec.Env...)
+	c.Dir = filepath.Dir(p.lab.plan.File) // where other paths of the file begin as well
+	// A file and not only a writer: what a program leaves behind in the background
+	// goes on to speak when the program itself has ended.
+	c.Stdout, c.Stderr = w, w
+	// In a group of its own: a terminal's Ctrl-C is for the lab, which ends it.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		// A thread of its own until the end: the signal comes when the thread that
+		// started the program is no more (prctl(2), PR_SET_PDEATHSIG).
+		runtime.LockOSThread()
+		err := c.Start()
+		w.Close()
+		started <- err
+		if err == nil {
+			p.finish(endingOf(c.Wait(), c.ProcessState))
+		}
+	}()
+	if err := <-started; err != nil {
+		r.Close()
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(p.said, r)
+		r.Close()
+		p.said.close()
+		close(p.quiet)
+	}()
+	return nil
+}
+
+func endingOf(err error, s *os.ProcessState) ending {
+	if s == nil {
+		return ending{-1, err.Error(), false}
+	}
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return ending{-1, fmt.Sprintf("signal %v", w.Signal()), false}
+	}
+	return ending{s.ExitCode(), fmt.Sprintf("exit code %d", s.ExitCode()), false}
+}
+
+func (p *program) finish(e ending) {
+	p.end = e
+	close(p.over)
+}
+
+// startInGuest starts the program in a virtual machine, whose agent runs it.
+func (p *program) startInGuest() error {
+	g := p.lab.guestNamed(p.host)
+	select {
+	case <-g.machine.Link().Ready():
+	case <-g.machine.Over():
+		return errors.New("the virtual machine has ended")
+	case <-time.After(p.spec.Ready.Within):
+		return errors.New("weft's agent does not answer in the virtual machine, so no program can be run there from outside (an image of one's own has to run the agent, see docs/lab-file.md)")
+	}
+	go func() {
+		r, err := agent.Run(g.session(), agent.Command{Argv: p.spec.Argv, Env: p.spec.Env, Stdout: p.said, Stderr: p.said})
+		p.said.close()
+		close(p.quiet)
+		switch {
+		case err != nil:
+			p.finish(ending{-1, err.Error(), true})
+		case r.Error != "":
+			p.finish(ending{r.Code, r.Error, false})
+		default:
+			p.finish(ending{r.Code, fmt.Sprintf("exit code %d", r.Code), false})
+		}
+	}()
+	return nil
+}
+
+// session is a stream to the agent of a guest, for one program.
+func (g *guest) session() io.ReadWriteCloser {
+	ours, its := net.Pipe()
+	go g.machine.Link().Relay(its)
+	return ours
+}
+
+// await waits until the program is ready. The error says why it is not.
+func (p *program) await(ctx context.Context) error {
+	r := &p.spec.Ready
+	if !r.Waits() {
+		return nil
+	}
+	every := readyEvery
+	if p.lab.guestNamed(p.host) != nil {
+		every = readyEveryGuest
+	}
+	limit := time.NewTimer(r.Within)
+	defer limit.Stop()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	over, quiet := p.over, p.quiet
+	for {
+		if ok, err := p.isReady(ctx); ok || err != nil && ctx.Err() == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("ended while %q came up: %w", p.name(), context.Cause(ctx))
+		case <-limit.C:
+			return p.explain(fmt.Sprintf("is not ready within %v: %s", r.Within, p.missing()))
+		case <-over:
+			if p.end.code != 0 {
+				p.drain()
+				return p.explain("ended before it was ready: " + p.end.reason)
+			}
+			over = nil // what it has left in the background may be ready yet
+		case <-quiet:
+			if ok, _ := p.isReady(ctx); r.Output != "" && !ok {
+				return p.explain("says nothing more and is not ready: " + p.missing())
+			}
+			quiet = nil
+		case <-p.said.matched():
+		case <-tick.C:
+		}
+	}
+}
+
+// drain waits for the last words of a program that has ended, if nothing in the
+// background keeps its output open.
+func (p *program) drain() {
+	select {
+	case <-p.quiet:
+	case <-time.After(200 * time.Millisecond):
+	}
+}
+
+// missing says what is waited for.
+func (p *program) missing() string {
+	switch r := &p.spec.Ready; {
+	case r.Port != 0:
+		return fmt.Sprintf("nothing listens on TCP port %d", r.Port)
+	case r.Output != "":
+		return fmt.Sprintf("no line of its output matches %q", r.Output)
+	case r.File != "":
+		return fmt.Sprintf("there is no file %s", r.File)
+	}
+	return "it has not ended"
+}
+
+// explain is the error of a program that did not become ready, with its last words.
+func (p *program) explain(what string) error {
+	text := fmt.Sprintf("the command %q %s", p.name(), what)
+	if tail := p.said.tail(); tail == "" {
+		text += "; it said nothing"
+	} else {
+		text += "; it said:\n" + tail
+	}
+	return errors.New(text)
+}
+
+// isReady tells whether what the file names is there.
+func (p *program) isReady(ctx context.Context) (bool, error) {
+	switch r := &p.spec.Ready; {
+	case r.Port != 0:
+		text, err := p.listing(ctx)
+		return err == nil && netnslab.Listens(text, r.Port), err
+	case r.Output != "":
+		return p.said.hasMatched(), nil
+	case r.File != "":
+		return p.look(ctx, r.File)
+	}
+	select {
+	case <-p.over:
+		return p.end.code == 0, nil
+	default:
+		return false, nil
+	}
+}
+
+// listing is what the host's kernel says of its TCP sockets.
+func (p *program) listing(ctx context.Context) (string, error) {
+	if g := p.lab.guestNamed(p.host); g != nil {
+		_, text, err := g.ask(ctx, "cat", "/proc/net/tcp", "/proc/net/tcp6")
+		return text, err
+	}
+	return p.lab.hosts.TCP(p.host)
+}
+
+// look tells whether a file is there for programs of the host.
+func (p *program) look(ctx context.Context, file string) (bool, error) {
+	if g := p.lab.guestNamed(p.host); g != nil {
+		code, _, err := g.ask(ctx, "test", "-e", file)
+		return code == 0, err
+	}
+	c := p.lab.programs.Enter(p.host, []string{"test", "-e", file})
+	var exit *exec.ExitError
+	if err := c.Run(); errors.As(err, &exit) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// ask runs a short program in a guest.
+func (g *guest) ask(ctx context.Context, argv ...string) (code int, text string, err error) {
+	stream := g.session()
+	stop := context.AfterFunc(ctx, func() { stream.Close() })
+	defer stop()
+	limit := time.AfterFunc(countPatience, func() { stream.Close() })
+	defer limit.Stop()
+	var b bytes.Buffer
+	r, err := agent.Run(stream, agent.Command{Argv: argv, Stdout: &b})
+	if err == nil && r.Error != "" {
+		err = errors.New(r.Error)
+	}
+	return r.Code, b.String(), err
+}
+
+// watch tells when the program ends before the lab does.
+func (p *program) watch(warn func(error)) {
+	select {
+	case <-p.lab.stopped:
+		return
+	case <-p.over:
+	}
+	p.drain()
+	select {
+	case <-p.lab.stopped: // and that is why
+		return
+	default:
+	}
+	if p.end.lost {
+		return
+	}
+	p.lab.happens(report.ProgramEnded, p.host, p.name()+": "+p.end.reason)
+	if p.end.code != 0 {
+		warn(fmt.Errorf("%s: the command %q has ended: %s", p.host, p.name(), p.end.reason))
+	} else {
+		p.said.say(fmt.Sprintf("the command %q has ended: %s", p.name(), p.end.reason))
+	}
+}

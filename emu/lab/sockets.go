@@ -1,0 +1,58 @@
+package lab
+
+import (
+	"context"
+	"time"
+
+	"github.com/weftlab/weft/emu/report"
+	netnslab "github.com/weftlab/weft/netns-lab"
+)
+
+// countSockets adds what the hosts' sockets have lost, which no counter of the fabric
+// or of a device shows.
+func (l *Lab) countSockets(r *report.Report) {
+	for i := range l.plan.Nodes {
+		n := &l.plan.Nodes[i]
+		if !isReal(n) {
+			continue
+		}
+		var c netnslab.Sockets
+		var err error
+		if n.VM == nil {
+			c, err = l.hosts.Sockets(n.Name)
+		} else if g := l.guestNamed(n.Name); g == nil || !g.answers() {
+			continue // an image of one's own need not have the agent
+		} else {
+			c, err = g.sockets()
+		}
+		s := report.Sockets{Host: n.Name, Full: c.Full, Unopened: c.Unopened, Checksum: c.Checksum}
+		if err != nil {
+			s.Error = err.Error()
+		}
+		r.Sockets = append(r.Sockets, s)
+	}
+}
+
+// answers tells whether programs can be run in the guest.
+func (g *guest) answers() bool {
+	select {
+	case <-g.machine.Over():
+		return false
+	default:
+		return g.machine.Link().IsReady()
+	}
+}
+
+// countPatience is how long a guest is waited for that is to tell its counters.
+const countPatience = 2 * time.Second
+
+// sockets reads the counters of the guest's kernel.
+func (g *guest) sockets() (netnslab.Sockets, error) {
+	// There is no snmp6 in a guest without IPv6.
+	_, v4, err := g.ask(context.Background(), "cat", "/proc/net/snmp")
+	if err != nil {
+		return netnslab.Sockets{}, err
+	}
+	_, v6, err := g.ask(context.Background(), "cat", "/proc/net/snmp6")
+	return netnslab.ParseSockets(v4, v6), err
+}

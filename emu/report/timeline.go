@@ -1,0 +1,98 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// What a lab adds to the kinds of moments that a fabric knows.
+const (
+	HostLost     = "host-lost"     // a virtual machine ended before the lab
+	ProgramReady = "program-ready" // one of exec: in the lab file
+	ProgramEnded = "program-ended"
+)
+
+// maxMoments is how many moments a report shows to people; JSON has them all.
+const maxMoments = 30
+
+// writeTimeline shows what happened and when: the first and the last of many.
+func (r *Report) writeTimeline(w io.Writer) {
+	if len(r.Timeline) == 0 {
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "at\tevent\twhere\t")
+	for i := range r.Timeline {
+		if left := len(r.Timeline) - maxMoments; left > 0 && i >= maxMoments/2 && i < maxMoments/2+left {
+			if i == maxMoments/2 {
+				fmt.Fprintf(t, "...\tand %d more\t\t\n", left)
+			}
+			continue
+		}
+		m := &r.Timeline[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", seconds(m.At), m.Event, WhereOf(m), strings.TrimSpace(m.Text+by(m)))
+	}
+	t.Flush()
+}
+
+// by says who changed a link where that is not the lab file.
+func by(m *fabric.Moment) string {
+	if m.By == fabric.BySet {
+		return " (weft set)"
+	}
+	return ""
+}
+
+// WhereOf names the place of a moment: a host, a port, or a link by its two ends.
+func WhereOf(m *fabric.Moment) string {
+	switch {
+	case m.Peer == "":
+		return m.Where
+	case m.OneWay:
+		return m.Where + " -> " + m.Peer
+	}
+	return m.Where + " - " + m.Peer
+}
+
+// maxOutages is how many outages a report shows to people.
+const maxOutages = 20
+
+// writeOutages shows which flows and transfers stood still, the longest first.
+func (r *Report) writeOutages(w io.Writer) {
+	if len(r.Outages) == 0 {
+		return
+	}
+	list := make([]*workload.Outage, len(r.Outages))
+	for i := range r.Outages {
+		list[i] = &r.Outages[i]
+	}
+	sort.SliceStable(list, func(i, j int) bool {
+		a, b := list[i], list[j]
+		if a.Over != b.Over {
+			return b.Over
+		}
+		return a.Length > b.Length
+	})
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "stood still\tfrom\tto\tsince\tfor\tlost")
+	for _, o := range list[:min(len(list), maxOutages)] {
+		length, lost := Span(o.Length), "-"
+		if !o.Over {
+			length = "to the end"
+		}
+		if o.Flow != "" {
+			lost = fmt.Sprint(o.Lost)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", o.Flow+o.Of, o.From, o.To, seconds(o.Start), length, lost)
+	}
+	t.Flush()
+	if n := len(list) - maxOutages; n > 0 {
+		fmt.Fprintf(w, "and %d more outages\n", n)
+	}
+}

@@ -1,0 +1,112 @@
+package spec
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Program is a command that a host runs from when the lab is up, as far as nothing
+// fails. A host's start in their order, each when the one before is ready.
+type Program struct {
+	Line  int // in the file, for what goes wrong later
+	Text  string
+	Argv  []string // of /bin/sh for what is written as a text
+	Env   []string // KEY=value, beside weft's own
+	Ready Ready
+}
+
+// Ready says what a lab waits for after it has started a program. At most one of Port,
+// Output, File and Exit is there; none waits for nothing.
+type Ready struct {
+	Port   uint16 // something listens there by TCP
+	Output string // a regular expression that a line of its output matches
+	File   string // an absolute path that is there in the host
+	Exit   bool   // it has ended, with exit code 0
+	Within time.Duration
+}
+
+// Waits tells whether there is anything to wait for.
+func (r *Ready) Waits() bool { return r.Port != 0 || r.Output != "" || r.File != "" || r.Exit }
+
+// Bounds on the time for a program to become ready.
+const (
+	minWithin     = units.Millisecond
+	maxWithin     = 3600 * units.Second
+	defaultWithin = time.Minute
+)
+
+// programs resolves the commands of the kind, then those of the node.
+func (v *resolver) programs(kind, node []execForm) (all []Program) {
+	for _, list := range [][]execForm{kind, node} {
+		for i := range list {
+			all = append(all, v.program(&list[i]))
+		}
+	}
+	return all
+}
+
+func (v *resolver) program(form *execForm) Program {
+	f := &form.Value
+	p := Program{Line: v.line(form), Text: f.Run.text, Argv: slices.Clone(f.Run.argv), Ready: Ready{Within: defaultWithin}}
+	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.argv == nil {
+		v.failOnce(form, `write for example "iperf3 -s" or [iperf3, -s]`, "the command is empty")
+	}
+	if strings.ContainsRune(strings.Join(p.Argv, ""), 0) {
+		v.failOnce(form, "", "the command contains a zero byte")
+	}
+	for i := range f.Env {
+		e := &f.Env[i]
+		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.ContainsRune(string(e.Value), 0) {
+			v.failOnce(&e.Name, "write for example env: {LANG: C}", "%q is no name of an environment variable", e.Name)
+		}
+		p.Env = append(p.Env, e.Name+"="+string(e.Value))
+	}
+	if f.Ready != nil {
+		p.Ready = v.ready(f.Ready)
+	}
+	return p
+}
+
+func (v *resolver) ready(f *readyFile) Ready {
+	r := Ready{Within: defaultWithin}
+	count := 0
+	if f.Port != nil {
+		count++
+		r.Port = uint16(*f.Port)
+	}
+	if f.Output != nil {
+		count++
+		if _, err := regexp.Compile(*f.Output); err != nil {
+			v.failOnce(f.Output, "", "output: %v", err)
+		}
+		if r.Output = *f.Output; r.Output == "" {
+			v.failOnce(f.Output, "write . for any output", "output is empty")
+		}
+	}
+	if f.File != nil {
+		count++
+		if r.File = *f.File; !strings.HasPrefix(r.File, "/") || strings.ContainsRune(r.File, 0) {
+			v.failOnce(f.File, "the commands of a host need not start where the lab file is", "file %q is no absolute path", r.File)
+		}
+	}
+	if f.Exit != nil {
+		count++
+		if r.Exit = *f.Exit; !r.Exit {
+			v.failOnce(f.Exit, "leave ready out for a command that is not waited for", "exit: false says nothing")
+		}
+	}
+	if count != 1 {
+		v.failOnce(f, "", "ready has one of port, output, file and exit")
+	}
+	if t := f.Within; t != nil {
+		if *t < minWithin || *t > maxWithin {
+			v.failOnce(t, "", "within %v is outside 1ms to 1h", *t)
+		}
+		r.Within = time.Duration(*t / units.Nanosecond)
+	}
+	return r
+}

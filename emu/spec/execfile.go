@@ -1,0 +1,92 @@
+package spec
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// execForm is a command that a host runs: a text for its shell, a program with its
+// arguments, or either of them as run, with more to say.
+type execForm struct{ Value execFile }
+
+func (f *execForm) decode(r *reader, n ast.Node, what string) {
+	_, isText := scalarText(n)
+	_, isList := n.(*ast.SequenceNode)
+	if isText || isList {
+		r.read(&f.Value.Run, n, "a command")
+		return
+	}
+	r.read(&f.Value, n, what)
+}
+
+func (execForm) schema(m *schemaMaker) *jsonschema.Schema {
+	run := commandLine{}.schema(m)
+	return &jsonschema.Schema{OneOf: append(run.OneOf, m.of(reflect.TypeFor[execFile]()))}
+}
+
+type execFile struct {
+	Run   commandLine  `yaml:"run" jsonschema_description:"the command: a text for /bin/sh, or a program and its arguments"`
+	Ready *readyFile   `yaml:"ready,omitempty" jsonschema_description:"what is waited for before the host's next command starts, and before the lab counts as up; default nothing"`
+	Env   dict[scalar] `yaml:"env,omitempty" jsonschema_description:"environment variables beside those of weft"`
+}
+
+func (execFile) noun() string { return "a command" }
+
+type readyFile struct {
+	Port   *tcpPort    `yaml:"port,omitempty" jsonschema_description:"something in the host listens on this TCP port"`
+	Output *string     `yaml:"output,omitempty" jsonschema_description:"a line of the command's output matches this regular expression (RE2)"`
+	File   *string     `yaml:"file,omitempty" jsonschema_description:"this file is there in the host"`
+	Exit   *bool       `yaml:"exit,omitempty" jsonschema_description:"the command has ended, with exit code 0"`
+	Within *units.Time `yaml:"within,omitempty" jsonschema_description:"how long that may take, 1ms to 1h; default 1min"`
+}
+
+func (readyFile) noun() string { return "ready" }
+
+// tcpPort is a port of TCP.
+type tcpPort uint16
+
+// UnmarshalText reads a number from 1 to 65535.
+func (p *tcpPort) UnmarshalText(b []byte) error {
+	n, err := parseInt(b, 1, 1<<16-1)
+	*p = tcpPort(n)
+	return err
+}
+
+func (tcpPort) schema(*schemaMaker) *jsonschema.Schema { return integer(1, 1<<16-1) }
+
+// commandLine is a program and its arguments.
+type commandLine struct {
+	argv []string
+	text string // for people
+}
+
+// shell runs a command that is a text.
+const shell = "/bin/sh"
+
+func (c *commandLine) decode(r *reader, n ast.Node, what string) {
+	if text, ok := scalarText(n); ok {
+		c.argv, c.text = []string{shell, "-c", text}, strings.TrimSpace(text)
+		return
+	}
+	if _, ok := n.(*ast.SequenceNode); !ok {
+		r.wrong(n, what, "a text for the shell, or a list: the program and its arguments", `write for example "iperf3 -s" or [iperf3, -s]`)
+		return
+	}
+	var list []scalar
+	r.read(&list, n, what)
+	for _, s := range list {
+		c.argv = append(c.argv, string(s))
+	}
+	c.text = strings.Join(c.argv, " ")
+}
+
+func (commandLine) schema(m *schemaMaker) *jsonschema.Schema {
+	one := m.of(reflect.TypeFor[scalar]())
+	least := uint64(1)
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: one, MinItems: &least}}}
+}

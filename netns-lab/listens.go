@@ -1,0 +1,48 @@
+package netnslab
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// TCP gives what the kernel lists of a host's TCP sockets (proc_net_tcp in the
+// kernel's documentation), for Listens.
+func (l *Lab) TCP(host string) (text string, err error) {
+	h, ok := l.info.Host(host)
+	if !ok {
+		return "", fmt.Errorf("lab %s has no host %s", l.info.Name, host)
+	}
+	err = onSparedThread(func() error {
+		if err := joinNamespace(h.Namespace); err != nil {
+			return err
+		}
+		v4, err := os.ReadFile("/proc/thread-self/net/tcp")
+		// Not there on a machine without IPv6.
+		v6, _ := os.ReadFile("/proc/thread-self/net/tcp6")
+		text = string(v4) + string(v6)
+		return err
+	})
+	return text, err
+}
+
+// listening is the state of a TCP socket that listens (TCP_LISTEN).
+const listening = "0A"
+
+// Listens tells whether a socket of a listing of /proc/net/tcp and tcp6 listens on a
+// port.
+func Listens(listing string, port uint16) bool {
+	for line := range strings.Lines(listing) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[3] != listening {
+			continue
+		}
+		if i := strings.LastIndexByte(f[1], ':'); i >= 0 {
+			if n, err := strconv.ParseUint(f[1][i+1:], 16, 16); err == nil && uint16(n) == port {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,69 @@
+package netnslab
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Sockets are what a host's kernel has counted of datagrams that came to it and that
+// no program got, since the host was made, over IPv4 and IPv6 (RFC 4113; Linux,
+// net/ipv4/udp.c).
+type Sockets struct {
+	Full     uint64 // found the receive buffer of their socket full, or the kernel out of memory for it
+	Unopened uint64 // went to a port that no socket has
+	Checksum uint64 // had a wrong checksum
+}
+
+// Sockets reads the counters of a host's sockets.
+func (l *Lab) Sockets(host string) (s Sockets, err error) {
+	h, ok := l.info.Host(host)
+	if !ok {
+		return s, fmt.Errorf("lab %s has no host %s", l.info.Name, host)
+	}
+	err = onSparedThread(func() error {
+		if err := joinNamespace(h.Namespace); err != nil {
+			return err
+		}
+		v4, err := os.ReadFile("/proc/thread-self/net/snmp")
+		if err != nil {
+			return err
+		}
+		// Not there on a machine without IPv6.
+		v6, _ := os.ReadFile("/proc/thread-self/net/snmp6")
+		s = ParseSockets(string(v4), string(v6))
+		return nil
+	})
+	if err != nil {
+		return s, fmt.Errorf("read the counters of %s's sockets: %w", host, err)
+	}
+	return s, nil
+}
+
+// ParseSockets reads /proc/net/snmp and /proc/net/snmp6. What a kernel does not count
+// is 0.
+func ParseSockets(snmp, snmp6 string) (s Sockets) {
+	counters := map[string]uint64{}
+	var names []string
+	for line := range strings.Lines(snmp) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != "Udp:" {
+			continue
+		}
+		if names == nil { // a line of names comes before that of values
+			names = fields
+			continue
+		}
+		for i, v := range fields[1:min(len(fields), len(names))] {
+			counters[names[i+1]], _ = strconv.ParseUint(v, 10, 64)
+		}
+	}
+	for line := range strings.Lines(snmp6) {
+		if f := strings.Fields(line); len(f) == 2 && strings.HasPrefix(f[0], "Udp6") {
+			n, _ := strconv.ParseUint(f[1], 10, 64)
+			counters[strings.TrimPrefix(f[0], "Udp6")] += n
+		}
+	}
+	return Sockets{Full: counters["RcvbufErrors"] + counters["MemErrors"], Unopened: counters["NoPorts"], Checksum: counters["InCsumErrors"]}
+}

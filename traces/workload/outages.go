@@ -1,0 +1,102 @@
+package workload
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weftlab/weft/sim/outage"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Outage is a time for which a flow or a transfer stood still because links were
+// down: from the last delivery before to the first behind.
+type Outage struct {
+	Flow   string     `json:"flow,omitempty"`
+	Of     string     `json:"transfer,omitempty"`
+	From   string     `json:"from"` // host
+	To     string     `json:"to"`
+	Window int        `json:"window"` // number of the stretch without a link, from 1
+	Start  units.Time `json:"start"`
+	Length units.Time `json:"length"`         // as far as it is known if not Over
+	Over   bool       `json:"over"`           // deliveries have begun again
+	Lost   uint64     `json:"lost,omitempty"` // packets of a flow that were sent meanwhile and had not come when it was over
+}
+
+// interval is the time from packet to packet while the flow sends.
+func (r *Record) interval() units.Time { return r.flow.Rate.TimeOf(r.flow.Size) }
+
+// stoodStill notes the gap before a packet that comes now, if packets are missing: a
+// sender that was silent was not kept from anything.
+func (r *Record) stoodStill(now units.Time, seq uint32) {
+	missing := int32(seq - r.seen.next)
+	start := r.lastCame
+	if r.received == 0 {
+		start = max(r.flow.At, r.links.From)
+	}
+	// Whoever misses a packet waits for two intervals; what is shorter is disorder.
+	if missing > 0 && now-start >= 2*r.interval() {
+		r.gaps.Note(r.links, start, now, uint64(missing))
+	}
+}
+
+// Outages gives the longest outage of the flow in each window, in their order. No
+// engine runs meanwhile.
+func (r *Record) Outages() (all []Outage) {
+	for _, g := range r.gaps.Gaps() {
+		all = append(all, Outage{Flow: r.flow.Name, From: r.from, To: r.to, Window: g.Window, Start: g.Start, Length: g.End - g.Start, Over: true, Lost: g.Lost})
+	}
+	start := r.lastCame
+	if r.received == 0 {
+		start = max(r.firstSent, r.links.From)
+	}
+	missing := int32(uint32(r.sent) - r.seen.next)
+	if r.sent > 0 && start <= r.links.To && r.lastSent >= r.links.From && missing > 0 && r.lastSent-start >= 2*r.interval() {
+		all = append(all, Outage{Flow: r.flow.Name, From: r.from, To: r.to, Window: r.links.Number, Start: start, Length: r.lastSent - start, Lost: uint64(missing)})
+	}
+	return all
+}
+
+// Watch tells the record of the links that go down.
+func (r *TransferRecord) Watch(w *outage.Window) { r.links = w }
+
+// Gaps sets the gaps in what came in order at the queue pairs so far. It is to be
+// called before Result and Outages, while no engine runs.
+func (r *TransferRecord) Gaps(gaps []outage.Gap) { r.gaps = gaps }
+
+// pauseFactor is how many times as long as the mean time from packet to packet a gap
+// of a transfer is at least that counts as an outage. Shorter ones are what a queue
+// pair waits for when others send.
+const pauseFactor = 10
+
+// Outages gives the longest outage of the transfer in each window, in their order, of
+// that of its queue pairs which it hit most. There are none of a transfer of which
+// nothing was missed: then it waited for something else.
+func (r *TransferRecord) Outages() (all []Outage) {
+	c := &r.counters
+	if c.Retransmitted+c.NAKs+c.Timeouts+c.OutOfSequence+r.failed == 0 {
+		return nil
+	}
+	least := units.Time(0)
+	if c.Packets > 0 {
+		least = pauseFactor * (max(r.lastReceived, r.lastEnded) - r.firstPosted) / units.Time(c.Packets)
+	}
+	of := func(g outage.Gap, over bool) Outage {
+		return Outage{Of: r.transfer.Name, From: r.from, To: r.to, Window: g.Window, Start: g.Start, Length: g.End - g.Start, Over: over}
+	}
+	for _, g := range r.gaps {
+		g.Start = max(g.Start, r.firstPosted) // of one that begins meanwhile
+		if i := slices.IndexFunc(all, func(o Outage) bool { return o.Window == g.Window }); i < 0 {
+			all = append(all, of(g, true))
+		} else if g.End-g.Start > all[i].Length {
+			all[i] = of(g, true)
+		}
+	}
+	all = slices.DeleteFunc(all, func(o Outage) bool { return o.Length < least })
+	slices.SortFunc(all, func(a, b Outage) int { return cmp.Compare(a.Window, b.Window) })
+	// What failed or is under way has not gone on.
+	start := max(r.lastReceived, r.firstPosted)
+	if open := r.posted > r.times.count; open && r.posted > 0 && start <= r.links.To && c.Timeouts+r.failed > 0 {
+		all = append(all, of(outage.Gap{Window: r.links.Number, Start: start, End: max(start, r.lastEnded)}, false))
+	}
+	return all
+}
