@@ -65,10 +65,16 @@ func (p *priority) adjust(now, slept units.Time) {
 	}
 }
 
-// setFIFO gives the calling thread the lowest real-time priority, which is
-// above every ordinary program.
-func setFIFO() error {
-	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+// setFIFO gives the calling thread a real-time priority, which is above every
+// ordinary program: enginePriority, or where an rtprio limit allows no more, the
+// lowest.
+func setFIFO() (err error) {
+	for _, p := range []uint32{enginePriority, helperPriority} {
+		if err = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: p}, 0); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // setNice gives the calling thread the highest share among ordinary programs.
