@@ -69,7 +69,7 @@ func (m *machine) realtime() Check {
 		c.Verdict = Warn
 		c.Found = fmt.Sprintf("refused; rtprio limit %s", m.limit("Max realtime priority"))
 		c.Means = "the engine's thread waits its turn behind other programs, and packets are late"
-		c.Mend = "run as root, or: setcap cap_sys_nice+ep weft; or ulimit -r 2; in a container: --cap-add SYS_NICE"
+		c.Mend = "run as root, or: setcap cap_sys_nice+ep weft; or ulimit -r 1; in a container: --cap-add SYS_NICE"
 	}
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -19,10 +20,12 @@ import (
 // programs that never sleep hold all cores, that thread waits for a time slice,
 // 4 ms and more, and the engine with it, whatever its own priority.
 //
-// So the others get a real-time priority as well, below the engine's. They
-// hardly use it: a thread that works for long, such as one that formats a
-// capture, is ordinary again after a period, lest it take the cores from the
-// hosts' programs.
+// So the others get the engine's real-time priority. They hardly use it: a thread
+// that works for long, such as one that formats a capture, is ordinary again
+// after a period, lest it take the cores from the hosts' programs. The priority
+// must not be a lower one: the runtime spins, yielding, on what another thread
+// holds for an instant (casgstatus), and on the core of a thread of higher
+// priority that other never gets to release it.
 type helpers struct {
 	raised map[int]bool          // by thread
 	worked map[int]time.Duration // processor time that a thread had at the last look
@@ -36,15 +39,17 @@ const (
 	// hardWork is the share of the time, in percent, beyond which a thread
 	// does more than to hand on the engine.
 	hardWork = 20
-	// helperPriority is that of the others, enginePriority that of the engine.
-	helperPriority, enginePriority = 1, 2
 )
 
-// KeepHelpersAhead gives the process's other threads a real-time priority below
-// the engine's until ctx ends, and takes it from those that work for long. What
-// the process starts meanwhile is ordinary. It is for processes in which a Driver
-// has SCHED_FIFO; without the right to it nothing changes.
+// KeepHelpersAhead gives the process's other threads the engine's real-time
+// priority until ctx ends, and takes it from those that work for long. What the
+// process starts meanwhile is ordinary. It is for processes in which a Driver has
+// SCHED_FIFO; without the right to it nothing changes. Nor does it on a single
+// core, where the engine would wait for them.
 func KeepHelpersAhead(ctx context.Context) {
+	if runtime.NumCPU() == 1 {
+		return
+	}
 	h := newHelpers()
 	defer h.lower()
 	tick := time.NewTicker(lookPeriod)
@@ -131,7 +136,7 @@ func isOrdinary(id int) bool {
 
 func setHelper(id int) error {
 	return unix.SchedSetAttr(id, &unix.SchedAttr{
-		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: helperPriority, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: realtimePriority, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
 	}, 0)
 }
 

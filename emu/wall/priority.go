@@ -65,16 +65,12 @@ func (p *priority) adjust(now, slept units.Time) {
 	}
 }
 
-// setFIFO gives the calling thread a real-time priority, which is above every
-// ordinary program: enginePriority, or where an rtprio limit allows no more, the
-// lowest.
-func setFIFO() (err error) {
-	for _, p := range []uint32{enginePriority, helperPriority} {
-		if err = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: p}, 0); err == nil {
-			return nil
-		}
-	}
-	return err
+// realtimePriority is the lowest, which is above every ordinary program.
+const realtimePriority = 1
+
+// setFIFO gives the calling thread realtimePriority.
+func setFIFO() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realtimePriority}, 0)
 }
 
 // setNice gives the calling thread the highest share among ordinary programs.
