@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,14 +41,16 @@ topology:
     - {endpoints: ["h3:eth0", "s1:h3"], rate: 20Mbps}
 `, offload), "iperf3", "tshark", "tcpdump", "nstat")
 			stop := l.capture("s1:h3", "--out", "-s", "100", "-f", "udp")
+			var senders sync.WaitGroup
 			inside := filepath.Join(t.TempDir(), "inside.pcap")
 			dump := l.tcpdump("h3", inside, "udp and (dst port 5201 or dst port 5202)")
 			for i, port := range []string{"5201", "5202"} {
 				l.server("h3", "iperf3", "-s", "-1", "-p", port)
 				l.listens("h3", port)
-				l.server(fmt.Sprintf("h%d", i+1), "iperf3", "-4", "-c", "h3", "-p", port, "-u", "-b", "30M", "-l", "1200", "-t", "2", "-S", "32")
+				c := l.server(fmt.Sprintf("h%d", i+1), "timeout", "60", "iperf3", "-4", "-c", "h3", "-p", port, "-u", "-b", "30M", "-l", "1200", "-t", "2", "-S", "32")
+				senders.Go(func() { _ = c.Wait() })
 			}
-			time.Sleep(3500 * time.Millisecond)
+			senders.Wait()
 			l.quiet()
 			ports := l.ports()
 			truncated := l.counter("h3", "IpExtInTruncatedPkts")
@@ -153,7 +156,7 @@ topology:
 		l.server("h4", "iperf3", "-s", "-1", "-p", port)
 		l.listens("h4", port)
 		// Four connections each: one alone leaves its queue empty after a loss.
-		l.server(fmt.Sprintf("h%d", i+1), "iperf3", "-4", "-c", "h4", "-p", port, "-t", "25", "-P", "4", "-C", "cubic", "-S", strconv.Itoa(32*(i+1)))
+		l.server(fmt.Sprintf("h%d", i+1), "iperf3", "-4", "-c", "h4", "-p", port, "-t", "120", "-P", "4", "-C", "cubic", "-S", strconv.Itoa(32*(i+1)))
 	}
 	time.Sleep(3 * time.Second)
 	bytes := func() (b [3]float64) {
@@ -243,7 +246,7 @@ topology:
 	_, idle := ping("184")
 	l.server("h3", "iperf3", "-s", "-1")
 	l.listens("h3", "5201")
-	l.server("h1", "iperf3", "-4", "-c", "h3", "-t", "8", "-C", "cubic", "-P", "2")
+	l.server("h1", "iperf3", "-4", "-c", "h3", "-t", "120", "-C", "cubic", "-P", "2") // until the test ends
 	time.Sleep(2 * time.Second)
 	_, urgent := ping("184")
 	_, plain := ping("0")
