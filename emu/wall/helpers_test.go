@@ -81,8 +81,8 @@ func TestHelpers(t *testing.T) {
 	_ = c.Process.Kill()
 	_ = c.Wait()
 
-	over.Store(true)
 	h.lower()
+	expect("in the end", "idle", idle, unix.SCHED_NORMAL, 0)
 	expect("in the end", "nice", own, unix.SCHED_NORMAL, -20)
 	for _, id := range threads() {
 		if a, err := unix.SchedGetAttr(id, 0); err == nil && a.Policy == unix.SCHED_RR {
