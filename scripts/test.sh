@@ -3,7 +3,8 @@
 # gofmt, go vet, staticcheck, all tests (with the race detector where it does
 # not change what is tested), and tries the README's demo. Tests that need
 # root are skipped, loudly, without it. Tests that depend on real time and fail
-# get one second chance, loudly. A summary is printed at the end.
+# get one second chance, loudly. A summary at the end says where all this ran,
+# what was skipped and why, and what took long.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
@@ -62,9 +63,18 @@ second_chance() {
   for line in "${again[@]}"; do
     read -r pkg names <<<"$line"
     echo "== a second try: $pkg $names"
-    go test -count=1 -timeout 20m "$@" -run "^($names)\$" "$pkg" || return 1
+    go test -count=1 -vet=off -timeout 20m "$@" -run "^($names)\$" "$pkg" || return 1
     summary+=("NOTE  passed only at the second try: ${names//|/, } (what failed first is above)")
   done
+}
+
+# skips NAME: each test of a run that was skipped, by what it printed: its reason.
+skips() {
+  jq -rs --arg of "$1" '([.[] | select(.Action == "skip" and .Test) | .Package + " " + .Test] | unique) as $s
+    | [.[] | select(.Action == "output" and .Test) | {k: (.Package + " " + .Test), o: .Output} | select(.k as $k | $s | index($k))]
+    | group_by(.k)[]
+    | ([.[].o | select(test("^(=== | *--- )") | not) | gsub("^\\s+|\\s+$"; "") | select(. != "")] | join(" ")) as $why
+    | "\($of): \(.[0].k | sub("^github.com/weftlab/weft/"; "")): \(if $why == "" then "no reason given" else $why end)"'
 }
 
 # tests NAME PACKAGES FLAGS...: runs the tests of these packages with these flags,
@@ -75,7 +85,7 @@ tests() {
   echo "== $name"
   local good=true p s f
   # shellcheck disable=SC2086 # PACKAGES are several words
-  go test -json -count=1 -timeout 20m "$@" $packages >"$out/json" 2>"$out/err" || good=false
+  go test -json -count=1 -vet=off -timeout 20m "$@" $packages >"$out/json" 2>"$out/err" || good=false
   p=$(count pass) s=$(count skip) f=$(count fail)
   if ! $good; then
     cat "$out/err"
@@ -93,7 +103,7 @@ tests() {
   passed=$((passed + p)) skipped=$((skipped + s)) broken=$((broken + f))
   summary+=("$verdict $name: $p passed, $f failed, $s skipped ($((SECONDS - start)) s)")
   jq -r --arg of "$name" 'select(.Test and .Elapsed and .Elapsed > 5 and (.Test | contains("/") | not)) | "\(.Elapsed) s  \(.Package | sub("^github.com/weftlab/weft/"; "")) \(.Test) (\($of))"' "$out/json" >>"$out/slow"
-  jq -r 'select(.Action == "output" and .Test and (.Output | test("SKIP"))) | .Package + " " + .Output' "$out/json" | grep -v -- '--- SKIP\|=== \|^$' | sed "s/^/$name: /" >>"$out/skips"
+  skips "$name" <"$out/json" >>"$out/skips"
 }
 
 : >"$out/skips" >"$out/slow"
@@ -119,9 +129,16 @@ else
 fi
 [ -z "$machines" ] || summary+=("SKIP  VIRTUAL MACHINES WERE NOT TESTED: $machines")
 
+# setting FILE: what a kernel setting or a device is, for the summary.
+setting() { cat "$1" 2>/dev/null || echo "?"; }
+mode() { stat -c %a "$1" 2>/dev/null || echo "not there"; }
+
+echo
+echo "== where"
+echo "$(nproc) cores, $(uname -sr), user $(id -un), TCP $(setting /proc/sys/net/ipv4/tcp_congestion_control), /dev/net/tun $(mode /dev/net/tun), /dev/kvm $(mode /dev/kvm), load $(cut -d' ' -f1-3 /proc/loadavg)"
 echo
 echo "== skipped, and why"
-sort "$out/skips" | uniq -c
+sort "$out/skips"
 [ -s "$out/skips" ] || echo "nothing"
 echo
 echo "== the slowest tests"

@@ -35,11 +35,10 @@ func (l *realLab) table(sw, to string) string {
 func (l *realLab) becomes(sw, to, want string) {
 	l.t.Helper()
 	got := ""
-	for range 200 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if got = l.table(sw, to); got == want {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	l.t.Fatalf("the ways of %s to %s are %q, and do not become %q", sw, to, got, want)
 }
@@ -113,12 +112,11 @@ func (l *realLab) moves(spine1, spine2 bool) {
 	const deal = 50
 	a, b := l.over()
 	var x, y uint64
-	for range 200 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		x, y = l.over()
 		if (!spine1 || x > a+deal) && (!spine2 || y > b+deal) {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	l.t.Fatalf("the spines carried %d and %d packets, want some of each: %v, %v", x-a, y-b, spine1, spine2)
 }

@@ -117,12 +117,12 @@ func (l *realLab) counts(hosts ...string) func(counter string) uint64 {
 // becomesTrue waits until something is so.
 func (l *realLab) becomesTrue(what string, is func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if is() {
 			return
 		}
 	}
-	l.t.Fatalf("%s has not come about in a minute", what)
+	l.t.Fatalf("%s has not come about in %v", what, patience)
 }
 
 // unused holds NICs to having no object left of programs that have ended.

@@ -3,7 +3,6 @@ package cli
 import (
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -40,13 +39,9 @@ func (l *realLab) testRDMANotReady(peer string) {
 	l.listens("h1", "18515")
 	c := l.rdmaServer("h2", plus(argv, "10.0.0.1")...)
 	l.becomesTrue("a transfer", func() bool { return counted("received_payload") > 200e3 })
-	if err := s.Process.Signal(syscall.SIGSTOP); err != nil {
-		l.t.Fatal(err)
-	}
+	resume := l.stopProgram("h1", "ib_send_bw")
 	l.becomesTrue("an RNR NAK", func() bool { return counted("rnr_nak_retry_err") > 10 })
-	if err := s.Process.Signal(syscall.SIGCONT); err != nil {
-		l.t.Fatal(err)
-	}
+	resume()
 	l.set("leaf1:h1", "rate=5Gbps")
 	for _, p := range []*rdmaServer{c, s} {
 		if err := p.ends(); err != nil || !strings.Contains(p.out.String(), "4096       2000") {

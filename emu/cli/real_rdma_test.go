@@ -380,11 +380,10 @@ func TestRDMALibrariesMissing(t *testing.T) {
 func (l *realLab) flows(host, port string, packets uint64) {
 	l.t.Helper()
 	before := l.ports()[port].TxPackets
-	for range 600 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if l.ports()[port].TxPackets-before > packets {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	l.t.Fatalf("%s gets no packets", host)
 }

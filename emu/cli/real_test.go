@@ -47,6 +47,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// patience is how long tests wait for what happens soon on most machines.
+const patience = time.Minute
+
 // needReal skips a test that cannot run here.
 func needReal(t *testing.T, programs ...string) string {
 	t.Helper()
@@ -182,11 +185,10 @@ func (l *realLab) server(host string, argv ...string) *exec.Cmd {
 // listens waits until something listens on a TCP port of a host.
 func (l *realLab) listens(host, port string) {
 	l.t.Helper()
-	for range 200 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if strings.Contains(l.exec(host, "ss", "-Hltn", "sport", "=", ":"+port), "LISTEN") {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	l.t.Fatalf("nothing listens on port %s of %s", port, host)
 }

@@ -2,12 +2,17 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
 // rdmaGuestLab is a guest, whose RDMA is the kernel's rdma_rxe, and a host with our
@@ -248,22 +253,17 @@ func TestRDMAWithAGuest(t *testing.T) {
 		}
 		t.Logf("sent again without loss: %d by our NIC, %d by the guest", c.Of("retransmitted_packets"), l.rxe("completer_retry_err"))
 	})
-	// With a single receive request the sender is told to wait by RNR NAKs.
+	// A receiver that is stopped makes no new receive requests, so it runs out of them
+	// on any machine, and the sender is told to wait by RNR NAKs.
 	t.Run("ReceiverNotReady", func(t *testing.T) {
 		l := l.in(t)
-		const program = "ib_send_bw -u 17 -n 100 -s 3001 -r 1"
-		for try := 0; l.nic("h1").Counters.Of("rnr_nak_retry_err") == 0 || l.rxe("send_rnr_err") == 0; try++ {
-			if try == 10 {
-				t.Fatal("the guest's receive queue is never empty")
-			}
-			l.try(program, guest, host)
-		}
-		for try := 0; l.nic("h1").Counters.Of("out_of_buffer") == 0 || l.rxe("rcvd_rnr_err") == 0; try++ {
-			if try == 10 {
-				t.Fatal("the receive queue of our NIC is never empty")
-			}
-			l.try(program, host, guest)
-		}
+		nic, nak, wait := l.nic("h1").Counters, l.rxe("send_rnr_err"), l.rxe("rcvd_rnr_err")
+		l.tryNotReady("h1:eth0", guest, host, func() bool {
+			return l.nic("h1").Counters.Of("rnr_nak_retry_err") > nic.Of("rnr_nak_retry_err") && l.rxe("send_rnr_err") > nak
+		})
+		l.tryNotReady("v1:eth0", host, guest, func() bool {
+			return l.nic("h1").Counters.Of("out_of_buffer") > nic.Of("out_of_buffer") && l.rxe("rcvd_rnr_err") > wait
+		})
 	})
 	// The loss is at random: rxe takes no notice of a second NAK before an ACK has come,
 	// and waits for its timeout then, which is 2 s when rdma_cm sets it; and a loss at
@@ -291,6 +291,78 @@ func TestRDMAWithAGuest(t *testing.T) {
 			t.Error("the guest has sent nothing again")
 		}
 	})
+}
+
+// tryNotReady transfers by SENDs, and stops the server's program on the way until told
+// says that its receives have run out. Then all has to arrive nevertheless. from is the
+// client's port.
+func (l *realLab) tryNotReady(from string, server, client rdmaEnd, told func() bool) {
+	l.t.Helper()
+	// At the link's 20 Mb/s this takes 2.4 s and more.
+	const program = "ib_send_bw -t 4 -u 17 -n 2000 -s 3001 -r 10"
+	before := l.ports()[from].TxBytes
+	ends := []*rdmaServer{l.rdmaServer(server.host, server.call(program, server)...)}
+	l.listens(server.host, "18515")
+	ends = append(ends, l.rdmaServer(client.host, client.call(program, server)...))
+	l.becomesTrue("a transfer", func() bool { return l.ports()[from].TxBytes > before+200e3 })
+	resume := l.stopProgram(server.host, "ib_send_bw")
+	l.becomesTrue("an RNR NAK", told)
+	resume()
+	if failed := l.join(ends); failed || !strings.Contains(ends[1].out.String(), "3001       2000") {
+		l.t.Errorf("server: %v\n%s\nclient: %v\n%s", ends[0].ProcessState, &ends[0].out, ends[1].ProcessState, &ends[1].out)
+	}
+}
+
+// stopProgram stops a program in a guest or a host (SIGSTOP). The returned function has
+// it go on.
+func (l *realLab) stopProgram(host, program string) (resume func()) {
+	l.t.Helper()
+	if host == "v1" {
+		l.exec(host, "sh", "-c", "kill -STOP $(pidof "+program+")")
+		return func() { l.t.Helper(); l.exec(host, "sh", "-c", "kill -CONT $(pidof "+program+")") }
+	}
+	pids := l.processes(host, program)
+	if len(pids) == 0 {
+		l.t.Fatalf("no %s runs in %s", program, host)
+	}
+	all := func(s syscall.Signal) {
+		l.t.Helper()
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, s); err != nil {
+				l.t.Fatalf("%v to the %s of %s: %v", s, program, host, err)
+			}
+		}
+	}
+	all(syscall.SIGSTOP)
+	return func() { l.t.Helper(); all(syscall.SIGCONT) }
+}
+
+// processes are the programs of a name that use a host's network, as the machine
+// numbers them.
+func (l *realLab) processes(host, program string) (pids []int) {
+	l.t.Helper()
+	want, err := os.Stat(filepath.Join("/run/netns", netnslab.Namespace(l.name, host)))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	comms, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, comm := range comms {
+		dir := filepath.Dir(comm)
+		// A process may end while it is looked at.
+		name, err := os.ReadFile(comm)
+		if err != nil || strings.TrimSpace(string(name)) != program {
+			continue
+		}
+		if its, err := os.Stat(filepath.Join(dir, "ns/net")); err == nil && os.SameFile(its, want) {
+			if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }
 
 // checkGuestCapture looks for what tshark finds fault with, and for what has to be

@@ -52,7 +52,10 @@ func (m *machine) processor() Check {
 		model = "model unknown"
 	}
 	n := m.cores()
-	c := Check{Group: groupMachine, Name: "processor", Verdict: OK, Found: fmt.Sprintf("%d cores, %s", n, model)}
+	c := Check{
+		Group: groupMachine, Name: "processor", Verdict: OK, Found: fmt.Sprintf("%d cores, %s", n, model),
+		Means: "programs that poll and never sleep, such as MPI's ranks, need one each: two on one core exchange messages at the pace of its time slices, in 4 ms and more (mpirun: --bind-to none; docs/time.md)",
+	}
 	if n == 1 {
 		c.Verdict, c.Found = Warn, "1 core, "+model
 		c.Means = "the engine and the programs in the hosts take turns on it, and packets wait for theirs"

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,7 +80,13 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	if int(running.Load()) == len(l.engines) {
 		go started()
 	}
+	var helpers sync.WaitGroup
+	if slices.ContainsFunc(l.engines, func(e *engine) bool { return e.driver.Realtime() }) {
+		helpers.Go(func() { wall.KeepHelpersAhead(ctx) })
+	}
 	done.Wait()
+	stop()
+	helpers.Wait()
 	l.fabric.Exchange()
 	for _, a := range l.ports {
 		a.endpoint.Flush(l.fabric.Now())

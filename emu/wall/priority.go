@@ -65,10 +65,12 @@ func (p *priority) adjust(now, slept units.Time) {
 	}
 }
 
-// setFIFO gives the calling thread the lowest real-time priority, which is
-// above every ordinary program.
+// realtimePriority is the lowest, which is above every ordinary program.
+const realtimePriority = 1
+
+// setFIFO gives the calling thread realtimePriority.
 func setFIFO() error {
-	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realtimePriority}, 0)
 }
 
 // setNice gives the calling thread the highest share among ordinary programs.

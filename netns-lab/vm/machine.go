@@ -179,6 +179,7 @@ func (m *Machine) attend(ended <-chan error) {
 	link, monitor := m.link, m.monitor
 	m.mu.Unlock()
 	link.Close()
+	<-link.Over() // whoever sees the machine's end sees the agent's as well
 	monitor.conn.Close()
 	if again {
 		if ended, err = m.launch(); err == nil {

@@ -1,0 +1,145 @@
+package wall
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// helpers keeps the threads of the Go runtime ahead of ordinary programs.
+//
+// Go preempts a goroutine that has had its thread for 10 ms, the engine's too
+// (runtime/proc.go, retake). One that is locked to its thread then sleeps until
+// some other thread of the process schedules it again (stoplockedm). While
+// programs that never sleep hold all cores, that thread waits for a time slice,
+// 4 ms and more, and the engine with it, whatever its own priority.
+//
+// So the others get the engine's real-time priority. They hardly use it: a thread
+// that works for long, such as one that formats a capture, is ordinary again
+// after a period, lest it take the cores from the hosts' programs. The priority
+// must not be a lower one: the runtime spins, yielding, on what another thread
+// holds for an instant (casgstatus), and on the core of a thread of higher
+// priority that other never gets to release it.
+type helpers struct {
+	raised map[int]bool          // by thread
+	worked map[int]time.Duration // processor time that a thread had at the last look
+	last   time.Time             // when that was
+}
+
+const (
+	// lookPeriod is how often the threads are looked at: new ones come by and
+	// by, and are ordinary.
+	lookPeriod = 250 * time.Millisecond
+	// hardWork is the share of the time, in percent, beyond which a thread
+	// does more than to hand on the engine.
+	hardWork = 20
+)
+
+// KeepHelpersAhead gives the process's other threads the engine's real-time
+// priority until ctx ends, and takes it from those that work for long. What the
+// process starts meanwhile is ordinary. It is for processes in which a Driver has
+// SCHED_FIFO; without the right to it nothing changes. Nor does it on a single
+// core, where the engine would wait for them.
+func KeepHelpersAhead(ctx context.Context) {
+	if runtime.NumCPU() == 1 {
+		return
+	}
+	h := newHelpers()
+	defer h.lower()
+	tick := time.NewTicker(lookPeriod)
+	defer tick.Stop()
+	for {
+		h.look(time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func newHelpers() *helpers {
+	return &helpers{raised: map[int]bool{}, worked: map[int]time.Duration{}}
+}
+
+// look judges all threads of the process by what they did since the last look.
+func (h *helpers) look(now time.Time) {
+	period := now.Sub(h.last)
+	h.last = now
+	before, raised := h.worked, h.raised
+	h.worked, h.raised = map[int]time.Duration{}, map[int]bool{}
+	for _, id := range threads() {
+		worked, ok := workOf(id)
+		if !ok {
+			continue // it has ended
+		}
+		h.worked[id] = worked
+		was, known := before[id]
+		hard := known && 100*(worked-was) > hardWork*period
+		switch {
+		case raised[id] && hard:
+			h.raised[id] = setOrdinary(id) != nil
+		case raised[id]:
+			h.raised[id] = true
+		case !hard && isOrdinary(id):
+			h.raised[id] = setHelper(id) == nil
+		}
+	}
+}
+
+// lower makes all threads that were raised ordinary.
+func (h *helpers) lower() {
+	for id, raised := range h.raised {
+		if raised {
+			_ = setOrdinary(id) // it may have ended
+		}
+	}
+}
+
+// threads are those of this process.
+func threads() (ids []int) {
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if id, err := strconv.Atoi(e.Name()); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// workOf is the processor time that a thread has had (proc(5), schedstat).
+func workOf(id int) (time.Duration, bool) {
+	b, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(id), "schedstat"))
+	if err != nil {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(string(b), " ")
+	n, err := strconv.ParseInt(first, 10, 64)
+	return time.Duration(n), err == nil
+}
+
+// isOrdinary tells whether nobody has given a thread a scheduling of its own:
+// engines have one, also after they have stepped back.
+func isOrdinary(id int) bool {
+	a, err := unix.SchedGetAttr(id, 0)
+	return err == nil && a.Policy == unix.SCHED_NORMAL && a.Nice == 0
+}
+
+func setHelper(id int) error {
+	return unix.SchedSetAttr(id, &unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: realtimePriority, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+	}, 0)
+}
+
+func setOrdinary(id int) error {
+	return unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
+}

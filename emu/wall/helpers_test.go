@@ -1,0 +1,92 @@
+package wall
+
+import (
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestHelpers: the threads of the process get a real-time priority, but for one
+// that works all the time, one with a scheduling of its own, and a child. In the
+// end all are as before.
+func TestHelpers(t *testing.T) {
+	var over atomic.Bool
+	thread := func(body func()) (id int) {
+		started := make(chan int)
+		end := make(chan struct{})
+		go func() {
+			defer close(end)
+			runtime.LockOSThread() // and never unlocked
+			started <- unix.Gettid()
+			body()
+		}()
+		t.Cleanup(func() { <-end })
+		return <-started
+	}
+	idle := thread(func() {
+		for !over.Load() {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	busy := thread(func() {
+		for !over.Load() {
+		}
+	})
+	nice := make(chan error, 1)
+	own := thread(func() {
+		nice <- setNice()
+		for !over.Load() {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	t.Cleanup(func() { over.Store(true) })
+	if err := <-nice; err != nil {
+		t.Skipf("SKIPPED: scheduling: %v", err)
+	}
+	h := newHelpers()
+	defer h.lower()
+	h.look(time.Now())
+	if !h.raised[idle] {
+		t.Skip("SKIPPED: real-time scheduling is not allowed")
+	}
+	expect := func(when, who string, id int, policy uint32, nice int32) {
+		t.Helper()
+		a, err := unix.SchedGetAttr(id, 0)
+		if err != nil || a.Policy != policy || a.Nice != nice {
+			t.Errorf("%s: the %s thread has %+v, %v; want policy %d, nice %d", when, who, a, err, policy, nice)
+		}
+	}
+	expect("at first", "idle", idle, unix.SCHED_RR, 0)
+	expect("at first", "busy", busy, unix.SCHED_RR, 0) // nobody knows yet
+	expect("at first", "nice", own, unix.SCHED_NORMAL, -20)
+
+	// The thread works in real time, so that has to pass. A second look counts
+	// its work over any time, so a busy machine only makes this longer.
+	for h.raised[busy] {
+		time.Sleep(20 * time.Millisecond)
+		h.look(time.Now())
+	}
+	expect("when it has worked", "busy", busy, unix.SCHED_NORMAL, 0)
+	expect("when another has worked", "idle", idle, unix.SCHED_RR, 0)
+
+	c := exec.Command("sleep", "1000")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	expect("as a child", "main", c.Process.Pid, unix.SCHED_NORMAL, 0)
+	_ = c.Process.Kill()
+	_ = c.Wait()
+
+	h.lower()
+	expect("in the end", "idle", idle, unix.SCHED_NORMAL, 0)
+	expect("in the end", "nice", own, unix.SCHED_NORMAL, -20)
+	for _, id := range threads() {
+		if a, err := unix.SchedGetAttr(id, 0); err == nil && a.Policy == unix.SCHED_RR {
+			t.Errorf("in the end thread %d still has SCHED_RR", id)
+		}
+	}
+}
