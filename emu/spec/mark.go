@@ -68,3 +68,26 @@ func (v *resolver) checkMark(n *Node, c congestion.Config, limit units.Bytes, pl
 	}
 	v.report(c.Name, c.Settings, c.Settings.Validate(limit), place.preset, place)
 }
+
+// checkRoutedMarks reports congestion points that cannot be at routers.
+func (v *resolver) checkRoutedMarks() {
+	for i := range v.plan.Nodes {
+		n := &v.plan.Nodes[i]
+		if n.Router == nil {
+			continue
+		}
+		for p := range n.Ports {
+			place := v.some(v.queues[End{i, p}].Mark, v.files[i])
+			v.checkRoutedMark(n, n.Ports[p].Queue.Mark, place)
+			for j := range n.Ports[p].Classes {
+				v.checkRoutedMark(n, n.Ports[p].Classes[j].Mark, v.some(v.deep[i].classes[j].Mark, place))
+			}
+		}
+	}
+}
+
+func (v *resolver) checkRoutedMark(n *Node, c congestion.Config, place any) {
+	if k, err := congestion.Points.Find(c.Name); err == nil && k.NotRouted != "" {
+		v.failOnce(place, "leave out the addresses of "+n.Name+", or choose another congestion point", "%s, and %s is one", k.NotRouted, n.Name)
+	}
+}

@@ -88,6 +88,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.portSettings()
 	v.portClasses()
 	v.addresses()
+	v.checkRoutedMarks()
 	v.domain = v.plan.domains()
 	v.routes()
 	v.reach = v.plan.Reach()

@@ -27,6 +27,8 @@ type Kind struct {
 	AtHosts bool
 	// NotFair is why the point cannot judge a class with order: fair; "" if it can.
 	NotFair string
+	// NotRouted is why the point cannot be at a router; "" if it can.
+	NotRouted string
 }
 
 // Settings are the parameters of a point: a pointer to a struct whose fields have yaml,

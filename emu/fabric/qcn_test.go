@@ -1,0 +1,90 @@
+package fabric
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/internal/judge"
+	"github.com/weftlab/weft/protocols/qcn"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/traces/dissector"
+)
+
+const qcnLab = `
+duration: 60ms
+topology:
+  kinds:
+    host: {attach: none, nic: {cc: qcn}}
+    switch: {queue: {limit: 500KB, mark: {qcn: {cp_min_header_octets: 20B}}}}
+  generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}
+workload:
+  - {write: {from: [h1, h2, h3], to: h4, size: 10MB, count: unlimited}}
+`
+
+// TestQCN closes the loop: the switch samples, its messages reach the flows that they are
+// about, and the queue of a bottleneck stays about its set point with the link full and
+// nothing lost. Captures show the messages.
+func TestQCN(t *testing.T) {
+	oneEngine(t)
+	f := New(parse(t, qcnLab))
+	s1, _ := f.Plan.Node("s1")
+	h1, _ := f.Plan.Node("h1")
+	var frames [][]byte
+	f.Port(h1, 0).Observe(0, observer(func(p *packet.Packet, dir port.Direction, _ packet.Fate) {
+		if p.Message != nil && dir == port.In && len(frames) < 20 {
+			frames = append(frames, new(renderer).render(p, nil))
+		}
+	}))
+	runTo(t, f, 20*ms)
+	before := f.PortStatus(s1, 3)
+	var sum units.Bytes
+	const samples = 400
+	for i := range samples {
+		runTo(t, f, 20*ms+units.Time(i+1)*100*us)
+		_, bytes := f.Port(s1, 3).Queued(f.Now())
+		sum += bytes
+	}
+	after := f.PortStatus(s1, 3)
+	used := float64(packet.OnWire(1082)) / 1082 * float64(after.TxBytes-before.TxBytes) * 8 / (40 * ms).Seconds() / 10e9
+	mean := sum / samples
+	t.Logf("%.3f of the link, a queue of %v on average, %d messages", used, mean, len(frames))
+	if used < 0.97 || mean < 10*units.KB || mean > 50*units.KB || after.Dropped > 0 {
+		t.Errorf("%.3f of the link, a queue of %v on average, %d dropped; the set point is 26KB", used, mean, after.Dropped)
+	}
+	handled := uint64(0)
+	for _, n := range f.NICs() {
+		handled += n.Counters.Of("rp_messages_handled")
+		if n.Counters.Of("rp_messages_ignored") > 0 {
+			t.Errorf("%s: %v", n.Name, n.Counters)
+		}
+	}
+	if handled == 0 || len(after.Gauges) != 2 || after.Gauges[1].Value < float64(handled) {
+		t.Errorf("%d messages were handled; gauges %+v", handled, after.Gauges)
+	}
+	if a := f.Accounts(); !a.Balanced() {
+		t.Errorf("%+v", a)
+	}
+	lua := filepath.Join(t.TempDir(), "weft.lua")
+	if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range judge.Tshark(t, lua, frames, "eth.type", "_ws.col.Info") {
+		if !strings.HasPrefix(row[0], fmt.Sprintf("0x%04x", qcn.EtherTypeCNM)) || !strings.HasPrefix(row[1], "Congestion notification, feedback ") {
+			t.Errorf("%q", row)
+		}
+	}
+}
+
+// TestQCNAtARouter: its messages do not cross routers, so it is refused there.
+func TestQCNAtARouter(t *testing.T) {
+	text := strings.Replace(qcnLab, "topology:", "topology:\n  nodes: {s1: {address: auto}}", 1)
+	if _, err := spec.Parse("lab.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "messages of QCN do not cross routers, and s1 is one") {
+		t.Errorf("%v", err)
+	}
+}
