@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// buildHost makes the namespace nsName and all of h inside it. On an error it
-// returns what it holds open by then; the caller removes the rest by name.
-func buildHost(nsName string, h Host, hostsFile []byte) (ns *namespace, devices []*Device, err error) {
+// buildHost makes the namespaces of h and all inside them; info is what is known of
+// it. On an error it returns what it holds open by then; the caller removes the rest by
+// name.
+func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace, devices []*Device, err error) {
 	err = onSparedThread(func() error {
+		nsName := info.Namespace
 		if err := writeHostsFile(nsName, hostsFile); err != nil {
 			return err
 		}
@@ -57,7 +60,16 @@ func buildHost(nsName string, h Host, hostsFile []byte) (ns *namespace, devices 
 				return err
 			}
 		}
-		return nil
+		if info.Virtual {
+			return nil // programs are in the guest
+		}
+		own := ownDir(l.info.Dir, h.Name)
+		if err := writeOwn(own, l.info.Name, h.Name, nsName, l.info.Started); err != nil {
+			return err
+		}
+		v := view{Name: h.Name, Namespace: nsName, Etc: filepath.Join(etcDir(), nsName), Own: own, Private: h.Private}
+		ns.init, err = startInit(l.life.read, v)
+		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("host %s: %w", h.Name, err)

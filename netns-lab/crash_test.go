@@ -93,14 +93,15 @@ func TestSweepAfterCrash(t *testing.T) {
 	if info, err := Find(name); err != nil || info.Running || info.File != "crash.yaml" || len(info.Hosts) != 2 {
 		t.Errorf("Find after the crash: %+v, %v", info, err)
 	}
-	if err := Exec(name, "a", []string{"true"}, nil); !errors.Is(err, ErrNotRunning) {
+	if _, err := Exec(name, "a", Program{Argv: []string{"true"}}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Exec after the crash: %v", err)
+	}
+	// The host's programs go with the owner.
+	if err := <-ended; err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the program in the host ended with %v, want SIGKILL", err)
 	}
 	if err := Sweep(name); err != nil {
 		t.Fatal(err)
-	}
-	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
-		t.Errorf("the program in the host ended with %v, want SIGTERM", err)
 	}
 	if left := residue(name); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

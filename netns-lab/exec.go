@@ -4,116 +4,112 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// Exec turns this process into the program argv inside a host of a running lab,
-// as `ip netns exec` would: with the host's devices in /sys and the files of
-// /etc/netns/<namespace> in place of those in /etc. The environment, the open
-// files and the terminal stay. It returns only on an error; one about a program
-// that is not there wraps exec.ErrNotFound or fs.ErrNotExist. inside, if not nil, is
-// called in the host's namespaces before the program starts.
-func Exec(lab, host string, argv []string, inside func() error) error {
-	ns, err := namespaceOf(lab, host)
-	if err != nil {
-		return err
-	}
-	if len(argv) == 0 {
-		return errors.New("no program is named")
-	}
-	program, err := exec.LookPath(argv[0])
-	if err != nil {
-		return fmt.Errorf("program %s: %w", argv[0], errors.Unwrap(err))
-	}
-	failed := make(chan error)
-	go func() {
-		// Not unlocked: on an error the thread ends with the goroutine, and
-		// nothing else ever runs in the host by mistake.
-		runtime.LockOSThread()
-		if err := enter(ns); err != nil {
-			failed <- fmt.Errorf("enter host %s of lab %s: %w", host, lab, err)
-			return
-		}
-		if inside != nil {
-			if err := inside(); err != nil {
-				failed <- fmt.Errorf("host %s of lab %s: %w", host, lab, err)
-				return
-			}
-		}
-		failed <- fmt.Errorf("start %s: %w", program, syscall.Exec(program, argv, os.Environ()))
-	}()
-	return <-failed
+// Program is one that is to run in a host.
+type Program struct {
+	Argv []string
+	Dir  string // working directory; the root where the host has no such directory
+
+	// KernelRDMA shows the program what the machine has of RDMA in place of the host's
+	// NICs (ShowVerbs).
+	KernelRDMA bool
 }
 
-func namespaceOf(lab, host string) (string, error) {
+// Exec runs a program inside a host of a running lab, with the host's view of the
+// machine: see view. The environment, the open files and the terminal are those of
+// this process, and the program gets the signals that this process gets, but SIGKILL,
+// of which it dies as well, and SIGSTOP. Exec gives how the program ended, after which
+// this process can end likewise (EndAs).
+//
+// An error means that the program did not start; one about a program that is not there
+// wraps fs.ErrNotExist, one about a file that cannot be run fs.ErrPermission.
+func Exec(lab, host string, p Program) (syscall.WaitStatus, error) {
+	info, h, err := hostOf(lab, host)
+	if err != nil {
+		return 0, err
+	}
+	if len(p.Argv) == 0 {
+		return 0, errors.New("no program is named")
+	}
+	pidfd, err := openInit(info, h)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(pidfd)
+	return run(pidfd, lab, host, p)
+}
+
+func hostOf(lab, host string) (Info, HostInfo, error) {
 	info, err := Find(lab)
 	if err != nil {
-		return "", err
+		return info, HostInfo{}, err
 	}
 	if !info.Running {
-		return "", fmt.Errorf("%w: the owner of %s died: weft down %s removes what is left", ErrNotRunning, lab, lab)
+		return info, HostInfo{}, fmt.Errorf("%w: the owner of %s died: weft down %s removes what is left", ErrNotRunning, lab, lab)
 	}
-	var names []string
-	for _, h := range info.Hosts {
-		if h.Name == host && h.Virtual {
-			return "", fmt.Errorf("host %s of lab %s is a virtual machine: programs get into it through its agent only", host, lab)
+	h, ok := info.Host(host)
+	if !ok {
+		var names []string
+		for _, h := range info.Hosts {
+			names = append(names, h.Name)
 		}
-		if h.Name == host {
-			return h.Namespace, nil
-		}
-		names = append(names, h.Name)
+		return info, h, fmt.Errorf("lab %s has no host %s; its hosts are %s", lab, host, strings.Join(names, ", "))
 	}
-	return "", fmt.Errorf("lab %s has no host %s; its hosts are %s", lab, host, strings.Join(names, ", "))
+	if h.Virtual {
+		return info, h, fmt.Errorf("host %s of lab %s is a virtual machine: programs get into it through its agent only", host, lab)
+	}
+	if h.Init == 0 {
+		return info, h, fmt.Errorf("host %s of lab %s is being made at this moment: try again", host, lab)
+	}
+	return info, h, nil
 }
 
-// enter moves the calling thread into a namespace for good, with a view of the
-// file system to match (iproute2, lib/namespace.c, netns_switch).
-func enter(nsName string) error {
-	if err := joinNamespace(nsName); err != nil {
-		return err
+// openInit gives a pidfd of a host's init.
+func openInit(info Info, h HostInfo) (int, error) {
+	fd, err := unix.PidfdOpen(h.Init, 0)
+	if err == nil {
+		// The number may mean another process by now, or here: inside a host numbers
+		// are the host's own.
+		its, err1 := inodeOf(fmt.Sprintf("/proc/%d/ns/net", h.Init))
+		host, err2 := inodeOf(namespacePath(h.Namespace))
+		if err1 == nil && err2 == nil && its == host {
+			return fd, nil
+		}
+		unix.Close(fd)
+		err = unix.ESRCH
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("a mount namespace of its own: %w", err)
+	if inHost() {
+		return 0, fmt.Errorf("this is inside a host, from which no other can be entered: leave it first")
 	}
-	// Mounts come in from outside as before, and none goes out.
-	if err := unix.Mount("", "/", "none", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("keep mounts to itself: %w", err)
+	if errors.Is(err, unix.ESRCH) {
+		return 0, fmt.Errorf("host %s has ended: its first process (pid %d), and so all its processes, were killed; to get it back start the lab anew (weft down %s)", h.Name, h.Init, info.Name)
 	}
-	if err := remountSys(nsName); err != nil {
-		return fmt.Errorf("mount /sys for namespace %s: %w", nsName, err)
-	}
-	return bindEtc(nsName)
+	return 0, fmt.Errorf("host %s, process %d: %w", h.Name, h.Init, err)
 }
 
-// remountSys shows the namespace's own devices in /sys/class/net. The mount is
-// read-only if it was so before.
-func remountSys(nsName string) error {
-	var before unix.Statfs_t
-	if err := unix.Statfs("/sys", &before); err != nil {
-		return err
-	}
-	if err := unix.Unmount("/sys", unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
-		return err
-	}
-	return unix.Mount(nsName, "/sys", "sysfs", uintptr(before.Flags)&unix.ST_RDONLY, "")
-}
-
-func bindEtc(nsName string) error {
-	files, err := os.ReadDir(filepath.Join(etcDir(), nsName))
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		from, to := filepath.Join(etcDir(), nsName, f.Name()), filepath.Join("/etc", f.Name())
-		if err := unix.Mount(from, to, "none", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mount %s over %s: %w (the file must exist in /etc)", from, to, err)
+// inHost tells whether this process is in a host: whether /run/netns is one that
+// ownNetns has made.
+func inHost() bool {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, " "+netnsDir+" ") && strings.Contains(line, " - tmpfs "+mountSource+" ") {
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// enterHost moves the calling thread into a host's namespaces, for good. Of the PID
+// namespace that holds for the processes that it starts.
+func enterHost(pidfd int) error {
+	// A thread that shares its root and working directory cannot change them.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("a root directory of its own: %w", err)
+	}
+	return unix.Setns(pidfd, hostNamespaces|unix.CLONE_NEWNET)
 }

@@ -57,13 +57,13 @@ func TestExecErrors(t *testing.T) {
 		is                 error
 		want               string
 	}{
-		{lab, "h1", "no-such-program", exec.ErrNotFound, "program no-such-program: executable file not found"},
+		{lab, "h1", "no-such-program", os.ErrNotExist, "program no-such-program: executable file not found"},
 		{lab, "h1", "/no/such/program", os.ErrNotExist, "/no/such/program"},
 		{lab, "h1", "/etc/hosts", os.ErrPermission, "/etc/hosts"},
 		{lab, "h9", "true", nil, "lab " + lab + " has no host h9; its hosts are h1, h2"},
 		{"no-such-lab", "h1", "true", ErrUnknown, "no-such-lab"},
 	} {
-		err := Exec(c.lab, c.host, []string{c.program}, nil)
+		_, err := Exec(c.lab, c.host, Program{Argv: []string{c.program}, Dir: "/"})
 		if err == nil || c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s in %s of %s: %v", c.program, c.host, c.lab, err)
 		}
@@ -73,13 +73,13 @@ func TestExecErrors(t *testing.T) {
 	if err := os.WriteFile(script, []byte("not a program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := Exec(lab, "h1", []string{script}, nil); !errors.Is(err, syscall.ENOEXEC) {
+	if _, err := Exec(lab, "h1", Program{Argv: []string{script}, Dir: "/"}); err == nil || !strings.Contains(err.Error(), syscall.ENOEXEC.Error()) {
 		t.Errorf("a file that is no program: %v", err)
 	}
 	if n, err := os.ReadDir("/sys/class/net"); err != nil || len(n) == 0 {
 		t.Errorf("the machine's /sys after a failed Exec: %v, %v", n, err)
 	}
-	if err := Exec(lab, "h1", nil, nil); err == nil {
+	if _, err := Exec(lab, "h1", Program{}); err == nil {
 		t.Error("no program, no error")
 	}
 }

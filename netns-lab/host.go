@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -16,6 +17,10 @@ type Host struct {
 	Interfaces []Interface
 	Sysctls    []Sysctl // in this order, after the package's own settings
 	Routes     []Route
+
+	// Private are directories that the host has for itself, empty at first and in
+	// memory, such as /tmp or /run. They exist on the machine.
+	Private []string
 }
 
 // Interface is a device of a host.
@@ -109,6 +114,11 @@ func (h Host) validate() error {
 			return fmt.Errorf("interface %s: %w", i.Name, err)
 		}
 	}
+	for _, dir := range h.Private {
+		if err := CheckPrivate(dir); err != nil {
+			return fmt.Errorf("private directory: %w", err)
+		}
+	}
 	for _, r := range h.Routes {
 		if !r.To.IsValid() || !r.Via.IsValid() {
 			return fmt.Errorf("route to %s via %s: both a destination and a gateway are needed", r.To, r.Via)
@@ -147,6 +157,23 @@ func (i Interface) validate() error {
 		if p.Addr().Is6() && i.mtu() < ipv6MinMTU {
 			return fmt.Errorf("MTU %d is too small for %s: IPv6 needs %d (RFC 8200, section 5)", i.mtu(), p, ipv6MinMTU)
 		}
+	}
+	return nil
+}
+
+// CheckPrivate tells why a directory cannot be one of Host.Private, whatever the
+// machine has.
+func CheckPrivate(dir string) error {
+	if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir {
+		return fmt.Errorf("%q is not the whole path of a directory: write for example /tmp", dir)
+	}
+	for _, own := range []string{"/proc", "/sys", "/dev"} {
+		if dir == own || strings.HasPrefix(dir, own+"/") {
+			return fmt.Errorf("%s cannot be private: what is in %s is not the machine's, or has to be there", dir, own)
+		}
+	}
+	if dir == "/" || dir == "/etc" || dir == "/usr" {
+		return fmt.Errorf("%s cannot be private: without what is in it no program runs", dir)
 	}
 	return nil
 }

@@ -20,6 +20,9 @@ func etcDir() string {
 	return "/etc/netns"
 }
 
+// ownDir is where a host's own files are in its lab's state directory.
+func ownDir(dir, host string) string { return filepath.Join(dir, "hosts", host) }
+
 func hostsPath(nsName string) string { return filepath.Join(etcDir(), nsName, "hosts") }
 
 // hostsFile is the /etc/hosts of every host of a lab: each name with its first

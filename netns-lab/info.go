@@ -40,6 +40,7 @@ type HostInfo struct {
 	Name       string
 	Namespace  string // as `ip netns` knows it
 	Interfaces []InterfaceInfo
+	Init       int  `json:",omitempty"` // the number of its first process, when it is there
 	Virtual    bool `json:",omitempty"` // a virtual machine in the namespace: Exec does not get into it
 }
 

@@ -37,6 +37,8 @@ type Lab struct {
 	state   *state
 	hosts   []*namespace
 	devices []*Device
+	life    *lifeline // of the hosts' inits
+	cache   linkerCache
 
 	close    sync.Once
 	closeErr error
@@ -65,6 +67,14 @@ func Create(name string, info Info, hosts []Host) (*Lab, error) {
 	if err := l.build(hosts); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	for i, ns := range l.hosts {
+		if ns.init != nil {
+			l.info.Hosts[i].Init = ns.init.pid
+		}
+	}
+	if err := writeJournal(l.info.Dir, l.info); err != nil { // for Exec
+		return nil, errors.Join(err, l.Close())
+	}
 	return l, nil
 }
 
@@ -74,6 +84,11 @@ func (l *Lab) build(hosts []Host) error {
 	if err := shareNetnsMounts(); err != nil {
 		return err
 	}
+	life, err := newLifeline()
+	if err != nil {
+		return err
+	}
+	l.life = life
 	names := hostsFile(l.info.Hosts, l.info.Names)
 	l.hosts = make([]*namespace, len(hosts))
 	devices := make([][]*Device, len(hosts))
@@ -85,11 +100,11 @@ func (l *Lab) build(hosts []Host) error {
 			if ctx.Err() != nil {
 				return nil // another host failed, and its error is the one to report
 			}
-			l.hosts[i], devices[i], err = buildHost(l.info.Hosts[i].Namespace, h, names)
+			l.hosts[i], devices[i], err = l.buildHost(l.info.Hosts[i], h, names)
 			return err
 		})
 	}
-	err := work.Wait()
+	err = work.Wait()
 	for _, d := range devices {
 		l.devices = append(l.devices, d...)
 	}
@@ -119,13 +134,17 @@ func (l *Lab) Close() error {
 func (l *Lab) remove() error {
 	defer l.state.unlock()
 	inodes := l.info.inodes()
-	ended := endProcesses(inodes)
-	var named error
+	// Programs are asked to end before the inits take them along.
+	ended := endProcesses(inodes, l.inits())
 	if ended == nil { // else the names stay, or the process could not be found again
+		ended = l.endInits()
+	}
+	var named error
+	if ended == nil {
 		named = removeHosts(l.info)
 		// A program that was on its way in while the others ended is there now.
 		// Until l.hosts are closed no other namespace is given these numbers.
-		ended = endProcesses(inodes)
+		ended = endProcesses(inodes, nil)
 	}
 	for _, ns := range l.hosts { // first, so that no method of a device uses a closed descriptor
 		if ns != nil {
@@ -141,4 +160,32 @@ func (l *Lab) remove() error {
 		return err
 	}
 	return l.state.remove()
+}
+
+// inits are the hosts' first processes, by their numbers.
+func (l *Lab) inits() map[int]bool {
+	pids := map[int]bool{}
+	for _, ns := range l.hosts {
+		if ns != nil && ns.init != nil {
+			pids[ns.init.pid] = true
+		}
+	}
+	return pids
+}
+
+// endInits ends the hosts' first processes, and whatever else is left in their PID
+// namespaces.
+func (l *Lab) endInits() error {
+	var work errgroup.Group
+	work.SetLimit(buildWorkers)
+	for _, ns := range l.hosts {
+		if ns != nil && ns.init != nil {
+			work.Go(ns.init.kill)
+		}
+	}
+	err := work.Wait()
+	if l.life != nil {
+		l.life.close()
+	}
+	return err
 }

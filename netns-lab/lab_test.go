@@ -289,7 +289,7 @@ func livesIn(t testing.TB, l *Lab, host string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := processesIn(map[inode]bool{id: true})
+	found, err := processesIn(map[inode]bool{id: true}, l.inits())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,22 @@ const helperEnv = "WEFT_NETNSLAB_HELPER"
 // helpers are programs that tests run as processes of their own.
 var helpers = map[string]func(args []string) error{
 	"own":   ownLab,
-	"exec":  func(args []string) error { return Exec(args[0], args[1], args[2:], nil) },
+	"exec":  execHelper,
 	"start": startLab,
+	"peek":  peek,
+}
+
+func execHelper(args []string) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	status, err := Exec(args[0], args[1], Program{Argv: args[2:], Dir: dir})
+	if err != nil {
+		return err
+	}
+	EndAs(status)
+	return nil
 }
 
 func TestMain(m *testing.M) {

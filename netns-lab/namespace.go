@@ -30,6 +30,8 @@ type namespace struct {
 	// raw is a second socket there, for requests that links has no words for.
 	raw map[int]*nl.SocketHandle
 
+	init *hostInit // nil until it is there, and for a virtual machine's host
+
 	// mu keeps close away from requests: without its socket a handle would
 	// speak to the namespace of the process instead.
 	mu     sync.RWMutex

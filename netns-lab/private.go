@@ -28,17 +28,17 @@ func inRootless() bool {
 // labs that are made from then on have their state in dir.
 func EnterRootless(dir string) error {
 	// By way of the descriptors both can be reached under the new /run.
-	run, err := openPath("/run")
+	run, err := os.Open("/run")
 	if err != nil {
 		return err
 	}
 	defer run.Close()
-	state, err := openPath(dir)
+	state, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer state.Close()
-	if err := unix.Mount("weft", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+	if err := unix.Mount(mountSource, "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
 		return ExplainRootless(fmt.Errorf("mount a private /run: %w", err))
 	}
 	for _, d := range []string{netnsDir, privateEtc, privateState} {
@@ -46,32 +46,21 @@ func EnterRootless(dir string) error {
 			return err
 		}
 	}
-	if err := bind(state.Name(), privateState); err != nil {
+	if err := bindAt(state, "", privateState); err != nil {
 		return err
 	}
 	stateDir = privateState
 	return carryAll(run, "/run")
 }
 
-// openPath opens a directory as a place only. The file's name leads to it also
-// when something else is mounted over its path.
-func openPath(dir string) (*os.File, error) {
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
-	}
-	return os.NewFile(uintptr(fd), fmt.Sprintf("/proc/self/fd/%d", fd)), nil
-}
-
 // carryAll shows what a directory had before something was mounted over it, in to.
 func carryAll(before *os.File, to string) error {
-	entries, err := os.ReadDir(before.Name())
+	entries, err := before.ReadDir(-1)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		err := carryOver(filepath.Join(before.Name(), e.Name()), filepath.Join(to, e.Name()), e)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := carryOver(before, e, filepath.Join(to, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err // else it has just gone
 		}
 	}
@@ -80,17 +69,18 @@ func carryAll(before *os.File, to string) error {
 
 // carryOver shows an entry of the machine's directory in the private one, unless that
 // has its own by this name.
-func carryOver(from, to string, e fs.DirEntry) error {
+func carryOver(before *os.File, e fs.DirEntry, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
 	}
 	switch {
 	case e.Type()&fs.ModeSymlink != 0:
-		target, err := os.Readlink(from)
+		var target [unix.PathMax]byte
+		n, err := unix.Readlinkat(int(before.Fd()), e.Name(), target[:])
 		if err != nil {
 			return err
 		}
-		return os.Symlink(target, to)
+		return os.Symlink(string(target[:n]), to)
 	case e.IsDir():
 		if err := os.Mkdir(to, 0o755); err != nil {
 			return err
@@ -100,13 +90,33 @@ func carryOver(from, to string, e fs.DirEntry) error {
 			return err
 		}
 	}
-	return bind(from, to)
+	return bindAt(before, e.Name(), to)
+}
+
+// bindAt shows what an open directory has by this name, or itself if that is empty,
+// with all that is mounted in it, at to. It needs no /proc, which a thread in the mounts
+// of a host has not.
+func bindAt(dir *os.File, name, to string) error {
+	fd, err := unix.OpenTree(int(dir.Fd()), name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("mount %s in a private directory: %w", to, err)
+	}
+	defer unix.Close(fd)
+	return moveTree(fd, to)
+}
+
+// moveTree mounts a copy of mounts at a path.
+func moveTree(tree int, to string) error {
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount %s: %w", to, err)
+	}
+	return nil
 }
 
 // bind shows from, with all that is mounted in it, at to.
 func bind(from, to string) error {
 	if err := unix.Mount(from, to, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mount %s in a private directory: %w", to, err)
+		return fmt.Errorf("mount %s over %s: %w", from, to, err)
 	}
 	return nil
 }

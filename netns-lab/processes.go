@@ -20,16 +20,16 @@ const (
 	killWait = 5 * time.Second
 )
 
-// endProcesses ends the processes whose network namespace is one of these:
-// SIGTERM, and SIGKILL for those still there after the grace. This process is
-// spared. It returns when none is left.
-func endProcesses(inodes map[inode]bool) error {
+// endProcesses ends the processes whose network namespace is one of these, but for
+// those with the numbers spared: SIGTERM, and SIGKILL for those still there after the
+// grace. This process is spared as well. It returns when none is left.
+func endProcesses(inodes map[inode]bool, spared map[int]bool) error {
 	if len(inodes) == 0 {
 		return nil
 	}
 	signal, patience := unix.SIGTERM, grace
 	for deadline := time.Now().Add(grace + killWait); ; {
-		processes, err := processesIn(inodes)
+		processes, err := processesIn(inodes, spared)
 		if err != nil || len(processes) == 0 {
 			return err
 		}
@@ -108,10 +108,10 @@ func closeAll(processes []process) {
 	}
 }
 
-// processesIn finds the processes, other than this one, in the namespaces. A
+// processesIn finds the processes, other than this one and those spared, in the namespaces. A
 // process counts by its main thread; one that only works there with another
 // thread (as `weft up` itself does) does not live there.
-func processesIn(namespaces map[inode]bool) ([]process, error) {
+func processesIn(namespaces map[inode]bool, spared map[int]bool) ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func processesIn(namespaces map[inode]bool) ([]process, error) {
 	var found []process
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
+		if err != nil || pid == os.Getpid() || spared[pid] {
 			continue
 		}
 		inside := func() bool {

@@ -30,7 +30,7 @@ func TestVirtualHost(t *testing.T) {
 	if o := inside(t, l, "h2", "cat", "/etc/hosts"); !strings.Contains(o, "10.0.0.1\th1") {
 		t.Errorf("h2 does not know h1:\n%s", o)
 	}
-	if err := Exec(l.Info().Name, "h1", []string{"true"}, nil); err == nil || !strings.Contains(err.Error(), "virtual machine") {
+	if _, err := Exec(l.Info().Name, "h1", Program{Argv: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "virtual machine") {
 		t.Errorf("Exec in a virtual machine: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func (s *state) removeLeftovers() error {
 	if err != nil {
 		return err
 	}
-	if err := endProcesses(info.inodes()); err != nil {
+	if err := endProcesses(info.inodes(), nil); err != nil {
 		return err
 	}
 	if info.Rootless {

@@ -7,29 +7,7 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/weftlab/weft/netns-lab/livefs"
 )
-
-// VerbsCounters is the socket beside VerbsSocket at which the NICs' counters are served
-// (livefs.Hand).
-func VerbsCounters(dir, host string) string { return filepath.Join(dir, "verbs", host, "counters") }
-
-// ShowCounters shows the NICs' counters in the directories that ShowVerbs has shown, to
-// the calling thread as there: socket is one of VerbsCounters. The error is
-// livefs.ErrUnavailable where the machine has no FUSE for the caller.
-func ShowCounters(socket string) error {
-	mount, device, err := livefs.Mount("weft")
-	if err != nil {
-		return err
-	}
-	defer unix.Close(mount)
-	defer unix.Close(device)
-	if err := livefs.Hand(socket, device); err != nil {
-		return err
-	}
-	return bindCounters(mount)
-}
 
 // bindCounters shows a file system of counters, by devices and ports, in
 // /sys/class/infiniband.

@@ -1,9 +1,13 @@
 package netnslab
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,21 +20,103 @@ func VerbsSocket(dir, host string) string { return filepath.Join(dir, "verbs", h
 // infiniband and infiniband_verbs.
 func VerbsClass(dir, host string) string { return filepath.Join(dir, "verbs", host, "class") }
 
-// ShowVerbs shows the NICs in /sys/class and /dev/infiniband to the calling thread,
-// which has a mount namespace of its own (Exec's inside): class is a directory of
-// VerbsClass. Nothing of it is seen elsewhere. The devices there cannot be used: what
-// programs want is that they are there.
-func ShowVerbs(class string) error {
-	from, err := openPath(class)
-	if err != nil {
+// Where a host has what belongs to its NICs: a directory in its own /dev.
+const (
+	verbsDir       = "/dev/weft"
+	verbsSocket    = verbsDir + "/verbs" // as nicemu/verbs/weft.h has it
+	verbsClass     = verbsDir + "/class"
+	verbsLibraries = verbsDir + "/lib"
+	verbsCovers    = verbsDir + "/covers" // lists what hideVerbs takes away
+)
+
+// ShowVerbs gives a host its NICs: their devices in /dev/infiniband and /sys/class, the
+// socket (VerbsSocket) at its fixed place, and the libraries of the directory libraries
+// in place of the system's. Programs find all that without any environment. The devices
+// cannot be used: what programs want is that they are there. counters is a mount of the
+// NICs' counters, by devices and ports, that is served; -1 for none. It is called for
+// one host at a time.
+func (l *Lab) ShowVerbs(host, libraries string, counters int) error {
+	var on *hostInit
+	for i, h := range l.info.Hosts {
+		if h.Name == host && l.hosts[i].init != nil {
+			on = l.hosts[i].init
+		}
+	}
+	if on == nil {
+		return fmt.Errorf("lab %s has no host %s that programs run in", l.info.Name, host)
+	}
+	// Copies of mounts: paths mean something else inside.
+	var trees []int
+	defer func() {
+		for _, fd := range trees {
+			unix.Close(fd)
+		}
+	}()
+	places := []string{verbsSocket, verbsClass, verbsLibraries}
+	for _, from := range []string{VerbsSocket(l.info.Dir, host), VerbsClass(l.info.Dir, host), libraries} {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if err != nil {
+			return fmt.Errorf("show %s in host %s: %w", from, host, err)
+		}
+		trees = append(trees, fd)
+	}
+	return inMounts(on.fd, func() error {
+		err := showVerbs(places, trees, &l.cache)
+		if err == nil && counters >= 0 {
+			err = bindCounters(counters)
+		}
 		return err
+	})
+}
+
+// inMounts runs f on a thread in the mount namespace of a process, which ends then.
+func inMounts(pidfd int, f func() error) error {
+	done := make(chan error)
+	go notMainThread(func() {
+		err := unix.Unshare(unix.CLONE_FS)
+		if err == nil {
+			err = unix.Setns(pidfd, unix.CLONE_NEWNS)
+		}
+		if err != nil {
+			done <- fmt.Errorf("enter the host's mounts: %w", err)
+			return
+		}
+		done <- f()
+	})
+	return <-done
+}
+
+// notMainThread runs f on a thread that ends then, and that is not the first, by which
+// others tell where this process is (/proc/PID/ns).
+func notMainThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		f() // the thread ends with the goroutine
+		return
 	}
-	defer from.Close()
-	if err := cover("/sys/class", func(_, dir string) error { return bindAll(from.Name(), dir) }); err != nil {
-		return fmt.Errorf("show RDMA devices in /sys/class: %w", err)
-	}
-	err = cover("/dev", func(before, dir string) error {
-		devices, err := os.ReadDir(filepath.Join(from.Name(), "infiniband_verbs"))
+	// As long as this goroutine has the first thread no other gets it.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		f()
+	}()
+	<-done
+	runtime.UnlockOSThread()
+}
+
+// showVerbs is ShowVerbs inside the host.
+func showVerbs(places []string, trees []int, cache *linkerCache) error {
+	err := cover("/dev", func(before *os.File, dir string) error {
+		if err := os.Mkdir(verbsDir, 0o755); err != nil {
+			return err
+		}
+		for i, at := range places {
+			if err := place(trees[i], at); err != nil {
+				return err
+			}
+		}
+		devices, err := os.ReadDir(filepath.Join(verbsClass, "infiniband_verbs"))
 		if err != nil {
 			return err
 		}
@@ -40,26 +126,78 @@ func ShowVerbs(class string) error {
 				names = append(names, d.Name())
 			}
 		}
-		return standIns(filepath.Join(before, "null"), filepath.Join(dir, "infiniband"), names)
+		return standIns(before, filepath.Join(dir, "infiniband"), names)
 	})
 	if err != nil {
 		return fmt.Errorf("show RDMA devices in /dev: %w", err)
 	}
-	return nil
+	if err := cover("/sys/class", func(_ *os.File, dir string) error { return bindAll(verbsClass, dir) }); err != nil {
+		return fmt.Errorf("show RDMA devices in /sys/class: %w", err)
+	}
+	covers, err := cache.coverLibraries()
+	if err != nil {
+		return fmt.Errorf("put the libraries for RDMA in place of the system's: %w", err)
+	}
+	covers = append(covers, "/sys/class", "/dev")
+	return os.WriteFile(verbsCovers, []byte(strings.Join(covers, "\n")+"\n"), 0o644)
+}
+
+// hideVerbs takes away what showVerbs has shown, from this process and from those that
+// it will start.
+func hideVerbs() error {
+	list, err := os.Open(verbsCovers)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the host has no NIC
+	}
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("a mount namespace of its own: %w", err)
+	}
+	if err := unix.Mount("", "/", "none", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("keep mounts to itself: %w", err)
+	}
+	lines := bufio.NewScanner(list)
+	for lines.Scan() {
+		if err := unix.Unmount(lines.Text(), unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("unmount %s: %w", lines.Text(), err)
+		}
+	}
+	return lines.Err()
+}
+
+// place moves a copy of a mount to a path, which it makes.
+func place(tree int, at string) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(tree, &st); err != nil {
+		return err
+	}
+	var err error
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		err = os.Mkdir(at, 0o755)
+	} else {
+		err = os.WriteFile(at, nil, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	return moveTree(tree, at)
 }
 
 // cover puts a private directory over dir, in which add makes what comes before what
-// dir has; before leads to that.
-func cover(dir string, add func(before, dir string) error) error {
-	before, err := openPath(dir)
+// dir has; before is that.
+func cover(dir string, add func(before *os.File, dir string) error) error {
+	before, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer before.Close()
-	if err := unix.Mount("weft", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755"); err != nil {
+	if err := unix.Mount(mountSource, dir, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755"); err != nil {
 		return err
 	}
-	if err := add(before.Name(), dir); err != nil {
+	if err := add(before, dir); err != nil {
 		return err
 	}
 	return carryAll(before, dir)
@@ -83,9 +221,8 @@ func bindAll(from, to string) error {
 	return nil
 }
 
-// standIns makes character devices by names: each is the null device, whose path is
-// null.
-func standIns(null, dir string, names []string) error {
+// standIns makes character devices by names: each is the null device of dev.
+func standIns(dev *os.File, dir string, names []string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
@@ -94,7 +231,7 @@ func standIns(null, dir string, names []string) error {
 		if err := os.WriteFile(at, nil, 0o666); err != nil {
 			return err
 		}
-		if err := bind(null, at); err != nil {
+		if err := bindAt(dev, "null", at); err != nil {
 			return err
 		}
 	}

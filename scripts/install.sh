@@ -22,6 +22,11 @@ package_of() {
     rping|ucmatose|udaddy|mckey|cmtime|rdma_*) echo rdmacm-utils ;;
     ibv_*) echo ibverbs-utils ;;
     ib_*) echo perftest ;;
+    mpirun) echo openmpi-bin ;;
+    mpicc) echo libopenmpi-dev ;;
+    ssh|ssh-keygen) echo openssh-client ;;
+    sshd) echo openssh-server ;;
+    ps|pkill) echo procps ;;
     ucx_*) echo ucx-utils ;;
     fi_*) echo libfabric-bin ;;
     # Headers and a module, which are programs to nobody: whoever asks has looked.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 
 	"github.com/spf13/cobra"
 
@@ -22,10 +21,11 @@ func newExec() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec HOST -- PROGRAM [ARGUMENT...]",
 		Short: "Run a program inside a host",
-		Long: `Run a program inside a host. It takes this process's place: its exit code,
-signals and terminal are its own. Hosts know each other by name. RDMA programs use
-the host's emulated NIC, if it has one, through libraries that stand in for
-rdma-core's; --kernel-rdma leaves them out.
+		Long: `Run a program inside a host. Its exit code, signals and terminal are this
+command's. The host has its own processes, name, shared memory and network; files and
+users are the machine's. Hosts know each other by name. RDMA programs use the host's
+emulated NIC, if it has one, through libraries that stand in for rdma-core's;
+--kernel-rdma leaves them out.
 
 In a virtual machine weft's agent runs the program, and hands on its input,
 output, exit code, signals and terminal.`,
@@ -84,8 +84,8 @@ not answer shows its console instead, as --console does; Ctrl-] leaves that.`,
 	return c
 }
 
-// become turns this process into a program inside a host. A host may be
-// written lab/host.
+// become runs a program inside a host, and ends this process as the program ends. A
+// host may be written lab/host.
 func become(ctx context.Context, lab, host string, argv []string, kernelRDMA bool) error {
 	lab, host = splitLab(lab, host)
 	if len(argv) == 0 {
@@ -101,18 +101,24 @@ func become(ctx context.Context, lab, host string, argv []string, kernelRDMA boo
 	if info.IsElsewhere() {
 		return enterLab(info, host, argv, kernelRDMA)
 	}
-	var inside func() error
 	if !kernelRDMA {
-		if inside, err = giveVerbs(info, host, argv[0]); err != nil {
+		if err := checkVerbs(info, host, argv[0]); err != nil {
 			return err
 		}
 	}
-	err = netnslab.Exec(info.Name, host, argv, inside)
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "/" // it has been removed
+	}
+	status, err := netnslab.Exec(info.Name, host, netnslab.Program{Argv: argv, Dir: dir, KernelRDMA: kernelRDMA})
 	switch {
-	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist):
 		return &exitError{exitNotFound, err}
 	case errors.Is(err, fs.ErrPermission):
 		return &exitError{exitCannotRun, err}
+	case err != nil:
+		return err
 	}
-	return err
+	netnslab.EndAs(status)
+	return nil
 }

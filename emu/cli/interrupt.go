@@ -36,7 +36,11 @@ func (i *interruption) exit(format string, args ...any) error {
 func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	come := make(chan os.Signal, 1)
-	signal.Notify(come, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
+		if !signal.Ignored(s) { // as it is under nohup(1)
+			signal.Notify(come, s)
+		}
+	}
 	go func() {
 		select {
 		case s := <-come:

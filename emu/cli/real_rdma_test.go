@@ -367,8 +367,10 @@ func TestRDMADevices(t *testing.T) {
 // TestRDMALibrariesMissing: without the libraries programs for RDMA are refused with
 // the mend, and others run.
 func TestRDMALibrariesMissing(t *testing.T) {
-	l := startRDMA(t, rdmaPair, "ibv_devices")
-	t.Setenv(verbsDirectory, t.TempDir())
+	weft := needReal(t, "ibv_devices")
+	t.Setenv("WEFT_VERBS", t.TempDir())
+	l := newLab(t, weft, t.TempDir(), rdmaPair)
+	l.must("up", "-d", l.file)
 	_, e, code := l.run("exec", "-l", l.name, "h1", "--", "ibv_devices")
 	if code == 0 || !strings.Contains(e, "scripts/verbs.sh") || !strings.Contains(e, "--kernel-rdma") {
 		t.Errorf("exit code %d: %s", code, e)

@@ -299,9 +299,10 @@ func TestRoom(t *testing.T) {
 		hosts      int
 		lack       string
 	}{
-		{"dev/x", "", 6661, "open files"},
-		{"proc/meminfo", "MemAvailable: 1024 kB\n", 2, "memory"},
-		{"proc/sys/user/max_net_namespaces", "7\n", 7, "network namespaces"},
+		{"dev/x", "", 4996, "open files"},
+		{"proc/meminfo", "MemAvailable: 1536 kB\n", 2, "memory"},
+		{"proc/sys/user/max_net_namespaces", "7\n", 7, "namespaces"},
+		{"proc/sys/user/max_pid_namespaces", "5\n", 5, "namespaces"},
 		{"proc/self/limits", "Max open files 3 3 files\n", 0, "open files"},
 	} {
 		m := good()

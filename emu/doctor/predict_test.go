@@ -36,7 +36,7 @@ func TestPredict(t *testing.T) {
 		Packets: 170_000, TCP1500: 1700 * units.Mbps, TCP9000: 5100 * units.Mbps, Offload: 14 * units.Gbps,
 		// Each way a wake-up, a packet of 1/170000 s and two hops of 0.4 us.
 		RoundTrip: 73365 * units.Nanosecond, RoundPerHop: 800 * units.Nanosecond,
-		LatenessP99: 70 * us, Hosts: 328, HostsLimit: "open files", VirtualHops: 2_500_000,
+		LatenessP99: 70 * us, Hosts: 246, HostsLimit: "open files", VirtualHops: 2_500_000,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -60,7 +60,7 @@ func TestPredictFromLess(t *testing.T) {
 		"ordinary only": {Measured{Sleep: &Sleep{us, 2 * us, 3 * us}}, Prediction{LatenessP99: 2 * us}},
 		"no devices":    {Measured{WakeUp: &wake, Virtual: &VirtualTime{1e6}}, Prediction{VirtualHops: 1e6, RoundPerHop: 2 * us, RoundTrip: 64 * us}},
 	} {
-		c.want.Hosts, c.want.HostsLimit = 328, "open files"
+		c.want.Hosts, c.want.HostsLimit = 246, "open files"
 		if diff := cmp.Diff(c.want, predict(&c.m, r)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -50,10 +50,10 @@ prediction
   round trip, idle          73.4us more than over a wire, one switch; 800ns for
                             each further one
   lateness                  70us (p99), while the engine has time to sleep
-  real hosts                328, limited by open files
+  real hosts                246, limited by open files
   virtual time              2.5 million packet-hops/s
 warn
-  Labs can run here, of up to 328 hosts, as long as all of them together send
+  Labs can run here, of up to 246 hosts, as long as all of them together send
   less than about 170,000 packets a second through the engine, or 1.7Gbps in
   large packets at MTU 1500. 2 warnings above say what could be better.
 `

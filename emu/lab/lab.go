@@ -137,7 +137,7 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 			hosts = append(hosts, guestHost(node))
 			continue
 		}
-		h := netnslab.Host{Name: node.Name}
+		h := netnslab.Host{Name: node.Name, Private: node.Private}
 		for _, s := range node.Sysctls {
 			h.Sysctls = append(h.Sysctls, netnslab.Sysctl{Key: s.Key, Value: s.Value})
 		}
@@ -305,6 +305,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		go l.serveMetrics(warn)
 		l.serveVerbs(warn)
 		l.watchGuests(warn)
+		go l.watchHosts(warn)
 		go l.watchDeadlocks(ctx, warn)
 		go func() {
 			defer close(up)
@@ -334,6 +335,16 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		err = fmt.Errorf("removing the lab: %w", cerr)
 	}
 	return l.final, err
+}
+
+// watchHosts says when a host ends before the lab does.
+func (l *Lab) watchHosts(warn func(error)) {
+	err := l.hosts.Watch(l.stopped, func(host string) {
+		warn(fmt.Errorf("host %s has ended, and its programs with it: its first process was killed; the lab goes on without them", host))
+	})
+	if err != nil {
+		warn(err)
+	}
 }
 
 // Stop ends Run. It does not wait for it.

@@ -3,8 +3,12 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"net"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/netns-lab/livefs"
@@ -15,7 +19,7 @@ import (
 type verbsServer struct {
 	host     string
 	server   *uverbs.Server
-	counters *net.UnixListener // who shows the NICs' counters in /sys comes here
+	counters *livefs.FS // of the NICs, in the host's /sys; nil where the machine has no FUSE for them
 }
 
 // resolveTime is about what ARP takes on a real network.
@@ -49,47 +53,96 @@ func (l *Lab) offerVerbs() error {
 	return nil
 }
 
-// listenVerbs makes the servers' sockets, and what programs look for in /sys.
+// librariesEnv names the directory of the libraries for RDMA programs, if that is not
+// the one beside weft.
+const librariesEnv = "WEFT_VERBS"
+
+// VerbsLibrary is the library without which there are no verbs.
+const VerbsLibrary = "libibverbs.so.1"
+
+// FindLibraries finds the directory with the libraries for RDMA programs.
+func FindLibraries() (string, error) {
+	dir := os.Getenv(librariesEnv)
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(filepath.Dir(self), "verbs")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, VerbsLibrary)); err != nil {
+		return "", fmt.Errorf("the libraries for that are not in %s: scripts/verbs.sh builds them into bin/verbs; $%s can name another place; then start the lab anew", dir, librariesEnv)
+	}
+	return dir, nil
+}
+
+// librariesLink is there, in a lab's state directory, if the hosts with NICs have the
+// libraries.
+const librariesLink = "libraries"
+
+// HasLibraries tells whether the hosts with NICs of a running lab, whose state
+// directory is dir, have the libraries for RDMA programs.
+func HasLibraries(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, librariesLink))
+	return err == nil
+}
+
+// listenVerbs makes the servers' sockets, and gives the hosts all that programs need.
+// Where the libraries have not been built, that is an error only for programs that use
+// them.
 func (l *Lab) listenVerbs() error {
+	if len(l.verbs) == 0 {
+		return nil
+	}
+	dir := l.hosts.Dir()
+	libraries, missing := FindLibraries()
 	for i := range l.verbs {
 		v := &l.verbs[i]
-		if err := v.server.WriteClass(netnslab.VerbsClass(l.hosts.Dir(), v.host), v.host); err != nil {
+		if err := v.server.WriteClass(netnslab.VerbsClass(dir, v.host), v.host); err != nil {
 			return fmt.Errorf("RDMA devices of host %s: %w", v.host, err)
 		}
-		if err := v.server.Listen(netnslab.VerbsSocket(l.hosts.Dir(), v.host)); err != nil {
+		if err := v.server.Listen(netnslab.VerbsSocket(dir, v.host)); err != nil {
 			return fmt.Errorf("socket for RDMA programs of host %s: %w", v.host, err)
 		}
-		var err error
-		if v.counters, err = livefs.Listen(netnslab.VerbsCounters(l.hosts.Dir(), v.host)); err != nil {
-			return fmt.Errorf("socket for counters of host %s: %w", v.host, err)
+		if missing != nil {
+			continue
+		}
+		if err := l.showVerbs(v, libraries); err != nil {
+			return err
 		}
 	}
+	if missing != nil {
+		return nil
+	}
+	if err := os.Symlink(libraries, filepath.Join(dir, librariesLink)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	return nil
+}
+
+// showVerbs gives a host its NICs, with their counters where the machine has what that
+// takes: programs seldom look there, and doctor says what is missing.
+func (l *Lab) showVerbs(v *verbsServer, libraries string) error {
+	counters, device, err := livefs.Mount("weft")
+	switch {
+	case errors.Is(err, livefs.ErrUnavailable):
+		counters = -1
+	case err != nil:
+		return err
+	default:
+		defer unix.Close(counters)
+		v.counters = livefs.Serve(device, v.server.Counters())
+	}
+	return l.hosts.ShowVerbs(v.host, libraries, counters)
 }
 
 func (l *Lab) serveVerbs(warn func(error)) {
 	for _, v := range l.verbs {
 		go v.server.Serve(func(err error) { warn(fmt.Errorf("host %s: %w", v.host, err)) })
-		go v.serveCounters()
-	}
-}
-
-// takeAgain is how long to wait where there are no descriptors for instance.
-const takeAgain = 100 * time.Millisecond
-
-// serveCounters serves the NICs' counters to each who asks for that. They end with the
-// mounts, which the host's programs have.
-func (v *verbsServer) serveCounters() {
-	for {
-		device, err := livefs.Take(v.counters)
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			time.Sleep(takeAgain)
-		default:
-			livefs.Serve(device, v.server.Counters())
-		}
 	}
 }
 

@@ -73,11 +73,12 @@ type switchKindFile struct {
 }
 
 type hostKindFile struct {
-	Attach     *Attach      `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
-	Offload    *Offload     `yaml:"offload,omitempty" jsonschema_description:"whether hosts hand over up to 64 KB at once, which the emulator splits, and get runs of packets joined; default on"`
-	JoinWindow *units.Time  `yaml:"join-window,omitempty" jsonschema_description:"how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
-	Sysctls    dict[scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
-	Queue      queueFile    `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
+	Attach     *Attach               `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
+	Offload    *Offload              `yaml:"offload,omitempty" jsonschema_description:"whether hosts hand over up to 64 KB at once, which the emulator splits, and get runs of packets joined; default on"`
+	JoinWindow *units.Time           `yaml:"join-window,omitempty" jsonschema_description:"how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
+	Sysctls    dict[scalar]          `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
+	Private    oneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"directories that each host has for itself, empty at first, such as /tmp"`
+	Queue      queueFile             `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
 
 	Exec []execForm `yaml:"exec,omitempty" jsonschema_description:"commands that each host runs when the lab comes up, in their order"`
 
@@ -90,14 +91,15 @@ type nodeFile struct {
 
 	Address oneOrMore[nodeAddress] `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface with the lengths of their prefixes, default from the pools; switch: addresses that make it a router, or auto, or none; default that of the kind"`
 
-	Attach     *Attach             `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
-	Offload    *Offload            `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
-	JoinWindow *units.Time         `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
-	MAC        *mac                `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
-	Routes     []routeFile         `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
-	Sysctls    dict[scalar]        `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
-	Interfaces dict[interfaceFile] `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
-	NIC        *nicForm            `yaml:"nic,omitempty" jsonschema_description:"host: RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default that of the kind"`
+	Attach     *Attach               `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
+	Offload    *Offload              `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
+	JoinWindow *units.Time           `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
+	MAC        *mac                  `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
+	Routes     []routeFile           `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
+	Sysctls    dict[scalar]          `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
+	Private    oneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"host: directories that it has for itself, empty at first, such as /tmp; added to those of the kind"`
+	Interfaces dict[interfaceFile]   `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
+	NIC        *nicForm              `yaml:"nic,omitempty" jsonschema_description:"host: RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default that of the kind"`
 
 	Exec []execForm `yaml:"exec,omitempty" jsonschema_description:"host or vm: commands that it runs when the lab comes up, in their order, after those of the kind"`
 

@@ -117,6 +117,7 @@ type Node struct {
 	Sysctls []Sysctl
 	Routes  []Route   // of hosts
 	Exec    []Program // of hosts with devices
+	Private []string  // directories that a host has for itself
 	// NIC is what each connected interface of a host has of an RDMA NIC, whose
 	// GIDs are the interface's addresses; nil for none. A host with a NIC has
 	// Deep.

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
 // parseScalar fills the value that ptr points to from text.
@@ -307,6 +309,15 @@ func (m *mac) UnmarshalText(b []byte) error {
 }
 
 func (m mac) String() string { return net.HardwareAddr(m[:]).String() }
+
+// privateDir is a directory that a host has for itself.
+type privateDir string
+
+// UnmarshalText reads a path, such as /tmp.
+func (d *privateDir) UnmarshalText(b []byte) error {
+	*d = privateDir(b)
+	return netnslab.CheckPrivate(string(b))
+}
 
 // checkSysctl judges a kernel setting by its key. The key becomes a path
 // below /proc/sys, where only net. belongs to one host.

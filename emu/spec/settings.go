@@ -43,6 +43,7 @@ func (v *resolver) settings() {
 			v.offload(n, kind, file)
 			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
 			n.Exec = v.programs(kind.Exec, file.Exec)
+			n.Private = private(kind.Private, file.Private)
 			continue
 		}
 		for _, key := range []struct {
@@ -50,7 +51,7 @@ func (v *resolver) settings() {
 			set  bool
 			at   any
 		}{
-			{"sysctls", len(file.Sysctls) > 0, &file.Sysctls}, {"routes", len(file.Routes) > 0, &file.Routes}, {"exec", len(file.Exec) > 0, &file.Exec},
+			{"sysctls", len(file.Sysctls) > 0, &file.Sysctls}, {"private", len(file.Private) > 0, &file.Private}, {"routes", len(file.Routes) > 0, &file.Routes}, {"exec", len(file.Exec) > 0, &file.Exec},
 			{"offload", file.Offload != nil, file.Offload}, {"join-window", file.JoinWindow != nil, file.JoinWindow},
 		} {
 			if key.set {
@@ -106,6 +107,7 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"nic", hostNode, hostNode, file.NIC != nil, file.NIC},
 		{"sysctls", hostNode, vmNode, len(file.Sysctls) > 0, &file.Sysctls},
 		{"exec", hostNode, vmNode, len(file.Exec) > 0, &file.Exec},
+		{"private", hostNode, hostNode, len(file.Private) > 0, &file.Private},
 		{"interfaces", hostNode, vmNode, len(file.Interfaces) > 0, &file.Interfaces},
 		{"ecmp-seed", switchNode, switchNode, file.ECMPSeed != nil, file.ECMPSeed},
 		{"ports", switchNode, switchNode, len(file.Ports) > 0, &file.Ports},
@@ -130,6 +132,16 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, k)
 		}
 	}
+}
+
+// private joins the private directories of the kind with those of the node.
+func private(kind, node []privateDir) (dirs []string) {
+	for _, d := range slices.Concat(kind, node) {
+		if !slices.Contains(dirs, string(d)) {
+			dirs = append(dirs, string(d))
+		}
+	}
+	return dirs
 }
 
 // sysctls joins the kernel settings of the kind with those of the node.

@@ -143,6 +143,9 @@ func dump(p *Plan) string {
 		if len(n.Sysctls) > 0 {
 			fmt.Fprintf(&b, " sysctls %v", n.Sysctls)
 		}
+		if len(n.Private) > 0 {
+			fmt.Fprintf(&b, " private %v", n.Private)
+		}
 		if n.Router != nil {
 			fmt.Fprintf(&b, " router %v", n.Router.Addresses)
 		}

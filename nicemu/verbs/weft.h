@@ -15,7 +15,8 @@
 
 #include "abi.h"
 
-/* The environment variable with the path of the lab's socket. */
+/* Where a host has the lab's socket, unless the environment names another place. */
+#define WEFT_SOCKET "/dev/weft/verbs"
 #define WEFT_SOCKET_VARIABLE "WEFT_VERBS_SOCKET"
 
 /*

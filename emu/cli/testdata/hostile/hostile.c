@@ -32,7 +32,7 @@
 static int dial(void)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int at = open(getenv("WEFT_VERBS_SOCKET"), O_PATH | O_CLOEXEC), fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int at = open("/dev/weft/verbs", O_PATH | O_CLOEXEC), fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (at < 0 || fd < 0)
 		return -1;

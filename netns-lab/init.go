@@ -1,0 +1,180 @@
+package netnslab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostInit is the first process of a host, on the side of the lab's owner. It holds
+// the host's PID, mount, UTS and IPC namespaces: when it ends, the kernel kills all
+// that runs in them (pid_namespaces(7)).
+type hostInit struct {
+	pid, fd int // fd is a pidfd
+}
+
+// The descriptors of an init.
+const (
+	initLife   = 3 // at its end when the owner has ended: see lifeline
+	initOrders = 4 // the view of its host comes from there, and the answer goes there
+)
+
+// hostNamespaces are those that an init is born in, beside the network's.
+const hostNamespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
+
+// startInit starts the init of a host and returns when the host's view of the machine
+// is complete. It is called on a thread that is in the host's network namespace.
+func startInit(life *os.File, v view) (*hostInit, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	ours, its := os.NewFile(uintptr(pair[0]), "orders"), os.NewFile(uintptr(pair[1]), "orders")
+	defer ours.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		its.Close()
+		return nil, err
+	}
+	defer null.Close()
+	i := &hostInit{fd: -1}
+	i.pid, err = syscall.ForkExec(self, []string{initName, v.Name}, &syscall.ProcAttr{
+		Dir: "/",
+		// One thread for Go's code is enough.
+		Env:   []string{"GOMAXPROCS=1", "PATH=/usr/bin:/bin"},
+		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), life.Fd(), its.Fd()},
+		Sys:   &syscall.SysProcAttr{Cloneflags: hostNamespaces, Setsid: true, PidFD: &i.fd},
+	})
+	its.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start a process in namespaces of its own: %w%s", err, limitHint(err))
+	}
+	if i.fd < 0 { // a kernel without CLONE_PIDFD
+		if i.fd, err = unix.PidfdOpen(i.pid, 0); err != nil {
+			err = fmt.Errorf("hold on to process %d: %w", i.pid, err)
+			_ = unix.Kill(i.pid, unix.SIGKILL)
+			_, _ = unix.Wait4(i.pid, nil, 0, nil)
+			return nil, err
+		}
+	}
+	if err := i.instruct(ours, v); err != nil {
+		return nil, errors.Join(err, i.kill())
+	}
+	return i, nil
+}
+
+// instruct gives the init its orders and waits for its answer, which is empty if all
+// went well.
+func (i *hostInit) instruct(orders *os.File, v view) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if _, err := orders.Write(b); err != nil {
+		return fmt.Errorf("the host's first process: %w", err)
+	}
+	if err := unix.Shutdown(int(orders.Fd()), unix.SHUT_WR); err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(orders)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the host's first process: %w", err)
+	case string(answer) == initReady:
+		return nil
+	case len(answer) == 0:
+		return errors.New("the host's first process ended before the host was ready")
+	}
+	return errors.New(string(answer))
+}
+
+// initReady is what an init answers when its host is ready.
+const initReady = "ready"
+
+// kill ends the init, and so all that runs in its host, and waits until all of it is
+// gone.
+func (i *hostInit) kill() error {
+	defer unix.Close(i.fd)
+	_ = unix.PidfdSendSignal(i.fd, unix.SIGKILL, nil, 0) // else it has ended by itself
+	me := []process{{i.pid, i.fd}}
+	awaitEnd(me, grace)
+	if _, err := inodeOf(fmt.Sprintf("/proc/%d/ns/net", i.pid)); err != nil {
+		// It has ended, or has let go of everything and waits for somebody outside to
+		// reap a program's remains: a program whose weft exec was killed is a child of
+		// the machine's first process, which in some containers reaps nobody.
+		_, _ = unix.Wait4(i.pid, nil, unix.WNOHANG, nil)
+		return nil
+	}
+	awaitEnd(me, killWait)
+	if pid, err := unix.Wait4(i.pid, nil, unix.WNOHANG, nil); err == nil && pid == 0 {
+		return fmt.Errorf("process %d does not end even after SIGKILL, so its host cannot be removed: see /proc/%d/stack", i.pid, i.pid)
+	}
+	return nil
+}
+
+// runInit is an init. It takes no signals, so that those for all processes of the host
+// pass it by, and the kernel reaps the host's orphans for it (sigaction(2), SIGCHLD).
+func runInit() {
+	signal.Ignore()
+	orders := os.NewFile(initOrders, "orders")
+	var v view
+	err := json.NewDecoder(orders).Decode(&v)
+	if err == nil {
+		err = v.arrange()
+	}
+	if err != nil {
+		_, _ = orders.WriteString(err.Error())
+		os.Exit(1)
+	}
+	_, _ = orders.WriteString(initReady)
+	orders.Close()
+	becomeSmall()
+	var b [1]byte
+	for {
+		if _, err := unix.Read(initLife, b[:]); err != unix.EINTR {
+			os.Exit(0)
+		}
+	}
+}
+
+// becomeSmall leaves what is left to do to cat(1), which comes back only if there is
+// none: to read until the end of the owner, whatever kind of end that is. It ignores
+// signals as this process does, and takes a thirtieth of its memory.
+func becomeSmall() {
+	cat, err := exec.LookPath("cat")
+	if err != nil {
+		return
+	}
+	name := initName
+	if real, err := filepath.EvalSymlinks(cat); err != nil || filepath.Base(real) != "cat" {
+		name = "cat" // one program for many names, as busybox is, goes by this
+	}
+	if unix.Dup2(initLife, 0) == nil {
+		unix.CloseOnExec(initLife)
+		_ = syscall.Exec(cat, []string{name}, nil)
+	}
+}
+
+// lifeline is a pipe that a lab's inits read from until its owner ends.
+type lifeline struct{ read, write *os.File }
+
+func newLifeline() (*lifeline, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &lifeline{r, w}, nil
+}
+
+func (l *lifeline) close() {
+	l.read.Close()
+	l.write.Close()
+}

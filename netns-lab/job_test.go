@@ -1,0 +1,309 @@
+package netnslab
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is a terminal with a program in a session of its own.
+type terminal struct {
+	t    *testing.T
+	side *os.File // that of whoever types
+	c    *exec.Cmd
+
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+func openTerminal(t *testing.T, argv ...string) *terminal {
+	t.Helper()
+	side, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: no terminal: %v", err)
+	}
+	n, err := unix.IoctlGetInt(int(side.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(side.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	x := &terminal{t: t, side: side, c: exec.Command(argv[0], argv[1:]...)}
+	x.c.Stdin, x.c.Stdout, x.c.Stderr = other, other, other
+	x.c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := x.c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := side.Read(b)
+			if err != nil {
+				return
+			}
+			x.mu.Lock()
+			x.said.Write(b[:n])
+			x.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() { _ = x.c.Process.Kill(); _ = x.c.Wait(); side.Close() })
+	return x
+}
+
+func (x *terminal) types(text string) {
+	x.t.Helper()
+	if _, err := x.side.WriteString(text); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// shows waits until the terminal has shown a text, and forgets what came before it.
+func (x *terminal) shows(text string) {
+	x.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		x.mu.Lock()
+		_, rest, ok := bytes.Cut(x.said.Bytes(), []byte(text))
+		if ok {
+			rest = bytes.Clone(rest)
+			x.said.Reset()
+			x.said.Write(rest)
+		}
+		said := x.said.String()
+		x.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			x.t.Fatalf("the terminal does not show %q but %q", text, said)
+		}
+	}
+}
+
+// settles lets a job come to the foreground, of which nothing tells: what is typed
+// while the terminal changes hands may get lost, as with any job.
+func (x *terminal) settles() { time.Sleep(500 * time.Millisecond) }
+
+// TestJobControl: a program in a host is a job of its shell outside like any other.
+func TestJobControl(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("SKIPPED: this test needs bash")
+	}
+	t.Setenv("PS1", "$ ")
+	t.Setenv("W", fmt.Sprintf("env %s=exec /proc/%d/exe %s h1", helperEnv, os.Getpid(), l.Info().Name))
+	t.Setenv("HISTFILE", "")
+	x := openTerminal(t, "bash", "--norc", "--noprofile", "-i")
+	x.types("echo be''gun\n")
+	x.shows("begun")
+
+	// What is typed before a program reads, the shell may have read.
+	const cat = "$W sh -c 'echo re\"\"ady; exec cat'"
+	x.types(cat + "\n")
+	x.shows("ready")
+	x.types("one\n")
+	x.shows("one\r\none\r\n")
+	x.types("\x1a") // Ctrl-Z
+	x.shows("Stopped")
+	x.types("fg\n")
+	x.shows("exec cat'\r\n")
+	x.settles()
+	x.types("two\n")
+	x.shows("two\r\ntwo\r\n")
+	x.types("\x03") // Ctrl-C
+	x.shows("$ ")
+	x.types("echo code $?.\n")
+	x.shows("code 130.")
+
+	// A program that handles Ctrl-C gets it once.
+	x.types("$W sh -c 'trap \"echo g''ot it\" INT; echo re''ady; read x || read x; echo after $x; exit 3'\n")
+	x.shows("ready")
+	x.types("\x03")
+	x.shows("got it")
+	x.types("text\n")
+	x.shows("after")
+	x.types("echo code $?.\n")
+	x.shows("code 3.")
+
+	// In a pipeline others have the terminal too; the program gets it when it reads.
+	x.types("$W sh -c 'echo re\"\"ady; read x </dev/tty; echo [$x]' | cat; echo code ${PIPESTATUS[0]}.\n")
+	x.shows("ready")
+	x.types("three\n")
+	x.shows("[three]")
+	x.shows("code 0.")
+
+	// Interactive shells have job control of their own, and give the terminal back.
+	for _, shell := range []string{"bash --norc --noprofile -i", "sh -i"} {
+		x.types("PS1=in'> ' $W " + shell + "; echo code $?.\n")
+		x.shows("in> ")
+		x.types("hostname; sh -c 'echo re\"\"ady; exec sleep 100'\n")
+		x.shows("h1\r\n")
+		x.shows("ready")
+		x.types("\x03")
+		x.shows("in> ")
+		x.types("sh -c 'echo re\"\"ady; exec sleep 100'\n")
+		x.shows("ready")
+		x.types("\x1a")
+		x.shows("Stopped")
+		x.types("kill -KILL %1; sleep 0.3; jobs\n")
+		x.shows("in> ")
+		x.types("exit 5\n")
+		x.shows("code 5.")
+	}
+
+	// In the background it stops when it reads, and goes on in the foreground.
+	x.types(cat + " &\n")
+	x.shows("ready")
+	x.types("until [ -n \"$(jobs -s)\" ]; do sleep 0.05; done; jobs\n")
+	x.shows("Stopped")
+	x.types("fg\n")
+	x.shows("exec cat'\r\n")
+	x.settles()
+	x.types("four\n")
+	x.shows("four\r\nfour\r\n")
+	x.types("\x04") // end of file
+	x.types("echo code $?.\n")
+	x.shows("code 0.")
+
+	// A script is interrupted as a whole.
+	x.types("bash -c '$W sh -c \"echo re\\\"\\\"ady; exec sleep 100\"; echo not reached'\n")
+	x.shows("ready")
+	x.types("\x03")
+	x.shows("$ ")
+	x.types("echo code $?.\n")
+	x.shows("code 130.")
+	x.types("exit\n")
+	if err := x.c.Wait(); err != nil && !strings.Contains(err.Error(), "exit status") {
+		t.Error(err)
+	}
+}
+
+// TestSignals: those to whoever runs a program in a host are the program's.
+func TestSignals(t *testing.T) {
+	l := makeLab(t, hostsN(1)...)
+	lab := l.Info().Name
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, 40} {
+		c := helper("exec", lab, "h1", "sh", "-c", fmt.Sprintf("trap 'echo caught; exit 7' %d; echo ready; while :; do sleep 0.02; done", s))
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 100)
+		if n, err := out.Read(b); err != nil || string(b[:n]) != "ready\n" {
+			t.Fatalf("%q, %v", b[:n], err)
+		}
+		_ = c.Process.Signal(s)
+		var rest bytes.Buffer
+		_, _ = rest.ReadFrom(out)
+		if _ = c.Wait(); rest.String() != "caught\n" || c.ProcessState.ExitCode() != 7 {
+			t.Errorf("signal %v: %q, %v", s, rest.String(), c.ProcessState)
+		}
+	}
+	// Without a handler the end is that of the signal, and no core is written here.
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGSEGV, unix.SIGABRT, unix.SIGQUIT, unix.SIGKILL, unix.SIGPIPE} {
+		c := helper("exec", lab, "h1", "sh", "-c", fmt.Sprintf("kill -%d $$", s))
+		_ = c.Run()
+		if w := c.ProcessState.Sys().(syscall.WaitStatus); !w.Signaled() || w.Signal() != s {
+			t.Errorf("a program's end by %v came back as %v", s, c.ProcessState)
+		}
+	}
+	// What nohup(1) has made it ignore the program ignores too.
+	if signal.Ignored(unix.SIGHUP) {
+		t.Skip("SKIPPED: this test itself ignores SIGHUP")
+	}
+	signal.Ignore(unix.SIGHUP)
+	defer signal.Reset(unix.SIGHUP)
+	c := helper("exec", lab, "h1", "sh", "-c", "kill -HUP $$; echo alive")
+	if out, err := c.Output(); err != nil || string(out) != "alive\n" {
+		t.Errorf("with SIGHUP ignored: %q, %v", out, err)
+	}
+}
+
+// TestKilledExec: the program goes with who runs it.
+func TestKilledExec(t *testing.T) {
+	l := makeLab(t, hostsN(1)...)
+	c := program(t, l, "h1", "sleep", "1004")
+	_ = c.Process.Kill()
+	waitFor(t, "the end of the program", func() bool {
+		return !strings.Contains(inside(t, l, "h1", "ps", "-eo", "args"), "sleep 1004")
+	})
+}
+
+// TestExecKilledAtAnyMoment: also while the program is about to start.
+func TestExecKilledAtAnyMoment(t *testing.T) {
+	l := makeLab(t, hostsN(1)...)
+	for range 60 {
+		c := helper("exec", l.Info().Name, "h1", "sleep", "1005")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(rand.N(60 * time.Millisecond))
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	waitFor(t, "the end of the programs", func() bool {
+		out := inside(t, l, "h1", "ps", "-eo", "args")
+		return !strings.Contains(out, "sleep 1005") && !strings.Contains(out, enterName)
+	})
+}
+
+// TestInheritedFiles: a program has the open files, the directory and the environment
+// of who runs it.
+func TestInheritedFiles(t *testing.T) {
+	l := makeLab(t, hostsN(1)...)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c := helper("exec", l.Info().Name, "h1", "sh", "-c", "echo $X from $PWD >&3; pwd >&3")
+	dir := t.TempDir()
+	c.Dir, c.ExtraFiles = dir, []*os.File{w}
+	c.Env = append(c.Env, "X=y", "PWD="+dir)
+	err = c.Run()
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	_, _ = got.ReadFrom(r)
+	if want := "y from " + dir + "\n" + dir + "\n"; got.String() != want {
+		t.Errorf("%q, want %q", got.String(), want)
+	}
+	// Any bytes are arguments.
+	if got := inside(t, l, "h1", "printf", "%s|", "a b", "", "\xff\xfe", "$X", "--"); got != "a b||\xff\xfe|$X|--|" {
+		t.Errorf("arguments came as %q", got)
+	}
+	// A directory that the host does not have.
+	gone := t.TempDir()
+	c = helper("exec", l.Info().Name, "h1", "pwd")
+	c.Dir = gone
+	hosts := hostsN(1)
+	hosts[0].Name, hosts[0].Private = "p", []string{"/tmp"}
+	other := makeLab(t, hosts...)
+	if strings.HasPrefix(gone, "/tmp/") {
+		c = helper("exec", other.Info().Name, "p", "pwd", "-P")
+		c.Dir = gone
+		if out, err := c.CombinedOutput(); err != nil || string(out) != "/\n" {
+			t.Errorf("in a directory that is not there: %v, %s", err, out)
+		}
+	}
+}

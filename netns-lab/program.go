@@ -1,0 +1,175 @@
+package netnslab
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// run starts a program in the host whose init pidfd means, and waits for its end. It
+// does so on a thread that waits as long as the program runs, since the program is
+// killed at the thread's end.
+func run(pidfd int, lab, host string, p Program) (status syscall.WaitStatus, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Not unlocked: the thread ends with the goroutine, and nothing else ever runs
+		// in the host by mistake.
+		runtime.LockOSThread()
+		var j *job
+		if j, err = start(pidfd, p); err != nil {
+			err = fmt.Errorf("host %s of lab %s: %w", host, lab, err)
+			return
+		}
+		status, err = j.await()
+	}()
+	<-done
+	return status, err
+}
+
+// start starts a program from the calling thread.
+func start(pidfd int, p Program) (*job, error) {
+	var report [2]int
+	if err := unix.Pipe2(report[:], 0); err != nil { // its other end is inherited
+		return nil, fmt.Errorf("pipe: %w", err)
+	}
+	unix.CloseOnExec(report[0])
+	said := os.NewFile(uintptr(report[0]), "report")
+	defer said.Close()
+	j := newJob()
+	j.catch()
+	err := enterHost(pidfd)
+	if err == nil {
+		j.pid, err = syscall.ForkExec(self, entry{report[1], p}.args(), &syscall.ProcAttr{
+			Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: j.attributes(),
+		})
+	}
+	unix.Close(report[1])
+	if err != nil {
+		j.forget()
+		return nil, fmt.Errorf("enter it: %w", err)
+	}
+	j.forward()
+	text, err := io.ReadAll(said)
+	if err == nil && len(text) == 0 {
+		return j, nil // it is the program now
+	}
+	_, _ = j.await()
+	return nil, failure(text)
+}
+
+// entry is the orders for runEnter.
+type entry struct {
+	report int // descriptor for what keeps the program from starting
+	Program
+}
+
+// args are the orders as a process's arguments, which may be any bytes.
+func (e entry) args() []string {
+	return append([]string{enterName, strconv.Itoa(e.report), strconv.FormatBool(e.KernelRDMA), e.Dir}, e.Argv...)
+}
+
+func parseEntry(args []string) (e entry, err error) {
+	if len(args) < 5 {
+		return e, errors.New("too few arguments")
+	}
+	e.Dir, e.Argv = args[3], args[4:]
+	if e.report, err = strconv.Atoi(args[1]); err == nil {
+		e.KernelRDMA, err = strconv.ParseBool(args[2])
+	}
+	return e, err
+}
+
+// What keeps a program from starting begins with what kind of thing it is.
+var kinds = map[byte]error{'n': fs.ErrNotExist, 'p': fs.ErrPermission, 'o': errors.New("")}
+
+func failure(text []byte) error {
+	if len(text) < 2 {
+		return errors.New("the program did not start")
+	}
+	return &startError{kinds[text[0]], string(text[1:])}
+}
+
+// startError is an error that another process had.
+type startError struct {
+	kind error
+	text string
+}
+
+func (e *startError) Error() string { return e.text }
+func (e *startError) Unwrap() error { return e.kind }
+
+// runEnter becomes a program, in the process of a host that start has made.
+func runEnter(args []string) {
+	runtime.LockOSThread() // whose parent's death counts
+	e, err := parseEntry(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", enterName, err)
+		os.Exit(2)
+	}
+	unix.CloseOnExec(e.report)
+	err = e.become()
+	kind := byte('o')
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		kind = 'n'
+	case errors.Is(err, fs.ErrPermission):
+		kind = 'p'
+	}
+	_, _ = unix.Write(e.report, fmt.Appendf(nil, "%c%v", kind, err))
+	os.Exit(1)
+}
+
+func (e entry) become() error {
+	// Who kills weft exec means the program.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("prctl(PR_SET_PDEATHSIG): %w", err)
+	}
+	// It may be dead already. Its number tells nothing, as every parent outside of the
+	// host has the number 0; but then nobody can read from the pipe.
+	reader := []unix.PollFd{{Fd: int32(e.report)}}
+	if n, err := unix.Poll(reader, 0); err == nil && n > 0 && reader[0].Revents&unix.POLLERR != 0 {
+		os.Exit(1)
+	}
+	if e.KernelRDMA {
+		if err := hideVerbs(); err != nil {
+			return fmt.Errorf("show the machine's RDMA devices: %w", err)
+		}
+	}
+	if os.Chdir(e.Dir) != nil {
+		_ = os.Chdir("/")
+	}
+	path, err := exec.LookPath(e.Argv[0])
+	if err != nil {
+		return fmt.Errorf("program %s: %w", e.Argv[0], errors.Unwrap(err))
+	}
+	return fmt.Errorf("start %s: %w", path, syscall.Exec(path, e.Argv, os.Environ()))
+}
+
+// EndAs ends this process as a program has ended: with its exit code, or of the signal
+// that it died of.
+func EndAs(status syscall.WaitStatus) {
+	if status.Signaled() {
+		dieOf(status.Signal())
+		os.Exit(128 + int(status.Signal()))
+	}
+	os.Exit(status.ExitStatus())
+}
+
+// dieOf has this process die of a signal, without a core: the program has dumped its
+// own.
+func dieOf(s syscall.Signal) {
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	runtime.LockOSThread()
+	defaultAction(s)
+	_ = unix.Kill(os.Getpid(), s)
+	_ = unix.Pause() // until it comes
+}

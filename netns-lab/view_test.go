@@ -1,0 +1,338 @@
+package netnslab
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// program starts a program in a host that runs until the test ends, and waits until it
+// is there.
+func program(t *testing.T, l *Lab, host string, argv ...string) *exec.Cmd {
+	t.Helper()
+	c := helper("exec", append([]string{l.Info().Name, host}, argv...)...)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	waitFor(t, argv[0]+" in "+host, func() bool {
+		return strings.Contains(inside(t, l, host, "ps", "-eo", "args"), "\n"+strings.Join(argv, " ")+"\n")
+	})
+	return c
+}
+
+func TestAHostHasItsOwnName(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	before, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]string{
+		"hostname": "h1\n", "uname -n": "h1\n", "cat /etc/hostname": "h1\n", "cat /proc/sys/kernel/hostname": "h1\n", "hostname -i | tr ' ' '\\n' | tail -n 1": "10.0.0.1\n",
+	} {
+		if got := inside(t, l, "h1", "sh", "-c", command); got != want {
+			t.Errorf("%s says %q, want %q", command, got, want)
+		}
+	}
+	inside(t, l, "h1", "hostname", "elsewhere")
+	if got := inside(t, l, "h1", "hostname"); got != "elsewhere\n" {
+		t.Errorf("h1 has forgotten its new name: %q", got)
+	}
+	if got := inside(t, l, "h2", "hostname"); got != "h2\n" {
+		t.Errorf("h2 is called %q", got)
+	}
+	if now, err := os.Hostname(); err != nil || now != before {
+		t.Errorf("the machine is called %q now, %v, and was %q", now, err, before)
+	}
+}
+
+// TestAHostHasItsOwnFiles: those by which programs tell machines apart, and resolv.conf.
+func TestAHostHasItsOwnFiles(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	for _, file := range []string{"/proc/sys/kernel/random/boot_id", "/etc/machine-id"} {
+		of := map[string]string{}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Logf("the machine has no %s", file)
+			continue
+		}
+		of["machine"] = string(b)
+		for _, h := range []string{"h1", "h2"} {
+			of[h] = inside(t, l, h, "cat", file)
+			if !regexp.MustCompile(`^[0-9a-f-]{32,36}\n$`).MatchString(of[h]) || of[h] != inside(t, l, h, "cat", file) {
+				t.Errorf("%s of %s: %q", file, h, of[h])
+			}
+		}
+		if of["h1"] == of["h2"] || of["h1"] == of["machine"] {
+			t.Errorf("%s: %q", file, of)
+		}
+	}
+	// A name that nobody has fails at once.
+	start := time.Now()
+	out, err := helper("exec", l.Info().Name, "h1", "getent", "hosts", "nobody.example").CombinedOutput()
+	if err == nil {
+		t.Errorf("nobody.example is %s", out)
+	}
+	if d := time.Since(start); d > 4*time.Second { // one that asks an unreachable server waits 5 s or more
+		t.Errorf("to look up a name took %v", d)
+	}
+}
+
+// TestUsersFilesInEtc: those that the user has put into /etc/netns go before ours.
+func TestUsersFilesInEtc(t *testing.T) {
+	name := labName(t)
+	dir := filepath.Join(etcDir(), Namespace(name, "h1"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "resolv.conf"), []byte("nameserver 10.0.0.9\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Create(name, Info{}, hostsN(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if got := inside(t, l, "h1", "cat", "/etc/resolv.conf"); got != "nameserver 10.0.0.9\n" {
+		t.Errorf("resolv.conf of h1: %q", got)
+	}
+	if got := inside(t, l, "h2", "cat", "/etc/resolv.conf"); strings.Contains(got, "\nnameserver") {
+		t.Errorf("resolv.conf of h2: %q", got)
+	}
+}
+
+// TestAHostHasItsOwnMemory: neither POSIX's nor System V's shared memory is another's.
+func TestAHostHasItsOwnMemory(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	mark := fmt.Sprintf("/dev/shm/weft-test-%d", os.Getpid())
+	inside(t, l, "h1", "touch", mark)
+	if got := inside(t, l, "h1", "sh", "-c", "ls /dev/shm; stat -c %a /dev/shm"); got != filepath.Base(mark)+"\n1777\n" {
+		t.Errorf("/dev/shm of h1 has %q", got)
+	}
+	if got := inside(t, l, "h2", "ls", "/dev/shm"); got != "" {
+		t.Errorf("/dev/shm of h2 has %q", got)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		os.Remove(mark)
+		t.Error("the machine has it too")
+	}
+	made := inside(t, l, "h1", "ipcmk", "-M", "4096")
+	_, id, _ := strings.Cut(strings.TrimSpace(made), ": ")
+	if got := inside(t, l, "h1", "ipcs", "-m"); !regexp.MustCompile(`(?m)^0x\S+ +` + regexp.QuoteMeta(id) + ` +`).MatchString(got) {
+		t.Errorf("%s in h1:\n%s", made, got)
+	}
+	if got := inside(t, l, "h2", "ipcs", "-m"); strings.Contains(got, " 4096 ") {
+		t.Errorf("in h2:\n%s", got)
+	}
+}
+
+// TestAHostHasItsOwnProcesses: ps and pkill see and reach no others, and PID 1 cannot
+// be killed from inside.
+func TestAHostHasItsOwnProcesses(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	one, two := program(t, l, "h1", "sleep", "1001"), program(t, l, "h2", "sleep", "1001")
+	out := inside(t, l, "h1", "ps", "-eo", "pid,args")
+	if n := strings.Count(out, "\n"); n != 4 || strings.Count(out, "sleep 1001") != 1 || !regexp.MustCompile(`(?m)^ +1 weft-init$`).MatchString(out) {
+		t.Errorf("ps in h1 shows %d lines:\n%s", n, out)
+	}
+	inside(t, l, "h1", "sh", "-c", "kill -9 1; kill -TERM 1; kill -HUP 1; true")
+	inside(t, l, "h1", "pkill", "-KILL", "sleep")
+	if err := one.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("sleep of h1 ended with %v", err)
+	}
+	if out := inside(t, l, "h2", "ps", "-eo", "args"); !strings.Contains(out, "sleep 1001") {
+		t.Errorf("pkill in h1 reached h2:\n%s", out)
+	}
+	// Orphans are reaped.
+	inside(t, l, "h1", "sh", "-c", "for i in 1 2 3; do (sleep 0.05 &) ; done")
+	waitFor(t, "the end of the orphans", func() bool {
+		return strings.Count(inside(t, l, "h1", "ps", "-eo", "args"), "\n") == 3
+	})
+	_ = two.Process.Kill()
+}
+
+// peek reads a byte of the memory of process args[0] at address args[1].
+func peek(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	at, err := strconv.ParseUint(args[1], 0, 64)
+	if err != nil {
+		return err
+	}
+	var b [1]byte
+	local := []unix.Iovec{{Base: &b[0], Len: 1}}
+	n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(at), Len: 1}}, 0)
+	if err == nil {
+		fmt.Println(n)
+	}
+	return err
+}
+
+// TestMemoryOfOtherHosts: process_vm_readv reaches processes of the same host only, but
+// from the machine.
+func TestMemoryOfOtherHosts(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	program(t, l, "h1", "sleep", "1002")
+	pidInside := strings.TrimSpace(inside(t, l, "h1", "pgrep", "-x", "sleep"))
+	maps, _, _ := strings.Cut(inside(t, l, "h1", "cat", "/proc/"+pidInside+"/maps"), "-")
+	at := "0x" + maps
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	peekFrom := func(host, pid string) string {
+		c := helper("exec", l.Info().Name, host, "env", helperEnv+"=peek", self, pid, at)
+		out, _ := c.CombinedOutput()
+		return strings.TrimSpace(string(out))
+	}
+	// Its number on the machine is the last of those in NSpid (proc_pid_status(5)).
+	pidOutside := ""
+	statuses, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, s := range statuses {
+		b, _ := os.ReadFile(s)
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); strings.HasPrefix(line, "NSpid:") && len(f) > 2 && f[len(f)-1] == pidInside && bytes.Contains(b, []byte("\tsleep\n")) {
+				pidOutside = f[1]
+			}
+		}
+	}
+	if pidOutside == "" {
+		t.Fatal("sleep is nowhere on the machine")
+	}
+	own := exec.Command(self, pidOutside, at)
+	own.Env = append(os.Environ(), helperEnv+"=peek")
+	if out, err := own.CombinedOutput(); err != nil || string(out) != "1\n" {
+		t.Errorf("from the machine: %v, %s", err, out)
+	}
+	if got := peekFrom("h1", pidInside); got != "1" {
+		t.Errorf("in its own host: %s", got)
+	}
+	if got := peekFrom("h2", pidOutside); got != syscall.ESRCH.Error() {
+		t.Errorf("from another host: %s", got)
+	}
+}
+
+// TestPrivateDirectories are empty, and gone with the host.
+func TestPrivateDirectories(t *testing.T) {
+	hosts := hostsN(2)
+	hosts[0].Private = []string{"/tmp", "/run"}
+	l := makeLab(t, hosts...)
+	mark := fmt.Sprintf("/tmp/weft-test-%d", os.Getpid())
+	if got := inside(t, l, "h1", "sh", "-c", "ls -A /tmp /run; stat -c %a /tmp; touch "+mark+" /run/lock; ip netns"); got != "/run:\nnetns\n\n/tmp:\n1777\n"+Namespace(l.Info().Name, "h1")+"\n" {
+		t.Errorf("h1 says %q", got)
+	}
+	if got := inside(t, l, "h1", "ls", "/tmp"); got != filepath.Base(mark)+"\n" {
+		t.Errorf("/tmp of h1 has %q", got)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the machine sees it")
+	}
+	for _, dir := range []string{"/no/such/directory", "relative", "/dev/shm", "/"} {
+		if _, err := Create(labName(t), Info{}, []Host{{Name: "x", Private: []string{dir}}}); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("a private %s: %v", dir, err)
+		}
+	}
+}
+
+// TestAHostsEndIsTheEndOfItsProcesses: also of those that have left its network, its
+// session or its parent.
+func TestAHostsEndIsTheEndOfItsProcesses(t *testing.T) {
+	l := makeLab(t, hostsN(1)...)
+	mark := fmt.Sprintf("%d.5", 100000+os.Getpid())
+	inside(t, l, "h1", "sh", "-c", "(setsid unshare --net sleep "+mark+" >/dev/null 2>&1 &) ; (setsid sleep "+mark+" >/dev/null 2>&1 &)")
+	running := func() (n int) {
+		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, f := range lines {
+			if b, _ := os.ReadFile(f); bytes.HasPrefix(b, []byte("sleep\x00"+mark)) {
+				n++
+			}
+		}
+		return n
+	}
+	waitFor(t, "two processes", func() bool { return running() == 2 })
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := running(); n != 0 {
+		t.Errorf("%d processes outlive their host", n)
+	}
+}
+
+// TestAHostThatWasKilled says so to whoever wants to enter it.
+func TestAHostThatWasKilled(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	sleep := program(t, l, "h1", "sleep", "1003")
+	stop, ended, over := make(chan struct{}), make(chan string, 2), make(chan error)
+	go func() { over <- l.Watch(stop, func(host string) { ended <- host }) }()
+	h, _ := l.Info().Host("h1")
+	if err := syscall.Kill(h.Init, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := sleep.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("its program ended with %v", err)
+	}
+	if _, err := Exec(l.Info().Name, "h1", Program{Argv: []string{"true"}}); err == nil || !strings.Contains(err.Error(), "host h1 has ended") {
+		t.Errorf("Exec: %v", err)
+	}
+	if host := <-ended; host != "h1" {
+		t.Errorf("%s is said to have ended", host)
+	}
+	inside(t, l, "h2", "true")
+	close(stop)
+	if err := <-over; err != nil || len(ended) > 0 {
+		t.Errorf("Watch: %v, and %d more hosts", err, len(ended))
+	}
+}
+
+// TestHostsCannotEnterEachOther: weft inside a host has no way to another.
+func TestHostsCannotEnterEachOther(t *testing.T) {
+	l := makeLab(t, hostsN(2)...)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := helper("exec", l.Info().Name, "h1", "env", helperEnv+"=exec", self, l.Info().Name, "h2", "true").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "inside a host") {
+		t.Errorf("%v, %s", err, out)
+	}
+}
+
+// TestInitsGoWithTheirOwner: also when nobody removes the lab.
+func TestInitsGoWithTheirOwner(t *testing.T) {
+	name := labName(t)
+	owner := startOwner(t, name, "a", "b")
+	info, err := Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(t, owner)
+	for _, h := range info.Hosts {
+		waitFor(t, "the end of "+h.Name, func() bool {
+			f, err := os.Open(fmt.Sprintf("/proc/%d/stat", h.Init))
+			if errors.Is(err, os.ErrNotExist) {
+				return true
+			}
+			defer f.Close()
+			line, _ := bufio.NewReader(f).ReadString('\n')
+			return strings.Contains(line, ") Z ") || !strings.Contains(line, "(cat)") && !strings.Contains(line, "(exe)")
+		})
+	}
+	if err := Sweep(name); err != nil {
+		t.Error(err)
+	}
+}
