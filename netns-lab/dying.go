@@ -28,7 +28,8 @@ func isDying(pid int) bool {
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	stat, err := os.ReadFile(dir + "stat")
 	if err != nil {
-		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+		// From inside a host the processes outside cannot be seen.
+		return (errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)) && !inHost()
 	}
 	// The name of the program, in brackets, may hold brackets and blanks.
 	fields := bytes.Fields(stat[max(bytes.LastIndexByte(stat, ')'), 0):])

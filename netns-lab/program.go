@@ -16,21 +16,18 @@ import (
 
 // run starts a program in the host whose init pidfd means, and waits for its end. It
 // does so on a thread that waits as long as the program runs, since the program is
-// killed at the thread's end.
+// killed at the thread's end. Nothing else ever runs there by mistake.
 func run(pidfd int, lab, host string, p Program) (status syscall.WaitStatus, err error) {
 	done := make(chan struct{})
-	go func() {
+	go notMainThread(func() {
 		defer close(done)
-		// Not unlocked: the thread ends with the goroutine, and nothing else ever runs
-		// in the host by mistake.
-		runtime.LockOSThread()
 		var j *job
 		if j, err = start(pidfd, p); err != nil {
 			err = fmt.Errorf("host %s of lab %s: %w", host, lab, err)
 			return
 		}
 		status, err = j.await()
-	}()
+	})
 	<-done
 	return status, err
 }
