@@ -2,6 +2,8 @@ package fabric
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/sim/units"
@@ -25,8 +27,21 @@ workload:
 `
 
 // BenchmarkPermutation is what a packet's hop costs with NICs at both ends.
-func BenchmarkPermutation(b *testing.B) {
-	plan := parse(b, permutationLab)
+func BenchmarkPermutation(b *testing.B) { benchmarkNICs(b, permutationLab) }
+
+// BenchmarkTelemetry is what in-band telemetry adds to that: each packet is acknowledged,
+// with room for five hops that switches fill in, and without.
+func BenchmarkTelemetry(b *testing.B) {
+	for _, hops := range []int{0, 5} {
+		b.Run(fmt.Sprintf("hops=%d", hops), func(b *testing.B) {
+			text := strings.Replace(permutationLab, "cc: dcqcn", fmt.Sprintf("cc: {probe: {hops: %d, silent: true}}", hops), 1)
+			benchmarkNICs(b, strings.Replace(text, "size: 10MB", "size: 2MB", 1))
+		})
+	}
+}
+
+func benchmarkNICs(b *testing.B, text string) {
+	plan := parse(b, text)
 	var hops uint64
 	for range b.N {
 		b.StopTimer()
