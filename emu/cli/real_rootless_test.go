@@ -66,6 +66,16 @@ func setMode(t *testing.T, path string, mode os.FileMode) {
 
 // leftovers lists what a user's lab has left: its state, and processes.
 func (l *realLab) leftovers() []string {
+	// A lab's process says that it is done just before it ends.
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if found := l.there(); len(found) == 0 || time.Now().After(end) {
+			return found
+		}
+	}
+}
+
+// there is what there is now of what leftovers looks for.
+func (l *realLab) there() []string {
 	found, _ := filepath.Glob(filepath.Join(filepath.Dir(l.file), "run", "weft", "*"))
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range processes {
@@ -221,7 +231,7 @@ func TestRootlessKilled(t *testing.T) {
 	chrooted := l.server("h2", "chroot", "/usr", "/bin/sleep", "1000")
 	for range 500 { // until both are no longer weft or nsenter
 		programs := 0
-		for _, p := range l.leftovers() {
+		for _, p := range l.there() {
 			if strings.HasSuffix(p, "sleep 1000 ") && !strings.Contains(p, " exec ") && !strings.Contains(p, " chroot ") {
 				programs++
 			}
@@ -291,7 +301,7 @@ func TestRootlessAttached(t *testing.T) {
 			_ = up.Wait()
 			var left []string
 			for range 500 {
-				if left = l.leftovers(); len(left) == 0 {
+				if left = l.there(); len(left) == 0 {
 					return
 				}
 				time.Sleep(10 * time.Millisecond)
