@@ -1,5 +1,5 @@
 // Command baselines runs the baselines' own figures in virtual time and prints what is
-// expected beside what comes out. Package papers/baselines/README.md says more.
+// expected beside what comes out. README.md says more.
 package main
 
 import (

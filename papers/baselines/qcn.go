@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/weftlab/weft/emu/chart"
 	"github.com/weftlab/weft/sim/units"
@@ -24,7 +23,7 @@ var qcn = Experiment{
 		r := runs[0]
 		frame := r.frame("h1:eth0")
 		rates := r.rates("h1:eth0", ms)
-		took := math.Inf(1)
+		took := (end - rise).Seconds() * 1e3 // or never
 		for i := int(rise / ms); i < len(rates); i++ {
 			if rates[i] >= 0.95*line10 {
 				took = float64(i+1) - float64(rise/ms)
