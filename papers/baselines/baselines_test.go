@@ -37,6 +37,9 @@ func weft(t *testing.T) Weft {
 func TestBaselines(t *testing.T) {
 	for _, e := range experiments {
 		t.Run(e.Name, func(t *testing.T) {
+			if testing.Short() && e.Name != "hpcc-incast" && e.Name != "qcn" {
+				t.Skip("seconds, and minutes with the race detector")
+			}
 			t.Parallel()
 			_, out, err := e.run(weft(t), ".", true)
 			if err != nil {
