@@ -61,23 +61,23 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 // own gives a victim 37 Gb/s.
 func TestIncastInThreeRows(t *testing.T) {
 	oneEngine(t)
-	lossy := incastRow(t, "labs/incast-lossy.yaml")
+	lossy := incastRow(t, "scripts/labs/incast-lossy.yaml")
 	if lossy.dropped < 10_000 || lossy.retransmitted < 10_000 || lossy.timeouts == 0 || lossy.pauses > 0 ||
 		lossy.goodput > 25 || lossy.fair > 0.9 || lossy.victim < 36 || lossy.late < 36 {
 		t.Errorf("without PFC: %+v", lossy)
 	}
-	pfc := incastRow(t, "labs/incast-pfc.yaml")
+	pfc := incastRow(t, "scripts/labs/incast-pfc.yaml")
 	if pfc.dropped+pfc.retransmitted+pfc.timeouts > 0 || pfc.pauses < 1000 || pfc.goodput < 36 || pfc.fair < 0.999 ||
 		pfc.victim > 6 || pfc.late > 8 {
 		t.Errorf("with PFC: %+v", pfc)
 	}
-	cured := incastRow(t, "labs/incast-dcqcn.yaml")
+	cured := incastRow(t, "scripts/labs/incast-dcqcn.yaml")
 	if cured.dropped+cured.retransmitted+cured.timeouts > 0 || cured.pauses == 0 || cured.pauses > pfc.pauses/50 || cured.marked == 0 || cured.cnps == 0 ||
 		cured.mean > pfc.mean/10 || cured.fair < 0.98 || cured.goodput < 25 || cured.victim > 10 || cured.late < 36 {
 		t.Errorf("with DCQCN: %+v", cured)
 	}
 	// Zhu et al., SIGCOMM 2015, §4: thresholds at which marking comes first.
-	apart := incastRow(t, "labs/incast-dcqcn.yaml", "buffer: broadcom", "buffer: {preset: broadcom, alpha: 1}")
+	apart := incastRow(t, "scripts/labs/incast-dcqcn.yaml", "buffer: broadcom", "buffer: {preset: broadcom, alpha: 1}")
 	if apart.dropped+apart.retransmitted+apart.timeouts+apart.pauses > 0 || apart.fair < 0.98 || apart.victim < 36 || apart.late < 36 {
 		t.Errorf("with DCQCN, and PFC at a higher threshold: %+v", apart)
 	}

@@ -15,7 +15,7 @@ import (
 // its text replaced: old, new, old, new, ...
 func labFile(t testing.TB, path string, seed int, changes ...string) *spec.Plan {
 	t.Helper()
-	b, err := os.ReadFile("../../scripts/" + path)
+	b, err := os.ReadFile("../../" + path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 # and with DCQCN. Each run has another seed, so ECMP maps the flows otherwise. The
 # default is 15 runs of each, which take about two minutes.
 set -euo pipefail
-cd "$(dirname "$0")/../../.."
+cd "$(dirname "$0")/../.."
 export PATH=$PATH:/usr/local/go/bin
 scripts/install.sh go
 go build -o bin/weft .
@@ -30,7 +30,7 @@ spread() { awk -v h="$1" '$1 == h { print $2 }' | sort -g | awk '{ v[NR] = $1 } 
 # without HOSTS LAB: the lab without what these hosts send.
 without() { sed -E "/write: .*from: ($1),/d" "$2" >"$work/lab.yaml"; echo "$work/lab.yaml"; }
 
-here=scripts/papers/dcqcn
+here=papers/dcqcn
 rates $here/fig3.yaml 'H*:eth0' >"$work/fig3"
 rates $here/fig8.yaml 'H*:eth0' >"$work/fig8"
 echo "Throughput of H1 to H4 to R in Gb/s: least, median, greatest of $runs runs"

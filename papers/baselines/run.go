@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// Ethernet's preamble, FCS and gap, which counters of frames leave out.
+const beyondFrame = 24
+
+// Run is one lab that was run: its report and its series of whole ports.
+type Run struct {
+	Lab     string
+	Report  report.Report
+	Command string // as one would type it in the top directory
+
+	rows map[string][]series.Row // by port, in order of time
+}
+
+// Weft runs the weft command.
+type Weft func(args ...string) *exec.Cmd
+
+// simulate runs a lab file in virtual time.
+func (weft Weft) simulate(file string) (*Run, error) {
+	work, err := os.MkdirTemp("", "baselines")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work)
+	samples := filepath.Join(work, "series.csv")
+	var out, failed bytes.Buffer
+	c := weft("sim", file, "--json", "--qp", "--series", samples)
+	c.Stdout, c.Stderr = &out, &failed
+	if err := c.Run(); err != nil {
+		return nil, fmt.Errorf("weft sim %s: %w\n%s", file, err, failed.Bytes())
+	}
+	r := &Run{rows: map[string][]series.Row{}}
+	if err := json.Unmarshal(out.Bytes(), &r.Report); err != nil {
+		return nil, fmt.Errorf("report of %s: %w", file, err)
+	}
+	f, err := os.Open(samples)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return r, series.Read(f, func(row *series.Row) error {
+		if row.Class == "" {
+			r.rows[row.Port] = append(r.rows[row.Port], *row)
+		}
+		return nil
+	})
+}
+
+func (r *Run) port(name string) *fabric.PortStatus {
+	for i := range r.Report.Ports {
+		if r.Report.Ports[i].Name == name {
+			return &r.Report.Ports[i]
+		}
+	}
+	return &fabric.PortStatus{}
+}
+
+// frame is the mean frame that left a port, in bytes.
+func (r *Run) frame(port string) float64 {
+	p := r.port(port)
+	return float64(p.TxBytes) / float64(max(p.TxPackets, 1))
+}
+
+// gauge is a value of rate control at the end, of the first queue pair of a NIC.
+func (r *Run) gauge(nic, name string) float64 {
+	for i := range r.Report.QPs {
+		if q := &r.Report.QPs[i]; q.NIC == nic {
+			for _, g := range q.Gauges {
+				if g.Name == name {
+					return g.Value
+				}
+			}
+		}
+	}
+	return math.NaN()
+}
+
+// rates is what a port sends in each bin of emulated time, in bit/s on the wire.
+func (r *Run) rates(port string, bin units.Time) []float64 {
+	frame := r.frame(port)
+	var out []float64
+	for i := range r.rows[port] {
+		row := &r.rows[port][i]
+		k := int((row.At - 1) / bin)
+		for len(out) <= k {
+			out = append(out, 0)
+		}
+		out[k] += float64(row.TxBytes) * (1 + beyondFrame/frame) * 8 / bin.Seconds()
+	}
+	return out
+}
+
+// rate is the mean of what a port sends between two instants, in bit/s on the wire.
+func (r *Run) rate(port string, from, to units.Time) float64 {
+	sum := 0.0
+	for i := range r.rows[port] {
+		if row := &r.rows[port][i]; row.At > from && row.At <= to {
+			sum += float64(row.TxBytes)
+		}
+	}
+	return sum * (1 + beyondFrame/r.frame(port)) * 8 / (to - from).Seconds()
+}
+
+// queue is the samples of a port's queue between two instants, in bytes.
+func (r *Run) queue(port string, from, to units.Time) []float64 {
+	var out []float64
+	for i := range r.rows[port] {
+		if row := &r.rows[port][i]; row.At > from && row.At <= to {
+			out = append(out, float64(row.Queue))
+		}
+	}
+	return out
+}
+
+// queueLine is the same as points of a picture: time in seconds over unit, and KB.
+func (r *Run) queueLine(port string, from, to, unit units.Time) plotter.XYs {
+	var out plotter.XYs
+	for i := range r.rows[port] {
+		if row := &r.rows[port][i]; row.At > from && row.At <= to {
+			out = append(out, plotter.XY{X: (row.At - from).Seconds() / unit.Seconds(), Y: float64(row.Queue) / 1e3})
+		}
+	}
+	return out
+}
+
+// line is rates by bins as points of a picture: time in units of unit, and Gb/s.
+func line(rates []float64, bin, unit units.Time) plotter.XYs {
+	out := make(plotter.XYs, len(rates))
+	for i, v := range rates {
+		out[i] = plotter.XY{X: float64(i+1) * bin.Seconds() / unit.Seconds(), Y: v / 1e9}
+	}
+	return out
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}
+
+// quantile is the value below which a share of v is.
+func quantile(v []float64, share float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return s[min(int(share*float64(len(s))), len(s)-1)]
+}
+
+// jain is Jain's index of fairness: 1 is equal shares, 1/n all for one.
+func jain(v ...float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, x := range v {
+		sum, squares = sum+x, squares+x*x
+	}
+	return sum * sum / (float64(len(v)) * squares)
+}
