@@ -52,6 +52,7 @@ type Device struct {
 	counters Counters
 	retired  transport.Counters // of queue pairs that are destroyed
 	conns    connections
+	gone     func(*QP) // is told of queue pairs that are destroyed; nil while nobody follows them
 }
 
 // New makes a NIC. s.MTU and s.Limits.ActiveMTU have to agree with the link's

@@ -122,6 +122,9 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 		_ = q.verbs.Destroy()
 		return nil, err
 	}
+	if d.gone != nil {
+		q.engine.Time()
+	}
 	d.inUse[qp.QueuePairs]++
 	d.numbers.add(q)
 	d.agenda.enrol(&q.task, q)
@@ -322,6 +325,9 @@ func (q *QP) Destroy() error {
 		return err
 	}
 	d := q.device
+	if d.gone != nil {
+		d.gone(q)
+	}
 	d.retired.Add(q.engine.Counters())
 	_ = q.engine.Modify(qp.Reset, transport.Attr{})
 	q.reset()

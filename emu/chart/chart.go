@@ -11,9 +11,10 @@ import (
 
 // Options say what of the files is shown.
 type Options struct {
-	What     string     // "" = queue of series, completion of records
-	Ports    []string   // of series: patterns as in lab files; none = all
+	What     string     // "" = queue of series of queues, rate of those of flows, completion of records
+	Ports    []string   // of series of queues: patterns as in lab files; none = all
 	Class    string     // of series: pattern of classes; "" = ports as a whole
+	Flows    []string   // of series of flows: patterns of transfers, hosts, NICs, queue pairs; none = all
 	From, To units.Time // of series; To = units.Never is the end
 	Average  units.Time // of series: the least length of the intervals of rates
 	LogX     bool       // of distributions
@@ -31,7 +32,7 @@ type Review interface {
 }
 
 // Open reads files that weft sim and weft up have written, all of one kind:
-// series of queues (CSV), flow records or records of transfers (CSV, JSON).
+// series of queues or of flows (CSV), flow records or records of transfers (CSV, JSON).
 // What it gives marshals to JSON.
 func Open(files []string, o Options) (Review, error) {
 	var all kind
@@ -46,6 +47,8 @@ func Open(files []string, o Options) (Review, error) {
 		all = k
 	}
 	switch all {
+	case flowSeries:
+		return openFlowSeries(files, o)
 	case flowRecords:
 		return openFlows(files, o)
 	case transferRecords:

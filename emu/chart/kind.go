@@ -21,13 +21,14 @@ type kind uint8
 
 const (
 	queueSeries kind = iota
+	flowSeries
 	flowRecords
 	transferRecords
 )
 
 // String is the kind for people, in the plural but for a series.
 func (k kind) String() string {
-	return [...]string{"a series of queues", "flow records", "records of transfers"}[k]
+	return [...]string{"a series of queues", "a series of flows", "flow records", "records of transfers"}[k]
 }
 
 // kindOf tells what a file holds by its header, or its first record in JSON.
@@ -54,12 +55,14 @@ func kindOf(name string) (kind, error) {
 	switch {
 	case err == nil && series.Is(header):
 		return queueSeries, nil
+	case err == nil && series.IsFlows(header):
+		return flowSeries, nil
 	case err == nil && workload.Is(header):
 		return flowRecords, nil
 	case err == nil && workload.IsTransfers(header):
 		return transferRecords, nil
 	}
-	return 0, fmt.Errorf("%s is neither a series (weft sim --series x.csv) nor records of flows or transfers (weft sim --flows x.csv, --transfers x.csv): its first line does not name their columns", name)
+	return 0, fmt.Errorf("%s is neither a series (weft sim --series x.csv, --flow-series x.csv) nor records of flows or transfers (weft sim --flows x.csv, --transfers x.csv): its first line does not name their columns", name)
 }
 
 // kindOfJSON looks at the first entry of an array.
@@ -107,8 +110,8 @@ func readRecords[T any](name string, asCSV, asJSON func(io.Reader) ([]T, error))
 
 // noSeries refuses, for a file of records, options that are for series.
 func noSeries(k kind, o *Options) error {
-	if len(o.Ports) > 0 || o.Class != "" || o.From != 0 || o.To != units.Never || o.Average != 0 {
-		return fmt.Errorf("%s have no ports and no samples: --port, --class, --from, --to and --average are for series", k)
+	if len(o.Ports) > 0 || len(o.Flows) > 0 || o.Class != "" || o.From != 0 || o.To != units.Never || o.Average != 0 {
+		return fmt.Errorf("%s have no ports and no samples: --port, --class, --flow, --from, --to and --average are for series", k)
 	}
 	return nil
 }

@@ -63,8 +63,8 @@ func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 var bad = map[string]bool{fabric.LinkDown: true, fabric.Watchdog: true, fabric.Stuck: true, report.HostLost: true}
 
 // marksOf gives the events beside the series of a picture that are in its time.
-func (r *seriesReview) marksOf(from, to units.Time, x scale) (all []Mark, err error) {
-	for _, f := range r.files {
+func marksOf(files []string, from, to units.Time, x scale) (all []Mark, err error) {
+	for _, f := range files {
 		events, err := report.ReadEvents(f)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w (without that file no events are drawn)", report.EventsFile(f), err)

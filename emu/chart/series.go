@@ -44,6 +44,9 @@ func openSeries(files []string, o Options) (*seriesReview, error) {
 	if o.What == "" {
 		o.What = series.Queue.String()
 	}
+	if len(o.Flows) > 0 {
+		return nil, errors.New("a series of queues has no flows: --flow is for series of flows (weft sim --flow-series x.csv)")
+	}
 	if o.LogX {
 		return nil, errors.New("time is not shown on a logarithmic axis: --log-x is for records of flows and transfers")
 	}
@@ -225,30 +228,14 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 	if r.options.To != units.Never {
 		to = r.options.To
 	}
-	y, x := fit(axis.scales, peak), fit(seconds, (to-from).Seconds())
-	p := &Picture{
-		Width: r.options.Width, Height: r.options.Height,
-		X: Axis{Label: "emulated time [" + x.unit + "]", Min: x.timeIn(from), Max: x.timeIn(to)},
-		Y: Axis{Label: axis.label + " [" + y.unit + "]", Max: max(peak/y.per*1.04, 1e-9)},
-	}
-	if p.X.Max <= p.X.Min {
-		p.X.Max = p.X.Min + 1
-	}
-	if peak == 0 {
-		p.Y.Max = 1
-	}
-	if r.options.LogY {
-		if peak == 0 {
-			return nil, "", fmt.Errorf("all values are 0: there is nothing to show on a logarithmic axis")
-		}
-		p.Y.Log = true
-		p.Y.Min, p.Y.Max = logRange(floor/y.per, peak/y.per)
+	p, x, y, err := overTime(&r.options, from, to, axis.label, axis.scales, peak, floor)
+	if err != nil {
+		return nil, "", err
 	}
 	if r.quantity != series.Queue {
 		p.Steps = plotter.PreStep
 	}
-	var err error
-	if p.Marks, err = r.marksOf(from, to, x); err != nil {
+	if p.Marks, err = marksOf(r.files, from, to, x); err != nil {
 		return nil, "", err
 	}
 	lines, err := r.lines(drawn, from, to)
@@ -272,6 +259,31 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 		p.Title = p.Lines[0].Name
 	}
 	return p, note, nil
+}
+
+// overTime is a picture without lines, of values up to peak, of which the least that is
+// not 0 is floor, between two instants; and the units of its axes.
+func overTime(o *Options, from, to units.Time, label string, scales []scale, peak, floor float64) (p *Picture, x, y scale, err error) {
+	y, x = fit(scales, peak), fit(seconds, (to-from).Seconds())
+	p = &Picture{
+		Width: o.Width, Height: o.Height,
+		X: Axis{Label: "emulated time [" + x.unit + "]", Min: x.timeIn(from), Max: x.timeIn(to)},
+		Y: Axis{Label: y.label(label), Max: max(peak/y.per*1.04, 1e-9)},
+	}
+	if p.X.Max <= p.X.Min {
+		p.X.Max = p.X.Min + 1
+	}
+	if peak == 0 {
+		p.Y.Max = 1
+	}
+	if o.LogY {
+		if peak == 0 {
+			return nil, x, y, fmt.Errorf("all values are 0: there is nothing to show on a logarithmic axis")
+		}
+		p.Y.Log = true
+		p.Y.Min, p.Y.Max = logRange(floor/y.per, peak/y.per)
+	}
+	return p, x, y, nil
 }
 
 // drawn are the queues that a picture shows.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,5 +97,70 @@ func TestRealSeriesInterrupted(t *testing.T) {
 	rows := readSeries(t, file)
 	if len(rows) < 50 || len(rows)%2 != 0 || !strings.Contains(out.String(), "series   x.csv: ") {
 		t.Errorf("%d rows\n%s", len(rows), out.String())
+	}
+}
+
+// TestRealFlowSeries: in the wall clock, in one shard and in two, the rows of modelled
+// transfers lie at multiples of the time between samples and add up to what the
+// transfers carry.
+func TestRealFlowSeries(t *testing.T) {
+	for name, engine := range map[string]string{"one": "", "two": "engine: {shards: 2}\n"} {
+		t.Run(name, func(t *testing.T) {
+			weft := needReal(t)
+			dir := t.TempDir()
+			l := newLab(t, weft, dir, engine+`
+topology:
+  generate: {dumbbell: {left: 2, right: 1, rate: 200Mbps, delay: 10us, bottleneck: {rate: 50Mbps, delay: 500us}}}
+  kinds: {host: {nic: {cc: dcqcn}}, switch: {queue: {mark: {step: {k: 20KB}}}}}
+workload:
+  - {write: {name: a, from: h1, to: h3, size: 1MB, count: 1, at: 200ms}}
+  - {write: {name: b, from: h2, to: h3, size: 500KB, count: 1, at: 300ms}}
+`)
+			file := filepath.Join(dir, "f.csv")
+			l.must("up", "-d", "--workload", "--flow-series", file, "--every", "2ms", "--flow", "[ab]", l.file)
+			// Generous: 1.5 MB at 50 Mb/s take a quarter of a second of a machine that
+			// keeps up, and the rate control slows them down.
+			deadline := time.Now().Add(60 * time.Second)
+			for strings.Count(l.must("qp", "--json"), `"sends": 0`) < 4 || !strings.Contains(l.must("nic", "--json"), `"received_payload": 1500000`) {
+				if time.Now().After(deadline) {
+					t.Fatal("the transfers do not end")
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			r := l.down()
+			if s := r.FlowSeries; s == nil || s.Overruns != 0 || s.Error != "" || s.Flows != 2 || s.Rows < 100 {
+				t.Fatalf("series %+v", s)
+			}
+			in, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			x, err := series.NewFlowReader(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			goodput, err := x.Find("goodput")
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent, irregular := map[string]float64{}, 0
+			if err := x.Each(func(row *series.FlowRow) error {
+				sent[row.Transfer] += row.Values[goodput] * row.Interval.Seconds() / 8
+				if row.At%(2*units.Millisecond) != 0 {
+					irregular++
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			// Rates are in whole bits per second.
+			if math.Abs(sent["a"]-1e6) > 100 || math.Abs(sent["b"]-5e5) > 100 || irregular > 2 {
+				t.Errorf("the rows add up to %v bytes; %d rows beside the multiples of 2ms", sent, irregular)
+			}
+			if _, _, code := runWeft(t, weft, "report", file, "--what", "goodput", "--average", "20ms", "-o", filepath.Join(dir, "f.png")); code != 0 {
+				t.Error("weft report does not draw it")
+			}
+		})
 	}
 }

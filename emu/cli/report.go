@@ -23,9 +23,10 @@ func newReport() *cobra.Command {
 	var o chart.Options
 	c := &cobra.Command{
 		Use:   "report FILE...",
-		Short: "Sum up and draw series of queues (--series), records of flows (--flows) and of RDMA transfers (--transfers)",
-		Long: `Sum up what runs have written, and draw it with -o: series of queues over time
-(--series of weft sim and weft up) as lines, records of flows and of RDMA
+		Short: "Sum up and draw series of queues (--series) and flows (--flow-series), records of flows (--flows) and of RDMA transfers (--transfers)",
+		Long: `Sum up what runs have written, and draw it with -o: series of queues
+and of queue pairs over time (--series and --flow-series of weft sim and weft up)
+as lines, records of flows and of RDMA
 transfers (--flows and --transfers of weft sim) as cumulative distributions over
 flows or messages, and the slowdown of messages by their size. Several files of
 one kind are drawn into one picture.
@@ -33,10 +34,13 @@ one kind are drawn into one picture.
   weft report q.csv
   weft report q.csv -o queue.png --port s1:3 --port 'leaf*:spine1'
   weft report q.csv -o rate.svg --what rate --from 10ms --to 20ms
+  weft report f.csv -o flows.png --what goodput --flow 'incast*' --average 100us
   weft report before.csv after.csv -o delay.png --what delay --log-x
   weft report dcqcn.csv none.csv -o slowdown.png --what slowdown-by-size --log-y
 
-Of a series --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `;
+Of a series of queues --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `;
+of one of flows one of ` + strings.Join(series.FlowQuantityNames(), ", ") + `, or a gauge
+of rate control in its columns, such as alpha;
 of flow records one of ` + strings.Join(chart.FlowPictures(), ", ") + `;
 of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") + `.`,
 		Args: cobra.MinimumNArgs(1),
@@ -79,9 +83,10 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "draw into this file: .png or .svg")
-	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue of a series, completion of records")
+	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue or rate of a series, completion of records")
 	c.Flags().StringSliceVarP(&o.Ports, "port", "p", nil, "series: port, such as s1:3 or 'leaf*:*'; may be repeated. Default all")
 	c.Flags().StringVar(&o.Class, "class", "", "series: class, or '*', in place of the ports as a whole")
+	c.Flags().StringSliceVar(&o.Flows, "flow", nil, "series of flows: transfer, host, NIC or queue pair, such as h1-h2, 'h*' or 'h1:eth0#17'; may be repeated. Default all")
 	spanFlag(c, &from, "from", "series: leave out what is earlier")
 	spanFlag(c, &to, "to", "series: leave out what is later; 0s is the end")
 	spanFlag(c, &o.Average, "average", "series: draw rates over intervals of at least this length")
@@ -95,7 +100,7 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 
 // whats are the values of --what, each once.
 func whats() []string {
-	all := slices.Concat(series.QuantityNames(), chart.FlowPictures(), chart.TransferPictures())
+	all := slices.Concat(series.QuantityNames(), series.FlowQuantityNames(), chart.FlowPictures(), chart.TransferPictures())
 	slices.Sort(all)
 	return slices.Compact(all)
 }

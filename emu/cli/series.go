@@ -3,63 +3,107 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// seriesFlags ask for a recording of queues over time.
+// seriesFlags ask for recordings of queues and of flows over time.
 type seriesFlags struct {
-	file  string
+	file  string // of queues
 	every units.Time
 	ports []string
+
+	flowFile string
+	flows    []string
+}
+
+// samples are the recordings of a run; nil is none.
+type samples struct {
+	queues *fabric.Series
+	flows  *fabric.FlowSeries
 }
 
 func (f *seriesFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "series", "", "write queues and rates over time to this file: .csv")
 	spanFlag(c, &f.every, "every", "emulated time between two samples of the series, such as 10us; the file's, or 1ms, if 0s")
 	c.Flags().StringSliceVar(&f.ports, "series-port", nil, "port to sample, such as s1:3 or 'leaf*:*', in place of the file's; may be repeated. Default all ports of switches")
+	c.Flags().StringVar(&f.flowFile, "flow-series", "", "write rates, windows, RTTs and goodput of queue pairs over time to this file: .csv")
+	c.Flags().StringSliceVar(&f.flows, "flow", nil, "flow of --flow-series: a transfer, host, NIC or queue pair, such as h1-h2, 'h*', h1:eth0 or 'h1:eth0#17'; may be repeated. Default all queue pairs that send")
 }
 
 // args gives the flags to another process.
 func (f *seriesFlags) args() (args []string) {
-	if f.file == "" {
-		return nil
+	if f.file != "" {
+		args = append(args, "--series", f.file)
 	}
-	args = []string{"--series", f.file}
+	if f.flowFile != "" {
+		args = append(args, "--flow-series", f.flowFile)
+	}
 	if f.every > 0 {
 		args = append(args, "--every", f.every.String())
 	}
 	for _, p := range f.ports {
 		args = append(args, "--series-port", p)
 	}
+	for _, p := range f.flows {
+		args = append(args, "--flow", p)
+	}
 	return args
 }
 
 // plan works out what is to be recorded in a run of some length, 0 if that is
-// not known; nil for nothing.
-func (f *seriesFlags) plan(p *spec.Plan, length units.Time, wall bool) (*fabric.Series, error) {
-	if f.file == "" {
-		if f.every != 0 || len(f.ports) > 0 {
-			return nil, badInput(errors.New("--every and --series-port are for a series: add --series FILE.csv"))
-		}
-		return nil, nil
+// not known.
+func (f *seriesFlags) plan(p *spec.Plan, length units.Time, wall bool) (all samples, err error) {
+	switch {
+	case f.file == "" && len(f.ports) > 0:
+		return all, badInput(errors.New("--series-port is for a series: add --series FILE.csv"))
+	case f.flowFile == "" && len(f.flows) > 0:
+		return all, badInput(errors.New("--flow is for a series of flows: add --flow-series FILE.csv"))
+	case f.file == "" && f.flowFile == "" && f.every != 0:
+		return all, badInput(errors.New("--every is for a series: add --series FILE.csv or --flow-series FILE.csv"))
+	case f.file != "" && f.file == f.flowFile:
+		return all, badInput(fmt.Errorf("--series and --flow-series are both %s: name two files", f.file))
 	}
+	every := spec.DefaultSeries
+	if p.Series != nil {
+		every = p.Series.Every
+	}
+	if f.every != 0 {
+		every = f.every
+	}
+	if f.file != "" {
+		if all.queues, err = f.planQueues(p, every, length, wall); err != nil {
+			return samples{}, err
+		}
+	}
+	if f.flowFile != "" {
+		if filepath.Ext(f.flowFile) != ".csv" {
+			return samples{}, badInput(fmt.Errorf("--flow-series %s: end the name in .csv", f.flowFile))
+		}
+		all.flows = &fabric.FlowSeries{Flows: f.flows, Every: every, Length: length, Wall: wall}
+		if err := all.flows.Check(p); err != nil {
+			return samples{}, badInput(fmt.Errorf("--flow-series: %w (--every, --flow)", err))
+		}
+	}
+	return all, nil
+}
+
+func (f *seriesFlags) planQueues(p *spec.Plan, every, length units.Time, wall bool) (*fabric.Series, error) {
 	if filepath.Ext(f.file) != ".csv" {
 		return nil, badInput(fmt.Errorf("--series %s: end the name in .csv", f.file))
 	}
-	s := &fabric.Series{Every: spec.DefaultSeries, Length: length, Wall: wall}
+	s := &fabric.Series{Every: every, Length: length, Wall: wall}
 	if p.Series != nil {
-		*s = fabric.Series{Every: p.Series.Every, Ports: p.Series.Ports, Length: length, Wall: wall}
-	}
-	if f.every != 0 {
-		s.Every = f.every
+		s.Ports = p.Series.Ports
 	}
 	if len(f.ports) > 0 || s.Ports == nil {
 		var err error
@@ -80,49 +124,97 @@ func (f *seriesFlags) remind(p *spec.Plan) {
 	}
 }
 
-// open opens the file of a series. What was in it stays until something is
+// openSeries opens the file of a series. What was in it stays until something is
 // written in its place. Discard undoes open.
-func (f *seriesFlags) open() (file *os.File, discard func(), err error) {
-	_, err = os.Lstat(f.file)
+func openSeries(flag, name string) (file *os.File, discard func(), err error) {
+	_, err = os.Lstat(name)
 	made := errors.Is(err, os.ErrNotExist)
-	if file, err = os.OpenFile(f.file, os.O_CREATE|os.O_WRONLY, 0o666); err != nil {
-		return nil, nil, fmt.Errorf("--series: %w", err)
+	if file, err = os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o666); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	return file, func() {
 		file.Close()
 		if made {
-			os.Remove(f.file)
+			os.Remove(name)
 		}
 	}, nil
 }
 
+// open opens the files of the series of a lab. Begin has it write them, discard undoes
+// open.
+func (f *seriesFlags) open(s samples) (begin func(*lab.Lab), discard func(), err error) {
+	begin, discard = func(*lab.Lab) {}, func() {}
+	if s.queues != nil {
+		file, undo, err := openSeries("--series", f.file)
+		if err != nil {
+			return nil, nil, err
+		}
+		begin, discard = func(l *lab.Lab) { l.Record(*s.queues, f.file, file) }, undo
+	}
+	if s.flows != nil {
+		file, undo, err := openSeries("--flow-series", f.flowFile)
+		if err != nil {
+			discard()
+			return nil, nil, err
+		}
+		first, firstUndo := begin, discard
+		begin = func(l *lab.Lab) { first(l); l.RecordFlows(*s.flows, f.flowFile, file) }
+		discard = func() { firstUndo(); undo() }
+	}
+	return begin, discard, nil
+}
+
 // events writes what happened in a run beside its series.
 func (f *seriesFlags) events(r *report.Report) error {
-	if f.file == "" {
-		return nil
-	}
-	if err := report.WriteEvents(f.file, r.Timeline); err != nil {
-		return fmt.Errorf("--series: the events beside it: %w", err)
+	for _, s := range []struct{ flag, file string }{{"--series", f.file}, {"--flow-series", f.flowFile}} {
+		if s.file == "" {
+			continue
+		}
+		if err := report.WriteEvents(s.file, r.Timeline); err != nil {
+			return fmt.Errorf("%s: the events beside it: %w", s.flag, err)
+		}
 	}
 	return nil
 }
 
-// record begins a series in virtual time, or nothing for nil. The returned
-// function completes it.
-func (f *seriesFlags) record(s *fabric.Series, fb *fabric.Fabric) (finish func() (*report.Series, error), err error) {
-	if s == nil {
-		return func() (*report.Series, error) { return nil, nil }, nil
-	}
-	file, err := os.Create(f.file)
-	if err != nil {
-		return nil, fmt.Errorf("--series: %w", err)
-	}
-	r := fb.Record(*s, file)
-	return func() (*report.Series, error) {
-		sum, err := r.Stop()
-		if err = errors.Join(err, file.Close()); err != nil {
-			return nil, fmt.Errorf("--series %s: %w", f.file, err)
+// record begins the series of a run in virtual time. The returned function completes
+// them and puts them into the report.
+func (f *seriesFlags) record(s samples, fb *fabric.Fabric) (finish func(*report.Report) error, err error) {
+	finish = func(*report.Report) error { return nil }
+	if s.queues != nil {
+		finish, err = recordTo("--series", f.file, s.queues.Every,
+			func(w io.Writer) *fabric.Recording { return fb.Record(*s.queues, w) },
+			func(r *report.Report, sum *report.Series, n int) { sum.Queues, r.Series = n, sum })
+		if err != nil {
+			return nil, err
 		}
-		return &report.Series{File: f.file, Every: s.Every, Queues: r.Queues(), Summary: sum}, nil
+	}
+	if s.flows != nil {
+		first := finish
+		second, err := recordTo("--flow-series", f.flowFile, s.flows.Every,
+			func(w io.Writer) *fabric.Recording { return fb.RecordFlows(*s.flows, w) },
+			func(r *report.Report, sum *report.Series, n int) { sum.Flows, r.FlowSeries = n, sum })
+		if err != nil {
+			return nil, errors.Join(err, first(&report.Report{}))
+		}
+		finish = func(r *report.Report) error { return errors.Join(first(r), second(r)) }
+	}
+	return finish, nil
+}
+
+// recordTo begins one series. Put takes what became of it.
+func recordTo(flag, name string, every units.Time, begin func(io.Writer) *fabric.Recording, put func(*report.Report, *report.Series, int)) (finish func(*report.Report) error, err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	rec := begin(file)
+	return func(r *report.Report) error {
+		sum, err := rec.Stop()
+		if err = errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("%s %s: %w", flag, name, err)
+		}
+		put(r, &report.Series{File: name, Every: every, Summary: sum}, rec.Things)
+		return nil
 	}, nil
 }

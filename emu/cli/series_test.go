@@ -110,6 +110,10 @@ func TestSeriesBadInput(t *testing.T) {
 		{"sim lab.yaml --series old.csv --series-port s1*", "write s1*:*"},
 		{"sim lab.yaml --series old.txt", "end the name in .csv"},
 		{"sim lab.yaml --every 10us", "add --series FILE.csv"},
+		{"sim lab.yaml --flow h1", "add --flow-series FILE.csv"},
+		{"sim lab.yaml --flow-series old.csv", "no host has a NIC"},
+		{"sim lab.yaml --flow-series old.txt", "end the name in .csv"},
+		{"sim lab.yaml --series old.csv --flow-series old.csv", "name two files"},
 		{"up lab.yaml --series old.csv --every 10us", "sample every 100us or more"},
 		{"up -d lab.yaml --series old.csv --series-port x:*", `no port matches "x:*"`},
 	} {
@@ -204,5 +208,69 @@ func TestReportCommand(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "x.png")); err == nil {
 		t.Error("a picture was left of something that is wrong")
+	}
+}
+
+const flowSeriesLab = `
+name: flows
+duration: 2ms
+topology:
+  generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}
+  kinds: {host: {attach: none, nic: {cc: dcqcn}}, switch: {queue: {mark: {step: {k: 20KB}}}}}
+workload:
+  - {write: {name: first, from: h1, to: h3, size: 500KB, for: 2ms}}
+  - {write: {name: second, from: h2, to: h3, size: 500KB, count: 1, at: 500us}}
+`
+
+// TestSimFlowSeries: weft sim writes a series of flows beside one of queues, whose rows
+// add up to the records of the transfers, and weft report sums it up and draws it.
+func TestSimFlowSeries(t *testing.T) {
+	dir, run := inDir(t, flowSeriesLab)
+	lab := filepath.Join(dir, "lab.yaml")
+	plain := simulate(t, built(t), lab)
+	r := simulate(t, built(t), lab, "--series", filepath.Join(dir, "q.csv"), "--flow-series", filepath.Join(dir, "f.csv"), "--every", "10us")
+	if r.Trace != plain.Trace || r.Events != plain.Events {
+		t.Errorf("trace %s over %d events, without series %s over %d", r.Trace, r.Events, plain.Trace, plain.Events)
+	}
+	if s := r.FlowSeries; s == nil || s.Flows != 2 || s.Every != 10_000_000 || s.Rows < 300 || r.Series == nil || r.Series.Rows != 600 {
+		t.Errorf("%+v, %+v", r.FlowSeries, r.Series)
+	}
+	o, e, code := run("report", "f.csv", "--json", "--flow", "second")
+	var sums struct {
+		Flows []struct {
+			Transfer string
+			From, To string
+			Values   []struct {
+				Name string
+				Mean float64
+				Max  float64
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(o), &sums); code != 0 || err != nil || len(sums.Flows) != 1 || sums.Flows[0].Transfer != "second" || len(sums.Flows[0].Values) < 10 {
+		t.Fatalf("exit code %d, %v, %s%s", code, err, o, e)
+	}
+	// 500 KB between the first sample and the end of the run, at 2ms.
+	if v := sums.Flows[0].Values[1]; v.Name != "goodput" || v.Mean < 0.99*500e3*8/1.51e-3 || v.Mean > 1.01*500e3*8/1.5e-3 {
+		t.Errorf("%+v", v)
+	}
+	for _, what := range []string{"rate", "goodput", "alpha"} {
+		if _, e, code := run("report", "f.csv", "-o", what+".png", "--what", what); code != 0 || e != "" {
+			t.Errorf("--what %s: exit code %d, %s", what, code, e)
+		}
+		f, err := os.Open(filepath.Join(dir, what+".png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := png.Decode(f); err != nil {
+			t.Error(err)
+		}
+		f.Close()
+	}
+	if o, _, code := run("sim", "lab.yaml", "--flow-series", "g.csv", "--flow", "first", "--every", "100us"); code != 0 || !strings.Contains(o, "series   g.csv: 20 rows, 1 flows every 100us") {
+		t.Errorf("exit code %d, %s", code, o)
+	}
+	if _, e, code := run("sim", "lab.yaml", "--flow-series", "x.csv", "--flow", "third"); code != exitBadInput || !strings.Contains(e, `no flow can match "third"`) {
+		t.Errorf("exit code %d, %s", code, e)
 	}
 }

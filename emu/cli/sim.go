@@ -134,14 +134,15 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		nextSignalKills()
 	}
 	cerr := finishCapture()
-	recorded, serr := finishSeries()
+	r := &report.Report{}
+	serr := finishSeries(r)
 	if err = errors.Join(err, cerr, serr, failure); err != nil {
 		return err
 	}
-	r := &report.Report{
+	*r = report.Report{
 		Lab: p.Name, File: p.File, Clock: "virtual", Seed: p.Seed, Emulated: fb.Now(), Events: fb.Events(),
 		Trace: fmt.Sprintf("%016x", fb.Trace()), Accounts: fb.Accounts(), Ports: fb.Status(), NICs: fb.NICs(), Flows: fb.Results(),
-		Timeline: fb.Timeline(), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: recorded,
+		Timeline: fb.Timeline(), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: r.Series, FlowSeries: r.FlowSeries,
 	}
 	if interrupted != nil {
 		// Where the run was interrupted differs from one to the next: its hash

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/spec"
@@ -104,17 +103,13 @@ namespace; weft exec is then the way in.`,
 }
 
 // up runs a lab in this process.
-func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) error {
+func up(ctx context.Context, p *spec.Plan, f upFlags, samples samples) error {
 	if f.ready >= 0 {
 		unix.CloseOnExec(f.ready) // the hosts' programs would keep it open
 	}
-	var file *os.File
-	discard := func() {}
-	if samples != nil {
-		var err error
-		if file, discard, err = f.series.open(); err != nil {
-			return err
-		}
+	begin, discard, err := f.series.open(samples)
+	if err != nil {
+		return err
 	}
 	l, err := lab.New(p)
 	if err != nil {
@@ -124,9 +119,7 @@ func up(ctx context.Context, p *spec.Plan, f upFlags, samples *fabric.Series) er
 	if f.listener != nil {
 		l.ServeMetrics(f.listener)
 	}
-	if samples != nil {
-		l.Record(*samples, f.series.file, file)
-	}
+	begin(l)
 	l.RunPrograms(lab.Programs{Output: f.programs(l), Enter: func(host string, argv []string) *exec.Cmd {
 		return exec.Command("/proc/self/exe", append([]string{"exec", "--lab", p.Name, host, "--"}, argv...)...)
 	}})
@@ -189,8 +182,10 @@ func finish(r *report.Report, asJSON bool) error {
 	} else {
 		r.Write(os.Stdout)
 	}
-	if s := r.Series; s != nil && s.Error != "" {
-		return fmt.Errorf("the series is not whole: %s: %s", s.File, s.Error)
+	for _, s := range []*report.Series{r.Series, r.FlowSeries} {
+		if s != nil && s.Error != "" {
+			return fmt.Errorf("the series is not whole: %s: %s", s.File, s.Error)
+		}
 	}
 	if r.Failed() {
 		return &exitError{exitStrict, errors.New("the run was to be strict: " + r.Timing.Reason())}

@@ -29,21 +29,21 @@ type Fabric struct {
 	Links    [][2]*links.Link   // by link and direction, as in the plan
 	Records  []*workload.Record // by flow
 
-	shardOf   []int          // by node
-	ports     [][]*port.Port // by node and port
-	stations  [][]*Station   // by node and port; nil for switches
-	lookahead units.Time     // between shards
-	directory Directory
-	endpoints []spec.End // stations, then the ports of routers
-	routers   *routers   // nil in a fabric without
-	flowEnds  [][2]*Station
-	nics      []*nic     // in the order of nodes and ports
-	transfers []transfer // by transfer of the plan
-	watches   map[*port.Port]*watch
-	deadlocks []Deadlock
-	guard     guard
-	rerouting []*rerouting // by shard; nil when tables do not change
-	recording *Recording   // of a run in virtual time; nil when there is none
+	shardOf    []int          // by node
+	ports      [][]*port.Port // by node and port
+	stations   [][]*Station   // by node and port; nil for switches
+	lookahead  units.Time     // between shards
+	directory  Directory
+	endpoints  []spec.End // stations, then the ports of routers
+	routers    *routers   // nil in a fabric without
+	flowEnds   [][2]*Station
+	nics       []*nic     // in the order of nodes and ports
+	transfers  []transfer // by transfer of the plan
+	watches    map[*port.Port]*watch
+	deadlocks  []Deadlock
+	guard      guard
+	rerouting  []*rerouting // by shard; nil when tables do not change
+	recordings []*Recording // of a run in virtual time
 
 	// LinkChanged is told when the settings of a link's direction have
 	// changed, so that a real host's shaper can follow. May be nil. It is

@@ -1,12 +1,9 @@
 package fabric
 
 import (
-	"context"
-	"errors"
 	"io"
 
 	"github.com/weftlab/weft/emu/spec"
-	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
@@ -64,34 +61,6 @@ func classesOf(p *spec.Plan, e spec.End) (names []string) {
 	return names
 }
 
-// Recording is a series under way. The samples of an instant are taken when
-// everything that happens at that instant has happened. They are those of the
-// multiples of Every, without 0, and of the end of the run.
-type Recording struct {
-	recorder *series.Recorder
-	every    units.Time
-	queues   int
-	parts    []*part // by shard in the wall clock, otherwise one
-	done     chan struct{}
-	sum      series.Summary
-	err      error
-	stopped  bool // no more samples
-}
-
-// part is the queues that one goroutine samples. It is also the handler of the
-// timer that tells it to, in the wall clock.
-type part struct {
-	fabric   *Fabric
-	tap      *series.Tap
-	ports    []spec.End
-	classes  []int            // by port: how many are sampled
-	readings []series.Reading // of one instant
-	every    units.Time
-	next     units.Time // the next multiple of every
-	alone    bool       // no shard runs beside: the far halves of links may be looked at
-	timer    sim.Timer
-}
-
 // Record begins a series at time zero; s has been checked. A goroutine writes
 // it to w. In virtual time Run takes the samples, and waits for the writer
 // where it must. In the wall clock the engines do, and lose what cannot be
@@ -103,21 +72,16 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 		// Room for the samples of a second, for which a disk may be busy.
 		ring = int(min(max(float64(len(sources))*float64(units.Second)/float64(s.Every), float64(ring)), 1<<20))
 	}
-	r := &Recording{
-		recorder: series.New(series.Options{Sources: sources, Wait: !s.Wall, Ring: ring}),
-		every:    s.Every, queues: len(sources), done: make(chan struct{}),
-	}
-	parts, of := 1, func(spec.End) int { return 0 }
-	if s.Wall {
-		parts, of = len(f.Shards), func(e spec.End) int { return f.shardOf[e.Node] }
-	}
-	for i := range parts {
-		p := &part{fabric: f, every: s.Every, next: s.Every, alone: !s.Wall || parts == 1}
+	recorder := series.New(series.Options{Sources: sources, Wait: !s.Wall, Ring: ring})
+	r := f.newRecording(s.Every, s.Wall, recorder)
+	r.Things = len(sources)
+	for i := range f.parts(s.Wall) {
+		p := &queues{fabric: f}
 		var indices []int32
 		at := int32(0)
 		for _, e := range s.Ports {
 			n := len(classesOf(f.Plan, e))
-			if of(e) == i {
+			if !s.Wall || f.shardOf[e.Node] == i {
 				p.ports, p.classes = append(p.ports, e), append(p.classes, n)
 				for k := range int32(1 + n) {
 					indices = append(indices, at+k)
@@ -128,78 +92,34 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 		if len(indices) == 0 {
 			continue
 		}
-		p.tap, p.readings = r.recorder.NewTap(indices), make([]series.Reading, len(indices))
-		r.parts = append(r.parts, p)
-		if s.Wall {
-			// Registered after everything else, it fires last of an instant.
-			p.timer = f.Shards[i].Engine.NewTimer(p)
-			p.timer.Arm(p.next)
-		}
+		p.Tap, p.readings = recorder.NewTap(indices), make([]series.Reading, len(indices))
+		r.add(i, p)
 	}
-	if !s.Wall {
-		f.recording = r
-	}
-	go func() {
-		r.sum, r.err = r.recorder.Run(w)
-		close(r.done)
-	}()
+	r.begin(w)
 	return r
 }
 
-// Stop takes the last samples, at the end of the run, and returns when
-// everything is written. No shard runs meanwhile. A second call does nothing.
-func (r *Recording) Stop() (series.Summary, error) {
-	for _, p := range r.parts {
-		if r.stopped {
-			break
-		}
-		p.alone = true
-		now := p.fabric.nowAt(p.ports[0].Node)
-		if p.fabric.recording == r {
-			now = p.fabric.Now()
-		}
-		if now > p.tap.Last() {
-			p.sample(now)
-		}
-	}
-	r.stopped = true
-	r.recorder.Close()
-	<-r.done
-	return r.sum, r.err
+// queues are those that one goroutine samples.
+type queues struct {
+	*series.Tap
+	fabric   *Fabric
+	ports    []spec.End
+	classes  []int            // by port: how many are sampled
+	readings []series.Reading // of one instant
 }
 
-// Ended is closed when nothing more is written: after Stop, or earlier when the
-// file is full or cannot be written. Result then says which.
-func (r *Recording) Ended() <-chan struct{} { return r.done }
-
-// Result is what became of a recording that has ended.
-func (r *Recording) Result() (series.Summary, error) { return r.sum, r.err }
-
-// Queues is how many queues are sampled.
-func (r *Recording) Queues() int { return r.queues }
-
-// Fire is the time for a sample in the wall clock.
-func (p *part) Fire(now units.Time) {
-	if p.tap.Closed() {
-		return
-	}
-	p.sample(now)
-	p.next += p.every
-	p.timer.Arm(p.next)
-}
-
-// sample reads all queues of the part.
-func (p *part) sample(now units.Time) {
+// sample implements sampled.
+func (p *queues) sample(now units.Time, alone bool) {
 	i := 0
 	for k, e := range p.ports {
-		p.readings[i] = p.fabric.readPort(now, e, p.alone)
+		p.readings[i] = p.fabric.readPort(now, e, alone)
 		i++
 		if n := p.classes[k]; n > 0 {
 			p.readings[i-1] = p.fabric.readClasses(now, e, p.readings[i-1], p.readings[i:i+n])
 			i += n
 		}
 	}
-	p.tap.Put(now, p.readings)
+	p.Put(now, p.readings)
 }
 
 // readPort reads a port. Packets that were under way when a link went down are
@@ -232,45 +152,4 @@ func (f *Fabric) readClasses(now units.Time, e spec.End, whole series.Reading, i
 		whole.Paused = max(whole.Paused, c.Paused)
 	}
 	return whole
-}
-
-// runSampled is run with a stop at every sample, so that what the samples say
-// depends neither on the number of shards nor on the order of events within
-// one instant.
-func (f *Fabric) runSampled(ctx context.Context, until units.Time) error {
-	r := f.recording
-	if r == nil || len(r.parts) == 0 {
-		return f.run(ctx, until)
-	}
-	p := r.parts[0]
-	for ; p.next <= until && !p.tap.Closed(); p.next += r.every {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if f.due() <= p.next {
-			if err := f.run(ctx, p.next); err != nil {
-				// Several shards have come to different times: there is no
-				// instant for a last sample.
-				r.stopped = len(f.Shards) > 1 && !errors.Is(err, errDeadlocked)
-				return err
-			}
-		}
-		if until == units.Never && f.due() == units.Never {
-			return nil // Stop takes the last sample
-		}
-		p.sample(p.next)
-	}
-	err := f.run(ctx, until)
-	r.stopped = err != nil && len(f.Shards) > 1 && !errors.Is(err, errDeadlocked)
-	return err
-}
-
-// due is the time of the earliest thing that will happen. No shard runs
-// meanwhile.
-func (f *Fabric) due() units.Time {
-	due := units.Never
-	for _, s := range f.Shards {
-		due = min(due, s.Engine.Due())
-	}
-	return due
 }

@@ -353,7 +353,7 @@ func TestSamplingDoesNotAllocate(t *testing.T) {
 	}
 	p, r := sampler(t)
 	now := 11 * ms
-	if n := testing.AllocsPerRun(100, func() { p.sample(now); now += us }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.sample(now, p.alone); now += us }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := r.Stop(); err != nil {
@@ -366,9 +366,9 @@ func BenchmarkSample(b *testing.B) {
 	p, r := sampler(b)
 	now := 11 * ms
 	for b.Loop() {
-		p.sample(now)
+		p.sample(now, p.alone)
 		now += us
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.ports)), "ns/port")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(p.sampled.(*queues).ports)), "ns/port")
 	_, _ = r.Stop()
 }

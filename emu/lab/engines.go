@@ -96,8 +96,8 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	for _, end := range l.captures {
 		end()
 	}
-	if l.series != nil {
-		l.series.finish()
+	for _, s := range l.series {
+		s.finish()
 	}
 	return errors.Join(errs...)
 }

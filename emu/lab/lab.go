@@ -39,7 +39,7 @@ type Lab struct {
 	metrics net.Listener // nil when only the control socket has them
 	holder  *holder
 	verbs   []verbsServer
-	series  *recording // nil when there is none
+	series  []*recording
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -288,8 +288,8 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		return nil, fmt.Errorf("%w%s", err, closing(l.hosts.Close()))
 	}
 	l.shaper.start(warn)
-	if l.series != nil {
-		go l.series.watch(warn)
+	for _, s := range l.series {
+		go s.watch(warn)
 	}
 	server, err := l.listen()
 	if err != nil {
@@ -375,8 +375,10 @@ func (l *Lab) snapshot() *report.Report {
 		Timeline: l.timeline(), Outages: f.Outages(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
 	r.SetTransfers(f.Transfers())
-	if l.series != nil {
-		r.Series = l.series.sum
+	for _, s := range l.series {
+		if s.done {
+			s.put(r, &s.of, s.Things)
+		}
 	}
 	for _, a := range l.ports {
 		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host), Kicks: a.endpoint.Ignored()}

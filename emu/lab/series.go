@@ -9,27 +9,39 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/sim/units"
 )
 
-// recording is the series of a run.
+// recording is a series of a run.
 type recording struct {
 	*fabric.Recording
 	file *os.File
-	sum  *report.Series // nil until the end
 	of   report.Series
+	put  func(r *report.Report, s *report.Series, things int)
+	done bool
 }
 
 // Record has Run write a series of queues to the file, whose content it
 // replaces, and close it in the end, before the report is made. It is called
 // before Run, once; s has been checked. Of name only the report makes use.
 func (l *Lab) Record(s fabric.Series, name string, file *os.File) {
+	l.record(name, s.Every, file, func() *fabric.Recording { return l.fabric.Record(s, file) },
+		func(r *report.Report, sum *report.Series, n int) { sum.Queues, r.Series = n, sum })
+}
+
+// RecordFlows is Record of a series of flows.
+func (l *Lab) RecordFlows(s fabric.FlowSeries, name string, file *os.File) {
+	l.record(name, s.Every, file, func() *fabric.Recording { return l.fabric.RecordFlows(s, file) },
+		func(r *report.Report, sum *report.Series, n int) { sum.Flows, r.FlowSeries = n, sum })
+}
+
+func (l *Lab) record(name string, every units.Time, file *os.File, begin func() *fabric.Recording, put func(*report.Report, *report.Series, int)) {
 	err := file.Truncate(0)
-	r := &recording{Recording: l.fabric.Record(s, file), file: file}
-	r.of = report.Series{File: name, Every: s.Every, Queues: r.Queues()}
+	r := &recording{Recording: begin(), file: file, of: report.Series{File: name, Every: every}, put: put}
 	if err != nil && !errors.Is(err, unix.EINVAL) { // of what is no regular file
 		r.of.Error = err.Error()
 	}
-	l.series = r
+	l.series = append(l.series, r)
 }
 
 // finish ends the series after the engines have stopped.
@@ -39,7 +51,7 @@ func (r *recording) finish() {
 	if err = errors.Join(err, r.file.Close()); err != nil {
 		r.of.Error = err.Error()
 	}
-	r.sum = &r.of
+	r.done = true
 }
 
 // watch tells warn when the series ends before the run does.

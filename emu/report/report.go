@@ -41,7 +41,9 @@ type Report struct {
 	Hosts   []Host    `json:"hosts,omitempty"`   // wall
 	Sockets []Sockets `json:"sockets,omitempty"` // wall, by host
 	Timing  *Timing   `json:"timing,omitempty"`
-	Series  *Series   `json:"series,omitempty"` // that was recorded
+	Series  *Series   `json:"series,omitempty"` // of queues, that was recorded
+
+	FlowSeries *Series `json:"flow_series,omitempty"` // of flows, that was recorded
 }
 
 // Partial tells that a report is of a run that was ended before its end. Flows

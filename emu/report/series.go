@@ -4,21 +4,27 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Series is what became of the recording of queues over time.
+// Series is what became of a recording of queues, or of flows, over time.
 type Series struct {
 	File   string     `json:"file"`
 	Every  units.Time `json:"every"`
-	Queues int        `json:"queues"` // ports and classes
+	Queues int        `json:"queues,omitempty"` // ports and classes
+	Flows  int        `json:"flows,omitempty"`  // queue pairs that have rows
 	series.Summary
 	Error string `json:"error,omitempty"` // why it is not whole
 }
 
-func (s *Series) write(w io.Writer) {
-	fmt.Fprintf(w, "series   %s: %d rows, %d queues every %v\n", s.File, s.Rows, s.Queues, s.Every)
+func (s *Series) write(w io.Writer, flows bool) {
+	of, n, fewer := "queues", s.Queues, "ports"
+	if flows {
+		of, n, fewer = "flows", s.Flows, "flows"
+	}
+	fmt.Fprintf(w, "series   %s: %d rows, %d %s every %v\n", s.File, s.Rows, n, of, s.Every)
 	if s.Overruns > 0 {
 		fmt.Fprintf(w, "         ** OVERRUN: %d samples are missing because they could not be written fast enough; the next ones stand for longer intervals **\n", s.Overruns)
 	}
@@ -26,9 +32,12 @@ func (s *Series) write(w io.Writer) {
 		fmt.Fprintf(w, "         ** NOT WHOLE: %s **\n", s.Error)
 	}
 	if s.Full > 0 {
-		fmt.Fprintf(w, "         ** FULL: it ends at %s, because a file has at most %d rows: sample less often, or fewer ports **\n", seconds(s.Full), series.MaxRows)
+		fmt.Fprintf(w, "         ** FULL: it ends at %s, because a file has at most %d rows: sample less often, or fewer %s **\n", seconds(s.Full), series.MaxRows, fewer)
 	}
 }
 
 // Size prints bytes to three digits.
 func Size(b float64) string { return size(b) }
+
+// Gauge prints the value of a gauge with its unit.
+func Gauge(g gauge.Value) string { return gaugeText(g) }

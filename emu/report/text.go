@@ -32,7 +32,10 @@ func (r *Report) Write(w io.Writer) {
 		r.Timing.write(w)
 	}
 	if r.Series != nil {
-		r.Series.write(w)
+		r.Series.write(w, false)
+	}
+	if r.FlowSeries != nil {
+		r.FlowSeries.write(w, true)
 	}
 	if r.Trace != "" {
 		fmt.Fprintf(w, "trace    %s over %d events\n", r.Trace, r.Events)

@@ -84,12 +84,18 @@ func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Byte
 	r.retries, r.rnrTries, r.unready = q.attr.RetryCount, q.attr.RNRRetry, false
 	q.startTimer(now)
 	q.recovery.Acked(r.window())
-	if f := q.config.Feedback; f != nil {
+	q.flow.acked += uint64(flying - r.flying)
+	if q.flow.timed {
 		newest := r.una.Add(roce.PSNMask)
-		f.Acked(now, Acked{
-			PSN: newest, Packets: r.una.From(was), Payload: flying - r.flying, Flying: r.flying,
-			RTT: r.stamps.since(newest, now), Packet: p,
-		})
+		rtt := r.stamps.since(newest, now)
+		if rtt > 0 {
+			q.flow.rtt = rtt
+		}
+		if f := q.config.Feedback; f != nil {
+			f.Acked(now, Acked{
+				PSN: newest, Packets: r.una.From(was), Payload: flying - r.flying, Flying: r.flying, RTT: rtt, Packet: p,
+			})
+		}
 	}
 	q.settle()
 }

@@ -58,6 +58,14 @@ type QP struct {
 	receives ring[qp.RecvWR]
 	counters Counters
 	chunks   *chunks // nil without Config.ChunkSize
+	flow     flow
+}
+
+// flow is what is measured of a queue pair's flow.
+type flow struct {
+	timed bool       // round trips are
+	acked uint64     // payload of SENDs and WRITEs
+	rtt   units.Time // the last one; 0 before the first
 }
 
 // New makes a queue pair in state RESET. Errors wrap the errno of ibv_create_qp(3).
@@ -77,7 +85,7 @@ func New(c Config) (*QP, error) {
 	if c.PKey == 0 {
 		c.PKey = roce.DefaultPKey
 	}
-	q := &QP{config: c}
+	q := &QP{config: c, flow: flow{timed: c.Feedback != nil}}
 	if c.ChunkSize > 0 {
 		q.chunks = &chunks{size: c.ChunkSize}
 	}
@@ -105,6 +113,16 @@ func (q *QP) Counters() Counters { return q.counters }
 
 // Payload is Counters().PayloadReceived.
 func (q *QP) Payload() uint64 { return q.counters.PayloadReceived }
+
+// Acknowledged is how much payload of SENDs and WRITEs was acknowledged since the queue
+// pair was made, in bytes.
+func (q *QP) Acknowledged() uint64 { return q.flow.acked }
+
+// Time has round-trip times measured from now on, as they are with Config.Feedback.
+func (q *QP) Time() { q.flow.timed = true }
+
+// RTT is the last round-trip time that was measured; 0 if none was.
+func (q *QP) RTT() units.Time { return q.flow.rtt }
 
 // Outstanding is the window of PSNs and the payload of SENDs and WRITEs that is
 // sent and not acknowledged.

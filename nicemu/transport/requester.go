@@ -244,8 +244,10 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 		r.next = r.next.Add(covers)
 		r.flying += units.Bytes(p.Length)
 	}
-	if f := q.config.Feedback; f != nil {
+	if q.flow.timed {
 		r.stamps.sent(psn, now, again, r.window())
+	}
+	if f := q.config.Feedback; f != nil {
 		f.Sent(now, Sent{PSN: psn, Payload: units.Bytes(p.Length), Again: again})
 	}
 	if q.recovery == nil {

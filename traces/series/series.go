@@ -1,14 +1,10 @@
-// Package series is queues over time: samples of ports, and of the classes of
-// ports, at multiples of a span of emulated time, written as CSV and read
-// back. The engine puts what its counters say into a Tap, at the price of a
+// Package series is queues and flows over time: samples of ports and of the
+// classes of ports, and samples of queue pairs, at multiples of a span of emulated
+// time, written as CSV and read back. The engine puts what its counters say into a Tap, at the price of a
 // copy; everything else happens on the side of the reader, in Run.
 package series
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"math"
 	"sync/atomic"
 
 	"github.com/weftlab/weft/sim/units"
@@ -61,58 +57,6 @@ type Sample struct {
 	Reading             // Queue at At; the others over the interval
 }
 
-// Check judges a recording of so many queues before it begins: how often it
-// samples, and how much that makes. Length is that of the run, 0 when it is
-// not known. The error names the mend.
-func Check(queues int, every, length units.Time, wall bool) error {
-	least, clock := MinVirtual, "virtual time"
-	if wall {
-		least, clock = MinWall, "the wall clock"
-	}
-	if queues == 0 {
-		return errors.New("there is no port to sample")
-	}
-	if every > MaxEvery {
-		return fmt.Errorf("a sample every %v is less often than every %v", every, MaxEvery)
-	}
-	var wrong string
-	mend := least
-	if every < least {
-		wrong = fmt.Sprintf("a sample every %v is more often than every %v, the most in %s", every, least, clock)
-	}
-	if wall {
-		if need := roundUp(float64(queues) * float64(units.Second) / maxRate); every < need {
-			mend = max(mend, need)
-			wrong = cmp.Or(wrong, fmt.Sprintf("%d queues every %v are %s rows per second, more than the %s that can be written",
-				queues, every, many(float64(queues)/every.Seconds()), many(maxRate)))
-		}
-	}
-	rows := float64(queues) * float64(length) / float64(max(every, 1))
-	if need := roundUp(float64(queues) * float64(length) / MaxRows); rows > MaxRows && every < need {
-		mend = max(mend, need)
-		wrong = cmp.Or(wrong, fmt.Sprintf("%d queues every %v for %v are %s rows (%s GB), more than %s",
-			queues, every, length, many(rows), units.Digits(rows*rowBytes/1e9, 2), many(MaxRows)))
-	}
-	if wrong != "" {
-		return fmt.Errorf("%s: sample every %v or more, or fewer ports", wrong, mend)
-	}
-	return nil
-}
-
-// roundUp gives the next span of 1, 2 or 5 times a power of ten, 0 for 0.
-func roundUp(t float64) units.Time {
-	if t < 1 {
-		return 0
-	}
-	for p := math.Pow(10, math.Floor(math.Log10(t))); ; p *= 10 {
-		for _, f := range []float64{1, 2, 5} {
-			if f*p >= t {
-				return units.Time(f * p)
-			}
-		}
-	}
-}
-
 // Options say what is recorded.
 type Options struct {
 	Sources []Source // of all taps, in the order of the rows of one instant
@@ -140,8 +84,3 @@ func New(o Options) *Recorder {
 // Close ends the recording: Run writes what was put before and returns. Put
 // does nothing any more.
 func (r *Recorder) Close() { r.closed.Store(true) }
-
-// many prints a count of rows to two digits.
-func many(v float64) string {
-	return units.Brief(v, 2, []units.Prefix{{Name: " billion", Per: 1e9}, {Name: " million", Per: 1e6}, {Name: "", Per: 1}})
-}

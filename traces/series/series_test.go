@@ -70,7 +70,7 @@ func TestOverrun(t *testing.T) {
 		}
 		fits := min(n, 4)
 		// The ring is read, and the last instant finds room.
-		c := &run{Recorder: r, out: newWriter(&bytes.Buffer{}, r.options.Sources)}
+		c := r.run(newWriter(&bytes.Buffer{}, r.options.Sources))
 		var rows []Sample
 		for c.next(true) {
 			rows = append(rows, c.instant...)

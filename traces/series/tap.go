@@ -1,17 +1,10 @@
 package series
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/weftlab/weft/sim/units"
 )
-
-// waitNap is how long a producer that waits for room sleeps between two looks.
-const waitNap = 50 * time.Microsecond
-
-// cacheLine keeps what one thread writes away from what the other reads.
-const cacheLine = 64
 
 // Tap is the producer's end for some of a recording's queues. It serves a
 // single producer.
@@ -20,29 +13,16 @@ type Tap struct {
 	sources  []int32
 	last     []Reading
 	lastAt   units.Time
-	overruns atomic.Uint64 // samples; the producer counts
-
-	// A ring of samples between one producer and one consumer. Head and tail
-	// count samples since the begin; the place is the count modulo the length,
-	// a power of two.
-	ring []Sample
-	_    [cacheLine]byte
-	head atomic.Uint64 // the producer moves it
-	_    [cacheLine]byte
-	tail atomic.Uint64 // the consumer moves it
-	_    [cacheLine]byte
+	ring[Sample]
 }
 
 // NewTap adds a producer of the sources with these indices, which rise.
 func (r *Recorder) NewTap(sources []int32) *Tap {
-	n := 1
-	for n < max(r.options.Ring, 2*len(sources)) {
-		n *= 2
-	}
-	t := &Tap{recorder: r, sources: sources, last: make([]Reading, len(sources)), ring: make([]Sample, n)}
+	t := &Tap{recorder: r, sources: sources, last: make([]Reading, len(sources))}
+	t.sized(max(r.options.Ring, 2*len(sources)))
 	// Have the kernel back the pages now and not while the producer writes.
-	for i := range t.ring {
-		t.ring[i].Source = -1
+	for i := range t.slots {
+		t.slots[i].Source = -1
 	}
 	for i := range t.last {
 		t.last[i].QueueMax = Unknown
@@ -62,8 +42,7 @@ func (t *Tap) Put(at units.Time, now []Reading) {
 	if n == 0 || t.Closed() {
 		return
 	}
-	head := t.head.Load()
-	for head+n-t.tail.Load() > uint64(len(t.ring)) {
+	for !t.room(n) {
 		if t.Closed() {
 			return
 		}
@@ -73,13 +52,15 @@ func (t *Tap) Put(at units.Time, now []Reading) {
 				// What this interval would have said the next one has to.
 				t.last[i].QueueMax = max(t.last[i].QueueMax, now[i].QueueMax)
 			}
+			t.until.Store(int64(at))
 			return
 		}
 		time.Sleep(waitNap)
 	}
+	head := t.head.Load()
 	for i := range t.sources {
 		r, l := &now[i], &t.last[i]
-		s := &t.ring[(head+uint64(i))&uint64(len(t.ring)-1)]
+		s := t.at(head + uint64(i))
 		s.At, s.Interval, s.Source = at, at-t.lastAt, t.sources[i]
 		s.Reading = Reading{
 			Queue: r.Queue, QueueMax: max(r.QueueMax, l.QueueMax),
@@ -92,6 +73,7 @@ func (t *Tap) Put(at units.Time, now []Reading) {
 	}
 	t.lastAt = at
 	t.head.Store(head + n)
+	t.until.Store(int64(at))
 }
 
 // Last is the instant of the last samples that were taken, 0 when none were.

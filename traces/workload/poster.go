@@ -88,6 +88,12 @@ func NewPoster(t Transfer, from, to Side, r *TransferRecord) (*Poster, error) {
 	return p, nil
 }
 
+// Name is that of the transfer.
+func (p *Poster) Name() string { return p.transfer.Name }
+
+// QPs are the queue pairs of both ends.
+func (p *Poster) QPs() []*nicemu.QP { return slices.Concat(p.posting.qps, p.taking.qps) }
+
 // open makes the objects of one end.
 func (e *end) open(t Transfer) (err error) {
 	e.timer = e.Engine.NewTimer(e)

@@ -1,0 +1,455 @@
+package chart
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// Flow is one queue pair of one file.
+type Flow struct {
+	File     string     `json:"file"`
+	NIC      string     `json:"nic"`
+	QPN      uint32     `json:"qpn"`
+	Transfer string     `json:"transfer,omitempty"`
+	Rows     uint64     `json:"rows"`
+	From     units.Time `json:"from"` // beginning of the first interval
+	To       units.Time `json:"to"`   // the last sample
+	Values   []Measured `json:"values"`
+
+	lines spread // of the quantity that is drawn
+}
+
+// Measured is what the rows of a flow say of one quantity, those that know it.
+type Measured struct {
+	Name string     `json:"name"`
+	Unit gauge.Unit `json:"unit,omitempty"`
+	Mean float64    `json:"mean"` // over time
+	Min  float64    `json:"min"`
+	Max  float64    `json:"max"`
+	Last float64    `json:"last"`
+	span units.Time // of the rows that know it
+}
+
+// MarshalJSON leaves out of what is never known what nobody measured.
+func (m Measured) MarshalJSON() ([]byte, error) {
+	if m.span == 0 {
+		return json.Marshal(struct {
+			Name string     `json:"name"`
+			Unit gauge.Unit `json:"unit,omitempty"`
+		}{m.Name, m.Unit})
+	}
+	type plain Measured
+	return json.Marshal(plain(m))
+}
+
+func (m *Measured) add(v float64, over units.Time) {
+	if m.span == 0 {
+		m.Min, m.Max = v, v
+	}
+	m.Min, m.Max, m.Last = min(m.Min, v), max(m.Max, v), v
+	m.Mean += (v - m.Mean) * float64(over) / float64(m.span+over)
+	m.span += over
+}
+
+// spread is how far the values of a line go.
+type spread struct {
+	known             bool
+	least, most, tiny float64 // tiny is the least above 0; 0 if none is
+}
+
+func (s *spread) add(v float64) {
+	if !s.known {
+		s.known, s.least, s.most = true, v, v
+	}
+	s.least, s.most = min(s.least, v), max(s.most, v)
+	if v > 0 && (s.tiny == 0 || v < s.tiny) {
+		s.tiny = v
+	}
+}
+
+func (f *Flow) key() series.Flow { return series.Flow{NIC: f.NIC, QPN: f.QPN, Transfer: f.Transfer} }
+
+func (f *Flow) number() string { return fmt.Sprintf("%s#%d", f.NIC, f.QPN) }
+
+// flowSeriesReview is what there is to say of series of flows.
+type flowSeriesReview struct {
+	Flows []Flow `json:"flows"`
+
+	files   []string
+	options Options
+	what    series.FlowQuantity
+}
+
+func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
+	if o.What == "" {
+		o.What = "rate"
+	}
+	switch {
+	case len(o.Ports) > 0 || o.Class != "":
+		return nil, errors.New("a series of flows has no ports: --port and --class are for series of queues; choose flows with --flow")
+	case o.LogX:
+		return nil, errors.New("time is not shown on a logarithmic axis: --log-x is for records of flows and transfers")
+	}
+	for _, p := range o.Flows {
+		if _, err := path.Match(p, ""); err != nil {
+			return nil, fmt.Errorf("%q is not a pattern: a [ needs its ]", p)
+		}
+	}
+	r := &flowSeriesReview{files: files, options: o}
+	var names []string
+	from, to := units.Never, units.Time(0)
+	for _, file := range files {
+		at := map[series.Flow]int{}
+		merger := newFlowMerger(o.Average)
+		if err := r.read(file, func(x *series.FlowReader, what int, row *series.FlowRow) {
+			from, to = min(from, row.At), max(to, row.At)
+			i, known := at[row.Flow]
+			if !known {
+				i = -1
+				f := Flow{File: file, NIC: row.NIC, QPN: row.QPN, Transfer: row.Transfer, From: row.At - row.Interval}
+				for _, name := range f.names() {
+					if !slices.Contains(names, name) {
+						names = append(names, name)
+					}
+				}
+				if r.takes(&f) {
+					for _, q := range x.Quantities() {
+						f.Values = append(f.Values, Measured{Name: q.Name, Unit: q.Unit})
+					}
+					i = len(r.Flows)
+					r.Flows = append(r.Flows, f)
+				}
+				at[row.Flow] = i
+			}
+			if i < 0 || row.At < o.From || row.At > o.To {
+				return
+			}
+			f := &r.Flows[i]
+			if f.Rows == 0 {
+				f.From = row.At - row.Interval
+			}
+			f.Rows++
+			f.To = row.At
+			for k, v := range row.Values {
+				if !math.IsNaN(v) {
+					f.Values[k].add(v, row.Interval)
+				}
+			}
+			if p, ok := merger.add(row, what, r.what.PerInterval); ok {
+				f.lines.add(p.value)
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if o.Average > 0 && !r.what.PerInterval {
+		return nil, fmt.Errorf("--average is for goodput and received, and %s is of an instant", r.what)
+	}
+	r.Flows = slices.DeleteFunc(r.Flows, func(f Flow) bool { return f.Rows == 0 })
+	return r, r.missing(names, from, to)
+}
+
+// read gives the rows of a file, with the index of the quantity that is asked for.
+func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, what int, row *series.FlowRow)) error {
+	return read(file, func(in io.Reader) error {
+		x, err := series.NewFlowReader(in)
+		if err != nil {
+			return err
+		}
+		what, err := x.Find(r.options.What)
+		if err != nil {
+			return fmt.Errorf("--what: of this series of flows, %w", err)
+		}
+		r.what = x.Quantities()[what]
+		return x.Each(func(row *series.FlowRow) error {
+			each(x, what, row)
+			return nil
+		})
+	})
+}
+
+// names are those by which a flow can be asked for.
+func (f *Flow) names() []string {
+	host, _, _ := strings.Cut(f.NIC, ":")
+	names := []string{host, f.NIC, f.number()}
+	if f.Transfer != "" {
+		names = append(names, f.Transfer)
+	}
+	return names
+}
+
+// takes tells whether a flow is asked for.
+func (r *flowSeriesReview) takes(f *Flow) bool {
+	return len(r.options.Flows) == 0 || slices.ContainsFunc(r.options.Flows, func(p string) bool {
+		return slices.ContainsFunc(f.names(), func(name string) bool { return matches(p, name) })
+	})
+}
+
+// missing is the error of what was asked for and is not there.
+func (r *flowSeriesReview) missing(names []string, from, to units.Time) error {
+	in := strings.Join(r.files, ", ")
+	if len(names) == 0 {
+		return fmt.Errorf("%s has no samples", in)
+	}
+	for _, p := range r.options.Flows {
+		if !slices.ContainsFunc(names, func(name string) bool { return matches(p, name) }) {
+			return fmt.Errorf("%s has no flow %q: %s", in, p, spec.Suggest(p, "its flows are", names))
+		}
+	}
+	if len(r.Flows) == 0 {
+		return fmt.Errorf("%s has no such sample from %v to %v: its samples go from %v to %v", in, r.options.From, r.options.To, from, to)
+	}
+	return nil
+}
+
+// Write prints a table of the flows: means over time, of RTTs also the greatest.
+func (r *flowSeriesReview) Write(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	last := ""
+	for i := range r.Flows[:min(len(r.Flows), maxQueues)] {
+		f := &r.Flows[i]
+		if f.File != last {
+			t.Flush()
+			fmt.Fprintf(w, "%s: means over the samples of each flow\n", f.File)
+			fmt.Fprint(t, "flow\ttransfer\tfrom\tto")
+			for k := range f.Values {
+				if r.shows(f.File, k) {
+					fmt.Fprint(t, "\t", strings.ReplaceAll(f.Values[k].Name, "_", " "))
+					if f.Values[k].Name == "rtt" {
+						fmt.Fprint(t, "\tmax")
+					}
+				}
+			}
+			fmt.Fprintln(t)
+			last = f.File
+		}
+		transfer := f.Transfer
+		if transfer == "" {
+			transfer = "-"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.12gs\t%.12gs", f.number(), transfer, f.From.Seconds(), f.To.Seconds())
+		for k := range f.Values {
+			if m := &f.Values[k]; r.shows(f.File, k) {
+				fmt.Fprint(t, "\t", m.text(m.Mean))
+				if m.Name == "rtt" {
+					fmt.Fprint(t, "\t", m.text(m.Max))
+				}
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	if n := len(r.Flows) - maxQueues; n > 0 {
+		fmt.Fprintf(w, "and %d more flows: choose with --flow, or use --json\n", n)
+	}
+}
+
+// shows tells whether a quantity of a file has a column in the table: whether any of the
+// flows that are shown knows it, and it is not always 0.
+func (r *flowSeriesReview) shows(file string, k int) bool {
+	return slices.ContainsFunc(r.Flows, func(f Flow) bool {
+		return f.File == file && f.Values[k].span > 0 && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
+	})
+}
+
+func (m *Measured) text(v float64) string {
+	if m.span == 0 {
+		return "-"
+	}
+	return report.Gauge(gauge.Value{Unit: m.Unit, Value: v})
+}
+
+// flowScales are the units of an axis by those of what it shows.
+var flowScales = map[gauge.Unit][]scale{
+	gauge.Bytes: sizes, gauge.BitsPerSecond: rates, gauge.Seconds: seconds, gauge.Share: ratios, gauge.YesNo: ratios, gauge.Number: ratios,
+}
+
+// Picture draws the quantity of each flow over time, of those with the greatest values
+// where there are many. It reads the files again, so that memory does not grow with
+// their length.
+func (r *flowSeriesReview) Picture() (*Picture, string, error) {
+	drawn, note, err := r.drawn()
+	if err != nil {
+		return nil, "", err
+	}
+	all, from, to := spread{}, units.Never, units.Time(0)
+	for _, f := range drawn {
+		from, to = min(from, f.From), max(to, f.To)
+		all.add(f.lines.least)
+		all.add(f.lines.most)
+		if f.lines.tiny > 0 {
+			all.add(f.lines.tiny)
+		}
+	}
+	from = max(from, r.options.From)
+	if r.options.To != units.Never {
+		to = r.options.To
+	}
+	p, x, y, err := overTime(&r.options, from, to, r.what.String(), flowScales[r.what.Unit], max(all.most, 0), all.tiny)
+	if err != nil {
+		return nil, "", err
+	}
+	if all.least < 0 && !p.Y.Log {
+		p.Y.Min = all.least / y.per * 1.04
+	}
+	if r.what.PerInterval {
+		p.Steps = plotter.PreStep
+	}
+	if p.Marks, err = marksOf(r.files, from, to, x); err != nil {
+		return nil, "", err
+	}
+	lines, err := r.lines(drawn, from, to)
+	if err != nil {
+		return nil, "", err
+	}
+	for i, f := range drawn {
+		l := Line{Name: r.nameOf(f, drawn)}
+		for _, point := range lines[i].Points() {
+			l.Points = append(l.Points, plotter.XY{X: x.timeIn(point.At), Y: point.Value / y.per})
+		}
+		p.Lines = append(p.Lines, l)
+	}
+	if len(drawn) == 1 {
+		p.Title = p.Lines[0].Name
+	}
+	return p, note, nil
+}
+
+// nameOf names a flow after its transfer if no other flow that is drawn has the name,
+// otherwise after its number.
+func (r *flowSeriesReview) nameOf(f *Flow, drawn []*Flow) string {
+	name := f.Transfer
+	alike := 0
+	for _, o := range drawn {
+		if o.File == f.File && o.Transfer == f.Transfer {
+			alike++
+		}
+	}
+	if name == "" || alike > 1 {
+		name = strings.TrimSpace(name + " " + f.number())
+	}
+	if len(r.files) > 1 {
+		name = strings.TrimSuffix(filepath.Base(f.File), ".csv") + " " + name
+	}
+	return name
+}
+
+// drawn are the flows that a picture shows: those whose values are known, and of which
+// some are not 0 where that is so of any.
+func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
+	var all []*Flow
+	flat := func(f *Flow) bool { return f.lines.least == 0 && f.lines.most == 0 }
+	for i := range r.Flows {
+		if r.Flows[i].lines.known {
+			all = append(all, &r.Flows[i])
+		}
+	}
+	if slices.ContainsFunc(all, func(f *Flow) bool { return !flat(f) }) {
+		all = slices.DeleteFunc(all, flat)
+	}
+	switch {
+	case len(all) == 0:
+		return nil, "", fmt.Errorf("%s of these flows is not known", r.what)
+	case len(all) <= MaxLines:
+		return all, "", nil
+	}
+	byMost := slices.Clone(all)
+	slices.SortStableFunc(byMost, func(a, b *Flow) int {
+		switch {
+		case a.lines.most > b.lines.most:
+			return -1
+		case a.lines.most < b.lines.most:
+			return 1
+		}
+		return 0
+	})
+	byMost = byMost[:MaxLines]
+	drawn := slices.DeleteFunc(slices.Clone(all), func(f *Flow) bool { return !slices.Contains(byMost, f) })
+	return drawn, fmt.Sprintf("drawn are the %d of %d flows with the greatest values; choose others with --flow", MaxLines, len(all)), nil
+}
+
+// lines reads the files again for the points of the flows.
+func (r *flowSeriesReview) lines(drawn []*Flow, from, to units.Time) ([]*series.Envelope, error) {
+	lines := make([]*series.Envelope, len(drawn))
+	for i := range lines {
+		lines[i] = series.NewEnvelope(from, to, r.options.Width)
+	}
+	for _, file := range r.files {
+		at := map[series.Flow]int{}
+		for i, f := range drawn {
+			if f.File == file {
+				at[f.key()] = i
+			}
+		}
+		merger := newFlowMerger(r.options.Average)
+		if err := r.read(file, func(_ *series.FlowReader, what int, row *series.FlowRow) {
+			i, ok := at[row.Flow]
+			if !ok || row.At < r.options.From || row.At > r.options.To {
+				return
+			}
+			p, ok := merger.add(row, what, r.what.PerInterval)
+			if !ok {
+				return
+			}
+			if r.what.PerInterval && lines[i].Empty() {
+				// The first step begins where its interval does.
+				lines[i].Add(series.Point{At: max(from, row.At-p.over), Value: p.value})
+			}
+			lines[i].Add(series.Point{At: row.At, Value: p.value})
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return lines, nil
+}
+
+// flowMerger joins what rows of a flow say of intervals to longer ones.
+type flowMerger struct {
+	over units.Time
+	open map[series.Flow]merged
+}
+
+type merged struct {
+	value float64
+	over  units.Time
+}
+
+func newFlowMerger(over units.Time) *flowMerger { return &flowMerger{over, map[series.Flow]merged{}} }
+
+// add takes a row and gives its value, or that of the longer interval that it ends;
+// false if it is not known, or not yet.
+func (m *flowMerger) add(row *series.FlowRow, what int, perInterval bool) (merged, bool) {
+	x := merged{row.Values[what], row.Interval}
+	if math.IsNaN(x.value) {
+		return x, false
+	}
+	if !perInterval || x.over >= m.over {
+		return x, true
+	}
+	if was := m.open[row.Flow]; was.over > 0 {
+		over := was.over + x.over
+		x = merged{(was.value*float64(was.over) + x.value*float64(x.over)) / float64(over), over}
+	}
+	if x.over >= m.over {
+		delete(m.open, row.Flow)
+		return x, true
+	}
+	m.open[row.Flow] = x
+	return x, false
+}

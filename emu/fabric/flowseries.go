@@ -1,0 +1,309 @@
+package fabric
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// FlowSeries says which flows, which are queue pairs, are sampled, and how often.
+type FlowSeries struct {
+	// Flows are patterns as in lab files. One that matches a host ("h1"), its NIC
+	// ("h1:eth0") or a queue pair ("h1:eth0#17") takes queue pairs that send or receive;
+	// one that matches a modelled transfer ("h1-h2") takes those of them that send.
+	// Without patterns all are taken that send. A queue pair has rows from when it
+	// first sends (requests or READ responses), or receives, until it is destroyed.
+	Flows  []string
+	Every  units.Time
+	Length units.Time // of the run; 0 = not known
+	Wall   bool       // under the wall clock
+}
+
+// maxFlowPatterns bounds what each new queue pair is compared with.
+const maxFlowPatterns = 100
+
+// Check judges a series of flows of a plan before the run. The error names what to
+// change.
+func (s FlowSeries) Check(p *spec.Plan) error {
+	if len(s.Flows) > maxFlowPatterns {
+		return fmt.Errorf("%d patterns, more than %d: * stands for many flows, as in 'h*:eth0'", len(s.Flows), maxFlowPatterns)
+	}
+	if !slices.ContainsFunc(p.Nodes, func(n spec.Node) bool { return n.NIC != nil }) {
+		return fmt.Errorf("no host has a NIC, and flows are those of queue pairs: write nic: roce for hosts in the lab file")
+	}
+	for _, pattern := range s.Flows {
+		if err := checkFlowPattern(p, pattern); err != nil {
+			return err
+		}
+	}
+	length := s.Length
+	if length == 0 && !s.Wall {
+		length = lengthOf(p)
+	}
+	flows := 0
+	for i := range p.Transfers {
+		t := &p.Transfers[i]
+		if s.wants(p, t.From, "", t.Name) != notTaken {
+			flows += t.QPs
+		}
+	}
+	return series.CheckFlows(flows, s.Every, length, s.Wall)
+}
+
+// checkFlowPattern refuses a pattern that nothing can match.
+func checkFlowPattern(p *spec.Plan, pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return fmt.Errorf("%q is not a pattern: a [ needs its ]", pattern)
+	}
+	end, _, _ := strings.Cut(pattern, "#")
+	var names []string
+	for n := range p.Nodes {
+		node := &p.Nodes[n]
+		if node.NIC == nil {
+			continue
+		}
+		if matchesName(pattern, node.Name) {
+			return nil
+		}
+		for i := range node.Ports {
+			name := p.PortName(n, i)
+			if matchesName(end, name) {
+				return nil
+			}
+			names = append(names, name)
+		}
+	}
+	for i := range p.Transfers {
+		name := p.Transfers[i].Name
+		if matchesName(pattern, name) {
+			return nil
+		}
+		names = append(names, name)
+	}
+	return fmt.Errorf("no flow can match %q: %s", pattern, spec.Suggest(pattern, "the NICs and the transfers are", names))
+}
+
+func matchesName(pattern, name string) bool {
+	ok, _ := path.Match(pattern, name)
+	return ok
+}
+
+// taken says when a queue pair has rows.
+type taken uint8
+
+const (
+	notTaken taken = iota
+	ifSends
+	ifUsed // sends or receives
+)
+
+// wants judges a queue pair of a node by its names: number is "h1:eth0#17", or "" where
+// it is not known yet.
+func (s *FlowSeries) wants(p *spec.Plan, node int, number, transfer string) taken {
+	if len(s.Flows) == 0 {
+		return ifSends
+	}
+	all := notTaken
+	for _, pattern := range s.Flows {
+		nic, _, _ := strings.Cut(number, "#")
+		switch {
+		case matchesName(pattern, p.Nodes[node].Name), number != "" && (matchesName(pattern, nic) || matchesName(pattern, number)):
+			return ifUsed
+		case transfer != "" && matchesName(pattern, transfer):
+			all = ifSends
+		}
+	}
+	return all
+}
+
+// RecordFlows begins a series of flows at time zero, as Record does one of queues; s has
+// been checked.
+func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
+	gauges, columns := f.gaugeColumns()
+	ring := 1 << 12
+	if s.Wall {
+		ring = 1 << 16 // room for an instant of as many flows, or for a busy disk
+	}
+	recorder := series.NewFlows(series.FlowOptions{Gauges: gauges, Wait: !s.Wall, Ring: ring})
+	r := f.newRecording(s.Every, s.Wall, recorder)
+	transfers := map[*nicemu.QP]string{}
+	for _, t := range f.transfers {
+		for _, q := range t.poster.QPs() {
+			transfers[q] = t.poster.Name()
+		}
+	}
+	for i := range f.parts(s.Wall) {
+		p := &flows{fabric: f, series: &s, transfers: transfers}
+		for k, n := range f.nics {
+			if s.Wall && f.shardOf[n.station.Node] != i {
+				continue
+			}
+			e := &flowsOf{flows: p, nic: n, order: int32(k), columns: columns[k], known: map[*nicemu.QP]*flow{}}
+			n.Follow(e.gone)
+			p.nics = append(p.nics, e)
+		}
+		if len(p.nics) == 0 {
+			continue
+		}
+		p.gauges = len(gauges)
+		p.FlowTap = recorder.NewTap()
+		r.add(i, p)
+		r.counts = append(r.counts, func() int { return p.begun })
+	}
+	r.begin(w)
+	return r
+}
+
+// gaugeColumns gives the gauges of the rate controls of all NICs, each name and unit
+// once, and by NIC which of them are its own, in their order.
+func (f *Fabric) gaugeColumns() (all []gauge.Gauge, columns [][]int) {
+	for _, n := range f.nics {
+		var own []int
+		for _, g := range n.Settings().Control.Gauges() {
+			i := slices.IndexFunc(all, func(o gauge.Gauge) bool { return o.Name == g.Name && o.Unit == g.Unit })
+			if i < 0 {
+				i = len(all)
+				all = append(all, g)
+			}
+			own = append(own, i)
+		}
+		columns = append(columns, own)
+	}
+	return all, columns
+}
+
+// flows are those that one goroutine samples.
+type flows struct {
+	*series.FlowTap
+	fabric    *Fabric
+	series    *FlowSeries
+	transfers map[*nicemu.QP]string // is not written any more
+	nics      []*flowsOf
+	gauges    int // columns
+	begun     int // how many have had rows
+
+	rows   []series.FlowSample // of one instant
+	of     []*flow             // whose they are
+	values []float64           // of gauges, of all rows
+	own    []float64           // of one flow
+	last   units.Time
+}
+
+// flowsOf are the flows of a NIC.
+type flowsOf struct {
+	*flows
+	nic     *nic
+	order   int32
+	columns []int // of the gauges of its rate control
+	known   map[*nicemu.QP]*flow
+	ended   []*flow // since the last sample, with their last rows
+}
+
+// flow is a queue pair that was looked at.
+type flow struct {
+	series.Flow
+	taken           taken
+	begun           bool
+	acked, received uint64     // at its last row
+	at              units.Time // of its last row, or of the sample before its first
+	row             series.FlowSample
+}
+
+// Last implements sampled: also instants without rows count.
+func (p *flows) Last() units.Time { return p.last }
+
+// sample implements sampled.
+func (p *flows) sample(now units.Time, _ bool) {
+	p.rows, p.of, p.values = p.rows[:0], p.of[:0], p.values[:0]
+	for _, n := range p.nics {
+		for _, x := range n.ended {
+			x.row.At, x.row.Interval = now, now-x.at
+			p.rows, p.of = append(p.rows, x.row), append(p.of, x)
+		}
+		n.nic.EachQP(func(q *nicemu.QP) {
+			x := n.look(q)
+			if row, ok := n.read(now, q, x); ok {
+				p.rows, p.of = append(p.rows, row), append(p.of, x)
+			}
+		})
+	}
+	if !p.Put(now, p.rows) {
+		return // the next rows stand for this interval as well
+	}
+	for i := range p.rows {
+		x, row := p.of[i], &p.rows[i]
+		x.acked, x.received, x.at = x.acked+row.Acked, x.received+row.Received, now
+	}
+	for _, n := range p.nics {
+		clear(n.ended)
+		n.ended = n.ended[:0]
+	}
+	p.last = now
+}
+
+// look finds what is known of a queue pair.
+func (n *flowsOf) look(q *nicemu.QP) *flow {
+	x := n.known[q]
+	if x == nil {
+		name := n.nic.Name()
+		x = &flow{Flow: series.Flow{NIC: name, QPN: q.Number(), Transfer: n.transfers[q]}, at: n.last}
+		x.taken = n.series.wants(n.fabric.Plan, n.nic.station.Node, fmt.Sprintf("%s#%d", name, x.QPN), x.Transfer)
+		n.known[q] = x
+	}
+	return x
+}
+
+// read gives a queue pair's row, if it has one.
+func (n *flowsOf) read(now units.Time, q *nicemu.QP, x *flow) (series.FlowSample, bool) {
+	if x.taken == notTaken {
+		return series.FlowSample{}, false
+	}
+	var s nicemu.FlowStatus
+	s, n.own = q.Flow(now, n.own[:0])
+	if !x.begun {
+		if !s.HasSent && (x.taken == ifSends || !s.HasHeard) {
+			x.at = now
+			return series.FlowSample{}, false
+		}
+		x.begun = true
+		n.begun++
+	}
+	first := len(n.values)
+	for range n.gauges {
+		n.values = append(n.values, gauge.None)
+	}
+	gauges := n.values[first:]
+	for i, v := range n.own {
+		gauges[n.columns[i]] = v
+	}
+	return series.FlowSample{
+		At: now, Interval: now - x.at, Order: n.order, Flow: x.Flow,
+		FlowReading: series.FlowReading{
+			Rate: cmp.Or(s.Rate, n.nic.Line()), Window: s.Window, InFlight: s.InFlight, RTT: s.RTT,
+			Acked: s.Acked - x.acked, Received: s.Received - x.received, Gauges: gauges,
+		},
+	}, true
+}
+
+// gone keeps the last row of a queue pair that is destroyed, for the next sample.
+func (n *flowsOf) gone(q *nicemu.QP) {
+	x := n.look(q)
+	delete(n.known, q)
+	if n.Closed() {
+		return
+	}
+	if row, ok := n.read(n.nic.Now(), q, x); ok {
+		row.Gauges = slices.Clone(row.Gauges)
+		x.row = row
+		n.ended = append(n.ended, x)
+	}
+}

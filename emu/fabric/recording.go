@@ -1,0 +1,195 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// Recording is a series under way, of queues or of flows. The samples of an instant
+// are taken when everything that happens at that instant has happened. They are
+// those of the multiples of Every, without 0, and of the end of the run.
+type Recording struct {
+	// Things is how many queues are sampled. Of flows it is how many have had rows, and
+	// known after Stop.
+	Things int
+
+	fabric   *Fabric
+	recorder recorder
+	every    units.Time
+	wall     bool
+	parts    []*part // by shard in the wall clock, otherwise one
+	done     chan struct{}
+	sum      series.Summary
+	err      error
+	stopped  bool         // no more samples
+	counts   []func() int // of flows that have had rows, by part
+}
+
+// recorder is a series.Recorder or a series.FlowRecorder.
+type recorder interface {
+	Run(w io.Writer) (series.Summary, error)
+	Close()
+}
+
+// sampled is what one goroutine samples. Alone says that no other shard runs
+// beside it.
+type sampled interface {
+	sample(now units.Time, alone bool)
+	Last() units.Time // sample
+	Closed() bool
+}
+
+// part is what is sampled and, in the wall clock, the handler of the timer that tells it
+// when.
+type part struct {
+	sampled
+	shard *Shard
+	every units.Time
+	next  units.Time // the next multiple of every
+	alone bool       // no shard runs beside: the far halves of links may be looked at
+	timer sim.Timer
+}
+
+// parts is how many goroutines sample.
+func (f *Fabric) parts(wall bool) int {
+	if wall {
+		return len(f.Shards)
+	}
+	return 1
+}
+
+func (f *Fabric) newRecording(every units.Time, wall bool, by recorder) *Recording {
+	return &Recording{fabric: f, recorder: by, every: every, wall: wall, done: make(chan struct{})}
+}
+
+// add gives the i-th part something to sample.
+func (r *Recording) add(i int, by sampled) {
+	p := &part{sampled: by, shard: r.fabric.Shards[i], every: r.every, next: r.every, alone: r.fabric.parts(r.wall) == 1}
+	r.parts = append(r.parts, p)
+	if r.wall {
+		// Registered after everything else, it fires last of an instant.
+		p.timer = p.shard.Engine.NewTimer(p)
+		p.timer.Arm(p.next)
+	}
+}
+
+// begin starts the writer.
+func (r *Recording) begin(w io.Writer) {
+	if !r.wall {
+		r.fabric.recordings = append(r.fabric.recordings, r)
+	}
+	go func() {
+		r.sum, r.err = r.recorder.Run(w)
+		close(r.done)
+	}()
+}
+
+// Stop takes the last samples, at the end of the run, and returns when
+// everything is written. No shard runs meanwhile. A second call does nothing.
+func (r *Recording) Stop() (series.Summary, error) {
+	for _, p := range r.parts {
+		if r.stopped {
+			break
+		}
+		now := p.shard.Engine.Now()
+		if !r.wall {
+			now = r.fabric.Now()
+		}
+		if now > p.Last() {
+			p.sample(now, true)
+		}
+	}
+	if !r.stopped {
+		for _, count := range r.counts {
+			r.Things += count()
+		}
+	}
+	r.stopped = true
+	r.recorder.Close()
+	<-r.done
+	return r.sum, r.err
+}
+
+// Ended is closed when nothing more is written: after Stop, or earlier when the
+// file is full or cannot be written. Result then says which.
+func (r *Recording) Ended() <-chan struct{} { return r.done }
+
+// Result is what became of a recording that has ended.
+func (r *Recording) Result() (series.Summary, error) { return r.sum, r.err }
+
+// Fire is the time for a sample in the wall clock.
+func (p *part) Fire(now units.Time) {
+	if p.Closed() {
+		return
+	}
+	p.sample(now, p.alone)
+	p.next += p.every
+	p.timer.Arm(p.next)
+}
+
+// runSampled is run with a stop at every sample, so that what the samples say
+// depends neither on the number of shards nor on the order of events within
+// one instant.
+func (f *Fabric) runSampled(ctx context.Context, until units.Time) error {
+	for next := f.nextSample(); next <= until && next < units.Never; next = f.nextSample() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if f.due() <= next {
+			if err := f.run(ctx, next); err != nil {
+				f.endSamples(err)
+				return err
+			}
+		}
+		if until == units.Never && f.due() == units.Never {
+			return nil // Stop takes the last sample
+		}
+		for _, r := range f.recordings {
+			for _, p := range r.parts {
+				if p.next == next {
+					p.sample(next, p.alone)
+					p.next += p.every
+				}
+			}
+		}
+	}
+	err := f.run(ctx, until)
+	f.endSamples(err)
+	return err
+}
+
+// nextSample is when the next sample is to be taken; units.Never if none is.
+func (f *Fabric) nextSample() units.Time {
+	next := units.Never
+	for _, r := range f.recordings {
+		for _, p := range r.parts {
+			if !p.Closed() {
+				next = min(next, p.next)
+			}
+		}
+	}
+	return next
+}
+
+// endSamples ends the recordings of a run of several shards that have come to
+// different times: there is no instant for a last sample.
+func (f *Fabric) endSamples(err error) {
+	for _, r := range f.recordings {
+		r.stopped = r.stopped || err != nil && len(f.Shards) > 1 && !errors.Is(err, errDeadlocked)
+	}
+}
+
+// due is the time of the earliest thing that will happen. No shard runs
+// meanwhile.
+func (f *Fabric) due() units.Time {
+	due := units.Never
+	for _, s := range f.Shards {
+		due = min(due, s.Engine.Due())
+	}
+	return due
+}

@@ -1,0 +1,48 @@
+package nicemu
+
+import "github.com/weftlab/weft/sim/units"
+
+// FlowStatus is what series say of a queue pair.
+type FlowStatus struct {
+	Rate     units.Rate  // that rate control allows now, on the wire; 0 is without limit
+	Window   units.Bytes // that rate control allows; 0 is without limit
+	InFlight units.Bytes // payload of SENDs and WRITEs sent and not acknowledged
+	RTT      units.Time  // the last one that was measured; 0 before the first
+	Acked    uint64      // payload of SENDs and WRITEs acknowledged since it was made, in bytes
+	Received uint64      // payload that came and was placed since it was made, in bytes
+	HasSent  bool        // requests or READ responses
+	HasHeard bool        // packets came
+}
+
+// Follow has the round-trip times of all queue pairs measured from now on, and gone
+// called of each that is destroyed, just before.
+func (d *Device) Follow(gone func(q *QP)) {
+	d.gone = gone
+	d.EachQP(func(q *QP) { q.engine.Time() })
+}
+
+// EachQP calls f with the queue pairs by rising number.
+func (d *Device) EachQP(f func(q *QP)) {
+	for _, q := range d.numbers.slots {
+		if q != nil {
+			f(q)
+		}
+	}
+}
+
+// Flow is a queue pair's flow at now, which is not before Env.Now and up to which
+// nothing else is due, with the values of its rate control's gauges appended to those
+// given; without a rate control there are none. Looking changes no results.
+func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
+	s := FlowStatus{
+		RTT: q.engine.RTT(), Acked: q.engine.Acknowledged(), Received: q.engine.Payload(),
+		HasSent: q.counters.DataPackets > 0, HasHeard: q.counters.RxPackets > 0,
+	}
+	_, s.InFlight = q.engine.Outstanding()
+	if q.control != nil {
+		q.tick(now)
+		s.Rate, s.Window = q.control.Rate(), q.control.Window()
+		gauges = q.control.Gauges(now, gauges)
+	}
+	return s, gauges
+}

@@ -1,0 +1,78 @@
+package series
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Check judges a recording of so many queues before it begins: how often it
+// samples, and how much that makes. Length is that of the run, 0 when it is
+// not known. The error names the mend.
+func Check(queues int, every, length units.Time, wall bool) error {
+	if queues == 0 {
+		return errors.New("there is no port to sample")
+	}
+	return check(queues, "queues", "ports", every, length, wall)
+}
+
+// CheckFlows is Check of a recording of flows, of which at least so many are known.
+func CheckFlows(flows int, every, length units.Time, wall bool) error {
+	return check(flows, "flows", "flows", every, length, wall)
+}
+
+// check judges n things to be sampled, of which there can be fewer if there are
+// fewer others.
+func check(n int, things, fewer string, every, length units.Time, wall bool) error {
+	least, clock := MinVirtual, "virtual time"
+	if wall {
+		least, clock = MinWall, "the wall clock"
+	}
+	if every > MaxEvery {
+		return fmt.Errorf("a sample every %v is less often than every %v", every, MaxEvery)
+	}
+	var wrong string
+	enough := least
+	if every < least {
+		wrong = fmt.Sprintf("a sample every %v is more often than every %v, the most in %s", every, least, clock)
+	}
+	if wall {
+		if need := roundUp(float64(n) * float64(units.Second) / maxRate); every < need {
+			enough = max(enough, need)
+			wrong = cmp.Or(wrong, fmt.Sprintf("%d %s every %v are %s rows per second, more than the %s that can be written",
+				n, things, every, many(float64(n)/every.Seconds()), many(maxRate)))
+		}
+	}
+	rows := float64(n) * float64(length) / float64(max(every, 1))
+	if need := roundUp(float64(n) * float64(length) / MaxRows); rows > MaxRows && every < need {
+		enough = max(enough, need)
+		wrong = cmp.Or(wrong, fmt.Sprintf("%d %s every %v for %v are %s rows (%s GB), more than %s",
+			n, things, every, length, many(rows), units.Digits(rows*rowBytes/1e9, 2), many(MaxRows)))
+	}
+	if wrong != "" {
+		return fmt.Errorf("%s: sample every %v or more, or fewer %s", wrong, enough, fewer)
+	}
+	return nil
+}
+
+// roundUp gives the next span of 1, 2 or 5 times a power of ten, 0 for 0.
+func roundUp(t float64) units.Time {
+	if t < 1 {
+		return 0
+	}
+	for p := math.Pow(10, math.Floor(math.Log10(t))); ; p *= 10 {
+		for _, f := range []float64{1, 2, 5} {
+			if f*p >= t {
+				return units.Time(f * p)
+			}
+		}
+	}
+}
+
+// many prints a count of rows to two digits.
+func many(v float64) string {
+	return units.Brief(v, 2, []units.Prefix{{Name: " billion", Per: 1e9}, {Name: " million", Per: 1e6}, {Name: "", Per: 1}})
+}

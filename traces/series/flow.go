@@ -1,0 +1,145 @@
+package series
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Flow is a queue pair, as rows name it.
+type Flow struct {
+	NIC      string // "h1:eth0"
+	QPN      uint32
+	Transfer string // the modelled transfer that it carries out; "" for none
+}
+
+// FlowReading is what is known of a flow at a moment.
+type FlowReading struct {
+	Rate     units.Rate  // at which it may send, on the wire; 0 is without limit
+	Window   units.Bytes // most that may be in flight; 0 is without limit
+	InFlight units.Bytes // payload of SENDs and WRITEs that is sent and not acknowledged
+	RTT      units.Time  // the last one that was measured; 0 before the first
+	Acked    uint64      // payload that was acknowledged over the interval, in bytes
+	Received uint64      // payload that came and was placed over the interval, in bytes
+	// Gauges are those of the flow's rate control by FlowOptions.Gauges; gauge.None
+	// is one that it does not have.
+	Gauges []float64
+}
+
+// FlowSample is a flow at a moment, and what it did since the one before.
+type FlowSample struct {
+	At       units.Time // emulated, since the start of the run
+	Interval units.Time // since the sample before; positive
+	Order    int32      // of its NIC among the rows of an instant
+	Flow
+	FlowReading
+}
+
+// FlowOptions say what is recorded.
+type FlowOptions struct {
+	Gauges  []gauge.Gauge // columns: each name and unit once
+	Wait    bool          // as Options.Wait
+	Ring    int           // samples between each producer and the consumer
+	MaxRows uint64        // end after this many rows; 0 = MaxRows
+}
+
+// FlowRecorder is one recording of flows, from NewFlows to the end of Run.
+type FlowRecorder struct {
+	options FlowOptions
+	taps    []*FlowTap
+	closed  atomic.Bool
+	started atomic.Bool
+}
+
+// NewFlows prepares a recording. Taps are added before Run.
+func NewFlows(o FlowOptions) *FlowRecorder {
+	if o.MaxRows == 0 {
+		o.MaxRows = MaxRows
+	}
+	return &FlowRecorder{options: o}
+}
+
+// Close ends the recording: Run writes what was put before and returns.
+func (r *FlowRecorder) Close() { r.closed.Store(true) }
+
+// Run writes the recording to w as CSV, as Recorder.Run does.
+func (r *FlowRecorder) Run(w io.Writer) (Summary, error) {
+	if r.started.Swap(true) {
+		return Summary{}, errors.New("series: Run was called twice")
+	}
+	out := newFlowWriter(w, r.options.Gauges)
+	c := &run[FlowSample]{
+		closed: &r.closed, maxRows: r.options.MaxRows, out: out.out, row: out.row,
+		at: func(s *FlowSample) units.Time { return s.At }, order: func(s *FlowSample) int32 { return s.Order },
+	}
+	for _, t := range r.taps {
+		c.rings = append(c.rings, &t.ring)
+	}
+	return c.all()
+}
+
+// FlowTap is the producer's end for the flows of some NICs, for a single
+// producer.
+type FlowTap struct {
+	recorder *FlowRecorder
+	ring[FlowSample]
+}
+
+// NewTap adds a producer.
+func (r *FlowRecorder) NewTap() *FlowTap {
+	t := &FlowTap{recorder: r}
+	t.sized(max(r.options.Ring, 2))
+	n := len(r.options.Gauges)
+	values := make([]float64, n*len(t.slots))
+	for i := range t.slots {
+		t.slots[i].Gauges = values[i*n : (i+1)*n : (i+1)*n]
+		t.slots[i].Order = -1 // have the kernel back the pages now
+	}
+	r.taps = append(r.taps, t)
+	return t
+}
+
+// Put takes the samples of an instant, which is after the one before, in the order of
+// their rows; there may be none. It never blocks and never allocates; when the
+// consumer is too far behind, the instant is left out, its samples are counted as
+// overruns, and Put says false: the next samples are to stand for both intervals.
+// With FlowOptions.Wait it sleeps until there is room instead. After the end of the
+// recording it does nothing.
+func (t *FlowTap) Put(at units.Time, samples []FlowSample) bool {
+	if t.Closed() {
+		return true
+	}
+	if !t.recorder.options.Wait && !t.room(uint64(len(samples))) {
+		t.overruns.Add(uint64(len(samples)))
+		t.until.Store(int64(at))
+		return false
+	}
+	head := t.head.Load()
+	for i := range samples {
+		for !t.room(1) {
+			if t.Closed() {
+				return true
+			}
+			time.Sleep(waitNap)
+		}
+		s := t.at(head)
+		gauges := s.Gauges
+		copy(gauges, samples[i].Gauges)
+		*s = samples[i]
+		s.Gauges = gauges
+		head++
+		if t.recorder.options.Wait {
+			t.head.Store(head)
+		}
+	}
+	t.head.Store(head)
+	t.until.Store(int64(at))
+	return true
+}
+
+// Closed reports that the recording has ended, or is about to.
+func (t *FlowTap) Closed() bool { return t.recorder.closed.Load() }

@@ -1,0 +1,166 @@
+package series
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+var gauges = []gauge.Gauge{{Name: "alpha", Unit: gauge.Share}, {Name: "rtt", Unit: gauge.Seconds}, {Name: "stage"}, {Name: "w", Unit: gauge.Bytes}}
+
+func sampleOf(at, interval units.Time, order int32, f Flow, r FlowReading) FlowSample {
+	for len(r.Gauges) < len(gauges) {
+		r.Gauges = append(r.Gauges, gauge.None)
+	}
+	return FlowSample{At: at, Interval: interval, Order: order, Flow: f, FlowReading: r}
+}
+
+// TestFlowCSV: two producers, one of which has nothing at an instant, make one file in
+// order of time and of the NICs, and what is not known is empty.
+func TestFlowCSV(t *testing.T) {
+	r := NewFlows(FlowOptions{Gauges: gauges, Ring: 8})
+	a, b := r.NewTap(), r.NewTap()
+	one, two := Flow{NIC: "h1:eth0", QPN: 17, Transfer: "h1-h2"}, Flow{NIC: "h2:eth0", QPN: 4711}
+	b.Put(100*us, []FlowSample{sampleOf(100*us, 40*us, 1, two, FlowReading{Rate: units.Gbps, Received: 125})})
+	a.Put(100*us, []FlowSample{sampleOf(100*us, 100*us, 0, one, FlowReading{
+		Rate: 10 * units.Gbps, Window: 65536, InFlight: 4096, RTT: 7*us + 1, Acked: 125_000, Gauges: []float64{0.25, 7e-6, 3, 1500},
+	})})
+	b.Put(200*us, nil)
+	a.Put(200*us, []FlowSample{sampleOf(200*us, 100*us, 0, one, FlowReading{Rate: 10 * units.Gbps})})
+	r.Close()
+	var out bytes.Buffer
+	if sum, err := r.Run(&out); err != nil || sum != (Summary{Rows: 3}) {
+		t.Fatalf("%+v, %v", sum, err)
+	}
+	want := `time_s,interval_s,nic,qpn,transfer,rate_bps,window_bytes,in_flight_bytes,rtt_s,acked_bytes,received_bytes,goodput_bps,received_bps,cc_alpha_share,cc_rtt_s,cc_stage,cc_w_bytes
+0.0001,0.0001,h1:eth0,17,h1-h2,10000000000,65536,4096,0.000007000001,125000,0,10000000000,0,0.25,7e-06,3,1500
+0.0001,0.00004,h2:eth0,4711,,1000000000,,0,,0,125,0,25000000,,,,
+0.0002,0.0001,h1:eth0,17,h1-h2,10000000000,,0,,0,0,0,0,,,,
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	x, err := NewFlowReader(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []FlowRow
+	if err := x.Each(func(r *FlowRow) error {
+		row := *r
+		row.Values = append([]float64(nil), r.Values...)
+		rows = append(rows, row)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	no := math.NaN()
+	if diff := cmp.Diff([]FlowRow{
+		{one, 100 * us, 100 * us, []float64{1e10, 1e10, 0, 65536, 4096, 7.000001e-6, 0.25, 7e-6, 3, 1500}},
+		{two, 100 * us, 40 * us, []float64{1e9, 0, 25e6, no, 0, no, no, no, no, no}},
+		{one, 200 * us, 100 * us, []float64{1e10, 0, 0, no, 0, no, no, no, no, no}},
+	}, rows, cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for name, want := range map[string]int{"rate": 0, "goodput": 1, "received": 2, "window": 3, "in-flight": 4, "rtt": 5, "cc_rtt_s": 7, "alpha": 6, "stage": 8, "w": 9} {
+		if i, err := x.Find(name); err != nil || i != want {
+			t.Errorf("%s is number %d, %v", name, i, err)
+		}
+	}
+	if _, err := x.Find("beta"); err == nil || !strings.Contains(err.Error(), "none of rate, goodput") {
+		t.Errorf("beta: %v", err)
+	}
+}
+
+// TestFlowAmbiguous: two gauges of one name and different units are told apart by their
+// columns.
+func TestFlowAmbiguous(t *testing.T) {
+	var out bytes.Buffer
+	r := NewFlows(FlowOptions{Gauges: []gauge.Gauge{{Name: "cwnd", Unit: gauge.Bytes}, {Name: "cwnd"}}})
+	r.Close()
+	if _, err := r.Run(&out); err != nil {
+		t.Fatal(err)
+	}
+	x, err := NewFlowReader(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Find("cwnd"); err == nil || !strings.Contains(err.Error(), "write cc_cwnd_bytes or cc_cwnd") {
+		t.Errorf("%v", err)
+	}
+	if i, err := x.Find("cc_cwnd"); err != nil || i != len(flowQuantities)+1 {
+		t.Errorf("%d, %v", i, err)
+	}
+}
+
+// TestFlowOverrun: a producer whose ring is full is told that an instant was left out,
+// and with Wait it waits even where an instant has more flows than the ring has places.
+func TestFlowOverrun(t *testing.T) {
+	r := NewFlows(FlowOptions{Ring: 4})
+	tap := r.NewTap()
+	three := make([]FlowSample, 3)
+	if !tap.Put(us, three) || tap.Put(2*us, three) {
+		t.Error("6 samples fit into 4 places, or 3 do not")
+	}
+	r.Close()
+	if sum, err := r.Run(&bytes.Buffer{}); err != nil || sum != (Summary{Rows: 3, Overruns: 3}) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+
+	r = NewFlows(FlowOptions{Ring: 4, Wait: true})
+	tap = r.NewTap()
+	go func() {
+		for k := range units.Time(50) {
+			samples := make([]FlowSample, 11)
+			for i := range samples {
+				samples[i] = sampleOf((k+1)*us, us, 0, Flow{QPN: uint32(i)}, FlowReading{})
+				samples[i].Gauges = nil
+			}
+			tap.Put((k+1)*us, samples)
+		}
+		r.Close()
+	}()
+	if sum, err := r.Run(&bytes.Buffer{}); err != nil || sum != (Summary{Rows: 550}) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
+// TestFlowPutDoesNotAllocate holds the engine's thread to its promise.
+func TestFlowPutDoesNotAllocate(t *testing.T) {
+	r := NewFlows(FlowOptions{Gauges: gauges, Ring: 1024})
+	tap, samples, at := r.NewTap(), []FlowSample{sampleOf(us, us, 0, Flow{NIC: "a"}, FlowReading{})}, us
+	if n := testing.AllocsPerRun(2000, func() { tap.Put(at, samples); at += us }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if tap.overruns.Load() == 0 {
+		t.Error("the ring has not become full")
+	}
+}
+
+// TestFlowBadFiles: what is no series of flows is refused with the place.
+func TestFlowBadFiles(t *testing.T) {
+	header := strings.Join(FlowColumns[:], ",") + "\n"
+	for text, want := range map[string]string{
+		"":                                   "empty",
+		"time_s,qpn\n":                       "lacks the column interval_s, nic, transfer, rate_bps",
+		header + "1\n":                       "wrong number of fields",
+		header + "x,1,a,1,,,,,,,,,\n":        `line 2: time_s: "x" is not a time`,
+		header + "1,2,a,1,,,,,,,,,\n":        `interval_s: "2" is not a time above 0`,
+		header + "1,1,a,99999999,,,,,,,,,\n": `qpn: "99999999" is not the number`,
+		header + "1,1,a,1,,fast,,,,,,,\n":    `rate_bps: "fast" is not a number`,
+	} {
+		x, err := NewFlowReader(strings.NewReader(text))
+		if err == nil {
+			err = x.Each(func(*FlowRow) error { return nil })
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package series
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// FlowRow is a sample of a flow as it stands in a file.
+type FlowRow struct {
+	Flow
+	At, Interval units.Time
+	// Values are those of the file's quantities, in their order; NaN is one that the
+	// row does not know.
+	Values []float64
+}
+
+// FlowQuantity is something that the rows of a series of flows say.
+type FlowQuantity struct {
+	Name string     // "rate", or that of a gauge
+	Unit gauge.Unit // of its values
+	// PerInterval is that a value is of the interval before the sample, as rates of
+	// payload are; otherwise it is of the instant.
+	PerInterval bool
+
+	column string
+}
+
+// String is the quantity's name, for people.
+func (q FlowQuantity) String() string { return strings.ReplaceAll(q.Name, "_", " ") }
+
+// flowQuantities are those that all series of flows have.
+var flowQuantities = []FlowQuantity{
+	{"rate", gauge.BitsPerSecond, false, FlowColumns[flowRate]},
+	{"goodput", gauge.BitsPerSecond, true, FlowColumns[flowGoodput]},
+	{"received", gauge.BitsPerSecond, true, FlowColumns[flowReceivedRate]},
+	{"window", gauge.Bytes, false, FlowColumns[flowWindow]},
+	{"in-flight", gauge.Bytes, false, FlowColumns[flowInFlight]},
+	{"rtt", gauge.Seconds, false, FlowColumns[flowRTT]},
+}
+
+// FlowQuantityNames are the names of what all series of flows say. Beside them are the
+// names of the gauges in a file's columns.
+func FlowQuantityNames() (names []string) {
+	for _, q := range flowQuantities {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+// IsFlows tells whether a CSV file with this header is a series of flows, or was meant
+// to be one.
+func IsFlows(header []string) bool {
+	return slices.Contains(header, "time_s") && slices.Contains(header, "qpn")
+}
+
+// FlowReader reads a series of flows.
+type FlowReader struct {
+	in         *csv.Reader
+	quantities []FlowQuantity
+	at         [flowTransfer + 1]int // of the first columns in the file
+	columns    []int                 // of the quantities
+	names      map[string]string
+	row        FlowRow
+}
+
+// NewFlowReader begins to read a CSV file. It finds columns by their names.
+func NewFlowReader(r io.Reader) (*FlowReader, error) {
+	x := &FlowReader{in: csv.NewReader(r), names: map[string]string{}}
+	x.in.ReuseRecord = true
+	header, err := x.in.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("the file is empty")
+	}
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	find := func(column string) int {
+		i := slices.Index(header, column)
+		if i < 0 {
+			missing = append(missing, column)
+		}
+		return i
+	}
+	for i := range x.at {
+		x.at[i] = find(FlowColumns[i])
+	}
+	x.quantities = slices.Clone(flowQuantities)
+	for _, q := range flowQuantities {
+		x.columns = append(x.columns, find(q.column))
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("it lacks the column %s", strings.Join(missing, ", "))
+	}
+	for i, column := range header {
+		if g, ok := gaugeOf(column); ok {
+			x.quantities = append(x.quantities, FlowQuantity{Name: g.Name, Unit: g.Unit, column: strings.Clone(column)})
+			x.columns = append(x.columns, i)
+		}
+	}
+	x.row.Values = make([]float64, len(x.quantities))
+	return x, nil
+}
+
+// Quantities are those of the file, in the order of FlowRow.Values.
+func (x *FlowReader) Quantities() []FlowQuantity { return x.quantities }
+
+// Find gives the index of the quantity of a name, or of a column where several have the
+// name.
+func (x *FlowReader) Find(name string) (int, error) {
+	found := -1
+	for i, q := range x.quantities {
+		switch {
+		case q.column == name:
+			return i, nil
+		case q.Name == name && i < len(flowQuantities):
+			return i, nil
+		case strings.ReplaceAll(q.Name, "_", "-") == strings.ReplaceAll(name, "_", "-"):
+			if found >= 0 {
+				return 0, fmt.Errorf("%q is ambiguous: write %s or %s", name, x.quantities[found].column, q.column)
+			}
+			found = i
+		}
+	}
+	if found < 0 {
+		var names []string
+		for _, q := range x.quantities {
+			if !slices.Contains(names, q.Name) {
+				names = append(names, q.Name)
+			}
+		}
+		return 0, fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
+	}
+	return found, nil
+}
+
+// Each gives the rows to f, in their order. A row is f's until it returns. Errors name
+// the line.
+func (x *FlowReader) Each(f func(*FlowRow) error) error {
+	for {
+		record, err := x.in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if column, err := x.decode(record); err != nil {
+			line, _ := x.in.FieldPos(column)
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+		if err := f(&x.row); err != nil {
+			return err
+		}
+	}
+}
+
+// decode turns a record into the row. An error comes with its column.
+func (x *FlowReader) decode(record []string) (column int, err error) {
+	r := &x.row
+	for _, c := range []int{flowTime, flowInterval} {
+		t, ok := parseSeconds(record[x.at[c]])
+		if !ok {
+			return x.at[c], fmt.Errorf("%s: %q is not a time in seconds", FlowColumns[c], record[x.at[c]])
+		}
+		if c == flowTime {
+			r.At = t
+		} else {
+			r.Interval = t
+		}
+	}
+	if r.Interval <= 0 || r.Interval > r.At {
+		return x.at[flowInterval], fmt.Errorf("%s: %q is not a time above 0 and up to time_s", FlowColumns[flowInterval], record[x.at[flowInterval]])
+	}
+	number, err := strconv.ParseUint(record[x.at[flowQPN]], 10, 24)
+	if err != nil {
+		return x.at[flowQPN], fmt.Errorf("%s: %q is not the number of a queue pair", FlowColumns[flowQPN], record[x.at[flowQPN]])
+	}
+	r.NIC, r.QPN, r.Transfer = x.name(record[x.at[flowNIC]]), uint32(number), x.name(record[x.at[flowTransfer]])
+	for i, c := range x.columns {
+		r.Values[i] = math.NaN()
+		if record[c] == "" {
+			continue
+		}
+		if r.Values[i], err = strconv.ParseFloat(record[c], 64); err != nil {
+			return c, fmt.Errorf("%s: %q is not a number", x.quantities[i].column, record[c])
+		}
+	}
+	return 0, nil
+}
+
+// name gives a name as one string for all its rows.
+func (x *FlowReader) name(text string) string {
+	s, ok := x.names[text]
+	if !ok {
+		s = strings.Clone(text)
+		x.names[s] = s
+	}
+	return s
+}
