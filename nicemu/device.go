@@ -65,6 +65,9 @@ func New(s Settings, e Env) (*Device, error) {
 	if s.DSCP > maxDSCP {
 		return nil, fmt.Errorf("NIC %s: dscp is %d: it can be 0 to %d", e.Name, s.DSCP, maxDSCP)
 	}
+	if s.AckDSCP != nil && *s.AckDSCP > maxDSCP {
+		return nil, fmt.Errorf("NIC %s: ack-dscp is %d: it can be 0 to %d", e.Name, *s.AckDSCP, maxDSCP)
+	}
 	d := &Device{settings: s, env: e, traits: s.Control.Traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
 	if e.Links == nil {
 		d.env.Links = &outage.None

@@ -148,7 +148,7 @@ func (x *exposed) sound() {
 	for prio := range d.lanes {
 		l := &d.lanes[prio]
 		for _, q := range l.urgent.list[l.urgent.head:] {
-			if !q.urgent || int(q.prio) != prio {
+			if !q.urgent || int(q.ack) != prio {
 				x.t.Fatalf("queue pair %d is urgent in lane %d", q.Number(), prio)
 			}
 			urgent++

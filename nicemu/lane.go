@@ -86,16 +86,18 @@ func (f *fifo) drop(q *QP) {
 	}
 }
 
-// move puts a queue pair where it belongs in the lane of its packets: among those
-// with something urgent, among those that take turns, both or none.
-func (d *Device) move(q *QP, prio uint8, urgent, ready bool) {
+// move puts a queue pair where it belongs: among those with something urgent in the lane
+// of its acknowledgements, among those that take turns in the lane of its data, both or
+// none. The two are one lane unless acknowledgements have a class of their own.
+func (d *Device) move(q *QP, prio, ack uint8, urgent, ready bool) {
 	old, l := q.prio, &d.lanes[q.prio]
 	moved := prio != old
-	if q.urgent && (moved || !urgent) {
-		if l.urgent.first() == q {
-			l.urgent.pop()
+	oldAck, a := q.ack, &d.lanes[q.ack]
+	if q.urgent && (ack != oldAck || !urgent) {
+		if a.urgent.first() == q {
+			a.urgent.pop()
 		} else {
-			l.urgent.drop(q)
+			a.urgent.drop(q)
 		}
 		q.urgent = false
 	}
@@ -104,8 +106,9 @@ func (d *Device) move(q *QP, prio uint8, urgent, ready bool) {
 		q.turns = false
 	}
 	q.prio, l = prio, &d.lanes[prio]
+	q.ack = ack
 	if urgent && !q.urgent {
-		l.urgent.push(q)
+		d.lanes[ack].urgent.push(q)
 		q.urgent = true
 	}
 	if ready && !q.turns {
@@ -114,6 +117,9 @@ func (d *Device) move(q *QP, prio uint8, urgent, ready bool) {
 	}
 	if moved {
 		d.feed(old)
+	}
+	if ack != oldAck && oldAck != old {
+		d.feed(oldAck)
 	}
 }
 

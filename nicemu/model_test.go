@@ -103,6 +103,9 @@ func newModel(t *rapid.T) *model {
 	}
 	every := rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "ack every")
 	options = append(options, func(s *Settings, _ *Env) { s.RNRRetry, s.RetryCount, s.Timeout, s.AckEvery = 5, 6, 7, every })
+	if rapid.Bool().Draw(t, "ACKs in a class of their own") {
+		options = append(options, withAckClass)
+	}
 	n := rapid.IntRange(2, 3).Draw(t, "hosts")
 	m.w = newWorld(t, n, options...)
 	some := func(what string) int { return rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "percent "+what) }

@@ -46,15 +46,16 @@ type QP struct {
 	config QPConfig
 
 	// As the scheduler sees it.
-	before, behind *QP // in the ring of those that take turns
-	prio           uint8
-	urgent         bool // it has something to acknowledge
-	turns          bool // it takes turns
+	before, behind *QP   // in the ring of those that take turns
+	prio, ack      uint8 // lanes of its data and of its acknowledgements
+	urgent         bool  // it has something to acknowledge
+	turns          bool  // it takes turns
 	offer          transport.Offer
-	answer         units.Bytes // length of the frame that acknowledges
-	frame          units.Bytes // of the one that it sends in its turn
-	credit         units.Bytes // in its turn
-	route          route       // of RC and UC, from RTR on
+	rest           transport.Offer // while it offers an acknowledgement in another lane: the request behind it
+	answer         units.Bytes     // length of the frame that acknowledges
+	frame          units.Bytes     // of the one that it sends in its turn
+	credit         units.Bytes     // in its turn
+	route          route           // of RC and UC, from RTR on
 
 	pace     pace
 	control  cc.Control // nil while it has none
@@ -485,7 +486,7 @@ func (d *Device) settle(now units.Time, q *QP) {
 	if s := q.engine.State(); s != q.verbs.State() {
 		q.agree(s)
 	}
-	prio, urgent, ready := q.prio, false, false
+	prio, ack, urgent, ready := q.prio, q.ack, false, false
 	due := q.engine.Deadline()
 	switch q.offer.Kind {
 	case transport.Nothing:
@@ -495,24 +496,44 @@ func (d *Device) settle(now units.Time, q *QP) {
 	case transport.Control:
 		// What comes after it shows when it has been sent, which is before
 		// anybody's turn in this lane.
-		prio, urgent, ready = q.route.prio, true, q.turns
+		prio, ack, urgent, ready = q.route.prio, q.route.ack, true, q.turns
 		q.answer = q.route.headers() + q.offer.Bytes + q.telemetry(q.offer.Kind)
+		if prio != ack {
+			// Requests do not wait for what leaves by another lane.
+			if q.rest = q.engine.Behind(); q.rest.Kind == transport.Nothing {
+				ready = false
+			} else {
+				ready, due = q.due(now, &q.route, q.rest, due)
+			}
+		}
 	default:
 		r := q.way()
-		prio, q.frame = r.prio, r.headers()+q.offer.Bytes+q.telemetry(q.offer.Kind)
-		at := q.earliest()
-		if ready = at <= d.asked(now, prio); ready {
-			q.pace.enter(now, at, q.turns)
-		} else {
-			due = min(due, at)
-		}
-		if q.control != nil {
-			due = min(due, q.control.Timer())
-		}
+		prio, ack = r.prio, r.ack
+		ready, due = q.due(now, r, q.offer, due)
 	}
 	d.agenda.at(&q.task, due)
-	d.move(q, prio, urgent, ready)
+	d.move(q, prio, ack, urgent, ready)
 	d.feed(prio)
+	if ack != prio {
+		d.feed(ack)
+	}
+}
+
+// due tells whether data on offer may leave when somebody next asks for it, and when
+// the queue pair has something due, if that is earlier than due.
+func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (bool, units.Time) {
+	q.frame = r.headers() + o.Bytes + q.telemetry(o.Kind)
+	at := q.earliest()
+	ready := at <= q.device.asked(now, r.prio)
+	if ready {
+		q.pace.enter(now, at, q.turns)
+	} else {
+		due = min(due, at)
+	}
+	if q.control != nil {
+		due = min(due, q.control.Timer())
+	}
+	return ready, due
 }
 
 // asked is the earliest time at which somebody asks for a packet of a lane. The

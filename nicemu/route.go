@@ -26,7 +26,9 @@ type route struct {
 	labelled bool   // made of a flow label
 	tos, ttl uint8
 	prio     uint8 // lane
-	loop     bool  // to the NIC itself
+	ack      uint8 // lane of acknowledgements
+	ackTOS   uint8
+	loop     bool // to the NIC itself
 }
 
 // headers is the length of a frame's headers in front of the BTH.
@@ -61,6 +63,10 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	if d.traits.ECT {
 		r.tos = r.tos&^3 | wire.ECT0
 	}
+	r.ackTOS = r.tos
+	if a := d.settings.AckDSCP; a != nil {
+		r.ackTOS = *a<<2 | r.tos&3
+	}
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
 	}
@@ -69,9 +75,9 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 
 // locate finds where a route leads.
 func (d *Device) locate(r *route) error {
-	r.prio = d.env.Priority[r.tos>>2]
+	r.prio, r.ack = d.env.Priority[r.tos>>2], d.env.Priority[r.ackTOS>>2]
 	if d.owns(r.to) {
-		r.loop, r.prio = true, loopback
+		r.loop, r.prio, r.ack = true, loopback, loopback
 		return nil
 	}
 	switch {

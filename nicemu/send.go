@@ -38,8 +38,9 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 	}
 	for {
 		var q *QP
+		urgent := !l.urgent.empty()
 		switch {
-		case !l.urgent.empty():
+		case urgent:
 			q = l.urgent.first()
 		case l.ready.head != nil:
 			q = d.turn(l)
@@ -48,33 +49,47 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 		}
 		// A queue pair that could not read what it was to send has dealt with
 		// that, and it is another's turn.
-		if p := d.emit(now, q); p != nil {
+		if p := d.emit(now, q, urgent); p != nil {
 			return p
 		}
 	}
 }
 
-// emit makes the next packet of a queue pair.
-func (d *Device) emit(now units.Time, q *QP) *packet.Packet {
-	r, kind := q.way(), q.offer.Kind
+// emit makes the next packet of a queue pair: an urgent one, or one in its turn.
+func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
+	r, offer := q.way(), q.offer
+	kind := offer.Kind
+	behind := !urgent && kind == transport.Control // its acknowledgement is in another lane
+	if behind {
+		offer, kind = q.rest, q.rest.Kind
+	}
 	if r == nil { // the address handle was destroyed since
 		d.settle(now, q)
 		return nil
 	}
 	p := d.env.Pool.NewRoCE()
-	if !q.engine.Next(now, &p.RoCE.Packet) {
+	var ok bool
+	if behind {
+		ok = q.engine.NextRequest(now, &p.RoCE.Packet)
+	} else {
+		ok = q.engine.Next(now, &p.RoCE.Packet)
+	}
+	if !ok {
 		d.free(p)
 		d.settle(now, q)
 		return nil
 	}
-	d.address(p, r, q.offer.Bytes)
+	d.address(p, r, offer.Bytes)
+	if kind == transport.Control {
+		p.TOS = r.ackTOS
+	}
 	q.addTelemetry(p, kind)
 	if q.config.Type == qp.UD && !r.labelled {
 		p.SrcPort = portOf(q.Number())
 		p.Hash = packet.FlowHash(packet.FoldAddress(r.from), packet.FoldAddress(r.to), p.Proto, p.SrcPort, p.DstPort)
 	}
 	size := packet.OnWire(p.Size)
-	if d.line > 0 && q.prio != loopback {
+	if d.line > 0 && !r.loop {
 		d.busy = now + d.line.TimeOf(size)
 	}
 	if q.echo && kind == transport.Control && p.RoCE.BTH.Opcode.Operation() == roce.Ack {

@@ -189,6 +189,82 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// TestAckClass: acknowledgements, NAKs and responses of atomics leave with their DSCP, by
+// their class, all else with that of the data. While either class is paused, the other
+// goes on, and nothing of the paused one leaves.
+func TestAckClass(t *testing.T) {
+	w := newWorld(t, 2, withAckClass)
+	a, b := w.host(0), w.host(1)
+	x, y := a.qp(qp.RC), b.qp(qp.RC)
+	join(t, x, y, qp.MTU1024, false)
+	write := func(q *QP, from, to *host) {
+		post(t, q, transport.SendWR{Op: transport.Write, SGL: []memory.SGE{from.mr.SGE(0, 50000)}, RemoteVA: to.mr.Addr(0), RKey: to.mr.RKey()})
+	}
+	packets := func() (acks, data int) {
+		t.Helper()
+		for _, s := range w.log {
+			prio, tos := uint8(0), uint8(0)
+			if o := roce.Opcode(s.opcode).Operation(); o == roce.Ack || o == roce.AtomicAck {
+				prio, tos = 3, 26<<2
+			}
+			if s.prio != prio || s.tos != tos {
+				t.Errorf("%v by class %d with ToS %#x, want %d, %#x", roce.Opcode(s.opcode), s.prio, s.tos, prio, tos)
+			}
+			if s.from == 1 && prio == 3 {
+				acks++
+			} else if s.from == 1 {
+				data++
+			}
+		}
+		w.log = nil
+		return acks, data
+	}
+	// The peer has data of its own to send, which is paused: what it acknowledges is not.
+	w.ports[1].paused[0] = true
+	write(x, a, b)
+	write(y, b, a)
+	w.run(200 * units.Microsecond)
+	expect(t, "while data is paused", a.poll(), "0 IBV_WC_SUCCESS IBV_WC_RDMA_WRITE 0")
+	if acks, data := packets(); acks == 0 || data != 0 {
+		t.Errorf("%d acknowledgements and %d other packets while data is paused", acks, data)
+	}
+	// The other way round: data goes on, in front of an acknowledgement that waits.
+	w.ports[1].paused[0], w.ports[1].paused[3] = false, true
+	write(x, a, b)
+	w.ports[1].start(w.engine.Now())
+	w.run(400 * units.Microsecond)
+	expect(t, "while acknowledgements are paused", b.poll(), "0 IBV_WC_SUCCESS IBV_WC_RDMA_WRITE 0")
+	expect(t, "while acknowledgements are paused", a.poll())
+	if acks, data := packets(); acks != 0 || data != 49 || !y.urgent {
+		t.Errorf("%d acknowledgements and %d other packets while those are paused; urgent %v", acks, data, y.urgent)
+	}
+	// A READ's response stays behind it, since responses leave in order of PSNs.
+	post(t, x, transport.SendWR{ID: 1, Op: transport.Read, SGL: []memory.SGE{a.mr.SGE(0, 1000)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey()})
+	w.run(500 * units.Microsecond)
+	expect(t, "a READ behind it", a.poll())
+	w.ports[1].paused[3] = false
+	w.ports[1].start(w.engine.Now())
+	w.run(600 * units.Microsecond)
+	expect(t, "after it", a.poll(), "0 IBV_WC_SUCCESS IBV_WC_RDMA_WRITE 0", "1 IBV_WC_SUCCESS IBV_WC_RDMA_READ 1000")
+	// Responses of atomics are acknowledgements; a queue pair that ends leaves no trace.
+	post(t, x, transport.SendWR{ID: 2, Op: transport.FetchAdd, SGL: []memory.SGE{a.mr.SGE(0, 8)}, RemoteVA: b.mr.Addr(0), RKey: b.mr.RKey(), Swap: 1})
+	w.run(700 * units.Microsecond)
+	expect(t, "an atomic", a.poll(), "2 IBV_WC_SUCCESS IBV_WC_FETCH_ADD 8")
+	if acks, data := packets(); acks != 2 || data != 1 {
+		t.Errorf("%d acknowledgements and %d other packets of the READ and the atomic", acks, data)
+	}
+	w.ports[1].paused[3] = true
+	write(x, a, b)
+	w.run(900 * units.Microsecond)
+	if err := y.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	if l := &b.lanes[3]; !l.urgent.empty() || l.fed != 0 {
+		t.Errorf("the lane of a queue pair that is destroyed has %v to send", l.fed)
+	}
+	b.soundLanes(t)
+}
+
 // TestMarksBecomeCNPs marks every packet of a WRITE and of a READ: CNPs go to
 // whoever sends the data, no more often than every 4 us, in their class, and slow
 // it down.

@@ -16,6 +16,9 @@ import (
 type Settings struct {
 	MTU  qp.MTU // largest path MTU, which fits the MTU of the port's link; Limits.ActiveMTU is the same
 	DSCP uint8  // of packets whose address vector names no traffic class, 0 to 63
+	// AckDSCP is the DSCP of what RC queue pairs acknowledge with (ACKs, NAKs and responses
+	// of atomics), 0 to 63, and so their class; nil is that of their data.
+	AckDSCP *uint8
 
 	Control  Control  // rate control of each RC and UC queue pair
 	Recovery Recovery // loss recovery of each RC queue pair

@@ -69,8 +69,8 @@ func (d *Device) soundLanes(t rapid.TB) {
 			t.Fatalf("%s: those that take turns in lane %d have another tail than last", d.Name(), prio)
 		}
 		for _, q := range l.urgent.list[l.urgent.head:] {
-			if int(q.prio) != prio || urgent[q] {
-				t.Fatalf("%s: queue pair %d is urgent in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.prio)
+			if int(q.ack) != prio || urgent[q] {
+				t.Fatalf("%s: queue pair %d is urgent in lane %d, and says in lane %d", d.Name(), q.Number(), prio, q.ack)
 			}
 			urgent[q] = true
 		}
@@ -126,6 +126,14 @@ func (q *QP) sound(t rapid.TB, urgent, turns bool) {
 	case transport.Control:
 		if !urgent {
 			t.Fatalf("%s: queue pair %d has a response to send, and is not urgent", name, number)
+		}
+		if q.prio == q.ack {
+			break
+		}
+		if rest := q.engine.Behind(); rest != q.rest || turns && rest.Kind == transport.Nothing {
+			t.Fatalf("%s: queue pair %d offers %+v behind it, takes turns: %v, and was taken to offer %+v", name, number, rest, turns, q.rest)
+		} else if at := q.earliest(); rest.Kind != transport.Nothing && !turns && q.want > at {
+			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.want)
 		}
 	default:
 		if at := q.earliest(); !turns && at != units.Never && q.want > at {

@@ -159,6 +159,12 @@ func withDCQCN(s *Settings, _ *Env) {
 	s.Control = Control{Name: "dcqcn", Preset: "connectx", Settings: &c}
 }
 
+// withAckClass has acknowledgements leave by the class of DSCP 26, which is 3.
+func withAckClass(s *Settings, _ *Env) {
+	dscp := uint8(26)
+	s.AckDSCP = &dscp
+}
+
 const lineRate = 10 * units.Gbps
 
 // newWorld makes n NICs with 10.0.0.1 and up, fd00::1 and up, at 10 Gb/s.

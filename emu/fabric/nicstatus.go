@@ -26,6 +26,7 @@ type NICStatus struct {
 	MTU      int          `json:"mtu"`                 // largest path MTU
 	LineRate units.Rate   `json:"line_rate"`           // of the port
 	DSCP     uint8        `json:"dscp"`                // of packets whose address vector names no traffic class
+	AckDSCP  *uint8       `json:"ack_dscp,omitempty"`  // of acknowledgements; absent where they have that of their data
 	Control  string       `json:"cc"`                  // rate control, as in the lab file
 	Preset   string       `json:"preset,omitempty"`    // of its parameters
 	Recovery string       `json:"recovery"`            // loss recovery, as in the lab file
@@ -244,7 +245,7 @@ func (f *Fabric) nicStatus(list []*nic) []NICStatus {
 		s := &out[i]
 		*s = NICStatus{
 			Name: n.Name(), Node: f.Plan.Nodes[n.station.Node].Name, MAC: hardware(n.MAC()), GIDs: n.Addresses(),
-			MTU: settings.MTU.Bytes(), LineRate: n.Line(), DSCP: settings.DSCP,
+			MTU: settings.MTU.Bytes(), LineRate: n.Line(), DSCP: settings.DSCP, AckDSCP: settings.AckDSCP,
 			Control: settings.Control.String(), Preset: settings.Control.Preset, Recovery: settings.Recovery.String(),
 			CQs: used.CompletionQueues, SRQs: used.SharedReceiveQueues, AHs: used.AddressHandles,
 			PDs: used.ProtectionDomains, MRs: used.MemoryRegions, MWs: used.MemoryWindows,

@@ -33,6 +33,7 @@ type probe struct {
 	cc.Deaf
 	Hops   int  `yaml:"hops,omitempty" jsonschema_description:"for how many hops packets have room"`
 	Silent bool `yaml:"silent,omitempty" jsonschema_description:"nothing is kept"`
+	Ack    int  `yaml:"ack,omitempty" jsonschema_description:"DSCP of acknowledgements"`
 
 	made []*probe
 	flow cc.Flow
@@ -43,7 +44,7 @@ type probe struct {
 func (p *probe) Validate(units.Rate) error { return nil }
 
 func (p *probe) Traits() cc.Traits {
-	return cc.Traits{Telemetry: p.Hops, AskEvery: 1, NeedsAcks: true, NeedsPath: true}
+	return cc.Traits{Telemetry: p.Hops, AskEvery: 1, NeedsAcks: true, NeedsPath: true, AckDSCP: uint8(p.Ack)}
 }
 
 func (p *probe) New(f cc.Flow) cc.Control {

@@ -100,7 +100,11 @@ func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
 	if n.Preset != "" {
 		control += ", preset " + n.Preset
 	}
-	fmt.Fprintf(w, "%s  %s, line %s, path MTU up to %d, DSCP %d\n", n.Name, n.MAC, n.LineRate, n.MTU, n.DSCP)
+	acks := ""
+	if n.AckDSCP != nil {
+		acks = fmt.Sprintf(", of ACKs %d", *n.AckDSCP)
+	}
+	fmt.Fprintf(w, "%s  %s, line %s, path MTU up to %d, DSCP %d%s\n", n.Name, n.MAC, n.LineRate, n.MTU, n.DSCP, acks)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "  rate control\t%s\n", control)
 	fmt.Fprintf(t, "  loss recovery\t%s\n", n.Recovery)

@@ -59,6 +59,12 @@ func (v *resolver) nics() {
 		if f.AskEvery == nil && traits.AskEvery > 0 {
 			n.NIC.AskEvery = traits.AskEvery
 		}
+		if traits.AckDSCP > 0 {
+			n.NIC.AckDSCP = &traits.AckDSCP
+		}
+		if f.AckDSCP != nil {
+			n.NIC.AckDSCP = (*uint8)(f.AckDSCP)
+		}
 		v.nicMTU(n, f, place, overRoCE+telemetry.Size(traits.Telemetry))
 		n.NIC.Limits = v.limits(f.Limits)
 		n.NIC.Limits.ActiveMTU = n.NIC.MTU

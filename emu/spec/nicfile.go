@@ -66,6 +66,7 @@ type nicFile struct {
 	Recovery   *nicemu.Recovery `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC queue pair; default go-back-n"`
 	MTU        *pathMTU         `yaml:"mtu,omitempty" jsonschema_description:"largest path MTU; default the largest that fits the link's mtu"`
 	DSCP       *dscp            `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets whose address vector names no traffic class, 0 to 63; default 0"`
+	AckDSCP    *dscp            `yaml:"ack-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NAKs and responses of atomics, 0 to 63, and so their class; default what the rate control needs, or that of the data"`
 	AckEvery   *psnInterval     `yaml:"ack-every,omitempty" jsonschema_description:"every how many packets a responder acknowledges unasked, 0 for never; default 0"`
 	AskEvery   *psnInterval     `yaml:"ask-every,omitempty" jsonschema_description:"every how many packets a requester asks for an acknowledgement, as at the end of messages; 0 is never; default what the rate control needs, or 64"`
 	Timeout    *ackTimeout      `yaml:"timeout,omitempty" jsonschema_description:"local ACK timeout of modelled transfers, rounded up to 4.096us times a power of 2, or none; default 16.777216ms"`

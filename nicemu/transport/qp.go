@@ -199,6 +199,16 @@ func (q *QP) Offer() Offer {
 	return Offer{}
 }
 
+// Behind says what NextRequest would give while Control is on offer: a request that need
+// not wait for it, where acknowledgements leave by another class. Responses wait, since
+// they leave in the order of PSNs.
+func (q *QP) Behind() Offer {
+	if psn, w, ok := q.nextRequest(); ok {
+		return Offer{Kind: Request, Bytes: q.requestBytes(w, psn), Path: w.Path}
+	}
+	return Offer{}
+}
+
 // Next fills p with the next packet and counts it as sent: the BTH and the
 // headers that the opcode has, as they would be decoded, and the payload, which
 // it appends to p.Payload[:0], so that whoever calls it decides where the bytes
@@ -207,6 +217,16 @@ func (q *QP) Offer() Offer {
 // error has been dealt with, and Offer says how it goes on.
 func (q *QP) Next(now units.Time, p *roce.Packet) bool {
 	kind, f, psn, w := q.choose()
+	return q.next(now, p, kind, f, psn, w)
+}
+
+// NextRequest is Next of what Behind offers.
+func (q *QP) NextRequest(now units.Time, p *roce.Packet) bool {
+	psn, w, ok := q.nextRequest()
+	return ok && q.next(now, p, Request, nil, psn, w)
+}
+
+func (q *QP) next(now units.Time, p *roce.Packet, kind Kind, f *fetched, psn PSN, w *sendWQE) bool {
 	if kind == Nothing {
 		return false
 	}

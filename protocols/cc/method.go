@@ -68,6 +68,10 @@ type Traits struct {
 	// AskEvery is how often a requester asks for an acknowledgement where the lab file
 	// says nothing: at every n-th packet; 0 leaves it to the NIC.
 	AskEvery int
+	// AckDSCP is the DSCP of acknowledgements where the lab file says nothing, 1 to 63, for
+	// controls whose RTTs queues on the way back would spoil; 0 leaves them in the class of
+	// the data. It is the receiver's own control that says so.
+	AckDSCP uint8
 	// Burst is how much is sent at line rate before the rate is kept to by a gap; 0 is
 	// a packet.
 	Burst units.Bytes

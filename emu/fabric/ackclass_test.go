@@ -1,0 +1,114 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+	"github.com/google/gopacket/pcapgo"
+
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// TestAckClassUnderPause: h2's own data is paused most of the time, since it goes to h3,
+// behind a slow link. What h1 sends to h2 has to be acknowledged meanwhile. A pause of the data's class holds acknowledgements up unless
+// they have a class of their own, which the file or the rate control asks for.
+func TestAckClassUnderPause(t *testing.T) {
+	lab := func(cc, dscp string) string {
+		return fmt.Sprintf(`
+duration: 20ms
+topology:
+  nodes: {h1: {kind: host}, h2: {kind: host}, h3: {kind: host}, s1: {kind: switch}}
+  kinds:
+    host: {attach: none, nic: {cc: %s%s}}
+    link: {rate: 10Gbps, delay: 1us}
+    switch:
+      buffer: {size: 2MB}
+      classes:
+        acks: {dscp: [10], priority: 5}
+        roce: {dscp: [26], priority: 3, pfc: {xoff: 50KB, xon: 40KB}}
+        default: {weight: 1}
+  links:
+    - {endpoints: ["h1:eth0", "s1:h1"]}
+    - {endpoints: ["h2:eth0", "s1:h2"]}
+    - {endpoints: ["h3:eth0", "s1:h3"], rate: 100Mbps}
+workload:
+  - {write: {name: paused, from: h2, to: h3, size: 1MB, count: 1, dscp: 26}}
+  - {write: {name: heard, from: h1, to: h2, size: 20KB, depth: 1, for: 20ms, dscp: 26}}
+`, cc, dscp)
+	}
+	completed := map[string]uint64{}
+	for name, text := range map[string]string{
+		"with the data": lab("none", ""), "own": lab("none", ", ack-dscp: 10"),
+		"trait": lab("{probe: {ack: 10}}", ""), "file over trait": lab("{probe: {ack: 10}}", ", ack-dscp: 26"),
+	} {
+		f := New(parse(t, text))
+		file := captured(t, f, func() {
+			if err := f.Run(context.Background(), 20*ms); err != nil {
+				t.Fatal(err)
+			}
+		})
+		for _, r := range f.Transfers() {
+			if r.Transfer == "heard" {
+				completed[name] = r.Completed
+			}
+		}
+		if c := status(t, f, "h2:eth0").class(t, "roce"); c.PausedTime < 10*units.Millisecond {
+			t.Errorf("%s: h2's data was paused for %v", name, c.PausedTime)
+		}
+		want := uint8(26)
+		if name == "own" || name == "trait" {
+			want = 10
+		}
+		acks, data := ackDSCPs(t, file)
+		if len(acks) != 1 || acks[want] < 100 || len(data) != 1 || data[26] < 1000 {
+			t.Errorf("%s: in the capture acknowledgements have the DSCPs %v and data %v, want %d and 26", name, acks, data, want)
+		}
+		for _, n := range f.NICs() {
+			if n.AckDSCP == nil != (name == "with the data") || n.AckDSCP != nil && *n.AckDSCP != want {
+				t.Errorf("%s: %s says %v", name, n.Name, n.AckDSCP)
+			}
+		}
+	}
+	if a, b := completed["own"], completed["with the data"]; a < 2*b || b == 0 {
+		t.Errorf("%d messages complete with acknowledgements in a class of their own, %d with those in the data's", a, b)
+	}
+	if completed["trait"] < 2*completed["file over trait"] {
+		t.Errorf("messages that complete: %v", completed)
+	}
+}
+
+// ackDSCPs counts the DSCPs of the acknowledgements and of the other RoCE packets in a
+// capture.
+func ackDSCPs(t *testing.T, file io.Reader) (acks, data map[uint8]int) {
+	t.Helper()
+	r, err := pcapgo.NewNgReader(file, pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acks, data = map[uint8]int{}, map[uint8]int{}
+	for {
+		b, _, err := r.ReadPacketData()
+		if errors.Is(err, io.EOF) {
+			return acks, data
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
+		udp, ok := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
+		if !ok || udp.DstPort != roce.Port {
+			continue
+		}
+		if roce.Opcode(udp.Payload[0]).Operation() == roce.Ack {
+			acks[dscpOf(p)]++
+		} else {
+			data[dscpOf(p)]++
+		}
+	}
+}
