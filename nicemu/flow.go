@@ -21,6 +21,9 @@ func (d *Device) Follow(gone func(q *QP)) {
 	d.EachQP(func(q *QP) { q.engine.Time() })
 }
 
+// Type is the queue pair's transport service.
+func (q *QP) Type() QPType { return q.config.Type }
+
 // EachQP calls f with the queue pairs by rising number.
 func (d *Device) EachQP(f func(q *QP)) {
 	for _, q := range d.numbers.slots {

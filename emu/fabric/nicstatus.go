@@ -40,6 +40,7 @@ type NICStatus struct {
 	MRs  int `json:"mrs"`
 	MWs  int `json:"mws"`
 
+	Flows    []FlowGauge `json:"flows,omitempty"` // rates and windows, and what rate control shows
 	Counters NICCounters `json:"counters"`
 }
 
@@ -257,6 +258,7 @@ func (f *Fabric) nicStatus(list []*nic) []NICStatus {
 				s.Limited++
 			}
 		}
+		s.Flows = n.flowGauges()
 		n.EachCounter(func(_ string, v uint64) { s.Counters = append(s.Counters, v) })
 	}
 	return out

@@ -22,6 +22,7 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/nicemu"
+	gauges "github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -42,7 +43,8 @@ func sample() *report.Sample {
 				QueuePackets: 205, QueueBytes: 206, QueueLimit: 207, QueueMax: 208, RxPackets: 209, RxBytes: 210, TxPackets: 211, TxBytes: 212,
 				Marked: 213, Dropped: 12, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}, Trimmed: 214,
 				Classes: []fabric.ClassStatus{
-					{Name: "default", QueuePackets: 301, QueueBytes: 302, QueueLimit: 303, QueueMax: 304, TxPackets: 305, TxBytes: 306, Marked: 307, Trimmed: 308, Dropped: 309},
+					{Name: "default", QueuePackets: 301, QueueBytes: 302, QueueLimit: 303, QueueMax: 304, TxPackets: 305, TxBytes: 306, Marked: 307, Trimmed: 308, Dropped: 309,
+						Gauges: []gauges.Value{{Name: "dropping", Unit: gauges.YesNo, Value: 1}, {Name: "count", Value: 311}, {Name: "excess", Unit: gauges.Bytes, Value: 312}}},
 					{
 						Name: "lossless", Priority: 3, Paused: true, PausedTime: 401 * units.Millisecond, PauseRx: 402, ResumeRx: 403, Stormed: 404,
 						Lossless: true, Pausing: true, PausingTime: 405 * units.Millisecond, PauseTx: 406, ResumeTx: 407,
@@ -51,7 +53,9 @@ func sample() *report.Sample {
 				},
 			},
 			{Name: "s1:3", Node: "s1", Kind: "switch", Link: &fabric.LinkStatus{State: "down"}},
-			{Name: "s1:4", Node: "s1", Kind: "switch"},
+			{Name: "s1:4", Node: "s1", Kind: "switch", Gauges: []gauges.Value{
+				{Name: "mark_probability", Unit: gauges.Share, Value: 0.25}, {Name: "fair_rate", Unit: gauges.BitsPerSecond, Value: 8e9}, {Name: "delay", Unit: gauges.Seconds, Value: 7e-6},
+			}},
 		},
 		NICs: []fabric.NICStatus{nic()},
 	}
@@ -62,6 +66,11 @@ func nic() fabric.NICStatus {
 	n := fabric.NICStatus{Name: "h2:eth0", Node: "h2", Limited: 501, CQs: 502, MRs: 503}
 	for i := range n.States {
 		n.States[i] = 510 + i
+	}
+	n.Flows = []fabric.FlowGauge{
+		{Name: "rate", Unit: gauges.BitsPerSecond, Flows: 3, Min: 8e9, Mean: 16e9, Max: 32e9}, {Name: "window", Unit: gauges.Bytes, Flows: 3, Min: 701, Mean: 702, Max: 703},
+		{Name: "alpha", Unit: gauges.Share, Flows: 2, Min: 0.25, Mean: 0.5, Max: 0.75}, {Name: "rtt", Unit: gauges.Seconds, Flows: 3, Min: 1e-6, Mean: 2e-6, Max: 3e-6},
+		{Name: "stage", Flows: 3, Min: 704, Mean: 705, Max: 706},
 	}
 	for i := range nicemu.CounterInfos() {
 		n.Counters = append(n.Counters, uint64(600+i))

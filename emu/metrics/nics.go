@@ -41,6 +41,7 @@ var nicQueuePairs = describe([]string{"lab", "node", "port", "state"}, "nic_queu
 
 func collectNIC(out chan<- prometheus.Metric, lab string, n *fabric.NICStatus) {
 	emit(out, nicMetrics, n, lab, n.Node, n.Name)
+	collectFlows(out, n.Flows, lab, n.Node, n.Name)
 	for state, k := range n.States {
 		out <- prometheus.MustNewConstMetric(nicQueuePairs, prometheus.GaugeValue, float64(k), lab, n.Node, n.Name, qp.State(state).String())
 	}

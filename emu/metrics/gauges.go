@@ -1,0 +1,60 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weftlab/weft/emu/fabric"
+	systems "github.com/weftlab/weft/sim/gauge"
+)
+
+// What congestion points and rate controls show depends on which they are: a metric has
+// the values of one unit, and a label says which gauge it is. Of the flows of a NIC, of
+// which there may be any number, there are the least, the mean and the greatest value.
+var (
+	pointGauges = byUnit("point_", append(classLabels[:len(classLabels):len(classLabels)], "gauge"),
+		"of the congestion point of an egress queue, by gauge; class is empty where the port has one queue.")
+	flowGauges = byUnit("nic_flow_", append(portLabels[:len(portLabels):len(portLabels)], "gauge", "stat"),
+		"of the NIC's connected queue pairs (rate, window and the gauges of rate control), by gauge; stat is min, mean or max.")
+)
+
+// inUnit is the metric of the gauges of a unit. A value is one of the gauge's times the
+// factor.
+type inUnit struct {
+	*prometheus.Desc
+	factor float64
+}
+
+func byUnit(prefix string, labels []string, help string) map[systems.Unit]inUnit {
+	value := describe(labels, prefix+"value", "Numbers, and 1 for yes and 0 for no, "+help)
+	return map[systems.Unit]inUnit{
+		systems.Number: {value, 1}, systems.YesNo: {value, 1},
+		systems.Bytes:         {describe(labels, prefix+"bytes", "Bytes "+help), 1},
+		systems.BitsPerSecond: {describe(labels, prefix+"bytes_per_second", "Rates "+help), 1.0 / 8},
+		systems.Seconds:       {describe(labels, prefix+"seconds", "Times "+help), 1},
+		systems.Share:         {describe(labels, prefix+"ratio", "Shares from 0 to 1 "+help), 1},
+	}
+}
+
+func describeUnits(out chan<- *prometheus.Desc, units map[systems.Unit]inUnit) {
+	for unit, m := range units {
+		if unit != systems.YesNo { // which is that of numbers
+			out <- m.Desc
+		}
+	}
+}
+
+func collectPoint(out chan<- prometheus.Metric, values []systems.Value, labels ...string) {
+	for _, v := range values {
+		m := pointGauges[v.Unit]
+		out <- prometheus.MustNewConstMetric(m.Desc, prometheus.GaugeValue, m.factor*v.Value, append(labels[:len(labels):len(labels)], v.Name)...)
+	}
+}
+
+func collectFlows(out chan<- prometheus.Metric, gauges []fabric.FlowGauge, labels ...string) {
+	for _, g := range gauges {
+		m := flowGauges[g.Unit]
+		for stat, v := range map[string]float64{"min": g.Min, "mean": g.Mean, "max": g.Max} {
+			out <- prometheus.MustNewConstMetric(m.Desc, prometheus.GaugeValue, m.factor*v, append(labels[:len(labels):len(labels)], g.Name, stat)...)
+		}
+	}
+}
