@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/report"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -142,7 +143,11 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n", p.Name, p.Peer, state, rate, delay,
 			p.QueueBytes, p.QueueMax, p.TxPackets, p.RxPackets, p.Marked, p.Dropped)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	report.WritePoints(os.Stdout, ports)
+	return nil
 }
 
 // psTable shows a switch's forwarding table.

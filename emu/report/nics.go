@@ -278,15 +278,6 @@ func gaugeText(g gauge.Value) string {
 	return units.Digits(g.Value, 4)
 }
 
-// controlLine prints all gauges of a rate control.
-func controlLine(q *fabric.QPStatus) string {
-	texts := make([]string, len(q.Gauges))
-	for i, g := range q.Gauges {
-		texts[i] = strings.ReplaceAll(g.Name, "_", " ") + " " + gaugeText(g)
-	}
-	return strings.Join(texts, ", ")
-}
-
 // WriteQP prints all about a queue pair.
 func WriteQP(w io.Writer, q *fabric.QPStatus) {
 	fmt.Fprintf(w, "%s queue pair %s, %s, %s\n", q.NIC, qpn(q.QPN), q.Type, q.State)
@@ -303,7 +294,7 @@ func WriteQP(w io.Writer, q *fabric.QPStatus) {
 	}
 	line("rate", "%s", rateLine(q))
 	if len(q.Gauges) > 0 {
-		line(q.Control, "%s", controlLine(q))
+		line(q.Control, "%s", gaugesText(q.Gauges))
 	}
 	due := ""
 	if q.CNPDue {
