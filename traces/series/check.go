@@ -11,7 +11,7 @@ import (
 
 // Check judges a recording of so many queues before it begins: how often it
 // samples, and how much that makes. Length is that of the run, 0 when it is
-// not known. The error names the mend.
+// not known. The error names what to change.
 func Check(queues int, every, length units.Time, wall bool) error {
 	if queues == 0 {
 		return errors.New("there is no port to sample")
