@@ -218,7 +218,7 @@ func notices(t *testing.T, weft, file string, least units.Bytes) {
 		t.Fatal(err)
 	}
 	lines := tshark(t, file, "-X", "lua_script:"+script, "-Y", "brake", "-T", "fields",
-		"-e", "_ws.col.Protocol", "-e", "brake.qp", "-e", "brake.queue", "-e", "ip.dst", "-e", "ip.dsfield.dscp", "-o", "udp.check_checksum:TRUE", "-e", "udp.checksum.status")
+		"-e", "_ws.col.Protocol", "-e", "brake.qp", "-e", "brake.queue", "-e", "_ws.col.Destination", "-e", "ip.dsfield.dscp", "-e", "ipv6.tclass.dscp", "-o", "udp.check_checksum:TRUE", "-e", "udp.checksum.status")
 	if len(lines) == 0 {
 		t.Error("the capture has no messages")
 	}
@@ -227,7 +227,7 @@ func notices(t *testing.T, weft, file string, least units.Bytes) {
 		var queue units.Bytes
 		var dscp, checksum int
 		if _, err := fmt.Sscan(line, &protocol, &qp, &queue, &to, &dscp, &checksum); err != nil ||
-			protocol != "BRAKE" || queue < least || !strings.HasPrefix(to, "10.0.0.") || dscp != 48 || checksum != 1 {
+			protocol != "BRAKE" || queue < least || !strings.HasPrefix(to, "10.0.0.") && !strings.HasPrefix(to, "fd00::") || dscp != 48 || checksum != 1 {
 			t.Errorf("%q: %v", line, err)
 		}
 	}
