@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -229,6 +230,37 @@ func notices(t *testing.T, weft, file string, least units.Bytes) {
 		if _, err := fmt.Sscan(line, &protocol, &qp, &queue, &to, &dscp, &checksum); err != nil ||
 			protocol != "BRAKE" || queue < least || !strings.HasPrefix(to, "10.0.0.") && !strings.HasPrefix(to, "fd00::") || dscp != 48 || checksum != 1 {
 			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+// TestExtendingQuotesTheExtension: what docs/extending.md shows of a file is in it, so it
+// compiles and runs.
+func TestExtendingQuotesTheExtension(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/extending.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := map[string]bool{}
+	blocks := regexp.MustCompile("(?s)`([^`\n]+)`:\n\n```(?:go|lua|yaml)\n(.*?)```").FindAllSubmatch(guide, -1)
+	if code := len(regexp.MustCompile("```[a-z]+\n").FindAll(guide, -1)); code != len(blocks) {
+		t.Errorf("%d blocks of code, of which %d say where they are from", code, len(blocks))
+	}
+	for _, block := range blocks {
+		name := string(block[1])
+		file, err := os.ReadFile(filepath.Join(extensionDir, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		quoted[name] = true
+		if !bytes.Contains(file, block[2]) {
+			t.Errorf("%s does not have:\n%s", name, block[2])
+		}
+	}
+	for _, name := range []string{"main.go", "brake/message.go", "brake/point.go", "brake/control.go", "brake/brake.lua", "lab.yaml"} {
+		if !quoted[name] {
+			t.Errorf("%s is not quoted", name)
 		}
 	}
 }
