@@ -109,8 +109,8 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	if c.SRQ != nil {
 		inner.SRQ, t.Shared = c.SRQ.queue, c.SRQ.queue
 	}
-	if c.Type == qp.RC {
-		t.Recovery = d.settings.Recovery.maker()
+	if r := d.settings.Recovery.Settings; r != nil && c.Type == qp.RC {
+		t.Recovery = r.New
 	}
 	if d.traits.NeedsAcks {
 		t.Feedback = (*feedback)(q)

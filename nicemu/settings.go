@@ -1,9 +1,7 @@
 package nicemu
 
 import (
-	"fmt"
-	"slices"
-	"strings"
+	"cmp"
 
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -80,31 +78,13 @@ func (c Control) Gauges() []gauge.Gauge {
 	return m.Gauges
 }
 
-// Recovery is a loss recovery.
-type Recovery uint8
-
-// GoBackN is transport.GoBackN.
-const GoBackN Recovery = 0
-
-// RecoveryNames are the names that a lab file uses.
-var RecoveryNames = []string{"go-back-n"}
+// Recovery is a loss recovery with its parameters. The zero Recovery is that of the
+// specification.
+type Recovery struct {
+	Name     string                     // of transport.Recoveries; "" for transport.DefaultRecovery
+	Preset   string                     // what the parameters were before single ones were set; "" without presets
+	Settings transport.RecoverySettings // nil for the default; has passed Validate for the line rate
+}
 
 // String is the name in a lab file.
-func (r Recovery) String() string { return RecoveryNames[r] }
-
-// maker gives what makes the recovery of a queue pair.
-func (r Recovery) maker() func() transport.Recovery {
-	return [...]func() transport.Recovery{GoBackN: transport.NewGoBackN}[r]
-}
-
-// UnmarshalText reads the name in a lab file.
-func (r *Recovery) UnmarshalText(b []byte) error { return unmarshalName(r, b, RecoveryNames) }
-
-func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
-	i := slices.Index(names, string(b))
-	if i < 0 {
-		return fmt.Errorf("%q is none of %s", b, strings.Join(names, ", "))
-	}
-	*v = T(i)
-	return nil
-}
+func (r Recovery) String() string { return cmp.Or(r.Name, transport.DefaultRecovery) }

@@ -17,10 +17,10 @@ import (
 // modes are all ways to choose.
 var modes = map[string]forward.Config{
 	"ecmp":        {},
-	"random":      {Spread: forward.Random},
-	"round-robin": {Spread: forward.RoundRobin},
-	"flowlet":     {Flowlet: &forward.Flowlet{Gap: units.Microsecond}},
-	"entropy":     {Entropy: &forward.Entropy{}},
+	"random":      {Settings: &forward.Random{}},
+	"round-robin": {Settings: &forward.RoundRobin{}},
+	"flowlet":     {Settings: &forward.Flowlet{Gap: units.Microsecond, Table: forward.DefaultTable}},
+	"entropy":     {Settings: &forward.Entropy{Divide: 1}},
 }
 
 // around is a switch with hosts around it and a group of ports to one more

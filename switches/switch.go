@@ -38,7 +38,7 @@ type Switch struct {
 	routes  []uint16
 	groups  []group
 	ways    []*port.Port
-	chooser *forward.Chooser
+	chooser forward.Chooser
 	router  *routing // in route.go; nil for a plain switch
 
 	chassis *port.Chassis // nil when all ports are plain

@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 	if path, err := buildWeft(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
 	}
+	if extensionTemp != "" {
+		os.RemoveAll(extensionTemp)
+	}
 	os.Exit(code)
 }
 

@@ -17,13 +17,18 @@ type controlFile = systemFile[controls]
 func (controls) what() string    { return cc.Methods.What() }
 func (controls) example() string { return "cc: dcqcn, or cc: {dcqcn: {preset: paper}}" }
 func (controls) names() []string { return cc.Methods.Names() }
+func (controls) optional() bool  { return true }
 
 func (controls) find(name string) (system, error) {
 	m, err := cc.Methods.Find(name)
 	if err != nil {
 		return system{}, err
 	}
-	return system{m.Summary, m.Presets, func() any { return blank(m.Preset(m.Presets[0], units.Gbps)) }, nil}, nil
+	return system{
+		summary: m.Summary,
+		presets: m.Presets,
+		blank:   func() any { return blank(m.Preset(m.Presets[0], units.Gbps)) },
+	}, nil
 }
 
 // control resolves the rate control of a host's NIC, by the rate of its first link.

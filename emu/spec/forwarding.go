@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -11,53 +12,47 @@ import (
 	"github.com/weftlab/weft/switches/forward"
 )
 
-// forwardingFile is how a switch chooses among ways: one word, or one key with
-// numbers.
-type forwardingFile struct {
-	Spread forward.Spread
-	pathChoice
-}
+// choices is the seam of choices among ways.
+type choices struct{}
 
-// pathChoice is a forwardingFile that is not one word.
-type pathChoice struct {
-	oneKey  `yaml:",inline"`
-	Flowlet *forward.Flowlet `yaml:"flowlet,omitempty" jsonschema_description:"a flow keeps its way until it pauses"`
-	Entropy *forward.Entropy `yaml:"entropy,omitempty" jsonschema_description:"the source chooses by a field of the header"`
-}
+// forwardingFile is what stands behind forwarding.
+type forwardingFile = systemFile[choices]
 
-func (f *forwardingFile) decode(r *reader, n ast.Node, what string) {
-	switch text, ok := scalarText(n); {
-	case ok && text == "flowlet":
-		r.failAt(n, "write for example "+what+": {flowlet: {gap: 100us}}", "flowlet needs the gap that ends one")
-		return
-	case ok && text == "entropy":
-		r.failAt(n, "write for example "+what+": {entropy: {field: udp-source-port}}", "entropy needs the field of the header that it is in")
-		return
-	case ok:
-		r.readText(&f.Spread, n, what)
-		return
-	}
-	before := len(r.errs)
-	r.read(&f.pathChoice, n, what)
-	if f.Flowlet == nil || len(r.errs) > before {
-		return
-	}
-	if gap := f.Flowlet.Gap; gap <= 0 || gap > maxTime {
-		r.fail(&f.Flowlet.Gap, "without a gap every packet is a flowlet: that is "+what+": random", "gap %v is not above 0s and at most %v", gap, maxTime)
-	}
-}
+func (choices) what() string    { return forward.Kinds.What() }
+func (choices) example() string { return "forwarding: random, or forwarding: {flowlet: {gap: 100us}}" }
+func (choices) names() []string { return forward.Kinds.Names() }
+func (choices) optional() bool  { return false }
 
-func (forwardingFile) schema(m *schemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{scalarSchema(reflect.TypeFor[forward.Spread]()), m.of(reflect.TypeFor[pathChoice]())}}
+func (choices) find(name string) (system, error) {
+	k, err := forward.Kinds.Find(name)
+	if err != nil {
+		return system{}, err
+	}
+	return system{
+		summary: k.Summary,
+		blank:   func() any { return blank(k.Settings()) },
+		check: func(_ string, set func(any)) error {
+			settings := k.Settings()
+			set(settings)
+			return settings.Validate()
+		},
+		example: k.Example,
+	}, nil
 }
 
 // forwarding resolves how a switch chooses among ways.
 func (v *resolver) forwarding(n *Node, file *nodeFile) {
-	for _, f := range []*forwardingFile{v.lab.Topology.Kinds.Switch.Forwarding, file.Forwarding} {
-		if f != nil {
-			n.Forwarding = forward.Config{Spread: f.Spread, Flowlet: f.Flowlet, Entropy: f.Entropy}
-		}
+	f := cmp.Or(file.Forwarding, v.lab.Topology.Kinds.Switch.Forwarding)
+	name := forward.Default
+	if f != nil && f.name != "" {
+		name = f.name
 	}
+	k, _ := forward.Kinds.Find(name)
+	settings := k.Settings()
+	if f != nil && f.values != nil {
+		overlay(v.reader, settings, f.values)
+	}
+	n.Forwarding = forward.Config{Name: name, Settings: settings}
 }
 
 // rerouteFile says when switches take notice of the state of links: after a

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/weftlab/weft/sim/units"
@@ -11,13 +12,11 @@ import (
 // forwardingOf prints how a switch chooses among ways, and its static routes.
 func forwardingOf(p *Plan, n *Node) string {
 	var b strings.Builder
-	switch c := n.Forwarding; {
-	case c.Flowlet != nil:
-		fmt.Fprintf(&b, " forwarding flowlet %+v", *c.Flowlet)
-	case c.Entropy != nil:
-		fmt.Fprintf(&b, " forwarding entropy %+v", *c.Entropy)
-	case c.Spread != forward.ECMP:
-		fmt.Fprintf(&b, " forwarding %v", c.Spread)
+	if c := n.Forwarding; n.Kind == Switch && c.Name != forward.Default {
+		fmt.Fprintf(&b, " forwarding %s", c.Name)
+		if s := reflect.ValueOf(c.Settings).Elem(); len(fieldsOf(s.Type())) > 0 {
+			fmt.Fprintf(&b, " %+v", s.Interface())
+		}
 	}
 	for _, r := range n.Static {
 		fmt.Fprintf(&b, "\n  to %s:", r.To)

@@ -16,6 +16,7 @@ type markFile = systemFile[points]
 func (points) what() string    { return congestion.Points.What() }
 func (points) example() string { return "mark: {red: {kmin: 100KB, kmax: 400KB, pmax: 1%}}" }
 func (points) names() []string { return congestion.Points.Names() }
+func (points) optional() bool  { return true }
 
 func (points) find(name string) (system, error) {
 	k, err := congestion.Points.Find(name)
@@ -31,7 +32,12 @@ func (points) find(name string) (system, error) {
 		set(settings)
 		return settings.Validate(0)
 	}
-	return system{k.Summary, k.Presets, func() any { return blank(k.Settings(first, 0)) }, check}, nil
+	return system{
+		summary: k.Summary,
+		presets: k.Presets,
+		blank:   func() any { return blank(k.Settings(first, 0)) },
+		check:   check,
+	}, nil
 }
 
 // blank makes settings of the type of others, in which nothing is set.

@@ -46,7 +46,6 @@ func (v *resolver) nics() {
 		n.NIC = &nicemu.Settings{
 			AskEvery: defaultAskEvery, Timeout: defaultTimeout, RetryCount: maxRetries, RNRRetry: maxRetries, MinRNR: defaultRNRTimer,
 		}
-		set(&n.NIC.Recovery, f.Recovery)
 		set((*dscp)(&n.NIC.DSCP), f.DSCP)
 		set((*psnInterval)(&n.NIC.AckEvery), f.AckEvery)
 		set((*psnInterval)(&n.NIC.AskEvery), f.AskEvery)
@@ -55,6 +54,7 @@ func (v *resolver) nics() {
 		set((*rnrRetries)(&n.NIC.RNRRetry), f.RNRRetries)
 		set((*rnrTimer)(&n.NIC.MinRNR), f.RNRTimer)
 		v.control(n, f.Control, place)
+		v.recovery(n, f.Recovery, place)
 		traits := n.NIC.Control.Traits()
 		if f.AskEvery == nil && traits.AskEvery > 0 {
 			n.NIC.AskEvery = traits.AskEvery

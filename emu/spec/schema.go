@@ -11,10 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/weftlab/weft/links"
-	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/units"
-	"github.com/weftlab/weft/switches/congestion"
-	"github.com/weftlab/weft/switches/forward"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -27,7 +24,7 @@ func Schema() ([]byte, error) {
 	m.Reflector = jsonschema.Reflector{
 		FieldNameTag: "yaml",
 		Anonymous:    true,
-		Namer:        definitionName,
+		Namer:        definitions{}.name,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
 			if c, ok := reflect.Zero(t).Interface().(compound); ok {
 				return c.schema(m)
@@ -64,14 +61,27 @@ func (m *schemaMaker) definition(s *jsonschema.Schema) *jsonschema.Schema {
 	return m.defs[strings.TrimPrefix(s.Ref, "#/$defs/")]
 }
 
-// definitionName is the name of a type's definition: without the ending of this
-// package's types, and the package's of settings that a system brings, which are all
-// called Config.
-func definitionName(t reflect.Type) string {
-	if t.Name() == "Config" {
-		return path.Base(t.PkgPath())
+// definitions are types by the names of their definitions.
+type definitions map[string]reflect.Type
+
+// name is the name of a type's definition: without the ending of this package's types, and
+// the package's of settings that a system brings, which are often called Config. Types of
+// one name in several packages go by their package too.
+func (d definitions) name(t reflect.Type) string {
+	if t.Name() == "" {
+		return "" // it has no definition
 	}
-	return strings.TrimSuffix(t.Name(), "File")
+	name, pkg := strings.TrimSuffix(t.Name(), "File"), path.Base(t.PkgPath())
+	if name == "Config" || name == "Settings" {
+		name = pkg
+	}
+	for _, name := range []string{name, pkg + "." + t.Name(), strings.ReplaceAll(t.PkgPath(), "/", ".") + "." + t.Name()} {
+		if of, taken := d[name]; !taken || of == t {
+			d[name] = t
+			return name
+		}
+	}
+	panic("spec: two types are called " + t.String())
 }
 
 // compound is a type whose form in YAML is not that of its Go type.
@@ -131,10 +141,6 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(int(minMTU), int(maxMTU)), text(mtuForm)}}
 	case reflect.TypeFor[links.Distribution]():
 		return enum("uniform", "normal", "exponential", "pareto")
-	case reflect.TypeFor[congestion.NotECT]():
-		return enum("pass", "drop")
-	case reflect.TypeFor[nicemu.Recovery]():
-		return enum(nicemu.RecoveryNames...)
 	case reflect.TypeFor[workload.Verb]():
 		return enum(workload.VerbNames...)
 	case reflect.TypeFor[pfc.Action]():
@@ -163,14 +169,6 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return text(poolForm)
 	case reflect.TypeFor[destination]():
 		return text(routeForm)
-	case reflect.TypeFor[forward.Spread]():
-		return enum(forward.SpreadNames...)
-	case reflect.TypeFor[forward.Field]():
-		return enum(forward.FieldNames...)
-	case reflect.TypeFor[forward.TableSize]():
-		return integer(1, forward.MaxTable)
-	case reflect.TypeFor[forward.Divisor]():
-		return integer(1, forward.MaxDivide)
 	case reflect.TypeFor[weight]():
 		return integer(1, maxWeight)
 	case reflect.TypeFor[portName]():

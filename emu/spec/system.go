@@ -21,6 +21,9 @@ type system struct {
 	// check gives what is wrong with settings whatever they are used for, for those that
 	// the file sets over a preset; nil if that shows only where they are used.
 	check func(preset string, set func(settings any)) error
+	// example is how a file writes it if it has keys that must be there:
+	// "{flowlet: {gap: 100us}}"; "" for that of the seam.
+	example string
 }
 
 // seam is a registry whose systems a file can name.
@@ -28,6 +31,7 @@ type seam interface {
 	what() string    // "rate control"
 	example() string // how one is written: "cc: dcqcn, or cc: {dcqcn: {preset: paper}}"
 	names() []string
+	optional() bool // whether a file can say none
 	find(name string) (system, error)
 }
 
@@ -39,10 +43,24 @@ type systemFile[S seam] struct {
 	values any // settings, of which those that stand in the file have places
 }
 
+// words are what a file can say in one word.
+func (systemFile[S]) words() []string {
+	var s S
+	if s.optional() {
+		return append(s.names(), "none")
+	}
+	return s.names()
+}
+
 func (f *systemFile[S]) decode(r *reader, n ast.Node, what string) {
 	var s S
 	if name, scalar := scalarText(n); scalar {
-		if name != "none" {
+		switch found, err := s.find(name); {
+		case name == "none" && s.optional():
+		case err == nil && found.example != "":
+			lacks := required(reflect.TypeOf(found.blank()).Elem())
+			r.failAt(n, "write for example "+what+": "+found.example, "%s lacks %s", name, strings.Join(lacks, ", "))
+		default:
 			f.choose(r, n, name, &ast.NullNode{BaseNode: &ast.BaseNode{}, Token: n.GetToken()})
 		}
 		return
@@ -64,7 +82,7 @@ func (f *systemFile[S]) choose(r *reader, at ast.Node, name string, settings ast
 	var s S
 	found, err := s.find(name)
 	if err != nil {
-		r.failAt(at, suggest(name, "there are", append(s.names(), "none")), "%q is not a %s", name, s.what())
+		r.failAt(at, suggest(name, "there are", f.words()), "%q is not a %s", name, s.what())
 		return
 	}
 	f.name, f.values = name, found.blank()
@@ -92,7 +110,11 @@ func (f *systemFile[S]) choose(r *reader, at ast.Node, name string, settings ast
 
 func (f systemFile[S]) schema(m *schemaMaker) *jsonschema.Schema {
 	var s S
-	all := &jsonschema.Schema{OneOf: []*jsonschema.Schema{enum(append(s.names(), "none")...)}}
+	alone := slices.DeleteFunc(f.words(), func(name string) bool {
+		found, err := s.find(name)
+		return err == nil && len(required(reflect.TypeOf(found.blank()).Elem())) > 0
+	})
+	all := &jsonschema.Schema{OneOf: []*jsonschema.Schema{enum(alone...)}}
 	for _, name := range s.names() {
 		found, _ := s.find(name)
 		settings := m.of(reflect.TypeOf(found.blank()).Elem())
@@ -151,6 +173,16 @@ func (f *systemFile[S]) presetOf() string {
 		return ""
 	}
 	return found.presets[0]
+}
+
+// required are the keys of a type that must be in a file.
+func required(t reflect.Type) (keys []string) {
+	for _, f := range fieldsOf(t) {
+		if f.required {
+			keys = append(keys, f.name)
+		}
+	}
+	return keys
 }
 
 // overlay sets those parameters in to that stand in the file as from, and gives

@@ -40,7 +40,7 @@ type Config struct {
 	// is in memory when the message is complete.
 	ChunkSize units.Bytes
 
-	Recovery func() Recovery // makes its loss recovery; nil for NewGoBackN; RC only
+	Recovery func() Recovery // makes its loss recovery; nil for that of the specification, NewGoBackN; RC only
 	Feedback Feedback        // may be nil
 }
 

@@ -76,6 +76,9 @@ var notECTNames = [...]string{"pass", "drop"}
 // String gives the name that a lab file uses.
 func (n NotECT) String() string { return notECTNames[n] }
 
+// Names are those that a lab file can use.
+func (NotECT) Names() []string { return notECTNames[:] }
+
 // MarshalText gives the name that a lab file uses.
 func (n NotECT) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 

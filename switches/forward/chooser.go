@@ -1,67 +1,45 @@
+// Package forward chooses among the ways that lead from a switch to a
+// destination: by a hash of the flow, at random, in turn, by flowlets, or as
+// the source asks. It is pure: it is told the time and gives the number of a
+// way.
 package forward
 
 import (
 	"math/rand/v2"
 
-	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // Chooser chooses for one switch.
-type Chooser struct {
-	mode mode
-	seed uint64 // of hashes
-	rand *rand.Rand
-
-	turn []uint32 // round-robin: by group, packets so far
-
-	gap      units.Time
-	flowlets []flowlet // by hash
-
-	field  Field
-	divide uint32
+type Chooser interface {
+	// SetGroups says how many sets of ways there are, at the beginning and whenever
+	// the switch gets a new table. What was remembered of them is of others.
+	SetGroups(n int)
+	// Choose decides about a packet, whose ways are those of a group, 0 to n-1. It is
+	// asked once for each packet that has more than one.
+	Choose(now units.Time, p *packet.Packet, group uint16) Choice
+	// Stateful tells whether a choice depends on those before it and changes those
+	// behind it.
+	Stateful() bool
 }
 
-type mode uint8
-
-const (
-	ecmp mode = iota
-	random
-	roundRobin
-	flowlets
-	entropy
-)
-
-// flowlet is packets of a flow that follow each other closely.
-type flowlet struct {
-	until units.Time // it ends unless a packet comes before
-	draw  uint64     // decides its way
+// Env is what a chooser has of its switch.
+type Env struct {
+	Seed uint64     // of hashes, the switch's own
+	Rand *rand.Rand // the switch's own
 }
+
+// Hash is the hash of a packet's flow with the switch's seed.
+func (e Env) Hash(p *packet.Packet) uint64 { return packet.Mix(p.Hash ^ e.Seed) }
 
 // New makes a chooser. Seed decides how flows fall on ways by their hash;
 // random draws what is drawn.
-func New(c Config, seed uint64, random *rand.Rand) *Chooser {
-	h := &Chooser{mode: mode(c.Spread), seed: packet.Mix(seed), rand: random}
-	switch {
-	case c.Flowlet != nil:
-		size := c.Flowlet.Table
-		if size == 0 {
-			size = DefaultTable
-		}
-		h.mode, h.gap, h.flowlets = flowlets, c.Flowlet.Gap, make([]flowlet, size)
-	case c.Entropy != nil:
-		h.mode, h.field, h.divide = entropy, c.Entropy.Field, max(uint32(c.Entropy.Divide), 1)
+func New(c Config, seed uint64, random *rand.Rand) Chooser {
+	if c.Settings == nil {
+		c.Settings = &ECMP{}
 	}
-	return h
-}
-
-// SetGroups says how many sets of ways there are, and forgets whose turn it
-// was in them.
-func (h *Chooser) SetGroups(n int) {
-	if h.mode == roundRobin {
-		h.turn = make([]uint32, n)
-	}
+	return c.Settings.New(Env{packet.Mix(seed), random})
 }
 
 // Choice is what decides the way of one packet, whatever the number of ways.
@@ -70,49 +48,12 @@ type Choice struct {
 	modulo bool // the number counts; otherwise its bits are random
 }
 
-// Choose decides about a packet, whose ways are those of a group.
-func (h *Chooser) Choose(now units.Time, p *packet.Packet, group uint16) Choice {
-	switch h.mode {
-	case random:
-		return Choice{h.rand.Uint64(), false}
-	case roundRobin:
-		h.turn[group]++
-		return Choice{uint64(h.turn[group] - 1), true}
-	case flowlets:
-		return Choice{h.flowlet(now, p).draw, false}
-	case entropy:
-		if v := h.value(p); v != 0 {
-			return Choice{uint64(v / h.divide), true}
-		}
-	}
-	return Choice{packet.Mix(p.Hash ^ h.seed), false}
-}
+// Drawn is a choice by random bits, such as those of a hash: all ways are equally likely.
+func Drawn(bits uint64) Choice { return Choice{bits, false} }
 
-// Stateful tells whether a choice depends on those before it and changes those
-// behind it.
-func (h *Chooser) Stateful() bool { return h.mode != ecmp && h.mode != entropy }
-
-// flowlet gives the flowlet that a packet belongs to. What an entry keeps is
-// not a way but what decides it, so flows to different places may share one.
-func (h *Chooser) flowlet(now units.Time, p *packet.Packet) *flowlet {
-	f := &h.flowlets[scale(uint32(packet.Mix(p.Hash^h.seed)>>32), uint32(len(h.flowlets)))]
-	if now >= f.until {
-		f.draw = h.rand.Uint64()
-	}
-	f.until = now + h.gap
-	return f
-}
-
-// value is the field by which the source chooses, 0 where there is none.
-func (h *Chooser) value(p *packet.Packet) uint32 {
-	switch {
-	case h.field == FlowLabel && p.Version == 6:
-		return p.Label
-	case h.field == SourcePort && p.Proto == wire.ProtoUDP:
-		return uint32(p.SrcPort)
-	}
-	return 0
-}
+// Numbered is a choice by a number that counts: the way is the number modulo that of the
+// ways.
+func Numbered(n uint64) Choice { return Choice{n, true} }
 
 // Among gives one of n ways, 0 to n-1.
 func (c Choice) Among(n uint32) uint32 {

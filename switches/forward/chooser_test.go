@@ -14,8 +14,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-func chooser(c Config) *Chooser {
-	h := New(c, 1, sim.NewRand(1, "forwarding s1"))
+func chooser(s Settings) Chooser {
+	h := New(Config{Settings: s}, 1, sim.NewRand(1, "forwarding s1"))
 	h.SetGroups(4)
 	return h
 }
@@ -49,7 +49,7 @@ func even(t *testing.T, what string, count []int) {
 func TestRandom(t *testing.T) {
 	const draws = 100_000
 	for _, n := range []uint32{2, 3, 7, 16} {
-		h := chooser(Config{Spread: Random})
+		h := chooser(&Random{})
 		first := make([]int, n)
 		others := make([][]int, n)
 		repeated, last := 0, uint32(0)
@@ -80,7 +80,7 @@ func TestRandom(t *testing.T) {
 // TestRoundRobin is exact: in turn, separately for each group; and a second
 // choice gives the rest the same numbers.
 func TestRoundRobin(t *testing.T) {
-	h := chooser(Config{Spread: RoundRobin})
+	h := chooser(&RoundRobin{})
 	var got []uint32
 	for i := range 8 {
 		got = append(got, h.Choose(0, udp(i), 1).Among(3))
@@ -105,7 +105,7 @@ func TestRoundRobin(t *testing.T) {
 // TestECMPOthers: flows whose hash falls on a way they cannot take fall evenly
 // on the rest.
 func TestECMPOthers(t *testing.T) {
-	h := chooser(Config{})
+	h := chooser(&ECMP{})
 	count := make([]int, 3)
 	for i := range 60_000 {
 		if c := h.Choose(0, udp(i), 1); c.Among(4) == 2 {
@@ -119,7 +119,7 @@ func TestECMPOthers(t *testing.T) {
 // of the gap, whatever else goes on.
 func TestFlowlet(t *testing.T) {
 	const gap = 100 * units.Microsecond
-	h := chooser(Config{Flowlet: &Flowlet{Gap: gap}})
+	h := chooser(&Flowlet{Gap: gap, Table: DefaultTable})
 	p := udp(7)
 	draw := func(now units.Time) uint64 { return h.Choose(now, p, 1).number }
 	first := draw(0)
@@ -144,7 +144,7 @@ func TestFlowlet(t *testing.T) {
 // TestFlowletsSpread: the flowlets of one flow, and first packets of many,
 // spread evenly.
 func TestFlowletsSpread(t *testing.T) {
-	h := chooser(Config{Flowlet: &Flowlet{Gap: units.Microsecond, Table: 64}})
+	h := chooser(&Flowlet{Gap: units.Microsecond, Table: 64})
 	one, many := make([]int, 5), make([]int, 5)
 	for i := range 50_000 {
 		one[h.Choose(units.Time(i)*units.Microsecond, udp(1), 1).Among(5)]++
@@ -160,7 +160,7 @@ func TestFlowletsSpread(t *testing.T) {
 // every group in its own number of ways; with a large one, flows are apart.
 func TestFlowletsShareEntries(t *testing.T) {
 	const gap = units.Millisecond
-	one, large := chooser(Config{Flowlet: &Flowlet{Gap: gap, Table: 1}}), chooser(Config{Flowlet: &Flowlet{Gap: gap}})
+	one, large := chooser(&Flowlet{Gap: gap, Table: 1}), chooser(&Flowlet{Gap: gap, Table: DefaultTable})
 	draws, apart := map[uint64]bool{}, map[uint64]bool{}
 	for i := range 100 {
 		now := units.Time(i) * gap / 2
@@ -183,7 +183,7 @@ func TestFlowletsKeepOrder(t *testing.T) {
 			low, high = min(low, d), max(high, d)
 		}
 		gap := units.Time(high - low + 1)
-		h := chooser(Config{Flowlet: &Flowlet{Gap: gap, Table: TableSize(rapid.IntRange(1, 8).Draw(t, "table"))}})
+		h := chooser(&Flowlet{Gap: gap, Table: rapid.IntRange(1, 8).Draw(t, "table")})
 		arrived := map[int]units.Time{}
 		now := units.Time(0)
 		for range rapid.IntRange(1, 200).Draw(t, "packets") {
@@ -205,7 +205,7 @@ func TestEntropy(t *testing.T) {
 		return &packet.Packet{Version: 6, Proto: wire.ProtoTCP, Label: l, Hash: 99}
 	}
 	tcp := &packet.Packet{Version: 4, Proto: wire.ProtoTCP, SrcPort: 5, Hash: 99}
-	hashed := chooser(Config{}).Choose(0, tcp, 1)
+	hashed := chooser(&ECMP{}).Choose(0, tcp, 1)
 	for _, c := range []struct {
 		name   string
 		config Entropy
@@ -213,20 +213,20 @@ func TestEntropy(t *testing.T) {
 		ways   uint32
 		want   uint32
 	}{
-		{"port", Entropy{}, udp(6), 4, 2},
+		{"port", Entropy{Divide: 1}, udp(6), 4, 2},
 		{"port, second digit", Entropy{Divide: 4}, udp(6), 4, 1},
 		{"port, below the divisor", Entropy{Divide: 4096}, udp(6), 4, 0},
-		{"port, three ways", Entropy{}, udp(65535), 3, 0},
-		{"label", Entropy{Field: FlowLabel}, label(0xfffff), 16, 15},
+		{"port, three ways", Entropy{Divide: 1}, udp(65535), 3, 0},
+		{"label", Entropy{Field: FlowLabel, Divide: 1}, label(0xfffff), 16, 15},
 		{"label, second digit", Entropy{Field: FlowLabel, Divide: 16}, label(0x0a3), 16, 10},
 		{"label, most divided", Entropy{Field: FlowLabel, Divide: MaxDivide}, label(0xfffff), 16, 0},
-		{"no label", Entropy{Field: FlowLabel}, label(0), 16, hashed.Among(16)},
-		{"IPv4 has no label", Entropy{Field: FlowLabel}, tcp, 16, hashed.Among(16)},
-		{"TCP", Entropy{}, tcp, 16, hashed.Among(16)},
-		{"no port", Entropy{}, &packet.Packet{Version: 4, Proto: wire.ProtoUDP, Hash: 99}, 16, hashed.Among(16)},
-		{"no IP", Entropy{}, &packet.Packet{Hash: 99}, 16, hashed.Among(16)},
+		{"no label", Entropy{Field: FlowLabel, Divide: 1}, label(0), 16, hashed.Among(16)},
+		{"IPv4 has no label", Entropy{Field: FlowLabel, Divide: 1}, tcp, 16, hashed.Among(16)},
+		{"TCP", Entropy{Divide: 1}, tcp, 16, hashed.Among(16)},
+		{"no port", Entropy{Divide: 1}, &packet.Packet{Version: 4, Proto: wire.ProtoUDP, Hash: 99}, 16, hashed.Among(16)},
+		{"no IP", Entropy{Divide: 1}, &packet.Packet{Hash: 99}, 16, hashed.Among(16)},
 	} {
-		if got := chooser(Config{Entropy: &c.config}).Choose(0, c.packet, 1).Among(c.ways); got != c.want {
+		if got := chooser(&c.config).Choose(0, c.packet, 1).Among(c.ways); got != c.want {
 			t.Errorf("%s: way %d, want %d", c.name, got, c.want)
 		}
 	}
@@ -236,7 +236,7 @@ func TestEntropy(t *testing.T) {
 // m*m consecutive values take all m*m paths.
 func TestEntropyReachesEveryPath(t *testing.T) {
 	for m := uint32(1); m <= 8; m++ {
-		edge, agg := chooser(Config{Entropy: &Entropy{}}), chooser(Config{Entropy: &Entropy{Divide: Divisor(m)}})
+		edge, agg := chooser(&Entropy{Divide: 1}), chooser(&Entropy{Divide: int(m)})
 		paths := map[[2]uint32]bool{}
 		for port := range int(m * m) {
 			p := udp(49152 + port)

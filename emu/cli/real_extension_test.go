@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// extensionLab has the extension's congestion point in two classes: that of the NICs,
+// which is lossless, and that of the hosts' own traffic, which comes in super-packets.
+const extensionLab = `
+duration: 1h
+topology:
+  kinds:
+    host: {offload: on, nic: {cc: brake, dscp: 26, mtu: 1024, timeout: none}}
+    switch:
+      buffer: {size: 1MB}
+      classes:
+        roce: {dscp: 26, priority: 3, weight: 1, pfc: {xoff: 20KB, xon: 10KB}, mark: {brake: {above: 15KB}}}
+        feedback: {dscp: 48, priority: 6}
+        default: {weight: 1, mark: {brake: {above: 15KB}}}
+  generate: {star: {hosts: 3, rate: 50Mbps, delay: 50us}}
+workload:
+  - {incast: {to: h1, from: [h2, h3], size: 50KB, count: unlimited, depth: 4}}
+`
+
+// TestRealExtension is TestExtension in the wall clock, with real hosts.
+func TestRealExtension(t *testing.T) {
+	needReal(t, "iperf3")
+	weft := extension(t)
+	l := newLab(t, weft, t.TempDir(), extensionLab)
+	l.must("up", "-d", "--workload", "--for", "10min", l.file)
+	stop := l.capture("s1:h1", "h2:eth0")
+
+	heardBy := func(host string) (heard float64) {
+		t.Helper()
+		var pairs []fabric.QPStatus
+		if err := json.Unmarshal([]byte(l.must("qp", "-l", l.name, "--json", host)), &pairs); err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range pairs {
+			heard += gaugeOf(t, q.Gauges, "notices")
+			if rate := gaugeOf(t, q.Gauges, "allowed"); q.Control != extensionPoint || rate <= 0 || rate > 50e6 {
+				t.Errorf("%+v", q)
+			}
+		}
+		return heard
+	}
+	for end := time.Now().Add(patience); heardBy("h2") == 0 || heardBy("h3") == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no flow has heard a message")
+		}
+	}
+	// What the hosts' kernels get of messages about their own flows they do not want,
+	// and nothing else shows them.
+	if r := l.iperf3("h2", "h1", "h1", "-n", "2M"); r.End.Received.Bytes < 1e6 { // what is under way at the end does not count
+		t.Errorf("%+v", r)
+	}
+	file := stop()
+	r := l.down()
+	port := portOf(t, r, "s1:h1")
+	for _, class := range []string{"roce", "default"} {
+		if sent := gaugeOf(t, classOf(t, port, class).Gauges, "notices"); sent == 0 {
+			t.Errorf("the point of %s sent nothing", class)
+		}
+	}
+	paused := classOf(t, portOf(t, r, "h2:eth0"), "roce").PauseRx + classOf(t, portOf(t, r, "h3:eth0"), "roce").PauseRx
+	if paused == 0 || classOf(t, port, "roce").Dropped > 0 || !r.Accounts.Balanced() {
+		t.Errorf("%d pauses, %d dropped, %+v", paused, classOf(t, port, "roce").Dropped, r.Accounts)
+	}
+	notices(t, weft, file, 15*units.KB)
+}
+
+// TestRealExtensionEnds: a lab that ends by itself prints the report.
+func TestRealExtensionEnds(t *testing.T) {
+	needReal(t)
+	l := newLab(t, extension(t), t.TempDir(), extensionLab)
+	var r report.Report
+	_, body, _ := strings.Cut(l.must("up", "--workload", "--for", "1s", "--json", l.file), "{") // behind what says that the lab is up
+	if err := json.Unmarshal([]byte("{"+body), &r); err != nil {
+		t.Fatal(err)
+	}
+	if gaugeOf(t, classOf(t, portOf(t, &r, "s1:h1"), "roce").Gauges, "notices") == 0 {
+		t.Error("no message in a second of a queue that is always long")
+	}
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/weftlab/weft"
+
+// floors are the top-level directories from the roof down. Those of one floor do not
+// import each other.
+var floors = [][]string{
+	{"scripts", "papers", "labs", "e2e"},
+	{"emu"},
+	{"netns-lab"},
+	{"traces"},
+	{"nicemu"},
+	{"switches"},
+	{"links"},
+	{"protocols"},
+	{"sim"},
+}
+
+// upward are the imports that go up all the same, as "package imports package", and why.
+// It gets shorter, not longer.
+var upward = map[string]string{
+	// A NIC's packet carries its headers as structs, so that nobody parses them on the
+	// way, and those are the protocol's.
+	"sim/packet imports protocols/roce": "Packet.RoCE is the headers behind UDP",
+	// The same holds for the hops that switches write.
+	"sim/packet imports protocols/telemetry": "RoCE.Stack is the telemetry that a packet carries",
+	"sim/packet imports protocols/wire":      "Parse reads Ethernet, IP, UDP and TCP in place",
+	// The examples of the NIC's documentation, which are tests, need a network.
+	"nicemu imports emu/fabric": "examples",
+	"nicemu imports emu/spec":   "examples",
+}
+
+// floor is the number of a package's floor from the roof down; ok is false if its
+// top-level directory is none.
+func floor(pkg string) (number int, ok bool) {
+	top, _, _ := strings.Cut(pkg, "/")
+	number = slices.IndexFunc(floors, func(f []string) bool { return slices.Contains(f, top) })
+	return number, number >= 0
+}
+
+// node is a package of the tree, or its tests.
+type node struct {
+	path string // "sim/packet"; "." for the program
+	test bool
+}
+
+// imports gives the packages of the tree that each package and its tests import.
+func imports(t *testing.T) map[node][]string {
+	found := map[node][]string{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != ".") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || path.Ext(file) != ".go" {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		pkg := node{path.Dir(filepath.ToSlash(file)), strings.HasSuffix(file, "_test.go")}
+		if _, known := found[pkg]; !known {
+			found[pkg] = nil
+		}
+		for _, i := range parsed.Imports {
+			if to, ok := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), module+"/"); ok && !slices.Contains(found[pkg], to) {
+				found[pkg] = append(found[pkg], to)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestImportsGoDown holds the packages to the floors of ARCHITECTURE.md: what stands on a
+// floor is made of what is below it.
+func TestImportsGoDown(t *testing.T) {
+	unused := map[string]bool{}
+	for exception := range upward {
+		unused[exception] = true
+	}
+	for pkg, imported := range imports(t) {
+		top, _, _ := strings.Cut(pkg.path, "/")
+		from, ok := floor(pkg.path)
+		switch {
+		case top == ".":
+			from = -1 // the program stands above all floors
+		case top == "internal":
+			continue
+		case !ok:
+			t.Errorf("%s has no floor: give it one here and in ARCHITECTURE.md", pkg.path)
+			continue
+		}
+		for _, to := range imported {
+			if strings.HasPrefix(to, "internal/") {
+				if !pkg.test {
+					t.Errorf("%s imports %s, which is for tests", pkg.path, to)
+				}
+				continue
+			}
+			below, ok := floor(to)
+			if ok && below > from || to == top || strings.HasPrefix(to, top+"/") {
+				continue
+			}
+			line := pkg.path + " imports " + to
+			if upward[line] == "" {
+				t.Errorf("%s, which is not below it (test: %v)", line, pkg.test)
+			}
+			delete(unused, line)
+		}
+	}
+	for line := range unused {
+		t.Errorf("%s no more: take it off the list", line)
+	}
+}
+
+// TestArchitectureListsThePackages: ARCHITECTURE.md's list has each package once, floor by
+// floor.
+func TestArchitectureListsThePackages(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "```\n")
+	list, _, _ = strings.Cut(list, "```")
+	seen := map[string]bool{}
+	last := 0
+	for line := range strings.Lines(list) {
+		if line[0] == ' ' || line[0] == '\n' {
+			continue
+		}
+		name := strings.Fields(line)[0]
+		if seen[name] {
+			t.Errorf("%s is there twice", name)
+		}
+		seen[name] = true
+		if number, ok := floor(name); ok {
+			if number < last {
+				t.Errorf("%s stands below a floor that is below its own", name)
+			}
+			last = number
+		}
+	}
+	for pkg := range imports(t) {
+		if !pkg.test && pkg.path != "." && !seen[pkg.path] {
+			t.Errorf("%s is not there", pkg.path)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package transport
+
+import (
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Recoveries are the loss recoveries that a lab file can name. A package adds its own in
+// an init function.
+var Recoveries = registry.New[RecoveryKind]("loss recovery")
+
+// DefaultRecovery is the loss recovery of a NIC of which a lab file says nothing: that of
+// the specification.
+const DefaultRecovery = "go-back-n"
+
+// RecoveryKind is a loss recovery as a lab file names it.
+type RecoveryKind struct {
+	// Summary is one sentence for the schema and the documentation.
+	Summary string
+	// Presets are the names of known sets of parameters, the default first; nil where
+	// there is one set only.
+	Presets []string
+	// Settings gives the parameters of a preset, "" without presets, for a port at line
+	// rate line, 0 for an unlimited one. Keys that must be in the file have no omitempty
+	// in their yaml tag.
+	Settings func(preset string, line units.Rate) RecoverySettings
+}
+
+// RecoverySettings are the parameters of a loss recovery: a pointer to a struct whose
+// fields have yaml, json and jsonschema_description tags.
+type RecoverySettings interface {
+	// Validate checks the parameters for a port at line rate line, 0 for an unlimited
+	// one. The error joins a registry.RangeError for each that is wrong.
+	Validate(line units.Rate) error
+	// New makes the recovery of a queue pair. The settings have passed Validate, do not
+	// change any more, and are shared by the queue pairs of a NIC.
+	New() Recovery
+}
+
+// goBackN is the settings of GoBackN, which has none.
+type goBackN struct{}
+
+// Validate implements RecoverySettings.
+func (*goBackN) Validate(units.Rate) error { return nil }
+
+// New implements RecoverySettings.
+func (*goBackN) New() Recovery { return NewGoBackN() }
+
+func init() {
+	Recoveries.Register(DefaultRecovery, RecoveryKind{
+		Summary:  "packets are taken in order only, and after a gap everything is sent again (IBTA §9.7)",
+		Settings: func(string, units.Rate) RecoverySettings { return &goBackN{} },
+	})
+}

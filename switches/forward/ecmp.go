@@ -1,0 +1,27 @@
+package forward
+
+import (
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// ECMP gives each flow one way, by a hash of its addresses, protocol and
+// ports with a seed of the switch's own (RFC 2992).
+type ECMP struct{ always }
+
+func init() {
+	Kinds.Register(Default, Kind{
+		Summary:  "each flow has one way, by a hash of its addresses, protocol and ports with a seed of the switch's own (RFC 2992)",
+		Settings: func() Settings { return &ECMP{} },
+	})
+}
+
+// New implements Settings.
+func (*ECMP) New(env Env) Chooser { return &ecmp{env: env} }
+
+type ecmp struct {
+	stateless
+	env Env
+}
+
+func (c *ecmp) Choose(_ units.Time, p *packet.Packet, _ uint16) Choice { return Drawn(c.env.Hash(p)) }

@@ -1,0 +1,100 @@
+package forward
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Entropy lets the source choose: the number of the way is the field divided
+// by Divide, modulo the number of ways. With several tiers of m ways each,
+// Divide 1, m, m*m, ... at the first, the second, the third makes each tier
+// look at a digit of its own. Packets without the field go by ECMP.
+type Entropy struct {
+	Field  Field `yaml:"field" json:"field" jsonschema_description:"field of the header: the way is field / divide modulo the number of ways"`
+	Divide int   `yaml:"divide,omitempty" json:"divide" jsonschema:"minimum=1,maximum=1048576" jsonschema_description:"what the field is divided by, 1 to 1048576, so that tiers look at different digits; default 1"`
+}
+
+// MaxDivide is beyond the values of every field.
+const MaxDivide = 1 << 20
+
+func init() {
+	Kinds.Register("entropy", Kind{
+		Summary:  "the source chooses by a field of the header",
+		Settings: func() Settings { return &Entropy{Divide: 1} },
+		Example:  "{entropy: {field: udp-source-port}}",
+	})
+}
+
+// Validate implements Settings.
+func (e *Entropy) Validate() error {
+	var c registry.Check
+	c.Number("divide", e.Divide, 1, MaxDivide)
+	return c.Err()
+}
+
+// New implements Settings.
+func (e *Entropy) New(env Env) Chooser {
+	return &entropy{env: env, field: e.Field, divide: uint32(e.Divide)}
+}
+
+// Field is a field of a packet's header that a source can choose freely.
+type Field uint8
+
+// The fields.
+const (
+	// SourcePort is the UDP source port, as of RoCEv2 and of tunnels. Of
+	// packets that are not UDP, that are fragments, or whose port is 0 (RFC
+	// 768: none), there is none.
+	SourcePort Field = iota
+	// FlowLabel is IPv6's (RFC 6437); 0 is none.
+	FlowLabel
+)
+
+var fieldNames = []string{"udp-source-port", "flow-label"}
+
+// Names gives the names that a lab file uses.
+func (Field) Names() []string { return fieldNames }
+
+// String gives the name that a lab file uses.
+func (f Field) String() string { return fieldNames[f] }
+
+// UnmarshalText reads the name that a lab file uses.
+func (f *Field) UnmarshalText(b []byte) error {
+	i := slices.Index(fieldNames, string(b))
+	if i < 0 {
+		return fmt.Errorf("%q is none of %s", b, strings.Join(fieldNames, ", "))
+	}
+	*f = Field(i)
+	return nil
+}
+
+type entropy struct {
+	stateless
+	env    Env
+	field  Field
+	divide uint32
+}
+
+func (c *entropy) Choose(_ units.Time, p *packet.Packet, _ uint16) Choice {
+	if v := c.value(p); v != 0 {
+		return Numbered(uint64(v / c.divide))
+	}
+	return Drawn(c.env.Hash(p))
+}
+
+// value is the field by which the source chooses, 0 where there is none.
+func (c *entropy) value(p *packet.Packet) uint32 {
+	switch {
+	case c.field == FlowLabel && p.Version == 6:
+		return p.Label
+	case c.field == SourcePort && p.Proto == wire.ProtoUDP:
+		return uint32(p.SrcPort)
+	}
+	return 0
+}

@@ -1,0 +1,78 @@
+package forward
+
+import (
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Flowlet lets a flow keep its way as long as its packets follow each other
+// closely. After a gap of at least Gap since its last packet at this switch a
+// way is drawn anew (LetFlow: Vanini et al., NSDI 2017, §3). Where Gap is more
+// than what the delays of the ways differ by, no packet overtakes another of
+// its flow.
+type Flowlet struct {
+	Gap units.Time `yaml:"gap" json:"gap" jsonschema_description:"silence of a flow after which its way is drawn anew, above 0"`
+	// Table is how many entries there are to remember flows by, 1 to MaxTable. A
+	// flow's hash says which is its own; flows that share one are a single flow to
+	// the switch, as in hardware.
+	Table int `yaml:"table,omitempty" json:"table" jsonschema:"minimum=1,maximum=1048576" jsonschema_description:"entries of the table of flowlets, 1 to 1048576; flows share them by their hash; default 4096"`
+}
+
+// Sizes of the table of flowlets, in entries of 16 bytes.
+const (
+	DefaultTable = 4096
+	MaxTable     = 1 << 20
+)
+
+// maxGap bounds a silence, so that its end is an instant.
+const maxGap = 1_000_000 * units.Second
+
+func init() {
+	Kinds.Register("flowlet", Kind{
+		Summary:  "a flow keeps its way until it pauses, and then one is drawn anew (LetFlow: Vanini et al., NSDI 2017)",
+		Settings: func() Settings { return &Flowlet{Table: DefaultTable} },
+		Example:  "{flowlet: {gap: 100us}}",
+	})
+}
+
+// Validate implements Settings.
+func (f *Flowlet) Validate() error {
+	var c registry.Check
+	if f.Gap <= 0 || f.Gap > maxGap {
+		c.Bad("gap", f.Gap, "a time above 0 and at most %v, such as 100us: without a gap every packet is a flowlet, which is random", maxGap)
+	}
+	c.Number("table", f.Table, 1, MaxTable)
+	return c.Err()
+}
+
+// New implements Settings.
+func (f *Flowlet) New(env Env) Chooser {
+	return &flowlets{env: env, gap: f.Gap, table: make([]flowlet, f.Table)}
+}
+
+type flowlets struct {
+	env   Env
+	gap   units.Time
+	table []flowlet // by hash
+}
+
+// flowlet is packets of a flow that follow each other closely.
+type flowlet struct {
+	until units.Time // it ends unless a packet comes before
+	draw  uint64     // decides its way
+}
+
+func (c *flowlets) SetGroups(int)  {}
+func (c *flowlets) Stateful() bool { return true }
+
+// Choose gives what the flowlet that a packet belongs to has drawn. What an entry keeps
+// is not a way but what decides it, so flows to different places may share one.
+func (c *flowlets) Choose(now units.Time, p *packet.Packet, _ uint16) Choice {
+	f := &c.table[scale(uint32(c.env.Hash(p)>>32), uint32(len(c.table)))]
+	if now >= f.until {
+		f.draw = c.env.Rand.Uint64()
+	}
+	f.until = now + c.gap
+	return Drawn(f.draw)
+}

@@ -1,0 +1,48 @@
+package forward
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Random draws a way for each packet (Dixit et al., INFOCOM 2013).
+type Random struct{ always }
+
+// RoundRobin takes the ways in turn, packet by packet, separately for each
+// set of ways.
+type RoundRobin struct{ always }
+
+func init() {
+	Kinds.Register("random", Kind{
+		Summary:  "a way is drawn for each packet (Dixit et al., INFOCOM 2013)",
+		Settings: func() Settings { return &Random{} },
+	})
+	Kinds.Register("round-robin", Kind{
+		Summary:  "packets take the ways to a destination in turn",
+		Settings: func() Settings { return &RoundRobin{} },
+	})
+}
+
+// New implements Settings.
+func (*Random) New(env Env) Chooser { return &random{env.Rand} }
+
+// New implements Settings.
+func (*RoundRobin) New(Env) Chooser { return &roundRobin{} }
+
+type random struct{ rand *rand.Rand }
+
+func (c *random) SetGroups(int)                                    {}
+func (c *random) Stateful() bool                                   { return true }
+func (c *random) Choose(units.Time, *packet.Packet, uint16) Choice { return Drawn(c.rand.Uint64()) }
+
+type roundRobin struct{ turn []uint32 } // by group, packets so far
+
+func (c *roundRobin) SetGroups(n int) { c.turn = make([]uint32, n) }
+func (c *roundRobin) Stateful() bool  { return true }
+
+func (c *roundRobin) Choose(_ units.Time, _ *packet.Packet, group uint16) Choice {
+	c.turn[group]++
+	return Numbered(uint64(c.turn[group] - 1))
+}
