@@ -12,6 +12,7 @@ import (
 
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 	"github.com/weftlab/weft/switches/forward"
@@ -29,6 +30,9 @@ func Schema() ([]byte, error) {
 		Anonymous:    true,
 		Namer:        definitionName,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
+			if t == reflect.TypeFor[cc.Choice]() {
+				return controlFile{}.schema(m)
+			}
 			if c, ok := reflect.Zero(t).Interface().(compound); ok {
 				return c.schema(m)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	_ "github.com/weftlab/weft/emu/systems" // so that a file can name them
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/registry"
 )
 
@@ -161,9 +162,22 @@ func overlay(r *reader, to, from any) {
 		value := b.FieldByIndex(f.index)
 		if at := r.places[value.Addr().Interface()]; at != nil {
 			a.FieldByIndex(f.index).Set(value)
-			r.places[a.FieldByIndex(f.index).Addr().Interface()] = at
+			place := a.FieldByIndex(f.index).Addr().Interface()
+			r.places[place] = at
+			if c, ok := place.(*cc.Choice); ok {
+				r.inner[c] = r.inner[value.Addr().Interface().(*cc.Choice)].join(r, r.inner[c])
+			}
 		}
 	}
+}
+
+// readControl reads a rate control that is one of the settings of another system. What it
+// becomes shows where the rate of the link is known.
+func (r *reader) readControl(c *cc.Choice, n ast.Node, what string) {
+	f := &controlFile{}
+	r.places[f] = n
+	f.decode(r, n, what)
+	r.inner[c] = f
 }
 
 // report reports what is wrong with the settings of a system: at the parameter, or at the
