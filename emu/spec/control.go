@@ -13,7 +13,7 @@ type controls struct{}
 // controlFile is what stands behind cc.
 type controlFile = systemFile[controls]
 
-func (controls) what() string    { return cc.Methods.What() }
+func (controls) oneOf() string   { return cc.Methods.OneOf() }
 func (controls) example() string { return "cc: dcqcn, or cc: {dcqcn: {preset: paper}}" }
 func (controls) names() []string { return cc.Methods.Names() }
 

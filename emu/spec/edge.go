@@ -15,7 +15,7 @@ type edges struct{}
 // edgeFile is what stands behind edge.
 type edgeFile = systemFile[edges]
 
-func (edges) what() string    { return edge.Services.What() }
+func (edges) oneOf() string   { return edge.Services.OneOf() }
 func (edges) example() string { return "edge: {limit: {rate: 100Mbps}}" }
 func (edges) names() []string { return edge.Services.Names() }
 

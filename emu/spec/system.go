@@ -26,7 +26,7 @@ type system struct {
 
 // seam is a registry whose systems a file can name.
 type seam interface {
-	what() string    // "rate control"
+	oneOf() string   // "a rate control"
 	example() string // how one is written: "cc: dcqcn, or cc: {dcqcn: {preset: paper}}"
 	names() []string
 	find(name string) (system, error)
@@ -51,7 +51,7 @@ func (f *systemFile[S]) decode(r *reader, n ast.Node, what string) {
 	entries, ok := r.entries(n)
 	switch {
 	case !ok:
-		r.wrong(n, what, "the name of a "+s.what()+", or one with its settings", "write for example "+s.example())
+		r.wrong(n, what, "the name of "+s.oneOf()+", or one with its settings", "write for example "+s.example())
 		return
 	case len(entries) != 1:
 		r.failAt(n, "write for example "+s.example(), "%s has %d keys, not one", what, len(entries))
@@ -65,7 +65,7 @@ func (f *systemFile[S]) choose(r *reader, at ast.Node, name string, settings ast
 	var s S
 	found, err := s.find(name)
 	if err != nil {
-		r.failAt(at, suggest(name, "there are", append(s.names(), "none")), "%q is not a %s", name, s.what())
+		r.failAt(at, suggest(name, "there are", append(s.names(), "none")), "%q is not %s", name, s.oneOf())
 		return
 	}
 	f.name, f.values = name, found.blank()
@@ -192,8 +192,11 @@ func (r *reader) report(name string, settings any, err error, places ...any) {
 	}
 	for _, err := range all {
 		var bad *registry.RangeError
+		var unfit *registry.UnfitError
 		if errors.As(err, &bad) {
 			r.fail(r.some(append([]any{parameter(settings, bad.Key)}, places...)...), "give "+bad.Fix, "%s: %v is out of range", bad.Key, bad.Value)
+		} else if errors.As(err, &unfit) {
+			r.fail(r.some(append([]any{parameter(settings, unfit.Key)}, places...)...), unfit.Fix, "%s", unfit.Why)
 		} else {
 			r.fail(r.some(places...), "", "%s: %v", name, err)
 		}

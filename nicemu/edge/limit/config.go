@@ -5,7 +5,6 @@ package limit
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
@@ -59,8 +58,8 @@ func (c *Config) Validate(line units.Rate) error {
 	case c.Control.Settings == nil:
 		check.Rate("rate", c.Rate, line, "100Mbps")
 	default:
-		if err := Suits(c.Control); err != nil {
-			check.Fail(err)
+		if why := unfit(c.Control.Traits()); why != "" {
+			check.Unfit("cc", c.Control.Name+" goes by "+why, "it can be the cc of a nic; for ordinary flows choose a rate control that hears messages of switches, or write rate: 100Mbps")
 		}
 	}
 	check.Number("flows", c.Flows, 1, maxFlows)
@@ -71,22 +70,19 @@ func (c *Config) Validate(line units.Rate) error {
 	return check.Err()
 }
 
-// Suits tells why a rate control cannot be that of ordinary flows, nil if it can.
-func Suits(c cc.Choice) error {
-	t, why := c.Traits(), ""
+// unfit tells what a rate control needs that ordinary flows do not have; "" for nothing.
+func unfit(t cc.Traits) string {
 	switch {
 	case t.NeedsAcks:
-		why = "acknowledgements, and those of ordinary flows are between the programs"
+		return "acknowledgements, and those of ordinary flows are between the programs"
 	case t.Marks == cc.AnswerCNP:
-		why = "CNPs, and NICs answer marks by them to RoCEv2 packets only"
+		return "CNPs, by which NICs answer marks of RoCEv2 packets only"
 	case t.Marks == cc.AnswerEcho:
-		why = "marks that acknowledgements bring back, and those of ordinary flows are between the programs"
+		return "marks that acknowledgements bring back, and those of ordinary flows are between the programs"
 	case t.Telemetry > 0:
-		why = "telemetry, for which only RoCEv2 packets have room"
-	default:
-		return nil
+		return "telemetry, for which only RoCEv2 packets have room"
 	}
-	return fmt.Errorf("%s goes by %s: it can be the cc of a nic; for ordinary flows take a rate control that hears messages of switches, or rate: 100Mbps", c.Name, why)
+	return ""
 }
 
 // New implements edge.Settings.
