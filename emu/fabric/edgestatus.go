@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/weftlab/weft/emu/spec"
@@ -19,6 +20,22 @@ type EdgeStatus struct {
 	QueuePackets int           `json:"queue_packets"` // that it holds
 	QueueBytes   units.Bytes   `json:"queue"`
 	Gauges       []gauge.Value `json:"gauges,omitempty"`
+}
+
+// Add adds what another service counts. Gauges that are no counts are left out.
+func (s *EdgeStatus) Add(e *EdgeStatus) {
+	s.QueuePackets += e.QueuePackets
+	s.QueueBytes += e.QueueBytes
+	for _, g := range e.Gauges {
+		if g.Unit != gauge.Number && g.Unit != gauge.Bytes {
+			continue
+		}
+		if i := slices.IndexFunc(s.Gauges, func(o gauge.Value) bool { return o.Name == g.Name }); i >= 0 {
+			s.Gauges[i].Value += g.Value
+		} else {
+			s.Gauges = append(s.Gauges, g)
+		}
+	}
 }
 
 func (h *edgeHost) status(now units.Time) *EdgeStatus {

@@ -3,250 +3,15 @@ package limit
 import (
 	"fmt"
 	"math"
-	"net/netip"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/wire"
-	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// steps is a rate control whose rate changes with time: its timer goes off every so often
-// while the flow is active, and it checks what it is told.
-type steps struct {
-	cc.Deaf
-	t      rapid.TB
-	rates  []units.Rate
-	every  units.Time
-	next   units.Time
-	now    units.Time
-	active bool
-	line   units.Rate
-	sent   int
-}
-
-func (s *steps) input(now units.Time) {
-	if now < s.now || s.next <= now {
-		s.t.Fatalf("an input at %v, after one at %v, and the timer was due at %v", now, s.now, s.next)
-	}
-	s.now = now
-}
-
-func (s *steps) Rate() units.Rate  { return s.rates[int(s.next/s.every)%len(s.rates)] }
-func (s *steps) Timer() units.Time { return s.next }
-
-func (s *steps) Tick(now units.Time) {
-	for s.next <= now {
-		s.next += s.every
-	}
-}
-
-func (s *steps) Sent(now units.Time, n units.Bytes) {
-	s.input(now)
-	if !s.active || n < wire.EthernetMin+wire.EthernetOverhead {
-		s.t.Fatalf("%d bytes sent by a flow that is active: %v", n, s.active)
-	}
-	s.sent++
-}
-
-func (s *steps) Active(now units.Time, active bool) {
-	s.input(now)
-	if active == s.active {
-		s.t.Fatalf("told twice that active is %v", active)
-	}
-	s.active = active
-}
-
-func (s *steps) Line(now units.Time, r units.Rate) {
-	s.input(now)
-	s.line = r
-}
-
-// controls makes the rate controls of a test.
-type controls struct {
-	make   func(cc.Flow) cc.Control
-	traits cc.Traits
-}
-
-func (c *controls) Validate(units.Rate) error { return nil }
-func (c *controls) Traits() cc.Traits         { return c.traits }
-func (c *controls) New(f cc.Flow) cc.Control  { return c.make(f) }
-
-// world is a host and its port: it has what a service is lent, and asks for packets as a
-// port does.
-type world struct {
-	t      rapid.TB
-	engine sim.Engine
-	pool   *packet.Pool
-	l      *limiter
-	timer  sim.Timer
-	port   sim.Timer
-
-	rate    units.Rate
-	free    units.Time // when the port is
-	fed     [8]units.Bytes
-	blocked uint8
-	asking  bool
-
-	left     func(now units.Time, p *packet.Packet)
-	passed   int
-	dropped  int
-	consumed int
-	waiting  units.Bytes
-}
-
-type portTimer world
-
-func (p *portTimer) Fire(now units.Time) { (*world)(p).start(now) }
-
-func newWorld(t rapid.TB, c *Config, line units.Rate, limit units.Bytes) *world {
-	w := &world{t: t, pool: packet.NewPools(1)[0], rate: line, left: func(units.Time, *packet.Packet) {}}
-	w.timer, w.port = w.engine.NewTimer(w), w.engine.NewTimer((*portTimer)(w))
-	env := edge.Env{Host: w, Name: "h1:eth0", Line: line, MTU: 1500, Pool: w.pool}
-	for i := range env.Limit {
-		env.Limit[i] = limit
-	}
-	w.l = newLimiter(c, env)
-	return w
-}
-
-func (w *world) Fire(now units.Time) { w.l.Fire(now) }
-func (w *world) Arm(at units.Time)   { w.timer.Arm(at) }
-func (w *world) Disarm()             { w.timer.Disarm() }
-
-func (w *world) Feed(now units.Time, prio uint8, size units.Bytes) {
-	w.fed[prio] = size
-	if !w.asking {
-		w.start(now)
-	}
-}
-
-// start asks for packets as long as the port is free: of the highest class first.
-func (w *world) start(now units.Time) {
-	for w.free <= now {
-		prio := 7
-		for ; prio >= 0 && (w.fed[prio] == 0 || w.blocked>>prio&1 != 0); prio-- {
-		}
-		if prio < 0 {
-			return
-		}
-		size := w.fed[prio]
-		w.asking = true
-		p := w.l.Next(now, uint8(prio))
-		w.asking = false
-		if p == nil || p.Size != size || int(p.Prio) != prio {
-			w.t.Fatalf("fed was a packet of %d bytes of class %d, and then came %+v", size, prio, p)
-		}
-		w.free = now + w.rate.TimeOf(packet.OnWire(p.Size))
-		w.left(now, p)
-		w.pool.Free(p)
-	}
-	w.port.Arm(w.free)
-}
-
-func (w *world) Pass(_ units.Time, p *packet.Packet) {
-	w.passed++
-	w.pool.Free(p)
-}
-
-func (w *world) Drop(_ units.Time, p *packet.Packet, why packet.Fate) {
-	if why != packet.QueueFull {
-		w.t.Fatalf("dropped as %v", why)
-	}
-	w.dropped++
-	w.pool.Free(p)
-}
-
-func (w *world) Deliver(units.Time, *packet.Packet) { w.t.Fatal("a packet is delivered") }
-
-func (w *world) Consume(_ units.Time, p *packet.Packet) {
-	w.consumed++
-	w.pool.Free(p)
-}
-func (w *world) Waits(_ units.Time, p *packet.Packet)  { w.waiting += p.Size }
-func (w *world) Leaves(_ units.Time, p *packet.Packet) { w.waiting -= p.Size }
-func (w *world) Admit(units.Time, *packet.Packet)      {}
-func (w *world) Address(*packet.Packet) bool           { return false }
-func (w *world) Trip(packet.FlowKey, units.Bytes, units.Bytes) cc.Path {
-	return cc.Path{RTT: 1}
-}
-
-// modelled makes a packet of a modelled flow.
-func (w *world) modelled(flow int32, seq uint32, size units.Bytes, prio uint8) *packet.Packet {
-	p := w.pool.New()
-	p.Flow, p.Seq, p.Size, p.Prio, p.Version, p.Proto = flow, seq, size, prio, 4, wire.ProtoUDP
-	p.SrcPort = uint16(flow)
-	return p
-}
-
-// sound holds the limiter's lists to one another.
-func (w *world) sound(now units.Time) {
-	l := w.l
-	if err := l.agenda.Check(); err != nil {
-		w.t.Fatal(err)
-	}
-	if l.armed != l.agenda.Next() {
-		w.t.Fatalf("the timer is armed for %v, and the agenda begins at %v", l.armed, l.agenda.Next())
-	}
-	if len(l.flows) > l.Config.Flows {
-		w.t.Fatalf("%d flows, more than %d", len(l.flows), l.Config.Flows)
-	}
-	var held [8]units.Bytes
-	packets, bytes, waiting, flows := 0, units.Bytes(0), 0, 0
-	for f := l.order.first; f != nil; f = f.inOrder.behind {
-		if flows++; f != l.shared && l.flows[f.key] != f {
-			w.t.Fatalf("a flow of the order is not in the table: %+v", f.key)
-		}
-		n, sum := 0, units.Bytes(0)
-		for p := f.queue.First(); p != nil; p = p.Next {
-			n++
-			sum += p.Size
-			held[p.Prio] += p.Size
-		}
-		if n != f.count || sum != f.bytes {
-			w.t.Fatalf("a flow has %d packets of %d bytes and says %d of %d", n, sum, f.count, f.bytes)
-		}
-		packets, bytes = packets+n, bytes+sum
-		may := n > 0 && f.pace.Next(f.control.Rate(), l.traits.Burst) <= now
-		if n > 0 {
-			waiting++
-			if f.prio != f.queue.First().Prio {
-				w.t.Fatal("a flow is in another lane than its first packet")
-			}
-		}
-		if f.turns != f.inTurn.in || f.turns && n == 0 || may && !f.turns {
-			w.t.Fatalf("a flow with %d packets that may leave: %v, takes turns: %v", n, may, f.turns)
-		}
-		if n > 0 && !f.turns && f.Want() > f.pace.Next(f.control.Rate(), l.traits.Burst) {
-			w.t.Fatal("a flow is woken too late")
-		}
-		if idle := n == 0 && f != l.shared; f.inIdle.in != idle {
-			w.t.Fatalf("a flow with %d packets is idle: %v", n, f.inIdle.in)
-		}
-		if n == 0 && f.Want() != units.Never {
-			w.t.Fatal("a flow that rests has something due")
-		}
-	}
-	want := len(l.flows)
-	if l.shared != nil {
-		want++
-	}
-	if packets != l.packets || bytes != l.bytes || held != l.held || waiting != l.waiting || flows != want || bytes != w.waiting {
-		w.t.Fatalf("%d packets of %d bytes in %d of %d flows, counted are %d of %d in %d of %d; %d wait", packets, bytes, waiting, flows, l.packets, l.bytes, l.waiting, want, w.waiting)
-	}
-	if w.free <= now {
-		for prio, size := range w.fed {
-			if size > 0 && w.blocked>>prio&1 == 0 {
-				w.t.Fatal("the port is idle, and it is fed")
-			}
-		}
-	}
-}
 
 // TestModel: whatever flows send, and whatever pauses the port: the packets of a flow leave
 // in their order, each once or is counted as dropped; no flow leaves faster than its rate;
@@ -281,9 +46,9 @@ func model(t *rapid.T) {
 	var seq, last [flows]uint32
 	left := 0
 	type span struct {
-		from, to units.Time
-		bytes    units.Bytes
-		size     units.Bytes
+		from  units.Time
+		bytes units.Bytes
+		size  units.Bytes
 	}
 	spans := map[*flow]*span{}
 	w.left = func(now units.Time, p *packet.Packet) {
@@ -477,44 +242,95 @@ func TestWhatPasses(t *testing.T) {
 	}
 }
 
+// busy is a limiter with flows that always have something that waits for its time: turn
+// has a packet leave, and another come.
+func busy(t rapid.TB, flows int, rate units.Rate) (w *world, turn func()) {
+	w = newWorld(t, &Config{Flows: 65536, Age: units.Second, Rate: rate}, 10*units.Gbps, 0)
+	frames := make([]packet.Packet, flows)
+	for i := range frames {
+		f := make([]byte, 1514)
+		f[12], f[14], f[16], f[17], f[23] = 8, 0x45, 1500>>8, 1500&255, wire.ProtoTCP
+		f[26], f[29], f[30], f[33] = 10, 1, 10, 2
+		f[34], f[35] = byte(i>>8), byte(i)
+		frames[i].Frame = f
+		if !frames[i].Parse() {
+			t.Fatal("no frame")
+		}
+	}
+	sent, left := 0, 0
+	w.left = func(units.Time, *packet.Packet) { left++ }
+	send := func() {
+		p := w.pool.NewFrame(1514)
+		f := p.Frame
+		*p = frames[sent%flows]
+		p.Frame = f
+		copy(f, frames[sent%flows].Frame[:64])
+		w.l.Send(w.engine.Now(), p)
+		sent++
+	}
+	for range 2 * flows {
+		send()
+	}
+	return w, func() {
+		for before := left; left == before; {
+			w.engine.Run(w.engine.Next(), 1)
+		}
+		send()
+	}
+}
+
+// TestAPacketDoesNotAllocate of a flow that is known.
+func TestAPacketDoesNotAllocate(t *testing.T) {
+	_, turn := busy(t, 100, 90*units.Mbps)
+	for range 1000 {
+		turn()
+	}
+	if n := testing.AllocsPerRun(1000, turn); n != 0 {
+		t.Errorf("%v allocations a packet", n)
+	}
+}
+
 // BenchmarkThousandFlows: a packet through a limiter with a thousand flows, each of which
 // always has some that wait for their time.
 func BenchmarkThousandFlows(b *testing.B) {
-	const flows = 1000
-	c := &Config{Flows: 65536, Age: units.Second, Rate: 9 * units.Mbps}
-	w := newWorld(b, c, 10*units.Gbps, 0)
-	frames := make([]packet.Packet, flows)
-	a, z := netip.MustParseAddr("10.0.0.1").As4(), netip.MustParseAddr("10.0.0.2").As4()
-	for i := range frames {
-		f := make([]byte, 1514)
-		f[12], f[13], f[14], f[16], f[17], f[23] = 8, 0, 0x45, 1500>>8, 1500&255, wire.ProtoTCP
-		copy(f[26:], a[:])
-		copy(f[30:], z[:])
-		f[34], f[35], f[36] = byte(i>>8), byte(i), 20
-		frames[i].Frame = f
-		frames[i].Parse()
+	w, turn := busy(b, 1000, 9*units.Mbps)
+	for b.Loop() {
+		turn()
 	}
-	next := 0
-	w.left = func(units.Time, *packet.Packet) { next++ }
-	send := func(now units.Time, i int) {
-		p := w.pool.NewFrame(1514)
-		f := p.Frame
-		copy(f[:64], frames[i].Frame)
-		*p = frames[i]
-		p.Frame = f
-		w.l.Send(now, p)
+	if len(w.l.flows) != 1000 {
+		b.Fatalf("%d flows", len(w.l.flows))
 	}
-	for i := range 2 * flows {
-		send(0, i%flows)
+}
+
+// TestFlowsTakeTurnsInBytes: flows that may always send have equal shares of the port,
+// whatever their packets' size.
+func TestFlowsTakeTurnsInBytes(t *testing.T) {
+	w := newWorld(t, &Config{Flows: 10, Age: units.Second, Control: cc.Choice{Settings: &controls{make: func(cc.Flow) cc.Control { return &fixed{} }}}}, units.Gbps, 0)
+	var sent [4]units.Bytes
+	var seq [4]uint32
+	sizes := [4]units.Bytes{100, 300, 1000, 1514}
+	send := func(now units.Time, k int32) {
+		seq[k]++
+		w.l.Send(now, w.modelled(k, seq[k], sizes[k], 0))
 	}
-	b.ResetTimer()
-	for i := 0; i < b.N; i++ {
-		// A packet leaves at its time, and its flow gets another.
-		for before := next; next == before; {
-			w.engine.Run(w.engine.Next(), 1)
+	w.left = func(_ units.Time, p *packet.Packet) { sent[p.Flow] += packet.OnWire(p.Size) }
+	for k := range int32(4) {
+		for range 200 {
+			send(0, k)
 		}
-		send(w.engine.Now(), i%flows)
 	}
-	b.StopTimer()
-	b.ReportMetric(float64(w.l.packets), "waiting")
+	for now := units.Time(0); now < 5*units.Millisecond; now += units.Microsecond {
+		w.engine.Run(now, math.MaxInt)
+		w.engine.Advance(now)
+		for k := range int32(4) {
+			for w.l.flows[packet.FlowKey{Flow: k, Proto: wire.ProtoUDP, SrcPort: uint16(k)}].count < 100 {
+				send(now, k)
+			}
+		}
+	}
+	for k := range sent {
+		if d := sent[k] - sent[0]; d < -2*w.l.quantum || d > 2*w.l.quantum {
+			t.Errorf("on the wire are %v of the flows with packets of %v", sent, sizes)
+		}
+	}
 }
