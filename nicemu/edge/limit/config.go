@@ -5,6 +5,8 @@ package limit
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
@@ -59,7 +61,7 @@ func (c *Config) Validate(line units.Rate) error {
 		check.Rate("rate", c.Rate, line, "100Mbps")
 	default:
 		if why := unfit(c.Control.Traits()); why != "" {
-			check.Unfit("cc", c.Control.Name+" goes by "+why, "it can be the cc of a nic; for ordinary flows choose a rate control that hears messages of switches, or write rate: 100Mbps")
+			check.Unfit("cc", c.Control.Name+" goes by "+why, fmt.Sprintf("it can be the cc of a nic; here choose one that hears messages of switches (%s), or write rate: 100Mbps", strings.Join(hearing(), ", ")))
 		}
 	}
 	check.Number("flows", c.Flows, 1, maxFlows)
@@ -83,6 +85,16 @@ func unfit(t cc.Traits) string {
 		return "telemetry, for which only RoCEv2 packets have room"
 	}
 	return ""
+}
+
+// hearing gives the names of the rate controls that hear messages.
+func hearing() (names []string) {
+	for _, name := range cc.Methods.Names() {
+		if m, _ := cc.Methods.Find(name); m.Feedback != nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // New implements edge.Settings.
