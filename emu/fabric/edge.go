@@ -1,6 +1,8 @@
 package fabric
 
 import (
+	"math"
+
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
@@ -20,9 +22,11 @@ type edgeHost struct {
 	outlet    *edge.Outlet
 	timer     sim.Timer
 
-	backlogs  []backlog // by the queue of the real host's device
-	high, low units.Bytes
-	full      func(now units.Time, queue int, full bool)
+	backlogs []backlog   // by the queue of the real host's device
+	waiting  units.Bytes // in all of them
+	room     units.Bytes // most that is to wait there
+	high     units.Bytes // and of one
+	full     func(now units.Time, queue int, full bool)
 }
 
 // backlog is what waits in the service of what came by one queue of a device.
@@ -139,16 +143,20 @@ func (h *edgeHost) wait(now units.Time, p *packet.Packet, n units.Bytes) {
 	}
 	b := &h.backlogs[p.In]
 	b.bytes += n
-	if full := b.bytes > h.high || b.full && b.bytes > h.low; full != b.full {
+	h.waiting += n
+	high := max(min(h.high, h.room-h.waiting), 0)
+	if full := b.bytes > high || b.full && b.bytes > high/2; full != b.full {
 		b.full = full
 		h.full(now, int(p.In), full)
 	}
 }
 
 // Watch has f called when more than high bytes wait in the edge service of what came by
-// one of the queues of the host's device, and when that has fallen to low again. It does
-// nothing without an edge service. Another call changes the bounds.
-func (s *Station) Watch(queues int, high, low units.Bytes, f func(now units.Time, queue int, full bool)) {
+// one of the queues of the host's device, and when that has fallen to half of it again.
+// The bound is lower while much waits of all queues, so that the host's own queue, by
+// whose limit services drop, has room for what comes until a queue is held. It does
+// nothing without an edge service. Another call changes the bound.
+func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, queue int, full bool)) {
 	h := s.edge
 	if h == nil {
 		return
@@ -156,5 +164,13 @@ func (s *Station) Watch(queues int, high, low units.Bytes, f func(now units.Time
 	if h.backlogs == nil {
 		h.backlogs = make([]backlog, queues)
 	}
-	h.high, h.low, h.full = high, low, f
+	h.high, h.full, h.room = high, f, math.MaxInt64
+	for _, c := range s.fabric.Plan.Nodes[s.Node].Ports[s.Index].Classes {
+		if c.Limit > 0 {
+			h.room = min(h.room, c.Limit/2)
+		}
+	}
 }
+
+// HasEdge tells whether the station has an edge service.
+func (s *Station) HasEdge() bool { return s.edge != nil }

@@ -99,7 +99,7 @@ func (l *Lab) watchQueues(s *fabric.Station) {
 	}
 	high := heldAt(rate)
 	s.Port.Watch(high, high/2, func(_ units.Time, prio uint8, full bool) { l.classFull(s, prio, full) })
-	s.Watch(len(dev.device.FDs), high, high/2, func(_ units.Time, queue int, full bool) { l.queueLong(dev, queue, full) })
+	s.Watch(len(dev.device.FDs), high, func(_ units.Time, queue int, full bool) { l.queueLong(dev, queue, full) })
 }
 
 // queueLong is told, on the thread of a station's engine, that more of what came by a queue
