@@ -164,8 +164,8 @@ func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
 		{"receives", number(func(q *fabric.QPStatus) uint64 { return uint64(q.Receives) }), true},
 		{"rate", rateOf, false},
 	}
-	for _, name := range gaugeColumns(pairs) {
-		columns = append(columns, column{strings.ReplaceAll(name, "_", "-"), func(q *fabric.QPStatus) string { return gaugeOf(q, name) }, true})
+	for _, name := range gaugeColumns(len(pairs), func(i int) []gauge.Value { return pairs[i].Gauges }) {
+		columns = append(columns, column{strings.ReplaceAll(name, "_", "-"), func(q *fabric.QPStatus) string { return gaugeOf(q.Gauges, name) }, true})
 	}
 	columns = append(columns, []column{
 		{"CNPs", number(func(q *fabric.QPStatus) uint64 { return q.CNPsHandled }), true},
@@ -234,9 +234,9 @@ func rateOf(q *fabric.QPStatus) string {
 
 // gaugeColumns gives the names of the gauges of rate controls that stand in tables, in
 // their order.
-func gaugeColumns(pairs []fabric.QPStatus) (names []string) {
-	for i := range pairs {
-		for _, g := range pairs[i].Gauges {
+func gaugeColumns(n int, gauges func(i int) []gauge.Value) (names []string) {
+	for i := range n {
+		for _, g := range gauges(i) {
 			if g.Brief && !slices.Contains(names, g.Name) {
 				names = append(names, g.Name)
 			}
@@ -246,8 +246,8 @@ func gaugeColumns(pairs []fabric.QPStatus) (names []string) {
 }
 
 // gaugeOf prints the gauge of a name; "-" where there is none.
-func gaugeOf(q *fabric.QPStatus, name string) string {
-	for _, g := range q.Gauges {
+func gaugeOf(gauges []gauge.Value, name string) string {
+	for _, g := range gauges {
 		if g.Name == name {
 			return gaugeText(g)
 		}
@@ -275,9 +275,9 @@ func gaugeText(g gauge.Value) string {
 }
 
 // controlLine prints all gauges of a rate control.
-func controlLine(q *fabric.QPStatus) string {
-	texts := make([]string, len(q.Gauges))
-	for i, g := range q.Gauges {
+func controlLine(gauges []gauge.Value) string {
+	texts := make([]string, len(gauges))
+	for i, g := range gauges {
 		texts[i] = strings.ReplaceAll(g.Name, "_", " ") + " " + gaugeText(g)
 	}
 	return strings.Join(texts, ", ")
@@ -299,7 +299,7 @@ func WriteQP(w io.Writer, q *fabric.QPStatus) {
 	}
 	line("rate", "%s", rateLine(q))
 	if len(q.Gauges) > 0 {
-		line(q.Control, "%s", controlLine(q))
+		line(q.Control, "%s", controlLine(q.Gauges))
 	}
 	due := ""
 	if q.CNPDue {
