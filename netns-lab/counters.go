@@ -25,10 +25,10 @@ type Counters struct {
 	QueuePackets    int         // waiting now in the queueing discipline
 	QueueBytes      units.Bytes // and their size
 
-	// Classes are the queues of a device that has one for each traffic class,
-	// of which the above is the sum. What the device drops the kernel does not
+	// Queues are the queues of a device that has several, of which the above is the
+	// sum. What the device drops the kernel does not
 	// tell apart.
-	Classes []Waiting
+	Queues []Waiting
 }
 
 // Counters reads the counters of d.
@@ -56,7 +56,7 @@ func (d *Device) counters() (c Counters, err error) {
 		return c, fmt.Errorf("read the queue's counters: %w", err)
 	}
 	if len(d.FDs) > 1 {
-		c.Classes = make([]Waiting, len(d.FDs))
+		c.Queues = make([]Waiting, len(d.FDs))
 	}
 	for _, q := range qdiscs {
 		a := q.Attrs()
@@ -68,9 +68,9 @@ func (d *Device) counters() (c Counters, err error) {
 			c.QueueDrops, c.QueueOverlimits = uint64(s.Drops), uint64(s.Overlimits)
 			c.QueuePackets, c.QueueBytes = int(s.Qlen), units.Bytes(s.Backlog)
 		}
-		for i := range c.Classes {
+		for i := range c.Queues {
 			if _, parent := d.place(i); a.Parent == parent {
-				c.Classes[i] = Waiting{Drops: uint64(s.Drops), Packets: int(s.Qlen), Bytes: units.Bytes(s.Backlog)}
+				c.Queues[i] = Waiting{Drops: uint64(s.Drops), Packets: int(s.Qlen), Bytes: units.Bytes(s.Backlog)}
 			}
 		}
 	}

@@ -75,7 +75,7 @@ type Device struct {
 	mtu     int
 	shaping bool // a shaper is in place
 	shaper  shaper
-	held    uint8 // queues, by a bit each
+	held    []bool // by queue
 }
 
 // openDevice makes the device i in the calling thread's namespace ns: set up in
@@ -85,7 +85,7 @@ func openDevice(ns *namespace, host string, i Interface) (*Device, error) {
 	if err := d.open(i); err != nil {
 		return nil, err
 	}
-	d.FD = d.FDs[0]
+	d.FD, d.held = d.FDs[0], make([]bool, len(d.FDs))
 	if err := d.configure(i); err != nil {
 		d.close()
 		return nil, err
@@ -93,9 +93,9 @@ func openDevice(ns *namespace, host string, i Interface) (*Device, error) {
 	return d, nil
 }
 
-// open opens the device's queues: one, or with classes one for each.
+// open opens the device's queues: one, or those of its classes.
 func (d *Device) open(i Interface) (err error) {
-	if i.Classes != nil && len(i.Classes.Priorities) > 1 {
+	if i.Classes != nil && i.Classes.queues() > 1 {
 		d.FDs, err = openQueues(i)
 		if !errors.Is(err, ErrNoSteering) {
 			return err

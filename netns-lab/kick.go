@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/weftlab/weft/switches/class"
 )
 
 // The kernel looks at a token bucket when a packet joins it, and when the one
@@ -17,6 +15,9 @@ import (
 // kickMark is the mark (SO_MARK) of such frames, to which the number of the
 // queue is added. The steering program knows it.
 const kickMark = 0x77656600
+
+// kickQueue are the bits of the mark that are the queue's number.
+const kickQueue = MaxQueues - 1
 
 // Kick is a frame that a device with Classes gives now and then, when a queue
 // has been resumed, and that no program of the host has sent. Whoever reads the
@@ -67,7 +68,7 @@ func newKicker(index int, steer bool) (*kicker, error) {
 // send makes the kernel look at a queue.
 func (k *kicker) send(queue int) error {
 	if k.steer {
-		if err := unix.SetsockoptInt(k.fd, unix.SOL_SOCKET, unix.SO_MARK, kickMark|queue&(class.Count-1)); err != nil {
+		if err := unix.SetsockoptInt(k.fd, unix.SOL_SOCKET, unix.SO_MARK, kickMark|queue&kickQueue); err != nil {
 			return fmt.Errorf("mark a frame that resumes a queue: %w", err)
 		}
 	}

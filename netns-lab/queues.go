@@ -16,11 +16,11 @@ import (
 const (
 	mqHandle     = shaperHandle
 	bucketHandle = 0x10 << 16
-
-	// maxQueues is how many queues the kernel gives a device that may have
-	// several (MAX_TAP_QUEUES, drivers/net/tun.c).
-	maxQueues = 256
 )
+
+// MaxQueues is how many queues the kernel gives a device that may have several
+// (MAX_TAP_QUEUES, drivers/net/tun.c).
+const MaxQueues = 256
 
 // trickle is the rate in bytes per second of a queue that is held. The kernel
 // knows no stop. What waits for the bucket longest, a super-packet, would go on
@@ -38,7 +38,7 @@ func (d *Device) place(queue int) (handle, parent uint32) {
 // keepApart gives each of the device's queues a place of its own to wait in. It
 // is called while the device is down.
 //
-// The kernel makes all of maxQueues, and in each three arrays of the length of
+// The kernel makes all of MaxQueues, and in each three arrays of the length of
 // the device's ring: 60 MB at the default. Those without a queue are taken away
 // again, by way of something that can be.
 func (d *Device) keepApart() error {
@@ -49,7 +49,7 @@ func (d *Device) keepApart() error {
 	if err := d.qdisc(unix.RTM_NEWQDISC, replace, mqHandle, netlink.HANDLE_ROOT, "mq"); err != nil {
 		return fmt.Errorf("queueing discipline mq: %w", err)
 	}
-	for i := len(d.FDs); i < maxQueues; i++ {
+	for i := len(d.FDs); i < MaxQueues; i++ {
 		handle, parent := d.place(i)
 		err := d.qdisc(unix.RTM_NEWQDISC, replace, handle, parent, "pfifo")
 		if errors.Is(err, unix.ENOENT) {
@@ -86,7 +86,7 @@ func (d *Device) Hold(queue int) error {
 	return d.explain(d.ns.use(func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.held |= 1 << queue
+		d.held[queue] = true
 		return d.fill(queue)
 	}))
 }
@@ -96,7 +96,7 @@ func (d *Device) Resume(queue int) error {
 	return d.explain(d.ns.use(func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.held &^= 1 << queue
+		d.held[queue] = false
 		if err := d.fill(queue); err != nil {
 			return err
 		}
@@ -104,17 +104,19 @@ func (d *Device) Resume(queue int) error {
 	}))
 }
 
-// Queue is the number of the queue in which packets of a priority wait, -1 if
-// the device has no Classes or none of that priority.
-func (d *Device) Queue(priority uint8) int {
+// Queues are the n queues in which packets of a priority wait, by the number of the
+// first; n is 0 if the device has no Classes or none of that priority.
+func (d *Device) Queues(priority uint8) (first, n int) {
 	if d.classes == nil {
-		return -1
+		return 0, 0
 	}
-	queue := d.classes.queue(priority)
-	if len(d.FDs) == 1 {
-		queue = min(queue, 0)
+	switch first = d.classes.first(priority); {
+	case first < 0:
+		return 0, 0
+	case len(d.FDs) == 1:
+		return 0, 1
 	}
-	return queue
+	return first, d.classes.perClass()
 }
 
 // Waiting is what a queue of a device counts in the host.

@@ -127,7 +127,7 @@ func TestHoldOneClass(t *testing.T) {
 		t.Run(fmt.Sprintf("%v offload %v %s", c.kind, c.offload, c.rate), func(t *testing.T) {
 			l, w := heldPair(t, c.kind, c.offload, c.rate)
 			d := l.Devices()[0]
-			queue := d.Queue(3)
+			queue, _ := d.Queues(3)
 			if err := d.Hold(queue); err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +145,7 @@ func TestHoldOneClass(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if q := counters.Classes[queue]; q.Packets == 0 || q.Bytes < 1000 || q.Drops != 0 || counters.QueuePackets < q.Packets {
+			if q := counters.Queues[queue]; q.Packets == 0 || q.Bytes < 1000 || q.Drops != 0 || counters.QueuePackets < q.Packets {
 				t.Errorf("%+v of %+v waits in the host", q, counters)
 			}
 			free, freeDone := number(t, l, 0, 7002, n, 1000)
@@ -279,7 +279,7 @@ func TestHoldTheWholeHost(t *testing.T) {
 	refuseSteering(t)
 	l, _ := heldPair(t, TAP, true, 200*units.Mbps)
 	d := l.Devices()[0]
-	if err := d.Hold(d.Queue(3)); err != nil {
+	if err := d.Hold(firstQueue(d, 3)); err != nil {
 		t.Fatal(err)
 	}
 	const n = 3000
@@ -294,7 +294,7 @@ func TestHoldTheWholeHost(t *testing.T) {
 			t.Error("a sender was not stopped")
 		}
 	}
-	if err := d.Resume(d.Queue(3)); err != nil {
+	if err := d.Resume(firstQueue(d, 3)); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range streams {
@@ -437,4 +437,9 @@ func BenchmarkResume(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "us/p50")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "us/p99")
 	b.ReportMetric(float64(took[len(took)-1].Microseconds()), "us/max")
+}
+
+func firstQueue(d *Device, priority uint8) int {
+	first, _ := d.Queues(priority)
+	return first
 }

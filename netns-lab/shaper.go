@@ -134,7 +134,7 @@ func (d *Device) fill(queue int) error {
 	if r == 0 {
 		rate = unshaped
 	}
-	if d.held&(1<<queue) != 0 {
+	if d.held[queue] {
 		rate, burst = min(rate, trickle), tallest
 	}
 	parms := nl.TcTbfQopt{Rate: rateSpec(rate), Peakrate: rateSpec(2 * unshaped), Limit: shaperLimit}

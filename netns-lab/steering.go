@@ -13,18 +13,35 @@ import (
 )
 
 // Classes are the traffic classes that a device keeps apart, so that each can
-// be held without the others: it has a queue for each.
+// be held without the others: it has a queue for each, or several among which the
+// flows of the class are shared out.
 type Classes struct {
 	Map        class.Map // gives a packet's priority
-	Priorities []uint8   // 0 to 7, of each queue; all that Map gives are there
+	Priorities []uint8   // 0 to 7, of each class; all that Map gives are there
+	Flows      int       // queues for each class; 0 is 1
 }
 
-// queue is the number of the queue for a priority.
-func (c *Classes) queue(priority uint8) int { return slices.Index(c.Priorities, priority) }
+// perClass is how many queues each class has.
+func (c *Classes) perClass() int { return max(c.Flows, 1) }
+
+// queues is how many there are altogether.
+func (c *Classes) queues() int { return len(c.Priorities) * c.perClass() }
+
+// first is the number of the first queue for a priority, -1 if there is none.
+func (c *Classes) first(priority uint8) int {
+	i := slices.Index(c.Priorities, priority)
+	if i < 0 {
+		return -1
+	}
+	return i * c.perClass()
+}
 
 func (c *Classes) validate() error {
 	if n := len(c.Priorities); n < 1 || n > class.Count {
 		return fmt.Errorf("%d traffic classes: a device has 1 to %d", n, class.Count)
+	}
+	if c.Flows < 0 || c.queues() > MaxQueues {
+		return fmt.Errorf("%d queues for each of %d traffic classes: a device has %d at most", c.Flows, len(c.Priorities), MaxQueues)
 	}
 	for i, p := range c.Priorities {
 		if p >= class.Count {
@@ -35,7 +52,7 @@ func (c *Classes) validate() error {
 		}
 	}
 	for _, p := range slices.Concat(c.Map.DSCP[:], c.Map.PCP[:], []uint8{c.Map.Untagged}) {
-		if c.queue(p) < 0 {
+		if c.first(p) < 0 {
 			return fmt.Errorf("packets are given priority %d, and no traffic class has it", p)
 		}
 	}
@@ -82,7 +99,7 @@ func openQueues(i Interface) (fds []int, err error) {
 			fds = nil
 		}
 	}()
-	for range i.Classes.Priorities {
+	for range i.Classes.queues() {
 		fd, err := open(i.Name, i.Kind, true)
 		if err != nil {
 			return fds, err
@@ -134,9 +151,9 @@ func (c *Classes) steering(kind DeviceKind) asm.Instructions {
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMem(asm.R0, asm.R6, skbMark, asm.Word),
 		asm.Mov.Reg32(asm.R1, asm.R0),
-		asm.And.Imm32(asm.R1, ^(class.Count - 1)),
+		asm.And.Imm32(asm.R1, ^kickQueue),
 		asm.JNE.Imm32(asm.R1, kickMark, "packet"),
-		asm.And.Imm(asm.R0, class.Count-1),
+		asm.And.Imm(asm.R0, kickQueue),
 		asm.Return(),
 		asm.Mov.Imm(asm.R8, 0).WithSymbol("packet"),
 		asm.Mov.Imm(asm.R7, untagged),
@@ -188,10 +205,12 @@ func (c *Classes) steering(kind DeviceKind) asm.Instructions {
 		return set
 	})
 	in = append(in,
-		asm.LoadInd(asm.R0, asm.R8, l3+1, asm.Byte).WithSymbol("ipv4"),
+		asm.Mov.Imm(asm.R7, isIPv4).WithSymbol("ipv4"),
+		asm.LoadInd(asm.R0, asm.R8, l3+1, asm.Byte),
 		asm.RSh.Imm(asm.R0, 2),
 		asm.Ja.Label("dscp"),
-		asm.LoadInd(asm.R0, asm.R8, l3, asm.Half).WithSymbol("ipv6"),
+		asm.Mov.Imm(asm.R7, isIPv6).WithSymbol("ipv6"),
+		asm.LoadInd(asm.R0, asm.R8, l3, asm.Half),
 		asm.RSh.Imm(asm.R0, 6),
 		asm.And.Imm(asm.R0, 63),
 		asm.Mov.Reg(asm.R0, asm.R0).WithSymbol("dscp"),
@@ -204,8 +223,92 @@ func (c *Classes) steering(kind DeviceKind) asm.Instructions {
 		}
 		return set
 	})
+	if c.perClass() == 1 {
+		for i := range c.Priorities {
+			in = append(in, asm.Mov.Imm(asm.R0, int32(i)).WithSymbol(fmt.Sprint("queue", i)), asm.Return())
+		}
+		return in
+	}
 	for i := range c.Priorities {
-		in = append(in, asm.Mov.Imm(asm.R0, int32(i)).WithSymbol(fmt.Sprint("queue", i)), asm.Return())
+		in = append(in, asm.Mov.Imm(asm.R9, int32(i*c.perClass())).WithSymbol(fmt.Sprint("queue", i)), asm.Ja.Label("share"))
+	}
+	return c.share(in, l3)
+}
+
+// What R7 says once a packet is known to be IP: it is no priority code point then.
+const (
+	isIPv4 = 104
+	isIPv6 = 106
+)
+
+// share shares out the flows of a class among its queues, of which R9 is the first: by
+// addresses, and by the ports of TCP and UDP where they are known to be there, so that a
+// flow keeps its queue. What is not IP takes the first.
+func (c *Classes) share(in asm.Instructions, l3 int32) asm.Instructions {
+	const (
+		fragment = 0x3fff // offset, and More Fragments
+		tcp, udp = unix.IPPROTO_TCP, unix.IPPROTO_UDP
+	)
+	in = append(in,
+		asm.JEq.Imm(asm.R7, isIPv4, "share4").WithSymbol("share"),
+		asm.JEq.Imm(asm.R7, isIPv6, "share6"),
+		asm.Mov.Reg(asm.R0, asm.R9),
+		asm.Return(),
+		asm.Mov.Imm(asm.R7, 0).WithSymbol("share4"),
+	)
+	in = addWords(in, l3+12, 2)
+	in = append(in,
+		asm.LoadInd(asm.R0, asm.R8, l3+6, asm.Half),
+		asm.JSet.Imm(asm.R0, fragment, "spread"),
+		asm.LoadInd(asm.R0, asm.R8, l3+9, asm.Byte),
+		asm.JEq.Imm(asm.R0, tcp, "ports4"),
+		asm.JNE.Imm(asm.R0, udp, "spread"),
+		asm.LoadInd(asm.R0, asm.R8, l3, asm.Byte).WithSymbol("ports4"),
+		asm.And.Imm(asm.R0, 15),
+		asm.LSh.Imm(asm.R0, 2),
+		asm.Add.Reg(asm.R8, asm.R0),
+	)
+	in = addWords(in, l3, 1)
+	in = append(in,
+		asm.Ja.Label("spread"),
+		asm.Mov.Imm(asm.R7, 0).WithSymbol("share6"),
+	)
+	in = addWords(in, l3+8, 8)
+	in = append(in,
+		asm.LoadInd(asm.R0, asm.R8, l3+6, asm.Byte),
+		asm.JEq.Imm(asm.R0, tcp, "ports6"),
+		asm.JNE.Imm(asm.R0, udp, "spread"),
+		asm.Mov.Reg(asm.R0, asm.R0).WithSymbol("ports6"),
+	)
+	in = addWords(in, l3+40, 1)
+	return append(in,
+		asm.Mov.Reg32(asm.R0, asm.R7).WithSymbol("spread"),
+		asm.RSh.Imm32(asm.R0, 15),
+		asm.Xor.Reg32(asm.R0, asm.R7),
+		asm.Mul.Imm32(asm.R0, hashMix),
+		asm.RSh.Imm32(asm.R0, 16),
+		asm.Mod.Imm32(asm.R0, int32(c.perClass())),
+		asm.Add.Reg(asm.R0, asm.R9),
+		asm.Return(),
+	)
+}
+
+// hashMix is an odd number whose bits look random: that of Knuth's multiplicative hash, as
+// a signed one.
+const hashMix = 0x9e3779b1 - 1<<32
+
+// addWords adds some words of 4 bytes, from an offset on behind the VLAN tags, to the hash
+// in R7.
+func addWords(in asm.Instructions, offset, words int32) asm.Instructions {
+	for i := range words {
+		in = append(in,
+			asm.LoadInd(asm.R0, asm.R8, offset+4*i, asm.Word),
+			asm.Xor.Reg32(asm.R7, asm.R0),
+			asm.Mul.Imm32(asm.R7, hashMix),
+			asm.Mov.Reg32(asm.R0, asm.R7),
+			asm.RSh.Imm32(asm.R0, 13),
+			asm.Xor.Reg32(asm.R7, asm.R0),
+		)
 	}
 	return in
 }

@@ -37,6 +37,7 @@ func TestClassesAreChecked(t *testing.T) {
 		{func(c *Classes) { c.Priorities = make([]uint8, 9) }, "9 traffic classes"},
 		{func(c *Classes) { c.Priorities[0] = 8 }, "priority 8 of a traffic class: priorities are 0 to 7"},
 		{func(c *Classes) { c.Priorities[0] = 3 }, "two traffic classes have priority 3"},
+		{func(c *Classes) { c.Flows = 86 }, "86 queues for each of 3 traffic classes: a device has 256 at most"},
 		{func(c *Classes) { c.Map.DSCP[63] = 7 }, "priority 7, and no traffic class has it"},
 		{func(c *Classes) { c.Map.Untagged = 7 }, "priority 7, and no traffic class has it"},
 	} {
@@ -60,20 +61,20 @@ func (c *Classes) want(frame []byte, kind DeviceKind) int {
 		case len(frame) > 0 && frame[0]>>4 == 6:
 			first = layers.LayerTypeIPv6
 		default:
-			return c.queue(c.Map.Untagged)
+			return c.first(c.Map.Untagged)
 		}
 	}
 	p := gopacket.NewPacket(frame, first, gopacket.Default)
 	if ip, ok := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4); ok {
-		return c.queue(c.Map.DSCP[ip.TOS>>2])
+		return c.first(c.Map.DSCP[ip.TOS>>2])
 	}
 	if ip, ok := p.Layer(layers.LayerTypeIPv6).(*layers.IPv6); ok {
-		return c.queue(c.Map.DSCP[ip.TrafficClass>>2])
+		return c.first(c.Map.DSCP[ip.TrafficClass>>2])
 	}
 	if tag, ok := p.Layer(layers.LayerTypeDot1Q).(*layers.Dot1Q); ok { // the outermost
-		return c.queue(c.Map.PCP[tag.Priority])
+		return c.first(c.Map.PCP[tag.Priority])
 	}
-	return c.queue(c.Map.Untagged)
+	return c.first(c.Map.Untagged)
 }
 
 // ipWith is the headers of an IP packet.
@@ -119,6 +120,7 @@ func TestSteering(t *testing.T) {
 			c.Map.PCP[i] = known.Draw(t, "pcp")
 		}
 		c.Map.Untagged = known.Draw(t, "untagged")
+		c.Flows = rapid.IntRange(0, MaxQueues/class.Count).Draw(t, "flows")
 		for _, kind := range []DeviceKind{TAP, TUN} {
 			p, err := newSteering(c, kind)
 			if err != nil {
@@ -133,8 +135,9 @@ func TestSteering(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := c.want(f, kind); int(got) != want {
-					t.Fatalf("%v %x: queue %d, want %d", kind, f, got, want)
+				want := c.want(f, kind)
+				if isIP := f[0]>>4 > 2 || kind == TAP && len(f) > 14+28; int(got) < want || int(got) >= want+c.perClass() || !isIP && int(got) != want {
+					t.Fatalf("%v %x: queue %d, want %d or one of the %d from there", kind, f, got, want, c.perClass())
 				}
 			}
 		}
@@ -155,6 +158,81 @@ func anyFrame(t *rapid.T, kind DeviceKind) []byte {
 		return ip
 	}
 	return frameWith(rapid.SliceOfN(rapid.Uint8Range(0, 7), 0, 3).Draw(t, "tags"), ether, ip)
+}
+
+// Packets of a flow have one queue, and flows are shared out among those of their class.
+func TestFlowsAreSharedOut(t *testing.T) {
+	needSteering(t)
+	const n = 16
+	c := threeClasses()
+	c.Flows = n
+	for _, kind := range []DeviceKind{TAP, TUN} {
+		p, err := newSteering(c, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		queue := func(tags []uint8, ip []byte) int {
+			f := ip
+			if kind == TAP {
+				ether := uint16(unix.ETH_P_IP)
+				if ip[0]>>4 == 6 {
+					ether = unix.ETH_P_IPV6
+				}
+				f = frameWith(tags, ether, ip)
+			}
+			got, _, err := p.Test(slices.Concat(make([]byte, 14), f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(got)
+		}
+		for _, v6 := range []bool{false, true} {
+			for _, proto := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP} {
+				used := map[int]bool{}
+				for port := range uint16(200) {
+					ip := ipWith(v6, 26)
+					at := len(ip)
+					ip = append(ip, make([]byte, 40)...)
+					if v6 {
+						ip[6], ip[23], ip[39] = proto, 1, 2
+					} else {
+						ip[9], ip[12], ip[15], ip[16], ip[19] = proto, 10, 1, 10, 2
+					}
+					binary.BigEndian.PutUint16(ip[at:], 40000+port)
+					binary.BigEndian.PutUint16(ip[at+2:], 5201)
+					q := queue(nil, ip)
+					used[q] = true
+					if q < n || q >= 2*n {
+						t.Fatalf("%v: queue %d", kind, q)
+					}
+					for i := range 20 { // sequence numbers, lengths, TTL
+						ip[at+4+i] ^= 0xa5
+					}
+					if v6 {
+						ip[5], ip[7] = 99, 7
+					} else {
+						ip[3], ip[4], ip[8] = 60, 1, 7
+					}
+					if again := queue([]uint8{0}, ip); again != q {
+						t.Fatalf("%v: a flow's packets take queues %d and %d", kind, q, again)
+					}
+					if v6 {
+						continue
+					}
+					ip[6] = 0x20 // of a fragmented packet nobody knows the ports of all parts
+					first := queue(nil, ip)
+					ip[6], ip[7], ip[at] = 0, 100, 7
+					if other := queue(nil, ip); other != first {
+						t.Fatalf("%v: fragments take queues %d and %d", kind, first, other)
+					}
+				}
+				if proto == unix.IPPROTO_ICMP && len(used) != 1 || proto != unix.IPPROTO_ICMP && len(used) < n*3/4 {
+					t.Errorf("%v, protocol %d: flows take %d queues", kind, proto, len(used))
+				}
+			}
+		}
+	}
 }
 
 // A device with classes of each kind sorts what its host really sends.
@@ -333,11 +411,11 @@ func TestNoSteering(t *testing.T) {
 		t.Errorf("%d queues, %v", len(d.FDs), d.Unsteered)
 	}
 	for priority, want := range []int{0, -1, -1, 0, -1, 0, -1, -1} {
-		if got := d.Queue(uint8(priority)); got != want {
+		if got, n := d.Queues(uint8(priority)); n == 0 && want >= 0 || n > 0 && got != want {
 			t.Errorf("priority %d waits in queue %d, want %d", priority, got, want)
 		}
 	}
-	if got := l.Devices()[1].Queue(0); got != -1 {
+	if got, n := l.Devices()[1].Queues(0); n != 0 {
 		t.Errorf("a device without classes: queue %d", got)
 	}
 }

@@ -118,8 +118,8 @@ func TestDestroyLeavesNothingDue(t *testing.T) {
 	}
 	fired := w.engine.Fired()
 	w.run(units.Second)
-	if w.engine.Fired() != fired || a.agenda.live != 0 || len(a.agenda.heap) != 0 {
-		t.Errorf("%d events, %d tasks due, %d in the agenda", w.engine.Fired()-fired, a.agenda.live, len(a.agenda.heap))
+	if w.engine.Fired() != fired || a.agenda.Live() != 0 || a.agenda.Len() != 0 {
+		t.Errorf("%d events, %d tasks due, %d in the agenda", w.engine.Fired()-fired, a.agenda.Live(), a.agenda.Len())
 	}
 }
 

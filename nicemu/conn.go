@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/cm"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
@@ -87,7 +88,7 @@ type Listener struct {
 // connections is the connection manager of a NIC and its packets: datagrams of
 // queue pair 1.
 type connections struct {
-	task
+	agenda.Task[sleeper]
 	device    *Device
 	cm        *cm.CM
 	byID      map[msg.CommID]*Conn
@@ -113,7 +114,7 @@ func (c *connections) start(d *Device) (err error) {
 	c.asking, c.answering = map[msg.CommID]func(Resolved){}, map[cm.ListenID]func(Datagrams) (ResolveAnswer, bool){}
 	c.owners, c.owned = map[msg.CommID]func(*cm.Event){}, map[cm.ListenID]func(*cm.Event){}
 	c.port = firstPort
-	d.agenda.enrol(&c.task, c)
+	d.agenda.Enrol(&c.Task, c)
 	c.cm, err = cm.New(cm.DefaultConfig(d.GUID()))
 	return err
 }
@@ -430,7 +431,7 @@ func (c *connections) pump() {
 		}
 	}
 	c.busy = false
-	c.device.agenda.at(&c.task, c.cm.Due())
+	c.device.agenda.At(&c.Task, c.cm.Due())
 	c.device.arm()
 }
 

@@ -515,8 +515,8 @@ func TestManyConnections(t *testing.T) {
 	}
 	for _, h := range []*host{a, b} {
 		c := &h.conns
-		if n := len(c.byID) + len(c.byQP) + len(c.listeners) + len(c.asking) + len(c.answering) + c.cm.Len(); n != 0 || h.agenda.live != 0 || h.inUse[qp.QueuePairs] != 0 {
-			t.Errorf("%s: %d things are known, %d due, %d queue pairs", h.Name(), n, h.agenda.live, h.inUse[qp.QueuePairs])
+		if n := len(c.byID) + len(c.byQP) + len(c.listeners) + len(c.asking) + len(c.answering) + c.cm.Len(); n != 0 || h.agenda.Live() != 0 || h.inUse[qp.QueuePairs] != 0 {
+			t.Errorf("%s: %d things are known, %d due, %d queue pairs", h.Name(), n, h.agenda.Live(), h.inUse[qp.QueuePairs])
 		}
 	}
 	if after := heap(); !testing.Short() && after > before+1<<20 {
@@ -591,8 +591,8 @@ func TestCloseAtAnyTime(t *testing.T) {
 				w.run(w.engine.Now() + 1000*units.Second)
 				for _, h := range []*host{a, b} {
 					c := &h.conns
-					if n := len(c.byID) + len(c.byQP) + len(c.listeners) + c.cm.Len(); n != 0 || h.agenda.live != 0 {
-						t.Errorf("%s: %s knows %d things, %d are due", name, h.Name(), n, h.agenda.live)
+					if n := len(c.byID) + len(c.byQP) + len(c.listeners) + c.cm.Len(); n != 0 || h.agenda.Live() != 0 {
+						t.Errorf("%s: %s knows %d things, %d are due", name, h.Name(), n, h.agenda.Live())
 					}
 				}
 				if w.pool.Live() != 0 {

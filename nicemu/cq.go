@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/sim"
@@ -13,7 +14,7 @@ import (
 // CQ is a completion queue (ibv_create_cq(3)). Programs poll it (Poll), wait for
 // it as a process does (Wait), or have a Channel tell of it (Arm).
 type CQ struct {
-	task
+	agenda.Task[sleeper]
 	queue   *cq.CQ
 	device  *Device
 	channel *Channel // nil for none
@@ -49,7 +50,7 @@ func (c *CQ) start(inner *cq.CQ, err error) (*CQ, error) {
 	c.queue = inner
 	c.channel.add(c)
 	d.inUse[qp.CompletionQueues]++
-	d.agenda.enrol(&c.task, c)
+	d.agenda.Enrol(&c.Task, c)
 	return c, nil
 }
 
@@ -67,7 +68,7 @@ func (c *CQ) Destroy() error {
 	c.gone = true
 	c.channel.remove(c)
 	c.came.Broadcast()
-	d.agenda.remove(&c.task)
+	d.agenda.Remove(&c.Task)
 	d.inUse[qp.CompletionQueues]--
 	d.forget(func(e AsyncEvent) bool { return e.CQ == c })
 	d.arm()
@@ -134,7 +135,7 @@ func (c *CQ) Moderate(m Moderation) error { return c.queue.Moderate(m) }
 // does nothing.
 func (c *CQ) Arm(solicitedOnly bool) {
 	c.queue.Arm(solicitedOnly)
-	c.device.agenda.at(&c.task, c.queue.Deadline())
+	c.device.agenda.At(&c.Task, c.queue.Deadline())
 	c.device.arm()
 }
 
@@ -145,7 +146,7 @@ func (c *CQ) Missed() {
 		return
 	}
 	c.queue.Missed(c.device.Now())
-	c.device.agenda.at(&c.task, c.queue.Deadline())
+	c.device.agenda.At(&c.Task, c.queue.Deadline())
 	c.device.arm()
 }
 
@@ -161,7 +162,7 @@ func (x *completer) Complete(e cq.Completion, solicited bool) {
 	c := (*CQ)(x)
 	c.queue.Push(c.device.Now(), e, solicited)
 	c.came.Broadcast()
-	c.device.agenda.at(&c.task, c.queue.Deadline())
+	c.device.agenda.At(&c.Task, c.queue.Deadline())
 }
 
 // Push adds an entry, as the engines of queue pairs do.
@@ -175,7 +176,7 @@ func (c *CQ) wake(now units.Time) {
 	if c.queue.Deadline() <= now {
 		c.queue.Expire(now)
 	}
-	c.device.agenda.at(&c.task, c.queue.Deadline())
+	c.device.agenda.At(&c.Task, c.queue.Deadline())
 }
 
 // cqEvents is a CQ as its package sees it.

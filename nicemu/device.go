@@ -3,6 +3,7 @@ package nicemu
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -19,6 +20,12 @@ const (
 	loopback  = 8
 	laneCount = 9
 )
+
+// sleeper is a part of the NIC that is woken up.
+type sleeper interface {
+	// wake does what is due, and comes back by Agenda.At if more will be.
+	wake(now units.Time)
+}
 
 // Device is a NIC. Make it with New.
 type Device struct {
@@ -38,7 +45,7 @@ type Device struct {
 	events  asyncEvents
 
 	lanes  [laneCount]lane
-	agenda agenda
+	agenda agenda.Agenda[sleeper]
 	armed  units.Time // what the timer was armed for
 	busy   units.Time // until when the port sends what it was given last
 	loop   loop
@@ -79,7 +86,7 @@ func New(s Settings, e Env) (*Device, error) {
 	d.groups = qp.NewGroups(&d.settings.Limits)
 	// The longest packet: then every queue pair can send in its turn.
 	d.quantum = maxHeaders + units.Bytes(s.MTU.Bytes())
-	d.agenda.enrol(&d.loop.task, &d.loop)
+	d.agenda.Enrol(&d.loop.Task, &d.loop)
 	d.loop.device = d
 	if err := d.conns.start(d); err != nil {
 		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
@@ -112,15 +119,15 @@ func (d *Device) SetLine(now units.Time, r units.Rate) {
 // Fire does what is due. The timer calls it.
 func (d *Device) Fire(now units.Time) {
 	d.armed = units.Never
-	for k := d.agenda.due(now); k != nil; k = d.agenda.due(now) {
-		k.owner.wake(now)
+	for k := d.agenda.Due(now); k != nil; k = d.agenda.Due(now) {
+		k.Owner.wake(now)
 	}
 	d.arm()
 }
 
 // arm sets the timer. Everything that comes from outside ends with it.
 func (d *Device) arm() {
-	next := d.agenda.next()
+	next := d.agenda.Next()
 	if next == d.armed {
 		return
 	}

@@ -132,17 +132,8 @@ func (x *exposed) receives(q *QP) {
 func (x *exposed) sound() {
 	x.t.Helper()
 	d := x.device()
-	due := 0
-	for i, k := range d.agenda.heap {
-		if int(k.index) != i+1 || i > 0 && before(k, d.agenda.heap[(i-1)/2]) || k.want < k.entry {
-			x.t.Fatalf("the agenda has place %d out of order", i)
-		}
-		if k.want != units.Never {
-			due++
-		}
-	}
-	if due != d.agenda.live {
-		x.t.Fatalf("%d of the agenda are due, it says %d", due, d.agenda.live)
+	if err := d.agenda.Check(); err != nil {
+		x.t.Fatal(err)
 	}
 	urgent, turns, notified := 0, 0, 0
 	for prio := range d.lanes {
@@ -196,8 +187,8 @@ func (x *exposed) end() {
 	}
 	x.run(5_000_000 * units.Second) // a peer may ask to wait for long
 	x.sound()
-	if x.pool.Live() != 0 || d.agenda.live != 0 || d.conns.cm.Len() != 0 || len(d.conns.byID)+len(d.conns.byQP) != 0 {
-		x.t.Fatalf("left are %d packets, %d tasks, %d connections", x.pool.Live(), d.agenda.live, d.conns.cm.Len())
+	if x.pool.Live() != 0 || d.agenda.Live() != 0 || d.conns.cm.Len() != 0 || len(d.conns.byID)+len(d.conns.byQP) != 0 {
+		x.t.Fatalf("left are %d packets, %d tasks, %d connections", x.pool.Live(), d.agenda.Live(), d.conns.cm.Len())
 	}
 }
 

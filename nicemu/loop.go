@@ -1,6 +1,7 @@
 package nicemu
 
 import (
+	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -8,7 +9,7 @@ import (
 // loop carries what the NIC sends to an address of its own, or to a group. It goes round inside
 // the NIC, at the rate of the line and without delay.
 type loop struct {
-	task
+	agenda.Task[sleeper]
 	device *Device
 	packet *packet.Packet // under way, and
 	until  units.Time     // until when
@@ -17,7 +18,7 @@ type loop struct {
 // feedLoop is told that the lane of the loop has something else to send.
 func (d *Device) feedLoop() {
 	if d.loop.packet == nil && d.lanes[loopback].fed > 0 {
-		d.agenda.at(&d.loop.task, d.env.Now())
+		d.agenda.At(&d.loop.Task, d.env.Now())
 	}
 }
 
@@ -35,7 +36,7 @@ func (l *loop) wake(now units.Time) {
 	d := l.device
 	if p := l.packet; p != nil {
 		if now < l.until {
-			d.agenda.at(&l.task, l.until)
+			d.agenda.At(&l.Task, l.until)
 			return
 		}
 		d.accept(now, p)
@@ -45,7 +46,7 @@ func (l *loop) wake(now units.Time) {
 		if d.line > 0 {
 			l.until += d.line.TimeOf(packet.OnWire(l.packet.Size))
 		}
-		d.agenda.at(&l.task, l.until)
+		d.agenda.At(&l.Task, l.until)
 	}
 	d.feed(loopback)
 }

@@ -4,72 +4,18 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/weftlab/weft/nicemu/pace"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// pace spaces a queue pair's packets: the next one leaves no earlier than the last
-// one takes at the rate that its control allows now.
-//
-// With a burst, packets leave without a gap until so much has left, and the gap is that
-// of all of them.
-type pace struct {
-	since units.Time  // when the last burst began to leave, or could have if others had not been in the way
-	ready units.Time  // since when the next one could leave, while it waits for others
-	size  units.Bytes // of the last burst so far, on the wire; 0 before the first
-	rate  units.Rate  // for which gap was computed
-	gap   units.Time
-}
-
-// next is when the next packet may leave.
-func (p *pace) next(rate units.Rate, burst units.Bytes) units.Time {
-	if rate == 0 || p.size == 0 || p.size < burst {
-		return 0
-	}
-	return p.since + p.interval(rate)
-}
-
-// interval is the time that the last burst takes at a rate, which is above 0.
-func (p *pace) interval(rate units.Rate) units.Time {
-	if p.rate != rate {
-		p.rate, p.gap = rate, rate.TimeOf(p.size)
-	}
-	return p.gap
-}
-
-// enter notes that the next packet, which may leave at a time, waits for its turn,
-// as the one before did or not.
-func (p *pace) enter(now, at units.Time, before bool) {
-	if before {
-		p.ready = max(p.ready, at)
-	} else {
-		p.ready = max(now, at)
-	}
-}
-
-// sent notes a packet that leaves at now. That it had to wait for others puts off
-// those behind it by no more than its own time, so that the rate holds on average.
-func (p *pace) sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
-	if p.size > 0 && p.size < burst {
-		p.size, p.rate = p.size+size, 0
-		return
-	}
-	if p.size != size {
-		p.size, p.rate = size, 0
-	}
-	p.since = now
-	if rate > 0 {
-		p.since = max(min(p.ready, now), now-p.interval(rate))
-	}
-}
 
 // earliest is when the packet on offer may leave by its rate.
 func (q *QP) earliest() units.Time {
 	if q.control == nil {
 		return 0
 	}
-	return q.pace.next(q.control.Rate(), q.device.traits.Burst)
+	return q.pace.Next(q.control.Rate(), q.device.traits.Burst)
 }
 
 // leaves tells pacing and rate control of a packet of size bytes on the wire.
@@ -78,7 +24,7 @@ func (q *QP) leaves(now units.Time, size units.Bytes) {
 		return
 	}
 	q.tick(now)
-	q.pace.sent(now, q.control.Rate(), size, q.device.traits.Burst)
+	q.pace.Sent(now, q.control.Rate(), size, q.device.traits.Burst)
 	q.control.Sent(now, size)
 }
 
@@ -110,7 +56,7 @@ func (q *QP) Renew() error {
 		return fmt.Errorf("%w: queue pair %d has work requests that are not completed", syscall.EBUSY, q.Number())
 	}
 	a, _ := q.verbs.Query()
-	q.control, q.pace = q.device.settings.Control.Settings.New(q.newFlow(&a)), pace{}
+	q.control, q.pace = q.device.settings.Control.Settings.New(q.newFlow(&a)), pace.Pace{}
 	q.sent, q.acked, q.active = 0, 0, false
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/pace"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
@@ -39,7 +41,7 @@ type QPConfig struct {
 
 // QP is a queue pair (ibv_create_qp(3)).
 type QP struct {
-	task
+	agenda.Task[sleeper]
 	device *Device
 	verbs  *qp.QP        // states and attributes
 	engine *transport.QP // what it does
@@ -57,7 +59,7 @@ type QP struct {
 	credit         units.Bytes     // in its turn
 	route          route           // of RC and UC, from RTR on
 
-	pace     pace
+	pace     pace.Pace
 	control  cc.Control // nil while it has none
 	notice   cc.Notification
 	echo     bool             // a mark came that no acknowledgement has echoed
@@ -128,7 +130,7 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	}
 	d.inUse[qp.QueuePairs]++
 	d.numbers.add(q)
-	d.agenda.enrol(&q.task, q)
+	d.agenda.Enrol(&q.Task, q)
 	return q, nil
 }
 
@@ -301,7 +303,7 @@ func (q *QP) reset() {
 	if d.flows[q.flow] == q {
 		delete(d.flows, q.flow)
 	}
-	q.control, q.pace, q.notice, q.broken = nil, pace{}, cc.Notification{}, false
+	q.control, q.pace, q.notice, q.broken = nil, pace.Pace{}, cc.Notification{}, false
 	q.sent, q.acked, q.echo, q.active, q.room, q.brought = 0, 0, false, false, 0, nil
 }
 
@@ -333,7 +335,7 @@ func (q *QP) Destroy() error {
 	_ = q.engine.Modify(qp.Reset, transport.Attr{})
 	q.reset()
 	d.settle(d.Now(), q)
-	d.agenda.remove(&q.task)
+	d.agenda.Remove(&q.Task)
 	d.numbers.remove(q)
 	d.inUse[qp.QueuePairs]--
 	d.forget(func(e AsyncEvent) bool { return e.QP == q })
@@ -449,7 +451,7 @@ func (d qpEvents) Event(number uint32, e qp.Event) {
 // is over.
 func (d *Device) fail(q *QP) {
 	q.broken = true
-	d.agenda.at(&q.task, d.Now())
+	d.agenda.At(&q.Task, d.Now())
 	d.arm()
 }
 
@@ -511,7 +513,7 @@ func (d *Device) settle(now units.Time, q *QP) {
 		prio, ack = r.prio, r.ack
 		ready, due = q.due(now, r, q.offer, due)
 	}
-	d.agenda.at(&q.task, due)
+	d.agenda.At(&q.Task, due)
 	d.move(q, prio, ack, urgent, ready)
 	d.feed(prio)
 	if ack != prio {
@@ -526,7 +528,7 @@ func (q *QP) due(now units.Time, r *route, o transport.Offer, due units.Time) (b
 	at := q.earliest()
 	ready := at <= q.device.asked(now, r.prio)
 	if ready {
-		q.pace.enter(now, at, q.turns)
+		q.pace.Enter(now, at, q.turns)
 	} else {
 		due = min(due, at)
 	}

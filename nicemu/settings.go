@@ -6,8 +6,6 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
-	"github.com/weftlab/weft/sim/gauge"
-	"github.com/weftlab/weft/sim/packet"
 )
 
 // Settings are what somebody chooses of a NIC.
@@ -35,48 +33,8 @@ type Settings struct {
 	Limits qp.Limits
 }
 
-// Control is a rate control with its parameters. The zero Control is none: queue
-// pairs send at line rate.
-type Control struct {
-	Name     string      // of cc.Methods; "" for none
-	Preset   string      // what the parameters were before single ones were set
-	Settings cc.Settings // nil for none; has passed Validate for the line rate
-}
-
-// String is the name in a lab file.
-func (c Control) String() string {
-	if c.Settings == nil {
-		return "none"
-	}
-	return c.Name
-}
-
-// Traits are those of the control.
-func (c Control) Traits() cc.Traits {
-	if c.Settings == nil {
-		return cc.Traits{}
-	}
-	return c.Settings.Traits()
-}
-
-// Feedback is the protocol of the messages that the control of a queue pair hears; nil for
-// none.
-func (c Control) Feedback() *packet.MessageProtocol {
-	m, err := cc.Methods.Find(c.Name)
-	if err != nil {
-		return nil
-	}
-	return m.Feedback
-}
-
-// Gauges describes what the control of a queue pair shows; nil for none.
-func (c Control) Gauges() []gauge.Gauge {
-	m, err := cc.Methods.Find(c.Name)
-	if err != nil {
-		return nil
-	}
-	return m.Gauges
-}
+// Control is the rate control of a NIC's queue pairs.
+type Control = cc.Choice
 
 // Recovery is a loss recovery with its parameters. The zero Recovery is that of the
 // specification.

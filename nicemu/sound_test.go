@@ -22,31 +22,15 @@ func (d *Device) sound(t rapid.TB) {
 // wants to be.
 func (d *Device) soundAgenda(t rapid.TB) {
 	t.Helper()
-	a := &d.agenda
-	live := 0
-	for i, k := range a.heap {
-		if int(k.index) != i+1 {
-			t.Fatalf("%s: a task at %d of the agenda says that it is at %d", d.Name(), i, k.index-1)
-		}
-		if i > 0 && before(k, a.heap[(i-1)/2]) {
-			t.Fatalf("%s: the agenda is no heap at %d", d.Name(), i)
-		}
-		if k.want != units.Never {
-			live++
-		}
-		if k.want < k.entry {
-			t.Fatalf("%s: a task wants %v and is woken at %v", d.Name(), k.want, k.entry)
-		}
+	if err := d.agenda.Check(); err != nil {
+		t.Fatalf("%s: %v", d.Name(), err)
 	}
-	if live != a.live {
-		t.Fatalf("%s: %d tasks have something due, and %d are counted", d.Name(), live, a.live)
-	}
-	if d.armed != a.next() {
-		t.Fatalf("%s: the timer is armed for %v, and the agenda begins at %v", d.Name(), d.armed, a.next())
+	if d.armed != d.agenda.Next() {
+		t.Fatalf("%s: the timer is armed for %v, and the agenda begins at %v", d.Name(), d.armed, d.agenda.Next())
 	}
 	for _, q := range d.numbers.all() {
-		if q.want != units.Never && q.index == 0 {
-			t.Fatalf("%s: queue pair %d wants %v and is not in the agenda", d.Name(), q.Number(), q.want)
+		if q.Want() != units.Never && !q.Entered() {
+			t.Fatalf("%s: queue pair %d wants %v and is not in the agenda", d.Name(), q.Number(), q.Want())
 		}
 	}
 }
@@ -115,8 +99,8 @@ func (q *QP) sound(t rapid.TB, urgent, turns bool) {
 	if offer != q.offer {
 		t.Fatalf("%s: queue pair %d offers %+v, and was taken to offer %+v", name, number, offer, q.offer)
 	}
-	if due := q.engine.Deadline(); q.want > due {
-		t.Fatalf("%s: queue pair %d has something due at %v and is woken at %v", name, number, due, q.want)
+	if due := q.engine.Deadline(); q.Want() > due {
+		t.Fatalf("%s: queue pair %d has something due at %v and is woken at %v", name, number, due, q.Want())
 	}
 	switch offer.Kind {
 	case transport.Nothing:
@@ -132,12 +116,12 @@ func (q *QP) sound(t rapid.TB, urgent, turns bool) {
 		}
 		if rest := q.engine.Behind(); rest != q.rest || turns && rest.Kind == transport.Nothing {
 			t.Fatalf("%s: queue pair %d offers %+v behind it, takes turns: %v, and was taken to offer %+v", name, number, rest, turns, q.rest)
-		} else if at := q.earliest(); rest.Kind != transport.Nothing && !turns && q.want > at {
-			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.want)
+		} else if at := q.earliest(); rest.Kind != transport.Nothing && !turns && q.Want() > at {
+			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.Want())
 		}
 	default:
-		if at := q.earliest(); !turns && at != units.Never && q.want > at {
-			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.want)
+		if at := q.earliest(); !turns && at != units.Never && q.Want() > at {
+			t.Fatalf("%s: queue pair %d may send at %v, and is woken at %v", name, number, at, q.Want())
 		}
 	}
 }

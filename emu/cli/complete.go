@@ -62,6 +62,29 @@ func completePorts(c *cobra.Command, _ []string, _ string) ([]string, cobra.Shel
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeEdges offers the hosts and interfaces that have an edge service.
+func completeEdges(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	name, _ := c.Flags().GetString("lab")
+	client, err := connect(name)
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	ports, _ := client.Ports(ctx)
+	var names []string
+	for _, p := range ports {
+		if p.Edge == nil {
+			continue
+		}
+		if !slices.Contains(names, p.Node) {
+			names = append(names, p.Node)
+		}
+		names = append(names, p.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeNICs offers the hosts and interfaces that have a NIC, then the numbers
 // of queue pairs to weft qp.
 func completeNICs(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

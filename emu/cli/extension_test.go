@@ -20,7 +20,7 @@ import (
 
 const (
 	extensionDir   = "testdata/extension"
-	extensionPoint = "brake" // the names of its congestion point and of its rate control
+	extensionPoint = "brake" // the name of its congestion point, its rate control and its edge service
 )
 
 // extensionTemp is where it was built; "" if it was not.
@@ -101,8 +101,8 @@ func classOf(t *testing.T, p fabric.PortStatus, name string) fabric.ClassStatus 
 	return p.Classes[i]
 }
 
-// TestExtension: a module outside the tree adds a congestion point, a rate control and a
-// message by an import, and everything that weft does with its own it does with those.
+// TestExtension: a module outside the tree adds a congestion point, a rate control, an edge
+// service and a message by an import, and everything that weft does with its own it does with those.
 func TestExtension(t *testing.T) {
 	weft := extension(t)
 	lab := filepath.Join(extensionDir, "lab.yaml")
@@ -112,7 +112,8 @@ func TestExtension(t *testing.T) {
 		if o, e, code := runWeft(t, weft, "validate", lab); code != 0 {
 			t.Errorf("exit code %d\n%s%s", code, o, e)
 		}
-		if _, e, code := runWeft(t, built(t), "validate", lab); code != exitBadInput || !strings.Contains(e, `"brake" is not a rate control`) || !strings.Contains(e, `"brake" is not a congestion point`) {
+		_, e, code := runWeft(t, built(t), "validate", lab)
+		if code != exitBadInput || !strings.Contains(e, `"brake" is not a rate control`) || !strings.Contains(e, `"brake" is not a congestion point`) || !strings.Contains(e, `"brake" is not an edge service`) {
 			t.Errorf("without it: exit code %d\n%s", code, e)
 		}
 	})
@@ -155,7 +156,7 @@ func TestExtension(t *testing.T) {
 		}
 		for _, want := range []string{
 			`"above": {`, `"description": "length of the queue from which on senders are told"`, `"maximum": 63`,
-			`"cut": {`, `"raise": {`, `"description": "least rate"`,
+			`"cut": {`, `"pause": {`, `"raise": {`, `"description": "least rate"`,
 			"tells the senders of packets that meet a long queue", "messages of switches with mark: brake",
 		} {
 			if !strings.Contains(o, want) {
@@ -184,6 +185,9 @@ func TestExtension(t *testing.T) {
 			}
 			if sent < 10 || heard < sent-3 || heard > sent { // some are under way
 				t.Errorf("%v messages sent, %v heard", sent, heard)
+			}
+			if e := portOf(t, r, "h2:eth0").Edge; e == nil || e.Service != extensionPoint || gaugeOf(t, e.Gauges, "notices") < 10 || gaugeOf(t, e.Gauges, "notices") > gaugeOf(t, classOf(t, portOf(t, r, "s1:h1"), "default").Gauges, "notices") {
+				t.Errorf("edge service: %+v", e)
 			}
 			paused := classOf(t, portOf(t, r, "h4:eth0"), "roce")
 			if paused.PauseRx == 0 || paused.PausedTime == 0 || !r.Accounts.Balanced() {
@@ -258,7 +262,7 @@ func TestExtendingQuotesTheExtension(t *testing.T) {
 			t.Errorf("%s does not have:\n%s", name, block[2])
 		}
 	}
-	for _, name := range []string{"main.go", "brake/message.go", "brake/point.go", "brake/control.go", "brake/brake.lua", "lab.yaml"} {
+	for _, name := range []string{"main.go", "brake/message.go", "brake/point.go", "brake/control.go", "brake/edge.go", "brake/brake.lua", "lab.yaml"} {
 		if !quoted[name] {
 			t.Errorf("%s is not quoted", name)
 		}

@@ -81,7 +81,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 		return badInput(fmt.Errorf("%w; see %s --help", err, c.CommandPath()))
 	})
 	root.AddCommand(
-		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(), newNIC(), newQP(),
+		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(), newNIC(), newQP(), newEdge(),
 		newSim(), newReport(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
 	)
 	for _, c := range root.Commands() {

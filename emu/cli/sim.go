@@ -28,6 +28,7 @@ type simFlags struct {
 	filter  string
 	pauses  []string
 	pairs   bool
+	edges   bool
 	series  seriesFlags
 }
 
@@ -74,6 +75,7 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 	c.Flags().StringVarP(&f.filter, "filter", "f", "", "capture only packets that this tcpdump expression matches")
 	c.Flags().StringSliceVar(&f.pauses, "why-no-pause", nil, "say after the run why this port of a switch did or did not pause its peer; may be repeated")
 	c.Flags().BoolVar(&f.pairs, "qp", false, "show the queue pairs after the run; with --json they are in the report")
+	c.Flags().BoolVar(&f.edges, "edge", false, "show the flows of edge services after the run; with --json they are in the report")
 	f.series.add(c)
 	return c
 }
@@ -163,6 +165,11 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if err := f.series.events(r); err != nil {
 		return err
 	}
+	if f.edges {
+		if r.EdgeFlows, err = fb.EdgeFlowsOf(""); err != nil {
+			return err
+		}
+	}
 	if err := f.records.write(r); err != nil {
 		return err
 	}
@@ -189,6 +196,10 @@ func (f *simFlags) print(r *report.Report) error {
 	if f.pairs {
 		fmt.Println()
 		report.WriteQPs(os.Stdout, r.QPs, maxPairs)
+	}
+	if f.edges {
+		fmt.Println()
+		report.WriteEdgeFlows(os.Stdout, r.EdgeFlows, maxPairs)
 	}
 	return nil
 }

@@ -105,6 +105,7 @@ func build(p *spec.Plan, n int, shardOf []int) (*Fabric, error) {
 		f.addStamps()
 	}
 	for _, s := range f.Stations {
+		f.addEdge(s)
 		if err := f.addNIC(s); err != nil {
 			return nil, err
 		}
@@ -291,6 +292,9 @@ func (f *Fabric) set(link, d int, s links.Settings) {
 	f.ports[end.Node][end.Port].SetLink(now, s)
 	if nic := f.Device(end.Node, end.Port); nic != nil {
 		nic.SetLine(now, s.Rate)
+	}
+	if s := f.stations[end.Node][end.Port]; s != nil && s.edge != nil {
+		s.edge.service.Line(now, s.Port.Link().Rate())
 	}
 	if f.LinkChanged != nil {
 		f.LinkChanged(link, d)

@@ -16,7 +16,6 @@ import (
 type nic struct {
 	*nicemu.Device
 	station *Station
-	ways    map[packet.Endpoint]way // to peers, as rate controls want to know them
 }
 
 // Next gives the port a packet that enters the fabric as it leaves the port.
@@ -39,13 +38,13 @@ func (f *Fabric) addNIC(s *Station) error {
 	for _, a := range node.Ports[s.Index].Addresses {
 		addresses = append(addresses, a.Addr())
 	}
-	n := &nic{station: s, ways: map[packet.Endpoint]way{}}
+	n := &nic{station: s}
 	timer := shard.Engine.NewTimer(n)
 	device, err := nicemu.New(*node.NIC, nicemu.Env{
 		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, Line: s.Port.Link().Rate(),
 		Priority: &s.chassis.Map.DSCP,
-		Pool:     shard.Pool, Now: shard.Engine.Now, Timer: timer, Port: s.Port, Links: &shard.links,
-		Trip: n.trip,
+		Pool:     shard.Pool, Now: shard.Engine.Now, Timer: timer, Port: s.feedBy(n), Links: &shard.links,
+		Trip: s.tripTo,
 		Rand: sim.NewRand(f.Plan.Seed, "cc "+f.Plan.PortName(s.Node, s.Index)),
 		Path: func(_, to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
 	})
@@ -57,7 +56,6 @@ func (f *Fabric) addNIC(s *Station) error {
 	if m := node.NIC.Control.Feedback(); m != nil {
 		s.Take(m, n.Hear)
 	}
-	s.Port.SetFeeder(n)
 	f.nics = append(f.nics, n)
 	return nil
 }
@@ -78,28 +76,35 @@ func (f *Fabric) pathTo(s *Station, to netip.Addr) (nicemu.Path, bool) {
 	return path, true
 }
 
-// trip is the way from a station to an address and back, as a rate control wants to
+// tripTo is the way from a station to an address and back, as a rate control wants to
 // know it when a flow begins.
-func (n *nic) trip(to netip.Addr, packet, ack units.Bytes) cc.Path {
-	f := n.station.fabric
+func (s *Station) tripTo(to netip.Addr, size, ack units.Bytes) cc.Path {
+	f := s.fabric
 	e, ok := f.directory.byIP[to]
 	if !ok {
 		return cc.Path{}
 	}
 	end := f.endpoints[e]
-	peer := f.stations[end.Node][end.Port]
+	return s.trip(f.stations[end.Node][end.Port], size, ack)
+}
+
+// trip is the way to another station and back; the zero Path if there is none.
+func (s *Station) trip(peer *Station, size, ack units.Bytes) cc.Path {
 	if peer == nil {
 		return cc.Path{}
 	}
-	w, known := n.ways[e]
+	w, known := s.ways[peer.ID]
 	if !known {
-		w = f.wayBetween(n.station, peer)
-		n.ways[e] = w
+		if s.ways == nil {
+			s.ways = map[packet.Endpoint]way{}
+		}
+		w = s.fabric.wayBetween(s, peer)
+		s.ways[peer.ID] = w
 	}
 	if w == nil {
 		return cc.Path{}
 	}
-	return cc.Path{RTT: w.carries(packet, 0) + w.carries(ack, 0), Bottleneck: w.slowest(), Hops: len(w)}
+	return cc.Path{RTT: w.carries(size, 0) + w.carries(ack, 0), Bottleneck: w.slowest(), Hops: len(w)}
 }
 
 // Device gives the NIC of a host's interface, nil if it has none. It is used by

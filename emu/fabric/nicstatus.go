@@ -309,15 +309,28 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) QPStatus {
 func (f *Fabric) addPath(s *QPStatus, n *nic, attr *qp.Attr, x *nicemu.QPStatus) {
 	s.Local, s.Remote, s.RemoteQPN, s.PathMTU = x.Local, x.Remote, attr.DestQPN, attr.PathMTU.Bytes()
 	s.DSCP, s.UDPSourcePort = x.TOS>>2, x.SourcePort
-	if e, ok := f.directory.byIP[x.Remote]; ok {
-		end := f.endpoints[e]
-		s.Peer = f.Plan.PortName(end.Node, end.Port)
+	s.Peer = f.holderOf(x.Remote)
+	if !x.Loopback {
+		s.Class = n.station.className(x.Priority)
 	}
-	for _, c := range f.Plan.Nodes[n.station.Node].Ports[n.station.Index].Classes {
-		if c.Priority == x.Priority && !x.Loopback {
-			s.Class = c.Name
-		}
+}
+
+// holderOf names the port that has an address, "" if none has it.
+func (f *Fabric) holderOf(a netip.Addr) string {
+	e, ok := f.directory.byIP[a]
+	if !ok {
+		return ""
 	}
+	end := f.endpoints[e]
+	return f.Plan.PortName(end.Node, end.Port)
+}
+
+// className is the name of a class of a station's port, "" if there is none.
+func (s *Station) className(priority uint8) string {
+	if c := s.fabric.Plan.Nodes[s.Node].Ports[s.Index].Class(priority); c != nil {
+		return c.Name
+	}
+	return ""
 }
 
 // running is how long a timer still runs that ends at a time; 0 if it does not

@@ -48,6 +48,8 @@ type Station struct {
 	count  uint64 // of packets that entered here, for their identity
 
 	chassis *port.Chassis // of a host with traffic classes
+	edge    *edgeHost     // of a host with an edge service
+	ways    map[packet.Endpoint]way
 
 	Entered, EnteredBytes     uint64
 	Delivered, DeliveredBytes uint64
@@ -83,8 +85,28 @@ func (s *Station) Take(m *packet.MessageProtocol, t Taker) {
 // Enter takes a frame that a real host sent and that has been parsed.
 func (s *Station) Enter(now units.Time, p *packet.Packet) {
 	p.Dest = s.fabric.directory.Resolve(p.Frame, p, s.ID)
+	s.send(now, p)
+}
+
+// send lets a packet that the host sends into its edge service or, without one, its port.
+func (s *Station) send(now units.Time, p *packet.Packet) {
+	if s.edge != nil {
+		s.edge.enter(now, p)
+		return
+	}
 	s.Admit(now, p)
 	s.Port.Send(now, p)
+}
+
+// Queued is what waits at the station to leave: in its port's queues and in its edge
+// service.
+func (s *Station) Queued(now units.Time) (packets int, bytes units.Bytes) {
+	packets, bytes = s.Port.Queued(now)
+	if s.edge != nil {
+		n, more := s.edge.service.Held()
+		packets, bytes = packets+n, bytes+more
+	}
+	return packets, bytes
 }
 
 // EnterSuper splits a super-packet that a real host sent. head is what its
@@ -96,8 +118,7 @@ func (s *Station) EnterSuper(now units.Time, super *packet.Super, head *packet.P
 		if s.pool.Supers() > maxSupers {
 			p = gso.Copy(s.pool, p)
 		}
-		s.Admit(now, p)
-		s.Port.Send(now, p)
+		s.send(now, p)
 	}
 	s.pool.Release(super)
 }
@@ -118,10 +139,7 @@ func (s *Station) Refused(now units.Time, p *packet.Packet) {
 }
 
 // Originate takes a packet of a modelled flow.
-func (s *Station) Originate(now units.Time, p *packet.Packet) {
-	s.Admit(now, p)
-	s.Port.Send(now, p)
-}
+func (s *Station) Originate(now units.Time, p *packet.Packet) { s.send(now, p) }
 
 // Admit counts a packet as entered and gives it its identity, its origin and
 // its class, and notes the time. It does not send it: whoever feeds the
@@ -138,9 +156,19 @@ func (s *Station) Admit(now units.Time, p *packet.Packet) {
 	s.EnteredBytes += uint64(p.Size)
 }
 
-// Input delivers a packet to whoever it is for: a modelled flow's record, the
-// host's NIC or its device.
+// Input gives a packet that arrived to the edge service, if that wants it; otherwise it
+// delivers it.
 func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
+	if s.edge != nil && s.edge.service.Wants(p) {
+		s.edge.service.Receive(now, p)
+		return
+	}
+	s.deliver(now, in, p)
+}
+
+// deliver delivers a packet to whoever it is for: a modelled flow's record, the
+// host's NIC or its device.
+func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Flow >= 0 {
 		s.countIn(p)
 		s.record(now, p)
@@ -198,7 +226,7 @@ func (s *Station) takes(p *packet.Packet) bool {
 // Foresee tells whether anybody receives p; that a device refuses it shows
 // only when it does.
 func (s *Station) Foresee(_ *port.Port, p *packet.Packet) packet.Fate {
-	taken := p.Flow >= 0 || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
+	taken := p.Flow >= 0 || s.edge != nil && s.edge.service.Wants(p) || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
 	if !taken {
 		return packet.NoReceiver
 	}

@@ -35,6 +35,7 @@ type PortStatus struct {
 	Gauges  []gauge.Value `json:"gauges,omitempty"` // of the congestion point of a port with one queue
 	Trimmed uint64        `json:"trimmed,omitempty"`
 	Classes []ClassStatus `json:"classes,omitempty"` // of a port with several queues, by rising priority
+	Edge    *EdgeStatus   `json:"edge,omitempty"`    // the edge service in front of a host's port
 }
 
 // ClassStatus is one class of a port. What concerns the egress queue comes
@@ -170,6 +171,9 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 		class.Gauges = pointGauges(plan.Class(k.Priority).Mark, k.Gauges)
 		s.Classes = append(s.Classes, class)
 	}
+	if station := f.stations[node][index]; station != nil && station.edge != nil {
+		s.Edge = station.edge.status(now)
+	}
 	if plan.Link >= 0 {
 		far := f.Plan.Links[plan.Link].Ends[1-plan.End]
 		s.Peer = f.ports[far.Node][far.Port].Name
@@ -244,6 +248,10 @@ func (f *Fabric) Accounts() Accounts {
 	for _, s := range f.Stations {
 		a.Entered += s.Entered
 		a.Delivered += s.Delivered
+		if s.edge != nil {
+			held, _ := s.edge.service.Held()
+			a.Held += uint64(held)
+		}
 	}
 	for _, sw := range f.Switches {
 		if sw != nil {

@@ -162,6 +162,16 @@ func (c *Client) QPs(ctx context.Context, name string) (q []fabric.QPStatus, err
 	return q, c.call(ctx, http.MethodGet, path, nil, &q)
 }
 
+// EdgeFlows gives the flows that the edge services of a host know, or that of an interface;
+// "" is all.
+func (c *Client) EdgeFlows(ctx context.Context, name string) (f []fabric.EdgeFlow, err error) {
+	path := "/v1/edges"
+	if name != "" {
+		path += "/" + url.PathEscape(name)
+	}
+	return f, c.call(ctx, http.MethodGet, path, nil, &f)
+}
+
 // Table gives a switch's forwarding table.
 func (c *Client) Table(ctx context.Context, name string) (t Table, err error) {
 	return t, c.call(ctx, http.MethodGet, "/v1/tables/"+url.PathEscape(name), nil, &t)

@@ -244,7 +244,7 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	}
 	high, low := sendBounds(s, settings.Rate)
 	nic, err := dgram.New(dgram.Config{
-		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s.Port, High: high, Low: low, Rate: settings.Rate, Engine: &shard.Engine, Delivered: engine.driver.Delivered,
+		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: &shard.Engine, Delivered: engine.driver.Delivered,
 	})
 	if err != nil {
 		unix.Close(ours)
@@ -266,6 +266,9 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 func sendBounds(s *fabric.Station, rate units.Rate) (high, low units.Bytes) {
 	high = max(sendBytes, rate.Per(sendTime))
 	if limit := s.Port.Limit(); limit > 0 {
+		if s.HasEdge() {
+			limit /= 2 // an edge service may leave half to others
+		}
 		high = min(high, limit/2) // lest it drop what the guest would keep
 	}
 	return high, high / 2

@@ -39,6 +39,11 @@ const (
 // on top.
 func heldAt(rate units.Rate) units.Bytes { return max(heldBytes, rate.Per(heldTime)) }
 
+// flowQueues is how many queues a class of a real host with an edge service has in its
+// device: its flows are shared out among them, so that few wait for one that is held. All
+// classes together have half of what a device may.
+const flowQueues = netnslab.MaxQueues / 2 / class.Count
+
 // holder holds the traffic classes of real hosts while their queues in the
 // fabric are full. It has a thread of its own, because netlink takes tens of
 // microseconds that the engine's does not have; and one that is scheduled like
@@ -57,12 +62,13 @@ type holdable struct {
 	device   *netnslab.Device
 	priority []uint8       // of its classes
 	full     atomic.Uint32 // priorities whose queues are full, a bit each
+	long     []atomic.Bool // by queue: too much of what came by it waits in the edge service
 	failed   bool          // the last attempt; said once
 
 	mu    sync.Mutex
-	since [class.Count]time.Time // when the queue was held; zero when it is not
-	holds [class.Count]uint64    // by queue, how often and for how long
-	held  [class.Count]time.Duration
+	since []time.Time // when the queue was held; zero when it is not
+	holds []uint64    // by queue, how often and for how long
+	held  []time.Duration
 }
 
 func newHolder() *holder {
@@ -71,7 +77,11 @@ func newHolder() *holder {
 
 // add takes on a device with classes.
 func (h *holder) add(s *fabric.Station, name string, d *netnslab.Device, c *netnslab.Classes) {
-	dev := &holdable{name: name, device: d, priority: c.Priorities}
+	n := len(d.FDs)
+	dev := &holdable{
+		name: name, device: d, priority: c.Priorities,
+		long: make([]atomic.Bool, n), since: make([]time.Time, n), holds: make([]uint64, n), held: make([]time.Duration, n),
+	}
 	h.devices[s] = dev
 	h.order = append(h.order, dev)
 }
@@ -79,7 +89,8 @@ func (h *holder) add(s *fabric.Station, name string, d *netnslab.Device, c *netn
 // watchQueues has classFull called for the queues of a host's port, by lengths
 // that follow its link's rate.
 func (l *Lab) watchQueues(s *fabric.Station) {
-	if l.holder.devices[s] == nil {
+	dev := l.holder.devices[s]
+	if dev == nil {
 		return
 	}
 	var rate units.Rate
@@ -88,6 +99,14 @@ func (l *Lab) watchQueues(s *fabric.Station) {
 	}
 	high := heldAt(rate)
 	s.Port.Watch(high, high/2, func(_ units.Time, prio uint8, full bool) { l.classFull(s, prio, full) })
+	s.Watch(len(dev.device.FDs), high, func(_ units.Time, queue int, full bool) { l.queueLong(dev, queue, full) })
+}
+
+// queueLong is told, on the thread of a station's engine, that more of what came by a queue
+// of a real host's device waits in the edge service than should, or little again.
+func (l *Lab) queueLong(dev *holdable, queue int, long bool) {
+	dev.long[queue].Store(long)
+	l.holder.look()
 }
 
 // classFull is told, on the thread of a station's engine, that the queue of a
@@ -175,23 +194,31 @@ func (h *holder) together() error {
 	return fmt.Errorf("a pause of one traffic class of these hosts stops all of their traffic: %s: %w", text, why)
 }
 
-// apply holds and lets go what has changed. Where classes share a queue it is
-// held as long as one of them is to be.
-func (dev *holdable) apply(warn func(error)) {
+// wants tells whether a queue is to be held. Where classes share it, that is as long as one
+// of them is to be.
+func (dev *holdable) wants(queue int) bool {
+	if dev.long[queue].Load() {
+		return true
+	}
 	full := dev.full.Load()
-	var want [class.Count]bool
 	for _, p := range dev.priority {
-		if full&(1<<p) != 0 {
-			want[dev.device.Queue(p)] = true
+		if first, n := dev.device.Queues(p); full>>p&1 != 0 && first <= queue && queue < first+n {
+			return true
 		}
 	}
+	return false
+}
+
+// apply holds and lets go what has changed.
+func (dev *holdable) apply(warn func(error)) {
 	for q := range dev.device.FDs {
+		want := dev.wants(q)
 		is := !dev.since[q].IsZero()
 		var err error
 		switch {
-		case want[q] == is:
+		case want == is:
 			continue
-		case want[q]:
+		case want:
 			err = dev.device.Hold(q)
 		default:
 			err = dev.device.Resume(q)
@@ -200,7 +227,7 @@ func (dev *holdable) apply(warn func(error)) {
 			warn(fmt.Errorf("pausing a traffic class: %w (a program in the host may have replaced its queueing discipline)", err))
 		}
 		dev.failed = err != nil
-		dev.note(q, want[q])
+		dev.note(q, want)
 	}
 }
 
@@ -225,14 +252,19 @@ func (dev *holdable) report(p *spec.Port, c netnslab.Counters) []report.HostClas
 	defer dev.mu.Unlock()
 	var all []report.HostClass
 	for _, k := range p.Classes {
-		q := dev.device.Queue(k.Priority)
-		held := dev.held[q]
-		if since := dev.since[q]; !since.IsZero() {
-			held += time.Since(since)
-		}
-		out := report.HostClass{Name: k.Name, Priority: k.Priority, Holds: dev.holds[q], Held: units.Time(held) * units.Nanosecond}
-		if c.Classes != nil {
-			out.QueueDropped, out.QueuePackets = c.Classes[q].Drops, c.Classes[q].Packets
+		out := report.HostClass{Name: k.Name, Priority: k.Priority}
+		first, n := dev.device.Queues(k.Priority)
+		for q := first; q < first+n; q++ {
+			held := dev.held[q]
+			if since := dev.since[q]; !since.IsZero() {
+				held += time.Since(since)
+			}
+			out.Holds += dev.holds[q]
+			out.Held += units.Time(held) * units.Nanosecond
+			if c.Queues != nil {
+				out.QueueDropped += c.Queues[q].Drops
+				out.QueuePackets += c.Queues[q].Packets
+			}
 		}
 		all = append(all, out)
 	}
@@ -257,6 +289,9 @@ func classesOf(n *spec.Node, p *spec.Port) *netnslab.Classes {
 		return nil
 	}
 	c := &netnslab.Classes{Map: n.Deep.Map}
+	if n.Edge.Settings != nil {
+		c.Flows = flowQueues
+	}
 	for _, k := range p.Classes {
 		c.Priorities = append(c.Priorities, k.Priority)
 	}

@@ -356,7 +356,7 @@ func BenchmarkClassFull(b *testing.B) {
 	}
 	defer unix.Close(h.wake)
 	s := &fabric.Station{}
-	h.add(s, "", nil, &netnslab.Classes{})
+	h.add(s, "", &netnslab.Device{}, &netnslab.Classes{})
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		h.set(s, 3, i&1 == 0)

@@ -30,6 +30,8 @@ func (s *server) routes() http.Handler {
 		{"GET /v1/nics/{name}", s.getNICs, nil},
 		{"GET /v1/qps", s.getQPs, nil},
 		{"GET /v1/nics/{name}/qps", s.getQPs, nil},
+		{"GET /v1/edges", s.getEdges, nil},
+		{"GET /v1/edges/{name}", s.getEdges, nil},
 		{"GET /v1/tables/{switch}", s.getTable, nil},
 		{"PATCH /v1/links/{endpoint}", s.patchLink, []string{"direction"}},
 		{"GET /v1/capture", s.getCapture, []string{"port", "direction", "filter", "snaplen", "count"}},

@@ -195,6 +195,11 @@ func (s *server) getQPs(w http.ResponseWriter, r *http.Request) {
 	answerOf(s, w, r, s.lab.fabric.QPsOf)
 }
 
+// getEdges gives the flows that the edge service of a host or an interface knows, or of all.
+func (s *server) getEdges(w http.ResponseWriter, r *http.Request) {
+	answerOf(s, w, r, s.lab.fabric.EdgeFlowsOf)
+}
+
 // answerOf answers with what the name in the path, "" if there is none, stands for.
 func answerOf[T any](s *server, w http.ResponseWriter, r *http.Request, of func(name string) ([]T, error)) {
 	var out []T

@@ -168,8 +168,8 @@ func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
 		{"receives", number(func(q *fabric.QPStatus) uint64 { return uint64(q.Receives) }), true},
 		{"rate", rateOf, false},
 	}
-	for _, name := range gaugeColumns(pairs) {
-		columns = append(columns, column{strings.ReplaceAll(name, "_", "-"), func(q *fabric.QPStatus) string { return gaugeOf(q, name) }, true})
+	for _, name := range gaugeColumns(len(pairs), func(i int) []gauge.Value { return pairs[i].Gauges }) {
+		columns = append(columns, column{strings.ReplaceAll(name, "_", "-"), func(q *fabric.QPStatus) string { return gaugeOf(q.Gauges, name) }, true})
 	}
 	columns = append(columns, []column{
 		{"CNPs", number(func(q *fabric.QPStatus) uint64 { return q.CNPsHandled }), true},
@@ -238,9 +238,9 @@ func rateOf(q *fabric.QPStatus) string {
 
 // gaugeColumns gives the names of the gauges of rate controls that stand in tables, in
 // their order.
-func gaugeColumns(pairs []fabric.QPStatus) (names []string) {
-	for i := range pairs {
-		for _, g := range pairs[i].Gauges {
+func gaugeColumns(n int, gauges func(i int) []gauge.Value) (names []string) {
+	for i := range n {
+		for _, g := range gauges(i) {
 			if g.Brief && !slices.Contains(names, g.Name) {
 				names = append(names, g.Name)
 			}
@@ -250,8 +250,8 @@ func gaugeColumns(pairs []fabric.QPStatus) (names []string) {
 }
 
 // gaugeOf prints the gauge of a name; "-" where there is none.
-func gaugeOf(q *fabric.QPStatus, name string) string {
-	for _, g := range q.Gauges {
+func gaugeOf(gauges []gauge.Value, name string) string {
+	for _, g := range gauges {
 		if g.Name == name {
 			return gaugeText(g)
 		}

@@ -29,8 +29,9 @@ type Report struct {
 	Transfers    []workload.TransferResult `json:"transfers,omitempty"`
 	TransferSums *workload.TransferSums    `json:"transfer_sums,omitempty"` // of Transfers
 
-	NICs []fabric.NICStatus `json:"nics,omitempty"`
-	QPs  []fabric.QPStatus  `json:"qps,omitempty"` // virtual, if asked for
+	NICs      []fabric.NICStatus `json:"nics,omitempty"`
+	QPs       []fabric.QPStatus  `json:"qps,omitempty"`        // virtual, if asked for
+	EdgeFlows []fabric.EdgeFlow  `json:"edge_flows,omitempty"` // of edge services, where they were asked for
 
 	Timeline []fabric.Moment   `json:"timeline,omitempty"` // what happened to the network and its hosts
 	Outages  []workload.Outage `json:"outages,omitempty"`  // for how long flows and transfers stood still because links were down

@@ -25,6 +25,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writeTransfers(w)
 	r.writeOutages(w)
 	r.writeNICs(w)
+	r.writeEdges(w)
 	r.writeHosts(w)
 	r.writeSockets(w)
 	r.writeOffload(w)

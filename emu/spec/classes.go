@@ -86,8 +86,8 @@ func (v *resolver) classes() {
 		if v.plan.Nodes[i].Kind == Host && v.deep[i] == nil {
 			v.takeOver(i)
 		}
-		if v.plan.Nodes[i].NIC != nil && v.deep[i] == nil {
-			v.setClasses(i, &depth{}) // a NIC sends by classes
+		if n := &v.plan.Nodes[i]; v.deep[i] == nil && (n.NIC != nil || n.Edge.Settings != nil) {
+			v.setClasses(i, &depth{}) // these send by classes
 		}
 	}
 }

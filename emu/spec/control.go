@@ -3,7 +3,6 @@ package spec
 import (
 	"math"
 
-	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -14,7 +13,7 @@ type controls struct{}
 // controlFile is what stands behind cc.
 type controlFile = systemFile[controls]
 
-func (controls) what() string    { return cc.Methods.What() }
+func (controls) oneOf() string   { return cc.Methods.OneOf() }
 func (controls) example() string { return "cc: dcqcn, or cc: {dcqcn: {preset: paper}}" }
 func (controls) names() []string { return cc.Methods.Names() }
 func (controls) optional() bool  { return true }
@@ -31,10 +30,11 @@ func (controls) find(name string) (system, error) {
 	}, nil
 }
 
-// control resolves the rate control of a host's NIC, by the rate of its first link.
-func (v *resolver) control(n *Node, c *controlFile, place any) {
+// control resolves a rate control of a host, by the rate of its first link; the zero
+// Choice if there is none, or it cannot be.
+func (v *resolver) control(n *Node, c *controlFile, place any) cc.Choice {
 	if c == nil || c.name == "" {
-		return
+		return cc.Choice{}
 	}
 	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
 	for _, p := range n.Ports {
@@ -42,7 +42,7 @@ func (v *resolver) control(n *Node, c *controlFile, place any) {
 		if rate == 0 {
 			v.failOnce(v.some(c, place), "write rate: for the link, in links, in the generator or in link under kinds",
 				"%s goes by the rate of the link, and that of %s:%s is unlimited", c.name, n.Name, p.Name)
-			return
+			return cc.Choice{}
 		}
 		slowest = min(slowest, rate)
 	}
@@ -50,14 +50,24 @@ func (v *resolver) control(n *Node, c *controlFile, place any) {
 	preset := c.presetOf()
 	settings := m.Preset(preset, line)
 	overlay(v.reader, settings, c.values)
-	n.NIC.Control = nicemu.Control{Name: c.name, Preset: preset, Settings: settings}
 	v.report(c.name, settings, settings.Validate(slowest), c.preset, c, place)
+	return cc.Choice{Name: c.name, Preset: preset, Settings: settings}
 }
 
 // checkUnlimited reports an event that takes away the rate of a host's link,
-// which its rate control must know.
+// which its rate controls must know.
 func (v *resolver) checkUnlimited(from End, place any) {
-	if nic := v.plan.Nodes[from.Node].NIC; nic != nil && nic.Control.Settings != nil {
-		v.fail(place, "", "%s goes by the rate of the link, and that of %s becomes unlimited", nic.Control, v.plan.PortName(from.Node, from.Port))
+	n := &v.plan.Nodes[from.Node]
+	var all []*cc.Choice
+	if n.NIC != nil {
+		all = append(all, &n.NIC.Control)
+	}
+	if n.Edge.Settings != nil {
+		all = append(all, controlsIn(n.Edge.Settings)...)
+	}
+	for _, c := range all {
+		if c.Settings != nil {
+			v.fail(place, "", "%s goes by the rate of the link, and that of %s becomes unlimited", c, v.plan.PortName(from.Node, from.Port))
+		}
 	}
 }

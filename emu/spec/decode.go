@@ -11,6 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/weftlab/weft/protocols/cc"
 )
 
 // The YAML package's own decoder stops at the first fault and forgets where a
@@ -131,6 +133,9 @@ func (r *reader) read(ptr any, n ast.Node, what string) {
 	switch p := ptr.(type) {
 	case decoder:
 		p.decode(r, n, what)
+		return
+	case *cc.Choice:
+		r.readControl(p, n, what)
 		return
 	case encoding.TextUnmarshaler:
 		r.readText(ptr, n, what)

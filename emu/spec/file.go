@@ -84,6 +84,7 @@ type hostKindFile struct {
 
 	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the host is at"`
 	NIC     *nicForm        `yaml:"nic,omitempty" jsonschema_description:"RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default none"`
+	Edge    *edgeFile       `yaml:"edge,omitempty" jsonschema_description:"service between what hosts send and their ports: {name: {settings}}, or none; default none"`
 }
 
 type nodeFile struct {
@@ -100,6 +101,7 @@ type nodeFile struct {
 	Private    oneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"host: directories that it has for itself, empty at first, such as /tmp; added to those of the kind"`
 	Interfaces dict[interfaceFile]   `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
 	NIC        *nicForm              `yaml:"nic,omitempty" jsonschema_description:"host: RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default that of the kind"`
+	Edge       *edgeFile             `yaml:"edge,omitempty" jsonschema_description:"host: service between what it sends and its ports: {name: {settings}}, or none; default that of the kind"`
 
 	Exec []execForm `yaml:"exec,omitempty" jsonschema_description:"host or vm: commands that it runs when the lab comes up, in their order, after those of the kind"`
 

@@ -18,7 +18,7 @@ type choices struct{}
 // forwardingFile is what stands behind forwarding.
 type forwardingFile = systemFile[choices]
 
-func (choices) what() string    { return forward.Kinds.What() }
+func (choices) oneOf() string   { return forward.Kinds.OneOf() }
 func (choices) example() string { return "forwarding: random, or forwarding: {flowlet: {gap: 100us}}" }
 func (choices) names() []string { return forward.Kinds.Names() }
 func (choices) optional() bool  { return false }

@@ -13,7 +13,7 @@ type points struct{}
 // markFile is what stands behind mark.
 type markFile = systemFile[points]
 
-func (points) what() string    { return congestion.Points.What() }
+func (points) oneOf() string   { return congestion.Points.OneOf() }
 func (points) example() string { return "mark: {red: {kmin: 100KB, kmax: 400KB, pmax: 1%}}" }
 func (points) names() []string { return congestion.Points.Names() }
 func (points) optional() bool  { return true }

@@ -53,7 +53,7 @@ func (v *resolver) nics() {
 		set((*retries)(&n.NIC.RetryCount), f.Retries)
 		set((*rnrRetries)(&n.NIC.RNRRetry), f.RNRRetries)
 		set((*rnrTimer)(&n.NIC.MinRNR), f.RNRTimer)
-		v.control(n, f.Control, place)
+		n.NIC.Control = v.control(n, f.Control, place)
 		v.recovery(n, f.Recovery, place)
 		traits := n.NIC.Control.Traits()
 		if f.AskEvery == nil && traits.AskEvery > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
@@ -122,6 +123,9 @@ type Node struct {
 	// GIDs are the interface's addresses; nil for none. A host with a NIC has
 	// Deep.
 	NIC *nicemu.Settings
+	// Edge is the service in front of each connected interface of a host; the zero Chosen
+	// for none. A host with one has Deep.
+	Edge edge.Chosen
 	// VM is the virtual machine that is the host; nil for one in a namespace.
 	VM *VM
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/weftlab/weft/protocols/cc"
 )
 
 // Bounds on what is read, far beyond any lab: they keep a damaged or hostile
@@ -35,7 +37,8 @@ type reader struct {
 	lines   []string
 	errs    Errors
 	faults  int
-	places  map[any]ast.Node // by pointer to the Go value
+	places  map[any]ast.Node            // by pointer to the Go value
+	inner   map[*cc.Choice]*controlFile // rate controls in the settings of other systems
 	anchors map[*ast.AliasNode]ast.Node
 	values  int
 	nesting int
@@ -47,6 +50,7 @@ func newReader(file string, src []byte) *reader {
 		file:    file,
 		lines:   strings.Split(text, "\n"),
 		places:  map[any]ast.Node{},
+		inner:   map[*cc.Choice]*controlFile{},
 		anchors: map[*ast.AliasNode]ast.Node{},
 	}
 }

@@ -12,7 +12,7 @@ type recoveries struct{}
 // recoveryFile is what stands behind recovery.
 type recoveryFile = systemFile[recoveries]
 
-func (recoveries) what() string    { return transport.Recoveries.What() }
+func (recoveries) oneOf() string   { return transport.Recoveries.OneOf() }
 func (recoveries) example() string { return "recovery: " + transport.DefaultRecovery }
 func (recoveries) names() []string { return transport.Recoveries.Names() }
 func (recoveries) optional() bool  { return false }

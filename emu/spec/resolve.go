@@ -83,6 +83,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	}
 	v.settings()
 	v.nics()
+	v.edges()
 	v.classes()
 	v.reroute()
 	v.portSettings()

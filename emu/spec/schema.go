@@ -11,6 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/weftlab/weft/links"
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/traces/workload"
@@ -26,6 +27,9 @@ func Schema() ([]byte, error) {
 		Anonymous:    true,
 		Namer:        definitions{}.name,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
+			if t == reflect.TypeFor[cc.Choice]() {
+				return controlFile{}.schema(m)
+			}
 			if c, ok := reflect.Zero(t).Interface().(compound); ok {
 				return c.schema(m)
 			}

@@ -105,6 +105,7 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"join-window", hostNode, hostNode, file.JoinWindow != nil, file.JoinWindow},
 		{"mac", hostNode, vmNode, file.MAC != nil, file.MAC},
 		{"nic", hostNode, hostNode, file.NIC != nil, file.NIC},
+		{"edge", hostNode, vmNode, file.Edge != nil, file.Edge},
 		{"sysctls", hostNode, vmNode, len(file.Sysctls) > 0, &file.Sysctls},
 		{"exec", hostNode, vmNode, len(file.Exec) > 0, &file.Exec},
 		{"private", hostNode, hostNode, len(file.Private) > 0, &file.Private},

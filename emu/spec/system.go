@@ -10,6 +10,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	_ "github.com/weftlab/weft/emu/systems" // so that a file can name them
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/registry"
 )
 
@@ -28,7 +29,7 @@ type system struct {
 
 // seam is a registry whose systems a file can name.
 type seam interface {
-	what() string    // "rate control"
+	oneOf() string   // "a rate control"
 	example() string // how one is written: "cc: dcqcn, or cc: {dcqcn: {preset: paper}}"
 	names() []string
 	optional() bool // whether a file can say none
@@ -68,7 +69,7 @@ func (f *systemFile[S]) decode(r *reader, n ast.Node, what string) {
 	entries, ok := r.entries(n)
 	switch {
 	case !ok:
-		r.wrong(n, what, "the name of a "+s.what()+", or one with its settings", "write for example "+s.example())
+		r.wrong(n, what, "the name of "+s.oneOf()+", or one with its settings", "write for example "+s.example())
 		return
 	case len(entries) != 1:
 		r.failAt(n, "write for example "+s.example(), "%s has %d keys, not one", what, len(entries))
@@ -82,7 +83,7 @@ func (f *systemFile[S]) choose(r *reader, at ast.Node, name string, settings ast
 	var s S
 	found, err := s.find(name)
 	if err != nil {
-		r.failAt(at, suggest(name, "there are", f.words()), "%q is not a %s", name, s.what())
+		r.failAt(at, suggest(name, "there are", f.words()), "%q is not %s", name, s.oneOf())
 		return
 	}
 	f.name, f.values = name, found.blank()
@@ -193,9 +194,22 @@ func overlay(r *reader, to, from any) {
 		value := b.FieldByIndex(f.index)
 		if at := r.places[value.Addr().Interface()]; at != nil {
 			a.FieldByIndex(f.index).Set(value)
-			r.places[a.FieldByIndex(f.index).Addr().Interface()] = at
+			place := a.FieldByIndex(f.index).Addr().Interface()
+			r.places[place] = at
+			if c, ok := place.(*cc.Choice); ok {
+				r.inner[c] = r.inner[value.Addr().Interface().(*cc.Choice)].join(r, r.inner[c])
+			}
 		}
 	}
+}
+
+// readControl reads a rate control that is one of the settings of another system. What it
+// becomes shows where the rate of the link is known.
+func (r *reader) readControl(c *cc.Choice, n ast.Node, what string) {
+	f := &controlFile{}
+	r.places[f] = n
+	f.decode(r, n, what)
+	r.inner[c] = f
 }
 
 // report reports what is wrong with the settings of a system: at the parameter, or at the
@@ -210,8 +224,11 @@ func (r *reader) report(name string, settings any, err error, places ...any) {
 	}
 	for _, err := range all {
 		var bad *registry.RangeError
+		var unfit *registry.UnfitError
 		if errors.As(err, &bad) {
 			r.fail(r.some(append([]any{parameter(settings, bad.Key)}, places...)...), "give "+bad.Fix, "%s: %v is out of range", bad.Key, bad.Value)
+		} else if errors.As(err, &unfit) {
+			r.fail(r.some(append([]any{parameter(settings, unfit.Key)}, places...)...), unfit.Fix, "%s", unfit.Why)
 		} else {
 			r.fail(r.some(places...), "", "%s: %v", name, err)
 		}

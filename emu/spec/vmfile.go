@@ -49,6 +49,7 @@ type vmKindFile struct {
 	Exec    []execForm      `yaml:"exec,omitempty" jsonschema_description:"commands that each machine runs when the lab comes up, in their order"`
 	Queue   queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
 	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the machine is at"`
+	Edge    *edgeFile       `yaml:"edge,omitempty" jsonschema_description:"service between what machines send and their ports: {name: {settings}}, or none; default none"`
 }
 
 // nodeKind is the kind of a node in a file. In a plan a virtual machine is a host.

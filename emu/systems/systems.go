@@ -3,6 +3,7 @@
 package systems
 
 import (
+	_ "github.com/weftlab/weft/nicemu/edge/limit"       // edge service limit
 	_ "github.com/weftlab/weft/protocols/dcqcn"         // rate control dcqcn
 	_ "github.com/weftlab/weft/protocols/dctcp"         // rate control dctcp
 	_ "github.com/weftlab/weft/protocols/hpcc"          // rate control hpcc

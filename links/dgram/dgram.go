@@ -37,7 +37,7 @@ type Entrance interface {
 	Refused(now units.Time, p *packet.Packet)
 }
 
-// Queue is the queue of a port.
+// Queue is what waits to leave by a port.
 type Queue interface {
 	Queued(now units.Time) (packets int, bytes units.Bytes)
 }

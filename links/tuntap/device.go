@@ -69,26 +69,33 @@ type device struct {
 	scratch []byte
 	offload *offload // nil without
 	ignored uint64
+	queue   uint16 // that is being read
 }
 
 // Queue is one of the queues of a device, to be polled.
 type Queue struct {
-	fd   int
-	poll func(fd int, now units.Time, max int) int
+	device *device
+	number uint16
+	fd     int
+	poll   func(fd int, now units.Time, max int) int
 }
 
 // FD is the queue's file descriptor, for epoll.
 func (q *Queue) FD() int { return q.fd }
 
 // Poll reads up to max packets of the queue and lets them enter the fabric at
-// now. It returns how many it read; a super-packet may exceed max.
-func (q *Queue) Poll(now units.Time, max int) int { return q.poll(q.fd, now, max) }
+// now. It returns how many it read; a super-packet may exceed max. Packets have the
+// queue's number, FD's being 0, as In.
+func (q *Queue) Poll(now units.Time, max int) int {
+	q.device.queue = q.number
+	return q.poll(q.fd, now, max)
+}
 
 // queues are those of FD and More.
 func (d *device) queues(poll func(fd int, now units.Time, max int) int) []*Queue {
-	queues := []*Queue{{d.FD, poll}}
-	for _, fd := range d.More {
-		queues = append(queues, &Queue{fd, poll})
+	queues := []*Queue{{d, 0, d.FD, poll}}
+	for i, fd := range d.More {
+		queues = append(queues, &Queue{d, uint16(i + 1), fd, poll})
 	}
 	return queues
 }
@@ -130,6 +137,7 @@ func (d *device) enter(now units.Time, p *packet.Packet) {
 		d.Entrance.Malformed(now, p)
 		return
 	}
+	p.In = d.queue
 	d.Entrance.Enter(now, p)
 }
 

@@ -110,6 +110,7 @@ func (o *offload) enter(now units.Time, s *packet.Super, frame []byte) int {
 		if len(frame) > packet.MaxFrame || !p.Parse() || gso.MarkPartial(p, h, d.front) != nil {
 			d.Entrance.Malformed(now, p)
 		} else {
+			p.In = d.queue
 			d.Entrance.Enter(now, p)
 		}
 		return 1
@@ -119,7 +120,7 @@ func (o *offload) enter(now units.Time, s *packet.Super, frame []byte) int {
 		d.Entrance.Malformed(now, o.copy(frame))
 		return 1
 	}
-	o.spare = nil
+	o.spare, o.head.In = nil, d.queue
 	n := (len(s.Data) - int(s.Payload) + int(s.Segment) - 1) / int(s.Segment)
 	o.counts.Supers++
 	o.counts.Pieces += uint64(n)

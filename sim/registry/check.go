@@ -19,6 +19,16 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("%s: %v is out of range: give %s", e.Key, e.Value, e.Fix)
 }
 
+// UnfitError is a parameter whose value is right elsewhere and not here.
+type UnfitError struct {
+	Key string // as in the lab file
+	Why string
+	Fix string // what would be right, as an order: "write ..."
+}
+
+// Error says why, and what would be right.
+func (e *UnfitError) Error() string { return e.Why + ": " + e.Fix }
+
 // maxTime bounds times, so that no sum with an instant overflows.
 const maxTime = units.Hour
 
@@ -30,6 +40,9 @@ type Check struct{ errs []error }
 func (c *Check) Bad(key string, value any, fix string, args ...any) {
 	c.errs = append(c.errs, &RangeError{key, value, fmt.Sprintf(fix, args...)})
 }
+
+// Unfit notes a parameter whose value does not fit here, why, and what would be right.
+func (c *Check) Unfit(key, why, fix string) { c.errs = append(c.errs, &UnfitError{key, why, fix}) }
 
 // Fail notes something that is wrong with no single parameter.
 func (c *Check) Fail(err error) { c.errs = append(c.errs, err) }

@@ -37,7 +37,7 @@ func (r *Registry[T]) Register(name string, system T) {
 func (r *Registry[T]) Find(name string) (T, error) {
 	system, ok := r.systems[name]
 	if !ok {
-		return system, fmt.Errorf("%q is not a %s (there are %s)", name, r.what, strings.Join(r.Names(), ", "))
+		return system, fmt.Errorf("%q is not %s (there are %s)", name, r.OneOf(), strings.Join(r.Names(), ", "))
 	}
 	return system, nil
 }
@@ -45,5 +45,10 @@ func (r *Registry[T]) Find(name string) (T, error) {
 // Names gives the names of the systems, sorted.
 func (r *Registry[T]) Names() []string { return slices.Sorted(maps.Keys(r.systems)) }
 
-// What is what a system of this registry is, such as "rate control".
-func (r *Registry[T]) What() string { return r.what }
+// OneOf is that with its article: "a rate control", "an edge service".
+func (r *Registry[T]) OneOf() string {
+	if strings.ContainsRune("aeiou", rune(r.what[0])) {
+		return "an " + r.what
+	}
+	return "a " + r.what
+}

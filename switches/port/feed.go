@@ -62,6 +62,13 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 	}
 }
 
+// Refuse ends a packet that whoever feeds the port cannot keep until it may leave, as if
+// the queue of its class did not take it.
+func (p *Port) Refuse(now units.Time, k *packet.Packet, why packet.Fate) {
+	k.Fate, k.Depth, k.In = packet.Fine, 0, buffer.Own
+	p.dropClass(now, &p.classes.queue[k.Prio], k, why)
+}
+
 // show notes whether a class has something to send, and that what comes first is
 // not known any more.
 func (c *classes) show(prio uint8) {

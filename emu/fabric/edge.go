@@ -1,0 +1,176 @@
+package fabric
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/buffer"
+)
+
+// edgeHost joins an edge service to a station: it is the host that the service is at.
+type edgeHost struct {
+	edge.Port // the service's side of outlet
+	station   *Station
+	chosen    edge.Chosen
+	service   edge.Service
+	outlet    *edge.Outlet
+	timer     sim.Timer
+
+	backlogs []backlog   // by the queue of the real host's device
+	waiting  units.Bytes // in all of them
+	room     units.Bytes // most that is to wait there
+	high     units.Bytes // and of one
+	full     func(now units.Time, queue int, full bool)
+}
+
+// backlog is what waits in the service of what came by one queue of a device.
+type backlog struct {
+	bytes units.Bytes
+	full  bool
+}
+
+// addEdge gives an interface of a host its edge service, if it is to have one.
+func (f *Fabric) addEdge(s *Station) {
+	node := &f.Plan.Nodes[s.Node]
+	if node.Edge.Settings == nil || s.Port.Link() == nil {
+		return
+	}
+	shard, name := f.Shards[f.shardOf[s.Node]], f.Plan.PortName(s.Node, s.Index)
+	h := &edgeHost{station: s, chosen: node.Edge, outlet: edge.NewOutlet(s.Port)}
+	h.timer = shard.Engine.NewTimer(h)
+	h.Port = h.outlet.Service(h)
+	env := edge.Env{
+		Host: h, Name: name, Line: s.Port.Link().Rate(), MTU: s.Port.Link().MTU(), Classes: &node.Deep.Map,
+		Rand: sim.NewRand(f.Plan.Seed, "edge "+name), Pool: shard.Pool,
+	}
+	for _, c := range node.Ports[s.Index].Classes {
+		env.Limit[c.Priority] = c.Limit
+	}
+	h.service = node.Edge.Settings.New(env)
+	s.edge = h
+	s.Port.SetFeeder(h.outlet)
+}
+
+// feedBy has a NIC feed the station's port, through the edge service or beside it where
+// there is one.
+func (s *Station) feedBy(n *nic) nicemu.Port {
+	if s.edge == nil {
+		s.Port.SetFeeder(n)
+		return s.Port
+	}
+	if t, ok := s.edge.service.(edge.TakesNIC); ok {
+		return t.NIC(n)
+	}
+	return s.edge.outlet.NIC(n)
+}
+
+// enter takes a packet that the host sends. Its In is the queue of the device that it
+// came by, until it leaves the service.
+func (h *edgeHost) enter(now units.Time, p *packet.Packet) {
+	queue := p.In
+	h.station.Admit(now, p)
+	p.In = queue
+	h.service.Send(now, p)
+}
+
+// Next gives the port a packet of the service.
+func (h *edgeHost) Next(now units.Time, prio uint8) *packet.Packet { return h.service.Next(now, prio) }
+
+// Fire is the service's timer.
+func (h *edgeHost) Fire(now units.Time) { h.service.Fire(now) }
+
+// Arm implements edge.Host, as do the methods below.
+func (h *edgeHost) Arm(at units.Time) { h.timer.Arm(at) }
+
+func (h *edgeHost) Disarm() { h.timer.Disarm() }
+
+func (h *edgeHost) Pass(now units.Time, p *packet.Packet) {
+	p.In = buffer.Own
+	h.station.Port.Send(now, p)
+}
+
+func (h *edgeHost) Drop(now units.Time, p *packet.Packet, why packet.Fate) {
+	h.station.Port.Refuse(now, p, why)
+}
+
+func (h *edgeHost) Deliver(now units.Time, p *packet.Packet) {
+	h.station.deliver(now, h.station.Port, p)
+}
+
+func (h *edgeHost) Consume(_ units.Time, p *packet.Packet) {
+	h.station.countIn(p)
+	h.station.pool.Free(p)
+}
+
+func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.station.Admit(now, p) }
+
+func (h *edgeHost) Address(p *packet.Packet) bool {
+	s, m := h.station, p.Message
+	path, ok := s.fabric.pathTo(s, m.To)
+	if !ok {
+		return false
+	}
+	port := &s.fabric.Plan.Nodes[s.Node].Ports[s.Index]
+	if m.From, ok = spec.AddressOf(port, m.To.Is6()); !ok {
+		return false
+	}
+	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, s.MAC
+	p.Seal()
+	return true
+}
+
+func (h *edgeHost) Trip(key packet.FlowKey, size, answer units.Bytes) cc.Path {
+	if key.Flow >= 0 {
+		return h.station.trip(h.station.fabric.flowEnds[key.Flow][1], size, answer)
+	}
+	return h.station.tripTo(key.To, size, answer)
+}
+
+func (h *edgeHost) Waits(now units.Time, p *packet.Packet) { h.wait(now, p, p.Size) }
+
+func (h *edgeHost) Leaves(now units.Time, p *packet.Packet) { h.wait(now, p, -p.Size) }
+
+// wait accounts for n bytes more that wait of what came as p.
+func (h *edgeHost) wait(now units.Time, p *packet.Packet, n units.Bytes) {
+	if int(p.In) >= len(h.backlogs) {
+		return
+	}
+	b := &h.backlogs[p.In]
+	b.bytes += n
+	h.waiting += n
+	high := max(min(h.high, h.room-h.waiting), 0)
+	if full := b.bytes > high || b.full && b.bytes > high/2; full != b.full {
+		b.full = full
+		h.full(now, int(p.In), full)
+	}
+}
+
+// Watch has f called when more than high bytes wait in the edge service of what came by
+// one of the queues of the host's device, and when that has fallen to half of it again.
+// The bound is lower while much waits of all queues, so that the host's own queue, by
+// whose limit services drop, has room for what comes until a queue is held. It does
+// nothing without an edge service. Another call changes the bound.
+func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, queue int, full bool)) {
+	h := s.edge
+	if h == nil {
+		return
+	}
+	if h.backlogs == nil {
+		h.backlogs = make([]backlog, queues)
+	}
+	h.high, h.full, h.room = high, f, math.MaxInt64
+	for _, c := range s.fabric.Plan.Nodes[s.Node].Ports[s.Index].Classes {
+		if c.Limit > 0 {
+			h.room = min(h.room, c.Limit/2)
+		}
+	}
+}
+
+// HasEdge tells whether the station has an edge service.
+func (s *Station) HasEdge() bool { return s.edge != nil }

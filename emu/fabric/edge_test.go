@@ -1,0 +1,638 @@
+package fabric
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// advice is what a switch of these tests tells the sender of a flow: a rate.
+type advice struct {
+	key  packet.FlowKey
+	rate units.Rate
+}
+
+func (a *advice) Len() int              { return 60 }
+func (a *advice) Put(b []byte)          { binary.BigEndian.PutUint64(b, uint64(a.rate)) }
+func (a *advice) Set(from packet.Body)  { *a = *from.(*advice) }
+func (a *advice) Reset()                { *a = advice{} }
+func (a *advice) About() packet.FlowKey { return a.key }
+
+var advising = packet.NewMessageProtocol(packet.MessageProtocol{Name: "advice", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 50001, New: func() packet.Body { return &advice{} }})
+
+// obedient is a rate control that sends at the rate that it was told, and until then at that
+// of the line.
+type obedient struct {
+	cc.Deaf
+	rate   units.Rate
+	active bool
+	spells int
+}
+
+func (o *obedient) Rate() units.Rate { return o.rate }
+
+func (o *obedient) Message(_ units.Time, m cc.Feedback) { o.rate = m.(*advice).rate }
+
+func (o *obedient) Active(_ units.Time, active bool) {
+	if active == o.active {
+		panic("told twice")
+	}
+	if o.active = active; active {
+		o.spells++
+	}
+}
+
+func (o *obedient) Gauges(_ units.Time, values []float64) []float64 {
+	return append(values, float64(o.spells))
+}
+
+type obedience struct {
+	Path bool `yaml:"path,omitempty" json:"path" jsonschema_description:"begin with half of the slowest link of the way"`
+}
+
+func (o *obedience) Validate(units.Rate) error { return nil }
+func (o *obedience) Traits() cc.Traits         { return cc.Traits{NeedsPath: o.Path} }
+func (o *obedience) New(f cc.Flow) cc.Control {
+	if o.Path {
+		return &obedient{rate: f.Path.Bottleneck / 2}
+	}
+	return &obedient{}
+}
+
+// adviser is a congestion point that advises each flow by the size of its packets.
+type adviser struct {
+	congestion.Passive
+	env congestion.Env
+}
+
+// advised is the rate for packets of a size.
+func advised(size units.Bytes) units.Rate { return units.Rate(size) * 10_007 }
+
+func (a *adviser) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) packet.Fate {
+	if p.Flow == packet.Protocol {
+		return packet.Fine
+	}
+	m := a.env.Reply(p, advising)
+	if m == nil {
+		return packet.Fine
+	}
+	body := m.Message.Body.(*advice)
+	body.key, body.rate = p.FlowKey(4791), advised(p.Size)
+	m.TOS = 46 << 2
+	a.env.Send(m)
+	return packet.Fine
+}
+
+type adviserSettings struct{}
+
+func (*adviserSettings) Validate(units.Bytes) error { return nil }
+func (*adviserSettings) New(e congestion.Env) congestion.Point {
+	return &adviser{env: e}
+}
+
+func init() {
+	cc.Methods.Register("test-obedient", cc.Method{
+		Summary: "for tests", Presets: []string{"only"}, Feedback: advising,
+		Preset: func(string, units.Rate) cc.Settings { return &obedience{} },
+		Gauges: []gauge.Gauge{{Name: "spells"}},
+	})
+	congestion.Points.Register("test-adviser", congestion.Kind{
+		Summary: "for tests", Settings: func(string, units.Rate) congestion.Settings { return &adviserSettings{} },
+	})
+	edge.Services.Register("test-toll", edge.Kind{
+		Summary: "for tests", Settings: func(string, units.Rate) edge.Settings { return &tollSettings{Every: 1} },
+	})
+}
+
+// wireRates is the rate on the wire, from some time on, of what modelled flows send by a
+// port.
+type wireRates struct {
+	from        units.Time
+	first, last map[int32]units.Time
+	bytes       map[int32]units.Bytes
+	seq         map[int32]uint32
+	disorder    int
+}
+
+func newWireRates(from units.Time) *wireRates {
+	return &wireRates{from: from, first: map[int32]units.Time{}, last: map[int32]units.Time{}, bytes: map[int32]units.Bytes{}, seq: map[int32]uint32{}}
+}
+
+func (w *wireRates) Observe(now units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, _ units.Bytes) {
+	if dir != port.Out || p.Flow < 0 || fate.Dropped() {
+		return
+	}
+	if seq, ok := w.seq[p.Flow]; ok && p.Seq <= seq {
+		w.disorder++
+	}
+	w.seq[p.Flow] = p.Seq
+	if now < w.from {
+		return
+	}
+	if _, ok := w.first[p.Flow]; !ok {
+		w.first[p.Flow] = now
+		w.bytes[p.Flow] = -packet.OnWire(p.Size) // the last one's gap is not over
+	}
+	w.last[p.Flow] = now
+	w.bytes[p.Flow] += packet.OnWire(p.Size)
+}
+
+func (w *wireRates) rate(flow int32) float64 {
+	return float64(w.bytes[flow]) * 8 / (w.last[flow] - w.first[flow]).Seconds()
+}
+
+// TestLimitHoldsEachFlowToItsRate: flows that offer more are sent at the limit, to a
+// thousandth, whatever their packets' size; one that offers less is neither slowed nor
+// held up by them; and what is left when the senders stop still leaves, and then the run
+// ends.
+func TestLimitHoldsEachFlowToItsRate(t *testing.T) {
+	f := New(parse(t, `
+topology:
+  kinds: {host: {attach: none, edge: {limit: {rate: 100Mbps}}}, switch: {queue: {limit: 1MB}}}
+  generate: {star: {hosts: 3, rate: 1Gbps, delay: 1us}}
+workload:
+  - {cbr: {from: h1, to: h2, rate: 300Mbps, size: 1400B, for: 100ms}}
+  - {poisson: {name: small, from: h1, to: h3, rate: 200Mbps, size: 100B, for: 100ms}}
+  - {cbr: {name: modest, from: h1, to: h3, rate: 20Mbps, size: 500B, for: 100ms}}
+`))
+	h1 := stationOf(f, "h1")
+	w := newWireRates(10 * units.Millisecond)
+	h1.Port.Observe(0, w)
+	if err := f.Run(context.Background(), 90*units.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int32(2) {
+		if r := w.rate(i); math.Abs(r/100e6-1) > 0.001 {
+			t.Errorf("flow %d is sent at %.0f b/s", i, r)
+		}
+	}
+	// 500 B of payload are 566 B on the wire.
+	if r := w.rate(2); math.Abs(r/(20e6*566/500)-1) > 0.001 {
+		t.Errorf("the flow that is slow by itself is sent at %.0f b/s", r)
+	}
+	flows, err := f.EdgeFlowsOf("h1")
+	if err != nil || len(flows) != 3 {
+		t.Fatalf("%v, %+v", err, flows)
+	}
+	for _, x := range flows {
+		r := f.Results()[slices.IndexFunc(f.Plan.Flows, func(w workload.Flow) bool { return w.Name == x.Flow })]
+		if x.Flow != r.Flow || x.Peer == "" || x.Protocol != "udp" || x.Rate != 100*units.Mbps || x.TxPackets+uint64(x.QueuePackets) != r.Sent {
+			t.Errorf("%+v of %+v", x, r)
+		}
+	}
+	if s := statusOf(f, "h1"); s.Edge == nil || s.Edge.Service != "limit" || s.Edge.QueuePackets < 1000 {
+		t.Errorf("%+v", s.Edge)
+	}
+	if a := f.Accounts(); !a.Balanced() || a.Held < 1000 {
+		t.Errorf("%+v", a)
+	}
+	if err := f.Run(context.Background(), units.Never); err != nil {
+		t.Fatal(err)
+	}
+	if a := f.Accounts(); !a.Balanced() || a.Held != 0 || a.Dropped != 0 || a.Entered != a.Delivered {
+		t.Errorf("%+v", a)
+	}
+	if w.disorder > 0 {
+		t.Errorf("%d packets left out of order", w.disorder)
+	}
+	if r := f.Results()[2]; r.DelayMax > 50 {
+		t.Errorf("the flow that is slow by itself waited for the others: at most %v us", r.DelayMax)
+	}
+}
+
+// TestLimitHearsMessages: what a switch says of a flow reaches the rate control of that
+// flow at its sender, of ordinary flows and of the NIC's beside them, though both hear the
+// same protocol; the status shows it.
+func TestLimitHearsMessages(t *testing.T) {
+	lab := `
+duration: 40ms
+topology:
+  kinds:
+    host: {attach: none, nic: {cc: test-obedient}, edge: {limit: {cc: {test-obedient: {}}}}}
+    switch: {classes: {control: {dscp: 46, priority: 6}, default: {mark: test-adviser, limit: 1MB}}}
+  generate: {dumbbell: {left: 2, right: 2, rate: 1Gbps, delay: 1us, bottleneck: {rate: 1Gbps}}}
+workload:
+  - {cbr: {from: h1, to: h3, rate: 300Mbps, size: 1400B}}
+  - {cbr: {from: h1, to: h4, rate: 300Mbps, size: 700B, ip: 6}}
+  - {cbr: {from: h2, to: h4, rate: 1Mbps, size: 600B}}
+  - {write: {from: h1, to: h3, size: 1GB}}
+`
+	for _, shards := range []int{1, 2} {
+		f := build4(t, lab, shards)
+		f.Failed = func(err error) { t.Error(err) }
+		w := newWireRates(5 * units.Millisecond)
+		stationOf(f, "h1").Port.Observe(0, w)
+		runUntil(t, f, 40*units.Millisecond)
+		for i, size := range []units.Bytes{1442, 762} {
+			if r, want := w.rate(int32(i)), float64(advised(size)); math.Abs(r/want-1) > 0.001 {
+				t.Errorf("flow %d is sent at %.0f b/s in place of %.0f", i, r, want)
+			}
+		}
+		flows, err := f.EdgeFlowsOf("h1:eth0")
+		if err != nil || len(flows) != 2 {
+			t.Fatalf("%v, %+v", err, flows)
+		}
+		for i, x := range flows {
+			if x.Rate != advised([]units.Bytes{1442, 762}[i]) || len(x.Gauges) != 1 || x.Gauges[0].Value < 1 {
+				t.Errorf("%+v", x)
+			}
+		}
+		pairs, err := f.QPsOf("h1")
+		if err != nil || len(pairs) != 1 || pairs[0].Rate != advised(1082) || f.NICs()[0].Counters.Of("rp_messages_ignored") != 0 {
+			t.Errorf("%v, %+v", err, pairs)
+		}
+		e := statusOf(f, "h1").Edge
+		if g := gauges(e.Gauges); g["messages"] < 100 || g["messages_ignored"] != 0 || g["flows"] != 2 {
+			t.Errorf("%+v", e)
+		}
+		if a := f.Accounts(); !a.Balanced() {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// stationOf is the first station of a host.
+func stationOf(f *Fabric, host string) *Station {
+	n, _ := f.Plan.Node(host)
+	return f.Station(n, 0)
+}
+
+func statusOf(f *Fabric, host string) PortStatus {
+	n, _ := f.Plan.Node(host)
+	return f.PortStatus(n, 0)
+}
+
+func gauges(list []gauge.Value) map[string]float64 {
+	m := map[string]float64{}
+	for _, g := range list {
+		m[g.Name] = g.Value
+	}
+	return m
+}
+
+// TestLimitDoesNotDependOnShardsOrCaptures: the same trace, with one engine and with
+// two, looked at or not; and every packet is accounted for, though the table of flows is
+// too small and queues overflow.
+func TestLimitDoesNotDependOnShardsOrCaptures(t *testing.T) {
+	lab := `
+duration: 30ms
+topology:
+  kinds:
+    host: {attach: none, queue: {limit: 60KB}, nic: roce, edge: {limit: {rate: 31Mbps, flows: 2, age: 2ms}}}
+    switch: {queue: {limit: 50KB}}
+  generate: {dumbbell: {left: 3, right: 3, rate: 200Mbps, delay: 2us, loss: 0.5%, jitter: 3us, bottleneck: {rate: 100Mbps}}}
+events:
+  - {at: 10ms, from: "h1:eth0", set: {rate: 40Mbps}}
+  - {at: 20ms, link: "h2:eth0", set: {state: down}}
+  - {at: 22ms, link: "h2:eth0", set: {state: up}}
+workload:
+  - {on-off: {from: "h[1-3]", to: "h[4-6]", rate: 90Mbps, size: 1000B, on: 2ms, off: 3ms, phases: exponential}}
+  - {poisson: {from: "h[4-6]", to: "h[1-3]", rate: 20Mbps, size: 200B, ip: 6}}
+  - {write: {from: "h[1-3]", to: h4, size: 100KB, count: unlimited}}
+`
+	type result struct {
+		trace    uint64
+		accounts string
+		flows    string
+	}
+	do := func(shards int, watch bool) result {
+		f := build4(t, lab, shards)
+		f.Failed = func(err error) { t.Error(err) }
+		w := newWireRates(0)
+		if watch {
+			for _, s := range f.Stations {
+				s.Port.Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
+					if p.HasBytes() {
+						new(renderer).render(p, nil)
+					}
+				}))
+			}
+			stationOf(f, "h1").Port.Observe(0, w)
+		}
+		runUntil(t, f, 30*units.Millisecond)
+		if w.disorder > 0 {
+			t.Errorf("%d packets left out of order", w.disorder)
+		}
+		a := f.Accounts()
+		if !a.Balanced() || a.Drops["queue-full"] == 0 {
+			t.Errorf("%+v", a)
+		}
+		flows, err := f.EdgeFlowsOf("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		crowded := 0.0
+		for _, s := range f.Stations {
+			g := gauges(s.edge.status(f.Now()).Gauges)
+			crowded += g["crowded"]
+			if g["flows"] > 2 {
+				t.Errorf("%v flows", g["flows"])
+			}
+		}
+		if crowded == 0 {
+			t.Error("the table was never full")
+		}
+		return result{f.Trace(), fmt.Sprint(a), fmt.Sprint(flows)}
+	}
+	first := do(1, false)
+	for _, c := range []struct {
+		shards int
+		watch  bool
+	}{{1, true}, {2, false}, {2, true}} {
+		if again := do(c.shards, c.watch); again != first {
+			t.Errorf("%d shards, watched %v:\n%v\n%v", c.shards, c.watch, again, first)
+		}
+	}
+}
+
+// TestNICAndEdgeTakeTurns: in one class of a port they have halves of it.
+func TestNICAndEdgeTakeTurns(t *testing.T) {
+	f := build4(t, `
+duration: 20ms
+topology:
+  kinds: {host: {attach: none, nic: {mtu: 1024}, edge: {limit: {rate: 1Gbps}}}, switch: {queue: {limit: 1MB}}}
+  generate: {star: {hosts: 3, rate: 1Gbps, delay: 1us}}
+workload:
+  - {cbr: {from: h1, to: h2, rate: 2Gbps, size: 1040B}}
+  - {write: {from: h1, to: h3, size: 1GB}}
+`, 1)
+	w := newWireRates(units.Millisecond)
+	stationOf(f, "h1").Port.Observe(0, w)
+	runUntil(t, f, 20*units.Millisecond)
+	if r := w.rate(0); math.Abs(r/500e6-1) > 0.01 {
+		t.Errorf("the flow beside a queue pair is sent at %.0f b/s", r)
+	}
+}
+
+// TestLimitKnowsTheWay: a rate control that asks for it is told of the way to where a
+// flow goes, of modelled flows too.
+func TestLimitKnowsTheWay(t *testing.T) {
+	f := build4(t, `
+duration: 1ms
+topology:
+  kinds: {host: {attach: none}, link: {rate: 1Gbps, delay: 1us}}
+  nodes: {h1: {kind: host, edge: {limit: {cc: {test-obedient: {path: true}}}}}, h2: {kind: host}, h3: {kind: host}, s1: {kind: switch}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"]}
+    - {endpoints: ["h2:eth0", "s1:2"], rate: 100Mbps}
+    - {endpoints: ["h3:eth0", "s1:3"]}
+workload:
+  - {cbr: {from: h1, to: [h2, h3], rate: 100Mbps, size: 1000B}}
+`, 1)
+	runUntil(t, f, units.Millisecond)
+	flows, _ := f.EdgeFlowsOf("")
+	if len(flows) != 2 || flows[0].Rate != 50*units.Mbps || flows[1].Rate != 500*units.Mbps {
+		t.Errorf("%+v", flows)
+	}
+}
+
+// toll is an edge service that does all that one may: it holds back every packet and the
+// NIC's too, sends a message of its own for each to the same place, drops some, takes
+// messages that arrive, and looks at what else does.
+type toll struct {
+	*tollSettings
+	env      edge.Env
+	queue    [8]packet.List
+	count    int
+	bytes    units.Bytes
+	nic      edge.Feeder
+	nicHas   [8]units.Bytes
+	took     int
+	looked   int
+	line     units.Rate
+	fired    units.Time
+	admitted int
+}
+
+type tollSettings struct {
+	Every int `yaml:"every,omitempty" json:"every" jsonschema_description:"which packets are answered for"`
+}
+
+var tolls []*toll // as they were made
+
+func (s *tollSettings) Validate(units.Rate) error {
+	var c registry.Check
+	c.Number("every", s.Every, 1, 9)
+	return c.Err()
+}
+
+func (s *tollSettings) New(e edge.Env) edge.Service {
+	tolls = append(tolls, &toll{tollSettings: s, env: e, line: e.Line})
+	return tolls[len(tolls)-1]
+}
+
+func (s *toll) Send(now units.Time, p *packet.Packet) {
+	if p.Version == 0 || p.Flow < 0 {
+		s.env.Pass(now, p)
+		return
+	}
+	if p.Seq%7 == 3 {
+		s.env.Drop(now, p, packet.EarlyDrop)
+		return
+	}
+	m := s.env.Pool.NewMessage(remarks[0])
+	m.Message.To = s.peer(p)
+	m.SrcPort = 9
+	if !s.env.Address(m) {
+		panic("nobody has " + m.Message.To.String())
+	}
+	s.env.Admit(now, m)
+	s.admitted++
+	s.push(m)
+	s.push(p)
+	s.env.Arm(now + 3*units.Microsecond)
+}
+
+// station is the one that has an address; the first whose number differs from the own.
+func (s *toll) peer(p *packet.Packet) (to netip.Addr) { return tollPeers[p.Dest] }
+
+func (s *toll) push(p *packet.Packet) {
+	s.queue[p.Prio].Push(p)
+	s.count++
+	s.bytes += p.Size
+}
+
+func (s *toll) Fire(now units.Time) {
+	s.fired = now
+	for prio := range s.queue {
+		s.feed(now, uint8(prio))
+	}
+}
+
+func (s *toll) feed(now units.Time, prio uint8) {
+	switch p := s.queue[prio].First(); {
+	case p != nil:
+		s.env.Feed(now, prio, p.Size)
+	default:
+		s.env.Feed(now, prio, s.nicHas[prio])
+	}
+}
+
+func (s *toll) Next(now units.Time, prio uint8) *packet.Packet {
+	p := s.queue[prio].Pop()
+	if p == nil {
+		return s.nic.Next(now, prio)
+	}
+	s.count--
+	s.bytes -= p.Size
+	s.feed(now, prio)
+	return p
+}
+
+// NIC implements edge.TakesNIC.
+func (s *toll) NIC(f edge.Feeder) edge.Port {
+	s.nic = f
+	return (*tollPort)(s)
+}
+
+type tollPort toll
+
+func (s *tollPort) Feed(now units.Time, prio uint8, size units.Bytes) {
+	s.nicHas[prio] = size
+	if s.queue[prio].Empty() {
+		(*toll)(s).feed(now, prio)
+	}
+}
+
+func (s *toll) Wants(p *packet.Packet) bool {
+	return p.Flow >= 0 || p.Flow == packet.Protocol && p.Message.Protocol == remarks[0]
+}
+
+func (s *toll) Receive(now units.Time, p *packet.Packet) {
+	if p.Flow >= 0 {
+		s.looked++
+		s.env.Deliver(now, p)
+		return
+	}
+	s.took++
+	s.env.Consume(now, p)
+}
+
+func (s *toll) Line(_ units.Time, r units.Rate)                 { s.line = r }
+func (s *toll) Held() (int, units.Bytes)                        { return s.count, s.bytes }
+func (s *toll) Gauges(_ units.Time, values []float64) []float64 { return values }
+func (s *toll) Flows(units.Time) []edge.Flow                    { return nil }
+
+// TestEdgeServiceOfAnother: a service that somebody else registers may hold, drop, make,
+// take and look at packets, and take the NIC's; all are accounted for and captured.
+func TestEdgeServiceOfAnother(t *testing.T) {
+	for _, shards := range []int{1, 2} {
+		f := build4(t, `
+topology:
+  kinds: {host: {attach: none, nic: roce, edge: {test-toll: {every: 2}}}}
+  generate: {dumbbell: {left: 1, right: 1, rate: 1Gbps, delay: 1us, bottleneck: {rate: 1Gbps}}}
+events: [{at: 1ms, from: "h1:eth0", set: {rate: 500Mbps}}]
+workload:
+  - {cbr: {from: h1, to: h2, rate: 100Mbps, size: 1000B, for: 2ms}}
+  - {write: {from: h1, to: h2, size: 1MB}}
+`, shards)
+		tollPeers = nil
+		for _, s := range f.Stations {
+			a, _ := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], false)
+			tollPeers = append(tollPeers, a)
+		}
+		fates := map[packet.Fate]int{}
+		stationOf(f, "h1").Port.Observe(0, observer(func(p *packet.Packet, d port.Direction, fate packet.Fate) {
+			if d == port.Out {
+				fates[fate]++
+			}
+			if p.HasBytes() {
+				new(renderer).render(p, nil)
+			}
+		}))
+		if err := f.Run(context.Background(), units.Never); err != nil {
+			t.Fatal(err)
+		}
+		a, b := tolls[len(tolls)-2], tolls[len(tolls)-1]
+		if a.Every != 2 || a.line != 500*units.Mbps || a.admitted < 20 {
+			t.Errorf("%+v", a)
+		}
+		if b.took != a.admitted || b.looked != a.admitted {
+			t.Errorf("of %d packets and as many messages %d and %d arrived", a.admitted, b.looked, b.took)
+		}
+		all := f.Accounts()
+		r := f.Results()[0]
+		if !all.Balanced() || all.Held != 0 || all.Drops["early-drop"] != r.Sent-uint64(a.admitted) || fates[packet.EarlyDrop] != int(all.Drops["early-drop"]) {
+			t.Errorf("%+v, %+v, %v", all, r, fates)
+		}
+		if done := f.Transfers()[0]; done.Completed != 1 {
+			t.Errorf("%+v", done)
+		}
+	}
+}
+
+var tollPeers []netip.Addr
+
+// TestBacklogs: a queue of a real host's device is to be held while too much waits of what
+// came by it, and with less while much waits of all; never for ever.
+func TestBacklogs(t *testing.T) {
+	f := build4(t, `
+topology:
+  kinds: {host: {attach: none, queue: {limit: 1MB}, edge: {limit: {rate: 1Mbps}}}}
+  generate: {star: {hosts: 2, rate: 1Gbps}}
+`, 1)
+	s := stationOf(f, "h1")
+	held := map[int]bool{}
+	s.Watch(16, 100*units.KB, func(_ units.Time, queue int, full bool) {
+		if held[queue] == full {
+			t.Errorf("told twice that queue %d is full: %v", queue, full)
+		}
+		held[queue] = full
+	})
+	waits := make([]int, 41)
+	move := func(queue, packets int) {
+		p := &packet.Packet{In: uint16(queue), Size: 1000}
+		for ; packets > 0; packets-- {
+			waits[queue]++
+			s.edge.Waits(0, p)
+		}
+		for ; packets < 0; packets++ {
+			waits[queue]--
+			s.edge.Leaves(0, p)
+		}
+	}
+	for _, c := range []struct {
+		queue, packets int
+		want           bool
+	}{{3, 100, false}, {3, 1, true}, {3, -50, true}, {3, -1, false}, {3, 60, true}} {
+		if move(c.queue, c.packets); held[c.queue] != c.want {
+			t.Errorf("with %d KB waiting queue %d is full: %v", waits[c.queue], c.queue, held[c.queue])
+		}
+	}
+	// As senders do: on until they are held.
+	for q := range 16 {
+		for !held[q] {
+			move(q, 1)
+		}
+	}
+	if s.edge.waiting > 500*units.KB+16*1000 {
+		t.Errorf("%v wait of a queue of 1MB", s.edge.waiting)
+	}
+	for q := range 16 {
+		move(q, -waits[q])
+		if held[q] {
+			t.Errorf("queue %d is empty and held", q)
+		}
+	}
+	move(40, 1) // by a queue that nobody watches
+	packets, bytes := s.Queued(0)
+	if packets != 0 || bytes != 0 || s.edge.waiting != 0 {
+		t.Errorf("%d packets, %v, %v", packets, bytes, s.edge.waiting)
+	}
+}

@@ -1,0 +1,169 @@
+// Package agenda holds what the parts of a machine have due, for one timer of the
+// whole: queue pairs of a NIC, flows of a limiter.
+package agenda
+
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Task is a part of a machine that has something due at times. It is embedded in
+// what that is, the owner, and enrolled once.
+type Task[O any] struct {
+	Owner O
+	want  units.Time // when it has something due; units.Never for not at all
+	entry units.Time // when the agenda wakes it, which may be earlier
+	order uint32     // among what is due at the same time: age
+	index int32      // in the agenda plus 1; 0 if it is not there
+}
+
+// Want is when the task has something due; units.Never for not at all.
+func (k *Task[O]) Want() units.Time { return k.want }
+
+// Entered tells whether the task is in the agenda.
+func (k *Task[O]) Entered() bool { return k.index > 0 }
+
+// Agenda is a heap of tasks by time. A deadline that moves later costs nothing:
+// the task is woken at its old time and says so then. The zero Agenda is empty.
+type Agenda[O any] struct {
+	heap []*Task[O]
+	live int // tasks that have something due
+	born uint32
+}
+
+// Enrol gives a task its owner and its age: of what is due at the same time, what was
+// enrolled first comes first.
+func (a *Agenda[O]) Enrol(t *Task[O], owner O) {
+	a.born++
+	t.order, t.Owner, t.want = a.born, owner, units.Never
+}
+
+// Next is when a task is to be woken; units.Never if none has something due,
+// whatever is left of old deadlines.
+func (a *Agenda[O]) Next() units.Time {
+	if a.live == 0 {
+		return units.Never
+	}
+	return a.heap[0].entry
+}
+
+// At has a task woken at t, or also earlier if that was asked for before;
+// units.Never is that it has nothing due.
+func (a *Agenda[O]) At(k *Task[O], t units.Time) {
+	if (k.want == units.Never) != (t == units.Never) {
+		a.live++
+		if t == units.Never {
+			a.live -= 2
+		}
+	}
+	k.want = t
+	switch {
+	case t == units.Never || k.index > 0 && k.entry <= t:
+		return
+	case k.index == 0:
+		a.heap = append(a.heap, k)
+		k.index = int32(len(a.heap))
+	}
+	k.entry = t
+	a.up(int(k.index) - 1)
+}
+
+// Due takes out a task that is to be woken by now; nil if there is none.
+func (a *Agenda[O]) Due(now units.Time) *Task[O] {
+	if a.Next() > now {
+		return nil
+	}
+	k := a.heap[0]
+	a.Remove(k)
+	return k
+}
+
+// Remove takes a task out.
+func (a *Agenda[O]) Remove(k *Task[O]) {
+	a.At(k, units.Never)
+	if k.index == 0 {
+		return
+	}
+	i, last := int(k.index)-1, len(a.heap)-1
+	k.index = 0
+	moved := a.heap[last]
+	a.heap[last] = nil
+	a.heap = a.heap[:last]
+	if i == last {
+		return
+	}
+	a.put(i, moved)
+	a.down(i)
+	a.up(int(moved.index) - 1)
+}
+
+func (a *Agenda[O]) put(i int, k *Task[O]) {
+	a.heap[i] = k
+	k.index = int32(i + 1)
+}
+
+func before[O any](x, y *Task[O]) bool {
+	return x.entry < y.entry || x.entry == y.entry && x.order < y.order
+}
+
+func (a *Agenda[O]) up(i int) {
+	k := a.heap[i]
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !before(k, a.heap[parent]) {
+			break
+		}
+		a.put(i, a.heap[parent])
+		i = parent
+	}
+	a.put(i, k)
+}
+
+func (a *Agenda[O]) down(i int) {
+	k := a.heap[i]
+	for {
+		child := 2*i + 1
+		if child >= len(a.heap) {
+			break
+		}
+		if child+1 < len(a.heap) && before(a.heap[child+1], a.heap[child]) {
+			child++
+		}
+		if !before(a.heap[child], k) {
+			break
+		}
+		a.put(i, a.heap[child])
+		i = child
+	}
+	a.put(i, k)
+}
+
+// Check finds what an agenda must never be: out of order, or wrong about what is due. It
+// is for tests of whoever has one.
+func (a *Agenda[O]) Check() error {
+	due := 0
+	for i, k := range a.heap {
+		switch {
+		case int(k.index) != i+1:
+			return fmt.Errorf("a task at place %d of the agenda says that it is at %d", i, k.index-1)
+		case i > 0 && before(k, a.heap[(i-1)/2]):
+			return fmt.Errorf("the agenda is no heap at place %d", i)
+		case k.want < k.entry:
+			return fmt.Errorf("a task wants %v and is woken at %v", k.want, k.entry)
+		}
+		if k.want != units.Never {
+			due++
+		}
+	}
+	if due != a.live {
+		return fmt.Errorf("%d tasks of the agenda are due, it says %d", due, a.live)
+	}
+	return nil
+}
+
+// Live is how many tasks have something due.
+func (a *Agenda[O]) Live() int { return a.live }
+
+// Len is how many tasks are in the agenda, of which some may have nothing due any more.
+func (a *Agenda[O]) Len() int { return len(a.heap) }

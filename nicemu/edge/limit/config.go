@@ -1,0 +1,109 @@
+// Package limit is an edge service that limits the rate of each flow of ordinary traffic:
+// every flow has a queue and a rate control of its own, and what may be sent takes turns.
+// It is the reaction point for flows of programs, as a NIC has for its queue pairs.
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config are the parameters. Either Control or Rate is set.
+type Config struct {
+	Control cc.Choice   `yaml:"cc,omitempty" json:"cc,omitzero" jsonschema_description:"rate control of each flow: its name, or {name: {settings}}"`
+	Rate    units.Rate  `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of each flow on the wire, in place of a rate control"`
+	Flows   int         `yaml:"flows,omitempty" json:"flows" jsonschema_description:"most flows that are told apart; flows beyond it share one queue and one rate; default 65536"`
+	Age     units.Time  `yaml:"age,omitempty" json:"age" jsonschema_description:"after how long without a packet a flow is forgotten; default 1s"`
+	Queue   units.Bytes `yaml:"queue,omitempty" json:"queue,omitempty" jsonschema_description:"most that waits of a flow, beyond which packets are dropped; default what is still free of the queue of the host's class"`
+}
+
+// Limits of the parameters.
+const (
+	defaultFlows = 65536
+	maxFlows     = 1 << 20
+	defaultAge   = units.Second
+	minQueue     = 10 * units.KB // one jumbo frame
+)
+
+func init() {
+	edge.Services.Register("limit", edge.Kind{
+		Summary:  "limits the rate of each flow of programs and modelled traffic, by a rate control or to a fixed rate",
+		Settings: func(string, units.Rate) edge.Settings { return &Config{Flows: defaultFlows, Age: defaultAge} },
+		Gauges: []gauge.Gauge{
+			{Name: "flows", Help: "flows that are told apart", Brief: true},
+			{Name: "waiting_flows", Help: "flows with packets that wait", Brief: true},
+			{Name: "waiting", Unit: gauge.Bytes, Help: "frames that wait", Brief: true},
+			{Name: "forgotten_flows", Help: "flows forgotten because they were old, or others needed their place"},
+			{Name: "crowded", Help: "packets of flows that had to share a queue because there were too many"},
+			{Name: "messages", Help: "messages that a rate control has heard"},
+			{Name: "messages_ignored", Help: "messages about no flow that is known"},
+			{Name: "dropped", Help: "packets that did not fit", Brief: true},
+		},
+	})
+}
+
+// Validate implements edge.Settings.
+func (c *Config) Validate(line units.Rate) error {
+	var check registry.Check
+	switch {
+	case c.Control.Settings != nil && c.Rate != 0:
+		check.Fail(errors.New("a flow has one rate: write cc or rate, not both"))
+	case c.Control.Settings == nil && c.Rate == 0:
+		check.Fail(errors.New("nothing says how fast flows may be: write cc with a rate control, or rate, such as rate: 100Mbps"))
+	case c.Control.Settings == nil:
+		check.Rate("rate", c.Rate, line, "100Mbps")
+	default:
+		if why := unfit(c.Control.Traits()); why != "" {
+			check.Unfit("cc", c.Control.Name+" goes by "+why, fmt.Sprintf("it can be the cc of a nic; here choose one that hears messages of switches (%s), or write rate: 100Mbps", strings.Join(hearing(), ", ")))
+		}
+	}
+	check.Number("flows", c.Flows, 1, maxFlows)
+	check.Time("age", c.Age, units.Picosecond)
+	if c.Queue != 0 && c.Queue < minQueue {
+		check.Bad("queue", c.Queue, "%v or more, so that each packet fits into it", minQueue)
+	}
+	return check.Err()
+}
+
+// unfit tells what a rate control needs that ordinary flows do not have; "" for nothing.
+func unfit(t cc.Traits) string {
+	switch {
+	case t.NeedsAcks:
+		return "acknowledgements, and those of ordinary flows are between the programs"
+	case t.Marks == cc.AnswerCNP:
+		return "CNPs, by which NICs answer marks of RoCEv2 packets only"
+	case t.Marks == cc.AnswerEcho:
+		return "marks that acknowledgements bring back, and those of ordinary flows are between the programs"
+	case t.Telemetry > 0:
+		return "telemetry, for which only RoCEv2 packets have room"
+	}
+	return ""
+}
+
+// hearing gives the names of the rate controls that hear messages.
+func hearing() (names []string) {
+	for _, name := range cc.Methods.Names() {
+		if m, _ := cc.Methods.Find(name); m.Feedback != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// New implements edge.Settings.
+func (c *Config) New(env edge.Env) edge.Service { return newLimiter(c, env) }
+
+// fixed is the rate control of a fixed rate.
+type fixed struct {
+	cc.Deaf
+	rate units.Rate
+}
+
+func (f *fixed) Rate() units.Rate { return f.rate }

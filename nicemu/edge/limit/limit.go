@@ -1,0 +1,326 @@
+package limit
+
+import (
+	"github.com/weftlab/weft/nicemu/agenda"
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/nicemu/pace"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/class"
+)
+
+// limiter is the service at one interface.
+//
+// A flow with packets is in the ring of its lane while the first of them may leave, and
+// woken by the agenda when that will be. One without is in the list of idle flows, oldest
+// first, and its rate control is not woken: it catches up when the flow goes on.
+type limiter struct {
+	*Config
+	env     edge.Env
+	line    units.Rate
+	traits  cc.Traits
+	quantum units.Bytes // on the wire, that a flow may send in a turn
+
+	flows  map[packet.FlowKey]*flow
+	order  ring // all flows, the oldest first
+	idle   ring
+	shared *flow // those that are too many; nil before the first
+	lanes  [class.Count]lane
+	agenda agenda.Agenda[*flow]
+	armed  units.Time
+
+	packets int
+	bytes   units.Bytes
+	waiting int                      // flows with packets
+	held    [class.Count]units.Bytes // by the class of the packets
+
+	forgotten, crowded, heard, ignored, dropped uint64
+}
+
+// lane is what may leave of one class of the port.
+type lane struct {
+	ready ring
+	fed   units.Bytes // what the port was told of the first packet; 0 for none
+}
+
+// flow is one flow.
+type flow struct {
+	agenda.Task[*flow]
+	key     packet.FlowKey
+	control cc.Control
+	pace    pace.Pace
+	queue   packet.List
+	count   int
+	bytes   units.Bytes
+	prio    uint8 // class of the first packet, or of the last one that left
+	turns   bool  // it is in the ring of its lane
+	credit  units.Bytes
+	since   units.Time // when it became idle
+
+	inTurn, inOrder, inIdle link
+
+	txPackets, txBytes, lost uint64
+}
+
+func newLimiter(c *Config, env edge.Env) *limiter {
+	l := &limiter{Config: c, env: env, line: env.Line, traits: c.Control.Traits(), flows: map[packet.FlowKey]*flow{}, armed: units.Never}
+	l.quantum = packet.OnWire(wire.EthernetHeader + 2*wire.VLANTag + env.MTU)
+	l.order.link = func(f *flow) *link { return &f.inOrder }
+	l.idle.link = func(f *flow) *link { return &f.inIdle }
+	for i := range l.lanes {
+		l.lanes[i].ready.link = func(f *flow) *link { return &f.inTurn }
+	}
+	return l
+}
+
+// Send implements edge.Service.
+func (l *limiter) Send(now units.Time, p *packet.Packet) {
+	if passes(p) {
+		l.env.Pass(now, p)
+		return
+	}
+	f := l.flowOf(now, p)
+	if !l.fits(f, p) {
+		f.lost++
+		l.dropped++
+		l.env.Drop(now, p, packet.QueueFull)
+		return
+	}
+	l.packets++
+	l.bytes += p.Size
+	l.held[p.Prio] += p.Size
+	f.queue.Push(p)
+	f.count++
+	f.bytes += p.Size
+	l.env.Waits(now, p)
+	if f.count > 1 {
+		return // nothing changes for those before it
+	}
+	l.idle.remove(f)
+	l.waiting++
+	l.tick(now, f)
+	f.control.Active(now, true)
+	l.settle(now, f)
+	l.arm()
+}
+
+// passes tells whether a packet must not wait: what keeps neighbours and groups together,
+// and what protocols of systems say to each other.
+func passes(p *packet.Packet) bool {
+	if p.Version == 0 || p.Flow == packet.Protocol || p.Dest == packet.Flood {
+		return true
+	}
+	if p.Proto != wire.ProtoICMPv6 {
+		return false
+	}
+	// Neighbour discovery (RFC 4861 §4) has no extension headers before it.
+	const first, last = 133, 137
+	b := p.Ethernet()
+	at := int(p.L3) + wire.IPv6Header
+	return len(b) > at && b[at] >= first && b[at] <= last
+}
+
+// fits tells whether a packet may wait. A flow has no more than what is still free of the
+// host's queue, so that a slow one leaves room for others; and no more than Queue.
+func (l *limiter) fits(f *flow, p *packet.Packet) bool {
+	if limit := l.env.Limit[p.Prio]; limit > 0 && f.bytes+p.Size > limit-l.held[p.Prio] {
+		return false
+	}
+	return l.Queue == 0 || f.bytes+p.Size <= l.Queue
+}
+
+// Next implements edge.Service.
+func (l *limiter) Next(now units.Time, prio uint8) *packet.Packet {
+	f := l.turn(&l.lanes[prio])
+	if f == nil {
+		return nil
+	}
+	p := f.queue.Pop()
+	size := packet.OnWire(p.Size)
+	l.packets--
+	l.bytes -= p.Size
+	l.held[p.Prio] -= p.Size
+	f.count--
+	f.bytes -= p.Size
+	f.credit -= size
+	f.txPackets++
+	f.txBytes += uint64(p.Size)
+	l.tick(now, f)
+	f.pace.Sent(now, f.control.Rate(), size, l.traits.Burst)
+	f.control.Sent(now, size)
+	if f.count == 0 {
+		f.control.Active(now, false)
+		f.since = now
+		l.waiting--
+		if f != l.shared {
+			l.idle.push(f)
+		}
+	}
+	l.settle(now, f)
+	l.env.Leaves(now, p)
+	l.arm()
+	return p
+}
+
+// turn is the flow whose turn it is in a lane: by deficit round robin (Shreedhar and
+// Varghese, SIGCOMM 1995), in bytes on the wire.
+func (l *limiter) turn(n *lane) *flow {
+	for {
+		f := n.ready.first
+		if f == nil || f.credit >= packet.OnWire(f.queue.First().Size) {
+			return f
+		}
+		f.credit += l.quantum
+		n.ready.remove(f)
+		n.ready.push(f)
+	}
+}
+
+// tick has a rate control do what is due, as it must before any other input.
+func (l *limiter) tick(now units.Time, f *flow) {
+	if f.control.Timer() <= now {
+		f.control.Tick(now)
+	}
+}
+
+// settle finds when the next packet of a flow may leave. Every input to a flow ends here.
+func (l *limiter) settle(now units.Time, f *flow) {
+	before, ready, due := f.prio, false, units.Never
+	if f.count > 0 {
+		f.prio = f.queue.First().Prio
+		at := f.pace.Next(f.control.Rate(), l.traits.Burst)
+		due = f.control.Timer()
+		if ready = at <= now; ready {
+			f.pace.Enter(now, at, f.turns)
+		} else {
+			due = min(due, at)
+		}
+	}
+	l.agenda.At(&f.Task, due)
+	if f.turns && (!ready || f.prio != before) {
+		l.lanes[before].ready.remove(f)
+		f.turns = false
+	}
+	if ready && !f.turns {
+		l.lanes[f.prio].ready.push(f)
+		f.turns, f.credit = true, l.quantum
+	}
+	if f.prio != before {
+		l.feed(now, before)
+	}
+	l.feed(now, f.prio)
+}
+
+// feed tells the port what the first packet of a lane is, if that has changed.
+func (l *limiter) feed(now units.Time, prio uint8) {
+	n, size := &l.lanes[prio], units.Bytes(0)
+	if f := l.turn(n); f != nil {
+		size = f.queue.First().Size
+	}
+	if size != n.fed {
+		n.fed = size
+		l.env.Feed(now, prio, size)
+	}
+}
+
+// Fire implements edge.Service.
+func (l *limiter) Fire(now units.Time) {
+	l.armed = units.Never
+	for k := l.agenda.Due(now); k != nil; k = l.agenda.Due(now) {
+		l.tick(now, k.Owner)
+		l.settle(now, k.Owner)
+	}
+	l.arm()
+}
+
+// arm sets the timer. Everything that comes from outside ends with it.
+func (l *limiter) arm() {
+	next := l.agenda.Next()
+	if next == l.armed {
+		return
+	}
+	if l.armed = next; next == units.Never {
+		l.env.Disarm()
+	} else {
+		l.env.Arm(next)
+	}
+}
+
+// Wants implements edge.Service: what a rate control hears. A message about a queue pair
+// that is no flow here is for the NIC.
+func (l *limiter) Wants(p *packet.Packet) bool {
+	if p.Flow != packet.Protocol || p.Message.Protocol != l.Control.Feedback() || p.Trimmed || p.Returned {
+		return false
+	}
+	m, ok := p.Message.Body.(cc.Feedback)
+	if !ok {
+		return false
+	}
+	k := m.About()
+	return k.QP == 0 || l.flows[k] != nil
+}
+
+// Receive implements edge.Service.
+func (l *limiter) Receive(now units.Time, p *packet.Packet) {
+	m := p.Message.Body.(cc.Feedback)
+	if f := l.flows[m.About()]; f == nil {
+		l.ignored++
+	} else {
+		l.heard++
+		l.tick(now, f)
+		f.control.Message(now, m)
+		l.settle(now, f)
+		l.arm()
+	}
+	l.env.Consume(now, p)
+}
+
+// Line implements edge.Service.
+func (l *limiter) Line(now units.Time, r units.Rate) {
+	if r == l.line {
+		return
+	}
+	if l.line = r; r == 0 {
+		return // rate controls keep to what they know
+	}
+	for f := l.order.first; f != nil; f = f.inOrder.behind {
+		l.tick(now, f)
+		f.control.Line(now, r)
+		l.settle(now, f)
+	}
+	l.arm()
+}
+
+// Held implements edge.Service.
+func (l *limiter) Held() (packets int, bytes units.Bytes) { return l.packets, l.bytes }
+
+// Gauges implements edge.Service.
+func (l *limiter) Gauges(now units.Time, values []float64) []float64 {
+	known := len(l.flows)
+	for f := l.idle.first; f != nil && l.old(now, f); f = f.inIdle.behind {
+		known--
+	}
+	return append(values, float64(known), float64(l.waiting), gauge.Size(l.bytes),
+		float64(l.forgotten), float64(l.crowded), float64(l.heard), float64(l.ignored), float64(l.dropped))
+}
+
+// Flows implements edge.Service.
+func (l *limiter) Flows(now units.Time) []edge.Flow {
+	var all []edge.Flow
+	described := l.Control.Gauges()
+	for f := l.order.first; f != nil; f = f.inOrder.behind {
+		if l.old(now, f) {
+			continue
+		}
+		l.tick(now, f)
+		all = append(all, edge.Flow{
+			Key: f.key, Priority: f.prio, Packets: f.count, Bytes: f.bytes, Rate: f.control.Rate(),
+			TxPackets: f.txPackets, TxBytes: f.txBytes, Dropped: f.lost,
+			Gauges: gauge.Read(described, f.control.Gauges(now, nil)),
+		})
+	}
+	return all
+}

@@ -1,0 +1,72 @@
+package limit
+
+import (
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// flowOf is the flow of a packet, a new one if need be.
+func (l *limiter) flowOf(now units.Time, p *packet.Packet) *flow {
+	key := p.FlowKey(roce.Port)
+	if f := l.flows[key]; f != nil && !l.old(now, f) {
+		return f
+	}
+	l.forget(now)
+	// While packets wait in the shared queue, some of them may be of this flow.
+	if len(l.flows) < l.Config.Flows && (l.shared == nil || l.shared.count == 0) {
+		f := l.newFlow(key)
+		l.flows[key] = f
+		l.idle.push(f)
+		f.since = now
+		return f
+	}
+	if l.shared == nil {
+		l.shared = l.newFlow(packet.FlowKey{Flow: -1})
+	}
+	l.crowded++
+	return l.shared
+}
+
+// old tells whether a flow has had no packet for so long that it is forgotten.
+func (l *limiter) old(now units.Time, f *flow) bool {
+	return f.count == 0 && f != l.shared && now-f.since >= l.Age
+}
+
+// forget ends old flows, and the oldest without packets if there is no room for another.
+// That happens when a new one comes, so that flows that rest need no timer.
+func (l *limiter) forget(now units.Time) {
+	for f := l.idle.first; f != nil && (l.old(now, f) || len(l.flows) >= l.Config.Flows); f = l.idle.first {
+		l.idle.remove(f)
+		l.order.remove(f)
+		l.agenda.Remove(&f.Task)
+		delete(l.flows, f.key)
+		l.forgotten++
+	}
+}
+
+// newFlow makes a flow, with a rate control as new.
+func (l *limiter) newFlow(key packet.FlowKey) *flow {
+	f := &flow{key: key, control: l.newControl(key)}
+	l.agenda.Enrol(&f.Task, f)
+	l.order.push(f)
+	return f
+}
+
+func (l *limiter) newControl(key packet.FlowKey) cc.Control {
+	if l.Control.Settings == nil {
+		return &fixed{rate: l.Rate}
+	}
+	header := units.Bytes(wire.IPv4Header)
+	if key.From.Is6() {
+		header = wire.IPv6Header
+	}
+	full := packet.OnWire(wire.EthernetHeader + l.env.MTU)
+	flow := cc.Flow{Line: l.line, MTU: l.env.MTU - header, Packet: full, Rand: l.env.Rand}
+	if l.traits.NeedsPath {
+		flow.Path = l.env.Trip(key, full, packet.OnWire(0))
+	}
+	return l.Control.Settings.New(flow)
+}

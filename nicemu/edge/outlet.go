@@ -1,0 +1,87 @@
+package edge
+
+import (
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/class"
+)
+
+// Feeder has packets for a port (port.Feeder).
+type Feeder interface {
+	Next(now units.Time, prio uint8) *packet.Packet
+}
+
+// Outlet joins what a service and the host's NIC have for a port: in each class they
+// take turns, packet by packet. To the port it is one feeder.
+type Outlet struct {
+	port  Port
+	sides [2]side
+	last  [class.Count]uint8 // side that gave a packet last
+}
+
+// side is one of two that feed.
+type side struct {
+	outlet *Outlet
+	feeder Feeder
+	number uint8
+	size   [class.Count]units.Bytes // of what it has of each class; 0 is nothing
+}
+
+// NewOutlet makes the outlet that feeds a port.
+func NewOutlet(p Port) *Outlet {
+	o := &Outlet{port: p}
+	for i := range o.sides {
+		o.sides[i].outlet, o.sides[i].number = o, uint8(i)
+	}
+	return o
+}
+
+// Service gives the port that the service feeds, which asks f. It is called before the
+// run.
+func (o *Outlet) Service(f Feeder) Port { return o.side(0, f) }
+
+// NIC gives the port that the NIC feeds.
+func (o *Outlet) NIC(f Feeder) Port { return o.side(1, f) }
+
+func (o *Outlet) side(n int, f Feeder) Port {
+	o.sides[n].feeder = f
+	return &o.sides[n]
+}
+
+// Feed implements Port for one side.
+func (s *side) Feed(now units.Time, prio uint8, size units.Bytes) {
+	s.size[prio] = size
+	s.outlet.tell(now, prio)
+}
+
+// tell tells the port what comes next of a class.
+func (o *Outlet) tell(now units.Time, prio uint8) {
+	o.port.Feed(now, prio, o.next(prio).size[prio])
+}
+
+// next is the side whose turn it is: the one that did not give a packet last, if it has
+// one.
+func (o *Outlet) next(prio uint8) *side {
+	s := &o.sides[1-o.last[prio]]
+	if s.size[prio] == 0 {
+		s = &o.sides[o.last[prio]]
+	}
+	return s
+}
+
+// Next gives the port a packet.
+func (o *Outlet) Next(now units.Time, prio uint8) *packet.Packet {
+	for range o.sides {
+		s := o.next(prio)
+		if s.size[prio] == 0 {
+			break
+		}
+		if p := s.feeder.Next(now, prio); p != nil {
+			o.last[prio] = s.number
+			o.tell(now, prio)
+			return p
+		}
+		s.size[prio] = 0
+	}
+	return nil
+}

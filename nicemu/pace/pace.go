@@ -1,0 +1,59 @@
+// Package pace spaces packets so that a flow keeps to a rate.
+package pace
+
+import "github.com/weftlab/weft/sim/units"
+
+// Pace spaces the packets of a flow: the next one leaves no earlier than the last
+// one takes at the rate that its rate control allows now.
+//
+// With a burst, packets leave without a gap until so much has left, and the gap is that
+// of all of them.
+type Pace struct {
+	since units.Time  // when the last burst began to leave, or could have if others had not been in the way
+	ready units.Time  // since when the next one could leave, while it waits for others
+	size  units.Bytes // of the last burst so far, on the wire; 0 before the first
+	rate  units.Rate  // for which gap was computed
+	gap   units.Time
+}
+
+// Next is when the next packet may leave.
+func (p *Pace) Next(rate units.Rate, burst units.Bytes) units.Time {
+	if rate == 0 || p.size == 0 || p.size < burst {
+		return 0
+	}
+	return p.since + p.interval(rate)
+}
+
+// interval is the time that the last burst takes at a rate, which is above 0.
+func (p *Pace) interval(rate units.Rate) units.Time {
+	if p.rate != rate {
+		p.rate, p.gap = rate, rate.TimeOf(p.size)
+	}
+	return p.gap
+}
+
+// Enter notes that the next packet, which may leave at a time, waits for its turn,
+// as the one before did or not.
+func (p *Pace) Enter(now, at units.Time, before bool) {
+	if before {
+		p.ready = max(p.ready, at)
+	} else {
+		p.ready = max(now, at)
+	}
+}
+
+// Sent notes a packet that leaves at now. That it had to wait for others puts off
+// those behind it by no more than its own time, so that the rate holds on average.
+func (p *Pace) Sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
+	if p.size > 0 && p.size < burst {
+		p.size, p.rate = p.size+size, 0
+		return
+	}
+	if p.size != size {
+		p.size, p.rate = size, 0
+	}
+	p.since = now
+	if rate > 0 {
+		p.since = max(min(p.ready, now), now-p.interval(rate))
+	}
+}
