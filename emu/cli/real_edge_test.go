@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/fabric"
+)
+
+// TestLimitOfPrograms: each flow of iperf3 has the rate of its own that a limiter gives it,
+// from TAPs and TUNs, captured or not; nothing is lost; and the commands show it.
+func TestLimitOfPrograms(t *testing.T) {
+	l := startLab(t, `
+topology:
+  kinds: {host: {edge: {limit: {rate: 20Mbps, age: 10min}}}, link: {rate: 100Mbps, delay: 10us}}
+  generate: {star: {hosts: 3}}
+  nodes:
+    h2: {attach: tun, edge: {limit: {rate: 40Mbps}}}
+    h3: {edge: none}
+`, "iperf3", "ping")
+	if out := l.exec("h1", "ping", "-c", "3", "-i", "0.05", "h3"); !strings.Contains(out, " 0% packet loss") {
+		t.Errorf("%s", out)
+	}
+	stop := l.capture("s1:h1", "-s", "128")
+	for _, c := range []struct {
+		from        string
+		flags       []string
+		least, most float64 // Mb/s; the least is for a busy machine
+	}{
+		{"h1", []string{"-t", "1"}, 10, 20},
+		{"h1", []string{"-t", "1", "-6"}, 10, 20},
+		{"h1", []string{"-t", "1", "-P", "3"}, 30, 60},
+		{"h1", []string{"-t", "1", "-u", "-b", "90M", "-l", "1200"}, 10, 20},
+		{"h1", []string{"-t", "1", "-R"}, 50, 100}, // h3 has no limit
+		{"h2", []string{"-t", "1"}, 20, 40},
+	} {
+		r := l.iperf3(c.from, "h3", "h3", c.flags...)
+		got := r.End.Received.Bits / 1e6
+		if got == 0 {
+			got = r.End.Sum.Bits / 1e6
+		}
+		t.Logf("%s %v: %.1f Mb/s", c.from, c.flags, got)
+		// What waits on the way when the clock of iperf3 starts may come on top.
+		if got < c.least || got > 1.1*c.most {
+			t.Errorf("%s %v: %.1f Mb/s, want %.0f to %.0f", c.from, c.flags, got, c.least, c.most)
+		}
+	}
+	stop()
+	var flows []fabric.EdgeFlow
+	if err := json.Unmarshal([]byte(l.must("edge", "-l", l.name, "h1", "--json")), &flows); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, f := range flows {
+		seen[f.Protocol] = true
+		if f.Port != "h1:eth0" || f.Peer != "h3:eth0" || f.Rate != 20_000_000 || f.Dropped != 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	if !seen["tcp"] {
+		t.Errorf("%+v", flows)
+	}
+	if out := l.must("edge", "-l", l.name); !strings.Contains(out, "h2:eth0") || !strings.Contains(out, "40Mbps") {
+		t.Errorf("%s", out)
+	}
+	if p := l.ports()["h1:eth0"]; p.Edge == nil || p.Edge.Service != "limit" {
+		t.Errorf("%+v", p.Edge)
+	}
+	if _, stderr, code := l.run("edge", "-l", l.name, "h3"); code == 0 || !strings.Contains(stderr, "h3 has no edge service") {
+		t.Errorf("%d, %s", code, stderr)
+	}
+	r := l.down()
+	for _, h := range r.Hosts {
+		if h.TxDropped+h.QueueDropped != 0 {
+			t.Errorf("%+v", h)
+		}
+	}
+	if r.Accounts.Dropped != 0 || !r.Accounts.Balanced() {
+		t.Errorf("%+v", r.Accounts)
+	}
+}
+
+// TestQCNOfPrograms: the messages of a switch slow down the flows of iperf3 that meet in its
+// queue, so that it drops nothing.
+func TestQCNOfPrograms(t *testing.T) {
+	l := startLab(t, `
+topology:
+  kinds:
+    host: {edge: {limit: {cc: qcn}}, sysctls: {net.ipv4.tcp_congestion_control: reno}}
+    switch: {queue: {limit: 500KB, mark: qcn}}
+    link: {rate: 100Mbps, delay: 10us}
+  generate: {star: {hosts: 3}}
+`, "iperf3")
+	l.server("h3", "iperf3", "-s", "-1", "-p", "5300")
+	l.listens("h3", "5300")
+	other := l.server("h2", "iperf3", "-c", "h3", "-p", "5300", "-t", "3")
+	r := l.iperf3("h1", "h3", "h3", "-t", "3")
+	t.Logf("%.1f Mb/s beside the other", r.End.Received.Bits/1e6)
+	_ = other.Wait()
+	heard := 0.0
+	for _, p := range l.ports() {
+		if p.Edge == nil {
+			continue
+		}
+		for _, g := range p.Edge.Gauges {
+			if g.Name == "messages" {
+				heard += g.Value
+			}
+		}
+	}
+	if a := l.down().Accounts; heard == 0 || a.Dropped != 0 || !a.Balanced() {
+		t.Errorf("%v messages, %+v", heard, a)
+	}
+}
