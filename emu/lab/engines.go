@@ -50,7 +50,7 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	l.startCPU = processCPU()
-	l.clock = wall.NewClock()
+	l.clock = wall.NewClock(1)
 	var ready, done sync.WaitGroup
 	var running atomic.Int32
 	errs := make([]error, len(l.engines))

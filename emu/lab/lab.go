@@ -88,7 +88,7 @@ func New(p *spec.Plan) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{plan: p, fabric: f, clock: wall.NewClock(), stopped: make(chan struct{}), captures: map[int]func(){}}
+	l := &Lab{plan: p, fabric: f, clock: wall.NewClock(1), stopped: make(chan struct{}), captures: map[int]func(){}}
 	if err := l.makeEngines(); err != nil {
 		return nil, err
 	}
