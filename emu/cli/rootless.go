@@ -58,6 +58,9 @@ func upCommand(p *spec.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	if f.length > 0 {
 		args = append(args, "--for", f.length.String())
 	}
+	if f.dilation > 0 {
+		args = append(args, "--dilation", f.dilation.String())
+	}
 	if f.workload {
 		args = append(args, "--workload")
 	}
