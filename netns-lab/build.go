@@ -42,6 +42,9 @@ func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace,
 				return fmt.Errorf("interface %s: %w", i.Name, err)
 			}
 			devices, real = append(devices, d), append(real, i)
+			if err := applySysctls(slowedNeighbours(h.Dilation, i.Name)); err != nil {
+				return err
+			}
 		}
 		for _, s := range h.Sysctls {
 			if ofInterface(s) {

@@ -29,30 +29,33 @@ const (
 
 // slowedSysctls are the settings of a host that is d times slower than real time.
 // They come before the host's own.
-func slowedSysctls(d int) (list []Sysctl) {
+func slowedSysctls(d int) []Sysctl {
 	if d <= 1 {
 		return nil
 	}
-	for _, s := range []struct {
-		key  string
-		base int // the default
-		per  int // of the unit in a second
-	}{
-		// Without these a neighbour farther away than 3 s / d of emulated time
-		// would never be found (arp(7)).
-		{"net.ipv4.neigh.default.retrans_time_ms", 1000, 1000},
-		{"net.ipv6.neigh.default.retrans_time_ms", 1000, 1000},
-		{"net.ipv4.neigh.default.base_reachable_time_ms", 30_000, 1000},
-		{"net.ipv6.neigh.default.base_reachable_time_ms", 30_000, 1000},
-		{"net.ipv4.neigh.default.delay_first_probe_time", 5, 1},
-		{"net.ipv6.neigh.default.delay_first_probe_time", 5, 1},
-		{"net.ipv4.tcp_comp_sack_delay_ns", 1_000_000, 1_000_000_000},
-	} {
-		list = append(list, Sysctl{s.key, strconv.Itoa(min(s.base*d, longestTimer/1000*s.per))})
+	return known([]Sysctl{
+		{"net.ipv4.tcp_comp_sack_delay_ns", strconv.Itoa(1_000_000 * d)},
+		// 2^9 us of RTT halve how much TCP sends as one (tcp_tso_autosize,
+		// net/ipv4/tcp_output.c).
+		{"net.ipv4.tcp_tso_rtt_log", strconv.Itoa(9 + bits.Len(uint(d)) - 1)},
+	})
+}
+
+// slowedNeighbours are those of one of its interfaces, which has to be there. Without
+// them a neighbour farther away than 3 s / d of emulated time would never be found
+// (arp(7)).
+func slowedNeighbours(d int, name string) (list []Sysctl) {
+	if d <= 1 {
+		return nil
 	}
-	// 2^9 us of RTT halve how much TCP sends as one (tcp_tso_autosize,
-	// net/ipv4/tcp_output.c).
-	list = append(list, Sysctl{"net.ipv4.tcp_tso_rtt_log", strconv.Itoa(9 + bits.Len(uint(d)) - 1)})
+	for _, family := range []string{"ipv4", "ipv6"} {
+		at := "net/" + family + "/neigh/" + name + "/" // a name may have dots
+		list = append(list,
+			Sysctl{at + "retrans_time_ms", strconv.Itoa(min(1000*d, longestTimer))},
+			Sysctl{at + "base_reachable_time_ms", strconv.Itoa(min(30_000*d, longestTimer))},
+			Sysctl{at + "delay_first_probe_time", strconv.Itoa(min(5*d, longestTimer/1000))},
+		)
+	}
 	return known(list)
 }
 

@@ -131,7 +131,7 @@ func leftover(err error) string {
 
 // enterLab starts this command anew inside a rootless lab; it returns only on an
 // error.
-func enterLab(info netnslab.Info, host string, argv []string, kernelRDMA bool) error {
+func enterLab(info netnslab.Info, host string, argv []string, kernelRDMA, dilated bool) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -143,6 +143,9 @@ func enterLab(info netnslab.Info, host string, argv []string, kernelRDMA bool) e
 	again := []string{self, "exec", "--directory", dir, "--lab", info.Name}
 	if kernelRDMA {
 		again = append(again, "--kernel-rdma")
+	}
+	if dilated {
+		again = append(again, "--dilated")
 	}
 	return netnslab.EnterLab(info, append(append(again, host, "--"), argv...))
 }
