@@ -3,7 +3,7 @@
 # through a bottleneck of 100 Mb/s that marks: two senders of 60 Mb/s each by UDP, then
 # two by TCP. Goodput and the share of packets that are marked should not depend on the
 # dilation; the table has both and their ratio to those at dilation 1. SECONDS_EMULATED
-# (2) is how long they send; at dilation 100 that is as many hundred seconds.
+# (2) is how long they send; at dilation 100 that is as many hundred seconds. ONLY=udp or tcp does one of them.
 . "$(dirname "$0")/lib.sh"
 seconds=${SECONDS_EMULATED:-2}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -50,5 +50,9 @@ YAML
 
 echo "| what | goodput | to dilation 1 | marks | to dilation 1 | lateness, emulated |"
 echo "| --- | --- | --- | --- | --- | --- |"
-KMIN=10KB KMAX=1MB PMAX=100% measure "UDP, RED" -u -b 60M -l 1400 -S 2 -n "$(calc "$seconds*60e6/8" %d)"
-KMIN=30KB KMAX=90KB PMAX=10% measure "TCP, RED" -C reno -n "$(calc "$seconds*48e6/8" %d)"
+for what in ${ONLY:-udp tcp}; do
+  case $what in
+    udp) KMIN=10KB KMAX=1MB PMAX=100% measure "UDP, RED" -u -b 60M -l 1400 -S 2 -n "$(calc "$seconds*60e6/8" %d)" ;;
+    tcp) KMIN=30KB KMAX=90KB PMAX=10% measure "TCP, RED" -C reno -n "$(calc "$seconds*48e6/8" %d)" ;;
+  esac
+done
