@@ -26,7 +26,7 @@ func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace,
 		}
 		ofInterface := func(s Sysctl) bool { return s.concerns(h.Interfaces) }
 		general := slices.DeleteFunc(slices.Clone(h.Sysctls), ofInterface)
-		if err := applySysctls(append(quietIPv6(), general...)); err != nil {
+		if err := applySysctls(append(append(quietIPv6(), slowedSysctls(h.Dilation)...), general...)); err != nil {
 			return err
 		}
 		if err := ns.setUp("lo"); err != nil {
@@ -37,11 +37,14 @@ func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace,
 			if i.Kind == Virtual {
 				continue
 			}
-			d, err := openDevice(ns, h.Name, i)
+			d, err := openDevice(ns, h, i)
 			if err != nil {
 				return fmt.Errorf("interface %s: %w", i.Name, err)
 			}
 			devices, real = append(devices, d), append(real, i)
+			if err := applySysctls(slowedNeighbours(h.Dilation, i.Name)); err != nil {
+				return err
+			}
 		}
 		for _, s := range h.Sysctls {
 			if ofInterface(s) {
@@ -59,6 +62,9 @@ func (l *Lab) buildHost(info HostInfo, h Host, hostsFile []byte) (ns *namespace,
 			if err := ns.addRoute(r); err != nil {
 				return err
 			}
+		}
+		if err := ns.slowRTO(h.Dilation, devices); err != nil {
+			return err
 		}
 		if info.Virtual {
 			return nil // programs are in the guest

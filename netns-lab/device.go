@@ -69,7 +69,9 @@ type Device struct {
 	ns      *namespace
 	index   int // of the interface in ns
 	classes *Classes
-	kick    *kicker // nil without classes
+
+	dilation int     // Host.Dilation, at least 1
+	kick     *kicker // nil without classes
 
 	mu      sync.Mutex
 	mtu     int
@@ -78,10 +80,10 @@ type Device struct {
 	held    []bool // by queue
 }
 
-// openDevice makes the device i in the calling thread's namespace ns: set up in
-// all but its addresses, and down.
-func openDevice(ns *namespace, host string, i Interface) (*Device, error) {
-	d := &Device{Host: host, Name: i.Name, Kind: i.Kind, Offload: i.Offload, ns: ns, mtu: i.mtu(), classes: i.Classes}
+// openDevice makes the device i of h in the calling thread's namespace ns: set up
+// in all but its addresses, and down.
+func openDevice(ns *namespace, h Host, i Interface) (*Device, error) {
+	d := &Device{Host: h.Name, dilation: max(h.Dilation, 1), Name: i.Name, Kind: i.Kind, Offload: i.Offload, ns: ns, mtu: i.mtu(), classes: i.Classes}
 	if err := d.open(i); err != nil {
 		return nil, err
 	}
@@ -210,7 +212,7 @@ func (d *Device) setMTU(mtu int) error {
 	return nil
 }
 
-// SetRate changes the rate of the shaper, and nothing that waits in it is lost.
+// SetRate changes the rate of the shaper, of emulated time, and nothing that waits in it is lost.
 // 0 takes the limit away. The packet that waits for its turn at that moment
 // still leaves at the old rate's time.
 func (d *Device) SetRate(r units.Rate) error {

@@ -21,6 +21,11 @@ type Host struct {
 	// Private are directories that the host has for itself, empty at first and in
 	// memory, such as /tmp or /run. They exist on the machine.
 	Private []string
+
+	// Dilation is by how much the host is slower than real time: a device of a
+	// dilation of 100 and a rate of 10 Gb/s sends 100 Mb/s of real time, and the
+	// kernel's timers that can be set take 100 times as long. 0 is 1.
+	Dilation int
 }
 
 // Interface is a device of a host.
@@ -42,7 +47,8 @@ type Interface struct {
 	// through the device without a gateway.
 	OnLink []netip.Prefix
 
-	// Rate of the link behind the device, wire overhead included. The host
+	// Rate of the link behind the device, in emulated time (Host.Dilation), wire
+	// overhead included. The host
 	// sends no faster, and what it has to send waits in its own queueing
 	// discipline. 0 is no limit: a host that sends faster than the device is
 	// read then loses packets in the device's ring.

@@ -20,6 +20,10 @@ type Info struct {
 	Hosts   []HostInfo
 	Names   []Name `json:",omitempty"` // of others that hosts know by name
 
+	// Dilation is how many seconds of real time one of the lab takes; 0 is 1. What
+	// follows its clock is in the file ClockFile of Dir.
+	Dilation int `json:",omitempty"`
+
 	// Rootless labs have their namespaces' names in a mount namespace of their
 	// own, which goes with them.
 	Rootless bool `json:",omitempty"`
@@ -49,6 +53,10 @@ type InterfaceInfo struct {
 	Name      string
 	Addresses []netip.Prefix
 }
+
+// ClockFile is the name of the file in a lab's state directory by which programs
+// follow the clock of a dilated lab.
+const ClockFile = "clock"
 
 func describe(lab string, hosts []Host) []HostInfo {
 	list := make([]HostInfo, len(hosts))

@@ -48,7 +48,7 @@ type Lab struct {
 // none. A lab of that name whose owner is dead is removed first; one whose
 // owner lives is an error that wraps ErrRunning.
 //
-// Of info only File and Names are read. The devices are up and carry a carrier when Create
+// Of info only File, Names and Dilation are read. The devices are up and carry a carrier when Create
 // returns; frames that hosts send from then on wait in the devices' rings.
 func Create(name string, info Info, hosts []Host) (*Lab, error) {
 	if err := CheckPrivileges(); err != nil {
@@ -57,7 +57,7 @@ func Create(name string, info Info, hosts []Host) (*Lab, error) {
 	if err := validate(name, hosts); err != nil {
 		return nil, err
 	}
-	info = Info{Name: name, File: info.File, Names: info.Names, PID: os.Getpid(), Started: time.Now(), Hosts: describe(name, hosts), Rootless: inRootless()}
+	info = Info{Name: name, File: info.File, Names: info.Names, Dilation: info.Dilation, PID: os.Getpid(), Started: time.Now(), Hosts: describe(name, hosts), Rootless: inRootless()}
 	st, err := claim(info)
 	if err != nil {
 		return nil, err

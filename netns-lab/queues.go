@@ -22,9 +22,9 @@ const (
 // (MAX_TAP_QUEUES, drivers/net/tun.c).
 const MaxQueues = 256
 
-// trickle is the rate in bytes per second of a queue that is held. The kernel
-// knows no stop. What waits for the bucket longest, a super-packet, would go on
-// after a minute by itself.
+// trickle is the rate in bytes per second of emulated time of a queue that is held.
+// The kernel knows no stop. What waits for the bucket longest, a super-packet, would
+// go on after a minute by itself.
 const trickle = 1000
 
 // place is where the token bucket of a queue sits.

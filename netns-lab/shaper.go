@@ -36,7 +36,7 @@ const (
 	shaperMakeUp = 2 * units.Millisecond
 
 	// maxSuperTime is how long the packets that a device with offload sends as
-	// one may take on the link, except where a single one takes longer. It is
+	// one may take on the link, in emulated time, except where a single one takes longer. It is
 	// what TCP itself aims at (tcp_tso_autosize, net/ipv4/tcp_output.c).
 	maxSuperTime = units.Millisecond
 
@@ -56,7 +56,7 @@ const (
 
 // shaper is the state of a device's token bucket.
 type shaper struct {
-	rate    units.Rate // 0 is unshaped
+	rate    units.Rate // emulated; 0 is unshaped
 	tallest int        // bytes: the largest packet that may still wait in it
 	table   sizeTable  // of a device with offload
 }
@@ -123,9 +123,10 @@ func (d *Device) fill(queue int) error {
 	// tbf never releases a packet that is larger than the bucket: it must fit
 	// those that came before the MTU was lowered.
 	r, tallest := d.shaper.rate, d.shaper.tallest
-	burst := max(2*tallest, int(r.Per(shaperMakeUp)))
+	real := r / units.Rate(d.dilation)
+	burst := max(2*tallest, int(real.Per(shaperMakeUp)))
 
-	rate := max(uint64(r)/8, 1)
+	rate := max(uint64(real)/8, 1)
 	if d.Offload {
 		// What the size table charges too little, and what waits in the
 		// emulator after it was stopped for a while, has to drain.
@@ -135,7 +136,7 @@ func (d *Device) fill(queue int) error {
 		rate = unshaped
 	}
 	if d.held[queue] {
-		rate, burst = min(rate, trickle), tallest
+		rate, burst = min(rate, max(trickle/uint64(d.dilation), 1)), tallest
 	}
 	parms := nl.TcTbfQopt{Rate: rateSpec(rate), Peakrate: rateSpec(2 * unshaped), Limit: shaperLimit}
 	if !d.Offload {

@@ -115,6 +115,7 @@ step "go vet" go vet ./...
 step "staticcheck" go tool staticcheck ./...
 step "build" go build -o bin/weft .
 step "build of the libraries for RDMA programs" scripts/verbs.sh
+step "build of the library with a lab's clock" scripts/slowclock.sh
 tests "tests of what is pure" "$pure"
 # One package at a time: those with real programs need the cores.
 tests "tests with real programs and real time" "$timed" -p 1

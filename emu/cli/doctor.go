@@ -13,20 +13,26 @@ import (
 func newDoctor() *cobra.Command {
 	var quick, asJSON, inside bool
 	c := &cobra.Command{
-		Use:   "doctor",
+		Use:   "doctor [FILE]",
 		Short: "Examine this machine and predict what labs it can carry",
 		Long: `Examine this machine: what labs need and whether it is there, and, by measuring
 for some eight seconds, what they can be expected to do. Without root, what
-needs it is left out. Nothing that is made for it stays.
+needs it is left out. Nothing that is made for it stays. With a lab file it says at
+what dilation the lab is on time on this machine.
 
 The exit code is 0 if labs can be run and 1 if something that they need is
 missing.`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
 			o := doctor.Options{Quick: quick}
 			if inside {
 				return doctor.Inside(c.Context(), o, os.Stdout)
+			}
+			if len(args) == 1 {
+				var err error
+				if o.Plan, err = load(c.Context(), args[0]); err != nil {
+					return err
+				}
 			}
 			o.Self = []string{"/proc/self/exe", "doctor", "--inside", fmt.Sprintf("--quick=%v", quick)}
 			terminal := isTerminal(os.Stderr)

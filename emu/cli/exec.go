@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -27,6 +28,9 @@ users are the machine's. Hosts know each other by name. RDMA programs use the ho
 emulated NIC, if it has one, through libraries that stand in for rdma-core's;
 --kernel-rdma leaves them out.
 
+Programs run in real time. With --dilated one of a lab with a dilation sees the lab's
+clock in its place, and sleeps by it: iperf3 then tells emulated rates.
+
 In a virtual machine weft's agent runs the program, and hands on its input,
 output, exit code, signals and terminal.`,
 		Args:              cobra.MinimumNArgs(2),
@@ -35,7 +39,7 @@ output, exit code, signals and terminal.`,
 	name := labFlag(c)
 	directory := c.Flags().String("directory", "", "")
 	_ = c.Flags().MarkHidden("directory")
-	kernel := kernelRDMAFlag(c)
+	kernel, dilated := kernelRDMAFlag(c), dilatedFlag(c)
 	// What follows the host belongs to the program, with or without --.
 	c.Flags().SetInterspersed(false)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -47,7 +51,7 @@ output, exit code, signals and terminal.`,
 			// From one that has been removed the program starts elsewhere.
 			_ = os.Chdir(*directory)
 		}
-		return become(c.Context(), *name, host, argv, *kernel)
+		return become(c.Context(), *name, host, argv, *kernel, *dilated)
 	}
 	return c
 }
@@ -68,7 +72,7 @@ not answer shows its console instead, as --console does; Ctrl-] leaves that.`,
 		ValidArgsFunction: completeHosts,
 	}
 	name := labFlag(c)
-	kernel := kernelRDMAFlag(c)
+	kernel, dilated := kernelRDMAFlag(c), dilatedFlag(c)
 	onConsole := c.Flags().Bool("console", false, "open the console of a virtual machine; Ctrl-] leaves it")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if done, err := shellInGuest(c.Context(), *name, args[0], *onConsole); done || err != nil {
@@ -79,14 +83,14 @@ not answer shows its console instead, as --console does; Ctrl-] leaves that.`,
 			shell = "/bin/sh"
 		}
 		_ = os.Setenv("WEFT_HOST", args[0])
-		return become(c.Context(), *name, args[0], []string{shell}, *kernel)
+		return become(c.Context(), *name, args[0], []string{shell}, *kernel, *dilated)
 	}
 	return c
 }
 
 // become runs a program inside a host, and ends this process as the program ends. A
 // host may be written lab/host.
-func become(ctx context.Context, lab, host string, argv []string, kernelRDMA bool) error {
+func become(ctx context.Context, lab, host string, argv []string, kernelRDMA, dilated bool) error {
 	lab, host = splitLab(lab, host)
 	if len(argv) == 0 {
 		return badInput(errors.New("no program to run"))
@@ -96,13 +100,21 @@ func become(ctx context.Context, lab, host string, argv []string, kernelRDMA boo
 		return err
 	}
 	if h, ok := info.Host(host); ok && h.Virtual {
+		if dilated {
+			return badInput(fmt.Errorf("--dilated: %s is a virtual machine, whose clock is its own", host))
+		}
 		return runInGuest(ctx, info, host, argv)
 	}
 	if info.IsElsewhere() {
-		return enterLab(info, host, argv, kernelRDMA)
+		return enterLab(info, host, argv, kernelRDMA, dilated)
 	}
 	if !kernelRDMA {
 		if err := checkVerbs(info, host, argv[0]); err != nil {
+			return err
+		}
+	}
+	if dilated {
+		if err := giveClock(info, argv[0]); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func psAll(asJSON bool) error {
 		return printJSON(rows)
 	}
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "LAB\tSTATE\tPID\tUP\tHOSTS\tFILE")
+	fmt.Fprintln(t, "LAB\tSTATE\tPID\tUP\tDILATION\tHOSTS\tFILE")
 	for _, l := range labs {
 		state := "running"
 		switch {
@@ -72,7 +72,7 @@ func psAll(asJSON bool) error {
 		case lab.IsStopped(l.PID):
 			state = "stopped"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%s\n", l.Name, state, l.PID, time.Since(l.Started).Round(time.Second), len(l.Hosts), l.File)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", l.Name, state, l.PID, time.Since(l.Started).Round(time.Second), max(l.Dilation, 1), len(l.Hosts), l.File)
 	}
 	return t.Flush()
 }
@@ -89,6 +89,9 @@ func psLab(c *cobra.Command, name string, asJSON bool) error {
 	}
 	if asJSON {
 		return printJSON(s)
+	}
+	if s.Dilation > 1 {
+		fmt.Printf("dilation %d, %.6gs emulated\n", s.Dilation, s.Emulated.Seconds())
 	}
 	if s.Trouble != "" {
 		fmt.Fprintln(os.Stderr, "weft:", s.Trouble)

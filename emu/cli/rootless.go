@@ -58,6 +58,9 @@ func upCommand(p *spec.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	if f.length > 0 {
 		args = append(args, "--for", f.length.String())
 	}
+	if f.dilation > 0 {
+		args = append(args, "--dilation", f.dilation.String())
+	}
 	if f.workload {
 		args = append(args, "--workload")
 	}
@@ -128,7 +131,7 @@ func leftover(err error) string {
 
 // enterLab starts this command anew inside a rootless lab; it returns only on an
 // error.
-func enterLab(info netnslab.Info, host string, argv []string, kernelRDMA bool) error {
+func enterLab(info netnslab.Info, host string, argv []string, kernelRDMA, dilated bool) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -140,6 +143,9 @@ func enterLab(info netnslab.Info, host string, argv []string, kernelRDMA bool) e
 	again := []string{self, "exec", "--directory", dir, "--lab", info.Name}
 	if kernelRDMA {
 		again = append(again, "--kernel-rdma")
+	}
+	if dilated {
+		again = append(again, "--dilated")
 	}
 	return netnslab.EnterLab(info, append(append(again, host, "--"), argv...))
 }

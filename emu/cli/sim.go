@@ -100,6 +100,9 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 	if slices.ContainsFunc(p.Nodes, func(n spec.Node) bool { return len(n.Exec) > 0 }) {
 		fmt.Fprintln(os.Stderr, "weft: the file's exec starts nothing in virtual time, which has no programs: weft up does")
 	}
+	if p.Dilation > 1 {
+		fmt.Fprintf(os.Stderr, "weft: the file's dilation %d has no effect in virtual time\n", p.Dilation)
+	}
 	shards := p.Engine.Shards
 	if f.write != "" && shards > 1 {
 		// The packets of a file are in order of time, whatever port they

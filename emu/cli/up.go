@@ -25,6 +25,7 @@ type upFlags struct {
 	length   units.Time
 	json     bool
 	workload bool
+	dilation dilationFlag
 	ready    int    // fd on which a detached lab reports that it is up
 	rootless string // the user's state directory: this process is inside the namespaces
 	series   seriesFlags
@@ -53,6 +54,9 @@ namespace; weft exec is then the way in.`,
 			p, err := load(c.Context(), args[0])
 			if err != nil {
 				return err
+			}
+			if f.dilation > 0 {
+				p.Dilation = int(f.dilation)
 			}
 			first := f.ready < 0 && f.rootless == "" // else another has started this one
 			if n := len(p.Flows) + len(p.Transfers); !f.workload && n > 0 {
@@ -88,7 +92,8 @@ namespace; weft exec is then the way in.`,
 		},
 	}
 	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
-	spanFlag(c, &f.length, "for", "end the lab after this time, such as 10s; 0s runs until it is ended")
+	spanFlag(c, &f.length, "for", "end the lab after this emulated time, such as 10s; 0s runs until it is ended")
+	c.Flags().Var(&f.dilation, "dilation", "seconds of real time that one second of the lab takes, in place of the file's, such as 100")
 	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
 	c.Flags().StringVar(&f.metrics, "metrics", "", "show metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host it is the loopback's")
@@ -213,9 +218,18 @@ func greet(p *spec.Plan) {
 		}
 	}
 	fmt.Printf("lab %s is up: %d hosts, %d switches, %d links. Ctrl-C ends it.\n", p.Name, hosts, switches, len(p.Links))
+	fmt.Print(slowMotion(p))
 	if first != "" {
 		fmt.Printf("try: weft exec %s -- ping -c 3 %s\n", first, peerOf(p, first))
 	}
+}
+
+// slowMotion says that a lab is dilated, "" if it is not.
+func slowMotion(p *spec.Plan) string {
+	if p.Dilation <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("dilation %d: %ds of real time are 1s of the lab; programs see the lab's clock with weft exec --dilated\n", p.Dilation, p.Dilation)
 }
 
 // boots says that a lab's virtual machines come up, which takes seconds.
@@ -299,6 +313,10 @@ func statusLine(last, now *report.Sample) string {
 	}
 	a, b := &now.Accounts, &last.Accounts
 	l := &now.Timing.Lateness
-	return fmt.Sprintf("%4.0fs %9s  marked %d  dropped %d  late p99 %s, %s>%v  cpu %.2f", now.Emulated.Seconds(), report.Rate(rate),
+	elapsed := fmt.Sprintf("%4.0fs", now.Emulated.Seconds())
+	if now.Dilation > 1 {
+		elapsed = fmt.Sprintf("%ss (dilation %d)", units.Digits(now.Emulated.Seconds(), 3), now.Dilation)
+	}
+	return fmt.Sprintf("%s %9s  marked %d  dropped %d  late p99 %s, %s>%v  cpu %.2f", elapsed, report.Rate(rate),
 		a.Marked-b.Marked, a.Dropped-b.Dropped, report.Span(l.P99), units.Percent(float64(l.Share), 2), l.Limit, now.Timing.CPU)
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -24,6 +25,8 @@ type Options struct {
 	// a user namespace where this process may not make network namespaces;
 	// none leaves that out.
 	Self []string
+	// Plan is a lab of which to say what dilation it needs here; nil is none.
+	Plan *spec.Plan
 }
 
 // Result is all that was found. It is what `weft doctor --json` prints.
@@ -35,6 +38,7 @@ type Result struct {
 	Measured `json:"measured"`
 	LeftOut  []LeftOut  `json:"left_out,omitempty"` // what was not measured
 	Predict  Prediction `json:"prediction"`
+	Need     *Need      `json:"need,omitempty"` // of Options.Plan
 }
 
 // Measured holds the measurements; nil is one that was left out.
@@ -89,6 +93,10 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r.Checks = append(static, featureChecks(in)...)
 	sortChecks(r.Checks)
 	r.Predict = predict(&r.Measured, m.room())
+	if o.Plan != nil {
+		n := NeedOf(o.Plan, &r.Predict)
+		r.Need = &n
+	}
 	r.judge()
 	return r, nil
 }

@@ -37,6 +37,10 @@ func (r *Result) Write(w io.Writer) {
 	for _, l := range r.Predict.lines() {
 		row(w, l[0], l[1])
 	}
+	if n := r.Need; n != nil {
+		fmt.Fprintf(w, "slow motion for lab %s\n", n.Lab)
+		row(w, "what it needs", n.text())
+	}
 	fmt.Fprintf(w, "%s\n  %s\n", r.Verdict, wrap(r.Summary, 2))
 }
 

@@ -154,7 +154,7 @@ func byWallClock(t *testing.T, f *Fabric, until units.Time) {
 	defer stop()
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		if err := d.Run(ctx, wall.NewClock(), until, func() {}); err != nil {
+		if err := d.Run(ctx, wall.NewClock(1), until, func() {}); err != nil {
 			t.Error(err)
 		}
 	})

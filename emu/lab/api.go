@@ -17,6 +17,7 @@ type Status struct {
 	File     string     `json:"file"`
 	PID      int        `json:"pid"`
 	Started  time.Time  `json:"started"`
+	Dilation int        `json:"dilation"`          // real time over emulated time; 1 is real time
 	Emulated units.Time `json:"emulated"`          // time since the start
 	Trouble  string     `json:"trouble,omitempty"` // why the machine does not keep up at the moment
 	Hosts    []Host     `json:"hosts"`

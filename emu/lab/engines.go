@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/wall"
+	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -50,7 +52,12 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	l.startCPU = processCPU()
-	l.clock = wall.NewClock()
+	l.clock = wall.NewClock(l.plan.Dilation)
+	if l.plan.Dilation > 1 {
+		if err := l.clock.Share(filepath.Join(l.hosts.Dir(), netnslab.ClockFile)); err != nil {
+			return err
+		}
+	}
 	var ready, done sync.WaitGroup
 	var running atomic.Int32
 	errs := make([]error, len(l.engines))

@@ -36,7 +36,7 @@ const (
 	guestRing = 64 << 10
 
 	// A guest is kept from sending while its port's queue in the fabric is longer than
-	// sendBytes, or what the link carries in sendTime.
+	// sendBytes, or what the link carries in sendTime of real time.
 	sendBytes = 32 * units.KB
 	sendTime  = units.Millisecond
 )
@@ -242,7 +242,7 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	if k := s.Port.Link(); k != nil {
 		settings = k.Settings()
 	}
-	high, low := sendBounds(s, settings.Rate)
+	high, low := l.sendBounds(s, settings.Rate)
 	nic, err := dgram.New(dgram.Config{
 		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: &shard.Engine, Delivered: engine.driver.Delivered,
 	})
@@ -263,8 +263,8 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 
 // sendBounds are how long the queue of a guest's port gets before the guest is kept
 // from sending, and how long it is when it may again.
-func sendBounds(s *fabric.Station, rate units.Rate) (high, low units.Bytes) {
-	high = max(sendBytes, rate.Per(sendTime))
+func (l *Lab) sendBounds(s *fabric.Station, rate units.Rate) (high, low units.Bytes) {
+	high = max(sendBytes, rate.Per(sendTime/units.Time(l.plan.Dilation)))
 	if limit := s.Port.Limit(); limit > 0 {
 		if s.HasEdge() {
 			limit /= 2 // an edge service may leave half to others
@@ -343,7 +343,7 @@ func (l *Lab) stopGuests() {
 
 // followGuest lets a guest's NIC follow its link. It is called by the NIC's engine.
 func (l *Lab) followGuest(n *guestNIC, s links.Settings) {
-	high, low := sendBounds(n.station, s.Rate)
+	high, low := l.sendBounds(n.station, s.Rate)
 	n.Follow(high, low, s.Rate)
 	l.shaper.follow(n, s)
 }

@@ -27,7 +27,7 @@ import (
 const (
 	// heldBytes and heldTime are how long a class's queue at a host's port
 	// gets before the class is held: as many bytes, or as many as the link
-	// carries in that time. It is some times what a pass of the engine's
+	// carries in that time, which is real time. It is some times what a pass of the engine's
 	// thread and of the holder may take, so that a link does not run dry.
 	heldBytes = 256 * units.KB
 	heldTime  = 2 * units.Millisecond
@@ -37,7 +37,9 @@ const (
 // held. It is let go when the queue is half as long. What the host sends until
 // the hold takes effect, and a bucket of it then (netnslab.Device.Hold), comes
 // on top.
-func heldAt(rate units.Rate) units.Bytes { return max(heldBytes, rate.Per(heldTime)) }
+func heldAt(rate units.Rate, dilation int) units.Bytes {
+	return max(heldBytes, rate.Per(heldTime/units.Time(dilation)))
+}
 
 // flowQueues is how many queues a class of a real host with an edge service has in its
 // device: its flows are shared out among them, so that few wait for one that is held. All
@@ -66,9 +68,9 @@ type holdable struct {
 	failed   bool          // the last attempt; said once
 
 	mu    sync.Mutex
-	since []time.Time // when the queue was held; zero when it is not
-	holds []uint64    // by queue, how often and for how long
-	held  []time.Duration
+	since []time.Time     // when the queue was held; zero when it is not
+	holds []uint64        // by queue, how often and for how long
+	held  []time.Duration // of real time
 }
 
 func newHolder() *holder {
@@ -97,7 +99,7 @@ func (l *Lab) watchQueues(s *fabric.Station) {
 	if k := s.Port.Link(); k != nil {
 		rate = k.Rate()
 	}
-	high := heldAt(rate)
+	high := heldAt(rate, l.plan.Dilation)
 	s.Port.Watch(high, high/2, func(_ units.Time, prio uint8, full bool) { l.classFull(s, prio, full) })
 	s.Watch(len(dev.device.FDs), high, func(_ units.Time, queue int, full bool) { l.queueLong(dev, queue, full) })
 }
@@ -247,7 +249,7 @@ func (dev *holdable) note(queue int, held bool) {
 
 // report is what befell the classes in the host, with the counters of its
 // device.
-func (dev *holdable) report(p *spec.Port, c netnslab.Counters) []report.HostClass {
+func (dev *holdable) report(p *spec.Port, c netnslab.Counters, clock *wall.Clock) []report.HostClass {
 	dev.mu.Lock()
 	defer dev.mu.Unlock()
 	var all []report.HostClass
@@ -260,7 +262,7 @@ func (dev *holdable) report(p *spec.Port, c netnslab.Counters) []report.HostClas
 				held += time.Since(since)
 			}
 			out.Holds += dev.holds[q]
-			out.Held += units.Time(held) * units.Nanosecond
+			out.Held += clock.Emulated(held)
 			if c.Queues != nil {
 				out.QueueDropped += c.Queues[q].Drops
 				out.QueuePackets += c.Queues[q].Packets

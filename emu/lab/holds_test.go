@@ -28,11 +28,15 @@ import (
 
 func TestHeldAt(t *testing.T) {
 	for _, c := range []struct {
-		rate units.Rate
-		want units.Bytes
-	}{{0, 256 * units.KB}, {100 * units.Mbps, 256 * units.KB}, {units.Gbps, 256 * units.KB}, {10 * units.Gbps, 2500 * units.KB}} {
-		if got := heldAt(c.rate); got != c.want {
-			t.Errorf("at %s a class is held from %s on, want %s", c.rate, got, c.want)
+		rate     units.Rate
+		dilation int
+		want     units.Bytes
+	}{
+		{0, 1, 256 * units.KB}, {100 * units.Mbps, 1, 256 * units.KB}, {units.Gbps, 1, 256 * units.KB}, {10 * units.Gbps, 1, 2500 * units.KB},
+		{100 * units.Gbps, 10, 2500 * units.KB}, {100 * units.Gbps, 1000, 256 * units.KB},
+	} {
+		if got := heldAt(c.rate, c.dilation); got != c.want {
+			t.Errorf("at %s and dilation %d a class is held from %s on, want %s", c.rate, c.dilation, got, c.want)
 		}
 	}
 }

@@ -88,11 +88,11 @@ func New(p *spec.Plan) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{plan: p, fabric: f, clock: wall.NewClock(), stopped: make(chan struct{}), captures: map[int]func(){}}
+	l := &Lab{plan: p, fabric: f, clock: wall.NewClock(p.Dilation), stopped: make(chan struct{}), captures: map[int]func(){}}
 	if err := l.makeEngines(); err != nil {
 		return nil, err
 	}
-	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File, Names: routersOf(p)}, hostsOf(p)); err != nil {
+	if l.hosts, err = netnslab.Create(p.Name, netnslab.Info{File: p.File, Names: routersOf(p), Dilation: p.Dilation}, hostsOf(p)); err != nil {
 		return nil, err
 	}
 	err = l.attach()
@@ -137,7 +137,7 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 			hosts = append(hosts, guestHost(node))
 			continue
 		}
-		h := netnslab.Host{Name: node.Name, Private: node.Private}
+		h := netnslab.Host{Name: node.Name, Private: node.Private, Dilation: p.Dilation}
 		for _, s := range node.Sysctls {
 			h.Sysctls = append(h.Sysctls, netnslab.Sysctl{Key: s.Key, Value: s.Value})
 		}
@@ -222,7 +222,7 @@ func (l *Lab) attach() error {
 		l.ports = append(l.ports, a)
 		byStation[s], kernel[s] = e, d
 	}
-	l.monitor.watch = wall.Watch{Limit: l.plan.Fidelity.Limit, Allowed: l.plan.Fidelity.Share}
+	l.monitor.watch = wall.Watch{Dilation: l.plan.Dilation, Limit: l.plan.Fidelity.Limit, Allowed: l.plan.Fidelity.Share}
 	l.shaper = newFollower()
 	l.fabric.LinkChanged = func(link, direction int) {
 		end := l.plan.Links[link].Ends[direction]
@@ -370,7 +370,7 @@ func (l *Lab) snapshot() *report.Report {
 	f := l.fabric
 	timing := l.timing()
 	r := &report.Report{
-		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
+		Lab: l.plan.Name, File: l.plan.File, Clock: wallClock, Dilation: l.plan.Dilation, Seed: l.plan.Seed, Emulated: f.Now(), Events: f.Events(),
 		Accounts: f.Accounts(), Ports: f.Status(), NICs: f.NICs(), Flows: f.Results(),
 		Timeline: l.timeline(), Outages: f.Outages(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
@@ -413,7 +413,7 @@ func (l *Lab) countHosts(r *report.Report) {
 		h.TxPackets, h.TxDropped, h.RxPackets, h.RxDropped = c.TxPackets, c.TxDropped, c.RxPackets, c.RxDropped
 		h.QueueDropped, h.QueuePackets = c.QueueDrops, c.QueuePackets
 		if dev := l.holder.devices[a.station]; dev != nil {
-			h.Classes = dev.report(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c)
+			h.Classes = dev.report(&l.plan.Nodes[a.station.Node].Ports[a.station.Index], c, l.clock)
 		}
 	}
 }

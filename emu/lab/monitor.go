@@ -27,7 +27,7 @@ type monitor struct {
 func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 	tick := time.NewTicker(monitorPeriod)
 	defer tick.Stop()
-	last, _ := l.load()
+	last, sent, _ := l.load()
 	stolen := readStolen()
 	for {
 		select {
@@ -37,11 +37,12 @@ func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 			return
 		case <-tick.C:
 		}
-		now, err := l.load()
+		now, senders, err := l.load()
 		if err != nil {
 			return // the engine has stopped
 		}
 		s := readStolen()
+		now.Demand = demand(sent, senders)
 		m.mu.Lock()
 		said := m.watch.Judge(now.Since(last), s.share(stolen))
 		switch {
@@ -55,7 +56,7 @@ func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 		if said != "" {
 			warn(errors.New(said))
 		}
-		last, stolen = now, s
+		last, sent, stolen = now, senders, s
 	}
 }
 
@@ -73,8 +74,9 @@ func (m *monitor) summary() string {
 	return m.watch.Summary()
 }
 
-// load is the engine's load so far with what has entered the fabric.
-func (l *Lab) load() (now wall.Load, err error) {
+// load is the engine's load so far with what has entered the fabric, in all and by
+// station.
+func (l *Lab) load() (now wall.Load, senders []sender, err error) {
 	err = l.do(func() {
 		for i, e := range l.engines {
 			x := e.driver.Load()
@@ -90,9 +92,49 @@ func (l *Lab) load() (now wall.Load, err error) {
 		for _, s := range l.fabric.Stations {
 			now.Packets += s.Entered
 			now.Bytes += s.EnteredBytes
+			from := sender{bytes: s.EnteredBytes}
+			if k := s.Port.Link(); k != nil {
+				from.rate = k.Rate()
+			}
+			senders = append(senders, from)
 		}
+		now.Late = l.lateness().P99
 	})
-	return now, err
+	return now, senders, err
+}
+
+// sender is a station: the bytes that it has let into the fabric, and the rate of its
+// link, 0 for none.
+type sender struct {
+	bytes uint64
+	rate  units.Rate
+}
+
+// sending is the part of what the busiest station sends from which a station counts
+// as one that sends: acknowledgements are less.
+const sending = 0.1
+
+// demand is what the links of the stations that have sent between two moments can
+// carry; 0 if one of them has no rate.
+func demand(from, to []sender) (sum units.Rate) {
+	if len(from) != len(to) {
+		return 0 // the first look failed: the lab has ended
+	}
+	var most uint64
+	for i := range to {
+		most = max(most, to[i].bytes-from[i].bytes)
+	}
+	for i := range to {
+		n := to[i].bytes - from[i].bytes
+		if n == 0 || float64(n) < sending*float64(most) {
+			continue
+		}
+		if to[i].rate == 0 {
+			return 0
+		}
+		sum += to[i].rate
+	}
+	return sum
 }
 
 // stolen is the processor time of the machine so far, in ticks, and how much

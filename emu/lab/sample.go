@@ -8,7 +8,7 @@ import (
 // Sample is the lab at this moment. The engines stand still while it is read:
 // about a microsecond for each port, NIC and queue pair. After the run it gives wall.ErrStopped.
 func (l *Lab) Sample() (*report.Sample, error) {
-	s := &report.Sample{Lab: l.plan.Name, Clock: wallClock, Trouble: l.monitor.trouble()}
+	s := &report.Sample{Lab: l.plan.Name, Clock: wallClock, Dilation: l.plan.Dilation, Trouble: l.monitor.trouble()}
 	err := l.do(func() {
 		f := l.fabric
 		s.Emulated, s.Events, s.Accounts, s.Ports, s.NICs, s.Timing = f.Now(), f.Events(), f.Accounts(), f.Status(), f.NICs(), l.timing()
@@ -24,13 +24,13 @@ func (l *Lab) Sample() (*report.Sample, error) {
 // while the engines are held, or after the run.
 func (l *Lab) timing() report.Timing {
 	t := report.Timing{
-		Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
+		Dilation: l.plan.Dilation, Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
 		Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Shards: len(l.engines),
 	}
 	for _, e := range l.engines {
 		t.Absent = max(t.Absent, e.driver.Absent())
 	}
-	if run := (l.fabric.Now() + l.clock.Stood()).Seconds(); run > 0 {
+	if run := l.clock.Real(l.fabric.Now() + l.clock.Stood()).Seconds(); run > 0 {
 		t.CPU = (processCPU() - l.startCPU).Seconds() / run
 		for _, e := range l.engines {
 			t.Engine += e.cpu.Seconds() / run

@@ -91,7 +91,7 @@ func (s *server) do(w http.ResponseWriter, f func()) bool {
 
 func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
 	plan, info := s.lab.plan, s.lab.hosts.Info()
-	out := Status{Name: plan.Name, File: plan.File, PID: info.PID, Started: info.Started}
+	out := Status{Name: plan.Name, File: plan.File, Dilation: plan.Dilation, PID: info.PID, Started: info.Started}
 	if !s.do(w, func() { out.Emulated = s.lab.fabric.Now() }) {
 		return
 	}
@@ -348,7 +348,7 @@ func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.Filter, o.Epoch = q.Get("filter"), s.lab.clock.Start()
-	o.Comment = fmt.Sprintf("weft lab %s, wall clock, emulated time", s.lab.plan.Name)
+	o.Comment = fmt.Sprintf("weft lab %s, wall clock, emulated time, dilation %d", s.lab.plan.Name, s.lab.plan.Dilation)
 	c, err := s.lab.fabric.NewCapture(ports, o)
 	if err != nil {
 		fail(w, http.StatusBadRequest, err)

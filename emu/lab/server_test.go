@@ -27,7 +27,7 @@ func served(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Lab{plan: p, fabric: f, clock: wall.NewClock(), stopped: make(chan struct{}), captures: map[int]func(){}}
+	l := &Lab{plan: p, fabric: f, clock: wall.NewClock(1), stopped: make(chan struct{}), captures: map[int]func(){}}
 	if err := l.makeEngines(); err != nil {
 		t.Fatal(err)
 	}

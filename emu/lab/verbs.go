@@ -22,7 +22,8 @@ type verbsServer struct {
 	counters *livefs.FS // of the NICs, in the host's /sys; nil where the machine has no FUSE for them
 }
 
-// resolveTime is about what ARP takes on a real network.
+// resolveTime is about what ARP takes on a real network. It is real time, because it
+// is for programs that count on that much until others are ready.
 const resolveTime = 3 * time.Millisecond
 
 // offerVerbs makes the servers of all real hosts with NICs, which the hosts' engines

@@ -28,6 +28,8 @@ var reasons = func() (names []string) {
 var labMetrics = []metric[report.Sample]{
 	counter(labLabels, "lab_emulated_seconds_total", "Emulated time since the lab's start.",
 		func(s *report.Sample) float64 { return s.Emulated.Seconds() }),
+	gauge(labLabels, "lab_dilation", "Real time over emulated time; 1 is real time. All other metrics but those of processor time are of emulated time.",
+		func(s *report.Sample) float64 { return float64(s.Dilation) }),
 	counter(labLabels, "lab_stood_seconds_total", "Time for which emulated time stood still, because the engine could not follow.",
 		func(s *report.Sample) float64 { return s.Timing.Stood.Seconds() }),
 	gauge(labLabels, "lab_overloaded", "1 while the machine does not keep up with the lab, else 0.",

@@ -29,7 +29,7 @@ import (
 // sample has everything that a sample may have, each number another.
 func sample() *report.Sample {
 	return &report.Sample{
-		Lab: "two", Clock: "wall", Emulated: 2500 * units.Millisecond, Events: 101, Trouble: "the machine does not keep up",
+		Lab: "two", Dilation: 100, Clock: "wall", Emulated: 2500 * units.Millisecond, Events: 101, Trouble: "the machine does not keep up",
 		Accounts: fabric.Accounts{Entered: 102, Originated: 103, Replicated: 104, Duplicated: 105, Delivered: 106, Dropped: 12, Held: 108, Marked: 109, Drops: map[string]uint64{"queue-full": 10, "bad-fcs": 2}},
 		Timing: report.Timing{
 			Stood:    3 * units.Millisecond,

@@ -17,6 +17,7 @@ type Report struct {
 	File     string     `json:"file,omitempty"`
 	Clock    string     `json:"clock"` // wall or virtual
 	Seed     uint64     `json:"seed"`
+	Dilation int        `json:"dilation"`        // wall: real time over emulated time; virtual: 0
 	Emulated units.Time `json:"emulated"`        // length of the run in emulated time
 	Trace    string     `json:"trace,omitempty"` // virtual: hash of everything that happened
 	Events   uint64     `json:"events"`
@@ -104,7 +105,7 @@ type HostClass struct {
 	Name     string     `json:"name"`
 	Priority uint8      `json:"priority"`
 	Holds    uint64     `json:"holds"` // how often the host was stopped from sending it
-	Held     units.Time `json:"held"`  // and for how long in all, of the wall clock
+	Held     units.Time `json:"held"`  // and for how long in all
 
 	QueueDropped uint64 `json:"qdisc_dropped"` // of Host's QueueDropped; 0 if the classes are held together
 	QueuePackets int    `json:"qdisc_packets"` // of Host's QueuePackets
@@ -130,16 +131,18 @@ type Offload struct {
 	HeldMax units.Time `json:"held_max"`
 }
 
-// Timing is how well the emulator kept to the wall clock.
+// Timing is how well the emulator kept to the wall clock. Its times are emulated:
+// times Dilation they are real.
 type Timing struct {
+	Dilation int            `json:"dilation"`
 	Lateness wall.Summary   `json:"lateness"`
 	Realtime bool           `json:"realtime"` // the engine's thread has SCHED_FIFO
 	Spin     units.Time     `json:"spin"`
 	Shards   int            `json:"shards"`                // engines, each with a thread of its own
-	CPU      float64        `json:"cpu_cores"`             // of the whole process, mean over the run
+	CPU      float64        `json:"cpu_cores"`             // of the whole process, mean over the run's real time
 	Engine   float64        `json:"engine_cpu_cores"`      // of the engine's thread
 	Stood    units.Time     `json:"stood,omitempty"`       // for which emulated time stood still, because the engine could not follow
-	Absent   units.Time     `json:"did_not_run,omitempty"` // for which the engine's process, or the machine, was stopped
+	Absent   units.Time     `json:"did_not_run,omitempty"` // for which the engine's process, or the machine, was stopped, in real time
 	Strict   bool           `json:"strict"`
 	Overload string         `json:"overload,omitempty"` // when and why the machine did not keep up, and at what rates it could
 	Allowed  units.Fraction `json:"allowed"`            // share of deliveries that may be later than the limit

@@ -12,6 +12,7 @@ import (
 type Sample struct {
 	Lab      string     `json:"lab"`
 	Clock    string     `json:"clock"`    // wall or virtual
+	Dilation int        `json:"dilation"` // wall: real time over emulated time; virtual: 0
 	Emulated units.Time `json:"emulated"` // time since the start
 	Events   uint64     `json:"events"`
 	Trouble  string     `json:"trouble,omitempty"` // why the machine does not keep up at the moment
@@ -21,6 +22,6 @@ type Sample struct {
 	NICs     []fabric.NICStatus  `json:"nics,omitempty"`
 	Timing   Timing              `json:"timing"`
 
-	CPUTime       units.Time `json:"cpu_time"`        // of the whole process since the start, over all cores
+	CPUTime       units.Time `json:"cpu_time"`        // of the whole process since the start, over all cores; real time
 	EngineCPUTime units.Time `json:"engine_cpu_time"` // of the engines' threads
 }

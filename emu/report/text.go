@@ -13,7 +13,7 @@ import (
 
 // Write prints the report for people, in 80 columns or little more.
 func (r *Report) Write(w io.Writer) {
-	fmt.Fprintf(w, "lab %s, %s clock, %s emulated, seed %d\n", r.Lab, r.Clock, seconds(r.Emulated), r.Seed)
+	fmt.Fprintf(w, "lab %s, %s, %s emulated, seed %d\n", r.Lab, ClockText(r.Clock, r.Dilation), seconds(r.Emulated), r.Seed)
 	if r.Partial != nil {
 		fmt.Fprintf(w, "PARTIAL  %s %s\n", r.Partial.Why, r.Partial.Place(r.Emulated))
 	}
@@ -41,6 +41,15 @@ func (r *Report) Write(w io.Writer) {
 	if r.Trace != "" {
 		fmt.Fprintf(w, "trace    %s over %d events\n", r.Trace, r.Events)
 	}
+}
+
+// ClockText names a clock, with its dilation unless that is none: "wall clock,
+// dilation 100".
+func ClockText(clock string, dilation int) string {
+	if dilation > 1 {
+		return fmt.Sprintf("%s clock, dilation %d", clock, dilation)
+	}
+	return clock + " clock"
 }
 
 // seconds prints an instant of a run.
@@ -259,6 +268,9 @@ func (r *Report) writeSockets(w io.Writer) {
 func (t *Timing) write(w io.Writer) {
 	l := &t.Lateness
 	fmt.Fprintf(w, "lateness p50 %s, p99 %s, p99.9 %s, max %s over %d deliveries\n", Span(l.P50), Span(l.P99), Span(l.P999), Span(l.Max), l.Count)
+	if d := units.Time(t.Dilation); d > 1 {
+		fmt.Fprintf(w, "         of real time, %d times that: p50 %s, p99 %s, p99.9 %s, max %s\n", d, Span(d*l.P50), Span(d*l.P99), Span(d*l.P999), Span(d*l.Max))
+	}
 	thread := "ordinary scheduling"
 	if t.Realtime {
 		thread = "SCHED_FIFO"

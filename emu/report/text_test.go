@@ -99,3 +99,22 @@ func TestALostPacketIsSaid(t *testing.T) {
 		t.Errorf("a packet is missing and the report says\n%s", got)
 	}
 }
+
+// TestDilatedReport: a report of a lab in slow motion says so, and how late the
+// processor was beside how late the lab was.
+func TestDilatedReport(t *testing.T) {
+	r := &Report{
+		Lab: "slow", Clock: "wall", Dilation: 100, Seed: 1, Emulated: 15 * units.Millisecond,
+		Timing: &Timing{Dilation: 100, Lateness: wall.Summary{Count: 90, P50: 50 * units.Nanosecond, P99: 800 * units.Nanosecond, P999: units.Microsecond, Max: 2 * units.Microsecond, Limit: units.Millisecond}},
+	}
+	got := text(r)
+	for _, want := range []string{
+		"lab slow, wall clock, dilation 100, 0.015s emulated, seed 1\n",
+		"lateness p50 50ns, p99 800ns, p99.9 1us, max 2us over 90 deliveries\n",
+		"         of real time, 100 times that: p50 5us, p99 80us, p99.9 100us, max 200us\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nwithout %q", got, want)
+		}
+	}
+}

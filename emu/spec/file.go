@@ -12,6 +12,7 @@ type labFile struct {
 	Name       *string        `yaml:"name,omitempty" jsonschema_description:"name of the lab, at most 32 letters, digits, _ . -; default the file's name without extension" jsonschema:"pattern=^[a-zA-Z0-9][a-zA-Z0-9_.-]*$,maxLength=32"`
 	Seed       *uint64        `yaml:"seed,omitempty" jsonschema_description:"seed of everything random; default 1"`
 	Duration   *units.Time    `yaml:"duration,omitempty" jsonschema_description:"how long weft sim runs; default until the last packet has arrived"`
+	Dilation   *dilation      `yaml:"dilation,omitempty" jsonschema_description:"how many seconds of real time one second of the lab takes in wall-clock time, 1 to 1000000; default 1"`
 	Fidelity   fidelityFile   `yaml:"fidelity,omitempty" jsonschema_description:"how late packets may be in wall-clock time"`
 	Engine     engineFile     `yaml:"engine,omitempty" jsonschema_description:"how the engine uses the processor in wall-clock time"`
 	Addressing addressingFile `yaml:"addressing,omitempty" jsonschema_description:"pools for the hosts that name no address"`
@@ -25,12 +26,12 @@ func (labFile) noun() string { return "a lab" }
 
 type fidelityFile struct {
 	Mode  mode            `yaml:"mode,omitempty" jsonschema_description:"report lateness, or fail the run when it is strict; default report"`
-	Limit *units.Time     `yaml:"limit,omitempty" jsonschema_description:"lateness that a packet may have; default 1ms"`
+	Limit *units.Time     `yaml:"limit,omitempty" jsonschema_description:"lateness that a packet may have, in emulated time; default 1ms"`
 	Share *units.Fraction `yaml:"share,omitempty" jsonschema_description:"share of packets allowed beyond the limit; default 0%"`
 }
 
 type engineFile struct {
-	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1s; default 0"`
+	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1s of real time whatever the dilation; default 0"`
 	Realtime Realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
 	Shards   *shards     `yaml:"shards,omitempty" jsonschema_description:"parts with an engine each, so that several cores carry one lab; default 1"`
 }

@@ -26,6 +26,9 @@ type Plan struct {
 	Name     string
 	Seed     uint64
 	Duration units.Time // of a run in virtual time; 0 runs until nothing is left to happen
+	// Dilation is how many seconds of real time one of the plan's takes in
+	// wall-clock time, 1 to MaxDilation. All else in a plan is emulated time.
+	Dilation int
 	Fidelity Fidelity
 	Engine   Engine
 	// Reroute is how long after a link goes down or comes up all switches
@@ -46,13 +49,13 @@ type Plan struct {
 // Fidelity is how late packets may be in wall-clock time.
 type Fidelity struct {
 	Strict bool           // a run that is later than this fails; otherwise it is only reported
-	Limit  units.Time     // of one packet's lateness; positive
+	Limit  units.Time     // of one packet's lateness, emulated; positive
 	Share  units.Fraction // of packets that may exceed Limit before a strict run fails
 }
 
 // Engine is how the engine thread uses the processor in wall-clock time.
 type Engine struct {
-	Spin     units.Time // busy waiting before a deadline, 0 to 1 s
+	Spin     units.Time // busy waiting before a deadline, 0 to 1 s of real time
 	Realtime Realtime
 	Shards   int // parts of the fabric with an engine each, at least 1
 }

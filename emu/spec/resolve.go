@@ -25,6 +25,9 @@ const (
 	maxSpin      = units.Second
 	maxJoin      = units.Millisecond
 	maxShards    = 64
+
+	// MaxDilation leaves 100 kb/s of a link of 100 Gb/s.
+	MaxDilation = 1_000_000
 )
 
 var (
@@ -127,6 +130,10 @@ func (v *resolver) header() {
 	}
 	v.checkTime(lab.Duration, "duration", maxTime)
 
+	p.Dilation = 1
+	if d := lab.Dilation; d != nil {
+		p.Dilation = int(*d)
+	}
 	p.Fidelity = Fidelity{Strict: lab.Fidelity.Mode == strict, Limit: units.Millisecond}
 	set(&p.Fidelity.Limit, lab.Fidelity.Limit)
 	set(&p.Fidelity.Share, lab.Fidelity.Share)

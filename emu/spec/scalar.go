@@ -76,6 +76,25 @@ func (s *shards) UnmarshalText(b []byte) error {
 	return err
 }
 
+// dilation is by how much a lab in the wall clock is slower than real time.
+type dilation int
+
+// UnmarshalText reads a number from 1 to MaxDilation.
+func (d *dilation) UnmarshalText(b []byte) error {
+	n, err := ParseDilation(string(b))
+	*d = dilation(n)
+	return err
+}
+
+// ParseDilation reads a dilation, such as "100": 1 to MaxDilation.
+func ParseDilation(s string) (int, error) {
+	n, err := parseInt([]byte(s), 1, MaxDilation)
+	if err != nil {
+		return n, fmt.Errorf("%w: a dilation says how many seconds of real time one second of the lab takes", err)
+	}
+	return n, nil
+}
+
 // radix is the number of ports of a fat-tree's switches.
 type radix int
 

@@ -181,6 +181,8 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return text(macForm)
 	case reflect.TypeFor[shards]():
 		return integer(1, maxShards)
+	case reflect.TypeFor[dilation]():
+		return integer(1, MaxDilation)
 	case reflect.TypeFor[count]():
 		return integer(1, maxNodes)
 	case reflect.TypeFor[radix]():

@@ -58,7 +58,7 @@ func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
 	}
 	want := Error{
 		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,
-		Hint: `did you mean "name"? (a lab has name, seed, duration, fidelity, engine, addressing, topology, events, workload, series)`,
+		Hint: `did you mean "name"? (a lab has name, seed, duration, dilation, fidelity, engine, addressing, topology, events, workload, series)`,
 	}
 	if diff := cmp.Diff(want, *first, cmpopts.IgnoreUnexported(Error{})); diff != "" {
 		t.Error(diff)
@@ -131,6 +131,9 @@ func dumpVM(b *strings.Builder, m *VM) {
 func dump(p *Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s seed %d duration %v", p.Name, p.Seed, p.Duration)
+	if p.Dilation != 1 {
+		fmt.Fprintf(&b, " dilation %d", p.Dilation)
+	}
 	fmt.Fprintf(&b, " fidelity %+v engine %+v%s\n", p.Fidelity, p.Engine, rerouteOf(p))
 	for i, n := range p.Nodes {
 		fmt.Fprintf(&b, "%s %v", n.Name, n.Kind)

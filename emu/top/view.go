@@ -120,14 +120,14 @@ func (m *model) choice() string {
 // summary is two lines about a lab, of which at most 80 cells matter.
 func summary(before, now *report.Sample) []string {
 	l, a := &now.Timing.Lateness, &now.Accounts
-	first := fmt.Sprintf("lab %s  %s emulated, %s clock", now.Lab, elapsed(now), now.Clock)
+	first := fmt.Sprintf("lab %s  %s emulated, %s", now.Lab, elapsed(now), report.ClockText(now.Clock, now.Dilation))
 	second := fmt.Sprintf("late p50 %s  p99 %s  >%v: %s%%", report.Span(l.P50), report.Span(l.P99), l.Limit, percent(100*float64(l.Share)))
 	if before == nil || now.Emulated <= before.Emulated {
 		return []string{first, second}
 	}
 	b, p := &before.Accounts, &before.Timing.Lateness
 	dt := (now.Emulated - before.Emulated).Seconds()
-	run := (now.Emulated + now.Timing.Stood - before.Emulated - before.Timing.Stood).Seconds()
+	run := (now.Emulated + now.Timing.Stood - before.Emulated - before.Timing.Stood).Seconds() * float64(max(now.Dilation, 1))
 	first += fmt.Sprintf("  cpu %.2f, engine %.2f", (now.CPUTime-before.CPUTime).Seconds()/run, (now.EngineCPUTime-before.EngineCPUTime).Seconds()/run)
 	if n := l.Count - p.Count; n > 0 {
 		second += fmt.Sprintf(", now %s%%", percent(100*float64(l.Beyond-p.Beyond)/float64(n)))

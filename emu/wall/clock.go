@@ -5,34 +5,98 @@
 package wall
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Clock gives the emulated time of a run in the wall clock: the time since
-// its start, without that for which it stood still.
+// Clock maps real time to the emulated time of a run: the real time since its
+// start divided by the dilation, without that for which it stood still. Nothing
+// below the driver knows of the dilation.
 type Clock struct {
-	start time.Time
-	stood atomic.Int64 // units.Time
+	dilation int64
+	start    time.Time
+	// monotonic and realtime are what the kernel's clocks said at the start, in
+	// nanoseconds, for programs that follow this clock.
+	monotonic, realtime int64
+
+	stood  atomic.Int64 // units.Time
+	shared *sharedClock // nil until Share
 }
 
-// NewClock starts a clock.
-func NewClock() *Clock { return &Clock{start: time.Now()} }
+// NewClock starts a clock. With a dilation of 100, 100 s of real time are 1 s of
+// emulated time; 1 is real time. It is positive.
+func NewClock(dilation int) *Clock {
+	if dilation < 1 {
+		panic("wall: dilation below 1")
+	}
+	c := &Clock{dilation: int64(dilation), start: time.Now()}
+	c.monotonic, c.realtime = read(unix.CLOCK_MONOTONIC), read(unix.CLOCK_REALTIME)
+	return c
+}
+
+// read reads a clock of the kernel. It cannot fail for clocks that exist.
+func read(clock int32) int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(clock, &t)
+	return t.Nano()
+}
 
 // Now is the emulated time. Go reads the monotonic clock through the vDSO.
-func (c *Clock) Now() units.Time { return c.wall() - c.Stood() }
+func (c *Clock) Now() units.Time { return c.Emulated(time.Since(c.start)) - c.Stood() }
 
-// wall is the time since the start.
-func (c *Clock) wall() units.Time { return units.FromDuration(time.Since(c.start)) }
+// real is the real time since the start.
+func (c *Clock) real() units.Time { return units.FromDuration(time.Since(c.start)) }
 
-// Stood is for how long the clock has stood still.
+// Dilation is how many seconds of real time one of emulated time takes.
+func (c *Clock) Dilation() int { return int(c.dilation) }
+
+// Emulated gives the emulated time that passes in a span of real time.
+func (c *Clock) Emulated(real time.Duration) units.Time { return emulated(int64(real), c.dilation) }
+
+// emulated divides nanoseconds by a dilation. The whole and the rest apart, as
+// nanoseconds in picoseconds would overflow after 106 days.
+func emulated(ns, dilation int64) units.Time {
+	return units.Time(ns/dilation)*units.Nanosecond + units.Time(ns%dilation)*units.Nanosecond/units.Time(dilation)
+}
+
+// Real gives the real time that a span of emulated time takes, rounded up: who
+// sleeps for it has not slept too short. What is beyond a Duration is the longest
+// Duration.
+func (c *Clock) Real(t units.Time) time.Duration {
+	const rounding = int64(units.Nanosecond) - 1
+	if t > units.Time((math.MaxInt64-rounding)/c.dilation) {
+		whole := int64(t / units.Nanosecond)
+		if whole >= math.MaxInt64/c.dilation {
+			return math.MaxInt64
+		}
+		return time.Duration(whole*c.dilation + int64(t%units.Nanosecond)*c.dilation/int64(units.Nanosecond))
+	}
+	return time.Duration((int64(t)*c.dilation + rounding) / int64(units.Nanosecond))
+}
+
+// Stood is for how long the clock has stood still, in emulated time: so much
+// would have passed.
 func (c *Clock) Stood() units.Time { return units.Time(c.stood.Load()) }
 
 // stop makes the clock stand still for a time that has passed.
-func (c *Clock) stop(t units.Time) { c.stood.Add(int64(t)) }
+func (c *Clock) stop(t units.Time) {
+	stood := c.stood.Add(int64(t))
+	if c.shared != nil {
+		c.shared.stood.Store(stood)
+	}
+}
 
 // Start is the wall-clock instant of emulated time zero, as it is reckoned
-// now.
-func (c *Clock) Start() time.Time { return c.start.Add(c.Stood().Duration()) }
+// now. Undilated, that and the emulated time give the present, even after the
+// clock has stood still.
+func (c *Clock) Start() time.Time {
+	if c.dilation > 1 {
+		return c.start
+	}
+	return c.start.Add(c.Stood().Duration())
+}

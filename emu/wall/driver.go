@@ -26,18 +26,21 @@ type Poller interface {
 // Options are the choices of a run.
 type Options struct {
 	// Spin is how long the thread polls instead of sleeping: before an event
-	// that is due within Spin, and after the last activity. 0 always sleeps.
+	// that is due within Spin, and after the last activity. 0 always sleeps. It
+	// is of real time, because it is about the machine.
 	Spin units.Time
 	// Realtime asks for SCHED_FIFO; Require makes its refusal an error.
 	Realtime, Require bool
-	// Limit is the lateness beyond which a delivery is counted apart.
+	// Limit is the lateness beyond which a delivery is counted apart, in
+	// emulated time.
 	Limit units.Time
 }
 
 const (
 	// maxLag is how far emulated time may fall behind the wall clock: when
 	// events are more work than the thread can do, the clock stands still
-	// instead, so that lateness stays bounded and devices are read.
+	// instead, so that lateness stays bounded and devices are read. It is of real
+	// time, as a host waits for it.
 	maxLag = 100 * units.Millisecond
 	// eventBatch is how many events are fired before devices get a turn.
 	eventBatch = 1 << 14
@@ -52,6 +55,8 @@ type Driver struct {
 	engine   *sim.Engine
 	options  Options
 	clock    *Clock
+	spin     units.Time // emulated, as maxLag is
+	maxLag   units.Time
 	group    *Group // nil when the engine is alone
 	number   int    // in group
 	exchange Exchange
@@ -61,7 +66,7 @@ type Driver struct {
 	epoll    *epoll
 	wake     int // eventfd: there is work
 	realtime atomic.Bool
-	idle     units.Time // for Load
+	idle     units.Time // emulated, for Load
 	presence presence
 
 	mu      sync.Mutex
@@ -113,7 +118,7 @@ func (d *Driver) Delivered(now units.Time, packets int) {
 func (d *Driver) Realtime() bool { return d.realtime.Load() }
 
 // Stood is for how long the clock has stood still because the events were more
-// than the thread could handle. It is called like Lateness.
+// than the thread could handle, in emulated time. It is called like Lateness.
 func (d *Driver) Stood() units.Time { return d.clock.Stood() }
 
 // Absent is for how long the thread was stopped, with its process or the
@@ -164,8 +169,10 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // ends a sleep
 	defer stop()
 	d.clock = clock
-	d.presence.begin(clock.wall())
+	d.presence.begin(clock.real())
 	defer d.presence.end()
+	d.spin, d.maxLag = clock.Emulated(d.options.Spin.Duration()), clock.Emulated(maxLag.Duration())
+	d.lateness.dilation = clock.dilation
 	started()
 
 	active := units.Time(0) // when something last came from outside
@@ -198,14 +205,14 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		if n == eventBatch && d.engine.Next() <= at {
 			at = d.engine.Now()
 			done = at - 1 // there may be more at this time
-			if lag := d.clock.Now() - at; lag > maxLag {
+			if lag := d.clock.Now() - at; lag > d.maxLag {
 				d.clock.stop(lag)
 			}
 		}
 		d.engine.Advance(at)
 		d.post(done)
 		if d.pending.Load() {
-			d.presence.look(d.clock.wall())
+			d.presence.look(d.clock.real())
 			d.runWork()
 			d.post(done) // a NIC that was given work may have sent at once
 		}
@@ -242,15 +249,16 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 			waiting = 0
 		}
 		after := d.clock.Now()
+		slept := units.FromDuration(clock.Real(after - before))
 		if wait != 0 {
-			d.presence.sleep(after-before, units.Time(wait)*units.Nanosecond)
+			d.presence.sleep(slept, units.Time(wait)*units.Nanosecond)
 		}
 		if worked {
 			d.idle += after - before
 		} else {
 			d.idle += after - began
 		}
-		priority.adjust(after, after-before)
+		priority.adjust(units.FromDuration(clock.Real(after)), slept)
 	}
 	d.leave()
 	return nil
@@ -311,8 +319,8 @@ func (d *Driver) leave() {
 	}
 }
 
-// sleep is how many nanoseconds the thread may wait for a device: until the
-// next event, or not at all.
+// sleep is how many nanoseconds of real time the thread may wait for a device:
+// until the next event, or not at all.
 func (d *Driver) sleep(active, limit units.Time) int64 {
 	// Work may have come between the look at it and the draining of the
 	// eventfd that announced it: without this look its wake-up would be lost.
@@ -321,11 +329,11 @@ func (d *Driver) sleep(active, limit units.Time) int64 {
 	}
 	at := d.clock.Now()
 	next := min(d.engine.Next(), limit)
-	if next <= at || at-active < d.options.Spin || next-at < d.options.Spin {
+	if next <= at || at-active < d.spin || next-at < d.spin {
 		return 0
 	}
 	// Waking Spin early leaves the rest to polling.
-	return int64((min(next-at-d.options.Spin, maxSleep) + units.Nanosecond - 1) / units.Nanosecond)
+	return int64(min(d.clock.Real(next-at-d.spin), maxSleep.Duration()))
 }
 
 func (d *Driver) runWork() {

@@ -46,7 +46,7 @@ func TestEventsKeepEmulatedTime(t *testing.T) {
 		k.timer.Arm(0)
 		d := newDriver(t, &e, Options{Spin: spin})
 		start := time.Now()
-		if err := d.Run(context.Background(), NewClock(), 30*units.Millisecond, func() {}); err != nil {
+		if err := d.Run(context.Background(), NewClock(1), 30*units.Millisecond, func() {}); err != nil {
 			t.Fatal(err)
 		}
 		if real := time.Since(start); real < 30*time.Millisecond {
@@ -73,7 +73,7 @@ func TestDoRunsBetweenEvents(t *testing.T) {
 	d := newDriver(t, &e, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	started, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- d.Run(ctx, NewClock(), units.Never, func() { close(started) }) }()
+	go func() { ended <- d.Run(ctx, NewClock(1), units.Never, func() { close(started) }) }()
 	<-started
 	var last units.Time
 	for range 100 {
@@ -149,7 +149,7 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- d.Run(ctx, NewClock(), units.Never, func() {}) }()
+	go func() { ended <- d.Run(ctx, NewClock(1), units.Never, func() {}) }()
 	for range 100 {
 		for {
 			if _, err := unix.Write(pair[1], []byte("frame")); err == nil {
@@ -185,12 +185,12 @@ func TestLatenessKeepsItsRange(t *testing.T) {
 func TestRequireRealtime(t *testing.T) {
 	var e sim.Engine
 	d := newDriver(t, &e, Options{Realtime: true})
-	if err := d.Run(context.Background(), NewClock(), units.Microsecond, func() {}); err != nil {
+	if err := d.Run(context.Background(), NewClock(1), units.Microsecond, func() {}); err != nil {
 		t.Errorf("realtime where allowed: %v", err)
 	}
 	var e2 sim.Engine
 	d2 := newDriver(t, &e2, Options{Realtime: true, Require: true})
-	if err := d2.Run(context.Background(), NewClock(), units.Microsecond, func() {}); (err == nil) != d2.Realtime() {
+	if err := d2.Run(context.Background(), NewClock(1), units.Microsecond, func() {}); (err == nil) != d2.Realtime() {
 		t.Errorf("required: error %v, but real-time is %v", err, d2.Realtime())
 	}
 }

@@ -91,7 +91,7 @@ func TestGroup(t *testing.T) {
 			b := &bouncer{t: t, delay: 100 * units.Microsecond, done: cancel, number: 1, peer: a}
 			a.peer = b
 			g := NewGroup(2, 100*units.Microsecond)
-			clock := NewClock()
+			clock := NewClock(1)
 			var all sync.WaitGroup
 			for _, x := range []*bouncer{a, b} {
 				x.timer = x.engine.NewTimer(x)
@@ -152,7 +152,7 @@ func TestWorkIsPosted(t *testing.T) {
 	k := &worker{driver: d, outbox: o}
 	k.timer = e.NewTimer(k)
 	k.timer.Arm(0)
-	if err := d.Run(context.Background(), NewClock(), 20*units.Millisecond, func() {}); err != nil {
+	if err := d.Run(context.Background(), NewClock(1), 20*units.Millisecond, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	if o.posted != 20 {

@@ -7,26 +7,33 @@ import (
 )
 
 // lateness is the distribution of how much later than its emulated time each
-// packet was handed to a real host, in nanoseconds up to 10 s with three
-// significant digits.
+// packet was handed to a real host, in nanoseconds of real time up to 10 s with
+// three significant digits.
 type lateness struct {
 	histogram *hdrhistogram.Histogram
-	limit     units.Time
+	dilation  int64
+	limit     units.Time // emulated
 	beyond    uint64
 }
 
 // newLateness counts deliveries later than limit apart.
 func newLateness(limit units.Time) *lateness {
-	return &lateness{histogram: hdrhistogram.New(1, 10_000_000_000, 3), limit: limit}
+	return &lateness{histogram: hdrhistogram.New(1, 10_000_000_000, 3), dilation: 1, limit: limit}
 }
 
-// record adds the delivery of packets.
+// record adds the delivery of packets, late by a span of emulated time.
 func (l *lateness) record(late units.Time, packets int) {
 	if late > l.limit {
 		l.beyond += uint64(packets)
 	}
+	most := l.histogram.HighestTrackableValue()
+	ns := most
+	// Undilated, as dilated, what a multiplication could overflow is out of range.
+	if late < units.Time(most/l.dilation)*units.Nanosecond {
+		ns = max(int64(late)*l.dilation/int64(units.Nanosecond), 0)
+	}
 	// Out of range is the only error, and the range is cut to.
-	_ = l.histogram.RecordValues(min(max(int64(late/units.Nanosecond), 0), l.histogram.HighestTrackableValue()), int64(packets))
+	_ = l.histogram.RecordValues(min(ns, most), int64(packets))
 }
 
 // counts gives the number of deliveries, and of those beyond the limit.
@@ -34,7 +41,8 @@ func (l *lateness) counts() (all, beyond uint64) {
 	return uint64(l.histogram.TotalCount()), l.beyond
 }
 
-// Summary is a distribution of lateness in a few numbers.
+// Summary is a distribution of lateness in a few numbers, in emulated time. Times
+// the dilation it is what the processor was late.
 type Summary struct {
 	Count uint64     `json:"count"`
 	Mean  units.Time `json:"mean"`
@@ -50,10 +58,11 @@ type Summary struct {
 
 // summary gives the distribution so far.
 func (l *lateness) summary() Summary {
-	at := func(q float64) units.Time { return units.Time(l.histogram.ValueAtQuantile(q)) * units.Nanosecond }
+	time := func(ns int64) units.Time { return emulated(ns, l.dilation) }
+	at := func(q float64) units.Time { return time(l.histogram.ValueAtQuantile(q)) }
 	s := Summary{
 		Count: uint64(l.histogram.TotalCount()), P50: at(50), P99: at(99), P999: at(99.9),
-		Max: units.Time(l.histogram.Max()) * units.Nanosecond, Mean: units.Time(l.histogram.Mean()) * units.Nanosecond,
+		Max: time(l.histogram.Max()), Mean: time(int64(l.histogram.Mean())),
 		Limit: l.limit, Beyond: l.beyond,
 	}
 	if s.Count > 0 {
@@ -66,6 +75,7 @@ func (l *lateness) summary() Summary {
 // while their threads are held, through Do, or after Run.
 func Lateness(drivers ...*Driver) Summary {
 	all := newLateness(drivers[0].options.Limit)
+	all.dilation = drivers[0].lateness.dilation
 	for _, d := range drivers {
 		all.histogram.Merge(d.lateness.histogram)
 		all.beyond += d.lateness.beyond

@@ -2,6 +2,7 @@ package wall
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -20,6 +21,12 @@ type Load struct {
 	Suspended  units.Time // in which the machine was, beside the time of the wall clock
 	Packets    uint64     // that entered the fabric
 	Bytes      uint64     // of their frames
+
+	// Late and Demand are no sums. Late is the lateness that one delivery in a
+	// hundred had beyond. Demand is what the links of the hosts that send can carry
+	// in emulated time; 0 is not known.
+	Late   units.Time
+	Demand units.Rate
 }
 
 // Since gives the load between an earlier time and l.
@@ -27,10 +34,11 @@ func (l Load) Since(from Load) Load {
 	return Load{
 		At: l.At - from.At, Idle: l.Idle - from.Idle, Deliveries: l.Deliveries - from.Deliveries,
 		Beyond: l.Beyond - from.Beyond, Stood: l.Stood - from.Stood, Absent: l.Absent - from.Absent, Suspended: l.Suspended - from.Suspended, Packets: l.Packets - from.Packets, Bytes: l.Bytes - from.Bytes,
+		Late: l.Late, Demand: l.Demand,
 	}
 }
 
-// wall is the time of the wall clock.
+// wall is the time of the wall clock over the dilation.
 func (l Load) wall() units.Time { return l.At + l.Stood }
 
 // Busy is the share of a load's time in which the thread worked.
@@ -68,8 +76,10 @@ const (
 // Watch judges the load of one period after the other, and says when the
 // machine cannot keep up and when it can again.
 type Watch struct {
-	Limit   units.Time     // of lateness
+	Limit   units.Time     // of lateness, emulated
 	Allowed units.Fraction // share of deliveries beyond it
+
+	Dilation int // of the clock; 0 is 1
 
 	late, calm  int // periods, of the overload that goes on
 	latePeriods int // in all
@@ -87,12 +97,12 @@ func (w *Watch) Judge(l Load, stolen units.Fraction) string {
 		// Whatever was late or stood still in this period, the load is not why.
 		w.absent += l.Absent
 		w.suspended += l.Suspended
-		return l.away()
+		return w.away(l)
 	}
 	if l.Stood > 0 {
 		w.periods++
 		return w.isLate(l, fmt.Sprintf("the machine does not keep up: emulated time stood still for %s of the last %s. %s",
-			l.Stood.Duration().Round(time.Millisecond), l.wall().Duration().Round(time.Millisecond), l.advice(stolen)))
+			w.real(l.Stood).Round(time.Millisecond), w.real(l.wall()).Round(time.Millisecond), w.advice(l, stolen)))
 	}
 	if l.Deliveries < fewDeliveries {
 		return w.calmDown()
@@ -103,28 +113,28 @@ func (w *Watch) Judge(l Load, stolen units.Fraction) string {
 		return w.calmDown()
 	}
 	return w.isLate(l, fmt.Sprintf("the machine does not keep up: %s of %d deliveries in the last %ss were later than %v. %s",
-		units.Percent(float64(share), 3), l.Deliveries, units.Digits(l.At.Seconds(), 2), w.Limit, l.advice(stolen)))
+		units.Percent(float64(share), 3), l.Deliveries, units.Digits(w.real(l.wall()).Seconds(), 2), w.Limit, w.advice(l, stolen)))
 }
 
 // away says that the engine did not run.
-func (l Load) away() string {
+func (w *Watch) away(l Load) string {
 	if l.Absent == 0 {
-		return fmt.Sprintf("the machine was suspended for %s, and emulated time with it: peers outside may have given up", short(l.Suspended))
+		return fmt.Sprintf("the machine was suspended for %s, and emulated time with it: peers outside may have given up", short(l.Suspended.Duration()))
 	}
 	said := fmt.Sprintf("the engine did not run for %s of the last %s: its process was stopped (SIGSTOP, Ctrl-Z), or the machine was. What was due meanwhile is late",
-		short(l.Absent), short(l.wall()))
+		short(l.Absent.Duration()), short(w.real(l.wall())))
 	if l.Stood > 0 {
-		said += fmt.Sprintf("; emulated time stood still for %s", short(l.Stood))
+		said += fmt.Sprintf("; emulated time stood still for %s", short(w.real(l.Stood)))
 	}
 	return said
 }
 
 // short prints a time to three digits.
-func short(t units.Time) string {
-	if t < units.Minute {
+func short(t time.Duration) string {
+	if t < time.Minute {
 		return fmt.Sprintf("%.3gs", t.Seconds())
 	}
-	return t.Duration().Round(time.Second).String()
+	return t.Round(time.Second).String()
 }
 
 // isLate notes a late period and gives what is to be said of it, now and then.
@@ -164,20 +174,48 @@ func (w *Watch) calmDown() string {
 	return "the machine keeps up again"
 }
 
-// advice says why a period was late and at what rates it would not be.
-func (l Load) advice(stolen units.Fraction) string {
-	seconds := l.wall().Seconds()
+// real is how long a span of emulated time takes.
+func (w *Watch) real(t units.Time) time.Duration { return t.Duration() * time.Duration(w.dilation()) }
+
+func (w *Watch) dilation() int { return max(w.Dilation, 1) }
+
+// advice says why a period was late and at what rates or dilation it would not be.
+// Rates are of real time, because they are what the machine can do.
+func (w *Watch) advice(l Load, stolen units.Fraction) string {
+	seconds := w.real(l.wall()).Seconds()
 	packets, bits := float64(l.Packets)/seconds, float64(l.Bytes)*8/seconds
 	now := fmt.Sprintf("%s packets/s (%sbps)", si(packets), si(bits))
 	if l.Busy() < fullShare {
 		text := fmt.Sprintf("The engine needed only %.0f%% of a core for %s, but did not get it in time: ", 100*float64(l.Busy()), now)
 		if stolen > lateShare {
-			return text + fmt.Sprintf("the hypervisor gave %.0f%% of the machine's time to others. A lab of this load needs a machine that is not shared, or a higher fidelity limit.", 100*float64(stolen))
+			return text + fmt.Sprintf("the hypervisor gave %.0f%% of the machine's time to others. A lab of this load needs a machine that is not shared, a higher fidelity limit, or slow motion: dilation: %d.", 100*float64(stolen), w.slower(l))
 		}
-		return text + "the programs in the hosts, or others, hold the cores. Fewer of them, or more cores, would do; spin and realtime in the file's engine section help."
+		return text + "the programs in the hosts, or others, hold the cores. Fewer of them, or more cores, would do; spin and realtime in the file's engine section help." +
+			fmt.Sprintf(" In slow motion, with dilation: %d, they would matter less.", w.slower(l))
 	}
-	return fmt.Sprintf("The engine is full at %s. It could carry about %s packets/s (%sbps at this size of packets) on time: lower the rates, send larger packets, or cut the lab into shards.",
-		now, si(safeShare*packets), si(safeShare*bits))
+	slow := fmt.Sprintf("run it in slow motion, with dilation: %d or more", 2*w.dilation())
+	if l.Demand > 0 {
+		need := math.Ceil(float64(l.Demand) / (safeShare * bits))
+		slow = fmt.Sprintf("run it in slow motion: with dilation: %d it carries all that the links of the hosts that send let through", upwards(max(need, float64(w.dilation()+1))))
+	}
+	return fmt.Sprintf("The engine is full at %s. It could carry about %s packets/s (%sbps at this size of packets) on time: lower the rates, send larger packets, cut the lab into shards, or %s.",
+		now, si(safeShare*packets), si(safeShare*bits), slow)
+}
+
+// slower is the dilation at which a thread that is full of nothing but waits for
+// its core would be on time: lateness is of real time, the limit emulated.
+func (w *Watch) slower(l Load) int {
+	d := float64(w.dilation())
+	if w.Limit <= 0 {
+		return upwards(2 * d)
+	}
+	return upwards(max(2*d, math.Ceil(d*float64(l.Late)/float64(w.Limit))))
+}
+
+// upwards rounds up to two digits: more would say more than is known.
+func upwards(x float64) int {
+	unit := math.Pow(10, max(math.Floor(math.Log10(x))-1, 0))
+	return int(math.Ceil(x/unit) * unit)
 }
 
 // si prints a number to three digits with a prefix.
@@ -189,13 +227,13 @@ func si(x float64) string {
 func (w *Watch) Summary() string {
 	var said []string
 	if w.absent > 0 {
-		said = append(said, fmt.Sprintf("the engine did not run for %s: its process was stopped, or the machine was", short(w.absent)))
+		said = append(said, fmt.Sprintf("the engine did not run for %s: its process was stopped, or the machine was", short(w.absent.Duration())))
 	}
 	if w.suspended > 0 {
-		said = append(said, fmt.Sprintf("the machine was suspended for %s", short(w.suspended)))
+		said = append(said, fmt.Sprintf("the machine was suspended for %s", short(w.suspended.Duration())))
 	}
 	if w.latePeriods > 0 {
-		said = append(said, fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.worst.advice(0)))
+		said = append(said, fmt.Sprintf("late in %d of %d seconds with traffic; in the worst of them: %s", w.latePeriods, w.periods, w.advice(w.worst, 0)))
 	}
 	return strings.Join(said, "; ")
 }

@@ -29,7 +29,7 @@ func TestWatch(t *testing.T) {
 		"on time": {{calm, 0, nil}, {quiet, 0, nil}, {calm, 0, nil}},
 		"full, and well again": {
 			{calm, 0, nil},
-			{full, 0, []string{"does not keep up: 5% of 80000 deliveries", "later than 1ms", "full at 80k packets/s (800Mbps)", "about 64k packets/s (640Mbps"}},
+			{full, 0, []string{"does not keep up: 5% of 80000 deliveries", "later than 1ms", "full at 80k packets/s (800Mbps)", "about 64k packets/s (640Mbps", "with dilation: 2 or more"}},
 			{full, 0, nil}, {calm, 0, nil}, {calm, 0, nil}, {calm, 0, []string{"keeps up again"}}, {calm, 0, nil},
 		},
 		"stopped": {
@@ -39,7 +39,7 @@ func TestWatch(t *testing.T) {
 		},
 		"suspended":                {{Load{At: units.Second, Suspended: 2 * units.Hour}, 0, []string{"the machine was suspended for 2h0m0s"}}, {calm, 0, nil}},
 		"robbed by the hypervisor": {{robbed, 0.2, []string{"needed only 40% of a core", "the hypervisor gave 20%"}}},
-		"robbed by programs":       {{robbed, 0, []string{"needed only 40% of a core", "programs in the hosts"}}},
+		"robbed by programs":       {{robbed, 0, []string{"needed only 40% of a core", "programs in the hosts", "dilation: 2"}}},
 		"lasting": append([]step{{full, 0, []string{"does not keep up"}}},
 			append(make([]step, 0), repeat(step{full, 0, nil}, 9, step{full, 0, []string{"does not keep up"}})...)...),
 	} {
@@ -55,6 +55,44 @@ func TestWatch(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestWatchSuggestsADilation: so slow that what the hosts that send may send is
+// carried, in real time; and that lateness is within the limit, which is emulated.
+func TestWatchSuggestsADilation(t *testing.T) {
+	// In a second of real time 80,000 packets of 1250 bytes: 800 Mb/s, 640 of them on
+	// time.
+	full := Load{At: units.Second, Idle: units.Second / 50, Deliveries: 80_000, Beyond: 8000, Packets: 80_000, Bytes: 100_000_000}
+	robbed := full
+	robbed.Idle = units.Second / 2
+	dilated := func(l Load, d units.Time) Load { l.At, l.Idle = l.At/d, l.Idle/d; return l }
+	demand := func(l Load, r units.Rate) Load { l.Demand = r; return l }
+	late := func(l Load, t units.Time) Load { l.Late = t; return l }
+	for name, c := range map[string]struct {
+		dilation int
+		load     Load
+		want     string
+	}{
+		"twice, where nothing is known":          {1, full, "with dilation: 2 or more."},
+		"what the hosts may send":                {1, demand(full, 40*units.Gbps), "with dilation: 63 it carries all"},
+		"as much more at a dilation":             {10, demand(dilated(full, 10), 40*units.Gbps), "full at 80k packets/s (800Mbps)"},
+		"of real time":                           {10, demand(dilated(full, 10), 40*units.Gbps), "with dilation: 63 it carries all"},
+		"more than there is":                     {10, demand(dilated(full, 10), units.Gbps), "with dilation: 11 it carries all"},
+		"two digits":                             {1, demand(full, 400*units.Gbps), "with dilation: 630 it carries all"},
+		"lateness within the limit":              {1, late(robbed, 7500*units.Microsecond), "with dilation: 8, they would matter less"},
+		"lateness within the limit, at dilation": {10, late(dilated(robbed, 10), 2500*units.Microsecond), "with dilation: 25, they would matter less"},
+	} {
+		w := Watch{Limit: units.Millisecond, Dilation: c.dilation}
+		if said := w.Judge(c.load, 0); !strings.Contains(said, c.want) {
+			t.Errorf("%s: %q, without %q", name, said, c.want)
+		}
+	}
+	stood := demand(full, 8*units.Gbps)
+	stood.At, stood.Stood = units.Second/4, 3*units.Second/4
+	w := Watch{Limit: units.Millisecond, Dilation: 100}
+	if said := w.Judge(dilated(stood, 100), 0); !strings.Contains(said, "stood still for") {
+		t.Error(said)
 	}
 }
 

@@ -49,7 +49,7 @@ func Oversleep(span units.Time, n int) (Summary, error) {
 	}
 	defer ep.close()
 	runtime.GC() // not in the middle of it
-	late, clock := newLateness(units.Never), NewClock()
+	late, clock := newLateness(units.Never), NewClock(1)
 	for range n {
 		due := clock.Now() + span
 		ep.wait(int64(span / units.Nanosecond))

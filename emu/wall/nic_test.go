@@ -178,7 +178,7 @@ func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done fun
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	clock := wall.NewClock()
+	clock := wall.NewClock(1)
 	var started, ended sync.WaitGroup
 	for _, d := range drivers {
 		started.Add(1)

@@ -47,8 +47,8 @@ func TestPresence(t *testing.T) {
 func TestPresenceReadsTheThread(t *testing.T) {
 	err := OnThread(Ordinary, func() error {
 		var p presence
-		clock := NewClock()
-		p.begin(clock.wall())
+		clock := NewClock(1)
+		p.begin(clock.real())
 		defer p.end()
 		if p.stat < 0 {
 			t.Log("this kernel has no schedstat: waiting for a core counts as absence")
@@ -59,7 +59,7 @@ func TestPresenceReadsTheThread(t *testing.T) {
 		if did := p.work() - before; did < 15*units.Millisecond {
 			t.Errorf("20 ms of work count as %v", did)
 		}
-		p.look(clock.wall())
+		p.look(clock.real())
 		if p.absent != 0 || p.suspended != 0 {
 			t.Errorf("absent for %v, suspended for %v", p.absent, p.suspended)
 		}

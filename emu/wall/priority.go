@@ -42,8 +42,8 @@ func (p *priority) raise() error {
 	return nil
 }
 
-// adjust is called once a turn, with the emulated time and how long the thread
-// slept in the turn before.
+// adjust is called once a turn, with the real time since the start and how long
+// of it the thread slept in the turn before.
 func (p *priority) adjust(now, slept units.Time) {
 	if !p.wanted {
 		return

@@ -46,7 +46,7 @@ func TestProcessInWallClock(t *testing.T) {
 	ended := make(chan error)
 	d := newDriver(t, &e, Options{})
 	go func() {
-		ended <- d.Run(context.Background(), NewClock(), 20*units.Millisecond, func() { thread = unix.Gettid() })
+		ended <- d.Run(context.Background(), NewClock(1), 20*units.Millisecond, func() { thread = unix.Gettid() })
 	}()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestProcessByDo(t *testing.T) {
 	d := newDriver(t, &e, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	started, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- d.Run(ctx, NewClock(), units.Never, func() { close(started) }) }()
+	go func() { ended <- d.Run(ctx, NewClock(1), units.Never, func() { close(started) }) }()
 	<-started
 	do := func(f func()) {
 		if err := d.Do(f); err != nil {

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weftlab/weft/emu/wall"
+)
+
+// buildSlowClock builds the library beside weft.
+var buildSlowClock = sync.OnceValue(func() error {
+	weft, err := buildWeft()
+	if err != nil {
+		return err
+	}
+	if out, err := exec.Command("../../scripts/slowclock.sh", filepath.Dir(weft)).CombinedOutput(); err != nil {
+		return fmt.Errorf("scripts/slowclock.sh: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// startDilated starts a lab in slow motion.
+func startDilated(t *testing.T, dilation int, text string, programs ...string) *realLab {
+	t.Helper()
+	weft := needReal(t, append(programs, "gcc")...)
+	if err := buildSlowClock(); err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t, weft, t.TempDir(), text)
+	said := l.must("up", "-d", "--dilation", strconv.Itoa(dilation), l.file)
+	if want := fmt.Sprintf("dilation %d:", dilation); dilation > 1 && !strings.Contains(said, want) {
+		t.Errorf("weft up does not say the dilation: %q", said)
+	}
+	return l
+}
+
+// dilated is exec with the lab's clock.
+func (l *realLab) dilated(host string, argv ...string) string {
+	l.t.Helper()
+	return l.must(append([]string{"exec", "--dilated", "-l", l.name, host, "--"}, argv...)...)
+}
+
+// pair is two hosts, 2 ms of round trip.
+const dilatedPair = `
+topology:
+  kinds: {host: {nic: roce}, link: {rate: 100Mbps, delay: 500us}}
+  nodes: {h1: {kind: host, address: 10.0.0.1/24}, h2: {kind: host, address: 10.0.0.2/24}, s1: {kind: switch}}
+  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"]}]
+`
+
+var pingRTT = regexp.MustCompile(`= ([0-9.]+)/`)
+
+// shortest is the shortest round trip of a ping's summary, in ms.
+func shortest(t *testing.T, out string) float64 {
+	t.Helper()
+	m := pingRTT.FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("ping says %q", out)
+	}
+	rtt, _ := strconv.ParseFloat(m[1], 64)
+	return rtt
+}
+
+// TestRealDilation: what a lab at dilation 20 says is emulated, and a program sees real
+// time, or emulated time if it is asked to.
+func TestRealDilation(t *testing.T) {
+	const dilation = 20
+	l := startDilated(t, dilation, dilatedPair, "ping")
+	// 40 ms of real time, and whatever the machine is late.
+	real := shortest(t, l.exec("h1", "ping", "-q", "-c", "5", "-i", "0.2", "10.0.0.2"))
+	seen := shortest(t, l.dilated("h1", "ping", "-q", "-c", "5", "-i", "0.05", "10.0.0.2"))
+	if real < 2*dilation || real > 5*2*dilation {
+		t.Errorf("without --dilated ping says %v ms, want %v", real, 2*dilation)
+	}
+	if seen < 2 || seen > 2*5 {
+		t.Errorf("with --dilated ping says %v ms, want 2", seen)
+	}
+	if got := l.exec("h1", "ip", "route", "show", "10.0.0.0/24"); !strings.Contains(got, "rto_min lock 4s") {
+		t.Errorf("the route's smallest timeout is not 20 times 200 ms: %s", got)
+	}
+	if got := l.exec("h1", "cat", "/proc/sys/net/ipv4/neigh/eth0/retrans_time_ms"); strings.TrimSpace(got) != "20000" {
+		t.Errorf("neighbours are asked again after %s ms", got)
+	}
+
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"ps"}, "DILATION"},
+		{[]string{"ps", l.name}, "dilation 20"},
+		{[]string{"ps", "--json", l.name}, `"dilation": 20`},
+		{[]string{"top", "--once", l.name}, "wall clock, dilation 20"},
+		{[]string{"metrics", l.name}, `weft_lab_dilation{lab="` + l.name + `"} 20`},
+	} {
+		if got, said, code := l.run(c.args...); c.args[0] != "metrics" && (code != 0 || !strings.Contains(got, c.want)) {
+			t.Errorf("weft %v: %d %q %q, without %q", c.args, code, got, said, c.want)
+		}
+	}
+	// Programs that cannot be shown another clock are not run in real time instead.
+	if _, said, code := l.run("exec", "--dilated", "-l", l.name, "h1", "--", l.weft, "version"); code == 0 || !strings.Contains(said, "takes the time from the kernel") {
+		t.Errorf("a Go program with --dilated: %d %q", code, said)
+	}
+	t.Setenv("WEFT_SLOWCLOCK", "/nowhere/slowclock.so")
+	if _, said, code := l.run("exec", "--dilated", "-l", l.name, "h1", "--", "date"); code == 0 || !strings.Contains(said, "scripts/slowclock.sh builds") {
+		t.Errorf("without the library: %d %q", code, said)
+	}
+	r := l.down()
+	if r.Dilation != dilation || r.Timing.Dilation != dilation {
+		t.Errorf("the report says dilation %d, %d", r.Dilation, r.Timing.Dilation)
+	}
+	if cpu := r.Timing.CPU; cpu > 3 {
+		t.Errorf("%v cores were used", cpu)
+	}
+}
+
+// TestRealDilationOfUpIsChecked: a bad --dilation makes nothing.
+func TestRealDilationOfUpIsChecked(t *testing.T) {
+	weft := needReal(t)
+	for _, bad := range []string{"0", "2.5", "1000001", "x"} {
+		if _, said, code := runWeft(t, weft, "up", "--dilation", bad, "none.yaml"); code == 0 || !strings.Contains(said, "whole number from 1 to 1000000") {
+			t.Errorf("--dilation %s: %d %q", bad, code, said)
+		}
+	}
+}
+
+// TestRealDilationsAgree: iperf3 with the lab's clock tells the same goodput at
+// dilation 1, 10 and 100, and the switch marks the same share of packets. The bounds are
+// those of a machine that is busy; scripts/bench/dilation.sh has tight ones. Programs
+// run in real time, so this takes it: at dilation 100, 40 s.
+func TestRealDilationsAgree(t *testing.T) {
+	const text = `
+topology:
+  kinds:
+    host: {queue: {limit: 4MB}}
+    switch: {queue: {limit: 1MB, mark: {red: {kmin: 10KB, kmax: 200KB, pmax: 100%}}}}
+    link: {rate: 50Mbps, delay: 100us}
+  nodes: {h1: {kind: host, address: 10.0.0.1/24}, h2: {kind: host, address: 10.0.0.2/24}, s1: {kind: switch}}
+  links: [{endpoints: ["h1:eth0", "s1:1"]}, {endpoints: ["h2:eth0", "s1:2"], rate: 20Mbps}]
+`
+	type result struct{ goodput, marks float64 }
+	var first result
+	for _, dilation := range []int{1, 10, 100} {
+		l := startDilated(t, dilation, text, "iperf3")
+		server := l.command("exec", "--dilated", "-l", l.name, "h2", "--", "iperf3", "-s", "-1")
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- server.Wait() }()
+		l.listens("h2", "5201")
+		// 24 Mb/s to a link of 20, for 0.3 s.
+		out := l.dilated("h1", "iperf3", "-J", "-u", "-c", "10.0.0.2", "-b", "24M", "-l", "1200", "-n", "900000", "-S", "2")
+		<-done
+		var got iperf
+		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Error != "" {
+			t.Fatalf("%v %s\n%s", err, got.Error, out)
+		}
+		p := portOf(t, l.down(), "s1:2")
+		now := result{got.End.Received.Bits, float64(p.Marked) / float64(p.TxPackets)}
+		t.Logf("dilation %d: goodput %.3f Mb/s, %.2f%% marked of %d", dilation, now.goodput/1e6, 100*now.marks, p.TxPackets)
+		if now.goodput < 17e6 || now.goodput > 20e6 {
+			t.Errorf("dilation %d: goodput %v, which is not of the lab", dilation, now.goodput)
+		}
+		if dilation == 1 {
+			first = now
+			continue
+		}
+		if math.Abs(now.goodput/first.goodput-1) > 0.1 || math.Abs(now.marks/first.marks-1) > 0.2 {
+			t.Errorf("dilation %d: %+v, and %+v at dilation 1", dilation, now, first)
+		}
+	}
+}
+
+// TestRealDilatedPerftest: ib_write_bw with the lab's clock tells the rate of the
+// emulated link, though it counts cycles of the processor.
+func TestRealDilatedPerftest(t *testing.T) {
+	const dilation = 10
+	needReal(t, "gcc")
+	needVerbs(t)
+	l := startDilated(t, dilation, dilatedPair, "ib_write_bw")
+	run := []string{"ib_write_bw", "-F", "-x", "0", "-s", "65536", "-n", "40"}
+	server := l.command(append([]string{"exec", "--dilated", "-l", l.name, "h2", "--"}, run...)...)
+	var said bytes.Buffer
+	server.Stdout, server.Stderr = &said, &said
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill() })
+	l.listens("h2", "18515")
+	out := l.dilated("h1", append(run, "10.0.0.2")...)
+	if err := server.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	m := regexp.MustCompile(`(?m)^ 65536 +40 +([0-9.]+) +([0-9.]+)`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("ib_write_bw says %s", out)
+	}
+	mean, _ := strconv.ParseFloat(m[2], 64)
+	// 100 Mb/s are 11.9 MiB/s, of which headers take some.
+	if mean < 8 || mean > 12 {
+		t.Errorf("%v MiB/s over a link of 11.9:\n%s", mean, out)
+	}
+}
+
+// TestSlowClock: every way to wait that the library knows is slowed, and the clocks
+// that it shows agree. The clock is a file that the test makes.
+func TestSlowClock(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("SKIPPED: this test needs gcc: run scripts/test.sh, which installs it")
+	}
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out tests with real programs")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("../../scripts/slowclock.sh", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	waits := filepath.Join(dir, "waits")
+	if out, err := exec.Command("gcc", "-O2", "-D_FORTIFY_SOURCE=2", "-pthread", "-o", waits, "../../netns-lab/slowclock/testdata/waits.c", "-lrt").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	const dilation = 5
+	file := shareClock(t, dir, dilation)
+	c := exec.Command(waits)
+	c.Env = append(os.Environ(), "LD_PRELOAD="+filepath.Join(dir, "slowclock.so"), "WEFT_CLOCK="+file)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	ways := 0
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "# clocks disagree") {
+			t.Error(line)
+		}
+		var name string
+		var seen, real float64 // us
+		if n, _ := fmt.Sscan(line, &name, &seen, &real); n != 3 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		ways++
+		// 10 ms of the program's; the machine may be late, never early. The two are
+		// read one after the other.
+		if seen < 9990 || real < dilation*9990 || math.Abs(real/seen/dilation-1) > 0.2 {
+			t.Errorf("%s: %v us by the program's clock, %v us of real time", name, seen, real)
+		}
+	}
+	if ways < 30 {
+		t.Errorf("only %d ways to wait were tried:\n%s", ways, out)
+	}
+	// A program whose lab is gone does not run by the wrong clock.
+	c = exec.Command("date")
+	c.Env = append(os.Environ(), "LD_PRELOAD="+filepath.Join(dir, "slowclock.so"), "WEFT_CLOCK="+file+".gone")
+	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot be opened") {
+		t.Errorf("without a clock: %v %s", err, out)
+	}
+}
+
+// shareClock makes the file of a clock that begins now.
+func shareClock(t *testing.T, dir string, dilation int) string {
+	t.Helper()
+	file := filepath.Join(dir, "clock")
+	if err := wall.NewClock(dilation).Share(file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

@@ -1,0 +1,157 @@
+package doctor
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/sim/units"
+)
+
+const (
+	// safeShare of what an engine can do it does on time: beyond, queues form in
+	// front of it.
+	safeShare = 0.8
+
+	// jumbo is the MTU from which a link counts as one of large frames.
+	jumbo = 4000
+
+	// rdmaMTU is the path MTU that perftest and most others choose by default.
+	rdmaMTU = 1024
+
+	// wireOverhead is what a packet takes on an Ethernet link beside its MTU.
+	wireOverhead = 38
+)
+
+// Need is the dilation that a lab needs on this machine, with one engine: an
+// estimate for traffic in large packets.
+type Need struct {
+	Lab     string     `json:"lab"`
+	File    string     `json:"file"`
+	Set     int        `json:"set"`               // what the file says
+	All     int        `json:"all"`               // for all hosts that send at once at the rates of their links; 0 is not known
+	One     int        `json:"one"`               // for the one host that costs most
+	Late    int        `json:"late"`              // for the lateness that the file allows; 0 is not known
+	Offered units.Rate `json:"offered"`           // what the links of all hosts carry
+	Unknown string     `json:"unknown,omitempty"` // why All and One are not known
+	Hosts   int        `json:"hosts,omitempty"`   // that count
+}
+
+// NeedOf estimates the dilation that a plan needs on a machine.
+func NeedOf(p *spec.Plan, on *Prediction) Need {
+	n := Need{Lab: p.Name, File: p.File, Set: p.Dilation}
+	if on.LatenessP99 > 0 {
+		n.Late = int(math.Ceil(float64(on.LatenessP99) / float64(p.Fidelity.Limit)))
+	}
+	if on.TCP1500 == 0 || on.VirtualHops == 0 {
+		n.Unknown = "packets could not be measured"
+		return n
+	}
+	further := max(furthest(p)-1, 0) // switches beyond the first
+	sum, most := 0.0, 0.0
+	for i := range p.Nodes {
+		node := &p.Nodes[i]
+		if node.Kind != spec.Host || node.Attach == spec.NoDevice {
+			continue
+		}
+		cost := 0.0
+		for _, port := range node.Ports {
+			if port.Link < 0 {
+				continue
+			}
+			s := p.Links[port.Link].Dir[port.End]
+			if s.Rate == 0 {
+				n.Unknown = fmt.Sprintf("the link of %s has no rate", node.Name)
+				return n
+			}
+			n.Offered += s.Rate
+			cost += on.cost(node, s.Rate, s.MTU, further)
+		}
+		n.Hosts++
+		sum, most = sum+cost, max(most, cost)
+	}
+	n.All, n.One = dilationFor(sum), dilationFor(most)
+	return n
+}
+
+// cost is the share of an engine that a host takes which sends at a rate.
+func (on *Prediction) cost(n *spec.Node, r units.Rate, mtu units.Bytes, further int) float64 {
+	carried := on.TCP1500
+	switch {
+	case n.Offload == spec.OffloadOn && on.Offload > 0:
+		carried = on.Offload
+	case mtu >= jumbo && on.TCP9000 > 0:
+		carried = on.TCP9000
+	}
+	packets := func(size units.Bytes) float64 { return float64(r) / 8 / float64(size+wireOverhead) }
+	programs := float64(r)/float64(carried) + float64(further)*packets(mtu)/on.VirtualHops
+	if n.NIC == nil {
+		return programs
+	}
+	// What an RDMA NIC sends passes no device, and host and NIC share the link.
+	return max(programs, float64(switchHops+further)*packets(min(rdmaMTU, mtu))/on.VirtualHops)
+}
+
+// dilationFor is at what dilation a load in engines takes no more than is safe.
+func dilationFor(load float64) int { return max(int(math.Ceil(load/safeShare)), 1) }
+
+// furthest is the most switches between the first host and another, which in regular
+// topologies is about that between any.
+func furthest(p *spec.Plan) (most int) {
+	at := make([]int, len(p.Nodes)) // switches on the way, plus 1
+	var todo []int
+	for i := range p.Nodes {
+		if p.Nodes[i].Kind == spec.Host {
+			at[i], todo = 1, []int{i}
+			break
+		}
+	}
+	for ; len(todo) > 0; todo = todo[1:] {
+		here := todo[0]
+		for _, port := range p.Nodes[here].Ports {
+			if port.Link < 0 {
+				continue
+			}
+			far := p.Links[port.Link].Ends[1-port.End].Node
+			if at[far] != 0 {
+				continue
+			}
+			at[far] = at[here]
+			if p.Nodes[here].Kind == spec.Switch {
+				most = max(most, at[here]-1)
+			}
+			if p.Nodes[far].Kind == spec.Switch {
+				at[far]++
+				todo = append(todo, far)
+			}
+		}
+	}
+	return most
+}
+
+// text says what is needed in one sentence or two.
+func (n *Need) text() string {
+	late := ""
+	if n.Late > 1 {
+		late = fmt.Sprintf(" Lateness here is beyond the file's limit: dilation: %d keeps within it.", n.Late)
+	}
+	if n.Unknown != "" {
+		return fmt.Sprintf("not known, because %s.%s", n.Unknown, late)
+	}
+	if n.All == 1 {
+		return fmt.Sprintf("none: all %d hosts can send at once at the rates of their links, %s.%s", n.Hosts, report.Rate(float64(n.Offered)), late)
+	}
+	said := fmt.Sprintf("dilation: %d, if all %d hosts send at once at the rates of their links, %s", n.All, n.Hosts, report.Rate(float64(n.Offered)))
+	if n.Hosts > 1 && n.One < n.All {
+		one := "none"
+		if n.One > 1 {
+			one = fmt.Sprintf("dilation: %d", n.One)
+		}
+		said += "; " + one + " for one of them"
+	}
+	if n.Set > 1 {
+		said += fmt.Sprintf(". The file says %d", n.Set)
+	}
+	return said + "." + late
+}

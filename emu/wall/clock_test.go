@@ -1,0 +1,149 @@
+package wall
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// TestClockMapsTime: real time to emulated time and back.
+func TestClockMapsTime(t *testing.T) {
+	for _, c := range []struct {
+		dilation int
+		real     time.Duration
+		emulated units.Time
+	}{
+		{1, time.Second, units.Second},
+		{100, 100 * time.Second, units.Second},
+		{100, time.Nanosecond, 10 * units.Picosecond},
+		{3, 10 * time.Nanosecond, 3333},
+		{1_000_000, time.Hour, 3600 * units.Microsecond},
+		{1000, 365 * 24 * time.Hour, 31536 * units.Second}, // more picoseconds than there are
+		{7, 0, 0},
+	} {
+		clock := NewClock(c.dilation)
+		if got := clock.Emulated(c.real); got != c.emulated {
+			t.Errorf("dilation %d: %v is %v of emulated time, want %v", c.dilation, c.real, got, c.emulated)
+		}
+		// Never shorter than what it stands for, and by less than a nanosecond longer.
+		if back := clock.Real(c.emulated); back > c.real || c.real-back > time.Duration(c.dilation)/1000+1 {
+			t.Errorf("dilation %d: %v takes %v, want %v", c.dilation, c.emulated, back, c.real)
+		}
+	}
+	for _, c := range []struct {
+		dilation int
+		emulated units.Time
+		want     time.Duration
+	}{
+		{1, 1, 1}, {100, 5, 1}, {100, 10, 1}, {100, 11, 2}, {100, units.Millisecond, 100 * time.Millisecond},
+		{1, units.Never, time.Duration(math.MaxInt64 / 1000)}, {1_000_000, units.Never, math.MaxInt64},
+		{1000, 100_000 * units.Second, 1e8 * time.Second},
+	} {
+		if got := NewClock(c.dilation).Real(c.emulated); got != c.want {
+			t.Errorf("dilation %d: %v takes %v, want %v", c.dilation, c.emulated, got, c.want)
+		}
+	}
+}
+
+// TestSharedClock: programs find the clock in the file, and that it stood still.
+func TestSharedClock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clock")
+	c := NewClock(100)
+	if err := c.Share(path); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) != 40 {
+		t.Fatalf("%d bytes, %v", len(b), err)
+	}
+	c.stop(3 * units.Second)
+	if b, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	s := (*sharedClock)(unsafe.Pointer(&b[0]))
+	if s.magic != sharedMagic || s.dilation != 100 || s.stood.Load() != int64(3*units.Second) {
+		t.Errorf("%+v", s)
+	}
+	if now := read(unix.CLOCK_MONOTONIC); s.monotonic > now || now-s.monotonic > int64(time.Minute) {
+		t.Errorf("started at %d, and it is %d", s.monotonic, now)
+	}
+	if since := time.Since(time.Unix(0, s.realtime)); since < 0 || since > time.Minute {
+		t.Errorf("started %v ago", since)
+	}
+	if err := NewClock(2).Share(filepath.Join(path, "none")); err == nil {
+		t.Error("a clock in a directory that is none")
+	}
+}
+
+// ticks counts how often it fires, a time apart.
+type ticks struct {
+	every units.Time
+	n     int
+	timer sim.Timer
+}
+
+func (k *ticks) Fire(now units.Time) {
+	k.n++
+	k.timer.Arm(now + k.every)
+}
+
+// TestDilatedRun: a driver with a dilation of 50 takes 50 times as long, does as much
+// as without, and tells lateness in emulated time. Real time is what this tests.
+func TestDilatedRun(t *testing.T) {
+	const dilation = 50
+	e := &sim.Engine{}
+	k := &ticks{every: 100 * units.Microsecond}
+	k.timer = e.NewTimer(k)
+	k.timer.Arm(k.every)
+	d, err := NewDriver(e, Options{Limit: units.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	clock := NewClock(dilation)
+	if err := d.Run(t.Context(), clock, 4*units.Millisecond, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < 4*dilation*time.Millisecond {
+		t.Errorf("4 ms at dilation %d took %v", dilation, took)
+	}
+	if k.n != 40 {
+		t.Errorf("%d ticks, want 40", k.n)
+	}
+	if busy := d.Load().Busy(); busy > 0.9 {
+		t.Errorf("it was busy for %v of the time, which it spent asleep", busy)
+	}
+}
+
+// TestDilatedLateness: what is kept in real time is told in emulated time.
+func TestDilatedLateness(t *testing.T) {
+	l := newLateness(10 * units.Microsecond)
+	l.dilation = 100
+	l.record(5*units.Microsecond, 99)
+	l.record(20*units.Microsecond, 1)
+	s := l.summary()
+	near := func(got, want units.Time) bool { return got > want*99/100 && got < want*101/100 }
+	if s.Beyond != 1 || !near(s.P50, 5*units.Microsecond) || !near(s.Max, 20*units.Microsecond) {
+		t.Errorf("%+v", s)
+	}
+	// 50 ps are 5 ns of real time.
+	l = newLateness(units.Never)
+	l.dilation = 100
+	l.record(50, 1)
+	if s := l.summary(); s.P50 != 50 {
+		t.Errorf("%+v", s)
+	}
+	// What is out of range is the most that is in it, 10 s of real time.
+	l.record(units.Never, 1)
+	if s := l.summary(); !near(s.Max, units.Second/10) {
+		t.Errorf("%+v", s)
+	}
+}

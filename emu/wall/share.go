@@ -1,0 +1,62 @@
+package wall
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// sharedClock is a clock in a file that programs map into their memory, so that
+// they can follow it (netns-lab/slowclock, which has the same in C). All is in
+// the machine's byte order.
+type sharedClock struct {
+	magic     uint64
+	dilation  int64
+	monotonic int64 // ns; CLOCK_MONOTONIC at emulated time zero
+	realtime  int64 // ns; CLOCK_REALTIME then
+	stood     atomic.Int64
+}
+
+// sharedMagic says that a file is a sharedClock, and of which form.
+const sharedMagic = 0x314b434f4c435457 // "WTCLOCK1", read as little-endian
+
+// Share lets programs follow the clock through a file, which is made anew. It is
+// called once, before a driver runs by the clock.
+func (c *Clock) Share(path string) error {
+	const size = int(unsafe.Sizeof(sharedClock{}))
+	f, err := os.CreateTemp(filepath.Dir(path), ".clock")
+	if err != nil {
+		return fmt.Errorf("clock for programs: %w", err)
+	}
+	defer f.Close()
+	memory, err := mapped(f, size)
+	if err == nil {
+		s := (*sharedClock)(unsafe.Pointer(&memory[0]))
+		s.dilation, s.monotonic, s.realtime = c.dilation, c.monotonic, c.realtime
+		s.stood.Store(c.stood.Load())
+		s.magic = sharedMagic
+		c.shared = s
+		// Whole or not at all: a program may be about to look.
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("clock for programs: %w", err)
+	}
+	return nil
+}
+
+// mapped gives the memory of a file of some size. It stays as long as the process.
+func mapped(f *os.File, size int) ([]byte, error) {
+	if err := f.Chmod(0o444); err != nil { // a program may have become another user
+		return nil, err
+	}
+	if err := f.Truncate(int64(size)); err != nil {
+		return nil, err
+	}
+	return unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+}
