@@ -20,20 +20,20 @@ type pattern struct{ mask, value uint16 }
 // ParseMatch reads rules of the form "ip-id=0x*fff" or "ip-id=0x00ff,0x1*00".
 // "none" or the empty string is the rule that picks nothing.
 func ParseMatch(s string) (Match, error) {
-	const mend = `write for example "ip-id=0x*fff": four hexadecimal digits, * for any`
+	const fix = `write for example "ip-id=0x*fff": four hexadecimal digits, * for any`
 	s = strings.Trim(s, `"' `)
 	if s == "" || s == "none" {
 		return Match{}, nil
 	}
 	list, ok := strings.CutPrefix(s, "ip-id=")
 	if !ok {
-		return Match{}, fmt.Errorf("%q is not a rule: %s", s, mend)
+		return Match{}, fmt.Errorf("%q is not a rule: %s", s, fix)
 	}
 	var m Match
 	for _, text := range strings.Split(list, ",") {
 		digits, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(text)), "0x")
 		if !ok || len(digits) != 4 {
-			return Match{}, fmt.Errorf("%q is not a pattern of an IP ID: %s", text, mend)
+			return Match{}, fmt.Errorf("%q is not a pattern of an IP ID: %s", text, fix)
 		}
 		var p pattern
 		for _, c := range digits {
@@ -46,7 +46,7 @@ func ParseMatch(s string) (Match, error) {
 			case c >= 'a' && c <= 'f':
 				p.value |= uint16(c-'a') + 10
 			default:
-				return Match{}, fmt.Errorf("%q is not a pattern of an IP ID: %s", text, mend)
+				return Match{}, fmt.Errorf("%q is not a pattern of an IP ID: %s", text, fix)
 			}
 			p.mask |= 0xf
 		}

@@ -51,12 +51,12 @@ func NewNamespaces() *syscall.SysProcAttr {
 }
 
 // ExplainRootless adds to the error of starting with NewNamespaces, or of
-// EnterRootless, what on this machine forbids rootless labs and the mend.
+// EnterRootless, what on this machine forbids rootless labs and the fix.
 func ExplainRootless(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("a lab without root needs a user namespace: %w: %s; or run as root (sudo)", err, mend(err, knob))
+	return fmt.Errorf("a lab without root needs a user namespace: %w: %s; or run as root (sudo)", err, remedy(err, knob))
 }
 
 // knob reads a kernel parameter; it is empty where there is no such parameter.
@@ -65,8 +65,8 @@ func knob(key string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// mend says what to do about an error of making or using a user namespace.
-func mend(err error, knob func(key string) string) string {
+// remedy says what to do about an error of making or using a user namespace.
+func remedy(err error, knob func(key string) string) string {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
 		if knob("user/max_user_namespaces") == "0" {

@@ -63,7 +63,7 @@ func (c *Classes) validate() error {
 var ErrNoSteering = errors.New("traffic classes cannot be kept apart")
 
 // CheckSteering tells why the devices of this process cannot have a queue for
-// each traffic class, with the mend; nil if they can. It makes a TAP with two
+// each traffic class, with the fix; nil if they can. It makes a TAP with two
 // queues in the calling thread's network namespace, called name, which goes
 // again.
 func CheckSteering(name string) error {

@@ -209,18 +209,18 @@ func FuzzReceiveFrame(f *testing.F) {
 	for _, b := range wireSeeds(f) {
 		f.Add(b, true)
 	}
-	f.Fuzz(func(t *testing.T, data []byte, mend bool) {
+	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
 		if len(data) > 16<<10 {
 			return // more says no more, and takes long
 		}
 		x := expose(t)
-		x.takeFrames(data, mend)
+		x.takeFrames(data, repair)
 		x.end()
 	})
 }
 
 // takeFrames has frames come in, each behind its length.
-func (x *exposed) takeFrames(data []byte, mend bool) {
+func (x *exposed) takeFrames(data []byte, repair bool) {
 	for len(data) > 2 {
 		n := min(int(binary.BigEndian.Uint16(data)), len(data)-2, packet.MaxFrame)
 		p := x.pool.NewFrame(n)
@@ -231,7 +231,7 @@ func (x *exposed) takeFrames(data []byte, mend bool) {
 			x.pool.Free(p)
 			continue
 		}
-		if mend {
+		if repair {
 			_ = roce.PutICRC(p.Frame[p.L3:]) // of what has one
 		}
 		x.device().Receive(x.engine.Now(), p)

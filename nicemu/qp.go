@@ -75,7 +75,7 @@ type QP struct {
 	gaps        outage.Log // in the payload that came in order, while links were down
 }
 
-// QPCounters counts what befell a queue pair besides what transport.Counters has.
+// QPCounters counts what happened at a queue pair besides what transport.Counters has.
 type QPCounters struct {
 	DataPackets, DataBytes uint64 // requests and READ responses sent, for the first time or again; bytes of frames
 	RxPackets, RxBytes     uint64 // all that came

@@ -354,7 +354,7 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// TestErrors: what cannot be shown is refused, with the reason and the mend.
+// TestErrors: what cannot be shown is refused, with the reason and the fix.
 func TestErrors(t *testing.T) {
 	good, flows, transfers := waves(t, "good.csv", 3), flowFile(t, "flows.csv", 1), transferFile(t, "transfers.csv", mice(1))
 	nothing := transferFile(t, "nothing.csv", []workload.TransferResult{{Transfer: "a", Posted: 1, Ideal: 1}})

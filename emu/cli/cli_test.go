@@ -112,7 +112,7 @@ func TestLabsAreGood(t *testing.T) {
 	}
 }
 
-// TestBadInput: whatever is wrong, exit code 2, the place and the mend.
+// TestBadInput: whatever is wrong, exit code 2, the place and the fix.
 func TestBadInput(t *testing.T) {
 	weft := built(t)
 	dir := t.TempDir()

@@ -61,7 +61,7 @@ func tryExamine(c *exec.Cmd) (r doctor.Result, code int, err error) {
 func TestDoctorsSysctls(t *testing.T) {
 	r, _ := examine(t, exec.Command(needReal(t)))
 	for _, c := range r.Checks {
-		_, sysctls, ok := strings.Cut(c.Mend, "sysctls: ")
+		_, sysctls, ok := strings.Cut(c.Fix, "sysctls: ")
 		if !ok || c.Verdict == doctor.OK {
 			continue
 		}
@@ -145,8 +145,8 @@ func TestDoctorWithoutRoot(t *testing.T) {
 				if i < 0 {
 					t.Fatalf("no check %q among %+v", name, r.Checks)
 				}
-				if r.Checks[i].Verdict != doctor.OK && r.Checks[i].Mend == "" {
-					t.Errorf("%s: nothing is said to mend it: %+v", name, r.Checks[i])
+				if r.Checks[i].Verdict != doctor.OK && r.Checks[i].Fix == "" {
+					t.Errorf("%s: nothing is said of how to fix it: %+v", name, r.Checks[i])
 				}
 				return r.Checks[i].Verdict
 			}

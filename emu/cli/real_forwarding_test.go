@@ -70,7 +70,7 @@ topology:
 				done := make(chan iperf)
 				go func() {
 					defer close(done)
-					// As long as it takes to cut, look, mend and look on a busy
+					// As long as it takes to cut, look, fix and look on a busy
 					// machine.
 					done <- l.tryIperf3("h1", "h2", "h2", family, "-P", "8", "-t", "12")
 				}()

@@ -365,7 +365,7 @@ func TestRDMADevices(t *testing.T) {
 }
 
 // TestRDMALibrariesMissing: without the libraries programs for RDMA are refused with
-// the mend, and others run.
+// the fix, and others run.
 func TestRDMALibrariesMissing(t *testing.T) {
 	weft := needReal(t, "ibv_devices")
 	t.Setenv("WEFT_VERBS", t.TempDir())

@@ -311,7 +311,7 @@ func TestRootlessAttached(t *testing.T) {
 	}
 }
 
-// TestRootlessRefused: whatever stands in the way is named, with the mend.
+// TestRootlessRefused: whatever stands in the way is named, with the fix.
 func TestRootlessRefused(t *testing.T) {
 	l := userLab(t, pair)
 	refused := func(want ...string) {

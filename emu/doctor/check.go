@@ -33,7 +33,7 @@ type Check struct {
 	Verdict Verdict `json:"verdict"`
 	Found   string  `json:"found"`
 	Means   string  `json:"means,omitempty"` // what follows from it
-	Mend    string  `json:"mend,omitempty"`  // a command where there is one
+	Fix     string  `json:"fix,omitempty"`   // a command where there is one
 }
 
 // sortChecks brings together the checks of a group, in their order.

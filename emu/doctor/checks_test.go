@@ -128,7 +128,7 @@ func TestChecks(t *testing.T) {
 		change  func(*machine)
 		verdict Verdict
 		found   string // contains
-		mend    string // contains
+		fix     string // contains
 	}{
 		{"kernel", linux("5.10.0-8-amd64"), Bad, "Linux 5.10.0-8-amd64", "newer kernel"},
 		{"kernel", linux("4.19.0"), Bad, "4.19", "newer kernel"},
@@ -225,8 +225,8 @@ func TestChecks(t *testing.T) {
 		m := good()
 		c.change(m)
 		got := named(t, m.checks(), c.name)
-		if got.Verdict != c.verdict || !strings.Contains(got.Found, c.found) || !strings.Contains(got.Mend, c.mend) {
-			t.Errorf("%s: %+v\nwant %s, %q found, mend %q", c.name, got, c.verdict, c.found, c.mend)
+		if got.Verdict != c.verdict || !strings.Contains(got.Found, c.found) || !strings.Contains(got.Fix, c.fix) {
+			t.Errorf("%s: %+v\nwant %s, %q found, fix %q", c.name, got, c.verdict, c.found, c.fix)
 		}
 		if got.Verdict != OK && got.Means == "" && !strings.Contains(got.Found, "no such file") && !strings.Contains(got.Found, "bad address") {
 			t.Errorf("%s does not say what it means: %+v", c.name, got)
@@ -257,7 +257,7 @@ func TestFeatureChecks(t *testing.T) {
 		name    string
 		verdict Verdict
 		found   string
-		mend    string
+		fix     string
 	}{
 		{map[string]string{"TAP device": gone}, "TAP device", Bad, gone, "modprobe tun"},
 		{map[string]string{"TAP device": "open: permission denied"}, "TAP device", Bad, "permission denied", "sudo"},
@@ -270,12 +270,12 @@ func TestFeatureChecks(t *testing.T) {
 		{map[string]string{"TSO4": gone, "TSO6": gone, "TSO_ECN": gone, "USO": gone}, "TAP offloads", Warn, "none", ""},
 	} {
 		got := named(t, featureChecks(all(c.errs)), c.name)
-		if got.Verdict != c.verdict || !strings.Contains(got.Found, c.found) || !strings.Contains(got.Mend, c.mend) {
+		if got.Verdict != c.verdict || !strings.Contains(got.Found, c.found) || !strings.Contains(got.Fix, c.fix) {
 			t.Errorf("%v: %+v, want %s", c.errs, got, c.verdict)
 		}
 	}
 	for _, in := range []*inside{nil, {}} {
-		if got := featureChecks(in); len(got) != 1 || got[0].Verdict != Warn || got[0].Mend == "" {
+		if got := featureChecks(in); len(got) != 1 || got[0].Verdict != Warn || got[0].Fix == "" {
 			t.Errorf("nothing tried: %+v", got)
 		}
 	}

@@ -54,7 +54,7 @@ type Measured struct {
 // LeftOut is a measurement that could not be made.
 type LeftOut struct {
 	What string `json:"what"`
-	Why  string `json:"why"` // with the mend
+	Why  string `json:"why"` // with the fix
 }
 
 // Run examines this machine. Only the end of ctx is an error; what cannot be

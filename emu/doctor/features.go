@@ -102,7 +102,7 @@ func tryTAP(*netlink.Handle) error {
 func tryPausing(*netlink.Handle) error {
 	err := netnslab.CheckSteering("t0")
 	if errors.Is(err, unix.EPERM) {
-		return unix.EPERM // the check says what mends it
+		return unix.EPERM // the check says what fixes it
 	}
 	return err
 }
@@ -172,7 +172,7 @@ func featureChecks(in *inside) (checks []Check) {
 	if in == nil || len(in.Features) == 0 {
 		return []Check{{
 			Group: groupKernel, Name: "features", Verdict: Warn, Found: "not tried, since no network namespace can be made",
-			Means: "whether hosts can be made is not known", Mend: "sudo weft doctor; in a container: run it with --cap-add SYS_ADMIN",
+			Means: "whether hosts can be made is not known", Fix: "sudo weft doctor; in a container: run it with --cap-add SYS_ADMIN",
 		}}
 	}
 	found := map[string]feature{}
@@ -183,11 +183,11 @@ func featureChecks(in *inside) (checks []Check) {
 		c := Check{Group: groupKernel, Name: a.name, Verdict: OK, Found: "works"}
 		if f, ok := found[a.name]; !ok || f.Error != "" {
 			c.Verdict, c.Found, c.Means = a.absent, "does not work, "+f.Error, a.means
-			c.Mend = fmt.Sprintf("modprobe %s; if there is no such module: a kernel with CONFIG_%s", a.module, a.setting)
+			c.Fix = fmt.Sprintf("modprobe %s; if there is no such module: a kernel with CONFIG_%s", a.module, a.setting)
 			if strings.Contains(f.Error, unix.EACCES.Error()) || strings.Contains(f.Error, unix.EPERM.Error()) {
-				c.Mend = "sudo weft doctor"
+				c.Fix = "sudo weft doctor"
 				if a.name == pausing {
-					c.Mend = "sudo weft up; or sysctl -w kernel.unprivileged_bpf_disabled=0, which a kernel where it is 1 refuses"
+					c.Fix = "sudo weft up; or sysctl -w kernel.unprivileged_bpf_disabled=0, which a kernel where it is 1 refuses"
 				}
 			}
 		}
@@ -216,7 +216,7 @@ func offloadCheck(found map[string]feature) Check {
 		c.Means = "without " + list(missing)
 	}
 	if len(missing) > 0 {
-		c.Mend = "a newer kernel: USO came with 6.2"
+		c.Fix = "a newer kernel: USO came with 6.2"
 	}
 	return c
 }

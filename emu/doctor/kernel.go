@@ -26,9 +26,9 @@ func (m *machine) congestionControl() Check {
 		c.Verdict = Warn
 		c.Means = "bbr paces with a timer for every packet, also on a socket that has since changed to another; the timers run in the time of the engine"
 		// Reno is part of every kernel.
-		c.Mend = "sysctl -w net.ipv4.tcp_congestion_control=" + cmp.Or(withoutBBR(available), "reno")
+		c.Fix = "sysctl -w net.ipv4.tcp_congestion_control=" + cmp.Or(withoutBBR(available), "reno")
 		if inHosts := withoutBBR(allowed); inHosts != "" {
-			c.Mend += fmt.Sprintf("; or in the lab file, for its hosts: sysctls: {net.ipv4.tcp_congestion_control: %s}", inHosts)
+			c.Fix += fmt.Sprintf("; or in the lab file, for its hosts: sysctls: {net.ipv4.tcp_congestion_control: %s}", inHosts)
 		}
 	}
 	return c
@@ -79,7 +79,7 @@ func (m *machine) fuse() Check {
 	if wrong != "" {
 		c.Verdict, c.Found = Warn, wrong
 		c.Means = "RDMA programs find no counters of their NICs in /sys/class/infiniband (weft nic has them)"
-		c.Mend = "modprobe fuse, and sudo chmod 0666 /dev/fuse for labs without root; in a container: --device /dev/fuse"
+		c.Fix = "modprobe fuse, and sudo chmod 0666 /dev/fuse for labs without root; in a container: --device /dev/fuse"
 	}
 	return c
 }
@@ -89,7 +89,7 @@ func (m *machine) rdma() Check {
 	if !m.hasModule("rdma_rxe") {
 		c.Verdict, c.Found = Warn, "not there"
 		c.Means = "hosts have no RDMA of the kernel's (soft RoCE)"
-		c.Mend = "install the kernel's extra modules (Ubuntu: linux-modules-extra), or a kernel with CONFIG_RDMA_RXE"
+		c.Fix = "install the kernel's extra modules (Ubuntu: linux-modules-extra), or a kernel with CONFIG_RDMA_RXE"
 	}
 	return c
 }
@@ -99,7 +99,7 @@ func (m *machine) kvm() Check {
 	if err := m.open("/dev/kvm"); err != nil {
 		c.Found = "cannot be opened, " + reason(err)
 		c.Means = "virtual machines in a host run without the processor's help, slowly"
-		c.Mend = "sudo usermod -aG kvm $USER, then log in again"
+		c.Fix = "sudo usermod -aG kvm $USER, then log in again"
 	}
 	return c
 }

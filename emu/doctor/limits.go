@@ -83,7 +83,7 @@ func (m *machine) openFiles() Check {
 	default:
 		c.Means = fmt.Sprintf("enough for %d hosts", max(n-ownFiles, 0)/hostFiles)
 		if n < fewFiles {
-			c.Verdict, c.Mend = Warn, "ulimit -n 65536"
+			c.Verdict, c.Fix = Warn, "ulimit -n 65536"
 		}
 	}
 	return c
@@ -94,7 +94,7 @@ func (m *machine) namespaces() Check {
 	if n, ok := m.number("proc/sys/user/max_net_namespaces"); ok {
 		c.Found = fmt.Sprint(n)
 		if n == 0 {
-			c.Verdict, c.Means, c.Mend = Bad, "every real host is one", "sysctl -w user.max_net_namespaces=10000"
+			c.Verdict, c.Means, c.Fix = Bad, "every real host is one", "sysctl -w user.max_net_namespaces=10000"
 		}
 	}
 	return c
@@ -127,7 +127,7 @@ func (m *machine) memory() Check {
 	c.Found = fmt.Sprintf("%s, of which %s available", amount(total), amount(available))
 	c.Means = fmt.Sprintf("enough for %d hosts, without what runs in them", available/hostMemory)
 	if available < lowMemory {
-		c.Verdict, c.Mend = Warn, "end what takes it (ps --sort -rss aux), or give the machine more"
+		c.Verdict, c.Fix = Warn, "end what takes it (ps --sort -rss aux), or give the machine more"
 	}
 	return c
 }
@@ -140,7 +140,7 @@ func (m *machine) neighbours() Check {
 	if n, ok := m.number("proc/sys/" + strings.ReplaceAll(name, ".", "/")); ok {
 		c.Found = fmt.Sprintf("%d in all hosts together", n)
 		c.Means = fmt.Sprintf("enough for %.0f hosts that all talk to each other", math.Sqrt(float64(n)))
-		c.Mend = fmt.Sprintf("for more: sysctl -w %s=100000", name)
+		c.Fix = fmt.Sprintf("for more: sysctl -w %s=100000", name)
 	}
 	return c
 }
@@ -154,7 +154,7 @@ func (m *machine) disk() Check {
 	}
 	c.Found = fmt.Sprintf("%s free in %s", amount(b), m.tempDir)
 	if b < lowDisk {
-		c.Verdict, c.Means, c.Mend = Warn, "captures fill it soon", "set TMPDIR to a larger file system, or make room"
+		c.Verdict, c.Means, c.Fix = Warn, "captures fill it soon", "set TMPDIR to a larger file system, or make room"
 	}
 	return c
 }

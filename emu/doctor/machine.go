@@ -24,7 +24,7 @@ func (m *machine) kernelVersion() Check {
 	if major, minor, ok := parseRelease(r); ok && (major < oldestMajor || major == oldestMajor && minor < oldestMinor) {
 		c.Verdict = Bad
 		c.Means = fmt.Sprintf("the engine sleeps with epoll_pwait2, which Linux has from %d.%d on", oldestMajor, oldestMinor)
-		c.Mend = "install a newer kernel, then reboot"
+		c.Fix = "install a newer kernel, then reboot"
 	}
 	return c
 }
@@ -59,7 +59,7 @@ func (m *machine) processor() Check {
 	if n == 1 {
 		c.Verdict, c.Found = Warn, "1 core, "+model
 		c.Means = "the engine and the programs in the hosts take turns on it, and packets wait for theirs"
-		c.Mend = "give the machine at least 2 cores"
+		c.Fix = "give the machine at least 2 cores"
 	}
 	return c
 }
@@ -83,7 +83,7 @@ func (m *machine) governor() Check {
 	default:
 		c.Verdict = Warn
 		c.Means = "the processor slows down between packets, and the engine wakes on a slow one"
-		c.Mend = "cpupower frequency-set -g performance"
+		c.Fix = "cpupower frequency-set -g performance"
 	}
 	return c
 }
@@ -104,7 +104,7 @@ func (m *machine) load() Check {
 		if cores := m.cores(); mean > busyLoad*float64(cores) || others >= cores {
 			c.Verdict = Warn
 			c.Means = "the machine is busy: what is measured below is what it has to spare, and labs would have no more"
-			c.Mend = "end what runs beside, see top, and ask again"
+			c.Fix = "end what runs beside, see top, and ask again"
 		}
 	}
 	return c
@@ -125,9 +125,9 @@ func (m *machine) clockSource() Check {
 		c.Verdict = Warn
 		c.Means = "reading the clock is a system call here, several in each turn of the engine"
 		if slices.Contains(strings.Fields(m.read(dir+"available_clocksource")), "tsc") {
-			c.Mend = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"
+			c.Fix = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource"
 		} else {
-			c.Mend = "boot with tsc=reliable if the processor's TSC is sound"
+			c.Fix = "boot with tsc=reliable if the processor's TSC is sound"
 		}
 	}
 	return c

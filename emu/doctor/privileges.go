@@ -41,7 +41,7 @@ func (m *machine) capabilities() Check {
 		c.Verdict = Warn
 		c.Found += "; missing: " + list(missing)
 		c.Means = "weft up makes a user namespace for the lab instead, which has limits: docs/commands.md, Without root"
-		c.Mend = "sudo weft doctor; in a container: run it with --cap-add NET_ADMIN --cap-add SYS_ADMIN"
+		c.Fix = "sudo weft doctor; in a container: run it with --cap-add NET_ADMIN --cap-add SYS_ADMIN"
 		if m.forbidsUsers() != nil {
 			c.Verdict = Bad
 			c.Means = "weft up makes network namespaces and devices with them, and this machine lets no ordinary user make a user namespace; weft sim needs none"
@@ -69,7 +69,7 @@ func (m *machine) realtime() Check {
 		c.Verdict = Warn
 		c.Found = fmt.Sprintf("refused; rtprio limit %s", m.limit("Max realtime priority"))
 		c.Means = "the engine's thread waits its turn behind other programs, and packets are late"
-		c.Mend = "run as root, or: setcap cap_sys_nice+ep weft; or ulimit -r 1; in a container: --cap-add SYS_NICE"
+		c.Fix = "run as root, or: setcap cap_sys_nice+ep weft; or ulimit -r 1; in a container: --cap-add SYS_NICE"
 	}
 	return c
 }
@@ -84,7 +84,7 @@ func (m *machine) bandwidth() Check {
 	case us == 0:
 		c.Verdict, c.Found = Warn, "0, no real-time thread runs"
 		c.Means = "the engine's thread does without SCHED_FIFO"
-		c.Mend = "sysctl -w kernel.sched_rt_runtime_us=950000"
+		c.Fix = "sysctl -w kernel.sched_rt_runtime_us=950000"
 	case us < 0:
 		c.Found = "not limited"
 	default:
@@ -101,7 +101,7 @@ func (m *machine) userNamespaces() Check {
 		if !m.capable(unix.CAP_SYS_ADMIN) {
 			c.Verdict = Warn
 			c.Means = "without root, devices cannot be tried and measured"
-			c.Mend = fmt.Sprintf("sudo sysctl -w %s=%s; or sudo weft doctor", f.name, f.good)
+			c.Fix = fmt.Sprintf("sudo sysctl -w %s=%s; or sudo weft doctor", f.name, f.good)
 		}
 	}
 	return c
@@ -141,7 +141,7 @@ func (m *machine) tun() Check {
 	if err != nil {
 		c.Verdict, c.Found = Bad, "not there"
 		c.Means = "every real host has a TUN or TAP device, made through it"
-		c.Mend = "modprobe tun; or mkdir -p /dev/net && mknod /dev/net/tun c 10 200; in a container: --device /dev/net/tun"
+		c.Fix = "modprobe tun; or mkdir -p /dev/net && mknod /dev/net/tun c 10 200; in a container: --device /dev/net/tun"
 		return c
 	}
 	c.Found = fmt.Sprintf("there, mode %#o", info.Mode().Perm())
@@ -149,7 +149,7 @@ func (m *machine) tun() Check {
 		c.Verdict = Bad
 		c.Found += ", cannot be opened, " + reason(err)
 		c.Means = "every real host has a TUN or TAP device, made through it"
-		c.Mend = "run as root, or sudo chmod 0666 /dev/net/tun; modprobe tun if the kernel has it as a module; in a container: --device /dev/net/tun"
+		c.Fix = "run as root, or sudo chmod 0666 /dev/net/tun; modprobe tun if the kernel has it as a module; in a container: --device /dev/net/tun"
 	}
 	return c
 }

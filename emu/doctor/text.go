@@ -45,15 +45,15 @@ func (r *Result) Write(w io.Writer) {
 }
 
 // write prints a check: what was found, what it means and, unless all is well,
-// the mend.
+// the fix.
 func (c *Check) write(w io.Writer) {
 	text := c.Found
 	if c.Means != "" {
 		text += ": " + c.Means
 	}
 	fmt.Fprintf(w, "  %-6s%-*s%s\n", c.Verdict, nameWidth, c.Name+" ", wrap(text, indent))
-	if c.Verdict != OK && c.Mend != "" {
-		fmt.Fprintf(w, "%*s%s\n", indent, "", wrap("> "+c.Mend, indent))
+	if c.Verdict != OK && c.Fix != "" {
+		fmt.Fprintf(w, "%*s%s\n", indent, "", wrap("> "+c.Fix, indent))
 	}
 }
 

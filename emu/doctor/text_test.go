@@ -16,8 +16,8 @@ func text(r *Result) string {
 
 func TestText(t *testing.T) {
 	r := full()
-	r.Checks[1].Verdict, r.Checks[1].Means, r.Checks[1].Mend = Warn, "it is slow", "buy a faster one"
-	r.Checks = append(r.Checks, Check{Group: groupKernel, Name: "congestion control", Verdict: Warn, Found: "bbr by default", Means: "a timer for every packet, in the time of the engine", Mend: "sysctl -w net.ipv4.tcp_congestion_control=cubic"})
+	r.Checks[1].Verdict, r.Checks[1].Means, r.Checks[1].Fix = Warn, "it is slow", "buy a faster one"
+	r.Checks = append(r.Checks, Check{Group: groupKernel, Name: "congestion control", Verdict: Warn, Found: "bbr by default", Means: "a timer for every packet, in the time of the engine", Fix: "sysctl -w net.ipv4.tcp_congestion_control=cubic"})
 	r.LeftOut = []LeftOut{{"sleep, SCHED_FIFO", "operation not permitted (grant CAP_SYS_NICE or an rtprio limit)"}}
 	r.judge()
 	want := `machine

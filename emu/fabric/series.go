@@ -16,7 +16,7 @@ type Series struct {
 	Wall   bool       // under the wall clock
 }
 
-// Check judges a series of a plan before the run. The error names the mend.
+// Check judges a series of a plan before the run. The error names the fix.
 func (s Series) Check(p *spec.Plan) error {
 	length := s.Length
 	if length == 0 && !s.Wall {

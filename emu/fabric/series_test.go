@@ -307,7 +307,7 @@ func (w *trigger) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSeriesCheck: the size is reckoned with what the plan knows of the run's
+// TestSeriesCheck: the size is computed from what the plan knows of the run's
 // length, and the classes of ports count.
 func TestSeriesCheck(t *testing.T) {
 	p := parse(t, `

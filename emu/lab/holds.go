@@ -247,7 +247,7 @@ func (dev *holdable) note(queue int, held bool) {
 	dev.since[queue] = time.Time{}
 }
 
-// report is what befell the classes in the host, with the counters of its
+// report is what happened to the classes in the host, with the counters of its
 // device.
 func (dev *holdable) report(p *spec.Port, c netnslab.Counters, clock *wall.Clock) []report.HostClass {
 	dev.mu.Lock()

@@ -111,7 +111,7 @@ type HostClass struct {
 	QueuePackets int    `json:"qdisc_packets"` // of Host's QueuePackets
 }
 
-// Guest is what befell an interface of a virtual machine.
+// Guest is what happened at an interface of a virtual machine.
 type Guest struct {
 	Holds uint64 `json:"holds"`           // how often it was kept from sending because its port's queue was long
 	Ended string `json:"ended,omitempty"` // how the machine ended before the lab did; "" if it did not

@@ -88,7 +88,7 @@ func (r *reader) resolve(n ast.Node) ast.Node {
 	return nil
 }
 
-// unsplit mends what the parser does inside braces: it takes h1:eth0 for a
+// unsplit repairs what the parser does inside braces: it takes h1:eth0 for a
 // mapping, though a colon that no blank follows is part of the text (YAML
 // 1.2.2 §7.3.3).
 func unsplit(n ast.Node) ast.Node {

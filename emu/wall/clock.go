@@ -91,7 +91,7 @@ func (c *Clock) stop(t units.Time) {
 	}
 }
 
-// Start is the wall-clock instant of emulated time zero, as it is reckoned
+// Start is the wall-clock instant of emulated time zero, as it is computed
 // now. Undilated, that and the emulated time give the present, even after the
 // clock has stood still.
 func (c *Clock) Start() time.Time {

@@ -74,7 +74,7 @@ func RoCE(t testing.TB, file string) (all []Frame) {
 	}
 }
 
-// ICRC reckons the invariant CRC of an Ethernet frame with RoCEv2 in IPv4 or
+// ICRC computes the invariant CRC of an Ethernet frame with RoCEv2 in IPv4 or
 // IPv6, without a VLAN tag, as IBTA annex A17.3.3 says it: over 8 bytes of ones, and
 // the packet from the IP header on, with ones for what routers may change.
 func ICRC(frame []byte) uint32 {

@@ -12,7 +12,7 @@ import (
 //go:embed icrc.py
 var icrcScript string
 
-// ScapyICRC gives the invariant CRC that scapy reckons for each frame, an
+// ScapyICRC gives the invariant CRC that scapy computes for each frame, an
 // Ethernet frame with RoCEv2 and without padding behind it. It is nil where
 // scapy does not know how: before version 2.6 it knows IPv4 only. The test is
 // skipped without scapy.

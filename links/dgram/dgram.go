@@ -159,7 +159,7 @@ func (n *NIC) receive(want int) int {
 			return int(got)
 		case unix.EINTR:
 		default:
-			// EAGAIN: nothing waits. Anything else will not mend itself by
+			// EAGAIN: nothing waits. Anything else will not go away by
 			// reading again.
 			return 0
 		}

@@ -374,7 +374,7 @@ func (g *segment) readFrame(p *packet.Packet) bool {
 		return false
 	}
 	if binary.LittleEndian.Uint16(f[p.Sum:]) != pseudoHeader(p, ip, len(f)-g.l4) {
-		return false // joining would mend it
+		return false // joining would repair it
 	}
 	g.head, g.data = f[:payload], f[payload:]
 	g.seq, g.flags = binary.BigEndian.Uint32(f[g.l4+4:]), f[g.l4+13]

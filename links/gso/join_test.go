@@ -475,7 +475,7 @@ func TestJoinBehindARouter(t *testing.T) {
 	}
 }
 
-// TestJoinRulesPieces: what befell a piece in the middle of a super-packet
+// TestJoinRulesPieces: what happened to a piece in the middle of a super-packet
 // keeps it from its neighbours.
 func TestJoinRulesPieces(t *testing.T) {
 	for _, udp := range []bool{false, true} {
@@ -671,7 +671,7 @@ func TestNoAllocation(t *testing.T) {
 }
 
 // FuzzJoin: a script of packets, among them any that a program may write, and
-// of what befalls them; what leaves is, flow by flow, what arrived.
+// of what happens to them; what leaves is, flow by flow, what arrived.
 func FuzzJoin(f *testing.F) {
 	raw := base().frame(f)
 	f.Add([]byte{0, 3, 9, 5, 1, 1, 1, 1})

@@ -46,7 +46,7 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// TestRenderChanged: what befell a piece on its way is in its bytes.
+// TestRenderChanged: what happened to a piece on its way is in its bytes.
 func TestRenderChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pool packet.Pool

@@ -177,7 +177,7 @@ func read(fd int, b []byte) int {
 			continue
 		default:
 			// EAGAIN: the ring is empty. Anything else (EBADFD while the
-			// device goes away) will not mend itself by reading again.
+			// device goes away) will not go away by reading again.
 			return 0
 		}
 	}

@@ -1,6 +1,6 @@
 package transport
 
-// Counters counts what befell a queue pair. Names and meanings are NVIDIA's (the
+// Counters counts what happened at a queue pair. Names and meanings are NVIDIA's (the
 // files in /sys/class/infiniband/*/ports/*/hw_counters).
 type Counters struct {
 	// Of the requester.

@@ -159,7 +159,7 @@ type agent struct {
 	ready    int         // of receives
 
 	sent, received []cq.Completion
-	peerFails      cq.Status // what may befall a receive request of the peer
+	peerFails      cq.Status // what may happen to a receive request of the peer
 }
 
 // halves of a CQ

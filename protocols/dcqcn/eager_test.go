@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// eager is a reaction point that does every timer's every expiry and reckons
+// eager is a reaction point that does every timer's every expiry and computes
 // with numbers of unlimited size: what Reaction must agree with to the bit.
 type eager struct {
 	c              Config

@@ -78,7 +78,7 @@ func relayer(t testing.TB, frame []byte) []byte {
 			t.Fatalf("%v cannot be serialized", l.LayerType())
 		}
 		if l, ok := l.(*ICRCLayer); ok {
-			l.Value = 0 // it is to be reckoned
+			l.Value = 0 // it is to be computed
 		}
 	}
 	buffer := gopacket.NewSerializeBuffer()

@@ -10,7 +10,7 @@ import (
 // ICRCLen is the length of an invariant CRC in bytes.
 const ICRCLen = 4
 
-// ICRC reckons the invariant CRC of the RoCEv2 packet whose IP header begins
+// ICRC computes the invariant CRC of the RoCEv2 packet whose IP header begins
 // at ip[0] (IBTA §7.8.1 and annex A17): CRC-32 with the polynomial of Ethernet over
 // eight bytes of ones, in place of the LRH, and then everything from the IP
 // header to the pad, where what may change on the way counts as ones: of IPv4

@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/internal/judge"
 )
 
-// TestScapyAgrees: scapy reckons the same ICRC for packets of all opcodes that
+// TestScapyAgrees: scapy computes the same ICRC for packets of all opcodes that
 // we make, and for what Linux has sent.
 func TestScapyAgrees(t *testing.T) {
 	var frames [][]byte

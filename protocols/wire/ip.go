@@ -121,11 +121,11 @@ func SetTOS(b []byte, tos uint8) {
 	setWord(b, 0, binary.BigEndian.Uint16(b)&0xff00|uint16(tos))
 }
 
-// SetIPv4Length writes the total length into an IPv4 header and mends its
+// SetIPv4Length writes the total length into an IPv4 header and updates its
 // checksum.
 func SetIPv4Length(b []byte, n uint16) { setWord(b, 2, n) }
 
-// setWord writes a 16-bit word of an IPv4 header and mends the checksum.
+// setWord writes a 16-bit word of an IPv4 header and updates the checksum.
 func setWord(b []byte, at int, word uint16) {
 	old := binary.BigEndian.Uint16(b[at:])
 	binary.BigEndian.PutUint16(b[at:], word)

@@ -14,6 +14,6 @@ of() { awk -v n="$1" '$1 == n {print $2}' "$work/ns" | median; }
 hop() { calc "($(of "$1")-$(of modelled)/3)/2" %.0f; }
 row() { echo "| $1 | $(hop "$2") ns a hop | $(hop "$4") ns $3 | $(calc "$(hop "$2")/$(hop "$4")" %.2f) |"; }
 row "switch with everything, short queues" "modelled,_everything" "plain" modelled
-row "switch with everything, queues of 32 packets" "modelled,_everything,_queueing" "plain, reckoned ahead: one event a packet" "modelled,_queueing"
+row "switch with everything, queues of 32 packets" "modelled,_everything,_queueing" "plain, computed ahead: one event a packet" "modelled,_queueing"
 row "the same" "modelled,_everything,_queueing" "plain, event by event" "modelled,_queueing,_event_by_event"
 row "the same with 64 ports" "modelled,_everything,_queueing,_64_ports" "plain, event by event" "modelled,_queueing,_event_by_event"

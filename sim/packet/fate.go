@@ -1,6 +1,6 @@
 package packet
 
-// Fate is what befell a packet: nothing, a mark, or the reason for a drop.
+// Fate is what happened to a packet: nothing, a mark, or the reason for a drop.
 // Counters, captures and the trace use the same list.
 type Fate uint8
 

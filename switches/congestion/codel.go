@@ -25,7 +25,7 @@ type codel struct {
 	count      int // drops and marks since dropping began
 	lastCount  int // count when it began
 	// The last packet was dropped at dropNext: the time of the next drop is
-	// reckoned from there if this one is late as well.
+	// computed from there if this one is late as well.
 	dropped bool
 }
 

@@ -189,7 +189,7 @@ func TestPutDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestCheck: what cannot be recorded is refused, with the mend.
+// TestCheck: what cannot be recorded is refused, with the fix.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		queues        int

@@ -279,7 +279,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestOlderGuest: an agent of another version is told apart, with the mend.
+// TestOlderGuest: an agent of another version is told apart, with the fix.
 func TestOlderGuest(t *testing.T) {
 	ours, its := net.Pipe()
 	l := NewLink(ours)
