@@ -1,15 +1,14 @@
 package dcqcn
 
 import (
-	"encoding/json"
 	"testing"
 	"unsafe"
 
-	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/cc/cctest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -114,31 +113,7 @@ func TestNotificationsKeepTheirDistance(t *testing.T) {
 // TestConfigAsText: all presets are good at all line rates from 1 Mb/s that their
 // least rate allows, and come through YAML and JSON.
 func TestConfigAsText(t *testing.T) {
-	for _, name := range Presets {
-		for _, line := range []units.Rate{100 * units.Mbps, units.Gbps, 10 * units.Gbps, 400 * units.Gbps, 1_600 * units.Gbps} {
-			want := Preset(name, line)
-			err := want.Validate(line)
-			if err != nil {
-				t.Errorf("%s at %v: %v", name, line, err)
-			}
-			text, err := json.Marshal(want)
-			var got Config
-			if err == nil {
-				err = json.Unmarshal(text, &got)
-			}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%s at %v through JSON: %v (-want +got):\n%s", name, line, err, diff)
-			}
-			text, err = yaml.Marshal(want)
-			got = Config{}
-			if err == nil {
-				err = yaml.UnmarshalWithOptions(text, &got, yaml.Strict())
-			}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%s at %v through YAML: %v (-want +got):\n%s", name, line, err, diff)
-			}
-		}
-	}
+	cctest.Presets(t, "dcqcn", 100*units.Mbps, units.Gbps, 10*units.Gbps, 400*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestStateIsSmall: a NIC has many flows.

@@ -1,13 +1,9 @@
 package hpcc
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 	"unsafe"
-
-	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/cc/cctest"
@@ -130,31 +126,7 @@ func TestPerACKOverreacts(t *testing.T) {
 // TestConfigAsText: the presets are good at all line rates, and come through YAML and
 // JSON.
 func TestConfigAsText(t *testing.T) {
-	for _, name := range Presets {
-		for _, line := range []units.Rate{units.Mbps, units.Gbps, 100 * units.Gbps, 1_600 * units.Gbps} {
-			want := Preset(name, line)
-			want.Reaction = PerRTT
-			if err := want.Validate(line); err != nil {
-				t.Errorf("%s at %v: %v", name, line, err)
-			}
-			text, err := json.Marshal(want)
-			var got Config
-			if err == nil {
-				err = json.Unmarshal(text, &got)
-			}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%s at %v through JSON: %v (-want +got):\n%s", name, line, err, diff)
-			}
-			text, err = yaml.Marshal(want)
-			got = Config{}
-			if err == nil {
-				err = yaml.UnmarshalWithOptions(text, &got, yaml.Strict())
-			}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%s at %v through YAML: %v (-want +got):\n%s", name, line, err, diff)
-			}
-		}
-	}
+	cctest.Presets(t, "hpcc", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestGauges: their values fit their descriptions before and after the first

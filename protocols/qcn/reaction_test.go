@@ -1,17 +1,15 @@
 package qcn
 
 import (
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
 
-	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/cc/cctest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -99,31 +97,7 @@ func TestLazyIsPunctual(t *testing.T) {
 // TestConfigAsText: the preset is good at all line rates, and comes through YAML and
 // JSON.
 func TestConfigAsText(t *testing.T) {
-	for _, name := range Presets {
-		for _, line := range []units.Rate{units.Mbps, units.Gbps, 40 * units.Gbps, 1_600 * units.Gbps} {
-			want := Preset(name, line)
-			err := want.Validate(line)
-			if err != nil {
-				t.Errorf("%s at %v: %v", name, line, err)
-			}
-			text, err := json.Marshal(want)
-			var got Config
-			if err == nil {
-				err = json.Unmarshal(text, &got)
-			}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%s at %v through JSON: %v (-want +got):\n%s", name, line, err, diff)
-			}
-			text, err = yaml.Marshal(want)
-			got = Config{}
-			if err == nil {
-				err = yaml.UnmarshalWithOptions(text, &got, yaml.Strict())
-			}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("%s at %v through YAML: %v (-want +got):\n%s", name, line, err, diff)
-			}
-		}
-	}
+	cctest.Presets(t, "qcn", units.Mbps, units.Gbps, 40*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestStateIsSmall: a NIC has many flows.

@@ -1,7 +1,6 @@
 package swift
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/cc/cctest"
@@ -133,26 +131,7 @@ func TestConvergence(t *testing.T) {
 
 // TestConfigAsText: the preset is good and comes through YAML and JSON.
 func TestConfigAsText(t *testing.T) {
-	want := Preset("htsim")
-	if err := want.Validate(units.Gbps); err != nil {
-		t.Error(err)
-	}
-	for name, through := range map[string]func(*Config) error{
-		"JSON": func(c *Config) error {
-			b, err := json.Marshal(want)
-			return errors.Join(err, json.Unmarshal(b, c))
-		},
-		"YAML": func(c *Config) error {
-			b, err := yaml.Marshal(want)
-			return errors.Join(err, yaml.UnmarshalWithOptions(b, c, yaml.Strict()))
-		},
-	} {
-		var got Config
-		err := through(&got)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
-		}
-	}
+	cctest.Presets(t, "swift", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
 }
 
 // TestGauges: their values fit their descriptions.

@@ -1,0 +1,56 @@
+package cctest
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Presets holds the presets of a registered rate control to what cc.Method promises: each
+// is good at each of some line rates, and comes through JSON and YAML as it is.
+func Presets(t *testing.T, name string, lines ...units.Rate) {
+	t.Helper()
+	method, err := cc.Methods.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, preset := range method.Presets {
+		for _, line := range lines {
+			want := method.Preset(preset, line)
+			if err := want.Validate(line); err != nil {
+				t.Errorf("%s at %v: %v", preset, line, err)
+			}
+			for format, through := range map[string]func(from, to any) error{"JSON": throughJSON, "YAML": throughYAML} {
+				got := reflect.New(reflect.TypeOf(want).Elem()).Interface()
+				if err := through(want, got); err != nil {
+					t.Errorf("%s at %v through %s: %v", preset, line, format, err)
+				}
+				if diff := cmp.Diff(any(want), got); diff != "" {
+					t.Errorf("%s at %v through %s (-want +got):\n%s", preset, line, format, diff)
+				}
+			}
+		}
+	}
+}
+
+func throughJSON(from, to any) error {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
+}
+
+func throughYAML(from, to any) error {
+	text, err := yaml.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return yaml.UnmarshalWithOptions(text, to, yaml.Strict())
+}
