@@ -63,7 +63,7 @@ second_chance() {
   for line in "${again[@]}"; do
     read -r pkg names <<<"$line"
     echo "== a second try: $pkg $names"
-    go test -count=1 -vet=off -timeout 20m "$@" -run "^($names)\$" "$pkg" || return 1
+    go test -count=1 -vet=off -timeout 40m "$@" -run "^($names)\$" "$pkg" || return 1
     summary+=("NOTE  passed only at the second try: ${names//|/, } (what failed first is above)")
   done
 }
@@ -85,7 +85,7 @@ tests() {
   echo "== $name"
   local good=true p s f
   # shellcheck disable=SC2086 # PACKAGES are several words
-  go test -json -count=1 -vet=off -timeout 20m "$@" $packages >"$out/json" 2>"$out/err" || good=false
+  go test -json -count=1 -vet=off -timeout 40m "$@" $packages >"$out/json" 2>"$out/err" || good=false
   p=$(count pass) s=$(count skip) f=$(count fail)
   if ! $good; then
     cat "$out/err"
