@@ -32,12 +32,14 @@ func (i *interruption) exit(format string, args ...any) error {
 }
 
 // withSignals gives a context that ends, with an interruption as its cause, at
-// the first signal by which a user ends a program.
+// the first signal by which a user ends a program. SIGHUP stays ignored under nohup(1).
+// SIGINT does not: a shell script ignores it for what it starts with &, and ends that by
+// kill -INT.
 func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	come := make(chan os.Signal, 1)
 	for _, s := range []unix.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} {
-		if !signal.Ignored(s) { // as it is under nohup(1)
+		if s != unix.SIGHUP || !signal.Ignored(s) {
 			signal.Notify(come, s)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -105,5 +106,33 @@ func TestTerminatedSim(t *testing.T) {
 	if lines := strings.SplitN(o, "\n", 3); len(lines) < 3 || !strings.HasPrefix(lines[1], "PARTIAL  ended by SIGTERM at ") || !strings.Contains(lines[1], " of 180000s") ||
 		strings.Contains(o, "do not add up") || strings.Contains(o, "trace ") {
 		t.Errorf("the report:\n%s", o)
+	}
+}
+
+// TestIgnoredSignals: a command that a shell script has started with &, for which SIGINT is
+// ignored, ends by kill -INT all the same; one under nohup outlives SIGHUP.
+func TestIgnoredSignals(t *testing.T) {
+	for s, ends := range map[unix.Signal]bool{unix.SIGINT: true, unix.SIGHUP: false} {
+		signal.Ignore(s)
+		ctx, stop := withSignals(t.Context())
+		if err := unix.Kill(unix.Getpid(), s); err != nil {
+			t.Fatal(err)
+		}
+		limit := time.Minute
+		if !ends {
+			limit = 50 * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+			if !ends {
+				t.Errorf("%v ends what ignores it", s)
+			}
+		case <-time.After(limit):
+			if ends {
+				t.Errorf("%v is ignored", s)
+			}
+		}
+		stop()
+		signal.Reset(s)
 	}
 }
