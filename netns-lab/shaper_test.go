@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -86,7 +87,12 @@ func TestShaperKeepsTheRate(t *testing.T) {
 
 // TCP and UDP_SEGMENT hand the kernel many packets as one.
 func TestShaperChargesEveryPacketOfASegmentationOffload(t *testing.T) {
-	const rate = 100 * units.Mbps
+	rate := 100 * units.Mbps
+	if runtime.NumCPU() == 1 {
+		// The programs and the wire between them take turns there, and TCP waits for
+		// each: it does not fill 100 Mb/s.
+		rate = 5 * units.Mbps
+	}
 	t.Run("TCP", func(t *testing.T) {
 		l, w := shapedPair(t, TAP, 1500, rate)
 		stream(t, l)
