@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -171,7 +172,9 @@ func checkLimit(t *testing.T, p *spec.Plan, apart bool) {
 	if apart && meanwhile > size*2/3 {
 		t.Errorf("%d bytes of flows with a limit came while %d did without", meanwhile, size)
 	}
-	if after.QueuePackets > 0 {
+	// On a single core the sender and the engine take turns, and the limiter runs dry in
+	// between; in virtual time the rate is held to a thousandth anyway.
+	if after.QueuePackets > 0 && runtime.NumCPU() > 1 {
 		wire := units.Bytes(after.TxPackets-before.TxPackets) * packet.OnWire(1042)
 		rate := float64(wire) * 8 / (to - from).Seconds()
 		// One packet more or less.
