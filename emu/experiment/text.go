@@ -57,7 +57,7 @@ func (r *Report) WriteText(w io.Writer) {
 // writeMeasure prints a measure: a row for each bin and combination of levels.
 func (r *Report) writeMeasure(w io.Writer, h *Header) {
 	fmt.Fprintf(w, "%s: %s\n", h.Title, h.Of)
-	rows := r.of(h.Name)
+	rows := r.Of(h.Name)
 	hasBins := slices.ContainsFunc(rows, func(s *Summary) bool { return s.Bin != "" })
 	hasPaper := slices.ContainsFunc(rows, func(s *Summary) bool { return s.Paper != nil })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -107,8 +107,8 @@ func (p *PaperValue) String() string {
 	return p.Source
 }
 
-// of gives the summaries of a measure, bin by bin.
-func (r *Report) of(measure string) (rows []*Summary) {
+// Of gives the summaries of a measure, bin by bin.
+func (r *Report) Of(measure string) (rows []*Summary) {
 	var bins []string
 	for i := range r.Summaries {
 		if s := &r.Summaries[i]; s.Measure == measure {

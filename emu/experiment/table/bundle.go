@@ -109,7 +109,20 @@ func ReadZip(data []byte) (Bundle, error) {
 	return b, nil
 }
 
+// ReadCSV reads a table from CSV with a header line. The columns of texts are named; all
+// others are numbers, and an empty field of those is not known.
+func ReadCSV(name string, r io.Reader, texts ...string) (*Table, error) {
+	return read(name, r, func(header string) (string, bool) { return header, slices.Contains(texts, header) })
+}
+
+// readCSV reads what writeCSV has written.
 func readCSV(name string, r io.Reader) (*Table, error) {
+	return read(name, r, func(header string) (string, bool) { return strings.CutSuffix(header, textMark) })
+}
+
+// read reads CSV. Column tells of a header the name of the column and whether it is one of
+// texts.
+func read(name string, r io.Reader, column func(header string) (string, bool)) (*Table, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
 	header, err := in.Read()
@@ -120,7 +133,7 @@ func readCSV(name string, r io.Reader) (*Table, error) {
 	for i, h := range header {
 		c := &t.Columns[i]
 		var text bool
-		if c.Name, text = strings.CutSuffix(h, textMark); text {
+		if c.Name, text = column(strings.Clone(h)); text {
 			c.Texts = []string{}
 		} else {
 			c.Numbers = []float64{}
