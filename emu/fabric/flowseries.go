@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
@@ -89,7 +90,7 @@ func checkFlowPattern(p *spec.Plan, pattern string) error {
 		}
 		names = append(names, name)
 	}
-	return fmt.Errorf("no flow can match %q: %s", pattern, spec.Suggest(pattern, "the NICs and the transfers are", names))
+	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the NICs and the transfers are", names))
 }
 
 func matchesName(pattern, name string) bool {

@@ -28,7 +28,7 @@ func (v *resolver) addresses() {
 	v.automaticMACs(slices.Concat(hosts, routers), takenMAC)
 
 	if len(routers) > 0 {
-		v.domain = v.plan.domains()
+		v.domain = v.plan.Domains()
 		v.automaticRouters(routers, taken)
 	}
 	addressing := &v.lab.Addressing
@@ -176,7 +176,7 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 	for i, h := range hosts {
 		n := &v.plan.Nodes[h]
 		for p := range n.Ports {
-			if hasFamily(n.Ports[p].Addresses, first.Addr().Is6()) {
+			if HasFamily(n.Ports[p].Addresses, first.Addr().Is6()) {
 				continue
 			}
 			for len(pools) <= p {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
@@ -171,7 +172,7 @@ func (d *depth) priorityHint(c *namedClass) string {
 			others = append(others, o.name)
 		}
 	}
-	if near, ok := nearest(c.name, others); ok {
+	if near, ok := suggest.Nearest(c.name, others); ok {
 		hint = fmt.Sprintf("did you mean %q? Otherwise %s", near, hint)
 	}
 	return hint

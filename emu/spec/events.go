@@ -82,8 +82,8 @@ func (v *resolver) end(name *string) (End, bool) {
 	if end, ok := v.ports[*name]; ok {
 		return end, true
 	}
-	v.failName(name, func() *nameError {
-		_, err := v.plan.endpoint(*name)
+	v.failName(name, func() error {
+		_, _, err := v.plan.Endpoint(*name)
 		return err
 	})
 	return End{}, false

@@ -59,7 +59,7 @@ func (g *dumbbell) build(b *builder) {
 	s := b.switches("s", 2)
 	b.hosts(s[0], int(g.Left), g.LinkPatch)
 	b.hosts(s[1], int(g.Right), g.LinkPatch)
-	b.link(s[0], s[1], g.Bottleneck.over(g.LinkPatch))
+	b.link(s[0], s[1], g.Bottleneck.Over(g.LinkPatch))
 }
 
 // parkingLot is a chain of Hops+1 switches s1, s2, ... with a bottleneck
@@ -86,7 +86,7 @@ func (g *parkingLot) build(b *builder) {
 		b.hosts(s[i+1], 1, g.LinkPatch)
 	}
 	for i := range hops {
-		b.link(s[i], s[i+1], g.Bottleneck.over(g.LinkPatch))
+		b.link(s[i], s[i+1], g.Bottleneck.Over(g.LinkPatch))
 	}
 }
 
@@ -113,7 +113,7 @@ func (g *leafSpine) build(b *builder) {
 	}
 	for _, leaf := range leaves {
 		for _, spine := range spines {
-			b.link(leaf, spine, g.Uplink.over(g.LinkPatch))
+			b.link(leaf, spine, g.Uplink.Over(g.LinkPatch))
 		}
 	}
 }
@@ -142,7 +142,7 @@ func (g *fatTree) build(b *builder) {
 	for _, edge := range edges {
 		b.hosts(edge, half, g.LinkPatch)
 	}
-	uplink := g.Uplink.over(g.LinkPatch)
+	uplink := g.Uplink.Over(g.LinkPatch)
 	for e, edge := range edges {
 		for i := range half {
 			b.link(edge, aggs[e/half*half+i], uplink)

@@ -4,56 +4,59 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weftlab/weft/emu/suggest"
 )
 
-// nameError is a name that leads to nothing, and what would.
-type nameError struct{ msg, hint string }
+// NameError is a name that leads to nothing, and what would.
+type NameError struct{ Msg, Hint string }
 
-func (e *nameError) Error() string { return e.msg + ": " + e.hint }
+func (e *NameError) Error() string { return e.Msg + ": " + e.Hint }
 
-// splitEndpoint cuts "s1:3" into the names of the node and of the port.
-func splitEndpoint(name string) (node, port string, err *nameError) {
+// SplitEndpoint cuts "s1:3" into the names of the node and of the port.
+func SplitEndpoint(name string) (node, port string, err *NameError) {
 	node, port, ok := strings.Cut(name, ":")
 	if !ok || node == "" || port == "" {
-		return "", "", &nameError{fmt.Sprintf("%q does not name a port", name), "write node:port, such as h1:eth0 or s1:1"}
+		return "", "", &NameError{fmt.Sprintf("%q does not name a port", name), "write node:port, such as h1:eth0 or s1:1"}
 	}
 	return node, port, nil
 }
 
 // endpoint finds a port by its name in the file.
-func (p *Plan) endpoint(name string) (End, *nameError) {
-	nodeName, portName, err := splitEndpoint(name)
+func (p *Plan) endpoint(name string) (End, *NameError) {
+	nodeName, portName, err := SplitEndpoint(name)
 	if err != nil {
 		return End{}, err
 	}
 	node, ok := p.Node(nodeName)
 	if !ok {
-		return End{}, p.noNode(nodeName)
+		return End{}, p.NoNode(nodeName)
 	}
 	ports := p.Nodes[node].Ports
 	port := slices.IndexFunc(ports, func(p Port) bool { return p.Name == portName })
 	if port < 0 {
-		return End{}, p.noPort(node, portName)
+		return End{}, p.NoPort(node, portName)
 	}
 	return End{node, port}, nil
 }
 
-// noNode is the error of a node that is not there.
-func (p *Plan) noNode(name string) *nameError {
-	return &nameError{fmt.Sprintf("there is no node %q", name), suggest(name, "the nodes are", p.nodeNames())}
+// NoNode is the error of a node that is not there.
+func (p *Plan) NoNode(name string) *NameError {
+	return &NameError{fmt.Sprintf("there is no node %q", name), suggest.Hint(name, "the nodes are", p.NodeNames())}
 }
 
-// noPort is the error of a port that a node does not have.
-func (p *Plan) noPort(node int, name string) *nameError {
+// NoPort is the error of a port that a node does not have.
+func (p *Plan) NoPort(node int, name string) *NameError {
 	n := &p.Nodes[node]
 	names := make([]string, len(n.Ports))
 	for i, port := range n.Ports {
 		names[i] = port.Name
 	}
-	return &nameError{fmt.Sprintf("%s has no port %q", n.Name, name), suggest(name, "its ports are", names)}
+	return &NameError{fmt.Sprintf("%s has no port %q", n.Name, name), suggest.Hint(name, "its ports are", names)}
 }
 
-func (p *Plan) nodeNames() []string {
+// NodeNames are the names of all nodes, in their order.
+func (p *Plan) NodeNames() []string {
 	names := make([]string, len(p.Nodes))
 	for i, n := range p.Nodes {
 		names[i] = n.Name

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -87,22 +88,22 @@ func (s *State) UnmarshalText(b []byte) error {
 
 // The limits of a link's settings.
 const (
-	minMTU   units.Bytes = 576  // every IPv4 host must take this much (RFC 791 §3.1)
-	minMTU6  units.Bytes = 1280 // IPv6 needs this much (RFC 8200 §5)
-	maxMTU   units.Bytes = 9216 // the jumbo frame of common switches
+	MinMTU   units.Bytes = 576  // every IPv4 host must take this much (RFC 791 §3.1)
+	MinMTU6  units.Bytes = 1280 // IPv6 needs this much (RFC 8200 §5)
+	MaxMTU   units.Bytes = 9216 // the jumbo frame of common switches
 	maxDelay             = units.Hour
 )
 
-// initial are the settings of a link that nothing is said of.
-var initial = links.Settings{MTU: 1500, Up: true}
+// DefaultLink are the settings of a link that nothing is said of.
+var DefaultLink = links.Settings{MTU: 1500, Up: true}
 
-// settingError is a setting, or a combination of them, that cannot be.
-type settingError struct {
-	field any // pointer in the patch that is to blame
-	msg   string
+// SettingError is a setting, or a combination of them, that cannot be.
+type SettingError struct {
+	Field any // pointer in the patch that is to blame
+	Msg   string
 }
 
-func (e *settingError) Error() string { return e.msg }
+func (e *SettingError) Error() string { return e.Msg }
 
 // Apply gives s changed by p. The error names a setting that is out of range
 // or that cannot take effect beside the others; s itself is taken to be good.
@@ -127,35 +128,29 @@ func (p LinkPatch) Apply(s links.Settings) (links.Settings, error) {
 		set  *units.Time
 	}{{"delay", p.Delay}, {"jitter", p.Jitter}, {"reorder-by", p.ReorderBy}} {
 		if span.set != nil && (*span.set < 0 || *span.set > maxDelay) {
-			return s, &settingError{span.set, fmt.Sprintf("%s %v is outside 0s to %v", span.name, *span.set, maxDelay)}
+			return s, &SettingError{span.set, fmt.Sprintf("%s %v is outside 0s to %v", span.name, *span.set, maxDelay)}
 		}
 	}
 	switch {
-	case p.MTU != nil && (s.MTU < minMTU || s.MTU > maxMTU):
-		return s, &settingError{p.MTU, fmt.Sprintf("mtu %d is outside %d to %d", s.MTU, minMTU, maxMTU)}
+	case p.MTU != nil && (s.MTU < MinMTU || s.MTU > MaxMTU):
+		return s, &SettingError{p.MTU, fmt.Sprintf("mtu %d is outside %d to %d", s.MTU, MinMTU, MaxMTU)}
 	case s.Reorder > 0 && s.ReorderBy == 0:
 		if p.ReorderBy != nil {
-			return s, &settingError{p.ReorderBy, "reorder-by 0s would reorder nothing: say reorder: 0 to switch reordering off"}
+			return s, &SettingError{p.ReorderBy, "reorder-by 0s would reorder nothing: say reorder: 0 to switch reordering off"}
 		}
-		return s, &settingError{p.Reorder, "reorder needs reorder-by: how long a packet is held back, such as reorder-by: 1ms"}
+		return s, &SettingError{p.Reorder, "reorder needs reorder-by: how long a packet is held back, such as reorder-by: 1ms"}
 	case s.Reorder == 0 && p.ReorderBy != nil && p.Reorder == nil:
-		return s, &settingError{p.ReorderBy, "reorder-by needs reorder: the share of packets held back, such as reorder: 1%"}
+		return s, &SettingError{p.ReorderBy, "reorder-by needs reorder: the share of packets held back, such as reorder: 1%"}
 	case s.Jitter == 0 && p.JitterDistribution != nil && p.Jitter == nil:
-		return s, &settingError{p.JitterDistribution, "jitter-distribution needs jitter: its scale, such as jitter: 10us"}
+		return s, &SettingError{p.JitterDistribution, "jitter-distribution needs jitter: its scale, such as jitter: 10us"}
 	case s.Jitter == 0 && p.JitterReorder != nil && p.Jitter == nil:
-		return s, &settingError{p.JitterReorder, "jitter-reorder needs jitter: its scale, such as jitter: 10us"}
+		return s, &SettingError{p.JitterReorder, "jitter-reorder needs jitter: its scale, such as jitter: 10us"}
 	}
 	return s, nil
 }
 
-func set[T any](to *T, from *T) {
-	if from != nil {
-		*to = *from
-	}
-}
-
-// over gives p with the settings that it leaves alone taken from base.
-func (p LinkPatch) over(base LinkPatch) LinkPatch {
+// Over gives p with the settings that it leaves alone taken from base.
+func (p LinkPatch) Over(base LinkPatch) LinkPatch {
 	top, below := reflect.ValueOf(&p).Elem(), reflect.ValueOf(base)
 	for i := range top.NumField() {
 		if top.Field(i).IsNil() {
@@ -192,7 +187,7 @@ func ParseAssignments(args []string) (LinkPatch, error) {
 func (p *LinkPatch) set(name, text string) error {
 	i := slices.Index(settingNames, name)
 	if i < 0 {
-		return fmt.Errorf("there is no setting %q: %s", name, suggest(name, "a link has", settingNames))
+		return fmt.Errorf("there is no setting %q: %s", name, suggest.Hint(name, "a link has", settingNames))
 	}
 	field := reflect.ValueOf(p).Elem().Field(i)
 	if !field.IsNil() {

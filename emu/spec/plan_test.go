@@ -77,7 +77,7 @@ func checkPlan(t rapid.TB, p *Plan) {
 }
 
 func checkSettings(t rapid.TB, s links.Settings) {
-	if s.MTU < minMTU || s.MTU > maxMTU || s.Delay < 0 || s.Jitter < 0 || s.Reorder > 0 && s.ReorderBy <= 0 {
+	if s.MTU < MinMTU || s.MTU > MaxMTU || s.Delay < 0 || s.Jitter < 0 || s.Reorder > 0 && s.ReorderBy <= 0 {
 		t.Errorf("settings %+v", s)
 	}
 }
@@ -137,7 +137,7 @@ func TestGeneratorsMakeSoundPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkPlan(t, p)
-		for n, ports := range p.domains() {
+		for n, ports := range p.Domains() {
 			for i, domain := range ports {
 				if domain != 1 {
 					t.Errorf("%s is apart", p.PortName(n, i))

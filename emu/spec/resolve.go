@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -25,9 +26,6 @@ const (
 	maxSpin      = units.Second
 	maxJoin      = units.Millisecond
 	maxShards    = 64
-
-	// MaxDilation leaves 100 kb/s of a link of 100 Gb/s.
-	MaxDilation = 1_000_000
 )
 
 var (
@@ -63,7 +61,7 @@ type resolver struct {
 	queuePairs   int         // of the transfers so far, at either end
 	pairsOf      map[int]int // likewise, by node
 
-	strangers map[string]*nameError // nodes that are not there
+	strangers map[string]*NameError // nodes that are not there
 }
 
 func resolve(r *reader, lab *labFile) (*Plan, error) {
@@ -75,7 +73,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 		ports:  map[string]End{},
 		queues: map[End]queueFile{},
 
-		pairsOf: map[int]int{}, strangers: map[string]*nameError{},
+		pairsOf: map[int]int{}, strangers: map[string]*NameError{},
 	}
 	v.header()
 	v.generate()
@@ -93,7 +91,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.portClasses()
 	v.addresses()
 	v.checkRoutedMarks()
-	v.domain = v.plan.domains()
+	v.domain = v.plan.Domains()
 	v.routes()
 	v.reach = v.plan.Reach()
 	v.switchRoutes()
@@ -141,12 +139,19 @@ func (v *resolver) header() {
 		v.fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "a limit of 0")
 	}
 	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
-	p.Engine.Realtime = lab.Engine.Realtime
+	p.Engine.Realtime = Realtime(lab.Engine.Realtime)
 	set(&p.Engine.Spin, lab.Engine.Spin)
 	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
 	p.Engine.Shards = 1
 	if s := lab.Engine.Shards; s != nil {
 		p.Engine.Shards = int(*s)
+	}
+}
+
+// set sets what the file says something of: from is nil where it does not.
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
 	}
 }
 
@@ -229,7 +234,7 @@ func (v *resolver) kindHint(name string) string {
 	hint := "write kind: host, kind: switch or kind: vm"
 	if v.lab.Topology.Generate != nil && !v.full() {
 		hint += "; it may be left out only for a node that the generator makes"
-		if near, ok := nearest(name, v.plan.nodeNames()); ok {
+		if near, ok := suggest.Nearest(name, v.plan.NodeNames()); ok {
 			hint += fmt.Sprintf(", such as %s", near)
 		}
 	}
@@ -269,10 +274,10 @@ func (v *resolver) namedLinks() {
 			from, direction := &file.From[j].Name, &file.From[j].Value
 			side := slices.Index(file.Endpoints, *from)
 			if side < 0 {
-				v.fail(from, suggest(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
+				v.fail(from, suggest.Hint(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
 				continue
 			}
-			patches[side] = direction.LinkPatch.over(file.LinkPatch)
+			patches[side] = direction.LinkPatch.Over(file.LinkPatch)
 			v.queues[ends[side]] = direction.Queue
 		}
 		v.connect(ends, patches, file)
@@ -284,9 +289,9 @@ func (v *resolver) namedLinks() {
 
 // newEndpoint adds the port that an endpoint of a link names.
 func (v *resolver) newEndpoint(name *string) (End, bool) {
-	nodeName, portName, err := splitEndpoint(*name)
+	nodeName, portName, err := SplitEndpoint(*name)
 	if err != nil {
-		v.fail(name, err.hint, "%s", err.msg)
+		v.fail(name, err.Hint, "%s", err.Msg)
 		return End{}, false
 	}
 	node, ok := v.node(name, nodeName)
@@ -321,9 +326,9 @@ func (v *resolver) newEndpoint(name *string) (End, bool) {
 func (v *resolver) node(place any, name string) (int, bool) {
 	node, ok := v.nodes[name]
 	if !ok {
-		v.failName(place, func() *nameError {
+		v.failName(place, func() error {
 			if v.strangers[name] == nil {
-				v.strangers[name] = v.plan.noNode(name)
+				v.strangers[name] = v.plan.NoNode(name)
 			}
 			return v.strangers[name]
 		})
@@ -337,10 +342,10 @@ var reservedInterfaces = []string{"lo", "all", "default"}
 
 // failName reports a name that does not lead anywhere. What is said of it is
 // made only if it will be shown: a suggestion takes time where names are many.
-func (v *resolver) failName(place any, say func() *nameError) {
-	if !v.full() {
-		err := say()
-		v.fail(place, err.hint, "%s", err.msg)
+func (v *resolver) failName(place any, say func() error) {
+	var bad *NameError
+	if !v.full() && errors.As(say(), &bad) {
+		v.fail(place, bad.Hint, "%s", bad.Msg)
 	}
 }
 
@@ -350,7 +355,7 @@ func (v *resolver) connect(ends [2]End, patches [2]LinkPatch, place any) {
 	link := Link{Ends: ends}
 	for i, patch := range patches {
 		var err error
-		link.Dir[i], err = patch.over(v.lab.Topology.Kinds.Link).Apply(initial)
+		link.Dir[i], err = patch.Over(v.lab.Topology.Kinds.Link).Apply(DefaultLink)
 		if err != nil {
 			v.checkPatch(err, place)
 		}
@@ -363,11 +368,11 @@ func (v *resolver) connect(ends [2]End, patches [2]LinkPatch, place any) {
 
 // checkPatch reports an error of LinkPatch.Apply where the setting stands.
 func (v *resolver) checkPatch(err error, place any) {
-	var bad *settingError
+	var bad *SettingError
 	if errors.As(err, &bad) {
-		if v.places[bad.field] != nil {
-			place = bad.field
+		if v.places[bad.Field] != nil {
+			place = bad.Field
 		}
-		v.fail(place, "", "%s", bad.msg)
+		v.fail(place, "", "%s", bad.Msg)
 	}
 }

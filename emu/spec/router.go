@@ -2,13 +2,6 @@ package spec
 
 import "net/netip"
 
-// Router is what makes a switch a router. Each of its ports bounds a broadcast
-// domain; one in a domain with hosts has addresses as theirs, others may have
-// none.
-type Router struct {
-	Addresses []netip.Addr // of the router itself; each unique in the plan
-}
-
 // Pools of the routers' own addresses that the file says nothing of.
 const (
 	routerPool4 = "10.255.0.0/16"
@@ -148,7 +141,7 @@ func (v *resolver) defaultRoutes(host int) {
 			continue
 		}
 		for p := range n.Ports {
-			if !hasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
+			if !HasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
 				continue
 			}
 			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6()); ok {

@@ -134,33 +134,6 @@ func (v *ipVersion) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// mode is what becomes of a run that is late.
-type mode uint8
-
-const (
-	report mode = iota
-	strict
-)
-
-// UnmarshalText reads report or strict.
-func (m *mode) UnmarshalText(b []byte) error { return unmarshalName(m, b, modeNames) }
-
-// phases is the law of an on-off flow's phases.
-type phases uint8
-
-const (
-	fixed phases = iota
-	exponential
-)
-
-// UnmarshalText reads fixed or exponential.
-func (p *phases) UnmarshalText(b []byte) error { return unmarshalName(p, b, phasesNames) }
-
-var (
-	modeNames   = []string{"report", "strict"}
-	phasesNames = []string{"fixed", "exponential"}
-)
-
 // address is the address of an interface, with the length of its prefix.
 type address netip.Prefix
 

@@ -142,7 +142,7 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[units.Fraction]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(percentForm), {Type: "number", Minimum: "0", ExclusiveMaximum: "1"}}}
 	case reflect.TypeFor[MTU]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(int(minMTU), int(maxMTU)), text(mtuForm)}}
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(int(MinMTU), int(MaxMTU)), text(mtuForm)}}
 	case reflect.TypeFor[links.Distribution]():
 		return enum("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[workload.Verb]():
@@ -151,12 +151,6 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return enum("drop", "forward")
 	case reflect.TypeFor[State]():
 		return enum("up", "down")
-	case reflect.TypeFor[Attach]():
-		return enum(attachNames[:Guest]...)
-	case reflect.TypeFor[Offload]():
-		return enum(offloadNames...)
-	case reflect.TypeFor[Realtime]():
-		return enum(realtimeNames...)
 	case reflect.TypeFor[mode]():
 		return enum(modeNames...)
 	case reflect.TypeFor[phases]():

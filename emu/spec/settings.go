@@ -37,8 +37,8 @@ func (v *resolver) settings() {
 			n.Exec = v.programs(v.lab.Topology.Kinds.VM.Exec, file.Exec)
 			continue
 		}
-		set(&n.Attach, kind.Attach)
-		set(&n.Attach, file.Attach)
+		set((*attach)(&n.Attach), kind.Attach)
+		set((*attach)(&n.Attach), file.Attach)
 		if n.Attach != NoDevice {
 			v.offload(n, kind, file)
 			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
@@ -67,8 +67,8 @@ const defaultJoin = 20 * units.Microsecond
 
 // offload resolves how packets are carried to and from a host.
 func (v *resolver) offload(n *Node, kind *hostKindFile, file *nodeFile) {
-	set(&n.Offload, kind.Offload)
-	set(&n.Offload, file.Offload)
+	set((*offload)(&n.Offload), kind.Offload)
+	set((*offload)(&n.Offload), file.Offload)
 	for _, window := range []*units.Time{kind.JoinWindow, file.JoinWindow} {
 		v.checkTime(window, "join-window", maxJoin)
 	}
@@ -129,7 +129,7 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"ready", vmNode, vmNode, file.Ready != nil, file.Ready},
 		{"ready-limit", vmNode, vmNode, file.Limit != nil, file.Limit},
 	} {
-		if k := n.kind(); key.set && k != key.kind && k != key.also {
+		if k := kindOf(n); key.set && k != key.kind && k != key.also {
 			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, k)
 		}
 	}
@@ -215,7 +215,7 @@ func (v *resolver) hostQueue(n *Node) queueFile {
 func (v *resolver) port(node int, name *string) (int, bool) {
 	end, ok := v.ports[v.plan.Nodes[node].Name+":"+*name]
 	if !ok {
-		v.failName(name, func() *nameError { return v.plan.noPort(node, *name) })
+		v.failName(name, func() error { return v.plan.NoPort(node, *name) })
 	}
 	return end.Port, ok
 }
@@ -253,14 +253,14 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 		place = mtu // which the links share
 	}
 	for _, end := range ends {
-		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < minMTU6 && speaksOwn(r, true) {
+		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < MinMTU6 && speaksOwn(r, true) {
 			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
-				ipv6Needs, s.MTU, minMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
+				ipv6Needs, s.MTU, MinMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
 			return
 		}
-		if s.MTU < minMTU6 && hasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
+		if s.MTU < MinMTU6 && HasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
 			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
-				ipv6Needs, s.MTU, minMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
+				ipv6Needs, s.MTU, MinMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
 			return
 		}
 	}

@@ -261,7 +261,7 @@ func dumpClasses(b *strings.Builder, p *Port) {
 // said of.
 func changed(s links.Settings) string {
 	var out []string
-	v, standard := reflect.ValueOf(s), reflect.ValueOf(initial)
+	v, standard := reflect.ValueOf(s), reflect.ValueOf(DefaultLink)
 	for i := range v.NumField() {
 		if !reflect.DeepEqual(v.Field(i).Interface(), standard.Field(i).Interface()) {
 			out = append(out, fmt.Sprintf("%s=%v", v.Type().Field(i).Name, v.Field(i).Interface()))

@@ -36,7 +36,7 @@ func (v *resolver) segments(hosts, routers []int) (all []*segment) {
 // those of routers first.
 func (v *resolver) lacking(s *segment, ipv6 bool) (ends []End) {
 	for _, e := range slices.Concat(s.routers, s.hosts) {
-		if !hasFamily(v.plan.Nodes[e.Node].Ports[e.Port].Addresses, ipv6) {
+		if !HasFamily(v.plan.Nodes[e.Node].Ports[e.Port].Addresses, ipv6) {
 			ends = append(ends, e)
 		}
 	}

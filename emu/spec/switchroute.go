@@ -184,10 +184,10 @@ func (v *resolver) namedStations(to *destination) (found []End, hasPort, ok bool
 		v.fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks the length of its prefix", to.name)
 		return nil, false, false
 	}
-	if _, _, err := splitEndpoint(to.name); err == nil {
+	if _, _, err := SplitEndpoint(to.name); err == nil {
 		end, ok := v.ports[to.name]
 		if !ok {
-			v.failName(to, func() *nameError { _, err := v.plan.endpoint(to.name); return err })
+			v.failName(to, func() error { _, _, err := v.plan.Endpoint(to.name); return err })
 			return nil, true, false
 		}
 		return []End{end}, true, v.isHost(to, end.Node)
@@ -221,7 +221,7 @@ func (v *resolver) ways(node int, f *routeFile) (ways []Way, ok bool) {
 		end, known := v.ports[v.plan.Nodes[node].Name+":"+name]
 		switch {
 		case !known:
-			v.failName(s, func() *nameError { return v.plan.noPort(node, name) })
+			v.failName(s, func() error { return v.plan.NoPort(node, name) })
 			ok = false
 			continue
 		case slices.ContainsFunc(ways, func(w Way) bool { return w.Port == end.Port }):

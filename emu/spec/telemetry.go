@@ -2,18 +2,11 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// Telemetry tells whether any NIC sends packets with room for in-band telemetry, so that
-// the switches write it.
-func (p *Plan) Telemetry() bool {
-	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.NIC != nil && n.NIC.Control.Traits().Telemetry > 0 })
-}
 
 // checkTelemetry reports links from switches whose rate in-band telemetry cannot say.
 func (v *resolver) checkTelemetry() {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -141,7 +142,7 @@ func (v *resolver) pathHint() string {
 
 // speaks tells whether a host has an address of a version of IP.
 func speaks(n *Node, ipv6 bool) bool {
-	return slices.ContainsFunc(n.Ports, func(p Port) bool { return hasFamily(p.Addresses, ipv6) })
+	return slices.ContainsFunc(n.Ports, func(p Port) bool { return HasFamily(p.Addresses, ipv6) })
 }
 
 // path finds the interfaces of two hosts that links, switches and routers join.
@@ -203,7 +204,7 @@ func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 		}
 	}
 	if len(found) == 0 {
-		v.fail(name, "the nodes are "+listSome(v.plan.nodeNames()), "no host matches %q", *name)
+		v.fail(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
 	}
 	return found, len(found) > 0
 }

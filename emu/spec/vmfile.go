@@ -7,6 +7,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/netns-lab/vm"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -79,7 +80,7 @@ func (k *nodeKind) UnmarshalText(b []byte) error {
 		return nil
 	}
 	name := string(b)
-	hint := suggest(name, "the kinds are", nodeKindNames)
+	hint := suggest.Hint(name, "the kinds are", nodeKindNames)
 	switch ours, known := foreignKinds[name]; {
 	case name == "linux":
 		hint = "write kind: host, which is what containerlab calls linux: a network namespace of this machine; it needs no image"
@@ -88,7 +89,7 @@ func (k *nodeKind) UnmarshalText(b []byte) error {
 	case known:
 		hint = "write kind: " + ours
 	}
-	return &nameError{err.Error(), hint}
+	return &NameError{err.Error(), hint}
 }
 
 func (nodeKind) schema(*schemaMaker) *jsonschema.Schema { return enum(nodeKindNames...) }
@@ -101,8 +102,8 @@ func (k nodeKind) plan() Kind {
 	return Host
 }
 
-// kind is what a file calls the node.
-func (n *Node) kind() nodeKind {
+// kindOf is what a file calls the kind of a node.
+func kindOf(n *Node) nodeKind {
 	switch {
 	case n.Kind == Switch:
 		return switchNode
