@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/protocols/cc"
 )
@@ -177,7 +178,7 @@ func (r *reader) readText(ptr any, n ast.Node, what string) {
 		return
 	}
 	err := parseScalar(ptr, text)
-	var named *NameError
+	var named *plan.NameError
 	switch {
 	case errors.As(err, &named):
 		r.failAt(n, named.Hint, "%s: %s", what, named.Msg)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -17,7 +18,7 @@ const (
 )
 
 // programs resolves the commands of the kind, then those of the node.
-func (v *resolver) programs(kind, node []execForm) (all []Program) {
+func (v *resolver) programs(kind, node []execForm) (all []plan.Program) {
 	for _, list := range [][]execForm{kind, node} {
 		for i := range list {
 			all = append(all, v.program(&list[i]))
@@ -26,9 +27,9 @@ func (v *resolver) programs(kind, node []execForm) (all []Program) {
 	return all
 }
 
-func (v *resolver) program(form *execForm) Program {
+func (v *resolver) program(form *execForm) plan.Program {
 	f := &form.Value
-	p := Program{Line: v.line(form), Text: f.Run.text, Argv: slices.Clone(f.Run.argv), Ready: Ready{Within: defaultWithin}}
+	p := plan.Program{Line: v.line(form), Text: f.Run.text, Argv: slices.Clone(f.Run.argv), Ready: plan.Ready{Within: defaultWithin}}
 	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.argv == nil {
 		v.failOnce(form, `write for example "iperf3 -s" or [iperf3, -s]`, "the command is empty")
 	}
@@ -48,8 +49,8 @@ func (v *resolver) program(form *execForm) Program {
 	return p
 }
 
-func (v *resolver) ready(f *readyFile) Ready {
-	r := Ready{Within: defaultWithin}
+func (v *resolver) ready(f *readyFile) plan.Ready {
+	r := plan.Ready{Within: defaultWithin}
 	count := 0
 	if f.Port != nil {
 		count++

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -61,7 +62,7 @@ type kindsFile struct {
 	Switch switchKindFile `yaml:"switch,omitempty" jsonschema_description:"defaults of switches"`
 	Host   hostKindFile   `yaml:"host,omitempty" jsonschema_description:"defaults of hosts"`
 	VM     vmKindFile     `yaml:"vm,omitempty" jsonschema_description:"defaults of virtual machines"`
-	Link   LinkPatch      `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
+	Link   plan.LinkPatch `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
 }
 
 type switchKindFile struct {
@@ -168,25 +169,25 @@ type generateFile struct {
 }
 
 type linkFile struct {
-	Endpoints []string `yaml:"endpoints" jsonschema_description:"the two ports that it joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
-	LinkPatch `yaml:",inline"`
-	From      dict[directionFile] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
+	Endpoints      []string `yaml:"endpoints" jsonschema_description:"the two ports that it joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
+	plan.LinkPatch `yaml:",inline"`
+	From           dict[directionFile] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
 }
 
 func (linkFile) noun() string { return "a link" }
 
 type directionFile struct {
-	LinkPatch `yaml:",inline"`
-	Queue     queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
+	plan.LinkPatch `yaml:",inline"`
+	Queue          queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
 }
 
 func (directionFile) noun() string { return "one direction of a link" }
 
 type eventFile struct {
-	At   units.Time `yaml:"at" jsonschema_description:"when, from the start of the run"`
-	Link *string    `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
-	From *string    `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
-	Set  LinkPatch  `yaml:"set" jsonschema_description:"the settings that change"`
+	At   units.Time     `yaml:"at" jsonschema_description:"when, from the start of the run"`
+	Link *string        `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
+	From *string        `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
+	Set  plan.LinkPatch `yaml:"set" jsonschema_description:"the settings that change"`
 }
 
 func (eventFile) noun() string { return "an event" }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -43,16 +44,16 @@ func nameHint(most int) string {
 type resolver struct {
 	*reader
 	lab  *labFile
-	plan *Plan
+	plan *plan.Plan
 
 	nodes map[string]int
 	files []*nodeFile // of each node; nil for one that only a generator speaks of
 
-	ports      map[string]End // by "node:port"
-	queues     map[End]queueFile
+	ports      map[string]plan.End // by "node:port"
+	queues     map[plan.End]queueFile
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
-	reach      *Reach
+	reach      *plan.Reach
 	routed     bool                      // there are routers
 	gateways   map[gatewayKey]netip.Addr // the first of each domain
 	deep       []*depth                  // of each node; nil for a plain one
@@ -61,19 +62,19 @@ type resolver struct {
 	queuePairs   int         // of the transfers so far, at either end
 	pairsOf      map[int]int // likewise, by node
 
-	strangers map[string]*NameError // nodes that are not there
+	strangers map[string]*plan.NameError // nodes that are not there
 }
 
-func resolve(r *reader, lab *labFile) (*Plan, error) {
+func resolve(r *reader, lab *labFile) (*plan.Plan, error) {
 	v := &resolver{
 		reader: r,
 		lab:    lab,
-		plan:   &Plan{File: r.file},
+		plan:   &plan.Plan{File: r.file},
 		nodes:  map[string]int{},
-		ports:  map[string]End{},
-		queues: map[End]queueFile{},
+		ports:  map[string]plan.End{},
+		queues: map[plan.End]queueFile{},
 
-		pairsOf: map[int]int{}, strangers: map[string]*NameError{},
+		pairsOf: map[int]int{}, strangers: map[string]*plan.NameError{},
 	}
 	v.header()
 	v.generate()
@@ -132,14 +133,14 @@ func (v *resolver) header() {
 	if d := lab.Dilation; d != nil {
 		p.Dilation = int(*d)
 	}
-	p.Fidelity = Fidelity{Strict: lab.Fidelity.Mode == strict, Limit: units.Millisecond}
+	p.Fidelity = plan.Fidelity{Strict: lab.Fidelity.Mode == strict, Limit: units.Millisecond}
 	set(&p.Fidelity.Limit, lab.Fidelity.Limit)
 	set(&p.Fidelity.Share, lab.Fidelity.Share)
 	if p.Fidelity.Limit == 0 {
 		v.fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "a limit of 0")
 	}
 	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
-	p.Engine.Realtime = Realtime(lab.Engine.Realtime)
+	p.Engine.Realtime = plan.Realtime(lab.Engine.Realtime)
 	set(&p.Engine.Spin, lab.Engine.Spin)
 	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
 	p.Engine.Shards = 1
@@ -187,9 +188,9 @@ func (v *resolver) generate() {
 }
 
 // addNode adds a node, whose name is not there yet, and gives its index.
-func (v *resolver) addNode(name string, kind Kind) int {
+func (v *resolver) addNode(name string, kind plan.Kind) int {
 	i := len(v.plan.Nodes)
-	v.plan.Nodes = append(v.plan.Nodes, Node{Name: name, Kind: kind})
+	v.plan.Nodes = append(v.plan.Nodes, plan.Node{Name: name, Kind: kind})
 	v.nodes[name] = i
 	v.files = append(v.files, nil)
 	return i
@@ -210,14 +211,14 @@ func (v *resolver) namedNodes() {
 			}
 		case file.Kind == nil:
 			v.fail(name, v.kindHint(*name), "%s lacks kind", *name)
-			i = v.addNode(*name, Host)
+			i = v.addNode(*name, plan.Host)
 		default:
 			v.checkName(name, "a node's name", *name, maxNodeName)
 			i = v.addNode(*name, file.Kind.plan())
 		}
 		v.files[i] = file
 		if file.Kind != nil && *file.Kind == vmNode {
-			v.plan.Nodes[i].VM, v.plan.Nodes[i].Attach = &VM{}, Guest
+			v.plan.Nodes[i].VM, v.plan.Nodes[i].Attach = &plan.VM{}, plan.Guest
 		}
 	}
 	switch n := len(v.plan.Nodes); {
@@ -246,8 +247,8 @@ func (v *resolver) kindHint(name string) string {
 func (v *resolver) addPort(node int, name string) int {
 	n := &v.plan.Nodes[node]
 	port := len(n.Ports)
-	n.Ports = append(n.Ports, Port{Name: name, Link: -1})
-	v.ports[n.Name+":"+name] = End{node, port}
+	n.Ports = append(n.Ports, plan.Port{Name: name, Link: -1})
+	v.ports[n.Name+":"+name] = plan.End{Node: node, Port: port}
 	return port
 }
 
@@ -268,8 +269,8 @@ func (v *resolver) namedLinks() {
 			v.fail(&file.Endpoints[1], "a link joins two nodes", "both ends of the link are at %s", v.plan.Nodes[one.Node].Name)
 			continue
 		}
-		ends := [2]End{one, two}
-		patches := [2]LinkPatch{file.LinkPatch, file.LinkPatch}
+		ends := [2]plan.End{one, two}
+		patches := [2]plan.LinkPatch{file.LinkPatch, file.LinkPatch}
 		for j := range file.From {
 			from, direction := &file.From[j].Name, &file.From[j].Value
 			side := slices.Index(file.Endpoints, *from)
@@ -288,15 +289,15 @@ func (v *resolver) namedLinks() {
 }
 
 // newEndpoint adds the port that an endpoint of a link names.
-func (v *resolver) newEndpoint(name *string) (End, bool) {
-	nodeName, portName, err := SplitEndpoint(*name)
+func (v *resolver) newEndpoint(name *string) (plan.End, bool) {
+	nodeName, portName, err := plan.SplitEndpoint(*name)
 	if err != nil {
 		v.fail(name, err.Hint, "%s", err.Msg)
-		return End{}, false
+		return plan.End{}, false
 	}
 	node, ok := v.node(name, nodeName)
 	if !ok {
-		return End{}, false
+		return plan.End{}, false
 	}
 	if used, ok := v.ports[*name]; ok {
 		hint := "each port has one link"
@@ -306,20 +307,20 @@ func (v *resolver) newEndpoint(name *string) (End, bool) {
 				v.plan.PortName(ends[1].Node, ends[1].Port), v.line(v.linkPlaces[link]))
 		}
 		v.fail(name, hint, "%s has a link already", *name)
-		return End{}, false
+		return plan.End{}, false
 	}
-	if v.plan.Nodes[node].Kind == Host {
+	if v.plan.Nodes[node].Kind == plan.Host {
 		if !v.checkName(name, "an interface's name", portName, maxInterface) {
-			return End{}, false
+			return plan.End{}, false
 		}
 		if slices.Contains(reservedInterfaces, portName) {
 			v.fail(name, "write for example "+nodeName+":eth0", "the kernel uses the name %q for itself", portName)
-			return End{}, false
+			return plan.End{}, false
 		}
 	} else if !v.checkName(name, "a port's name", portName, maxNodeName) {
-		return End{}, false
+		return plan.End{}, false
 	}
-	return End{node, v.addPort(node, portName)}, true
+	return plan.End{Node: node, Port: v.addPort(node, portName)}, true
 }
 
 // node finds the node that the value at place names.
@@ -343,7 +344,7 @@ var reservedInterfaces = []string{"lo", "all", "default"}
 // failName reports a name that does not lead anywhere. What is said of it is
 // made only if it will be shown: a suggestion takes time where names are many.
 func (v *resolver) failName(place any, say func() error) {
-	var bad *NameError
+	var bad *plan.NameError
 	if !v.full() && errors.As(say(), &bad) {
 		v.fail(place, bad.Hint, "%s", bad.Msg)
 	}
@@ -351,11 +352,11 @@ func (v *resolver) failName(place any, say func() error) {
 
 // connect adds a link. The patches are what is said of the direction that
 // leaves either end, without the defaults.
-func (v *resolver) connect(ends [2]End, patches [2]LinkPatch, place any) {
-	link := Link{Ends: ends}
+func (v *resolver) connect(ends [2]plan.End, patches [2]plan.LinkPatch, place any) {
+	link := plan.Link{Ends: ends}
 	for i, patch := range patches {
 		var err error
-		link.Dir[i], err = patch.Over(v.lab.Topology.Kinds.Link).Apply(DefaultLink)
+		link.Dir[i], err = patch.Over(v.lab.Topology.Kinds.Link).Apply(plan.DefaultLink)
 		if err != nil {
 			v.checkPatch(err, place)
 		}
@@ -368,7 +369,7 @@ func (v *resolver) connect(ends [2]End, patches [2]LinkPatch, place any) {
 
 // checkPatch reports an error of LinkPatch.Apply where the setting stands.
 func (v *resolver) checkPatch(err error, place any) {
-	var bad *SettingError
+	var bad *plan.SettingError
 	if errors.As(err, &bad) {
 		if v.places[bad.Field] != nil {
 			place = bad.Field

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -88,7 +89,7 @@ func (d *dilation) UnmarshalText(b []byte) error {
 
 // ParseDilation reads a dilation, such as "100": 1 to MaxDilation.
 func ParseDilation(s string) (int, error) {
-	n, err := parseInt([]byte(s), 1, MaxDilation)
+	n, err := parseInt([]byte(s), 1, plan.MaxDilation)
 	if err != nil {
 		return n, fmt.Errorf("%w: a dilation says how many seconds of real time one second of the lab takes", err)
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
@@ -21,7 +22,7 @@ func (v *resolver) series() {
 	if file == nil {
 		return
 	}
-	s := &Series{Every: DefaultSeries}
+	s := &plan.Series{Every: plan.DefaultSeries}
 	set(&s.Every, file.Every)
 	if s.Every < series.MinVirtual || s.Every > series.MaxEvery {
 		v.fail(file.Every, "", "every %v is outside %v to %v", s.Every, series.MinVirtual, series.MaxEvery)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -22,8 +23,8 @@ func (v *resolver) checkTelemetry() {
 
 // checkTelemetryRate reports a rate of the link that leaves a port of a switch, if
 // in-band telemetry is to say it and cannot.
-func (v *resolver) checkTelemetryRate(from End, rate units.Rate, place any) {
-	if _, ok := telemetry.RateCode(rate); ok || v.plan.Nodes[from.Node].Kind != Switch {
+func (v *resolver) checkTelemetryRate(from plan.End, rate units.Rate, place any) {
+	if _, ok := telemetry.RateCode(rate); ok || v.plan.Nodes[from.Node].Kind != plan.Switch {
 		return
 	}
 	var known []string

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/netns-lab/vm"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -68,7 +69,7 @@ func (v *resolver) vm(i int) {
 }
 
 // boots judges what a machine boots.
-func (v *resolver) boots(m *VM, f *vmFile) {
+func (v *resolver) boots(m *plan.VM, f *vmFile) {
 	if m.Image != "" && (m.Kernel != "" || m.Disk != "") {
 		v.failOnce(f.Image, "leave out image, or kernel and disk", "an image has a kernel of its own, and no disk")
 	}

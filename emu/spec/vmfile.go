@@ -7,6 +7,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/netns-lab/vm"
 	"github.com/weftlab/weft/sim/units"
@@ -89,23 +90,23 @@ func (k *nodeKind) UnmarshalText(b []byte) error {
 	case known:
 		hint = "write kind: " + ours
 	}
-	return &NameError{err.Error(), hint}
+	return &plan.NameError{Msg: err.Error(), Hint: hint}
 }
 
 func (nodeKind) schema(*schemaMaker) *jsonschema.Schema { return enum(nodeKindNames...) }
 
 // plan is what a plan calls the kind.
-func (k nodeKind) plan() Kind {
+func (k nodeKind) plan() plan.Kind {
 	if k == switchNode {
-		return Switch
+		return plan.Switch
 	}
-	return Host
+	return plan.Host
 }
 
 // kindOf is what a file calls the kind of a node.
-func kindOf(n *Node) nodeKind {
+func kindOf(n *plan.Node) nodeKind {
 	switch {
-	case n.Kind == Switch:
+	case n.Kind == plan.Switch:
 		return switchNode
 	case n.VM != nil:
 		return vmNode

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // The types here are one of some words in a file.
@@ -48,10 +50,10 @@ var (
 )
 
 // attach is how a host's interface reaches programs.
-type attach Attach
+type attach plan.Attach
 
 // attachNames are the words for it: a guest is a kind of node.
-var attachNames = AttachNames[:Guest]
+var attachNames = plan.AttachNames[:plan.Guest]
 
 // UnmarshalText reads tap, tun or none.
 func (a *attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames) }
@@ -59,17 +61,17 @@ func (a *attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, atta
 func (attach) schema(*schemaMaker) *jsonschema.Schema { return enum(attachNames...) }
 
 // offload says whether a host's devices carry super-packets.
-type offload Offload
+type offload plan.Offload
 
 // UnmarshalText reads on or off.
-func (o *offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, OffloadNames) }
+func (o *offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, plan.OffloadNames) }
 
-func (offload) schema(*schemaMaker) *jsonschema.Schema { return enum(OffloadNames...) }
+func (offload) schema(*schemaMaker) *jsonschema.Schema { return enum(plan.OffloadNames...) }
 
 // realtime says whether the engine thread asks for SCHED_FIFO.
-type realtime Realtime
+type realtime plan.Realtime
 
 // UnmarshalText reads auto, off or require.
-func (r *realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, RealtimeNames) }
+func (r *realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, plan.RealtimeNames) }
 
-func (realtime) schema(*schemaMaker) *jsonschema.Schema { return enum(RealtimeNames...) }
+func (realtime) schema(*schemaMaker) *jsonschema.Schema { return enum(plan.RealtimeNames...) }

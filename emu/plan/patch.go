@@ -1,6 +1,7 @@
-package spec
+package plan
 
 import (
+	"encoding"
 	"fmt"
 	"reflect"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // LinkPatch is a change to the settings of one direction of a link; nil
 // leaves a setting as it is. It is what a lab file says of a link, what an
 // event sets and what the command line sends. See links.Settings for what the
-// settings mean.
+// settings mean. The tags for YAML and its schema are for package spec.
 type LinkPatch struct {
 	Rate               *units.Rate         `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of serialisation, Ethernet's overhead included; default unlimited"`
 	Delay              *units.Time         `yaml:"delay,omitempty" json:"delay,omitempty" jsonschema_description:"propagation delay; default 0"`
@@ -149,6 +150,12 @@ func (p LinkPatch) Apply(s links.Settings) (links.Settings, error) {
 	return s, nil
 }
 
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
 // Over gives p with the settings that it leaves alone taken from base.
 func (p LinkPatch) Over(base LinkPatch) LinkPatch {
 	top, below := reflect.ValueOf(&p).Elem(), reflect.ValueOf(base)
@@ -161,7 +168,13 @@ func (p LinkPatch) Over(base LinkPatch) LinkPatch {
 }
 
 // settingNames are the keys of a LinkPatch, in the order of its fields.
-var settingNames = keysOf(reflect.TypeFor[LinkPatch]())
+var settingNames = func() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[LinkPatch]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}()
 
 // LinkKeys are the names of a link's settings, in the order of LinkPatch.
 func LinkKeys() []string { return slices.Clone(settingNames) }
@@ -194,11 +207,26 @@ func (p *LinkPatch) set(name, text string) error {
 		return fmt.Errorf("%s is set twice", name)
 	}
 	value := reflect.New(field.Type().Elem())
-	if err := parseScalar(value.Interface(), text); err != nil {
+	if err := parseSetting(value.Interface(), text); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	field.Set(value)
 	return nil
+}
+
+// parseSetting fills the setting that ptr points to from text.
+func parseSetting(ptr any, text string) error {
+	switch p := ptr.(type) {
+	case encoding.TextUnmarshaler:
+		return p.UnmarshalText([]byte(text))
+	case *bool:
+		if text != "true" && text != "false" {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		*p = text == "true"
+		return nil
+	}
+	panic(fmt.Sprintf("plan: no way to read a %T", ptr))
 }
 
 // String gives p as ParseAssignments reads it, its arguments joined by spaces.

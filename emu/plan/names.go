@@ -1,4 +1,4 @@
-package spec
+package plan
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func SplitEndpoint(name string) (node, port string, err *NameError) {
 	return node, port, nil
 }
 
-// endpoint finds a port by its name in the file.
+// endpoint is Endpoint with the error as it is.
 func (p *Plan) endpoint(name string) (End, *NameError) {
 	nodeName, portName, err := SplitEndpoint(name)
 	if err != nil {

@@ -1,4 +1,13 @@
-package spec
+// Package plan is a lab with everything worked out, as a value: nodes, ports, links,
+// classes, events, flows and transfers in a flat Plan of indices. It is what a fabric is
+// built of, what is drawn and what is run. With the types stands what follows from them
+// alone: names of ports, broadcast domains, who reaches which address by whom, and
+// LinkPatch, a change of a link's settings, with its forms in arguments and JSON.
+//
+// Package spec makes plans, and judges them: what the types here promise holds because
+// it has checked it. This package knows no YAML, no schema and no places in a file but
+// the lines of what can fail later.
+package plan
 
 import (
 	"net/netip"
@@ -231,14 +240,14 @@ type Event struct {
 
 // The names of kinds, attachments and so on, by their numbers, as a lab file has them.
 var (
-	KindNames     = []string{"host", "switch"}
+	kindNames     = []string{"host", "switch"}
 	AttachNames   = []string{"tap", "tun", "none", "vm"}
 	OffloadNames  = []string{"on", "off"}
 	RealtimeNames = []string{"auto", "off", "require"}
 )
 
 // String gives the name that a lab file uses.
-func (k Kind) String() string { return KindNames[k] }
+func (k Kind) String() string { return kindNames[k] }
 
 // String gives the name that a lab file uses.
 func (a Attach) String() string { return AttachNames[a] }
@@ -267,7 +276,7 @@ func (p *Plan) Node(name string) (int, bool) {
 	return i, i >= 0
 }
 
-// Endpoint finds a port by its name in the file, such as "s1:3". The error
+// Endpoint finds a port by its name, such as "s1:3". The error
 // says what is wrong with the name and which there are.
 func (p *Plan) Endpoint(name string) (node, port int, err error) {
 	e, bad := p.endpoint(name)
@@ -277,7 +286,7 @@ func (p *Plan) Endpoint(name string) (node, port int, err error) {
 	return e.Node, e.Port, nil
 }
 
-// PortName gives the name of a port in the file, such as "s1:3".
+// PortName gives the name of a port, such as "s1:3".
 func (p *Plan) PortName(node, port int) string {
 	n := p.Nodes[node]
 	return n.Name + ":" + n.Ports[port].Name
