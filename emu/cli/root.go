@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/lab"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/yamlfile"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -54,7 +54,7 @@ func Main(args []string) int {
 	} else if i := (*interruption)(nil); errors.As(err, &i) {
 		code = exitSignal + int(i.signal)
 	}
-	var located spec.Errors
+	var located yamlfile.Errors
 	if errors.As(err, &located) {
 		fmt.Fprintln(os.Stderr, located) // it begins with file and line
 		return exitBadInput

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/weftlab/weft/emu/plan"
 )
 
@@ -47,7 +49,7 @@ func (v *resolver) addresses() {
 			continue
 		}
 		if prefix.Addr().Is6() != family.ipv6 {
-			v.fail(family.file, "", "%s is of the other version of IP", prefix)
+			v.Fail(family.file, "", "%s is of the other version of IP", prefix)
 			continue
 		}
 		if len(routers) > 0 {
@@ -77,7 +79,7 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 			return
 		}
 		if other, ok := takenMAC[*m]; ok {
-			v.fail(m, "every interface needs its own", "the Ethernet address %v is taken on line %d", m, v.line(other))
+			v.Fail(m, "every interface needs its own", "the Ethernet address %v is taken on line %d", m, v.Line(other))
 			return
 		}
 		takenMAC[*m] = m
@@ -110,10 +112,10 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 				continue // portSettings has reported it
 			}
 			if end.Port == 0 && len(file.Address) > 0 && len(e.Value.Address) > 0 {
-				v.fail(&e.Value.Address, "the address of the node is that of its first interface", "%s has addresses in two places", v.plan.PortName(i, 0))
+				v.Fail(&e.Value.Address, "the address of the node is that of its first interface", "%s has addresses in two places", v.plan.PortName(i, 0))
 			}
 			if end.Port == 0 && file.MAC != nil && e.Value.MAC != nil {
-				v.fail(e.Value.MAC, "the mac of the node is that of its first interface", "%s has a mac in two places", v.plan.PortName(i, 0))
+				v.Fail(e.Value.MAC, "the mac of the node is that of its first interface", "%s has a mac in two places", v.plan.PortName(i, 0))
 			}
 			give(&n.Ports[end.Port], prefixes(e.Value.Address))
 			giveMAC(&n.Ports[end.Port], e.Value.MAC)
@@ -128,7 +130,7 @@ type placed struct {
 	at any
 }
 
-func prefixes(list oneOrMore[address]) (out []placed) {
+func prefixes(list yamlfile.OneOrMore[address]) (out []placed) {
 	for i := range list {
 		out = append(out, placed{netip.Prefix(list[i]), &list[i]})
 	}
@@ -138,7 +140,7 @@ func prefixes(list oneOrMore[address]) (out []placed) {
 // take notes that somebody has an address, unless somebody else has it.
 func (v *resolver) take(taken map[netip.Addr]any, a placed) bool {
 	if other, ok := taken[a.Addr()]; ok {
-		v.fail(a.at, "every interface needs its own", "the address %s is taken on line %d", a.Addr(), v.line(other))
+		v.Fail(a.at, "every interface needs its own", "the address %s is taken on line %d", a.Addr(), v.Line(other))
 		return false
 	}
 	taken[a.Addr()] = a.at
@@ -194,7 +196,7 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 				if !pools[p].IsValid() {
 					hint = "there is no pool of equal size behind it for further interfaces"
 				}
-				v.fail(place, hint, "the pool %v has no address for %s", first, v.plan.PortName(h, p))
+				v.Fail(place, hint, "the pool %v has no address for %s", first, v.plan.PortName(h, p))
 				return
 			}
 			given[ip] = true
@@ -276,11 +278,11 @@ func (v *resolver) routes() {
 			}
 			switch {
 			case route.To.Addr().Is6() != route.Via.Is6():
-				v.fail(&f.Via, "", "%s is not of the same version of IP as %s", route.Via, route.To)
+				v.Fail(&f.Via, "", "%s is not of the same version of IP as %s", route.Via, route.To)
 			case hasRoute(n.Routes, route.To):
-				v.fail(&f.To, "", "%s has a route to %s already", n.Name, route.To)
+				v.Fail(&f.To, "", "%s has a route to %s already", n.Name, route.To)
 			case !v.onLink(i, route.Via):
-				v.fail(&f.Via, "a gateway is in the prefix of one of the host's addresses, or of a host on the same links",
+				v.Fail(&f.Via, "a gateway is in the prefix of one of the host's addresses, or of a host on the same links",
 					"%s does not reach the gateway %s", n.Name, route.Via)
 			}
 			n.Routes = append(n.Routes, route)

@@ -71,18 +71,18 @@ func (v *resolver) memory(node int) (memory, bool) {
 	if m.part > 0 {
 		m.size = m.part * ports * parts
 	}
-	place := v.some(file.Size, file.Preset, file)
+	place := v.Some(file.Size, file.Preset, file)
 	switch {
 	case file.Size != nil && (*file.Size == 0 || *file.Size > maxMemory):
-		v.fail(place, "leave the buffer out for as much as all ports want", "a buffer of %v is not between 1B and %v", *file.Size, maxMemory)
+		v.Fail(place, "leave the buffer out for as much as all ports want", "a buffer of %v is not between 1B and %v", *file.Size, maxMemory)
 		return m, false
 	case m.part > 0 && file.Alpha != nil:
-		v.fail(file.Alpha, "", "the shares of per-port are static: they have no alpha")
+		v.Fail(file.Alpha, "", "the shares of per-port are static: they have no alpha")
 	case m.size == 0 && file.Preset != nil:
-		v.fail(place, "write size: in the buffer", "hpcc sizes the buffer by the rate of the first host's link, and there is none with a rate")
+		v.Fail(place, "write size: in the buffer", "hpcc sizes the buffer by the rate of the first host's link, and there is none with a rate")
 		return m, false
 	case m.size == 0:
-		v.fail(place, "write for example buffer: {size: 12MB}, or a preset", "the buffer lacks size")
+		v.Fail(place, "write for example buffer: {size: 12MB}, or a preset", "the buffer lacks size")
 		return m, false
 	}
 	return m, true
@@ -141,10 +141,10 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 		c.Ingress.Reserve = m.ingressReserve
 		const hint = "a pause holds it off: see xoff and alpha of pfc"
 		if ingress.Limit != nil {
-			v.fail(ingress.Limit, hint, "what comes in of the lossless class %s has no limit", file.name)
+			v.Fail(ingress.Limit, hint, "what comes in of the lossless class %s has no limit", file.name)
 		}
 		if ingress.Alpha != nil {
-			v.fail(ingress.Alpha, hint, "what comes in of the lossless class %s has no alpha", file.name)
+			v.Fail(ingress.Alpha, hint, "what comes in of the lossless class %s has no alpha", file.name)
 		}
 	} else {
 		c.Alpha, c.Reserve = m.lossy, m.queueReserve
@@ -159,7 +159,7 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 	set(&c.Ingress.Limit, ingress.Limit)
 	set((*alpha)(&c.Ingress.Alpha), ingress.Alpha)
 	if ingress.Limit != nil && *ingress.Limit == 0 {
-		v.fail(ingress.Limit, "leave it out for no limit", "a limit of 0")
+		v.Fail(ingress.Limit, "leave it out for no limit", "a limit of 0")
 	}
 	for _, key := range []struct {
 		name  string
@@ -169,9 +169,9 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 		{"reserve", file.Reserve, nil}, {"alpha", nil, file.Alpha},
 		{"reserve", ingress.Reserve, nil}, {"alpha", nil, ingress.Alpha},
 	} {
-		place := v.some(key.bytes, key.alpha)
+		place := v.Some(key.bytes, key.alpha)
 		if place != nil && m.size == 0 {
-			v.fail(place, "write for example buffer: {size: 12MB} in the switch", "%s of the class %s is a share of the buffer, and there is none", key.name, file.name)
+			v.Fail(place, "write for example buffer: {size: 12MB} in the switch", "%s of the class %s is a share of the buffer, and there is none", key.name, file.name)
 		}
 		v.checkMemory(key.bytes, key.name)
 	}
@@ -180,7 +180,7 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 // checkMemory judges an amount of the file, which may be nil.
 func (v *resolver) checkMemory(b *units.Bytes, what string) {
 	if b != nil && *b > maxMemory {
-		v.fail(b, "", "%s %v is more than %v", what, *b, maxMemory)
+		v.Fail(b, "", "%s %v is more than %v", what, *b, maxMemory)
 	}
 }
 
@@ -200,7 +200,7 @@ func (v *resolver) fill(node int, m *memory) {
 	shared := m.size - headroom - reserve
 	if m.size > 0 && shared <= 0 {
 		buffer := d.Buffer.settings()
-		v.fail(v.some(buffer.Size, buffer.Preset, buffer), "the buffer must hold more than that",
+		v.Fail(v.Some(buffer.Size, buffer.Preset, buffer), "the buffer must hold more than that",
 			"the headroom of %s takes %v and its reserves %v, together %v of a buffer of %v", n.Name, headroom, reserve, headroom+reserve, m.size)
 		return
 	}
@@ -209,7 +209,7 @@ func (v *resolver) fill(node int, m *memory) {
 		for j, c := range n.Ports[p].Classes {
 			file := d.classes[j]
 			if f := file.PFC.settings(); f != nil && f.Xoff != nil && m.size > 0 && *f.Xoff > shared {
-				v.fail(f.Xoff, "", "xoff %v is never reached: besides headroom and reserves the buffer of %s holds %v", *f.Xoff, n.Name, shared)
+				v.Fail(f.Xoff, "", "xoff %v is never reached: besides headroom and reserves the buffer of %s holds %v", *f.Xoff, n.Name, shared)
 			}
 			mark := file.Mark
 			if mark == nil {
@@ -218,7 +218,7 @@ func (v *resolver) fill(node int, m *memory) {
 			if most := longest(&c, m.size, shared); mark != nil && most > 0 {
 				v.checkMark(n, c.Mark, most, mark)
 				if k, err := congestion.Points.Find(mark.name); err == nil && k.NotFair != "" && file.Order != nil && *file.Order == fair {
-					v.fail(v.some(file.Order, mark), "leave out order: fair or mark: "+mark.name, "%s and does not work with order: fair", k.NotFair)
+					v.Fail(v.Some(file.Order, mark), "leave out order: fair or mark: "+mark.name, "%s and does not work with order: fair", k.NotFair)
 				}
 			}
 		}

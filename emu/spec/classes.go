@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
@@ -46,16 +48,6 @@ func (d *depth) lossless(c *namedClass) bool {
 	return c.PFC.settings() != nil || d.Pause.settings() != nil
 }
 
-// some gives the first of several pointers that stands in the file.
-func (r *reader) some(places ...any) any {
-	for _, p := range places {
-		if r.places[p] != nil {
-			return p
-		}
-	}
-	return nil
-}
-
 // classes resolves which nodes have classes, and which packets are of which.
 func (v *resolver) classes() {
 	v.deep = make([]*depth, len(v.plan.Nodes))
@@ -75,7 +67,7 @@ func (v *resolver) classes() {
 			continue
 		}
 		d := &depth{
-			switchFile: file.join(v.reader, kinds.Switch.switchFile),
+			switchFile: file.join(v.Reader, kinds.Switch.switchFile),
 			classes:    v.joinClasses(file.Classes, kinds.Switch.Classes),
 		}
 		cutThrough := d.CutThrough != nil && *d.CutThrough
@@ -96,9 +88,9 @@ func (v *resolver) classes() {
 
 // joinClasses gives the classes of a node: those of the kind, with what the
 // node says of them, then those that only the node has.
-func (v *resolver) joinClasses(node, kind dict[classFile]) []*namedClass {
+func (v *resolver) joinClasses(node, kind yamlfile.Dict[classFile]) []*namedClass {
 	var joined []*namedClass
-	for _, d := range []dict[classFile]{kind, node} {
+	for _, d := range []yamlfile.Dict[classFile]{kind, node} {
 		for j := range d {
 			name, file := &d[j].Name, d[j].Value
 			i := slices.IndexFunc(joined, func(c *namedClass) bool { return c.name == *name })
@@ -107,14 +99,14 @@ func (v *resolver) joinClasses(node, kind dict[classFile]) []*namedClass {
 				continue
 			}
 			joined[i].at = name
-			joined[i].classFile = file.join(v.reader, joined[i].classFile)
+			joined[i].classFile = file.join(v.Reader, joined[i].classFile)
 		}
 	}
 	return joined
 }
 
 // checkHostClasses reports what the classes of a host do not have.
-func (v *resolver) checkHostClasses(classes dict[classFile]) {
+func (v *resolver) checkHostClasses(classes yamlfile.Dict[classFile]) {
 	for i := range classes {
 		c := &classes[i].Value
 		for _, key := range []struct {
@@ -126,7 +118,7 @@ func (v *resolver) checkHostClasses(classes dict[classFile]) {
 			{"ingress", c.Ingress != nil, c.Ingress}, {"pfc", c.PFC != nil, c.PFC}, {"trim", c.Trim != nil, c.Trim},
 		} {
 			if key.set {
-				v.fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit", "%s is a setting of a switch's class", key.name)
+				v.Fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit", "%s is a setting of a switch's class", key.name)
 			}
 		}
 	}
@@ -149,11 +141,11 @@ func (v *resolver) setClasses(node int, d *depth) {
 		case c.Priority != nil:
 			c.priority = uint8(*c.Priority)
 		case c.name != defaultClass:
-			v.fail(c.at, d.priorityHint(c), "the class %s lacks priority", c.name)
+			v.Fail(c.at, d.priorityHint(c), "the class %s lacks priority", c.name)
 			continue
 		}
 		if other := holder[c.priority]; other != nil {
-			v.fail(v.some(c.Priority, other.Priority, c.at, other.at), "every class has its own, 0 to 7; the class default has 0 unless it says another",
+			v.Fail(v.Some(c.Priority, other.Priority, c.at, other.at), "every class has its own, 0 to 7; the class default has 0 unless it says another",
 				"the classes %s and %s have the priority %d", other.name, c.name, c.priority)
 			continue
 		}
@@ -204,7 +196,7 @@ func (v *resolver) classMap(d *depth) (m class.Map) {
 			v.give(&c.PCP[i], "pcp", c.PCP[i].span, c, pcps[:], m.PCP[:])
 		}
 		if c.name != defaultClass && len(c.DSCP)+len(c.PCP) == 0 {
-			v.fail(c.at, "write for example dscp: 26", "no packet is of the class %s: it has neither dscp nor pcp", c.name)
+			v.Fail(c.at, "write for example dscp: 26", "no packet is of the class %s: it has neither dscp nor pcp", c.name)
 		}
 	}
 	return m
@@ -214,7 +206,7 @@ func (v *resolver) classMap(d *depth) (m class.Map) {
 func (v *resolver) give(place any, what string, s span, c *namedClass, holders []*namedClass, m []uint8) {
 	for p := s.low; p <= s.high; p++ {
 		if other := holders[p]; other != nil {
-			v.fail(place, "a packet is of one class", "%s %d is of the classes %s and %s", what, p, other.name, c.name)
+			v.Fail(place, "a packet is of one class", "%s %d is of the classes %s and %s", what, p, other.name, c.name)
 			return
 		}
 		holders[p], m[p] = c, c.priority
@@ -244,7 +236,7 @@ func (v *resolver) takeOver(host int) {
 			v.deep[host] = mine
 			n.Deep = &plan.Deep{Map: v.plan.Nodes[at].Deep.Map}
 		case n.Deep.Map != v.plan.Nodes[at].Deep.Map || !slices.EqualFunc(v.deep[first].classes, theirs.classes, sameOnHosts):
-			v.fail(v.some(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
+			v.Fail(v.Some(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
 				"%s is at %s and at %s, whose classes differ", n.Name, v.plan.Nodes[first].Name, v.plan.Nodes[at].Name)
 			return
 		}
@@ -289,7 +281,7 @@ func (v *resolver) checkClassLimits(at plan.End, frame units.Bytes, place any) {
 		file, queue := d.classes[i], v.queues[at]
 		limited := c.Limit > 0 || file.Limit != nil || !d.lossless(file) && queue.Limit != nil
 		if limited && c.Limit < frame {
-			v.fail(v.some(file.Limit, queue.Limit, place), "",
+			v.Fail(v.Some(file.Limit, queue.Limit, place), "",
 				"the queue of the class %s at %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
 				c.Name, v.plan.PortName(at.Node, at.Port), c.Limit, frame)
 		}

@@ -41,7 +41,7 @@ func (v *resolver) control(n *plan.Node, c *controlFile, place any) cc.Choice {
 	for _, p := range n.Ports {
 		rate := v.settingsOf(&p, 0).Rate
 		if rate == 0 {
-			v.failOnce(v.some(c, place), "write rate: for the link, in links, in the generator or in link under kinds",
+			v.FailOnce(v.Some(c, place), "write rate: for the link, in links, in the generator or in link under kinds",
 				"%s goes by the rate of the link, and that of %s:%s is unlimited", c.name, n.Name, p.Name)
 			return cc.Choice{}
 		}
@@ -50,8 +50,8 @@ func (v *resolver) control(n *plan.Node, c *controlFile, place any) cc.Choice {
 	m, _ := cc.Methods.Find(c.name)
 	preset := c.presetOf()
 	settings := m.Preset(preset, line)
-	overlay(v.reader, settings, c.values)
-	v.report(c.name, settings, settings.Validate(slowest), c.preset, c, place)
+	overlay(v.Reader, settings, c.values)
+	reportSystem(v.Reader, c.name, settings, settings.Validate(slowest), c.preset, c, place)
 	return cc.Choice{Name: c.name, Preset: preset, Settings: settings}
 }
 
@@ -68,7 +68,7 @@ func (v *resolver) checkUnlimited(from plan.End, place any) {
 	}
 	for _, c := range all {
 		if c.Settings != nil {
-			v.fail(place, "", "%s goes by the rate of the link, and that of %s becomes unlimited", c, v.plan.PortName(from.Node, from.Port))
+			v.Fail(place, "", "%s goes by the rate of the link, and that of %s becomes unlimited", c, v.plan.PortName(from.Node, from.Port))
 		}
 	}
 }

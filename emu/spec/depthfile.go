@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
@@ -35,18 +37,18 @@ type bufferFile struct {
 func (b *bufferFile) byName() any { b.Preset = new(bufferPreset); return b.Preset }
 
 type classFile struct {
-	DSCP     oneOrMore[dscpRange] `yaml:"dscp,omitempty" jsonschema_description:"DSCPs of its IP packets: numbers and ranges, such as [26, 32-39]"`
-	PCP      oneOrMore[pcpRange]  `yaml:"pcp,omitempty" jsonschema_description:"802.1Q priority code points of its tagged packets that are not IP"`
-	Priority *priority            `yaml:"priority,omitempty" jsonschema_description:"its queue, and the class that PFC pauses; must be there but for the class default, whose is 0"`
-	Weight   *weight              `yaml:"weight,omitempty" jsonschema_description:"its share among the classes with a weight (DWRR); default strict priority"`
-	Order    *order               `yaml:"order,omitempty" jsonschema_description:"packets leave as they came, or flows take turns; default fifo"`
-	Limit    *units.Bytes         `yaml:"limit,omitempty" jsonschema_description:"most bytes that wait at a port"`
-	Reserve  *units.Bytes         `yaml:"reserve,omitempty" jsonschema_description:"switch: of the buffer, kept for its queue at each port; default 0"`
-	Alpha    *alpha               `yaml:"alpha,omitempty" jsonschema_description:"switch: its queue may take alpha times what is free of the buffer, or none; default the buffer's, none with pfc"`
-	Mark     *markFile            `yaml:"mark,omitempty" jsonschema_description:"switch: marking of packets (ECN); default that of queue"`
-	Ingress  *ingressFile         `yaml:"ingress,omitempty" jsonschema_description:"switch: what packets that came in through one port may take of the buffer"`
-	PFC      *orNone[pfcFile]     `yaml:"pfc,omitempty" jsonschema_description:"switch: priority flow control, which makes the class lossless; default none"`
-	Trim     *orNone[trimFile]    `yaml:"trim,omitempty" jsonschema_description:"switch: packets are cut down to their headers in place of drops; default none"`
+	DSCP     yamlfile.OneOrMore[dscpRange] `yaml:"dscp,omitempty" jsonschema_description:"DSCPs of its IP packets: numbers and ranges, such as [26, 32-39]"`
+	PCP      yamlfile.OneOrMore[pcpRange]  `yaml:"pcp,omitempty" jsonschema_description:"802.1Q priority code points of its tagged packets that are not IP"`
+	Priority *priority                     `yaml:"priority,omitempty" jsonschema_description:"its queue, and the class that PFC pauses; must be there but for the class default, whose is 0"`
+	Weight   *weight                       `yaml:"weight,omitempty" jsonschema_description:"its share among the classes with a weight (DWRR); default strict priority"`
+	Order    *order                        `yaml:"order,omitempty" jsonschema_description:"packets leave as they came, or flows take turns; default fifo"`
+	Limit    *units.Bytes                  `yaml:"limit,omitempty" jsonschema_description:"most bytes that wait at a port"`
+	Reserve  *units.Bytes                  `yaml:"reserve,omitempty" jsonschema_description:"switch: of the buffer, kept for its queue at each port; default 0"`
+	Alpha    *alpha                        `yaml:"alpha,omitempty" jsonschema_description:"switch: its queue may take alpha times what is free of the buffer, or none; default the buffer's, none with pfc"`
+	Mark     *markFile                     `yaml:"mark,omitempty" jsonschema_description:"switch: marking of packets (ECN); default that of queue"`
+	Ingress  *ingressFile                  `yaml:"ingress,omitempty" jsonschema_description:"switch: what packets that came in through one port may take of the buffer"`
+	PFC      *orNone[pfcFile]              `yaml:"pfc,omitempty" jsonschema_description:"switch: priority flow control, which makes the class lossless; default none"`
+	Trim     *orNone[trimFile]             `yaml:"trim,omitempty" jsonschema_description:"switch: packets are cut down to their headers in place of drops; default none"`
 }
 
 type ingressFile struct {
@@ -95,23 +97,23 @@ type orNone[T any] struct {
 // one, and gives it.
 type preset interface{ byName() any }
 
-func (o *orNone[T]) decode(r *reader, n ast.Node, what string) {
-	text, scalar := scalarText(n)
+func (o *orNone[T]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	text, scalar := yamlfile.ScalarText(n)
 	if scalar && text == "none" {
 		o.none = true
 		return
 	}
 	if p, ok := any(&o.Value).(preset); ok && scalar {
-		r.read(p.byName(), n, what)
+		r.Read(p.byName(), n, what)
 		return
 	}
-	r.read(&o.Value, n, what)
+	r.Read(&o.Value, n, what)
 }
 
-func (o orNone[T]) schema(m *schemaMaker) *jsonschema.Schema {
-	forms := []*jsonschema.Schema{{Const: "none"}, m.of(reflect.TypeFor[T]())}
+func (o orNone[T]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	forms := []*jsonschema.Schema{{Const: "none"}, m.Of(reflect.TypeFor[T]())}
 	if p, ok := any(&o.Value).(preset); ok {
-		forms = append(forms, m.of(reflect.TypeOf(p.byName()).Elem()))
+		forms = append(forms, m.Of(reflect.TypeOf(p.byName()).Elem()))
 	}
 	return &jsonschema.Schema{OneOf: forms}
 }
@@ -126,7 +128,7 @@ func (o *orNone[T]) settings() *T {
 
 // under gives top with the keys that it leaves out taken from base. Either
 // may be nil.
-func under[T any](r *reader, top, base *T) *T {
+func under[T any](r *yamlfile.Reader, top, base *T) *T {
 	if top == nil || base == nil {
 		if top == nil {
 			top = base
@@ -140,13 +142,13 @@ func under[T any](r *reader, top, base *T) *T {
 			v.Field(i).Set(below.Field(i))
 		}
 	}
-	r.places[&joined] = r.places[top]
+	r.SetPlace(&joined, r.Place(top))
 	return &joined
 }
 
 // underNone is under for settings that may be none. Join joins those that are
 // there.
-func underNone[T any](r *reader, top, base *orNone[T], join func(top, base *T) *T) *orNone[T] {
+func underNone[T any](r *yamlfile.Reader, top, base *orNone[T], join func(top, base *T) *T) *orNone[T] {
 	if top == nil || base == nil || top.none || base.none {
 		if top == nil {
 			top = base
@@ -154,20 +156,20 @@ func underNone[T any](r *reader, top, base *orNone[T], join func(top, base *T) *
 		return top
 	}
 	joined := &orNone[T]{Value: *join(&top.Value, &base.Value)}
-	r.places[joined] = r.places[top]
-	r.places[&joined.Value] = r.places[top]
+	r.SetPlace(joined, r.Place(top))
+	r.SetPlace(&joined.Value, r.Place(top))
 	return joined
 }
 
 // join gives a switch's settings with what they leave out taken from base.
-func (f switchFile) join(r *reader, base switchFile) switchFile {
+func (f switchFile) join(r *yamlfile.Reader, base switchFile) switchFile {
 	joined := under(r, &f, &base)
 	joined.Buffer = underNone(r, f.Buffer, base.Buffer, func(a, b *bufferFile) *bufferFile { return under(r, a, b) })
 	joined.Pause = underNone(r, f.Pause, base.Pause, func(a, b *pfcFile) *pfcFile { return a.join(r, b) })
 	return *joined
 }
 
-func (f classFile) join(r *reader, base classFile) classFile {
+func (f classFile) join(r *yamlfile.Reader, base classFile) classFile {
 	joined := under(r, &f, &base)
 	joined.Ingress = under(r, f.Ingress, base.Ingress)
 	joined.PFC = underNone(r, f.PFC, base.PFC, func(a, b *pfcFile) *pfcFile { return a.join(r, b) })
@@ -175,7 +177,7 @@ func (f classFile) join(r *reader, base classFile) classFile {
 	return *joined
 }
 
-func (f *pfcFile) join(r *reader, base *pfcFile) *pfcFile {
+func (f *pfcFile) join(r *yamlfile.Reader, base *pfcFile) *pfcFile {
 	joined := under(r, f, base)
 	joined.Watchdog = under(r, f.Watchdog, base.Watchdog)
 	// The two forms of a threshold do not mix: what the node says of one takes
@@ -224,10 +226,10 @@ func (a *alpha) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (alpha) schema(*schemaMaker) *jsonschema.Schema {
+func (alpha) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 		{Type: "number", ExclusiveMinimum: "0", Maximum: "1000"},
-		text(`^(none|(` + number + `) */ *(` + number + `))$`),
+		yamlfile.Text(`^(none|(` + yamlfile.NumberForm + `) */ *(` + yamlfile.NumberForm + `))$`),
 	}}
 }
 
@@ -240,11 +242,11 @@ func (s *span) read(b []byte, most int) error {
 	if !ranged {
 		last = first
 	}
-	low, err := parseInt([]byte(strings.TrimSpace(first)), 0, most)
+	low, err := yamlfile.ParseInt([]byte(strings.TrimSpace(first)), 0, most)
 	if err != nil {
 		return fmt.Errorf("%q is neither a number from 0 to %d nor a range of them, such as 2-%d", b, most, min(most, 31))
 	}
-	high, err := parseInt([]byte(strings.TrimSpace(last)), low, most)
+	high, err := yamlfile.ParseInt([]byte(strings.TrimSpace(last)), low, most)
 	if err != nil {
 		return fmt.Errorf("%q is not a range: it goes from the smaller number to the greater, at most %d", b, most)
 	}
@@ -258,7 +260,7 @@ type dscpRange struct{ span }
 // UnmarshalText reads "26" or "24-31".
 func (d *dscpRange) UnmarshalText(b []byte) error { return d.read(b, 63) }
 
-func (dscpRange) schema(*schemaMaker) *jsonschema.Schema { return spanSchema(63) }
+func (dscpRange) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return spanSchema(63) }
 
 // pcpRange is priority code points of 802.1Q tags.
 type pcpRange struct{ span }
@@ -266,10 +268,10 @@ type pcpRange struct{ span }
 // UnmarshalText reads "3" or "4-7".
 func (p *pcpRange) UnmarshalText(b []byte) error { return p.read(b, 7) }
 
-func (pcpRange) schema(*schemaMaker) *jsonschema.Schema { return spanSchema(7) }
+func (pcpRange) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return spanSchema(7) }
 
 func spanSchema(most int) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(0, most), text(`^[0-9]+ *- *[0-9]+$`)}}
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(0, most), yamlfile.Text(`^[0-9]+ *- *[0-9]+$`)}}
 }
 
 // priority is the priority of a class.
@@ -277,12 +279,14 @@ type priority uint8
 
 // UnmarshalText reads a number from 0 to 7.
 func (p *priority) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 0, class.Count-1)
+	n, err := yamlfile.ParseInt(b, 0, class.Count-1)
 	*p = priority(n)
 	return err
 }
 
-func (priority) schema(*schemaMaker) *jsonschema.Schema { return integer(0, class.Count-1) }
+func (priority) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Integer(0, class.Count-1)
+}
 
 const maxWeight = 1000
 
@@ -291,12 +295,12 @@ type weight int
 
 // UnmarshalText reads a number from 1 to maxWeight.
 func (w *weight) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 1, maxWeight)
+	n, err := yamlfile.ParseInt(b, 1, maxWeight)
 	*w = weight(n)
 	return err
 }
 
-func (weight) schema(*schemaMaker) *jsonschema.Schema { return integer(1, maxWeight) }
+func (weight) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, maxWeight) }
 
 // order is in which order the packets of a class leave.
 type order uint8
@@ -311,19 +315,21 @@ var orderNames = []string{"fifo", "fair"}
 // UnmarshalText reads fifo or fair.
 func (o *order) UnmarshalText(b []byte) error { return unmarshalName(o, b, orderNames) }
 
-func (order) schema(*schemaMaker) *jsonschema.Schema { return enum(orderNames...) }
+func (order) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(orderNames...) }
 
 // quanta is a pause time.
 type quanta uint16
 
 // UnmarshalText reads a number from 1 to 65535.
 func (q *quanta) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 1, math.MaxUint16)
+	n, err := yamlfile.ParseInt(b, 1, math.MaxUint16)
 	*q = quanta(n)
 	return err
 }
 
-func (quanta) schema(*schemaMaker) *jsonschema.Schema { return integer(1, math.MaxUint16) }
+func (quanta) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Integer(1, math.MaxUint16)
+}
 
 // bufferPreset is a known buffer.
 type bufferPreset uint8
@@ -340,7 +346,9 @@ var bufferPresetNames = []string{"hpcc", "broadcom", "per-port"}
 // UnmarshalText reads the name that a lab file uses.
 func (p *bufferPreset) UnmarshalText(b []byte) error { return unmarshalName(p, b, bufferPresetNames) }
 
-func (bufferPreset) schema(*schemaMaker) *jsonschema.Schema { return enum(bufferPresetNames...) }
+func (bufferPreset) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(bufferPresetNames...)
+}
 
 // trimPreset is a known way to trim.
 type trimPreset uint8
@@ -356,4 +364,6 @@ var trimPresetNames = []string{"uec", "ndp"}
 // UnmarshalText reads the name that a lab file uses.
 func (p *trimPreset) UnmarshalText(b []byte) error { return unmarshalName(p, b, trimPresetNames) }
 
-func (trimPreset) schema(*schemaMaker) *jsonschema.Schema { return enum(trimPresetNames...) }
+func (trimPreset) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(trimPresetNames...)
+}

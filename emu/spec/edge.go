@@ -4,6 +4,8 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
@@ -49,17 +51,17 @@ func (v *resolver) edges() {
 		if n.VM != nil {
 			kind = kinds.VM.Edge
 		}
-		f := said.join(v.reader, kind)
+		f := said.join(v.Reader, kind)
 		if f == nil || f.name == "" {
 			continue
 		}
 		if n.Ports[0].Link < 0 {
 			if said != nil {
-				v.fail(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.name, n.Name)
+				v.Fail(said, "join it to a switch under links", "%s of %s has no effect: the host has no link", f.name, n.Name)
 			}
 			continue
 		}
-		n.Edge = v.edge(n, f, v.some(said, kind))
+		n.Edge = v.edge(n, f, v.Some(said, kind))
 	}
 }
 
@@ -76,13 +78,13 @@ func (v *resolver) edge(n *plan.Node, f *edgeFile, place any) edge.Chosen {
 	}
 	k, _ := edge.Services.Find(f.name)
 	settings := k.Settings(f.presetOf(), line)
-	overlay(v.reader, settings, f.values)
-	before := len(v.errs)
+	overlay(v.Reader, settings, f.values)
+	before := v.Faults()
 	for _, c := range controlsIn(settings) {
-		*c = v.control(n, v.inner[c], place)
+		*c = v.control(n, controlOf(v.Reader, c), place)
 	}
-	if len(v.errs) == before {
-		v.report(f.name, settings, settings.Validate(slowest), f.preset, f, place)
+	if v.Faults() == before {
+		reportSystem(v.Reader, f.name, settings, settings.Validate(slowest), f.preset, f, place)
 	}
 	return edge.Chosen{Name: f.name, Preset: f.presetOf(), Settings: settings}
 }
@@ -90,8 +92,8 @@ func (v *resolver) edge(n *plan.Node, f *edgeFile, place any) edge.Chosen {
 // controlsIn gives the fields of settings that are rate controls.
 func controlsIn(settings any) (all []*cc.Choice) {
 	v := reflect.ValueOf(settings).Elem()
-	for _, f := range fieldsOf(v.Type()) {
-		if c, ok := v.FieldByIndex(f.index).Addr().Interface().(*cc.Choice); ok {
+	for _, f := range yamlfile.FieldsOf(v.Type()) {
+		if c, ok := v.FieldByIndex(f.Index).Addr().Interface().(*cc.Choice); ok {
 			all = append(all, c)
 		}
 	}

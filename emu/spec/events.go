@@ -24,11 +24,11 @@ func (v *resolver) events() {
 			name = f.From
 		}
 		if name == nil || f.Link != nil && f.From != nil {
-			v.fail(f, "link changes both directions, from the one that leaves the endpoint", "an event has one of link and from")
+			v.Fail(f, "link changes both directions, from the one that leaves the endpoint", "an event has one of link and from")
 			continue
 		}
 		if f.Set == (plan.LinkPatch{}) {
-			v.fail(&f.Set, "write for example set: {state: down}", "the event sets nothing")
+			v.Fail(&f.Set, "write for example set: {state: down}", "the event sets nothing")
 			continue
 		}
 		end, ok := v.end(name)
@@ -37,7 +37,7 @@ func (v *resolver) events() {
 		}
 		port := v.plan.Nodes[end.Node].Ports[end.Port]
 		if port.Link < 0 {
-			v.fail(name, "", "%s has no link", *name)
+			v.Fail(name, "", "%s has no link", *name)
 			continue
 		}
 		e := plan.Event{At: f.At, Link: port.Link, Dir: [2]bool{true, true}, Set: f.Set}

@@ -29,17 +29,17 @@ func (v *resolver) programs(kind, node []execForm) (all []plan.Program) {
 
 func (v *resolver) program(form *execForm) plan.Program {
 	f := &form.Value
-	p := plan.Program{Line: v.line(form), Text: f.Run.text, Argv: slices.Clone(f.Run.argv), Ready: plan.Ready{Within: defaultWithin}}
+	p := plan.Program{Line: v.Line(form), Text: f.Run.text, Argv: slices.Clone(f.Run.argv), Ready: plan.Ready{Within: defaultWithin}}
 	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.argv == nil {
-		v.failOnce(form, `write for example "iperf3 -s" or [iperf3, -s]`, "the command is empty")
+		v.FailOnce(form, `write for example "iperf3 -s" or [iperf3, -s]`, "the command is empty")
 	}
 	if strings.ContainsRune(strings.Join(p.Argv, ""), 0) {
-		v.failOnce(form, "", "the command contains a zero byte")
+		v.FailOnce(form, "", "the command contains a zero byte")
 	}
 	for i := range f.Env {
 		e := &f.Env[i]
 		if e.Name == "" || strings.ContainsAny(e.Name, "=\x00") || strings.ContainsRune(string(e.Value), 0) {
-			v.failOnce(&e.Name, "write for example env: {LANG: C}", "%q is no name of an environment variable", e.Name)
+			v.FailOnce(&e.Name, "write for example env: {LANG: C}", "%q is no name of an environment variable", e.Name)
 		}
 		p.Env = append(p.Env, e.Name+"="+string(e.Value))
 	}
@@ -59,30 +59,30 @@ func (v *resolver) ready(f *readyFile) plan.Ready {
 	if f.Output != nil {
 		count++
 		if _, err := regexp.Compile(*f.Output); err != nil {
-			v.failOnce(f.Output, "", "output: %v", err)
+			v.FailOnce(f.Output, "", "output: %v", err)
 		}
 		if r.Output = *f.Output; r.Output == "" {
-			v.failOnce(f.Output, "write . for any output", "output is empty")
+			v.FailOnce(f.Output, "write . for any output", "output is empty")
 		}
 	}
 	if f.File != nil {
 		count++
 		if r.File = *f.File; !strings.HasPrefix(r.File, "/") || strings.ContainsRune(r.File, 0) {
-			v.failOnce(f.File, "the commands of a host need not start where the lab file is", "file %q is no absolute path", r.File)
+			v.FailOnce(f.File, "the commands of a host need not start where the lab file is", "file %q is no absolute path", r.File)
 		}
 	}
 	if f.Exit != nil {
 		count++
 		if r.Exit = *f.Exit; !r.Exit {
-			v.failOnce(f.Exit, "leave ready out for a command that is not waited for", "exit: false says nothing")
+			v.FailOnce(f.Exit, "leave ready out for a command that is not waited for", "exit: false says nothing")
 		}
 	}
 	if count != 1 {
-		v.failOnce(f, "", "ready has one of port, output, file and exit")
+		v.FailOnce(f, "", "ready has one of port, output, file and exit")
 	}
 	if t := f.Within; t != nil {
 		if *t < minWithin || *t > maxWithin {
-			v.failOnce(t, "", "within %v is outside 1ms to 1h", *t)
+			v.FailOnce(t, "", "within %v is outside 1ms to 1h", *t)
 		}
 		r.Within = time.Duration(*t / units.Nanosecond)
 	}

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
@@ -14,28 +16,28 @@ import (
 // arguments, or either of them as run, with more to say.
 type execForm struct{ Value execFile }
 
-func (f *execForm) decode(r *reader, n ast.Node, what string) {
-	_, isText := scalarText(n)
+func (f *execForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	_, isText := yamlfile.ScalarText(n)
 	_, isList := n.(*ast.SequenceNode)
 	if isText || isList {
-		r.read(&f.Value.Run, n, "a command")
+		r.Read(&f.Value.Run, n, "a command")
 		return
 	}
-	r.read(&f.Value, n, what)
+	r.Read(&f.Value, n, what)
 }
 
-func (execForm) schema(m *schemaMaker) *jsonschema.Schema {
-	run := commandLine{}.schema(m)
-	return &jsonschema.Schema{OneOf: append(run.OneOf, m.of(reflect.TypeFor[execFile]()))}
+func (execForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	run := commandLine{}.Schema(m)
+	return &jsonschema.Schema{OneOf: append(run.OneOf, m.Of(reflect.TypeFor[execFile]()))}
 }
 
 type execFile struct {
-	Run   commandLine  `yaml:"run" jsonschema_description:"the command: a text for /bin/sh, or a program and its arguments"`
-	Ready *readyFile   `yaml:"ready,omitempty" jsonschema_description:"what is waited for before the host's next command starts, and before the lab counts as up; default nothing"`
-	Env   dict[scalar] `yaml:"env,omitempty" jsonschema_description:"environment variables beside those of weft"`
+	Run   commandLine                    `yaml:"run" jsonschema_description:"the command: a text for /bin/sh, or a program and its arguments"`
+	Ready *readyFile                     `yaml:"ready,omitempty" jsonschema_description:"what is waited for before the host's next command starts, and before the lab counts as up; default nothing"`
+	Env   yamlfile.Dict[yamlfile.Scalar] `yaml:"env,omitempty" jsonschema_description:"environment variables beside those of weft"`
 }
 
-func (execFile) noun() string { return "a command" }
+func (execFile) Noun() string { return "a command" }
 
 type readyFile struct {
 	Port   *tcpPort    `yaml:"port,omitempty" jsonschema_description:"something in the host listens on this TCP port"`
@@ -45,19 +47,19 @@ type readyFile struct {
 	Within *units.Time `yaml:"within,omitempty" jsonschema_description:"how long that may take, 1ms to 1h; default 1min"`
 }
 
-func (readyFile) noun() string { return "ready" }
+func (readyFile) Noun() string { return "ready" }
 
 // tcpPort is a port of TCP.
 type tcpPort uint16
 
 // UnmarshalText reads a number from 1 to 65535.
 func (p *tcpPort) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 1, 1<<16-1)
+	n, err := yamlfile.ParseInt(b, 1, 1<<16-1)
 	*p = tcpPort(n)
 	return err
 }
 
-func (tcpPort) schema(*schemaMaker) *jsonschema.Schema { return integer(1, 1<<16-1) }
+func (tcpPort) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, 1<<16-1) }
 
 // commandLine is a program and its arguments.
 type commandLine struct {
@@ -68,25 +70,25 @@ type commandLine struct {
 // shell runs a command that is a text.
 const shell = "/bin/sh"
 
-func (c *commandLine) decode(r *reader, n ast.Node, what string) {
-	if text, ok := scalarText(n); ok {
+func (c *commandLine) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	if text, ok := yamlfile.ScalarText(n); ok {
 		c.argv, c.text = []string{shell, "-c", text}, strings.TrimSpace(text)
 		return
 	}
 	if _, ok := n.(*ast.SequenceNode); !ok {
-		r.wrong(n, what, "a text for the shell, or a list: the program and its arguments", `write for example "iperf3 -s" or [iperf3, -s]`)
+		r.Wrong(n, what, "a text for the shell, or a list: the program and its arguments", `write for example "iperf3 -s" or [iperf3, -s]`)
 		return
 	}
-	var list []scalar
-	r.read(&list, n, what)
+	var list []yamlfile.Scalar
+	r.Read(&list, n, what)
 	for _, s := range list {
 		c.argv = append(c.argv, string(s))
 	}
 	c.text = strings.Join(c.argv, " ")
 }
 
-func (commandLine) schema(m *schemaMaker) *jsonschema.Schema {
-	one := m.of(reflect.TypeFor[scalar]())
+func (commandLine) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	one := m.Of(reflect.TypeFor[yamlfile.Scalar]())
 	least := uint64(1)
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: one, MinItems: &least}}}
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -23,7 +24,7 @@ type labFile struct {
 	Series     *seriesFile    `yaml:"series,omitempty" jsonschema_description:"queues to sample over time, for --series"`
 }
 
-func (labFile) noun() string { return "a lab" }
+func (labFile) Noun() string { return "a lab" }
 
 type fidelityFile struct {
 	Mode  mode            `yaml:"mode,omitempty" jsonschema_description:"report lateness, or fail the run when it is strict; default report"`
@@ -51,11 +52,11 @@ type routerPoolsFile struct {
 }
 
 type topologyFile struct {
-	Kinds    kindsFile      `yaml:"kinds,omitempty" jsonschema_description:"defaults of each kind"`
-	Generate *generateFile  `yaml:"generate,omitempty" jsonschema_description:"a topology made from a few numbers"`
-	Nodes    dict[nodeFile] `yaml:"nodes,omitempty" jsonschema_description:"hosts and switches by name"`
-	Links    []linkFile     `yaml:"links,omitempty" jsonschema_description:"what joins them"`
-	Reroute  *rerouteFile   `yaml:"reroute,omitempty" jsonschema_description:"whether and when switches take notice of links that go down or come up; default never"`
+	Kinds    kindsFile               `yaml:"kinds,omitempty" jsonschema_description:"defaults of each kind"`
+	Generate *generateFile           `yaml:"generate,omitempty" jsonschema_description:"a topology made from a few numbers"`
+	Nodes    yamlfile.Dict[nodeFile] `yaml:"nodes,omitempty" jsonschema_description:"hosts and switches by name"`
+	Links    []linkFile              `yaml:"links,omitempty" jsonschema_description:"what joins them"`
+	Reroute  *rerouteFile            `yaml:"reroute,omitempty" jsonschema_description:"whether and when switches take notice of links that go down or come up; default never"`
 }
 
 type kindsFile struct {
@@ -68,74 +69,74 @@ type kindsFile struct {
 type switchKindFile struct {
 	Address *autoAddress `yaml:"address,omitempty" jsonschema_description:"auto makes all switches routers with an address from the pools, none leaves them switches; default none"`
 
-	Queue      queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
-	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
+	Queue      queueFile                `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
+	Classes    yamlfile.Dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
 	switchFile `yaml:",inline"`
 	Forwarding *forwardingFile `yaml:"forwarding,omitempty" jsonschema_description:"how a switch chooses among several ways to a destination; default ecmp"`
 }
 
 type hostKindFile struct {
-	Attach     *attach               `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
-	Offload    *offload              `yaml:"offload,omitempty" jsonschema_description:"whether hosts hand over up to 64 KB at once, which the emulator splits, and get runs of packets joined; default on"`
-	JoinWindow *units.Time           `yaml:"join-window,omitempty" jsonschema_description:"how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
-	Sysctls    dict[scalar]          `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
-	Private    oneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"directories that each host has for itself, empty at first, such as /tmp"`
-	Queue      queueFile             `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
+	Attach     *attach                        `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
+	Offload    *offload                       `yaml:"offload,omitempty" jsonschema_description:"whether hosts hand over up to 64 KB at once, which the emulator splits, and get runs of packets joined; default on"`
+	JoinWindow *units.Time                    `yaml:"join-window,omitempty" jsonschema_description:"how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
+	Sysctls    yamlfile.Dict[yamlfile.Scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
+	Private    yamlfile.OneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"directories that each host has for itself, empty at first, such as /tmp"`
+	Queue      queueFile                      `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
 
 	Exec []execForm `yaml:"exec,omitempty" jsonschema_description:"commands that each host runs when the lab comes up, in their order"`
 
-	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the host is at"`
-	NIC     *nicForm        `yaml:"nic,omitempty" jsonschema_description:"RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default none"`
-	Edge    *edgeFile       `yaml:"edge,omitempty" jsonschema_description:"service between what hosts send and their ports: {name: {settings}}, or none; default none"`
+	Classes yamlfile.Dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the host is at"`
+	NIC     *nicForm                 `yaml:"nic,omitempty" jsonschema_description:"RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default none"`
+	Edge    *edgeFile                `yaml:"edge,omitempty" jsonschema_description:"service between what hosts send and their ports: {name: {settings}}, or none; default none"`
 }
 
 type nodeFile struct {
 	Kind *nodeKind `yaml:"kind,omitempty" jsonschema_description:"host, switch or vm, a virtual machine in place of a host; may be left out for a node that the generator makes"`
 
-	Address oneOrMore[nodeAddress] `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface with the lengths of their prefixes, default from the pools; switch: addresses that make it a router, or auto, or none; default that of the kind"`
+	Address yamlfile.OneOrMore[nodeAddress] `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface with the lengths of their prefixes, default from the pools; switch: addresses that make it a router, or auto, or none; default that of the kind"`
 
-	Attach     *attach               `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
-	Offload    *offload              `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
-	JoinWindow *units.Time           `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
-	MAC        *mac                  `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
-	Routes     []routeFile           `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
-	Sysctls    dict[scalar]          `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
-	Private    oneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"host: directories that it has for itself, empty at first, such as /tmp; added to those of the kind"`
-	Interfaces dict[interfaceFile]   `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
-	NIC        *nicForm              `yaml:"nic,omitempty" jsonschema_description:"host: RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default that of the kind"`
-	Edge       *edgeFile             `yaml:"edge,omitempty" jsonschema_description:"host: service between what it sends and its ports: {name: {settings}}, or none; default that of the kind"`
+	Attach     *attach                        `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
+	Offload    *offload                       `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
+	JoinWindow *units.Time                    `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
+	MAC        *mac                           `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
+	Routes     []routeFile                    `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
+	Sysctls    yamlfile.Dict[yamlfile.Scalar] `yaml:"sysctls,omitempty" jsonschema_description:"host: kernel settings below net."`
+	Private    yamlfile.OneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"host: directories that it has for itself, empty at first, such as /tmp; added to those of the kind"`
+	Interfaces yamlfile.Dict[interfaceFile]   `yaml:"interfaces,omitempty" jsonschema_description:"host: settings of single interfaces by name"`
+	NIC        *nicForm                       `yaml:"nic,omitempty" jsonschema_description:"host: RDMA NIC of every connected interface: settings, or roce for one with all defaults, or none; default that of the kind"`
+	Edge       *edgeFile                      `yaml:"edge,omitempty" jsonschema_description:"host: service between what it sends and its ports: {name: {settings}}, or none; default that of the kind"`
 
 	Exec []execForm `yaml:"exec,omitempty" jsonschema_description:"host or vm: commands that it runs when the lab comes up, in their order, after those of the kind"`
 
-	ECMPSeed *uint64        `yaml:"ecmp-seed,omitempty" jsonschema_description:"switch: seed of the choice between equal paths; default from the lab's seed and the name"`
-	Ports    dict[portFile] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`
+	ECMPSeed *uint64                 `yaml:"ecmp-seed,omitempty" jsonschema_description:"switch: seed of the choice between equal paths; default from the lab's seed and the name"`
+	Ports    yamlfile.Dict[portFile] `yaml:"ports,omitempty" jsonschema_description:"switch: settings of single ports by name"`
 
 	Forwarding *forwardingFile `yaml:"forwarding,omitempty" jsonschema_description:"switch: how it chooses among several ways to a destination; default that of the kind"`
 
 	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of every port"`
 
-	Classes    dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
+	Classes    yamlfile.Dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name"`
 	switchFile `yaml:",inline"`
 	vmFile     `yaml:",inline"`
 }
 
 type routeFile struct {
-	To  destination          `yaml:"to" jsonschema_description:"prefix, or default; of a switch also a host or an interface of one"`
-	Via oneOrMore[routeStep] `yaml:"via" jsonschema_description:"of a host: address of the next hop, on the link of one of its interfaces; of a switch: port, or list of them"`
+	To  destination                   `yaml:"to" jsonschema_description:"prefix, or default; of a switch also a host or an interface of one"`
+	Via yamlfile.OneOrMore[routeStep] `yaml:"via" jsonschema_description:"of a host: address of the next hop, on the link of one of its interfaces; of a switch: port, or list of them"`
 }
 
-func (routeFile) noun() string { return "a route" }
+func (routeFile) Noun() string { return "a route" }
 
 type interfaceFile struct {
-	Address oneOrMore[address] `yaml:"address,omitempty" jsonschema_description:"addresses; default from the pools"`
-	MAC     *mac               `yaml:"mac,omitempty" jsonschema_description:"Ethernet address"`
-	Queue   queueFile          `yaml:"queue,omitempty" jsonschema_description:"egress queue"`
+	Address yamlfile.OneOrMore[address] `yaml:"address,omitempty" jsonschema_description:"addresses; default from the pools"`
+	MAC     *mac                        `yaml:"mac,omitempty" jsonschema_description:"Ethernet address"`
+	Queue   queueFile                   `yaml:"queue,omitempty" jsonschema_description:"egress queue"`
 }
 
 type portFile struct {
 	Queue queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue"`
 
-	Address oneOrMore[address] `yaml:"address,omitempty" jsonschema_description:"addresses with the lengths of their prefixes, which make the switch a router; default from the pools where hosts are behind the port"`
+	Address yamlfile.OneOrMore[address] `yaml:"address,omitempty" jsonschema_description:"addresses with the lengths of their prefixes, which make the switch a router; default from the pools where hosts are behind the port"`
 }
 
 type queueFile struct {
@@ -154,34 +155,29 @@ func (q queueFile) over(base queueFile) queueFile {
 	return q
 }
 
-// oneKey is part of the structs of pointers of which a file sets exactly one.
-type oneKey struct{}
-
-func (oneKey) choice() {}
-
 type generateFile struct {
-	oneKey     `yaml:",inline"`
-	Star       *star       `yaml:"star,omitempty" jsonschema_description:"hosts around one switch, s1"`
-	Dumbbell   *dumbbell   `yaml:"dumbbell,omitempty" jsonschema_description:"two switches, s1 and s2, with a bottleneck between them"`
-	ParkingLot *parkingLot `yaml:"parking-lot,omitempty" jsonschema_description:"a chain of switches whose links each carry the long path and one short one"`
-	LeafSpine  *leafSpine  `yaml:"leaf-spine,omitempty" jsonschema_description:"leaves with hosts, each leaf joined to every spine"`
-	FatTree    *fatTree    `yaml:"fat-tree,omitempty" jsonschema_description:"the k-ary fat-tree of switches with k ports (Al-Fares et al., SIGCOMM 2008)"`
+	yamlfile.OneKey `yaml:",inline"`
+	Star            *star       `yaml:"star,omitempty" jsonschema_description:"hosts around one switch, s1"`
+	Dumbbell        *dumbbell   `yaml:"dumbbell,omitempty" jsonschema_description:"two switches, s1 and s2, with a bottleneck between them"`
+	ParkingLot      *parkingLot `yaml:"parking-lot,omitempty" jsonschema_description:"a chain of switches whose links each carry the long path and one short one"`
+	LeafSpine       *leafSpine  `yaml:"leaf-spine,omitempty" jsonschema_description:"leaves with hosts, each leaf joined to every spine"`
+	FatTree         *fatTree    `yaml:"fat-tree,omitempty" jsonschema_description:"the k-ary fat-tree of switches with k ports (Al-Fares et al., SIGCOMM 2008)"`
 }
 
 type linkFile struct {
 	Endpoints      []string `yaml:"endpoints" jsonschema_description:"the two ports that it joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
 	plan.LinkPatch `yaml:",inline"`
-	From           dict[directionFile] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
+	From           yamlfile.Dict[directionFile] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
 }
 
-func (linkFile) noun() string { return "a link" }
+func (linkFile) Noun() string { return "a link" }
 
 type directionFile struct {
 	plan.LinkPatch `yaml:",inline"`
 	Queue          queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
 }
 
-func (directionFile) noun() string { return "one direction of a link" }
+func (directionFile) Noun() string { return "one direction of a link" }
 
 type eventFile struct {
 	At   units.Time     `yaml:"at" jsonschema_description:"when, from the start of the run"`
@@ -190,34 +186,34 @@ type eventFile struct {
 	Set  plan.LinkPatch `yaml:"set" jsonschema_description:"the settings that change"`
 }
 
-func (eventFile) noun() string { return "an event" }
+func (eventFile) Noun() string { return "an event" }
 
 // workloadFile is a flow, or RDMA transfers.
 type workloadFile struct {
-	oneKey      `yaml:",inline"`
-	CBR         *constantFile `yaml:"cbr,omitempty" jsonschema_description:"packets at a constant rate"`
-	Poisson     *constantFile `yaml:"poisson,omitempty" jsonschema_description:"packets with exponential gaps"`
-	OnOff       *onOffFile    `yaml:"on-off,omitempty" jsonschema_description:"packets at a constant rate during some phases, none during the others"`
-	Write       *pairFile     `yaml:"write,omitempty" jsonschema_description:"RDMA WRITEs from hosts to hosts"`
-	Read        *pairFile     `yaml:"read,omitempty" jsonschema_description:"RDMA READs: the hosts under from read from those under to"`
-	Send        *pairFile     `yaml:"send,omitempty" jsonschema_description:"SENDs from hosts to hosts"`
-	Incast      *incastFile   `yaml:"incast,omitempty" jsonschema_description:"RDMA data from many hosts to one"`
-	Permutation *meshFile     `yaml:"permutation,omitempty" jsonschema_description:"RDMA from every host to one other, so that every host has one peer that it is to and one that is to it, drawn by the seed"`
-	AllToAll    *meshFile     `yaml:"all-to-all,omitempty" jsonschema_description:"RDMA from every host to every other"`
+	yamlfile.OneKey `yaml:",inline"`
+	CBR             *constantFile `yaml:"cbr,omitempty" jsonschema_description:"packets at a constant rate"`
+	Poisson         *constantFile `yaml:"poisson,omitempty" jsonschema_description:"packets with exponential gaps"`
+	OnOff           *onOffFile    `yaml:"on-off,omitempty" jsonschema_description:"packets at a constant rate during some phases, none during the others"`
+	Write           *pairFile     `yaml:"write,omitempty" jsonschema_description:"RDMA WRITEs from hosts to hosts"`
+	Read            *pairFile     `yaml:"read,omitempty" jsonschema_description:"RDMA READs: the hosts under from read from those under to"`
+	Send            *pairFile     `yaml:"send,omitempty" jsonschema_description:"SENDs from hosts to hosts"`
+	Incast          *incastFile   `yaml:"incast,omitempty" jsonschema_description:"RDMA data from many hosts to one"`
+	Permutation     *meshFile     `yaml:"permutation,omitempty" jsonschema_description:"RDMA from every host to one other, so that every host has one peer that it is to and one that is to it, drawn by the seed"`
+	AllToAll        *meshFile     `yaml:"all-to-all,omitempty" jsonschema_description:"RDMA from every host to every other"`
 }
 
 // constantFile is a flow whose mean rate does not change.
 type constantFile struct {
-	Name *string           `yaml:"name,omitempty" jsonschema_description:"name in records; default sender-receiver"`
-	From oneOrMore[string] `yaml:"from" jsonschema_description:"sending hosts, with * and ? for any letters"`
-	To   oneOrMore[string] `yaml:"to" jsonschema_description:"receiving hosts, likewise; every sender sends to every receiver but itself"`
-	Rate units.Rate        `yaml:"rate" jsonschema_description:"rate of UDP payload while it sends"`
-	Size units.Bytes       `yaml:"size" jsonschema_description:"UDP payload of each packet"`
-	At   units.Time        `yaml:"at,omitempty" jsonschema_description:"when it starts; default 0"`
-	For  *units.Time       `yaml:"for,omitempty" jsonschema_description:"how long it sends; default until the run ends"`
-	ECT  bool              `yaml:"ect,omitempty" jsonschema_description:"whether packets are ECN-capable, ECT(0); default false"`
-	DSCP dscp              `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default 0"`
-	IP   *ipVersion        `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where both hosts have an IPv4 address, otherwise 6"`
+	Name *string                    `yaml:"name,omitempty" jsonschema_description:"name in records; default sender-receiver"`
+	From yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"sending hosts, with * and ? for any letters"`
+	To   yamlfile.OneOrMore[string] `yaml:"to" jsonschema_description:"receiving hosts, likewise; every sender sends to every receiver but itself"`
+	Rate units.Rate                 `yaml:"rate" jsonschema_description:"rate of UDP payload while it sends"`
+	Size units.Bytes                `yaml:"size" jsonschema_description:"UDP payload of each packet"`
+	At   units.Time                 `yaml:"at,omitempty" jsonschema_description:"when it starts; default 0"`
+	For  *units.Time                `yaml:"for,omitempty" jsonschema_description:"how long it sends; default until the run ends"`
+	ECT  bool                       `yaml:"ect,omitempty" jsonschema_description:"whether packets are ECN-capable, ECT(0); default false"`
+	DSCP dscp                       `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default 0"`
+	IP   *ipVersion                 `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where both hosts have an IPv4 address, otherwise 6"`
 }
 
 // onOffFile is a flow that sends in phases.

@@ -19,7 +19,7 @@ const (
 func (v *resolver) flows(f *workloadFile) *string {
 	flow, file := v.flow(f)
 	if flow.For == 0 && v.lab.Duration == nil {
-		v.fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and nothing says when that is")
+		v.Fail(f, "write for: in the flow, or duration: in the file", "the flow sends until the run ends, and nothing says when that is")
 	}
 	from, ok1 := v.hosts(file.From, &file.From, false)
 	to, ok2 := v.hosts(file.To, &file.To, false)
@@ -55,13 +55,13 @@ func (v *resolver) flow(f *workloadFile) (workload.Flow, *constantFile) {
 	flow.ECT, flow.DSCP = file.ECT, uint8(file.DSCP)
 	set(&flow.For, file.For)
 	if file.Rate == 0 {
-		v.fail(&file.Rate, "write for example rate: 10Mbps", "a flow without a limit to its rate")
+		v.Fail(&file.Rate, "write for example rate: 10Mbps", "a flow without a limit to its rate")
 	}
 	if file.Size == 0 {
-		v.fail(&file.Size, "write for example size: 1200B", "packets without payload")
+		v.Fail(&file.Size, "write for example size: 1200B", "packets without payload")
 	}
 	if file.For != nil && *file.For == 0 {
-		v.fail(file.For, "leave for out to send until the run ends", "a flow of no duration")
+		v.Fail(file.For, "leave for out to send until the run ends", "a flow of no duration")
 	}
 	if file.Name != nil {
 		v.checkName(file.Name, "a flow's name", *file.Name, maxNodeName)
@@ -73,7 +73,7 @@ func (v *resolver) flow(f *workloadFile) (workload.Flow, *constantFile) {
 
 func (v *resolver) checkPhase(t *units.Time, what string) {
 	if *t == 0 {
-		v.fail(t, "a flow without phases is cbr", "a phase of no duration")
+		v.Fail(t, "a flow without phases is cbr", "a phase of no duration")
 	}
 	v.checkTime(t, what, maxTime)
 }
@@ -87,7 +87,7 @@ func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) (ok bool) 
 	from, to := &v.plan.Nodes[flow.From], &v.plan.Nodes[flow.To]
 	sender, receiver, ok := v.path(flow.From, flow.To, flow.IPv6)
 	if !ok {
-		v.fail(&file.To, v.pathHint(), "there is no path from %s to %s", from.Name, to.Name)
+		v.Fail(&file.To, v.pathHint(), "there is no path from %s to %s", from.Name, to.Name)
 		return false
 	}
 	version, over := 4, overIPv4
@@ -96,7 +96,7 @@ func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) (ok bool) 
 	}
 	for _, s := range []links.Settings{v.settingsOf(sender, 0), v.settingsOf(receiver, 1)} {
 		if packet := flow.Size + over; packet > s.MTU {
-			v.fail(&file.Size, fmt.Sprintf("the largest payload is %dB", s.MTU-over),
+			v.Fail(&file.Size, fmt.Sprintf("the largest payload is %dB", s.MTU-over),
 				"a payload of %dB makes packets of %dB with the IPv%d and UDP headers, more than the mtu %d between %s and %s",
 				flow.Size, packet, version, s.MTU, from.Name, to.Name)
 			return false

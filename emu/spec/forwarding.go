@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
@@ -51,7 +53,7 @@ func (v *resolver) forwarding(n *plan.Node, file *nodeFile) {
 	k, _ := forward.Kinds.Find(name)
 	settings := k.Settings()
 	if f != nil && f.values != nil {
-		overlay(v.reader, settings, f.values)
+		overlay(v.Reader, settings, f.values)
 	}
 	n.Forwarding = forward.Config{Name: name, Settings: settings}
 }
@@ -67,16 +69,16 @@ type rerouteTime struct {
 	After units.Time `yaml:"after" jsonschema_description:"time from a link's change to new tables at all switches"`
 }
 
-func (f *rerouteFile) decode(r *reader, n ast.Node, what string) {
-	if text, ok := scalarText(n); ok && text == "never" {
+func (f *rerouteFile) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	if text, ok := yamlfile.ScalarText(n); ok && text == "never" {
 		f.never = true
 		return
 	}
-	r.read(&f.rerouteTime, n, what)
+	r.Read(&f.rerouteTime, n, what)
 }
 
-func (rerouteFile) schema(m *schemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: "never"}, m.of(reflect.TypeFor[rerouteTime]())}}
+func (rerouteFile) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: "never"}, m.Of(reflect.TypeFor[rerouteTime]())}}
 }
 
 // reroute resolves when switches take notice of the state of links.
@@ -92,6 +94,6 @@ func (v *resolver) reroute() {
 	v.plan.Reroute = f.After
 	v.checkTime(&f.After, "after", maxTime)
 	if !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.Kind == plan.Switch }) {
-		v.fail(f, "", "reroute has no effect: the lab has no switch")
+		v.Fail(f, "", "reroute has no effect: the lab has no switch")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/forward"
@@ -15,7 +17,7 @@ func forwardingOf(p *plan.Plan, n *plan.Node) string {
 	var b strings.Builder
 	if c := n.Forwarding; n.Kind == plan.Switch && c.Name != forward.Default {
 		fmt.Fprintf(&b, " forwarding %s", c.Name)
-		if s := reflect.ValueOf(c.Settings).Elem(); len(fieldsOf(s.Type())) > 0 {
+		if s := reflect.ValueOf(c.Settings).Elem(); len(yamlfile.FieldsOf(s.Type())) > 0 {
 			fmt.Fprintf(&b, " %+v", s.Interface())
 		}
 	}

@@ -3,6 +3,8 @@ package spec
 import (
 	"errors"
 	"testing"
+
+	"github.com/weftlab/weft/emu/yamlfile"
 )
 
 // FuzzParse holds that no text makes Parse panic or hang, that what it says
@@ -15,7 +17,7 @@ func FuzzParse(f *testing.F) {
 			checkPlan(t, p)
 			return
 		}
-		var all Errors
+		var all yamlfile.Errors
 		if p != nil || !errors.As(err, &all) || len(all) == 0 {
 			t.Fatalf("plan %v and error %#v", p, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weftlab/weft/emu/yamlfile"
 )
 
 const guidePath = "../../docs/lab-file.md"
@@ -61,9 +63,9 @@ func collectKeys(t reflect.Type, keys map[string]bool) {
 	case reflect.Pointer, reflect.Slice:
 		collectKeys(t.Elem(), keys)
 	case reflect.Struct:
-		for _, f := range fieldsOf(t) {
-			keys[f.name] = true
-			collectKeys(t.FieldByIndex(f.index).Type, keys)
+		for _, f := range yamlfile.FieldsOf(t) {
+			keys[f.Name] = true
+			collectKeys(t.FieldByIndex(f.Index).Type, keys)
 		}
 		if s, ok := reflect.Zero(t).Interface().(interface {
 			keys() ([]string, []reflect.Type)

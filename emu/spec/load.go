@@ -10,7 +10,11 @@ package spec
 import (
 	"os"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/protocols/cc"
 )
 
 // Load reads the lab file at path. The error is an Errors, unless the file
@@ -36,17 +40,30 @@ func ParseSeed(filename string, src []byte, seed uint64) (*plan.Plan, error) {
 
 func parse(filename string, src []byte, seed *uint64) (*plan.Plan, error) {
 	r := newReader(filename, src)
-	doc := r.parse()
+	doc := r.Parse()
 	if doc == nil {
-		return nil, r.err()
+		return nil, r.Err()
 	}
 	var lab labFile
-	r.read(&lab, doc, "the file")
-	if err := r.err(); err != nil {
+	r.Read(&lab, doc, "the file")
+	if err := r.Err(); err != nil {
 		return nil, err
 	}
 	if seed != nil {
 		lab.Seed = seed
 	}
 	return resolve(r, &lab)
+}
+
+// newReader makes a reader of lab files.
+func newReader(filename string, src []byte) *yamlfile.Reader {
+	r := yamlfile.New(filename, src)
+	r.Special = func(ptr any, n ast.Node, what string) bool {
+		c, ok := ptr.(*cc.Choice)
+		if ok {
+			readControl(r, c, n, what)
+		}
+		return ok
+	}
+	return r
 }

@@ -51,7 +51,7 @@ func (v *resolver) mark(m *markFile, rate units.Rate) congestion.Config {
 	}
 	k, _ := congestion.Points.Find(m.name)
 	settings := k.Settings(m.presetOf(), rate)
-	overlay(v.reader, settings, m.values)
+	overlay(v.Reader, settings, m.values)
 	return congestion.Config{Name: m.name, Preset: m.presetOf(), Settings: settings}
 }
 
@@ -70,10 +70,10 @@ func (v *resolver) checkMark(n *plan.Node, c congestion.Config, limit units.Byte
 		return
 	}
 	if k, _ := congestion.Points.Find(c.Name); n.Kind == plan.Host && !k.AtHosts {
-		v.fail(place, "mark at the switch that the host's link leads to", "%s does not stand at the queue of a host", c.Name)
+		v.Fail(place, "mark at the switch that the host's link leads to", "%s does not stand at the queue of a host", c.Name)
 		return
 	}
-	v.report(c.Name, c.Settings, c.Settings.Validate(limit), place.preset, place)
+	reportSystem(v.Reader, c.Name, c.Settings, c.Settings.Validate(limit), place.preset, place)
 }
 
 // checkRoutedMarks reports congestion points that cannot be at routers.
@@ -84,10 +84,10 @@ func (v *resolver) checkRoutedMarks() {
 			continue
 		}
 		for p := range n.Ports {
-			place := v.some(v.queues[plan.End{Node: i, Port: p}].Mark, v.files[i])
+			place := v.Some(v.queues[plan.End{Node: i, Port: p}].Mark, v.files[i])
 			v.checkRoutedMark(n, n.Ports[p].Queue.Mark, place)
 			for j := range n.Ports[p].Classes {
-				v.checkRoutedMark(n, n.Ports[p].Classes[j].Mark, v.some(v.deep[i].classes[j].Mark, place))
+				v.checkRoutedMark(n, n.Ports[p].Classes[j].Mark, v.Some(v.deep[i].classes[j].Mark, place))
 			}
 		}
 	}
@@ -95,6 +95,6 @@ func (v *resolver) checkRoutedMarks() {
 
 func (v *resolver) checkRoutedMark(n *plan.Node, c congestion.Config, place any) {
 	if k, err := congestion.Points.Find(c.Name); err == nil && k.NotRouted != "" {
-		v.failOnce(place, "leave out the addresses of "+n.Name+", or choose another congestion point", "%s, and %s is one", k.NotRouted, n.Name)
+		v.FailOnce(place, "leave out the addresses of "+n.Name+", or choose another congestion point", "%s, and %s is one", k.NotRouted, n.Name)
 	}
 }

@@ -33,17 +33,17 @@ func (v *resolver) nics() {
 		if n.Kind != plan.Host || n.VM != nil {
 			continue
 		}
-		f := said.over(v.reader, kind)
+		f := said.over(v.Reader, kind)
 		if f == nil {
 			continue
 		}
 		if n.Ports[0].Link < 0 {
 			if said != nil {
-				v.fail(said, "join it to a switch under links", "the NIC of %s has no link", n.Name)
+				v.Fail(said, "join it to a switch under links", "the NIC of %s has no link", n.Name)
 			}
 			continue
 		}
-		place := v.some(said, kind)
+		place := v.Some(said, kind)
 		n.NIC = &nicemu.Settings{
 			AskEvery: defaultAskEvery, Timeout: defaultTimeout, RetryCount: maxRetries, RNRRetry: maxRetries, MinRNR: defaultRNRTimer,
 		}
@@ -91,7 +91,7 @@ func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes)
 	set((*pathMTU)(&n.NIC.MTU), f.MTU)
 	if n.NIC.MTU > fits {
 		packet := units.Bytes(n.NIC.MTU.Bytes()) + over
-		v.failOnce(v.some(f.MTU, place), fmt.Sprintf("write mtu: %d here, or give the link an mtu of %d or more", fits.Bytes(), packet),
+		v.FailOnce(v.Some(f.MTU, place), fmt.Sprintf("write mtu: %d here, or give the link an mtu of %d or more", fits.Bytes(), packet),
 			"a path MTU of %d makes packets of %dB with the headers of RoCEv2 and IPv6, more than the mtu %d of the link at %s", n.NIC.MTU.Bytes(), packet, least, at)
 	}
 }
@@ -105,7 +105,7 @@ func (v *resolver) limits(f *limitsFile) qp.Limits {
 	check := func(at any) bool {
 		err := l.Check()
 		if err != nil {
-			v.fail(at, "", "%s", strings.TrimPrefix(err.Error(), syscall.EINVAL.Error()+": "))
+			v.Fail(at, "", "%s", strings.TrimPrefix(err.Error(), syscall.EINVAL.Error()+": "))
 		}
 		return err == nil
 	}

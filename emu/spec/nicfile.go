@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
@@ -27,26 +29,26 @@ type nicForm struct {
 	Value       nicFile
 }
 
-func (f *nicForm) decode(r *reader, n ast.Node, what string) {
-	switch text, scalar := scalarText(n); {
+func (f *nicForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	switch text, scalar := yamlfile.ScalarText(n); {
 	case !scalar:
-		r.read(&f.Value, n, what)
+		r.Read(&f.Value, n, what)
 	case text == "none":
 		f.none = true
 	case text == "roce":
 		f.plain = true
 	default:
-		r.failAt(n, "settings are a mapping: write for example nic: {cc: dcqcn}", "%s: %q is none of roce, none", what, text)
+		r.FailAt(n, "settings are a mapping: write for example nic: {cc: dcqcn}", "%s: %q is none of roce, none", what, text)
 	}
 }
 
-func (nicForm) schema(m *schemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{enum("roce", "none"), m.of(reflect.TypeFor[nicFile]())}}
+func (nicForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("roce", "none"), m.Of(reflect.TypeFor[nicFile]())}}
 }
 
 // over gives the settings of a NIC that a node's f and its kind's base ask for,
 // nil for none. Either may be nil.
-func (f *nicForm) over(r *reader, base *nicForm) *nicFile {
+func (f *nicForm) over(r *yamlfile.Reader, base *nicForm) *nicFile {
 	if f == nil {
 		f, base = base, nil
 	}
@@ -77,7 +79,7 @@ type nicFile struct {
 }
 
 // join gives f with what it leaves out taken from base.
-func (f *nicFile) join(r *reader, base *nicFile) *nicFile {
+func (f *nicFile) join(r *yamlfile.Reader, base *nicFile) *nicFile {
 	joined := under(r, f, base)
 	joined.Control = f.Control.join(r, base.Control)
 	joined.Recovery = f.Recovery.join(r, base.Recovery)
@@ -86,7 +88,7 @@ func (f *nicFile) join(r *reader, base *nicFile) *nicFile {
 }
 
 // moved helps with keys that stand elsewhere.
-func (nicFile) moved() map[string]string {
+func (nicFile) Moved() map[string]string {
 	hint := "settings of a rate control stand behind its name: cc: {dcqcn: {preset: paper, rpg_gd: 10}}"
 	hints := map[string]string{"preset": hint}
 	for _, name := range cc.Methods.Names() {
@@ -122,12 +124,14 @@ type limit int
 
 // UnmarshalText reads a number from 0 to 2147483647.
 func (l *limit) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 0, math.MaxInt32)
+	n, err := yamlfile.ParseInt(b, 0, math.MaxInt32)
 	*l = limit(n)
 	return err
 }
 
-func (limit) schema(*schemaMaker) *jsonschema.Schema { return integer(0, math.MaxInt32) }
+func (limit) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Integer(0, math.MaxInt32)
+}
 
 // atomics says whether a device has atomic operations.
 type atomics bool
@@ -141,7 +145,7 @@ func (a *atomics) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (atomics) schema(*schemaMaker) *jsonschema.Schema { return enum("on", "off") }
+func (atomics) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum("on", "off") }
 
 // pathMTU is a path MTU. As with a link's MTU, its unit may be left out.
 type pathMTU qp.MTU
@@ -159,7 +163,7 @@ func (m *pathMTU) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%q is none of 256, 512, 1024, 2048, 4096", b)
 }
 
-func (pathMTU) schema(*schemaMaker) *jsonschema.Schema {
+func (pathMTU) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	s := &jsonschema.Schema{}
 	for mtu := qp.MTU256; mtu <= qp.MTU4096; mtu++ {
 		s.Enum = append(s.Enum, mtu.Bytes(), strconv.Itoa(mtu.Bytes())+"B")
@@ -175,12 +179,14 @@ type psnInterval int
 
 // UnmarshalText reads a number from 0 to maxInterval.
 func (p *psnInterval) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 0, maxInterval)
+	n, err := yamlfile.ParseInt(b, 0, maxInterval)
 	*p = psnInterval(n)
 	return err
 }
 
-func (psnInterval) schema(*schemaMaker) *jsonschema.Schema { return integer(0, maxInterval) }
+func (psnInterval) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Integer(0, maxInterval)
+}
 
 // ackTimeout is the code of a local ACK timeout.
 type ackTimeout uint8
@@ -206,8 +212,8 @@ func (t *ackTimeout) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (ackTimeout) schema(*schemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(timeForm), {Const: "none"}}}
+func (ackTimeout) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Text(yamlfile.TimeForm), {Const: "none"}}}
 }
 
 // retries is how often a queue pair tries again.
@@ -217,12 +223,14 @@ const maxRetries = 7 // three bits
 
 // UnmarshalText reads a number from 0 to maxRetries.
 func (n *retries) UnmarshalText(b []byte) error {
-	v, err := parseInt(b, 0, maxRetries)
+	v, err := yamlfile.ParseInt(b, 0, maxRetries)
 	*n = retries(v)
 	return err
 }
 
-func (retries) schema(*schemaMaker) *jsonschema.Schema { return integer(0, maxRetries) }
+func (retries) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Integer(0, maxRetries)
+}
 
 // rnrRetries is how often a queue pair tries again after an RNR NAK; 7 has no
 // limit.
@@ -234,7 +242,7 @@ func (n *rnrRetries) UnmarshalText(b []byte) error {
 	if text == "unlimited" {
 		text = "7"
 	}
-	v, err := parseInt([]byte(text), 0, maxRetries)
+	v, err := yamlfile.ParseInt([]byte(text), 0, maxRetries)
 	if err != nil {
 		return fmt.Errorf("%q is neither a whole number from 0 to 6 nor unlimited", b)
 	}
@@ -242,8 +250,8 @@ func (n *rnrRetries) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (rnrRetries) schema(*schemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(0, maxRetries), {Const: "unlimited"}}}
+func (rnrRetries) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(0, maxRetries), {Const: "unlimited"}}}
 }
 
 // rnrTimer is the code of the wait that an RNR NAK asks for.
@@ -264,4 +272,6 @@ func (t *rnrTimer) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (rnrTimer) schema(*schemaMaker) *jsonschema.Schema { return text(timeForm) }
+func (rnrTimer) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Text(yamlfile.TimeForm)
+}

@@ -49,8 +49,8 @@ func (v *resolver) recovery(n *plan.Node, f *recoveryFile, place any) {
 	line, preset := v.rateOf(&n.Ports[0]), f.presetOf()
 	settings := k.Settings(preset, line)
 	if f.values != nil {
-		overlay(v.reader, settings, f.values)
+		overlay(v.Reader, settings, f.values)
 	}
 	n.NIC.Recovery = nicemu.Recovery{Name: f.name, Preset: preset, Settings: settings}
-	v.report(f.name, settings, settings.Validate(line), f.preset, f, place)
+	reportSystem(v.Reader, f.name, settings, settings.Validate(line), f.preset, f, place)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -42,7 +43,7 @@ func nameHint(most int) string {
 // resolver makes a Plan from a file. What it notes beside the plan serves to
 // find things by name and to show where they stand in the file.
 type resolver struct {
-	*reader
+	*yamlfile.Reader
 	lab  *labFile
 	plan *plan.Plan
 
@@ -65,11 +66,11 @@ type resolver struct {
 	strangers map[string]*plan.NameError // nodes that are not there
 }
 
-func resolve(r *reader, lab *labFile) (*plan.Plan, error) {
+func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
 	v := &resolver{
-		reader: r,
+		Reader: r,
 		lab:    lab,
-		plan:   &plan.Plan{File: r.file},
+		plan:   &plan.Plan{File: r.File()},
 		nodes:  map[string]int{},
 		ports:  map[string]plan.End{},
 		queues: map[plan.End]queueFile{},
@@ -80,7 +81,7 @@ func resolve(r *reader, lab *labFile) (*plan.Plan, error) {
 	v.generate()
 	v.namedNodes()
 	v.namedLinks()
-	if err := v.err(); err != nil {
+	if err := v.Err(); err != nil {
 		return nil, err
 	}
 	v.settings()
@@ -102,7 +103,7 @@ func resolve(r *reader, lab *labFile) (*plan.Plan, error) {
 	v.buffers()
 	v.workload()
 	v.series()
-	if err := v.err(); err != nil {
+	if err := v.Err(); err != nil {
 		return nil, err
 	}
 	return v.plan, nil
@@ -115,17 +116,17 @@ func (v *resolver) header() {
 		p.Name = *lab.Name
 		v.checkName(lab.Name, "the lab's name", p.Name, maxLabName)
 	} else {
-		base := filepath.Base(v.file)
+		base := filepath.Base(v.File())
 		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
 		if !namePattern.MatchString(p.Name) || len(p.Name) > maxLabName {
-			v.fail(lab, "say name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's", base)
+			v.Fail(lab, "say name: in the file; "+nameHint(maxLabName), "the file's name %q cannot be the lab's", base)
 		}
 	}
 	p.Seed = 1
 	set(&p.Seed, lab.Seed)
 	set(&p.Duration, lab.Duration)
 	if lab.Duration != nil && *lab.Duration == 0 {
-		v.fail(lab.Duration, "leave it out to run until the last flow ends", "a run of no duration")
+		v.Fail(lab.Duration, "leave it out to run until the last flow ends", "a run of no duration")
 	}
 	v.checkTime(lab.Duration, "duration", maxTime)
 
@@ -137,7 +138,7 @@ func (v *resolver) header() {
 	set(&p.Fidelity.Limit, lab.Fidelity.Limit)
 	set(&p.Fidelity.Share, lab.Fidelity.Share)
 	if p.Fidelity.Limit == 0 {
-		v.fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "a limit of 0")
+		v.Fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "a limit of 0")
 	}
 	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
 	p.Engine.Realtime = plan.Realtime(lab.Engine.Realtime)
@@ -159,7 +160,7 @@ func set[T any](to *T, from *T) {
 func (v *resolver) checkName(place any, what, name string, most int) bool {
 	ok := len(name) <= most && namePattern.MatchString(name)
 	if !ok {
-		v.fail(place, nameHint(most), "%s cannot be %q", what, name)
+		v.Fail(place, nameHint(most), "%s cannot be %q", what, name)
 	}
 	return ok
 }
@@ -167,7 +168,7 @@ func (v *resolver) checkName(place any, what, name string, most int) bool {
 // checkTime judges a span of the file, which may be nil.
 func (v *resolver) checkTime(t *units.Time, what string, most units.Time) {
 	if t != nil && (*t < 0 || *t > most) {
-		v.fail(t, "", "%s %v is outside 0s to %v", what, *t, most)
+		v.Fail(t, "", "%s %v is outside 0s to %v", what, *t, most)
 	}
 }
 
@@ -180,7 +181,7 @@ func (v *resolver) generate() {
 	chosen := g.chosen()
 	nodes, links := chosen.size()
 	if nodes > maxNodes || links > maxLinks {
-		v.fail(g, fmt.Sprintf("a lab has at most %d nodes and %d links", maxNodes, maxLinks),
+		v.Fail(g, fmt.Sprintf("a lab has at most %d nodes and %d links", maxNodes, maxLinks),
 			"this makes %d nodes and %d links", nodes, links)
 		return
 	}
@@ -206,11 +207,11 @@ func (v *resolver) namedNodes() {
 		switch {
 		case generated:
 			if made := v.plan.Nodes[i].Kind; file.Kind != nil && file.Kind.plan() != made {
-				v.fail(file.Kind, "choose another name, or leave kind out to add settings to it",
+				v.Fail(file.Kind, "choose another name, or leave kind out to add settings to it",
 					"the generator makes %s, and it is a %v", *name, made)
 			}
 		case file.Kind == nil:
-			v.fail(name, v.kindHint(*name), "%s lacks kind", *name)
+			v.Fail(name, v.kindHint(*name), "%s lacks kind", *name)
 			i = v.addNode(*name, plan.Host)
 		default:
 			v.checkName(name, "a node's name", *name, maxNodeName)
@@ -222,10 +223,10 @@ func (v *resolver) namedNodes() {
 		}
 	}
 	switch n := len(v.plan.Nodes); {
-	case n == 0 && len(v.errs) == 0:
-		v.fail(topology, "write nodes: or generate:", "the topology has no nodes")
+	case n == 0 && v.Faults() == 0:
+		v.Fail(topology, "write nodes: or generate:", "the topology has no nodes")
 	case n > maxNodes:
-		v.fail(topology, "", "the topology has %d nodes, more than %d", n, maxNodes)
+		v.Fail(topology, "", "the topology has %d nodes, more than %d", n, maxNodes)
 	}
 }
 
@@ -233,7 +234,7 @@ func (v *resolver) namedNodes() {
 // name is misspelt.
 func (v *resolver) kindHint(name string) string {
 	hint := "write kind: host, kind: switch or kind: vm"
-	if v.lab.Topology.Generate != nil && !v.full() {
+	if v.lab.Topology.Generate != nil && !v.Full() {
 		hint += "; it may be left out only for a node that the generator makes"
 		if near, ok := suggest.Nearest(name, v.plan.NodeNames()); ok {
 			hint += fmt.Sprintf(", such as %s", near)
@@ -257,7 +258,7 @@ func (v *resolver) namedLinks() {
 	for i := range v.lab.Topology.Links {
 		file := &v.lab.Topology.Links[i]
 		if len(file.Endpoints) != 2 {
-			v.fail(&file.Endpoints, `write for example endpoints: ["h1:eth0", "s1:1"]`, "a link has 2 endpoints, not %d", len(file.Endpoints))
+			v.Fail(&file.Endpoints, `write for example endpoints: ["h1:eth0", "s1:1"]`, "a link has 2 endpoints, not %d", len(file.Endpoints))
 			continue
 		}
 		one, ok1 := v.newEndpoint(&file.Endpoints[0])
@@ -266,7 +267,7 @@ func (v *resolver) namedLinks() {
 			continue
 		}
 		if one.Node == two.Node {
-			v.fail(&file.Endpoints[1], "a link joins two nodes", "both ends of the link are at %s", v.plan.Nodes[one.Node].Name)
+			v.Fail(&file.Endpoints[1], "a link joins two nodes", "both ends of the link are at %s", v.plan.Nodes[one.Node].Name)
 			continue
 		}
 		ends := [2]plan.End{one, two}
@@ -275,7 +276,7 @@ func (v *resolver) namedLinks() {
 			from, direction := &file.From[j].Name, &file.From[j].Value
 			side := slices.Index(file.Endpoints, *from)
 			if side < 0 {
-				v.fail(from, suggest.Hint(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
+				v.Fail(from, suggest.Hint(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
 				continue
 			}
 			patches[side] = direction.LinkPatch.Over(file.LinkPatch)
@@ -284,7 +285,7 @@ func (v *resolver) namedLinks() {
 		v.connect(ends, patches, file)
 	}
 	if n := len(v.plan.Links); n > maxLinks {
-		v.fail(&v.lab.Topology.Links, "", "the topology has %d links, more than %d", n, maxLinks)
+		v.Fail(&v.lab.Topology.Links, "", "the topology has %d links, more than %d", n, maxLinks)
 	}
 }
 
@@ -292,7 +293,7 @@ func (v *resolver) namedLinks() {
 func (v *resolver) newEndpoint(name *string) (plan.End, bool) {
 	nodeName, portName, err := plan.SplitEndpoint(*name)
 	if err != nil {
-		v.fail(name, err.Hint, "%s", err.Msg)
+		v.Fail(name, err.Hint, "%s", err.Msg)
 		return plan.End{}, false
 	}
 	node, ok := v.node(name, nodeName)
@@ -304,9 +305,9 @@ func (v *resolver) newEndpoint(name *string) (plan.End, bool) {
 		if link := v.plan.Nodes[used.Node].Ports[used.Port].Link; link >= 0 {
 			ends := v.plan.Links[link].Ends
 			hint = fmt.Sprintf("it joins %s and %s (line %d)", v.plan.PortName(ends[0].Node, ends[0].Port),
-				v.plan.PortName(ends[1].Node, ends[1].Port), v.line(v.linkPlaces[link]))
+				v.plan.PortName(ends[1].Node, ends[1].Port), v.Line(v.linkPlaces[link]))
 		}
-		v.fail(name, hint, "%s has a link already", *name)
+		v.Fail(name, hint, "%s has a link already", *name)
 		return plan.End{}, false
 	}
 	if v.plan.Nodes[node].Kind == plan.Host {
@@ -314,7 +315,7 @@ func (v *resolver) newEndpoint(name *string) (plan.End, bool) {
 			return plan.End{}, false
 		}
 		if slices.Contains(reservedInterfaces, portName) {
-			v.fail(name, "write for example "+nodeName+":eth0", "the kernel uses the name %q for itself", portName)
+			v.Fail(name, "write for example "+nodeName+":eth0", "the kernel uses the name %q for itself", portName)
 			return plan.End{}, false
 		}
 	} else if !v.checkName(name, "a port's name", portName, maxNodeName) {
@@ -345,8 +346,8 @@ var reservedInterfaces = []string{"lo", "all", "default"}
 // made only if it will be shown: a suggestion takes time where names are many.
 func (v *resolver) failName(place any, say func() error) {
 	var bad *plan.NameError
-	if !v.full() && errors.As(say(), &bad) {
-		v.fail(place, bad.Hint, "%s", bad.Msg)
+	if !v.Full() && errors.As(say(), &bad) {
+		v.Fail(place, bad.Hint, "%s", bad.Msg)
 	}
 }
 
@@ -371,9 +372,9 @@ func (v *resolver) connect(ends [2]plan.End, patches [2]plan.LinkPatch, place an
 func (v *resolver) checkPatch(err error, place any) {
 	var bad *plan.SettingError
 	if errors.As(err, &bad) {
-		if v.places[bad.Field] != nil {
+		if v.Place(bad.Field) != nil {
 			place = bad.Field
 		}
-		v.fail(place, "", "%s", bad.Msg)
+		v.Fail(place, "", "%s", bad.Msg)
 	}
 }

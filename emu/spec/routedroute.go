@@ -22,18 +22,18 @@ func (v *resolver) checkRoutedTo(node int, l *located) bool {
 	for _, p := range n.Ports {
 		for _, a := range p.Addresses {
 			if slices.Contains(l.Prefixes, a.Masked()) {
-				v.fail(&l.file.To, "write longer prefixes, or name the hosts", "%s is the subnet of %s:%s itself", l.To, n.Name, p.Name)
+				v.Fail(&l.file.To, "write longer prefixes, or name the hosts", "%s is the subnet of %s:%s itself", l.To, n.Name, p.Name)
 				return false
 			}
 		}
 	}
 	if len(l.Prefixes) > 0 && !v.somebodyIn(node, l.Prefixes) {
-		v.fail(&l.file.To, "", "nobody else in the lab has an address in %s", l.To)
+		v.Fail(&l.file.To, "", "nobody else in the lab has an address in %s", l.To)
 		return false
 	}
 	for _, s := range l.Stations {
 		if len(l.Prefixes) == 0 && len(v.plan.Nodes[s.Node].Ports[s.Port].Addresses) == 0 {
-			v.fail(&l.file.To, "", "%s has no address that a router could go by", v.plan.PortName(s.Node, s.Port))
+			v.Fail(&l.file.To, "", "%s has no address that a router could go by", v.plan.PortName(s.Node, s.Port))
 			return false
 		}
 	}
@@ -74,7 +74,7 @@ func (v *resolver) checkRouted(node int, routes []located) {
 			}
 			for _, s := range l.Stations {
 				if v.domain[s.Node][s.Port] != domain {
-					v.fail(&l.file.Via[k], "a way to others leads through a port with a router behind it",
+					v.Fail(&l.file.Via[k], "a way to others leads through a port with a router behind it",
 						"behind the port %s is no router, and the route is to %s, who is elsewhere", v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(s.Node, s.Port))
 					break
 				}

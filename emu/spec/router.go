@@ -3,6 +3,8 @@ package spec
 import (
 	"net/netip"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/weftlab/weft/emu/plan"
 )
 
@@ -30,7 +32,7 @@ func (v *resolver) routers() (routers []int) {
 				continue
 			}
 			if len(file.Address) > 0 && !is {
-				v.fail(&port.Address, "leave address: none out, or this", "%s has address: none, and an address at a port makes it a router", n.Name)
+				v.Fail(&port.Address, "leave address: none out, or this", "%s has address: none, and an address at a port makes it a router", n.Name)
 			}
 			is = true
 		}
@@ -43,18 +45,18 @@ func (v *resolver) routers() (routers []int) {
 }
 
 // hostAddresses judges what address: says of a host.
-func (v *resolver) hostAddresses(list oneOrMore[nodeAddress]) (out []placed) {
+func (v *resolver) hostAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []placed) {
 	for i := range list {
 		a := &list[i]
 		switch {
 		case a.word != "":
-			v.fail(a, "leave address out, and the host gets one from the pools", "address: %s is for switches", a.word)
+			v.Fail(a, "leave address out, and the host gets one from the pools", "address: %s is for switches", a.word)
 		case a.bare:
 			ip, length := a.prefix.Addr(), 24
 			if ip.Is6() {
 				length = 64
 			}
-			v.fail(a, "", "the address %s lacks the length of its prefix: write for example %s/%d", ip, ip, length)
+			v.Fail(a, "", "the address %s lacks the length of its prefix: write for example %s/%d", ip, ip, length)
 		default:
 			out = append(out, placed{a.prefix, a})
 		}
@@ -63,15 +65,15 @@ func (v *resolver) hostAddresses(list oneOrMore[nodeAddress]) (out []placed) {
 }
 
 // routerAddresses judges what address: says of a switch.
-func (v *resolver) routerAddresses(list oneOrMore[nodeAddress]) (out []placed) {
+func (v *resolver) routerAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []placed) {
 	for i := range list {
 		a := &list[i]
 		switch {
 		case a.word != "" && len(list) > 1:
-			v.fail(a, "what is not said comes from the pools", "%s stands alone", a.word)
+			v.Fail(a, "what is not said comes from the pools", "%s stands alone", a.word)
 		case a.word != "":
 		case a.prefix.Bits() < a.prefix.Addr().BitLen():
-			v.fail(a, "write it under ports: to give it to a port",
+			v.Fail(a, "write it under ports: to give it to a port",
 				"the router's own address has no subnet: write %s", a.prefix.Addr())
 		default:
 			out = append(out, placed{a.prefix, a})
@@ -101,7 +103,7 @@ func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 			continue
 		}
 		if prefix.Addr().Is6() != family.ipv6 {
-			v.fail(family.file, "", "%s is of the other version of IP", prefix)
+			v.Fail(family.file, "", "%s is of the other version of IP", prefix)
 			continue
 		}
 		spare := uint64(len(routers))
@@ -116,7 +118,7 @@ func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 				ip = nth(prefix, spare)
 			}
 			if !ip.IsValid() {
-				v.fail(family.file, "write a larger pool under addressing: {routers: ...}, or none",
+				v.Fail(family.file, "write a larger pool under addressing: {routers: ...}, or none",
 					"the pool %v has no address for the router %s", prefix, v.plan.Nodes[n].Name)
 				break
 			}

@@ -1,68 +1,24 @@
 package spec
 
 import (
-	"encoding"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"reflect"
-	"strconv"
 	"strings"
+
+	"github.com/weftlab/weft/emu/yamlfile"
 
 	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
-
-// parseScalar fills the value that ptr points to from text.
-func parseScalar(ptr any, text string) error {
-	if u, ok := ptr.(encoding.TextUnmarshaler); ok {
-		return u.UnmarshalText([]byte(text))
-	}
-	v := reflect.ValueOf(ptr).Elem()
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-		return nil
-	case reflect.Bool:
-		if text != "true" && text != "false" {
-			return fmt.Errorf("%q is neither true nor false", text)
-		}
-		v.SetBool(text == "true")
-		return nil
-	case reflect.Int:
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return fmt.Errorf("%q is not a whole number", text)
-		}
-		v.SetInt(int64(n))
-		return nil
-	case reflect.Uint64:
-		n, err := strconv.ParseUint(text, 0, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a whole number from 0 to 18446744073709551615", text)
-		}
-		v.SetUint(n)
-		return nil
-	}
-	panic("spec: no way to read a " + v.Type().String())
-}
-
-// parseInt reads a whole number within bounds.
-func parseInt(text []byte, low, high int) (int, error) {
-	n, err := strconv.Atoi(string(text))
-	if err != nil || n < low || n > high {
-		return 0, fmt.Errorf("%q is not a whole number from %d to %d", text, low, high)
-	}
-	return n, nil
-}
 
 // count is how many of something a generator makes.
 type count int
 
 // UnmarshalText reads a number from 1 to maxNodes.
 func (c *count) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 1, maxNodes)
+	n, err := yamlfile.ParseInt(b, 1, maxNodes)
 	*c = count(n)
 	return err
 }
@@ -72,7 +28,7 @@ type shards int
 
 // UnmarshalText reads a number from 1 to maxShards.
 func (s *shards) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 1, maxShards)
+	n, err := yamlfile.ParseInt(b, 1, maxShards)
 	*s = shards(n)
 	return err
 }
@@ -89,7 +45,7 @@ func (d *dilation) UnmarshalText(b []byte) error {
 
 // ParseDilation reads a dilation, such as "100": 1 to MaxDilation.
 func ParseDilation(s string) (int, error) {
-	n, err := parseInt([]byte(s), 1, plan.MaxDilation)
+	n, err := yamlfile.ParseInt([]byte(s), 1, plan.MaxDilation)
 	if err != nil {
 		return n, fmt.Errorf("%w: a dilation says how many seconds of real time one second of the lab takes", err)
 	}
@@ -101,7 +57,7 @@ type radix int
 
 // UnmarshalText reads an even number from 2 to maxRadix.
 func (k *radix) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 2, maxRadix)
+	n, err := yamlfile.ParseInt(b, 2, maxRadix)
 	if err == nil && n%2 != 0 {
 		return fmt.Errorf("%d is odd: half of a switch's ports go up and half go down, so write %d or %d", n, n-1, n+1)
 	}
@@ -114,7 +70,7 @@ type dscp uint8
 
 // UnmarshalText reads a number from 0 to 63.
 func (d *dscp) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 0, 63)
+	n, err := yamlfile.ParseInt(b, 0, 63)
 	*d = dscp(n)
 	return err
 }

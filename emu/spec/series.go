@@ -2,6 +2,7 @@ package spec
 
 import (
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
@@ -10,11 +11,11 @@ import (
 const maxPatterns = 100
 
 type seriesFile struct {
-	Every *units.Time       `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples, at least 1us, under the wall clock 100us; default 1ms"`
-	Ports oneOrMore[string] `yaml:"ports,omitempty" jsonschema_description:"ports, with * and ? for any letters; default all ports of switches"`
+	Every *units.Time                `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples, at least 1us, under the wall clock 100us; default 1ms"`
+	Ports yamlfile.OneOrMore[string] `yaml:"ports,omitempty" jsonschema_description:"ports, with * and ? for any letters; default all ports of switches"`
 }
 
-func (seriesFile) noun() string { return "series" }
+func (seriesFile) Noun() string { return "series" }
 
 // series resolves what is to be sampled.
 func (v *resolver) series() {
@@ -25,10 +26,10 @@ func (v *resolver) series() {
 	s := &plan.Series{Every: plan.DefaultSeries}
 	set(&s.Every, file.Every)
 	if s.Every < series.MinVirtual || s.Every > series.MaxEvery {
-		v.fail(file.Every, "", "every %v is outside %v to %v", s.Every, series.MinVirtual, series.MaxEvery)
+		v.Fail(file.Every, "", "every %v is outside %v to %v", s.Every, series.MinVirtual, series.MaxEvery)
 	}
 	if n := len(file.Ports); n > maxPatterns {
-		v.fail(&file.Ports, `* stands for many ports: write for example "leaf*:*"`, "%d patterns, more than %d", n, maxPatterns)
+		v.Fail(&file.Ports, `* stands for many ports: write for example "leaf*:*"`, "%d patterns, more than %d", n, maxPatterns)
 		return
 	}
 	for i := range file.Ports {
@@ -37,12 +38,12 @@ func (v *resolver) series() {
 			return err
 		})
 	}
-	if v.err() != nil {
+	if v.Err() != nil {
 		return
 	}
 	var err error
 	if s.Ports, err = v.plan.MatchPorts(file.Ports); err != nil {
-		v.fail(file, "", "%v", err)
+		v.Fail(file, "", "%v", err)
 	}
 	v.plan.Series = s
 }

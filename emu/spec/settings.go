@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/protocols/wire"
@@ -56,7 +58,7 @@ func (v *resolver) settings() {
 			{"offload", file.Offload != nil, file.Offload}, {"join-window", file.JoinWindow != nil, file.JoinWindow},
 		} {
 			if key.set {
-				v.fail(key.at, "attach: tap or attach: tun gives it one", "%s of %s has no effect: the host has no device", key.name, n.Name)
+				v.Fail(key.at, "attach: tap or attach: tun gives it one", "%s of %s has no effect: the host has no device", key.name, n.Name)
 			}
 		}
 	}
@@ -75,7 +77,7 @@ func (v *resolver) offload(n *plan.Node, kind *hostKindFile, file *nodeFile) {
 	}
 	if n.Offload == plan.OffloadOff {
 		if file.JoinWindow != nil {
-			v.fail(file.JoinWindow, "leave it out, or set offload: on", "join-window of %s has no effect: without offload nothing is joined", n.Name)
+			v.Fail(file.JoinWindow, "leave it out, or set offload: on", "join-window of %s has no effect: without offload nothing is joined", n.Name)
 		}
 		return
 	}
@@ -131,7 +133,7 @@ func (v *resolver) checkKeys(n *plan.Node, file *nodeFile) {
 		{"ready-limit", vmNode, vmNode, file.Limit != nil, file.Limit},
 	} {
 		if k := kindOf(n); key.set && k != key.kind && k != key.also {
-			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, k)
+			v.Fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, k)
 		}
 	}
 }
@@ -147,12 +149,12 @@ func private(kind, node []privateDir) (dirs []string) {
 }
 
 // sysctls joins the kernel settings of the kind with those of the node.
-func (v *resolver) sysctls(kind, node dict[scalar]) []plan.Sysctl {
+func (v *resolver) sysctls(kind, node yamlfile.Dict[yamlfile.Scalar]) []plan.Sysctl {
 	values := map[string]string{}
-	for _, d := range []dict[scalar]{kind, node} {
+	for _, d := range []yamlfile.Dict[yamlfile.Scalar]{kind, node} {
 		for i := range d {
 			if err := checkSysctl(d[i].Name, string(d[i].Value)); err != nil {
-				v.fail(&d[i].Name, "", "%v", err)
+				v.Fail(&d[i].Name, "", "%v", err)
 			}
 			values[d[i].Name] = string(d[i].Value)
 		}
@@ -247,7 +249,7 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 		if limit := v.queues[from].Limit; limit != nil {
 			at = limit
 		}
-		v.fail(at, "", "the queue of %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
+		v.Fail(at, "", "the queue of %s holds %v, less than one packet of the MTU (%dB with its Ethernet header)",
 			v.plan.PortName(from.Node, from.Port), port.Queue.Limit, frame)
 	}
 	if mtu := v.lab.Topology.Kinds.Link.MTU; mtu != nil && units.Bytes(*mtu) == s.MTU {
@@ -255,12 +257,12 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 	}
 	for _, end := range ends {
 		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < plan.MinMTU6 && speaksOwn(r, true) {
-			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
+			v.Fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
 				ipv6Needs, s.MTU, plan.MinMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
 			return
 		}
 		if s.MTU < plan.MinMTU6 && plan.HasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
-			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
+			v.Fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
 				ipv6Needs, s.MTU, plan.MinMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
 			return
 		}

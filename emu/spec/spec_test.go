@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -49,13 +50,13 @@ func walk(t *testing.T, dir string, good bool) {
 
 func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
 	_, err := Parse("lab.yaml", []byte("nam: x\ntopology: {nodes: {h1: {knd: host}}}\n"))
-	var all Errors
+	var all yamlfile.Errors
 	if !errors.As(err, &all) || len(all) != 2 {
 		t.Fatalf("%#v", err)
 	}
-	var first *Error
+	var first *yamlfile.Error
 	if !errors.As(err, &first) {
-		t.Fatal("no *Error is found")
+		t.Fatal("no *yamlfile.Error is found")
 	}
 	want := Error{
 		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,

@@ -72,7 +72,7 @@ func (v *resolver) subnets(hosts, routers []int, pool netip.Prefix, taken map[ne
 	}
 	parts, ok := carve(pool, bits, reserved)
 	if !ok {
-		v.fail(place, "write a larger pool under addressing:, or shorter subnets where the file gives addresses",
+		v.Fail(place, "write a larger pool under addressing:, or shorter subnets where the file gives addresses",
 			"the pool %v has no room for a subnet for each of %d broadcast domains", pool, len(carved))
 		return
 	}
@@ -129,7 +129,7 @@ func (v *resolver) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.
 					first = a
 				}
 			}
-			v.fail(taken[first], "write a shorter prefix, or give every interface in it an address", "the subnet %v has no address left for %s",
+			v.Fail(taken[first], "write a shorter prefix, or give every interface in it an address", "the subnet %v has no address left for %s",
 				subnet, v.plan.PortName(e.Node, e.Port))
 			return
 		}
@@ -271,6 +271,6 @@ func (v *resolver) overlap(p netip.Prefix, name string, address netip.Addr, in n
 	if place == nil {
 		place = &v.lab.Addressing
 	}
-	v.fail(place, "what a router separates needs subnets of its own: write other addresses, or a longer prefix",
+	v.Fail(place, "what a router separates needs subnets of its own: write other addresses, or a longer prefix",
 		"%v of %s lies in %v of %s, which is another broadcast domain", p, name, in, other)
 }

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
@@ -31,36 +33,38 @@ type weightedPort struct {
 }
 
 // portName is the name of a port, which often is a number.
-type portName scalar
+type portName yamlfile.Scalar
 
-func (p *portName) decode(r *reader, n ast.Node, what string) { (*scalar)(p).decode(r, n, what) }
+func (p *portName) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	(*yamlfile.Scalar)(p).Decode(r, n, what)
+}
 
-func (s *routeStep) decode(r *reader, n ast.Node, what string) {
+func (s *routeStep) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	s.Weight = 1
-	if text, ok := scalarText(n); ok {
+	if text, ok := yamlfile.ScalarText(n); ok {
 		s.Port, s.plain = portName(text), true
 		return
 	}
-	r.read(&s.weightedPort, n, what)
+	r.Read(&s.weightedPort, n, what)
 }
 
-func (routeStep) schema(m *schemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.of(reflect.TypeFor[portName]()), m.of(reflect.TypeFor[weightedPort]())}}
+func (routeStep) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[portName]()), m.Of(reflect.TypeFor[weightedPort]())}}
 }
 
 // gateway gives the next hop of a host's route, and judges its form.
 func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
 	ok := f.To.name == ""
 	if !ok {
-		v.fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.name)
+		v.Fail(&f.To, "", "to: %q is not a destination: write for example 10.9.0.0/16, fd09::/64 or default", f.To.name)
 	}
 	if len(f.Via) != 1 || !f.Via[0].plain {
-		v.fail(&f.Via, "write for example via: 10.0.0.254", "the route of a host leads via one address")
+		v.Fail(&f.Via, "write for example via: 10.0.0.254", "the route of a host leads via one address")
 		return netip.Addr{}, false
 	}
 	ip, err := parseGateway(string(f.Via[0].Port))
 	if err != nil {
-		v.fail(&f.Via, "", "via: %v", err)
+		v.Fail(&f.Via, "", "via: %v", err)
 	}
 	return ip, ok && err == nil
 }
@@ -107,7 +111,7 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 			l.Prefixes = f.To.prefixes()
 		}
 		if _, twice := ranks[l.To]; twice {
-			v.fail(&f.To, "write all its ports as a list: via: [...]", "%s has a route to %s already", n.Name, l.To)
+			v.Fail(&f.To, "write all its ports as a list: via: [...]", "%s has a route to %s already", n.Name, l.To)
 			continue
 		}
 		var hasPort, ok bool
@@ -140,12 +144,12 @@ func (v *resolver) checkTo(node int, l *located) bool {
 	case n.Router != nil:
 		return v.checkRoutedTo(node, l)
 	case len(l.Stations) == 0:
-		v.fail(&l.file.To, "a prefix is not for hosts at the switch itself: name them", "%s is to no host elsewhere in the lab", l.To)
+		v.Fail(&l.file.To, "a prefix is not for hosts at the switch itself: name them", "%s is to no host elsewhere in the lab", l.To)
 		return false
 	}
 	for _, s := range l.Stations {
 		if !v.sees(node, s) {
-			v.fail(&l.file.To, "give the route to a router", "%s is behind a router, and %s has to do only with frames to that", v.plan.PortName(s.Node, s.Port), n.Name)
+			v.Fail(&l.file.To, "give the route to a router", "%s is behind a router, and %s has to do only with frames to that", v.plan.PortName(s.Node, s.Port), n.Name)
 			return false
 		}
 	}
@@ -183,7 +187,7 @@ func (v *resolver) stationsOf(node int, to *destination) (found []plan.End, hasP
 
 func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok bool) {
 	if ip, err := netip.ParseAddr(to.name); err == nil {
-		v.fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks the length of its prefix", to.name)
+		v.Fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks the length of its prefix", to.name)
 		return nil, false, false
 	}
 	if _, _, err := plan.SplitEndpoint(to.name); err == nil {
@@ -208,7 +212,7 @@ func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok
 func (v *resolver) isHost(place *destination, node int) bool {
 	n := &v.plan.Nodes[node]
 	if n.Kind != plan.Host {
-		v.fail(place, "a route is to hosts: name one, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
+		v.Fail(place, "a route is to hosts: name one, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
 	}
 	return n.Kind == plan.Host
 }
@@ -227,7 +231,7 @@ func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 			ok = false
 			continue
 		case slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Port == end.Port }):
-			v.fail(s, `give it more than others by a weight: {port: "`+name+`", weight: 2}`, "the port %s is there twice", name)
+			v.Fail(s, `give it more than others by a weight: {port: "`+name+`", weight: 2}`, "the port %s is there twice", name)
 			ok = false
 		}
 		ways = append(ways, plan.Way{Port: end.Port, Weight: int(s.Weight)})
@@ -235,10 +239,10 @@ func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 	}
 	switch {
 	case len(f.Via) == 0:
-		v.fail(&f.Via, `write for example via: "3"`, "the route leads via no port")
+		v.Fail(&f.Via, `write for example via: "3"`, "the route leads via no port")
 		return nil, false
 	case sum > maxWeights:
-		v.fail(&f.Via, "only their proportion counts: divide them all", "the weights sum up to %d, more than %d", sum, maxWeights)
+		v.Fail(&f.Via, "only their proportion counts: divide them all", "the weights sum up to %d, more than %d", sum, maxWeights)
 		return nil, false
 	}
 	return ways, ok
@@ -257,7 +261,7 @@ func (v *resolver) checkStatic(node int, routes []located) {
 			other := best[s]
 			if other != nil && other.file.To.prefix.IsValid() && l.file.To.prefix.IsValid() &&
 				!covers(other.file.To.prefix, l.file.To.prefix) && !slices.Equal(other.Via, l.Via) && v.undecided(routes[i+1:], s) {
-				v.fail(&l.file.To, "a switch takes all that goes to an interface the same way: name the host, with its port if need be",
+				v.Fail(&l.file.To, "a switch takes all that goes to an interface the same way: name the host, with its port if need be",
 					"%s and %s are both prefixes of %s and lead different ways", other.To, l.To, v.plan.PortName(s.Node, s.Port))
 				return
 			}
@@ -273,7 +277,7 @@ func (v *resolver) checkStatic(node int, routes []located) {
 			}
 			for _, s := range l.Stations {
 				if s != host {
-					v.fail(&l.file.Via[k], "a host does not send on what is not for it", "the port %s leads to %s, and the route is to %s as well",
+					v.Fail(&l.file.Via[k], "a host does not send on what is not for it", "the port %s leads to %s, and the route is to %s as well",
 						v.plan.Nodes[node].Ports[w.Port].Name, v.plan.PortName(host.Node, host.Port), v.plan.PortName(s.Node, s.Port))
 					break
 				}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
@@ -54,74 +56,74 @@ func (systemFile[S]) words() []string {
 	return s.names()
 }
 
-func (f *systemFile[S]) decode(r *reader, n ast.Node, what string) {
+func (f *systemFile[S]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	var s S
-	if name, scalar := scalarText(n); scalar {
+	if name, scalar := yamlfile.ScalarText(n); scalar {
 		switch found, err := s.find(name); {
 		case name == "none" && s.optional():
 		case err == nil && found.example != "":
 			lacks := required(reflect.TypeOf(found.blank()).Elem())
-			r.failAt(n, "write for example "+what+": "+found.example, "%s lacks %s", name, strings.Join(lacks, ", "))
+			r.FailAt(n, "write for example "+what+": "+found.example, "%s lacks %s", name, strings.Join(lacks, ", "))
 		default:
 			f.choose(r, n, name, &ast.NullNode{BaseNode: &ast.BaseNode{}, Token: n.GetToken()})
 		}
 		return
 	}
-	entries, ok := r.entries(n)
+	entries, ok := r.Entries(n)
 	switch {
 	case !ok:
-		r.wrong(n, what, "the name of "+s.oneOf()+", or one with its settings", "write for example "+s.example())
+		r.Wrong(n, what, "the name of "+s.oneOf()+", or one with its settings", "write for example "+s.example())
 		return
 	case len(entries) != 1:
-		r.failAt(n, "write for example "+s.example(), "%s has %d keys, not one", what, len(entries))
+		r.FailAt(n, "write for example "+s.example(), "%s has %d keys, not one", what, len(entries))
 		return
 	}
-	f.choose(r, entries[0].at, entries[0].key, entries[0].value)
+	f.choose(r, entries[0].At, entries[0].Key, entries[0].Value)
 }
 
 // choose makes f the system of a name, with the settings of a node.
-func (f *systemFile[S]) choose(r *reader, at ast.Node, name string, settings ast.Node) {
+func (f *systemFile[S]) choose(r *yamlfile.Reader, at ast.Node, name string, settings ast.Node) {
 	var s S
 	found, err := s.find(name)
 	if err != nil {
-		r.failAt(at, suggest.Hint(name, "there are", f.words()), "%q is not %s", name, s.oneOf())
+		r.FailAt(at, suggest.Hint(name, "there are", f.words()), "%q is not %s", name, s.oneOf())
 		return
 	}
 	f.name, f.values = name, found.blank()
-	before := len(r.errs)
+	before := r.Faults()
 	var extra map[string]any
 	if found.presets != nil {
 		f.preset = new(string)
 		extra = map[string]any{"preset": f.preset}
 	}
-	if settings = r.resolve(settings); settings != nil {
-		r.readFields(reflect.ValueOf(f.values).Elem(), settings, name, extra)
+	if settings = r.Resolve(settings); settings != nil {
+		r.ReadFields(reflect.ValueOf(f.values).Elem(), settings, name, extra)
 	}
-	if f.preset != nil && r.places[f.preset] == nil {
+	if f.preset != nil && r.Place(f.preset) == nil {
 		f.preset = nil
 	}
 	if f.preset != nil && !slices.Contains(found.presets, *f.preset) {
-		r.fail(f.preset, "", "%q is not a preset of %s (there are %s)", *f.preset, name, strings.Join(found.presets, ", "))
+		r.Fail(f.preset, "", "%q is not a preset of %s (there are %s)", *f.preset, name, strings.Join(found.presets, ", "))
 		f.preset = nil
 	}
-	if found.check != nil && len(r.errs) == before {
+	if found.check != nil && r.Faults() == before {
 		err := found.check(f.presetOf(), func(settings any) { overlay(r, settings, f.values) })
-		r.report(name, f.values, err, f.preset, f)
+		reportSystem(r, name, f.values, err, f.preset, f)
 	}
 }
 
-func (f systemFile[S]) schema(m *schemaMaker) *jsonschema.Schema {
+func (f systemFile[S]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	var s S
 	alone := slices.DeleteFunc(f.words(), func(name string) bool {
 		found, err := s.find(name)
 		return err == nil && len(required(reflect.TypeOf(found.blank()).Elem())) > 0
 	})
-	all := &jsonschema.Schema{OneOf: []*jsonschema.Schema{enum(alone...)}}
+	all := &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(alone...)}}
 	for _, name := range s.names() {
 		found, _ := s.find(name)
-		settings := m.of(reflect.TypeOf(found.blank()).Elem())
-		if d := m.definition(settings); d != nil && found.presets != nil {
-			preset := enum(found.presets...)
+		settings := m.Of(reflect.TypeOf(found.blank()).Elem())
+		if d := m.Definition(settings); d != nil && found.presets != nil {
+			preset := yamlfile.Enum(found.presets...)
 			preset.Description = "whose parameters hold where none stands here; default " + found.presets[0]
 			d.Properties.Set("preset", preset)
 		}
@@ -145,7 +147,7 @@ func (f systemFile[S]) keys() (names []string, settings []reflect.Type) {
 }
 
 // join gives f with what it leaves out taken from base, if that is the same system.
-func (f *systemFile[S]) join(r *reader, base *systemFile[S]) *systemFile[S] {
+func (f *systemFile[S]) join(r *yamlfile.Reader, base *systemFile[S]) *systemFile[S] {
 	if f == nil || base == nil || f.name != base.name || f.name == "" {
 		if f == nil {
 			return base
@@ -160,7 +162,7 @@ func (f *systemFile[S]) join(r *reader, base *systemFile[S]) *systemFile[S] {
 	}
 	overlay(r, joined.values, base.values)
 	overlay(r, joined.values, f.values)
-	r.places[joined] = r.places[f]
+	r.SetPlace(joined, r.Place(f))
 	return joined
 }
 
@@ -179,9 +181,9 @@ func (f *systemFile[S]) presetOf() string {
 
 // required are the keys of a type that must be in a file.
 func required(t reflect.Type) (keys []string) {
-	for _, f := range fieldsOf(t) {
-		if f.required {
-			keys = append(keys, f.name)
+	for _, f := range yamlfile.FieldsOf(t) {
+		if f.Required {
+			keys = append(keys, f.Name)
 		}
 	}
 	return keys
@@ -189,16 +191,16 @@ func required(t reflect.Type) (keys []string) {
 
 // overlay sets those parameters in to that stand in the file as from, and gives
 // them their places. Both are settings of one system.
-func overlay(r *reader, to, from any) {
+func overlay(r *yamlfile.Reader, to, from any) {
 	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
-	for _, f := range fieldsOf(a.Type()) {
-		value := b.FieldByIndex(f.index)
-		if at := r.places[value.Addr().Interface()]; at != nil {
-			a.FieldByIndex(f.index).Set(value)
-			place := a.FieldByIndex(f.index).Addr().Interface()
-			r.places[place] = at
+	for _, f := range yamlfile.FieldsOf(a.Type()) {
+		value := b.FieldByIndex(f.Index)
+		if at := r.Place(value.Addr().Interface()); at != nil {
+			a.FieldByIndex(f.Index).Set(value)
+			place := a.FieldByIndex(f.Index).Addr().Interface()
+			r.SetPlace(place, at)
 			if c, ok := place.(*cc.Choice); ok {
-				r.inner[c] = r.inner[value.Addr().Interface().(*cc.Choice)].join(r, r.inner[c])
+				keepControl(r, c, controlOf(r, value.Addr().Interface().(*cc.Choice)).join(r, controlOf(r, c)))
 			}
 		}
 	}
@@ -206,16 +208,26 @@ func overlay(r *reader, to, from any) {
 
 // readControl reads a rate control that is one of the settings of another system. What it
 // becomes shows where the rate of the link is known.
-func (r *reader) readControl(c *cc.Choice, n ast.Node, what string) {
+func readControl(r *yamlfile.Reader, c *cc.Choice, n ast.Node, what string) {
 	f := &controlFile{}
-	r.places[f] = n
-	f.decode(r, n, what)
-	r.inner[c] = f
+	r.SetPlace(f, n)
+	f.Decode(r, n, what)
+	keepControl(r, c, f)
 }
 
-// report reports what is wrong with the settings of a system: at the parameter, or at the
+// keepControl keeps what the file says of a rate control that is a setting of another
+// system.
+func keepControl(r *yamlfile.Reader, c *cc.Choice, f *controlFile) { r.Keep(c, f) }
+
+// controlOf is what the file says of it; nil for nothing.
+func controlOf(r *yamlfile.Reader, c *cc.Choice) *controlFile {
+	f, _ := r.Kept(c).(*controlFile)
+	return f
+}
+
+// reportSystem reports what is wrong with the settings of a system: at the parameter, or at the
 // first of places that stands in the file.
-func (r *reader) report(name string, settings any, err error, places ...any) {
+func reportSystem(r *yamlfile.Reader, name string, settings any, err error, places ...any) {
 	if err == nil {
 		return
 	}
@@ -227,11 +239,11 @@ func (r *reader) report(name string, settings any, err error, places ...any) {
 		var bad *registry.RangeError
 		var unfit *registry.UnfitError
 		if errors.As(err, &bad) {
-			r.fail(r.some(append([]any{parameter(settings, bad.Key)}, places...)...), "give "+bad.Fix, "%s: %v is out of range", bad.Key, bad.Value)
+			r.Fail(r.Some(append([]any{parameter(settings, bad.Key)}, places...)...), "give "+bad.Fix, "%s: %v is out of range", bad.Key, bad.Value)
 		} else if errors.As(err, &unfit) {
-			r.fail(r.some(append([]any{parameter(settings, unfit.Key)}, places...)...), unfit.Fix, "%s", unfit.Why)
+			r.Fail(r.Some(append([]any{parameter(settings, unfit.Key)}, places...)...), unfit.Fix, "%s", unfit.Why)
 		} else {
-			r.fail(r.some(places...), "", "%s: %v", name, err)
+			r.Fail(r.Some(places...), "", "%s: %v", name, err)
 		}
 	}
 }
@@ -239,9 +251,9 @@ func (r *reader) report(name string, settings any, err error, places ...any) {
 // parameter points to the parameter of settings that goes by key.
 func parameter(settings any, key string) any {
 	v := reflect.ValueOf(settings).Elem()
-	for _, f := range fieldsOf(v.Type()) {
-		if f.name == key {
-			return v.FieldByIndex(f.index).Addr().Interface()
+	for _, f := range yamlfile.FieldsOf(v.Type()) {
+		if f.Name == key {
+			return v.FieldByIndex(f.Index).Addr().Interface()
 		}
 	}
 	return nil

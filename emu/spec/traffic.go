@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/links"
@@ -49,7 +51,7 @@ func (v *resolver) giveNames(names map[string]int, name *string, flows []workloa
 			given += "-" + v.pairName(from, to)
 		}
 		if names[given] > 0 {
-			v.fail(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
+			v.Fail(name, "every flow and every transfer needs its own", "another flow or transfer has the name %q", given)
 		}
 		names[given] = 1
 		return given
@@ -99,7 +101,7 @@ func (v *resolver) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
 		}
 	}
 	if len(from) == 1 && slices.Equal(from, to) {
-		v.fail(atTo, "", "%s does not send to itself", v.plan.Nodes[from[0]].Name)
+		v.Fail(atTo, "", "%s does not send to itself", v.plan.Nodes[from[0]].Name)
 	}
 	return pairs
 }
@@ -108,7 +110,7 @@ func (v *resolver) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
 func (v *resolver) room(more int, place any) bool {
 	ok := len(v.plan.Flows)+len(v.plan.Transfers)+more <= maxFlows
 	if !ok {
-		v.fail(place, "", "the workload has more than %d flows and transfers", maxFlows)
+		v.Fail(place, "", "the workload has more than %d flows and transfers", maxFlows)
 	}
 	return ok
 }
@@ -120,14 +122,14 @@ func (v *resolver) version(from, to int, file *ipVersion, place any) (ipv6, ok b
 	ipv6 = !(speaks(a, false) && speaks(b, false))
 	if file == nil {
 		if ok = speaks(a, ipv6) && speaks(b, ipv6); !ok {
-			v.fail(place, "", "%s and %s have no addresses of the same version of IP", a.Name, b.Name)
+			v.Fail(place, "", "%s and %s have no addresses of the same version of IP", a.Name, b.Name)
 		}
 		return ipv6, ok
 	}
 	ipv6 = *file == 6
 	for _, n := range []*plan.Node{a, b} {
 		if !speaks(n, ipv6) {
-			v.fail(file, "", "%s has no IPv%d address", n.Name, *file)
+			v.Fail(file, "", "%s has no IPv%d address", n.Name, *file)
 			return ipv6, false
 		}
 	}
@@ -160,7 +162,7 @@ func (v *resolver) settingsOf(p *plan.Port, coming int) links.Settings {
 
 // hosts finds the hosts that an entry of the workload names, by name or by
 // pattern. With nic all of them must have one.
-func (v *resolver) hosts(names oneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
+func (v *resolver) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
 	ok = true
 	there := map[int]bool{}
 	for i := range names {
@@ -169,7 +171,7 @@ func (v *resolver) hosts(names oneOrMore[string], place any, nic bool) (hosts []
 		for _, n := range found {
 			switch {
 			case there[n] && names[i] == v.plan.Nodes[n].Name:
-				v.fail(&names[i], "write another entry to send twice as much", "%s is there twice", names[i])
+				v.Fail(&names[i], "write another entry to send twice as much", "%s is there twice", names[i])
 				ok = false
 			case there[n]:
 			case nic && !v.hasNIC(n, &names[i]):
@@ -181,7 +183,7 @@ func (v *resolver) hosts(names oneOrMore[string], place any, nic bool) (hosts []
 		}
 	}
 	if len(names) == 0 {
-		v.fail(place, "name at least one host", "the list is empty")
+		v.Fail(place, "name at least one host", "the list is empty")
 		ok = false
 	}
 	return hosts, ok
@@ -196,7 +198,7 @@ func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 		return nil, false
 	}
 	if _, err := path.Match(*name, ""); err != nil {
-		v.fail(name, "a [ needs its ]: write for example h[12]", "%q is not a pattern", *name)
+		v.Fail(name, "a [ needs its ]: write for example h[12]", "%q is not a pattern", *name)
 		return nil, false
 	}
 	for i := range v.plan.Nodes {
@@ -205,7 +207,7 @@ func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 		}
 	}
 	if len(found) == 0 {
-		v.fail(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
+		v.Fail(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
 	}
 	return found, len(found) > 0
 }
@@ -214,7 +216,7 @@ func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 func (v *resolver) host(name *string) (int, bool) {
 	n, ok := v.node(name, *name)
 	if ok && v.plan.Nodes[n].Kind != plan.Host {
-		v.fail(name, "modelled traffic runs between hosts", "%s is a switch", *name)
+		v.Fail(name, "modelled traffic runs between hosts", "%s is a switch", *name)
 		ok = false
 	}
 	return n, ok

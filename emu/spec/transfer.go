@@ -35,7 +35,7 @@ func (v *resolver) transfers(f *workloadFile) *string {
 	e := v.exchange(f)
 	t := v.transfer(&e, f)
 	if v.queuePairs += len(e.pairs) * t.QPs; v.queuePairs > maxPairs {
-		v.fail(v.some(e.file.QPs, e.place), "", "the workload has more than %d queue pairs", maxPairs)
+		v.Fail(v.Some(e.file.QPs, e.place), "", "the workload has more than %d queue pairs", maxPairs)
 		return nil
 	}
 	for _, p := range e.pairs {
@@ -92,7 +92,7 @@ func (v *resolver) incast(f *incastFile) exchange {
 }
 
 func (v *resolver) permutation(f *meshFile) exchange {
-	e := exchange{verb: f.Verb, file: &f.transferFile, place: v.some(&f.Hosts, f)}
+	e := exchange{verb: f.Verb, file: &f.transferFile, place: v.Some(&f.Hosts, f)}
 	v.permutations++
 	name := strconv.Itoa(v.permutations)
 	set(&name, f.Name)
@@ -122,7 +122,7 @@ func derangement(r *rand.Rand, n int) []int {
 }
 
 func (v *resolver) allToAll(f *meshFile) exchange {
-	e := exchange{verb: f.Verb, file: &f.transferFile, place: v.some(&f.Hosts, f)}
+	e := exchange{verb: f.Verb, file: &f.transferFile, place: v.Some(&f.Hosts, f)}
 	if hosts, ok := v.mesh(f); ok {
 		e.pairs = v.pairs(hosts, hosts, e.place, e.place)
 	}
@@ -131,7 +131,7 @@ func (v *resolver) allToAll(f *meshFile) exchange {
 
 // mesh finds the hosts that take part, at least 2.
 func (v *resolver) mesh(f *meshFile) (hosts []int, ok bool) {
-	if v.places[&f.Hosts] != nil {
+	if v.Place(&f.Hosts) != nil {
 		hosts, ok = v.hosts(f.Hosts, &f.Hosts, true)
 	} else {
 		ok = true
@@ -142,7 +142,7 @@ func (v *resolver) mesh(f *meshFile) (hosts []int, ok bool) {
 		}
 	}
 	if ok && len(hosts) < 2 {
-		v.fail(v.some(&f.Hosts, f), "all hosts with a NIC take part unless hosts: says which", "it takes at least 2 hosts, not %d", len(hosts))
+		v.Fail(v.Some(&f.Hosts, f), "all hosts with a NIC take part unless hosts: says which", "it takes at least 2 hosts, not %d", len(hosts))
 		ok = false
 	}
 	return hosts, ok
@@ -154,9 +154,9 @@ func (v *resolver) hasNIC(host int, place any) bool {
 	switch {
 	case n.NIC != nil:
 	case !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.NIC != nil }):
-		v.fail(place, "write nic: roce in host under kinds", "no host has a NIC")
+		v.Fail(place, "write nic: roce in host under kinds", "no host has a NIC")
 	default:
-		v.fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
+		v.Fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
 	}
 	return n.NIC != nil
 }
@@ -183,22 +183,22 @@ func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
 	endless := f.For == nil && v.lab.Duration == nil
 	switch {
 	case f.Size > maxMessage:
-		v.fail(&f.Size, "", "the longest message is %dB", maxMessage)
+		v.Fail(&f.Size, "", "the longest message is %dB", maxMessage)
 	case f.For != nil && *f.For == 0:
-		v.fail(f.For, "leave for out to post until count is reached", "transfers of no duration")
+		v.Fail(f.For, "leave for out to post until count is reached", "transfers of no duration")
 	case t.Count == 0 && endless:
-		v.fail(v.some(f.Count, entry), "write for: in the transfer, or duration: in the file", "the transfer goes on until the run ends, and nothing says when that is")
+		v.Fail(v.Some(f.Count, entry), "write for: in the transfer, or duration: in the file", "the transfer goes on until the run ends, and nothing says when that is")
 	case t.Count == 1 && f.Every != nil:
-		v.fail(f.Every, "write count: or for: too", "every has no effect on a single message")
+		v.Fail(f.Every, "write count: or for: too", "every has no effect on a single message")
 	case t.Count > 1 && endless && t.Every > (maxTime-f.At)/units.Time(t.Count-1):
-		v.fail(f.Every, "lower count or every, or write for:", "the last message would be posted later than %v", maxTime)
+		v.Fail(f.Every, "lower count or every, or write for:", "the last message would be posted later than %v", maxTime)
 	}
 	const hint = "rc carries all verbs, uc write and send, ud send"
 	switch {
 	case t.Verb == workload.Read && t.Service != roce.RC:
-		v.fail(f.Service, hint, "the service %v has no READ", t.Service)
+		v.Fail(f.Service, hint, "the service %v has no READ", t.Service)
 	case t.Verb == workload.Write && t.Service == roce.UD:
-		v.fail(f.Service, hint, "the service %v has no WRITE", t.Service)
+		v.Fail(f.Service, hint, "the service %v has no WRITE", t.Service)
 	}
 	return t
 }
@@ -215,37 +215,37 @@ func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 	t.Depth = min(defaultDepth, from.NIC.Limits.QPWR)
 	set((*messageDepth)(&t.Depth), f.Depth)
 
-	before := len(v.errs)
+	before := v.Faults()
 	for _, n := range []*plan.Node{from, to} {
 		if mtu > n.NIC.MTU {
-			v.failOnce(f.MTU, "", "the NIC of %s has an mtu of %d", n.Name, n.NIC.MTU.Bytes())
+			v.FailOnce(f.MTU, "", "the NIC of %s has an mtu of %d", n.Name, n.NIC.MTU.Bytes())
 		}
 	}
 	if t.Service == roce.UD && t.Size > t.MTU {
-		v.failOnce(&f.Size, "a datagram is one packet", "a datagram of %dB is longer than the path MTU %d between %s and %s", t.Size, t.MTU, from.Name, to.Name)
+		v.FailOnce(&f.Size, "a datagram is one packet", "a datagram of %dB is longer than the path MTU %d between %s and %s", t.Size, t.MTU, from.Name, to.Name)
 	}
 	if set(&t.FlowPerMessage, f.Flows); t.FlowPerMessage {
 		switch {
 		case t.Verb == workload.Read:
-			v.failOnce(f.Flows, "use write, whose data the host that posts sends", "flow-per-message is not for read: the other host sends the data")
+			v.FailOnce(f.Flows, "use write, whose data the host that posts sends", "flow-per-message is not for read: the other host sends the data")
 		case f.Depth != nil && t.Depth > 1:
-			v.failOnce(f.Depth, "leave depth out, or write depth: 1", "with flow-per-message a queue pair has one message under way, not %d", t.Depth)
+			v.FailOnce(f.Depth, "leave depth out, or write depth: 1", "with flow-per-message a queue pair has one message under way, not %d", t.Depth)
 		}
 		t.Depth = 1
 	}
 	if most := from.NIC.Limits.QPWR; t.Depth > most {
-		v.failOnce(f.Depth, "", "a queue of %s holds %d work requests: its max_qp_wr", from.Name, most)
+		v.FailOnce(f.Depth, "", "a queue of %s holds %d work requests: its max_qp_wr", from.Name, most)
 	}
 	if t.Verb == workload.Read && (from.NIC.Limits.QPInitRdAtom == 0 || to.NIC.Limits.QPRdAtom == 0) {
-		v.failOnce(e.place, "max_qp_init_rd_atom of the one and max_qp_rd_atom of the other must be above 0", "%s cannot read from %s", from.Name, to.Name)
+		v.FailOnce(e.place, "max_qp_init_rd_atom of the one and max_qp_rd_atom of the other must be above 0", "%s cannot read from %s", from.Name, to.Name)
 	}
 	for _, n := range []int{t.From, t.To} {
 		nic := v.plan.Nodes[n].NIC
 		if v.pairsOf[n] += t.QPs; v.pairsOf[n] > nic.Limits.QP {
-			v.failOnce(v.some(f.QPs, e.place), "", "%s has more than %d queue pairs: its max_qp", v.plan.Nodes[n].Name, nic.Limits.QP)
+			v.FailOnce(v.Some(f.QPs, e.place), "", "%s has more than %d queue pairs: its max_qp", v.plan.Nodes[n].Name, nic.Limits.QP)
 		}
 	}
-	return len(v.errs) == before
+	return v.Faults() == before
 }
 
 // pathsOf resolves the version of IP of a transfer and judges whether its hosts
@@ -261,7 +261,7 @@ func (v *resolver) pathsOf(t *workload.Transfer, e *exchange) (ok bool) {
 	return !slices.ContainsFunc(ways, func(w hostPair) bool {
 		_, _, ok := v.path(w.from, w.to, t.IPv6)
 		if !ok {
-			v.fail(e.place, v.pathHint(), "there is no path from %s to %s", v.plan.Nodes[w.from].Name, v.plan.Nodes[w.to].Name)
+			v.Fail(e.place, v.pathHint(), "there is no path from %s to %s", v.plan.Nodes[w.from].Name, v.plan.Nodes[w.to].Name)
 		}
 		return !ok
 	})

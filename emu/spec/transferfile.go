@@ -3,6 +3,8 @@ package spec
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/invopop/jsonschema"
 
 	"github.com/weftlab/weft/protocols/roce"
@@ -29,23 +31,23 @@ type transferFile struct {
 
 // pairFile is transfers from some hosts to others.
 type pairFile struct {
-	From         oneOrMore[string] `yaml:"from" jsonschema_description:"hosts that post, with * and ? for any letters"`
-	To           oneOrMore[string] `yaml:"to" jsonschema_description:"the others, likewise; everyone under from has transfers with everyone under to but itself"`
+	From         yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"hosts that post, with * and ? for any letters"`
+	To           yamlfile.OneOrMore[string] `yaml:"to" jsonschema_description:"the others, likewise; everyone under from has transfers with everyone under to but itself"`
 	transferFile `yaml:",inline"`
 }
 
 // incastFile is transfers whose data goes from many hosts to one.
 type incastFile struct {
-	To           string            `yaml:"to" jsonschema_description:"host that gets the data; with verb read it posts"`
-	From         oneOrMore[string] `yaml:"from" jsonschema_description:"hosts that the data comes from, with * and ? for any letters"`
-	Verb         workload.Verb     `yaml:"verb,omitempty" jsonschema_description:"what messages are; default write"`
+	To           string                     `yaml:"to" jsonschema_description:"host that gets the data; with verb read it posts"`
+	From         yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"hosts that the data comes from, with * and ? for any letters"`
+	Verb         workload.Verb              `yaml:"verb,omitempty" jsonschema_description:"what messages are; default write"`
 	transferFile `yaml:",inline"`
 }
 
 // meshFile is transfers among some hosts.
 type meshFile struct {
-	Hosts        oneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? for any letters; default all with a NIC"`
-	Verb         workload.Verb     `yaml:"verb,omitempty" jsonschema_description:"what messages are; default write"`
+	Hosts        yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? for any letters; default all with a NIC"`
+	Verb         workload.Verb              `yaml:"verb,omitempty" jsonschema_description:"what messages are; default write"`
 	transferFile `yaml:",inline"`
 }
 
@@ -60,7 +62,7 @@ func (m *messages) UnmarshalText(b []byte) error {
 		*m = 0
 		return nil
 	}
-	n, err := parseInt(b, 1, maxMessages)
+	n, err := yamlfile.ParseInt(b, 1, maxMessages)
 	if err != nil {
 		return fmt.Errorf("%w, nor unlimited", err)
 	}
@@ -68,8 +70,8 @@ func (m *messages) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (messages) schema(*schemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(1, maxMessages), {Const: "unlimited"}}}
+func (messages) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(1, maxMessages), {Const: "unlimited"}}}
 }
 
 // maxDepth is max_qp_wr of a ConnectX-5.
@@ -80,12 +82,14 @@ type messageDepth int
 
 // UnmarshalText reads a number from 1 to maxDepth.
 func (d *messageDepth) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 1, maxDepth)
+	n, err := yamlfile.ParseInt(b, 1, maxDepth)
 	*d = messageDepth(n)
 	return err
 }
 
-func (messageDepth) schema(*schemaMaker) *jsonschema.Schema { return integer(1, maxDepth) }
+func (messageDepth) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Integer(1, maxDepth)
+}
 
 // maxPairs bounds the queue pairs of all transfers: max_qp of a ConnectX-5.
 const maxPairs = 1 << 18
@@ -95,12 +99,14 @@ type pairCount int
 
 // UnmarshalText reads a number from 1 to maxPairs.
 func (c *pairCount) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 1, maxPairs)
+	n, err := yamlfile.ParseInt(b, 1, maxPairs)
 	*c = pairCount(n)
 	return err
 }
 
-func (pairCount) schema(*schemaMaker) *jsonschema.Schema { return integer(1, maxPairs) }
+func (pairCount) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Integer(1, maxPairs)
+}
 
 // service is a transport service.
 type service roce.Service
@@ -120,4 +126,6 @@ func (s *service) UnmarshalText(b []byte) error {
 	return nil
 }
 
-func (service) schema(*schemaMaker) *jsonschema.Schema { return enum("rc", "uc", "ud") }
+func (service) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum("rc", "uc", "ud")
+}

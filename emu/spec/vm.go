@@ -12,9 +12,9 @@ import (
 // vm resolves what is said of a virtual machine.
 func (v *resolver) vm(i int) {
 	n, said := &v.plan.Nodes[i], v.said(i)
-	file := said.vmFile.over(v.reader, v.lab.Topology.Kinds.VM.vmFile)
+	file := said.vmFile.over(v.Reader, v.lab.Topology.Kinds.VM.vmFile)
 	m := n.VM
-	m.Line = v.line(said.Kind)
+	m.Line = v.Line(said.Kind)
 	for _, path := range []struct {
 		to   *string
 		from *string
@@ -24,15 +24,15 @@ func (v *resolver) vm(i int) {
 			continue
 		}
 		if *path.from == "" {
-			v.failOnce(path.from, "leave the key out, or name a file", "%s is empty", path.name)
+			v.FailOnce(path.from, "leave the key out, or name a file", "%s is empty", path.name)
 			continue
 		}
 		if err := oneLine(path.name, *path.from, 4095); err != nil {
-			v.failOnce(path.from, "", "%v", err)
+			v.FailOnce(path.from, "", "%v", err)
 		}
 		*path.to = *path.from
 		if !filepath.IsAbs(*path.to) {
-			*path.to = filepath.Join(filepath.Dir(v.file), *path.to)
+			*path.to = filepath.Join(filepath.Dir(v.File()), *path.to)
 		}
 	}
 	set(&m.Persist, file.Persist)
@@ -42,7 +42,7 @@ func (v *resolver) vm(i int) {
 	m.Memory = defaultGuestMemory
 	set(&m.Memory, file.Memory)
 	if m.Memory < minGuestMemory || m.Memory > maxGuestMemory {
-		v.failOnce(file.Memory, "weft's own image takes 256MiB", "memory %v is outside 64MiB to 1024GiB", m.Memory)
+		v.FailOnce(file.Memory, "weft's own image takes 256MiB", "memory %v is outside 64MiB to 1024GiB", m.Memory)
 	}
 	m.Memory = (m.Memory + units.MiB - 1) / units.MiB * units.MiB
 	m.CPUs = 1
@@ -55,14 +55,14 @@ func (v *resolver) vm(i int) {
 	}
 	set(&m.Ready, file.Ready)
 	if m.Ready == "" {
-		v.failOnce(file.Ready, "write agent, none, or a text such as \"login:\"", "ready is empty")
+		v.FailOnce(file.Ready, "write agent, none, or a text such as \"login:\"", "ready is empty")
 	} else if err := oneLine("ready", m.Ready, 256); err != nil {
-		v.failOnce(file.Ready, "", "%v", err)
+		v.FailOnce(file.Ready, "", "%v", err)
 	}
 	m.ReadyLimit = defaultReady
 	if t := file.Limit; t != nil {
 		if *t < minReady || *t > maxReady {
-			v.failOnce(t, "", "ready-limit %v is outside 1s to 1h", *t)
+			v.FailOnce(t, "", "ready-limit %v is outside 1s to 1h", *t)
 		}
 		m.ReadyLimit = time.Duration(*t / units.Nanosecond)
 	}
@@ -71,21 +71,21 @@ func (v *resolver) vm(i int) {
 // boots judges what a machine boots.
 func (v *resolver) boots(m *plan.VM, f *vmFile) {
 	if m.Image != "" && (m.Kernel != "" || m.Disk != "") {
-		v.failOnce(f.Image, "leave out image, or kernel and disk", "an image has a kernel of its own, and no disk")
+		v.FailOnce(f.Image, "leave out image, or kernel and disk", "an image has a kernel of its own, and no disk")
 	}
 	if m.Initrd != "" && m.Kernel == "" {
-		v.failOnce(f.Initrd, "write kernel: beside it", "an initrd has no effect without a kernel")
+		v.FailOnce(f.Initrd, "write kernel: beside it", "an initrd has no effect without a kernel")
 	}
 	if m.Persist && m.Disk == "" {
-		v.failOnce(f.Persist, "write disk: beside it", "persist has no effect without a disk")
+		v.FailOnce(f.Persist, "write disk: beside it", "persist has no effect without a disk")
 	}
 	if m.Append == "" {
 		return
 	}
 	if m.Disk != "" && m.Kernel == "" {
-		v.failOnce(f.Append, "write kernel: beside it, or set the command line in the disk's own loader", "append has no effect: the disk boots by its own loader")
+		v.FailOnce(f.Append, "write kernel: beside it, or set the command line in the disk's own loader", "append has no effect: the disk boots by its own loader")
 	}
 	if err := oneLine("append", m.Append, maxAppend); err != nil {
-		v.failOnce(f.Append, "", "%v", err)
+		v.FailOnce(f.Append, "", "%v", err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/invopop/jsonschema"
 
 	"github.com/weftlab/weft/emu/plan"
@@ -32,7 +34,7 @@ type vmFile struct {
 
 // over gives f with what it leaves out taken from base. What boots is taken as a
 // whole.
-func (f vmFile) over(r *reader, base vmFile) *vmFile {
+func (f vmFile) over(r *yamlfile.Reader, base vmFile) *vmFile {
 	if f.Image != nil || f.Kernel != nil || f.Disk != nil {
 		base.Image, base.Kernel, base.Initrd, base.Disk, base.Ready = nil, nil, nil, nil, nil
 		if f.Disk == nil {
@@ -47,11 +49,11 @@ func (f vmFile) over(r *reader, base vmFile) *vmFile {
 
 type vmKindFile struct {
 	vmFile  `yaml:",inline"`
-	Sysctls dict[scalar]    `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
-	Exec    []execForm      `yaml:"exec,omitempty" jsonschema_description:"commands that each machine runs when the lab comes up, in their order"`
-	Queue   queueFile       `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
-	Classes dict[classFile] `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the machine is at"`
-	Edge    *edgeFile       `yaml:"edge,omitempty" jsonschema_description:"service between what machines send and their ports: {name: {settings}}, or none; default none"`
+	Sysctls yamlfile.Dict[yamlfile.Scalar] `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
+	Exec    []execForm                     `yaml:"exec,omitempty" jsonschema_description:"commands that each machine runs when the lab comes up, in their order"`
+	Queue   queueFile                      `yaml:"queue,omitempty" jsonschema_description:"egress queue of every interface"`
+	Classes yamlfile.Dict[classFile]       `yaml:"classes,omitempty" jsonschema_description:"traffic classes by name; default those of the switch that the machine is at"`
+	Edge    *edgeFile                      `yaml:"edge,omitempty" jsonschema_description:"service between what machines send and their ports: {name: {settings}}, or none; default none"`
 }
 
 // nodeKind is the kind of a node in a file. In a plan a virtual machine is a host.
@@ -90,10 +92,12 @@ func (k *nodeKind) UnmarshalText(b []byte) error {
 	case known:
 		hint = "write kind: " + ours
 	}
-	return &plan.NameError{Msg: err.Error(), Hint: hint}
+	return &yamlfile.HintError{Msg: err.Error(), Hint: hint}
 }
 
-func (nodeKind) schema(*schemaMaker) *jsonschema.Schema { return enum(nodeKindNames...) }
+func (nodeKind) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(nodeKindNames...)
+}
 
 // plan is what a plan calls the kind.
 func (k nodeKind) plan() plan.Kind {
@@ -121,12 +125,12 @@ type cpus int
 
 // UnmarshalText reads a number from 1 to maxCPUs.
 func (c *cpus) UnmarshalText(b []byte) error {
-	n, err := parseInt(b, 1, maxCPUs)
+	n, err := yamlfile.ParseInt(b, 1, maxCPUs)
 	*c = cpus(n)
 	return err
 }
 
-func (cpus) schema(*schemaMaker) *jsonschema.Schema { return integer(1, maxCPUs) }
+func (cpus) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, maxCPUs) }
 
 // vmAccel is how a guest's instructions are run.
 type vmAccel vm.Accel
@@ -134,7 +138,9 @@ type vmAccel vm.Accel
 // UnmarshalText reads one of vm.AccelNames.
 func (a *vmAccel) UnmarshalText(b []byte) error { return unmarshalName(a, b, vm.AccelNames) }
 
-func (vmAccel) schema(*schemaMaker) *jsonschema.Schema { return enum(vm.AccelNames...) }
+func (vmAccel) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(vm.AccelNames...)
+}
 
 // Bounds on virtual machines.
 const (

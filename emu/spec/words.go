@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/yamlfile"
+
 	"github.com/invopop/jsonschema"
 
 	"github.com/weftlab/weft/emu/plan"
@@ -58,7 +60,7 @@ var attachNames = plan.AttachNames[:plan.Guest]
 // UnmarshalText reads tap, tun or none.
 func (a *attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames) }
 
-func (attach) schema(*schemaMaker) *jsonschema.Schema { return enum(attachNames...) }
+func (attach) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(attachNames...) }
 
 // offload says whether a host's devices carry super-packets.
 type offload plan.Offload
@@ -66,7 +68,9 @@ type offload plan.Offload
 // UnmarshalText reads on or off.
 func (o *offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, plan.OffloadNames) }
 
-func (offload) schema(*schemaMaker) *jsonschema.Schema { return enum(plan.OffloadNames...) }
+func (offload) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(plan.OffloadNames...)
+}
 
 // realtime says whether the engine thread asks for SCHED_FIFO.
 type realtime plan.Realtime
@@ -74,4 +78,6 @@ type realtime plan.Realtime
 // UnmarshalText reads auto, off or require.
 func (r *realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, plan.RealtimeNames) }
 
-func (realtime) schema(*schemaMaker) *jsonschema.Schema { return enum(plan.RealtimeNames...) }
+func (realtime) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(plan.RealtimeNames...)
+}

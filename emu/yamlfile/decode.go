@@ -1,4 +1,4 @@
-package spec
+package yamlfile
 
 import (
 	"encoding"
@@ -12,12 +12,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/suggest"
-	"github.com/weftlab/weft/protocols/cc"
 )
 
-// The YAML package's own decoder stops at the first fault and forgets where a
+// The YAML package's own Decoder stops at the first fault and forgets where a
 // value stood. This one reads the syntax tree into the types of file.go,
 // goes on after a fault, keeps the order of mappings, and remembers places.
 //
@@ -26,51 +24,51 @@ import (
 // pointer, slice, string, bool or integer. Structs name their keys in yaml
 // tags; a key without omitempty must be there.
 
-// decoder is a type that reads itself from the syntax tree. What names the
+// Decoder is a type that reads itself from the syntax tree. What names the
 // value in messages.
-type decoder interface {
-	decode(r *reader, n ast.Node, what string)
+type Decoder interface {
+	Decode(r *Reader, n ast.Node, what string)
 }
 
 // noun is a struct with a name of its own for messages, such as "a link".
 // Others go by the key that they stand behind.
-type noun interface{ noun() string }
+type noun interface{ Noun() string }
 
 // choice is a struct of pointers of which a file sets exactly one: see oneKey.
-type choice interface{ choice() }
+type choice interface{ Choice() }
 
 // mover is a struct that helps with keys which stand elsewhere: it says where.
-type mover interface{ moved() map[string]string }
+type mover interface{ Moved() map[string]string }
 
 // field is a key of a struct.
-type field struct {
-	name     string
-	index    []int
-	required bool
+type Field struct {
+	Name     string
+	Index    []int
+	Required bool
 }
 
 // fieldsOf gives the keys of a struct, with those of inlined structs.
-func fieldsOf(t reflect.Type) []field {
-	var fields []field
+func FieldsOf(t reflect.Type) []Field {
+	var fields []Field
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		if name != "" {
-			fields = append(fields, field{name, f.Index, !strings.Contains(options, "omitempty")})
+			fields = append(fields, Field{name, f.Index, !strings.Contains(options, "omitempty")})
 		}
 	}
 	return fields
 }
 
-func keysOf(t reflect.Type) []string {
+func KeysOf(t reflect.Type) []string {
 	var names []string
-	for _, f := range fieldsOf(t) {
-		names = append(names, f.name)
+	for _, f := range FieldsOf(t) {
+		names = append(names, f.Name)
 	}
 	return names
 }
 
 // resolve follows anchors, aliases and tags to the value itself.
-func (r *reader) resolve(n ast.Node) ast.Node {
+func (r *Reader) Resolve(n ast.Node) ast.Node {
 	for range maxNesting {
 		switch at := n.(type) {
 		case *ast.AnchorNode:
@@ -79,14 +77,14 @@ func (r *reader) resolve(n ast.Node) ast.Node {
 			n = at.Value
 		case *ast.AliasNode:
 			if n = r.anchors[at]; n == nil {
-				r.failAt(at, "", "there is no anchor &%s before this", at.Value.GetToken().Value)
+				r.FailAt(at, "", "there is no anchor &%s before this", at.Value.GetToken().Value)
 				return nil
 			}
 		default:
 			return unsplit(n)
 		}
 	}
-	r.failAt(n, "", "this alias leads to itself")
+	r.FailAt(n, "", "this alias leads to itself")
 	return nil
 }
 
@@ -104,7 +102,7 @@ func unsplit(n ast.Node) ast.Node {
 		after.Type == token.SingleQuoteType || after.Type == token.DoubleQuoteType {
 		return n
 	}
-	text, ok := scalarText(unsplit(value))
+	text, ok := ScalarText(unsplit(value))
 	if !ok {
 		return n
 	}
@@ -119,25 +117,25 @@ func touches(a, b *token.Token) bool {
 }
 
 // read fills the value that ptr points to from n. What names it in messages.
-func (r *reader) read(ptr any, n ast.Node, what string) {
-	if n = r.resolve(n); n == nil {
+func (r *Reader) Read(ptr any, n ast.Node, what string) {
+	if n = r.Resolve(n); n == nil {
 		return
 	}
 	r.values++
 	r.nesting++
 	defer func() { r.nesting-- }()
 	if r.values > maxValues || r.nesting > maxNesting {
-		r.failAt(n, "", "the file has more than %d values, or aliases that lead to themselves", maxValues)
+		r.FailAt(n, "", "the file has more than %d values, or aliases that lead to themselves", maxValues)
 		return
 	}
 	r.places[ptr] = n
 
-	switch p := ptr.(type) {
-	case decoder:
-		p.decode(r, n, what)
+	if r.Special != nil && r.Special(ptr, n, what) {
 		return
-	case *cc.Choice:
-		r.readControl(p, n, what)
+	}
+	switch p := ptr.(type) {
+	case Decoder:
+		p.Decode(r, n, what)
 		return
 	case encoding.TextUnmarshaler:
 		r.readText(ptr, n, what)
@@ -146,20 +144,20 @@ func (r *reader) read(ptr any, n ast.Node, what string) {
 	switch v := reflect.ValueOf(ptr).Elem(); v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		r.read(v.Interface(), n, what)
+		r.Read(v.Interface(), n, what)
 	case reflect.Struct:
 		r.readStruct(v, n, what)
 	case reflect.Slice:
 		list, ok := n.(*ast.SequenceNode)
 		if !ok {
 			if n.Type() != ast.NullType {
-				r.wrong(n, what, "a list", "")
+				r.Wrong(n, what, "a list", "")
 			}
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), len(list.Values), len(list.Values)))
 		for i, e := range list.Values {
-			r.read(v.Index(i).Addr().Interface(), e, "an entry of "+what)
+			r.Read(v.Index(i).Addr().Interface(), e, "an entry of "+what)
 		}
 	default:
 		r.readText(ptr, n, what)
@@ -167,93 +165,93 @@ func (r *reader) read(ptr any, n ast.Node, what string) {
 }
 
 // readText fills the value that ptr points to from a scalar.
-func (r *reader) readText(ptr any, n ast.Node, what string) {
-	text, ok := scalarText(n)
+func (r *Reader) readText(ptr any, n ast.Node, what string) {
+	text, ok := ScalarText(n)
 	if !ok {
-		r.wrong(n, what, "a single value", "")
+		r.Wrong(n, what, "a single value", "")
 		return
 	}
 	if _, isString := ptr.(*string); isString && n.Type() != ast.StringType && n.Type() != ast.LiteralType {
-		r.failAt(n, "put it in quotes: "+strconv.Quote(text), "%s must be text, not %s", what, describe(n))
+		r.FailAt(n, "put it in quotes: "+strconv.Quote(text), "%s must be text, not %s", what, describe(n))
 		return
 	}
-	err := parseScalar(ptr, text)
-	var named *plan.NameError
+	err := ParseScalar(ptr, text)
+	var named *HintError
 	switch {
 	case errors.As(err, &named):
-		r.failAt(n, named.Hint, "%s: %s", what, named.Msg)
+		r.FailAt(n, named.Hint, "%s: %s", what, named.Msg)
 	case err != nil:
-		r.failAt(n, "", "%s: %v", what, err)
+		r.FailAt(n, "", "%s: %v", what, err)
 	}
 }
 
 // readStruct fills a struct from a mapping.
-func (r *reader) readStruct(v reflect.Value, n ast.Node, what string) {
-	r.readFields(v, n, what, nil)
+func (r *Reader) readStruct(v reflect.Value, n ast.Node, what string) {
+	r.ReadFields(v, n, what, nil)
 }
 
 // readFields fills a struct from a mapping, and what extra points to from further keys
 // of it.
-func (r *reader) readFields(v reflect.Value, n ast.Node, what string, extra map[string]any) {
+func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[string]any) {
 	before := len(r.errs)
 	if named, ok := v.Interface().(noun); ok {
-		what = named.noun()
+		what = named.Noun()
 	}
-	fields, names := fieldsOf(v.Type()), keysOf(v.Type())
+	fields, names := FieldsOf(v.Type()), KeysOf(v.Type())
 	for key := range extra {
 		names = append(names, key)
 	}
-	entries, ok := r.entries(n)
+	entries, ok := r.Entries(n)
 	if !ok {
-		r.wrong(n, what, "a mapping (key: value)", what+" has "+strings.Join(names, ", "))
+		r.Wrong(n, what, "a mapping (key: value)", what+" has "+strings.Join(names, ", "))
 		return
 	}
 	for _, e := range entries {
-		if ptr := extra[e.key]; ptr != nil {
-			r.read(ptr, e.value, e.key)
+		if ptr := extra[e.Key]; ptr != nil {
+			r.Read(ptr, e.Value, e.Key)
 			continue
 		}
-		i := slices.Index(names, e.key)
+		i := slices.Index(names, e.Key)
 		if i < 0 {
-			if m, ok := v.Interface().(mover); ok && m.moved()[e.key] != "" {
-				r.failAt(e.at, m.moved()[e.key], "unknown key %q", e.key)
+			if m, ok := v.Interface().(mover); ok && m.Moved()[e.Key] != "" {
+				r.FailAt(e.At, m.Moved()[e.Key], "unknown key %q", e.Key)
 				continue
 			}
-			r.failAt(e.at, suggest.Hint(e.key, what+" has", names), "unknown key %q", e.key)
+			r.FailAt(e.At, suggest.Hint(e.Key, what+" has", names), "unknown key %q", e.Key)
 			// What was meant by it is not missing besides.
-			if near, ok := suggest.Nearest(e.key, names); ok {
-				fields[slices.Index(names, near)].required = false
+			if near, ok := suggest.Nearest(e.Key, names); ok {
+				fields[slices.Index(names, near)].Required = false
 			}
 			continue
 		}
-		fields[i].required = false
-		r.read(v.FieldByIndex(fields[i].index).Addr().Interface(), e.value, e.key)
+		fields[i].Required = false
+		r.Read(v.FieldByIndex(fields[i].Index).Addr().Interface(), e.Value, e.Key)
 	}
 	var missing []string
 	for _, f := range fields {
-		if f.required {
-			missing = append(missing, f.name)
+		if f.Required {
+			missing = append(missing, f.Name)
 		}
 	}
 	if len(missing) > 0 {
-		r.failAt(n, what+" has "+strings.Join(names, ", "), "%s lacks %s", what, strings.Join(missing, ", "))
+		r.FailAt(n, what+" has "+strings.Join(names, ", "), "%s lacks %s", what, strings.Join(missing, ", "))
 	}
 	if _, ok := v.Interface().(choice); ok && len(entries) != 1 && len(r.errs) == before {
-		r.failAt(n, "write one of "+strings.Join(names, ", "), "%s has %d keys, not one", what, len(entries))
+		r.FailAt(n, "write one of "+strings.Join(names, ", "), "%s has %d keys, not one", what, len(entries))
 	}
 }
 
-// keyValue is one entry of a mapping.
-type keyValue struct {
-	key   string
-	at    ast.Node // the key
-	value ast.Node
+// KeyValue is one entry of a mapping.
+type KeyValue struct {
+	Key   string
+	At    ast.Node // the key
+	Value ast.Node
 }
 
 // entries gives the entries of a mapping in their order; an absent value
 // counts as an empty mapping. Those that a merge key (<<) brings in come
 // last, without what the mapping says itself.
-func (r *reader) entries(n ast.Node) (entries []keyValue, ok bool) {
+func (r *Reader) Entries(n ast.Node) (entries []KeyValue, ok bool) {
 	var pairs []*ast.MappingValueNode
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -272,17 +270,17 @@ func (r *reader) entries(n ast.Node) (entries []keyValue, ok bool) {
 			merged = append(merged, p.Value)
 			continue
 		}
-		key, ok := scalarText(r.resolve(p.Key))
+		key, ok := ScalarText(r.Resolve(p.Key))
 		if !ok {
-			r.failAt(p.Key, "", "a key is a single word")
+			r.FailAt(p.Key, "", "a key is a single word")
 			continue
 		}
 		if first := seen[key]; first != nil {
-			r.failAt(p.Key, "it is there on line "+strconv.Itoa(start(first).Position.Line)+" already", "the key %q is there twice", key)
+			r.FailAt(p.Key, "it is there on line "+strconv.Itoa(start(first).Position.Line)+" already", "the key %q is there twice", key)
 			continue
 		}
 		seen[key] = p.Key
-		entries = append(entries, keyValue{key, p.Key, p.Value})
+		entries = append(entries, KeyValue{key, p.Key, p.Value})
 	}
 	for _, m := range merged {
 		entries = r.merge(entries, seen, m)
@@ -292,11 +290,11 @@ func (r *reader) entries(n ast.Node) (entries []keyValue, ok bool) {
 
 // merge adds the entries of the mapping, or the list of mappings, that a
 // merge key names.
-func (r *reader) merge(entries []keyValue, seen map[string]ast.Node, n ast.Node) []keyValue {
+func (r *Reader) merge(entries []KeyValue, seen map[string]ast.Node, n ast.Node) []KeyValue {
 	r.nesting++
 	defer func() { r.nesting-- }()
 	r.values++
-	n = r.resolve(n)
+	n = r.Resolve(n)
 	if n == nil || r.values > maxValues || r.nesting > maxNesting {
 		return entries
 	}
@@ -306,13 +304,13 @@ func (r *reader) merge(entries []keyValue, seen map[string]ast.Node, n ast.Node)
 		}
 		return entries
 	}
-	more, ok := r.entries(n)
+	more, ok := r.Entries(n)
 	if !ok {
-		r.wrong(n, "<<", "a mapping, or a list of them", "")
+		r.Wrong(n, "<<", "a mapping, or a list of them", "")
 	}
 	for _, e := range more {
-		if seen[e.key] == nil {
-			seen[e.key] = e.at
+		if seen[e.Key] == nil {
+			seen[e.Key] = e.At
 			entries = append(entries, e)
 		}
 	}
@@ -320,8 +318,8 @@ func (r *reader) merge(entries []keyValue, seen map[string]ast.Node, n ast.Node)
 }
 
 // wrong reports a value of the wrong kind.
-func (r *reader) wrong(n ast.Node, what, want, hint string) {
-	r.failAt(n, hint, "%s must be %s, not %s", what, want, describe(n))
+func (r *Reader) Wrong(n ast.Node, what, want, hint string) {
+	r.FailAt(n, hint, "%s must be %s, not %s", what, want, describe(n))
 }
 
 // describe names the kind of a value.
@@ -342,7 +340,7 @@ func describe(n ast.Node) string {
 }
 
 // scalarText gives a single value as it is written.
-func scalarText(n ast.Node) (string, bool) {
+func ScalarText(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
 		return n.Value, true
@@ -355,49 +353,55 @@ func scalarText(n ast.Node) (string, bool) {
 }
 
 // entry is one entry of a dict.
-type entry[T any] struct {
+type Entry[T any] struct {
 	Name  string
 	Value T
 }
 
 // dict is a mapping with names of the user's choice, in the order of the
 // file.
-type dict[T any] []entry[T]
+type Dict[T any] []Entry[T]
 
-func (d *dict[T]) decode(r *reader, n ast.Node, what string) {
-	entries, ok := r.entries(n)
+func (d *Dict[T]) Decode(r *Reader, n ast.Node, what string) {
+	entries, ok := r.Entries(n)
 	if !ok {
-		r.wrong(n, what, "a mapping (name: value)", "")
+		r.Wrong(n, what, "a mapping (name: value)", "")
 		return
 	}
-	*d = make(dict[T], len(entries)) // of the final size: places are pointers into it
+	*d = make(Dict[T], len(entries)) // of the final size: places are pointers into it
 	for i, e := range entries {
 		at := &(*d)[i]
-		at.Name = e.key
-		r.places[&at.Name] = e.at
-		r.read(&at.Value, e.value, e.key)
+		at.Name = e.Key
+		r.places[&at.Name] = e.At
+		r.Read(&at.Value, e.Value, e.Key)
 	}
 }
 
 // oneOrMore is a list for which a single value may stand.
-type oneOrMore[T any] []T
+type OneOrMore[T any] []T
 
-func (l *oneOrMore[T]) decode(r *reader, n ast.Node, what string) {
+func (l *OneOrMore[T]) Decode(r *Reader, n ast.Node, what string) {
 	if _, ok := n.(*ast.SequenceNode); ok {
-		r.read((*[]T)(l), n, what)
+		r.Read((*[]T)(l), n, what)
 		return
 	}
-	*l = make(oneOrMore[T], 1)
-	r.read(&(*l)[0], n, what)
+	*l = make(OneOrMore[T], 1)
+	r.Read(&(*l)[0], n, what)
 }
 
 // scalar is a single value of any kind, as it is written.
-type scalar string
+type Scalar string
 
-func (s *scalar) decode(r *reader, n ast.Node, what string) {
-	text, ok := scalarText(n)
+func (s *Scalar) Decode(r *Reader, n ast.Node, what string) {
+	text, ok := ScalarText(n)
 	if !ok {
-		r.wrong(n, what, "a single value", "")
+		r.Wrong(n, what, "a single value", "")
 	}
-	*s = scalar(text)
+	*s = Scalar(text)
 }
+
+// OneKey is part of the structs of pointers of which a file sets exactly one.
+type OneKey struct{}
+
+// Choice makes a struct one of which a file sets exactly one key.
+func (OneKey) Choice() {}

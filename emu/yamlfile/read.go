@@ -1,4 +1,4 @@
-package spec
+package yamlfile
 
 import (
 	"cmp"
@@ -14,8 +14,6 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
-
-	"github.com/weftlab/weft/protocols/cc"
 )
 
 // Bounds on what is read, far beyond any lab: they keep a damaged or hostile
@@ -32,74 +30,75 @@ const (
 // reader turns the text of a file into Go values and keeps what is wrong with
 // it. Each value is remembered under a pointer to it, so that whoever finds
 // fault with a value later can show where it stands in the file.
-type reader struct {
+type Reader struct {
+	// Special reads types that are read in a way of their own and cannot have a method
+	// for it; it tells whether it has read what ptr points to. May be nil.
+	Special func(ptr any, n ast.Node, what string) bool
+
 	file    string
 	lines   []string
 	errs    Errors
 	faults  int
-	places  map[any]ast.Node            // by pointer to the Go value
-	inner   map[*cc.Choice]*controlFile // rate controls in the settings of other systems
+	places  map[any]ast.Node // by pointer to the Go value
+	kept    map[any]any      // likewise, what Special keeps beside it
 	anchors map[*ast.AliasNode]ast.Node
+	foreign map[*token.Token]*Reader // tokens of other files
 	values  int
 	nesting int
 }
 
-func newReader(file string, src []byte) *reader {
+func New(file string, src []byte) *Reader {
 	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(src))
-	return &reader{
+	return &Reader{
 		file:    file,
 		lines:   strings.Split(text, "\n"),
 		places:  map[any]ast.Node{},
-		inner:   map[*cc.Choice]*controlFile{},
+		kept:    map[any]any{},
 		anchors: map[*ast.AliasNode]ast.Node{},
+		foreign: map[*token.Token]*Reader{},
 	}
 }
 
 // fail reports a fault of the value that place points to.
-func (r *reader) fail(place any, hint, format string, args ...any) {
-	r.failAt(r.places[place], hint, format, args...)
+func (r *Reader) Fail(place any, hint, format string, args ...any) {
+	r.FailAt(r.places[place], hint, format, args...)
 }
 
 // failAt reports a fault at a node of the file; the beginning of the file
 // stands in for nil.
-func (r *reader) failAt(n ast.Node, hint, format string, args ...any) {
-	var at *token.Position
+func (r *Reader) FailAt(n ast.Node, hint, format string, args ...any) {
+	var at *token.Token
 	if n != nil {
-		at = start(n).Position
+		at = start(n)
 	}
 	r.addLike(at, hint, fmt.Sprintf(format, args...), format)
 }
 
-// full tells whether enough is wrong to stop looking.
-func (r *reader) full() bool { return len(r.errs) >= maxErrors || r.faults >= maxFaults }
+// Full tells whether enough is wrong to stop looking.
+func (r *Reader) Full() bool { return len(r.errs) >= maxErrors || r.faults >= maxFaults }
 
-func (r *reader) add(at *token.Position, hint, message string) { r.addLike(at, hint, message, message) }
+func (r *Reader) add(at *token.Token, hint, message string) { r.addLike(at, hint, message, message) }
 
 // addLike reports a fault. Faults at one place whose messages are of one like
 // are one mistake: a default is judged in everything that it is the default of.
 // So are faults that are called the same at several places, such as a name
 // that is misspelt where it is given and right wherever it is used.
-func (r *reader) addLike(at *token.Position, hint, message, like string) {
-	if r.full() {
+func (r *Reader) addLike(at *token.Token, hint, message, like string) {
+	if r.Full() {
 		return
 	}
 	r.faults++
-	e := &Error{File: r.file, Line: 1, Column: 1, Message: message, Hint: hint, like: like}
-	if at != nil {
-		e.Line, e.Column = max(at.Line, 1), max(at.Column, 1)
-	}
-	if e.Line <= len(r.lines) {
-		e.Source = r.lines[e.Line-1]
-	}
+	e := &Error{Message: message, Hint: hint, like: like}
+	e.File, e.Line, e.Column, e.Source = r.where(at)
 	for _, o := range r.errs {
-		samePlace := o.Line == e.Line && o.Column == e.Column
+		samePlace := o.File == e.File && o.Line == e.Line && o.Column == e.Column
 		switch {
 		case samePlace && o.like == like:
 			if o.Message != message && !slices.Contains(o.same, message) {
 				o.same = append(o.same, message)
 			}
 			return
-		case o.Message == message && o.Hint == hint:
+		case o.Message == message && o.Hint == hint && o.File == e.File:
 			o.addPlace(e)
 			return
 		}
@@ -108,18 +107,18 @@ func (r *reader) addLike(at *token.Position, hint, message, like string) {
 }
 
 // err gives what was found wrong so far, by line, or nil.
-func (r *reader) err() error {
+func (r *Reader) Err() error {
 	if len(r.errs) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(r.errs, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return r.errs
 }
 
 // line is the line of the value that place points to, for hints.
-func (r *reader) line(place any) int {
+func (r *Reader) Line(place any) int {
 	if n := r.places[place]; n != nil {
 		return start(n).Position.Line
 	}
@@ -128,7 +127,7 @@ func (r *reader) line(place any) int {
 
 // parse reads the file's one YAML document. It gives nil when there is a
 // fault.
-func (r *reader) parse() (doc ast.Node) {
+func (r *Reader) Parse() (doc ast.Node) {
 	text := strings.Join(r.lines, "\n")
 	if len(text) > maxFile {
 		r.add(nil, "let a generator make large topologies", fmt.Sprintf("the file is longer than %d MiB", maxFile>>20))
@@ -144,7 +143,7 @@ func (r *reader) parse() (doc ast.Node) {
 	}()
 	tokens := lexer.Tokenize(text)
 	if t, message := tooMuch(tokens); t != nil {
-		r.add(t.Position, "", message)
+		r.add(t, "", message)
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -155,7 +154,7 @@ func (r *reader) parse() (doc ast.Node) {
 		if line := bad.Token.Position.Line; line <= len(r.lines) {
 			hint = syntaxHint(r.lines[line-1])
 		}
-		r.add(bad.Token.Position, hint, "this is not YAML: "+bad.Message)
+		r.add(bad.Token, hint, "this is not YAML: "+bad.Message)
 		return nil
 	case err != nil:
 		r.add(nil, "", "this is not YAML: "+err.Error())
@@ -166,7 +165,7 @@ func (r *reader) parse() (doc ast.Node) {
 			continue
 		}
 		if doc != nil {
-			r.failAt(d.Body, "write one file for each lab", "a second document begins here")
+			r.FailAt(d.Body, "write one file for each lab", "a second document begins here")
 			return nil
 		}
 		doc = d.Body
@@ -240,7 +239,7 @@ func tooMuch(tokens token.Tokens) (at *token.Token, message string) {
 
 // anchorFinder notes for each alias the value of the anchor before it.
 type anchorFinder struct {
-	reader *reader
+	reader *Reader
 	named  map[string]ast.Node
 }
 
@@ -268,3 +267,46 @@ func start(n ast.Node) *token.Token {
 	}
 	return n.GetToken()
 }
+
+// Some gives the first of several pointers that stands in the file.
+func (r *Reader) Some(places ...any) any {
+	for _, p := range places {
+		if r.places[p] != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// FailOnce is Fail for what is wrong with a setting at many places that it is used at: the
+// first is named.
+func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
+	if n := r.places[place]; n != nil {
+		file, line, column, _ := r.where(start(n))
+		for _, e := range r.errs {
+			if e.File == file && e.Line == line && e.Column == column {
+				return
+			}
+		}
+	}
+	r.Fail(place, hint, format, args...)
+}
+
+// Faults is how many faults have been found so far.
+func (r *Reader) Faults() int { return len(r.errs) }
+
+// Place is where a value stands in the file, by a pointer to it; nil if it does not stand
+// there.
+func (r *Reader) Place(ptr any) ast.Node { return r.places[ptr] }
+
+// SetPlace says where a value stands in the file.
+func (r *Reader) SetPlace(ptr any, n ast.Node) { r.places[ptr] = n }
+
+// File is the name of the file, as it was given.
+func (r *Reader) File() string { return r.file }
+
+// Keep keeps something beside a value, for a Special that reads more than the value holds.
+func (r *Reader) Keep(ptr, what any) { r.kept[ptr] = what }
+
+// Kept is what is kept beside a value; nil for nothing.
+func (r *Reader) Kept(ptr any) any { return r.kept[ptr] }

@@ -1,0 +1,265 @@
+package yamlfile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// A patch of a file puts a value of another file in the place of one of its own, or beside
+// them, before the file is read. Its nodes keep their own places: what is wrong with them
+// is shown where they stand.
+
+// Value is a part of a file that another file may be patched with.
+type Value struct {
+	from *Reader
+	node ast.Node
+}
+
+// ValueOf is the value at a place of the file; ok is false where it does not stand there.
+func (r *Reader) ValueOf(place any) (v Value, ok bool) {
+	n := r.places[place]
+	return Value{r, n}, n != nil
+}
+
+// where gives the place of a token: the beginning of the file for nil.
+func (r *Reader) where(at *token.Token) (file string, line, column int, source string) {
+	of := r
+	if from := r.foreign[at]; from != nil {
+		of = from
+	}
+	line, column = 1, 1
+	if at != nil {
+		line, column = max(at.Position.Line, 1), max(at.Position.Column, 1)
+	}
+	if line <= len(of.lines) {
+		source = of.lines[line-1]
+	}
+	return of.file, line, column, source
+}
+
+// Patch puts value at a path of the document, such as topology.kinds.host.nic or
+// workload[0].arrivals.load, in place of what is there. Mappings on the way that are not
+// there are made; a list must have the entry, or be one shorter: then the value is added. A
+// value of null takes the key away. What is wrong is reported at the place at, of the file
+// that value is from.
+func (r *Reader) Patch(doc ast.Node, path string, value, at Value) {
+	for t := range tokensOf(value.node) {
+		r.foreign[t] = value.from
+	}
+	for t := range tokensOf(at.node) {
+		r.foreign[t] = at.from
+	}
+	maps.Copy(r.anchors, value.from.anchors)
+	steps, err := splitPath(path)
+	if err != nil {
+		r.FailAt(at.node, "write for example topology.kinds.link.rate or workload[0].poisson.rate", "%q is no path: %v", path, err)
+		return
+	}
+	r.patch(doc, steps, path, clone(value.node), at.node)
+}
+
+// step is a key of a mapping, or the index of a list's entry.
+type step struct {
+	key   string
+	index int // of a list; -1 for a key
+}
+
+// splitPath reads a path: keys joined by dots, with [n] behind those of lists. A key with
+// a dot in it stands in quotes.
+func splitPath(path string) (steps []step, err error) {
+	rest := path
+	for rest != "" {
+		switch {
+		case rest[0] == '[':
+			text, after, ok := strings.Cut(rest[1:], "]")
+			n, err := strconv.Atoi(text)
+			if !ok || err != nil || n < 0 {
+				return nil, fmt.Errorf("[ needs a number from 0 and ]")
+			}
+			steps, rest = append(steps, step{index: n}), after
+		case rest[0] == '"':
+			text, after, ok := strings.Cut(rest[1:], `"`)
+			if !ok {
+				return nil, fmt.Errorf("a quote is not closed")
+			}
+			steps, rest = append(steps, step{key: text, index: -1}), after
+		default:
+			n := strings.IndexAny(rest, ".[")
+			if n < 0 {
+				n = len(rest)
+			}
+			if n == 0 {
+				return nil, fmt.Errorf("a key is empty")
+			}
+			steps, rest = append(steps, step{key: rest[:n], index: -1}), rest[n:]
+		}
+		if rest != "" && rest[0] == '.' {
+			if rest = rest[1:]; rest == "" {
+				return nil, fmt.Errorf("it ends in a dot")
+			}
+		} else if rest != "" && rest[0] != '[' {
+			return nil, fmt.Errorf("a dot is missing before %q", rest)
+		}
+	}
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("it is empty")
+	}
+	return steps, nil
+}
+
+// patch goes down from a node by steps and puts value there.
+func (r *Reader) patch(n ast.Node, steps []step, path string, value, at ast.Node) {
+	last := len(steps) == 1
+	s := steps[0]
+	switch c := n.(type) {
+	case *ast.MappingNode:
+		if s.index >= 0 {
+			r.FailAt(at, "", "%s: what [%d] is to be an entry of is a mapping, not a list", path, s.index)
+			return
+		}
+		r.patchMapping(c, steps, path, value, at)
+	case *ast.SequenceNode:
+		switch {
+		case s.index < 0:
+			r.FailAt(at, fmt.Sprintf("write [0] to [%d] for one of its entries", max(len(c.Values)-1, 0)), "%s: what %q is to be a key of is a list", path, s.key)
+		case s.index > len(c.Values):
+			r.FailAt(at, "", "%s: the list has %d entries, so that there is no [%d]", path, len(c.Values), s.index)
+		case s.index == len(c.Values) && !last:
+			r.FailAt(at, "", "%s: the list has %d entries, and only a whole entry can be added", path, len(c.Values))
+		case s.index == len(c.Values):
+			c.Values = append(c.Values, value)
+		case last:
+			c.Values[s.index] = value
+		default:
+			c.Values[s.index] = r.own(c.Values[s.index])
+			r.patch(c.Values[s.index], steps[1:], path, value, at)
+		}
+	case nil:
+	default:
+		r.FailAt(at, "", "%s: %s is in the way", path, describe(n))
+	}
+}
+
+// patchMapping puts value under a key of a mapping, or below it.
+func (r *Reader) patchMapping(m *ast.MappingNode, steps []step, path string, value, at ast.Node) {
+	s, last := steps[0], len(steps) == 1
+	entries, _ := r.Entries(m) // with what merge keys bring in
+	i := slices.IndexFunc(entries, func(e KeyValue) bool { return e.Key == s.key })
+	own := slices.IndexFunc(m.Values, func(p *ast.MappingValueNode) bool {
+		key, ok := ScalarText(r.Resolve(p.Key))
+		return ok && key == s.key && !p.Key.IsMergeKey()
+	})
+	_, remove := value.(*ast.NullNode)
+	switch {
+	case last && remove && own >= 0:
+		m.Values = slices.Delete(m.Values, own, own+1)
+		return
+	case last && remove && i < 0:
+		return
+	case !last && steps[1].index >= 0 && i < 0:
+		r.FailAt(at, "", "%s: there is no list %s to have an entry [%d]", path, s.key, steps[1].index)
+		return
+	}
+	put := value
+	if !last {
+		put = emptyMapping(start(at))
+		if i >= 0 {
+			put = r.within(entries[i].Value, steps[1], at)
+		}
+	}
+	if own >= 0 {
+		m.Values[own].Value = put
+	} else {
+		key := pair(s.key, put, start(at))
+		r.foreign[key.Key.GetToken()] = r.foreign[start(at)]
+		m.Values = append(m.Values, key)
+	}
+	if !last && put != nil {
+		r.patch(put, steps[1:], path, value, at)
+	}
+}
+
+// within is what a step below a value goes into. Nothing is an empty mapping. A word
+// stands for a mapping with that key and no settings, as in nic: roce or cc: dcqcn.
+func (r *Reader) within(value ast.Node, next step, at ast.Node) ast.Node {
+	n := r.own(value)
+	if _, none := n.(*ast.NullNode); none {
+		return emptyMapping(start(at))
+	}
+	if text, ok := ScalarText(n); ok && next.key == text {
+		m, key := emptyMapping(start(at)), start(n)
+		m.Values = append(m.Values, pair(text, &ast.NullNode{BaseNode: &ast.BaseNode{}, Token: key}, key))
+		return m
+	}
+	return n
+}
+
+// own gives a value that nothing else in the file shares: a copy of what an alias stands
+// for.
+func (r *Reader) own(n ast.Node) ast.Node {
+	resolved := r.Resolve(n)
+	if resolved != n {
+		return clone(resolved)
+	}
+	return n
+}
+
+// clone copies a value as far as patches can change it.
+func clone(n ast.Node) ast.Node {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		c := *n
+		c.Values = make([]*ast.MappingValueNode, len(n.Values))
+		for i, v := range n.Values {
+			entry := *v
+			entry.Value = clone(v.Value)
+			c.Values[i] = &entry
+		}
+		return &c
+	case *ast.SequenceNode:
+		c := *n
+		c.Values = make([]ast.Node, len(n.Values))
+		for i, v := range n.Values {
+			c.Values[i] = clone(v)
+		}
+		return &c
+	case *ast.AnchorNode:
+		return clone(n.Value)
+	}
+	return n
+}
+
+// emptyMapping is a mapping that stands at a token.
+func emptyMapping(at *token.Token) *ast.MappingNode {
+	return &ast.MappingNode{BaseNode: &ast.BaseNode{}, IsFlowStyle: true, Start: at, End: at}
+}
+
+// pair is an entry of a mapping that stands at a token.
+func pair(key string, value ast.Node, at *token.Token) *ast.MappingValueNode {
+	t := *at
+	t.Value, t.Type = key, token.StringType
+	return &ast.MappingValueNode{BaseNode: &ast.BaseNode{}, Start: at, Key: ast.String(&t), Value: value}
+}
+
+// tokensOf gives the tokens at which the nodes below a node stand.
+func tokensOf(n ast.Node) map[*token.Token]bool {
+	c := collector{}
+	if n != nil {
+		ast.Walk(c, n)
+	}
+	return c
+}
+
+type collector map[*token.Token]bool
+
+// Visit implements ast.Visitor.
+func (c collector) Visit(n ast.Node) ast.Visitor {
+	c[n.GetToken()], c[start(n)] = true, true
+	return c
+}

@@ -1,0 +1,56 @@
+package yamlfile
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+)
+
+// HintError is a value that cannot be, and what would be right.
+type HintError struct{ Msg, Hint string }
+
+func (e *HintError) Error() string { return e.Msg + ": " + e.Hint }
+
+// ParseScalar fills the value that ptr points to from text.
+func ParseScalar(ptr any, text string) error {
+	if u, ok := ptr.(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	v := reflect.ValueOf(ptr).Elem()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+		return nil
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		v.SetBool(text == "true")
+		return nil
+	case reflect.Int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+		v.SetInt(int64(n))
+		return nil
+	case reflect.Uint64:
+		n, err := strconv.ParseUint(text, 0, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number from 0 to 18446744073709551615", text)
+		}
+		v.SetUint(n)
+		return nil
+	}
+	panic("yamlfile: no way to read a " + v.Type().String())
+}
+
+// ParseInt reads a whole number within bounds.
+func ParseInt(text []byte, low, high int) (int, error) {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("%q is not a whole number from %d to %d", text, low, high)
+	}
+	return n, nil
+}
