@@ -71,7 +71,7 @@ func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp 
 	}
 	rest := *p
 	rest.State = nil
-	if m.text = rest.Text(); m.text != "" {
+	if m.text = rest.String(); m.text != "" {
 		m.kind = LinkSet
 		s.timeline = append(s.timeline, m)
 	}

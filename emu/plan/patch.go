@@ -230,6 +230,7 @@ func parseSetting(ptr any, text string) error {
 }
 
 // String gives p as ParseAssignments reads it, its arguments joined by spaces.
+// It is empty if p sets nothing.
 func (p LinkPatch) String() string {
 	var args []string
 	v := reflect.ValueOf(p)
