@@ -52,6 +52,13 @@ func TestRingsMoveTheData(t *testing.T) {
 				if place[f.To] != (r+1)%ranks {
 					rt.Fatalf("rank %d sends to rank %d", r, place[f.To])
 				}
+				want := c.Size / units.Bytes(ranks)
+				if units.Bytes(k) < c.Size%units.Bytes(ranks) {
+					want++
+				}
+				if f.Size != want {
+					rt.Fatalf("chunk %d of %d has %d bytes, want %d", k, c.Size, f.Size, want)
+				}
 				if e.kind == 0 {
 					carried[[2]int{r, s}] = have[r][k]
 					sum += f.Size

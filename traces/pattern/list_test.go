@@ -22,9 +22,13 @@ func TestTriggers(t *testing.T) {
 			6: {From: 2, To: 0, Size: 1000, Trigger: 2, Sent: 3},
 			7: {From: 2, To: 1, Size: 1000, Trigger: 3},
 			8: {From: 2, To: 3, Size: 1000, Trigger: 3},
+			9: {From: 2, To: 3, Size: 1000, At: units.Millisecond, Sent: 2}, // once more than is needed
 		}}), 1, 1e6)
 	started, arrived, done := map[uint32]units.Time{}, map[uint32]units.Time{}, map[uint32]units.Time{}
 	for _, f := range n.started {
+		if _, twice := started[f.Tag]; twice {
+			t.Errorf("flow %d starts twice", f.Tag)
+		}
 		started[f.Tag] = f.At
 	}
 	for _, f := range n.arrived {

@@ -140,6 +140,19 @@ func TestAskedByMessageOrByTheClock(t *testing.T) {
 	})
 }
 
+// TestAnswersHaveSizesOfTheirOwn: without Total, workers draw apart from each other.
+func TestAnswersHaveSizesOfTheirOwn(t *testing.T) {
+	h := hosts(10)
+	q := Requests{Stream: stream, Aggregators: h[:1], Workers: h, Response: named("websearch"), Every: 1, Count: 10}
+	all := map[units.Bytes]bool{}
+	for f := range Play(must(q), units.Never) {
+		all[f.Size] = true
+	}
+	if len(all) < 88 { // two of 90 may be equal by chance, hardly three pairs
+		t.Errorf("%d different sizes of 90", len(all))
+	}
+}
+
 // TestStripes: equal parts that add up to the total.
 func TestStripes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
