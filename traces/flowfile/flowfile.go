@@ -1,0 +1,81 @@
+// Package flowfile reads lists of flows that other simulators have as files, and writes
+// one of their formats, so that the same flows can run here and there.
+//
+// In these files hosts are numbers from 0; who uses a file says which host each stands for.
+package flowfile
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+)
+
+// File is what a file says.
+type File struct {
+	Flows    []pattern.Listed
+	Triggers []pattern.Trigger
+	Nodes    int // how many hosts the file says there are; 0 if it does not say
+	Priority int // the priority group of all flows, 0 to 7, in HPCC's files; otherwise 0
+}
+
+// List is the file's flows between hosts, of which number i is hosts[i]. Its Make says what
+// cannot be: numbers beyond the hosts, and triggers that no host could act upon.
+func (f File) List(hosts []int) pattern.List {
+	return pattern.List{Hosts: hosts, Flows: f.Flows, Triggers: f.Triggers}
+}
+
+// scanner reads lines of fields and counts them.
+type scanner struct {
+	lines *bufio.Scanner
+	line  int
+}
+
+func newScanner(r io.Reader) *scanner { return &scanner{lines: bufio.NewScanner(r)} }
+
+// next gives the fields of the next line that is not empty, none at the end.
+func (s *scanner) next() []string {
+	for s.lines.Scan() {
+		s.line++
+		if fields := strings.Fields(s.lines.Text()); len(fields) > 0 {
+			return fields
+		}
+	}
+	return nil
+}
+
+// errorf makes an error of the line that was read last.
+func (s *scanner) errorf(format string, a ...any) error {
+	return fmt.Errorf("line %d: %w", max(s.line, 1), fmt.Errorf(format, a...))
+}
+
+// end is what ended the reading, if it was not the end of the file.
+func (s *scanner) end() error {
+	if err := s.lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", s.line+1, err)
+	}
+	return nil
+}
+
+// number reads a whole number that is not negative.
+func number(what, text string) (int, error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not %s", text, what)
+	}
+	return int(min(n, math.MaxInt)), nil
+}
+
+// instant reads a time in some unit, not negative, to the nearest picosecond.
+func instant(text, unit string) (units.Time, error) {
+	t, err := units.ParseTime(text + unit)
+	if err != nil || strings.Trim(text, "0123456789.") != "" {
+		return 0, fmt.Errorf("%q is not a time in %s", text, map[string]string{"s": "seconds", "ps": "picoseconds"}[unit])
+	}
+	return t, nil
+}

@@ -1,0 +1,253 @@
+package flowfile
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+)
+
+// ReadHtsim reads the connection matrices of htsim (Broadcom/csg-htsim,
+// sim/datacenter/connection_matrix.cpp): lines "Nodes N", "Connections M" and, where there
+// are triggers, "Triggers K"; then a line for each connection and trigger:
+//
+//	SRC->DST start PICOSECONDS size BYTES
+//	SRC->DST id ID start PICOSECONDS size BYTES send_done_trigger ID
+//	SRC->DST id ID trigger ID size BYTES recv_done_trigger ID
+//	trigger id ID oneshot
+//	trigger id ID multishot
+//	trigger id ID barrier count N
+//
+// Empty lines and lines that begin with # are skipped. htsim reads times with some seven
+// digits, here they are exact.
+//
+// Refused, by name and with the line: connections without a size or of size 0, which htsim
+// lets run for ever; prio; addon; failures. Triggers must be such that pattern.List can
+// act upon them.
+func ReadHtsim(r io.Reader) (File, error) {
+	s := newScanner(r)
+	m := matrix{flows: map[int]int{}, triggers: map[int]int{}, counts: map[string]int{}}
+	for fields := s.next(); fields != nil; fields = s.next() {
+		if err := m.read(fields, s.line); err != nil {
+			return File{}, s.errorf("%w", err)
+		}
+	}
+	if err := s.end(); err != nil {
+		return File{}, err
+	}
+	if err := m.check(s); err != nil {
+		return File{}, err
+	}
+	m.file.Nodes = m.counts["Nodes"]
+	return m.file, nil
+}
+
+// matrix is a connection matrix that is being read.
+type matrix struct {
+	file     File
+	counts   map[string]int // what the head says
+	flows    map[int]int    // lines, by id
+	triggers map[int]int    // places in the file's list, from 1, by id
+	defined  []int          // lines at which triggers are; 0 for not yet
+	used     []int          // lines at which they are first used
+	ids      []int
+}
+
+func (m *matrix) read(fields []string, line int) error {
+	switch first := fields[0]; {
+	case strings.HasPrefix(first, "#"):
+		return nil
+	case first == "Nodes" || first == "Connections" || first == "Triggers" || first == "Failures":
+		if len(m.file.Flows)+len(m.ids) > 0 {
+			return fmt.Errorf("%s must stand before connections and triggers", first)
+		}
+		if len(fields) != 2 {
+			return fmt.Errorf("%s takes one number", first)
+		}
+		n, err := number("a number", fields[1])
+		if err != nil {
+			return err
+		}
+		if _, twice := m.counts[first]; twice {
+			return fmt.Errorf("%s is there twice", first)
+		}
+		if first == "Failures" && n > 0 {
+			return fmt.Errorf("failures are not supported: let events of the lab take links down")
+		}
+		m.counts[first] = n
+		return nil
+	case first == "failure":
+		return fmt.Errorf("failures are not supported: let events of the lab take links down")
+	case first == "trigger":
+		return m.trigger(fields[1:], line)
+	case strings.Contains(first, "->"):
+		return m.connection(fields, line)
+	default:
+		return fmt.Errorf("%q: a line begins with Nodes, Connections, Triggers, SRC->DST or trigger", first)
+	}
+}
+
+// words goes through words of a line that may be followed by a number.
+type words struct{ rest []string }
+
+func (w *words) next() (word string, ok bool) {
+	if len(w.rest) == 0 {
+		return "", false
+	}
+	word, w.rest = w.rest[0], w.rest[1:]
+	return word, true
+}
+
+// number is what follows a word.
+func (w *words) number(of string, least int) (int, error) {
+	text, ok := w.next()
+	if !ok {
+		return 0, fmt.Errorf("%s without a number", of)
+	}
+	n, err := number("a number", text)
+	if err == nil && n < least {
+		err = fmt.Errorf("%s %d: it must be at least %d", of, n, least)
+	}
+	return n, err
+}
+
+// place is that of a trigger by its id, from 1; a new one is made where it is met first.
+func (m *matrix) place(id, line int) int {
+	if m.triggers[id] == 0 {
+		m.file.Triggers = append(m.file.Triggers, pattern.Trigger{})
+		m.ids = append(m.ids, id)
+		m.defined = append(m.defined, 0)
+		m.used = append(m.used, line)
+		m.triggers[id] = len(m.ids)
+	}
+	return m.triggers[id]
+}
+
+func (m *matrix) connection(fields []string, line int) error {
+	from, to, _ := strings.Cut(fields[0], "->")
+	f := pattern.Listed{Line: line}
+	var err error
+	if f.From, err = m.host(from); err != nil {
+		return err
+	}
+	if f.To, err = m.host(to); err != nil {
+		return err
+	}
+	w := words{fields[1:]}
+	var timed, sized bool
+	for word, ok := w.next(); ok; word, ok = w.next() {
+		var n int
+		switch word {
+		case "start":
+			text, _ := w.next()
+			f.At, err = instant(text, "ps")
+			timed = true
+		case "size":
+			n, err = w.number(word, 0)
+			f.Size, sized = units.Bytes(n), n > 0
+		case "id":
+			if n, err = w.number(word, 1); err == nil {
+				if before := m.flows[n]; before > 0 {
+					return fmt.Errorf("id %d is that of the connection in line %d", n, before)
+				}
+				m.flows[n] = line
+			}
+		case "trigger", "send_done_trigger", "recv_done_trigger":
+			if n, err = w.number(word, 1); err == nil {
+				*map[string]*int{"trigger": &f.Trigger, "send_done_trigger": &f.Sent, "recv_done_trigger": &f.Received}[word] = m.place(n, line)
+			}
+		case "prio", "addon":
+			return fmt.Errorf("%s is not supported", word)
+		default:
+			return fmt.Errorf("%q: a connection has start, size, id, trigger, send_done_trigger and recv_done_trigger", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case !sized:
+		return fmt.Errorf("a connection without a size runs for ever in htsim, which is not supported: give it one")
+	case timed && f.Trigger > 0:
+		return fmt.Errorf("both start and trigger")
+	case !timed && f.Trigger == 0:
+		return fmt.Errorf("neither start nor trigger")
+	}
+	m.file.Flows = append(m.file.Flows, f)
+	return nil
+}
+
+// host reads the number of one.
+func (m *matrix) host(text string) (int, error) {
+	nodes, ok := m.counts["Nodes"]
+	if !ok {
+		return 0, fmt.Errorf("a line \"Nodes N\" must stand before the connections")
+	}
+	n, err := number("the number of a host", text)
+	if err == nil && n >= nodes {
+		err = fmt.Errorf("there is no host %d: the file is for %d, from 0", n, nodes)
+	}
+	return n, err
+}
+
+func (m *matrix) trigger(fields []string, line int) error {
+	w := words{fields}
+	var t pattern.Trigger
+	id, kinds := 0, 0
+	for word, ok := w.next(); ok; word, ok = w.next() {
+		var err error
+		switch word {
+		case "id":
+			id, err = w.number(word, 1)
+		case "count":
+			t.Count, err = w.number(word, 1)
+		case "oneshot":
+			t.Kind, kinds = pattern.Oneshot, kinds+1
+		case "multishot":
+			t.Kind, kinds = pattern.Multishot, kinds+1
+		case "barrier":
+			t.Kind, kinds = pattern.Barrier, kinds+1
+		default:
+			err = fmt.Errorf("%q: a trigger has id, count, and oneshot, multishot or barrier", word)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case id == 0:
+		return fmt.Errorf("a trigger without id")
+	case kinds != 1:
+		return fmt.Errorf("a trigger is one of oneshot, multishot and barrier")
+	case (t.Kind == pattern.Barrier) != (t.Count > 0):
+		return fmt.Errorf("a barrier has a count, other triggers have none")
+	}
+	i := m.place(id, line) - 1
+	if m.defined[i] > 0 {
+		return fmt.Errorf("trigger %d is there already, in line %d", id, m.defined[i])
+	}
+	m.defined[i] = line
+	m.file.Triggers[i] = t
+	return nil
+}
+
+// check compares the head with what there is.
+func (m *matrix) check(s *scanner) error {
+	for i, line := range m.defined {
+		if line == 0 {
+			return fmt.Errorf("line %d: there is no trigger with id %d", m.used[i], m.ids[i])
+		}
+	}
+	if said, has := m.counts["Connections"], len(m.file.Flows); said != has {
+		return s.errorf("the file says Connections %d, and has %d", said, has)
+	}
+	if said, has := m.counts["Triggers"], len(m.ids); said != has {
+		return s.errorf("the file says Triggers %d, and has %d", said, has)
+	}
+	if len(m.file.Flows) == 0 {
+		return s.errorf("a file without connections")
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package pattern
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Operation is what a collective does.
+type Operation uint8
+
+// The collectives. N is the number of ranks, and chunk c of a buffer its c-th part of N:
+// Size/N, and 1 B more for the first Size%N of them.
+const (
+	// AllReduce goes round a ring: rank r sends to r+1. In step s, from 0 to 2(N-1)-1, it
+	// sends chunk r-s (modulo N): first N-1 steps of reduce-scatter, then N-1 of all-gather.
+	AllReduce Operation = iota
+	// ReduceScatter is the first half of AllReduce; Size is that of each rank's input.
+	ReduceScatter
+	// AllGather is a ring of N-1 steps; Size is that of each rank's output.
+	AllGather
+	// Exchange is all-to-all in N-1 rounds: in round k, from 1, rank r sends to r+k and
+	// receives from r-k. Size is that of each rank's input; the chunk for the rank itself
+	// stays where it is.
+	Exchange
+)
+
+// Collective is collective communication among ranks, iteration after iteration, as
+// training does it.
+//
+// In a ring a rank posts the send of step s+1 once the chunk of step s has arrived and its
+// own send of step s is posted, as NCCL does: it does not wait until that is acknowledged.
+// NCCL cuts chunks further into slices that it pipelines; here a chunk is one flow. In an
+// Exchange a rank begins a round when what it receives in the round before has arrived and
+// what it sends is complete, as MPI's pairwise exchange does.
+//
+// An iteration is over for a rank when all that it receives has arrived and all that it
+// sends is complete. Ranks wait for nobody but those they hear from.
+//
+// An iteration is a group, from 1. A flow's tag counts the steps of all iterations, modulo
+// 2^32.
+type Collective struct {
+	Stream
+	Operation  Operation
+	Hosts      []int // ranks, in the order of the ring
+	Size       units.Bytes
+	Iterations int        // 0 for no limit
+	Compute    units.Time // mean time between a rank's end of an iteration and its next
+	Computing  Law        // of Compute, drawn by each rank for itself; zero is constant
+	Start      units.Time // when all ranks begin the first iteration
+	Stop       units.Time // no rank begins an iteration then or later; 0 for none
+}
+
+type collective struct {
+	Collective
+	basic
+	steps int // of an iteration
+}
+
+func (c *collective) Hosts() []int { return c.basic.hosts }
+
+// Make checks c and makes its pattern.
+func (c Collective) Make() (Pattern, error) {
+	if err := checkHosts("a collective", c.Hosts, 2); err != nil {
+		return nil, err
+	}
+	n := len(c.Hosts)
+	switch {
+	case c.Operation > Exchange:
+		return nil, fmt.Errorf("collective %d: there is none", c.Operation)
+	case c.Size < units.Bytes(n):
+		return nil, fmt.Errorf("a collective of %v among %d ranks: chunks need at least 1B each", c.Size, n)
+	case c.Iterations < 0:
+		return nil, fmt.Errorf("%d iterations: it must not be negative", c.Iterations)
+	case c.Compute < 0:
+		return nil, errors.New("time to compute must not be negative")
+	}
+	if err := checkTimes(c.Start, c.Stop); err != nil {
+		return nil, err
+	}
+	c.Computing = c.Computing.or(Constant())
+	p := &collective{Collective: c, basic: basic{union(c.Hosts)}, steps: n - 1}
+	if c.Operation == AllReduce {
+		p.steps = 2 * (n - 1)
+	}
+	return p, nil
+}
+
+// chunk is the size of the c-th chunk, counted modulo the number of ranks.
+func (c *collective) chunk(i int) units.Bytes {
+	n := len(c.Collective.Hosts)
+	i = ((i % n) + n) % n
+	size := c.Size / units.Bytes(n)
+	if units.Bytes(i) < c.Size%units.Bytes(n) {
+		size++
+	}
+	return size
+}
+
+func (c *collective) Agent(host int) Agent {
+	rank := slices.Index(c.Collective.Hosts, host)
+	if rank < 0 {
+		return nil
+	}
+	return &rankAgent{
+		p: c, rank: rank, host: host, due: c.Start,
+		rand: c.Stream.host(host), early: map[uint32]struct{}{},
+	}
+}
+
+// rankAgent is a rank. Steps are counted through all iterations: each has one send and
+// one receipt.
+type rankAgent struct {
+	p          *collective
+	rank, host int
+	rand       *rand.Rand
+	due        units.Time // of the next iteration
+
+	iteration int // that which goes on, or comes next; from 0
+	posted    int // steps of it that have been sent
+	arrived   int // steps of it whose receipt has arrived, all before them too
+	completed int // sends of it that are complete
+	early     map[uint32]struct{}
+}
+
+func (g *rankAgent) Due() units.Time { return g.due }
+
+// tag counts a step of the present iteration.
+func (g *rankAgent) tag(step int) uint32 { return uint32(g.iteration*g.p.steps + step) }
+
+func (g *rankAgent) Fire(now units.Time, start func(Flow)) {
+	if now < g.due {
+		return
+	}
+	g.due = units.Never
+	g.post(now, start)
+	g.advance(now, start)
+}
+
+func (g *rankAgent) Arrived(now units.Time, f Flow, start func(Flow)) {
+	// A rank hears from others that are ahead of it: in the next round, or even in the
+	// next iteration while it still computes.
+	g.early[f.Tag] = struct{}{}
+	g.advance(now, start)
+}
+
+func (g *rankAgent) Completed(now units.Time, _ Flow, start func(Flow)) {
+	g.completed++
+	g.advance(now, start)
+}
+
+// post sends the next step's chunk.
+func (g *rankAgent) post(now units.Time, start func(Flow)) {
+	hosts, s := g.p.Collective.Hosts, g.posted
+	f := Flow{Tag: g.tag(s), From: g.host, At: now, Group: uint64(g.iteration) + 1}
+	if g.p.Operation == Exchange {
+		to := (g.rank + 1 + s) % len(hosts)
+		f.To, f.Size = hosts[to], g.p.chunk(to)
+	} else {
+		f.To, f.Size = hosts[(g.rank+1)%len(hosts)], g.p.chunk(g.rank-s)
+	}
+	g.posted++
+	start(f)
+}
+
+// advance does what has become possible.
+func (g *rankAgent) advance(now units.Time, start func(Flow)) {
+	if g.posted == 0 {
+		return // between iterations
+	}
+	for {
+		if _, ok := g.early[g.tag(g.arrived)]; ok && g.arrived < g.p.steps {
+			delete(g.early, g.tag(g.arrived))
+			g.arrived++
+			continue
+		}
+		if g.posted == g.p.steps || g.arrived < g.posted || g.p.Operation == Exchange && g.completed < g.posted {
+			break
+		}
+		g.post(now, start)
+	}
+	if g.arrived < g.p.steps || g.completed < g.p.steps {
+		return
+	}
+	g.iteration++
+	g.posted, g.arrived, g.completed = 0, 0, 0
+	if g.p.Iterations > 0 && g.iteration == g.p.Iterations {
+		return
+	}
+	g.due = g.p.Computing.after(now, float64(g.p.Compute), g.rand)
+	if ended(g.due, g.p.Stop) {
+		g.due = units.Never
+	}
+}

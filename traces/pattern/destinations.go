@@ -1,0 +1,155 @@
+package pattern
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+)
+
+// Destinations says to whom the flows of a host go: AnyOther, Partners or Weights.
+type Destinations interface {
+	route(s Stream, from []int) (route, error)
+}
+
+// route is what Destinations are for given senders.
+type route struct {
+	receivers []int
+	share     func(i int) float64                // of the load, of the i-th sender; 1 on average; nil for 1
+	to        func(i int) func(r *rand.Rand) int // chooses destinations of the i-th sender
+}
+
+// AnyOther chooses the destination of each flow among hosts, all but the sender with the
+// same probability.
+type AnyOther struct {
+	Among []int // nil for the hosts that send
+}
+
+func (d AnyOther) route(_ Stream, from []int) (route, error) {
+	among := d.Among
+	if among == nil {
+		among = from
+	}
+	if err := checkHosts("destinations", among, 1); err != nil {
+		return route{}, err
+	}
+	if len(among) == 1 && slices.Contains(from, among[0]) {
+		return route{}, fmt.Errorf("host %d has no other host to send to", among[0])
+	}
+	return route{receivers: among, to: func(i int) func(*rand.Rand) int {
+		self := slices.Index(among, from[i])
+		n := len(among)
+		if self >= 0 {
+			n--
+		}
+		return func(r *rand.Rand) int {
+			j := r.IntN(n)
+			if self >= 0 && j >= self {
+				j++
+			}
+			return among[j]
+		}
+	}}, nil
+}
+
+// Partners gives each sender one destination for the whole run: the hosts that send are
+// permuted so that nobody sends to itself and everybody receives from one host.
+type Partners struct {
+	// Stride is how far a host's partner is behind it in the list of hosts, which is
+	// taken as a ring; 0 for a permutation drawn from the seed, the same for all hosts.
+	Stride int
+}
+
+func (d Partners) route(s Stream, from []int) (route, error) {
+	if err := checkHosts("a permutation", from, 2); err != nil {
+		return route{}, err
+	}
+	n := len(from)
+	if d.Stride < 0 || d.Stride >= n {
+		return route{}, fmt.Errorf("a stride of %d among %d hosts: it must be less than their number", d.Stride, n)
+	}
+	partner := make([]int, n)
+	if d.Stride > 0 {
+		for i := range partner {
+			partner[i] = from[(i+d.Stride)%n]
+		}
+	} else {
+		// All permutations without a fixed point have the same probability: one in e of
+		// all permutations is one.
+		r := s.of("permutation")
+		for ok := false; !ok; {
+			copy(partner, from)
+			r.Shuffle(n, func(i, j int) { partner[i], partner[j] = partner[j], partner[i] })
+			ok = true
+			for i, p := range partner {
+				ok = ok && p != from[i]
+			}
+		}
+	}
+	return route{receivers: from, to: func(i int) func(*rand.Rand) int {
+		return func(*rand.Rand) int { return partner[i] }
+	}}, nil
+}
+
+// Weights is a traffic matrix: it says how the load of all hosts together is spread over
+// pairs of hosts.
+type Weights struct {
+	To []int // hosts of the columns; nil for the hosts that send
+	// Matrix has a row for each host that sends, in their order, and a column for each of
+	// To. Only ratios matter. A host has no weight to itself.
+	Matrix [][]float64
+}
+
+func (d Weights) route(_ Stream, from []int) (route, error) {
+	to := d.To
+	if to == nil {
+		to = from
+	}
+	if err := checkHosts("destinations", to, 1); err != nil {
+		return route{}, err
+	}
+	if len(d.Matrix) != len(from) {
+		return route{}, fmt.Errorf("a matrix of %d rows for %d hosts that send", len(d.Matrix), len(from))
+	}
+	sums := make([]float64, len(from))
+	all := 0.0
+	for i, row := range d.Matrix {
+		if len(row) != len(to) {
+			return route{}, fmt.Errorf("row %d of the matrix has %d weights for %d hosts that receive", i+1, len(row), len(to))
+		}
+		for j, w := range row {
+			switch {
+			case !(w >= 0) || math.IsInf(w, 1):
+				return route{}, fmt.Errorf("row %d, column %d of the matrix: %v is no weight", i+1, j+1, w)
+			case w > 0 && from[i] == to[j]:
+				return route{}, fmt.Errorf("row %d, column %d of the matrix: host %d would send to itself", i+1, j+1, from[i])
+			}
+			sums[i] += w
+		}
+		all += sums[i]
+	}
+	if all == 0 || math.IsInf(all, 1) {
+		return route{}, errors.New("the weights of the matrix add up to nothing, or too much")
+	}
+	return route{
+		receivers: to,
+		share:     func(i int) float64 { return sums[i] / all * float64(len(from)) },
+		to: func(i int) func(*rand.Rand) int {
+			upTo := make([]float64, len(to))
+			sum, last := 0.0, 0
+			for j, w := range d.Matrix[i] {
+				sum += w
+				upTo[j] = sum
+				if w > 0 {
+					last = j
+				}
+			}
+			return func(r *rand.Rand) int {
+				u := r.Float64() * sum
+				return to[min(sort.Search(len(upTo), func(j int) bool { return upTo[j] > u }), last)]
+			}
+		},
+	}, nil
+}

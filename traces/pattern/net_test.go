@@ -1,0 +1,200 @@
+package pattern
+
+import (
+	"cmp"
+	"container/heap"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// net is a network of the simplest kind: a flow arrives after a latency and the time that
+// its bytes take, and is complete at its sender half the latency later. The latency varies
+// at random, so flows overtake each other.
+type net struct {
+	t       testing.TB
+	rand    *rand.Rand
+	latency units.Time
+	agents  map[int]Agent
+	events  events
+	n       int
+	started []Flow
+	arrived []Flow      // At is when
+	done    []Flow      // likewise
+	log     []event     // what has started, arrived and been completed, in order
+	under   map[int]int // flows under way, by sender
+	most    map[int]int // of them
+}
+
+type event struct {
+	at    units.Time
+	order int
+	kind  int // 0: fires; 1: arrives; 2: is complete
+	flow  Flow
+}
+
+type events []event
+
+func (q events) Len() int { return len(q) }
+func (q events) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].order < q[j].order
+}
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *events) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+func (n *net) post(at units.Time, kind int, f Flow) {
+	n.n++
+	heap.Push(&n.events, event{at, n.n, kind, f})
+}
+
+// run lets a pattern run until nothing happens any more or so many flows have started.
+func run(t testing.TB, p Pattern, seed uint64, flows int) *net {
+	t.Helper()
+	n := &net{t: t, rand: rand.New(rand.NewPCG(seed, 1)), latency: 10 * units.Microsecond, agents: map[int]Agent{}, under: map[int]int{}, most: map[int]int{}}
+	for _, h := range p.Hosts() {
+		if a := p.Agent(h); a != nil {
+			n.agents[h] = a
+			n.arm(h, 0)
+		}
+	}
+	for len(n.events) > 0 && len(n.started) < flows {
+		e := heap.Pop(&n.events).(event)
+		f := e.flow
+		if e.kind > 0 {
+			n.log = append(n.log, e)
+		}
+		switch e.kind {
+		case 0:
+			if a := n.agents[f.From]; a.Due() <= e.at {
+				n.call(f.From, e.at, func(start func(Flow)) { a.Fire(e.at, start) })
+			}
+		case 1:
+			g := f
+			g.At = e.at
+			n.arrived = append(n.arrived, g)
+			if a := n.agents[f.To]; a != nil {
+				// No more than the data carries.
+				n.call(f.To, e.at, func(start func(Flow)) {
+					a.Arrived(e.at, Flow{Tag: f.Tag, From: f.From, To: f.To, Size: f.Size}, start)
+				})
+			}
+		case 2:
+			g := f
+			g.At = e.at
+			n.done = append(n.done, g)
+			n.under[f.From]--
+			n.call(f.From, e.at, func(start func(Flow)) { n.agents[f.From].Completed(e.at, f, start) })
+		}
+	}
+	return n
+}
+
+// arm posts the time at which an agent is due.
+func (n *net) arm(host int, now units.Time) {
+	due := n.agents[host].Due()
+	if due == units.Never {
+		return
+	}
+	if due < now {
+		n.t.Fatalf("host %d is due at %v, and it is %v", host, due, now)
+	}
+	n.post(due, 0, Flow{From: host})
+}
+
+// call calls an agent, checks what it starts and puts that under way.
+func (n *net) call(host int, now units.Time, call func(start func(Flow))) {
+	n.t.Helper()
+	call(func(f Flow) {
+		switch {
+		case f.From != host:
+			n.t.Fatalf("host %d starts a flow of host %d", host, f.From)
+		case f.To == f.From || f.To < 0:
+			n.t.Fatalf("host %d sends to %d", f.From, f.To)
+		case f.Size < 1:
+			n.t.Fatalf("a flow of %d bytes", f.Size)
+		case f.At > now:
+			n.t.Fatalf("a flow born at %v starts at %v", f.At, now)
+		}
+		n.started = append(n.started, f)
+		n.log = append(n.log, event{at: now, flow: f})
+		n.under[host]++
+		n.most[host] = max(n.most[host], n.under[host])
+		span := n.latency/2 + units.Time(n.rand.Int64N(int64(n.latency))) + units.Time(f.Size)*80 // 100 Gb/s
+		n.post(now+span, 1, f)
+		n.post(now+span+n.latency/2, 2, f)
+	})
+	n.arm(host, now)
+}
+
+// groups tells when each group began and when its last flow had arrived, and how many
+// flows it has.
+func (n *net) groups() map[uint64]*span {
+	g := map[uint64]*span{}
+	for _, f := range n.started {
+		s := g[f.Group]
+		if s == nil {
+			s = &span{begin: f.At}
+			g[f.Group] = s
+		}
+		s.begin = min(s.begin, f.At)
+		s.flows++
+	}
+	for _, f := range n.arrived {
+		g[f.Group].end = max(g[f.Group].end, f.At)
+	}
+	return g
+}
+
+type span struct {
+	begin, end units.Time
+	flows      int
+}
+
+// must is for patterns that tests make by hand.
+func must(p interface{ Make() (Pattern, error) }) Pattern {
+	made, err := p.Make()
+	if err != nil {
+		panic(err)
+	}
+	return made
+}
+
+// hosts gives n hosts that are not numbered from 0.
+func hosts(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = 100 + 3*i
+	}
+	return all
+}
+
+// sorted orders flows so that sets can be compared: by sender, time, receiver and tag.
+func sorted(flows []Flow) []Flow {
+	flows = slices.Clone(flows)
+	slices.SortFunc(flows, func(a, b Flow) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.At, b.At), cmp.Compare(a.To, b.To), cmp.Compare(a.Tag, b.Tag))
+	})
+	return flows
+}
+
+// equal compares flows of two runs as sets.
+func equal(t interface{ Errorf(string, ...any) }, what string, a, b []Flow) {
+	a, b = sorted(a), sorted(b)
+	if len(a) != len(b) {
+		t.Errorf("%s: %d flows and %d", what, len(a), len(b))
+		return
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			t.Errorf("%s: %+v and %+v", what, a[i], b[i])
+			return
+		}
+	}
+}

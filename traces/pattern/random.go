@@ -1,0 +1,114 @@
+package pattern
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Stream says whence a pattern has its random numbers. Two patterns of a run have
+// different names.
+type Stream struct {
+	Seed uint64 // of the run
+	Name string // of the pattern
+}
+
+// of is the stream of one thing in the pattern.
+func (s Stream) of(format string, a ...any) *rand.Rand {
+	return sim.NewRand(s.Seed, "pattern "+s.Name+" "+fmt.Sprintf(format, a...))
+}
+
+// host is the stream of a host.
+func (s Stream) host(h int) *rand.Rand { return s.of("host %d", h) }
+
+// numbered gives streams by number, such as one for each request: anybody who knows the
+// number has the same.
+type numbered struct {
+	seed, name uint64
+	pcg        *rand.PCG
+	r          *rand.Rand
+}
+
+func (s Stream) numbered(what string) numbered {
+	pcg := new(rand.PCG)
+	return numbered{s.Seed, sim.HashName("pattern " + s.Name + " " + what), pcg, rand.New(pcg)}
+}
+
+// at gives the stream of a number from its beginning; it ends the use of the one before.
+func (n numbered) at(number uint64) *rand.Rand {
+	// SplitMix64's function: neighbouring numbers have streams that know nothing of each
+	// other.
+	x := n.name + number*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	n.pcg.Seed(n.seed, x^x>>31)
+	return n.r
+}
+
+// Law is the form of a distribution of times; the mean is given beside it. The zero Law
+// stands for a default that the user of the Law names.
+type Law struct {
+	draw  func(*rand.Rand) float64 // mean 1
+	fixed bool
+}
+
+// Constant gives the mean each time. Where several hosts have it, the first time is a
+// random part of it, so that hosts are not in step.
+func Constant() Law {
+	return Law{func(*rand.Rand) float64 { return 1 }, true}
+}
+
+// Poisson gives exponentially distributed times: those between the events of a Poisson
+// process.
+func Poisson() Law { return Law{(*rand.Rand).ExpFloat64, false} }
+
+// Lognormal gives times whose logarithm has the normal distribution with standard
+// deviation sigma, above 0 and at most 5: the larger, the burstier. Papers use 1 to 2.
+func Lognormal(sigma float64) (Law, error) {
+	if !(sigma > 0 && sigma <= 5) {
+		return Law{}, fmt.Errorf("lognormal times with sigma %v: it must be above 0 and at most 5", sigma)
+	}
+	return Law{func(r *rand.Rand) float64 { return math.Exp(sigma*r.NormFloat64() - sigma*sigma/2) }, false}, nil
+}
+
+// Weibull gives times of the Weibull distribution with a shape from 0.1 to 10: below 1
+// burstier than Poisson, 1 is Poisson, above 1 more regular.
+func Weibull(shape float64) (Law, error) {
+	if !(shape >= 0.1 && shape <= 10) {
+		return Law{}, fmt.Errorf("Weibull times with shape %v: it must lie between 0.1 and 10", shape)
+	}
+	scale := 1 / math.Gamma(1+1/shape)
+	return Law{func(r *rand.Rand) float64 { return scale * math.Pow(r.ExpFloat64(), 1/shape) }, false}, nil
+}
+
+// or is l, or another law where l is zero.
+func (l Law) or(other Law) Law {
+	if l.draw == nil {
+		return other
+	}
+	return l
+}
+
+// after is t and a time of this law with a mean in picoseconds.
+func (l Law) after(t units.Time, mean float64, r *rand.Rand) units.Time {
+	return later(t, mean*l.draw(r))
+}
+
+// first is when the first of several events comes after t.
+func (l Law) first(t units.Time, mean float64, r *rand.Rand) units.Time {
+	if l.fixed {
+		return later(t, mean*r.Float64())
+	}
+	return l.after(t, mean, r)
+}
+
+// later is t and a span in picoseconds, or Never if that is beyond all times.
+func later(t units.Time, span float64) units.Time {
+	if t == units.Never || span >= float64(units.Never-t) {
+		return units.Never
+	}
+	return t + units.Time(math.Round(span))
+}

@@ -1,0 +1,342 @@
+package pattern
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/sizes"
+)
+
+// Requests is partition and aggregate: an aggregator asks some workers, and all of them
+// answer it at once, which is an incast. With a Fanout of 1 it is a remote procedure call.
+//
+// With Every it is an open loop: requests come at times of their own. Without, it is
+// closed: an aggregator makes its next request a time Think after it has all answers to
+// the one before.
+//
+// A request is a group, and complete when all its answers have arrived. The messages that
+// ask belong to it too.
+type Requests struct {
+	Stream
+	Aggregators []int
+	// Workers may have aggregators among them; nobody works for itself.
+	Workers []int
+	// Fanout is how many workers a request has, drawn anew for each; 0 for all.
+	Fanout int
+	// Request is the size of the message to each worker. Where it is nil there is none:
+	// workers know when requests are made and answer then. That needs an open loop.
+	Request sizes.Dist
+	// Response is the size of each worker's answer, or, if Total, of all answers to a
+	// request together: that is cut into equal parts, the first ones 1 B larger if it does
+	// not divide, and each at least 1 B.
+	Response sizes.Dist
+	Total    bool
+
+	// Every is the mean time between the requests of an aggregator, or of all of them if
+	// Roaming; 0 for a closed loop.
+	Every units.Time
+	// Roaming is for open loops: one process makes all requests, and the aggregator of
+	// each is drawn anew.
+	Roaming bool
+	// Think is the mean time that a closed loop waits from the last answer to the next
+	// request, and from Start to the first.
+	Think units.Time
+	// Outstanding is how many requests of a closed loop an aggregator has under way at a
+	// time, each with its own thinking; 0 for one.
+	Outstanding int
+	// Times is the law of Every or Think; zero is constant. Open loops at constant times
+	// begin at Start sharp, all aggregators together.
+	Times       Law
+	Start, Stop units.Time // requests are made from Start on, before Stop; a Stop of 0 is none
+	Count       int        // requests of each aggregator, or in all if Roaming; 0 for no limit
+}
+
+// answer marks the tag of an answer. The rest of a tag is the number of the request.
+const answer = 1 << 31
+
+type requests struct {
+	Requests
+	basic
+	worker map[int]int // places of hosts among the workers
+}
+
+func (q *requests) Hosts() []int { return q.basic.hosts }
+
+// Make checks q and makes its pattern.
+func (q Requests) Make() (Pattern, error) {
+	if err := checkHosts("aggregators", q.Aggregators, 1); err != nil {
+		return nil, err
+	}
+	if err := checkHosts("workers", q.Workers, 1); err != nil {
+		return nil, err
+	}
+	p := &requests{q, basic{union(q.Aggregators, q.Workers)}, map[int]int{}}
+	for i, h := range q.Workers {
+		p.worker[h] = i
+	}
+	for _, a := range q.Aggregators {
+		if n := p.eligible(a); n == 0 {
+			return nil, fmt.Errorf("aggregator %d has no worker but itself", a)
+		} else if q.Fanout > n {
+			return nil, fmt.Errorf("a request to %d workers: aggregator %d has only %d", q.Fanout, a, n)
+		}
+	}
+	switch {
+	case q.Response == nil:
+		return nil, errors.New("requests without the size of a response")
+	case q.Fanout < 0 || q.Every < 0 || q.Think < 0 || q.Outstanding < 0 || q.Count < 0:
+		return nil, errors.New("requests: fanout, times, requests outstanding and count must not be negative")
+	case q.Every > 0 && (q.Think > 0 || q.Outstanding > 0):
+		return nil, errors.New("requests at times of their own (every) wait for no answer: think and outstanding are for closed loops")
+	case q.Every == 0 && q.Request == nil:
+		return nil, errors.New("a closed loop needs a size of the request message: workers learn of a request by nothing else")
+	case q.Every == 0 && q.Roaming:
+		return nil, errors.New("a closed loop is each aggregator's own: only requests at times of their own (every) roam")
+	}
+	if err := checkTimes(q.Start, q.Stop); err != nil {
+		return nil, err
+	}
+	p.Times = q.Times.or(Constant())
+	p.Outstanding = max(q.Outstanding, 1)
+	return p, nil
+}
+
+// eligible is how many workers may work for an aggregator.
+func (q *requests) eligible(aggregator int) int {
+	n := len(q.Workers)
+	if _, ok := q.worker[aggregator]; ok {
+		n--
+	}
+	return n
+}
+
+// group is a request's; aggregators count their own, or all if they roam.
+func group(aggregator int, number uint32) uint64 {
+	return uint64(aggregator)<<32 | uint64(number&^answer) + 1
+}
+
+func (q *requests) Agent(host int) Agent {
+	g := &requestAgent{host: host}
+	if i := slices.Index(q.Aggregators, host); i >= 0 && q.Request != nil {
+		a := &aggregator{p: q, host: host, rand: q.Stream.host(host), draws: newDraws(q)}
+		if q.Every > 0 {
+			a.requests = q.schedule(host)
+			a.seek()
+		} else {
+			a.open = map[uint32]int{}
+			for range q.Outstanding {
+				a.think(q.Times.first(q.Start, float64(q.Think), a.rand))
+			}
+		}
+		g.aggregator = a
+	}
+	if i, ok := q.worker[host]; ok && !slices.Equal(q.Aggregators, []int{host}) {
+		w := &worker{p: q, host: host, place: i, draws: newDraws(q)}
+		if q.Request == nil {
+			w.requests = q.schedule(-1)
+			w.seek()
+		}
+		g.worker = w
+	}
+	if g.aggregator == nil && g.worker == nil {
+		return nil
+	}
+	return g
+}
+
+// requestAgent is a host that is an aggregator, a worker or both.
+type requestAgent struct {
+	host       int
+	aggregator *aggregator
+	worker     *worker
+}
+
+func (g *requestAgent) Due() units.Time {
+	due := units.Never
+	if g.aggregator != nil {
+		due = g.aggregator.due()
+	}
+	if g.worker != nil {
+		due = min(due, g.worker.due())
+	}
+	return due
+}
+
+func (g *requestAgent) Fire(now units.Time, start func(Flow)) {
+	if g.aggregator != nil {
+		g.aggregator.fire(now, start)
+	}
+	if g.worker != nil {
+		g.worker.fire(now, start)
+	}
+}
+
+func (g *requestAgent) Arrived(now units.Time, f Flow, start func(Flow)) {
+	if f.Tag&answer == 0 {
+		start(g.worker.respond(now, f.From, f.Tag))
+	} else if g.aggregator != nil {
+		g.aggregator.answered(now, f.Tag)
+	}
+}
+
+func (g *requestAgent) Completed(units.Time, Flow, func(Flow)) {}
+
+// aggregator sends requests.
+type aggregator struct {
+	p    *requests
+	host int
+	rand *rand.Rand // think times and sizes of requests
+	draws
+	requests schedule // of an open loop; at its next request of this host
+
+	// Of a closed loop:
+	times []units.Time   // when thinking is over
+	open  map[uint32]int // answers to come, for each request under way
+	n     uint32
+}
+
+func (a *aggregator) due() units.Time {
+	if a.p.Every > 0 {
+		return a.requests.next().at
+	}
+	if len(a.times) == 0 {
+		return units.Never
+	}
+	return slices.Min(a.times)
+}
+
+// seek goes on to a request of this host.
+func (a *aggregator) seek() {
+	for a.requests.next().at != units.Never && a.requests.next().aggregator != a.host {
+		a.requests.advance()
+	}
+}
+
+func (a *aggregator) think(until units.Time) {
+	enough := a.p.Count > 0 && int(a.n)+len(a.times) >= a.p.Count
+	if !enough && !ended(until, a.p.Stop) {
+		a.times = append(a.times, until)
+	}
+}
+
+func (a *aggregator) fire(now units.Time, start func(Flow)) {
+	if a.p.Every > 0 {
+		for r := a.requests.next(); r.at <= now; r = a.requests.next() {
+			a.requests.advance()
+			a.seek()
+			a.ask(r.at, r.number, start)
+		}
+		return
+	}
+	for len(a.times) > 0 {
+		i := slices.Index(a.times, slices.Min(a.times))
+		at := a.times[i]
+		if at > now {
+			return
+		}
+		a.times = slices.Delete(a.times, i, i+1)
+		number := a.n &^ answer
+		a.n++
+		a.open[number] = a.ask(at, number, start)
+	}
+}
+
+// ask sends a request to its workers and says how many they are.
+func (a *aggregator) ask(at units.Time, number uint32, start func(Flow)) int {
+	workers, _ := a.draw(a.host, number)
+	for _, w := range workers {
+		start(Flow{
+			Tag: number, From: a.host, To: a.p.Workers[w], Size: a.p.Request.Draw(a.rand), At: at,
+			Group: group(a.host, number),
+		})
+	}
+	return len(workers)
+}
+
+// answered counts an answer; the last one of a closed loop begins the thinking.
+func (a *aggregator) answered(now units.Time, tag uint32) {
+	number := tag &^ answer
+	left, ok := a.open[number]
+	switch {
+	case !ok:
+	case left > 1:
+		a.open[number] = left - 1
+	default:
+		delete(a.open, number)
+		a.think(a.p.Times.after(now, float64(a.p.Think), a.rand))
+	}
+}
+
+// worker answers requests.
+type worker struct {
+	p           *requests
+	host, place int
+	draws
+	requests schedule // if there are no messages; at the next request to this worker
+	size     units.Bytes
+}
+
+func (w *worker) due() units.Time {
+	if w.p.Request != nil {
+		return units.Never
+	}
+	return w.requests.next().at
+}
+
+// seek goes on to a request to this worker and notes the size of its answer.
+func (w *worker) seek() {
+	for ; w.requests.next().at != units.Never; w.requests.advance() {
+		r := w.requests.next()
+		if r.aggregator == w.host {
+			continue
+		}
+		if w.size = w.share(r.aggregator, r.number); w.size > 0 {
+			return
+		}
+	}
+}
+
+// share is the size of this worker's answer, 0 if it is not asked.
+func (w *worker) share(aggregator int, number uint32) units.Bytes {
+	workers, r := w.draw(aggregator, number)
+	i := slices.Index(workers, w.place)
+	if i < 0 {
+		return 0
+	}
+	if !w.p.Total {
+		for range i {
+			w.p.Response.Draw(r)
+		}
+		return w.p.Response.Draw(r)
+	}
+	n := units.Bytes(len(workers))
+	total := w.p.Response.Draw(r)
+	size := total / n
+	if units.Bytes(i) < total%n {
+		size++
+	}
+	return max(size, 1)
+}
+
+func (w *worker) answer(at units.Time, aggregator int, number uint32, size units.Bytes) Flow {
+	return Flow{
+		Tag: number | answer, From: w.host, To: aggregator, Size: size, At: at, Group: group(aggregator, number),
+	}
+}
+
+// respond answers a request that has arrived.
+func (w *worker) respond(now units.Time, aggregator int, number uint32) Flow {
+	return w.answer(now, aggregator, number, w.share(aggregator, number))
+}
+
+func (w *worker) fire(now units.Time, start func(Flow)) {
+	for w.due() <= now {
+		r, size := w.requests.next(), w.size
+		w.requests.advance()
+		w.seek()
+		start(w.answer(r.at, r.aggregator, r.number, size))
+	}
+}
