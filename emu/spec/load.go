@@ -44,6 +44,10 @@ func parse(filename string, src []byte, seed *uint64) (*plan.Plan, error) {
 	if doc == nil {
 		return nil, r.Err()
 	}
+	return parseDocument(r, doc, seed)
+}
+
+func parseDocument(r *yamlfile.Reader, doc ast.Node, seed *uint64) (*plan.Plan, error) {
 	var lab labFile
 	r.Read(&lab, doc, "the file")
 	if err := r.Err(); err != nil {

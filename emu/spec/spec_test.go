@@ -58,11 +58,11 @@ func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
 	if !errors.As(err, &first) {
 		t.Fatal("no *yamlfile.Error is found")
 	}
-	want := Error{
+	want := yamlfile.Error{
 		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,
 		Hint: `did you mean "name"? (a lab has name, seed, duration, dilation, fidelity, engine, addressing, topology, events, workload, series)`,
 	}
-	if diff := cmp.Diff(want, *first, cmpopts.IgnoreUnexported(Error{})); diff != "" {
+	if diff := cmp.Diff(want, *first, cmpopts.IgnoreUnexported(yamlfile.Error{})); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -100,7 +100,7 @@ func TestTooMuch(t *testing.T) {
 		"keys":           strings.Repeat("a:\n", n),
 		"keys in braces": "a: {" + strings.Repeat("b,", n) + "}",
 		"anchors":        strings.Repeat("&a ", n),
-		"size":           strings.Repeat("#", maxFile+1),
+		"size":           strings.Repeat("#", 2<<20+1),
 		"aliases": "a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\n" +
 			"topology: {links: [" + strings.Repeat("{endpoints: *b},", 10_000) + "]}",
 	} {

@@ -1,0 +1,33 @@
+package spec
+
+import (
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
+)
+
+// Patch is a change to a lab file before it is read: see yamlfile.Reader.Patch.
+type Patch struct {
+	Path  string
+	Value yamlfile.Value
+	At    yamlfile.Value // what to blame for the path
+}
+
+// ParsePatched reads a lab file with patches, in their order, and with a seed in place of
+// its own. Text is the patched file as one text: Parse makes the same plan of it. Errors
+// are those of Parse; what a patch brings in is shown where it stands in its own file.
+func ParsePatched(filename string, src []byte, seed uint64, patches []Patch) (p *plan.Plan, text string, err error) {
+	r := newReader(filename, src)
+	doc := r.Parse()
+	if doc == nil {
+		return nil, "", r.Err()
+	}
+	for i := range patches {
+		r.Patch(doc, patches[i].Path, patches[i].Value, patches[i].At)
+	}
+	if err := r.Err(); err != nil {
+		return nil, "", err
+	}
+	text = r.Canonical(doc)
+	p, err = parseDocument(r, doc, &seed)
+	return p, text, err
+}

@@ -1,0 +1,110 @@
+package yamlfile
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// patched reads base, patches it with the value behind v: of a second file, and gives the
+// canonical text.
+func patched(t *testing.T, base, path, value string) (string, error) {
+	t.Helper()
+	other := New("other.yaml", []byte("# a comment\nv: "+value+"\n"))
+	var file struct {
+		V any `yaml:"v"`
+	}
+	var v Value
+	other.Special = func(ptr any, n ast.Node, what string) bool {
+		if _, ok := ptr.(*any); !ok {
+			return false
+		}
+		v = Value{other, n}
+		return true
+	}
+	other.Read(&file, other.Parse(), "the file")
+	if err := other.Err(); err != nil {
+		t.Fatal(err)
+	}
+	r := New("base.yaml", []byte(base))
+	doc := r.Parse()
+	r.Patch(doc, path, v, v)
+	return r.Canonical(doc), r.Err()
+}
+
+// TestPatch: what a patch makes of a file.
+func TestPatch(t *testing.T) {
+	const base = "a: {b: 1, c: [x, {d: 2}]}\nnic: roce\nempty:\nshared: &s {e: 3}\none: *s\ntwo: {<<: *s, f: 4}\n"
+	for _, c := range []struct{ path, value, want string }{
+		{"a.b", "9", `"a": {"b": 9, `},
+		{"a.c[0]", "[y, z]", `"c": [["y", "z"], {"d": 2}]`},
+		{"a.c[1].d", "7us", `"c": ["x", {"d": "7us"}]`},
+		{"a.c[1].e.f", "true", `{"d": 2, "e": {"f": true}}`},
+		{"a.c[2]", "last", `{"d": 2}, "last"]`},
+		{"new", "{k: v}", `"e": 3}, "new": {"k": "v"}}`},
+		{"new.deep.er", "1.5", `"new": {"deep": {"er": 1.5}}}`},
+		{`"a key.with dots".x`, "1", `"a key.with dots": {"x": 1}}`},
+		{"nic.roce.cc", "dcqcn", `"nic": {"roce": {"cc": "dcqcn"}}`},
+		{"empty.x", "1", `"empty": {"x": 1}`},
+		{"a.b", "null", `{"a": {"c": [`},
+		{"a.none", "null", `{"a": {"b": 1, "c": ["x", {"d": 2}]}, `},
+		{"one.e", "5", `"shared": {"e": 3}, "one": {"e": 5}, "two": {"f": 4, "e": 3}}`},
+		{"two.e", "6", `"one": {"e": 3}, "two": {"f": 4, "e": 6}}`},
+		{"two.f", "6", `"two": {"f": 6, "e": 3}}`},
+	} {
+		got, err := patched(t, base, c.path, c.value)
+		if err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s gives %v\n%s\nwithout\n%s", c.path, c.value, err, got, c.want)
+		}
+	}
+	for path, want := range map[string]string{
+		"":         "it is empty",
+		"a..b":     "a key is empty",
+		"a.":       "it ends in a dot",
+		"a[x]":     "[ needs a number",
+		`"a`:       "a quote is not closed",
+		"a[0]b":    "a dot is missing",
+		"a[0]":     "is a mapping, not a list",
+		"a.c.x":    "is a list",
+		"a.c[5]":   "the list has 2 entries, so that there is no [5]",
+		"a.c[2].x": "only a whole entry can be added",
+		"a.b.x":    "a number is in the way",
+		"nic.rxe":  "text is in the way",
+		"list[0]":  "there is no list list to have an entry [0]",
+	} {
+		_, err := patched(t, base, path, "1")
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "other.yaml:2:4:") {
+			t.Errorf("%q: %v, want %q at the place of the patch", path, err, want)
+		}
+	}
+}
+
+// TestPatchesKeepTheirPlaces: what is wrong with a value is shown where it stands, in its
+// own file.
+func TestPatchesKeepTheirPlaces(t *testing.T) {
+	other := New("other.yaml", []byte("first: line\nv:\n  known: 1\n  wrong: 2\n"))
+	doc := other.Parse()
+	entries, _ := other.Entries(doc)
+	v := Value{other, entries[1].Value}
+	r := New("base.yaml", []byte("x: {}\ny: {wrng: 1}\n"))
+	type inner struct {
+		Known int `yaml:"known,omitempty"`
+	}
+	var file struct {
+		X inner `yaml:"x"`
+		Y inner `yaml:"y"`
+	}
+	doc = r.Parse()
+	r.Patch(doc, "x", v, v)
+	r.Read(&file, doc, "the file")
+	err := r.Err()
+	if err == nil || file.X.Known != 1 {
+		t.Fatal(err, file)
+	}
+	for _, want := range []string{"base.yaml:2:5: unknown key \"wrng\"\n    y: {wrng: 1}\n", "other.yaml:4:3: unknown key \"wrong\"\n    wrong: 2\n"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nwithout\n%s", err, want)
+		}
+	}
+}
