@@ -141,6 +141,14 @@ func (x *Expectation) compile(e *Experiment) error {
 	return j.err
 }
 
+// NewExpectation reads an expectation of an experiment whose factors, measures and paper
+// values are known.
+func (e *Experiment) NewExpectation(text string) (Expectation, error) {
+	x := Expectation{Text: text}
+	err := x.compile(e)
+	return x, err
+}
+
 // judge tells whether an expectation holds.
 func (x *Expectation) judge(e *Experiment, summaries []Summary) Verdict {
 	v := Verdict{Text: x.Text, Held: true}

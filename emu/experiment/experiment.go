@@ -19,12 +19,11 @@ type Experiment struct {
 	Quick       bool // the file's quick form
 	Clock       Clock
 
-	Factors  []Factor
-	Zip      bool // the factors vary together, not each with each
-	Seeds    []uint64
-	Cells    []Cell
-	Record   Recording
-	Programs []Program // wall clock
+	Factors []Factor
+	Zip     bool // the factors vary together, not each with each
+	Seeds   []uint64
+	Cells   []Cell
+	Record  Recording
 
 	Measures []Measure
 	Plots    []Plot

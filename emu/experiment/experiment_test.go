@@ -47,7 +47,7 @@ func TestMeasures(t *testing.T) {
 	names := []string{}
 	for i := range all {
 		if all[i].Expr != "" {
-			if err := all[i].compile(names); err != nil {
+			if err := all[i].Compile(names); err != nil {
 				t.Fatal(err)
 			}
 		}

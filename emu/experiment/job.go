@@ -22,12 +22,11 @@ type Job struct {
 
 // Work is what the results of a job depend on.
 type Work struct {
-	Lab      string    `json:"lab"` // text of the lab file, with the patches
-	LabName  string    `json:"lab_name"`
-	Seed     uint64    `json:"seed"`
-	Clock    Clock     `json:"clock"`
-	Record   Recording `json:"record"`
-	Programs []Program `json:"programs,omitempty"`
+	Lab     string    `json:"lab"` // text of the lab file, with the patches
+	LabName string    `json:"lab_name"`
+	Seed    uint64    `json:"seed"`
+	Clock   Clock     `json:"clock"`
+	Record  Recording `json:"record"`
 }
 
 // key names work done by a version of weft.
@@ -45,7 +44,7 @@ func (e *Experiment) Jobs(version string) []Job {
 	jobs := make([]Job, len(e.Cells))
 	for i := range e.Cells {
 		c := &e.Cells[i]
-		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: e.Clock, Record: e.Record, Programs: e.Programs}
+		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: e.Clock, Record: e.Record}
 		jobs[i] = Job{Work: w, Key: w.key(version), Name: e.Describe(c), Timeout: e.Timeout, Memory: e.Memory}
 	}
 	return jobs

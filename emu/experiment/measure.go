@@ -168,8 +168,8 @@ func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, err
 	return m.Over.Of(each), nil
 }
 
-// compile reads the expression of a measure; others are those that it may use.
-func (m *Measure) compile(others []string) (err error) {
+// Compile reads the expression of a measure, Expr; others are those that it may use.
+func (m *Measure) Compile(others []string) (err error) {
 	env := map[string]any{}
 	for _, name := range others {
 		env[name] = 0.0

@@ -44,3 +44,18 @@ func (s *Store) Has(key string) bool {
 
 // Put keeps the tables of a job: all of them or, after an error, none.
 func (s *Store) Put(key string, zip []byte) error { return renameio.WriteFile(s.file(key), zip, 0o666) }
+
+// Take copies the tables of a job from another store, if that has them and this has not.
+func (s *Store) Take(from *Store, key string) error {
+	if s.Has(key) {
+		return nil
+	}
+	data, err := os.ReadFile(from.file(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.Put(key, data)
+}

@@ -45,7 +45,6 @@ type Outcome struct {
 	Error  string             `json:"error,omitempty"` // why it failed
 	Log    string             `json:"log,omitempty"`   // the end of what it said
 	Values map[string][]Value `json:"values,omitempty"`
-	Tables table.Bundle       `json:"-"` // nil where they were not kept
 }
 
 // State is how far a cell has come.

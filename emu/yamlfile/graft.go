@@ -27,6 +27,20 @@ func (r *Reader) ValueOf(place any) (v Value, ok bool) {
 	return Value{r, n}, n != nil
 }
 
+// Text is a single value as it is written; ok is false for a list or a mapping.
+func (v Value) Text() (text string, ok bool) { return ScalarText(v.from.Resolve(v.node)) }
+
+// Node is the value's node of the syntax tree.
+func (v Value) Node() ast.Node { return v.node }
+
+// FailValue reports a fault of a value.
+func (r *Reader) FailValue(v Value, hint, format string, args ...any) {
+	for t := range tokensOf(v.node) {
+		r.foreign[t] = v.from
+	}
+	r.FailAt(v.node, hint, format, args...)
+}
+
 // where gives the place of a token: the beginning of the file for nil.
 func (r *Reader) where(at *token.Token) (file string, line, column int, source string) {
 	of := r

@@ -15,7 +15,7 @@ import (
 
 // Schema gives the JSON Schema (draft 2020-12) of a file of a title that is read into root,
 // a struct, for editors that complete and check YAML. Special gives the schema of types
-// that have a form of their own and no method Schema; nil for others.
+// that have a form of their own and no method Schema, and nil for others; it may be nil.
 func Schema(title string, root any, special func(m *SchemaMaker, t reflect.Type) *jsonschema.Schema) ([]byte, error) {
 	m := &SchemaMaker{defs: jsonschema.Definitions{}}
 	m.reflector = jsonschema.Reflector{
@@ -23,8 +23,10 @@ func Schema(title string, root any, special func(m *SchemaMaker, t reflect.Type)
 		Anonymous:    true,
 		Namer:        definitions{}.name,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
-			if s := special(m, t); s != nil {
-				return s
+			if special != nil {
+				if s := special(m, t); s != nil {
+					return s
+				}
 			}
 			if c, ok := reflect.Zero(t).Interface().(Compound); ok {
 				return c.Schema(m)

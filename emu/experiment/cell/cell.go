@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -35,7 +35,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
-	finish, err := record(fb, &j.Record, p.Duration)
+	finish, err := record(fb, &j.Record)
 	if err != nil {
 		return nil, err
 	}
@@ -73,34 +73,51 @@ func follow(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress))
 	return func() { cancel(); <-done }
 }
 
+// seriesOf gives the series that a job wants of a plan; nil for none.
+func seriesOf(p *plan.Plan, want *experiment.Recording) (queues *fabric.Series, flows *fabric.FlowSeries, err error) {
+	if len(want.Queues) > 0 {
+		queues = &fabric.Series{Every: want.Every, Length: p.Duration}
+		if queues.Ports, err = p.MatchPorts(want.Queues); err == nil {
+			err = queues.Check(p)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("queues: %w", err)
+		}
+	}
+	if len(want.Flows) > 0 {
+		flows = &fabric.FlowSeries{Every: want.Every, Length: p.Duration, Flows: want.Flows}
+		if err := flows.Check(p); err != nil {
+			return nil, nil, fmt.Errorf("flows: %w", err)
+		}
+	}
+	return queues, flows, nil
+}
+
+// Check judges what is to be recorded in a lab.
+func Check(p *plan.Plan, want *experiment.Recording) error {
+	_, _, err := seriesOf(p, want)
+	return err
+}
+
 // record begins the series that a job wants. Finish gives them as tables.
-func record(fb *fabric.Fabric, want *experiment.Recording, length units.Time) (finish func() (table.Bundle, error), err error) {
+func record(fb *fabric.Fabric, want *experiment.Recording) (finish func() (table.Bundle, error), err error) {
+	queues, flows, err := seriesOf(fb.Plan, want)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
 	type recording struct {
 		*fabric.Recording
 		name string
 		csv  *bytes.Buffer
 	}
 	var all []recording
-	begin := func(name string, start func(io.Writer) *fabric.Recording) {
+	if queues != nil {
 		csv := &bytes.Buffer{}
-		all = append(all, recording{start(csv), name, csv})
+		all = append(all, recording{fb.Record(*queues, csv), QueueSeries, csv})
 	}
-	if len(want.Queues) > 0 {
-		s := fabric.Series{Every: want.Every, Length: length}
-		if s.Ports, err = fb.Plan.MatchPorts(want.Queues); err != nil {
-			return nil, fmt.Errorf("record: queues: %w", err)
-		}
-		if err := s.Check(fb.Plan); err != nil {
-			return nil, fmt.Errorf("record: queues: %w", err)
-		}
-		begin(QueueSeries, func(w io.Writer) *fabric.Recording { return fb.Record(s, w) })
-	}
-	if len(want.Flows) > 0 {
-		s := fabric.FlowSeries{Every: want.Every, Length: length, Flows: want.Flows}
-		if err := s.Check(fb.Plan); err != nil {
-			return nil, fmt.Errorf("record: flows: %w", err)
-		}
-		begin(FlowSeries, func(w io.Writer) *fabric.Recording { return fb.RecordFlows(s, w) })
+	if flows != nil {
+		csv := &bytes.Buffer{}
+		all = append(all, recording{fb.RecordFlows(*flows, csv), FlowSeries, csv})
 	}
 	return func() (b table.Bundle, err error) {
 		for _, r := range all {

@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/traces/workload"
 )
 
 // The tables that a run in virtual time leaves behind, beside those of its series. Columns
@@ -21,11 +22,29 @@ const (
 	FlowSeries  = "flow-series"
 )
 
-// Names are the names of all tables, with what is in them.
-var Names = map[string]string{
-	RunTable: "one row: length, trace, and where all packets went", Ports: "counters of ports", Classes: "counters and pauses of the classes of ports",
-	Streams: "records of flows of UDP packets", Transfers: "records of RDMA transfers", NICs: "counters of NICs",
-	QueueSeries: "queues over time", FlowSeries: "queue pairs over time",
+// TableNames are the names of all tables that a run can leave behind.
+func TableNames() []string {
+	return []string{RunTable, Ports, Classes, Streams, Transfers, NICs, QueueSeries, FlowSeries}
+}
+
+// Empty gives a table without rows, for its columns; nil for series, whose columns depend
+// on the systems of the lab, and for a name that is none.
+func Empty(name string) *table.Table {
+	switch name {
+	case RunTable:
+		return table.Of[run](name, nil)
+	case Ports:
+		return table.Of[port](name, nil)
+	case Classes:
+		return table.Of[class](name, nil)
+	case Streams:
+		return table.Of[workload.Result](name, nil)
+	case Transfers:
+		return table.Of[workload.TransferResult](name, nil)
+	case NICs:
+		return table.Of[counter](name, nil)
+	}
+	return nil
 }
 
 // run is the row of the table of that name.

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/experiment"
+)
+
+func newCollect() *cobra.Command {
+	var f experimentFlags
+	c := &cobra.Command{
+		Use:   "collect FILE DIR...",
+		Short: "Put the parts of an experiment together that were run by weft experiment --part",
+		Long: `Put the parts of an experiment together: take the cells that weft experiment
+--part left in the directories, and print and draw the whole. Nothing is run;
+cells that no part has are named.`,
+		Example: `  weft experiment fct.yaml -o part1 --part 1/2    # on one machine
+  weft experiment fct.yaml -o part2 --part 2/2    # on another, by the same build
+  weft collect fct.yaml part1 part2 -o whole`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(c *cobra.Command, args []string) error { return collect(c.Context(), args[0], args[1:], &f) },
+	}
+	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the whole; default the experiment's name with .result behind it")
+	c.Flags().BoolVar(&f.quick, "quick", false, "the parts are of the file's quick form")
+	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds that the parts were run with in place of the file's")
+	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
+	c.Flags().BoolVar(&f.noDraw, "no-pictures", false, "draw no pictures")
+	return c
+}
+
+func collect(ctx context.Context, name string, parts []string, f *experimentFlags) error {
+	r, err := openExperiment(name, f)
+	if err != nil {
+		return err
+	}
+	for _, dir := range parts {
+		if _, err := os.Stat(filepath.Join(dir, cellsDir)); err != nil {
+			return badInput(fmt.Errorf("%s has no results of an experiment: %w", dir, err))
+		}
+		from, err := experiment.NewStore(filepath.Join(dir, cellsDir))
+		if err != nil {
+			return err
+		}
+		for i := range r.jobs {
+			if err := r.store.Take(from, r.jobs[i].Key); err != nil {
+				return err
+			}
+		}
+	}
+	missing := &missingCells{}
+	outcomes, err := r.Experiment.Run(ctx, r.jobs, r.store, missing, nil)
+	if err != nil {
+		return err
+	}
+	report := r.Report(r.jobs, outcomes, r.version, r.command(name))
+	if err := r.finish(report); err != nil {
+		return err
+	}
+	for i, cell := range missing.names {
+		if i == 10 {
+			fmt.Fprintf(os.Stderr, "weft: and %d more\n", len(missing.names)-i)
+			break
+		}
+		fmt.Fprintf(os.Stderr, "weft: no part has %s\n", cell)
+	}
+	if missing.names != nil {
+		return fmt.Errorf("%d of %d cells are missing: they were not run, or by another build or with another file", len(missing.names), len(r.jobs))
+	}
+	return verdict(report)
+}
+
+// missingCells is a runner that runs nothing and notes what it was to run.
+type missingCells struct{ names []string }
+
+// Run notes the jobs.
+func (m *missingCells) Run(_ context.Context, jobs []experiment.Job, _ experiment.Watcher) error {
+	for i := range jobs {
+		m.names = append(m.names, jobs[i].Name)
+	}
+	return nil
+}

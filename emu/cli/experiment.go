@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/emu/experiment/draw"
+	"github.com/weftlab/weft/emu/experiment/file"
+	"github.com/weftlab/weft/emu/experiment/page"
+	"github.com/weftlab/weft/emu/experiment/pool"
+)
+
+type experimentFlags struct {
+	out    string
+	quick  bool
+	seeds  []string
+	jobs   int
+	part   string
+	list   bool
+	json   bool
+	noDraw bool
+}
+
+func newExperiment() *cobra.Command {
+	f := experimentFlags{jobs: runtime.GOMAXPROCS(0)}
+	c := &cobra.Command{
+		Use:   "experiment FILE",
+		Short: "Run an experiment: a lab, what varies, seeds, what is measured and expected",
+		Long: `Run an experiment file: run its lab with every level of what varies and with every
+seed, on all cores, and print a table with means and 95% confidence intervals
+beside what a paper says. Pictures, a page and the results go to a directory.
+
+What has been run stays there, so an experiment that was interrupted goes on
+where it was, and a change of the file runs only what it changes.`,
+		Example: `  weft experiment papers/fct/websearch.yaml --quick
+  weft experiment papers/fct/websearch.yaml -o out --seed 1,2,3
+  weft experiment papers/fct/websearch.yaml -o part3 --part 3/16`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return runExperiment(c.Context(), args[0], &f) },
+	}
+	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name with .result behind it")
+	c.Flags().BoolVar(&f.quick, "quick", false, "run the file's quick form")
+	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of the file's, such as 1,2,3")
+	numberFlag(c, &f.jobs, "jobs", "j", "cells that run side by side; default one for each core")
+	c.Flags().StringVar(&f.part, "part", "", "run only a part of the cells, such as 3/16: the third of sixteen; weft collect puts the parts together")
+	c.Flags().BoolVar(&f.list, "list", false, "list the cells and which of them have been run, and run none")
+	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
+	c.Flags().BoolVar(&f.noDraw, "no-pictures", false, "draw no pictures")
+	return c
+}
+
+// experimentRun is an experiment with the place of its results.
+type experimentRun struct {
+	*experiment.Experiment
+	flags   *experimentFlags
+	version string
+	jobs    []experiment.Job
+	store   *experiment.Store
+}
+
+// cellsDir is the directory of what the cells left behind, in that of the results.
+const cellsDir = "cells"
+
+// openExperiment reads an experiment and opens the place of its results.
+func openExperiment(name string, f *experimentFlags) (*experimentRun, error) {
+	o := file.Options{Quick: f.quick}
+	for _, text := range f.seeds {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return nil, badInput(fmt.Errorf("--seed %s: write whole numbers, such as --seed 1,2,3", text))
+		}
+		o.Seeds = append(o.Seeds, seed)
+	}
+	e, err := file.Load(name, o)
+	if err != nil {
+		return nil, badInput(err)
+	}
+	if f.out == "" {
+		f.out = e.Name + ".result"
+	}
+	r := &experimentRun{Experiment: e, flags: f}
+	if r.version, err = versionText(); err != nil {
+		return nil, err
+	}
+	r.jobs = e.Jobs(r.version)
+	if r.store, err = experiment.NewStore(filepath.Join(f.out, cellsDir)); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
+	if f.jobs < 1 {
+		return badInput(fmt.Errorf("--jobs %d: at least one cell has to run at a time", f.jobs))
+	}
+	part, parts, err := parsePart(f.part)
+	if err != nil {
+		return badInput(fmt.Errorf("--part: %w", err))
+	}
+	r, err := openExperiment(name, f)
+	if err != nil {
+		return err
+	}
+	if f.list {
+		return r.list()
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	watch := newExperimentProgress(r, os.Stderr)
+	outcomes, err := r.run(ctx, &pool.Pool{Size: f.jobs, Command: []string{self, cellCommand}}, watch, part, parts)
+	watch.stop()
+	var interrupted *interruption
+	if err != nil && errors.As(context.Cause(ctx), &interrupted) {
+		err = nil // what has been run is reported
+		nextSignalKills()
+	}
+	if err != nil {
+		return err
+	}
+	report := r.Report(r.jobs, outcomes, r.version, r.command(name))
+	if interrupted != nil && report.Partial != "" {
+		report.Partial += ": " + interrupted.Error()
+	}
+	if err := r.finish(report); err != nil {
+		return err
+	}
+	if interrupted != nil {
+		return interrupted.exit("after %d of %d cells: run the same command again to go on", report.Count(experiment.Done), len(report.Cells))
+	}
+	return verdict(report)
+}
+
+// run runs a part of the cells; those of other parts are taken from the store.
+func (r *experimentRun) run(ctx context.Context, runner experiment.Runner, w experiment.Watcher, part, parts int) ([]experiment.Outcome, error) {
+	return r.Experiment.Run(ctx, r.jobs, r.store, &partRunner{runner, part, parts}, w)
+}
+
+// partRunner runs every parts-th job from the part-th on.
+type partRunner struct {
+	experiment.Runner
+	part, parts int
+}
+
+// Run runs the jobs of its part.
+func (p *partRunner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watcher) error {
+	if p.parts == 1 {
+		return p.Runner.Run(ctx, jobs, w)
+	}
+	var mine []experiment.Job
+	var index []int
+	for i := range jobs {
+		// By the key, so that the parts do not depend on what has been run already.
+		if n, _ := strconv.ParseUint(jobs[i].Key[:8], 16, 64); int(n%uint64(p.parts)) == p.part-1 {
+			mine, index = append(mine, jobs[i]), append(index, i)
+		}
+	}
+	return p.Runner.Run(ctx, mine, &renumbered{w, index})
+}
+
+// renumbered passes on what a part's watcher is told, with the numbers of all jobs.
+type renumbered struct {
+	experiment.Watcher
+	index []int
+}
+
+func (w *renumbered) Started(job int, where string) { w.Watcher.Started(w.index[job], where) }
+
+func (w *renumbered) Progress(job int, p experiment.Progress) {
+	w.Watcher.Progress(w.index[job], p)
+}
+
+func (w *renumbered) Ended(job int, r experiment.Result) { w.Watcher.Ended(w.index[job], r) }
+
+// parsePart reads "3/16"; "" is all.
+func parsePart(text string) (part, parts int, err error) {
+	if text == "" {
+		return 1, 1, nil
+	}
+	a, b, ok := strings.Cut(text, "/")
+	part, err1 := strconv.Atoi(a)
+	parts, err2 := strconv.Atoi(b)
+	if !ok || err1 != nil || err2 != nil || part < 1 || part > parts {
+		return 0, 0, fmt.Errorf("%q is no part: write for example 3/16, the third of sixteen", text)
+	}
+	return part, parts, nil
+}
+
+// command is what runs the experiment again.
+func (r *experimentRun) command(name string) string {
+	words := []string{"weft", "experiment", name}
+	if r.Quick {
+		words = append(words, "--quick")
+	}
+	if r.flags.seeds != nil {
+		words = append(words, "--seed", strings.Join(r.flags.seeds, ","))
+	}
+	return strings.Join(words, " ")
+}
+
+// list prints the cells and which of them have been run.
+func (r *experimentRun) list() error {
+	done := 0
+	for i := range r.jobs {
+		state := "to run"
+		if r.store.Has(r.jobs[i].Key) {
+			state = "done"
+			done++
+		}
+		fmt.Printf("%-6s  %s  %s\n", state, r.jobs[i].Key[:12], r.jobs[i].Name)
+	}
+	fmt.Printf("%d of %d cells have been run\n", done, len(r.jobs))
+	return nil
+}
+
+// finish writes the result and prints it.
+func (r *experimentRun) finish(report *experiment.Report) error {
+	var json, text strings.Builder
+	if err := report.WriteJSON(&json); err != nil {
+		return err
+	}
+	report.WriteText(&text)
+	write := func(name, data string) error {
+		return renameio.WriteFile(filepath.Join(r.flags.out, name), []byte(data), 0o666)
+	}
+	err := errors.Join(write("result.json", json.String()), write("result.txt", text.String()))
+	var pictures []page.Picture
+	if !r.flags.noDraw {
+		drawn, derr := draw.All(r.Experiment, report, r.jobs, r.store, r.flags.out)
+		err = errors.Join(err, derr)
+		for _, d := range drawn {
+			pictures = append(pictures, page.Picture{Name: d.Name, Title: d.Title, SVG: d.SVG})
+		}
+	}
+	var html strings.Builder
+	err = errors.Join(err, page.Write(&html, report, pictures), write("index.html", html.String()))
+	if r.flags.json {
+		fmt.Print(json.String())
+	} else {
+		fmt.Print(text.String())
+		fmt.Printf("\nresults  %s\n", filepath.Join(r.flags.out, "index.html"))
+	}
+	return err
+}
+
+// verdict is an error if a cell failed, or an expectation.
+func verdict(r *experiment.Report) error {
+	var faults []string
+	if n := r.Count(experiment.Failed); n > 0 {
+		faults = append(faults, fmt.Sprintf("%d of %d cells failed", n, len(r.Cells)))
+	}
+	broken := 0
+	for i := range r.Verdicts {
+		if !r.Verdicts[i].Held {
+			broken++
+		}
+	}
+	if broken > 0 && r.Partial == "" {
+		faults = append(faults, fmt.Sprintf("%d of %d expectations do not hold", broken, len(r.Verdicts)))
+	}
+	if faults == nil {
+		return nil
+	}
+	return errors.New(strings.Join(faults, ", "))
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// experimentProgress shows how far an experiment has come: one line that is written over
+// on a terminal, otherwise a line for each cell that has ended.
+type experimentProgress struct {
+	run      *experimentRun
+	w        *os.File
+	terminal bool
+	begun    time.Time
+	cancel   chan struct{}
+	done     sync.WaitGroup
+
+	mu      sync.Mutex
+	all     int // cells
+	ended   int // of them
+	failed  int
+	fresh   int // ended in this run
+	running map[int]*running
+}
+
+// running is a cell that runs.
+type running struct {
+	experiment.Progress
+	began time.Time
+	hops  float64 // in a second, since it began
+}
+
+func newExperimentProgress(r *experimentRun, w *os.File) *experimentProgress {
+	p := &experimentProgress{run: r, w: w, terminal: isTerminal(w) && os.Getenv("TERM") != "dumb", begun: time.Now(), cancel: make(chan struct{}), running: map[int]*running{}, all: len(r.jobs)}
+	for i := range r.jobs {
+		if r.store.Has(r.jobs[i].Key) {
+			p.ended++
+		}
+	}
+	if p.ended > 0 {
+		fmt.Fprintf(w, "weft: %d of %d cells have been run before\n", p.ended, p.all)
+	}
+	if p.terminal {
+		p.done.Go(p.show)
+	}
+	return p
+}
+
+// stop erases the line.
+func (p *experimentProgress) stop() {
+	close(p.cancel)
+	p.done.Wait()
+}
+
+func (p *experimentProgress) show() {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.cancel:
+			fmt.Fprint(p.w, clearLine)
+			return
+		case <-tick.C:
+			line := p.line(time.Now())
+			fmt.Fprint(p.w, clearLine+line[:min(len(line), max(int(sizeOf(p.w).Columns)-1, 0))])
+		}
+	}
+}
+
+// line says how far all has come, in ASCII.
+func (p *experimentProgress) line(now time.Time) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := fmt.Sprintf("%d of %d cells", p.ended, p.all)
+	if p.failed > 0 {
+		line += fmt.Sprintf(", %d FAILED", p.failed)
+	}
+	hops, emulated, part := 0.0, units.Time(0), 0.0
+	for _, r := range p.running {
+		hops += r.hops
+		emulated += r.Now
+		if r.Until != units.Never && r.Until > 0 {
+			part += r.Now.Seconds() / r.Until.Seconds()
+		}
+	}
+	if len(p.running) > 0 {
+		line += fmt.Sprintf("  %d running, %.6gs simulated  %.3g million hops/s", len(p.running), emulated.Seconds(), hops/1e6)
+	}
+	// What is left takes as long as what has been run did, a cell on average.
+	if did := float64(p.fresh) + part; did > 0.05 {
+		left := time.Duration(float64(now.Sub(p.begun)) * (float64(p.all-p.ended) - part) / did)
+		line += fmt.Sprintf("  %v left", max(left, 0).Round(time.Second))
+	}
+	return line
+}
+
+// Started notes a cell that begins.
+func (p *experimentProgress) Started(job int, _ string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running[job] = &running{began: time.Now()}
+}
+
+// Progress notes how far a cell has come.
+func (p *experimentProgress) Progress(job int, x experiment.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.running[job]; r != nil {
+		r.Progress = x
+		r.hops = float64(x.Hops) / time.Since(r.began).Seconds()
+	}
+}
+
+// Ended notes a cell that has ended.
+func (p *experimentProgress) Ended(job int, r experiment.Result) {
+	p.mu.Lock()
+	delete(p.running, job)
+	p.ended++
+	p.fresh++
+	if r.Err != nil {
+		p.failed++
+	}
+	ended := p.ended
+	p.mu.Unlock()
+	text, where := "done", r.Where
+	if r.Err != nil {
+		text = "FAILED: " + r.Err.Error()
+	}
+	if where != "" {
+		where = " on " + where
+	}
+	if p.terminal && r.Err == nil {
+		return
+	}
+	clear := ""
+	if p.terminal {
+		clear = clearLine
+	}
+	fmt.Fprintf(p.w, "%s%d of %d  %s  %s%s (%v)\n", clear, ended, p.all, p.run.jobs[job].Name, text, where, r.Took.Round(10*time.Millisecond))
+}

@@ -1,0 +1,215 @@
+package file
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/emu/yamlfile"
+)
+
+// labForm is the lab: the path of its file, or the lab itself.
+type labForm struct {
+	path   *string
+	inline *rawValue
+}
+
+// Decode reads either.
+func (f *labForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	if _, ok := yamlfile.ScalarText(n); ok {
+		f.path = new(string)
+		r.Read(f.path, n, what)
+		return
+	}
+	f.inline = new(rawValue)
+	r.Read(f.inline, n, what)
+}
+
+// Schema is that of a path or a lab.
+func (labForm) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object"}}}
+}
+
+// factorForm is what a factor changes: patches for each level, or the values of a path.
+type factorForm struct {
+	paths  yamlfile.OneOrMore[string]
+	values []rawValue
+	levels yamlfile.Dict[patches]
+}
+
+// factorPath is a factor that is the values of a path.
+type factorPath struct {
+	Path   yamlfile.OneOrMore[string] `yaml:"path" jsonschema_description:"path of the lab that varies, or several that get the same value"`
+	Values []rawValue                 `yaml:"values" jsonschema_description:"its values, which are the names of the levels"`
+}
+
+// Noun names it in messages.
+func (factorPath) Noun() string { return "a factor" }
+
+// Decode reads either form.
+func (f *factorForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	entries, ok := r.Entries(n)
+	if !ok {
+		r.Wrong(n, what, "the levels of a factor", "write {path: P, values: [A, B]}, or {LEVEL: {PATH: VALUE}, ...}")
+		return
+	}
+	if slices.ContainsFunc(entries, func(e yamlfile.KeyValue) bool { return e.Key == "path" || e.Key == "values" }) {
+		var p factorPath
+		r.ReadFields(reflect.ValueOf(&p).Elem(), n, what, nil)
+		f.paths, f.values = p.Path, p.Values
+		for i := range f.values {
+			v, _ := r.ValueOf(&p.Values[i])
+			f.values[i] = rawValue{v}
+		}
+		return
+	}
+	r.Read(&f.levels, n, what)
+}
+
+// Schema is that of either form.
+func (factorForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[factorPath]()), m.Of(reflect.TypeFor[yamlfile.Dict[patches]]())}}
+}
+
+// measureForm is a measure, or the text of an expression.
+type measureForm struct{ measureFile }
+
+// Decode reads either.
+func (f *measureForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	if _, ok := yamlfile.ScalarText(n); ok {
+		f.Expr = new(string)
+		r.Read(f.Expr, n, what)
+		return
+	}
+	r.Read(&f.measureFile, n, what)
+}
+
+// Schema is that of either.
+func (measureForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[measureFile]())}}
+}
+
+// byForm is the bins of a measure: a column, with edges if it is one of numbers.
+type byForm struct {
+	column string
+	edges  []yamlfile.Scalar
+}
+
+// Decode reads a column, or a column and its edges.
+func (f *byForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	if _, ok := yamlfile.ScalarText(n); ok {
+		r.Read(&f.column, n, what)
+		return
+	}
+	entries, ok := r.Entries(n)
+	if !ok || len(entries) != 1 {
+		r.Wrong(n, what, "a column, or a column and the edges of its bins", "write for example {size_bytes: [0, 10KB, 1MB]}")
+		return
+	}
+	f.column = entries[0].Key
+	r.Read(&f.edges, entries[0].Value, "the edges of "+f.column)
+}
+
+// Schema is that of either.
+func (byForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	one := uint64(1)
+	edges := &jsonschema.Schema{Type: "array", Items: m.Of(reflect.TypeFor[yamlfile.Scalar]())}
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object", MinProperties: &one, MaxProperties: &one, AdditionalProperties: edges}}}
+}
+
+// maxSeeds bounds the seeds of an experiment.
+const maxSeeds = 10_000
+
+// seeds are those of an experiment: a number of them, or a list.
+type seeds []uint64
+
+// Decode reads either.
+func (s *seeds) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	if text, ok := yamlfile.ScalarText(n); ok {
+		count, err := yamlfile.ParseInt([]byte(text), 1, maxSeeds)
+		if err != nil {
+			r.FailAt(n, "write how many seeds there are, or a list of them", "%s: %v", what, err)
+		}
+		for i := range count {
+			*s = append(*s, uint64(i)+1)
+		}
+		return
+	}
+	r.Read((*[]uint64)(s), n, what)
+	for i, x := range *s {
+		if slices.Contains((*s)[:i], x) {
+			r.Fail(&(*s)[i], "", "the seed %d is there twice", x)
+		}
+	}
+	if len(*s) == 0 {
+		r.FailAt(n, "write at least one seed", "%s: the list is empty", what)
+	}
+}
+
+// Schema is that of either.
+func (seeds) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(1, maxSeeds), {Type: "array", Items: m.Of(reflect.TypeFor[uint64]())}}}
+}
+
+// The types from here are one of some words.
+
+type clock experiment.Clock
+
+var clocks = []string{string(experiment.Virtual), string(experiment.Wall)}
+
+// UnmarshalText reads virtual or wall.
+func (c *clock) UnmarshalText(b []byte) error { return oneOf(c, b, clocks) }
+
+// Schema is that of the words.
+func (clock) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(clocks...) }
+
+type combine string
+
+var combines = []string{"product", "zip"}
+
+// UnmarshalText reads product or zip.
+func (c *combine) UnmarshalText(b []byte) error { return oneOf(c, b, combines) }
+
+// Schema is that of the words.
+func (combine) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(combines...) }
+
+type plotKind experiment.PlotKind
+
+// UnmarshalText reads one of experiment.PlotKinds.
+func (k *plotKind) UnmarshalText(b []byte) error { return oneOf(k, b, texts(experiment.PlotKinds)) }
+
+// Schema is that of the words.
+func (plotKind) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(texts(experiment.PlotKinds)...)
+}
+
+type origin experiment.Origin
+
+// UnmarshalText reads one of experiment.Origins.
+func (o *origin) UnmarshalText(b []byte) error { return oneOf(o, b, texts(experiment.Origins)) }
+
+// Schema is that of the words.
+func (origin) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(texts(experiment.Origins)...)
+}
+
+func texts[T ~string](words []T) (all []string) {
+	for _, w := range words {
+		all = append(all, string(w))
+	}
+	return all
+}
+
+// oneOf reads one of some words.
+func oneOf[T ~string](to *T, b []byte, words []string) error {
+	if !slices.Contains(words, string(b)) {
+		return fmt.Errorf("%q is none of %s", b, strings.Join(words, ", "))
+	}
+	*to = T(b)
+	return nil
+}

@@ -1,0 +1,117 @@
+// Package file is the experiment file: it reads YAML, patches the lab file for every cell,
+// judges all of it, and gives an experiment.Experiment. What is wrong is answered with the
+// place in the file, be it the experiment's or the lab's, and what would be right.
+//
+// The form of the file is docs/experiments.md.
+package file
+
+import (
+	"github.com/goccy/go-yaml/ast"
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// The types here are the experiment file as it is written. JSON Schema is made from them.
+
+type experimentFile struct {
+	Name    *string                    `yaml:"name,omitempty" jsonschema_description:"name of the experiment, at most 64 letters, digits, _ . -; default the file's name without extension"`
+	Title   *string                    `yaml:"title,omitempty" jsonschema_description:"one line about it"`
+	Lab     labForm                    `yaml:"lab" jsonschema_description:"the lab file, by its path beside this file, or the lab itself"`
+	Clock   *clock                     `yaml:"clock,omitempty" jsonschema_description:"virtual or wall; default virtual"`
+	Set     patches                    `yaml:"set,omitempty" jsonschema_description:"changes to the lab in all cells: path: value"`
+	Vary    yamlfile.Dict[factorForm]  `yaml:"vary,omitempty" jsonschema_description:"what varies: factors by name"`
+	Combine *combine                   `yaml:"combine,omitempty" jsonschema_description:"whether each level of a factor is run with each of the others (product), or the first with the first and so on (zip); default product"`
+	Seeds   *seeds                     `yaml:"seeds,omitempty" jsonschema_description:"how many seeds, from 1 on, or a list of them; default 1"`
+	Record  recordFile                 `yaml:"record,omitempty" jsonschema_description:"series that each run records"`
+	Measure yamlfile.Dict[measureForm] `yaml:"measure" jsonschema_description:"numbers that each cell is measured by, by name"`
+	Plot    yamlfile.Dict[plotFile]    `yaml:"plot,omitempty" jsonschema_description:"pictures, by name"`
+	Paper   []paperFile                `yaml:"paper,omitempty" jsonschema_description:"what a paper says of the measures"`
+	Expect  []string                   `yaml:"expect,omitempty" jsonschema_description:"what must hold of the means over the seeds: expressions in which a measure is a function of levels"`
+	Limit   limitFile                  `yaml:"limit,omitempty" jsonschema_description:"what a cell may take"`
+	Quick   *quickFile                 `yaml:"quick,omitempty" jsonschema_description:"a small form of the experiment, for --quick"`
+}
+
+// Noun names it in messages.
+func (experimentFile) Noun() string { return "an experiment" }
+
+// recordFile is the series that each run records.
+type recordFile struct {
+	Every  *units.Time                `yaml:"every,omitempty" jsonschema_description:"emulated time between two samples; default 1ms"`
+	Queues yamlfile.OneOrMore[string] `yaml:"queues,omitempty" jsonschema_description:"ports that are sampled, such as s1:3 or 'leaf*:*'"`
+	Flows  yamlfile.OneOrMore[string] `yaml:"flows,omitempty" jsonschema_description:"queue pairs that are sampled, as --flow names them; '*' for all"`
+}
+
+// limitFile is what a cell may take.
+type limitFile struct {
+	Time   *units.Time  `yaml:"time,omitempty" jsonschema_description:"real time; default no limit"`
+	Memory *units.Bytes `yaml:"memory,omitempty" jsonschema_description:"memory; default no limit"`
+}
+
+// quickFile is what is different in the quick form.
+type quickFile struct {
+	Seeds  *seeds                                             `yaml:"seeds,omitempty" jsonschema_description:"seeds in place of those of the full form"`
+	Set    patches                                            `yaml:"set,omitempty" jsonschema_description:"further changes to the lab"`
+	Vary   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"vary,omitempty" jsonschema_description:"levels of factors that are run; default all"`
+	Expect []string                                           `yaml:"expect,omitempty" jsonschema_description:"what must hold, in place of what must of the full form"`
+}
+
+// measureFile is one measure.
+type measureFile struct {
+	Title  *string                                            `yaml:"title,omitempty" jsonschema_description:"what tables and pictures call it; default its name"`
+	Of     *string                                            `yaml:"of,omitempty" jsonschema_description:"table of the run that is measured"`
+	Column *string                                            `yaml:"column,omitempty" jsonschema_description:"column of the table"`
+	Stat   *string                                            `yaml:"stat,omitempty" jsonschema_description:"statistic of the column: count, sum, mean, min, max, median, stddev, jain, or a percentile such as p99; default mean"`
+	Where  yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows that count: column: pattern, value or bounds such as <100KB or 10KB..1MB; of a list any"`
+	By     *byForm                                            `yaml:"by,omitempty" jsonschema_description:"bins that are measured apart: a column of texts, or {column: [edges]} of numbers"`
+	Per    *string                                            `yaml:"per,omitempty" jsonschema_description:"column of texts: the statistic is taken for each of its values, and over of those"`
+	Over   *string                                            `yaml:"over,omitempty" jsonschema_description:"statistic of the values of per"`
+	Expr   *string                                            `yaml:"expr,omitempty" jsonschema_description:"in place of all that, an expression of measures above it"`
+}
+
+// Noun names it in messages.
+func (measureFile) Noun() string { return "a measure" }
+
+// plotFile is one picture.
+type plotFile struct {
+	Title   *string                                            `yaml:"title,omitempty" jsonschema_description:"line above the picture; default none"`
+	Kind    plotKind                                           `yaml:"kind" jsonschema_description:"cdf of a column; bins, line, bars or heat of a measure; time for a column over time"`
+	Measure *string                                            `yaml:"measure,omitempty" jsonschema_description:"measure that bins, line, bars and heat draw"`
+	X       *string                                            `yaml:"x,omitempty" jsonschema_description:"factor along the x axis, of line, bars and heat"`
+	Y       *string                                            `yaml:"y,omitempty" jsonschema_description:"factor along the y axis, of heat"`
+	Panels  *string                                            `yaml:"panels,omitempty" jsonschema_description:"factor with a panel for each of its levels"`
+	Of      *string                                            `yaml:"of,omitempty" jsonschema_description:"table that cdf and time draw"`
+	Column  *string                                            `yaml:"column,omitempty" jsonschema_description:"its column"`
+	Where   yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows that are drawn, as in measures"`
+	Split   *string                                            `yaml:"split,omitempty" jsonschema_description:"column of texts with a line for each of its values, of cdf and time"`
+	LogX    bool                                               `yaml:"log-x,omitempty" jsonschema_description:"whether the x axis is logarithmic; default false"`
+	LogY    bool                                               `yaml:"log-y,omitempty" jsonschema_description:"whether the y axis is logarithmic; default false"`
+}
+
+// Noun names it in messages.
+func (plotFile) Noun() string { return "a picture" }
+
+// paperFile is what a paper says.
+type paperFile struct {
+	Measure string                         `yaml:"measure" jsonschema_description:"measure that it is about"`
+	At      yamlfile.Dict[yamlfile.Scalar] `yaml:"at,omitempty" jsonschema_description:"levels that it is about: factor: level; and bin: of a measure with bins"`
+	Value   yamlfile.Scalar                `yaml:"value" jsonschema_description:"the value, in the unit of the measure or with one of its own"`
+	Source  string                         `yaml:"source" jsonschema_description:"where it stands, such as Fig. 11"`
+	Origin  origin                         `yaml:"origin" jsonschema_description:"text if it is printed there, figure if it was read off a figure, remembered if it is from memory: then nothing may be expected of it"`
+}
+
+// Noun names it in messages.
+func (paperFile) Noun() string { return "a value of a paper" }
+
+// rawValue is a value of the file that goes into a lab as it is.
+type rawValue struct{ yamlfile.Value }
+
+// Decode keeps the value.
+func (v *rawValue) Decode(r *yamlfile.Reader, _ ast.Node, _ string) { v.Value, _ = r.ValueOf(v) }
+
+// Schema is that of anything.
+func (rawValue) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return jsonschema.TrueSchema }
+
+// patches are changes to a lab by their paths.
+type patches = yamlfile.Dict[rawValue]
