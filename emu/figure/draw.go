@@ -56,9 +56,11 @@ func (p *panel) draw(c draw.Canvas, l *plan) {
 		l.number.draw(c, "no data", c.Center(), place{x: 0.5, y: 0.5}, color.Gray{110})
 	case p.Kind == Bars:
 		p.drawBars(c)
-	default:
-		p.drawLines(c)
 	}
 	p.x.drawX(c, l)
 	p.y.drawY(c, l)
+	if p.Kind != Bars {
+		// A line along the axis is to be seen.
+		p.drawLines(c)
+	}
 }

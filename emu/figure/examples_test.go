@@ -255,3 +255,55 @@ func exampleLongNames() *Figure {
 	}
 	return &Figure{Title: "A title that is far too long for the one column that it has to stand in", Panels: []Panel{p}}
 }
+
+// oddities are figures of data that are not as one wishes.
+func oddities() map[string]*Figure {
+	nan := math.NaN()
+	var twelve []Series
+	for i := range 12 {
+		twelve = append(twelve, Series{Name: fmt.Sprintf("variant %d of 12", i+1), X: times(i % 5)[:20+i]})
+	}
+	wide, names := Series{Name: "wide"}, []string(nil)
+	for e := -7; e <= 3; e++ {
+		wide.X, wide.Y = append(wide.X, math.Pow(10, float64(e))), append(wide.Y, math.Pow(10, float64(3*e)))
+	}
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("a host with a long name, number %d", i))
+	}
+	line := func(k Kind, s ...Series) *Figure {
+		return &Figure{Panels: []Panel{{Kind: k, X: Axis{Label: "x", Unit: Seconds}, Y: Axis{Label: "y"}, Series: s}}}
+	}
+	decades := line(Lines, wide)
+	decades.Panels[0].X.Scale, decades.Panels[0].Y.Scale = Log, Log
+	empty := line(Lines, Series{Name: "a", X: Values{1, 2}, Y: Values{3, 4}}, Series{Name: "b"})
+	empty.Panels = append(empty.Panels, Panel{Kind: Time, Series: []Series{{Name: "b", X: Values{1}, Y: Values{nan}}}},
+		Panel{Kind: CDF, Series: []Series{{Name: "a", X: Values{}}}}, Panel{Kind: Heat, X: Axis{Names: []string{"a"}}, Y: Axis{Names: []string{"b"}}, Matrix: []Values{{nan}}})
+	many := &Figure{Panels: []Panel{{Kind: Bars, X: Axis{Names: names}, Y: Axis{Label: "drops"}, Series: []Series{{Y: make(Values, 40)}}}}}
+	for i := range names {
+		many.Panels[0].Series[0].Y[i] = float64(i*i) * 1e6
+	}
+	zeroLog := line(CDF, Series{Name: "queue", X: Values{0, 0, 0, 1e-3, 2e-3, 0.5}})
+	zeroLog.Panels[0].X.Scale = Log
+	intervals := line(Lines, Series{Name: "an interval below 0", X: Values{1, 2, 3}, Y: Values{1, 2, 3}, Low: Values{-1, 0.5, nan}, High: Values{2, 3, nan}})
+	intervals.Panels[0].Y.Scale = Log
+	clipped := line(Time, Series{Name: "c", X: Values{0, 1, 2, 3}, Y: Values{0, 1e9, -1e9, 2}, Low: Values{-1, 1e8, -2e9, 1}, High: Values{1, 2e9, 1e8, 3}})
+	clipped.Panels[0].Y.Min, clipped.Panels[0].Y.Max, clipped.Panels[0].X.Max = At(-5), At(5), At(2.5)
+	return map[string]*Figure{
+		"odd-12":        line(CDF, twelve...),
+		"odd-decades":   decades,
+		"odd-empty":     empty,
+		"odd-one":       line(Lines, Series{X: Values{5e-6}, Y: Values{7}}),
+		"odd-one-time":  line(Time, Series{X: Values{5e-6}, Y: Values{0}}),
+		"odd-one-cdf":   line(CDF, Series{X: Values{5e-6}}),
+		"odd-equal":     line(Lines, Series{Name: "3", X: Values{1, 2, 3}, Y: Values{3, 3, 3}}, Series{Name: "0", X: Values{1, 2, 3}, Y: Values{0, 0, 0}}),
+		"odd-equal-cdf": line(CDF, Series{X: Values{2, 2, 2, 2}}),
+		"odd-gaps":      line(Time, Series{X: Values{0, 1, 2, 3, 4, 5}, Y: Values{1, nan, 3, nan, 2, 1}, Low: Values{0.5, nan, 2, nan, 1, nan}, High: Values{2, nan, 4, nan, 3, nan}}),
+		"odd-negative":  {Panels: []Panel{{Kind: Bars, X: Axis{Names: []string{"up", "down", "none", "gap"}}, Y: Axis{Label: "change", Unit: Ratio}, Series: []Series{{Y: Values{0.2, -0.4, 0, nan}}}}}},
+		"odd-many":      many,
+		"odd-huge":      line(Lines, Series{X: Values{1e-12, 3e-12}, Y: Values{1e300, -1e300}}),
+		"odd-zero-log":  zeroLog,
+		"odd-intervals": intervals,
+		"odd-clipped":   clipped,
+		"odd-heat":      {Panels: []Panel{{Kind: Heat, X: Axis{Names: names[:5]}, Y: Axis{Names: names[:3]}, Z: &Axis{Label: "change"}, Matrix: []Values{{-1, -2, 3, 4, 5}, {0, 0, 0, 0, nan}, {1, 1, 1, 1, 1}}}}},
+	}
+}

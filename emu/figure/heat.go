@@ -95,15 +95,31 @@ func (p *panel) cellTexts(per float64) (all [][]string) {
 	for _, row := range p.Matrix {
 		largest.add(row, false)
 	}
-	// As many decimals for all as the largest needs for three digits.
+	// As many decimals for all as the largest needs for three digits, or fewer.
 	decimals := max(0, 2-int(math.Floor(math.Log10(max(math.Abs(largest.low), math.Abs(largest.high))/per))))
+	format := func(v float64) string {
+		return strings.Replace(strconv.FormatFloat(v/per, 'f', decimals, 64), "-", "−", 1)
+	}
+	needless := func() bool {
+		for _, row := range p.Matrix {
+			for _, v := range row {
+				if !math.IsNaN(v) && !strings.HasSuffix(format(v), "0") {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	for decimals > 0 && needless() {
+		decimals--
+	}
 	for _, row := range p.Matrix {
 		var texts []string
 		for _, v := range row {
 			if p.data.z.log {
 				texts = append(texts, units.Digits(v, 2))
 			} else {
-				texts = append(texts, strings.Replace(strconv.FormatFloat(v/per, 'f', decimals, 64), "-", "−", 1))
+				texts = append(texts, format(v))
 			}
 		}
 		all = append(all, texts)

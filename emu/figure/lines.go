@@ -114,6 +114,12 @@ func (d *data) drawBand(c draw.Canvas, l *line) {
 	}
 	lows, highs := d.paths(&c, l.x, low), d.paths(&c, l.x, high)
 	for k := range min(len(lows), len(highs)) {
+		if len(highs[k]) == 1 {
+			for _, piece := range c.ClipLinesXY(path{lows[k][0], highs[k][0]}) {
+				c.StrokeLines(draw.LineStyle{Color: l.look.colour, Width: 0.7}, piece)
+			}
+			continue
+		}
 		area := highs[k].thin()
 		below := lows[k].thin()
 		for i := len(below) - 1; i >= 0; i-- {

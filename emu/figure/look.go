@@ -89,7 +89,7 @@ func newLook(i int, s Style) look {
 	m := markers[choose(s.Marker, i+i/8, len(markers))]
 	return look{
 		colour: canvas.Colours[choose(s.Colour, i, len(canvas.Colours))],
-		dashes: dashes[choose(s.Dash, i, len(dashes))],
+		dashes: dashes[choose(s.Dash, i+2*(i/8), len(dashes))],
 		marker: m.corners, strokes: m.strokes,
 		hatch: hatches[choose(s.Hatch, i+i/8, len(hatches))],
 	}
@@ -111,7 +111,7 @@ func (l *look) shade() color.NRGBA {
 }
 
 // markerRadius is that of circles; other markers cover as much.
-const markerRadius = 1.9
+const markerRadius = 2.05
 
 // mark draws its marker.
 func (l *look) mark(c draw.Canvas, at vg.Point) {

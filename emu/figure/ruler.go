@@ -46,16 +46,15 @@ type tick struct {
 // label.
 func (r *ruler) unit() (per float64, name string) {
 	largest := max(math.Abs(r.low), math.Abs(r.high))
+	u := axis.Unit{Per: 1, Name: string(r.axis.Unit)}
 	if all, ok := multiples[r.axis.Unit]; ok {
-		u := axis.Fit(all, largest)
+		u = axis.Fit(all, largest)
+	}
+	if largest /= u.Per; largest < 1e5 && largest >= 0.01 || largest == 0 {
 		return u.Per, u.Name
 	}
-	name = string(r.axis.Unit)
 	exponent := 3 * math.Floor(math.Log10(largest)/3)
-	if largest < 1e5 && largest >= 0.01 || largest == 0 {
-		return 1, name
-	}
-	return math.Pow(10, exponent), strings.TrimSpace(fmt.Sprintf("10^{%s} %s", minus(int(exponent)), name))
+	return u.Per * math.Pow(10, exponent), strings.TrimSpace(fmt.Sprintf("10^{%s} %s", minus(int(exponent)), u.Name))
 }
 
 func minus(n int) string { return strings.Replace(fmt.Sprint(n), "-", "−", 1) }
@@ -93,7 +92,9 @@ func (r *ruler) number(v float64, power bool) string {
 		if u.Name == "%" {
 			space = ""
 		}
-		return units.Digits(v/u.Per, digits) + space + u.Name
+		v /= u.Per
+		few := ruler{axis: &Axis{}}
+		return few.number(v, v > 0.99e5 || v < 0.99e-3) + space + u.Name
 	}
 	if power {
 		exponent := math.Floor(math.Log10(v) + 1e-9)
@@ -110,7 +111,10 @@ func (r *ruler) number(v float64, power bool) string {
 // above each other, else side by side; they never touch. Names have none: see slots.
 func (r *ruler) ticks(length vg.Length, f face, upright bool) []tick {
 	space := vg.Length(0.7) // between labels, in their size
-	if r.quantiles != nil || upright {
+	switch {
+	case upright && r.log:
+		space = 0.6 // what is raised is higher
+	case r.quantiles != nil || upright:
 		space = 0.4
 	}
 	fits := func(all []tick) bool {
@@ -137,12 +141,12 @@ func (r *ruler) ticks(length vg.Length, f face, upright bool) []tick {
 		return r.logTicks(fits)
 	}
 	per, _ := r.unit()
-	many := 4.5 * f.points()
+	many := 4 * f.points()
 	if upright {
 		many = 2 * f.points()
 	}
 	var all []tick
-	for n := max(2, min(int(length/many), 8)); n > 0; n-- {
+	for n := min(max(int(length/many), 5), 8); n > 0; n-- {
 		all = all[:0]
 		for _, t := range axis.Even(r.low/per, r.high/per, n) {
 			all = append(all, tick{at: r.at(t.Value * per), label: strings.Replace(t.Label, "-", "−", 1)})

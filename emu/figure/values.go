@@ -40,6 +40,9 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*v = nil
+	if numbers != nil {
+		*v = Values{}
+	}
 	for _, n := range numbers {
 		if n == nil {
 			*v = append(*v, math.NaN())
