@@ -39,7 +39,7 @@ func (r *ruler) at(v float64) float64 {
 type tick struct {
 	at    float64 // 0 to 1
 	label string
-	minor bool // neither label nor grid
+	minor bool // short, with neither label nor grid
 }
 
 // unit gives that of a linear axis: what its values are divided by, and what follows its
@@ -167,12 +167,12 @@ func (r *ruler) logTicks(fits func([]tick) bool) (all []tick) {
 	with := func(labelled func(axis.Decade) bool) (labels int) {
 		all = nil
 		for _, d := range decades {
-			t := tick{at: r.at(d.Value()), minor: d.Times > 1}
+			t := tick{at: r.at(d.Value()), minor: true}
 			if labelled(d) {
 				t.label, t.minor = r.number(d.Value(), power), false
 				labels++
 			}
-			if span <= 7 || !t.minor {
+			if span <= 7 || d.Times == 1 {
 				all = append(all, t)
 			}
 		}
