@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -162,6 +163,36 @@ func TestArchitectureListsThePackages(t *testing.T) {
 	for pkg := range imports(t) {
 		if !pkg.test && pkg.path != "." && !seen[pkg.path] {
 			t.Errorf("%s is not there", pkg.path)
+		}
+	}
+}
+
+// TestThePlanKnowsNoFile: a lab can be built, drawn, run and reported without its file. So
+// what reads the file's language is not in the plan, nor in what is made of the plan.
+func TestThePlanKnowsNoFile(t *testing.T) {
+	language := []string{"yaml", "jsonschema", module + "/emu/spec"}
+	deps := func(pkg string) []string {
+		out, err := exec.Command("go", "list", "-deps", "./"+pkg).Output()
+		if err != nil {
+			t.Fatalf("go list %s: %v", pkg, err)
+		}
+		return strings.Fields(string(out))
+	}
+	find := func(deps []string, part string) int {
+		return slices.IndexFunc(deps, func(d string) bool { return strings.Contains(strings.ToLower(d), part) })
+	}
+	for _, pkg := range []string{"emu/plan", "emu/fabric", "emu/graph", "emu/report", "emu/chart", "emu/metrics", "emu/lab", "emu/top"} {
+		made := deps(pkg)
+		for _, part := range language {
+			if at := find(made, part); at >= 0 {
+				t.Errorf("%s is made of %s", pkg, made[at])
+			}
+		}
+	}
+	reader := deps("emu/spec")
+	for _, part := range language {
+		if find(reader, part) < 0 {
+			t.Errorf("emu/spec is not made of %s: what is looked for here has another name now", part)
 		}
 	}
 }

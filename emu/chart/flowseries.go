@@ -16,7 +16,7 @@ import (
 
 	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
@@ -210,7 +210,7 @@ func (r *flowSeriesReview) missing(names []string, from, to units.Time) error {
 	}
 	for _, p := range r.options.Flows {
 		if !slices.ContainsFunc(names, func(name string) bool { return matches(p, name) }) {
-			return fmt.Errorf("%s has no flow %q: %s", in, p, spec.Suggest(p, "its flows are", names))
+			return fmt.Errorf("%s has no flow %q: %s", in, p, suggest.Hint(p, "its flows are", names))
 		}
 	}
 	if len(r.Flows) == 0 {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
@@ -128,11 +128,11 @@ func (r *seriesReview) missing(all *names) error {
 	in := strings.Join(r.files, ", ")
 	for _, p := range r.options.Ports {
 		if !slices.ContainsFunc(all.ports, func(name string) bool { return matches(p, name) }) {
-			return fmt.Errorf("%s has no port %q: %s", in, p, spec.Suggest(p, "its ports are", all.ports))
+			return fmt.Errorf("%s has no port %q: %s", in, p, suggest.Hint(p, "its ports are", all.ports))
 		}
 	}
 	if c := r.options.Class; c != "" && !slices.ContainsFunc(all.classes, func(name string) bool { return matches(c, name) }) {
-		return fmt.Errorf("%s has no class %q: %s", in, c, spec.Suggest(c, "its classes are", all.classes))
+		return fmt.Errorf("%s has no class %q: %s", in, c, suggest.Hint(c, "its classes are", all.classes))
 	}
 	switch {
 	case len(all.ports) == 0:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -126,7 +126,7 @@ func completeSettings(c *cobra.Command, args []string, typed string) ([]string, 
 		return completePorts(c, args, typed)
 	}
 	var keys []string
-	for _, k := range spec.LinkKeys() {
+	for _, k := range plan.LinkKeys() {
 		keys = append(keys, k+"=")
 	}
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // logName is the log of a detached lab in its state directory.
@@ -25,7 +25,7 @@ const readyWord = "ready\n"
 
 // detach starts the lab in a process of its own session and returns when it
 // is up, or with what kept it from coming up.
-func detach(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
+func detach(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err

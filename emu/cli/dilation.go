@@ -17,7 +17,7 @@ func (d *dilationFlag) String() string {
 	return strconv.Itoa(int(*d))
 }
 
-// Set reads 1 to spec.MaxDilation.
+// Set reads 1 to plan.MaxDilation.
 func (d *dilationFlag) Set(s string) error {
 	n, err := spec.ParseDilation(s)
 	*d = dilationFlag(n)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weftlab/weft/emu/graph"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/traces/dissector"
 )
@@ -30,7 +31,7 @@ func newValidate() *cobra.Command {
 				}
 				hosts := 0
 				for i := range p.Nodes {
-					if p.Nodes[i].Kind == spec.Host {
+					if p.Nodes[i].Kind == plan.Host {
 						hosts++
 					}
 				}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -25,7 +25,7 @@ import (
 // upCommand is the command of another process that runs the lab, in namespaces
 // of its own where this one has no power. ready, if not nil, is where it says
 // that the lab is up.
-func upCommand(p *spec.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd, error) {
+func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func start(c *exec.Cmd) error {
 
 // upRootless runs a lab in a process inside namespaces of its own and stays to
 // hand on its signals and its exit code.
-func upRootless(ctx context.Context, p *spec.Plan, file string, f upFlags) error {
+func upRootless(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 	c, err := upCommand(p, file, f, nil)
 	if err != nil {
 		return err

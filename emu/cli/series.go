@@ -11,8 +11,8 @@ import (
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -62,7 +62,7 @@ func (f *seriesFlags) args() (args []string) {
 
 // plan works out what is to be recorded in a run of some length, 0 if that is
 // not known.
-func (f *seriesFlags) plan(p *spec.Plan, length units.Time, wall bool) (all samples, err error) {
+func (f *seriesFlags) plan(p *plan.Plan, length units.Time, wall bool) (all samples, err error) {
 	switch {
 	case f.file == "" && len(f.ports) > 0:
 		return all, badInput(errors.New("--series-port is for a series: add --series FILE.csv"))
@@ -73,7 +73,7 @@ func (f *seriesFlags) plan(p *spec.Plan, length units.Time, wall bool) (all samp
 	case f.file != "" && f.file == f.flowFile:
 		return all, badInput(fmt.Errorf("--series and --flow-series are both %s: name two files", f.file))
 	}
-	every := spec.DefaultSeries
+	every := plan.DefaultSeries
 	if p.Series != nil {
 		every = p.Series.Every
 	}
@@ -97,7 +97,7 @@ func (f *seriesFlags) plan(p *spec.Plan, length units.Time, wall bool) (all samp
 	return all, nil
 }
 
-func (f *seriesFlags) planQueues(p *spec.Plan, every, length units.Time, wall bool) (*fabric.Series, error) {
+func (f *seriesFlags) planQueues(p *plan.Plan, every, length units.Time, wall bool) (*fabric.Series, error) {
 	if filepath.Ext(f.file) != ".csv" {
 		return nil, badInput(fmt.Errorf("--series %s: end the name in .csv", f.file))
 	}
@@ -118,7 +118,7 @@ func (f *seriesFlags) planQueues(p *spec.Plan, every, length units.Time, wall bo
 }
 
 // remind tells that what the file says of a series has no effect.
-func (f *seriesFlags) remind(p *spec.Plan) {
+func (f *seriesFlags) remind(p *plan.Plan) {
 	if f.file == "" && p.Series != nil {
 		fmt.Fprintln(os.Stderr, "weft: the file's series is not recorded: --series FILE.csv does")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weftlab/weft/emu/lab"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 )
 
 func newSet() *cobra.Command {
@@ -31,7 +31,7 @@ otherwise. The settings are those of a link in the lab file:
 	c.Flags().BoolVar(&in, "in", false, "only the direction that enters the port")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		patch, err := spec.ParseAssignments(args[1:])
+		patch, err := plan.ParseAssignments(args[1:])
 		if err != nil {
 			return badInput(err)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/capture"
 )
@@ -81,7 +81,7 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 }
 
 // sim runs a plan in virtual time.
-func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
+func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func sim(ctx context.Context, p *spec.Plan, f simFlags) error {
 		return err
 	}
 	f.series.remind(p)
-	if slices.ContainsFunc(p.Nodes, func(n spec.Node) bool { return len(n.Exec) > 0 }) {
+	if slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return len(n.Exec) > 0 }) {
 		fmt.Fprintln(os.Stderr, "weft: the file's exec starts nothing in virtual time, which has no programs: weft up does")
 	}
 	if p.Dilation > 1 {
@@ -235,7 +235,7 @@ func (f *simFlags) check() error {
 
 // capture starts the capture that the flags ask for. The returned function
 // completes it.
-func (f *simFlags) capture(p *spec.Plan, fb *fabric.Fabric) (finish func() error, err error) {
+func (f *simFlags) capture(p *plan.Plan, fb *fabric.Fabric) (finish func() error, err error) {
 	if f.write == "" {
 		return func() error { return nil }, nil
 	}

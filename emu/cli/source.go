@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 )
 
@@ -40,7 +41,7 @@ func readStdin(ctx context.Context) (text []byte, err error) {
 
 // parse reads a lab file, or standard input, with a seed in place of its own
 // if there is one.
-func parse(ctx context.Context, path string, seed *uint64) (*spec.Plan, error) {
+func parse(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
 	name, read := path, func() ([]byte, error) { return os.ReadFile(path) }
 	if path == standardInput {
 		name, read = stdinName, func() ([]byte, error) { return readStdin(ctx) }
@@ -56,9 +57,9 @@ func parse(ctx context.Context, path string, seed *uint64) (*spec.Plan, error) {
 }
 
 // load reads a lab file; every error in it is bad input.
-func load(ctx context.Context, path string) (*spec.Plan, error) { return loadSeed(ctx, path, nil) }
+func load(ctx context.Context, path string) (*plan.Plan, error) { return loadSeed(ctx, path, nil) }
 
-func loadSeed(ctx context.Context, path string, seed *uint64) (*spec.Plan, error) {
+func loadSeed(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
 	p, err := parse(ctx, path, seed)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

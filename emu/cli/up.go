@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -108,7 +108,7 @@ namespace; weft exec is then the way in.`,
 }
 
 // up runs a lab in this process.
-func up(ctx context.Context, p *spec.Plan, f upFlags, samples samples) error {
+func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 	if f.ready >= 0 {
 		unix.CloseOnExec(f.ready) // the hosts' programs would keep it open
 	}
@@ -205,15 +205,15 @@ func printJSON(v any) error {
 }
 
 // greet says what is up and what to type next.
-func greet(p *spec.Plan) {
+func greet(p *plan.Plan) {
 	hosts, switches, first := 0, 0, ""
 	for i := range p.Nodes {
-		if p.Nodes[i].Kind == spec.Switch {
+		if p.Nodes[i].Kind == plan.Switch {
 			switches++
 			continue
 		}
 		hosts++
-		if first == "" && p.Nodes[i].Attach != spec.NoDevice {
+		if first == "" && p.Nodes[i].Attach != plan.NoDevice {
 			first = p.Nodes[i].Name
 		}
 	}
@@ -225,7 +225,7 @@ func greet(p *spec.Plan) {
 }
 
 // slowMotion says that a lab is dilated, "" if it is not.
-func slowMotion(p *spec.Plan) string {
+func slowMotion(p *plan.Plan) string {
 	if p.Dilation <= 1 {
 		return ""
 	}
@@ -233,7 +233,7 @@ func slowMotion(p *spec.Plan) string {
 }
 
 // boots says that a lab's virtual machines come up, which takes seconds.
-func boots(p *spec.Plan) string {
+func boots(p *plan.Plan) string {
 	machines := 0
 	for i := range p.Nodes {
 		if p.Nodes[i].VM != nil {
@@ -247,10 +247,10 @@ func boots(p *spec.Plan) string {
 }
 
 // peerOf names another real host, for an example.
-func peerOf(p *spec.Plan, than string) string {
+func peerOf(p *plan.Plan, than string) string {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
-		if n.Kind == spec.Host && n.Attach != spec.NoDevice && n.Name != than {
+		if n.Kind == plan.Host && n.Attach != plan.NoDevice && n.Name != than {
 			return n.Name
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -39,7 +39,7 @@ type Need struct {
 }
 
 // NeedOf estimates the dilation that a plan needs on a machine.
-func NeedOf(p *spec.Plan, on *Prediction) Need {
+func NeedOf(p *plan.Plan, on *Prediction) Need {
 	n := Need{Lab: p.Name, File: p.File, Set: p.Dilation}
 	if on.LatenessP99 > 0 {
 		n.Late = int(math.Ceil(float64(on.LatenessP99) / float64(p.Fidelity.Limit)))
@@ -52,7 +52,7 @@ func NeedOf(p *spec.Plan, on *Prediction) Need {
 	sum, most := 0.0, 0.0
 	for i := range p.Nodes {
 		node := &p.Nodes[i]
-		if node.Kind != spec.Host || node.Attach == spec.NoDevice {
+		if node.Kind != plan.Host || node.Attach == plan.NoDevice {
 			continue
 		}
 		cost := 0.0
@@ -76,10 +76,10 @@ func NeedOf(p *spec.Plan, on *Prediction) Need {
 }
 
 // cost is the share of an engine that a host takes which sends at a rate.
-func (on *Prediction) cost(n *spec.Node, r units.Rate, mtu units.Bytes, further int) float64 {
+func (on *Prediction) cost(n *plan.Node, r units.Rate, mtu units.Bytes, further int) float64 {
 	carried := on.TCP1500
 	switch {
-	case n.Offload == spec.OffloadOn && on.Offload > 0:
+	case n.Offload == plan.OffloadOn && on.Offload > 0:
 		carried = on.Offload
 	case mtu >= jumbo && on.TCP9000 > 0:
 		carried = on.TCP9000
@@ -98,11 +98,11 @@ func dilationFor(load float64) int { return max(int(math.Ceil(load/safeShare)), 
 
 // furthest is the most switches between the first host and another, which in regular
 // topologies is about that between any.
-func furthest(p *spec.Plan) (most int) {
+func furthest(p *plan.Plan) (most int) {
 	at := make([]int, len(p.Nodes)) // switches on the way, plus 1
 	var todo []int
 	for i := range p.Nodes {
-		if p.Nodes[i].Kind == spec.Host {
+		if p.Nodes[i].Kind == plan.Host {
 			at[i], todo = 1, []int{i}
 			break
 		}
@@ -118,10 +118,10 @@ func furthest(p *spec.Plan) (most int) {
 				continue
 			}
 			at[far] = at[here]
-			if p.Nodes[here].Kind == spec.Switch {
+			if p.Nodes[here].Kind == plan.Switch {
 				most = max(most, at[here]-1)
 			}
-			if p.Nodes[far].Kind == spec.Switch {
+			if p.Nodes[far].Kind == plan.Switch {
 				at[far]++
 				todo = append(todo, far)
 			}

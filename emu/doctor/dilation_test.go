@@ -4,11 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 )
 
-func planOf(t *testing.T, text string) *spec.Plan {
+func planOf(t *testing.T, text string) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("lab.yaml", []byte(text))
 	if err != nil {

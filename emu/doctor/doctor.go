@@ -12,7 +12,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -26,7 +26,7 @@ type Options struct {
 	// none leaves that out.
 	Self []string
 	// Plan is a lab of which to say what dilation it needs here; nil is none.
-	Plan *spec.Plan
+	Plan *plan.Plan
 }
 
 // Result is all that was found. It is what `weft doctor --json` prints.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -18,7 +19,7 @@ type VirtualTime struct {
 
 // fatTree is the lab that the engine runs: 128 hosts at 60% load, each sending
 // to another pod, as in BenchmarkFabric.
-func fatTree() (*spec.Plan, error) {
+func fatTree() (*plan.Plan, error) {
 	const hosts = 128
 	var b strings.Builder
 	b.WriteString("duration: 1h\ntopology: {generate: {fat-tree: {k: 8, rate: 100Gbps, delay: 1us}}}\nworkload:\n")

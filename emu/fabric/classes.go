@@ -1,7 +1,7 @@
 package fabric
 
 import (
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
@@ -57,7 +57,7 @@ func (f *Fabric) addClasses(n int) {
 // and the port.
 func (f *Fabric) controlMAC(node, port int) wire.MAC {
 	if f.Plan.Nodes[node].Router != nil {
-		return f.mac(spec.End{Node: node, Port: port})
+		return f.mac(plan.End{Node: node, Port: port})
 	}
 	return 0x06<<40 | wire.MAC(node)<<16 | wire.MAC(port)
 }

@@ -3,7 +3,7 @@ package fabric
 import (
 	"math"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
@@ -117,7 +117,7 @@ func (h *edgeHost) Address(p *packet.Packet) bool {
 		return false
 	}
 	port := &s.fabric.Plan.Nodes[s.Node].Ports[s.Index]
-	if m.From, ok = spec.AddressOf(port, m.To.Is6()); !ok {
+	if m.From, ok = plan.AddressOf(port, m.To.Is6()); !ok {
 		return false
 	}
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, s.MAC

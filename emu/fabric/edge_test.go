@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/wire"
@@ -544,7 +544,7 @@ workload:
 `, shards)
 		tollPeers = nil
 		for _, s := range f.Stations {
-			a, _ := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], false)
+			a, _ := plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], false)
 			tollPeers = append(tollPeers, a)
 		}
 		fates := map[packet.Fate]int{}

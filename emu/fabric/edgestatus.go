@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/gauge"
@@ -94,7 +94,7 @@ func (f *Fabric) EdgeFlowsOf(name string) ([]EdgeFlow, error) {
 	switch {
 	case found || name == "":
 		return all, nil
-	case f.Plan.Nodes[node].Kind != spec.Host:
+	case f.Plan.Nodes[node].Kind != plan.Host:
 		return nil, fmt.Errorf("%s is a switch, and only hosts have edge services", f.Plan.Nodes[node].Name)
 	}
 	return nil, fmt.Errorf("%s has no edge service: write for example edge: {limit: {rate: 100Mbps}} for it in the lab file", name)

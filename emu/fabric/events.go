@@ -3,7 +3,7 @@ package fabric
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -15,7 +15,7 @@ type script struct {
 	fabric *Fabric
 	shard  *Shard
 	timer  sim.Timer
-	events []*spec.Event
+	events []*plan.Event
 }
 
 func (f *Fabric) addEvents() {
@@ -46,7 +46,7 @@ func (s *script) Fire(now units.Time) {
 	}
 }
 
-func (s *script) carryOut(e *spec.Event) {
+func (s *script) carryOut(e *plan.Event) {
 	f := s.fabric
 	ends := f.Plan.Links[e.Link].Ends
 	for d, end := range ends {
@@ -72,13 +72,13 @@ func (s *script) carryOut(e *spec.Event) {
 			f.note(s.shard, e.At, ByEvent, e.Link, d, link.Settings().Up, &e.Set)
 			f.set(e.Link, d, settings)
 		case f.shardOf[ends[1-d].Node] == s.shard.Number && e.Set.State != nil:
-			link.Follow(*e.Set.State == spec.Up)
+			link.Follow(*e.Set.State == plan.Up)
 		}
 		if e.Set.State != nil {
-			s.shard.follow(e.At, e.Link, d, *e.Set.State == spec.Up)
+			s.shard.follow(e.At, e.Link, d, *e.Set.State == plan.Up)
 		}
 		if f.rerouting != nil && e.Set.State != nil {
-			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == spec.Up)
+			f.rerouting[s.shard.Number].note(e.At, e.Link, d, *e.Set.State == plan.Up)
 		}
 	}
 }

@@ -6,7 +6,7 @@ package fabric
 import (
 	"fmt"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
@@ -21,7 +21,7 @@ import (
 // noted, what a method touches belongs to the goroutines that run the shards'
 // engines: it is called by them, or while none of them runs.
 type Fabric struct {
-	Plan   *spec.Plan
+	Plan   *plan.Plan
 	Shards []*Shard
 
 	Stations []*Station         // by packet.Endpoint
@@ -34,7 +34,7 @@ type Fabric struct {
 	stations   [][]*Station   // by node and port; nil for switches
 	lookahead  units.Time     // between shards
 	directory  Directory
-	endpoints  []spec.End // stations, then the ports of routers
+	endpoints  []plan.End // stations, then the ports of routers
 	routers    *routers   // nil in a fabric without
 	flowEnds   [][2]*Station
 	nics       []*nic     // in the order of nodes and ports
@@ -55,7 +55,7 @@ type Fabric struct {
 
 // New builds the fabric of a plan at time zero, in one shard. It panics where
 // NewSharded fails.
-func New(p *spec.Plan) *Fabric {
+func New(p *plan.Plan) *Fabric {
 	f, err := build(p, 1, make([]int, len(p.Nodes)))
 	if err != nil {
 		panic(err)
@@ -67,7 +67,7 @@ func New(p *spec.Plan) *Fabric {
 // its own. Results do not depend on n. It fails when the plan cannot be cut
 // into that many parts, and when a NIC has no room for the transfers that the
 // plan has for it.
-func NewSharded(p *spec.Plan, n int) (*Fabric, error) {
+func NewSharded(p *plan.Plan, n int) (*Fabric, error) {
 	shardOf, err := partition(p, n)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func NewSharded(p *spec.Plan, n int) (*Fabric, error) {
 	return build(p, n, shardOf)
 }
 
-func build(p *spec.Plan, n int, shardOf []int) (*Fabric, error) {
+func build(p *plan.Plan, n int, shardOf []int) (*Fabric, error) {
 	f := &Fabric{
 		Plan: p, Shards: newShards(n), shardOf: shardOf, lookahead: units.Never,
 		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
@@ -129,7 +129,7 @@ func (f *Fabric) addNode(n int) {
 	f.ports[n] = make([]*port.Port, len(node.Ports))
 	f.stations[n] = make([]*Station, len(node.Ports))
 	var sw *switches.Switch
-	if node.Kind == spec.Switch {
+	if node.Kind == plan.Switch {
 		sw = switches.New(node.Name, node.ECMPSeed, shard.Pool)
 		sw.SetForwarding(node.Forwarding, sim.NewRand(f.Plan.Seed, "forwarding "+node.Name))
 		f.Switches[n] = sw
@@ -182,16 +182,16 @@ func (f *Fabric) addStation(n, i int) *Station {
 const cutThroughHead = 8 + 64
 
 func (f *Fabric) addLink(l int) {
-	plan := &f.Plan.Links[l]
+	link := &f.Plan.Links[l]
 	var dir [2]*links.Link
-	for d, end := range plan.Ends {
-		far := plan.Ends[1-d]
+	for d, end := range link.Ends {
+		far := link.Ends[1-d]
 		from := f.ports[end.Node][end.Port]
 		near, away := f.Shards[f.shardOf[end.Node]], f.Shards[f.shardOf[far.Node]]
 		if near != away {
 			f.lookahead = min(f.lookahead, f.Plan.ShortestDelay(l, d))
 		}
-		dir[d] = links.New(near.side(), away.side(), near.out[away.Number], sim.NewRand(f.Plan.Seed, "link "+from.Name), plan.Dir[d], f.ports[far.Node][far.Port])
+		dir[d] = links.New(near.side(), away.side(), near.out[away.Number], sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d], f.ports[far.Node][far.Port])
 		if deep := f.Plan.Nodes[far.Node].Deep; deep != nil && deep.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
@@ -208,7 +208,7 @@ func (f *Fabric) Station(node, index int) *Station { return f.stations[node][ind
 
 // Endpoints gives the port that has each packet.Endpoint: those of hosts, then
 // those of routers.
-func (f *Fabric) Endpoints() []spec.End { return f.endpoints }
+func (f *Fabric) Endpoints() []plan.End { return f.endpoints }
 
 // Directory knows where every address is.
 func (f *Fabric) Directory() *Directory { return &f.directory }
@@ -251,7 +251,7 @@ func (f *Fabric) Events() (n uint64) {
 func (f *Fabric) Lookahead() units.Time { return f.lookahead }
 
 // Set changes one or both directions of a link.
-func (f *Fabric) Set(link int, dir [2]bool, patch spec.LinkPatch) error {
+func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 	var next [2]links.Settings
 	for d := range 2 {
 		if !dir[d] {

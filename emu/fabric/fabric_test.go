@@ -9,13 +9,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/port"
 )
 
-func parse(t rapid.TB, text string) *spec.Plan {
+func parse(t rapid.TB, text string) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("lab.yaml", []byte(text))
 	if err != nil {
@@ -24,7 +25,7 @@ func parse(t rapid.TB, text string) *spec.Plan {
 	return p
 }
 
-func run(t testing.TB, p *spec.Plan) *Fabric {
+func run(t testing.TB, p *plan.Plan) *Fabric {
 	t.Helper()
 	f := New(p)
 	f.Failed = func(err error) { t.Errorf("event: %v", err) }
@@ -365,7 +366,7 @@ workload: [{poisson: {from: [h1, h2, h3, h4], to: [h13, h14, h15, h16], rate: 2G
 
 // permutation is a fat-tree of k ports with 100 Gb/s links in which every host
 // sends packets of 1000 B to one other, at some Gb/s.
-func permutation(t testing.TB, k, gbps int) *spec.Plan {
+func permutation(t testing.TB, k, gbps int) *plan.Plan {
 	hosts := k * k * k / 4
 	var flows strings.Builder
 	for i := 1; i <= hosts; i++ {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
@@ -27,8 +27,8 @@ const (
 func (f *Fabric) addFlow(i int) {
 	flow := f.Plan.Flows[i]
 	from, to, first := f.path(flow.From, flow.To, flow.IPv6)
-	src, _ := spec.AddressOf(&f.Plan.Nodes[from.Node].Ports[from.Index], flow.IPv6)
-	dst, _ := spec.AddressOf(&f.Plan.Nodes[to.Node].Ports[to.Index], flow.IPv6)
+	src, _ := plan.AddressOf(&f.Plan.Nodes[from.Node].Ports[from.Index], flow.IPv6)
+	dst, _ := plan.AddressOf(&f.Plan.Nodes[to.Node].Ports[to.Index], flow.IPv6)
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
 	version, ether := uint8(4), uint16(wire.EtherTypeIPv4)
 	if flow.IPv6 {
@@ -62,10 +62,10 @@ func (f *Fabric) addFlow(i int) {
 
 // path finds the stations between which modelled traffic of two hosts goes, and
 // the port that its packets go to first. The plan has been checked to have one.
-func (f *Fabric) path(a, b int, v6 bool) (from, to *Station, first spec.End) {
+func (f *Fabric) path(a, b int, v6 bool) (from, to *Station, first plan.End) {
 	if f.routers == nil {
 		from, to = f.flowEnd(a, v6), f.flowEnd(b, v6)
-		return from, to, spec.End{Node: to.Node, Port: to.Index}
+		return from, to, plan.End{Node: to.Node, Port: to.Index}
 	}
 	x, y, first, ok := f.routers.reach.Path(a, b, v6)
 	if !ok {
@@ -82,7 +82,7 @@ func (f *Fabric) flowEnd(node int, v6 bool) *Station {
 		if s.Node != node || p.Link < 0 {
 			continue
 		}
-		if _, ok := spec.AddressOf(&p, v6); ok {
+		if _, ok := plan.AddressOf(&p, v6); ok {
 			return s
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
@@ -33,11 +34,11 @@ const maxFlowPatterns = 100
 
 // Check judges a series of flows of a plan before the run. The error names what to
 // change.
-func (s FlowSeries) Check(p *spec.Plan) error {
+func (s FlowSeries) Check(p *plan.Plan) error {
 	if len(s.Flows) > maxFlowPatterns {
 		return fmt.Errorf("%d patterns, more than %d: * stands for many flows, as in 'h*:eth0'", len(s.Flows), maxFlowPatterns)
 	}
-	if !slices.ContainsFunc(p.Nodes, func(n spec.Node) bool { return n.NIC != nil }) {
+	if !slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return n.NIC != nil }) {
 		return fmt.Errorf("no host has a NIC, and flows are those of queue pairs: write nic: roce for hosts in the lab file")
 	}
 	for _, pattern := range s.Flows {
@@ -60,7 +61,7 @@ func (s FlowSeries) Check(p *spec.Plan) error {
 }
 
 // checkFlowPattern refuses a pattern that nothing can match.
-func checkFlowPattern(p *spec.Plan, pattern string) error {
+func checkFlowPattern(p *plan.Plan, pattern string) error {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return fmt.Errorf("%q is not a pattern: a [ needs its ]", pattern)
 	}
@@ -89,7 +90,7 @@ func checkFlowPattern(p *spec.Plan, pattern string) error {
 		}
 		names = append(names, name)
 	}
-	return fmt.Errorf("no flow can match %q: %s", pattern, spec.Suggest(pattern, "the NICs and the transfers are", names))
+	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the NICs and the transfers are", names))
 }
 
 func matchesName(pattern, name string) bool {
@@ -108,7 +109,7 @@ const (
 
 // wants judges a queue pair of a node by its names: number is "h1:eth0#17", or "" where
 // it is not known yet.
-func (s *FlowSeries) wants(p *spec.Plan, node int, number, transfer string) taken {
+func (s *FlowSeries) wants(p *plan.Plan, node int, number, transfer string) taken {
 	if len(s.Flows) == 0 {
 		return ifSends
 	}

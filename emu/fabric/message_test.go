@@ -8,7 +8,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -107,8 +107,8 @@ func checkMessages(t *testing.T, lab string, shards, protocol int, version uint8
 		m.Body.(*remark).text = append(m.Body.(*remark).text, make([]byte, size)...)
 		m.Body.(*remark).text[0] = 'x'
 		if remarks[protocol].Ether == 0 {
-			m.From, _ = spec.AddressOf(&f.Plan.Nodes[from.Node].Ports[0], version == 6)
-			m.To, _ = spec.AddressOf(&f.Plan.Nodes[to.Node].Ports[0], version == 6)
+			m.From, _ = plan.AddressOf(&f.Plan.Nodes[from.Node].Ports[0], version == 6)
+			m.To, _ = plan.AddressOf(&f.Plan.Nodes[to.Node].Ports[0], version == 6)
 		}
 		p.SrcPort = 40000
 		p.Seal()

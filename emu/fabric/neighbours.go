@@ -3,7 +3,7 @@ package fabric
 import (
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/switches/router"
@@ -38,12 +38,12 @@ func (n Neighbours) MAC(ip netip.Addr) (wire.MAC, bool) {
 }
 
 // first is the first port of a router in the domain of a host's interface.
-func (r *routers) first(node, port int) (spec.End, bool) {
+func (r *routers) first(node, port int) (plan.End, bool) {
 	e, ok := r.firsts[r.reach.Domain[node][port]]
 	return e, ok
 }
 
-func (f *Fabric) mac(e spec.End) wire.MAC {
+func (f *Fabric) mac(e plan.End) wire.MAC {
 	m := f.Plan.Nodes[e.Node].Ports[e.Port].MAC
 	return wire.ReadMAC(m[:])
 }
@@ -97,7 +97,7 @@ func (f *Fabric) station(e packet.Endpoint) *Station {
 // number is the packet.To of a station's first address of a version of IP, 0
 // when it has none.
 func (f *Fabric) number(s *Station, version uint8) int32 {
-	a, ok := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], version == 6)
+	a, ok := plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], version == 6)
 	if !ok {
 		return 0
 	}

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -233,7 +233,7 @@ func (f *Fabric) nicsOf(name string) (list []*nic, err error) {
 	switch {
 	case len(list) > 0:
 		return list, nil
-	case f.Plan.Nodes[node].Kind != spec.Host:
+	case f.Plan.Nodes[node].Kind != plan.Host:
 		return nil, fmt.Errorf("%s is a switch, and only hosts have NICs", f.Plan.Nodes[node].Name)
 	}
 	return nil, fmt.Errorf("%s has no NIC: write nic: roce for it in the lab file", name)

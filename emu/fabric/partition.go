@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -16,7 +16,7 @@ const minLookahead = 100 * units.Nanosecond
 
 // CheckShards tells why a plan cannot be cut into as many shards as it asks
 // for, nil when it can.
-func CheckShards(p *spec.Plan) error {
+func CheckShards(p *plan.Plan) error {
 	_, err := partition(p, p.Engine.Shards)
 	return err
 }
@@ -27,7 +27,7 @@ func CheckShards(p *spec.Plan) error {
 // neighbours are in, from the hosts upwards, and the less loaded one where that
 // is undecided. So the pods of a fat-tree and the leaves of a leaf-spine fabric
 // stay whole.
-func partition(p *spec.Plan, n int) ([]int, error) {
+func partition(p *plan.Plan, n int) ([]int, error) {
 	shardOf := make([]int, len(p.Nodes))
 	if n == 1 {
 		return shardOf, nil
@@ -63,7 +63,7 @@ type groups struct {
 }
 
 // group finds the sets of nodes that short links hold together.
-func group(p *spec.Plan) groups {
+func group(p *plan.Plan) groups {
 	parent := make([]int, len(p.Nodes))
 	for i := range parent {
 		parent[i] = i
@@ -93,7 +93,7 @@ func group(p *spec.Plan) groups {
 		}
 		g.of[n] = i
 		g.weight[i] += len(p.Nodes[n].Ports)
-		if p.Nodes[n].Kind == spec.Host {
+		if p.Nodes[n].Kind == plan.Host {
 			g.hosts[i]++
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
@@ -54,7 +54,7 @@ func (h *pointHost) agent(version uint8) netip.Addr {
 		if r := sw.Routing(); r != nil && r.Sources[h.port][version/6].IsValid() {
 			return r.Sources[h.port][version/6]
 		}
-	} else if a, ok := spec.AddressOf(&f.Plan.Nodes[h.node].Ports[h.port], version == 6); ok {
+	} else if a, ok := plan.AddressOf(&f.Plan.Nodes[h.node].Ports[h.port], version == 6); ok {
 		return a
 	}
 	return AgentAddress(h.node, version)
@@ -72,7 +72,7 @@ func (h *pointHost) reply(to *packet.Packet, m *packet.MessageProtocol) *packet.
 	if m.Ether == 0 {
 		p.Message.From = h.agent(to.Version)
 		if p.Message.To = to.FlowKey(roce.Port).From; !p.Message.To.IsValid() {
-			p.Message.To, _ = spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], to.Version == 6)
+			p.Message.To, _ = plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], to.Version == 6)
 		}
 	}
 	return p

@@ -16,7 +16,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"github.com/google/gopacket/pcapgo"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
@@ -131,7 +131,7 @@ func (c *talker) Enqueue(_ units.Time, _ congestion.Queue, p *packet.Packet) pac
 
 // withTalkers builds a fabric in which every queue of a switch has a talker, and gives
 // what they have sent.
-func withTalkers(plan *spec.Plan) (f *Fabric, sent map[string]int) {
+func withTalkers(p *plan.Plan) (f *Fabric, sent map[string]int) {
 	sent = map[string]int{}
 	defer func(make func(congestion.Config, congestion.Env) congestion.Point) { newPoint = make }(newPoint)
 	newPoint = func(_ congestion.Config, env congestion.Env) congestion.Point {
@@ -140,7 +140,7 @@ func withTalkers(plan *spec.Plan) (f *Fabric, sent map[string]int) {
 		}
 		return &talker{env: env, rand: env.Rand, sent: sent, to: []packet.Endpoint{packet.Flood, 0, 1, 2}}
 	}
-	return New(plan), sent
+	return New(p), sent
 }
 
 // byWallClock runs a fabric of one shard by the wall clock for an emulated time.
@@ -182,7 +182,7 @@ duration: 30ms
 		"router":  "topology:" + fmt.Sprintf(modelled, ", address: auto", flows),
 		"NICs":    "topology:\n  kinds: {host: {attach: none, nic: {}}}" + fmt.Sprintf(modelled, "", `workload: [{write: {from: h1, to: h3, size: 1MB}}, {write: {from: h2, to: h3, size: 1MB}}]`),
 	} {
-		plan, routed := parse(t, text), name == "router"
+		p, routed := parse(t, text), name == "router"
 		for clock, run := range map[string]func(*testing.T, *Fabric, units.Time){
 			"virtual": func(t *testing.T, f *Fabric, until units.Time) {
 				if err := f.Run(context.Background(), until); err != nil {
@@ -192,7 +192,7 @@ duration: 30ms
 			"wall": byWallClock,
 		} {
 			t.Run(name+"/"+clock, func(t *testing.T) {
-				f, sent := withTalkers(plan)
+				f, sent := withTalkers(p)
 				file := captured(t, f, func() { run(t, f, 30*units.Millisecond) })
 				good, bad := uint64(0), uint64(0)
 				for _, kind := range talk {

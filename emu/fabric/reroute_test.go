@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -61,9 +61,9 @@ func (f *Fabric) linkAt(t testing.TB, port string) int {
 }
 
 // change sets the state of a link in both directions, as weft set does.
-func (f *Fabric) change(t testing.TB, port string, state spec.State) {
+func (f *Fabric) change(t testing.TB, port string, state plan.State) {
 	t.Helper()
-	if err := f.Set(f.linkAt(t, port), [2]bool{true, true}, spec.LinkPatch{State: &state}); err != nil {
+	if err := f.Set(f.linkAt(t, port), [2]bool{true, true}, plan.LinkPatch{State: &state}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,14 +120,14 @@ func TestRerouteOnce(t *testing.T) {
 	f := New(parse(t, "topology: {reroute: {after: 1ms}, generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1}}}\n"))
 	n, _ := f.Plan.Node("leaf1")
 	before := f.Switches[n].Table().Route
-	f.change(t, "leaf1:spine1", spec.Down)
-	f.change(t, "leaf1:spine1", spec.Up)
+	f.change(t, "leaf1:spine1", plan.Down)
+	f.change(t, "leaf1:spine1", plan.Up)
 	f.advance(t, units.Second)
 	if after := f.Switches[n].Table().Route; &before[0] != &after[0] {
 		t.Error("tables were computed for nothing")
 	}
-	f.change(t, "leaf1:spine1", spec.Down)
-	f.change(t, "leaf2:spine1", spec.Down)
+	f.change(t, "leaf1:spine1", plan.Down)
+	f.change(t, "leaf2:spine1", plan.Down)
 	events := f.Events()
 	f.advance(t, 2*units.Second)
 	if f.Events() != events+1 {
@@ -155,7 +155,7 @@ topology:
 	for reroute, want := range map[string][]string{"never": {"a b", "a b"}, "{after: 0}": {"a", ""}} {
 		f := New(parse(t, fmt.Sprintf(lab, reroute)))
 		got := []string{f.toHost(t, "s1", "h2")}
-		f.change(t, "s1:a", spec.Down)
+		f.change(t, "s1:a", plan.Down)
 		f.advance(t, 0)
 		if got = append(got, f.toHost(t, "s1", "h2")); !cmp.Equal(got, want) {
 			t.Errorf("reroute: %s: ways %q, want %q", reroute, got, want)
@@ -181,7 +181,7 @@ events:
 		f.Failed = func(error) { failed.Add(1) }
 		f.advance(t, units.Millisecond)
 		link, none := f.linkAt(t, "leaf1:spine2"), units.Time(0)
-		if err := f.Set(link, [2]bool{true, true}, spec.LinkPatch{Jitter: &none}); err != nil {
+		if err := f.Set(link, [2]bool{true, true}, plan.LinkPatch{Jitter: &none}); err != nil {
 			t.Fatal(err)
 		}
 		f.advance(t, 20*units.Millisecond)
@@ -196,7 +196,7 @@ events:
 func TestBroadcastAfterReroute(t *testing.T) {
 	f := New(parse(t, "topology: {reroute: {after: 1ms}, generate: {fat-tree: {k: 4}}}\n"))
 	for _, cut := range []string{"edge1:agg1", "agg3:core1", "core2:agg1", "edge8:agg8"} {
-		f.change(t, cut, spec.Down)
+		f.change(t, cut, plan.Down)
 	}
 	f.advance(t, units.Second)
 	sinks := make([]*sink, len(f.Stations))
@@ -332,7 +332,7 @@ topology:
 		{"leaf1:spine3", []string{"h1", "h2", "", "", "", ""}},
 	} {
 		if c.cut != "" {
-			f.change(t, c.cut, spec.Down)
+			f.change(t, c.cut, plan.Down)
 			f.advance(t, f.Now())
 		}
 		if diff := cmp.Diff(c.want, hosts()); diff != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/gopacket/layers"
 	"pgregory.net/rapid"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/internal/judge"
 	"github.com/weftlab/weft/links/gso"
 	"github.com/weftlab/weft/protocols/roce"
@@ -30,7 +30,7 @@ import (
 
 // addressOf gives the first address of a station of a version of IP.
 func addressOf(s *Station, v6 bool) netip.Addr {
-	a, ok := spec.AddressOf(&s.fabric.Plan.Nodes[s.Node].Ports[s.Index], v6)
+	a, ok := plan.AddressOf(&s.fabric.Plan.Nodes[s.Node].Ports[s.Index], v6)
 	if !ok {
 		panic("no address")
 	}

@@ -3,7 +3,7 @@ package fabric
 import (
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/switches"
 )
 
@@ -169,7 +169,7 @@ func (t *tables) static() {
 			continue
 		}
 		for _, r := range t.Plan.Nodes[n].Static {
-			var alive []spec.Way
+			var alive []plan.Way
 			for _, w := range r.Via {
 				if l := t.Plan.Nodes[n].Ports[w.Port].Link; l >= 0 && t.isUsable(l) {
 					alive = append(alive, w)
@@ -190,7 +190,7 @@ func (t *tables) static() {
 // 2014, §3), in the fewest copies that keep the proportions. Copies of one way
 // are spread out, so that round-robin does not send bursts: in each turn the
 // way that lags most behind its share is next, the first one of several.
-func replicate(ways []spec.Way) []uint16 {
+func replicate(ways []plan.Way) []uint16 {
 	divisor, sum := 0, 0
 	for _, w := range ways {
 		divisor, sum = gcd(divisor, w.Weight), sum+w.Weight

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -178,7 +178,7 @@ func TestStaticRoutesOfRouters(t *testing.T) {
 		{"r1:4", []string{"1", "", "", "", "", "", "", "", ""}},
 	} {
 		if c.cut != "" {
-			f.change(t, c.cut, spec.Down)
+			f.change(t, c.cut, plan.Down)
 			f.advance(t, f.Now())
 		}
 		if diff := cmp.Diff(c.want, ways()); diff != "" {
@@ -323,7 +323,7 @@ func TestPauseThroughRouters(t *testing.T) {
 		}
 	}
 	n, i, _ := f.Plan.Endpoint("s3:s2")
-	if mac := f.mac(spec.End{Node: n, Port: i}); len(from) != 1 || from[mac] == 0 {
+	if mac := f.mac(plan.End{Node: n, Port: i}); len(from) != 1 || from[mac] == 0 {
 		t.Errorf("pause frames of s3 came from %v, not from %v", from, mac)
 	}
 	if culprit, victim := result(t, f, "culprit"), result(t, f, "victim"); culprit.Goodput < 90e6 || culprit.Goodput > 100e6 || victim.Goodput > 150e6 {

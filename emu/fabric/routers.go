@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/switches/router"
@@ -13,16 +13,16 @@ import (
 // routers is what a fabric with routers knows beside its switches. All of it
 // follows from the plan and stays; tables.routers makes the tables from it.
 type routers struct {
-	reach     *spec.Reach
+	reach     *plan.Reach
 	ends      [][]packet.Endpoint // of the ports of routers, by node and port
 	numbers   map[netip.Addr]int32
 	numbered  []netip.Addr     // by those numbers; the first is none
 	addresses []router.Address // likewise
-	owners    []spec.End       // likewise; of an address of a router itself the Port is -1
+	owners    []plan.End       // likewise; of an address of a router itself the Port is -1
 	subnets   *router.Prefixes // numbers subnetOf
 	prefixes  []netip.Prefix   // by those numbers
-	subnetOf  []spec.End       // likewise, somebody who is in each
-	firsts    map[int]spec.End // the first port of a router in each domain
+	subnetOf  []plan.End       // likewise, somebody who is in each
+	firsts    map[int]plan.End // the first port of a router in each domain
 }
 
 // addRouters numbers the ports and addresses of routers, behind those of
@@ -30,7 +30,7 @@ type routers struct {
 func (f *Fabric) addRouters() {
 	p := f.Plan
 	for _, s := range f.Stations {
-		f.endpoints = append(f.endpoints, spec.End{Node: s.Node, Port: s.Index})
+		f.endpoints = append(f.endpoints, plan.End{Node: s.Node, Port: s.Index})
 	}
 	if !p.Routed() {
 		return
@@ -38,7 +38,7 @@ func (f *Fabric) addRouters() {
 	f.directory.stations = packet.Endpoint(len(f.Stations))
 	r := &routers{
 		reach: p.Reach(), ends: make([][]packet.Endpoint, len(p.Nodes)), numbers: map[netip.Addr]int32{},
-		numbered: make([]netip.Addr, 1), addresses: make([]router.Address, 1), owners: make([]spec.End, 1), subnets: &router.Prefixes{}, firsts: map[int]spec.End{},
+		numbered: make([]netip.Addr, 1), addresses: make([]router.Address, 1), owners: make([]plan.End, 1), subnets: &router.Prefixes{}, firsts: map[int]plan.End{},
 	}
 	r.addresses[0].Endpoint = -1
 	f.routers = r
@@ -46,7 +46,7 @@ func (f *Fabric) addRouters() {
 		node := &p.Nodes[n]
 		r.ends[n] = make([]packet.Endpoint, len(node.Ports))
 		for i := range node.Ports {
-			port, end := &node.Ports[i], spec.End{Node: n, Port: i}
+			port, end := &node.Ports[i], plan.End{Node: n, Port: i}
 			mac := f.mac(end)
 			if node.Router != nil {
 				r.ends[n][i] = packet.Endpoint(len(f.endpoints))
@@ -64,14 +64,14 @@ func (f *Fabric) addRouters() {
 		}
 		if node.Router != nil {
 			for _, a := range node.Router.Addresses {
-				r.add(a, router.Address{Endpoint: -1}, spec.End{Node: n, Port: -1})
+				r.add(a, router.Address{Endpoint: -1}, plan.End{Node: n, Port: -1})
 			}
 		}
 	}
 	for n := range p.Nodes {
 		if node := &p.Nodes[n]; node.Router != nil {
 			for _, a := range node.Router.Addresses {
-				r.addSubnet(netip.PrefixFrom(a, a.BitLen()), spec.End{Node: n, Port: -1})
+				r.addSubnet(netip.PrefixFrom(a, a.BitLen()), plan.End{Node: n, Port: -1})
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func (f *Fabric) addRouters() {
 			for i := range p.Nodes[n].Ports {
 				for _, a := range p.Nodes[n].Ports[i].Addresses {
 					if routed == (p.Nodes[n].Router != nil) {
-						r.addSubnet(a, spec.End{Node: n, Port: i})
+						r.addSubnet(a, plan.End{Node: n, Port: i})
 					}
 				}
 			}
@@ -93,14 +93,14 @@ func (f *Fabric) addRouters() {
 	}
 }
 
-func (r *routers) add(a netip.Addr, address router.Address, owner spec.End) {
+func (r *routers) add(a netip.Addr, address router.Address, owner plan.End) {
 	r.numbers[a] = int32(len(r.addresses))
 	r.numbered = append(r.numbered, a)
 	r.addresses, r.owners = append(r.addresses, address), append(r.owners, owner)
 }
 
 // addSubnet notes who is in a subnet, unless somebody else is.
-func (r *routers) addSubnet(a netip.Prefix, owner spec.End) {
+func (r *routers) addSubnet(a netip.Prefix, owner plan.End) {
 	if _, bits := r.subnets.Find(a.Addr()); bits != a.Bits() {
 		r.subnets.Set(a.Masked(), int32(len(r.subnetOf)))
 		r.prefixes, r.subnetOf = append(r.prefixes, a.Masked()), append(r.subnetOf, owner)
@@ -143,10 +143,10 @@ func (f *Fabric) routing(n int, t *router.Table) switches.Routing {
 	out := switches.Routing{Table: t, Ends: r.ends[n], Number: func(a netip.Addr) int32 { return r.numbers[a] }}
 	for i := range node.Ports {
 		port := &node.Ports[i]
-		out.MACs = append(out.MACs, f.mac(spec.End{Node: n, Port: i}))
+		out.MACs = append(out.MACs, f.mac(plan.End{Node: n, Port: i}))
 		var source [2]netip.Addr
 		for v, ipv6 := range []bool{false, true} {
-			if a, ok := spec.AddressOf(port, ipv6); ok {
+			if a, ok := plan.AddressOf(port, ipv6); ok {
 				source[v] = a
 			} else if at := slices.IndexFunc(t.Own, func(a netip.Addr) bool { return a.Is6() == ipv6 }); at >= 0 {
 				source[v] = t.Own[at]
@@ -165,7 +165,7 @@ type Way struct {
 	Static  bool       // a static route says so
 	Ports   []int      // of the router, through which it leads; none when it is Local, or there is no way
 	Weights []int      // of Ports, where they are not all equal
-	Via     []spec.End // the next routers' ports, when it is not direct
+	Via     []plan.End // the next routers' ports, when it is not direct
 }
 
 // Ways gives the ways of a router to all subnets and by all its static routes,

@@ -3,21 +3,21 @@ package fabric
 import (
 	"io"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
 )
 
 // Series says which queues are sampled, and how often.
 type Series struct {
-	Ports  []spec.End
+	Ports  []plan.End
 	Every  units.Time
 	Length units.Time // of the run; 0 = not known
 	Wall   bool       // under the wall clock
 }
 
 // Check judges a series of a plan before the run. The error names the fix.
-func (s Series) Check(p *spec.Plan) error {
+func (s Series) Check(p *plan.Plan) error {
 	length := s.Length
 	if length == 0 && !s.Wall {
 		length = lengthOf(p)
@@ -26,7 +26,7 @@ func (s Series) Check(p *spec.Plan) error {
 }
 
 // lengthOf is when the last of a plan's flows ends, 0 when that is not known.
-func lengthOf(p *spec.Plan) (end units.Time) {
+func lengthOf(p *plan.Plan) (end units.Time) {
 	for i := range p.Flows {
 		f := &p.Flows[i]
 		if f.For == 0 {
@@ -39,7 +39,7 @@ func lengthOf(p *spec.Plan) (end units.Time) {
 
 // sourcesOf lists the queues of ports: each port, then its classes where it has
 // several.
-func sourcesOf(p *spec.Plan, ports []spec.End) (sources []series.Source) {
+func sourcesOf(p *plan.Plan, ports []plan.End) (sources []series.Source) {
 	for _, e := range ports {
 		name := p.PortName(e.Node, e.Port)
 		sources = append(sources, series.Source{Port: name})
@@ -52,7 +52,7 @@ func sourcesOf(p *spec.Plan, ports []spec.End) (sources []series.Source) {
 
 // classesOf names the classes of a port that has several, by rising priority
 // as in PortStatus.
-func classesOf(p *spec.Plan, e spec.End) (names []string) {
+func classesOf(p *plan.Plan, e plan.End) (names []string) {
 	if c := p.Nodes[e.Node].Ports[e.Port].Classes; len(c) > 1 {
 		for i := range c {
 			names = append(names, c[i].Name)
@@ -103,7 +103,7 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 type queues struct {
 	*series.Tap
 	fabric   *Fabric
-	ports    []spec.End
+	ports    []plan.End
 	classes  []int            // by port: how many are sampled
 	readings []series.Reading // of one instant
 }
@@ -124,7 +124,7 @@ func (p *queues) sample(now units.Time, alone bool) {
 
 // readPort reads a port. Packets that were under way when a link went down are
 // counted by the far half of the link, which another engine may be writing.
-func (f *Fabric) readPort(now units.Time, e spec.End, alone bool) series.Reading {
+func (f *Fabric) readPort(now units.Time, e plan.End, alone bool) series.Reading {
 	p := f.ports[e.Node][e.Port]
 	c := p.Counters(now)
 	_, queue := p.Queued(now)
@@ -140,7 +140,7 @@ func (f *Fabric) readPort(now units.Time, e spec.End, alone bool) series.Reading
 
 // readClasses reads the classes of a port and gives what they add to the port
 // as a whole: its trims, and the pause of the class that was paused longest.
-func (f *Fabric) readClasses(now units.Time, e spec.End, whole series.Reading, into []series.Reading) series.Reading {
+func (f *Fabric) readClasses(now units.Time, e plan.End, whole series.Reading, into []series.Reading) series.Reading {
 	p := f.ports[e.Node][e.Port]
 	for i := range into {
 		c := p.SampleClass(now, i)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -32,7 +33,7 @@ func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)
 		if err != nil {
 			rt.Skip("a generator with too few hosts")
 		}
-		cut := spec.Down
+		cut := plan.Down
 		stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, 2 * units.Millisecond}
 		var want []any
 		for n := 1; n <= 4; n++ {
@@ -48,7 +49,7 @@ func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)
 				}
 				got = append(got, outcome(f)...)
 				if i == 0 { // by hand, as in a running lab
-					if err := f.Set(len(p.Links)-1, [2]bool{true, false}, spec.LinkPatch{State: &cut}); err != nil {
+					if err := f.Set(len(p.Links)-1, [2]bool{true, false}, plan.LinkPatch{State: &cut}); err != nil {
 						rt.Fatal(err)
 					}
 				}

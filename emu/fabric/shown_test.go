@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // labFile reads a lab that comes with weft, with another seed and with pieces of
 // its text replaced: old, new, old, new, ...
-func labFile(t testing.TB, path string, seed int, changes ...string) *spec.Plan {
+func labFile(t testing.TB, path string, seed int, changes ...string) *plan.Plan {
 	t.Helper()
 	b, err := os.ReadFile("../../" + path)
 	if err != nil {

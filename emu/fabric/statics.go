@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/switches/router"
 )
 
@@ -45,7 +45,7 @@ func (s *statics) add() {
 }
 
 // set has a static route lead to a known address.
-func (s *statics) set(r *spec.StaticRoute, number int, made map[int]uint16) {
+func (s *statics) set(r *plan.StaticRoute, number int, made map[int]uint16) {
 	if s.owners[number].Node == s.node {
 		return
 	}
@@ -59,7 +59,7 @@ func (s *statics) set(r *spec.StaticRoute, number int, made map[int]uint16) {
 }
 
 // named gives the addresses of the hosts that a static route names.
-func (r *routers) named(route *spec.StaticRoute) (all []netip.Addr) {
+func (r *routers) named(route *plan.StaticRoute) (all []netip.Addr) {
 	if len(route.Prefixes) > 0 {
 		return nil
 	}
@@ -85,16 +85,16 @@ func (s *statics) computed(number int) int {
 // to what nobody is known to have; NoRoute when it is not there because nobody
 // is behind its ports. Search is the one for the address. Made has the routes
 // to addresses that are not right behind the ports.
-func (s *statics) route(r *spec.StaticRoute, number, search int, made map[int]uint16) uint16 {
+func (s *statics) route(r *plan.StaticRoute, number, search int, made map[int]uint16) uint16 {
 	to := unplaced
 	if o := s.owners[number]; number > 0 && o.Port >= 0 {
 		to = s.of[o.Node][o.Port]
 	}
-	ends := to >= 0 && slices.ContainsFunc(r.Via, func(w spec.Way) bool { return s.of[s.node][w.Port] == to })
+	ends := to >= 0 && slices.ContainsFunc(r.Via, func(w plan.Way) bool { return s.of[s.node][w.Port] == to })
 	if index, ok := made[search]; ok && !ends {
 		return index
 	}
-	var alive []spec.Way
+	var alive []plan.Way
 	behind := map[uint16][]router.Hop{}
 	for _, w := range r.Via {
 		var hops []router.Hop
@@ -141,7 +141,7 @@ func (s *statics) nearest(area, search int) (hops []router.Hop) {
 }
 
 // index gives the index of a new route through ports behind which somebody is.
-func (s *statics) index(alive []spec.Way, behind map[uint16][]router.Hop) uint16 {
+func (s *statics) index(alive []plan.Way, behind map[uint16][]router.Hop) uint16 {
 	if len(alive) == 0 {
 		return router.NoRoute
 	}
@@ -163,7 +163,7 @@ func (s *statics) index(alive []spec.Way, behind map[uint16][]router.Hop) uint16
 
 // ending gives the index of a new route to areas behind which there is no
 // router: whom a packet is for is there, or nowhere.
-func (s *statics) ending(r *spec.StaticRoute) uint16 {
+func (s *statics) ending(r *plan.StaticRoute) uint16 {
 	var ports []uint16
 	for _, w := range r.Via {
 		if s.of[s.node][w.Port] >= 0 {

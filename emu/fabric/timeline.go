@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -55,7 +55,7 @@ const maxStorms = 200
 
 // note keeps what is about to be done to a direction of a link, in the shard that it
 // leaves from.
-func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp bool, p *spec.LinkPatch) {
+func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp bool, p *plan.LinkPatch) {
 	m := moment{at: now, by: by, link: link, dir: dir}
 	for i := len(s.timeline) - 1; i >= 0 && s.timeline[i].at == now; i-- {
 		if s.timeline[i].link == link && s.timeline[i].dir == dir {
@@ -63,7 +63,7 @@ func (f *Fabric) note(s *Shard, now units.Time, by string, link, dir int, wasUp 
 		}
 	}
 	if p.State != nil && bool(*p.State) != wasUp {
-		if m.kind = LinkDown; *p.State == spec.Up {
+		if m.kind = LinkDown; *p.State == plan.Up {
 			m.kind = LinkUp
 		}
 		s.timeline = append(s.timeline, m)

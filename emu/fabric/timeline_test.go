@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -137,9 +137,9 @@ workload:
 // link's state is no event of it.
 func TestSetIsInTheTimeline(t *testing.T) {
 	f := New(parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2}}}"))
-	down, up := spec.Down, spec.Up
+	down, up := plan.Down, plan.Up
 	rate := units.Gbps
-	for _, s := range []spec.LinkPatch{{State: &up}, {State: &down, Rate: &rate}, {State: &down}, {State: &up}} {
+	for _, s := range []plan.LinkPatch{{State: &up}, {State: &down, Rate: &rate}, {State: &down}, {State: &up}} {
 		if err := f.Set(0, [2]bool{true, true}, s); err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
@@ -50,7 +50,7 @@ func (f *Fabric) side(s *Station, v6 bool) workload.Side {
 
 // addressOf is a station's first address of a version of IP.
 func (f *Fabric) addressOf(s *Station, v6 bool) netip.Addr {
-	a, ok := spec.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], v6)
+	a, ok := plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], v6)
 	if !ok {
 		panic(fmt.Sprintf("a plan with a transfer of a host without an address: %s", f.Plan.Nodes[s.Node].Name))
 	}

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/switches/router"
 )
 
 // area is a broadcast domain as the links that are there make it.
-type area struct{ routers []spec.End }
+type area struct{ routers []plan.End }
 
 // areas finds them, and gives the number of that of every port of a host or
 // router, by node and port; -1 where it leads nowhere.
@@ -23,7 +23,7 @@ func (f *Fabric) areas(adjacent [][]neighbour) (all []area, of [][]int) {
 		of[node][port] = len(all) - 1
 		if f.Plan.Nodes[node].Router != nil {
 			a := &all[len(all)-1]
-			a.routers = append(a.routers, spec.End{Node: node, Port: port})
+			a.routers = append(a.routers, plan.End{Node: node, Port: port})
 		}
 	}
 	seen := make([]bool, len(f.Plan.Nodes))
@@ -78,7 +78,7 @@ type wayfinder struct {
 // found is a way to the next router: by a port, to that router's port.
 type found struct {
 	port int
-	far  spec.End
+	far  plan.End
 }
 
 // goal is what routes lead to.
@@ -89,7 +89,7 @@ type goal struct {
 
 // target gives the number of the place where an address is, -1 when it is
 // nowhere.
-func (b *wayfinder) target(o spec.End) int {
+func (b *wayfinder) target(o plan.End) int {
 	at, roots := -1, []int{o.Node}
 	key := fmt.Sprint("router ", o.Node)
 	if o.Port >= 0 {
@@ -248,6 +248,6 @@ func (b *wayfinder) onward(n int, distance []int, t *router.Table, groups *table
 }
 
 // hop is a router's port as the next one to go to.
-func (b *wayfinder) hop(e spec.End) router.Hop {
+func (b *wayfinder) hop(e plan.End) router.Hop {
 	return router.Hop{Endpoint: b.ends[e.Node][e.Port], MAC: b.fabric.mac(e)}
 }

@@ -6,12 +6,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // DOT writes a plan as an undirected graph for Graphviz. The program dot puts
 // hosts below their switches; the other layouts of Graphviz work too.
-func DOT(w io.Writer, p *spec.Plan) error {
+func DOT(w io.Writer, p *plan.Plan) error {
 	r := newRows(p)
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "graph %s {\n", quote(p.Name))
@@ -41,7 +41,7 @@ func DOT(w io.Writer, p *spec.Plan) error {
 
 // edge writes a link from its higher to its lower end, because that is how
 // dot ranks what an edge joins.
-func (r *rows) edge(w io.Writer, l spec.Link) {
+func (r *rows) edge(w io.Writer, l plan.Link) {
 	first := r.first(l)
 	tail, head := l.Ends[first], l.Ends[1-first]
 	one, other := r.Nodes[tail.Node], r.Nodes[head.Node]
@@ -55,7 +55,7 @@ func (r *rows) edge(w io.Writer, l spec.Link) {
 }
 
 // down tells whether a direction of a link is down.
-func down(l spec.Link) bool { return !l.Dir[0].Up || !l.Dir[1].Up }
+func down(l plan.Link) bool { return !l.Dir[0].Up || !l.Dir[1].Up }
 
 // quoting escapes what means something in a label: quotes, the escapes that
 // begin with a backslash, and HTML's entities.

@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
@@ -41,7 +42,7 @@ var labs = map[string]string{
     - {endpoints: ["spine1:twin", "leaf1:twin"], from: {"spine1:twin": {rate: 1Gbps}}}`,
 }
 
-func lab(t *testing.T, name string) *spec.Plan {
+func lab(t *testing.T, name string) *plan.Plan {
 	p, err := spec.Parse(name+".yaml", []byte("topology:\n  "+strings.TrimSpace(labs[name])))
 	if err != nil {
 		t.Fatal(err)
@@ -50,33 +51,33 @@ func lab(t *testing.T, name string) *spec.Plan {
 }
 
 // mesh makes a plan from kinds, and pairs of nodes to join.
-func mesh(kinds []spec.Kind, pairs ...[2]int) *spec.Plan {
-	p := &spec.Plan{Name: "mesh"}
+func mesh(kinds []plan.Kind, pairs ...[2]int) *plan.Plan {
+	p := &plan.Plan{Name: "mesh"}
 	for i, k := range kinds {
-		p.Nodes = append(p.Nodes, spec.Node{Name: fmt.Sprintf("%s-%d", k, i), Kind: k})
+		p.Nodes = append(p.Nodes, plan.Node{Name: fmt.Sprintf("%s-%d", k, i), Kind: k})
 	}
 	for i, pair := range pairs {
-		var l spec.Link
+		var l plan.Link
 		for end, n := range pair {
 			node := &p.Nodes[n]
-			l.Ends[end] = spec.End{Node: n, Port: len(node.Ports)}
+			l.Ends[end] = plan.End{Node: n, Port: len(node.Ports)}
 			l.Dir[end] = links.Settings{Rate: units.Gbps * units.Rate(1+i%3), Up: i%4 != 3}
-			node.Ports = append(node.Ports, spec.Port{Name: fmt.Sprint("p", i), Link: i, End: end})
+			node.Ports = append(node.Ports, plan.Port{Name: fmt.Sprint("p", i), Link: i, End: end})
 		}
 		p.Links = append(p.Links, l)
 	}
 	return p
 }
 
-func eachPlan(t *testing.T, check func(t *testing.T, p *spec.Plan)) {
-	plans := map[string]*spec.Plan{
+func eachPlan(t *testing.T, check func(t *testing.T, p *plan.Plan)) {
+	plans := map[string]*plan.Plan{
 		"nothing":    {},
-		"one-host":   {Nodes: []spec.Node{{Name: "h", Ports: []spec.Port{{Name: "eth0", Link: -1}}}}},
-		"one-switch": mesh([]spec.Kind{spec.Switch}),
-		"no-hosts":   mesh([]spec.Kind{spec.Switch, spec.Switch, spec.Switch}, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 0}),
-		"two-hosts":  mesh([]spec.Kind{spec.Host, spec.Host}, [2]int{0, 1}, [2]int{0, 1}),
+		"one-host":   {Nodes: []plan.Node{{Name: "h", Ports: []plan.Port{{Name: "eth0", Link: -1}}}}},
+		"one-switch": mesh([]plan.Kind{plan.Switch}),
+		"no-hosts":   mesh([]plan.Kind{plan.Switch, plan.Switch, plan.Switch}, [2]int{0, 1}, [2]int{1, 2}, [2]int{2, 0}),
+		"two-hosts":  mesh([]plan.Kind{plan.Host, plan.Host}, [2]int{0, 1}, [2]int{0, 1}),
 	}
-	strange := mesh([]spec.Kind{spec.Host, spec.Switch}, [2]int{0, 1})
+	strange := mesh([]plan.Kind{plan.Host, plan.Switch}, [2]int{0, 1})
 	strange.Name, strange.Nodes[0].Name, strange.Nodes[1].Name = `a "lab"`, `<&"h\`, "graph\n\\"
 	strange.Nodes[1].Ports[0].Name = `]"--\`
 	plans["strange-names"] = strange
@@ -89,7 +90,7 @@ func eachPlan(t *testing.T, check func(t *testing.T, p *spec.Plan)) {
 }
 
 func TestSVG(t *testing.T) {
-	eachPlan(t, func(t *testing.T, p *spec.Plan) {
+	eachPlan(t, func(t *testing.T, p *plan.Plan) {
 		var b, again bytes.Buffer
 		if err := errors.Join(SVG(&b, p), SVG(&again, p)); err != nil {
 			t.Fatal(err)
@@ -133,7 +134,7 @@ func texts(t *testing.T, r io.Reader) (found []string) {
 	}
 }
 
-func place(p *spec.Plan) *layout {
+func place(p *plan.Plan) *layout {
 	r := newRows(p)
 	labels, _ := r.labels()
 	return newLayout(r, labels)
@@ -165,7 +166,7 @@ func checkLayout(t interface{ Errorf(string, ...any) }, l *layout) {
 }
 
 func TestLayout(t *testing.T) {
-	eachPlan(t, func(t *testing.T, p *spec.Plan) { checkLayout(t, place(p)) })
+	eachPlan(t, func(t *testing.T, p *plan.Plan) { checkLayout(t, place(p)) })
 }
 
 // TestShape: large labs are not strips, and what is folded is still a drawing in
@@ -197,7 +198,7 @@ func TestShape(t *testing.T) {
 
 func TestLayoutOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kinds := rapid.SliceOfN(rapid.SampledFrom([]spec.Kind{spec.Host, spec.Switch}), 2, 40).Draw(t, "kinds")
+		kinds := rapid.SliceOfN(rapid.SampledFrom([]plan.Kind{plan.Host, plan.Switch}), 2, 40).Draw(t, "kinds")
 		var pairs [][2]int
 		for range rapid.IntRange(0, 80).Draw(t, "links") {
 			a := rapid.IntRange(0, len(kinds)-1).Draw(t, "a")
@@ -227,8 +228,8 @@ func TestTiers(t *testing.T) {
 
 // TestChain gives the switches of a chain in disorder.
 func TestChain(t *testing.T) {
-	const h, s = spec.Host, spec.Switch
-	r := newRows(mesh([]spec.Kind{s, s, s, s, h, h, h, h},
+	const h, s = plan.Host, plan.Switch
+	r := newRows(mesh([]plan.Kind{s, s, s, s, h, h, h, h},
 		[2]int{4, 0}, [2]int{5, 1}, [2]int{6, 2}, [2]int{7, 3}, [2]int{2, 0}, [2]int{0, 3}, [2]int{3, 1}))
 	want := [][]int{{5, 7, 4, 6}, {1, 3, 0, 2}}
 	if !slices.EqualFunc(r.order, want, slices.Equal) {
@@ -305,17 +306,17 @@ func TestLabels(t *testing.T) {
 }
 
 func TestAddress(t *testing.T) {
-	r := spec.Node{Router: &spec.Router{Addresses: []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.255.0.1")}}, Ports: []spec.Port{{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}}
+	r := plan.Node{Router: &plan.Router{Addresses: []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.255.0.1")}}, Ports: []plan.Port{{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}}}}
 	if got := address(r); got != "10.255.0.1" {
 		t.Errorf("a router is drawn with %s", got)
 	}
 	four, six := netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("fd00::1/64")
-	for want, ports := range map[string][]spec.Port{
+	for want, ports := range map[string][]plan.Port{
 		"":         {{}},
 		"fd00::1":  {{Addresses: []netip.Prefix{six}}},
 		"10.0.0.1": {{Addresses: []netip.Prefix{six}}, {Addresses: []netip.Prefix{six, four}}},
 	} {
-		if got := address(spec.Node{Ports: ports}); got != want {
+		if got := address(plan.Node{Ports: ports}); got != want {
 			t.Errorf("address %q, want %q", got, want)
 		}
 	}
@@ -327,7 +328,7 @@ func TestDOT(t *testing.T) {
 	if err != nil {
 		t.Skip("NOT TESTED: no dot on this machine; install the package graphviz")
 	}
-	eachPlan(t, func(t *testing.T, p *spec.Plan) {
+	eachPlan(t, func(t *testing.T, p *plan.Plan) {
 		var source bytes.Buffer
 		if err := DOT(&source, p); err != nil {
 			t.Fatal(err)
@@ -350,7 +351,7 @@ func TestDOT(t *testing.T) {
 		}
 		for _, l := range p.Links {
 			a, b := p.Nodes[l.Ends[0].Node], p.Nodes[l.Ends[1].Node]
-			if a.Kind == spec.Host && b.Kind == spec.Switch && height[a.Name] >= height[b.Name] && p.Name != `a "lab"` {
+			if a.Kind == plan.Host && b.Kind == plan.Switch && height[a.Name] >= height[b.Name] && p.Name != `a "lab"` {
 				t.Errorf("%s is not below %s", a.Name, b.Name)
 			}
 		}

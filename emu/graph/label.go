@@ -1,7 +1,7 @@
 package graph
 
 import (
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 )
 
@@ -24,7 +24,7 @@ func settings(s links.Settings) string {
 // describe says what a link is like, once if both directions are the same.
 // Otherwise there and back mark the direction that leaves the given end and
 // the other one, and sep is between them.
-func describe(l spec.Link, end int, there, back, sep string) string {
+func describe(l plan.Link, end int, there, back, sep string) string {
 	one, other := settings(l.Dir[end]), settings(l.Dir[1-end])
 	if one == other {
 		return one
@@ -33,7 +33,7 @@ func describe(l spec.Link, end int, there, back, sep string) string {
 }
 
 // describe says what a link is like, with arrows as the link is drawn.
-func (r *rows) describe(l spec.Link) string {
+func (r *rows) describe(l plan.Link) string {
 	if r.level(l) {
 		return describe(l, r.first(l), "→ ", "← ", ", ")
 	}

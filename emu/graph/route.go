@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 )
 
 type point struct{ x, y float64 }
@@ -167,7 +167,7 @@ func (l *layout) blocksOf(a, b int) (*block, *block) {
 }
 
 // crosses tells whether a link leaves its block.
-func (l *layout) crosses(link spec.Link) bool {
+func (l *layout) crosses(link plan.Link) bool {
 	a, b := l.blocksOf(link.Ends[0].Node, link.Ends[1].Node)
 	return a != b
 }

@@ -7,21 +7,21 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // rows is a plan in rows: hosts in row 0, and each switch in the row of its
 // distance from the nearest host. No link spans more than one row, because
 // the nodes that it joins differ in distance by one at most.
 type rows struct {
-	*spec.Plan
+	*plan.Plan
 	near  [][]int // by node: the node at the far end of each of its links
 	tier  []int   // by node: its row
 	order [][]int // by row: its nodes, left to right
 	place []int   // by node: its index in its row
 }
 
-func newRows(p *spec.Plan) *rows {
+func newRows(p *plan.Plan) *rows {
 	r := &rows{Plan: p, near: make([][]int, len(p.Nodes)), place: make([]int, len(p.Nodes))}
 	for _, l := range p.Links {
 		a, b := l.Ends[0].Node, l.Ends[1].Node
@@ -64,14 +64,14 @@ func (r *rows) measure() {
 	}
 }
 
-func (r *rows) isHost(n int) bool { return r.Nodes[n].Kind == spec.Host }
+func (r *rows) isHost(n int) bool { return r.Nodes[n].Kind == plan.Host }
 
 // level tells whether a link stays within a row.
-func (r *rows) level(l spec.Link) bool { return r.tier[l.Ends[0].Node] == r.tier[l.Ends[1].Node] }
+func (r *rows) level(l plan.Link) bool { return r.tier[l.Ends[0].Node] == r.tier[l.Ends[1].Node] }
 
 // first gives the end of a link that is in the higher row or, if the link is
 // level, on the left.
-func (r *rows) first(l spec.Link) int {
+func (r *rows) first(l plan.Link) int {
 	a, b := l.Ends[0].Node, l.Ends[1].Node
 	if cmp.Or(cmp.Compare(r.tier[b], r.tier[a]), cmp.Compare(r.place[a], r.place[b])) <= 0 {
 		return 0
@@ -82,7 +82,7 @@ func (r *rows) first(l spec.Link) int {
 // address gives the address that a node is drawn with: its first of IPv4, or
 // its first if it has none of IPv4; those of a router itself come before those
 // of its ports. It is empty without any.
-func address(n spec.Node) string {
+func address(n plan.Node) string {
 	var all []netip.Addr
 	if n.Router != nil {
 		all = append(all, n.Router.Addresses...)

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // margin is around the drawing.
@@ -16,7 +16,7 @@ const margin = 16.0
 // SVG draws a plan as a picture that needs nothing else: hosts at the bottom,
 // switches in rows above by their distance from the hosts. Pointing at a link
 // shows what it joins and what it is like.
-func SVG(w io.Writer, p *spec.Plan) error {
+func SVG(w io.Writer, p *plan.Plan) error {
 	r := newRows(p)
 	labels, legend := r.labels()
 	l := newLayout(r, labels)
@@ -114,7 +114,7 @@ func (s *svg) links(l *layout, lines []line) {
 	}
 }
 
-func (s *svg) link(l *layout, link spec.Link, line line) {
+func (s *svg) link(l *layout, link plan.Link, line line) {
 	s.printf(`<path d="M`)
 	for k, p := range line.points {
 		if k == 1 && line.bent {

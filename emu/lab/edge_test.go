@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/protocols/cc"
@@ -48,7 +49,7 @@ func init() {
 }
 
 // limitedLab has a host whose flows to h2 are limited to 20 Mb/s, and those to h3 are not.
-func limitedLab(t *testing.T, attach, offload string) *spec.Plan {
+func limitedLab(t *testing.T, attach, offload string) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("edge.yaml", fmt.Appendf(nil, `
 name: edge%d
@@ -69,7 +70,7 @@ topology:
 // stream is a TCP connection from h1 to another host by which n bytes go.
 type stream struct{ received atomic.Int64 }
 
-func startStream(t *testing.T, p *spec.Plan, to string, fromPort, toPort int, n int64) *stream {
+func startStream(t *testing.T, p *plan.Plan, to string, fromPort, toPort int, n int64) *stream {
 	t.Helper()
 	s := &stream{}
 	var listener net.Listener
@@ -142,7 +143,7 @@ func TestLimitOfRealHosts(t *testing.T) {
 
 // checkLimit has a flow that is limited and one that is not, of TCP and of UDP. Apart tells
 // that the second passes the first.
-func checkLimit(t *testing.T, p *spec.Plan, apart bool) {
+func checkLimit(t *testing.T, p *plan.Plan, apart bool) {
 	l, warned, stop := startTwo(t, p)
 	dev := l.holder.devices[l.fabric.Station(nodeOf(p, "h1"), 0)]
 	switch err := dev.device.Unsteered; {
@@ -202,13 +203,13 @@ func checkLimit(t *testing.T, p *spec.Plan, apart bool) {
 	}
 }
 
-func nodeOf(p *spec.Plan, name string) int {
+func nodeOf(p *plan.Plan, name string) int {
 	n, _ := p.Node(name)
 	return n
 }
 
 // startFlowBetween sends n datagrams of 1000 bytes from h1 to a host.
-func startFlowBetween(t *testing.T, p *spec.Plan, host string, fromPort, port, n int) *flow {
+func startFlowBetween(t *testing.T, p *plan.Plan, host string, fromPort, port, n int) *flow {
 	t.Helper()
 	f := &flow{}
 	at, from := udpIn(t, p.Name, host, 0, port), udpIn(t, p.Name, "h1", 0, fromPort)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/wall"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
@@ -33,7 +33,7 @@ func (l *Lab) makeEngines() error {
 	for i, shard := range l.fabric.Shards {
 		d, err := wall.NewDriver(&shard.Engine, wall.Options{
 			Spin:     p.Engine.Spin,
-			Realtime: p.Engine.Realtime != spec.RealtimeOff, Require: p.Engine.Realtime == spec.RealtimeRequire,
+			Realtime: p.Engine.Realtime != plan.RealtimeOff, Require: p.Engine.Realtime == plan.RealtimeRequire,
 			Limit: p.Fidelity.Limit,
 		})
 		if err != nil {

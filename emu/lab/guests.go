@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/links/dgram"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -63,9 +63,9 @@ type guestNIC struct {
 }
 
 // checkGuests finds out whether a plan's virtual machines can be started here.
-func checkGuests(p *spec.Plan) error {
+func checkGuests(p *plan.Plan) error {
 	var errs []error
-	fail := func(n *spec.Node, err error) {
+	fail := func(n *plan.Node, err error) {
 		errs = append(errs, fmt.Errorf("%s:%d: %s: %w", p.File, n.VM.Line, n.Name, err))
 	}
 	any := false
@@ -106,7 +106,7 @@ func checkGuests(p *spec.Plan) error {
 
 // imageOf is the directory of the image that a machine boots, empty where it boots
 // something else.
-func imageOf(m *spec.VM) (string, error) {
+func imageOf(m *plan.VM) (string, error) {
 	switch {
 	case !m.BuiltIn():
 		return "", nil
@@ -123,7 +123,7 @@ func imageOf(m *spec.VM) (string, error) {
 
 // guestHost is what netns-lab has to make for a virtual machine: a namespace for
 // its QEMU.
-func guestHost(n *spec.Node) netnslab.Host {
+func guestHost(n *plan.Node) netnslab.Host {
 	h := netnslab.Host{Name: n.Name}
 	for _, p := range n.Ports {
 		h.Interfaces = append(h.Interfaces, netnslab.Interface{Name: p.Name, Kind: netnslab.Virtual, Addresses: p.Addresses})
@@ -219,7 +219,7 @@ func (l *Lab) namesFor() (hosts []vm.Host) {
 }
 
 // firstOf is the first address of a version of IP among those of ports.
-func firstOf(ports []spec.Port, v6 bool) (netip.Addr, bool) {
+func firstOf(ports []plan.Port, v6 bool) (netip.Addr, bool) {
 	for _, p := range ports {
 		if i := slices.IndexFunc(p.Addresses, func(a netip.Prefix) bool { return a.Addr().Is6() == v6 }); i >= 0 {
 			return p.Addresses[i].Addr(), true

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/wall"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
@@ -249,7 +249,7 @@ func (dev *holdable) note(queue int, held bool) {
 
 // report is what happened to the classes in the host, with the counters of its
 // device.
-func (dev *holdable) report(p *spec.Port, c netnslab.Counters, clock *wall.Clock) []report.HostClass {
+func (dev *holdable) report(p *plan.Port, c netnslab.Counters, clock *wall.Clock) []report.HostClass {
 	dev.mu.Lock()
 	defer dev.mu.Unlock()
 	var all []report.HostClass
@@ -286,7 +286,7 @@ func (h *holder) close() {
 
 // classesOf is what netns-lab has to keep apart at a port of a host, nil for a
 // plain one.
-func classesOf(n *spec.Node, p *spec.Port) *netnslab.Classes {
+func classesOf(n *plan.Node, p *plan.Port) *netnslab.Classes {
 	if n.Deep == nil {
 		return nil
 	}

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/sim/units"
@@ -58,7 +59,7 @@ func TestTogetherNamesTheHosts(t *testing.T) {
 
 // twoClasses is a plan of two real hosts on a switch, each with a class of
 // priority 3 for DSCP 26 beside the rest.
-func twoClasses(t *testing.T, attach string) *spec.Plan {
+func twoClasses(t *testing.T, attach string) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("holds.yaml", fmt.Appendf(nil, `
 name: holds%d
@@ -75,8 +76,8 @@ topology:
 		for i := range node.Ports {
 			node.Ports[i].Queue.Limit = units.GB
 		}
-		if node.Kind == spec.Host {
-			node.Deep = &spec.Deep{}
+		if node.Kind == plan.Host {
+			node.Deep = &plan.Deep{}
 			node.Deep.Map.DSCP[26] = 3
 			node.Ports[0].Classes = []class.Class{{Name: "rest"}, {Name: "lossless", Priority: 3}}
 		}
@@ -85,7 +86,7 @@ topology:
 }
 
 // startTwo runs a plan until the end of the test and looks for residue then.
-func startTwo(t *testing.T, p *spec.Plan) (l *Lab, warnings *warnings, stop func()) {
+func startTwo(t *testing.T, p *plan.Plan) (l *Lab, warnings *warnings, stop func()) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("SKIPPED: -short leaves out real hosts")
@@ -194,7 +195,7 @@ func udpIn(t *testing.T, lab, host string, dscp, port int) (conn *net.UDPConn) {
 // flow sends n datagrams from h1 to h2 and counts both ends.
 type flow struct{ sent, received atomic.Int64 }
 
-func startFlow(t *testing.T, p *spec.Plan, dscp, port, n int) *flow {
+func startFlow(t *testing.T, p *plan.Plan, dscp, port, n int) *flow {
 	t.Helper()
 	f := &flow{}
 	at, from := udpIn(t, p.Name, "h2", 0, port), udpIn(t, p.Name, "h1", dscp, 0)

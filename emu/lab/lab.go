@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/wall"
 	"github.com/weftlab/weft/links/dgram"
 	"github.com/weftlab/weft/links/tuntap"
@@ -27,7 +27,7 @@ import (
 
 // Lab is one running lab, owned by this process.
 type Lab struct {
-	plan    *spec.Plan
+	plan    *plan.Plan
 	fabric  *fabric.Fabric
 	engines []*engine // by shard
 	hosts   *netnslab.Lab
@@ -77,7 +77,7 @@ type endpoint interface {
 
 // New makes the hosts of a plan and everything else that Run needs. On an
 // error nothing is left.
-func New(p *spec.Plan) (*Lab, error) {
+func New(p *plan.Plan) (*Lab, error) {
 	if err := netnslab.CheckPrivileges(); err != nil {
 		return nil, err
 	}
@@ -123,10 +123,10 @@ func closing(err error) string {
 }
 
 // isReal tells whether a node is a host with devices.
-func isReal(n *spec.Node) bool { return n.Kind == spec.Host && n.Attach != spec.NoDevice }
+func isReal(n *plan.Node) bool { return n.Kind == plan.Host && n.Attach != plan.NoDevice }
 
 // hostsOf is what netns-lab has to make.
-func hostsOf(p *spec.Plan) []netnslab.Host {
+func hostsOf(p *plan.Plan) []netnslab.Host {
 	var hosts []netnslab.Host
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
@@ -146,10 +146,10 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 		}
 		for i, port := range node.Ports {
 			nic := netnslab.Interface{
-				Name: port.Name, Offload: node.Offload == spec.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i),
+				Name: port.Name, Offload: node.Offload == plan.OffloadOn, Addresses: port.Addresses, OnLink: p.OnLink(n, i),
 				Classes: classesOf(node, &node.Ports[i]),
 			}
-			if node.Attach == spec.TUN {
+			if node.Attach == plan.TUN {
 				nic.Kind = netnslab.TUN
 			} else {
 				nic.MAC = port.MAC[:]
@@ -166,7 +166,7 @@ func hostsOf(p *spec.Plan) []netnslab.Host {
 }
 
 // routersOf are the names that hosts know beside their own.
-func routersOf(p *spec.Plan) (names []netnslab.Name) {
+func routersOf(p *plan.Plan) (names []netnslab.Name) {
 	for _, n := range p.Nodes {
 		if n.Router != nil && len(n.Router.Addresses) > 0 {
 			names = append(names, netnslab.Name{Name: n.Name, Addresses: n.Router.Addresses})
@@ -206,7 +206,7 @@ func (l *Lab) attach() error {
 			c.Ignore = netnslab.Kick
 		}
 		var e endpoint
-		if node.Attach == spec.TUN {
+		if node.Attach == plan.TUN {
 			a.tun = tuntap.NewTUN(c, s.MAC, addresses(node.Ports[s.Index].Addresses), l.fabric.Neighbours(s))
 			e = a.tun
 		} else {
@@ -280,7 +280,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	if err := l.awaitGuests(ctx); err != nil {
 		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
 	}
-	if err := l.holder.start(l.plan.Engine.Realtime != spec.RealtimeOff, warn); err != nil {
+	if err := l.holder.start(l.plan.Engine.Realtime != plan.RealtimeOff, warn); err != nil {
 		return nil, fmt.Errorf("%w%s", err, closing(l.close()))
 	}
 	if err := l.listenVerbs(); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/internal/judge"
 	netnslab "github.com/weftlab/weft/netns-lab"
@@ -32,7 +33,7 @@ import (
 
 // nicsOfHosts is a plan of two real hosts with NICs and one without, at two
 // switches.
-func nicsOfHosts(t *testing.T, shards int) *spec.Plan {
+func nicsOfHosts(t *testing.T, shards int) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
 name: nics%d
@@ -425,21 +426,21 @@ func TestLinkOfANIC(t *testing.T) {
 		}
 		return connect(a, b)
 	})
-	set := func(patch spec.LinkPatch) {
+	set := func(patch plan.LinkPatch) {
 		t.Helper()
 		if _, err := NewClient(l.Dir()).Set(t.Context(), "h1:eth0", Both, patch); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, rate := range []units.Rate{200 * units.Mbps, 50 * units.Mbps, 100 * units.Mbps} {
-		set(spec.LinkPatch{Rate: &rate})
+		set(plan.LinkPatch{Rate: &rate})
 		var got units.Rate
 		l.on(t, func() error { got, _ = a.qp.Rate(); return nil })
 		if got != rate {
 			t.Errorf("on a line of %v the queue pair may send at %v", rate, got)
 		}
 	}
-	state := func(s spec.State) { set(spec.LinkPatch{State: &s}) }
+	state := func(s plan.State) { set(plan.LinkPatch{State: &s}) }
 	counters := func() (c transport.Counters) {
 		l.on(t, func() error { c, _ = a.qp.Counters(); return nil })
 		return c
@@ -475,16 +476,16 @@ func TestLinkOfANIC(t *testing.T) {
 	if string(b.buf[:6]) != "before" || counters().LocalAckTimeoutErr != 0 {
 		t.Errorf("%q has come, %+v", b.buf[:6], counters())
 	}
-	state(spec.Down)
+	state(plan.Down)
 	copy(a.buf, "behind")
 	done := write(100_000)
 	eventually(t, "timeout", func() bool { return counters().LocalAckTimeoutErr > 0 })
-	state(spec.Up)
+	state(plan.Up)
 	ends(done, nicemu.Success)
 	if string(b.buf[:6]) != "behind" {
 		t.Errorf("%q has come", b.buf[:6])
 	}
-	state(spec.Down)
+	state(plan.Down)
 	ends(write(1), cq.RetryExcErr)
 	var now nicemu.State
 	l.on(t, func() error { now = a.qp.State(); return nil })

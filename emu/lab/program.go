@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
-	"github.com/weftlab/weft/emu/spec"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/netns-lab/vm/agent"
 )
@@ -42,7 +42,7 @@ func (l *Lab) RunPrograms(p Programs) { l.programs = p }
 type program struct {
 	lab   *Lab
 	host  string
-	spec  *spec.Program
+	spec  *plan.Program
 	said  *lines
 	quiet chan struct{} // closed when it says nothing more
 	over  chan struct{} // closed when it has ended
@@ -88,7 +88,7 @@ func (l *Lab) startPrograms(ctx context.Context, warn func(error)) error {
 }
 
 // startProgram starts a command and waits until it is ready.
-func (l *Lab) startProgram(ctx context.Context, n *spec.Node, s *spec.Program, warn func(error)) error {
+func (l *Lab) startProgram(ctx context.Context, n *plan.Node, s *plan.Program, warn func(error)) error {
 	fail := func(err error) error { return fmt.Errorf("%s:%d: %s: %w", l.plan.File, s.Line, n.Name, err) }
 	if l.programs.Enter == nil && n.VM == nil {
 		return fail(errors.New("nothing says how to start the commands of exec: see lab.RunPrograms"))

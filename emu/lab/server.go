@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/fabric"
-	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/switches"
 	"github.com/weftlab/weft/traces/capture"
@@ -90,40 +90,40 @@ func (s *server) do(w http.ResponseWriter, f func()) bool {
 }
 
 func (s *server) getLab(w http.ResponseWriter, _ *http.Request) {
-	plan, info := s.lab.plan, s.lab.hosts.Info()
-	out := Status{Name: plan.Name, File: plan.File, Dilation: plan.Dilation, PID: info.PID, Started: info.Started}
+	lab, info := s.lab.plan, s.lab.hosts.Info()
+	out := Status{Name: lab.Name, File: lab.File, Dilation: lab.Dilation, PID: info.PID, Started: info.Started}
 	if !s.do(w, func() { out.Emulated = s.lab.fabric.Now() }) {
 		return
 	}
 	out.Trouble = s.lab.monitor.trouble()
-	for n := range plan.Nodes {
-		node := &plan.Nodes[n]
-		if node.Kind == spec.Switch {
+	for n := range lab.Nodes {
+		node := &lab.Nodes[n]
+		if node.Kind == plan.Switch {
 			out.Switches = append(out.Switches, node.Name)
 			if node.Router != nil {
-				out.Routers = append(out.Routers, Router{Name: node.Name, Addresses: texts(node.Router.Addresses), Ports: interfaces(plan, node)})
+				out.Routers = append(out.Routers, Router{Name: node.Name, Addresses: texts(node.Router.Addresses), Ports: interfaces(lab, node)})
 			}
 			continue
 		}
 		h := Host{Name: node.Name, Attach: node.Attach.String()}
 		if isReal(node) {
-			h.Namespace = netnslab.Namespace(plan.Name, node.Name)
+			h.Namespace = netnslab.Namespace(lab.Name, node.Name)
 		}
 		if g := s.lab.guestNamed(node.Name); g != nil {
 			h.VM = g.status(s.lab.guestDir(node.Name))
 		}
-		h.Interfaces = interfaces(plan, node)
+		h.Interfaces = interfaces(lab, node)
 		out.Hosts = append(out.Hosts, h)
 	}
 	reply(w, out)
 }
 
-func interfaces(plan *spec.Plan, node *spec.Node) (out []Interface) {
+func interfaces(lab *plan.Plan, node *plan.Node) (out []Interface) {
 	for _, p := range node.Ports {
 		i := Interface{Name: p.Name, MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses)}
 		if p.Link >= 0 {
-			far := plan.Links[p.Link].Ends[1-p.End]
-			i.Peer = plan.PortName(far.Node, far.Port)
+			far := lab.Links[p.Link].Ends[1-p.End]
+			i.Peer = lab.PortName(far.Node, far.Port)
 		}
 		out = append(out, i)
 	}
@@ -215,9 +215,9 @@ func answerOf[T any](s *server, w http.ResponseWriter, r *http.Request, of func(
 }
 
 func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
-	plan := s.lab.plan
-	n, ok := plan.Node(r.PathValue("switch"))
-	if !ok || plan.Nodes[n].Kind != spec.Switch {
+	lab := s.lab.plan
+	n, ok := lab.Node(r.PathValue("switch"))
+	if !ok || lab.Nodes[n].Kind != plan.Switch {
 		fail(w, http.StatusNotFound, fmt.Errorf("there is no switch %q", r.PathValue("switch")))
 		return
 	}
@@ -225,27 +225,27 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 	var ways []fabric.Way
 	if !s.do(w, func() {
 		table = s.lab.fabric.Switches[n].Table()
-		if plan.Nodes[n].Router != nil {
+		if lab.Nodes[n].Router != nil {
 			ways = s.lab.fabric.Ways(n)
 		}
 	}) {
 		return
 	}
-	if plan.Nodes[n].Router != nil {
+	if lab.Nodes[n].Router != nil {
 		reply(w, s.routerTable(n, ways))
 		return
 	}
-	out := Table{Switch: plan.Nodes[n].Name}
+	out := Table{Switch: lab.Nodes[n].Name}
 	for id, e := range s.lab.fabric.Endpoints() {
-		p := &plan.Nodes[e.Node].Ports[e.Port]
+		p := &lab.Nodes[e.Node].Ports[e.Port]
 		route := Route{
-			Host: plan.PortName(e.Node, e.Port), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses), Ports: []string{},
+			Host: lab.PortName(e.Node, e.Port), MAC: net.HardwareAddr(p.MAC[:]).String(), Addresses: texts(p.Addresses), Ports: []string{},
 		}
 		g := table.Route[id]
 		route.Static = table.IsStatic(g)
 		ports, weights := table.Weights(g)
 		for i, p := range ports {
-			route.Ports = append(route.Ports, plan.Nodes[n].Ports[p].Name)
+			route.Ports = append(route.Ports, lab.Nodes[n].Ports[p].Name)
 			if weights[i] != weights[0] {
 				route.Weights = weights
 			}
@@ -254,7 +254,7 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 	}
 	for i, in := range table.Tree {
 		if in {
-			out.Tree = append(out.Tree, plan.Nodes[n].Ports[i].Name)
+			out.Tree = append(out.Tree, lab.Nodes[n].Ports[i].Name)
 		}
 	}
 	reply(w, out)
@@ -262,15 +262,15 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 
 // routerTable is the table of a router.
 func (s *server) routerTable(n int, ways []fabric.Way) Table {
-	plan := s.lab.plan
-	out := Table{Switch: plan.Nodes[n].Name, Router: true, Routes: []Route{}, Tree: []string{}}
+	lab := s.lab.plan
+	out := Table{Switch: lab.Nodes[n].Name, Router: true, Routes: []Route{}, Tree: []string{}}
 	for _, way := range ways {
 		p := Prefix{To: way.To.String(), Local: way.Local, Ports: []string{}, Weights: way.Weights, Static: way.Static}
 		for _, i := range way.Ports {
-			p.Ports = append(p.Ports, plan.Nodes[n].Ports[i].Name)
+			p.Ports = append(p.Ports, lab.Nodes[n].Ports[i].Name)
 		}
 		for _, e := range way.Via {
-			p.Via = append(p.Via, plan.PortName(e.Node, e.Port))
+			p.Via = append(p.Via, lab.PortName(e.Node, e.Port))
 		}
 		out.Prefixes = append(out.Prefixes, p)
 	}
@@ -278,15 +278,15 @@ func (s *server) routerTable(n int, ways []fabric.Way) Table {
 }
 
 func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
-	plan := s.lab.plan
-	node, index, err := plan.Endpoint(r.PathValue("endpoint"))
+	lab := s.lab.plan
+	node, index, err := lab.Endpoint(r.PathValue("endpoint"))
 	if err != nil {
 		fail(w, http.StatusNotFound, err)
 		return
 	}
-	p := plan.Nodes[node].Ports[index]
+	p := lab.Nodes[node].Ports[index]
 	if p.Link < 0 {
-		fail(w, http.StatusBadRequest, fmt.Errorf("%s has no link", plan.PortName(node, index)))
+		fail(w, http.StatusBadRequest, fmt.Errorf("%s has no link", lab.PortName(node, index)))
 		return
 	}
 	var dir [2]bool
@@ -301,7 +301,7 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, noDirection(d))
 		return
 	}
-	patch, err := spec.ReadPatch(http.MaxBytesReader(w, r.Body, maxBody))
+	patch, err := plan.ReadPatch(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is longer than %d bytes", tooLong.Limit))
 		return
@@ -316,7 +316,7 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 		if serr = s.lab.fabric.Set(p.Link, dir, patch); serr != nil {
 			return
 		}
-		for _, e := range plan.Links[p.Link].Ends {
+		for _, e := range lab.Links[p.Link].Ends {
 			out.Ports = append(out.Ports, s.lab.fabric.PortStatus(e.Node, e.Port))
 		}
 	}) {

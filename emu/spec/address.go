@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
+
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // addresses gives every interface its Ethernet and IP addresses.
@@ -21,14 +23,14 @@ func (v *resolver) addresses() {
 	taken, takenMAC := v.explicitAddresses()
 	var hosts []int
 	for i := range v.plan.Nodes {
-		if v.plan.Nodes[i].Kind == Host {
+		if v.plan.Nodes[i].Kind == plan.Host {
 			hosts = append(hosts, i)
 		}
 	}
 	v.automaticMACs(slices.Concat(hosts, routers), takenMAC)
 
 	if len(routers) > 0 {
-		v.domain = v.plan.domains()
+		v.domain = v.plan.Domains()
 		v.automaticRouters(routers, taken)
 	}
 	addressing := &v.lab.Addressing
@@ -63,14 +65,14 @@ func (v *resolver) addresses() {
 // is.
 func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 	taken, takenMAC := map[netip.Addr]any{}, map[[6]byte]any{}
-	give := func(p *Port, list []placed) {
+	give := func(p *plan.Port, list []placed) {
 		for _, a := range list {
 			if v.take(taken, a) {
 				p.Addresses = append(p.Addresses, a.Prefix)
 			}
 		}
 	}
-	giveMAC := func(p *Port, m *mac) {
+	giveMAC := func(p *plan.Port, m *mac) {
 		if m == nil {
 			return
 		}
@@ -83,7 +85,7 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 	}
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.said(i)
-		if n.Kind != Host {
+		if n.Kind != plan.Host {
 			if n.Router == nil {
 				continue
 			}
@@ -176,7 +178,7 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 	for i, h := range hosts {
 		n := &v.plan.Nodes[h]
 		for p := range n.Ports {
-			if hasFamily(n.Ports[p].Addresses, first.Addr().Is6()) {
+			if plan.HasFamily(n.Ports[p].Addresses, first.Addr().Is6()) {
 				continue
 			}
 			for len(pools) <= p {
@@ -256,7 +258,7 @@ func following(p netip.Prefix) netip.Prefix {
 func (v *resolver) routes() {
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.said(i)
-		if n.Kind != Host {
+		if n.Kind != plan.Host {
 			continue
 		}
 		for j := range file.Routes {
@@ -265,7 +267,7 @@ func (v *resolver) routes() {
 			if !ok {
 				continue
 			}
-			route := Route{To: f.To.prefix, Via: via}
+			route := plan.Route{To: f.To.prefix, Via: via}
 			if f.To.any {
 				route.To = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 				if route.Via.Is6() {
@@ -287,14 +289,14 @@ func (v *resolver) routes() {
 	}
 }
 
-func hasRoute(routes []Route, to netip.Prefix) bool {
-	return slices.ContainsFunc(routes, func(r Route) bool { return r.To == to })
+func hasRoute(routes []plan.Route, to netip.Prefix) bool {
+	return slices.ContainsFunc(routes, func(r plan.Route) bool { return r.To == to })
 }
 
 // onLink tells whether a host reaches an address without a router.
 func (v *resolver) onLink(host int, ip netip.Addr) bool {
 	ports := v.plan.Nodes[host].Ports
-	direct := slices.ContainsFunc(ports, func(p Port) bool { return anyContains(p.Addresses, ip) })
+	direct := slices.ContainsFunc(ports, func(p plan.Port) bool { return anyContains(p.Addresses, ip) })
 	for p := 0; p < len(ports) && !direct; p++ {
 		direct = anyContains(v.plan.OnLink(host, p), ip)
 	}

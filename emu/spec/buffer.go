@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
@@ -91,7 +92,7 @@ func (v *resolver) memory(node int) (memory, bool) {
 func (v *resolver) nicRate() units.Rate {
 	for _, n := range v.plan.Nodes {
 		for _, p := range n.Ports {
-			if n.Kind == Host && p.Link >= 0 && v.plan.Links[p.Link].Dir[p.End].Rate > 0 {
+			if n.Kind == plan.Host && p.Link >= 0 && v.plan.Links[p.Link].Dir[p.End].Rate > 0 {
 				return v.plan.Links[p.Link].Dir[p.End].Rate
 			}
 		}
@@ -107,7 +108,7 @@ func (v *resolver) buffers() {
 	}
 	reach := v.extremes()
 	for i, d := range v.deep {
-		if d == nil || v.plan.Nodes[i].Kind == Host {
+		if d == nil || v.plan.Nodes[i].Kind == plan.Host {
 			continue
 		}
 		m, ok := v.memory(i)
@@ -119,7 +120,7 @@ func (v *resolver) buffers() {
 			port := &n.Ports[p]
 			for j, file := range d.classes {
 				v.share(d, file, &m, &port.Classes[j])
-				v.pfc(End{i, p}, file, &m, reach, &port.Classes[j], &port.Headroom[file.priority])
+				v.pfc(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j], &port.Headroom[file.priority])
 			}
 			for j, file := range d.classes {
 				port.Classes[j].Trim = v.trim(d, file, port, reach[port.Link][port.End].mtu)
@@ -204,7 +205,7 @@ func (v *resolver) fill(node int, m *memory) {
 		return
 	}
 	for p := range n.Ports {
-		queue := v.queues[End{node, p}]
+		queue := v.queues[plan.End{Node: node, Port: p}]
 		for j, c := range n.Ports[p].Classes {
 			file := d.classes[j]
 			if f := file.PFC.settings(); f != nil && f.Xoff != nil && m.size > 0 && *f.Xoff > shared {

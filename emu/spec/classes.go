@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
@@ -60,7 +62,7 @@ func (v *resolver) classes() {
 	kinds := &v.lab.Topology.Kinds
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.said(i)
-		if n.Kind == Host {
+		if n.Kind == plan.Host {
 			kind := kinds.Host.Classes
 			if n.VM != nil {
 				kind = kinds.VM.Classes
@@ -83,7 +85,7 @@ func (v *resolver) classes() {
 		}
 	}
 	for i := range v.plan.Nodes {
-		if v.plan.Nodes[i].Kind == Host && v.deep[i] == nil {
+		if v.plan.Nodes[i].Kind == plan.Host && v.deep[i] == nil {
 			v.takeOver(i)
 		}
 		if n := &v.plan.Nodes[i]; v.deep[i] == nil && (n.NIC != nil || n.Edge.Settings != nil) {
@@ -137,7 +139,7 @@ func (v *resolver) setClasses(node int, d *depth) {
 		d.classes = append(d.classes, &namedClass{name: defaultClass})
 	}
 	v.deep[node] = d
-	v.plan.Nodes[node].Deep = &Deep{}
+	v.plan.Nodes[node].Deep = &plan.Deep{}
 	var holder [class.Count]*namedClass
 	for _, c := range d.classes {
 		if c.at != nil {
@@ -171,7 +173,7 @@ func (d *depth) priorityHint(c *namedClass) string {
 			others = append(others, o.name)
 		}
 	}
-	if near, ok := nearest(c.name, others); ok {
+	if near, ok := suggest.Nearest(c.name, others); ok {
 		hint = fmt.Sprintf("did you mean %q? Otherwise %s", near, hint)
 	}
 	return hint
@@ -230,7 +232,7 @@ func (v *resolver) takeOver(host int) {
 		at := v.plan.Links[p.Link].Ends[1-p.End].Node
 		theirs := v.deep[at]
 		switch {
-		case theirs == nil || v.plan.Nodes[at].Kind == Host:
+		case theirs == nil || v.plan.Nodes[at].Kind == plan.Host:
 		case first < 0:
 			first = at
 			mine := &depth{}
@@ -240,7 +242,7 @@ func (v *resolver) takeOver(host int) {
 				})
 			}
 			v.deep[host] = mine
-			n.Deep = &Deep{Map: v.plan.Nodes[at].Deep.Map}
+			n.Deep = &plan.Deep{Map: v.plan.Nodes[at].Deep.Map}
 		case n.Deep.Map != v.plan.Nodes[at].Deep.Map || !slices.EqualFunc(v.deep[first].classes, theirs.classes, sameOnHosts):
 			v.fail(v.some(v.files[host], v.linkPlaces[p.Link]), "write classes: in the host",
 				"%s is at %s and at %s, whose classes differ", n.Name, v.plan.Nodes[first].Name, v.plan.Nodes[at].Name)
@@ -260,14 +262,14 @@ func (v *resolver) portClasses() {
 		}
 		n := &v.plan.Nodes[i]
 		for p := range n.Ports {
-			port, queue := &n.Ports[p], v.queues[End{i, p}]
+			port, queue := &n.Ports[p], v.queues[plan.End{Node: i, Port: p}]
 			for _, file := range d.classes {
 				c := file.bare()
-				if file.Limit != nil || n.Kind == Host || !d.lossless(file) && (queue.Limit != nil || d.Buffer.settings() == nil) {
+				if file.Limit != nil || n.Kind == plan.Host || !d.lossless(file) && (queue.Limit != nil || d.Buffer.settings() == nil) {
 					c.Limit = port.Queue.Limit
 					set(&c.Limit, file.Limit)
 				}
-				if n.Kind == Switch {
+				if n.Kind == plan.Switch {
 					c.Mark = port.Queue.Mark
 					if file.Mark != nil {
 						c.Mark = v.mark(file.Mark, v.rateOf(port))
@@ -281,7 +283,7 @@ func (v *resolver) portClasses() {
 
 // checkClassLimits reports queues of a port that do not hold a frame. Place
 // is what gives the frame's size.
-func (v *resolver) checkClassLimits(at End, frame units.Bytes, place any) {
+func (v *resolver) checkClassLimits(at plan.End, frame units.Bytes, place any) {
 	d := v.deep[at.Node]
 	for i, c := range v.plan.Nodes[at.Node].Ports[at.Port].Classes {
 		file, queue := d.classes[i], v.queues[at]

@@ -3,6 +3,7 @@ package spec
 import (
 	"math"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -32,7 +33,7 @@ func (controls) find(name string) (system, error) {
 
 // control resolves a rate control of a host, by the rate of its first link; the zero
 // Choice if there is none, or it cannot be.
-func (v *resolver) control(n *Node, c *controlFile, place any) cc.Choice {
+func (v *resolver) control(n *plan.Node, c *controlFile, place any) cc.Choice {
 	if c == nil || c.name == "" {
 		return cc.Choice{}
 	}
@@ -56,7 +57,7 @@ func (v *resolver) control(n *Node, c *controlFile, place any) cc.Choice {
 
 // checkUnlimited reports an event that takes away the rate of a host's link,
 // which its rate controls must know.
-func (v *resolver) checkUnlimited(from End, place any) {
+func (v *resolver) checkUnlimited(from plan.End, place any) {
 	n := &v.plan.Nodes[from.Node]
 	var all []*cc.Choice
 	if n.NIC != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/protocols/cc"
 )
 
@@ -176,10 +178,10 @@ func (r *reader) readText(ptr any, n ast.Node, what string) {
 		return
 	}
 	err := parseScalar(ptr, text)
-	var named *nameError
+	var named *plan.NameError
 	switch {
 	case errors.As(err, &named):
-		r.failAt(n, named.hint, "%s: %s", what, named.msg)
+		r.failAt(n, named.Hint, "%s: %s", what, named.Msg)
 	case err != nil:
 		r.failAt(n, "", "%s: %v", what, err)
 	}
@@ -217,9 +219,9 @@ func (r *reader) readFields(v reflect.Value, n ast.Node, what string, extra map[
 				r.failAt(e.at, m.moved()[e.key], "unknown key %q", e.key)
 				continue
 			}
-			r.failAt(e.at, suggest(e.key, what+" has", names), "unknown key %q", e.key)
+			r.failAt(e.at, suggest.Hint(e.key, what+" has", names), "unknown key %q", e.key)
 			// What was meant by it is not missing besides.
-			if near, ok := nearest(e.key, names); ok {
+			if near, ok := suggest.Nearest(e.key, names); ok {
 				fields[slices.Index(names, near)].required = false
 			}
 			continue

@@ -7,13 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
 )
 
 // checkDeep holds a node to what the doc comments of Deep, class.Class and
 // pfc.Config promise.
-func checkDeep(t rapid.TB, p *Plan, n *Node) {
+func checkDeep(t rapid.TB, p *plan.Plan, n *plan.Node) {
 	t.Helper()
 	if n.Deep == nil {
 		for _, port := range n.Ports {
@@ -46,7 +47,7 @@ func checkDeep(t rapid.TB, p *Plan, n *Node) {
 					t.Errorf("pfc %+v", *f)
 				}
 			}
-			if n.Kind == Host && (c.PFC != nil || c.Trim != nil || c.Limit == 0) {
+			if n.Kind == plan.Host && (c.PFC != nil || c.Trim != nil || c.Limit == 0) {
 				t.Errorf("the host %s has the class %+v", n.Name, c)
 			}
 			if c.Trim != nil && n.Deep.Map.DSCP[c.Trim.DSCP] == c.Priority {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
@@ -41,7 +42,7 @@ func (v *resolver) edges() {
 	kinds := &v.lab.Topology.Kinds
 	for i := range v.plan.Nodes {
 		n, said := &v.plan.Nodes[i], v.said(i).Edge
-		if n.Kind != Host {
+		if n.Kind != plan.Host {
 			continue
 		}
 		kind := kinds.Host.Edge
@@ -63,7 +64,7 @@ func (v *resolver) edges() {
 }
 
 // edge resolves the edge service of a host, by the rate of its first link.
-func (v *resolver) edge(n *Node, f *edgeFile, place any) edge.Chosen {
+func (v *resolver) edge(n *plan.Node, f *edgeFile, place any) edge.Chosen {
 	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
 	for _, p := range n.Ports {
 		if rate := v.settingsOf(&p, 0).Rate; rate > 0 {

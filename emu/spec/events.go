@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 )
 
@@ -11,7 +12,7 @@ import (
 // times so that each is judged beside what the earlier ones left.
 func (v *resolver) events() {
 	type located struct {
-		Event
+		plan.Event
 		file *eventFile
 	}
 	var events []located
@@ -26,7 +27,7 @@ func (v *resolver) events() {
 			v.fail(f, "link changes both directions, from the one that leaves the endpoint", "an event has one of link and from")
 			continue
 		}
-		if f.Set == (LinkPatch{}) {
+		if f.Set == (plan.LinkPatch{}) {
 			v.fail(&f.Set, "write for example set: {state: down}", "the event sets nothing")
 			continue
 		}
@@ -39,7 +40,7 @@ func (v *resolver) events() {
 			v.fail(name, "", "%s has no link", *name)
 			continue
 		}
-		e := Event{At: f.At, Link: port.Link, Dir: [2]bool{true, true}, Set: f.Set}
+		e := plan.Event{At: f.At, Link: port.Link, Dir: [2]bool{true, true}, Set: f.Set}
 		if f.From != nil {
 			e.Dir[1-port.End] = false
 		}
@@ -78,13 +79,13 @@ func (v *resolver) events() {
 }
 
 // end finds the port that a value of the file names.
-func (v *resolver) end(name *string) (End, bool) {
+func (v *resolver) end(name *string) (plan.End, bool) {
 	if end, ok := v.ports[*name]; ok {
 		return end, true
 	}
-	v.failName(name, func() *nameError {
-		_, err := v.plan.endpoint(*name)
+	v.failName(name, func() error {
+		_, _, err := v.plan.Endpoint(*name)
 		return err
 	})
-	return End{}, false
+	return plan.End{}, false
 }

@@ -6,31 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// Program is a command that a host runs from when the lab is up, as far as nothing
-// fails. A host's start in their order, each when the one before is ready.
-type Program struct {
-	Line  int // in the file, for what goes wrong later
-	Text  string
-	Argv  []string // of /bin/sh for what is written as a text
-	Env   []string // KEY=value, beside weft's own
-	Ready Ready
-}
-
-// Ready says what a lab waits for after it has started a program. At most one of Port,
-// Output, File and Exit is there; none waits for nothing.
-type Ready struct {
-	Port   uint16 // something listens there by TCP
-	Output string // a regular expression that a line of its output matches
-	File   string // an absolute path that is there in the host
-	Exit   bool   // it has ended, with exit code 0
-	Within time.Duration
-}
-
-// Waits tells whether there is anything to wait for.
-func (r *Ready) Waits() bool { return r.Port != 0 || r.Output != "" || r.File != "" || r.Exit }
 
 // Bounds on the time for a program to become ready.
 const (
@@ -40,7 +18,7 @@ const (
 )
 
 // programs resolves the commands of the kind, then those of the node.
-func (v *resolver) programs(kind, node []execForm) (all []Program) {
+func (v *resolver) programs(kind, node []execForm) (all []plan.Program) {
 	for _, list := range [][]execForm{kind, node} {
 		for i := range list {
 			all = append(all, v.program(&list[i]))
@@ -49,9 +27,9 @@ func (v *resolver) programs(kind, node []execForm) (all []Program) {
 	return all
 }
 
-func (v *resolver) program(form *execForm) Program {
+func (v *resolver) program(form *execForm) plan.Program {
 	f := &form.Value
-	p := Program{Line: v.line(form), Text: f.Run.text, Argv: slices.Clone(f.Run.argv), Ready: Ready{Within: defaultWithin}}
+	p := plan.Program{Line: v.line(form), Text: f.Run.text, Argv: slices.Clone(f.Run.argv), Ready: plan.Ready{Within: defaultWithin}}
 	if len(p.Argv) > 0 && (strings.TrimSpace(p.Text) == "" || p.Argv[0] == "") || f.Run.argv == nil {
 		v.failOnce(form, `write for example "iperf3 -s" or [iperf3, -s]`, "the command is empty")
 	}
@@ -71,8 +49,8 @@ func (v *resolver) program(form *execForm) Program {
 	return p
 }
 
-func (v *resolver) ready(f *readyFile) Ready {
-	r := Ready{Within: defaultWithin}
+func (v *resolver) ready(f *readyFile) plan.Ready {
+	r := plan.Ready{Within: defaultWithin}
 	count := 0
 	if f.Port != nil {
 		count++

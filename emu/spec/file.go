@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -32,7 +33,7 @@ type fidelityFile struct {
 
 type engineFile struct {
 	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1s of real time whatever the dilation; default 0"`
-	Realtime Realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
+	Realtime realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
 	Shards   *shards     `yaml:"shards,omitempty" jsonschema_description:"parts with an engine each, so that several cores carry one lab; default 1"`
 }
 
@@ -61,7 +62,7 @@ type kindsFile struct {
 	Switch switchKindFile `yaml:"switch,omitempty" jsonschema_description:"defaults of switches"`
 	Host   hostKindFile   `yaml:"host,omitempty" jsonschema_description:"defaults of hosts"`
 	VM     vmKindFile     `yaml:"vm,omitempty" jsonschema_description:"defaults of virtual machines"`
-	Link   LinkPatch      `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
+	Link   plan.LinkPatch `yaml:"link,omitempty" jsonschema_description:"defaults of links"`
 }
 
 type switchKindFile struct {
@@ -74,8 +75,8 @@ type switchKindFile struct {
 }
 
 type hostKindFile struct {
-	Attach     *Attach               `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
-	Offload    *Offload              `yaml:"offload,omitempty" jsonschema_description:"whether hosts hand over up to 64 KB at once, which the emulator splits, and get runs of packets joined; default on"`
+	Attach     *attach               `yaml:"attach,omitempty" jsonschema_description:"how interfaces reach programs; default tap"`
+	Offload    *offload              `yaml:"offload,omitempty" jsonschema_description:"whether hosts hand over up to 64 KB at once, which the emulator splits, and get runs of packets joined; default on"`
 	JoinWindow *units.Time           `yaml:"join-window,omitempty" jsonschema_description:"how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
 	Sysctls    dict[scalar]          `yaml:"sysctls,omitempty" jsonschema_description:"kernel settings below net."`
 	Private    oneOrMore[privateDir] `yaml:"private,omitempty" jsonschema_description:"directories that each host has for itself, empty at first, such as /tmp"`
@@ -93,8 +94,8 @@ type nodeFile struct {
 
 	Address oneOrMore[nodeAddress] `yaml:"address,omitempty" jsonschema_description:"host: addresses of its first interface with the lengths of their prefixes, default from the pools; switch: addresses that make it a router, or auto, or none; default that of the kind"`
 
-	Attach     *Attach               `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
-	Offload    *Offload              `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
+	Attach     *attach               `yaml:"attach,omitempty" jsonschema_description:"host: how its interfaces reach programs; default tap"`
+	Offload    *offload              `yaml:"offload,omitempty" jsonschema_description:"host: whether it hands over up to 64 KB at once, which the emulator splits, and gets runs of packets joined; default on"`
 	JoinWindow *units.Time           `yaml:"join-window,omitempty" jsonschema_description:"host: how long a packet waits for others to be joined with on its way to the host, at most 1ms; default 20us"`
 	MAC        *mac                  `yaml:"mac,omitempty" jsonschema_description:"host: Ethernet address of its first interface; default counted from 02:00:00:00:00:01"`
 	Routes     []routeFile           `yaml:"routes,omitempty" jsonschema_description:"static routes: of a host, via addresses; of a switch, via ports"`
@@ -168,25 +169,25 @@ type generateFile struct {
 }
 
 type linkFile struct {
-	Endpoints []string `yaml:"endpoints" jsonschema_description:"the two ports that it joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
-	LinkPatch `yaml:",inline"`
-	From      dict[directionFile] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
+	Endpoints      []string `yaml:"endpoints" jsonschema_description:"the two ports that it joins, as node:port" jsonschema:"minItems=2,maxItems=2"`
+	plan.LinkPatch `yaml:",inline"`
+	From           dict[directionFile] `yaml:"from,omitempty" jsonschema_description:"other settings for the direction that leaves one of the endpoints"`
 }
 
 func (linkFile) noun() string { return "a link" }
 
 type directionFile struct {
-	LinkPatch `yaml:",inline"`
-	Queue     queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
+	plan.LinkPatch `yaml:",inline"`
+	Queue          queueFile `yaml:"queue,omitempty" jsonschema_description:"egress queue of the port"`
 }
 
 func (directionFile) noun() string { return "one direction of a link" }
 
 type eventFile struct {
-	At   units.Time `yaml:"at" jsonschema_description:"when, from the start of the run"`
-	Link *string    `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
-	From *string    `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
-	Set  LinkPatch  `yaml:"set" jsonschema_description:"the settings that change"`
+	At   units.Time     `yaml:"at" jsonschema_description:"when, from the start of the run"`
+	Link *string        `yaml:"link,omitempty" jsonschema_description:"the link to change in both directions, by one of its endpoints"`
+	From *string        `yaml:"from,omitempty" jsonschema_description:"the link to change in the direction that leaves this endpoint"`
+	Set  plan.LinkPatch `yaml:"set" jsonschema_description:"the settings that change"`
 }
 
 func (eventFile) noun() string { return "an event" }

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/forward"
 )
@@ -41,7 +42,7 @@ func (choices) find(name string) (system, error) {
 }
 
 // forwarding resolves how a switch chooses among ways.
-func (v *resolver) forwarding(n *Node, file *nodeFile) {
+func (v *resolver) forwarding(n *plan.Node, file *nodeFile) {
 	f := cmp.Or(file.Forwarding, v.lab.Topology.Kinds.Switch.Forwarding)
 	name := forward.Default
 	if f != nil && f.name != "" {
@@ -90,7 +91,7 @@ func (v *resolver) reroute() {
 	}
 	v.plan.Reroute = f.After
 	v.checkTime(&f.After, "after", maxTime)
-	if !slices.ContainsFunc(v.plan.Nodes, func(n Node) bool { return n.Kind == Switch }) {
+	if !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.Kind == plan.Switch }) {
 		v.fail(f, "", "reroute has no effect: the lab has no switch")
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/forward"
 )
 
 // forwardingOf prints how a switch chooses among ways, and its static routes.
-func forwardingOf(p *Plan, n *Node) string {
+func forwardingOf(p *plan.Plan, n *plan.Node) string {
 	var b strings.Builder
-	if c := n.Forwarding; n.Kind == Switch && c.Name != forward.Default {
+	if c := n.Forwarding; n.Kind == plan.Switch && c.Name != forward.Default {
 		fmt.Fprintf(&b, " forwarding %s", c.Name)
 		if s := reflect.ValueOf(c.Settings).Elem(); len(fieldsOf(s.Type())) > 0 {
 			fmt.Fprintf(&b, " %+v", s.Interface())
@@ -35,7 +36,7 @@ func forwardingOf(p *Plan, n *Node) string {
 }
 
 // rerouteOf prints when switches take notice of the state of links.
-func rerouteOf(p *Plan) string {
+func rerouteOf(p *plan.Plan) string {
 	if p.Reroute == units.Never {
 		return ""
 	}

@@ -1,6 +1,10 @@
 package spec
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/emu/plan"
+)
 
 // A generator makes a topology from a few numbers. Its hosts are called h1,
 // h2, ...; a host's interface is eth0, and a switch's ports are called after
@@ -30,8 +34,8 @@ func (g *generateFile) chosen() generator {
 
 // star is hosts around the switch s1.
 type star struct {
-	Hosts     count `yaml:"hosts" jsonschema_description:"number of hosts"`
-	LinkPatch `yaml:",inline"`
+	Hosts          count `yaml:"hosts" jsonschema_description:"number of hosts"`
+	plan.LinkPatch `yaml:",inline"`
 }
 
 func (g *star) size() (nodes, links int) { return int(g.Hosts) + 1, int(g.Hosts) }
@@ -44,10 +48,10 @@ func (g *star) build(b *builder) {
 // dumbbell is the switches s1 and s2 with hosts at either side; those of the
 // left come first.
 type dumbbell struct {
-	Left       count     `yaml:"left" jsonschema_description:"number of hosts at s1"`
-	Right      count     `yaml:"right" jsonschema_description:"number of hosts at s2"`
-	Bottleneck LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the link between the switches; default those of the hosts' links"`
-	LinkPatch  `yaml:",inline"`
+	Left           count          `yaml:"left" jsonschema_description:"number of hosts at s1"`
+	Right          count          `yaml:"right" jsonschema_description:"number of hosts at s2"`
+	Bottleneck     plan.LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the link between the switches; default those of the hosts' links"`
+	plan.LinkPatch `yaml:",inline"`
 }
 
 func (g *dumbbell) size() (nodes, links int) {
@@ -59,16 +63,16 @@ func (g *dumbbell) build(b *builder) {
 	s := b.switches("s", 2)
 	b.hosts(s[0], int(g.Left), g.LinkPatch)
 	b.hosts(s[1], int(g.Right), g.LinkPatch)
-	b.link(s[0], s[1], g.Bottleneck.over(g.LinkPatch))
+	b.link(s[0], s[1], g.Bottleneck.Over(g.LinkPatch))
 }
 
 // parkingLot is a chain of Hops+1 switches s1, s2, ... with a bottleneck
 // between neighbours. h1 and h2 are at the two ends of the chain; for each
 // bottleneck i from 1, h(2i+1) is at s(i) and h(2i+2) is at s(i+1).
 type parkingLot struct {
-	Hops       count     `yaml:"hops" jsonschema_description:"number of bottleneck links"`
-	Bottleneck LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the links between switches; default those of the hosts' links"`
-	LinkPatch  `yaml:",inline"`
+	Hops           count          `yaml:"hops" jsonschema_description:"number of bottleneck links"`
+	Bottleneck     plan.LinkPatch `yaml:"bottleneck,omitempty" jsonschema_description:"settings of the links between switches; default those of the hosts' links"`
+	plan.LinkPatch `yaml:",inline"`
 }
 
 func (g *parkingLot) size() (nodes, links int) {
@@ -86,18 +90,18 @@ func (g *parkingLot) build(b *builder) {
 		b.hosts(s[i+1], 1, g.LinkPatch)
 	}
 	for i := range hops {
-		b.link(s[i], s[i+1], g.Bottleneck.over(g.LinkPatch))
+		b.link(s[i], s[i+1], g.Bottleneck.Over(g.LinkPatch))
 	}
 }
 
 // leafSpine is leaves with hosts, and spines; each leaf is joined to every
 // spine. The hosts of leaf1 come first.
 type leafSpine struct {
-	Spines       count     `yaml:"spines" jsonschema_description:"number of spines"`
-	Leaves       count     `yaml:"leaves" jsonschema_description:"number of leaves"`
-	HostsPerLeaf count     `yaml:"hosts-per-leaf" jsonschema_description:"number of hosts at each leaf"`
-	Uplink       LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between leaves and spines; default those of the hosts' links"`
-	LinkPatch    `yaml:",inline"`
+	Spines         count          `yaml:"spines" jsonschema_description:"number of spines"`
+	Leaves         count          `yaml:"leaves" jsonschema_description:"number of leaves"`
+	HostsPerLeaf   count          `yaml:"hosts-per-leaf" jsonschema_description:"number of hosts at each leaf"`
+	Uplink         plan.LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between leaves and spines; default those of the hosts' links"`
+	plan.LinkPatch `yaml:",inline"`
 }
 
 func (g *leafSpine) size() (nodes, links int) {
@@ -113,7 +117,7 @@ func (g *leafSpine) build(b *builder) {
 	}
 	for _, leaf := range leaves {
 		for _, spine := range spines {
-			b.link(leaf, spine, g.Uplink.over(g.LinkPatch))
+			b.link(leaf, spine, g.Uplink.Over(g.LinkPatch))
 		}
 	}
 }
@@ -124,9 +128,9 @@ func (g *leafSpine) build(b *builder) {
 // its pod; the i-th aggregation switch of each pod is joined to the i-th k/2
 // core switches.
 type fatTree struct {
-	K         radix     `yaml:"k" jsonschema_description:"number of ports of each switch, even; makes k*k*k/4 hosts"`
-	Uplink    LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between switches; default those of the hosts' links"`
-	LinkPatch `yaml:",inline"`
+	K              radix          `yaml:"k" jsonschema_description:"number of ports of each switch, even; makes k*k*k/4 hosts"`
+	Uplink         plan.LinkPatch `yaml:"uplink,omitempty" jsonschema_description:"settings of the links between switches; default those of the hosts' links"`
+	plan.LinkPatch `yaml:",inline"`
 }
 
 func (g *fatTree) size() (nodes, links int) {
@@ -142,7 +146,7 @@ func (g *fatTree) build(b *builder) {
 	for _, edge := range edges {
 		b.hosts(edge, half, g.LinkPatch)
 	}
-	uplink := g.Uplink.over(g.LinkPatch)
+	uplink := g.Uplink.Over(g.LinkPatch)
 	for e, edge := range edges {
 		for i := range half {
 			b.link(edge, aggs[e/half*half+i], uplink)
@@ -166,26 +170,26 @@ type builder struct {
 func (b *builder) switches(name string, n int) []int {
 	nodes := make([]int, n)
 	for i := range nodes {
-		nodes[i] = b.r.addNode(fmt.Sprintf("%s%d", name, i+1), Switch)
+		nodes[i] = b.r.addNode(fmt.Sprintf("%s%d", name, i+1), plan.Switch)
 	}
 	return nodes
 }
 
 // hosts makes n hosts at a switch.
-func (b *builder) hosts(at, n int, patch LinkPatch) {
+func (b *builder) hosts(at, n int, patch plan.LinkPatch) {
 	for range n {
 		b.made++
-		host := b.r.addNode(fmt.Sprintf("h%d", b.made), Host)
-		b.join(End{host, b.r.addPort(host, "eth0")}, End{at, b.r.addPort(at, b.r.plan.Nodes[host].Name)}, patch)
+		host := b.r.addNode(fmt.Sprintf("h%d", b.made), plan.Host)
+		b.join(plan.End{Node: host, Port: b.r.addPort(host, "eth0")}, plan.End{Node: at, Port: b.r.addPort(at, b.r.plan.Nodes[host].Name)}, patch)
 	}
 }
 
 // link joins two switches.
-func (b *builder) link(one, two int, patch LinkPatch) {
+func (b *builder) link(one, two int, patch plan.LinkPatch) {
 	nodes := b.r.plan.Nodes
-	b.join(End{one, b.r.addPort(one, nodes[two].Name)}, End{two, b.r.addPort(two, nodes[one].Name)}, patch)
+	b.join(plan.End{Node: one, Port: b.r.addPort(one, nodes[two].Name)}, plan.End{Node: two, Port: b.r.addPort(two, nodes[one].Name)}, patch)
 }
 
-func (b *builder) join(one, two End, patch LinkPatch) {
-	b.r.connect([2]End{one, two}, [2]LinkPatch{patch, patch}, b.place)
+func (b *builder) join(one, two plan.End, patch plan.LinkPatch) {
+	b.r.connect([2]plan.End{one, two}, [2]plan.LinkPatch{patch, patch}, b.place)
 }

@@ -3,6 +3,7 @@ package spec
 import (
 	"reflect"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
@@ -55,7 +56,7 @@ func (v *resolver) mark(m *markFile, rate units.Rate) congestion.Config {
 }
 
 // rateOf is the rate of the link that leaves a port; 0 without one.
-func (v *resolver) rateOf(p *Port) units.Rate {
+func (v *resolver) rateOf(p *plan.Port) units.Rate {
 	if p.Link < 0 {
 		return 0
 	}
@@ -64,11 +65,11 @@ func (v *resolver) rateOf(p *Port) units.Rate {
 
 // checkMark reports a congestion point that cannot be at a queue of at most limit bytes,
 // 0 without a bound.
-func (v *resolver) checkMark(n *Node, c congestion.Config, limit units.Bytes, place *markFile) {
+func (v *resolver) checkMark(n *plan.Node, c congestion.Config, limit units.Bytes, place *markFile) {
 	if c.Settings == nil {
 		return
 	}
-	if k, _ := congestion.Points.Find(c.Name); n.Kind == Host && !k.AtHosts {
+	if k, _ := congestion.Points.Find(c.Name); n.Kind == plan.Host && !k.AtHosts {
 		v.fail(place, "mark at the switch that the host's link leads to", "%s does not stand at the queue of a host", c.Name)
 		return
 	}
@@ -83,7 +84,7 @@ func (v *resolver) checkRoutedMarks() {
 			continue
 		}
 		for p := range n.Ports {
-			place := v.some(v.queues[End{i, p}].Mark, v.files[i])
+			place := v.some(v.queues[plan.End{Node: i, Port: p}].Mark, v.files[i])
 			v.checkRoutedMark(n, n.Ports[p].Queue.Mark, place)
 			for j := range n.Ports[p].Classes {
 				v.checkRoutedMark(n, n.Ports[p].Classes[j].Mark, v.some(v.deep[i].classes[j].Mark, place))
@@ -92,7 +93,7 @@ func (v *resolver) checkRoutedMarks() {
 	}
 }
 
-func (v *resolver) checkRoutedMark(n *Node, c congestion.Config, place any) {
+func (v *resolver) checkRoutedMark(n *plan.Node, c congestion.Config, place any) {
 	if k, err := congestion.Points.Find(c.Name); err == nil && k.NotRouted != "" {
 		v.failOnce(place, "leave out the addresses of "+n.Name+", or choose another congestion point", "%s, and %s is one", k.NotRouted, n.Name)
 	}

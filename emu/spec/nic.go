@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
@@ -29,7 +30,7 @@ func (v *resolver) nics() {
 	kind := v.lab.Topology.Kinds.Host.NIC
 	for i := range v.plan.Nodes {
 		n, said := &v.plan.Nodes[i], v.said(i).NIC
-		if n.Kind != Host || n.VM != nil {
+		if n.Kind != plan.Host || n.VM != nil {
 			continue
 		}
 		f := said.over(v.reader, kind)
@@ -73,7 +74,7 @@ func (v *resolver) nics() {
 
 // nicMTU resolves the largest path MTU of a host, which fits all its links. over is what
 // a packet has beside its payload, at most.
-func (v *resolver) nicMTU(n *Node, f *nicFile, place any, over units.Bytes) {
+func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes) {
 	least, at := units.Bytes(math.MaxInt64), ""
 	for _, p := range n.Ports {
 		for direction := range 2 {

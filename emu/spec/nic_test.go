@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/dcqcn"
@@ -20,13 +21,13 @@ import (
 
 // checkNIC holds a node to what the doc comments of Node.NIC and
 // nicemu.Settings promise.
-func checkNIC(t rapid.TB, p *Plan, n *Node) {
+func checkNIC(t rapid.TB, p *plan.Plan, n *plan.Node) {
 	t.Helper()
 	s := n.NIC
 	if s == nil {
 		return
 	}
-	if n.Kind != Host || n.Deep == nil || n.Ports[0].Link < 0 {
+	if n.Kind != plan.Host || n.Deep == nil || n.Ports[0].Link < 0 {
 		t.Errorf("%s has a NIC, is a %v, and has %+v and %+v", n.Name, n.Kind, n.Deep, n.Ports[0])
 		return
 	}
@@ -57,7 +58,7 @@ func checkNIC(t rapid.TB, p *Plan, n *Node) {
 
 // checkTransfers holds transfers to what workload.Transfer promises. Names are
 // those that others have.
-func checkTransfers(t rapid.TB, p *Plan, names map[string]bool) {
+func checkTransfers(t rapid.TB, p *plan.Plan, names map[string]bool) {
 	t.Helper()
 	pairs := map[int]int{}
 	for _, x := range p.Transfers {
@@ -113,7 +114,7 @@ func dumpNIC(b *strings.Builder, s *nicemu.Settings) {
 }
 
 // dumpTransfer prints a transfer, without what is 0.
-func dumpTransfer(b *strings.Builder, p *Plan, t workload.Transfer) {
+func dumpTransfer(b *strings.Builder, p *plan.Plan, t workload.Transfer) {
 	fmt.Fprintf(b, "transfer %s: %s %v %v %s size %dB count %d depth %d", t.Name, p.Nodes[t.From].Name, t.Service, t.Verb, p.Nodes[t.To].Name, t.Size, t.Count, t.Depth)
 	for _, f := range []struct {
 		name  string

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
@@ -147,7 +148,7 @@ type pathMTU qp.MTU
 
 // UnmarshalText reads 256, 512, 1024, 2048 or 4096, or such a number of bytes.
 func (m *pathMTU) UnmarshalText(b []byte) error {
-	var n MTU
+	var n plan.MTU
 	err := n.UnmarshalText(b)
 	for mtu := qp.MTU256; mtu <= qp.MTU4096; mtu++ {
 		if err == nil && int(n) == mtu.Bytes() {

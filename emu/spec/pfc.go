@@ -3,6 +3,7 @@ package spec
 import (
 	"math"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -86,7 +87,7 @@ func (m *memory) pauseAt(r units.Rate) float64 {
 }
 
 // pfc resolves how a class of a port pauses.
-func (v *resolver) pfc(at End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class, room *units.Bytes) {
+func (v *resolver) pfc(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class, room *units.Bytes) {
 	f := file.PFC.settings()
 	if f == nil {
 		return
@@ -129,7 +130,7 @@ func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
 		for _, c := range n.Ports[p].Classes {
 			reserve += c.Ingress.Reserve
 		}
-		config, needs, ok := v.pause(End{node, p}, f, "pause", m, reach, reserve)
+		config, needs, ok := v.pause(plan.End{Node: node, Port: p}, f, "pause", m, reach, reserve)
 		if !ok {
 			return
 		}
@@ -149,7 +150,7 @@ func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
 
 // pause resolves how a port asks for pauses, and its headroom. Reserve is of
 // the port's share, what the threshold does not count.
-func (v *resolver) pause(at End, f *pfcFile, what string, m *memory, reach [][2]extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
+func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach [][2]extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
 	before := len(v.errs)
 	name := v.plan.PortName(at.Node, at.Port)
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]

@@ -3,16 +3,18 @@ package spec
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 )
 
 // checkPlan holds a plan to what its doc comments promise.
-func checkPlan(t rapid.TB, p *Plan) {
+func checkPlan(t rapid.TB, p *plan.Plan) {
 	t.Helper()
 	nodes, macs, addresses := map[string]bool{}, map[[6]byte]bool{}, map[netip.Addr]bool{}
 	for i, n := range p.Nodes {
@@ -28,10 +30,10 @@ func checkPlan(t rapid.TB, p *Plan) {
 				t.Errorf("two ports %s", p.PortName(i, j))
 			}
 			ports[port.Name] = true
-			if port.Link >= 0 && p.Links[port.Link].Ends[port.End] != (End{i, j}) {
+			if port.Link >= 0 && p.Links[port.Link].Ends[port.End] != (plan.End{Node: i, Port: j}) {
 				t.Errorf("%s and link %d disagree", p.PortName(i, j), port.Link)
 			}
-			if bounds := n.Kind == Host || n.Router != nil; bounds == (port.MAC == [6]byte{}) || bounds && macs[port.MAC] {
+			if bounds := n.Kind == plan.Host || n.Router != nil; bounds == (port.MAC == [6]byte{}) || bounds && macs[port.MAC] {
 				t.Errorf("%s has the MAC %v", p.PortName(i, j), port.MAC)
 			}
 			macs[port.MAC] = true
@@ -77,7 +79,7 @@ func checkPlan(t rapid.TB, p *Plan) {
 }
 
 func checkSettings(t rapid.TB, s links.Settings) {
-	if s.MTU < minMTU || s.MTU > maxMTU || s.Delay < 0 || s.Jitter < 0 || s.Reorder > 0 && s.ReorderBy <= 0 {
+	if s.MTU < plan.MinMTU || s.MTU > plan.MaxMTU || s.Delay < 0 || s.Jitter < 0 || s.Reorder > 0 && s.ReorderBy <= 0 {
 		t.Errorf("settings %+v", s)
 	}
 }
@@ -114,7 +116,7 @@ func TestFatTreePorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range p.Nodes {
-		if n.Kind == Switch && len(n.Ports) != 6 {
+		if n.Kind == plan.Switch && len(n.Ports) != 6 {
 			t.Errorf("%s has %d ports", n.Name, len(n.Ports))
 		}
 	}
@@ -137,7 +139,7 @@ func TestGeneratorsMakeSoundPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkPlan(t, p)
-		for n, ports := range p.domains() {
+		for n, ports := range p.Domains() {
 			for i, domain := range ports {
 				if domain != 1 {
 					t.Errorf("%s is apart", p.PortName(n, i))
@@ -146,7 +148,7 @@ func TestGeneratorsMakeSoundPlans(t *testing.T) {
 		}
 		for i, n := range p.Nodes {
 			for j, port := range n.Ports {
-				if n.Kind == Host && (len(port.Addresses) != 2 || len(p.OnLink(i, j)) != 0) {
+				if n.Kind == plan.Host && (len(port.Addresses) != 2 || len(p.OnLink(i, j)) != 0) {
 					t.Errorf("%s has %v and %v", p.PortName(i, j), port.Addresses, p.OnLink(i, j))
 				}
 			}
@@ -176,7 +178,7 @@ func TestOnLinkReaches(t *testing.T) {
 			t.Skip(err) // such as an address that is a network's own
 		}
 		for i, from := range p.Nodes {
-			if from.Kind != Host {
+			if from.Kind != plan.Host {
 				continue
 			}
 			var reached []netip.Prefix
@@ -200,4 +202,9 @@ func TestOnLinkReaches(t *testing.T) {
 			}
 		}
 	})
+}
+
+// anyCovers tells whether one of the prefixes covers p.
+func anyCovers(wide []netip.Prefix, p netip.Prefix) bool {
+	return slices.ContainsFunc(wide, func(w netip.Prefix) bool { return covers(w, p) })
 }

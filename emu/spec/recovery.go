@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/sim/units"
@@ -34,7 +35,7 @@ func (recoveries) find(name string) (system, error) {
 }
 
 // recovery resolves the loss recovery of a host's NIC, by the rate of its first link.
-func (v *resolver) recovery(n *Node, f *recoveryFile, place any) {
+func (v *resolver) recovery(n *plan.Node, f *recoveryFile, place any) {
 	if f == nil {
 		f = &recoveryFile{}
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -25,9 +27,6 @@ const (
 	maxSpin      = units.Second
 	maxJoin      = units.Millisecond
 	maxShards    = 64
-
-	// MaxDilation leaves 100 kb/s of a link of 100 Gb/s.
-	MaxDilation = 1_000_000
 )
 
 var (
@@ -45,16 +44,16 @@ func nameHint(most int) string {
 type resolver struct {
 	*reader
 	lab  *labFile
-	plan *Plan
+	plan *plan.Plan
 
 	nodes map[string]int
 	files []*nodeFile // of each node; nil for one that only a generator speaks of
 
-	ports      map[string]End // by "node:port"
-	queues     map[End]queueFile
+	ports      map[string]plan.End // by "node:port"
+	queues     map[plan.End]queueFile
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
-	reach      *Reach
+	reach      *plan.Reach
 	routed     bool                      // there are routers
 	gateways   map[gatewayKey]netip.Addr // the first of each domain
 	deep       []*depth                  // of each node; nil for a plain one
@@ -63,19 +62,19 @@ type resolver struct {
 	queuePairs   int         // of the transfers so far, at either end
 	pairsOf      map[int]int // likewise, by node
 
-	strangers map[string]*nameError // nodes that are not there
+	strangers map[string]*plan.NameError // nodes that are not there
 }
 
-func resolve(r *reader, lab *labFile) (*Plan, error) {
+func resolve(r *reader, lab *labFile) (*plan.Plan, error) {
 	v := &resolver{
 		reader: r,
 		lab:    lab,
-		plan:   &Plan{File: r.file},
+		plan:   &plan.Plan{File: r.file},
 		nodes:  map[string]int{},
-		ports:  map[string]End{},
-		queues: map[End]queueFile{},
+		ports:  map[string]plan.End{},
+		queues: map[plan.End]queueFile{},
 
-		pairsOf: map[int]int{}, strangers: map[string]*nameError{},
+		pairsOf: map[int]int{}, strangers: map[string]*plan.NameError{},
 	}
 	v.header()
 	v.generate()
@@ -93,7 +92,7 @@ func resolve(r *reader, lab *labFile) (*Plan, error) {
 	v.portClasses()
 	v.addresses()
 	v.checkRoutedMarks()
-	v.domain = v.plan.domains()
+	v.domain = v.plan.Domains()
 	v.routes()
 	v.reach = v.plan.Reach()
 	v.switchRoutes()
@@ -134,19 +133,26 @@ func (v *resolver) header() {
 	if d := lab.Dilation; d != nil {
 		p.Dilation = int(*d)
 	}
-	p.Fidelity = Fidelity{Strict: lab.Fidelity.Mode == strict, Limit: units.Millisecond}
+	p.Fidelity = plan.Fidelity{Strict: lab.Fidelity.Mode == strict, Limit: units.Millisecond}
 	set(&p.Fidelity.Limit, lab.Fidelity.Limit)
 	set(&p.Fidelity.Share, lab.Fidelity.Share)
 	if p.Fidelity.Limit == 0 {
 		v.fail(lab.Fidelity.Limit, "no packet is exactly on time; 1ms is the default", "a limit of 0")
 	}
 	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
-	p.Engine.Realtime = lab.Engine.Realtime
+	p.Engine.Realtime = plan.Realtime(lab.Engine.Realtime)
 	set(&p.Engine.Spin, lab.Engine.Spin)
 	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
 	p.Engine.Shards = 1
 	if s := lab.Engine.Shards; s != nil {
 		p.Engine.Shards = int(*s)
+	}
+}
+
+// set sets what the file says something of: from is nil where it does not.
+func set[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
 	}
 }
 
@@ -182,9 +188,9 @@ func (v *resolver) generate() {
 }
 
 // addNode adds a node, whose name is not there yet, and gives its index.
-func (v *resolver) addNode(name string, kind Kind) int {
+func (v *resolver) addNode(name string, kind plan.Kind) int {
 	i := len(v.plan.Nodes)
-	v.plan.Nodes = append(v.plan.Nodes, Node{Name: name, Kind: kind})
+	v.plan.Nodes = append(v.plan.Nodes, plan.Node{Name: name, Kind: kind})
 	v.nodes[name] = i
 	v.files = append(v.files, nil)
 	return i
@@ -205,14 +211,14 @@ func (v *resolver) namedNodes() {
 			}
 		case file.Kind == nil:
 			v.fail(name, v.kindHint(*name), "%s lacks kind", *name)
-			i = v.addNode(*name, Host)
+			i = v.addNode(*name, plan.Host)
 		default:
 			v.checkName(name, "a node's name", *name, maxNodeName)
 			i = v.addNode(*name, file.Kind.plan())
 		}
 		v.files[i] = file
 		if file.Kind != nil && *file.Kind == vmNode {
-			v.plan.Nodes[i].VM, v.plan.Nodes[i].Attach = &VM{}, Guest
+			v.plan.Nodes[i].VM, v.plan.Nodes[i].Attach = &plan.VM{}, plan.Guest
 		}
 	}
 	switch n := len(v.plan.Nodes); {
@@ -229,7 +235,7 @@ func (v *resolver) kindHint(name string) string {
 	hint := "write kind: host, kind: switch or kind: vm"
 	if v.lab.Topology.Generate != nil && !v.full() {
 		hint += "; it may be left out only for a node that the generator makes"
-		if near, ok := nearest(name, v.plan.nodeNames()); ok {
+		if near, ok := suggest.Nearest(name, v.plan.NodeNames()); ok {
 			hint += fmt.Sprintf(", such as %s", near)
 		}
 	}
@@ -241,8 +247,8 @@ func (v *resolver) kindHint(name string) string {
 func (v *resolver) addPort(node int, name string) int {
 	n := &v.plan.Nodes[node]
 	port := len(n.Ports)
-	n.Ports = append(n.Ports, Port{Name: name, Link: -1})
-	v.ports[n.Name+":"+name] = End{node, port}
+	n.Ports = append(n.Ports, plan.Port{Name: name, Link: -1})
+	v.ports[n.Name+":"+name] = plan.End{Node: node, Port: port}
 	return port
 }
 
@@ -263,16 +269,16 @@ func (v *resolver) namedLinks() {
 			v.fail(&file.Endpoints[1], "a link joins two nodes", "both ends of the link are at %s", v.plan.Nodes[one.Node].Name)
 			continue
 		}
-		ends := [2]End{one, two}
-		patches := [2]LinkPatch{file.LinkPatch, file.LinkPatch}
+		ends := [2]plan.End{one, two}
+		patches := [2]plan.LinkPatch{file.LinkPatch, file.LinkPatch}
 		for j := range file.From {
 			from, direction := &file.From[j].Name, &file.From[j].Value
 			side := slices.Index(file.Endpoints, *from)
 			if side < 0 {
-				v.fail(from, suggest(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
+				v.fail(from, suggest.Hint(*from, "it has", file.Endpoints), "%q is not an endpoint of this link", *from)
 				continue
 			}
-			patches[side] = direction.LinkPatch.over(file.LinkPatch)
+			patches[side] = direction.LinkPatch.Over(file.LinkPatch)
 			v.queues[ends[side]] = direction.Queue
 		}
 		v.connect(ends, patches, file)
@@ -283,15 +289,15 @@ func (v *resolver) namedLinks() {
 }
 
 // newEndpoint adds the port that an endpoint of a link names.
-func (v *resolver) newEndpoint(name *string) (End, bool) {
-	nodeName, portName, err := splitEndpoint(*name)
+func (v *resolver) newEndpoint(name *string) (plan.End, bool) {
+	nodeName, portName, err := plan.SplitEndpoint(*name)
 	if err != nil {
-		v.fail(name, err.hint, "%s", err.msg)
-		return End{}, false
+		v.fail(name, err.Hint, "%s", err.Msg)
+		return plan.End{}, false
 	}
 	node, ok := v.node(name, nodeName)
 	if !ok {
-		return End{}, false
+		return plan.End{}, false
 	}
 	if used, ok := v.ports[*name]; ok {
 		hint := "each port has one link"
@@ -301,29 +307,29 @@ func (v *resolver) newEndpoint(name *string) (End, bool) {
 				v.plan.PortName(ends[1].Node, ends[1].Port), v.line(v.linkPlaces[link]))
 		}
 		v.fail(name, hint, "%s has a link already", *name)
-		return End{}, false
+		return plan.End{}, false
 	}
-	if v.plan.Nodes[node].Kind == Host {
+	if v.plan.Nodes[node].Kind == plan.Host {
 		if !v.checkName(name, "an interface's name", portName, maxInterface) {
-			return End{}, false
+			return plan.End{}, false
 		}
 		if slices.Contains(reservedInterfaces, portName) {
 			v.fail(name, "write for example "+nodeName+":eth0", "the kernel uses the name %q for itself", portName)
-			return End{}, false
+			return plan.End{}, false
 		}
 	} else if !v.checkName(name, "a port's name", portName, maxNodeName) {
-		return End{}, false
+		return plan.End{}, false
 	}
-	return End{node, v.addPort(node, portName)}, true
+	return plan.End{Node: node, Port: v.addPort(node, portName)}, true
 }
 
 // node finds the node that the value at place names.
 func (v *resolver) node(place any, name string) (int, bool) {
 	node, ok := v.nodes[name]
 	if !ok {
-		v.failName(place, func() *nameError {
+		v.failName(place, func() error {
 			if v.strangers[name] == nil {
-				v.strangers[name] = v.plan.noNode(name)
+				v.strangers[name] = v.plan.NoNode(name)
 			}
 			return v.strangers[name]
 		})
@@ -337,20 +343,20 @@ var reservedInterfaces = []string{"lo", "all", "default"}
 
 // failName reports a name that does not lead anywhere. What is said of it is
 // made only if it will be shown: a suggestion takes time where names are many.
-func (v *resolver) failName(place any, say func() *nameError) {
-	if !v.full() {
-		err := say()
-		v.fail(place, err.hint, "%s", err.msg)
+func (v *resolver) failName(place any, say func() error) {
+	var bad *plan.NameError
+	if !v.full() && errors.As(say(), &bad) {
+		v.fail(place, bad.Hint, "%s", bad.Msg)
 	}
 }
 
 // connect adds a link. The patches are what is said of the direction that
 // leaves either end, without the defaults.
-func (v *resolver) connect(ends [2]End, patches [2]LinkPatch, place any) {
-	link := Link{Ends: ends}
+func (v *resolver) connect(ends [2]plan.End, patches [2]plan.LinkPatch, place any) {
+	link := plan.Link{Ends: ends}
 	for i, patch := range patches {
 		var err error
-		link.Dir[i], err = patch.over(v.lab.Topology.Kinds.Link).Apply(initial)
+		link.Dir[i], err = patch.Over(v.lab.Topology.Kinds.Link).Apply(plan.DefaultLink)
 		if err != nil {
 			v.checkPatch(err, place)
 		}
@@ -363,11 +369,11 @@ func (v *resolver) connect(ends [2]End, patches [2]LinkPatch, place any) {
 
 // checkPatch reports an error of LinkPatch.Apply where the setting stands.
 func (v *resolver) checkPatch(err error, place any) {
-	var bad *settingError
+	var bad *plan.SettingError
 	if errors.As(err, &bad) {
-		if v.places[bad.field] != nil {
-			place = bad.field
+		if v.places[bad.Field] != nil {
+			place = bad.Field
 		}
-		v.fail(place, "", "%s", bad.msg)
+		v.fail(place, "", "%s", bad.Msg)
 	}
 }

@@ -1,13 +1,10 @@
 package spec
 
-import "net/netip"
+import (
+	"net/netip"
 
-// Router is what makes a switch a router. Each of its ports bounds a broadcast
-// domain; one in a domain with hosts has addresses as theirs, others may have
-// none.
-type Router struct {
-	Addresses []netip.Addr // of the router itself; each unique in the plan
-}
+	"github.com/weftlab/weft/emu/plan"
+)
 
 // Pools of the routers' own addresses that the file says nothing of.
 const (
@@ -20,7 +17,7 @@ func (v *resolver) routers() (routers []int) {
 	kind := v.lab.Topology.Kinds.Switch.Address
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.said(i)
-		if n.Kind != Switch {
+		if n.Kind != plan.Switch {
 			continue
 		}
 		is := kind != nil && bool(*kind)
@@ -38,7 +35,7 @@ func (v *resolver) routers() (routers []int) {
 			is = true
 		}
 		if is {
-			n.Router = &Router{}
+			n.Router = &plan.Router{}
 			routers = append(routers, i)
 		}
 	}
@@ -129,7 +126,7 @@ func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 }
 
 // speaksOwn tells whether a router has an address of its own of a version.
-func speaksOwn(r *Router, ipv6 bool) bool {
+func speaksOwn(r *plan.Router, ipv6 bool) bool {
 	for _, a := range r.Addresses {
 		if a.Is6() == ipv6 {
 			return true
@@ -148,11 +145,11 @@ func (v *resolver) defaultRoutes(host int) {
 			continue
 		}
 		for p := range n.Ports {
-			if !hasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
+			if !plan.HasFamily(n.Ports[p].Addresses, all.Addr().Is6()) {
 				continue
 			}
 			if via, ok := v.defaultGateway(v.domain[host][p], all.Addr().Is6()); ok {
-				n.Routes = append(n.Routes, Route{To: all, Via: via})
+				n.Routes = append(n.Routes, plan.Route{To: all, Via: via})
 				break
 			}
 		}

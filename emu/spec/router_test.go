@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // TestRoutedLabs draws generated topologies of which any switches are routers:
@@ -30,7 +32,7 @@ func TestRoutedLabs(t *testing.T) {
 		}
 		var nodes []string
 		for _, node := range plain.Nodes {
-			if node.Kind == Switch && rapid.Bool().Draw(t, node.Name) {
+			if node.Kind == plan.Switch && rapid.Bool().Draw(t, node.Name) {
 				nodes = append(nodes, node.Name+": {address: auto}")
 			}
 		}
@@ -58,7 +60,7 @@ func TestRoutedLabs(t *testing.T) {
 					}
 					subnets[d][a.Masked()] = true
 				}
-				if node.Kind == Host && (len(port.Addresses) != 2 || len(p.OnLink(i, j)) != 0) {
+				if node.Kind == plan.Host && (len(port.Addresses) != 2 || len(p.OnLink(i, j)) != 0) {
 					t.Fatalf("%s has %v, on link %v", p.PortName(i, j), port.Addresses, p.OnLink(i, j))
 				}
 			}
@@ -79,7 +81,7 @@ func TestRoutedLabs(t *testing.T) {
 		}
 		for i, from := range p.Nodes {
 			for j, to := range p.Nodes {
-				if from.Kind != Host || to.Kind != Host || i == j {
+				if from.Kind != plan.Host || to.Kind != plan.Host || i == j {
 					continue
 				}
 				for _, ipv6 := range []bool{false, true} {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
@@ -88,7 +89,7 @@ func (d *dilation) UnmarshalText(b []byte) error {
 
 // ParseDilation reads a dilation, such as "100": 1 to MaxDilation.
 func ParseDilation(s string) (int, error) {
-	n, err := parseInt([]byte(s), 1, MaxDilation)
+	n, err := parseInt([]byte(s), 1, plan.MaxDilation)
 	if err != nil {
 		return n, fmt.Errorf("%w: a dilation says how many seconds of real time one second of the lab takes", err)
 	}
@@ -133,33 +134,6 @@ func (v *ipVersion) UnmarshalText(b []byte) error {
 	}
 	return nil
 }
-
-// mode is what becomes of a run that is late.
-type mode uint8
-
-const (
-	report mode = iota
-	strict
-)
-
-// UnmarshalText reads report or strict.
-func (m *mode) UnmarshalText(b []byte) error { return unmarshalName(m, b, modeNames) }
-
-// phases is the law of an on-off flow's phases.
-type phases uint8
-
-const (
-	fixed phases = iota
-	exponential
-)
-
-// UnmarshalText reads fixed or exponential.
-func (p *phases) UnmarshalText(b []byte) error { return unmarshalName(p, b, phasesNames) }
-
-var (
-	modeNames   = []string{"report", "strict"}
-	phasesNames = []string{"fixed", "exponential"}
-)
 
 // address is the address of an interface, with the length of its prefix.
 type address netip.Prefix

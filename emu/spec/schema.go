@@ -10,6 +10,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/units"
@@ -141,22 +142,16 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return text(rateForm)
 	case reflect.TypeFor[units.Fraction]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(percentForm), {Type: "number", Minimum: "0", ExclusiveMaximum: "1"}}}
-	case reflect.TypeFor[MTU]():
-		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(int(minMTU), int(maxMTU)), text(mtuForm)}}
+	case reflect.TypeFor[plan.MTU]():
+		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{integer(int(plan.MinMTU), int(plan.MaxMTU)), text(mtuForm)}}
 	case reflect.TypeFor[links.Distribution]():
 		return enum("uniform", "normal", "exponential", "pareto")
 	case reflect.TypeFor[workload.Verb]():
 		return enum(workload.VerbNames...)
 	case reflect.TypeFor[pfc.Action]():
 		return enum("drop", "forward")
-	case reflect.TypeFor[State]():
+	case reflect.TypeFor[plan.State]():
 		return enum("up", "down")
-	case reflect.TypeFor[Attach]():
-		return enum(attachNames[:Guest]...)
-	case reflect.TypeFor[Offload]():
-		return enum(offloadNames...)
-	case reflect.TypeFor[Realtime]():
-		return enum(realtimeNames...)
 	case reflect.TypeFor[mode]():
 		return enum(modeNames...)
 	case reflect.TypeFor[phases]():
@@ -182,7 +177,7 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[shards]():
 		return integer(1, maxShards)
 	case reflect.TypeFor[dilation]():
-		return integer(1, MaxDilation)
+		return integer(1, plan.MaxDilation)
 	case reflect.TypeFor[count]():
 		return integer(1, maxNodes)
 	case reflect.TypeFor[radix]():

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
@@ -22,7 +23,7 @@ func (v *resolver) settings() {
 	for i := range v.plan.Nodes {
 		n, file := &v.plan.Nodes[i], v.said(i)
 		v.checkKeys(n, file)
-		if n.Kind == Switch {
+		if n.Kind == plan.Switch {
 			n.ECMPSeed = sim.NewRand(v.plan.Seed, "ecmp "+n.Name).Uint64()
 			set(&n.ECMPSeed, file.ECMPSeed)
 			v.forwarding(n, file)
@@ -37,9 +38,9 @@ func (v *resolver) settings() {
 			n.Exec = v.programs(v.lab.Topology.Kinds.VM.Exec, file.Exec)
 			continue
 		}
-		set(&n.Attach, kind.Attach)
-		set(&n.Attach, file.Attach)
-		if n.Attach != NoDevice {
+		set((*attach)(&n.Attach), kind.Attach)
+		set((*attach)(&n.Attach), file.Attach)
+		if n.Attach != plan.NoDevice {
 			v.offload(n, kind, file)
 			n.Sysctls = v.sysctls(kind.Sysctls, file.Sysctls)
 			n.Exec = v.programs(kind.Exec, file.Exec)
@@ -66,13 +67,13 @@ func (v *resolver) settings() {
 const defaultJoin = 20 * units.Microsecond
 
 // offload resolves how packets are carried to and from a host.
-func (v *resolver) offload(n *Node, kind *hostKindFile, file *nodeFile) {
-	set(&n.Offload, kind.Offload)
-	set(&n.Offload, file.Offload)
+func (v *resolver) offload(n *plan.Node, kind *hostKindFile, file *nodeFile) {
+	set((*offload)(&n.Offload), kind.Offload)
+	set((*offload)(&n.Offload), file.Offload)
 	for _, window := range []*units.Time{kind.JoinWindow, file.JoinWindow} {
 		v.checkTime(window, "join-window", maxJoin)
 	}
-	if n.Offload == OffloadOff {
+	if n.Offload == plan.OffloadOff {
 		if file.JoinWindow != nil {
 			v.fail(file.JoinWindow, "leave it out, or set offload: on", "join-window of %s has no effect: without offload nothing is joined", n.Name)
 		}
@@ -92,7 +93,7 @@ func (v *resolver) said(node int) *nodeFile {
 }
 
 // checkKeys reports keys that mean nothing for the node's kind.
-func (v *resolver) checkKeys(n *Node, file *nodeFile) {
+func (v *resolver) checkKeys(n *plan.Node, file *nodeFile) {
 	for _, key := range []struct {
 		name string
 		kind nodeKind
@@ -129,7 +130,7 @@ func (v *resolver) checkKeys(n *Node, file *nodeFile) {
 		{"ready", vmNode, vmNode, file.Ready != nil, file.Ready},
 		{"ready-limit", vmNode, vmNode, file.Limit != nil, file.Limit},
 	} {
-		if k := n.kind(); key.set && k != key.kind && k != key.also {
+		if k := kindOf(n); key.set && k != key.kind && k != key.also {
 			v.fail(key.at, "", "%s is a setting of a %v, and %s is a %v", key.name, key.kind, n.Name, k)
 		}
 	}
@@ -146,7 +147,7 @@ func private(kind, node []privateDir) (dirs []string) {
 }
 
 // sysctls joins the kernel settings of the kind with those of the node.
-func (v *resolver) sysctls(kind, node dict[scalar]) []Sysctl {
+func (v *resolver) sysctls(kind, node dict[scalar]) []plan.Sysctl {
 	values := map[string]string{}
 	for _, d := range []dict[scalar]{kind, node} {
 		for i := range d {
@@ -156,9 +157,9 @@ func (v *resolver) sysctls(kind, node dict[scalar]) []Sysctl {
 			values[d[i].Name] = string(d[i].Value)
 		}
 	}
-	var sorted []Sysctl
+	var sorted []plan.Sysctl
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		sorted = append(sorted, Sysctl{key, values[key]})
+		sorted = append(sorted, plan.Sysctl{Key: key, Value: values[key]})
 	}
 	return sorted
 }
@@ -172,7 +173,7 @@ func (v *resolver) portSettings() {
 		n, file := &v.plan.Nodes[i], v.said(i)
 		queue, limit := file.Queue.over(v.hostQueue(n)), hostQueue
 		single := make([]queueFile, len(n.Ports))
-		if n.Kind == Switch {
+		if n.Kind == plan.Switch {
 			queue, limit = file.Queue.over(kinds.Switch.Queue), switchQueue
 			for j := range file.Ports {
 				if port, ok := v.port(i, &file.Ports[j].Name); ok {
@@ -187,7 +188,7 @@ func (v *resolver) portSettings() {
 			}
 		}
 		for p := range n.Ports {
-			at := End{i, p}
+			at := plan.End{Node: i, Port: p}
 			q := v.queues[at].over(single[p]).over(queue)
 			v.queues[at] = q
 			n.Ports[p].Queue.Limit = limit
@@ -195,7 +196,7 @@ func (v *resolver) portSettings() {
 			if q.Mark != nil {
 				mark := v.mark(q.Mark, v.rateOf(&n.Ports[p]))
 				n.Ports[p].Queue.Mark = mark
-				if v.deep[i] == nil || n.Kind == Host {
+				if v.deep[i] == nil || n.Kind == plan.Host {
 					v.checkMark(n, mark, n.Ports[p].Queue.Limit, q.Mark)
 				}
 			}
@@ -204,7 +205,7 @@ func (v *resolver) portSettings() {
 }
 
 // hostQueue is the queue that the kind of a host or virtual machine gives it.
-func (v *resolver) hostQueue(n *Node) queueFile {
+func (v *resolver) hostQueue(n *plan.Node) queueFile {
 	if n.VM != nil {
 		return v.lab.Topology.Kinds.VM.Queue
 	}
@@ -215,7 +216,7 @@ func (v *resolver) hostQueue(n *Node) queueFile {
 func (v *resolver) port(node int, name *string) (int, bool) {
 	end, ok := v.ports[v.plan.Nodes[node].Name+":"+*name]
 	if !ok {
-		v.failName(name, func() *nameError { return v.plan.noPort(node, *name) })
+		v.failName(name, func() error { return v.plan.NoPort(node, *name) })
 	}
 	return end.Port, ok
 }
@@ -253,14 +254,14 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 		place = mtu // which the links share
 	}
 	for _, end := range ends {
-		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < minMTU6 && speaksOwn(r, true) {
+		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < plan.MinMTU6 && speaksOwn(r, true) {
 			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
-				ipv6Needs, s.MTU, minMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
+				ipv6Needs, s.MTU, plan.MinMTU6, v.plan.Nodes[end.Node].Name+" forwards IPv6")
 			return
 		}
-		if s.MTU < minMTU6 && hasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
+		if s.MTU < plan.MinMTU6 && plan.HasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
 			v.fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
-				ipv6Needs, s.MTU, minMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
+				ipv6Needs, s.MTU, plan.MinMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
 			return
 		}
 	}

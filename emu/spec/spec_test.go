@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/class"
@@ -113,7 +114,7 @@ func TestTooMuch(t *testing.T) {
 }
 
 // dumpVM prints what a virtual machine boots, without what is left at its default.
-func dumpVM(b *strings.Builder, m *VM) {
+func dumpVM(b *strings.Builder, m *plan.VM) {
 	for _, word := range []struct{ name, value string }{
 		{"image", m.Image}, {"kernel", m.Kernel}, {"initrd", m.Initrd}, {"disk", m.Disk}, {"append", m.Append}, {"console", m.Console},
 	} {
@@ -128,7 +129,7 @@ func dumpVM(b *strings.Builder, m *VM) {
 }
 
 // dump prints a plan, without what is left at its default.
-func dump(p *Plan) string {
+func dump(p *plan.Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s seed %d duration %v", p.Name, p.Seed, p.Duration)
 	if p.Dilation != 1 {
@@ -137,7 +138,7 @@ func dump(p *Plan) string {
 	fmt.Fprintf(&b, " fidelity %+v engine %+v%s\n", p.Fidelity, p.Engine, rerouteOf(p))
 	for i, n := range p.Nodes {
 		fmt.Fprintf(&b, "%s %v", n.Name, n.Kind)
-		if n.Kind == Host {
+		if n.Kind == plan.Host {
 			fmt.Fprintf(&b, " %v", n.Attach)
 		}
 		if m := n.VM; m != nil {
@@ -165,9 +166,9 @@ func dump(p *Plan) string {
 		dumpNIC(&b, n.NIC)
 		for j, port := range n.Ports {
 			fmt.Fprintf(&b, "  %s", port.Name)
-			if n.Kind == Host || n.Router != nil {
+			if n.Kind == plan.Host || n.Router != nil {
 				fmt.Fprintf(&b, " %v %v", mac(port.MAC), port.Addresses)
-				if direct := p.OnLink(i, j); n.Kind == Host && len(direct) > 0 {
+				if direct := p.OnLink(i, j); n.Kind == plan.Host && len(direct) > 0 {
 					fmt.Fprintf(&b, " on link %v", direct)
 				}
 			}
@@ -205,7 +206,7 @@ func dumpMark(b *strings.Builder, mark congestion.Config) {
 }
 
 // dumpDeep prints a node's map without what is of priority Untagged.
-func dumpDeep(b *strings.Builder, d *Deep) {
+func dumpDeep(b *strings.Builder, d *plan.Deep) {
 	fmt.Fprintf(b, "  deep untagged %d", d.Map.Untagged)
 	for code, priority := range d.Map.DSCP {
 		if priority != d.Map.Untagged {
@@ -229,7 +230,7 @@ func dumpDeep(b *strings.Builder, d *Deep) {
 	b.WriteString("\n")
 }
 
-func dumpClasses(b *strings.Builder, p *Port) {
+func dumpClasses(b *strings.Builder, p *plan.Port) {
 	if p.Headroom != [class.Count]units.Bytes{} {
 		fmt.Fprintf(b, " headroom %v", p.Headroom)
 	}
@@ -261,7 +262,7 @@ func dumpClasses(b *strings.Builder, p *Port) {
 // said of.
 func changed(s links.Settings) string {
 	var out []string
-	v, standard := reflect.ValueOf(s), reflect.ValueOf(initial)
+	v, standard := reflect.ValueOf(s), reflect.ValueOf(plan.DefaultLink)
 	for i := range v.NumField() {
 		if !reflect.DeepEqual(v.Field(i).Interface(), standard.Field(i).Interface()) {
 			out = append(out, fmt.Sprintf("%s=%v", v.Type().Field(i).Name, v.Field(i).Interface()))

@@ -3,11 +3,13 @@ package spec
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // segment is a broadcast domain with hosts.
 type segment struct {
-	routers, hosts []End
+	routers, hosts []plan.End
 }
 
 // segments gives the domains that have hosts, in the order of their first.
@@ -19,13 +21,13 @@ func (v *resolver) segments(hosts, routers []int) (all []*segment) {
 				of[domain] = &segment{}
 				all = append(all, of[domain])
 			}
-			of[domain].hosts = append(of[domain].hosts, End{h, p})
+			of[domain].hosts = append(of[domain].hosts, plan.End{Node: h, Port: p})
 		}
 	}
 	for _, r := range routers {
 		for p, domain := range v.domain[r] {
 			if s := of[domain]; s != nil {
-				s.routers = append(s.routers, End{r, p})
+				s.routers = append(s.routers, plan.End{Node: r, Port: p})
 			}
 		}
 	}
@@ -34,9 +36,9 @@ func (v *resolver) segments(hosts, routers []int) (all []*segment) {
 
 // lacking are the ports of a segment without an address of a version of IP,
 // those of routers first.
-func (v *resolver) lacking(s *segment, ipv6 bool) (ends []End) {
+func (v *resolver) lacking(s *segment, ipv6 bool) (ends []plan.End) {
 	for _, e := range slices.Concat(s.routers, s.hosts) {
-		if !hasFamily(v.plan.Nodes[e.Node].Ports[e.Port].Addresses, ipv6) {
+		if !plan.HasFamily(v.plan.Nodes[e.Node].Ports[e.Port].Addresses, ipv6) {
 			ends = append(ends, e)
 		}
 	}
@@ -111,7 +113,7 @@ func hasRoom(p netip.Prefix, n int, taken map[netip.Addr]any) bool {
 }
 
 // assign gives ports the free addresses of a subnet in order.
-func (v *resolver) assign(subnet netip.Prefix, ends []End, taken map[netip.Addr]any) {
+func (v *resolver) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.Addr]any) {
 	next := uint64(0)
 	for _, e := range ends {
 		next++

@@ -9,6 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/plan"
 )
 
 // maxWeights is the most that the weights of a static route come to together,
@@ -67,7 +69,7 @@ func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
 func (v *resolver) switchRoutes() {
 	v.routed = v.plan.Routed()
 	for i := range v.plan.Nodes {
-		if n, file := &v.plan.Nodes[i], v.said(i); n.Kind == Switch && len(file.Routes) > 0 {
+		if n, file := &v.plan.Nodes[i], v.said(i); n.Kind == plan.Switch && len(file.Routes) > 0 {
 			v.staticRoutes(i, file.Routes)
 		}
 	}
@@ -75,7 +77,7 @@ func (v *resolver) switchRoutes() {
 
 // located is a static route and what the file says of it.
 type located struct {
-	StaticRoute
+	plan.StaticRoute
 	file *routeFile
 }
 
@@ -100,7 +102,7 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 	ranks := map[string]int{}
 	for j := range files {
 		f := &files[j]
-		l := located{StaticRoute{To: f.To.String()}, f}
+		l := located{plan.StaticRoute{To: f.To.String()}, f}
 		if n.Router != nil {
 			l.Prefixes = f.To.prefixes()
 		}
@@ -152,52 +154,52 @@ func (v *resolver) checkTo(node int, l *located) bool {
 
 // sees tells whether a switch gets what goes to a station: a plain one in a lab
 // with routers only gets frames for those in its domain.
-func (v *resolver) sees(node int, s End) bool {
+func (v *resolver) sees(node int, s plan.End) bool {
 	return !v.routed || v.plan.Nodes[node].Router != nil || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
 }
 
 // stationsOf gives the interfaces of hosts that a route of a switch is to.
 // Prefixes and default are not for those at the switch itself, as a router's
 // are not for what is connected to it. HasPort tells that the route names one.
-func (v *resolver) stationsOf(node int, to *destination) (found []End, hasPort, ok bool) {
+func (v *resolver) stationsOf(node int, to *destination) (found []plan.End, hasPort, ok bool) {
 	if to.name != "" {
 		return v.namedStations(to)
 	}
 	for i, n := range v.plan.Nodes {
-		if n.Kind != Host {
+		if n.Kind != plan.Host {
 			continue
 		}
 		for p, port := range n.Ports {
-			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node || !v.sees(node, End{i, p}) {
+			if port.Link >= 0 && v.plan.Links[port.Link].Ends[1-port.End].Node == node || !v.sees(node, plan.End{Node: i, Port: p}) {
 				continue
 			}
 			if to.any || slices.ContainsFunc(port.Addresses, func(a netip.Prefix) bool { return to.prefix.Contains(a.Addr()) }) {
-				found = append(found, End{i, p})
+				found = append(found, plan.End{Node: i, Port: p})
 			}
 		}
 	}
 	return found, false, true
 }
 
-func (v *resolver) namedStations(to *destination) (found []End, hasPort, ok bool) {
+func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok bool) {
 	if ip, err := netip.ParseAddr(to.name); err == nil {
 		v.fail(to, fmt.Sprintf("write %s/%d", ip, ip.BitLen()), "%q lacks the length of its prefix", to.name)
 		return nil, false, false
 	}
-	if _, _, err := splitEndpoint(to.name); err == nil {
+	if _, _, err := plan.SplitEndpoint(to.name); err == nil {
 		end, ok := v.ports[to.name]
 		if !ok {
-			v.failName(to, func() *nameError { _, err := v.plan.endpoint(to.name); return err })
+			v.failName(to, func() error { _, _, err := v.plan.Endpoint(to.name); return err })
 			return nil, true, false
 		}
-		return []End{end}, true, v.isHost(to, end.Node)
+		return []plan.End{end}, true, v.isHost(to, end.Node)
 	}
 	node, ok := v.node(to, to.name)
 	if !ok || !v.isHost(to, node) {
 		return nil, false, false
 	}
 	for p := range v.plan.Nodes[node].Ports {
-		found = append(found, End{node, p})
+		found = append(found, plan.End{Node: node, Port: p})
 	}
 	return found, false, true
 }
@@ -205,14 +207,14 @@ func (v *resolver) namedStations(to *destination) (found []End, hasPort, ok bool
 // isHost judges that a route is to a host.
 func (v *resolver) isHost(place *destination, node int) bool {
 	n := &v.plan.Nodes[node]
-	if n.Kind != Host {
+	if n.Kind != plan.Host {
 		v.fail(place, "a route is to hosts: name one, or write a prefix or default", "%s is a %v", n.Name, n.Kind)
 	}
-	return n.Kind == Host
+	return n.Kind == plan.Host
 }
 
 // ways gives the ports that a route of a switch leads through.
-func (v *resolver) ways(node int, f *routeFile) (ways []Way, ok bool) {
+func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 	ok = true
 	sum := 0
 	for i := range f.Via {
@@ -221,14 +223,14 @@ func (v *resolver) ways(node int, f *routeFile) (ways []Way, ok bool) {
 		end, known := v.ports[v.plan.Nodes[node].Name+":"+name]
 		switch {
 		case !known:
-			v.failName(s, func() *nameError { return v.plan.noPort(node, name) })
+			v.failName(s, func() error { return v.plan.NoPort(node, name) })
 			ok = false
 			continue
-		case slices.ContainsFunc(ways, func(w Way) bool { return w.Port == end.Port }):
+		case slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Port == end.Port }):
 			v.fail(s, `give it more than others by a weight: {port: "`+name+`", weight: 2}`, "the port %s is there twice", name)
 			ok = false
 		}
-		ways = append(ways, Way{end.Port, int(s.Weight)})
+		ways = append(ways, plan.Way{Port: end.Port, Weight: int(s.Weight)})
 		sum += int(s.Weight)
 	}
 	switch {
@@ -245,7 +247,7 @@ func (v *resolver) ways(node int, f *routeFile) (ways []Way, ok bool) {
 // checkStatic reports routes of a switch that cannot do what they seem to
 // say.
 func (v *resolver) checkStatic(node int, routes []located) {
-	best := map[End]*located{} // that holds while its links are up
+	best := map[plan.End]*located{} // that holds while its links are up
 	for i := range routes {
 		l := &routes[i]
 		for _, s := range l.Stations {
@@ -281,7 +283,7 @@ func (v *resolver) checkStatic(node int, routes []located) {
 }
 
 // undecided tells whether none of the routes names a station, or its host.
-func (v *resolver) undecided(routes []located, s End) bool {
+func (v *resolver) undecided(routes []located, s plan.End) bool {
 	return !slices.ContainsFunc(routes, func(l located) bool { return l.file.To.name != "" && slices.Contains(l.Stations, s) })
 }
 
@@ -290,11 +292,11 @@ func covers(wide, narrow netip.Prefix) bool {
 }
 
 // hostBehind gives the interface of a host that a port leads to.
-func (v *resolver) hostBehind(node, port int) (End, bool) {
+func (v *resolver) hostBehind(node, port int) (plan.End, bool) {
 	p := v.plan.Nodes[node].Ports[port]
 	if p.Link < 0 {
-		return End{}, false
+		return plan.End{}, false
 	}
 	far := v.plan.Links[p.Link].Ends[1-p.End]
-	return far, v.plan.Nodes[far.Node].Kind == Host
+	return far, v.plan.Nodes[far.Node].Kind == plan.Host
 }

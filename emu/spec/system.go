@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/suggest"
 	_ "github.com/weftlab/weft/emu/systems" // so that a file can name them
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/registry"
@@ -83,7 +84,7 @@ func (f *systemFile[S]) choose(r *reader, at ast.Node, name string, settings ast
 	var s S
 	found, err := s.find(name)
 	if err != nil {
-		r.failAt(at, suggest(name, "there are", f.words()), "%q is not %s", name, s.oneOf())
+		r.failAt(at, suggest.Hint(name, "there are", f.words()), "%q is not %s", name, s.oneOf())
 		return
 	}
 	f.name, f.values = name, found.blank()

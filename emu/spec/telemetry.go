@@ -2,18 +2,12 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
 )
-
-// Telemetry tells whether any NIC sends packets with room for in-band telemetry, so that
-// the switches write it.
-func (p *Plan) Telemetry() bool {
-	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.NIC != nil && n.NIC.Control.Traits().Telemetry > 0 })
-}
 
 // checkTelemetry reports links from switches whose rate in-band telemetry cannot say.
 func (v *resolver) checkTelemetry() {
@@ -29,8 +23,8 @@ func (v *resolver) checkTelemetry() {
 
 // checkTelemetryRate reports a rate of the link that leaves a port of a switch, if
 // in-band telemetry is to say it and cannot.
-func (v *resolver) checkTelemetryRate(from End, rate units.Rate, place any) {
-	if _, ok := telemetry.RateCode(rate); ok || v.plan.Nodes[from.Node].Kind != Switch {
+func (v *resolver) checkTelemetryRate(from plan.End, rate units.Rate, place any) {
+	if _, ok := telemetry.RateCode(rate); ok || v.plan.Nodes[from.Node].Kind != plan.Switch {
 		return
 	}
 	var known []string

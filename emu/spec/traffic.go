@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -123,7 +125,7 @@ func (v *resolver) version(from, to int, file *ipVersion, place any) (ipv6, ok b
 		return ipv6, ok
 	}
 	ipv6 = *file == 6
-	for _, n := range []*Node{a, b} {
+	for _, n := range []*plan.Node{a, b} {
 		if !speaks(n, ipv6) {
 			v.fail(file, "", "%s has no IPv%d address", n.Name, *file)
 			return ipv6, false
@@ -140,19 +142,19 @@ func (v *resolver) pathHint() string {
 }
 
 // speaks tells whether a host has an address of a version of IP.
-func speaks(n *Node, ipv6 bool) bool {
-	return slices.ContainsFunc(n.Ports, func(p Port) bool { return hasFamily(p.Addresses, ipv6) })
+func speaks(n *plan.Node, ipv6 bool) bool {
+	return slices.ContainsFunc(n.Ports, func(p plan.Port) bool { return plan.HasFamily(p.Addresses, ipv6) })
 }
 
 // path finds the interfaces of two hosts that links, switches and routers join.
-func (v *resolver) path(from, to int, ipv6 bool) (sender, receiver *Port, ok bool) {
+func (v *resolver) path(from, to int, ipv6 bool) (sender, receiver *plan.Port, ok bool) {
 	a, b, _, ok := v.reach.Path(from, to, ipv6)
 	return &v.plan.Nodes[a.Node].Ports[a.Port], &v.plan.Nodes[b.Node].Ports[b.Port], ok
 }
 
 // settingsOf gives the settings of the direction that leaves a port, or with
 // 1 of the one that comes to it.
-func (v *resolver) settingsOf(p *Port, coming int) links.Settings {
+func (v *resolver) settingsOf(p *plan.Port, coming int) links.Settings {
 	return v.plan.Links[p.Link].Dir[p.End^coming]
 }
 
@@ -198,12 +200,12 @@ func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 		return nil, false
 	}
 	for i := range v.plan.Nodes {
-		if match, _ := path.Match(*name, v.plan.Nodes[i].Name); match && v.plan.Nodes[i].Kind == Host {
+		if match, _ := path.Match(*name, v.plan.Nodes[i].Name); match && v.plan.Nodes[i].Kind == plan.Host {
 			found = append(found, i)
 		}
 	}
 	if len(found) == 0 {
-		v.fail(name, "the nodes are "+listSome(v.plan.nodeNames()), "no host matches %q", *name)
+		v.fail(name, "the nodes are "+suggest.List(v.plan.NodeNames()), "no host matches %q", *name)
 	}
 	return found, len(found) > 0
 }
@@ -211,7 +213,7 @@ func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 // host finds the host of a name.
 func (v *resolver) host(name *string) (int, bool) {
 	n, ok := v.node(name, *name)
-	if ok && v.plan.Nodes[n].Kind != Host {
+	if ok && v.plan.Nodes[n].Kind != plan.Host {
 		v.fail(name, "modelled traffic runs between hosts", "%s is a switch", *name)
 		ok = false
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -152,7 +153,7 @@ func (v *resolver) hasNIC(host int, place any) bool {
 	n := &v.plan.Nodes[host]
 	switch {
 	case n.NIC != nil:
-	case !slices.ContainsFunc(v.plan.Nodes, func(n Node) bool { return n.NIC != nil }):
+	case !slices.ContainsFunc(v.plan.Nodes, func(n plan.Node) bool { return n.NIC != nil }):
 		v.fail(place, "write nic: roce in host under kinds", "no host has a NIC")
 	default:
 		v.fail(place, fmt.Sprintf("write nic: roce in %s, or in host under kinds", n.Name), "%s has no NIC", n.Name)
@@ -215,7 +216,7 @@ func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 	set((*messageDepth)(&t.Depth), f.Depth)
 
 	before := len(v.errs)
-	for _, n := range []*Node{from, to} {
+	for _, n := range []*plan.Node{from, to} {
 		if mtu > n.NIC.MTU {
 			v.failOnce(f.MTU, "", "the NIC of %s has an mtu of %d", n.Name, n.NIC.MTU.Bytes())
 		}

@@ -3,6 +3,7 @@ package spec
 import (
 	"slices"
 
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/trim"
 )
@@ -17,7 +18,7 @@ const (
 )
 
 // trim resolves how the packets of a class are trimmed, nil for not at all.
-func (v *resolver) trim(d *depth, file *namedClass, port *Port, mtu units.Bytes) *trim.Config {
+func (v *resolver) trim(d *depth, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
 	f := file.Trim.settings()
 	if f == nil {
 		return nil
@@ -53,7 +54,7 @@ func (v *resolver) trim(d *depth, file *namedClass, port *Port, mtu units.Bytes)
 }
 
 // trimmedClass judges the class that trimmed packets get.
-func (v *resolver) trimmedClass(d *depth, from *namedClass, f *trimFile, port *Port) {
+func (v *resolver) trimmedClass(d *depth, from *namedClass, f *trimFile, port *plan.Port) {
 	to := slices.IndexFunc(d.classes, func(c *namedClass) bool {
 		return slices.ContainsFunc(c.DSCP, func(r dscpRange) bool { return r.low <= uint8(*f.DSCP) && uint8(*f.DSCP) <= r.high })
 	})

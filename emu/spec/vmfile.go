@@ -7,6 +7,8 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/netns-lab/vm"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -79,7 +81,7 @@ func (k *nodeKind) UnmarshalText(b []byte) error {
 		return nil
 	}
 	name := string(b)
-	hint := suggest(name, "the kinds are", nodeKindNames)
+	hint := suggest.Hint(name, "the kinds are", nodeKindNames)
 	switch ours, known := foreignKinds[name]; {
 	case name == "linux":
 		hint = "write kind: host, which is what containerlab calls linux: a network namespace of this machine; it needs no image"
@@ -88,23 +90,23 @@ func (k *nodeKind) UnmarshalText(b []byte) error {
 	case known:
 		hint = "write kind: " + ours
 	}
-	return &nameError{err.Error(), hint}
+	return &plan.NameError{Msg: err.Error(), Hint: hint}
 }
 
 func (nodeKind) schema(*schemaMaker) *jsonschema.Schema { return enum(nodeKindNames...) }
 
 // plan is what a plan calls the kind.
-func (k nodeKind) plan() Kind {
+func (k nodeKind) plan() plan.Kind {
 	if k == switchNode {
-		return Switch
+		return plan.Switch
 	}
-	return Host
+	return plan.Host
 }
 
-// kind is what a file calls the node.
-func (n *Node) kind() nodeKind {
+// kindOf is what a file calls the kind of a node.
+func kindOf(n *plan.Node) nodeKind {
 	switch {
-	case n.Kind == Switch:
+	case n.Kind == plan.Switch:
 		return switchNode
 	case n.VM != nil:
 		return vmNode

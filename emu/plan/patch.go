@@ -1,12 +1,14 @@
-package spec
+package plan
 
 import (
+	"encoding"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -14,7 +16,7 @@ import (
 // LinkPatch is a change to the settings of one direction of a link; nil
 // leaves a setting as it is. It is what a lab file says of a link, what an
 // event sets and what the command line sends. See links.Settings for what the
-// settings mean.
+// settings mean. The tags for YAML and its schema are for package spec.
 type LinkPatch struct {
 	Rate               *units.Rate         `yaml:"rate,omitempty" json:"rate,omitempty" jsonschema_description:"rate of serialisation, Ethernet's overhead included; default unlimited"`
 	Delay              *units.Time         `yaml:"delay,omitempty" json:"delay,omitempty" jsonschema_description:"propagation delay; default 0"`
@@ -87,22 +89,22 @@ func (s *State) UnmarshalText(b []byte) error {
 
 // The limits of a link's settings.
 const (
-	minMTU   units.Bytes = 576  // every IPv4 host must take this much (RFC 791 §3.1)
-	minMTU6  units.Bytes = 1280 // IPv6 needs this much (RFC 8200 §5)
-	maxMTU   units.Bytes = 9216 // the jumbo frame of common switches
+	MinMTU   units.Bytes = 576  // every IPv4 host must take this much (RFC 791 §3.1)
+	MinMTU6  units.Bytes = 1280 // IPv6 needs this much (RFC 8200 §5)
+	MaxMTU   units.Bytes = 9216 // the jumbo frame of common switches
 	maxDelay             = units.Hour
 )
 
-// initial are the settings of a link that nothing is said of.
-var initial = links.Settings{MTU: 1500, Up: true}
+// DefaultLink are the settings of a link that nothing is said of.
+var DefaultLink = links.Settings{MTU: 1500, Up: true}
 
-// settingError is a setting, or a combination of them, that cannot be.
-type settingError struct {
-	field any // pointer in the patch that is to blame
-	msg   string
+// SettingError is a setting, or a combination of them, that cannot be.
+type SettingError struct {
+	Field any // pointer in the patch that is to blame
+	Msg   string
 }
 
-func (e *settingError) Error() string { return e.msg }
+func (e *SettingError) Error() string { return e.Msg }
 
 // Apply gives s changed by p. The error names a setting that is out of range
 // or that cannot take effect beside the others; s itself is taken to be good.
@@ -127,23 +129,23 @@ func (p LinkPatch) Apply(s links.Settings) (links.Settings, error) {
 		set  *units.Time
 	}{{"delay", p.Delay}, {"jitter", p.Jitter}, {"reorder-by", p.ReorderBy}} {
 		if span.set != nil && (*span.set < 0 || *span.set > maxDelay) {
-			return s, &settingError{span.set, fmt.Sprintf("%s %v is outside 0s to %v", span.name, *span.set, maxDelay)}
+			return s, &SettingError{span.set, fmt.Sprintf("%s %v is outside 0s to %v", span.name, *span.set, maxDelay)}
 		}
 	}
 	switch {
-	case p.MTU != nil && (s.MTU < minMTU || s.MTU > maxMTU):
-		return s, &settingError{p.MTU, fmt.Sprintf("mtu %d is outside %d to %d", s.MTU, minMTU, maxMTU)}
+	case p.MTU != nil && (s.MTU < MinMTU || s.MTU > MaxMTU):
+		return s, &SettingError{p.MTU, fmt.Sprintf("mtu %d is outside %d to %d", s.MTU, MinMTU, MaxMTU)}
 	case s.Reorder > 0 && s.ReorderBy == 0:
 		if p.ReorderBy != nil {
-			return s, &settingError{p.ReorderBy, "reorder-by 0s would reorder nothing: say reorder: 0 to switch reordering off"}
+			return s, &SettingError{p.ReorderBy, "reorder-by 0s would reorder nothing: say reorder: 0 to switch reordering off"}
 		}
-		return s, &settingError{p.Reorder, "reorder needs reorder-by: how long a packet is held back, such as reorder-by: 1ms"}
+		return s, &SettingError{p.Reorder, "reorder needs reorder-by: how long a packet is held back, such as reorder-by: 1ms"}
 	case s.Reorder == 0 && p.ReorderBy != nil && p.Reorder == nil:
-		return s, &settingError{p.ReorderBy, "reorder-by needs reorder: the share of packets held back, such as reorder: 1%"}
+		return s, &SettingError{p.ReorderBy, "reorder-by needs reorder: the share of packets held back, such as reorder: 1%"}
 	case s.Jitter == 0 && p.JitterDistribution != nil && p.Jitter == nil:
-		return s, &settingError{p.JitterDistribution, "jitter-distribution needs jitter: its scale, such as jitter: 10us"}
+		return s, &SettingError{p.JitterDistribution, "jitter-distribution needs jitter: its scale, such as jitter: 10us"}
 	case s.Jitter == 0 && p.JitterReorder != nil && p.Jitter == nil:
-		return s, &settingError{p.JitterReorder, "jitter-reorder needs jitter: its scale, such as jitter: 10us"}
+		return s, &SettingError{p.JitterReorder, "jitter-reorder needs jitter: its scale, such as jitter: 10us"}
 	}
 	return s, nil
 }
@@ -154,8 +156,8 @@ func set[T any](to *T, from *T) {
 	}
 }
 
-// over gives p with the settings that it leaves alone taken from base.
-func (p LinkPatch) over(base LinkPatch) LinkPatch {
+// Over gives p with the settings that it leaves alone taken from base.
+func (p LinkPatch) Over(base LinkPatch) LinkPatch {
 	top, below := reflect.ValueOf(&p).Elem(), reflect.ValueOf(base)
 	for i := range top.NumField() {
 		if top.Field(i).IsNil() {
@@ -166,7 +168,13 @@ func (p LinkPatch) over(base LinkPatch) LinkPatch {
 }
 
 // settingNames are the keys of a LinkPatch, in the order of its fields.
-var settingNames = keysOf(reflect.TypeFor[LinkPatch]())
+var settingNames = func() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[LinkPatch]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}()
 
 // LinkKeys are the names of a link's settings, in the order of LinkPatch.
 func LinkKeys() []string { return slices.Clone(settingNames) }
@@ -192,18 +200,33 @@ func ParseAssignments(args []string) (LinkPatch, error) {
 func (p *LinkPatch) set(name, text string) error {
 	i := slices.Index(settingNames, name)
 	if i < 0 {
-		return fmt.Errorf("there is no setting %q: %s", name, suggest(name, "a link has", settingNames))
+		return fmt.Errorf("there is no setting %q: %s", name, suggest.Hint(name, "a link has", settingNames))
 	}
 	field := reflect.ValueOf(p).Elem().Field(i)
 	if !field.IsNil() {
 		return fmt.Errorf("%s is set twice", name)
 	}
 	value := reflect.New(field.Type().Elem())
-	if err := parseScalar(value.Interface(), text); err != nil {
+	if err := parseSetting(value.Interface(), text); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	field.Set(value)
 	return nil
+}
+
+// parseSetting fills the setting that ptr points to from text.
+func parseSetting(ptr any, text string) error {
+	switch p := ptr.(type) {
+	case encoding.TextUnmarshaler:
+		return p.UnmarshalText([]byte(text))
+	case *bool:
+		if text != "true" && text != "false" {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		*p = text == "true"
+		return nil
+	}
+	panic(fmt.Sprintf("plan: no way to read a %T", ptr))
 }
 
 // String gives p as ParseAssignments reads it, its arguments joined by spaces.

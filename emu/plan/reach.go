@@ -1,4 +1,4 @@
-package spec
+package plan
 
 import (
 	"net/netip"
@@ -23,7 +23,7 @@ type Reach struct {
 
 // Reach works out the domains of a plan.
 func (p *Plan) Reach() *Reach {
-	r := &Reach{plan: p, Domain: p.domains(), owner: map[netip.Addr]End{}}
+	r := &Reach{plan: p, Domain: p.Domains(), owner: map[netip.Addr]End{}}
 	r.joined = r.Domain
 	if p.Routed() {
 		r.joined = p.number(func(n *Node) bool { return n.Kind == Host })
@@ -72,7 +72,7 @@ func (r *Reach) next(node, port int, to netip.Addr) (best End, bits int) {
 func (r *Reach) Path(from, to int, ipv6 bool) (sender, receiver, first End, ok bool) {
 	for i, sp := range r.plan.Nodes[from].Ports {
 		for j, rp := range r.plan.Nodes[to].Ports {
-			if r.Domain[from][i] == r.Domain[to][j] && hasFamily(sp.Addresses, ipv6) && hasFamily(rp.Addresses, ipv6) {
+			if r.Domain[from][i] == r.Domain[to][j] && HasFamily(sp.Addresses, ipv6) && HasFamily(rp.Addresses, ipv6) {
 				return End{from, i}, End{to, j}, End{to, j}, true
 			}
 		}

@@ -1,33 +1,40 @@
-package spec
+// Package suggest helps with a name that leads to nothing: it finds the known one that
+// somebody may have meant, and lists those that there are.
+package suggest
 
 import (
 	"fmt"
 	"strings"
 )
 
-// suggestAtMost bounds the names that a hint lists.
-const suggestAtMost = 16
+// atMost bounds the names that are listed.
+const atMost = 16
 
-// suggest makes the hint for a name that is not among known: the nearest one,
+// Hint makes the hint for a name that is not among known: the nearest one,
 // if any is near, and the list of them behind intro.
-func suggest(name, intro string, known []string) string {
+func Hint(name, intro string, known []string) string {
 	if len(known) == 0 {
 		return "there are none"
 	}
-	list := intro + " " + strings.Join(known[:min(len(known), suggestAtMost)], ", ")
-	if more := len(known) - suggestAtMost; more > 0 {
-		list += fmt.Sprintf(" and %d more", more)
-	}
-	if near, ok := nearest(name, known); ok {
+	list := intro + " " + List(known)
+	if near, ok := Nearest(name, known); ok {
 		return fmt.Sprintf("did you mean %q? (%s)", near, list)
 	}
 	return list
 }
 
-// nearest finds the name that takes the fewest edits to become one of known,
+// List lists names, not all where they are many.
+func List(names []string) string {
+	if more := len(names) - atMost; more > 0 {
+		return strings.Join(names[:atMost], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Nearest finds the name that takes the fewest edits to become one of known,
 // of equals one that begins alike. Near is at most a third of the letters, or
 // a single one of at least two.
-func nearest(name string, known []string) (string, bool) {
+func Nearest(name string, known []string) (string, bool) {
 	far := 2 * (max(1, len(name)/3) + 1)
 	if len(name) < 2 {
 		far = 0

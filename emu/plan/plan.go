@@ -1,11 +1,17 @@
-package spec
+// Package plan is a lab with everything worked out, as a value: nodes, ports, links,
+// classes, events, flows and transfers in a flat Plan of indices. It is what a fabric is
+// built of, what is drawn and what is run. With the types stands what follows from them
+// alone: names of ports, broadcast domains, who reaches which address by whom, and
+// LinkPatch, a change of a link's settings, with its forms in arguments and JSON.
+//
+// Package spec makes plans, and judges them: what the types here promise holds because
+// it has checked it. This package knows no YAML, no schema and no places in a file but
+// the lines of what can fail later.
+package plan
 
 import (
-	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/nicemu"
@@ -45,6 +51,9 @@ type Plan struct {
 
 	Series *Series // nil when the file says nothing of it
 }
+
+// MaxDilation leaves 100 kb/s of a link of 100 Gb/s.
+const MaxDilation = 1_000_000
 
 // Fidelity is how late packets may be in wall-clock time.
 type Fidelity struct {
@@ -157,6 +166,13 @@ type Route struct {
 	Via netip.Addr
 }
 
+// Router is what makes a switch a router. Each of its ports bounds a broadcast
+// domain; one in a domain with hosts has addresses as theirs, others may have
+// none.
+type Router struct {
+	Addresses []netip.Addr // of the router itself; each unique in the plan
+}
+
 // StaticRoute is one static route of a switch. In a plain switch it holds for
 // all that goes to the stations, of both versions of IP and of none; in a
 // router for the prefixes, or without any for the addresses of the stations.
@@ -169,7 +185,7 @@ type StaticRoute struct {
 
 // Way is a port of a switch through which a static route leads, and its share
 // beside the other ways.
-type Way struct{ Port, Weight int } // Weight is 1 to maxWeight
+type Way struct{ Port, Weight int } // Weight is 1 to 1000
 
 // Port is an interface of a host or a port of a switch.
 type Port struct {
@@ -222,45 +238,25 @@ type Event struct {
 	Set  LinkPatch
 }
 
+// The names of kinds, attachments and so on, by their numbers, as a lab file has them.
 var (
 	kindNames     = []string{"host", "switch"}
-	attachNames   = []string{"tap", "tun", "none", "vm"}
-	realtimeNames = []string{"auto", "off", "require"}
-	offloadNames  = []string{"on", "off"}
+	AttachNames   = []string{"tap", "tun", "none", "vm"}
+	OffloadNames  = []string{"on", "off"}
+	RealtimeNames = []string{"auto", "off", "require"}
 )
 
 // String gives the name that a lab file uses.
 func (k Kind) String() string { return kindNames[k] }
 
-// UnmarshalText reads the name that a lab file uses.
-func (k *Kind) UnmarshalText(b []byte) error { return unmarshalName(k, b, kindNames) }
+// String gives the name that a lab file uses.
+func (a Attach) String() string { return AttachNames[a] }
 
 // String gives the name that a lab file uses.
-func (a Attach) String() string { return attachNames[a] }
-
-// UnmarshalText reads the name that a lab file uses.
-func (a *Attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames[:Guest]) }
+func (o Offload) String() string { return OffloadNames[o] }
 
 // String gives the name that a lab file uses.
-func (o Offload) String() string { return offloadNames[o] }
-
-// UnmarshalText reads the name that a lab file uses.
-func (o *Offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, offloadNames) }
-
-// String gives the name that a lab file uses.
-func (r Realtime) String() string { return realtimeNames[r] }
-
-// UnmarshalText reads the name that a lab file uses.
-func (r *Realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, realtimeNames) }
-
-func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
-	i := slices.Index(names, string(b))
-	if i < 0 {
-		return fmt.Errorf("%q is none of %s", b, strings.Join(names, ", "))
-	}
-	*v = T(i)
-	return nil
-}
+func (r Realtime) String() string { return RealtimeNames[r] }
 
 // ShortestDelay is the shortest propagation delay that a direction of a link
 // has in the course of the plan's events.
@@ -280,7 +276,7 @@ func (p *Plan) Node(name string) (int, bool) {
 	return i, i >= 0
 }
 
-// Endpoint finds a port by its name in the file, such as "s1:3". The error
+// Endpoint finds a port by its name, such as "s1:3". The error
 // says what is wrong with the name and which there are.
 func (p *Plan) Endpoint(name string) (node, port int, err error) {
 	e, bad := p.endpoint(name)
@@ -290,126 +286,14 @@ func (p *Plan) Endpoint(name string) (node, port int, err error) {
 	return e.Node, e.Port, nil
 }
 
-// PortName gives the name of a port in the file, such as "s1:3".
+// PortName gives the name of a port, such as "s1:3".
 func (p *Plan) PortName(node, port int) string {
 	n := p.Nodes[node]
 	return n.Name + ":" + n.Ports[port].Name
 }
 
-// OnLink gives the prefixes that a host's interface must take for directly
-// reachable, beside those of its own addresses, so that the host reaches every
-// other that links and plain switches join the interface to, and their routers. The
-// prefixes are masked and sorted, and none covers another. An interface
-// without an address of a family has none of that family, and where several
-// interfaces of the host lead to the same place the first that can takes all.
-func (p *Plan) OnLink(node, port int) []netip.Prefix {
-	domain := p.domains()
-	here := domain[node][port]
-	var found []netip.Prefix
-	for n := range p.Nodes {
-		for i, other := range p.Nodes[n].Ports {
-			if n == node || domain[n][i] != here {
-				continue
-			}
-			for _, a := range other.Addresses {
-				if to, ok := p.route(node, port, domain[node], a); ok {
-					found = append(found, to)
-				}
-			}
-		}
-	}
-	// The widest come first, so that what one covers is left out.
-	slices.SortFunc(found, func(a, b netip.Prefix) int { return cmp.Compare(a.Bits(), b.Bits()) })
-	var widest []netip.Prefix
-	for _, f := range found {
-		if !anyCovers(widest, f) {
-			widest = append(widest, f)
-		}
-	}
-	slices.SortFunc(widest, netip.Prefix.Compare)
-	return widest
-}
-
-// route gives what a host's interface must take for directly reachable to
-// reach the address to, which is on its link. It is false when there is no
-// need: some interface that leads there covers it, or takes it before this
-// one. Where an interface that leads elsewhere has the same prefix, only the
-// one address is taken.
-func (p *Plan) route(node, port int, domain []int, to netip.Prefix) (netip.Prefix, bool) {
-	prefix := to.Masked()
-	taken := false
-	for i, q := range p.Nodes[node].Ports {
-		same, covers := domain[i] == domain[port], anyCovers(q.Addresses, to)
-		switch {
-		case same && covers:
-			return netip.Prefix{}, false
-		case same && i < port && hasFamily(q.Addresses, to.Addr().Is6()):
-			taken = true
-		case covers:
-			prefix = netip.PrefixFrom(to.Addr(), to.Addr().BitLen())
-		}
-	}
-	return prefix, !taken && hasFamily(p.Nodes[node].Ports[port].Addresses, to.Addr().Is6())
-}
-
-// hasFamily tells whether one of the addresses is IPv6, or IPv4.
-func hasFamily(addresses []netip.Prefix, ipv6 bool) bool {
-	return slices.ContainsFunc(addresses, func(a netip.Prefix) bool { return a.Addr().Is6() == ipv6 })
-}
-
-func anyCovers(wide []netip.Prefix, p netip.Prefix) bool {
-	return slices.ContainsFunc(wide, func(w netip.Prefix) bool {
-		return w.Bits() <= p.Bits() && w.Contains(p.Addr())
-	})
-}
-
-// domains numbers the broadcast domains: ports have the same number exactly
-// when links and plain switches join them. The result is indexed by node and
-// port.
-func (p *Plan) domains() [][]int {
-	return p.number(func(n *Node) bool { return n.Kind == Host || n.Router != nil })
-}
-
-// number gives the ports of a node that is an end numbers of their own, all
-// ports of any other the same, and the two ends of a link the same.
-func (p *Plan) number(end func(n *Node) bool) [][]int {
-	domain := make([][]int, len(p.Nodes))
-	for n := range p.Nodes {
-		domain[n] = make([]int, len(p.Nodes[n].Ports))
-	}
-	last := 0
-	var todo []End
-	visit := func(e End) {
-		ports := p.Nodes[e.Node].Ports
-		if end(&p.Nodes[e.Node]) {
-			domain[e.Node][e.Port] = last
-			todo = append(todo, e)
-			return
-		}
-		for i := range ports {
-			domain[e.Node][i] = last
-			todo = append(todo, End{e.Node, i})
-		}
-	}
-	for n := range p.Nodes {
-		for i := range p.Nodes[n].Ports {
-			if domain[n][i] != 0 {
-				continue
-			}
-			last++
-			visit(End{n, i})
-			for len(todo) > 0 {
-				at := todo[len(todo)-1]
-				todo = todo[:len(todo)-1]
-				port := p.Nodes[at.Node].Ports[at.Port]
-				if port.Link < 0 {
-					continue
-				}
-				if far := p.Links[port.Link].Ends[1-port.End]; domain[far.Node][far.Port] == 0 {
-					visit(far)
-				}
-			}
-		}
-	}
-	return domain
+// Telemetry tells whether any NIC sends packets with room for in-band telemetry, so that
+// the switches write it.
+func (p *Plan) Telemetry() bool {
+	return slices.ContainsFunc(p.Nodes, func(n Node) bool { return n.NIC != nil && n.NIC.Control.Traits().Telemetry > 0 })
 }

@@ -1,4 +1,4 @@
-package spec
+package plan
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ func TestAssignmentsSetEverything(t *testing.T) {
 	if got := p.String(); got != everySetting {
 		t.Errorf("prints as %s", got)
 	}
-	got, err := p.Apply(initial)
+	got, err := p.Apply(DefaultLink)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestBadAssignments(t *testing.T) {
 
 // TestSwitchingOff holds that 0 takes a setting back without its companions.
 func TestSwitchingOff(t *testing.T) {
-	s := initial
+	s := DefaultLink
 	for _, args := range []string{
 		"jitter=1ms jitter-distribution=normal", "jitter=0", "reorder=1% reorder-by=1ms", "reorder=0", "state=down", "state=up", "rate=unlimited",
 	} {

@@ -1,0 +1,117 @@
+// Package cell runs one cell of an experiment and gives the tables that it leaves behind.
+package cell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/spec"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// tellEvery is how often a run tells how far it has come.
+const tellEvery = 500 * time.Millisecond
+
+// Run runs a job in virtual time. Tell, which may be nil, is told how far it has come.
+func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress)) (table.Bundle, error) {
+	p, err := spec.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
+	if err != nil {
+		return nil, err
+	}
+	until := units.Never
+	if p.Duration > 0 {
+		until = p.Duration
+	}
+	fb, err := fabric.NewSharded(p, 1)
+	if err != nil {
+		return nil, err
+	}
+	var failure error
+	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
+	finish, err := record(fb, &j.Record, p.Duration)
+	if err != nil {
+		return nil, err
+	}
+	stop := follow(fb, until, tell)
+	err = fb.Run(ctx, until)
+	stop()
+	series, serr := finish()
+	if err = errors.Join(err, serr, failure); err != nil {
+		return nil, err
+	}
+	return append(Tables(fb), series...), nil
+}
+
+// follow tells how far a run has come until stop is called.
+func follow(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress)) (stop func()) {
+	if tell == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(tellEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				p := fb.Progress()
+				tell(experiment.Progress{Now: p.Now, Until: until, Hops: p.Hops})
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// record begins the series that a job wants. Finish gives them as tables.
+func record(fb *fabric.Fabric, want *experiment.Recording, length units.Time) (finish func() (table.Bundle, error), err error) {
+	type recording struct {
+		*fabric.Recording
+		name string
+		csv  *bytes.Buffer
+	}
+	var all []recording
+	begin := func(name string, start func(io.Writer) *fabric.Recording) {
+		csv := &bytes.Buffer{}
+		all = append(all, recording{start(csv), name, csv})
+	}
+	if len(want.Queues) > 0 {
+		s := fabric.Series{Every: want.Every, Length: length}
+		if s.Ports, err = fb.Plan.MatchPorts(want.Queues); err != nil {
+			return nil, fmt.Errorf("record: queues: %w", err)
+		}
+		if err := s.Check(fb.Plan); err != nil {
+			return nil, fmt.Errorf("record: queues: %w", err)
+		}
+		begin(QueueSeries, func(w io.Writer) *fabric.Recording { return fb.Record(s, w) })
+	}
+	if len(want.Flows) > 0 {
+		s := fabric.FlowSeries{Every: want.Every, Length: length, Flows: want.Flows}
+		if err := s.Check(fb.Plan); err != nil {
+			return nil, fmt.Errorf("record: flows: %w", err)
+		}
+		begin(FlowSeries, func(w io.Writer) *fabric.Recording { return fb.RecordFlows(s, w) })
+	}
+	return func() (b table.Bundle, err error) {
+		for _, r := range all {
+			_, serr := r.Stop()
+			t, terr := table.ReadCSV(r.name, r.csv, textColumns...)
+			err = errors.Join(err, serr, terr)
+			b = append(b, t)
+		}
+		return b, err
+	}, nil
+}
+
+// textColumns are the columns of series that hold texts.
+var textColumns = []string{"port", "class", "nic", "qpn", "transfer"}

@@ -1,0 +1,131 @@
+package cell
+
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/nicemu"
+)
+
+// The tables that a run in virtual time leaves behind, beside those of its series. Columns
+// are those of the files that weft sim writes, and the counters of its report.
+const (
+	RunTable    = "run"       // one row: emulated_s, trace, and where all packets went
+	Ports       = "ports"     // a row for each port: counters
+	Classes     = "classes"   // a row for each class of a port: counters, pauses
+	Streams     = "streams"   // a row for each flow of UDP packets: weft sim --flows
+	Transfers   = "transfers" // a row for each RDMA transfer: weft sim --transfers
+	NICs        = "nics"      // a row for each counter of each NIC
+	QueueSeries = "queue-series"
+	FlowSeries  = "flow-series"
+)
+
+// Names are the names of all tables, with what is in them.
+var Names = map[string]string{
+	RunTable: "one row: length, trace, and where all packets went", Ports: "counters of ports", Classes: "counters and pauses of the classes of ports",
+	Streams: "records of flows of UDP packets", Transfers: "records of RDMA transfers", NICs: "counters of NICs",
+	QueueSeries: "queues over time", FlowSeries: "queue pairs over time",
+}
+
+// run is the row of the table of that name.
+type run struct {
+	Emulated   float64 `json:"emulated_s"`
+	Trace      string  `json:"trace"`
+	Seed       uint64  `json:"seed"`
+	Deadlocks  int     `json:"deadlocks"`
+	Entered    uint64  `json:"entered_packets"`
+	Originated uint64  `json:"originated_packets"`
+	Delivered  uint64  `json:"delivered_packets"`
+	Consumed   uint64  `json:"consumed_packets"`
+	Dropped    uint64  `json:"dropped_packets"`
+	Marked     uint64  `json:"marked_packets"`
+	Trimmed    uint64  `json:"trimmed_packets"`
+	Held       uint64  `json:"held_packets"`
+}
+
+// port is a row of the table of ports.
+type port struct {
+	Name      string  `json:"port"`
+	Node      string  `json:"node"`
+	Peer      string  `json:"peer"`
+	Kind      string  `json:"kind"`
+	QueueMax  int64   `json:"queue_max_bytes"`
+	QueueMean float64 `json:"queue_mean_bytes"`
+	RxPackets uint64  `json:"rx_packets"`
+	RxBytes   uint64  `json:"rx_bytes"`
+	TxPackets uint64  `json:"tx_packets"`
+	TxBytes   uint64  `json:"tx_bytes"`
+	TxRate    float64 `json:"tx_bps"`
+	Use       float64 `json:"use_share"` // of the link's rate, by frames without FCS, preamble and gap
+	Dropped   uint64  `json:"dropped_packets"`
+	Marked    uint64  `json:"marked_packets"`
+	Trimmed   uint64  `json:"trimmed_packets"`
+}
+
+// class is a row of the table of classes.
+type class struct {
+	Port       string  `json:"port"`
+	Node       string  `json:"node"`
+	Class      string  `json:"class"`
+	QueueMax   int64   `json:"queue_max_bytes"`
+	QueueMean  float64 `json:"queue_mean_bytes"`
+	TxPackets  uint64  `json:"tx_packets"`
+	TxBytes    uint64  `json:"tx_bytes"`
+	Marked     uint64  `json:"marked_packets"`
+	Trimmed    uint64  `json:"trimmed_packets"`
+	Dropped    uint64  `json:"dropped_packets"`
+	Paused     float64 `json:"paused_s"` // by the peer
+	PauseRx    uint64  `json:"pause_rx_packets"`
+	Pausing    float64 `json:"pausing_s"` // the peer
+	PauseTx    uint64  `json:"pause_tx_packets"`
+	IngressMax int64   `json:"ingress_max_bytes"`
+}
+
+// counter is a row of the table of NICs.
+type counter struct {
+	NIC     string `json:"nic"`
+	Node    string `json:"node"`
+	Counter string `json:"counter"`
+	Value   uint64 `json:"value"`
+}
+
+// Tables gives what a run that has ended left behind. Tables without rows are there too.
+func Tables(fb *fabric.Fabric) table.Bundle {
+	now, a := fb.Now(), fb.Accounts()
+	var ports []port
+	var classes []class
+	for _, s := range fb.Status() {
+		p := port{
+			Name: s.Name, Node: s.Node, Peer: s.Peer, Kind: s.Kind, QueueMax: int64(s.QueueMax), QueueMean: s.QueueMean,
+			RxPackets: s.RxPackets, RxBytes: s.RxBytes, TxPackets: s.TxPackets, TxBytes: s.TxBytes, Dropped: s.Dropped, Marked: s.Marked, Trimmed: s.Trimmed,
+		}
+		if now > 0 {
+			p.TxRate = float64(s.TxBytes) * 8 / now.Seconds()
+		}
+		if s.Link != nil && s.Link.Rate > 0 {
+			p.Use = p.TxRate / float64(s.Link.Rate)
+		}
+		ports = append(ports, p)
+		for _, c := range s.Classes {
+			classes = append(classes, class{
+				Port: s.Name, Node: s.Node, Class: c.Name, QueueMax: int64(c.QueueMax), QueueMean: c.QueueMean, TxPackets: c.TxPackets, TxBytes: c.TxBytes,
+				Marked: c.Marked, Trimmed: c.Trimmed, Dropped: c.Dropped, Paused: c.PausedTime.Seconds(), PauseRx: c.PauseRx,
+				Pausing: c.PausingTime.Seconds(), PauseTx: c.PauseTx, IngressMax: int64(c.IngressMax),
+			})
+		}
+	}
+	var counters []counter
+	for _, n := range fb.NICs() {
+		for i, info := range nicemu.CounterInfos() {
+			counters = append(counters, counter{n.Name, n.Node, info.Name, n.Counters[i]})
+		}
+	}
+	return table.Bundle{
+		table.Of(RunTable, []run{{
+			Emulated: now.Seconds(), Trace: fmt.Sprintf("%016x", fb.Trace()), Seed: fb.Plan.Seed, Deadlocks: len(fb.Deadlocks()), Entered: a.Entered, Originated: a.Originated,
+			Delivered: a.Delivered, Consumed: a.Consumed, Dropped: a.Dropped, Marked: a.Marked, Trimmed: a.Trimmed, Held: a.Held,
+		}}),
+		table.Of(Ports, ports), table.Of(Classes, classes), table.Of(Streams, fb.Results()), table.Of(Transfers, fb.Transfers()), table.Of(NICs, counters),
+	}
+}

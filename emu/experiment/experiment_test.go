@@ -1,0 +1,251 @@
+package experiment
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weftlab/weft/emu/experiment/table"
+)
+
+func statistic(t *testing.T, name string) table.Statistic {
+	t.Helper()
+	s, err := table.ParseStatistic(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// near compares numbers, also those that are not known.
+var near = cmp.Comparer(func(a, b table.Number) bool {
+	return !a.Known() && !b.Known() || math.Abs(float64(a-b)) <= 1e-5*math.Abs(float64(a))
+})
+
+var tables = table.Bundle{{Name: "flows", Columns: []table.Column{
+	{Name: "from", Texts: []string{"h10", "h2", "h2", "h1"}},
+	{Name: "size_bytes", Numbers: []float64{1000, 1000, 20_000, 1e6}},
+	{Name: "fct_us", Numbers: []float64{10, 20, 30, 40}},
+}}}
+
+// TestMeasures: each way of measuring.
+func TestMeasures(t *testing.T) {
+	mean, sum, count, biggest := statistic(t, "mean"), statistic(t, "sum"), statistic(t, "count"), statistic(t, "max")
+	all := []Measure{
+		{Name: "plain", Of: "flows", Column: "fct_us", Stat: mean},
+		{Name: "small", Of: "flows", Column: "fct_us", Stat: mean, Where: table.Filter{{Column: "size_bytes", Any: []string{"<10KB"}}}},
+		{Name: "bins", Of: "flows", Column: "fct_us", Stat: mean, By: "size_bytes", Edges: []float64{0, 10_000, 100_000, math.Inf(1)}},
+		{Name: "hosts", Of: "flows", Column: "fct_us", Stat: sum, By: "from"},
+		{Name: "busiest", Of: "flows", Column: "fct_us", Stat: sum, Per: "from", Over: biggest},
+		{Name: "number", Of: "flows", Column: "from", Stat: count},
+		{Name: "ratio", Expr: "bins / plain"},
+		{Name: "half", Expr: "plain / 2"},
+	}
+	names := []string{}
+	for i := range all {
+		if all[i].Expr != "" {
+			if err := all[i].compile(names); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names = append(names, all[i].Name)
+	}
+	got, err := MeasureAll(all, tables)
+	want := map[string][]Value{
+		"plain": {{"", 25}}, "small": {{"", 15}},
+		"bins":  {{"0B..10KB", 15}, {"10KB..100KB", 30}, {">=100KB", 40}},
+		"hosts": {{"h1", 40}, {"h2", 50}, {"h10", 10}}, "busiest": {{"", 50}}, "number": {{"", 4}},
+		"ratio": {{"0B..10KB", 0.6}, {"10KB..100KB", 1.2}, {">=100KB", 1.6}}, "half": {{"", 12.5}},
+	}
+	if diff := cmp.Diff(want, got, near); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for i, want := range []string{"fct_us", "fct_us", "fct_us", "fct_us", "fct_us", "", "", ""} {
+		if got := all[i].Unit(); got != want {
+			t.Errorf("%s has the unit %q, want %q", all[i].Name, got, want)
+		}
+	}
+	for _, bad := range []struct {
+		m    Measure
+		want string
+	}{
+		{Measure{Name: "x", Of: "queues", Column: "a", Stat: mean}, `no table "queues"`},
+		{Measure{Name: "x", Of: "flows", Column: "fct", Stat: mean}, `no column "fct"`},
+		{Measure{Name: "x", Of: "flows", Column: "from", Stat: mean}, "only the count"},
+		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, By: "size_bytes"}, "give the edges"},
+		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, By: "from", Edges: []float64{1, 2}}, "has no edges"},
+		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Per: "size_bytes", Over: sum}, "per takes a column of texts"},
+		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Where: table.Filter{{Column: "to", Any: []string{"a"}}}}, `no column "to"`},
+	} {
+		if _, err := MeasureAll([]Measure{bad.m}, tables); err == nil || !strings.Contains(err.Error(), bad.want) || !strings.Contains(err.Error(), "measure x: ") {
+			t.Errorf("%+v: %v, want %q", bad.m, err, bad.want)
+		}
+	}
+}
+
+// example is two systems at two loads with three seeds; the values are what of gives.
+func example(t *testing.T, of func(system, load int, seed uint64) float64) (*Experiment, []Outcome) {
+	t.Helper()
+	e := &Experiment{
+		Name: "x", Factors: []Factor{{"system", []string{"a", "b"}}, {"load", []string{"50%", "80%"}}}, Seeds: []uint64{1, 2, 3},
+		Measures: []Measure{
+			{Name: "fct", Title: "FCT", Of: "flows", Column: "fct_us", Stat: statistic(t, "mean")},
+			{Name: "sizes", Title: "by size", Of: "flows", Column: "fct_us", Stat: statistic(t, "p99"), By: "size_bytes", Edges: []float64{0, 1000, 2000}},
+		},
+	}
+	var outcomes []Outcome
+	for _, levels := range Combinations(e.Factors, false) {
+		for _, seed := range e.Seeds {
+			e.Cells = append(e.Cells, Cell{Levels: levels, Seed: seed})
+			x := table.Number(of(levels[0], levels[1], seed))
+			outcomes = append(outcomes, Outcome{State: Done, Values: map[string][]Value{
+				"fct": {{"", x}}, "sizes": {{"0B..1KB", x}, {"1KB..2KB", 2 * x}},
+			}})
+		}
+	}
+	return e, outcomes
+}
+
+// TestSummaries: means, intervals by Student's t, the paper's values and ratios; what
+// failed or was not run is left out.
+func TestSummaries(t *testing.T) {
+	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*system + load + int(seed)) })
+	e.Paper = []PaperValue{
+		{Measure: "fct", Value: 100, Source: "all"},
+		{Measure: "fct", At: map[string]string{"system": "b"}, Value: 24, Source: "b", Origin: ReadOff},
+	}
+	outcomes[0].State = Failed
+	outcomes[3].State, outcomes[4].State = Missing, Missing
+	got := e.Summarize(outcomes)
+	if len(got) != 4+8 {
+		t.Fatalf("%d summaries: %+v", len(got), got)
+	}
+	// Values 12 and 13, 13 and 14 and 15; t(0.975) of 2 degrees is 4.30265, of one 12.7062.
+	unknown := table.Number(table.Unknown)
+	want := []Summary{
+		{Measure: "fct", Levels: []string{"a", "50%"}, Values: []float64{2, 3}, Mean: 2.5, CI: 12.7062 * 0.5, Paper: &e.Paper[0], Ratio: 0.025},
+		{Measure: "fct", Levels: []string{"a", "80%"}, Values: []float64{4}, Mean: 4, CI: unknown, Paper: &e.Paper[0], Ratio: 0.04},
+		{Measure: "fct", Levels: []string{"b", "50%"}, Values: []float64{11, 12, 13}, Mean: 12, CI: table.Number(4.30265 / math.Sqrt(3)), Paper: &e.Paper[1], Ratio: 0.5},
+		{Measure: "fct", Levels: []string{"b", "80%"}, Values: []float64{12, 13, 14}, Mean: 13, CI: table.Number(4.30265 / math.Sqrt(3)), Paper: &e.Paper[1], Ratio: 13. / 24},
+	}
+	if diff := cmp.Diff(want, got[:4], near); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s := got[5]; s.Bin != "1KB..2KB" || s.Mean != 5 {
+		t.Errorf("the second bin of the first combination: %+v", s)
+	}
+}
+
+// TestExpectations: what holds, what does not and why, and what cannot be asked.
+func TestExpectations(t *testing.T) {
+	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*(system+1) + load) })
+	e.Paper = []PaperValue{
+		{Measure: "fct", At: map[string]string{"system": "a", "load": "50%"}, Value: 11, Origin: Printed},
+		{Measure: "fct", At: map[string]string{"system": "b", "load": "50%"}, Value: 11, Origin: Remembered},
+	}
+	summaries := e.Summarize(outcomes)
+	for _, c := range []struct {
+		text string
+		held bool
+		why  string
+	}{
+		{`fct({system: "a"}) < fct({system: "b"})`, true, ""},
+		{`fct({system: "a"}) * 2 == fct({system: "b"})`, false, "fct(system=a load=80%) is 11us, fct(system=b load=80%) is 21us"},
+		{`fct({load: "80%"}) - fct({load: "50%"}) == 1`, true, ""},
+		{`sizes({system: "a"}) < sizes({system: "b"})`, true, ""},
+		{`sizes() > 1.5 * fct()`, false, "sizes(system=a load=50% 0B..1KB) is 10us"},
+		{`sizes({bin: "1KB..2KB"}) == 2 * fct()`, true, ""},
+		{`abs(fct({system: "a", load: "50%"}) / paper("fct", {system: "a", load: "50%"}) - 1) < 0.1`, true, ""},
+		{`fct({system: "a", load: "50%"}) > 0 and true`, true, ""},
+	} {
+		x := Expectation{Text: c.text}
+		if err := x.compile(e); err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		v := x.judge(e, summaries)
+		if v.Held != c.held || !strings.Contains(strings.Join(v.Why, "\n"), c.why) || c.held && v.Why != nil {
+			t.Errorf("%s: %+v, want %v with %q", c.text, v, c.held, c.why)
+		}
+	}
+	for text, want := range map[string]string{
+		`fct({sys: "a"}) > 0`:    `no factor "sys"`,
+		`fct({system: "c"}) > 0`: `no level "c": it has a, b`,
+		`speed() > 0`:            "speed",
+		`fct()`:                  "bool",
+		`fct( > 0`:               "unexpected",
+		`fct() > paper("fct", {system: "b", load: "50%"})`: "remembered",
+		`fct() > paper("fct", {system: "b", load: "80%"})`: "no paper value",
+		`fct() > paper("x")`: "no such measure",
+	} {
+		x := Expectation{Text: text}
+		if err := x.compile(e); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	// What has not run does not hold.
+	for i := range outcomes {
+		outcomes[i].State = Missing
+	}
+	x := Expectation{Text: `fct({system: "a"}) < fct({system: "b"})`}
+	if err := x.compile(e); err != nil {
+		t.Fatal(err)
+	}
+	if v := x.judge(e, e.Summarize(outcomes)); v.Held {
+		t.Errorf("nothing has run: %+v", v)
+	}
+}
+
+// TestCombinations: each with each, or together.
+func TestCombinations(t *testing.T) {
+	f := []Factor{{"x", []string{"1", "2"}}, {"y", []string{"a", "b"}}}
+	if got := Combinations(f, false); !cmp.Equal(got, [][]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}}) {
+		t.Error("each with each:", got)
+	}
+	if got := Combinations(f, true); !cmp.Equal(got, [][]int{{0, 0}, {1, 1}}) {
+		t.Error("together:", got)
+	}
+	if got := Combinations(nil, false); !cmp.Equal(got, [][]int{{}}) {
+		t.Error("nothing varies:", got)
+	}
+}
+
+// TestReport: the text and the JSON; both say what failed and what did not hold.
+func TestReport(t *testing.T) {
+	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*(system+1)+load) + float64(seed)/10 })
+	e.Paper = []PaperValue{{Measure: "fct", At: map[string]string{"system": "a"}, Value: 10, Source: "Fig. 3", Origin: ReadOff}}
+	x := Expectation{Text: `fct({system: "a"}) > fct({system: "b"})`}
+	if err := x.compile(e); err != nil {
+		t.Fatal(err)
+	}
+	e.Expect = []Expectation{x}
+	outcomes[11] = Outcome{State: Failed, Error: "it took longer than 1s"}
+	r := e.Report(e.Jobs("v1"), outcomes, "weft v1", "weft experiment x.yaml")
+	var text, first bytes.Buffer
+	r.WriteText(&text)
+	for _, want := range []string{
+		"12 cells, 3 seeds", "FCT: mean of fct_us of flows\n", "system  load  mean", "10.2us   ± 248ns  3  10us   1.02   Fig. 3, read off",
+		"0B..1KB", "1 of 12 cells FAILED\n  system=b load=80% seed=3: it took longer than 1s", "FAILS  fct(", "fct(system=a load=50%) is 10.2us, fct(system=b load=50%) is 20.2us",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q:\n%s", want, text.String())
+		}
+	}
+	if err := r.WriteJSON(&first); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadReport(first.Bytes())
+	if err != nil || !back.Failed() {
+		t.Fatal(err, back.Failed())
+	}
+	var second bytes.Buffer
+	if err := back.WriteJSON(&second); err != nil || second.String() != first.String() {
+		t.Errorf("read and written again it is another: %v\n%s", err, cmp.Diff(first.String(), second.String()))
+	}
+	if a, b := e.Jobs("v1"), e.Jobs("v2"); a[0].Key == b[0].Key || a[0].Key == a[1].Key || a[0].Key != e.Jobs("v1")[0].Key {
+		t.Error("keys do not tell jobs and versions apart")
+	}
+}

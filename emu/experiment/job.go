@@ -1,0 +1,83 @@
+package experiment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Job is a cell as whoever runs it gets it: all that its results depend on, and the limits
+// that it has to keep.
+type Job struct {
+	Work
+	Key     string        `json:"key"`  // of Work and the version of weft
+	Name    string        `json:"name"` // for people: "system=hpcc load=50% seed=1"
+	Timeout time.Duration `json:"timeout,omitempty"`
+	Memory  units.Bytes   `json:"memory,omitempty"`
+}
+
+// Work is what the results of a job depend on.
+type Work struct {
+	Lab      string    `json:"lab"` // text of the lab file, with the patches
+	LabName  string    `json:"lab_name"`
+	Seed     uint64    `json:"seed"`
+	Clock    Clock     `json:"clock"`
+	Record   Recording `json:"record"`
+	Programs []Program `json:"programs,omitempty"`
+}
+
+// key names work done by a version of weft.
+func (w *Work) key(version string) string {
+	text, err := json.Marshal(w)
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	sum := sha256.Sum256(append(append([]byte(version), 0), text...))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Jobs gives the job of each cell, for a version of weft.
+func (e *Experiment) Jobs(version string) []Job {
+	jobs := make([]Job, len(e.Cells))
+	for i := range e.Cells {
+		c := &e.Cells[i]
+		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: e.Clock, Record: e.Record, Programs: e.Programs}
+		jobs[i] = Job{Work: w, Key: w.key(version), Name: e.Describe(c), Timeout: e.Timeout, Memory: e.Memory}
+	}
+	return jobs
+}
+
+// Progress is how far a job has come.
+type Progress struct {
+	Now   units.Time `json:"now"`   // emulated
+	Until units.Time `json:"until"` // units.Never if only its flows end it
+	Hops  uint64     `json:"hops"`
+	Flows uint64     `json:"flows"` // that have ended
+}
+
+// Result is what a job came to.
+type Result struct {
+	Tables []byte        // as table.Bundle.WriteZip has them; nil if it failed
+	Err    error         // why it failed
+	Log    string        // the end of what it said
+	Took   time.Duration // of real time
+	Where  string        // who ran it; "" for this machine
+}
+
+// Watcher is told of the jobs of a Runner, by their indices, one call at a time.
+type Watcher interface {
+	Started(job int, where string)
+	Progress(job int, p Progress)
+	Ended(job int, r Result)
+}
+
+// Runner runs jobs. Run returns when all have ended, or ctx has: then those that have not
+// ended are not told of. It fails where it cannot go on; a job that fails is told of, and
+// the others go on.
+type Runner interface {
+	Run(ctx context.Context, jobs []Job, w Watcher) error
+}

@@ -1,0 +1,61 @@
+// Package page makes one HTML page of a result: pictures, tables, what was expected, the
+// files and the command that does it again. The page needs no other file and no network.
+package page
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/emu/experiment/table"
+)
+
+//go:embed page.html
+var text string
+
+// Picture is a picture of the page.
+type Picture struct {
+	Name, Title string
+	SVG         []byte
+}
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"svg":   func(b []byte) template.HTML { return template.HTML(withoutProlog(b)) }, // weft drew it
+	"value": func(unit string, x table.Number, digits int) string { return table.Format(unit, float64(x), digits) },
+	"paper": func(unit string, p *experiment.PaperValue) string { return table.Format(unit, p.Value, 4) },
+	"known": func(x table.Number) bool { return x.Known() },
+	"join":  strings.Join,
+}).Parse(text))
+
+// withoutProlog is an SVG picture without what may stand only at the beginning of a file.
+func withoutProlog(svg []byte) []byte {
+	if i := strings.Index(string(svg), "<svg"); i > 0 {
+		return svg[i:]
+	}
+	return svg
+}
+
+// measure is a table of the page.
+type measure struct {
+	experiment.Header
+	Rows             []*experiment.Summary
+	HasBin, HasPaper bool
+}
+
+// Write writes the page of a result.
+func Write(w io.Writer, r *experiment.Report, pictures []Picture) error {
+	var measures []measure
+	for _, h := range r.Measures {
+		m := measure{Header: h, Rows: r.Of(h.Name)}
+		m.HasBin = slices.ContainsFunc(m.Rows, func(s *experiment.Summary) bool { return s.Bin != "" })
+		m.HasPaper = slices.ContainsFunc(m.Rows, func(s *experiment.Summary) bool { return s.Paper != nil })
+		measures = append(measures, m)
+	}
+	return page.Execute(w, map[string]any{
+		"Report": r, "Pictures": pictures, "Measures": measures,
+		"Done": r.Count(experiment.Done), "Failed": r.Count(experiment.Failed), "Missing": r.Count(experiment.Missing),
+	})
+}

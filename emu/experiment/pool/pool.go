@@ -1,0 +1,157 @@
+// Package pool runs the jobs of an experiment on the cores of this machine, each in a
+// process of its own: one that takes too much memory or time, or that crashes, takes
+// nobody else along.
+package pool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weftlab/weft/emu/experiment"
+)
+
+// Pool runs jobs side by side.
+type Pool struct {
+	Size int // processes at a time, at least 1
+	// Command is the program that runs a job and its arguments: the job comes to its
+	// standard input as JSON, its tables go to its standard output as a zip archive, and
+	// its progress to descriptor 3 as JSON, a line each.
+	Command []string
+	Env     []string // in place of this process's; nil: the same
+}
+
+// sampleEvery is how often the memory of a job is looked at.
+const sampleEvery = 100 * time.Millisecond
+
+// Run runs jobs, in their order as far as there is room.
+func (p *Pool) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watcher) error {
+	var told sync.Mutex
+	tell := func(f func()) { told.Lock(); defer told.Unlock(); f() }
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(p.Size, len(jobs)) {
+		all.Go(func() {
+			for i := range next {
+				tell(func() { w.Started(i, "") })
+				r, ended := p.RunOne(ctx, &jobs[i], func(x experiment.Progress) { tell(func() { w.Progress(i, x) }) })
+				if ended {
+					tell(func() { w.Ended(i, r) })
+				}
+			}
+		})
+	}
+feed:
+	for i := range jobs {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(next)
+	all.Wait()
+	return ctx.Err()
+}
+
+// RunOne runs a job; ended is false if ctx ended it.
+func (p *Pool) RunOne(ctx context.Context, j *experiment.Job, progress func(experiment.Progress)) (r experiment.Result, ended bool) {
+	start := time.Now()
+	run, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if j.Timeout > 0 {
+		stop := time.AfterFunc(j.Timeout, func() { cancel(fmt.Errorf("it took longer than %v", j.Timeout)) })
+		defer stop.Stop()
+	}
+	log := &tail{}
+	r.Tables, r.Err = p.process(run, cancel, j, log, progress)
+	if ctx.Err() != nil {
+		return r, false
+	}
+	if cause := context.Cause(run); cause != nil && r.Err != nil {
+		r.Err = cause
+	}
+	r.Log, r.Took = log.String(), time.Since(start)
+	return r, true
+}
+
+// process runs the process of a job.
+func (p *Pool) process(ctx context.Context, cancel context.CancelCauseFunc, j *experiment.Job, log *tail, progress func(experiment.Progress)) ([]byte, error) {
+	job, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	told, tells, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer told.Close()
+	c := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
+	c.Env = p.Env
+	c.Stdin = bytes.NewReader(job)
+	var out bytes.Buffer
+	c.Stdout, c.Stderr, c.ExtraFiles = &out, log, []*os.File{tells}
+	// A Ctrl-C in the terminal is for whoever started the pool; and no job outlives it.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	// First it may clean up, as a lab of real hosts must.
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.WaitDelay = 30 * time.Second
+	// The kernel takes the thread that started a process for its parent.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := c.Start(); err != nil {
+		return nil, errors.Join(err, tells.Close())
+	}
+	tells.Close() // the process has it
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		lines := json.NewDecoder(told)
+		for {
+			var x experiment.Progress
+			if lines.Decode(&x) != nil {
+				return
+			}
+			progress(x)
+		}
+	})
+	if j.Memory > 0 {
+		watching.Go(func() { watchMemory(c.Process.Pid, j.Memory, done, cancel) })
+	}
+	err = c.Wait()
+	close(done)
+	watching.Wait()
+	return out.Bytes(), describe(err, log)
+}
+
+// describe says how a process ended: with what it panicked with, or the last line that it
+// said.
+func describe(err error, log *tail) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	last := ""
+	for line := range strings.Lines(log.String()) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return fmt.Errorf("it crashed: %s", line)
+		}
+		if line != "" {
+			last = line
+		}
+	}
+	if exit.Exited() && last != "" {
+		return errors.New(strings.TrimPrefix(last, "weft: "))
+	}
+	return fmt.Errorf("its process ended: %w", err)
+}

@@ -1,0 +1,129 @@
+package pool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/emu/experiment"
+)
+
+// TestMain is also the program that runs a job: its lab says what it does.
+func TestMain(m *testing.M) {
+	if os.Getenv("WEFT_TEST_JOB") == "" {
+		os.Exit(m.Run())
+	}
+	var j experiment.Job
+	if err := json.NewDecoder(os.Stdin).Decode(&j); err != nil {
+		panic(err)
+	}
+	tell := json.NewEncoder(os.NewFile(3, "progress"))
+	switch j.Lab {
+	case "good":
+		_ = tell.Encode(experiment.Progress{Now: 5, Hops: j.Seed})
+		fmt.Fprintln(os.Stderr, "all is well")
+		fmt.Print("tables of ", j.Seed)
+	case "bad":
+		fmt.Fprintln(os.Stderr, "first line\nweft: the lab is bad")
+		os.Exit(1)
+	case "crash":
+		panic("it crashed")
+	case "slow":
+		time.Sleep(time.Hour)
+	case "big":
+		hog := make([]byte, 0)
+		for {
+			hog = append(hog, make([]byte, 1<<20)...)
+			for i := 0; i < len(hog); i += 4096 {
+				hog[i]++
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	os.Exit(0)
+}
+
+// watcher notes what it is told.
+type watcher struct {
+	started, ended int
+	progress       map[int]experiment.Progress
+	results        map[int]experiment.Result
+	onStart        func()
+}
+
+func (w *watcher) Started(int, string) {
+	w.started++
+	if w.onStart != nil {
+		w.onStart()
+	}
+}
+func (w *watcher) Progress(job int, p experiment.Progress) { w.progress[job] = p }
+func (w *watcher) Ended(job int, r experiment.Result)      { w.ended++; w.results[job] = r }
+
+func newWatcher() *watcher {
+	return &watcher{progress: map[int]experiment.Progress{}, results: map[int]experiment.Result{}}
+}
+
+func testPool(t *testing.T) *Pool {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Pool{Size: 2, Command: []string{self}, Env: append(os.Environ(), "WEFT_TEST_JOB=1")}
+}
+
+func job(lab string, seed uint64) experiment.Job {
+	return experiment.Job{Work: experiment.Work{Lab: lab, Seed: seed}}
+}
+
+// TestPool: each job gives its tables; those that fail say why, and the rest goes on.
+func TestPool(t *testing.T) {
+	slow, big := job("slow", 5), job("big", 6)
+	slow.Timeout, big.Memory = time.Millisecond, 100<<20
+	jobs := []experiment.Job{job("good", 1), job("bad", 2), job("crash", 3), job("good", 4), slow, big, job("good", 7)}
+	w := newWatcher()
+	if err := testPool(t).Run(t.Context(), jobs, w); err != nil {
+		t.Fatal(err)
+	}
+	if w.started != len(jobs) || w.ended != len(jobs) {
+		t.Errorf("%d started, %d ended of %d", w.started, w.ended, len(jobs))
+	}
+	for i, want := range []string{"", "the lab is bad", "it crashed: panic: it crashed", "", "it took longer than 1ms", "it took more than 100MiB of memory", ""} {
+		r := w.results[i]
+		switch {
+		case want == "" && (r.Err != nil || string(r.Tables) != fmt.Sprint("tables of ", jobs[i].Seed) || r.Log != "all is well\n" || w.progress[i].Hops != jobs[i].Seed):
+			t.Errorf("job %d: %+v, %+v", i, r, w.progress[i])
+		case want != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), want)):
+			t.Errorf("job %d: %v, want %q", i, r.Err, want)
+		}
+	}
+	if log := w.results[2].Log; !strings.Contains(log, "panic: it crashed") {
+		t.Errorf("the log of the one that crashed: %q", log)
+	}
+}
+
+// TestPoolInterrupted: jobs that did not end are not told of.
+func TestPoolInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := newWatcher()
+	w.onStart = cancel
+	err := testPool(t).Run(ctx, []experiment.Job{job("slow", 1), job("slow", 2), job("slow", 3)}, w)
+	if !errors.Is(err, context.Canceled) || w.ended != 0 {
+		t.Errorf("%v, %d ended", err, w.ended)
+	}
+}
+
+// TestNoProgram: a program that is not there is why each job fails.
+func TestNoProgram(t *testing.T) {
+	w := newWatcher()
+	p := &Pool{Size: 1, Command: []string{"/nowhere/weft"}}
+	if err := p.Run(t.Context(), []experiment.Job{job("good", 1)}, w); err != nil || w.results[0].Err == nil {
+		t.Errorf("%v, %+v", err, w.results[0])
+	}
+}

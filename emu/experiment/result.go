@@ -1,0 +1,116 @@
+package experiment
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Report is what an experiment came to. It has no times of the machine in it: the same
+// experiment gives the same bytes, whoever ran which cell.
+type Report struct {
+	Name     string   `json:"name"`
+	Title    string   `json:"title,omitempty"`
+	File     string   `json:"file"`
+	Quick    bool     `json:"quick,omitempty"` // the file's quick form
+	Version  string   `json:"version"`         // of weft
+	Command  string   `json:"command"`         // that does this again
+	Clock    Clock    `json:"clock"`
+	Seeds    []uint64 `json:"seeds"`
+	Factors  []Factor `json:"factors"`
+	Text     string   `json:"text"` // of the file
+	LabName  string   `json:"lab_name"`
+	LabText  string   `json:"lab"`
+	Measures []Header `json:"measures"`
+
+	Cells     []CellReport `json:"cells"`
+	Summaries []Summary    `json:"summaries"`
+	Verdicts  []Verdict    `json:"expectations,omitempty"`
+	Partial   string       `json:"partial,omitempty"` // why some cells were not run
+}
+
+// Header is what a report says of a measure itself.
+type Header struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Unit  string `json:"unit,omitempty"` // a name with its ending: see package table
+	Of    string `json:"of"`             // how it is taken
+}
+
+// CellReport is one cell of a report.
+type CellReport struct {
+	Levels []string `json:"levels"`
+	Seed   uint64   `json:"seed"`
+	Key    string   `json:"key"`
+	Outcome
+}
+
+// Failed tells whether something is not as it should be: a cell failed, or an
+// expectation did not hold.
+func (r *Report) Failed() bool {
+	for i := range r.Cells {
+		if r.Cells[i].State == Failed {
+			return true
+		}
+	}
+	for i := range r.Verdicts {
+		if !r.Verdicts[i].Held {
+			return true
+		}
+	}
+	return false
+}
+
+// Count counts the cells in a state.
+func (r *Report) Count(s State) (n int) {
+	for i := range r.Cells {
+		if r.Cells[i].State == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Report sums an experiment up.
+func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command string) *Report {
+	r := &Report{
+		Name: e.Name, Title: e.Title, File: e.File, Quick: e.Quick, Version: version, Command: command, Clock: e.Clock, Seeds: e.Seeds,
+		Factors: e.Factors, Text: string(e.Text), LabName: e.Lab, LabText: string(e.LabText), Summaries: e.Summarize(outcomes),
+	}
+	for i := range e.Measures {
+		m := &e.Measures[i]
+		r.Measures = append(r.Measures, Header{m.Name, m.Title, m.Unit(), m.Describe()})
+	}
+	for i := range e.Cells {
+		c := CellReport{Seed: e.Cells[i].Seed, Key: jobs[i].Key, Outcome: outcomes[i], Levels: []string{}}
+		for f, l := range e.Cells[i].Levels {
+			c.Levels = append(c.Levels, e.Factors[f].Levels[l])
+		}
+		r.Cells = append(r.Cells, c)
+	}
+	if missing := r.Count(Missing); missing > 0 {
+		r.Partial = fmt.Sprintf("%d of %d cells were not run", missing, len(r.Cells))
+	}
+	r.Verdicts = e.Judge(r.Summaries)
+	return r
+}
+
+// WriteJSON writes the report.
+func (r *Report) WriteJSON(w io.Writer) error {
+	j := json.NewEncoder(w)
+	j.SetIndent("", "  ")
+	j.SetEscapeHTML(false)
+	return j.Encode(r)
+}
+
+// ReadReport reads what WriteJSON has written.
+func ReadReport(data []byte) (*Report, error) {
+	r := &Report{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("it is not the result of an experiment: %w", err)
+	}
+	if r.Name == "" || r.Cells == nil {
+		return nil, fmt.Errorf("it is not the result of an experiment: it has no name or no cells")
+	}
+	return r, nil
+}

@@ -1,0 +1,165 @@
+package table
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bundle is the tables of one run.
+type Bundle []*Table
+
+// Table finds a table by its name; nil for none.
+func (b Bundle) Table(name string) *Table {
+	i := slices.IndexFunc(b, func(t *Table) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return b[i]
+}
+
+// Names are the names of the tables.
+func (b Bundle) Names() (names []string) {
+	for _, t := range b {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// textMark ends the header of a column of texts in a bundle's files, so that texts which
+// look like numbers stay texts.
+const textMark = "!"
+
+// WriteZip writes the tables as CSV files of a zip archive. The same tables give the same
+// bytes. Numbers keep all their digits; one that is not known is an empty field.
+func (b Bundle) WriteZip(w io.Writer) error {
+	z := zip.NewWriter(w)
+	for _, t := range b {
+		if err := t.Check(); err != nil {
+			return err
+		}
+		f, err := z.Create(t.Name + ".csv")
+		if err != nil {
+			return err
+		}
+		if err := t.writeCSV(f); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+func (t *Table) writeCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	line := make([]string, len(t.Columns))
+	for i := range t.Columns {
+		line[i] = t.Columns[i].Name
+		if t.Columns[i].IsText() {
+			line[i] += textMark
+		}
+	}
+	_ = out.Write(line) // Error tells
+	for row := range t.Len() {
+		for i := range t.Columns {
+			c := &t.Columns[i]
+			switch {
+			case c.IsText():
+				line[i] = c.Texts[row]
+			case math.IsNaN(c.Numbers[row]):
+				line[i] = ""
+			default:
+				line[i] = strconv.FormatFloat(c.Numbers[row], 'g', -1, 64)
+			}
+		}
+		_ = out.Write(line)
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// ReadZip reads what WriteZip has written.
+func ReadZip(data []byte) (Bundle, error) {
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	var b Bundle
+	for _, file := range z.File {
+		name, ok := strings.CutSuffix(file.Name, ".csv")
+		if !ok {
+			return nil, fmt.Errorf("%s is no table", file.Name)
+		}
+		f, err := file.Open()
+		if err != nil {
+			return nil, err
+		}
+		t, err := readCSV(name, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("table %s: %w", name, err)
+		}
+		b = append(b, t)
+	}
+	return b, nil
+}
+
+// ReadCSV reads a table from CSV with a header line. The columns of texts are named; all
+// others are numbers, and an empty field of those is not known.
+func ReadCSV(name string, r io.Reader, texts ...string) (*Table, error) {
+	return read(name, r, func(header string) (string, bool) { return header, slices.Contains(texts, header) })
+}
+
+// readCSV reads what writeCSV has written.
+func readCSV(name string, r io.Reader) (*Table, error) {
+	return read(name, r, func(header string) (string, bool) { return strings.CutSuffix(header, textMark) })
+}
+
+// read reads CSV. Column tells of a header the name of the column and whether it is one of
+// texts.
+func read(name string, r io.Reader, column func(header string) (string, bool)) (*Table, error) {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{Name: name, Columns: make([]Column, len(header))}
+	for i, h := range header {
+		c := &t.Columns[i]
+		var text bool
+		if c.Name, text = column(strings.Clone(h)); text {
+			c.Texts = []string{}
+		} else {
+			c.Numbers = []float64{}
+		}
+	}
+	for {
+		line, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return t, t.Check()
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, field := range line {
+			c := &t.Columns[i]
+			if c.IsText() {
+				c.Texts = append(c.Texts, strings.Clone(field))
+				continue
+			}
+			x := Unknown
+			if field != "" {
+				if x, err = strconv.ParseFloat(field, 64); err != nil {
+					return nil, fmt.Errorf("%s: %q is not a number", c.Name, field)
+				}
+			}
+			c.Numbers = append(c.Numbers, x)
+		}
+	}
+}

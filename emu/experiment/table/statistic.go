@@ -1,0 +1,112 @@
+package table
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Statistic sums a list of numbers up in one.
+type Statistic struct {
+	name string
+	of   func(sorted []float64) float64
+	keep bool // the unit of the numbers is that of the statistic
+}
+
+// String is the statistic's name: "p99".
+func (s Statistic) String() string { return s.name }
+
+// KeepsUnit tells whether the statistic has the unit of the numbers that it is of: a
+// count and a fairness index have none.
+func (s Statistic) KeepsUnit() bool { return s.keep }
+
+// Of gives the statistic of numbers, in any order; those not known (NaN) are left out.
+// Of no numbers count and sum are 0, and all else is not known. The slice may be
+// reordered.
+func (s Statistic) Of(numbers []float64) float64 {
+	numbers = slices.DeleteFunc(numbers, math.IsNaN)
+	slices.Sort(numbers)
+	if len(numbers) == 0 && s.name != "count" && s.name != "sum" {
+		return Unknown
+	}
+	return s.of(numbers)
+}
+
+var statistics = []Statistic{
+	{"count", func(x []float64) float64 { return float64(len(x)) }, false},
+	{"sum", sum, true},
+	{"mean", mean, true},
+	{"min", func(x []float64) float64 { return x[0] }, true},
+	{"max", func(x []float64) float64 { return x[len(x)-1] }, true},
+	{"median", func(x []float64) float64 { return Quantile(x, 0.5) }, true},
+	{"stddev", deviation, true},
+	{"jain", jain, false},
+}
+
+// ParseStatistic reads the name of a statistic: count, sum, mean, min, max, median,
+// stddev (of the sample), jain (Jain's fairness index, 1/n to 1), or a percentile such as
+// p50, p99 or p99.9.
+func ParseStatistic(name string) (Statistic, error) {
+	i := slices.IndexFunc(statistics, func(s Statistic) bool { return s.name == name })
+	if i >= 0 {
+		return statistics[i], nil
+	}
+	if text, ok := strings.CutPrefix(name, "p"); ok {
+		if p, err := strconv.ParseFloat(text, 64); err == nil && p > 0 && p < 100 {
+			return Statistic{name, func(x []float64) float64 { return Quantile(x, p/100) }, true}, nil
+		}
+	}
+	return Statistic{}, fmt.Errorf("%q is no statistic: it is one of %s, or a percentile such as p99", name, strings.Join(StatisticNames(), ", "))
+}
+
+// StatisticNames are the names of the statistics but percentiles.
+func StatisticNames() (names []string) {
+	for _, s := range statistics {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Quantile gives the quantile q, 0 to 1, of sorted numbers, at least one: between two of
+// them in proportion (type 7 of Hyndman and Fan, as numpy and R have it).
+func Quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	i := min(int(at), len(sorted)-1)
+	if i+1 == len(sorted) {
+		return sorted[i]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+func sum(x []float64) (s float64) {
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+func mean(x []float64) float64 { return sum(x) / float64(len(x)) }
+
+func deviation(x []float64) float64 {
+	if len(x) < 2 {
+		return Unknown
+	}
+	m, s := mean(x), 0.0
+	for _, v := range x {
+		s += (v - m) * (v - m)
+	}
+	return math.Sqrt(s / float64(len(x)-1))
+}
+
+func jain(x []float64) float64 {
+	squares := 0.0
+	for _, v := range x {
+		squares += v * v
+	}
+	if squares == 0 {
+		return Unknown
+	}
+	return sum(x) * sum(x) / (float64(len(x)) * squares)
+}

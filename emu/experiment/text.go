@@ -1,0 +1,159 @@
+package experiment
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/weftlab/weft/emu/experiment/table"
+)
+
+// digits are how many digits of a mean are shown.
+const digits = 4
+
+// Describe says how a measure is taken: "p99 of slowdown of flows where size_bytes <100KB".
+func (m *Measure) Describe() string {
+	if m.Expr != "" {
+		return m.Expr
+	}
+	text := m.Stat.String() + " of " + m.Column
+	if m.Per != "" {
+		text = m.Over.String() + " over each " + m.Per + " of the " + text
+	}
+	text += " of " + m.Of
+	for i, c := range m.Where {
+		text += [...]string{" where ", " and "}[min(i, 1)] + c.Column + " " + strings.Join(c.Any, " or ")
+	}
+	if m.By != "" {
+		text += " by " + m.By
+	}
+	return text
+}
+
+// WriteText prints the report for people: a table for each measure.
+func (r *Report) WriteText(w io.Writer) {
+	title := r.Name
+	if r.Title != "" {
+		title += ": " + r.Title
+	}
+	if r.Quick {
+		title += " (quick form)"
+	}
+	fmt.Fprintln(w, title)
+	fmt.Fprintf(w, "%d cells, %d seeds, %s clock, %s\n", len(r.Cells), len(r.Seeds), r.Clock, r.Version)
+	if r.Partial != "" {
+		fmt.Fprintln(w, "PARTIAL ", r.Partial)
+	}
+	for i := range r.Measures {
+		fmt.Fprintln(w)
+		r.writeMeasure(w, &r.Measures[i])
+	}
+	r.writeFailures(w)
+	r.writeVerdicts(w)
+}
+
+// writeMeasure prints a measure: a row for each bin and combination of levels.
+func (r *Report) writeMeasure(w io.Writer, h *Header) {
+	fmt.Fprintf(w, "%s: %s\n", h.Title, h.Of)
+	rows := r.Of(h.Name)
+	hasBins := slices.ContainsFunc(rows, func(s *Summary) bool { return s.Bin != "" })
+	hasPaper := slices.ContainsFunc(rows, func(s *Summary) bool { return s.Paper != nil })
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var head []string
+	if hasBins {
+		head = append(head, "bin")
+	}
+	for _, f := range r.Factors {
+		head = append(head, f.Name)
+	}
+	head = append(head, "mean", "95% CI", "n")
+	if hasPaper {
+		head = append(head, "paper", "ratio", "source")
+	}
+	fmt.Fprintln(t, strings.Join(head, "\t"))
+	for _, s := range rows {
+		var line []string
+		if hasBins {
+			line = append(line, s.Bin)
+		}
+		line = append(line, s.Levels...)
+		ci := "-"
+		if s.CI.Known() {
+			ci = "± " + table.Format(h.Unit, float64(s.CI), 2)
+		}
+		line = append(line, table.Format(h.Unit, float64(s.Mean), digits), ci, fmt.Sprint(len(s.Values)))
+		if hasPaper {
+			if s.Paper != nil {
+				line = append(line, table.Format(h.Unit, s.Paper.Value, digits), table.Format("", float64(s.Ratio), 3), s.Paper.String())
+			} else {
+				line = append(line, "", "", "")
+			}
+		}
+		fmt.Fprintln(t, strings.TrimRight(strings.Join(line, "\t"), "\t "))
+	}
+	t.Flush()
+}
+
+// String says where a paper's value is from.
+func (p *PaperValue) String() string {
+	switch p.Origin {
+	case ReadOff:
+		return p.Source + ", read off"
+	case Remembered:
+		return p.Source + ", remembered"
+	}
+	return p.Source
+}
+
+// Of gives the summaries of a measure, bin by bin.
+func (r *Report) Of(measure string) (rows []*Summary) {
+	var bins []string
+	for i := range r.Summaries {
+		if s := &r.Summaries[i]; s.Measure == measure {
+			rows = append(rows, s)
+			if !slices.Contains(bins, s.Bin) {
+				bins = append(bins, s.Bin)
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *Summary) int { return slices.Index(bins, a.Bin) - slices.Index(bins, b.Bin) })
+	return rows
+}
+
+// writeFailures prints the cells that failed.
+func (r *Report) writeFailures(w io.Writer) {
+	if n := r.Count(Failed); n > 0 {
+		fmt.Fprintf(w, "\n%d of %d cells FAILED\n", n, len(r.Cells))
+	}
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		if c.State != Failed {
+			continue
+		}
+		levels := make([]string, len(c.Levels))
+		for f, l := range c.Levels {
+			levels[f] = r.Factors[f].Name + "=" + l
+		}
+		fmt.Fprintf(w, "  %s seed=%d: %s\n", strings.Join(levels, " "), c.Seed, c.Error)
+	}
+}
+
+// writeVerdicts prints what was expected and whether it holds.
+func (r *Report) writeVerdicts(w io.Writer) {
+	if len(r.Verdicts) > 0 {
+		fmt.Fprintln(w, "\nexpected")
+	}
+	for i := range r.Verdicts {
+		v := &r.Verdicts[i]
+		word := "holds"
+		if !v.Held {
+			word = "FAILS"
+		}
+		fmt.Fprintf(w, "  %s  %s\n", word, v.Text)
+		for _, why := range v.Why {
+			fmt.Fprintf(w, "         %s\n", why)
+		}
+	}
+}

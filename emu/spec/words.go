@@ -1,0 +1,77 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/plan"
+)
+
+// The types here are one of some words in a file.
+
+// unmarshalName fills a value that has names with the number of the one that is read.
+func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
+	i := slices.Index(names, string(b))
+	if i < 0 {
+		return fmt.Errorf("%q is none of %s", b, strings.Join(names, ", "))
+	}
+	*v = T(i)
+	return nil
+}
+
+// mode is what becomes of a run that is late.
+type mode uint8
+
+const (
+	report mode = iota
+	strict
+)
+
+// UnmarshalText reads report or strict.
+func (m *mode) UnmarshalText(b []byte) error { return unmarshalName(m, b, modeNames) }
+
+// phases is the law of an on-off flow's phases.
+type phases uint8
+
+const (
+	fixed phases = iota
+	exponential
+)
+
+// UnmarshalText reads fixed or exponential.
+func (p *phases) UnmarshalText(b []byte) error { return unmarshalName(p, b, phasesNames) }
+
+var (
+	modeNames   = []string{"report", "strict"}
+	phasesNames = []string{"fixed", "exponential"}
+)
+
+// attach is how a host's interface reaches programs.
+type attach plan.Attach
+
+// attachNames are the words for it: a guest is a kind of node.
+var attachNames = plan.AttachNames[:plan.Guest]
+
+// UnmarshalText reads tap, tun or none.
+func (a *attach) UnmarshalText(b []byte) error { return unmarshalName(a, b, attachNames) }
+
+func (attach) schema(*schemaMaker) *jsonschema.Schema { return enum(attachNames...) }
+
+// offload says whether a host's devices carry super-packets.
+type offload plan.Offload
+
+// UnmarshalText reads on or off.
+func (o *offload) UnmarshalText(b []byte) error { return unmarshalName(o, b, plan.OffloadNames) }
+
+func (offload) schema(*schemaMaker) *jsonschema.Schema { return enum(plan.OffloadNames...) }
+
+// realtime says whether the engine thread asks for SCHED_FIFO.
+type realtime plan.Realtime
+
+// UnmarshalText reads auto, off or require.
+func (r *realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, plan.RealtimeNames) }
+
+func (realtime) schema(*schemaMaker) *jsonschema.Schema { return enum(plan.RealtimeNames...) }
