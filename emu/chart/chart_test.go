@@ -21,6 +21,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
@@ -149,7 +150,7 @@ func TestPNG(t *testing.T) {
 			t.Errorf("%+v: %v, %d lines, %s", o, got, len(p.Lines), note)
 		}
 		for k := range p.Lines {
-			if n := near(i, colours[k]); n < 20 {
+			if n := near(i, canvas.Colours[k]); n < 20 {
 				t.Errorf("%+v: %d pixels of line %d", o, n, k)
 			}
 		}
@@ -168,7 +169,7 @@ func TestLinesOnEachOther(t *testing.T) {
 		t.Errorf("lines lie on %d and %d others", p.below(1), p.below(2))
 	}
 	for k := range p.Lines {
-		if n := near(i, colours[k]); n < 100 {
+		if n := near(i, canvas.Colours[k]); n < 100 {
 			t.Errorf("%d pixels of line %d", n, k)
 		}
 	}
@@ -202,7 +203,7 @@ func TestSVG(t *testing.T) {
 		}
 	}
 	for k := range p.Lines {
-		c := colours[k]
+		c := canvas.Colours[k]
 		if paths[fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B)] < 2 { // in the plot and in the legend
 			t.Errorf("line %d has no path: %v", k, paths)
 		}
@@ -244,7 +245,7 @@ func TestManyQueues(t *testing.T) {
 	if got := strings.Join(names, " "); got != "p:1 p:6 p:7 p:8 p:9 p:10 p:11 p:12" || !strings.Contains(note, "8 of 12") {
 		t.Errorf("%s; %s", got, note)
 	}
-	if i := drawPNG(t, p); near(i, colours[7]) < 20 {
+	if i := drawPNG(t, p); near(i, canvas.Colours[7]) < 20 {
 		t.Error("the last line cannot be seen")
 	}
 	var text bytes.Buffer
@@ -258,7 +259,7 @@ func TestManyQueues(t *testing.T) {
 func TestSeveralFiles(t *testing.T) {
 	r := open(t, Options{Ports: []string{"p:1"}, From: ms, To: 2 * ms, Width: 800, Height: 500}, waves(t, "before.csv", 1), waves(t, "after.csv", 1))
 	p, _ := picture(t, r)
-	if p.Lines[0].Name != "before p:1" || p.Lines[1].Name != "after p:1" || p.X.Min != 1000 || p.X.Max != 2000 || p.X.Label != "emulated time [us]" {
+	if p.Lines[0].Name != "before p:1" || p.Lines[1].Name != "after p:1" || p.X.Min != 1000 || p.X.Max != 2000 || p.X.Label != "emulated time [µs]" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -336,7 +337,7 @@ func TestFlows(t *testing.T) {
 	}
 	i := drawPNG(t, p)
 	for k := range p.Lines {
-		if near(i, colours[k]) < 20 {
+		if near(i, canvas.Colours[k]) < 20 {
 			t.Errorf("line %d cannot be seen", k)
 		}
 	}
@@ -415,22 +416,6 @@ func TestErrors(t *testing.T) {
 	} {
 		if _, _, err := open(t, c.o, c.files...).Picture(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %+v: error %v, want %q", c.files, c.o, err, c.want)
-		}
-	}
-}
-
-// TestTicks: marks are round and their labels exact.
-func TestTicks(t *testing.T) {
-	for _, c := range []struct {
-		low, high float64
-		want      string
-	}{{0, 10, "0 2 4 6 8 10"}, {0, 1.02, "0.0 0.2 0.4 0.6 0.8 1.0"}, {5000.1, 5000.2, "5000.10 5000.12 5000.14 5000.16 5000.18 5000.20"}, {0, 1e6, "0 200000 400000 600000 800000 1000000"}, {1, 1, ""}} {
-		var labels []string
-		for _, k := range (evenTicks{}).Ticks(c.low, c.high) {
-			labels = append(labels, k.Label)
-		}
-		if got := strings.Join(labels, " "); got != c.want {
-			t.Errorf("%v to %v: %s, want %s", c.low, c.high, got, c.want)
 		}
 	}
 }

@@ -9,13 +9,15 @@ import (
 	"text/tabwriter"
 
 	"gonum.org/v1/plot/plotter"
+
+	"github.com/weftlab/weft/emu/figure/axis"
 )
 
 // measure is something that is measured of many: flows, messages, transfers.
 type measure struct {
 	name, label string
 	unit        string // of its values: s, b/s, share; "" of a ratio
-	scales      []scale
+	scales      []axis.Unit
 	text        func(float64) string
 }
 
@@ -159,10 +161,10 @@ func cumulative(o *Options, m *measure, over string, curves []curve) (*Picture, 
 	case o.LogX && high == 0:
 		return nil, errors.New("all values are 0: there is nothing to show on a logarithmic axis")
 	}
-	x := fit(m.scales, high)
+	x := axis.Fit(m.scales, high)
 	p := &Picture{
 		Width: o.Width, Height: o.Height, Steps: plotter.PostStep,
-		X: Axis{Label: x.label(m.label), Max: max(high/x.per*1.02, 1e-9)},
+		X: Axis{Label: label(m.label, x), Max: max(high/x.Per*1.02, 1e-9)},
 		Y: Axis{Label: "share of " + over, Max: 1.02},
 	}
 	if high == 0 {
@@ -170,10 +172,10 @@ func cumulative(o *Options, m *measure, over string, curves []curve) (*Picture, 
 	}
 	if o.LogX {
 		p.X.Log = true
-		p.X.Min, p.X.Max = logRange(low/x.per, high/x.per)
+		p.X.Min, p.X.Max = axis.LogRange(low/x.Per, high/x.Per)
 	}
 	for _, c := range curves {
-		p.Lines = append(p.Lines, Line{Name: c.name, Points: c.d.cdf(p.X.Min, x.per, p.X.Max)})
+		p.Lines = append(p.Lines, Line{Name: c.name, Points: c.d.cdf(p.X.Min, x.Per, p.X.Max)})
 	}
 	return p, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/workload"
@@ -30,13 +31,13 @@ func duration(start, end float64) float64 { return math.Round((end-start)*1e12) 
 func share(v float64) string { return units.Percent(v, 3) }
 
 var flowMeasures = []flowMeasure{
-	{measure{"completion", "completion time", "s", seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},
-	{measure{"goodput", "goodput", "b/s", rates, report.Rate}, func(x *workload.Result) float64 { return float64(x.Goodput) }, false},
-	{measure{"delay-mean", "one-way delay", "s", seconds, span}, func(x *workload.Result) float64 { return x.DelayMean / 1e6 }, false},
-	{measure{"delay-p50", "one-way delay", "s", seconds, span}, func(x *workload.Result) float64 { return x.DelayP50 / 1e6 }, false},
-	{measure{"delay-p99", "one-way delay", "s", seconds, span}, func(x *workload.Result) float64 { return x.DelayP99 / 1e6 }, false},
-	{measure{"delay-max", "one-way delay", "s", seconds, span}, func(x *workload.Result) float64 { return x.DelayMax / 1e6 }, false},
-	{measure{"loss", "packets lost", "share", percent, share}, func(x *workload.Result) float64 { return x.LossShare }, true},
+	{measure{"completion", "completion time", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return duration(x.Start, x.End) }, false},
+	{measure{"goodput", "goodput", "b/s", axis.Rates, report.Rate}, func(x *workload.Result) float64 { return float64(x.Goodput) }, false},
+	{measure{"delay-mean", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMean / 1e6 }, false},
+	{measure{"delay-p50", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP50 / 1e6 }, false},
+	{measure{"delay-p99", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayP99 / 1e6 }, false},
+	{measure{"delay-max", "one-way delay", "s", axis.Seconds, span}, func(x *workload.Result) float64 { return x.DelayMax / 1e6 }, false},
+	{measure{"loss", "packets lost", "share", axis.Percent, share}, func(x *workload.Result) float64 { return x.LossShare }, true},
 }
 
 // flowPictures are the names for What and the measures that each shows.

@@ -14,6 +14,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/gauge"
@@ -276,8 +277,8 @@ func (m *Measured) text(v float64) string {
 }
 
 // flowScales are the units of an axis by those of what it shows.
-var flowScales = map[gauge.Unit][]scale{
-	gauge.Bytes: sizes, gauge.BitsPerSecond: rates, gauge.Seconds: seconds, gauge.Share: ratios, gauge.YesNo: ratios, gauge.Number: ratios,
+var flowScales = map[gauge.Unit][]axis.Unit{
+	gauge.Bytes: axis.Sizes, gauge.BitsPerSecond: axis.Rates, gauge.Seconds: axis.Seconds, gauge.Share: axis.Ratios, gauge.YesNo: axis.Ratios, gauge.Number: axis.Ratios,
 }
 
 // Picture draws the quantity of each flow over time, of those with the greatest values
@@ -306,7 +307,7 @@ func (r *flowSeriesReview) Picture() (*Picture, string, error) {
 		return nil, "", err
 	}
 	if all.least < 0 && !p.Y.Log {
-		p.Y.Min = all.least / y.per * 1.04
+		p.Y.Min = all.least / y.Per * 1.04
 	}
 	if r.what.PerInterval {
 		p.Steps = plotter.PreStep
@@ -321,7 +322,7 @@ func (r *flowSeriesReview) Picture() (*Picture, string, error) {
 	for i, f := range drawn {
 		l := Line{Name: r.nameOf(f, drawn)}
 		for _, point := range lines[i].Points() {
-			l.Points = append(l.Points, plotter.XY{X: x.timeIn(point.At), Y: point.Value / y.per})
+			l.Points = append(l.Points, plotter.XY{X: timeIn(point.At, x), Y: point.Value / y.Per})
 		}
 		p.Lines = append(p.Lines, l)
 	}

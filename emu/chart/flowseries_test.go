@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/series"
@@ -87,7 +88,7 @@ func TestFlowSeries(t *testing.T) {
 		if what == "gradient" {
 			i := drawPNG(t, p)
 			for k := range p.Lines {
-				if n := near(i, colours[k]); n < 20 {
+				if n := near(i, canvas.Colours[k]); n < 20 {
 					t.Errorf("%d pixels of line %d", n, k)
 				}
 			}

@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/figure/axis"
+	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -40,7 +42,7 @@ var (
 func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 	x, _ := p.Transforms(&c)
 	style := text.Style{XAlign: draw.XRight, YAlign: draw.YBottom, Rotation: math.Pi / 2, Handler: plot.DefaultTextHandler}
-	sans(&style, 7.5)
+	style.Font = canvas.Sans(7.5)
 	last := c.Min.X - 100
 	for _, mark := range m {
 		line := draw.LineStyle{Color: plainMark, Width: vg.Points(0.7), Dashes: []vg.Length{2, 2}}
@@ -63,7 +65,7 @@ func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 var bad = map[string]bool{fabric.LinkDown: true, fabric.Watchdog: true, fabric.Stuck: true, report.HostLost: true}
 
 // marksOf gives the events beside the series of a picture that are in its time.
-func marksOf(files []string, from, to units.Time, x scale) (all []Mark, err error) {
+func marksOf(files []string, from, to units.Time, x axis.Unit) (all []Mark, err error) {
 	for _, f := range files {
 		events, err := report.ReadEvents(f)
 		if err != nil {
@@ -78,7 +80,7 @@ func marksOf(files []string, from, to units.Time, x scale) (all []Mark, err erro
 			if where := report.WhereOf(m); where != "" {
 				name += " " + where
 			}
-			all = append(all, Mark{X: x.timeIn(m.At), Name: name, Bad: bad[m.Event]})
+			all = append(all, Mark{X: timeIn(m.At, x), Name: name, Bad: bad[m.Event]})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Mark) int { return cmp.Compare(a.X, b.X) })

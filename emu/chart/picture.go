@@ -10,14 +10,12 @@ import (
 	"sort"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 
+	"github.com/weftlab/weft/emu/figure/axis"
+	"github.com/weftlab/weft/emu/figure/canvas"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -26,14 +24,7 @@ const dpi = 96
 
 // MaxLines is how many lines a picture has at most: as many as there are
 // colours that everybody can tell apart.
-const MaxLines = 8
-
-// colours are those of Okabe and Ito (2008), which the colour-blind can tell
-// apart, without their yellow, which is hard to see on white.
-var colours = [MaxLines]color.NRGBA{
-	{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
-	{0, 0, 0, 255}, {86, 180, 233, 255}, {230, 159, 0, 255}, {130, 90, 60, 255},
-}
+const MaxLines = len(canvas.Colours)
 
 // Line is one line of a picture. Its points are in units of the axes.
 type Line struct {
@@ -65,19 +56,17 @@ type Picture struct {
 	Width, Height int    // in pixels
 }
 
-// Write draws the picture in a format: "png" or "svg".
+// Write draws the picture in a format: "png", "svg" or "pdf".
 func (p *Picture) Write(w io.Writer, format string) error {
 	width, height := vg.Length(p.Width)*vg.Inch/dpi, vg.Length(p.Height)*vg.Inch/dpi
-	var c vg.CanvasWriterTo
-	if format == "svg" {
-		c = vgsvg.New(width, height)
-	} else {
-		c = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
+	c, err := canvas.New(format, width, height, dpi)
+	if err != nil {
+		return err
 	}
 	if err := p.draw(draw.NewCanvas(c, width, height)); err != nil {
 		return err
 	}
-	_, err := c.WriteTo(w)
+	_, err = c.WriteTo(w)
 	return err
 }
 
@@ -85,10 +74,10 @@ func (p *Picture) draw(c draw.Canvas) error {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	g := plot.New()
-	sans(&g.Title.TextStyle, 11)
+	g.Title.TextStyle.Font = canvas.Sans(11)
 	for _, a := range []*plot.Axis{&g.X, &g.Y} {
-		sans(&a.Label.TextStyle, 10)
-		sans(&a.Tick.Label, 9)
+		a.Label.TextStyle.Font = canvas.Sans(10)
+		a.Tick.Label.Font = canvas.Sans(9)
 		a.Padding = 0
 	}
 	g.Title.Text, g.Title.Padding = p.Title, 4
@@ -104,7 +93,7 @@ func (p *Picture) draw(c draw.Canvas) error {
 			return fmt.Errorf("%s: %w", l.Name, err)
 		}
 		line.StepStyle = p.Steps
-		line.Color = colours[i%MaxLines]
+		line.Color = canvas.Colours[i%MaxLines]
 		// Later lines are thinner, and dashed where they lie on others, so
 		// that all can be seen.
 		line.Width = vg.Points(2 - 1.2*float64(i)/float64(max(len(p.Lines)-1, 3)))
@@ -113,7 +102,7 @@ func (p *Picture) draw(c draw.Canvas) error {
 		}
 		line.Dashes = dashes[min(p.below(i), len(dashes)-1)]
 		if s := l.Style; s != nil {
-			line.Color, line.Width, line.Dashes = colours[s.Colour], vg.Points(1.5), dashes[s.Dashes]
+			line.Color, line.Width, line.Dashes = canvas.Colours[s.Colour], vg.Points(1.5), dashes[s.Dashes]
 		}
 		g.Add(line)
 		if p.Dots {
@@ -213,8 +202,7 @@ func (p *Picture) within(points plotter.XYs) plotter.XYs {
 // legend names the lines in rows at the top and gives what is left below.
 func (p *Picture) legend(c draw.Canvas, lines []draw.LineStyle) draw.Canvas {
 	const dash, gap = 18, 14
-	style := text.Style{Color: color.Black, XAlign: draw.XLeft, YAlign: draw.YCenter, Handler: plot.DefaultTextHandler}
-	sans(&style, 9)
+	style := canvas.Text(9)
 	height := style.Height("Mg") * 1.35
 	at := vg.Point{X: c.Min.X + 4, Y: c.Max.Y - height/2}
 	for i, l := range p.Lines {
@@ -229,10 +217,6 @@ func (p *Picture) legend(c draw.Canvas, lines []draw.LineStyle) draw.Canvas {
 	return draw.Crop(c, 0, 0, 0, at.Y-height/2-2-c.Max.Y)
 }
 
-func sans(s *text.Style, size float64) {
-	s.Font = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, vg.Points(size))
-}
-
 func (a *Axis) set(to *plot.Axis) {
 	to.Label.Text, to.Min, to.Max = a.Label, a.Min, a.Max
 	to.Label.Padding = 3
@@ -244,77 +228,21 @@ func (a *Axis) set(to *plot.Axis) {
 		}
 		to.Tick.Marker = ticks
 	case a.Log:
-		to.Scale, to.Tick.Marker = plot.LogScale{}, logTicks{}
+		to.Scale, to.Tick.Marker = plot.LogScale{}, plot.TickerFunc(axis.Log)
 	default:
-		to.Tick.Marker = evenTicks{}
+		to.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick { return axis.Even(low, high, 6) })
 	}
-}
-
-// evenTicks are marks at 1, 2 or 5 times a power of ten, with labels that are
-// exact.
-type evenTicks struct{}
-
-// Ticks implements plot.Ticker.
-func (evenTicks) Ticks(low, high float64) []plot.Tick {
-	const about = 6
-	span := (high - low) / about
-	if !(span > 0) {
-		return nil
-	}
-	exponent := math.Floor(math.Log10(span))
-	step := math.Pow(10, exponent)
-	switch f := span / step; {
-	case f > 5:
-		step *= 10
-		exponent++
-	case f > 2:
-		step *= 5
-	case f > 1:
-		step *= 2
-	}
-	digits := int(max(0, -exponent))
-	var ticks []plot.Tick
-	for i := math.Ceil(low/step - 1e-9); i*step <= high+step*1e-9; i++ {
-		at := i*step + 0 // no -0
-		ticks = append(ticks, plot.Tick{Value: at, Label: fmt.Sprintf("%.*f", digits, at)})
-	}
-	return ticks
 }
 
 // timeIn gives a time in a unit of seconds.
-func (s scale) timeIn(t units.Time) float64 {
-	return float64(t) / math.Round(s.per*float64(units.Second))
-}
-
-// scale is a unit and how many of what is measured make one.
-type scale struct {
-	per  float64
-	unit string
+func timeIn(t units.Time, u axis.Unit) float64 {
+	return float64(t) / math.Round(u.Per*float64(units.Second))
 }
 
 // label names what is measured, with its unit if it has one.
-func (s scale) label(what string) string {
-	if s.unit == "" {
+func label(what string, u axis.Unit) string {
+	if u.Name == "" {
 		return what
 	}
-	return what + " [" + s.unit + "]"
-}
-
-var (
-	seconds = []scale{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}
-	sizes   = []scale{{1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}
-	rates   = []scale{{1e9, "Gb/s"}, {1e6, "Mb/s"}, {1e3, "Kb/s"}, {1, "b/s"}}
-	packets = []scale{{1e6, "million packets/s"}, {1e3, "thousand packets/s"}, {1, "packets/s"}}
-	percent = []scale{{0.01, "%"}}
-	ratios  = []scale{{1, ""}}
-)
-
-// fit chooses the unit in which v has few digits.
-func fit(scales []scale, v float64) scale {
-	for _, s := range scales {
-		if v >= s.per*1.5 || s == scales[len(scales)-1] {
-			return s
-		}
-	}
-	return scales[0]
+	return what + " [" + u.Name + "]"
 }

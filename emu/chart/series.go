@@ -12,6 +12,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/sim/units"
@@ -203,12 +204,12 @@ func (r *seriesReview) Write(w io.Writer) {
 // quantityAxes are the labels and units of the quantities.
 var quantityAxes = map[series.Quantity]struct {
 	label  string
-	scales []scale
+	scales []axis.Unit
 }{
-	series.Queue: {"queue", sizes}, series.QueueMax: {"longest queue of the interval", sizes},
-	series.Rate: {"rate sent", rates}, series.RxRate: {"rate received", rates},
-	series.Drops: {"drops", packets}, series.Marks: {"marks", packets}, series.Trims: {"trims", packets},
-	series.Paused: {"paused share of time", percent},
+	series.Queue: {"queue", axis.Sizes}, series.QueueMax: {"longest queue of the interval", axis.Sizes},
+	series.Rate: {"rate sent", axis.Rates}, series.RxRate: {"rate received", axis.Rates},
+	series.Drops: {"drops", axis.Packets}, series.Marks: {"marks", axis.Packets}, series.Trims: {"trims", axis.Packets},
+	series.Paused: {"paused share of time", axis.Percent},
 }
 
 // Picture draws the quantity of each queue over time, of those with the
@@ -216,7 +217,7 @@ var quantityAxes = map[series.Quantity]struct {
 // memory does not grow with their length.
 func (r *seriesReview) Picture() (*Picture, string, error) {
 	drawn, note := r.drawn()
-	axis := quantityAxes[r.quantity]
+	shown := quantityAxes[r.quantity]
 	from, to, peak, floor := units.Never, units.Time(0), 0.0, 0.0
 	for _, q := range drawn {
 		from, to, peak = min(from, q.From), max(to, q.To), max(peak, q.Peak)
@@ -228,7 +229,7 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 	if r.options.To != units.Never {
 		to = r.options.To
 	}
-	p, x, y, err := overTime(&r.options, from, to, axis.label, axis.scales, peak, floor)
+	p, x, y, err := overTime(&r.options, from, to, shown.label, shown.scales, peak, floor)
 	if err != nil {
 		return nil, "", err
 	}
@@ -248,7 +249,7 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 			l.Name = strings.TrimSuffix(filepath.Base(q.File), ".csv") + " " + l.Name
 		}
 		for _, point := range lines[i].Points() {
-			l.Points = append(l.Points, plotter.XY{X: x.timeIn(point.At), Y: point.Value / y.per})
+			l.Points = append(l.Points, plotter.XY{X: timeIn(point.At, x), Y: point.Value / y.Per})
 		}
 		if len(l.Points) == 0 {
 			return nil, "", fmt.Errorf("%s: %s of %s is not known", q.File, r.quantity, q.name())
@@ -263,12 +264,12 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 
 // overTime is a picture without lines, of values up to peak, of which the least that is
 // not 0 is floor, between two instants; and the units of its axes.
-func overTime(o *Options, from, to units.Time, label string, scales []scale, peak, floor float64) (p *Picture, x, y scale, err error) {
-	y, x = fit(scales, peak), fit(seconds, (to-from).Seconds())
+func overTime(o *Options, from, to units.Time, what string, scales []axis.Unit, peak, floor float64) (p *Picture, x, y axis.Unit, err error) {
+	y, x = axis.Fit(scales, peak), axis.Fit(axis.Seconds, (to-from).Seconds())
 	p = &Picture{
 		Width: o.Width, Height: o.Height,
-		X: Axis{Label: "emulated time [" + x.unit + "]", Min: x.timeIn(from), Max: x.timeIn(to)},
-		Y: Axis{Label: y.label(label), Max: max(peak/y.per*1.04, 1e-9)},
+		X: Axis{Label: "emulated time [" + x.Name + "]", Min: timeIn(from, x), Max: timeIn(to, x)},
+		Y: Axis{Label: label(what, y), Max: max(peak/y.Per*1.04, 1e-9)},
 	}
 	if p.X.Max <= p.X.Min {
 		p.X.Max = p.X.Min + 1
@@ -281,7 +282,7 @@ func overTime(o *Options, from, to units.Time, label string, scales []scale, pea
 			return nil, x, y, fmt.Errorf("all values are 0: there is nothing to show on a logarithmic axis")
 		}
 		p.Y.Log = true
-		p.Y.Min, p.Y.Max = logRange(floor/y.per, peak/y.per)
+		p.Y.Min, p.Y.Max = axis.LogRange(floor/y.Per, peak/y.Per)
 	}
 	return p, x, y, nil
 }

@@ -11,14 +11,15 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"github.com/weftlab/weft/emu/figure/axis"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/traces/workload"
 )
 
 var (
-	messageCompletion = measure{"completion", "completion time", "s", seconds, span}
-	messageSlowdown   = measure{"slowdown", "slowdown", "", ratios, report.Slowdown}
-	transferGoodput   = measure{"goodput", "goodput", "b/s", rates, report.Rate}
+	messageCompletion = measure{"completion", "completion time", "s", axis.Seconds, span}
+	messageSlowdown   = measure{"slowdown", "slowdown", "", axis.Ratios, report.Slowdown}
+	transferGoodput   = measure{"goodput", "goodput", "b/s", axis.Rates, report.Rate}
 )
 
 // bySize is the picture of slowdown by message size.
@@ -348,7 +349,7 @@ func (r *transferReview) sizePicture() (*Picture, string, error) {
 	p.Y.Max = high * 1.04
 	if r.options.LogY {
 		p.Y.Log = true
-		p.Y.Min, p.Y.Max = logRange(low, high)
+		p.Y.Min, p.Y.Max = axis.LogRange(low, high)
 	}
 	return p, note, nil
 }

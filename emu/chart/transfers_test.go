@@ -15,6 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weftlab/weft/traces/workload"
+
+	"github.com/weftlab/weft/emu/figure/canvas"
 )
 
 // mice are transfers of one message each, of sizes from 1 KB to 8 MB, whose
@@ -151,9 +153,9 @@ func TestTransferPictures(t *testing.T) {
 		}
 		i := drawPNG(t, p)
 		for k := range p.Lines {
-			colour := colours[k]
+			colour := canvas.Colours[k]
 			if s := p.Lines[k].Style; s != nil {
-				colour = colours[s.Colour]
+				colour = canvas.Colours[s.Colour]
 			}
 			if near(i, colour) < 20 {
 				t.Errorf("%+v: line %d cannot be seen", c.o, k)
@@ -175,7 +177,7 @@ func TestOneSize(t *testing.T) {
 	if got := strings.Join(p.X.Names, " "); got != "0B" || len(p.Lines[2].Points) != 1 {
 		t.Errorf("sizes %s, points %v", got, p.Lines[2].Points)
 	}
-	if i := drawPNG(t, p); near(i, colours[2]) < 20 {
+	if i := drawPNG(t, p); near(i, canvas.Colours[2]) < 20 {
 		t.Error("the dot cannot be seen")
 	}
 }

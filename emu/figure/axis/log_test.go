@@ -1,4 +1,4 @@
-package chart
+package axis
 
 import (
 	"math"
@@ -14,7 +14,7 @@ func TestLogRange(t *testing.T) {
 		// What a unit divides may come out a little below the power of ten.
 		{0.001 / 1e-6, 0.5, 1000, 5000}, {math.Nextafter(1000, 0), 3000, 1000, 5000}, {math.Nextafter(0.1, 1), math.Nextafter(10, 11), 0.1, 10},
 	} {
-		from, to := logRange(c.low, max(c.low, c.high))
+		from, to := LogRange(c.low, max(c.low, c.high))
 		if math.Abs(from/c.from-1) > 1e-9 || math.Abs(to/c.to-1) > 1e-9 {
 			t.Errorf("%v to %v is shown from %v to %v, want %v to %v", c.low, c.high, from, to, c.from, c.to)
 		}
@@ -22,12 +22,12 @@ func TestLogRange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := math.Pow(10, rapid.Float64Range(-12, 12).Draw(t, "low"))
 		high := low * math.Pow(10, rapid.Float64Range(0, 12).Draw(t, "decades"))
-		from, to := logRange(low, high)
+		from, to := LogRange(low, high)
 		if from > low*(1+2e-9) || low > 2.5*from*(1+1e-9) || to < high*(1-2e-9) || to < 3*from || to > 2.5*high*(1+1e-9) && to > 7.6*from {
 			t.Fatalf("%v to %v is shown from %v to %v", low, high, from, to)
 		}
 		labels := 0
-		for _, tick := range (logTicks{}).Ticks(from, to) {
+		for _, tick := range Log(from, to) {
 			if tick.Value < from*(1-1e-8) || tick.Value > to*(1+1e-8) || strings.Contains(tick.Label, "e") {
 				t.Fatalf("a mark %q at %v of an axis from %v to %v", tick.Label, tick.Value, from, to)
 			}

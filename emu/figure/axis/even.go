@@ -1,0 +1,43 @@
+package axis
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+)
+
+// Even gives marks at multiples of 1, 2 or 5 times a power of ten from low to high, some
+// `about` of them and never more than one above that, with labels that are exact. There are
+// none if high is not above low.
+func Even(low, high float64, about int) (ticks []plot.Tick) {
+	step, digits := evenStep((high - low) / float64(about))
+	if step == 0 {
+		return nil
+	}
+	for i := math.Ceil(low/step - near); i*step <= high+step*near; i++ {
+		at := i*step + 0 // no -0
+		ticks = append(ticks, plot.Tick{Value: at, Label: fmt.Sprintf("%.*f", digits, at)})
+	}
+	return ticks
+}
+
+// evenStep gives the least of 1, 2 and 5 times a power of ten that is no less than span,
+// and the decimals that its multiples have; 0 if span is not above 0.
+func evenStep(span float64) (step float64, digits int) {
+	if !(span > 0) || math.IsInf(span, 0) {
+		return 0, 0
+	}
+	exponent := math.Floor(math.Log10(span))
+	step = math.Pow(10, exponent)
+	switch f := span / step; {
+	case f > 5:
+		step *= 10
+		exponent++
+	case f > 2:
+		step *= 5
+	case f > 1:
+		step *= 2
+	}
+	return step, int(max(0, -exponent))
+}

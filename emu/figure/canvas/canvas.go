@@ -1,0 +1,82 @@
+// Package canvas is what pictures are drawn on and with: canvases of the formats, whose
+// bytes depend on nothing but what is drawn, the font, and colours.
+package canvas
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Formats are those of pictures.
+var Formats = []string{"pdf", "png", "svg"}
+
+// New gives a canvas in one of the formats. The pixels of an inch are a PNG's; SVG and PDF
+// have none. Drawing begins on a transparent ground in PDF and SVG, on white in PNG.
+func New(format string, width, height vg.Length, dpi int) (vg.CanvasWriterTo, error) {
+	switch format {
+	case "png":
+		return pngCanvas{vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}, dpi}, nil
+	case "svg":
+		return svgCanvas{vgsvg.New(width, height)}, nil
+	case "pdf":
+		return newPDF(width, height), nil
+	}
+	return nil, fmt.Errorf("%q is no format of pictures: take %s", format, strings.Join(Formats, ", "))
+}
+
+// pngCanvas writes PNGs that know how large they are.
+type pngCanvas struct {
+	vgimg.PngCanvas
+	dpi int
+}
+
+// WriteTo implements io.WriterTo. Behind the header it puts the resolution (pHYs, in pixels
+// of a metre: PNG 1.2, 11.3.5.3), by which LaTeX and others choose the size.
+func (c pngCanvas) WriteTo(w io.Writer) (int64, error) {
+	const signature, header = 8, 4 + 4 + 13 + 4
+	var b bytes.Buffer
+	if _, err := c.PngCanvas.WriteTo(&b); err != nil {
+		return 0, err
+	}
+	perMetre := uint32(math.Round(float64(c.dpi) / 0.0254))
+	chunk := append([]byte("\x00\x00\x00\x09"), "pHYs"...)
+	chunk = binary.BigEndian.AppendUint32(chunk, perMetre)
+	chunk = binary.BigEndian.AppendUint32(chunk, perMetre)
+	chunk = append(chunk, 1) // a metre
+	chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
+	rest := b.Bytes()
+	return writeAll(w, rest[:signature+header], chunk, rest[signature+header:])
+}
+
+// svgCanvas writes SVGs whose text has the same widths without the font.
+type svgCanvas struct{ *vgsvg.Canvas }
+
+// WriteTo implements io.WriterTo.
+func (c svgCanvas) WriteTo(w io.Writer) (int64, error) {
+	var b bytes.Buffer
+	if _, err := c.Canvas.WriteTo(&b); err != nil {
+		return 0, err
+	}
+	// Arimo, Arial and Helvetica have the metrics of Liberation Sans.
+	return writeAll(w, bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arimo,Arial,Helvetica,sans-serif;")))
+}
+
+func writeAll(w io.Writer, parts ...[]byte) (n int64, err error) {
+	for _, p := range parts {
+		m, err := w.Write(p)
+		n += int64(m)
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,370 @@
+package figure
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"image/png"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/plot/vg"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/figure/canvas"
+)
+
+var (
+	drawInto = flag.String("figures", "", "draw the examples into this directory, for people")
+	update   = flag.Bool("update", false, "write what is drawn to testdata")
+)
+
+// all are the examples and the oddities.
+func all() map[string]*Figure {
+	figures := examples()
+	maps.Copy(figures, oddities())
+	return figures
+}
+
+func write(t *testing.T, f *Figure, format string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := f.Write(&b, format); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestEveryFigure: each is drawn in all formats, in the width asked for, with the same bytes
+// again, also from what its JSON says, and no coordinate is NaN.
+func TestEveryFigure(t *testing.T) {
+	for name, f := range all() {
+		t.Run(name, func(t *testing.T) {
+			text, err := json.Marshal(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var read Figure
+			if err := json.Unmarshal(text, &read); err != nil {
+				t.Fatal(err)
+			}
+			for _, format := range canvas.Formats {
+				// PNGs take most of the time, and have nothing of their own to get wrong.
+				if format == "png" && !slices.Contains([]string{"cdf", "bars", "right"}, name) && *drawInto == "" {
+					continue
+				}
+				b := write(t, f, format)
+				if !bytes.Equal(b, write(t, &read, format)) {
+					t.Errorf("%s: other bytes", format)
+				}
+				if *drawInto != "" {
+					if err := f.Save(filepath.Join(*drawInto, name+"."+format)); err != nil {
+						t.Error(err)
+					}
+				}
+				switch format {
+				case "png":
+					c, err := png.DecodeConfig(bytes.NewReader(b))
+					width := f.Width
+					if width == 0 {
+						width = OneColumn
+					}
+					if err != nil || math.Abs(float64(c.Width)-width*dpi) > 1 {
+						t.Errorf("%d pixels of width, %v", c.Width, err)
+					}
+				case "svg":
+					for _, wrong := range []string{"NaN", "Inf"} {
+						if bytes.Contains(b, []byte(wrong)) {
+							t.Errorf("%s in the SVG", wrong)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestGolden: pictures look as those that somebody has looked at. After a change of looks:
+// look at them (-figures DIRECTORY), then -update.
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"cdf", "sizes-share", "steps", "bars", "heat", "panels", "odd-gaps"} {
+		file := filepath.Join("testdata", name+".svg")
+		got := write(t, all()[name], "svg")
+		if *update {
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
+			t.Errorf("%s is drawn otherwise (-want +got):\n%.2000s", name, diff)
+		}
+	}
+}
+
+// TestErrors: what cannot be drawn is named with its place, and nothing is written.
+func TestErrors(t *testing.T) {
+	ok := Series{Name: "s", X: Values{1, 2}, Y: Values{3, 4}}
+	panel := func(change func(*Panel)) *Figure {
+		p := Panel{Title: "goodput", Kind: Lines, Series: []Series{ok}}
+		change(&p)
+		return &Figure{Panels: []Panel{{Kind: Lines, Series: []Series{ok}}, p}}
+	}
+	series := func(kind Kind, s Series) *Figure {
+		return panel(func(p *Panel) { p.Kind, p.Series[0] = kind, s })
+	}
+	var many []Series
+	for i := range 25 {
+		many = append(many, Series{Name: strings.Repeat("x", i+1), X: Values{1}, Y: Values{1}})
+	}
+	heat := func(change func(*Panel)) *Figure {
+		return panel(func(p *Panel) {
+			*p = Panel{Kind: Heat, X: Axis{Names: []string{"a", "b"}}, Y: Axis{Names: []string{"c"}}, Matrix: []Values{{1, 2}}}
+			change(p)
+		})
+	}
+	for _, c := range []struct {
+		f    *Figure
+		want string
+	}{
+		{&Figure{}, "needs a panel"},
+		{&Figure{Width: 0.2, Panels: []Panel{{}}}, "a width of 0.2 in"},
+		{&Figure{Width: math.NaN(), Panels: []Panel{{}}}, "a width of NaN in"},
+		{&Figure{Height: 100, Panels: []Panel{{}}}, "a height of 100 in"},
+		{&Figure{FontSize: 1, Panels: []Panel{{}}}, "a font size of 1 pt"},
+		{&Figure{Columns: -1, Panels: []Panel{{}}}, "-1 columns"},
+		{&Figure{Legend: "inside", Panels: []Panel{{}}}, `legend "inside"`},
+		{&Figure{Panels: []Panel{{Kind: Lines, Series: []Series{{X: Values{1}, Y: Values{math.NaN()}}}}}}, "nothing to draw"},
+		{&Figure{Panels: []Panel{{Kind: Lines, Series: many}}}, "25 names of series"},
+		{panel(func(p *Panel) { p.Kind = "pie" }), `panel 2 (goodput): kind "pie" is none of`},
+		{panel(func(p *Panel) { p.Steps = "up" }), `steps "up"`},
+		{panel(func(p *Panel) { p.Steps = After }), `steps are of kind "time"`},
+		{panel(func(p *Panel) { p.Series = nil }), "it has no series"},
+		{panel(func(p *Panel) { p.Matrix = []Values{{1}} }), `a matrix and z are of kind "heat"`},
+		{panel(func(p *Panel) { p.Kind = Bars }), "bars need x's names"},
+		{panel(func(p *Panel) { p.Y.Names = []string{"a"} }), "y has names"},
+		{panel(func(p *Panel) { p.Kind, p.X.Names = Time, []string{"a"} }), "has no names"},
+		{panel(func(p *Panel) { p.Y.Scale = "cubic" }), `y: scale "cubic"`},
+		{panel(func(p *Panel) { p.Y.Scale = Share }), `scale "share" is for x`},
+		{panel(func(p *Panel) { p.Kind, p.X.Scale = Time, Share }), `scale "share" is for x`},
+		{panel(func(p *Panel) { p.X.Min, p.X.Max = At(2), At(1) }), "x: min 2 is not below max 1"},
+		{panel(func(p *Panel) { p.X.Max = At(math.Inf(1)) }), "cannot end at +Inf"},
+		{panel(func(p *Panel) { p.X.Scale, p.X.Min = Log, At(0) }), "a logarithmic axis cannot end at 0"},
+		{panel(func(p *Panel) { p.X.Names, p.X.Min = []string{"a"}, At(0) }), "no min and max"},
+		{panel(func(p *Panel) { p.X.Names, p.X.Scale = []string{"a"}, Log }), "so it has no scale"},
+		{panel(func(p *Panel) { p.X.Quantiles = Values{1} }), `quantiles are of scale "share"`},
+		{panel(func(p *Panel) { p.X.Scale, p.X.Quantiles = Share, Values{2, 1} }), "quantile 2 is 1: they ascend"},
+		{panel(func(p *Panel) { p.X.Names = []string{"a"} }), "series 1 (s): x: value 2 is 2: x has the names 1 to 1 (a)"},
+		{panel(func(p *Panel) { p.Kind, p.X.Names = Bars, []string{"a", "b"} }), "so they have no x"},
+		{panel(func(p *Panel) { p.Kind, p.X.Names, p.Series[0].X = Bars, []string{"a"}, nil }), "y has 2 values, and x 1 names"},
+		{panel(func(p *Panel) { p.Y.Scale, p.Series[0].Y = Log, Values{1, 0} }), "y: value 2 is 0, for which a logarithmic axis has no place"},
+		{panel(func(p *Panel) { p.Series[0].Style.Marker = 9 }), "marker 9: say 1 to 8"},
+		{series(Lines, Series{Name: "s", X: Values{1}, Y: Values{1, 2}}), "panel 2 (goodput): series 1 (s): x has 1 values, and y 2"},
+		{series(Lines, Series{X: Values{1}, Y: Values{1}, Low: Values{1}}), "y has 1 values, low 1 and high 0"},
+		{series(Lines, Series{X: Values{math.Inf(-1)}, Y: Values{1}}), "x: value 1 is infinite"},
+		{series(Time, Series{X: Values{2, 1}, Y: Values{1, 1}}), "x: value 2, 1, is less than the one before, 2"},
+		{series(CDF, Series{X: Values{1, 2}, Y: Values{0.5, 0.4}}), "y: value 2 is 0.4: shares ascend"},
+		{series(CDF, Series{X: Values{1, 2}, Y: Values{0.5, 2}}), "y: value 2 is 2"},
+		{heat(func(p *Panel) { p.Series = []Series{ok} }), "a matrix, not series"},
+		{heat(func(p *Panel) { p.X.Names = nil }), "needs x's and y's names"},
+		{heat(func(p *Panel) { p.Matrix = nil }), "the matrix has 0 rows, and y 1 names"},
+		{heat(func(p *Panel) { p.Matrix = []Values{{1}} }), "row 1 of the matrix has 1 values, and x 2 names"},
+		{heat(func(p *Panel) { p.Z, p.Matrix[0][1] = &Axis{Scale: Log}, -1 }), "row 1: value 2 is -1"},
+		{heat(func(p *Panel) { p.Z = &Axis{Names: []string{"a"}} }), "z has numbers"},
+		{&Figure{Columns: 8, Panels: slices.Repeat(exampleBars([]string{"a"}).Panels, 8)}, "too narrow"},
+		{&Figure{Height: 0.6, Panels: exampleBars([]string{"a", "b"}).Panels}, "too low"},
+	} {
+		var b bytes.Buffer
+		if err := c.f.Write(&b, "svg"); err == nil || !strings.Contains(err.Error(), c.want) || b.Len() > 0 {
+			t.Errorf("%d bytes, error %v, want %q", b.Len(), err, c.want)
+		}
+	}
+}
+
+// TestSave: a file is as before where the figure cannot be drawn, and nothing is left
+// beside it.
+func TestSave(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.svg")
+	if err := exampleBarsLog().Save(file); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(before, write(t, exampleBarsLog(), "svg")) {
+		t.Fatalf("%v", err)
+	}
+	if err := (&Figure{}).Save(file); err == nil || !strings.Contains(err.Error(), "a.svg: a figure needs a panel") {
+		t.Errorf("%v", err)
+	}
+	if err := exampleBarsLog().Save(filepath.Join(dir, "a.jpg")); err == nil || !strings.Contains(err.Error(), "ends in .pdf, .png, .svg") {
+		t.Errorf("%v", err)
+	}
+	if err := exampleBarsLog().Save(filepath.Join(dir, "none", "a.svg")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	// What cannot be replaced: a directory.
+	taken := filepath.Join(dir, "b.svg")
+	if err := os.MkdirAll(filepath.Join(taken, "full"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := exampleBarsLog().Save(taken); err == nil {
+		t.Error("a directory is replaced")
+	}
+	after, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(before, after) {
+		t.Errorf("%v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+		t.Errorf("%v", entries)
+	}
+}
+
+// TestLooks: of as many names as a figure has, all can be told apart in grey, and by colour
+// and marker.
+func TestLooks(t *testing.T) {
+	grey, coloured, bars := map[[2]int]bool{}, map[[2]int]bool{}, map[[2]int]bool{}
+	index := func(l look) (dash, marker, colour, hatch int) {
+		dash = slices.IndexFunc(dashes, func(d []vg.Length) bool { return slices.Equal(d, l.dashes) })
+		for i, m := range markers {
+			if slices.Equal(m.corners, l.marker) {
+				marker = i
+			}
+		}
+		for i, h := range hatches {
+			if slices.Equal(h, l.hatch) {
+				hatch = i
+			}
+		}
+		return dash, marker, slices.Index(canvas.Colours[:], l.colour), hatch
+	}
+	for i := range mostSeries {
+		dash, marker, colour, hatch := index(newLook(i, Style{}))
+		grey[[2]int{dash, marker}], coloured[[2]int{colour, marker}], bars[[2]int{colour, hatch}] = true, true, true
+	}
+	if len(grey) != mostSeries || len(coloured) != mostSeries || len(bars) != mostSeries {
+		t.Errorf("%d in grey, %d in colour, %d bars of %d", len(grey), len(coloured), len(bars), mostSeries)
+	}
+	if dash, marker, colour, hatch := index(newLook(5, Style{Dash: 1, Marker: 2, Colour: 3, Hatch: 4})); dash != 0 || marker != 1 || colour != 2 || hatch != 3 {
+		t.Errorf("%d %d %d %d", dash, marker, colour, hatch)
+	}
+}
+
+// TestOneNameOneLook: series of one name look alike in all panels and have one entry; what
+// is read off a paper has one for all, unless it stands alone.
+func TestOneNameOneLook(t *testing.T) {
+	s := func(name, reference string) Series {
+		return Series{Name: name, X: Values{1}, Y: Values{1}, Reference: reference}
+	}
+	f := Figure{Panels: []Panel{
+		{Kind: Lines, Series: []Series{s("a", ""), s("a", ReadOff), s("b", "")}},
+		{Kind: Lines, Series: []Series{s("b", ""), s("b", ReadOff), s("c", "Fig. 4"), s("d", "")}},
+	}}
+	all := f.prepare()
+	var texts []string
+	for _, e := range f.entries(all) {
+		texts = append(texts, e.text)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c (Fig. 4)", "d", ReadOff}, texts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if all[0].lines[2].look.colour != all[1].lines[0].look.colour || all[0].lines[0].look.colour != all[0].lines[1].look.colour || !all[0].lines[1].look.reference {
+		t.Error("one name has several looks")
+	}
+}
+
+// TestShareAxis: flows of quantiles stand at their shares, those of one size one after the
+// other, and others between.
+func TestShareAxis(t *testing.T) {
+	got := numbers(Values{100, 1000, 1000, 1000, 1000, 1500, 2000, math.NaN(), 4000, 9000}, Values{200, 1000, 1000, 1000, 2000, 4000})
+	want := Values{0.5, 2, 3, 4, 4, 4.5, 5, math.NaN(), 6, 6}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestSteps: steps reach over gaps as far as is known.
+func TestSteps(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		steps Steps
+		want  [][][2]float64
+	}{
+		{Straight, [][][2]float64{{{0, 0.1}, {0.1, 0.2}}, {{0.3, 0.4}}}},
+		{After, [][][2]float64{{{0, 0.1}, {0.1, 0.1}, {0.1, 0.2}, {0.2, 0.2}}, {{0.3, 0.4}}}},
+		{Before, [][][2]float64{{{0, 0.2}, {0.1, 0.2}}, {{0.2, 0.4}, {0.3, 0.4}}}},
+	} {
+		f := Figure{Panels: []Panel{{Kind: Time, Steps: c.steps, X: Axis{Min: At(0), Max: At(10)}, Y: Axis{Min: At(0), Max: At(10)},
+			Series: []Series{{X: Values{0, 1, 2, 3}, Y: Values{1, 2, nan, 4}}}}}}
+		d := f.prepare()[0]
+		var got [][][2]float64
+		for _, p := range d.paths(unit(), d.lines[0].x, d.lines[0].y) {
+			var points [][2]float64
+			for _, q := range p {
+				points = append(points, [2]float64{float64(q.X), float64(q.Y)})
+			}
+			got = append(got, points)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", c.steps, diff)
+		}
+	}
+}
+
+func TestDistribution(t *testing.T) {
+	x, y := Distribution(Values{3, 1, math.NaN(), 1, 2}, 4)
+	if diff := cmp.Diff([]Values{{1, 2, 3}, {0.5, 0.75, 1}}, []Values{x, y}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if x, y := Distribution(nil, 4); len(x) != 0 || len(y) != 0 {
+		t.Errorf("%v %v", x, y)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n, most := rapid.IntRange(1, 3000).Draw(t, "n"), rapid.IntRange(4, 200).Draw(t, "most")
+		values := make(Values, n)
+		for i := range values {
+			values[i] = rapid.Float64Range(0, 1).Draw(t, "value")
+		}
+		x, y := Distribution(values, most)
+		slices.Sort(values)
+		distinct := len(slices.Compact(slices.Clone(values)))
+		if len(x) > max(most, min(distinct, n)) || n > most && len(x) > most || len(x) < min(most, distinct)/4 {
+			t.Fatalf("%d points of %d values, %d distinct, at most %d", len(x), n, distinct, most)
+		}
+		for i := range x {
+			below, _ := slices.BinarySearch(values, math.Nextafter(x[i], 2))
+			if math.Abs(y[i]-float64(below)/float64(n)) > 1e-12 {
+				t.Fatalf("a share of %v up to %v, want %v", y[i], x[i], float64(below)/float64(n))
+			}
+		}
+		if x[0] != values[0] || x[len(x)-1] != values[n-1] || y[len(y)-1] != 1 {
+			t.Fatalf("from %v to %v at %v", x[0], x[len(x)-1], y[len(y)-1])
+		}
+	})
+}
+
+func TestValuesInJSON(t *testing.T) {
+	text, err := json.Marshal(Series{Name: "a", X: Values{1, 2.5e-7}, Y: Values{math.NaN(), 3}})
+	if err != nil || string(text) != `{"name":"a","x":[1,2.5e-07],"y":[null,3]}` {
+		t.Errorf("%s %v", text, err)
+	}
+	if _, err := json.Marshal(Values{math.Inf(1)}); err == nil || !strings.Contains(err.Error(), "value 1 is infinite") {
+		t.Errorf("%v", err)
+	}
+	var v Values
+	if err := json.Unmarshal([]byte(`["x"]`), &v); err == nil {
+		t.Error("a word is a number")
+	}
+	if err := json.Unmarshal([]byte(`[]`), &v); err != nil || v == nil {
+		t.Errorf("an empty column is none: %v", err)
+	}
+}

@@ -1,0 +1,181 @@
+package figure
+
+import (
+	"image/color"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/weftlab/weft/emu/figure/canvas"
+)
+
+// entry is one name of a legend.
+type entry struct {
+	text string
+	look look
+	kind Kind
+	band bool // intervals are shaded
+}
+
+// entries are the names of all panels, and where values of others are from: once, if each
+// of those is in the style of a series of the figure's own.
+func (f *Figure) entries(all []*data) (entries []entry) {
+	own := map[string]bool{}
+	for _, d := range all {
+		for i := range d.lines {
+			own[d.lines[i].name] = own[d.lines[i].name] || !d.lines[i].look.reference
+		}
+	}
+	var last []entry
+	for _, d := range all {
+		for i := range d.lines {
+			l := &d.lines[i]
+			e := entry{l.name, l.look, d.Kind, d.Kind == Time && l.low != nil}
+			to := &entries
+			if source := d.Series[i].Reference; source != "" {
+				if own[l.name] {
+					e.text, e.look, to = source, look{reference: true, colour: canvas.Colours[4]}, &last
+				} else {
+					e.text = strings.TrimSpace(l.name + " (" + source + ")")
+				}
+			}
+			if !slices.ContainsFunc(*to, func(o entry) bool { return o.text == e.text }) {
+				*to = append(*to, e)
+			}
+		}
+	}
+	return append(entries, last...)
+}
+
+// sampleGap is between an entry's sample and its text.
+const sampleGap = 3.5
+
+// sample is the width of what shows how an entry looks.
+func (e *entry) sample() vg.Length {
+	switch {
+	case e.kind == Points || e.kind == Bars && e.look.reference:
+		return 7
+	case e.kind == Bars:
+		return 11
+	}
+	return 17
+}
+
+// width is that of its sample and text.
+func (e *entry) width(f face) vg.Length { return e.sample() + sampleGap + f.width(e.text) }
+
+// key is a legend with places, from its top left corner down.
+type key struct {
+	entries []entry
+	at      []vg.Point // of the left ends of the entries
+	f       face
+	size    vg.Point
+}
+
+// newKey arranges entries in rows no wider than a width; in columns if that takes more than
+// two rows, or rows may only have few entries.
+func newKey(entries []entry, f face, width vg.Length, most int) (k key) {
+	k = key{entries: slices.Clone(entries), f: f}
+	for i := range k.entries {
+		e := &k.entries[i]
+		e.text = f.wrap(e.text, width-e.sample()-sampleGap)
+	}
+	widths := make([]vg.Length, len(entries))
+	for i := range k.entries {
+		widths[i] = k.entries[i].width(f)
+	}
+	rows := fill(widths, width)
+	if len(rows) > 2 || len(rows) == len(entries) || len(rows[0]) > most {
+		rows = columns(widths, width, most)
+	}
+	for _, row := range rows {
+		k.size.X = max(k.size.X, rowWidth(row))
+	}
+	for _, row := range rows {
+		high, x, first := vg.Length(0), (k.size.X-rowWidth(row))/2, len(k.at)
+		for _, w := range row {
+			if len(k.at) == len(k.entries) {
+				break
+			}
+			e := &k.entries[len(k.at)]
+			high = max(high, f.height(e.text))
+			k.at = append(k.at, vg.Point{X: x})
+			x += w + entryGap
+		}
+		for i := first; i < len(k.at); i++ {
+			k.at[i].Y = -k.size.Y - high/2
+		}
+		k.size.Y += high + f.points()*0.35
+	}
+	return k
+}
+
+// entryGap is between the entries of a row.
+const entryGap = 10
+
+func rowWidth(row []vg.Length) vg.Length { return sum(row) + entryGap*vg.Length(len(row)-1) }
+
+// fill puts widths into rows, as many into each as have room.
+func fill(widths []vg.Length, width vg.Length) (rows [][]vg.Length) {
+	for i, w := range widths {
+		if i > 0 && rowWidth(append(rows[len(rows)-1], w)) <= width {
+			rows[len(rows)-1] = append(rows[len(rows)-1], w)
+		} else {
+			rows = append(rows, []vg.Length{w})
+		}
+	}
+	return rows
+}
+
+// columns puts widths into rows whose columns are as wide as the widest in them: into as
+// few rows as have room, and then into as few columns.
+func columns(widths []vg.Length, width vg.Length, most int) (rows [][]vg.Length) {
+	for n := min(len(widths), most); n > 0; n-- {
+		if many := (len(widths) + n - 1) / n; n > 1 && (len(widths)+many-1)/many != n {
+			continue // 6 in rows of 4 are 3 and 3
+		}
+		column := make([]vg.Length, n)
+		for i, w := range widths {
+			column[i%n] = max(column[i%n], w)
+		}
+		if n > 1 && rowWidth(column) > width {
+			continue
+		}
+		for range (len(widths) + n - 1) / n {
+			rows = append(rows, column)
+		}
+		// The last row may be shorter; it begins where the others do.
+		return rows
+	}
+	return nil
+}
+
+// draw draws the legend; at is its top left corner.
+func (k *key) draw(c draw.Canvas, at vg.Point) {
+	for i := range k.entries {
+		e := &k.entries[i]
+		p := k.at[i].Add(at)
+		e.draw(c, p)
+		k.f.draw(c, e.text, vg.Point{X: p.X + e.sample() + sampleGap, Y: p.Y}, place{y: 0.5}, color.Black)
+	}
+}
+
+// draw draws the entry's sample from a point to the right.
+func (e *entry) draw(c draw.Canvas, at vg.Point) {
+	right := at.X + e.sample()
+	area := vg.Rectangle{Min: vg.Point{X: at.X, Y: at.Y - 3}, Max: vg.Point{X: right, Y: at.Y + 3}}
+	if e.kind == Bars && !e.look.reference {
+		e.look.fill(c, area)
+		return
+	}
+	if e.band {
+		c.SetColor(e.look.shade())
+		c.Fill(area.Path())
+	}
+	if e.kind != Points && e.kind != Bars {
+		c.StrokeLine2(e.look.line(), at.X, at.Y, right, at.Y)
+	}
+	e.look.mark(c, vg.Point{X: (at.X + right) / 2, Y: at.Y})
+}

@@ -1,0 +1,252 @@
+package figure
+
+import (
+	"math"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// path are points that are joined.
+type path []vg.Point
+
+// place gives where a point is; ok is false for a gap.
+func (d *data) place(c *draw.Canvas, x, y float64) (p vg.Point, ok bool) {
+	px, py := d.x.at(x), d.y.at(y)
+	if d.x.log && x <= 0 {
+		// Of a distribution: left of what the axis shows.
+		px = 0
+	}
+	p = vg.Point{X: c.X(px), Y: c.Y(py)}
+	return p, !math.IsNaN(px) && !math.IsNaN(py) && !math.IsInf(py, 0)
+}
+
+// paths gives the points of a line, without its gaps. A step reaches from its point to the
+// one that follows, or that was before, though that be a gap.
+func (d *data) paths(c *draw.Canvas, xs, ys Values) (all []path) {
+	var current path
+	from := math.NaN() // where the step before a point begins
+	for i := range xs {
+		p, ok := d.place(c, xs[i], ys[i])
+		switch {
+		case ok && current != nil && d.Steps == After:
+			current = append(current, vg.Point{X: p.X, Y: current[len(current)-1].Y}, p)
+		case ok && d.Steps == Before && !math.IsNaN(from):
+			current = append(current, vg.Point{X: vg.Length(from), Y: p.Y}, p)
+		case ok && d.Steps == Before && len(xs) > 1:
+			// Of the first, nobody knows where its step began.
+		case ok:
+			current = append(current, p)
+		case current != nil:
+			if d.Steps == After && !math.IsNaN(xs[i]) {
+				current = append(current, vg.Point{X: p.X, Y: current[len(current)-1].Y})
+			}
+			all, current = append(all, current), nil
+		}
+		from = float64(p.X)
+	}
+	if current != nil {
+		all = append(all, current)
+	}
+	return all
+}
+
+// thin leaves of points in order of x those that can be told apart: of each pixel's width
+// the first, the lowest, the highest and the last.
+func (p path) thin() path {
+	const pixel = vg.Inch / dpi
+	if len(p) < 100 {
+		return p
+	}
+	var out path
+	for from := 0; from < len(p); {
+		low, high, to := from, from, from
+		for to < len(p) && p[to].X < p[from].X+pixel {
+			if p[to].Y < p[low].Y {
+				low = to
+			}
+			if p[to].Y > p[high].Y {
+				high = to
+			}
+			to++
+		}
+		last := -1
+		for _, i := range []int{from, min(low, high), max(low, high), to - 1} {
+			if i > last {
+				out, last = append(out, p[i]), i
+			}
+		}
+		from = to
+	}
+	return out
+}
+
+// drawLines draws series of all kinds but bars: bands first, then lines in order, those of
+// others on top.
+func (d *data) drawLines(c draw.Canvas) {
+	for i := range d.lines {
+		if l := &d.lines[i]; d.Kind == Time && l.low != nil {
+			d.drawBand(c, l)
+		}
+	}
+	for _, reference := range []bool{false, true} {
+		for i := range d.lines {
+			if d.lines[i].look.reference == reference {
+				d.drawLine(c, i)
+			}
+		}
+	}
+}
+
+// drawBand shades the interval of a series.
+func (d *data) drawBand(c draw.Canvas, l *line) {
+	// Where one is not there, neither is the other.
+	low, high := make(Values, len(l.x)), make(Values, len(l.x))
+	for i := range l.x {
+		low[i], high[i] = l.low[i], l.high[i]
+		if d.y.log {
+			// What reaches below the axis ends at it.
+			low[i] = max(low[i], d.y.low)
+		}
+		if math.IsNaN(low[i] + high[i]) {
+			low[i], high[i] = math.NaN(), math.NaN()
+		}
+	}
+	lows, highs := d.paths(&c, l.x, low), d.paths(&c, l.x, high)
+	for k := range min(len(lows), len(highs)) {
+		if len(highs[k]) == 1 {
+			for _, piece := range c.ClipLinesXY(path{lows[k][0], highs[k][0]}) {
+				c.StrokeLines(draw.LineStyle{Color: l.look.colour, Width: 0.7}, piece)
+			}
+			continue
+		}
+		area := highs[k].thin()
+		below := lows[k].thin()
+		for i := len(below) - 1; i >= 0; i-- {
+			area = append(area, below[i])
+		}
+		c.FillPolygon(l.look.shade(), c.ClipPolygonXY(area))
+	}
+}
+
+// drawLine draws the i-th series: error bars, lines, markers.
+func (d *data) drawLine(c draw.Canvas, i int) {
+	l := &d.lines[i]
+	ordered := d.Kind == Time || d.Kind == CDF || d.Kind == CCDF
+	xs := l.x
+	if d.Kind == Points && d.x.names != nil {
+		xs = d.dodge(i)
+	}
+	if l.low != nil && !ordered {
+		for k := range xs {
+			d.drawInterval(c, xs[k], l.low[k], l.high[k], l.look.line())
+		}
+	}
+	all := d.paths(&c, xs, l.y)
+	if d.Kind == Points {
+		for _, p := range all {
+			l.look.markAll(c, p)
+		}
+		return
+	}
+	for _, p := range all {
+		if ordered {
+			p = p.thin()
+		}
+		style := l.look.line()
+		if len(p) > crowded {
+			style.Width *= 0.75
+		}
+		for _, piece := range c.ClipLinesXY(p) {
+			c.StrokeLines(style, piece)
+		}
+		// Markers of many points are one blot, but each value of others is to be seen.
+		dense := p[len(p)-1].X-p[0].X < 4*vg.Length(len(p))
+		if len(p) > 1 && (dense || ordered && !(l.look.reference && d.Steps == Straight)) {
+			p.markSome(c, &l.look, i, d.Kind == Time)
+		} else {
+			l.look.markAll(c, p)
+		}
+	}
+}
+
+// crowded is how many points a line has that goes up and down throughout.
+const crowded = 800
+
+// dodge gives the places of points over names, where those of several series stand side
+// by side.
+func (d *data) dodge(i int) (xs Values) {
+	apart := min(0.7/float64(len(d.lines)), 0.16)
+	for _, x := range d.lines[i].x {
+		xs = append(xs, x+apart*(float64(i)-float64(len(d.lines)-1)/2))
+	}
+	return xs
+}
+
+// drawInterval draws an error bar.
+func (d *data) drawInterval(c draw.Canvas, x, low, high float64, style draw.LineStyle) {
+	const half = 1.7
+	style.Width, style.Dashes = 0.7, nil
+	if d.y.log && low <= 0 {
+		low = d.y.low / 10 // it leaves the axis
+	}
+	a, aok := d.place(&c, x, low)
+	b, bok := d.place(&c, x, high)
+	if !aok || !bok || !c.ContainsX(a.X) || a == b {
+		return
+	}
+	for _, piece := range c.ClipLinesXY([]vg.Point{a, b}) {
+		c.StrokeLines(style, piece)
+	}
+	for _, end := range []vg.Point{a, b} {
+		if c.Contains(end) {
+			c.StrokeLine2(style, end.X-half, end.Y, end.X+half, end.Y)
+		}
+	}
+}
+
+// markAll draws markers at points, at those that can be told apart.
+func (l *look) markAll(c draw.Canvas, p path) {
+	const apart = 0.2
+	type cell struct{ x, y int }
+	seen := map[cell]bool{}
+	for _, at := range p {
+		here := cell{int(at.X / apart), int(at.Y / apart)}
+		if c.Contains(at) && !seen[here] {
+			seen[here] = true
+			l.mark(c, at)
+		}
+	}
+}
+
+// markSome draws markers along a line, as far apart as they have to be to tell lines apart;
+// those of the i-th line elsewhere than those of others. Over time only x counts, or there
+// would be many where much happens.
+func (p path) markSome(c draw.Canvas, l *look, i int, overTime bool) {
+	const apart = 46
+	distance := func(a, b vg.Point) vg.Length {
+		if overTime {
+			return b.X - a.X
+		}
+		return vg.Length(math.Hypot(float64(a.X-b.X), float64(a.Y-b.Y)))
+	}
+	pieces, total := c.ClipLinesXY(p), vg.Length(0)
+	for _, piece := range pieces {
+		for k := 1; k < len(piece); k++ {
+			total += distance(piece[k-1], piece[k])
+		}
+	}
+	_, part := math.Modf(float64(i) * 0.382)
+	next := vg.Length(0.2+0.6*part) * min(apart, total)
+	at := vg.Length(0)
+	for _, piece := range pieces {
+		for k := 1; k < len(piece); k++ {
+			step := distance(piece[k-1], piece[k])
+			for step > 0 && next <= at+step {
+				l.mark(c, piece[k-1].Add(piece[k].Sub(piece[k-1]).Scale((next-at)/step)))
+				next += apart
+			}
+			at += step
+		}
+	}
+}

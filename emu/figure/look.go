@@ -1,0 +1,184 @@
+package figure
+
+import (
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/weftlab/weft/emu/figure/canvas"
+)
+
+// look is how a series looks: its colour, and what tells it apart in grey.
+type look struct {
+	colour    color.NRGBA
+	dashes    []vg.Length
+	marker    []vg.Point // corners for a radius of 1; nil is a circle
+	strokes   bool       // the marker is pairs of corners: strokes
+	hatch     []stripes
+	reference bool // hollow and dotted
+}
+
+// dashes of lines: none, long, short, long and short, very short.
+var dashes = [][]vg.Length{nil, {4.5, 1.8}, {1.8, 1.2}, {5, 1.5, 1.2, 1.5}, {1, 1.4}}
+
+// dots are the dashes of references.
+var dots = []vg.Length{0.8, 1.4}
+
+// markers are drawn at points; crosses and stars as strokes.
+var markers = []struct {
+	corners []vg.Point
+	strokes bool
+}{
+	{},
+	{corners: polygon(4, math.Pi/4, 1.18)},
+	{corners: polygon(3, math.Pi/2, 1.3)},
+	{corners: polygon(4, 0, 1.3)},
+	{corners: polygon(3, -math.Pi/2, 1.3)},
+	{corners: []vg.Point{{X: -0.9, Y: -0.9}, {X: 0.9, Y: 0.9}, {X: -0.9, Y: 0.9}, {X: 0.9, Y: -0.9}}, strokes: true},
+	{corners: []vg.Point{{X: 0, Y: -1.2}, {X: 0, Y: 1.2}, {X: -1.2, Y: 0}, {X: 1.2, Y: 0}}, strokes: true},
+	{corners: star()},
+}
+
+func polygon(n int, from float64, radius vg.Length) (corners []vg.Point) {
+	for i := range n {
+		sin, cos := math.Sincos(from + float64(i)*2*math.Pi/float64(n))
+		corners = append(corners, vg.Point{X: radius * vg.Length(cos), Y: radius * vg.Length(sin)})
+	}
+	return corners
+}
+
+func star() (corners []vg.Point) {
+	for i, p := range polygon(10, math.Pi/2, 1.5) {
+		if i%2 == 1 {
+			p.X, p.Y = p.X*0.45, p.Y*0.45
+		}
+		corners = append(corners, p)
+	}
+	return corners
+}
+
+// stripes are parallel lines across a bar.
+type stripes struct {
+	angle float64
+	gap   vg.Length
+}
+
+// hatches of bars.
+var hatches = [][]stripes{
+	nil,
+	{{math.Pi / 4, 3}},
+	{{-math.Pi / 4, 3}},
+	{{0, 2.6}},
+	{{math.Pi / 4, 3.6}, {-math.Pi / 4, 3.6}},
+	{{math.Pi / 2, 2.2}},
+	{{0, 3.2}, {math.Pi / 2, 3.2}},
+	{{math.Pi / 4, 1.7}},
+}
+
+// newLook gives that of the i-th name. Of the first 24, no two have the same dashes and
+// marker, or the same colour and marker.
+func newLook(i int, s Style) look {
+	choose := func(chosen, automatic, n int) int {
+		if chosen > 0 {
+			return chosen - 1
+		}
+		return automatic % n
+	}
+	m := markers[choose(s.Marker, i+i/8, len(markers))]
+	return look{
+		colour: canvas.Colours[choose(s.Colour, i, len(canvas.Colours))],
+		dashes: dashes[choose(s.Dash, i+2*(i/8), len(dashes))],
+		marker: m.corners, strokes: m.strokes,
+		hatch: hatches[choose(s.Hatch, i+i/8, len(hatches))],
+	}
+}
+
+// line gives the style of its lines.
+func (l *look) line() draw.LineStyle {
+	if l.reference {
+		return draw.LineStyle{Color: l.colour, Width: 0.9, Dashes: dots}
+	}
+	return draw.LineStyle{Color: l.colour, Width: 1.1, Dashes: l.dashes}
+}
+
+// shade is its colour for bands.
+func (l *look) shade() color.NRGBA {
+	c := l.colour
+	c.A = 50
+	return c
+}
+
+// markerRadius is that of circles; other markers cover as much.
+const markerRadius = 2.05
+
+// mark draws its marker.
+func (l *look) mark(c draw.Canvas, at vg.Point) {
+	radius := vg.Length(markerRadius)
+	style := draw.LineStyle{Color: l.colour, Width: 0.8}
+	if l.reference {
+		radius *= 1.35
+	}
+	corner := func(p vg.Point) vg.Point { return vg.Point{X: at.X + p.X*radius, Y: at.Y + p.Y*radius} }
+	if l.strokes {
+		style.Width = 1
+		for i := 0; i+1 < len(l.marker); i += 2 {
+			a, b := corner(l.marker[i]), corner(l.marker[i+1])
+			c.StrokeLine2(style, a.X, a.Y, b.X, b.Y)
+		}
+		return
+	}
+	var path vg.Path
+	if l.marker == nil {
+		path.Move(vg.Point{X: at.X + radius, Y: at.Y})
+		path.Arc(at, radius, 0, 2*math.Pi)
+	}
+	for i, p := range l.marker {
+		if i == 0 {
+			path.Move(corner(p))
+		} else {
+			path.Line(corner(p))
+		}
+	}
+	path.Close()
+	if l.reference {
+		c.SetLineStyle(style)
+		c.Stroke(path)
+		return
+	}
+	c.SetColor(l.colour)
+	c.Fill(path)
+	// Against lines of its colour.
+	c.SetLineStyle(draw.LineStyle{Color: color.White, Width: 0.3})
+	c.Stroke(path)
+}
+
+// fill draws a bar.
+func (l *look) fill(c draw.Canvas, r vg.Rectangle) {
+	c.SetColor(l.colour)
+	c.Fill(r.Path())
+	for _, s := range l.hatch {
+		s.draw(c, r)
+	}
+	c.SetLineStyle(draw.LineStyle{Color: l.colour, Width: 0.5})
+	c.Stroke(r.Path())
+}
+
+// draw draws the stripes, in white, within a rectangle.
+func (s stripes) draw(c draw.Canvas, r vg.Rectangle) {
+	sin, cos := math.Sincos(s.angle)
+	along, across := vg.Point{X: vg.Length(cos), Y: vg.Length(sin)}, vg.Point{X: vg.Length(-sin), Y: vg.Length(cos)}
+	size := r.Size()
+	reach := size.X + size.Y
+	middle := r.Min.Add(size.Scale(0.5))
+	inside := draw.Canvas{Canvas: c.Canvas, Rectangle: r}
+	style := draw.LineStyle{Color: color.White, Width: 0.6}
+	// Symmetric about the middle, so that a small bar has stripes too.
+	for k := -int(reach/s.gap) - 1; k <= int(reach/s.gap)+1; k++ {
+		at := middle.Add(across.Scale(s.gap * vg.Length(k)))
+		for _, l := range inside.ClipLinesXY([]vg.Point{at.Sub(along.Scale(reach)), at.Add(along.Scale(reach))}) {
+			inside.StrokeLines(style, l)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package figure
+
+import (
+	"image/color"
+	"math"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/weftlab/weft/emu/figure/canvas"
+)
+
+// face is the font in a size.
+type face struct{ size float64 }
+
+// Parts of the size of Liberation Sans, as of Arial.
+const (
+	capHeight  = 0.716 // of capitals and digits, above the baseline
+	descent    = 0.212 // below it
+	lineHeight = 1.2   // from baseline to baseline
+)
+
+// part is a piece of a line in one size and height.
+type part struct {
+	text string
+	size float64   // of the face's
+	rise vg.Length // of the baseline, in the face's size
+}
+
+// parts takes a line apart: ^{raised}, _{lowered}.
+func parts(line string) (all []part) {
+	plain := func(s string) {
+		if s != "" {
+			all = append(all, part{s, 1, 0})
+		}
+	}
+	for {
+		i := strings.IndexAny(line, "^_")
+		for i >= 0 && !strings.HasPrefix(line[i+1:], "{") {
+			next := strings.IndexAny(line[i+1:], "^_")
+			if next < 0 {
+				i = -1
+				break
+			}
+			i += 1 + next
+		}
+		if i < 0 {
+			break
+		}
+		end := strings.IndexByte(line[i:], '}')
+		if end < 0 {
+			break
+		}
+		plain(line[:i])
+		p := part{line[i+2 : i+end], 0.72, 0.36}
+		if line[i] == '_' {
+			p.rise = -0.16
+		}
+		all = append(all, p)
+		line = line[i+end+1:]
+	}
+	plain(line)
+	return all
+}
+
+func (f face) points() vg.Length { return vg.Points(f.size) }
+
+func lookup(size float64) *font.Face {
+	f := plot.DefaultTextHandler.Cache().Lookup(canvas.Sans(size), vg.Points(size))
+	return &f
+}
+
+// width is that of the widest line.
+func (f face) width(text string) (widest vg.Length) {
+	for line := range strings.SplitSeq(text, "\n") {
+		w := vg.Length(0)
+		for _, p := range parts(line) {
+			w += lookup(f.size * p.size).Width(p.text)
+		}
+		widest = max(widest, w)
+	}
+	return widest
+}
+
+// height is that of the lines, from the top of the first's capitals to the last's descent;
+// 0 without text.
+func (f face) height(text string) vg.Length {
+	if text == "" {
+		return 0
+	}
+	lines := 1 + strings.Count(text, "\n")
+	return f.points() * vg.Length(capHeight+descent+lineHeight*float64(lines-1))
+}
+
+// place says which point of a text is at the point where it is drawn.
+type place struct {
+	x        float64 // 0 its left end, 0.5 its middle, 1 its right end
+	y        float64 // 0 its bottom, 0.5 the middle of its capitals, 1 its top
+	rotation float64 // anticlockwise, around the point
+}
+
+// draw writes text, whose lines are aligned as the text is.
+func (f face) draw(c draw.Canvas, text string, at vg.Point, p place, colour color.Color) {
+	if text == "" {
+		return
+	}
+	c.Push()
+	defer c.Pop()
+	c.SetColor(colour)
+	c.Translate(at)
+	if p.rotation != 0 {
+		c.Rotate(p.rotation)
+	}
+	lines := strings.Split(text, "\n")
+	block := f.points() * vg.Length(lineHeight*float64(len(lines)-1))
+	// Baseline of the first line.
+	var y vg.Length
+	switch p.y {
+	case 0:
+		y = f.points()*descent + block
+	case 1:
+		y = -f.points() * capHeight
+	default:
+		y = block/2 - f.points()*capHeight/2
+	}
+	for _, line := range lines {
+		x := -f.width(line) * vg.Length(p.x)
+		for _, q := range parts(line) {
+			small := lookup(f.size * q.size)
+			// SVG leaves out spaces at the beginning.
+			text := strings.TrimLeft(q.text, " ")
+			x += small.Width(q.text) - small.Width(text)
+			c.FillString(*small, vg.Point{X: x, Y: y + f.points()*q.rise}, text)
+			x += small.Width(text)
+		}
+		y -= f.points() * lineHeight
+	}
+}
+
+// wrap breaks text into lines no wider than width: at spaces, behind hyphens and slashes,
+// and where there are none, anywhere.
+func (f face) wrap(text string, width vg.Length) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		for f.width(line) > width {
+			fits, soft := 1, 0
+			runes := []rune(line)
+			for i := 1; i < len(runes); i++ {
+				if f.width(strings.TrimRight(string(runes[:i]), " ")) > width {
+					break
+				}
+				fits = i
+				if breaks(runes, i) {
+					soft = i
+				}
+			}
+			if soft > 0 {
+				fits = soft
+			}
+			if fits == len(runes) {
+				break
+			}
+			lines = append(lines, strings.TrimRight(string(runes[:fits]), " "))
+			line = strings.TrimLeft(string(runes[fits:]), " ")
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// breaks tells whether a line may end before the i-th character.
+func breaks(runes []rune, i int) bool {
+	// _{ is lowered text.
+	return strings.ContainsRune(" -/_", runes[i-1]) && runes[i] != '{'
+}
+
+// cut leaves out the middle of a line that is wider than width.
+func (f face) cut(line string, width vg.Length) string {
+	if f.width(line) <= width {
+		return line
+	}
+	runes := []rune(line)
+	for keep := len(runes) - 1; keep > 1; keep-- {
+		head := int(math.Ceil(float64(keep) / 2))
+		short := string(runes[:head]) + "…" + string(runes[len(runes)-(keep-head):])
+		if f.width(short) <= width {
+			return short
+		}
+	}
+	return "…"
+}

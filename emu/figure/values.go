@@ -1,0 +1,77 @@
+package figure
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Values are a column of numbers. NaN, a gap, is null in JSON.
+type Values []float64
+
+// MarshalJSON implements json.Marshaler.
+func (v Values) MarshalJSON() ([]byte, error) {
+	if v == nil {
+		return []byte("null"), nil
+	}
+	out := []byte{'['}
+	for i, x := range v {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		switch {
+		case math.IsNaN(x):
+			out = append(out, "null"...)
+		case math.IsInf(x, 0):
+			return nil, fmt.Errorf("value %d is infinite: a figure cannot show it", i+1)
+		default:
+			out = strconv.AppendFloat(out, x, 'g', -1, 64)
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *Values) UnmarshalJSON(text []byte) error {
+	var numbers []*float64
+	if err := json.Unmarshal(text, &numbers); err != nil {
+		return err
+	}
+	*v = nil
+	if numbers != nil {
+		*v = Values{}
+	}
+	for _, n := range numbers {
+		if n == nil {
+			*v = append(*v, math.NaN())
+		} else {
+			*v = append(*v, *n)
+		}
+	}
+	return nil
+}
+
+// Distribution gives the X and Y of a CDF of values: all of them, or where there are more
+// than most, that many: the greatest quarter of these one by one, for the tail, and the
+// others with about equal shares between them. The least, with its share, is always there.
+// NaNs do not count. most is 4 or more.
+func Distribution(values Values, most int) (x, y Values) {
+	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+	slices.Sort(sorted)
+	n := len(sorted)
+	tail := most / 4
+	body := most - tail
+	for i, v := range sorted {
+		if i+1 < n && sorted[i+1] == v {
+			continue
+		}
+		// Before the tail, the k-th point stands for k parts of the values.
+		if n > most && i < n-tail && len(x) > 0 && (i+1)*body < n*len(x) {
+			continue
+		}
+		x, y = append(x, v), append(y, float64(i+1)/float64(n))
+	}
+	return x, y
+}
