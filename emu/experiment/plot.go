@@ -37,7 +37,7 @@ var PlotKinds = []PlotKind{CDF, Bins, Line, Bars, Heat, Time}
 
 // Lines are the factors whose combinations have a line each: those that stand neither
 // along an axis nor for panels.
-func (e *Experiment) lines(p *Plot) (factors []int) {
+func (e *Experiment) Lines(p *Plot) (factors []int) {
 	for f := range e.Factors {
 		if name := e.Factors[f].Name; name != p.X && name != p.Y && name != p.Panels && len(e.Factors[f].Levels) > 1 {
 			factors = append(factors, f)

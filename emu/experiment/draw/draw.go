@@ -1,0 +1,170 @@
+// Package draw makes the pictures of an experiment out of its result.
+package draw
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/emu/figure"
+)
+
+// Drawn is a picture that has been drawn.
+type Drawn struct {
+	Name, Title string
+	SVG         []byte
+}
+
+// formats are the files of each picture.
+var formats = []string{"png", "svg", "pdf"}
+
+// All draws the pictures of an experiment into a directory, each as PNG, SVG and PDF. What
+// can be drawn is; the error is of those that cannot.
+func All(e *experiment.Experiment, r *experiment.Report, jobs []experiment.Job, store *experiment.Store, dir string) (all []Drawn, err error) {
+	d := &drawer{e, r, jobs, store}
+	for i := range e.Plots {
+		p := &e.Plots[i]
+		drawn, perr := d.save(p, filepath.Join(dir, p.Name))
+		if perr != nil {
+			err = errors.Join(err, fmt.Errorf("picture %s: %w", p.Name, perr))
+			continue
+		}
+		all = append(all, drawn)
+	}
+	return all, err
+}
+
+// drawer draws the pictures of one result.
+type drawer struct {
+	e     *experiment.Experiment
+	r     *experiment.Report
+	jobs  []experiment.Job
+	store *experiment.Store
+}
+
+// save draws a picture into files of a name.
+func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
+	out := Drawn{Name: p.Name, Title: p.Title}
+	f, err := d.figure(p)
+	if err != nil {
+		return out, err
+	}
+	for _, format := range formats {
+		var b bytes.Buffer
+		if err := f.Write(&b, format); err != nil {
+			return out, err
+		}
+		if err := renameio.WriteFile(name+"."+format, b.Bytes(), 0o666); err != nil {
+			return out, err
+		}
+		if format == "svg" {
+			out.SVG = b.Bytes()
+		}
+	}
+	return out, nil
+}
+
+// figure makes the figure of a picture.
+func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
+	f := &figure.Figure{Title: p.Title, ShareY: true}
+	panels := []int{-1}
+	panel := d.e.Factor(p.Panels)
+	if panel >= 0 {
+		panels = panels[:0]
+		for i := range d.e.Factors[panel].Levels {
+			panels = append(panels, i)
+		}
+	}
+	if len(panels) > 1 {
+		f.Width = figure.TwoColumns
+	}
+	for _, level := range panels {
+		fixed := map[int]int{}
+		title := ""
+		if level >= 0 {
+			fixed[panel] = level
+			title = p.Panels + " " + d.e.Factors[panel].Levels[level]
+		}
+		drawn, err := d.panel(p, fixed)
+		if err != nil {
+			return nil, err
+		}
+		drawn.Title = title
+		f.Panels = append(f.Panels, *drawn)
+	}
+	return f, nil
+}
+
+// panel draws what is in one panel, in which some factors are fixed.
+func (d *drawer) panel(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
+	switch p.Kind {
+	case experiment.CDF:
+		return d.distribution(p, fixed)
+	case experiment.Time:
+		return d.overTime(p, fixed)
+	case experiment.Bins:
+		return d.bins(p, fixed), nil
+	case experiment.Heat:
+		return d.heat(p, fixed), nil
+	}
+	return d.overFactor(p, fixed), nil
+}
+
+// lines calls f for each line of a panel, with the levels that it fixes and its name.
+func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[int]int, name string) error) error {
+	factors := d.e.Lines(p)
+	for _, levels := range experiment.Combinations(d.e.Factors, d.e.Zip) {
+		// The first combination of each line stands for it: all others are at their first level.
+		first, name := true, ""
+		mine := map[int]int{}
+		for k, v := range fixed {
+			mine[k] = v
+			first = first && levels[k] == v
+		}
+		for i := range d.e.Factors {
+			if _, ok := fixed[i]; !ok && !contains(factors, i) && levels[i] != 0 && !d.e.Zip {
+				first = false
+			}
+		}
+		if !first {
+			continue
+		}
+		for _, i := range factors {
+			mine[i] = levels[i]
+			if name != "" {
+				name += ", "
+			}
+			name += d.e.Factors[i].Levels[levels[i]]
+		}
+		if err := f(mine, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func contains(all []int, x int) bool {
+	for _, a := range all {
+		if a == x {
+			return true
+		}
+	}
+	return false
+}
+
+// axis is the axis of a quantity; values times scale are in its unit.
+func axis(label, column string, log bool) (a figure.Axis, scale float64) {
+	u, scale := table.UnitOf(column)
+	a = figure.Axis{Label: label, Unit: map[table.Unit]figure.Unit{
+		table.Seconds: figure.Seconds, table.Bytes: figure.Bytes, table.BitsPerSecond: figure.BitsPerSecond, table.Share: figure.Ratio, table.Plain: figure.Number,
+	}[u]}
+	if log {
+		a.Scale = figure.Log
+	}
+	return a, scale
+}

@@ -1,0 +1,201 @@
+package draw
+
+import (
+	"slices"
+
+	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/emu/figure"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// header finds the header of a measure, which is there.
+func (d *drawer) header(measure string) *experiment.Header {
+	i := slices.IndexFunc(d.r.Measures, func(h experiment.Header) bool { return h.Name == measure })
+	return &d.r.Measures[i]
+}
+
+// at finds the summary of a measure at some levels; factors that are not fixed may have any.
+// It is nil where there is none.
+func (d *drawer) at(measure, bin string, fixed map[int]int) *experiment.Summary {
+	for i := range d.r.Summaries {
+		s := &d.r.Summaries[i]
+		ok := s.Measure == measure && s.Bin == bin
+		for f, l := range fixed {
+			ok = ok && s.Levels[f] == d.e.Factors[f].Levels[l]
+		}
+		if ok {
+			return s
+		}
+	}
+	return nil
+}
+
+// columns are those of a series, and of what the paper says beside it.
+type columns struct {
+	own, paper figure.Series
+	seen       bool // the paper says something
+}
+
+// add adds a point; a summary that is nil, or not known, is a gap.
+func (c *columns) add(x, scale float64, s *experiment.Summary) {
+	y, low, high, said := table.Unknown, table.Unknown, table.Unknown, table.Unknown
+	if s != nil {
+		y = float64(s.Mean) * scale
+		low, high = y, y
+		if s.CI.Known() {
+			low, high = y-float64(s.CI)*scale, y+float64(s.CI)*scale
+		}
+		if s.Paper != nil {
+			said, c.seen = s.Paper.Value*scale, true
+			c.paper.Reference = reference(s.Paper)
+		}
+	}
+	c.own.X, c.own.Y = append(c.own.X, x), append(c.own.Y, y)
+	c.own.Low, c.own.High = append(c.own.Low, low), append(c.own.High, high)
+	c.paper.X, c.paper.Y = append(c.paper.X, x), append(c.paper.Y, said)
+}
+
+// series are those of the columns; without x for bars.
+func (c *columns) series(name string, withX bool) []figure.Series {
+	c.own.Name, c.paper.Name = name, name
+	if !withX {
+		c.own.X, c.paper.X = nil, nil
+	}
+	if c.seen {
+		return []figure.Series{c.own, c.paper}
+	}
+	return []figure.Series{c.own}
+}
+
+// reference says in a legend where a paper's value is from.
+func reference(p *experiment.PaperValue) string {
+	switch p.Origin {
+	case experiment.ReadOff:
+		return figure.ReadOff
+	case experiment.Remembered:
+		return "paper: remembered"
+	}
+	return "paper"
+}
+
+// overFactor draws a measure over a factor, as lines or bars.
+func (d *drawer) overFactor(p *experiment.Plot, fixed map[int]int) *figure.Panel {
+	h, x := d.header(p.Measure), d.e.Factor(p.X)
+	levels := d.e.Factors[x].Levels
+	panel := &figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: p.X}}
+	y, scale := axis(h.Title, h.Unit, p.LogY)
+	panel.Y = y
+	values, unit, ok := numbers(levels)
+	if ok && p.Kind == experiment.Line {
+		panel.X.Unit = unit
+		if p.LogX {
+			panel.X.Scale = figure.Log
+		}
+	} else {
+		panel.X.Names = levels
+		values = nil
+		for i := range levels {
+			values = append(values, float64(i+1))
+		}
+	}
+	if p.Kind == experiment.Bars {
+		panel.Kind = figure.Bars
+	}
+	_ = d.lines(p, fixed, func(mine map[int]int, name string) error {
+		var c columns
+		for l := range levels {
+			mine[x] = l
+			c.add(values[l], scale, d.at(p.Measure, "", mine))
+		}
+		panel.Series = append(panel.Series, c.series(name, p.Kind == experiment.Line)...)
+		return nil
+	})
+	return panel
+}
+
+// numbers reads the levels of a factor as numbers of one unit, if they all are.
+func numbers(levels []string) (values []float64, unit figure.Unit, ok bool) {
+	for _, c := range []struct {
+		column string
+		unit   figure.Unit
+	}{{"", figure.Number}, {"_share", figure.Ratio}, {"_bytes", figure.Bytes}, {"_bps", figure.BitsPerSecond}, {"_s", figure.Seconds}} {
+		values = values[:0]
+		for _, l := range levels {
+			x, err := table.Parse(c.column, l)
+			if err != nil {
+				break
+			}
+			values = append(values, x)
+		}
+		if len(values) == len(levels) {
+			return values, c.unit, true
+		}
+	}
+	return nil, "", false
+}
+
+// heat draws a measure over two factors.
+func (d *drawer) heat(p *experiment.Plot, fixed map[int]int) *figure.Panel {
+	h, x, y := d.header(p.Measure), d.e.Factor(p.X), d.e.Factor(p.Y)
+	z, scale := axis(h.Title, h.Unit, p.LogY)
+	panel := &figure.Panel{
+		Kind: figure.Heat, Z: &z,
+		X: figure.Axis{Label: p.X, Names: d.e.Factors[x].Levels}, Y: figure.Axis{Label: p.Y, Names: d.e.Factors[y].Levels},
+	}
+	for row := range d.e.Factors[y].Levels {
+		var values figure.Values
+		for column := range d.e.Factors[x].Levels {
+			at := map[int]int{x: column, y: row}
+			for f, l := range fixed {
+				at[f] = l
+			}
+			v := table.Unknown
+			if s := d.at(p.Measure, "", at); s != nil {
+				v = float64(s.Mean) * scale
+			}
+			values = append(values, v)
+		}
+		panel.Matrix = append(panel.Matrix, values)
+	}
+	return panel
+}
+
+// maxNamedBins is how many bins have their names below the axis.
+const maxNamedBins = 8
+
+// bins draws a measure bin by bin.
+func (d *drawer) bins(p *experiment.Plot, fixed map[int]int) *figure.Panel {
+	h, m := d.header(p.Measure), d.e.Measure(p.Measure)
+	panel := &figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: m.By}}
+	y, scale := axis(h.Title, h.Unit, p.LogY)
+	panel.Y = y
+	var names []string
+	for _, s := range d.r.Of(p.Measure) {
+		if s.Bin != "" && !slices.Contains(names, s.Bin) {
+			names = append(names, s.Bin)
+		}
+	}
+	values := make([]float64, len(names))
+	for i := range values {
+		values[i] = float64(i + 1)
+	}
+	if len(m.Edges) == len(names)+1 && len(names) > maxNamedBins && m.Edges[len(names)] <= float64(units.Never) {
+		x, xscale := axis(label(m.By), m.By, true)
+		panel.X = x
+		for i := range values {
+			values[i] = m.Edges[i+1] * xscale
+		}
+	} else {
+		panel.X = figure.Axis{Label: label(m.By), Names: names}
+	}
+	_ = d.lines(p, fixed, func(mine map[int]int, name string) error {
+		var c columns
+		for i, bin := range names {
+			c.add(values[i], scale, d.at(p.Measure, bin, mine))
+		}
+		panel.Series = append(panel.Series, c.series(name, true)...)
+		return nil
+	})
+	return panel
+}
