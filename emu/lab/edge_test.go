@@ -6,15 +6,12 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/spec"
-	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -242,29 +239,7 @@ func startFlowBetween(t *testing.T, p *spec.Plan, host string, fromPort, port, n
 // Without root the flows of a host cannot be kept apart in its device: it is held as a
 // whole, and loses nothing.
 func TestLimitWithoutRoot(t *testing.T) {
-	const inside = "WEFT_LAB_TEST_EDGE" // the directory for EnterRootless
-	if dir := os.Getenv(inside); dir != "" {
-		if err := netnslab.EnterRootless(dir); err != nil {
-			t.Skipf("NOT TESTED: %v", err)
-		}
+	if withoutRoot(t) {
 		checkLimit(t, limitedLab(t, "tap", "on"), false)
-		return
-	}
-	if testing.Short() {
-		t.Skip("SKIPPED: -short leaves out real hosts")
-	}
-	dir, err := netnslab.PrepareRootless("edge")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command("/proc/self/exe", "-test.run=^TestLimitWithoutRoot$", "-test.v", "-test.timeout=3m")
-	c.Env = append(os.Environ(), inside+"="+dir)
-	c.SysProcAttr = netnslab.NewNamespaces()
-	out, err := c.CombinedOutput()
-	if strings.Contains(string(out), "NOT TESTED") {
-		t.Skipf("%s", out)
-	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -56,6 +56,37 @@ func TestTogetherNamesTheHosts(t *testing.T) {
 	}
 }
 
+// withoutRoot runs the test once more in namespaces as those of a lab without root, with
+// what comes of it, and is true only there.
+func withoutRoot(t *testing.T) bool {
+	t.Helper()
+	const inside = "WEFT_LAB_TEST_ROOTLESS" // the directory for EnterRootless
+	if dir := os.Getenv(inside); dir != "" {
+		if err := netnslab.EnterRootless(dir); err != nil {
+			t.Skipf("NOT TESTED: %v", err)
+		}
+		return true
+	}
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out real hosts")
+	}
+	dir, err := netnslab.PrepareRootless(strings.ToLower(t.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
+	c.Env = append(os.Environ(), inside+"="+dir)
+	c.SysProcAttr = netnslab.NewNamespaces()
+	out, err := c.CombinedOutput()
+	if strings.Contains(string(out), "NOT TESTED") {
+		t.Skipf("%s", out)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
 // twoClasses is a plan of two real hosts on a switch, each with a class of
 // priority 3 for DSCP 26 beside the rest.
 func twoClasses(t *testing.T, attach string) *spec.Plan {
@@ -288,30 +319,8 @@ func TestClassFull(t *testing.T) {
 // Where BPF programs are refused, as in a lab without root, the whole host is
 // held, and the lab says so.
 func TestClassFullTogether(t *testing.T) {
-	const inside = "WEFT_LAB_TEST_ROOTLESS" // the directory for EnterRootless
-	dir := os.Getenv(inside)
-	if dir == "" {
-		if testing.Short() {
-			t.Skip("SKIPPED: -short leaves out real hosts")
-		}
-		dir, err := netnslab.PrepareRootless("holds")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := exec.Command("/proc/self/exe", "-test.run=^TestClassFullTogether$", "-test.v", "-test.timeout=3m")
-		c.Env = append(os.Environ(), inside+"="+dir)
-		c.SysProcAttr = netnslab.NewNamespaces()
-		out, err := c.CombinedOutput()
-		if strings.Contains(string(out), "NOT TESTED") {
-			t.Skipf("%s", out)
-		}
-		if err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !withoutRoot(t) {
 		return
-	}
-	if err := netnslab.EnterRootless(dir); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
 	}
 	p := twoClasses(t, "tap")
 	l, warned, _ := startTwo(t, p)
