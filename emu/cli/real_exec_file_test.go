@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
 )
 
@@ -132,7 +130,7 @@ func TestExecEndsWithTheLab(t *testing.T) {
 			// A number that means the same inside and outside does not do: a file does.
 			l := startLab(t, twoThat(`{run: "trap '' TERM; (while :; do touch `+pid+`; sleep 0.05; done) & wait", ready: {file: `+pid+`}}`, ""))
 			if kill {
-				if err := syscall.Kill(l.daemon(), syscall.SIGKILL); err != nil {
+				if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -146,16 +144,6 @@ func TestExecEndsWithTheLab(t *testing.T) {
 			}
 		})
 	}
-}
-
-// daemon is the process of a detached lab.
-func (l *realLab) daemon() int {
-	l.t.Helper()
-	var s lab.Status
-	if err := json.Unmarshal([]byte(l.must("ps", "--json", l.name)), &s); err != nil {
-		l.t.Fatal(err)
-	}
-	return s.PID
 }
 
 // TestExecOfAUser: the commands of a lab without root, and that they end with it.

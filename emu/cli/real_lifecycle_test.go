@@ -38,6 +38,7 @@ func residue(t *testing.T, name string) (found []string) {
 	return found
 }
 
+// pid is the process of the lab.
 func (l *realLab) pid() int {
 	l.t.Helper()
 	var s lab.Status
