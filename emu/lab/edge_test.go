@@ -204,35 +204,13 @@ func nodeOf(p *spec.Plan, name string) int {
 	return n
 }
 
-// startFlowBetween sends n datagrams of 1000 bytes from h1 to a host.
+// startFlowBetween sends n datagrams from h1 to a host.
 func startFlowBetween(t *testing.T, p *spec.Plan, host string, fromPort, port, n int) *flow {
 	t.Helper()
-	f := &flow{}
-	at, from := udpIn(t, p.Name, host, 0, port), udpIn(t, p.Name, "h1", 0, fromPort)
-	to := &net.UDPAddr{IP: p.Nodes[nodeOf(p, host)].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
-	// A neighbour that is being looked for costs packets.
-	send := func() bool {
-		_, err := from.WriteTo(make([]byte, 1000), to)
-		if err == nil {
-			f.sent.Add(1)
-		}
-		return err == nil
-	}
-	go func() {
-		buf := make([]byte, 2000)
-		for {
-			if _, err := at.Read(buf); err != nil {
-				return
-			}
-			f.received.Add(1)
-		}
-	}()
-	send()
+	f := newFlow(t, p, host, 0, fromPort, port)
+	f.send() // a neighbour that is being looked for costs packets
 	eventually(t, "first packet", func() bool { return f.received.Load() == 1 })
-	go func() {
-		for i := 1; i < n && send(); i++ {
-		}
-	}()
+	f.sendAll(n - 1)
 	return f
 }
 

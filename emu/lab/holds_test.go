@@ -222,15 +222,25 @@ func udpIn(t *testing.T, lab, host string, dscp, port int) (conn *net.UDPConn) {
 	return conn
 }
 
-// flow sends n datagrams from h1 to h2 and counts both ends.
-type flow struct{ sent, received atomic.Int64 }
+// flow is datagrams of 1000 bytes from h1 to another host, counted at both ends.
+type flow struct {
+	sent, received atomic.Int64
 
-func startFlow(t *testing.T, p *spec.Plan, dscp, port, n int) *flow {
+	send func() bool // sends one; false if it cannot
+}
+
+func newFlow(t *testing.T, p *spec.Plan, host string, dscp, fromPort, port int) *flow {
 	t.Helper()
 	f := &flow{}
-	at, from := udpIn(t, p.Name, "h2", 0, port), udpIn(t, p.Name, "h1", dscp, 0)
-	h2, _ := p.Node("h2")
-	to := &net.UDPAddr{IP: p.Nodes[h2].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
+	at, from := udpIn(t, p.Name, host, 0, port), udpIn(t, p.Name, "h1", dscp, fromPort)
+	to := &net.UDPAddr{IP: p.Nodes[nodeOf(p, host)].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
+	f.send = func() bool {
+		_, err := from.WriteTo(make([]byte, 1000), to)
+		if err == nil {
+			f.sent.Add(1)
+		}
+		return err == nil
+	}
 	go func() {
 		buf := make([]byte, 2000)
 		for {
@@ -240,14 +250,22 @@ func startFlow(t *testing.T, p *spec.Plan, dscp, port, n int) *flow {
 			f.received.Add(1)
 		}
 	}()
+	return f
+}
+
+// sendAll sends n datagrams.
+func (f *flow) sendAll(n int) {
 	go func() {
-		for range n {
-			if _, err := from.WriteTo(make([]byte, 1000), to); err != nil {
-				return
-			}
-			f.sent.Add(1)
+		for i := 0; i < n && f.send(); i++ {
 		}
 	}()
+}
+
+// startFlow sends n datagrams from h1 to h2.
+func startFlow(t *testing.T, p *spec.Plan, dscp, port, n int) *flow {
+	t.Helper()
+	f := newFlow(t, p, "h2", dscp, 0, port)
+	f.sendAll(n)
 	return f
 }
 
