@@ -10,7 +10,6 @@ import (
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/cc/cctest"
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -109,19 +108,11 @@ func TestConfigAsText(t *testing.T) {
 
 // TestGauges: their values fit their descriptions.
 func TestGauges(t *testing.T) {
-	method, err := cc.Methods.Find("swift")
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := Preset("htsim")
 	s := New(&config, cc.Flow{MTU: 1000, Packet: 1100})
-	for _, want := range []string{"cwnd 10  target 2.7061e-05 s", "cwnd 10.1  target 2.70098e-05 s rtt 1e-05 s"} {
-		var got []string
-		for _, v := range gauge.Read(method.Gauges, s.Gauges(0, nil)) {
-			got = append(got, fmt.Sprintf("%s %.6g %s", v.Name, v.Value, v.Unit))
-		}
-		if g := strings.Join(got, " "); g != want {
-			t.Errorf("%q, want %q", g, want)
+	for _, want := range []string{"cwnd 10 target 2.7061e-05s", "cwnd 10.1 target 2.70098e-05s rtt 1e-05s"} {
+		if got := cctest.Gauges(t, "swift", s); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 		s.Acked(1, &cc.Ack{Newly: 1000, InFlight: 9000, RTT: 10 * units.Microsecond})
 	}
