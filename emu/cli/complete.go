@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/plan"
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
@@ -42,8 +43,9 @@ func completeHosts(c *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePorts offers the ports of the lab meant.
-func completePorts(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+// asked are the names that ask gives of the lab meant, which must answer soon; none where
+// there is no such lab.
+func asked(c *cobra.Command, ask func(context.Context, *lab.Client) []string) ([]string, cobra.ShellCompDirective) {
 	name, _ := c.Flags().GetString("lab")
 	client, err := connect(name)
 	if err != nil {
@@ -51,73 +53,62 @@ func completePorts(c *cobra.Command, _ []string, _ string) ([]string, cobra.Shel
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	ports, err := client.Ports(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	return ask(ctx, client), cobra.ShellCompDirectiveNoFileComp
+}
+
+// completePorts offers the ports of the lab meant.
+func completePorts(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return asked(c, func(ctx context.Context, client *lab.Client) (names []string) {
+		ports, _ := client.Ports(ctx)
+		for _, p := range ports {
+			names = append(names, p.Name)
+		}
+		return names
+	})
+}
+
+// addInterface adds an interface, before the first one of a host the host.
+func addInterface(names []string, host, name string) []string {
+	if !slices.Contains(names, host) {
+		names = append(names, host)
 	}
-	var names []string
-	for _, p := range ports {
-		names = append(names, p.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return append(names, name)
 }
 
 // completeEdges offers the hosts and interfaces that have an edge service.
 func completeEdges(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	name, _ := c.Flags().GetString("lab")
-	client, err := connect(name)
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	ports, _ := client.Ports(ctx)
-	var names []string
-	for _, p := range ports {
-		if p.Edge == nil {
-			continue
+	return asked(c, func(ctx context.Context, client *lab.Client) (names []string) {
+		if len(args) > 0 {
+			return nil
 		}
-		if !slices.Contains(names, p.Node) {
-			names = append(names, p.Node)
+		ports, _ := client.Ports(ctx)
+		for _, p := range ports {
+			if p.Edge != nil {
+				names = addInterface(names, p.Node, p.Name)
+			}
 		}
-		names = append(names, p.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+		return names
+	})
 }
 
 // completeNICs offers the hosts and interfaces that have a NIC, then the numbers
 // of queue pairs to weft qp.
 func completeNICs(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	name, _ := c.Flags().GetString("lab")
-	client, err := connect(name)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	var names []string
-	switch {
-	case len(args) == 0:
-		nics, err := client.NICs(ctx, "")
-		if err != nil {
-			break
-		}
-		for _, n := range nics {
-			if !slices.Contains(names, n.Node) {
-				names = append(names, n.Node)
+	return asked(c, func(ctx context.Context, client *lab.Client) (names []string) {
+		switch {
+		case len(args) == 0:
+			nics, _ := client.NICs(ctx, "")
+			for _, n := range nics {
+				names = addInterface(names, n.Node, n.Name)
 			}
-			names = append(names, n.Name)
+		case len(args) == 1 && c.Name() == "qp":
+			pairs, _ := client.QPs(ctx, args[0])
+			for _, q := range pairs {
+				names = append(names, fmt.Sprint(q.QPN))
+			}
 		}
-	case len(args) == 1 && c.Name() == "qp":
-		pairs, err := client.QPs(ctx, args[0])
-		if err != nil {
-			break
-		}
-		for _, q := range pairs {
-			names = append(names, fmt.Sprint(q.QPN))
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+		return names
+	})
 }
 
 // completeSettings offers a port, then the settings of a link.

@@ -1,17 +1,14 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/report"
 )
 
@@ -25,18 +22,6 @@ topology:
   links:
     - {endpoints: ["h1:eth0", "h2:eth0"]}
 `, exec1, exec2)
-}
-
-// eventually waits until what f gives is true.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for range 500 {
-		if f() {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("never: %s", what)
 }
 
 func (l *realLab) log() string {
@@ -66,7 +51,7 @@ func TestExecInTheFile(t *testing.T) {
 	if b, err := os.ReadFile(marker); err != nil || string(b) != "one\n" {
 		t.Errorf("%v, %q", err, b)
 	}
-	eventually(t, "the end of iperf3 -s -1 in the log", func() bool { return strings.Contains(l.log(), "the command \"iperf3 -s -1\" has ended: exit code 0") })
+	l.becomesTrue("the end of iperf3 -s -1 in the log", func() bool { return strings.Contains(l.log(), "the command \"iperf3 -s -1\" has ended: exit code 0") })
 	for _, want := range []string{"h1: hello there and no more\n", "h1: eth0 ", "10.0.0.1/16", "h2: Server listening on 5201"} {
 		if !strings.Contains(l.log(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, l.log())
@@ -74,7 +59,7 @@ func TestExecInTheFile(t *testing.T) {
 	}
 	// A program that dies says so.
 	l.exec("h1", "sh", "-c", "kill -9 $(cat "+pid+")")
-	eventually(t, "the killed program in the log", func() bool { return strings.Contains(l.log(), "has ended: signal killed") })
+	l.becomesTrue("the killed program in the log", func() bool { return strings.Contains(l.log(), "has ended: signal killed") })
 	r := l.down()
 	var seen []string
 	for _, m := range r.Timeline {
@@ -132,9 +117,7 @@ func TestExecEndsWithTheLab(t *testing.T) {
 			// A number that means the same inside and outside does not do: a file does.
 			l := startLab(t, twoThat(`{run: "trap '' TERM; (while :; do touch `+pid+`; sleep 0.05; done) & wait", ready: {file: `+pid+`}}`, ""))
 			if kill {
-				if err := syscall.Kill(l.daemon(), syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+				l.kill()
 			}
 			l.must("down", l.name)
 			if err := os.Remove(pid); err != nil {
@@ -146,16 +129,6 @@ func TestExecEndsWithTheLab(t *testing.T) {
 			}
 		})
 	}
-}
-
-// daemon is the process of a detached lab.
-func (l *realLab) daemon() int {
-	l.t.Helper()
-	var s lab.Status
-	if err := json.Unmarshal([]byte(l.must("ps", "--json", l.name)), &s); err != nil {
-		l.t.Fatal(err)
-	}
-	return s.PID
 }
 
 // TestExecOfAUser: the commands of a lab without root, and that they end with it.
@@ -205,7 +178,7 @@ topology:
 	if out := l.exec("h1", "iperf3", "-c", "v1", "-n", "100K"); !strings.Contains(out, "receiver") {
 		t.Error(out)
 	}
-	eventually(t, "the end of iperf3 in the log", func() bool { return strings.Contains(l.log(), "the command \"iperf3 -s -1\" has ended: exit code 0") })
+	l.becomesTrue("the end of iperf3 in the log", func() bool { return strings.Contains(l.log(), "the command \"iperf3 -s -1\" has ended: exit code 0") })
 	if !strings.Contains(l.log(), "v1: it is me\n") {
 		t.Error(l.log())
 	}

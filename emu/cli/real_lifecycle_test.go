@@ -38,6 +38,15 @@ func residue(t *testing.T, name string) (found []string) {
 	return found
 }
 
+// leavesNothing holds that nothing on the machine bears a lab's name.
+func leavesNothing(t *testing.T, name string) {
+	t.Helper()
+	if left := residue(t, name); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// pid is the process of the lab.
 func (l *realLab) pid() int {
 	l.t.Helper()
 	var s lab.Status
@@ -45,6 +54,24 @@ func (l *realLab) pid() int {
 		l.t.Fatal(err)
 	}
 	return s.PID
+}
+
+// kill ends the lab's process by SIGKILL.
+func (l *realLab) kill() {
+	l.t.Helper()
+	if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// crash kills the lab's process and waits until weft ps tells of it.
+func (l *realLab) crash() {
+	l.t.Helper()
+	l.kill()
+	l.becomesTrue("a crash of the lab in weft ps", func() bool {
+		o := l.must("ps")
+		return strings.Contains(o, l.name) && strings.Contains(o, "crashed")
+	})
 }
 
 func TestDownLeavesNothing(t *testing.T) {
@@ -60,9 +87,7 @@ func TestDownLeavesNothing(t *testing.T) {
 		}
 	}
 	l.down()
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 	ended := make(chan struct{})
 	go func() { _, _ = c.Process.Wait(); close(ended) }()
 	select {
@@ -108,41 +133,24 @@ func TestCtrlCLeavesNothing(t *testing.T) {
 	if !strings.Contains(rest.String(), "fidelity") {
 		t.Errorf("no report at the end:\n%s", rest)
 	}
-	if left := residue(t, name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, name)
 }
 
 // TestKilledLabIsReplaced: after kill -9 of the lab's process the next up
 // works, and so does down, and nothing is left in the end.
 func TestKilledLabIsReplaced(t *testing.T) {
 	l := startLab(t, pair, "ping")
-	kill := func() {
-		t.Helper()
-		if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		for range 500 {
-			if o := l.must("ps"); strings.Contains(o, l.name) && strings.Contains(o, "crashed") {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Fatal("ps does not say that the lab crashed")
-	}
-	kill()
+	l.crash()
 	if _, e, code := l.run("exec", "-l", l.name, "h1", "--", "true"); code != 1 || !strings.Contains(e, "weft down "+l.name) {
 		t.Errorf("exec in a crashed lab: exit code %d, %q", code, e)
 	}
 	l.must("up", "-d", l.file)
 	l.exec("h1", "ping", "-c", "1", "h2")
-	kill()
+	l.crash()
 	if o := l.must("down", l.name); !strings.Contains(o, "crashed") {
 		t.Errorf("down of a crashed lab says %q", o)
 	}
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 }
 
 // TestUpAtOnceAfterKill: the owner that was killed holds the lab for another
@@ -150,20 +158,14 @@ func TestKilledLabIsReplaced(t *testing.T) {
 func TestUpAtOnceAfterKill(t *testing.T) {
 	l := startLab(t, pair)
 	for range 5 {
-		if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		l.kill()
 		l.must("up", "-d", l.file)
 	}
-	if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	l.kill()
 	if o := l.must("down", l.name); !strings.Contains(o, "removed what lab "+l.name+" had left behind") {
 		t.Errorf("down at once after kill -9 says %q", o)
 	}
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 }
 
 func TestTwoLabsAtOnce(t *testing.T) {
@@ -211,21 +213,29 @@ func TestExecIsTransparent(t *testing.T) {
 	if o, err := exec.Command("ip", "netns", "exec", "weft-"+l.name+"-h1", "ip", "-br", "addr", "show", "eth0").CombinedOutput(); err != nil || !strings.Contains(string(o), "10.0.0.1/16") {
 		t.Errorf("ip netns exec: %v, %s", err, o)
 	}
-	// A signal to weft exec is a signal to the program.
-	c := exec.Command(l.weft, "exec", "-l", l.name, "h1", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
+	l.passesOn()
+}
+
+// passesOn holds that a signal to weft exec is one to the program, and that a terminal
+// stays one.
+func (l *realLab) passesOn() {
+	l.t.Helper()
+	c := l.command("exec", "-l", l.name, "h1", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
 	out, _ := c.StdoutPipe()
 	if err := c.Start(); err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	_, _ = out.Read(make([]byte, 6))
 	_ = c.Process.Signal(syscall.SIGTERM)
 	if _ = c.Wait(); c.ProcessState.ExitCode() != 7 {
-		t.Errorf("SIGTERM gave %v, want the program's exit code 7", c.ProcessState)
+		l.t.Errorf("SIGTERM gave %v, want the program's exit code 7", c.ProcessState)
 	}
-	// A terminal stays one.
-	tty, err := exec.Command("script", "-qec", l.weft+" exec -l "+l.name+" h1 -- tty", "/dev/null").CombinedOutput()
-	if err != nil || !strings.Contains(string(tty), "/dev/pts/") {
-		t.Errorf("tty inside a host: %v, %q", err, tty)
+	tty := exec.Command("script", "-qec", l.weft+" exec -l "+l.name+" h1 -- tty", "/dev/null")
+	if l.as != nil {
+		l.as(tty)
+	}
+	if o, e, code := runCommand(l.t, tty); code != 0 || !strings.Contains(o, "/dev/pts/") {
+		l.t.Errorf("tty inside a host: exit code %d, %q, %q", code, o, e)
 	}
 }
 
@@ -342,9 +352,7 @@ func TestUpFor(t *testing.T) {
 	if r.Flows[0].Sent != 501 || r.Emulated.Seconds() != 0.5 {
 		t.Errorf("%d packets in %v, want 501 in 500ms", r.Flows[0].Sent, r.Emulated)
 	}
-	if left := residue(t, name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, name)
 }
 
 // TestOverload: a lab whose traffic is far more than any machine can carry in

@@ -192,9 +192,7 @@ func TestNICsStaySilent(t *testing.T) {
 	if code != 0 || !strings.Contains(e, "7 modelled flows and transfers") || strings.Contains(o, `"transfer"`) {
 		t.Errorf("exit code %d\n%s%s", code, e, o)
 	}
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 }
 
 // incastOfNICs is three NICs that write to a fourth without end, at real hosts.

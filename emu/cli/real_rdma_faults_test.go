@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weftlab/weft/emu/fabric"
 )
@@ -112,17 +111,6 @@ func (l *realLab) counts(hosts ...string) func(counter string) uint64 {
 		}
 		return n
 	}
-}
-
-// becomesTrue waits until something is so.
-func (l *realLab) becomesTrue(what string, is func() bool) {
-	l.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	l.t.Fatalf("%s has not come about in %v", what, patience)
 }
 
 // unused holds NICs to having no object left of programs that have ended.

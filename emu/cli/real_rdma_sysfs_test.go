@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/weftlab/weft/nicemu"
@@ -113,9 +112,7 @@ func TestRDMACountersOfTheDead(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	s := l.rdmaServer("h1", "sh", "-c", "exec 3</sys/class/infiniband/roce0/ports/1/counters/port_rcv_data && read n <&3 && echo $n >"+ready+"; exec sleep 3600")
 	l.becomesTrue("the program's reading", func() bool { b, _ := os.ReadFile(ready); return string(b) == "0\n" })
-	if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	l.kill()
 	l.must("down", l.name)
 	if err := s.ends(); err == nil {
 		t.Error("the program has ended well")

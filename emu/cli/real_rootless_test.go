@@ -151,21 +151,7 @@ func TestRootless(t *testing.T) {
 		if o, _, _ := runCommand(t, cat); o != "through standard input" {
 			t.Errorf("cat says %q", o)
 		}
-		c := l.command("exec", "-l", l.name, "h1", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
-		out, _ := c.StdoutPipe()
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		_, _ = out.Read(make([]byte, 6))
-		_ = c.Process.Signal(syscall.SIGTERM)
-		if _ = c.Wait(); c.ProcessState.ExitCode() != 7 {
-			t.Errorf("SIGTERM gave %v, want the program's exit code 7", c.ProcessState)
-		}
-		tty := exec.Command("script", "-qec", l.weft+" exec -l "+l.name+" h1 -- tty", "/dev/null")
-		l.as(tty)
-		if o, e, _ := runCommand(t, tty); !strings.Contains(o, "/dev/pts/") {
-			t.Errorf("tty inside a host: %q, %q", o, e)
-		}
+		l.in(t).passesOn()
 		shell := l.command("shell", "-l", l.name, "h2")
 		shell.Env = append(shell.Env, "SHELL=/bin/sh")
 		shell.Stdin = strings.NewReader("echo $WEFT_HOST; hostname -I\n")
@@ -204,9 +190,7 @@ func TestRootless(t *testing.T) {
 	}
 	roots.exec("h1", "ping", "-c", "1", "h2") // unharmed
 	roots.down()
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 }
 
 // TestRootlessKilled: what a killed lab leaves, programs in its hosts included,
@@ -214,19 +198,6 @@ func TestRootless(t *testing.T) {
 func TestRootlessKilled(t *testing.T) {
 	l := userLab(t, pair, "ping")
 	l.must("up", "-d", l.file)
-	kill := func() {
-		t.Helper()
-		if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		for range 500 {
-			if strings.Contains(l.must("ps"), "crashed") {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Fatal("ps does not say that the lab crashed")
-	}
 	sleep := l.server("h2", "sleep", "1000")
 	chrooted := l.server("h2", "chroot", "/usr", "/bin/sleep", "1000")
 	for range 500 { // until both are no longer weft or nsenter
@@ -241,7 +212,7 @@ func TestRootlessKilled(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	kill()
+	l.crash()
 	if _, e, code := l.run("exec", "-l", l.name, "h1", "--", "true"); code != 1 || !strings.Contains(e, "weft down "+l.name) {
 		t.Errorf("exec in a crashed lab: exit code %d, %q", code, e)
 	}
@@ -256,7 +227,7 @@ func TestRootlessKilled(t *testing.T) {
 	roots := &realLab{t: t, weft: l.weft, name: l.name, file: l.file}
 	t.Cleanup(func() { _ = roots.command("down", l.name).Run() })
 	roots.must("up", "-d", l.file)
-	kill()
+	l.crash()
 	if o := l.must("down", l.name); !strings.Contains(o, "crashed") {
 		t.Errorf("down of a crashed lab says %q", o)
 	}

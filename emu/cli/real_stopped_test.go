@@ -114,7 +114,5 @@ func TestDownOfStoppedLab(t *testing.T) {
 	if code != 0 || !strings.Contains(o, "fidelity") || !strings.Contains(e, "is stopped: it goes on, to end the lab") {
 		t.Errorf("exit code %d\n%s%s", code, o, e)
 	}
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 }

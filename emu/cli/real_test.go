@@ -53,6 +53,17 @@ func TestMain(m *testing.M) {
 // patience is how long tests wait for what happens soon on most machines.
 const patience = time.Minute
 
+// becomesTrue waits until something is so.
+func (l *realLab) becomesTrue(what string, is func() bool) {
+	l.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if is() {
+			return
+		}
+	}
+	l.t.Fatalf("%s has not come about in %v", what, patience)
+}
+
 // needReal skips a test that cannot run here.
 func needReal(t *testing.T, programs ...string) string {
 	t.Helper()

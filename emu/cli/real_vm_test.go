@@ -322,9 +322,7 @@ func (l *realLab) testGuestKilled(t *testing.T) {
 		t.Errorf("the report says of the guests %q", ended)
 	}
 	gonePID(t, one.PID)
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 }
 
 // TestKilledLabLeavesNoMachine: with the lab's process goes its QEMU. The guest boots
@@ -359,23 +357,11 @@ topology:
 	if b, err := os.ReadFile(filepath.Join(dir, "v1.log")); err != nil || !strings.Contains(string(b), "v1:/#") {
 		t.Errorf("the console's file: %v", err)
 	}
-	m, pid := l.machine("v1"), l.pid()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	m := l.machine("v1")
+	l.crash()
 	gonePID(t, m.PID)
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if o := l.must("ps"); strings.Contains(o, "crashed") {
-			break
-		}
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("ps does not say that the lab crashed")
-		}
-	}
 	l.must("down", l.name)
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 	if after, err := os.ReadFile(disk); err != nil || !bytes.Equal(after, before) {
 		t.Error("the disk was changed, which is not to persist")
 	}
@@ -409,9 +395,7 @@ topology:
 	if b, err := os.ReadFile(disk); err != nil || !strings.HasPrefix(string(b), "changed\n") {
 		t.Errorf("the disk begins with %q, %v", b[:min(len(b), 8)], err)
 	}
-	if left := residue(t, l.name); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	leavesNothing(t, l.name)
 }
 
 // TestMachineThatDoesNotComeUp: what is wrong is said, and nothing is left.

@@ -199,25 +199,7 @@ func TestBroadcastAfterReroute(t *testing.T) {
 		f.change(t, cut, plan.Down)
 	}
 	f.advance(t, units.Second)
-	sinks := make([]*sink, len(f.Stations))
-	for i, s := range f.Stations {
-		sinks[i] = &sink{pool: f.Shards[0].Pool}
-		s.Attach(sinks[i])
-	}
-	frame := append([]byte{255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 6}, make([]byte, 46)...)
-	p := f.Shards[0].Pool.NewFrame(len(frame))
-	copy(p.Frame, frame)
-	p.Parse()
-	f.Stations[0].Enter(f.Now(), p)
-	f.advance(t, units.Never)
-	for i, s := range sinks {
-		if want := min(i, 1); len(s.got) != want {
-			t.Errorf("host %d got %d copies, want %d", i+1, len(s.got), want)
-		}
-	}
-	if a := f.Accounts(); !a.Balanced() || a.Held != 0 || a.Dropped != 0 {
-		t.Errorf("%+v", a)
-	}
+	f.broadcast(t)
 }
 
 // TestTrafficFindsTheOtherWay: flows of both versions of IP lose what is sent

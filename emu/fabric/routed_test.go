@@ -242,18 +242,13 @@ func TestStaticRoutesCarry(t *testing.T) {
 	}
 }
 
-// TestTurnsBehindOnePort: two routers that are next behind one port take turns
-// as two ports would, and so do those of a static route.
-func TestTurnsBehindOnePort(t *testing.T) {
-	for _, routes := range []string{"", "routes: [{to: h2, via: 2}], "} {
-		f := run(t, parse(t, fmt.Sprintf(`
-duration: 200ms
-topology:
-  kinds: {switch: {address: auto, forwarding: round-robin}, link: {rate: 1Gbps, delay: 1us}}
+// behindOnePort are the nodes and links where r1 reaches r4, and h2 behind it, by two
+// routers behind one port. It takes more settings of r1.
+const behindOnePort = `
   nodes:
     h1: {kind: host}
     h2: {kind: host}
-    r1: {kind: switch, %s}
+    r1: {kind: switch%s}
     r2: {kind: switch}
     r3: {kind: switch}
     r4: {kind: switch}
@@ -266,6 +261,17 @@ topology:
     - {endpoints: ["r2:2", "r4:1"]}
     - {endpoints: ["r3:2", "r4:2"]}
     - {endpoints: ["r4:3", "h2:eth0"]}
+`
+
+// TestTurnsBehindOnePort: two routers that are next behind one port take turns
+// as two ports would, and so do those of a static route.
+func TestTurnsBehindOnePort(t *testing.T) {
+	for _, routes := range []string{"", ", routes: [{to: h2, via: 2}]"} {
+		f := run(t, parse(t, fmt.Sprintf(`
+duration: 200ms
+topology:
+  kinds: {switch: {address: auto, forwarding: round-robin}, link: {rate: 1Gbps, delay: 1us}}
+`+behindOnePort+`
 workload: [{cbr: {from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 100ms}}]
 `, routes)))
 		if a, b := status(t, f, "r2:2").TxPackets, status(t, f, "r3:2").TxPackets; a != 50 || b != 50 {

@@ -558,26 +558,7 @@ func TestEqualWaysOfRouters(t *testing.T) {
 	if a := f.Accounts(); a.Delivered != a.Entered {
 		t.Errorf("%+v", a)
 	}
-	f = New(parse(t, `
-topology:
-  kinds: {switch: {address: auto}}
-  nodes:
-    h1: {kind: host}
-    h2: {kind: host}
-    r1: {kind: switch}
-    r2: {kind: switch}
-    r3: {kind: switch}
-    r4: {kind: switch}
-    s1: {kind: switch, address: none}
-  links:
-    - {endpoints: ["h1:eth0", "r1:1"]}
-    - {endpoints: ["r1:2", "s1:1"]}
-    - {endpoints: ["s1:2", "r2:1"]}
-    - {endpoints: ["s1:3", "r3:1"]}
-    - {endpoints: ["r2:2", "r4:1"]}
-    - {endpoints: ["r3:2", "r4:2"]}
-    - {endpoints: ["r4:3", "h2:eth0"]}
-`))
+	f = New(parse(t, "topology:\n  kinds: {switch: {address: auto}}"+fmt.Sprintf(behindOnePort, "")))
 	n, _ = f.Plan.Node("r1")
 	for _, w := range f.Ways(n) {
 		if w.To == netip.MustParsePrefix("10.0.1.0/24") && (len(w.Ports) != 1 || len(w.Via) != 2) {

@@ -6,16 +6,13 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
-	netnslab "github.com/weftlab/weft/netns-lab"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -208,64 +205,20 @@ func nodeOf(p *plan.Plan, name string) int {
 	return n
 }
 
-// startFlowBetween sends n datagrams of 1000 bytes from h1 to a host.
+// startFlowBetween sends n datagrams from h1 to a host.
 func startFlowBetween(t *testing.T, p *plan.Plan, host string, fromPort, port, n int) *flow {
 	t.Helper()
-	f := &flow{}
-	at, from := udpIn(t, p.Name, host, 0, port), udpIn(t, p.Name, "h1", 0, fromPort)
-	to := &net.UDPAddr{IP: p.Nodes[nodeOf(p, host)].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
-	// A neighbour that is being looked for costs packets.
-	send := func() bool {
-		_, err := from.WriteTo(make([]byte, 1000), to)
-		if err == nil {
-			f.sent.Add(1)
-		}
-		return err == nil
-	}
-	go func() {
-		buf := make([]byte, 2000)
-		for {
-			if _, err := at.Read(buf); err != nil {
-				return
-			}
-			f.received.Add(1)
-		}
-	}()
-	send()
+	f := newFlow(t, p, host, 0, fromPort, port)
+	f.send() // a neighbour that is being looked for costs packets
 	eventually(t, "first packet", func() bool { return f.received.Load() == 1 })
-	go func() {
-		for i := 1; i < n && send(); i++ {
-		}
-	}()
+	f.sendAll(n - 1)
 	return f
 }
 
 // Without root the flows of a host cannot be kept apart in its device: it is held as a
 // whole, and loses nothing.
 func TestLimitWithoutRoot(t *testing.T) {
-	const inside = "WEFT_LAB_TEST_EDGE" // the directory for EnterRootless
-	if dir := os.Getenv(inside); dir != "" {
-		if err := netnslab.EnterRootless(dir); err != nil {
-			t.Skipf("NOT TESTED: %v", err)
-		}
+	if withoutRoot(t) {
 		checkLimit(t, limitedLab(t, "tap", "on"), false)
-		return
-	}
-	if testing.Short() {
-		t.Skip("SKIPPED: -short leaves out real hosts")
-	}
-	dir, err := netnslab.PrepareRootless("edge")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.Command("/proc/self/exe", "-test.run=^TestLimitWithoutRoot$", "-test.v", "-test.timeout=3m")
-	c.Env = append(os.Environ(), inside+"="+dir)
-	c.SysProcAttr = netnslab.NewNamespaces()
-	out, err := c.CombinedOutput()
-	if strings.Contains(string(out), "NOT TESTED") {
-		t.Skipf("%s", out)
-	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

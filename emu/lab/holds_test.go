@@ -57,6 +57,37 @@ func TestTogetherNamesTheHosts(t *testing.T) {
 	}
 }
 
+// withoutRoot runs the test once more in namespaces as those of a lab without root, with
+// what comes of it, and is true only there.
+func withoutRoot(t *testing.T) bool {
+	t.Helper()
+	const inside = "WEFT_LAB_TEST_ROOTLESS" // the directory for EnterRootless
+	if dir := os.Getenv(inside); dir != "" {
+		if err := netnslab.EnterRootless(dir); err != nil {
+			t.Skipf("NOT TESTED: %v", err)
+		}
+		return true
+	}
+	if testing.Short() {
+		t.Skip("SKIPPED: -short leaves out real hosts")
+	}
+	dir, err := netnslab.PrepareRootless(strings.ToLower(t.Name()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
+	c.Env = append(os.Environ(), inside+"="+dir)
+	c.SysProcAttr = netnslab.NewNamespaces()
+	out, err := c.CombinedOutput()
+	if strings.Contains(string(out), "NOT TESTED") {
+		t.Skipf("%s", out)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
 // twoClasses is a plan of two real hosts on a switch, each with a class of
 // priority 3 for DSCP 26 beside the rest.
 func twoClasses(t *testing.T, attach string) *plan.Plan {
@@ -192,15 +223,25 @@ func udpIn(t *testing.T, lab, host string, dscp, port int) (conn *net.UDPConn) {
 	return conn
 }
 
-// flow sends n datagrams from h1 to h2 and counts both ends.
-type flow struct{ sent, received atomic.Int64 }
+// flow is datagrams of 1000 bytes from h1 to another host, counted at both ends.
+type flow struct {
+	sent, received atomic.Int64
 
-func startFlow(t *testing.T, p *plan.Plan, dscp, port, n int) *flow {
+	send func() bool // sends one; false if it cannot
+}
+
+func newFlow(t *testing.T, p *plan.Plan, host string, dscp, fromPort, port int) *flow {
 	t.Helper()
 	f := &flow{}
-	at, from := udpIn(t, p.Name, "h2", 0, port), udpIn(t, p.Name, "h1", dscp, 0)
-	h2, _ := p.Node("h2")
-	to := &net.UDPAddr{IP: p.Nodes[h2].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
+	at, from := udpIn(t, p.Name, host, 0, port), udpIn(t, p.Name, "h1", dscp, fromPort)
+	to := &net.UDPAddr{IP: p.Nodes[nodeOf(p, host)].Ports[0].Addresses[0].Addr().AsSlice(), Port: port}
+	f.send = func() bool {
+		_, err := from.WriteTo(make([]byte, 1000), to)
+		if err == nil {
+			f.sent.Add(1)
+		}
+		return err == nil
+	}
 	go func() {
 		buf := make([]byte, 2000)
 		for {
@@ -210,14 +251,22 @@ func startFlow(t *testing.T, p *plan.Plan, dscp, port, n int) *flow {
 			f.received.Add(1)
 		}
 	}()
+	return f
+}
+
+// sendAll sends n datagrams.
+func (f *flow) sendAll(n int) {
 	go func() {
-		for range n {
-			if _, err := from.WriteTo(make([]byte, 1000), to); err != nil {
-				return
-			}
-			f.sent.Add(1)
+		for i := 0; i < n && f.send(); i++ {
 		}
 	}()
+}
+
+// startFlow sends n datagrams from h1 to h2.
+func startFlow(t *testing.T, p *plan.Plan, dscp, port, n int) *flow {
+	t.Helper()
+	f := newFlow(t, p, "h2", dscp, 0, port)
+	f.sendAll(n)
 	return f
 }
 
@@ -289,30 +338,8 @@ func TestClassFull(t *testing.T) {
 // Where BPF programs are refused, as in a lab without root, the whole host is
 // held, and the lab says so.
 func TestClassFullTogether(t *testing.T) {
-	const inside = "WEFT_LAB_TEST_ROOTLESS" // the directory for EnterRootless
-	dir := os.Getenv(inside)
-	if dir == "" {
-		if testing.Short() {
-			t.Skip("SKIPPED: -short leaves out real hosts")
-		}
-		dir, err := netnslab.PrepareRootless("holds")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := exec.Command("/proc/self/exe", "-test.run=^TestClassFullTogether$", "-test.v", "-test.timeout=3m")
-		c.Env = append(os.Environ(), inside+"="+dir)
-		c.SysProcAttr = netnslab.NewNamespaces()
-		out, err := c.CombinedOutput()
-		if strings.Contains(string(out), "NOT TESTED") {
-			t.Skipf("%s", out)
-		}
-		if err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !withoutRoot(t) {
 		return
-	}
-	if err := netnslab.EnterRootless(dir); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
 	}
 	p := twoClasses(t, "tap")
 	l, warned, _ := startTwo(t, p)

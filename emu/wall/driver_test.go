@@ -25,6 +25,17 @@ func newDriver(t *testing.T, e *sim.Engine, o Options) *Driver {
 	return d
 }
 
+// running is a driver that runs e until cancel, and what it ends with.
+func running(t *testing.T, e *sim.Engine) (d *Driver, cancel func(), ended <-chan error) {
+	t.Helper()
+	d = newDriver(t, e, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	started, end := make(chan struct{}), make(chan error, 1)
+	go func() { end <- d.Run(ctx, NewClock(1), units.Never, func() { close(started) }) }()
+	<-started
+	return d, cancel, end
+}
+
 type ticker struct {
 	timer sim.Timer
 	step  units.Time
@@ -70,11 +81,7 @@ func TestEventsKeepEmulatedTime(t *testing.T) {
 // its time brought up to the present, and is refused when the run is over.
 func TestDoRunsBetweenEvents(t *testing.T) {
 	var e sim.Engine
-	d := newDriver(t, &e, Options{})
-	ctx, cancel := context.WithCancel(context.Background())
-	started, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- d.Run(ctx, NewClock(1), units.Never, func() { close(started) }) }()
-	<-started
+	d, cancel, ended := running(t, &e)
 	var last units.Time
 	for range 100 {
 		var now units.Time

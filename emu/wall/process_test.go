@@ -65,11 +65,7 @@ func TestProcessInWallClock(t *testing.T) {
 // it, between events.
 func TestProcessByDo(t *testing.T) {
 	var e sim.Engine
-	d := newDriver(t, &e, Options{})
-	ctx, cancel := context.WithCancel(context.Background())
-	started, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- d.Run(ctx, NewClock(1), units.Never, func() { close(started) }) }()
-	<-started
+	d, cancel, ended := running(t, &e)
 	do := func(f func()) {
 		if err := d.Do(f); err != nil {
 			t.Fatal(err)

@@ -64,8 +64,9 @@ type Config struct {
 // device is what TAP and TUN share.
 type device struct {
 	Config
-	front   int // bytes of Ethernet that the device itself does not carry
-	room    int // bytes to read into: a layer-3 packet of the MTU and headers
+	front   int                     // bytes of Ethernet that the device itself does not carry
+	dress   func(frame []byte) bool // fills those in; false drops. nil if there are none
+	room    int                     // bytes to read into: a layer-3 packet of the MTU and headers
 	scratch []byte
 	offload *offload // nil without
 	ignored uint64
@@ -77,7 +78,6 @@ type Queue struct {
 	device *device
 	number uint16
 	fd     int
-	poll   func(fd int, now units.Time, max int) int
 }
 
 // FD is the queue's file descriptor, for epoll.
@@ -88,14 +88,14 @@ func (q *Queue) FD() int { return q.fd }
 // queue's number, FD's being 0, as In.
 func (q *Queue) Poll(now units.Time, max int) int {
 	q.device.queue = q.number
-	return q.poll(q.fd, now, max)
+	return q.device.poll(q.fd, now, max)
 }
 
-// queues are those of FD and More.
-func (d *device) queues(poll func(fd int, now units.Time, max int) int) []*Queue {
-	queues := []*Queue{{d, 0, d.FD, poll}}
+// Queues are those of FD and More, to be polled one by one.
+func (d *device) Queues() []*Queue {
+	queues := []*Queue{{d, 0, d.FD}}
 	for i, fd := range d.More {
-		queues = append(queues, &Queue{d, uint16(i + 1), fd, poll})
+		queues = append(queues, &Queue{d, uint16(i + 1), fd})
 	}
 	return queues
 }
@@ -109,6 +109,34 @@ func (d *device) SetMTU(mtu int) { d.room = min(mtu+slack, packet.MaxFrame) }
 // Ignored counts the frames that were read and dropped because they were
 // Config.Ignore.
 func (d *device) Ignored() uint64 { return d.ignored }
+
+// Poll reads up to max packets of the first queue and lets them enter the fabric at now. It
+// returns how many it read; a super-packet may exceed max.
+func (d *device) Poll(now units.Time, max int) int { return d.poll(d.FD, now, max) }
+
+func (d *device) poll(fd int, now units.Time, max int) int {
+	if d.offload != nil {
+		return d.offload.poll(fd, now, max)
+	}
+	for i := range max {
+		p := d.readFrame(fd)
+		if p == nil {
+			return i
+		}
+		if !d.takes(p.Frame) {
+			d.Pool.Free(p)
+			continue
+		}
+		d.enter(now, p)
+	}
+	return max
+}
+
+// takes tells whether a frame that was read is to enter, and fills in the Ethernet that
+// the device does not carry.
+func (d *device) takes(frame []byte) bool {
+	return !d.ignores(frame[d.front:]) && (d.dress == nil || d.dress(frame))
+}
 
 // ignores tells whether b, which was read, is to be dropped, and counts it.
 func (d *device) ignores(b []byte) bool {

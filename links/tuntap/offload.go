@@ -19,7 +19,6 @@ import (
 // of packets that belong together.
 type offload struct {
 	device *device
-	dress  func(frame []byte) bool // fills in the bytes in front; false drops
 	joiner *gso.Joiner
 	timer  sim.Timer // the end of the oldest open run's window
 	now    units.Time
@@ -49,8 +48,8 @@ type Offloaded struct {
 // maxHeld bounds the histogram of waiting: windows end at a millisecond.
 const maxHeld = 10 * units.Millisecond
 
-func newOffload(d *device, dress func([]byte) bool) *offload {
-	o := &offload{device: d, dress: dress, held: hdrhistogram.New(1, int64(maxHeld/units.Nanosecond), 2)}
+func newOffload(d *device) *offload {
+	o := &offload{device: d, held: hdrhistogram.New(1, int64(maxHeld/units.Nanosecond), 2)}
 	o.joiner = gso.NewJoiner(d.Pool, o, d.front > 0)
 	o.timer = d.Engine.NewTimer(o)
 	return o
@@ -92,7 +91,7 @@ func (o *offload) poll(fd int, now units.Time, max int) (n int) {
 			return n
 		}
 		frame := s.Room()[:o.device.front+length-gso.HeaderLen]
-		if o.device.ignores(frame[o.device.front:]) || o.dress != nil && !o.dress(frame) {
+		if !o.device.takes(frame) {
 			n++
 			continue
 		}

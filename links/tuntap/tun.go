@@ -31,9 +31,10 @@ type TUN struct {
 // NewTUN takes over the fd of a TUN of a host with these addresses.
 func NewTUN(c Config, mac wire.MAC, addresses []netip.Addr, n Neighbours) *TUN {
 	t := &TUN{device: device{Config: c, front: wire.EthernetHeader}, mac: mac, addresses: addresses, neighbours: n}
+	t.dress = t.addHeader
 	t.SetMTU(c.MTU)
 	if c.Offload {
-		t.offload = newOffload(&t.device, t.dress)
+		t.offload = newOffload(&t.device)
 	}
 	return t
 }
@@ -45,34 +46,9 @@ func (t *TUN) Unroutable() uint64 { return t.unroutable }
 // Answered counts the ARP and neighbour requests answered for the host.
 func (t *TUN) Answered() uint64 { return t.answered }
 
-// Poll reads up to max packets of the first queue and lets them enter the fabric at now. It
-// returns how many it read; a super-packet may exceed max.
-func (t *TUN) Poll(now units.Time, max int) int { return t.poll(t.FD, now, max) }
-
-// Queues are those of FD and More, to be polled one by one.
-func (t *TUN) Queues() []*Queue { return t.queues(t.poll) }
-
-func (t *TUN) poll(fd int, now units.Time, max int) int {
-	if t.offload != nil {
-		return t.offload.poll(fd, now, max)
-	}
-	for i := range max {
-		p := t.readFrame(fd)
-		if p == nil {
-			return i
-		}
-		if t.ignores(p.Frame[t.front:]) || !t.dress(p.Frame) {
-			t.Pool.Free(p)
-			continue
-		}
-		t.enter(now, p)
-	}
-	return max
-}
-
-// dress writes the Ethernet header before the IP packet in f. It reports false
+// addHeader writes the Ethernet header before the IP packet in f. It reports false
 // for a packet to nobody.
-func (t *TUN) dress(f []byte) bool {
+func (t *TUN) addHeader(f []byte) bool {
 	if !t.addEthernet(f) {
 		t.unroutable++
 		return false

@@ -1,7 +1,6 @@
 package dctcp
 
 import (
-	"fmt"
 	"math"
 	"testing"
 	"unsafe"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/cc/cctest"
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -102,24 +100,13 @@ func TestConfigAsText(t *testing.T) {
 
 // TestGauges: their values fit their descriptions.
 func TestGauges(t *testing.T) {
-	method, err := cc.Methods.Find("dctcp")
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := Preset("paper", 10*units.Gbps)
 	d := New(&config, cc.Flow{Line: 10 * units.Gbps, MTU: 1000, Packet: 1100})
-	show := func() string {
-		var s string
-		for _, v := range gauge.Read(method.Gauges, d.Gauges(0, nil)) {
-			s += fmt.Sprintf("%s %.6g%s ", v.Name, v.Value, v.Unit)
-		}
-		return s
-	}
-	if got, want := show(), "alpha 1share f 0share cwnd 14600B slow_start 1yes/no cwr 0yes/no "; got != want {
+	if got, want := cctest.Gauges(t, "dctcp", d), "alpha 1share f 0share cwnd 14600B slow_start 1yes/no cwr 0yes/no"; got != want {
 		t.Errorf("at the start %s, want %s", got, want)
 	}
 	d.Acked(0, &cc.Ack{Acked: 1000, Sent: 14_000, Newly: 1000, InFlight: 13_000, Marked: true, RTT: 20 * units.Microsecond})
-	if got, want := show(), "alpha 1share f 1share cwnd 7300B slow_start 0yes/no cwr 1yes/no base_rtt 2e-05s rtt 2e-05s "; got != want {
+	if got, want := cctest.Gauges(t, "dctcp", d), "alpha 1share f 1share cwnd 7300B slow_start 0yes/no cwr 1yes/no base_rtt 2e-05s rtt 2e-05s"; got != want {
 		t.Errorf("after a mark %s, want %s", got, want)
 	}
 }

@@ -1,14 +1,12 @@
 package hpcc
 
 import (
-	"fmt"
 	"testing"
 	"unsafe"
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/cc/cctest"
 	"github.com/weftlab/weft/protocols/telemetry"
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -132,24 +130,13 @@ func TestConfigAsText(t *testing.T) {
 // TestGauges: their values fit their descriptions before and after the first
 // acknowledgement.
 func TestGauges(t *testing.T) {
-	method, err := cc.Methods.Find("hpcc")
-	if err != nil {
-		t.Fatal(err)
-	}
 	h, ack := measured()
-	show := func() string {
-		var s string
-		for _, v := range gauge.Read(method.Gauges, h.Gauges(0, nil)) {
-			s += fmt.Sprintf("%s %.6g%s ", v.Name, v.Value, v.Unit)
-		}
-		return s
-	}
-	if got, want := show(), "w 162500B w_c 162500B inc_stage 0 base_rtt 1.3e-05s hops 0 "; got != want {
+	if got, want := cctest.Gauges(t, "hpcc", h), "w 162500B w_c 162500B inc_stage 0 base_rtt 1.3e-05s hops 0"; got != want {
 		t.Errorf("at the start %s, want %s", got, want)
 	}
 	ack()
 	ack()
-	if got, want := show(), "u 0.998031 w 154761B w_c 162500B inc_stage 0 base_rtt 1.3e-05s rtt 1.4e-05s hops 3 "; got != want {
+	if got, want := cctest.Gauges(t, "hpcc", h), "u 0.998031 w 154761B w_c 162500B inc_stage 0 base_rtt 1.3e-05s rtt 1.4e-05s hops 3"; got != want {
 		t.Errorf("after two acknowledgements %s, want %s", got, want)
 	}
 }

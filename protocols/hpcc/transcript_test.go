@@ -8,86 +8,37 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/goccy/go-yaml"
 
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/cc/cctest"
 	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTranscripts plays acknowledgements line by line and compares what comes of them.
-// Rewrite with go test ./protocols/hpcc -rewrite and check the difference by hand.
+// TestTranscripts plays acknowledgements.
 func TestTranscripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
-		p := new(player)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			out, err := p.play(t, d)
-			if err != nil {
-				t.Fatalf("%s: %v", d.Pos, err)
-			}
-			return out
-		})
-	})
+	cctest.Transcripts(t, "hpcc", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
 // player holds one flow.
 type player struct {
-	config Config
-	flow   *Control
-	out    strings.Builder
+	flow *Control
+	out  *strings.Builder
 }
 
-func (p *player) play(t *testing.T, d *datadriven.TestData) (string, error) {
-	p.out.Reset()
-	var preset, line, rtt string
-	d.MaybeScanArgs(t, "preset", &preset)
-	d.MaybeScanArgs(t, "line", &line)
-	d.MaybeScanArgs(t, "rtt", &rtt)
-	switch d.Cmd {
-	case "flow", "validate": // preset=NAME line=RATE rtt=TIME, changed keys as YAML
-		rate, err := units.ParseRate(line)
-		if err != nil {
-			return "", err
-		}
-		config := Preset(preset, rate)
-		if d.Input != "" {
-			err = yaml.UnmarshalWithOptions([]byte(d.Input), &config, yaml.Strict())
-		}
-		if err == nil {
-			err = config.Validate(rate)
-		}
-		if d.Cmd == "validate" {
-			if err != nil {
-				return err.Error(), nil
-			}
-			return "good", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		p.config = config
-		f := cc.Flow{Line: rate, MTU: 1000, Packet: 1100}
-		if rtt != "" {
-			if f.Path.RTT, err = units.ParseTime(rtt); err != nil {
-				return "", err
-			}
-		}
-		p.flow = New(&p.config, f)
-		p.show("start")
-	case "acks": // lines of INSTANT ACKED/SENT [path=N] [rtt=TIME] [RATE:INSTANT:BYTES:QUEUE of a hop ...], or INSTANT line RATE
-		for _, line := range strings.Split(d.Input, "\n") {
-			if err := p.input(line); err != nil {
-				return "", fmt.Errorf("%s: %w", line, err)
-			}
-		}
-	default:
-		return "", errors.New("no such command")
+func (p *player) Start(c cc.Control) {
+	p.flow = c.(*Control)
+	p.show("start")
+}
+
+func (p *player) Verb(_ *testing.T, d *datadriven.TestData) func([]string) error {
+	if d.Cmd == "acks" { // lines of INSTANT ACKED/SENT [path=N] [rtt=TIME] [RATE:INSTANT:BYTES:QUEUE of a hop ...], or INSTANT line RATE
+		return p.input
 	}
-	return p.out.String(), nil
+	return nil
 }
 
-func (p *player) input(line string) error {
-	f := strings.Fields(line)
+func (p *player) input(f []string) error {
 	now, err := units.ParseTime(f[0])
 	if err != nil {
 		return err
@@ -144,6 +95,6 @@ func parseHop(word string) (telemetry.Hop, error) {
 
 func (p *player) show(what string) {
 	h := p.flow
-	fmt.Fprintf(&p.out, "%-22s U %.4f incStage %d W_c %9.2f W %9.2f R %8.4fG window %d lastUpdateSeq %d\n",
+	fmt.Fprintf(p.out, "%-22s U %.4f incStage %d W_c %9.2f W %9.2f R %8.4fG window %d lastUpdateSeq %d\n",
 		what, h.u, h.incStage, h.wc, h.w, float64(h.Rate())/float64(units.Gbps), h.Window(), h.lastUpdateSeq)
 }

@@ -1,101 +1,73 @@
 package swift
 
 import (
-	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-	"github.com/goccy/go-yaml"
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/cc/cctest"
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTranscripts plays acknowledgements line by line and compares what comes of them.
-// Rewrite with go test ./protocols/swift -rewrite and check the difference by hand.
+// TestTranscripts plays acknowledgements and losses.
 func TestTranscripts(t *testing.T) {
-	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
-		var s *Control
-		config := new(Config)
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			out, err := play(t, d, &s, config)
-			if err != nil {
-				t.Fatalf("%s: %v", d.Pos, err)
-			}
-			return out
-		})
-	})
+	cctest.Transcripts(t, "swift", func(out *strings.Builder) cctest.Player { return &player{out: out} })
 }
 
-// play plays packets of 1000 bytes in 1100 on the wire.
-func play(t *testing.T, d *datadriven.TestData, s **Control, config *Config) (string, error) {
-	var out strings.Builder
-	show := func(what string) {
-		fmt.Fprintf(&out, "%-18s cwnd %9.5f target %8.4fus", what, (*s).cwnd, (*s).target().Micros())
-		if r := (*s).Rate(); r > 0 {
-			fmt.Fprintf(&out, " R %.4fM", float64(r)/float64(units.Mbps))
-		}
-		out.WriteString("\n")
+// player holds one flow.
+type player struct {
+	flow *Control
+	out  *strings.Builder
+}
+
+func (p *player) Start(c cc.Control) {
+	p.flow = c.(*Control)
+	p.show("start")
+}
+
+func (p *player) Verb(_ *testing.T, d *datadriven.TestData) func([]string) error {
+	if d.Cmd == "inputs" { // lines of INSTANT RTT PACKETS [idle], INSTANT nak or INSTANT timeout
+		return p.input
 	}
-	switch d.Cmd {
-	case "flow", "validate": // hops=N: a new flow, with changed keys as YAML
-		c := Preset("htsim")
-		var err error
-		if d.Input != "" {
-			err = yaml.UnmarshalWithOptions([]byte(d.Input), &c, yaml.Strict())
-		}
-		if err == nil {
-			err = c.Validate(100 * units.Gbps)
-		}
-		if d.Cmd == "validate" {
-			if err != nil {
-				return err.Error(), nil
-			}
-			return "good", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		*config = c
-		f := cc.Flow{MTU: 1000, Packet: 1100}
-		d.MaybeScanArgs(t, "hops", &f.Path.Hops)
-		*s = New(config, f)
-		show("start")
-	case "inputs": // lines of INSTANT RTT PACKETS [idle], INSTANT nak or INSTANT timeout
-		for _, line := range strings.Split(d.Input, "\n") {
-			f := strings.Fields(line)
-			now, err := units.ParseTime(f[0])
-			if err != nil {
-				return "", err
-			}
-			switch f[1] {
-			case "nak", "timeout":
-				(*s).Lost(now, cc.Loss{Payload: 1000, Timeout: f[1] == "timeout"})
-			default:
-				a := cc.Ack{InFlight: (*s).Window()}
-				var n units.Bytes
-				if _, err := fmt.Sscan(f[2], (*int64)(&n)); err != nil {
-					return "", err
-				}
-				a.Newly = n * 1000
-				if a.RTT, err = units.ParseTime(f[1]); err != nil {
-					return "", err
-				}
-				if len(f) > 3 {
-					a.InFlight = 0
-				}
-				(*s).Acked(now, &a)
-			}
-			show(line)
-		}
+	return nil
+}
+
+func (p *player) input(f []string) error {
+	now, err := units.ParseTime(f[0])
+	if err != nil {
+		return err
+	}
+	switch f[1] {
+	case "nak", "timeout":
+		p.flow.Lost(now, cc.Loss{Payload: 1000, Timeout: f[1] == "timeout"})
 	default:
-		return "", errors.New("no such command")
+		packets, err := strconv.Atoi(f[2])
+		if err != nil {
+			return err
+		}
+		a := cc.Ack{Newly: units.Bytes(packets) * 1000, InFlight: p.flow.Window()}
+		if a.RTT, err = units.ParseTime(f[1]); err != nil {
+			return err
+		}
+		if len(f) > 3 {
+			a.InFlight = 0
+		}
+		p.flow.Acked(now, &a)
 	}
-	return out.String(), nil
+	p.show(strings.Join(f, " "))
+	return nil
+}
+
+func (p *player) show(what string) {
+	fmt.Fprintf(p.out, "%-18s cwnd %9.5f target %8.4fus", what, p.flow.cwnd, p.flow.target().Micros())
+	if r := p.flow.Rate(); r > 0 {
+		fmt.Fprintf(p.out, " R %.4fM", float64(r)/float64(units.Mbps))
+	}
+	p.out.WriteString("\n")
 }
 
 // TestConvergence: flows that join one after the other fill the link, share it and keep the delay at the target, which
@@ -136,19 +108,11 @@ func TestConfigAsText(t *testing.T) {
 
 // TestGauges: their values fit their descriptions.
 func TestGauges(t *testing.T) {
-	method, err := cc.Methods.Find("swift")
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := Preset("htsim")
 	s := New(&config, cc.Flow{MTU: 1000, Packet: 1100})
-	for _, want := range []string{"cwnd 10  target 2.7061e-05 s", "cwnd 10.1  target 2.70098e-05 s rtt 1e-05 s"} {
-		var got []string
-		for _, v := range gauge.Read(method.Gauges, s.Gauges(0, nil)) {
-			got = append(got, fmt.Sprintf("%s %.6g %s", v.Name, v.Value, v.Unit))
-		}
-		if g := strings.Join(got, " "); g != want {
-			t.Errorf("%q, want %q", g, want)
+	for _, want := range []string{"cwnd 10 target 2.7061e-05s", "cwnd 10.1 target 2.70098e-05s rtt 1e-05s"} {
+		if got := cctest.Gauges(t, "swift", s); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 		s.Acked(1, &cc.Ack{Newly: 1000, InFlight: 9000, RTT: 10 * units.Microsecond})
 	}

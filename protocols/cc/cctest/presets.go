@@ -2,13 +2,16 @@ package cctest
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -37,6 +40,20 @@ func Presets(t *testing.T, name string, lines ...units.Rate) {
 			}
 		}
 	}
+}
+
+// Gauges are those of a registered rate control that a control of it knows at 0, as text.
+func Gauges(t *testing.T, name string, c cc.Control) string {
+	t.Helper()
+	method, err := cc.Methods.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, v := range gauge.Read(method.Gauges, c.Gauges(0, nil)) {
+		all = append(all, fmt.Sprintf("%s %.6g%s", v.Name, v.Value, v.Unit))
+	}
+	return strings.Join(all, " ")
 }
 
 func throughJSON(from, to any) error {

@@ -1,0 +1,117 @@
+package cctest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/goccy/go-yaml"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Player plays what the transcripts of one rate control have of their own. It writes what
+// comes of it to the builder that it was made with.
+type Player interface {
+	// Start begins with the control of a new flow.
+	Start(c cc.Control)
+	// Verb gives what plays the lines of a command, each as its words; nil if there is no
+	// such command.
+	Verb(t *testing.T, d *datadriven.TestData) func(words []string) error
+}
+
+// Transcripts plays the files of testdata/transcripts, each by a player of its own, line
+// by line, and compares what comes of them. Rewrite with go test ./protocols/NAME -rewrite
+// and check the difference by hand. All rate controls have the commands
+//
+//	flow      makes the control of a new flow
+//	validate  says what is wrong with settings, or that they are good
+//
+// of which both take [preset=NAME] [line=RATE], otherwise the first preset and 100 Gb/s,
+// and keys to change as YAML. A flow takes [rtt=TIME] or [path=TIME], the RTT of its path,
+// and [hops=N] as well. Its packets have 1000 bytes of payload and 1100 on the wire.
+func Transcripts(t *testing.T, name string, start func(out *strings.Builder) Player) {
+	method, err := cc.Methods.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
+		var out strings.Builder
+		p := start(&out)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			out.Reset()
+			if err := play(t, d, method, p, &out); err != nil {
+				d.Fatalf(t, "%v", err)
+			}
+			return out.String()
+		})
+	})
+}
+
+func play(t *testing.T, d *datadriven.TestData, method cc.Method, p Player, out *strings.Builder) error {
+	switch d.Cmd {
+	case "flow":
+		s, line, err := settings(t, d, method)
+		if err != nil {
+			return err
+		}
+		f := cc.Flow{Line: line, MTU: 1000, Packet: 1100, Rand: rand.New(rand.NewPCG(1, 2))}
+		f.Path.RTT = Arg(t, d, "rtt", Arg(t, d, "path", 0, units.ParseTime), units.ParseTime)
+		if f.Path.RTT > 0 {
+			f.Path.Bottleneck = line
+		}
+		d.MaybeScanArgs(t, "hops", &f.Path.Hops)
+		p.Start(s.New(f))
+		return nil
+	case "validate":
+		if _, _, err := settings(t, d, method); err != nil {
+			out.WriteString(err.Error())
+		} else {
+			out.WriteString("good")
+		}
+		return nil
+	}
+	verb := p.Verb(t, d)
+	if verb == nil {
+		return errors.New("no such command")
+	}
+	for _, line := range strings.Split(d.Input, "\n") {
+		if err := verb(strings.Fields(line)); err != nil {
+			return fmt.Errorf("%s: %w", line, err)
+		}
+	}
+	return nil
+}
+
+// settings are those of a command, and the line rate for which they are. The error is what
+// is wrong with them.
+func settings(t *testing.T, d *datadriven.TestData, method cc.Method) (cc.Settings, units.Rate, error) {
+	line := Arg(t, d, "line", 100*units.Gbps, units.ParseRate)
+	preset := method.Presets[0]
+	d.MaybeScanArgs(t, "preset", &preset)
+	s := method.Preset(preset, line)
+	if d.Input != "" {
+		if err := yaml.UnmarshalWithOptions([]byte(d.Input), s, yaml.Strict()); err != nil {
+			return nil, 0, err
+		}
+	}
+	return s, line, s.Validate(line)
+}
+
+// Arg is an argument KEY=VALUE of a command, or what stands for one that is left out.
+func Arg[T any](t *testing.T, d *datadriven.TestData, key string, otherwise T, parse func(string) (T, error)) T {
+	t.Helper()
+	var text string
+	if !d.MaybeScanArgs(t, key, &text) {
+		return otherwise
+	}
+	v, err := parse(text)
+	if err != nil {
+		d.Fatalf(t, "%s: %v", key, err)
+	}
+	return v
+}
