@@ -89,3 +89,7 @@ func (q *QP) Progress() (acked, received, again uint64) {
 func (q *QP) Quiet() bool {
 	return !q.engine.Busy() && q.offer.Kind == transport.Nothing && !q.notified
 }
+
+// Holds tells whether the queue pair can repeat the response to a READ or atomic that has
+// this PSN in it.
+func (q *QP) Holds(psn uint32) bool { return q.engine.Holds(transport.PSN(psn)) }
