@@ -368,14 +368,18 @@ func (f *Fabric) idealFlow(t *spec.Traffic, w way, from *Station, size units.Byt
 	if c.IPv6 {
 		header += wire.IPv6Header - wire.IPv4Header
 	}
-	// The last packet is what is left, and may be short.
+	// The last packet is what is left, and may be short: where it waits behind the one
+	// before, that sets the pace.
 	packets := max(1, (size+c.Size-1)/c.Size)
 	full, last := packet.OnWire(header+c.Size), packet.OnWire(header+size-(packets-1)*c.Size)
 	rate := c.Rate
 	if rate == 0 {
 		rate = w[0].rate
 	}
-	return max(w.carries(last, (packets-1)*full), rate.TimeOf((packets-1)*full)+w.carries(last, 0))
+	if packets == 1 {
+		return w.carries(last, 0)
+	}
+	return max(w.carries(full, (packets-2)*full+last), rate.TimeOf((packets-1)*full)+w.carries(last, 0))
 }
 
 // flowPath names the ports by which a flow's packets leave, host and switches; "several"

@@ -393,3 +393,216 @@ func TestFlowsUnderLoss(t *testing.T) {
 		}
 	}
 }
+
+// TestFlowsByUDP: a flow alone takes the ideal time, at the rate of the link and at a lower
+// one; with loss it is unfinished, and with copies and disorder it is complete once.
+func TestFlowsByUDP(t *testing.T) {
+	for _, c := range []struct {
+		udp                  carrier.UDP
+		loss, copies, unruly units.Fraction
+	}{
+		{udp: carrier.UDP{Size: 1000}},
+		{udp: carrier.UDP{Size: 1400, Rate: units.Gbps, IPv6: true, ECT: true, DSCP: 5}},
+		{udp: carrier.UDP{Size: 1000, Rate: units.Gbps}, copies: 0.1, unruly: 0.1},
+		{udp: carrier.UDP{Size: 1000, Rate: units.Gbps}, loss: 0.01, copies: 0.1},
+	} {
+		p := starOf(t, 3, "{}", "")
+		h := hostsOf(p)
+		for i := range p.Links {
+			for d := range 2 {
+				s := &p.Links[i].Dir[d]
+				s.Loss, s.Duplicate, s.Reorder, s.ReorderBy = c.loss, c.copies, c.unruly, 50*units.Microsecond
+			}
+		}
+		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		for i := range 600 {
+			from := h[i%3]
+			l.flows[from] = append(l.flows[from], pattern.Flow{Tag: uint32(i), From: from, To: h[(i+1)%3], Size: units.Bytes(i * 67), At: units.Time(i) * units.Millisecond})
+		}
+		other := &listed{hosts: h[:2], flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[1], Size: 5000, At: 500 * units.Microsecond}}}}
+		u, v := c.udp, carrier.UDP{Size: 500}
+		p.Traffic = []spec.Traffic{{Name: "x", Pattern: l, UDP: &u}, {Name: "y", Pattern: other, UDP: &v}}
+		_, all, _ := carry(t, p, 1)
+		sum := map[records.State]int{}
+		var times []float64
+		for _, r := range all {
+			sum[r.State]++
+			if r.Traffic == 0 && r.State == records.Done {
+				times = append(times, r.Slowdown())
+			}
+		}
+		if len(all) != 601 || c.loss == 0 && sum[records.Done] != 601 || c.loss > 0 && (sum[records.Unfinished] < 50 || sum[records.Done] < 100) {
+			t.Errorf("%+v: %v", c, sum)
+		}
+		if low, high := slices.Min(times), slices.Max(times); c.unruly == 0 && (low < 0.999 || high > 1.001) {
+			t.Errorf("%+v: slowdowns from %v to %v", c, low, high)
+		}
+		if n := len(l.told[h[1]].arrived) + len(l.told[h[0]].arrived) + len(l.told[h[2]].arrived) + len(other.told[h[1]].arrived); n != sum[records.Done] {
+			t.Errorf("%+v: agents are told of %d arrivals of %d", c, n, sum[records.Done])
+		}
+		for _, host := range h {
+			if n := len(l.told[host].completed); n != 200 {
+				t.Errorf("%+v: an agent is told that %d of 200 flows were sent", c, n)
+			}
+		}
+	}
+}
+
+// TestFlowsThatFail: a flow whose link goes down fails with the status of its queue pair,
+// others go on, and its connection is not used again; one that is under way at the end is
+// unfinished, with what was acknowledged.
+func TestFlowsThatFail(t *testing.T) {
+	p := starOf(t, 3, "{timeout: 131us, retries: 2}", `
+events:
+  - {at: 1ms, link: "h2:eth0", set: {state: down}}
+  - {at: 4ms, link: "h2:eth0", set: {state: up}}
+`)
+	h := hostsOf(p)
+	l := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {
+		{Tag: 1, From: h[0], To: h[1], Size: 10_000_000, At: 0},
+		{Tag: 2, From: h[0], To: h[2], Size: 1_000_000, At: units.Millisecond},
+		{Tag: 3, From: h[0], To: h[1], Size: 10_000, At: 5 * units.Millisecond},
+		{Tag: 4, From: h[0], To: h[2], Size: 100_000_000, At: 6 * units.Millisecond},
+		{Tag: 5, From: h[1], To: h[2], Size: 1, At: 6 * units.Millisecond},
+		{Tag: 6, From: h[0], To: h[2], Size: 1, At: 9 * units.Millisecond},
+	}}}
+	p.Traffic = []spec.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{}}}
+	p.Measure = spec.Measure{Window: carrier.Window{WarmUp: units.Millisecond, End: 8 * units.Millisecond}, Grace: 5 * units.Millisecond}
+	f, all := carryUntil(t, p)
+	var got []string
+	for _, r := range all {
+		got = append(got, fmt.Sprint(r.Tag, " ", r.State, " ", r.Counted, " ", r.Failure))
+	}
+	want := []string{
+		"1 failed false IBV_WC_RETRY_EXC_ERR", "2 done true ", "3 done true ",
+		"5 failed true started by the wrong host: the one that gets the data starts a READ, all else the one that has it", "4 unfinished true ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	last := all[len(all)-1]
+	if last.End != 13*units.Millisecond || last.Acked < 5_000_000 || last.Acked > 9_000_000 || all[0].Acked < 500_000 {
+		t.Errorf("%+v\n%+v", last, all[0])
+	}
+	if n := f.Carriers(); n.Retired != 1 || n.Connections != 3 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// carryUntil is carry for runs at whose end packets are under way.
+func carryUntil(t *testing.T, p *spec.Plan) (*Fabric, []records.Record) {
+	t.Helper()
+	f := New(p)
+	var all kept
+	f.SetFlowSink(&all, false)
+	runTo(t, f, units.Never)
+	if err := f.EndFlows(); err != nil {
+		t.Fatal(err)
+	}
+	return f, all
+}
+
+// TestFlowsAreCollectedAtAnyTime: how often records are collected, as in the wall clock,
+// changes nothing.
+func TestFlowsAreCollectedAtAnyTime(t *testing.T) {
+	var texts [2]string
+	for i := range texts {
+		p := starOf(t, 4, "{}", "")
+		p.Traffic = []spec.Traffic{{Name: "x", Pattern: drawn(hostsOf(p), 9, 100, 30*units.Microsecond, 30_000, false), RDMA: &carrier.RDMA{}}}
+		if i == 0 {
+			_, _, texts[0] = carry(t, p, 1)
+			continue
+		}
+		f, err := NewSharded(p, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		file := records.NewCSV(&b, f.FlowNames())
+		f.SetFlowSink(file, true)
+		for at := units.Time(0); f.due() != units.Never; at += 37 * units.Microsecond {
+			if err := f.runShards(context.Background(), at); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.CollectFlows(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.EndFlows(); err != nil {
+			t.Fatal(err)
+		}
+		_ = file.Close()
+		texts[1] = b.String()
+	}
+	if texts[0] != texts[1] {
+		t.Error(firstDifference(texts[0], texts[1]))
+	}
+}
+
+// TestFlowsThroughALimiter: flows leave by a host's edge service like all other traffic,
+// which holds each to its rate.
+func TestFlowsThroughALimiter(t *testing.T) {
+	p := parse(t, `
+topology:
+  kinds: {host: {attach: none, nic: {}, edge: {limit: {rate: 2Gbps}}}}
+  generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}
+`)
+	l := drawn(hostsOf(p), 4, 100, 30*units.Microsecond, 30_000, false)
+	p.Traffic = []spec.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{}}}
+	_, all, _ := carry(t, p, 1)
+	onceEach(t, l, all, false)
+	for _, r := range all {
+		if r.State != records.Done {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestPathsOfFlows: a record's path is the way that the flow's packets take, and where
+// they take several it says so.
+func TestPathsOfFlows(t *testing.T) {
+	for _, forwarding := range []string{"ecmp", "random"} {
+		p := parse(t, fmt.Sprintf(`
+topology:
+  kinds: {host: {attach: none, nic: {}}, switch: {forwarding: %s}}
+  generate: {leaf-spine: {leaves: 2, spines: 4, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
+`, forwarding))
+		h := hostsOf(p)
+		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		for i := range 40 {
+			l.flows[h[0]] = append(l.flows[h[0]], pattern.Flow{From: h[0], To: h[3], Size: 100_000, At: units.Time(i) * units.Millisecond})
+		}
+		p.Traffic = []spec.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{}}}
+		f, all, _ := carry(t, p, 1)
+		passed := map[string]int{}
+		for _, r := range all {
+			path := strings.Fields(r.Path)
+			if forwarding == "random" {
+				if len(path) != 2 || path[1] != "several" {
+					t.Errorf("%q", r.Path)
+				}
+				continue
+			}
+			if len(path) != 4 {
+				t.Fatalf("%q", r.Path)
+			}
+			passed[path[1]]++
+		}
+		if forwarding == "random" {
+			continue
+		}
+		if len(passed) != 4 {
+			t.Errorf("40 flows with ports of their own take %d of 4 ways", len(passed))
+		}
+		for name, n := range passed {
+			node, port, err := p.Endpoint(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// 98 packets of each flow.
+			if got := f.PortStatus(node, port).TxPackets; got != uint64(n*98) {
+				t.Errorf("%s is on the path of %d flows and sent %d packets", name, n, got)
+			}
+		}
+	}
+}

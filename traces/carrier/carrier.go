@@ -56,6 +56,7 @@ type Host struct {
 	carriers []Carrier
 	wake     units.Time // when a carrier wants to work
 	count    uint64     // flows that were started here
+	record   records.Record
 }
 
 // party is a host's part in one traffic.
@@ -146,11 +147,11 @@ func (h *Host) start(traffic int, p *party, f pattern.Flow) {
 		panic(fmt.Sprintf("a flow of %d bytes, born at %v, is started at %v", int64(f.Size), f.At, now))
 	}
 	h.count++
-	r := records.Record{
+	h.record = records.Record{
 		ID: uint64(h.Node)<<idHost | h.count, Traffic: int32(traffic), From: int32(f.From), To: int32(f.To), Tag: f.Tag, Group: f.Group,
 		Size: f.Size, Born: f.At, Started: units.Never, Arrived: units.Never, Counted: h.window.counts(f.At),
 	}
-	p.carrier.Start(now, &r)
+	p.carrier.Start(now, &h.record)
 }
 
 // flowOf is the flow of a record.
