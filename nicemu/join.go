@@ -20,9 +20,13 @@ type Join struct {
 	MTU           MTU    // of the path; 0 is the device's
 	DSCP          uint8  // 0 to 63; 0 is the device's, unless ClassSet; RC and UC
 	ClassSet      bool   // a DSCP of 0 is meant as it stands
-	QKey          uint32 // UD; of a queue pair in RESET, as Access
-	Access        Access // what the peer may do with memory: RemoteWrite, and with RC RemoteRead and RemoteAtomic
-	RdAtomic      uint8  // READs and atomics outstanding, in either direction; with 0 there can be none; RC
+	// FlowLabel gives packets a UDP source port of their own, and so their way where
+	// switches choose it by a hash; 20 bits; with 0 the port is made of the two numbers.
+	// RC and UC.
+	FlowLabel uint32
+	QKey      uint32 // UD; of a queue pair in RESET, as Access
+	Access    Access // what the peer may do with memory: RemoteWrite, and with RC RemoteRead and RemoteAtomic
+	RdAtomic  uint8  // READs and atomics outstanding, in either direction; with 0 there can be none; RC
 }
 
 // maxDSCP is the highest of 6 bits.
@@ -93,7 +97,7 @@ func (q *QP) Join(j Join) error {
 		if j.MTU == 0 {
 			j.MTU = d.settings.MTU
 		}
-		attr.AV = qp.AV{Global: true, Port: 1, DGID: GID(j.Remote), SGIDIndex: index, TrafficClass: j.DSCP << 2, ClassSet: j.ClassSet}
+		attr.AV = qp.AV{Global: true, Port: 1, DGID: GID(j.Remote), SGIDIndex: index, TrafficClass: j.DSCP << 2, ClassSet: j.ClassSet, FlowLabel: j.FlowLabel}
 		attr.PathMTU, attr.DestQPN, attr.RQPSN = j.MTU, j.RemoteQPN, j.RemotePSN
 		mask |= qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
 	}

@@ -11,14 +11,19 @@ const restBefore = 4096
 
 // numbers gives queue pairs their numbers and finds them by these.
 type numbers struct {
-	slots []*QP
-	freed []uint32 // oldest first
+	slots   []*QP
+	freed   []uint32 // oldest first
+	aliases aliases
 }
 
 // next is the number of a queue pair to be made; false if all are in use.
 func (n *numbers) next() (uint32, bool) {
+	end := uint32(qp.MaxNumber + 1)
+	if n.aliases.first > 0 {
+		end = n.aliases.first
+	}
 	switch {
-	case firstNumber+len(n.slots) <= qp.MaxNumber && len(n.freed) <= restBefore:
+	case firstNumber+uint32(len(n.slots)) < end && len(n.freed) <= restBefore:
 		return firstNumber + uint32(len(n.slots)), true
 	case len(n.freed) > 0:
 		return n.freed[0], true
@@ -46,6 +51,9 @@ func (n *numbers) remove(q *QP) {
 func (n *numbers) find(number uint32) *QP {
 	if i := number - firstNumber; int(i) < len(n.slots) {
 		return n.slots[i]
+	}
+	if n.aliases.first > 0 && number >= n.aliases.first {
+		return n.aliases.named[number]
 	}
 	return nil
 }

@@ -93,7 +93,11 @@ func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr,
 			d.deliver(now, q, p, from, to, b)
 		}
 	default:
-		d.deliver(now, d.numbers.find(h.DestQP), p, from, to, b)
+		q := d.numbers.find(h.DestQP)
+		if q == nil {
+			q = d.stray(now, from, to, p.SrcPort, b)
+		}
+		d.deliver(now, q, p, from, to, b)
 	}
 }
 

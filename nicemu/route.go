@@ -90,13 +90,13 @@ func (d *Device) locate(r *route) error {
 		}
 		r.path = path
 	}
-	r.hash = packet.FlowHash(packet.FoldAddress(r.from), packet.FoldAddress(r.to), wire.ProtoUDP, r.port, d.udpPort())
+	r.hash = packet.FlowHash(packet.FoldAddress(r.from), packet.FoldAddress(r.to), wire.ProtoUDP, r.port, d.HashPort())
 	return nil
 }
 
-// udpPort is the destination port by which switches choose among ways: that of all
+// HashPort is the UDP destination port by which switches choose among ways: that of all
 // packets of a queue pair, with telemetry or without.
-func (d *Device) udpPort() uint16 {
+func (d *Device) HashPort() uint16 {
 	if d.traits.Telemetry > 0 {
 		return telemetry.Port
 	}

@@ -44,6 +44,7 @@ type Fabric struct {
 	guard      guard
 	rerouting  []*rerouting // by shard; nil when tables do not change
 	recordings []*Recording // of a run in virtual time
+	traffic    traffic      // of patterns
 
 	// LinkChanged is told when the settings of a link's direction have
 	// changed, so that a real host's shaper can follow. May be nil. It is
@@ -121,7 +122,10 @@ func build(p *plan.Plan, n int, shardOf []int) (*Fabric, error) {
 	for i := range p.Flows {
 		f.addFlow(i)
 	}
-	return f, f.addTransfers()
+	if err := f.addTransfers(); err != nil {
+		return nil, err
+	}
+	return f, f.addTraffic()
 }
 
 func (f *Fabric) addNode(n int) {

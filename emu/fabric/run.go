@@ -20,7 +20,13 @@ var errDeadlocked = errors.New("nothing is left but a deadlock")
 // nothing is left to happen. It stops early when ctx ends, with its error. A
 // fabric that pauses is looked at for deadlocks every so often; where nothing
 // is left but one of them and until is units.Never, that ends the run.
+//
+// Records of flows of patterns go to their sink (SetFlowSink) meanwhile. With a
+// measurement window that ends, a run without another end ends when its grace is over.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
+	if m := &f.Plan.Measure; until == units.Never && m.End > 0 && m.Grace > 0 {
+		until = m.End + m.Grace
+	}
 	f.guard.open = until == units.Never
 	if err := f.runSampled(ctx, until); err != nil && !errors.Is(err, errDeadlocked) {
 		return fmt.Errorf("stopped at %.6gs of emulated time: %w", f.Now().Seconds(), err)
@@ -30,7 +36,8 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 			s.Engine.Advance(until)
 		}
 	}
-	return nil
+	f.collect(units.Never)
+	return f.flowError()
 }
 
 // guard looks for deadlocks while a fabric runs.
@@ -89,6 +96,9 @@ func (f *Fabric) runOne(ctx context.Context, until units.Time) error {
 		if s.Engine.Run(until, batch) < batch {
 			return nil
 		}
+		if s.flows.Len() > collectAt {
+			f.collect(s.Engine.Next())
+		}
 	}
 	return ctx.Err()
 }
@@ -112,10 +122,18 @@ func (f *Fabric) runAll(ctx context.Context, until units.Time) error {
 			for turn := 0; ; turn++ {
 				mine := plan[turn%2]
 				mine[i].next, mine[i].stop = min(s.Engine.Next(), posted), i == 0 && ctx.Err() != nil
+				mine[i].flows = s.flows.Len()
 				b.wait()
-				start := units.Never
+				start, flows := units.Never, 0
 				for k := range mine {
 					start = min(start, mine[k].next)
+					flows += mine[k].flows
+				}
+				if flows > collectAt {
+					if i == 0 {
+						f.collect(start)
+					}
+					b.wait()
 				}
 				s.Collect()
 				f.tell(s)
@@ -138,9 +156,10 @@ func (f *Fabric) runAll(ctx context.Context, until units.Time) error {
 
 // window is what one shard contributes to the choice of the next window.
 type window struct {
-	next units.Time // its earliest event, or the earliest it has posted
-	stop bool
-	_    [48]byte // a cache line for each
+	next  units.Time // its earliest event, or the earliest it has posted
+	stop  bool
+	flows int      // events of flows that wait to be collected
+	_     [40]byte // a cache line for each
 }
 
 // barrier lets parties wait for each other. Windows are microseconds long, so

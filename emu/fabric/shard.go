@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/records"
 )
 
 // Shard is a part of a fabric with an engine and a pool of its own. Packets
@@ -20,6 +21,7 @@ type Shard struct {
 	cut      map[int]bool  // those that are still down
 	down     []uint8       // directions of links that are down, by link, a bit each
 	timeline []moment      // what happened here
+	flows    records.Log   // of patterns, that ended here
 
 	out []*links.Mailbox // by shard; nil for itself
 	in  []*links.Mailbox

@@ -65,31 +65,34 @@ func (f *Fabric) idealTime(t *workload.Transfer, from, to *Station) workload.Ide
 	if way == nil {
 		return nil
 	}
-	return func(size units.Bytes) units.Time {
-		header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
-		if t.IPv6 {
-			header += wire.IPv6Header - wire.IPv4Header
-		}
-		frame := func(op roce.Opcode, payload units.Bytes) units.Bytes {
-			return packet.OnWire(header + units.Bytes(t.Service.With(op).PacketLen(int(payload))))
-		}
-		// All headers but those of the first packet are those of a middle one.
-		first, rest := frame(roce.WriteOnly, min(size, t.MTU)), units.Bytes(0)
-		if t.Verb == workload.Send {
-			first = frame(roce.SendOnly, min(size, t.MTU))
-		}
-		left := max(size-t.MTU, 0)
-		if n := left / t.MTU; n > 0 {
-			rest += n * frame(roce.SendMiddle, t.MTU)
-		}
-		if n := left % t.MTU; n > 0 {
-			rest += frame(roce.SendMiddle, n)
-		}
-		if t.Service != roce.RC {
-			return way[0].rate.TimeOf(first + rest)
-		}
-		return way.carries(first, rest) + way.carries(frame(roce.Ack, 0), 0)
+	return func(size units.Bytes) units.Time { return idealOn(way, t, size) }
+}
+
+// idealOn is the time that a message of a transfer's settings takes alone on a path.
+func idealOn(way way, t *workload.Transfer, size units.Bytes) units.Time {
+	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
+	if t.IPv6 {
+		header += wire.IPv6Header - wire.IPv4Header
 	}
+	frame := func(op roce.Opcode, payload units.Bytes) units.Bytes {
+		return packet.OnWire(header + units.Bytes(t.Service.With(op).PacketLen(int(payload))))
+	}
+	// All headers but those of the first packet are those of a middle one.
+	first, rest := frame(roce.WriteOnly, min(size, t.MTU)), units.Bytes(0)
+	if t.Verb == workload.Send {
+		first = frame(roce.SendOnly, min(size, t.MTU))
+	}
+	left := max(size-t.MTU, 0)
+	if n := left / t.MTU; n > 0 {
+		rest += n * frame(roce.SendMiddle, t.MTU)
+	}
+	if n := left % t.MTU; n > 0 {
+		rest += frame(roce.SendMiddle, n)
+	}
+	if t.Service != roce.RC {
+		return way[0].rate.TimeOf(first + rest)
+	}
+	return way.carries(first, rest) + way.carries(frame(roce.Ack, 0), 0)
 }
 
 // way is the links of a path, in order.

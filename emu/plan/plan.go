@@ -48,6 +48,9 @@ type Plan struct {
 	Flows  []workload.Flow
 	// Transfers have hosts with NICs at both ends.
 	Transfers []workload.Transfer
+	// Traffic is patterns of flows, and Measure says which of them count.
+	Traffic []Traffic
+	Measure Measure
 
 	Series *Series // nil when the file says nothing of it
 }

@@ -160,7 +160,9 @@ func (q *QP) toError() {
 func (q *QP) clear() {
 	q.req.queue.clear()
 	q.chunks.clear()
-	q.req = requester{queue: q.req.queue, ackSince: units.Never, rnrTimer: units.Never}
+	// Stamps need not be taken out: that of a PSN that is acknowledged was written when
+	// it was sent, or is of a later one.
+	q.req = requester{queue: q.req.queue, stamps: q.req.stamps, ackSince: units.Never, rnrTimer: units.Never}
 	q.resp.fetches.clear()
 	q.resp = responder{fetches: q.resp.fetches, recv: q.resp.recv}
 	q.receives.clear()

@@ -114,6 +114,24 @@ func (q *QP) Counters() Counters { return q.counters }
 // Payload is Counters().PayloadReceived.
 func (q *QP) Payload() uint64 { return q.counters.PayloadReceived }
 
+// Retransmitted is Counters().Retransmitted.
+func (q *QP) Retransmitted() uint64 { return q.counters.Retransmitted }
+
+// Expected is the PSN that comes next; of UD it means nothing.
+func (q *QP) Expected() PSN { return q.resp.expected }
+
+// Holds tells whether the responder can repeat the response to a READ or atomic that has
+// this PSN in it.
+func (q *QP) Holds(psn PSN) bool {
+	r := &q.resp
+	for i := range r.fetches.n {
+		if f := r.fetches.at(i); psn.From(f.first) < f.packets {
+			return true
+		}
+	}
+	return false
+}
+
 // Acknowledged is how much payload of SENDs and WRITEs was acknowledged since the queue
 // pair was made, in bytes.
 func (q *QP) Acknowledged() uint64 { return q.flow.acked }

@@ -1,0 +1,435 @@
+package fabric
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// traffic is what a fabric has of patterns of traffic.
+type traffic struct {
+	hosts     []*carrier.Host // by rising node
+	nics      []*carrier.NIC  // of those with flows by RDMA
+	collector *records.Collector
+	ways      map[[2]int]way // between the first switches of two hosts
+	paths     bool           // records are to have paths
+}
+
+// collectAt is how many events of flows wait at most to be collected, but for those of
+// one window of time or batch of events.
+const collectAt = 4096
+
+// addTraffic gives hosts their agents and carriers.
+func (f *Fabric) addTraffic() error {
+	logs := make([]*records.Log, len(f.Shards))
+	for i, s := range f.Shards {
+		logs[i] = &s.flows
+	}
+	t := &f.traffic
+	t.collector = records.NewCollector(logs, nil)
+	t.collector.Finish = f.finish
+	t.ways = map[[2]int]way{}
+	if len(f.Plan.Traffic) == 0 {
+		return nil
+	}
+	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[int]*carrier.NIC{}}
+	if err := b.findMembers(); err != nil {
+		return err
+	}
+	for i := range f.Plan.Traffic {
+		if err := b.add(i); err != nil {
+			return fmt.Errorf("traffic %s: %w", f.Plan.Traffic[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// trafficBuilder makes what addTraffic adds.
+type trafficBuilder struct {
+	*Fabric
+	hosts map[int]*carrier.Host // by node
+	nics  map[int]*carrier.NIC  // likewise
+	table *carrier.Table        // nil without RDMA
+}
+
+// findMembers makes the hosts, in the order of nodes, and the carriers of those whose
+// flows go by RDMA.
+func (b *trafficBuilder) findMembers() (err error) {
+	settings := map[int]carrier.RDMA{}
+	var all, rdma []int
+	for i, t := range b.Plan.Traffic {
+		hosts := t.Pattern.Hosts()
+		for _, h := range hosts {
+			if h < 0 || h >= len(b.Plan.Nodes) || b.Plan.Nodes[h].Kind != plan.Host {
+				return fmt.Errorf("traffic %s: node %d is no host", t.Name, h)
+			}
+		}
+		all = append(all, hosts...)
+		if t.RDMA != nil {
+			settings[i] = *t.RDMA
+			rdma = append(rdma, hosts...)
+		}
+	}
+	once := func(list []int) []int {
+		slices.Sort(list)
+		return slices.Compact(list)
+	}
+	for _, n := range once(all) {
+		shard := b.ShardOf(n)
+		h := carrier.NewHost(&shard.Engine, n, b.Plan.Measure.Window, &shard.flows)
+		b.hosts[n] = h
+		b.traffic.hosts = append(b.traffic.hosts, h)
+	}
+	if len(settings) == 0 {
+		return nil
+	}
+	var members []carrier.Member
+	for _, n := range once(rdma) {
+		m := carrier.Member{Node: n}
+		m.V4, _ = b.trafficAddress(n, false)
+		m.V6, _ = b.trafficAddress(n, true)
+		members = append(members, m)
+	}
+	if b.table, err = carrier.NewTable(members, len(b.Plan.Traffic), settings); err != nil {
+		return err
+	}
+	for _, m := range members {
+		if err := b.addMember(m.Node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addMember makes the carrier of a host whose flows go by RDMA.
+func (b *trafficBuilder) addMember(node int) error {
+	n, err := b.firstNIC(b.Plan.Nodes[node].Name)
+	if err != nil {
+		return err
+	}
+	if n.Line() == 0 {
+		return fmt.Errorf("%s has flows by RDMA over a link without a rate: give the link one", n.Name())
+	}
+	c, err := carrier.NewNIC(b.hosts[node], b.table, n.Device)
+	if err != nil {
+		return err
+	}
+	b.nics[node] = c
+	b.traffic.nics = append(b.traffic.nics, c)
+	return nil
+}
+
+// trafficStation is the interface by which a host's flows go; nil if it has none with an
+// address of a version of IP.
+func (f *Fabric) trafficStation(node int, v6 bool) *Station {
+	for i, s := range f.stations[node] {
+		if p := &f.Plan.Nodes[node].Ports[i]; p.Link >= 0 {
+			if _, ok := plan.AddressOf(p, v6); ok {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Fabric) trafficAddress(node int, v6 bool) (netip.Addr, bool) {
+	s := f.trafficStation(node, v6)
+	if s == nil {
+		return netip.Addr{}, false
+	}
+	return plan.AddressOf(&f.Plan.Nodes[node].Ports[s.Index], v6)
+}
+
+// add has the hosts of one traffic take part in it.
+func (b *trafficBuilder) add(i int) error {
+	t := &b.Plan.Traffic[i]
+	if (t.RDMA == nil) == (t.UDP == nil) {
+		return fmt.Errorf("it needs exactly one carrier: RDMA or UDP")
+	}
+	v6 := false
+	var err error
+	if t.RDMA != nil {
+		v6, err = t.RDMA.IPv6, t.RDMA.Check()
+	} else {
+		v6, err = t.UDP.IPv6, t.UDP.Check()
+	}
+	if err != nil {
+		return err
+	}
+	hosts := t.Pattern.Hosts()
+	part := make(map[int]bool, len(hosts))
+	for _, n := range hosts {
+		part[n] = true
+	}
+	for _, n := range hosts {
+		s := b.trafficStation(n, v6)
+		if s == nil {
+			return fmt.Errorf("%s has no connected interface with an address of IPv%c", b.Plan.Nodes[n].Name, "46"[btoi(v6)])
+		}
+		agent := t.Pattern.Agent(n)
+		if agent == nil {
+			agent = silent{}
+		}
+		var c carrier.Carrier = b.nics[n]
+		if t.UDP != nil {
+			c = b.datagrams(i, b.hosts[n], s, part)
+		} else if b.Device(s.Node, s.Index) == nil {
+			return fmt.Errorf("the first interface of %s with an address of IPv%c has no NIC", b.Plan.Nodes[n].Name, "46"[btoi(v6)])
+		}
+		b.hosts[n].Join(i, agent, c)
+	}
+	return nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// silent is the agent of a host that only receives.
+type silent struct{}
+
+func (silent) Due() units.Time                                        { return units.Never }
+func (silent) Fire(units.Time, func(pattern.Flow))                    {}
+func (silent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
+func (silent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+
+// datagrams makes what carries the flows of a traffic by UDP at a station.
+func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
+	f, c := b.Fabric, *b.Plan.Traffic[i].UDP
+	d := carrier.NewDatagrams(h, i, c, carrier.Outlet{
+		Pool: s.pool, MAC: s.MAC, Line: s.Port.Link().Rate(), Send: s.Originate,
+		AddressOf: func(node int) (netip.Addr, bool) {
+			if !part[node] {
+				return netip.Addr{}, false
+			}
+			return f.trafficAddress(node, c.IPv6)
+		},
+		PathTo: func(to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
+	})
+	before := s.takers[carrier.Protocol()]
+	s.Take(carrier.Protocol(), func(now units.Time, p *packet.Packet) {
+		if before != nil && !d.Receive(now, p) {
+			before(now, p) // of another traffic
+			return
+		} else if before == nil {
+			d.Receive(now, p)
+		}
+		s.pool.Free(p)
+	})
+	return d
+}
+
+// SetFlowSink sets where records of flows of patterns go, in the order of their ends,
+// which is the same for any number of shards. paths asks for the way of each flow, which
+// costs time. It is called before the run; who has made the sink closes it, behind
+// EndFlows.
+func (f *Fabric) SetFlowSink(s records.Sink, paths bool) {
+	f.traffic.collector.SetSink(s)
+	f.traffic.paths = paths
+}
+
+// FlowNames are what the numbers in records of flows stand for.
+func (f *Fabric) FlowNames() (n records.Names) {
+	for i := range f.Plan.Traffic {
+		n.Traffic = append(n.Traffic, f.Plan.Traffic[i].Name)
+	}
+	for i := range f.Plan.Nodes {
+		n.Hosts = append(n.Hosts, f.Plan.Nodes[i].Name)
+	}
+	return n
+}
+
+// CollectFlows passes records of flows on to their sink. No shard runs meanwhile. Run
+// does it by itself; in the wall clock it is to be called every now and then, since
+// records wait in memory.
+func (f *Fabric) CollectFlows() error {
+	before := units.Never
+	for _, s := range f.Shards {
+		before = min(before, s.Engine.Now())
+	}
+	f.collect(before)
+	return f.flowError()
+}
+
+// EndFlows passes on what is left of records at the end of a run: those of flows that are
+// not over, as unfinished. No shard runs any more.
+func (f *Fabric) EndFlows() error {
+	var open []records.Record
+	for _, h := range f.traffic.hosts {
+		h.UnderWay(func(r *records.Record) { open = append(open, *r) })
+	}
+	f.traffic.collector.End(f.Now(), open)
+	return f.flowError()
+}
+
+// FlowCount is how many flows of patterns have ended and are collected.
+func (f *Fabric) FlowCount() uint64 { return f.traffic.collector.Count() }
+
+// Carriers are what NICs have met with flows of patterns, summed up.
+func (f *Fabric) Carriers() (sum carrier.NICCounters) {
+	for _, n := range f.traffic.nics {
+		c := n.Counters()
+		sum.QueuePairs += c.QueuePairs
+		sum.Connections += c.Connections
+		sum.WaitedQP += c.WaitedQP
+		sum.WaitedSlot += c.WaitedSlot
+		sum.Dropped += c.Dropped
+		sum.Retired += c.Retired
+		sum.Returned += c.Returned
+	}
+	return sum
+}
+
+// collect passes on the records of flows that ended before a time.
+func (f *Fabric) collect(before units.Time) { f.traffic.collector.Collect(before) }
+
+func (f *Fabric) flowError() error {
+	if err := f.traffic.collector.Err(); err != nil {
+		return fmt.Errorf("records of flows: %w", err)
+	}
+	return nil
+}
+
+// finish fills in what a fabric knows of a flow: its ideal time and, if somebody asked,
+// its path.
+func (f *Fabric) finish(r *records.Record) {
+	t := &f.Plan.Traffic[r.Traffic]
+	v6 := t.RDMA != nil && t.RDMA.IPv6 || t.UDP != nil && t.UDP.IPv6
+	from, to := f.trafficStation(int(r.From), v6), f.trafficStation(int(r.To), v6)
+	if from == nil || to == nil || from == to {
+		return
+	}
+	if w := f.wayOf(from, to); w != nil {
+		r.Ideal = f.idealFlow(t, w, from, r.Size)
+	}
+	if f.traffic.paths {
+		r.Path = f.flowPath(r, t, from, to)
+	}
+}
+
+// wayOf is wayBetween, which it asks once for all hosts of two switches.
+func (f *Fabric) wayOf(from, to *Station) way {
+	a, b := f.switchOf(from), f.switchOf(to)
+	if a < 0 || b < 0 {
+		return f.wayBetween(from, to)
+	}
+	w, known := f.traffic.ways[[2]int{a, b}]
+	if !known {
+		w = f.wayBetween(from, to)
+		f.traffic.ways[[2]int{a, b}] = w
+	}
+	if w == nil {
+		return nil
+	}
+	x, y := &f.Plan.Nodes[from.Node].Ports[from.Index], &f.Plan.Nodes[to.Node].Ports[to.Index]
+	out, in := f.Plan.Links[x.Link].Dir[x.End], f.Plan.Links[y.Link].Dir[1-y.End]
+	if !out.Up || !in.Up {
+		return nil
+	}
+	w[0], w[len(w)-1] = hop{out.Rate, out.Delay}, hop{in.Rate, in.Delay}
+	return w
+}
+
+// switchOf is the switch that a station is at; -1 if it is at none.
+func (f *Fabric) switchOf(s *Station) int {
+	p := &f.Plan.Nodes[s.Node].Ports[s.Index]
+	if far := f.Plan.Links[p.Link].Ends[1-p.End]; f.Switches[far.Node] != nil {
+		return far.Node
+	}
+	return -1
+}
+
+// idealFlow is the time that a flow takes alone on its path.
+func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Bytes) units.Time {
+	if c := t.RDMA; c != nil {
+		mtu := c.MTU
+		if mtu == 0 {
+			mtu = f.Device(from.Node, from.Index).Settings().MTU
+		}
+		return idealOn(w, &workload.Transfer{Verb: c.Verb, Service: roce.RC, MTU: units.Bytes(mtu.Bytes()), IPv6: c.IPv6}, size)
+	}
+	c := t.UDP
+	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
+	if c.IPv6 {
+		header += wire.IPv6Header - wire.IPv4Header
+	}
+	// The last packet is what is left, and may be short: where it waits behind the one
+	// before, that sets the pace.
+	packets := max(1, (size+c.Size-1)/c.Size)
+	full, last := packet.OnWire(header+c.Size), packet.OnWire(header+size-(packets-1)*c.Size)
+	rate := c.Rate
+	if rate == 0 {
+		rate = w[0].rate
+	}
+	if packets == 1 {
+		return w.carries(last, 0)
+	}
+	return max(w.carries(full, (packets-2)*full+last), rate.TimeOf((packets-1)*full)+w.carries(last, 0))
+}
+
+// flowPath names the ports by which a flow's packets leave, host and switches; "several"
+// from where a switch may choose another for each packet, nothing where that is not known:
+// while links are down, where ways change.
+func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station) string {
+	if r.SrcPort == 0 || f.rerouting != nil {
+		return ""
+	}
+	v6 := t.RDMA != nil && t.RDMA.IPv6 || t.UDP != nil && t.UDP.IPv6
+	a, _ := f.trafficAddress(from.Node, v6)
+	b, _ := f.trafficAddress(to.Node, v6)
+	way, ok := f.pathTo(from, b)
+	if !ok {
+		return ""
+	}
+	p := packet.Packet{
+		Dest: way.Dest, To: way.To, Proto: wire.ProtoUDP, SrcPort: r.SrcPort, DstPort: roce.Port, Version: 4, L3: wire.EthernetHeader,
+	}
+	if v6 {
+		p.Version = 6
+	}
+	if t.UDP != nil {
+		p.DstPort = carrier.DatagramPort
+	} else {
+		p.DstPort = f.Device(from.Node, from.Index).HashPort()
+	}
+	p.Hash = packet.FlowHash(packet.FoldAddress(a), packet.FoldAddress(b), p.Proto, p.SrcPort, p.DstPort)
+	if v6 && t.UDP != nil {
+		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1)
+	}
+	var path []string
+	node, out := from.Node, from.Index
+	for range len(f.Plan.Nodes) {
+		path = append(path, f.Plan.PortName(node, out))
+		x := &f.Plan.Nodes[node].Ports[out]
+		far := f.Plan.Links[x.Link].Ends[1-x.End]
+		sw := f.Switches[far.Node]
+		if sw == nil {
+			break
+		}
+		next, fixed := sw.Way(f.ports[far.Node][far.Port], &p)
+		if !fixed {
+			path = append(path, "several")
+			break
+		}
+		if next == nil {
+			break
+		}
+		node, out = far.Node, next.Index
+	}
+	return strings.Join(path, " ")
+}

@@ -1,0 +1,130 @@
+package fabric
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+)
+
+// steady has each host start flows of one size to others, in exponential gaps, without a
+// list of them.
+type steady struct {
+	hosts []int
+	flows int // of each host
+	gap   units.Time
+	size  units.Bytes
+}
+
+func (s *steady) Hosts() []int { return s.hosts }
+func (s *steady) Agent(host int) pattern.Agent {
+	return &steadyAgent{steady: s, host: host, rand: sim.NewRand(1, fmt.Sprint("steady ", host))}
+}
+
+type steadyAgent struct {
+	*steady
+	host, n int
+	due     units.Time
+	rand    *rand.Rand
+}
+
+func (a *steadyAgent) Due() units.Time {
+	if a.n == a.flows {
+		return units.Never
+	}
+	return a.due
+}
+
+func (a *steadyAgent) Fire(now units.Time, start func(pattern.Flow)) {
+	to := a.host
+	for to == a.host {
+		to = a.hosts[a.rand.IntN(len(a.hosts))]
+	}
+	a.n++
+	start(pattern.Flow{Tag: uint32(a.n), From: a.host, To: to, Size: a.size, At: now})
+	a.due = now + units.Time(a.rand.ExpFloat64()*float64(a.gap))
+}
+func (a *steadyAgent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
+func (a *steadyAgent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+
+// processorTime is that of the process so far, which tells more than the clock where
+// others use the machine, in nanoseconds.
+func processorTime() int64 {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	return r.Utime.Nano() + r.Stime.Nano()
+}
+
+// BenchmarkFlows runs b.N short flows between 16 hosts and says what one costs and how
+// much memory there is: go test -bench Flows/ -benchtime 1000000x.
+func BenchmarkFlows(b *testing.B) {
+	for _, c := range []struct {
+		name, nic string
+		sink      func(n records.Names) records.Sink
+	}{
+		{"none", "{}", func(records.Names) records.Sink { return nil }},
+		{"statistics", "{}", func(records.Names) records.Sink {
+			s, _ := records.NewStatistics(1000, 10_000)
+			return s
+		}},
+		{"csv", "{}", func(n records.Names) records.Sink { return records.NewCSV(io.Discard, n) }},
+		{"parquet", "{}", func(n records.Names) records.Sink { return records.NewParquet(io.Discard, n) }},
+		{"dcqcn", "{cc: dcqcn}", func(records.Names) records.Sink { return nil }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			p := starOf(b, 16, c.nic, "")
+			h := hostsOf(p)
+			// A load of a half.
+			p.Traffic = []plan.Traffic{{Name: "x", Pattern: &steady{h, (b.N + 15) / 16, 2 * units.Microsecond, 1000}, RDMA: &carrier.RDMA{}}}
+			f := New(p)
+			sink := c.sink(f.FlowNames())
+			f.SetFlowSink(sink, false)
+			var peak uint64
+			var m runtime.MemStats
+			b.ReportAllocs()
+			b.ResetTimer()
+			cpu := processorTime()
+			for step := units.Millisecond; f.due() != units.Never; step += units.Millisecond {
+				if err := f.Run(context.Background(), step); err != nil {
+					b.Fatal(err)
+				}
+				if step%(100*units.Millisecond) == 0 {
+					runtime.ReadMemStats(&m)
+					peak = max(peak, m.HeapAlloc)
+				}
+			}
+			if err := f.EndFlows(); err != nil {
+				b.Fatal(err)
+			}
+			if sink != nil {
+				if err := sink.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.StopTimer()
+			b.ReportMetric(float64(processorTime()-cpu)/float64(b.N), "cpu-ns/op")
+			if n := f.FlowCount(); n < uint64(b.N) {
+				b.Fatalf("%d flows", n)
+			}
+			runtime.ReadMemStats(&m)
+			b.ReportMetric(float64(max(peak, m.HeapAlloc))/1e6, "MB-peak")
+			b.ReportMetric(float64(f.Events())/float64(b.N), "events/op")
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			b.ReportMetric(float64(m.HeapAlloc)/1e6, "MB-heap")
+			b.ReportMetric(float64(f.Carriers().QueuePairs), "qps")
+			runtime.KeepAlive(f)
+			runtime.KeepAlive(sink)
+		})
+	}
+}

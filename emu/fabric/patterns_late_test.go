@@ -1,0 +1,148 @@
+package fabric
+
+import (
+	"testing"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// meddler stands in front of a NIC: it loses packets, and hands copies of them on late.
+type meddler struct {
+	NIC
+	engine *sim.Engine
+	pool   *packet.Pool
+	lose   func(p *packet.Packet) bool
+	late   func(p *packet.Packet) []units.Time
+	timer  sim.Timer
+	held   []*packet.Packet // by rising At
+	copies int
+}
+
+func meddle(f *Fabric, node int) *meddler {
+	s := f.stations[node][0]
+	m := &meddler{NIC: s.nic, engine: &f.ShardOf(node).Engine, pool: s.pool}
+	m.timer = m.engine.NewTimer(m)
+	s.nic = m
+	return m
+}
+
+func (m *meddler) Receive(now units.Time, p *packet.Packet) {
+	if m.late != nil {
+		for _, by := range m.late(p) {
+			c := m.pool.Clone(p)
+			c.At = now + by
+			i := len(m.held)
+			for i > 0 && m.held[i-1].At > c.At {
+				i--
+			}
+			m.held = append(m.held[:i], append([]*packet.Packet{c}, m.held[i:]...)...)
+			m.copies++
+		}
+		if len(m.held) > 0 {
+			m.timer.Arm(m.held[0].At)
+		}
+	}
+	if m.lose != nil && m.lose(p) {
+		m.pool.Free(p)
+		return
+	}
+	m.NIC.Receive(now, p)
+}
+
+func (m *meddler) Fire(now units.Time) {
+	p := m.held[0]
+	if m.held = m.held[1:]; len(m.held) > 0 {
+		m.timer.Arm(m.held[0].At)
+	}
+	m.NIC.Receive(now, p)
+}
+
+// TestLateAndLost: what comes late is not taken for a flow or a part of one, also behind
+// flows that came on the same connection since, while others are under way, and when
+// another queue pair has the connection; and a flow whose last acknowledgement, or last
+// response, is lost is answered by whoever has it when its sender asks again.
+func TestLateAndLost(t *testing.T) {
+	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
+		for _, c := range []struct {
+			name string
+			lose bool
+			late []units.Time
+		}{
+			{"lost", true, nil},
+			{"late", false, []units.Time{3 * units.Microsecond, 40 * units.Microsecond, 130 * units.Microsecond, 700 * units.Microsecond, 9 * units.Millisecond}},
+			{"both", true, []units.Time{700 * units.Microsecond, 9 * units.Millisecond}},
+		} {
+			t.Run(verb.String()+" "+c.name, func(t *testing.T) { lateAndLost(t, verb, c.lose, c.late) })
+		}
+	}
+}
+
+func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time) {
+	reads := verb == workload.Read
+	p := starOf(t, 3, "{timeout: 262us}", "")
+	h := hostsOf(p)
+	p.Nodes[h[1]].NIC.Limits.QP = 3 // so that queue pairs change their connections all the time
+	l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+	const n = 400
+	for k := range n {
+		// Pairs of flows begin together, so that there are two connections, and between
+		// them those of another host, which take the queue pairs that linger no more.
+		at := units.Time(k/2) * 400 * units.Microsecond
+		f := pattern.Flow{Tag: uint32(k), From: h[0], To: h[1], Size: units.Bytes(k*977%5000 + 1), At: at}
+		g := pattern.Flow{Tag: uint32(k), From: h[2], To: h[1], Size: 3000, At: at + 200*units.Microsecond}
+		if reads {
+			f.From, f.To, g.From, g.To = f.To, f.From, g.To, g.From
+		}
+		l.flows[h[0]], l.flows[h[2]] = append(l.flows[h[0]], f), append(l.flows[h[2]], g)
+	}
+	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{Verb: verb, MTU: 3, Chunk: 2000}}}
+	f := New(p)
+	there, here := meddle(f, h[1]), meddle(f, h[0])
+	// Every request comes again, some time later.
+	there.late = func(*packet.Packet) []units.Time { return late }
+	// Of every other flow of h1 the packet that ends it is lost.
+	lost, seen := map[uint32]bool{}, 0
+	if lose {
+		here.lose = func(p *packet.Packet) bool {
+			op := p.RoCE.BTH.Opcode.Operation()
+			ends := op == roce.Ack && p.RoCE.AETH.Syndrome == roce.SyndromeUnlimited || op == roce.ReadOnly || op == roce.ReadLast
+			key := p.RoCE.BTH.PSN | p.RoCE.BTH.DestQP<<24
+			if _, again := lost[key]; !ends || again {
+				return false
+			}
+			seen++
+			lost[key] = seen%2 == 0
+			return lost[key]
+		}
+	}
+	var all kept
+	f.SetFlowSink(&all, false)
+	f.traffic.collector.Finish = nil // it would ask the stations for NICs, and find meddlers
+	runTo(t, f, units.Never)
+	if err := f.EndFlows(); err != nil {
+		t.Fatal(err)
+	}
+	onceEach(t, l, all, reads)
+	slow := 0
+	for _, r := range all {
+		if r.State != records.Done {
+			t.Errorf("%+v", r)
+		}
+		if r.FCT() > 262*units.Microsecond {
+			slow++
+		}
+	}
+	sum := f.Carriers()
+	if lose && slow < n/50 || !lose && slow > 0 || there.copies < 2*n*len(late) || sum.Returned == 0 || sum.Returned < n/10 && !reads || sum.Retired > 0 {
+		t.Error("too little was tried")
+	}
+	t.Logf("%d flows waited for a timeout, %d packets came late, %+v", slow, there.copies, sum)
+}

@@ -1,0 +1,90 @@
+package fabric
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// asFlows makes flows of a plan's transfers, each of one message, in their place.
+func asFlows(p *plan.Plan, c *carrier.RDMA) {
+	l := &listed{hosts: hostsOf(p), flows: map[int][]pattern.Flow{}}
+	for i, t := range p.Transfers {
+		f := pattern.Flow{Tag: uint32(i), From: t.From, To: t.To, Size: t.Size, At: t.At}
+		if t.Verb == workload.Read {
+			f.From, f.To = f.To, f.From
+		}
+		l.flows[t.From] = append(l.flows[t.From], f) // From posts
+	}
+	p.Transfers = nil
+	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: c}}
+}
+
+// TestFlowsAreLikeTransfers: an incast with PFC and a rate control, twice, by flows on
+// pooled queue pairs takes as long as by transfers, each of which has queue pairs of its
+// own, to the picosecond. Flows by WRITE have immediate data, so their last packets are
+// longer: the transfers have 4 bytes more of payload.
+func TestFlowsAreLikeTransfers(t *testing.T) {
+	const lab = `
+topology:
+  kinds:
+    host: {attach: none, nic: {dscp: 26, cc: %s}}
+    switch:
+      buffer: {size: 1MB}
+      classes:
+        cnp: {dscp: 48, priority: 6}
+        roce: {dscp: 26, priority: 3, weight: 1, pfc: {}, mark: {red: {kmin: 5KB, kmax: 200KB, pmax: 1%%}}}
+        default: {weight: 1}
+    link: {mtu: 4200}
+  generate: {star: {hosts: 9, rate: 40Gbps, delay: 1us}}
+workload:
+%s`
+	for _, verb := range []workload.Verb{workload.Write, workload.Read} {
+		for _, cc := range []string{"dcqcn", "hpcc", "swift", "none"} {
+			t.Run(fmt.Sprint(verb, " ", cc), func(t *testing.T) {
+				var rounds string
+				for round := range 2 {
+					for i := range 8 {
+						from, to := fmt.Sprintf("h%d", i+1), "h9"
+						rounds += fmt.Sprintf("  - {%v: {name: t%d-%d, from: %s, to: %s, size: 500KB, count: 1, at: %dms}}\n", verb, round, i, from, to, 5*round)
+					}
+				}
+				text := fmt.Sprintf(lab, cc, rounds)
+				longer := parse(t, text)
+				if verb == workload.Write {
+					for i := range longer.Transfers {
+						longer.Transfers[i].Size += roce.ImmDtLen
+					}
+				}
+				separate := New(longer)
+				runTo(t, separate, units.Never)
+				p := parse(t, text)
+				asFlows(p, &carrier.RDMA{Verb: verb, DSCP: 26})
+				f, all, _ := carry(t, p, 1)
+				got := map[uint32]records.Record{}
+				for _, r := range all {
+					got[r.Tag] = r
+				}
+				pauses, _ := pauses(separate)
+				if n := f.Carriers(); n.QueuePairs != 16 || (cc == "none" || cc == "dcqcn") && verb == workload.Write && pauses == 0 {
+					t.Errorf("%d queue pairs for 16 flows, 8 at a time; %d pauses", n.QueuePairs, pauses)
+				}
+				for i, x := range separate.Transfers() {
+					r := got[uint32(i)]
+					a, b := r.FCT().Micros(), x.CompletionMax
+					if r.State != records.Done || a != b || math.Abs(r.Ideal.Micros()-x.Ideal) > 0.001 {
+						t.Errorf("%s takes %.6f us on a queue pair of its own, %.6f us on a pooled one; ideally %v and %v", x.Transfer, b, a, x.Ideal, r.Ideal)
+					}
+				}
+			})
+		}
+	}
+}

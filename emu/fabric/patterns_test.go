@@ -1,0 +1,608 @@
+package fabric
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// listed is a pattern of flows that are written down, by the host that starts them.
+type listed struct {
+	hosts []int
+	flows map[int][]pattern.Flow // by rising At
+	told  map[int]*told          // what agents were told
+}
+
+// told is what one agent was told, in order.
+type told struct {
+	arrived, completed []pattern.Flow
+	arrivedAt          []units.Time
+}
+
+func (l *listed) Hosts() []int { return l.hosts }
+
+func (l *listed) Agent(host int) pattern.Agent {
+	t := &told{}
+	if l.told == nil {
+		l.told = map[int]*told{}
+	}
+	l.told[host] = t
+	return &lister{flows: l.flows[host], told: t}
+}
+
+type lister struct {
+	flows []pattern.Flow
+	told  *told
+}
+
+func (a *lister) Due() units.Time {
+	if len(a.flows) == 0 {
+		return units.Never
+	}
+	return a.flows[0].At
+}
+
+func (a *lister) Fire(_ units.Time, start func(pattern.Flow)) {
+	f := a.flows[0]
+	a.flows = a.flows[1:]
+	start(f)
+}
+
+func (a *lister) Arrived(now units.Time, f pattern.Flow, _ func(pattern.Flow)) {
+	a.told.arrived = append(a.told.arrived, f)
+	a.told.arrivedAt = append(a.told.arrivedAt, now)
+}
+
+func (a *lister) Completed(_ units.Time, f pattern.Flow, _ func(pattern.Flow)) {
+	a.told.completed = append(a.told.completed, f)
+}
+
+// drawn is a list of flows between hosts in exponential gaps, of sizes up to most, for a
+// time. starter is who starts a flow.
+func drawn(hosts []int, seed uint64, n int, gap units.Time, most int64, reads bool) *listed {
+	l := &listed{hosts: hosts, flows: map[int][]pattern.Flow{}}
+	for i, h := range hosts {
+		r := sim.NewRand(seed, fmt.Sprint("drawn ", h))
+		at := units.Time(0)
+		for k := range n {
+			at += units.Time(r.ExpFloat64() * float64(gap))
+			to := hosts[(i+1+r.IntN(len(hosts)-1))%len(hosts)]
+			f := pattern.Flow{Tag: uint32(k), From: h, To: to, Size: units.Bytes(sizeOf(r, most)), At: at, Group: uint64(k / 10)}
+			if reads {
+				f.From, f.To = f.To, f.From
+			}
+			l.flows[h] = append(l.flows[h], f)
+		}
+	}
+	return l
+}
+
+// sizeOf draws sizes that are small as often as large.
+func sizeOf(r *rand.Rand, most int64) int64 {
+	if r.IntN(2) == 0 {
+		return r.Int64N(3000)
+	}
+	return r.Int64N(most) + 1
+}
+
+// hostsOf are the hosts of a plan.
+func hostsOf(p *plan.Plan) (hosts []int) {
+	for i, n := range p.Nodes {
+		if n.Kind == plan.Host {
+			hosts = append(hosts, i)
+		}
+	}
+	return hosts
+}
+
+// kept is a sink that keeps records.
+type kept []records.Record
+
+func (k *kept) Put(r *records.Record) error { *k = append(*k, *r); return nil }
+func (k *kept) Close() error                { return nil }
+
+// carry runs a plan with traffic to its end and gives the records, in order.
+func carry(t testing.TB, p *plan.Plan, shards int) (*Fabric, []records.Record, string) {
+	t.Helper()
+	f, err := NewSharded(p, shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all kept
+	var text bytes.Buffer
+	file := records.NewCSV(&text, f.FlowNames())
+	f.SetFlowSink(records.Tee(&all, file), true)
+	if err := f.Run(context.Background(), units.Never); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.EndFlows(); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if a := f.Accounts(); !a.Balanced() || a.Held != 0 {
+		t.Errorf("accounts: %+v", a)
+	}
+	return f, all, text.String()
+}
+
+// starOf is hosts with NICs at one switch.
+func starOf(t testing.TB, hosts int, nic, more string) *plan.Plan {
+	return parse(t, fmt.Sprintf(`
+topology:
+  kinds: {host: {attach: none, nic: %s}}
+  generate: {star: {hosts: %d, rate: 10Gbps, delay: 1us}}
+%s`, nic, hosts, more))
+}
+
+// onceEach fails unless each flow of a list has one record, and its agents heard of it
+// once each.
+func onceEach(t testing.TB, l *listed, all []records.Record, reads bool) {
+	t.Helper()
+	want := map[string]int{}
+	for _, flows := range l.flows {
+		for _, f := range flows {
+			want[fmt.Sprint(f.From, f.To, f.Tag, f.Size, f.At, f.Group)]++
+		}
+	}
+	for _, r := range all {
+		want[fmt.Sprint(r.From, r.To, r.Tag, r.Size, r.Born, r.Group)]--
+		if r.State == records.Done && (r.Arrived > r.End || r.Started < r.Born || r.Acked != r.Size) {
+			t.Errorf("%+v", r)
+		}
+	}
+	for f, n := range want {
+		if n != 0 {
+			t.Errorf("flow %s has %d records too few", f, n)
+		}
+	}
+	arrived, completed := map[string]int{}, map[string]int{}
+	for h, x := range l.told {
+		for _, f := range x.arrived {
+			arrived[fmt.Sprint(f.From, f.To, f.Tag, f.Size)]++
+			if f.To != h {
+				t.Errorf("host %d is told of the arrival of %+v", h, f)
+			}
+		}
+		for _, f := range x.completed {
+			completed[fmt.Sprint(f.From, f.To, f.Tag, f.Size)]++
+			if (f.From != h) != reads {
+				t.Errorf("host %d is told of the completion of %+v", h, f)
+			}
+		}
+	}
+	for _, r := range all {
+		key, n := fmt.Sprint(r.From, r.To, r.Tag, r.Size), 0
+		if r.State == records.Done {
+			n = 1
+		}
+		if arrived[key] != n && r.State != records.Failed || completed[key] != n {
+			t.Errorf("%+v: arrived %d times, completed %d times", r, arrived[key], completed[key])
+		}
+	}
+}
+
+// TestFlowsOfEveryVerb: a flow alone on its path takes the ideal time, of every verb and
+// version of IP, in one message or several, of one byte, of none, of many.
+func TestFlowsOfEveryVerb(t *testing.T) {
+	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
+		for _, v6 := range []bool{false, true} {
+			for _, chunk := range []units.Bytes{0, 30_000} {
+				t.Run(fmt.Sprintf("%v %v %v", verb, v6, chunk), func(t *testing.T) {
+					reads := verb == workload.Read
+					p := starOf(t, 3, "{dscp: 26}", "")
+					h := hostsOf(p)
+					l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+					for i, size := range []units.Bytes{1, 0, 1024, 100_000, 1025, 120_000} {
+						f := pattern.Flow{Tag: 1<<31 + uint32(i), From: h[i%2], To: h[1-i%2], Size: size, At: units.Time(i) * units.Millisecond, Group: 7}
+						starter := f.From
+						if reads {
+							starter = f.To
+						}
+						l.flows[starter] = append(l.flows[starter], f)
+					}
+					p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{Verb: verb, IPv6: v6, Chunk: chunk}}}
+					_, all, _ := carry(t, p, 1)
+					onceEach(t, l, all, reads)
+					for _, r := range all {
+						if s := r.Slowdown(); r.State != records.Done || s < 0.98 || s > 1.08 || r.Retransmitted > 0 {
+							t.Errorf("slowdown %.3f: %+v", s, r)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// loop is a closed loop: each client asks a server, which answers; when the answer has
+// come the client asks the next server, so that what comes over all shards decides what
+// happens then.
+type loop struct {
+	clients, servers []int
+	rounds           int
+}
+
+func (l *loop) Hosts() []int {
+	all := slices.Concat(l.clients, l.servers)
+	slices.Sort(all)
+	return all
+}
+
+func (l *loop) Agent(host int) pattern.Agent {
+	if i := slices.Index(l.clients, host); i >= 0 {
+		return &client{loop: l, host: host, next: i, due: units.Time(i) * units.Microsecond}
+	}
+	return server{host}
+}
+
+type client struct {
+	*loop
+	host, next, round int
+	due               units.Time
+}
+
+func (c *client) Due() units.Time { return c.due }
+func (c *client) Fire(now units.Time, start func(pattern.Flow)) {
+	c.due = units.Never
+	c.ask(now, start)
+}
+func (c *client) ask(now units.Time, start func(pattern.Flow)) {
+	if c.round == c.rounds {
+		return
+	}
+	c.round++
+	to := c.servers[c.next%len(c.servers)]
+	start(pattern.Flow{Tag: uint32(c.round), From: c.host, To: to, Size: 64, At: now, Group: uint64(c.host)<<32 | uint64(c.round)})
+}
+func (c *client) Arrived(now units.Time, f pattern.Flow, start func(pattern.Flow)) {
+	c.next += 1 + int(now/units.Microsecond)%3 // the time of what came decides where it goes on
+	c.ask(now, start)
+}
+func (c *client) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+
+type server struct{ host int }
+
+func (server) Due() units.Time                                        { return units.Never }
+func (server) Fire(units.Time, func(pattern.Flow))                    {}
+func (server) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+func (s server) Arrived(now units.Time, f pattern.Flow, start func(pattern.Flow)) {
+	start(pattern.Flow{Tag: f.Tag, From: s.host, To: f.From, Size: 20_000 + units.Bytes(f.Tag%7)*9000, At: now})
+}
+
+// leafSpine is 8 hosts at 4 leaves under 2 spines, with classes and PFC.
+const leafSpine = `
+topology:
+  kinds:
+    host: {attach: none, nic: {dscp: 26, cc: %s, timeout: 524us}}
+    switch:
+      buffer: {size: 400KB}
+      classes:
+        cnp: {dscp: 48, priority: 6}
+        roce: {dscp: 26, priority: 3, weight: 1, %s mark: {red: {kmin: 20KB, kmax: 80KB, pmax: 10%%}}}
+        default: {weight: 1}
+    link: {mtu: 4200%s}
+  generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
+`
+
+// TestFlowsDoNotDependOnShards: whatever goes on, the stream of records has the same
+// bytes and the run the same trace with 1, 2 and 4 shards.
+func TestFlowsDoNotDependOnShards(t *testing.T) {
+	for _, c := range []struct{ name, lab string }{
+		{"dcqcn and pfc", fmt.Sprintf(leafSpine, "dcqcn", "pfc: {},", "")},
+		{"hpcc", fmt.Sprintf(leafSpine, "hpcc", "pfc: {},", "")},
+		{"loss, copies and disorder", fmt.Sprintf(leafSpine, "dcqcn", "", ", loss: 1%, duplicate: 2%, reorder: 3%, reorder-by: 30us")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var first string
+			var trace uint64
+			for _, shards := range []int{1, 2, 4} {
+				p := parse(t, c.lab)
+				h := hostsOf(p)
+				p.Traffic = []plan.Traffic{
+					{Name: "writes", Pattern: drawn(h, 1, 60, 20*units.Microsecond, 60_000, false), RDMA: &carrier.RDMA{DSCP: 26}},
+					{Name: "loop", Pattern: &loop{h[:3], h[3:], 40}, RDMA: &carrier.RDMA{Verb: workload.Send, DSCP: 26}},
+					{Name: "reads", Pattern: drawn(h, 2, 30, 40*units.Microsecond, 60_000, true), RDMA: &carrier.RDMA{Verb: workload.Read, DSCP: 26, Chunk: 20_000}},
+					{Name: "datagrams", Pattern: drawn(h, 3, 30, 40*units.Microsecond, 20_000, false), UDP: &carrier.UDP{Size: 1000, Rate: units.Gbps}},
+				}
+				f, all, text := carry(t, p, shards)
+				if shards == 1 {
+					first, trace = text, f.Trace()
+					sum := map[string]int{}
+					for _, r := range all {
+						sum[p.Traffic[r.Traffic].Name+" "+r.State.String()]++
+					}
+					if sum["writes done"] != 480 || sum["reads done"] != 240 || sum["loop done"] != 240 || sum["datagrams done"]+sum["datagrams unfinished"] != 240 {
+						t.Errorf("%v, %+v", sum, f.Carriers())
+					}
+					if !slices.IsSortedFunc(all, func(a, b records.Record) int {
+						return cmp.Or(cmp.Compare(a.End, b.End), cmp.Compare(a.State, b.State), cmp.Compare(a.ID, b.ID))
+					}) {
+						t.Error("records are out of order")
+					}
+					continue
+				}
+				if text != first {
+					t.Errorf("%d shards: other records:\n%s", shards, firstDifference(first, text))
+				}
+				if f.Trace() != trace {
+					t.Errorf("%d shards: another trace", shards)
+				}
+			}
+		})
+	}
+}
+
+func firstDifference(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return fmt.Sprintf("line %d\n%s\n%s", i+1, x[i], y[i])
+		}
+	}
+	return fmt.Sprintf("%d lines and %d", len(x), len(y))
+}
+
+// TestFlowsUnderLoss: with 1% loss, copies and disorder every flow of every verb ends
+// exactly once, and its agents hear of it exactly once.
+func TestFlowsUnderLoss(t *testing.T) {
+	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
+		for _, limit := range []int{0, 6} {
+			t.Run(fmt.Sprint(verb, limit), func(t *testing.T) {
+				nic := "timeout: 524us"
+				if limit > 0 {
+					nic += fmt.Sprintf(", limits: {max_qp: %d}", limit)
+				}
+				p := starOf(t, 4, "{"+nic+"}", "")
+				for i := range p.Links {
+					for d := range 2 {
+						s := &p.Links[i].Dir[d]
+						s.Loss, s.Duplicate, s.Reorder, s.ReorderBy = 1e-2, 1e-2, 1e-2, 50*units.Microsecond
+					}
+				}
+				l := drawn(hostsOf(p), 5, 400, 50*units.Microsecond, 40_000, verb == workload.Read)
+				p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{Verb: verb, Chunk: 15_000}}}
+				f, all, _ := carry(t, p, 2)
+				onceEach(t, l, all, verb == workload.Read)
+				resent, sum := uint64(0), f.Carriers()
+				for _, r := range all {
+					resent += r.Retransmitted
+					if r.State != records.Done && limit == 0 {
+						t.Errorf("%+v", r)
+					}
+				}
+				if resent == 0 || limit > 0 && (sum.WaitedQP == 0 || sum.QueuePairs > 4*limit) || limit == 0 && sum.WaitedQP+sum.Retired > 0 {
+					t.Errorf("%d packets again, %+v", resent, sum)
+				}
+				t.Logf("%+v", sum)
+			})
+		}
+	}
+}
+
+// TestFlowsByUDP: a flow alone takes the ideal time, at the rate of the link and at a lower
+// one; with loss it is unfinished, and with copies and disorder it is complete once.
+func TestFlowsByUDP(t *testing.T) {
+	for _, c := range []struct {
+		udp                  carrier.UDP
+		loss, copies, unruly units.Fraction
+	}{
+		{udp: carrier.UDP{Size: 1000}},
+		{udp: carrier.UDP{Size: 1400, Rate: units.Gbps, IPv6: true, ECT: true, DSCP: 5}},
+		{udp: carrier.UDP{Size: 1000, Rate: units.Gbps}, copies: 0.1, unruly: 0.1},
+		{udp: carrier.UDP{Size: 1000, Rate: units.Gbps}, loss: 0.01, copies: 0.1},
+	} {
+		p := starOf(t, 3, "{}", "")
+		h := hostsOf(p)
+		for i := range p.Links {
+			for d := range 2 {
+				s := &p.Links[i].Dir[d]
+				s.Loss, s.Duplicate, s.Reorder, s.ReorderBy = c.loss, c.copies, c.unruly, 50*units.Microsecond
+			}
+		}
+		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		for i := range 600 {
+			from := h[i%3]
+			l.flows[from] = append(l.flows[from], pattern.Flow{Tag: uint32(i), From: from, To: h[(i+1)%3], Size: units.Bytes(i * 67), At: units.Time(i) * units.Millisecond})
+		}
+		other := &listed{hosts: h[:2], flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[1], Size: 5000, At: 500 * units.Microsecond}}}}
+		u, v := c.udp, carrier.UDP{Size: 500}
+		p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, UDP: &u}, {Name: "y", Pattern: other, UDP: &v}}
+		_, all, _ := carry(t, p, 1)
+		sum := map[records.State]int{}
+		var times []float64
+		for _, r := range all {
+			sum[r.State]++
+			if r.Traffic == 0 && r.State == records.Done {
+				times = append(times, r.Slowdown())
+			}
+		}
+		if len(all) != 601 || c.loss == 0 && sum[records.Done] != 601 || c.loss > 0 && (sum[records.Unfinished] < 50 || sum[records.Done] < 100) {
+			t.Errorf("%+v: %v", c, sum)
+		}
+		if low, high := slices.Min(times), slices.Max(times); c.unruly == 0 && (low < 0.999 || high > 1.001) {
+			t.Errorf("%+v: slowdowns from %v to %v", c, low, high)
+		}
+		if n := len(l.told[h[1]].arrived) + len(l.told[h[0]].arrived) + len(l.told[h[2]].arrived) + len(other.told[h[1]].arrived); n != sum[records.Done] {
+			t.Errorf("%+v: agents are told of %d arrivals of %d", c, n, sum[records.Done])
+		}
+		for _, host := range h {
+			if n := len(l.told[host].completed); n != 200 {
+				t.Errorf("%+v: an agent is told that %d of 200 flows were sent", c, n)
+			}
+		}
+	}
+}
+
+// TestFlowsThatFail: a flow whose link goes down fails with the status of its queue pair,
+// others go on, and its connection is not used again; one that is under way at the end is
+// unfinished, with what was acknowledged.
+func TestFlowsThatFail(t *testing.T) {
+	p := starOf(t, 3, "{timeout: 131us, retries: 2}", `
+events:
+  - {at: 1ms, link: "h2:eth0", set: {state: down}}
+  - {at: 4ms, link: "h2:eth0", set: {state: up}}
+`)
+	h := hostsOf(p)
+	l := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {
+		{Tag: 1, From: h[0], To: h[1], Size: 10_000_000, At: 0},
+		{Tag: 2, From: h[0], To: h[2], Size: 1_000_000, At: units.Millisecond},
+		{Tag: 3, From: h[0], To: h[1], Size: 10_000, At: 5 * units.Millisecond},
+		{Tag: 4, From: h[0], To: h[2], Size: 100_000_000, At: 6 * units.Millisecond},
+		{Tag: 5, From: h[1], To: h[2], Size: 1, At: 6 * units.Millisecond},
+		{Tag: 6, From: h[0], To: h[2], Size: 1, At: 9 * units.Millisecond},
+	}}}
+	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{}}}
+	p.Measure = plan.Measure{Window: carrier.Window{WarmUp: units.Millisecond, End: 8 * units.Millisecond}, Grace: 5 * units.Millisecond}
+	f, all := carryUntil(t, p)
+	var got []string
+	for _, r := range all {
+		got = append(got, fmt.Sprint(r.Tag, " ", r.State, " ", r.Counted, " ", r.Failure))
+	}
+	want := []string{
+		"1 failed false IBV_WC_RETRY_EXC_ERR", "2 done true ", "3 done true ",
+		"5 failed true started by the wrong host: the one that gets the data starts a READ, all else the one that has it", "4 unfinished true ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	last := all[len(all)-1]
+	if last.End != 13*units.Millisecond || last.Acked < 5_000_000 || last.Acked > 9_000_000 || all[0].Acked < 500_000 {
+		t.Errorf("%+v\n%+v", last, all[0])
+	}
+	if n := f.Carriers(); n.Retired != 1 || n.Connections != 3 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// carryUntil is carry for runs at whose end packets are under way.
+func carryUntil(t *testing.T, p *plan.Plan) (*Fabric, []records.Record) {
+	t.Helper()
+	f := New(p)
+	var all kept
+	f.SetFlowSink(&all, false)
+	runTo(t, f, units.Never)
+	if err := f.EndFlows(); err != nil {
+		t.Fatal(err)
+	}
+	return f, all
+}
+
+// TestFlowsAreCollectedAtAnyTime: how often records are collected, as in the wall clock,
+// changes nothing.
+func TestFlowsAreCollectedAtAnyTime(t *testing.T) {
+	var texts [2]string
+	for i := range texts {
+		p := starOf(t, 4, "{}", "")
+		p.Traffic = []plan.Traffic{{Name: "x", Pattern: drawn(hostsOf(p), 9, 100, 30*units.Microsecond, 30_000, false), RDMA: &carrier.RDMA{}}}
+		if i == 0 {
+			_, _, texts[0] = carry(t, p, 1)
+			continue
+		}
+		f, err := NewSharded(p, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		file := records.NewCSV(&b, f.FlowNames())
+		f.SetFlowSink(file, true)
+		for at := units.Time(0); f.due() != units.Never; at += 37 * units.Microsecond {
+			if err := f.runShards(context.Background(), at); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.CollectFlows(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.EndFlows(); err != nil {
+			t.Fatal(err)
+		}
+		_ = file.Close()
+		texts[1] = b.String()
+	}
+	if texts[0] != texts[1] {
+		t.Error(firstDifference(texts[0], texts[1]))
+	}
+}
+
+// TestFlowsThroughALimiter: flows leave by a host's edge service like all other traffic,
+// which holds each to its rate.
+func TestFlowsThroughALimiter(t *testing.T) {
+	p := parse(t, `
+topology:
+  kinds: {host: {attach: none, nic: {}, edge: {limit: {rate: 2Gbps}}}}
+  generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}
+`)
+	l := drawn(hostsOf(p), 4, 100, 30*units.Microsecond, 30_000, false)
+	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{}}}
+	_, all, _ := carry(t, p, 1)
+	onceEach(t, l, all, false)
+	for _, r := range all {
+		if r.State != records.Done {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestPathsOfFlows: a record's path is the way that the flow's packets take, and where
+// they take several it says so.
+func TestPathsOfFlows(t *testing.T) {
+	for _, forwarding := range []string{"ecmp", "random"} {
+		p := parse(t, fmt.Sprintf(`
+topology:
+  kinds: {host: {attach: none, nic: {}}, switch: {forwarding: %s}}
+  generate: {leaf-spine: {leaves: 2, spines: 4, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
+`, forwarding))
+		h := hostsOf(p)
+		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		for i := range 40 {
+			l.flows[h[0]] = append(l.flows[h[0]], pattern.Flow{From: h[0], To: h[3], Size: 100_000, At: units.Time(i) * units.Millisecond})
+		}
+		p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, RDMA: &carrier.RDMA{}}}
+		f, all, _ := carry(t, p, 1)
+		passed := map[string]int{}
+		for _, r := range all {
+			path := strings.Fields(r.Path)
+			if forwarding == "random" {
+				if len(path) != 2 || path[1] != "several" {
+					t.Errorf("%q", r.Path)
+				}
+				continue
+			}
+			if len(path) != 4 {
+				t.Fatalf("%q", r.Path)
+			}
+			passed[path[1]]++
+		}
+		if forwarding == "random" {
+			continue
+		}
+		if len(passed) != 4 {
+			t.Errorf("40 flows with ports of their own take %d of 4 ways", len(passed))
+		}
+		for name, n := range passed {
+			node, port, err := p.Endpoint(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// 98 packets of each flow.
+			if got := f.PortStatus(node, port).TxPackets; got != uint64(n*98) {
+				t.Errorf("%s is on the path of %d flows and sent %d packets", name, n, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package nicemu
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// TestAliases: two queue pairs that know each other only by reserved numbers talk; who
+// takes a packet for a number of nobody is asked for, once; the connection goes on with
+// another queue pair where the PSNs were, and what comes late is a duplicate to that.
+func TestAliases(t *testing.T) {
+	const here, there = 0x800001, 0xc00001
+	w := newWorld(t, 2)
+	x, y := w.host(0), w.host(1)
+	var strays []Stray
+	var taker *QP
+	find := func(_ units.Time, s Stray) *QP {
+		strays = append(strays, s)
+		if taker != nil {
+			y.Alias(there, taker)
+		}
+		return taker
+	}
+	if err := x.Reserve(0x800000, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := y.Reserve(0x800000, find); err != nil {
+		t.Fatal(err)
+	}
+	if err := y.Reserve(0x900000, find); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("reserved twice: %v", err)
+	}
+	if err := w.ports[0].device.Reserve(firstNumber-1, nil); err == nil {
+		t.Error("numbers that queue pairs have are reserved")
+	}
+	a, b, c := x.qp(qp.RC), y.qp(qp.RC), y.qp(qp.RC)
+	x.Alias(here, a)
+	if err := a.Join(Join{Remote: v4(1), RemoteQPN: there, FlowLabel: 5, Access: 0}); err != nil {
+		t.Fatal(err)
+	}
+	var again *packet.Packet
+	w.touch = func(from int, p *packet.Packet) bool {
+		if from == 0 && again == nil {
+			again = w.pool.Clone(p)
+		}
+		return true
+	}
+	write := func() []cq.Completion {
+		wr := transport.SendWR{Op: transport.Write, SGL: []SGE{x.mr.SGE(0, 3000)}, RemoteVA: y.mr.Addr(0), RKey: y.mr.RKey()}
+		if err := a.PostSend(&wr); err != nil {
+			t.Fatal(err)
+		}
+		w.run(w.engine.Now() + units.Millisecond)
+		return x.poll()
+	}
+	if done := write(); len(done) > 0 || y.counters.NoQP == 0 {
+		t.Fatalf("without anybody who takes the packets: %v, %d dropped", done, y.counters.NoQP)
+	}
+	if s := strays[0]; s != (Stray{there, v4(0), v4(1), roce.RC.With(roce.WriteFirst), 0, 0xc005}) {
+		t.Errorf("%+v", s)
+	}
+	join := func(q *QP, expected uint32) {
+		j := Join{Remote: v4(0), RemoteQPN: here, RemotePSN: expected, Access: RemoteWrite}
+		if err := q.Join(j); err != nil {
+			t.Fatal(err)
+		}
+		taker, strays = q, nil
+	}
+	join(b, 0)
+	w.run(w.engine.Now() + 20*units.Millisecond) // the ACK timeout
+	if done := x.poll(); len(done) != 1 || done[0].Status != Success || len(strays) != 1 {
+		t.Fatalf("%v, asked %d times", done, len(strays))
+	}
+	_, expected := b.PSNs()
+	if next, _ := a.PSNs(); next != 3 || expected != 3 || !b.Quiet() || !a.Quiet() {
+		t.Fatalf("PSN %d is next and %d expected, want 3", next, expected)
+	}
+	y.Alias(there, nil)
+	join(c, expected)
+	// What comes late is acknowledged by who has not seen it before.
+	w.log = nil
+	y.Receive(w.engine.Now(), again)
+	w.run(w.engine.Now() + units.Millisecond)
+	if slices.IndexFunc(w.log, func(s sent) bool { return s.opcode == uint8(roce.RC.With(roce.Ack)) && s.qp == here }) < 0 || c.engine.Payload() > 0 {
+		t.Errorf("a late duplicate: %v, %d bytes taken", w.log, c.engine.Payload())
+	}
+	if done := write(); len(done) != 1 || done[0].Status != Success || c.engine.Payload() != 3000 {
+		t.Errorf("behind the change: %v, %d bytes taken", done, c.engine.Payload())
+	}
+	if acked, _, resent := a.Progress(); acked != 6000 || resent == 0 {
+		t.Errorf("%d bytes acknowledged, %d packets again", acked, resent)
+	}
+}

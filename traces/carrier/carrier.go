@@ -1,0 +1,198 @@
+// Package carrier carries the flows of patterns of traffic between modelled hosts, and
+// notes what becomes of them. It runs under either clock. Each host has a Host, which
+// joins the agents of patterns that it takes part in to the carriers of their flows:
+// RDMA, on queue pairs that one flow uses after the other, or UDP. Hosts share nothing
+// that changes: each may be of another shard.
+package carrier
+
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+)
+
+// Carrier carries flows from a host, and takes those that come to it. It belongs to the
+// host's engine, and tells the Host of what has become of them (Host.Ended, Host.Opened,
+// Host.Completed and Host.Arrived), but not before its Work is called, which it asks for
+// by Host.Wake.
+type Carrier interface {
+	// Start begins a flow at now, or lets it wait for what it needs. r says what the
+	// flow is; it is copied.
+	Start(now units.Time, r *records.Record)
+	// Work does what there is to do at now. Start may be called meanwhile.
+	Work(now units.Time)
+	// UnderWay calls f with the record so far of each flow that the host has started and
+	// not told the end of. The record is lent. Looking changes nothing.
+	UnderWay(f func(r *records.Record))
+}
+
+// Window is when flows are born and which of them count. The zero Window is always.
+type Window struct {
+	// WarmUp and End are the measurement window: flows that are born in it count.
+	WarmUp units.Time
+	// End is also when agents stop: no flow is born after it. Those that were run on.
+	// 0 is never.
+	End units.Time
+}
+
+// over tells whether no flow is born any more at a time.
+func (w Window) over(now units.Time) bool { return w.End > 0 && now > w.End }
+
+// counts tells whether a flow that is born then counts.
+func (w Window) counts(born units.Time) bool { return born >= w.WarmUp && !w.over(born) }
+
+// Host is what one host has of all traffic.
+type Host struct {
+	Node int // index of the plan's nodes
+
+	engine   *sim.Engine
+	timer    sim.Timer
+	log      *records.Log
+	window   Window
+	parties  []*party // by traffic; nil where it takes no part
+	carriers []Carrier
+	wake     units.Time // when a carrier wants to work
+	count    uint64     // flows that were started here
+	record   records.Record
+}
+
+// party is a host's part in one traffic.
+type party struct {
+	agent   pattern.Agent
+	carrier Carrier
+	start   func(pattern.Flow)
+}
+
+// NewHost makes a host that takes part in nothing yet. Log is that of its shard.
+func NewHost(e *sim.Engine, node int, w Window, log *records.Log) *Host {
+	h := &Host{Node: node, engine: e, log: log, window: w, wake: units.Never}
+	h.timer = e.NewTimer(h)
+	return h
+}
+
+// Join has a host take part in a traffic, with an agent and with what carries the flows
+// that this starts. It is called before the run. Several traffics may have one carrier.
+func (h *Host) Join(traffic int, a pattern.Agent, c Carrier) {
+	for len(h.parties) <= traffic {
+		h.parties = append(h.parties, nil)
+	}
+	p := &party{agent: a, carrier: c}
+	p.start = func(f pattern.Flow) { h.start(traffic, p, f) }
+	h.parties[traffic] = p
+	known := false
+	for _, k := range h.carriers {
+		known = known || k == c
+	}
+	if !known {
+		h.carriers = append(h.carriers, c)
+	}
+	h.arm()
+}
+
+// Fire does what is due.
+func (h *Host) Fire(now units.Time) {
+	h.wake = units.Never
+	for _, c := range h.carriers {
+		c.Work(now)
+	}
+	for _, p := range h.parties {
+		if p == nil || h.window.over(now) {
+			continue
+		}
+		for p.agent.Due() <= now {
+			p.agent.Fire(now, p.start)
+		}
+	}
+	h.arm()
+}
+
+// Wake has carriers called at a time, or earlier.
+func (h *Host) Wake(at units.Time) {
+	if at < h.wake {
+		h.wake = at
+		h.arm()
+	}
+}
+
+func (h *Host) arm() {
+	next := h.wake
+	for _, p := range h.parties {
+		if p == nil {
+			continue
+		}
+		if due := p.agent.Due(); !h.window.over(due) {
+			next = min(next, due)
+		}
+	}
+	if next == units.Never {
+		h.timer.Disarm()
+	} else {
+		h.timer.Arm(next)
+	}
+}
+
+// ID is where a host and the count of its flows are in the ID of a flow.
+const idHost = 40
+
+// start begins a flow that an agent wants.
+func (h *Host) start(traffic int, p *party, f pattern.Flow) {
+	now := h.engine.Now()
+	if h.window.over(now) {
+		return
+	}
+	if f.Size < 0 || f.At > now {
+		panic(fmt.Sprintf("a flow of %d bytes, born at %v, is started at %v", int64(f.Size), f.At, now))
+	}
+	h.count++
+	h.record = records.Record{
+		ID: uint64(h.Node)<<idHost | h.count, Traffic: int32(traffic), From: int32(f.From), To: int32(f.To), Tag: f.Tag, Group: f.Group,
+		Size: f.Size, Born: f.At, Started: units.Never, Arrived: units.Never, Counted: h.window.counts(f.At),
+	}
+	p.carrier.Start(now, &h.record)
+}
+
+// flowOf is the flow of a record.
+func flowOf(r *records.Record) pattern.Flow {
+	return pattern.Flow{Tag: r.Tag, From: int(r.From), To: int(r.To), Size: r.Size, At: r.Born, Group: r.Group}
+}
+
+// Ended notes that a flow of this host has ended, with its record, and tells the agent if
+// it is done. key is as for records.Log.Ended.
+func (h *Host) Ended(now units.Time, r *records.Record, key uint64) {
+	r.End = now
+	h.log.Ended(r, key)
+	if r.State == records.Done {
+		h.Completed(now, r)
+	}
+}
+
+// Opened notes a flow of which the receiver tells when it is over (records.Log.Opened).
+func (h *Host) Opened(r *records.Record) { h.log.Opened(r) }
+
+// Completed tells the agent that a flow is complete at its sender.
+func (h *Host) Completed(now units.Time, r *records.Record) {
+	p := h.parties[r.Traffic]
+	p.agent.Completed(now, flowOf(r), p.start)
+}
+
+// Arrived tells the agent that all data of a flow to this host has come, and notes it
+// with a key, if that is not 0 (records.Log.Arrived).
+func (h *Host) Arrived(now units.Time, traffic int, f pattern.Flow, key uint64) {
+	if key != 0 {
+		h.log.Arrived(key, now)
+	}
+	if p := h.parties[traffic]; p != nil {
+		p.agent.Arrived(now, f, p.start)
+	}
+}
+
+// UnderWay calls f with the record so far of each flow that was started here and has not
+// ended. No engine runs meanwhile.
+func (h *Host) UnderWay(f func(r *records.Record)) {
+	for _, c := range h.carriers {
+		c.UnderWay(f)
+	}
+}

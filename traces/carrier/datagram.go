@@ -1,0 +1,64 @@
+package carrier
+
+import (
+	"encoding/binary"
+
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// DatagramPort is the UDP destination port of datagrams of flows.
+const DatagramPort = 5002
+
+// datagrams is the protocol of flows by UDP. Its payload begins with what datagram has,
+// big-endian and as far as there is room; the rest is zeros.
+var datagrams = packet.NewMessageProtocol(packet.MessageProtocol{
+	Name: "flow", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: DatagramPort, New: func() packet.Body { return &datagram{} },
+})
+
+// datagram is what a datagram of a flow says.
+type datagram struct {
+	id     uint64 // of the flow
+	number uint32 // of the flow among those of its traffic from that host to this one
+	seq    uint32 // of the datagram in the flow, from 0
+	tag    uint32 // of the flow
+	size   uint64 // of the flow, bytes
+	length uint32 // payload of this datagram
+
+	traffic int
+	from    int // node
+}
+
+const datagramHead = 8 + 4 + 4 + 4 + 8
+
+// Len implements packet.Body.
+func (d *datagram) Len() int { return int(d.length) }
+
+// Put implements packet.Body.
+func (d *datagram) Put(b []byte) {
+	var head [datagramHead]byte
+	binary.BigEndian.PutUint64(head[0:], d.id)
+	binary.BigEndian.PutUint32(head[8:], d.number)
+	binary.BigEndian.PutUint32(head[12:], d.seq)
+	binary.BigEndian.PutUint32(head[16:], d.tag)
+	binary.BigEndian.PutUint64(head[20:], d.size)
+	clear(b[copy(b, head[:]):])
+}
+
+// Set implements packet.Body.
+func (d *datagram) Set(from packet.Body) { *d = *from.(*datagram) }
+
+// Reset implements packet.Body.
+func (d *datagram) Reset() { *d = datagram{} }
+
+// payloadOf is the payload of a datagram of a flow in which each but the last has full
+// bytes.
+func payloadOf(size, full units.Bytes, seq uint32) units.Bytes {
+	return min(full, size-units.Bytes(seq)*full)
+}
+
+// count is how many datagrams a flow has: one if it is empty.
+func countOf(size, full units.Bytes) uint32 {
+	return uint32(max(1, (size+full-1)/full))
+}

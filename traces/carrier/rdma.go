@@ -1,0 +1,544 @@
+package carrier
+
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// depth is how many messages of a flow a queue pair has posted at most, so that the link
+// stays busy from one to the next; as many READs are outstanding.
+const depth = 4
+
+// linger is how long a queue pair that has taken a flow stays with its connection after
+// the flow, if no other needs one: what comes late then costs least. It makes no other
+// difference.
+const linger = 100 * units.Microsecond
+
+// NIC carries the flows of all traffics of a host that go by RDMA, on the host's NIC. It
+// has a pool of queue pairs: a flow takes one at each end, resets it and joins it to the
+// other anew, so that its rate control knows nothing of flows before, as if it had been
+// made for it; the UDP source port is the flow's own. When the flow is over, they go back.
+//
+// At the receiver the NIC asks for a queue pair when the first packet of a flow comes
+// (nicemu.Finder), since no host may touch another. Table says what a connection is.
+//
+// Half of the queue pairs that a NIC may have (max_qp) are for flows that it sends or asks
+// for, so that two hosts cannot keep each other from receiving. When these are in use,
+// flows wait in the order of their births; when there is none for a flow that comes, its
+// packets are dropped, and their sender sends them again as long as its retries last.
+type NIC struct {
+	host   *Host
+	table  *Table
+	me     int32 // among the members
+	device *nicemu.Device
+	pd     *nicemu.PD
+	cq     *nicemu.CQ
+	mr     *nicemu.MR
+	events nicemu.Channel
+	cap    qp.Cap
+
+	pool    []*pair // all that were made
+	idle    []*pair // of them those of no connection; the last one is used next
+	settled chain   // those that have taken a flow and are kept for what comes late; oldest first
+
+	peers   map[uint32]*peer // by number of the first connection, as requester
+	waiting list             // flows that have a connection and no queue pair
+	begun   int              // flows that have one
+	refused list             // flows that cannot be carried at all
+	free    *flow            // records that are used again
+	taken   []taken          // connections as responder
+	taker   map[uint32]int32 // of them, by number
+
+	counters NICCounters
+	batch    [32]cq.Completion
+	sge      [1]memory.SGE
+	wr       transport.SendWR
+	receives [2]nicemu.RecvWR
+	list     [1]memory.SGE // of receives
+}
+
+// NICCounters count what a NIC has met.
+type NICCounters struct {
+	QueuePairs  int    // made so far, for both roles: as many as were in use at a time at most
+	Connections int    // that flows have used so far, as requester
+	WaitedQP    uint64 // flows that waited for a queue pair
+	WaitedSlot  uint64 // flows that waited for a connection to their peer
+	Dropped     uint64 // packets of flows for which there was no queue pair
+	Retired     uint64 // connections that are not used any more, because a flow on them has failed
+	Returned    uint64 // times that what came late found its queue pair given away, and got another
+}
+
+// pair is a queue pair of the pool.
+type pair struct {
+	q          *nicemu.QP
+	index      uint32
+	generation uint32 // of what it is used for: completions of others are not looked at
+
+	flow  *flow // that it sends, or asks for
+	taken int32 // connection that it takes flows of; -1 for none
+	base  uint64
+
+	settled       bool // it is in the chain
+	since         units.Time
+	before, after *pair
+}
+
+// id is what its work requests have for an ID.
+func (p *pair) id() uint64 { return uint64(p.generation)<<32 | uint64(p.index) }
+
+// flow is one that was started here and has not ended.
+type flow struct {
+	records.Record
+	next *flow
+	peer *peer
+	conn *connection
+	pair *pair
+
+	posted      units.Bytes
+	outstanding int // messages
+	whole       bool
+	acked       uint64 // what the queue pair had counted before
+	came        uint64
+	again       uint64
+}
+
+// peer is a host to which flows of a traffic go.
+type peer struct {
+	index   int32 // among the members
+	made    int32 // connections
+	free    *connection
+	waiting list
+}
+
+// connection is one to a peer, as requester.
+type connection struct {
+	next  *connection
+	slot  int32
+	psn   uint32 // of its next packet
+	flows uint16 // that it has had, modulo
+	label uint16 // that the last one's source port was made of
+}
+
+// taken is a connection as responder.
+type taken struct {
+	pair     *pair // that it has now; nil for none
+	number   uint32
+	expected uint32 // PSN of its next packet, unless the pair knows better
+	first    uint32 // of the flow that came last
+	label    uint16 // of its source port
+	flows    uint16 // that have come, modulo
+}
+
+// NewNIC makes what carries a host's flows by RDMA. It fails where the NIC has no room
+// for what it needs at once: a protection domain, a region, a completion queue.
+func NewNIC(h *Host, t *Table, d *nicemu.Device) (*NIC, error) {
+	l := d.Limits()
+	n := &NIC{
+		host: h, table: t, me: t.of[h.Node], device: d, peers: map[uint32]*peer{}, taker: map[uint32]int32{},
+		cap: qp.Cap{MaxSendWR: min(depth, l.QPWR), MaxRecvWR: min(len(NIC{}.receives), l.QPWR), MaxSendSGE: 1, MaxRecvSGE: 1},
+	}
+	n.events.Notify = func() { h.Wake(h.engine.Now()) }
+	err := d.Reserve(firstNumber, n.find)
+	if err == nil {
+		n.pd, err = d.AllocPD()
+	}
+	if err == nil {
+		n.mr, err = n.pd.RegisterSize(maxMessage, memory.LocalWrite|memory.RemoteWrite|memory.RemoteRead)
+	}
+	if err == nil {
+		n.cq, err = d.CreateCQ(min(l.CQE, 1<<16), &n.events)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: flows by RDMA: %w", d.Name(), err)
+	}
+	n.cq.Arm(false)
+	t.reads = min(t.reads, l.QPRdAtom, l.QPInitRdAtom)
+	m := &t.members[n.me]
+	m.va, m.rkey = n.mr.Addr(0), n.mr.RKey()
+	return n, nil
+}
+
+// Counters are those of the NIC's flows.
+func (n *NIC) Counters() NICCounters {
+	c := n.counters
+	c.QueuePairs = len(n.pool)
+	return c
+}
+
+// Start implements Carrier.
+func (n *NIC) Start(now units.Time, r *records.Record) {
+	f := n.free
+	if f == nil {
+		f = new(flow)
+	} else {
+		n.free = f.next
+	}
+	*f = flow{Record: *r}
+	starter, other := f.From, f.To
+	settings := n.table.traffics[int(f.Traffic)]
+	if settings.Verb == workload.Read {
+		starter, other = f.To, f.From
+	}
+	to, known := n.table.of[int(other)]
+	switch {
+	case int(starter) != n.host.Node:
+		n.refuse(now, f, "started by the wrong host: the one that gets the data starts a READ, all else the one that has it")
+		return
+	case !known:
+		n.refuse(now, f, "to a host that takes no part in the traffic")
+		return
+	}
+	f.peer = n.peer(int(f.Traffic), to)
+	f.conn = n.connect(f.peer)
+	if f.conn == nil {
+		n.counters.WaitedSlot++
+		f.peer.waiting.push(f)
+		return
+	}
+	if n.waiting.head != nil || !n.begin(now, f) {
+		n.counters.WaitedQP++
+		n.waiting.push(f)
+	}
+}
+
+// refuse has a flow fail that cannot be carried, when the host next works.
+func (n *NIC) refuse(now units.Time, f *flow, why string) {
+	f.Failure = why
+	n.refused.push(f)
+	n.host.Wake(now)
+}
+
+// peer gives a peer in a traffic.
+func (n *NIC) peer(traffic int, to int32) *peer {
+	key := n.table.number(0, traffic, to, 0)
+	p := n.peers[key]
+	if p == nil {
+		p = &peer{index: to}
+		n.peers[key] = p
+	}
+	return p
+}
+
+// connect gives a connection that is free; nil if there is none.
+func (n *NIC) connect(p *peer) *connection {
+	c := p.free
+	switch {
+	case c != nil:
+		p.free = c.next
+	case int(p.made) < n.table.Slots():
+		c = &connection{slot: p.made}
+		p.made++
+		n.counters.Connections++
+	}
+	return c
+}
+
+// begin takes a queue pair for a flow and posts its first messages; false if there is no
+// queue pair.
+func (n *NIC) begin(now units.Time, f *flow) bool {
+	if n.begun >= max(1, n.device.Limits().QP/2) {
+		return false
+	}
+	p := n.take(now)
+	if p == nil {
+		return false
+	}
+	n.begun++
+	t, c, s := n.table, f.conn, n.table.traffics[int(f.Traffic)]
+	// A port like that of the flow before would not tell the two apart (find).
+	label := 1 + uint16(mix(f.ID)%maxLabel)
+	if label == c.label {
+		label = 1 + label%maxLabel
+	}
+	c.label = label
+	c.flows++
+	f.SrcPort, f.Started = portOf(label), now
+	there := t.number(responderRole, int(f.Traffic), n.me, c.slot)
+	j := nicemu.Join{
+		Local: t.members[n.me].address(s.IPv6), Remote: t.members[f.peer.index].address(s.IPv6), RemoteQPN: there,
+		PSN: c.psn, MTU: s.MTU, DSCP: s.DSCP, ClassSet: true, FlowLabel: uint32(label),
+	}
+	if s.Verb == workload.Read {
+		j.RdAtomic = uint8(t.reads)
+	}
+	if err := n.join(p, j); err != nil {
+		n.begun--
+		n.release(p)
+		n.retire(f)
+		n.refuse(now, f, err.Error())
+		return true
+	}
+	f.pair, p.flow = p, f
+	f.acked, f.came, f.again = p.q.Progress()
+	n.device.Alias(t.number(0, int(f.Traffic), f.peer.index, c.slot), p.q)
+	n.post(f, &s)
+	return true
+}
+
+// join brings a queue pair of the pool to a new connection.
+func (n *NIC) join(p *pair, j nicemu.Join) error {
+	if p.q.State() != qp.Reset {
+		if err := p.q.SetState(qp.Reset); err != nil {
+			return err
+		}
+	}
+	return p.q.Join(j)
+}
+
+// UDP source ports of flows are those that Linux makes of flow labels (nicemu), from
+// which they take 14 bits.
+const maxLabel = 1<<14 - 1
+
+func portOf(label uint16) uint16   { return 0xc000 | label }
+func labelOf(port uint16) uint16   { return port & maxLabel }
+func before(psn, than uint32) bool { return (psn-than)&(1<<24-1) >= 1<<23 }
+
+// mix makes bits of an ID that look random (the finaliser of splitmix64).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// post posts messages of a flow while there is room for them.
+func (n *NIC) post(f *flow, s *RDMA) {
+	to := &n.table.members[f.peer.index]
+	for !f.whole && f.outstanding < n.cap.MaxSendWR {
+		size := min(s.chunk(), f.Size-f.posted)
+		f.posted += size
+		f.whole = f.posted == f.Size
+		n.sge[0] = n.mr.SGE(0, size)
+		n.wr = transport.SendWR{ID: f.pair.id(), Op: opOf(s.Verb, f.whole), SGL: n.sge[:], RemoteVA: to.va, RKey: to.rkey, Imm: f.Tag}
+		if f.pair.q.PostSend(&n.wr) != nil {
+			f.whole = true // the queue pair has failed: its completions say why
+			return
+		}
+		f.outstanding++
+	}
+}
+
+// opOf is what a message does that is the last of its flow or not.
+func opOf(v workload.Verb, last bool) transport.Op {
+	switch {
+	case v == workload.Read:
+		return transport.Read
+	case v == workload.Send && last:
+		return transport.SendImm
+	case v == workload.Send:
+		return transport.Send
+	case last:
+		return transport.WriteImm
+	}
+	return transport.Write
+}
+
+// Work implements Carrier: it deals with what has completed.
+func (n *NIC) Work(now units.Time) {
+	for f := n.refused.pop(); f != nil; f = n.refused.pop() {
+		f.State = records.Failed
+		n.host.Ended(now, &f.Record, 0)
+		n.forget(f)
+	}
+	for q, ok := n.events.Get(); ok; q, ok = n.events.Get() {
+		_ = q.Ack(1) // it was just taken
+	}
+	n.cq.Arm(false)
+	for {
+		k, err := n.cq.Poll(n.batch[:])
+		for i := range k {
+			n.completed(now, &n.batch[i])
+		}
+		if k < len(n.batch) || err != nil {
+			return
+		}
+	}
+}
+
+// completed deals with a completion.
+func (n *NIC) completed(now units.Time, c *cq.Completion) {
+	p := n.pool[uint32(c.ID)]
+	switch {
+	case uint32(c.ID>>32) != p.generation: // of what it was used for before
+	case p.flow != nil:
+		n.sent(now, p.flow, c)
+	case c.Status == cq.Success && p.taken >= 0:
+		n.came(now, p, c)
+	}
+}
+
+// sent deals with a message of a flow that is complete, or has failed.
+func (n *NIC) sent(now units.Time, f *flow, c *cq.Completion) {
+	f.outstanding--
+	if c.Status != cq.Success {
+		f.State, f.Failure = records.Failed, c.Status.String()
+		n.end(now, f)
+		return
+	}
+	if !f.whole {
+		s := n.table.traffics[int(f.Traffic)]
+		n.post(f, &s)
+	}
+	if f.whole && f.outstanding == 0 {
+		n.end(now, f)
+	}
+}
+
+// end ends a flow, gives back what it had, and lets others begin that wait for it.
+func (n *NIC) end(now units.Time, f *flow) {
+	t, c, p, traffic := n.table, f.conn, f.pair, int(f.Traffic)
+	n.count(f)
+	reads := t.traffics[traffic].Verb == workload.Read
+	key := arrivalKey(f.peer.index, t.number(responderRole, traffic, n.me, c.slot), c.flows)
+	if reads {
+		key, f.Arrived = 0, now
+	}
+	n.device.Alias(t.number(0, traffic, f.peer.index, c.slot), nil)
+	if f.State == records.Failed {
+		// How much of it the peer has taken nobody knows, so neither what PSN it expects.
+		n.retire(f)
+		if reads {
+			f.Arrived = units.Never
+		}
+	} else {
+		c.psn, _ = p.q.PSNs()
+		c.next, f.peer.free = f.peer.free, c
+	}
+	n.begun--
+	n.release(p)
+	n.proceed(now, f.peer)
+	if reads && f.State == records.Done {
+		n.host.Arrived(now, traffic, flowOf(&f.Record), 0)
+	}
+	n.host.Ended(now, &f.Record, key)
+	n.forget(f)
+}
+
+// retire gives up a flow's connection.
+func (n *NIC) retire(f *flow) {
+	f.conn = nil
+	n.counters.Retired++
+}
+
+// proceed lets a flow begin that waits for a connection to a peer, and those that wait
+// for queue pairs.
+func (n *NIC) proceed(now units.Time, to *peer) {
+	if f := to.waiting.head; f != nil {
+		if f.conn = n.connect(to); f.conn != nil {
+			n.waiting.push(to.waiting.pop())
+		}
+	}
+	for f := n.waiting.head; f != nil && n.begin(now, f); f = n.waiting.head {
+		n.waiting.pop()
+	}
+}
+
+// count takes over what the queue pair has counted of a flow.
+func (n *NIC) count(f *flow) {
+	acked, came, again := f.pair.q.Progress()
+	f.Acked, f.Retransmitted = units.Bytes(acked-f.acked), again-f.again
+	if n.table.traffics[int(f.Traffic)].Verb == workload.Read {
+		f.Acked = units.Bytes(came - f.came)
+	}
+}
+
+// forget puts a flow that has ended back.
+func (n *NIC) forget(f *flow) {
+	*f = flow{next: n.free}
+	n.free = f
+}
+
+// UnderWay implements Carrier.
+func (n *NIC) UnderWay(f func(*records.Record)) {
+	for _, p := range n.pool {
+		if p.flow != nil {
+			n.count(p.flow)
+			f(&p.flow.Record)
+		}
+	}
+	n.waiting.each(f)
+	n.refused.each(f)
+	for _, p := range n.peers { // in whatever order: who asks sorts
+		p.waiting.each(f)
+	}
+}
+
+// take gives a queue pair that is of no connection; nil if the NIC can have no more.
+func (n *NIC) take(now units.Time) *pair {
+	if k := len(n.idle); k > 0 {
+		p := n.idle[k-1]
+		n.idle = n.idle[:k-1]
+		return p
+	}
+	if p := n.settled.head; p != nil && now-p.since >= linger && p.q.Quiet() {
+		n.evict(p)
+		return p
+	}
+	if p := n.create(); p != nil {
+		return p
+	}
+	for p := n.settled.head; p != nil; p = p.after {
+		if p.q.Quiet() {
+			n.evict(p)
+			return p
+		}
+	}
+	return nil
+}
+
+// create makes a queue pair; nil if the NIC has as many as it can.
+func (n *NIC) create() *pair {
+	q, err := n.pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: n.cq, RecvCQ: n.cq, SignalAll: true, Cap: n.cap})
+	if err != nil {
+		return nil
+	}
+	p := &pair{q: q, index: uint32(len(n.pool)), taken: -1}
+	n.pool = append(n.pool, p)
+	return p
+}
+
+// release gives a queue pair back.
+func (n *NIC) release(p *pair) {
+	p.generation++
+	p.flow, p.taken = nil, -1
+	n.idle = append(n.idle, p)
+}
+
+// list is flows that wait.
+type list struct{ head, tail *flow }
+
+func (l *list) push(f *flow) {
+	f.next = nil
+	if l.head == nil {
+		l.head = f
+	} else {
+		l.tail.next = f
+	}
+	l.tail = f
+}
+
+func (l *list) pop() *flow {
+	f := l.head
+	if f != nil {
+		l.head = f.next
+		f.next = nil
+	}
+	return f
+}
+
+func (l *list) each(f func(*records.Record)) {
+	for x := l.head; x != nil; x = x.next {
+		f(&x.Record)
+	}
+}
+
+var _ sim.Handler = (*Host)(nil)

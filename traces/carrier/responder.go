@@ -1,0 +1,193 @@
+package carrier
+
+import (
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// find gives the queue pair that takes a request of a connection whose number stands for
+// none: while no flow is under way on it, and for READs always, since nothing tells a
+// responder that those are over. A packet that the connection has not seen begins a flow,
+// also if another should have come before it. One that it has seen is late, or its
+// acknowledgement was lost: it gets an answer and changes nothing.
+func (n *NIC) find(now units.Time, s nicemu.Stray) *nicemu.QP {
+	traffic, from, ok := n.table.parse(s.Number)
+	if op := s.Opcode.Operation(); !ok || op >= roce.ReadFirst && op <= roce.AtomicAck {
+		return nil
+	}
+	i, known := n.taker[s.Number]
+	if !known {
+		i = int32(len(n.taken))
+		n.taken = append(n.taken, taken{number: s.Number})
+		n.taker[s.Number] = i
+	}
+	t, settings := &n.taken[i], n.table.traffics[traffic]
+	if settings.Verb == workload.Read {
+		return n.findRead(now, i, t, from, &settings, s)
+	}
+	if before(s.PSN, t.expected) {
+		if t.pair == nil && !n.restore(now, i, from, &settings, t.expected, s) {
+			return nil
+		}
+		return t.pair.q
+	}
+	if !n.restore(now, i, from, &settings, t.expected, s) {
+		return nil
+	}
+	n.unsettle(t.pair)
+	n.device.Alias(s.Number, t.pair.q)
+	return t.pair.q
+}
+
+// findRead is find for READs, of which a flow may have several: one of another flow has
+// another source port. A response is given again from what the request says, as the
+// specification has it, by whatever queue pair.
+func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.Stray) *nicemu.QP {
+	at := t.expected
+	if t.pair != nil {
+		if _, at = t.pair.q.PSNs(); before(t.expected, at) {
+			t.expected = at
+		}
+	}
+	seen, label := before(s.PSN, t.expected), labelOf(s.SrcPort)
+	switch {
+	case !seen && label != t.label: // a flow begins
+		t.first, at = t.expected, t.expected
+	case !seen && t.pair != nil && at == t.expected:
+		return t.pair.q
+	case !seen: // behind a response that was given again
+		at = t.expected
+	case t.pair != nil && (!before(s.PSN, at) || t.pair.q.Holds(s.PSN)):
+		return t.pair.q
+	case label != t.label || before(s.PSN, t.first):
+		return nil // the flow is over, and nobody waits for a response
+	default: // the response is to be given again, from where it is asked for
+		at = s.PSN
+	}
+	if !n.restore(now, i, from, settings, at, s) {
+		return nil
+	}
+	return t.pair.q
+}
+
+// restore joins a queue pair to a connection, which expects a PSN next: the one that it
+// has, or another of the pool. False if there is none.
+func (n *NIC) restore(now units.Time, i, from int32, settings *RDMA, expected uint32, s nicemu.Stray) bool {
+	t := &n.taken[i]
+	p := t.pair
+	if p == nil {
+		if p = n.take(now); p == nil {
+			n.counters.Dropped++
+			return false
+		}
+		if before(s.PSN, t.expected) {
+			n.counters.Returned++
+		}
+	} else {
+		n.unsettle(p)
+		p.generation++
+	}
+	label := labelOf(s.SrcPort)
+	j := nicemu.Join{
+		Local: s.To, Remote: s.From, RemoteQPN: s.Number&^responderRole&^n.table.peerBits() | uint32(n.me)<<n.table.slotBits,
+		RemotePSN: expected, MTU: settings.MTU, DSCP: settings.DSCP, ClassSet: true, FlowLabel: uint32(label),
+		Access: memory.RemoteWrite | memory.RemoteRead,
+	}
+	if settings.Verb == workload.Read {
+		j.RdAtomic = uint8(n.table.reads)
+	}
+	if m := &n.table.members[from]; s.From != m.address(settings.IPv6) || n.join(p, j) != nil {
+		t.pair = nil
+		n.release(p)
+		return false
+	}
+	p.taken, t.pair, t.label = i, p, label
+	_, p.base, _ = p.q.Progress()
+	if settings.Verb != workload.Read {
+		n.receive(p, n.cap.MaxRecvWR, settings)
+	}
+	n.settle(now, p)
+	return true
+}
+
+// peerBits are those of a number that are the peer's.
+func (t *Table) peerBits() uint32 { return (1<<t.hostBits - 1) << t.slotBits }
+
+// receive posts receive requests, which SENDs go to and WRITEs with immediate data use up.
+func (n *NIC) receive(p *pair, count int, settings *RDMA) {
+	n.list[0] = n.mr.SGE(0, settings.chunk())
+	for i := range count {
+		n.receives[i] = nicemu.RecvWR{ID: p.id(), SGL: n.list[:]}
+	}
+	_, _ = p.q.PostRecvList(n.receives[:count]) // one that has failed meanwhile needs none
+}
+
+// came deals with a message that has come whole.
+func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
+	t := &n.taken[p.taken]
+	traffic, from, _ := n.table.parse(t.number)
+	if c.Flags&cq.WithImm == 0 { // there are more of the flow
+		settings := n.table.traffics[traffic]
+		n.receive(p, 1, &settings)
+		return
+	}
+	_, came, _ := p.q.Progress()
+	f := pattern.Flow{Tag: c.Imm, From: n.table.members[from].Node, To: n.host.Node, Size: units.Bytes(came - p.base)}
+	p.base = came
+	t.flows++
+	_, t.expected = p.q.PSNs()
+	n.device.Alias(t.number, nil)
+	n.settle(now, p)
+	n.host.Arrived(now, traffic, f, arrivalKey(n.me, t.number, t.flows))
+}
+
+// chain is queue pairs in the order in which their flows were over.
+type chain struct{ head, tail *pair }
+
+// settle puts a queue pair at the end of those that others may take.
+func (n *NIC) settle(now units.Time, p *pair) {
+	n.unsettle(p)
+	l := &n.settled
+	p.settled, p.since, p.before, p.after = true, now, l.tail, nil
+	if l.tail == nil {
+		l.head = p
+	} else {
+		l.tail.after = p
+	}
+	l.tail = p
+}
+
+// unsettle takes it out.
+func (n *NIC) unsettle(p *pair) {
+	if !p.settled {
+		return
+	}
+	l := &n.settled
+	if p.before == nil {
+		l.head = p.after
+	} else {
+		p.before.after = p.after
+	}
+	if p.after == nil {
+		l.tail = p.before
+	} else {
+		p.after.before = p.before
+	}
+	p.settled, p.before, p.after = false, nil, nil
+}
+
+// evict takes a queue pair from its connection.
+func (n *NIC) evict(p *pair) {
+	n.unsettle(p)
+	t := &n.taken[p.taken]
+	if _, at := p.q.PSNs(); before(t.expected, at) {
+		t.expected = at
+	}
+	t.pair, p.taken = nil, -1
+	p.generation++
+}
