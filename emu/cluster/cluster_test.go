@@ -48,13 +48,12 @@ func (w work) output() []byte {
 	return b
 }
 
-func (w work) job(t *testing.T) cluster.Job {
+func (w work) job() cluster.Job {
 	payload, err := json.Marshal(w)
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // it has nothing that cannot be JSON
 	}
-	sum := sha256.Sum256(payload)
-	return cluster.Job{ID: hex.EncodeToString(sum[:8]), Payload: payload}
+	return cluster.Job{ID: digest(payload)[:16], Payload: payload}
 }
 
 // do is the function of workers.
@@ -74,15 +73,16 @@ func do(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, 
 	return w.output(), report.Progress(map[string]int{"percent": 100})
 }
 
-// jobs are n jobs of different sizes, some of which need several messages.
-func jobs(t *testing.T, n int) (all []cluster.Job, want map[string]string) {
+// jobs are n jobs of different sizes, some of which need several messages, and the
+// digests of their results.
+func jobs(n int) (all []cluster.Job, want map[string]string) {
 	want = map[string]string{}
 	for i := range n {
 		w := work{Size: i * 10, Seed: uint64(i)}
 		if i%5 == 3 {
 			w.Size = 600_000 + i
 		}
-		all = append(all, w.job(t))
+		all = append(all, w.job())
 		want[all[i].ID] = digest(w.output())
 	}
 	return all, want
@@ -224,12 +224,13 @@ func nothingLeft(ctx context.Context, t *testing.T, c *cluster.Client) {
 }
 
 func TestEachJobHasOneResult(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
 	for i := range 2 {
 		background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Name: fmt.Sprint("w", i), Version: "1", Slots: 2}, do)
 	}
-	all, want := jobs(t, 40)
+	all, want := jobs(40)
 	long := cluster.Job{ID: "long", Payload: append([]byte(`{"Size": 3, "How": "`), append(work{Size: 800_000}.output(), `"}`...)...)}
 	for i, b := range long.Payload[20 : len(long.Payload)-2] { // letters, so that it is JSON
 		long.Payload[20+i] = 'a' + b%16

@@ -41,9 +41,17 @@ var errGivenBack = errors.New("the worker has given the job back")
 // connection is closed for good, as when the server refuses the credentials. While the
 // server is away jobs go on, and results are stored when it is back.
 func (w *Worker) Run(ctx context.Context, run RunFunc) error {
-	host, err := os.Hostname()
+	s, err := w.newShift(run)
 	if err != nil {
 		return err
+	}
+	return s.work(ctx)
+}
+
+func (w *Worker) newShift(run RunFunc) (*shift, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
 	}
 	s := &shift{
 		client: w.Client,
@@ -68,7 +76,7 @@ func (w *Worker) Run(ctx context.Context, run RunFunc) error {
 		s.heartbeat = 2 * time.Second
 	}
 	s.slots = semaphore.NewWeighted(int64(s.info.Slots))
-	return s.work(ctx)
+	return s, nil
 }
 
 type jobKey struct{ experiment, job string }
