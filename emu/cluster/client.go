@@ -102,7 +102,6 @@ func Dial(ctx context.Context, access Access) (*Client, error) {
 func (c *Client) Close() {
 	c.close(errClosed)
 	c.nc.Close()
-	c.opener.Close()
 }
 
 func (c *Client) notice(format string, args ...any) {
@@ -201,6 +200,8 @@ func explainConnect(err error) error {
 		return fmt.Errorf("the NATS server's certificate is of an unknown authority: give the authority's certificate (CA): %w", err)
 	case errors.As(err, &verification):
 		return fmt.Errorf("the NATS server's certificate does not fit: %w", err)
+	case errors.Is(err, nats.ErrTLS):
+		return fmt.Errorf("TLS with the NATS server failed; if it asks for clients' certificates, give one that it knows (certificate and key): %w", err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("the NATS server has no TLS, but the client asks for it: %w", err)
 	case errors.Is(err, nats.ErrNoServers), errors.As(err, &network):

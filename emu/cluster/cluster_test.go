@@ -250,3 +250,311 @@ func TestEachJobHasOneResult(t *testing.T) {
 	}
 	nothingLeft(ctx, t, c)
 }
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	url := serve(t, server.Options{}).URLs()[0]
+	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Name: "w"}, do)
+	var logMu sync.Mutex
+	logged := map[string][]string{}
+	c := &cluster.Coordinator{
+		Client: dial(ctx, t, cluster.Access{URL: url}), Experiment: "e", Poll: quick,
+		Log: func(worker, job, line string) {
+			logMu.Lock()
+			defer logMu.Unlock()
+			logged[job] = append(logged[job], worker+": "+line)
+		},
+	}
+	fail, panics, good := work{Size: 7, How: "fail"}.job(), work{Size: 8, How: "panic"}.job(), work{Size: 9}.job()
+	results := map[string]cluster.Result{}
+	if err := c.Run(ctx, []cluster.Job{fail, panics, good}, func(r cluster.Result) error {
+		results[r.Job] = r
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if r := results[fail.ID]; r.Err != "no way" || !slices.Equal(r.Log, []string{"job of 7 bytes", "this will not do"}) || r.Output != nil || r.Worker != "w" {
+		t.Errorf("failure: %+v", r)
+	}
+	if r := results[panics.ID]; !strings.Contains(r.Err, "panic: help") || !strings.Contains(r.Err, "cluster_test.go") {
+		t.Errorf("panic: %q", r.Err)
+	}
+	if r := results[good.ID]; r.Err != "" || digest(r.Output) != digest(work{Size: 9}.output()) || r.Log != nil {
+		t.Errorf("success: %+v", r)
+	}
+	logMu.Lock()
+	defer logMu.Unlock()
+	if !slices.Equal(logged[fail.ID], []string{"w: job of 7 bytes", "w: this will not do"}) {
+		t.Errorf("log: %q", logged)
+	}
+}
+
+// TestJobsAreGivenBack: a worker that ends hands its jobs over although the ack wait is
+// long, and that is no death.
+func TestJobsAreGivenBack(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	url := serve(t, server.Options{}).URLs()[0]
+	began := make(chan struct{}, 10)
+	stop := background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Name: "first", Slots: 3}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return []byte("half"), nil
+	})
+	all, want := jobs(3)
+	var told notices
+	c := &cluster.Coordinator{Client: dial(ctx, t, cluster.Access{URL: url, Notice: told.tell}), Experiment: "e", Poll: quick, AckWait: time.Hour, Deaths: 1}
+	got, take := collected(t)
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, all, take) }()
+	for range all {
+		<-began
+	}
+	stop()
+	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Name: "second"}, do)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	sameResults(t, got, want)
+	told.await(ctx, t, "worker first has left")
+}
+
+func TestRefusedWorkers(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]struct {
+		version string
+		needs   cluster.Requirement
+		why     string
+	}{
+		"version":      {"v2", cluster.Here("v1"), `is version "v2", not "v1"`},
+		"architecture": {"v1", cluster.Requirement{Version: "v1", Arch: "pdp11"}, "not any/pdp11"},
+		"system":       {"v1", cluster.Requirement{OS: "multics"}, "not multics/any"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := bounded(t)
+			url := serve(t, server.Options{}).URLs()[0]
+			atWorker, atCoordinator := newNotices(), newNotices()
+			background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url, Notice: atWorker.tell}), Name: "stranger", Version: other.version},
+				func(context.Context, cluster.Job, cluster.Reporter) ([]byte, error) {
+					t.Error("the stranger was given a job")
+					return nil, nil
+				})
+			c := &cluster.Coordinator{Client: dial(ctx, t, cluster.Access{URL: url, Notice: atCoordinator.tell}), Experiment: "e", Requirement: other.needs, Poll: quick}
+			all, _ := jobs(3)
+			run, stop := context.WithCancel(ctx)
+			done := make(chan error, 1)
+			go func() { done <- c.Run(run, all, func(cluster.Result) error { return errors.New("a result") }) }()
+			atWorker.await(ctx, t, "experiment e refuses worker stranger", other.why)
+			atCoordinator.await(ctx, t, "worker stranger is refused", other.why)
+			if w := c.Workers(); len(w) != 1 || !strings.Contains(w[0].Refused, other.why) {
+				t.Errorf("workers: %+v", w)
+			}
+			stop()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("coordinator: %v", err)
+			}
+		})
+	}
+}
+
+// TestAbandoned: what a coordinator leaves is listed, can be gone on with by the same
+// requirement, and removed, which ends the jobs of it that run.
+func TestAbandoned(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	url := serve(t, server.Options{}).URLs()[0]
+	client := dial(ctx, t, cluster.Access{URL: url})
+	began, ended := make(chan struct{}, 1), make(chan error, 1)
+	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Name: "w", Version: "1", Slots: 1}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
+		if job.ID != "stuck" {
+			return do(ctx, job, report)
+		}
+		if err := report.Progress(map[string]int{"percent": 40}); err != nil {
+			t.Error(err)
+		}
+		if report.Progress(strings.Repeat("x", 5000)) == nil {
+			t.Error("progress of 5000 bytes is taken")
+		}
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return nil, ctx.Err()
+	})
+	all, _ := jobs(3)
+	all = append(all[:2:2], cluster.Job{ID: "stuck"}, all[2])
+	coordinate := func(ctx context.Context, version string) (*cluster.Coordinator, chan error) {
+		c := &cluster.Coordinator{Client: client, Experiment: "e", Title: "an experiment", Requirement: cluster.Here(version), Poll: quick}
+		done := make(chan error, 1)
+		go func() { done <- c.Run(ctx, all, func(cluster.Result) error { return nil }) }()
+		return c, done
+	}
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	c, done := coordinate(run, "1")
+	<-began
+
+	// What the worker does is seen: by the coordinator and by others.
+	for {
+		w := c.Workers()
+		others, err := client.Workers(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(w) == 1 && len(w[0].Jobs) == 1 && string(w[0].Jobs[0].Progress) == `{"percent":40}` && w[0].Jobs[0].Job == "stuck" &&
+			len(others) == 1 && others[0].Name == "w" && len(others[0].Jobs) == 1 && c.Counts().Running == 1 {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("workers: %+v", w)
+		}
+	}
+
+	if _, second := coordinate(ctx, "1"); true {
+		if err := <-second; !errors.Is(err, cluster.ErrCoordinated) {
+			t.Errorf("a second coordinator: %v", err)
+		}
+	}
+	left, err := client.Experiments(ctx)
+	if err != nil || len(left) != 1 || left[0].Coordinator == "" {
+		t.Errorf("experiments: %+v, %v", left, err)
+	}
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("coordinator: %v", err)
+	}
+	if _, other := coordinate(ctx, "2"); true {
+		if err := <-other; err == nil || !strings.Contains(err.Error(), `it was begun for workers of version "1"`) {
+			t.Errorf("a coordinator of another version: %v", err)
+		}
+	}
+	left, err = client.Experiments(ctx)
+	if err != nil || len(left) != 1 || left[0].ID != "e" || left[0].Title != "an experiment" || left[0].Coordinator != "" ||
+		left[0].Jobs != 4 || left[0].Bytes == 0 || left[0].Requirement != cluster.Here("1") {
+		t.Errorf("experiments: %+v, %v", left, err)
+	}
+	if err := client.Remove(ctx, "e"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		t.Error("the job of an experiment that was removed runs on")
+	}
+	nothingLeft(ctx, t, client)
+	if err := client.Remove(ctx, "e"); err == nil {
+		t.Error("what is not there can be removed")
+	}
+}
+
+// TestUnwantedJobsAreDropped: jobs that the next coordinator does not want are not run,
+// and their results are not given.
+func TestUnwantedJobsAreDropped(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	url := serve(t, server.Options{}).URLs()[0]
+	client := dial(ctx, t, cluster.Access{URL: url})
+	all, want := jobs(10)
+	stopped := errors.New("enough")
+	stop := background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url})}, do)
+	first := &cluster.Coordinator{Client: client, Experiment: "e", Poll: quick}
+	var before []string
+	err := first.Run(ctx, all, func(r cluster.Result) error {
+		if len(before) == 3 {
+			return stopped
+		}
+		before = append(before, r.Job)
+		return nil
+	})
+	if !errors.Is(err, stopped) {
+		t.Fatalf("coordinator: %v", err)
+	}
+	stop()
+	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url})}, do)
+	got, take := collected(t)
+	second := &cluster.Coordinator{Client: client, Experiment: "e", Poll: quick}
+	if err := second.Run(ctx, all[:8], take); err != nil {
+		t.Fatal(err)
+	}
+	for i, job := range all {
+		if i >= 8 || slices.Contains(before, job.ID) {
+			delete(want, job.ID)
+		}
+	}
+	sameResults(t, got, want)
+	if counts := second.Counts(); counts.Taken != len(want) || counts.Before != 8-len(want) {
+		t.Errorf("counts: %+v", counts)
+	}
+	nothingLeft(ctx, t, client)
+}
+
+// TestFullStorage: who cannot store says so, and goes on when there is room. A result that
+// has been given makes room itself.
+func TestFullStorage(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	url := serve(t, server.Options{MaxStore: 3 << 20}).URLs()[0]
+	client := dial(ctx, t, cluster.Access{URL: url})
+	fill := func() {
+		big := cluster.Job{ID: "big", Payload: work{Size: 4 << 20}.output()}
+		err := (&cluster.Coordinator{Client: client, Experiment: "big", Poll: quick}).Run(ctx, []cluster.Job{big}, nil)
+		if !errors.Is(err, cluster.ErrStorageFull) {
+			t.Errorf("a payload larger than the storage: %v", err)
+		}
+	}
+	told := newNotices()
+	began, gate := make(chan struct{}), make(chan struct{})
+	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url, Notice: told.tell}), Name: "w", Version: "1"}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
+		close(began)
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return do(ctx, job, report)
+	})
+	w := work{Size: 1 << 20}
+	got, take := collected(t)
+	done := make(chan error, 1)
+	go func() {
+		done <- (&cluster.Coordinator{Client: client, Experiment: "e", Poll: quick}).Run(ctx, []cluster.Job{w.job()}, func(r cluster.Result) error {
+			fill()
+			return take(r)
+		})
+	}()
+	select {
+	case <-began:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	fill()
+	close(gate)
+	told.await(ctx, t, "worker w: cannot store the result of job "+w.job().ID, "storage is full")
+	if err := client.Remove(ctx, "big"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	sameResults(t, got, map[string]string{w.job().ID: digest(w.output())})
+}
+
+func TestBadIDs(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	client := dial(ctx, t, cluster.Access{URL: serve(t, server.Options{}).URLs()[0]})
+	for want, run := range map[string]func() error{
+		`experiment "a.b"`: func() error { return (&cluster.Coordinator{Client: client, Experiment: "a.b"}).Run(ctx, nil, nil) },
+		`job "*"`: func() error {
+			return (&cluster.Coordinator{Client: client, Experiment: "e"}).Run(ctx, []cluster.Job{{ID: "*"}}, nil)
+		},
+		"two jobs have the id j": func() error {
+			return (&cluster.Coordinator{Client: client, Experiment: "e"}).Run(ctx, []cluster.Job{{ID: "j"}, {ID: "j", Payload: []byte("x")}}, nil)
+		},
+		`experiment ""`: func() error { return client.Remove(ctx, "") },
+	} {
+		if err := run(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

@@ -433,8 +433,8 @@ func (t *tour) confirm(ctx context.Context, job string) error {
 	err := t.insist(ctx, func(ctx context.Context) error {
 		err := t.Client.publish(ctx, m)
 		if errors.Is(explain(err), ErrStorageFull) {
-			// The job itself makes room for this, and the result then for much more.
-			if err := t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, "job"))); err != nil {
+			// The result makes room. If the coordinator dies right here, the job is run again.
+			if err := t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, ">"))); err != nil {
 				return err
 			}
 			return t.Client.publish(ctx, m)

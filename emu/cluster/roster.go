@@ -25,18 +25,19 @@ type heard struct {
 
 // hear takes a worker's word.
 func (r *roster) hear(now time.Time, status WorkerStatus) {
+	status.Refused = r.requirement.Refusal(status.WorkerInfo)
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	h := r.workers[status.Instance]
 	if status.Leaving {
-		if h != nil {
-			delete(r.workers, status.Instance)
-			r.notice("worker %s has left", status.Name)
-		}
-		return
+		delete(r.workers, status.Instance)
+	} else {
+		r.workers[status.Instance] = &heard{status: status, at: now}
 	}
-	status.Refused = r.requirement.Refusal(status.WorkerInfo)
+	r.mu.Unlock()
 	switch {
+	case h != nil && status.Leaving:
+		r.notice("worker %s has left", status.Name)
+	case status.Leaving:
 	case h == nil && status.Refused != "":
 		r.notice("worker %s is refused: it %s", status.Name, status.Refused)
 	case h == nil:
@@ -44,22 +45,26 @@ func (r *roster) hear(now time.Time, status WorkerStatus) {
 	case h.lost:
 		r.notice("worker %s is heard again", status.Name)
 	}
-	r.workers[status.Instance] = &heard{status: status, at: now}
 }
 
 // expire notes which workers have not been heard for four of their heartbeats, and
 // forgets those that have not been for a hundred.
 func (r *roster) expire(now time.Time) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	var lost []string
 	for instance, h := range r.workers {
 		silent := now.Sub(h.at)
 		if silent > 100*h.status.Heartbeat {
 			delete(r.workers, instance)
 		} else if silent > 4*h.status.Heartbeat && !h.lost {
 			h.lost = true
-			r.notice("worker %s has not been heard for %v", h.status.Name, silent.Round(time.Second))
+			lost = append(lost, h.status.Name)
 		}
+	}
+	r.mu.Unlock()
+	slices.Sort(lost)
+	for _, name := range lost {
+		r.notice("worker %s is silent; if it stays so, others get its jobs", name)
 	}
 }
 

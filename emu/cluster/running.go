@@ -125,17 +125,6 @@ func (r *running) keep() {
 // again decides about a job that was delivered before: it may have a result, be under way
 // at another worker, have cost too many workers their lives, or be there to be run.
 func (s *shift) again(r *running) (run bool, err error) {
-	err = r.insist("look for a result of", func(ctx context.Context) error {
-		_, err := r.experiment.stream.GetLastMsgForSubject(ctx, live(r.experiment.id, r.id, "done"))
-		return err
-	})
-	if err == nil {
-		r.finish(func() { r.message.Ack() })
-		return false, nil
-	}
-	if !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return false, err
-	}
 	var tries []string
 	if err := r.insist("look for earlier workers of", func(ctx context.Context) error {
 		info, err := r.experiment.stream.Info(ctx, jetstream.WithSubjectFilter(r.tryPrefix()+"*"))
@@ -158,6 +147,21 @@ func (s *shift) again(r *running) (run bool, err error) {
 			return false, nil
 		case !alive:
 			dead = append(dead, instance)
+		}
+	}
+	// After the others were asked: who has the job no more has stored its result, or has
+	// given it back. And in this order: a result is removed when it is noted as taken.
+	for _, subject := range []string{live(r.experiment.id, r.id, "done"), taken(r.experiment.id, r.id)} {
+		err := r.insist("look for a result of", func(ctx context.Context) error {
+			_, err := r.experiment.stream.GetLastMsgForSubject(ctx, subject)
+			return err
+		})
+		if err == nil {
+			r.finish(func() { r.message.Ack() })
+			return false, nil
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return false, err
 		}
 	}
 	if len(dead) < r.experiment.rules.deaths {

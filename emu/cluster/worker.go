@@ -290,46 +290,44 @@ func (s *shift) takeJobs(ctx context.Context, performed *sync.WaitGroup) {
 func (s *shift) take(ctx context.Context) (*opened, jetstream.Msg) {
 	for {
 		experiments := s.inTurn()
-		for i, e := range experiments {
-			// If there are several, only the first may keep the others waiting, and not for
-			// long.
-			wait := time.Second
-			switch {
-			case i > 0:
-				wait = 0
-			case len(experiments) > 1:
-				wait = 200 * time.Millisecond
-			}
-			m, err := s.fetch(e, wait)
-			if m != nil {
-				if ctx.Err() != nil {
-					m.Nak()
-					return nil, nil
-				}
-				return e, m
-			}
-			if err != nil {
-				s.pause(ctx, min(s.heartbeat, 200*time.Millisecond))
-			}
-			if ctx.Err() != nil {
-				return nil, nil
-			}
+		type request struct {
+			*opened
+			wait time.Duration
 		}
-		if len(experiments) == 0 {
+		var requests []request
+		switch len(experiments) {
+		case 0:
 			select {
 			case <-ctx.Done():
 				return nil, nil
 			case <-s.changed:
 			}
+		case 1:
+			requests = []request{{experiments[0], time.Second}}
+		default:
+			// None keeps the others waiting, but when no other has a job, and not for long.
+			for _, e := range experiments {
+				requests = append(requests, request{e, 0})
+			}
+			requests = append(requests, request{experiments[0], 200 * time.Millisecond})
 		}
-	}
-}
-
-// pause waits.
-func (s *shift) pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+		for _, e := range requests {
+			m, err := s.fetch(e.opened, e.wait)
+			switch {
+			case m != nil && ctx.Err() == nil:
+				return e.opened, m
+			case m != nil:
+				m.Nak()
+			case err != nil: // the experiment has ended, or the server is away
+				select {
+				case <-ctx.Done():
+				case <-time.After(min(s.heartbeat, 200*time.Millisecond)):
+				}
+			}
+			if ctx.Err() != nil {
+				return nil, nil
+			}
+		}
 	}
 }
 
