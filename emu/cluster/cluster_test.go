@@ -449,15 +449,21 @@ func TestAbandoned(t *testing.T) {
 }
 
 // TestUnwantedJobsAreDropped: jobs that the next coordinator does not want are not run,
-// and their results are not given.
+// and results that the first has taken are not given again.
 func TestUnwantedJobsAreDropped(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	url := serve(t, server.Options{}).URLs()[0]
 	client := dial(ctx, t, cluster.Access{URL: url})
 	all, want := jobs(10)
+	unwanted := []string{all[8].ID, all[9].ID}
 	stopped := errors.New("enough")
-	stop := background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url})}, do)
+	stop := background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Slots: 3}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
+		if slices.Contains(unwanted, job.ID) {
+			<-ctx.Done()
+		}
+		return do(ctx, job, report)
+	})
 	first := &cluster.Coordinator{Client: client, Experiment: "e", Poll: quick}
 	var before []string
 	err := first.Run(ctx, all, func(r cluster.Result) error {
@@ -471,19 +477,34 @@ func TestUnwantedJobsAreDropped(t *testing.T) {
 		t.Fatalf("coordinator: %v", err)
 	}
 	stop()
-	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url})}, do)
+
 	got, take := collected(t)
 	second := &cluster.Coordinator{Client: client, Experiment: "e", Poll: quick}
-	if err := second.Run(ctx, all[:8], take); err != nil {
-		t.Fatal(err)
-	}
-	for i, job := range all {
-		if i >= 8 || slices.Contains(before, job.ID) {
-			delete(want, job.ID)
+	done := make(chan error, 1)
+	go func() { done <- second.Run(ctx, all[:8], take) }()
+	for {
+		left, err := client.Experiments(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) == 1 && left[0].Jobs == 8 {
+			break
 		}
 	}
+	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url})}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
+		if slices.Contains(unwanted, job.ID) {
+			t.Errorf("job %s is run", job.ID)
+		}
+		return do(ctx, job, report)
+	})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range append(unwanted, before...) {
+		delete(want, job)
+	}
 	sameResults(t, got, want)
-	if counts := second.Counts(); counts.Taken != len(want) || counts.Before != 8-len(want) {
+	if counts := second.Counts(); counts.Taken != 5 || counts.Before != 3 {
 		t.Errorf("counts: %+v", counts)
 	}
 	nothingLeft(ctx, t, client)

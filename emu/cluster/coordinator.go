@@ -157,7 +157,7 @@ func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) err
 	put := make(chan struct{})
 	parts.Go(func() error {
 		defer close(put)
-		return t.putJobs(pctx, jobs, state)
+		return t.putJobs(pctx, jobs, state.jobs)
 	})
 	parts.Go(func() error { return t.collect(pctx, put, take) })
 	if err := parts.Wait(); err != nil {
@@ -293,13 +293,13 @@ func (t *tour) insist(ctx context.Context, do func(context.Context) error) error
 // putsAtOnce is how many jobs are on their way to the server.
 const putsAtOnce = 32
 
-// putJobs stores the jobs of which there is neither the job nor a result.
-func (t *tour) putJobs(ctx context.Context, jobs []Job, there counted) error {
+// putJobs stores the jobs that are not there.
+func (t *tour) putJobs(ctx context.Context, jobs []Job, there map[string]bool) error {
 	puts, ctx := errgroup.WithContext(ctx)
 	puts.SetLimit(putsAtOnce)
 	seen := map[string]bool{}
 	for _, job := range jobs {
-		if !t.wants(job.ID) || there.jobs[job.ID] || there.done[job.ID] || seen[job.ID] {
+		if !t.wants(job.ID) || there[job.ID] || seen[job.ID] {
 			continue
 		}
 		seen[job.ID] = true

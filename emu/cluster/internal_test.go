@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -177,6 +178,127 @@ func TestASecondCoordinatorIsNoticed(t *testing.T) {
 	})
 	if !errors.Is(err, ErrCoordinated) {
 		t.Errorf("the coordinator ends with %v", err)
+	}
+	stop()
+	<-ended
+}
+
+// TestALateResultIsDropped: a result of a job whose result is taken is not given, and does
+// not stay on the server.
+func TestALateResultIsDropped(t *testing.T) {
+	t.Parallel()
+	ctx, a, b := pair(t)
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	gate := make(chan struct{})
+	go func() {
+		ended <- (&Worker{Client: b, Heartbeat: 20 * time.Millisecond, Slots: 2}).Run(working, func(ctx context.Context, job Job, _ Reporter) ([]byte, error) {
+			if job.ID == "last" {
+				select {
+				case <-gate:
+				case <-ctx.Done():
+				}
+			}
+			return nil, nil
+		})
+	}()
+	first := make(chan struct{})
+	var taken []string
+	done := make(chan error, 1)
+	c := &Coordinator{Client: a, Experiment: "e", Poll: 20 * time.Millisecond}
+	go func() {
+		done <- c.Run(ctx, []Job{{ID: "j"}, {ID: "last"}}, func(r Result) error {
+			taken = append(taken, r.Job)
+			if len(taken) == 1 {
+				close(first)
+			}
+			return nil
+		})
+	}()
+	<-first
+	until(ctx, t, "the result is taken", func() bool { return c.Counts().Taken == 1 })
+	// The coordinator is purging the job, so the conflict may still be there.
+	until(ctx, t, "the late result is stored", func() bool {
+		err := b.store(ctx, "e", "j", "done", label{}, make([]byte, 10), nil)
+		if err != nil && !isConflict(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	stream, err := a.js.Stream(ctx, streamName("e"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, "the late result is removed", func() bool {
+		s, err := census(ctx, stream, "e")
+		return err == nil && !s.done["j"]
+	})
+	close(gate)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	stop()
+	<-ended
+	if !slices.Equal(taken, []string{"j", "last"}) {
+		t.Errorf("results of %q", taken)
+	}
+}
+
+// TestSuspectsRunAlone: jobs at the last try before they have failed have a worker for
+// themselves, however many slots it has.
+func TestSuspectsRunAlone(t *testing.T) {
+	t.Parallel()
+	ctx, a, b := pair(t)
+	jobs := []Job{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	done := make(chan error, 1)
+	go func() {
+		done <- (&Coordinator{Client: a, Experiment: "e", Poll: 50 * time.Millisecond, Deaths: 2}).Run(ctx, jobs, func(r Result) error {
+			if r.Err != "" {
+				t.Errorf("job %s: %s", r.Job, r.Err)
+			}
+			return nil
+		})
+	}()
+	// A worker that is no more had each of them.
+	until(ctx, t, "the jobs are on the server", func() bool {
+		consumer, err := b.js.Consumer(ctx, streamName("e"), workersConsumer)
+		return err == nil && consumer.CachedInfo().NumPending == 3
+	})
+	consumer, err := b.js.Consumer(ctx, streamName("e"), workersConsumer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var delivered []jetstream.Msg
+	for range jobs {
+		m, err := consumer.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		delivered = append(delivered, m)
+	}
+	for _, m := range delivered {
+		if _, err := b.js.Publish(ctx, live("e", jobOf(m.Subject()), "try.ghost"), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Nak(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var running atomic.Int32
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 3}).Run(working, func(context.Context, Job, Reporter) ([]byte, error) {
+			if n := running.Add(1); n != 1 {
+				t.Errorf("%d suspects run side by side", n)
+			}
+			time.Sleep(100 * time.Millisecond) // so that others can begin, if they may
+			running.Add(-1)
+			return nil, nil
+		})
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 	stop()
 	<-ended
