@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,48 +22,16 @@ import (
 
 // Flow is one queue pair of one file.
 type Flow struct {
-	File     string     `json:"file"`
-	NIC      string     `json:"nic"`
-	QPN      uint32     `json:"qpn"`
-	Transfer string     `json:"transfer,omitempty"`
-	Rows     uint64     `json:"rows"`
-	From     units.Time `json:"from"` // beginning of the first interval
-	To       units.Time `json:"to"`   // the last sample
-	Values   []Measured `json:"values"`
+	File     string            `json:"file"`
+	NIC      string            `json:"nic"`
+	QPN      uint32            `json:"qpn"`
+	Transfer string            `json:"transfer,omitempty"`
+	Rows     uint64            `json:"rows"`
+	From     units.Time        `json:"from"` // beginning of the first interval
+	To       units.Time        `json:"to"`   // the last sample
+	Values   []series.Measured `json:"values"`
 
 	lines spread // of the quantity that is drawn
-}
-
-// Measured is what the rows of a flow say of one quantity, those that know it.
-type Measured struct {
-	Name string     `json:"name"`
-	Unit gauge.Unit `json:"unit,omitempty"`
-	Mean float64    `json:"mean"` // over time
-	Min  float64    `json:"min"`
-	Max  float64    `json:"max"`
-	Last float64    `json:"last"`
-	span units.Time // of the rows that know it
-}
-
-// MarshalJSON leaves out of what is never known what nobody measured.
-func (m Measured) MarshalJSON() ([]byte, error) {
-	if m.span == 0 {
-		return json.Marshal(struct {
-			Name string     `json:"name"`
-			Unit gauge.Unit `json:"unit,omitempty"`
-		}{m.Name, m.Unit})
-	}
-	type plain Measured
-	return json.Marshal(plain(m))
-}
-
-func (m *Measured) add(v float64, over units.Time) {
-	if m.span == 0 {
-		m.Min, m.Max = v, v
-	}
-	m.Min, m.Max, m.Last = min(m.Min, v), max(m.Max, v), v
-	m.Mean += (v - m.Mean) * float64(over) / float64(m.span+over)
-	m.span += over
 }
 
 // spread is how far the values of a line go.
@@ -130,7 +97,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 				}
 				if r.takes(&f) {
 					for _, q := range x.Quantities() {
-						f.Values = append(f.Values, Measured{Name: q.Name, Unit: q.Unit})
+						f.Values = append(f.Values, series.Measured{Name: q.Name, Unit: q.Unit})
 					}
 					i = len(r.Flows)
 					r.Flows = append(r.Flows, f)
@@ -148,7 +115,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 			f.To = row.At
 			for k, v := range row.Values {
 				if !math.IsNaN(v) {
-					f.Values[k].add(v, row.Interval)
+					f.Values[k].Add(v, row.Interval)
 				}
 			}
 			if p, ok := merger.add(row, what, r.what.PerInterval); ok {
@@ -246,9 +213,9 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%s\t%.12gs\t%.12gs", f.number(), transfer, f.From.Seconds(), f.To.Seconds())
 		for k := range f.Values {
 			if m := &f.Values[k]; r.shows(f.File, k) {
-				fmt.Fprint(t, "\t", m.text(m.Mean))
+				fmt.Fprint(t, "\t", measuredText(m, m.Mean))
 				if m.Name == "rtt" {
-					fmt.Fprint(t, "\t", m.text(m.Max))
+					fmt.Fprint(t, "\t", measuredText(m, m.Max))
 				}
 			}
 		}
@@ -264,19 +231,19 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 // flows that are shown knows it, and it is not always 0.
 func (r *flowSeriesReview) shows(file string, k int) bool {
 	return slices.ContainsFunc(r.Flows, func(f Flow) bool {
-		return f.File == file && f.Values[k].span > 0 && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
+		return f.File == file && f.Values[k].Known() && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
 	})
 }
 
-func (m *Measured) text(v float64) string {
-	if m.span == 0 {
+func measuredText(m *series.Measured, v float64) string {
+	if !m.Known() {
 		return "-"
 	}
 	return report.Gauge(gauge.Value{Unit: m.Unit, Value: v})
 }
 
-// flowScales are the units of an axis by those of what it shows.
-var flowScales = map[gauge.Unit][]scale{
+// gaugeScales are the units of an axis by those of what it shows.
+var gaugeScales = map[gauge.Unit][]scale{
 	gauge.Bytes: sizes, gauge.BitsPerSecond: rates, gauge.Seconds: seconds, gauge.Share: ratios, gauge.YesNo: ratios, gauge.Number: ratios,
 }
 
@@ -301,7 +268,7 @@ func (r *flowSeriesReview) Picture() (*Picture, string, error) {
 	if r.options.To != units.Never {
 		to = r.options.To
 	}
-	p, x, y, err := overTime(&r.options, from, to, r.what.String(), flowScales[r.what.Unit], max(all.most, 0), all.tiny)
+	p, x, y, err := overTime(&r.options, from, to, r.what.String(), gaugeScales[r.what.Unit], max(all.most, 0), all.tiny)
 	if err != nil {
 		return nil, "", err
 	}

@@ -19,7 +19,8 @@ import (
 // 0. The last one has a rate control without gauges.
 func pairs(t *testing.T, name string, n int) string {
 	t.Helper()
-	r := series.NewFlows(series.FlowOptions{Gauges: []gauge.Gauge{{Name: "alpha", Unit: gauge.Share}, {Name: "gradient"}}, Ring: 1000 * n})
+	gauges, _ := series.GaugeColumns(series.OfControl, [][]gauge.Gauge{{{Name: "alpha", Unit: gauge.Share}, {Name: "gradient"}}})
+	r := series.NewFlows(series.FlowOptions{Gauges: gauges, Ring: 1000 * n})
 	tap := r.NewTap()
 	for k := 1; k <= 1000; k++ {
 		var samples []series.FlowSample

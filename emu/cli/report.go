@@ -38,7 +38,8 @@ one kind are drawn into one picture.
   weft report before.csv after.csv -o delay.png --what delay --log-x
   weft report dcqcn.csv none.csv -o slowdown.png --what slowdown-by-size --log-y
 
-Of a series of queues --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `;
+Of a series of queues --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `,
+or a gauge in its columns, such as mark-probability;
 of one of flows one of ` + strings.Join(series.FlowQuantityNames(), ", ") + `, or a gauge
 of rate control in its columns, such as alpha;
 of flow records one of ` + strings.Join(chart.FlowPictures(), ", ") + `;

@@ -165,20 +165,12 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 
 // gaugeColumns gives the gauges of the rate controls of all NICs, each name and unit
 // once, and by NIC which of them are its own, in their order.
-func (f *Fabric) gaugeColumns() (all []gauge.Gauge, columns [][]int) {
+func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
+	var lists [][]gauge.Gauge
 	for _, n := range f.nics {
-		var own []int
-		for _, g := range n.Settings().Control.Gauges() {
-			i := slices.IndexFunc(all, func(o gauge.Gauge) bool { return o.Name == g.Name && o.Unit == g.Unit })
-			if i < 0 {
-				i = len(all)
-				all = append(all, g)
-			}
-			own = append(own, i)
-		}
-		columns = append(columns, own)
+		lists = append(lists, n.Settings().Control.Gauges())
 	}
-	return all, columns
+	return series.GaugeColumns(series.OfControl, lists)
 }
 
 // flows are those that one goroutine samples.

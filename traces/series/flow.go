@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -41,10 +40,10 @@ type FlowSample struct {
 
 // FlowOptions say what is recorded.
 type FlowOptions struct {
-	Gauges  []gauge.Gauge // columns: each name and unit once
-	Wait    bool          // as Options.Wait
-	Ring    int           // samples between each producer and the consumer
-	MaxRows uint64        // end after this many rows; 0 = MaxRows
+	Gauges  []Gauge // that have columns, in their order
+	Wait    bool    // as Options.Wait
+	Ring    int     // samples between each producer and the consumer
+	MaxRows uint64  // end after this many rows; 0 = MaxRows
 }
 
 // FlowRecorder is one recording of flows, from NewFlows to the end of Run.

@@ -13,7 +13,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-var gauges = []gauge.Gauge{{Name: "alpha", Unit: gauge.Share}, {Name: "rtt", Unit: gauge.Seconds}, {Name: "stage"}, {Name: "w", Unit: gauge.Bytes}}
+var gauges, _ = GaugeColumns(OfControl, [][]gauge.Gauge{{{Name: "alpha", Unit: gauge.Share}, {Name: "rtt", Unit: gauge.Seconds}, {Name: "stage"}, {Name: "w", Unit: gauge.Bytes}}})
 
 func sampleOf(at, interval units.Time, order int32, f Flow, r FlowReading) FlowSample {
 	for len(r.Gauges) < len(gauges) {
@@ -82,7 +82,7 @@ func TestFlowCSV(t *testing.T) {
 // columns.
 func TestFlowAmbiguous(t *testing.T) {
 	var out bytes.Buffer
-	r := NewFlows(FlowOptions{Gauges: []gauge.Gauge{{Name: "cwnd", Unit: gauge.Bytes}, {Name: "cwnd"}}})
+	r := NewFlows(FlowOptions{Gauges: []Gauge{{OfControl, gauge.Gauge{Name: "cwnd", Unit: gauge.Bytes}}, {OfControl, gauge.Gauge{Name: "cwnd"}}}})
 	r.Close()
 	if _, err := r.Run(&out); err != nil {
 		t.Fatal(err)

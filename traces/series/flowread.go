@@ -102,7 +102,7 @@ func NewFlowReader(r io.Reader) (*FlowReader, error) {
 		return nil, fmt.Errorf("it lacks the column %s", strings.Join(missing, ", "))
 	}
 	for i, column := range header {
-		if g, ok := gaugeOf(column); ok {
+		if g, ok := gaugeOf(column, OfControl); ok {
 			x.quantities = append(x.quantities, FlowQuantity{Name: g.Name, Unit: g.Unit, column: strings.Clone(column)})
 			x.columns = append(x.columns, i)
 		}

@@ -3,16 +3,14 @@ package series
 import (
 	"bufio"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // FlowColumns are the names of the columns that every series of flows has, in their
-// order. Behind them are those of the gauges (GaugeColumn). What a row does not know
+// order. Behind them are those of the gauges (Gauge.Column). What a row does not know
 // is empty.
 var FlowColumns = [flowColumnCount]string{
 	flowTime: "time_s", flowInterval: "interval_s", flowNIC: "nic", flowQPN: "qpn", flowTransfer: "transfer",
@@ -38,29 +36,6 @@ const (
 	flowColumnCount
 )
 
-// gaugePrefix begins the names of the columns of gauges, so that they cannot be those
-// of others.
-const gaugePrefix = "cc_"
-
-// unitSuffixes end the names of the columns of gauges.
-var unitSuffixes = map[gauge.Unit]string{
-	gauge.Bytes: "_bytes", gauge.BitsPerSecond: "_bps", gauge.Seconds: "_s", gauge.Share: "_share", gauge.YesNo: "_yes",
-}
-
-// GaugeColumn is the column of a gauge of rate controls: cc_alpha_share, cc_rtt_s.
-func GaugeColumn(g gauge.Gauge) string { return gaugePrefix + g.Name + unitSuffixes[g.Unit] }
-
-// gaugeOf is the reverse of GaugeColumn, without the help.
-func gaugeOf(column string) (g gauge.Gauge, ok bool) {
-	name, ok := strings.CutPrefix(column, gaugePrefix)
-	for unit, suffix := range unitSuffixes {
-		if short, found := strings.CutSuffix(name, suffix); found {
-			return gauge.Gauge{Name: short, Unit: unit}, ok
-		}
-	}
-	return gauge.Gauge{Name: name}, ok
-}
-
 // flowWriter formats samples of flows as CSV.
 type flowWriter struct {
 	out  *bufio.Writer
@@ -69,13 +44,9 @@ type flowWriter struct {
 	at   [2]units.Time
 }
 
-func newFlowWriter(w io.Writer, gauges []gauge.Gauge) *flowWriter {
+func newFlowWriter(w io.Writer, gauges []Gauge) *flowWriter {
 	x := &flowWriter{out: bufio.NewWriterSize(w, 1<<16)}
-	header := strings.Join(FlowColumns[:], ",")
-	for _, g := range gauges {
-		header += "," + GaugeColumn(g)
-	}
-	_, _ = x.out.WriteString(header + "\n") // bufio keeps the error
+	_, _ = x.out.WriteString(strings.Join(append(FlowColumns[:], columnsOf(gauges)...), ",") + "\n") // bufio keeps the error
 	return x
 }
 
@@ -101,12 +72,7 @@ func (w *flowWriter) row(s *FlowSample) error {
 	for _, n := range [...]uint64{s.Acked, s.Received, rate(s.Acked, s.Interval), rate(s.Received, s.Interval)} {
 		b = strconv.AppendUint(append(b, ','), n, 10)
 	}
-	for _, v := range s.Gauges {
-		if b = append(b, ','); !math.IsNaN(v) {
-			b = strconv.AppendFloat(b, v, 'g', -1, 64)
-		}
-	}
-	w.line = append(b, '\n')
+	w.line = append(appendGauges(b, s.Gauges), '\n')
 	// What reaches the file ends with a whole row, as in writer.row.
 	if w.out.Available() < len(w.line) {
 		if err := w.out.Flush(); err != nil {
