@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -79,23 +78,10 @@ func WriteEdgeFlows(w io.Writer, flows []fabric.EdgeFlow, limit int) {
 	}
 }
 
-// flowText names a flow, such as "tcp 10.0.0.1:5201 > h2 10.0.0.2:40000".
+// flowText names a flow, such as "tcp 10.0.0.1:5201 > 10.0.0.2:40000".
 func flowText(f *fabric.EdgeFlow) string {
-	if !f.To.IsValid() {
-		return "all others"
+	if f.Flow != "" {
+		return f.Flow + " " + f.Ends()
 	}
-	end := func(a netip.Addr, port uint16) string {
-		if port == 0 {
-			return a.String()
-		}
-		return netip.AddrPortFrom(a, port).String()
-	}
-	text := fmt.Sprintf("%s %s > %s", f.Protocol, end(f.From, f.SrcPort), end(f.To, f.DstPort))
-	switch {
-	case f.Flow != "":
-		text = f.Flow + " " + text
-	case f.QP > 0:
-		text += fmt.Sprintf(" QP %d", f.QP)
-	}
-	return text
+	return f.Name()
 }
