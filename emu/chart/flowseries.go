@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +21,13 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Flow is one queue pair of one file.
+// Flow is one queue pair, or one flow of an edge service, of one file.
 type Flow struct {
 	File     string            `json:"file"`
 	NIC      string            `json:"nic"`
-	QPN      uint32            `json:"qpn"`
+	QPN      uint32            `json:"qpn,omitempty"`
 	Transfer string            `json:"transfer,omitempty"`
+	Name     string            `json:"flow,omitempty"` // of a flow of an edge service
 	Rows     uint64            `json:"rows"`
 	From     units.Time        `json:"from"` // beginning of the first interval
 	To       units.Time        `json:"to"`   // the last sample
@@ -50,9 +52,17 @@ func (s *spread) add(v float64) {
 	}
 }
 
-func (f *Flow) key() series.Flow { return series.Flow{NIC: f.NIC, QPN: f.QPN, Transfer: f.Transfer} }
+func (f *Flow) key() series.Flow {
+	return series.Flow{NIC: f.NIC, QPN: f.QPN, Transfer: f.Transfer, Name: f.Name}
+}
 
-func (f *Flow) number() string { return fmt.Sprintf("%s#%d", f.NIC, f.QPN) }
+// number names the flow as no other.
+func (f *Flow) number() string {
+	if f.Name != "" {
+		return f.NIC + " " + f.Name
+	}
+	return fmt.Sprintf("%s#%d", f.NIC, f.QPN)
+}
 
 // flowSeriesReview is what there is to say of series of flows.
 type flowSeriesReview struct {
@@ -89,7 +99,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 			i, known := at[row.Flow]
 			if !known {
 				i = -1
-				f := Flow{File: file, NIC: row.NIC, QPN: row.QPN, Transfer: row.Transfer, From: row.At - row.Interval}
+				f := Flow{File: file, NIC: row.NIC, QPN: row.QPN, Transfer: row.Transfer, Name: row.Name, From: row.At - row.Interval}
 				for _, name := range f.names() {
 					if !slices.Contains(names, name) {
 						names = append(names, name)
@@ -126,7 +136,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 		}
 	}
 	if o.Average > 0 && !r.what.PerInterval {
-		return nil, fmt.Errorf("--average is for goodput and received, and %s is of an instant", r.what)
+		return nil, fmt.Errorf("--average is for goodput, received and sent, and %s is of an instant", r.what)
 	}
 	r.Flows = slices.DeleteFunc(r.Flows, func(f Flow) bool { return f.Rows == 0 })
 	return r, r.missing(names, from, to)
@@ -155,11 +165,14 @@ func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, wha
 func (f *Flow) names() []string {
 	host, _, _ := strings.Cut(f.NIC, ":")
 	names := []string{host, f.NIC, f.number()}
-	if f.Transfer != "" {
-		names = append(names, f.Transfer)
+	if name := f.given(); name != "" {
+		names = append(names, name)
 	}
 	return names
 }
+
+// given is the name of the flow's transfer, or its own; "" if it has none.
+func (f *Flow) given() string { return cmp.Or(f.Transfer, f.Name) }
 
 // takes tells whether a flow is asked for.
 func (r *flowSeriesReview) takes(f *Flow) bool {
@@ -298,17 +311,21 @@ func (r *flowSeriesReview) Picture() (*Picture, string, error) {
 	return p, note, nil
 }
 
-// nameOf names a flow after its transfer if no other flow that is drawn has the name,
+// nameOf names a flow after its transfer, or by its own name, if no other flow that is drawn has the name,
 // otherwise after its number.
 func (r *flowSeriesReview) nameOf(f *Flow, drawn []*Flow) string {
-	name := f.Transfer
+	name := f.given()
 	alike := 0
 	for _, o := range drawn {
-		if o.File == f.File && o.Transfer == f.Transfer {
+		if o.File == f.File && o.given() == name {
 			alike++
 		}
 	}
-	if name == "" || alike > 1 {
+	switch {
+	case name != "" && alike == 1:
+	case f.Name != "":
+		name = f.number()
+	default:
 		name = strings.TrimSpace(name + " " + f.number())
 	}
 	if len(r.files) > 1 {

@@ -13,18 +13,21 @@ import (
 // order. Behind them are those of the gauges (Gauge.Column). What a row does not know
 // is empty.
 var FlowColumns = [flowColumnCount]string{
-	flowTime: "time_s", flowInterval: "interval_s", flowNIC: "nic", flowQPN: "qpn", flowTransfer: "transfer",
+	flowTime: "time_s", flowInterval: "interval_s", flowNIC: "nic", flowQPN: "qpn", flowTransfer: "transfer", flowName: "flow",
 	flowRate: "rate_bps", flowWindow: "window_bytes", flowInFlight: "in_flight_bytes", flowRTT: "rtt_s",
 	flowAcked: "acked_bytes", flowReceived: "received_bytes", flowGoodput: "goodput_bps", flowReceivedRate: "received_bps",
+	flowWaiting: "waiting_bytes", flowSent: "sent_bytes", flowSentRate: "sent_bps", flowDropped: "dropped_packets",
 }
 
-// The columns of series of flows.
+// The columns of series of flows. Those from flowWindow to flowReceivedRate are empty of
+// flows of edge services, and those behind them of queue pairs.
 const (
 	flowTime = iota
 	flowInterval
 	flowNIC
-	flowQPN
+	flowQPN          // empty of a flow of an edge service
 	flowTransfer     // empty where there is none
+	flowName         // of a flow of an edge service
 	flowRate         // at which it may send; empty without limit
 	flowWindow       // empty without limit
 	flowInFlight     //
@@ -33,6 +36,10 @@ const (
 	flowReceived     // payload over the interval
 	flowGoodput      // acked, in bits per second
 	flowReceivedRate // received, in bits per second
+	flowWaiting      // in the edge service
+	flowSent         // frames over the interval
+	flowSentRate     // sent, in bits per second
+	flowDropped      // over the interval
 	flowColumnCount
 )
 
@@ -56,21 +63,18 @@ func (w *flowWriter) row(s *FlowSample) error {
 		w.time = append(appendSeconds(append(appendSeconds(w.time[:0], s.At), ','), s.Interval), ',')
 	}
 	b := append(append(append(w.line[:0], w.time...), s.NIC...), ',')
-	b = append(strconv.AppendUint(b, uint64(s.QPN), 10), ',')
-	b = append(append(b, s.Transfer...), ',')
+	if s.Name == "" {
+		b = strconv.AppendUint(b, uint64(s.QPN), 10)
+	}
+	b = append(append(append(b, ','), s.Transfer...), ',')
+	b = append(append(b, s.Name...), ',')
 	if s.Rate > 0 {
 		b = strconv.AppendUint(b, uint64(s.Rate), 10)
 	}
-	b = append(b, ',')
-	if s.Window > 0 {
-		b = strconv.AppendInt(b, int64(s.Window), 10)
-	}
-	b = append(strconv.AppendInt(append(b, ','), int64(s.InFlight), 10), ',')
-	if s.RTT > 0 {
-		b = appendSeconds(b, s.RTT)
-	}
-	for _, n := range [...]uint64{s.Acked, s.Received, rate(s.Acked, s.Interval), rate(s.Received, s.Interval)} {
-		b = strconv.AppendUint(append(b, ','), n, 10)
+	if b = append(b, ','); s.Name == "" {
+		b = appendPair(b, s)
+	} else {
+		b = appendEdge(b, s)
 	}
 	w.line = append(appendGauges(b, s.Gauges), '\n')
 	// What reaches the file ends with a whole row, as in writer.row.
@@ -81,4 +85,28 @@ func (w *flowWriter) row(s *FlowSample) error {
 	}
 	_, err := w.out.Write(w.line)
 	return err
+}
+
+// appendPair writes the columns behind the rate, of a queue pair.
+func appendPair(b []byte, s *FlowSample) []byte {
+	if s.Window > 0 {
+		b = strconv.AppendInt(b, int64(s.Window), 10)
+	}
+	b = append(strconv.AppendInt(append(b, ','), int64(s.InFlight), 10), ',')
+	if s.RTT > 0 {
+		b = appendSeconds(b, s.RTT)
+	}
+	for _, n := range [...]uint64{s.Acked, s.Received, rate(s.Acked, s.Interval), rate(s.Received, s.Interval)} {
+		b = strconv.AppendUint(append(b, ','), n, 10)
+	}
+	return append(b, ",,,,"...)
+}
+
+// appendEdge writes them of a flow of an edge service.
+func appendEdge(b []byte, s *FlowSample) []byte {
+	b = append(b, ",,,,,,"...)
+	for _, n := range [...]uint64{uint64(s.Waiting), s.Sent, rate(s.Sent, s.Interval), s.Dropped} {
+		b = strconv.AppendUint(append(b, ','), n, 10)
+	}
+	return b
 }
