@@ -256,3 +256,53 @@ func TestEdgeFlowSamplingDoesNotAllocate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEdgeFlowThatAges: a flow that is old by the next sample has one more row, with what it
+// sent until then, and then no more, though nobody forgets it.
+func TestEdgeFlowThatAges(t *testing.T) {
+	f := New(parse(t, `
+duration: 1ms
+topology:
+  kinds: {host: {attach: none}}
+  generate: {star: {hosts: 2, rate: 1Gbps, delay: 1us}}
+  nodes: {h1: {edge: {limit: {rate: 500Mbps, age: 20us}}}}
+workload: [{cbr: {name: x, from: h1, to: h2, rate: 200Mbps, size: 100B, for: 250us}}]
+`))
+	rows, quantities, _ := recordFlows(t, f, FlowSeries{Every: 100 * us}, advanceTo(t, f, ms))
+	sent := slices.IndexFunc(quantities, func(q series.FlowQuantity) bool { return q.Name == "sent" })
+	sum := 0.0
+	for _, r := range rows {
+		sum += math.Round(r.Values[sent] * r.Interval.Seconds() / 8)
+	}
+	if want := float64(statusOf(f, "h1").TxBytes); sum != want || want == 0 || len(rows) != 3 || rows[2].At != 300*us {
+		t.Errorf("%d rows say %v bytes, want %v: %+v", len(rows), sum, want, rows)
+	}
+}
+
+// TestEdgeFlowsTakePlaces: a flow that is forgotten gives its place to others when its last
+// row is written.
+func TestEdgeFlowsTakePlaces(t *testing.T) {
+	defer func(n int) { maxEdgeRows = n }(maxEdgeRows)
+	maxEdgeRows = 1
+	f := New(parse(t, `
+duration: 3ms
+topology:
+  kinds: {host: {attach: none}}
+  generate: {star: {hosts: 2, rate: 1Gbps, delay: 1us}}
+  nodes: {h1: {edge: {limit: {rate: 500Mbps, age: 20us}}}}
+workload:
+  - {cbr: {name: first, from: h1, to: h2, rate: 100Mbps, size: 100B, for: 50us}}
+  - {cbr: {name: second, from: h1, to: h2, rate: 100Mbps, size: 100B, at: 200us, for: 50us}}
+  - {cbr: {name: third, from: h1, to: h2, rate: 100Mbps, size: 100B, at: 1200us, for: 50us}}
+`))
+	var out bytes.Buffer
+	r := f.RecordFlows(FlowSeries{Every: ms}, &out)
+	runUntil(t, f, 3*ms)
+	if _, err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	if r.Things != 2 || r.LeftOut != 1 || strings.Count(text, ",first,") != 1 || strings.Contains(text, "second") || strings.Count(text, ",third,") != 1 {
+		t.Errorf("%d flows have rows, %d have none:\n%s", r.Things, r.LeftOut, text)
+	}
+}
