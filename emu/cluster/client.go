@@ -193,6 +193,7 @@ func explainConnect(err error) error {
 	var unknown x509.UnknownAuthorityError
 	var verification *tls.CertificateVerificationError
 	var network net.Error
+	var operation *net.OpError
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
 		return fmt.Errorf("the NATS server refused the credentials: %w", err)
@@ -200,7 +201,9 @@ func explainConnect(err error) error {
 		return fmt.Errorf("the NATS server's certificate is of an unknown authority: give the authority's certificate (CA): %w", err)
 	case errors.As(err, &verification):
 		return fmt.Errorf("the NATS server's certificate does not fit: %w", err)
-	case errors.Is(err, nats.ErrTLS):
+	// Depending on who is quicker, a server that wants another certificate says so or just
+	// closes the connection.
+	case errors.Is(err, nats.ErrTLS), errors.As(err, &operation) && operation.Op == "remote error":
 		return fmt.Errorf("TLS with the NATS server failed; if it asks for clients' certificates, give one that it knows (certificate and key): %w", err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("the NATS server has no TLS, but the client asks for it: %w", err)
