@@ -211,7 +211,7 @@ func TestExperimentInterrupted(t *testing.T) {
 func TestExperimentErrors(t *testing.T) {
 	weft := built(t)
 	for _, c := range []struct{ old, new, want string }{
-		{"queue.limit: 5KB", "queue.limit: 5Kb", "small.yaml:14:"},
+		{"queue.limit: 5KB", "queue.limit: 5Kb", "small.yaml:13:"},
 		{"topology.kinds.switch.queue.limit: 5KB", "topology.kinds.switch.queue.limt: 5KB", `unknown key "limt"`},
 		{"of: streams, column: loss_share", "of: streams, column: loss_shar", `did you mean "loss_share"`},
 		{"stat: max}\n  delay", "stat: maximum}\n  delay", `"maximum" is no statistic`},
