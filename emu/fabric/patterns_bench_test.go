@@ -170,7 +170,7 @@ func BenchmarkAllToAll(b *testing.B) {
 					nic = fmt.Sprintf("{timeout: 16.8ms, limits: {max_qp: %d}}", c.limit)
 				}
 				p := starOf(b, c.hosts, nic, "")
-				p.Traffic = []spec.Traffic{{Name: "x", Pattern: &everybody{hostsOf(p)}, RDMA: &carrier.RDMA{}}}
+				p.Traffic = []plan.Traffic{{Name: "x", Pattern: &everybody{hostsOf(p)}, RDMA: &carrier.RDMA{}}}
 				f := New(p)
 				s, _ := records.NewStatistics()
 				f.SetFlowSink(s, false)
