@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -68,7 +69,7 @@ func (r *Report) writeMeasure(w io.Writer, h *Header) {
 	for _, f := range r.Factors {
 		head = append(head, f.Name)
 	}
-	head = append(head, "mean", "95% CI", "n")
+	head = append(head, string(h.Center), "95% CI", "n")
 	if hasPaper {
 		head = append(head, "paper", "ratio", "source")
 	}
@@ -79,11 +80,7 @@ func (r *Report) writeMeasure(w io.Writer, h *Header) {
 			line = append(line, s.Bin)
 		}
 		line = append(line, s.Levels...)
-		ci := "-"
-		if s.CI.Known() {
-			ci = "± " + table.Format(h.Unit, float64(s.CI), 2)
-		}
-		line = append(line, table.Format(h.Unit, float64(s.Mean), digits), ci, fmt.Sprint(len(s.Values)))
+		line = append(line, table.Format(h.Unit, float64(s.Value), digits), s.Interval(h.Unit), fmt.Sprint(len(s.Values)))
 		if hasPaper {
 			if s.Paper != nil {
 				line = append(line, table.Format(h.Unit, s.Paper.Value, digits), table.Format("", float64(s.Ratio), 3), s.Paper.String())
@@ -105,6 +102,18 @@ func (p *PaperValue) String() string {
 		return p.Source + ", remembered"
 	}
 	return p.Source
+}
+
+// Interval prints the 95% confidence interval of a value of some unit.
+func (s *Summary) Interval(unit string) string {
+	half, other := s.High-s.Value, s.Value-s.Low
+	switch {
+	case !s.Low.Known():
+		return "-"
+	case math.Abs(float64(half-other)) <= 1e-9*math.Abs(float64(half)):
+		return "± " + table.Format(unit, float64(half), 2)
+	}
+	return table.Format(unit, float64(s.Low), digits) + " to " + table.Format(unit, float64(s.High), digits)
 }
 
 // Of gives the summaries of a measure, bin by bin.

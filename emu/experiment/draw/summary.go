@@ -41,10 +41,10 @@ type columns struct {
 func (c *columns) add(x, scale float64, s *experiment.Summary) {
 	y, low, high, said := table.Unknown, table.Unknown, table.Unknown, table.Unknown
 	if s != nil {
-		y = float64(s.Mean) * scale
+		y = float64(s.Value) * scale
 		low, high = y, y
-		if s.CI.Known() {
-			low, high = y-float64(s.CI)*scale, y+float64(s.CI)*scale
+		if s.Low.Known() {
+			low, high = float64(s.Low)*scale, float64(s.High)*scale
 		}
 		if s.Paper != nil {
 			said, c.seen = s.Paper.Value*scale, true
@@ -152,7 +152,7 @@ func (d *drawer) heat(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 			}
 			v := table.Unknown
 			if s := d.at(p.Measure, "", at); s != nil {
-				v = float64(s.Mean) * scale
+				v = float64(s.Value) * scale
 			}
 			values = append(values, v)
 		}

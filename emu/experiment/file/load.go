@@ -11,7 +11,6 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/cell"
-	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
@@ -69,7 +68,6 @@ type resolver struct {
 	e       *experiment.Experiment
 
 	levels [][]level // by factor
-	plan   *plan.Plan
 }
 
 // level is one of a factor: what it changes in the lab.
