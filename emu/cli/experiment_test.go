@@ -300,3 +300,35 @@ func TestExperimentOnWorkers(t *testing.T) {
 		}
 	}
 }
+
+// TestExperimentsOfTheTree runs the quick forms of the experiments that come with weft, or
+// the whole of those that have none: what is expected of them holds.
+func TestExperimentsOfTheTree(t *testing.T) {
+	weft := built(t)
+	var files []string
+	for _, pattern := range []string{"../../papers/*/*.yaml", "../../scripts/experiments/*.yaml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		files = append(files, found...)
+	}
+	for _, f := range files {
+		t.Run(filepath.Base(f), func(t *testing.T) {
+			src, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := []string{"experiment", f, "-o", filepath.Join(t.TempDir(), "out")}
+			if strings.Contains(string(src), "\nquick:") {
+				if o, e, code := runWeft(t, weft, append(args, "--list")...); code != 0 {
+					t.Fatalf("the full form: exit code %d\n%s%s", code, o, e)
+				}
+				args = append(args, "--quick")
+			}
+			if o, e, code := runWeft(t, weft, args...); code != 0 {
+				t.Errorf("exit code %d\n%s%s", code, o, e)
+			}
+		})
+	}
+}
