@@ -47,12 +47,71 @@ func (r *Report) WriteText(w io.Writer) {
 	if r.Partial != "" {
 		fmt.Fprintln(w, "PARTIAL ", r.Partial)
 	}
+	together := r.together()
+	if len(together) > 1 {
+		fmt.Fprintln(w)
+		r.writeTogether(w, together)
+	}
 	for i := range r.Measures {
+		if len(together) > 1 && slices.Contains(together, &r.Measures[i]) {
+			continue
+		}
 		fmt.Fprintln(w)
 		r.writeMeasure(w, &r.Measures[i])
 	}
 	r.writeFailures(w)
 	r.writeVerdicts(w)
+}
+
+// maxTogether is how many combinations of levels stand side by side in one table.
+const maxTogether = 5
+
+// together gives the measures that stand in one table, a row for each: those without bins,
+// if there are few combinations of levels.
+func (r *Report) together() (all []*Header) {
+	for i := range r.Measures {
+		rows := r.Of(r.Measures[i].Name)
+		if len(rows) > maxTogether {
+			return nil
+		}
+		if len(rows) > 0 && rows[0].Bin == "" {
+			all = append(all, &r.Measures[i])
+		}
+	}
+	return all
+}
+
+// writeTogether prints measures, a row for each, with a column for each combination of
+// levels.
+func (r *Report) writeTogether(w io.Writer, measures []*Header) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := []string{""}
+	for _, s := range r.Of(measures[0].Name) {
+		var words []string
+		for f, l := range s.Levels {
+			if len(r.Factors) > 1 {
+				l = r.Factors[f].Name + "=" + l
+			}
+			words = append(words, l)
+		}
+		head = append(head, strings.Join(words, " "))
+	}
+	fmt.Fprintln(t, strings.TrimRight(strings.Join(head, "\t"), "\t "))
+	for _, h := range measures {
+		line := []string{h.Title}
+		for _, s := range r.Of(h.Name) {
+			text := table.Format(h.Unit, float64(s.Value), digits)
+			if s.Low.Known() {
+				text += " " + s.Interval(h.Unit)
+			}
+			if s.Paper != nil {
+				text += fmt.Sprintf(" (%s: %s, ratio %s)", s.Paper, table.Format(h.Unit, s.Paper.Value, digits), table.Format("", float64(s.Ratio), 3))
+			}
+			line = append(line, text)
+		}
+		fmt.Fprintln(t, strings.Join(line, "\t"))
+	}
+	t.Flush()
 }
 
 // writeMeasure prints a measure: a row for each bin and combination of levels.
