@@ -43,6 +43,7 @@ type Reader struct {
 	kept    map[any]any      // likewise, what Special keeps beside it
 	anchors map[*ast.AliasNode]ast.Node
 	foreign map[*token.Token]*Reader // tokens of other files
+	inlined map[ast.Node]string      // texts that Canonical writes in the place of values
 	values  int
 	nesting int
 }
@@ -56,6 +57,7 @@ func New(file string, src []byte) *Reader {
 		kept:    map[any]any{},
 		anchors: map[*ast.AliasNode]ast.Node{},
 		foreign: map[*token.Token]*Reader{},
+		inlined: map[ast.Node]string{},
 	}
 }
 
@@ -301,6 +303,23 @@ func (r *Reader) Place(ptr any) ast.Node { return r.places[ptr] }
 
 // SetPlace says where a value stands in the file.
 func (r *Reader) SetPlace(ptr any, n ast.Node) { r.places[ptr] = n }
+
+// FileOf is the name of the file in which the value that place points to is written: that
+// of a patch, or the file itself.
+func (r *Reader) FileOf(place any) string {
+	if n := r.places[place]; n != nil {
+		file, _, _, _ := r.where(start(n))
+		return file
+	}
+	return r.file
+}
+
+// Inline has Canonical write a text in the place of the value that place points to, such
+// as that of a file which the value names.
+func (r *Reader) Inline(place any, text string) { r.inlined[r.places[place]] = text }
+
+// TooLong tells whether a text is longer than Parse takes.
+func TooLong(text string) bool { return len(text) > maxFile }
 
 // File is the name of the file, as it was given.
 func (r *Reader) File() string { return r.file }
