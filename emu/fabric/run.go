@@ -96,7 +96,7 @@ func (f *Fabric) runOne(ctx context.Context, until units.Time) error {
 		if s.Engine.Run(until, batch) < batch {
 			return nil
 		}
-		if s.flows.Len() > collectAt {
+		if s.flows.Len() > collectAt || s.standing.asked.Load() {
 			f.collect(s.Engine.Next())
 		}
 	}
@@ -123,6 +123,9 @@ func (f *Fabric) runAll(ctx context.Context, until units.Time) error {
 				mine := plan[turn%2]
 				mine[i].next, mine[i].stop = min(s.Engine.Next(), posted), i == 0 && ctx.Err() != nil
 				mine[i].flows = s.flows.Len()
+				if i == 0 && s.standing.asked.Load() {
+					mine[i].flows += collectAt // Progress tells of those that are collected
+				}
 				b.wait()
 				start, flows := units.Never, 0
 				for k := range mine {
