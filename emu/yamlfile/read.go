@@ -39,6 +39,7 @@ type Reader struct {
 	lines   []string
 	errs    Errors
 	faults  int
+	found   int              // faults, those that are not reported again too
 	places  map[any]ast.Node // by pointer to the Go value
 	kept    map[any]any      // likewise, what Special keeps beside it
 	anchors map[*ast.AliasNode]ast.Node
@@ -86,6 +87,7 @@ func (r *Reader) add(at *token.Token, hint, message string) { r.addLike(at, hint
 // So are faults that are called the same at several places, such as a name
 // that is misspelt where it is given and right wherever it is used.
 func (r *Reader) addLike(at *token.Token, hint, message, like string) {
+	r.found++
 	if r.Full() {
 		return
 	}
@@ -287,6 +289,7 @@ func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 		file, line, column, _ := r.where(start(n))
 		for _, e := range r.errs {
 			if e.File == file && e.Line == line && e.Column == column {
+				r.found++
 				return
 			}
 		}
@@ -294,8 +297,9 @@ func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 	r.Fail(place, hint, format, args...)
 }
 
-// Faults is how many faults have been found so far.
-func (r *Reader) Faults() int { return len(r.errs) }
+// Faults is how many faults have been found so far, those among them that are one mistake
+// with others and so not reported.
+func (r *Reader) Faults() int { return r.found }
 
 // Place is where a value stands in the file, by a pointer to it; nil if it does not stand
 // there.
