@@ -36,8 +36,8 @@ func newValidate() *cobra.Command {
 						hosts++
 					}
 				}
-				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers\n",
-					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers))
+				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers, %d patterns of flows\n",
+					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers), len(p.Traffic))
 			}
 			if bad > 0 {
 				return badInput(fmt.Errorf("%d of %d files have errors", bad, len(args)))

@@ -150,7 +150,7 @@ func (f *Fabric) runSampled(ctx context.Context, until units.Time) error {
 				return err
 			}
 		}
-		if until == units.Never && f.due() == units.Never {
+		if f.guard.open && f.due() == units.Never {
 			return nil // Stop takes the last sample
 		}
 		for _, r := range f.recordings {

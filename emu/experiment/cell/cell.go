@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weftlab/weft/emu/experiment"
@@ -35,6 +36,8 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
+	flows := newFlowTable(fb.FlowNames())
+	fb.SetFlowSink(flows, true)
 	finish, err := record(fb, &j.Record)
 	if err != nil {
 		return nil, err
@@ -43,10 +46,10 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	err = fb.Run(ctx, until)
 	stop()
 	series, serr := finish()
-	if err = errors.Join(err, serr, failure); err != nil {
+	if err = errors.Join(err, serr, fb.EndFlows(), failure); err != nil {
 		return nil, err
 	}
-	return append(Tables(fb), series...), nil
+	return slices.Concat(Tables(fb), flows.tables(), series), nil
 }
 
 // follow tells how far a run has come until stop is called.

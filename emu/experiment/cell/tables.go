@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/traces/records"
 	"github.com/weftlab/weft/traces/workload"
 )
 
@@ -17,6 +18,8 @@ const (
 	Classes     = "classes"   // a row for each class of a port: counters, pauses
 	Streams     = "streams"   // a row for each flow of UDP packets: weft sim --flows
 	Transfers   = "transfers" // a row for each RDMA transfer: weft sim --transfers
+	Flows       = "flows"     // a row for each flow of patterns: weft sim --flow-records
+	Groups      = "groups"    // a row for each group of such flows: request, burst, iteration
 	NICs        = "nics"      // a row for each counter of each NIC
 	QueueSeries = "queue-series"
 	FlowSeries  = "flow-series"
@@ -24,7 +27,7 @@ const (
 
 // TableNames are the names of all tables that a run can leave behind.
 func TableNames() []string {
-	return []string{RunTable, Ports, Classes, Streams, Transfers, NICs, QueueSeries, FlowSeries}
+	return []string{RunTable, Ports, Classes, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}
 }
 
 // Empty gives a table without rows, for its columns; nil for series, whose columns depend
@@ -41,6 +44,10 @@ func Empty(name string) *table.Table {
 		return table.Of[workload.Result](name, nil)
 	case Transfers:
 		return table.Of[workload.TransferResult](name, nil)
+	case Flows:
+		return newFlowTable(records.Names{}).tables()[0]
+	case Groups:
+		return newFlowTable(records.Names{}).tables()[1]
 	case NICs:
 		return table.Of[counter](name, nil)
 	}
@@ -109,7 +116,8 @@ type counter struct {
 	Value   uint64 `json:"value"`
 }
 
-// Tables gives what a run that has ended left behind. Tables without rows are there too.
+// Tables gives what a run that has ended left behind, but for flows of patterns. Tables
+// without rows are there too.
 func Tables(fb *fabric.Fabric) table.Bundle {
 	now, a := fb.Now(), fb.Accounts()
 	var ports []port

@@ -306,7 +306,7 @@ func (v *resolver) cells() error {
 			if i > 0 {
 				continue
 			}
-			if len(p.Flows)+len(p.Transfers) == 0 && e.Clock == experiment.Virtual {
+			if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 && e.Clock == experiment.Virtual {
 				v.Fail(&v.file.Lab, "give the lab a workload, or set one", "nothing sends in the lab of %s", experiment.Describe(e.Factors, levels))
 				return v.Err()
 			}
