@@ -70,11 +70,7 @@ const maxTogether = 5
 // if there are few combinations of levels.
 func (r *Report) together() (all []*Header) {
 	for i := range r.Measures {
-		rows := r.Of(r.Measures[i].Name)
-		if len(rows) > maxTogether {
-			return nil
-		}
-		if len(rows) > 0 && rows[0].Bin == "" {
+		if rows := r.Of(r.Measures[i].Name); len(rows) > 0 && len(rows) <= maxTogether && rows[0].Bin == "" {
 			all = append(all, &r.Measures[i])
 		}
 	}
