@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/flowfile"
+	"github.com/weftlab/weft/traces/pattern"
+)
+
+func newFlows() *cobra.Command {
+	var until units.Time
+	var seed uint64
+	var out string
+	priority := 3
+	c := &cobra.Command{
+		Use:   "flows FILE",
+		Short: "Write the flows of a lab's patterns for HPCC's published simulator",
+		Long: `Write the flows that the patterns of a lab start, in the format of HPCC's published
+simulator (FLOW_FILE), so that it can run the same. Host number i there is the
+i-th host of the lab. Flows that wait for others, as those of closed loops and
+collectives, are not known beforehand, and are left out.`,
+		Example: "  weft flows papers/websearch/labs/fat-tree.yaml -o flow.txt",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var with *uint64
+			if c.Flags().Changed("seed") {
+				with = &seed
+			}
+			p, err := loadSeed(c.Context(), args[0], with)
+			if err != nil {
+				return err
+			}
+			flows, err := flowsOf(p, until)
+			if err != nil {
+				return badInput(err)
+			}
+			var text strings.Builder
+			if err := flowfile.WriteHPCC(&text, flows, hostsOf(p), priority); err != nil {
+				return badInput(err)
+			}
+			if out != "" && out != standardInput {
+				return renameio.WriteFile(out, []byte(text.String()), 0o666)
+			}
+			_, err = os.Stdout.WriteString(text.String())
+			return err
+		},
+	}
+	spanFlag(c, &until, "for", "flows that start earlier than this; the end of the file's window, or its duration, if 0s")
+	numberFlag(c, &seed, "seed", "", "seed in place of the file's")
+	numberFlag(c, &priority, "priority", "", "priority group of all flows, 0 to 7")
+	c.Flags().StringVarP(&out, "out", "o", "", "file; default standard output")
+	return c
+}
+
+// hostsOf are the hosts of a plan, by number.
+func hostsOf(p *plan.Plan) (hosts []int) {
+	for i := range p.Nodes {
+		if p.Nodes[i].Kind == plan.Host {
+			hosts = append(hosts, i)
+		}
+	}
+	return hosts
+}
+
+// flowsOf gives the flows of a plan's patterns that are born before a time; 0 is the end of
+// the window, or the duration.
+func flowsOf(p *plan.Plan, until units.Time) (iter.Seq[pattern.Flow], error) {
+	switch {
+	case len(p.Traffic) == 0:
+		return nil, fmt.Errorf("%s has no patterns of flows: write for example arrivals: in its workload", p.File)
+	case until > 0:
+	case p.Measure.End > 0:
+		until = p.Measure.End
+	case p.Duration > 0:
+		until = p.Duration
+	default:
+		return nil, errors.New("nothing says until when flows start: write --for 10ms, or window: or duration: in the file")
+	}
+	var all []iter.Seq[pattern.Flow]
+	for i := range p.Traffic {
+		all = append(all, pattern.Play(p.Traffic[i].Pattern, until))
+	}
+	return func(yield func(pattern.Flow) bool) {
+		for _, f := range all {
+			for flow := range f {
+				if !yield(flow) {
+					return
+				}
+			}
+		}
+	}, nil
+}
