@@ -169,14 +169,15 @@ func (v *resolver) sizes(f *sizesForm) sizes.Dist {
 		return f.known
 	}
 	if v.Place(&f.Value.Mix) == nil {
-		return v.lawSizes(&f.Value.lawSizesFile, f)
+		return v.lawSizes(&f.Value.lawSizesFile)
 	}
 	return v.mix(f.Value.Mix, &f.Value.Mix)
 }
 
-// lawSizes resolves a distribution that stands at a place.
-func (v *resolver) lawSizes(f *lawSizesFile, place any) sizes.Dist {
+// lawSizes resolves a distribution; nil after a fault.
+func (v *resolver) lawSizes(f *lawSizesFile) sizes.Dist {
 	var d sizes.Dist
+	var place any
 	var err error
 	switch {
 	case v.Place(&f.Uniform) != nil:
@@ -241,7 +242,7 @@ func (v *resolver) mix(files []mixFile, place any) sizes.Dist {
 		f := &files[i]
 		d := f.Sizes.known
 		if d == nil {
-			d = v.lawSizes(&f.Sizes.Value.lawSizesFile, &f.Sizes)
+			d = v.lawSizes(&f.Sizes.Value.lawSizesFile)
 		}
 		switch {
 		case d == nil:

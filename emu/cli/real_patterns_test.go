@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/report"
+)
+
+// TestRealPatterns: patterns of flows in the wall clock, beside a real host, in one shard
+// and in two: the report sums up what the file has.
+func TestRealPatterns(t *testing.T) {
+	for name, engine := range map[string]string{"one": "", "two": "engine: {shards: 2}\n"} {
+		t.Run(name, func(t *testing.T) {
+			weft := needReal(t)
+			dir := t.TempDir()
+			l := newLab(t, weft, dir, engine+`
+topology:
+  generate: {dumbbell: {left: 2, right: 2, rate: 100Mbps, delay: 100us, mtu: 4200}}
+  kinds: {host: {attach: none, nic: roce}}
+  nodes: {h1: {attach: tap}}
+workload:
+  - {flow-permutation: {sizes: 10KB, count: 20}}
+  - {requests: {aggregators: h2, request: 100B, response: 1KB, think: 1ms, count: 20}}
+`)
+			file := filepath.Join(dir, "f.csv")
+			const want = 4*20 + 2*3*20
+			var r report.Report
+			out := l.must("up", "--workload", "--for", "2s", "--json", "--flow-records", file, "--size-bins", "5KB", l.file)
+			if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Patterns == nil || len(r.Patterns.Patterns) != 2 || len(r.Patterns.Bins) != 2 {
+				t.Fatalf("patterns %+v", r.Patterns)
+			}
+			b := r.Patterns.Bins
+			if b[0].Done != 120 || b[1].Done != 80 || b[1].FCT50 < 500e-6 || len(r.Patterns.Open) > 0 {
+				t.Errorf("%+v", r.Patterns)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(text), ",done,"); n != want {
+				t.Errorf("%d flows in the file, not %d", n, want)
+			}
+		})
+	}
+}

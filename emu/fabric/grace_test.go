@@ -1,0 +1,39 @@
+package fabric
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
+)
+
+// TestGraceIsALimit: a run whose flows are over before its grace ends with them, recorded
+// or not; one whose flows are not ends with the grace.
+func TestGraceIsALimit(t *testing.T) {
+	for size, want := range map[units.Bytes]units.Time{1000: 0, 1e9: 2 * units.Millisecond} {
+		for _, recorded := range []bool{false, true} {
+			p := starOf(t, 2, "{}", "")
+			h := hostsOf(p)
+			p.Traffic = []plan.Traffic{{Name: "x", RDMA: &carrier.RDMA{}, Pattern: &listed{hosts: h, flows: map[int][]pattern.Flow{
+				h[0]: {{From: h[0], To: h[1], Size: size}},
+			}}}}
+			p.Measure = plan.Measure{Window: carrier.Window{End: units.Millisecond}, Grace: units.Millisecond}
+			f := New(p)
+			if recorded {
+				ports, err := p.MatchPorts(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rec := f.Record(Series{Ports: ports, Every: 100 * units.Microsecond}, &bytes.Buffer{})
+				defer rec.Stop()
+			}
+			runTo(t, f, units.Never)
+			if got := f.Now(); want > 0 && got != want || want == 0 && got >= units.Millisecond {
+				t.Errorf("%v: the run ends at %v (recorded: %v)", size, got, recorded)
+			}
+		}
+	}
+}
