@@ -45,9 +45,9 @@ func (e *Experiment) Jobs(version string) []Job {
 	jobs := make([]Job, len(e.Cells))
 	for i := range e.Cells {
 		c := &e.Cells[i]
-		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: c.Clock, Record: e.Record, Real: e.Real}
-		if c.Clock != Wall {
-			w.Real = e.Real.modelled()
+		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: c.Clock, Record: e.Record, Real: e.Real.modelled()}
+		if c.Clock == Wall {
+			w.Real = e.Real.of(e, c)
 		}
 		jobs[i] = Job{Work: w, Key: w.key(version), Name: e.Describe(c), Timeout: e.Timeout, Memory: e.Memory}
 	}

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"strconv"
+
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -8,6 +10,7 @@ import (
 // Real is what a cell in wall-clock time does beside running its lab.
 type Real struct {
 	Programs []Program `json:"programs"`
+	Env      []string  `json:"env,omitempty"`       // of all programs, as KEY=value
 	Workload bool      `json:"workload,omitempty"`  // the lab's modelled traffic sends as well
 	Tries    int       `json:"tries,omitempty"`     // how often a cell is run in which the machine does not keep up, at least 1
 	KeepLate bool      `json:"keep_late,omitempty"` // the last of them counts all the same
@@ -56,6 +59,23 @@ const (
 	LatenessKept    = "kept"
 	LatenessVerdict = "verdict"
 )
+
+// The environment of real programs: the levels of their cell by their factors' names
+// behind LevelEnv, and its seed.
+const (
+	LevelEnv = "WEFT_LEVEL_"
+	SeedEnv  = "WEFT_SEED"
+)
+
+// of is what a cell does.
+func (r *Real) of(e *Experiment, c *Cell) *Real {
+	mine := *r
+	for f, l := range c.Levels {
+		mine.Env = append(mine.Env, LevelEnv+e.Factors[f].Name+"="+e.Factors[f].Levels[l])
+	}
+	mine.Env = append(mine.Env, SeedEnv+"="+strconv.FormatUint(c.Seed, 10))
+	return &mine
+}
 
 // modelled is what a cell in virtual time has of real programs: their names and tables,
 // which stay empty, so that its results do not depend on command lines.

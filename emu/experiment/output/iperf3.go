@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/weftlab/weft/emu/experiment/table"
@@ -16,8 +17,8 @@ type stream struct {
 	source
 	Protocol    string  `json:"protocol"`  // tcp, udp or sctp
 	Direction   string  `json:"direction"` // sent or received, by the program
-	Stream      int     `json:"stream"`    // its socket's number
-	Seconds     float64 `json:"time_s"`
+	Stream      string  `json:"stream"`    // its socket's number
+	Seconds     float64 `json:"duration_s"`
 	Sent        float64 `json:"sent_bytes"`
 	Received    float64 `json:"received_bytes"`
 	SentRate    float64 `json:"sent_bps"`
@@ -38,7 +39,7 @@ type interval struct {
 	source
 	Protocol    string  `json:"protocol"`
 	Direction   string  `json:"direction"`
-	Stream      int     `json:"stream"`
+	Stream      string  `json:"stream"`
 	Time        float64 `json:"time_s"` // the end of the interval, since the stream's beginning
 	Length      float64 `json:"length_s"`
 	Bytes       float64 `json:"transferred_bytes"`
@@ -158,7 +159,7 @@ func (d *iperf3Said) rows(s source) (streams []stream, intervals []interval) {
 			RTTMin: unknown, RTTMean: unknown, RTTMax: unknown, WindowMax: unknown, Jitter: unknown, Packets: unknown, Lost: unknown, LostShare: unknown,
 		}
 		if x := e.Sender; x != nil {
-			r.Direction, r.Stream, r.Seconds = direction(x.Sends), x.Socket, x.Seconds
+			r.Direction, r.Stream, r.Seconds = direction(x.Sends), strconv.Itoa(x.Socket), x.Seconds
 			r.Retransmits, r.WindowMax = known(x.Retransmits), positive(x.WindowMax)
 			r.RTTMin, r.RTTMean, r.RTTMax = positive(x.RTTMin), positive(x.RTTMean), positive(x.RTTMax)
 			if x.Sends || x.Bytes > 0 { // a server does not know what its client has sent
@@ -169,7 +170,7 @@ func (d *iperf3Said) rows(s source) (streams []stream, intervals []interval) {
 			r.Received, r.Goodput = x.Bytes, x.Rate
 		}
 		if x := e.UDP; x != nil {
-			r.Direction, r.Stream, r.Seconds = direction(x.Sends), x.Socket, x.Seconds
+			r.Direction, r.Stream, r.Seconds = direction(x.Sends), strconv.Itoa(x.Socket), x.Seconds
 			if x.Bytes > 0 {
 				r.Sent, r.SentRate = x.Bytes, x.Rate
 			}
@@ -180,7 +181,7 @@ func (d *iperf3Said) rows(s source) (streams []stream, intervals []interval) {
 	for _, i := range d.Intervals {
 		for _, x := range i.Streams {
 			intervals = append(intervals, interval{
-				source: s, Protocol: protocol, Direction: direction(x.Sends), Stream: x.Socket, Time: x.End, Length: x.Seconds, Bytes: x.Bytes, Rate: x.Rate,
+				source: s, Protocol: protocol, Direction: direction(x.Sends), Stream: strconv.Itoa(x.Socket), Time: x.End, Length: x.Seconds, Bytes: x.Bytes, Rate: x.Rate,
 				Retransmits: known(x.Retransmits), Window: known(x.Window), RTT: known(x.RTT), Jitter: known(x.Jitter), Packets: known(x.Packets),
 				Lost: known(x.Lost), Omitted: x.Omitted,
 			})

@@ -11,7 +11,7 @@ import (
 // wrkRow is a row of the table wrk. Percentiles are known of wrk --latency.
 type wrkRow struct {
 	source
-	Seconds   float64 `json:"time_s"`
+	Seconds   float64 `json:"duration_s"`
 	Requests  float64 `json:"requests"`
 	Rate      float64 `json:"request_rate"` // a second
 	Read      float64 `json:"read_bytes"`
