@@ -51,7 +51,7 @@ func (v *resolver) program(form *execForm) plan.Program {
 }
 
 // Resolve works it out; faults are the reader's.
-func (f *ReadyFile) Resolve(v *yamlfile.Reader) plan.Ready {
+func (f *readyFile) Resolve(v *yamlfile.Reader) plan.Ready {
 	r := plan.Ready{Within: defaultWithin}
 	count := 0
 	if f.Port != nil {

@@ -33,15 +33,17 @@ func (execForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 
 type execFile struct {
 	Run   commandLine                    `yaml:"run" jsonschema_description:"the command: a text for /bin/sh, or a program and its arguments"`
-	Ready *ReadyFile                     `yaml:"ready,omitempty" jsonschema_description:"what is waited for before the host's next command starts, and before the lab counts as up; default nothing"`
+	Ready *readyFile                     `yaml:"ready,omitempty" jsonschema_description:"what is waited for before the host's next command starts, and before the lab counts as up; default nothing"`
 	Env   yamlfile.Dict[yamlfile.Scalar] `yaml:"env,omitempty" jsonschema_description:"environment variables beside those of weft"`
 }
 
 func (execFile) Noun() string { return "a command" }
 
-// ReadyFile says what is waited for after a command has started. Experiment files have it
-// too.
-type ReadyFile struct {
+// ReadyFile is readyFile for experiment files, which have it too.
+type ReadyFile = readyFile
+
+// readyFile says what is waited for after a command has started.
+type readyFile struct {
 	Port   *tcpPort    `yaml:"port,omitempty" jsonschema_description:"something in the host listens on this TCP port"`
 	Output *string     `yaml:"output,omitempty" jsonschema_description:"a line of the command's output matches this regular expression (RE2)"`
 	File   *string     `yaml:"file,omitempty" jsonschema_description:"this file is there in the host"`
@@ -50,7 +52,7 @@ type ReadyFile struct {
 }
 
 // Noun names it in messages.
-func (ReadyFile) Noun() string { return "ready" }
+func (readyFile) Noun() string { return "ready" }
 
 // tcpPort is a port of TCP.
 type tcpPort uint16

@@ -316,7 +316,7 @@ func (v *resolver) cells() error {
 			}
 			if clock == experiment.Wall {
 				if v.checkHosts(p); v.Err() != nil {
-					return fmt.Errorf("%w\nthis is about the lab of %s", v.Err(), experiment.Describe(e.Factors, levels))
+					return v.Err()
 				}
 				continue
 			}

@@ -19,6 +19,9 @@ type expression struct {
 
 // compile judges an expression and its groups. ^ and $ are the ends of lines.
 func compile(r *experiment.Reading) (*expression, error) {
+	if _, err := regexp.Compile(r.Expr); err != nil {
+		return nil, err // without what is put before it
+	}
 	re, err := regexp.Compile(`(?m)` + r.Expr)
 	if err != nil {
 		return nil, err
