@@ -125,3 +125,16 @@ func TestQuickClock(t *testing.T) {
 		t.Errorf("%d cells, clocks %v", len(e.Cells), e.Clocks)
 	}
 }
+
+// TestProgramSchema: editors know what real programs have.
+func TestProgramSchema(t *testing.T) {
+	schema, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"perftest"`, `"regexp"`, `"server"`, `"ready"`, `"keep"`} {
+		if !strings.Contains(string(schema), want) {
+			t.Errorf("the schema lacks %s", want)
+		}
+	}
+}
