@@ -209,10 +209,11 @@ func (l *Link) send(p *packet.Packet) {
 }
 
 // LaunchAhead puts a packet under way whose first bit may have yet to leave.
-// The caller has set its At, and the link is Predictable.
-func (l *Link) LaunchAhead(p *packet.Packet) {
+// The caller has set its At, and the link is Predictable. On an instant link it may have
+// to wait too, for one that began to leave when the link had a rate.
+func (l *Link) LaunchAhead(now units.Time, p *packet.Packet) {
 	p.Epoch = l.epoch
-	if l.instant {
+	if l.instant && p.At <= now {
 		l.pass(p)
 		return
 	}

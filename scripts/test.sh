@@ -117,12 +117,17 @@ step "build" go build -o bin/weft .
 step "build of the libraries for RDMA programs" scripts/verbs.sh
 step "build of the library with a lab's clock" scripts/slowclock.sh
 tests "tests of what is pure" "$pure"
-# One package at a time: those with real programs need the cores.
-tests "tests with real programs and real time" "$timed" -p 1
+# One package at a time: those with real programs need the cores. Tests in them that
+# only wait for programs to come to their end say so (t.Parallel) and run beside each
+# other, behind all others, a few at a time.
+tests "tests with real programs and real time" "$timed" -p 1 -parallel "$((2 * $(nproc)))"
 # The race detector slows the engine several times, so here the tests with real
-# programs are left out; they have just run without it.
-tests "tests of what is pure, with the race detector" "$pure" -race -short
-tests "tests of real time, with the race detector" "$timed" -p 1 -race -short
+# programs are left out; they have just run without it. And so are the packages in which
+# nothing runs beside anything else: scripts/raced finds out which, by what is in them.
+raced=$(go run ./scripts/raced) || { failed+=("scripts/raced"); raced=$all; }
+tests "tests of what is pure, with the race detector" "$(grep -Fxf <(echo "$raced") <<<"$pure")" -race -short
+tests "tests of real time, with the race detector" "$(grep -Fxf <(echo "$raced") <<<"$timed")" -p 1 -race -short
+summary+=("NOTE  the race detector ran over $(wc -l <<<"$raced") of $(wc -l <<<"$all") packages: in the others nothing runs beside anything else")
 if [ "$(id -u)" -eq 0 ]; then
   step "the README's demo" scripts/demo.sh
 else

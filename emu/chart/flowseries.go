@@ -1,7 +1,7 @@
 package chart
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,50 +22,19 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Flow is one queue pair of one file.
+// Flow is one queue pair, or one flow of an edge service, of one file.
 type Flow struct {
-	File     string     `json:"file"`
-	NIC      string     `json:"nic"`
-	QPN      uint32     `json:"qpn"`
-	Transfer string     `json:"transfer,omitempty"`
-	Rows     uint64     `json:"rows"`
-	From     units.Time `json:"from"` // beginning of the first interval
-	To       units.Time `json:"to"`   // the last sample
-	Values   []Measured `json:"values"`
+	File     string            `json:"file"`
+	NIC      string            `json:"nic"`
+	QPN      uint32            `json:"qpn,omitempty"`
+	Transfer string            `json:"transfer,omitempty"`
+	Name     string            `json:"flow,omitempty"` // of a flow of an edge service
+	Rows     uint64            `json:"rows"`
+	From     units.Time        `json:"from"` // beginning of the first interval
+	To       units.Time        `json:"to"`   // the last sample
+	Values   []series.Measured `json:"values"`
 
 	lines spread // of the quantity that is drawn
-}
-
-// Measured is what the rows of a flow say of one quantity, those that know it.
-type Measured struct {
-	Name string     `json:"name"`
-	Unit gauge.Unit `json:"unit,omitempty"`
-	Mean float64    `json:"mean"` // over time
-	Min  float64    `json:"min"`
-	Max  float64    `json:"max"`
-	Last float64    `json:"last"`
-	span units.Time // of the rows that know it
-}
-
-// MarshalJSON leaves out of what is never known what nobody measured.
-func (m Measured) MarshalJSON() ([]byte, error) {
-	if m.span == 0 {
-		return json.Marshal(struct {
-			Name string     `json:"name"`
-			Unit gauge.Unit `json:"unit,omitempty"`
-		}{m.Name, m.Unit})
-	}
-	type plain Measured
-	return json.Marshal(plain(m))
-}
-
-func (m *Measured) add(v float64, over units.Time) {
-	if m.span == 0 {
-		m.Min, m.Max = v, v
-	}
-	m.Min, m.Max, m.Last = min(m.Min, v), max(m.Max, v), v
-	m.Mean += (v - m.Mean) * float64(over) / float64(m.span+over)
-	m.span += over
 }
 
 // spread is how far the values of a line go.
@@ -84,9 +53,17 @@ func (s *spread) add(v float64) {
 	}
 }
 
-func (f *Flow) key() series.Flow { return series.Flow{NIC: f.NIC, QPN: f.QPN, Transfer: f.Transfer} }
+func (f *Flow) key() series.Flow {
+	return series.Flow{NIC: f.NIC, QPN: f.QPN, Transfer: f.Transfer, Name: f.Name}
+}
 
-func (f *Flow) number() string { return fmt.Sprintf("%s#%d", f.NIC, f.QPN) }
+// number names the flow as no other.
+func (f *Flow) number() string {
+	if f.Name != "" {
+		return f.NIC + " " + f.Name
+	}
+	return fmt.Sprintf("%s#%d", f.NIC, f.QPN)
+}
 
 // flowSeriesReview is what there is to say of series of flows.
 type flowSeriesReview struct {
@@ -123,7 +100,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 			i, known := at[row.Flow]
 			if !known {
 				i = -1
-				f := Flow{File: file, NIC: row.NIC, QPN: row.QPN, Transfer: row.Transfer, From: row.At - row.Interval}
+				f := Flow{File: file, NIC: row.NIC, QPN: row.QPN, Transfer: row.Transfer, Name: row.Name, From: row.At - row.Interval}
 				for _, name := range f.names() {
 					if !slices.Contains(names, name) {
 						names = append(names, name)
@@ -131,7 +108,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 				}
 				if r.takes(&f) {
 					for _, q := range x.Quantities() {
-						f.Values = append(f.Values, Measured{Name: q.Name, Unit: q.Unit})
+						f.Values = append(f.Values, series.Measured{Name: q.Name, Unit: q.Unit})
 					}
 					i = len(r.Flows)
 					r.Flows = append(r.Flows, f)
@@ -149,7 +126,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 			f.To = row.At
 			for k, v := range row.Values {
 				if !math.IsNaN(v) {
-					f.Values[k].add(v, row.Interval)
+					f.Values[k].Add(v, row.Interval)
 				}
 			}
 			if p, ok := merger.add(row, what, r.what.PerInterval); ok {
@@ -160,7 +137,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 		}
 	}
 	if o.Average > 0 && !r.what.PerInterval {
-		return nil, fmt.Errorf("--average is for goodput and received, and %s is of an instant", r.what)
+		return nil, fmt.Errorf("--average is for goodput, received and sent, and %s is of an instant", r.what)
 	}
 	r.Flows = slices.DeleteFunc(r.Flows, func(f Flow) bool { return f.Rows == 0 })
 	return r, r.missing(names, from, to)
@@ -189,11 +166,14 @@ func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, wha
 func (f *Flow) names() []string {
 	host, _, _ := strings.Cut(f.NIC, ":")
 	names := []string{host, f.NIC, f.number()}
-	if f.Transfer != "" {
-		names = append(names, f.Transfer)
+	if name := f.given(); name != "" {
+		names = append(names, name)
 	}
 	return names
 }
+
+// given is the name of the flow's transfer, or its own; "" if it has none.
+func (f *Flow) given() string { return cmp.Or(f.Transfer, f.Name) }
 
 // takes tells whether a flow is asked for.
 func (r *flowSeriesReview) takes(f *Flow) bool {
@@ -247,9 +227,9 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%s\t%.12gs\t%.12gs", f.number(), transfer, f.From.Seconds(), f.To.Seconds())
 		for k := range f.Values {
 			if m := &f.Values[k]; r.shows(f.File, k) {
-				fmt.Fprint(t, "\t", m.text(m.Mean))
+				fmt.Fprint(t, "\t", measuredText(m, m.Mean))
 				if m.Name == "rtt" {
-					fmt.Fprint(t, "\t", m.text(m.Max))
+					fmt.Fprint(t, "\t", measuredText(m, m.Max))
 				}
 			}
 		}
@@ -265,19 +245,19 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 // flows that are shown knows it, and it is not always 0.
 func (r *flowSeriesReview) shows(file string, k int) bool {
 	return slices.ContainsFunc(r.Flows, func(f Flow) bool {
-		return f.File == file && f.Values[k].span > 0 && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
+		return f.File == file && f.Values[k].Known() && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
 	})
 }
 
-func (m *Measured) text(v float64) string {
-	if m.span == 0 {
+func measuredText(m *series.Measured, v float64) string {
+	if !m.Known() {
 		return "-"
 	}
 	return report.Gauge(gauge.Value{Unit: m.Unit, Value: v})
 }
 
-// flowScales are the units of an axis by those of what it shows.
-var flowScales = map[gauge.Unit][]axis.Unit{
+// gaugeScales are the units of an axis by those of what it shows.
+var gaugeScales = map[gauge.Unit][]axis.Unit{
 	gauge.Bytes: axis.Sizes, gauge.BitsPerSecond: axis.Rates, gauge.Seconds: axis.Seconds, gauge.Share: axis.Ratios, gauge.YesNo: axis.Ratios, gauge.Number: axis.Ratios,
 }
 
@@ -302,7 +282,7 @@ func (r *flowSeriesReview) Picture() (*Picture, string, error) {
 	if r.options.To != units.Never {
 		to = r.options.To
 	}
-	p, x, y, err := overTime(&r.options, from, to, r.what.String(), flowScales[r.what.Unit], max(all.most, 0), all.tiny)
+	p, x, y, err := overTime(&r.options, from, to, r.what.String(), gaugeScales[r.what.Unit], max(all.most, 0), all.tiny)
 	if err != nil {
 		return nil, "", err
 	}
@@ -332,17 +312,21 @@ func (r *flowSeriesReview) Picture() (*Picture, string, error) {
 	return p, note, nil
 }
 
-// nameOf names a flow after its transfer if no other flow that is drawn has the name,
+// nameOf names a flow after its transfer, or by its own name, if no other flow that is drawn has the name,
 // otherwise after its number.
 func (r *flowSeriesReview) nameOf(f *Flow, drawn []*Flow) string {
-	name := f.Transfer
+	name := f.given()
 	alike := 0
 	for _, o := range drawn {
-		if o.File == f.File && o.Transfer == f.Transfer {
+		if o.File == f.File && o.given() == name {
 			alike++
 		}
 	}
-	if name == "" || alike > 1 {
+	switch {
+	case name != "" && alike == 1:
+	case f.Name != "":
+		name = f.number()
+	default:
 		name = strings.TrimSpace(name + " " + f.number())
 	}
 	if len(r.files) > 1 {

@@ -20,7 +20,8 @@ import (
 // 0. The last one has a rate control without gauges.
 func pairs(t *testing.T, name string, n int) string {
 	t.Helper()
-	r := series.NewFlows(series.FlowOptions{Gauges: []gauge.Gauge{{Name: "alpha", Unit: gauge.Share}, {Name: "gradient"}}, Ring: 1000 * n})
+	gauges, _ := series.GaugeColumns(series.OfControl, [][]gauge.Gauge{{{Name: "alpha", Unit: gauge.Share}, {Name: "gradient"}}})
+	r := series.NewFlows(series.FlowOptions{Gauges: gauges, Ring: 1000 * n})
 	tap := r.NewTap()
 	for k := 1; k <= 1000; k++ {
 		var samples []series.FlowSample
@@ -150,7 +151,7 @@ func TestFlowSeriesBad(t *testing.T) {
 		{Options{Ports: []string{"s1:1"}}, []string{file}, "choose flows with --flow"},
 		{Options{Flows: []string{"f9"}}, []string{file}, `no flow "f9"`},
 		{Options{Flows: []string{"["}}, []string{file}, "needs its ]"},
-		{Options{Average: ms}, []string{file}, "--average is for goodput and received"},
+		{Options{Average: ms}, []string{file}, "--average is for goodput, received and sent"},
 		{Options{LogX: true}, []string{file}, "--log-x is for records"},
 		{Options{From: 20 * ms}, []string{file}, "samples go from 10us to 10ms"},
 		{Options{}, []string{file, queues}, "different kinds: a series of flows and a series of queues"},
@@ -172,4 +173,55 @@ func mustRead(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// TestEdgeFlows: flows of edge services beside queue pairs are named as they are, chosen by
+// their names and interfaces, and drawn by what they say; the others do not know it.
+func TestEdgeFlows(t *testing.T) {
+	r := series.NewFlows(series.FlowOptions{Ring: 4000})
+	tap := r.NewTap()
+	const tcp = "tcp 10.0.0.3:5201 > 10.0.0.1:40000"
+	for k := 1; k <= 1000; k++ {
+		at := units.Time(k) * 10 * us
+		tap.Put(at, []series.FlowSample{
+			{At: at, Interval: 10 * us, Flow: series.Flow{NIC: "h1:eth0", QPN: 17, Transfer: "w"}, FlowReading: series.FlowReading{Rate: units.Gbps, Acked: 125}},
+			{At: at, Interval: 10 * us, Flow: series.Flow{NIC: "h1:eth0", Name: "slow"}, FlowReading: series.FlowReading{Rate: units.Mbps, Waiting: 3000, Sent: 1250}},
+			{At: at, Interval: 10 * us, Flow: series.Flow{NIC: "h3:eth0", Name: tcp}, FlowReading: series.FlowReading{Rate: units.Mbps, Waiting: units.Bytes(k), Dropped: 1}},
+		})
+	}
+	r.Close()
+	var out bytes.Buffer
+	if _, err := r.Run(&out); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, "e.csv", out.String())
+	var text strings.Builder
+	open(t, Options{}, file).Write(&text)
+	for _, want := range []string{"h1:eth0#17", "h1:eth0 slow", "h3:eth0 " + tcp, "waiting", "sent", "1Gbps"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, text.String())
+		}
+	}
+	for _, c := range []struct {
+		what, flow, want string
+	}{
+		{"waiting", "", "slow," + tcp}, {"sent", "", "slow"}, {"goodput", "", "w"}, {"rate", "h3", tcp}, {"rate", "sl*", "slow"}, {"rate", "h1:eth0", "w,slow"},
+	} {
+		o := Options{What: c.what}
+		if c.flow != "" {
+			o.Flows = []string{c.flow}
+		}
+		p, _ := picture(t, open(t, all(o), file))
+		var names []string
+		for _, l := range p.Lines {
+			names = append(names, l.Name)
+		}
+		if got := strings.Join(names, ","); got != c.want {
+			t.Errorf("%+v draws %s", c, got)
+		}
+	}
+	b, err := json.Marshal(open(t, Options{Flows: []string{"slow"}}, file))
+	if err != nil || !strings.Contains(string(b), `"nic":"h1:eth0","flow":"slow"`) {
+		t.Errorf("%v: %s", err, b)
+	}
 }

@@ -52,13 +52,6 @@ func openSeries(files []string, o Options) (*seriesReview, error) {
 		return nil, errors.New("time is not shown on a logarithmic axis: --log-x is for records of flows and transfers")
 	}
 	r := &seriesReview{files: files, options: o}
-	var err error
-	if r.quantity, err = series.ParseQuantity(o.What); err != nil {
-		return nil, fmt.Errorf("--what: of a series, %w", err)
-	}
-	if o.Average > 0 && !r.quantity.IsRate() {
-		return nil, fmt.Errorf("--average is for rates, and a %s is not averaged", r.quantity)
-	}
 	for _, p := range append([]string{o.Class}, o.Ports...) {
 		if _, err := path.Match(p, ""); err != nil {
 			return nil, fmt.Errorf("%q is not a pattern: a [ needs its ]", p)
@@ -66,23 +59,46 @@ func openSeries(files []string, o Options) (*seriesReview, error) {
 	}
 	all := newNames()
 	for _, f := range files {
-		s := series.NewStatistician(r.quantity, o.Average)
-		if err := read(f, func(in io.Reader) error {
-			return series.Read(in, func(row *series.Row) error {
-				all.add(row)
-				if r.takes(row) {
-					s.Add(row)
-				}
-				return nil
-			})
+		var s *series.Statistician
+		if err := r.read(f, func(x *series.Reader, row *series.Row) {
+			if s == nil {
+				s = series.NewStatistician(r.quantity, o.Average, x.Gauges()...)
+			}
+			all.add(row)
+			if r.takes(row) {
+				s.Add(row)
+			}
 		}); err != nil {
 			return nil, err
+		}
+		if s == nil {
+			continue
 		}
 		for _, x := range s.Statistics() {
 			r.Queues = append(r.Queues, Queue{f, x})
 		}
 	}
 	return r, r.missing(all)
+}
+
+// read gives the rows of a file, in which it finds the quantity that is asked for.
+func (r *seriesReview) read(file string, each func(x *series.Reader, row *series.Row)) error {
+	return read(file, func(in io.Reader) error {
+		x, err := series.NewReader(in)
+		if err != nil {
+			return err
+		}
+		if r.quantity, err = x.Find(r.options.What); err != nil {
+			return fmt.Errorf("--what: of this series of queues, %w", err)
+		}
+		if r.options.Average > 0 && !r.quantity.IsRate() {
+			return fmt.Errorf("--average is for rates, and %s is not averaged", r.quantity)
+		}
+		return x.Each(func(row *series.Row) error {
+			each(x, row)
+			return nil
+		})
+	})
 }
 
 // takes tells whether a row is asked for.
@@ -174,6 +190,11 @@ func (r *seriesReview) Write(w io.Writer) {
 					fmt.Fprint(t, "\t", c.name)
 				}
 			}
+			for k := range q.Gauges {
+				if r.shows(q.File, k) {
+					fmt.Fprint(t, "\t", gaugeHead(&q.Gauges[k]))
+				}
+			}
 			fmt.Fprintln(t)
 			last = q.File
 		}
@@ -193,6 +214,11 @@ func (r *seriesReview) Write(w io.Writer) {
 		if paused {
 			fmt.Fprint(t, "\t", report.Span(q.Paused))
 		}
+		for k := range q.Gauges {
+			if m := &q.Gauges[k]; r.shows(q.File, k) {
+				fmt.Fprint(t, "\t", measuredText(m, m.Mean))
+			}
+		}
 		fmt.Fprintln(t)
 	}
 	t.Flush()
@@ -201,7 +227,33 @@ func (r *seriesReview) Write(w io.Writer) {
 	}
 }
 
-// quantityAxes are the labels and units of the quantities.
+// shows tells whether a gauge of a file has a column in the table, which is for means over
+// time: whether any queue that is asked for knows it, and it is not always 0.
+func (r *seriesReview) shows(file string, k int) bool {
+	return slices.ContainsFunc(r.Queues, func(q Queue) bool {
+		return q.File == file && q.Gauges[k].Known() && (q.Gauges[k].Min != 0 || q.Gauges[k].Max != 0)
+	})
+}
+
+// gaugeHead heads the column of a queue's gauge.
+func gaugeHead(m *series.Measured) string {
+	name := strings.ReplaceAll(m.Name, "_", " ")
+	if m.Of == "edge" {
+		name = "edge " + name
+	}
+	return name
+}
+
+// axis is the label and the units of the quantity.
+func (r *seriesReview) axis() (label string, scales []axis.Unit) {
+	if unit, is := r.quantity.IsGauge(); is {
+		return r.quantity.String(), gaugeScales[unit]
+	}
+	a := quantityAxes[r.quantity]
+	return a.label, a.scales
+}
+
+// quantityAxes are the labels and units of the quantities that all files have.
 var quantityAxes = map[series.Quantity]struct {
 	label  string
 	scales []axis.Unit
@@ -217,10 +269,15 @@ var quantityAxes = map[series.Quantity]struct {
 // memory does not grow with their length.
 func (r *seriesReview) Picture() (*Picture, string, error) {
 	drawn, note := r.drawn()
-	shown := quantityAxes[r.quantity]
-	from, to, peak, floor := units.Never, units.Time(0), 0.0, 0.0
+	if len(drawn) == 0 {
+		return nil, "", fmt.Errorf("%s of these queues is not known; --class chooses those of classes", r.quantity)
+	}
+	label, scales := r.axis()
+	_, momentary := r.quantity.IsGauge()
+	momentary = momentary || r.quantity == series.Queue
+	from, to, peak, low, floor := units.Never, units.Time(0), 0.0, 0.0, 0.0
 	for _, q := range drawn {
-		from, to, peak = min(from, q.From), max(to, q.To), max(peak, q.Peak)
+		from, to, peak, low = min(from, q.From), max(to, q.To), max(peak, q.Peak), min(low, q.Low)
 		if q.Floor > 0 && (floor == 0 || q.Floor < floor) {
 			floor = q.Floor
 		}
@@ -229,17 +286,20 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 	if r.options.To != units.Never {
 		to = r.options.To
 	}
-	p, x, y, err := overTime(&r.options, from, to, shown.label, shown.scales, peak, floor)
+	p, x, y, err := overTime(&r.options, from, to, label, scales, peak, floor)
 	if err != nil {
 		return nil, "", err
 	}
-	if r.quantity != series.Queue {
+	if low < 0 && !p.Y.Log {
+		p.Y.Min = low / y.Per * 1.04
+	}
+	if !momentary {
 		p.Steps = plotter.PreStep
 	}
 	if p.Marks, err = marksOf(r.files, from, to, x); err != nil {
 		return nil, "", err
 	}
-	lines, err := r.lines(drawn, from, to)
+	lines, err := r.lines(drawn, from, to, momentary)
 	if err != nil {
 		return nil, "", err
 	}
@@ -287,11 +347,14 @@ func overTime(o *Options, from, to units.Time, what string, scales []axis.Unit, 
 	return p, x, y, nil
 }
 
-// drawn are the queues that a picture shows.
+// drawn are the queues that a picture shows: of a gauge those that have it.
 func (r *seriesReview) drawn() ([]*Queue, string) {
-	all := make([]*Queue, len(r.Queues))
+	var all []*Queue
+	_, gauge := r.quantity.IsGauge()
 	for i := range r.Queues {
-		all[i] = &r.Queues[i]
+		if q := &r.Queues[i]; q.Known || !gauge {
+			all = append(all, q)
+		}
 	}
 	if len(all) <= MaxLines {
 		return all, ""
@@ -311,8 +374,8 @@ func (r *seriesReview) drawn() ([]*Queue, string) {
 	return drawn, fmt.Sprintf("drawn are the %d of %d queues with the greatest values; choose others with --port", MaxLines, len(all))
 }
 
-// lines reads the files again for the points of the queues.
-func (r *seriesReview) lines(drawn []*Queue, from, to units.Time) ([]*series.Envelope, error) {
+// lines reads the files again for the points of the queues, of moments or of intervals.
+func (r *seriesReview) lines(drawn []*Queue, from, to units.Time, momentary bool) ([]*series.Envelope, error) {
 	lines := make([]*series.Envelope, len(drawn))
 	for i := range lines {
 		lines[i] = series.NewEnvelope(from, to, r.options.Width)
@@ -325,27 +388,24 @@ func (r *seriesReview) lines(drawn []*Queue, from, to units.Time) ([]*series.Env
 				at[series.Source{Port: q.Port, Class: q.Class}] = i
 			}
 		}
-		if err := read(f, func(in io.Reader) error {
-			return series.Read(in, func(row *series.Row) error {
-				i, ok := at[row.Source]
-				if !ok || !r.takes(row) {
-					return nil
+		if err := r.read(f, func(_ *series.Reader, row *series.Row) {
+			i, ok := at[row.Source]
+			if !ok || !r.takes(row) {
+				return
+			}
+			if r.quantity.IsRate() {
+				var whole bool
+				if row, whole = merger.Add(row); !whole || drawn[i].Fleeting(row) {
+					return
 				}
-				if r.quantity.IsRate() {
-					var whole bool
-					if row, whole = merger.Add(row); !whole || drawn[i].Fleeting(row) {
-						return nil
-					}
+			}
+			if v, ok := r.quantity.Of(row); ok {
+				if !momentary && lines[i].Empty() {
+					// The first step begins where its interval does.
+					lines[i].Add(series.Point{At: max(from, row.At-row.Interval), Value: v})
 				}
-				if v, ok := r.quantity.Of(row); ok {
-					if r.quantity != series.Queue && lines[i].Empty() {
-						// The first step begins where its interval does.
-						lines[i].Add(series.Point{At: max(from, row.At-row.Interval), Value: v})
-					}
-					lines[i].Add(series.Point{At: row.At, Value: v})
-				}
-				return nil
-			})
+				lines[i].Add(series.Point{At: row.At, Value: v})
+			}
 		}); err != nil {
 			return nil, err
 		}

@@ -74,7 +74,7 @@ func TestLabsAreGood(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no labs: %v", err)
 	}
-	papers, err := filepath.Glob("../../papers/*/*.yaml")
+	papers, err := filepath.Glob("../../papers/*/labs/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

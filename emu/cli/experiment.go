@@ -2,22 +2,27 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/weftlab/weft/emu/cluster"
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/draw"
 	"github.com/weftlab/weft/emu/experiment/file"
 	"github.com/weftlab/weft/emu/experiment/page"
 	"github.com/weftlab/weft/emu/experiment/pool"
+	"github.com/weftlab/weft/emu/experiment/remote"
 )
 
 type experimentFlags struct {
@@ -29,6 +34,10 @@ type experimentFlags struct {
 	list   bool
 	json   bool
 	noDraw bool
+
+	on     string // URL of a NATS server
+	serve  string // address of one of our own
+	access accessFlags
 }
 
 func newExperiment() *cobra.Command {
@@ -60,6 +69,9 @@ root or a user namespace, as weft up does.`,
 	c.Flags().BoolVar(&f.list, "list", false, "list the cells and which of them have been run, and run none")
 	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	c.Flags().BoolVar(&f.noDraw, "no-pictures", false, "draw no pictures")
+	c.Flags().StringVar(&f.on, "on", "", "let the workers of the NATS server at this URL run the cells, such as nats://server:4222 (weft worker)")
+	c.Flags().StringVar(&f.serve, "serve", "", "be the NATS server, at this address, such as 127.0.0.1:4222, and run cells here too")
+	f.access.add(c)
 	return c
 }
 
@@ -118,15 +130,16 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 	if f.list {
 		return r.list()
 	}
-	self, err := os.Executable()
+	runner, closeRunner, err := r.runner(ctx)
 	if err != nil {
 		return err
 	}
+	defer closeRunner()
 	if n := r.toRun(experiment.Wall); n > 1 {
-		fmt.Fprintf(os.Stderr, "weft: %d cells run in wall-clock time: one by one, whatever --jobs says\n", n)
+		fmt.Fprintf(os.Stderr, "weft: %d cells run in wall-clock time: one by one on a machine, whatever --jobs says\n", n)
 	}
 	watch := newExperimentProgress(r, os.Stderr)
-	outcomes, err := r.run(ctx, &pool.Pool{Size: f.jobs, Command: []string{self, cellCommand}}, watch, part, parts)
+	outcomes, err := r.run(ctx, runner, watch, part, parts)
 	watch.stop()
 	var interrupted *interruption
 	if err != nil && errors.As(context.Cause(ctx), &interrupted) {
@@ -157,6 +170,62 @@ func (r *experimentRun) toRun(c experiment.Clock) (n int) {
 		}
 	}
 	return n
+}
+
+// runner is who runs the cells: processes of this machine, or the workers of a NATS server.
+func (r *experimentRun) runner(ctx context.Context) (experiment.Runner, func(), error) {
+	f := r.flags
+	switch {
+	case f.on != "" && f.serve != "":
+		return nil, nil, badInput(errors.New("--on and --serve: the cells go to a server that is there, or to one of our own"))
+	case f.on == "" && f.serve == "":
+		self, err := os.Executable()
+		if err != nil {
+			return nil, nil, err
+		}
+		return &pool.Pool{Size: f.jobs, Command: []string{self, cellCommand}}, func() {}, nil
+	}
+	var closers []func()
+	closeAll := func() {
+		for _, c := range slices.Backward(closers) {
+			c()
+		}
+	}
+	access := f.access.access(f.on)
+	if f.serve != "" {
+		s, a, err := f.access.serve(f.serve, f.out)
+		if err != nil {
+			return nil, nil, err
+		}
+		closers, access = append(closers, s.Close), a
+	}
+	client, err := cluster.Dial(ctx, access)
+	if err != nil {
+		closeAll()
+		return nil, nil, err
+	}
+	closers = append(closers, client.Close)
+	if f.serve != "" {
+		ctx, cancel := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := work(ctx, &cluster.Worker{Client: client, Slots: f.jobs}); err != nil && ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, "weft: no cells run here:", err)
+			}
+		}()
+		closers = append(closers, func() { cancel(); <-done })
+	}
+	return &remote.Runner{Client: client, ID: r.id(), Title: r.Name, Version: r.version}, closeAll, nil
+}
+
+// id names the experiment on a server: its cells, and the build that runs them.
+func (r *experimentRun) id() string {
+	h := sha256.New()
+	for i := range r.jobs {
+		h.Write([]byte(r.jobs[i].Key))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // run runs a part of the cells; those of other parts are taken from the store.

@@ -202,6 +202,16 @@ func TestExtension(t *testing.T) {
 			t.Error("captures differ")
 		}
 	})
+	t.Run("series", func(t *testing.T) {
+		queues, flows := filepath.Join(dir, "q.csv"), filepath.Join(dir, "f.csv")
+		simulate(t, weft, lab, "--series", queues, "--series-port", "s1:h1", "--series-port", "h2:eth0", "--flow-series", flows, "--every", "1ms")
+		for name, want := range map[string]string{queues: ",paused_s,point_notices,edge_notices\n", flows: ",cc_allowed_bps,cc_notices\n"} {
+			text, err := os.ReadFile(name)
+			if err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("no %q in\n%.2000s\n%v", want, text, err)
+			}
+		}
+	})
 	t.Run("dissector", func(t *testing.T) {
 		notices(t, weft, filepath.Join(dir, "0.pcapng"), 40*units.KB)
 	})

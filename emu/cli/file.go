@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weftlab/weft/emu/experiment/file"
 	"github.com/weftlab/weft/emu/graph"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
@@ -35,8 +36,8 @@ func newValidate() *cobra.Command {
 						hosts++
 					}
 				}
-				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers\n",
-					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers))
+				fmt.Printf("%s: good: %d hosts, %d switches, %d links, %d events, %d flows, %d transfers, %d patterns of flows\n",
+					p.File, hosts, len(p.Nodes)-hosts, len(p.Links), len(p.Events), len(p.Flows), len(p.Transfers), len(p.Traffic))
 			}
 			if bad > 0 {
 				return badInput(fmt.Errorf("%d of %d files have errors", bad, len(args)))
@@ -74,12 +75,17 @@ FILE may be - for standard input.
 }
 
 func newSchema() *cobra.Command {
-	return &cobra.Command{
+	var ofExperiments bool
+	c := &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of lab files, for editors",
+		Short: "Print the JSON Schema of lab files, or of experiment files, for editors",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			b, err := spec.Schema()
+			schema := spec.Schema
+			if ofExperiments {
+				schema = file.Schema
+			}
+			b, err := schema()
 			if err != nil {
 				return err
 			}
@@ -87,6 +93,8 @@ func newSchema() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().BoolVar(&ofExperiments, "experiment", false, "that of experiment files")
+	return c
 }
 
 func newDissector() *cobra.Command {

@@ -44,7 +44,7 @@ func watchProgress(ctx context.Context, w io.Writer, tick <-chan time.Time, unti
 			now := look()
 			speed.add(now.Now-last.Now, now.Hops-last.Hops, t.Sub(at))
 			last, at = now, t
-			line := progressLine(now.Now, until, speed)
+			line := progressLine(now.Now, until, speed, now.Flows)
 			// A line that wraps could not be erased.
 			fmt.Fprint(w, clearLine+line[:min(len(line), max(columns()-1, 0))])
 		}
@@ -75,14 +75,18 @@ func (p *pace) add(emulated units.Time, hops uint64, took time.Duration) {
 }
 
 // progressLine says how far a run has come, in ASCII. A run that ends with its
-// flows, until units.Never, does not know how much is left.
-func progressLine(now, until units.Time, p pace) string {
+// flows, until units.Never, does not know how much is left. Flows are those of patterns
+// that are over.
+func progressLine(now, until units.Time, p pace, flows uint64) string {
 	line := fmt.Sprintf("%.6gs", now.Seconds())
 	if until != units.Never {
 		line += fmt.Sprintf(" of %.6gs (%.0f%%)", until.Seconds(), 100*now.Seconds()/until.Seconds())
 	}
 	if p.hops > 0 {
 		line += fmt.Sprintf("  %.3g million hops/s", p.hops/1e6)
+	}
+	if flows > 0 {
+		line += fmt.Sprintf("  %d flows done", flows)
 	}
 	if until != units.Never && p.emulated > 0 {
 		left := time.Duration((until - now).Seconds() / p.emulated * float64(time.Second))

@@ -19,15 +19,17 @@ func TestProgressLine(t *testing.T) {
 	for _, c := range []struct {
 		now, until units.Time
 		pace       pace
+		flows      uint64
 		want       string
 	}{
-		{0, 10 * units.Second, pace{}, "0s of 10s (0%)"},
-		{2500 * units.Millisecond, 10 * units.Second, pace{0.5, 4.125e6}, "2.5s of 10s (25%)  4.12 million hops/s  15s left"},
-		{10 * units.Second, 10 * units.Second, pace{0.5, 1e6}, "10s of 10s (100%)  1 million hops/s  0s left"},
-		{units.Second, units.Never, pace{0.5, 2e4}, "1s  0.02 million hops/s"},
-		{units.Millisecond, units.Hour, pace{1e-3, 1e6}, "0.001s of 3600s (0%)  1 million hops/s  999h59m59s left"},
+		{0, 10 * units.Second, pace{}, 0, "0s of 10s (0%)"},
+		{2500 * units.Millisecond, 10 * units.Second, pace{0.5, 4.125e6}, 0, "2.5s of 10s (25%)  4.12 million hops/s  15s left"},
+		{10 * units.Second, 10 * units.Second, pace{0.5, 1e6}, 0, "10s of 10s (100%)  1 million hops/s  0s left"},
+		{units.Second, units.Never, pace{0.5, 2e4}, 0, "1s  0.02 million hops/s"},
+		{units.Second, units.Never, pace{0.5, 2e4}, 1234, "1s  0.02 million hops/s  1234 flows done"},
+		{units.Millisecond, units.Hour, pace{1e-3, 1e6}, 0, "0.001s of 3600s (0%)  1 million hops/s  999h59m59s left"},
 	} {
-		if got := progressLine(c.now, c.until, c.pace); got != c.want {
+		if got := progressLine(c.now, c.until, c.pace, c.flows); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

@@ -150,6 +150,7 @@ func psPorts(c *cobra.Command, name string, asJSON bool) error {
 		return err
 	}
 	report.WritePoints(os.Stdout, ports)
+	report.WriteEdges(os.Stdout, ports)
 	return nil
 }
 

@@ -2,10 +2,14 @@ package cli
 
 import (
 	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/traces/series"
 )
 
 // TestLimitOfPrograms: each flow of iperf3 has the rate of its own that a limiter gives it,
@@ -144,5 +148,121 @@ topology:
 	}
 	if held == 0 || r.Accounts.Dropped != 0 || !r.Accounts.Balanced() {
 		t.Errorf("held %d times, %+v", held, r.Accounts)
+	}
+}
+
+// TestGaugesOfPrograms: in the wall clock the gauges of the edge service, of iperf3's flow in
+// it and of a switch's congestion point are in metrics, in weft ps and in both kinds of
+// series, in one shard and in two.
+func TestGaugesOfPrograms(t *testing.T) {
+	for name, engine := range map[string]string{"one": "", "two": "engine: {shards: 2}\n"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l := newLab(t, needReal(t, "iperf3"), dir, engine+`
+topology:
+  kinds: {switch: {queue: {limit: 500KB, mark: {pi: {target: 50KB}}}}, link: {rate: 100Mbps}}
+  generate: {dumbbell: {left: 1, right: 1, rate: 100Mbps, delay: 10us, bottleneck: {rate: 100Mbps, delay: 100us}}}
+  nodes: {h1: {edge: {limit: {rate: 20Mbps, age: 10min}}}}
+`)
+			queues, flows := filepath.Join(dir, "q.csv"), filepath.Join(dir, "f.csv")
+			found := metricsURL.FindStringSubmatch(l.must("up", "-d", "--metrics", ":0", "--series", queues, "--series-port", "*:*", "--flow-series", flows, "--every", "2ms", l.file))
+			if found == nil {
+				t.Fatal("up does not say where the metrics are")
+			}
+			l.iperf3("h1", "h2", "h2", "-t", "1", "-4")
+			port := " lab=" + l.name + " node=h1 port=h1:eth0"
+			client := &http.Client{}
+			defer client.CloseIdleConnections()
+			tcp, metrics := "", scrape(t, client, found[1]+"/metrics")
+			for key, v := range metrics {
+				if rest, is := strings.CutPrefix(key, "weft_edge_flow_bytes_per_second flow=tcp "); is && v == 20e6/8 && metrics["weft_edge_flow_transmit_bytes_total flow=tcp "+strings.Replace(rest, " gauge=rate", "", 1)] > 100_000 {
+					tcp, _, _ = strings.Cut(rest, " gauge=")
+				}
+			}
+			if tcp == "" || metrics["weft_edge_value gauge=flows"+port+" service=limit"] < 1 {
+				t.Errorf("%q, %v", tcp, metrics)
+			}
+			if out := l.must("ps", "-p", l.name); !strings.Contains(out, "limit: flows ") || !strings.Contains(out, "mark probability ") {
+				t.Errorf("%s", out)
+			}
+			r := l.down()
+			if r.Series == nil || r.Series.Error != "" || r.FlowSeries == nil || r.FlowSeries.Flows == 0 || r.FlowSeries.Error != "" {
+				t.Fatalf("%+v, %+v", r.Series, r.FlowSeries)
+			}
+			checkQueueGauges(t, queues)
+			checkEdgeFlows(t, flows, "tcp "+tcp)
+		})
+	}
+}
+
+// checkQueueGauges: the rows of switches have the probability of PI, and those of h1 the
+// gauges of its edge service.
+func checkQueueGauges(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	x, err := series.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := x.Find("mark-probability")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := x.Find("edge_waiting_bytes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 0.0
+	if err := x.Each(func(r *series.Row) error {
+		if _, ok := p.Of(r); ok != (r.Port[0] == 's') {
+			t.Fatalf("%+v", r)
+		}
+		v, ok := waiting.Of(r)
+		if ok != (r.Port == "h1:eth0") {
+			t.Fatalf("%+v", r)
+		}
+		most = max(most, v)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if most < 1500 {
+		t.Errorf("at most %v bytes waited in the edge service", most)
+	}
+}
+
+// checkEdgeFlows: the flow has rows with its rate, which add up to what iperf3 sent in a
+// second at 20 Mb/s.
+func checkEdgeFlows(t *testing.T, name, flow string) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	x, err := series.NewFlowReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, _ := x.Find("rate")
+	sent, _ := x.Find("sent")
+	bytes := 0.0
+	if err := x.Each(func(r *series.FlowRow) error {
+		if r.NIC != "h1:eth0" || r.Name == "" || r.Values[rate] != 20e6 {
+			t.Fatalf("%+v", r)
+		}
+		if r.Name == flow {
+			bytes += r.Values[sent] / 8 * r.Interval.Seconds()
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if bytes < 1e6 || bytes > 4e6 {
+		t.Errorf("%s has sent %.0f bytes", flow, bytes)
 	}
 }

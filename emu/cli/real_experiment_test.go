@@ -96,7 +96,7 @@ func TestRealExperiment(t *testing.T) {
 		"sent": {4e6, 6e6}, "goodput": {1e5, 6e6}, "rtt": {4, 10_000}, "replies": {1, 100}, "delivered": {20_000, 2_000_000}, "queue": {1, 1e9}, "late": {10, 1e5},
 	} {
 		rows := r.Of(name)
-		if x := float64(rows[0].Mean); len(rows) != 1 || !(x >= bounds[0] && x <= bounds[1]) {
+		if x := float64(rows[0].Value); len(rows) != 1 || !(x >= bounds[0] && x <= bounds[1]) {
 			t.Errorf("%s is %v, want it from %v to %v", name, x, bounds[0], bounds[1])
 		}
 	}

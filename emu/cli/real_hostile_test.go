@@ -11,6 +11,7 @@ import (
 // TestRDMAHostile: while a program of a host does its worst, another of the same host
 // goes on with its peer, and new ones begin when it is over.
 func TestRDMAHostile(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaPair, "rping")
 	program := filepath.Join(t.TempDir(), "hostile")
 	out, err := exec.Command("gcc", "-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread", "-I../../nicemu/verbs", "-o", program, "testdata/hostile/hostile.c").CombinedOutput()

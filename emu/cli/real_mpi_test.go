@@ -28,6 +28,7 @@ const linkMBs = 250
 // TestEnvironmentIsNotNeeded: programs that lost their environment, as those of sshd,
 // cron and sudo have, find the NIC.
 func TestEnvironmentIsNotNeeded(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaSlow, "ibv_devinfo", "rping")
 	for _, argv := range [][]string{{"env", "-i", "ibv_devinfo"}, {"ibv_devinfo"}, {"env", "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu", "ibv_devinfo"}} {
 		if out := l.exec("h1", argv...); !strings.Contains(out, "hca_id:\troce0") {
@@ -104,6 +105,7 @@ func TestLibrariesThatTheSystemLacks(t *testing.T) {
 // TestUCXChoosesByItself: without any setting UCX takes the NIC between hosts, and what
 // it measures the link can carry.
 func TestUCXChoosesByItself(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaSlow, "ucx_perftest")
 	before := l.ports()["s1:1"].TxBytes
 	_, said := l.served("13337", []string{"ucx_perftest"}, []string{"ucx_perftest", "10.0.0.1", "-t", "tag_bw", "-s", "1000000", "-n", "50", "-w", "5"})
@@ -125,6 +127,7 @@ const mpiRanks = 2
 // TestMPIOverSSH: Open MPI starts its ranks in both hosts by ssh, as on any cluster.
 // They talk by RDMA between the hosts and by shared memory within one.
 func TestMPIOverSSH(t *testing.T) {
+	t.Parallel()
 	weft := needReal(t, "mpirun", "mpicc", "ssh", "ssh-keygen", "gcc")
 	needVerbs(t)
 	sshd := "/usr/sbin/sshd"

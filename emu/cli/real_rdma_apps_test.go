@@ -22,6 +22,7 @@ func (l *realLab) served(port string, server, client []string) (served, said str
 
 // TestUCX: Debian's UCX, unmodified, finds the NIC and runs over its RC and UD.
 func TestUCX(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "ucx_perftest", "ucx_info")
 	out := l.exec("h1", "ucx_info", "-d")
 	for _, transport := range []string{"rc_verbs", "ud_verbs"} {
@@ -57,6 +58,7 @@ func TestUCX(t *testing.T) {
 // TestLibfabric: Debian's libfabric, unmodified, with endpoints of all its types over
 // verbs. fi_pingpong -c holds the bytes to what was sent.
 func TestLibfabric(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "fi_pingpong", "fi_info")
 	out := l.exec("h1", "fi_info", "-p", "verbs")
 	for _, want := range []string{"FI_PROTO_RDMA_CM_IB_RC", "FI_PROTO_IB_UD", "domain: roce0\n", "domain: roce0-dgram\n"} {
@@ -85,6 +87,7 @@ func TestLibfabric(t *testing.T) {
 // TestExtendedVerbs: programs of rdma-core that post by ibv_wr_*() and read
 // completions one by one, with their times.
 func TestExtendedVerbs(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "ibv_rc_pingpong")
 	for _, c := range []struct{ argv, want string }{
 		{"ibv_rc_pingpong -g 0 -N -c", `1000 iters in`},

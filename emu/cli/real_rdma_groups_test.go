@@ -9,6 +9,7 @@ import (
 // TestMulticastMembers: mckey three times in the sender's host and once in another, all of
 // which get all datagrams.
 func TestMulticastMembers(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaPair, "mckey")
 	mckey := func(port string, more ...string) []string {
 		return append([]string{"mckey", "-m", "239.1.2.3", "-p", port, "-C", "20"}, more...)

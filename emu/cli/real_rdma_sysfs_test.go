@@ -30,6 +30,7 @@ func (l *realLab) sysfs(host, file string) string {
 
 // TestRDMASysfs: what programs find of a NIC in /sys beside its addresses.
 func TestRDMASysfs(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaPair)
 	for file, want := range map[string]string{
 		"hca_type": "weft", "board_id": "weft", "node_desc": "h1 roce0", "device/net/eth0/address": "02:00:00:00:00:01", "ports/1/state": "4: ACTIVE",
@@ -59,6 +60,7 @@ func TestRDMASysfs(t *testing.T) {
 // TestRDMACounters: perftest reads the counters before and behind what it does, from
 // files that it keeps open, and sees all of its own.
 func TestRDMACounters(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaPair, "ib_write_bw")
 	needFUSE(t)
 	const messages = 300

@@ -181,6 +181,7 @@ func (l *realLab) rdmaClient(host string, argv ...string) string {
 // TestRping: Debian's rping, unmodified, on a kernel without RDMA: the data is right
 // at both ends, and what went over the wire is as tshark wants it.
 func TestRping(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "rping", "tshark")
 	rping := func(count, size string) {
 		t.Helper()
@@ -214,6 +215,7 @@ func TestRping(t *testing.T) {
 // TestRDMAPrograms: the programs of rdma-core and perftest, each against itself,
 // across two switches with two ways between them.
 func TestRDMAPrograms(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "ucmatose", "udaddy", "rdma_client", "ibv_rc_pingpong", "ib_write_bw")
 	const server = "10.0.0.1"
 	for _, c := range []struct {
@@ -331,6 +333,7 @@ func TestRDMAPrograms(t *testing.T) {
 
 // TestRDMADevices: what programs see of the NICs.
 func TestRDMADevices(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaPair, "ibv_devices", "ibv_devinfo")
 	if out := l.exec("h1", "ibv_devices"); !regexp.MustCompile(`roce0\s+[0-9a-f]{16}`).MatchString(out) {
 		t.Errorf("ibv_devices:\n%s", out)
@@ -409,6 +412,7 @@ func buildChecks(t *testing.T) (program string) {
 // TestRDMAChecks runs a program of our own that tries what Debian's do not: misuses,
 // forks, flags of descriptors, threads, extended verbs.
 func TestRDMAChecks(t *testing.T) {
+	t.Parallel()
 	l := startRDMA(t, rdmaPair)
 	program := buildChecks(t)
 	list, err := exec.Command(program).Output()

@@ -121,7 +121,7 @@ workload:
 			// Generous: 1.5 MB at 50 Mb/s take a quarter of a second of a machine that
 			// keeps up, and the rate control slows them down.
 			deadline := time.Now().Add(60 * time.Second)
-			for strings.Count(l.must("qp", "--json"), `"sends": 0`) < 4 || !strings.Contains(l.must("nic", "--json"), `"received_payload": 1500000`) {
+			for strings.Count(l.must("qp", "-l", l.name, "--json"), `"sends": 0`) < 4 || !strings.Contains(l.must("nic", "-l", l.name, "--json"), `"received_payload": 1500000`) {
 				if time.Now().After(deadline) {
 					t.Fatal("the transfers do not end")
 				}

@@ -4,6 +4,12 @@ package cli
 // labs, real programs, in the wall clock, because that is what they test.
 // They need root and the programs that scripts/test.sh installs. No limit on
 // time in them is tight: a slow machine makes them slow, not red.
+//
+// Tests with t.Parallel run beside each other when all others are over. They wait for
+// programs to come to their end, hold nothing to a rate or to how long it takes (or do
+// in slow motion), and have nothing in common: each lab has a name, directories and networks of its own.
+// Those of ordinary users are not among them, as they look for all processes of one
+// user, nor are those that count the mounts or the devices of the machine.
 
 import (
 	"bytes"

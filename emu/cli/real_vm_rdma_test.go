@@ -228,6 +228,7 @@ func (l *realLab) rxe(name string) int {
 // TestRDMAWithAGuest: our NIC and one that nobody here wrote, Linux's rdma_rxe,
 // connect in both directions and transfer, with loss on the way and without.
 func TestRDMAWithAGuest(t *testing.T) {
+	t.Parallel()
 	needVM(t, "rping", "ibv_devinfo", "ib_write_bw", "tshark", "gcc")
 	l := startRDMA(t, rdmaGuestLab)
 	guest, host := l.rdmaEnd("v1", "10.0.0.1"), l.rdmaEnd("h1", "10.0.0.2")

@@ -328,6 +328,7 @@ func (l *realLab) testGuestKilled(t *testing.T) {
 // TestKilledLabLeavesNoMachine: with the lab's process goes its QEMU. The guest boots
 // a kernel of the user's own, from a disk that it does not change.
 func TestKilledLabLeavesNoMachine(t *testing.T) {
+	t.Parallel()
 	needVM(t)
 	image, err := vm.FindImage()
 	if err != nil {
@@ -370,6 +371,7 @@ topology:
 // TestPersistentDisk: a guest that may write to its disk powers off by itself when
 // the lab ends, and what it wrote is there.
 func TestPersistentDisk(t *testing.T) {
+	t.Parallel()
 	needVM(t)
 	image, err := vm.FindImage()
 	if err != nil {

@@ -19,7 +19,7 @@ type recordFlags struct {
 }
 
 func (f *recordFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.flows, "flows", "", "write the flow records to this file: .csv or .json")
+	c.Flags().StringVar(&f.flows, "flows", "", "write a record of each flow of packets (cbr, poisson, on-off) to this file: .csv or .json")
 	c.Flags().StringVar(&f.transfers, "transfers", "", "write the records of RDMA transfers to this file: .csv or .json")
 }
 

@@ -38,7 +38,8 @@ one kind are drawn into one picture.
   weft report before.csv after.csv -o delay.png --what delay --log-x
   weft report dcqcn.csv none.csv -o slowdown.png --what slowdown-by-size --log-y
 
-Of a series of queues --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `;
+Of a series of queues --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `,
+or a gauge in its columns, such as mark-probability;
 of one of flows one of ` + strings.Join(series.FlowQuantityNames(), ", ") + `, or a gauge
 of rate control in its columns, such as alpha;
 of flow records one of ` + strings.Join(chart.FlowPictures(), ", ") + `;
@@ -86,7 +87,7 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue or rate of a series, completion of records")
 	c.Flags().StringSliceVarP(&o.Ports, "port", "p", nil, "series: port, such as s1:3 or 'leaf*:*'; may be repeated. Default all")
 	c.Flags().StringVar(&o.Class, "class", "", "series: class, or '*', in place of the ports as a whole")
-	c.Flags().StringSliceVar(&o.Flows, "flow", nil, "series of flows: transfer, host, NIC or queue pair, such as h1-h2, 'h*' or 'h1:eth0#17'; may be repeated. Default all")
+	c.Flags().StringSliceVar(&o.Flows, "flow", nil, "series of flows: transfer, flow, host, interface or queue pair, such as h1-h2, 'h*' or 'h1:eth0#17'; may be repeated. Default all")
 	spanFlag(c, &from, "from", "series: leave out what is earlier")
 	spanFlag(c, &to, "to", "series: leave out what is later; 0s is the end")
 	spanFlag(c, &o.Average, "average", "series: draw rates over intervals of at least this length")

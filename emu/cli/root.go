@@ -83,7 +83,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 	root.AddCommand(
 		newUp(), newDown(), newPs(), newTop(), newExec(), newShell(), newCapture(), newSet(), newWhyNoPause(), newNIC(), newQP(), newEdge(),
 		newSim(), newReport(), newValidate(), newGraph(), newSchema(), newDissector(), newDoctor(),
-		newExperiment(), newCollect(), newCompare(), newCell(),
+		newExperiment(), newCollect(), newCompare(), newWorker(), newCell(),
 	)
 	for _, c := range root.Commands() {
 		if check := c.Args; check != nil {

@@ -68,6 +68,7 @@ func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 		args = append(args, "--json")
 	}
 	args = append(args, f.series.args()...)
+	args = append(args, f.flows.args()...)
 	c := exec.Command(self, append(args, "--", file)...)
 	c.SysProcAttr, c.ExtraFiles = attr, files
 	if file == standardInput {

@@ -30,6 +30,7 @@ type simFlags struct {
 	pairs   bool
 	edges   bool
 	series  seriesFlags
+	flows   flowRecordFlags
 }
 
 func newSim() *cobra.Command {
@@ -69,6 +70,7 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 	numberFlag(c, &f.shards, "shards", "", "parts of the fabric that run on cores of their own, in place of the file's; results do not depend on it")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
 	f.records.add(c)
+	f.flows.add(c)
 	c.Flags().StringVarP(&f.write, "write", "w", "", "write a capture of --port to this file, - for standard output")
 	c.Flags().StringSliceVarP(&f.ports, "port", "p", nil, "port to capture, such as s1:3; may be repeated")
 	numberFlag(c, &f.snap, "snaplen", "s", "bytes kept of each captured packet; 0 keeps all")
@@ -85,8 +87,11 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if len(p.Flows)+len(p.Transfers) == 0 {
+	if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 {
 		return badInput(fmt.Errorf("%s has no workload, and in virtual time nothing else sends: add for example\nworkload:\n  - {cbr: {from: h1, to: h2, rate: 10Mbps, size: 1000B, for: 1s}}", p.File))
+	}
+	if err := f.flows.check(p); err != nil {
+		return err
 	}
 	until := units.Never // the plan's flows all end
 	if p.Duration > 0 {
@@ -122,6 +127,10 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err := f.records.find(p.File, len(fb.Records), len(fb.Transfers())); err != nil {
 		return err
 	}
+	finishFlows, err := f.recordFlows(p, fb)
+	if err != nil {
+		return err
+	}
 	finishCapture, err := f.capture(p, fb)
 	if err != nil {
 		return err
@@ -141,7 +150,8 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	cerr := finishCapture()
 	r := &report.Report{}
 	serr := finishSeries(r)
-	if err = errors.Join(err, cerr, serr, failure); err != nil {
+	patterns, ferr := finishFlows()
+	if err = errors.Join(err, cerr, serr, ferr, failure); err != nil {
 		return err
 	}
 	*r = report.Report{
@@ -155,6 +165,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 		r.Partial, r.Trace = &report.Partial{Why: interrupted.Error(), Until: p.Duration}, ""
 	}
 	r.SetTransfers(fb.Transfers())
+	r.Patterns = patterns
 	checks, err := checkPauses(fb, f.pauses)
 	if err != nil {
 		return err
@@ -185,6 +196,29 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 		return interrupted.exit("%s: the report and the files are of the run so far", r.Partial.Place(r.Emulated))
 	}
 	return nil
+}
+
+// recordFlows begins the records of flows of patterns. The returned function completes
+// them and sums them up; nil without patterns.
+func (f *simFlags) recordFlows(p *plan.Plan, fb *fabric.Fabric) (finish func() (*report.Patterns, error), err error) {
+	if len(p.Traffic) == 0 {
+		return func() (*report.Patterns, error) { return nil, nil }, nil
+	}
+	var file *os.File
+	if f.flows.file != "" {
+		if file, err = os.Create(f.flows.file); err != nil {
+			return nil, fmt.Errorf("--flow-records: %w", err)
+		}
+	}
+	r, err := f.flows.begin(fb.FlowNames(), file)
+	if err != nil {
+		return nil, err
+	}
+	fb.SetFlowSink(r.sink, file != nil)
+	return func() (*report.Patterns, error) {
+		err := errors.Join(fb.EndFlows(), r.close())
+		return r.tally.Patterns(f.flows.file), err
+	}, nil
 }
 
 // print prints the report and what else was asked for.

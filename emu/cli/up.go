@@ -29,6 +29,7 @@ type upFlags struct {
 	ready    int    // fd on which a detached lab reports that it is up
 	rootless string // the user's state directory: this process is inside the namespaces
 	series   seriesFlags
+	flows    flowRecordFlags
 
 	metrics   string // address for Prometheus
 	metricsFD int    // its socket, opened by the process that started this one
@@ -59,11 +60,17 @@ namespace; weft exec is then the way in.`,
 				p.Dilation = int(f.dilation)
 			}
 			first := f.ready < 0 && f.rootless == "" // else another has started this one
-			if n := len(p.Flows) + len(p.Transfers); !f.workload && n > 0 {
+			if n := len(p.Flows) + len(p.Transfers) + len(p.Traffic); !f.workload && n > 0 {
 				if first {
-					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows and transfers) stays silent beside real programs: --workload lets it send\n", n)
+					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) stays silent beside real programs: --workload lets it send\n", n)
 				}
-				p.Flows, p.Transfers = nil, nil
+				if f.flows.file != "" {
+					return badInput(fmt.Errorf("--flow-records %s: the file's workload stays silent: add --workload", f.flows.file))
+				}
+				p.Flows, p.Transfers, p.Traffic = nil, nil, nil
+			}
+			if err := f.flows.check(p); err != nil {
+				return err
 			}
 			if f.detach && f.json {
 				return badInput(errors.New("--json is for the final report, which a detached lab gives to weft down --json"))
@@ -101,6 +108,7 @@ namespace; weft exec is then the way in.`,
 	c.Flags().IntVar(&f.ready, "ready-fd", -1, "")
 	c.Flags().StringVar(&f.rootless, "rootless", "", "")
 	f.series.add(c)
+	f.flows.add(c)
 	_ = c.Flags().MarkHidden("ready-fd")
 	_ = c.Flags().MarkHidden("metrics-fd")
 	_ = c.Flags().MarkHidden("rootless")
@@ -116,9 +124,18 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 	if err != nil {
 		return err
 	}
+	records, discardRecords, err := f.flows.open(p)
+	if err != nil {
+		discard()
+		return err
+	}
 	l, err := lab.New(p)
 	if err != nil {
 		discard()
+		discardRecords()
+		return err
+	}
+	if err := f.flows.record(l, p, records); err != nil {
 		return err
 	}
 	if f.listener != nil {

@@ -22,11 +22,11 @@ type Difference struct {
 	Levels  []string     `json:"levels"`
 	A       *Summary     `json:"a,omitempty"` // nil: only in the other
 	B       *Summary     `json:"b,omitempty"`
-	Change  table.Number `json:"change"` // (B - A) / A
-	// CI is half the width of the 95% confidence interval of B - A, by Welch's t test; not
+	Change  table.Number `json:"change"` // of the value: (B - A) / A
+	// CI is half the width of the 95% confidence interval of the difference of the means, by Welch's t test; not
 	// known where one of them has fewer than two values.
 	CI table.Number `json:"ci95"`
-	// Beyond tells that B - A is beyond that interval; or, where it is not known, that the
+	// Beyond tells that the difference is beyond that interval; or, where it is not known, that the
 	// values are not the same.
 	Beyond bool `json:"beyond"`
 }
@@ -82,16 +82,17 @@ func difference(a, b *Summary) Difference {
 		d.Beyond = true
 		return d
 	}
-	d.Change = (b.Mean - a.Mean) / a.Mean
+	d.Change = (b.Value - a.Value) / a.Value
 	half, ok := welch(a.Values, b.Values)
 	if !ok {
 		d.Beyond = !slices.Equal(a.Values, b.Values)
 		return d
 	}
 	d.CI = table.Number(half)
+	ma, mb := stat.Mean(a.Values, nil), stat.Mean(b.Values, nil)
 	// What the order of a sum does to the last bits of a mean is no difference.
-	noise := 1e-12 * math.Max(math.Abs(float64(a.Mean)), math.Abs(float64(b.Mean)))
-	d.Beyond = math.Abs(float64(b.Mean-a.Mean)) > half+noise
+	noise := 1e-12 * math.Max(math.Abs(ma), math.Abs(mb))
+	d.Beyond = math.Abs(mb-ma) > half+noise
 	return d
 }
 
@@ -142,7 +143,7 @@ func WriteComparison(w io.Writer, a, b *Report, all []Difference, showAll bool) 
 			if s == nil {
 				return "not there"
 			}
-			return table.Format(unit, float64(s.Mean), digits)
+			return table.Format(unit, float64(s.Value), digits)
 		}
 		change, ci := "-", "-"
 		if d.Change.Known() {

@@ -116,7 +116,7 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 		for i := range j.summaries {
 			s := &j.summaries[i]
 			if s.Measure == measure && slices.Equal(s.Levels, names) && (s.Bin == bin || s.Bin == "") {
-				x = float64(s.Mean)
+				x = float64(s.Value)
 			}
 		}
 	}

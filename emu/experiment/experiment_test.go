@@ -92,8 +92,8 @@ func example(t *testing.T, of func(system, load int, seed uint64) float64) (*Exp
 	e := &Experiment{
 		Name: "x", Factors: []Factor{{"system", []string{"a", "b"}}, {"load", []string{"50%", "80%"}}}, Seeds: []uint64{1, 2, 3},
 		Measures: []Measure{
-			{Name: "fct", Title: "FCT", Of: "flows", Column: "fct_us", Stat: statistic(t, "mean")},
-			{Name: "sizes", Title: "by size", Of: "flows", Column: "fct_us", Stat: statistic(t, "p99"), By: "size_bytes", Edges: []float64{0, 1000, 2000}},
+			{Name: "fct", Title: "FCT", Of: "flows", Column: "fct_us", Stat: statistic(t, "mean"), Center: Mean},
+			{Name: "sizes", Title: "by size", Of: "flows", Column: "fct_us", Stat: statistic(t, "p99"), By: "size_bytes", Edges: []float64{0, 1000, 2000}, Center: Mean},
 		},
 	}
 	var outcomes []Outcome
@@ -126,16 +126,33 @@ func TestSummaries(t *testing.T) {
 	// Values 12 and 13, 13 and 14 and 15; t(0.975) of 2 degrees is 4.30265, of one 12.7062.
 	unknown := table.Number(table.Unknown)
 	want := []Summary{
-		{Measure: "fct", Levels: []string{"a", "50%"}, Values: []float64{2, 3}, Mean: 2.5, CI: 12.7062 * 0.5, Paper: &e.Paper[0], Ratio: 0.025},
-		{Measure: "fct", Levels: []string{"a", "80%"}, Values: []float64{4}, Mean: 4, CI: unknown, Paper: &e.Paper[0], Ratio: 0.04},
-		{Measure: "fct", Levels: []string{"b", "50%"}, Values: []float64{11, 12, 13}, Mean: 12, CI: table.Number(4.30265 / math.Sqrt(3)), Paper: &e.Paper[1], Ratio: 0.5},
-		{Measure: "fct", Levels: []string{"b", "80%"}, Values: []float64{12, 13, 14}, Mean: 13, CI: table.Number(4.30265 / math.Sqrt(3)), Paper: &e.Paper[1], Ratio: 13. / 24},
+		{Measure: "fct", Levels: []string{"a", "50%"}, Values: []float64{2, 3}, Value: 2.5, Low: 2.5 - 12.7062*0.5, High: 2.5 + 12.7062*0.5, Paper: &e.Paper[0], Ratio: 0.025},
+		{Measure: "fct", Levels: []string{"a", "80%"}, Values: []float64{4}, Value: 4, Low: unknown, High: unknown, Paper: &e.Paper[0], Ratio: 0.04},
+		{Measure: "fct", Levels: []string{"b", "50%"}, Values: []float64{11, 12, 13}, Value: 12, Low: table.Number(12 - 4.30265/math.Sqrt(3)), High: table.Number(12 + 4.30265/math.Sqrt(3)), Paper: &e.Paper[1], Ratio: 0.5},
+		{Measure: "fct", Levels: []string{"b", "80%"}, Values: []float64{12, 13, 14}, Value: 13, Low: table.Number(13 - 4.30265/math.Sqrt(3)), High: table.Number(13 + 4.30265/math.Sqrt(3)), Paper: &e.Paper[1], Ratio: 13. / 24},
 	}
 	if diff := cmp.Diff(want, got[:4], near); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if s := got[5]; s.Bin != "1KB..2KB" || s.Mean != 5 {
+	if s := got[5]; s.Bin != "1KB..2KB" || s.Value != 5 {
 		t.Errorf("the second bin of the first combination: %+v", s)
+	}
+}
+
+// TestCenters: the median of the seeds and its interval, against the tables of order
+// statistics: of 15 values it is from the fourth to the twelfth.
+func TestCenters(t *testing.T) {
+	for n, rank := range map[int]int{1: -1, 5: -1, 6: 0, 8: 0, 9: 1, 15: 3, 20: 5, 50: 17, 100: 39} {
+		if got := medianRank(n); got != rank {
+			t.Errorf("of %d values %d are below the interval, want %d", n, got, rank)
+		}
+	}
+	values := []float64{9, 1, 8, 2, 7, 3, 6, 4, 5, 100}
+	if v, low, high := Median.of(values); v != 5.5 || low != 2 || high != 9 {
+		t.Errorf("median %v, %v to %v", v, low, high)
+	}
+	if v, low, _ := Mean.of([]float64{3}); v != 3 || low.Known() {
+		t.Errorf("mean of one: %v from %v", v, low)
 	}
 }
 

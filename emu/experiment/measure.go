@@ -25,6 +25,7 @@ type Measure struct {
 	Edges  []float64 // By is a column of numbers: bin i is from Edges[i] up to Edges[i+1]
 	Per    string    // column: Stat is taken of the rows of each of its values, and Over of those
 	Over   table.Statistic
+	Center Center // of the seeds
 
 	Expr    string // in place of all that
 	program *vm.Program

@@ -32,10 +32,11 @@ type Report struct {
 
 // Header is what a report says of a measure itself.
 type Header struct {
-	Name  string `json:"name"`
-	Title string `json:"title"`
-	Unit  string `json:"unit,omitempty"` // a name with its ending: see package table
-	Of    string `json:"of"`             // how it is taken
+	Name   string `json:"name"`
+	Title  string `json:"title"`
+	Unit   string `json:"unit,omitempty"` // a name with its ending: see package table
+	Of     string `json:"of"`             // how it is taken
+	Center Center `json:"center"`         // of the seeds
 }
 
 // CellReport is one cell of a report.
@@ -90,7 +91,7 @@ func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command str
 	}
 	for i := range e.Measures {
 		m := &e.Measures[i]
-		r.Measures = append(r.Measures, Header{m.Name, m.Title, m.Unit(), m.Describe()})
+		r.Measures = append(r.Measures, Header{m.Name, m.Title, m.Unit(), m.Describe(), m.Center})
 	}
 	for i := range e.Cells {
 		c := CellReport{Seed: e.Cells[i].Seed, Key: jobs[i].Key, Outcome: outcomes[i], Levels: []string{}}

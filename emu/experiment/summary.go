@@ -13,29 +13,64 @@ import (
 // Summary is a measure, or one bin of it, at one combination of levels: what the seeds
 // say together.
 type Summary struct {
-	Measure string       `json:"measure"`
-	Bin     string       `json:"bin,omitempty"`
-	Levels  []string     `json:"levels"` // by factor
-	Values  []float64    `json:"values"` // by seed, of the cells that ran; those not known left out
-	Mean    table.Number `json:"mean"`
-	// CI is half the width of the mean's 95% confidence interval by Student's t
-	// distribution; NaN where there are fewer than two values.
-	CI    table.Number `json:"ci95"`
+	Measure string    `json:"measure"`
+	Bin     string    `json:"bin,omitempty"`
+	Levels  []string  `json:"levels"` // by factor
+	Values  []float64 `json:"values"` // by seed, of the cells that ran; those not known left out
+	// Value is the mean of Values, or their median: see Measure.Center.
+	Value table.Number `json:"value"`
+	// Low and High are the ends of the 95% confidence interval of Value, not known where
+	// there are too few values: two for a mean, by Student's t distribution; six for a
+	// median, by the order of the values.
+	Low   table.Number `json:"low95"`
+	High  table.Number `json:"high95"`
 	Paper *PaperValue  `json:"paper,omitempty"`
-	Ratio table.Number `json:"ratio"` // Mean over Paper's value
+	Ratio table.Number `json:"ratio"` // Value over Paper's value
 }
 
-// interval gives the mean of values and half the width of its 95% confidence interval.
-func interval(values []float64) (mean, half float64) {
-	switch n := len(values); n {
-	case 0:
-		return table.Unknown, table.Unknown
-	case 1:
-		return values[0], table.Unknown
-	default:
-		mean, deviation := stat.MeanStdDev(values, nil)
-		t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975)
-		return mean, t * deviation / math.Sqrt(float64(n))
+// Center is how the values of several seeds become one.
+type Center string
+
+// The centers.
+const (
+	Mean   Center = "mean"
+	Median Center = "median" // for values that fall into groups, as where seeds choose ways
+)
+
+// Centers are all of them.
+var Centers = []Center{Mean, Median}
+
+// of gives the center of values and the ends of its 95% confidence interval.
+func (c Center) of(values []float64) (value, low, high table.Number) {
+	unknown := table.Number(table.Unknown)
+	n := len(values)
+	switch {
+	case n == 0:
+		return unknown, unknown, unknown
+	case c == Median:
+		sorted := slices.Sorted(slices.Values(values))
+		value = table.Number(table.Quantile(sorted, 0.5))
+		if k := medianRank(n); k >= 0 {
+			return value, table.Number(sorted[k]), table.Number(sorted[n-1-k])
+		}
+		return value, unknown, unknown
+	case n == 1:
+		return table.Number(values[0]), unknown, unknown
+	}
+	mean, deviation := stat.MeanStdDev(values, nil)
+	half := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975) * deviation / math.Sqrt(float64(n))
+	return table.Number(mean), table.Number(mean - half), table.Number(mean + half)
+}
+
+// medianRank is how many of n sorted values are below and above the 95% confidence interval
+// of their median: the most that a fair coin tossed n times comes up with at most in 2.5% of
+// cases. It is -1 where there is none.
+func medianRank(n int) int {
+	b := distuv.Binomial{N: float64(n), P: 0.5}
+	for k := 0; ; k++ {
+		if b.CDF(float64(k)) > 0.025 {
+			return k - 1
+		}
 	}
 }
 
@@ -87,10 +122,10 @@ func (e *Experiment) Summarize(outcomes []Outcome) (all []Summary) {
 				for f, l := range levels {
 					s.Levels = append(s.Levels, e.Factors[f].Levels[l])
 				}
-				mean, half := interval(s.Values)
-				s.Mean, s.CI, s.Ratio = table.Number(mean), table.Number(half), table.Number(table.Unknown)
+				s.Value, s.Low, s.High = measure.Center.of(s.Values)
+				s.Ratio = table.Number(table.Unknown)
 				if s.Paper = e.paperOf(measure.Name, bin, levels); s.Paper != nil {
-					s.Ratio = table.Number(mean / s.Paper.Value)
+					s.Ratio = s.Value / table.Number(s.Paper.Value)
 				}
 				all = append(all, s)
 			}

@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -46,7 +47,15 @@ func (r *Report) WriteText(w io.Writer) {
 	if r.Partial != "" {
 		fmt.Fprintln(w, "PARTIAL ", r.Partial)
 	}
+	together := r.together()
+	if len(together) > 1 {
+		fmt.Fprintln(w)
+		r.writeTogether(w, together)
+	}
 	for i := range r.Measures {
+		if len(together) > 1 && slices.Contains(together, &r.Measures[i]) {
+			continue
+		}
 		fmt.Fprintln(w)
 		r.writeMeasure(w, &r.Measures[i])
 	}
@@ -63,6 +72,53 @@ func (r *Report) Clock() string {
 	return strings.Join(words, " and ")
 }
 
+// maxTogether is how many combinations of levels stand side by side in one table.
+const maxTogether = 5
+
+// together gives the measures that stand in one table, a row for each: those without bins,
+// if there are few combinations of levels.
+func (r *Report) together() (all []*Header) {
+	for i := range r.Measures {
+		if rows := r.Of(r.Measures[i].Name); len(rows) > 0 && len(rows) <= maxTogether && rows[0].Bin == "" {
+			all = append(all, &r.Measures[i])
+		}
+	}
+	return all
+}
+
+// writeTogether prints measures, a row for each, with a column for each combination of
+// levels.
+func (r *Report) writeTogether(w io.Writer, measures []*Header) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := []string{""}
+	for _, s := range r.Of(measures[0].Name) {
+		var words []string
+		for f, l := range s.Levels {
+			if len(r.Factors) > 1 {
+				l = r.Factors[f].Name + "=" + l
+			}
+			words = append(words, l)
+		}
+		head = append(head, strings.Join(words, " "))
+	}
+	fmt.Fprintln(t, strings.TrimRight(strings.Join(head, "\t"), "\t "))
+	for _, h := range measures {
+		line := []string{h.Title}
+		for _, s := range r.Of(h.Name) {
+			text := table.Format(h.Unit, float64(s.Value), digits)
+			if s.Low.Known() {
+				text += " " + s.Interval(h.Unit)
+			}
+			if s.Paper != nil {
+				text += fmt.Sprintf(" (%s: %s, ratio %s)", s.Paper, table.Format(h.Unit, s.Paper.Value, digits), table.Format("", float64(s.Ratio), 3))
+			}
+			line = append(line, text)
+		}
+		fmt.Fprintln(t, strings.Join(line, "\t"))
+	}
+	t.Flush()
+}
+
 // writeMeasure prints a measure: a row for each bin and combination of levels.
 func (r *Report) writeMeasure(w io.Writer, h *Header) {
 	fmt.Fprintf(w, "%s: %s\n", h.Title, h.Of)
@@ -77,7 +133,7 @@ func (r *Report) writeMeasure(w io.Writer, h *Header) {
 	for _, f := range r.Factors {
 		head = append(head, f.Name)
 	}
-	head = append(head, "mean", "95% CI", "n")
+	head = append(head, string(h.Center), "95% CI", "n")
 	if hasPaper {
 		head = append(head, "paper", "ratio", "source")
 	}
@@ -88,11 +144,7 @@ func (r *Report) writeMeasure(w io.Writer, h *Header) {
 			line = append(line, s.Bin)
 		}
 		line = append(line, s.Levels...)
-		ci := "-"
-		if s.CI.Known() {
-			ci = "± " + table.Format(h.Unit, float64(s.CI), 2)
-		}
-		line = append(line, table.Format(h.Unit, float64(s.Mean), digits), ci, fmt.Sprint(len(s.Values)))
+		line = append(line, table.Format(h.Unit, float64(s.Value), digits), s.Interval(h.Unit), fmt.Sprint(len(s.Values)))
 		if hasPaper {
 			if s.Paper != nil {
 				line = append(line, table.Format(h.Unit, s.Paper.Value, digits), table.Format("", float64(s.Ratio), 3), s.Paper.String())
@@ -114,6 +166,18 @@ func (p *PaperValue) String() string {
 		return p.Source + ", remembered"
 	}
 	return p.Source
+}
+
+// Interval prints the 95% confidence interval of a value of some unit.
+func (s *Summary) Interval(unit string) string {
+	half, other := s.High-s.Value, s.Value-s.Low
+	switch {
+	case !s.Low.Known():
+		return "-"
+	case math.Abs(float64(half-other)) <= 1e-9*math.Abs(float64(half)):
+		return "± " + table.Format(unit, float64(half), 2)
+	}
+	return table.Format(unit, float64(s.Low), digits) + " to " + table.Format(unit, float64(s.High), digits)
 }
 
 // Of gives the summaries of a measure, bin by bin.

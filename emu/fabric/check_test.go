@@ -10,9 +10,14 @@ import (
 )
 
 // check is rapid.Check with a share of the usual number of checks, in percent, for
-// properties that run whole fabrics several times each.
+// properties that run whole fabrics several times each. With -short, which is for the
+// race detector's run, it is a quarter of that: shards that touch the same memory do so in
+// most of the labs that are drawn, and the detector makes each ten times as slow.
 func check(t *testing.T, percent int, prop func(*rapid.T)) {
 	t.Helper()
+	if testing.Short() {
+		percent /= 4
+	}
 	checks := flag.Lookup("rapid.checks").Value
 	usual := checks.String()
 	n, err := strconv.Atoi(usual)

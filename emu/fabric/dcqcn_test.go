@@ -161,7 +161,7 @@ func TestIncastsRestWithShortQueues(t *testing.T) {
 // the end, and how many pauses there were.
 func settled(t *testing.T, file string, seed int, from, until units.Time, changes ...string) (g map[string]float64, n uint64) {
 	t.Helper()
-	f := New(labFile(t, "papers/dcqcn/"+file, seed, changes...))
+	f := New(labFile(t, "papers/dcqcn/labs/"+file, seed, changes...))
 	runTo(t, f, from)
 	g = goodputs(t, f, until)
 	if d := f.Accounts().Dropped; d > 0 {

@@ -406,6 +406,7 @@ workload:
 // NIC's too, sends a message of its own for each to the same place, drops some, takes
 // messages that arrive, and looks at what else does.
 type toll struct {
+	edge.Flowless
 	*tollSettings
 	env      edge.Env
 	queue    [8]packet.List
@@ -527,7 +528,6 @@ func (s *toll) Receive(now units.Time, p *packet.Packet) {
 func (s *toll) Line(_ units.Time, r units.Rate)                 { s.line = r }
 func (s *toll) Held() (int, units.Bytes)                        { return s.count, s.bytes }
 func (s *toll) Gauges(_ units.Time, values []float64) []float64 { return values }
-func (s *toll) Flows(units.Time) []edge.Flow                    { return nil }
 
 // TestEdgeServiceOfAnother: a service that somebody else registers may hold, drop, make,
 // take and look at packets, and take the NIC's; all are accounted for and captured.

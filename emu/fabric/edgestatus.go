@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -20,7 +21,15 @@ type EdgeStatus struct {
 	QueuePackets int           `json:"queue_packets"` // that it holds
 	QueueBytes   units.Bytes   `json:"queue"`
 	Gauges       []gauge.Value `json:"gauges,omitempty"`
+
+	// Flows are at most MaxEdgeFlows of those that it tells apart, the oldest first.
+	Flows        []EdgeFlow `json:"flows,omitempty"`
+	FlowsLeftOut int        `json:"flows_left_out,omitempty"` // how many more there are
 }
+
+// MaxEdgeFlows is how many flows of an edge service a status has: whoever samples a lab
+// every second must not hold its engines for long, and metrics must not grow without bound.
+const MaxEdgeFlows = 16
 
 // Add adds what another service counts. Gauges that are no counts are left out.
 func (s *EdgeStatus) Add(e *EdgeStatus) {
@@ -42,7 +51,20 @@ func (h *edgeHost) status(now units.Time) *EdgeStatus {
 	s := &EdgeStatus{Service: h.chosen.Name, Preset: h.chosen.Preset}
 	s.QueuePackets, s.QueueBytes = h.service.Held()
 	s.Gauges = gauge.Read(h.chosen.Gauges(), h.service.Gauges(now, nil))
+	s.Flows = h.flows(now, MaxEdgeFlows)
+	s.FlowsLeftOut = h.service.FlowCount(now) - len(s.Flows)
 	return s
+}
+
+// flows gives the flows that the service knows, the oldest first, at most so many.
+func (h *edgeHost) flows(now units.Time, most int) (all []EdgeFlow) {
+	h.service.EachFlow(now, func(x *edge.Flow) bool {
+		if !x.Aged && len(all) < most {
+			all = append(all, h.station.fabric.edgeFlow(h.station, x))
+		}
+		return len(all) < most
+	})
+	return all
 }
 
 // EdgeFlow is a flow that an edge service tells apart, at one moment, with its counts since
@@ -87,9 +109,7 @@ func (f *Fabric) EdgeFlowsOf(name string) ([]EdgeFlow, error) {
 			continue
 		}
 		found = true
-		for _, x := range s.edge.service.Flows(f.nowAt(s.Node)) {
-			all = append(all, f.edgeFlow(s, &x))
-		}
+		all = append(all, s.edge.flows(f.nowAt(s.Node), math.MaxInt)...)
 	}
 	switch {
 	case found || name == "":
@@ -105,7 +125,10 @@ func (f *Fabric) edgeFlow(s *Station, x *edge.Flow) EdgeFlow {
 	e := EdgeFlow{
 		Port: f.Plan.PortName(s.Node, s.Index), From: k.From, To: k.To, SrcPort: k.SrcPort, DstPort: k.DstPort, QP: k.QP,
 		Class: s.className(x.Priority), Rate: x.Rate, QueuePackets: x.Packets, QueueBytes: x.Bytes,
-		TxPackets: x.TxPackets, TxBytes: x.TxBytes, Dropped: x.Dropped, Gauges: x.Gauges,
+		TxPackets: x.TxPackets, TxBytes: x.TxBytes, Dropped: x.Dropped,
+	}
+	if described := s.edge.service.FlowGauges(); len(described) > 0 {
+		e.Gauges = gauge.Read(described, x.Gauges)
 	}
 	switch {
 	case k.Flow >= 0:
@@ -120,6 +143,33 @@ func (f *Fabric) edgeFlow(s *Station, x *edge.Flow) EdgeFlow {
 		e.Peer = f.holderOf(e.To)
 	}
 	return e
+}
+
+// Name is that of a modelled flow, or says between which addresses a flow is, such as
+// "tcp 10.0.0.1:5201 > 10.0.0.2:40000". It has no comma.
+func (e *EdgeFlow) Name() string {
+	if e.Flow != "" {
+		return e.Flow
+	}
+	return e.Ends()
+}
+
+// Ends says between which addresses a flow is.
+func (e *EdgeFlow) Ends() string {
+	if !e.To.IsValid() {
+		return "all others"
+	}
+	end := func(a netip.Addr, port uint16) string {
+		if port == 0 {
+			return a.String()
+		}
+		return netip.AddrPortFrom(a, port).String()
+	}
+	text := fmt.Sprintf("%s %s > %s", e.Protocol, end(e.From, e.SrcPort), end(e.To, e.DstPort))
+	if e.QP > 0 {
+		text += fmt.Sprintf(" QP %d", e.QP)
+	}
+	return text
 }
 
 func protocolName(p uint8) string {

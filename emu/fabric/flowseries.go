@@ -16,13 +16,18 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// FlowSeries says which flows, which are queue pairs, are sampled, and how often.
+// FlowSeries says which flows are sampled, and how often: queue pairs, and flows that edge
+// services tell apart.
 type FlowSeries struct {
 	// Flows are patterns as in lab files. One that matches a host ("h1"), its NIC
 	// ("h1:eth0") or a queue pair ("h1:eth0#17") takes queue pairs that send or receive;
 	// one that matches a modelled transfer ("h1-h2") takes those of them that send.
 	// Without patterns all are taken that send. A queue pair has rows from when it
 	// first sends (requests or READ responses), or receives, until it is destroyed.
+	//
+	// Of flows of edge services a pattern matches the host, the interface, or the name of
+	// a modelled flow. They have rows from their first packet until they are forgotten,
+	// maxEdgeRows of an interface at a time.
 	Flows  []string
 	Every  units.Time
 	Length units.Time // of the run; 0 = not known
@@ -38,8 +43,8 @@ func (s FlowSeries) Check(p *plan.Plan) error {
 	if len(s.Flows) > maxFlowPatterns {
 		return fmt.Errorf("%d patterns, more than %d: * stands for many flows, as in 'h*:eth0'", len(s.Flows), maxFlowPatterns)
 	}
-	if !slices.ContainsFunc(p.Nodes, func(n plan.Node) bool { return n.NIC != nil }) {
-		return fmt.Errorf("no host has a NIC, and flows are those of queue pairs: write nic: roce for hosts in the lab file")
+	if !slices.ContainsFunc(p.Nodes, hasFlows) {
+		return fmt.Errorf("no host has a NIC or an edge service, and flows are those of queue pairs and edge services: write nic: roce, or edge: {limit: {rate: 100Mbps}}, for hosts in the lab file")
 	}
 	for _, pattern := range s.Flows {
 		if err := checkFlowPattern(p, pattern); err != nil {
@@ -57,8 +62,17 @@ func (s FlowSeries) Check(p *plan.Plan) error {
 			flows += t.QPs
 		}
 	}
+	for i := range p.Flows {
+		f := &p.Flows[i]
+		if p.Nodes[f.From].Edge.Settings != nil && s.wantsEdge(p, f.From, "", f.Name) {
+			flows++
+		}
+	}
 	return series.CheckFlows(flows, s.Every, length, s.Wall)
 }
+
+// hasFlows tells whether a node may have flows of a series.
+func hasFlows(n plan.Node) bool { return n.NIC != nil || n.Edge.Settings != nil }
 
 // checkFlowPattern refuses a pattern that nothing can match.
 func checkFlowPattern(p *plan.Plan, pattern string) error {
@@ -69,7 +83,7 @@ func checkFlowPattern(p *plan.Plan, pattern string) error {
 	var names []string
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
-		if node.NIC == nil {
+		if !hasFlows(*node) {
 			continue
 		}
 		if matchesName(pattern, node.Name) {
@@ -90,7 +104,15 @@ func checkFlowPattern(p *plan.Plan, pattern string) error {
 		}
 		names = append(names, name)
 	}
-	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the NICs and the transfers are", names))
+	for i := range p.Flows {
+		if f := &p.Flows[i]; p.Nodes[f.From].Edge.Settings != nil {
+			if matchesName(pattern, f.Name) {
+				return nil
+			}
+			names = append(names, f.Name)
+		}
+	}
+	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the interfaces, transfers and flows are", names))
 }
 
 func matchesName(pattern, name string) bool {
@@ -132,7 +154,8 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 	gauges, columns := f.gaugeColumns()
 	ring := 1 << 12
 	if s.Wall {
-		ring = 1 << 16 // room for an instant of as many flows, or for a busy disk
+		// Room for an instant of as many flows, or for a busy disk.
+		ring = min(max(1<<16, 2*maxEdgeRows*len(f.edges())), 1<<18)
 	}
 	recorder := series.NewFlows(series.FlowOptions{Gauges: gauges, Wait: !s.Wall, Ring: ring})
 	r := f.newRecording(s.Every, s.Wall, recorder)
@@ -152,34 +175,35 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 			n.Follow(e.gone)
 			p.nics = append(p.nics, e)
 		}
-		if len(p.nics) == 0 {
+		for k, h := range f.edges() {
+			if s.Wall && f.shardOf[h.station.Node] != i {
+				continue
+			}
+			p.edges = append(p.edges, followEdge(p, h, int32(len(f.nics)+k), columns[len(f.nics)+k]))
+		}
+		if len(p.nics)+len(p.edges) == 0 {
 			continue
 		}
 		p.gauges = len(gauges)
 		p.FlowTap = recorder.NewTap()
 		r.add(i, p)
-		r.counts = append(r.counts, func() int { return p.begun })
+		r.counts = append(r.counts, p.count)
 	}
 	r.begin(w)
 	return r
 }
 
-// gaugeColumns gives the gauges of the rate controls of all NICs, each name and unit
-// once, and by NIC which of them are its own, in their order.
-func (f *Fabric) gaugeColumns() (all []gauge.Gauge, columns [][]int) {
+// gaugeColumns gives the gauges of the rate controls of all NICs and then edge services,
+// each name and unit once, and by NIC and service which of them are its own, in their order.
+func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
+	var lists [][]gauge.Gauge
 	for _, n := range f.nics {
-		var own []int
-		for _, g := range n.Settings().Control.Gauges() {
-			i := slices.IndexFunc(all, func(o gauge.Gauge) bool { return o.Name == g.Name && o.Unit == g.Unit })
-			if i < 0 {
-				i = len(all)
-				all = append(all, g)
-			}
-			own = append(own, i)
-		}
-		columns = append(columns, own)
+		lists = append(lists, n.Settings().Control.Gauges())
 	}
-	return all, columns
+	for _, h := range f.edges() {
+		lists = append(lists, h.service.FlowGauges())
+	}
+	return series.GaugeColumns(series.OfControl, lists)
 }
 
 // flows are those that one goroutine samples.
@@ -189,8 +213,9 @@ type flows struct {
 	series    *FlowSeries
 	transfers map[*nicemu.QP]string // is not written any more
 	nics      []*flowsOf
+	edges     []*edgeFlows
 	gauges    int // columns
-	begun     int // how many have had rows
+	begun     int // how many queue pairs have had rows
 
 	rows   []series.FlowSample // of one instant
 	of     []*flow             // whose they are
@@ -209,12 +234,22 @@ type flowsOf struct {
 	ended   []*flow // since the last sample, with their last rows
 }
 
-// flow is a queue pair that was looked at.
+// count is how many flows have had rows, and how many of edge services have not.
+func (p *flows) count() (n, leftOut int) {
+	n = p.begun
+	for _, e := range p.edges {
+		n, leftOut = n+e.begun, leftOut+e.leftOut
+	}
+	return n, leftOut
+}
+
+// flow is a queue pair, or a flow of an edge service, that was looked at.
 type flow struct {
 	series.Flow
 	taken           taken
 	begun           bool
 	acked, received uint64     // at its last row
+	sent, dropped   uint64     // likewise, of an edge service's
 	at              units.Time // of its last row, or of the sample before its first
 	row             series.FlowSample
 }
@@ -237,16 +272,23 @@ func (p *flows) sample(now units.Time, _ bool) {
 			}
 		})
 	}
+	for _, e := range p.edges {
+		e.sample(now)
+	}
 	if !p.Put(now, p.rows) {
 		return // the next rows stand for this interval as well
 	}
 	for i := range p.rows {
 		x, row := p.of[i], &p.rows[i]
 		x.acked, x.received, x.at = x.acked+row.Acked, x.received+row.Received, now
+		x.sent, x.dropped = x.sent+row.Sent, x.dropped+row.Dropped
 	}
 	for _, n := range p.nics {
 		clear(n.ended)
 		n.ended = n.ended[:0]
+	}
+	for _, e := range p.edges {
+		e.release()
 	}
 	p.last = now
 }

@@ -54,7 +54,9 @@ func recordFlows(t *testing.T, f *Fabric, s FlowSeries, run func()) (rows []seri
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(flows) != r.Things {
+	// A flow of an edge service that was forgotten and came again is another.
+	again := slices.ContainsFunc(rows, func(r series.FlowRow) bool { return r.Name != "" })
+	if len(flows) != r.Things && !(again && len(flows) < r.Things) {
 		t.Errorf("%d flows have rows, the recording says %d", len(flows), r.Things)
 	}
 	return rows, x.Quantities(), text
@@ -104,7 +106,7 @@ func TestFlowSeries(t *testing.T) {
 		for _, q := range quantities {
 			names = append(names, q.Name)
 		}
-		if got, want := strings.Join(names, " "), "rate goodput received window in-flight rtt limited target_rate alpha time_stage byte_stage cwnd target rtt"; got != want {
+		if got, want := strings.Join(names, " "), "rate goodput received window in-flight rtt waiting sent limited target_rate alpha time_stage byte_stage cwnd target rtt"; got != want {
 			t.Errorf("the quantities are %s, want %s", got, want)
 		}
 		acked, received := payloads(rows)
@@ -139,7 +141,7 @@ func checkFlowRows(t *testing.T, rows []series.FlowRow) {
 	t.Helper()
 	var limited, windows, rtts int
 	for _, r := range rows {
-		rate, window, rtt, alpha, swift := r.Values[0], r.Values[3], r.Values[5], r.Values[8], r.Values[11]
+		rate, window, rtt, alpha, swift := r.Values[0], r.Values[3], r.Values[5], r.Values[10], r.Values[13]
 		if !(rate > 0 && rate <= 10e9) {
 			t.Fatalf("%v: rate %v", r.At, rate)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// row is what scripts/incast.sh prints of a run.
+// row is what scripts/experiments/incast.yaml measures of a run.
 type row struct {
 	dropped, retransmitted, timeouts, pauses, marked, cnps uint64
 

@@ -223,11 +223,9 @@ func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[
 	})
 	before := s.takers[carrier.Protocol()]
 	s.Take(carrier.Protocol(), func(now units.Time, p *packet.Packet) {
-		if before != nil && !d.Receive(now, p) {
+		if !d.Receive(now, p) && before != nil {
 			before(now, p) // of another traffic
 			return
-		} else if before == nil {
-			d.Receive(now, p)
 		}
 		s.pool.Free(p)
 	})

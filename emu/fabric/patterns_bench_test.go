@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -125,6 +126,73 @@ func BenchmarkFlows(b *testing.B) {
 			b.ReportMetric(float64(f.Carriers().QueuePairs), "qps")
 			runtime.KeepAlive(f)
 			runtime.KeepAlive(sink)
+		})
+	}
+}
+
+// everybody has each host send one flow to every other, all at once.
+type everybody struct{ hosts []int }
+
+func (e *everybody) Hosts() []int                 { return e.hosts }
+func (e *everybody) Agent(host int) pattern.Agent { return &everybodyAgent{everybody: e, host: host} }
+
+type everybodyAgent struct {
+	*everybody
+	host int
+	done bool
+}
+
+func (a *everybodyAgent) Due() units.Time {
+	if a.done {
+		return units.Never
+	}
+	return 0
+}
+
+func (a *everybodyAgent) Fire(now units.Time, start func(pattern.Flow)) {
+	a.done = true
+	i := slices.Index(a.hosts, a.host)
+	for k := 1; k < len(a.hosts); k++ {
+		start(pattern.Flow{Tag: uint32(k), From: a.host, To: a.hosts[(i+k)%len(a.hosts)], Size: 1000, At: now})
+	}
+}
+func (a *everybodyAgent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
+func (a *everybodyAgent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
+
+// BenchmarkAllToAll has each of many hosts send 1000 bytes to every other, all at once,
+// or as many at a time as limits let it: go test -bench AllToAll -benchtime 1x.
+func BenchmarkAllToAll(b *testing.B) {
+	for _, c := range []struct{ hosts, limit int }{{256, 0}, {1024, 64}} {
+		b.Run(fmt.Sprintf("%d/%d", c.hosts, c.limit), func(b *testing.B) {
+			for range b.N {
+				nic := "{timeout: 16.8ms}"
+				if c.limit > 0 {
+					nic = fmt.Sprintf("{timeout: 16.8ms, limits: {max_qp: %d}}", c.limit)
+				}
+				p := starOf(b, c.hosts, nic, "")
+				p.Traffic = []plan.Traffic{{Name: "x", Pattern: &everybody{hostsOf(p)}, RDMA: &carrier.RDMA{}}}
+				f := New(p)
+				s, _ := records.NewStatistics()
+				f.SetFlowSink(s, false)
+				cpu := processorTime()
+				if err := f.Run(context.Background(), units.Never); err != nil {
+					b.Fatal(err)
+				}
+				cpu = processorTime() - cpu
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				b.ReportMetric(float64(m.HeapAlloc)/1e6, "MB-at-end")
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				bin := &s.Bins()[0]
+				flows := float64(c.hosts * (c.hosts - 1))
+				b.ReportMetric(float64(m.HeapAlloc)/1e6, "MB-heap")
+				b.ReportMetric(float64(cpu)/flows, "cpu-ns/flow")
+				b.ReportMetric(float64(bin.Done)/flows, "done")
+				b.ReportMetric(float64(f.Carriers().QueuePairs), "qps")
+				b.Logf("%+v, %d retransmitted, last at %v", f.Carriers(), bin.Retransmitted, f.Now())
+				runtime.KeepAlive(f)
+			}
 		})
 	}
 }

@@ -165,9 +165,17 @@ func pointGauges(c congestion.Config, values []float64) []gauge.Value {
 	if len(values) == 0 {
 		return nil
 	}
+	return gauge.Read(pointKind(c).Gauges, values)
+}
+
+// pointKind is the kind of a congestion point; the zero Kind of none.
+func pointKind(c congestion.Config) congestion.Kind {
+	if c.Settings == nil {
+		return congestion.Kind{}
+	}
 	kind, err := congestion.Points.Find(c.Name)
 	if err != nil {
 		panic(fmt.Sprintf("a congestion point of no kind: %v", err))
 	}
-	return gauge.Read(kind.Gauges, values)
+	return kind
 }

@@ -10,6 +10,8 @@ import (
 type Progress struct {
 	Now  units.Time // of the shard that is furthest behind
 	Hops uint64     // packets that ports have begun to send
+
+	Flows uint64 // of patterns that are over
 }
 
 // standing is what a shard says of itself while it runs, when it is asked. So the
@@ -18,6 +20,7 @@ type standing struct {
 	asked atomic.Bool
 	now   atomic.Int64 // units.Time
 	hops  atomic.Uint64
+	flows atomic.Uint64 // of the first shard those of all
 }
 
 // Progress gives what the shards have said since it was called last, and asks
@@ -27,6 +30,7 @@ func (f *Fabric) Progress() Progress {
 	for _, s := range f.Shards {
 		p.Now = min(p.Now, units.Time(s.standing.now.Load()))
 		p.Hops += s.standing.hops.Load()
+		p.Flows += s.standing.flows.Load()
 		s.standing.asked.Store(true)
 	}
 	return p
@@ -49,5 +53,8 @@ func (f *Fabric) tell(s *Shard) {
 	}
 	s.standing.now.Store(int64(now))
 	s.standing.hops.Store(hops)
+	if s == f.Shards[0] { // which collects them
+		s.standing.flows.Store(f.traffic.collector.Count())
+	}
 	s.standing.asked.Store(false)
 }

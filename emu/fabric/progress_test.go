@@ -15,7 +15,7 @@ import (
 func TestProgress(t *testing.T) {
 	lab := `
 topology: {generate: {leaf-spine: {leaves: 2, spines: 2, hosts-per-leaf: 2, rate: 1Gbps, delay: 10us}}}
-workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 300ms}}]
+workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 100ms}}]
 `
 	for _, shards := range []int{1, 2} {
 		t.Run(fmt.Sprint(shards), func(t *testing.T) {

@@ -17,6 +17,9 @@ type Recording struct {
 	// Things is how many queues are sampled. Of flows it is how many have had rows, and
 	// known after Stop.
 	Things int
+	// LeftOut is how many flows of edge services had no rows because too many others had.
+	// It is known after Stop.
+	LeftOut int
 
 	fabric   *Fabric
 	recorder recorder
@@ -26,8 +29,8 @@ type Recording struct {
 	done     chan struct{}
 	sum      series.Summary
 	err      error
-	stopped  bool         // no more samples
-	counts   []func() int // of flows that have had rows, by part
+	stopped  bool                      // no more samples
+	counts   []func() (n, leftOut int) // of flows that have had rows, and that had none, by part
 }
 
 // recorder is a series.Recorder or a series.FlowRecorder.
@@ -106,7 +109,8 @@ func (r *Recording) Stop() (series.Summary, error) {
 	}
 	if !r.stopped {
 		for _, count := range r.counts {
-			r.Things += count()
+			n, leftOut := count()
+			r.Things, r.LeftOut = r.Things+n, r.LeftOut+leftOut
 		}
 	}
 	r.stopped = true
@@ -146,7 +150,7 @@ func (f *Fabric) runSampled(ctx context.Context, until units.Time) error {
 				return err
 			}
 		}
-		if until == units.Never && f.due() == units.Never {
+		if f.guard.open && f.due() == units.Never {
 			return nil // Stop takes the last sample
 		}
 		for _, r := range f.recordings {

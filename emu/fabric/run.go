@@ -22,16 +22,17 @@ var errDeadlocked = errors.New("nothing is left but a deadlock")
 // is left but one of them and until is units.Never, that ends the run.
 //
 // Records of flows of patterns go to their sink (SetFlowSink) meanwhile. With a
-// measurement window that ends, a run without another end ends when its grace is over.
+// measurement window that ends, a run without another end ends when its grace is over, or
+// before, when nothing is left to happen.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
-	if m := &f.Plan.Measure; until == units.Never && m.End > 0 && m.Grace > 0 {
+	f.guard.open = until == units.Never
+	if m := &f.Plan.Measure; f.guard.open && m.End > 0 && m.Grace > 0 {
 		until = m.End + m.Grace
 	}
-	f.guard.open = until == units.Never
 	if err := f.runSampled(ctx, until); err != nil && !errors.Is(err, errDeadlocked) {
 		return fmt.Errorf("stopped at %.6gs of emulated time: %w", f.Now().Seconds(), err)
 	}
-	if until != units.Never {
+	if until != units.Never && !(f.guard.open && f.due() == units.Never) {
 		for _, s := range f.Shards {
 			s.Engine.Advance(until)
 		}
@@ -43,7 +44,7 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 // guard looks for deadlocks while a fabric runs.
 type guard struct {
 	pauses    bool       // the fabric may have some
-	open      bool       // nothing says how long to run
+	open      bool       // the run ends when nothing is left to happen, if not before
 	next      units.Time // when to look
 	delivered uint64     // packets to hosts, when more had come than before
 	progress  units.Time // when that was
@@ -96,7 +97,7 @@ func (f *Fabric) runOne(ctx context.Context, until units.Time) error {
 		if s.Engine.Run(until, batch) < batch {
 			return nil
 		}
-		if s.flows.Len() > collectAt {
+		if s.flows.Len() > collectAt || s.standing.asked.Load() {
 			f.collect(s.Engine.Next())
 		}
 	}
@@ -123,6 +124,9 @@ func (f *Fabric) runAll(ctx context.Context, until units.Time) error {
 				mine := plan[turn%2]
 				mine[i].next, mine[i].stop = min(s.Engine.Next(), posted), i == 0 && ctx.Err() != nil
 				mine[i].flows = s.flows.Len()
+				if i == 0 && s.standing.asked.Load() {
+					mine[i].flows += collectAt // Progress tells of those that are collected
+				}
 				b.wait()
 				start, flows := units.Never, 0
 				for k := range mine {

@@ -72,19 +72,20 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 		// Room for the samples of a second, for which a disk may be busy.
 		ring = int(min(max(float64(len(sources))*float64(units.Second)/float64(s.Every), float64(ring)), 1<<20))
 	}
-	recorder := series.New(series.Options{Sources: sources, Wait: !s.Wall, Ring: ring})
+	gauges, columns := f.queueGauges(s.Ports)
+	recorder := series.New(series.Options{Sources: sources, Gauges: gauges, Wait: !s.Wall, Ring: ring})
 	r := f.newRecording(s.Every, s.Wall, recorder)
 	r.Things = len(sources)
 	for i := range f.parts(s.Wall) {
 		p := &queues{fabric: f}
 		var indices []int32
 		at := int32(0)
-		for _, e := range s.Ports {
+		for k, e := range s.Ports {
 			n := len(classesOf(f.Plan, e))
 			if !s.Wall || f.shardOf[e.Node] == i {
-				p.ports, p.classes = append(p.ports, e), append(p.classes, n)
-				for k := range int32(1 + n) {
-					indices = append(indices, at+k)
+				p.ports, p.classes, p.columns = append(p.ports, e), append(p.classes, n), append(p.columns, columns[k])
+				for c := range int32(1 + n) {
+					indices = append(indices, at+c)
 				}
 			}
 			at += int32(1 + n)
@@ -93,6 +94,7 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 			continue
 		}
 		p.Tap, p.readings = recorder.NewTap(indices), make([]series.Reading, len(indices))
+		p.giveGauges(len(gauges))
 		r.add(i, p)
 	}
 	r.begin(w)
@@ -106,18 +108,25 @@ type queues struct {
 	ports    []plan.End
 	classes  []int            // by port: how many are sampled
 	readings []series.Reading // of one instant
+
+	columns []portGauges // by port
+	values  []float64    // of the gauges of one queue
 }
 
 // sample implements sampled.
 func (p *queues) sample(now units.Time, alone bool) {
 	i := 0
 	for k, e := range p.ports {
+		gauges := p.readings[i].Gauges
 		p.readings[i] = p.fabric.readPort(now, e, alone)
+		p.readings[i].Gauges = gauges
 		i++
-		if n := p.classes[k]; n > 0 {
+		n := p.classes[k]
+		if n > 0 {
 			p.readings[i-1] = p.fabric.readClasses(now, e, p.readings[i-1], p.readings[i:i+n])
 			i += n
 		}
+		p.readGauges(now, e, &p.columns[k], p.readings[i-1-n:i])
 	}
 	p.Put(now, p.readings)
 }
@@ -146,7 +155,7 @@ func (f *Fabric) readClasses(now units.Time, e plan.End, whole series.Reading, i
 		c := p.SampleClass(now, i)
 		into[i] = series.Reading{
 			Queue: c.Queue, QueueMax: c.QueueMax, TxBytes: c.TxBytes,
-			Dropped: c.Dropped, Marked: c.Marked, Trimmed: c.Trimmed, Paused: c.Paused,
+			Dropped: c.Dropped, Marked: c.Marked, Trimmed: c.Trimmed, Paused: c.Paused, Gauges: into[i].Gauges,
 		}
 		whole.Trimmed += c.Trimmed
 		whole.Paused = max(whole.Paused, c.Paused)

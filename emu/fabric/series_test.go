@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,9 @@ func record(t rapid.TB, f *Fabric, s Series, until ...units.Time) string {
 func rowsOf(t rapid.TB, text string) (rows []series.Row) {
 	t.Helper()
 	if err := series.Read(strings.NewReader(text), func(r *series.Row) error {
-		rows = append(rows, *r)
+		row := *r
+		row.Gauges = slices.Clone(r.Gauges)
+		rows = append(rows, row)
 		return nil
 	}); err != nil {
 		t.Fatal(err)

@@ -161,7 +161,7 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 		Marked: c.Marked, Dropped: c.Dropped(), Drops: byReason(c.Drops),
 	}
 	s.QueuePackets, s.QueueBytes = p.Queued(now)
-	s.Gauges = pointGauges(plan.Queue.Mark, p.Gauges(now))
+	s.Gauges = pointGauges(plan.Queue.Mark, p.Gauges(now, nil))
 	s.Trimmed = c.Trimmed
 	if deep := f.Plan.Nodes[node].Deep; deep != nil {
 		s.QueueLimit = deep.Buffer

@@ -40,6 +40,7 @@ type Lab struct {
 	holder  *holder
 	verbs   []verbsServer
 	series  []*recording
+	flows   *flowSink // of patterns; nil for none
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
@@ -307,6 +308,9 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		l.watchGuests(warn)
 		go l.watchHosts(warn)
 		go l.watchDeadlocks(ctx, warn)
+		if len(l.plan.Traffic) > 0 {
+			go l.collectFlows(ctx, warn)
+		}
 		go func() {
 			defer close(up)
 			if failed = l.startPrograms(ctx, warn); failed != nil {
@@ -324,6 +328,9 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	}
 	l.shaper.close()
 	l.holder.close()
+	if ferr := l.endFlows(); ferr != nil {
+		warn(ferr)
+	}
 	if err == nil {
 		l.final = l.snapshot()
 		l.countHosts(l.final)
@@ -375,6 +382,9 @@ func (l *Lab) snapshot() *report.Report {
 		Timeline: l.timeline(), Outages: f.Outages(), Deadlocks: f.Deadlocks(), Timing: &timing,
 	}
 	r.SetTransfers(f.Transfers())
+	if l.flows != nil {
+		l.flows.put(r)
+	}
 	for _, s := range l.series {
 		if s.done {
 			s.put(r, &s.of, s.Things)

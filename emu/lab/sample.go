@@ -6,7 +6,8 @@ import (
 )
 
 // Sample is the lab at this moment. The engines stand still while it is read:
-// about a microsecond for each port, NIC and queue pair. After the run it gives wall.ErrStopped.
+// about a microsecond for each port, NIC, queue pair and flow of an edge service, of which
+// it has a few of each. After the run it gives wall.ErrStopped.
 func (l *Lab) Sample() (*report.Sample, error) {
 	s := &report.Sample{Lab: l.plan.Name, Clock: wallClock, Dilation: l.plan.Dilation, Trouble: l.monitor.trouble()}
 	err := l.do(func() {

@@ -47,7 +47,7 @@ func (l *Lab) record(name string, every units.Time, file *os.File, begin func() 
 // finish ends the series after the engines have stopped.
 func (r *recording) finish() {
 	sum, err := r.Stop()
-	r.of.Summary = sum
+	r.of.Summary, r.of.FlowsLeftOut = sum, r.LeftOut
 	if err = errors.Join(err, r.file.Close()); err != nil {
 		r.of.Error = err.Error()
 	}

@@ -63,6 +63,10 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	describeAll(out, nicMetrics)
 	describeUnits(out, pointGauges)
 	describeUnits(out, flowGauges)
+	describeAll(out, edgeMetrics)
+	describeAll(out, edgeFlowMetrics)
+	describeUnits(out, edgeGauges)
+	describeUnits(out, edgeFlowGauges)
 	for _, d := range []*prometheus.Desc{labDropped, portInfo, portDropped, pauseCause, nicQueuePairs} {
 		out <- d
 	}
@@ -89,7 +93,10 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 func collectPort(out chan<- prometheus.Metric, lab string, p *fabric.PortStatus) {
 	out <- prometheus.MustNewConstMetric(portInfo, prometheus.GaugeValue, 1, lab, p.Node, p.Name, p.Kind, p.Peer)
 	emit(out, portMetrics, p, lab, p.Node, p.Name)
-	collectPoint(out, p.Gauges, lab, p.Node, p.Name, "")
+	collectUnits(out, pointGauges, p.Gauges, lab, p.Node, p.Name, "")
+	if p.Edge != nil {
+		collectEdge(out, lab, p.Node, p.Name, p.Edge)
+	}
 	for reason, n := range p.Drops {
 		out <- prometheus.MustNewConstMetric(portDropped, prometheus.CounterValue, float64(n), lab, p.Node, p.Name, reason)
 	}
@@ -99,7 +106,7 @@ func collectPort(out chan<- prometheus.Metric, lab string, p *fabric.PortStatus)
 	for i := range p.Classes {
 		c := &p.Classes[i]
 		emit(out, classMetrics, c, lab, p.Node, p.Name, c.Name)
-		collectPoint(out, c.Gauges, lab, p.Node, p.Name, c.Name)
+		collectUnits(out, pointGauges, c.Gauges, lab, p.Node, p.Name, c.Name)
 		for _, cause := range c.PauseCauses {
 			out <- prometheus.MustNewConstMetric(pauseCause, prometheus.CounterValue, cause.Time.Seconds(), lab, p.Node, p.Name, c.Name, cause.Port)
 		}

@@ -43,9 +43,10 @@ func describeUnits(out chan<- *prometheus.Desc, units map[systems.Unit]inUnit) {
 	}
 }
 
-func collectPoint(out chan<- prometheus.Metric, values []systems.Value, labels ...string) {
+// collectUnits gives the values of gauges, by their units.
+func collectUnits(out chan<- prometheus.Metric, units map[systems.Unit]inUnit, values []systems.Value, labels ...string) {
 	for _, v := range values {
-		m := pointGauges[v.Unit]
+		m := units[v.Unit]
 		out <- prometheus.MustNewConstMetric(m.Desc, prometheus.GaugeValue, m.factor*v.Value, append(labels[:len(labels):len(labels)], v.Name)...)
 	}
 }

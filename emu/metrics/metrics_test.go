@@ -1,15 +1,18 @@
 package metrics
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,8 +59,26 @@ func sample() *report.Sample {
 			{Name: "s1:4", Node: "s1", Kind: "switch", Gauges: []gauges.Value{
 				{Name: "mark_probability", Unit: gauges.Share, Value: 0.25}, {Name: "fair_rate", Unit: gauges.BitsPerSecond, Value: 8e9}, {Name: "delay", Unit: gauges.Seconds, Value: 7e-6},
 			}},
+			{Name: "h2:eth0", Node: "h2", Kind: "host", Edge: edgeStatus()},
 		},
 		NICs: []fabric.NICStatus{nic()},
+	}
+}
+
+// edgeStatus has every number another, and two flows of one name.
+func edgeStatus() *fabric.EdgeStatus {
+	shown := func(from float64) []gauges.Value {
+		return []gauges.Value{
+			{Name: "stage", Value: from}, {Name: "target_rate", Unit: gauges.BitsPerSecond, Value: 8 * (from + 1)}, {Name: "waiting", Unit: gauges.Bytes, Value: from + 2},
+			{Name: "delay", Unit: gauges.Seconds, Value: from + 3}, {Name: "alpha", Unit: gauges.Share, Value: 0.5}, {Name: "limited", Unit: gauges.YesNo, Value: 1},
+		}
+	}
+	from, to := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
+	flow := fabric.EdgeFlow{From: from, To: to, Protocol: "tcp", SrcPort: 5201, DstPort: 40000, Rate: 8 * units.Mbps,
+		QueuePackets: 811, QueueBytes: 812, TxPackets: 813, TxBytes: 814, Dropped: 815, Gauges: append(shown(820), gauges.Value{Name: "rate", Unit: gauges.BitsPerSecond, Value: 1})}
+	return &fabric.EdgeStatus{
+		Service: "limit", QueuePackets: 801, QueueBytes: 802, Gauges: shown(803), FlowsLeftOut: 808,
+		Flows: []fabric.EdgeFlow{flow, {Flow: "slow", From: from, To: to, TxPackets: 831}, {Flow: "slow", TxPackets: 832}},
 	}
 }
 
@@ -112,6 +133,64 @@ func TestScrape(t *testing.T) {
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(scrape(t, sample()), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestGaugesOfALab: what congestion points, edge services and their flows show in a lab is
+// in its metrics, and flows beyond the first are counted.
+func TestGaugesOfALab(t *testing.T) {
+	p, err := spec.Parse("lab.yaml", []byte(`
+name: lab
+duration: 20ms
+topology:
+  kinds: {host: {attach: none}, switch: {queue: {limit: 500KB, mark: {qcn: {cp_qsp: 10KB}}}}}
+  generate: {star: {hosts: 20, rate: 100Mbps, delay: 1us}}
+  nodes: {h1: {edge: {limit: {cc: qcn}}}, h3: {edge: {limit: {rate: 8Mbps}}}}
+workload:
+  - {cbr: {name: fast, from: [h1, h4], to: h2, rate: 90Mbps, size: 1000B}}
+  - {cbr: {from: h3, to: "h*", rate: 10Mbps, size: 100B}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fabric.New(p)
+	if err := f.Run(context.Background(), 20*units.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	text := scrape(t, &report.Sample{Lab: "lab", Ports: f.Status(), NICs: f.NICs()})
+	value := func(name, labels string) float64 {
+		for line := range strings.Lines(text) {
+			if rest, is := strings.CutPrefix(line, name+"{"+labels+"} "); is {
+				v, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+				if err != nil {
+					t.Fatal(line)
+				}
+				return v
+			}
+		}
+		t.Fatalf("no %s{%s} in\n%s", name, labels, text)
+		return 0
+	}
+	if v := value("weft_point_value", `class="",gauge="messages",lab="lab",node="s1",port="s1:h2"`); v < 1 {
+		t.Errorf("the point has sent %v messages", v)
+	}
+	h1 := `lab="lab",node="h1",port="h1:eth0"`
+	if v := value("weft_edge_value", `gauge="messages",`+h1+`,service="limit"`); v < 1 {
+		t.Errorf("the service has heard %v messages", v)
+	}
+	if v := value("weft_edge_flow_bytes_per_second", `flow="fast-h1-h2",gauge="rate",`+h1); v <= 0 || v >= 100e6/8 {
+		t.Errorf("the flow may send %v bytes per second", v)
+	}
+	value("weft_edge_flow_value", `flow="fast-h1-h2",gauge="feedback",`+h1)
+	if v := value("weft_edge_flow_queue_bytes", `flow="fast-h1-h2",`+h1); v == 0 || v != value("weft_edge_queue_bytes", h1+`,service="limit"`) {
+		t.Errorf("%v bytes wait", v)
+	}
+	h3 := `lab="lab",node="h3",port="h3:eth0"`
+	if v := value("weft_edge_flows_left_out", h3+`,service="limit"`); v != 19-fabric.MaxEdgeFlows {
+		t.Errorf("%v flows are left out", v)
+	}
+	if n := strings.Count(text, `weft_edge_flow_transmit_packets_total{flow="h3-`); n != fabric.MaxEdgeFlows {
+		t.Errorf("%d flows of h3", n)
 	}
 }
 

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -12,8 +11,11 @@ import (
 	"github.com/weftlab/weft/sim/gauge"
 )
 
+// maxReportFlows is how many flows of edge services a report shows to people.
+const maxReportFlows = 10
+
 // writeEdges prints a line for each edge service that interfaces have: what they count,
-// together.
+// together; and the oldest flows of each, a few in all, unless all were asked for.
 func (r *Report) writeEdges(w io.Writer) {
 	type total struct {
 		fabric.EdgeStatus
@@ -41,6 +43,39 @@ func (r *Report) writeEdges(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 	}
+	var flows []fabric.EdgeFlow
+	leftOut := 0
+	for i := range r.Ports {
+		if e := r.Ports[i].Edge; e != nil {
+			flows, leftOut = append(flows, e.Flows...), leftOut+e.FlowsLeftOut
+		}
+	}
+	if len(flows) > 0 && r.EdgeFlows == nil {
+		writeEdgeFlows(w, flows[:min(len(flows), maxReportFlows)], len(flows)+leftOut)
+	}
+}
+
+// WriteEdges prints what the edge services of ports show now, a line for each; nothing if
+// there are none.
+func WriteEdges(w io.Writer, ports []fabric.PortStatus) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	begun := false
+	for i := range ports {
+		e := ports[i].Edge
+		if e == nil {
+			continue
+		}
+		if !begun {
+			fmt.Fprintln(t, "\nPORT\tEDGE SERVICE")
+			begun = true
+		}
+		text := e.Service
+		if len(e.Gauges) > 0 {
+			text += ": " + gaugesText(e.Gauges)
+		}
+		fmt.Fprintf(t, "%s\t%s\n", ports[i].Name, text)
+	}
+	t.Flush()
 }
 
 // WriteEdgeFlows prints a line for each flow that edge services tell apart, at most limit
@@ -54,6 +89,11 @@ func WriteEdgeFlows(w io.Writer, flows []fabric.EdgeFlow, limit int) {
 	if limit > 0 {
 		shown = flows[:min(len(flows), limit)]
 	}
+	writeEdgeFlows(w, shown, len(flows))
+}
+
+// writeEdgeFlows prints the flows that are shown of so many.
+func writeEdgeFlows(w io.Writer, shown []fabric.EdgeFlow, all int) {
 	gauges := gaugeColumns(len(shown), func(i int) []gauge.Value { return shown[i].Gauges })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := []string{"port", "flow", "class", "rate", "waiting", "sent", "dropped"}
@@ -74,28 +114,15 @@ func WriteEdgeFlows(w io.Writer, flows []fabric.EdgeFlow, limit int) {
 		fmt.Fprintln(t, strings.Join(line, "\t"))
 	}
 	t.Flush()
-	if more := len(flows) - len(shown); more > 0 {
+	if more := all - len(shown); more > 0 {
 		fmt.Fprintf(w, "and %d more flows\n", more)
 	}
 }
 
-// flowText names a flow, such as "tcp 10.0.0.1:5201 > h2 10.0.0.2:40000".
+// flowText names a flow, such as "tcp 10.0.0.1:5201 > 10.0.0.2:40000".
 func flowText(f *fabric.EdgeFlow) string {
-	if !f.To.IsValid() {
-		return "all others"
+	if f.Flow != "" {
+		return f.Flow + " " + f.Ends()
 	}
-	end := func(a netip.Addr, port uint16) string {
-		if port == 0 {
-			return a.String()
-		}
-		return netip.AddrPortFrom(a, port).String()
-	}
-	text := fmt.Sprintf("%s %s > %s", f.Protocol, end(f.From, f.SrcPort), end(f.To, f.DstPort))
-	switch {
-	case f.Flow != "":
-		text = f.Flow + " " + text
-	case f.QP > 0:
-		text += fmt.Sprintf(" QP %d", f.QP)
-	}
-	return text
+	return f.Name()
 }

@@ -30,6 +30,8 @@ type Report struct {
 	Transfers    []workload.TransferResult `json:"transfers,omitempty"`
 	TransferSums *workload.TransferSums    `json:"transfer_sums,omitempty"` // of Transfers
 
+	Patterns *Patterns `json:"patterns,omitempty"` // flows of patterns, in short
+
 	NICs      []fabric.NICStatus `json:"nics,omitempty"`
 	QPs       []fabric.QPStatus  `json:"qps,omitempty"`        // virtual, if asked for
 	EdgeFlows []fabric.EdgeFlow  `json:"edge_flows,omitempty"` // of edge services, where they were asked for

@@ -14,7 +14,9 @@ type Series struct {
 	File   string     `json:"file"`
 	Every  units.Time `json:"every"`
 	Queues int        `json:"queues,omitempty"` // ports and classes
-	Flows  int        `json:"flows,omitempty"`  // queue pairs that have rows
+	Flows  int        `json:"flows,omitempty"`  // that have rows
+
+	FlowsLeftOut int `json:"flows_left_out,omitempty"` // of edge services, that have none because too many others had
 	series.Summary
 	Error string `json:"error,omitempty"` // why it is not whole
 }
@@ -25,6 +27,9 @@ func (s *Series) write(w io.Writer, flows bool) {
 		of, n, fewer = "flows", s.Flows, "flows"
 	}
 	fmt.Fprintf(w, "series   %s: %d rows, %d %s every %v\n", s.File, s.Rows, n, of, s.Every)
+	if s.FlowsLeftOut > 0 {
+		fmt.Fprintf(w, "         %d flows of edge services have no rows: of an interface 1000 have at a time\n", s.FlowsLeftOut)
+	}
 	if s.Overruns > 0 {
 		fmt.Fprintf(w, "         ** OVERRUN: %d samples are missing because they could not be written fast enough; the next ones stand for longer intervals **\n", s.Overruns)
 	}

@@ -23,6 +23,7 @@ func (r *Report) Write(w io.Writer) {
 	r.writePauses(w)
 	r.writeFlows(w)
 	r.writeTransfers(w)
+	r.writePatterns(w)
 	r.writeOutages(w)
 	r.writeNICs(w)
 	r.writeEdges(w)

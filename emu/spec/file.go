@@ -21,6 +21,7 @@ type labFile struct {
 	Topology   topologyFile   `yaml:"topology" jsonschema_description:"nodes and links"`
 	Events     []eventFile    `yaml:"events,omitempty" jsonschema_description:"changes to links during the run"`
 	Workload   []workloadFile `yaml:"workload,omitempty" jsonschema_description:"modelled traffic"`
+	Window     *windowFile    `yaml:"window,omitempty" jsonschema_description:"which flows of patterns count, and how long a run waits for them; default all"`
 	Series     *seriesFile    `yaml:"series,omitempty" jsonschema_description:"queues to sample over time, for --series"`
 }
 
@@ -188,7 +189,7 @@ type eventFile struct {
 
 func (eventFile) Noun() string { return "an event" }
 
-// workloadFile is a flow, or RDMA transfers.
+// workloadFile is a flow of packets, RDMA transfers, or a pattern of flows.
 type workloadFile struct {
 	yamlfile.OneKey `yaml:",inline"`
 	CBR             *constantFile `yaml:"cbr,omitempty" jsonschema_description:"packets at a constant rate"`
@@ -200,6 +201,14 @@ type workloadFile struct {
 	Incast          *incastFile   `yaml:"incast,omitempty" jsonschema_description:"RDMA data from many hosts to one"`
 	Permutation     *meshFile     `yaml:"permutation,omitempty" jsonschema_description:"RDMA from every host to one other, so that every host has one peer that it is to and one that is to it, drawn by the seed"`
 	AllToAll        *meshFile     `yaml:"all-to-all,omitempty" jsonschema_description:"RDMA from every host to every other"`
+
+	Arrivals        *arrivalsFile        `yaml:"arrivals,omitempty" jsonschema_description:"flows at random times, whatever becomes of those before: an offered load"`
+	Requests        *requestsFile        `yaml:"requests,omitempty" jsonschema_description:"requests to several workers, which all answer: partition and aggregate, incast, remote procedure calls"`
+	Bursts          *burstsFile          `yaml:"bursts,omitempty" jsonschema_description:"bursts of flows one after the other, and silence between them"`
+	FlowPermutation *flowPermutationFile `yaml:"flow-permutation,omitempty" jsonschema_description:"flow after flow from every host to one other"`
+	FlowAllToAll    *flowAllToAllFile    `yaml:"flow-all-to-all,omitempty" jsonschema_description:"one flow from every host to every other"`
+	Collective      *collectiveFile      `yaml:"collective,omitempty" jsonschema_description:"collective communication, iteration after iteration"`
+	FlowList        *flowListFile        `yaml:"flow-list,omitempty" jsonschema_description:"flows that a file of another simulator lists"`
 }
 
 // constantFile is a flow whose mean rate does not change.

@@ -27,7 +27,13 @@ func ParsePatched(filename string, src []byte, seed uint64, patches []Patch) (p 
 	if err := r.Err(); err != nil {
 		return nil, "", err
 	}
+	if p, err = parseDocument(r, doc, &seed); err != nil {
+		return nil, "", err
+	}
 	text = r.Canonical(doc)
-	p, err = parseDocument(r, doc, &seed)
-	return p, text, err
+	if yamlfile.TooLong(text) {
+		r.FailAt(doc, "the files that a lab names become part of it, so that it can run elsewhere: use shorter ones", "the lab and its files are longer than a lab file can be")
+		return nil, "", r.Err()
+	}
+	return p, text, nil
 }

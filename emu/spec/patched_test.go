@@ -36,7 +36,7 @@ func TestPatchedWithNothing(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", lab, err, text)
 		}
 		for _, p := range [][2]any{{want, got}, {want, again}} {
-			if diff := cmp.Diff(p[0], p[1], cmp.Exporter(func(reflect.Type) bool { return true }), cmpopts.IgnoreFields(plan.Program{}, "Line"), cmpopts.IgnoreFields(plan.VM{}, "Line")); diff != "" {
+			if diff := cmp.Diff(p[0], p[1], cmp.Exporter(func(reflect.Type) bool { return true }), samePattern, cmpopts.IgnoreFields(plan.Program{}, "Line"), cmpopts.IgnoreFields(plan.VM{}, "Line")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", lab, diff)
 			}
 		}

@@ -102,6 +102,7 @@ func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
 	v.events()
 	v.buffers()
 	v.workload()
+	v.window()
 	v.series()
 	if err := v.Err(); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func TestErrorsAsPackageErrorsHasThem(t *testing.T) {
 	}
 	want := yamlfile.Error{
 		File: "lab.yaml", Line: 1, Column: 1, Source: "nam: x", Message: `unknown key "nam"`,
-		Hint: `did you mean "name"? (a lab has name, seed, duration, dilation, fidelity, engine, addressing, topology, events, workload, series)`,
+		Hint: `did you mean "name"? (a lab has name, seed, duration, dilation, fidelity, engine, addressing, topology, events, workload, window, series)`,
 	}
 	if diff := cmp.Diff(want, *first, cmpopts.IgnoreUnexported(yamlfile.Error{})); diff != "" {
 		t.Error(diff)
@@ -196,6 +196,12 @@ func dump(p *plan.Plan) string {
 	}
 	for _, t := range p.Transfers {
 		dumpTransfer(&b, p, t)
+	}
+	for _, t := range p.Traffic {
+		dumpTraffic(&b, p, &t)
+	}
+	if p.Measure != (plan.Measure{}) {
+		fmt.Fprintf(&b, "measure %+v\n", p.Measure)
 	}
 	return b.String()
 }

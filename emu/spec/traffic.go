@@ -19,6 +19,9 @@ func (v *resolver) workload() {
 	names := map[string]int{}
 	for i := range v.lab.Workload {
 		f := &v.lab.Workload[i]
+		if _, pattern := f.pattern(); pattern != nil {
+			continue
+		}
 		flows, transfers := len(v.plan.Flows), len(v.plan.Transfers)
 		var name *string
 		if f.CBR != nil || f.Poisson != nil || f.OnOff != nil {
@@ -30,6 +33,7 @@ func (v *resolver) workload() {
 			v.giveNames(names, name, v.plan.Flows[flows:], v.plan.Transfers[transfers:])
 		}
 	}
+	v.patterns(names)
 	for i := range v.plan.Flows {
 		if f := &v.plan.Flows[i]; f.Name == "" {
 			f.Name = freeName(names, v.pairName(f.From, f.To))

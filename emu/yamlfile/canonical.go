@@ -9,7 +9,8 @@ import (
 
 // Canonical writes a document as one text without comments, aliases and merge keys: the
 // same text for documents that say the same in the same order. It is YAML, and reads back
-// as the document does.
+// as the document does. Values that have been read in place of others (Inline) are written
+// as they are.
 func (r *Reader) Canonical(n ast.Node) string {
 	var b strings.Builder
 	r.canonical(&b, n)
@@ -20,6 +21,10 @@ func (r *Reader) canonical(b *strings.Builder, n ast.Node) {
 	n = r.Resolve(n)
 	if n == nil {
 		return // reported
+	}
+	if text, ok := r.inlined[n]; ok {
+		b.WriteString(quoted(text))
+		return
 	}
 	if list, ok := n.(*ast.SequenceNode); ok {
 		b.WriteByte('[')

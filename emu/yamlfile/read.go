@@ -39,10 +39,12 @@ type Reader struct {
 	lines   []string
 	errs    Errors
 	faults  int
+	found   int              // faults, those that are not reported again too
 	places  map[any]ast.Node // by pointer to the Go value
 	kept    map[any]any      // likewise, what Special keeps beside it
 	anchors map[*ast.AliasNode]ast.Node
 	foreign map[*token.Token]*Reader // tokens of other files
+	inlined map[ast.Node]string      // texts that Canonical writes in the place of values
 	values  int
 	nesting int
 }
@@ -56,6 +58,7 @@ func New(file string, src []byte) *Reader {
 		kept:    map[any]any{},
 		anchors: map[*ast.AliasNode]ast.Node{},
 		foreign: map[*token.Token]*Reader{},
+		inlined: map[ast.Node]string{},
 	}
 }
 
@@ -84,6 +87,7 @@ func (r *Reader) add(at *token.Token, hint, message string) { r.addLike(at, hint
 // So are faults that are called the same at several places, such as a name
 // that is misspelt where it is given and right wherever it is used.
 func (r *Reader) addLike(at *token.Token, hint, message, like string) {
+	r.found++
 	if r.Full() {
 		return
 	}
@@ -285,6 +289,7 @@ func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 		file, line, column, _ := r.where(start(n))
 		for _, e := range r.errs {
 			if e.File == file && e.Line == line && e.Column == column {
+				r.found++
 				return
 			}
 		}
@@ -292,8 +297,9 @@ func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 	r.Fail(place, hint, format, args...)
 }
 
-// Faults is how many faults have been found so far.
-func (r *Reader) Faults() int { return len(r.errs) }
+// Faults is how many faults have been found so far, those among them that are one mistake
+// with others and so not reported.
+func (r *Reader) Faults() int { return r.found }
 
 // Place is where a value stands in the file, by a pointer to it; nil if it does not stand
 // there.
@@ -301,6 +307,23 @@ func (r *Reader) Place(ptr any) ast.Node { return r.places[ptr] }
 
 // SetPlace says where a value stands in the file.
 func (r *Reader) SetPlace(ptr any, n ast.Node) { r.places[ptr] = n }
+
+// FileOf is the name of the file in which the value that place points to is written: that
+// of a patch, or the file itself.
+func (r *Reader) FileOf(place any) string {
+	if n := r.places[place]; n != nil {
+		file, _, _, _ := r.where(start(n))
+		return file
+	}
+	return r.file
+}
+
+// Inline has Canonical write a text in the place of the value that place points to, such
+// as that of a file which the value names.
+func (r *Reader) Inline(place any, text string) { r.inlined[r.places[place]] = text }
+
+// TooLong tells whether a text is longer than Parse takes.
+func TooLong(text string) bool { return len(text) > maxFile }
 
 // File is the name of the file, as it was given.
 func (r *Reader) File() string { return r.file }

@@ -26,8 +26,8 @@ type Accel uint8
 
 // The ways to run a guest.
 const (
-	// Auto is KVM where it works, else TCG. A machine on which KVM is there but
-	// fails is found out by the guest's end before it is ready.
+	// Auto is KVM where it works and the processor helps it, else TCG. A machine on
+	// which KVM is there but fails is found out by the guest's end before it is ready.
 	Auto Accel = iota
 	KVM
 	TCG

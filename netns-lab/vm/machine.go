@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -57,7 +59,7 @@ func Start(c Config, starter Starter) (*Machine, error) {
 		c.Console = ConsoleLog(c.Dir)
 	}
 	m := &Machine{config: c, starter: starter, accel: c.Accel, over: make(chan struct{})}
-	if m.accel == Auto && unix.Access("/dev/kvm", unix.R_OK|unix.W_OK) != nil {
+	if m.accel == Auto && (unix.Access("/dev/kvm", unix.R_OK|unix.W_OK) != nil || !byHardware(cpuinfo)) {
 		m.accel = TCG
 	}
 	only := m.accel != Auto // it is not started anew, so nobody needs the sockets
@@ -74,6 +76,26 @@ func Start(c Config, starter Starter) (*Machine, error) {
 	}
 	go m.attend(ended)
 	return m, nil
+}
+
+// cpuinfo is where the kernel says what the processors can do. Tests have their own.
+var cpuinfo = "/proc/cpuinfo"
+
+// byHardware tells whether a processor as the file describes it runs guests itself. KVM
+// can be there without (CONFIG_KVM_PVM): what a guest's kernel does it then emulates, at
+// a fraction of the speed of TCG, and some guests never come up.
+func byHardware(cpuinfo string) bool {
+	b, err := os.ReadFile(cpuinfo)
+	if err != nil || runtime.GOARCH != "amd64" {
+		return true // nothing is known: KVM may try
+	}
+	for line := range strings.Lines(string(b)) {
+		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
+			f := strings.Fields(flags)
+			return slices.Contains(f, "vmx") || slices.Contains(f, "svm")
+		}
+	}
+	return true
 }
 
 func (m *Machine) setupPath() string { return filepath.Join(m.config.Dir, "setup") }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -193,6 +194,13 @@ func TestWithoutKVM(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	// A processor that helps, whatever this one is.
+	processor := filepath.Join(dir, "cpuinfo")
+	if err := os.WriteFile(processor, []byte("flags\t\t: fpu vmx\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer func(own string) { cpuinfo = own }(cpuinfo)
+	cpuinfo = processor
 	for accel, want := range map[Accel]string{Auto: "", KVM: "v1 does not come up: qemu: KVM is broken"} {
 		os.Remove(filepath.Join(dir, "console.log"))
 		m, err := Start(Config{
@@ -231,5 +239,29 @@ func TestWithoutKVM(t *testing.T) {
 	b, _ := io.ReadAll(f)
 	if kvm, tcg := strings.Count(string(b), "accel kvm"), strings.Count(string(b), "accel tcg"); kvm != 2 || tcg != 1 {
 		t.Errorf("%d starts by KVM and %d by TCG, want 2 and 1", kvm, tcg)
+	}
+}
+
+// TestByHardware: KVM is not taken by itself where the processor does not help it.
+func TestByHardware(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("SKIPPED: other processors than x86-64 do not show it")
+	}
+	file := filepath.Join(t.TempDir(), "cpuinfo")
+	if !byHardware(file) {
+		t.Error("a machine of which nothing is known is not tried")
+	}
+	for text, want := range map[string]bool{
+		"processor\t: 0\nflags\t\t: fpu vme svm pcid\nbugs\t\t: x\n": true,
+		"flags\t\t: fpu vmx\nvmx flags\t: vnmi\n":                    true,
+		"flags\t\t: fpu hypervisor pcid\n":                           false,
+		"processor\t: 0\n":                                           true,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := byHardware(file); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }

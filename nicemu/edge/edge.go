@@ -91,13 +91,28 @@ type Service interface {
 	// Gauges appends the values of the gauges that the service's Kind describes, in
 	// their order. Looking changes nothing.
 	Gauges(now units.Time, values []float64) []float64
-	// Flows gives the flows that the service tells apart, in an order that does not
-	// depend on chance; nil if it tells none apart. Looking changes nothing.
-	Flows(now units.Time) []Flow
+
+	// FlowGauges describes Flow.Gauges. It is the same for all flows, always. A service
+	// that tells no flows apart embeds Flowless.
+	FlowGauges() []gauge.Gauge
+	// FlowCount is how many flows the service tells apart that are not Aged.
+	FlowCount(now units.Time) int
+	// EachFlow shows the flows that the service tells apart to f, the oldest first, until
+	// f is false. It does not allocate for each. Looking changes nothing.
+	EachFlow(now units.Time, f func(x *Flow) bool)
+	// Follow has gone told of each flow that is forgotten, with all that it did. It is
+	// called before the run, for one who follows.
+	Follow(gone func(now units.Time, x *Flow))
 }
 
-// Flow is a flow that a service tells apart, at one moment.
+// Flow is a flow that a service tells apart, at one moment. It is lent to whom it is shown.
 type Flow struct {
+	// Number is that of the service's flows, from 1 on, as they became known: one that was
+	// forgotten and comes again has another.
+	Number uint64
+	// Aged is that it has had no packet for so long that it is forgotten when another flow
+	// comes.
+	Aged     bool
 	Key      packet.FlowKey
 	Priority uint8 // class of the packet that is next, or of the last one
 	Packets  int   // that wait
@@ -106,8 +121,23 @@ type Flow struct {
 	// TxPackets and TxBytes have been handed to the port since the flow is known, Dropped
 	// did not fit.
 	TxPackets, TxBytes, Dropped uint64
-	Gauges                      []gauge.Value // of its rate control, if it has one
+	Gauges                      []float64 // of its rate control, by Service.FlowGauges
 }
+
+// Flowless can be embedded by services that tell no flows apart.
+type Flowless struct{}
+
+// FlowGauges has none.
+func (Flowless) FlowGauges() []gauge.Gauge { return nil }
+
+// FlowCount is 0.
+func (Flowless) FlowCount(units.Time) int { return 0 }
+
+// EachFlow shows none.
+func (Flowless) EachFlow(units.Time, func(*Flow) bool) {}
+
+// Follow has nothing to tell.
+func (Flowless) Follow(func(units.Time, *Flow)) {}
 
 // Env is the world around a service.
 type Env struct {

@@ -101,6 +101,26 @@ func TestPIMakesUpForPeriods(t *testing.T) {
 	})
 }
 
+// TestPIShowsTheInstant: the gauge has the periods that have passed since the last packet,
+// and looking changes nothing.
+func TestPIShowsTheInstant(t *testing.T) {
+	config := PI{Target: 10 * units.KB, Alpha: 0.125, Beta: 0.25, Every: units.Millisecond}
+	c, timed := &pi{PI: config, rand: sim.NewRand(1, "mark")}, &pi{PI: config}
+	const length = 12 * units.KB
+	c.Enqueue(0, Queue{Bytes: length}, ip(wire.ECT0))
+	for now := units.Time(0); now < 20*units.Millisecond; now += units.Millisecond {
+		timed.move(length, 1)
+		for range 2 {
+			if got := c.Gauges(now, Queue{Bytes: length}, nil); len(got) != 1 || math.Abs(got[0]-timed.p) > 1e-12 {
+				t.Fatalf("at %v the gauge is %v, a timer's %v", now, got, timed.p)
+			}
+		}
+	}
+	if timed.p < 0.5 || c.next != config.Every {
+		t.Errorf("the probability is %v; looking has moved the next period to %v", timed.p, c.next)
+	}
+}
+
 // TestPIShare measures the share of packets marked and dropped, to four and a
 // half standard deviations.
 func TestPIShare(t *testing.T) {

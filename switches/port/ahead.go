@@ -80,7 +80,7 @@ func (p *Port) sendAhead(now units.Time, k *packet.Packet) bool {
 	p.freeAt = start + tx
 	p.sent(start, k)
 	k.At = start + tx + p.link.Delay()
-	p.link.LaunchAhead(k)
+	p.link.LaunchAhead(now, k)
 	return true
 }
 

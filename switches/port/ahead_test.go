@@ -105,6 +105,16 @@ func TestAheadIsTheSame(t *testing.T) {
 	})
 }
 
+// TestAheadOnAnInstantLink: a link that goes down and comes up without a rate while a packet
+// leaves, so that nothing is under way, keeps the next one until its port is free.
+func TestAheadOnAnInstantLink(t *testing.T) {
+	down, instant := links.Settings{MTU: 1500}, links.Settings{MTU: 1500, Up: true}
+	steps := []step{{size: 1514}, {link: &down}, {link: &instant}, {size: 60}, {snapshot: true}, {gap: 1_000, size: 60}}
+	if diff := cmp.Diff(play(steps, false, true, false), play(steps, false, false, false)); diff != "" {
+		t.Errorf("ahead of time (-one by one +ahead):\n%s", diff)
+	}
+}
+
 // TestOneEventAHop: a port of the common kind needs no event for a departure.
 func TestOneEventAHop(t *testing.T) {
 	r := newRig(units.Gbps, units.MB)

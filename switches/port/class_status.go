@@ -56,9 +56,7 @@ func (p *Port) Classes(now units.Time) []ClassCounters {
 			Got: c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
 			Ingress: c.Buffer.Ingress(uint16(p.Index), s.Priority), Egress: c.Buffer.Egress(p.Index, s.Priority),
 		})
-		if q.point != nil {
-			out[len(out)-1].Gauges = q.point.Gauges(now, p.classView(q), nil)
-		}
+		out[len(out)-1].Gauges = p.ClassGauges(now, i, nil)
 	}
 	return out
 }

@@ -99,13 +99,23 @@ func (p *Port) SetPoint(e *sim.Engine, make func(wake func(units.Time)) congesti
 	p.point = newTicker(e, make, p.view)
 }
 
-// Gauges gives the values of the gauges of a plain port's congestion point; nil if it
-// has none.
-func (p *Port) Gauges(now units.Time) []float64 {
+// Gauges appends the values of the gauges of a plain port's congestion point, none if it
+// has no point.
+func (p *Port) Gauges(now units.Time, values []float64) []float64 {
 	if p.point == nil {
-		return nil
+		return values
 	}
-	return p.point.Gauges(now, p.view(now), nil)
+	return p.point.Gauges(now, p.view(now), values)
+}
+
+// ClassGauges is Gauges of class number i of a port that has classes, by rising priority.
+func (p *Port) ClassGauges(now units.Time, i int, values []float64) []float64 {
+	c := p.classes
+	q := &c.queue[c.settings[i].Priority]
+	if q.point == nil {
+		return values
+	}
+	return q.point.Gauges(now, p.classView(q), values)
 }
 
 // Connect gives the port the link that leaves it.

@@ -6,15 +6,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Flow is a queue pair, as rows name it.
+// Flow is a queue pair, or a flow that an edge service tells apart, as rows name it.
 type Flow struct {
-	NIC      string // "h1:eth0"
-	QPN      uint32
+	NIC      string // or the interface: "h1:eth0"
+	QPN      uint32 // of a queue pair
 	Transfer string // the modelled transfer that it carries out; "" for none
+	// Name is that of a flow of an edge service, which has neither number nor transfer; ""
+	// of a queue pair. It has no comma.
+	Name string
 }
 
 // FlowReading is what is known of a flow at a moment.
@@ -25,6 +27,10 @@ type FlowReading struct {
 	RTT      units.Time  // the last one that was measured; 0 before the first
 	Acked    uint64      // payload that was acknowledged over the interval, in bytes
 	Received uint64      // payload that came and was placed over the interval, in bytes
+	// Of a flow of an edge service, which has none of the others but Rate:
+	Waiting units.Bytes // frames that wait in the service
+	Sent    uint64      // bytes of frames that the port took over the interval
+	Dropped uint64      // packets that did not fit, over the interval
 	// Gauges are those of the flow's rate control by FlowOptions.Gauges; gauge.None
 	// is one that it does not have.
 	Gauges []float64
@@ -41,10 +47,10 @@ type FlowSample struct {
 
 // FlowOptions say what is recorded.
 type FlowOptions struct {
-	Gauges  []gauge.Gauge // columns: each name and unit once
-	Wait    bool          // as Options.Wait
-	Ring    int           // samples between each producer and the consumer
-	MaxRows uint64        // end after this many rows; 0 = MaxRows
+	Gauges  []Gauge // that have columns, in their order
+	Wait    bool    // as Options.Wait
+	Ring    int     // samples between each producer and the consumer
+	MaxRows uint64  // end after this many rows; 0 = MaxRows
 }
 
 // FlowRecorder is one recording of flows, from NewFlows to the end of Run.

@@ -3,6 +3,7 @@ package series
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-var gauges = []gauge.Gauge{{Name: "alpha", Unit: gauge.Share}, {Name: "rtt", Unit: gauge.Seconds}, {Name: "stage"}, {Name: "w", Unit: gauge.Bytes}}
+var gauges, _ = GaugeColumns(OfControl, [][]gauge.Gauge{{{Name: "alpha", Unit: gauge.Share}, {Name: "rtt", Unit: gauge.Seconds}, {Name: "stage"}, {Name: "w", Unit: gauge.Bytes}}})
 
 func sampleOf(at, interval units.Time, order int32, f Flow, r FlowReading) FlowSample {
 	for len(r.Gauges) < len(gauges) {
@@ -32,17 +33,20 @@ func TestFlowCSV(t *testing.T) {
 	a.Put(100*us, []FlowSample{sampleOf(100*us, 100*us, 0, one, FlowReading{
 		Rate: 10 * units.Gbps, Window: 65536, InFlight: 4096, RTT: 7*us + 1, Acked: 125_000, Gauges: []float64{0.25, 7e-6, 3, 1500},
 	})})
-	b.Put(200*us, nil)
+	b.Put(200*us, []FlowSample{sampleOf(200*us, 100*us, 2, Flow{NIC: "h3:eth0", Name: "tcp 10.0.0.3:1 > 10.0.0.1:2"}, FlowReading{
+		Rate: units.Gbps, Waiting: 3028, Sent: 1250, Dropped: 7, Gauges: []float64{no, no, 4, no},
+	})})
 	a.Put(200*us, []FlowSample{sampleOf(200*us, 100*us, 0, one, FlowReading{Rate: 10 * units.Gbps})})
 	r.Close()
 	var out bytes.Buffer
-	if sum, err := r.Run(&out); err != nil || sum != (Summary{Rows: 3}) {
+	if sum, err := r.Run(&out); err != nil || sum != (Summary{Rows: 4}) {
 		t.Fatalf("%+v, %v", sum, err)
 	}
-	want := `time_s,interval_s,nic,qpn,transfer,rate_bps,window_bytes,in_flight_bytes,rtt_s,acked_bytes,received_bytes,goodput_bps,received_bps,cc_alpha_share,cc_rtt_s,cc_stage,cc_w_bytes
-0.0001,0.0001,h1:eth0,17,h1-h2,10000000000,65536,4096,0.000007000001,125000,0,10000000000,0,0.25,7e-06,3,1500
-0.0001,0.00004,h2:eth0,4711,,1000000000,,0,,0,125,0,25000000,,,,
-0.0002,0.0001,h1:eth0,17,h1-h2,10000000000,,0,,0,0,0,0,,,,
+	want := `time_s,interval_s,nic,qpn,transfer,flow,rate_bps,window_bytes,in_flight_bytes,rtt_s,acked_bytes,received_bytes,goodput_bps,received_bps,waiting_bytes,sent_bytes,sent_bps,dropped_packets,cc_alpha_share,cc_rtt_s,cc_stage,cc_w_bytes
+0.0001,0.0001,h1:eth0,17,h1-h2,,10000000000,65536,4096,0.000007000001,125000,0,10000000000,0,,,,,0.25,7e-06,3,1500
+0.0001,0.00004,h2:eth0,4711,,,1000000000,,0,,0,125,0,25000000,,,,,,,,
+0.0002,0.0001,h1:eth0,17,h1-h2,,10000000000,,0,,0,0,0,0,,,,,,,,
+0.0002,0.0001,h3:eth0,,,tcp 10.0.0.3:1 > 10.0.0.1:2,1000000000,,,,,,,,3028,1250,100000000,7,,,4,
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -60,15 +64,15 @@ func TestFlowCSV(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	no := math.NaN()
 	if diff := cmp.Diff([]FlowRow{
-		{one, 100 * us, 100 * us, []float64{1e10, 1e10, 0, 65536, 4096, 7.000001e-6, 0.25, 7e-6, 3, 1500}},
-		{two, 100 * us, 40 * us, []float64{1e9, 0, 25e6, no, 0, no, no, no, no, no}},
-		{one, 200 * us, 100 * us, []float64{1e10, 0, 0, no, 0, no, no, no, no, no}},
+		{one, 100 * us, 100 * us, []float64{1e10, 1e10, 0, 65536, 4096, 7.000001e-6, no, no, 0.25, 7e-6, 3, 1500}},
+		{two, 100 * us, 40 * us, []float64{1e9, 0, 25e6, no, 0, no, no, no, no, no, no, no}},
+		{one, 200 * us, 100 * us, []float64{1e10, 0, 0, no, 0, no, no, no, no, no, no, no}},
+		{Flow{NIC: "h3:eth0", Name: "tcp 10.0.0.3:1 > 10.0.0.1:2"}, 200 * us, 100 * us, []float64{1e9, no, no, no, no, no, 3028, 1e8, no, no, 4, no}},
 	}, rows, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for name, want := range map[string]int{"rate": 0, "goodput": 1, "received": 2, "window": 3, "in-flight": 4, "rtt": 5, "cc_rtt_s": 7, "alpha": 6, "stage": 8, "w": 9} {
+	for name, want := range map[string]int{"rate": 0, "goodput": 1, "received": 2, "window": 3, "in-flight": 4, "rtt": 5, "waiting": 6, "sent": 7, "cc_rtt_s": 9, "alpha": 8, "stage": 10, "w": 11} {
 		if i, err := x.Find(name); err != nil || i != want {
 			t.Errorf("%s is number %d, %v", name, i, err)
 		}
@@ -82,7 +86,7 @@ func TestFlowCSV(t *testing.T) {
 // columns.
 func TestFlowAmbiguous(t *testing.T) {
 	var out bytes.Buffer
-	r := NewFlows(FlowOptions{Gauges: []gauge.Gauge{{Name: "cwnd", Unit: gauge.Bytes}, {Name: "cwnd"}}})
+	r := NewFlows(FlowOptions{Gauges: []Gauge{{OfControl, gauge.Gauge{Name: "cwnd", Unit: gauge.Bytes}}, {OfControl, gauge.Gauge{Name: "cwnd"}}}})
 	r.Close()
 	if _, err := r.Run(&out); err != nil {
 		t.Fatal(err)
@@ -143,9 +147,22 @@ func TestFlowPutDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestFlowBadFiles: what is no series of flows is refused with the place.
+// TestFlowBadFiles: what is no series of flows is refused with the place. The columns of
+// flows of edge services may be left out.
 func TestFlowBadFiles(t *testing.T) {
-	header := strings.Join(FlowColumns[:], ",") + "\n"
+	header := strings.Join(slices.DeleteFunc(slices.Clone(FlowColumns[:]), func(c string) bool { return slices.Index(FlowColumns[:], c) >= flowWaiting || c == "flow" }), ",") + "\n"
+	x, err := NewFlowReader(strings.NewReader(header + "1,1,a,17,x,,,5,,,,,\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Each(func(r *FlowRow) error {
+		if r.Flow != (Flow{NIC: "a", QPN: 17, Transfer: "x"}) || r.Values[4] != 5 || !math.IsNaN(r.Values[6]) {
+			t.Errorf("%+v", r)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
 	for text, want := range map[string]string{
 		"":                                   "empty",
 		"time_s,qpn\n":                       "lacks the column interval_s, nic, transfer, rate_bps",

@@ -45,6 +45,8 @@ var flowQuantities = []FlowQuantity{
 	{"window", gauge.Bytes, false, FlowColumns[flowWindow]},
 	{"in-flight", gauge.Bytes, false, FlowColumns[flowInFlight]},
 	{"rtt", gauge.Seconds, false, FlowColumns[flowRTT]},
+	{"waiting", gauge.Bytes, false, FlowColumns[flowWaiting]},
+	{"sent", gauge.BitsPerSecond, true, FlowColumns[flowSentRate]},
 }
 
 // FlowQuantityNames are the names of what all series of flows say. Beside them are the
@@ -66,13 +68,14 @@ func IsFlows(header []string) bool {
 type FlowReader struct {
 	in         *csv.Reader
 	quantities []FlowQuantity
-	at         [flowTransfer + 1]int // of the first columns in the file
-	columns    []int                 // of the quantities
+	at         [flowName + 1]int // of the first columns in the file; -1 where flowName is not there
+	columns    []int             // of the quantities; -1 where one of edge services is not there
 	names      map[string]string
 	row        FlowRow
 }
 
-// NewFlowReader begins to read a CSV file. It finds columns by their names.
+// NewFlowReader begins to read a CSV file. It finds columns by their names; those of flows
+// of edge services may be left out.
 func NewFlowReader(r io.Reader) (*FlowReader, error) {
 	x := &FlowReader{in: csv.NewReader(r), names: map[string]string{}}
 	x.in.ReuseRecord = true
@@ -86,7 +89,7 @@ func NewFlowReader(r io.Reader) (*FlowReader, error) {
 	var missing []string
 	find := func(column string) int {
 		i := slices.Index(header, column)
-		if i < 0 {
+		if c := slices.Index(FlowColumns[:], column); i < 0 && c != flowName && c < flowWaiting {
 			missing = append(missing, column)
 		}
 		return i
@@ -102,7 +105,7 @@ func NewFlowReader(r io.Reader) (*FlowReader, error) {
 		return nil, fmt.Errorf("it lacks the column %s", strings.Join(missing, ", "))
 	}
 	for i, column := range header {
-		if g, ok := gaugeOf(column); ok {
+		if g, ok := gaugeOf(column, OfControl); ok {
 			x.quantities = append(x.quantities, FlowQuantity{Name: g.Name, Unit: g.Unit, column: strings.Clone(column)})
 			x.columns = append(x.columns, i)
 		}
@@ -181,14 +184,20 @@ func (x *FlowReader) decode(record []string) (column int, err error) {
 	if r.Interval <= 0 || r.Interval > r.At {
 		return x.at[flowInterval], fmt.Errorf("%s: %q is not a time above 0 and up to time_s", FlowColumns[flowInterval], record[x.at[flowInterval]])
 	}
-	number, err := strconv.ParseUint(record[x.at[flowQPN]], 10, 24)
-	if err != nil {
-		return x.at[flowQPN], fmt.Errorf("%s: %q is not the number of a queue pair", FlowColumns[flowQPN], record[x.at[flowQPN]])
+	r.NIC, r.QPN, r.Transfer, r.Name = x.name(record[x.at[flowNIC]]), 0, x.name(record[x.at[flowTransfer]]), ""
+	if c := x.at[flowName]; c >= 0 {
+		r.Name = x.name(record[c])
 	}
-	r.NIC, r.QPN, r.Transfer = x.name(record[x.at[flowNIC]]), uint32(number), x.name(record[x.at[flowTransfer]])
+	if text := record[x.at[flowQPN]]; r.Name == "" || text != "" {
+		number, err := strconv.ParseUint(text, 10, 24)
+		if err != nil {
+			return x.at[flowQPN], fmt.Errorf("%s: %q is not the number of a queue pair", FlowColumns[flowQPN], text)
+		}
+		r.QPN = uint32(number)
+	}
 	for i, c := range x.columns {
 		r.Values[i] = math.NaN()
-		if record[c] == "" {
+		if c < 0 || record[c] == "" {
 			continue
 		}
 		if r.Values[i], err = strconv.ParseFloat(record[c], 64); err != nil {

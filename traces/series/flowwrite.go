@@ -3,30 +3,31 @@ package series
 import (
 	"bufio"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
-	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // FlowColumns are the names of the columns that every series of flows has, in their
-// order. Behind them are those of the gauges (GaugeColumn). What a row does not know
+// order. Behind them are those of the gauges (Gauge.Column). What a row does not know
 // is empty.
 var FlowColumns = [flowColumnCount]string{
-	flowTime: "time_s", flowInterval: "interval_s", flowNIC: "nic", flowQPN: "qpn", flowTransfer: "transfer",
+	flowTime: "time_s", flowInterval: "interval_s", flowNIC: "nic", flowQPN: "qpn", flowTransfer: "transfer", flowName: "flow",
 	flowRate: "rate_bps", flowWindow: "window_bytes", flowInFlight: "in_flight_bytes", flowRTT: "rtt_s",
 	flowAcked: "acked_bytes", flowReceived: "received_bytes", flowGoodput: "goodput_bps", flowReceivedRate: "received_bps",
+	flowWaiting: "waiting_bytes", flowSent: "sent_bytes", flowSentRate: "sent_bps", flowDropped: "dropped_packets",
 }
 
-// The columns of series of flows.
+// The columns of series of flows. Those from flowWindow to flowReceivedRate are empty of
+// flows of edge services, and those behind them of queue pairs.
 const (
 	flowTime = iota
 	flowInterval
 	flowNIC
-	flowQPN
+	flowQPN          // empty of a flow of an edge service
 	flowTransfer     // empty where there is none
+	flowName         // of a flow of an edge service
 	flowRate         // at which it may send; empty without limit
 	flowWindow       // empty without limit
 	flowInFlight     //
@@ -35,31 +36,12 @@ const (
 	flowReceived     // payload over the interval
 	flowGoodput      // acked, in bits per second
 	flowReceivedRate // received, in bits per second
+	flowWaiting      // in the edge service
+	flowSent         // frames over the interval
+	flowSentRate     // sent, in bits per second
+	flowDropped      // over the interval
 	flowColumnCount
 )
-
-// gaugePrefix begins the names of the columns of gauges, so that they cannot be those
-// of others.
-const gaugePrefix = "cc_"
-
-// unitSuffixes end the names of the columns of gauges.
-var unitSuffixes = map[gauge.Unit]string{
-	gauge.Bytes: "_bytes", gauge.BitsPerSecond: "_bps", gauge.Seconds: "_s", gauge.Share: "_share", gauge.YesNo: "_yes",
-}
-
-// GaugeColumn is the column of a gauge of rate controls: cc_alpha_share, cc_rtt_s.
-func GaugeColumn(g gauge.Gauge) string { return gaugePrefix + g.Name + unitSuffixes[g.Unit] }
-
-// gaugeOf is the reverse of GaugeColumn, without the help.
-func gaugeOf(column string) (g gauge.Gauge, ok bool) {
-	name, ok := strings.CutPrefix(column, gaugePrefix)
-	for unit, suffix := range unitSuffixes {
-		if short, found := strings.CutSuffix(name, suffix); found {
-			return gauge.Gauge{Name: short, Unit: unit}, ok
-		}
-	}
-	return gauge.Gauge{Name: name}, ok
-}
 
 // flowWriter formats samples of flows as CSV.
 type flowWriter struct {
@@ -69,13 +51,9 @@ type flowWriter struct {
 	at   [2]units.Time
 }
 
-func newFlowWriter(w io.Writer, gauges []gauge.Gauge) *flowWriter {
+func newFlowWriter(w io.Writer, gauges []Gauge) *flowWriter {
 	x := &flowWriter{out: bufio.NewWriterSize(w, 1<<16)}
-	header := strings.Join(FlowColumns[:], ",")
-	for _, g := range gauges {
-		header += "," + GaugeColumn(g)
-	}
-	_, _ = x.out.WriteString(header + "\n") // bufio keeps the error
+	_, _ = x.out.WriteString(strings.Join(append(FlowColumns[:], columnsOf(gauges)...), ",") + "\n") // bufio keeps the error
 	return x
 }
 
@@ -85,12 +63,32 @@ func (w *flowWriter) row(s *FlowSample) error {
 		w.time = append(appendSeconds(append(appendSeconds(w.time[:0], s.At), ','), s.Interval), ',')
 	}
 	b := append(append(append(w.line[:0], w.time...), s.NIC...), ',')
-	b = append(strconv.AppendUint(b, uint64(s.QPN), 10), ',')
-	b = append(append(b, s.Transfer...), ',')
+	if s.Name == "" {
+		b = strconv.AppendUint(b, uint64(s.QPN), 10)
+	}
+	b = append(append(append(b, ','), s.Transfer...), ',')
+	b = append(append(b, s.Name...), ',')
 	if s.Rate > 0 {
 		b = strconv.AppendUint(b, uint64(s.Rate), 10)
 	}
-	b = append(b, ',')
+	if b = append(b, ','); s.Name == "" {
+		b = appendPair(b, s)
+	} else {
+		b = appendEdge(b, s)
+	}
+	w.line = append(appendGauges(b, s.Gauges), '\n')
+	// What reaches the file ends with a whole row, as in writer.row.
+	if w.out.Available() < len(w.line) {
+		if err := w.out.Flush(); err != nil {
+			return err
+		}
+	}
+	_, err := w.out.Write(w.line)
+	return err
+}
+
+// appendPair writes the columns behind the rate, of a queue pair.
+func appendPair(b []byte, s *FlowSample) []byte {
 	if s.Window > 0 {
 		b = strconv.AppendInt(b, int64(s.Window), 10)
 	}
@@ -101,18 +99,14 @@ func (w *flowWriter) row(s *FlowSample) error {
 	for _, n := range [...]uint64{s.Acked, s.Received, rate(s.Acked, s.Interval), rate(s.Received, s.Interval)} {
 		b = strconv.AppendUint(append(b, ','), n, 10)
 	}
-	for _, v := range s.Gauges {
-		if b = append(b, ','); !math.IsNaN(v) {
-			b = strconv.AppendFloat(b, v, 'g', -1, 64)
-		}
+	return append(b, ",,,,"...)
+}
+
+// appendEdge writes them of a flow of an edge service.
+func appendEdge(b []byte, s *FlowSample) []byte {
+	b = append(b, ",,,,,,"...)
+	for _, n := range [...]uint64{uint64(s.Waiting), s.Sent, rate(s.Sent, s.Interval), s.Dropped} {
+		b = strconv.AppendUint(append(b, ','), n, 10)
 	}
-	w.line = append(b, '\n')
-	// What reaches the file ends with a whole row, as in writer.row.
-	if w.out.Available() < len(w.line) {
-		if err := w.out.Flush(); err != nil {
-			return err
-		}
-	}
-	_, err := w.out.Write(w.line)
-	return err
+	return b
 }

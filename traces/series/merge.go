@@ -23,6 +23,7 @@ func (m *Merger) Add(r *Row) (*Row, bool) {
 		x = &Row{Source: r.Source}
 		m.open[r.Source] = x
 	}
+	gauges := append(x.Gauges[:0], r.Gauges...)
 	if x.Interval >= m.over || x.Interval == 0 {
 		*x = *r
 	} else {
@@ -35,5 +36,6 @@ func (m *Merger) Add(r *Row) (*Row, bool) {
 		x.Trimmed += r.Trimmed
 		x.Reading.Paused += r.Reading.Paused
 	}
+	x.Gauges = gauges // of the last moment
 	return x, x.Interval >= m.over
 }

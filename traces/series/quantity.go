@@ -2,64 +2,118 @@ package series
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/weftlab/weft/sim/gauge"
 )
 
-// Quantity is something that a row says, to be drawn.
-type Quantity uint8
-
-// The quantities. All but Queue belong to the interval before the sample.
-const (
-	Queue Quantity = iota
-	QueueMax
-	Rate
-	RxRate
-	Drops
-	Marks
-	Trims
-	Paused
-)
-
-var quantityNames = []string{"queue", "queue-max", "rate", "rx-rate", "drops", "marks", "trims", "paused"}
-
-// QuantityNames are the names of the quantities, in the order of the constants.
-func QuantityNames() []string { return slices.Clone(quantityNames) }
-
-// ParseQuantity finds a quantity by its name.
-func ParseQuantity(name string) (Quantity, error) {
-	if i := slices.Index(quantityNames, name); i >= 0 {
-		return Quantity(i), nil
-	}
-	return 0, fmt.Errorf("%q is none of %s", name, strings.Join(quantityNames, ", "))
+// Quantity is something that a row of a queue says, to be drawn.
+type Quantity struct {
+	kind  quantityKind
+	name  string
+	gauge int        // of a gauge: its place in Row.Gauges
+	unit  gauge.Unit // likewise
 }
 
-// String is the quantity's name.
-func (q Quantity) String() string { return quantityNames[q] }
+type quantityKind uint8
+
+const (
+	queueKind quantityKind = iota
+	queueMaxKind
+	rateKind
+	rxRateKind
+	dropsKind
+	marksKind
+	trimsKind
+	pausedKind
+	gaugeKind
+)
+
+// The quantities that all files have. All but Queue belong to the interval before the
+// sample. Beside them are the gauges in a file's columns (Reader.Find).
+var (
+	Queue    = Quantity{kind: queueKind, name: "queue"}
+	QueueMax = Quantity{kind: queueMaxKind, name: "queue-max"}
+	Rate     = Quantity{kind: rateKind, name: "rate"}
+	RxRate   = Quantity{kind: rxRateKind, name: "rx-rate"}
+	Drops    = Quantity{kind: dropsKind, name: "drops"}
+	Marks    = Quantity{kind: marksKind, name: "marks"}
+	Trims    = Quantity{kind: trimsKind, name: "trims"}
+	Paused   = Quantity{kind: pausedKind, name: "paused"}
+)
+
+var quantities = []Quantity{Queue, QueueMax, Rate, RxRate, Drops, Marks, Trims, Paused}
+
+// QuantityNames are the names of the quantities that all files have.
+func QuantityNames() (names []string) {
+	for _, q := range quantities {
+		names = append(names, q.name)
+	}
+	return names
+}
+
+// Find gives the quantity of a name: of those that all files have, or a gauge by its name,
+// or by its column where several have the name.
+func (x *Reader) Find(name string) (Quantity, error) {
+	if i := slices.IndexFunc(quantities, func(q Quantity) bool { return q.name == name }); i >= 0 {
+		return quantities[i], nil
+	}
+	names, found := QuantityNames(), -1
+	of := func(i int) Quantity { return Quantity{gaugeKind, x.gauges[i].String(), i, x.gauges[i].Unit} }
+	for i, g := range x.gauges {
+		switch {
+		case g.Column() == name:
+			return of(i), nil
+		case !slices.Contains(names, g.Name):
+			names = append(names, g.Name)
+		}
+		if strings.ReplaceAll(g.Name, "_", "-") == strings.ReplaceAll(name, "_", "-") {
+			if found >= 0 {
+				return Quantity{}, fmt.Errorf("%q is ambiguous: write %s or %s", name, x.gauges[found].Column(), g.Column())
+			}
+			found = i
+		}
+	}
+	if found < 0 {
+		return Quantity{}, fmt.Errorf("%q is none of %s", name, strings.Join(names, ", "))
+	}
+	return of(found), nil
+}
+
+// String is the quantity's name, for people.
+func (q Quantity) String() string { return q.name }
 
 // IsRate tells that the quantity is something per time.
-func (q Quantity) IsRate() bool { return q > QueueMax }
+func (q Quantity) IsRate() bool { return q.kind > queueMaxKind && q.kind < gaugeKind }
+
+// IsGauge tells that it is a gauge, in a unit.
+func (q Quantity) IsGauge() (unit gauge.Unit, is bool) { return q.unit, q.kind == gaugeKind }
 
 // Of gives the quantity of a row: bytes, bits per second, packets per second,
-// or the share of the interval for which the queue was paused. It is false
-// where the row does not know.
+// the share of the interval for which the queue was paused, or a gauge in its unit. It is
+// false where the row does not know.
 func (q Quantity) Of(r *Row) (v float64, ok bool) {
 	t := r.Interval.Seconds()
-	switch q {
-	case Queue:
+	switch q.kind {
+	case queueKind:
 		return float64(r.Queue), true
-	case QueueMax:
+	case queueMaxKind:
 		return float64(r.QueueMax), r.QueueMax != Unknown
-	case Rate:
+	case rateKind:
 		return float64(r.TxBytes) * 8 / t, true
-	case RxRate:
+	case rxRateKind:
 		return float64(r.RxBytes) * 8 / t, r.Class == ""
-	case Drops:
+	case dropsKind:
 		return float64(r.Dropped) / t, true
-	case Marks:
+	case marksKind:
 		return float64(r.Marked) / t, true
-	case Trims:
+	case trimsKind:
 		return float64(r.Trimmed) / t, true
+	case pausedKind:
+		return float64(r.Reading.Paused) / float64(r.Interval), true
 	}
-	return float64(r.Reading.Paused) / float64(r.Interval), true
+	v = r.Gauges[q.gauge]
+	return v, !math.IsNaN(v)
 }

@@ -17,27 +17,59 @@ import (
 type Row struct {
 	Source
 	At, Interval units.Time
-	Reading      // RxBytes of a class is not known and 0
+	Reading      // RxBytes of a class is not known and 0; Gauges are by Reader.Gauges
 }
 
-// Read gives the rows of a CSV file to each, in their order. It finds columns
-// by their names; those of Columns must be there, but for tx_bps and rx_bps,
-// which follow from others. Others may be there as well. The row is each's
-// until it returns. Errors name the line.
+// Read gives the rows of a CSV file to each, as Reader.Each does.
 func Read(r io.Reader, each func(*Row) error) error {
-	in := csv.NewReader(r)
-	in.ReuseRecord = true
-	header, err := in.Read()
+	x, err := NewReader(r)
+	if err != nil {
+		return err
+	}
+	return x.Each(each)
+}
+
+// Reader reads a series of queues.
+type Reader struct {
+	in     *csv.Reader
+	gauges []Gauge
+	*decoder
+}
+
+// NewReader begins to read a CSV file. It finds columns by their names; those of Columns
+// must be there, but for tx_bps and rx_bps, which follow from others. Those of gauges, and
+// others, may be there as well.
+func NewReader(r io.Reader) (*Reader, error) {
+	x := &Reader{in: csv.NewReader(r)}
+	x.in.ReuseRecord = true
+	header, err := x.in.Read()
 	if errors.Is(err, io.EOF) {
-		return errors.New("the file is empty")
+		return nil, errors.New("the file is empty")
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d, err := newDecoder(header)
-	if err != nil {
-		return err
+	if x.decoder, err = newDecoder(header); err != nil {
+		return nil, err
 	}
+	for i, column := range x.header {
+		if g, ok := gaugeOf(column, OfPoint, OfEdge); ok {
+			x.gauges, x.gaugeAt = append(x.gauges, g), append(x.gaugeAt, i)
+		}
+	}
+	if len(x.gauges) > 0 {
+		x.row.Gauges = make([]float64, len(x.gauges))
+	}
+	return x, nil
+}
+
+// Gauges are those that the file has columns for, in their order.
+func (x *Reader) Gauges() []Gauge { return x.gauges }
+
+// Each gives the rows to each, in their order. The row is each's until it returns. Errors
+// name the line.
+func (x *Reader) Each(each func(*Row) error) error {
+	in, d := x.in, x.decoder
 	for {
 		record, err := in.Read()
 		if errors.Is(err, io.EOF) {
@@ -71,6 +103,8 @@ type decoder struct {
 	record []string
 	column int // in the file, of err
 	err    error
+
+	gaugeAt []int // columns of the gauges
 }
 
 func newDecoder(header []string) (*decoder, error) {
@@ -103,6 +137,9 @@ func (d *decoder) decode(record []string) error {
 		r.RxBytes = d.count(rxBytes)
 	}
 	r.Dropped, r.Marked, r.Trimmed = d.count(dropped), d.count(marked), d.count(trimmed)
+	for i, c := range d.gaugeAt {
+		r.Gauges[i] = d.number(c)
+	}
 	if d.err == nil && (r.Interval <= 0 || r.Interval > r.At) {
 		d.fail(interval, "a time above 0 and up to time_s")
 	}
@@ -126,6 +163,19 @@ func (d *decoder) count(c int) uint64 {
 		d.fail(c, "a whole number")
 	}
 	return n
+}
+
+// number reads a column of the file; NaN where it is empty.
+func (d *decoder) number(column int) float64 {
+	text := d.record[column]
+	if text == "" {
+		return math.NaN()
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil && d.err == nil {
+		d.column, d.err = column, fmt.Errorf("%s: %q is not a number", d.header[column], text)
+	}
+	return v
 }
 
 func (d *decoder) seconds(c int) units.Time {

@@ -3,18 +3,23 @@ package series
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
 func rows(t rapid.TB, text string) (rows []Row, err error) {
 	err = Read(strings.NewReader(text), func(r *Row) error {
-		rows = append(rows, *r)
+		row := *r
+		row.Gauges = slices.Clone(r.Gauges)
+		rows = append(rows, row)
 		return nil
 	})
 	return rows, err
@@ -25,7 +30,9 @@ func TestReadWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sources := []Source{{"s1:1", ""}, {"leaf1:spine2", ""}, {"leaf1:spine2", "lossless"}}
 		var out bytes.Buffer
-		w := newWriter(&out, sources)
+		gauges := []Gauge{{OfPoint, gauge.Gauge{Name: "fb"}}, {OfPoint, gauge.Gauge{Name: "p", Unit: gauge.Share}}, {OfEdge, gauge.Gauge{Name: "fb"}}}
+		gauges = gauges[:rapid.IntRange(0, 3).Draw(t, "gauges")]
+		w := newWriter(&out, sources, gauges)
 		var want []Row
 		at := units.Time(0)
 		for range rapid.IntRange(0, 30).Draw(t, "rows") {
@@ -39,6 +46,9 @@ func TestReadWrite(t *testing.T) {
 			if s.Source == 2 {
 				s.QueueMax, s.RxBytes = Unknown, 0
 			}
+			for range gauges {
+				s.Gauges = append(s.Gauges, rapid.OneOf(rapid.Just(gauge.None), rapid.Float64()).Draw(t, "gauge"))
+			}
 			if err := w.row(&s); err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +56,7 @@ func TestReadWrite(t *testing.T) {
 		}
 		_ = w.flush()
 		got, err := rows(t, out.String())
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" || err != nil {
 			t.Fatalf("%v (-want +got):\n%s", err, diff)
 		}
 	})
@@ -95,7 +105,7 @@ func TestStatistics(t *testing.T) {
 	seconds := (100*us + 1).Seconds()
 	want := []Statistics{
 		{Port: "s1:1", Rows: 101, To: 100*us + 1, QueueMean: 50, QueueP50: 50, QueueP99: 99, QueueMax: 100,
-			TxRate: 8 * 7250 / seconds, RxRate: 8 * 12500 / seconds, TxBytes: 7250, RxBytes: 12500, Dropped: 100, Paused: 25 * us, Peak: 0.5e9, Floor: 0.5e9, every: us},
+			TxRate: 8 * 7250 / seconds, RxRate: 8 * 12500 / seconds, TxBytes: 7250, RxBytes: 12500, Dropped: 100, Paused: 25 * us, Known: true, Peak: 0.5e9, Floor: 0.5e9, every: us},
 		{Port: "s1:2", Class: "a", Rows: 1, To: us, every: us},
 	}
 	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) })
@@ -146,8 +156,12 @@ func TestEnvelope(t *testing.T) {
 func TestQuantities(t *testing.T) {
 	row := &Row{At: ms, Interval: ms, Reading: Reading{Queue: 1, QueueMax: 2, TxBytes: 3, RxBytes: 4, Dropped: 5, Marked: 6, Trimmed: 7, Paused: ms / 2}}
 	class := &Row{Source: Source{Class: "a"}, At: ms, Interval: ms, Reading: Reading{QueueMax: Unknown}}
+	file, err := NewReader(strings.NewReader(strings.Join(Columns[:], ",") + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i, want := range []float64{1, 2, 24000, 32000, 5000, 6000, 7000, 0.5} {
-		q, err := ParseQuantity(QuantityNames()[i])
+		q, err := file.Find(QuantityNames()[i])
 		v, ok := q.Of(row)
 		if err != nil || v != want || !ok || q.IsRate() != (i >= 2) {
 			t.Errorf("%v is %v, %v, %v, want %v", q, v, ok, err, want)
@@ -156,7 +170,7 @@ func TestQuantities(t *testing.T) {
 			t.Errorf("%v of a class is known: %v", q, ok)
 		}
 	}
-	if _, err := ParseQuantity("speed"); err == nil || !strings.Contains(err.Error(), "queue, queue-max, rate") {
+	if _, err := file.Find("speed"); err == nil || !strings.Contains(err.Error(), "queue, queue-max, rate") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -164,7 +178,7 @@ func TestQuantities(t *testing.T) {
 // BenchmarkRead is the time that a row takes to be read and summed up.
 func BenchmarkRead(b *testing.B) {
 	var text bytes.Buffer
-	w := newWriter(&text, []Source{{Port: "leaf1:spine1"}, {Port: "leaf1:h2"}})
+	w := newWriter(&text, []Source{{Port: "leaf1:spine1"}, {Port: "leaf1:h2"}}, nil)
 	const rows = 10_000
 	for i := range units.Time(rows) {
 		_ = w.row(&Sample{At: (i/2 + 1) * us, Interval: us, Source: int32(i % 2), Reading: Reading{Queue: units.Bytes(1514 * (i % 50)), QueueMax: 70000, TxBytes: 1514, RxBytes: 1514}})

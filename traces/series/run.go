@@ -23,7 +23,7 @@ func (r *Recorder) Run(w io.Writer) (Summary, error) {
 	if r.started.Swap(true) {
 		return Summary{}, errors.New("series: Run was called twice")
 	}
-	c := r.run(newWriter(w, r.options.Sources))
+	c := r.run(newWriter(w, r.options.Sources, r.options.Gauges))
 	return c.all()
 }
 

@@ -43,6 +43,9 @@ type Reading struct {
 	Marked   uint64
 	Trimmed  uint64
 	Paused   units.Time // by the peer
+	// Gauges are by Options.Gauges; gauge.None is one that the queue does not have. They
+	// are of the moment.
+	Gauges []float64
 }
 
 // Unknown is a QueueMax that nobody keeps.
@@ -54,12 +57,13 @@ type Sample struct {
 	At       units.Time // emulated, since the start of the run
 	Interval units.Time // since the sample before; positive
 	Source   int32      // index into Options.Sources
-	Reading             // Queue at At; the others over the interval
+	Reading             // Queue and Gauges at At; the others over the interval
 }
 
 // Options say what is recorded.
 type Options struct {
 	Sources []Source // of all taps, in the order of the rows of one instant
+	Gauges  []Gauge  // that have columns, in their order
 	Wait    bool     // producers wait for room instead of dropping, so that in virtual time results do not depend on the disk
 	Ring    int      // samples between each producer and the consumer; it is raised to a power of two with room for two instants
 	MaxRows uint64   // end after this many rows; 0 = MaxRows

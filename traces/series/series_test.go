@@ -70,7 +70,7 @@ func TestOverrun(t *testing.T) {
 		}
 		fits := min(n, 4)
 		// The ring is read, and the last instant finds room.
-		c := r.run(newWriter(&bytes.Buffer{}, r.options.Sources))
+		c := r.run(newWriter(&bytes.Buffer{}, r.options.Sources, nil))
 		var rows []Sample
 		for c.next(true) {
 			rows = append(rows, c.instant...)
@@ -179,8 +179,9 @@ func TestFull(t *testing.T) {
 
 // TestPutDoesNotAllocate holds the engine's thread to its promise.
 func TestPutDoesNotAllocate(t *testing.T) {
-	r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, Ring: 1024})
+	r := New(Options{Sources: []Source{{"a:1", ""}, {"a:2", ""}}, Gauges: ofQueues, Ring: 1024})
 	tap, readings, at := r.NewTap([]int32{0, 1}), make([]Reading, 2), us
+	readings[0].Gauges = make([]float64, len(ofQueues))
 	if n := testing.AllocsPerRun(1000, func() { tap.Put(at, readings); at += us }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -293,7 +294,7 @@ func (w *rowWriter) Write(p []byte) (int, error) {
 // TestWholeRows: a file that is still growing ends with a whole row.
 func TestWholeRows(t *testing.T) {
 	var out rowWriter
-	w := newWriter(&out, []Source{{Port: "s1:1"}})
+	w := newWriter(&out, []Source{{Port: "s1:1"}}, nil)
 	for i := range units.Time(10_000) {
 		if err := w.row(&Sample{At: (i + 1) * us, Interval: us, Reading: Reading{TxBytes: uint64(i * i)}}); err != nil {
 			t.Fatal(err)

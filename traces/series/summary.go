@@ -1,7 +1,9 @@
 package series
 
 import (
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/weftlab/weft/sim/units"
 )
@@ -32,8 +34,12 @@ type Statistics struct {
 	Trimmed uint64     `json:"trimmed_packets"`
 	Paused  units.Time `json:"paused"`
 
-	Peak  float64    `json:"-"` // the largest of the quantity asked for
-	Floor float64    `json:"-"` // the least that is not 0; 0 when all are
+	Gauges []Measured `json:"gauges,omitempty"` // those that have columns
+
+	Known bool       `json:"-"` // a row knew the quantity asked for
+	Peak  float64    `json:"-"` // the largest of it, at least 0
+	Low   float64    `json:"-"` // the least of it, at most 0
+	Floor float64    `json:"-"` // the least above 0; 0 when there is none
 	every units.Time // the usual interval
 }
 
@@ -44,6 +50,7 @@ func (s *Statistics) Fleeting(r *Row) bool { return 2*r.Interval < s.every }
 // Statistician sums rows up by queue.
 type Statistician struct {
 	quantity Quantity
+	gauges   []Measured // of nothing
 	merger   *Merger
 	order    []*tally
 	queues   map[Source]*tally
@@ -59,9 +66,13 @@ type tally struct {
 }
 
 // NewStatistician makes one that finds the largest values of a quantity, of
-// rates those over intervals of at least the given length.
-func NewStatistician(q Quantity, over units.Time) *Statistician {
-	return &Statistician{quantity: q, merger: NewMerger(over), queues: map[Source]*tally{}}
+// rates those over intervals of at least the given length. Gauges are those of the rows.
+func NewStatistician(q Quantity, over units.Time, gauges ...Gauge) *Statistician {
+	s := &Statistician{quantity: q, merger: NewMerger(over), queues: map[Source]*tally{}}
+	for _, g := range gauges {
+		s.gauges = append(s.gauges, Measured{Name: g.Name, Of: strings.TrimSuffix(ownerPrefixes[g.Of], "_"), Unit: g.Unit})
+	}
+	return s
 }
 
 // Add takes one row.
@@ -70,6 +81,7 @@ func (s *Statistician) Add(r *Row) {
 	if t == nil {
 		t = &tally{lengths: map[units.Bytes]uint64{}}
 		t.Port, t.Class, t.From, t.every = r.Port, r.Class, r.At-r.Interval, r.Interval
+		t.Gauges = slices.Clone(s.gauges)
 		s.queues[r.Source] = t
 		s.order = append(s.order, t)
 	}
@@ -85,6 +97,11 @@ func (s *Statistician) Add(r *Row) {
 	t.Marked += r.Marked
 	t.Trimmed += r.Trimmed
 	t.Paused += r.Reading.Paused
+	for i := range t.Gauges {
+		if v := r.Gauges[i]; !math.IsNaN(v) {
+			t.Gauges[i].Add(v, r.Interval)
+		}
+	}
 	if s.quantity.IsRate() {
 		var whole bool
 		if r, whole = s.merger.Add(r); !whole || t.Fleeting(r) {
@@ -92,7 +109,8 @@ func (s *Statistician) Add(r *Row) {
 		}
 	}
 	if v, ok := s.quantity.Of(r); ok {
-		t.Peak = max(t.Peak, v)
+		t.Known = true
+		t.Peak, t.Low = max(t.Peak, v), min(t.Low, v)
 		if v > 0 && (t.Floor == 0 || v < t.Floor) {
 			t.Floor = v
 		}

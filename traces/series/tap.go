@@ -3,6 +3,7 @@ package series
 import (
 	"time"
 
+	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -20,9 +21,15 @@ type Tap struct {
 func (r *Recorder) NewTap(sources []int32) *Tap {
 	t := &Tap{recorder: r, sources: sources, last: make([]Reading, len(sources))}
 	t.sized(max(r.options.Ring, 2*len(sources)))
+	n := len(r.options.Gauges)
+	values := make([]float64, n*len(t.slots))
 	// Have the kernel back the pages now and not while the producer writes.
 	for i := range t.slots {
 		t.slots[i].Source = -1
+		t.slots[i].Gauges = values[i*n : (i+1)*n : (i+1)*n]
+	}
+	for i := range values {
+		values[i] = gauge.None
 	}
 	for i := range t.last {
 		t.last[i].QueueMax = Unknown
@@ -62,11 +69,13 @@ func (t *Tap) Put(at units.Time, now []Reading) {
 		r, l := &now[i], &t.last[i]
 		s := t.at(head + uint64(i))
 		s.At, s.Interval, s.Source = at, at-t.lastAt, t.sources[i]
+		gauges := s.Gauges
+		copy(gauges, r.Gauges)
 		s.Reading = Reading{
 			Queue: r.Queue, QueueMax: max(r.QueueMax, l.QueueMax),
 			TxBytes: r.TxBytes - l.TxBytes, RxBytes: r.RxBytes - l.RxBytes,
 			Dropped: r.Dropped - l.Dropped, Marked: r.Marked - l.Marked, Trimmed: r.Trimmed - l.Trimmed,
-			Paused: r.Paused - l.Paused,
+			Paused: r.Paused - l.Paused, Gauges: gauges,
 		}
 		*l = *r
 		l.QueueMax = Unknown

@@ -10,8 +10,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Columns are the names of the columns of a series, in their order. Times are
-// emulated and exact to the picosecond. What a row does not know is empty.
+// Columns are the names of the columns that every series of queues has, in their order.
+// Behind them are those of the gauges (Gauge.Column). Times are emulated and exact
+// to the picosecond. What a row does not know is empty.
 var Columns = [columnCount]string{
 	timeAt: "time_s", interval: "interval_s", portName: "port", className: "class",
 	queueNow: "queue_bytes", queueMost: "queue_max_bytes",
@@ -48,13 +49,13 @@ type writer struct {
 	at    [2]units.Time
 }
 
-func newWriter(w io.Writer, sources []Source) *writer {
+func newWriter(w io.Writer, sources []Source, gauges []Gauge) *writer {
 	x := &writer{out: bufio.NewWriterSize(w, 1<<16)}
 	for _, s := range sources {
 		x.names = append(x.names, s.Port+","+s.Class)
 		x.class = append(x.class, s.Class != "")
 	}
-	_, _ = x.out.WriteString(strings.Join(Columns[:], ",") + "\n") // bufio keeps the error
+	_, _ = x.out.WriteString(strings.Join(append(Columns[:], columnsOf(gauges)...), ",") + "\n") // bufio keeps the error
 	return x
 }
 
@@ -80,7 +81,8 @@ func (w *writer) row(s *Sample) error {
 	for _, n := range [...]uint64{s.Dropped, s.Marked, s.Trimmed} {
 		b = strconv.AppendUint(append(b, ','), n, 10)
 	}
-	w.line = append(appendSeconds(append(b, ','), s.Paused), '\n')
+	b = appendSeconds(append(b, ','), s.Paused)
+	w.line = append(appendGauges(b, s.Gauges), '\n')
 	// What reaches the file ends with a whole row, so that it can be read while
 	// it grows, and after a kill.
 	if w.out.Available() < len(w.line) {

@@ -38,6 +38,8 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
+	flows := NewFlowTable(fb.FlowNames())
+	fb.SetFlowSink(flows, true)
 	finish, err := record(fb, &j.Record)
 	if err != nil {
 		return nil, err
@@ -46,14 +48,14 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	err = fb.Run(ctx, until)
 	stop()
 	series, serr := finish()
-	if err = errors.Join(err, serr, failure); err != nil {
+	if err = errors.Join(err, serr, fb.EndFlows(), failure); err != nil {
 		return nil, err
 	}
 	programs, err := Programs(j.Real)
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(Tables(fb), series, programs), nil
+	return slices.Concat(Tables(fb), flows.Tables(), series, programs), nil
 }
 
 // follow tells how far a run has come until stop is called.

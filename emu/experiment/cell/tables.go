@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/records"
 	"github.com/weftlab/weft/traces/workload"
 )
 
@@ -21,6 +22,8 @@ const (
 	Classes     = "classes"   // a row for each class of a port: counters, pauses
 	Streams     = "streams"   // a row for each flow of UDP packets: weft sim --flows
 	Transfers   = "transfers" // a row for each RDMA transfer: weft sim --transfers
+	Flows       = "flows"     // a row for each flow of patterns: weft sim --flow-records
+	Groups      = "groups"    // a row for each group of such flows: request, burst, iteration
 	NICs        = "nics"      // a row for each counter of each NIC
 	QueueSeries = "queue-series"
 	FlowSeries  = "flow-series"
@@ -28,7 +31,7 @@ const (
 
 // TableNames are the names of all tables that a run in virtual time can leave behind.
 func TableNames() []string {
-	return []string{RunTable, Ports, Classes, Streams, Transfers, NICs, QueueSeries, FlowSeries}
+	return []string{RunTable, Ports, Classes, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}
 }
 
 // Empty gives a table without rows, for its columns; nil for series, whose columns depend
@@ -45,6 +48,10 @@ func Empty(name string) *table.Table {
 		return table.Of[workload.Result](name, nil)
 	case Transfers:
 		return table.Of[workload.TransferResult](name, nil)
+	case Flows:
+		return NewFlowTable(records.Names{}).Tables()[0]
+	case Groups:
+		return NewFlowTable(records.Names{}).Tables()[1]
 	case NICs:
 		return table.Of[counter](name, nil)
 	case experiment.LatenessTable:
@@ -158,7 +165,8 @@ func Programs(r *experiment.Real) (table.Bundle, error) {
 	return append(b, Empty(experiment.LatenessTable)), err
 }
 
-// Tables gives what a run that has ended left behind. Tables without rows are there too.
+// Tables gives what a run that has ended left behind, but for flows of patterns. Tables
+// without rows are there too.
 func Tables(fb *fabric.Fabric) table.Bundle {
 	now, a := fb.Now(), fb.Accounts()
 	var ports []port

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/google/renameio/v2"
 
@@ -88,11 +91,14 @@ func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
 		title := ""
 		if level >= 0 {
 			fixed[panel] = level
-			title = p.Panels + " " + d.e.Factors[panel].Levels[level]
+			title = levelName(&d.e.Factors[panel], level)
 		}
 		drawn, err := d.panel(p, fixed)
 		if err != nil {
 			return nil, err
+		}
+		if len(drawn.Series) == 0 && drawn.Matrix == nil {
+			return nil, fmt.Errorf("no row of %s passes where, or no cell has run", p.Of)
 		}
 		drawn.Title = title
 		f.Panels = append(f.Panels, *drawn)
@@ -127,7 +133,7 @@ func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[i
 			first = first && levels[k] == v
 		}
 		for i := range d.e.Factors {
-			if _, ok := fixed[i]; !ok && !contains(factors, i) && levels[i] != 0 && !d.e.Zip {
+			if _, ok := fixed[i]; !ok && !slices.Contains(factors, i) && levels[i] != 0 && !d.e.Zip {
 				first = false
 			}
 		}
@@ -139,7 +145,7 @@ func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[i
 			if name != "" {
 				name += ", "
 			}
-			name += d.e.Factors[i].Levels[levels[i]]
+			name += levelName(&d.e.Factors[i], levels[i])
 		}
 		if err := f(mine, name); err != nil {
 			return err
@@ -148,13 +154,13 @@ func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[i
 	return nil
 }
 
-func contains(all []int, x int) bool {
-	for _, a := range all {
-		if a == x {
-			return true
-		}
+// levelName is what a level is called in a picture: a number needs its factor's name.
+func levelName(f *experiment.Factor, level int) string {
+	name := f.Levels[level]
+	if _, err := strconv.ParseFloat(strings.TrimRight(name, "%KMGTBbpsun"), 64); err == nil {
+		return f.Name + " " + name
 	}
-	return false
+	return name
 }
 
 // axis is the axis of a quantity; values times scale are in its unit.

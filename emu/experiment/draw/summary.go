@@ -41,10 +41,10 @@ type columns struct {
 func (c *columns) add(x, scale float64, s *experiment.Summary) {
 	y, low, high, said := table.Unknown, table.Unknown, table.Unknown, table.Unknown
 	if s != nil {
-		y = float64(s.Mean) * scale
+		y = float64(s.Value) * scale
 		low, high = y, y
-		if s.CI.Known() {
-			low, high = y-float64(s.CI)*scale, y+float64(s.CI)*scale
+		if s.Low.Known() {
+			low, high = float64(s.Low)*scale, float64(s.High)*scale
 		}
 		if s.Paper != nil {
 			said, c.seen = s.Paper.Value*scale, true
@@ -83,7 +83,7 @@ func reference(p *experiment.PaperValue) string {
 func (d *drawer) overFactor(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 	h, x := d.header(p.Measure), d.e.Factor(p.X)
 	levels := d.e.Factors[x].Levels
-	panel := &figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: p.X}}
+	panel := &figure.Panel{Kind: figure.Lines, X: figure.Axis{Label: label(p.X)}}
 	y, scale := axis(h.Title, h.Unit, p.LogY)
 	panel.Y = y
 	values, unit, ok := numbers(levels)
@@ -141,7 +141,7 @@ func (d *drawer) heat(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 	z, scale := axis(h.Title, h.Unit, p.LogY)
 	panel := &figure.Panel{
 		Kind: figure.Heat, Z: &z,
-		X: figure.Axis{Label: p.X, Names: d.e.Factors[x].Levels}, Y: figure.Axis{Label: p.Y, Names: d.e.Factors[y].Levels},
+		X: figure.Axis{Label: label(p.X), Names: d.e.Factors[x].Levels}, Y: figure.Axis{Label: label(p.Y), Names: d.e.Factors[y].Levels},
 	}
 	for row := range d.e.Factors[y].Levels {
 		var values figure.Values
@@ -152,7 +152,7 @@ func (d *drawer) heat(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 			}
 			v := table.Unknown
 			if s := d.at(p.Measure, "", at); s != nil {
-				v = float64(s.Mean) * scale
+				v = float64(s.Value) * scale
 			}
 			values = append(values, v)
 		}
@@ -189,12 +189,15 @@ func (d *drawer) bins(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 	} else {
 		panel.X = figure.Axis{Label: label(m.By), Names: names}
 	}
+	if m.Edges == nil {
+		panel.Kind = figure.Bars // the bins have no order
+	}
 	_ = d.lines(p, fixed, func(mine map[int]int, name string) error {
 		var c columns
 		for i, bin := range names {
 			c.add(values[i], scale, d.at(p.Measure, bin, mine))
 		}
-		panel.Series = append(panel.Series, c.series(name, true)...)
+		panel.Series = append(panel.Series, c.series(name, panel.Kind != figure.Bars)...)
 		return nil
 	})
 	return panel

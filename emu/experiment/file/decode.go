@@ -215,6 +215,16 @@ func (c *combine) UnmarshalText(b []byte) error { return oneOf(c, b, combines) }
 // Schema is that of the words.
 func (combine) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(combines...) }
 
+type center experiment.Center
+
+// UnmarshalText reads one of experiment.Centers.
+func (c *center) UnmarshalText(b []byte) error { return oneOf(c, b, texts(experiment.Centers)) }
+
+// Schema is that of the words.
+func (center) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(texts(experiment.Centers)...)
+}
+
 type plotKind experiment.PlotKind
 
 // UnmarshalText reads one of experiment.PlotKinds.

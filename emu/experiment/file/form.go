@@ -95,6 +95,7 @@ type measureFile struct {
 	Stat   *string                                            `yaml:"stat,omitempty" jsonschema_description:"statistic of the column: count, sum, mean, min, max, median, stddev, jain, or a percentile such as p99; default mean"`
 	Where  yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows that count: column: pattern, value or bounds such as <100KB or 10KB..1MB; of a list any"`
 	By     *byForm                                            `yaml:"by,omitempty" jsonschema_description:"bins that are measured apart: a column of texts, or {column: [edges]} of numbers"`
+	Seeds  *center                                            `yaml:"seeds,omitempty" jsonschema_description:"how the values of the seeds become one: mean or median; default mean"`
 	Per    *string                                            `yaml:"per,omitempty" jsonschema_description:"column of texts: the statistic is taken for each of its values, and over of those"`
 	Over   *string                                            `yaml:"over,omitempty" jsonschema_description:"statistic of the values of per"`
 	Expr   *string                                            `yaml:"expr,omitempty" jsonschema_description:"in place of all that, an expression of measures above it"`

@@ -320,7 +320,7 @@ func (v *resolver) cells() error {
 				}
 				continue
 			}
-			if len(p.Flows)+len(p.Transfers) == 0 {
+			if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 {
 				v.Fail(&v.file.Lab, "give the lab a workload, or set one", "nothing sends in the lab of %s", experiment.Describe(e.Factors, levels))
 				return v.Err()
 			}

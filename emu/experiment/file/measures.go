@@ -20,7 +20,8 @@ func (v *resolver) measures() {
 		if !identifierPattern.MatchString(*name) || slices.Contains([]string{"abs", "paper", "bin", "min", "max", "sum", "mean", "median"}, *name) {
 			v.Fail(name, "letters, digits and _, and no word of expressions such as abs, max or paper", "%q cannot be a measure's name", *name)
 		}
-		m := experiment.Measure{Name: *name, Title: *name}
+		m := experiment.Measure{Name: *name, Title: *name, Center: experiment.Mean}
+		set((*center)(&m.Center), f.Seeds)
 		set(&m.Title, f.Title)
 		if f.Expr != nil {
 			v.expression(&m, &f.measureFile, names)

@@ -26,7 +26,6 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"svg":   func(b []byte) template.HTML { return template.HTML(withoutProlog(b)) }, // weft drew it
 	"value": func(unit string, x table.Number, digits int) string { return table.Format(unit, float64(x), digits) },
 	"paper": func(unit string, p *experiment.PaperValue) string { return table.Format(unit, p.Value, 4) },
-	"known": func(x table.Number) bool { return x.Known() },
 	"join":  strings.Join,
 }).Parse(text))
 

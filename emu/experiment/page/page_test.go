@@ -22,8 +22,8 @@ func TestPage(t *testing.T) {
 		Factors:  []experiment.Factor{{Name: "system", Levels: []string{"a", "b"}}},
 		Measures: []experiment.Header{{Name: "fct", Title: "FCT", Unit: "fct_us", Of: "mean of fct_us of flows"}},
 		Summaries: []experiment.Summary{
-			{Measure: "fct", Levels: []string{"a"}, Values: []float64{1, 2}, Mean: 1.5, CI: 6.35, Ratio: 0.75, Paper: &experiment.PaperValue{Value: 2, Source: "Fig. 3", Origin: experiment.ReadOff}},
-			{Measure: "fct", Levels: []string{"b"}, Mean: unknown, CI: unknown, Ratio: unknown},
+			{Measure: "fct", Levels: []string{"a"}, Values: []float64{1, 2}, Value: 1.5, Low: -4.85, High: 7.85, Ratio: 0.75, Paper: &experiment.PaperValue{Value: 2, Source: "Fig. 3", Origin: experiment.ReadOff}},
+			{Measure: "fct", Levels: []string{"b"}, Value: unknown, Low: unknown, High: unknown, Ratio: unknown},
 		},
 		Cells: []experiment.CellReport{
 			{Levels: []string{"a"}, Seed: 1, Outcome: experiment.Outcome{State: experiment.Done}},

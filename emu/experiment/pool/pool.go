@@ -28,6 +28,8 @@ type Pool struct {
 	// its progress to descriptor 3 as JSON, a line each.
 	Command []string
 	Env     []string // in place of this process's; nil: the same
+
+	alone sync.RWMutex // held to write by a job in wall-clock time, to read by others
 }
 
 // sampleEvery is how often the memory of a job is looked at.
@@ -80,8 +82,16 @@ feed:
 	return ctx.Err()
 }
 
-// RunOne runs a job; ended is false if ctx ended it.
+// RunOne runs a job; ended is false if ctx ended it. One in wall-clock time waits until all
+// others have ended, and others wait for its end.
 func (p *Pool) RunOne(ctx context.Context, j *experiment.Job, progress func(experiment.Progress)) (r experiment.Result, ended bool) {
+	if j.Clock == experiment.Wall {
+		p.alone.Lock()
+		defer p.alone.Unlock()
+	} else {
+		p.alone.RLock()
+		defer p.alone.RUnlock()
+	}
 	start := time.Now()
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,6 +132,40 @@ func TestWallAlone(t *testing.T) {
 	}
 	if want := []int{0, 0, 2, 2, 4, 4}; !slices.Equal(w.events[6:], want) {
 		t.Errorf("the jobs in wall-clock time began and ended as %v, want %v", w.events[6:], want)
+	}
+}
+
+// TestRunOneAlone: who runs jobs one for one, as a worker of a cluster does, has those in
+// wall-clock time alone as well.
+func TestRunOneAlone(t *testing.T) {
+	p := testPool(t)
+	inside, most := 0, 0
+	var mu sync.Mutex
+	count := func(by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		inside += by
+		most = max(most, inside)
+	}
+	var all sync.WaitGroup
+	for seed := range uint64(6) {
+		all.Go(func() {
+			j := job("good", seed)
+			j.Clock = experiment.Wall
+			// Between its first word and its end nobody else says any.
+			r, ended := p.RunOne(t.Context(), &j, func(experiment.Progress) {
+				count(1)
+				time.Sleep(20 * time.Millisecond)
+				count(-1)
+			})
+			if r.Err != nil || !ended {
+				t.Errorf("%v, %v", r.Err, ended)
+			}
+		})
+	}
+	all.Wait()
+	if most != 1 {
+		t.Errorf("%d jobs in wall-clock time at once", most)
 	}
 }
 

@@ -86,7 +86,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	}
 	p.Name = r.Name
 	if !j.Real.Workload {
-		p.Flows, p.Transfers = nil, nil
+		p.Flows, p.Transfers, p.Traffic = nil, nil, nil
 	}
 	rec, err := openRecording(p, &j.Record)
 	if err != nil {
@@ -98,6 +98,8 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 		return nil, nil, err
 	}
 	rec.begin(l)
+	flows := cell.NewFlowTable(l.Fabric().FlowNames())
+	l.SinkFlows(flows, true, flows.Close, func(*report.Report) {})
 	c := &crew{lab: l, dilation: p.Dilation, programs: j.Real.Programs, env: j.Real.Env}
 	l.RunPrograms(lab.Programs{Enter: r.Enter})
 	stopTelling := func() {}
@@ -131,7 +133,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	case c.err != nil:
 		return nil, nil, c.err
 	}
-	tables := cell.Tables(l.Fabric())
+	tables := append(cell.Tables(l.Fabric()), flows.Tables()...)
 	more, err := cell.Programs(j.Real)
 	if err != nil {
 		return nil, nil, err

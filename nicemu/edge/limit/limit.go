@@ -38,6 +38,10 @@ type limiter struct {
 	held    [class.Count]units.Bytes // by the class of the packets
 
 	forgotten, crowded, heard, ignored, dropped uint64
+
+	made  uint64 // flows
+	gone  func(now units.Time, x *edge.Flow)
+	shown edge.Flow // the flow that is shown now
 }
 
 // lane is what may leave of one class of the port.
@@ -50,6 +54,7 @@ type lane struct {
 type flow struct {
 	agenda.Task[*flow]
 	key     packet.FlowKey
+	number  uint64
 	control cc.Control
 	pace    pace.Pace
 	queue   packet.List
@@ -299,28 +304,6 @@ func (l *limiter) Held() (packets int, bytes units.Bytes) { return l.packets, l.
 
 // Gauges implements edge.Service.
 func (l *limiter) Gauges(now units.Time, values []float64) []float64 {
-	known := len(l.flows)
-	for f := l.idle.first; f != nil && l.old(now, f); f = f.inIdle.behind {
-		known--
-	}
-	return append(values, float64(known), float64(l.waiting), gauge.Size(l.bytes),
+	return append(values, float64(len(l.flows)-l.aged(now)), float64(l.waiting), gauge.Size(l.bytes),
 		float64(l.forgotten), float64(l.crowded), float64(l.heard), float64(l.ignored), float64(l.dropped))
-}
-
-// Flows implements edge.Service.
-func (l *limiter) Flows(now units.Time) []edge.Flow {
-	var all []edge.Flow
-	described := l.Control.Gauges()
-	for f := l.order.first; f != nil; f = f.inOrder.behind {
-		if l.old(now, f) {
-			continue
-		}
-		l.tick(now, f)
-		all = append(all, edge.Flow{
-			Key: f.key, Priority: f.prio, Packets: f.count, Bytes: f.bytes, Rate: f.control.Rate(),
-			TxPackets: f.txPackets, TxBytes: f.txBytes, Dropped: f.lost,
-			Gauges: gauge.Read(described, f.control.Gauges(now, nil)),
-		})
-	}
-	return all
 }

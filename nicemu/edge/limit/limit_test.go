@@ -3,10 +3,12 @@ package limit
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
@@ -87,8 +89,9 @@ func model(t *rapid.T) {
 			w.l.Line(now, units.Rate(rapid.IntRange(0, 2).Draw(t, "line"))*line/2)
 		case 2:
 			values := w.l.Gauges(now, nil)
-			if list := w.l.Flows(now); float64(len(list)) < values[0] {
-				t.Fatalf("%d flows are shown, and %v known", len(list), values[0])
+			list := w.shown(now)
+			if n := w.l.FlowCount(now); len(list) != n || float64(n) < values[0] || float64(n) > values[0]+1 {
+				t.Fatalf("%d flows are shown of %d, and %v known", len(list), n, values[0])
 			}
 		default:
 			k := rapid.IntRange(0, flows-1).Draw(t, "flow")
@@ -140,7 +143,7 @@ func TestASlowFlowLeavesRoom(t *testing.T) {
 		w.l.Send(now, w.modelled(2, i+1, 1000, 0))
 		w.sound(now)
 	}
-	list := w.l.Flows(w.engine.Now())
+	list := w.shown(w.engine.Now())
 	if list[0].Dropped < 900 || list[0].Bytes < 45*units.KB || list[1].Dropped != 0 || waited > 10*units.Microsecond {
 		t.Errorf("%+v; the quick one waited up to %v", list, waited)
 	}
@@ -155,6 +158,10 @@ func TestFlowsAreForgotten(t *testing.T) {
 		return &fixed{rate: 10 * units.Mbps}
 	}}}}
 	w := newWorld(t, c, units.Gbps, 0)
+	var gone []string
+	w.l.Follow(func(_ units.Time, x *edge.Flow) {
+		gone = append(gone, fmt.Sprintf("%d:%d sent %d aged %v", x.Number, x.Key.Flow, x.TxPackets, x.Aged))
+	})
 	var order []string
 	w.left = func(_ units.Time, p *packet.Packet) { order = append(order, fmt.Sprint(p.Flow, ".", p.Seq)) }
 	send := func(at units.Time, flow int32, seq uint32) {
@@ -171,6 +178,9 @@ func TestFlowsAreForgotten(t *testing.T) {
 	send(5*units.Millisecond, 1, 3) // too late: it is as new
 	if made != 2 || w.l.forgotten != 1 {
 		t.Errorf("%d controls, %d forgotten", made, w.l.forgotten)
+	}
+	if list := w.shown(5 * units.Millisecond); len(list) != 1 || list[0].Number != 2 || list[0].TxPackets != 1 {
+		t.Errorf("%+v", list)
 	}
 	at := 10 * units.Millisecond
 	for _, s := range [][2]int{{1, 4}, {1, 5}, {2, 1}, {2, 2}, {3, 1}, {4, 1}, {3, 2}} {
@@ -195,6 +205,9 @@ func TestFlowsAreForgotten(t *testing.T) {
 	}
 	if got != want {
 		t.Errorf("%s\nnot %s", got, want)
+	}
+	if got, want := strings.Join(gone, ", "), "1:1 sent 2 aged true, 2:1 sent 1 aged true, 3:1 sent 2 aged false"; got != want {
+		t.Errorf("forgotten are %s, want %s", got, want)
 	}
 }
 

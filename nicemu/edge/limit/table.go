@@ -39,6 +39,9 @@ func (l *limiter) old(now units.Time, f *flow) bool {
 // That happens when a new one comes, so that flows that rest need no timer.
 func (l *limiter) forget(now units.Time) {
 	for f := l.idle.first; f != nil && (l.old(now, f) || len(l.flows) >= l.Config.Flows); f = l.idle.first {
+		if l.gone != nil {
+			l.gone(now, l.show(now, f))
+		}
 		l.idle.remove(f)
 		l.order.remove(f)
 		l.agenda.Remove(&f.Task)
@@ -49,7 +52,8 @@ func (l *limiter) forget(now units.Time) {
 
 // newFlow makes a flow, with a rate control as new.
 func (l *limiter) newFlow(key packet.FlowKey) *flow {
-	f := &flow{key: key, control: l.newControl(key)}
+	l.made++
+	f := &flow{key: key, number: l.made, control: l.newControl(key)}
 	l.agenda.Enrol(&f.Task, f)
 	l.order.push(f)
 	return f

@@ -178,6 +178,17 @@ func (w *world) modelled(flow int32, seq uint32, size units.Bytes, prio uint8) *
 	return p
 }
 
+// shown are the flows that are not aged.
+func (w *world) shown(now units.Time) (list []edge.Flow) {
+	w.l.EachFlow(now, func(x *edge.Flow) bool {
+		if !x.Aged {
+			list = append(list, *x)
+		}
+		return true
+	})
+	return list
+}
+
 // sound holds the limiter's lists to one another.
 func (w *world) sound(now units.Time) {
 	l := w.l

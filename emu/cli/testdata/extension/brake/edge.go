@@ -35,13 +35,14 @@ func (s *EdgeSettings) New(env edge.Env) edge.Service { return &service{settings
 // service is the edge service of one interface: a queue for each class, which nothing
 // leaves before a time.
 type service struct {
-	settings *EdgeSettings
-	env      edge.Env
-	until    units.Time
-	queues   [class.Count]packet.List
-	held     [class.Count]units.Bytes
-	packets  int
-	notices  uint64
+	edge.Flowless // it tells no flows apart
+	settings      *EdgeSettings
+	env           edge.Env
+	until         units.Time
+	queues        [class.Count]packet.List
+	held          [class.Count]units.Bytes
+	packets       int
+	notices       uint64
 }
 
 // Send holds a packet until the port asks for it.
@@ -123,6 +124,3 @@ func (s *service) Held() (packets int, bytes units.Bytes) {
 func (s *service) Gauges(_ units.Time, values []float64) []float64 {
 	return append(values, float64(s.notices))
 }
-
-// Flows implements edge.Service, which tells none apart.
-func (s *service) Flows(units.Time) []edge.Flow { return nil }

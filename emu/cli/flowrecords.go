@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/emu/lab"
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/report"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/records"
+)
+
+// flowRecordFlags say where the records of flows of patterns go, and how the report sums
+// them up.
+type flowRecordFlags struct {
+	file string // "" is nowhere
+	bins []string
+}
+
+func (f *flowRecordFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.file, "flow-records", "", "write a record of each flow of patterns (arrivals, requests, collective, ...) to this file as it ends: .csv or .parquet")
+	c.Flags().StringSliceVar(&f.bins, "size-bins", []string{"10KB", "100KB", "1MB"}, "sizes up to which the report sums up flows of patterns")
+}
+
+// args gives the flags to another process.
+func (f *flowRecordFlags) args() (args []string) {
+	if f.file != "" {
+		args = append(args, "--flow-records", f.file)
+	}
+	return append(args, "--size-bins", strings.Join(f.bins, ","))
+}
+
+// check judges the flags for the run of a plan.
+func (f *flowRecordFlags) check(p *plan.Plan) error {
+	if e := filepath.Ext(f.file); f.file != "" && e != ".csv" && e != ".parquet" {
+		return badInput(fmt.Errorf("--flow-records %s: end the name in .csv or .parquet", f.file))
+	}
+	if f.file != "" && len(p.Traffic) == 0 {
+		return badInput(fmt.Errorf("--flow-records %s: the workload of %s has no patterns of flows, such as arrivals", f.file, p.File))
+	}
+	_, err := f.tally(records.Names{})
+	return err
+}
+
+// tally makes what adds flows up for the report.
+func (f *flowRecordFlags) tally(n records.Names) (*report.FlowTally, error) {
+	var bins []units.Bytes
+	for _, text := range f.bins {
+		b, err := units.ParseBytes(text)
+		if err != nil {
+			return nil, badInput(fmt.Errorf("--size-bins: %w", err))
+		}
+		bins = append(bins, b)
+	}
+	t, err := report.NewFlowTally(n, bins...)
+	if err != nil {
+		return nil, badInput(fmt.Errorf("--size-bins: %w", err))
+	}
+	return t, nil
+}
+
+// flowRecording is where the records of a run go.
+type flowRecording struct {
+	name  string
+	file  *os.File // nil for none
+	tally *report.FlowTally
+	sink  records.Sink
+}
+
+// begin begins the recording of a run. File, which may be nil, is open for the records.
+func (f *flowRecordFlags) begin(n records.Names, file *os.File) (*flowRecording, error) {
+	t, err := f.tally(n)
+	if err != nil {
+		return nil, err
+	}
+	r := &flowRecording{name: f.file, file: file, tally: t, sink: t}
+	if file == nil {
+		return r, nil
+	}
+	var s records.Sink
+	if filepath.Ext(f.file) == ".parquet" {
+		s = records.NewParquet(file, n)
+	} else {
+		s = records.NewCSV(file, n)
+	}
+	r.sink = records.Tee(t, records.NewBehind(s))
+	return r, nil
+}
+
+// close writes what is left, and closes the file. There are no records any more.
+func (r *flowRecording) close() error {
+	err := r.sink.Close()
+	if r.file != nil {
+		err = errors.Join(err, r.file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("--flow-records %s: %w", r.name, err)
+	}
+	return nil
+}
+
+// open opens the file for the records of a lab; nil for none. Discard undoes it.
+func (f *flowRecordFlags) open(p *plan.Plan) (file *os.File, discard func(), err error) {
+	if f.file == "" || len(p.Traffic) == 0 {
+		return nil, func() {}, nil
+	}
+	return openSeries("--flow-records", f.file)
+}
+
+// record has a lab write its records and sum them up.
+func (f *flowRecordFlags) record(l *lab.Lab, p *plan.Plan, file *os.File) error {
+	if len(p.Traffic) == 0 {
+		return nil
+	}
+	if file != nil {
+		if err := file.Truncate(0); err != nil && !errors.Is(err, unix.EINVAL) { // of what is no regular file
+			return fmt.Errorf("--flow-records: %w", err)
+		}
+	}
+	r, err := f.begin(l.Fabric().FlowNames(), file)
+	if err != nil {
+		return err
+	}
+	l.SinkFlows(r.sink, file != nil, r.close, func(x *report.Report) { x.Patterns = r.tally.Patterns(f.file) })
+	return nil
+}

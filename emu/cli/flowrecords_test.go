@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+)
+
+// patternsLab is small and has all patterns.
+const patternsLab = `
+name: patterns
+seed: 3
+topology:
+  generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us, mtu: 4200}}
+  kinds: {host: {attach: none, nic: {cc: dcqcn}}}
+window: {warm-up: 100us, end: 2ms, grace: 1ms}
+workload:
+  - {arrivals: {load: 40%, sizes: fb-hadoop}}
+  - {arrivals: {name: big, hosts: h1, to: {hosts: h4}, rate: 20Gbps, sizes: 5MB, count: 1, gaps: constant}}
+  - {requests: {aggregators: h1, request: 100B, total: 90KB, count: 4, think: 100us}}
+  - {bursts: {hosts: [h2, h3], sizes: {exponential: 10KB}, burst: 3, off: 200us}}
+  - {flow-permutation: {sizes: 100KB, count: 2, by: {udp: {rate: 2Gbps}}}}
+  - {flow-all-to-all: {sizes: 1KB, window: 2}}
+  - {collective: {operation: all-reduce, size: 400KB, iterations: 2, compute: 100us}}
+  - {flow-list: {hpcc: "2\n0 1 3 100 1000 0.001\n3 0 3 100 20000 0.0015\n"}}
+`
+
+// TestFlowRecords: the report's sums and the records of a run, whatever the number of
+// shards.
+func TestFlowRecords(t *testing.T) {
+	dir, run := inDir(t, patternsLab)
+	var first map[string]string
+	for _, shards := range []string{"1", "2", "4"} {
+		files := map[string]string{"report": ""}
+		for _, name := range []string{"f.csv", "f.parquet"} {
+			o, e, code := run("sim", "lab.yaml", "--shards", shards, "--flow-records", name, "--size-bins", "1KB,100KB")
+			if code != 0 || e != "" {
+				t.Fatalf("exit code %d: %s", code, e)
+			}
+			b, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o = o[:strings.LastIndex(o, " over ")] // so many events, which depends on the shards
+			files[name], files["report"] = string(b), o
+		}
+		if first == nil {
+			first = files
+			checkFlowReport(t, files["report"])
+			checkFlowFiles(t, files["f.csv"], filepath.Join(dir, "f.parquet"))
+		} else if diff := cmp.Diff(first, files); diff != "" {
+			t.Errorf("%s shards (-1 +%s):\n%s", shards, shards, diff)
+		}
+	}
+}
+
+func checkFlowReport(t *testing.T, report string) {
+	const want = `pattern           flows  counted  done  bytes   failed  unfinished  waiting
+arrivals          34     34       34    1.04MB  0       0           0
+big               1      1        0     0B      0       1           0
+requests          24     18       24    361KB   0       0           0
+bursts            42     42       42    384KB   0       0           0
+flow-permutation  8      4        8     800KB   0       0           0
+flow-all-to-all   12     0        12    12KB    0       0           0
+collective        46     42       46    4.6MB   0       0           0
+flow-list         2      2        2     21KB    0       0           0
+size of flows      done  FCT p50  p95     p99     slowdown p50  p95   p99
+to 1KB             31    32.4us   77.6us  93.3us  6.17          17.4  19.5
+over 1KB to 100KB  107   121us    372us   405us   2.23          5.6   8.25
+over 100KB         4     192us    656us   656us   1.75          3.34  3.34
+not over h1 > h4, 5MB of big, born at 0.000959537s: 1284KiB acknowledged
+`
+	from := strings.Index(report, "pattern ")
+	to := strings.Index(report, "trace ")
+	if from < 0 || to < 0 {
+		t.Fatal(report)
+	}
+	if diff := cmp.Diff(want, report[from:to]); diff != "" {
+		t.Errorf("the report of flows (-want +got):\n%s", diff)
+	}
+}
+
+// checkFlowFiles: both files have the flows that the report counts.
+func checkFlowFiles(t *testing.T, text, parquetFile string) {
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		Traffic string `parquet:"traffic"`
+		State   string `parquet:"state"`
+		Path    string `parquet:"path"`
+	}
+	other, err := parquet.ReadFile[row](parquetFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != len(other)+1 {
+		t.Fatalf("%d rows of CSV and %d of Parquet", len(rows)-1, len(other))
+	}
+	paths := 0
+	for i, r := range rows[1:] {
+		if got := (row{r[1], r[7], r[20]}); got != other[i] {
+			t.Fatalf("row %d: %+v in CSV, %+v in Parquet", i, got, other[i])
+		}
+		if strings.HasPrefix(r[20], r[4]+":eth0 s1:") {
+			paths++
+		}
+	}
+	if paths < len(rows)/2 {
+		t.Errorf("%d of %d rows have a path", paths, len(rows))
+	}
+}
+
+// TestFlowRecordFlags: what cannot be is refused before the run, and no file appears.
+func TestFlowRecordFlags(t *testing.T) {
+	dir, run := inDir(t, patternsLab)
+	if err := os.WriteFile(filepath.Join(dir, "none.yaml"), []byte(seriesLab), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		"sim lab.yaml --flow-records f.json":             "--flow-records f.json: end the name in .csv or .parquet",
+		"sim none.yaml --flow-records f.csv":             "the workload of none.yaml has no patterns of flows",
+		"sim lab.yaml --size-bins 1KB,x":                 "--size-bins:",
+		"sim lab.yaml --size-bins 2KB,1KB":               "rising",
+		"sim lab.yaml --flow-records none/f.csv":         "none/f.csv",
+		"up lab.yaml --flow-records f.csv":               "--flow-records f.csv: the file's workload stays silent: add --workload",
+		"up none.yaml --workload --flow-records f.csv":   "has no patterns of flows",
+		"up lab.yaml --workload --flow-records f.parket": "end the name in .csv or .parquet",
+	} {
+		if _, e, code := run(strings.Fields(args)...); code == 0 || !strings.Contains(e, want) {
+			t.Errorf("weft %s: exit code %d, %s", args, code, e)
+		}
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 2 {
+		t.Errorf("files %v", files)
+	}
+}

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/cluster"
+	"github.com/weftlab/weft/emu/cluster/server"
+)
+
+// accessFlags say what opens a NATS server. A password and a token come from the
+// environment, since the arguments of a process are for all to see.
+type accessFlags struct{ cluster.Access }
+
+// The variables of the environment.
+const (
+	passwordVariable = "WEFT_NATS_PASSWORD"
+	tokenVariable    = "WEFT_NATS_TOKEN"
+)
+
+func (f *accessFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.Credentials, "nats-creds", "", "credentials file for the NATS server")
+	c.Flags().StringVar(&f.User, "nats-user", "", "user of the NATS server; the password comes from "+passwordVariable+", a token from "+tokenVariable)
+	c.Flags().StringVar(&f.CA, "nats-ca", "", "PEM file of the authority that signed the NATS server's certificate")
+	c.Flags().StringVar(&f.Cert, "nats-cert", "", "PEM file of this side's certificate for the NATS server")
+	c.Flags().StringVar(&f.Key, "nats-key", "", "PEM file of its key")
+}
+
+// access is what opens the server at a URL.
+func (f *accessFlags) access(url string) cluster.Access {
+	a := f.Access
+	a.URL, a.Password, a.Token = url, os.Getenv(passwordVariable), os.Getenv(tokenVariable)
+	a.Notice = func(text string) { fmt.Fprintln(os.Stderr, "weft:", text) }
+	return a
+}
+
+// serve starts a NATS server of our own, whose store is in a directory. The access is that
+// of whoever is to use it.
+func (f *accessFlags) serve(address, dir string) (*server.Server, cluster.Access, error) {
+	if f.Credentials != "" {
+		return nil, cluster.Access{}, badInput(errors.New("--nats-creds: the server of --serve knows no credentials files: give it --nats-user or " + tokenVariable))
+	}
+	s, err := server.Serve(server.Options{
+		Dir: filepath.Join(dir, "nats"), Address: address, User: f.User, Password: os.Getenv(passwordVariable), Token: os.Getenv(tokenVariable),
+		Cert: f.Cert, Key: f.Key, Log: func(text string) { fmt.Fprintln(os.Stderr, "weft: nats:", text) },
+	})
+	if err != nil {
+		return nil, cluster.Access{}, fmt.Errorf("--serve: %w", err)
+	}
+	for _, url := range s.URLs() {
+		fmt.Fprintf(os.Stderr, "weft: workers join with: weft worker %s\n", url)
+	}
+	a := f.access(s.URLs()[0])
+	a.Cert, a.Key = "", "" // they are the server's
+	return s, a, nil
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weftlab/weft/emu/cluster"
+	"github.com/weftlab/weft/emu/experiment/pool"
+	"github.com/weftlab/weft/emu/experiment/remote"
+)
+
+func newWorker() *cobra.Command {
+	var access accessFlags
+	w := cluster.Worker{Slots: runtime.GOMAXPROCS(0)}
+	var list bool
+	var remove string
+	c := &cobra.Command{
+		Use:   "worker URL",
+		Short: "Run cells of experiments for others, whose jobs are on a NATS server",
+		Long: `Run cells of experiments for others: take jobs from the NATS server at URL, such
+as nats://server:4222, until Ctrl-C. weft experiment --on URL puts them there.
+The server needs JetStream. Both sides have to be the same build of weft.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := cluster.Dial(c.Context(), access.access(args[0]))
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			switch {
+			case list:
+				return listCluster(c.Context(), client)
+			case remove != "":
+				return client.Remove(c.Context(), remove)
+			case w.Slots < 1:
+				return badInput(fmt.Errorf("--jobs %d: a worker runs at least one cell at a time", w.Slots))
+			}
+			w.Client = client
+			err = work(c.Context(), &w)
+			if errors.Is(err, context.Canceled) {
+				return nil // Ctrl-C is how it ends
+			}
+			return err
+		},
+	}
+	numberFlag(c, &w.Slots, "jobs", "j", "cells that run side by side; default one for each core")
+	c.Flags().StringVar(&w.Name, "name", "", "name of this worker; default the machine's")
+	c.Flags().BoolVar(&list, "list", false, "list the workers and the experiments on the server, and run nothing")
+	c.Flags().StringVar(&remove, "remove", "", "remove an abandoned experiment from the server, by its id in --list")
+	access.add(c)
+	return c
+}
+
+// work takes jobs until ctx ends.
+func work(ctx context.Context, w *cluster.Worker) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if w.Version, err = versionText(); err != nil {
+		return err
+	}
+	return w.Run(ctx, remote.Run(&pool.Pool{Size: w.Slots, Command: []string{self, cellCommand}}))
+}
+
+// listCluster prints what is on a server.
+func listCluster(ctx context.Context, client *cluster.Client) error {
+	workers, err := client.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	experiments, err := client.Experiments(ctx)
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "worker\tcells\tof\tbuild")
+	for _, w := range workers {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", w.Name, len(w.Jobs), w.Slots, w.Version)
+	}
+	fmt.Fprintln(t, "\nexperiment\tid\tdone\tof\tcoordinator\tsince")
+	for _, e := range experiments {
+		coordinator := e.Coordinator
+		if coordinator == "" {
+			coordinator = "none: abandoned"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", strings.TrimSpace(e.Title), e.ID, e.Done+e.Taken, e.Jobs, coordinator, e.Created.Local().Format(time.DateTime))
+	}
+	return t.Flush()
+}

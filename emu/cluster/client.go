@@ -1,0 +1,381 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Access says where a NATS server is and what opens it.
+type Access struct {
+	// URL is nats://HOST:PORT, or several with commas between. It may have
+	// USER:PASSWORD@ or TOKEN@ before the host.
+	URL            string
+	Credentials    string // a credentials file (.creds: JWT and key)
+	User, Password string
+	Token          string
+	CA             string // PEM file of the authority that signed the server's certificate, if the system does not know it
+	Cert, Key      string // PEM files with which the client identifies itself, if the server asks for that
+
+	// Timeout is for one request to the server; 0 is 20 s. It has to suffice for sending
+	// 512 KiB.
+	Timeout time.Duration
+	// Notice is told what people should know, in a sentence: the server is gone, it is
+	// back, a worker is refused. It may be nil, and may be called from several goroutines.
+	Notice func(string)
+}
+
+// ErrStorageFull is in the errors of those who could not store something on the server.
+var ErrStorageFull = errors.New("the NATS server's storage is full: remove abandoned experiments or give it more")
+
+// Client is a connection to a server, for one worker or coordinator or several. It
+// connects again by itself when the server has been away.
+type Client struct {
+	access Access
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	packer *zstd.Encoder
+	opener *zstd.Decoder
+
+	// open ends when the connection is closed for good; its cause says why.
+	open  context.Context
+	close context.CancelCauseFunc
+}
+
+var errClosed = errors.New("the connection to the NATS server was closed")
+
+// Dial connects to a server and checks that it has JetStream.
+func Dial(ctx context.Context, access Access) (*Client, error) {
+	if access.Timeout == 0 {
+		access.Timeout = 20 * time.Second
+	}
+	where, err := redacted(access.URL)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{access: access}
+	if c.packer, err = zstd.NewWriter(nil); err != nil {
+		return nil, err
+	}
+	if c.opener, err = zstd.NewReader(nil); err != nil {
+		return nil, err
+	}
+	c.open, c.close = context.WithCancelCause(context.Background())
+	options, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	if c.nc, err = nats.Connect(access.URL, options...); err != nil {
+		return nil, fmt.Errorf("%s: %w", where, explainConnect(err))
+	}
+	if most := c.nc.MaxPayload(); most < 2*pieceSize {
+		c.Close()
+		return nil, fmt.Errorf("%s: this NATS server takes messages of %d bytes: set its max_payload to %d or more", where, most, 2*pieceSize)
+	}
+	if c.js, err = jetstream.New(c.nc, jetstream.WithDefaultTimeout(access.Timeout)); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	if _, err := c.js.AccountInfo(ctx); err != nil {
+		c.Close()
+		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
+			return nil, fmt.Errorf("%s: this NATS server has no JetStream (for this account): start it with -js, or enable it for the account: %w", where, jetstream.ErrJetStreamNotEnabled)
+		}
+		return nil, fmt.Errorf("%s: cannot ask for the state of JetStream: %w", where, err)
+	}
+	return c, nil
+}
+
+// Close ends the connection. Workers and coordinators that use it end with an error.
+func (c *Client) Close() {
+	c.close(errClosed)
+	c.nc.Close()
+}
+
+func (c *Client) notice(format string, args ...any) {
+	if c.access.Notice != nil {
+		c.access.Notice(fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *Client) options() ([]nats.Option, error) {
+	a := c.access
+	options := []nats.Option{
+		nats.Name("weft"),
+		nats.Timeout(a.Timeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
+		// A server that vanished without closing its connections is given up after these.
+		nats.PingInterval(10 * time.Second),
+		nats.MaxPingsOutstanding(3),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if c.open.Err() != nil {
+				return
+			}
+			reason := ""
+			if err != nil {
+				reason = " (" + err.Error() + ")"
+			}
+			c.notice("lost the NATS server%s; trying to reach it again", reason)
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			c.notice("the NATS server is back")
+		}),
+		nats.ClosedHandler(func(nc *nats.Conn) {
+			if err := nc.LastError(); err != nil {
+				c.close(explainConnect(err))
+			}
+			c.close(errClosed)
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if c.open.Err() == nil {
+				c.notice("NATS: %v", err)
+			}
+		}),
+	}
+	if a.Credentials != "" {
+		if _, err := os.Stat(a.Credentials); err != nil {
+			return nil, fmt.Errorf("credentials file: %w", err)
+		}
+		options = append(options, nats.UserCredentials(a.Credentials))
+	}
+	if a.User != "" {
+		options = append(options, nats.UserInfo(a.User, a.Password))
+	}
+	if a.Token != "" {
+		options = append(options, nats.Token(a.Token))
+	}
+	if (a.Cert == "") != (a.Key == "") {
+		return nil, errors.New("a client's certificate and its key go together: give both or none")
+	}
+	if a.CA != "" {
+		options = append(options, nats.RootCAs(a.CA))
+	}
+	if a.Cert != "" {
+		options = append(options, nats.ClientCert(a.Cert, a.Key))
+	}
+	return options, nil
+}
+
+// redacted is a server's URL without its password.
+func redacted(servers string) (string, error) {
+	var all []string
+	for server := range strings.SplitSeq(servers, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		u, err := url.Parse(server)
+		if err != nil || u.Hostname() == "" {
+			return "", fmt.Errorf("%q is no URL of a NATS server: it is like nats://HOST:4222", servers)
+		}
+		u.User = nil
+		all = append(all, u.String())
+	}
+	return strings.Join(all, ","), nil
+}
+
+// explainConnect says what to do about an error of a connection.
+func explainConnect(err error) error {
+	var unknown x509.UnknownAuthorityError
+	var verification *tls.CertificateVerificationError
+	var network net.Error
+	var operation *net.OpError
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
+		return fmt.Errorf("the NATS server refused the credentials: %w", err)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("the NATS server's certificate is of an unknown authority: give the authority's certificate (CA): %w", err)
+	case errors.As(err, &verification):
+		return fmt.Errorf("the NATS server's certificate does not fit: %w", err)
+	// Depending on who is quicker, a server that wants another certificate says so or just
+	// closes the connection.
+	case errors.Is(err, nats.ErrTLS), errors.As(err, &operation) && operation.Op == "remote error":
+		return fmt.Errorf("TLS with the NATS server failed; if it asks for clients' certificates, give one that it knows (certificate and key): %w", err)
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return fmt.Errorf("the NATS server has no TLS, but the client asks for it: %w", err)
+	case errors.Is(err, nats.ErrNoServers), errors.As(err, &network):
+		return fmt.Errorf("cannot reach a NATS server there: is it running, and does a firewall let its port through? %w", err)
+	}
+	return err
+}
+
+// Error codes of JetStream that the client library has no names for.
+const (
+	codeInsufficientResources jetstream.ErrorCode = 10023
+	codeResourceLimits        jetstream.ErrorCode = 10028
+	codeInsufficientStorage   jetstream.ErrorCode = 10047
+	codeStoreFailed           jetstream.ErrorCode = 10077
+)
+
+// apiCode is the code of a JetStream error, or 0.
+func apiCode(err error) jetstream.ErrorCode {
+	var js jetstream.JetStreamError
+	if errors.As(err, &js) && js.APIError() != nil {
+		return js.APIError().ErrorCode
+	}
+	return 0
+}
+
+// isConflict says whether something was not stored because its subject has a message.
+func isConflict(err error) bool {
+	code := apiCode(err)
+	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+}
+
+// explain gives errors of JetStream that say that the storage is full their name.
+func explain(err error) error {
+	switch apiCode(err) {
+	case codeInsufficientResources, codeResourceLimits, codeInsufficientStorage:
+		return fmt.Errorf("%w (%w)", ErrStorageFull, err)
+	case codeStoreFailed:
+		if strings.Contains(err.Error(), "no space") || strings.Contains(err.Error(), "maximum bytes") {
+			return fmt.Errorf("%w (%w)", ErrStorageFull, err)
+		}
+	}
+	return err
+}
+
+// errGone says that an experiment's streams are not there any more.
+var errGone = errors.New("the experiment is not on the server any more")
+
+// once makes one request, for no longer than the client's timeout.
+func (c *Client) once(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.access.Timeout)
+	defer cancel()
+	return explain(do(ctx))
+}
+
+// insist makes a request for an experiment until it succeeds, ctx ends, the experiment is
+// gone (errGone), or the error is one that stays. The trouble function, which may be nil,
+// is told of each error that may pass, and of nil when it has passed.
+func (c *Client) insist(ctx context.Context, experiment string, trouble func(error), do func(context.Context) error) error {
+	told := false
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := c.once(ctx, do)
+		if err == nil {
+			if told {
+				trouble(nil)
+			}
+			return nil
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case c.open.Err() != nil:
+			return context.Cause(c.open)
+		case isConflict(err), errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, nats.ErrMaxPayload),
+			apiCode(err) == jetstream.JSErrCodeStreamMessageExceedsMaximum:
+			return err
+		}
+		if c.nc.IsConnected() && c.gone(ctx, experiment) {
+			return errGone
+		}
+		if trouble != nil {
+			told = true
+			trouble(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.open.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// gone says whether the server has an experiment's stream no more. A server that does not
+// answer may have it.
+func (c *Client) gone(ctx context.Context, experiment string) bool {
+	err := c.once(ctx, func(ctx context.Context) error {
+		_, err := c.js.Stream(ctx, streamName(experiment))
+		return err
+	})
+	return errors.Is(err, jetstream.ErrStreamNotFound)
+}
+
+// publish stores a message whose subject has none yet.
+func (c *Client) publish(ctx context.Context, m *nats.Msg) error {
+	_, err := c.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(0), jetstream.WithRetryAttempts(0))
+	return err
+}
+
+// quiet is how long those who are asked have for their answers.
+const quiet = 500 * time.Millisecond
+
+// gather asks all who listen to a subject and gives their answers, until no more come or
+// enough says so.
+func gather[T any](ctx context.Context, nc *nats.Conn, subject string, question any, patience time.Duration, enough func(T) bool) ([]T, error) {
+	data, err := json.Marshal(question)
+	if err != nil {
+		return nil, err
+	}
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Unsubscribe()
+	if err := nc.PublishRequest(subject, inbox, data); err != nil {
+		return nil, err
+	}
+	var answers []T
+	for {
+		limit, cancel := context.WithTimeout(ctx, patience)
+		m, err := sub.NextMsgWithContext(limit)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return answers, context.Cause(ctx)
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
+			return answers, nil
+		case err != nil:
+			return answers, err
+		}
+		var answer T
+		if json.Unmarshal(m.Data, &answer) != nil {
+			continue
+		}
+		answers = append(answers, answer)
+		if enough != nil && enough(answer) {
+			return answers, nil
+		}
+	}
+}
+
+// Workers asks who is there. It takes half a second longer than the last answer.
+func (c *Client) Workers(ctx context.Context) ([]WorkerStatus, error) {
+	workers, err := gather[WorkerStatus](ctx, c.nc, askWorkersSubject, struct{}{}, quiet, nil)
+	sortWorkers(workers)
+	return workers, err
+}
+
+// publishJSON sends something that need not arrive.
+func (c *Client) publishJSON(subject string, v any) {
+	if data, err := json.Marshal(v); err == nil && subject != "" {
+		c.nc.Publish(subject, data)
+	}
+}
+
+// fromJSON reads what publishJSON sent.
+func fromJSON(data []byte, v any) bool { return json.Unmarshal(data, v) == nil }
+
+// signal wakes whoever waits for a channel that has room for one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

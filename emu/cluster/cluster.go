@@ -1,0 +1,182 @@
+// Package cluster runs jobs on many machines. A coordinator puts jobs on a NATS server
+// with JetStream, workers take them, run them and put results there, and the coordinator
+// gives each result to its caller exactly once, whichever of the three is killed and
+// started again. It does not know what a job does.
+//
+// An experiment is a set of jobs with an id. It has two streams on the server, in files:
+//
+//	weft_ID      weft.ID.live.JOB.job           the job: what a worker takes
+//	             weft.ID.live.JOB.try.INSTANCE  a worker has begun; removed when it gives the job back
+//	             weft.ID.live.JOB.part.NONCE.N  a piece of a long payload or result
+//	             weft.ID.live.JOB.done          the result: the first one that is written counts
+//	             weft.ID.taken.JOB              the coordinator's caller has the result
+//	weftlog_ID   weft.ID.log.JOB                the last log lines of a job
+//
+// Workers share one consumer of the jobs. Whoever has a job says so before the consumer's
+// ack wait is over; if it does not, the job goes to another worker. That one asks those
+// that tried before whether they still have it, and counts those that do not answer as
+// deaths. Everything else that is said (who is there, who does what) is not stored.
+//
+// A result is taken when the caller's function has returned: then weft.ID.taken.JOB is
+// written and everything under weft.ID.live.JOB is purged. At the end both streams are
+// deleted.
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Job is a piece of work.
+type Job struct {
+	// ID names the job within its experiment: the hash of whatever decides its result.
+	// Letters, digits, _ and -, at most 128.
+	ID string
+	// Payload is what the worker's function gets. It may be long.
+	Payload []byte
+}
+
+// Result is what came of a job.
+type Result struct {
+	Job    string        // its id
+	Output []byte        // what the worker's function returned, if it succeeded
+	Err    string        // why the job failed; empty if it succeeded
+	Log    []string      // the last log lines of a job that failed
+	Worker string        // name of the worker that ran it
+	Took   time.Duration // how long the worker's function ran
+}
+
+// Requirement says which workers may take an experiment's jobs. An empty field is met by
+// all workers.
+type Requirement struct {
+	Version string `json:"version,omitempty"` // as the worker's caller gives it: a build's name or hash
+	OS      string `json:"os,omitempty"`      // as runtime.GOOS
+	Arch    string `json:"arch,omitempty"`    // as runtime.GOARCH
+}
+
+// Here is the requirement that only workers of this version on this kind of machine meet.
+func Here(version string) Requirement {
+	return Requirement{Version: version, OS: runtime.GOOS, Arch: runtime.GOARCH}
+}
+
+// Refusal says why a worker may not take the jobs, or is empty if it may.
+func (r Requirement) Refusal(w WorkerInfo) string {
+	var wrong []string
+	if r.Version != "" && r.Version != w.Version {
+		wrong = append(wrong, fmt.Sprintf("is version %q, not %q", w.Version, r.Version))
+	}
+	if r.OS != "" && r.OS != w.OS || r.Arch != "" && r.Arch != w.Arch {
+		wrong = append(wrong, fmt.Sprintf("runs on %s/%s, not %s/%s", w.OS, w.Arch, orAny(r.OS), orAny(r.Arch)))
+	}
+	return strings.Join(wrong, ", and ")
+}
+
+func (r Requirement) String() string {
+	return fmt.Sprintf("version %q on %s/%s", orAny(r.Version), orAny(r.OS), orAny(r.Arch))
+}
+
+func orAny(s string) string {
+	if s == "" {
+		return "any"
+	}
+	return s
+}
+
+// WorkerInfo says what a worker is.
+type WorkerInfo struct {
+	Instance string    `json:"instance"` // unique: a worker that is started again has another
+	Name     string    `json:"name"`     // what people call it: the host's name unless its caller gave one
+	Host     string    `json:"host"`
+	PID      int       `json:"pid"`
+	Version  string    `json:"version"`
+	OS       string    `json:"os"`   // as runtime.GOOS
+	Arch     string    `json:"arch"` // as runtime.GOARCH
+	Cores    int       `json:"cores"`
+	Slots    int       `json:"slots"` // jobs that it runs at once
+	Started  time.Time `json:"started"`
+}
+
+// WorkerStatus is a worker and what it does.
+type WorkerStatus struct {
+	WorkerInfo
+	Jobs      []JobStatus   `json:"jobs,omitempty"`
+	Trouble   string        `json:"trouble,omitempty"` // what it cannot do at present, such as storing a result
+	Heartbeat time.Duration `json:"heartbeat"`         // how often it says all this
+	Leaving   bool          `json:"leaving,omitempty"` // it has ended
+	// Refused says why it takes no job of the coordinator's experiment. Workers do not
+	// send it: a coordinator fills it in.
+	Refused string `json:"-"`
+}
+
+// JobStatus is a job that a worker has.
+type JobStatus struct {
+	Experiment string          `json:"experiment"`
+	Job        string          `json:"job"`
+	Since      time.Time       `json:"since"`
+	Progress   json.RawMessage `json:"progress,omitempty"` // the last that the job reported
+}
+
+// A Reporter takes what a job says while it runs. Its methods may be called from several
+// goroutines.
+type Reporter interface {
+	// Log sends a line to the coordinator. The last 200 lines of each job are kept for the
+	// report of a failure; a line is cut after 8 KiB. A worker that dies right after Log
+	// has sent the line, unless it logs more than ten a second.
+	Log(line string)
+	// Progress says how far the job is, in any form that encoding/json takes, at most
+	// 4 KiB. The coordinator sees the last one at the worker's next heartbeat.
+	Progress(progress any) error
+}
+
+// token is what an id may be made of, so that it can be part of a NATS subject and of a
+// stream's name.
+var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// checkID refuses ids that cannot be part of a subject. The kind of id is for the error.
+func checkID(kind, id string) error {
+	if !token.MatchString(id) {
+		return fmt.Errorf("%s %q: an id is made of letters, digits, _ and -, 1 to 128 of them", kind, id)
+	}
+	return nil
+}
+
+const (
+	streamPrefix    = "weft_"
+	logStreamPrefix = "weftlog_"
+	// workersConsumer is the consumer of the jobs that all workers share.
+	workersConsumer = "workers"
+
+	// Subjects of what is not stored.
+	statusSubject       = "weft-worker.status"   // workers say what they do
+	askWorkersSubject   = "weft-worker.ask"      // all workers answer with their status
+	workerPrefix        = "weft-worker.at."      // followed by an instance: whether it has a job
+	coordinatorsSubject = "weft-coordinator.ask" // coordinators answer who they are
+	newsSubject         = "weft-news"            // an experiment has begun or ended
+)
+
+func streamName(experiment string) string    { return streamPrefix + experiment }
+func logStreamName(experiment string) string { return logStreamPrefix + experiment }
+
+// live is a subject below what an experiment keeps of a job until its result is taken.
+func live(experiment, job, rest string) string {
+	return "weft." + experiment + ".live." + job + "." + rest
+}
+
+func taken(experiment, job string) string      { return "weft." + experiment + ".taken." + job }
+func logSubject(experiment, job string) string { return "weft." + experiment + ".log." + job }
+
+// nudgeSubject is where workers say that there is a result.
+func nudgeSubject(experiment string) string { return "weft." + experiment + ".nudge" }
+
+// jobOf is the job that a subject of an experiment is about.
+func jobOf(subject string) string {
+	parts := strings.Split(subject, ".")
+	if len(parts) < 4 {
+		return ""
+	}
+	return parts[3]
+}

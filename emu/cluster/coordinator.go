@@ -1,0 +1,530 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+	"golang.org/x/sync/errgroup"
+)
+
+// Coordinator has an experiment's jobs run.
+type Coordinator struct {
+	Client     *Client
+	Experiment string // id; a coordinator that is started with the same one goes on
+	Title      string // what people call it
+	// Requirement says which workers may take the jobs. An experiment keeps the one that
+	// it began with.
+	Requirement Requirement
+	// AckWait is how long a worker may be silent before its job goes to another; 0 is 30 s.
+	AckWait time.Duration
+	// Deaths is how many workers may die while they run a job before the job has failed;
+	// 0 is 3. The last of them runs the job alone, so that jobs that ran beside are not
+	// blamed. An experiment keeps the number that it began with.
+	Deaths int
+	// Poll is how often results are looked for apart from when workers say that there are
+	// some; 0 is 2 s.
+	Poll time.Duration
+	// Log, if not nil, gets the log lines of jobs as they come.
+	Log func(worker, job, line string)
+
+	mu     sync.Mutex
+	roster *roster
+	counts Counts
+}
+
+// Counts says how far an experiment is.
+type Counts struct {
+	Jobs    int // all jobs
+	Before  int // results that a coordinator before this one took
+	Taken   int // results that this one has taken
+	Failed  int // those of them that are failures
+	Running int // jobs that workers say they have
+}
+
+// Counts says how far it is.
+func (c *Coordinator) Counts() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := c.counts
+	if c.roster != nil {
+		counts.Running = c.roster.running()
+	}
+	return counts
+}
+
+// Workers lists the workers on the server with what they do, those that are refused too.
+func (c *Coordinator) Workers() []WorkerStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.roster == nil {
+		return nil
+	}
+	return c.roster.all()
+}
+
+// ErrCoordinated is in the error of a coordinator whose experiment has another.
+var ErrCoordinated = errors.New("the experiment has another coordinator")
+
+// Run has the jobs run and gives each result to take, one after the other, in the order
+// in which they come. When take returns nil the result is taken: it is removed from the
+// server, and no coordinator gets it again. Only if the coordinator dies between the two
+// is it given once more, to the next one; so take should store a result under its job's
+// id. Results that a coordinator before this one has taken are not given.
+//
+// Run returns nil when all are taken; then nothing of the experiment is left on the
+// server. If it returns an error, or ctx's, or that of take, workers go on, and Run of
+// another Coordinator with the same id does too. Jobs that are not among those given then
+// are dropped. A job that fails is a Result with Err, not an error of Run.
+func (c *Coordinator) Run(ctx context.Context, jobs []Job, take func(Result) error) error {
+	if err := c.run(ctx, jobs, take); err != nil {
+		return fmt.Errorf("experiment %s: %w", c.Experiment, err)
+	}
+	return nil
+}
+
+// tour is one run of a coordinator.
+type tour struct {
+	*Coordinator
+	instance string
+	stream   jetstream.Stream
+	payloads map[string][]byte // of the jobs whose results are wanted
+	nudges   chan struct{}
+	started  bool // guards mu: it has the experiment, as others are told
+}
+
+func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) error) error {
+	if c.AckWait == 0 {
+		c.AckWait = 30 * time.Second
+	}
+	if c.Deaths == 0 {
+		c.Deaths = 3
+	}
+	if c.Poll == 0 {
+		c.Poll = 2 * time.Second
+	}
+	if err := checkID("experiment", c.Experiment); err != nil {
+		return err
+	}
+	t := &tour{Coordinator: c, instance: nuid.Next(), payloads: map[string][]byte{}, nudges: make(chan struct{}, 1)}
+	for _, job := range jobs {
+		if err := checkID("job", job.ID); err != nil {
+			return err
+		}
+		if other, twice := t.payloads[job.ID]; twice && !bytes.Equal(other, job.Payload) {
+			return fmt.Errorf("two jobs have the id %s and different payloads", job.ID)
+		}
+		t.payloads[job.ID] = job.Payload
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(c.Client.open, func() { stop(context.Cause(c.Client.open)) })()
+
+	c.mu.Lock()
+	c.counts = Counts{Jobs: len(t.payloads)}
+	c.roster = &roster{experiment: c.Experiment, requirement: c.Requirement, notice: c.Client.notice, workers: map[string]*heard{}}
+	c.mu.Unlock()
+
+	unsubscribe, err := t.subscribe()
+	defer unsubscribe()
+	if err != nil {
+		return err
+	}
+	var fresh bool
+	t.stream, fresh, err = c.Client.create(ctx, c.Experiment, c.Title, rules{c.Requirement, c.Deaths}, c.AckWait)
+	if err != nil {
+		return err
+	}
+	if err := t.claim(ctx, fresh); err != nil {
+		return err
+	}
+	state, err := t.resume(ctx)
+	if err != nil {
+		return err
+	}
+	c.Client.publishJSON(newsSubject, nil)
+	c.Client.publishJSON(askWorkersSubject, nil)
+
+	// Jobs are put there while results come.
+	parts, pctx := errgroup.WithContext(ctx)
+	put := make(chan struct{})
+	parts.Go(func() error {
+		defer close(put)
+		return t.putJobs(pctx, jobs, state.jobs)
+	})
+	parts.Go(func() error { return t.collect(pctx, put, take) })
+	if err := parts.Wait(); err != nil {
+		return err
+	}
+	err = t.insist(ctx, func(ctx context.Context) error { return c.Client.Remove(ctx, c.Experiment) })
+	if errors.Is(err, errGone) { // only the answer was lost
+		return nil
+	}
+	return err
+}
+
+// subscribe begins to listen: to questions for coordinators, workers, nudges, logs.
+func (t *tour) subscribe() (unsubscribe func(), err error) {
+	var subs []*nats.Subscription
+	unsubscribe = func() {
+		for _, sub := range subs {
+			sub.Unsubscribe()
+		}
+	}
+	hear := func(m *nats.Msg) {
+		var status WorkerStatus
+		if fromJSON(m.Data, &status) {
+			t.roster.hear(time.Now(), status)
+		}
+	}
+	handlers := map[string]nats.MsgHandler{
+		coordinatorsSubject:        t.sayWho,
+		statusSubject:              hear,
+		nudgeSubject(t.Experiment): func(*nats.Msg) { signal(t.nudges) },
+	}
+	if t.Log != nil {
+		handlers[logSubject(t.Experiment, "*")] = func(m *nats.Msg) {
+			t.Log(m.Header.Get(workerHeader), jobOf(m.Subject), string(m.Data))
+		}
+	}
+	for subject, handle := range handlers {
+		sub, err := t.Client.nc.Subscribe(subject, handle)
+		if err != nil {
+			return unsubscribe, err
+		}
+		subs = append(subs, sub)
+	}
+	return unsubscribe, t.Client.nc.FlushTimeout(t.Client.access.Timeout)
+}
+
+// coordinatorInfo is what a coordinator says of itself, and, with only the experiment, the
+// question who coordinates it.
+type coordinatorInfo struct {
+	Experiment string `json:"experiment,omitempty"`
+	Instance   string `json:"instance,omitempty"`
+	Host       string `json:"host,omitempty"`
+	PID        int    `json:"pid,omitempty"`
+	Started    bool   `json:"started,omitempty"` // it has the experiment, and is not just asking
+}
+
+func (i coordinatorInfo) String() string { return fmt.Sprintf("process %d on %s", i.PID, i.Host) }
+
+func (t *tour) sayWho(m *nats.Msg) {
+	var question coordinatorInfo
+	if !fromJSON(m.Data, &question) || question.Instance == t.instance || question.Experiment != "" && question.Experiment != t.Experiment {
+		return
+	}
+	host, _ := os.Hostname()
+	t.mu.Lock()
+	started := t.started
+	t.mu.Unlock()
+	t.Client.publishJSON(m.Reply, coordinatorInfo{t.Experiment, t.instance, host, os.Getpid(), started})
+}
+
+// claim makes sure that nobody else coordinates the experiment. Who made its streams, and
+// answers questions before that, need not ask.
+func (t *tour) claim(ctx context.Context, fresh bool) error {
+	if !fresh {
+		// Of two that ask at the same time, one goes on.
+		other := func(i coordinatorInfo) bool { return i.Started || i.Instance < t.instance }
+		answers, err := gather(ctx, t.Client.nc, coordinatorsSubject, coordinatorInfo{Experiment: t.Experiment, Instance: t.instance}, quiet, other)
+		if err != nil {
+			return err
+		}
+		for _, i := range answers {
+			if other(i) {
+				return fmt.Errorf("%w: %v", ErrCoordinated, i)
+			}
+		}
+	}
+	t.mu.Lock()
+	t.started = true
+	t.mu.Unlock()
+	return nil
+}
+
+// resume looks how far the experiment is, cleans up what a coordinator before this one
+// could not, and leaves in payloads the jobs whose results are yet to be taken.
+func (t *tour) resume(ctx context.Context) (counted, error) {
+	state, err := census(ctx, t.stream, t.Experiment)
+	if err != nil {
+		return state, fmt.Errorf("cannot list its jobs: %w", err)
+	}
+	for job := range state.jobs {
+		if _, wanted := t.payloads[job]; !wanted || state.taken[job] {
+			if err := t.purge(ctx, job); err != nil {
+				return state, err
+			}
+		}
+	}
+	for job := range state.taken {
+		if _, wanted := t.payloads[job]; wanted {
+			delete(t.payloads, job)
+			t.mu.Lock()
+			t.counts.Before++
+			t.mu.Unlock()
+		}
+	}
+	return state, nil
+}
+
+// purge removes what the server has of a job, but for that its result is taken.
+func (t *tour) purge(ctx context.Context, job string) error {
+	return t.insist(ctx, func(ctx context.Context) error {
+		return t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, ">")))
+	})
+}
+
+func (t *tour) insist(ctx context.Context, do func(context.Context) error) error {
+	return t.Client.insist(ctx, t.Experiment, func(err error) {
+		if err != nil {
+			t.Client.notice("experiment %s: %v; trying again", t.Experiment, err)
+		}
+	}, do)
+}
+
+// putsAtOnce is how many jobs are on their way to the server.
+const putsAtOnce = 32
+
+// putJobs stores the jobs that are not there.
+func (t *tour) putJobs(ctx context.Context, jobs []Job, there map[string]bool) error {
+	puts, ctx := errgroup.WithContext(ctx)
+	puts.SetLimit(putsAtOnce)
+	seen := map[string]bool{}
+	for _, job := range jobs {
+		if !t.wants(job.ID) || there[job.ID] || seen[job.ID] {
+			continue
+		}
+		seen[job.ID] = true
+		puts.Go(func() error { return t.put(ctx, job) })
+	}
+	return puts.Wait()
+}
+
+func (t *tour) put(ctx context.Context, job Job) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := t.Client.store(ctx, t.Experiment, job.ID, "job", label{}, job.Payload, func(err error) {
+		if errors.Is(err, ErrStorageFull) {
+			stop(err) // waiting does not help
+		}
+	})
+	if err != nil && !isConflict(err) {
+		return fmt.Errorf("cannot put job %s on the server: %w", job.ID, err)
+	}
+	return nil
+}
+
+// wants says whether a job's result is yet to be taken.
+func (t *tour) wants(job string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, wanted := t.payloads[job]
+	return wanted
+}
+
+// collect takes results until there are all.
+func (t *tour) collect(ctx context.Context, put <-chan struct{}, take func(Result) error) error {
+	poll := time.NewTicker(t.Poll)
+	defer poll.Stop()
+	next := uint64(1) // sequence number from which results are looked for
+	idle := false
+	for t.missing() > 0 {
+		t.roster.expire(time.Now())
+		m, err := t.nextResult(ctx, next)
+		if err == nil {
+			idle = false
+			next = m.Sequence + 1
+			if err := t.takeResult(ctx, m, take); err != nil {
+				return err
+			}
+			continue
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.nudges:
+			continue
+		case <-poll.C:
+		}
+		select {
+		case <-put:
+		default:
+			continue
+		}
+		// Nothing has come for a while.
+		if idle {
+			if err := t.checkLost(ctx); err != nil {
+				return err
+			}
+		}
+		idle = true
+	}
+	return nil
+}
+
+func (t *tour) missing() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.payloads)
+}
+
+// nextResult gives the first result from a sequence number on, or
+// jetstream.ErrMsgNotFound.
+func (t *tour) nextResult(ctx context.Context, from uint64) (*jetstream.RawStreamMsg, error) {
+	var m *jetstream.RawStreamMsg
+	err := t.insist(ctx, func(ctx context.Context) (err error) {
+		m, err = t.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(live(t.Experiment, "*", "done")))
+		return err
+	})
+	return m, err
+}
+
+// takeResult gives a result to the caller and removes it from the server.
+func (t *tour) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take func(Result) error) error {
+	job := jobOf(m.Subject)
+	if !t.wants(job) {
+		return t.purge(ctx, job) // it comes from a worker that was thought dead
+	}
+	l, data, err := t.Client.load(ctx, t.stream, t.Experiment, job, m.Header, m.Data)
+	if errors.Is(err, errSpoilt) || errors.Is(err, jetstream.ErrMsgNotFound) {
+		t.Client.notice("experiment %s: the server has lost a part of the result of job %s (%v); the job is put there again", t.Experiment, job, err)
+		return t.putAgain(ctx, job)
+	} else if err != nil {
+		return err
+	}
+	result := Result{Job: job, Worker: l.Worker, Took: l.Took}
+	if l.Failed {
+		result.Err = string(data)
+		result.Log = t.lastLog(ctx, job)
+	} else {
+		result.Output = data
+	}
+	if err := take(result); err != nil {
+		return fmt.Errorf("cannot take the result of job %s: %w", job, err)
+	}
+	if err := t.confirm(ctx, job); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	delete(t.payloads, job)
+	t.counts.Taken++
+	if l.Failed {
+		t.counts.Failed++
+	}
+	t.mu.Unlock()
+	return t.purge(ctx, job)
+}
+
+// confirm writes that a result is taken.
+func (t *tour) confirm(ctx context.Context, job string) error {
+	m := nats.NewMsg(taken(t.Experiment, job))
+	m.Data = []byte(t.instance)
+	err := t.insist(ctx, func(ctx context.Context) error {
+		err := t.Client.publish(ctx, m)
+		if errors.Is(explain(err), ErrStorageFull) {
+			// The result makes room. If the coordinator dies right here, the job is run again.
+			if err := t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, ">"))); err != nil {
+				return err
+			}
+			return t.Client.publish(ctx, m)
+		}
+		return err
+	})
+	if !isConflict(err) {
+		return err
+	}
+	// It may have been this one, and the answer was lost.
+	var by *jetstream.RawStreamMsg
+	if err := t.insist(ctx, func(ctx context.Context) (err error) {
+		by, err = t.stream.GetLastMsgForSubject(ctx, m.Subject)
+		return err
+	}); err != nil {
+		return err
+	}
+	if string(by.Data) != t.instance {
+		return fmt.Errorf("%w: it has taken the result of job %s", ErrCoordinated, job)
+	}
+	return nil
+}
+
+// lastLog gives the log lines that the server has of a job, or none if it cannot.
+func (t *tour) lastLog(ctx context.Context, job string) []string {
+	ctx, cancel := context.WithTimeout(ctx, t.Client.access.Timeout)
+	defer cancel()
+	logs, err := t.Client.js.Stream(ctx, logStreamName(t.Experiment))
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for next := uint64(1); ; {
+		m, err := logs.GetMsg(ctx, next, jetstream.WithGetMsgSubject(logSubject(t.Experiment, job)))
+		if err != nil {
+			return lines
+		}
+		lines = append(lines, string(m.Data))
+		next = m.Sequence + 1
+	}
+}
+
+// checkLost puts jobs on the server again that it has lost: when no worker has one and
+// none waits, although results are missing. A server that was powered off may forget what
+// it had not written.
+func (t *tour) checkLost(ctx context.Context) error {
+	var waiting int
+	err := t.insist(ctx, func(ctx context.Context) error {
+		consumer, err := t.Client.js.Consumer(ctx, streamName(t.Experiment), workersConsumer)
+		if errors.Is(err, jetstream.ErrConsumerNotFound) {
+			waiting = 1 // all jobs, once more
+			return t.Client.createConsumer(ctx, t.Experiment, t.AckWait)
+		} else if err != nil {
+			return err
+		}
+		info := consumer.CachedInfo()
+		waiting = int(info.NumPending) + info.NumAckPending
+		return nil
+	})
+	if err != nil || waiting > 0 {
+		return err
+	}
+	state, err := census(ctx, t.stream, t.Experiment)
+	if err != nil {
+		return nil // the next time will do
+	}
+	t.mu.Lock()
+	var lost []string
+	for job := range t.payloads {
+		if !state.done[job] {
+			lost = append(lost, job)
+		}
+	}
+	t.mu.Unlock()
+	for _, job := range lost {
+		t.Client.notice("experiment %s: the server has lost job %s; it is put there again", t.Experiment, job)
+		if err := t.putAgain(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putAgain puts a job on the server as if for the first time.
+func (t *tour) putAgain(ctx context.Context, job string) error {
+	if err := t.purge(ctx, job); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	payload := t.payloads[job]
+	t.mu.Unlock()
+	return t.put(ctx, Job{job, payload})
+}

@@ -1,0 +1,305 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weftlab/weft/emu/cluster/server"
+)
+
+// pair is a server with two connections to it.
+func pair(t *testing.T) (ctx context.Context, a, b *Client) {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	s, err := server.Serve(server.Options{Dir: t.TempDir(), Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	for _, c := range []**Client{&a, &b} {
+		if *c, err = Dial(ctx, Access{URL: s.URLs()[0]}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup((*c).Close)
+	}
+	return ctx, a, b
+}
+
+// until waits for something that comes by itself.
+func until(ctx context.Context, t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for !is() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("never: %s", what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// TestAJobUnderWayIsLeft: a job that is delivered to a second worker although the first
+// has it is run by the first alone, and costs no death.
+func TestAJobUnderWayIsLeft(t *testing.T) {
+	t.Parallel()
+	ctx, a, b := pair(t)
+	var runs atomic.Int32
+	gate := make(chan struct{})
+	run := func(ctx context.Context, _ Job, _ Reporter) ([]byte, error) {
+		runs.Add(1)
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return []byte("done"), nil
+	}
+	first, err := (&Worker{Client: a, Heartbeat: 50 * time.Millisecond, Slots: 1}).newShift(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 2)
+	defer func() {
+		stop()
+		<-ended
+		<-ended
+	}()
+	go func() { ended <- first.work(working) }()
+	done := make(chan error, 1)
+	go func() {
+		c := &Coordinator{Client: a, Experiment: "e", Poll: 50 * time.Millisecond, AckWait: time.Second, Deaths: 1}
+		done <- c.Run(ctx, []Job{{ID: "j"}}, func(r Result) error {
+			if string(r.Output) != "done" {
+				return fmt.Errorf("the result is %q %q", r.Output, r.Err)
+			}
+			return nil
+		})
+	}()
+	until(ctx, t, "the first worker runs the job", func() bool { return runs.Load() == 1 })
+	go func() {
+		ended <- (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 1}).Run(working, run)
+	}()
+	// The server is told to give the job away behind the first worker's back.
+	first.mu.Lock()
+	message := first.jobs[jobKey{"e", "j"}].message
+	first.mu.Unlock()
+	if err := message.Nak(); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, "the job is delivered again", func() bool {
+		consumer, err := a.js.Consumer(ctx, streamName("e"), workersConsumer)
+		return err == nil && consumer.CachedInfo().Delivered.Consumer >= 2
+	})
+	close(gate)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := runs.Load(); n != 1 {
+		t.Errorf("the job ran %d times", n)
+	}
+}
+
+// TestTheServerForgets: jobs, and the consumer of the jobs, that vanish from the server
+// are put there again.
+func TestTheServerForgets(t *testing.T) {
+	t.Parallel()
+	for what, forget := range map[string]func(ctx context.Context, c *Client) error{
+		"a job": func(ctx context.Context, c *Client) error {
+			stream, err := c.js.Stream(ctx, streamName("e"))
+			if err != nil {
+				return err
+			}
+			return stream.Purge(ctx, jetstream.WithPurgeSubject(live("e", "b", ">")))
+		},
+		"the consumer": func(ctx context.Context, c *Client) error {
+			return c.js.DeleteConsumer(ctx, streamName("e"), workersConsumer)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ctx, a, b := pair(t)
+			taken := make(chan string, 10)
+			done := make(chan error, 1)
+			go func() {
+				done <- (&Coordinator{Client: a, Experiment: "e", Poll: 20 * time.Millisecond}).Run(ctx, []Job{{ID: "a"}, {ID: "b"}}, func(r Result) error {
+					taken <- r.Job
+					return nil
+				})
+			}()
+			until(ctx, t, "the jobs are on the server", func() bool {
+				stream, err := a.js.Stream(ctx, streamName("e"))
+				if err != nil {
+					return false
+				}
+				s, err := census(ctx, stream, "e")
+				return err == nil && len(s.jobs) == 2
+			})
+			if err := forget(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+			working, stop := context.WithCancel(ctx)
+			ended := make(chan error, 1)
+			go func() {
+				ended <- (&Worker{Client: b, Heartbeat: 20 * time.Millisecond, Slots: 1}).Run(working, func(context.Context, Job, Reporter) ([]byte, error) { return nil, nil })
+			}()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if len(taken) != 2 {
+				t.Errorf("%d results", len(taken))
+			}
+		})
+	}
+}
+
+// TestASecondCoordinatorIsNoticed: one that was cut off while another took its place ends
+// when it would take a result that the other has.
+func TestASecondCoordinatorIsNoticed(t *testing.T) {
+	t.Parallel()
+	ctx, a, b := pair(t)
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&Worker{Client: b, Heartbeat: 20 * time.Millisecond}).Run(working, func(context.Context, Job, Reporter) ([]byte, error) { return nil, nil })
+	}()
+	err := (&Coordinator{Client: a, Experiment: "e", Poll: 20 * time.Millisecond}).Run(ctx, []Job{{ID: "j"}}, func(r Result) error {
+		_, err := b.js.Publish(ctx, taken("e", r.Job), []byte("another"))
+		return err
+	})
+	if !errors.Is(err, ErrCoordinated) {
+		t.Errorf("the coordinator ends with %v", err)
+	}
+	stop()
+	<-ended
+}
+
+// TestALateResultIsDropped: a result of a job whose result is taken is not given, and does
+// not stay on the server.
+func TestALateResultIsDropped(t *testing.T) {
+	t.Parallel()
+	ctx, a, b := pair(t)
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	gate := make(chan struct{})
+	go func() {
+		ended <- (&Worker{Client: b, Heartbeat: 20 * time.Millisecond, Slots: 2}).Run(working, func(ctx context.Context, job Job, _ Reporter) ([]byte, error) {
+			if job.ID == "last" {
+				select {
+				case <-gate:
+				case <-ctx.Done():
+				}
+			}
+			return nil, nil
+		})
+	}()
+	first := make(chan struct{})
+	var taken []string
+	done := make(chan error, 1)
+	c := &Coordinator{Client: a, Experiment: "e", Poll: 20 * time.Millisecond}
+	go func() {
+		done <- c.Run(ctx, []Job{{ID: "j"}, {ID: "last"}}, func(r Result) error {
+			taken = append(taken, r.Job)
+			if len(taken) == 1 {
+				close(first)
+			}
+			return nil
+		})
+	}()
+	<-first
+	until(ctx, t, "the result is taken", func() bool { return c.Counts().Taken == 1 })
+	// The coordinator is purging the job, so the conflict may still be there.
+	until(ctx, t, "the late result is stored", func() bool {
+		err := b.store(ctx, "e", "j", "done", label{}, make([]byte, 10), nil)
+		if err != nil && !isConflict(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	stream, err := a.js.Stream(ctx, streamName("e"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, "the late result is removed", func() bool {
+		s, err := census(ctx, stream, "e")
+		return err == nil && !s.done["j"]
+	})
+	close(gate)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	stop()
+	<-ended
+	if !slices.Equal(taken, []string{"j", "last"}) {
+		t.Errorf("results of %q", taken)
+	}
+}
+
+// TestSuspectsRunAlone: jobs at the last try before they have failed have a worker for
+// themselves, however many slots it has.
+func TestSuspectsRunAlone(t *testing.T) {
+	t.Parallel()
+	ctx, a, b := pair(t)
+	jobs := []Job{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	done := make(chan error, 1)
+	go func() {
+		done <- (&Coordinator{Client: a, Experiment: "e", Poll: 50 * time.Millisecond, Deaths: 2}).Run(ctx, jobs, func(r Result) error {
+			if r.Err != "" {
+				t.Errorf("job %s: %s", r.Job, r.Err)
+			}
+			return nil
+		})
+	}()
+	// A worker that is no more had each of them.
+	until(ctx, t, "the jobs are on the server", func() bool {
+		consumer, err := b.js.Consumer(ctx, streamName("e"), workersConsumer)
+		return err == nil && consumer.CachedInfo().NumPending == 3
+	})
+	consumer, err := b.js.Consumer(ctx, streamName("e"), workersConsumer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var delivered []jetstream.Msg
+	for range jobs {
+		m, err := consumer.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		delivered = append(delivered, m)
+	}
+	for _, m := range delivered {
+		if _, err := b.js.Publish(ctx, live("e", jobOf(m.Subject()), "try.ghost"), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Nak(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var running atomic.Int32
+	working, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 3}).Run(working, func(context.Context, Job, Reporter) ([]byte, error) {
+			if n := running.Add(1); n != 1 {
+				t.Errorf("%d suspects run side by side", n)
+			}
+			time.Sleep(100 * time.Millisecond) // so that others can begin, if they may
+			running.Add(-1)
+			return nil, nil
+		})
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	stop()
+	<-ended
+}

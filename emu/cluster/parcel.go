@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// pieceSize is how much of a compressed payload or result goes into one message. NATS
+	// servers take 1 MiB unless they are told otherwise.
+	pieceSize = 256 << 10
+	// piecesAtOnce is how many pieces are under way.
+	piecesAtOnce = 2
+	// labelHeader is the message header with the label, as JSON.
+	labelHeader = "Weft-Label"
+)
+
+// label says what is in the message of a job or a result. The bytes are compressed with
+// zstd; they are in the message itself, or in pieces below the job's subject.
+type label struct {
+	Pieces int    `json:"pieces,omitempty"` // 0: in the message
+	Nonce  string `json:"nonce,omitempty"`  // of the pieces' subjects
+	Sum    []byte `json:"sum,omitempty"`    // SHA-256 of the pieces together
+
+	// Of a result:
+	Failed   bool          `json:"failed,omitempty"` // the bytes are an error's text
+	Worker   string        `json:"worker,omitempty"`
+	Instance string        `json:"instance,omitempty"`
+	Took     time.Duration `json:"took,omitempty"`
+}
+
+// piece is the subject of a piece.
+func (l label) piece(experiment, job string, n int) string {
+	return live(experiment, job, "part."+l.Nonce+"."+strconv.Itoa(n))
+}
+
+// store writes a job or a result: first its pieces, then the message that makes them
+// count. That message is refused, as a conflict, if its subject has one.
+func (c *Client) store(ctx context.Context, experiment, job, kind string, l label, data []byte, trouble func(error)) error {
+	data = c.packer.EncodeAll(data, nil)
+	m := nats.NewMsg(live(experiment, job, kind))
+	if len(data) <= pieceSize {
+		m.Data = data
+	} else {
+		sum := sha256.Sum256(data)
+		l.Nonce, l.Sum, l.Pieces = nuid.Next(), sum[:], (len(data)+pieceSize-1)/pieceSize
+		pieces, pctx := errgroup.WithContext(ctx)
+		pieces.SetLimit(piecesAtOnce)
+		for n := range l.Pieces {
+			pieces.Go(func() error {
+				p := nats.NewMsg(l.piece(experiment, job, n))
+				p.Data = data[n*pieceSize : min((n+1)*pieceSize, len(data))]
+				err := c.insist(pctx, experiment, trouble, func(ctx context.Context) error { return c.publish(ctx, p) })
+				if isConflict(err) { // it was stored, but the answer was lost
+					return nil
+				}
+				return err
+			})
+		}
+		if err := pieces.Wait(); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	m.Header.Set(labelHeader, string(text))
+	return c.insist(ctx, experiment, trouble, func(ctx context.Context) error { return c.publish(ctx, m) })
+}
+
+// errSpoilt says that what the server has of a payload or a result is not what was stored.
+var errSpoilt = errors.New("not what was stored")
+
+// load reads what store wrote, from the message that makes it count. The error is
+// jetstream.ErrMsgNotFound if pieces are missing, because somebody has purged the job.
+func (c *Client) load(ctx context.Context, stream jetstream.Stream, experiment, job string, header nats.Header, body []byte) (label, []byte, error) {
+	var l label
+	if err := json.Unmarshal([]byte(header.Get(labelHeader)), &l); err != nil {
+		return l, nil, fmt.Errorf("job %s of experiment %s: its message on the server is %w: %v", job, experiment, errSpoilt, err)
+	}
+	if l.Pieces > 0 {
+		all := make([][]byte, l.Pieces)
+		pieces, pctx := errgroup.WithContext(ctx)
+		pieces.SetLimit(piecesAtOnce)
+		for n := range all {
+			pieces.Go(func() error {
+				return c.insist(pctx, experiment, nil, func(ctx context.Context) error {
+					m, err := stream.GetLastMsgForSubject(ctx, l.piece(experiment, job, n))
+					if err == nil {
+						all[n] = m.Data
+					}
+					return err
+				})
+			})
+		}
+		if err := pieces.Wait(); err != nil {
+			return l, nil, err
+		}
+		hash := sha256.New()
+		body = nil
+		for _, piece := range all {
+			hash.Write(piece)
+			body = append(body, piece...)
+		}
+		if string(hash.Sum(nil)) != string(l.Sum) {
+			return l, nil, fmt.Errorf("job %s of experiment %s: what the server has is %w", job, experiment, errSpoilt)
+		}
+	}
+	data, err := c.opener.DecodeAll(body, nil)
+	if err != nil {
+		return l, nil, fmt.Errorf("job %s of experiment %s: what the server has is %w: %v", job, experiment, errSpoilt, err)
+	}
+	return l, data, nil
+}

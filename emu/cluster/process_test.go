@@ -1,0 +1,505 @@
+package cluster_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weftlab/weft/emu/cluster"
+	"github.com/weftlab/weft/emu/cluster/server"
+)
+
+// roleVariable makes the test's program a worker, a coordinator or a server.
+const roleVariable = "WEFT_CLUSTER_TEST_ROLE"
+
+// role is what a process of a test does.
+type role struct {
+	Is  string // worker, coordinator, server
+	URL string // of the server; for a server where it listens, as HOST:PORT
+
+	Name    string // of a worker
+	Slots   int
+	Hold    bool   // jobs that hold do so
+	Beside  bool   // jobs that die wait for one that holds
+	Dir     string // of a server's files, or a coordinator's results
+	Jobs    int    // of a coordinator
+	HoldAt  int    // a coordinator holds at this result, counted from 1
+	Stored  bool   // it has stored that result before
+	AckWait time.Duration
+}
+
+func TestMain(m *testing.M) {
+	text, ok := os.LookupEnv(roleVariable)
+	if !ok {
+		os.Exit(m.Run())
+	}
+	// A process of a test ends with the test, however that ends: its standard input does.
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+	var r role
+	err := json.Unmarshal([]byte(text), &r)
+	if err == nil {
+		err = r.play()
+	}
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	fmt.Println("finished")
+}
+
+func (r role) play() error {
+	ctx := context.Background()
+	if r.Is == "server" {
+		s, err := server.Serve(server.Options{Dir: r.Dir, Address: r.URL})
+		if err != nil {
+			return err
+		}
+		fmt.Println("serving", s.URLs()[0])
+		select {}
+	}
+	client, err := cluster.Dial(ctx, cluster.Access{URL: r.URL, Timeout: 5 * time.Second, Notice: func(line string) { fmt.Println("notice", line) }})
+	if err != nil {
+		return err
+	}
+	if r.Is == "worker" {
+		held := make(chan struct{}, 100)
+		w := &cluster.Worker{Client: client, Name: r.Name, Version: "1", Slots: r.Slots, Heartbeat: quick}
+		return w.Run(ctx, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
+			var w work
+			if err := json.Unmarshal(job.Payload, &w); err != nil {
+				return nil, err
+			}
+			switch {
+			case w.How == "hold" && r.Hold:
+				fmt.Println("holding", job.ID)
+				held <- struct{}{}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			case w.How == "pause" && r.Hold:
+				fmt.Println("holding", job.ID)
+				time.Sleep(3 * time.Second) // the test stops the process meanwhile
+			case w.How == "die":
+				report.Log("about to die")
+				if r.Beside {
+					<-held
+				}
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+			return do(ctx, job, report)
+		})
+	}
+	return r.coordinate(ctx, client)
+}
+
+// coordinate runs jobs and stores their results in files.
+func (r role) coordinate(ctx context.Context, client *cluster.Client) error {
+	all, _ := jobs(r.Jobs)
+	n := 0
+	hold := func() {
+		fmt.Println("holding")
+		select {}
+	}
+	c := &cluster.Coordinator{Client: client, Experiment: "e", Requirement: cluster.Here("1"), Poll: quick, AckWait: r.AckWait}
+	return c.Run(ctx, all, func(result cluster.Result) error {
+		n++
+		if n == r.HoldAt && !r.Stored {
+			hold()
+		}
+		if result.Err != "" {
+			return fmt.Errorf("job %s: %s", result.Job, result.Err)
+		}
+		// The list says how often each result was stored.
+		list, err := os.OpenFile(filepath.Join(r.Dir, "list"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(list, result.Job, digest(result.Output)); err != nil {
+			return err
+		}
+		if err := list.Close(); err != nil {
+			return err
+		}
+		if n == r.HoldAt {
+			hold()
+		}
+		return nil
+	})
+}
+
+// process is a process of a test.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string
+	said  []string
+	kill  func() // and waits for its end
+}
+
+// start starts a process that plays a role. It ends with the test.
+func start(t *testing.T, r role) *process {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, cmd: exec.Command(os.Args[0]), lines: make(chan string, 10_000)}
+	p.cmd.Env = append(os.Environ(), roleVariable+"="+string(text))
+	p.cmd.Stderr = os.Stderr
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(p.lines)
+		for s := bufio.NewScanner(stdout); s.Scan(); {
+			p.lines <- s.Text()
+		}
+	}()
+	p.kill = sync.OnceFunc(func() {
+		p.cmd.Process.Kill() // SIGKILL
+		<-read
+		p.cmd.Wait()
+		stdin.Close()
+	})
+	t.Cleanup(p.kill)
+	return p
+}
+
+// await waits until the process says something that begins with a word, and gives the rest.
+func (p *process) await(ctx context.Context, word string) string {
+	p.t.Helper()
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				p.t.Fatalf("the process has ended, and has not said %q:\n%s", word, strings.Join(p.said, "\n"))
+			}
+			p.said = append(p.said, line)
+			if rest, ok := strings.CutPrefix(line, word); ok {
+				return strings.TrimSpace(rest)
+			}
+		case <-ctx.Done():
+			p.t.Fatalf("the process has not said %q:\n%s", word, strings.Join(p.said, "\n"))
+		}
+	}
+}
+
+// end waits until the process has ended by itself.
+func (p *process) end(ctx context.Context) {
+	p.t.Helper()
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				p.kill()
+				return
+			}
+			p.said = append(p.said, line)
+		case <-ctx.Done():
+			p.t.Fatalf("the process does not end:\n%s", strings.Join(p.said, "\n"))
+		}
+	}
+}
+
+// startServer starts a server process, the first time at a port that is free.
+func startServer(ctx context.Context, t *testing.T, dir, address string) (p *process, url string) {
+	t.Helper()
+	p = start(t, role{Is: "server", Dir: dir, URL: address})
+	return p, p.await(ctx, "serving ")
+}
+
+// stored reads what coordinator processes stored: how often and what.
+func stored(t *testing.T, dir string) (got map[string]string, times map[string]int) {
+	t.Helper()
+	got, times = map[string]string{}, map[string]int{}
+	text, err := os.ReadFile(filepath.Join(dir, "list"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		job, sum, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if got[job] != "" && got[job] != sum {
+			t.Errorf("job %s has different results", job)
+		}
+		got[job] = sum
+		times[job]++
+	}
+	return got, times
+}
+
+// once checks that each result was stored once, but for at most so many that were stored
+// twice.
+func once(t *testing.T, times map[string]int, twice int) {
+	t.Helper()
+	for job, n := range times {
+		if n == 2 && twice > 0 {
+			twice--
+		} else if n != 1 {
+			t.Errorf("job %s was stored %d times", job, n)
+		}
+	}
+}
+
+func TestKilledWorker(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	url := serve(t, server.Options{}).URLs()[0]
+	first := start(t, role{Is: "worker", URL: url, Slots: 2, Hold: true})
+
+	all, want := jobs(10)
+	for i := range 2 {
+		w := work{Size: 1000, Seed: 77 + uint64(i), How: "hold"}
+		all = append(all, w.job())
+		want[all[len(all)-1].ID] = digest(w.output())
+	}
+	c := &cluster.Coordinator{Client: dial(ctx, t, cluster.Access{URL: url}), Experiment: "e", Poll: quick, AckWait: time.Second}
+	got, take := collected(t)
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx, all, take) }()
+
+	first.await(ctx, "holding")
+	first.await(ctx, "holding")
+	first.kill()
+	start(t, role{Is: "worker", URL: url, Slots: 2})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	sameResults(t, got, want)
+}
+
+func TestKilledCoordinator(t *testing.T) {
+	t.Parallel()
+	for _, afterwards := range []bool{false, true} {
+		t.Run(fmt.Sprint("stored=", afterwards), func(t *testing.T) {
+			t.Parallel()
+			ctx := bounded(t)
+			url := serve(t, server.Options{}).URLs()[0]
+			dir := t.TempDir()
+			r := role{Is: "coordinator", URL: url, Dir: dir, Jobs: 20, HoldAt: 5, Stored: afterwards}
+			first := start(t, r)
+			background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Version: "1", Slots: 2}, do)
+			first.await(ctx, "holding")
+			first.kill()
+			r.HoldAt = 0
+			start(t, r).await(ctx, "finished")
+			got, times := stored(t, dir)
+			_, want := jobs(20)
+			sameResults(t, got, want)
+			if afterwards {
+				once(t, times, 1) // that between storing and confirming comes again
+			} else {
+				once(t, times, 0)
+			}
+			nothingLeft(ctx, t, dial(ctx, t, cluster.Access{URL: url}))
+		})
+	}
+}
+
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	dir := t.TempDir()
+	p, url := startServer(ctx, t, dir, "127.0.0.1:0")
+
+	// One job is under way while the server is away, and has to be stored afterwards.
+	gate, atGate := make(chan struct{}), make(chan struct{}, 1)
+	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Slots: 2}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
+		if job.ID == "gate" {
+			select {
+			case atGate <- struct{}{}:
+			default:
+			}
+			select {
+			case <-gate:
+			case <-ctx.Done():
+			}
+		}
+		return do(ctx, job, report)
+	})
+	all, want := jobs(60)
+	gated := work{Size: 700_000, Seed: 5}
+	all = append([]cluster.Job{{ID: "gate", Payload: gated.job().Payload}}, all...)
+	want["gate"] = digest(gated.output())
+
+	got, take := collected(t)
+	some := make(chan struct{})
+	c := &cluster.Coordinator{Client: dial(ctx, t, cluster.Access{URL: url}), Experiment: "e", Poll: quick, AckWait: 2 * time.Second}
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Run(ctx, all, func(r cluster.Result) error {
+			err := take(r)
+			if len(got) == 10 {
+				close(some)
+			}
+			return err
+		})
+	}()
+	<-atGate
+	select {
+	case <-some:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	for range 3 {
+		p.kill()
+		p, _ = startServer(ctx, t, dir, strings.TrimPrefix(url, "nats://"))
+	}
+	close(gate)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	sameResults(t, got, want)
+}
+
+// TestEverythingIsKilled: servers, coordinators and workers, again and again.
+func TestEverythingIsKilled(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes its time; the parts have their own tests")
+	}
+	ctx := bounded(t)
+	files, results := t.TempDir(), t.TempDir()
+	srv, url := startServer(ctx, t, files, "127.0.0.1:0")
+	const n, rounds = 60, 4
+	worker := role{Is: "worker", URL: url, Slots: 2}
+	coordinator := role{Is: "coordinator", URL: url, Dir: results, Jobs: n, HoldAt: n / 10, AckWait: time.Second}
+	for i := range rounds {
+		w, c := start(t, worker), start(t, coordinator)
+		c.await(ctx, "holding")
+		// The order in which they die is another one in each round.
+		for j := range 3 {
+			switch (i + j) % 3 {
+			case 0:
+				w.kill()
+			case 1:
+				c.kill()
+			case 2:
+				srv.kill()
+			}
+		}
+		srv, _ = startServer(ctx, t, files, strings.TrimPrefix(url, "nats://"))
+	}
+	start(t, worker)
+	coordinator.HoldAt = 0
+	start(t, coordinator).await(ctx, "finished")
+	got, times := stored(t, results)
+	_, want := jobs(n)
+	sameResults(t, got, want)
+	once(t, times, 0)
+	nothingLeft(ctx, t, dial(ctx, t, cluster.Access{URL: url}))
+}
+
+// TestStoppedWorker: one that stands still loses its job to another; what it stores when
+// it goes on is dropped.
+func TestStoppedWorker(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	url := serve(t, server.Options{}).URLs()[0]
+	first := start(t, role{Is: "worker", URL: url, Slots: 1, Hold: true})
+	paused, last := work{Size: 400_000, How: "pause"}, work{Size: 2, How: "gate"}
+	all := []cluster.Job{paused.job(), last.job()}
+	want := map[string]string{all[0].ID: digest(paused.output()), all[1].ID: digest(last.output())}
+
+	gate := make(chan struct{})
+	got, take := collected(t)
+	c := &cluster.Coordinator{Client: dial(ctx, t, cluster.Access{URL: url}), Experiment: "e", Poll: quick, AckWait: 500 * time.Millisecond}
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Run(ctx, all, func(r cluster.Result) error {
+			err := take(r)
+			if r.Job == all[0].ID {
+				first.cmd.Process.Signal(syscall.SIGCONT)
+				close(gate)
+			}
+			return err
+		})
+	}()
+	first.await(ctx, "holding")
+	if err := first.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Slots: 2}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
+		if job.ID == all[1].ID {
+			select {
+			case <-gate:
+			case <-ctx.Done():
+			}
+		}
+		return do(ctx, job, report)
+	})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	sameResults(t, got, want)
+}
+
+// TestPoison: a job that kills its workers fails, and those that ran beside it do not.
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	url := serve(t, server.Options{}).URLs()[0]
+	die, beside := work{Size: 1, How: "die"}, work{Size: 2, How: "hold"}
+	all, want := jobs(6)
+	all = append([]cluster.Job{die.job(), beside.job()}, all...)
+	want[beside.job().ID] = digest(beside.output())
+
+	got, take := collected(t)
+	var poison cluster.Result
+	c := &cluster.Coordinator{Client: dial(ctx, t, cluster.Access{URL: url}), Experiment: "e", Poll: quick, AckWait: time.Second, Deaths: 2}
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Run(ctx, all, func(r cluster.Result) error {
+			if r.Job == die.job().ID {
+				poison = r
+				return nil
+			}
+			return take(r)
+		})
+	}()
+	for _, name := range []string{"one", "two"} {
+		r := role{Is: "worker", URL: url, Name: name, Slots: 2}
+		if name == "one" {
+			r.Hold, r.Beside = true, true
+		}
+		start(t, r).end(ctx)
+	}
+	start(t, role{Is: "worker", URL: url, Name: "three", Slots: 2})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	sameResults(t, got, want)
+	for _, part := range []string{"2 workers died", "one (process", "two (process"} {
+		if !strings.Contains(poison.Err, part) {
+			t.Errorf("the poison's error is %q, without %q", poison.Err, part)
+		}
+	}
+	if n := len(poison.Log); n != 2 || poison.Log[n-1] != "about to die" {
+		t.Errorf("the poison's log is %q", poison.Log)
+	}
+	if counts := c.Counts(); counts.Failed != 1 || counts.Taken != len(all) {
+		t.Errorf("counts: %+v", counts)
+	}
+}

@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// roster is the workers that a coordinator has heard of.
+type roster struct {
+	experiment  string
+	requirement Requirement
+	notice      func(format string, args ...any)
+
+	mu      sync.Mutex
+	workers map[string]*heard // by instance
+}
+
+type heard struct {
+	status WorkerStatus
+	at     time.Time
+	lost   bool
+}
+
+// hear takes a worker's word.
+func (r *roster) hear(now time.Time, status WorkerStatus) {
+	status.Refused = r.requirement.Refusal(status.WorkerInfo)
+	r.mu.Lock()
+	h := r.workers[status.Instance]
+	if status.Leaving {
+		delete(r.workers, status.Instance)
+	} else {
+		r.workers[status.Instance] = &heard{status: status, at: now}
+	}
+	r.mu.Unlock()
+	switch {
+	case h != nil && status.Leaving:
+		r.notice("worker %s has left", status.Name)
+	case status.Leaving:
+	case h == nil && status.Refused != "":
+		r.notice("worker %s is refused: it %s", status.Name, status.Refused)
+	case h == nil:
+		r.notice("worker %s has joined: %d at once, %s/%s", status.Name, status.Slots, status.OS, status.Arch)
+	case h.lost:
+		r.notice("worker %s is heard again", status.Name)
+	}
+}
+
+// expire notes which workers have not been heard for four of their heartbeats, and
+// forgets those that have not been for a hundred.
+func (r *roster) expire(now time.Time) {
+	r.mu.Lock()
+	var lost []string
+	for instance, h := range r.workers {
+		silent := now.Sub(h.at)
+		if silent > 100*h.status.Heartbeat {
+			delete(r.workers, instance)
+		} else if silent > 4*h.status.Heartbeat && !h.lost {
+			h.lost = true
+			lost = append(lost, h.status.Name)
+		}
+	}
+	r.mu.Unlock()
+	slices.Sort(lost)
+	for _, name := range lost {
+		r.notice("worker %s is silent; if it stays so, others get its jobs", name)
+	}
+}
+
+// all gives the workers that are heard.
+func (r *roster) all() []WorkerStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []WorkerStatus
+	for _, h := range r.workers {
+		if !h.lost {
+			all = append(all, h.status)
+		}
+	}
+	sortWorkers(all)
+	return all
+}
+
+// running counts the jobs of the roster's experiment that workers have.
+func (r *roster) running() int {
+	n := 0
+	for _, w := range r.all() {
+		for _, j := range w.Jobs {
+			if j.Experiment == r.experiment {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func sortWorkers(workers []WorkerStatus) {
+	slices.SortFunc(workers, func(a, b WorkerStatus) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Instance, b.Instance))
+	})
+}

@@ -1,0 +1,45 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestRoster(t *testing.T) {
+	var told []string
+	r := &roster{
+		experiment: "e", requirement: Requirement{Version: "1"}, workers: map[string]*heard{},
+		notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) },
+	}
+	at := time.Unix(1000, 0)
+	worker := func(name, version string, jobs ...JobStatus) WorkerStatus {
+		return WorkerStatus{WorkerInfo: WorkerInfo{Instance: name, Name: name, Version: version, OS: "linux", Arch: "arm64", Slots: 2}, Jobs: jobs, Heartbeat: time.Second}
+	}
+	leaving := worker("a", "1")
+	leaving.Leaving = true
+	step := func(what string, do func(), running int, names []string, say ...string) {
+		t.Helper()
+		told = nil
+		do()
+		var there []string
+		for _, w := range r.all() {
+			there = append(there, w.Name)
+		}
+		if !slices.Equal(told, say) || r.running() != running || !slices.Equal(there, names) {
+			t.Errorf("%s: told %q, %d running, workers %q", what, told, r.running(), there)
+		}
+	}
+	step("joins", func() { r.hear(at, worker("a", "1", JobStatus{Experiment: "e"}, JobStatus{Experiment: "other"})) }, 1, []string{"a"}, "worker a has joined: 2 at once, linux/arm64")
+	step("refused", func() { r.hear(at, worker("b", "2")) }, 1, []string{"a", "b"}, `worker b is refused: it is version "2", not "1"`)
+	step("not twice", func() { r.hear(at, worker("b", "2")) }, 1, []string{"a", "b"})
+	step("still there", func() { r.expire(at.Add(4 * time.Second)) }, 1, []string{"a", "b"})
+	step("another word", func() { r.hear(at.Add(4*time.Second), worker("b", "2")) }, 1, []string{"a", "b"})
+	step("silent", func() { r.expire(at.Add(5 * time.Second)) }, 0, []string{"b"}, "worker a is silent; if it stays so, others get its jobs")
+	step("not told again", func() { r.expire(at.Add(6 * time.Second)) }, 0, []string{"b"})
+	step("back", func() { r.hear(at.Add(6*time.Second), worker("a", "1")) }, 0, []string{"a", "b"}, "worker a is heard again")
+	step("leaves", func() { r.hear(at, leaving) }, 0, []string{"b"}, "worker a has left")
+	step("leaves twice", func() { r.hear(at, leaving) }, 0, []string{"b"})
+	step("forgotten", func() { r.expire(at.Add(200 * time.Second)) }, 0, nil)
+}

@@ -1,0 +1,341 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// running is a job that a worker has.
+type running struct {
+	shift      *shift
+	experiment *opened
+	id         string
+	message    jetstream.Msg
+	since      time.Time
+	alone      bool // it has cost workers, so nothing else should run beside it
+	context    context.Context
+	cancel     context.CancelCauseFunc
+	unwatch    func() bool // of the experiment's end
+	ended      sync.Once
+
+	progress json.RawMessage // shift.mu
+}
+
+// newRunning is a job that the server has delivered. It ends with ctx, and when its
+// experiment does.
+func newRunning(ctx context.Context, s *shift, e *opened, m jetstream.Msg) *running {
+	r := &running{shift: s, experiment: e, id: jobOf(m.Subject()), message: m, since: time.Now()}
+	r.context, r.cancel = context.WithCancelCause(ctx)
+	r.unwatch = context.AfterFunc(e.ended, func() { r.cancel(errGone) })
+	return r
+}
+
+func (r *running) key() jobKey { return jobKey{r.experiment.id, r.id} }
+
+func (r *running) tryPrefix() string { return live(r.experiment.id, r.id, "try.") }
+
+// insist makes a request for this job's experiment until it succeeds.
+func (r *running) insist(what string, do func(context.Context) error) error {
+	return r.shift.client.insist(r.context, r.experiment.id, r.shift.troubleOf(what+" job "+r.id), do)
+}
+
+// finish ends the job at this worker, unless it has ended, and says to the server what is
+// to become of it.
+func (r *running) finish(say func()) {
+	r.ended.Do(func() {
+		r.unwatch()
+		r.cancel(errGivenBack)
+		s := r.shift
+		s.mu.Lock()
+		if s.jobs[r.key()] == r {
+			delete(s.jobs, r.key())
+		}
+		s.mu.Unlock()
+		say()
+	})
+}
+
+// leave ends the job here because another worker has it.
+func (r *running) leave() {
+	r.finish(func() { r.message.NakWithDelay(r.experiment.ackWait) })
+}
+
+// giveBack ends the job and lets the server give it to another worker at once.
+func (r *running) giveBack() {
+	r.finish(func() {
+		if r.shift.client.nc.IsConnected() && context.Cause(r.experiment.ended) == nil {
+			// Without the record nobody takes this for a death.
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			r.experiment.stream.Purge(ctx, jetstream.WithPurgeSubject(r.tryPrefix()+r.shift.info.Instance))
+		}
+		r.message.Nak()
+	})
+}
+
+// begin looks whether a job that was delivered is to be run by this worker. If not, the
+// server has been told what is to become of it.
+func (s *shift) begin(r *running) bool {
+	delivered := uint64(1)
+	if meta, err := r.message.Metadata(); err == nil {
+		delivered = meta.NumDelivered
+	}
+	if s.has(r.key()) {
+		r.leave() // this worker has it, and was too slow to say so
+		return false
+	}
+	s.mu.Lock()
+	s.jobs[r.key()] = r
+	s.mu.Unlock()
+	go r.keep()
+	if delivered == 1 {
+		return true
+	}
+	run, err := s.again(r)
+	if err != nil {
+		r.giveBack()
+	}
+	return run
+}
+
+// keep says to the server that this worker has the job, as long as it has.
+func (r *running) keep() {
+	beat := time.NewTicker(max(r.experiment.ackWait/3, time.Millisecond))
+	defer beat.Stop()
+	for {
+		select {
+		case <-r.context.Done():
+			return
+		case <-beat.C:
+			r.message.InProgress()
+		}
+	}
+}
+
+// again decides about a job that was delivered before: it may have a result, be under way
+// at another worker, have cost too many workers their lives, or be there to be run.
+func (s *shift) again(r *running) (run bool, err error) {
+	var tries []string
+	if err := r.insist("look for earlier workers of", func(ctx context.Context) error {
+		info, err := r.experiment.stream.Info(ctx, jetstream.WithSubjectFilter(r.tryPrefix()+"*"))
+		if err != nil {
+			return err
+		}
+		tries = nil
+		for subject := range info.State.Subjects {
+			tries = append(tries, strings.TrimPrefix(subject, r.tryPrefix()))
+		}
+		return nil
+	}); err != nil {
+		return false, err
+	}
+	var dead []string
+	for _, instance := range tries {
+		switch has, alive := s.ask(r, instance); {
+		case has:
+			r.leave() // it is well; only its word came late
+			return false, nil
+		case !alive:
+			dead = append(dead, instance)
+		}
+	}
+	// After the others were asked: who has the job no more has stored its result, or has
+	// given it back. And in this order: a result is removed when it is noted as taken.
+	for _, subject := range []string{live(r.experiment.id, r.id, "done"), taken(r.experiment.id, r.id)} {
+		err := r.insist("look for a result of", func(ctx context.Context) error {
+			_, err := r.experiment.stream.GetLastMsgForSubject(ctx, subject)
+			return err
+		})
+		if err == nil {
+			r.finish(func() { r.message.Ack() })
+			return false, nil
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return false, err
+		}
+	}
+	if len(dead) < r.experiment.rules.deaths {
+		// Who dies takes others along that ran beside it: the last try is by itself.
+		r.alone = len(dead) > 0 && len(dead) == r.experiment.rules.deaths-1
+		return true, nil
+	}
+	return false, r.condemn(dead)
+}
+
+// jobWire and hasWire are what workers ask each other.
+type jobWire struct {
+	Experiment string `json:"experiment"`
+	Job        string `json:"job"`
+}
+
+type hasWire struct {
+	Has bool `json:"has"`
+}
+
+// ask asks another worker whether it has a job. One that does not answer is not alive.
+func (s *shift) ask(r *running, instance string) (has, alive bool) {
+	if instance == s.info.Instance {
+		return false, true
+	}
+	answers, err := gather[hasWire](r.context, s.client.nc, workerPrefix+instance, jobWire{r.experiment.id, r.id}, 2*time.Second, func(hasWire) bool { return true })
+	if err != nil || len(answers) == 0 {
+		return false, false
+	}
+	return answers[0].Has, true
+}
+
+// condemn stores that a job has failed because workers died of it.
+func (r *running) condemn(dead []string) error {
+	var names []string
+	for _, instance := range dead {
+		name := instance
+		if m, err := r.experiment.stream.GetLastMsgForSubject(r.context, r.tryPrefix()+instance); err == nil {
+			var w WorkerInfo
+			if fromJSON(m.Data, &w) {
+				name = fmt.Sprintf("%s (process %d)", w.Name, w.PID)
+			}
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	text := fmt.Sprintf("%d workers died while they ran it: %s", len(dead), strings.Join(names, ", "))
+	return r.deliver(label{Failed: true}, []byte(text))
+}
+
+// recordTry writes that this worker has begun.
+func (r *running) recordTry() error {
+	who, err := json.Marshal(r.shift.info)
+	if err != nil {
+		return err
+	}
+	return r.insist("note the beginning of", func(ctx context.Context) error {
+		_, err := r.shift.client.js.Publish(ctx, r.tryPrefix()+r.shift.info.Instance, who, jetstream.WithRetryAttempts(0))
+		return err
+	})
+}
+
+// perform runs the job and stores its result, or gives the job back.
+func (r *running) perform() {
+	defer r.giveBack()
+	if err := r.recordTry(); err != nil {
+		return
+	}
+	job, err := r.load()
+	if err != nil {
+		if !errors.Is(err, errGone) && r.context.Err() == nil {
+			r.shift.client.notice("worker %s: %v", r.shift.info.Name, err)
+			r.deliver(label{Failed: true}, []byte(err.Error()))
+		}
+		return
+	}
+	began := time.Now()
+	output, err := r.call(job)
+	if r.context.Err() != nil {
+		return
+	}
+	l := label{Took: time.Since(began)}
+	if err != nil {
+		l.Failed, output = true, []byte(err.Error())
+	}
+	r.deliver(l, output)
+}
+
+// load reads the job's payload.
+func (r *running) load() (Job, error) {
+	_, payload, err := r.shift.client.load(r.context, r.experiment.stream, r.experiment.id, r.id, r.message.Headers(), r.message.Data())
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		err = errGone // it has a result, or is not wanted any more
+	}
+	return Job{ID: r.id, Payload: payload}, err
+}
+
+// call calls the worker's function.
+func (r *running) call(job Job) (output []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return r.shift.run(r.context, job, &reporter{running: r})
+}
+
+// deliver stores a result, unless there is one, and is done with the job.
+func (r *running) deliver(l label, data []byte) error {
+	s := r.shift
+	l.Worker, l.Instance = s.info.Name, s.info.Instance
+	err := s.client.store(r.context, r.experiment.id, r.id, "done", l, data, s.troubleOf("store the result of job "+r.id))
+	if err != nil && !isConflict(err) {
+		if !errors.Is(err, errGone) && !errors.Is(err, errGivenBack) && r.context.Err() == nil {
+			s.client.notice("worker %s: cannot store the result of job %s: %v", s.info.Name, r.id, err)
+		}
+		return err
+	}
+	s.client.nc.Publish(nudgeSubject(r.experiment.id), nil)
+	// If this is lost the job comes again, and whoever gets it finds the result.
+	s.client.once(r.context, r.message.DoubleAck)
+	r.finish(func() {})
+	return nil
+}
+
+// logLines is how many lines are kept of each job's log.
+const logLines = 200
+
+const (
+	longestLine     = 8 << 10
+	longestProgress = 4 << 10
+)
+
+// reporter sends what a job says.
+type reporter struct {
+	running *running
+	mu      sync.Mutex
+	flushed time.Time
+}
+
+func (p *reporter) Log(line string) {
+	r := p.running
+	if len(line) > longestLine {
+		line = line[:longestLine]
+	}
+	m := nats.NewMsg(logSubject(r.experiment.id, r.id))
+	m.Header.Set(workerHeader, r.shift.info.Name)
+	m.Data = []byte(line)
+	nc := r.shift.client.nc
+	if nc.PublishMsg(m) != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if nc.IsConnected() && time.Since(p.flushed) > 100*time.Millisecond {
+		nc.FlushTimeout(time.Second)
+		p.flushed = time.Now()
+	}
+}
+
+// workerHeader names the worker that sent a log line.
+const workerHeader = "Weft-Worker"
+
+func (p *reporter) Progress(progress any) error {
+	text, err := json.Marshal(progress)
+	if err != nil {
+		return fmt.Errorf("progress: %w", err)
+	}
+	if len(text) > longestProgress {
+		return fmt.Errorf("progress of %d bytes: it may have %d", len(text), longestProgress)
+	}
+	s := p.running.shift
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.running.progress = text
+	return nil
+}

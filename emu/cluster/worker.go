@@ -1,0 +1,426 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+	"golang.org/x/sync/semaphore"
+)
+
+// RunFunc does a job. Its result has to depend on the job alone. An error means that the
+// job failed and would fail elsewhere, too; so does a panic. The context ends when the
+// worker ends or the job is not wanted any more; what the function returns then is thrown
+// away.
+type RunFunc func(context.Context, Job, Reporter) ([]byte, error)
+
+// Worker takes jobs of all experiments on a server whose requirement it meets.
+type Worker struct {
+	Client  *Client
+	Version string // what the coordinators' requirement is compared with
+	Name    string // "" is the host's name
+	Slots   int    // jobs at once; 0 is as many as there are cores
+	// Heartbeat is how often the worker says what it does and looks for experiments; 0 is 2 s.
+	Heartbeat time.Duration
+}
+
+// errGivenBack is why jobs end when their worker does.
+var errGivenBack = errors.New("the worker has given the job back")
+
+// Run takes jobs and runs them until ctx ends; then it gives those that it has back at
+// once, waits for the functions to return, and returns nil. It returns an error if the
+// connection is closed for good, as when the server refuses the credentials. While the
+// server is away jobs go on, and results are stored when it is back.
+func (w *Worker) Run(ctx context.Context, run RunFunc) error {
+	s, err := w.newShift(run)
+	if err != nil {
+		return err
+	}
+	return s.work(ctx)
+}
+
+func (w *Worker) newShift(run RunFunc) (*shift, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	s := &shift{
+		client: w.Client,
+		run:    run,
+		info: WorkerInfo{
+			Instance: nuid.Next(), Name: w.Name, Host: host, PID: os.Getpid(), Version: w.Version,
+			OS: runtime.GOOS, Arch: runtime.GOARCH, Cores: runtime.NumCPU(), Slots: w.Slots, Started: time.Now(),
+		},
+		heartbeat:   w.Heartbeat,
+		jobs:        map[jobKey]*running{},
+		experiments: map[string]*opened{},
+		refused:     map[string]bool{},
+		changed:     make(chan struct{}, 1),
+	}
+	if s.info.Name == "" {
+		s.info.Name = host
+	}
+	if s.info.Slots == 0 {
+		s.info.Slots = runtime.GOMAXPROCS(0)
+	}
+	if s.heartbeat == 0 {
+		s.heartbeat = 2 * time.Second
+	}
+	s.slots = semaphore.NewWeighted(int64(s.info.Slots))
+	return s, nil
+}
+
+type jobKey struct{ experiment, job string }
+
+// opened is an experiment whose jobs a worker may take.
+type opened struct {
+	id       string
+	rules    rules
+	stream   jetstream.Stream
+	consumer jetstream.Consumer
+	ackWait  time.Duration
+	// ended is closed when the experiment is on the server no more.
+	ended context.Context
+	end   context.CancelCauseFunc
+}
+
+// shift is one run of a worker.
+type shift struct {
+	client    *Client
+	run       RunFunc
+	info      WorkerInfo
+	heartbeat time.Duration
+	slots     *semaphore.Weighted
+	changed   chan struct{} // the set of experiments has changed
+
+	mu          sync.Mutex
+	jobs        map[jobKey]*running
+	experiments map[string]*opened
+	refused     map[string]bool // experiments about which people were told
+	trouble     string
+	turn        int // of the experiments, in taking jobs
+}
+
+func (s *shift) work(ctx context.Context) error {
+	// What runs ends with ctx, or with the connection.
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(s.client.open, func() { stop(context.Cause(s.client.open)) })()
+
+	news := make(chan struct{}, 1)
+	for subject, answer := range map[string]nats.MsgHandler{
+		newsSubject:                    func(*nats.Msg) { signal(news) },
+		askWorkersSubject:              s.sayStatus,
+		workerPrefix + s.info.Instance: s.sayWhetherItHas,
+	} {
+		sub, err := s.client.nc.Subscribe(subject, answer)
+		if err != nil {
+			return err
+		}
+		defer sub.Unsubscribe()
+	}
+
+	var tasks, performed sync.WaitGroup
+	tasks.Go(func() { s.watch(ctx, news) })
+	tasks.Go(func() { s.takeJobs(ctx, &performed) })
+	<-ctx.Done()
+	s.giveAllBack()
+	tasks.Wait()
+	performed.Wait()
+	s.publishStatus(true)
+	s.client.nc.FlushTimeout(time.Second) // so that the coordinator hears it, if it can
+	if err := context.Cause(s.client.open); err != nil {
+		return err
+	}
+	return nil
+}
+
+// watch says what the worker does and looks for experiments, until ctx ends.
+func (s *shift) watch(ctx context.Context, news <-chan struct{}) {
+	beat := time.NewTicker(s.heartbeat)
+	defer beat.Stop()
+	for {
+		s.findExperiments(ctx)
+		s.publishStatus(false)
+		select {
+		case <-ctx.Done():
+			return
+		case <-news:
+		case <-beat.C:
+		}
+	}
+}
+
+// findExperiments opens experiments that have come and closes those that have gone.
+func (s *shift) findExperiments(ctx context.Context) {
+	var streams []found
+	if err := s.client.once(ctx, func(ctx context.Context) (err error) {
+		streams, err = s.client.list(ctx)
+		return err
+	}); err != nil {
+		return // the server is away; the client says so
+	}
+	there := map[string]bool{}
+	for _, f := range streams {
+		there[f.id] = true
+		s.open(ctx, f)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, e := range s.experiments {
+		if !there[id] {
+			e.end(errGone)
+			delete(s.experiments, id)
+		}
+	}
+	for id := range s.refused {
+		if !there[id] {
+			delete(s.refused, id)
+		}
+	}
+}
+
+// open makes an experiment one whose jobs are taken, if its requirement is met. What does
+// not succeed is tried again at the next heartbeat.
+func (s *shift) open(ctx context.Context, f found) {
+	s.mu.Lock()
+	known := s.experiments[f.id]
+	s.mu.Unlock()
+	if known != nil {
+		if known.stream.CachedInfo().Created.Equal(f.info.Created) {
+			return
+		}
+		known.end(errGone) // it was removed and begun again
+	}
+	r, err := rulesOf(f.info.Config.Metadata)
+	refusal := ""
+	if err != nil {
+		refusal = err.Error()
+	} else if why := r.requirement.Refusal(s.info); why != "" {
+		refusal = "this worker " + why
+	}
+	if refusal != "" {
+		s.mu.Lock()
+		told := s.refused[f.id]
+		s.refused[f.id] = true
+		s.mu.Unlock()
+		if !told {
+			s.client.notice("experiment %s refuses worker %s: %s", f.id, s.info.Name, refusal)
+		}
+		return
+	}
+	e := &opened{id: f.id, rules: r}
+	if s.client.once(ctx, func(ctx context.Context) (err error) {
+		if e.stream, err = s.client.js.Stream(ctx, streamName(f.id)); err != nil {
+			return err
+		}
+		e.consumer, err = e.stream.Consumer(ctx, workersConsumer)
+		return err
+	}) != nil {
+		return
+	}
+	e.ackWait = e.consumer.CachedInfo().Config.AckWait
+	e.ended, e.end = context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	s.experiments[f.id] = e
+	s.mu.Unlock()
+	signal(s.changed)
+}
+
+// inTurn gives the experiments whose jobs may be taken, another one first each time.
+func (s *shift) inTurn() []*opened {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for id := range s.experiments {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	all := make([]*opened, len(ids))
+	for i := range ids {
+		all[i] = s.experiments[ids[(i+s.turn)%len(ids)]]
+	}
+	s.turn++
+	return all
+}
+
+// takeJobs takes a job whenever a slot is free, until ctx ends. It does so alone, so that
+// a job that needs all slots gets them.
+func (s *shift) takeJobs(ctx context.Context, performed *sync.WaitGroup) {
+	for {
+		if s.slots.Acquire(ctx, 1) != nil {
+			return
+		}
+		e, m := s.take(ctx)
+		if m == nil {
+			return
+		}
+		r := newRunning(ctx, s, e, m)
+		held := int64(1)
+		begun := s.begin(r)
+		if begun && r.alone && s.info.Slots > 1 {
+			rest := int64(s.info.Slots) - 1
+			if begun = s.slots.Acquire(r.context, rest) == nil; begun {
+				held += rest
+			} else {
+				r.giveBack()
+			}
+		}
+		if !begun {
+			s.slots.Release(held)
+			continue
+		}
+		performed.Go(func() {
+			defer s.slots.Release(held)
+			r.perform()
+		})
+	}
+}
+
+// take waits for a job. It gives none when ctx ends.
+func (s *shift) take(ctx context.Context) (*opened, jetstream.Msg) {
+	for {
+		experiments := s.inTurn()
+		type request struct {
+			*opened
+			wait time.Duration
+		}
+		var requests []request
+		switch len(experiments) {
+		case 0:
+			select {
+			case <-ctx.Done():
+				return nil, nil
+			case <-s.changed:
+			}
+		case 1:
+			requests = []request{{experiments[0], time.Second}}
+		default:
+			// None keeps the others waiting, but when no other has a job, and not for long.
+			for _, e := range experiments {
+				requests = append(requests, request{e, 0})
+			}
+			requests = append(requests, request{experiments[0], 200 * time.Millisecond})
+		}
+		for _, e := range requests {
+			m, err := s.fetch(e.opened, e.wait)
+			switch {
+			case m != nil && ctx.Err() == nil:
+				return e.opened, m
+			case m != nil:
+				m.Nak()
+			case err != nil: // the experiment has ended, or the server is away
+				select {
+				case <-ctx.Done():
+				case <-time.After(min(s.heartbeat, 200*time.Millisecond)):
+				}
+			}
+			if ctx.Err() != nil {
+				return nil, nil
+			}
+		}
+	}
+}
+
+// fetch asks for one job and waits for it. It does not end earlier: the server would think
+// that a job that it sends meanwhile has been delivered.
+func (s *shift) fetch(e *opened, wait time.Duration) (jetstream.Msg, error) {
+	var batch jetstream.MessageBatch
+	var err error
+	if wait == 0 {
+		batch, err = e.consumer.FetchNoWait(1)
+	} else {
+		batch, err = e.consumer.Fetch(1, jetstream.FetchMaxWait(wait))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for m := range batch.Messages() {
+		return m, nil
+	}
+	return nil, batch.Error()
+}
+
+// giveAllBack ends all jobs and tells the server to give them to others.
+func (s *shift) giveAllBack() {
+	s.mu.Lock()
+	var all []*running
+	for _, r := range s.jobs {
+		all = append(all, r)
+	}
+	s.mu.Unlock()
+	var wait sync.WaitGroup
+	for _, r := range all {
+		wait.Go(r.giveBack)
+	}
+	wait.Wait()
+	s.client.nc.FlushTimeout(time.Second)
+}
+
+// setTrouble notes what the worker cannot do, and tells people when that changes.
+func (s *shift) setTrouble(trouble string) {
+	s.mu.Lock()
+	changed := s.trouble != trouble
+	s.trouble = trouble
+	s.mu.Unlock()
+	if changed && trouble != "" {
+		s.client.notice("worker %s: %s", s.info.Name, trouble)
+	}
+}
+
+// status is what the worker says of itself.
+func (s *shift) status() WorkerStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := WorkerStatus{WorkerInfo: s.info, Trouble: s.trouble, Heartbeat: s.heartbeat}
+	for _, r := range s.jobs {
+		status.Jobs = append(status.Jobs, JobStatus{Experiment: r.experiment.id, Job: r.id, Since: r.since, Progress: r.progress})
+	}
+	slices.SortFunc(status.Jobs, func(a, b JobStatus) int { return a.Since.Compare(b.Since) })
+	return status
+}
+
+func (s *shift) publishStatus(leaving bool) {
+	status := s.status()
+	status.Leaving = leaving
+	s.client.publishJSON(statusSubject, status)
+}
+
+// sayStatus answers one who asks, or tells everybody if they gave no place to answer to.
+func (s *shift) sayStatus(m *nats.Msg) {
+	s.client.publishJSON(cmp.Or(m.Reply, statusSubject), s.status())
+}
+
+// sayWhetherItHas answers whether this worker has a job, to one who was given it as well.
+func (s *shift) sayWhetherItHas(m *nats.Msg) {
+	var key jobWire
+	if fromJSON(m.Data, &key) {
+		s.client.publishJSON(m.Reply, hasWire{s.has(jobKey{key.Experiment, key.Job})})
+	}
+}
+
+func (s *shift) has(key jobKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobs[key] != nil
+}
+
+// troubleOf makes the function that notes errors of storing something.
+func (s *shift) troubleOf(what string) func(error) {
+	return func(err error) {
+		if err == nil {
+			s.setTrouble("")
+		} else {
+			s.setTrouble(fmt.Sprintf("cannot %s: %v; trying again", what, err))
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package fabric
+
+import (
+	"slices"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// portGauges says which columns of a series the gauges of a port's queues have.
+type portGauges struct {
+	points [][]int // of the congestion point, by row: the port, or it and then its classes; nil if none has any
+	edge   []int   // of the edge service, in the row of the port
+}
+
+// queueGauges gives the columns of the queues of ports, and by port which of them are its
+// own: first those of congestion points, then those of edge services, by the name that a
+// point or a service has in the lab file, and as it lists them.
+func (f *Fabric) queueGauges(ports []plan.End) (all []series.Gauge, columns []portGauges) {
+	points, services := map[string][]gauge.Gauge{}, map[string][]gauge.Gauge{}
+	for _, e := range ports {
+		for _, c := range f.pointsOf(e) {
+			points[c.Name] = pointKind(c).Gauges
+		}
+		if h := f.edgeAt(e); h != nil {
+			services[h.chosen.Name] = h.chosen.Gauges()
+		}
+	}
+	columns = make([]portGauges, len(ports))
+	all, ofPoint := columnsByName(series.OfPoint, points, 0)
+	more, ofEdge := columnsByName(series.OfEdge, services, len(all))
+	for i, e := range ports {
+		points := f.pointsOf(e)
+		for k, c := range points {
+			if own := ofPoint[c.Name]; len(own) > 0 {
+				if columns[i].points == nil {
+					columns[i].points = make([][]int, len(points))
+				}
+				columns[i].points[k] = own
+			}
+		}
+		if h := f.edgeAt(e); h != nil {
+			columns[i].edge = ofEdge[h.chosen.Name]
+		}
+	}
+	return append(all, more...), columns
+}
+
+// columnsByName gives the columns of the gauges of some systems, which begin behind others,
+// and by name which of them are a system's own.
+func columnsByName(of series.Owner, systems map[string][]gauge.Gauge, behind int) (all []series.Gauge, columns map[string][]int) {
+	names := make([]string, 0, len(systems))
+	for name := range systems {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	lists := make([][]gauge.Gauge, len(names))
+	for i, name := range names {
+		lists[i] = systems[name]
+	}
+	all, places := series.GaugeColumns(of, lists)
+	columns = map[string][]int{}
+	for i, name := range names {
+		for k := range places[i] {
+			places[i][k] += behind
+		}
+		columns[name] = places[i]
+	}
+	return all, columns
+}
+
+// pointsOf gives the congestion points of a port's rows: that of its one queue, or none
+// for the port as a whole and then those of its classes.
+func (f *Fabric) pointsOf(e plan.End) (points []congestion.Config) {
+	port := &f.Plan.Nodes[e.Node].Ports[e.Port]
+	switch len(port.Classes) {
+	case 0:
+		return []congestion.Config{port.Queue.Mark}
+	case 1:
+		return []congestion.Config{port.Classes[0].Mark}
+	}
+	points = append(points, congestion.Config{})
+	for i := range port.Classes {
+		points = append(points, port.Classes[i].Mark)
+	}
+	return points
+}
+
+// edgeAt is the edge service in front of a port; nil if there is none.
+func (f *Fabric) edgeAt(e plan.End) *edgeHost {
+	if s := f.stations[e.Node][e.Port]; s != nil {
+		return s.edge
+	}
+	return nil
+}
+
+// giveGauges gives the readings room for so many gauges, of which they have none.
+func (p *queues) giveGauges(columns int) {
+	values := make([]float64, columns*len(p.readings))
+	for i := range values {
+		values[i] = gauge.None
+	}
+	for i := range p.readings {
+		p.readings[i].Gauges = values[i*columns : (i+1)*columns : (i+1)*columns]
+	}
+}
+
+// readGauges reads the gauges of a port's rows: of the port, and of its classes behind it.
+func (p *queues) readGauges(now units.Time, e plan.End, c *portGauges, rows []series.Reading) {
+	port := p.fabric.ports[e.Node][e.Port]
+	for i, columns := range c.points {
+		if len(columns) == 0 {
+			continue
+		}
+		if classes := len(p.fabric.Plan.Nodes[e.Node].Ports[e.Port].Classes); classes == 0 {
+			p.values = port.Gauges(now, p.values[:0])
+		} else {
+			p.values = port.ClassGauges(now, i+1-min(classes, 2), p.values[:0])
+		}
+		intoColumns(rows[i].Gauges, columns, p.values)
+	}
+	if len(c.edge) > 0 {
+		p.values = p.fabric.edgeAt(e).service.Gauges(now, p.values[:0])
+		intoColumns(rows[0].Gauges, c.edge, p.values)
+	}
+}
+
+// intoColumns puts values into their columns.
+func intoColumns(gauges []float64, columns []int, values []float64) {
+	for i, column := range columns {
+		gauges[column] = values[i]
+	}
+}

@@ -1,0 +1,192 @@
+package fabric
+
+import (
+	"context"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// pointsLab has QCN at a plain port, CoDel and PI at classes of others, and edge services
+// that hear of QCN; all of them have something to do.
+const pointsLab = `
+duration: 6ms
+topology:
+  kinds: {host: {attach: none}, link: {rate: 1Gbps, delay: 1us}}
+  nodes:
+    s1: {kind: switch, queue: {limit: 200KB, mark: {qcn: {cp_qsp: 20KB}}}}
+    s2:
+      kind: switch
+      buffer: {size: 1MB}
+      classes:
+        fast: {dscp: 26, priority: 3, weight: 1, mark: {pi: {target: 20KB}}}
+        default: {weight: 1, mark: codel}
+    h1: {kind: host, edge: {limit: {cc: qcn}}}
+    h2: {kind: host, edge: {limit: {cc: qcn}}}
+    h3: {kind: host}
+    h4: {kind: host, edge: {limit: {rate: 900Mbps}}}
+  links:
+    - {endpoints: ["h1:eth0", "s1:1"]}
+    - {endpoints: ["h2:eth0", "s1:2"]}
+    - {endpoints: ["s1:3", "s2:1"]}
+    - {endpoints: ["s2:2", "h3:eth0"], rate: 500Mbps}
+    - {endpoints: ["s2:3", "h4:eth0"]}
+workload:
+  - {poisson: {from: [h1, h2], to: h3, rate: 700Mbps, size: 1000B, dscp: 26}}
+  - {poisson: {from: h4, to: h3, rate: 100Mbps, size: 1000B}}
+`
+
+// TestSeriesGauges: every gauge of the points and edge services of a series' queues has a
+// column, whose values are those of the status at that instant and nowhere else; they do
+// not depend on shards, on stops, or on which clock takes the samples, and the run is that
+// without a series.
+func TestSeriesGauges(t *testing.T) {
+	plain := build4(t, pointsLab, 1)
+	runUntil(t, plain, 6*ms)
+	var want string
+	for _, shards := range []int{1, 2, 4} {
+		f := build4(t, pointsLab, shards)
+		text := record(t, f, Series{Every: 100 * us}, 1234*us, 6*ms)
+		if want == "" {
+			want = text
+		} else if text != want {
+			t.Errorf("%d shards make another series", shards)
+		}
+		if f.Trace() != plain.Trace() {
+			t.Errorf("%d shards: the trace is %x, without a series %x", shards, f.Trace(), plain.Trace())
+		}
+	}
+	if f := build4(t, pointsLab, 1); record(t, f, Series{Every: 100 * us, Wall: true}, 6*ms) != want {
+		t.Error("timers make another series")
+	}
+	head, _, _ := strings.Cut(want, "\n")
+	_, head, _ = strings.Cut(head, ",paused_s,")
+	if head != "point_dropping_yes,point_count,point_mark_probability_share,point_fb,point_messages,"+
+		"edge_flows,edge_waiting_flows,edge_waiting_bytes,edge_forgotten_flows,edge_crowded,edge_messages,edge_messages_ignored,edge_dropped" {
+		t.Errorf("the columns are %s", head)
+	}
+	checkGauges(t, want)
+}
+
+// checkGauges compares the rows of pointsLab with the statuses of another run.
+func checkGauges(t *testing.T, text string) {
+	t.Helper()
+	x, err := series.NewReader(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := build4(t, pointsLab, 1)
+	moved := map[string]int{} // how many values of a column are not 0
+	if err := x.Each(func(r *series.Row) error {
+		runUntil(t, f, r.At)
+		node, port, err := f.Plan.Endpoint(r.Port)
+		if err != nil {
+			return err
+		}
+		want := map[string]float64{}
+		add := func(of series.Owner, list []gauge.Value) {
+			for _, g := range list {
+				want[series.Gauge{Of: of, Gauge: gauge.Gauge{Name: g.Name, Unit: g.Unit}}.Column()] = g.Value
+			}
+		}
+		s := f.PortStatus(node, port)
+		if r.Class == "" {
+			add(series.OfPoint, s.Gauges)
+			if s.Edge != nil {
+				add(series.OfEdge, s.Edge.Gauges)
+			}
+		}
+		for _, c := range s.Classes {
+			if c.Name == r.Class || len(s.Classes) == 1 {
+				add(series.OfPoint, c.Gauges)
+			}
+		}
+		for i, g := range x.Gauges() {
+			v, is := want[g.Column()]
+			if got := r.Gauges[i]; is == math.IsNaN(got) || is && got != v {
+				t.Fatalf("%v, %s %s: %s is %v, want %v, %v", r.At, r.Port, r.Class, g.Column(), got, v, is)
+			}
+			if v != 0 {
+				moved[g.Column()+" "+r.Port+" "+r.Class]++
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"point_fb s1:3 ", "point_messages s1:3 ", "point_mark_probability_share s2:2 fast", "edge_messages h1:eth0 ", "edge_waiting_bytes h2:eth0 ", "edge_flows h4:eth0 ",
+	} {
+		if moved[name] < 10 {
+			t.Errorf("%s is not 0 in %d rows", name, moved[name])
+		}
+	}
+}
+
+// TestGaugesOfOneClass: a port with one class has its point's gauges in its own row, and a
+// series has columns only for the queues that are in it, in an order that does not depend
+// on which those are.
+func TestGaugesOfOneClass(t *testing.T) {
+	p := parse(t, `
+duration: 1ms
+topology:
+  kinds: {host: {attach: none}, switch: {buffer: {size: 1MB}, classes: {default: {mark: {pi: {target: 2KB}}}}}}
+  generate: {star: {hosts: 3, rate: 1Gbps, delay: 1us}}
+workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
+`)
+	most := 0.0
+	for _, r := range rowsOf(t, record(t, New(p), Series{Every: 100 * us}, ms)) {
+		if len(r.Gauges) != 1 || math.IsNaN(r.Gauges[0]) != (r.Port[0] == 'h') {
+			t.Fatalf("%+v", r)
+		}
+		if r.Port == "s1:h1" {
+			most = max(most, r.Gauges[0])
+		}
+	}
+	if most == 0 {
+		t.Error("the probability is always 0")
+	}
+	f := build4(t, pointsLab, 1)
+	for pattern, want := range map[string]string{"s1:*": "point_fb point_messages", "h3:*": "", "s[12]:*": "point_dropping_yes point_count point_mark_probability_share point_fb point_messages"} {
+		ports, err := f.Plan.MatchPorts([]string{pattern})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		all, _ := f.queueGauges(ports)
+		for _, g := range all {
+			got = append(got, g.Column())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has %v, want %s", pattern, got, want)
+		}
+	}
+}
+
+// TestGaugeSamplingDoesNotAllocate: neither do gauges leave work for the garbage collector.
+func TestGaugeSamplingDoesNotAllocate(t *testing.T) {
+	if withRace {
+		t.Skip("SKIPPED: the race detector allocates; counted without it")
+	}
+	f := build4(t, pointsLab, 1)
+	ports, err := f.Plan.MatchPorts([]string{"*:*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := f.Record(Series{Ports: ports, Every: ms, Wall: true}, io.Discard)
+	if err := f.run(context.Background(), 2*ms); err != nil {
+		t.Fatal(err)
+	}
+	p, now := r.parts[0], 3*ms
+	p.sample(now, true)
+	if n := testing.AllocsPerRun(100, func() { now += us; p.sample(now, true) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if _, err := r.Stop(); err != nil {
+		t.Error(err)
+	}
+}

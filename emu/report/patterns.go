@@ -1,0 +1,225 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/records"
+)
+
+// Patterns is what became of the flows of patterns, in short.
+type Patterns struct {
+	File     string         `json:"file,omitempty"` // with their records
+	Patterns []PatternFlows `json:"patterns"`
+	Bins     []FlowBin      `json:"bins"` // of flows that count, by size
+
+	// Open are flows that are not done and have not failed: the first of them, by host.
+	// More is how many there are besides.
+	Open []OpenFlow `json:"open,omitempty"`
+	More uint64     `json:"more_open,omitempty"`
+}
+
+// PatternFlows counts the flows of one pattern.
+type PatternFlows struct {
+	Pattern      string `json:"pattern"`
+	Flows        uint64 `json:"flows"`   // that were born
+	Counted      uint64 `json:"counted"` // of them those that were born in the window
+	Done         uint64 `json:"done"`
+	Failed       uint64 `json:"failed"`
+	Unfinished   uint64 `json:"unfinished"` // that had begun
+	Waiting      uint64 `json:"waiting"`    // that had not
+	Bytes        uint64 `json:"done_bytes"` // payload of those that are done
+	FirstFailure string `json:"first_failure,omitempty"`
+}
+
+// FlowBin is what is known of flows that counted and had sizes over the one, up to and
+// including the other. Times are seconds; what is not known is 0.
+type FlowBin struct {
+	Over          int64   `json:"over_bytes"` // -1 in the first bin
+	To            int64   `json:"to_bytes"`   // 0 for no bound
+	Done          uint64  `json:"done"`
+	Failed        uint64  `json:"failed"`
+	Unfinished    uint64  `json:"unfinished"`
+	Retransmitted uint64  `json:"retransmitted_packets"`
+	FCT50         float64 `json:"fct_p50_s"`
+	FCT95         float64 `json:"fct_p95_s"`
+	FCT99         float64 `json:"fct_p99_s"`
+	Slowdown50    float64 `json:"slowdown_p50"`
+	Slowdown95    float64 `json:"slowdown_p95"`
+	Slowdown99    float64 `json:"slowdown_p99"`
+}
+
+// OpenFlow is a flow that was not over when the run ended.
+type OpenFlow struct {
+	Pattern string  `json:"pattern"`
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	Size    int64   `json:"size_bytes"`
+	Acked   int64   `json:"acked_bytes"`
+	Born    float64 `json:"born_s"`
+	Waiting bool    `json:"waiting"` // it had not begun
+}
+
+// Bounds on the open flows that a report has, and shows to people.
+const (
+	maxOpen      = 1000
+	maxOpenShown = 10
+)
+
+// FlowTally is a sink of records of flows that adds them up for a report.
+type FlowTally struct {
+	names records.Names
+	bins  *records.Statistics
+	sum   Patterns
+}
+
+// NewFlowTally makes a tally with a bin up to and including each of these sizes, rising,
+// and one for what is larger.
+func NewFlowTally(n records.Names, bins ...units.Bytes) (*FlowTally, error) {
+	s, err := records.NewStatistics(bins...)
+	if err != nil {
+		return nil, err
+	}
+	t := &FlowTally{names: n, bins: s}
+	for _, name := range n.Traffic {
+		t.sum.Patterns = append(t.sum.Patterns, PatternFlows{Pattern: name})
+	}
+	return t, nil
+}
+
+// Put implements records.Sink.
+func (t *FlowTally) Put(r *records.Record) error {
+	p := &t.sum.Patterns[r.Traffic]
+	p.Flows++
+	if r.Counted {
+		p.Counted++
+	}
+	waiting := r.Started == units.Never
+	switch {
+	case r.State == records.Done:
+		p.Done++
+		p.Bytes += uint64(r.Size)
+	case r.State == records.Failed:
+		p.Failed++
+		if p.FirstFailure == "" {
+			p.FirstFailure = r.Failure
+		}
+	case waiting:
+		p.Waiting++
+	default:
+		p.Unfinished++
+	}
+	if r.State == records.Unfinished {
+		if len(t.sum.Open) < maxOpen {
+			t.sum.Open = append(t.sum.Open, OpenFlow{
+				p.Pattern, t.names.Hosts[r.From], t.names.Hosts[r.To], int64(r.Size), int64(r.Acked), r.Born.Seconds(), waiting,
+			})
+		} else {
+			t.sum.More++
+		}
+	}
+	return t.bins.Put(r)
+}
+
+// Close implements records.Sink; there is nothing to do.
+func (t *FlowTally) Close() error { return nil }
+
+// Patterns gives the sums so far; file is where the records are, "" for nowhere.
+func (t *FlowTally) Patterns(file string) *Patterns {
+	sum := t.sum
+	sum.File, sum.Patterns, sum.Open = file, slices.Clone(sum.Patterns), slices.Clone(sum.Open)
+	bins := t.bins.Bins()
+	for i := range bins {
+		b := &bins[i]
+		x := FlowBin{Over: int64(b.Over), To: int64(b.To), Done: b.Done, Failed: b.Failed, Unfinished: b.Unfinished, Retransmitted: b.Retransmitted}
+		if i == len(bins)-1 {
+			x.To = 0
+		}
+		if b.Done > 0 {
+			x.FCT50, x.FCT95, x.FCT99 = b.Percentile(records.FCT, 50), b.Percentile(records.FCT, 95), b.Percentile(records.FCT, 99)
+			x.Slowdown50, x.Slowdown95, x.Slowdown99 = b.Percentile(records.Slowdown, 50), b.Percentile(records.Slowdown, 95), b.Percentile(records.Slowdown, 99)
+		}
+		sum.Bins = append(sum.Bins, x)
+	}
+	return &sum
+}
+
+// writePatterns shows how many flows there were, and how long those that count took.
+func (r *Report) writePatterns(w io.Writer) {
+	if r.Patterns == nil {
+		return
+	}
+	r.Patterns.writeCounts(w)
+	r.Patterns.writeBins(w)
+	r.Patterns.writeOpen(w)
+}
+
+func (p *Patterns) writeCounts(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "pattern\tflows\tcounted\tdone\tbytes\tfailed\tunfinished\twaiting")
+	for i := range p.Patterns {
+		x := &p.Patterns[i]
+		failed := fmt.Sprint(x.Failed)
+		if x.FirstFailure != "" {
+			failed += " (" + x.FirstFailure + ")"
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%d\t%d\n", x.Pattern, x.Flows, x.Counted, x.Done, size(float64(x.Bytes)), failed, x.Unfinished, x.Waiting)
+	}
+	t.Flush()
+}
+
+// writeBins shows the bins that have flows.
+func (p *Patterns) writeBins(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := "size of flows\tdone\tFCT p50\tp95\tp99\tslowdown p50\tp95\tp99\n"
+	for i := range p.Bins {
+		b := &p.Bins[i]
+		if b.Done == 0 {
+			continue
+		}
+		slow := func(v float64) string {
+			if v == 0 {
+				return "-"
+			}
+			return Slowdown(v)
+		}
+		fmt.Fprintf(t, "%s%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", head, b.sizes(), b.Done, micros(b.FCT50*1e6), micros(b.FCT95*1e6), micros(b.FCT99*1e6),
+			slow(b.Slowdown50), slow(b.Slowdown95), slow(b.Slowdown99))
+		head = ""
+	}
+	t.Flush()
+}
+
+// sizes says which flows are in the bin.
+func (b *FlowBin) sizes() string {
+	var parts []string
+	if b.Over >= 0 {
+		parts = append(parts, "over "+MessageSize(b.Over))
+	}
+	if b.To > 0 {
+		parts = append(parts, "to "+MessageSize(b.To))
+	}
+	if len(parts) == 0 {
+		return "all"
+	}
+	return strings.Join(parts, " ")
+}
+
+func (p *Patterns) writeOpen(w io.Writer) {
+	shown := p.Open[:min(len(p.Open), maxOpenShown)]
+	for i := range shown {
+		o := &shown[i]
+		state := fmt.Sprintf("%s acknowledged", MessageSize(o.Acked))
+		if o.Waiting {
+			state = "waiting to begin"
+		}
+		fmt.Fprintf(w, "not over %s > %s, %s of %s, born at %ss: %s\n", o.From, o.To, MessageSize(o.Size), o.Pattern, units.Digits(o.Born, 6), state)
+	}
+	if n := uint64(len(p.Open)-len(shown)) + p.More; n > 0 {
+		fmt.Fprintf(w, "and %d more flows that are not over\n", n)
+	}
+}

@@ -1,0 +1,85 @@
+package spec
+
+import (
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+)
+
+// arrivalsFile is flows at random times.
+type arrivalsFile struct {
+	patternFile `yaml:",inline"`
+	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that send, with * and ? for any letters; default all, by rdma all with a NIC"`
+	To          *destinationsForm          `yaml:"to,omitempty" jsonschema_description:"to whom: random is any other of hosts for each flow, permutation one for the whole run that the seed draws; default random"`
+	Load        *units.Fraction            `yaml:"load,omitempty" jsonschema_description:"payload that all senders together offer, as a share of the sum of what of says"`
+	Of          *units.Rate                `yaml:"of,omitempty" jsonschema_description:"capacity of each sender that load is a share of; default the rate of its link"`
+	Rate        *units.Rate                `yaml:"rate,omitempty" jsonschema_description:"in place of load: payload that each sender offers on average"`
+	Sizes       sizesForm                  `yaml:"sizes" jsonschema_description:"sizes of flows: a name such as websearch, a size, or a distribution"`
+	Gaps        *lawForm                   `yaml:"gaps,omitempty" jsonschema_description:"law of the times between the flows of a sender; default poisson"`
+	spanFile    `yaml:",inline"`
+	Count       *amount `yaml:"count,omitempty" jsonschema_description:"flows in all; default no limit"`
+}
+
+func (f *arrivalsFile) resolve(e *patternEntry) maker {
+	a := pattern.Arrivals{Stream: e.stream, Sizes: e.sizes(&f.Sizes), Gaps: e.law(f.Gaps)}
+	a.Hosts = e.hosts(f.Hosts, &f.Hosts, 1)
+	a.To = e.destinations(f.To, a.Hosts)
+	a.Start, a.Stop = e.span(&f.spanFile)
+	set((*amount)(&a.Flows), f.Count)
+	e.ends(f.Stop != nil || f.Count != nil, "stop: or count:")
+	a.Rate = f.offered(e, a.Hosts)
+	return a
+}
+
+// offered is the payload that each sender offers.
+func (f *arrivalsFile) offered(e *patternEntry, hosts []int) units.Rate {
+	switch {
+	case (f.Load == nil) == (f.Rate == nil):
+		e.Fail(e.Some(f.Rate, e.place), "write for example load: 50%, or rate: 10Gbps for each sender", "it takes either load or rate")
+		return 0
+	case f.Rate != nil && f.Of != nil:
+		e.Fail(f.Of, "leave it out", "of is what load is a share of, and has no effect on rate")
+		return 0
+	case f.Rate != nil:
+		if *f.Rate == 0 {
+			e.Fail(f.Rate, "write for example rate: 10Gbps", "senders without a limit to their rate")
+		}
+		return *f.Rate
+	case *f.Load == 0:
+		e.Fail(f.Load, "write for example load: 50%", "a load of nothing")
+		return 0
+	case f.Of != nil && *f.Of == 0:
+		e.Fail(f.Of, "write for example of: 100Gbps", "a capacity without a limit has no share")
+		return 0
+	}
+	var capacity units.Rate
+	if f.Of != nil {
+		capacity = *f.Of
+	} else {
+		capacity = e.capacity(f.Load, hosts)
+	}
+	return units.Rate(float64(*f.Load)*float64(capacity) + 0.5)
+}
+
+// capacity is the rate of the link of each of the hosts; load is where it is asked for. It
+// is 0 after a fault.
+func (e *patternEntry) capacity(load *units.Fraction, hosts []int) (rate units.Rate) {
+	const hint = "write of: with the capacity of each sender that load is a share of, or an entry for each group of hosts"
+	for _, h := range hosts {
+		p := e.firstPort(h)
+		if p == nil {
+			continue // reported with the carrier
+		}
+		r := e.settingsOf(p, 0).Rate
+		switch {
+		case r == 0:
+			e.Fail(load, hint, "the link of %s has no rate", e.plan.Nodes[h].Name)
+			return 0
+		case rate != 0 && r != rate:
+			e.Fail(load, hint, "the senders' links differ: that of %s has %v, that of %s %v", e.plan.Nodes[hosts[0]].Name, rate, e.plan.Nodes[h].Name, r)
+			return 0
+		}
+		rate = r
+	}
+	return rate
+}

@@ -1,0 +1,39 @@
+package spec
+
+import (
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+)
+
+// burstsFile is bursts of flows with silence between them.
+type burstsFile struct {
+	patternFile `yaml:",inline"`
+	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that send, with * and ? for any letters; default all, by rdma all with a NIC"`
+	To          *destinationsForm          `yaml:"to,omitempty" jsonschema_description:"to whom: random is any other of hosts for each burst, permutation one for the whole run that the seed draws; default random"`
+	Sizes       sizesForm                  `yaml:"sizes" jsonschema_description:"sizes of flows: a name such as websearch, a size, or a distribution"`
+	Burst       *amount                    `yaml:"burst,omitempty" jsonschema_description:"flows of a burst, one after the other"`
+	On          *units.Time                `yaml:"on,omitempty" jsonschema_description:"in place of burst: mean time for which a burst goes on"`
+	Off         units.Time                 `yaml:"off" jsonschema_description:"mean time of silence before a burst"`
+	Phases      *lawForm                   `yaml:"phases,omitempty" jsonschema_description:"law of on and off; default exponential"`
+	spanFile    `yaml:",inline"`
+}
+
+func (f *burstsFile) resolve(e *patternEntry) maker {
+	o := pattern.OnOff{Stream: e.stream, Sizes: e.sizes(&f.Sizes), Phases: e.law(f.Phases), Off: f.Off}
+	o.Hosts = e.hosts(f.Hosts, &f.Hosts, 1)
+	o.To = e.destinations(f.To, o.Hosts)
+	set((*amount)(&o.Burst), f.Burst)
+	set(&o.On, f.On)
+	o.Start, o.Stop = e.span(&f.spanFile)
+	e.ends(f.Stop != nil, "stop:")
+	e.checkTime(&f.Off, "off", maxTime)
+	e.checkTime(f.On, "on", maxTime)
+	switch {
+	case (f.Burst == nil) == (f.On == nil):
+		e.Fail(e.Some(f.On, e.place), "write burst: with a number of flows, or on: with a time", "a burst is either a number of flows or a time")
+	case f.On != nil && *f.On == 0:
+		e.Fail(f.On, "write for example on: 1ms", "bursts of no duration")
+	}
+	return o
+}

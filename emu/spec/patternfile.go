@@ -1,0 +1,188 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// patternFile is what every entry of the workload with a pattern of flows has.
+type patternFile struct {
+	Name *string      `yaml:"name,omitempty" jsonschema_description:"name in records, of which the random numbers depend too; default the entry's key"`
+	By   *carrierForm `yaml:"by,omitempty" jsonschema_description:"what carries the flows: rdma, udp, or either with settings; default rdma"`
+}
+
+func (f *patternFile) common() *patternFile { return f }
+
+// spanFile is when flows are born.
+type spanFile struct {
+	Start units.Time  `yaml:"start,omitempty" jsonschema_description:"when it begins; default 0"`
+	Stop  *units.Time `yaml:"stop,omitempty" jsonschema_description:"nothing begins then or later; default when the run or its window ends"`
+}
+
+// carrierForm is what carries flows: a word, or a mapping with settings behind it.
+type carrierForm struct{ Value carrierFile }
+
+func (f *carrierForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	switch text, scalar := yamlfile.ScalarText(n); {
+	case !scalar:
+		r.Read(&f.Value, n, what)
+	case text == "rdma":
+		f.Value.RDMA = &rdmaFlowsFile{}
+	case text == "udp":
+		f.Value.UDP = &udpFlowsFile{}
+	default:
+		r.FailAt(n, "settings stand behind the word: write for example by: {udp: {rate: 1Gbps}}", "%s: %q is none of rdma, udp", what, text)
+	}
+}
+
+func (carrierForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("rdma", "udp"), m.Of(reflect.TypeFor[carrierFile]())}}
+}
+
+type carrierFile struct {
+	yamlfile.OneKey `yaml:",inline"`
+	RDMA            *rdmaFlowsFile `yaml:"rdma,omitempty" jsonschema_description:"reliable connections between NICs; each flow begins rate control anew"`
+	UDP             *udpFlowsFile  `yaml:"udp,omitempty" jsonschema_description:"datagrams at a rate, which nobody acknowledges or sends again"`
+}
+
+// rdmaFlowsFile is how flows go by RDMA.
+type rdmaFlowsFile struct {
+	Verb  workload.Verb `yaml:"verb,omitempty" jsonschema_description:"what the messages of a flow are: write or send; default write"`
+	MTU   *pathMTU      `yaml:"mtu,omitempty" jsonschema_description:"path MTU; default the smallest mtu of the hosts' NICs"`
+	DSCP  *dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default that of the hosts' NICs"`
+	Chunk *units.Bytes  `yaml:"chunk,omitempty" jsonschema_description:"longest message: a longer flow goes as several; default 2147483647B"`
+	IP    *ipVersion    `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
+}
+
+// udpFlowsFile is how flows go by UDP.
+type udpFlowsFile struct {
+	Rate *units.Rate  `yaml:"rate,omitempty" jsonschema_description:"rate of each flow on the wire; default that of the sender's link"`
+	Size *units.Bytes `yaml:"size,omitempty" jsonschema_description:"UDP payload of each packet; default the largest that fits the mtu of the hosts' links"`
+	ECT  bool         `yaml:"ect,omitempty" jsonschema_description:"whether packets are ECN-capable, ECT(0); default false"`
+	DSCP dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default 0"`
+	IP   *ipVersion   `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
+}
+
+// number is a plain number.
+type number float64
+
+// UnmarshalText reads a finite number.
+func (x *number) UnmarshalText(b []byte) error {
+	v, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Errorf("%q is not a number", b)
+	}
+	*x = number(v)
+	return nil
+}
+
+func (number) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "number"}
+}
+
+// maxCount bounds what is counted in patterns.
+const maxCount = 1_000_000_000
+
+// amount is how many of something there are.
+type amount int
+
+// UnmarshalText reads a number from 1 to maxCount.
+func (c *amount) UnmarshalText(b []byte) error {
+	n, err := yamlfile.ParseInt(b, 1, maxCount)
+	*c = amount(n)
+	return err
+}
+
+func (amount) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, maxCount) }
+
+// lawForm is a law of times: a word, or a mapping with its parameter.
+type lawForm struct {
+	word  string
+	Value lawFile
+}
+
+// lawWords are the laws without a parameter. Two of them are the same.
+var lawWords = []string{"poisson", "exponential", "constant"}
+
+func (f *lawForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	text, scalar := yamlfile.ScalarText(n)
+	if !scalar {
+		r.Read(&f.Value, n, what)
+		return
+	}
+	f.word = text
+	for _, w := range lawWords {
+		if w == text {
+			return
+		}
+	}
+	r.FailAt(n, "laws with a parameter are {lognormal: 1.5} and {weibull: 0.7}", "%s: %q is none of poisson, exponential, constant", what, text)
+}
+
+func (lawForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(lawWords...), m.Of(reflect.TypeFor[lawFile]())}}
+}
+
+type lawFile struct {
+	yamlfile.OneKey `yaml:",inline"`
+	Lognormal       *number `yaml:"lognormal,omitempty" jsonschema_description:"sigma of the logarithm, above 0 and at most 5"`
+	Weibull         *number `yaml:"weibull,omitempty" jsonschema_description:"shape, 0.1 to 10; below 1 burstier than poisson"`
+}
+
+// destinationsForm is to whom flows go: a word, or a mapping.
+type destinationsForm struct {
+	word  string
+	Value destinationsFile
+}
+
+var destinationWords = []string{"random", "permutation"}
+
+func (f *destinationsForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	text, scalar := yamlfile.ScalarText(n)
+	switch {
+	case !scalar:
+		r.Read(&f.Value, n, what)
+	case text != "random" && text != "permutation":
+		r.FailAt(n, "some hosts are {hosts: [h1, h2]}", "%s: %q is none of random, permutation", what, text)
+	default:
+		f.word = text
+	}
+}
+
+func (destinationsForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(destinationWords...), m.Of(reflect.TypeFor[destinationsFile]())}}
+}
+
+type destinationsFile struct {
+	yamlfile.OneKey `yaml:",inline"`
+	Hosts           yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"any of these but the sender, with * and ? for any letters"`
+	Stride          *amount                    `yaml:"stride,omitempty" jsonschema_description:"the host that is so far behind the sender in the list of hosts, which is taken as a ring"`
+	Matrix          *matrixForm                `yaml:"matrix,omitempty" jsonschema_description:"how the load is spread over pairs of hosts: a row for each sender and a column for each, of which only ratios matter; rows, or a file with a line of numbers for each"`
+}
+
+// matrixForm is rows of numbers, or a file with them.
+type matrixForm struct {
+	file *textFile
+	rows [][]number
+}
+
+func (f *matrixForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	if _, scalar := yamlfile.ScalarText(n); scalar {
+		r.Read(&f.file, n, what)
+		return
+	}
+	r.Read(&f.rows, n, what)
+}
+
+func (matrixForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[[][]number]())}}
+}

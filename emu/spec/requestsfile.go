@@ -1,0 +1,94 @@
+package spec
+
+import (
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+)
+
+// requestsFile is partition and aggregate, incast, and request and response.
+type requestsFile struct {
+	patternFile `yaml:",inline"`
+	Aggregators yamlfile.OneOrMore[string] `yaml:"aggregators,omitempty" jsonschema_description:"hosts that ask, with * and ? for any letters; default all, by rdma all with a NIC"`
+	Workers     yamlfile.OneOrMore[string] `yaml:"workers,omitempty" jsonschema_description:"hosts that answer, likewise; nobody works for itself; default all"`
+	Fanout      *amount                    `yaml:"fanout,omitempty" jsonschema_description:"workers of a request, drawn anew for each; default all"`
+	Request     *sizesForm                 `yaml:"request,omitempty" jsonschema_description:"sizes of the message to each worker; default none, where every is given: workers answer when requests are made"`
+	Response    *sizesForm                 `yaml:"response,omitempty" jsonschema_description:"sizes of each worker's answer"`
+	Total       *sizesForm                 `yaml:"total,omitempty" jsonschema_description:"in place of response: sizes of all answers to a request together, which is cut into equal parts"`
+	Every       *units.Time                `yaml:"every,omitempty" jsonschema_description:"mean time between the requests of an aggregator, which wait for nothing; default a closed loop: the next comes when all answers have"`
+	Roaming     bool                       `yaml:"roaming,omitempty" jsonschema_description:"with every: requests come from one process, and the aggregator of each is drawn anew; default false"`
+	Think       *units.Time                `yaml:"think,omitempty" jsonschema_description:"closed loop: mean time from the last answer to the next request; default 0"`
+	Outstanding *amount                    `yaml:"outstanding,omitempty" jsonschema_description:"closed loop: requests that an aggregator has under way; default 1"`
+	Times       *lawForm                   `yaml:"times,omitempty" jsonschema_description:"law of every or think; default constant"`
+	spanFile    `yaml:",inline"`
+	Count       *amount `yaml:"count,omitempty" jsonschema_description:"requests of each aggregator, in all if roaming; default no limit"`
+}
+
+func (f *requestsFile) resolve(e *patternEntry) maker {
+	q := pattern.Requests{Stream: e.stream, Roaming: f.Roaming, Times: e.law(f.Times)}
+	q.Aggregators = e.hosts(f.Aggregators, &f.Aggregators, 1)
+	q.Workers = e.hosts(f.Workers, &f.Workers, 1)
+	set((*amount)(&q.Fanout), f.Fanout)
+	set((*amount)(&q.Outstanding), f.Outstanding)
+	set((*amount)(&q.Count), f.Count)
+	set(&q.Every, f.Every)
+	set(&q.Think, f.Think)
+	q.Start, q.Stop = e.span(&f.spanFile)
+	e.ends(f.Stop != nil || f.Count != nil, "stop: or count:")
+	e.checkTime(f.Every, "every", maxTime)
+	e.checkTime(f.Think, "think", maxTime)
+	f.checkLoop(e)
+	f.checkWorkers(e, &q)
+	if f.Request != nil {
+		q.Request = e.sizes(f.Request)
+	}
+	switch {
+	case (f.Response == nil) == (f.Total == nil):
+		e.Fail(e.Some(f.Total, e.place), "write response: with the size of each worker's answer, or total: with that of all answers to a request", "it takes either response or total")
+	case f.Total != nil:
+		q.Response, q.Total = e.sizes(f.Total), true
+	default:
+		q.Response = e.sizes(f.Response)
+	}
+	return q
+}
+
+// checkLoop judges what belongs to an open or a closed loop.
+func (f *requestsFile) checkLoop(e *patternEntry) {
+	switch {
+	case f.Every != nil && *f.Every == 0:
+		e.Fail(f.Every, "leave it out for a closed loop", "requests without a time between them")
+	case f.Every != nil && f.Think != nil:
+		e.Fail(f.Think, "leave out think, or every", "requests at times of their own (every) wait for no answer")
+	case f.Every != nil && f.Outstanding != nil:
+		e.Fail(f.Outstanding, "leave out outstanding, or every", "requests at times of their own (every) wait for no answer")
+	case f.Every == nil && f.Request == nil:
+		e.Fail(e.place, "write request: with its size, such as 100B, or every: for requests at times that workers know", "a closed loop needs the message that asks")
+	case f.Every == nil && f.Roaming:
+		e.Fail(&f.Roaming, "write every: too", "a closed loop is each aggregator's own and does not roam")
+	case f.Every == nil && f.Think == nil && f.Times != nil:
+		e.Fail(f.Times, "write every: or think: too", "times is the law of every or think, and has no effect without either")
+	}
+}
+
+// checkWorkers judges whether each aggregator has as many workers as it needs.
+func (f *requestsFile) checkWorkers(e *patternEntry, q *pattern.Requests) {
+	works := map[int]bool{}
+	for _, w := range q.Workers {
+		works[w] = true
+	}
+	for _, a := range q.Aggregators {
+		n := len(q.Workers)
+		if works[a] {
+			n--
+		}
+		name := e.plan.Nodes[a].Name
+		switch {
+		case n < 0 || len(q.Workers) == 0: // reported
+		case n == 0:
+			e.FailOnce(e.Some(&f.Workers, e.place), "nobody works for itself", "%s has no worker but itself", name)
+		case q.Fanout > n:
+			e.FailOnce(f.Fanout, "", "a request goes to %d workers, and %s has only %d", q.Fanout, name, n)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package limit
+
+import (
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// FlowGauges implements edge.Service: those of the rate control.
+func (l *limiter) FlowGauges() []gauge.Gauge { return l.Control.Gauges() }
+
+// FlowCount implements edge.Service. Flows that share a queue count as one.
+func (l *limiter) FlowCount(now units.Time) int {
+	n := len(l.flows) - l.aged(now)
+	if l.shared != nil {
+		n++
+	}
+	return n
+}
+
+// aged is how many flows are old.
+func (l *limiter) aged(now units.Time) (n int) {
+	for f := l.idle.first; f != nil && l.old(now, f); f = f.inIdle.behind {
+		n++
+	}
+	return n
+}
+
+// EachFlow implements edge.Service.
+func (l *limiter) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
+	for f := l.order.first; f != nil; f = f.inOrder.behind {
+		if !each(l.show(now, f)) {
+			return
+		}
+	}
+}
+
+// Follow implements edge.Service.
+func (l *limiter) Follow(gone func(now units.Time, x *edge.Flow)) { l.gone = gone }
+
+// show gives a flow to look at, until the next one is shown.
+func (l *limiter) show(now units.Time, f *flow) *edge.Flow {
+	l.tick(now, f)
+	l.shown = edge.Flow{
+		Number: f.number, Aged: l.old(now, f), Key: f.key, Priority: f.prio, Packets: f.count, Bytes: f.bytes, Rate: f.control.Rate(),
+		TxPackets: f.txPackets, TxBytes: f.txBytes, Dropped: f.lost, Gauges: f.control.Gauges(now, l.shown.Gauges[:0]),
+	}
+	return &l.shown
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestStarts(t *testing.T) {
+	for text, want := range map[string]bool{
+		"func f() { go g() }":                                    true,
+		"func f() { for { go func() {}() } }":                    true,
+		"import \"sync\"\nfunc f(w *sync.WaitGroup) { w.Go(f) }": true,
+		"import \"weft/sim\"\nfunc f(e *sim.Engine) { e.Go(f) }": false, // a coroutine
+		"import \"time\"\nvar t = time.AfterFunc(1, f)":          true,
+		"import \"time\"\nfunc f() { time.Sleep(1) }":            false,
+		"import \"os/exec\"\nfunc f(c *exec.Cmd) { c.Start() }":  true,
+		"import \"os/exec\"\nfunc f(c *exec.Cmd) { c.Run() }":    false,
+		"func TestX(t *testing.T) { t.Parallel() }":              true,
+		"import \"unsafe\"\nconst n = unsafe.Sizeof(0)":          false,
+		"import \"unsafe\"\nvar p unsafe.Pointer":                true,
+		"import \"C\"":                      true,
+		"import \"sync\"\nvar m sync.Mutex": false, // locked by whom?
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := starts(f); got != want {
+			t.Errorf("%v for\n%s", got, text)
+		}
+	}
+}
+
+// TestFind: what a package uses counts, through any number of others, and what its tests
+// use; what uses it does not.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.go": "package x\nfunc f() { go f() }\n", "plain.go": "package x\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := strings.ReplaceAll(`
+{"ImportPath": "starts", "Dir": "DIR", "GoFiles": ["go.go"]}
+{"ImportPath": "uses", "Dir": "DIR", "GoFiles": ["plain.go"], "Imports": ["fmt", "starts"], "TestGoFiles": ["plain.go"]}
+{"ImportPath": "uses-that", "Dir": "DIR", "Imports": ["uses"], "TestGoFiles": ["plain.go"]}
+{"ImportPath": "tests-use", "Dir": "DIR", "XTestGoFiles": ["plain.go"], "XTestImports": ["uses"]}
+{"ImportPath": "tests-start", "Dir": "DIR", "GoFiles": ["plain.go"], "TestGoFiles": ["plain.go", "go.go"]}
+{"ImportPath": "uses-what-tests-start", "Dir": "DIR", "Imports": ["tests-start"], "TestGoFiles": ["plain.go"]}
+{"ImportPath": "alone", "Dir": "DIR", "GoFiles": ["plain.go"], "Imports": ["fmt"], "TestGoFiles": ["plain.go"]}
+`, "DIR", dir)
+	got, err := find(strings.NewReader(list))
+	if want := []string{"tests-start", "tests-use", "uses", "uses-that"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
