@@ -2,21 +2,33 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"runtime"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/cell"
+	"github.com/weftlab/weft/emu/experiment/real"
+	"github.com/weftlab/weft/emu/experiment/table"
+	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
 // cellCommand runs one cell of an experiment, for the process that runs the others.
 const cellCommand = "run-cell"
 
+// progressFD is where a cell tells how far it has come.
+const progressFD = 3
+
 func newCell() *cobra.Command {
-	return &cobra.Command{
+	var rootless, name string
+	c := &cobra.Command{
 		Use:    cellCommand,
 		Short:  "Run a cell of an experiment: its job comes to standard input, its tables go to standard output",
 		Hidden: true,
@@ -27,11 +39,31 @@ func newCell() *cobra.Command {
 				return badInput(fmt.Errorf("standard input has no job: %w", err))
 			}
 			var tell func(experiment.Progress)
-			if f := os.NewFile(3, "progress"); f != nil {
-				w := json.NewEncoder(f)
+			progress := os.NewFile(progressFD, "progress")
+			if progress != nil {
+				w := json.NewEncoder(progress)
 				tell = func(p experiment.Progress) { _ = w.Encode(p) } // nobody listens any more: the run goes on
 			}
-			tables, err := cell.Run(c.Context(), &j, tell)
+			var tables table.Bundle
+			var err error
+			switch {
+			case j.Clock != experiment.Wall:
+				tables, err = cell.Run(c.Context(), &j, tell)
+			case rootless != "":
+				if err := netnslab.EnterRootless(rootless); err != nil {
+					return err
+				}
+				tables, err = runReal(c.Context(), name, &j, tell)
+			default:
+				if err := real.Sweep(); err != nil {
+					fmt.Fprintln(os.Stderr, "weft: what a cell has left behind:", err)
+				}
+				name = real.LabName(&j)
+				if netnslab.IsUnprivileged() {
+					return cellRootless(c.Context(), name, &j, progress)
+				}
+				tables, err = runReal(c.Context(), name, &j, tell)
+			}
 			if err != nil {
 				return err
 			}
@@ -43,4 +75,53 @@ func newCell() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().StringVar(&rootless, "rootless", "", "")
+	c.Flags().StringVar(&name, "lab", "", "")
+	return c
+}
+
+// runReal runs a cell in wall-clock time in this process.
+func runReal(ctx context.Context, name string, j *experiment.Job, tell func(experiment.Progress)) (table.Bundle, error) {
+	unix.CloseOnExec(progressFD) // the hosts' programs would keep it open
+	r := real.Runner{Name: name, Enter: enter(name), Tell: tell, Warn: func(err error) { fmt.Fprintln(os.Stderr, "weft:", err) }}
+	return r.Run(ctx, j)
+}
+
+// cellRootless runs a cell in wall-clock time in a process inside namespaces of its own,
+// as upRootless does a lab.
+func cellRootless(ctx context.Context, name string, j *experiment.Job, progress *os.File) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir, err := netnslab.PrepareRootless(name)
+	if err != nil {
+		return err
+	}
+	job, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	c := exec.Command(self, cellCommand, "--rootless", dir, "--lab", name)
+	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(job), os.Stdout, os.Stderr
+	c.ExtraFiles = []*os.File{progress}
+	c.SysProcAttr = netnslab.NewNamespaces()
+	// The signal comes at the end of the thread that starts it (prctl(2), PR_SET_PDEATHSIG).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c.SysProcAttr.Pdeathsig = unix.SIGTERM
+	if err := start(c); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(unix.SIGTERM) })
+	defer stop()
+	err = c.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() > 0 {
+		return &exitError{exit.ExitCode(), errors.New("")} // it has said why
+	}
+	if err != nil {
+		return fmt.Errorf("the cell's process ended without cleaning up: %w%s", err, leftover(netnslab.Sweep(name)))
+	}
+	return nil
 }

@@ -50,7 +50,11 @@ seed, on all cores, and print a table with means and 95% confidence intervals
 beside what a paper says. Pictures, a page and the results go to a directory.
 
 What has been run stays there, so an experiment that was interrupted goes on
-where it was, and a change of the file runs only what it changes.`,
+where it was, and a change of the file runs only what it changes.
+
+With clock: wall in the file a cell is a lab with real hosts, in which the file's
+programs run, as by weft up and weft exec; what they say is measured. That takes
+root or a user namespace, as weft up does.`,
 		Example: `  weft experiment papers/fct/websearch.yaml --quick
   weft experiment papers/fct/websearch.yaml -o out --seed 1,2,3
   weft experiment papers/fct/websearch.yaml -o part3 --part 3/16`,
@@ -60,7 +64,7 @@ where it was, and a change of the file runs only what it changes.`,
 	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name with .result behind it")
 	c.Flags().BoolVar(&f.quick, "quick", false, "run the file's quick form")
 	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of the file's, such as 1,2,3")
-	numberFlag(c, &f.jobs, "jobs", "j", "cells that run side by side; default one for each core")
+	numberFlag(c, &f.jobs, "jobs", "j", "cells in virtual time that run side by side; default one for each core. Those in wall-clock time run one by one")
 	c.Flags().StringVar(&f.part, "part", "", "run only a part of the cells, such as 3/16: the third of sixteen; weft collect puts the parts together")
 	c.Flags().BoolVar(&f.list, "list", false, "list the cells and which of them have been run, and run none")
 	c.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
@@ -131,6 +135,9 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 		return err
 	}
 	defer closeRunner()
+	if n := r.toRun(experiment.Wall); n > 1 {
+		fmt.Fprintf(os.Stderr, "weft: %d cells run in wall-clock time: one by one on a machine, whatever --jobs says\n", n)
+	}
 	watch := newExperimentProgress(r, os.Stderr)
 	outcomes, err := r.run(ctx, runner, watch, part, parts)
 	watch.stop()
@@ -153,6 +160,16 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 		return interrupted.exit("after %d of %d cells: run the same command again to go on", report.Count(experiment.Done), len(report.Cells))
 	}
 	return verdict(report)
+}
+
+// toRun counts the cells with a clock that have not been run.
+func (r *experimentRun) toRun(c experiment.Clock) (n int) {
+	for i := range r.jobs {
+		if r.jobs[i].Clock == c && !r.store.Has(r.jobs[i].Key) {
+			n++
+		}
+	}
+	return n
 }
 
 // runner is who runs the cells: processes of this machine, or the workers of a NATS server.

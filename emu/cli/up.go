@@ -142,9 +142,7 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 		l.ServeMetrics(f.listener)
 	}
 	begin(l)
-	l.RunPrograms(lab.Programs{Output: f.programs(l), Enter: func(host string, argv []string) *exec.Cmd {
-		return exec.Command("/proc/self/exe", append([]string{"exec", "--lab", p.Name, host, "--"}, argv...)...)
-	}})
+	l.RunPrograms(lab.Programs{Output: f.programs(l), Enter: enter(p.Name)})
 	limit := units.Never
 	if f.length > 0 {
 		limit = f.length
@@ -176,6 +174,17 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 		warn(err)
 	}
 	return finish(r, f.json && f.ready < 0)
+}
+
+// enter gives commands that become programs inside hosts of a lab.
+func enter(lab string) func(host string, argv []string, dilated bool) *exec.Cmd {
+	return func(host string, argv []string, dilated bool) *exec.Cmd {
+		args := []string{"exec", "--lab", lab}
+		if dilated {
+			args = append(args, "--dilated")
+		}
+		return exec.Command("/proc/self/exe", append(append(args, host, "--"), argv...)...)
+	}
 }
 
 // programs gives what takes the output of the hosts' programs: the lab's log if it is

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,9 @@ type Experiment struct {
 	Text        []byte // of the file
 	Lab         string // name of the lab file
 	LabText     []byte
-	Quick       bool // the file's quick form
-	Clock       Clock
+	Quick       bool    // the file's quick form
+	Clocks      []Clock // of its cells, each once
+	Real        *Real   // of cells in wall-clock time; nil if there are none
 
 	Factors []Factor
 	Zip     bool // the factors vary together, not each with each
@@ -42,6 +44,9 @@ const (
 	Virtual Clock = "virtual"
 	Wall    Clock = "wall"
 )
+
+// HasClock tells whether it has cells with a clock.
+func (e *Experiment) HasClock(c Clock) bool { return slices.Contains(e.Clocks, c) }
 
 // Factor is something that varies.
 type Factor struct {
@@ -83,6 +88,7 @@ func (e *Experiment) Measure(name string) *Measure {
 type Cell struct {
 	Levels []int // by factor
 	Seed   uint64
+	Clock  Clock
 	Lab    []byte // the lab file with its patches, as one text
 	Nodes  int    // of the lab, for what a run is expected to take
 }

@@ -27,6 +27,7 @@ type Work struct {
 	Seed    uint64    `json:"seed"`
 	Clock   Clock     `json:"clock"`
 	Record  Recording `json:"record"`
+	Real    *Real     `json:"real,omitempty"` // virtual: only the names and tables of its programs
 }
 
 // key names work done by a version of weft.
@@ -44,7 +45,10 @@ func (e *Experiment) Jobs(version string) []Job {
 	jobs := make([]Job, len(e.Cells))
 	for i := range e.Cells {
 		c := &e.Cells[i]
-		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: e.Clock, Record: e.Record}
+		w := Work{Lab: string(c.Lab), LabName: e.Lab, Seed: c.Seed, Clock: c.Clock, Record: e.Record, Real: e.Real.modelled()}
+		if c.Clock == Wall {
+			w.Real = e.Real.of(e, c)
+		}
 		jobs[i] = Job{Work: w, Key: w.key(version), Name: e.Describe(c), Timeout: e.Timeout, Memory: e.Memory}
 	}
 	return jobs

@@ -6,8 +6,9 @@ import (
 	"io"
 )
 
-// Report is what an experiment came to. It has no times of the machine in it: the same
-// experiment gives the same bytes, whoever ran which cell.
+// Report is what an experiment came to. It has no times of the machine in it but those
+// that real programs tell: the same experiment in virtual time gives the same bytes, whoever
+// ran which cell.
 type Report struct {
 	Name     string   `json:"name"`
 	Title    string   `json:"title,omitempty"`
@@ -15,7 +16,7 @@ type Report struct {
 	Quick    bool     `json:"quick,omitempty"` // the file's quick form
 	Version  string   `json:"version"`         // of weft
 	Command  string   `json:"command"`         // that does this again
-	Clock    Clock    `json:"clock"`
+	Clocks   []Clock  `json:"clocks"`
 	Seeds    []uint64 `json:"seeds"`
 	Factors  []Factor `json:"factors"`
 	Text     string   `json:"text"` // of the file
@@ -72,10 +73,20 @@ func (r *Report) Count(s State) (n int) {
 	return n
 }
 
+// CountLate counts the cells with which the machine did not keep up, and that count.
+func (r *Report) CountLate() (n int) {
+	for i := range r.Cells {
+		if r.Cells[i].Late != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Report sums an experiment up.
 func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command string) *Report {
 	r := &Report{
-		Name: e.Name, Title: e.Title, File: e.File, Quick: e.Quick, Version: version, Command: command, Clock: e.Clock, Seeds: e.Seeds,
+		Name: e.Name, Title: e.Title, File: e.File, Quick: e.Quick, Version: version, Command: command, Clocks: e.Clocks, Seeds: e.Seeds,
 		Factors: e.Factors, Text: string(e.Text), LabName: e.Lab, LabText: string(e.LabText), Summaries: e.Summarize(outcomes),
 	}
 	for i := range e.Measures {

@@ -44,7 +44,20 @@ func (e *Experiment) outcome(b table.Bundle) Outcome {
 	if err != nil {
 		return Outcome{State: Failed, Error: err.Error()}
 	}
-	return Outcome{State: Done, Values: values}
+	return Outcome{State: Done, Values: values, Late: late(b)}
+}
+
+// late says why the machine did not keep up with a run; "" if it did.
+func late(b table.Bundle) string {
+	t := b.Table(LatenessTable)
+	if t == nil || t.Len() == 0 {
+		return ""
+	}
+	kept, verdict := t.Column(LatenessKept), t.Column(LatenessVerdict)
+	if kept == nil || verdict == nil || kept.Numbers[0] != 0 {
+		return ""
+	}
+	return verdict.Texts[0]
 }
 
 // keeper keeps the results of jobs and passes on what it is told, with the numbers of all

@@ -79,6 +79,7 @@ type Outcome struct {
 	State  State              `json:"state"`
 	Error  string             `json:"error,omitempty"` // why it failed
 	Log    string             `json:"log,omitempty"`   // the end of what it said
+	Late   string             `json:"late,omitempty"`  // why the machine did not keep up with it; "" if it did
 	Values map[string][]Value `json:"values,omitempty"`
 }
 

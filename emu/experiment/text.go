@@ -43,7 +43,7 @@ func (r *Report) WriteText(w io.Writer) {
 		title += " (quick form)"
 	}
 	fmt.Fprintln(w, title)
-	fmt.Fprintf(w, "%d cells, %d seeds, %s clock, %s\n", len(r.Cells), len(r.Seeds), r.Clock, r.Version)
+	fmt.Fprintf(w, "%d cells, %d seeds, %s clock, %s\n", len(r.Cells), len(r.Seeds), r.Clock(), r.Version)
 	if r.Partial != "" {
 		fmt.Fprintln(w, "PARTIAL ", r.Partial)
 	}
@@ -61,6 +61,15 @@ func (r *Report) WriteText(w io.Writer) {
 	}
 	r.writeFailures(w)
 	r.writeVerdicts(w)
+}
+
+// Clock names the clocks: "wall", or "wall and virtual".
+func (r *Report) Clock() string {
+	var words []string
+	for _, c := range r.Clocks {
+		words = append(words, string(c))
+	}
+	return strings.Join(words, " and ")
 }
 
 // maxTogether is how many combinations of levels stand side by side in one table.
@@ -186,8 +195,17 @@ func (r *Report) Of(measure string) (rows []*Summary) {
 	return rows
 }
 
-// writeFailures prints the cells that failed.
+// writeFailures prints the cells that failed, and those with which the machine did not
+// keep up.
 func (r *Report) writeFailures(w io.Writer) {
+	if n := r.CountLate(); n > 0 {
+		fmt.Fprintf(w, "\nthe machine did NOT KEEP UP with %d of %d cells, whose numbers are kept all the same\n", n, len(r.Cells))
+	}
+	for i := range r.Cells {
+		if c := &r.Cells[i]; c.Late != "" {
+			fmt.Fprintf(w, "  %s: %s\n", r.describe(c), c.Late)
+		}
+	}
 	if n := r.Count(Failed); n > 0 {
 		fmt.Fprintf(w, "\n%d of %d cells FAILED\n", n, len(r.Cells))
 	}
@@ -196,12 +214,17 @@ func (r *Report) writeFailures(w io.Writer) {
 		if c.State != Failed {
 			continue
 		}
-		levels := make([]string, len(c.Levels))
-		for f, l := range c.Levels {
-			levels[f] = r.Factors[f].Name + "=" + l
-		}
-		fmt.Fprintf(w, "  %s seed=%d: %s\n", strings.Join(levels, " "), c.Seed, c.Error)
+		fmt.Fprintf(w, "  %s: %s\n", r.describe(c), c.Error)
 	}
+}
+
+// describe names a cell.
+func (r *Report) describe(c *CellReport) string {
+	words := make([]string, len(c.Levels))
+	for f, l := range c.Levels {
+		words[f] = r.Factors[f].Name + "=" + l
+	}
+	return strings.Join(append(words, fmt.Sprintf("seed=%d", c.Seed)), " ")
 }
 
 // writeVerdicts prints what was expected and whether it holds.

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,11 +25,13 @@ import (
 	"github.com/weftlab/weft/netns-lab/vm/agent"
 )
 
-// Programs is what a lab needs for the commands that its file has hosts run (exec).
+// Programs is what a lab needs for the commands that its file has hosts run (exec), and
+// for those of Start.
 type Programs struct {
 	// Enter gives a command that becomes a program inside a host of the lab, as weft
-	// exec does. It is not used for virtual machines.
-	Enter func(host string, argv []string) *exec.Cmd
+	// exec does; one that is dilated sees the lab's clock. It is not used for virtual
+	// machines.
+	Enter func(host string, argv []string, dilated bool) *exec.Cmd
 	// Output is told of each line that the programs of a host say. Calls may come at
 	// the same time.
 	Output func(host, line string)
@@ -38,15 +41,18 @@ type Programs struct {
 // lab whose file has any does not come up.
 func (l *Lab) RunPrograms(p Programs) { l.programs = p }
 
-// program is one of the file's commands, running in a host.
+// program is a command that runs in a host: one of the file's, or of Start.
 type program struct {
-	lab   *Lab
-	host  string
-	spec  *plan.Program
-	said  *lines
-	quiet chan struct{} // closed when it says nothing more
-	over  chan struct{} // closed when it has ended
-	end   ending        // then
+	lab     *Lab
+	host    string
+	spec    *plan.Program
+	dilated bool
+	said    *lines
+	out     io.Writer           // what it says on standard output goes there too; may be nil
+	signals chan syscall.Signal // for it
+	quiet   chan struct{}       // closed when it says nothing more
+	over    chan struct{}       // closed when it has ended
+	end     ending              // then
 }
 
 // ending is how a program ended.
@@ -90,24 +96,9 @@ func (l *Lab) startPrograms(ctx context.Context, warn func(error)) error {
 // startProgram starts a command and waits until it is ready.
 func (l *Lab) startProgram(ctx context.Context, n *plan.Node, s *plan.Program, warn func(error)) error {
 	fail := func(err error) error { return fmt.Errorf("%s:%d: %s: %w", l.plan.File, s.Line, n.Name, err) }
-	if l.programs.Enter == nil && n.VM == nil {
-		return fail(errors.New("nothing says how to start the commands of exec: see lab.RunPrograms"))
-	}
-	p := &program{lab: l, host: n.Name, spec: s, quiet: make(chan struct{}), over: make(chan struct{})}
-	p.said = &lines{say: func(line string) {
-		if l.programs.Output != nil {
-			l.programs.Output(n.Name, line)
-		}
-	}}
-	if s.Ready.Output != "" {
-		p.said.await = regexp.MustCompile(s.Ready.Output)
-	}
-	start := p.startInHost
-	if n.VM != nil {
-		start = p.startInGuest
-	}
-	if err := start(); err != nil {
-		return fail(fmt.Errorf("start %q: %w", p.name(), err))
+	p := l.newProgram(n.Name, s)
+	if err := p.start(n.VM != nil); err != nil {
+		return fail(err)
 	}
 	if err := p.await(ctx); err != nil {
 		return fail(err)
@@ -117,6 +108,31 @@ func (l *Lab) startProgram(ctx context.Context, n *plan.Node, s *plan.Program, w
 	}
 	if !s.Ready.Exit {
 		go p.watch(warn)
+	}
+	return nil
+}
+
+func (l *Lab) newProgram(host string, s *plan.Program) *program {
+	p := &program{lab: l, host: host, spec: s, signals: make(chan syscall.Signal), quiet: make(chan struct{}), over: make(chan struct{})}
+	p.said = &lines{say: func(line string) {
+		if l.programs.Output != nil {
+			l.programs.Output(host, line)
+		}
+	}}
+	if s.Ready.Output != "" {
+		p.said.await = regexp.MustCompile(s.Ready.Output)
+	}
+	return p
+}
+
+// start starts the program.
+func (p *program) start(inGuest bool) error {
+	start := p.startInHost
+	if inGuest {
+		start = p.startInGuest
+	}
+	if err := start(); err != nil {
+		return fmt.Errorf("start %q: %w", p.name(), err)
 	}
 	return nil
 }
@@ -138,16 +154,25 @@ func (p *program) name() string {
 
 // startInHost starts the program in a host that is a namespace.
 func (p *program) startInHost() error {
+	if p.lab.programs.Enter == nil {
+		return errors.New("nothing says how to start programs in hosts: see lab.RunPrograms")
+	}
+	// Files and not only writers: what a program leaves behind in the background goes
+	// on to speak when the program itself has ended.
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	c := p.lab.programs.Enter(p.host, p.spec.Argv)
+	out, outW := r, w
+	if p.out != nil {
+		if out, outW, err = os.Pipe(); err != nil {
+			return errors.Join(err, r.Close(), w.Close())
+		}
+	}
+	c := p.lab.programs.Enter(p.host, p.spec.Argv, p.dilated)
 	c.Env = append(os.Environ(), p.spec.Env...)
 	c.Dir = filepath.Dir(p.lab.plan.File) // where other paths of the file begin as well
-	// A file and not only a writer: what a program leaves behind in the background
-	// goes on to speak when the program itself has ended.
-	c.Stdout, c.Stderr = w, w
+	c.Stdout, c.Stderr = outW, w
 	// In a group of its own: a terminal's Ctrl-C is for the lab, which ends it.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
@@ -157,6 +182,7 @@ func (p *program) startInHost() error {
 		runtime.LockOSThread()
 		err := c.Start()
 		w.Close()
+		outW.Close()
 		started <- err
 		if err == nil {
 			p.finish(endingOf(c.Wait(), c.ProcessState))
@@ -164,11 +190,30 @@ func (p *program) startInHost() error {
 	}()
 	if err := <-started; err != nil {
 		r.Close()
+		out.Close()
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(p.said, r)
-		r.Close()
+		for {
+			select {
+			case s := <-p.signals:
+				_ = c.Process.Signal(s) // one that has ended needs none
+			case <-p.over:
+				return
+			}
+		}
+	}()
+	var copies sync.WaitGroup
+	listen := func(from *os.File, to io.Writer) {
+		_, _ = io.Copy(to, from)
+		from.Close()
+	}
+	copies.Go(func() { listen(r, p.said) })
+	if p.out != nil {
+		copies.Go(func() { listen(out, io.MultiWriter(p.out, p.said)) })
+	}
+	go func() {
+		copies.Wait()
 		p.said.close()
 		close(p.quiet)
 	}()
@@ -200,8 +245,12 @@ func (p *program) startInGuest() error {
 	case <-time.After(p.spec.Ready.Within):
 		return errors.New("weft's agent does not answer in the virtual machine, so no program can be run there from outside (an image of one's own has to run the agent, see docs/lab-file.md)")
 	}
+	out := io.Writer(p.said)
+	if p.out != nil {
+		out = io.MultiWriter(p.out, p.said)
+	}
 	go func() {
-		r, err := agent.Run(g.session(), agent.Command{Argv: p.spec.Argv, Env: p.spec.Env, Stdout: p.said, Stderr: p.said})
+		r, err := agent.Run(g.session(), agent.Command{Argv: p.spec.Argv, Env: p.spec.Env, Stdout: out, Stderr: p.said, Signals: p.signals})
 		p.said.close()
 		close(p.quiet)
 		switch {
@@ -331,7 +380,7 @@ func (p *program) look(ctx context.Context, file string) (bool, error) {
 		code, _, err := g.ask(ctx, "test", "-e", file)
 		return code == 0, err
 	}
-	c := p.lab.programs.Enter(p.host, []string{"test", "-e", file})
+	c := p.lab.programs.Enter(p.host, []string{"test", "-e", file}, false)
 	var exit *exec.ExitError
 	if err := c.Run(); errors.As(err, &exit) {
 		return false, nil

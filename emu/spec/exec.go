@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -44,12 +45,13 @@ func (v *resolver) program(form *execForm) plan.Program {
 		p.Env = append(p.Env, e.Name+"="+string(e.Value))
 	}
 	if f.Ready != nil {
-		p.Ready = v.ready(f.Ready)
+		p.Ready = f.Ready.Resolve(v.Reader)
 	}
 	return p
 }
 
-func (v *resolver) ready(f *readyFile) plan.Ready {
+// Resolve works it out; faults are the reader's.
+func (f *readyFile) Resolve(v *yamlfile.Reader) plan.Ready {
 	r := plan.Ready{Within: defaultWithin}
 	count := 0
 	if f.Port != nil {

@@ -39,6 +39,10 @@ type execFile struct {
 
 func (execFile) Noun() string { return "a command" }
 
+// ReadyFile is readyFile for experiment files, which have it too.
+type ReadyFile = readyFile
+
+// readyFile says what is waited for after a command has started.
 type readyFile struct {
 	Port   *tcpPort    `yaml:"port,omitempty" jsonschema_description:"something in the host listens on this TCP port"`
 	Output *string     `yaml:"output,omitempty" jsonschema_description:"a line of the command's output matches this regular expression (RE2)"`
@@ -47,6 +51,7 @@ type readyFile struct {
 	Within *units.Time `yaml:"within,omitempty" jsonschema_description:"how long that may take, 1ms to 1h; default 1min"`
 }
 
+// Noun names it in messages.
 func (readyFile) Noun() string { return "ready" }
 
 // tcpPort is a port of TCP.

@@ -1,4 +1,5 @@
-// Package cell runs one cell of an experiment and gives the tables that it leaves behind.
+// Package cell runs one cell of an experiment in virtual time, and gives the tables that a
+// run leaves behind.
 package cell
 
 import (
@@ -6,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -36,7 +38,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
-	flows := newFlowTable(fb.FlowNames())
+	flows := NewFlowTable(fb.FlowNames())
 	fb.SetFlowSink(flows, true)
 	finish, err := record(fb, &j.Record)
 	if err != nil {
@@ -49,7 +51,11 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	if err = errors.Join(err, serr, fb.EndFlows(), failure); err != nil {
 		return nil, err
 	}
-	return slices.Concat(Tables(fb), flows.tables(), series), nil
+	programs, err := Programs(j.Real)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(Tables(fb), flows.Tables(), series, programs), nil
 }
 
 // follow tells how far a run has come until stop is called.
@@ -76,10 +82,14 @@ func follow(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress))
 	return func() { cancel(); <-done }
 }
 
-// seriesOf gives the series that a job wants of a plan; nil for none.
-func seriesOf(p *plan.Plan, want *experiment.Recording) (queues *fabric.Series, flows *fabric.FlowSeries, err error) {
+// SeriesOf gives the series that a job wants of a plan, by a clock; nil for none.
+func SeriesOf(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) (queues *fabric.Series, flows *fabric.FlowSeries, err error) {
+	wall, length := clock == experiment.Wall, p.Duration
+	if wall {
+		length = 0 // it ends with its programs
+	}
 	if len(want.Queues) > 0 {
-		queues = &fabric.Series{Every: want.Every, Length: p.Duration}
+		queues = &fabric.Series{Every: want.Every, Length: length, Wall: wall}
 		if queues.Ports, err = p.MatchPorts(want.Queues); err == nil {
 			err = queues.Check(p)
 		}
@@ -88,7 +98,7 @@ func seriesOf(p *plan.Plan, want *experiment.Recording) (queues *fabric.Series, 
 		}
 	}
 	if len(want.Flows) > 0 {
-		flows = &fabric.FlowSeries{Every: want.Every, Length: p.Duration, Flows: want.Flows}
+		flows = &fabric.FlowSeries{Every: want.Every, Length: length, Flows: want.Flows, Wall: wall}
 		if err := flows.Check(p); err != nil {
 			return nil, nil, fmt.Errorf("flows: %w", err)
 		}
@@ -96,15 +106,15 @@ func seriesOf(p *plan.Plan, want *experiment.Recording) (queues *fabric.Series, 
 	return queues, flows, nil
 }
 
-// Check judges what is to be recorded in a lab.
-func Check(p *plan.Plan, want *experiment.Recording) error {
-	_, _, err := seriesOf(p, want)
+// Check judges what is to be recorded in a lab by a clock.
+func Check(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) error {
+	_, _, err := SeriesOf(p, want, clock)
 	return err
 }
 
 // record begins the series that a job wants. Finish gives them as tables.
 func record(fb *fabric.Fabric, want *experiment.Recording) (finish func() (table.Bundle, error), err error) {
-	queues, flows, err := seriesOf(fb.Plan, want)
+	queues, flows, err := SeriesOf(fb.Plan, want, experiment.Virtual)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
@@ -125,12 +135,17 @@ func record(fb *fabric.Fabric, want *experiment.Recording) (finish func() (table
 	return func() (b table.Bundle, err error) {
 		for _, r := range all {
 			_, serr := r.Stop()
-			t, terr := table.ReadCSV(r.name, r.csv, textColumns...)
+			t, terr := ReadSeries(r.name, r.csv)
 			err = errors.Join(err, serr, terr)
 			b = append(b, t)
 		}
 		return b, err
 	}, nil
+}
+
+// ReadSeries reads a series of queues or flows as a run writes it.
+func ReadSeries(name string, csv io.Reader) (*table.Table, error) {
+	return table.ReadCSV(name, csv, textColumns...)
 }
 
 // textColumns are the columns of series that hold texts.

@@ -9,10 +9,10 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// flowTable is a sink that keeps records of flows of patterns as columns: those of the
+// FlowTable is a sink that keeps records of flows of patterns as columns: those of the
 // files that weft sim --flow-records writes, but for the ID. All flows are there; counted
 // is 1 for those that were born in the measurement window.
-type flowTable struct {
+type FlowTable struct {
 	names                                                       records.Names
 	traffic, from, to, state, failure, path                     []string
 	group, tag, size, counted, born, started, end, arrived, fct []float64
@@ -40,12 +40,13 @@ type group struct {
 	Counted bool    `json:"counted"` // all its flows were born in the measurement window
 }
 
-func newFlowTable(n records.Names) *flowTable {
-	return &flowTable{names: n, known: map[string]string{}, groups: map[groupKey]*group{}}
+// NewFlowTable makes a sink for a run whose records have those names.
+func NewFlowTable(n records.Names) *FlowTable {
+	return &FlowTable{names: n, known: map[string]string{}, groups: map[groupKey]*group{}}
 }
 
 // Put implements records.Sink.
-func (t *flowTable) Put(r *records.Record) error {
+func (t *FlowTable) Put(r *records.Record) error {
 	time := func(at units.Time, known bool) float64 {
 		if !known {
 			return table.Unknown
@@ -80,7 +81,7 @@ func (t *flowTable) Put(r *records.Record) error {
 }
 
 // shared is a text that is kept once.
-func (t *flowTable) shared(s string) string {
+func (t *FlowTable) shared(s string) string {
 	if have, ok := t.known[s]; ok {
 		return have
 	}
@@ -88,7 +89,7 @@ func (t *flowTable) shared(s string) string {
 	return s
 }
 
-func (t *flowTable) addToGroup(r *records.Record) {
+func (t *FlowTable) addToGroup(r *records.Record) {
 	if r.Group == 0 {
 		return
 	}
@@ -108,10 +109,10 @@ func (t *flowTable) addToGroup(r *records.Record) {
 }
 
 // Close implements records.Sink; there is nothing to do.
-func (t *flowTable) Close() error { return nil }
+func (t *FlowTable) Close() error { return nil }
 
-// tables gives the flows, and the groups in order of pattern and number.
-func (t *flowTable) tables() table.Bundle {
+// Tables gives the flows, and the groups in order of pattern and number.
+func (t *FlowTable) Tables() table.Bundle {
 	text := func(name string, v []string) table.Column { return table.Column{Name: name, Texts: orEmpty(v)} }
 	number := func(name string, v []float64) table.Column { return table.Column{Name: name, Numbers: orEmpty(v)} }
 	flows := &table.Table{Name: Flows, Columns: []table.Column{

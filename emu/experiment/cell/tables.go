@@ -3,14 +3,18 @@ package cell
 import (
 	"fmt"
 
+	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/emu/experiment/output"
 	"github.com/weftlab/weft/emu/experiment/table"
 	"github.com/weftlab/weft/emu/fabric"
+	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/records"
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// The tables that a run in virtual time leaves behind, beside those of its series. Columns
+// The tables that a run leaves behind, beside those of its series and programs. Columns
 // are those of the files that weft sim writes, and the counters of its report.
 const (
 	RunTable    = "run"       // one row: emulated_s, trace, and where all packets went
@@ -25,7 +29,7 @@ const (
 	FlowSeries  = "flow-series"
 )
 
-// TableNames are the names of all tables that a run can leave behind.
+// TableNames are the names of all tables that a run in virtual time can leave behind.
 func TableNames() []string {
 	return []string{RunTable, Ports, Classes, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}
 }
@@ -45,11 +49,13 @@ func Empty(name string) *table.Table {
 	case Transfers:
 		return table.Of[workload.TransferResult](name, nil)
 	case Flows:
-		return newFlowTable(records.Names{}).tables()[0]
+		return NewFlowTable(records.Names{}).Tables()[0]
 	case Groups:
-		return newFlowTable(records.Names{}).tables()[1]
+		return NewFlowTable(records.Names{}).Tables()[1]
 	case NICs:
 		return table.Of[counter](name, nil)
+	case experiment.LatenessTable:
+		return table.Of[lateness](name, nil)
 	}
 	return nil
 }
@@ -114,6 +120,49 @@ type counter struct {
 	Node    string `json:"node"`
 	Counter string `json:"counter"`
 	Value   uint64 `json:"value"`
+}
+
+// lateness is the row of the table of that name. Its times are emulated but those of the
+// machine.
+type lateness struct {
+	P50        float64 `json:"p50_us"`
+	P99        float64 `json:"p99_us"`
+	P999       float64 `json:"p999_us"`
+	Max        float64 `json:"max_us"`
+	Deliveries uint64  `json:"deliveries"` // to real hosts
+	Late       uint64  `json:"late"`       // of them later than the lab's limit
+	LateShare  float64 `json:"late_share"`
+	Kept       bool    `json:"kept"`
+	Stood      float64 `json:"stood_s"`  // for which emulated time stood still
+	Absent     float64 `json:"absent_s"` // for which the engine did not run, in real time
+	Dilation   int     `json:"dilation"`
+	CPU        float64 `json:"cpu_cores"`
+	EngineCPU  float64 `json:"engine_cpu_cores"`
+	Realtime   bool    `json:"realtime"` // the engine had SCHED_FIFO
+	Try        int     `json:"try"`      // the run that counts is the first, second and so on of the cell
+	Verdict    string  `json:"verdict"`
+}
+
+// Lateness gives the table that tells how well the machine kept up with a run, the one
+// that was made in a try from 1 on.
+func Lateness(t *report.Timing, try int) *table.Table {
+	us := func(x units.Time) float64 { return x.Seconds() * 1e6 }
+	l := &t.Lateness
+	return table.Of(experiment.LatenessTable, []lateness{{
+		P50: us(l.P50), P99: us(l.P99), P999: us(l.P999), Max: us(l.Max), Deliveries: l.Count, Late: l.Beyond, LateShare: float64(l.Share),
+		Kept: t.Kept(), Stood: t.Stood.Seconds(), Absent: t.Absent.Seconds(), Dilation: t.Dilation, CPU: t.CPU, EngineCPU: t.Engine,
+		Realtime: t.Realtime, Try: try, Verdict: t.Verdict(),
+	}})
+}
+
+// Programs gives the tables without rows that a cell has because of real programs, or
+// because others of its experiment run some; r may be nil.
+func Programs(r *experiment.Real) (table.Bundle, error) {
+	if r == nil {
+		return nil, nil
+	}
+	b, err := output.Empty(r.Programs)
+	return append(b, Empty(experiment.LatenessTable)), err
 }
 
 // Tables gives what a run that has ended left behind, but for flows of patterns. Tables

@@ -10,6 +10,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/weftlab/weft/emu/experiment"
+	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
@@ -122,6 +123,32 @@ func (byForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object", MinProperties: &one, MaxProperties: &one, AdditionalProperties: edges}}}
 }
 
+// readForm is a way to read output: the name of one, or a regular expression.
+type readForm struct {
+	format experiment.Format
+	regexpFile
+}
+
+// Decode reads either.
+func (f *readForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+	text, ok := yamlfile.ScalarText(n)
+	if !ok {
+		f.format = experiment.Regexp
+		r.Read(&f.regexpFile, n, what)
+		return
+	}
+	names := texts(experiment.Formats)
+	if !slices.Contains(names, text) {
+		r.FailAt(n, suggest.Hint(text, "they are", names)+"; of any other program a regular expression reads it: {regexp: 'took (?P<time_ms>[0-9.]+) ms'}", "%s: nobody reads the output of %q", what, text)
+	}
+	f.format = experiment.Format(text)
+}
+
+// Schema is that of either.
+func (readForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(texts(experiment.Formats)...), m.Of(reflect.TypeFor[regexpFile]())}}
+}
+
 // maxSeeds bounds the seeds of an experiment.
 const maxSeeds = 10_000
 
@@ -167,6 +194,16 @@ func (c *clock) UnmarshalText(b []byte) error { return oneOf(c, b, clocks) }
 
 // Schema is that of the words.
 func (clock) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(clocks...) }
+
+type late string
+
+var lates = []string{"fail", "keep"}
+
+// UnmarshalText reads fail or keep.
+func (l *late) UnmarshalText(b []byte) error { return oneOf(l, b, lates) }
+
+// Schema is that of the words.
+func (late) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(lates...) }
 
 type combine string
 

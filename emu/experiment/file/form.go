@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
 
+	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/yamlfile"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -16,21 +17,25 @@ import (
 // The types here are the experiment file as it is written. JSON Schema is made from them.
 
 type experimentFile struct {
-	Name    *string                    `yaml:"name,omitempty" jsonschema_description:"name of the experiment, at most 64 letters, digits, _ . -; default the file's name without extension"`
-	Title   *string                    `yaml:"title,omitempty" jsonschema_description:"one line about it"`
-	Lab     labForm                    `yaml:"lab" jsonschema_description:"the lab file, by its path beside this file, or the lab itself"`
-	Clock   *clock                     `yaml:"clock,omitempty" jsonschema_description:"virtual or wall; default virtual"`
-	Set     patches                    `yaml:"set,omitempty" jsonschema_description:"changes to the lab in all cells: path: value"`
-	Vary    yamlfile.Dict[factorForm]  `yaml:"vary,omitempty" jsonschema_description:"what varies: factors by name"`
-	Combine *combine                   `yaml:"combine,omitempty" jsonschema_description:"whether each level of a factor is run with each of the others (product), or the first with the first and so on (zip); default product"`
-	Seeds   *seeds                     `yaml:"seeds,omitempty" jsonschema_description:"how many seeds, from 1 on, or a list of them; default 1"`
-	Record  recordFile                 `yaml:"record,omitempty" jsonschema_description:"series that each run records"`
-	Measure yamlfile.Dict[measureForm] `yaml:"measure" jsonschema_description:"numbers that each cell is measured by, by name"`
-	Plot    yamlfile.Dict[plotFile]    `yaml:"plot,omitempty" jsonschema_description:"pictures, by name"`
-	Paper   []paperFile                `yaml:"paper,omitempty" jsonschema_description:"what a paper says of the measures"`
-	Expect  []string                   `yaml:"expect,omitempty" jsonschema_description:"what must hold of the means over the seeds: expressions in which a measure is a function of levels"`
-	Limit   limitFile                  `yaml:"limit,omitempty" jsonschema_description:"what a cell may take"`
-	Quick   *quickFile                 `yaml:"quick,omitempty" jsonschema_description:"a small form of the experiment, for --quick"`
+	Name     *string                    `yaml:"name,omitempty" jsonschema_description:"name of the experiment, at most 64 letters, digits, _ . -; default the file's name without extension"`
+	Title    *string                    `yaml:"title,omitempty" jsonschema_description:"one line about it"`
+	Lab      labForm                    `yaml:"lab" jsonschema_description:"the lab file, by its path beside this file, or the lab itself"`
+	Clock    yamlfile.OneOrMore[clock]  `yaml:"clock,omitempty" jsonschema_description:"virtual; wall, for real programs; or [wall, virtual] for both, which is a factor clock; default virtual"`
+	Set      patches                    `yaml:"set,omitempty" jsonschema_description:"changes to the lab in all cells: path: value"`
+	Vary     yamlfile.Dict[factorForm]  `yaml:"vary,omitempty" jsonschema_description:"what varies: factors by name"`
+	Combine  *combine                   `yaml:"combine,omitempty" jsonschema_description:"whether each level of a factor is run with each of the others (product), or the first with the first and so on (zip); default product"`
+	Seeds    *seeds                     `yaml:"seeds,omitempty" jsonschema_description:"how many seeds, from 1 on, or a list of them; default 1"`
+	Programs []programFile              `yaml:"programs,omitempty" jsonschema_description:"real programs that cells in wall-clock time run in the lab's hosts"`
+	Workload *bool                      `yaml:"workload,omitempty" jsonschema_description:"whether the lab's modelled traffic sends beside real programs; default false"`
+	Repeat   *int                       `yaml:"repeat,omitempty" jsonschema_description:"how often a cell in wall-clock time is run in which the machine does not keep up, 1 to 100; default 3"`
+	Late     *late                      `yaml:"late,omitempty" jsonschema_description:"what becomes of a cell with which the machine never kept up: it fails (fail), or counts with a mark (keep); default fail"`
+	Record   recordFile                 `yaml:"record,omitempty" jsonschema_description:"series that each run records"`
+	Measure  yamlfile.Dict[measureForm] `yaml:"measure" jsonschema_description:"numbers that each cell is measured by, by name"`
+	Plot     yamlfile.Dict[plotFile]    `yaml:"plot,omitempty" jsonschema_description:"pictures, by name"`
+	Paper    []paperFile                `yaml:"paper,omitempty" jsonschema_description:"what a paper says of the measures"`
+	Expect   []string                   `yaml:"expect,omitempty" jsonschema_description:"what must hold of the means over the seeds: expressions in which a measure is a function of levels"`
+	Limit    limitFile                  `yaml:"limit,omitempty" jsonschema_description:"what a cell may take"`
+	Quick    *quickFile                 `yaml:"quick,omitempty" jsonschema_description:"a small form of the experiment, for --quick"`
 }
 
 // Noun names it in messages.
@@ -42,6 +47,31 @@ type recordFile struct {
 	Queues yamlfile.OneOrMore[string] `yaml:"queues,omitempty" jsonschema_description:"ports that are sampled, such as s1:3 or 'leaf*:*'"`
 	Flows  yamlfile.OneOrMore[string] `yaml:"flows,omitempty" jsonschema_description:"queue pairs that are sampled, as --flow names them; '*' for all"`
 }
+
+// programFile is a real program.
+type programFile struct {
+	Name    string          `yaml:"name" jsonschema_description:"name of the program, in tables and messages; at most 64 letters, digits, _ . -"`
+	Host    string          `yaml:"host" jsonschema_description:"host of the lab that runs it"`
+	Command string          `yaml:"command" jsonschema_description:"the command, a text for /bin/sh"`
+	At      *units.Time     `yaml:"at,omitempty" jsonschema_description:"emulated time since the lab was up at which it starts; default 0s. Those of the same time start in their order"`
+	Server  bool            `yaml:"server,omitempty" jsonschema_description:"whether it serves others: it is ended, as by Ctrl-C, when all others have ended; default false"`
+	Dilated bool            `yaml:"dilated,omitempty" jsonschema_description:"whether it sees the lab's clock where the lab has a dilation, as weft exec --dilated; default false"`
+	Ready   *spec.ReadyFile `yaml:"ready,omitempty" jsonschema_description:"what is waited for before programs behind it start; default nothing"`
+	Limit   *units.Time     `yaml:"limit,omitempty" jsonschema_description:"emulated time that it may take, else the cell fails; default 300s"`
+	Read    *readForm       `yaml:"read,omitempty" jsonschema_description:"how its standard output becomes rows of a table: iperf3 (for iperf3 -J), ping, perftest, wrk, or {regexp: EXPRESSION}; default not at all"`
+}
+
+// Noun names it in messages.
+func (programFile) Noun() string { return "a program" }
+
+// regexpFile reads any output.
+type regexpFile struct {
+	Regexp string  `yaml:"regexp" jsonschema_description:"regular expression (RE2) with named groups, each a column of numbers; every match is a row. ^ and $ are the ends of lines"`
+	Table  *string `yaml:"table,omitempty" jsonschema_description:"table of the rows, which programs may share; default the program's name"`
+}
+
+// Noun names it in messages.
+func (regexpFile) Noun() string { return "a way to read output" }
 
 // limitFile is what a cell may take.
 type limitFile struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/cell"
+	"github.com/weftlab/weft/emu/experiment/table"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
@@ -44,7 +45,7 @@ func Parse(path string, src []byte, o Options) (*experiment.Experiment, error) {
 	if doc == nil {
 		return nil, r.Err()
 	}
-	v := &resolver{Reader: r, options: o, e: &experiment.Experiment{File: path, Text: src, Clock: experiment.Virtual, Quick: o.Quick}}
+	v := &resolver{Reader: r, options: o, e: &experiment.Experiment{File: path, Text: src, Quick: o.Quick}}
 	r.Read(&v.file, doc, "the file")
 	if err := r.Err(); err != nil {
 		return nil, err
@@ -67,7 +68,8 @@ type resolver struct {
 	options Options
 	e       *experiment.Experiment
 
-	levels [][]level // by factor
+	levels [][]level    // by factor
+	tables table.Bundle // without rows, of the real programs
 }
 
 // level is one of a factor: what it changes in the lab.
@@ -81,7 +83,9 @@ var (
 // resolve fills the experiment; the error is everything that is wrong.
 func (v *resolver) resolve() error {
 	v.header()
+	v.clocks()
 	v.factors()
+	v.programs()
 	v.seeds()
 	v.record()
 	if err := v.lab(); err != nil {
@@ -125,9 +129,6 @@ func (v *resolver) header() {
 			v.Fail(f, "say name: in the file", "the file's name %q cannot be the experiment's", base)
 		}
 	}
-	if f.Clock != nil {
-		e.Clock = experiment.Clock(*f.Clock)
-	}
 	if f.Limit.Time != nil {
 		e.Timeout = time.Duration(*f.Limit.Time / units.Nanosecond)
 	}
@@ -143,6 +144,9 @@ func (v *resolver) factors() {
 		name, form := &v.file.Vary[i].Name, &v.file.Vary[i].Value
 		if !identifierPattern.MatchString(*name) || *name == "bin" || *name == "seed" {
 			v.Fail(name, "letters, digits and _, but not bin or seed", "%q cannot be a factor's name", *name)
+		}
+		if v.e.Factor(*name) >= 0 {
+			v.Fail(name, "the clocks are a factor of that name already", "%q cannot be a factor's name", *name)
 		}
 		f := experiment.Factor{Name: *name}
 		var levels []level
@@ -176,6 +180,9 @@ func (v *resolver) factors() {
 		v.e.Factors, v.levels = append(v.e.Factors, f), append(v.levels, levels)
 	}
 	v.e.Zip = v.file.Combine != nil && *v.file.Combine == "zip"
+	if v.e.Zip && len(v.e.Clocks) > 1 {
+		v.Fail(v.file.Combine, "write combine: product, or give the experiments of the two clocks a file each", "two clocks are run with each combination of the other factors")
+	}
 	for _, f := range v.e.Factors {
 		if first := v.e.Factors[0]; v.e.Zip && len(f.Levels) != len(first.Levels) {
 			v.Fail(v.file.Combine, "give all factors as many levels, or write combine: product", "%s has %d levels, and %s %d", first.Name, len(first.Levels), f.Name, len(f.Levels))
@@ -298,15 +305,22 @@ func (v *resolver) cells() error {
 			if err != nil {
 				return fmt.Errorf("%w\nthis is the lab of %s", err, experiment.Describe(e.Factors, levels))
 			}
-			if err := cell.Check(p, &e.Record); err != nil {
+			clock := v.clockOf(levels)
+			if err := cell.Check(p, &e.Record, clock); err != nil {
 				v.Fail(&v.file.Record, "", "record: %v", err)
 				return v.Err()
 			}
-			e.Cells = append(e.Cells, experiment.Cell{Levels: levels, Seed: seed, Lab: []byte(text)})
+			e.Cells = append(e.Cells, experiment.Cell{Levels: levels, Seed: seed, Clock: clock, Lab: []byte(text)})
 			if i > 0 {
 				continue
 			}
-			if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 && e.Clock == experiment.Virtual {
+			if clock == experiment.Wall {
+				if v.checkHosts(p); v.Err() != nil {
+					return v.Err()
+				}
+				continue
+			}
+			if len(p.Flows)+len(p.Transfers)+len(p.Traffic) == 0 {
 				v.Fail(&v.file.Lab, "give the lab a workload, or set one", "nothing sends in the lab of %s", experiment.Describe(e.Factors, levels))
 				return v.Err()
 			}

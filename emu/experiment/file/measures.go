@@ -84,7 +84,7 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 
 // try takes a measure of tables without rows, which shows what does not fit together.
 func (v *resolver) try(m *experiment.Measure) error {
-	if t := cell.Empty(m.Of); t != nil && v.Err() == nil {
+	if t := v.empty(m.Of); t != nil && v.Err() == nil {
 		_, err := experiment.MeasureAll([]experiment.Measure{*m}, table.Bundle{t})
 		return err
 	}
@@ -94,9 +94,9 @@ func (v *resolver) try(m *experiment.Measure) error {
 // checkTable judges the name of a table and of its columns. Series have columns that depend
 // on the systems of the lab.
 func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) {
-	t := cell.Empty(*of)
-	if !slices.Contains(cell.TableNames(), *of) {
-		v.Fail(of, suggest.Hint(*of, "the tables are", cell.TableNames()), "there is no table %q", *of)
+	t := v.empty(*of)
+	if names := v.tableNames(); !slices.Contains(names, *of) {
+		v.Fail(of, suggest.Hint(*of, "the tables are", names), "there is no table %q", *of)
 		return
 	}
 	switch {
@@ -221,8 +221,8 @@ func (v *resolver) checkPlot(p *experiment.Plot, f *plotFile) {
 	}
 	if f.Of != nil && f.Column != nil {
 		v.checkTable(f.Of, f.Column, f.Where)
-		if t := cell.Empty(*f.Of); p.Kind == experiment.Time && t != nil {
-			v.Fail(f.Of, "draw queue-series or flow-series over time", "the table %s is not over time", *f.Of)
+		if t := v.empty(*f.Of); p.Kind == experiment.Time && t != nil && t.Column("time_s") == nil {
+			v.Fail(f.Of, "draw a table with a column time_s, such as queue-series or flow-series, over time", "the table %s is not over time", *f.Of)
 		}
 	}
 }

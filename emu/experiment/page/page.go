@@ -55,6 +55,6 @@ func Write(w io.Writer, r *experiment.Report, pictures []Picture) error {
 	}
 	return page.Execute(w, map[string]any{
 		"Report": r, "Pictures": pictures, "Measures": measures,
-		"Done": r.Count(experiment.Done), "Failed": r.Count(experiment.Failed), "Missing": r.Count(experiment.Missing),
+		"Done": r.Count(experiment.Done), "Failed": r.Count(experiment.Failed), "Missing": r.Count(experiment.Missing), "Late": r.CountLate(),
 	})
 }

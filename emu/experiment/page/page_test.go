@@ -18,7 +18,7 @@ func TestPage(t *testing.T) {
 	unknown := table.Number(table.Unknown)
 	r := &experiment.Report{
 		Name: "fct", Title: "FCT <b>of flows</b>", File: "fct.yaml", Text: "lab: <script>alert(1)</script>", LabName: "lab.yaml", LabText: "topology: {}",
-		Version: "weft v1", Command: "weft experiment fct.yaml", Clock: experiment.Virtual, Seeds: []uint64{1, 2},
+		Version: "weft v1", Command: "weft experiment fct.yaml", Clocks: []experiment.Clock{experiment.Virtual}, Seeds: []uint64{1, 2},
 		Factors:  []experiment.Factor{{Name: "system", Levels: []string{"a", "b"}}},
 		Measures: []experiment.Header{{Name: "fct", Title: "FCT", Unit: "fct_us", Of: "mean of fct_us of flows"}},
 		Summaries: []experiment.Summary{

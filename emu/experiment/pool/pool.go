@@ -22,24 +22,43 @@ import (
 
 // Pool runs jobs side by side.
 type Pool struct {
-	Size int // processes at a time, at least 1
+	Size int // processes at a time, at least 1; one of a job in wall-clock time runs alone
 	// Command is the program that runs a job and its arguments: the job comes to its
 	// standard input as JSON, its tables go to its standard output as a zip archive, and
 	// its progress to descriptor 3 as JSON, a line each.
 	Command []string
 	Env     []string // in place of this process's; nil: the same
+
+	alone sync.RWMutex // held to write by a job in wall-clock time, to read by others
 }
 
 // sampleEvery is how often the memory of a job is looked at.
 const sampleEvery = 100 * time.Millisecond
 
-// Run runs jobs, in their order as far as there is room.
+// Run runs jobs, in their order as far as there is room: first those in virtual time, then
+// those in wall-clock time one by one, since whatever runs beside one makes it late.
 func (p *Pool) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watcher) error {
+	var virtual, wall []int
+	for i := range jobs {
+		if jobs[i].Clock == experiment.Wall {
+			wall = append(wall, i)
+		} else {
+			virtual = append(virtual, i)
+		}
+	}
+	if err := p.run(ctx, jobs, virtual, p.Size, w); err != nil {
+		return err
+	}
+	return p.run(ctx, jobs, wall, 1, w)
+}
+
+// run runs some of the jobs, so many at a time.
+func (p *Pool) run(ctx context.Context, jobs []experiment.Job, some []int, size int, w experiment.Watcher) error {
 	var told sync.Mutex
 	tell := func(f func()) { told.Lock(); defer told.Unlock(); f() }
 	next := make(chan int)
 	var all sync.WaitGroup
-	for range min(p.Size, len(jobs)) {
+	for range min(size, len(some)) {
 		all.Go(func() {
 			for i := range next {
 				tell(func() { w.Started(i, "") })
@@ -51,7 +70,7 @@ func (p *Pool) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watc
 		})
 	}
 feed:
-	for i := range jobs {
+	for _, i := range some {
 		select {
 		case next <- i:
 		case <-ctx.Done():
@@ -63,8 +82,16 @@ feed:
 	return ctx.Err()
 }
 
-// RunOne runs a job; ended is false if ctx ended it.
+// RunOne runs a job; ended is false if ctx ended it. One in wall-clock time waits until all
+// others have ended, and others wait for its end.
 func (p *Pool) RunOne(ctx context.Context, j *experiment.Job, progress func(experiment.Progress)) (r experiment.Result, ended bool) {
+	if j.Clock == experiment.Wall {
+		p.alone.Lock()
+		defer p.alone.Unlock()
+	} else {
+		p.alone.RLock()
+		defer p.alone.RUnlock()
+	}
 	start := time.Now()
 	run, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -133,8 +160,11 @@ func (p *Pool) process(ctx context.Context, cancel context.CancelCauseFunc, j *e
 	return out.Bytes(), describe(err, log)
 }
 
-// describe says how a process ended: with what it panicked with, or the last line that it
-// said.
+// errorMark begins what weft says of an error, which may have several lines.
+const errorMark = "weft: "
+
+// describe says how a process ended: with what it panicked with, the last error that it
+// said, or the last line.
 func describe(err error, log *tail) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -150,8 +180,11 @@ func describe(err error, log *tail) error {
 			last = line
 		}
 	}
+	if i := strings.LastIndex("\n"+log.String(), "\n"+errorMark); i >= 0 {
+		last = strings.TrimSpace(log.String()[i+len(errorMark):])
+	}
 	if exit.Exited() && last != "" {
-		return errors.New(strings.TrimPrefix(last, "weft: "))
+		return errors.New(last)
 	}
 	return fmt.Errorf("its process ended: %w", err)
 }

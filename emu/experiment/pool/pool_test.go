@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "all is well")
 		fmt.Print("tables of ", j.Seed)
 	case "bad":
-		fmt.Fprintln(os.Stderr, "first line\nweft: the lab is bad")
+		fmt.Fprintln(os.Stderr, "weft: first line\nweft: the lab is bad\n  in two lines")
 		os.Exit(1)
 	case "crash":
 		panic("it crashed")
@@ -94,7 +96,7 @@ func TestPool(t *testing.T) {
 	if w.started != len(jobs) || w.ended != len(jobs) {
 		t.Errorf("%d started, %d ended of %d", w.started, w.ended, len(jobs))
 	}
-	for i, want := range []string{"", "the lab is bad", "it crashed: panic: it crashed", "", "it took longer than 1ms", "it took more than 100MiB of memory", ""} {
+	for i, want := range []string{"", "the lab is bad\n  in two lines", "it crashed: panic: it crashed", "", "it took longer than 1ms", "it took more than 100MiB of memory", ""} {
 		r := w.results[i]
 		switch {
 		case want == "" && (r.Err != nil || string(r.Tables) != fmt.Sprint("tables of ", jobs[i].Seed) || r.Log != "all is well\n" || w.progress[i].Hops != jobs[i].Seed):
@@ -106,6 +108,81 @@ func TestPool(t *testing.T) {
 	if log := w.results[2].Log; !strings.Contains(log, "panic: it crashed") {
 		t.Errorf("the log of the one that crashed: %q", log)
 	}
+}
+
+// TestWallAlone: jobs in wall-clock time run when all others have ended, one by one.
+func TestWallAlone(t *testing.T) {
+	var jobs []experiment.Job
+	for seed := range uint64(6) {
+		jobs = append(jobs, job("good", seed))
+		if seed%2 == 0 {
+			jobs[seed].Clock = experiment.Wall
+		}
+	}
+	w := &order{watcher: newWatcher()}
+	p := testPool(t)
+	p.Size = 3
+	if err := p.Run(t.Context(), jobs, w); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range w.events[:6] {
+		if jobs[e].Clock == experiment.Wall {
+			t.Errorf("event %d is of job %d, before all others have ended: %v", i, e, w.events)
+		}
+	}
+	if want := []int{0, 0, 2, 2, 4, 4}; !slices.Equal(w.events[6:], want) {
+		t.Errorf("the jobs in wall-clock time began and ended as %v, want %v", w.events[6:], want)
+	}
+}
+
+// TestRunOneAlone: who runs jobs one for one, as a worker of a cluster does, has those in
+// wall-clock time alone as well.
+func TestRunOneAlone(t *testing.T) {
+	p := testPool(t)
+	inside, most := 0, 0
+	var mu sync.Mutex
+	count := func(by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		inside += by
+		most = max(most, inside)
+	}
+	var all sync.WaitGroup
+	for seed := range uint64(6) {
+		all.Go(func() {
+			j := job("good", seed)
+			j.Clock = experiment.Wall
+			// Between its first word and its end nobody else says any.
+			r, ended := p.RunOne(t.Context(), &j, func(experiment.Progress) {
+				count(1)
+				time.Sleep(20 * time.Millisecond)
+				count(-1)
+			})
+			if r.Err != nil || !ended {
+				t.Errorf("%v, %v", r.Err, ended)
+			}
+		})
+	}
+	all.Wait()
+	if most != 1 {
+		t.Errorf("%d jobs in wall-clock time at once", most)
+	}
+}
+
+// order notes which jobs begin and end.
+type order struct {
+	*watcher
+	events []int
+}
+
+func (o *order) Started(job int, where string) {
+	o.events = append(o.events, job)
+	o.watcher.Started(job, where)
+}
+
+func (o *order) Ended(job int, r experiment.Result) {
+	o.events = append(o.events, job)
+	o.watcher.Ended(job, r)
 }
 
 // TestPoolInterrupted: jobs that did not end are not told of.
