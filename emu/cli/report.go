@@ -17,7 +17,7 @@ import (
 )
 
 func newReport() *cobra.Command {
-	var out, size string
+	var out, html, size string
 	var asJSON bool
 	var from, to units.Time
 	var o chart.Options
@@ -37,6 +37,7 @@ one kind are drawn into one picture.
   weft report f.csv -o flows.png --what goodput --flow 'incast*' --average 100us
   weft report before.csv after.csv -o delay.png --what delay --log-x
   weft report dcqcn.csv none.csv -o slowdown.png --what slowdown-by-size --log-y
+  weft report run.json q.csv t.csv --html run.html
 
 Of a series of queues --what is one of ` + strings.Join(series.QuantityNames(), ", ") + `,
 or a gauge in its columns, such as mark-probability;
@@ -51,14 +52,17 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 				return badInput(err)
 			}
 			format := strings.TrimPrefix(filepath.Ext(out), ".")
-			if out == "" {
+			if html != "" && (out != "" || asJSON) {
+				return badInput(errors.New("--html is a page in place of -o and --json"))
+			}
+			if out == "" && html == "" {
 				for _, name := range []string{"what", "average", "log-x", "log-y", "size"} {
 					if c.Flags().Changed(name) {
 						return badInput(fmt.Errorf("--%s is for a picture: add -o FILE.png or -o FILE.svg", name))
 					}
 				}
-			} else if format != "png" && format != "svg" {
-				return badInput(fmt.Errorf("-o %s: end the name in .png or .svg", out))
+			} else if out != "" && format != "png" && format != "svg" && format != "pdf" {
+				return badInput(fmt.Errorf("-o %s: end the name in .png, .svg or .pdf", out))
 			}
 			o.From, o.To = from, to
 			if to == 0 {
@@ -66,6 +70,9 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 			}
 			if from < 0 || o.To <= from {
 				return badInput(fmt.Errorf("--from %v is not before --to %v", from, to))
+			}
+			if html != "" {
+				return writePage(html, args, o)
 			}
 			r, err := chart.Open(args, o)
 			if err != nil {
@@ -83,7 +90,8 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 			return nil
 		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "draw into this file: .png or .svg")
+	c.Flags().StringVarP(&out, "output", "o", "", "draw into this file: .png, .svg or .pdf")
+	c.Flags().StringVar(&html, "html", "", "write one HTML page of all files, which may be of different kinds, also the report of weft sim --json")
 	c.Flags().StringVarP(&o.What, "what", "w", "", "what to draw; default queue or rate of a series, completion of records")
 	c.Flags().StringSliceVarP(&o.Ports, "port", "p", nil, "series: port, such as s1:3 or 'leaf*:*'; may be repeated. Default all")
 	c.Flags().StringVar(&o.Class, "class", "", "series: class, or '*', in place of the ports as a whole")

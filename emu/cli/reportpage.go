@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/weftlab/weft/emu/chart"
+	"github.com/weftlab/weft/emu/report"
+)
+
+// writePage writes one HTML page of what a run left: its report (weft sim --json), its
+// series and its records, each kind with its sums and its picture.
+func writePage(name string, files []string, o chart.Options) error {
+	groups, rest := chart.Group(files)
+	var sections []chart.Section
+	title := "weft"
+	for _, f := range rest {
+		r, err := readReport(f)
+		if err != nil {
+			return badInput(err)
+		}
+		var text bytes.Buffer
+		r.Write(&text)
+		title = r.Lab
+		sections = append(sections, chart.Section{Title: f, Text: text.String()})
+	}
+	for _, g := range groups {
+		r, err := chart.Open(g, o)
+		if err != nil {
+			return badInput(err)
+		}
+		p, note, err := r.Picture()
+		if err != nil {
+			p, note = nil, "no picture: "+err.Error()
+		}
+		var text bytes.Buffer
+		r.Write(&text)
+		if note != "" {
+			fmt.Fprintln(&text, note)
+		}
+		sections = append(sections, chart.Section{Title: strings.Join(g, ", "), Text: text.String(), Picture: p})
+	}
+	var page bytes.Buffer
+	if err := chart.WritePage(&page, title, sections); err != nil {
+		return err
+	}
+	return renameio.WriteFile(name, page.Bytes(), 0o666)
+}
+
+// readReport reads the report of a run as weft sim --json prints it.
+func readReport(name string) (*report.Report, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	r := &report.Report{}
+	if err := json.Unmarshal(data, r); err != nil || r.Lab == "" || r.Clock == "" {
+		return nil, fmt.Errorf("%s is neither a report (weft sim --json), a series nor records", name)
+	}
+	return r, nil
+}
