@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/weftlab/weft/emu/fabric"
@@ -14,6 +17,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/capture"
+	"github.com/weftlab/weft/traces/pauses"
 )
 
 type simFlags struct {
@@ -30,6 +34,7 @@ type simFlags struct {
 	pairs   bool
 	edges   bool
 	series  seriesFlags
+	stops   string // file of pauses
 	flows   flowRecordFlags
 }
 
@@ -79,6 +84,7 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 	c.Flags().BoolVar(&f.pairs, "qp", false, "show the queue pairs after the run; with --json they are in the report")
 	c.Flags().BoolVar(&f.edges, "edge", false, "show the flows of edge services after the run; with --json they are in the report")
 	f.series.add(c)
+	c.Flags().StringVar(&f.stops, "pause-records", "", "write a record of each pause (PFC, PAUSE) of each port to this file: .csv")
 	return c
 }
 
@@ -130,6 +136,9 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	finishFlows, err := f.recordFlows(p, fb)
 	if err != nil {
 		return err
+	}
+	if f.stops != "" {
+		fb.LogPauses()
 	}
 	finishCapture, err := f.capture(p, fb)
 	if err != nil {
@@ -186,6 +195,11 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	}
 	if err := f.records.write(r); err != nil {
 		return err
+	}
+	if f.stops != "" {
+		if err := writePauses(f.stops, fb.PauseLog()); err != nil {
+			return err
+		}
 	}
 	if f.write != "-" { // else standard output is the capture's
 		if err := f.print(r); err != nil {
@@ -264,7 +278,19 @@ func (f *simFlags) check() error {
 	if f.write == "" && (f.snap != 0 || f.filter != "") {
 		return badInput(errors.New("--snaplen and --filter are for a capture: add --write and --port"))
 	}
+	if f.stops != "" && filepath.Ext(f.stops) != ".csv" {
+		return badInput(fmt.Errorf("--pause-records %s: end the name in .csv", f.stops))
+	}
 	return f.records.check()
+}
+
+// writePauses writes the pauses of a run.
+func writePauses(name string, all []pauses.Record) error {
+	var b bytes.Buffer
+	if err := pauses.WriteCSV(&b, all); err != nil {
+		return err
+	}
+	return renameio.WriteFile(name, b.Bytes(), 0o666)
 }
 
 // capture starts the capture that the flags ask for. The returned function

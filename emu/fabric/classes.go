@@ -47,7 +47,7 @@ func (f *Fabric) addClasses(n int) {
 				return newPoint(k.Mark, f.pointEnv(n, i, k.Name, wake))
 			},
 			MAC:   f.controlMAC(n, i),
-			Storm: f.storm(shard, n, i),
+			Storm: f.storm(shard, n, i), Paused: notePause(shard, n, i),
 		})
 	}
 }

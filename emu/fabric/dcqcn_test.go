@@ -70,7 +70,7 @@ func TestTwoFlowsConverge(t *testing.T) {
 			fmt.Fprintf(&log, " %.1f/%.1f", g["first"], g["second"])
 		}
 		q := status(t, f, "s1:h3")
-		n, _ := pauses(f)
+		n, _ := pauseTotals(f)
 		t.Logf("%s: the link is full after %v, shares are even after %v, then Jain %.4f; queue mean %.0f KB, max %.0f KB; Gb/s of each by ms:%s",
 			c.preset, full, even, jain(first, second), q.QueueMean/1e3, float64(q.QueueMax)/1e3, log.String())
 		if full == 0 || full > c.full || even > c.even || jain(first, second) < c.fairness {
@@ -149,7 +149,7 @@ func TestIncastsRestWithShortQueues(t *testing.T) {
 			rates = append(rates, 8e-9*float64(r.Received-before[i].Received)/0.02)
 			sum += rates[i]
 		}
-		n, _ := pauses(f)
+		n, _ := pauseTotals(f)
 		t.Logf("%d senders: %.2f Gb/s of %.2f, Jain %.4f; queue mean %.0f KB, p99 %.0f KB", k, sum, lineGoodput, jain(rates...), mean, queues[len(queues)*99/100])
 		if sum < 0.95*lineGoodput || jain(rates...) < 0.95 || mean < 10 || mean > 110 || queues[len(queues)*99/100] > 300 || n > 0 || f.Accounts().Dropped > 0 {
 			t.Errorf("%d senders: %.2f Gb/s, Jain %.4f, queue mean %.0f KB, %d pauses, %d drops", k, sum, jain(rates...), mean, n, f.Accounts().Dropped)
@@ -167,7 +167,7 @@ func settled(t *testing.T, file string, seed int, from, until units.Time, change
 	if d := f.Accounts().Dropped; d > 0 {
 		t.Errorf("%s, seed %d: %d packets dropped", file, seed, d)
 	}
-	n, _ = pauses(f)
+	n, _ = pauseTotals(f)
 	return g, n
 }
 

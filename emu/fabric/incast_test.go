@@ -33,7 +33,7 @@ func incastRow(t *testing.T, file string, changes ...string) row {
 		dropped: f.Accounts().Dropped, retransmitted: sums.Retransmitted, timeouts: sums.Timeouts, marked: f.Accounts().Marked, cnps: sums.CNPs,
 		mean: q.QueueMean / 1e3, most: float64(q.QueueMax) / 1e3,
 	}
-	r.pauses, _ = pauses(f)
+	r.pauses, _ = pauseTotals(f)
 	var rates []float64
 	for _, x := range f.Transfers() {
 		switch rate := float64(x.Goodput) / 1e9; x.Transfer {

@@ -73,7 +73,7 @@ workload:
 				for _, r := range all {
 					got[r.Tag] = r
 				}
-				pauses, _ := pauses(separate)
+				pauses, _ := pauseTotals(separate)
 				if n := f.Carriers(); n.QueuePairs != 16 || (cc == "none" || cc == "dcqcn") && verb == workload.Write && pauses == 0 {
 					t.Errorf("%d queue pairs for 16 flows, 8 at a time; %d pauses", n.QueuePairs, pauses)
 				}

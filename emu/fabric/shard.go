@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/outage"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pauses"
 	"github.com/weftlab/weft/traces/records"
 )
 
@@ -26,6 +27,8 @@ type Shard struct {
 	out []*links.Mailbox // by shard; nil for itself
 	in  []*links.Mailbox
 	far []*packet.Pool // of all shards
+
+	pauses pauses.Log
 
 	standing standing
 }

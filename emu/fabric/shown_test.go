@@ -59,9 +59,9 @@ func jain(x ...float64) float64 {
 	return sum * sum / squares / float64(len(x))
 }
 
-// pauses counts the pause frames that came to all ports, and the time for which
+// pauseTotals counts the pause frames that came to all ports, and the time for which
 // they paused a class.
-func pauses(f *Fabric) (n uint64, paused units.Time) {
+func pauseTotals(f *Fabric) (n uint64, paused units.Time) {
 	for _, p := range f.Status() {
 		for _, c := range p.Classes {
 			n += c.PauseRx

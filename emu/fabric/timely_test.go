@@ -41,7 +41,7 @@ func TestTwoFlowsOfTIMELY(t *testing.T) {
 		runTo(t, f, 150*ms)
 		g := goodputs(t, f, 200*ms)
 		q := status(t, f, "s1:h3")
-		n, _ := pauses(f)
+		n, _ := pauseTotals(f)
 		t.Logf("%s: %.2f and %.2f Gb/s of %.2f; queue mean %.1f KB, max %.1f KB", c.preset, g["first"], g["second"], line, q.QueueMean/1e3, float64(q.QueueMax)/1e3)
 		if sum := g["first"] + g["second"]; sum < c.full*line || jain(g["first"], g["second"]) < c.fairness {
 			t.Errorf("%s: %.2f and %.2f Gb/s of %.2f", c.preset, g["first"], g["second"], line)

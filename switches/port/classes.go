@@ -121,6 +121,9 @@ type ClassEnv struct {
 	MAC   wire.MAC // the source of the port's MAC control frames
 	// Storm is told when a watchdog begins and ceases to give up a class. May be nil.
 	Storm func(now units.Time, prio uint8, begins bool)
+	// Paused is told when a pause of a class by the peer begins and when it ends. May be
+	// nil.
+	Paused func(now units.Time, prio uint8, begins bool)
 }
 
 // SetClasses gives the port a queue for each class, in place of its single

@@ -20,6 +20,9 @@ type flowControl struct {
 	tx    *pfc.Sender
 	mac   wire.MAC // the source of the port's MAC control frames
 	storm func(now units.Time, prio uint8, begins bool)
+
+	paused func(now units.Time, prio uint8, begins bool)
+	was    uint8 // classes that were paused when paused was told last
 }
 
 func (f *flowControl) start(p *Port, env ClassEnv) {
@@ -36,7 +39,7 @@ func (f *flowControl) start(p *Port, env ClassEnv) {
 			dogs[i] = g.Watchdog
 		}
 	}
-	f.port, f.mac, f.storm = p, env.MAC, env.Storm
+	f.port, f.mac, f.storm, f.paused = p, env.MAC, env.Storm, env.Paused
 	f.rx, f.tx = pfc.NewReceiver(dogs), pfc.NewSender(p.classes.Pause != nil, config)
 	f.timer = env.Engine.NewTimer(f)
 }
@@ -130,6 +133,7 @@ func (p *Port) takeControl(now units.Time, k *packet.Packet) {
 // permit goes by what the receiver of flow control now says.
 func (p *Port) permit(now units.Time) {
 	c := p.classes
+	c.flow.changed(now)
 	c.blocked, c.dropping = c.flow.rx.Blocked(), c.flow.rx.Dropping()
 	c.flow.arm()
 	if p.freeAt <= now {
@@ -137,6 +141,18 @@ func (p *Port) permit(now units.Time) {
 	} else {
 		p.armNext()
 	}
+}
+
+// changed tells of the pauses that have begun or ended.
+func (f *flowControl) changed(now units.Time) {
+	is := f.rx.Paused()
+	if f.paused != nil {
+		for m := is ^ f.was; m != 0; m &= m - 1 {
+			prio := uint8(bits.TrailingZeros8(m))
+			f.paused(now, prio, is&(1<<prio) != 0)
+		}
+	}
+	f.was = is
 }
 
 // backlog tells the receiver which classes have packets that wait.

@@ -38,6 +38,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	}
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
+	fb.LogPauses()
 	flows := NewFlowTable(fb.FlowNames())
 	fb.SetFlowSink(flows, true)
 	finish, err := record(fb, &j.Record)

@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pauses"
 	"github.com/weftlab/weft/traces/records"
 	"github.com/weftlab/weft/traces/workload"
 )
@@ -20,6 +21,7 @@ const (
 	RunTable    = "run"       // one row: emulated_s, trace, and where all packets went
 	Ports       = "ports"     // a row for each port: counters
 	Classes     = "classes"   // a row for each class of a port: counters, pauses
+	Pauses      = "pauses"    // a row for each pause of a class of a port by its peer: weft sim --pause-records
 	Streams     = "streams"   // a row for each flow of UDP packets: weft sim --flows
 	Transfers   = "transfers" // a row for each RDMA transfer: weft sim --transfers
 	Flows       = "flows"     // a row for each flow of patterns: weft sim --flow-records
@@ -31,7 +33,7 @@ const (
 
 // TableNames are the names of all tables that a run in virtual time can leave behind.
 func TableNames() []string {
-	return []string{RunTable, Ports, Classes, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}
+	return []string{RunTable, Ports, Classes, Pauses, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}
 }
 
 // Empty gives a table without rows, for its columns; nil for series, whose columns depend
@@ -44,6 +46,8 @@ func Empty(name string) *table.Table {
 		return table.Of[port](name, nil)
 	case Classes:
 		return table.Of[class](name, nil)
+	case Pauses:
+		return table.Of[pauses.Record](name, nil)
 	case Streams:
 		return table.Of[workload.Result](name, nil)
 	case Transfers:
@@ -202,6 +206,6 @@ func Tables(fb *fabric.Fabric) table.Bundle {
 			Emulated: now.Seconds(), Trace: fmt.Sprintf("%016x", fb.Trace()), Seed: fb.Plan.Seed, Deadlocks: len(fb.Deadlocks()), Entered: a.Entered, Originated: a.Originated,
 			Delivered: a.Delivered, Consumed: a.Consumed, Dropped: a.Dropped, Marked: a.Marked, Trimmed: a.Trimmed, Held: a.Held,
 		}}),
-		table.Of(Ports, ports), table.Of(Classes, classes), table.Of(Streams, fb.Results()), table.Of(Transfers, fb.Transfers()), table.Of(NICs, counters),
+		table.Of(Ports, ports), table.Of(Classes, classes), table.Of(Pauses, fb.PauseLog()), table.Of(Streams, fb.Results()), table.Of(Transfers, fb.Transfers()), table.Of(NICs, counters),
 	}
 }

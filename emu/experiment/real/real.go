@@ -98,6 +98,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 		return nil, nil, err
 	}
 	rec.begin(l)
+	l.Fabric().LogPauses()
 	flows := cell.NewFlowTable(l.Fabric().FlowNames())
 	l.SinkFlows(flows, true, flows.Close, func(*report.Report) {})
 	c := &crew{lab: l, dilation: p.Dilation, programs: j.Real.Programs, env: j.Real.Env}

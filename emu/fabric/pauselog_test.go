@@ -1,0 +1,77 @@
+package fabric
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pauses"
+)
+
+// TestPauseLog: the pauses that are recorded are those that counters count, to the time,
+// whatever the number of shards.
+func TestPauseLog(t *testing.T) {
+	var first []pauses.Record
+	for _, shards := range []int{1, 2, 4} {
+		f, err := NewSharded(labFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), shards)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.LogPauses()
+		runTo(t, f, units.Never)
+		all := f.PauseLog()
+		sum := map[string]float64{}
+		for _, r := range all {
+			if r.Class != "roce" || r.Priority != 3 || r.Peer == "" || r.Node == "" || !r.Ended || r.End <= r.Start {
+				t.Fatalf("%+v", r)
+			}
+			sum[r.Port] += r.End - r.Start
+		}
+		paused := 0
+		for _, s := range f.Status() {
+			for _, c := range s.Classes {
+				if c.PausedTime == 0 {
+					continue
+				}
+				paused++
+				if math.Abs(sum[s.Name]-c.PausedTime.Seconds()) > 1e-11 {
+					t.Errorf("%d shards: %s was paused for %v, by its records %gs", shards, s.Name, c.PausedTime, sum[s.Name])
+				}
+			}
+		}
+		if paused != len(sum) || paused < 3 {
+			t.Errorf("%d shards: %d ports were paused, %d have records", shards, paused, len(sum))
+		}
+		if first == nil {
+			first = all
+		} else if diff := cmp.Diff(first, all); diff != "" {
+			t.Errorf("%d shards give other records (-1 shard):\n%s", shards, diff)
+		}
+	}
+}
+
+// TestPauseLogOfRunThatEnds: a pause that has not ended lasts to the end of the run; without
+// LogPauses nothing is kept.
+func TestPauseLogOfRunThatEnds(t *testing.T) {
+	for _, log := range []bool{true, false} {
+		f := New(labFile(t, "scripts/labs/incast-pfc.yaml", 1))
+		if log {
+			f.LogPauses()
+		}
+		runTo(t, f, 500*units.Microsecond)
+		open := 0
+		for _, r := range f.PauseLog() {
+			if !r.Ended {
+				open++
+				if math.Abs(r.End-500e-6) > 1e-12 {
+					t.Errorf("%+v", r)
+				}
+			}
+		}
+		if log != (open > 0) {
+			t.Errorf("%v: %d pauses that have not ended", log, open)
+		}
+	}
+}
