@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/yamlfile"
 )
@@ -21,6 +23,17 @@ func ParsePatched(filename string, src []byte, seed uint64, patches []Patch) (p 
 	if doc == nil {
 		return nil, "", r.Err()
 	}
+	return parsePatched(r, doc, seed, patches)
+}
+
+// ParsePatchedValue is ParsePatched for a lab that is a part of another file: errors are of
+// that file. Filename gives the lab its name where it has none.
+func ParsePatchedValue(filename string, lab yamlfile.Value, seed uint64, patches []Patch) (p *plan.Plan, text string, err error) {
+	r := newReader(filename, nil)
+	return parsePatched(r, r.Adopt(lab), seed, patches)
+}
+
+func parsePatched(r *yamlfile.Reader, doc ast.Node, seed uint64, patches []Patch) (p *plan.Plan, text string, err error) {
 	for i := range patches {
 		r.Patch(doc, patches[i].Path, patches[i].Value, patches[i].At)
 	}

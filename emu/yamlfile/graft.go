@@ -63,19 +63,26 @@ func (r *Reader) where(at *token.Token) (file string, line, column int, source s
 // value of null takes the key away. What is wrong is reported at the place at, of the file
 // that value is from.
 func (r *Reader) Patch(doc ast.Node, path string, value, at Value) {
-	for t := range tokensOf(value.node) {
-		r.foreign[t] = value.from
-	}
+	value.node = r.Adopt(value)
 	for t := range tokensOf(at.node) {
 		r.foreign[t] = at.from
 	}
-	maps.Copy(r.anchors, value.from.anchors)
 	steps, err := splitPath(path)
 	if err != nil {
 		r.FailAt(at.node, "write for example topology.kinds.link.rate or workload[0].poisson.rate", "%q is no path: %v", path, err)
 		return
 	}
-	r.patch(doc, steps, path, clone(value.node), at.node)
+	r.patch(doc, steps, path, value.node, at.node)
+}
+
+// Adopt makes a value of another file a part of this one: a copy, which can be patched, and
+// whose nodes keep their places in their own file.
+func (r *Reader) Adopt(v Value) ast.Node {
+	for t := range tokensOf(v.node) {
+		r.foreign[t] = v.from
+	}
+	maps.Copy(r.anchors, v.from.anchors)
+	return clone(v.node)
 }
 
 // step is a key of a mapping, or the index of a list's entry.

@@ -189,6 +189,9 @@ func syntaxHint(line string) string {
 	if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
 		return "indent with spaces: YAML does not allow tabs"
 	}
+	if strings.Contains(line, "({") {
+		return "put an expression in quotes: 'fct({system: \"a\"}) < 2'"
+	}
 	if key := colonKey.FindStringSubmatch(line); key != nil {
 		return fmt.Sprintf("write a key with a colon in quotes: %q", key[1])
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/cell"
 	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 	"github.com/weftlab/weft/emu/suggest"
 	"github.com/weftlab/weft/emu/yamlfile"
@@ -283,6 +284,14 @@ func (v *resolver) lab() error {
 	return v.Err()
 }
 
+// parseLab reads the lab with patches.
+func (v *resolver) parseLab(seed uint64, patches []spec.Patch) (*plan.Plan, string, error) {
+	if inline := v.file.Lab.inline; inline != nil {
+		return spec.ParsePatchedValue(v.e.Lab, inline.Value, seed, patches)
+	}
+	return spec.ParsePatched(v.e.Lab, v.e.LabText, seed, patches)
+}
+
 // cells makes the lab of each cell, and tells what is wrong with the first that is not
 // good.
 func (v *resolver) cells() error {
@@ -301,7 +310,7 @@ func (v *resolver) cells() error {
 			patches = append(patches, v.levels[f][l]...)
 		}
 		for i, seed := range e.Seeds {
-			p, text, err := spec.ParsePatched(e.Lab, e.LabText, seed, patches)
+			p, text, err := v.parseLab(seed, patches)
 			if err != nil {
 				return fmt.Errorf("%w\nthis is the lab of %s", err, experiment.Describe(e.Factors, levels))
 			}
