@@ -189,7 +189,7 @@ func TestNICsStaySilent(t *testing.T) {
 	weft := needReal(t)
 	l := newLab(t, weft, t.TempDir(), fmt.Sprintf(inBothClocks, 1))
 	o, e, code := l.run("up", "--for", "50ms", "--json", l.file)
-	if code != 0 || !strings.Contains(e, "7 modelled flows and transfers") || strings.Contains(o, `"transfer"`) {
+	if code != 0 || !strings.Contains(e, "7 modelled flows, transfers and patterns") || strings.Contains(o, `"transfer"`) {
 		t.Errorf("exit code %d\n%s%s", code, e, o)
 	}
 	leavesNothing(t, l.name)
