@@ -45,11 +45,12 @@ const (
 	Ping     Format = "ping"     // of iputils' ping
 	Perftest Format = "perftest" // of ib_write_bw, ib_send_lat and so on
 	Wrk      Format = "wrk"      // of wrk, with --latency or without
+	Memaslap Format = "memaslap" // of memaslap, with -S or without
 	Regexp   Format = "regexp"   // of any program
 )
 
 // Formats are those that have a name in an experiment file.
-var Formats = []Format{Iperf3, Ping, Perftest, Wrk}
+var Formats = []Format{Iperf3, Ping, Perftest, Wrk, Memaslap}
 
 // LatenessTable is the table that tells whether the machine kept up with a cell in
 // wall-clock time: one row with the columns LatenessKept, 1 or 0, and LatenessVerdict,

@@ -58,7 +58,7 @@ type programFile struct {
 	Dilated bool            `yaml:"dilated,omitempty" jsonschema_description:"whether it sees the lab's clock where the lab has a dilation, as weft exec --dilated; default false"`
 	Ready   *spec.ReadyFile `yaml:"ready,omitempty" jsonschema_description:"what is waited for before programs behind it start; default nothing"`
 	Limit   *units.Time     `yaml:"limit,omitempty" jsonschema_description:"emulated time that it may take, else the cell fails; default 300s"`
-	Read    *readForm       `yaml:"read,omitempty" jsonschema_description:"how its standard output becomes rows of a table: iperf3 (for iperf3 -J), ping, perftest, wrk, or {regexp: EXPRESSION}; default not at all"`
+	Read    *readForm       `yaml:"read,omitempty" jsonschema_description:"how its standard output becomes rows of a table: iperf3 (for iperf3 -J), ping, perftest, wrk, memaslap, or {regexp: EXPRESSION}; default not at all"`
 }
 
 // Noun names it in messages.

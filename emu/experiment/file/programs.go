@@ -143,7 +143,7 @@ func (v *resolver) reading(p *experiment.Program, f *readForm) {
 	if !namePattern.MatchString(p.Read.Table) {
 		v.Fail(f.Table, "at most 64 letters, digits, _ . -", "%q cannot be a table's name", p.Read.Table)
 	}
-	taken := append(cell.TableNames(), experiment.LatenessTable, output.Iperf3, output.Iperf3Intervals, output.Ping, output.Perftest, output.Wrk)
+	taken := append(cell.TableNames(), experiment.LatenessTable, output.Iperf3, output.Iperf3Intervals, output.Ping, output.Perftest, output.Wrk, output.Memaslap)
 	if slices.Contains(taken, p.Read.Table) {
 		place := any(&f.Regexp)
 		if f.Table != nil {

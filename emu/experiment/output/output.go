@@ -1,5 +1,5 @@
 // Package output reads what real programs say: it makes tables of the output of iperf3,
-// ping, perftest and wrk, and of any program by a regular expression. Columns are known
+// ping, perftest, wrk and memaslap, and of any program by a regular expression. Columns are known
 // before a program runs. Times and rates are those that the program tells.
 package output
 
@@ -20,6 +20,7 @@ const (
 	Ping            = "ping"             // a row for each request
 	Perftest        = "perftest"         // a row for each size of messages
 	Wrk             = "wrk"              // a row for each run
+	Memaslap        = "memaslap"         // likewise
 )
 
 // source is the program that a row is of.
@@ -32,7 +33,7 @@ type source struct {
 type reader func(s source, text []byte) (table.Bundle, error)
 
 var readers = map[experiment.Format]reader{
-	experiment.Iperf3: readIperf3, experiment.Ping: readPing, experiment.Perftest: readPerftest, experiment.Wrk: readWrk,
+	experiment.Iperf3: readIperf3, experiment.Ping: readPing, experiment.Perftest: readPerftest, experiment.Wrk: readWrk, experiment.Memaslap: readMemaslap,
 }
 
 // errNothing is an output in which nothing is to be read.
@@ -88,6 +89,8 @@ func empty(r *experiment.Reading) (table.Bundle, error) {
 		return table.Bundle{table.Of[perfRow](Perftest, nil)}, nil
 	case experiment.Wrk:
 		return table.Bundle{table.Of[wrkRow](Wrk, nil)}, nil
+	case experiment.Memaslap:
+		return table.Bundle{table.Of[memaslapRow](Memaslap, nil)}, nil
 	case experiment.Regexp:
 		e, err := compile(r)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // The files of testdata are what the programs said in a lab of two hosts with links of
 // 100 Mb/s and a delay of 200 us, some of them with a loss of 2% (Debian 12: iperf 3.12,
-// iputils 20221126, perftest 6.06, wrk 4.1.0).
+// iputils 20221126, perftest 6.06, wrk 4.1.0, memcaslap of libmemcached 1.1.4).
 
 func read(t *testing.T, format experiment.Format, file string) (table.Bundle, error) {
 	t.Helper()
@@ -117,6 +117,16 @@ func TestNumbers(t *testing.T) {
 		{"wrk.txt", Wrk, "goodput_bps", []float64{1.29 * 8 * (1 << 20)}},
 		{"wrk.txt", Wrk, "status_errors", []float64{0}},
 		{"wrk-missing.txt", Wrk, "status_errors", []float64{527}},
+		{"memaslap.txt", Memaslap, "operations", []float64{207242}},
+		{"memaslap.txt", Memaslap, "operation_rate", []float64{103609}},
+		{"memaslap.txt", Memaslap, "gets", []float64{186514}},
+		{"memaslap.txt", Memaslap, "sets", []float64{20728}},
+		{"memaslap.txt", Memaslap, "goodput_bps", []float64{207189688 * 4}},
+		{"memaslap.txt", Memaslap, "latency_mean_us", []float64{nan}},
+		{"memaslap-statistics.txt", Memaslap, "latency_mean_us", []float64{94}},
+		{"memaslap-statistics.txt", Memaslap, "latency_max_us", []float64{9823}},
+		{"memaslap-statistics.txt", Memaslap, "latency_stddev_us", []float64{96.5}},
+		{"memaslap-statistics.txt", Memaslap, "operations", []float64{169136}},
 		{"wrk-missing.txt", Wrk, "latency_p50_us", []float64{nan}},
 	} {
 		format := experiment.Format(strings.TrimSuffix(c.table, "-intervals"))
