@@ -244,7 +244,7 @@ func TestReport(t *testing.T) {
 	var text, first bytes.Buffer
 	r.WriteText(&text)
 	for _, want := range []string{
-		"12 cells, 3 seeds", "FCT: mean of fct_us of flows\n", "system  load  mean", "10.2us   ± 248ns  3  10us   1.02   Fig. 3, read off",
+		"12 cells, 3 seeds", "FCT: mean of fct_us of flows\n", "system  load  mean", "10.2us   ± 250ns  3  10us   1.02   Fig. 3, read off",
 		"0B..1KB", "1 of 12 cells FAILED\n  system=b load=80% seed=3: it took longer than 1s", "FAILS  fct(", "fct(system=a load=50%) is 10.2us, fct(system=b load=50%) is 20.2us",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -150,15 +150,11 @@ func (r *Report) trimColumn(content any) string {
 	return fmt.Sprint(content, "\t")
 }
 
-// Units of what reports print briefly.
-var (
-	sizeUnits = []units.Prefix{{Name: "TB", Per: 1e12}, {Name: "GB", Per: 1e9}, {Name: "MB", Per: 1e6}, {Name: "KB", Per: 1e3}, {Name: "B", Per: 1}}
-	spanUnits = []units.Prefix{{Name: "s", Per: 1e6}, {Name: "ms", Per: 1e3}, {Name: "us", Per: 1}, {Name: "ns", Per: 1e-3}, {Name: "ps", Per: 1e-6}}
-	rateUnits = []units.Prefix{{Name: "Tbps", Per: 1e12}, {Name: "Gbps", Per: 1e9}, {Name: "Mbps", Per: 1e6}, {Name: "Kbps", Per: 1e3}, {Name: "bps", Per: 1}}
-)
+// spanUnits are of what is counted in microseconds.
+var spanUnits = []units.Prefix{{Name: "s", Per: 1e6}, {Name: "ms", Per: 1e3}, {Name: "us", Per: 1}, {Name: "ns", Per: 1e-3}, {Name: "ps", Per: 1e-6}}
 
 // size prints bytes to three digits.
-func size(b float64) string { return units.Brief(b, 3, sizeUnits) }
+func size(b float64) string { return units.Brief(b, 3, units.InBytes) }
 
 // Span prints a time to three digits.
 func Span(t units.Time) string { return micros(t.Micros()) }
@@ -172,7 +168,7 @@ func micros(us float64) string {
 }
 
 // Rate prints bits per second to four digits.
-func Rate(bps float64) string { return units.Brief(bps, 4, rateUnits) }
+func Rate(bps float64) string { return units.Brief(bps, 4, units.InBitsPerSecond) }
 
 // maxFlows is how many flows a report shows to people.
 const maxFlows = 20

@@ -11,6 +11,13 @@ type Prefix struct {
 	Per  float64 // above 0
 }
 
+// The units of quantities, for Brief.
+var (
+	InSeconds       = []Prefix{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"ps", 1e-12}}
+	InBytes         = []Prefix{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1}}
+	InBitsPerSecond = []Prefix{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"Kbps", 1e3}, {"bps", 1}}
+)
+
 // Brief prints v to n significant digits in the largest of the units that leaves a
 // whole number in front: 999,999 B are "1MB", not "1e+03KB". The units come largest
 // first. What is less than a hundredth of the smallest unit has no digit that anybody

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 )
 
 // Statistic sums a list of numbers up in one.
@@ -36,8 +39,8 @@ func (s Statistic) Of(numbers []float64) float64 {
 
 var statistics = []Statistic{
 	{"count", func(x []float64) float64 { return float64(len(x)) }, false},
-	{"sum", sum, true},
-	{"mean", mean, true},
+	{"sum", floats.Sum, true},
+	{"mean", func(x []float64) float64 { return stat.Mean(x, nil) }, true},
 	{"min", func(x []float64) float64 { return x[0] }, true},
 	{"max", func(x []float64) float64 { return x[len(x)-1] }, true},
 	{"median", func(x []float64) float64 { return Quantile(x, 0.5) }, true},
@@ -80,33 +83,18 @@ func Quantile(sorted []float64, q float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-func sum(x []float64) (s float64) {
-	for _, v := range x {
-		s += v
-	}
-	return s
-}
-
-func mean(x []float64) float64 { return sum(x) / float64(len(x)) }
-
 func deviation(x []float64) float64 {
 	if len(x) < 2 {
 		return Unknown
 	}
-	m, s := mean(x), 0.0
-	for _, v := range x {
-		s += (v - m) * (v - m)
-	}
-	return math.Sqrt(s / float64(len(x)-1))
+	return stat.StdDev(x, nil)
 }
 
 func jain(x []float64) float64 {
-	squares := 0.0
-	for _, v := range x {
-		squares += v * v
-	}
+	squares := floats.Dot(x, x)
 	if squares == 0 {
 		return Unknown
 	}
-	return sum(x) * sum(x) / (float64(len(x)) * squares)
+	sum := floats.Sum(x)
+	return sum * sum / (float64(len(x)) * squares)
 }

@@ -146,7 +146,7 @@ func TestFormat(t *testing.T) {
 		{"fct_us", 999.96, "1ms"},
 		{"size_bytes", 100_000, "100KB"}, {"size_bytes", 1_234_567, "1.23MB"}, {"size_bytes", -64, "-64B"},
 		{"goodput_bps", 39.8e9, "39.8Gbps"}, {"loss_share", 0.0123, "1.23%"},
-		{"slowdown", 1.2345, "1.23"}, {"slowdown", 123456, "123456"}, {"slowdown", 0.00123, "0.00123"}, {"slowdown", 1e-9, "1e-09"},
+		{"slowdown", 1.2345, "1.23"}, {"slowdown", 123456, "123456"}, {"slowdown", 0.00123, "0.00123"}, {"slowdown", 1e-9, "0.000000001"},
 		{"slowdown", Unknown, "-"},
 	} {
 		if got := Format(c.column, c.x, 3); got != c.want {

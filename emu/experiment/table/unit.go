@@ -81,58 +81,19 @@ func Format(column string, x float64, digits int) string {
 	x *= scale
 	switch u {
 	case Seconds:
-		return withPrefix(x, digits, "s", timePrefixes)
-	case Bytes:
-		return withPrefix(x, digits, "B", decimalPrefixes)
-	case BitsPerSecond:
-		return withPrefix(x, digits, "bps", decimalPrefixes)
-	case Share:
-		return significant(100*x, digits) + "%"
-	}
-	return significant(x, digits)
-}
-
-// prefix is one of a unit.
-type prefix struct {
-	name  string
-	scale float64
-}
-
-// From the largest down.
-var (
-	timePrefixes    = []prefix{{"", 1}, {"m", 1e-3}, {"u", 1e-6}, {"n", 1e-9}, {"p", 1e-12}}
-	decimalPrefixes = []prefix{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"K", 1e3}, {"", 1}}
-)
-
-func withPrefix(x float64, digits int, unit string, prefixes []prefix) string {
-	if x == 0 {
-		return "0" + unit
-	}
-	last := prefixes[len(prefixes)-1]
-	for _, p := range prefixes {
-		// What would be rounded up to 1000 of a unit is 1 of the next.
-		if rounded, _ := strconv.ParseFloat(significant(x/p.scale, digits), 64); math.Abs(rounded) >= 1 {
-			return significant(x/p.scale, digits) + p.name + unit
+		if x == 0 {
+			return "0s"
 		}
+		return units.Brief(x, digits, units.InSeconds)
+	case Bytes:
+		return units.Brief(x, digits, units.InBytes)
+	case BitsPerSecond:
+		return units.Brief(x, digits, units.InBitsPerSecond)
+	case Share:
+		return units.Percent(x, digits)
 	}
-	return significant(x/last.scale, digits) + last.name + unit
-}
-
-// significant prints x to so many digits that count, without exponent where it is
-// neither large nor small.
-func significant(x float64, digits int) string {
-	size := math.Abs(x)
-	if size != 0 && (size < 1e-4 || size >= 1e12) {
-		return strconv.FormatFloat(x, 'g', digits, 64)
+	if math.Abs(x) >= math.Pow10(digits) {
+		return strconv.FormatFloat(x, 'f', 0, 64) // a count is whole
 	}
-	// As many digits behind the point as are left of those before it.
-	before := 1
-	if size > 0 {
-		before = int(math.Floor(math.Log10(size))) + 1 // of 0.05 there are -1
-	}
-	text := strconv.FormatFloat(x, 'f', max(digits-before, 0), 64)
-	if strings.Contains(text, ".") {
-		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	}
-	return text
+	return units.Digits(x, digits)
 }
