@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weftlab/weft/emu/cluster"
 	"github.com/weftlab/weft/emu/experiment"
@@ -59,7 +60,12 @@ root or a user namespace, as weft up does.`,
   weft experiment papers/fct/websearch.yaml -o out --seed 1,2,3
   weft experiment papers/fct/websearch.yaml -o part3 --part 3/16`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return runExperiment(c.Context(), args[0], &f) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(c.Flags()); err != nil {
+				return badInput(err)
+			}
+			return runExperiment(c.Context(), args[0], &f)
+		},
 	}
 	c.Flags().StringVarP(&f.out, "out", "o", "", "directory for the results; default the experiment's name with .result behind it")
 	c.Flags().BoolVar(&f.quick, "quick", false, "run the file's quick form")
@@ -73,6 +79,26 @@ root or a user namespace, as weft up does.`,
 	c.Flags().StringVar(&f.serve, "serve", "", "be the NATS server, at this address, such as 127.0.0.1:4222, and run cells here too")
 	f.access.add(c)
 	return c
+}
+
+// check refuses flags that can have no effect beside others.
+func (f *experimentFlags) check(flags *pflag.FlagSet) error {
+	if f.on != "" && f.serve != "" {
+		return errors.New("--on and --serve: the cells go to a server that is there, or to one of our own")
+	}
+	if f.on != "" && flags.Changed("jobs") {
+		return errors.New("--jobs has no effect beside --on: weft worker --jobs says how many cells run on its machine")
+	}
+	if f.on != "" || f.serve != "" {
+		return nil
+	}
+	var err error
+	flags.Visit(func(x *pflag.Flag) {
+		if strings.HasPrefix(x.Name, accessPrefix) {
+			err = fmt.Errorf("--%s is for a NATS server: add --on URL or --serve ADDRESS", x.Name)
+		}
+	})
+	return err
 }
 
 // experimentRun is an experiment with the place of its results.
@@ -175,10 +201,7 @@ func (r *experimentRun) toRun(c experiment.Clock) (n int) {
 // runner is who runs the cells: processes of this machine, or the workers of a NATS server.
 func (r *experimentRun) runner(ctx context.Context) (experiment.Runner, func(), error) {
 	f := r.flags
-	switch {
-	case f.on != "" && f.serve != "":
-		return nil, nil, badInput(errors.New("--on and --serve: the cells go to a server that is there, or to one of our own"))
-	case f.on == "" && f.serve == "":
+	if f.on == "" && f.serve == "" {
 		self, err := os.Executable()
 		if err != nil {
 			return nil, nil, err

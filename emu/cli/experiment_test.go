@@ -231,7 +231,7 @@ func TestExperimentErrors(t *testing.T) {
 		}
 	}
 	_, file := experimentIn(t)
-	for _, args := range [][]string{{"--part", "3"}, {"--part", "4/3"}, {"--seed", "x"}, {"-j", "0"}, {"--on", "nats://127.0.0.1:1", "--serve", "127.0.0.1:0"}} {
+	for _, args := range [][]string{{"--part", "3"}, {"--part", "4/3"}, {"--seed", "x"}, {"-j", "0"}, {"--on", "nats://127.0.0.1:1", "--serve", "127.0.0.1:0"}, {"--on", "nats://127.0.0.1:1", "-j", "2"}, {"--nats-user", "me"}} {
 		if _, e, code := runWeft(t, weft, append([]string{"experiment", file, "-o", t.TempDir()}, args...)...); code != exitBadInput {
 			t.Errorf("%v: exit code %d\n%s", args, code, e)
 		}

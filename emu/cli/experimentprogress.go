@@ -80,16 +80,20 @@ func (p *experimentProgress) line(now time.Time) string {
 	if p.failed > 0 {
 		line += fmt.Sprintf(", %d FAILED", p.failed)
 	}
-	hops, emulated, part := 0.0, units.Time(0), 0.0
+	hops, emulated, flows, part := 0.0, units.Time(0), uint64(0), 0.0
 	for _, r := range p.running {
 		hops += r.hops
 		emulated += r.Now
+		flows += r.Flows
 		if r.Until != units.Never && r.Until > 0 {
 			part += r.Now.Seconds() / r.Until.Seconds()
 		}
 	}
 	if len(p.running) > 0 {
 		line += fmt.Sprintf("  %d running, %.6gs simulated  %.3g million hops/s", len(p.running), emulated.Seconds(), hops/1e6)
+	}
+	if flows > 0 {
+		line += fmt.Sprintf("  %d flows", flows)
 	}
 	// What is left takes as long as what has been run did, a cell on average.
 	if did := float64(p.fresh) + part; did > 0.05 {

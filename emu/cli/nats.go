@@ -22,6 +22,9 @@ const (
 	tokenVariable    = "WEFT_NATS_TOKEN"
 )
 
+// accessPrefix begins the names of these flags.
+const accessPrefix = "nats-"
+
 func (f *accessFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.Credentials, "nats-creds", "", "credentials file for the NATS server")
 	c.Flags().StringVar(&f.User, "nats-user", "", "user of the NATS server; the password comes from "+passwordVariable+", a token from "+tokenVariable)

@@ -90,7 +90,6 @@ type Cell struct {
 	Seed   uint64
 	Clock  Clock
 	Lab    []byte // the lab file with its patches, as one text
-	Nodes  int    // of the lab, for what a run is expected to take
 }
 
 // Recording is what a run writes down besides its records and counters.

@@ -59,7 +59,7 @@ type Progress struct {
 	Now   units.Time `json:"now"`   // emulated
 	Until units.Time `json:"until"` // units.Never if only its flows end it
 	Hops  uint64     `json:"hops"`
-	Flows uint64     `json:"flows"` // that have ended
+	Flows uint64     `json:"flows"` // of patterns, that are over
 }
 
 // Result is what a job came to.

@@ -76,7 +76,7 @@ func follow(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress))
 				return
 			case <-tick.C:
 				p := fb.Progress()
-				tell(experiment.Progress{Now: p.Now, Until: until, Hops: p.Hops})
+				tell(experiment.Progress{Now: p.Now, Until: until, Hops: p.Hops, Flows: p.Flows})
 			}
 		}
 	}()
