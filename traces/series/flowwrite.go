@@ -1,12 +1,8 @@
 package series
 
 import (
-	"bufio"
 	"io"
 	"strconv"
-	"strings"
-
-	"github.com/weftlab/weft/sim/units"
 )
 
 // FlowColumns are the names of the columns that every series of flows has, in their
@@ -44,25 +40,14 @@ const (
 )
 
 // flowWriter formats samples of flows as CSV.
-type flowWriter struct {
-	out  *bufio.Writer
-	line []byte
-	time []byte // of the instant being written, with the interval
-	at   [2]units.Time
-}
+type flowWriter struct{ csvRows }
 
 func newFlowWriter(w io.Writer, gauges []Gauge) *flowWriter {
-	x := &flowWriter{out: bufio.NewWriterSize(w, 1<<16)}
-	_, _ = x.out.WriteString(strings.Join(append(FlowColumns[:], columnsOf(gauges)...), ",") + "\n") // bufio keeps the error
-	return x
+	return &flowWriter{newCSVRows(w, append(FlowColumns[:], columnsOf(gauges)...))}
 }
 
 func (w *flowWriter) row(s *FlowSample) error {
-	if at := [2]units.Time{s.At, s.Interval}; at != w.at {
-		w.at = at
-		w.time = append(appendSeconds(append(appendSeconds(w.time[:0], s.At), ','), s.Interval), ',')
-	}
-	b := append(append(append(w.line[:0], w.time...), s.NIC...), ',')
+	b := append(append(w.begin(s.At, s.Interval), s.NIC...), ',')
 	if s.Name == "" {
 		b = strconv.AppendUint(b, uint64(s.QPN), 10)
 	}
@@ -76,15 +61,7 @@ func (w *flowWriter) row(s *FlowSample) error {
 	} else {
 		b = appendEdge(b, s)
 	}
-	w.line = append(appendGauges(b, s.Gauges), '\n')
-	// What reaches the file ends with a whole row, as in writer.row.
-	if w.out.Available() < len(w.line) {
-		if err := w.out.Flush(); err != nil {
-			return err
-		}
-	}
-	_, err := w.out.Write(w.line)
-	return err
+	return w.end(b, s.Gauges)
 }
 
 // appendPair writes the columns behind the rate, of a queue pair.

@@ -1,11 +1,9 @@
 package series
 
 import (
-	"bufio"
 	"io"
 	"math/bits"
 	"strconv"
-	"strings"
 
 	"github.com/weftlab/weft/sim/units"
 )
@@ -41,30 +39,22 @@ const (
 
 // writer formats samples as CSV.
 type writer struct {
-	out   *bufio.Writer
+	csvRows
 	names []string // "port,class" by source
 	class []bool
-	line  []byte
-	time  []byte // of the instant being written, with the interval
-	at    [2]units.Time
 }
 
 func newWriter(w io.Writer, sources []Source, gauges []Gauge) *writer {
-	x := &writer{out: bufio.NewWriterSize(w, 1<<16)}
+	x := &writer{csvRows: newCSVRows(w, append(Columns[:], columnsOf(gauges)...))}
 	for _, s := range sources {
 		x.names = append(x.names, s.Port+","+s.Class)
 		x.class = append(x.class, s.Class != "")
 	}
-	_, _ = x.out.WriteString(strings.Join(append(Columns[:], columnsOf(gauges)...), ",") + "\n") // bufio keeps the error
 	return x
 }
 
 func (w *writer) row(s *Sample) error {
-	if at := [2]units.Time{s.At, s.Interval}; at != w.at {
-		w.at = at
-		w.time = append(appendSeconds(append(appendSeconds(w.time[:0], s.At), ','), s.Interval), ',')
-	}
-	b := append(append(append(w.line[:0], w.time...), w.names[s.Source]...), ',')
+	b := append(append(w.begin(s.At, s.Interval), w.names[s.Source]...), ',')
 	class := w.class[s.Source]
 	b = append(strconv.AppendInt(b, int64(s.Queue), 10), ',')
 	if s.QueueMax != Unknown {
@@ -82,19 +72,8 @@ func (w *writer) row(s *Sample) error {
 		b = strconv.AppendUint(append(b, ','), n, 10)
 	}
 	b = appendSeconds(append(b, ','), s.Paused)
-	w.line = append(appendGauges(b, s.Gauges), '\n')
-	// What reaches the file ends with a whole row, so that it can be read while
-	// it grows, and after a kill.
-	if w.out.Available() < len(w.line) {
-		if err := w.out.Flush(); err != nil {
-			return err
-		}
-	}
-	_, err := w.out.Write(w.line)
-	return err
+	return w.end(b, s.Gauges)
 }
-
-func (w *writer) flush() error { return w.out.Flush() }
 
 // rate gives n bytes over t in bits per second, rounded to the nearest.
 func rate(n uint64, t units.Time) uint64 {
