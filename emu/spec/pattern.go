@@ -224,7 +224,7 @@ func (e *patternEntry) matrix(f *matrixForm, hosts []int) pattern.Destinations {
 			return nil
 		}
 	}
-	for _, r := range f.rows {
+	for _, r := range f.value {
 		row := make([]float64, len(r))
 		for i, x := range r {
 			row[i] = float64(x)

@@ -169,20 +169,23 @@ type destinationsFile struct {
 	Matrix          *matrixForm                `yaml:"matrix,omitempty" jsonschema_description:"how the load is spread over pairs of hosts: a row for each sender and a column for each, of which only ratios matter; rows, or a file with a line of numbers for each"`
 }
 
-// matrixForm is rows of numbers, or a file with them.
-type matrixForm struct {
-	file *textFile
-	rows [][]number
+// fileOr is a value, or a file with it.
+type fileOr[T any] struct {
+	file  *textFile
+	value T
 }
 
-func (f *matrixForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
+func (f *fileOr[T]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	if _, scalar := yamlfile.ScalarText(n); scalar {
 		r.Read(&f.file, n, what)
 		return
 	}
-	r.Read(&f.rows, n, what)
+	r.Read(&f.value, n, what)
 }
 
-func (matrixForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[[][]number]())}}
+func (fileOr[T]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[T]())}}
 }
+
+// matrixForm is rows of numbers, or a file with them.
+type matrixForm = fileOr[[][]number]

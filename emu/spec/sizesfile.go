@@ -107,22 +107,7 @@ type partSizesFile struct {
 }
 
 // cdfForm is points, or a file with them.
-type cdfForm struct {
-	file   *textFile
-	points []cdfPoint
-}
-
-func (f *cdfForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
-	if _, scalar := yamlfile.ScalarText(n); scalar {
-		r.Read(&f.file, n, what)
-		return
-	}
-	r.Read(&f.points, n, what)
-}
-
-func (cdfForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[[]cdfPoint]())}}
-}
+type cdfForm = fileOr[[]cdfPoint]
 
 // cdfPoint is a size and the percentage of flows that are not larger.
 type cdfPoint struct {
@@ -209,8 +194,8 @@ func (v *resolver) lawSizes(f *lawSizesFile) sizes.Dist {
 // cdf resolves points; nil without an error is a fault that was reported.
 func (v *resolver) cdf(f *cdfForm) (sizes.Dist, error) {
 	if f.file == nil {
-		points := make([]sizes.Point, len(f.points))
-		for i, p := range f.points {
+		points := make([]sizes.Point, len(f.value))
+		for i, p := range f.value {
 			points[i] = sizes.Point{Size: p.size, Percent: float64(p.upTo)}
 		}
 		return distOf(sizes.NewCDF(points))
