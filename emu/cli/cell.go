@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -106,22 +104,5 @@ func cellRootless(ctx context.Context, name string, j *experiment.Job, progress 
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(job), os.Stdout, os.Stderr
 	c.ExtraFiles = []*os.File{progress}
 	c.SysProcAttr = netnslab.NewNamespaces()
-	// The signal comes at the end of the thread that starts it (prctl(2), PR_SET_PDEATHSIG).
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	c.SysProcAttr.Pdeathsig = unix.SIGTERM
-	if err := start(c); err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(unix.SIGTERM) })
-	defer stop()
-	err = c.Wait()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return &exitError{exit.ExitCode(), errors.New("")} // it has said why
-	}
-	if err != nil {
-		return fmt.Errorf("the cell's process ended without cleaning up: %w%s", err, leftover(netnslab.Sweep(name)))
-	}
-	return nil
+	return runInside(ctx, c, "cell", name)
 }

@@ -101,6 +101,12 @@ func upRootless(ctx context.Context, p *plan.Plan, file string, f upFlags) error
 	if c.Stdin == nil {
 		c.Stdin = os.Stdin
 	}
+	return runInside(ctx, c, "lab", p.Name)
+}
+
+// runInside runs a process with namespaces of its own that has a lab, to its end. What is
+// what errors call it.
+func runInside(ctx context.Context, c *exec.Cmd, what, lab string) error {
 	// When this process is killed the lab ends in good order. The signal comes
 	// at the end of the thread that starts it (prctl(2), PR_SET_PDEATHSIG).
 	runtime.LockOSThread()
@@ -112,13 +118,13 @@ func upRootless(ctx context.Context, p *plan.Plan, file string, f upFlags) error
 	// Ctrl-C reaches both; hearing it twice does no harm.
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(unix.SIGTERM) })
 	defer stop()
-	err = c.Wait()
+	err := c.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
 		return &exitError{exit.ExitCode(), errors.New("")} // it has said why
 	}
 	if err != nil {
-		return fmt.Errorf("the lab's process ended without cleaning up: %w%s", err, leftover(netnslab.Sweep(p.Name)))
+		return fmt.Errorf("the %s's process ended without cleaning up: %w%s", what, err, leftover(netnslab.Sweep(lab)))
 	}
 	return nil
 }
