@@ -11,10 +11,11 @@ import (
 
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
+	"github.com/weftlab/weft/emu/page"
 )
 
-//go:embed page.html
-var text string
+//go:embed body.html
+var body string
 
 // Picture is a picture of the page.
 type Picture struct {
@@ -22,20 +23,11 @@ type Picture struct {
 	SVG         []byte
 }
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"svg":   func(b []byte) template.HTML { return template.HTML(withoutProlog(b)) }, // weft drew it
+var result = page.New(body, template.FuncMap{
 	"value": func(unit string, x table.Number, digits int) string { return table.Format(unit, float64(x), digits) },
 	"paper": func(unit string, p *experiment.PaperValue) string { return table.Format(unit, p.Value, 4) },
 	"join":  strings.Join,
-}).Parse(text))
-
-// withoutProlog is an SVG picture without what may stand only at the beginning of a file.
-func withoutProlog(svg []byte) []byte {
-	if i := strings.Index(string(svg), "<svg"); i > 0 {
-		return svg[i:]
-	}
-	return svg
-}
+})
 
 // measure is a table of the page.
 type measure struct {
@@ -53,7 +45,8 @@ func Write(w io.Writer, r *experiment.Report, pictures []Picture) error {
 		m.HasPaper = slices.ContainsFunc(m.Rows, func(s *experiment.Summary) bool { return s.Paper != nil })
 		measures = append(measures, m)
 	}
-	return page.Execute(w, map[string]any{
+	return result.Execute(w, map[string]any{
+		"Title":  r.Name,
 		"Report": r, "Pictures": pictures, "Measures": measures,
 		"Done": r.Count(experiment.Done), "Failed": r.Count(experiment.Failed), "Missing": r.Count(experiment.Missing), "Late": r.CountLate(),
 	})
