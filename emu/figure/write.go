@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/google/renameio/v2"
 
 	"gonum.org/v1/plot/vg/draw"
 
@@ -42,7 +43,7 @@ func (f *Figure) Write(w io.Writer, format string) error {
 
 // Save writes the figure to a file, in the format that its name ends in: .pdf, .png or
 // .svg. A file that is there is replaced at once or stays as it is.
-func (f *Figure) Save(file string) (err error) {
+func (f *Figure) Save(file string) error {
 	format := strings.TrimPrefix(filepath.Ext(file), ".")
 	if !slices.Contains(canvas.Formats, format) {
 		return fmt.Errorf("%s: a picture's name ends in .%s", file, strings.Join(canvas.Formats, ", ."))
@@ -51,24 +52,5 @@ func (f *Figure) Save(file string) (err error) {
 	if err := f.Write(&b, format); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	t, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			t.Close() // a second time perhaps
-			os.Remove(t.Name())
-		}
-	}()
-	if _, err := b.WriteTo(t); err != nil {
-		return err
-	}
-	if err := t.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := t.Close(); err != nil {
-		return err
-	}
-	return os.Rename(t.Name(), file)
+	return renameio.WriteFile(file, b.Bytes(), 0o644)
 }

@@ -10,11 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/weftlab/weft/emu/experiment"
 	"github.com/weftlab/weft/emu/experiment/table"
 	"github.com/weftlab/weft/emu/figure"
+	"github.com/weftlab/weft/emu/figure/canvas"
 )
 
 // Drawn is a picture that has been drawn.
@@ -22,9 +21,6 @@ type Drawn struct {
 	Name, Title string
 	SVG         []byte
 }
-
-// formats are the files of each picture.
-var formats = []string{"png", "svg", "pdf"}
 
 // All draws the pictures of an experiment into a directory, each as PNG, SVG and PDF. What
 // can be drawn is; the error is of those that cannot.
@@ -57,19 +53,15 @@ func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
 	if err != nil {
 		return out, err
 	}
-	for _, format := range formats {
-		var b bytes.Buffer
-		if err := f.Write(&b, format); err != nil {
+	for _, format := range canvas.Formats {
+		if err := f.Save(name + "." + format); err != nil {
 			return out, err
-		}
-		if err := renameio.WriteFile(name+"."+format, b.Bytes(), 0o666); err != nil {
-			return out, err
-		}
-		if format == "svg" {
-			out.SVG = b.Bytes()
 		}
 	}
-	return out, nil
+	var svg bytes.Buffer
+	err = f.Write(&svg, "svg")
+	out.SVG = svg.Bytes()
+	return out, err
 }
 
 // figure makes the figure of a picture.
