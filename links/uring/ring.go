@@ -1,0 +1,337 @@
+// Package uring reads and writes files through an io_uring (io_uring(7)): what a
+// thread has to write is handed to the kernel in the system call that gathers
+// what it has read meanwhile.
+//
+// A Ring belongs to the thread that made it. Its Enter is the only place where
+// the kernel completes anything (IORING_SETUP_DEFER_TASKRUN), so that the memory
+// shared with it needs no care in between. It needs Linux 6.7 or later, for
+// reads that go on by themselves.
+package uring
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Handler is told what has become of its requests. It is called within Enter and
+// Submit, and makes no requests then.
+type Handler interface {
+	// Completed is given the number that the request had and its result, as the
+	// system call would have returned it: a negative one is an errno. more says
+	// that the request goes on. buffer is that which was read into.
+	Completed(number uint32, result int, buffer uint16, more bool)
+}
+
+// Ring is an io_uring.
+type Ring struct {
+	fd       int
+	shared   []byte // the two rings
+	entries  []byte
+	sq       []entry
+	cq       []completion
+	sqHead   *uint32
+	sqTail   *uint32
+	cqHead   *uint32
+	cqTail   *uint32
+	tail     uint32 // of what is filled in
+	entered  uint32 // of what the kernel has taken
+	handlers []Handler
+	after    []func()
+	files    int // that are open
+	room     int // for files
+	writing  int // writes whose end is not known
+	// The kernel is told where these are: a goroutine's stack may move.
+	opening int32
+	ts      unix.Timespec
+	arg     eventsArg
+}
+
+// eventsArg is struct io_uring_getevents_arg.
+type eventsArg struct {
+	mask     uint64
+	maskSize uint32
+	minWait  uint32
+	timespec uint64
+}
+
+const (
+	// minCompletions is for how many completions there is room at least. What
+	// goes beyond the kernel keeps until there is.
+	minCompletions = 4096
+	// ownHandler has the requests of the ring itself.
+	ownHandler = 0
+	// isWrite marks a write beside its handler.
+	isWrite = 1 << 30
+)
+
+// New makes a ring for a number of files, with room for n requests that are not
+// yet handed over, a power of two. It is called by the thread that uses it.
+func New(n, files int) (*Ring, error) {
+	// Of a read there are many completions.
+	p := params{flags: setupCQSize | setupSubmitAll | setupSingleIssuer | setupDeferTaskrun | setupNoSQArray, cqEntries: uint32(max(8*n, minCompletions))}
+	fd, _, errno := unix.RawSyscall(unix.SYS_IO_URING_SETUP, uintptr(n), uintptr(unsafe.Pointer(&p)), 0)
+	if errno != 0 {
+		return nil, explain(errno)
+	}
+	r := &Ring{fd: int(fd), handlers: []Handler{nil}}
+	if err := r.prepare(&p, files); err != nil {
+		r.free()
+		return nil, err
+	}
+	return r, nil
+}
+
+// explain says what may be the matter.
+func explain(errno unix.Errno) error {
+	switch errno {
+	case unix.ENOSYS:
+		return fmt.Errorf("io_uring_setup: %w (the kernel has no io_uring, or a seccomp filter hides it)", errno)
+	case unix.EPERM, unix.EACCES:
+		return fmt.Errorf("io_uring_setup: %w (the sysctl kernel.io_uring_disabled or a security policy forbids it)", errno)
+	case unix.EINVAL:
+		return fmt.Errorf("io_uring_setup: %w (Linux 6.7 or later is needed)", errno)
+	case unix.ENOMEM:
+		return fmt.Errorf("io_uring_setup: %w (the limit of locked memory, ulimit -l, may be too low)", errno)
+	}
+	return fmt.Errorf("io_uring_setup: %w", errno)
+}
+
+func (r *Ring) prepare(p *params, files int) (err error) {
+	unix.CloseOnExec(r.fd)
+	if err := r.probe(); err != nil {
+		return err
+	}
+	const protection, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_SHARED | unix.MAP_POPULATE
+	size := int(p.cq.cqes) + int(p.cqEntries)*int(unsafe.Sizeof(completion{}))
+	if r.shared, err = unix.Mmap(r.fd, 0, size, protection, flags); err != nil {
+		return fmt.Errorf("map an io_uring: %w", err)
+	}
+	size = int(p.sqEntries) * int(unsafe.Sizeof(entry{}))
+	if r.entries, err = unix.Mmap(r.fd, offsetSQEs, size, protection, flags); err != nil {
+		return fmt.Errorf("map an io_uring: %w", err)
+	}
+	at := func(offset uint32) *uint32 { return (*uint32)(unsafe.Pointer(&r.shared[offset])) }
+	r.sqHead, r.sqTail, r.cqHead, r.cqTail = at(p.sq.head), at(p.sq.tail), at(p.cq.head), at(p.cq.tail)
+	r.sq = unsafe.Slice((*entry)(unsafe.Pointer(&r.entries[0])), p.sqEntries)
+	r.cq = unsafe.Slice((*completion)(unsafe.Pointer(&r.shared[p.cq.cqes])), p.cqEntries)
+	r.arg.timespec = uint64(uintptr(unsafe.Pointer(&r.ts)))
+	if files == 0 {
+		return nil
+	}
+	none := make([]int32, files)
+	for i := range none {
+		none[i] = -1
+	}
+	if err := r.register(registerFiles, unsafe.Pointer(&none[0]), files); err != nil {
+		return fmt.Errorf("a table of %d files for an io_uring: %w (ulimit -n may be too low)", files, err)
+	}
+	r.room = files
+	return nil
+}
+
+// probe looks whether the kernel knows reads that go on by themselves.
+func (r *Ring) probe() error {
+	var p struct {
+		last, n uint8
+		_       uint16
+		_       [3]uint32
+		ops     [opReadMultishot + 1]struct {
+			op, _ uint8
+			flags uint16
+			_     uint32
+		}
+	}
+	if err := r.register(registerProbe, unsafe.Pointer(&p), len(p.ops)); err != nil {
+		return fmt.Errorf("what an io_uring can do: %w", err)
+	}
+	if p.ops[opReadMultishot].flags&probeSupported == 0 {
+		return errors.New("the kernel's io_uring has no multishot reads: Linux 6.7 or later is needed")
+	}
+	return nil
+}
+
+// Register gives the number by which a handler's requests are known.
+func (r *Ring) Register(h Handler) int {
+	r.handlers = append(r.handlers, h)
+	return len(r.handlers) - 1
+}
+
+// Open makes a file known, and gives the number by which requests name it.
+func (r *Ring) Open(fd int) (int, error) {
+	if r.files == r.room {
+		return 0, fmt.Errorf("an io_uring for %d files has no room for another", r.room)
+	}
+	r.opening = int32(fd)
+	update := struct {
+		offset, _ uint32
+		fds       uint64
+	}{offset: uint32(r.files), fds: uint64(uintptr(unsafe.Pointer(&r.opening)))}
+	if err := r.register(registerFilesUpdate, unsafe.Pointer(&update), 1); err != nil {
+		return 0, fmt.Errorf("a file of an io_uring: %w", err)
+	}
+	r.files++
+	return r.files - 1, nil
+}
+
+// next is a cleared entry for a request of a handler.
+func (r *Ring) next(handler int, number uint32) *entry {
+	if r.Full() {
+		r.Submit()
+	}
+	e := &r.sq[r.tail&uint32(len(r.sq)-1)]
+	*e = entry{user: uint64(handler)<<32 | uint64(number)}
+	r.tail++
+	return e
+}
+
+// Queued is how many requests wait to be handed over.
+func (r *Ring) Queued() int { return int(r.tail - r.entered) }
+
+// Full says that the next request is preceded by a Submit.
+func (r *Ring) Full() bool { return r.Queued() == len(r.sq) }
+
+// ReadMultishot reads from a file again and again, each time into the next buffer
+// of b, until that has none left or something fails. The file must not be
+// non-blocking: that would end it where nothing waits.
+func (r *Ring) ReadMultishot(handler, file int, b *Buffers) {
+	e := r.next(handler, 0)
+	e.op, e.flags, e.fd, e.group, e.offset = opReadMultishot, fixedFile|bufferSelect, int32(file), b.group, 1<<64-1
+}
+
+// PollMultishot tells of each time that a file becomes readable.
+func (r *Ring) PollMultishot(handler, fd int) {
+	e := r.next(handler, 0)
+	e.op, e.fd, e.length, e.opFlags = opPollAdd, int32(fd), pollMulti, unix.POLLIN
+}
+
+// Write writes b, without waiting for room: then it fails. b must stay as it is
+// until the next Enter or Submit has returned. It is memory of the heap.
+func (r *Ring) Write(handler, file int, number uint32, b []byte) {
+	e := r.next(handler|isWrite, number)
+	e.op, e.flags, e.fd, e.opFlags = opWrite, fixedFile, int32(file), rwfNoWait
+	e.address, e.length = uint64(uintptr(unsafe.Pointer(&b[0]))), uint32(len(b))
+	r.writing++
+}
+
+// AfterSubmit has f called once, when the writes that are queued now are done and
+// their handlers know. It may be called again then.
+func (r *Ring) AfterSubmit(f func()) { r.after = append(r.after, f) }
+
+// Submit does the writes that are queued and begins the reads. What was read
+// before is told of at the next Enter.
+func (r *Ring) Submit() { r.enter(0, 0, false) }
+
+// Enter submits, and tells of what has been read. If there is nothing to tell it
+// waits for that, at most ns nanoseconds.
+func (r *Ring) Enter(ns int64) {
+	if ns > 0 {
+		r.enter(1, ns, true)
+		return
+	}
+	r.enter(0, 0, true)
+}
+
+func (r *Ring) enter(wait int, ns int64, gather bool) {
+	n := r.Queued()
+	atomic.StoreUint32(r.sqTail, r.tail)
+	if gather && wait == 0 {
+		r.call(n, 0, enterGetEvents)
+	} else if wait == 0 {
+		r.call(n, 0, 0)
+	} else {
+		r.sleep(n, ns)
+	}
+	// What fails is told of as a completion: all are taken, but for a signal, a
+	// lack of memory or too many completions that nobody has looked at.
+	for r.entered = atomic.LoadUint32(r.sqHead); r.entered != r.tail; r.entered = atomic.LoadUint32(r.sqHead) {
+		r.dispatch()
+		r.call(r.Queued(), 0, enterGetEvents)
+	}
+	r.dispatch()
+	// A write that fails ends later than the others, but soon: none waits.
+	for r.writing > 0 {
+		r.call(0, 1, enterGetEvents)
+		r.dispatch()
+	}
+	if n > 0 {
+		r.finish()
+	}
+}
+
+// call enters the kernel without waiting: Go's scheduler need not know.
+func (r *Ring) call(n, wait int, flags uintptr) {
+	_, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(n), uintptr(wait), flags, 0, 0)
+	switch errno {
+	case unix.EBADF, unix.EBADFD, unix.EEXIST, unix.EINVAL, unix.EFAULT:
+		panic(fmt.Sprintf("uring: io_uring_enter: %v (a ring belongs to one thread, until Close)", errno))
+	}
+}
+
+// sleep enters the kernel for a while. Go's scheduler must know, or a garbage
+// collection would wait for its end.
+func (r *Ring) sleep(n int, ns int64) {
+	r.ts = unix.NsecToTimespec(ns)
+	_, _, _ = unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(n), 1, enterGetEvents|enterExtArg, uintptr(unsafe.Pointer(&r.arg)), unsafe.Sizeof(r.arg))
+}
+
+// dispatch tells the handlers.
+func (r *Ring) dispatch() {
+	head, tail := *r.cqHead, atomic.LoadUint32(r.cqTail)
+	if head == tail {
+		return
+	}
+	for ; head != tail; head++ {
+		c := &r.cq[head&uint32(len(r.cq)-1)]
+		id := int(c.user >> 32)
+		if id&isWrite != 0 {
+			r.writing--
+		}
+		if h := r.handlers[id&^isWrite]; h != nil {
+			h.Completed(uint32(c.user), int(c.result), uint16(c.flags>>16), c.flags&completionMore != 0)
+		}
+	}
+	atomic.StoreUint32(r.cqHead, head)
+}
+
+// finish calls who waits for the end of what was submitted.
+func (r *Ring) finish() {
+	after := r.after
+	r.after = nil
+	for _, f := range after {
+		f()
+	}
+	if r.after == nil {
+		r.after = after[:0]
+	}
+}
+
+// Close ends all requests. The files are no longer in use then.
+func (r *Ring) Close() {
+	e := r.next(ownHandler, 0)
+	e.op, e.opFlags = opAsyncCancel, cancelAll|cancelAny
+	r.Enter(0)
+	r.Enter(0)
+	_ = r.register(unregisterFiles, nil, 0)
+	r.free()
+}
+
+func (r *Ring) free() {
+	if r.entries != nil {
+		_ = unix.Munmap(r.entries)
+	}
+	if r.shared != nil {
+		_ = unix.Munmap(r.shared)
+	}
+	unix.Close(r.fd)
+}
+
+func (r *Ring) register(op int, p unsafe.Pointer, n int) error {
+	if _, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), uintptr(op), uintptr(p), uintptr(n), 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
