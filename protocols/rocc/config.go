@@ -1,0 +1,149 @@
+package rocc
+
+import (
+	_ "embed" // rocc.lua
+	"errors"
+	"fmt"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config has the parameters of the reaction point.
+type Config struct {
+	// Delay is how long the NIC takes to react to a message. 0 to 1h.
+	Delay units.Time `yaml:"delay,omitempty" json:"delay" jsonschema_description:"how long the NIC takes to react to a message"`
+	// Rise is the time without an accepted message after which the rate doubles. Above 0.
+	Rise units.Time `yaml:"rise,omitempty" json:"rise" jsonschema_description:"time without feedback after which the rate doubles; more than the t of the congestion points"`
+	// RMin is the least rate, whatever messages say. Above 0, up to the line rate.
+	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"least rate, whatever messages say"`
+	// Registry has the parameters of congestion points with compute: registry, by F_max.
+	// Of those that are not in it the parameters are the paper's.
+	Registry []Known `yaml:"registry,omitempty" json:"registry,omitempty" jsonschema_description:"parameters of congestion points with compute: registry, by f_max; default the paper's"`
+}
+
+// Known is an entry of the registry that hosts look parameters up in (§3.6).
+type Known struct {
+	FMax  units.Rate  `yaml:"f_max" json:"f_max" jsonschema_description:"f_max of the congestion points"`
+	FMin  units.Rate  `yaml:"f_min" json:"f_min" jsonschema_description:"their f_min"`
+	QRef  units.Bytes `yaml:"q_ref" json:"q_ref" jsonschema_description:"their q_ref"`
+	QMid  units.Bytes `yaml:"q_mid" json:"q_mid" jsonschema_description:"their q_mid"`
+	QMax  units.Bytes `yaml:"q_max" json:"q_max" jsonschema_description:"their q_max"`
+	Alpha float64     `yaml:"alpha" json:"alpha" jsonschema_description:"their alpha"`
+	Beta  float64     `yaml:"beta" json:"beta" jsonschema_description:"their beta"`
+}
+
+// Presets are the names that Preset knows, the default first.
+var Presets = []string{"paper"}
+
+// Preset gives the parameters that name, one of Presets, stands for, for a port at line
+// rate line: paper has the NIC's delay of §6 and, as the paper does not print the period of
+// fast recovery, that of the authors' simulator (github.com/danushkam/rocc), 55 us. Below
+// 10 Gb/s Rise grows as Params.Interval does. The least rate is a thousandth of the line's.
+func Preset(name string, line units.Rate) Config {
+	if name != "paper" {
+		panic("rocc: " + name + " is none of Presets")
+	}
+	c := Config{Delay: 15 * units.Microsecond, Rise: 55 * units.Microsecond, RMin: max(1, line/1000)}
+	if t := Paper(line).Interval; t > 40*units.Microsecond {
+		c.Rise = t / 40 * 55
+	}
+	return c
+}
+
+// Validate implements cc.Settings.
+func (c *Config) Validate(line units.Rate) error {
+	var check registry.Check
+	if line <= 0 {
+		check.Fail(errors.New("RoCC needs the rate of the port's link: a flow that no congestion point limits has it; give the link a rate"))
+	}
+	check.Time("delay", c.Delay, 0)
+	check.Time("rise", c.Rise, units.Picosecond)
+	check.Rate("r_min", c.RMin, line, "10Mbps")
+	for i := range c.Registry {
+		k := &c.Registry[i]
+		p := k.params(10*units.Mbps, 600)
+		if err := p.Validate(0); err != nil {
+			check.Fail(fmt.Errorf("registry: f_max %v: %w", k.FMax, err))
+		}
+	}
+	return check.Err()
+}
+
+// params are the parameters of the congestion points of an entry, with resolutions.
+func (k *Known) params(deltaF units.Rate, deltaQ units.Bytes) Params {
+	p := Paper(k.FMax)
+	p.FMin, p.QRef, p.QMid, p.QMax, p.Alpha, p.Beta = k.FMin, k.QRef, k.QMid, k.QMax, k.Alpha, k.Beta
+	p.DeltaF, p.DeltaQ = deltaF, deltaQ
+	return p
+}
+
+// rateOf is the rate that a message gives its flow.
+func (c *Config) rateOf(f *Feedback) units.Rate {
+	law := f.Law
+	switch f.Code {
+	case AtSwitch:
+		return units.Rate(f.Rate) * f.DeltaF
+	case ByRegistry:
+		if f.DeltaF <= 0 || f.DeltaQ <= 0 {
+			return 0
+		}
+		law = c.law(f)
+	}
+	return units.Rate(law.Next(f.Inputs.F, f.Inputs.Q, f.Inputs.QOld)>>gainBits) * f.DeltaF
+}
+
+// law looks up the algorithm of the congestion point of a message.
+func (c *Config) law(f *Feedback) Law {
+	line := units.Rate(f.Law.FMax>>gainBits) * f.DeltaF
+	p := Paper(line)
+	p.DeltaF, p.DeltaQ = f.DeltaF, f.DeltaQ
+	for i := range c.Registry {
+		if c.Registry[i].FMax == line {
+			p = c.Registry[i].params(f.DeltaF, f.DeltaQ)
+		}
+	}
+	return p.Law()
+}
+
+//go:embed rocc.lua
+var lua string
+
+func init() {
+	registry.Dissectors.Register("rocc", lua)
+	cc.Methods.Register("rocc", cc.Method{
+		Summary: "RoCC (CoNEXT 2020): switches with mark: rocc compute the fair rate and send it to the senders",
+		Presets: Presets, Feedback: Protocol,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "limited", Unit: gauge.YesNo, Help: "whether a congestion point limits the flow", Brief: true},
+			{Name: "fair_rate", Unit: gauge.BitsPerSecond, Help: "rate of the last message that was accepted, and what it has doubled to since"},
+			{Name: "accepted", Help: "messages that set the rate"},
+			{Name: "refused", Help: "messages of other congestion points with higher rates"},
+			{Name: "rises", Help: "times that the rate doubled for want of messages"},
+		},
+	})
+}
+
+// Traits implements cc.Settings: nothing is needed of NICs but to deliver messages.
+func (c *Config) Traits() cc.Traits { return cc.Traits{} }
+
+// New implements cc.Settings.
+func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line) }
+
+// Gauges implements cc.Control.
+func (r *Reaction) Gauges(now units.Time, values []float64) []float64 {
+	x := *r // so that looking changes nothing
+	x.waiting = append([]notice(nil), r.waiting...)
+	x.Tick(now)
+	limited, rate := 0.0, gauge.None
+	if x.limited {
+		limited, rate = 1, float64(x.rate)
+	}
+	return append(values, limited, rate, float64(x.accepted), float64(x.refused), float64(x.rises))
+}

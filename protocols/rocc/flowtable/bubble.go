@@ -1,0 +1,128 @@
+package flowtable
+
+import (
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// bubble is BubbleCache (Ros-Giralt, Commike, Maji and Veeraraghavan, "High Speed Elephant
+// Flow Detection Under Partial Information", ISNCC 2018, arXiv 1701.01683).
+//
+// The abstract says that it samples packets at a rate that follows the traffic's cutoff: the
+// lowest at which the elephants still stand out. That flows are in a cache in which those
+// with more samples rise, and that housekeeping removes inactive ones and sets the rate, is
+// from memory. Our choices:
+//
+//   - A sample increments the count of its flow, which then changes places with the one
+//     above it, if that has less. A new flow comes in at the bottom, in a full cache in place
+//     of the one there.
+//   - Housekeeping is once in an age, with a feedback. It forgets flows without a sample in
+//     that age, and halves the counts of the others, so that an elephant that has become a
+//     mouse sinks.
+//   - The paper finds the cutoff by the statistics of the samples. We take the size of the
+//     cache for it: the rate is halved if it was too small for the flows that were sampled in
+//     an age, and doubled, up to every packet, if they took less than a quarter. So there
+//     are Size/4 samples in an age or more, and a flow with a share of 8/Size of the
+//     packets has two of them.
+//   - A flow is known while its count is 2 or more, and a sample of it is not older than
+//     the age.
+type bubble struct {
+	store
+	sampler
+	size     int
+	age      units.Time
+	order    []*entry // the highest first; an entry's slot is its place
+	next     units.Time
+	overflow bool // a flow has lost its place to another since the last housekeeping
+}
+
+// bubbleKnown is the count of samples from which on a flow is known.
+const bubbleKnown = 2
+
+// Arrive implements Table.
+func (t *bubble) Arrive(now units.Time, p *packet.Packet) {
+	if !t.take() || !Counts(p) {
+		return
+	}
+	e := t.find(p)
+	if e == nil {
+		if n := len(t.order); n == t.size {
+			t.forget(t.order[n-1])
+			t.order = t.order[:n-1]
+			t.overflow = true
+		}
+		e = t.add(p)
+		e.slot = len(t.order)
+		t.order = append(t.order, e)
+	}
+	e.last = now
+	if e.count++; e.count == bubbleKnown {
+		t.known.push(e)
+	}
+	if above := e.slot - 1; above >= 0 && t.order[above].count < e.count {
+		t.place(t.order[above], e.slot)
+		t.place(e, above)
+	}
+}
+
+// place gives an entry a place in the order.
+func (t *bubble) place(e *entry, at int) { t.order[at], e.slot = e, at }
+
+// Depart implements Table. It changes nothing: samples alone count.
+func (*bubble) Depart(units.Time, *packet.Packet) {}
+
+// Feedback implements Table.
+func (t *bubble) Feedback(now units.Time, tell func(f *Flow)) {
+	for e := t.known.first; e != nil; e = t.known.next(e) {
+		if t.active(now, e) {
+			tell(&e.Flow)
+		}
+	}
+	if now >= t.next {
+		t.next = now + t.age
+		t.clean(now)
+		t.tune()
+	}
+}
+
+// Len implements Table.
+func (t *bubble) Len(now units.Time) int {
+	n := 0
+	for e := t.known.first; e != nil; e = t.known.next(e) {
+		if t.active(now, e) {
+			n++
+		}
+	}
+	return n
+}
+
+// active tells whether a flow was sampled within the age.
+func (t *bubble) active(now units.Time, e *entry) bool { return now-e.last < t.age }
+
+// clean forgets inactive flows and halves the counts of the others, which keeps their order.
+func (t *bubble) clean(now units.Time) {
+	kept := t.order[:0]
+	for _, e := range t.order {
+		if !t.active(now, e) {
+			t.forget(e)
+			continue
+		}
+		if e.count /= 2; e.count < bubbleKnown {
+			t.known.remove(e)
+		}
+		e.slot = len(kept)
+		kept = append(kept, e)
+	}
+	t.order = kept
+}
+
+// tune sets the rate of sampling.
+func (t *bubble) tune() {
+	switch {
+	case t.overflow:
+		t.each = min(2*t.each, maxSample)
+	case len(t.order) < t.size/4:
+		t.each = max(t.each/2, 1)
+	}
+	t.overflow = false
+}

@@ -1,0 +1,188 @@
+package flowtable
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Kind is a flow table by the name that a lab file uses.
+type Kind string
+
+// The tables, in the order of the paper.
+const (
+	Queued       Kind = "queued"
+	Recent       Kind = "recent"
+	Bounded      Kind = "bounded"
+	AFD          Kind = "afd"
+	ElephantTrap Kind = "elephant-trap"
+	BubbleCache  Kind = "bubble-cache"
+)
+
+// Names are those that a lab file can use.
+func (Kind) Names() []string {
+	var names []string
+	for _, k := range Kinds {
+		names = append(names, string(k))
+	}
+	return names
+}
+
+// Kinds are the tables that there are, the default first.
+var Kinds = []Kind{Queued, Recent, Bounded, AFD, ElephantTrap, BubbleCache}
+
+// The parameters by the keys that a lab file uses.
+const (
+	KeyKind   = "table"
+	KeySize   = "table_size"
+	KeyAge    = "table_age"
+	KeySample = "table_sample"
+)
+
+// Config is a table with its parameters. One that is 0 has the table's default; one that
+// the table has not is 0.
+type Config struct {
+	Kind Kind
+	// Size is the most flows that the table has, known or not yet; of AFD, the samples that
+	// it counts, so that it has as many flows at most. A table that samples finds few of
+	// the flows if more than that share the queue alike: there is no elephant among them.
+	// 1 to 65536.
+	Size int
+	// Age is for how long a flow is remembered: of Bounded, after its last packet came; of
+	// BubbleCache, after its last sample. Above 0, up to 1 h.
+	Age units.Time
+	// Sample is that one packet in so many is sampled; of BubbleCache, in the beginning. 1
+	// to 65536.
+	Sample int
+}
+
+// MaxSize is the largest Size, maxSample the largest Sample.
+const (
+	MaxSize   = 1 << 16
+	maxSample = 1 << 16
+)
+
+// summaries are one sentence for each table.
+var summaries = map[Kind]string{
+	Queued:       "the flows that have packets in the queue now (the paper's default)",
+	Recent:       "the flows that have packets in the queue, or had one come since the last feedback",
+	Bounded:      "the flows that had packets come lately, so many at most",
+	AFD:          "AFD-FT: counts of sampled packets, with random decrements (Pan et al., CCR 2003)",
+	ElephantTrap: "ElephantTrap: counts of sampled packets, halved as room is sought for new flows (Lu et al., HOTI 2007)",
+	BubbleCache:  "BubbleCache: counts of packets that are sampled as rarely as the table's size demands (Ros-Giralt et al., ISNCC 2018)",
+}
+
+// defaults are the parameters that a table has, by values that suit a queue of 40 to 400 Gb/s.
+//
+// The paper gives none but the bound of Bounded: Fmax/Fmin, 1000 at 100 Gb/s (§6). A flow at
+// that Fmin, 100 Mb/s, has a full packet every 123 us, so that it is remembered over eight.
+// One packet in 8 is 40 samples in an interval of 40 us at 100 Gb/s, six of them of a flow
+// with 15% of it.
+var defaults = map[Kind]Config{
+	Bounded:      {Size: 1000, Age: units.Millisecond},
+	AFD:          {Size: 256, Sample: 8},
+	ElephantTrap: {Size: 64, Sample: 8},
+	BubbleCache:  {Size: 256, Age: units.Millisecond, Sample: 8},
+}
+
+// Summary is one sentence on a table for the documentation.
+func (k Kind) Summary() string { return summaries[k] }
+
+// Defaults are the parameters that a table has, with their defaults. The others are 0.
+func (k Kind) Defaults() Config {
+	c := defaults[k]
+	c.Kind = k
+	return c
+}
+
+// Keys are those of the parameters that a table has.
+func (k Kind) Keys() []string {
+	c, keys := defaults[k], []string(nil)
+	if c.Size != 0 {
+		keys = append(keys, KeySize)
+	}
+	if c.Age != 0 {
+		keys = append(keys, KeyAge)
+	}
+	if c.Sample != 0 {
+		keys = append(keys, KeySample)
+	}
+	return keys
+}
+
+// WithDefaults gives the parameters that are 0 their defaults, and takes Queued if there is
+// no Kind.
+func (c Config) WithDefaults() Config {
+	if c.Kind == "" {
+		c.Kind = Kinds[0]
+	}
+	d := defaults[c.Kind]
+	if c.Size == 0 {
+		c.Size = d.Size
+	}
+	if c.Age == 0 {
+		c.Age = d.Age
+	}
+	if c.Sample == 0 {
+		c.Sample = d.Sample
+	}
+	return c
+}
+
+// Validate checks the parameters. The error joins a registry.RangeError for each that is out
+// of its range, and a registry.UnfitError for each that the table has not.
+func (c Config) Validate() error {
+	var check registry.Check
+	kind := c.WithDefaults().Kind
+	if !slices.Contains(Kinds, kind) {
+		check.Bad(KeyKind, kind, "one of %s", join(Kinds))
+		return check.Err()
+	}
+	has := kind.Keys()
+	// fits tells whether there is a value to check.
+	fits := func(key string, given bool) bool {
+		if given && !slices.Contains(has, key) {
+			check.Unfit(key, key+" has no effect on table: "+string(kind), "leave it out, or choose "+join(with(key)))
+			return false
+		}
+		return given
+	}
+	if fits(KeySize, c.Size != 0) {
+		check.Number(KeySize, c.Size, 1, MaxSize)
+	}
+	if fits(KeyAge, c.Age != 0) {
+		check.Time(KeyAge, c.Age, units.Picosecond)
+	}
+	if fits(KeySample, c.Sample != 0) {
+		check.Number(KeySample, c.Sample, 1, maxSample)
+	}
+	return check.Err()
+}
+
+// with are the tables that have a parameter.
+func with(key string) []Kind {
+	var have []Kind
+	for _, k := range Kinds {
+		if slices.Contains(k.Keys(), key) {
+			have = append(have, k)
+		}
+	}
+	return have
+}
+
+// join lists tables: "a, b or c".
+func join(kinds []Kind) string {
+	var b strings.Builder
+	for i, k := range kinds {
+		switch {
+		case i > 0 && i == len(kinds)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(k))
+	}
+	return b.String()
+}

@@ -1,0 +1,74 @@
+package flowtable
+
+import "github.com/weftlab/weft/sim/packet"
+
+// index finds entries by key. It is a hash table with chains, as two look-ups for each
+// packet are most of what a table costs, and a map hashes such a key field by field.
+type index struct {
+	buckets []*entry // a power of two; nil while there was no flow
+	n       int
+}
+
+// hashed is a key with its hash.
+type hashed struct {
+	packet.FlowKey
+	hash uint64
+}
+
+// hash is the hash of a key. It is not Packet.Hash, as a sender may change that to take
+// another path.
+func hash(k *packet.FlowKey) uint64 {
+	h := packet.FlowHash(packet.FoldAddress(k.From), packet.FoldAddress(k.To), k.Proto, k.SrcPort, k.DstPort)
+	return packet.Mix(h ^ uint64(k.QP)<<32 ^ uint64(uint32(k.Flow)))
+}
+
+// find gives the entry of a key, nil if there is none.
+func (x *index) find(k *hashed) *entry {
+	if x.n == 0 {
+		return nil
+	}
+	for e := x.buckets[k.hash&uint64(len(x.buckets)-1)]; e != nil; e = e.chain {
+		if e.hash == k.hash && e.Key == k.FlowKey {
+			return e
+		}
+	}
+	return nil
+}
+
+// put takes an entry in.
+func (x *index) put(e *entry) {
+	if x.n == len(x.buckets) {
+		x.grow()
+	}
+	x.n++
+	x.chain(e)
+}
+
+// grow makes twice as many buckets.
+func (x *index) grow() {
+	old := x.buckets
+	x.buckets = make([]*entry, max(8, 2*len(old)))
+	for _, e := range old {
+		for e != nil {
+			next := e.chain
+			x.chain(e)
+			e = next
+		}
+	}
+}
+
+// chain puts an entry into its bucket.
+func (x *index) chain(e *entry) {
+	b := &x.buckets[e.hash&uint64(len(x.buckets)-1)]
+	e.chain, *b = *b, e
+}
+
+// drop takes an entry out that is there.
+func (x *index) drop(e *entry) {
+	b := &x.buckets[e.hash&uint64(len(x.buckets)-1)]
+	for *b != e {
+		b = &(*b).chain
+	}
+	*b, e.chain = e.chain, nil
+	x.n--
+}

@@ -1,0 +1,77 @@
+package flowtable
+
+import (
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// trapMost is the largest counter of ElephantTrap: they are small, and the pointer passes an
+// elephant at most eight times after it has gone.
+const trapMost = 255
+
+// trap is ElephantTrap (Lu, Wang, Prabhakar and Bonomi, HOTI 2007).
+//
+// Packets are sampled. A sample of a flow that is there increments its counter. For one of
+// another flow, a pointer walks the table: it halves counters that are not below a threshold
+// and takes the first flow whose counter is below, for which the new one comes in with a
+// counter of 0. So flows leave that are least frequently used, about.
+//
+// That is from a summary of the paper. From memory is that counters are few bits wide. Our
+// choices: the threshold is 1; a flow is known while its counter is above 0, so that it was
+// sampled again since it came or since the pointer last took its counter to 0. Nothing ages
+// while no other flows come.
+type trap struct {
+	store
+	sampler
+	size  int
+	slots []*entry
+	at    int // the pointer
+}
+
+// Arrive implements Table.
+func (t *trap) Arrive(_ units.Time, p *packet.Packet) {
+	if !t.take() || !Counts(p) {
+		return
+	}
+	e := t.find(p)
+	switch {
+	case e != nil:
+		if e.count == 0 {
+			t.known.push(e)
+		}
+		e.count = min(e.count+1, trapMost)
+		return
+	case t.flows.n == t.size:
+		t.evict()
+	}
+	e = t.add(p)
+	if e.slot == len(t.slots) {
+		t.slots = append(t.slots, e)
+	}
+}
+
+// evict makes room in a full table. It ends, as every counter comes to 0.
+func (t *trap) evict() {
+	for {
+		e := t.slots[t.at]
+		if t.at++; t.at == len(t.slots) {
+			t.at = 0
+		}
+		if e.count == 0 {
+			t.forget(e)
+			return
+		}
+		if e.count /= 2; e.count == 0 {
+			t.known.remove(e)
+		}
+	}
+}
+
+// Depart implements Table. It changes nothing: samples alone count.
+func (*trap) Depart(units.Time, *packet.Packet) {}
+
+// Feedback implements Table.
+func (t *trap) Feedback(_ units.Time, tell func(f *Flow)) { t.tell(tell) }
+
+// Len implements Table.
+func (t *trap) Len(units.Time) int { return t.known.n }

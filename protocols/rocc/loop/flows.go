@@ -1,0 +1,45 @@
+package loop
+
+import "math"
+
+// FlowsAt is the number of flows beyond which the phase margin is below the given one, in
+// degrees; it need not be whole. It is 0 if no number of flows has that margin.
+//
+// With more flows the margin first grows, to the greatest that the gains can have, and then
+// falls for good. FlowsAt is where it falls past the given one; with few flows it may be
+// below too. That greatest margin depends on r = β/α + 1/2 alone and is
+//
+//	atan √(r-1) - √(r-1)/r.
+//
+// So with β up to α/2 no number of flows is stable.
+func (s Settings) FlowsAt(margin float64) float64 {
+	r := s.lead()
+	// In x = ωT: atan(rx) - x is the margin. It grows up to x = √(r-1)/r and falls beyond.
+	at := func(x float64) float64 { return degrees(math.Atan(r*x) - x) }
+	low := math.Sqrt(max(r-1, 0)) / r
+	if !(at(low) > margin) {
+		return 0
+	}
+	high := max(1, 2*low)
+	for at(high) > margin {
+		high *= 2
+	}
+	for range 200 {
+		middle := low + (high-low)/2
+		if at(middle) > margin {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	// |G| = 1 in x: x⁴ = (κTα)² N² (1 + r²x²).
+	return low * low / (s.step() * s.Alpha * math.Hypot(1, r*low))
+}
+
+// MostFlows is the largest number of flows with which the loop is stable while the gains are
+// fixed: with 1 to so many the margin is above 0. It is 0 if no number is stable, and 2³¹-1
+// at most.
+func (s Settings) MostFlows() int { return finite(math.Ceil(s.FlowsAt(0)) - 1) }
+
+// finite bounds a number of flows to what an int32 holds.
+func finite(n float64) int { return int(min(max(n, 0), math.MaxInt32)) }

@@ -1,0 +1,107 @@
+package rocc
+
+import (
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Params are the parameters of a congestion point, by the paper's symbols (Table 2).
+type Params struct {
+	// Interval is T, the time between two computations. 1us to 1h.
+	Interval units.Time `yaml:"t,omitempty" json:"t" jsonschema_description:"T, the time between two computations of the fair rate, once or twice the RTT"`
+	// DeltaQ is the resolution of queue lengths, in bytes of frames. Above 0.
+	DeltaQ units.Bytes `yaml:"delta_q,omitempty" json:"delta_q" jsonschema_description:"resolution of queue lengths"`
+	// DeltaF is the resolution of rates, a multiple of 1 kb/s.
+	DeltaF units.Rate `yaml:"delta_f,omitempty" json:"delta_f" jsonschema_description:"resolution of rates in messages, whole kilobits per second"`
+	// QRef is the length that the queue is to have; above it by QMid and QMax the rate is
+	// halved or set to FMin. 0 < QRef < QMid < QMax.
+	QRef units.Bytes `yaml:"q_ref,omitempty" json:"q_ref" jsonschema_description:"length that the queue is to have"`
+	QMid units.Bytes `yaml:"q_mid,omitempty" json:"q_mid" jsonschema_description:"growth of the queue in an interval at which the rate is halved"`
+	QMax units.Bytes `yaml:"q_max,omitempty" json:"q_max" jsonschema_description:"length of the queue at which the rate falls to f_min"`
+	// FMin and FMax bound the fair rate. FMin is DeltaF or more, FMax at most 65535 times
+	// DeltaF.
+	FMin units.Rate `yaml:"f_min,omitempty" json:"f_min" jsonschema_description:"least fair rate"`
+	FMax units.Rate `yaml:"f_max,omitempty" json:"f_max" jsonschema_description:"greatest fair rate; default the rate of the link"`
+	// Alpha and Beta are the static gains, in DeltaF for each DeltaQ. They are kept with 16
+	// fractional bits. Alpha is above 0; both are at most 1000.
+	Alpha float64 `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"static gain of the queue's distance from q_ref, in delta_f for each delta_q"`
+	Beta  float64 `yaml:"beta,omitempty" json:"beta" jsonschema_description:"static gain of the queue's growth, in delta_f for each delta_q"`
+	// FractionBits is how many fractional bits the fair rate is kept with between two
+	// computations, 0 to 16. With 0 a step of less than DeltaF is lost.
+	FractionBits int `yaml:"fraction_bits,omitempty" json:"fraction_bits" jsonschema:"minimum=0,maximum=16" jsonschema_description:"fractional bits of the fair rate between two computations, 0 to 16; 0 loses steps of less than delta_f"`
+}
+
+// maxF is the most that a fair rate has in units of DeltaF, maxGain the largest gain.
+const (
+	maxF    = 1<<16 - 1
+	maxGain = 1000
+)
+
+// Paper gives the parameters of §6 for a link at a rate. They are printed for 40 and 100
+// Gb/s; for other rates Q_ref is 0.6·T·C, as it is at 100 Gb/s and in §6.2 at 10 Gb/s,
+// Q_mid twice that and Q_max 60 KB more, as in all three. Below 10 Gb/s T grows so that
+// T·C is 50 KB, and Δ^F is a thousandth of the rate. The gains are those of 40 Gb/s: they
+// go with T·Δ^F/Δ^Q (§5), which is the same for all of them.
+func Paper(line units.Rate) Params {
+	p := Params{
+		Interval: 40 * units.Microsecond, DeltaQ: 600, DeltaF: 10 * units.Mbps, FMin: 100 * units.Mbps, FMax: line,
+		Alpha: 0.3, Beta: 1.5, FractionBits: 16,
+	}
+	switch {
+	case line == 40*units.Gbps:
+		p.QRef, p.QMid, p.QMax = 150*units.KB, 300*units.KB, 360*units.KB
+		return p
+	case line == 100*units.Gbps:
+		p.Alpha, p.Beta = 0.45, 2.25
+	case line > 0 && line < 10*units.Gbps:
+		p.Interval = line.TimeOf(50 * units.KB)
+		p.DeltaF = max(1, line/1000/units.Kbps) * units.Kbps
+		p.FMin = min(line, 10*p.DeltaF)
+	}
+	p.QRef = line.Per(p.Interval) * 6 / 10
+	p.QMid = 2 * p.QRef
+	p.QMax = p.QMid + 60*units.KB
+	return p
+}
+
+// Validate checks p for a queue of at most limit bytes, 0 without a bound. The error joins
+// a registry.RangeError for each parameter that is wrong.
+func (p *Params) Validate(limit units.Bytes) error {
+	var c registry.Check
+	c.Time("t", p.Interval, units.Microsecond)
+	if p.DeltaQ <= 0 {
+		c.Bad("delta_q", p.DeltaQ, "an amount above 0, such as 600B")
+	}
+	if p.DeltaF < units.Kbps || p.DeltaF%units.Kbps != 0 {
+		c.Bad("delta_f", p.DeltaF, "whole kilobits per second, such as 10Mbps")
+	}
+	switch {
+	case p.FMax <= 0:
+		c.Bad("f_max", int64(p.FMax), "a rate above 0, such as 40Gbps, or give the link a rate")
+	case p.DeltaF > 0 && p.FMax/p.DeltaF > maxF:
+		c.Bad("f_max", p.FMax, "at most %d times delta_f, %v: raise delta_f", maxF, p.DeltaF)
+	}
+	if p.FMin < p.DeltaF || p.FMin > p.FMax {
+		c.Bad("f_min", p.FMin, "a rate from delta_f, %v, to f_max, %v", p.DeltaF, p.FMax)
+	}
+	if p.QRef < p.DeltaQ {
+		c.Bad("q_ref", p.QRef, "delta_q, %v, or more, such as 150KB", p.DeltaQ)
+	}
+	if p.QMid <= p.QRef {
+		c.Bad("q_mid", p.QMid, "more than q_ref, %v", p.QRef)
+	}
+	switch {
+	case p.QMax <= p.QMid:
+		c.Bad("q_max", p.QMax, "more than q_mid, %v", p.QMid)
+	case limit > 0 && p.QMax >= limit:
+		c.Bad("q_max", p.QMax, "less than %v, as the queue never grows beyond that", limit)
+	}
+	if !(p.Alpha > 0 && p.Alpha <= maxGain) {
+		c.Bad("alpha", p.Alpha, "a number above 0, up to %d, such as 0.3: it brings the queue to q_ref", maxGain)
+	}
+	if !(p.Beta >= 0 && p.Beta <= maxGain) {
+		c.Bad("beta", p.Beta, "a number from 0 to %d, such as 1.5", maxGain)
+	}
+	c.Number("fraction_bits", p.FractionBits, 0, gainBits)
+	return c.Err()
+}
