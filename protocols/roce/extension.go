@@ -16,10 +16,12 @@ const (
 	ExtImmDt
 	ExtIETH
 	ExtCNP     // the reserved bytes of a CNP
+	ExtSendETH // of IRN
+	ExtSelETH  // of IRN
 	ExtPayload // a payload, which may be empty, and its pad
 )
 
-var extensionLen = [...]uint8{8, 16, 28, 4, 8, 4, 4, 16, 0}
+var extensionLen = [...]uint8{8, 16, 28, 4, 8, 4, 4, 16, 8, 4, 0}
 
 // operations says what follows each operation (IBTA §9.2.1). That a service
 // has an operation is said by table.
@@ -66,12 +68,15 @@ var table = func() (t [256]format) {
 			set(UD.With(operation), ExtDETH|e)
 		}
 	}
+	for operation, e := range improved {
+		set(IRN.With(operation), e)
+	}
 	set(NotifyCongestion, ExtCNP)
 	return t
 }()
 
 // Extensions says what follows the BTH of an opcode: IBTA §9.2.1 for RC, UC
-// and UD, and A17.9.3 for the CNP. It is empty for an opcode that is none of
+// and UD, A17.9.3 for the CNP, SelETH for IRN. It is empty for an opcode that is none of
 // these; the services RD and XRC and the operations FLUSH, ATOMIC WRITE and
 // RESYNC are not implemented.
 func (o Opcode) Extensions() Extension { return table[o].extensions }

@@ -46,3 +46,39 @@ type DETH struct {
 	QKey     uint32
 	SourceQP uint32 // 24 bits
 }
+
+// SendETH is what IRN adds to SENDs, 8 bytes: see SelETH.
+type SendETH struct {
+	Receive uint32 // number of the receive request that it takes, 24 bits
+	Packet  uint32 // place of the packet in its message, 24 bits
+}
+
+// SelETH is a second PSN in packets of IRN, 4 bytes.
+//
+// IRN (Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018) is a reliable
+// connection whose responder keeps packets that come out of order. The paper gives no
+// wire format. This one is of the opcodes that IBTA §9.2.1 leaves to manufacturers, 0xc0
+// to 0xff: 0xc0 plus the operation of RC, so a NIC that knows RC alone does not misread
+// them. They differ from RC in this:
+//
+//   - Every packet of a WRITE has a RETH (§5.3 of the paper). Its VA is where the payload
+//     of this packet goes, its length what is left of the message from there on.
+//   - Every packet of a SEND has a SendETH in front of the payload, behind immediate data
+//     or the key to invalidate.
+//   - An ACK acknowledges all packets up to its PSN. A NACK, operation 0x18, has the PSN
+//     that is expected in its BTH, an AETH with syndrome 0x60, and in a SelETH the PSN of
+//     the packet that came out of order and was kept (§3.1 of the paper).
+//   - A READ request takes one PSN, as an atomic does, and is acknowledged as they all are.
+//     Responses have PSNs of their own (§5.4 of the paper), which the requester gives to
+//     READs and atomics in order, as many to each as its response has packets; so it knows
+//     where a response belongs. The request says in a SelETH with which its response begins.
+//   - The requester answers each response with a READ ACK, operation 0x19. That has the PSN of the response that
+//     it expects in its BTH, and in a SelETH the PSN of the one that has come: behind it, if
+//     that was out of order and kept (a NACK), or in front.
+//   - The MigReq bit of a request, of which RoCE has no use, asks the responder not to
+//     place the payload before all packets in front of this one have come.
+//   - Who gets a request of the other kind, RC or IRN, refuses it in the requester's
+//     opcodes, as an invalid request, and sets MigReq to say that this is the reason.
+type SelETH struct {
+	PSN uint32 // 24 bits
+}

@@ -21,8 +21,10 @@ var (
 	LayerTypeImmDt        = registerLone(6, "ImmDt", ExtImmDt)
 	LayerTypeIETH         = registerLone(7, "IETH", ExtIETH)
 	LayerTypeCNP          = registerLone(8, "CNP", ExtCNP)
-	LayerTypePayload      = registerLone(9, "RoCEPayload", ExtPayload)
-	LayerTypeICRC         = register(10, "ICRC", decodeICRC)
+	LayerTypeSendETH      = registerLone(9, "SendETH", ExtSendETH)
+	LayerTypeSelETH       = registerLone(10, "SelETH", ExtSelETH)
+	LayerTypePayload      = registerLone(11, "RoCEPayload", ExtPayload)
+	LayerTypeICRC         = register(12, "ICRC", decodeICRC)
 )
 
 // firstLayer is the number of the first layer type; gopacket leaves those from

@@ -34,6 +34,8 @@ type (
 	ImmDtLayer        = ExtendedLayer[ImmDt, *ImmDt]
 	IETHLayer         = ExtendedLayer[IETH, *IETH]
 	CNPLayer          = ExtendedLayer[CNPReserved, *CNPReserved]
+	SendETHLayer      = ExtendedLayer[SendETH, *SendETH]
+	SelETHLayer       = ExtendedLayer[SelETH, *SelETH]
 )
 
 func (l *ExtendedLayer[H, P]) extension() Extension { return P(&l.Header).extension() }
@@ -145,6 +147,10 @@ func newLayer(e Extension, bth *BTHLayer) decodable {
 		return &IETHLayer{Base: bth}
 	case ExtCNP:
 		return &CNPLayer{Base: bth}
+	case ExtSendETH:
+		return &SendETHLayer{Base: bth}
+	case ExtSelETH:
+		return &SelETHLayer{Base: bth}
 	}
 	return &PayloadLayer{Base: bth}
 }

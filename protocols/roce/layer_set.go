@@ -20,6 +20,8 @@ type Layers struct {
 	ImmDt        ImmDtLayer
 	IETH         IETHLayer
 	CNP          CNPLayer
+	SendETH      SendETHLayer
+	SelETH       SelETHLayer
 	Payload      PayloadLayer
 	ICRC         ICRCLayer
 }
@@ -29,8 +31,10 @@ type Layers struct {
 func (l *Layers) Decoders() []gopacket.DecodingLayer {
 	b := &l.BTH
 	l.DETH.Base, l.RETH.Base, l.AtomicETH.Base, l.AETH.Base, l.AtomicAckETH.Base = b, b, b, b, b
-	l.ImmDt.Base, l.IETH.Base, l.CNP.Base, l.Payload.Base = b, b, b, b
-	return []gopacket.DecodingLayer{b, &l.DETH, &l.RETH, &l.AtomicETH, &l.AETH, &l.AtomicAckETH, &l.ImmDt, &l.IETH, &l.CNP, &l.Payload, &l.ICRC}
+	l.ImmDt.Base, l.IETH.Base, l.CNP.Base, l.SendETH.Base, l.SelETH.Base, l.Payload.Base = b, b, b, b, b, b
+	return []gopacket.DecodingLayer{
+		b, &l.DETH, &l.RETH, &l.AtomicETH, &l.AETH, &l.AtomicAckETH, &l.ImmDt, &l.IETH, &l.CNP, &l.SendETH, &l.SelETH, &l.Payload, &l.ICRC,
+	}
 }
 
 // Serialize writes the layers of a whole packet, from Ethernet or IP to ICRC.

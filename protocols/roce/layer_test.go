@@ -19,7 +19,8 @@ func layerNames(o Opcode, payload bool) (names []gopacket.LayerType) {
 		e Extension
 		t gopacket.LayerType
 	}{{ExtDETH, LayerTypeDETH}, {ExtRETH, LayerTypeRETH}, {ExtAtomicETH, LayerTypeAtomicETH}, {ExtAETH, LayerTypeAETH},
-		{ExtAtomicAckETH, LayerTypeAtomicAckETH}, {ExtImmDt, LayerTypeImmDt}, {ExtIETH, LayerTypeIETH}, {ExtCNP, LayerTypeCNP}}
+		{ExtAtomicAckETH, LayerTypeAtomicAckETH}, {ExtImmDt, LayerTypeImmDt}, {ExtIETH, LayerTypeIETH}, {ExtCNP, LayerTypeCNP},
+		{ExtSendETH, LayerTypeSendETH}, {ExtSelETH, LayerTypeSelETH}}
 	for _, x := range by {
 		if o.Extensions().Has(x.e) {
 			names = append(names, x.t)
@@ -176,7 +177,7 @@ func TestLayersRefuse(t *testing.T) {
 // what follows is bytes.
 func TestLoneLayers(t *testing.T) {
 	b := bytes.Repeat([]byte{7}, 60)
-	for _, e := range []Extension{ExtDETH, ExtRETH, ExtAtomicETH, ExtAETH, ExtAtomicAckETH, ExtImmDt, ExtIETH, ExtCNP} {
+	for _, e := range []Extension{ExtDETH, ExtRETH, ExtAtomicETH, ExtAETH, ExtAtomicAckETH, ExtImmDt, ExtIETH, ExtCNP, ExtSendETH, ExtSelETH} {
 		p := gopacket.NewPacket(b, layerType(e), gopacket.Default)
 		if n := len(p.Layers()); n != 2 || p.ErrorLayer() != nil || p.Layers()[0].LayerType() != layerType(e) || len(p.Layers()[0].LayerContents()) != e.Len() {
 			t.Errorf("%v: %v", layerType(e), p)

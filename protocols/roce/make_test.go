@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// opcodes are the valid ones, by IBTA §9.2.1: written down once more, for the
-// tests.
+// opcodes are the valid ones, by IBTA §9.2.1 and IRN's: written down once more, for
+// the tests.
 func opcodes() (all []Opcode) {
 	for o := range 0x18 {
 		if o != 0x15 {
@@ -19,7 +19,10 @@ func opcodes() (all []Opcode) {
 	for o := 0x20; o <= 0x2b; o++ {
 		all = append(all, Opcode(o))
 	}
-	return append(all, 0x64, 0x65, 0x81)
+	for o := 0xc0; o <= 0xd4; o++ {
+		all = append(all, Opcode(o))
+	}
+	return append(all, 0x64, 0x65, 0x81, 0xd6, 0xd7, 0xd8, 0xd9)
 }
 
 // random fills a packet of an opcode; n bytes of payload are for those that
@@ -53,6 +56,12 @@ func random(r *rand.Rand, o Opcode, n int) *Packet {
 	}
 	if e.Has(ExtIETH) {
 		p.IETH = IETH{RKey: r.Uint32()}
+	}
+	if e.Has(ExtSendETH) {
+		p.Send = SendETH{Receive: r.Uint32N(1 << 24), Packet: r.Uint32N(1 << 24)}
+	}
+	if e.Has(ExtSelETH) {
+		p.Selective = SelETH{PSN: r.Uint32N(1 << 24)}
 	}
 	if e.Has(ExtPayload) {
 		p.Payload = make([]byte, n)

@@ -15,6 +15,7 @@ const (
 	UC  Service = 1 // unreliable connection
 	UD  Service = 3 // unreliable datagram
 	CNP Service = 4 // congestion notification, in RoCEv2 only (A17.9.3)
+	IRN Service = 6 // reliable connection with loss recovery of IRN: see SelETH
 )
 
 // The operations of the low five bits.
@@ -43,6 +44,8 @@ const (
 	_
 	SendLastInv // with invalidate
 	SendOnlyInv
+	Nack    // of IRN only
+	ReadAck // of IRN only
 )
 
 // NotifyCongestion is the opcode of a CNP: 0x81.

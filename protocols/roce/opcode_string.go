@@ -11,6 +11,7 @@ var operationNames = [32]string{
 	ReadLast: "RDMA READ response Last", ReadOnly: "RDMA READ response Only",
 	Ack: "Acknowledge", AtomicAck: "ATOMIC Acknowledge", CompareSwap: "CmpSwap", FetchAdd: "FetchAdd",
 	SendLastInv: "SEND Last with Invalidate", SendOnlyInv: "SEND Only with Invalidate",
+	Nack: "Negative Acknowledge", ReadAck: "RDMA READ Acknowledge",
 }
 
 // String names the opcode as IBTA §9.2.1 does, such as "RC RDMA WRITE Only".
@@ -35,6 +36,8 @@ func (s Service) String() string {
 		return "UD"
 	case CNP:
 		return "CNP"
+	case IRN:
+		return "IRN"
 	}
 	return fmt.Sprintf("service %d", uint8(s))
 }

@@ -14,6 +14,7 @@ type Packet struct {
 	Extensions Extension // set by Decode: the headers that are there; without Truncated, those of the opcode
 	Truncated  bool      // set by Decode: cut on the way: no ICRC, and maybe not all headers and payload
 	ICRC       uint32    // set by Decode: as it stands in the packet; not checked
+	Selective  SelETH    // of IRN; it is here because there is room
 	Length     int       // of the payload as it was sent, bytes
 	Payload    []byte    // or what is there of it
 
@@ -26,6 +27,7 @@ type Packet struct {
 	DETH      DETH
 	AtomicAck AtomicAckETH
 	Atomic    AtomicETH
+	Send      SendETH
 }
 
 // DecodeIP reads the packet whose IP header begins at ip[0]; more may follow
@@ -114,6 +116,10 @@ func (p *Packet) decode(e Extension, b []byte) {
 		_ = p.ImmDt.Decode(b)
 	case ExtIETH:
 		_ = p.IETH.Decode(b)
+	case ExtSendETH:
+		_ = p.Send.Decode(b)
+	case ExtSelETH:
+		_ = p.Selective.Decode(b)
 	}
 }
 
@@ -160,6 +166,10 @@ func (p *Packet) put(e Extension, b []byte) {
 		p.ImmDt.Put(b)
 	case ExtIETH:
 		p.IETH.Put(b)
+	case ExtSendETH:
+		p.Send.Put(b)
+	case ExtSelETH:
+		p.Selective.Put(b)
 	case ExtCNP:
 		(*CNPReserved)(nil).Put(b)
 	}

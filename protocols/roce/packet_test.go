@@ -32,6 +32,7 @@ func TestOpcodes(t *testing.T) {
 		RC.With(ReadRequest): 28, RC.With(ReadFirst): 16, RC.With(ReadMiddle): 12, RC.With(ReadOnly): 16,
 		RC.With(Ack): 16, RC.With(AtomicAck): 24, RC.With(CompareSwap): 40, RC.With(FetchAdd): 40,
 		UC.With(SendOnly): 12, UC.With(WriteOnly): 28, UD.With(SendOnly): 20, UD.With(SendOnlyImm): 24, NotifyCongestion: 28,
+		IRN.With(SendMiddle): 20, IRN.With(SendOnlyInv): 24, IRN.With(WriteMiddle): 28, IRN.With(WriteLastImm): 32, IRN.With(Ack): 16, IRN.With(Nack): 20, IRN.With(ReadAck): 16, IRN.With(ReadRequest): 32, IRN.With(FetchAdd): 44, IRN.With(ReadMiddle): 12, IRN.With(AtomicAck): 24,
 	}
 	for o, want := range lengths {
 		if o.HeaderLen() != want || BTHLen+o.Extensions().Len() != want {
@@ -40,13 +41,13 @@ func TestOpcodes(t *testing.T) {
 	}
 	for o, want := range map[Opcode]string{
 		0x0a: "RC RDMA WRITE Only", 0x24: "UC SEND Only", 0x65: "UD SEND Only with Immediate", 0x81: "CNP",
-		0x15: "opcode 0x15", 0x2c: "opcode 0x2c", 0x64 - 1: "opcode 0x63", 0xa4: "opcode 0xa4",
+		0x15: "opcode 0x15", 0x2c: "opcode 0x2c", 0x64 - 1: "opcode 0x63", 0xa4: "opcode 0xa4", 0xd8: "IRN Negative Acknowledge", 0x18: "opcode 0x18",
 	} {
 		if o.String() != want {
 			t.Errorf("%#x is called %q, want %q", uint8(o), o.String(), want)
 		}
 	}
-	if s := Service(5).String() + RC.String() + UC.String() + UD.String() + CNP.String(); s != "service 5RCUCUDCNP" {
+	if s := Service(5).String() + RC.String() + UC.String() + UD.String() + CNP.String() + IRN.String(); s != "service 5RCUCUDCNPIRN" {
 		t.Errorf("services are called %s", s)
 	}
 }
@@ -156,6 +157,12 @@ func TestTrimmed(t *testing.T) {
 			}
 			if !want.Extensions.Has(ExtIETH) {
 				want.IETH = IETH{}
+			}
+			if !want.Extensions.Has(ExtSendETH) {
+				want.Send = SendETH{}
+			}
+			if !want.Extensions.Has(ExtSelETH) {
+				want.Selective = SelETH{}
 			}
 			header := p.BTH.Opcode.HeaderLen()
 			if there := max(0, min(n-header, len(p.Payload))); !bytes.Equal(got.Payload, p.Payload[:there]) {

@@ -3,6 +3,7 @@ package roce
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,7 +86,7 @@ func sharkRow(p *Packet) []string {
 // TestTsharkAgrees: tshark reads every field of the captures' packets, and of
 // packets of all opcodes that we make, as we do, and has nothing to complain of.
 func TestTsharkAgrees(t *testing.T) {
-	all := map[string][][]byte{"made": made(t)}
+	all := map[string][][]byte{"made": standard(made(t))}
 	for _, name := range captures {
 		all[name] = judge.UDP(t, name, Port)
 	}
@@ -109,7 +110,7 @@ func TestTsharkAgrees(t *testing.T) {
 // TestTsharkNamesOpcodes: the opcodes mean the same to it.
 func TestTsharkNamesOpcodes(t *testing.T) {
 	short := strings.NewReplacer(" with", "", "CmpSwap", "Compare Swap", "FetchAdd", "Fetch Add")
-	frames := made(t)
+	frames := standard(made(t))
 	for i, row := range judge.Tshark(t, "../../traces/dissector/weft.lua", frames, "_ws.col.Info") {
 		var p Packet
 		if err := p.DecodeIP(frames[i][ethernet:]); err != nil {
@@ -120,4 +121,71 @@ func TestTsharkNamesOpcodes(t *testing.T) {
 			t.Errorf("opcode %#x is a %v, tshark says %q", uint8(p.BTH.Opcode), p.BTH.Opcode, row[0])
 		}
 	}
+}
+
+// standard are the frames that are not of IRN.
+func standard(frames [][]byte) [][]byte {
+	return slices.DeleteFunc(frames, func(b []byte) bool { return decoded(b).BTH.Opcode.Service() == IRN })
+}
+
+// TestTsharkReadsIRN: the dissector reads the headers that the packets have.
+func TestTsharkReadsIRN(t *testing.T) {
+	frames := slices.DeleteFunc(made(t), func(b []byte) bool { return decoded(b).BTH.Opcode.Service() != IRN })
+	fields := []string{"irn.opcode", "irn.psn", "irn.ordered", "irn.va", "irn.rkey", "irn.left", "irn.receive", "irn.packet", "irn.imm", "irn.invalidate", "irn.syndrome", "irn.msn", "irn.swap", "irn.compare", "irn.original", "irn.response", "irn.kept", "_ws.col.Info"}
+	for i, row := range judge.Tshark(t, "irn.lua", frames, fields...) {
+		p := decoded(frames[i])
+		e := p.Extensions
+		want := []string{fmt.Sprint(uint8(p.BTH.Opcode)), fmt.Sprint(p.BTH.PSN), map[bool]string{true: "1", false: "0"}[p.BTH.MigReq]}
+		field := func(x Extension, format string, v any) {
+			if !e.Has(x) {
+				format, v = "%s", ""
+			}
+			want = append(want, fmt.Sprintf(format, v))
+		}
+		va, key := p.RETH.VA, p.RETH.RKey
+		if e.Has(ExtAtomicETH) {
+			va, key = p.Atomic.VA, p.Atomic.RKey
+		}
+		field(ExtRETH|ExtAtomicETH, "0x%016x", va)
+		field(ExtRETH|ExtAtomicETH, "0x%08x", key)
+		field(ExtRETH, "%d", p.RETH.Length)
+		field(ExtSendETH, "%d", p.Send.Receive)
+		field(ExtSendETH, "%d", p.Send.Packet)
+		field(ExtImmDt, "0x%08x", p.ImmDt.Data)
+		field(ExtIETH, "0x%08x", p.IETH.RKey)
+		field(ExtAETH, "0x%02x", p.AETH.Syndrome)
+		field(ExtAETH, "%d", p.AETH.MSN)
+		field(ExtAtomicETH, "%d", p.Atomic.Swap)
+		field(ExtAtomicETH, "%d", p.Atomic.Compare)
+		field(ExtAtomicAckETH, "%d", p.AtomicAck.Original)
+		first, come := e&ExtSelETH, e&ExtSelETH
+		if e.Has(ExtRETH | ExtAtomicETH) {
+			come = 0
+		} else {
+			first = 0
+		}
+		show := func(there Extension) {
+			if there == 0 {
+				want = append(want, "")
+			} else {
+				want = append(want, fmt.Sprint(p.Selective.PSN))
+			}
+		}
+		show(first)
+		show(come)
+		want = append(want, fmt.Sprintf("%v QP=0x%06x PSN=%d", p.BTH.Opcode, p.BTH.DestQP, p.BTH.PSN))
+		for j := range want {
+			if want[j] != row[j] {
+				t.Errorf("packet %d, a %v: %s is %q, tshark says %q", i, p.BTH.Opcode, fields[j], want[j], row[j])
+			}
+		}
+	}
+}
+
+// decoded reads a frame that was made.
+func decoded(b []byte) (p Packet) {
+	if err := p.DecodeIP(b[ethernet:]); err != nil {
+		panic(err)
+	}
+	return p
 }

@@ -1,0 +1,72 @@
+package roce
+
+import (
+	_ "embed" // irn.lua
+	"encoding/binary"
+
+	"github.com/weftlab/weft/sim/registry"
+)
+
+//go:embed irn.lua
+var lua string
+
+func init() { registry.Dissectors.Register("irn", lua) }
+
+// Lengths in bytes of the headers of IRN.
+const (
+	SendETHLen = 8
+	SelETHLen  = 4
+)
+
+// improved says what follows each operation of IRN.
+var improved = func() map[Opcode]Extension {
+	m := map[Opcode]Extension{Nack: ExtAETH | ExtSelETH, ReadAck: ExtSelETH}
+	for o := SendFirst; o <= WriteOnlyImm; o++ {
+		if o < WriteFirst {
+			m[o] = operations[o] | ExtSendETH
+		} else {
+			m[o] = operations[o] | ExtRETH
+		}
+	}
+	for _, o := range []Opcode{SendLastInv, SendOnlyInv} {
+		m[o] = operations[o] | ExtSendETH
+	}
+	for o := ReadFirst; o <= AtomicAck; o++ { // with them Ack
+		m[o] = operations[o]
+	}
+	for _, o := range []Opcode{ReadRequest, CompareSwap, FetchAdd} {
+		m[o] = operations[o] | ExtSelETH
+	}
+	return m
+}()
+
+// Decode reads the header at the beginning of b, or gives ErrShort.
+func (h *SendETH) Decode(b []byte) error {
+	if len(b) < SendETHLen {
+		return ErrShort
+	}
+	*h = SendETH{Receive: uint24(b[1:]), Packet: uint24(b[5:])}
+	return nil
+}
+
+// Put writes the header into the first SendETHLen bytes of b.
+func (h *SendETH) Put(b []byte) {
+	binary.BigEndian.PutUint32(b, h.Receive&PSNMask)
+	binary.BigEndian.PutUint32(b[4:], h.Packet&PSNMask)
+}
+
+func (*SendETH) extension() Extension { return ExtSendETH }
+
+// Decode reads the header at the beginning of b, or gives ErrShort.
+func (h *SelETH) Decode(b []byte) error {
+	if len(b) < SelETHLen {
+		return ErrShort
+	}
+	*h = SelETH{PSN: uint24(b[1:])}
+	return nil
+}
+
+// Put writes the header into the first SelETHLen bytes of b.
+func (h *SelETH) Put(b []byte) { binary.BigEndian.PutUint32(b, h.PSN&PSNMask) }
+
+func (*SelETH) extension() Extension { return ExtSelETH }
