@@ -31,7 +31,7 @@ func (a *arrivals) fromEnd(i int) arrival { return *a.at(a.tail - 1 - uint32(i))
 
 func (a *arrivals) push(x arrival) {
 	if a.len() == len(a.ring) {
-		grown := make([]arrival, max(16, 2*len(a.ring)))
+		grown := make([]arrival, max(4, 2*len(a.ring)))
 		n := uint32(0)
 		for i := a.head; i != a.tail; i++ {
 			grown[n] = *a.at(i)

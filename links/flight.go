@@ -22,16 +22,19 @@ type flight struct {
 	late      lateQueue // packets that may be overtaken, or overtake
 	pool      *packet.Pool
 	cutCount  uint64
+
+	inbox *Inbox           // of the receiver's process; nil when the sender is in the same one
+	lost  []*packet.Packet // cut, unless the sender took some back (Inbox.Settle)
 }
 
 func (f *flight) empty() bool { return f.order.len() == 0 && !f.disorder }
 
 // put adds a packet that goes in order: it never arrives before its
-// predecessor.
-func (f *flight) put(p *packet.Packet) {
-	at := max(p.At, f.arrival)
+// predecessor. The packet itself is not touched: it has long left the
+// processor's cache, and its sender may still take it back.
+func (f *flight) put(at units.Time, p *packet.Packet) {
+	at = max(at, f.arrival)
 	f.arrival = at
-	p.At, p.Next = at, nil
 	f.order.push(arrival{at, p})
 	if f.order.len() == 1 && (!f.disorder || at < f.timer.Due()) {
 		f.timer.Arm(at)
@@ -47,18 +50,54 @@ func (f *flight) putLate(p *packet.Packet) {
 	}
 }
 
-// land adds a packet that comes from another engine, unless the link has gone
-// down since it was sent.
-func (f *flight) land(p *packet.Packet, overtake bool) {
+// land does what a letter from another engine says. A packet is lost when the
+// link has gone down since it was sent.
+func (f *flight) land(l *letter) {
 	switch {
-	case int8(p.Epoch-f.epoch) < 0:
+	case l.packet == nil:
+		f.giveBack(int(l.at))
+	case int8(l.epoch-f.epoch) < 0:
+		f.lose(l.packet)
+	case l.overtake:
+		f.putLate(l.packet)
+	default:
+		f.put(l.at, l.packet)
+	}
+}
+
+// lose ends a packet that was under way when the link went down. Where the
+// sender may yet take it back, that is decided later.
+func (f *flight) lose(p *packet.Packet) {
+	if f.inbox == nil {
 		f.cutCount++
 		f.pool.Free(p)
-	case overtake:
-		f.putLate(p)
-	default:
-		f.put(p)
+		return
 	}
+	if len(f.lost) == 0 {
+		f.inbox.cut = append(f.inbox.cut, f)
+	}
+	f.lost = append(f.lost, p)
+}
+
+// settle ends the packets that are lost for good.
+func (f *flight) settle() {
+	for _, p := range f.lost {
+		f.cutCount++
+		f.pool.Free(p)
+	}
+	clear(f.lost)
+	f.lost = f.lost[:0]
+}
+
+// giveBack forgets the last n packets in order, which the sender has taken
+// back. If the link has gone down meanwhile they are the last that were lost:
+// what is sent afterwards comes after this.
+func (f *flight) giveBack(n int) {
+	if f.order.len() == 0 {
+		f.lost = f.lost[:len(f.lost)-n]
+		return
+	}
+	f.recall(n)
 }
 
 // Fire delivers the packet whose last bit arrives now.
@@ -81,7 +120,7 @@ func (f *flight) Fire(now units.Time) {
 }
 
 func (f *flight) deliver(now units.Time, p *packet.Packet) {
-	p.Next = nil
+	p.At, p.Next = now, nil
 	f.delivered++
 	f.to.Receive(now, p)
 }
@@ -112,30 +151,20 @@ func (f *flight) takeLate() *packet.Packet {
 // be there already, if the sender's engine is ahead.
 func (f *flight) cut() {
 	f.epoch++
-	kept := flight{epoch: f.epoch, up: f.up, to: f.to, pool: f.pool, timer: f.timer, delivered: f.delivered, cutCount: f.cutCount}
-	kept.timer.Disarm()
-	for f.order.len() > 0 {
-		kept.land(f.order.pop().packet, false)
+	order, late := f.order, f.late
+	f.order, f.late, f.arrival, f.disorder = arrivals{}, lateQueue{}, 0, false
+	f.timer.Disarm()
+	for order.len() > 0 {
+		a := order.pop()
+		f.land(&letter{packet: a.packet, at: a.at, epoch: a.packet.Epoch})
 	}
-	for _, p := range f.late.packets {
-		kept.land(p, true)
+	for _, p := range late.packets {
+		f.land(&letter{packet: p, at: p.At, epoch: p.Epoch, overtake: true})
 	}
-	*f = kept
-}
-
-// last gives the last n packets in order, linked by Next.
-func (f *flight) last(n int) *packet.Packet {
-	var first *packet.Packet
-	for i := range n {
-		p := f.order.fromEnd(i).packet
-		p.Next, first = first, p
-	}
-	return first
 }
 
 // recall takes the last n packets out of the order.
-func (f *flight) recall(n int) *packet.Packet {
-	p := f.last(n)
+func (f *flight) recall(n int) {
 	f.order.drop(n)
 	f.arrival = 0
 	if f.order.len() > 0 {
@@ -143,5 +172,4 @@ func (f *flight) recall(n int) *packet.Packet {
 	} else if !f.disorder {
 		f.timer.Disarm()
 	}
-	return p
 }

@@ -32,7 +32,9 @@ type Counters struct {
 // that receives. The two may be different engines.
 type Link struct {
 	flight  *flight
-	out     *Mailbox // to the far half's engine; nil when it is the same
+	out     *Mailbox // to the far half's engine in the wall clock; nil when it is the same
+	inbox   *Inbox   // of the far half's process in virtual time; nil when it is the same
+	outbox  *Outbox  // on the way there; nil when its worker is the same
 	delay   units.Time
 	mtu     units.Bytes
 	plain   bool        // the link does nothing to a packet but carry it
@@ -80,8 +82,17 @@ func (l *Link) MTU() units.Bytes { return l.mtu }
 
 // Predictable tells whether a packet's arrival follows from its departure
 // alone and can still be taken back (Recall): the link neither loses, damages
-// nor delays anything at random, and has both ends in one engine.
+// nor delays anything at random, and its far half is not in an engine that may
+// be asked for in the wall clock.
 func (l *Link) Predictable() bool { return l.plain && l.out == nil && l.early == 0 }
+
+// Join has the link end in another process of a run in virtual time, in whose
+// inbox its packets land. Outbox is on the way there if another worker runs that
+// process, else nil. It is called before the link is given to its port.
+func (l *Link) Join(inbox *Inbox, outbox *Outbox) {
+	l.inbox, l.outbox, l.flight.inbox = inbox, outbox, inbox
+	l.instant = false
+}
 
 // CutThrough has packets arrive when so many bytes of them have, with the
 // preamble; the rest follows until their Tail. It is called before
@@ -100,7 +111,7 @@ func (l *Link) hasten(tx units.Time, p *packet.Packet) {
 }
 
 // Crosses tells whether the two ends belong to different engines.
-func (l *Link) Crosses() bool { return l.out != nil }
+func (l *Link) Crosses() bool { return l.out != nil || l.inbox != nil }
 
 // InFlight is how many packets are under way.
 func (l *Link) InFlight() int { return l.flight.order.len() + l.flight.late.len() }
@@ -122,7 +133,7 @@ func (l *Link) Set(s Settings) {
 		l.epoch++
 	}
 	l.apply(s)
-	if l.out == nil {
+	if !l.Crosses() {
 		l.Follow(s.Up)
 	}
 }
@@ -139,7 +150,7 @@ func (l *Link) Follow(up bool) {
 func (l *Link) apply(s Settings) {
 	l.settings, l.delay, l.mtu = s, s.Delay, s.MTU
 	l.plain = s.Up && s.Loss == 0 && s.Corrupt == 0 && s.Duplicate == 0 && s.Reorder == 0 && s.Jitter == 0 && s.DropMatch.Empty()
-	l.instant = l.plain && l.out == nil && s.Rate == 0 && s.Delay == 0
+	l.instant = l.plain && !l.Crosses() && s.Rate == 0 && s.Delay == 0
 	l.overtake, l.twice = false, false
 }
 
@@ -197,15 +208,26 @@ func (l *Link) Launch(p *packet.Packet) {
 func (l *Link) send(p *packet.Packet) {
 	p.Epoch = l.epoch
 	switch {
+	case l.inbox != nil:
+		l.post(letter{l.flight, p, p.At, l.epoch, l.overtake})
 	case l.out != nil:
-		l.out.put(l.flight, p, l.overtake)
+		l.out.put(letter{l.flight, p, p.At, l.epoch, l.overtake})
 	case l.overtake:
 		l.flight.putLate(p)
 	case l.instant:
 		l.pass(p)
 	default:
-		l.flight.put(p)
+		l.flight.put(p.At, p)
 	}
+}
+
+// post sends a letter to the far half's process.
+func (l *Link) post(x letter) {
+	if l.outbox != nil {
+		l.outbox.put(l.inbox, x)
+		return
+	}
+	l.inbox.put(x)
 }
 
 // LaunchAhead puts a packet under way whose first bit may have yet to leave.
@@ -213,11 +235,15 @@ func (l *Link) send(p *packet.Packet) {
 // to wait too, for one that began to leave when the link had a rate.
 func (l *Link) LaunchAhead(now units.Time, p *packet.Packet) {
 	p.Epoch = l.epoch
+	if l.inbox != nil {
+		l.post(letter{l.flight, p, p.At, l.epoch, false})
+		return
+	}
 	if l.instant && p.At <= now {
 		l.pass(p)
 		return
 	}
-	l.flight.put(p)
+	l.flight.put(p.At, p)
 }
 
 // pass carries a packet in no time. If nothing is under way there is nothing
@@ -227,15 +253,20 @@ func (l *Link) pass(p *packet.Packet) {
 		l.flight.deliver(p.At, p)
 		return
 	}
-	l.flight.put(p)
+	l.flight.put(p.At, p)
 }
 
 // Recall takes the last n packets back, which were launched ahead and have not
-// begun to leave, and gives them in their order, linked by Next.
-func (l *Link) Recall(n int) *packet.Packet { return l.flight.recall(n) }
-
-// Last lends the last n packets, which were launched ahead, in their order.
-func (l *Link) Last(n int) *packet.Packet { return l.flight.last(n) }
+// begun to leave. They are the caller's again at once. Another process, which
+// has them under way, hears of it in time: they would not have arrived before
+// it reads its letters.
+func (l *Link) Recall(n int) {
+	if l.inbox != nil {
+		l.post(letter{to: l.flight, at: units.Time(n)})
+		return
+	}
+	l.flight.recall(n)
+}
 
 // jitter draws the extra delay of one packet.
 func (l *Link) jitter() units.Time {

@@ -7,10 +7,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Mailbox carries packets under way from one engine to another, and packets
-// that have been used up back to the pool that they came from. The sender
-// collects and posts in batches, so that what locks is not the path of a
-// packet.
+// Mailbox carries packets under way from one engine to another in the wall
+// clock, and packets that have been used up back to the pool that they came
+// from. The sender collects and posts in batches, so that what locks is not the
+// path of a packet.
 type Mailbox struct {
 	sending []letter // the sender's
 	_       [64]byte // keeps the two engines' cache lines apart
@@ -26,13 +26,13 @@ type Mailbox struct {
 // letter is one packet and where it goes.
 type letter struct {
 	to       *flight
-	p        *packet.Packet
+	packet   *packet.Packet // nil: the sender takes back the last that it sent
+	at       units.Time     // when it arrives; how many are taken back
+	epoch    uint8          // of the packet
 	overtake bool
 }
 
-func (m *Mailbox) put(to *flight, p *packet.Packet, overtake bool) {
-	m.sending = append(m.sending, letter{to, p, overtake})
-}
+func (m *Mailbox) put(l letter) { m.sending = append(m.sending, l) }
 
 // Post hands over what has been sent since the last Post, and the packets that
 // from holds for the receiver's pool. It gives the earliest arrival among what
@@ -44,7 +44,7 @@ func (m *Mailbox) Post(from, to *packet.Pool) (earliest units.Time) {
 		return earliest
 	}
 	for i := range m.sending {
-		earliest = min(earliest, m.sending[i].p.At)
+		earliest = min(earliest, m.sending[i].at)
 	}
 	m.mu.Lock()
 	if len(m.posted) == 0 {
@@ -67,7 +67,7 @@ func (m *Mailbox) Collect(pool *packet.Pool) {
 	m.returned = packet.List{}
 	m.mu.Unlock()
 	for i := range m.reading {
-		m.reading[i].to.land(m.reading[i].p, m.reading[i].overtake)
+		m.reading[i].to.land(&m.reading[i])
 	}
 	for p := back.Pop(); p != nil; p = back.Pop() {
 		pool.Free(p)

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -111,9 +113,16 @@ func TestSweepAfterCrash(t *testing.T) {
 func TestCreateAfterCrash(t *testing.T) {
 	name := labName(t)
 	kill(t, startOwner(t, name, "a", "b"))
+	left := filepath.Join(stateDir, name, "left", "behind")
+	if err := os.MkdirAll(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	l, err := Create(name, Info{}, hostsN(1))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file of the dead owner: %v", err)
 	}
 	if got := residue(name); len(got) != 3 {
 		t.Errorf("with new hosts there are %v, want h1's and the state only", got)

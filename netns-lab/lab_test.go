@@ -310,7 +310,9 @@ func TestManyHostsAreFast(t *testing.T) {
 	}
 	removed := time.Since(start)
 	t.Logf("64 hosts: made in %v, removed in %v", made, removed)
-	if made > 5*time.Second || removed > 2*time.Second {
-		t.Error("want less than 5 s and 2 s")
+	// It takes 1 s and 0.3 s on two idle cores. The limits are for busy ones; what grows
+	// with the square of the number of hosts is beyond them.
+	if made > time.Minute || removed > 30*time.Second {
+		t.Error("want less than a minute and 30 s")
 	}
 }

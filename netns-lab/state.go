@@ -176,6 +176,9 @@ func claim(info Info) (*state, error) {
 		return nil, fmt.Errorf("remove what is left of an earlier lab %s: %w", info.Name, err)
 	}
 	err = alone(func() error {
+		if err := s.empty(); err != nil {
+			return err
+		}
 		if err := unclaimed(info); err != nil {
 			return err
 		}
@@ -185,6 +188,21 @@ func claim(info Info) (*state, error) {
 		return nil, errors.Join(err, s.remove())
 	}
 	return s, nil
+}
+
+// empty removes all files in the directory, which stays, since its lock is held. A dead
+// owner has left its socket, its log and what its hosts saw of their NICs there.
+func (s *state) empty() error {
+	entries, err := os.ReadDir(s.dir())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(s.dir(), e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unclaimed makes sure that no namespace of the new lab belongs to somebody

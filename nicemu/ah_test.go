@@ -129,7 +129,7 @@ func TestDestroyLeavesNothingDue(t *testing.T) {
 func TestOthersAddresses(t *testing.T) {
 	w := newWorld(t, 2)
 	w.touch = func(_ int, p *packet.Packet) bool {
-		p.RoCE.To = v4(7)
+		p.RoCE.Addresses = packet.NewAddresses(p.RoCE.From, v4(7))
 		return true
 	}
 	a, b := w.host(0), w.host(1)

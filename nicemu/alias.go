@@ -71,11 +71,15 @@ func (d *Device) stray(now units.Time, from, to netip.Addr, port uint16, b *roce
 
 // PSNs are the PSN of the first packet that has not been sent, and the one that is
 // expected of the peer next: with them, a queue pair takes up a connection where another
-// has left it (Join.PSN and Join.RemotePSN).
+// has left it (Join.PSN and Join.RemotePSN). With IRN they are behind those of responses
+// too, so that none that is late is taken for one of the next queue pair's.
 func (q *QP) PSNs() (next, expected uint32) {
-	w, _ := q.engine.Outstanding()
-	return uint32(w.Next), uint32(q.engine.Expected())
+	n, e := q.engine.Unused()
+	return uint32(n), uint32(e)
 }
+
+// Expected is the PSN of the request that is expected of the peer next.
+func (q *QP) Expected() uint32 { return uint32(q.engine.Expected()) }
 
 // Progress is the payload of SENDs and WRITEs that was acknowledged, the payload that
 // came and was placed, in bytes, and the packets that were sent again, all since the

@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	msg "github.com/weftlab/weft/protocols/cm"
+	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/units"
@@ -115,7 +116,9 @@ func (c *connections) start(d *Device) (err error) {
 	c.owners, c.owned = map[msg.CommID]func(*cm.Event){}, map[cm.ListenID]func(*cm.Event){}
 	c.port = firstPort
 	d.agenda.Enrol(&c.Task, c)
-	c.cm, err = cm.New(cm.DefaultConfig(d.GUID()))
+	config := cm.DefaultConfig(d.GUID())
+	config.IRN = d.settings.Recovery.service() == roce.IRN
+	c.cm, err = cm.New(config)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
@@ -197,6 +198,75 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// withIRN has NICs with an even number recover from loss as IRN does, or all.
+func withIRN(all bool) option {
+	return func(s *Settings, e *Env) {
+		if k, err := transport.Recoveries.Find("irn"); err == nil && (all || (e.Name[3]-'0')%2 == 0) {
+			s.Recovery = Recovery{Name: "irn", Settings: k.Settings("", lineRate)}
+		}
+	}
+}
+
+// TestRefusesOtherRecovery: a NIC with IRN and one without refuse each other's requests to
+// connect, for a reason; two with IRN do not. UC has no loss recovery to agree on.
+func TestRefusesOtherRecovery(t *testing.T) {
+	for _, c := range []struct {
+		from, to int
+		all      bool
+		kind     qp.Type
+		want     string
+	}{
+		{0, 1, false, qp.RC, "rejected (invalid transport service type)"}, {1, 0, false, qp.RC, "rejected (invalid transport service type)"},
+		{0, 1, true, qp.RC, "established"}, {1, 3, false, qp.RC, "established"}, {0, 1, false, qp.UC, "established"}, {1, 0, false, qp.UC, "established"},
+	} {
+		var book diary
+		w := newWorld(t, 4, withIRN(c.all))
+		a, b := w.host(c.from), w.host(c.to)
+		x, y := a.qp(c.kind), b.qp(c.kind)
+		if _, err := b.Listen(netip.AddrPortFrom(netip.Addr{}, 9), 0, func(e ConnEvent) {
+			if e.Kind == ConnRequested {
+				if err := e.Conn.Accept(y, ConnParam{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Connect(x, netip.AddrPortFrom(v4(c.to), 9), ConnParam{}, book.note("client", w)); err != nil {
+			t.Fatal(err)
+		}
+		w.run(units.Second)
+		book.holds(t, "client "+c.want)
+	}
+}
+
+// TestNoticesOtherRecovery: where programs have exchanged numbers by themselves, the first
+// packet ends both queue pairs and is counted, either way, for every verb.
+func TestNoticesOtherRecovery(t *testing.T) {
+	for from := range 2 {
+		for _, op := range []transport.Op{transport.Send, transport.Write, transport.Read, transport.FetchAdd} {
+			w := newWorld(t, 2, withIRN(false))
+			a, b := w.host(from), w.host(1-from)
+			x, y := a.qp(qp.RC), b.qp(qp.RC)
+			if err := JoinPair(x, y, Join{Access: anyAccess, RdAtomic: 1}); err != nil {
+				t.Fatal(err)
+			}
+			recv(t, y, 1, b.mr.SGE(0, 100))
+			b.buf[0] = 77
+			post(t, x, transport.SendWR{ID: 3, Op: op, SGL: []memory.SGE{a.mr.SGE(0, 8)}, RKey: b.mr.RKey(), RemoteVA: b.mr.SGE(0, 8).VA})
+			w.run(units.Second)
+			if c := a.poll(); len(c) != 1 || c[0].Status != cq.RemInvReqErr {
+				t.Errorf("%v: completions %+v", op, c)
+			}
+			p, _ := x.Counters()
+			q, _ := y.Counters()
+			if x.State() != qp.Err || y.State() != qp.Err || p.RecoveryMismatch != 1 || q.RecoveryMismatch != 1 || b.buf[0] != 77 || a.buf[0] != 0 {
+				t.Errorf("%v: %v and %v, %d and %d mismatches", op, x.State(), y.State(), p.RecoveryMismatch, q.RecoveryMismatch)
+			}
+		}
+	}
+}
+
 // TestCloseTellsThePeer closes connections without saying goodbye first.
 func TestCloseTellsThePeer(t *testing.T) {
 	var book diary
@@ -280,7 +350,7 @@ func TestManagementIsGuarded(t *testing.T) {
 		p.RoCE.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), DestQP: 1, PKey: 0xffff}
 		p.RoCE.DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: 1}
 		p.RoCE.Payload = append(p.RoCE.Payload[:0], make([]byte, 256)...)
-		p.RoCE.From, p.RoCE.To = v4(1), v4(0)
+		p.RoCE.Addresses = packet.NewAddresses(v4(1), v4(0))
 		change(p)
 		a.Receive(0, p)
 	}

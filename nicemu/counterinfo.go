@@ -71,6 +71,7 @@ var counterInfos = [...]CounterInfo{
 	{"rx_write_requests", "RDMA WRITEs received", HWCounter},
 	{"rx_read_requests", "RDMA READ requests received", HWCounter},
 	{"rx_atomic_requests", "atomic requests received", HWCounter},
+	{"recovery_mismatch", "packets of peers that have another loss recovery (IRN or not): the queue pair goes to ERR", OwnCounter},
 	{"qkey_viol_cntr", "datagrams with another Q_Key than the queue pair's", PortAttribute},
 	{"retransmitted_packets", "packets of requests and READ responses that were sent before", OwnCounter},
 	{"received_payload", "bytes that came in order and were placed", OwnCounter},

@@ -192,7 +192,7 @@ func TestLoopback(t *testing.T) {
 // TestStrangers sends what a queue pair must not take.
 func TestStrangers(t *testing.T) {
 	for name, change := range map[string]func(p *packet.Packet){
-		"rx_wrong_address": func(p *packet.Packet) { p.RoCE.From = v4(7) },
+		"rx_wrong_address": func(p *packet.Packet) { p.RoCE.Addresses = packet.NewAddresses(v4(7), p.RoCE.To) },
 		"bad_pkey_cntr":    func(p *packet.Packet) { p.RoCE.BTH.PKey = 0x7ffe },
 		"rx_no_qp":         func(p *packet.Packet) { p.RoCE.BTH.DestQP = 0x999 },
 		"rx_trimmed":       func(p *packet.Packet) { p.Trimmed = true },

@@ -31,7 +31,7 @@ func (d *Device) Hear(now units.Time, p *packet.Packet) {
 func (d *Device) hear(now units.Time, m cc.Feedback) {
 	k := m.About()
 	q := d.flows[flowTo{k.To, k.QP}]
-	if q == nil || k.From != q.route.from {
+	if q == nil || k.From != q.route.ends.From {
 		d.counters.RPMessagesIgnored++
 		return
 	}

@@ -309,7 +309,7 @@ func (x *exposed) throw(q *QP, s *script) {
 	r.AETH = roce.AETH{Syndrome: uint8(s.byte())}
 	r.DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
 	r.IETH.RKey = x.a.mr.RKey()
-	r.From, r.To = v4(1), v4(0)
+	r.Addresses = packet.NewAddresses(v4(1), v4(0))
 	switch flags >> 4 {
 	case 1:
 		r.BTH = roce.Notification(q.Number())

@@ -8,6 +8,7 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	msg "github.com/weftlab/weft/protocols/cm"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -29,7 +30,7 @@ func (d *Device) manage(now units.Time, from, to netip.Addr, b *roce.Packet) {
 // send sends a message of connection management.
 func (c *connections) send(s *cm.Send) {
 	d := c.device
-	r := route{from: s.From, to: s.To, tos: s.TrafficClass, ttl: defaultTTL, port: portOf(qp.GSINumber)}
+	r := route{ends: packet.NewAddresses(s.From, s.To), tos: s.TrafficClass, ttl: defaultTTL, port: portOf(qp.GSINumber)}
 	if d.locate(&r) != nil {
 		return // nobody has the address: as if it was lost on its way
 	}

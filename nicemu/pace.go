@@ -87,7 +87,7 @@ func (f *feedback) Acked(now units.Time, a transport.Acked) {
 	ack := &f.device.ack
 	*ack = cc.Ack{
 		Acked: f.acked, Sent: f.sent, Newly: a.Payload, Packets: a.Packets, InFlight: a.Flying,
-		RTT: a.RTT, Marked: a.Packet.BTH.BECN,
+		RTT: a.RTT, Marked: a.Marked,
 	}
 	if t := f.device.heard; t != nil && t.Echo {
 		ack.Hops, ack.Path = t.Written(), t.Path

@@ -99,7 +99,7 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: all numbers of queue pairs are in use: destroy some first", syscall.ENOMEM)
 	}
-	q := &QP{device: d, config: c}
+	q := &QP{device: d, config: c, route: route{ends: packet.Nowhere}}
 	inner := qp.Config{Type: c.Type, PD: p.memory, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
 	t := transport.Config{
 		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(p.memory, number),
@@ -254,7 +254,7 @@ func (q *QP) follow(from qp.State, moved bool) error {
 		if q.control == nil && d.settings.Control.Settings != nil && d.line > 0 && q.config.Type != qp.UD {
 			q.control = d.settings.Control.Settings.New(q.newFlow(&all))
 			if d.flows != nil {
-				q.flow = flowTo{q.route.to, all.DestQPN}
+				q.flow = flowTo{q.route.ends.To, all.DestQPN}
 				d.flows[q.flow] = q
 			}
 			if q.config.Type == qp.RC && !q.route.loop {
@@ -278,7 +278,7 @@ func (q *QP) newFlow(a *qp.Attr) cc.Flow {
 		if q.config.Type == qp.RC {
 			ack = onWire(roce.Ack, 0)
 		}
-		f.Path = d.env.Trip(q.route.to, f.Packet, ack)
+		f.Path = d.env.Trip(q.route.ends.To, f.Packet, ack)
 	}
 	return f
 }

@@ -107,14 +107,14 @@ func samePartition(a, b uint16) bool { return (a^b)&0x7fff == 0 && (a|b)&0x8000 
 
 // deliver hands a packet to a queue pair.
 func (d *Device) deliver(now units.Time, q *QP, p *packet.Packet, from, to netip.Addr, b *roce.Packet) {
-	if q == nil || b.BTH.Opcode.Service() != serviceOf(q.config.Type) {
+	if q == nil || !q.engine.Speaks(b.BTH.Opcode.Service()) {
 		d.counters.NoQP++
 		return
 	}
 	var grh *[transport.GRHLen]byte
 	switch {
 	case q.config.Type == qp.UD && !d.owns(to) && !to.IsMulticast(),
-		q.config.Type != qp.UD && q.State() >= qp.RTR && (from != q.route.to || to != q.route.from):
+		q.config.Type != qp.UD && q.State() >= qp.RTR && (from != q.route.ends.To || to != q.route.ends.From):
 		d.counters.WrongAddress++
 		return
 	case q.config.Type == qp.UD:
@@ -173,13 +173,13 @@ func (q *QP) keep(t *telemetry.Stack) {
 // none.
 func (q *QP) notifiable(o roce.Opcode) bool {
 	op := o.Operation()
-	return q.config.Type != qp.UD && q.State() >= qp.RTR && q.State() != qp.Err && op != roce.Ack && op != roce.AtomicAck
+	return q.config.Type != qp.UD && q.State() >= qp.RTR && q.State() != qp.Err && op != roce.Ack && op != roce.AtomicAck && op != roce.Nack && op != roce.ReadAck
 }
 
 // congested tells a queue pair of a CNP.
 func (d *Device) congested(now units.Time, number uint32, from, to netip.Addr) {
 	q := d.numbers.find(number)
-	if q == nil || q.control == nil || from != q.route.to || to != q.route.from {
+	if q == nil || q.control == nil || from != q.route.ends.To || to != q.route.ends.From {
 		d.counters.RPCNPIgnored++
 		return
 	}

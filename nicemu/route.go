@@ -19,7 +19,7 @@ const defaultTTL = 64
 
 // route is how packets travel to one address: an address vector, resolved.
 type route struct {
-	from, to netip.Addr
+	ends     *packet.Addresses
 	path     Path
 	hash     uint64
 	port     uint16 // UDP source port
@@ -33,7 +33,7 @@ type route struct {
 
 // headers is the length of a frame's headers in front of the BTH.
 func (r *route) headers() units.Bytes {
-	if r.to.Is4() {
+	if r.ends.To.Is4() {
 		return wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader
 	}
 	return wire.EthernetHeader + wire.IPv6Header + wire.UDPHeader
@@ -56,7 +56,7 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	if from.Is4() != to.Is4() {
 		return route{}, fmt.Errorf("%w: the GID with index %d is %v, and dgid %v is of the other version of IP", syscall.EINVAL, av.SGIDIndex, from, to)
 	}
-	r := route{from: from, to: to, tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote), labelled: av.FlowLabel != 0}
+	r := route{ends: packet.NewAddresses(from, to), tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote), labelled: av.FlowLabel != 0}
 	if r.tos == 0 && !av.ClassSet {
 		r.tos = d.settings.DSCP << 2
 	}
@@ -76,21 +76,21 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 // locate finds where a route leads.
 func (d *Device) locate(r *route) error {
 	r.prio, r.ack = d.env.Priority[r.tos>>2], d.env.Priority[r.ackTOS>>2]
-	if d.owns(r.to) {
+	if d.owns(r.ends.To) {
 		r.loop, r.prio, r.ack = true, loopback, loopback
 		return nil
 	}
 	switch {
-	case r.to.IsMulticast():
-		r.path = Path{Dest: packet.Flood, MAC: groupMAC(r.to)}
+	case r.ends.To.IsMulticast():
+		r.path = Path{Dest: packet.Flood, MAC: groupMAC(r.ends.To)}
 	default:
-		path, ok := d.env.Path(r.from, r.to)
+		path, ok := d.env.Path(r.ends.From, r.ends.To)
 		if !ok {
-			return fmt.Errorf("%w: nobody has the address %v", syscall.EHOSTUNREACH, r.to)
+			return fmt.Errorf("%w: nobody has the address %v", syscall.EHOSTUNREACH, r.ends.To)
 		}
 		r.path = path
 	}
-	r.hash = packet.FlowHash(packet.FoldAddress(r.from), packet.FoldAddress(r.to), wire.ProtoUDP, r.port, d.HashPort())
+	r.hash = packet.FlowHash(packet.FoldAddress(r.ends.From), packet.FoldAddress(r.ends.To), wire.ProtoUDP, r.port, d.HashPort())
 	return nil
 }
 
@@ -141,11 +141,11 @@ func (d *Device) address(p *packet.Packet, r *route, bytes units.Bytes) {
 	p.Size = r.headers() + bytes
 	p.Hash, p.Dest, p.To = r.hash, r.path.Dest, r.path.To
 	p.L3, p.Ether, p.Version = wire.EthernetHeader, wire.EtherTypeIPv4, 4
-	if !r.to.Is4() {
+	if !r.ends.To.Is4() {
 		p.Ether, p.Version = wire.EtherTypeIPv6, 6
 	}
 	p.TOS, p.TTL, p.IPID = r.tos, r.ttl, d.ipid // the flow label of IPv6 stays 0, as with rdma_rxe
 	p.Proto, p.SrcPort, p.DstPort = wire.ProtoUDP, r.port, roce.Port
 	p.Src, p.Dst = d.env.MAC, r.path.MAC
-	p.RoCE.From, p.RoCE.To = r.from, r.to
+	p.RoCE.Addresses = r.ends
 }

@@ -86,13 +86,13 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 	q.addTelemetry(p, kind)
 	if q.config.Type == qp.UD && !r.labelled {
 		p.SrcPort = portOf(q.Number())
-		p.Hash = packet.FlowHash(packet.FoldAddress(r.from), packet.FoldAddress(r.to), p.Proto, p.SrcPort, p.DstPort)
+		p.Hash = packet.FlowHash(packet.FoldAddress(r.ends.From), packet.FoldAddress(r.ends.To), p.Proto, p.SrcPort, p.DstPort)
 	}
 	size := packet.OnWire(p.Size)
 	if d.line > 0 && !r.loop {
 		d.busy = now + d.line.TimeOf(size)
 	}
-	if q.echo && kind == transport.Control && p.RoCE.BTH.Opcode.Operation() == roce.Ack {
+	if q.echo && kind == transport.Control && echoes(p.RoCE.BTH.Opcode.Operation()) {
 		p.RoCE.BTH.BECN, q.echo = true, false
 	}
 	if kind != transport.Control {
@@ -107,6 +107,9 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 	d.settle(now, q)
 	return p
 }
+
+// echoes tells whether an acknowledgement can say that a mark came.
+func echoes(operation roce.Opcode) bool { return operation == roce.Ack || operation == roce.Nack }
 
 // telemetry is how long the in-band telemetry of a packet of a queue pair is: room in a
 // request, and what a request brought in its answer. There is none in loopback, which
@@ -131,10 +134,10 @@ func (q *QP) addTelemetry(p *packet.Packet, kind transport.Kind) {
 	p.DstPort = telemetry.Port
 	p.Size += n
 	if kind == transport.Request {
-		p.RoCE.INT = telemetry.Stack{Room: uint8(q.room)}
+		*p.RoCE.Stack() = telemetry.Stack{Room: uint8(q.room)}
 		return
 	}
-	p.RoCE.INT = *q.brought
+	*p.RoCE.Stack() = *q.brought
 	q.brought.Echo = false
 }
 

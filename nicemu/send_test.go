@@ -356,7 +356,7 @@ func TestLostCNPIsForNobody(t *testing.T) {
 	p.RoCE.BTH.DestQP = 0x777
 	a.Receive(0, p)
 	p = b.cnp(y)
-	p.RoCE.From = v4(5)
+	p.RoCE.Addresses = packet.NewAddresses(v4(5), p.RoCE.To)
 	a.Receive(0, p)
 	if c, _ := a.Counters(); c.RPCNPIgnored != 2 || c.RPCNPHandled != 0 {
 		t.Errorf("ignored %d, handled %d", c.RPCNPIgnored, c.RPCNPHandled)

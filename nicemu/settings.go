@@ -6,6 +6,7 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/roce"
 )
 
 // Settings are what somebody chooses of a NIC.
@@ -42,6 +43,14 @@ type Recovery struct {
 	Name     string                     // of transport.Recoveries; "" for transport.DefaultRecovery
 	Preset   string                     // what the parameters were before single ones were set; "" without presets
 	Settings transport.RecoverySettings // nil for the default; has passed Validate for the line rate
+}
+
+// service is what its packets say.
+func (r Recovery) service() roce.Service {
+	if r.Settings == nil {
+		return roce.RC
+	}
+	return r.Settings.New().Service()
 }
 
 // String is the name in a lab file.

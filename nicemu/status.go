@@ -61,7 +61,7 @@ func (q *QP) Status() QPStatus {
 	s := QPStatus{Status: q.engine.Status(), CNPDue: q.notified}
 	if q.config.Type != qp.UD && q.State() >= qp.RTR {
 		r := &q.route
-		s.Local, s.Remote, s.TOS, s.SourcePort, s.Priority, s.Loopback = r.from, r.to, r.tos, r.port, r.prio, r.loop
+		s.Local, s.Remote, s.TOS, s.SourcePort, s.Priority, s.Loopback = r.ends.From, r.ends.To, r.tos, r.port, r.prio, r.loop
 	}
 	s.Rate, s.MaxFlying = q.Rate()
 	if q.control != nil {

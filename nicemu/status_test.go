@@ -80,7 +80,7 @@ func TestStatus(t *testing.T) {
 
 	// A CNP limits the rate.
 	p := w.pool.NewRoCE()
-	p.RoCE.BTH, p.RoCE.From, p.RoCE.To = roce.Notification(qa.Number()), v4(1), v4(0)
+	p.RoCE.BTH, p.RoCE.Addresses = roce.Notification(qa.Number()), packet.NewAddresses(v4(1), v4(0))
 	a.Receive(w.engine.Now(), p)
 	if s := qa.Status(); len(s.Gauges) != 5 || s.Gauges[0].Value != 1 || s.Rate != lineRate*17/20 || s.Gauges[1].Value != float64(s.Rate) || !qa.Limited() {
 		t.Errorf("after a CNP: %+v, %+v", s, s.Gauges)
@@ -124,7 +124,7 @@ func TestNothingIsUncounted(t *testing.T) {
 	p := w.pool.NewRoCE()
 	p.Dst, p.Size = 0x01005e000001, 100
 	p.RoCE.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: MulticastQPN}
-	p.RoCE.From, p.RoCE.To = v4(0), addr("224.0.0.1")
+	p.RoCE.Addresses = packet.NewAddresses(v4(0), addr("224.0.0.1"))
 	b.Receive(units.Millisecond, p)
 	for name, want := range map[string]uint64{"unicast_rcv_packets": 3, "multicast_rcv_packets": 1, "port_rcv_packets": 4, "unicast_xmit_packets": 0} {
 		if n := counter(t, b.Device, name); n != want {

@@ -5,7 +5,11 @@
 // An engine and everything registered with it belong to one goroutine.
 package sim
 
-import "github.com/weftlab/weft/sim/units"
+import (
+	"math"
+
+	"github.com/weftlab/weft/sim/units"
+)
 
 // Handler is something with a timer: a port, a link, a source of traffic.
 type Handler interface {
@@ -92,6 +96,15 @@ func (e *Engine) Advance(t units.Time) {
 // Next is the time of the earliest event, units.Never when there is none. It
 // may be early: an entry whose timer was disarmed still counts.
 func (e *Engine) Next() units.Time { return e.queue.top().at }
+
+// RunTo fires what is due before at and, at that time, what was registered before
+// the timer fence. It leaves the engine where fence would fire.
+func (e *Engine) RunTo(at units.Time, fence Timer) {
+	e.Run(at-1, math.MaxInt)
+	for e.Due() == at && e.queue.top().id < uint64(fence.id) {
+		e.Run(at, 1)
+	}
+}
 
 // Run fires what is due up to and including limit, but at most max events,
 // and returns how many it fired. Fewer than max means that nothing is left

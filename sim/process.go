@@ -27,8 +27,8 @@ import (
 // one instant processes come after all Handlers, whenever those were
 // registered, and among themselves in the order in which they were started, put
 // to sleep or signalled; a Handler that a process arms for the same instant
-// goes before the next process. So results do not depend on how a fabric is cut
-// into shards.
+// goes before the next process. So results do not depend on what else the engine
+// has to do.
 //
 // # Threads
 //

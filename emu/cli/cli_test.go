@@ -78,7 +78,7 @@ func TestLabsAreGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixed := map[string]bool{"incast-lossy.yaml": true, "incast-pfc.yaml": true, "rdma-incast-lossy.yaml": true, "rdma-incast-pfc.yaml": true, "rdma.yaml": true}
+	fixed := map[string]bool{"incast-lossy.yaml": true, "incast-pfc.yaml": true, "rdma-incast-lossy.yaml": true, "rdma-incast-pfc.yaml": true, "rdma.yaml": true, "one-to-four.yaml": true, "one-to-four-seconds.yaml": true}
 	for _, f := range append(files, papers...) {
 		t.Run(filepath.Base(f), func(t *testing.T) {
 			if o, e, code := runWeft(t, weft, "validate", f); code != 0 || !strings.Contains(o, "good") {
@@ -104,7 +104,8 @@ func TestLabsAreGood(t *testing.T) {
 				}
 			}
 			for _, x := range a.Transfers {
-				if x.Received == 0 || x.Failed > 0 {
+				later := flags != nil && x.Posted == 0 // than the part that is run
+				if x.Received == 0 && !later || x.Failed > 0 {
 					t.Errorf("transfer %s received %d B, and %d of its messages failed", x.Transfer, x.Received, x.Failed)
 				}
 			}

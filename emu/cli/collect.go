@@ -42,10 +42,7 @@ func collect(ctx context.Context, name string, parts []string, f *experimentFlag
 		if _, err := os.Stat(filepath.Join(dir, cellsDir)); err != nil {
 			return badInput(fmt.Errorf("%s has no results of an experiment: %w", dir, err))
 		}
-		from, err := experiment.NewStore(filepath.Join(dir, cellsDir))
-		if err != nil {
-			return err
-		}
+		from := experiment.NewStore(filepath.Join(dir, cellsDir))
 		for i := range r.jobs {
 			if err := r.store.Take(from, r.jobs[i].Key); err != nil {
 				return err

@@ -135,9 +135,7 @@ func openExperiment(name string, f *experimentFlags) (*experimentRun, error) {
 		return nil, err
 	}
 	r.jobs = e.Jobs(r.version)
-	if r.store, err = experiment.NewStore(filepath.Join(f.out, cellsDir)); err != nil {
-		return nil, err
-	}
+	r.store = experiment.NewStore(filepath.Join(f.out, cellsDir))
 	return r, nil
 }
 
@@ -335,6 +333,9 @@ func (r *experimentRun) list() error {
 
 // finish writes the result and prints it.
 func (r *experimentRun) finish(report *experiment.Report) error {
+	if err := os.MkdirAll(r.flags.out, 0o777); err != nil {
+		return err
+	}
 	var json, text strings.Builder
 	if err := report.WriteJSON(&json); err != nil {
 		return err

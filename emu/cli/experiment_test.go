@@ -231,6 +231,13 @@ func TestExperimentErrors(t *testing.T) {
 		}
 	}
 	_, file := experimentIn(t)
+	none := filepath.Join(t.TempDir(), "none")
+	if o, _, code := runWeft(t, weft, "experiment", file, "-o", none, "--list"); code != 0 || !strings.Contains(o, "0 of 8 cells have been run") {
+		t.Errorf("--list: exit code %d\n%s", code, o)
+	}
+	if _, err := os.Stat(none); err == nil {
+		t.Error("--list has made a directory")
+	}
 	for _, args := range [][]string{{"--part", "3"}, {"--part", "4/3"}, {"--seed", "x"}, {"-j", "0"}, {"--on", "nats://127.0.0.1:1", "--serve", "127.0.0.1:0"}, {"--on", "nats://127.0.0.1:1", "-j", "2"}, {"--nats-user", "me"}} {
 		if _, e, code := runWeft(t, weft, append([]string{"experiment", file, "-o", t.TempDir()}, args...)...); code != exitBadInput {
 			t.Errorf("%v: exit code %d\n%s", args, code, e)
@@ -318,6 +325,13 @@ func TestExperimentsOfTheTree(t *testing.T) {
 			src, err := os.ReadFile(f)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if strings.Contains(string(src), "\nclock: wall\n") {
+				needReal(t, "iperf3", "ib_write_bw", "gcc")
+				needVerbs(t)
+				if err := buildSlowClock(); err != nil {
+					t.Fatal(err)
+				}
 			}
 			args := []string{"experiment", f, "-o", filepath.Join(t.TempDir(), "out")}
 			if strings.Contains(string(src), "\nquick:") {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -42,6 +43,22 @@ func (s *span) Set(text string) error {
 	*s = span(t)
 	return nil
 }
+
+// goneFlag has a flag that there was once say what became of it.
+func goneFlag(c *cobra.Command, name string) {
+	c.Flags().Var(removed{}, name, "")
+	_ = c.Flags().MarkHidden(name)
+}
+
+type removed struct{}
+
+func (removed) String() string { return "" }
+
+func (removed) Set(string) error {
+	return errors.New("there is nothing to choose any more: leave it out")
+}
+
+func (removed) Type() string { return "" }
 
 // numberFlag adds a flag for a whole number, which is not negative. What it
 // points to is the default; short may be empty.

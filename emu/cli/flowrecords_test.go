@@ -35,10 +35,10 @@ workload:
 func TestFlowRecords(t *testing.T) {
 	dir, run := inDir(t, patternsLab)
 	var first map[string]string
-	for _, shards := range []string{"1", "2", "4"} {
+	for _, workers := range []string{"1", "2", "4"} {
 		files := map[string]string{"report": ""}
 		for _, name := range []string{"f.csv", "f.parquet"} {
-			o, e, code := run("sim", "lab.yaml", "--shards", shards, "--flow-records", name, "--size-bins", "1KB,100KB")
+			o, e, code := run("sim", "lab.yaml", "--workers", workers, "--flow-records", name, "--size-bins", "1KB,100KB")
 			if code != 0 || e != "" {
 				t.Fatalf("exit code %d: %s", code, e)
 			}
@@ -46,7 +46,7 @@ func TestFlowRecords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o = o[:strings.LastIndex(o, " over ")] // so many events, which depends on the shards
+			o = o[:strings.LastIndex(o, " over ")] // so many events, which depends on the workers
 			files[name], files["report"] = string(b), o
 		}
 		if first == nil {
@@ -54,7 +54,7 @@ func TestFlowRecords(t *testing.T) {
 			checkFlowReport(t, files["report"])
 			checkFlowFiles(t, files["f.csv"], filepath.Join(dir, "f.parquet"))
 		} else if diff := cmp.Diff(first, files); diff != "" {
-			t.Errorf("%s shards (-1 +%s):\n%s", shards, shards, diff)
+			t.Errorf("%s workers (-1 +%s):\n%s", workers, workers, diff)
 		}
 	}
 }

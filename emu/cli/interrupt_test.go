@@ -96,10 +96,10 @@ func TestInterruptedSim(t *testing.T) {
 	}
 }
 
-// TestTerminatedSim: the same as text, from several shards, by another signal.
+// TestTerminatedSim: the same as text, from several workers, by another signal.
 func TestTerminatedSim(t *testing.T) {
 	dir, _ := inDir(t, endlessLab)
-	o, e, code := interrupt(t, dir, unix.SIGTERM, "q.csv", "--shards", "2", "--series", "q.csv", "--for", "50h", "--every", "50ms")
+	o, e, code := interrupt(t, dir, unix.SIGTERM, "q.csv", "--workers", "2", "--series", "q.csv", "--for", "50h", "--every", "50ms")
 	if code != 128+15 || !strings.Contains(e, "weft: ended by SIGTERM at ") || strings.Contains(e, "\r") {
 		t.Errorf("exit code %d, %q", code, e)
 	}

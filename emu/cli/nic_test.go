@@ -33,7 +33,7 @@ func TestSimShowsNICs(t *testing.T) {
 	if err := os.WriteFile(file, []byte(incastLab), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, plain := simulate(t, weft, file, "--qp"), simulate(t, weft, file, "--shards", "2")
+	r, plain := simulate(t, weft, file, "--qp"), simulate(t, weft, file, "--workers", "2")
 	if r.Trace != plain.Trace || len(r.QPs) != 44 || len(plain.QPs) != 0 || len(r.NICs) != 3 {
 		t.Fatalf("traces %s and %s, %d and %d queue pairs, %d NICs", r.Trace, plain.Trace, len(r.QPs), len(plain.QPs), len(r.NICs))
 	}

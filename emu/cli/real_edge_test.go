@@ -153,17 +153,18 @@ topology:
 
 // TestGaugesOfPrograms: in the wall clock the gauges of the edge service, of iperf3's flow in
 // it and of a switch's congestion point are in metrics, in weft ps and in both kinds of
-// series, in one shard and in two.
+// series, with one worker and with two.
 func TestGaugesOfPrograms(t *testing.T) {
-	for name, engine := range map[string]string{"one": "", "two": "engine: {shards: 2}\n"} {
+	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			l := newLab(t, needReal(t, "iperf3"), dir, engine+`
+			l := newLab(t, needReal(t, "iperf3"), dir, `
 topology:
   kinds: {switch: {queue: {limit: 500KB, mark: {pi: {target: 50KB}}}}, link: {rate: 100Mbps}}
   generate: {dumbbell: {left: 1, right: 1, rate: 100Mbps, delay: 10us, bottleneck: {rate: 100Mbps, delay: 100us}}}
   nodes: {h1: {edge: {limit: {rate: 20Mbps, age: 10min}}}}
 `)
+			l.workers = workers
 			queues, flows := filepath.Join(dir, "q.csv"), filepath.Join(dir, "f.csv")
 			found := metricsURL.FindStringSubmatch(l.must("up", "-d", "--metrics", ":0", "--series", queues, "--series-port", "*:*", "--flow-series", flows, "--every", "2ms", l.file))
 			if found == nil {

@@ -51,18 +51,18 @@ func (l *realLab) over() (spine1, spine2 uint64) {
 
 // TestTrafficSurvivesAFailure: an iperf3 run of several connections over two
 // spines goes on over one of them when the link to the other is cut, uses both
-// again when it is mended, and ends well; in one shard and in two.
+// again when it is mended, and ends well; with one worker and with two.
 func TestTrafficSurvivesAFailure(t *testing.T) {
-	for name, engine := range map[string]string{"one shard": "", "two shards": "engine: {shards: 2}\n"} {
+	for name, workers := range map[string]string{"one worker": "1", "two workers": "2"} {
 		t.Run(name, func(t *testing.T) {
-			l := startLab(t, engine+`
+			l := startLabOn(t, workers, `
 topology:
   reroute: {after: 300ms}
   kinds: {switch: {forwarding: {flowlet: {gap: 20ms}}}}
   generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1, rate: 50Mbps, delay: 500us}}
 `, "iperf3")
 			for _, family := range []string{"-4", "-6"} {
-				if family == "-6" && name == "two shards" {
+				if family == "-6" && name == "two workers" {
 					continue
 				}
 				both := "spine1 spine2"

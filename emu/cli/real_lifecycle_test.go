@@ -153,6 +153,19 @@ func TestKilledLabIsReplaced(t *testing.T) {
 	leavesNothing(t, l.name)
 }
 
+// TestKilledLabOfNICsIsReplaced: what the hosts of a killed lab saw of their NICs makes
+// place for what those of the next one see.
+func TestKilledLabOfNICsIsReplaced(t *testing.T) {
+	l := startRDMA(t, rdmaPair)
+	l.crash()
+	l.must("up", "-d", l.file)
+	if got := l.exec("h1", "ls", "/sys/class/infiniband/roce0/device/net"); got != "eth0\n" {
+		t.Errorf("device/net has %q", got)
+	}
+	l.down()
+	leavesNothing(t, l.name)
+}
+
 // TestUpAtOnceAfterKill: the owner that was killed holds the lab for another
 // moment, while the kernel closes its devices. up and down wait for that.
 func TestUpAtOnceAfterKill(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -127,7 +128,6 @@ workload:
 // short, as links lose what would end them too.
 const inBothClocks = `
 duration: 700ms
-engine: {shards: %d}
 topology:
   kinds:
     host: {attach: none, nic: {cc: dcqcn, dscp: 26, ask-every: 8, timeout: 33ms}}
@@ -135,9 +135,9 @@ topology:
       buffer: {size: 2MB}
       classes:
         cnp: {dscp: 48, priority: 6}
-        roce: {dscp: 26, priority: 3, weight: 1, mark: {red: {kmin: 5KB, kmax: 50KB, pmax: 1%%}}, pfc: {xoff: 30KB, quanta: 2000}}
+        roce: {dscp: 26, priority: 3, weight: 1, mark: {red: {kmin: 5KB, kmax: 50KB, pmax: 1%}}, pfc: {xoff: 30KB, quanta: 2000}}
         default: {weight: 1}
-  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 3, rate: 100Mbps, delay: 200us, loss: 0.1%%}}
+  generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 3, rate: 100Mbps, delay: 200us, loss: 0.1%}}
 events:
   - {at: 50ms, link: "h2:eth0", set: {rate: 50Mbps}}
   - {at: 100ms, link: "h3:eth0", set: {state: down}}
@@ -154,8 +154,9 @@ workload:
 func TestNICsInBothClocks(t *testing.T) {
 	weft := needReal(t)
 	dir := t.TempDir()
-	for _, shards := range []int{1, 2} {
-		l := newLab(t, weft, dir, fmt.Sprintf(inBothClocks, shards))
+	for _, workers := range []int{1, 2} {
+		l := newLab(t, weft, dir, inBothClocks)
+		l.workers = strconv.Itoa(workers)
 		want := simulate(t, weft, l.file)
 		o, e, code := l.run("up", "--workload", "--for", "700ms", "--json", l.file)
 		if code != 0 {
@@ -166,15 +167,15 @@ func TestNICsInBothClocks(t *testing.T) {
 		if err := json.Unmarshal([]byte("{"+body), got); err != nil {
 			t.Fatal(err)
 		}
-		if got.Timing.Shards != shards || got.Clock != "wall" {
-			t.Errorf("%d shards, %s clock", got.Timing.Shards, got.Clock)
+		if got.Timing.Workers != workers || got.Clock != "wall" {
+			t.Errorf("%d workers, %s clock", got.Timing.Workers, got.Clock)
 		}
 		for _, c := range []struct {
 			what      string
 			want, got any
 		}{{"transfers", want.Transfers, got.Transfers}, {"sums", want.TransferSums, got.TransferSums}, {"ports", want.Ports, got.Ports}, {"NICs", want.NICs, got.NICs}, {"accounts", want.Accounts, got.Accounts}} {
 			if diff := cmp.Diff(c.want, c.got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-				t.Errorf("%d shards, %s (-virtual time +wall clock):\n%s", shards, c.what, diff)
+				t.Errorf("%d workers, %s (-virtual time +wall clock):\n%s", workers, c.what, diff)
 			}
 		}
 		s, paused := want.TransferSums, pausedTime(portOf(t, want, "h2:eth0"), "roce")
@@ -187,7 +188,7 @@ func TestNICsInBothClocks(t *testing.T) {
 // TestNICsStaySilent: without --workload transfers do not send, and weft says so.
 func TestNICsStaySilent(t *testing.T) {
 	weft := needReal(t)
-	l := newLab(t, weft, t.TempDir(), fmt.Sprintf(inBothClocks, 1))
+	l := newLab(t, weft, t.TempDir(), inBothClocks)
 	o, e, code := l.run("up", "--for", "50ms", "--json", l.file)
 	if code != 0 || !strings.Contains(e, "7 modelled flows, transfers and patterns") || strings.Contains(o, `"transfer"`) {
 		t.Errorf("exit code %d\n%s%s", code, e, o)

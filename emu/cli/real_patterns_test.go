@@ -10,14 +10,14 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// TestRealPatterns: patterns of flows in the wall clock, beside a real host, in one shard
-// and in two: the report sums up what the file has.
+// TestRealPatterns: patterns of flows in the wall clock, beside a real host, with one
+// worker and with two: the report sums up what the file has.
 func TestRealPatterns(t *testing.T) {
-	for name, engine := range map[string]string{"one": "", "two": "engine: {shards: 2}\n"} {
+	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
 			weft := needReal(t)
 			dir := t.TempDir()
-			l := newLab(t, weft, dir, engine+`
+			l := newLab(t, weft, dir, `
 topology:
   generate: {dumbbell: {left: 2, right: 2, rate: 100Mbps, delay: 100us, mtu: 4200}}
   kinds: {host: {attach: none, nic: roce}}
@@ -26,6 +26,7 @@ workload:
   - {flow-permutation: {sizes: 10KB, count: 20}}
   - {requests: {aggregators: h2, request: 100B, response: 1KB, think: 1ms, count: 20}}
 `)
+			l.workers = workers
 			file := filepath.Join(dir, "f.csv")
 			const want = 4*20 + 2*3*20
 			var r report.Report

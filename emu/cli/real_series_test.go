@@ -13,19 +13,20 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// TestRealSeries: beside real programs, in one shard and in two, a series says
+// TestRealSeries: beside real programs, with one worker and with two, a series says
 // what iperf3 says of rates and what the report counts, and nothing is missing.
 // Samples lie at exact multiples of emulated time, however late the engine was.
 func TestRealSeries(t *testing.T) {
-	for name, engine := range map[string]string{"one": "", "two": "engine: {shards: 2}\n"} {
+	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
 			weft := needReal(t, "iperf3")
 			dir := t.TempDir()
-			l := newLab(t, weft, dir, engine+`
+			l := newLab(t, weft, dir, `
 topology:
   generate: {dumbbell: {left: 1, right: 1, rate: 200Mbps, delay: 10us, bottleneck: {rate: 50Mbps, delay: 500us}}}
 series: {ports: "s1:s2"}
 `)
+			l.workers = workers
 			file := filepath.Join(dir, "x.csv")
 			l.must("up", "-d", "--series", file, "--every", "2ms", "--series-port", "s[12]:*", l.file)
 			sent := l.iperf3("h1", "h2", "h2", "-t", "2", "-4")
@@ -100,15 +101,15 @@ func TestRealSeriesInterrupted(t *testing.T) {
 	}
 }
 
-// TestRealFlowSeries: in the wall clock, in one shard and in two, the rows of modelled
+// TestRealFlowSeries: in the wall clock, with one worker and with two, the rows of modelled
 // transfers lie at multiples of the time between samples and add up to what the
 // transfers carry.
 func TestRealFlowSeries(t *testing.T) {
-	for name, engine := range map[string]string{"one": "", "two": "engine: {shards: 2}\n"} {
+	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
 			weft := needReal(t)
 			dir := t.TempDir()
-			l := newLab(t, weft, dir, engine+`
+			l := newLab(t, weft, dir, `
 topology:
   generate: {dumbbell: {left: 2, right: 1, rate: 200Mbps, delay: 10us, bottleneck: {rate: 50Mbps, delay: 500us}}}
   kinds: {host: {nic: {cc: dcqcn}}, switch: {queue: {mark: {step: {k: 20KB}}}}}
@@ -116,6 +117,7 @@ workload:
   - {write: {name: a, from: h1, to: h3, size: 1MB, count: 1, at: 200ms}}
   - {write: {name: b, from: h2, to: h3, size: 500KB, count: 1, at: 300ms}}
 `)
+			l.workers = workers
 			file := filepath.Join(dir, "f.csv")
 			l.must("up", "-d", "--workload", "--flow-series", file, "--every", "2ms", "--flow", "[ab]", l.file)
 			// Generous: 1.5 MB at 50 Mb/s take a quarter of a second of a machine that

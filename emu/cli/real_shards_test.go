@@ -10,8 +10,7 @@ import (
 // lab to whoever uses it: programs talk across, captures, changes of the link
 // between the shards, accounts and reports are those of one.
 func TestShardsOfALab(t *testing.T) {
-	l := startLab(t, `
-engine: {shards: 2}
+	l := startLabOn(t, "2", `
 topology:
   generate: {dumbbell: {left: 2, right: 2, rate: 100Mbps, delay: 5us, bottleneck: {rate: 50Mbps, delay: 500us}}}
 `, "iperf3", "tshark")
@@ -42,7 +41,7 @@ topology:
 	if out := l.exec("h1", "ping", "-c", "2", "-i", "0.1", "h3"); !strings.Contains(out, " 2 received") {
 		t.Errorf("ping after the link came up again:\n%s", out)
 	}
-	if _, stderr, code := l.run("set", "-l", l.name, "s1:s2", "delay=1us"); code == 0 || !strings.Contains(stderr, "joins two shards") {
+	if _, stderr, code := l.run("set", "-l", l.name, "s1:s2", "delay=1us"); code == 0 || !strings.Contains(stderr, "joins two workers") {
 		t.Errorf("a delay below the look-ahead was not refused: %d, %s", code, stderr)
 	}
 	l.quiet()
@@ -51,7 +50,7 @@ topology:
 	if a := r.Accounts; !a.Balanced() || a.Held != 0 || a.Entered == 0 {
 		t.Errorf("accounts %+v", a)
 	}
-	if r.Timing.Shards != 2 {
-		t.Errorf("%d shards in the report", r.Timing.Shards)
+	if r.Timing.Workers != 2 {
+		t.Errorf("%d workers in the report", r.Timing.Workers)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,7 +50,8 @@ workload:
 			t.Errorf("weft %s: exit code %d\n%s%s", args, code, o, e)
 		}
 	}
-	if o := l.must("ps"); !strings.Contains(o, l.name+"  stopped") {
+	// The columns are as wide as the names of all labs there are.
+	if o := l.must("ps"); !regexp.MustCompile(`(?m)^` + l.name + ` +stopped `).MatchString(o) {
 		t.Errorf("weft ps:\n%s", o)
 	}
 	signal(syscall.SIGCONT)

@@ -98,13 +98,22 @@ type realLab struct {
 	name string
 	file string
 	as   func(*exec.Cmd) // makes a command another user's; nil for root's
+
+	workers string // of weft up; "" leaves them to it
 }
 
 // startLab writes a lab file and starts it detached. The lab ends with the
 // test, however that ends.
 func startLab(t *testing.T, text string, programs ...string) *realLab {
 	t.Helper()
+	return startLabOn(t, "", text, programs...)
+}
+
+// startLabOn is startLab with a number of workers.
+func startLabOn(t *testing.T, workers, text string, programs ...string) *realLab {
+	t.Helper()
 	l := newLab(t, needReal(t, programs...), t.TempDir(), text)
+	l.workers = workers
 	l.must("up", "-d", l.file)
 	return l
 }
@@ -124,6 +133,9 @@ func newLab(t *testing.T, weft, dir, text string) *realLab {
 
 // command is a call of weft by the lab's user.
 func (l *realLab) command(args ...string) *exec.Cmd {
+	if args[0] == "up" && l.workers != "" {
+		args = append([]string{"up", "--workers", l.workers}, args[1:]...)
+	}
 	c := exec.Command(l.weft, args...)
 	if l.as != nil {
 		l.as(c)

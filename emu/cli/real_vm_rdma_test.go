@@ -294,6 +294,41 @@ func TestRDMAWithAGuest(t *testing.T) {
 	})
 }
 
+// TestIRNWithAGuest: Linux's NIC, which has go-back-N, and ours with IRN refuse each other.
+func TestIRNWithAGuest(t *testing.T) {
+	t.Parallel()
+	needVM(t, "rping", "ib_write_bw", "gcc")
+	l := startRDMA(t, strings.Replace(rdmaGuestLab, "nic: roce", "nic: {recovery: irn}", 1))
+	guest, host := l.rdmaEnd("v1", "10.0.0.1"), l.rdmaEnd("h1", "10.0.0.2")
+	refused := func(server, client rdmaEnd, want string) {
+		t.Helper()
+		l.rdmaServer(server.host, "rping", "-s", "-a", server.address, "-C", "1")
+		for try := 0; ; try++ {
+			said, code := l.rdmaTry(client.host, "rping", "-c", "-a", server.address, "-C", "1")
+			if try < 50 && regexp.MustCompile(`error 8\b`).MatchString(said) { // nobody listens yet: invalid service ID
+				time.Sleep(100 * time.Millisecond)
+				continue
+			}
+			if code == 0 || !strings.Contains(said, want) {
+				t.Errorf("%s: exit code %d, %q", client.host, code, said)
+			}
+			return
+		}
+	}
+	refused(host, guest, "RDMA_CM_EVENT_REJECTED, error 9")  // invalid transport service type
+	refused(guest, host, "RDMA_CM_EVENT_REJECTED, error 28") // Linux says no more than that it is the consumer's reason
+	// Queue pairs whose numbers programs exchange notice it at the first packet.
+	s := l.rdmaServer("h1", "ib_write_bw", "-x", "0", "-n", "50")
+	l.listens("h1", "18515")
+	if said, code := l.rdmaTry("v1", "ib_write_bw", "-x", "1", "-n", "50", "10.0.0.2"); code == 0 {
+		t.Errorf("ib_write_bw from the guest says\n%s", said)
+	}
+	_ = s.Process.Kill()
+	if n := l.nic("h1").Counters.Of("recovery_mismatch"); n == 0 {
+		t.Error("the NIC has not noticed")
+	}
+}
+
 // tryNotReady transfers by SENDs, and stops the server's program on the way until told
 // says that its receives have run out. Then all has to arrive nevertheless. from is the
 // client's port.

@@ -58,6 +58,9 @@ func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	if f.length > 0 {
 		args = append(args, "--for", f.length.String())
 	}
+	if f.workers > 0 {
+		args = append(args, "--workers", strconv.Itoa(f.workers))
+	}
 	if f.dilation > 0 {
 		args = append(args, "--dilation", f.dilation.String())
 	}

@@ -81,8 +81,8 @@ func TestSimSeries(t *testing.T) {
 		t.Errorf("rows say %d bytes and %d drops, the report %d and %d", sent, dropped, p.TxBytes, p.Dropped)
 	}
 
-	// Flags go before the file, and several shards make the same rows.
-	if _, e, code := run("sim", "lab.yaml", "--series", "b.csv", "--every", "1ms", "--series-port", "h1:*", "--series-port", "s1:h3", "--shards", "3"); code != 0 || e != "" {
+	// Flags go before the file, and several workers make the same rows.
+	if _, e, code := run("sim", "lab.yaml", "--series", "b.csv", "--every", "1ms", "--series-port", "h1:*", "--series-port", "s1:h3", "--workers", "3"); code != 0 || e != "" {
 		t.Errorf("exit code %d, %s", code, e)
 	}
 	rows := readSeries(t, filepath.Join(dir, "b.csv"))

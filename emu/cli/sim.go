@@ -23,7 +23,7 @@ import (
 type simFlags struct {
 	length  units.Time
 	seed    uint64
-	shards  int
+	workers int
 	json    bool
 	records recordFlags
 	write   string
@@ -39,7 +39,7 @@ type simFlags struct {
 }
 
 func newSim() *cobra.Command {
-	f := simFlags{shards: 1}
+	f := simFlags{}
 	c := &cobra.Command{
 		Use:   "sim FILE",
 		Short: "Run a lab file in virtual time with its modelled traffic",
@@ -58,12 +58,6 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 			if err != nil {
 				return err
 			}
-			if c.Flags().Changed("shards") {
-				p.Engine.Shards = f.shards
-				if err := fabric.CheckShards(p); err != nil {
-					return badInput(fmt.Errorf("--shards: %w", err))
-				}
-			}
 			if f.length > 0 {
 				p.Duration = f.length
 			}
@@ -72,7 +66,9 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 	}
 	spanFlag(c, &f.length, "for", "length of the run in emulated time; the file's duration if 0s")
 	numberFlag(c, &f.seed, "seed", "", "seed in place of the file's")
-	numberFlag(c, &f.shards, "shards", "", "parts of the fabric that run on cores of their own, in place of the file's; results do not depend on it")
+	f.workers = 1
+	numberFlag(c, &f.workers, "workers", "", "threads that run the lab, on machines with cores to spare; 0 is as many as suit the lab and the cores that weft may use; results do not depend on it")
+	goneFlag(c, "shards")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
 	f.records.add(c)
 	f.flows.add(c)
@@ -114,14 +110,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if p.Dilation > 1 {
 		fmt.Fprintf(os.Stderr, "weft: the file's dilation %d has no effect in virtual time\n", p.Dilation)
 	}
-	shards := p.Engine.Shards
-	if f.write != "" && shards > 1 {
-		// The packets of a file are in order of time, whatever port they
-		// passed, and that takes one engine.
-		fmt.Fprintln(os.Stderr, "weft: one shard instead of", shards, "because of the capture; the results are the same")
-		shards = 1
-	}
-	fb, err := fabric.NewSharded(p, shards)
+	fb, err := f.build(p)
 	if err != nil {
 		return badInput(err)
 	}
@@ -210,6 +199,15 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 		return interrupted.exit("%s: the report and the files are of the run so far", r.Partial.Place(r.Emulated))
 	}
 	return nil
+}
+
+// build makes the fabric. With a capture it has one engine: the packets of a file are
+// in order of time, whatever port they passed.
+func (f *simFlags) build(p *plan.Plan) (*fabric.Fabric, error) {
+	if f.write != "" {
+		return fabric.NewSharded(p, 1)
+	}
+	return fabric.NewParallel(p, f.workers)
 }
 
 // recordFlows begins the records of flows of patterns. The returned function completes

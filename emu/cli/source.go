@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"sync"
 
-	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/spec"
 )
@@ -66,9 +64,6 @@ func loadSeed(ctx context.Context, path string, seed *uint64) (*plan.Plan, error
 	}
 	if err != nil {
 		return nil, badInput(err)
-	}
-	if err := fabric.CheckShards(p); err != nil {
-		return nil, badInput(fmt.Errorf("%s: %w", path, err))
 	}
 	return p, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/emu/fabric"
 	"github.com/weftlab/weft/emu/lab"
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
@@ -26,6 +27,7 @@ type upFlags struct {
 	json     bool
 	workload bool
 	dilation dilationFlag
+	workers  int
 	ready    int    // fd on which a detached lab reports that it is up
 	rootless string // the user's state directory: this process is inside the namespaces
 	series   seriesFlags
@@ -55,6 +57,11 @@ namespace; weft exec is then the way in.`,
 			p, err := load(c.Context(), args[0])
 			if err != nil {
 				return err
+			}
+			if p.Engine.Workers = f.workers; f.workers > 0 {
+				if err := fabric.CheckWorkers(p); err != nil {
+					return badInput(fmt.Errorf("--workers: %w", err))
+				}
 			}
 			if f.dilation > 0 {
 				p.Dilation = int(f.dilation)
@@ -101,6 +108,7 @@ namespace; weft exec is then the way in.`,
 	c.Flags().BoolVarP(&f.detach, "detach", "d", false, "return when the lab is up and leave it running")
 	spanFlag(c, &f.length, "for", "end the lab after this emulated time, such as 10s; 0s runs until it is ended")
 	c.Flags().Var(&f.dilation, "dilation", "seconds of real time that one second of the lab takes, in place of the file's, such as 100")
+	numberFlag(c, &f.workers, "workers", "", "threads that carry the lab, with an engine each, where the machine has cores to spare; 0 is one")
 	c.Flags().BoolVar(&f.workload, "workload", false, "let the file's modelled traffic send as well, beside real programs")
 	c.Flags().BoolVar(&f.json, "json", false, "print the final report as JSON")
 	c.Flags().StringVar(&f.metrics, "metrics", "", "show metrics to Prometheus at this address, such as 127.0.0.1:9464; without a host it is the loopback's")
@@ -207,7 +215,7 @@ func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
 // finish prints a final report; a strict run that was not kept is an error.
 func finish(r *report.Report, asJSON bool) error {
 	if asJSON {
-		if err := printJSON(r); err != nil {
+		if err := r.WriteJSON(os.Stdout); err != nil {
 			return err
 		}
 	} else {

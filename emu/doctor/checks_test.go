@@ -62,7 +62,7 @@ func good() *machine {
 	ok := func() error { return nil }
 	return &machine{
 		fs: files(nil), release: func() (string, error) { return "6.8.0-45-generic", nil },
-		open: func(string) error { return nil }, fifo: ok, bpf: ok, tempDir: "/tmp",
+		open: func(string) error { return nil }, fifo: ok, bpf: ok, uring: ok, tempDir: "/tmp",
 		lookPath: func(string) (string, error) { return "/usr/bin/x", nil },
 		qemu:     func() (string, error) { return "/usr/bin/qemu-system-x86_64", nil },
 		image:    func() (string, error) { return "/root/.cache/weft/vm/1", nil },
@@ -196,6 +196,7 @@ func TestChecks(t *testing.T) {
 		}, Warn, "not there", ""}, // of another kernel
 		{"/dev/kvm", deny, OK, "cannot be opened, permission denied", "kvm"},
 		{"BPF", func(m *machine) { m.bpf = refuse }, OK, "refused, operation not permitted", ""},
+		{"io_uring", func(m *machine) { m.uring = refuse }, OK, "refused, operation not permitted", ""},
 
 		{"open files", set("proc/self/limits", strings.Replace(limits, "20000 ", "1023  ", 1)), Warn, "1023", "ulimit -n"},
 		{"open files", set("proc/self/limits", strings.Replace(limits, "20000    ", "unlimited", 1)), OK, "unlimited", ""},

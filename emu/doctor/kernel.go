@@ -9,7 +9,7 @@ import (
 )
 
 func (m *machine) checkKernel() []Check {
-	return []Check{m.congestionControl(), m.rdma(), m.fuse(), m.kvm(), m.programs()}
+	return []Check{m.congestionControl(), m.rdma(), m.fuse(), m.kvm(), m.programs(), m.ring()}
 }
 
 func (m *machine) congestionControl() Check {
@@ -109,6 +109,16 @@ func (m *machine) programs() Check {
 	if err := m.bpf(); err != nil {
 		c.Found = "refused, " + err.Error()
 		c.Means = "programs in hosts that load BPF will not run"
+	}
+	return c
+}
+
+// ring looks whether an engine can read and write devices by io_uring.
+func (m *machine) ring() Check {
+	c := Check{Group: groupKernel, Name: "io_uring", Verdict: OK, Found: "can be made"}
+	if err := m.uring(); err != nil {
+		c.Found = "refused, " + err.Error()
+		c.Means = "hosts with offload: off are read and written packet by packet by system calls of their own, and one TCP stream carries less"
 	}
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/emu/wall"
+	"github.com/weftlab/weft/links/uring"
 	"github.com/weftlab/weft/netns-lab/vm"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -23,6 +24,7 @@ type machine struct {
 	open     func(path string) error // for reading and writing
 	fifo     func() error            // takes SCHED_FIFO on a thread that ends
 	bpf      func() error            // loads a BPF program
+	uring    func() error            // makes an io_uring
 	lookPath func(program string) (string, error)
 	qemu     func() (string, error)                // its path
 	image    func() (string, error)                // the directory of the guests' own image
@@ -34,8 +36,20 @@ func thisMachine() *machine {
 	return &machine{
 		fs: os.DirFS("/"), release: release, open: openBoth, bpf: loadBPF, lookPath: exec.LookPath, free: freeSpace, tempDir: os.TempDir(),
 		qemu: vm.FindQEMU, image: vm.FindImage,
-		fifo: func() error { return wall.OnThread(wall.Realtime, func() error { return nil }) },
+		uring: makeUring,
+		fifo:  func() error { return wall.OnThread(wall.Realtime, func() error { return nil }) },
 	}
+}
+
+// makeUring makes an io_uring as an engine does.
+func makeUring() error {
+	return wall.OnThread(wall.Ordinary, func() error {
+		r, err := uring.New(1, 1)
+		if err == nil {
+			r.Close()
+		}
+		return err
+	})
 }
 
 // checks looks at everything that needs no namespace.

@@ -34,7 +34,10 @@ func virtualTime(ctx context.Context, e effort) (*VirtualTime, error) {
 	if err != nil {
 		return nil, err
 	}
-	fb := fabric.New(plan)
+	fb, err := fabric.NewParallel(plan, 1) // what one core does
+	if err != nil {
+		return nil, err
+	}
 	const step = 20 * units.Microsecond // some thousand hops
 	at := 5 * step
 	if err := fb.Run(ctx, at); err != nil { // queues and pools have grown to their size

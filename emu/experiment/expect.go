@@ -94,7 +94,7 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 			}
 		}
 	}
-	if m.By == "" && m.Expr == "" {
+	if m.By == "" && (m.Expr == "" || j.single(measure)) {
 		bin = ""
 	}
 	text := measure + "(" + strings.TrimSpace(Describe(j.e.Factors, levels)+" "+bin) + ")"
@@ -102,6 +102,8 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 	if paper {
 		p := j.e.paperOf(measure, bin, levels)
 		switch {
+		case p == nil && j.ofOtherBins(measure, bin) && j.e.paperHasBins(measure):
+			p = &PaperValue{Value: table.Unknown}
 		case p == nil:
 			return j.fail("the file has no paper value of %s", text)
 		case p.Origin == Remembered:
@@ -122,6 +124,29 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 	}
 	j.asked = append(j.asked, asked{text, x})
 	return x
+}
+
+// single tells whether an expression turned out to have no bins. Before there is a result it
+// is not known.
+func (j *judge) single(measure string) bool {
+	known := false
+	for i := range j.summaries {
+		if s := &j.summaries[i]; s.Measure == measure {
+			if known = true; s.Bin != "" {
+				return false
+			}
+		}
+	}
+	return known
+}
+
+// ofOtherBins tells whether a measure does not have a bin: none is in force yet, or that
+// of another measure is.
+func (j *judge) ofOtherBins(measure, bin string) bool {
+	if bin == "" {
+		return true
+	}
+	return j.summaries != nil && !slices.ContainsFunc(j.summaries, func(s Summary) bool { return s.Measure == measure && s.Bin == bin })
 }
 
 // compile reads an expectation and tries it: a name that is not there shows now.

@@ -29,6 +29,10 @@ var tables = table.Bundle{{Name: "flows", Columns: []table.Column{
 	{Name: "from", Texts: []string{"h10", "h2", "h2", "h1"}},
 	{Name: "size_bytes", Numbers: []float64{1000, 1000, 20_000, 1e6}},
 	{Name: "fct_us", Numbers: []float64{10, 20, 30, 40}},
+}}, {Name: "series", Columns: []table.Column{
+	{Name: "time_s", Numbers: []float64{1, 1, 2, 2, 3, 3, 4, 4}},
+	{Name: "port", Texts: []string{"a", "b", "a", "b", "a", "b", "a", "b"}},
+	{Name: "rate_bps", Numbers: []float64{0, 100, 5, 95, 10, 100, 10, 105}},
 }}}
 
 // TestMeasures: each way of measuring.
@@ -41,6 +45,8 @@ func TestMeasures(t *testing.T) {
 		{Name: "hosts", Of: "flows", Column: "fct_us", Stat: sum, By: "from"},
 		{Name: "busiest", Of: "flows", Column: "fct_us", Stat: sum, Per: "from", Over: biggest},
 		{Name: "number", Of: "flows", Column: "from", Stat: count},
+		{Name: "settled", Of: "series", Column: "rate_bps", Settling: &table.Settling{Within: 0.1, Target: table.Unknown}, By: "port"},
+		{Name: "longest", Of: "series", Column: "rate_bps", Settling: &table.Settling{Within: 0.1, Target: table.Unknown}, Per: "port", Over: biggest},
 		{Name: "ratio", Expr: "bins / plain"},
 		{Name: "half", Expr: "plain / 2"},
 	}
@@ -58,12 +64,13 @@ func TestMeasures(t *testing.T) {
 		"plain": {{"", 25}}, "small": {{"", 15}},
 		"bins":  {{"0B..10KB", 15}, {"10KB..100KB", 30}, {">=100KB", 40}},
 		"hosts": {{"h1", 40}, {"h2", 50}, {"h10", 10}}, "busiest": {{"", 50}}, "number": {{"", 4}},
+		"settled": {{"a", 2}, {"b", 0}}, "longest": {{"", 2}},
 		"ratio": {{"0B..10KB", 0.6}, {"10KB..100KB", 1.2}, {">=100KB", 1.6}}, "half": {{"", 12.5}},
 	}
 	if diff := cmp.Diff(want, got, near); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	for i, want := range []string{"fct_us", "fct_us", "fct_us", "fct_us", "fct_us", "", "", ""} {
+	for i, want := range []string{"fct_us", "fct_us", "fct_us", "fct_us", "fct_us", "", "time_s", "time_s", "", ""} {
 		if got := all[i].Unit(); got != want {
 			t.Errorf("%s has the unit %q, want %q", all[i].Name, got, want)
 		}
@@ -77,6 +84,8 @@ func TestMeasures(t *testing.T) {
 		{Measure{Name: "x", Of: "flows", Column: "from", Stat: mean}, "only the count"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, By: "size_bytes"}, "give the edges"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, By: "from", Edges: []float64{1, 2}}, "has no edges"},
+		{Measure{Name: "x", Of: "flows", Column: "fct_us", Settling: &table.Settling{}}, "is not over time"},
+		{Measure{Name: "x", Of: "flows", Column: "from", Settling: &table.Settling{}}, "of which there is only the count"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Per: "size_bytes", Over: sum}, "per takes a column of texts"},
 		{Measure{Name: "x", Of: "flows", Column: "fct_us", Stat: mean, Where: table.Filter{{Column: "to", Any: []string{"a"}}}}, `no column "to"`},
 	} {
@@ -162,6 +171,16 @@ func TestExpectations(t *testing.T) {
 	e.Paper = []PaperValue{
 		{Measure: "fct", At: map[string]string{"system": "a", "load": "50%"}, Value: 11, Origin: Printed},
 		{Measure: "fct", At: map[string]string{"system": "b", "load": "50%"}, Value: 11, Origin: Remembered},
+		{Measure: "sizes", Bin: "0B..1KB", Value: 10, Origin: Printed},
+		{Measure: "sizes", Bin: "1KB..2KB", Value: 20, Origin: Printed},
+	}
+	// Expressions of a measure without bins, and of one with bins of its own.
+	e.Measures = append(e.Measures, Measure{Name: "twice", Expr: "2 * fct"}, Measure{Name: "hosts", Of: "flows", Column: "fct_us", By: "from"})
+	e.Paper = append(e.Paper, PaperValue{Measure: "twice", Value: 30, Origin: Printed}, PaperValue{Measure: "hosts", Bin: "h1", Value: 9, Origin: Printed})
+	for i := range outcomes {
+		if v := outcomes[i].Values; v != nil {
+			v["twice"], v["hosts"] = []Value{{"", 2 * v["fct"][0].Value}}, []Value{{"h1", 8}}
+		}
 	}
 	summaries := e.Summarize(outcomes)
 	for _, c := range []struct {
@@ -176,6 +195,10 @@ func TestExpectations(t *testing.T) {
 		{`sizes() > 1.5 * fct()`, false, "sizes(system=a load=50% 0B..1KB) is 10us"},
 		{`sizes({bin: "1KB..2KB"}) == 2 * fct()`, true, ""},
 		{`abs(fct({system: "a", load: "50%"}) / paper("fct", {system: "a", load: "50%"}) - 1) < 0.1`, true, ""},
+		{`twice() < 2 * paper("twice")`, true, ""},
+		{`hosts() < paper("hosts")`, true, ""},
+		{`sizes({system: "a"}) < 1.2 * paper("sizes")`, true, ""},
+		{`sizes() < 1.2 * paper("sizes")`, false, "sizes(system=b load=50% 1KB..2KB) is 40us, paper sizes(system=b load=50% 1KB..2KB) is 20us"},
 		{`fct({system: "a", load: "50%"}) > 0 and true`, true, ""},
 	} {
 		x := Expectation{Text: c.text}

@@ -21,11 +21,13 @@ type Measure struct {
 	Column string
 	Where  table.Filter
 	Stat   table.Statistic
-	By     string    // column whose values make the bins; "" for a single number
-	Edges  []float64 // By is a column of numbers: bin i is from Edges[i] up to Edges[i+1]
-	Per    string    // column: Stat is taken of the rows of each of its values, and Over of those
-	Over   table.Statistic
-	Center Center // of the seeds
+	// Settling is what is taken in place of Stat, of a table over time; nil to take Stat.
+	Settling *table.Settling
+	By       string    // column whose values make the bins; "" for a single number
+	Edges    []float64 // By is a column of numbers: bin i is from Edges[i] up to Edges[i+1]
+	Per      string    // column: Stat is taken of the rows of each of its values, and Over of those
+	Over     table.Statistic
+	Center   Center // of the seeds
 
 	Expr    string // in place of all that
 	program *vm.Program
@@ -34,7 +36,13 @@ type Measure struct {
 
 // Unit is the name of a column that has the unit of the measure, for table.Format.
 func (m *Measure) Unit() string {
-	if m.Expr != "" || !m.Stat.KeepsUnit() || m.Per != "" && !m.Over.KeepsUnit() {
+	if m.Expr != "" || m.Per != "" && !m.Over.KeepsUnit() {
+		return ""
+	}
+	if m.Settling != nil {
+		return table.TimeColumn
+	}
+	if !m.Stat.KeepsUnit() {
 		return ""
 	}
 	return m.Column
@@ -142,13 +150,17 @@ func groups(c *table.Column, rows []int) []bin {
 
 // sum takes the statistic of some rows.
 func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, error) {
+	at := t.Column(table.TimeColumn)
+	if m.Settling != nil && at == nil {
+		return 0, fmt.Errorf("the table %s is not over time: %s takes one with a column %s, such as queue-series", t.Name, table.Settled, table.TimeColumn)
+	}
 	of := func(rows []int) float64 {
 		if c.IsText() {
 			return float64(len(rows))
 		}
-		numbers := make([]float64, len(rows))
-		for i, row := range rows {
-			numbers[i] = c.Numbers[row]
+		numbers := pick(c, rows)
+		if m.Settling != nil {
+			return m.Settling.Of(pick(at, rows), numbers)
 		}
 		return m.Stat.Of(numbers)
 	}
@@ -167,6 +179,15 @@ func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, err
 		each = append(each, of(g.rows))
 	}
 	return m.Over.Of(each), nil
+}
+
+// pick gives the numbers of some rows.
+func pick(c *table.Column, rows []int) []float64 {
+	numbers := make([]float64, len(rows))
+	for i, row := range rows {
+		numbers[i] = c.Numbers[row]
+	}
+	return numbers
 }
 
 // Compile reads the expression of a measure, Expr; others are those that it may use.

@@ -1,5 +1,7 @@
 package experiment
 
+import "slices"
+
 // PaperValue is what a paper says of a measure.
 type PaperValue struct {
 	Measure string            `json:"measure"`
@@ -36,6 +38,11 @@ func (e *Experiment) paperOf(measure, bin string, levels []int) (best *PaperValu
 		}
 	}
 	return best
+}
+
+// paperHasBins tells whether the paper says a measure bin by bin.
+func (e *Experiment) paperHasBins(measure string) bool {
+	return slices.ContainsFunc(e.Paper, func(p PaperValue) bool { return p.Measure == measure && p.Bin != "" })
 }
 
 // covers tells whether levels are those that at names.

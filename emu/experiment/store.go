@@ -15,8 +15,8 @@ import (
 // experiment goes on where it was.
 type Store struct{ dir string }
 
-// NewStore makes a store of a directory, and the directory if it is not there.
-func NewStore(dir string) (*Store, error) { return &Store{dir}, os.MkdirAll(dir, 0o777) }
+// NewStore makes a store of a directory, which is made when something is kept.
+func NewStore(dir string) *Store { return &Store{dir} }
 
 func (s *Store) file(key string) string { return filepath.Join(s.dir, key+".zip") }
 
@@ -43,7 +43,12 @@ func (s *Store) Has(key string) bool {
 }
 
 // Put keeps the tables of a job: all of them or, after an error, none.
-func (s *Store) Put(key string, zip []byte) error { return renameio.WriteFile(s.file(key), zip, 0o666) }
+func (s *Store) Put(key string, zip []byte) error {
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return err
+	}
+	return renameio.WriteFile(s.file(key), zip, 0o666)
+}
 
 // Take copies the tables of a job from another store, if that has them and this has not.
 func (s *Store) Take(from *Store, key string) error {

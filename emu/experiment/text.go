@@ -19,7 +19,11 @@ func (m *Measure) Describe() string {
 	if m.Expr != "" {
 		return m.Expr
 	}
-	text := m.Stat.String() + " of " + m.Column
+	text := m.Stat.String()
+	if m.Settling != nil {
+		text = m.Settling.String()
+	}
+	text += " of " + m.Column
 	if m.Per != "" {
 		text = m.Over.String() + " over each " + m.Per + " of the " + text
 	}

@@ -11,7 +11,7 @@ import (
 
 // check is rapid.Check with a share of the usual number of checks, in percent, for
 // properties that run whole fabrics several times each. With -short, which is for the
-// race detector's run, it is a quarter of that: shards that touch the same memory do so in
+// race detector's run, it is a quarter of that: workers that touch the same memory do so in
 // most of the labs that are drawn, and the detector makes each ten times as slow.
 func check(t *testing.T, percent int, prop func(*rapid.T)) {
 	t.Helper()

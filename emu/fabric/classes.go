@@ -19,10 +19,10 @@ func (f *Fabric) addClasses(n int) {
 	if node.Deep == nil {
 		return
 	}
-	shard := f.Shards[f.shardOf[n]]
-	config := buffer.Config{Size: node.Deep.Buffer, Pause: node.Deep.Pause}
+	shard := f.ShardOf(n)
+	config := buffer.Config{Size: node.Deep.Buffer, Ports: make([]buffer.Port, len(ports)), Pause: node.Deep.Pause}
 	for i := range ports {
-		config.Ports = append(config.Ports, buffer.Port{Classes: node.Ports[i].Classes, Headroom: node.Ports[i].Headroom})
+		config.Ports[i] = buffer.Port{Classes: node.Ports[i].Classes, Headroom: node.Ports[i].Headroom}
 	}
 	c := &port.Chassis{Map: node.Deep.Map, Buffer: buffer.New(config), Ports: ports, Pause: node.Deep.Pause, CutThrough: node.Deep.CutThrough}
 	if sw := f.Switches[n]; sw != nil {
@@ -41,7 +41,7 @@ func (f *Fabric) addClasses(n int) {
 	}
 	for i, p := range ports {
 		p.SetClasses(c, node.Ports[i].Classes, port.ClassEnv{
-			Engine: &shard.Engine,
+			Engine: f.engineOf(n),
 			Rand:   sim.NewRand(f.Plan.Seed, "trim "+p.Name),
 			Point: func(k class.Class, wake func(units.Time)) congestion.Point {
 				return newPoint(k.Mark, f.pointEnv(n, i, k.Name, wake))

@@ -191,7 +191,7 @@ func drawDepth(t *rapid.T) string {
 	pfc := pick("pfc", "", "pfc: {xoff: 6KB, xon: 3KB}, ", "pfc: {alpha: 1/8, offset: 2KB, quanta: 500}, ",
 		"pfc: {xoff: 9KB, offset: 4KB, watchdog: {detect: 100us, restore: 50us, action: forward}}, ",
 		"pfc: {xoff: 4KB, xon: 2KB, watchdog: {detect: 60us, restore: 90us}}, ")
-	trim := pick("trim", "", "limit: 5KB, trim: {preset: ndp, dscp: 12}, ", "limit: 9KB, trim: {preset: uec, dscp: 12}, ", "limit: 3KB, trim: {keep: 30B, dscp: 12, tail: 50%, fix-length: true}, ")
+	trim := pick("trim", "", "", "", "limit: 5KB, trim: {preset: ndp, dscp: 12}, ", "limit: 9KB, trim: {preset: uec, dscp: 12}, ", "limit: 3KB, trim: {keep: 30B, dscp: 12, tail: 50%, fix-length: true}, ")
 	pause := ""
 	if pfc == "" {
 		pause = pick("pause", "", "pause: {xoff: 7KB, xon: 4KB}, ")
@@ -299,13 +299,13 @@ func TestLosslessFabrics(t *testing.T) {
 }
 
 // TestDepthIsSound: whatever the switches are asked to do, every packet is
-// accounted for at any time, and neither the number of shards nor the times at
+// accounted for at any time, and neither the number of workers nor the times at
 // which somebody looks change anything.
 func TestDepthIsSound(t *testing.T) {
 	seen := map[string]bool{}
 	prop := func(rt *rapid.T) {
 		runSound(rt, drawDeepLab(rt), soundness{
-			shards:  3,
+			workers: 3,
 			outcome: outcome,
 			first: func(f *Fabric) {
 				a := f.Accounts()
@@ -324,7 +324,7 @@ func TestDepthIsSound(t *testing.T) {
 
 // soundness is what runSound goes by.
 type soundness struct {
-	shards  int                                       // at most
+	workers int                                       // at most
 	watch   func(t rapid.TB, f *Fabric) (stop func()) // of every second run; may be nil
 	outcome func(f *Fabric) []any                     // which all runs have in common
 	first   func(f *Fabric)                           // looks at the first run
@@ -339,8 +339,8 @@ func runSound(rt *rapid.T, text string, s soundness) {
 		rt.Fatalf("%v\n%s", err, text)
 	}
 	var want []any
-	for n := 0; n <= s.shards; n++ {
-		f, err := NewSharded(p, max(n, 1))
+	for n := 0; n <= s.workers; n++ {
+		f, err := newParallel(p, max(n, 1))
 		if err != nil {
 			continue // links that are too short to be cut
 		}
@@ -360,7 +360,7 @@ func runSound(rt *rapid.T, text string, s soundness) {
 				live += shard.Pool.Live()
 			}
 			if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
-				rt.Fatalf("%d shards, %v: %d live, %+v\n%s", n, until, live, a, text)
+				rt.Fatalf("%d workers, %v: %d live, %+v\n%s", n, until, live, a, text)
 			}
 			s.outcome(f)
 		}
@@ -369,7 +369,7 @@ func runSound(rt *rapid.T, text string, s soundness) {
 			want = got
 			s.first(f)
 		} else if diff := cmp.Diff(want, got); diff != "" {
-			rt.Fatalf("%d shards (-unwatched +got):\n%s\n%s", n, diff, text)
+			rt.Fatalf("%d workers (-unwatched +got):\n%s\n%s", n, diff, text)
 		}
 	}
 }

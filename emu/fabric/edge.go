@@ -41,13 +41,13 @@ func (f *Fabric) addEdge(s *Station) {
 	if node.Edge.Settings == nil || s.Port.Link() == nil {
 		return
 	}
-	shard, name := f.Shards[f.shardOf[s.Node]], f.Plan.PortName(s.Node, s.Index)
+	name := f.Plan.PortName(s.Node, s.Index)
 	h := &edgeHost{station: s, chosen: node.Edge, outlet: edge.NewOutlet(s.Port)}
-	h.timer = shard.Engine.NewTimer(h)
+	h.timer = f.engineOf(s.Node).NewTimer(h)
 	h.Port = h.outlet.Service(h)
 	env := edge.Env{
 		Host: h, Name: name, Line: s.Port.Link().Rate(), MTU: s.Port.Link().MTU(), Classes: &node.Deep.Map,
-		Rand: sim.NewRand(f.Plan.Seed, "edge "+name), Pool: shard.Pool,
+		Rand: sim.NewRand(f.Plan.Seed, "edge "+name), Pool: f.ShardOf(s.Node).Pool,
 	}
 	for _, c := range node.Ports[s.Index].Classes {
 		env.Limit[c.Priority] = c.Limit

@@ -233,8 +233,8 @@ workload:
   - {cbr: {from: h2, to: h4, rate: 1Mbps, size: 600B}}
   - {write: {from: h1, to: h3, size: 1GB}}
 `
-	for _, shards := range []int{1, 2} {
-		f := build4(t, lab, shards)
+	for _, workers := range []int{1, 2} {
+		f := build4(t, lab, workers)
 		f.Failed = func(err error) { t.Error(err) }
 		w := newWireRates(5 * units.Millisecond)
 		stationOf(f, "h1").Port.Observe(0, w)
@@ -286,10 +286,10 @@ func gauges(list []gauge.Value) map[string]float64 {
 	return m
 }
 
-// TestLimitDoesNotDependOnShardsOrCaptures: the same trace, with one engine and with
+// TestLimitDoesNotDependOnWorkersOrCaptures: the same trace, with one engine and with
 // two, looked at or not; and every packet is accounted for, though the table of flows is
 // too small and queues overflow.
-func TestLimitDoesNotDependOnShardsOrCaptures(t *testing.T) {
+func TestLimitDoesNotDependOnWorkersOrCaptures(t *testing.T) {
 	lab := `
 duration: 30ms
 topology:
@@ -311,8 +311,8 @@ workload:
 		accounts string
 		flows    string
 	}
-	do := func(shards int, watch bool) result {
-		f := build4(t, lab, shards)
+	do := func(workers int, watch bool) result {
+		f := build4(t, lab, workers)
 		f.Failed = func(err error) { t.Error(err) }
 		w := newWireRates(0)
 		if watch {
@@ -352,11 +352,11 @@ workload:
 	}
 	first := do(1, false)
 	for _, c := range []struct {
-		shards int
-		watch  bool
+		workers int
+		watch   bool
 	}{{1, true}, {2, false}, {2, true}} {
-		if again := do(c.shards, c.watch); again != first {
-			t.Errorf("%d shards, watched %v:\n%v\n%v", c.shards, c.watch, again, first)
+		if again := do(c.workers, c.watch); again != first {
+			t.Errorf("%d workers, watched %v:\n%v\n%v", c.workers, c.watch, again, first)
 		}
 	}
 }
@@ -532,7 +532,7 @@ func (s *toll) Gauges(_ units.Time, values []float64) []float64 { return values 
 // TestEdgeServiceOfAnother: a service that somebody else registers may hold, drop, make,
 // take and look at packets, and take the NIC's; all are accounted for and captured.
 func TestEdgeServiceOfAnother(t *testing.T) {
-	for _, shards := range []int{1, 2} {
+	for _, workers := range []int{1, 2} {
 		f := build4(t, `
 topology:
   kinds: {host: {attach: none, nic: roce, edge: {test-toll: {every: 2}}}}
@@ -541,7 +541,7 @@ events: [{at: 1ms, from: "h1:eth0", set: {rate: 500Mbps}}]
 workload:
   - {cbr: {from: h1, to: h2, rate: 100Mbps, size: 1000B, for: 2ms}}
   - {write: {from: h1, to: h2, size: 1MB}}
-`, shards)
+`, workers)
 		tollPeers = nil
 		for _, s := range f.Stations {
 			a, _ := plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], false)

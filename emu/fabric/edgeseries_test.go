@@ -32,27 +32,27 @@ workload:
   - {write: {name: w, from: h3, to: h6, size: 100KB}}
 `
 
-// TestEdgeFlowSeries: the flows of edge services have rows that do not depend on shards or
+// TestEdgeFlowSeries: the flows of edge services have rows that do not depend on workers or
 // on which clock takes them, and change nothing. They add up to what the services sent and
 // dropped, though flows are forgotten between two samples, and beside them are the queue
 // pairs.
 func TestEdgeFlowSeries(t *testing.T) {
-	plain := build4(t, edgeLab, 1)
+	plain := build4(t, edgeLab, 0)
 	runUntil(t, plain, 6*ms)
 	first := ""
-	for _, shards := range []int{1, 2, 4} {
-		f := build4(t, edgeLab, shards)
+	for _, workers := range []int{1, 2, 4} {
+		f := build4(t, edgeLab, workers)
 		text := edgeRows(t, f, FlowSeries{Every: 100 * us})
 		if f.Trace() != plain.Trace() {
-			t.Errorf("%d shards: the trace is %x, without a series %x", shards, f.Trace(), plain.Trace())
+			t.Errorf("%d workers: the trace is %x, without a series %x", workers, f.Trace(), plain.Trace())
 		}
 		if first == "" {
 			first = text
 		} else if text != first {
-			t.Errorf("%d shards make other rows than one", shards)
+			t.Errorf("%d workers make other rows than one", workers)
 		}
 	}
-	f := build4(t, edgeLab, 1)
+	f := build4(t, edgeLab, 0)
 	if edgeRows(t, f, FlowSeries{Every: 100 * us, Wall: true}) != first {
 		t.Error("timers make another series")
 	}
@@ -125,9 +125,9 @@ func edgeRows(t *testing.T, f *Fabric, s FlowSeries) string {
 // TestEdgeFlowGauges: a row has the rate, what waits, and the gauges of the flow's rate
 // control at that instant, as the flow's status has them.
 func TestEdgeFlowGauges(t *testing.T) {
-	f, looked := build4(t, edgeLab, 1), 0
+	f, looked := build4(t, edgeLab, 0), 0
 	rows, quantities, _ := recordFlows(t, f, FlowSeries{Flows: []string{"slow"}, Every: 100 * us}, advanceTo(t, f, 6*ms))
-	other := build4(t, edgeLab, 1)
+	other := build4(t, edgeLab, 0)
 	for _, r := range rows {
 		if r.NIC != "h3:eth0" || r.Name != "slow" || r.QPN != 0 {
 			t.Fatalf("%+v", r)
@@ -164,7 +164,7 @@ func TestEdgeFlowGauges(t *testing.T) {
 // a modelled flow.
 func TestEdgeFlowChoice(t *testing.T) {
 	for pattern, want := range map[string]string{"h3": "h3:eth0 slow, h3:eth0 w", "h3:*": "h3:eth0 slow, h3:eth0 w", "sl*": "h3:eth0 slow", "w": "h3:eth0 w", "h2-h5": "h2:eth0 h2-h5"} {
-		f := build4(t, edgeLab, 1)
+		f := build4(t, edgeLab, 0)
 		rows, _, _ := recordFlows(t, f, FlowSeries{Flows: []string{pattern}, Every: 500 * us}, advanceTo(t, f, 3*ms))
 		var names []string
 		for _, r := range rows {
@@ -242,7 +242,7 @@ func TestEdgeFlowSamplingDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
-	f := build4(t, edgeLab, 1)
+	f := build4(t, edgeLab, 0)
 	r := f.RecordFlows(FlowSeries{Every: ms, Wall: true}, new(bytes.Buffer))
 	if err := f.run(context.Background(), 2*ms); err != nil {
 		t.Fatal(err)

@@ -132,9 +132,8 @@ func (f *Fabric) edgeFlow(s *Station, x *edge.Flow) EdgeFlow {
 	}
 	switch {
 	case k.Flow >= 0:
-		from, to := f.flowEnds[k.Flow][0], f.flowEnds[k.Flow][1]
-		v6 := f.Plan.Flows[k.Flow].IPv6
-		e.Flow, e.From, e.To = f.Plan.Flows[k.Flow].Name, f.addressOf(from, v6), f.addressOf(to, v6)
+		e.Flow = f.Plan.Flows[k.Flow].Name
+		e.From, e.To = f.flowAddresses(k.Flow)
 		e.Protocol = protocolName(wire.ProtoUDP)
 	case k.To.IsValid():
 		e.Protocol = protocolName(k.Proto)

@@ -10,7 +10,8 @@ import (
 
 // script carries out the plan's events in their order, as far as they concern
 // one shard. A direction of a link that joins two shards concerns both, and
-// the state of a link concerns all: their flows may stand still.
+// the state of a link concerns all: their flows may stand still. Where nodes have
+// engines of their own they come to the same point before (Shard.runFenced).
 type script struct {
 	fabric *Fabric
 	shard  *Shard
@@ -20,11 +21,14 @@ type script struct {
 
 func (f *Fabric) addEvents() {
 	for _, shard := range f.Shards {
+		if shard.parallel && (len(f.Plan.Events) > 0 || f.rerouting != nil) {
+			shard.fence()
+		}
 		s := &script{fabric: f, shard: shard}
 		for i := range f.Plan.Events {
 			e := &f.Plan.Events[i]
 			ends := f.Plan.Links[e.Link].Ends
-			if f.shardOf[ends[0].Node] == shard.Number || f.shardOf[ends[1].Node] == shard.Number || e.Set.State != nil {
+			if f.ShardOf(ends[0].Node) == shard || f.ShardOf(ends[1].Node) == shard || e.Set.State != nil {
 				s.events = append(s.events, e)
 			}
 		}
@@ -54,9 +58,7 @@ func (s *script) carryOut(e *plan.Event) {
 			continue
 		}
 		link := f.Links[e.Link][d]
-		near := f.shardOf[end.Node] == s.shard.Number
-		switch {
-		case near:
+		if f.ShardOf(end.Node) == s.shard {
 			settings, err := e.Set.Apply(link.Settings())
 			if err != nil {
 				if f.Failed != nil {
@@ -71,7 +73,8 @@ func (s *script) carryOut(e *plan.Event) {
 			}
 			f.note(s.shard, e.At, ByEvent, e.Link, d, link.Settings().Up, &e.Set)
 			f.set(e.Link, d, settings)
-		case f.shardOf[ends[1-d].Node] == s.shard.Number && e.Set.State != nil:
+		}
+		if link.Crosses() && f.ShardOf(ends[1-d].Node) == s.shard && e.Set.State != nil {
 			link.Follow(*e.Set.State == plan.Up)
 		}
 		if e.Set.State != nil {

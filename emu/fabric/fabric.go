@@ -5,6 +5,7 @@ package fabric
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/links"
@@ -17,8 +18,8 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// Fabric is a running network. Each node belongs to one shard. Except where
-// noted, what a method touches belongs to the goroutines that run the shards'
+// Fabric is a running network. Each node belongs to one logical process, and that to
+// one shard. Except where noted, what a method touches belongs to the goroutines that run the shards'
 // engines: it is called by them, or while none of them runs.
 type Fabric struct {
 	Plan   *plan.Plan
@@ -29,7 +30,8 @@ type Fabric struct {
 	Links    [][2]*links.Link   // by link and direction, as in the plan
 	Records  []*workload.Record // by flow
 
-	shardOf    []int          // by node
+	processOf  []*process // by node
+	crew       *crew
 	ports      [][]*port.Port // by node and port
 	stations   [][]*Station   // by node and port; nil for switches
 	lookahead  units.Time     // between shards
@@ -54,34 +56,71 @@ type Fabric struct {
 	Failed func(error)
 }
 
-// New builds the fabric of a plan at time zero, in one shard. It panics where
-// NewSharded fails.
+// New builds the fabric of a plan at time zero with one engine. It panics where
+// NewParallel fails.
 func New(p *plan.Plan) *Fabric {
-	f, err := build(p, 1, make([]int, len(p.Nodes)))
+	f, err := NewSharded(p, 1)
 	if err != nil {
 		panic(err)
 	}
 	return f
 }
 
-// NewSharded builds the fabric of a plan in n shards, each with an engine of
-// its own. Results do not depend on n. It fails when the plan cannot be cut
-// into that many parts, and when a NIC has no room for the transfers that the
-// plan has for it.
+// NewParallel builds the fabric of a plan for virtual time, which at most workers threads
+// run; 0 is as many as suit the lab and the cores that the process may use. Each node is a
+// logical process, but for a small lab, which has one engine. Results depend on neither. It
+// fails when a NIC has no room for the transfers that the plan has for it.
+func NewParallel(p *plan.Plan, workers int) (*Fabric, error) {
+	if workers < 0 || workers > MaxWorkers {
+		return nil, fmt.Errorf("%d workers: there are 1 to %d", workers, MaxWorkers)
+	}
+	ports := portsOf(p)
+	if ports < fewPorts {
+		return NewSharded(p, 1)
+	}
+	if workers == 0 {
+		workers = min(runtime.GOMAXPROCS(0), ports/fewPorts, MaxWorkers)
+	}
+	return newParallel(p, workers)
+}
+
+// newParallel is NewParallel for a lab of any size and at least one worker.
+func newParallel(p *plan.Plan, workers int) (*Fabric, error) {
+	number, shardOf, n := processesOf(p, workers)
+	if len(shardOf) == 1 {
+		return NewSharded(p, 1)
+	}
+	shards, processes := newWorkers(n, shardOf, coloursOf(p, number))
+	processOf := make([]*process, len(p.Nodes))
+	for node, i := range number {
+		processOf[node] = processes[i]
+	}
+	return build(p, shards, processOf)
+}
+
+// NewSharded builds the fabric of a plan in n shards, each with one engine. If there are
+// several it is for the wall clock. It fails when the plan cannot be cut into that many
+// parts, and where NewParallel does.
 func NewSharded(p *plan.Plan, n int) (*Fabric, error) {
 	shardOf, err := partition(p, n)
 	if err != nil {
 		return nil, err
 	}
-	return build(p, n, shardOf)
+	shards := newShards(n)
+	processOf := make([]*process, len(p.Nodes))
+	for node, s := range shardOf {
+		processOf[node] = shards[s].processes[0]
+	}
+	return build(p, shards, processOf)
 }
 
-func build(p *plan.Plan, n int, shardOf []int) (*Fabric, error) {
+func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error) {
 	f := &Fabric{
-		Plan: p, Shards: newShards(n), shardOf: shardOf, lookahead: units.Never,
+		Plan: p, Shards: shards, processOf: processOf, lookahead: units.Never,
 		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
 		stations: make([][]*Station, len(p.Nodes)), directory: newDirectory(), watches: map[*port.Port]*watch{},
 	}
+	f.crew = newCrew(f)
 	for n := range p.Nodes {
 		f.addNode(n)
 	}
@@ -129,12 +168,12 @@ func build(p *plan.Plan, n int, shardOf []int) (*Fabric, error) {
 }
 
 func (f *Fabric) addNode(n int) {
-	node, shard := &f.Plan.Nodes[n], f.Shards[f.shardOf[n]]
+	node, engine, pool := &f.Plan.Nodes[n], f.engineOf(n), f.ShardOf(n).Pool
 	f.ports[n] = make([]*port.Port, len(node.Ports))
 	f.stations[n] = make([]*Station, len(node.Ports))
 	var sw *switches.Switch
 	if node.Kind == plan.Switch {
-		sw = switches.New(node.Name, node.ECMPSeed, shard.Pool)
+		sw = switches.New(node.Name, node.ECMPSeed, pool)
 		sw.SetForwarding(node.Forwarding, sim.NewRand(f.Plan.Seed, "forwarding "+node.Name))
 		f.Switches[n] = sw
 	}
@@ -145,12 +184,12 @@ func (f *Fabric) addNode(n int) {
 		}
 		name := f.Plan.PortName(n, i)
 		q := node.Ports[i].Queue
-		p := port.New(&shard.Engine, shard.Pool, name, i, owner, q.Limit)
+		p := port.New(engine, pool, name, i, owner, q.Limit)
 		if sw != nil {
 			sw.Ports = append(sw.Ports, p)
 		}
 		if node.Deep == nil {
-			p.SetPoint(&shard.Engine, func(wake func(units.Time)) congestion.Point { return newPoint(q.Mark, f.pointEnv(n, i, "", wake)) })
+			p.SetPoint(engine, func(wake func(units.Time)) congestion.Point { return newPoint(q.Mark, f.pointEnv(n, i, "", wake)) })
 		}
 		f.ports[n][i] = p
 		if s, ok := owner.(*Station); ok {
@@ -191,14 +230,18 @@ func (f *Fabric) addLink(l int) {
 	for d, end := range link.Ends {
 		far := link.Ends[1-d]
 		from := f.ports[end.Node][end.Port]
-		near, away := f.Shards[f.shardOf[end.Node]], f.Shards[f.shardOf[far.Node]]
-		if near != away {
-			f.lookahead = min(f.lookahead, f.Plan.ShortestDelay(l, d))
+		near, away := f.processOf[end.Node], f.processOf[far.Node]
+		switch delay := f.Plan.ShortestDelay(l, d); {
+		case near.shard != away.shard:
+			f.lookahead = min(f.lookahead, delay)
+		case near != away:
+			near.shard.lookahead = min(near.shard.lookahead, delay)
 		}
-		dir[d] = links.New(near.side(), away.side(), near.out[away.Number], sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d], f.ports[far.Node][far.Port])
+		dir[d] = links.New(near.side(), away.side(), near.shard.mailbox(away.shard), sim.NewRand(f.Plan.Seed, "link "+from.Name), link.Dir[d], f.ports[far.Node][far.Port])
 		if deep := f.Plan.Nodes[far.Node].Deep; deep != nil && deep.CutThrough {
 			dir[d].CutThrough(cutThroughHead)
 		}
+		near.join(dir[d], away)
 		from.Connect(dir[d])
 	}
 	f.Links = append(f.Links, dir)
@@ -220,32 +263,37 @@ func (f *Fabric) Directory() *Directory { return &f.directory }
 // Now is the emulated time that the fabric has reached.
 func (f *Fabric) Now() (now units.Time) {
 	for _, s := range f.Shards {
-		now = max(now, s.Engine.Now())
+		now = max(now, s.now())
 	}
 	return now
 }
 
-// nowAt is the emulated time that a node's shard has reached.
-func (f *Fabric) nowAt(node int) units.Time { return f.Shards[f.shardOf[node]].Engine.Now() }
+// nowAt is the emulated time that a node has reached.
+func (f *Fabric) nowAt(node int) units.Time { return f.engineOf(node).Now() }
+
+// engineOf is the engine of what belongs to a node.
+func (f *Fabric) engineOf(node int) *sim.Engine { return f.processOf[node].engine }
 
 // ShardOf is the shard that a node belongs to.
-func (f *Fabric) ShardOf(node int) *Shard { return f.Shards[f.shardOf[node]] }
+func (f *Fabric) ShardOf(node int) *Shard { return f.processOf[node].shard }
 
-// Exchange hands over everything between shards. None of them runs meanwhile.
+// Exchange hands over everything between processes and shards. None of them runs
+// meanwhile.
 func (f *Fabric) Exchange() {
 	for _, s := range f.Shards {
 		s.Post(func(int, units.Time) {})
 	}
 	for _, s := range f.Shards {
 		s.Collect()
+		s.rest()
 	}
 }
 
 // Events counts the events that the engines have handled. Unlike results it
-// depends on the number of shards and on who is watching.
+// depends on the number of workers and on who is watching.
 func (f *Fabric) Events() (n uint64) {
 	for _, s := range f.Shards {
-		n += s.Engine.Fired()
+		n += s.fired()
 	}
 	return n
 }
@@ -265,28 +313,39 @@ func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 		if err != nil {
 			return err
 		}
-		if f.Links[link][d].Crosses() && s.Delay < f.lookahead {
-			return fmt.Errorf("delay %v: this link joins two shards, which needs a delay of at least %v (start the lab with engine: {shards: 1})", s.Delay, f.lookahead)
+		if f.Links[link][d].Crosses() && s.Delay < f.lookaheadOf(link) {
+			return fmt.Errorf("delay %v: this link joins two workers, which needs a delay of at least %v (start the lab with --workers 1)", s.Delay, f.lookaheadOf(link))
 		}
 		next[d] = s
 	}
+	now := f.Now()
 	for d := range 2 {
 		if dir[d] {
-			shard := f.Shards[f.shardOf[f.Plan.Links[link].Ends[d].Node]]
-			f.note(shard, f.Now(), BySet, link, d, f.Links[link][d].Settings().Up, &patch)
+			f.note(f.ShardOf(f.Plan.Links[link].Ends[d].Node), now, BySet, link, d, f.Links[link][d].Settings().Up, &patch)
 			f.set(link, d, next[d])
+			f.Exchange() // what the sender has taken back is not lost
 			f.Links[link][d].Follow(next[d].Up)
 			if patch.State != nil {
 				for _, s := range f.Shards {
-					s.follow(f.Now(), link, d, next[d].Up)
+					s.follow(now, link, d, next[d].Up)
 				}
 				for _, r := range f.rerouting {
-					r.note(f.Now(), link, d, next[d].Up)
+					r.note(now, link, d, next[d].Up)
 				}
 			}
 		}
 	}
+	f.Exchange()
 	return nil
+}
+
+// lookaheadOf is how long a link that joins two processes has to take.
+func (f *Fabric) lookaheadOf(link int) units.Time {
+	ends := f.Plan.Links[link].Ends
+	if s := f.ShardOf(ends[0].Node); s == f.ShardOf(ends[1].Node) {
+		return s.lookahead
+	}
+	return f.lookahead
 }
 
 // set changes the near half of a link's direction.

@@ -343,24 +343,27 @@ func TestAHopDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
-	f := New(parse(t, `
+	p := parse(t, `
 duration: 1h
 topology:
   kinds: {switch: {queue: {limit: 100KB, mark: {red: {kmin: 5KB, kmax: 50KB, pmax: 0.1}}}}}
   generate: {fat-tree: {k: 4, rate: 10Gbps, delay: 1us, loss: 0.01%}}
 workload: [{poisson: {from: [h1, h2, h3, h4], to: [h13, h14, h15, h16], rate: 2Gbps, size: 1000B, ect: true}}]
-`))
-	at := 10 * units.Millisecond
-	step := func() {
-		at += units.Millisecond
-		if err := f.Run(context.Background(), at); err != nil {
-			t.Fatal(err)
+`)
+	for workers := range 2 {
+		f := withWorkers(t, p, workers)
+		at := 10 * units.Millisecond
+		step := func() {
+			at += units.Millisecond
+			if err := f.Run(context.Background(), at); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	step() // pools and heaps have grown to their size
-	before := f.Events()
-	if n := testing.AllocsPerRun(20, step); n > 0 {
-		t.Errorf("%.1f allocations in a millisecond of some %d events", n, (f.Events()-before)/20)
+		step() // pools, heaps and inboxes have grown to their size
+		before := f.Events()
+		if n := testing.AllocsPerRun(20, step); n > 0 {
+			t.Errorf("%d workers: %.1f allocations in a millisecond of some %d events", workers, n, (f.Events()-before)/20)
+		}
 	}
 }
 
@@ -406,6 +409,6 @@ func measure(b *testing.B, f *Fabric) {
 // those where flows meet.
 func BenchmarkFabric(b *testing.B) {
 	for _, c := range []struct{ k, gbps int }{{4, 20}, {8, 20}, {8, 40}, {8, 100}, {16, 20}} {
-		b.Run(fmt.Sprintf("k=%d/load=%dGbps", c.k, c.gbps), func(b *testing.B) { measure(b, New(permutation(b, c.k, c.gbps))) })
+		b.Run(fmt.Sprintf("k=%d/load=%dGbps", c.k, c.gbps), func(b *testing.B) { measure(b, withWorkers(b, permutation(b, c.k, c.gbps), 1)) })
 	}
 }

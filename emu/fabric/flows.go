@@ -53,11 +53,10 @@ func (f *Fabric) addFlow(i int) {
 	}
 	nodes := f.Plan.Nodes
 	r := workload.NewRecord(flow, nodes[flow.From].Name, nodes[flow.To].Name)
-	r.Watch(&f.Shards[f.shardOf[to.Node]].links)
+	r.Watch(&f.ShardOf(to.Node).links)
 	f.Records = append(f.Records, r)
 	f.flowEnds = append(f.flowEnds, [2]*Station{from, to})
-	shard := f.Shards[f.shardOf[flow.From]]
-	workload.NewSource(&shard.Engine, shard.Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
+	workload.NewSource(f.engineOf(flow.From), f.ShardOf(flow.From).Pool, sim.NewRand(f.Plan.Seed, "flow "+flow.Name), flow, t, r, from)
 }
 
 // path finds the stations between which modelled traffic of two hosts goes, and
@@ -77,12 +76,9 @@ func (f *Fabric) path(a, b int, v6 bool) (from, to *Station, first plan.End) {
 // flowEnd finds the station of a host for one family; the plan has been
 // checked to have one.
 func (f *Fabric) flowEnd(node int, v6 bool) *Station {
-	for _, s := range f.Stations {
-		p := f.Plan.Nodes[s.Node].Ports[s.Index]
-		if s.Node != node || p.Link < 0 {
-			continue
-		}
-		if _, ok := plan.AddressOf(&p, v6); ok {
+	for i, s := range f.stations[node] {
+		p := &f.Plan.Nodes[node].Ports[i]
+		if _, ok := plan.AddressOf(p, v6); ok && p.Link >= 0 {
 			return s
 		}
 	}

@@ -168,7 +168,7 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 	for i := range f.parts(s.Wall) {
 		p := &flows{fabric: f, series: &s, transfers: transfers}
 		for k, n := range f.nics {
-			if s.Wall && f.shardOf[n.station.Node] != i {
+			if s.Wall && f.ShardOf(n.station.Node).Number != i {
 				continue
 			}
 			e := &flowsOf{flows: p, nic: n, order: int32(k), columns: columns[k], known: map[*nicemu.QP]*flow{}}
@@ -176,7 +176,7 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 			p.nics = append(p.nics, e)
 		}
 		for k, h := range f.edges() {
-			if s.Wall && f.shardOf[h.station.Node] != i {
+			if s.Wall && f.ShardOf(h.station.Node).Number != i {
 				continue
 			}
 			p.edges = append(p.edges, followEdge(p, h, int32(len(f.nics)+k), columns[len(f.nics)+k]))

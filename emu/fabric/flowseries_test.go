@@ -82,25 +82,25 @@ func payloads(rows []series.FlowRow) (acked, received map[string]float64) {
 	return acked, received
 }
 
-// TestFlowSeries: rows do not depend on shards and change nothing, and add up to what
+// TestFlowSeries: rows do not depend on workers and change nothing, and add up to what
 // the transfers' records say, over READs, UC and two rate controls.
 func TestFlowSeries(t *testing.T) {
 	plain := New(parse(t, flowLab))
 	advanceTo(t, plain, 3*ms)()
 	var first string
-	for _, shards := range []int{1, 2, 4} {
-		f, err := NewSharded(parse(t, flowLab), shards)
+	for _, workers := range []int{1, 2, 4} {
+		f, err := newParallel(parse(t, flowLab), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rows, quantities, text := recordFlows(t, f, FlowSeries{Every: 10 * us}, advanceTo(t, f, 3*ms))
 		if f.Trace() != plain.Trace() {
-			t.Errorf("%d shards: the trace is %x, without a series %x", shards, f.Trace(), plain.Trace())
+			t.Errorf("%d workers: the trace is %x, without a series %x", workers, f.Trace(), plain.Trace())
 		}
 		if first == "" {
 			first = text
 		} else if text != first {
-			t.Errorf("%d shards make other rows than one", shards)
+			t.Errorf("%d workers make other rows than one", workers)
 		}
 		var names []string
 		for _, q := range quantities {
@@ -130,7 +130,7 @@ func TestFlowSeries(t *testing.T) {
 		if acked["d h2:eth0"] != 0 {
 			t.Error("something of UC was acknowledged")
 		}
-		if shards == 1 {
+		if workers == 1 {
 			checkFlowRows(t, rows)
 		}
 	}

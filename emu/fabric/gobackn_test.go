@@ -62,7 +62,7 @@ func (g goBackN) cost() (mean, variance float64) {
 // goodput runs the flow and gives what is delivered, as a share of the line.
 func (g goBackN) goodput(t *testing.T, length units.Time) float64 {
 	t.Helper()
-	f, err := NewSharded(parse(t, fmt.Sprintf(`
+	f, err := newParallel(parse(t, fmt.Sprintf(`
 duration: %v
 topology:
   kinds: {host: {attach: none, nic: {timeout: %v}}}

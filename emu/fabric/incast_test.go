@@ -20,7 +20,7 @@ type row struct {
 
 func incastRow(t *testing.T, file string, changes ...string) row {
 	t.Helper()
-	f, err := NewSharded(labFile(t, file, 1, changes...), 1)
+	f, err := newParallel(labFile(t, file, 1, changes...), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,10 +52,10 @@ workload:
 func TestMessages(t *testing.T) {
 	for _, c := range []struct {
 		name, address, classes, duplicate string
-		shards                            int
+		workers                           int
 	}{
 		{"switched", "", "", "0%", 1},
-		{"in two shards", "", "", "0%", 2},
+		{"in two workers", "", "", "0%", 2},
 		{"routed", ", address: auto", "", "0%", 1},
 		{"duplicated", "", "", "100%", 2},
 		{"trimmed", "", "classes: {cut: {dscp: 10, priority: 7, limit: 100KB}, default: {limit: 2KB, trim: {dscp: 10}}}", "0%", 1},
@@ -66,16 +66,16 @@ func TestMessages(t *testing.T) {
 					continue // no IP: no versions, and no router takes it
 				}
 				t.Run(fmt.Sprintf("%s/%s over IPv%d", c.name, protocol.Name, version), func(t *testing.T) {
-					checkMessages(t, fmt.Sprintf(messageLab, c.address, c.classes, c.duplicate), c.shards, i, version, c.name)
+					checkMessages(t, fmt.Sprintf(messageLab, c.address, c.classes, c.duplicate), c.workers, i, version, c.name)
 				})
 			}
 		}
 	}
 }
 
-func checkMessages(t *testing.T, lab string, shards, protocol int, version uint8, what string) {
+func checkMessages(t *testing.T, lab string, workers, protocol int, version uint8, what string) {
 	const sent, size = 40, 600
-	f, err := NewSharded(parse(t, lab), shards)
+	f, err := newParallel(parse(t, lab), workers)
 	if err != nil {
 		t.Fatal(err)
 	}

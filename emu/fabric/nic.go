@@ -33,17 +33,17 @@ func (f *Fabric) addNIC(s *Station) error {
 	if node.NIC == nil || s.Port.Link() == nil {
 		return nil
 	}
-	shard := f.Shards[f.shardOf[s.Node]]
+	shard, engine := f.ShardOf(s.Node), f.engineOf(s.Node)
 	var addresses []netip.Addr
 	for _, a := range node.Ports[s.Index].Addresses {
 		addresses = append(addresses, a.Addr())
 	}
 	n := &nic{station: s}
-	timer := shard.Engine.NewTimer(n)
+	timer := engine.NewTimer(n)
 	device, err := nicemu.New(*node.NIC, nicemu.Env{
 		Name: f.Plan.PortName(s.Node, s.Index), MAC: s.MAC, Addresses: addresses, Line: s.Port.Link().Rate(),
 		Priority: &s.chassis.Map.DSCP,
-		Pool:     shard.Pool, Now: shard.Engine.Now, Timer: timer, Port: s.feedBy(n), Links: &shard.links,
+		Pool:     shard.Pool, Now: engine.Now, Timer: timer, Port: s.feedBy(n), Links: &shard.links,
 		Trip: s.tripTo,
 		Rand: sim.NewRand(f.Plan.Seed, "cc "+f.Plan.PortName(s.Node, s.Index)),
 		Path: func(_, to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
@@ -155,7 +155,7 @@ func (f *Fabric) EngineOf(d *nicemu.Device) *sim.Engine {
 	return nil
 }
 
-func (n *nic) engine() *sim.Engine { return &n.station.fabric.ShardOf(n.station.Node).Engine }
+func (n *nic) engine() *sim.Engine { return n.station.fabric.engineOf(n.station.Node) }
 
 // Go starts a program on a host: a process of the engine that runs the host, with its
 // first NIC. It has that name in messages. Until it ends, what the host's NICs have
@@ -175,6 +175,8 @@ func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device))
 // stay for ever. The wall clock's driver does that by itself.
 func (f *Fabric) StopProcesses() {
 	for _, s := range f.Shards {
-		s.Engine.StopProcesses()
+		for _, p := range s.processes {
+			p.engine.StopProcesses()
+		}
 	}
 }

@@ -158,6 +158,8 @@ type QPStatus struct {
 	Receives int    `json:"receives"` // posted to its own receive queue and not begun
 	Replies  int    `json:"replies"`  // READs and atomics whose response is not sent whole
 
+	Bitmaps *Bitmaps `json:"bitmaps,omitempty"` // of a loss recovery that keeps packets out of order
+
 	// Rate control.
 	Rate     units.Rate    `json:"rate"`             // at which it may send now, on the wire: that of the line where nothing limits it
 	LineRate units.Rate    `json:"line_rate"`        // of the port
@@ -175,6 +177,14 @@ type QPStatus struct {
 	CNPsSent    uint64            `json:"cnps_sent"`
 	CNPsHandled uint64            `json:"cnps_handled"`
 	Counters    map[string]uint64 `json:"counters,omitempty"` // its part of the NIC's counters, where that is not 0
+}
+
+// Bitmaps are what loss recovery costs a NIC for each queue pair.
+type Bitmaps struct {
+	Count int         `json:"count"`
+	Bits  int         `json:"bits"`  // of each
+	Bytes units.Bytes `json:"bytes"` // of all
+	Kept  int         `json:"kept"`  // packets that are out of order now and kept
 }
 
 // Retries is how often something is tried again.
@@ -291,6 +301,9 @@ func (f *Fabric) qpStatus(n *nic, q *nicemu.QP) QPStatus {
 		s.Timeout = running(0, transport.AckTimeout(attr.Timeout))
 		s.AckTimer, s.RNRTimer = running(n.Now(), x.AckDeadline), running(n.Now(), x.RNRDeadline)
 		s.Retries, s.RNRRetries = Retries{x.Retries, attr.RetryCnt}, Retries{x.RNRRetries, attr.RNRRetry}
+	}
+	if b := x.Bitmaps; b.Count > 0 {
+		s.Bitmaps = &Bitmaps{b.Count, b.Bits, units.Bytes(b.Bytes()), b.Kept}
 	}
 	s.Control, s.Gauges = n.Settings().Control.String(), x.Gauges
 	t.Each(func(name string, v uint64) {

@@ -32,13 +32,9 @@ workload:
   - {read: {from: h1, to: h4, size: 100KB, count: unlimited, every: 500us}}
 `
 
-func build4(t *testing.T, lab string, shards int) *Fabric {
+func build4(t *testing.T, lab string, workers int) *Fabric {
 	t.Helper()
-	f, err := NewSharded(parse(t, lab), shards)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return withWorkers(t, parse(t, lab), workers)
 }
 
 func runUntil(t *testing.T, f *Fabric, until units.Time) {
@@ -51,10 +47,10 @@ func runUntil(t *testing.T, f *Fabric, until units.Time) {
 // TestLookingAtNICs: whoever looks at NICs and queue pairs during a run changes
 // nothing, and what is seen agrees with what the ports and records count.
 func TestLookingAtNICs(t *testing.T) {
-	plain := build4(t, congested, 1)
+	plain := build4(t, congested, 0)
 	runUntil(t, plain, 4*units.Millisecond)
-	for _, shards := range []int{1, 2} {
-		f := build4(t, congested, shards)
+	for _, workers := range []int{1, 2} {
+		f := build4(t, congested, workers)
 		limited, timers, flying := 0, 0, 0
 		for at := 50 * units.Microsecond; at <= 4*units.Millisecond; at += 50 * units.Microsecond {
 			runUntil(t, f, at)
@@ -84,10 +80,10 @@ func TestLookingAtNICs(t *testing.T) {
 			t.Errorf("%d times limited, %d ACK timers, %d times in flight", limited, timers, flying)
 		}
 		if f.Trace() != plain.Trace() {
-			t.Errorf("%d shards: looking has changed the run", shards)
+			t.Errorf("%d workers: looking has changed the run", workers)
 		}
 		if diff := cmp.Diff(plain.NICs(), f.NICs(), cmpopts.EquateComparable(plain.NICs()[0].GIDs[0])); diff != "" {
-			t.Errorf("%d shards (-not looked at +looked at):\n%s", shards, diff)
+			t.Errorf("%d workers (-not looked at +looked at):\n%s", workers, diff)
 		}
 	}
 	agree(t, plain)
@@ -213,7 +209,7 @@ workload:
 // TestStatusAsJSON: all counters are there, in their order, and what is read is
 // what was written.
 func TestStatusAsJSON(t *testing.T) {
-	f := build4(t, congested, 1)
+	f := build4(t, congested, 0)
 	runUntil(t, f, units.Millisecond)
 	nics := f.NICs()
 	text, err := json.Marshal(nics)

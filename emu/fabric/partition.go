@@ -10,16 +10,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// minLookahead is the shortest delay of a link that may join two shards. With
-// less the shards would wait for each other more than they work.
+// minLookahead is the shortest delay of a link that may join two processes or
+// shards. With less they would wait for each other more than they work.
 const minLookahead = 100 * units.Nanosecond
-
-// CheckShards tells why a plan cannot be cut into as many shards as it asks
-// for, nil when it can.
-func CheckShards(p *plan.Plan) error {
-	_, err := partition(p, p.Engine.Shards)
-	return err
-}
 
 // partition gives each node one of n shards. Nodes that are joined by links
 // shorter than minLookahead stay together. Hosts are dealt out in their order,
@@ -32,15 +25,15 @@ func partition(p *plan.Plan, n int) ([]int, error) {
 	if n == 1 {
 		return shardOf, nil
 	}
-	if n < 1 || n > 256 {
-		return nil, fmt.Errorf("%d shards: there are 1 to 256", n)
+	if n < 1 || n > MaxWorkers {
+		return nil, fmt.Errorf("%d workers: there are 1 to %d", n, MaxWorkers)
 	}
 	g := group(p)
 	if len(g.weight) < n {
 		if len(p.Nodes) < n {
-			return nil, fmt.Errorf("%d shards: the lab has only %d nodes", n, len(p.Nodes))
+			return nil, fmt.Errorf("%d workers: the lab has only %d nodes", n, len(p.Nodes))
 		}
-		return nil, fmt.Errorf("%d shards: links with a delay below %v keep this lab in %d parts; give the links between switches a delay, or ask for fewer shards", n, minLookahead, len(g.weight))
+		return nil, fmt.Errorf("%d workers: links with a delay below %v keep this lab in %d parts; give the links between switches a delay, or ask for fewer workers", n, minLookahead, len(g.weight))
 	}
 	shard := g.deal(n)
 	for node := range shardOf {
@@ -48,10 +41,52 @@ func partition(p *plan.Plan, n int) ([]int, error) {
 	}
 	for s := range n {
 		if !slices.Contains(shardOf, s) {
-			return nil, errors.New("a shard would be empty; ask for fewer shards")
+			return nil, errors.New("a worker would have nothing to do; ask for fewer workers")
 		}
 	}
 	return shardOf, nil
+}
+
+// MaxWorkers is how many threads may carry a fabric.
+const MaxWorkers = 64
+
+// CheckWorkers tells why a plan cannot be cut into as many shards as it asks for in the
+// wall clock, nil when it can.
+func CheckWorkers(p *plan.Plan) error {
+	_, err := partition(p, max(1, p.Engine.Workers))
+	return err
+}
+
+// fewPorts is how many ports a worker has at least: with fewer it would wait for
+// others longer than it works. A lab with fewer stays in the cache as it is, and
+// windows would only cost.
+const fewPorts = 32
+
+func portsOf(p *plan.Plan) (n int) {
+	for i := range p.Nodes {
+		n += len(p.Nodes[i].Ports)
+	}
+	return n
+}
+
+// processesOf gives each node its logical process and each of these one of at most n
+// shards: fewer where links without a delay leave fewer processes.
+func processesOf(p *plan.Plan, n int) (processOf, shardOf []int, shards int) {
+	g := group(p)
+	n = min(n, len(g.weight))
+	if n == 1 {
+		return g.of, make([]int, len(g.weight)), 1
+	}
+	shardOf = g.deal(n)
+	// Some may have got nothing.
+	number := map[int]int{}
+	for i, s := range shardOf {
+		if _, ok := number[s]; !ok {
+			number[s] = len(number)
+		}
+		shardOf[i] = number[s]
+	}
+	return g.of, shardOf, len(number)
 }
 
 // groups are sets of nodes that cannot be parted.
@@ -176,4 +211,45 @@ func (g *groups) known(i int, shard []int) (n int) {
 		}
 	}
 	return n
+}
+
+// coloursOf gives each process one of two colours such that no link joins two of the same;
+// nil where there is no such way.
+func coloursOf(p *plan.Plan, processOf []int) []int {
+	n := 0
+	for _, i := range processOf {
+		n = max(n, i+1)
+	}
+	ties := make([][]int, n)
+	for l := range p.Links {
+		a, b := processOf[p.Links[l].Ends[0].Node], processOf[p.Links[l].Ends[1].Node]
+		if a != b {
+			ties[a], ties[b] = append(ties[a], b), append(ties[b], a)
+		}
+	}
+	colour := make([]int, n)
+	for i := range colour {
+		colour[i] = -1
+	}
+	for i := range colour {
+		if colour[i] >= 0 {
+			continue
+		}
+		colour[i] = 0
+		next := []int{i}
+		for len(next) > 0 {
+			at := next[len(next)-1]
+			next = next[:len(next)-1]
+			for _, to := range ties[at] {
+				switch {
+				case colour[to] < 0:
+					colour[to] = 1 - colour[at]
+					next = append(next, to)
+				case colour[to] == colour[at]:
+					return nil
+				}
+			}
+		}
+	}
+	return colour
 }

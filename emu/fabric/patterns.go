@@ -88,7 +88,7 @@ func (b *trafficBuilder) findMembers() (err error) {
 	}
 	for _, n := range once(all) {
 		shard := b.ShardOf(n)
-		h := carrier.NewHost(&shard.Engine, n, b.Plan.Measure.Window, &shard.flows)
+		h := carrier.NewHost(b.engineOf(n), n, b.Plan.Measure.Window, &shard.flows)
 		b.hosts[n] = h
 		b.traffic.hosts = append(b.traffic.hosts, h)
 	}

@@ -28,7 +28,7 @@ type meddler struct {
 
 func meddle(f *Fabric, node int) *meddler {
 	s := f.stations[node][0]
-	m := &meddler{NIC: s.nic, engine: &f.ShardOf(node).Engine, pool: s.pool}
+	m := &meddler{NIC: s.nic, engine: f.engineOf(node), pool: s.pool}
 	m.timer = m.engine.NewTimer(m)
 	s.nic = m
 	return m

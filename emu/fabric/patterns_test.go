@@ -115,9 +115,9 @@ func (k *kept) Put(r *records.Record) error { *k = append(*k, *r); return nil }
 func (k *kept) Close() error                { return nil }
 
 // carry runs a plan with traffic to its end and gives the records, in order.
-func carry(t testing.TB, p *plan.Plan, shards int) (*Fabric, []records.Record, string) {
+func carry(t testing.TB, p *plan.Plan, workers int) (*Fabric, []records.Record, string) {
 	t.Helper()
-	f, err := NewSharded(p, shards)
+	f, err := newParallel(p, workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestFlowsOfEveryVerb(t *testing.T) {
 }
 
 // loop is a closed loop: each client asks a server, which answers; when the answer has
-// come the client asks the next server, so that what comes over all shards decides what
+// come the client asks the next server, so that what comes over all workers decides what
 // happens then.
 type loop struct {
 	clients, servers []int
@@ -299,9 +299,9 @@ topology:
   generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
 `
 
-// TestFlowsDoNotDependOnShards: whatever goes on, the stream of records has the same
-// bytes and the run the same trace with 1, 2 and 4 shards.
-func TestFlowsDoNotDependOnShards(t *testing.T) {
+// TestFlowsDoNotDependOnWorkers: whatever goes on, the stream of records has the same
+// bytes and the run the same trace with 1, 2 and 4 workers.
+func TestFlowsDoNotDependOnWorkers(t *testing.T) {
 	for _, c := range []struct{ name, lab string }{
 		{"dcqcn and pfc", fmt.Sprintf(leafSpine, "dcqcn", "pfc: {},", "")},
 		{"hpcc", fmt.Sprintf(leafSpine, "hpcc", "pfc: {},", "")},
@@ -310,7 +310,7 @@ func TestFlowsDoNotDependOnShards(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var first string
 			var trace uint64
-			for _, shards := range []int{1, 2, 4} {
+			for _, workers := range []int{1, 2, 4} {
 				p := parse(t, c.lab)
 				h := hostsOf(p)
 				p.Traffic = []plan.Traffic{
@@ -319,8 +319,8 @@ func TestFlowsDoNotDependOnShards(t *testing.T) {
 					{Name: "reads", Pattern: drawn(h, 2, 30, 40*units.Microsecond, 60_000, true), RDMA: &carrier.RDMA{Verb: workload.Read, DSCP: 26, Chunk: 20_000}},
 					{Name: "datagrams", Pattern: drawn(h, 3, 30, 40*units.Microsecond, 20_000, false), UDP: &carrier.UDP{Size: 1000, Rate: units.Gbps}},
 				}
-				f, all, text := carry(t, p, shards)
-				if shards == 1 {
+				f, all, text := carry(t, p, workers)
+				if workers == 1 {
 					first, trace = text, f.Trace()
 					sum := map[string]int{}
 					for _, r := range all {
@@ -337,10 +337,10 @@ func TestFlowsDoNotDependOnShards(t *testing.T) {
 					continue
 				}
 				if text != first {
-					t.Errorf("%d shards: other records:\n%s", shards, firstDifference(first, text))
+					t.Errorf("%d workers: other records:\n%s", workers, firstDifference(first, text))
 				}
 				if f.Trace() != trace {
-					t.Errorf("%d shards: another trace", shards)
+					t.Errorf("%d workers: another trace", workers)
 				}
 			}
 		})
@@ -360,10 +360,16 @@ func firstDifference(a, b string) string {
 // TestFlowsUnderLoss: with 1% loss, copies and disorder every flow of every verb ends
 // exactly once, and its agents hear of it exactly once.
 func TestFlowsUnderLoss(t *testing.T) {
-	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
+	for _, c := range []struct {
+		verb     workload.Verb
+		recovery string
+	}{
+		{workload.Write, "go-back-n"}, {workload.Send, "go-back-n"}, {workload.Read, "go-back-n"}, {workload.Write, "irn"}, {workload.Send, "irn"}, {workload.Read, "irn"},
+	} {
+		verb := c.verb
 		for _, limit := range []int{0, 6} {
-			t.Run(fmt.Sprint(verb, limit), func(t *testing.T) {
-				nic := "timeout: 524us"
+			t.Run(fmt.Sprint(verb, limit, c.recovery), func(t *testing.T) {
+				nic := "timeout: 524us, recovery: " + c.recovery
 				if limit > 0 {
 					nic += fmt.Sprintf(", limits: {max_qp: %d}", limit)
 				}
@@ -513,7 +519,7 @@ func TestFlowsAreCollectedAtAnyTime(t *testing.T) {
 			_, _, texts[0] = carry(t, p, 1)
 			continue
 		}
-		f, err := NewSharded(p, 2)
+		f, err := newParallel(p, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -116,7 +116,7 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 // something has waited.
 func (f *Fabric) pauseQueues(node, i int, now units.Time) (out []PauseQueue) {
 	for j, p := range f.ports[node] {
-		k := p.Classes(now)[i]
+		k := p.Class(now, i)
 		if k.MaxQueue == 0 && k.Dropped == 0 {
 			continue
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 // TestPauseLog: the pauses that are recorded are those that counters count, to the time,
-// whatever the number of shards.
+// whatever the number of workers.
 func TestPauseLog(t *testing.T) {
 	var first []pauses.Record
-	for _, shards := range []int{1, 2, 4} {
-		f, err := NewSharded(labFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), shards)
+	for _, workers := range []int{1, 2, 4} {
+		f, err := newParallel(labFile(t, "scripts/labs/incast-pfc.yaml", 1, "10MB", "3MB"), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,17 +37,17 @@ func TestPauseLog(t *testing.T) {
 				}
 				paused++
 				if math.Abs(sum[s.Name]-c.PausedTime.Seconds()) > 1e-11 {
-					t.Errorf("%d shards: %s was paused for %v, by its records %gs", shards, s.Name, c.PausedTime, sum[s.Name])
+					t.Errorf("%d workers: %s was paused for %v, by its records %gs", workers, s.Name, c.PausedTime, sum[s.Name])
 				}
 			}
 		}
 		if paused != len(sum) || paused < 3 {
-			t.Errorf("%d shards: %d ports were paused, %d have records", shards, paused, len(sum))
+			t.Errorf("%d workers: %d ports were paused, %d have records", workers, paused, len(sum))
 		}
 		if first == nil {
 			first = all
 		} else if diff := cmp.Diff(first, all); diff != "" {
-			t.Errorf("%d shards give other records (-1 shard):\n%s", shards, diff)
+			t.Errorf("%d workers give other records (-1 shard):\n%s", workers, diff)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
-	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/gauge"
@@ -19,14 +18,14 @@ var newPoint = congestion.New
 
 // pointEnv is what a congestion point of a node's port, or of a class of it, gets.
 func (f *Fabric) pointEnv(n, i int, class string, wake func(units.Time)) congestion.Env {
-	shard, name := f.Shards[f.shardOf[n]], f.Plan.PortName(n, i)
+	shard, name := f.ShardOf(n), f.Plan.PortName(n, i)
 	if class != "" {
 		name += " " + class
 	}
 	b := &pointHost{fabric: f, node: n, port: i, pool: shard.Pool}
 	return congestion.Env{
 		Name: name, ID: sim.HashName(name), Rand: sim.NewRand(f.Plan.Seed, "mark "+name), Pool: shard.Pool,
-		Wake: wake, Agent: b.agent, Reply: b.reply, Send: b.send,
+		Wake: wake, Agent: b.agent, ReplyTo: b.replyTo, Ends: f.flowAddresses, Send: b.send,
 	}
 }
 
@@ -60,8 +59,8 @@ func (h *pointHost) agent(version uint8) netip.Addr {
 	return AgentAddress(h.node, version)
 }
 
-// reply implements congestion.Env.Reply.
-func (h *pointHost) reply(to *packet.Packet, m *packet.MessageProtocol) *packet.Packet {
+// replyTo implements congestion.Env.ReplyTo.
+func (h *pointHost) replyTo(to congestion.Sender, m *packet.MessageProtocol) *packet.Packet {
 	f := h.fabric
 	s := f.station(to.Origin)
 	if s == nil || to.Version == 0 && m.Ether == 0 || m.Ether != 0 && !h.near(s) {
@@ -71,7 +70,7 @@ func (h *pointHost) reply(to *packet.Packet, m *packet.MessageProtocol) *packet.
 	p.Dest, p.Dst, p.Src = s.ID, s.MAC, f.controlMAC(h.node, h.port)
 	if m.Ether == 0 {
 		p.Message.From = h.agent(to.Version)
-		if p.Message.To = to.FlowKey(roce.Port).From; !p.Message.To.IsValid() {
+		if p.Message.To = to.From; !p.Message.To.IsValid() {
 			p.Message.To, _ = plan.AddressOf(&f.Plan.Nodes[s.Node].Ports[s.Index], to.Version == 6)
 		}
 	}
@@ -91,7 +90,7 @@ func (h *pointHost) near(s *Station) bool {
 // send implements congestion.Env.Send.
 func (h *pointHost) send(p *packet.Packet) {
 	f, sw := h.fabric, h.fabric.Switches[h.node]
-	now := f.Shards[f.shardOf[h.node]].Engine.Now()
+	now := f.nowAt(h.node)
 	sound := h.sound(p)
 	if sw == nil {
 		s := f.stations[h.node][h.port]
@@ -130,7 +129,7 @@ func (h *pointHost) sound(p *packet.Packet) bool {
 		return false
 	case p.Flow >= 0:
 		return int(p.Flow) < len(f.flowEnds) && (p.Trimmed || fits(p))
-	case p.Flow == packet.NIC && p.RoCE == nil:
+	case p.Flow == packet.NIC && (p.RoCE == nil || p.RoCE.Addresses == nil):
 		p.Flow = packet.Real // lest the pool take it for a NIC's
 		return false
 	case p.Flow == packet.NIC:

@@ -146,7 +146,7 @@ func withTalkers(p *plan.Plan) (f *Fabric, sent map[string]int) {
 // byWallClock runs a fabric of one shard by the wall clock for an emulated time.
 func byWallClock(t *testing.T, f *Fabric, until units.Time) {
 	t.Helper()
-	d, err := wall.NewDriver(&f.Shards[0].Engine, wall.Options{})
+	d, err := wall.NewDriver(f.Shards[0].Engine, wall.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

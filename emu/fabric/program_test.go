@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestGo starts programs on hosts of two shards, each with its own NIC, and on hosts
+// TestGo starts programs on hosts of two workers, each with its own NIC, and on hosts
 // that have none.
 func TestGo(t *testing.T) {
 	p, err := spec.Parse("lab.yaml", []byte(`
@@ -24,7 +24,7 @@ topology:
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := NewSharded(p, 2)
+	f, err := newParallel(p, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

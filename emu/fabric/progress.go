@@ -42,16 +42,16 @@ func (f *Fabric) tell(s *Shard) {
 	if !s.standing.asked.Load() {
 		return
 	}
-	hops, now := uint64(0), s.Engine.Now()
+	hops := uint64(0)
 	for n, node := range f.ports {
-		if f.Shards[f.shardOf[n]] != s {
+		if f.ShardOf(n) != s {
 			continue
 		}
 		for _, p := range node {
-			hops += p.Counters(now).TxPackets
+			hops += p.Counters(f.nowAt(n)).TxPackets
 		}
 	}
-	s.standing.now.Store(int64(now))
+	s.standing.now.Store(int64(s.now()))
 	s.standing.hops.Store(hops)
 	if s == f.Shards[0] { // which collects them
 		s.standing.flows.Store(f.traffic.collector.Count())

@@ -17,10 +17,10 @@ func TestProgress(t *testing.T) {
 topology: {generate: {leaf-spine: {leaves: 2, spines: 2, hosts-per-leaf: 2, rate: 1Gbps, delay: 10us}}}
 workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 100ms}}]
 `
-	for _, shards := range []int{1, 2} {
-		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+	for _, workers := range []int{1, 2} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			run := func(watched bool) *Fabric {
-				f, err := NewSharded(parse(t, lab), shards)
+				f, err := newParallel(parse(t, lab), workers)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,12 +62,12 @@ workload: [{cbr: {from: [h1, h2], to: h4, rate: 400Mbps, size: 500B, for: 100ms}
 // TestRunEndsWithContext: also where little happens between two looks for
 // deadlocks, and with all accounts in balance.
 func TestRunEndsWithContext(t *testing.T) {
-	for _, shards := range []int{1, 2} {
-		f, err := NewSharded(parse(t, `
+	for _, workers := range []int{1, 2} {
+		f, err := newParallel(parse(t, `
 duration: 100h
 topology: {kinds: {switch: {pause: {xoff: 20KB}}}, generate: {star: {hosts: 3, rate: 1Gbps, delay: 10us}}}
 workload: [{cbr: {from: [h1, h2], to: h3, rate: 1Mbps, size: 1000B}}]
-`), shards)
+`), workers)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,10 +79,10 @@ workload: [{cbr: {from: [h1, h2], to: h3, rate: 1Mbps, size: 1000B}}]
 			cancel()
 		}()
 		if err := f.Run(ctx, units.Never-1); !errors.Is(err, context.Canceled) {
-			t.Errorf("%d shards: %v", shards, err)
+			t.Errorf("%d workers: %v", workers, err)
 		}
 		if a := f.Accounts(); !a.Balanced() || a.Delivered == 0 {
-			t.Errorf("%d shards: %+v", shards, a)
+			t.Errorf("%d workers: %+v", workers, a)
 		}
 	}
 }

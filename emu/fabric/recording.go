@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/weftlab/weft/sim"
@@ -146,7 +145,6 @@ func (f *Fabric) runSampled(ctx context.Context, until units.Time) error {
 		}
 		if f.due() <= next {
 			if err := f.run(ctx, next); err != nil {
-				f.endSamples(err)
 				return err
 			}
 		}
@@ -162,9 +160,7 @@ func (f *Fabric) runSampled(ctx context.Context, until units.Time) error {
 			}
 		}
 	}
-	err := f.run(ctx, until)
-	f.endSamples(err)
-	return err
+	return f.run(ctx, until)
 }
 
 // nextSample is when the next sample is to be taken; units.Never if none is.
@@ -180,20 +176,12 @@ func (f *Fabric) nextSample() units.Time {
 	return next
 }
 
-// endSamples ends the recordings of a run of several shards that have come to
-// different times: there is no instant for a last sample.
-func (f *Fabric) endSamples(err error) {
-	for _, r := range f.recordings {
-		r.stopped = r.stopped || err != nil && len(f.Shards) > 1 && !errors.Is(err, errDeadlocked)
-	}
-}
-
 // due is the time of the earliest thing that will happen. No shard runs
 // meanwhile.
 func (f *Fabric) due() units.Time {
 	due := units.Never
 	for _, s := range f.Shards {
-		due = min(due, s.Engine.Due())
+		due = min(due, s.due())
 	}
 	return due
 }

@@ -167,7 +167,7 @@ topology:
 // changes the state, as every shard believes.
 func TestStateOfAFailedEvent(t *testing.T) {
 	for n := 1; n <= 2; n++ {
-		f, err := NewSharded(parse(t, `
+		f, err := newParallel(parse(t, `
 topology:
   reroute: {after: 1ms}
   generate: {leaf-spine: {spines: 2, leaves: 2, hosts-per-leaf: 1, delay: 1us, jitter: 1us}}
@@ -186,7 +186,7 @@ events:
 		}
 		f.advance(t, 20*units.Millisecond)
 		if f.Links[link][0].Settings().Up || f.Links[link][1].Settings().Up || failed.Load() != 2 || f.toHost(t, "leaf1", "h2") != "spine1" {
-			t.Errorf("%d shards: %d directions failed, ways %q", n, failed.Load(), f.toHost(t, "leaf1", "h2"))
+			t.Errorf("%d workers: %d directions failed, ways %q", n, failed.Load(), f.toHost(t, "leaf1", "h2"))
 		}
 	}
 }

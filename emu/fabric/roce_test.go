@@ -48,7 +48,7 @@ func fromNIC(t testing.TB, s *Station, dst netip.Addr, tos uint8, n int) *packet
 	}
 	p := s.pool.NewRoCE()
 	r := p.RoCE
-	r.From, r.To = addressOf(s, dst.Is6()), dst
+	r.Addresses = packet.NewAddresses(addressOf(s, dst.Is6()), dst)
 	r.BTH = roce.BTH{Opcode: roce.UC.With(roce.WriteMiddle), PKey: roce.DefaultPKey, DestQP: 0x123456, PSN: uint32(s.count)}
 	r.Length = n
 	p.Dest, p.To = f.directory.Find(mac, dst, s.ID)
@@ -572,16 +572,16 @@ func addRandomNICs(t testing.TB, f *Fabric) {
 		n.check = n.take
 		s.SetNIC(n)
 		s.Port.SetFeeder(n)
-		n.timer = f.ShardOf(s.Node).Engine.NewTimer(n)
+		n.timer = f.engineOf(s.Node).NewTimer(n)
 		n.timer.Arm(0)
 	}
 }
 
-// TestNICsInShards: whatever switches and links do to packets of NICs, and to
+// TestNICsByWorkers: whatever switches and links do to packets of NICs, and to
 // those of modelled flows beside them, none is lost track of, what arrives is
-// what was sent, and it is the same in several shards.
-func TestNICsInShards(t *testing.T) {
-	checkShards(t, drawDeepLab, func(f *Fabric) { addRandomNICs(t, f) })
+// what was sent, and it is the same in several workers.
+func TestNICsByWorkers(t *testing.T) {
+	checkWorkers(t, drawDeepLab, func(f *Fabric) { addRandomNICs(t, f) })
 }
 
 // routedNICs is a lab with routers in depth that trim, send back, mark, pause,
@@ -608,7 +608,7 @@ func TestNICsBehindRouters(t *testing.T) {
 	p := parse(t, routedNICs)
 	var want []any
 	for n := 1; n <= 3; n++ {
-		f, err := NewSharded(p, n)
+		f, err := newParallel(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -636,12 +636,12 @@ func TestNICsBehindRouters(t *testing.T) {
 			back += n
 		}
 		if !a.Balanced() || a.Trimmed == 0 || back == 0 || a.Marked == 0 || a.Consumed == 0 || a.Duplicated == 0 || a.Drops["bad-fcs"] == 0 {
-			t.Errorf("%d shards: too little has happened, or not all is accounted for: %d came back, %+v", n, back, a)
+			t.Errorf("%d workers: too little has happened, or not all is accounted for: %d came back, %+v", n, back, a)
 		}
 		if got := outcome(f); n == 1 {
 			want = got
 		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%d shards (-one +%d):\n%s", n, n, diff)
+			t.Errorf("%d workers (-one +%d):\n%s", n, n, diff)
 		}
 	}
 }

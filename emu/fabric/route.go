@@ -66,7 +66,7 @@ func newTables(f *Fabric, usable func(link int) bool) *tables {
 
 // isOf tells whether a node gets its table now: nil is all shards.
 func (t *tables) isOf(shard *Shard, node int) bool {
-	return shard == nil || t.shardOf[node] == shard.Number
+	return shard == nil || t.ShardOf(node) == shard
 }
 
 func (t *tables) isUsable(link int) bool { return t.usable == nil || t.usable(link) }
@@ -136,7 +136,7 @@ func (t *tables) unicast() {
 		for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
 			n := queue[0]
 			for _, a := range t.adjacent[n] {
-				if t.isPlain(a.node) && distance[a.node] < 0 {
+				if distance[a.node] < 0 && t.isPlain(a.node) {
 					distance[a.node] = distance[n] + 1
 					queue = append(queue, a.node)
 				}
@@ -148,7 +148,7 @@ func (t *tables) unicast() {
 			}
 			ports = ports[:0]
 			for _, a := range t.adjacent[n] {
-				if t.isPlain(a.node) && distance[a.node] == distance[n]-1 {
+				if distance[a.node] == distance[n]-1 { // so it is plain
 					ports = append(ports, uint16(a.port))
 				}
 			}

@@ -83,7 +83,7 @@ workload:
 	ways := []string{both, both, "spine2>spine2:leaf1", both, ""} // nobody is behind leaf2 in the end
 	var want []any
 	for n := 1; n <= 3; n++ {
-		f, err := NewSharded(p, n)
+		f, err := newParallel(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,26 +93,26 @@ workload:
 				t.Fatal(err)
 			}
 			if w := f.waysTo(t, "leaf1", "10.0.1.2"); w != ways[i] {
-				t.Errorf("%d shards, at %v: leaf1 has the ways %q, want %q", n, stop, w, ways[i])
+				t.Errorf("%d workers, at %v: leaf1 has the ways %q, want %q", n, stop, w, ways[i])
 			}
 			got = append(got, outcome(f)...)
 			if a := f.Accounts(); !a.Balanced() || a.Drops["link-down"] > 0 != (i > 0) {
-				t.Errorf("%d shards, at %v: %+v", n, stop, a)
+				t.Errorf("%d workers, at %v: %+v", n, stop, a)
 			}
 		}
 		// A packet every ms each way. Half of 5 are lost for the spine; then 5 at
 		// h2, and then there is no way to it. One may be under way in the end.
 		there, elsewhere := result(t, f, "there"), result(t, f, "elsewhere")
 		if there.Lost < 20+2 || there.Lost > 20+3+1 || elsewhere.Lost < 2 || elsewhere.Lost > 3+1 {
-			t.Errorf("%d shards: %d and %d lost", n, there.Lost, elsewhere.Lost)
+			t.Errorf("%d workers: %d and %d lost", n, there.Lost, elsewhere.Lost)
 		}
 		if a := f.Accounts(); a.Drops["no-route"] < 14 || a.Drops["no-route"] > 15 {
-			t.Errorf("%d shards: %v", n, a.Drops)
+			t.Errorf("%d workers: %v", n, a.Drops)
 		}
 		if n == 1 {
 			want = got
 		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%d shards (-one +%d):\n%s", n, n, diff)
+			t.Errorf("%d workers (-one +%d):\n%s", n, n, diff)
 		}
 	}
 }

@@ -456,10 +456,10 @@ func drawRouters(t *rapid.T) string {
 	return strings.Replace(text, "events:", nodes+"events:", 1)
 }
 
-// TestShardsDoNotChangeRouters: as TestShardsDoNotChangeResults, with routers
+// TestWorkersDoNotChangeRouters: as TestWorkersDoNotChangeResults, with routers
 // that have to answer, to cut packets and to say what they cannot forward.
-func TestShardsDoNotChangeRouters(t *testing.T) {
-	checkShards(t, drawRouters, func(f *Fabric) {
+func TestWorkersDoNotChangeRouters(t *testing.T) {
+	checkWorkers(t, drawRouters, func(f *Fabric) {
 		if f.routers == nil {
 			return
 		}

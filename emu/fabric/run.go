@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/weftlab/weft/sim/units"
 )
@@ -25,20 +22,34 @@ var errDeadlocked = errors.New("nothing is left but a deadlock")
 // measurement window that ends, a run without another end ends when its grace is over, or
 // before, when nothing is left to happen.
 func (f *Fabric) Run(ctx context.Context, until units.Time) error {
+	if len(f.Shards) > 1 && !f.Shards[0].parallel {
+		return errors.New("a fabric of several shards runs by the wall clock; in virtual time it is of NewParallel")
+	}
 	f.guard.open = until == units.Never
 	if m := &f.Plan.Measure; f.guard.open && m.End > 0 && m.Grace > 0 {
 		until = m.End + m.Grace
 	}
-	if err := f.runSampled(ctx, until); err != nil && !errors.Is(err, errDeadlocked) {
+	f.Exchange() // what has been done to it since the last run
+	err := f.runSampled(ctx, until)
+	// Processes have come to a stop at the end of a window, each with its own last
+	// event. What is told of a node afterwards is told as of one time for all.
+	f.advanceTo(f.Now())
+	if err != nil && !errors.Is(err, errDeadlocked) {
 		return fmt.Errorf("stopped at %.6gs of emulated time: %w", f.Now().Seconds(), err)
 	}
 	if until != units.Never && !(f.guard.open && f.due() == units.Never) {
-		for _, s := range f.Shards {
-			s.Engine.Advance(until)
-		}
+		f.advanceTo(until)
 	}
 	f.collect(units.Never)
 	return f.flowError()
+}
+
+// advanceTo moves the time of all shards forward. They have done everything that is due
+// before.
+func (f *Fabric) advanceTo(at units.Time) {
+	for _, s := range f.Shards {
+		s.advance(at)
+	}
 }
 
 // guard looks for deadlocks while a fabric runs.
@@ -80,115 +91,127 @@ func (f *Fabric) run(ctx context.Context, until units.Time) error {
 	}
 }
 
-// runShards drives the shards up to and including until.
-func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
-	if len(f.Shards) == 1 {
-		return f.runOne(ctx, until)
-	}
-	return f.runAll(ctx, until)
-}
+// maxWindow bounds a window where nothing else does, so that a run hears of its end and
+// flows are collected.
+const maxWindow = units.Millisecond
 
-func (f *Fabric) runOne(ctx context.Context, until units.Time) error {
-	// Looking at ctx every so often costs nothing measurable.
-	const batch = 1 << 14
-	s := f.Shards[0]
-	for ctx.Err() == nil {
-		f.tell(s)
-		if s.Engine.Run(until, batch) < batch {
-			return nil
+// soloBatch is after how many events a single worker looks up.
+const soloBatch = 1 << 14
+
+// runShards drives the shards up to and including until, each by a worker of its own, in
+// windows of emulated time: what a worker sends in a window reaches others only after its
+// end, because the links between them take that long (conservative synchronisation: Chandy
+// and Misra, 1979). All workers meet at the end of a window, and the next begins with the
+// earliest event of any. Either it is the turn of the processes of one colour, or each
+// worker runs all its logical processes in windows of their own.
+func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
+	f.Exchange()
+	for _, s := range f.Shards {
+		s.begin()
+	}
+	w := f.crew
+	w.ctx, w.until, w.span, w.batch = ctx, until, min(f.lookahead, maxWindow), math.MaxInt
+	if len(f.Shards) == 1 {
+		w.batch = soloBatch
+	}
+	if w.turns = f.takesTurns(); w.turns {
+		for _, s := range f.Shards {
+			w.span = min(w.span, s.lookahead)
 		}
-		if s.flows.Len() > collectAt || s.standing.asked.Load() {
-			f.collect(s.Engine.Next())
-		}
+	}
+	for _, s := range f.Shards[1:] {
+		w.others.Go(func() { w.work(s) })
+	}
+	w.work(f.Shards[0])
+	w.others.Wait()
+	for _, s := range f.Shards {
+		s.rest()
 	}
 	return ctx.Err()
 }
 
-// runAll drives several shards, each on a goroutine of its own, in windows of
-// emulated time: what a shard sends in a window reaches others only after its
-// end, because the links between them take that long. All meet at the end of a
-// window, and the next begins with the earliest event of any.
-func (f *Fabric) runAll(ctx context.Context, until units.Time) error {
-	b := barrier{parties: int32(len(f.Shards))}
+// crew is the workers of a fabric, which run its shards.
+type crew struct {
+	fabric  *Fabric
+	ctx     context.Context
+	until   units.Time
+	span    units.Time // of a window
+	batch   int        // events of a shard after which a window may end
+	turns   bool       // a window is one colour's
+	barrier barrier
+	others  sync.WaitGroup // all but the first
 	// Windows use the two halves in turn, so that one may still be read while
 	// the other is being written.
-	var plan [2][]window
-	plan[0], plan[1] = make([]window, len(f.Shards)), make([]window, len(f.Shards))
-	var all sync.WaitGroup
-	for i, s := range f.Shards {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			posted := units.Never
-			for turn := 0; ; turn++ {
-				mine := plan[turn%2]
-				mine[i].next, mine[i].stop = min(s.Engine.Next(), posted), i == 0 && ctx.Err() != nil
-				mine[i].flows = s.flows.Len()
-				if i == 0 && s.standing.asked.Load() {
-					mine[i].flows += collectAt // Progress tells of those that are collected
-				}
-				b.wait()
-				start, flows := units.Never, 0
-				for k := range mine {
-					start = min(start, mine[k].next)
-					flows += mine[k].flows
-				}
-				if flows > collectAt {
-					if i == 0 {
-						f.collect(start)
-					}
-					b.wait()
-				}
-				s.Collect()
-				f.tell(s)
-				if mine[0].stop || start > until || start == units.Never {
-					return
-				}
-				end := until
-				if f.lookahead != units.Never {
-					end = min(start+f.lookahead-1, until)
-				}
-				s.Engine.Run(end, math.MaxInt)
-				posted = units.Never
-				s.Post(func(_ int, earliest units.Time) { posted = min(posted, earliest) })
-			}
-		}()
-	}
-	all.Wait()
-	return ctx.Err()
+	plan [2][]window
 }
 
-// window is what one shard contributes to the choice of the next window.
+func newCrew(f *Fabric) *crew {
+	n := len(f.Shards)
+	c := &crew{fabric: f, plan: [2][]window{make([]window, n), make([]window, n)}}
+	c.barrier.init(n)
+	return c
+}
+
+// window is what one worker contributes to the choice of the next window.
 type window struct {
-	next  units.Time // its earliest event, or the earliest it has posted
+	next  [2]units.Time // its earliest event, or the earliest it has sent, by colour
 	stop  bool
 	flows int      // events of flows that wait to be collected
-	_     [40]byte // a cache line for each
+	short uint64   // kinds of packets that its pool would take from others
+	_     [24]byte // a cache line for each
 }
 
-// barrier lets parties wait for each other. Windows are microseconds long, so
-// they spin; where there are fewer cores than parties they soon give way.
-type barrier struct {
-	parties int32
-	_       [60]byte
-	waiting atomic.Int32
-	_       [60]byte
-	turn    atomic.Uint32
-}
-
-func (b *barrier) wait() {
-	turn := b.turn.Load()
-	if b.waiting.Add(1) == b.parties {
-		b.waiting.Store(0)
-		b.turn.Add(1)
-		return
+// work runs a shard.
+func (w *crew) work(s *Shard) {
+	f, first := w.fabric, s.Number == 0
+	for turn := 0; ; turn++ {
+		plan := w.plan[turn%2]
+		mine := &plan[s.Number]
+		mine.next, mine.stop, mine.flows, mine.short = s.next(), first && w.ctx.Err() != nil, s.flows.Len(), s.Pool.Short()
+		if first && s.standing.asked.Load() {
+			mine.flows += collectAt // Progress tells of those that are collected
+		}
+		w.barrier.wait()
+		next, flows := [2]units.Time{units.Never, units.Never}, 0
+		for k := range plan {
+			next[0], next[1] = min(next[0], plan[k].next[0]), min(next[1], plan[k].next[1])
+			flows += plan[k].flows
+		}
+		start := min(next[0], next[1])
+		if flows > collectAt {
+			if first {
+				f.collect(start)
+			}
+			w.barrier.wait()
+		}
+		s.receive(turn)
+		f.tell(s)
+		if plan[0].stop || start > w.until || start == units.Never {
+			return
+		}
+		s.trade(f.Shards, turn, plan)
+		if w.turns {
+			c, to := turnOf(next, w.span)
+			s.far = 1 - c
+			s.runWindow(c, min(to, w.until))
+			continue
+		}
+		s.run(min(start+w.span-1, w.until), w.batch)
 	}
-	for i := 0; b.turn.Load() == turn; i++ {
-		switch {
-		case i > 50_000: // the other has lost its core: it may have this one
-			time.Sleep(10 * time.Microsecond)
-		case i > 5000:
-			runtime.Gosched()
+}
+
+// takesTurns tells whether workers meet after each colour's turn. They do where the links
+// between them are hardly longer than others: else a worker runs several windows of its own
+// in the time that it has until others hear of it. Nor do they where something may happen
+// to a shard as a whole, for which all its processes have to be at the same point.
+func (f *Fabric) takesTurns() bool {
+	if len(f.Shards) == 1 {
+		return false
+	}
+	for _, s := range f.Shards {
+		if !s.coloured || s.fences || f.lookahead >= 2*s.lookahead {
+			return false
 		}
 	}
+	return true
 }

@@ -82,7 +82,7 @@ func (f *Fabric) Record(s Series, w io.Writer) *Recording {
 		at := int32(0)
 		for k, e := range s.Ports {
 			n := len(classesOf(f.Plan, e))
-			if !s.Wall || f.shardOf[e.Node] == i {
+			if !s.Wall || f.ShardOf(e.Node).Number == i {
 				p.ports, p.classes, p.columns = append(p.ports, e), append(p.classes, n), append(p.columns, columns[k])
 				for c := range int32(1 + n) {
 					indices = append(indices, at+c)

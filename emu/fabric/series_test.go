@@ -132,7 +132,7 @@ workload:
 }
 
 // TestSeriesChangesNothing: whatever the lab, a series is the same in one to
-// four shards, in one run or several, and taken by a run in virtual time or by
+// four workers, in one run or several, and taken by a run in virtual time or by
 // timers; and the run is that without a series. What its intervals say adds up
 // to what the counters say.
 func TestSeriesChangesNothing(t *testing.T) {
@@ -159,7 +159,7 @@ func TestSeriesChangesNothing(t *testing.T) {
 		want := ""
 		for n := 1; n <= 4; n++ {
 			for i, stops := range stops {
-				f, err := NewSharded(p, n)
+				f, err := newParallel(p, n)
 				if err != nil {
 					continue
 				}
@@ -169,10 +169,10 @@ func TestSeriesChangesNothing(t *testing.T) {
 					want = got
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
-					rt.Fatalf("%d shards, %d stops (-first +this):\n%s\n%s", n, len(stops), diff, text)
+					rt.Fatalf("%d workers, %d stops (-first +this):\n%s\n%s", n, len(stops), diff, text)
 				}
 				if diff := cmp.Diff(nicOutcome(plain), nicOutcome(f)); diff != "" {
-					rt.Fatalf("%d shards (-without +with a series):\n%s\n%s", n, diff, text)
+					rt.Fatalf("%d workers (-without +with a series):\n%s\n%s", n, diff, text)
 				}
 				if i == 0 {
 					checkSums(rt, f, rowsOf(rt, got))
@@ -243,20 +243,20 @@ workload:
 `)
 	want := ""
 	for n := 1; n <= 3; n++ {
-		f, err := NewSharded(p, n)
+		f, err := newParallel(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := record(t, f, Series{Every: 10 * us}, units.Never)
 		rows := rowsOf(t, got)
 		if end := rows[len(rows)-1].At; end != f.Now() || end < 5900*us || end > 6100*us {
-			t.Errorf("%d shards: the last sample is at %v, the run ends at %v", n, end, f.Now())
+			t.Errorf("%d workers: the last sample is at %v, the run ends at %v", n, end, f.Now())
 		}
 		if want == "" {
 			want = got
 		}
 		if got != want {
-			t.Errorf("%d shards make another series", n)
+			t.Errorf("%d workers make another series", n)
 		}
 		checkSums(t, f, rows)
 	}
@@ -267,7 +267,7 @@ workload:
 func TestSeriesOfAStoppedRun(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		p := permutation(t, 4, 900)
-		f, err := NewSharded(p, n)
+		f, err := newParallel(p, n)
 		if err != nil {
 			t.Fatal(err)
 		}

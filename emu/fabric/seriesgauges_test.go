@@ -42,25 +42,25 @@ workload:
 
 // TestSeriesGauges: every gauge of the points and edge services of a series' queues has a
 // column, whose values are those of the status at that instant and nowhere else; they do
-// not depend on shards, on stops, or on which clock takes the samples, and the run is that
+// not depend on workers, on stops, or on which clock takes the samples, and the run is that
 // without a series.
 func TestSeriesGauges(t *testing.T) {
-	plain := build4(t, pointsLab, 1)
+	plain := build4(t, pointsLab, 0)
 	runUntil(t, plain, 6*ms)
 	var want string
-	for _, shards := range []int{1, 2, 4} {
-		f := build4(t, pointsLab, shards)
+	for _, workers := range []int{1, 2, 4} {
+		f := build4(t, pointsLab, workers)
 		text := record(t, f, Series{Every: 100 * us}, 1234*us, 6*ms)
 		if want == "" {
 			want = text
 		} else if text != want {
-			t.Errorf("%d shards make another series", shards)
+			t.Errorf("%d workers make another series", workers)
 		}
 		if f.Trace() != plain.Trace() {
-			t.Errorf("%d shards: the trace is %x, without a series %x", shards, f.Trace(), plain.Trace())
+			t.Errorf("%d workers: the trace is %x, without a series %x", workers, f.Trace(), plain.Trace())
 		}
 	}
-	if f := build4(t, pointsLab, 1); record(t, f, Series{Every: 100 * us, Wall: true}, 6*ms) != want {
+	if f := build4(t, pointsLab, 0); record(t, f, Series{Every: 100 * us, Wall: true}, 6*ms) != want {
 		t.Error("timers make another series")
 	}
 	head, _, _ := strings.Cut(want, "\n")
@@ -79,7 +79,7 @@ func checkGauges(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := build4(t, pointsLab, 1)
+	f := build4(t, pointsLab, 0)
 	moved := map[string]int{} // how many values of a column are not 0
 	if err := x.Each(func(r *series.Row) error {
 		runUntil(t, f, r.At)
@@ -150,7 +150,7 @@ workload: [{poisson: {from: [h2, h3], to: h1, rate: 800Mbps, size: 1000B}}]
 	if most == 0 {
 		t.Error("the probability is always 0")
 	}
-	f := build4(t, pointsLab, 1)
+	f := build4(t, pointsLab, 0)
 	for pattern, want := range map[string]string{"s1:*": "point_fb point_messages", "h3:*": "", "s[12]:*": "point_dropping_yes point_count point_mark_probability_share point_fb point_messages"} {
 		ports, err := f.Plan.MatchPorts([]string{pattern})
 		if err != nil {
@@ -172,7 +172,7 @@ func TestGaugeSamplingDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
 	}
-	f := build4(t, pointsLab, 1)
+	f := build4(t, pointsLab, 0)
 	ports, err := f.Plan.MatchPorts([]string{"*:*"})
 	if err != nil {
 		t.Fatal(err)

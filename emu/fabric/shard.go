@@ -10,13 +10,27 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// Shard is a part of a fabric with an engine and a pool of its own. Packets
-// reach another shard only over links whose delay gives the other time to hear
-// of them: nothing else is shared while the engines run.
+// Shard is the part of a fabric that one thread drives, with a packet pool of its
+// own. In the wall clock, and in a fabric of New, it has one engine. In virtual
+// time each of its nodes is a logical process with an engine of its own, and a
+// worker runs them one after the other. Packets reach another shard only over
+// links whose delay gives the other time to hear of them: nothing else is shared
+// while threads run.
 type Shard struct {
 	Number int
-	Engine sim.Engine
+	// Engine is that of all nodes or, where these have their own, of what
+	// concerns the shard as a whole: events and rerouting.
+	Engine *sim.Engine
 	Pool   *packet.Pool
+
+	processes []*process
+	parallel  bool // its nodes are logical processes
+	coloured  bool // there are two colours
+	colours   [2]colour
+	far       int        // colour of those whom it has sent packets in this window, or 0
+	lookahead units.Time // between its processes
+	fences    bool       // Engine may have something to do
+	fenced    bool       // it had, in this window
 
 	links    outage.Window // what the shard knows of those that went down
 	cut      map[int]bool  // those that are still down
@@ -24,44 +38,134 @@ type Shard struct {
 	timeline []moment      // what happened here
 	flows    records.Log   // of patterns, that ended here
 
-	out []*links.Mailbox // by shard; nil for itself
-	in  []*links.Mailbox
-	far []*packet.Pool // of all shards
+	mail mail
+	post post
 
 	pauses pauses.Log
 
 	standing standing
 }
 
+// colour is the processes of a shard of which no two are joined by a link, if the fabric
+// allows it: those of one colour then have their turn while those of the other stand still,
+// for two lookaheads at once. Where some ring of links has an odd number of them all
+// processes are of the first colour, and joined.
+type colour struct {
+	agenda    *sim.Agenda // when each has something to do
+	processes []*process
+}
+
+// process is a logical process: a node, or several that links too short to wait
+// for join, or in the wall clock a whole shard. What happens in it is in the order
+// of its engine, and reaches others after the lookahead at the earliest.
+type process struct {
+	engine *sim.Engine
+	inbox  *links.Inbox // nil in the wall clock
+	fence  sim.Timer    // at one instant the shard's Engine comes in its place, see runFenced
+	shard  *Shard
+	colour *colour
+	number int // there
+}
+
+// mail is how a shard's packets reach other shards in virtual time, by their
+// numbers; nil for itself.
+type mail struct {
+	out, in []*links.Outbox
+	gifts   [2][]packet.List // spare packets for their pools, by half
+}
+
+// post is how they do in the wall clock.
+type post struct {
+	out, in []*links.Mailbox
+	far     []*packet.Pool // of all shards
+}
+
+// newShards makes n shards whose nodes share an engine each.
 func newShards(n int) []*Shard {
 	shards := make([]*Shard, n)
 	pools := packet.NewPools(n)
-	for i := range shards {
-		pools[i].Render = new(renderer).render
-		shards[i] = &Shard{Number: i, Pool: pools[i], links: outage.None, cut: map[int]bool{}, far: pools, out: make([]*links.Mailbox, n), in: make([]*links.Mailbox, n)}
-	}
-	for i := range n {
-		for j := range n {
-			if i != j {
-				m := &links.Mailbox{}
-				shards[i].out[j], shards[j].in[i] = m, m
-			}
+	for i, s := range makeShards(shards, pools) {
+		p := &process{engine: s.Engine, shard: s}
+		s.processes = []*process{p}
+		s.post = post{make([]*links.Mailbox, n), make([]*links.Mailbox, n), pools}
+		for j := range i {
+			there, back := &links.Mailbox{}, &links.Mailbox{}
+			s.post.out[j], shards[j].post.in[i] = there, there
+			shards[j].post.out[i], s.post.in[j] = back, back
 		}
 	}
 	return shards
 }
 
-func (s *Shard) side() links.Side { return links.Side{Engine: &s.Engine, Pool: s.Pool} }
+// newWorkers makes n shards of logical processes. shardOf says by process which is
+// whose, and colourOf which colour it has, if it is not nil.
+func newWorkers(n int, shardOf []int, colourOf []int) ([]*Shard, []*process) {
+	shards := makeShards(make([]*Shard, n), packet.NewTradingPools(n))
+	all := make([]*process, len(shardOf))
+	for i, number := range shardOf {
+		s := shards[number]
+		c := &s.colours[0]
+		if colourOf != nil {
+			c = &s.colours[colourOf[i]]
+		}
+		all[i] = &process{engine: &sim.Engine{}, shard: s, colour: c, number: len(c.processes)}
+		s.processes = append(s.processes, all[i])
+		c.processes = append(c.processes, all[i])
+	}
+	for i, s := range shards {
+		s.parallel, s.coloured = true, colourOf != nil
+		for c := range s.colours {
+			s.colours[c].agenda = sim.NewAgenda(len(s.colours[c].processes))
+		}
+		for _, p := range s.processes {
+			p.inbox = links.NewInbox(p.colour.agenda, p.number)
+		}
+		s.mail = mail{out: make([]*links.Outbox, n), in: make([]*links.Outbox, n)}
+		s.mail.gifts = [2][]packet.List{make([]packet.List, n), make([]packet.List, n)}
+		for j := range i {
+			there, back := &links.Outbox{}, &links.Outbox{}
+			s.mail.out[j], shards[j].mail.in[i] = there, there
+			shards[j].mail.out[i], s.mail.in[j] = back, back
+		}
+	}
+	return shards, all
+}
+
+func makeShards(shards []*Shard, pools []*packet.Pool) []*Shard {
+	for i := range shards {
+		pools[i].Render = new(renderer).render
+		shards[i] = &Shard{Number: i, Engine: &sim.Engine{}, Pool: pools[i], lookahead: units.Never, links: outage.None, cut: map[int]bool{}}
+	}
+	return shards
+}
+
+func (p *process) side() links.Side { return links.Side{Engine: p.engine, Pool: p.shard.Pool} }
+
+// join has a link lead from one process to another.
+func (p *process) join(l *links.Link, to *process) {
+	if p.inbox != nil && p != to {
+		l.Join(to.inbox, p.shard.mail.out[to.shard.Number])
+	}
+}
+
+// mailbox is what carries packets to another shard in the wall clock, nil where none
+// is needed.
+func (s *Shard) mailbox(to *Shard) *links.Mailbox {
+	if s.post.out == nil {
+		return nil
+	}
+	return s.post.out[to.Number]
+}
 
 // Post hands what the shard has sent to the other shards, and calls notify with
 // the number of each shard that was handed packets and the earliest arrival
-// among them.
+// among them. It is for the wall clock.
 func (s *Shard) Post(notify func(to int, earliest units.Time)) {
-	for j, m := range s.out {
+	for j, m := range s.post.out {
 		if m == nil {
 			continue
 		}
-		if earliest := m.Post(s.Pool, s.far[j]); earliest != units.Never {
+		if earliest := m.Post(s.Pool, s.post.far[j]); earliest != units.Never {
 			notify(j, earliest)
 		}
 	}
@@ -69,7 +173,7 @@ func (s *Shard) Post(notify func(to int, earliest units.Time)) {
 
 // Collect takes over what other shards have posted.
 func (s *Shard) Collect() {
-	for _, m := range s.in {
+	for _, m := range s.post.in {
 		if m != nil {
 			m.Collect(s.Pool)
 		}

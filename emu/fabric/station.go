@@ -57,7 +57,7 @@ type Station struct {
 
 func newStation(f *Fabric, id packet.Endpoint, node, index int) *Station {
 	mac := f.Plan.Nodes[node].Ports[index].MAC
-	return &Station{ID: id, Node: node, Index: index, MAC: wire.ReadMAC(mac[:]), fabric: f, pool: f.Shards[f.shardOf[node]].Pool}
+	return &Station{ID: id, Node: node, Index: index, MAC: wire.ReadMAC(mac[:]), fabric: f, pool: f.ShardOf(node).Pool}
 }
 
 // Attach gives the station the device of a real host.

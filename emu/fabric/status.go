@@ -165,11 +165,12 @@ func (f *Fabric) PortStatus(node, index int) PortStatus {
 	s.Trimmed = c.Trimmed
 	if deep := f.Plan.Nodes[node].Deep; deep != nil {
 		s.QueueLimit = deep.Buffer
+		s.Classes = make([]ClassStatus, len(plan.Classes))
 	}
-	for _, k := range p.Classes(now) {
-		class := f.classStatus(node, &k)
-		class.Gauges = pointGauges(plan.Class(k.Priority).Mark, k.Gauges)
-		s.Classes = append(s.Classes, class)
+	for i := range s.Classes {
+		k := p.Class(now, i)
+		s.Classes[i] = f.classStatus(node, &k)
+		s.Classes[i].Gauges = pointGauges(plan.Classes[i].Mark, k.Gauges)
 	}
 	if station := f.stations[node][index]; station != nil && station.edge != nil {
 		s.Edge = station.edge.status(now)

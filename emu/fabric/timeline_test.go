@@ -35,9 +35,9 @@ workload:
 %s
 `
 
-func timelineOf(t *testing.T, text string, shards int) (*Fabric, []Moment, []workload.Outage) {
+func timelineOf(t *testing.T, text string, workers int) (*Fabric, []Moment, []workload.Outage) {
 	p := parse(t, text)
-	f, err := NewSharded(p, shards)
+	f, err := newParallel(p, workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func at(name, where, peer, text string, t units.Time) Moment {
 }
 
 // TestTimeline: what happened to links, and how long flows stood still, exactly; and
-// the same in several shards.
+// the same in several workers.
 func TestTimeline(t *testing.T) {
 	const ms = units.Millisecond
 	flows := "  - {cbr: {name: a, from: h1, to: h2, rate: 8Mbps, size: 1000B, for: 90ms}}\n" + // one each ms
@@ -93,7 +93,7 @@ func TestTimeline(t *testing.T) {
 			}
 			_, e, u := timelineOf(t, text, 2)
 			if diff := cmp.Diff(events, e) + cmp.Diff(outages, u); diff != "" {
-				t.Errorf("two shards:\n%s", diff)
+				t.Errorf("two workers:\n%s", diff)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestOutagesOfTransfers(t *testing.T) {
 		t.Errorf("%+v", outages)
 	}
 	if _, _, u := timelineOf(t, text, 2); !cmp.Equal(outages, u) {
-		t.Errorf("two shards: %+v", u)
+		t.Errorf("two workers: %+v", u)
 	}
 }
 

@@ -3,6 +3,8 @@ package fabric
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"sync"
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/protocols/roce"
@@ -45,7 +47,7 @@ func (f *Fabric) addTransfer(t workload.Transfer) error {
 }
 
 func (f *Fabric) side(s *Station, v6 bool) workload.Side {
-	return workload.Side{Engine: &f.Shards[f.shardOf[s.Node]].Engine, Device: f.Device(s.Node, s.Index), Address: f.addressOf(s, v6)}
+	return workload.Side{Engine: f.engineOf(s.Node), Device: f.Device(s.Node, s.Index), Address: f.addressOf(s, v6)}
 }
 
 // addressOf is a station's first address of a version of IP.
@@ -55,6 +57,12 @@ func (f *Fabric) addressOf(s *Station, v6 bool) netip.Addr {
 		panic(fmt.Sprintf("a plan with a transfer of a host without an address: %s", f.Plan.Nodes[s.Node].Name))
 	}
 	return a
+}
+
+// flowAddresses gives the addresses of a modelled flow.
+func (f *Fabric) flowAddresses(flow int32) (from, to netip.Addr) {
+	ends, v6 := f.flowEnds[flow], f.Plan.Flows[flow].IPv6
+	return f.addressOf(ends[0], v6), f.addressOf(ends[1], v6)
 }
 
 // idealTime gives the time that a message takes alone on its path: every node
@@ -124,18 +132,36 @@ func (w way) slowest() (slowest units.Rate) {
 	return slowest
 }
 
+// search is what wayBetween works with. It is kept for the next call: a lab with a
+// transfer of each of a thousand hosts would leave 30 MB of garbage.
+type search struct {
+	steps []step // by node
+	queue []int
+}
+
+// step is how a search has come to a node.
+type step struct {
+	link, dir int32
+	before    int32 // node
+	seen      bool
+}
+
+// searches has those that nobody uses; workers find ways during the run.
+var searches = sync.Pool{New: func() any { return new(search) }}
+
 // wayBetween finds a shortest path between two stations, over links that are up at
 // the start; nil if there is none.
 func (f *Fabric) wayBetween(from, to *Station) way {
-	type step struct {
-		link, dir int
-		before    int // node
-	}
-	steps := map[int]step{from.Node: {link: -1}}
-	queue := []int{from.Node}
-	for len(queue) > 0 && queue[0] != to.Node {
-		n := queue[0]
-		queue = queue[1:]
+	s := searches.Get().(*search)
+	defer searches.Put(s)
+	steps := slices.Grow(s.steps[:0], len(f.Plan.Nodes))[:len(f.Plan.Nodes)]
+	clear(steps)
+	steps[from.Node].seen = true
+	queue := append(s.queue[:0], from.Node)
+	next := 0
+	for next < len(queue) && queue[next] != to.Node {
+		n := queue[next]
+		next++
 		for p := range f.Plan.Nodes[n].Ports {
 			port := &f.Plan.Nodes[n].Ports[p]
 			if port.Link < 0 || n == from.Node && p != from.Index || !f.Plan.Links[port.Link].Dir[port.End].Up {
@@ -143,21 +169,23 @@ func (f *Fabric) wayBetween(from, to *Station) way {
 			}
 			far := f.Plan.Links[port.Link].Ends[1-port.End]
 			isEnd := far.Node == to.Node && far.Port == to.Index
-			if _, seen := steps[far.Node]; seen || f.Switches[far.Node] == nil && !isEnd {
+			if steps[far.Node].seen || f.Switches[far.Node] == nil && !isEnd {
 				continue
 			}
-			steps[far.Node] = step{port.Link, port.End, n}
+			steps[far.Node] = step{int32(port.Link), int32(port.End), int32(n), true}
 			queue = append(queue, far.Node)
 		}
 	}
-	if len(queue) == 0 {
+	s.steps, s.queue = steps, queue
+	if next == len(queue) {
 		return nil
 	}
 	var w way
-	for n := to.Node; n != from.Node; n = steps[n].before {
-		s := f.Plan.Links[steps[n].link].Dir[steps[n].dir]
-		w = append(way{{s.Rate, s.Delay}}, w...)
+	for n := to.Node; n != from.Node; n = int(steps[n].before) {
+		l := f.Plan.Links[steps[n].link].Dir[steps[n].dir]
+		w = append(w, hop{l.Rate, l.Delay})
 	}
+	slices.Reverse(w)
 	return w
 }
 

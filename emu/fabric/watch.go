@@ -88,11 +88,12 @@ func describe(name string, dir capture.Direction, fate packet.Fate, depth units.
 }
 
 // Watch feeds c with the packets of ports from now on. The returned function
-// ends that.
+// ends that. They come in order of time where the ports have one engine, as in a
+// fabric of New.
 func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 	to := &shared{tap: c.Tap()}
 	for _, w := range ports {
-		to.lock = to.lock || f.shardOf[w.Node] != f.shardOf[ports[0].Node]
+		to.lock = to.lock || f.ShardOf(w.Node) != f.ShardOf(ports[0].Node)
 	}
 	for i, w := range ports {
 		p := f.ports[w.Node][w.Port]

@@ -23,6 +23,9 @@ type engine struct {
 	cpu    time.Duration // of its thread, as of the last look
 }
 
+// ways are what the file asks for, in a driver's words.
+var ways = map[plan.IO]wall.IO{plan.IOAuto: wall.Uring, plan.IOUring: wall.RequireUring, plan.IOReadWrite: wall.ReadWrite}
+
 // makeEngines gives each shard a driver.
 func (l *Lab) makeEngines() error {
 	p := l.plan
@@ -31,9 +34,10 @@ func (l *Lab) makeEngines() error {
 		group = wall.NewGroup(n, l.fabric.Lookahead())
 	}
 	for i, shard := range l.fabric.Shards {
-		d, err := wall.NewDriver(&shard.Engine, wall.Options{
+		d, err := wall.NewDriver(shard.Engine, wall.Options{
 			Spin:     p.Engine.Spin,
 			Realtime: p.Engine.Realtime != plan.RealtimeOff, Require: p.Engine.Realtime == plan.RealtimeRequire,
+			IO:    ways[p.Engine.IO],
 			Limit: p.Fidelity.Limit,
 		})
 		if err != nil {

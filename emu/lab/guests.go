@@ -244,7 +244,7 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	}
 	high, low := l.sendBounds(s, settings.Rate)
 	nic, err := dgram.New(dgram.Config{
-		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: &shard.Engine, Delivered: engine.driver.Delivered,
+		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: shard.Engine, Delivered: engine.driver.Delivered,
 	})
 	if err != nil {
 		unix.Close(ours)

@@ -85,7 +85,7 @@ func New(p *plan.Plan) (*Lab, error) {
 	if err := checkGuests(p); err != nil {
 		return nil, err
 	}
-	f, err := fabric.NewSharded(p, p.Engine.Shards)
+	f, err := fabric.NewSharded(p, max(1, p.Engine.Workers))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (l *Lab) attach() error {
 		engine := l.engines[shard.Number]
 		c := tuntap.Config{
 			FD: d.FD, More: d.FDs[1:], MTU: mtu, Pool: shard.Pool, Entrance: s, Delivered: engine.driver.Delivered,
-			Offload: d.Offload, Engine: &shard.Engine, Window: node.Join,
+			Offload: d.Offload, Engine: shard.Engine, Window: node.Join,
 		}
 		if classes := classesOf(node, &node.Ports[s.Index]); classes != nil {
 			l.holder.add(s, a.name, d, classes)

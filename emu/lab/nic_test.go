@@ -33,11 +33,10 @@ import (
 
 // nicsOfHosts is a plan of two real hosts with NICs and one without, at two
 // switches.
-func nicsOfHosts(t *testing.T, shards int) *plan.Plan {
+func nicsOfHosts(t *testing.T, workers int) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
 name: nics%d
-engine: {shards: %d}
 topology:
   kinds: {link: {rate: 200Mbps, delay: 10us}, host: {nic: {cc: dcqcn, timeout: 16ms, retries: 4}}}
   nodes: {h1: {kind: host}, h3: {kind: host, nic: none}, h2: {kind: host}, s1: {kind: switch}, s2: {kind: switch}}
@@ -46,10 +45,11 @@ topology:
     - {endpoints: ["s1:2", "s2:2"], delay: 200us}
     - {endpoints: ["h2:eth0", "s2:1"]}
     - {endpoints: ["h3:eth0", "s1:3"]}
-`, os.Getpid(), shards))
+`, os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Engine.Workers = workers
 	return p
 }
 
@@ -278,18 +278,18 @@ type result struct {
 // bytes are right in memory and in a capture, which has each packet that a NIC
 // counts.
 func TestRping(t *testing.T) {
-	for _, shards := range []int{1, 2} {
-		t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) {
-			p := nicsOfHosts(t, shards)
+	for _, workers := range []int{1, 2} {
+		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
+			p := nicsOfHosts(t, workers)
 			l, _, stop := startTwo(t, p)
 			h1, _ := p.Node("h1")
 			h2, _ := p.Node("h2")
-			if shards == 2 && l.fabric.ShardOf(h1) == l.fabric.ShardOf(h2) {
-				t.Fatal("both hosts are in one shard")
+			if workers == 2 && l.fabric.ShardOf(h1) == l.fabric.ShardOf(h2) {
+				t.Fatal("both hosts are one worker's")
 			}
 			end := l.capturing(t, "s1:1", "udp port 4791")
 			var data [][]byte
-			random := rand.NewChaCha8([32]byte{byte(shards)})
+			random := rand.NewChaCha8([32]byte{byte(workers)})
 			for range rounds {
 				d := make([]byte, rpingSize)
 				_, _ = random.Read(d)

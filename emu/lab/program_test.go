@@ -44,11 +44,10 @@ func openNIC(t *testing.T, d *nicemu.Device) (e nicEnd) {
 }
 
 // TestProgramInLab starts programs with NICs in a running lab, on the engines of two
-// shards, and has one of them send to the other.
+// workers, and has one of them send to the other.
 func TestProgramInLab(t *testing.T) {
 	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
 name: nics%d
-engine: {shards: 2}
 topology:
   kinds: {host: {attach: none, nic: roce}}
   generate: {star: {hosts: 2, rate: 1Gbps, delay: 100us}}
@@ -56,6 +55,7 @@ topology:
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Engine.Workers = 2
 	l, _, stop := startTwo(t, p)
 	got := make(chan string, 1)
 	err = l.Do(func() {

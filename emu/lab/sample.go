@@ -1,6 +1,9 @@
 package lab
 
 import (
+	"slices"
+
+	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/emu/report"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -25,8 +28,11 @@ func (l *Lab) Sample() (*report.Sample, error) {
 // while the engines are held, or after the run.
 func (l *Lab) timing() report.Timing {
 	t := report.Timing{
-		Dilation: l.plan.Dilation, Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), Spin: l.plan.Engine.Spin,
-		Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Shards: len(l.engines),
+		Dilation: l.plan.Dilation, Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), IO: plan.IOReadWrite.String(), Spin: l.plan.Engine.Spin,
+		Strict: l.plan.Fidelity.Strict, Allowed: l.plan.Fidelity.Share, Overload: l.monitor.summary(), Stood: l.clock.Stood(), Workers: len(l.engines),
+	}
+	if slices.ContainsFunc(l.engines, func(e *engine) bool { return e.driver.Uring() }) {
+		t.IO = plan.IOUring.String()
 	}
 	for _, e := range l.engines {
 		t.Absent = max(t.Absent, e.driver.Absent())

@@ -69,8 +69,19 @@ type Fidelity struct {
 type Engine struct {
 	Spin     units.Time // busy waiting before a deadline, 0 to 1 s of real time
 	Realtime Realtime
-	Shards   int // parts of the fabric with an engine each, at least 1
+	IO       IO
+	Workers  int // threads that carry the fabric; 0 is one by the wall clock, as many as there are cores in virtual time
 }
+
+// IO says how the devices of real hosts are read and written.
+type IO uint8
+
+// The ways to read and write devices.
+const (
+	IOAuto      IO = iota // io_uring where it gains and the kernel lets it
+	IOUring               // the lab does not start where the kernel does not let it
+	IOReadWrite           // system calls read and write
+)
 
 // Realtime says whether the engine thread asks for SCHED_FIFO.
 type Realtime uint8
@@ -247,6 +258,7 @@ var (
 	AttachNames   = []string{"tap", "tun", "none", "vm"}
 	OffloadNames  = []string{"on", "off"}
 	RealtimeNames = []string{"auto", "off", "require"}
+	IONames       = []string{"auto", "uring", "read-write"}
 )
 
 // String gives the name that a lab file uses.
@@ -260,6 +272,7 @@ func (o Offload) String() string { return OffloadNames[o] }
 
 // String gives the name that a lab file uses.
 func (r Realtime) String() string { return RealtimeNames[r] }
+func (i IO) String() string       { return IONames[i] }
 
 // ShortestDelay is the shortest propagation delay that a direction of a link
 // has in the course of the plan's events.

@@ -292,6 +292,9 @@ func WriteQP(w io.Writer, q *fabric.QPStatus) {
 	if q.Retries.Limit > 0 || q.RNRRetries.Limit > 0 || q.Timeout > 0 {
 		line("timers", "%s", timersOf(q))
 	}
+	if b := q.Bitmaps; b != nil {
+		line("loss recovery", "%d bitmaps of %d bits, %s; %d packets out of order are kept", b.Count, b.Bits, size(float64(b.Bytes)), b.Kept)
+	}
 	line("rate", "%s", rateLine(q))
 	if len(q.Gauges) > 0 {
 		line(q.Control, "%s", gaugesText(q.Gauges))

@@ -139,8 +139,9 @@ type Timing struct {
 	Dilation int            `json:"dilation"`
 	Lateness wall.Summary   `json:"lateness"`
 	Realtime bool           `json:"realtime"` // the engine's thread has SCHED_FIFO
+	IO       string         `json:"io"`       // how hosts' devices were read and written: uring, of those without offload, or read-write
 	Spin     units.Time     `json:"spin"`
-	Shards   int            `json:"shards"`                // engines, each with a thread of its own
+	Workers  int            `json:"workers"`               // threads that carry the lab, with an engine each
 	CPU      float64        `json:"cpu_cores"`             // of the whole process, mean over the run's real time
 	Engine   float64        `json:"engine_cpu_cores"`      // of the engine's thread
 	Stood    units.Time     `json:"stood,omitempty"`       // for which emulated time stood still, because the engine could not follow

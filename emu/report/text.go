@@ -272,6 +272,9 @@ func (t *Timing) write(w io.Writer) {
 	if t.Realtime {
 		thread = "SCHED_FIFO"
 	}
+	if t.IO == "uring" {
+		thread += ", io_uring"
+	}
 	fmt.Fprintf(w, "cpu      %.2f cores, of which the engine %.2f (%s)\n", t.CPU, t.Engine, thread)
 	fmt.Fprintf(w, "fidelity %s\n", t.Verdict())
 	if t.Overload != "" {

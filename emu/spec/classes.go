@@ -255,6 +255,7 @@ func (v *resolver) portClasses() {
 		n := &v.plan.Nodes[i]
 		for p := range n.Ports {
 			port, queue := &n.Ports[p], v.queues[plan.End{Node: i, Port: p}]
+			port.Classes = make([]class.Class, 0, len(d.classes))
 			for _, file := range d.classes {
 				c := file.bare()
 				if file.Limit != nil || n.Kind == plan.Host || !d.lossless(file) && (queue.Limit != nil || d.Buffer.settings() == nil) {

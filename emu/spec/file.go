@@ -36,7 +36,12 @@ type fidelityFile struct {
 type engineFile struct {
 	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1s of real time whatever the dilation; default 0"`
 	Realtime realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
-	Shards   *shards     `yaml:"shards,omitempty" jsonschema_description:"parts with an engine each, so that several cores carry one lab; default 1"`
+	IO       ioWay       `yaml:"io,omitempty" jsonschema_description:"how the devices of hosts without offload are read and written: by io_uring where the kernel allows it, by io_uring or not at all, or by read and write; default auto"`
+}
+
+// Moved are keys that there were once.
+func (engineFile) Moved() map[string]string {
+	return map[string]string{"shards": "there is nothing to choose any more: leave it out (weft sim --workers 2 and weft up --workers 2 run a lab by two threads)"}
 }
 
 type addressingFile struct {

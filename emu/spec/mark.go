@@ -33,6 +33,9 @@ func (points) find(name string) (system, error) {
 		set(settings)
 		return settings.Validate(0)
 	}
+	if k.ByRate {
+		check = nil
+	}
 	return system{
 		summary: k.Summary,
 		presets: k.Presets,
@@ -50,9 +53,10 @@ func (v *resolver) mark(m *markFile, rate units.Rate) congestion.Config {
 		return congestion.Config{}
 	}
 	k, _ := congestion.Points.Find(m.name)
-	settings := k.Settings(m.presetOf(), rate)
+	preset := m.presetOf()
+	settings := k.Settings(preset, rate)
 	overlay(v.Reader, settings, m.values)
-	return congestion.Config{Name: m.name, Preset: m.presetOf(), Settings: settings}
+	return congestion.Config{Name: m.name, Preset: preset, Settings: settings}
 }
 
 // rateOf is the rate of the link that leaves a port; 0 without one.

@@ -1,10 +1,7 @@
 package spec
 
 import (
-	"fmt"
-	"math"
 	"reflect"
-	"strconv"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/invopop/jsonschema"
@@ -72,23 +69,6 @@ type udpFlowsFile struct {
 	IP   *ipVersion   `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
 }
 
-// number is a plain number.
-type number float64
-
-// UnmarshalText reads a finite number.
-func (x *number) UnmarshalText(b []byte) error {
-	v, err := strconv.ParseFloat(string(b), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is not a number", b)
-	}
-	*x = number(v)
-	return nil
-}
-
-func (number) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "number"}
-}
-
 // maxCount bounds what is counted in patterns.
 const maxCount = 1_000_000_000
 
@@ -134,8 +114,8 @@ func (lawForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 
 type lawFile struct {
 	yamlfile.OneKey `yaml:",inline"`
-	Lognormal       *number `yaml:"lognormal,omitempty" jsonschema_description:"sigma of the logarithm, above 0 and at most 5"`
-	Weibull         *number `yaml:"weibull,omitempty" jsonschema_description:"shape, 0.1 to 10; below 1 burstier than poisson"`
+	Lognormal       *float64 `yaml:"lognormal,omitempty" jsonschema_description:"sigma of the logarithm, above 0 and at most 5"`
+	Weibull         *float64 `yaml:"weibull,omitempty" jsonschema_description:"shape, 0.1 to 10; below 1 burstier than poisson"`
 }
 
 // destinationsForm is to whom flows go: a word, or a mapping.
@@ -188,4 +168,4 @@ func (fileOr[T]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 }
 
 // matrixForm is rows of numbers, or a file with them.
-type matrixForm = fileOr[[][]number]
+type matrixForm = fileOr[[][]float64]

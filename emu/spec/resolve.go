@@ -27,7 +27,6 @@ const (
 	maxTime      = 1_000_000 * units.Second // eleven days
 	maxSpin      = units.Second
 	maxJoin      = units.Millisecond
-	maxShards    = 64
 )
 
 var (
@@ -98,6 +97,7 @@ func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
 	v.reach = v.plan.Reach()
 	v.switchRoutes()
 	v.directions()
+	v.bandwidthDelay()
 	v.checkTelemetry()
 	v.events()
 	v.buffers()
@@ -143,12 +143,9 @@ func (v *resolver) header() {
 	}
 	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
 	p.Engine.Realtime = plan.Realtime(lab.Engine.Realtime)
+	p.Engine.IO = plan.IO(lab.Engine.IO)
 	set(&p.Engine.Spin, lab.Engine.Spin)
 	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
-	p.Engine.Shards = 1
-	if s := lab.Engine.Shards; s != nil {
-		p.Engine.Shards = int(*s)
-	}
 }
 
 // set sets what the file says something of: from is nil where it does not.

@@ -23,16 +23,6 @@ func (c *count) UnmarshalText(b []byte) error {
 	return err
 }
 
-// shards is how many parts a fabric is cut into.
-type shards int
-
-// UnmarshalText reads a number from 1 to maxShards.
-func (s *shards) UnmarshalText(b []byte) error {
-	n, err := yamlfile.ParseInt(b, 1, maxShards)
-	*s = shards(n)
-	return err
-}
-
 // dilation is by how much a lab in the wall clock is slower than real time.
 type dilation int
 

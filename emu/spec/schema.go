@@ -72,8 +72,6 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "integer"}, yamlfile.Text(stepForm)}}
 	case reflect.TypeFor[mac]():
 		return yamlfile.Text(macForm)
-	case reflect.TypeFor[shards]():
-		return yamlfile.Integer(1, maxShards)
 	case reflect.TypeFor[dilation]():
 		return yamlfile.Integer(1, plan.MaxDilation)
 	case reflect.TypeFor[count]():

@@ -70,7 +70,7 @@ type sizesFile struct {
 }
 
 type paretoFile struct {
-	Shape number      `yaml:"shape" jsonschema_description:"above 0, such as 1.05; the smaller, the heavier the tail"`
+	Shape float64     `yaml:"shape" jsonschema_description:"above 0, such as 1.05; the smaller, the heavier the tail"`
 	Min   units.Bytes `yaml:"min" jsonschema_description:"smallest size"`
 	Max   units.Bytes `yaml:"max" jsonschema_description:"largest size"`
 }

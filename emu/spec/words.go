@@ -81,3 +81,13 @@ func (r *realtime) UnmarshalText(b []byte) error { return unmarshalName(r, b, pl
 func (realtime) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Enum(plan.RealtimeNames...)
 }
+
+// ioWay says how devices are read and written.
+type ioWay plan.IO
+
+// UnmarshalText reads auto, uring or read-write.
+func (i *ioWay) UnmarshalText(b []byte) error { return unmarshalName(i, b, plan.IONames) }
+
+func (ioWay) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(plan.IONames...)
+}

@@ -1,7 +1,7 @@
 // Package wall drives engines by the wall clock: locked OS threads that sleep
-// in epoll until a device has something or an event is due. What they compute
-// with is emulated time; how late the processor was is measured and never
-// becomes part of the emulation.
+// in epoll, or in an io_uring, until a device has something or an event is due.
+// What they compute with is emulated time; how late the processor was is measured
+// and never becomes part of the emulation.
 package wall
 
 import (

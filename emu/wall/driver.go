@@ -31,6 +31,8 @@ type Options struct {
 	Spin units.Time
 	// Realtime asks for SCHED_FIFO; Require makes its refusal an error.
 	Realtime, Require bool
+	// IO is how devices are read and written.
+	IO IO
 	// Limit is the lateness beyond which a delivery is counted apart, in
 	// emulated time.
 	Limit units.Time
@@ -64,8 +66,10 @@ type Driver struct {
 	lateness *lateness
 	devices  []Poller
 	epoll    *epoll
-	wake     int // eventfd: there is work
+	ring     *ring // nil without io_uring
+	wake     int   // eventfd: there is work
 	realtime atomic.Bool
+	uring    atomic.Bool
 	idle     units.Time // emulated, for Load
 	presence presence
 
@@ -102,6 +106,9 @@ func (d *Driver) Join(g *Group, number int, x Exchange) {
 // Attach lets the driver read a device. It is called before Run.
 func (d *Driver) Attach(p Poller) error {
 	d.devices = append(d.devices, p)
+	if d.rings(p) {
+		return nil // until the run begins
+	}
 	if err := d.epoll.add(p.FD(), len(d.devices)-1); err != nil {
 		return fmt.Errorf("epoll: %w", err)
 	}
@@ -116,6 +123,9 @@ func (d *Driver) Delivered(now units.Time, packets int) {
 
 // Realtime tells whether the thread got SCHED_FIFO.
 func (d *Driver) Realtime() bool { return d.realtime.Load() }
+
+// Uring tells whether devices are read and written by an io_uring.
+func (d *Driver) Uring() bool { return d.uring.Load() }
 
 // Stood is for how long the clock has stood still because the events were more
 // than the thread could handle, in emulated time. It is called like Lateness.
@@ -166,6 +176,10 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		}
 	}
 	d.realtime.Store(priority.wanted)
+	if err := d.startRing(); err != nil {
+		return err
+	}
+	defer d.stopRing()
 	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // ends a sleep
 	defer stop()
 	d.clock = clock
@@ -175,8 +189,8 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 	d.lateness.dilation = clock.dilation
 	started()
 
-	active := units.Time(0) // when something last came from outside
-	var ready []unix.EpollEvent
+	active := units.Time(0)   // when something last came from outside
+	var ready []int           // devices, or -1 for work
 	waiting, patience := 0, 0 // turns for the rest of the group
 	if d.group != nil && runtime.NumCPU() > len(d.group.members) {
 		patience = patientTurns
@@ -213,37 +227,44 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		d.post(done)
 		if d.pending.Load() {
 			d.presence.look(d.clock.real())
+			if d.ring != nil {
+				d.ring.Submit() // the work may count what was written, or take long
+			}
 			d.runWork()
 			d.post(done) // a NIC that was given work may have sent at once
 		}
-		for _, ev := range ready {
+		for _, i := range ready {
 			active = at
-			if ev.Fd < 0 {
+			if i < 0 {
 				var b [8]byte
 				_, _ = unix.Read(d.wake, b[:])
 				continue
 			}
-			d.devices[ev.Fd].Poll(at, readBatch)
+			d.devices[i].Poll(at, readBatch)
 		}
 		if len(ready) > 0 {
 			d.post(done)
 		}
+		found := d.exchangeIO()
 		before := d.clock.Now()
-		wait := d.sleep(active, limit)
+		wait := int64(0)
+		if !found {
+			wait = d.sleep(active, limit)
+		}
 		switch {
 		case d.group == nil:
-			ready = d.epoll.wait(wait)
+			ready = d.wait(wait)
 		case wait != 0 && d.group.sleep(d.number, min(d.engine.Next(), limit)):
-			ready = d.epoll.wait(wait)
+			ready = d.wait(wait)
 			d.group.awake(d.number)
 			d.floor = d.clock.Now()
 		case at < began && !worked && waiting > patience: // the others are behind
 			rest := impatience * units.Time(min(waiting-patience, 20))
 			nap(rest)
 			wait = int64(rest / units.Nanosecond)
-			ready = d.epoll.wait(0)
+			ready = d.wait(0)
 		default:
-			ready = d.epoll.wait(0)
+			ready = d.wait(0)
 		}
 		if waiting++; worked {
 			waiting = 0

@@ -198,7 +198,7 @@ func (w *Watch) advice(l Load, stolen units.Fraction) string {
 		need := math.Ceil(float64(l.Demand) / (safeShare * bits))
 		slow = fmt.Sprintf("run it in slow motion: with dilation: %d it carries all that the links of the hosts that send let through", upwards(max(need, float64(w.dilation()+1))))
 	}
-	return fmt.Sprintf("The engine is full at %s. It could carry about %s packets/s (%sbps at this size of packets) on time: lower the rates, send larger packets, cut the lab into shards, or %s.",
+	return fmt.Sprintf("The engine is full at %s. It could carry about %s packets/s (%sbps at this size of packets) on time: lower the rates, send larger packets, give it more --workers, or %s.",
 		now, si(safeShare*packets), si(safeShare*bits), slow)
 }
 

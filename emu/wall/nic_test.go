@@ -167,7 +167,7 @@ func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done fun
 	group := wall.NewGroup(len(f.Shards), f.Lookahead())
 	var drivers []*wall.Driver
 	for i, s := range f.Shards {
-		d, err := wall.NewDriver(&s.Engine, wall.Options{})
+		d, err := wall.NewDriver(s.Engine, wall.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

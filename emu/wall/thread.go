@@ -30,6 +30,7 @@ func lockThread() error {
 type epoll struct {
 	fd     int
 	events [64]unix.EpollEvent
+	ready  [64]int
 }
 
 func newEpoll() (*epoll, error) {
@@ -44,7 +45,7 @@ func (e *epoll) add(fd, index int) error {
 
 // wait returns what is ready, after at most ns nanoseconds; negative waits
 // for ever.
-func (e *epoll) wait(ns int64) []unix.EpollEvent {
+func (e *epoll) wait(ns int64) []int {
 	var ts *unix.Timespec
 	if ns >= 0 {
 		t := unix.NsecToTimespec(ns)
@@ -62,7 +63,10 @@ func (e *epoll) wait(ns int64) []unix.EpollEvent {
 	if errno != 0 { // EINTR: a signal to the process
 		return nil
 	}
-	return e.events[:n]
+	for i := range e.events[:n] {
+		e.ready[i] = int(e.events[i].Fd)
+	}
+	return e.ready[:n]
 }
 
 // nap sleeps for a time, whatever devices have.

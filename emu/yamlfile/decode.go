@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
@@ -40,31 +41,42 @@ type choice interface{ Choice() }
 // mover is a struct that helps with keys which stand elsewhere: it says where.
 type mover interface{ Moved() map[string]string }
 
-// field is a key of a struct.
+// Field is a key of a struct.
 type Field struct {
 	Name     string
 	Index    []int
 	Required bool
 }
 
-// fieldsOf gives the keys of a struct, with those of inlined structs.
-func FieldsOf(t reflect.Type) []Field {
-	var fields []Field
+// keys is the keys of a struct, and their names.
+type keys struct {
+	fields []Field
+	names  []string
+}
+
+// keysOf has the keys of the structs that were read: a file has thousands of the same
+// type, and reflection costs more than all else there is to reading one.
+var keysOf sync.Map // by reflect.Type
+
+// FieldsOf gives the keys of a struct, with those of inlined structs. Callers do not
+// change what it gives.
+func FieldsOf(t reflect.Type) []Field { return find(t).fields }
+
+func find(t reflect.Type) *keys {
+	if k, ok := keysOf.Load(t); ok {
+		return k.(*keys)
+	}
+	k := &keys{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		if name != "" {
-			fields = append(fields, Field{name, f.Index, !strings.Contains(options, "omitempty")})
+			k.fields = append(k.fields, Field{name, f.Index, !strings.Contains(options, "omitempty")})
+			k.names = append(k.names, name)
 		}
 	}
-	return fields
-}
-
-func KeysOf(t reflect.Type) []string {
-	var names []string
-	for _, f := range FieldsOf(t) {
-		names = append(names, f.Name)
-	}
-	return names
+	k.names = slices.Clip(k.names)
+	keysOf.Store(t, k)
+	return k
 }
 
 // resolve follows anchors, aliases and tags to the value itself.
@@ -197,7 +209,8 @@ func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[
 	if named, ok := v.Interface().(noun); ok {
 		what = named.Noun()
 	}
-	fields, names := FieldsOf(v.Type()), KeysOf(v.Type())
+	keys := find(v.Type())
+	fields, names := keys.fields, keys.names // names is clipped
 	for key := range extra {
 		names = append(names, key)
 	}
@@ -206,6 +219,7 @@ func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[
 		r.Wrong(n, what, "a mapping (key: value)", what+" has "+strings.Join(names, ", "))
 		return
 	}
+	given := make([]bool, len(names))
 	for _, e := range entries {
 		if ptr := extra[e.Key]; ptr != nil {
 			r.Read(ptr, e.Value, e.Key)
@@ -220,16 +234,16 @@ func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[
 			r.FailAt(e.At, suggest.Hint(e.Key, what+" has", names), "unknown key %q", e.Key)
 			// What was meant by it is not missing besides.
 			if near, ok := suggest.Nearest(e.Key, names); ok {
-				fields[slices.Index(names, near)].Required = false
+				given[slices.Index(names, near)] = true
 			}
 			continue
 		}
-		fields[i].Required = false
+		given[i] = true
 		r.Read(v.FieldByIndex(fields[i].Index).Addr().Interface(), e.Value, e.Key)
 	}
 	var missing []string
-	for _, f := range fields {
-		if f.Required {
+	for i, f := range fields {
+		if f.Required && !given[i] {
 			missing = append(missing, f.Name)
 		}
 	}

@@ -3,6 +3,7 @@ package yamlfile
 import (
 	"encoding"
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 )
@@ -41,6 +42,13 @@ func ParseScalar(ptr any, text string) error {
 			return fmt.Errorf("%q is not a whole number from 0 to 18446744073709551615", text)
 		}
 		v.SetUint(n)
+		return nil
+	case reflect.Float64:
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		v.SetFloat(x)
 		return nil
 	}
 	panic("yamlfile: no way to read a " + v.Type().String())

@@ -4,8 +4,8 @@
 // ARP and neighbour discovery. Either may carry super-packets (offload.go).
 //
 // The devices are read and written by raw, non-blocking system calls of the
-// engine's thread; the fd must not be known to Go's poller. Kernel side:
-// drivers/net/tun.c.
+// engine's thread, or by its io_uring (reader.go, writer.go); the fd must not be
+// known to Go's poller. Kernel side: drivers/net/tun.c.
 package tuntap
 
 import (
@@ -71,6 +71,8 @@ type device struct {
 	offload *offload // nil without
 	ignored uint64
 	queue   uint16 // that is being read
+	queues  []*Queue
+	writer  *writer // nil without a ring
 }
 
 // Queue is one of the queues of a device, to be polled.
@@ -78,6 +80,7 @@ type Queue struct {
 	device *device
 	number uint16
 	fd     int
+	reader *reader // nil without a ring
 }
 
 // FD is the queue's file descriptor, for epoll.
@@ -88,23 +91,34 @@ func (q *Queue) FD() int { return q.fd }
 // queue's number, FD's being 0, as In.
 func (q *Queue) Poll(now units.Time, max int) int {
 	q.device.queue = q.number
+	if q.reader != nil {
+		return q.reader.poll(now, max)
+	}
 	return q.device.poll(q.fd, now, max)
 }
 
 // Queues are those of FD and More, to be polled one by one.
 func (d *device) Queues() []*Queue {
-	queues := []*Queue{{d, 0, d.FD}}
-	for i, fd := range d.More {
-		queues = append(queues, &Queue{d, uint16(i + 1), fd})
+	if d.queues == nil {
+		for i, fd := range append([]int{d.FD}, d.More...) {
+			d.queues = append(d.queues, &Queue{device: d, number: uint16(i), fd: fd})
+		}
 	}
-	return queues
+	return d.queues
 }
 
 // slack is the room beyond the MTU for an Ethernet header and two VLAN tags.
 const slack = wire.EthernetHeader + 2*wire.VLANTag
 
 // SetMTU prepares for layer-3 packets of up to mtu bytes.
-func (d *device) SetMTU(mtu int) { d.room = min(mtu+slack, packet.MaxFrame) }
+func (d *device) SetMTU(mtu int) {
+	d.room = min(mtu+slack, packet.MaxFrame)
+	for _, q := range d.queues {
+		if q.reader != nil {
+			q.reader.resize()
+		}
+	}
+}
 
 // Ignored counts the frames that were read and dropped because they were
 // Config.Ignore.
@@ -123,13 +137,18 @@ func (d *device) poll(fd int, now units.Time, max int) int {
 		if p == nil {
 			return i
 		}
-		if !d.takes(p.Frame) {
-			d.Pool.Free(p)
-			continue
-		}
-		d.enter(now, p)
+		d.admit(now, p)
 	}
 	return max
+}
+
+// admit lets a frame that was read into the fabric, if it is to enter.
+func (d *device) admit(now units.Time, p *packet.Packet) {
+	if !d.takes(p.Frame) {
+		d.Pool.Free(p)
+		return
+	}
+	d.enter(now, p)
 }
 
 // takes tells whether a frame that was read is to enter, and fills in the Ethernet that
@@ -175,22 +194,30 @@ func (d *device) deliver(now units.Time, p *packet.Packet) {
 		d.offload.add(now, p)
 		return
 	}
+	if d.writer != nil {
+		d.writer.add(now, p)
+		return
+	}
 	b := p.Frame
 	if b == nil || p.Sum != 0 {
 		d.scratch = gso.Render(p, d.scratch)
 		b = d.scratch
 	}
-	skip := 0
-	if d.front > 0 {
-		skip = int(p.L3)
-	}
-	if d.write(b[skip:]) != nil {
+	if d.write(b[d.skip(p):]) != nil {
 		d.Entrance.Refused(now, p)
 	}
 	if d.Delivered != nil {
 		d.Delivered(now, 1)
 	}
 	d.Pool.Free(p)
+}
+
+// skip is how much of a frame the device does not carry.
+func (d *device) skip(p *packet.Packet) int {
+	if d.front > 0 {
+		return int(p.L3)
+	}
+	return 0
 }
 
 // read fills b from a queue; it returns 0 when nothing waits.

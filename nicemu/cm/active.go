@@ -88,6 +88,9 @@ func (c *CM) Connect(now units.Time, a Connect) (msg.CommID, error) {
 			FlowLabel: a.FlowLabel, TrafficClass: a.TrafficClass, HopLimit: a.HopLimit, ACKTimeout: ackTimeout(c.config.ACKDelay, c.config.PacketLifetime),
 		},
 	}
+	if a.Transport == msg.TransportRC && c.config.IRN {
+		req.Transport, req.ExtendedTransport = msg.TransportExtended, msg.ExtendedIRN
+	}
 	if err := private(req.PrivateData[:], a.Service, a.Local, a.Peer, a.PrivateData); err != nil {
 		return 0, err
 	}

@@ -16,6 +16,7 @@ type Config struct {
 	MaxRetries      uint8       // how often a message is repeated, 0 to msg.MaxCMRetries
 	PacketLifetime  msg.Timeout // the longest that a packet is under way; up to 30
 	ACKDelay        msg.Timeout // the longest that the adapter takes to acknowledge a packet
+	IRN             bool        // the adapter's reliable connections have IRN, and need peers that have it
 }
 
 // DefaultConfig has the values that rdma_cm and rdma_rxe of Linux 6.1 use: a

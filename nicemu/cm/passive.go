@@ -21,7 +21,8 @@ func (c *CM) receiveREQ(now units.Time, d *datagram, m *msg.REQ) {
 		return
 	}
 	source, destination, reason := endpoints(d, m.Service, m.PrivateData[:])
-	if problem := unserved(m); problem != 0 {
+	transport, served := c.config.serves(m)
+	if problem := unserved(m, served); problem != 0 {
 		reason = problem
 	}
 	if reason != 0 {
@@ -40,16 +41,16 @@ func (c *CM) receiveREQ(now units.Time, d *datagram, m *msg.REQ) {
 		// As rdma_ucm: no answer, so that the other side tries again.
 		c.counters.BacklogFull++
 	default:
-		c.requested(d, m, l, source, destination)
+		c.requested(d, m, transport, l, source, destination)
 	}
 }
 
 // unserved says why a REQ cannot be served by anybody, or 0.
-func unserved(m *msg.REQ) msg.Reason {
+func unserved(m *msg.REQ, served bool) msg.Reason {
 	switch {
 	case m.LocalID == 0:
 		return msg.ReasonInvalidCommID
-	case m.Transport != msg.TransportRC && m.Transport != msg.TransportUC:
+	case !served:
 		return msg.ReasonInvalidTransport
 	case !m.PathMTU.Valid():
 		return msg.ReasonInvalidMTU
@@ -57,6 +58,15 @@ func unserved(m *msg.REQ) msg.Reason {
 		return msg.ReasonUnsupported
 	}
 	return 0
+}
+
+// serves gives the transport that a REQ asks for, and whether the adapter has it: a
+// reliable connection either with IRN or without.
+func (c *Config) serves(m *msg.REQ) (msg.Transport, bool) {
+	if m.Transport == msg.TransportExtended {
+		return msg.TransportRC, c.IRN && m.ExtendedTransport == msg.ExtendedIRN
+	}
+	return m.Transport, m.Transport == msg.TransportUC || m.Transport == msg.TransportRC && !c.IRN
 }
 
 // endpoints gives both ends of a request: of the IP CM header, if the service
@@ -82,7 +92,7 @@ func own(id msg.ServiceID, private []byte) []byte {
 	return private
 }
 
-func (c *CM) requested(d *datagram, m *msg.REQ, l *listener, source, destination netip.AddrPort) {
+func (c *CM) requested(d *datagram, m *msg.REQ, transport msg.Transport, l *listener, source, destination netip.AddrPort) {
 	x := c.newConn(d.to, d.from)
 	x.state, x.passive, x.request, x.transaction, x.first = REQRcvd, true, m, d.transaction, d.transaction
 	l.admit(x)
@@ -94,7 +104,7 @@ func (c *CM) requested(d *datagram, m *msg.REQ, l *listener, source, destination
 	x.patience = units.Time(x.retries+1)*(m.RemoteTimeout.Time()+x.lifetime) + x.lifetime
 	p := &m.Primary
 	x.attributes = Attributes{
-		Transport: m.Transport, Local: x.local, Peer: x.peer, PathMTU: m.PathMTU, PeerQPN: m.QPN, SQPSN: m.StartPSN,
+		Transport: transport, Local: x.local, Peer: x.peer, PathMTU: m.PathMTU, PeerQPN: m.QPN, SQPSN: m.StartPSN,
 		MaxDestRDAtomic: m.InitiatorDepth, MaxRDAtomic: m.ResponderResources,
 		ACKTimeout: ackTimeout(c.config.ACKDelay, max(p.ACKTimeout, 1)-1), RetryCount: m.RetryCount, RNRRetryCount: m.RNRRetryCount,
 		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowControl: m.FlowControl, SRQ: m.SRQ,

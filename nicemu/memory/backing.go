@@ -2,7 +2,8 @@ package memory
 
 // Backing is the memory behind regions, addressed as its process does. Its
 // methods are given only what lies within a region, and at least one byte. They give
-// OK; Unmapped: the memory is not there, or may not be read or written; or Gone.
+// OK; Unmapped: the memory is not there, or may not be read or written; or Gone. Two of
+// them are compared by ==.
 type Backing interface {
 	// Load appends n bytes at addr to dst; if bytes are not modelled it gives dst
 	// as it was.

@@ -89,6 +89,28 @@ func (v View) Locate(s Span) (addr uint64, f Fault) {
 	return addr, f
 }
 
+// Place is where bytes are.
+type Place struct {
+	Backing Backing
+	Addr    uint64
+	Length  uint32
+}
+
+// Overlaps tells whether two places have bytes in common. What is mapped twice, or
+// belongs to two processes, is not seen to be one.
+func (p Place) Overlaps(o Place) bool {
+	return p.Backing == o.Backing && p.Addr-o.Addr < uint64(o.Length) || p.Backing == o.Backing && o.Addr-p.Addr < uint64(p.Length)
+}
+
+// Place tells where the bytes of a span are, whatever key leads there.
+func (v View) Place(s Span) (Place, Fault) {
+	if s.Length == 0 {
+		return Place{}, OK
+	}
+	b, addr, f := v.find(s)
+	return Place{b, addr, s.Length}, f
+}
+
 // Load appends the span's bytes to dst. If bytes are not modelled it gives dst as
 // it was.
 func (v View) Load(s Span, dst []byte) ([]byte, Fault) {

@@ -25,6 +25,9 @@ func isResponse(operation roce.Opcode) bool {
 func (q *QP) response(now units.Time, p *roce.Packet) {
 	r := &q.req
 	psn, was := psnOf(p), r.una
+	if r.brought != nil && q.late(psn, p) {
+		return
+	}
 	if q.state < qp.RTS || psn.From(was) >= r.window().Len() {
 		return
 	}
@@ -50,6 +53,9 @@ func (q *QP) response(now units.Time, p *roce.Packet) {
 	case !inOrder:
 		q.refused(now, NakImplied, psn)
 	case operation == roce.Ack && kind != roce.SyndromeAck:
+		if p.BTH.MigReq && p.AETH.Syndrome == roce.SyndromeInvalidRequest {
+			q.counters.RecoveryMismatch++
+		}
 		q.negative(now, p.AETH.Syndrome)
 	}
 }
@@ -59,10 +65,18 @@ func (q *QP) response(now units.Time, p *roce.Packet) {
 // atomic it stops and says false.
 func (q *QP) advance(upto PSN) bool {
 	r := &q.req
+	b := r.brought
+	if b != nil && b.passed > 0 {
+		q.advancePast(upto)
+		return true
+	}
 	for r.una != upto || r.done() {
 		w := r.queue.at(0)
 		if w.Op.fetches() {
-			return false
+			if b != nil {
+				q.advancePast(upto)
+			}
+			return b != nil
 		}
 		k, end := r.una.From(w.first), w.packets
 		if n := upto.From(w.first); n < end {
@@ -81,9 +95,9 @@ func (q *QP) advance(upto PSN) bool {
 // timer start anew (§9.7.6.1.3, §9.9.2).
 func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Bytes) {
 	r := &q.req
-	r.retries, r.rnrTries, r.unready = q.attr.RetryCount, q.attr.RNRRetry, false
+	r.retries, r.rnrTries, r.unready, r.moved = q.attr.RetryCount, q.attr.RNRRetry, false, now
 	q.startTimer(now)
-	q.recovery.Acked(r.window())
+	r.sender.Acked(r.window())
 	q.flow.acked += uint64(flying - r.flying)
 	if q.flow.timed {
 		newest := r.una.Add(roce.PSNMask)
@@ -93,8 +107,10 @@ func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Byte
 		}
 		if f := q.config.Feedback; f != nil {
 			f.Acked(now, Acked{
-				PSN: newest, Packets: r.una.From(was), Payload: flying - r.flying, Flying: r.flying, RTT: rtt, Packet: p,
+				PSN: newest, Packets: r.una.From(was), Payload: flying - r.flying, Flying: r.flying, RTT: rtt,
+				Marked: p.BTH.BECN || q.flow.marked, Packet: p,
 			})
+			q.flow.marked = false
 		}
 	}
 	q.settle()
@@ -113,12 +129,34 @@ func (q *QP) refused(now units.Time, why Refusal, seen PSN) {
 		if q.req.unready && q.attr.Timeout != 0 {
 			return
 		}
+	case NakSelective:
+		q.counters.PacketSeqErr++
 	case NakImplied:
 		q.counters.ImpliedNakSeqErr++
 	}
-	if q.recovery.Refused(q.req.window(), why, seen) && q.retry() {
+	if q.req.sender.Refused(q.req.window(), why, seen) && q.retry(now) {
 		q.lost(now, false)
 		q.sendAgain(now)
+	}
+}
+
+// selective takes a NACK of IRN: what is in front of its PSN has come, and one packet
+// behind it. NACKs may overtake each other, so that it may say less of the former than is
+// known.
+func (q *QP) selective(now units.Time, p *roce.Packet) {
+	r := &q.req
+	was, flying := r.una, r.flying
+	upto, seen := psnOf(p), PSN(p.Selective.PSN)
+	if q.state < qp.RTS || seen.From(was) >= r.window().Len() || !upto.Before(seen) {
+		return
+	}
+	q.flow.marked = q.flow.marked || p.BTH.BECN
+	if was.Before(upto) {
+		q.advance(upto)
+		q.progress(now, p, was, flying)
+	}
+	if q.state != qp.Err && seen != r.una {
+		q.refused(now, NakSelective, seen)
 	}
 }
 
@@ -158,7 +196,7 @@ func (q *QP) notReady(now units.Time, syndrome uint8) {
 		r.rnrTries--
 	}
 	r.unready = true
-	q.recovery.Refused(r.window(), NakRNR, r.una)
+	r.sender.Refused(r.window(), NakRNR, r.una)
 	r.rnrTimer = now + roce.RNRTime(syndrome)
 	q.sendAgain(now)
 }

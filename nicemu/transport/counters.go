@@ -30,8 +30,9 @@ type Counters struct {
 	QKeyViolations uint64 // qp's part of the port's qkey_viol_cntr (§9.6.1)
 
 	// NVIDIA has no names for these.
-	Retransmitted   uint64 // packets of requests and of READ responses that were sent before
-	PayloadReceived uint64 // bytes that came in order and were placed
+	RecoveryMismatch uint64 // packets of a peer with another loss recovery
+	Retransmitted    uint64 // packets of requests and of READ responses that were sent before
+	PayloadReceived  uint64 // bytes that came in order and were placed
 }
 
 // Add adds what another queue pair has counted.
@@ -48,7 +49,7 @@ type counter struct {
 	n    *uint64
 }
 
-func (c *Counters) fields() [23]counter {
+func (c *Counters) fields() [24]counter {
 	return [...]counter{
 		{"packet_seq_err", &c.PacketSeqErr},
 		{"implied_nak_seq_err", &c.ImpliedNakSeqErr},
@@ -70,6 +71,7 @@ func (c *Counters) fields() [23]counter {
 		{"rx_write_requests", &c.RxWriteRequests},
 		{"rx_read_requests", &c.RxReadRequests},
 		{"rx_atomic_requests", &c.RxAtomicRequests},
+		{"recovery_mismatch", &c.RecoveryMismatch},
 		{"qkey_viol_cntr", &c.QKeyViolations},
 		{"retransmitted_packets", &c.Retransmitted},
 		{"received_payload", &c.PayloadReceived},

@@ -14,14 +14,16 @@
 // Packets are roce.Packets. Their payload is real bytes or only a length, as the
 // Memory of the queue pair has it.
 //
-// Loss recovery is behind a seam (Recovery); rate control is not here, but a
-// Feedback is told what it needs: what was sent, what was acknowledged, round
-// trips.
+// Loss recovery is behind a seam (Recovery): go-back-N, and IRN, whose responder keeps
+// packets out of order (kept.go), whose responses to READs and atomics are sent by a
+// window of their own (answers.go, brought.go), and whose packets have opcodes of their own. Rate
+// control is not here, but a Feedback is told what it needs: what was sent, what was
+// acknowledged, round trips.
 //
-// Not implemented: RD and XRC services, end-to-end credits (every ACK says that
-// they are not limited, and what the peer says is not looked at), automatic path
-// migration (MigReq is always 0), fast registration, P_Key and address checks,
-// which are the NIC's. Windows that a queue pair has bound stay bound when it is
+// Not implemented: RD and XRC services, end-to-end credits
+// (every ACK says that they are not limited, and what the peer says is not looked at),
+// automatic path migration (MigReq of RC is always 0), fast registration, P_Key and
+// address checks, which are the NIC's. Windows that a queue pair has bound stay bound when it is
 // reset or destroyed: that is memory.Table.UnbindQP's business.
 //
 // Errors wrap the errno that the verb returns.

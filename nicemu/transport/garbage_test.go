@@ -17,13 +17,17 @@ import (
 // come to rest.
 func TestAnyPacketIsSurvived(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		service := rapid.SampledFrom([]roce.Service{roce.RC, roce.UC, roce.UD}).Draw(t, "service")
+		service := rapid.SampledFrom([]roce.Service{roce.RC, roce.UC, roce.UD, roce.IRN}).Draw(t, "service")
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		sent, received := &count{}, &count{}
 		host := newSizes()
 		window := host.window()
 		bind := memory.Binding{Window: window, Tag: uint8(window), Region: targetKey, Length: 8}
-		q, err := New(Config{Service: service, Memory: host.view(0), SendCQ: sent, RecvCQ: received, MaxSend: 8, MaxRecv: 8, MaxSGE: 1, SignalAll: true})
+		config := Config{Memory: host.view(0), SendCQ: sent, RecvCQ: received, MaxSend: 8, MaxRecv: 8, MaxSGE: 1, SignalAll: true}
+		if config.Service = service; service == roce.IRN {
+			config.Service, config.Recovery = roce.RC, drawIRN(t).New
+		}
+		q, err := New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,12 +70,18 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 				if w, _ := q.Outstanding(); random.IntN(3) > 0 {
 					psn = pick(random, w.Una, q.resp.expected)
 				}
+				speaks := service
+				if service == roce.RC || service == roce.IRN {
+					speaks = pick(random, service, service, service, service, service, service, service, roce.RC, roce.IRN)
+				}
 				q.Receive(now, &roce.Packet{
-					BTH:    roce.BTH{Opcode: service.With(roce.Opcode(random.IntN(32))), PSN: uint32(psn), AckReq: random.IntN(2) > 0},
-					RETH:   roce.RETH{VA: random.Uint64(), RKey: targetKey, Length: pick[uint32](random, 0, 8, 256, 300, 1<<31, 1<<32-1)},
-					AETH:   roce.AETH{Syndrome: pick[uint8](random, 31, 31, 31, 31, 31, 0x20, 0x21, 0x21, 0x40, 0x60, 0x60, 0x61, 0x62, 0x63, 0x64, 0xff)},
-					Atomic: roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8), RKey: targetKey},
-					Length: pick(random, 0, 1, 8, 44, 256, 256, 4096),
+					BTH:       roce.BTH{Opcode: speaks.With(roce.Opcode(random.IntN(32))), PSN: uint32(psn), AckReq: random.IntN(2) > 0},
+					RETH:      roce.RETH{VA: random.Uint64(), RKey: targetKey, Length: pick[uint32](random, 0, 8, 256, 300, 1<<31, 1<<32-1)},
+					Selective: roce.SelETH{PSN: uint32(psn.Add(random.Uint32N(8)))},
+					AETH:      roce.AETH{Syndrome: pick[uint8](random, 31, 31, 31, 31, 31, 0x20, 0x21, 0x21, 0x40, 0x60, 0x60, 0x61, 0x62, 0x63, 0x64, 0xff)},
+					Atomic:    roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8), RKey: targetKey},
+					Send:      roce.SendETH{Receive: pick(random, q.resp.received, random.Uint32N(1<<24)), Packet: pick(random, 0, 1, random.Uint32N(1<<24))},
+					Length:    pick(random, 0, 1, 8, 44, 256, 256, 4096),
 				}, nil)
 			}
 		}

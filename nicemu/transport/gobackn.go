@@ -1,29 +1,33 @@
 package transport
 
-import "github.com/weftlab/weft/sim/units"
+import (
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
+)
 
 // GoBackN is the loss recovery of the specification, as NICs have it: the
 // responder takes packets only in order and sends one NAK for a gap (§9.7.4.1);
 // the requester sends everything again from the PSN that is missing (§9.7.2).
 type GoBackN struct {
-	at     PSN  // what is sent next
-	begun  bool // at is set
-	went   bool // it went back, and nothing was acknowledged since
-	silent bool // no NAK until the expected packet comes
+	limit  uint32 // PSNs that may be outstanding when a new packet is sent; 0 is without
+	at     PSN    // what is sent next
+	begun  bool   // at is set
+	went   bool   // it went back, and nothing was acknowledged since
+	silent bool   // no NAK until the expected packet comes
 }
 
 // NewGoBackN makes the recovery of a queue pair.
 func NewGoBackN() Recovery { return &GoBackN{} }
 
 // Reset forgets everything.
-func (g *GoBackN) Reset() { *g = GoBackN{} }
+func (g *GoBackN) Reset() { *g = GoBackN{limit: g.limit} }
 
 // Next is in order.
 func (g *GoBackN) Next(w Window) (PSN, bool) {
 	if !g.begun {
 		return w.Next, true
 	}
-	return g.at, true
+	return g.at, g.limit == 0 || g.at != w.Next || w.Len() < g.limit
 }
 
 // Sent moves on.
@@ -51,6 +55,12 @@ func (g *GoBackN) Refused(w Window, why Refusal, _ PSN) bool {
 func (g *GoBackN) Expired(w Window) { g.goBack(w) }
 
 func (g *GoBackN) goBack(w Window) { g.at, g.went = w.Una, true }
+
+// Service is that of the specification.
+func (g *GoBackN) Service() roce.Service { return roce.RC }
+
+// Patience is a number of retries.
+func (g *GoBackN) Patience(uint8, units.Time) units.Time { return 0 }
 
 // Timeout is the local ACK timeout.
 func (g *GoBackN) Timeout(_ Window, local units.Time) units.Time { return local }

@@ -42,6 +42,9 @@ func (r *requester) done() bool {
 func (q *QP) execute(w *sendWQE) {
 	r := &q.req
 	w.first = r.free
+	if r.brought != nil {
+		w.answer = r.brought.free
+	}
 	r.numbered++
 	if w.Op == BindWindow {
 		_, f := q.config.Memory.Bind(w.Bind)

@@ -122,6 +122,9 @@ func (q *QP) readyToReceive(a Attr) error {
 	t.MaxDestRdAtomic, t.MinRNRTimer = a.MaxDestRdAtomic, a.MinRNRTimer
 	q.setMTU(a.PathMTU)
 	q.resp.expected, q.resp.plain = a.RQPSN, a.RQPSN.Add(roce.PSNMask)
+	if b := q.resp.answers; b != nil {
+		b.una, b.next, b.free = a.RQPSN, a.RQPSN, a.RQPSN
+	}
 	q.state = qp.RTR
 	return nil
 }
@@ -139,6 +142,9 @@ func (q *QP) readyToSend(a Attr) error {
 	r := &q.req
 	r.una, r.next, r.free, r.asked = a.SQPSN, a.SQPSN, a.SQPSN, a.SQPSN
 	r.retries, r.rnrTries = a.RetryCount, a.RNRRetry
+	if r.brought != nil {
+		r.brought.expected, r.brought.free = a.SQPSN, a.SQPSN
+	}
 	q.state = qp.RTS
 	return nil
 }
@@ -162,12 +168,21 @@ func (q *QP) clear() {
 	q.chunks.clear()
 	// Stamps need not be taken out: that of a PSN that is acknowledged was written when
 	// it was sent, or is of a later one.
-	q.req = requester{queue: q.req.queue, stamps: q.req.stamps, ackSince: units.Never, rnrTimer: units.Never}
-	q.resp.fetches.clear()
-	q.resp = responder{fetches: q.resp.fetches, recv: q.resp.recv}
+	requests := stream{sender: q.req.sender, stamps: q.req.stamps, ackSince: units.Never}
+	q.req = requester{queue: q.req.queue, stream: requests, rnrTimer: units.Never, brought: q.req.brought}
+	if b := q.req.brought; b != nil {
+		b.free, b.receives, b.barred = 0, 0, false
+		b.clear()
+	}
+	r := &q.resp
+	r.fetches.clear()
+	r.kept.clear()
+	r.answers.drop()
+	*r = responder{fetches: r.fetches, recv: r.recv, receiver: r.receiver, kept: r.kept, answers: r.answers}
 	q.receives.clear()
 	q.turn, q.drained = false, false
-	if q.recovery != nil {
-		q.recovery.Reset()
+	if q.req.sender != nil {
+		q.req.sender.Reset()
+		q.resp.receiver.Reset()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"syscall"
 
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/units"
@@ -49,12 +50,12 @@ type QP struct {
 	config   Config
 	attr     Attr
 	mtuShift uint8
+	wire     roce.Service // of its packets: config.Service, or roce.IRN
 	state    qp.State
 	turn     bool // whether it is a response's turn, if there are requests too
 	drained  bool // qp.SQDrained was reported
 	req      requester
 	resp     responder
-	recovery Recovery
 	receives ring[qp.RecvWR]
 	counters Counters
 	chunks   *chunks // nil without Config.ChunkSize
@@ -63,9 +64,10 @@ type QP struct {
 
 // flow is what is measured of a queue pair's flow.
 type flow struct {
-	timed bool       // round trips are
-	acked uint64     // payload of SENDs and WRITEs
-	rtt   units.Time // the last one; 0 before the first
+	timed  bool       // round trips are
+	marked bool       // a NACK has echoed a mark that nobody was told of
+	acked  uint64     // payload of SENDs and WRITEs
+	rtt    units.Time // the last one; 0 before the first
 }
 
 // New makes a queue pair in state RESET. Errors wrap the errno of ibv_create_qp(3).
@@ -85,15 +87,22 @@ func New(c Config) (*QP, error) {
 	if c.PKey == 0 {
 		c.PKey = roce.DefaultPKey
 	}
-	q := &QP{config: c, flow: flow{timed: c.Feedback != nil}}
+	q := &QP{config: c, wire: c.Service, flow: flow{timed: c.Feedback != nil}}
 	if c.ChunkSize > 0 {
 		q.chunks = &chunks{size: c.ChunkSize}
 	}
-	switch {
-	case c.Recovery != nil:
-		q.recovery = c.Recovery()
-	case c.Service == roce.RC:
-		q.recovery = NewGoBackN()
+	if c.Service == roce.RC {
+		recovery := NewGoBackN
+		if c.Recovery != nil {
+			recovery = c.Recovery
+		}
+		both := recovery()
+		q.req.sender, q.resp.receiver, q.wire = both, both, both.Service()
+		if q.keeps() {
+			back := recovery()
+			q.resp.kept, q.resp.answers = &kept{}, &answers{stream: stream{sender: back, ackSince: units.Never}}
+			q.req.brought = &brought{receiver: back}
+		}
 	}
 	q.clear()
 	return q, nil
@@ -120,12 +129,30 @@ func (q *QP) Retransmitted() uint64 { return q.counters.Retransmitted }
 // Expected is the PSN that comes next; of UD it means nothing.
 func (q *QP) Expected() PSN { return q.resp.expected }
 
+// Unused are the first PSNs that neither requests have nor responses to them: of what the
+// queue pair sends, and of what its peer does.
+func (q *QP) Unused() (ours, theirs PSN) {
+	ours, theirs = q.req.next, q.resp.expected
+	if !q.keeps() {
+		return ours, theirs
+	}
+	return later(ours, q.req.brought.free), later(theirs, q.resp.answers.free)
+}
+
+func later(a, b PSN) PSN {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 // Holds tells whether the responder can repeat the response to a READ or atomic that has
 // this PSN in it.
 func (q *QP) Holds(psn PSN) bool {
 	r := &q.resp
 	for i := range r.fetches.n {
-		if f := r.fetches.at(i); psn.From(f.first) < f.packets {
+		f := r.fetches.at(i)
+		if q.keeps() && psn == f.request || !q.keeps() && psn.From(f.first) < f.packets {
 			return true
 		}
 	}
@@ -153,7 +180,7 @@ func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.
 // Neither is kept. A truncated packet is dropped, since its ICRC is missing.
 func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 	op := p.BTH.Opcode
-	if q.state < qp.RTR || q.state == qp.Err || op.Service() != q.config.Service || p.Truncated {
+	if q.state < qp.RTR || q.state == qp.Err || !q.Speaks(op.Service()) || p.Truncated {
 		return
 	}
 	if q.state == qp.RTR && !q.resp.established && q.config.Service != roce.UD {
@@ -165,8 +192,18 @@ func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 		q.datagram(p, grh)
 	case q.config.Service == roce.UC:
 		q.unreliable(p)
+	case op.Service() != q.wire:
+		q.foreign(p)
 	case isResponse(op.Operation()):
-		q.response(now, p)
+		if q.keeps() && op.Operation() != roce.Ack {
+			q.brings(now, p)
+		} else {
+			q.response(now, p)
+		}
+	case op == roce.IRN.With(roce.Nack):
+		q.selective(now, p)
+	case op == roce.IRN.With(roce.ReadAck):
+		q.readAck(now, p)
 	default:
 		q.request(p)
 	}
@@ -174,7 +211,13 @@ func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
 
 // Deadline is when Expire is to be called; units.Never for not at all. Any other
 // call may change it.
-func (q *QP) Deadline() units.Time { return min(q.ackDeadline(), q.req.rnrTimer) }
+func (q *QP) Deadline() units.Time {
+	t := min(q.ackDeadline(), q.req.rnrTimer)
+	if q.keeps() && (q.resp.replies > 0 || q.req.fetches > 0) {
+		t = min(t, q.answersDeadline(), q.readPatience())
+	}
+	return t
+}
 
 // Expire does what is due at now.
 func (q *QP) Expire(now units.Time) {
@@ -183,6 +226,16 @@ func (q *QP) Expire(now units.Time) {
 	}
 	if q.ackDeadline() <= now {
 		q.timeout(now)
+	}
+	if !q.keeps() || q.resp.replies == 0 && q.req.fetches == 0 {
+		return
+	}
+	if q.answersDeadline() <= now {
+		q.answersTimeout(now)
+	}
+	if q.readPatience() <= now {
+		q.counters.ReqTransportRetriesExceeded++
+		q.fail(cq.RetryExcErr)
 	}
 }
 
@@ -282,9 +335,26 @@ func (q *QP) packets(n uint32) uint32 {
 	return max(1, uint32((uint64(n)+uint64(q.mtu())-1)>>q.mtuShift))
 }
 
+// keeps tells whether the peers keep packets that are out of order.
+func (q *QP) keeps() bool { return q.wire == roce.IRN }
+
+// Speaks tells whether packets of a service are for a queue pair such as this one. RC and
+// IRN are two ways of one: that the peer has the other one is to be found out.
+func (q *QP) Speaks(s roce.Service) bool {
+	if s == roce.IRN {
+		s = roce.RC
+	}
+	return s == q.config.Service
+}
+
 func (q *QP) mtu() uint32 { return 1 << q.mtuShift }
 
-func (q *QP) setMTU(n units.Bytes) { q.mtuShift = uint8(bits.TrailingZeros64(uint64(n))) }
+func (q *QP) setMTU(n units.Bytes) {
+	q.mtuShift = uint8(bits.TrailingZeros64(uint64(n)))
+	if b := q.req.brought; b != nil {
+		b.mtuShift = q.mtuShift
+	}
+}
 
 // piece is the length of the k-th packet of a message of n bytes.
 func (q *QP) piece(n, k uint32) uint32 {

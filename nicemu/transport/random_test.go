@@ -159,6 +159,8 @@ type agent struct {
 	ready    int         // of receives
 
 	sent, received []cq.Completion
+	shared         *posted   // nil if its queue pair has receives of its own
+	watch          func()    // called after each completion that is about its work; may be nil
 	peerFails      cq.Status // what may happen to a receive request of the peer
 }
 
@@ -166,10 +168,24 @@ type agent struct {
 type sends struct{ *agent }
 type recvs struct{ *agent }
 
-func (s sends) Complete(c cq.Completion, _ bool) { s.sent = append(s.sent, c) }
-func (r recvs) Complete(c cq.Completion, _ bool) { r.received = append(r.received, c) }
+func (s sends) Complete(c cq.Completion, _ bool) {
+	s.sent = append(s.sent, c)
+	if s.watch != nil {
+		s.watch()
+	}
+}
 
-func newPair(t *rapid.T, f faults) *pair {
+func (r recvs) Complete(c cq.Completion, _ bool) {
+	r.received = append(r.received, c)
+	if r.peer != nil && r.peer.watch != nil {
+		r.peer.watch()
+	}
+}
+
+func newPair(t *rapid.T, f faults) *pair { return newPairWith(t, f, nil) }
+
+// newPairWith makes a pair with IRN, or with go-back-N without settings of IRN.
+func newPairWith(t *rapid.T, f faults, irn *IRNSettings) *pair {
 	p := &pair{channel: &channel{random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), faults: f}}
 	mtu := rapid.SampledFrom([]units.Bytes{256, 512, 1024}).Draw(t, "mtu")
 	rd := rapid.Uint8Range(1, 4).Draw(t, "rd")
@@ -189,7 +205,7 @@ func newPair(t *rapid.T, f faults) *pair {
 		for j := range s.local {
 			s.local[j] = byte(p.channel.random.Uint32())
 		}
-		p.sides[i], s.qp = s, newRC(t, s, i, mtu, rd, ask, every, psns)
+		p.sides[i], s.qp = s, newRC(t, s, i, mtu, rd, ask, every, psns, irn)
 		p.channel.ends[i] = s.qp
 	}
 	for i, s := range p.sides {
@@ -202,14 +218,21 @@ func newPair(t *rapid.T, f faults) *pair {
 	return p
 }
 
-func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every int, psns [2]PSN) *QP {
+func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every int, psns [2]PSN, irn *IRNSettings) *QP {
 	var recovery func() Recovery
-	if limit := rapid.SampledFrom([]uint32{0, 1, 7}).Draw(t, "limit"); limit > 0 {
+	if irn != nil {
+		recovery = irn.New
+	} else if limit := rapid.SampledFrom([]uint32{0, 1, 7}).Draw(t, "limit"); limit > 0 {
 		recovery = func() Recovery { return &capped{limit: limit} }
 	}
+	var shared Receives
+	if irn != nil && rapid.Bool().Draw(t, "shared") {
+		s.shared = &posted{}
+		shared = s.shared
+	}
 	q, err := New(Config{
-		Recovery: recovery,
-		Service:  roce.RC, Number: uint32(i), Memory: s.memory, SendCQ: sends{s}, RecvCQ: recvs{s},
+		Recovery: recovery, Shared: shared,
+		Service: roce.RC, Number: uint32(i), Memory: s.memory, SendCQ: sends{s}, RecvCQ: recvs{s},
 		MaxSend: 5, MaxRecv: 40, MaxSGE: 3, MaxInline: 64, AckEvery: every, AskEvery: ask,
 		ChunkSize: rapid.SampledFrom([]units.Bytes{0, 0, 300, 1000, 64 << 10}).Draw(t, "chunk"),
 	})
@@ -226,6 +249,18 @@ func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every in
 		}
 	}
 	return q
+}
+
+// posted is a shared receive queue.
+type posted struct{ list []*qp.RecvWR }
+
+func (p *posted) Take(wr *qp.RecvWR) bool {
+	if len(p.list) == 0 {
+		return false
+	}
+	wr.ID, wr.SGL = p.list[0].ID, append(wr.SGL[:0], p.list[0].SGL...)
+	p.list = p.list[1:]
+	return true
 }
 
 // take gives n bytes of local memory as a list of some elements.
@@ -354,7 +389,10 @@ func (p *pair) feed() bool {
 			s.posted++
 		}
 		if s.ready < len(s.receives) && p.channel.random.IntN(20) == 0 {
-			if s.qp.PostRecv(&s.receives[s.ready]) == nil {
+			if s.shared != nil {
+				s.shared.list = append(s.shared.list, &s.receives[s.ready])
+				s.ready++
+			} else if s.qp.PostRecv(&s.receives[s.ready]) == nil {
 				s.ready++
 			}
 		}

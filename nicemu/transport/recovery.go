@@ -1,15 +1,26 @@
 package transport
 
-import "github.com/weftlab/weft/sim/units"
+import (
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
+)
 
-// Recovery is the loss recovery of one RC queue pair: what its sending side
-// sends again and when, and what its receiving side does with packets out of
-// order. It sees PSNs only. What they stand for, the queue pair knows: a PSN of a
-// READ stands for a packet of the response, and sending it means to ask for all
-// of the response from there on.
+// Recovery is the loss recovery of one RC queue pair, at both ends of a stream: what
+// its requester needs to know, and what its responder does. It sees PSNs only. What
+// they stand for, the queue pair knows: a PSN of a READ stands for a packet of the
+// response, and sending it means to ask for all of the response from there on.
 //
 // Each queue pair has its own.
 type Recovery interface {
+	Sender
+	Receiver
+	// Service is what the opcodes of its packets say: roce.RC, or roce.IRN, whose
+	// receiver may keep packets.
+	Service() roce.Service
+}
+
+// Sender decides for the sending end of a stream of PSNs what is sent again, and when.
+type Sender interface {
 	// Reset forgets everything.
 	Reset()
 	// Next chooses the PSN to send now: one of the window's, which is sent again,
@@ -29,11 +40,20 @@ type Recovery interface {
 	Refused(w Window, why Refusal, seen PSN) bool
 	// Expired tells that nothing was acknowledged for the time that Timeout gave.
 	Expired(w Window)
+	// Patience is how long a queue pair with these many retries left by its attributes
+	// goes on without progress; 0 counts retries instead.
+	Patience(retries uint8, local units.Time) units.Time
 	// Timeout is how long to wait for an acknowledgement, given the local ACK
 	// timeout of the queue pair; units.Never for ever. It is asked at any time
 	// and may change with the window.
 	Timeout(w Window, local units.Time) units.Time
+}
 
+// Receiver decides for the receiving end of a stream of PSNs what becomes of packets
+// out of order.
+type Receiver interface {
+	// Reset forgets everything.
+	Reset()
 	// Arrived judges a request packet that has come while expected was the PSN
 	// to come next.
 	Arrived(expected, psn PSN) Verdict
@@ -42,7 +62,7 @@ type Recovery interface {
 	Postponed()
 }
 
-// Window is what a requester has sent and does not know to have arrived.
+// Window is what the sender of a stream has sent and does not know to have arrived.
 type Window struct {
 	Una  PSN // the oldest
 	Next PSN // behind the newest: the first that has never been sent
@@ -51,19 +71,19 @@ type Window struct {
 // Len is the number of PSNs outstanding.
 func (w Window) Len() uint32 { return w.Next.From(w.Una) }
 
-// Refusal is why a requester learns that something has to be sent again.
+// Refusal is why a sender learns that something has to be sent again.
 type Refusal uint8
 
 // The reasons.
 const (
-	NakSequence Refusal = iota // a NAK for a PSN sequence error
-	NakRNR                     // an RNR NAK; nothing is sent before its time is over
-	NakImplied                 // a response behind one of a READ or atomic that is missing
+	NakSequence  Refusal = iota // a NAK for a PSN sequence error
+	NakRNR                      // an RNR NAK; nothing is sent before its time is over
+	NakImplied                  // a response behind one of a READ or atomic that is missing
+	NakSelective                // a NACK of IRN: seen is kept
 )
 
-// Verdict is what a responder does with a packet. There is none for keeping a
-// packet that is out of order: those of the specification do not say where they
-// belong.
+// Verdict is what a responder does with a packet. Those that keep it are for packets of
+// IRN: those of RC do not say where they belong.
 type Verdict uint8
 
 // The verdicts.
@@ -72,4 +92,6 @@ const (
 	Duplicate                // it came before
 	Drop                     // it is out of order and ignored
 	DropNak                  // it is out of order and answered by a NAK
+	Keep                     // it is out of order, placed, kept, and answered by a NACK
+	Hold                     // the same, but it is placed in its turn
 )

@@ -37,18 +37,40 @@ type RecoverySettings interface {
 	New() Recovery
 }
 
-// goBackN is the settings of GoBackN, which has none.
-type goBackN struct{}
+// WindowFromPath is what settings implement whose packets in flight can be limited by the
+// network's bandwidth-delay product, which a lab file's links say.
+type WindowFromPath interface {
+	NeedsPath() bool       // it is not given
+	SetWindow(packets int) // 0 where links have no rate
+}
+
+// FromPath is a window that is to come from the path.
+const FromPath = -1
+
+// GoBackNSettings are the parameters of go-back-N.
+type GoBackNSettings struct {
+	Window int `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"packets in flight at most (BDP-FC of IRN), 0 for no limit, -1 for as many as fill the longest path; a READ counts as those of its response, all at once"`
+}
 
 // Validate implements RecoverySettings.
-func (*goBackN) Validate(units.Rate) error { return nil }
+func (s *GoBackNSettings) Validate(units.Rate) error {
+	var c registry.Check
+	c.Number("window", s.Window, FromPath, maxKept)
+	return c.Err()
+}
+
+// NeedsPath implements WindowFromPath.
+func (s *GoBackNSettings) NeedsPath() bool { return s.Window == FromPath }
+
+// SetWindow implements WindowFromPath.
+func (s *GoBackNSettings) SetWindow(packets int) { s.Window = packets }
 
 // New implements RecoverySettings.
-func (*goBackN) New() Recovery { return NewGoBackN() }
+func (s *GoBackNSettings) New() Recovery { return &GoBackN{limit: uint32(max(s.Window, 0))} }
 
 func init() {
 	Recoveries.Register(DefaultRecovery, RecoveryKind{
 		Summary:  "packets are taken in order only, and after a gap everything is sent again (IBTA §9.7)",
-		Settings: func(string, units.Rate) RecoverySettings { return &goBackN{} },
+		Settings: func(string, units.Rate) RecoverySettings { return &GoBackNSettings{} },
 	})
 }

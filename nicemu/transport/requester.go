@@ -20,26 +20,21 @@ type requester struct {
 	queue    ring[sendWQE] // not yet completed
 	numbered int           // how many of them have PSNs: the oldest
 
-	una, next PSN         // the window
-	free      PSN         // the first that no work request has
-	near      int         // where locate found something last
-	fetches   int         // READs and atomics under way
-	flying    units.Bytes // payload in the window, each byte once
-	most      units.Bytes // that may be; 0 is without limit
+	stream              // of the request packets
+	free    PSN         // the first that no work request has
+	near    int         // where locate found something last
+	fetches int         // READs and atomics under way
+	flying  units.Bytes // payload in the window, each byte once
+	most    units.Bytes // that may be; 0 is without limit
 
-	asked    PSN        // behind the newest that an answer was asked for
-	urge     bool       // the next packet asks for one
-	ackSince units.Time // when the ACK timer was started; units.Never while it does not run
 	rnrTimer units.Time // nothing is sent before; units.Never if not
 	unready  bool       // an RNR NAK has come, and nothing was acknowledged since
-	retries  uint8      // left
 	rnrTries uint8      // left
-	stamps   stamps
+
+	brought *brought // of IRN
 
 	old [atomicLen]byte // what an atomic has brought, on its way to memory
 }
-
-func (r *requester) window() Window { return Window{r.una, r.next} }
 
 // PostSend adds a work request to the send queue. In the error states it is
 // flushed at once.
@@ -62,6 +57,13 @@ func (q *QP) PostSend(wr *SendWR) error {
 	default:
 		w.length, w.packets = uint32(n), q.packets(uint32(n))
 		if wr.Op.atomic() {
+			w.packets = 1
+		}
+		if q.keeps() && wr.Op.fetches() {
+			// The request is a packet, and the response has PSNs of its own.
+			if w.packets > windowLimit/2 {
+				w.fault = cq.LocLenErr
+			}
 			w.packets = 1
 		}
 	}
@@ -99,8 +101,8 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 		return 0, nil, false
 	}
 	psn = r.next
-	if q.recovery != nil {
-		if psn, ok = q.recovery.Next(r.window()); !ok {
+	if r.sender != nil {
+		if psn, ok = r.sender.Next(r.window()); !ok {
 			return 0, nil, false
 		}
 	}
@@ -121,6 +123,9 @@ func (q *QP) nextRequest() (psn PSN, w *sendWQE, ok bool) {
 	n := uint32(1)
 	if w.Op == Read {
 		n = w.packets
+	}
+	if q.keeps() && w.Op.fetches() && r.brought.free.From(r.brought.expected) > windowLimit/2 {
+		return 0, nil, false
 	}
 	return psn, w, r.window().Len()+n <= windowLimit
 }
@@ -172,6 +177,9 @@ func (r *requester) number() bool {
 	r.numbered++
 	w.first = r.free
 	r.free = r.free.Add(w.packets)
+	if r.brought != nil {
+		r.brought.number(w)
+	}
 	return true
 }
 
@@ -241,6 +249,12 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 		if w.Op.fetches() && psn == w.first {
 			r.fetches++
 		}
+		if r.una == r.next {
+			r.moved = now
+		}
+		if b := r.brought; b != nil && (w.Op == SendInvalidate || w.Op.atomic()) {
+			b.barrier, b.barred = w.first.Add(w.packets-1), true
+		}
 		r.next = r.next.Add(covers)
 		r.flying += units.Bytes(p.Length)
 	}
@@ -250,13 +264,14 @@ func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	if f := q.config.Feedback; f != nil {
 		f.Sent(now, Sent{PSN: psn, Payload: units.Bytes(p.Length), Again: again})
 	}
-	if q.recovery == nil {
+	if r.sender == nil {
 		q.unacknowledged(w)
 		return true
 	}
-	q.recovery.Sent(r.window(), psn, covers)
-	if r.most > 0 && !p.BTH.AckReq {
-		p.BTH.AckReq = q.fills(w, psn)
+	r.sender.Sent(r.window(), psn, covers)
+	if !p.BTH.AckReq {
+		_, more := r.sender.Next(r.window()) // if not, only an answer can open it again
+		p.BTH.AckReq = !more || r.most > 0 && q.fills(w, psn)
 	}
 	q.timeAnswer(now, p, psn.Add(covers))
 	if q.reached() != nil {
@@ -276,12 +291,6 @@ func (q *QP) unacknowledged(w *sendWQE) {
 	}
 }
 
-// waits tells whether something is outstanding that an answer was asked for.
-func (r *requester) waits() bool {
-	n := r.asked.From(r.una)
-	return n > 0 && n <= r.window().Len()
-}
-
 // timeAnswer starts the ACK timer, if it does not run for an answer already, and
 // notes what a packet asks for.
 func (q *QP) timeAnswer(now units.Time, p *roce.Packet, end PSN) {
@@ -297,28 +306,18 @@ func (q *QP) timeAnswer(now units.Time, p *roce.Packet, end PSN) {
 	}
 }
 
-// startTimer starts the ACK timer, or stops it if nothing is outstanding
-// (§9.7.6.1.3).
+// startTimer starts the ACK timer, or stops it if nothing is outstanding or an RNR NAK
+// keeps the queue pair from sending (§9.7.6.1.3).
 func (q *QP) startTimer(now units.Time) {
 	r := &q.req
 	r.ackSince = units.Never
-	if r.una != r.next && r.rnrTimer == units.Never {
-		r.ackSince = now
+	if r.rnrTimer == units.Never {
+		r.start(now)
 	}
 }
 
 // ackDeadline is when the ACK timer expires.
-func (q *QP) ackDeadline() units.Time {
-	r := &q.req
-	if r.ackSince == units.Never {
-		return units.Never
-	}
-	t := q.recovery.Timeout(r.window(), AckTimeout(q.attr.Timeout))
-	if t == units.Never {
-		return units.Never
-	}
-	return r.ackSince + t
-}
+func (q *QP) ackDeadline() units.Time { return q.req.deadline(AckTimeout(q.attr.Timeout)) }
 
 // timeout is the end of the ACK timer. Where no answer was asked for and there is
 // more to send, the peer has nothing to answer yet: at a low rate it is long from
@@ -332,8 +331,8 @@ func (q *QP) timeout(now units.Time) {
 		}
 	}
 	q.counters.LocalAckTimeoutErr++
-	if q.retry() {
-		q.recovery.Expired(q.req.window())
+	if q.retry(now) {
+		q.req.sender.Expired(q.req.window())
 		q.lost(now, true)
 		q.sendAgain(now)
 	}
@@ -342,7 +341,11 @@ func (q *QP) timeout(now units.Time) {
 // lost tells of packets that will be sent again.
 func (q *QP) lost(now units.Time, timeout bool) {
 	if f := q.config.Feedback; f != nil {
-		f.Lost(now, Lost{Payload: q.req.flying, Timeout: timeout})
+		payload := q.req.flying
+		if q.keeps() {
+			payload = min(payload, units.Bytes(q.mtu())) // the others may have come
+		}
+		f.Lost(now, Lost{Payload: payload, Timeout: timeout})
 	}
 }
 
@@ -355,18 +358,24 @@ func (q *QP) sendAgain(now units.Time) {
 // resume is the end of the wait after an RNR NAK.
 func (q *QP) resume(now units.Time) {
 	q.req.rnrTimer = units.Never
+	q.req.moved = now
 	q.startTimer(now)
 }
 
-// retry counts a retry; if there were too many it fails the oldest work request
-// and says false (§9.9.2).
-func (q *QP) retry() bool {
-	if q.req.retries == 0 {
+// retry counts a retry; if there were too many, or nothing has moved for too long, it
+// fails the oldest work request and says false (§9.9.2).
+func (q *QP) retry(now units.Time) bool {
+	r := &q.req
+	patience := r.sender.Patience(q.attr.RetryCount, AckTimeout(q.attr.Timeout))
+	if patience > 0 && now-r.moved < patience {
+		return true
+	}
+	if patience > 0 || r.retries == 0 {
 		q.counters.ReqTransportRetriesExceeded++
 		q.fail(cq.RetryExcErr)
 		return false
 	}
-	q.req.retries--
+	r.retries--
 	return true
 }
 
@@ -394,6 +403,9 @@ func (q *QP) complete(s cq.Status) {
 	r.queue.pop()
 	r.numbered = max(0, r.numbered-1)
 	r.near = max(0, r.near-1)
+	if b := r.brought; b != nil {
+		b.passed, b.near = max(0, b.passed-1), max(0, b.near-1)
+	}
 }
 
 // underWay tells whether the oldest message has begun.
@@ -423,4 +435,7 @@ func (q *QP) flushSends() {
 	r.una, r.free = r.next, r.next
 	r.numbered, r.near, r.fetches, r.flying = 0, 0, 0, 0
 	r.ackSince, r.rnrTimer = units.Never, units.Never
+	if b := r.brought; b != nil {
+		b.clear()
+	}
 }

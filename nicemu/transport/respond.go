@@ -11,7 +11,8 @@ import (
 // fetched is a READ or atomic that a responder has taken, kept so that it can
 // respond again: the last MaxDestRdAtomic of them (§9.7.5.1, §9.4.5).
 type fetched struct {
-	first   PSN
+	first   PSN // of the response
+	request PSN // of IRN, where that is another
 	packets uint32
 	at      uint32 // the packet of the response to send next; packets if none
 	from    uint32 // the one that this response begins with
@@ -31,7 +32,7 @@ func (f *fetched) done() bool { return f.sent == f.packets }
 // read takes a READ request (§9.4.4, §9.7.4.1).
 func (q *QP) read(p *roce.Packet) {
 	s := memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: p.RETH.Length, Access: memory.RemoteRead}
-	if q.attr.Access&memory.RemoteRead == 0 || s.Length > maxMessage || p.Length != 0 || !q.roomToFetch() {
+	if q.attr.Access&memory.RemoteRead == 0 || s.Length > maxMessage || p.Length != 0 || !q.roomToFetch(p) {
 		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	}
@@ -40,14 +41,14 @@ func (q *QP) read(p *roce.Packet) {
 		return
 	}
 	q.counters.RxReadRequests++
-	q.remember(fetched{span: s, packets: q.packets(s.Length)})
+	q.remember(p, fetched{span: s, packets: q.packets(s.Length)})
 }
 
 // atomic takes an atomic request and executes it; the response comes later
 // (§9.4.5).
 func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 	s := memory.Span{Key: p.Atomic.RKey, VA: p.Atomic.VA, Length: atomicLen, Access: memory.RemoteAtomic}
-	if q.attr.Access&memory.RemoteAtomic == 0 || p.Length != 0 || !q.roomToFetch() {
+	if q.attr.Access&memory.RemoteAtomic == 0 || p.Length != 0 || !q.roomToFetch(p) {
 		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
 	}
@@ -63,21 +64,29 @@ func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 		return
 	}
 	q.counters.RxAtomicRequests++
-	q.remember(fetched{atomic: true, old: old, packets: 1})
+	q.remember(p, fetched{atomic: true, old: old, packets: 1})
 }
 
 // roomToFetch tells whether the peer keeps to MaxDestRdAtomic: it may forget
-// what it knows the response of (§9.7.4.1).
-func (q *QP) roomToFetch() bool {
+// what it knows the response of (§9.7.4.1). With IRN that peer has it, by asking for
+// more; and responses follow each other.
+func (q *QP) roomToFetch(p *roce.Packet) bool {
 	r := &q.resp
+	if !r.answers.follows(p) {
+		return false
+	}
 	limit := int(q.attr.MaxDestRdAtomic)
 	return r.fetches.n < limit || limit > 0 && r.fetches.at(0).done()
 }
 
 // remember puts a READ or atomic in line for its response. It counts as a
 // message done.
-func (q *QP) remember(f fetched) {
+func (q *QP) remember(p *roce.Packet, f fetched) {
 	r := &q.resp
+	if r.answers != nil {
+		q.rememberAnswer(p, f)
+		return
+	}
 	for r.fetches.n >= int(q.attr.MaxDestRdAtomic) {
 		if old := r.fetches.at(0); old.at < old.packets {
 			r.replies--
@@ -98,7 +107,7 @@ func (q *QP) remember(f fetched) {
 func (q *QP) repeat(p *roce.Packet) {
 	r := &q.resp
 	operation := p.BTH.Opcode.Operation()
-	if shapes[operation].kind != none {
+	if shapes[operation].kind != none || q.keeps() {
 		r.ackDue = true
 		return
 	}
@@ -130,6 +139,9 @@ func (q *QP) repeat(p *roce.Packet) {
 // of PSNs (§9.7.5.1).
 func (q *QP) nextResponse() (Kind, *fetched) {
 	r := &q.resp
+	if r.answers != nil {
+		return q.nextAnswer()
+	}
 	var f *fetched
 	for i := 0; r.replies > 0 && f == nil; i++ {
 		if g := r.fetches.at(i); g.at < g.packets {
@@ -151,6 +163,10 @@ func (q *QP) nextResponse() (Kind, *fetched) {
 func (q *QP) responseBytes() units.Bytes {
 	_, f := q.nextResponse()
 	switch {
+	case f == nil && q.resp.disordered():
+		return units.Bytes(roce.IRN.With(roce.Nack).PacketLen(0))
+	case f == nil && q.resp.answers != nil && !q.resp.speaks():
+		return units.Bytes(roce.IRN.With(roce.ReadAck).PacketLen(0))
 	case f == nil:
 		return units.Bytes(roce.RC.With(roce.Ack).PacketLen(0))
 	case f.atomic:
@@ -162,8 +178,10 @@ func (q *QP) responseBytes() units.Bytes {
 // operation is that of the next packet of a READ response. One that begins in
 // the middle, because the rest has arrived, begins with a First as well.
 func (f *fetched) operation() roce.Opcode {
-	return [...]roce.Opcode{roce.ReadFirst, roce.ReadMiddle, roce.ReadLast, roce.ReadOnly}[position(f.at-f.from, f.packets-f.from)]
+	return readResponses[position(f.at-f.from, f.packets-f.from)]
 }
+
+var readResponses = [...]roce.Opcode{roce.ReadFirst, roce.ReadMiddle, roce.ReadLast, roce.ReadOnly}
 
 // respond makes the response packet that nextResponse chose.
 func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
@@ -175,10 +193,14 @@ func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 	p.BTH.PSN = uint32(f.next())
 	p.AETH = roce.AETH{Syndrome: roce.SyndromeUnlimited, MSN: f.msn}
 	if f.atomic {
-		p.BTH.Opcode = roce.RC.With(roce.AtomicAck)
+		p.BTH.Opcode = q.wire.With(roce.AtomicAck)
 		p.AtomicAck.Original = f.old
 	} else if !q.readPiece(now, f, p) {
 		return false
+	}
+	if q.keeps() {
+		q.answered(now, f)
+		return true
 	}
 	f.at++
 	f.sent = max(f.sent, f.at)
@@ -195,7 +217,7 @@ func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 // readPiece fills in a packet of a READ response. If the memory is no longer
 // there, the requester is told so.
 func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
-	p.BTH.Opcode = roce.RC.With(f.operation())
+	p.BTH.Opcode = q.wire.With(f.operation())
 	offset, n := f.at<<q.mtuShift, q.piece(f.span.Length, f.at)
 	load := func(offset, n uint32, dst []byte) ([]byte, memory.Fault) {
 		s := f.span
@@ -206,6 +228,10 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 	p.Length = int(n)
 	var fault memory.Fault
 	if p.Payload, fault = q.chunks.respond(p.Payload, f.first, f.span.Length, offset, n, load); fault != memory.OK {
+		if q.keeps() {
+			q.denyAnswer(f, fault)
+			return false
+		}
 		psn := f.next()
 		q.dropReplies()
 		q.deny(psn, fault)
@@ -226,7 +252,18 @@ func (q *QP) readPiece(now units.Time, f *fetched, p *roce.Packet) bool {
 // behind it, READs and atomics, have responses of their own.
 func (q *QP) acknowledge(p *roce.Packet) {
 	r := &q.resp
-	p.BTH.Opcode = roce.RC.With(roce.Ack)
+	switch {
+	case r.disordered():
+		q.nack(p)
+		return
+	case r.answers != nil && !r.speaks():
+		q.acknowledgeRead(p)
+		return
+	}
+	p.BTH.Opcode = q.wire.With(roce.Ack)
+	if r.foreign {
+		p.BTH.Opcode, p.BTH.MigReq = (roce.RC + roce.IRN - q.wire).With(roce.Ack), true
+	}
 	p.AETH.MSN = r.msn
 	if r.ackDue && (r.nak == 0 || r.plain.Add(1) != r.nakPSN) {
 		p.BTH.PSN, p.AETH.Syndrome = uint32(r.plain), roce.SyndromeUnlimited
@@ -248,5 +285,7 @@ func (q *QP) afterNak() {
 func (q *QP) dropReplies() {
 	r := &q.resp
 	r.fetches.clear()
+	r.kept.clear()
+	r.answers.drop()
 	r.replies, r.ackDue, r.nak = 0, false, 0
 }

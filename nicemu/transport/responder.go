@@ -10,8 +10,13 @@ import (
 // responder is the receiving side of a queue pair.
 type responder struct {
 	expected    PSN
-	msn         uint32 // messages done, 24 bits (§9.7.7)
-	established bool   // a packet has come
+	msn         uint32   // messages done, 24 bits (§9.7.7)
+	received    uint32   // receive requests completed, 24 bits
+	established bool     // a packet has come
+	early       bool     // the payload of the packet at hand is in memory
+	receiver    Receiver // of RC: what to do with packets out of order
+	kept        *kept    // of IRN: packets out of order
+	answers     *answers // of IRN: to READs and atomics
 
 	// The message under way.
 	message  message
@@ -24,9 +29,10 @@ type responder struct {
 	// What is to be sent.
 	plain   PSN   // the newest SEND or WRITE packet taken
 	ackDue  bool  // plain is to be acknowledged
-	unacked int   // packets since the last ACK
+	foreign bool  // the NAK is for a peer with the other kind of loss recovery
 	nak     uint8 // syndrome of the NAK to send; 0 for none
 	nakPSN  PSN
+	unacked int           // packets since the last ACK
 	fetches ring[fetched] // the newest READs and atomics
 	replies int           // those of them with a response to send
 }
@@ -80,7 +86,11 @@ var shapes = [32]shape{
 // request takes a request packet of a reliable connection (§9.7.4).
 func (q *QP) request(p *roce.Packet) {
 	r := &q.resp
-	switch q.recovery.Arrived(r.expected, psnOf(p)) {
+	if r.answers != nil && r.answers.refused {
+		return
+	}
+	verdict := r.receiver.Arrived(r.expected, psnOf(p))
+	switch verdict {
 	case Duplicate:
 		q.counters.DuplicateRequest++
 		q.repeat(p)
@@ -88,12 +98,29 @@ func (q *QP) request(p *roce.Packet) {
 	case Drop:
 		q.counters.OutOfSequence++
 		return
+	case Keep, Hold:
+		q.keep(p, verdict == Hold)
+		return
 	case DropNak:
 		q.counters.OutOfSequence++
 		r.nak, r.nakPSN = roce.SyndromeSequence, r.expected
 		return
 	}
 	r.nak = 0 // a NAK that has not been sent is out of date
+	if r.kept.empty() {
+		q.perform(p)
+		return
+	}
+	if s := r.kept.find(r.expected); s != nil {
+		r.kept.remove(s) // there was no receive request for it
+	}
+	q.perform(p)
+	q.replay()
+}
+
+// perform does what a packet asks for whose turn has come.
+func (q *QP) perform(p *roce.Packet) {
+	r := &q.resp
 	switch operation := p.BTH.Opcode.Operation(); {
 	case shapes[operation].kind != none:
 		q.take(p, shapes[operation])
@@ -115,7 +142,7 @@ func (q *QP) take(p *roce.Packet, s shape) {
 	case noReceive:
 		q.counters.OutOfBuffer++
 		r.nak, r.nakPSN = roce.SyndromeRNR|q.attr.MinRNRTimer, r.expected
-		q.recovery.Postponed()
+		r.receiver.Postponed()
 		return
 	case badRequest:
 		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
@@ -152,6 +179,8 @@ func (q *QP) place(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	switch {
 	case s.first != (r.message == none), !s.first && s.kind != r.message: // §9.7.4.1
 		return badRequest, memory.OK
+	case q.keeps() && !q.follows(p, s): // what it says of its place is not where it is
+		return badRequest, memory.OK
 	case !s.last && p.Length != mtu, p.Length > mtu, s.last && !s.first && p.Length == 0: // §9.7.4.1
 		return badRequest, memory.OK
 	}
@@ -174,9 +203,9 @@ func (q *QP) placeSend(p *roce.Packet, s shape) (outcome, memory.Fault) {
 		return tooLong, memory.OK
 	}
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
-		return q.config.Memory.Scatter(r.recv.SGL, uint32(at), n, data)
+		return q.scatterAround(psnOf(p), r.recv.SGL, uint32(at), n, data)
 	}
-	if f := q.chunks.put(uint64(r.placed), n, p.Payload, s.last, store); f != memory.OK {
+	if f := q.put(uint64(r.placed), n, p.Payload, s.last, store); f != memory.OK {
 		return badList, f
 	}
 	q.counters.PayloadReceived += uint64(n)
@@ -211,9 +240,9 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	store := func(at uint64, n uint32, data []byte) memory.Fault {
 		here := into
 		here.VA, here.Length = at, n
-		return q.config.Memory.Store(here, data)
+		return q.storeAround(psnOf(p), here, data)
 	}
-	if f := q.chunks.put(into.VA, n, p.Payload, s.last, store); f != memory.OK {
+	if f := q.put(into.VA, n, p.Payload, s.last, store); f != memory.OK {
 		return noAccess, f
 	}
 	if s.first {
@@ -226,6 +255,28 @@ func (q *QP) placeWrite(p *roce.Packet, s shape) (outcome, memory.Fault) {
 	q.counters.PayloadReceived += uint64(n)
 	r.placed += n
 	return fine, memory.OK
+}
+
+// follows tells whether a packet of IRN says of itself what the packets in front of it
+// say.
+func (q *QP) follows(p *roce.Packet, s shape) bool {
+	r := &q.resp
+	if s.kind == sending {
+		placed := uint32(0)
+		if !s.first {
+			placed = r.placed
+		}
+		return p.Send.Receive == r.received && p.Send.Packet<<q.mtuShift == placed
+	}
+	return s.first || p.RETH == roce.RETH{VA: r.into.VA, RKey: r.into.Key, Length: r.into.Length}
+}
+
+// put stores n bytes that have come, if they are not stored yet.
+func (q *QP) put(at uint64, n uint32, data []byte, last bool, store storer) memory.Fault {
+	if q.resp.early {
+		return memory.OK
+	}
+	return q.chunks.put(at, n, data, last, store)
 }
 
 // takeReceive makes sure that a receive request is at hand.
@@ -277,6 +328,7 @@ func (q *QP) finish(p *roce.Packet, s shape) {
 func (q *QP) received(c cq.Completion, solicited bool) {
 	r := &q.resp
 	r.taken = false
+	r.received = (r.received + 1) & roce.PSNMask
 	c.ID, c.QP = r.recv.ID, q.config.Number
 	q.config.RecvCQ.Complete(c, solicited)
 }
@@ -297,7 +349,7 @@ func (q *QP) receiveError(s cq.Status) {
 // what is expected and goes to the error state. Responses in front of the NAK are
 // still sent (§9.9.3, class C).
 func (q *QP) refuse(syndrome uint8, s cq.Status, e qp.Event) {
-	q.refuseAt(q.resp.expected, syndrome, s, e)
+	q.refuseAt(refusal{q.resp.expected, syndrome, s, e})
 }
 
 // die ends a connection whose program has ended: the peer hears nothing more, as of
@@ -313,21 +365,50 @@ func (q *QP) deny(psn PSN, f memory.Fault) {
 		q.die()
 		return
 	}
-	if s := f.Status(memory.Remote); s == cq.RemAccessErr {
-		q.refuseAt(psn, roce.SyndromeRemoteAccess, s, qp.QPAccessErr)
-	} else {
-		q.refuseAt(psn, roce.SyndromeInvalidRequest, s, qp.QPReqErr)
-	}
+	q.refuseAt(denial(psn, f))
 }
 
-func (q *QP) refuseAt(psn PSN, syndrome uint8, s cq.Status, e qp.Event) {
-	if syndrome == roce.SyndromeRemoteAccess {
+// denial is the refusal for a fault of memory.
+func denial(psn PSN, f memory.Fault) refusal {
+	if s := f.Status(memory.Remote); s != cq.RemAccessErr {
+		return refusal{psn, roce.SyndromeInvalidRequest, s, qp.QPReqErr}
+	}
+	return refusal{psn, roce.SyndromeRemoteAccess, cq.RemAccessErr, qp.QPAccessErr}
+}
+
+func (q *QP) refuseAt(r refusal) {
+	if a := q.resp.answers; a.waiting() {
+		a.refuseLater(a.free, r)
+		return
+	}
+	q.refuseNow(r)
+}
+
+func (q *QP) refuseNow(r refusal) {
+	if r.syndrome == roce.SyndromeRemoteAccess {
 		q.counters.RespRemoteAccessErrors++
 	}
-	q.receiveError(s)
-	q.event(e)
+	q.receiveError(r.status)
+	q.event(r.event)
 	q.toError()
-	q.resp.nak, q.resp.nakPSN = syndrome, psn
+	q.resp.answers.drop()
+	q.resp.nak, q.resp.nakPSN = r.syndrome, r.psn
+}
+
+// foreign takes a packet of a peer whose loss recovery speaks the other of RC and IRN. A
+// request is refused in its own opcodes, so that the peer learns of it at once; a refusal
+// that has come fails what is outstanding.
+func (q *QP) foreign(p *roce.Packet) {
+	q.counters.RecoveryMismatch++
+	operation := p.BTH.Opcode.Operation()
+	switch {
+	case !isResponse(operation) && operation < roce.Nack:
+		q.resp.foreign = true
+		q.refuseNow(refusal{psnOf(p), roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr})
+	case q.state >= qp.RTS && q.req.una != q.req.next && operation == roce.Ack && p.AETH.Syndrome == roce.SyndromeInvalidRequest:
+		q.counters.ReqRemoteInvalidRequest++
+		q.fail(cq.RemInvReqErr)
+	}
 }
 
 // PostRecv adds a work request to the receive queue. In the error state it is

@@ -15,6 +15,8 @@ import (
 type Memory interface {
 	// Check tells whether the span may be accessed.
 	Check(s memory.Span) memory.Fault
+	// Place tells where the span's bytes are, whatever key leads there.
+	Place(s memory.Span) (memory.Place, memory.Fault)
 	// Load appends the span's bytes to dst.
 	Load(s memory.Span, dst []byte) ([]byte, memory.Fault)
 	// Store writes data, which is as long as the span.
@@ -85,7 +87,8 @@ type Acked struct {
 	Flying  units.Bytes // of those that are sent and not acknowledged now
 	// RTT is the time since PSN was sent, or the READ it belongs to; 0 if there is
 	// no sample, because it was sent twice.
-	RTT units.Time
+	RTT    units.Time
+	Marked bool // a mark came back, in the packet or in a NACK since the last time
 	// Packet is what says so. It is lent.
 	Packet *roce.Packet
 }

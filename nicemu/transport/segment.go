@@ -37,7 +37,7 @@ func position(k, n uint32) int {
 }
 
 func (q *QP) opcode(w *sendWQE, k uint32) roce.Opcode {
-	return q.config.Service.With(operations[w.Op][position(k, w.packets)])
+	return q.wire.With(operations[w.Op][position(k, w.packets)])
 }
 
 // requestBytes is the length of the request packet of a PSN.
@@ -69,6 +69,7 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 	p.BTH.AckReq = q.asks(w, psn, last)
 	if w.Op.fetches() {
 		q.ask(w, k, p)
+		p.Selective.PSN = uint32(w.answer)
 		return memory.OK
 	}
 	if last {
@@ -80,13 +81,16 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 			p.IETH.RKey = w.RKey
 		}
 	}
-	if k == 0 && w.Op.write() {
+	offset, n := k<<q.mtuShift, q.piece(w.length, k)
+	switch {
+	case q.keeps():
+		q.locateForPeer(w, k, p)
+	case k == 0 && w.Op.write():
 		p.RETH = roce.RETH{VA: w.RemoteVA, RKey: w.RKey, Length: w.length}
 	}
 	if q.config.Service == roce.UD {
 		q.address(w, p)
 	}
-	offset, n := k<<q.mtuShift, q.piece(w.length, k)
 	p.Length = int(n)
 	if len(w.Inline) > 0 {
 		p.Payload = append(p.Payload, w.Inline[offset:offset+n]...)
@@ -97,6 +101,20 @@ func (q *QP) segment(w *sendWQE, psn PSN, p *roce.Packet) (f memory.Fault) {
 	}
 	p.Payload, f = q.chunks.send(p.Payload, w.first, w.length, offset, n, load)
 	return f
+}
+
+// locateForPeer says where the payload of the k-th packet of a message belongs, whatever
+// else has come. Packets behind a message with invalidate wait for it there, whose
+// key may be theirs, and those behind an atomic, which is to find what is older.
+func (q *QP) locateForPeer(w *sendWQE, k uint32, p *roce.Packet) {
+	if w.Op.write() {
+		offset := k << q.mtuShift
+		p.RETH = roce.RETH{VA: w.RemoteVA + uint64(offset), RKey: w.RKey, Length: w.length - offset}
+	} else {
+		p.Send = roce.SendETH{Receive: w.receive, Packet: k}
+	}
+	b := q.req.brought
+	p.BTH.MigReq = b.barred && !b.barrier.Before(q.req.una)
 }
 
 // ask fills in what a READ or atomic asks for.
@@ -111,11 +129,11 @@ func (q *QP) ask(w *sendWQE, k uint32, p *roce.Packet) {
 
 // asks tells whether a packet asks for an acknowledgement: the end of a message
 // does, and so do packets at regular distances (§9.7.3). rdma_rxe sets AckReq in
-// packets of UC and UD too, where it means nothing.
+// packets of UC and UD too, where it means nothing. With IRN all do.
 func (q *QP) asks(w *sendWQE, psn PSN, last bool) bool {
 	if q.config.Service != roce.RC {
 		return false
 	}
 	every := q.config.AskEvery
-	return last || w.Op.fetches() || every > 0 && int(psn)%every == 0
+	return last || q.keeps() || w.Op.fetches() || every > 0 && int(psn)%every == 0
 }

@@ -18,7 +18,30 @@ type Status struct {
 	Expected PSN    // the PSN that comes next; of UD meaningless
 	MSN      uint32 // messages done, 24 bits
 	Receives int    // posted to its own receive queue and not begun
-	Replying int    // READs and atomics whose response is not sent whole
+	Replying int    // READs and atomics whose response is not sent whole; with IRN, not acknowledged whole
+
+	Bitmaps Bitmaps // of its loss recovery, if it has some
+}
+
+// Bitmaps are what a loss recovery that keeps packets costs a NIC: as many bitmaps of so
+// many bits for each queue pair (§6.1 of the paper on IRN).
+type Bitmaps struct {
+	Count, Bits int
+	Kept        int // packets that are out of order now and kept
+}
+
+// Bytes is the size of all of them.
+func (b Bitmaps) Bytes() int { return b.Count * b.Bits / 8 }
+
+// bitmaps gives those of a loss recovery that says so.
+func (q *QP) bitmaps() (b Bitmaps) {
+	r, ok := q.req.sender.(interface{ Bitmaps() (count, bits int) })
+	if !ok {
+		return b
+	}
+	b.Count, b.Bits = r.Bitmaps()
+	b.Kept = q.resp.kept.n + q.req.brought.kept.n
+	return b
 }
 
 // Busy tells whether the queue pair has work requests that are not completed, or
@@ -32,5 +55,6 @@ func (q *QP) Status() Status {
 		Window: r.window(), Posted: r.queue.n, Flying: r.flying, Fetching: r.fetches, Retries: r.retries, RNRRetries: r.rnrTries,
 		AckDeadline: q.ackDeadline(), RNRDeadline: r.rnrTimer,
 		Expected: q.resp.expected, MSN: q.resp.msn, Receives: q.receives.n, Replying: q.resp.replies,
+		Bitmaps: q.bitmaps(),
 	}
 }

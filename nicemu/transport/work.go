@@ -68,6 +68,7 @@ type SendWR struct {
 	ID    uint64
 	Op    Op
 	Flags Flags
+	Imm   uint32
 
 	// SGL is where bytes come from or, for READ and atomics, go to. If Inline
 	// is not empty, its bytes are sent instead. Local operations have no use for
@@ -76,10 +77,9 @@ type SendWR struct {
 	Inline []byte
 
 	RemoteVA uint64 // of WRITE, READ and atomics
-	RKey     uint32 // likewise; of SendInvalidate and LocalInvalidate the key to invalidate
-	Imm      uint32
 	Compare  uint64 // of CompareSwap
 	Swap     uint64 // of CompareSwap; of FetchAdd what is added
+	RKey     uint32 // as RemoteVA; of SendInvalidate and LocalInvalidate the key to invalidate
 
 	// Of UD: where to, as the NIC knows it (an address handle), which queue pair
 	// there, and its key. If the highest bit of QKey is set, the queue pair's own
@@ -94,7 +94,8 @@ type SendWR struct {
 }
 
 // Why a work request is not taken. Each wraps the errno that ibv_post_send(3) and
-// ibv_post_recv(3) return: ENOMEM for a full queue, otherwise EINVAL. A list with
+// ibv_post_recv(3) return: ENOMEM for a full queue,
+// otherwise EINVAL. A list with
 // too many elements is memory.CheckCount's error.
 var (
 	ErrQueueFull = fmt.Errorf("%w: the queue is full: wait for completions before posting more", syscall.ENOMEM)
@@ -111,5 +112,7 @@ type sendWQE struct {
 	length  uint32 // of the message
 	packets uint32 // PSNs that it takes; 0 for local operations
 	first   PSN
+	receive uint32    // of a message that takes a receive request: its number
+	answer  PSN       // with IRN: of the first packet of the response, or of that of the next
 	fault   cq.Status // found before it could be sent, or when it was done here
 }

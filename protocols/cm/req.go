@@ -17,6 +17,11 @@ const (
 	TransportExtended
 )
 
+// ExtendedIRN is the ExtendedTransport of a reliable connection with IRN (roce.SelETH). The
+// specification has no number for it: this one it does not use, so who does not know IRN
+// refuses the REQ.
+const ExtendedIRN = 7
+
 // REQ asks for a connection (IBTA §12.6.5).
 type REQ struct {
 	LocalID            CommID

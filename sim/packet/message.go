@@ -85,14 +85,13 @@ func (m *MessageProtocol) HeaderLen(version uint8) units.Bytes {
 // for its Flow and Message: the caller fills the body and the addresses in, calls Seal,
 // and sets TOS, SrcPort, Dest and, where a station sends it, Src and Dst.
 func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
-	for len(l.messages) <= m.number {
-		l.messages = append(l.messages, nil)
-	}
-	p := l.messages[m.number]
+	free := l.messagesOf(m)
+	p := free.first
 	if p == nil {
 		p = &Packet{Message: &Message{Protocol: m, Body: m.New()}}
+		free.used = true
 	} else {
-		l.messages[m.number] = p.Next
+		free.pop()
 	}
 	x := p.Message
 	x.From, x.To = netip.Addr{}, netip.Addr{}
@@ -122,13 +121,12 @@ func (p *Packet) Seal() {
 	}
 }
 
-// freeMessage puts a packet with a Message back.
-func (l *Pool) freeMessage(p *Packet) {
-	n := p.Message.Protocol.number
-	for len(l.messages) <= n {
-		l.messages = append(l.messages, nil)
+// messagesOf is where packets of a protocol wait.
+func (l *Pool) messagesOf(m *MessageProtocol) *stack {
+	for len(l.messages) <= m.number {
+		l.messages = append(l.messages, stack{})
 	}
-	p.Next, l.messages[n] = l.messages[n], p
+	return &l.messages[m.number]
 }
 
 // cloneMessage is Clone for a packet with a Message.

@@ -14,14 +14,16 @@ const MaxFrame = largeFrame
 const chunk = 256
 
 // Pool recycles packets so that moving one costs no allocation. It belongs to
-// one engine. A packet goes back to the pool that it came from: where another
-// pool is asked to free it, it waits among that one's strangers to be fetched.
+// one thread. Of the pools of NewPools a packet goes back to the one that it came
+// from: where another is asked to free it, it waits among that one's strangers to
+// be fetched. Pools of NewTradingPools keep what they are asked to free, which is
+// still in the processor's cache, and trade what they have too much of.
 type Pool struct {
-	number uint8
+	number uint8 // the same for all that trade
 
-	bare, small, large *Packet
-	nics               *Packet   // with a RoCE each
-	messages           []*Packet // with a Message each, by protocol
+	bare, small, large stack
+	nics               stack   // with a RoCE each
+	messages           []stack // with a Message each, by protocol
 	live               int
 	strangers          []List // by the number of the pool they came from
 
@@ -44,6 +46,16 @@ func NewPools(n int) []*Pool {
 	return pools
 }
 
+// NewTradingPools gives n pools, one for each worker of a fabric in virtual time.
+// They have no super-packets, which are counted where they come from.
+func NewTradingPools(n int) []*Pool {
+	pools := make([]*Pool, n)
+	for i := range pools {
+		pools[i] = &Pool{strangers: make([]List, 1)}
+	}
+	return pools
+}
+
 // Strangers gives and forgets the packets that l has freed and that came from
 // another pool.
 func (l *Pool) Strangers(from *Pool) List {
@@ -52,31 +64,35 @@ func (l *Pool) Strangers(from *Pool) List {
 	return s
 }
 
-// Live counts the packets taken from l and not yet returned to it.
+// Live counts the packets taken from l and not yet returned to it. Of pools that trade
+// only the sum says something.
 func (l *Pool) Live() int { return l.live }
 
 // New gives a zeroed packet without wire bytes, for modelled traffic.
 func (l *Pool) New() *Packet {
-	if l.bare == nil {
-		ps := make([]Packet, chunk)
-		for i := range ps {
-			ps[i].Next, l.bare = l.bare, &ps[i]
-		}
+	if l.bare.n == 0 {
+		l.growBare()
 	}
-	p := l.bare
-	l.bare = p.Next
+	p := l.bare.pop()
 	*p = Packet{Flow: Real, home: l.number}
 	l.live++
 	return p
 }
 
+func (l *Pool) growBare() {
+	l.bare.used = true
+	ps := make([]Packet, chunk)
+	for i := range ps {
+		l.bare.push(&ps[i])
+	}
+}
+
 // Like gives a copy of a modelled packet, without setting it to zero first.
 func (l *Pool) Like(template *Packet) *Packet {
-	if l.bare == nil {
-		l.Free(l.New())
+	if l.bare.n == 0 {
+		l.growBare()
 	}
-	p := l.bare
-	l.bare = p.Next
+	p := l.bare.pop()
 	*p = *template
 	p.home = l.number
 	l.live++
@@ -90,16 +106,16 @@ func (l *Pool) NewFrame(n int) *Packet {
 	if n > smallFrame {
 		list, size = &l.large, largeFrame
 	}
-	if *list == nil {
+	if list.n == 0 {
+		list.used = true
 		ps := make([]Packet, chunk)
 		mem := make([]byte, chunk*size)
 		for i := range ps {
 			ps[i].Frame = mem[i*size : (i+1)*size : (i+1)*size]
-			ps[i].Next, *list = *list, &ps[i]
+			list.push(&ps[i])
 		}
 	}
-	p := *list
-	*list = p.Next
+	p := list.pop()
 	*p = Packet{Flow: Real, home: l.number, Frame: p.Frame[:n]}
 	l.live++
 	return p
@@ -170,20 +186,22 @@ func (l *Pool) Free(p *Packet) {
 	if s := p.Piece.Of; s != nil {
 		l.Release(s)
 	}
+	l.shelf(p).push(p)
+}
+
+// shelf is where a packet waits to be used again.
+func (l *Pool) shelf(p *Packet) *stack {
 	switch cap(p.Frame) {
-	case 0:
-		if p.Flow == NIC {
-			p.Next, l.nics = l.nics, p
-			return
-		}
-		if p.Flow == Protocol {
-			l.freeMessage(p)
-			return
-		}
-		p.Next, l.bare = l.bare, p
 	case smallFrame:
-		p.Next, l.small = l.small, p
-	default:
-		p.Next, l.large = l.large, p
+		return &l.small
+	case 0:
+		switch p.Flow {
+		case NIC:
+			return &l.nics
+		case Protocol:
+			return l.messagesOf(p.Message.Protocol)
+		}
+		return &l.bare
 	}
+	return &l.large
 }

@@ -11,12 +11,39 @@ import (
 // addresses. Payload is real bytes, or it is empty and Length says how many
 // there are, where only lengths are modelled. Extensions, ICRC and Truncated
 // are not used.
+//
+// Congested fabrics hold a million of them, so what few packets have or many have in
+// common is elsewhere.
 type RoCE struct {
-	From, To netip.Addr // of the version of IP that the packet has
+	*Addresses // of the version of IP that the packet has; never nil
 	roce.Packet
-	// INT is in-band telemetry. It is there if DstPort of the packet is
-	// telemetry.Port, and of undefined content otherwise.
-	INT telemetry.Stack
+	stack *telemetry.Stack // kept when the packet is used again; nil until it has telemetry
+}
+
+// Addresses are the two ends of a NIC's packets. Packets share them, and they do not
+// change.
+type Addresses struct {
+	From, To netip.Addr
+	Back     *Addresses // the other way round
+}
+
+// NewAddresses gives two addresses for the packets between them.
+func NewAddresses(from, to netip.Addr) *Addresses {
+	a := &[2]Addresses{{From: from, To: to}, {From: to, To: from}}
+	a[0].Back, a[1].Back = &a[1], &a[0]
+	return &a[0]
+}
+
+// Nowhere are the addresses of what was not given any.
+var Nowhere = NewAddresses(netip.Addr{}, netip.Addr{})
+
+// Stack gives the memory of a packet's in-band telemetry, of undefined content. Whoever
+// fills it makes telemetry.Port the packet's DstPort.
+func (r *RoCE) Stack() *telemetry.Stack {
+	if r.stack == nil {
+		r.stack = new(telemetry.Stack)
+	}
+	return r.stack
 }
 
 // Telemetry gives the in-band telemetry of a packet; nil if it has none, or is of
@@ -25,24 +52,25 @@ func (p *Packet) Telemetry() *telemetry.Stack {
 	if p.Flow != NIC || p.DstPort != telemetry.Port && !(p.Returned && p.SrcPort == telemetry.Port) {
 		return nil
 	}
-	return &p.RoCE.INT
+	return p.RoCE.stack
 }
 
 // NewRoCE gives a packet of a NIC. It is zeroed but for its RoCE, in which only
 // Payload, which keeps its capacity, and Length are: the caller sets the BTH, the
-// headers that go with its opcode, and the addresses. Of the packet it sets the
+// headers that go with its opcode, and the Addresses. Of the packet it sets the
 // fields that Parse would find, with the Size of the whole frame, and Src and
 // Dst.
 func (l *Pool) NewRoCE() *Packet {
-	if l.nics == nil {
+	if l.nics.n == 0 {
+		l.nics.used = true
 		ps, rs := make([]Packet, chunk), make([]RoCE, chunk)
 		for i := range ps {
+			rs[i].Addresses = Nowhere
 			ps[i].RoCE = &rs[i]
-			ps[i].Next, l.nics = l.nics, &ps[i]
+			l.nics.push(&ps[i])
 		}
 	}
-	p := l.nics
-	l.nics = p.Next
+	p := l.nics.pop()
 	r := p.RoCE
 	r.Payload, r.Length = r.Payload[:0], 0
 	*p = Packet{Flow: NIC, home: l.number, RoCE: r}
@@ -54,9 +82,12 @@ func (l *Pool) NewRoCE() *Packet {
 func (l *Pool) cloneRoCE(p *Packet) *Packet {
 	c := l.NewRoCE()
 	r := c.RoCE
-	payload := append(r.Payload, p.RoCE.Payload...)
+	payload, stack := append(r.Payload, p.RoCE.Payload...), r.stack
 	*r = *p.RoCE
-	r.Payload = payload
+	r.Payload, r.stack = payload, stack
+	if t := p.Telemetry(); t != nil {
+		*r.Stack() = *t
+	}
 	*c = *p
 	c.Next, c.RoCE, c.home = nil, r, l.number
 	return c

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/telemetry"
 	"github.com/weftlab/weft/protocols/wire"
 )
 
@@ -17,12 +18,14 @@ func TestCloneRoCE(t *testing.T) {
 		p.ID, p.TOS, p.Size, p.Next = 7, wire.ECT0, 1000, pools[0].New()
 		p.RoCE.BTH, p.RoCE.RETH.VA, p.RoCE.Length = roce.BTH{Opcode: roce.WriteOnly, PSN: 5}, 0x1000, 3
 		p.RoCE.Payload = append(p.RoCE.Payload, 1, 2, 3)
-		p.RoCE.From, p.RoCE.To = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+		p.RoCE.Addresses = NewAddresses(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"))
+		p.DstPort = telemetry.Port
+		p.RoCE.Stack().Room = 5
 		c := pools[to].Clone(p)
-		p.RoCE.Payload[0], p.RoCE.BTH.PSN = 9, 6
+		p.RoCE.Payload[0], p.RoCE.BTH.PSN, p.RoCE.Stack().Room = 9, 6, 3
 		r := c.RoCE
 		if c.ID != 7 || c.TOS != wire.ECT0 || c.Size != 1000 || c.Next != nil || c.Flow != NIC || r.BTH.PSN != 5 || r.BTH.Opcode != roce.WriteOnly ||
-			r.RETH.VA != 0x1000 || r.Length != 3 || string(r.Payload) != "\x01\x02\x03" || r.From != p.RoCE.From || r.To != p.RoCE.To {
+			r.RETH.VA != 0x1000 || r.Length != 3 || string(r.Payload) != "\x01\x02\x03" || r.From != p.RoCE.From || r.To != p.RoCE.To || c.Telemetry().Room != 5 {
 			t.Errorf("the clone in pool %d is %+v, with %+v", to, c, r)
 		}
 		pools[to].Free(c)

@@ -20,6 +20,7 @@ package buffer
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
@@ -51,10 +52,18 @@ type Buffer struct {
 	size    units.Bytes // math.MaxInt64 without a limit
 	held    units.Bytes
 	in, out pool
-	whole   bool      // one ingress account for a port
-	ingress []ingress // by port and priority, the switch's own packets last
-	egress  []egress  // by port and priority
+	// Most switches have two or three classes, so there are accounts only for those.
+	ingress []ingress // by port and class, the switch's own packets last
+	egress  []egress  // by port and class
+	classes int       // that there are: egress accounts of a port
+	inPorts int       // ingress accounts of a port: as many, or one
+	place   places    // of a class among the egress accounts of a port and the switch's own
+	inPlace places    // and among the ingress accounts of a port
 }
+
+// places are the numbers of the accounts of each priority among those of a port.
+// Priorities without a class have that of the lowest.
+type places [class.Count]uint8
 
 // pool is the shared part of the memory in one view.
 type pool struct{ size, used units.Bytes }
@@ -125,34 +134,52 @@ func (a *Approach) note(now units.Time, used, limit units.Bytes) {
 // New makes the memory of a switch. The sum of reserves and headrooms must fit
 // into it.
 func New(c Config) *Buffer {
-	b := &Buffer{size: c.Size, whole: c.Pause != nil, ingress: make([]ingress, (len(c.Ports)+1)*class.Count), egress: make([]egress, len(c.Ports)*class.Count)}
+	b := &Buffer{size: c.Size}
 	if b.size == 0 {
 		b.size = math.MaxInt64
 	}
 	b.in.size, b.out.size = b.size, b.size
+	b.place, b.classes = placesOf(c.Ports)
+	b.inPlace, b.inPorts = b.place, b.classes
+	if c.Pause != nil {
+		b.inPlace, b.inPorts = places{}, 1
+	}
+	b.ingress = make([]ingress, len(c.Ports)*b.inPorts+b.classes)
+	b.egress = make([]egress, len(c.Ports)*b.classes)
 	for i, p := range c.Ports {
 		for _, k := range p.Classes {
-			j := i*class.Count + int(k.Priority)
-			b.egress[j] = egress{reserve: k.Reserve, limit: threshold{beyond(k.Limit, k.Reserve), k.Alpha}}
+			*b.queue(i, k.Priority) = egress{reserve: k.Reserve, limit: threshold{beyond(k.Limit, k.Reserve), k.Alpha}}
 			b.out.size -= k.Reserve
-			b.ingress[j] = ingress{reserve: k.Ingress.Reserve, limit: threshold{k.Ingress.Limit, k.Ingress.Alpha}}
+			a := b.account(uint16(i), k.Priority)
+			a.reserve += k.Ingress.Reserve // global PAUSE has one account for all classes
+			a.limit = threshold{k.Ingress.Limit, k.Ingress.Alpha}
 			if k.PFC != nil {
-				b.ingress[j].guard(k.PFC, p.Headroom[k.Priority])
+				a.guard(k.PFC, p.Headroom[k.Priority])
 			}
 		}
 		if c.Pause != nil {
-			a := &b.ingress[i*class.Count]
-			for _, k := range p.Classes[1:] {
-				a.reserve += k.Ingress.Reserve
-			}
-			a.guard(c.Pause, p.Headroom[0])
-			clear(b.ingress[i*class.Count+1 : (i+1)*class.Count])
+			b.account(uint16(i), 0).guard(c.Pause, p.Headroom[0])
 		}
 	}
 	for i := range b.ingress {
 		b.in.size -= b.ingress[i].reserve + b.ingress[i].most
 	}
 	return b
+}
+
+// placesOf gives the places of the classes that the ports have, and how many there are.
+func placesOf(ports []Port) (at places, n int) {
+	var used uint8
+	for _, p := range ports {
+		for _, k := range p.Classes {
+			used |= 1 << k.Priority
+		}
+	}
+	for m := used; m != 0; m &= m - 1 {
+		at[bits.TrailingZeros8(m)] = uint8(n)
+		n++
+	}
+	return at, max(n, 1)
 }
 
 // beyond is the static threshold of the shared part of a queue that may be limit
@@ -172,15 +199,14 @@ func (a *ingress) guard(c *pfc.Config, headroom units.Bytes) {
 // account is the ingress account of a port and priority.
 func (b *Buffer) account(in uint16, prio uint8) *ingress {
 	if in == Own {
-		return &b.ingress[len(b.ingress)-class.Count+int(prio)]
+		return &b.ingress[len(b.ingress)-b.classes+int(b.place[prio])]
 	}
-	if b.whole {
-		prio = 0
-	}
-	return &b.ingress[int(in)*class.Count+int(prio)]
+	return &b.ingress[int(in)*b.inPorts+int(b.inPlace[prio])]
 }
 
-func (b *Buffer) queue(out int, prio uint8) *egress { return &b.egress[out*class.Count+int(prio)] }
+func (b *Buffer) queue(out int, prio uint8) *egress {
+	return &b.egress[out*b.classes+int(b.place[prio])]
+}
 
 // shared is the part of n bytes that does not fit into a reserve.
 func shared(n, reserve units.Bytes) units.Bytes { return max(n-reserve, 0) }

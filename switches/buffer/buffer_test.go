@@ -21,16 +21,16 @@ type waiting struct {
 	size units.Bytes
 }
 
-// drawClasses makes classes with priorities 0 to n-1 and random settings.
-func drawClasses(t *rapid.T, n int, lossless bool) (list []class.Class, headroom [class.Count]units.Bytes) {
+// drawClasses makes classes with these priorities and random settings.
+func drawClasses(t *rapid.T, prios []uint8, lossless bool) (list []class.Class, headroom [class.Count]units.Bytes) {
 	size := func(what string, most int) units.Bytes {
 		return units.Bytes(rapid.SampledFrom([]int{0, 0, most / 3, most}).Draw(t, what))
 	}
 	alpha := func(what string) float64 {
 		return rapid.SampledFrom([]float64{0, 1. / 8, 1, 4}).Draw(t, what)
 	}
-	for i := range n {
-		k := class.Class{Name: fmt.Sprint(i), Priority: uint8(i), Reserve: size("egress reserve", 3000), Limit: size("limit", 20_000), Alpha: alpha("alpha")}
+	for _, prio := range prios {
+		k := class.Class{Name: fmt.Sprint(prio), Priority: prio, Reserve: size("egress reserve", 3000), Limit: size("limit", 20_000), Alpha: alpha("alpha")}
 		k.Ingress = class.Ingress{Reserve: size("ingress reserve", 3000), Limit: size("ingress limit", 20_000), Alpha: alpha("ingress alpha")}
 		if lossless && rapid.Bool().Draw(t, "lossless") {
 			k.Limit, k.Alpha = 0, 0
@@ -38,7 +38,7 @@ func drawClasses(t *rapid.T, n int, lossless bool) (list []class.Class, headroom
 			if k.PFC.Alpha = alpha("xoff alpha"); k.PFC.Alpha == 0 {
 				k.PFC.Xoff = 1 + size("xoff", 20_000)
 			}
-			headroom[i] = size("headroom", 10_000)
+			headroom[prio] = size("headroom", 10_000)
 		}
 		list = append(list, k)
 	}
@@ -50,14 +50,15 @@ func drawClasses(t *rapid.T, n int, lossless bool) (list []class.Class, headroom
 // is held in the end.
 func TestEveryByteIsInOneAccount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ports, classes := rapid.IntRange(1, 4).Draw(t, "ports"), rapid.IntRange(1, class.Count).Draw(t, "classes")
+		ports := rapid.IntRange(1, 4).Draw(t, "ports")
+		prios := rapid.SliceOfNDistinct(rapid.Uint8Range(0, class.Count-1), 1, class.Count, rapid.ID[uint8]).Draw(t, "priorities")
 		c := Config{Size: 600 * units.KB}
 		whole := rapid.Bool().Draw(t, "global PAUSE")
 		if whole {
 			c.Pause = &pfc.Config{Xoff: 9000, Offset: 2000}
 		}
 		for range ports {
-			list, headroom := drawClasses(t, classes, !whole)
+			list, headroom := drawClasses(t, prios, !whole)
 			if whole {
 				headroom[0] = 5000
 			}
@@ -81,7 +82,7 @@ func TestEveryByteIsInOneAccount(t *testing.T) {
 			} else {
 				w := waiting{
 					in: uint16(rapid.IntRange(0, ports).Draw(t, "in")), out: rapid.IntRange(0, ports-1).Draw(t, "out"),
-					prio: uint8(rapid.IntRange(0, classes-1).Draw(t, "prio")), size: units.Bytes(rapid.IntRange(60, 9000).Draw(t, "size")),
+					prio: rapid.SampledFrom(prios).Draw(t, "prio"), size: units.Bytes(rapid.IntRange(60, 9000).Draw(t, "size")),
 				}
 				if int(w.in) == ports {
 					w.in = Own
@@ -102,14 +103,14 @@ func TestEveryByteIsInOneAccount(t *testing.T) {
 					}
 				}
 			}
-			check(t, b, c, held, whole)
+			check(t, b, c, prios, held, whole)
 		}
 		for _, w := range held {
 			if b.Remove(w.in, w.out, w.prio, w.size) {
 				delete(asked, pauseKey(whole, w))
 			}
 		}
-		check(t, b, c, nil, whole)
+		check(t, b, c, prios, nil, whole)
 		if len(asked) > 0 {
 			t.Fatalf("the memory is empty and pauses last: %v", asked)
 		}
@@ -124,7 +125,7 @@ func pauseKey(whole bool, w waiting) [2]int {
 }
 
 // check compares the accounts with the list of what is held.
-func check(t *rapid.T, b *Buffer, c Config, held []waiting, whole bool) {
+func check(t *rapid.T, b *Buffer, c Config, prios []uint8, held []waiting, whole bool) {
 	var all, in, out units.Bytes
 	byIn, byOut := map[[2]int]units.Bytes{}, map[[2]int]units.Bytes{}
 	for _, w := range held {
@@ -137,8 +138,8 @@ func check(t *rapid.T, b *Buffer, c Config, held []waiting, whole bool) {
 		if i == len(c.Ports) {
 			port = Own
 		}
-		for prio := range uint8(class.Count) {
-			if whole && prio > 0 && port != Own {
+		for i, prio := range prios {
+			if whole && i > 0 && port != Own {
 				continue
 			}
 			a := b.Ingress(port, prio)
@@ -163,7 +164,7 @@ func check(t *rapid.T, b *Buffer, c Config, held []waiting, whole bool) {
 		t.Fatalf("%d bytes are held, the ingress accounts have %d", all, in)
 	}
 	for i := range c.Ports {
-		for prio := range uint8(class.Count) {
+		for _, prio := range prios {
 			e := b.Egress(i, prio)
 			if e.Reserve+e.Shared != byOut[[2]int{i, int(prio)}] || e.Reserve > e.ReserveSize {
 				t.Fatalf("queue %d.%d: %d bytes wait, the account is %+v", i, prio, byOut[[2]int{i, int(prio)}], e)
@@ -231,6 +232,32 @@ func TestThresholds(t *testing.T) {
 	}
 	if s := b.Ingress(0, 3).Shared; left != 11 || s != 7000 {
 		t.Fatalf("xon after %d packets with %d in the pool, want 11 and 7000", left, s)
+	}
+}
+
+// TestGlobalPauseKeepsAllReserves: with a global PAUSE a port's account has the reserves
+// of all its classes, also where none has priority 0.
+func TestGlobalPauseKeepsAllReserves(t *testing.T) {
+	for _, prios := range [][2]uint8{{0, 1}, {2, 5}} {
+		b := New(Config{
+			Size:  100_000,
+			Pause: &pfc.Config{Xoff: 9000},
+			Ports: []Port{{
+				Classes: []class.Class{
+					{Priority: prios[0], Ingress: class.Ingress{Reserve: 3000}},
+					{Priority: prios[1], Ingress: class.Ingress{Reserve: 2000}},
+				},
+				Headroom: [class.Count]units.Bytes{8000},
+			}},
+		})
+		for _, prio := range prios {
+			if a := b.Ingress(0, prio); a.ReserveSize != 5000 || a.HeadroomSize != 8000 || !a.Lossless {
+				t.Errorf("classes %v: %+v", prios, a)
+			}
+		}
+		if b.in.size != 100_000-5000-8000 {
+			t.Errorf("classes %v share %d bytes", prios, b.in.size)
+		}
 	}
 }
 

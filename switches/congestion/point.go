@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
+	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -66,17 +67,37 @@ type Env struct {
 	// router's own, or one that only says which switch it was (fabric.AgentAddress). At
 	// a host it is the host's.
 	Agent func(version uint8) netip.Addr
-	// Reply makes a message to whoever sent a packet, with its addresses, Dest and MACs;
-	// the point fills in the body, TOS and SrcPort, and sends it. nil if nobody can be
-	// found that has sent the packet: it is of a switch's own, it has no IP and the
-	// protocol has, or the protocol has no IP and routers are in between.
-	Reply func(to *packet.Packet, m *packet.MessageProtocol) *packet.Packet
+	// ReplyTo makes a message to a sender, with its addresses, Dest and MACs; the point
+	// fills in the body, TOS and SrcPort, and sends it. nil if nobody can be found: the
+	// packet was of a switch's own, it has no IP and the protocol has, or the protocol has
+	// no IP and routers are in between.
+	ReplyTo func(to Sender, m *packet.MessageProtocol) *packet.Packet
+	// Ends gives the addresses of a modelled flow, by packet.Packet.Flow, whose packets
+	// have none.
+	Ends func(flow int32) (from, to netip.Addr)
 	// Send forwards a packet of the point's own, taken from Pool or made by Reply, by
 	// its Dest, like one that arrived. It owns the packet from then on. One with a
 	// Message is sealed first; one with a Frame is that frame; a copy of a packet that
 	// came is like that. Anything else cannot be captured: it is dropped and counted,
 	// as is what is to nobody or longer than packet.MaxFrame.
 	Send func(p *packet.Packet)
+}
+
+// Reply makes a message to whoever sent a packet, as ReplyTo does.
+func (e *Env) Reply(to *packet.Packet, m *packet.MessageProtocol) *packet.Packet {
+	return e.ReplyTo(SenderOf(to), m)
+}
+
+// Sender is whoever sent a packet, for a point that answers when the packet is gone.
+type Sender struct {
+	Origin  packet.Endpoint
+	Version uint8      // of IP, 0 when the packet has none
+	From    netip.Addr // zero of a modelled flow's packet and of one without IP
+}
+
+// SenderOf gives the sender of a packet.
+func SenderOf(p *packet.Packet) Sender {
+	return Sender{Origin: p.Origin, Version: p.Version, From: p.FlowKey(roce.Port).From}
 }
 
 // ArrivalsOnly is implemented by points that judge packets when they join the

@@ -35,6 +35,10 @@ type Config struct {
 	Watchdog Watchdog
 }
 
+// Configs are the configs of a port by priority, nil for a class without a pause. With
+// global PAUSE every class has that of the port.
+type Configs [8]*Config
+
 // DefaultQuanta is the longest pause that a frame can ask for: an xon ends it
 // before.
 const DefaultQuanta = 65535

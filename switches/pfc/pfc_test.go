@@ -27,7 +27,7 @@ func TestPauseTime(t *testing.T) {
 
 // TestSenderTranscript: two classes of one port, with pauses that overlap.
 func TestSenderTranscript(t *testing.T) {
-	s := NewSender(false, [8]Config{3: {Quanta: 100}, 5: {Quanta: 200, Refresh: 2 * us}}) // 5.12 us, asked for again after 2.56
+	s := NewSender(false, &Configs{3: {Quanta: 100}, 5: {Quanta: 200, Refresh: 2 * us}}) // 5.12 us, asked for again after 2.56
 	if s.Due() != units.Never {
 		t.Fatalf("due at %v before anything", s.Due())
 	}
@@ -59,7 +59,7 @@ func TestSenderTranscript(t *testing.T) {
 
 // TestReceiverTranscript: a pause, its extension, its expiry.
 func TestReceiverTranscript(t *testing.T) {
-	r := NewReceiver([8]Watchdog{})
+	r := NewReceiver(&Configs{})
 	frame := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 100}} // 5.12 us
 	r.Frame(0, &frame, rate, 0)
 	if r.Blocked() != 8 || r.Due() != 5_120_000 {
@@ -86,7 +86,7 @@ func TestReceiverTranscript(t *testing.T) {
 // TestWatchdogOnlyBitesTheStuck: a paused class without packets is left alone,
 // and one that gets on between its pauses as well.
 func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
-	r := NewReceiver([8]Watchdog{3: {Detect: 10 * us, Restore: 5 * us}})
+	r := NewReceiver(&Configs{3: {Watchdog: Watchdog{Detect: 10 * us, Restore: 5 * us}}})
 	pause := wire.Pause{Classes: 8, Quanta: [8]uint16{3: 65535}}
 	r.Frame(0, &pause, rate, 0)
 	if bitten, _ := r.Expire(50 * us); bitten != 0 {
@@ -125,11 +125,11 @@ func TestWatchdogOnlyBitesTheStuck(t *testing.T) {
 // sender without delay is paused in exactly the classes that it asks for.
 func TestSenderKeepsReceiverPaused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var config [8]Config
-		for i := range config {
-			config[i].Quanta = uint16(rapid.IntRange(1, 65535).Draw(t, "quanta"))
+		var configs Configs
+		for i := range configs {
+			configs[i] = &Config{Quanta: uint16(rapid.IntRange(1, 65535).Draw(t, "quanta"))}
 		}
-		s, r := NewSender(false, config), NewReceiver([8]Watchdog{})
+		s, r := NewSender(false, &configs), NewReceiver(&configs)
 		var now units.Time
 		var sum [8]units.Time
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {

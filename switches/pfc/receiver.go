@@ -11,15 +11,21 @@ import (
 // What is being sent when a frame comes is sent to its end (IEEE 802.1Q
 // §36.1.3); the time that the standard allows for reacting is not used.
 type Receiver struct {
-	dogs    [8]Watchdog // by priority
-	paused  uint8       // classes, a bit each
-	stormed uint8       // classes whose pause the watchdog has ended
-	stuck   uint8       // paused classes with packets that wait
-	until   [8]units.Time
-	since   [8]units.Time // paused
-	stuckAt [8]units.Time // since when nothing could be sent
-	quiet   [8]units.Time // since when it has not been paused
-	got     [8]Got
+	configs *Configs
+	paused  uint8     // classes, a bit each
+	stormed uint8     // classes whose pause the watchdog has ended
+	stuck   uint8     // paused classes with packets that wait
+	pauses  [8]*pause // by priority; nil for a class that no frame has spoken of
+}
+
+// pause is what the peer has asked for of one class. Most ports are never paused, so it
+// is made when that begins.
+type pause struct {
+	until   units.Time
+	since   units.Time // paused
+	stuckAt units.Time // since when nothing could be sent
+	quiet   units.Time // since when it has not been paused
+	got     Got
 }
 
 // Got is what a Receiver has been through with one class.
@@ -32,8 +38,16 @@ type Got struct {
 	Storms  uint64     // times that the watchdog stepped in
 }
 
-// NewReceiver makes the receiver of a port, with a watchdog for each class.
-func NewReceiver(dogs [8]Watchdog) *Receiver { return &Receiver{dogs: dogs} }
+// NewReceiver makes the receiver of a port. Of the configs it needs the watchdogs.
+func NewReceiver(c *Configs) *Receiver { return &Receiver{configs: c} }
+
+// dog is the watchdog of a class.
+func (r *Receiver) dog(prio int) Watchdog {
+	if c := r.configs[prio]; c != nil {
+		return c.Watchdog
+	}
+	return Watchdog{}
+}
 
 // Blocked tells which classes may not be sent now, a bit each.
 func (r *Receiver) Blocked() uint8 { return r.paused &^ r.stormed }
@@ -41,7 +55,7 @@ func (r *Receiver) Blocked() uint8 { return r.paused &^ r.stormed }
 // Dropping tells for which classes the watchdog discards what waits and comes.
 func (r *Receiver) Dropping() (classes uint8) {
 	for m := r.stormed; m != 0; m &= m - 1 {
-		if prio := bits.TrailingZeros8(m); r.dogs[prio].Action == Drop {
+		if prio := bits.TrailingZeros8(m); r.dog(prio).Action == Drop {
 			classes |= 1 << prio
 		}
 	}
@@ -53,16 +67,20 @@ func (r *Receiver) Dropping() (classes uint8) {
 func (r *Receiver) Frame(now units.Time, f *wire.Pause, rate units.Rate, backlog uint8) {
 	for m := f.Classes; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
+		if r.pauses[prio] == nil {
+			r.pauses[prio] = new(pause)
+		}
+		p := r.pauses[prio]
 		if f.Quanta[prio] == 0 {
-			r.got[prio].Resumes++
+			p.got.Resumes++
 			r.resume(now, prio)
 			continue
 		}
-		r.got[prio].Pauses++
-		r.until[prio] = now + PauseTime(f.Quanta[prio], rate)
+		p.got.Pauses++
+		p.until = now + PauseTime(f.Quanta[prio], rate)
 		if r.paused&(1<<prio) == 0 {
 			r.paused |= 1 << prio
-			r.since[prio] = now
+			p.since = now
 		}
 	}
 	r.Backlog(now, backlog)
@@ -72,8 +90,9 @@ func (r *Receiver) resume(now units.Time, prio int) {
 	if r.paused&(1<<prio) != 0 {
 		r.paused &^= 1 << prio
 		r.stuck &^= 1 << prio
-		r.quiet[prio] = now
-		r.got[prio].Time += now - r.since[prio]
+		p := r.pauses[prio]
+		p.quiet = now
+		p.got.Time += now - p.since
 	}
 }
 
@@ -81,7 +100,7 @@ func (r *Receiver) resume(now units.Time, prio int) {
 // changed for a class that is paused.
 func (r *Receiver) Backlog(now units.Time, backlog uint8) {
 	for m := r.paused & backlog &^ r.stuck &^ r.stormed; m != 0; m &= m - 1 {
-		r.stuckAt[bits.TrailingZeros8(m)] = now
+		r.pauses[bits.TrailingZeros8(m)].stuckAt = now
 	}
 	r.stuck = r.paused & backlog &^ r.stormed
 }
@@ -93,16 +112,17 @@ func (r *Receiver) Paused() uint8 { return r.paused }
 func (r *Receiver) Due() units.Time {
 	due := units.Never
 	for m := r.paused; m != 0; m &= m - 1 {
-		due = min(due, r.until[bits.TrailingZeros8(m)])
+		due = min(due, r.pauses[bits.TrailingZeros8(m)].until)
 	}
 	for m := r.stuck; m != 0; m &= m - 1 {
-		if prio := bits.TrailingZeros8(m); r.dogs[prio].Detect > 0 {
-			due = min(due, r.stuckAt[prio]+r.dogs[prio].Detect)
+		prio := bits.TrailingZeros8(m)
+		if d := r.dog(prio).Detect; d > 0 {
+			due = min(due, r.pauses[prio].stuckAt+d)
 		}
 	}
 	for m := r.stormed &^ r.paused; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
-		due = min(due, r.quiet[prio]+r.dogs[prio].Restore)
+		due = min(due, r.pauses[prio].quiet+r.dog(prio).Restore)
 	}
 	return due
 }
@@ -112,22 +132,22 @@ func (r *Receiver) Due() units.Time {
 // which classes a watchdog has stepped in, and for which it lets go.
 func (r *Receiver) Expire(now units.Time) (bitten, released uint8) {
 	for m := r.paused; m != 0; m &= m - 1 {
-		if prio := bits.TrailingZeros8(m); r.until[prio] <= now {
+		if prio := bits.TrailingZeros8(m); r.pauses[prio].until <= now {
 			r.resume(now, prio)
 		}
 	}
 	for m := r.stormed &^ r.paused; m != 0; m &= m - 1 {
-		if prio := bits.TrailingZeros8(m); r.quiet[prio]+r.dogs[prio].Restore <= now {
+		if prio := bits.TrailingZeros8(m); r.pauses[prio].quiet+r.dog(prio).Restore <= now {
 			r.stormed &^= 1 << prio
 			released |= 1 << prio
 		}
 	}
 	for m := r.stuck; m != 0; m &= m - 1 {
 		prio := bits.TrailingZeros8(m)
-		if d := r.dogs[prio].Detect; d > 0 && r.stuckAt[prio]+d <= now {
+		if d := r.dog(prio).Detect; d > 0 && r.pauses[prio].stuckAt+d <= now {
 			r.stormed |= 1 << prio
 			r.stuck &^= 1 << prio
-			r.got[prio].Storms++
+			r.pauses[prio].got.Storms++
 			bitten |= 1 << prio
 		}
 	}
@@ -136,16 +156,23 @@ func (r *Receiver) Expire(now units.Time) (bitten, released uint8) {
 
 // Got tells what has happened to a class up to now.
 func (r *Receiver) Got(now units.Time, prio uint8) Got {
-	g := r.got[prio]
+	p := r.pauses[prio]
+	if p == nil {
+		return Got{}
+	}
+	g := p.got
 	g.Storm = r.stormed&(1<<prio) != 0
 	if r.paused&(1<<prio) != 0 {
 		g.Paused = true
-		g.Time += now - r.since[prio]
+		g.Time += now - p.since
 	}
 	return g
 }
 
 // StuckSince tells since when a class has been paused with packets that wait.
 func (r *Receiver) StuckSince(prio uint8) (since units.Time, stuck bool) {
-	return r.stuckAt[prio], r.stuck&(1<<prio) != 0
+	if r.stuck&(1<<prio) == 0 {
+		return 0, false
+	}
+	return r.pauses[prio].stuckAt, true
 }

@@ -1,6 +1,8 @@
 package pfc
 
 import (
+	"slices"
+
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -9,15 +11,21 @@ import (
 // lasts, because what the peer was told expires.
 type Sender struct {
 	global  bool
-	config  [8]Config // by priority; with global PAUSE the first is for all
-	asking  uint8     // classes
-	since   [8]units.Time
+	asking  uint8      // classes
 	refresh units.Time // when the next frame is due; units.Never while none is
-	time    [8]units.Time
-	pauses  [8]uint64
-	resumes [8]uint64
-	cause   [8]int          // port whose queue was filling when the pause began
-	causes  [8][]units.Time // by port: time of pauses that it caused
+	configs *Configs
+	asked   [8]*asked // by priority; nil for a class that has never been paused
+}
+
+// asked is what has been asked of the peer for one class. Most ports never pause their
+// peer, so it is made when that begins.
+type asked struct {
+	since   units.Time
+	time    units.Time
+	pauses  uint64
+	resumes uint64
+	cause   int          // port whose queue was filling when the pause began
+	causes  []units.Time // by port: time of pauses that it caused
 }
 
 // Sent is what a Sender has done for one class.
@@ -29,10 +37,9 @@ type Sent struct {
 	Causes  []units.Time // by port of the switch: Time of pauses that its queues caused
 }
 
-// NewSender makes the sender of a port. Classes without a pause have a zero
-// Config.
-func NewSender(global bool, config [8]Config) *Sender {
-	return &Sender{global: global, config: config, refresh: units.Never}
+// NewSender makes the sender of a port.
+func NewSender(global bool, c *Configs) *Sender {
+	return &Sender{global: global, configs: c, refresh: units.Never}
 }
 
 // PauseTime is how long quanta last on a link.
@@ -44,21 +51,26 @@ func PauseTime(quanta uint16, rate units.Rate) units.Time {
 // number of the port whose queue the last packet joined.
 func (s *Sender) Xoff(now units.Time, prio uint8, cause int, rate units.Rate) wire.Pause {
 	s.asking |= 1 << prio
-	s.since[prio], s.cause[prio] = now, cause
-	s.pauses[prio]++
+	if s.asked[prio] == nil {
+		s.asked[prio] = new(asked)
+	}
+	a := s.asked[prio]
+	a.since, a.cause = now, cause
+	a.pauses++
 	if next := now + s.gap(prio, rate); next < s.refresh {
 		s.refresh = next
 	}
-	return s.frame(1<<prio, s.config[prio].Quanta)
+	return s.frame(1<<prio, s.configs[prio].Quanta)
 }
 
 // Xon ends a pause of a class and gives the frame to send.
 func (s *Sender) Xon(now units.Time, prio uint8) wire.Pause {
 	s.asking &^= 1 << prio
-	s.resumes[prio]++
-	lasted := now - s.since[prio]
-	s.time[prio] += lasted
-	*s.blame(prio) += lasted
+	a := s.asked[prio]
+	a.resumes++
+	lasted := now - a.since
+	a.time += lasted
+	*a.blame() += lasted
 	if s.asking == 0 {
 		s.refresh = units.Never
 	}
@@ -76,8 +88,8 @@ func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
 		if s.asking&(1<<prio) == 0 {
 			continue
 		}
-		s.pauses[prio]++
-		f.Quanta[prio] = s.config[prio].Quanta
+		s.asked[prio].pauses++
+		f.Quanta[prio] = s.configs[prio].Quanta
 		s.refresh = min(s.refresh, now+s.gap(prio, rate))
 	}
 	return f
@@ -85,7 +97,7 @@ func (s *Sender) Refresh(now units.Time, rate units.Rate) wire.Pause {
 
 // gap is the time between two frames of one pause.
 func (s *Sender) gap(prio uint8, rate units.Rate) units.Time {
-	c := &s.config[prio]
+	c := s.configs[prio]
 	if c.Refresh > 0 {
 		return c.Refresh
 	}
@@ -105,11 +117,11 @@ func (s *Sender) frame(classes uint8, quanta uint16) wire.Pause {
 
 // blame is the sum of the times of pauses of a class that have the cause of
 // the one now.
-func (s *Sender) blame(prio uint8) *units.Time {
-	for len(s.causes[prio]) <= s.cause[prio] {
-		s.causes[prio] = append(s.causes[prio], 0)
+func (a *asked) blame() *units.Time {
+	for len(a.causes) <= a.cause {
+		a.causes = append(a.causes, 0)
 	}
-	return &s.causes[prio][s.cause[prio]]
+	return &a.causes[a.cause]
 }
 
 // Asking tells which classes of the peer are asked to hold off, a bit each.
@@ -117,15 +129,19 @@ func (s *Sender) Asking() uint8 { return s.asking }
 
 // Sent tells what was done for a class up to now.
 func (s *Sender) Sent(now units.Time, prio uint8) Sent {
-	x := Sent{Time: s.time[prio], Pauses: s.pauses[prio], Resumes: s.resumes[prio], Causes: append([]units.Time(nil), s.causes[prio]...)}
+	a := s.asked[prio]
+	if a == nil {
+		return Sent{}
+	}
+	x := Sent{Time: a.time, Pauses: a.pauses, Resumes: a.resumes, Causes: slices.Clone(a.causes)}
 	if s.asking&(1<<prio) != 0 {
 		x.Asking = true
-		lasted := now - s.since[prio]
+		lasted := now - a.since
 		x.Time += lasted
-		for len(x.Causes) <= s.cause[prio] {
+		for len(x.Causes) <= a.cause {
 			x.Causes = append(x.Causes, 0)
 		}
-		x.Causes[s.cause[prio]] += lasted
+		x.Causes[a.cause] += lasted
 	}
 	return x
 }

@@ -6,10 +6,12 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// departure is when a packet that waits begins to leave.
+// departure is when a packet that waits begins to leave. Once it has, the packet
+// is no longer the port's.
 type departure struct {
-	start units.Time
-	size  units.Bytes
+	start  units.Time
+	size   units.Bytes
+	packet *packet.Packet
 }
 
 // departures is a ring of them in order, as many as wait.
@@ -34,7 +36,7 @@ func (d *departures) at(i uint32) departure { return d.ring[i&uint32(len(d.ring)
 
 func (d *departures) push(x departure) {
 	if d.len() == len(d.ring) {
-		grown := make([]departure, max(16, 2*len(d.ring)))
+		grown := make([]departure, max(4, 2*len(d.ring)))
 		n := uint32(0)
 		for i := d.head; i != d.tail; i++ {
 			grown[n] = d.at(i)
@@ -72,7 +74,7 @@ func (p *Port) sendAhead(now units.Time, k *packet.Packet) bool {
 	tx := p.txTime(k)
 	start := max(now, p.freeAt)
 	if start > now {
-		p.promised.push(departure{start, k.Size})
+		p.promised.push(departure{start, k.Size, k})
 		p.bytes += k.Size
 		p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
 		p.counters.area.add(k.Size, start-now)
@@ -99,13 +101,19 @@ func (p *Port) stopAhead(now units.Time) {
 	}
 	p.freeAt = p.promised.at(p.promised.head).start
 	p.unwait(&p.counters, now)
-	k := p.link.Recall(n)
-	p.list.first, p.list.packets = k, n
-	for ; k != nil; k = k.Next {
-		at := p.promised.pop().start
+	p.link.Recall(n)
+	p.list.first, p.list.last, p.list.packets = nil, nil, n
+	for p.promised.len() > 0 {
+		d := p.promised.pop()
+		k := d.packet
 		p.tx.packets--
 		p.tx.bytes -= uint64(k.Size)
-		p.trace.remove(at, k, k.Fate)
+		p.trace.remove(d.start, k, k.Fate)
+		if k.Next = nil; p.list.last == nil {
+			p.list.first = k
+		} else {
+			p.list.last.Next = k
+		}
 		p.list.last = k
 	}
 	p.list.timer.Arm(p.freeAt)

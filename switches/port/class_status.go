@@ -35,37 +35,41 @@ type ClassCounters struct {
 
 // Classes gives the classes of a port by rising priority, nil for a plain one.
 func (p *Port) Classes(now units.Time) []ClassCounters {
-	c := p.classes
-	if c == nil {
+	if p.classes == nil {
 		return nil
 	}
-	var out []ClassCounters
-	for i := range c.settings {
-		s := &c.settings[i]
-		q := &c.queue[s.Priority]
-		limit := c.Buffer.Limit(p.Index, s.Priority)
-		if limit == math.MaxInt64 {
-			limit = 0
-		}
-		held := q.area
-		held.add(q.bytes, now-q.since)
-		out = append(out, ClassCounters{
-			Name: s.Name, Priority: s.Priority,
-			QueuePackets: q.count, QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.over(now),
-			TxPackets: q.tx.packets, TxBytes: q.tx.bytes, RxPackets: c.received[s.Priority], Marked: q.marked, Trimmed: q.trimmed, Dropped: q.dropped,
-			Got: c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
-			Ingress: c.Buffer.Ingress(uint16(p.Index), s.Priority), Egress: c.Buffer.Egress(p.Index, s.Priority),
-		})
-		out[len(out)-1].Gauges = p.ClassGauges(now, i, nil)
+	out := make([]ClassCounters, len(p.classes.queues))
+	for i := range out {
+		out[i] = p.Class(now, i)
 	}
 	return out
+}
+
+// Class gives class number i of a port that has classes, by rising priority.
+func (p *Port) Class(now units.Time, i int) ClassCounters {
+	c := p.classes
+	s, q := &c.settings[i], &c.queues[i]
+	limit := c.Buffer.Limit(p.Index, s.Priority)
+	if limit == math.MaxInt64 {
+		limit = 0
+	}
+	held := q.area
+	held.add(q.bytes, now-q.since)
+	return ClassCounters{
+		Name: s.Name, Priority: s.Priority,
+		QueuePackets: q.count, QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.over(now),
+		TxPackets: q.tx.packets, TxBytes: q.tx.bytes, RxPackets: q.received, Marked: q.marked, Trimmed: q.trimmed, Dropped: q.dropped,
+		Gauges: p.ClassGauges(now, i, nil),
+		Got:    c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
+		Ingress: c.Buffer.Ingress(uint16(p.Index), s.Priority), Egress: c.Buffer.Egress(p.Index, s.Priority),
+	}
 }
 
 // sum adds what the classes count to the counts of their port.
 func (c *classes) sum(now units.Time, to *Counters) {
 	to.since = now
-	for m := c.used; m != 0; m &= m - 1 {
-		q := &c.queue[bits.TrailingZeros8(m)]
+	for i := range c.queues {
+		q := &c.queues[i]
 		held := q.area
 		held.add(q.bytes, now-q.since)
 		to.area.join(held)
@@ -74,8 +78,8 @@ func (c *classes) sum(now units.Time, to *Counters) {
 
 // count is how many packets wait, with MAC control frames.
 func (c *classes) count() (n int) {
-	for m := c.used; m != 0; m &= m - 1 {
-		n += c.queue[bits.TrailingZeros8(m)].count
+	for i := range c.queues {
+		n += c.queues[i].count
 	}
 	for k := c.control.First(); k != nil; k = k.Next {
 		n++

@@ -74,16 +74,15 @@ type classes struct {
 	known    uint8                    // classes of which first is right
 	first    [class.Count]units.Bytes // on the wire, of the next packet of each class
 	sched    sched.Scheduler
-	received [class.Count]uint64 // packets that came in, by priority
-	control  packet.List         // MAC control frames: they go before all others and are never paused
-	queue    [class.Count]classQueue
-	used     uint8 // priorities that have a class
-	settings []class.Class
+	control  packet.List // MAC control frames: they go before all others and are never paused
+	// queue has the queue of each priority. Those without a class have that of the lowest.
+	queue    [class.Count]*classQueue
+	queues   []classQueue  // of each class
+	settings []class.Class // likewise
 
 	flow flowControl // in pause.go
 
-	feeder Feeder                   // in feed.go; nil for most ports
-	feeds  [class.Count]units.Bytes // on the wire, of what it has of each class
+	feeder Feeder // in feed.go; nil for most ports
 
 	rand *rand.Rand // of trimming
 	full func(now units.Time, prio uint8, full bool)
@@ -103,6 +102,9 @@ type classQueue struct {
 	high    units.Bytes // who is told when the queue grows beyond it, and
 	low     units.Bytes // falls below it again; 0 is nobody
 
+	feeds units.Bytes // on the wire, of what the feeder has of the class
+
+	received                 uint64 // packets that came in
 	tx                       traffic
 	marked, trimmed, dropped uint64
 	longest                  units.Bytes // since the last sample of a series
@@ -129,12 +131,15 @@ type ClassEnv struct {
 // SetClasses gives the port a queue for each class, in place of its single
 // one. It is called before the run, when all ports of the node are there.
 func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
-	k := &classes{Chassis: c, settings: list, rand: env.Rand}
+	k := &classes{Chassis: c, queues: make([]classQueue, len(list)), settings: list, rand: env.Rand}
+	for i := range k.queue {
+		k.queue[i] = &k.queues[0]
+	}
 	var weights [class.Count]int
-	for _, s := range list {
+	for i, s := range list {
 		weights[s.Priority] = s.Weight
-		k.used |= 1 << s.Priority
-		q := &k.queue[s.Priority]
+		q := &k.queues[i]
+		k.queue[s.Priority] = q
 		q.prio = s.Priority
 		if s.Fair {
 			q.fair = fair.New(fairQuantum)
@@ -158,13 +163,13 @@ func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 // when it has fallen to low again.
 func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, full bool)) {
 	p.classes.full = f
-	for i := range p.classes.queue {
-		p.classes.queue[i].high, p.classes.queue[i].low = high, low
+	for i := range p.classes.queues {
+		p.classes.queues[i].high, p.classes.queues[i].low = high, low
 	}
 }
 
 // Came counts a packet that came in through the port and has been classified.
-func (p *Port) Came(k *packet.Packet) { p.classes.received[k.Prio]++ }
+func (p *Port) Came(k *packet.Packet) { p.classes.queue[k.Prio].received++ }
 
 // settingsOf gives the settings of a class.
 func (c *classes) settingsOf(prio uint8) *class.Class {
@@ -194,7 +199,7 @@ func (p *Port) idle(now units.Time, prio uint8) bool {
 // sendClass takes a packet that is to leave through this port.
 func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 	c := p.classes
-	q := &c.queue[k.Prio]
+	q := c.queue[k.Prio]
 	k.At = now
 	if c.dropping>>k.Prio&1 != 0 {
 		p.dropClass(now, q, k, packet.Watchdog)
@@ -206,7 +211,7 @@ func (p *Port) sendClass(now units.Time, k *packet.Packet) {
 			if k = p.overflow(now, q, k, fate); k == nil {
 				return
 			}
-			q = &c.queue[k.Prio]
+			q = c.queue[k.Prio]
 		}
 	}
 	if q.point != nil {
@@ -338,7 +343,7 @@ func (p *Port) startClasses(now units.Time) {
 			p.startFed(now, uint8(i), shared)
 			continue
 		}
-		q := &c.queue[i]
+		q := c.queue[i]
 		if at := p.whole(q.head()); at > now {
 			p.freeAt = at
 			break

@@ -124,12 +124,9 @@ func act(at units.Time, k *packet.Packet, fate packet.Fate) trace {
 func (p *Port) Trace(now units.Time) uint64 {
 	p.settle(now)
 	t := p.trace
-	if n := p.promised.len(); n > 0 {
-		k := p.link.Last(n)
-		for i := p.promised.head; i != p.promised.tail; i++ {
-			t.remove(p.promised.at(i).start, k, k.Fate)
-			k = k.Next
-		}
+	for i := p.promised.head; i != p.promised.tail; i++ {
+		d := p.promised.at(i)
+		t.remove(d.start, d.packet, d.packet.Fate)
 	}
 	return uint64(t)
 }

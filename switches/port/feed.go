@@ -45,7 +45,7 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 	before := c.ready
 	if size > 0 {
 		c.fed |= bit
-		c.feeds[prio] = packet.OnWire(size)
+		c.queue[prio].feeds = packet.OnWire(size)
 	} else {
 		c.fed &^= bit
 	}
@@ -66,7 +66,7 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 // the queue of its class did not take it.
 func (p *Port) Refuse(now units.Time, k *packet.Packet, why packet.Fate) {
 	k.Fate, k.Depth, k.In = packet.Fine, 0, buffer.Own
-	p.dropClass(now, &p.classes.queue[k.Prio], k, why)
+	p.dropClass(now, p.classes.queue[k.Prio], k, why)
 }
 
 // show notes whether a class has something to send, and that what comes first is
@@ -88,7 +88,7 @@ func (c *classes) look(classes uint8) {
 	for m := classes &^ c.known; m != 0; m &= m - 1 {
 		prio := uint8(bits.TrailingZeros8(m))
 		if c.feedsNext(prio) {
-			c.first[prio] = c.feeds[prio]
+			c.first[prio] = c.queue[prio].feeds
 		} else {
 			c.first[prio] = packet.OnWire(c.queue[prio].head().Size)
 		}
@@ -105,7 +105,7 @@ func (c *classes) feedsNext(prio uint8) bool {
 // the class takes from others, and is charged.
 func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 	c := p.classes
-	q := &c.queue[prio]
+	q := c.queue[prio]
 	// What is sent or fed into this port meanwhile waits.
 	p.freeAt = units.Never
 	k := c.feeder.Next(now, prio)

@@ -522,17 +522,18 @@ func TestFeedDoesNotAllocate(t *testing.T) {
 // checkNext compares what the scheduler goes by with what there is.
 func (r *fedRig) checkNext(t *rapid.T) {
 	c := r.port.classes
-	for i := range c.queue {
-		q, bit := &c.queue[i], uint8(1)<<i
+	for i := range c.queues {
+		q := &c.queues[i]
+		bit := uint8(1) << q.prio
 		var next units.Bytes
 		switch fed := c.fed&bit != 0; {
 		case q.count > 0 && !(fed && c.turn&bit != 0):
 			next = packet.OnWire(q.head().Size)
 		case fed:
-			next = c.feeds[i]
+			next = q.feeds
 		}
-		if c.ready&bit != 0 != (next > 0) || c.known&bit != 0 && c.first[i] != next {
-			t.Fatalf("class %d: ready %08b, %d bytes are next and not %d", i, c.ready, c.first[i], next)
+		if c.ready&bit != 0 != (next > 0) || c.known&bit != 0 && c.first[q.prio] != next {
+			t.Fatalf("class %d: ready %08b, %d bytes are next and not %d", q.prio, c.ready, c.first[q.prio], next)
 		}
 	}
 }

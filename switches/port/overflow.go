@@ -41,7 +41,7 @@ func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate pa
 	p.counters.Trimmed++
 	cut.Prio = c.Map.DSCP[t.DSCP]
 	cut.Fate, cut.Depth = packet.Trimmed, uint32(q.bytes)
-	headers := &c.queue[cut.Prio]
+	headers := c.queue[cut.Prio]
 	switch {
 	case c.dropping>>cut.Prio&1 == 0 && c.Buffer.Fits(cut.In, p.Index, cut.Prio, cut.Size) == packet.Fine:
 		return cut

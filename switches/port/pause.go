@@ -26,21 +26,17 @@ type flowControl struct {
 }
 
 func (f *flowControl) start(p *Port, env ClassEnv) {
-	var dogs [8]pfc.Watchdog
-	var config [8]pfc.Config
+	configs := new(pfc.Configs)
 	for _, s := range p.classes.settings {
-		if s.PFC != nil {
-			dogs[s.Priority], config[s.Priority] = s.PFC.Watchdog, *s.PFC
-		}
+		configs[s.Priority] = s.PFC
 	}
 	if g := p.classes.Pause; g != nil {
-		config[0] = *g
-		for i := range dogs {
-			dogs[i] = g.Watchdog
+		for i := range configs {
+			configs[i] = g
 		}
 	}
 	f.port, f.mac, f.storm, f.paused = p, env.MAC, env.Storm, env.Paused
-	f.rx, f.tx = pfc.NewReceiver(dogs), pfc.NewSender(p.classes.Pause != nil, config)
+	f.rx, f.tx = pfc.NewReceiver(configs), pfc.NewSender(p.classes.Pause != nil, configs)
 	f.timer = env.Engine.NewTimer(f)
 }
 
@@ -181,7 +177,7 @@ func (f *flowControl) Fire(now units.Time) {
 		f.tell(now, bitten, true)
 		f.tell(now, released, false)
 		for m := f.rx.Dropping() &^ p.classes.dropping; m != 0; m &= m - 1 {
-			p.discard(now, &p.classes.queue[bits.TrailingZeros8(m)])
+			p.discard(now, p.classes.queue[bits.TrailingZeros8(m)])
 		}
 		p.permit(now)
 		return

@@ -26,7 +26,7 @@ type ClassSample struct {
 // priority. Like TakeMaxQueue it has one caller. It does not allocate.
 func (p *Port) SampleClass(now units.Time, i int) ClassSample {
 	c := p.classes
-	q := &c.queue[c.settings[i].Priority]
+	q := &c.queues[i]
 	s := ClassSample{
 		Queue: q.bytes, QueueMax: q.longest, TxBytes: q.tx.bytes,
 		Dropped: q.dropped, Marked: q.marked, Trimmed: q.trimmed, Paused: c.flow.rx.Got(now, q.prio).Time,

@@ -111,7 +111,7 @@ func (p *Port) Gauges(now units.Time, values []float64) []float64 {
 // ClassGauges is Gauges of class number i of a port that has classes, by rising priority.
 func (p *Port) ClassGauges(now units.Time, i int, values []float64) []float64 {
 	c := p.classes
-	q := &c.queue[c.settings[i].Priority]
+	q := &c.queues[i]
 	if q.point == nil {
 		return values
 	}

@@ -23,7 +23,7 @@ func TestRoCE(t *testing.T) {
 		p.SrcPort, p.DstPort, p.Src, p.Dst, p.Origin, p.Dest = 1111, 4791, 0xa, 0xb, 4, 9
 		p.RoCE.Length = 1024
 		from, to := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-		p.RoCE.From, p.RoCE.To = from, to
+		p.RoCE.Addresses = packet.NewAddresses(from, to)
 		config := Config{Keep: 24, DSCP: 10, FixLength: c.fix}
 		if got := Cut(pool, p, &config); got != p || !p.Trimmed || p.Size != c.size || p.Whole != c.whole || p.TOS != 10<<2|wire.CE || p.RoCE.Length != 1024 {
 			t.Errorf("%+v: %+v", c, p)

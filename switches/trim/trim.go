@@ -81,7 +81,7 @@ func Return(p *packet.Packet) {
 		p.Src, p.Dst = p.Dst, p.Src
 	}
 	if r := p.RoCE; r != nil {
-		r.From, r.To = r.To, r.From
+		r.Addresses = r.Back
 	}
 	if m := p.Message; m != nil {
 		m.From, m.To = m.To, m.From

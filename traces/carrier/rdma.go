@@ -133,6 +133,7 @@ type taken struct {
 	pair     *pair // that it has now; nil for none
 	number   uint32
 	expected uint32 // PSN of its next packet, unless the pair knows better
+	next     uint32 // of READs with IRN: PSN of the next packet of the flow that came last, while it has no pair
 	first    uint32 // of the flow that came last
 	label    uint16 // of its source port
 	flows    uint16 // that have come, modulo

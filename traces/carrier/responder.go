@@ -17,7 +17,7 @@ import (
 // acknowledgement was lost: it gets an answer and changes nothing.
 func (n *NIC) find(now units.Time, s nicemu.Stray) *nicemu.QP {
 	traffic, from, ok := n.table.parse(s.Number)
-	if op := s.Opcode.Operation(); !ok || op >= roce.ReadFirst && op <= roce.AtomicAck {
+	if op := s.Opcode.Operation(); !ok || op >= roce.ReadFirst && op <= roce.AtomicAck || op == roce.Nack {
 		return nil
 	}
 	i, known := n.taker[s.Number]
@@ -27,8 +27,14 @@ func (n *NIC) find(now units.Time, s nicemu.Stray) *nicemu.QP {
 		n.taker[s.Number] = i
 	}
 	t, settings := &n.taken[i], n.table.traffics[traffic]
+	if settings.Verb == workload.Read && s.Opcode.Service() == roce.IRN {
+		return n.findAnswering(now, i, t, from, &settings, s)
+	}
 	if settings.Verb == workload.Read {
 		return n.findRead(now, i, t, from, &settings, s)
+	}
+	if s.Opcode.Operation() == roce.ReadAck {
+		return nil
 	}
 	if before(s.PSN, t.expected) {
 		if t.pair == nil && !n.restore(now, i, from, &settings, t.expected, s) {
@@ -70,6 +76,29 @@ func (n *NIC) findRead(now units.Time, i int32, t *taken, from int32, settings *
 		at = s.PSN
 	}
 	if !n.restore(now, i, from, settings, at, s) {
+		return nil
+	}
+	return t.pair.q
+}
+
+// findAnswering is findRead with IRN, where the responder itself sends responses again
+// until they are acknowledged: a flow has the same queue pair for as long as there is
+// something to acknowledge.
+func (n *NIC) findAnswering(now units.Time, i int32, t *taken, from int32, settings *RDMA, s nicemu.Stray) *nicemu.QP {
+	label, ack := labelOf(s.SrcPort), s.Opcode.Operation() == roce.ReadAck
+	if label == t.label {
+		switch {
+		case t.pair != nil:
+			return t.pair.q
+		case ack || before(s.PSN, t.next) || !n.restore(now, i, from, settings, t.next, s):
+			return nil
+		}
+		return t.pair.q
+	}
+	if t.pair != nil {
+		_, t.expected = t.pair.q.PSNs()
+	}
+	if ack || before(s.PSN, t.expected) || !n.restore(now, i, from, settings, t.expected, s) {
 		return nil
 	}
 	return t.pair.q
@@ -188,6 +217,7 @@ func (n *NIC) evict(p *pair) {
 	if _, at := p.q.PSNs(); before(t.expected, at) {
 		t.expected = at
 	}
+	t.next = p.q.Expected()
 	t.pair, p.taken = nil, -1
 	p.generation++
 }

@@ -1,5 +1,5 @@
 // Package records is what becomes of flows: a record of each, streamed as flows end, in
-// an order that depends neither on how a fabric is cut into shards nor on who looks, to
+// an order that depends neither on who runs the fabric nor on who looks, to
 // sinks that write files or add up statistics.
 package records
 

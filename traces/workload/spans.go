@@ -4,13 +4,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/weftlab/weft/sim/units"
 )
 
 // fewSpans is how many spans are kept one by one. Labs with thousands of
-// transfers have few messages in each, and a histogram takes 34 KB.
+// transfers have few messages in each.
 const fewSpans = 128
 
 // spans keeps lengths of time: up to fewSpans of them exactly, more of them
@@ -20,7 +18,7 @@ type spans struct {
 	least, most units.Time
 	sum         float64 // ps; an int64 would overflow with a million spans of 10 s
 	few         []units.Time
-	many        *hdrhistogram.Histogram // ns, from 1 ns to 1000 s; nil while few has all
+	many        *histogram // nil while few has all
 }
 
 func (s *spans) add(t units.Time) {
@@ -32,21 +30,16 @@ func (s *spans) add(t units.Time) {
 	s.sum += float64(t)
 	switch {
 	case s.many != nil:
-		s.record(t)
+		s.many.add(int64(t / units.Nanosecond))
 	case len(s.few) < fewSpans:
 		s.few = append(s.few, t)
 	default:
-		s.many = hdrhistogram.New(1, 1_000_000_000_000, 2)
-		for _, f := range s.few {
-			s.record(f)
+		s.many = &histogram{}
+		for _, f := range append(s.few, t) {
+			s.many.add(int64(f / units.Nanosecond))
 		}
-		s.record(t)
 		s.few = nil
 	}
-}
-
-func (s *spans) record(t units.Time) {
-	_ = s.many.RecordValue(min(max(int64(t/units.Nanosecond), 1), s.many.HighestTrackableValue()))
 }
 
 // mean is 0 of nothing.
@@ -71,9 +64,7 @@ func (s *spans) at(percents ...float64) []units.Time {
 			out[i] = sorted[int(rank)-1]
 			continue
 		}
-		// The histogram would round the rank instead.
-		v := s.many.ValueAtPercentile(100 * rank / float64(s.count))
-		out[i] = min(max(units.Time(v)*units.Nanosecond, s.least), s.most)
+		out[i] = min(max(units.Time(s.many.nth(uint64(rank)))*units.Nanosecond, s.least), s.most)
 	}
 	return out
 }

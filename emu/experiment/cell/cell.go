@@ -32,7 +32,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	if p.Duration > 0 {
 		until = p.Duration
 	}
-	fb, err := fabric.NewSharded(p, 1)
+	fb, err := fabric.NewParallel(p, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -32,10 +32,7 @@ func example(t *testing.T) (*experiment.Experiment, *experiment.Report, []experi
 		},
 		Paper: []experiment.PaperValue{{Measure: "fct", At: map[string]string{"system": "a", "load": "50%"}, Value: 5, Origin: experiment.ReadOff}},
 	}
-	store, err := experiment.NewStore(filepath.Join(t.TempDir(), "cells"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := experiment.NewStore(filepath.Join(t.TempDir(), "cells"))
 	var outcomes []experiment.Outcome
 	for _, levels := range experiment.Combinations(e.Factors, false) {
 		for _, seed := range e.Seeds {
@@ -117,6 +114,10 @@ func TestFigures(t *testing.T) {
 	time := draw(experiment.Plot{Kind: experiment.Time, Of: "flows", Column: "fct_us", Where: table.Filter{{Column: "from", Any: []string{"h2"}}}})
 	if p := &time.Panels[0]; len(p.Series) != 4 || !cmp.Equal(p.Series[0].X, figure.Values{1}) || p.Steps != figure.Before {
 		t.Errorf("time, of the first seed: %+v", p)
+	}
+	gap := draw(experiment.Plot{Kind: experiment.Time, Of: "flows", Column: "time_s", LogY: true})
+	if y := gap.Panels[0].Series[0].Y; len(y) != 2 || !math.IsNaN(y[0]) || y[1] != 1 {
+		t.Errorf("0 on a logarithmic axis: %v", y)
 	}
 }
 

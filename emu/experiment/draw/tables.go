@@ -152,7 +152,9 @@ func (d *drawer) overTime(p *experiment.Plot, fixed map[int]int) (*figure.Panel,
 		})
 		for _, g := range sorted(all) {
 			for i := range g.y {
-				g.y[i] *= scale
+				if g.y[i] *= scale; p.LogY && g.y[i] <= 0 {
+					g.y[i] = table.Unknown // a gap: the axis has no place for it
+				}
 			}
 			panel.Series = append(panel.Series, figure.Series{Name: g.name, X: g.x, Y: g.y})
 		}

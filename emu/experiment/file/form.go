@@ -92,7 +92,9 @@ type measureFile struct {
 	Title  *string                                            `yaml:"title,omitempty" jsonschema_description:"what tables and pictures call it; default its name"`
 	Of     *string                                            `yaml:"of,omitempty" jsonschema_description:"table of the run that is measured"`
 	Column *string                                            `yaml:"column,omitempty" jsonschema_description:"column of the table"`
-	Stat   *string                                            `yaml:"stat,omitempty" jsonschema_description:"statistic of the column: count, sum, mean, min, max, median, stddev, jain, or a percentile such as p99; default mean"`
+	Stat   *string                                            `yaml:"stat,omitempty" jsonschema_description:"statistic of the column: count, sum, mean, min, max, median, stddev, jain, a percentile such as p99, or settled, the time until it stays near a value; default mean"`
+	Within *yamlfile.Scalar                                   `yaml:"within,omitempty" jsonschema_description:"of settled: share of the target by which the column may differ from it, default 10%"`
+	Target *yamlfile.Scalar                                   `yaml:"target,omitempty" jsonschema_description:"of settled: the value that the column is to stay near; default its mean in the last quarter of the time"`
 	Where  yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]] `yaml:"where,omitempty" jsonschema_description:"rows that count: column: pattern, value or bounds such as <100KB or 10KB..1MB; of a list any"`
 	By     *byForm                                            `yaml:"by,omitempty" jsonschema_description:"bins that are measured apart: a column of texts, or {column: [edges]} of numbers"`
 	Seeds  *center                                            `yaml:"seeds,omitempty" jsonschema_description:"how the values of the seeds become one: mean or median; default mean"`

@@ -38,7 +38,7 @@ func (v *resolver) measures() {
 
 // expression resolves a measure that is made of others.
 func (v *resolver) expression(m *experiment.Measure, f *measureFile, names []string) {
-	for _, p := range []any{f.Of, f.Column, f.Stat, f.By, f.Per, f.Over} {
+	for _, p := range []any{f.Of, f.Column, f.Stat, f.Within, f.Target, f.By, f.Per, f.Over} {
 		if v.Place(p) != nil {
 			v.Fail(p, "a measure is either an expression or a statistic of a table", "this has no effect beside expr")
 		}
@@ -62,7 +62,16 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 		return
 	}
 	m.Of, m.Column = *f.Of, *f.Column
-	m.Stat = v.statistic(f.Stat, "mean")
+	if f.Stat != nil && *f.Stat == table.Settled {
+		m.Settling = v.settling(f)
+	} else {
+		m.Stat = v.statistic(f.Stat, "mean")
+		for _, p := range []*yamlfile.Scalar{f.Within, f.Target} {
+			if p != nil {
+				v.Fail(p, "write stat: "+table.Settled, "this has no effect without stat: %s", table.Settled)
+			}
+		}
+	}
 	m.Where = filter(f.Where)
 	if f.By != nil {
 		m.By = f.By.column
@@ -138,6 +147,26 @@ func (v *resolver) statistic(name *string, otherwise string) table.Statistic {
 	if err != nil {
 		v.Fail(name, "", "%v", err)
 	}
+	return s
+}
+
+// settling resolves how near a column has to stay to what.
+func (v *resolver) settling(f *measureFile) *table.Settling {
+	s := &table.Settling{Within: 0.1, Target: table.Unknown}
+	parse := func(to *float64, column string, text *yamlfile.Scalar, ok func(x float64) bool, hint string) {
+		if text == nil {
+			return
+		}
+		x, err := table.Parse(column, string(*text))
+		switch *to = x; {
+		case err != nil:
+			v.Fail(text, hint, "%v", err)
+		case !ok(x):
+			v.Fail(text, hint, "%s is out of range", *text)
+		}
+	}
+	parse(&s.Within, "within_share", f.Within, func(x float64) bool { return x > 0 && x < 1 }, "write a share of the target, such as 10%")
+	parse(&s.Target, *f.Column, f.Target, func(x float64) bool { return x != 0 }, "write a value that is not 0, such as those of the column "+*f.Column)
 	return s
 }
 

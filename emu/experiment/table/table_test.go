@@ -135,6 +135,31 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
+// TestSettling: from the first row on, in any order, to the last that comes near.
+func TestSettling(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		of             Settling
+		times, numbers []float64
+		want           float64
+	}{
+		{"of the mean of the last quarter", Settling{0.1, Unknown}, []float64{10, 11, 12, 13, 14}, []float64{0, 300, 95, 99, 101}, 2},
+		{"in another order", Settling{0.1, Unknown}, []float64{14, 11, 13, 12, 10}, []float64{101, 300, 99, 95, 0}, 2},
+		{"what was near and left does not count", Settling{0.1, Unknown}, []float64{0, 1, 2, 3}, []float64{100, 120, 100, 100}, 2},
+		{"of a target", Settling{0.1, 200}, []float64{0, 1, 2}, []float64{100, 180, 220}, 1},
+		{"at once", Settling{0.1, 100}, []float64{5, 6}, []float64{100, 100}, 0},
+		{"of a target below 0", Settling{0.1, -100}, []float64{0, 1}, []float64{0, -95}, 1},
+		{"what is not known is left out", Settling{0.1, Unknown}, []float64{0, 1, 2, 3}, []float64{Unknown, 50, 100, Unknown}, Unknown},
+		{"likewise, with a target", Settling{0.1, 100}, []float64{0, 1, 2, 3}, []float64{Unknown, 50, 100, Unknown}, 2},
+		{"never", Settling{0.1, 100}, []float64{0, 1, 2}, []float64{100, 100, 111}, Unknown},
+		{"of nothing", Settling{0.1, 100}, nil, nil, Unknown},
+	} {
+		if got := c.of.Of(c.times, c.numbers); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
 // TestFormat prints values in their units.
 func TestFormat(t *testing.T) {
 	for _, c := range []struct {

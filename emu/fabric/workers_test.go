@@ -15,18 +15,31 @@ import (
 )
 
 // outcome is everything about a run that may not depend on the number of
-// shards.
+// workers.
 func outcome(f *Fabric) []any {
 	return []any{f.Trace(), f.Accounts(), f.Status(), f.Results(), f.Timeline(), f.Outages()}
 }
 
-// TestShardsDoNotChangeResults: the same file in one, two, three and four
-// shards, stopped at several times, gives the same trace, counters, queues and
+// TestWorkersDoNotChangeResults: the same file in one, two, three and four
+// workers, stopped at several times, gives the same trace, counters, queues and
 // flow records.
-func TestShardsDoNotChangeResults(t *testing.T) { checkShards(t, drawAny, func(*Fabric) {}) }
+func TestWorkersDoNotChangeResults(t *testing.T) { checkWorkers(t, drawAny, func(*Fabric) {}) }
 
-// checkShards runs labs that draw makes. Begin is called before each run.
-func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
+// withWorkers makes a fabric for virtual time; 0 workers is one engine for all nodes.
+func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {
+	t.Helper()
+	if n == 0 {
+		return New(p)
+	}
+	f, err := newParallel(p, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// checkWorkers runs labs that draw makes. Begin is called before each run.
+func checkWorkers(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)) {
 	check(t, 40, func(rt *rapid.T) {
 		text := draw(rt)
 		p, err := spec.Parse("lab.yaml", []byte(text))
@@ -36,11 +49,8 @@ func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)
 		cut := plan.Down
 		stops := []units.Time{300 * units.Microsecond, 600 * units.Microsecond, 2 * units.Millisecond}
 		var want []any
-		for n := 1; n <= 4; n++ {
-			f, err := NewSharded(p, n)
-			if err != nil {
-				continue // links that are too short to be cut
-			}
+		for n := range 5 { // workers; 0 is one engine for all nodes
+			f := withWorkers(rt, p, n)
 			begin(f)
 			var got []any
 			for i, until := range stops {
@@ -58,13 +68,13 @@ func checkShards(t *testing.T, draw func(*rapid.T) string, begin func(f *Fabric)
 			for _, s := range f.Shards {
 				live += s.Pool.Live()
 			}
-			if a := f.Accounts(); !a.Balanced() || n == 1 && a.Held != uint64(live) {
-				rt.Fatalf("%d shards: %d live, %+v", n, live, a)
+			if a := f.Accounts(); !a.Balanced() || a.Held != uint64(live) {
+				rt.Fatalf("%d workers: %d live, %+v", n, live, a)
 			}
-			if n == 1 {
+			if n == 0 {
 				want = got
 			} else if diff := cmp.Diff(want, got); diff != "" {
-				rt.Fatalf("%d shards (-one +%d):\n%s\n%s", n, n, diff, text)
+				rt.Fatalf("%d workers (-one engine +%d):\n%s\n%s", n, n, diff, text)
 			}
 		}
 	})
@@ -157,16 +167,16 @@ func TestPartition(t *testing.T) {
 	} {
 		p := parse(t, "duration: 1s\ntopology: {generate: "+text+"}\n")
 		if _, err := partition(p, 5); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s in 5 shards: %v, want an error with %q", text, err, want)
+			t.Errorf("%s in 5 workers: %v, want an error with %q", text, err, want)
 		}
 	}
 }
 
-// BenchmarkShards is the fat-tree of BenchmarkFabric on one and two shards.
-func BenchmarkShards(b *testing.B) {
+// BenchmarkWorkers is the fat-tree of BenchmarkFabric on one and two workers.
+func BenchmarkWorkers(b *testing.B) {
 	for _, n := range []int{1, 2} {
-		b.Run(fmt.Sprintf("shards=%d", n), func(b *testing.B) {
-			f, err := NewSharded(permutation(b, 8, 40), n)
+		b.Run(fmt.Sprintf("workers=%d", n), func(b *testing.B) {
+			f, err := newParallel(permutation(b, 8, 40), n)
 			if err != nil {
 				b.Fatal(err)
 			}

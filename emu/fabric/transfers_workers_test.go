@@ -21,8 +21,12 @@ import (
 // transfers of every verb and service beside the flows.
 func drawNICLab(t *rapid.T) string {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-	// DCQCN more often than the others: only it has CNPs.
+	// DCQCN more often than the others, and in the class that marks: only it has CNPs.
 	control := pick("cc", append([]string{"none", "dcqcn", "dcqcn", "dcqcn"}, cc.Methods.Names()...)...)
+	dscps := []string{"3", "1", "0"}
+	if control == "dcqcn" {
+		dscps = []string{"1"}
+	}
 	telemetry := false
 	if m, err := cc.Methods.Find(control); err == nil {
 		preset := pick("preset", m.Presets...)
@@ -30,7 +34,7 @@ func drawNICLab(t *rapid.T) string {
 		control = "{" + control + ": {preset: " + preset + "}}"
 	}
 	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s",
-		pick("NIC's DSCP", "3", "1", "0"), control, pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
+		pick("NIC's DSCP", dscps...), control, pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
 		pick("timeout", "65us", "500us", "none"), rapid.IntRange(0, 7).Draw(t, "retries"), pick("mtu", "256", "1024"))
 	text := strings.Replace(drawDeepLab(t), "host: {attach: none}", "host: {attach: none, nic: "+nic+"}}", 1)
 	if telemetry { // it has no code for any rate
@@ -71,14 +75,14 @@ func nicOutcome(f *Fabric) []any {
 	return all
 }
 
-// TestTransfersInShards: whatever switches and links do to transfers, every packet
-// is accounted for, and neither the number of shards nor who looks, and when,
+// TestTransfersByWorkers: whatever switches and links do to transfers, every packet
+// is accounted for, and neither the number of workers nor who looks, and when,
 // changes anything.
-func TestTransfersInShards(t *testing.T) {
+func TestTransfersByWorkers(t *testing.T) {
 	seen := map[string]bool{}
 	prop := func(rt *rapid.T) {
 		runSound(rt, drawNICLab(rt), soundness{
-			shards:  4,
+			workers: 4,
 			watch:   watchAll,
 			outcome: nicOutcome,
 			first:   func(f *Fabric) { note(seen, f.Transfers()) },

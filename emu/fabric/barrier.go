@@ -1,0 +1,85 @@
+package fabric
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// barrier lets parties wait for each other. Windows are microseconds long, and waking a
+// thread takes about as long, so a party spins, then offers its core to other threads
+// again and again. It sleeps only when it has waited for milliseconds: another party has
+// lost its core. Where there are fewer cores than parties it gives way at once.
+type barrier struct {
+	parties int32
+	patient bool // there is a core for each
+	_       [56]byte
+	waiting atomic.Int32
+	_       [60]byte
+	turn    atomic.Uint32
+	_       [60]byte
+	asleep  atomic.Int32
+	mu      sync.Mutex
+	over    sync.Cond
+}
+
+func (b *barrier) init(parties int) {
+	b.parties, b.patient = int32(parties), parties <= runtime.GOMAXPROCS(0)
+	b.over.L = &b.mu
+}
+
+const (
+	// spins is how often a party looks before it offers its core, some 20 us.
+	spins = 10_000
+	// offers is how often it does that before it sleeps. Where no other thread wants the
+	// core that takes some 2 ms.
+	offers = 5_000
+	// yields is how often it gives way where parties share cores.
+	yields = 100
+)
+
+func (b *barrier) wait() {
+	if b.parties == 1 {
+		return
+	}
+	turn := b.turn.Load()
+	if b.waiting.Add(1) == b.parties {
+		b.waiting.Store(0)
+		b.turn.Add(1)
+		if b.asleep.Load() > 0 {
+			b.mu.Lock()
+			b.over.Broadcast()
+			b.mu.Unlock()
+		}
+		return
+	}
+	if b.patient {
+		for range spins {
+			if b.turn.Load() != turn {
+				return
+			}
+		}
+		for range offers {
+			if b.turn.Load() != turn {
+				return
+			}
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
+	} else {
+		for range yields {
+			if b.turn.Load() != turn {
+				return
+			}
+			runtime.Gosched()
+		}
+	}
+	b.mu.Lock()
+	b.asleep.Add(1)
+	for b.turn.Load() == turn {
+		b.over.Wait()
+	}
+	b.asleep.Add(-1)
+	b.mu.Unlock()
+}

@@ -1,0 +1,172 @@
+package wall
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weftlab/weft/links/uring"
+)
+
+// RingPoller is a device that can be read and written by an io_uring.
+type RingPoller interface {
+	Poller
+	// Rings tells whether it should be.
+	Rings() bool
+	// Start begins. The device calls ready when there is something for Poll,
+	// within the ring's Enter and Submit.
+	Start(r *uring.Ring, ready func()) error
+	// Stop goes back to what the device did before. The ring has been closed.
+	Stop()
+	// Waiting tells whether Poll is to be called.
+	Waiting() bool
+}
+
+// IO is how devices are read and written.
+type IO int
+
+// Ways to read and write.
+const (
+	ReadWrite    IO = iota // system calls read and write
+	Uring                  // io_uring where the kernel lets it, else ReadWrite
+	RequireUring           // io_uring, or Run fails
+)
+
+// ringSize is how many requests wait at most to be handed over.
+const ringSize = 256
+
+// ring is the io_uring of a driver. What is not read by it is watched by epoll, as
+// all is without a ring, and the ring watches that.
+type ring struct {
+	*uring.Ring
+	handler int
+	devices []RingPoller // by the numbers of the driver; nil for others
+	ready   []int        // devices, or -1 for work
+	listed  []bool       // devices that are in ready
+	others  bool         // epoll has something
+	watched bool         // epoll is
+}
+
+// rings tells whether a device is to be read by a ring if there can be one.
+func (d *Driver) rings(p Poller) bool {
+	r, ok := p.(RingPoller)
+	return ok && d.options.IO != ReadWrite && r.Rings()
+}
+
+// startRing makes the ring if a device is for it. It is called on the engine's thread.
+func (d *Driver) startRing() error {
+	var number []int
+	for i, p := range d.devices {
+		if d.rings(p) {
+			number = append(number, i)
+		}
+	}
+	if len(number) == 0 {
+		return nil
+	}
+	err := d.useRing(number)
+	if err == nil {
+		d.uring.Store(true)
+		return nil
+	}
+	if d.options.IO == RequireUring {
+		return fmt.Errorf("%w; with engine: {io: auto} the lab goes without", err)
+	}
+	for _, i := range number {
+		if err := d.epoll.add(d.devices[i].FD(), i); err != nil {
+			return fmt.Errorf("epoll: %w", err)
+		}
+	}
+	return nil
+}
+
+func (d *Driver) useRing(number []int) error {
+	u, err := uring.New(ringSize, len(number))
+	if err != nil {
+		return err
+	}
+	r := &ring{Ring: u, devices: make([]RingPoller, len(d.devices)), listed: make([]bool, len(d.devices))}
+	r.handler = u.Register(r)
+	d.ring = r
+	for _, i := range number {
+		p := d.devices[i].(RingPoller)
+		if err := p.Start(u, func() { r.list(i) }); err != nil {
+			d.stopRing()
+			return err
+		}
+		r.devices[i] = p
+	}
+	return nil
+}
+
+func (d *Driver) stopRing() {
+	if d.ring == nil {
+		return
+	}
+	d.ring.Close()
+	for _, p := range d.ring.devices {
+		if p != nil {
+			p.Stop()
+		}
+	}
+	d.ring = nil
+}
+
+// list notes that a device has something.
+func (r *ring) list(i int) {
+	if !r.listed[i] {
+		r.listed[i] = true
+		r.ready = append(r.ready, i)
+	}
+}
+
+// Completed is told that epoll has something. That is told of only once, however
+// much it has.
+func (r *ring) Completed(_ uint32, _ int, _ uint16, more bool) { r.others, r.watched = true, more }
+
+// exchangeIO writes what the devices want written and looks what has come, without
+// waiting. It tells whether anything has.
+func (d *Driver) exchangeIO() bool {
+	r := d.ring
+	if r == nil {
+		return false
+	}
+	if !r.watched {
+		r.watched = true
+		r.PollMultishot(r.handler, d.epoll.fd)
+	}
+	// What was ready has had its turn, and may have more. Of what epoll watches
+	// that shows when epoll is asked.
+	r.ready = slices.DeleteFunc(r.ready, func(i int) bool {
+		if i < 0 {
+			return true
+		}
+		r.listed[i] = r.devices[i] != nil && r.devices[i].Waiting()
+		return !r.listed[i]
+	})
+	r.Enter(0)
+	return len(r.ready) > 0 || r.others
+}
+
+// wait returns what is ready, after at most ns nanoseconds; negative waits for
+// ever.
+func (d *Driver) wait(ns int64) []int {
+	r := d.ring
+	if r == nil {
+		return d.epoll.wait(ns)
+	}
+	if ns != 0 {
+		r.Enter(ns)
+	}
+	if r.others {
+		more := d.epoll.wait(0)
+		r.others = len(more) > 0
+		for _, i := range more {
+			if i < 0 {
+				r.ready = append(r.ready, i)
+			} else {
+				r.list(i)
+			}
+		}
+	}
+	return r.ready
+}

@@ -1,0 +1,129 @@
+package wall
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/links/uring"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// ringWire is a wire that a ring watches.
+type ringWire struct {
+	wire
+	refuses          error
+	waiting, stopped bool
+	ready            func()
+}
+
+func (w *ringWire) Rings() bool { return true }
+
+func (w *ringWire) Start(r *uring.Ring, ready func()) error {
+	if w.refuses != nil {
+		return w.refuses
+	}
+	w.ready = ready
+	r.PollMultishot(r.Register(w), w.fd)
+	return nil
+}
+
+func (w *ringWire) Stop() { w.stopped = true }
+
+func (w *ringWire) Waiting() bool { return w.waiting }
+
+func (w *ringWire) Completed(uint32, int, uint16, bool) { w.waiting = true; w.ready() }
+
+func (w *ringWire) Poll(now units.Time, max int) int {
+	n := w.wire.Poll(now, min(max, 2))
+	w.waiting = n == 2
+	return n
+}
+
+// TestRing: devices with a ring and without are read side by side, work is done, and
+// a refused ring is an error only where it was required.
+func TestRing(t *testing.T) {
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		name   string
+		io     IO
+		starts error
+		uring  bool
+		fails  error
+	}{
+		{"read-write", ReadWrite, nil, false, nil},
+		{"uring", Uring, nil, true, nil},
+		{"refused", Uring, refused, false, nil},
+		{"required", RequireUring, refused, false, refused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if r, err := uring.New(1, 0); err == nil {
+				r.Close()
+			} else if c.uring {
+				t.Skip(err)
+			}
+			var e sim.Engine
+			d := newDriver(t, &e, Options{Limit: units.Millisecond, IO: c.io})
+			var far [2]int
+			var near [2]*ringWire
+			arrived := make(chan int, 200)
+			for i := range near {
+				pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer unix.Close(pair[0])
+				defer unix.Close(pair[1])
+				far[i], near[i] = pair[1], &ringWire{wire: wire{fd: pair[0]}, refuses: c.starts}
+				near[i].got = func(units.Time, int) { arrived <- i }
+			}
+			for _, p := range []Poller{near[0], &near[1].wire} { // the second knows no ring
+				if err := d.Attach(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			ended := make(chan error, 1)
+			go func() { ended <- d.Run(ctx, NewClock(1), units.Never, func() {}) }()
+			if c.fails != nil {
+				if err := <-ended; !errors.Is(err, c.fails) {
+					t.Errorf("ended with %v", err)
+				}
+				cancel()
+				return
+			}
+			var got [2]int
+			for i := range 100 {
+				for _, fd := range far {
+					for unix.Send(fd, []byte("frame"), 0) != nil {
+						time.Sleep(time.Millisecond)
+					}
+					if i%10 < 5 {
+						got[<-arrived]++ // the engine sleeps again
+					}
+				}
+				if i%10 == 9 {
+					for range 10 {
+						got[<-arrived]++
+					}
+				}
+				if i%20 == 0 {
+					if err := d.Do(func() {}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if got != [2]int{100, 100} || d.Uring() != c.uring {
+				t.Errorf("arrived %v, io_uring %v", got, d.Uring())
+			}
+			cancel()
+			if err := <-ended; err != nil || near[0].stopped != c.uring {
+				t.Errorf("ended with %v, stopped %v", err, near[0].stopped)
+			}
+		})
+	}
+}

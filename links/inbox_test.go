@@ -1,0 +1,133 @@
+package links
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// apart is a link whose far half is in another process.
+type apart struct {
+	engine sim.Engine // of the far half
+	pool   packet.Pool
+	agenda *sim.Agenda
+	inbox  *Inbox
+	outbox *Outbox // nil with one worker
+	link   *Link
+	got    []landed
+}
+
+func (a *apart) Receive(now units.Time, p *packet.Packet) {
+	a.got = append(a.got, landed{now, p.ID, false})
+	a.pool.Free(p)
+}
+
+func newApart(workers int) *apart {
+	var near sim.Engine
+	a := &apart{agenda: sim.NewAgenda(3)}
+	a.inbox = NewInbox(a.agenda, 1)
+	if workers > 1 {
+		a.outbox = &Outbox{}
+		a.outbox.Begin(0)
+	}
+	a.link = New(Side{&near, &a.pool}, Side{&a.engine, &a.pool}, nil, sim.NewRand(1, "link"), Settings{Delay: 100, Rate: units.Gbps, MTU: 1500, Up: true}, a)
+	a.link.Join(a.inbox, a.outbox)
+	return a
+}
+
+// ahead launches packets that arrive at times.
+func (a *apart) ahead(at ...units.Time) (all []*packet.Packet) {
+	for _, t := range at {
+		p := a.pool.New()
+		p.ID, p.At, p.Size = uint64(t), t, 100
+		a.link.LaunchAhead(0, p)
+		all = append(all, p)
+	}
+	return all
+}
+
+// deliver ends a window.
+func (a *apart) deliver() {
+	if a.outbox != nil {
+		a.outbox.Deliver(0)
+		a.outbox.Begin(0)
+	}
+}
+
+func (a *apart) until(at units.Time) (ids []uint64) {
+	a.inbox.Land()
+	a.engine.Run(at, math.MaxInt)
+	for _, l := range a.got {
+		ids = append(ids, l.id)
+	}
+	a.got = nil
+	return ids
+}
+
+// TestInbox: what is launched ahead and taken back does not arrive in the other process,
+// nor is it lost when the link goes down there before the letter has come that says so.
+func TestInbox(t *testing.T) {
+	for workers := 1; workers <= 2; workers++ {
+		a := newApart(workers)
+		if !a.link.Crosses() || !a.link.Predictable() {
+			t.Fatal("a link between processes crosses and is predictable")
+		}
+		a.ahead(110, 120)
+		back := a.ahead(130, 140)
+		a.deliver()
+		if a.agenda.First() != 110 {
+			t.Errorf("the first arrives at %v", a.agenda.First())
+		}
+		if got := a.until(115); !slices.Equal(got, []uint64{110}) {
+			t.Errorf("%d have arrived", got)
+		}
+		a.link.Recall(2)
+		for _, p := range back {
+			a.pool.Free(p)
+		}
+		a.ahead(135)
+		a.deliver()
+		if got := a.until(200); !slices.Equal(got, []uint64{120, 135}) || a.link.InFlight() != 0 {
+			t.Errorf("%d have arrived, %d are under way", got, a.link.InFlight())
+		}
+
+		// Two are on the way and one has yet to leave when the link goes down: one
+		// of the three has landed, and the far half hears of it first.
+		a.ahead(210)
+		a.deliver()
+		a.inbox.Land()
+		a.ahead(220)
+		late := a.ahead(230)
+		if workers == 1 {
+			a.inbox.Land()
+		}
+		a.link.Follow(false)
+		down := a.link.Settings()
+		down.Up = false
+		a.link.Recall(1)
+		a.pool.Free(late[0])
+		a.link.Set(down)
+		if got := a.until(205); len(got) > 0 || a.link.Counters().Cut != 0 {
+			t.Errorf("%d have arrived, %d are cut before all is known", got, a.link.Counters().Cut)
+		}
+		a.deliver()
+		a.inbox.Settle()
+		if got := a.until(300); len(got) > 0 || a.link.Counters().Cut != 2 || a.pool.Live() != 0 {
+			t.Errorf("%d have arrived, %d are cut, %d live", got, a.link.Counters().Cut, a.pool.Live())
+		}
+
+		up := down
+		up.Up = true
+		a.link.Set(up)
+		a.link.Follow(true)
+		a.ahead(410)
+		a.deliver()
+		if got := a.until(500); !slices.Equal(got, []uint64{410}) {
+			t.Errorf("%d have arrived when it is up again", got)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package tuntap
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weftlab/weft/links/uring"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// ringBuffers are what a queue is read into before the engine looks: as many as it
+// takes in a turn.
+const ringBuffers = 32
+
+// reader reads a queue by a ring, straight into the memory of packets.
+type reader struct {
+	queue   *Queue
+	ring    *uring.Ring
+	handler int
+	file    int
+	buffers *uring.Buffers
+	ready   func()
+	armed   bool // a read goes on
+	gone    bool // the device is
+
+	packets []*packet.Packet // by buffer
+	got     []arrival
+	first   int // of got that has not entered
+}
+
+// arrival is a buffer that was filled.
+type arrival struct {
+	buffer uint16
+	length int
+}
+
+// Rings tells whether a ring is for the device. Super-packets are better read one
+// at a time: written before the next is read, they are still in the processor's
+// cache.
+func (q *Queue) Rings() bool { return q.device.offload == nil }
+
+// Start has r read the queue, and write the device, in place of system calls of
+// their own. ready is called when there is something for Poll. Until Stop the
+// descriptor is not non-blocking.
+func (q *Queue) Start(r *uring.Ring, ready func()) (err error) {
+	n := &reader{queue: q, ring: r, ready: ready, packets: make([]*packet.Packet, ringBuffers)}
+	n.handler = r.Register(n)
+	if n.file, err = r.Open(q.fd); err != nil {
+		return err
+	}
+	if n.buffers, err = r.NewBuffers(uint16(n.handler), ringBuffers); err != nil {
+		return err
+	}
+	if err := unix.SetNonblock(q.fd, false); err != nil {
+		n.buffers.Close()
+		return fmt.Errorf("a device that waits: %w", err)
+	}
+	for i := range n.packets {
+		n.fill(uint16(i))
+	}
+	n.buffers.Publish()
+	n.arm()
+	q.reader = n
+	if q.number == 0 {
+		q.device.writer = newWriter(q.device, r, n.file)
+	}
+	return nil
+}
+
+// Stop goes back to system calls. The ring has been closed; what it has read and
+// has not entered is lost, as what waits in the device's own ring is.
+func (q *Queue) Stop() {
+	n := q.reader
+	if n == nil {
+		return
+	}
+	n.buffers.Close()
+	for _, p := range n.packets {
+		q.device.Pool.Free(p)
+	}
+	q.reader, q.device.writer = nil, nil
+	_ = unix.SetNonblock(q.fd, true)
+}
+
+// Waiting tells whether Poll is to be called.
+func (q *Queue) Waiting() bool {
+	n := q.reader
+	return n.first < len(n.got) || !n.armed && !n.gone
+}
+
+// fill gives the kernel a packet to read into.
+func (n *reader) fill(buffer uint16) {
+	d := n.queue.device
+	p := d.Pool.NewFrame(d.room)
+	n.packets[buffer] = p
+	n.buffers.Put(buffer, p.Frame[d.front:])
+}
+
+// resize gives the kernel packets of another size in place of those that it has.
+// It looks at them only within Enter, on this thread.
+func (n *reader) resize() {
+	d := n.queue.device
+	filled := make([]bool, len(n.packets))
+	for _, a := range n.got[n.first:] {
+		filled[a.buffer] = true
+	}
+	for i, p := range n.packets {
+		if !filled[i] {
+			d.Pool.Free(p)
+			n.packets[i] = d.Pool.NewFrame(d.room)
+			n.buffers.Replace(uint16(i), n.packets[i].Frame[d.front:])
+		}
+	}
+}
+
+func (n *reader) arm() {
+	n.armed = true
+	n.ring.ReadMultishot(n.handler, n.file, n.buffers)
+}
+
+// Completed takes what was read.
+func (n *reader) Completed(_ uint32, result int, buffer uint16, more bool) {
+	if result > 0 {
+		n.got = append(n.got, arrival{buffer, result})
+	}
+	if !more {
+		n.armed = false
+		switch unix.Errno(max(-result, 0)) {
+		case 0, unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.ENOMEM: // no buffer is left: Poll reads on
+		default:
+			n.gone = true
+		}
+	}
+	if n.queue.Waiting() {
+		n.ready()
+	}
+}
+
+// poll lets up to max packets enter.
+func (n *reader) poll(now units.Time, max int) (count int) {
+	d := n.queue.device
+	for ; count < max && n.first < len(n.got); count++ {
+		a := n.got[n.first]
+		n.first++
+		p := n.packets[a.buffer]
+		n.fill(a.buffer)
+		p.Frame = p.Frame[:d.front+a.length]
+		d.admit(now, p)
+	}
+	if n.first == len(n.got) {
+		n.got, n.first = n.got[:0], 0
+	}
+	n.buffers.Publish()
+	if !n.armed && !n.gone {
+		n.arm()
+	}
+	return count
+}

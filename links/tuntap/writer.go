@@ -1,0 +1,80 @@
+package tuntap
+
+import (
+	"github.com/weftlab/weft/links/gso"
+	"github.com/weftlab/weft/links/uring"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// maxWrites is how many writes of an engine wait at most for the system call that
+// does them: a host begins with the first while the engine makes the others.
+const maxWrites = 16
+
+// writer writes a device by a ring.
+type writer struct {
+	device  *device
+	ring    *uring.Ring
+	handler int
+	file    int
+	waiting []write
+	after   func() // finish
+}
+
+// write is a packet that waits to be written.
+type write struct {
+	due    units.Time
+	packet *packet.Packet
+	failed bool
+}
+
+func newWriter(d *device, r *uring.Ring, file int) *writer {
+	w := &writer{device: d, ring: r, file: file}
+	w.handler = r.Register(w)
+	w.after = w.finish
+	return w
+}
+
+// add takes a packet to be written, at the latest when the engine has nothing more
+// to do at the present.
+func (w *writer) add(now units.Time, p *packet.Packet) {
+	if w.ring.Queued() >= maxWrites {
+		w.ring.Submit()
+	}
+	d := w.device
+	if p.Frame == nil || p.Sum != 0 {
+		c := d.Pool.Reframe(p)
+		c.Frame = gso.Render(p, c.Frame)
+		d.Pool.Free(p)
+		p = c
+	}
+	if len(w.waiting) == 0 {
+		w.ring.AfterSubmit(w.after)
+	}
+	w.ring.Write(w.handler, w.file, uint32(len(w.waiting)), p.Frame[d.skip(p):])
+	w.waiting = append(w.waiting, write{due: now, packet: p})
+}
+
+// Completed is told what the kernel says of a write.
+func (w *writer) Completed(number uint32, result int, _ uint16, _ bool) {
+	w.waiting[number].failed = result < 0
+}
+
+// finish counts and frees what has been written.
+func (w *writer) finish() {
+	d := w.device
+	for i := 0; i < len(w.waiting); {
+		due, first := w.waiting[i].due, i
+		for ; i < len(w.waiting) && w.waiting[i].due == due; i++ {
+			x := &w.waiting[i]
+			if x.failed {
+				d.Entrance.Refused(due, x.packet)
+			}
+			d.Pool.Free(x.packet)
+		}
+		if d.Delivered != nil {
+			d.Delivered(due, i-first)
+		}
+	}
+	w.waiting = w.waiting[:0]
+}

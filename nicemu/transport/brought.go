@@ -1,0 +1,343 @@
+package transport
+
+import (
+	"encoding/binary"
+
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// brought is the receiving end of the responses to READs and atomics of IRN (§5.1). Where
+// the bytes of a response go, its PSN says.
+type brought struct {
+	receiver Receiver
+	expected PSN
+	free     PSN // the first that no work request has
+	near     int // where find found something last
+	passed   int // work requests in front of the window: they wait for responses
+	kept     kept
+	ack      bool // what has come in order is to be acknowledged
+	mtuShift uint8
+
+	// What requests say of their place.
+	receives uint32 // receive requests that messages with PSNs take, 24 bits
+	barrier  PSN    // the newest packet that ends a message with invalidate, or is an atomic
+	barred   bool   // there was one
+}
+
+// answers is how many packets the response to a work request has.
+func (b *brought) answers(w *sendWQE) uint32 {
+	if !w.Op.fetches() {
+		return 0
+	}
+	return max(1, uint32((uint64(w.length)+1<<b.mtuShift-1)>>b.mtuShift))
+}
+
+// number gives a work request the PSNs of its response, or the number of the receive
+// request that it takes.
+func (b *brought) number(w *sendWQE) {
+	w.answer, w.receive = b.free, b.receives
+	b.free = b.free.Add(b.answers(w))
+	if w.Op.send() || w.Op == WriteImm {
+		b.receives = (b.receives + 1) & roce.PSNMask
+	}
+}
+
+// due tells whether there is an acknowledgement to send.
+func (b *brought) due() bool { return b != nil && (b.ack || b.kept.owed.n > 0) }
+
+// clear forgets what is to come.
+func (b *brought) clear() {
+	b.expected = b.free
+	b.near, b.passed, b.ack = 0, 0, false
+	b.kept.clear()
+}
+
+// whole tells whether all that a work request is to bring has come.
+func (b *brought) whole(w *sendWQE) bool {
+	return !w.Op.fetches() || !b.expected.Before(w.answer.Add(b.answers(w)))
+}
+
+// find gives the work request that a PSN of a response belongs to, and its place in the
+// queue. The PSN is in front of free, and not in front of the oldest one's.
+func (r *requester) find(psn PSN) (*sendWQE, int) {
+	b := r.brought
+	if b.near < r.numbered {
+		if w := r.queue.at(b.near); psn.From(w.answer) < b.answers(w) {
+			return w, b.near
+		}
+	}
+	base := r.queue.at(0).answer
+	low, high := 0, r.numbered-1
+	for low < high {
+		mid := (low + high + 1) / 2
+		if r.queue.at(mid).answer.From(base) <= psn.From(base) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	b.near = low
+	return r.queue.at(low), low
+}
+
+// brings takes a packet of the response to a READ or atomic.
+func (q *QP) brings(now units.Time, p *roce.Packet) {
+	r := &q.req
+	b, psn := r.brought, psnOf(p)
+	if q.state < qp.RTS {
+		return
+	}
+	verdict := b.receiver.Arrived(b.expected, psn)
+	if verdict == Duplicate {
+		b.ack = true
+		return
+	}
+	if psn.From(b.expected) >= b.free.From(b.expected) {
+		return // nobody has asked for it
+	}
+	w, i := r.find(psn)
+	if w.fault != cq.Success {
+		return
+	}
+	r.moved = now
+	switch verdict {
+	case Accept:
+		if s := b.kept.find(psn); s != nil {
+			b.kept.remove(s) // it is held, and has come again
+		}
+		if !q.bring(w, psn, p) {
+			return
+		}
+		b.ack = true
+		b.expected = psn.Add(1)
+		if !b.kept.empty() {
+			q.bringKept()
+		}
+	case Keep, Hold:
+		q.counters.OutOfSequence++
+		if b.kept.find(psn) == nil {
+			hold := verdict == Hold || q.chunks != nil || q.overlapsOlder(w, i)
+			if !hold && !q.bring(w, psn, p) {
+				return
+			}
+			b.kept.add(b.expected, p, !hold, memory.Place{})
+		}
+		b.kept.owe(psn)
+	default:
+		q.counters.OutOfSequence++
+		return
+	}
+	// A response says that the request has been executed, and all in front of it.
+	was, flying := r.una, r.flying
+	switch {
+	case w.first.From(was) < r.window().Len():
+		q.advance(w.first.Add(1))
+	case b.whole(r.queue.at(0)):
+		q.completeWhole()
+	default:
+		return
+	}
+	switch {
+	case q.state == qp.Err:
+	case r.una != was:
+		q.progress(now, p, was, flying)
+	default:
+		q.settle()
+	}
+}
+
+// bringKept deals with the responses that were kept and whose turn has come.
+func (q *QP) bringKept() {
+	b := q.req.brought
+	var p roce.Packet
+	for {
+		s := b.kept.find(b.expected)
+		if s == nil {
+			break
+		}
+		if !s.placed {
+			s.restore(&p)
+			w, _ := q.req.find(s.psn)
+			if w.fault != cq.Success || !q.bring(w, s.psn, &p) {
+				return
+			}
+		}
+		b.kept.remove(s)
+		b.expected = b.expected.Add(1)
+	}
+	b.kept.settled(b.expected)
+}
+
+// bring puts what a packet of a response brings where it belongs. False means that the
+// work request has failed, or will in its turn.
+func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
+	k, n := psn.From(w.answer), q.req.brought.answers(w)
+	last, at := k == n-1, position(k, n)
+	operation := p.BTH.Opcode.Operation()
+	var offset uint32
+	data, ok := p.Payload, false
+	if w.Op == Read {
+		offset, n = k<<q.mtuShift, q.piece(w.length, k)
+		ok = operation == readResponses[at] && p.Length == int(n)
+	} else {
+		ok = operation == roce.AtomicAck
+		binary.LittleEndian.PutUint64(q.req.old[:], p.AtomicAck.Original)
+		n, data = atomicLen, q.req.old[:]
+	}
+	if !ok {
+		q.failInTurn(w, cq.BadRespErr)
+		return false
+	}
+	if k == 0 {
+		q.chunks.beginRead()
+	}
+	store := func(at uint64, n uint32, data []byte) memory.Fault {
+		return q.config.Memory.Scatter(w.SGL, uint32(at), n, data)
+	}
+	if f := q.chunks.putRead(uint64(offset), n, data, last, store); f != memory.OK {
+		q.failInTurn(w, f.Status(memory.Local))
+		return false
+	}
+	if w.Op == Read {
+		q.counters.PayloadReceived += uint64(n)
+	}
+	return true
+}
+
+// advancePast is advance of IRN: work requests whose packets are acknowledged wait for
+// READs and atomics in front of them to bring everything.
+func (q *QP) advancePast(upto PSN) {
+	r := &q.req
+	b := r.brought
+	for q.state != qp.Err && (r.una != upto || b.passed < r.numbered && r.queue.at(b.passed).Op.local()) {
+		w := r.queue.at(b.passed)
+		k, end := r.una.From(w.first), w.packets
+		if n := upto.From(w.first); n < end {
+			end = n
+		}
+		r.una = w.first.Add(end)
+		if !w.Op.fetches() && !w.Op.local() {
+			r.flying -= units.Bytes(min(w.length, end<<q.mtuShift) - k<<q.mtuShift)
+		}
+		if end == w.packets {
+			b.passed++
+			q.completeWhole()
+		}
+	}
+}
+
+// late takes a refusal of a READ that was acknowledged, whose memory has gone since, and
+// one of a request behind a response that will not come any more.
+func (q *QP) late(psn PSN, p *roce.Packet) bool {
+	r := &q.req
+	syndrome := p.AETH.Syndrome
+	if q.state < qp.RTS || r.brought.passed == 0 || syndrome&roce.SyndromeKind != roce.SyndromeSequence || syndrome == roce.SyndromeSequence {
+		return false
+	}
+	switch w := r.queue.at(0); {
+	case w.first == psn && w.Op == Read:
+		q.negative(0, syndrome)
+		return true
+	case psn.From(r.una) < r.window().Len():
+		q.fail(cq.RetryExcErr)
+		return true
+	}
+	return false
+}
+
+// failInTurn fails a work request when those in front of it have completed.
+func (q *QP) failInTurn(w *sendWQE, s cq.Status) {
+	w.fault = s
+	q.completeWhole()
+	if q.state != qp.Err {
+		q.settle()
+	}
+}
+
+// completeWhole completes work requests that waited for responses.
+func (q *QP) completeWhole() {
+	r := &q.req
+	for b := r.brought; b.passed > 0 && q.state != qp.Err; {
+		w := r.queue.at(0)
+		if w.fault != cq.Success || !b.whole(w) {
+			return
+		}
+		q.complete(cq.Success)
+	}
+}
+
+// overlapsOlder tells whether what a READ or atomic brings goes to memory that one in
+// front of it, which has not brought everything, writes too.
+func (q *QP) overlapsOlder(w *sendWQE, i int) bool {
+	r := &q.req
+	if q.overlap(w.SGL, nil) {
+		return true
+	}
+	for j := range i {
+		if o := r.queue.at(j); o.Op.fetches() && !r.brought.whole(o) && q.overlap(w.SGL, o.SGL) {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap tells whether two lists have bytes in common; of one list, whether its elements
+// do.
+func (q *QP) overlap(a, b []memory.SGE) bool {
+	for i := range a {
+		others := b
+		if b == nil {
+			others = a[:i]
+		}
+		for j := range others {
+			if q.sameMemory(&a[i], &others[j]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sameMemory tells whether two elements of lists have bytes in common.
+func (q *QP) sameMemory(a, b *memory.SGE) bool {
+	if a.Length == 0 || b.Length == 0 {
+		return false
+	}
+	at := func(e *memory.SGE) (memory.Place, memory.Fault) {
+		return q.config.Memory.Place(memory.Span{Key: e.LKey, VA: e.VA, Length: e.Length, Access: memory.LocalWrite})
+	}
+	x, f := at(a)
+	y, g := at(b)
+	return f == memory.OK && g == memory.OK && x.Overlaps(y)
+}
+
+// acknowledgeRead makes the acknowledgement of a response: of the oldest that was kept and
+// has none, else of all that came in order.
+func (q *QP) acknowledgeRead(p *roce.Packet) {
+	b := q.req.brought
+	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.ReadAck), uint32(b.expected)
+	p.Selective.PSN = uint32(b.expected.Add(roce.PSNMask))
+	if b.kept.owed.n > 0 {
+		p.Selective.PSN = uint32(*b.kept.owed.at(0))
+		b.kept.owed.pop()
+	}
+	b.ack = false // it says so of what came in order, too
+}
+
+// readPatience is when a requester gives up waiting for responses alone, of which the
+// responder has the timer.
+func (q *QP) readPatience() units.Time {
+	r := &q.req
+	if r.brought == nil || r.brought.passed == 0 || r.una != r.next {
+		return units.Never
+	}
+	patience := r.sender.Patience(q.attr.RetryCount, AckTimeout(q.attr.Timeout))
+	if patience == units.Never {
+		return units.Never
+	}
+	return r.moved + patience
+}

@@ -1,0 +1,236 @@
+package transport
+
+import (
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// IRN is the loss recovery of Mittal et al., "Revisiting Network Support for RDMA",
+// SIGCOMM 2018, §3: the responder keeps packets that are out of order and answers each
+// with a NACK that names it; the requester sends again only what is missing, and limits
+// how many packets fly by the bandwidth-delay product (BDP-FC).
+type IRN struct {
+	settings *IRNSettings
+	limit    uint32 // of packets in flight
+
+	sacked     []uint64 // bitmap of the window, by PSN; empty until a NACK has come
+	cleared    PSN      // bits in front of it are 0
+	high       PSN      // the newest that a NACK has named
+	named      bool     // there is one in the window
+	recovering bool
+	end        PSN  // recovery is over when una gets here
+	again      PSN  // what is in front of it is not sent again in this recovery
+	first      bool // the oldest is to be sent again whatever is known
+}
+
+// NewIRN makes the recovery of a queue pair.
+func NewIRN(s *IRNSettings) *IRN {
+	i := &IRN{settings: s, limit: uint32(s.limit())}
+	if i.limit == 0 {
+		i.limit = windowLimit
+	}
+	return i
+}
+
+// Reset forgets everything.
+func (i *IRN) Reset() {
+	clear(i.sacked)
+	*i = IRN{settings: i.settings, limit: i.limit, sacked: i.sacked}
+}
+
+// Service is IRN's own.
+func (i *IRN) Service() roce.Service { return roce.IRN }
+
+// Bitmaps are five: of the responder two for requests, since packets out of order may be
+// kept or have ended a message, and one for acknowledged responses; of the requester one
+// for acknowledged requests and one for responses (§6.1). A NIC has them in words of 32
+// bits.
+func (i *IRN) Bitmaps() (count, bits int) { return 5, int(i.settings.keeps()+31) &^ 31 }
+
+// Next is what is lost, or what is new if BDP-FC allows.
+func (i *IRN) Next(w Window) (PSN, bool) {
+	if i.recovering {
+		if psn, ok := i.lost(w); ok {
+			return psn, true
+		}
+	}
+	return w.Next, w.Len() < i.limit
+}
+
+// lost finds the oldest packet that was not sent again yet and is taken for lost: one that
+// is behind the newest that the responder has named (§3.1).
+func (i *IRN) lost(w Window) (PSN, bool) {
+	if i.first {
+		return w.Una, true
+	}
+	if !i.named {
+		return 0, false
+	}
+	for ; i.again.From(w.Una)+uint32(i.settings.Reordering) <= i.high.From(w.Una); i.again = i.again.Add(1) {
+		if !i.has(i.again) {
+			return i.again, true
+		}
+	}
+	return 0, false
+}
+
+func (i *IRN) bit(psn PSN) (word *uint64, mask uint64) {
+	at := int(psn) & (64*len(i.sacked) - 1)
+	return &i.sacked[at/64], 1 << (at % 64)
+}
+
+// has tells whether a PSN of the window, not behind high, has been acknowledged.
+func (i *IRN) has(psn PSN) bool {
+	word, mask := i.bit(psn)
+	return *word&mask != 0
+}
+
+func (i *IRN) forget(psn PSN) {
+	if len(i.sacked) > 0 {
+		word, mask := i.bit(psn)
+		*word &^= mask
+	}
+}
+
+// Sent notes what has been sent again.
+func (i *IRN) Sent(w Window, psn PSN, _ uint32) {
+	switch {
+	case i.first && psn == w.Una:
+		i.first = false
+		if i.again == psn {
+			i.again = psn.Add(1)
+		}
+	case i.recovering && i.named && psn == i.again && psn.Before(i.high):
+		i.again = psn.Add(1)
+	}
+}
+
+// Acked ends a recovery that has reached its end.
+func (i *IRN) Acked(w Window) {
+	if i.named {
+		for ; i.cleared.Before(w.Una) && !i.high.Before(i.cleared); i.cleared = i.cleared.Add(1) {
+			i.forget(i.cleared)
+		}
+		i.named = !i.high.Before(w.Una)
+	}
+	if !i.recovering {
+		return
+	}
+	i.first = false
+	i.recovering = w.Una.Before(i.end)
+	if i.again.Before(w.Una) {
+		i.again = w.Una
+	}
+}
+
+// Refused notes what a NACK names, and begins to recover if that means a loss. After an
+// RNR NAK the oldest is sent again: the responder had it and could not take it.
+func (i *IRN) Refused(w Window, why Refusal, seen PSN) bool {
+	if why != NakSelective {
+		i.forget(w.Una)
+		i.recover(w)
+		i.first = true
+		return true
+	}
+	if i.settings.Resend == ResendOldest {
+		return i.resendOldest(w, seen)
+	}
+	for int(w.Len()) > 64*len(i.sacked) {
+		i.grow(w)
+	}
+	if !i.named {
+		i.cleared, i.high, i.named = w.Una, seen, true
+	}
+	word, mask := i.bit(seen)
+	if *word&mask != 0 {
+		return false
+	}
+	*word |= mask
+	if i.high.Before(seen) {
+		i.high = seen
+	}
+	if i.recovering || i.high.From(w.Una) < uint32(i.settings.Reordering) {
+		return false
+	}
+	i.recover(w)
+	return true
+}
+
+// resendOldest has the oldest packet sent again, once for each that is the oldest when a
+// NACK comes.
+func (i *IRN) resendOldest(w Window, seen PSN) bool {
+	if seen.From(w.Una) < uint32(i.settings.Reordering) || i.recovering && (i.first || i.again != w.Una) {
+		return false
+	}
+	i.recover(w)
+	i.first = true
+	return true
+}
+
+// recover begins to recover, anew if it had begun.
+func (i *IRN) recover(w Window) {
+	if !i.recovering {
+		i.recovering, i.end = true, w.Next
+	}
+	i.again = w.Una
+}
+
+func (i *IRN) grow(w Window) {
+	old := *i
+	i.sacked = make([]uint64, max(2, 2*len(i.sacked)))
+	if !i.named {
+		return
+	}
+	for psn := w.Una; !old.high.Before(psn); psn = psn.Add(1) {
+		if old.has(psn) {
+			word, mask := i.bit(psn)
+			*word |= mask
+		}
+	}
+}
+
+// Expired begins to recover with the oldest packet.
+func (i *IRN) Expired(w Window) {
+	i.forget(w.Una)
+	i.recover(w)
+	i.first = true
+}
+
+// Timeout is RTO_low while few packets fly, when it costs little to be wrong, otherwise
+// RTO_high (§3.1).
+func (i *IRN) Timeout(w Window, local units.Time) units.Time {
+	switch {
+	case i.settings.Timeouts == LocalTimeouts:
+		return local
+	case w.Len() < uint32(i.settings.Few):
+		return i.settings.RTOLow
+	}
+	return i.settings.RTOHigh
+}
+
+// Patience is how long as many local ACK timeouts take as there are tries: a number of
+// retries would be used up within some 100 us.
+func (i *IRN) Patience(retries uint8, local units.Time) units.Time {
+	if local == units.Never {
+		return units.Never
+	}
+	return units.Time(retries+1) * local
+}
+
+// Arrived keeps what is within the bitmap (§6.2).
+func (i *IRN) Arrived(expected, psn PSN) Verdict {
+	switch {
+	case psn == expected:
+		return Accept
+	case psn.Before(expected):
+		return Duplicate
+	case psn.From(expected) >= i.settings.keeps():
+		return Drop
+	case i.settings.Placement == PlaceOrdered:
+		return Hold
+	}
+	return Keep
+}
+
+// Postponed changes nothing: what comes behind is kept.
+func (i *IRN) Postponed() {}

@@ -1,0 +1,95 @@
+package transport
+
+import (
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Ways in which IRN can be set up.
+const (
+	PaperTimeouts = "irn"  // RTO_low and RTO_high
+	LocalTimeouts = "roce" // the local ACK timeout of the queue pair
+
+	PlaceArrival = "arrival" // at once
+	PlaceOrdered = "ordered" // when everything in front has come
+
+	ResendLost   = "lost"   // all that is known to be missing
+	ResendOldest = "oldest" // the oldest alone
+)
+
+// IRNSettings are the parameters of IRN. Defaults are those of the paper's evaluation
+// (§4.1): 40 Gb/s and 2 us a link. The window is the network's.
+type IRNSettings struct {
+	Window     int        `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"packets in flight at most (BDP-FC), 0 for no limit, -1 for as many as fill the longest path"`
+	Few        int        `yaml:"n,omitempty" json:"n" jsonschema:"minimum=0,maximum=16384" jsonschema_description:"N: while fewer packets are in flight rto_low holds, otherwise rto_high"`
+	RTOLow     units.Time `yaml:"rto_low,omitempty" json:"rto_low" jsonschema_description:"timeout while few packets are in flight"`
+	RTOHigh    units.Time `yaml:"rto_high,omitempty" json:"rto_high" jsonschema_description:"timeout otherwise"`
+	Timeouts   string     `yaml:"timeouts,omitempty" json:"timeouts" jsonschema:"enum=irn,enum=roce" jsonschema_description:"irn is rto_low and rto_high, roce the local ACK timeout of the queue pair"`
+	Reordering int        `yaml:"reordering,omitempty" json:"reordering" jsonschema:"minimum=1,maximum=16384" jsonschema_description:"a packet counts as lost when one that was sent this many packets later has come; 1 is the paper's, more is for networks that spray"`
+	Placement  string     `yaml:"placement,omitempty" json:"placement" jsonschema:"enum=arrival,enum=ordered" jsonschema_description:"when payload goes to memory: at arrival, or ordered, when everything in front of it has come"`
+	Resend     string     `yaml:"resend,omitempty" json:"resend" jsonschema:"enum=lost,enum=oldest" jsonschema_description:"what a NACK has sent again: lost is every packet that it shows to be missing, oldest the oldest alone, as selective repeat without selective acknowledgements does"`
+}
+
+// maxKept is how many packets a responder keeps where there is no limit of packets in
+// flight.
+const maxKept = 1 << 14
+
+// keeps is the size of the responder's bitmap.
+func (s *IRNSettings) keeps() uint32 {
+	if s.Window == 0 {
+		return maxKept
+	}
+	return uint32(s.limit())
+}
+
+// limit is how many packets may be in flight; 0 for any number. Where nobody knows the
+// path it is the paper's: 120 KB are some 110 packets of 1 KB with their headers.
+func (s *IRNSettings) limit() int {
+	if s.Window == FromPath {
+		return 110
+	}
+	return s.Window
+}
+
+// NeedsPath implements WindowFromPath.
+func (s *IRNSettings) NeedsPath() bool { return s.Window == FromPath }
+
+// SetWindow implements WindowFromPath.
+func (s *IRNSettings) SetWindow(packets int) { s.Window = packets }
+
+// Validate implements RecoverySettings.
+func (s *IRNSettings) Validate(units.Rate) error {
+	var c registry.Check
+	c.Number("window", s.Window, FromPath, maxKept)
+	c.Number("n", s.Few, 0, maxKept)
+	c.Time("rto_low", s.RTOLow, units.Picosecond)
+	c.Time("rto_high", s.RTOHigh, s.RTOLow)
+	c.Number("reordering", s.Reordering, 1, maxKept)
+	if s.Timeouts != PaperTimeouts && s.Timeouts != LocalTimeouts {
+		c.Bad("timeouts", s.Timeouts, "%s or %s", PaperTimeouts, LocalTimeouts)
+	}
+	if s.Placement != PlaceArrival && s.Placement != PlaceOrdered {
+		c.Bad("placement", s.Placement, "%s or %s", PlaceArrival, PlaceOrdered)
+	}
+	if s.Resend != ResendLost && s.Resend != ResendOldest {
+		c.Bad("resend", s.Resend, "%s or %s", ResendLost, ResendOldest)
+	}
+	return c.Err()
+}
+
+// New implements RecoverySettings.
+func (s *IRNSettings) New() Recovery { return NewIRN(s) }
+
+// irnDefaults are the parameters of the paper's evaluation.
+func irnDefaults(string, units.Rate) RecoverySettings {
+	return &IRNSettings{
+		Window: FromPath, Few: 3, RTOLow: 100 * units.Microsecond, RTOHigh: 320 * units.Microsecond,
+		Timeouts: PaperTimeouts, Reordering: 1, Placement: PlaceArrival, Resend: ResendLost,
+	}
+}
+func init() {
+	Recoveries.Register("irn", RecoveryKind{
+		Summary:  "packets out of order are kept, only what is missing is sent again, and packets in flight are limited (Mittal et al., SIGCOMM 2018)",
+		Settings: irnDefaults,
+	})
+}

@@ -1,0 +1,342 @@
+package transport
+
+import (
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
+)
+
+// A responder that keeps packets out of order deals with each of them twice. At arrival
+// it puts the payload where it belongs. When everything in front of it has come, it does
+// all the rest as if the packet came only then: checks of the message, counting,
+// completions, keys that are invalidated. So completions are in order, and a completion
+// that is premature (IRN, §5.3) is a packet that is kept.
+
+// kept are the packets that a responder, or a requester of responses, has out of order,
+// by PSN.
+type kept struct {
+	slots []keptPacket // at PSN modulo their number, a power of two
+	n     int          // of them in use
+	early int          // of them in memory
+	last  PSN          // the newest, if there are any
+	owed  ring[PSN]    // those that have no NACK yet
+}
+
+// keptPacket is what is to be known of a packet whose turn has not come.
+type keptPacket struct {
+	psn    PSN
+	here   bool
+	placed bool // its payload is in memory
+	at     memory.Place
+	bth    roce.BTH
+	reth   roce.RETH
+	send   roce.SendETH
+	atomic roce.AtomicETH
+	old    uint64 // what an atomic brings
+	extra  uint32 // immediate data, the key to invalidate or the PSN of a response
+	length int
+	data   []byte // the payload, unless it is placed
+}
+
+// empty tells whether nothing is kept, as of a responder that keeps nothing.
+func (k *kept) empty() bool { return k == nil || k.n == 0 }
+
+// find gives the packet of a PSN, nil if it is not kept.
+func (k *kept) find(psn PSN) *keptPacket {
+	if k.empty() {
+		return nil
+	}
+	if s := &k.slots[int(psn)&(len(k.slots)-1)]; s.here && s.psn == psn {
+		return s
+	}
+	return nil
+}
+
+// add keeps a packet, whose payload is in memory or is kept too.
+func (k *kept) add(expected PSN, p *roce.Packet, placed bool, at memory.Place) {
+	psn := psnOf(p)
+	for int(psn.From(expected)) >= len(k.slots) {
+		k.grow()
+	}
+	if k.n == 0 || k.last.Before(psn) {
+		k.last = psn
+	}
+	k.n++
+	to := &k.slots[int(psn)&(len(k.slots)-1)]
+	*to = keptPacket{
+		psn: psn, here: true, placed: placed, at: at, bth: p.BTH, reth: p.RETH, send: p.Send, atomic: p.Atomic, old: p.AtomicAck.Original,
+		length: p.Length, data: to.data[:0],
+	}
+	switch e := p.BTH.Opcode.Extensions(); {
+	case e.Has(roce.ExtImmDt):
+		to.extra = p.ImmDt.Data
+	case e.Has(roce.ExtIETH):
+		to.extra = p.IETH.RKey
+	case e.Has(roce.ExtSelETH):
+		to.extra = p.Selective.PSN
+	}
+	if placed {
+		k.early++
+	} else {
+		to.data = append(to.data, p.Payload...)
+	}
+}
+
+// remove forgets a packet. What it lent stays as it is until add.
+func (k *kept) remove(s *keptPacket) {
+	s.here = false
+	k.n--
+	if s.placed {
+		k.early--
+	}
+}
+
+func (k *kept) grow() {
+	bigger := make([]keptPacket, max(16, 2*len(k.slots)))
+	for _, s := range k.slots {
+		if s.here {
+			bigger[int(s.psn)&(len(bigger)-1)] = s
+		}
+	}
+	k.slots = bigger
+}
+
+func (k *kept) clear() {
+	if k == nil {
+		return
+	}
+	for i := range k.slots {
+		k.slots[i].here = false
+	}
+	k.n, k.early = 0, 0
+	k.owed.clear()
+}
+
+// restore makes the packet that was kept.
+func (s *keptPacket) restore(p *roce.Packet) {
+	p.BTH, p.RETH, p.Send = s.bth, s.reth, s.send
+	p.ImmDt.Data, p.IETH.RKey, p.Selective.PSN = s.extra, s.extra, s.extra
+	p.Atomic, p.AtomicAck.Original = s.atomic, s.old
+	p.Length, p.Payload = s.length, s.data
+}
+
+// keep takes a packet out of order. One whose payload cannot be placed is not kept: it
+// is judged when it comes in its turn.
+func (q *QP) keep(p *roce.Packet, hold bool) {
+	r := &q.resp
+	psn := psnOf(p)
+	q.counters.OutOfSequence++
+	if r.kept.find(psn) == nil {
+		placed, at, ok := q.placeEarly(p, hold || p.BTH.MigReq)
+		if !ok {
+			return
+		}
+		r.kept.add(r.expected, p, placed, at)
+	} else {
+		q.counters.DuplicateRequest++
+	}
+	r.kept.owe(psn)
+}
+
+// owe notes that a packet is to have a NACK.
+func (k *kept) owe(psn PSN) {
+	if k.owed.n < maxOwed {
+		*k.owed.push() = psn
+	}
+}
+
+// maxOwed is how many NACKs may wait to be sent. Those beyond are as if they were lost.
+const maxOwed = 1024
+
+// placeEarly puts the payload of a packet out of order into memory, in one piece, unless it
+// is to wait: as it asks for, or as placement, chunks of memory and shared receive queues
+// want it. ok is false if the packet is not one to keep.
+func (q *QP) placeEarly(p *roce.Packet, hold bool) (placed bool, at memory.Place, ok bool) {
+	n, s := uint32(p.Length), shapes[p.BTH.Opcode.Operation()]
+	hold = hold || q.chunks != nil
+	var into memory.Span
+	switch {
+	case s.kind == none:
+		return false, at, p.BTH.Opcode.Extensions() != 0 && n == 0
+	case n > q.mtu(), !s.last && n != q.mtu():
+		return false, at, false
+	case s.kind == writing:
+		into = memory.Span{Key: p.RETH.RKey, VA: p.RETH.VA, Length: n, Access: memory.RemoteWrite}
+		if q.attr.Access&memory.RemoteWrite == 0 || n > p.RETH.Length || s.last != (n == p.RETH.Length) {
+			return false, at, false
+		}
+	case q.config.Shared != nil:
+		return false, at, true // which request it gets is not known until its turn
+	default:
+		list, posted := q.receiveAhead(p.Send.Receive)
+		offset := uint64(p.Send.Packet) << q.mtuShift
+		if !posted || offset+uint64(n) > memory.ListLength(list) {
+			return false, at, false
+		}
+		into, posted = pieceOf(list, uint32(offset), n)
+		hold = hold || !posted
+	}
+	if hold {
+		return false, at, true
+	}
+	at, f := q.config.Memory.Place(into)
+	if f != memory.OK || q.storeAround(psnOf(p), into, p.Payload) != memory.OK {
+		return false, at, false
+	}
+	return true, at, true
+}
+
+// pieceOf gives n bytes of a list, from offset on, if they are in one element.
+func pieceOf(list []memory.SGE, offset, n uint32) (memory.Span, bool) {
+	for i := range list {
+		e := &list[i]
+		if offset < e.Length {
+			return memory.Span{Key: e.LKey, VA: e.VA + uint64(offset), Length: n, Access: memory.LocalWrite}, n <= e.Length-offset
+		}
+		offset -= e.Length
+	}
+	return memory.Span{}, n == 0
+}
+
+// receiveAhead gives the list of a receive request by its number; false if it is not
+// posted.
+func (q *QP) receiveAhead(number uint32) ([]memory.SGE, bool) {
+	r := &q.resp
+	i := PSN(number).From(PSN(r.received))
+	if r.taken {
+		if i == 0 {
+			return r.recv.SGL, true
+		}
+		i--
+	}
+	if i >= uint32(q.receives.n) {
+		return nil, false
+	}
+	return q.receives.at(int(i)).SGL, true
+}
+
+// storeAround writes the payload of a packet, but not over that of newer ones that came
+// before it: resent packets of an older message find the newer one's bytes where both
+// have gone to the same memory, by whatever key.
+func (q *QP) storeAround(psn PSN, s memory.Span, data []byte) memory.Fault {
+	k := q.resp.kept
+	if k == nil || k.early == 0 || s.Length == 0 {
+		return q.config.Memory.Store(s, data)
+	}
+	here, f := q.config.Memory.Place(s)
+	if f != memory.OK {
+		return f
+	}
+	for psn.Before(k.last) {
+		psn = psn.Add(1)
+		newer := k.find(psn)
+		if newer == nil || !newer.placed || !newer.at.Overlaps(here) {
+			continue
+		}
+		// What is in front of it, and what is behind.
+		if before := newer.at.Addr - here.Addr; newer.at.Addr > here.Addr {
+			if f := q.storeAround(psn, cut(s, 0, uint32(before)), cutBytes(data, 0, uint32(before))); f != memory.OK {
+				return f
+			}
+		}
+		if end := newer.at.Addr + uint64(newer.at.Length) - here.Addr; end < uint64(s.Length) {
+			return q.storeAround(psn, cut(s, uint32(end), s.Length), cutBytes(data, uint32(end), s.Length))
+		}
+		return memory.OK
+	}
+	return q.config.Memory.Store(s, data)
+}
+
+func cut(s memory.Span, from, to uint32) memory.Span {
+	s.VA, s.Length = s.VA+uint64(from), to-from
+	return s
+}
+
+// cutBytes is cut of bytes, if they are modelled.
+func cutBytes(b []byte, from, to uint32) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b[from:to]
+}
+
+// scatterAround is storeAround for a list.
+func (q *QP) scatterAround(psn PSN, list []memory.SGE, offset, n uint32, data []byte) memory.Fault {
+	if k := q.resp.kept; k == nil || k.early == 0 {
+		return q.config.Memory.Scatter(list, offset, n, data)
+	}
+	for done := uint32(0); done < n; {
+		s, whole := pieceOf(list, offset+done, n-done)
+		if !whole {
+			s.Length = left(list, offset+done)
+		}
+		if s.Length == 0 {
+			return memory.ListShort
+		}
+		if f := q.storeAround(psn, s, cutBytes(data, done, done+s.Length)); f != memory.OK {
+			return f
+		}
+		done += s.Length
+	}
+	return memory.OK
+}
+
+// left is how many bytes an element has from an offset of its list on.
+func left(list []memory.SGE, offset uint32) uint32 {
+	for i := range list {
+		if offset < list[i].Length {
+			return list[i].Length - offset
+		}
+		offset -= list[i].Length
+	}
+	return 0
+}
+
+// replay deals with the packets that were kept and whose turn has come.
+func (q *QP) replay() {
+	r := &q.resp
+	var p roce.Packet
+	for q.state != qp.Err {
+		s := r.kept.find(r.expected)
+		if s == nil {
+			break
+		}
+		s.restore(&p)
+		r.early = s.placed
+		r.kept.remove(s)
+		at := r.expected
+		q.perform(&p)
+		r.early = false
+		if r.expected == at {
+			break // there is no receive request: it will come again
+		}
+	}
+	r.kept.settled(r.expected)
+}
+
+// settled forgets NACKs that are not needed: of what has been reached since.
+func (k *kept) settled(expected PSN) {
+	for range k.owed.n {
+		psn := *k.owed.at(0)
+		k.owed.pop()
+		if expected.Before(psn) {
+			*k.owed.push() = psn
+		}
+	}
+}
+
+// owes tells whether there are packets without a NACK.
+func (k *kept) owes() bool { return k != nil && k.owed.n > 0 }
+
+// disordered tells whether there is a NACK to send next.
+func (r *responder) disordered() bool { return r.nak == 0 && r.kept.owes() }
+
+// nack makes the NACK for the oldest packet that was kept and has none.
+func (q *QP) nack(p *roce.Packet) {
+	r := &q.resp
+	p.BTH.Opcode, p.BTH.PSN = q.wire.With(roce.Nack), uint32(r.expected)
+	p.AETH = roce.AETH{Syndrome: roce.SyndromeSequence, MSN: r.msn}
+	p.Selective.PSN = uint32(*r.kept.owed.at(0))
+	r.kept.owed.pop()
+	r.ackDue, r.unacked = false, 0 // it acknowledges what is in front of the gap
+}

@@ -1,0 +1,71 @@
+package packet
+
+// stack is packets of a kind that wait to be used, linked by Next.
+type stack struct {
+	first *Packet
+	n     int
+	used  bool // some had to be made
+}
+
+func (s *stack) push(p *Packet) {
+	p.Next, s.first = s.first, p
+	s.n++
+}
+
+// pop takes the one that was used last; there is one.
+func (s *stack) pop() *Packet {
+	p := s.first
+	s.first = p.Next
+	s.n--
+	return p
+}
+
+const (
+	// fewPackets is where a pool is short of a kind: it would soon allocate some.
+	fewPackets = chunk / 2
+	// manyPackets is where it has more than enough.
+	manyPackets = 3 * chunk
+)
+
+// shelves calls f for each kind of packet, with its bit.
+func (l *Pool) shelves(f func(bit uint64, s *stack)) {
+	bit := uint64(1)
+	for _, s := range []*stack{&l.bare, &l.nics, &l.small, &l.large} {
+		f(bit, s)
+		bit <<= 1
+	}
+	for i := range l.messages {
+		f(bit, &l.messages[i])
+		bit <<= 1
+	}
+}
+
+// Short is the kinds that l uses and has few of, a bit each.
+func (l *Pool) Short() (kinds uint64) {
+	l.shelves(func(bit uint64, s *stack) {
+		if s.used && s.n < fewPackets {
+			kinds |= bit
+		}
+	})
+	return kinds
+}
+
+// Spare gives packets of kinds that l has many of, for the pool of another worker.
+func (l *Pool) Spare(kinds uint64) (all List) {
+	l.shelves(func(bit uint64, s *stack) {
+		if kinds&bit == 0 || s.n < manyPackets {
+			return
+		}
+		for range chunk {
+			all.Push(s.pop())
+		}
+	})
+	return all
+}
+
+// Adopt takes what another pool has spared, and empties gift.
+func (l *Pool) Adopt(gift *List) {
+	for p := gift.Pop(); p != nil; p = gift.Pop() {
+		l.shelf(p).push(p)
+	}
+}

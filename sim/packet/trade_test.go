@@ -1,0 +1,49 @@
+package packet
+
+import "testing"
+
+// TestTrade: packets stay where they are freed, and a pool that runs short gets some of
+// one that has many, of every kind.
+func TestTrade(t *testing.T) {
+	pools := NewTradingPools(2)
+	from, to := pools[0], pools[1]
+	kinds := map[string]func() *Packet{
+		"bare": from.New, "NIC": from.NewRoCE,
+		"small": func() *Packet { return from.NewFrame(100) }, "large": func() *Packet { return from.NewFrame(5000) },
+	}
+	for range 8 * chunk {
+		for _, f := range kinds {
+			to.Free(f())
+		}
+	}
+	if from.Live()+to.Live() != 0 {
+		t.Errorf("%d and %d live", from.Live(), to.Live())
+	}
+	// The first pool has used up whole chunks and has nothing left.
+	short := from.Short()
+	if short != 1|2|4|8 || to.Short() != 0 {
+		t.Fatalf("short of %b and %b", short, to.Short())
+	}
+	gift := to.Spare(short)
+	n := 0
+	for p := gift.First(); p != nil; p = p.Next {
+		n++
+	}
+	if n != 4*chunk {
+		t.Errorf("%d packets for 4 kinds", n)
+	}
+	from.Adopt(&gift)
+	if !gift.Empty() || from.Short() != 0 {
+		t.Errorf("short of %b afterwards", from.Short())
+	}
+	for what, f := range kinds {
+		p := f()
+		if p.Next != nil || (what == "NIC") != (p.RoCE != nil) {
+			t.Errorf("%s: %+v", what, p)
+		}
+	}
+	// A pool does not give what it needs itself.
+	if some := from.Spare(short); !some.Empty() {
+		t.Error("it has given of the little that it had")
+	}
+}

@@ -1,0 +1,74 @@
+package rocc
+
+import (
+	"errors"
+
+	"github.com/weftlab/weft/protocols/rocc"
+	"github.com/weftlab/weft/protocols/rocc/flowtable"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/congestion"
+)
+
+// Settings are what stands behind mark: {rocc: ...}. A parameter of the table that is 0 has
+// the table's default.
+type Settings struct {
+	rocc.Params `yaml:",inline"`
+	Table       flowtable.Kind `yaml:"table,omitempty" json:"table" jsonschema_description:"which flows are told; default queued"`
+	TableSize   int            `yaml:"table_size,omitempty" json:"table_size,omitempty" jsonschema_description:"most flows of a bounded or sampled table; default f_max/f_min, of afd four times that"`
+	TableAge    units.Time     `yaml:"table_age,omitempty" json:"table_age,omitempty" jsonschema_description:"after how long a flow of a bounded table or of bubble-cache is forgotten; default 1ms"`
+	TableSample int            `yaml:"table_sample,omitempty" json:"table_sample,omitempty" jsonschema_description:"one packet in so many is sampled; default 8"`
+	Compute     rocc.Compute   `yaml:"compute,omitempty" json:"compute" jsonschema_description:"who computes the fair rate: the switch, the sender by what messages say (host), or the sender by a registry of parameters (registry); default switch"`
+	DSCP        int            `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"of messages, 0 to 63, for a class above others; default 48"`
+}
+
+func init() {
+	congestion.Points.Register("rocc", congestion.Kind{
+		Summary: "RoCC (CoNEXT 2020): computes the fair rate of the queue's flows and sends it to their senders, for cc: rocc",
+		Settings: func(_ string, rate units.Rate) congestion.Settings {
+			return &Settings{Params: rocc.Paper(rate), Table: flowtable.Queued, DSCP: 48}
+		},
+		ByRate: true,
+		Gauges: []gauge.Gauge{
+			{Name: "fair_rate", Unit: gauge.BitsPerSecond, Help: "rate that the flows are told", Brief: true},
+			{Name: "flows", Help: "flows in the flow table", Brief: true},
+			{Name: "ratio", Help: "what the gains are divided by, 1 to 32"},
+			{Name: "messages", Help: "messages sent"},
+		},
+	})
+}
+
+// samplesPerFlow is how many of its samples afd has room for if all flows are alike: with
+// fewer it misses flows for whole intervals.
+const samplesPerFlow = 4
+
+// table is the flow table with its parameters. A table that has a size has room for
+// f_max/f_min flows, more than which cannot all have f_min.
+func (s *Settings) table() flowtable.Config {
+	c := flowtable.Config{Kind: s.Table, Size: s.TableSize, Age: s.TableAge, Sample: s.TableSample}
+	if c.Size == 0 && c.Kind.Defaults().Size > 0 && s.FMin > 0 {
+		n := s.FMax / s.FMin
+		if c.Kind == flowtable.AFD {
+			n *= samplesPerFlow
+		}
+		c.Size = int(min(n, flowtable.MaxSize))
+	}
+	return c
+}
+
+// Validate implements congestion.Settings.
+func (s *Settings) Validate(limit units.Bytes) error {
+	var c registry.Check
+	c.Number("dscp", s.DSCP, 0, 63)
+	return errors.Join(s.Params.Validate(limit), s.table().Validate(), c.Err())
+}
+
+// New implements congestion.Settings.
+func (s *Settings) New(env congestion.Env) congestion.Point {
+	p := &point{settings: s, env: env, fair: rocc.NewPoint(&s.Params), law: s.Law(), table: flowtable.New(s.table(), env.Rand)}
+	// Switches are not synchronised.
+	p.phase = units.Time(env.Rand.Int64N(int64(s.Interval)))
+	p.next = p.phase
+	return p
+}
