@@ -27,7 +27,7 @@ YAML
     lab_down
   done
   ip netns add $ref_a; ip netns add $ref_b
-  "$work/tapjoin" $ref_a $ref_b 1500 & join=$!
+  chrt -f 1 "$work/tapjoin" $ref_a $ref_b 1500 & join=$! # the scheduling that weft asks for
   for n in a b; do
     until ip -n $lab-$n link set eth0 up 2>/dev/null; do sleep 0.02; done
     ip -n $lab-$n link set eth0 txqueuelen 10000

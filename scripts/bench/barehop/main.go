@@ -1,0 +1,87 @@
+// Command barehop is the least that a packet-hop costs: packets that go from node to node
+// of a fabric of which nothing is left but its memory. Each node has its turn, takes the
+// packets that came in the window before, touches the cache lines of a packet, of the port
+// it comes in by and of the port it leaves by that weft touches, and puts it into the inbox
+// of another node. There are no events, no queues and no rates. It prints nanoseconds a
+// hop.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+const (
+	line = 64
+	// A hop of weft touches some ten lines.
+	packetLines = 2
+	portLines   = 4
+	degree      = 8 // ports of a node
+)
+
+type packet struct {
+	lines [packetLines][line / 8]uint64
+	_     [5*line - packetLines*line]byte // it is as large as weft's
+}
+
+type port struct{ lines [portLines][line / 8]uint64 }
+
+type node struct {
+	ports [degree]port
+	inbox [2][]*packet // of this window and of the next
+}
+
+func main() {
+	n, packets := number(1), number(2)
+	nodes := make([]node, n)
+	state := uint64(1)
+	random := func() uint64 { // xorshift64
+		state ^= state << 13
+		state ^= state >> 7
+		state ^= state << 17
+		return state
+	}
+	for range packets {
+		to := &nodes[random()%uint64(n)]
+		to.inbox[0] = append(to.inbox[0], &packet{})
+	}
+	const hops = 20_000_000
+	start := time.Now()
+	done := 0
+	for turn := 0; done < hops; turn++ {
+		half := turn % 2
+		for i := range nodes {
+			here := &nodes[i]
+			for _, p := range here.inbox[half] {
+				way := random()
+				in, out := &here.ports[way%degree], &here.ports[way>>8%degree]
+				for l := range p.lines {
+					p.lines[l][0]++
+				}
+				for l := range in.lines {
+					in.lines[l][0]++
+					out.lines[l][1]++
+				}
+				next := &nodes[(uint64(i)+way>>16)%uint64(n)]
+				next.inbox[1-half] = append(next.inbox[1-half], p)
+			}
+			done += len(here.inbox[half])
+			here.inbox[half] = here.inbox[half][:0]
+		}
+	}
+	fmt.Printf("%.1f\n", float64(time.Since(start).Nanoseconds())/float64(done))
+}
+
+// number is the argument in that place.
+func number(i int) int {
+	if len(os.Args) > i {
+		if n, err := strconv.Atoi(os.Args[i]); err == nil && n > 0 {
+			return n
+		}
+	}
+	fmt.Fprintln(os.Stderr, "usage: barehop NODES PACKETS")
+	os.Exit(2)
+	return 0
+}
