@@ -32,7 +32,7 @@ step() {
   if "$@" >"$out/log" 2>&1; then
     summary+=("ok    $name ($((SECONDS - start)) s)")
   else
-    tail -n 200 "$out/log"
+    tail -n 200 "$out/log" | tee -a "$out/failures"
     summary+=("FAIL  $name ($((SECONDS - start)) s)")
     failed+=("$name")
   fi
@@ -63,18 +63,20 @@ second_chance() {
   for line in "${again[@]}"; do
     read -r pkg names <<<"$line"
     echo "== a second try: $pkg $names"
-    go test -count=1 -vet=off -timeout 40m "$@" -run "^($names)\$" "$pkg" || return 1
+    go test -count=1 -vet=off -timeout 40m "$@" -run "^($names)\$" "$pkg" >"$out/again" 2>&1 || { tail -n 200 "$out/again" | tee -a "$out/failures"; return 1; }
     summary+=("NOTE  passed only at the second try: ${names//|/, } (what failed first is above)")
   done
 }
 
-# skips NAME: each test of a run that was skipped, by what it printed: its reason.
+# skips NAME: the tests of a run that were skipped, by their reason: what they printed.
 skips() {
   jq -rs --arg of "$1" '([.[] | select(.Action == "skip" and .Test) | .Package + " " + .Test] | unique) as $s
     | [.[] | select(.Action == "output" and .Test) | {k: (.Package + " " + .Test), o: .Output} | select(.k as $k | $s | index($k))]
-    | group_by(.k)[]
-    | ([.[].o | select(test("^(=== | *--- )") | not) | gsub("^\\s+|\\s+$"; "") | select(. != "")] | join(" ")) as $why
-    | "\($of): \(.[0].k | sub("^github.com/weftlab/weft/"; "")): \(if $why == "" then "no reason given" else $why end)"'
+    | group_by(.k)
+    | map({k: (.[0].k | sub("^github.com/weftlab/weft/"; "")),
+        why: ([.[].o | select(test("^(=== | *--- )") | not) | gsub("^\\s+|\\s+$"; "") | sub("^[a-z_0-9]+\\.go:[0-9]+: "; "") | select(. != "")] | join(" "))})
+    | group_by(.why)[]
+    | "\($of): \(if .[0].why == "" then "no reason given" else .[0].why end): \(length) tests: \(map(.k) | join(", "))"'
 }
 
 # tests NAME PACKAGES FLAGS...: runs the tests of these packages with these flags,
@@ -92,7 +94,7 @@ tests() {
     # The output of failed tests and packages, and of builds that failed.
     jq -rs '([.[] | select(.Action == "fail") | .Package + " " + (.Test // "")] | unique) as $f
       | .[] | select(.Action == "build-output" or (.Action == "output" and ((.Package + " " + (.Test // "")) as $k | $f | index($k))))
-      | .Output' "$out/json" | grep -v '^$' | tail -n 400
+      | .Output' "$out/json" | grep -v '^$' | tail -n 400 | tee -a "$out/failures"
     if second_chance "$@"; then
       p=$((p + f)) f=0
     else
@@ -106,7 +108,7 @@ tests() {
   skips "$name" <"$out/json" >>"$out/skips"
 }
 
-: >"$out/skips" >"$out/slow"
+: >"$out/skips" >"$out/slow" >"$out/failures"
 all=$(go list ./...)
 timed=$(grep -E "$realtime" <<<"$all")
 pure=$(grep -vE "$realtime" <<<"$all")
@@ -149,6 +151,11 @@ sort "$out/skips"
 echo
 echo "== the slowest tests"
 sort -rg "$out/slow" | awk 'NR <= 15'
+if [ -s "$out/failures" ]; then
+  echo
+  echo "== what failed, also at first only"
+  tail -n 100 "$out/failures"
+fi
 echo
 echo "== summary"
 printf '%s\n' "${summary[@]}"
