@@ -21,6 +21,7 @@ type IRN struct {
 	end        PSN  // recovery is over when una gets here
 	again      PSN  // what is in front of it is not sent again in this recovery
 	first      bool // the oldest is to be sent again whatever is known
+	expired    bool // this recovery had a timeout: nothing in front of end may have arrived
 }
 
 // NewIRN makes the recovery of a queue pair.
@@ -105,7 +106,10 @@ func (i *IRN) Sent(w Window, psn PSN, _ uint32) {
 	}
 }
 
-// Acked ends a recovery that has reached its end.
+// Acked ends a recovery that has reached its end. In one that had a timeout it has the new
+// oldest packet sent again: if all of a window's last packets are lost, no NACK names any,
+// and each would wait for a timeout of its own. The paper's text does not say so; TCP does
+// (RFC 6582, partial acknowledgments).
 func (i *IRN) Acked(w Window) {
 	if i.named {
 		for ; i.cleared.Before(w.Una) && !i.high.Before(i.cleared); i.cleared = i.cleared.Add(1) {
@@ -116,11 +120,12 @@ func (i *IRN) Acked(w Window) {
 	if !i.recovering {
 		return
 	}
-	i.first = false
 	i.recovering = w.Una.Before(i.end)
+	i.expired = i.expired && i.recovering
 	if i.again.Before(w.Una) {
 		i.again = w.Una
 	}
+	i.first = i.expired && i.again == w.Una
 }
 
 // Refused notes what a NACK names, and begins to recover if that means a loss. After an
@@ -189,11 +194,11 @@ func (i *IRN) grow(w Window) {
 	}
 }
 
-// Expired begins to recover with the oldest packet.
+// Expired begins to recover with the oldest packet, and then all that were sent so far.
 func (i *IRN) Expired(w Window) {
 	i.forget(w.Una)
-	i.recover(w)
-	i.first = true
+	i.recovering, i.end, i.again = true, w.Next, w.Una
+	i.first, i.expired = true, true
 }
 
 // Timeout is RTO_low while few packets fly, when it costs little to be wrong, otherwise
