@@ -18,8 +18,8 @@ import (
 // has something to send. While it has not, Tick may be left out until just before
 // the next input, or before Rate and Window are asked; it then does all that was
 // due meanwhile, as if it had been called each time. So flows that rest cost
-// nothing. Timer, Rate and Window hold until the next input; they are asked anew
-// after each.
+// nothing, unless Traits.WakeIdle has them woken too. Timer, Rate and Window hold
+// until the next input; they are asked anew after each.
 //
 // What a pointer or slice of an input points to is lent for the call.
 type Control interface {

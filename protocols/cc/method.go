@@ -75,6 +75,11 @@ type Traits struct {
 	// Burst is how much is sent at line rate before the rate is kept to by a gap; 0 is
 	// a packet.
 	Burst units.Bytes
+	// MessageDSCP is the DSCP of the messages that a Speaker sends, 0 to 63.
+	MessageDSCP uint8
+	// WakeIdle is that Tick is called at the instant that Timer gives also while the flow
+	// has nothing to send.
+	WakeIdle bool
 	// NeedsPath is that the control looks at Flow.Path, which is zero otherwise.
 	NeedsPath bool
 	// NeedsAcks is that the control goes by acknowledgements. Those there are for

@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"net/netip"
+
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/wire"
@@ -166,6 +168,7 @@ func (w *world) Waits(_ units.Time, p *packet.Packet)  { w.waiting += p.Size }
 func (w *world) Leaves(_ units.Time, p *packet.Packet) { w.waiting -= p.Size }
 func (w *world) Admit(units.Time, *packet.Packet)      {}
 func (w *world) Address(*packet.Packet) bool           { return false }
+func (w *world) Ends(int32) (from, to netip.Addr)      { return from, to }
 func (w *world) Trip(packet.FlowKey, units.Bytes, units.Bytes) cc.Path {
 	return cc.Path{RTT: 1}
 }
