@@ -82,8 +82,13 @@ func init() {
 	})
 }
 
-// Traits implements cc.Settings.
-func (c *Config) Traits() cc.Traits { return cc.Traits{} }
+// Traits implements cc.Settings. A flow that waits for acknowledgements, or that rests for a
+// while, goes on to send FRPs.
+func (c *Config) Traits() cc.Traits { return cc.Traits{MessageDSCP: uint8(c.DSCP), WakeIdle: true} }
 
 // New implements cc.Settings.
-func (c *Config) New(f cc.Flow) cc.Control { return New(c, f.Line, f.Rand) }
+func (c *Config) New(f cc.Flow) cc.Control {
+	r := New(c, f.Line, f.Rand)
+	r.headers = f.Packet - f.MTU
+	return r
+}

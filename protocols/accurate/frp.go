@@ -76,7 +76,7 @@ type FRP struct {
 	CR, DR units.Rate
 }
 
-var _ cc.Feedback = (*FRP)(nil)
+var _ cc.Probe = (*FRP)(nil)
 
 const version = 1
 
@@ -99,8 +99,11 @@ func (f *FRP) Set(from packet.Body) { *f = *from.(*FRP) }
 // Len implements packet.Body.
 func (f *FRP) Len() int { return Len }
 
-// Turn makes an FRP that has come to the flow's destination the response to it (§II), and
-// tells whether there is one: a Stop has none, and a response is not turned.
+// Outward implements cc.Probe.
+func (f *FRP) Outward() bool { return !f.Response }
+
+// Turn implements cc.Probe: the destination sends an FRP back as the response (§II). A Stop
+// has none.
 func (f *FRP) Turn() bool {
 	if f.Response || f.Kind == Stop {
 		return false

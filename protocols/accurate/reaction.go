@@ -23,10 +23,12 @@ type Reaction struct {
 	// could be in another period at the contention points that it comes to.
 	offset units.Time
 
+	headers units.Bytes // of a packet on the wire
+
 	rate   units.Rate
 	active bool
 	known  bool        // contention points have been told of the flow
-	sent   units.Bytes // on the wire, since the flow became active
+	sent   units.Bytes // payload since the flow became active
 	frpAt  units.Time  // of the next regular FRP
 	stopAt units.Time  // when a flow that rests stops
 
@@ -50,7 +52,11 @@ type notice struct {
 // maxDue is how many FRPs one input makes at most: a regular one and a flow-stop.
 const maxDue = 2
 
-var _ cc.Control = (*Reaction)(nil)
+var (
+	_ cc.Control = (*Reaction)(nil)
+	_ cc.Speaker = (*Reaction)(nil)
+	_ cc.Sized   = (*Reaction)(nil)
+)
 
 // New makes the reaction point of a flow at a port with line rate line. c has passed
 // Validate(line) and is shared, not copied. FRPs are sent in the second quarter of the
@@ -98,14 +104,13 @@ func (r *Reaction) Active(now units.Time, active bool) {
 	}
 }
 
-// Queued tells how much an active flow has to send that is not sent yet. It is enough to
-// say so after Active.
+// Queued implements cc.Sized.
 func (r *Reaction) Queued(now units.Time, n units.Bytes) { r.begin(now, n) }
 
 // Sent tells of a packet: a flow that was not known to be of some size may now be.
 func (r *Reaction) Sent(now units.Time, n units.Bytes) {
 	r.Tick(now)
-	r.sent += n
+	r.sent += max(0, n-r.headers)
 	r.begin(now, 0)
 }
 
@@ -140,11 +145,10 @@ func (r *Reaction) say(now units.Time, k Kind) {
 	r.frps++
 }
 
-// Speaks tells whether an FRP waits to be sent. Whoever drives the control asks after each
-// input, and has Say fill it in.
+// Speaks implements cc.Speaker.
 func (r *Reaction) Speaks() bool { return r.waiting > 0 }
 
-// Say fills in the FRP that has waited longest, of the flow that key names.
+// Say implements cc.Speaker.
 func (r *Reaction) Say(key packet.FlowKey, body packet.Body) {
 	n := r.due[0]
 	r.due[0] = r.due[1]
