@@ -184,13 +184,18 @@ func (w *crew) lead() {
 		w.announce(0, active, turn)
 		w.plan[turn%2][0].active = w.next
 		w.meet(active, turn)
-		for k := active; k < w.next; k++ {
-			w.others.Go(func() { w.follow(k, turn) })
-		}
+		w.join(active, turn)
 		active = w.next
 		if !w.window(0, turn) {
 			return
 		}
+	}
+}
+
+// join has others join so many workers, at a window.
+func (w *crew) join(active, turn int) {
+	for k := active; k < w.next; k++ {
+		w.others.Go(func() { w.follow(k, turn) })
 	}
 }
 
