@@ -96,7 +96,7 @@ var _ cc.Undoer = (*Control)(nil)
 
 // New makes the control of a flow. c has passed Validate and is shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
-	b := &Control{config: c, mtu: f.MTU, packet: f.Packet, line: f.Line, rand: f.Rand, cwnd: units.Bytes(c.InitialWindow) * f.MTU}
+	b := &Control{config: c, mtu: f.MTU, packet: f.Packet, line: f.Line, rand: f.Rand, cwnd: units.Bytes(c.InitialCwnd) * f.MTU}
 	b.btlbw.rounds = uint32(c.BtlBwRounds)
 	return b
 }
@@ -276,7 +276,7 @@ func (b *Control) cwndGain() float64 {
 func (b *Control) inflight(gain float64) units.Bytes {
 	bw := b.btlbw.max()
 	if b.rtprop == 0 || bw == 0 {
-		return units.Bytes(b.config.InitialWindow) * b.mtu
+		return units.Bytes(b.config.InitialCwnd) * b.mtu
 	}
 	n := units.Bytes(float64(bw) / 8 * b.rtprop.Seconds() * gain)
 	n += spare * b.mtu
@@ -290,7 +290,7 @@ func (b *Control) inflight(gain float64) units.Bytes {
 func (b *Control) pace() {
 	if b.rate == 0 && b.rtprop > 0 {
 		// No round has passed: the initial window in an RTT (BBRInitPacingRate).
-		wire := b.config.HighGain * float64(b.config.InitialWindow) * float64(b.packet) * 8 / b.rtprop.Seconds()
+		wire := b.config.HighGain * float64(b.config.InitialCwnd) * float64(b.packet) * 8 / b.rtprop.Seconds()
 		b.rate = min(b.line, max(1, units.Rate(wire)))
 	}
 	bw := b.btlbw.max()
@@ -310,7 +310,7 @@ func (b *Control) size(a *cc.Ack) {
 	case b.held:
 	case b.filled:
 		b.cwnd = min(b.cwnd+a.Newly, target)
-	case b.cwnd < target || a.Delivery.Total < units.Bytes(b.config.InitialWindow)*b.mtu:
+	case b.cwnd < target || a.Delivery.Total < units.Bytes(b.config.InitialCwnd)*b.mtu:
 		b.cwnd += a.Newly
 	}
 	b.cwnd = max(b.cwnd, minWindow*b.mtu)

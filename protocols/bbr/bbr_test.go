@@ -161,7 +161,7 @@ func TestSize(t *testing.T) {
 func TestValidate(t *testing.T) {
 	c := Config{HighGain: 1, Margin: 0.6}
 	err := c.Validate(units.Gbps)
-	for _, key := range []string{"initial_window", "high_gain", "cwnd_gain", "margin", "btlbw_rounds", "rtprop_filter", "probe_rtt"} {
+	for _, key := range []string{"initial_cwnd", "high_gain", "cwnd_gain", "margin", "btlbw_rounds", "rtprop_filter", "probe_rtt"} {
 		if err == nil || !strings.Contains(err.Error(), key+": ") {
 			t.Errorf("nothing about %s in %v", key, err)
 		}

@@ -8,8 +8,8 @@ import (
 
 // Config has the parameters by the names of the draft. A pointer to it is cc.Settings.
 type Config struct {
-	// InitialWindow is the window at the beginning, in packets (RFC 6928).
-	InitialWindow int `yaml:"initial_window,omitempty" json:"initial_window" jsonschema_description:"window at the beginning of a flow, in packets"`
+	// InitialCwnd is the window at the beginning, in packets (RFC 6928).
+	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
 	// HighGain is the gain of rate and window in Startup (BBRHighGain).
 	HighGain float64 `yaml:"high_gain,omitempty" json:"high_gain" jsonschema_description:"gain of rate and window in Startup; its inverse is that of the rate in Drain"`
 	// CwndGain is how many BDPs the window is in ProbeBW.
@@ -35,7 +35,7 @@ const (
 // Validate implements cc.Settings.
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
-	check.Number("initial_window", c.InitialWindow, 1, maxWindow)
+	check.Number("initial_cwnd", c.InitialCwnd, 1, maxWindow)
 	gain := func(key string, v float64) {
 		if !(v > 1 && v <= maxGain) {
 			check.Bad(key, v, "a number above 1, up to %d", maxGain)
@@ -60,7 +60,7 @@ func Preset(name string) Config {
 		panic("bbr: " + name + " is none of Presets")
 	}
 	return Config{
-		InitialWindow: 10, HighGain: 2.885, CwndGain: 2, Margin: 0.01, BtlBwRounds: 10,
+		InitialCwnd: 10, HighGain: 2.885, CwndGain: 2, Margin: 0.01, BtlBwRounds: 10,
 		RTpropFilter: 10 * units.Second, ProbeRTT: 200 * units.Millisecond,
 	}
 }

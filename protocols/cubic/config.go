@@ -8,8 +8,8 @@ import (
 
 // Config has the parameters by the names of RFC 9438. A pointer to it is cc.Settings.
 type Config struct {
-	// InitialWindow is the window at the beginning, in packets (RFC 6928).
-	InitialWindow int `yaml:"initial_window,omitempty" json:"initial_window" jsonschema_description:"window at the beginning of a flow, in packets"`
+	// InitialCwnd is the window at the beginning, in packets (RFC 6928).
+	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
 	// C is how steep the window function is, in packets per cubic second.
 	C float64 `yaml:"c,omitempty" json:"c" jsonschema_description:"how steep the window function is, in packets per cubic second"`
 	// Beta is what a loss or a mark leaves of the window (β_cubic).
@@ -35,7 +35,7 @@ const (
 // Validate implements cc.Settings.
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
-	check.Number("initial_window", c.InitialWindow, 1, maxWindow)
+	check.Number("initial_cwnd", c.InitialCwnd, 1, maxWindow)
 	if !(c.C > 0 && c.C <= maxC) {
 		check.Bad("c", c.C, "a number above 0, up to %d, such as 0.4", maxC)
 	}
@@ -51,7 +51,7 @@ var Presets = []string{"rfc", "linux"}
 // Preset gives the parameters that name, one of Presets, stands for: rfc is RFC 9438, linux
 // the same with HyStart and with β of 717/1024.
 func Preset(name string) Config {
-	c := Config{InitialWindow: 10, C: 0.4, Beta: 0.7, FastConvergence: true, RenoFriendly: true}
+	c := Config{InitialCwnd: 10, C: 0.4, Beta: 0.7, FastConvergence: true, RenoFriendly: true}
 	switch name {
 	case "rfc":
 	case "linux":

@@ -68,7 +68,7 @@ var _ cc.Undoer = (*Control)(nil)
 
 // New makes the control of a flow. c has passed Validate and is shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
-	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialWindow) * f.MTU, ssthresh: unlimited, idle: -1}
+	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialCwnd) * f.MTU, ssthresh: unlimited, idle: -1}
 }
 
 // Active has time stand still while the flow has nothing to send.

@@ -176,9 +176,9 @@ func TestSize(t *testing.T) {
 
 // TestValidate: errors name the parameter.
 func TestValidate(t *testing.T) {
-	c := Config{InitialWindow: 0, C: math.NaN(), Beta: 1}
+	c := Config{InitialCwnd: 0, C: math.NaN(), Beta: 1}
 	err := c.Validate(units.Gbps)
-	for _, key := range []string{"initial_window", "c", "beta"} {
+	for _, key := range []string{"initial_cwnd", "c", "beta"} {
 		if err == nil || !strings.Contains(err.Error(), key+": ") {
 			t.Errorf("nothing about %s in %v", key, err)
 		}

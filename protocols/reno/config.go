@@ -8,8 +8,8 @@ import (
 
 // Config has the parameters. A pointer to it is cc.Settings.
 type Config struct {
-	// InitialWindow is the window at the beginning, in packets (RFC 6928).
-	InitialWindow int `yaml:"initial_window,omitempty" json:"initial_window" jsonschema_description:"window at the beginning of a flow, in packets"`
+	// InitialCwnd is the window at the beginning, in packets (RFC 6928).
+	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
 	// Decrease is what a loss or a mark leaves of the window.
 	Decrease units.Fraction `yaml:"decrease,omitempty" json:"decrease" jsonschema_description:"what a loss or a mark leaves of the window"`
 	// ECN is that packets are ECN-capable, and a mark is as a loss (RFC 3168 §6.1.2).
@@ -22,7 +22,7 @@ const maxWindow = 10_000
 // Validate implements cc.Settings.
 func (c *Config) Validate(units.Rate) error {
 	var check registry.Check
-	check.Number("initial_window", c.InitialWindow, 1, maxWindow)
+	check.Number("initial_cwnd", c.InitialCwnd, 1, maxWindow)
 	if c.Decrease <= 0 || c.Decrease >= 1 {
 		check.Bad("decrease", c.Decrease, "a share above 0%% and below 100%%, such as 50%%")
 	}
@@ -38,7 +38,7 @@ func Preset(name string) Config {
 	if name != "rfc" {
 		panic("reno: " + name + " is none of Presets")
 	}
-	return Config{InitialWindow: 10, Decrease: 0.5}
+	return Config{InitialCwnd: 10, Decrease: 0.5}
 }
 
 // Traits implements cc.Settings.

@@ -48,7 +48,7 @@ var _ cc.Undoer = (*Control)(nil)
 
 // New makes the control of a flow. c has passed Validate and is shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
-	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialWindow) * f.MTU, ssthresh: unlimited}
+	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialCwnd) * f.MTU, ssthresh: unlimited}
 }
 
 // Acked takes an acknowledgement.

@@ -125,6 +125,23 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestRefuse: data of a connection that nobody knows is reset.
+func TestRefuse(t *testing.T) {
+	for _, g := range []Segment{{Flags: RST | ACK, Payload: 1}, {Flags: SYN}, {Flags: ACK}} {
+		if a, ok := Refuse(&g); ok {
+			t.Errorf("%v is refused by %v", g.Flags, a.Flags)
+		}
+	}
+	n := &network{way: always(units.Millisecond)}
+	c := Default()
+	n.start(&c, &fixed{window: 10 * c.Full(), least: c.Full()}, cc.Traits{}, 1<<40)
+	n.run(20 * units.Millisecond)
+	a, ok := Refuse(&Segment{Flags: ACK, Seq: 1, Ack: n.sender.peer, Payload: 1})
+	if n.sender.Receive(n.now, &a); !ok || n.sender.Phase() != Failed {
+		t.Errorf("a sender that is refused by %v is in phase %d", a.Flags, n.sender.Phase())
+	}
+}
+
 // TestGivesUp: after the last retry of the timeout the connection has failed.
 func TestGivesUp(t *testing.T) {
 	c := Default()
