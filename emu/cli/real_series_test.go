@@ -112,7 +112,9 @@ func TestRealFlowSeries(t *testing.T) {
 			l := newLab(t, weft, dir, `
 topology:
   generate: {dumbbell: {left: 2, right: 1, rate: 200Mbps, delay: 10us, bottleneck: {rate: 50Mbps, delay: 500us}}}
-  kinds: {host: {nic: {cc: dcqcn}}, switch: {queue: {mark: {step: {k: 20KB}}}}}
+  # The queue grows to 60 ms before DCQCN has its way: a shorter timeout would end in too
+  # many retries.
+  kinds: {host: {nic: {cc: dcqcn, timeout: 1s}}, switch: {queue: {mark: {step: {k: 20KB}}}}}
 workload:
   - {write: {name: a, from: h1, to: h3, size: 1MB, count: 1, at: 200ms}}
   - {write: {name: b, from: h2, to: h3, size: 500KB, count: 1, at: 300ms}}

@@ -66,8 +66,7 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 	}
 	spanFlag(c, &f.length, "for", "length of the run in emulated time; the file's duration if 0s")
 	numberFlag(c, &f.seed, "seed", "", "seed in place of the file's")
-	f.workers = 1
-	numberFlag(c, &f.workers, "workers", "", "threads that run the lab, on machines with cores to spare; 0 is as many as suit the lab and the cores that weft may use; results do not depend on it")
+	numberFlag(c, &f.workers, "workers", "", "threads that run the lab, at most; 0 is as many as suit the lab and the cores that weft may use; fewer run where these are busy; results do not depend on it")
 	goneFlag(c, "shards")
 	c.Flags().BoolVar(&f.json, "json", false, "print the report as JSON")
 	f.records.add(c)

@@ -13,9 +13,6 @@ import (
 // again and again. It sleeps only when it has waited for milliseconds: another party has
 // lost its core. Where there are fewer cores than parties it gives way at once.
 type barrier struct {
-	parties int32
-	patient bool // there is a core for each
-	_       [56]byte
 	waiting atomic.Int32
 	_       [60]byte
 	turn    atomic.Uint32
@@ -25,10 +22,7 @@ type barrier struct {
 	over    sync.Cond
 }
 
-func (b *barrier) init(parties int) {
-	b.parties, b.patient = int32(parties), parties <= runtime.GOMAXPROCS(0)
-	b.over.L = &b.mu
-}
+func (b *barrier) init() { b.over.L = &b.mu }
 
 const (
 	// spins is how often a party looks before it offers its core, some 20 us.
@@ -40,12 +34,13 @@ const (
 	yields = 100
 )
 
-func (b *barrier) wait() {
-	if b.parties == 1 {
+// wait returns when so many parties have come. All of a turn know their number.
+func (b *barrier) wait(parties int) {
+	if parties == 1 {
 		return
 	}
 	turn := b.turn.Load()
-	if b.waiting.Add(1) == b.parties {
+	if b.waiting.Add(1) == int32(parties) {
 		b.waiting.Store(0)
 		b.turn.Add(1)
 		if b.asleep.Load() > 0 {
@@ -55,7 +50,7 @@ func (b *barrier) wait() {
 		}
 		return
 	}
-	if b.patient {
+	if parties <= runtime.GOMAXPROCS(0) {
 		for range spins {
 			if b.turn.Load() != turn {
 				return

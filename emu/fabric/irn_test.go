@@ -93,7 +93,7 @@ workload:
 			}
 		}
 	}
-	for _, cc := range []string{"none", "dcqcn", "hpcc", "dctcp", "swift", "timely", "rocc"} {
+	for _, cc := range []string{"none", "dcqcn", "hpcc", "dctcp", "swift", "timely", "rocc", "qcn"} {
 		run("recovery: irn, cc: " + cc)
 	}
 	for _, recovery := range []string{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/weftlab/weft/sim/units"
 )
@@ -119,10 +120,7 @@ func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
 			w.span = min(w.span, s.lookahead)
 		}
 	}
-	for _, s := range f.Shards[1:] {
-		w.others.Go(func() { w.work(s) })
-	}
-	w.work(f.Shards[0])
+	w.lead()
 	w.others.Wait()
 	for _, s := range f.Shards {
 		s.rest()
@@ -130,7 +128,9 @@ func (f *Fabric) runShards(ctx context.Context, until units.Time) error {
 	return ctx.Err()
 }
 
-// crew is the workers of a fabric, which run its shards.
+// crew is the workers of a fabric. There are as many as run it fastest at the moment, at
+// most one for each shard. A worker runs the shards whose numbers, divided by how many
+// workers there are, leave its own.
 type crew struct {
 	fabric  *Fabric
 	ctx     context.Context
@@ -140,6 +140,12 @@ type crew struct {
 	turns   bool       // a window is one colour's
 	barrier barrier
 	others  sync.WaitGroup // all but the first
+	windows int            // so far, of all runs
+	worked  time.Duration  // likewise
+	next    int            // workers from the next window on
+	// choose gives how many there are to be after so much work, in which so many events
+	// were handled.
+	choose func(worked time.Duration, events uint64) int
 	// Windows use the two halves in turn, so that one may still be read while
 	// the other is being written.
 	plan [2][]window
@@ -147,57 +153,132 @@ type crew struct {
 
 func newCrew(f *Fabric) *crew {
 	n := len(f.Shards)
-	c := &crew{fabric: f, plan: [2][]window{make([]window, n), make([]window, n)}}
-	c.barrier.init(n)
+	c := &crew{fabric: f, next: n, choose: newTuner(n).look, plan: [2][]window{make([]window, n), make([]window, n)}}
+	c.barrier.init()
 	return c
 }
 
-// window is what one worker contributes to the choice of the next window.
+// window is what a shard contributes to the choice of the next window.
 type window struct {
-	next  [2]units.Time // its earliest event, or the earliest it has sent, by colour
-	stop  bool
-	flows int      // events of flows that wait to be collected
-	short uint64   // kinds of packets that its pool would take from others
-	_     [24]byte // a cache line for each
+	next   [2]units.Time // its earliest event, or the earliest it has sent, by colour
+	stop   bool
+	flows  int     // events of flows that wait to be collected
+	short  uint64  // kinds of packets that its pool would take from others
+	events uint64  // that it has handled
+	active int     // of the first shard: how many workers there are from this window on
+	_      [8]byte // a cache line for each
 }
 
-// work runs a shard.
-func (w *crew) work(s *Shard) {
-	f, first := w.fabric, s.Number == 0
+// lookEvery is after how many windows the tuner is asked.
+const lookEvery = 16
+
+// lead is the first worker, which begins alone and has others join it.
+func (w *crew) lead() {
+	began := time.Now()
+	defer func() { w.worked += time.Since(began) }()
+	active := 1
 	for turn := 0; ; turn++ {
-		plan := w.plan[turn%2]
-		mine := &plan[s.Number]
-		mine.next, mine.stop, mine.flows, mine.short = s.next(), first && w.ctx.Err() != nil, s.flows.Len(), s.Pool.Short()
-		if first && s.standing.asked.Load() {
+		if w.windows++; w.windows%lookEvery == 0 && turn > 0 {
+			w.next = w.choose(w.worked+time.Since(began), w.handled(turn-1))
+		}
+		w.announce(0, active, turn)
+		w.plan[turn%2][0].active = w.next
+		w.meet(active, turn)
+		w.join(active, turn)
+		active = w.next
+		if !w.window(0, turn) {
+			return
+		}
+	}
+}
+
+// join has others join so many workers, at a window.
+func (w *crew) join(active, turn int) {
+	for k := active; k < w.next; k++ {
+		w.others.Go(func() { w.follow(k, turn) })
+	}
+}
+
+// follow is another worker, from the window on that has it join until one that has it leave.
+func (w *crew) follow(worker, turn int) {
+	for active := w.active(turn); worker < active && w.window(worker, turn); {
+		turn++
+		w.announce(worker, active, turn)
+		active = w.meet(active, turn)
+	}
+}
+
+// meet waits for the announcements of so many workers, and gives how many there are from
+// now on. Those that leave wait for no one any more, so all wait until they have heard of it.
+func (w *crew) meet(before, turn int) (active int) {
+	w.barrier.wait(before)
+	if active = w.active(turn); active < before {
+		w.barrier.wait(before)
+	}
+	return active
+}
+
+// active is how many workers there are from a window on.
+func (w *crew) active(turn int) int { return w.plan[turn%2][0].active }
+
+// handled is how many events had been handled when a window began.
+func (w *crew) handled(turn int) (n uint64) {
+	for i := range w.plan[turn%2] {
+		n += w.plan[turn%2][i].events
+	}
+	return n
+}
+
+// announce contributes the shards of a worker to the choice of a window.
+func (w *crew) announce(worker, active, turn int) {
+	plan := w.plan[turn%2]
+	for k := worker; k < len(plan); k += active {
+		s, mine := w.fabric.Shards[k], &plan[k]
+		mine.next, mine.flows, mine.short, mine.events = s.next(), s.flows.Len(), s.Pool.Short(), s.handled
+		if k > 0 {
+			continue
+		}
+		mine.stop = w.ctx.Err() != nil
+		if s.standing.asked.Load() {
 			mine.flows += collectAt // Progress tells of those that are collected
 		}
-		w.barrier.wait()
-		next, flows := [2]units.Time{units.Never, units.Never}, 0
-		for k := range plan {
-			next[0], next[1] = min(next[0], plan[k].next[0]), min(next[1], plan[k].next[1])
-			flows += plan[k].flows
+	}
+}
+
+// window has a worker run its shards for the window that all have chosen, and tells whether
+// there was one.
+func (w *crew) window(worker, turn int) bool {
+	f, plan, active := w.fabric, w.plan[turn%2], w.active(turn)
+	next, flows := [2]units.Time{units.Never, units.Never}, 0
+	for k := range plan {
+		next[0], next[1] = min(next[0], plan[k].next[0]), min(next[1], plan[k].next[1])
+		flows += plan[k].flows
+	}
+	start := min(next[0], next[1])
+	if flows > collectAt {
+		if worker == 0 {
+			f.collect(start)
 		}
-		start := min(next[0], next[1])
-		if flows > collectAt {
-			if first {
-				f.collect(start)
-			}
-			w.barrier.wait()
-		}
+		w.barrier.wait(active)
+	}
+	goOn := !plan[0].stop && start <= w.until && start != units.Never
+	c, to := turnOf(next, w.span)
+	for k := worker; k < len(plan); k += active {
+		s := f.Shards[k]
 		s.receive(turn)
 		f.tell(s)
-		if plan[0].stop || start > w.until || start == units.Never {
-			return
+		if !goOn {
+			continue
 		}
 		s.trade(f.Shards, turn, plan)
 		if w.turns {
-			c, to := turnOf(next, w.span)
 			s.far = 1 - c
 			s.runWindow(c, min(to, w.until))
-			continue
+		} else {
+			s.run(min(start+w.span-1, w.until), w.batch)
 		}
-		s.run(min(start+w.span-1, w.until), w.batch)
 	}
+	return goOn
 }
 
 // takesTurns tells whether workers meet after each colour's turn. They do where the links

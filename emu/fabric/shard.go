@@ -31,6 +31,7 @@ type Shard struct {
 	lookahead units.Time // between its processes
 	fences    bool       // Engine may have something to do
 	fenced    bool       // it had, in this window
+	handled   uint64     // events, but for those of Engine in between
 
 	links    outage.Window // what the shard knows of those that went down
 	cut      map[int]bool  // those that are still down

@@ -101,7 +101,7 @@ func (s *Shard) trade(all []*Shard, turn int, plan []window) {
 // stop after some events, where nobody else relies on the rest.
 func (s *Shard) run(end units.Time, events int) {
 	if !s.parallel {
-		s.Engine.Run(end, events)
+		s.handled += uint64(s.Engine.Run(end, events))
 		return
 	}
 	if s.fences {
@@ -149,6 +149,7 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 		events += p.engine.Run(to, math.MaxInt)
 		p.note()
 	}
+	s.handled += uint64(events)
 	return events
 }
 

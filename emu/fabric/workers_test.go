@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -24,6 +25,18 @@ func outcome(f *Fabric) []any {
 // workers, stopped at several times, gives the same trace, counters, queues and
 // flow records.
 func TestWorkersDoNotChangeResults(t *testing.T) { checkWorkers(t, drawAny, func(*Fabric) {}) }
+
+// TestWorkersComeAndGo: results are the same when the number of workers changes all the
+// time.
+func TestWorkersComeAndGo(t *testing.T) {
+	checkWorkers(t, drawAny, func(f *Fabric) {
+		n := 0
+		f.crew.choose = func(time.Duration, uint64) int {
+			n++
+			return 1 + n*n%7%len(f.Shards)
+		}
+	})
+}
 
 // withWorkers makes a fabric for virtual time; 0 workers is one engine for all nodes.
 func withWorkers(t rapid.TB, p *plan.Plan, n int) *Fabric {

@@ -21,7 +21,8 @@ type IRN struct {
 	end        PSN  // recovery is over when una gets here
 	again      PSN  // what is in front of it is not sent again in this recovery
 	first      bool // the oldest is to be sent again whatever is known
-	expired    bool // this recovery had a timeout: nothing in front of end may have arrived
+	probing    bool // after that the newest is
+	probe      PSN
 }
 
 // NewIRN makes the recovery of a queue pair.
@@ -64,6 +65,9 @@ func (i *IRN) lost(w Window) (PSN, bool) {
 	if i.first {
 		return w.Una, true
 	}
+	if i.probing {
+		return i.probe, true
+	}
 	if !i.named {
 		return 0, false
 	}
@@ -96,6 +100,8 @@ func (i *IRN) forget(psn PSN) {
 // Sent notes what has been sent again.
 func (i *IRN) Sent(w Window, psn PSN, _ uint32) {
 	switch {
+	case !i.first && i.probing && psn == i.probe:
+		i.probing = false
 	case i.first && psn == w.Una:
 		i.first = false
 		if i.again == psn {
@@ -106,10 +112,7 @@ func (i *IRN) Sent(w Window, psn PSN, _ uint32) {
 	}
 }
 
-// Acked ends a recovery that has reached its end. In one that had a timeout it has the new
-// oldest packet sent again: if all of a window's last packets are lost, no NACK names any,
-// and each would wait for a timeout of its own. The paper's text does not say so; TCP does
-// (RFC 6582, partial acknowledgments).
+// Acked ends a recovery that has reached its end.
 func (i *IRN) Acked(w Window) {
 	if i.named {
 		for ; i.cleared.Before(w.Una) && !i.high.Before(i.cleared); i.cleared = i.cleared.Add(1) {
@@ -120,12 +123,12 @@ func (i *IRN) Acked(w Window) {
 	if !i.recovering {
 		return
 	}
+	i.first = false
 	i.recovering = w.Una.Before(i.end)
-	i.expired = i.expired && i.recovering
+	i.probing = i.probing && i.recovering && !i.probe.Before(w.Una)
 	if i.again.Before(w.Una) {
 		i.again = w.Una
 	}
-	i.first = i.expired && i.again == w.Una
 }
 
 // Refused notes what a NACK names, and begins to recover if that means a loss. After an
@@ -194,11 +197,16 @@ func (i *IRN) grow(w Window) {
 	}
 }
 
-// Expired begins to recover with the oldest packet, and then all that were sent so far.
+// Expired begins to recover with the oldest packet. The newest is sent again behind it, if it
+// is not known to have come: when all of a window's last packets are lost no NACK names any,
+// and each would wait for a timeout of its own. The NACK of the newest tells which are
+// missing. The paper's text does not say so; TCP does (tail loss probes, RFC 8985).
 func (i *IRN) Expired(w Window) {
 	i.forget(w.Una)
-	i.recovering, i.end, i.again = true, w.Next, w.Una
-	i.first, i.expired = true, true
+	i.recover(w)
+	i.first = true
+	i.probe = w.Next.Add(roce.PSNMask)
+	i.probing = i.settings.Resend == ResendLost && i.probe != w.Una && !(i.named && i.high == i.probe)
 }
 
 // Timeout is RTO_low while few packets fly, when it costs little to be wrong, otherwise

@@ -40,7 +40,7 @@ func TestIRNResendsOldest(t *testing.T) {
 		hand(b, now, take(t, a, 1)...)
 		hand(a, now, take(t, b, 1)...)
 	}
-	if n := a.Counters().LocalAckTimeoutErr; n != 1 {
+	if n := a.Counters().LocalAckTimeoutErr; n != 2 {
 		t.Errorf("%d timeouts", n)
 	}
 }

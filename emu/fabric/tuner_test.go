@@ -1,0 +1,70 @@
+package fabric
+
+import (
+	"testing"
+	"time"
+)
+
+// TestTuner: with as many workers as run a fabric fastest it stays nearly always, and it
+// follows when that changes. The numbers are events a microsecond.
+func TestTuner(t *testing.T) {
+	alone := map[int]float64{1: 10, 2: 6, 4: 4, 8: 1}    // others use the cores
+	idle := map[int]float64{1: 10, 2: 18, 4: 33, 8: 50}  // all are free
+	half := map[int]float64{1: 10, 2: 18, 4: 30, 8: 28}  // of eight cores some are used
+	equal := map[int]float64{1: 10, 2: 10, 4: 10, 8: 10} // nothing is gained
+	for _, c := range []struct {
+		name    string
+		most    int
+		phases  []map[int]float64
+		want    []int
+		portion float64 // of the events that the best number would handle
+	}{
+		{"others use the cores", 2, []map[int]float64{alone}, []int{1}, 0.98},
+		{"the cores are free", 2, []map[int]float64{idle}, []int{2}, 0.98},
+		{"free, then used, then free", 2, []map[int]float64{idle, alone, idle}, []int{2, 1, 2}, 0.9},
+		{"eight workers alone", 8, []map[int]float64{alone}, []int{1}, 0.95},
+		{"eight workers", 8, []map[int]float64{idle}, []int{8}, 0.98},
+		{"some cores used, then all free", 8, []map[int]float64{half, idle}, []int{4, 8}, 0.9},
+		{"nothing is gained", 8, []map[int]float64{equal}, []int{8}, 1},
+		{"three", 3, []map[int]float64{{1: 10, 2: 9, 3: 8}, {1: 10, 2: 18, 3: 25}}, []int{1, 3}, 0.9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u := newTuner(c.most)
+			var now time.Duration
+			events, best := 0.0, 0.0
+			for i, rates := range c.phases {
+				top := 0.0
+				for n, r := range rates {
+					if n <= c.most {
+						top = max(top, r)
+					}
+				}
+				stayed := time.Duration(0)
+				for end := now + 40*time.Second; now < end; {
+					step := 300 * time.Microsecond
+					now += step
+					events += rates[u.active] * float64(step.Microseconds())
+					best += top * float64(step.Microseconds())
+					if u.look(now, uint64(events)); u.active == c.want[i] {
+						stayed += step
+					}
+				}
+				if u.stays != c.want[i] {
+					t.Errorf("phase %d: %d workers, want %d", i, u.stays, c.want[i])
+				}
+				if stayed < 30*time.Second {
+					t.Errorf("phase %d: %v of 40 s with %d workers", i, stayed, c.want[i])
+				}
+			}
+			if events < c.portion*best {
+				t.Errorf("%.3f of the events that were possible, want %.3f", events/best, c.portion)
+			}
+		})
+	}
+	u := newTuner(1)
+	for now := time.Duration(0); now < time.Second; now += time.Millisecond {
+		if u.look(now, uint64(now)) != 1 {
+			t.Fatal("more than one worker")
+		}
+	}
+}
