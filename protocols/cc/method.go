@@ -86,6 +86,14 @@ type Traits struct {
 	// SENDs, WRITEs and atomics of RC; the packets of READ responses and of UC go at
 	// the rate that the control has.
 	NeedsAcks bool
+	// NeedsDelivery is that the control goes by Ack.Delivery.
+	NeedsDelivery bool
+	// ClassicECN is that TCP's receivers echo a mark until the sender says that it has
+	// lowered its window (RFC 3168), and not for each packet as with DCTCP; with AnswerEcho.
+	ClassicECN bool
+	// KeepsWindow is that the control's window holds as it is while losses are made good.
+	// Otherwise a sender may lower it step by step to what the control answered to a loss.
+	KeepsWindow bool
 }
 
 // MarkAnswer is how a receiver answers packets with CE.
