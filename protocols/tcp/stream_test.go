@@ -56,12 +56,15 @@ func TestStream(t *testing.T) {
 			}
 			return d
 		}
-		left := 3000 // so long is anything lost
+		left, syns := 3000, 5 // so many may be lost: a SYN is sent again six times only
 		n.way = func(toReceiver bool, g *Segment) []units.Time {
 			if toReceiver && g.ECT && percent(marked) {
 				g.CE = true
 			}
-			if left--; left > 0 && percent(lossy) {
+			if g.Flags&SYN != 0 {
+				syns--
+			}
+			if left--; left > 0 && percent(lossy) && (syns > 0 || g.Flags&SYN == 0) {
 				return nil
 			}
 			if percent(doubled) {
