@@ -75,6 +75,9 @@ func New(s Settings, e Env) (*Device, error) {
 	if s.AckDSCP != nil && *s.AckDSCP > maxDSCP {
 		return nil, fmt.Errorf("NIC %s: ack-dscp is %d: it can be 0 to %d", e.Name, *s.AckDSCP, maxDSCP)
 	}
+	if s.Control.Traits().NeedsDelivery {
+		return nil, fmt.Errorf("NIC %s: %s goes by samples of the delivery rate, which NICs do not take", e.Name, s.Control)
+	}
 	d := &Device{settings: s, env: e, traits: s.Control.Traits(), line: e.Line, armed: units.Never, nextVA: firstVA}
 	if e.Links == nil {
 		d.env.Links = &outage.None

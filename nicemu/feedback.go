@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -15,14 +16,20 @@ type flowTo struct {
 }
 
 // Hear takes a packet of the protocol whose messages the NIC's rate control hears
-// (Control.Feedback), and frees it. One that was trimmed or sent back, or that is about no
-// flow of the NIC, is counted and ignored.
+// (Control.Feedback), and frees it or sends it back. One that was trimmed or sent back, or
+// that is about no flow of the NIC, is counted and ignored.
 func (d *Device) Hear(now units.Time, p *packet.Packet) {
 	m, ok := p.Message.Body.(cc.Feedback)
-	if !ok || p.Trimmed || p.Returned {
+	probe, _ := m.(cc.Probe)
+	switch {
+	case !ok || p.Trimmed || p.Returned:
 		d.counters.RPMessagesIgnored++
-	} else {
+	case probe == nil || !probe.Outward():
 		d.hear(now, m)
+	case probe.Turn():
+		d.answer(p)
+		d.arm()
+		return
 	}
 	d.free(p)
 	d.arm()
@@ -39,4 +46,46 @@ func (d *Device) hear(now units.Time, m cc.Feedback) {
 	q.tick(now)
 	q.control.Message(now, m)
 	d.settle(now, q)
+}
+
+// answer sends a message back that has been turned. One from where nobody is any more is
+// lost.
+func (d *Device) answer(p *packet.Packet) {
+	m := p.Message
+	path, ok := d.env.Path(m.To, m.From)
+	if !ok {
+		d.free(p)
+		return
+	}
+	m.From, m.To = m.To, m.From
+	p.Seal()
+	d.direct(p, path)
+}
+
+// speak sends the messages that the rate control of a queue pair has to say. They have the
+// flow's hash, so that they go its way. In loopback there is nobody to speak to.
+func (d *Device) speak(q *QP) {
+	s, ok := q.control.(cc.Speaker)
+	for ok && s.Speaks() {
+		p := d.env.Pool.NewMessage(d.settings.Control.Feedback())
+		m, r := p.Message, &q.route
+		s.Say(packet.FlowKey{
+			From: r.ends.From, To: r.ends.To, Proto: wire.ProtoUDP, SrcPort: r.port, DstPort: d.HashPort(), QP: q.flow.qp, Flow: -1,
+		}, m.Body)
+		if r.loop {
+			d.free(p)
+			continue
+		}
+		m.From, m.To = r.ends.From, r.ends.To
+		p.TOS, p.SrcPort = d.traits.MessageDSCP<<2, m.Protocol.Port
+		p.Seal()
+		p.Hash = r.hash
+		d.direct(p, r.path)
+	}
+}
+
+// direct queues a message that goes a way, in the lane of its class.
+func (d *Device) direct(p *packet.Packet, path Path) {
+	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, d.env.MAC
+	d.sendOwn(p, d.env.Priority[p.TOS>>2])
 }

@@ -14,7 +14,7 @@ import (
 // A queue pair that has something to acknowledge keeps its place among those that
 // take turns: otherwise one whose peer sends a lot would never have its turn.
 type lane struct {
-	own    packet.List // of the connection manager
+	own    packet.List // of the connection manager and of rate controls
 	cnps   fifo
 	urgent fifo
 	ready  ring
@@ -168,4 +168,15 @@ func (d *Device) turn(l *lane) *QP {
 			l.ready.push(q)
 		}
 	}
+}
+
+// Waiting is how many packets of the NIC's own, of the connection manager and of rate
+// controls, wait to be sent. No others are made before they leave.
+func (d *Device) Waiting() (n int) {
+	for i := range d.lanes {
+		for p := d.lanes[i].own.First(); p != nil; p = p.Next {
+			n++
+		}
+	}
+	return n
 }

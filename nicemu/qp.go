@@ -478,7 +478,11 @@ func (d *Device) settle(now units.Time, q *QP) {
 		if q.engine.Busy() != q.active {
 			q.active = !q.active
 			q.control.Active(now, q.active)
+			if s, ok := q.control.(cc.Sized); ok && q.active {
+				s.Queued(now, q.engine.Queued())
+			}
 		}
+		d.speak(q)
 		window = q.control.Window()
 		q.engine.SetWindow(window)
 	}
@@ -512,6 +516,9 @@ func (d *Device) settle(now units.Time, q *QP) {
 		r := q.way()
 		prio, ack = r.prio, r.ack
 		ready, due = q.due(now, r, q.offer, due)
+	}
+	if q.control != nil && d.traits.WakeIdle {
+		due = min(due, q.control.Timer())
 	}
 	d.agenda.At(&q.Task, due)
 	d.move(q, prio, ack, urgent, ready)

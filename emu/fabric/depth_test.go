@@ -359,6 +359,9 @@ func runSound(rt *rapid.T, text string, s soundness) {
 			for _, shard := range f.Shards {
 				live += shard.Pool.Live()
 			}
+			for _, n := range f.nics {
+				live -= n.Waiting() // they have not entered the fabric yet
+			}
 			if a := f.Accounts(); !a.Balanced() || n <= 1 && a.Held != uint64(live) {
 				rt.Fatalf("%d workers, %v: %d live, %+v\n%s", n, until, live, a, text)
 			}

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"math"
+	"net/netip"
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
@@ -123,6 +124,10 @@ func (h *edgeHost) Address(p *packet.Packet) bool {
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, s.MAC
 	p.Seal()
 	return true
+}
+
+func (h *edgeHost) Ends(flow int32) (from, to netip.Addr) {
+	return h.station.fabric.flowAddresses(flow)
 }
 
 func (h *edgeHost) Trip(key packet.FlowKey, size, answer units.Bytes) cc.Path {

@@ -10,6 +10,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/carrier"
@@ -155,19 +156,10 @@ func (f *Fabric) trafficAddress(node int, v6 bool) (netip.Addr, bool) {
 // add has the hosts of one traffic take part in it.
 func (b *trafficBuilder) add(i int) error {
 	t := &b.Plan.Traffic[i]
-	if (t.RDMA == nil) == (t.UDP == nil) {
-		return fmt.Errorf("it needs exactly one carrier: RDMA or UDP")
-	}
-	v6 := false
-	var err error
-	if t.RDMA != nil {
-		v6, err = t.RDMA.IPv6, t.RDMA.Check()
-	} else {
-		v6, err = t.UDP.IPv6, t.UDP.Check()
-	}
-	if err != nil {
+	if err := t.Check(); err != nil {
 		return err
 	}
+	v6 := t.IPv6()
 	hosts := t.Pattern.Hosts()
 	part := make(map[int]bool, len(hosts))
 	for _, n := range hosts {
@@ -183,9 +175,15 @@ func (b *trafficBuilder) add(i int) error {
 			agent = silent{}
 		}
 		var c carrier.Carrier = b.nics[n]
-		if t.UDP != nil {
+		switch {
+		case t.UDP != nil:
 			c = b.datagrams(i, b.hosts[n], s, part)
-		} else if b.Device(s.Node, s.Index) == nil {
+		case t.TCP != nil:
+			if s.Port.Link().Rate() == 0 {
+				return fmt.Errorf("%s has flows by TCP over a link without a rate: give the link one", b.Plan.PortName(n, s.Index))
+			}
+			c = b.streams(i, b.hosts[n], s, part)
+		case b.Device(s.Node, s.Index) == nil:
 			return fmt.Errorf("the first interface of %s with an address of IPv%c has no NIC", b.Plan.Nodes[n].Name, "46"[btoi(v6)])
 		}
 		b.hosts[n].Join(i, agent, c)
@@ -208,27 +206,61 @@ func (silent) Fire(units.Time, func(pattern.Flow))                    {}
 func (silent) Arrived(units.Time, pattern.Flow, func(pattern.Flow))   {}
 func (silent) Completed(units.Time, pattern.Flow, func(pattern.Flow)) {}
 
-// datagrams makes what carries the flows of a traffic by UDP at a station.
-func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
-	f, c := b.Fabric, *b.Plan.Traffic[i].UDP
-	d := carrier.NewDatagrams(h, i, c, carrier.Outlet{
+// outlet is how the packets of a traffic leave a station.
+func (b *trafficBuilder) outlet(s *Station, v6 bool, part map[int]bool) carrier.Outlet {
+	f := b.Fabric
+	return carrier.Outlet{
 		Pool: s.pool, MAC: s.MAC, Line: s.Port.Link().Rate(), Send: s.Originate,
 		AddressOf: func(node int) (netip.Addr, bool) {
 			if !part[node] {
 				return netip.Addr{}, false
 			}
-			return f.trafficAddress(node, c.IPv6)
+			return f.trafficAddress(node, v6)
 		},
 		PathTo: func(to netip.Addr) (nicemu.Path, bool) { return f.pathTo(s, to) },
-	})
-	before := s.takers[carrier.Protocol()]
-	s.Take(carrier.Protocol(), func(now units.Time, p *packet.Packet) {
-		if !d.Receive(now, p) && before != nil {
+	}
+}
+
+// receiver takes the packets of one traffic, and tells of others that they are not.
+type receiver interface {
+	Receive(now units.Time, p *packet.Packet) bool
+}
+
+// take gives what takes the packets of a protocol at a station its turn, before those of
+// other traffics.
+func take(s *Station, m *packet.MessageProtocol, r receiver) {
+	before := s.takers[m]
+	s.Take(m, func(now units.Time, p *packet.Packet) {
+		if !r.Receive(now, p) && before != nil {
 			before(now, p) // of another traffic
 			return
 		}
 		s.pool.Free(p)
 	})
+}
+
+// datagrams makes what carries the flows of a traffic by UDP at a station.
+func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
+	c := *b.Plan.Traffic[i].UDP
+	d := carrier.NewDatagrams(h, i, c, b.outlet(s, c.IPv6, part))
+	take(s, carrier.Protocol(), d)
+	return d
+}
+
+// streams makes what carries the flows of a traffic by TCP at a station.
+func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
+	t := &b.Plan.Traffic[i]
+	d := carrier.NewStreams(h, i, *t.TCP, carrier.StreamOutlet{
+		Outlet: b.outlet(s, t.TCP.IPv6, part),
+		Rate:   func() units.Rate { return s.Port.Link().Rate() },
+		Queued: func(now units.Time) units.Bytes {
+			_, bytes := s.Queued(now)
+			return bytes
+		},
+		Trip: s.tripTo,
+		Rand: sim.NewRand(b.Plan.Seed, "tcp "+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
+	})
+	take(s, carrier.SegmentProtocol(), d)
 	return d
 }
 
@@ -307,7 +339,7 @@ func (f *Fabric) flowError() error {
 // its path.
 func (f *Fabric) finish(r *records.Record) {
 	t := &f.Plan.Traffic[r.Traffic]
-	v6 := t.RDMA != nil && t.RDMA.IPv6 || t.UDP != nil && t.UDP.IPv6
+	v6 := t.IPv6()
 	from, to := f.trafficStation(int(r.From), v6), f.trafficStation(int(r.To), v6)
 	if from == nil || to == nil || from == to {
 		return
@@ -361,6 +393,9 @@ func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Byt
 		}
 		return idealOn(w, &workload.Transfer{Verb: c.Verb, Service: roce.RC, MTU: units.Bytes(mtu.Bytes()), IPv6: c.IPv6}, size)
 	}
+	if t.TCP != nil {
+		return idealStream(w, t.TCP, size)
+	}
 	c := t.UDP
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
 	if c.IPv6 {
@@ -380,6 +415,19 @@ func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Byt
 	return max(w.carries(full, (packets-2)*full+last), rate.TimeOf((packets-1)*full)+w.carries(last, 0))
 }
 
+// idealStream is the time that a flow by TCP takes alone on its path: the handshake, its
+// packets as fast as the slowest link carries them, and the acknowledgement of the last.
+func idealStream(w way, c *carrier.TCP, size units.Bytes) units.Time {
+	head := wire.EthernetHeader + c.MTU - c.Full()
+	syn := packet.OnWire(head + 8) // its options are longer than those of data
+	full := max(1, (size+c.Full()-1)/c.Full())
+	first, last := packet.OnWire(head+min(size, c.Full())), units.Bytes(0)
+	if full > 1 {
+		last = (full-2)*packet.OnWire(head+c.Full()) + packet.OnWire(head+size-(full-1)*c.Full())
+	}
+	return 2*w.carries(syn, 0) + w.carries(first, last) + w.carries(packet.OnWire(head), 0)
+}
+
 // flowPath names the ports by which a flow's packets leave, host and switches; "several"
 // from where a switch may choose another for each packet, nothing where that is not known:
 // while links are down, where ways change.
@@ -387,7 +435,7 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station)
 	if r.SrcPort == 0 || f.rerouting != nil {
 		return ""
 	}
-	v6 := t.RDMA != nil && t.RDMA.IPv6 || t.UDP != nil && t.UDP.IPv6
+	v6 := t.IPv6()
 	a, _ := f.trafficAddress(from.Node, v6)
 	b, _ := f.trafficAddress(to.Node, v6)
 	way, ok := f.pathTo(from, b)
@@ -400,13 +448,16 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station)
 	if v6 {
 		p.Version = 6
 	}
-	if t.UDP != nil {
+	switch {
+	case t.UDP != nil:
 		p.DstPort = carrier.DatagramPort
-	} else {
+	case t.TCP != nil:
+		p.Proto, p.DstPort = wire.ProtoTCP, uint16(carrier.SegmentPort+int(r.Traffic))
+	default:
 		p.DstPort = f.Device(from.Node, from.Index).HashPort()
 	}
 	p.Hash = packet.FlowHash(packet.FoldAddress(a), packet.FoldAddress(b), p.Proto, p.SrcPort, p.DstPort)
-	if v6 && t.UDP != nil {
+	if v6 && t.RDMA == nil {
 		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1)
 	}
 	var path []string

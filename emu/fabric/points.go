@@ -98,6 +98,11 @@ func (h *pointHost) send(p *packet.Packet) {
 			s.Malformed(now, p)
 			return
 		}
+		if p.Dest == s.ID { // it stays in the host
+			s.Admit(now, p)
+			s.Input(now, s.Port, p)
+			return
+		}
 		s.Originate(now, p)
 		return
 	}

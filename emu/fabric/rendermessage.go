@@ -8,7 +8,7 @@ import (
 )
 
 // appendMessage appends the frame of a packet with a Message, before any of it was cut
-// off, with the checksum of UDP or ICMP.
+// off, with the ports of TCP and the checksum of UDP, TCP or ICMP.
 func appendMessage(b []byte, p *packet.Packet) []byte {
 	m := p.Message
 	n := m.Body.Len()
@@ -22,6 +22,10 @@ func appendMessage(b []byte, p *packet.Packet) []byte {
 		body = rest[wire.UDPHeader:]
 	}
 	m.Body.Put(body)
+	if p.Version != 0 && p.Proto == wire.ProtoTCP {
+		binary.BigEndian.PutUint16(body, p.SrcPort)
+		binary.BigEndian.PutUint16(body[2:], p.DstPort)
+	}
 	switch at := checksumAt(p); {
 	case p.Version == 0 || at < 0:
 	case p.Proto == wire.ProtoICMP:
@@ -44,6 +48,8 @@ func checksumAt(p *packet.Packet) int {
 	switch p.Proto {
 	case wire.ProtoUDP:
 		return 6
+	case wire.ProtoTCP:
+		return 16
 	case wire.ProtoICMP, wire.ProtoICMPv6:
 		return 2
 	}

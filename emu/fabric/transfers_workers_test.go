@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"slices"
 	"io"
 	"regexp"
 	"strings"
@@ -22,7 +23,11 @@ import (
 func drawNICLab(t *rapid.T) string {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	// DCQCN more often than the others, and in the class that marks: only it has CNPs.
-	control := pick("cc", append([]string{"none", "dcqcn", "dcqcn", "dcqcn"}, cc.Methods.Names()...)...)
+	controls := slices.DeleteFunc(cc.Methods.Names(), func(name string) bool {
+		m, err := cc.Methods.Find(name)
+		return err != nil || m.Preset(m.Presets[0], units.Gbps).Traits().NeedsDelivery // NICs have it not
+	})
+	control := pick("cc", append([]string{"none", "dcqcn", "dcqcn", "dcqcn"}, controls...)...)
 	dscps := []string{"3", "1", "0"}
 	if control == "dcqcn" {
 		dscps = []string{"1"}

@@ -1,18 +1,52 @@
 package plan
 
 import (
+	"errors"
+
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/carrier"
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// Traffic is a pattern of traffic and what carries its flows: exactly one of RDMA and
-// UDP. With RDMA its hosts have NICs.
+// Traffic is a pattern of traffic and what carries its flows: exactly one of RDMA, UDP
+// and TCP. With RDMA its hosts have NICs.
 type Traffic struct {
 	Name    string // in records; unique among patterns
 	Pattern pattern.Pattern
 	RDMA    *carrier.RDMA
 	UDP     *carrier.UDP
+	TCP     *carrier.TCP
+}
+
+// IPv6 tells whether its flows go over IPv6.
+func (t *Traffic) IPv6() bool {
+	switch {
+	case t.RDMA != nil:
+		return t.RDMA.IPv6
+	case t.TCP != nil:
+		return t.TCP.IPv6
+	}
+	return t.UDP.IPv6
+}
+
+// Check says what is wrong with its carrier.
+func (t *Traffic) Check() error {
+	given := 0
+	for _, is := range []bool{t.RDMA != nil, t.UDP != nil, t.TCP != nil} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return errors.New("it needs exactly one carrier: RDMA, UDP or TCP")
+	}
+	switch {
+	case t.RDMA != nil:
+		return t.RDMA.Check()
+	case t.TCP != nil:
+		return t.TCP.Check()
+	}
+	return t.UDP.Check()
 }
 
 // Measure is which flows of patterns count, and how long a run waits for them.

@@ -114,11 +114,11 @@ func (v *resolver) checkHostClasses(classes yamlfile.Dict[classFile]) {
 			set  bool
 			at   any
 		}{
-			{"reserve", c.Reserve != nil, c.Reserve}, {"alpha", c.Alpha != nil, c.Alpha}, {"mark", c.Mark != nil, c.Mark},
+			{"reserve", c.Reserve != nil, c.Reserve}, {"alpha", c.Alpha != nil, c.Alpha},
 			{"ingress", c.Ingress != nil, c.Ingress}, {"pfc", c.PFC != nil, c.PFC}, {"trim", c.Trim != nil, c.Trim},
 		} {
 			if key.set {
-				v.Fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit", "%s is a setting of a switch's class", key.name)
+				v.Fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit, mark", "%s is a setting of a switch's class", key.name)
 			}
 		}
 	}
@@ -229,9 +229,11 @@ func (v *resolver) takeOver(host int) {
 			first = at
 			mine := &depth{}
 			for _, c := range theirs.classes {
-				mine.classes = append(mine.classes, &namedClass{
-					name: c.name, priority: c.priority, classFile: classFile{Weight: c.Weight, Order: c.Order},
-				})
+				file := classFile{Weight: c.Weight, Order: c.Order}
+				if atHosts(c.Mark) {
+					file.Mark = c.Mark
+				}
+				mine.classes = append(mine.classes, &namedClass{name: c.name, priority: c.priority, classFile: file})
 			}
 			v.deep[host] = mine
 			n.Deep = &plan.Deep{Map: v.plan.Nodes[at].Deep.Map}
@@ -262,10 +264,11 @@ func (v *resolver) portClasses() {
 					c.Limit = port.Queue.Limit
 					set(&c.Limit, file.Limit)
 				}
-				if n.Kind == plan.Switch {
-					c.Mark = port.Queue.Mark
-					if file.Mark != nil {
-						c.Mark = v.mark(file.Mark, v.rateOf(port))
+				c.Mark = port.Queue.Mark
+				if file.Mark != nil {
+					c.Mark = v.mark(file.Mark, v.rateOf(port))
+					if n.Kind == plan.Host {
+						v.checkMark(n, c.Mark, c.Limit, file.Mark)
 					}
 				}
 				port.Classes = append(port.Classes, c)

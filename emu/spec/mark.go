@@ -67,13 +67,22 @@ func (v *resolver) rateOf(p *plan.Port) units.Rate {
 	return v.settingsOf(p, 0).Rate
 }
 
+// atHosts tells whether a congestion point may stand at the queue of a host.
+func atHosts(m *markFile) bool {
+	if m == nil {
+		return false
+	}
+	k, err := congestion.Points.Find(m.name)
+	return err == nil && k.AtHosts
+}
+
 // checkMark reports a congestion point that cannot be at a queue of at most limit bytes,
 // 0 without a bound.
 func (v *resolver) checkMark(n *plan.Node, c congestion.Config, limit units.Bytes, place *markFile) {
 	if c.Settings == nil {
 		return
 	}
-	if k, _ := congestion.Points.Find(c.Name); n.Kind == plan.Host && !k.AtHosts {
+	if n.Kind == plan.Host && !atHosts(place) {
 		v.Fail(place, "mark at the switch that the host's link leads to", "%s does not stand at the queue of a host", c.Name)
 		return
 	}

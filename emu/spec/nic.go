@@ -57,6 +57,10 @@ func (v *resolver) nics() {
 		n.NIC.Control = v.control(n, f.Control, place)
 		v.recovery(n, f.Recovery, place)
 		traits := n.NIC.Control.Traits()
+		if traits.NeedsDelivery {
+			v.FailOnce(v.Some(f.Control, place), "it can be the cc of flows by TCP: by: {tcp: {cc: "+n.NIC.Control.Name+"}}",
+				"%s goes by samples of the delivery rate, which NICs do not take", n.NIC.Control)
+		}
 		if f.AskEvery == nil && traits.AskEvery > 0 {
 			n.NIC.AskEvery = traits.AskEvery
 		}

@@ -103,9 +103,12 @@ func (e *patternEntry) add(form patternForm) {
 		return
 	}
 	t := plan.Traffic{Name: e.stream.Name, Pattern: p}
-	if e.rdma {
+	switch {
+	case e.rdma:
 		t.RDMA = e.byRDMA(p.Hosts())
-	} else {
+	case e.file.By.Value.TCP != nil:
+		t.TCP = e.byTCP(p.Hosts())
+	default:
 		t.UDP = e.byUDP(p.Hosts())
 	}
 	if e.Faults() == before {
@@ -127,7 +130,7 @@ func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least i
 			}
 		}
 		if len(hosts) == 0 && e.rdma {
-			e.FailOnce(e.place, "write nic: roce in host under kinds, or by: udp", "no host has a NIC, and flows go by RDMA")
+			e.FailOnce(e.place, "write nic: roce in host under kinds, or by: tcp, or by: udp", "no host has a NIC, and flows go by RDMA")
 			return nil
 		}
 	}

@@ -31,7 +31,11 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	}
 	for _, name := range cc.Methods.Names() {
 		m, _ := cc.Methods.Find(name)
-		setEach(t, name, m.Preset(m.Presets[0], line), func(settings string) string {
+		defaults := m.Preset(m.Presets[0], line)
+		setEach(t, name, defaults, func(settings string) string {
+			if defaults.Traits().NeedsDelivery { // NICs have it not
+				return lab("attach: none", "") + "workload: [{arrivals: {count: 1, load: 10%, sizes: 1KB, by: {tcp: {cc: {" + name + ": {" + settings + "}}}}}}]\n"
+			}
 			return lab("attach: none, nic: {cc: {"+name+": {"+settings+"}}}", "")
 		})
 	}

@@ -252,9 +252,13 @@ func reportSystem(r *yamlfile.Reader, name string, settings any, err error, plac
 func parameter(settings any, key string) any {
 	v := reflect.ValueOf(settings).Elem()
 	for _, f := range yamlfile.FieldsOf(v.Type()) {
-		if f.Name == key {
-			return v.FieldByIndex(f.Index).Addr().Interface()
+		if f.Name != key {
+			continue
 		}
+		if p := v.FieldByIndex(f.Index); p.Kind() == reflect.Pointer {
+			return p.Interface() // it may be left out, and what it points to has the place
+		}
+		return v.FieldByIndex(f.Index).Addr().Interface()
 	}
 	return nil
 }

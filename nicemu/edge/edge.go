@@ -9,6 +9,7 @@ package edge
 
 import (
 	"math/rand/v2"
+	"net/netip"
 
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
@@ -185,6 +186,9 @@ type Host interface {
 	// body: the other addresses and fields (packet.Packet.Seal). It is false if nobody is
 	// known to have the address.
 	Address(p *packet.Packet) bool
+	// Ends gives the addresses of a modelled flow, by packet.Packet.Flow, whose packets
+	// have none.
+	Ends(flow int32) (from, to netip.Addr)
 	// Trip is the way to where a flow goes and back, for a packet and its answer of these
 	// sizes on the wire, in a fabric that carries nothing else; the zero cc.Path if there
 	// is none.

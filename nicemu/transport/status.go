@@ -48,6 +48,14 @@ func (q *QP) bitmaps() (b Bitmaps) {
 // READs and atomics to respond to.
 func (q *QP) Busy() bool { return q.req.queue.n > 0 || q.resp.replies > 0 }
 
+// Queued is the payload of the work requests of the send queue that are not completed.
+func (q *QP) Queued() (n units.Bytes) {
+	for i := range q.req.queue.n {
+		n += units.Bytes(q.req.queue.at(i).length)
+	}
+	return n
+}
+
 // Status is that at this moment. Looking changes nothing.
 func (q *QP) Status() Status {
 	r := &q.req

@@ -18,8 +18,8 @@ import (
 // has something to send. While it has not, Tick may be left out until just before
 // the next input, or before Rate and Window are asked; it then does all that was
 // due meanwhile, as if it had been called each time. So flows that rest cost
-// nothing. Timer, Rate and Window hold until the next input; they are asked anew
-// after each.
+// nothing, unless Traits.WakeIdle has them woken too. Timer, Rate and Window hold
+// until the next input; they are asked anew after each.
 //
 // What a pointer or slice of an input points to is lent for the call.
 type Control interface {
@@ -62,6 +62,13 @@ type Control interface {
 	Gauges(now units.Time, values []float64) []float64
 }
 
+// Undoer is a control that can take a reduction back: whoever drives it may find out
+// that nothing was lost after all.
+type Undoer interface {
+	// Undo makes good what Lost has taken since the flow was last without loss.
+	Undo(now units.Time)
+}
+
 // Flow is what a control is made for.
 type Flow struct {
 	Line units.Rate // of the sender's port, above 0
@@ -93,8 +100,8 @@ type Ack struct {
 	// Acked and Sent count the flow's payload from its start: what is
 	// acknowledged now and what was sent for the first time so far.
 	Acked, Sent units.Bytes
-	// Newly is how much of Acked this acknowledgement brought, and Packets in how
-	// many packets.
+	// Newly is how much more of the payload is known to have arrived, in order or by a
+	// selective acknowledgement, and Packets in how many packets.
 	Newly   units.Bytes
 	Packets uint32
 	// InFlight is the payload that is sent and still not acknowledged.
@@ -109,6 +116,29 @@ type Ack struct {
 	// empty without in-band telemetry.
 	Hops []telemetry.Hop
 	Path uint16 // telemetry.Stack.Path: differs where the packet went another way than before
+	// Delivery is a sample of the delivery rate. It is there with Traits.NeedsDelivery.
+	Delivery Delivery
+}
+
+// Delivery is how fast the path lately delivered, as the newest packet that was
+// acknowledged has seen it (draft-cheng-iccrg-delivery-rate-estimation-02).
+type Delivery struct {
+	// Total is the payload that has been delivered so far, and Prior was Total when that
+	// packet left.
+	Total, Prior units.Bytes
+	// Interval is how long it took to deliver Total-Prior; 0 where there is no sample.
+	Interval units.Time
+	// Limited is that the sender had nothing to send for a part of that time, so that the
+	// path may deliver faster.
+	Limited bool
+}
+
+// Rate is the sample, in payload; 0 if there is none.
+func (d *Delivery) Rate() units.Rate {
+	if d.Interval <= 0 {
+		return 0
+	}
+	return units.Rate(float64(d.Total-d.Prior) * 8 / d.Interval.Seconds())
 }
 
 // Loss is packets that are taken for lost.

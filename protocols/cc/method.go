@@ -75,12 +75,25 @@ type Traits struct {
 	// Burst is how much is sent at line rate before the rate is kept to by a gap; 0 is
 	// a packet.
 	Burst units.Bytes
+	// MessageDSCP is the DSCP of the messages that a Speaker sends, 0 to 63.
+	MessageDSCP uint8
+	// WakeIdle is that Tick is called at the instant that Timer gives also while the flow
+	// has nothing to send.
+	WakeIdle bool
 	// NeedsPath is that the control looks at Flow.Path, which is zero otherwise.
 	NeedsPath bool
 	// NeedsAcks is that the control goes by acknowledgements. Those there are for
 	// SENDs, WRITEs and atomics of RC; the packets of READ responses and of UC go at
 	// the rate that the control has.
 	NeedsAcks bool
+	// NeedsDelivery is that the control goes by Ack.Delivery.
+	NeedsDelivery bool
+	// ClassicECN is that TCP's receivers echo a mark until the sender says that it has
+	// lowered its window (RFC 3168), and not for each packet as with DCTCP; with AnswerEcho.
+	ClassicECN bool
+	// KeepsWindow is that the control's window holds as it is while losses are made good.
+	// Otherwise a sender may lower it step by step to what the control answered to a loss.
+	KeepsWindow bool
 }
 
 // MarkAnswer is how a receiver answers packets with CE.

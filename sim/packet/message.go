@@ -40,8 +40,9 @@ type MessageProtocol struct {
 	Name string // for messages, such as "rocc"
 	// Ether is the ethertype of frames without IP; 0 for IP packets, which have Proto
 	// over IPv4 and Proto6 over IPv6. With wire.ProtoUDP there is a UDP header, and Port is
-	// its destination port. ICMP's checksum, bytes 2 and 3 of the body, and UDP's are filled
-	// in when bytes are made.
+	// its destination port. With wire.ProtoTCP the body begins with the header of TCP, and
+	// SrcPort and DstPort of the packet are set before Seal. These ports, ICMP's checksum,
+	// bytes 2 and 3 of the body, and those of UDP and TCP are filled in when bytes are made.
 	Ether         uint16
 	Proto, Proto6 uint8
 	Port          uint16
@@ -102,11 +103,15 @@ func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
 }
 
 // Seal sets the fields of a packet with a Message that Parse would find: from its
-// addresses, its protocol, its body and SrcPort, which is set before. TTL becomes 64.
+// addresses, its protocol, its body and SrcPort, with TCP DstPort too, which are set
+// before. TTL becomes 64.
 func (p *Packet) Seal() {
 	m := p.Message
 	x := m.Protocol
-	p.L3, p.TTL, p.DstPort = wire.EthernetHeader, 64, x.Port
+	p.L3, p.TTL = wire.EthernetHeader, 64
+	if x.Proto != wire.ProtoTCP {
+		p.DstPort = x.Port
+	}
 	switch {
 	case x.Ether != 0:
 		p.Version, p.Proto, p.Ether, p.L3, p.TTL = 0, 0, x.Ether, 0, 0

@@ -60,8 +60,9 @@ type flow struct {
 	queue   packet.List
 	count   int
 	bytes   units.Bytes
-	prio    uint8 // class of the first packet, or of the last one that left
-	turns   bool  // it is in the ring of its lane
+	hash    uint64 // of its packets
+	prio    uint8  // class of the first packet, or of the last one that left
+	turns   bool   // it is in the ring of its lane
 	credit  units.Bytes
 	since   units.Time // when it became idle
 
@@ -101,6 +102,7 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 	f.count++
 	f.bytes += p.Size
 	l.env.Waits(now, p)
+	f.hash = p.Hash
 	if f.count > 1 {
 		return // nothing changes for those before it
 	}
@@ -108,6 +110,9 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 	l.waiting++
 	l.tick(now, f)
 	f.control.Active(now, true)
+	if s, ok := f.control.(cc.Sized); ok {
+		s.Queued(now, f.bytes)
+	}
 	l.settle(now, f)
 	l.arm()
 }
@@ -193,6 +198,7 @@ func (l *limiter) tick(now units.Time, f *flow) {
 
 // settle finds when the next packet of a flow may leave. Every input to a flow ends here.
 func (l *limiter) settle(now units.Time, f *flow) {
+	l.speak(now, f)
 	before, ready, due := f.prio, false, units.Never
 	if f.count > 0 {
 		f.prio = f.queue.First().Prio
@@ -203,6 +209,9 @@ func (l *limiter) settle(now units.Time, f *flow) {
 		} else {
 			due = min(due, at)
 		}
+	}
+	if l.traits.WakeIdle {
+		due = min(due, f.control.Timer())
 	}
 	l.agenda.At(&f.Task, due)
 	if f.turns && (!ready || f.prio != before) {
@@ -252,35 +261,6 @@ func (l *limiter) arm() {
 	} else {
 		l.env.Arm(next)
 	}
-}
-
-// Wants implements edge.Service: what a rate control hears. A message about a queue pair
-// that is no flow here is for the NIC.
-func (l *limiter) Wants(p *packet.Packet) bool {
-	if p.Flow != packet.Protocol || p.Message.Protocol != l.Control.Feedback() || p.Trimmed || p.Returned {
-		return false
-	}
-	m, ok := p.Message.Body.(cc.Feedback)
-	if !ok {
-		return false
-	}
-	k := m.About()
-	return k.QP == 0 || l.flows[k] != nil
-}
-
-// Receive implements edge.Service.
-func (l *limiter) Receive(now units.Time, p *packet.Packet) {
-	m := p.Message.Body.(cc.Feedback)
-	if f := l.flows[m.About()]; f == nil {
-		l.ignored++
-	} else {
-		l.heard++
-		l.tick(now, f)
-		f.control.Message(now, m)
-		l.settle(now, f)
-		l.arm()
-	}
-	l.env.Consume(now, p)
 }
 
 // Line implements edge.Service.

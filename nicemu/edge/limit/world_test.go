@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"net/netip"
+
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/wire"
@@ -89,6 +91,8 @@ type world struct {
 
 	left     func(now units.Time, p *packet.Packet)
 	passed   int
+	says     func(now units.Time, p *packet.Packet) // of what passes; may be nil
+	reached  bool                                   // addresses are known
 	dropped  int
 	consumed int
 	waiting  units.Bytes
@@ -143,8 +147,11 @@ func (w *world) start(now units.Time) {
 	w.port.Arm(w.free)
 }
 
-func (w *world) Pass(_ units.Time, p *packet.Packet) {
+func (w *world) Pass(now units.Time, p *packet.Packet) {
 	w.passed++
+	if w.says != nil {
+		w.says(now, p)
+	}
 	w.pool.Free(p)
 }
 
@@ -165,7 +172,17 @@ func (w *world) Consume(_ units.Time, p *packet.Packet) {
 func (w *world) Waits(_ units.Time, p *packet.Packet)  { w.waiting += p.Size }
 func (w *world) Leaves(_ units.Time, p *packet.Packet) { w.waiting -= p.Size }
 func (w *world) Admit(units.Time, *packet.Packet)      {}
-func (w *world) Address(*packet.Packet) bool           { return false }
+func (w *world) Address(p *packet.Packet) bool {
+	if !w.reached {
+		return false
+	}
+	p.Message.From, _ = w.Ends(0)
+	p.Seal()
+	return true
+}
+func (w *world) Ends(int32) (from, to netip.Addr) {
+	return netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+}
 func (w *world) Trip(packet.FlowKey, units.Bytes, units.Bytes) cc.Path {
 	return cc.Path{RTT: 1}
 }

@@ -1,0 +1,97 @@
+package spec
+
+import (
+	"reflect"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/tcp"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+)
+
+// tcpFlowsFile is how flows go by TCP.
+type tcpFlowsFile struct {
+	Control    *controlFile `yaml:"cc,omitempty" jsonschema_description:"rate control of each flow; default cubic"`
+	DSCP       dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default 0"`
+	IP         *ipVersion   `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
+	MTU        *units.Bytes `yaml:"mtu,omitempty" jsonschema_description:"longest packet with its IP header; default the smallest mtu of the hosts' links"`
+	Window     *units.Bytes `yaml:"receive-window,omitempty" jsonschema_description:"the receiver's buffer: most that a flow has under way; default 3MiB"`
+	Timestamps *bool        `yaml:"timestamps,omitempty" jsonschema_description:"whether segments carry timestamps; default true"`
+	InitialRTO *units.Time  `yaml:"initial-rto,omitempty" jsonschema_description:"retransmission timeout before there is an RTT; default 1s"`
+	MinRTO     *units.Time  `yaml:"min-rto,omitempty" jsonschema_description:"what the timeout is longer than the smoothed RTT, at least; default 200ms"`
+	MaxRTO     *units.Time  `yaml:"max-rto,omitempty" jsonschema_description:"longest timeout, with its backoff; default 120s"`
+	Retries    *int         `yaml:"retries,omitempty" jsonschema_description:"timeouts in a row after which a flow fails, 1 to 30; default 15"`
+	TailProbes *bool        `yaml:"tail-probes,omitempty" jsonschema_description:"whether a probe goes before the timeout (TLP); default true"`
+	AckEvery   *int         `yaml:"ack-every,omitempty" jsonschema_description:"full segments for which an acknowledgement waits at most, 1 to 1000; default 2"`
+	QuickAcks  *int         `yaml:"quick-acks,omitempty" jsonschema_description:"first acknowledgements of a flow that do not wait, 0 to 32768; default 16"`
+	DelayedAck *units.Time  `yaml:"delayed-ack,omitempty" jsonschema_description:"how long an acknowledgement waits at most; default 40ms"`
+}
+
+// byTCP resolves how flows go by TCP.
+func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
+	f := e.file.By.Value.TCP
+	c := &carrier.TCP{Config: tcp.Default(), DSCP: uint8(f.DSCP), Control: e.tcpControl(f, hosts)}
+	c.IPv6 = e.version(hosts, f.IP)
+	c.ECN = carrier.ECNOf(c.Control)
+	c.MTU = maxMTU
+	for _, h := range hosts {
+		if p := e.firstPort(h); p != nil {
+			c.MTU = min(c.MTU, e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)
+		}
+	}
+	if f.MTU != nil {
+		if *f.MTU > c.MTU {
+			e.Fail(f.MTU, "leave it out for the smallest mtu of the hosts' links", "packets of %v on links with an mtu of %v", *f.MTU, c.MTU)
+		}
+		c.MTU = *f.MTU
+	}
+	set(&c.Window, f.Window)
+	set(&c.Timestamps, f.Timestamps)
+	set(&c.InitialRTO, f.InitialRTO)
+	set(&c.MinRTO, f.MinRTO)
+	set(&c.MaxRTO, f.MaxRTO)
+	set(&c.Retries, f.Retries)
+	set(&c.TailProbes, f.TailProbes)
+	set(&c.AckEvery, f.AckEvery)
+	set(&c.QuickAcks, f.QuickAcks)
+	set(&c.DelayedAck, f.DelayedAck)
+	reportSystem(e.Reader, "tcp", f, c.Config.Check(), e.file.By)
+	e.checkPaths(hosts, c.IPv6)
+	return c
+}
+
+// maxMTU is more than any link's.
+const maxMTU units.Bytes = 1 << 20
+
+// tcpControl resolves the rate control of flows, which is the same for all hosts.
+func (e *patternEntry) tcpControl(f *tcpFlowsFile, hosts []int) (control cc.Choice) {
+	file := f.Control
+	if file == nil {
+		m, _ := cc.Methods.Find(defaultTCPControl)
+		file = &controlFile{name: defaultTCPControl, values: blank(m.Preset(m.Presets[0], units.Gbps))}
+	}
+	if file.name == "" {
+		e.Fail(f.Control, "leave it out for cubic", "flows by TCP need a rate control")
+		return cc.Choice{}
+	}
+	for i, h := range hosts {
+		c := e.control(&e.plan.Nodes[h], file, e.file.By)
+		switch {
+		case c.Settings == nil:
+			return cc.Choice{}
+		case i == 0:
+			control = c
+		case !reflect.DeepEqual(c, control):
+			e.FailOnce(e.Some(f.Control, e.file.By), "write an entry for each group of hosts",
+				"the parameters of %s go by the rate of a host's link, and those of %s and %s differ", c, e.plan.Nodes[hosts[0]].Name, e.plan.Nodes[h].Name)
+			return cc.Choice{}
+		}
+	}
+	if err := carrier.Controls(control); err != nil {
+		e.Fail(e.Some(f.Control, e.file.By), "choose one that goes by acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
+	}
+	return control
+}
+
+// defaultTCPControl is the rate control of flows by TCP where the file names none.
+const defaultTCPControl = "cubic"

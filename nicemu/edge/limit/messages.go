@@ -1,0 +1,84 @@
+package limit
+
+import (
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Wants implements edge.Service: what a rate control hears, and what asks for an answer. A
+// message about a queue pair that is no flow here is for the NIC.
+func (l *limiter) Wants(p *packet.Packet) bool {
+	if p.Flow != packet.Protocol || p.Message.Protocol != l.Control.Feedback() || p.Trimmed || p.Returned {
+		return false
+	}
+	m, ok := p.Message.Body.(cc.Feedback)
+	if !ok {
+		return false
+	}
+	k := m.About()
+	return k.QP == 0 || l.flows[k] != nil
+}
+
+// Receive implements edge.Service.
+func (l *limiter) Receive(now units.Time, p *packet.Packet) {
+	m := p.Message.Body.(cc.Feedback)
+	probe, _ := m.(cc.Probe)
+	switch f := l.flows[m.About()]; {
+	case probe != nil && probe.Outward():
+		if probe.Turn() {
+			l.answer(now, p)
+		}
+	case f == nil:
+		l.ignored++
+	default:
+		l.heard++
+		l.tick(now, f)
+		f.control.Message(now, m)
+		l.settle(now, f)
+		l.arm()
+	}
+	l.env.Consume(now, p)
+}
+
+// answer sends a message that has been turned back to where it came from.
+func (l *limiter) answer(now units.Time, p *packet.Packet) {
+	a := l.env.Pool.NewMessage(p.Message.Protocol)
+	a.Message.Body.Set(p.Message.Body)
+	a.Message.To = p.Message.From
+	a.TOS, a.SrcPort = p.TOS, p.SrcPort
+	l.say(now, a, 0)
+}
+
+// speak sends the messages that the rate control of a flow has to say. The flows that share
+// a queue have nobody to speak to.
+func (l *limiter) speak(now units.Time, f *flow) {
+	s, ok := f.control.(cc.Speaker)
+	for ok && s.Speaks() {
+		p := l.env.Pool.NewMessage(l.Control.Feedback())
+		s.Say(f.key, p.Message.Body)
+		if p.Message.To = f.key.To; f.key.Flow >= 0 {
+			_, p.Message.To = l.env.Ends(f.key.Flow)
+		}
+		if f == l.shared || !p.Message.To.IsValid() {
+			l.env.Pool.Free(p)
+			continue
+		}
+		p.TOS, p.SrcPort = l.traits.MessageDSCP<<2, p.Message.Protocol.Port
+		l.say(now, p, f.hash)
+	}
+}
+
+// say sends a message, which has the hash of its flow so that it goes the flow's way. One to
+// where nobody is is lost.
+func (l *limiter) say(now units.Time, p *packet.Packet, hash uint64) {
+	if !l.env.Address(p) {
+		l.env.Pool.Free(p)
+		return
+	}
+	if hash != 0 {
+		p.Hash = hash
+	}
+	l.env.Admit(now, p)
+	l.env.Pass(now, p)
+}

@@ -1,0 +1,57 @@
+package accurate
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Clocks are the parameters of the clocks of rate re-evaluation periods. The paper has one
+// clock for all (§V): Skew and Drift are 0.
+type Clocks struct {
+	// RRP is the length of a period. 1us to 1h.
+	RRP units.Time `yaml:"rrp,omitempty" json:"rrp" jsonschema_description:"RRP, the rate re-evaluation period; the same everywhere"`
+	// Skew is by how much a clock is early or late at most, Drift by what share it is slow
+	// or fast at most. Each clock draws its own.
+	Skew  units.Time     `yaml:"skew,omitempty" json:"skew" jsonschema_description:"by how much each clock is early or late at most; default 0, one clock for all"`
+	Drift units.Fraction `yaml:"drift,omitempty" json:"drift" jsonschema_description:"by what share each clock is slow or fast at most, up to 1%; default 0"`
+}
+
+const maxDrift = 0.01
+
+// check notes what is wrong.
+func (c *Clocks) check(check *registry.Check) {
+	check.Time("rrp", c.RRP, units.Microsecond)
+	check.Time("skew", c.Skew, 0)
+	check.Share("drift", c.Drift, 0, maxDrift)
+}
+
+// New draws a clock.
+func (c *Clocks) New(r *rand.Rand) Clock {
+	k := Clock{length: c.RRP}
+	if c.Skew > 0 {
+		k.skew = units.Time(r.Int64N(int64(2*c.Skew)+1)) - c.Skew
+	}
+	if c.Drift > 0 {
+		k.length += units.Time(float64(c.Drift) * (2*r.Float64() - 1) * float64(c.RRP))
+	}
+	return k
+}
+
+// Clock numbers periods.
+type Clock struct{ length, skew units.Time }
+
+// Period is the number of the period that an instant is in: that which begins at 0 is 0.
+// With a skew the first one may be -1.
+func (c Clock) Period(now units.Time) int64 {
+	t := now - c.skew
+	n := t / c.length
+	if t%c.length < 0 {
+		n--
+	}
+	return int64(n)
+}
+
+// Start is when a period begins.
+func (c Clock) Start(period int64) units.Time { return c.skew + units.Time(period)*c.length }

@@ -1,0 +1,94 @@
+package accurate
+
+import (
+	_ "embed" // accurate.lua
+	"errors"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config has the parameters of the reaction point.
+type Config struct {
+	Clocks `yaml:",inline"`
+	// RMin is the least rate, whatever FRPs say. Above 0, up to the line rate.
+	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"least rate, whatever FRPs say"`
+	// Small is the size below which a flow sends no FRPs (§V).
+	Small units.Bytes `yaml:"small,omitempty" json:"small" jsonschema_description:"size below which a flow sends no FRPs and is not limited; default 0: each flow sends them"`
+	// Linger is how long a flow may have nothing to send before it stops. Until then it
+	// sends FRPs.
+	Linger units.Time `yaml:"linger,omitempty" json:"linger" jsonschema_description:"how long a flow may have nothing to send before it tells switches that it has stopped; default 0"`
+	// DSCP is that of FRPs, 0 to 63.
+	DSCP int `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"of FRPs, 0 to 63, for the highest class; default 48"`
+}
+
+// Presets are the names that Preset knows, the default first.
+var Presets = []string{"paper", "programs"}
+
+// Preset gives the parameters that name, one of Presets, stands for, for a port at line
+// rate line: paper has the RRP of §III, and flows stop when all that they had is sent and
+// acknowledged. programs is for flows of programs, which rest between two packets: they
+// stop after 1 ms. The paper has no least rate; a ten-thousandth of the line's is one.
+func Preset(name string, line units.Rate) Config {
+	c := Config{Clocks: Clocks{RRP: paperRRP}, RMin: max(1, line/10000), DSCP: 48}
+	switch name {
+	case "paper":
+	case "programs":
+		c.Linger = units.Millisecond
+	default:
+		panic("accurate: " + name + " is none of Presets")
+	}
+	return c
+}
+
+// Validate implements cc.Settings.
+func (c *Config) Validate(line units.Rate) error {
+	var check registry.Check
+	if line <= 0 {
+		check.Fail(errors.New("ACCurate needs the rate of the port's link: a flow begins with it; give the link a rate"))
+	}
+	c.check(&check)
+	check.Rate("r_min", c.RMin, line, "1Mbps")
+	if c.Small < 0 {
+		check.Bad("small", c.Small, "an amount from 0 on, such as 4KB")
+	}
+	check.Time("linger", c.Linger, 0)
+	check.Number("dscp", c.DSCP, 0, 63)
+	return check.Err()
+}
+
+//go:embed accurate.lua
+var lua string
+
+func init() {
+	registry.Dissectors.Register("accurate", lua)
+	cc.Methods.Register("accurate", cc.Method{
+		Summary: "ACCurate: flows send an FRP a period, in which the contention points of switches and hosts with mark: accurate write their fair share rates",
+		Presets: Presets, Feedback: Protocol,
+		Preset: func(name string, line units.Rate) cc.Settings {
+			c := Preset(name, line)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "known", Unit: gauge.YesNo, Help: "whether contention points have been told of the flow", Brief: true},
+			{Name: "cr", Unit: gauge.BitsPerSecond, Help: "CR, the rate that the next FRP says", Brief: true},
+			{Name: "frps", Help: "FRPs sent, flow-init and flow-stop among them"},
+			{Name: "responses", Help: "responses that set the rate"},
+			{Name: "shorts", Help: "short-circuit replies"},
+			{Name: "stale", Help: "responses that later ones had overtaken"},
+		},
+	})
+}
+
+// Traits implements cc.Settings. A flow that waits for acknowledgements, or that rests for a
+// while, goes on to send FRPs.
+func (c *Config) Traits() cc.Traits { return cc.Traits{MessageDSCP: uint8(c.DSCP), WakeIdle: true} }
+
+// New implements cc.Settings.
+func (c *Config) New(f cc.Flow) cc.Control {
+	r := New(c, f.Line, f.Rand)
+	r.headers = f.Packet - f.MTU
+	return r
+}

@@ -1,0 +1,172 @@
+package accurate
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Port is the UDP port of FRPs, of those for private use (RFC 6335 §6). With UDP they
+// cross routers.
+const Port = 54792
+
+// Len is how long an FRP is behind UDP (§II: 20 bytes).
+const Len = 20
+
+// Protocol is that of FRPs, whose bodies are *FRP.
+var Protocol = packet.NewMessageProtocol(packet.MessageProtocol{
+	Name: "accurate", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: Port, New: func() packet.Body { return new(FRP) },
+})
+
+// Kind is what an FRP says of its flow.
+type Kind uint8
+
+const (
+	// Regular is the heartbeat of an active flow, one for each period (§II).
+	Regular Kind = iota
+	// Init tells of a flow that begins (§II-B). It is the flow's FRP of that period.
+	Init
+	// Stop tells of a flow that ends (§II-B).
+	Stop
+	kinds
+)
+
+var kindNames = [kinds]string{"frp", "flow-init", "flow-stop"}
+
+// String is the name in messages.
+func (k Kind) String() string { return kindNames[k] }
+
+// FRP is a flow rate packet (§II), behind UDP. The paper says that it has 20 bytes, CR and
+// DR; the layout is this project's. Fields are in network order:
+//
+//	0  version, 1, in the upper 4 bits; kind in the lower 4
+//	1  flags: 1 response, 2 short-circuit, 4 counted
+//	2  number of the period at the flow's source, modulo 65536
+//	4  IP protocol of the flow
+//	5  destination queue pair of a RoCEv2 flow, 3 bytes; 0 for others
+//	8  source port of the flow
+//	10 destination port of the flow
+//	12 CR in kb/s
+//	16 DR in kb/s
+//
+// The addresses of the flow are those of the IP header; a response has them swapped.
+type FRP struct {
+	Kind Kind
+	// Response is that the FRP is on its way back: contention points leave it alone.
+	Response bool
+	// Short is a response that a contention point made (§II-A).
+	Short bool
+	// Counted, of a Stop, is that contention points have counted the flow in the period
+	// that Period names: its FRP has been sent.
+	Counted bool
+	Period  uint16
+	// Flow is that of the packets that the FRP is about. Of a modelled flow only Flow,
+	// ports and protocol are known; From and To are its addresses.
+	Flow     packet.FlowKey
+	From, To netip.Addr
+	// CR is the current rate: at the source the flow's limit, then the least of it and
+	// of the fair share rates on the way. DR is the rate that the flow wants, limited
+	// in the same way (§II-C). Whole kb/s are written.
+	CR, DR units.Rate
+}
+
+var _ cc.Probe = (*FRP)(nil)
+
+const version = 1
+
+const (
+	flagResponse = 1 << iota
+	flagShort
+	flagCounted
+	flagsEnd
+)
+
+// About implements cc.Feedback.
+func (f *FRP) About() packet.FlowKey { return f.Flow }
+
+// Reset implements packet.Body.
+func (f *FRP) Reset() { *f = FRP{} }
+
+// Set implements packet.Body.
+func (f *FRP) Set(from packet.Body) { *f = *from.(*FRP) }
+
+// Len implements packet.Body.
+func (f *FRP) Len() int { return Len }
+
+// Outward implements cc.Probe.
+func (f *FRP) Outward() bool { return !f.Response }
+
+// Turn implements cc.Probe: the destination sends an FRP back as the response (§II). A Stop
+// has none.
+func (f *FRP) Turn() bool {
+	if f.Response || f.Kind == Stop {
+		return false
+	}
+	f.Response = true
+	return true
+}
+
+// Put implements packet.Body.
+func (f *FRP) Put(b []byte) {
+	b[0] = version<<4 | uint8(f.Kind)
+	b[1] = f.flags()
+	k := &f.Flow
+	binary.BigEndian.PutUint16(b[2:], f.Period)
+	binary.BigEndian.PutUint32(b[4:], k.QP&0xffffff)
+	b[4] = k.Proto
+	binary.BigEndian.PutUint16(b[8:], k.SrcPort)
+	binary.BigEndian.PutUint16(b[10:], k.DstPort)
+	binary.BigEndian.PutUint32(b[12:], kilobits(f.CR))
+	binary.BigEndian.PutUint32(b[16:], kilobits(f.DR))
+}
+
+func (f *FRP) flags() (b uint8) {
+	if f.Response {
+		b |= flagResponse
+	}
+	if f.Short {
+		b |= flagShort
+	}
+	if f.Counted {
+		b |= flagCounted
+	}
+	return b
+}
+
+// kilobits is a rate as the wire has it.
+func kilobits(r units.Rate) uint32 { return uint32(min(r/units.Kbps, math.MaxUint32)) }
+
+// Parse reads an FRP that came from an address to another, from behind its UDP header on.
+// The error says what is wrong.
+func (f *FRP) Parse(from, to netip.Addr, b []byte) error {
+	f.Reset()
+	switch {
+	case len(b) < Len:
+		return fmt.Errorf("accurate: %d bytes are no FRP, which has %d", len(b), Len)
+	case b[0]>>4 != version:
+		return fmt.Errorf("accurate: version %d of FRPs is not known: it is %d", b[0]>>4, version)
+	case Kind(b[0]&15) >= kinds:
+		return fmt.Errorf("accurate: %d is no kind of FRP", b[0]&15)
+	case b[1] >= flagsEnd:
+		return fmt.Errorf("accurate: the flags %#x are not known", b[1])
+	}
+	f.Kind = Kind(b[0] & 15)
+	f.Response, f.Short, f.Counted = b[1]&flagResponse != 0, b[1]&flagShort != 0, b[1]&flagCounted != 0
+	if f.Response {
+		from, to = to, from
+	}
+	f.Period = binary.BigEndian.Uint16(b[2:])
+	f.Flow = packet.FlowKey{
+		From: from, To: to, Proto: b[4], QP: binary.BigEndian.Uint32(b[4:]) & 0xffffff,
+		SrcPort: binary.BigEndian.Uint16(b[8:]), DstPort: binary.BigEndian.Uint16(b[10:]), Flow: -1,
+	}
+	f.CR = units.Rate(binary.BigEndian.Uint32(b[12:])) * units.Kbps
+	f.DR = units.Rate(binary.BigEndian.Uint32(b[16:])) * units.Kbps
+	return nil
+}

@@ -1,0 +1,215 @@
+package accurate
+
+import (
+	"errors"
+	"math"
+
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// PointConfig are the parameters of a contention point.
+type PointConfig struct {
+	Clocks `yaml:",inline"`
+	// Capacity is C of Eq. 1. Above 0.
+	Capacity units.Rate `yaml:"capacity,omitempty" json:"capacity" jsonschema_description:"C, the capacity of the link; default its rate"`
+	// Alpha is the share of C that flows do not get. 0 to 0.9.
+	Alpha units.Fraction `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"α, the share of the capacity that flows do not get; 0 to 90%"`
+	// Overhead is what FRPs take.
+	Overhead Overhead `yaml:"overhead,omitempty" json:"overhead" jsonschema_description:"what FRPs are paid from: α (reserve), or the capacity, by the bytes of the last period (measure); default reserve"`
+	// Floor bounds FSR by C(1-α)/N from below always, and not only where Eq. 1 is negative.
+	Floor bool `yaml:"floor,omitempty" json:"floor,omitempty" jsonschema_description:"FSR is never less than the share of all flows alike, and not only where Eq. 1 is negative; default false, as in the paper"`
+	// ShortCircuit is how many times the fair share rate a flow must have for a reply at
+	// once; 0 is without such replies. 1 or more.
+	ShortCircuit float64 `yaml:"short_circuit,omitempty" json:"short_circuit" jsonschema:"minimum=0" jsonschema_description:"how many times the fair share rate a flow must have for a short-circuit reply, from 1 on; 0 is without them"`
+}
+
+// PaperPoint gives the parameters of §III for a link at a rate. The threshold of
+// short-circuit notifications is not printed; 2 is this project's.
+func PaperPoint(line units.Rate) PointConfig {
+	return PointConfig{Clocks: Clocks{RRP: paperRRP}, Capacity: line, Alpha: 0.05, ShortCircuit: 2}
+}
+
+const (
+	paperRRP = 20 * units.Microsecond
+	maxAlpha = 0.9
+	maxShort = 1000
+)
+
+// Validate checks c. The error joins a registry.RangeError for each parameter that is wrong.
+func (c *PointConfig) Validate() error {
+	var check registry.Check
+	if c.Capacity <= 0 {
+		check.Fail(errors.New("ACCurate needs the rate of the link, which it shares out: give the link a rate"))
+	}
+	c.check(&check)
+	check.Share("alpha", c.Alpha, 0, maxAlpha)
+	if c.ShortCircuit != 0 && !(c.ShortCircuit >= 1 && c.ShortCircuit <= maxShort) {
+		check.Bad("short_circuit", c.ShortCircuit, "a number from 1 to %d, or 0 for no short-circuit replies", maxShort)
+	}
+	return check.Err()
+}
+
+// Registers are what a contention point knows of the flows of a period (§II, §IV): not one
+// of them is kept.
+type Registers struct {
+	FSR  units.Rate // fair share rate, which the flows of the period are compared with
+	M    int        // flows that are bottlenecked here
+	B    units.Rate // sum of the rates of flows that are bottlenecked elsewhere
+	BMax units.Rate // largest of these
+	N    int        // all flows
+}
+
+// Point is a contention point (§II, §IV), without the link that it is at.
+//
+// Periods are rolled lazily: the point has no timer, and finds out at the next FRP how many
+// periods have passed.
+type Point struct {
+	config *PointConfig
+	clock  Clock
+	period int64
+	now    Registers // of this period
+	old    Registers // of the last one, and of what has begun and stopped since
+	frps   units.Bytes
+	spent  units.Rate // what FRPs took in the last period, with MeasureOverhead
+}
+
+// NewPoint makes a contention point that has seen no flow. c has passed Validate.
+func NewPoint(c *PointConfig, clock Clock) Point {
+	p := Point{config: c, clock: clock}
+	p.period = clock.Period(0)
+	p.now.FSR = p.capacity()
+	p.old.FSR = p.now.FSR
+	return p
+}
+
+// capacity is what flows may have: C(1-α).
+func (p *Point) capacity() units.Rate {
+	c := units.Rate(float64(p.config.Capacity) * (1 - float64(p.config.Alpha)))
+	return max(1, c-p.spent)
+}
+
+// share is Eq. 1 with the corner cases of §IV-A. A negative rate becomes that of all flows
+// alike. There the paper divides C; C(1-α) keeps what α reserves.
+//
+// With floor so does any rate below that. No link's max-min fair share is less, so Eq. 1
+// can only give less while B has rates that are about to fall. Without it some sets of flows
+// never settle: package tests show one.
+func (r *Registers) share(capacity units.Rate, floor bool) units.Rate {
+	m, b := r.M, r.B
+	alike := max(1, capacity/units.Rate(max(1, r.N)))
+	switch {
+	case m == 0 && b == 0:
+		return capacity // no flow is active
+	case m == 0:
+		m, b = 1, b-r.BMax
+	}
+	rate := (capacity - b) / units.Rate(m)
+	if rate <= 0 || floor && rate < alike {
+		return alike
+	}
+	return rate
+}
+
+// count counts a flow by its CR, and tells whether it is bottlenecked here.
+func (r *Registers) count(cr units.Rate) bool {
+	r.N++
+	if r.FSR <= cr {
+		r.M++
+		return true
+	}
+	r.B += cr
+	r.BMax = max(r.BMax, cr)
+	return false
+}
+
+// discount takes a flow out that was counted with a CR. FSR may have changed since, so that
+// it was counted in the other way: what is wrong is gone with the period.
+func (r *Registers) discount(cr units.Rate) {
+	r.N = max(0, r.N-1)
+	if r.FSR <= cr && r.M > 0 {
+		r.M--
+	} else {
+		r.B = max(0, r.B-cr)
+		r.BMax = min(r.BMax, r.B)
+	}
+	r.M = min(r.M, r.N)
+}
+
+// Roll brings the point to the period of an instant.
+func (p *Point) Roll(now units.Time) {
+	period := p.clock.Period(now)
+	if period <= p.period {
+		return
+	}
+	p.next()
+	if period > p.period+1 { // periods without any FRP
+		p.next()
+	}
+	p.period = period
+}
+
+// next ends a period.
+func (p *Point) next() {
+	p.spent = 0
+	if p.config.Overhead == MeasureOverhead {
+		p.spent = rateOf(p.frps, p.config.RRP)
+	}
+	p.frps = 0
+	p.old = p.now
+	p.now = Registers{FSR: p.now.share(p.capacity(), p.config.Floor)}
+}
+
+// rateOf is the rate of n bytes in a time.
+func rateOf(n units.Bytes, t units.Time) units.Rate {
+	return units.Rate(math.Round(float64(n) * 8 / t.Seconds()))
+}
+
+// Took tells that an FRP, whatever its kind, leaves by the link, as n bytes on the wire.
+func (p *Point) Took(now units.Time, n units.Bytes) {
+	p.Roll(now)
+	p.frps += n
+}
+
+// Process deals with an FRP that is on its way to its flow's destination: counts the flow,
+// and limits CR and DR to the fair share rate. It tells whether a short-circuit reply is
+// due. A response must not be given to it.
+func (p *Point) Process(now units.Time, f *FRP) (short bool) {
+	p.Roll(now)
+	cr := f.CR
+	switch f.Kind {
+	case Init:
+		// The registers of this period do not know all flows yet; the old ones do (§IV).
+		p.old.count(cr)
+		p.now.FSR = p.old.share(p.capacity(), p.config.Floor)
+		// An init that comes late is of the old period: the flow's FRP of this one follows.
+		if f.Period != uint16(p.period-1) {
+			p.now.count(cr)
+		}
+	case Stop:
+		p.old.discount(cr)
+		if f.Counted && f.Period == uint16(p.period) {
+			p.now.discount(cr)
+		}
+	default:
+		p.now.count(cr)
+	}
+	f.CR = min(cr, p.now.FSR)
+	f.DR = min(f.DR, p.now.FSR)
+	k := p.config.ShortCircuit
+	return k > 0 && f.Kind != Stop && float64(cr) > k*float64(p.now.FSR)
+}
+
+// Registers are those of the period of an instant, and the old ones. Looking changes nothing.
+func (p *Point) Registers(now units.Time) (current, old Registers) {
+	x := *p
+	x.Roll(now)
+	return x.now, x.old
+}
+
+// Capacity is what flows may have in the period of an instant. Looking changes nothing.
+func (p *Point) Capacity(now units.Time) units.Rate {
+	x := *p
+	x.Roll(now)
+	return x.capacity()
+}

@@ -1,0 +1,201 @@
+package accurate
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Reaction is the reaction point of one flow (§II, §IV-B).
+//
+// A flow begins at line rate, and says so by a flow-init before its first packet. In each
+// period after that it sends one FRP, and what comes back is its rate. A flow-stop ends
+// that; should the flow go on, it begins anew.
+type Reaction struct {
+	cc.Deaf
+	config *Config
+	line   units.Rate
+	clock  Clock
+	// offset is where in a period the flow sends its FRP: one that is sent near the edge
+	// could be in another period at the contention points that it comes to.
+	offset units.Time
+
+	headers units.Bytes // of a packet on the wire
+
+	rate   units.Rate
+	active bool
+	known  bool        // contention points have been told of the flow
+	sent   units.Bytes // payload since the flow became active
+	frpAt  units.Time  // of the next regular FRP
+	stopAt units.Time  // when a flow that rests stops
+
+	period  int64  // of the last FRP
+	heard   uint16 // period of the last response that set the rate
+	hearing bool   // there was one since the flow-init
+	due     [maxDue]notice
+	waiting int // of due
+
+	frps, responses, shorts, stale uint64
+}
+
+// notice is an FRP that waits to be sent.
+type notice struct {
+	kind    Kind
+	counted bool
+	period  uint16
+	cr, dr  units.Rate
+}
+
+// maxDue is how many FRPs one input makes at most: a regular one and a flow-stop.
+const maxDue = 2
+
+var (
+	_ cc.Control = (*Reaction)(nil)
+	_ cc.Speaker = (*Reaction)(nil)
+	_ cc.Sized   = (*Reaction)(nil)
+)
+
+// New makes the reaction point of a flow at a port with line rate line. c has passed
+// Validate(line) and is shared, not copied. FRPs are sent in the second quarter of the
+// flow's periods: three quarters are left for what is slow on the way, and clocks may be
+// a quarter early.
+func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
+	r := &Reaction{config: c, line: line, rate: line, clock: c.Clocks.New(random), frpAt: units.Never, stopAt: units.Never}
+	quarter := int64(c.RRP / 4)
+	r.offset = units.Time(quarter + random.Int64N(quarter))
+	return r
+}
+
+// Rate is that of the last response, or the line rate.
+func (r *Reaction) Rate() units.Rate { return min(r.rate, r.line) }
+
+// Timer is when an FRP is due, or the flow stops.
+func (r *Reaction) Timer() units.Time { return min(r.frpAt, r.stopAt) }
+
+// Tick does what is due by now. Of several FRPs that are due only one is sent: those of
+// periods that are over would be counted in this one.
+func (r *Reaction) Tick(now units.Time) {
+	if r.stopAt <= now {
+		r.stop(now)
+	}
+	if r.frpAt <= now {
+		r.say(now, Regular)
+		r.next()
+	}
+}
+
+// Active begins and ends a flow.
+func (r *Reaction) Active(now units.Time, active bool) {
+	r.Tick(now)
+	r.active = active
+	switch {
+	case !active && r.known:
+		r.stopAt = now + r.config.Linger
+		if r.config.Linger == 0 {
+			r.stop(now)
+		}
+	case active:
+		r.stopAt = units.Never
+		r.sent = 0
+		r.begin(now, 0)
+	}
+}
+
+// Queued implements cc.Sized.
+func (r *Reaction) Queued(now units.Time, n units.Bytes) { r.begin(now, n) }
+
+// Sent tells of a packet: a flow that was not known to be of some size may now be.
+func (r *Reaction) Sent(now units.Time, n units.Bytes) {
+	r.Tick(now)
+	r.sent += max(0, n-r.headers)
+	r.begin(now, 0)
+}
+
+// begin tells contention points of a flow that is large enough.
+func (r *Reaction) begin(now units.Time, queued units.Bytes) {
+	if !r.active || r.known || r.sent+queued < r.config.Small {
+		return
+	}
+	r.known, r.hearing = true, false
+	r.rate = r.line
+	r.say(now, Init)
+	r.next()
+}
+
+// stop tells contention points that the flow is over.
+func (r *Reaction) stop(now units.Time) {
+	r.stopAt, r.frpAt = units.Never, units.Never
+	r.known = false
+	r.say(now, Stop)
+	r.rate = r.line
+}
+
+// say has an FRP sent.
+func (r *Reaction) say(now units.Time, k Kind) {
+	period := r.clock.Period(now)
+	n := notice{kind: k, counted: k == Stop && r.period == period, period: uint16(period), cr: r.Rate(), dr: r.line}
+	if k != Stop {
+		r.period = period
+	}
+	r.due[min(r.waiting, maxDue-1)] = n
+	r.waiting = min(r.waiting+1, maxDue)
+	r.frps++
+}
+
+// Speaks implements cc.Speaker.
+func (r *Reaction) Speaks() bool { return r.waiting > 0 }
+
+// Say implements cc.Speaker.
+func (r *Reaction) Say(key packet.FlowKey, body packet.Body) {
+	n := r.due[0]
+	r.due[0] = r.due[1]
+	r.waiting--
+	f := body.(*FRP)
+	f.Reset()
+	f.Kind, f.Counted, f.Period, f.CR, f.DR, f.Flow = n.kind, n.counted, n.period, n.cr, n.dr, key
+}
+
+// next sets the time of the next regular FRP: in the period after that of the last one.
+func (r *Reaction) next() { r.frpAt = r.clock.Start(r.period+1) + r.offset }
+
+// Message takes a response (§II, §II-C). A short-circuit reply comes from a contention point
+// on the way and can only lower the rate: others may allow less.
+func (r *Reaction) Message(now units.Time, m cc.Feedback) {
+	r.Tick(now)
+	f, ok := m.(*FRP)
+	if !ok || !f.Response || !r.known {
+		return
+	}
+	if r.hearing && int16(f.Period-r.heard) < 0 {
+		r.stale++
+		return
+	}
+	rate := f.CR
+	switch {
+	case f.Short:
+		r.shorts++
+		rate = min(rate, r.rate)
+	default:
+		r.responses++
+		r.heard, r.hearing = f.Period, true
+		rate = max(rate, f.DR)
+	}
+	r.rate = max(rate, r.config.RMin)
+}
+
+// Line takes over another rate of the port.
+func (r *Reaction) Line(now units.Time, line units.Rate) {
+	r.Tick(now)
+	r.line = line
+	if !r.known {
+		r.rate = line
+	}
+}
+
+// Gauges implements cc.Control.
+func (r *Reaction) Gauges(_ units.Time, values []float64) []float64 {
+	return append(values, gauge.Yes(r.known), float64(r.Rate()), float64(r.frps), float64(r.responses), float64(r.shorts), float64(r.stale))
+}

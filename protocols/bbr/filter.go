@@ -1,0 +1,47 @@
+package bbr
+
+import "github.com/weftlab/weft/sim/units"
+
+// maxFilter is the largest of the samples of the last rounds, by three of them: the
+// largest, the largest since that, and the largest since the second (Nichols's
+// windowed filter, as in Linux's lib/win_minmax.c).
+type maxFilter struct {
+	rounds uint32
+	best   [3]sample
+}
+
+type sample struct {
+	round uint32
+	rate  units.Rate
+}
+
+func (f *maxFilter) max() units.Rate { return f.best[0].rate }
+
+// add takes a sample of a round.
+func (f *maxFilter) add(round uint32, r units.Rate) {
+	s := sample{round, r}
+	b := &f.best
+	if r >= b[0].rate || round-b[2].round > f.rounds {
+		*b = [3]sample{s, s, s}
+		return
+	}
+	switch {
+	case r >= b[1].rate:
+		b[1], b[2] = s, s
+	case r >= b[2].rate:
+		b[2] = s
+	}
+	// The largest goes when its time is over; the others move up, or are made anew when
+	// the window has long had no second sample.
+	switch age := round - b[0].round; {
+	case age > f.rounds:
+		b[0], b[1], b[2] = b[1], b[2], s
+		if round-b[0].round > f.rounds {
+			b[0], b[1], b[2] = b[1], b[2], s
+		}
+	case b[1].round == b[0].round && age > f.rounds/4:
+		b[1], b[2] = s, s
+	case b[2].round == b[1].round && age > f.rounds/2:
+		b[2] = s
+	}
+}

@@ -1,0 +1,75 @@
+package cubic
+
+import (
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config has the parameters by the names of RFC 9438. A pointer to it is cc.Settings.
+type Config struct {
+	// InitialCwnd is the window at the beginning, in packets (RFC 6928).
+	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
+	// C is how steep the window function is, in packets per cubic second.
+	C float64 `yaml:"c,omitempty" json:"c" jsonschema_description:"how steep the window function is, in packets per cubic second"`
+	// Beta is what a loss or a mark leaves of the window (β_cubic).
+	Beta units.Fraction `yaml:"beta,omitempty" json:"beta" jsonschema_description:"what a loss or a mark leaves of the window"`
+	// FastConvergence is that a flow whose window is less than at the loss before gives more
+	// away (§4.7).
+	FastConvergence bool `yaml:"fast_convergence,omitempty" json:"fast_convergence" jsonschema_description:"whether a flow whose window shrinks gives more away"`
+	// RenoFriendly is that the window is not less than NewReno's would be (§4.3).
+	RenoFriendly bool `yaml:"reno_friendly,omitempty" json:"reno_friendly" jsonschema_description:"whether the window is at least what that of NewReno would be"`
+	// HyStart is that slow start ends when the RTT grows or acknowledgements come as spread
+	// as the RTT (Ha and Rhee, "Taming the elephants: New TCP slow start", 2011).
+	HyStart bool `yaml:"hystart,omitempty" json:"hystart" jsonschema_description:"whether slow start ends before a loss, when the RTT grows or acknowledgements fill it"`
+	// ECN is that packets are ECN-capable, and a mark is as a loss.
+	ECN bool `yaml:"ecn,omitempty" json:"ecn" jsonschema_description:"whether packets are ECN-capable and a mark is answered as a loss"`
+}
+
+// Limits of settings.
+const (
+	maxWindow = 10_000 // packets
+	maxC      = 1000
+)
+
+// Validate implements cc.Settings.
+func (c *Config) Validate(units.Rate) error {
+	var check registry.Check
+	check.Number("initial_cwnd", c.InitialCwnd, 1, maxWindow)
+	if !(c.C > 0 && c.C <= maxC) {
+		check.Bad("c", c.C, "a number above 0, up to %d, such as 0.4", maxC)
+	}
+	if c.Beta <= 0 || c.Beta >= 1 {
+		check.Bad("beta", c.Beta, "a share above 0%% and below 100%%, such as 70%%")
+	}
+	return check.Err()
+}
+
+// Presets are the names that Preset knows, the default first.
+var Presets = []string{"rfc", "linux"}
+
+// Preset gives the parameters that name, one of Presets, stands for: rfc is RFC 9438, linux
+// the same with HyStart and with β of 717/1024.
+func Preset(name string) Config {
+	c := Config{InitialCwnd: 10, C: 0.4, Beta: 0.7, FastConvergence: true, RenoFriendly: true}
+	switch name {
+	case "rfc":
+	case "linux":
+		c.Beta, c.HyStart = 717.0/1024, true
+	default:
+		panic("cubic: " + name + " is none of Presets")
+	}
+	return c
+}
+
+// Traits implements cc.Settings.
+func (c *Config) Traits() cc.Traits {
+	t := cc.Traits{NeedsAcks: true, ECT: c.ECN}
+	if c.ECN {
+		t.Marks, t.AskEvery, t.ClassicECN = cc.AnswerEcho, 1, true
+	}
+	return t
+}
+
+// New implements cc.Settings.
+func (c *Config) New(f cc.Flow) cc.Control { return New(c, f) }

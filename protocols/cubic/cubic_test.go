@@ -1,0 +1,186 @@
+package cubic
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/cc/cctest"
+	"github.com/weftlab/weft/protocols/tcp"
+	"github.com/weftlab/weft/protocols/tcp/tcptest"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// TestShares: flows fill a link with a buffer of a BDP, and share it.
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		flows  int
+		preset string
+		ecn    bool
+		jain   float64
+	}{{1, "rfc", false, 1}, {2, "rfc", false, 0.9}, {8, "rfc", false, 0.85}, {1, "linux", false, 1}, {2, "linux", true, 0.9}} {
+		d := &tcptest.Dumbbell{Line: 100 * units.Mbps, NIC: units.Gbps, RTT: 20 * units.Millisecond, Buffer: 250 * units.KB, Config: tcp.Default()}
+		config := Preset(c.preset)
+		if config.ECN = c.ecn; c.ecn {
+			d.Config.ECN, d.K = tcp.ClassicECN, 125*units.KB
+		}
+		var flows []*tcptest.Flow
+		for i := range c.flows {
+			d.Run(units.Time(i) * 30 * units.Millisecond)
+			flows = append(flows, d.Start(&config, 1<<40))
+		}
+		d.Run(8 * units.Second)
+		d.Measure(flows...)
+		d.Run(28 * units.Second)
+		queue, used := d.Results()
+		jain := tcptest.Jain(flows...)
+		t.Logf("%d flows, %s, ECN %v: %.4f of the link, mean queue %.3f of the buffer, Jain's index %.4f, %d drops, %d marks",
+			c.flows, c.preset, c.ecn, used, queue/float64(d.Buffer), jain, d.Dropped, d.Marked)
+		if used < 0.97 || jain < c.jain {
+			t.Errorf("%d flows, %s, ECN %v: %.4f of the link, Jain's index %.4f", c.flows, c.preset, c.ecn, used, jain)
+		}
+	}
+}
+
+// TestHyStart: on a path whose buffer is a BDP slow start ends before the first loss, and
+// without it does not.
+func TestHyStart(t *testing.T) {
+	drops := func(preset string) int {
+		d := &tcptest.Dumbbell{Line: 100 * units.Mbps, NIC: units.Gbps, RTT: 40 * units.Millisecond, Buffer: 500 * units.KB, Config: tcp.Default()}
+		config := Preset(preset)
+		f := d.Start(&config, 1<<40)
+		d.Run(2 * units.Second)
+		t.Logf("%s: %d drops, %v received", preset, d.Dropped, f.Receiver.Received())
+		if f.Receiver.Received() < 15*units.MB {
+			t.Errorf("%s: only %v came in 2s", preset, f.Receiver.Received())
+		}
+		return d.Dropped
+	}
+	if n := drops("linux"); n > 0 {
+		t.Errorf("with HyStart %d packets were dropped", n)
+	}
+	if drops("rfc") == 0 {
+		t.Error("without HyStart nothing was dropped")
+	}
+}
+
+// TestFunction: after a loss the window is β of what it was, K later it is that again, and
+// in between it follows the function (RFC 9438 §4.2).
+func TestFunction(t *testing.T) {
+	c := Preset("rfc")
+	c.RenoFriendly = false
+	const mtu = 1000
+	const rtt = 100 * units.Millisecond
+	f := New(&c, cc.Flow{Line: 10 * units.Gbps, MTU: mtu, Packet: 1100})
+	f.cwnd = 1000 * mtu
+	f.Lost(0, cc.Loss{Payload: mtu})
+	if f.cwnd != 700*mtu {
+		t.Fatalf("a loss leaves %d of 1000 packets", f.cwnd/mtu)
+	}
+	f.episode.End()
+	k := math.Cbrt(300 / 0.4)
+	var a cc.Ack
+	for now := units.Time(0); now < 20*units.Second; {
+		// An acknowledgement of each packet, over an RTT.
+		for n := f.cwnd / mtu; n > 0; n-- {
+			now += rtt / units.Time(f.cwnd/mtu)
+			a.Acked += mtu
+			a.Sent, a.Newly, a.InFlight, a.RTT = a.Acked+f.cwnd, mtu, f.cwnd, rtt
+			f.Acked(now, &a)
+		}
+		d := (now - f.epoch).Seconds() - k
+		want := 0.4*d*d*d + 1000
+		if got := f.packets(f.cwnd); math.Abs(got-want) > 0.02*want {
+			t.Fatalf("at %v the window is %.1f packets, not %.1f", now, got, want)
+		}
+	}
+}
+
+// TestUndo: a recovery that was for nothing leaves no trace.
+func TestUndo(t *testing.T) {
+	c := Preset("rfc")
+	f := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})
+	f.Lost(0, cc.Loss{Payload: 1000})
+	if f.Window() != 7000 || f.wMax != 10 {
+		t.Fatalf("a loss leaves %d, W_max is %v", f.Window(), f.wMax)
+	}
+	if f.Undo(0); f.Window() != 10_000 || f.ssthresh != unlimited || f.wMax != 0 {
+		t.Errorf("taken back, it is %d, W_max %v", f.Window(), f.wMax)
+	}
+}
+
+// TestRests: time stands still while a flow has nothing to send.
+func TestRests(t *testing.T) {
+	c := Preset("rfc")
+	f := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})
+	f.Active(0, true)
+	f.epoch = units.Second
+	f.Active(2*units.Second, false)
+	f.Active(7*units.Second, true)
+	if f.epoch != 6*units.Second {
+		t.Errorf("the epoch began at %v", f.epoch)
+	}
+}
+
+// TestBounds: whatever comes, the window is at least a packet.
+func TestBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Preset(rapid.SampledFrom(Presets).Draw(t, "preset"))
+		c.ECN = rapid.Bool().Draw(t, "ecn")
+		c.FastConvergence = rapid.Bool().Draw(t, "fast")
+		c.RenoFriendly = rapid.Bool().Draw(t, "friendly")
+		f := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})
+		var a cc.Ack
+		now := units.Time(0)
+		for range rapid.IntRange(1, 100).Draw(t, "inputs") {
+			now += units.Time(rapid.Int64Range(0, int64(units.Second)).Draw(t, "later"))
+			switch rapid.IntRange(0, 9).Draw(t, "input") {
+			case 0:
+				f.Lost(now, cc.Loss{Payload: 1000, Timeout: rapid.Bool().Draw(t, "timeout")})
+			case 1:
+				f.Undo(now)
+			case 2:
+				f.Active(now, rapid.Bool().Draw(t, "active"))
+			default:
+				a.Sent += units.Bytes(rapid.Int64Range(0, 200_000).Draw(t, "sent"))
+				a.Newly = units.Bytes(rapid.Int64Range(0, int64(a.Sent-a.Acked)).Draw(t, "newly"))
+				a.Acked += a.Newly
+				a.InFlight = a.Sent - a.Acked
+				a.RTT = units.Time(rapid.Int64Range(1, int64(units.Second)).Draw(t, "rtt"))
+				a.Marked = rapid.Bool().Draw(t, "marked")
+				before := f.Window()
+				f.Acked(now, &a)
+				if f.Window() > before+max(a.Newly, before) {
+					t.Fatalf("%d bytes raise the window from %d to %d", a.Newly, before, f.Window())
+				}
+			}
+			if f.Window() < 1000 {
+				t.Fatalf("window %d", f.Window())
+			}
+		}
+	})
+}
+
+func TestPresets(t *testing.T) { cctest.Presets(t, "cubic", units.Mbps, 400*units.Gbps) }
+
+// TestSize: a flow's control is small.
+func TestSize(t *testing.T) {
+	if n := unsafe.Sizeof(Control{}); n > 384 {
+		t.Errorf("%d bytes", n)
+	}
+}
+
+// TestValidate: errors name the parameter.
+func TestValidate(t *testing.T) {
+	c := Config{InitialCwnd: 0, C: math.NaN(), Beta: 1}
+	err := c.Validate(units.Gbps)
+	for _, key := range []string{"initial_cwnd", "c", "beta"} {
+		if err == nil || !strings.Contains(err.Error(), key+": ") {
+			t.Errorf("nothing about %s in %v", key, err)
+		}
+	}
+}

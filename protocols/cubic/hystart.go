@@ -1,0 +1,54 @@
+package cubic
+
+import (
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// hystart finds where slow start should end (Ha and Rhee 2011). Its constants are those of
+// Linux (net/ipv4/tcp_cubic.c).
+type hystart struct {
+	begun   bool
+	end     units.Bytes // the round is over when more than this is acknowledged
+	start   units.Time  // of the round
+	last    units.Time  // acknowledgement of the train
+	least   units.Time  // RTT in the round
+	samples int
+}
+
+// The constants.
+const (
+	hystartWindow  = 16                    // packets: below, nothing ends slow start
+	hystartSamples = 8                     // RTTs of a round
+	hystartGap     = 2 * units.Millisecond // between acknowledgements of a train, at most
+	hystartLow     = 4 * units.Millisecond // growth of the RTT that counts, at least
+	hystartHigh    = 16 * units.Millisecond
+)
+
+// acked takes an acknowledgement in slow start, and tells whether that should end. rtt is
+// the least RTT of the flow.
+func (h *hystart) acked(now units.Time, a *cc.Ack, rtt units.Time, cwnd, mtu units.Bytes) bool {
+	if !h.begun || a.Acked > h.end {
+		*h = hystart{begun: true, end: a.Sent, start: now, last: now}
+	}
+	if cwnd < hystartWindow*mtu {
+		return false
+	}
+	// A train of acknowledgements as long as half of the RTT fills the path.
+	if now-h.last <= hystartGap {
+		h.last = now
+		if now-h.start > rtt/2 {
+			return true
+		}
+	}
+	if a.RTT == 0 {
+		return false
+	}
+	if h.least == 0 || a.RTT < h.least {
+		h.least = a.RTT
+	}
+	if h.samples++; h.samples < hystartSamples {
+		return false
+	}
+	return h.least > rtt+min(max(rtt/8, hystartLow), hystartHigh)
+}

@@ -1,0 +1,123 @@
+// Package reno is NewReno's congestion control at the sender (RFC 5681, RFC 6582): slow
+// start, then a packet more a window, and half of the window for a window with a loss.
+//
+// Bytes are payload, and growth is counted in bytes (RFC 3465, with no limit for what one
+// acknowledgement brings). ssthresh after a loss is half of the window and not of the
+// flight, as in Linux; the window does not grow while it is not used up, so they differ
+// little. Which packets are sent again, and when, is up to whoever has the control.
+package reno
+
+import (
+	"math"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+func init() {
+	cc.Methods.Register("reno", cc.Method{
+		Summary: "NewReno (RFC 5681, RFC 6582): a packet more a window, half of the window at a loss",
+		Presets: Presets,
+		Preset: func(name string, _ units.Rate) cc.Settings {
+			c := Preset(name)
+			return &c
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "cwnd", Unit: gauge.Bytes, Help: "congestion window, in payload", Brief: true},
+			{Name: "ssthresh", Unit: gauge.Bytes, Help: "window up to which it is slow start; none before the first loss"},
+		},
+	})
+}
+
+// unlimited is ssthresh before the first loss.
+const unlimited = units.Bytes(math.MaxInt64)
+
+// Control is the state of one flow.
+type Control struct {
+	cc.Deaf
+	config         *Config
+	mtu            units.Bytes
+	cwnd, ssthresh units.Bytes
+	credit         units.Bytes // acknowledged since the window last grew by a packet
+	episode        cc.Episode
+	before         [2]units.Bytes // cwnd and ssthresh before the last loss; 0 if there was none
+}
+
+var _ cc.Undoer = (*Control)(nil)
+
+// New makes the control of a flow. c has passed Validate and is shared, not copied.
+func New(c *Config, f cc.Flow) *Control {
+	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialCwnd) * f.MTU, ssthresh: unlimited}
+}
+
+// Acked takes an acknowledgement.
+func (r *Control) Acked(_ units.Time, a *cc.Ack) {
+	r.episode.Acked(a)
+	switch {
+	case r.episode.On():
+	case a.Marked && r.config.ECN:
+		r.reduce()
+		r.episode.BeginAt(a)
+	case cc.HeldBack(a, r.cwnd, r.mtu, r.cwnd < r.ssthresh):
+		r.grow(a.Newly)
+	}
+}
+
+// grow raises the window for n bytes that are acknowledged.
+func (r *Control) grow(n units.Bytes) {
+	if r.cwnd < r.ssthresh {
+		more := min(n, r.ssthresh-r.cwnd)
+		r.cwnd += more
+		n -= more
+	}
+	for r.credit += n; r.credit >= r.cwnd; r.cwnd += r.mtu {
+		r.credit -= r.cwnd
+	}
+}
+
+// reduce lowers the window for a loss or a mark.
+func (r *Control) reduce() {
+	r.ssthresh = max(units.Bytes(float64(r.cwnd)*float64(r.config.Decrease)), 2*r.mtu)
+	r.cwnd, r.credit = r.ssthresh, 0
+}
+
+// Lost lowers the window once for what was under way; after a timeout the flow begins anew
+// with a packet and slow start.
+func (r *Control) Lost(_ units.Time, l cc.Loss) {
+	if !r.episode.On() {
+		r.before = [2]units.Bytes{r.cwnd, r.ssthresh}
+	}
+	switch {
+	case l.Timeout:
+		if !r.episode.On() && r.cwnd > r.mtu {
+			r.reduce()
+		}
+		r.cwnd, r.credit = r.mtu, 0
+		r.episode.End()
+	case !r.episode.On():
+		r.reduce()
+		r.episode.Begin()
+	}
+}
+
+// Undo takes the last reduction back (RFC 4015 §3.2).
+func (r *Control) Undo(units.Time) {
+	if r.before[0] > 0 {
+		r.cwnd, r.ssthresh = max(r.cwnd, r.before[0]), max(r.ssthresh, r.before[1])
+	}
+	r.before = [2]units.Bytes{}
+	r.episode.End()
+}
+
+// Window is the congestion window.
+func (r *Control) Window() units.Bytes { return r.cwnd }
+
+// Gauges implements cc.Control.
+func (r *Control) Gauges(_ units.Time, values []float64) []float64 {
+	ssthresh := gauge.None
+	if r.ssthresh < unlimited {
+		ssthresh = gauge.Size(r.ssthresh)
+	}
+	return append(values, gauge.Size(r.cwnd), ssthresh)
+}

@@ -1,0 +1,48 @@
+package tcp
+
+import "github.com/weftlab/weft/sim/units"
+
+// reduction is proportional rate reduction (RFC 9937): while losses are made good, and
+// after a mark, as much is sent as takes the flight to the window that the rate control
+// has answered, in proportion to what arrives.
+type reduction struct {
+	active         bool
+	missed         bool        // something was taken for lost with the present acknowledgement
+	flight         units.Bytes // RecoverFS
+	delivered, out units.Bytes
+	window         units.Bytes
+}
+
+// begin starts a reduction with what was under way. keeps is that the control does without.
+func (r *reduction) begin(flight units.Bytes, keeps bool) {
+	*r = reduction{active: !keeps, flight: max(flight, 1)}
+}
+
+// proportion sets the window for what may be sent until the next acknowledgement.
+func (s *Sender) proportion(n *news) {
+	r := &s.prr
+	if !r.active {
+		return
+	}
+	target := s.control.Window()
+	if target == 0 {
+		r.active = false // the control paces, and has no window
+		return
+	}
+	r.delivered += n.payload
+	var more units.Bytes
+	if s.flying > target {
+		more = units.Bytes((float64(r.delivered)*float64(target)+float64(r.flight)-1)/float64(r.flight)) - r.out
+	} else {
+		more = max(r.delivered-r.out, n.payload)
+		if n.moved && !r.missed {
+			more += s.full // SafeACK
+		}
+		more = min(target-s.flying, more)
+	}
+	if r.out == 0 {
+		more = max(more, s.full) // the first segment is sent again at once
+	}
+	r.missed = false
+	r.window = max(1, s.flying+more, s.flying) // 0 would be without limit
+}

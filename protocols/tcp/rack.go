@@ -1,0 +1,216 @@
+package tcp
+
+import (
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// rack is what RACK knows (RFC 8985 §5.2): of the segments that have arrived, the one
+// that was sent last.
+type rack struct {
+	at        units.Time // when it was sent
+	segment   int64
+	rtt       units.Time
+	top       int64 // one beyond the highest segment that has arrived
+	due       units.Time
+	mult      uint8 // reo_wnd_mult
+	persist   uint8 // reo_wnd_persist
+	reordered bool
+	widened   bool  // in this round
+	round     int64 // which ends when this segment is acknowledged
+}
+
+// threshold is how many segments that arrived out of order are a loss where no reordering
+// was seen (RFC 5681's DupThresh).
+const threshold = 3
+
+// wideRounds is for how many recoveries a wider reordering window stays (RFC 8985 §6.2).
+const wideRounds = 16
+
+// delivered takes a segment that has arrived. doubtful is that it may be the first copy
+// of one that was sent again (RFC 8985 §6.2, step 2).
+func (r *rack) delivered(at units.Time, k int64, rtt units.Time, doubtful bool) {
+	r.top = max(r.top, k+1)
+	if doubtful {
+		return
+	}
+	if at > r.at || at == r.at && k >= r.segment {
+		r.at, r.segment, r.rtt = at, k, rtt
+	}
+}
+
+// duplicates takes what the receiver got twice: segments were reordered by more than the
+// window for that, or acknowledgements were lost.
+func (s *Sender) duplicates(from, to units.Bytes) {
+	s.undo.double((to - from + s.full - 1) / s.full)
+	r := &s.rack
+	if r.widened && s.una < r.round {
+		return
+	}
+	r.widened, r.round = true, s.nxt
+	if r.mult < 255 {
+		r.mult++
+	}
+	r.persist = wideRounds
+}
+
+// calm notes that a recovery is over.
+func (r *rack) calm() {
+	if r.persist == 0 {
+		return
+	}
+	if r.persist--; r.persist == 0 {
+		r.mult = 1
+	}
+}
+
+// patience is the reordering window (RFC 8985 §6.2, step 4).
+func (s *Sender) patience() units.Time {
+	r := &s.rack
+	if !r.reordered && (s.episode == recovery || s.episode == loss || s.arrived >= threshold) {
+		return 0
+	}
+	return min(s.rtt.least/4*units.Time(r.mult), s.rtt.srtt)
+}
+
+// judge takes segments for lost that were sent long enough before one that has arrived,
+// and answers that. newly is the payload that the present acknowledgement brought.
+func (s *Sender) judge(now units.Time, newly units.Bytes) {
+	found, due := s.overdue(now)
+	s.rack.due = due
+	if found == 0 {
+		return
+	}
+	switch s.episode {
+	case open, cwr:
+		s.recoverFrom(now, found, newly)
+	case recovery:
+		s.prr.missed = true
+		s.control.Lost(now, cc.Loss{Payload: found})
+	case loss:
+		// The window has begun anew. What is lost now was under way before.
+	}
+}
+
+// overdue marks what is lost, and says when the next segment would be.
+func (s *Sender) overdue(now units.Time) (found units.Bytes, due units.Time) {
+	due = units.Never
+	r, wait := &s.rack, units.Time(0)
+	if r.top == 0 || s.outstanding() == 0 {
+		return 0, due
+	}
+	wait = r.rtt + s.patience()
+	for k := s.una; k < s.nxt; k++ {
+		x := s.at(k)
+		if x.at > r.at || x.at == r.at && k >= r.segment {
+			if x.state&twice == 0 {
+				break // all behind it left later
+			}
+			continue
+		}
+		if !x.state.flies() {
+			continue
+		}
+		if x.at+wait > now {
+			due = min(due, x.at+wait)
+			continue
+		}
+		found += s.lose(k, x)
+	}
+	return found, due
+}
+
+// lose takes a segment that flies for lost.
+func (s *Sender) lose(k int64, x *record) units.Bytes {
+	n := s.length(k)
+	s.flying -= n
+	x.state = x.state&^resent | lost
+	s.waiting++
+	s.again = min(s.again, k)
+	return n
+}
+
+// recoverFrom begins to make losses good.
+func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes) {
+	before := s.flying + found + newly
+	s.counted.Recoveries++
+	s.undo.begin()
+	if s.episode == cwr {
+		before = max(before, s.prr.flight)
+	}
+	s.episode, s.recover, s.sendCWR = recovery, s.nxt, true
+	s.control.Lost(now, cc.Loss{Payload: found})
+	s.prr.begin(before, s.keeps)
+	s.prr.missed = true
+	s.tail.at, s.tail.due = units.Never, false
+}
+
+// reconsider looks whether what the sender makes good is over, or was for nothing.
+func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
+	mending := s.episode == recovery || s.episode == loss
+	if s.undo.spurious(s.timestamps && mending && s.una > before, g.TSEcr, n.double) {
+		s.spurious(now)
+		return
+	}
+	if s.una < s.recover || s.episode == cwr && s.una == s.recover {
+		return // until CWR has arrived marks are of before
+	}
+	if mending {
+		s.rack.calm()
+	}
+	s.episode = open
+	s.prr.active = false
+}
+
+// spurious takes a recovery back.
+func (s *Sender) spurious(now units.Time) {
+	s.counted.Spurious++
+	for k := s.una; k < s.nxt; k++ {
+		x := s.at(k)
+		if x.state.waits() {
+			s.waiting--
+			s.flying += s.length(k)
+		}
+		x.state &^= lost | resent
+	}
+	s.episode = open
+	s.prr.active = false
+	s.undo.marker = false
+	if u, ok := s.control.(cc.Undoer); ok {
+		u.Undo(now)
+	}
+}
+
+// expired is the retransmission timeout (RFC 6298 §5, RFC 8985 §6.3).
+func (s *Sender) expired(now units.Time) {
+	if int(s.retries) >= s.config.Retries || s.phase == Opening && s.retries >= synRetries {
+		s.fail("no answer from the receiver, after the last retry of the timeout")
+		return
+	}
+	s.retries++
+	s.backoff++
+	s.counted.Timeouts++
+	if s.phase == Opening {
+		s.answer, s.rtoAt = true, units.Never
+		return
+	}
+	if s.episode == open || s.episode == cwr {
+		s.undo.begin()
+	}
+	var found units.Bytes
+	wait := s.rack.rtt + s.patience()
+	for k := s.una; k < s.nxt; k++ {
+		x := s.at(k)
+		if x.state.flies() && (k == s.una || x.at+wait <= now) {
+			found += s.lose(k, x)
+		}
+	}
+	s.episode, s.recover, s.sendCWR = loss, s.nxt, true
+	s.prr.active = false
+	s.rtoAt = now + s.timeout()
+	s.rack.due, s.tail.at, s.tail.due, s.tail.out = units.Never, units.Never, false, false
+	s.control.Lost(now, cc.Loss{Payload: found, Timeout: true})
+}
+
+// synRetries is how often a SYN is sent again, as in Linux.
+const synRetries = 6

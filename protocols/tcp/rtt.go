@@ -1,0 +1,40 @@
+package tcp
+
+import "github.com/weftlab/weft/sim/units"
+
+// estimator is the RTT and the timeout (RFC 6298 §2).
+type estimator struct {
+	srtt, rttvar, rto units.Time
+	least             units.Time // RTT so far; 0 before the first
+	asked             units.Time // when the SYN left
+}
+
+// add takes a sample. As in Linux, MinRTO holds for the part of the timeout that is for
+// the variation, so that it is never less than SRTT and MinRTO.
+func (e *estimator) add(rtt units.Time, c *Config) {
+	if e.srtt == 0 {
+		e.srtt, e.rttvar = rtt, rtt/2
+	} else {
+		delta := e.srtt - rtt
+		if delta < 0 {
+			delta = -delta
+		}
+		e.rttvar += (delta - e.rttvar) / 4
+		e.srtt += (rtt - e.srtt) / 8
+	}
+	if e.least == 0 || rtt < e.least {
+		e.least = rtt
+	}
+	e.rto = min(e.srtt+max(4*e.rttvar, c.MinRTO), c.MaxRTO)
+}
+
+// timeout is the timeout with its backoff.
+func (s *Sender) timeout() units.Time {
+	t := s.rtt.rto
+	for range s.backoff {
+		if t *= 2; t >= s.config.MaxRTO {
+			return s.config.MaxRTO
+		}
+	}
+	return t
+}

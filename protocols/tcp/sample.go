@@ -1,0 +1,68 @@
+package tcp
+
+import (
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// sampler makes samples of the delivery rate (draft-cheng-iccrg-delivery-rate-estimation
+// -02 §3). Its names are those of the draft's connection state.
+type sampler struct {
+	total units.Bytes // C.delivered
+	since units.Time  // C.delivered_time
+	first units.Time  // C.first_sent_time
+	until units.Bytes // C.app_limited: samples are limited until so much is delivered
+
+	// Of the present acknowledgement: the newest segment that it tells of.
+	departure
+	at    units.Time
+	some  bool
+	short bool // the segment was sent when the sender was limited
+}
+
+func (m *sampler) begin(now units.Time) { m.since, m.first = now, now }
+
+// sent notes a segment that leaves. idle is that nothing was under way.
+func (m *sampler) sent(now units.Time, r *record, d *departure, idle bool) {
+	if idle {
+		m.since, m.first = now, now
+	}
+	*d = departure{m.total, m.since, m.first}
+	r.state &^= limited
+	if m.until > m.total {
+		r.state |= limited
+	}
+}
+
+// limit notes that there is nothing more to send than what flies.
+func (m *sampler) limit(flying units.Bytes) { m.until = max(1, m.total+flying) }
+
+// fresh begins an acknowledgement.
+func (m *sampler) fresh() { m.some = false }
+
+// delivered notes a segment that has arrived.
+func (m *sampler) delivered(now units.Time, n units.Bytes, r *record, d *departure) {
+	m.total += n
+	m.since = now
+	if !m.some || d.delivered > m.departure.delivered || d.delivered == m.departure.delivered && r.at > m.at {
+		m.some, m.departure, m.at, m.short = true, *d, r.at, r.state&limited != 0
+	}
+}
+
+// take gives the sample of an acknowledgement. One over less than the least RTT is none.
+func (m *sampler) take(least units.Time) cc.Delivery {
+	d := cc.Delivery{Total: m.total, Prior: m.total}
+	if !m.some {
+		return d
+	}
+	d.Prior, d.Limited = m.departure.delivered, m.short
+	d.Interval = max(m.at-m.departure.first, m.since-m.departure.since)
+	if d.Interval < least {
+		d.Interval = 0
+	}
+	m.first = m.at
+	if m.total > m.until {
+		m.until = 0
+	}
+	return d
+}

@@ -1,0 +1,203 @@
+// Package tcptest is for tests: TCP connections under rate controls that share one port,
+// which has a bounded queue and may mark. It models nothing else of a fabric.
+package tcptest
+
+import (
+	"container/heap"
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/tcp"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Dumbbell is the port. The exported fields are set before the first Start.
+type Dumbbell struct {
+	Line   units.Rate  // of the port
+	NIC    units.Rate  // of each sender's, above 0
+	RTT    units.Time  // of the path, without queues and serialisation
+	Buffer units.Bytes // that the port's queue holds; 0 is without limit
+	K      units.Bytes // packets that meet more than this are marked; 0 is never
+	Config tcp.Config
+
+	Now     units.Time
+	Dropped int // packets that found the queue full
+	Marked  int
+
+	seq    uint64
+	events events
+	rand   *rand.Rand
+	freeAt units.Time
+
+	since   units.Time
+	queued  float64 // bytes times seconds, of the waiting of packets
+	carried units.Bytes
+}
+
+// Flow is a connection.
+type Flow struct {
+	Sender   tcp.Sender
+	Receiver tcp.Receiver
+	Got      units.Bytes // payload in order since Measure
+
+	d      *Dumbbell
+	before units.Bytes
+	freeAt units.Time // of the sender's NIC
+	wake   units.Time
+}
+
+// Start begins a connection that carries size bytes.
+func (d *Dumbbell) Start(s cc.Settings, size units.Bytes) *Flow {
+	if d.rand == nil {
+		d.rand = rand.New(rand.NewPCG(7, 7))
+	}
+	f := &Flow{d: d, wake: units.Never}
+	full := d.Config.Full()
+	control := s.New(cc.Flow{
+		Line: d.NIC, MTU: full, Packet: onWire(full + 32), Rand: d.rand,
+		Path: cc.Path{RTT: d.RTT + d.Line.TimeOf(onWire(full+32)), Bottleneck: d.Line, Hops: 2},
+	})
+	f.Sender.Reset(&d.Config, control, s.Traits(), d.rand.Uint32(), size)
+	f.Receiver.Reset(&d.Config, d.rand.Uint32())
+	f.Sender.Open(d.Now)
+	d.at(d.Now, f.send)
+	return f
+}
+
+func onWire(tcp units.Bytes) units.Bytes {
+	return packet.OnWire(wire.EthernetHeader + wire.IPv4Header + tcp)
+}
+
+// Run goes on until end, or until nothing happens any more.
+func (d *Dumbbell) Run(end units.Time) {
+	for len(d.events) > 0 && d.events[0].at <= end {
+		e := heap.Pop(&d.events).(event)
+		d.Now = e.at
+		e.do()
+	}
+	d.Now = max(d.Now, end)
+}
+
+// send sends one segment, if the NIC is free.
+func (f *Flow) send() {
+	d := f.d
+	var g tcp.Segment
+	if d.Now >= f.freeAt && f.Sender.Ready() <= d.Now && f.Sender.Next(d.Now, &g) {
+		size := onWire(units.Bytes(g.HeaderLen()) + units.Bytes(g.Payload))
+		f.freeAt = d.Now + d.NIC.TimeOf(size)
+		d.at(f.freeAt+d.RTT/4, func() { d.enqueue(f, g, size) })
+	}
+	f.arm()
+}
+
+// arm has the flow go on when it has something to do.
+func (f *Flow) arm() {
+	at := min(f.Sender.Timer(), f.Receiver.Timer())
+	if ready := f.Sender.Ready(); ready != units.Never {
+		at = min(at, max(ready, f.freeAt))
+	}
+	if at = max(at, f.d.Now); at >= f.wake {
+		return
+	}
+	f.wake = at
+	f.d.at(at, func() {
+		if f.wake > f.d.Now {
+			return
+		}
+		f.wake = units.Never
+		f.Sender.Tick(f.d.Now)
+		f.Receiver.Tick(f.d.Now)
+		f.answer()
+		f.send()
+	})
+}
+
+// enqueue has a packet meet the port's queue.
+func (d *Dumbbell) enqueue(f *Flow, g tcp.Segment, size units.Bytes) {
+	d.freeAt = max(d.freeAt, d.Now)
+	wait := d.freeAt - d.Now
+	queue := d.Line.Per(wait)
+	if d.Buffer > 0 && queue+size > d.Buffer {
+		d.Dropped++
+		return
+	}
+	if d.K > 0 && queue > d.K && g.ECT {
+		g.CE = true
+		d.Marked++
+	}
+	d.queued += float64(size) * wait.Seconds()
+	d.carried += size
+	d.freeAt += d.Line.TimeOf(size)
+	d.at(d.freeAt+d.RTT/4, func() {
+		f.Receiver.Receive(d.Now, &g)
+		f.Got = f.Receiver.Received() - f.before
+		f.answer()
+		f.arm()
+	})
+}
+
+// answer sends what the receiver has to say, by a way without queues.
+func (f *Flow) answer() {
+	d := f.d
+	var g tcp.Segment
+	for f.Receiver.Next(d.Now, &g) {
+		k := g
+		d.at(d.Now+d.RTT/2, func() {
+			f.Sender.Receive(d.Now, &k)
+			f.send()
+		})
+	}
+}
+
+// Measure forgets what was before now.
+func (d *Dumbbell) Measure(flows ...*Flow) {
+	d.since, d.queued, d.carried, d.Dropped, d.Marked = d.Now, 0, 0, 0, 0
+	for _, f := range flows {
+		f.before, f.Got = f.Receiver.Received(), 0
+	}
+}
+
+// Results are the mean queue in bytes and how much of the port's rate was used, since
+// Measure.
+func (d *Dumbbell) Results() (queue, utilisation float64) {
+	span := (d.Now - d.since).Seconds()
+	return d.queued / span, float64(d.carried) * 8 / float64(d.Line) / span
+}
+
+// Jain is Jain's index of what flows got: 1 where all got the same.
+func Jain(flows ...*Flow) float64 {
+	var sum, squares float64
+	for _, f := range flows {
+		g := float64(f.Got)
+		sum += g
+		squares += g * g
+	}
+	return sum * sum / squares / float64(len(flows))
+}
+
+type event struct {
+	at  units.Time
+	seq uint64
+	do  func()
+}
+
+func (d *Dumbbell) at(t units.Time, do func()) {
+	d.seq++
+	heap.Push(&d.events, event{t, d.seq, do})
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}

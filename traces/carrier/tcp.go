@@ -1,0 +1,460 @@
+package carrier
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/agenda"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/tcp"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+)
+
+// TCP is how a traffic's flows go by TCP: each on a connection of its own, from the
+// handshake to the FINs.
+type TCP struct {
+	tcp.Config
+	Control cc.Choice // of each flow; not none
+	DSCP    uint8     // 0 to 63
+}
+
+// Check says what is wrong with settings.
+func (c *TCP) Check() error {
+	switch {
+	case c.DSCP > 63:
+		return fmt.Errorf("dscp is %d: it can be 0 to 63", c.DSCP)
+	case c.Control.Settings == nil:
+		return errors.New("flows by TCP need a rate control, such as cubic")
+	}
+	if err := Controls(c.Control); err != nil {
+		return err
+	}
+	return c.Config.Check()
+}
+
+// Controls says why flows by TCP cannot have a rate control.
+func Controls(c cc.Choice) error {
+	t := c.Traits()
+	switch {
+	case t.Telemetry > 0:
+		return fmt.Errorf("%s goes by in-band telemetry, which TCP does not carry", c)
+	case t.Marks == cc.AnswerCNP:
+		return fmt.Errorf("%s goes by CNPs, which RoCE has and TCP has not", c)
+	case c.Feedback() != nil:
+		return fmt.Errorf("%s goes by messages of its own protocol, which go to NICs and edge services", c)
+	}
+	return nil
+}
+
+// ECNOf is how connections under a rate control take part in ECN.
+func ECNOf(c cc.Choice) tcp.ECN {
+	switch t := c.Traits(); {
+	case !t.ECT || t.Marks != cc.AnswerEcho:
+		return tcp.NoECN
+	case t.ClassicECN:
+		return tcp.ClassicECN
+	}
+	return tcp.DCTCP
+}
+
+// StreamOutlet is how the segments of flows leave a host.
+type StreamOutlet struct {
+	Outlet
+	Rate   func() units.Rate                                  // of the link now, above 0
+	Queued func(now units.Time) units.Bytes                   // what waits to leave the host
+	Trip   func(to netip.Addr, size, ack units.Bytes) cc.Path // as nicemu.Env has it
+	Rand   *rand.Rand                                         // of the host's flows
+}
+
+// Streams carries the flows of one traffic by TCP, from and to one host. Flows that may
+// send take turns, a segment each, and hand one to the host's port only while less than two
+// full packets wait there: so windows, rates and what is sent again are decided late, and
+// no flow fills the host's queue. Acknowledgements do not wait for that.
+type Streams struct {
+	host    *Host
+	traffic int
+	config  TCP
+	traits  cc.Traits
+	out     StreamOutlet
+	own     netip.Addr // of the host; not known before the first segment
+
+	senders   agenda.Agenda[*outgoing]
+	receivers agenda.Agenda[*accepted]
+	sending   map[uint64]*outgoing // by ID of the flow
+	coming    map[uint64]*accepted
+	numbers   map[int32]uint32 // flows so far, by receiver
+	refused   []*outgoing
+	over      []*outgoing // and not told yet
+	arrived   []arrived   // likewise
+	ipID      uint16
+
+	ready, last *outgoing  // that may send, in their turn
+	look        units.Time // when to look again whether the port has room; units.Never while nobody waits
+	waited      uint8      // looks in a row at which it had none
+
+	freeOut *outgoing
+	freeIn  *accepted
+}
+
+// outgoing is a flow from this host.
+type outgoing struct {
+	agenda.Task[*outgoing]
+	records.Record
+	sender  tcp.Sender
+	next    *outgoing // in ready or freeOut
+	path    nicemu.Path
+	to      netip.Addr
+	line    units.Rate // as its control knows it
+	waiting bool       // it is in ready
+	dead    bool       // its host was told that it is over, and it is still in ready
+}
+
+// accepted is a flow to this host.
+type accepted struct {
+	agenda.Task[*accepted]
+	receiver tcp.Receiver
+	pattern.Flow
+	id      uint64
+	next    *accepted // in freeIn
+	path    nicemu.Path
+	to      netip.Addr // of the sender
+	port    uint16     // likewise
+	arrived bool
+}
+
+// NewStreams makes what carries a host's flows of a traffic by TCP. Packets of
+// SegmentProtocol that come to the host are for Receive.
+func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
+	return &Streams{
+		host: h, traffic: traffic, config: c, traits: c.Control.Traits(), out: o, look: units.Never,
+		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{},
+	}
+}
+
+// Ephemeral ports of senders, as Linux has them.
+const (
+	firstPort = 32768
+	portCount = 28232
+)
+
+// Start implements Carrier.
+func (d *Streams) Start(now units.Time, r *records.Record) {
+	s := d.freeOut
+	if s == nil {
+		s = new(outgoing)
+		d.senders.Enrol(&s.Task, s)
+	} else {
+		d.freeOut = s.next
+	}
+	s.Record, s.next, s.dead = *r, nil, false
+	s.Started = now
+	known, reachable := false, false
+	if s.to, known = d.out.AddressOf(int(r.To)); known {
+		s.path, reachable = d.out.PathTo(s.to)
+	}
+	switch {
+	case int(r.From) != d.host.Node:
+		s.Failure = "started by the wrong host: the one that has the data starts a flow by TCP"
+	case !known:
+		s.Failure = "to a host that takes no part in the traffic"
+	case !reachable:
+		s.Failure = "nobody has the address " + s.to.String()
+	default:
+		d.open(now, s)
+		return
+	}
+	s.State = records.Failed
+	d.refused = append(d.refused, s)
+	d.host.Wake(now)
+}
+
+// open opens a flow's connection.
+func (d *Streams) open(now units.Time, s *outgoing) {
+	n := d.numbers[s.To]
+	d.numbers[s.To]++
+	s.SrcPort = uint16(firstPort + (mix(uint64(s.From)<<32|uint64(s.To))+uint64(n))%portCount)
+	full, ack := d.sizes()
+	s.line = d.out.Rate()
+	f := cc.Flow{Line: s.line, MTU: d.config.Full(), Packet: full, Rand: d.out.Rand}
+	if d.traits.NeedsPath {
+		f.Path = d.out.Trip(s.to, full, ack)
+	}
+	s.sender.Reset(&d.config.Config, d.config.Control.Settings.New(f), d.traits, uint32(mix(s.ID)), s.Size)
+	d.sending[s.ID] = s
+	s.sender.Open(now)
+	d.settle(now, s)
+	d.host.Wake(now) // Work sends
+}
+
+// sizes are a full segment and an acknowledgement on the wire.
+func (d *Streams) sizes() (full, ack units.Bytes) {
+	const ethernet = wire.EthernetHeader
+	bare := d.config.MTU - d.config.MSS()
+	if d.config.Timestamps {
+		bare += 12
+	}
+	return packet.OnWire(ethernet + d.config.MTU), packet.OnWire(ethernet + bare)
+}
+
+// settle sees to it that a flow goes on when it has something to do.
+func (d *Streams) settle(now units.Time, s *outgoing) {
+	switch s.sender.Phase() {
+	case tcp.Done:
+		d.end(now, s, records.Done)
+		return
+	case tcp.Failed:
+		s.Failure = s.sender.Failure()
+		d.end(now, s, records.Failed)
+		return
+	}
+	at, ready := s.sender.Timer(), s.sender.Ready()
+	switch {
+	case ready > now:
+		at = min(at, ready)
+	case !s.waiting:
+		s.waiting = true
+		if d.last == nil {
+			d.ready = s
+		} else {
+			d.last.next = s
+		}
+		d.last = s
+	}
+	d.senders.At(&s.Task, at)
+}
+
+// end ends a flow, of which the host is told by Work.
+func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
+	d.senders.Remove(&s.Task)
+	delete(d.sending, s.ID)
+	d.note(s)
+	s.State = state
+	d.over = append(d.over, s)
+	d.host.Wake(now)
+}
+
+// note brings a flow's record up to date.
+func (d *Streams) note(s *outgoing) {
+	s.Retransmitted, s.Acked = uint64(s.sender.Counters().Resent), s.sender.Acked()
+}
+
+// put keeps a flow that is over for the next one.
+func (d *Streams) put(s *outgoing) {
+	if s.waiting {
+		s.dead = true // send finds it
+		return
+	}
+	s.next, d.freeOut = d.freeOut, s
+}
+
+// Work implements Carrier.
+func (d *Streams) Work(now units.Time) {
+	for len(d.refused) > 0 {
+		s := d.refused[0]
+		d.refused = d.refused[1:]
+		d.host.Ended(now, &s.Record, 0)
+		d.put(s)
+	}
+	for k := d.senders.Due(now); k != nil; k = d.senders.Due(now) {
+		k.Owner.sender.Tick(now)
+		d.settle(now, k.Owner)
+	}
+	for k := d.receivers.Due(now); k != nil; k = d.receivers.Due(now) {
+		k.Owner.receiver.Tick(now)
+		d.answer(now, k.Owner)
+	}
+	d.send(now)
+	// Who is told of a flow may start others, which go on with the next Work.
+	for i := 0; i < len(d.over); i++ {
+		s := d.over[i]
+		d.host.Ended(now, &s.Record, s.ID)
+		d.put(s)
+	}
+	d.over = d.over[:0]
+	for i := 0; i < len(d.arrived); i++ {
+		a := d.arrived[i]
+		d.host.Arrived(now, d.traffic, a.Flow, a.id)
+	}
+	d.arrived = d.arrived[:0]
+	d.wake()
+}
+
+// wake has Work called when something is due.
+func (d *Streams) wake() {
+	d.host.Wake(min(d.senders.Next(), d.receivers.Next(), d.look))
+}
+
+// maxWaits bounds how rarely the port is looked at while it is paused: after so many
+// doublings of the time of a packet.
+const maxWaits = 2
+
+// send lets the flows that may send do so by turns, while the host's port has room.
+func (d *Streams) send(now units.Time) {
+	full, _ := d.sizes()
+	for d.look = units.Never; d.ready != nil; {
+		if d.out.Queued(now) >= 2*d.config.MTU {
+			d.look = now + d.out.Rate().TimeOf(full)<<d.waited
+			d.waited = min(d.waited+1, maxWaits)
+			return
+		}
+		d.waited = 0
+		s := d.ready
+		if d.ready = s.next; d.ready == nil {
+			d.last = nil
+		}
+		s.next, s.waiting = nil, false
+		if p := s.sender.Phase(); p == tcp.Done || p == tcp.Failed {
+			if s.dead {
+				d.put(s)
+			}
+			continue
+		}
+		if line := d.out.Rate(); line != s.line {
+			s.line = line
+			s.sender.Control().Line(now, line)
+		}
+		var g tcp.Segment
+		if s.sender.Next(now, &g) {
+			d.emit(now, &g, s.path, s.to, s.SrcPort, d.port(), s.Record.ID, s.Size, s.Tag)
+		}
+		d.settle(now, s)
+	}
+}
+
+// port is the one at which receivers of the traffic listen.
+func (d *Streams) port() uint16 { return uint16(SegmentPort + d.traffic) }
+
+// emit sends a segment of a flow.
+func (d *Streams) emit(now units.Time, g *tcp.Segment, path nicemu.Path, to netip.Addr, src, dst uint16, id uint64, size units.Bytes, tag uint32) {
+	p := d.out.Pool.NewMessage(segments)
+	*p.Message.Body.(*segment) = segment{Segment: *g, id: id, size: size, tag: tag, traffic: d.traffic, from: int(id >> idHost)}
+	if !d.own.IsValid() {
+		d.own, _ = d.out.AddressOf(d.host.Node)
+	}
+	p.Message.From, p.Message.To, p.SrcPort, p.DstPort = d.own, to, src, dst
+	p.Seal()
+	p.TOS = d.config.DSCP << 2
+	if g.ECT {
+		p.TOS |= wire.ECT0
+	}
+	d.ipID++
+	p.IPID = d.ipID
+	if p.Version == 6 {
+		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // as Linux does it (RFC 6437 §3)
+	}
+	p.Dest, p.To, p.Src, p.Dst = path.Dest, path.To, d.out.MAC, path.MAC
+	d.out.Send(now, p)
+}
+
+// Receive takes a packet of SegmentProtocol that has come to the host, and tells whether it
+// is of the traffic. The packet stays the caller's. One that was trimmed or sent back is
+// lost: TCP knows nothing of that.
+func (d *Streams) Receive(now units.Time, p *packet.Packet) bool {
+	b := p.Message.Body.(*segment)
+	switch {
+	case b.traffic != d.traffic:
+		return false
+	case p.Trimmed || p.Returned:
+		return true
+	}
+	b.CE = p.ECN() == wire.CE
+	if b.from == d.host.Node {
+		d.acknowledged(now, p, b)
+	} else {
+		d.came(now, p, b)
+	}
+	d.wake()
+	return true
+}
+
+// acknowledged takes a segment of the receiver of a flow from this host.
+func (d *Streams) acknowledged(now units.Time, p *packet.Packet, b *segment) {
+	s := d.sending[b.id]
+	if s != nil {
+		s.sender.Receive(now, &b.Segment)
+		d.settle(now, s)
+		d.send(now)
+		if s.sender.Phase() == tcp.Established {
+			return
+		}
+	}
+	if a, ok := tcp.Answer(&b.Segment); ok {
+		d.reply(now, &a, p, b)
+	}
+}
+
+// reply answers a segment of a connection that is not there.
+func (d *Streams) reply(now units.Time, a *tcp.Segment, p *packet.Packet, b *segment) {
+	if path, ok := d.out.PathTo(p.Message.From); ok {
+		d.emit(now, a, path, p.Message.From, p.DstPort, p.SrcPort, b.id, b.size, b.tag)
+	}
+}
+
+// came takes a segment of a flow to this host.
+func (d *Streams) came(now units.Time, p *packet.Packet, b *segment) {
+	a := d.coming[b.id]
+	if a == nil {
+		if b.Flags&(tcp.SYN|tcp.ACK) != tcp.SYN {
+			if r, ok := tcp.Refuse(&b.Segment); ok {
+				d.reply(now, &r, p, b)
+			}
+			return
+		}
+		path, ok := d.out.PathTo(p.Message.From)
+		if !ok {
+			return
+		}
+		if a = d.freeIn; a == nil {
+			a = new(accepted)
+			d.receivers.Enrol(&a.Task, a)
+		} else {
+			d.freeIn = a.next
+		}
+		a.Flow = pattern.Flow{Tag: b.tag, From: b.from, To: d.host.Node, Size: b.size}
+		a.id, a.next, a.path, a.to, a.port, a.arrived = b.id, nil, path, p.Message.From, p.SrcPort, false
+		a.receiver.Reset(&d.config.Config, uint32(mix(b.id^uint64(now))))
+		d.coming[b.id] = a
+	}
+	a.receiver.Receive(now, &b.Segment)
+	d.answer(now, a)
+}
+
+// answer sends what a receiver has to say, and notes when all has come.
+func (d *Streams) answer(now units.Time, a *accepted) {
+	var g tcp.Segment
+	for a.receiver.Next(now, &g) {
+		d.emit(now, &g, a.path, a.to, d.port(), a.port, a.id, a.Size, a.Tag)
+	}
+	if a.receiver.Complete() && !a.arrived {
+		a.arrived = true
+		d.arrived = append(d.arrived, arrived{a.Flow, a.id})
+		d.host.Wake(now)
+	}
+	if p := a.receiver.Phase(); p == tcp.Done || p == tcp.Failed {
+		d.receivers.Remove(&a.Task)
+		delete(d.coming, a.id)
+		a.next, d.freeIn = d.freeIn, a
+		return
+	}
+	d.receivers.At(&a.Task, a.receiver.Timer())
+}
+
+// UnderWay implements Carrier.
+func (d *Streams) UnderWay(f func(*records.Record)) {
+	for _, s := range d.sending {
+		d.note(s)
+		f(&s.Record)
+	}
+	for _, list := range [][]*outgoing{d.refused, d.over} {
+		for _, s := range list {
+			f(&s.Record)
+		}
+	}
+}
