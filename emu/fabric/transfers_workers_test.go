@@ -3,9 +3,9 @@ package fabric
 import (
 	"context"
 	"fmt"
-	"slices"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
