@@ -221,17 +221,12 @@ func (b *trafficBuilder) outlet(s *Station, v6 bool, part map[int]bool) carrier.
 	}
 }
 
-// receiver takes the packets of one traffic, and tells of others that they are not.
-type receiver interface {
-	Receive(now units.Time, p *packet.Packet) bool
-}
-
 // take gives what takes the packets of a protocol at a station its turn, before those of
-// other traffics.
-func take(s *Station, m *packet.MessageProtocol, r receiver) {
+// other traffics and the NIC. It tells whether a packet is of its traffic.
+func take(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
 	before := s.takers[m]
 	s.Take(m, func(now units.Time, p *packet.Packet) {
-		if !r.Receive(now, p) && before != nil {
+		if !receive(now, p) && before != nil {
 			before(now, p) // of another traffic
 			return
 		}
@@ -243,7 +238,7 @@ func take(s *Station, m *packet.MessageProtocol, r receiver) {
 func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
 	c := *b.Plan.Traffic[i].UDP
 	d := carrier.NewDatagrams(h, i, c, b.outlet(s, c.IPv6, part))
-	take(s, carrier.Protocol(), d)
+	take(s, carrier.Protocol(), d.Receive)
 	return d
 }
 
@@ -257,10 +252,20 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 			_, bytes := s.Queued(now)
 			return bytes
 		},
+		Waiting: func(now units.Time, dscp uint8) int {
+			prio := uint8(0)
+			if s.chassis != nil {
+				prio = s.chassis.Map.DSCP[dscp]
+			}
+			return s.Port.Waiting(now, prio)
+		},
 		Trip: s.tripTo,
 		Rand: sim.NewRand(b.Plan.Seed, "tcp "+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
 	})
-	take(s, carrier.SegmentProtocol(), d)
+	take(s, carrier.SegmentProtocol(), d.Receive)
+	if m := t.TCP.Control.Feedback(); m != nil {
+		take(s, m, d.Hear)
+	}
 	return d
 }
 

@@ -178,6 +178,22 @@ func (s *Sender) next() (k int64, ok bool) {
 	return k, w == 0 || s.flying == 0 || s.flying+s.length(k) <= w
 }
 
+// Message tells the rate control of a message of its protocol. What is left of the time until
+// the next segment changes with the rate.
+func (s *Sender) Message(now units.Time, m cc.Feedback) {
+	if s.phase != Established {
+		return
+	}
+	if s.control.Timer() <= now {
+		s.control.Tick(now)
+	}
+	before := s.control.Rate()
+	s.control.Message(now, m)
+	if after := s.control.Rate(); s.pace > now && before > 0 && after > 0 {
+		s.pace = now + units.Time(float64(s.pace-now)*float64(before)/float64(after))
+	}
+}
+
 // fits tells whether the receiver's window has room for a segment.
 func (s *Sender) fits(k int64) bool { return min(s.end(k), s.size) <= s.right }
 
@@ -366,7 +382,10 @@ func (s *Sender) Tick(now units.Time) {
 	}
 }
 
-func (s *Sender) fail(why string) {
+func (s *Sender) fail(now units.Time, why string) {
+	if s.phase == Established {
+		s.control.Active(now, false)
+	}
 	s.phase, s.failure, s.answer = Failed, why, false
 	s.stop()
 }

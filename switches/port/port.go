@@ -169,6 +169,15 @@ func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
 	return p.list.packets + p.promised.len(), p.bytes
 }
 
+// Waiting is how many packets wait in the queue of a priority's class, or in the only queue.
+func (p *Port) Waiting(now units.Time, prio uint8) int {
+	if p.classes != nil {
+		return p.classes.queue[prio].count
+	}
+	packets, _ := p.Queued(now)
+	return packets
+}
+
 func (p *Port) view(now units.Time) congestion.Queue {
 	packets, bytes := p.Queued(now)
 	q := congestion.Queue{Bytes: bytes, Packets: packets, Limit: p.limit}
