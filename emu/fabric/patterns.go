@@ -23,6 +23,7 @@ import (
 type traffic struct {
 	hosts     []*carrier.Host // by rising node
 	nics      []*carrier.NIC  // of those with flows by RDMA
+	streams   []streamHost    // of those with flows by TCP, by traffic and then by node
 	collector *records.Collector
 	ways      map[[2]int]way // between the first switches of two hosts
 	paths     bool           // records are to have paths
@@ -262,6 +263,7 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 		Trip: s.tripTo,
 		Rand: sim.NewRand(b.Plan.Seed, "tcp "+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
 	})
+	b.traffic.streams = append(b.traffic.streams, streamHost{Streams: d, station: s, traffic: t, index: i})
 	take(s, carrier.SegmentProtocol(), d.Receive)
 	if m := t.TCP.Control.Feedback(); m != nil {
 		take(s, m, d.Hear)

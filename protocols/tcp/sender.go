@@ -32,11 +32,24 @@ const (
 
 // Counters count what a sender has met.
 type Counters struct {
-	Segments, Resent     uint32 // of data, in all and again
-	Recoveries, Timeouts uint32
-	Probes               uint32 // for the tail
-	Spurious             uint32 // recoveries that were taken back
-	Marks                uint32 // acknowledgements with ECE
+	Segments   uint64 `json:"segments"` // of data, also those that were sent again
+	Resent     uint64 `json:"resent"`
+	Recoveries uint64 `json:"recoveries"`
+	Timeouts   uint64 `json:"timeouts"`
+	Probes     uint64 `json:"probes"`   // of the tail
+	Spurious   uint64 `json:"spurious"` // recoveries that were taken back
+	Marks      uint64 `json:"marks"`    // acknowledgements with ECE
+}
+
+// Add adds what another sender has met.
+func (c *Counters) Add(o Counters) {
+	c.Segments += o.Segments
+	c.Resent += o.Resent
+	c.Recoveries += o.Recoveries
+	c.Timeouts += o.Timeouts
+	c.Probes += o.Probes
+	c.Spurious += o.Spurious
+	c.Marks += o.Marks
 }
 
 // Sender is the end that has data. Inputs come in the order of time; after each, Ready and

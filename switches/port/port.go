@@ -8,9 +8,12 @@
 package port
 
 import (
+	"unsafe"
+
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
@@ -92,6 +95,9 @@ func New(e *sim.Engine, pool *packet.Pool, name string, index int, owner Owner, 
 	p.list.timer = e.NewTimer(p)
 	return p
 }
+
+// Prefetch asks for what receiving and sending a packet needs.
+func (p *Port) Prefetch() { prefetch.Head(p, unsafe.Offsetof(p.classes)) }
 
 // SetPoint puts a congestion point on the queue, which make makes; nil is plain
 // drop-tail. It is called before the run. wake is congestion.Env.Wake.

@@ -107,6 +107,11 @@ type Streams struct {
 	relook      units.Time // likewise for what rate controls have said
 	waited      uint8      // looks in a row at which it had none
 
+	counted tcp.Counters // of flows that are over
+	gone    func(now units.Time, x *StreamFlow)
+	seen    StreamFlow // the one that was read last
+	order   []uint64   // of EachFlow
+
 	freeOut *outgoing
 	freeIn  *accepted
 }
@@ -243,7 +248,11 @@ func (d *Streams) settle(now units.Time, s *outgoing) {
 // end ends a flow, of which the host is told by Work.
 func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
 	d.senders.Remove(&s.Task)
+	if d.gone != nil {
+		d.gone(now, d.read(now, s))
+	}
 	delete(d.sending, s.ID)
+	d.counted.Add(s.sender.Counters())
 	if k := (hearer{s.to, s.SrcPort}); d.hearing[k] == s {
 		delete(d.hearing, k)
 	}
@@ -255,7 +264,7 @@ func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
 
 // note brings a flow's record up to date.
 func (d *Streams) note(s *outgoing) {
-	s.Retransmitted, s.Acked = uint64(s.sender.Counters().Resent), s.sender.Acked()
+	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
 }
 
 // put keeps a flow that is over for the next one.
