@@ -8,6 +8,8 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/carrier"
 	"github.com/weftlab/weft/traces/pattern"
@@ -22,13 +24,18 @@ func lossless(t testing.TB, v6 bool) *carrier.TCP {
 	return c
 }
 
-// ackedBy is how much of the flows under way is acknowledged, by sender.
-func ackedBy(f *Fabric) map[int32]units.Bytes {
-	n := map[int32]units.Bytes{}
+// ackedOf is how much of the flows under way is acknowledged, by their tags.
+func ackedOf(f *Fabric) map[uint32]units.Bytes {
+	n := map[uint32]units.Bytes{}
 	for _, h := range f.traffic.hosts {
-		h.UnderWay(func(r *records.Record) { n[r.From] += r.Acked })
+		h.UnderWay(func(r *records.Record) { n[r.Tag] += r.Acked })
 	}
 	return n
+}
+
+// payloadShare is the share of the wire that is payload, of full segments over IPv4.
+func payloadShare(c *carrier.TCP) float64 {
+	return float64(c.Full()) / float64(packet.OnWire(wire.EthernetHeader+c.MTU))
 }
 
 // TestACCurateOfTCP: flows by TCP in a parking lot have the rate that FRPs give them, each the
@@ -46,24 +53,22 @@ func TestACCurateOfTCP(t *testing.T) {
 			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
 			for _, k := range []int{0, 1, 2} {
 				if k != 1 || !rdma {
-					l.flows[h[k]] = []pattern.Flow{{From: h[k], To: h[3], Size: 10 * units.MB}}
+					l.flows[h[k]] = []pattern.Flow{{Tag: uint32(k), From: h[k], To: h[3], Size: 10 * units.MB}}
 				}
 			}
 			p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: lossless(t, v6)}}
 			f := New(p)
 			runTo(t, f, 1*ms)
-			before := ackedBy(f)
+			before := ackedOf(f)
 			runTo(t, f, 3*ms)
-			full := p.Traffic[0].TCP.Full()
-			payload := float64(full) / float64(full+90)
-			if v6 {
-				payload = float64(full) / float64(full+110)
+			after := ackedOf(f)
+			if want := len(l.flows); len(after) != want {
+				t.Errorf("%d flows are under way, not %d", len(after), want)
 			}
-			for from, n := range ackedBy(f) {
-				ratio := float64(n-before[from]) * 8 / 0.002 / payload / (0.95 * 10e9 / 3)
-				t.Logf("IPv6 %v, with RDMA %v: host %d has %.3f of its share", v6, rdma, from, ratio)
+			for k, n := range after {
+				ratio := float64(n-before[k]) * 8 / 0.002 / payloadShare(p.Traffic[0].TCP) / (0.95 * 10e9 / 3)
 				if math.Abs(ratio-1) > 0.02 {
-					t.Errorf("IPv6 %v, with RDMA %v: host %d has %.3f of its share", v6, rdma, from, ratio)
+					t.Errorf("IPv6 %v, with RDMA %v: flow %d has %.3f of its share", v6, rdma, k, ratio)
 				}
 			}
 			if a := f.Accounts(); !a.Balanced() || a.Dropped > 0 {
@@ -71,6 +76,44 @@ func TestACCurateOfTCP(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestACCurateOfTCPIsMaxMinFair: on random trees each of random flows by TCP gets 1-α of what
+// water-filling gives it.
+func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
+	oneEngine(t)
+	examples := 20
+	if testing.Short() {
+		examples = 5
+	}
+	worst := 0.0
+	for seed := range examples {
+		x := rapid.Custom(func(t *rapid.T) tree { return drawTree(t, []int{10, 40}) }).Example(seed)
+		p := parse(t, x.lab(accurateKinds("", "floor: true")))
+		p.Transfers = nil
+		h := hostsOf(p)
+		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		for i, f := range x.flows {
+			l.flows[h[f[0]]] = append(l.flows[h[f[0]]], pattern.Flow{Tag: uint32(i), From: h[f[0]], To: h[f[1]], Size: units.GB})
+		}
+		p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: lossless(t, false)}}
+		f := New(p)
+		runTo(t, f, 1*ms)
+		before := ackedOf(f)
+		runTo(t, f, 3*ms)
+		after := ackedOf(f)
+		for i, want := range x.maxMin() {
+			ratio := float64(after[uint32(i)]-before[uint32(i)]) * 8 / 0.002 / payloadShare(p.Traffic[0].TCP) / (want * 0.95e9)
+			worst = max(worst, math.Abs(ratio-1))
+			if math.Abs(ratio-1) > 0.04 {
+				t.Errorf("example %d: flow %d from h%d to h%d has %.3f of its %.2f Gb/s\n%+v", seed, i, x.flows[i][0], x.flows[i][1], ratio, want*0.95, x)
+			}
+		}
+		if a := f.Accounts(); !a.Balanced() || a.Dropped > 0 {
+			t.Errorf("example %d: %+v", seed, a)
+		}
+	}
+	t.Logf("the worst flow is %.1f%% off", 100*worst)
 }
 
 // TestACCurateEnds: flows by TCP that are over leave nobody with a timer, and contention points
