@@ -146,13 +146,21 @@ func (p *Pacer[O]) Due() units.Time {
 	return p.next
 }
 
-// Next takes the sender at the head of the list, whose pull number has grown by 1; nil if
-// none is due. It goes back to the tail if it wants more.
-func (p *Pacer[O]) Next(now units.Time) *Sender[O] {
+// Head is the sender that Next would take; nil if none is due.
+func (p *Pacer[O]) Head(now units.Time) *Sender[O] {
 	if p.Due() > now {
 		return nil
 	}
-	s := p.heap[0]
+	return p.heap[0]
+}
+
+// Next takes the sender at the head of the list, whose pull number has grown by 1; nil if
+// none is due. It goes back to the tail if it wants more.
+func (p *Pacer[O]) Next(now units.Time) *Sender[O] {
+	s := p.Head(now)
+	if s == nil {
+		return nil
+	}
 	p.virtual = s.rank
 	p.remove(s)
 	s.pull++

@@ -44,6 +44,6 @@
 // has had a window by then, of its own turns. RTS are answered at most twice in a timeout.
 // While the link is busy, packets beyond a window more than the credit that was given are
 // refused. A receiver gives no more than was asked for: pull numbers beyond the target are
-// ignored. One that makes a sender begin anew again and again is sent no window unasked
-// but the first in a timeout.
+// ignored. One that makes a sender begin anew again and again is sent one window unasked
+// in a timeout.
 package tunnel

@@ -11,12 +11,11 @@ import (
 
 // faults is a network that does anything to packets.
 type faults struct {
-	rand                    *rand.Rand
-	drop, trim, copy, wild  float64
-	spread                  units.Time
-	oldData                 []eqds.Data
-	oldControl              []eqds.Control
-	replayData, replayOther float64
+	rand                   *rand.Rand
+	drop, trim, copy, wild float64
+	spread                 units.Time
+	oldData                []eqds.Data
+	oldControl             []eqds.Control
 }
 
 func (f *faults) happens(p float64) bool { return p > 0 && f.rand.Float64() < p }

@@ -122,9 +122,13 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 	r.pacer.Want(&r.entry, h.Target)
 	if h.Flags.Has(eqds.FlagRTS) {
 		r.request(now, &a)
-		return a
+	} else {
+		r.place(now, h, p, size, trimmed, &a)
 	}
-	r.place(now, h, p, size, trimmed, &a)
+	if a.Send && r.pacer.Head(now) == &r.entry {
+		r.pacer.Next(now)
+		r.grant(now, &a.Control) // one packet says both
+	}
 	return a
 }
 
@@ -234,9 +238,15 @@ func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes,
 	}
 }
 
-// Grant takes the credit that the pacer has just given the tunnel, and says so in a packet
-// that leaves for the sender at the same time.
-func (r *Receiver[P]) Grant(now units.Time, c *eqds.Control) {
+// Pull makes the packet that tells the credit which the pacer has just given the tunnel.
+func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
+	c := r.control()
+	r.grant(now, &c)
+	return c
+}
+
+// grant tells that in a packet for the sender.
+func (r *Receiver[P]) grant(now units.Time, c *eqds.Control) {
 	r.counted.Pulls++
 	r.allowed = min(r.allowed+r.config.MTU, 2*r.config.Window)
 	r.unanswered += r.config.MTU
@@ -245,13 +255,6 @@ func (r *Receiver[P]) Grant(now units.Time, c *eqds.Control) {
 	if r.unanswered > r.config.Window+r.config.MTU {
 		r.hold(now)
 	}
-}
-
-// Pull is Grant with a packet of its own.
-func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
-	c := r.control()
-	r.Grant(now, &c)
-	return c
 }
 
 // Forget drops all state, as if the receiver were out of memory. What waits in the reorder

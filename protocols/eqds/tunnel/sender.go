@@ -89,7 +89,7 @@ type Sender[P any] struct {
 
 	busy   units.Time // the receiver is, until then
 	heard  units.Time // when it last said something, or something began to wait for it
-	opened units.Time // when the incarnation began
+	burst  units.Time // when one that begins anew may send a window at once
 	rtoAt  units.Time // units.Never if nothing flies
 	askAt  units.Time // when an RTS becomes due; units.Never if none will
 	asking bool       // an RTS is due
@@ -191,7 +191,6 @@ func (s *Sender[P]) open(now units.Time, burst bool) {
 	if s.config.Backend == NDP && burst && now >= s.busy {
 		s.credit = s.config.Window
 	}
-	s.opened = now
 	s.counted.Opened++
 }
 
@@ -211,8 +210,12 @@ func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 		return
 	}
 	s.counted.Reopened++
-	// Whoever can make a sender begin anew gets no second window for it.
-	s.open(now, now-s.opened >= s.timeout())
+	// Whoever makes a sender begin anew again and again gets no window for it.
+	burst := now >= s.burst
+	if burst {
+		s.burst = now + s.timeout()
+	}
+	s.open(now, burst)
 }
 
 // forgetSent empties what is kept of packets that were sent.
