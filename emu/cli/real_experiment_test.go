@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,4 +177,53 @@ func runsIn(lab, host, program string) bool {
 		}
 	}
 	return false
+}
+
+// TestRealExperimentTwin: series of modelled flows have rows in virtual time, and none in
+// wall-clock time, where the programs send in their place.
+func TestRealExperimentTwin(t *testing.T) {
+	text := strings.NewReplacer(
+		"clock: wall", `  workload: [{flow-list: {hosts: [h1, h2], hpcc: "1\n0 1 3 100 100000000 0\n", by: {tcp: {cc: reno}}}}]
+clock: [wall, virtual]`,
+		"lab:", "lab:\n  duration: 1s",
+		`queues: "s1:*"}`, `queues: "s1:2", flows: "h1"}`,
+	).Replace(realExperiment("1"))
+	head, _, _ := strings.Cut(text, "measure:")
+	c, result := experimentCommand(t, head+`measure:
+  rows: {of: flow-series, column: goodput_bps, stat: count}
+  goodput: {of: flow-series, column: goodput_bps, where: {flow: "tcp *"}, per: flow, over: max}
+  sent: {of: queue-series, column: tx_bps, where: {port: "s1:2"}}
+`)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	data, err := os.ReadFile(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := experiment.ReadReport(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(name, clock string) float64 {
+		for _, s := range r.Of(name) {
+			if slices.Contains(s.Levels, clock) {
+				return float64(s.Value)
+			}
+		}
+		t.Fatalf("no %s of %s", name, clock)
+		return 0
+	}
+	if n := value("rows", "virtual"); n != 100 {
+		t.Errorf("%v rows in virtual time", n)
+	}
+	if n := value("rows", "wall"); n != 0 {
+		t.Errorf("%v rows in wall-clock time", n)
+	}
+	if g := value("goodput", "virtual"); g < 50e6 || g > 100e6 {
+		t.Errorf("%v b/s by the model", g)
+	}
+	if s := value("sent", "wall"); s < 1e5 {
+		t.Errorf("programs sent at %v b/s", s)
+	}
 }

@@ -150,4 +150,4 @@ func ReadSeries(name string, csv io.Reader) (*table.Table, error) {
 }
 
 // textColumns are the columns of series that hold texts.
-var textColumns = []string{"port", "class", "nic", "qpn", "transfer"}
+var textColumns = []string{"port", "class", "nic", "qpn", "transfer", "flow"}

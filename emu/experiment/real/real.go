@@ -85,14 +85,14 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 		return nil, nil, err
 	}
 	p.Name = r.Name
-	if !j.Real.Workload {
-		p.Flows, p.Transfers, p.Traffic = nil, nil, nil
-	}
 	rec, err := openRecording(p, &j.Record)
 	if err != nil {
 		return nil, nil, fmt.Errorf("record: %w", err)
 	}
 	defer rec.close()
+	if !j.Real.Workload {
+		p.Flows, p.Transfers, p.Traffic = nil, nil, nil // what is recorded of them has no rows
+	}
 	l, err := lab.New(p)
 	if err != nil {
 		return nil, nil, err
