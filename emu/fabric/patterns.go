@@ -250,7 +250,7 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 		Outlet: b.outlet(s, t.TCP.IPv6, part),
 		Rate:   func() units.Rate { return s.Port.Link().Rate() },
 		Queued: func(now units.Time) units.Bytes {
-			_, bytes := s.Queued(now)
+			_, bytes := s.Port.Queued(now) // an edge service keeps flows apart
 			return bytes
 		},
 		Waiting: func(now units.Time, dscp uint8) int {

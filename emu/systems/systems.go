@@ -9,6 +9,7 @@ import (
 	_ "github.com/weftlab/weft/protocols/cubic"              // rate control cubic
 	_ "github.com/weftlab/weft/protocols/dcqcn"              // rate control dcqcn
 	_ "github.com/weftlab/weft/protocols/dctcp"              // rate control dctcp
+	_ "github.com/weftlab/weft/protocols/eqds"               // dissector eqds
 	_ "github.com/weftlab/weft/protocols/hpcc"               // rate control hpcc
 	_ "github.com/weftlab/weft/protocols/qcn"                // rate control qcn
 	_ "github.com/weftlab/weft/protocols/reno"               // rate control reno

@@ -71,7 +71,7 @@ func ECNOf(c cc.Choice) tcp.ECN {
 type StreamOutlet struct {
 	Outlet
 	Rate   func() units.Rate                // of the link now, above 0
-	Queued func(now units.Time) units.Bytes // what waits to leave the host
+	Queued func(now units.Time) units.Bytes // what waits at the host's port, without what an edge service holds
 	// Waiting is how many packets wait at the port in the class of a DSCP.
 	Waiting func(now units.Time, dscp uint8) int
 	Trip    func(to netip.Addr, size, ack units.Bytes) cc.Path // as nicemu.Env has it

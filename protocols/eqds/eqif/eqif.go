@@ -1,0 +1,193 @@
+// Package eqif is the queues of a sending host under EQDS (Olteanu et al., NSDI 2022, §6 and
+// Appendix B): what each class of EQIF does with a packet that finds a queue of so much in
+// front of it, and how the EQIFs of a host share its link. It keeps no packets: those wait
+// in the sender of their tunnel (package tunnel), and whoever owns that asks a Discipline
+// before it pushes one.
+//
+// The paper has a queue for each destination of an EQIF. Of its RED for TCP with ECN it gives
+// no thresholds; those of TCPDefault are this project's. Feedback by PAUSE frames to the NIC
+// is not here: RDMA says when its queue is long, and what is told to whom is the caller's.
+package eqif
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Verdict is what an EQIF does with a packet.
+type Verdict uint8
+
+const (
+	// Accept queues it.
+	Accept Verdict = iota
+	// Mark sets Congestion Experienced and queues it.
+	Mark
+	// Notify queues it, and tells its sender to slow down: a CNP to the local queue pair.
+	Notify
+	// Refuse leaves it with its sender, which is told later that there is room.
+	Refuse
+	// Drop ends it.
+	Drop
+)
+
+var verdictNames = [...]string{"accept", "mark", "notify", "refuse", "drop"}
+
+// String is the name in messages.
+func (v Verdict) String() string { return verdictNames[v] }
+
+// Queue is what waits for one destination of an EQIF, without the packet that is judged.
+type Queue struct {
+	Packets int
+	Bytes   units.Bytes
+}
+
+// Discipline is what a class of EQIF does when its queues grow.
+type Discipline interface {
+	// Judge says what becomes of a packet of a size that finds a queue. ect is that it is
+	// ECN-capable.
+	Judge(q Queue, size units.Bytes, ect bool) Verdict
+}
+
+// Thresholds mark with a probability that rises linearly from 0 at KMin to PMax at KMax and
+// is 1 above KMax.
+type Thresholds struct {
+	KMin, KMax units.Bytes
+	PMax       units.Fraction
+}
+
+// Probability is that of a mark at a queue.
+func (t *Thresholds) Probability(q units.Bytes) float64 {
+	switch {
+	case q <= t.KMin:
+		return 0
+	case q > t.KMax:
+		return 1
+	}
+	return float64(t.PMax) * float64(q-t.KMin) / float64(t.KMax-t.KMin)
+}
+
+// marks draws whether a packet is marked; it draws only where something is left to chance.
+func (t *Thresholds) marks(q units.Bytes, r *rand.Rand) bool {
+	chance := t.Probability(q)
+	return chance >= 1 || chance > 0 && r.Float64() < chance
+}
+
+func (t *Thresholds) check(c *registry.Check) {
+	if t.KMin < 0 {
+		c.Bad("kmin", t.KMin, "an amount from 0 on, such as 72KB")
+	}
+	if t.KMax < t.KMin {
+		c.Bad("kmax", t.KMax, "an amount from kmin, %v, on", t.KMin)
+	}
+	c.Share("pmax", t.PMax, 0, 1)
+}
+
+// limit holds the length of a queue in packets.
+func limit(c *registry.Check, packets int) { c.Number("packets", packets, 1, 1<<20) }
+
+// TCP is the EQIF class for TCP and what behaves like it: drop-tail, and RED for packets
+// that are ECN-capable.
+type TCP struct {
+	Packets int // the most for a destination
+	RED     Thresholds
+	Rand    *rand.Rand
+}
+
+// TCPDefault has the paper's 100 packets for each destination. DCTCP needs a threshold of 16
+// packets of mtu bytes to fill the link (Appendix B), so RED begins there and marks all from
+// twice that on; the paper does not give its own.
+func TCPDefault(mtu units.Bytes, r *rand.Rand) TCP {
+	return TCP{Packets: 100, RED: Thresholds{KMin: 16 * mtu, KMax: 32 * mtu, PMax: 1}, Rand: r}
+}
+
+// Check says what is wrong with settings.
+func (d *TCP) Check() error {
+	var c registry.Check
+	limit(&c, d.Packets)
+	d.RED.check(&c)
+	return c.Err()
+}
+
+// Judge implements Discipline: RED for ECN-capable packets, which are dropped only when the
+// queue is full.
+func (d *TCP) Judge(q Queue, _ units.Bytes, ect bool) Verdict {
+	switch {
+	case q.Packets >= d.Packets:
+		return Drop
+	case ect && d.RED.marks(q.Bytes, d.Rand):
+		return Mark
+	}
+	return Accept
+}
+
+// RDMA is the EQIF class for RDMA. It tells queue pairs to slow down by CNPs of its own,
+// which shortens the control loop of DCQCN. A packet that does not fit is refused if the
+// caller can keep it with the NIC, and dropped if not.
+type RDMA struct {
+	Packets  int // the most for a destination
+	CNP      Thresholds
+	Lossless bool // the NIC can be held up
+	Rand     *rand.Rand
+}
+
+// RDMAPresets are the names that RDMAPreset knows: the columns of Appendix B's table.
+var RDMAPresets = []string{"bluefield2", "connectx4", "baseline"}
+
+// RDMAPreset gives the thresholds of Appendix B: K_low and K_high. The paper's upper
+// threshold is "set to 375 packets" (§8.5), and the most that a queue holds is not given:
+// here twice that. PMax, which the paper does not give, is 1. r draws the marks.
+func RDMAPreset(name string, r *rand.Rand) RDMA {
+	d := RDMA{Packets: 750, CNP: Thresholds{KMin: 150 * units.KB, KMax: 1500 * units.KB, PMax: 1}, Rand: r}
+	switch name {
+	case "bluefield2":
+		d.CNP.KMin, d.CNP.KMax = 72*units.KB, 584*units.KB
+	case "connectx4", "baseline":
+	default:
+		panic("eqif: " + name + " is none of RDMAPresets")
+	}
+	return d
+}
+
+// Check says what is wrong with settings.
+func (d *RDMA) Check() error {
+	var c registry.Check
+	limit(&c, d.Packets)
+	d.CNP.check(&c)
+	return c.Err()
+}
+
+// Judge implements Discipline. Whether a packet is ECN-capable does not matter.
+func (d *RDMA) Judge(q Queue, _ units.Bytes, _ bool) Verdict {
+	switch {
+	case q.Packets >= d.Packets && d.Lossless:
+		return Refuse
+	case q.Packets >= d.Packets:
+		return Drop
+	case d.CNP.marks(q.Bytes, d.Rand):
+		return Notify
+	}
+	return Accept
+}
+
+// Native is the EQIF class for transports that know EQDS: they see the queue, and a packet
+// that does not fit stays with them.
+type Native struct {
+	Packets int // the most for a destination
+}
+
+// Check says what is wrong with settings.
+func (d *Native) Check() error {
+	var c registry.Check
+	limit(&c, d.Packets)
+	return c.Err()
+}
+
+// Judge implements Discipline.
+func (d *Native) Judge(q Queue, _ units.Bytes, _ bool) Verdict {
+	if q.Packets >= d.Packets {
+		return Refuse
+	}
+	return Accept
+}

@@ -1,0 +1,177 @@
+package eqds
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Port is the UDP port of tunnels at the receiving end of a packet, of those for private
+// use (RFC 6335 §6). The source port spreads packets over paths.
+const Port = 54793
+
+// HeaderLen is the length of either header in bytes.
+const HeaderLen = 8
+
+// What can be behind the header of a data packet: IP protocol numbers.
+const (
+	NextIPv4     = 4
+	NextIPv6     = 41
+	NextNothing  = 59 // of RTS and RST
+	NextEthernet = 143
+	NextVXLAN    = 253 // there is no number for it: this is one for experiments (RFC 3692)
+)
+
+// Flags are those of a header.
+type Flags uint8
+
+// The flags. A packet with FlagControl has the control header.
+const (
+	FlagControl Flags = 1 << 7
+	FlagSYN     Flags = 1 << 6
+	FlagRST     Flags = 1 << 5
+
+	FlagRTS Flags = 1 << 4 // data: asks for credit and carries nothing
+
+	FlagACK  Flags = 1 << 4 // control: the packet and all before it have come
+	FlagNACK Flags = 1 << 3 // control: the packet came without its payload
+	FlagSACK Flags = 1 << 2 // control: the packet has come, others before it have not
+	FlagPULL Flags = 1 << 1 // control: gives credit, or tells again what was given
+)
+
+const (
+	dataFlags    = FlagSYN | FlagRST | FlagRTS
+	controlFlags = FlagControl | FlagSYN | FlagRST | FlagACK | FlagNACK | FlagSACK | FlagPULL
+	judgements   = FlagACK | FlagNACK | FlagSACK
+)
+
+// Has tells whether all of some flags are set.
+func (f Flags) Has(some Flags) bool { return f&some == some }
+
+// Judges tells whether a control packet says what became of a packet.
+func (f Flags) Judges() bool { return f&judgements != 0 }
+
+var flagNames = [2][8]string{
+	{4: "RTS", 5: "RST", 6: "SYN"},
+	{1: "PULL", 2: "SACK", 3: "NACK", 4: "ACK", 5: "RST", 6: "SYN"},
+}
+
+// String joins the names of the flags, the highest first; "data" for none.
+func (f Flags) String() string {
+	names, b := &flagNames[f>>7], make([]string, 0, 4)
+	for i := 6; i >= 0; i-- {
+		if f>>i&1 != 0 {
+			b = append(b, names[i])
+		}
+	}
+	if len(b) == 0 {
+		return []string{"data", "control"}[f>>7]
+	}
+	return strings.Join(b, "+")
+}
+
+// What can be wrong with a header. They are values, so that refusing allocates nothing.
+var (
+	ErrShort   = errors.New("eqds: the packet ends inside the header, which has 8 bytes")
+	ErrControl = errors.New("eqds: the header is not of the kind that is asked for: the highest bit of the flags tells control packets from data")
+	ErrFlags   = errors.New("eqds: the flags are not known, or do not go together: of RTS and RST, or of ACK, NACK, SACK and RST, a packet has one at most")
+	ErrNext    = errors.New("eqds: RTS and RST carry nothing: their next protocol is 59, and only theirs")
+)
+
+// IsControl tells whether a packet has the control header; false for one without bytes.
+func IsControl(b []byte) bool { return len(b) > 0 && Flags(b[0]).Has(FlagControl) }
+
+// Data is the header of a data packet.
+type Data struct {
+	Flags  Flags // of SYN, RST and RTS
+	Next   uint8 // protocol behind the header
+	Seq    uint16
+	Target uint16 // pull number that the sender wants to reach
+	Path   uint8
+	Sender uint8 // EQIF
+}
+
+// Empty tells whether nothing follows the header.
+func (d *Data) Empty() bool { return d.Flags&(FlagRTS|FlagRST) != 0 }
+
+// Decode reads the header at the beginning of b. What follows it is not looked at: a
+// trimmed packet may have nothing there.
+func (d *Data) Decode(b []byte) error {
+	if len(b) < HeaderLen {
+		return ErrShort
+	}
+	*d = Data{
+		Flags: Flags(b[0]), Next: b[1], Seq: binary.BigEndian.Uint16(b[2:]),
+		Target: binary.BigEndian.Uint16(b[4:]), Path: b[6], Sender: b[7],
+	}
+	switch {
+	case d.Flags.Has(FlagControl):
+		return ErrControl
+	case d.Flags&^dataFlags != 0 || d.Flags.Has(FlagRTS|FlagRST):
+		return ErrFlags
+	case d.Empty() != (d.Next == NextNothing):
+		return ErrNext
+	}
+	return nil
+}
+
+// Put writes the header to b, HeaderLen bytes.
+func (d *Data) Put(b []byte) {
+	b[0], b[1] = uint8(d.Flags), d.Next
+	binary.BigEndian.PutUint16(b[2:], d.Seq)
+	binary.BigEndian.PutUint16(b[4:], d.Target)
+	b[6], b[7] = d.Path, d.Sender
+}
+
+// Control is the header of a control packet.
+type Control struct {
+	Flags  Flags // FlagControl, and of SYN, RST, ACK, NACK, SACK and PULL
+	Sender uint8 // EQIF of the tunnel
+	// Ack is the number of the packet that ACK, NACK, SACK or RST is about. With SYN and
+	// none of them it has the receiver's epoch.
+	Ack uint16
+	// Pull is the highest number that the receiver has sent; it says nothing with RST.
+	Pull uint16
+	Busy uint16 // see BusyTime
+}
+
+// Decode reads the header at the beginning of b.
+func (c *Control) Decode(b []byte) error {
+	if len(b) < HeaderLen {
+		return ErrShort
+	}
+	*c = Control{
+		Flags: Flags(b[0]), Sender: b[1], Ack: binary.BigEndian.Uint16(b[2:]),
+		Pull: binary.BigEndian.Uint16(b[4:]), Busy: binary.BigEndian.Uint16(b[6:]),
+	}
+	if !c.Flags.Has(FlagControl) {
+		return ErrControl
+	}
+	one := c.Flags & (judgements | FlagRST)
+	if c.Flags&^controlFlags != 0 || one&(one-1) != 0 || c.Flags.Has(FlagRST) && c.Flags&(FlagSYN|FlagPULL) != 0 {
+		return ErrFlags
+	}
+	return nil
+}
+
+// Put writes the header to b, HeaderLen bytes.
+func (c *Control) Put(b []byte) {
+	b[0], b[1] = uint8(c.Flags), c.Sender
+	binary.BigEndian.PutUint16(b[2:], c.Ack)
+	binary.BigEndian.PutUint16(b[4:], c.Pull)
+	binary.BigEndian.PutUint16(b[6:], c.Busy)
+}
+
+// busyUnit is the unit of the busy time.
+const busyUnit = units.Microsecond
+
+// BusyTime is for how long the receiver's link has at least enough to receive.
+func (c *Control) BusyTime() units.Time { return units.Time(c.Busy) * busyUnit }
+
+// Busy is how a control packet says a time: rounded up to whole microseconds, and at most
+// 65.535 ms.
+func Busy(t units.Time) uint16 {
+	return uint16(min(max(0, t+busyUnit-1)/busyUnit, 1<<16-1))
+}

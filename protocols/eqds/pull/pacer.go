@@ -1,0 +1,196 @@
+// Package pull is what clocks the traffic towards an EQDS host (Olteanu et al., NSDI 2022,
+// §5): the active-sender list, and the pacer that gives the sender at its head one MTU of
+// credit every MTU-time of the host's link. It is pure: it is given the time, and says when
+// it wants to be asked again.
+package pull
+
+import (
+	"errors"
+
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config is what a pacer needs to know of its host's link.
+type Config struct {
+	Line units.Rate // above 0
+	// MTU is the largest frame of a tunnel, Ethernet header to payload: what a PULL
+	// stands for.
+	MTU units.Bytes
+	// Share of the line at which PULLs ask for data, above 0. The paper does not give one;
+	// its authors' simulator has 0.99.
+	Share units.Fraction
+	// Policy says who is next; nil is Fair.
+	Policy Policy
+}
+
+// DefaultShare is that of the authors' simulator.
+const DefaultShare units.Fraction = 0.99
+
+// Check says what is wrong with settings. The error joins a registry.RangeError for each.
+func (c *Config) Check() error {
+	var check registry.Check
+	if c.Line <= 0 {
+		check.Fail(errors.New("EQDS needs the rate of the port's link, at which PULLs are paced; give the link a rate"))
+	}
+	if c.MTU <= 0 {
+		check.Bad("mtu", c.MTU, "the largest frame of a tunnel, such as 1550")
+	}
+	check.Share("pull-share", c.Share, 0.01, 1)
+	return check.Err()
+}
+
+// Interval is the time between two PULLs.
+func (c *Config) Interval() units.Time {
+	return units.Time(float64(c.Line.TimeOf(packet.OnWire(c.MTU))) / float64(c.Share))
+}
+
+// Sender is an incoming tunnel as the pacer knows it. It is embedded in what that is, the
+// owner, and joins once for each incarnation. Numbers are in MTUs and go round.
+type Sender[O any] struct {
+	Owner  O
+	Class  uint8 // for the policy
+	pull   uint16
+	target uint16
+	cap    uint16
+	held   bool
+	index  int32 // in the list plus 1; 0 if it is not active
+	rank   uint64
+	order  uint64
+	finish uint64
+}
+
+// Number is the highest pull number that was sent.
+func (s *Sender[O]) Number() uint16 { return s.pull }
+
+// Demand is how many MTUs the sender wants still.
+func (s *Sender[O]) Demand() int { return int(s.target - s.pull) }
+
+// Active tells whether the sender is in the active-sender list.
+func (s *Sender[O]) Active() bool { return s.index > 0 }
+
+// Pacer is the active-sender list of a host with its clock.
+type Pacer[O any] struct {
+	config  *Config
+	every   units.Time
+	heap    []*Sender[O]
+	born    uint64
+	virtual uint64 // rank of who was served last
+	demand  int64  // of those in the list, in MTUs
+	next    units.Time
+}
+
+// New makes a pacer. c has passed Check and is shared, not copied.
+func New[O any](c *Config) *Pacer[O] { return &Pacer[O]{config: c, every: c.Interval()} }
+
+// Line tells that the link has another rate.
+func (p *Pacer[O]) Line(c *Config) { p.config, p.every = c, c.Interval() }
+
+// Every is the time between two PULLs.
+func (p *Pacer[O]) Every() units.Time { return p.every }
+
+// Len is how many senders are in the list.
+func (p *Pacer[O]) Len() int { return len(p.heap) }
+
+// Join begins with a sender anew: its pull number is 0, and it wants nothing. limit is the
+// most MTUs that it may ask for beyond its pull number.
+func (p *Pacer[O]) Join(s *Sender[O], owner O, class uint8, limit uint16) {
+	p.Leave(s)
+	*s = Sender[O]{Owner: owner, Class: class, cap: limit}
+}
+
+// Leave takes a sender out, which then wants nothing.
+func (p *Pacer[O]) Leave(s *Sender[O]) {
+	p.remove(s)
+	s.target = s.pull
+}
+
+// Want tells the pull target of a packet. Older ones change nothing, and a sender that asks
+// for more than it may is given that.
+func (p *Pacer[O]) Want(s *Sender[O], target uint16) {
+	if more := int16(target - s.target); more <= 0 {
+		return
+	}
+	if int16(target-s.pull) > int16(s.cap) {
+		target = s.pull + s.cap
+	}
+	if s.index > 0 {
+		p.demand += int64(target - s.target)
+	}
+	s.target = target
+	p.enter(s)
+}
+
+// Hold keeps a sender out of the list, whatever it wants, until Release.
+func (p *Pacer[O]) Hold(s *Sender[O]) {
+	p.remove(s)
+	s.held = true
+}
+
+// Release ends a Hold.
+func (p *Pacer[O]) Release(s *Sender[O]) {
+	s.held = false
+	p.enter(s)
+}
+
+// Held tells whether a sender is kept out.
+func (s *Sender[O]) Held() bool { return s.held }
+
+// Due is when the next PULL may leave; units.Never if nobody wants one. A time before now
+// is now.
+func (p *Pacer[O]) Due() units.Time {
+	if len(p.heap) == 0 {
+		return units.Never
+	}
+	return p.next
+}
+
+// Head is the sender that Next would take; nil if none is due.
+func (p *Pacer[O]) Head(now units.Time) *Sender[O] {
+	if p.Due() > now {
+		return nil
+	}
+	return p.heap[0]
+}
+
+// Next takes the sender at the head of the list, whose pull number has grown by 1; nil if
+// none is due. It goes back to the tail if it wants more.
+func (p *Pacer[O]) Next(now units.Time) *Sender[O] {
+	s := p.Head(now)
+	if s == nil {
+		return nil
+	}
+	p.virtual = s.rank
+	p.remove(s)
+	s.pull++
+	p.enter(s)
+	p.next = now + p.every
+	return s
+}
+
+// Busy is for how long, at least, the link receives what is still to be asked for.
+func (p *Pacer[O]) Busy() units.Time { return units.Time(p.demand) * p.every }
+
+// enter puts a sender at its place in the list if it wants something and is not there.
+func (p *Pacer[O]) enter(s *Sender[O]) {
+	if s.index > 0 || s.held || s.pull == s.target {
+		return
+	}
+	p.born++
+	s.order, s.rank = p.born, 0
+	if p.config.Policy != nil {
+		s.rank = p.config.Policy.Rank(s.Class, p.virtual, &s.finish)
+	}
+	p.demand += int64(s.Demand())
+	p.push(s)
+}
+
+// remove takes a sender out of the list, if it is there.
+func (p *Pacer[O]) remove(s *Sender[O]) {
+	if s.index == 0 {
+		return
+	}
+	p.demand -= int64(s.Demand())
+	p.pop(s)
+}

@@ -1,0 +1,255 @@
+package pull
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+func config(p Policy) *Config {
+	return &Config{Line: 10 * units.Gbps, MTU: 1514, Share: DefaultShare, Policy: p}
+}
+
+// TestInterval: at 10 Gb/s a frame of 1514 bytes takes 1538 bytes of the line, 1.2304 us, and
+// 0.99 of the line asks for one each 1.2428 us.
+func TestInterval(t *testing.T) {
+	if got, want := config(nil).Interval(), 1242828*units.Picosecond; got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	if err := config(nil).Check(); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []Config{{MTU: 1514, Share: 0.99}, {Line: 1, Share: 0.99}, {Line: 1, MTU: 1514}, {Line: 1, MTU: 1514, Share: 1.01}} {
+		if c.Check() == nil {
+			t.Errorf("%+v passes", c)
+		}
+	}
+}
+
+// served asks a pacer for n PULLs as they are due, and gives whose they were.
+func served(t testing.TB, p *Pacer[int], n int) (who []int) {
+	now := max(0, p.next)
+	for range n {
+		if p.Due() == units.Never {
+			break
+		}
+		now = max(now, p.Due())
+		if early := p.Due() - 1; early >= 0 && p.next > 0 && p.Next(early) != nil {
+			t.Fatal("a PULL left early")
+		}
+		who = append(who, p.Next(now).Owner)
+	}
+	return who
+}
+
+// list makes a pacer with senders, of the classes, that want so much each.
+func list(policy Policy, classes []uint8, want uint16) (*Pacer[int], []*Sender[int]) {
+	p := New[int](config(policy))
+	all := make([]*Sender[int], len(classes))
+	for i, c := range classes {
+		all[i] = new(Sender[int])
+		p.Join(all[i], i, c, 1000)
+		p.Want(all[i], want)
+	}
+	return p, all
+}
+
+func TestFairIsFIFO(t *testing.T) {
+	for _, policy := range []Policy{nil, Fair{}} {
+		p, all := list(policy, make([]uint8, 3), 3)
+		p.Want(all[1], 5)
+		if got, want := p.Busy(), 11*p.Every(); got != want {
+			t.Errorf("busy for %v, want %v", got, want)
+		}
+		if diff := cmp.Diff([]int{0, 1, 2, 0, 1, 2, 0, 1, 2, 1, 1}, served(t, p, 100)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if p.Len() != 0 || p.Busy() != 0 || p.Due() != units.Never || all[1].Number() != 5 || all[1].Active() {
+			t.Errorf("when all is granted: %d, %v, %+v", p.Len(), p.Busy(), all[1])
+		}
+	}
+}
+
+func TestStrict(t *testing.T) {
+	p, _ := list(Strict{}, []uint8{0, 7, 3, 7}, 2)
+	if diff := cmp.Diff([]int{1, 3, 1, 3, 2, 2, 0, 0}, served(t, p, 100)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWeighted: shares follow the weights, from the beginning and for one who comes late.
+func TestWeighted(t *testing.T) {
+	p, all := list(&Weighted{0: 1, 1: 2, 2: 5}, []uint8{0, 1, 2}, 1000)
+	count := map[int]int{}
+	for _, w := range served(t, p, 800) {
+		count[w]++
+	}
+	if diff := cmp.Diff(map[int]int{0: 100, 1: 200, 2: 500}, count); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	late := new(Sender[int])
+	p.Join(late, 3, 2, 1000)
+	p.Want(late, 1000)
+	p.Want(all[2], 1500)
+	count = map[int]int{}
+	for _, w := range served(t, p, 130) {
+		count[w]++
+	}
+	if diff := cmp.Diff(map[int]int{0: 10, 1: 20, 2: 50, 3: 50}, count); diff != "" {
+		t.Errorf("with a late one (-want +got):\n%s", diff)
+	}
+}
+
+// TestTargets: older ones change nothing, greedy ones are cut, and all go round.
+func TestTargets(t *testing.T) {
+	p := New[int](config(nil))
+	var s Sender[int]
+	p.Join(&s, 0, 0, 20)
+	now := units.Time(0)
+	for lap := range 5000 {
+		from := s.Number()
+		p.Want(&s, from+10)
+		p.Want(&s, from+4)
+		p.Want(&s, from-30)
+		if s.Demand() != 10 {
+			t.Fatalf("lap %d: wants %d", lap, s.Demand())
+		}
+		p.Want(&s, from+500)
+		if s.Demand() != 20 || p.Busy() != 20*p.Every() {
+			t.Fatalf("lap %d: a greedy one wants %d, busy for %v", lap, s.Demand(), p.Busy())
+		}
+		for p.Due() != units.Never {
+			now = max(now, p.Due())
+			p.Next(now)
+		}
+	}
+}
+
+// TestPaced: whoever asks late does not get more later.
+func TestPaced(t *testing.T) {
+	p, _ := list(nil, make([]uint8, 1), 100)
+	late := units.Millisecond
+	p.Next(late)
+	if p.Due() != late+p.Every() || p.Next(late) != nil {
+		t.Errorf("after a late PULL the next is due at %v", p.Due())
+	}
+}
+
+// TestHold: one who is held has no part, and keeps what it wants.
+func TestHold(t *testing.T) {
+	p, all := list(nil, make([]uint8, 2), 3)
+	p.Hold(all[0])
+	p.Want(all[0], 4)
+	if p.Busy() != 3*p.Every() || !all[0].Held() {
+		t.Errorf("busy for %v", p.Busy())
+	}
+	if diff := cmp.Diff([]int{1, 1, 1}, served(t, p, 100)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	p.Release(all[0])
+	if diff := cmp.Diff([]int{0, 0, 0, 0}, served(t, p, 100)); diff != "" {
+		t.Errorf("released (-want +got):\n%s", diff)
+	}
+}
+
+// TestModel does anything to a list, and compares it with the plainest one.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := New[int](config(nil))
+		all := make([]*Sender[int], 6)
+		for i := range all {
+			all[i] = new(Sender[int])
+			p.Join(all[i], i, 0, 30)
+		}
+		var fifo []int
+		now := units.Time(0)
+		pick := func(t *rapid.T) *Sender[int] { return all[rapid.IntRange(0, 5).Draw(t, "who")] }
+		drop := func(who int) {
+			for i, w := range fifo {
+				if w == who {
+					fifo = append(fifo[:i:i], fifo[i+1:]...)
+					return
+				}
+			}
+		}
+		enter := func(s *Sender[int]) {
+			for _, w := range fifo {
+				if w == s.Owner {
+					return
+				}
+			}
+			if s.Demand() > 0 && !s.Held() {
+				fifo = append(fifo, s.Owner)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"want": func(t *rapid.T) {
+				s := pick(t)
+				p.Want(s, s.Number()+rapid.Uint16Range(0, 60).Draw(t, "more"))
+				enter(s)
+			},
+			"pull": func(t *rapid.T) {
+				now = max(now, p.next)
+				s := p.Next(now)
+				if s == nil {
+					if len(fifo) > 0 {
+						t.Fatalf("nobody is due of %v", fifo)
+					}
+					return
+				}
+				if s.Owner != fifo[0] {
+					t.Fatalf("%d is served, want %d", s.Owner, fifo[0])
+				}
+				fifo = fifo[1:]
+				enter(s)
+			},
+			"hold":    func(t *rapid.T) { s := pick(t); p.Hold(s); drop(s.Owner) },
+			"release": func(t *rapid.T) { s := pick(t); p.Release(s); enter(s) },
+			"leave":   func(t *rapid.T) { s := pick(t); p.Leave(s); drop(s.Owner) },
+			"join": func(t *rapid.T) {
+				s := pick(t)
+				drop(s.Owner)
+				p.Join(s, s.Owner, 0, 30)
+			},
+			"": func(t *rapid.T) {
+				demand := 0
+				for _, w := range fifo {
+					demand += all[w].Demand()
+				}
+				if p.Len() != len(fifo) || p.Busy() != units.Time(demand)*p.Every() {
+					t.Fatalf("%d senders, busy for %v; want %d, %d MTUs", p.Len(), p.Busy(), len(fifo), demand)
+				}
+				for _, s := range all {
+					if s.Demand() < 0 || s.Demand() > 30 {
+						t.Fatalf("%d wants %d", s.Owner, s.Demand())
+					}
+				}
+			},
+		})
+	})
+}
+
+// BenchmarkPull is one PULL among 850 active senders.
+func BenchmarkPull(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		policy Policy
+	}{{"FIFO", nil}, {"weighted", &Weighted{}}} {
+		b.Run(c.name, func(b *testing.B) {
+			p, _ := list(c.policy, make([]uint8, 850), 1)
+			now := units.Time(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				now += p.Every()
+				s := p.Next(now)
+				p.Want(s, s.Number()+1)
+			}
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package tunnel
+
+import (
+	"strings"
+
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Backend is how a tunnel begins (§4.1).
+type Backend uint8
+
+const (
+	// NDP sends one window before any credit has come, for networks whose switches trim.
+	NDP Backend = iota
+	// RTS asks for credit first, for those that do not.
+	RTS
+)
+
+var backendNames = []string{"ndp", "rts"}
+
+// String gives the name that a lab file uses.
+func (b Backend) String() string { return backendNames[b] }
+
+// Names are those that a lab file can use.
+func (Backend) Names() []string { return backendNames }
+
+// MarshalText gives the name that a lab file uses.
+func (b Backend) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// UnmarshalText reads the name that a lab file uses.
+func (b *Backend) UnmarshalText(text []byte) error {
+	s := strings.Trim(string(text), `"' `)
+	for i, name := range backendNames {
+		if name == s {
+			*b = Backend(i)
+			return nil
+		}
+	}
+	return &registry.RangeError{Key: "backend", Value: s, Fix: "ndp, for switches that trim, or rts"}
+}
+
+// Config has the settings of the tunnels of a host. The paper gives the 100 us of RTO_min
+// and the 256 paths through its authors' simulator only; what is marked as this project's
+// is given nowhere.
+type Config struct {
+	Backend Backend
+	// MTU is the largest frame of a tunnel, Ethernet header to payload: a PULL gives so
+	// much credit.
+	MTU units.Bytes
+	// Window is the bandwidth-delay product: the credit that a tunnel has between its two
+	// ends. At least two MTUs, at most 512.
+	Window units.Bytes
+	// Paths is how many path IDs are used, a power of two up to 256.
+	Paths int
+	// RTO is the least retransmission timeout, and the one before there is an RTT; it
+	// doubles with every timeout, up to MaxRTO, which is this project's.
+	RTO, MaxRTO units.Time
+	// Timeouts is how many may follow each other without any progress until the tunnel is
+	// unhealthy and is set up again (Appendix A: "a large number"). This project's.
+	Timeouts int
+	// GiveUp is for how long a receiver may say nothing until what waits for it is
+	// dropped. This project's.
+	GiveUp units.Time
+	// Reorder is for how long the receiver waits for a packet that others have overtaken.
+	// This project's.
+	Reorder units.Time
+}
+
+// Default gives the settings for a link of a rate, 0 for an unlimited one, whose frames are
+// at most mtu long, in a network with a round-trip time.
+func Default(line units.Rate, mtu units.Bytes, rtt units.Time) Config {
+	c := Config{
+		MTU: mtu, Paths: 256, RTO: max(100*units.Microsecond, 3*rtt), Timeouts: 8,
+		GiveUp: units.Second, Window: 10 * mtu,
+	}
+	c.MaxRTO, c.Reorder = 100*c.RTO, 30*c.RTO
+	// "Typically 10 to 30 packets": no less, and as much as the product needs.
+	if packets := (line.Per(rtt) + mtu - 1) / mtu; packets > 10 {
+		c.Window = min(packets, mostWindow) * mtu
+	}
+	return c
+}
+
+// Limits of settings.
+const (
+	leastWindow = 2   // MTUs
+	mostWindow  = 512 // MTUs: a window of SYN packets has one epoch
+	mostPaths   = 256
+	mostTries   = 1000
+
+	mostDoublings = 32 // of a timeout: MaxRTO is reached before
+)
+
+// inFlight is how many packets may be under way: those of SYN packets have the numbers of
+// one epoch.
+const inFlight = eqds.Span - 1
+
+// Check says what is wrong with settings. The error joins a registry.RangeError for each.
+func (c *Config) Check() error {
+	var check registry.Check
+	if c.MTU < 64 || c.MTU > 1<<16 {
+		check.Bad("mtu", c.MTU, "the largest frame of a tunnel, from 64 to 65536 bytes")
+	} else if c.Window < leastWindow*c.MTU || c.Window > mostWindow*c.MTU {
+		check.Bad("window", c.Window, "a bandwidth-delay product from %v, two MTUs, to %v", leastWindow*c.MTU, mostWindow*c.MTU)
+	}
+	if c.Paths < 1 || c.Paths > mostPaths || c.Paths&(c.Paths-1) != 0 {
+		check.Bad("paths", c.Paths, "a power of two from 1 to %d", mostPaths)
+	}
+	check.Time("rto", c.RTO, units.Picosecond)
+	check.Time("max-rto", c.MaxRTO, c.RTO)
+	check.Number("timeouts", c.Timeouts, 1, mostTries)
+	check.Time("give-up", c.GiveUp, c.RTO)
+	check.Time("reorder", c.Reorder, units.Picosecond)
+	return check.Err()
+}
+
+// limit is the window in MTUs.
+func (c *Config) limit() uint16 { return uint16(c.Window / c.MTU) }

@@ -1,0 +1,170 @@
+package tunnel
+
+import (
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Control takes a control packet of the receiver. It tells whether the packet was one of
+// this incarnation; others change nothing, or make the sender begin anew.
+func (s *Sender[P]) Control(now units.Time, c *eqds.Control) bool {
+	ok := s.control(now, c)
+	s.settle(now)
+	return ok
+}
+
+func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
+	switch {
+	case s.phase == Closed || c.Sender != s.id:
+		return false
+	case c.Flags.Has(eqds.FlagRST):
+		// The receiver is closed, or in another incarnation. It names a packet of this one,
+		// or the next one, which an RTS has named.
+		if s.phase == Established && c.Ack-s.una <= uint16(s.sent.count) {
+			s.heard = now
+			s.reopen(now, s.epoch)
+		}
+		return false
+	case c.Flags.Has(eqds.FlagSYN):
+		if !s.synchronise(now, c) {
+			return false
+		}
+	case s.phase != Established:
+		return false
+	}
+	s.heard, s.busy = now, now+c.BusyTime()
+	progress := c.Flags.Judges() && s.judge(now, c)
+	if s.clock(c) {
+		progress, s.waits = true, 0
+	}
+	if progress {
+		s.backoff = 0
+	}
+	if progress || c.Pull == s.pull {
+		s.strikes = 0
+	}
+	return true
+}
+
+// synchronise compares epochs (Appendix A), and tells whether the packet is of this
+// incarnation.
+func (s *Sender[P]) synchronise(now units.Time, c *eqds.Control) bool {
+	e := eqds.EpochOf(c.Ack)
+	told := !c.Flags.Judges() && !c.Flags.Has(eqds.FlagPULL) // the epoch is all that it says
+	switch {
+	case e == s.epoch && told:
+		// The receiver knows the epoch from an incarnation before.
+		if s.phase == SynSent {
+			s.heard = now
+			s.reopen(now, e)
+		}
+		return false
+	case e == s.epoch:
+		s.phase = Established
+		return true
+	case !s.epoch.After(e):
+		s.heard = now
+		s.reopen(now, e)
+	}
+	return false
+}
+
+// clock takes the pull number, and tells whether it gives credit.
+func (s *Sender[P]) clock(c *eqds.Control) bool {
+	n := int16(c.Pull - s.pull)
+	switch {
+	case n <= 0:
+		return false
+	case n > int16(s.told-s.pull):
+		s.counted.Unasked++
+		return false
+	}
+	s.pull = c.Pull
+	s.credit += units.Bytes(n) * s.config.MTU
+	return true
+}
+
+// judge takes what a control packet says of packets, and tells whether that is news.
+func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
+	i := int(c.Ack - s.una)
+	if i >= s.sent.count {
+		return false // acknowledged before, or never sent
+	}
+	switch {
+	case c.Flags.Has(eqds.FlagNACK):
+		r := s.sent.at(i)
+		if news = r.fate == flying; news {
+			s.counted.Trimmed++
+			s.paths.all[r.path].Trimmed++
+			s.miss(i)
+		}
+	case c.Flags.Has(eqds.FlagSACK):
+		news = s.arrived(now, i, true)
+	default:
+		fresh := 0
+		for k := range i + 1 {
+			if s.sent.at(k).fate != acked {
+				fresh++
+			}
+		}
+		for k := range i + 1 {
+			news = s.arrived(now, k, fresh == 1) || news
+		}
+	}
+	s.drop()
+	if s.aloft == 0 {
+		s.rtoAt = units.Never
+	}
+	return news
+}
+
+// arrived notes that the receiver has a packet, and tells whether that is news. alone is
+// that the acknowledgement is of no other, so that its time is the packet's.
+func (s *Sender[P]) arrived(now units.Time, i int, alone bool) bool {
+	r := s.sent.at(i)
+	o := Outcome{Delivered: true, Path: r.path, Tries: r.tries}
+	switch r.fate {
+	case acked:
+		return false
+	case missing:
+		s.lost--
+		s.again -= units.Bytes(r.size)
+	case flying:
+		s.aloft--
+		if alone && r.tries == 1 {
+			o.RTT = now - r.at
+			s.paths.all[r.path].sample(o.RTT)
+			s.sample(o.RTT)
+		}
+	}
+	r.fate = acked
+	var none P
+	p := r.p
+	r.p = none
+	s.done(p, o)
+	return true
+}
+
+// drop forgets what is acknowledged in order.
+func (s *Sender[P]) drop() {
+	for s.sent.count > 0 && s.sent.at(0).fate == acked {
+		r := s.sent.shift()
+		s.span -= units.Bytes(r.size)
+		s.una++
+		s.lostAt = max(0, s.lostAt-1)
+	}
+}
+
+// sample takes a round-trip time (RFC 6298 §2).
+func (s *Sender[P]) sample(rtt units.Time) {
+	if s.srtt == 0 {
+		s.srtt, s.rttvar = rtt, rtt/2
+		return
+	}
+	d := s.srtt - rtt
+	if d < 0 {
+		d = -d
+	}
+	s.rttvar += (d - s.rttvar) / 4
+	s.srtt += (rtt - s.srtt) / 8
+}

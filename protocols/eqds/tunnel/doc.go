@@ -1,0 +1,49 @@
+// Package tunnel has the two ends of an EQDS tunnel (Olteanu et al., NSDI 2022, §5 and
+// Appendix A) as pure state machines: a Sender, whose packets wait for credit, and a
+// Receiver, which puts them in order and gives the credit as its host's pull.Pacer says. A
+// tunnel goes one way. Both are given the time and what comes, and say what leaves and when
+// they want to be woken. They allocate only while their queues grow.
+//
+// # Credit
+//
+// Credit is in bytes: a packet costs its size as a frame. A window of it, one
+// bandwidth-delay product, is between the two ends. The sender says how far the receiver's
+// pull number is to go (the pull target):
+//
+//	target = pull number + (min(backlog, window) - credit) / MTU
+//
+// and rises by what is sent. So credit at the sender, packets on their way, PULLs on their
+// way and what the receiver's list still owes never are more than a window, and since all
+// these numbers are cumulative, none of them is lost with a packet: the next one tells it
+// again. The last one has no next. So a sender that waits asks anew after a timeout (RTS),
+// and the receiver answers with its highest pull number. What a PULL gives beyond what was
+// needed stays with the sender.
+//
+// With the NDP back end the window begins at the sender, and again after it was idle, when
+// the receiver is not busy; with RTS it begins at the receiver.
+//
+// # What the paper leaves open
+//
+// ACK names the last packet of all that have come in order, SACK and NACK one packet. The
+// receiver sets SYN in what it sends until it sees a packet without: then the sender knows.
+// A SYN packet with the same epoch that is a late copy or of a sender that has
+// forgotten and drawn the same number is answered with the epoch alone; a sender that is
+// set up ignores that, one that is not takes a greater epoch. An epoch 32 away is greater
+// for the sender and not for the receiver, so that one of them moves. A data packet whose
+// number cannot be of this incarnation is answered with RST, as by a receiver that is
+// closed.
+//
+// Retransmissions need credit like all else and come first. Nothing new is sent while a
+// window is between the first packet that is not acknowledged and the last one sent, which
+// bounds the receiver's reorder queue; a packet that does not fit there is refused with a
+// NACK.
+//
+// # Peers that lie
+//
+// A sender that asks for credit and does not use it is held back, for longer each time; it
+// has had a window by then, of its own turns. RTS are answered at most twice in a timeout.
+// While the link is busy, packets beyond a window more than the credit that was given are
+// refused. A receiver gives no more than was asked for: pull numbers beyond the target are
+// ignored. One that makes a sender begin anew again and again is sent one window unasked
+// in a timeout.
+package tunnel

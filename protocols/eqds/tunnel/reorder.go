@@ -1,0 +1,115 @@
+package tunnel
+
+import "github.com/weftlab/weft/sim/units"
+
+// has tells whether a packet that is not next is in the reorder queue.
+func (r *Receiver[P]) has(seq uint16) bool {
+	return int(seq-r.next) < len(r.late) && r.late[int(seq)&(len(r.late)-1)].full
+}
+
+// keep puts a packet into the reorder queue.
+func (r *Receiver[P]) keep(now units.Time, seq uint16, p P, size units.Bytes) {
+	if room := int(seq-r.next) + 1; room > len(r.late) {
+		r.widen(room)
+	}
+	r.late[int(seq)&(len(r.late)-1)] = slot[P]{p, uint32(size), true}
+	r.count++
+	r.kept += size
+	if r.holeAt == units.Never {
+		r.holeAt = now + r.config.Reorder
+	}
+}
+
+// widen makes room for numbers that are so far apart.
+func (r *Receiver[P]) widen(room int) {
+	n := max(16, len(r.late))
+	for n < room {
+		n *= 2
+	}
+	more := make([]slot[P], n)
+	for k := range len(r.late) {
+		seq := r.next + uint16(k)
+		more[int(seq)&(n-1)] = r.late[int(seq)&(len(r.late)-1)]
+	}
+	r.late = more
+}
+
+// take takes the next packet out of the reorder queue and delivers it, if it is there.
+func (r *Receiver[P]) take() bool {
+	if r.count == 0 || !r.has(r.next) {
+		return false
+	}
+	s := &r.late[int(r.next)&(len(r.late)-1)]
+	p, size := s.p, s.size
+	*s = slot[P]{}
+	r.next++
+	r.count--
+	r.kept -= units.Bytes(size)
+	r.counted.Packets++
+	r.deliver(p)
+	return true
+}
+
+// drain delivers what is in order after the next number has grown.
+func (r *Receiver[P]) drain(now units.Time) {
+	for r.take() {
+	}
+	r.holeAt = units.Never
+	if r.count > 0 {
+		r.holeAt = now + r.config.Reorder // another hole than before
+	}
+}
+
+// skip gives up the packets before the first one that is there.
+func (r *Receiver[P]) skip(now units.Time) {
+	for !r.has(r.next) {
+		r.next++
+		r.counted.Holes++
+	}
+	r.drain(now)
+}
+
+// release delivers what is there, with holes, when the incarnation is over (Appendix A).
+func (r *Receiver[P]) release() {
+	for r.count > 0 {
+		if !r.take() {
+			r.next++
+		}
+	}
+	r.holeAt = units.Never
+}
+
+// mostPatience bounds holds: a sender that has become honest is not kept out for ever.
+const mostPatience = units.Second
+
+// charge takes a packet from what the sender may send, and tells whether it may send that.
+// Its own window comes back when the link has nothing to do.
+func (r *Receiver[P]) charge(size units.Bytes) bool {
+	r.unanswered = max(0, r.unanswered-size-size/4) // some are lost on their way
+	if r.holdAt != units.Never && r.unanswered <= r.config.Window {
+		r.patience = 0
+		r.unhold()
+	}
+	if r.pacer.Busy() == 0 {
+		r.allowed = max(r.allowed, r.config.Window)
+	}
+	if r.allowed+r.config.Window < size {
+		return false
+	}
+	r.allowed -= size
+	return true
+}
+
+// hold keeps the sender from more credit, twice as long as the last time.
+func (r *Receiver[P]) hold(now units.Time) {
+	r.patience = min(max(4*r.config.RTO, 2*r.patience), mostPatience)
+	r.holdAt = now + r.patience
+	r.counted.Holds++
+	r.pacer.Hold(&r.entry)
+}
+
+// unhold gives the sender another chance.
+func (r *Receiver[P]) unhold() {
+	r.unanswered, r.holdAt = 0, units.Never
+	r.pacer.Release(&r.entry)
+}

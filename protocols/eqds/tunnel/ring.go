@@ -1,0 +1,47 @@
+package tunnel
+
+// ring is a queue with two ends. It keeps the room that it once needed.
+type ring[T any] struct {
+	slots []T // a power of two of them, or none
+	first int
+	count int
+}
+
+// at is the i-th from the front, of those that are there.
+func (r *ring[T]) at(i int) *T { return &r.slots[(r.first+i)&(len(r.slots)-1)] }
+
+// grow makes room for one more.
+func (r *ring[T]) grow() {
+	if r.count < len(r.slots) {
+		return
+	}
+	more := make([]T, max(4, 2*len(r.slots)))
+	for i := range r.count {
+		more[i] = *r.at(i)
+	}
+	r.slots, r.first = more, 0
+}
+
+// push gives the place of one more at the back.
+func (r *ring[T]) push(v T) {
+	r.grow()
+	r.count++
+	*r.at(r.count - 1) = v
+}
+
+// unshift puts one before the first.
+func (r *ring[T]) unshift(v T) {
+	r.grow()
+	r.first = (r.first - 1) & (len(r.slots) - 1)
+	r.count++
+	*r.at(0) = v
+}
+
+// shift takes the first.
+func (r *ring[T]) shift() (v T) {
+	p := r.at(0)
+	*p, v = v, *p
+	r.first = (r.first + 1) & (len(r.slots) - 1)
+	r.count--
+	return v
+}

@@ -1,0 +1,421 @@
+package tunnel
+
+import (
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Phase is how far a sender is (Fig. 26).
+type Phase uint8
+
+// The phases of a Sender.
+const (
+	Closed Phase = iota
+	SynSent
+	Established
+)
+
+var phaseNames = [...]string{"closed", "syn-sent", "established"}
+
+// String is the name in messages.
+func (p Phase) String() string { return phaseNames[p] }
+
+// Outcome is what became of a packet that a sender had.
+type Outcome struct {
+	Delivered bool // the receiver has acknowledged it
+	Path      uint8
+	Tries     uint8      // how often it was sent, up to 255
+	RTT       units.Time // 0 if it was not measured: it was sent twice, or acknowledged with others
+}
+
+// item is a packet that waits.
+type item[P any] struct {
+	p    P
+	size uint32
+}
+
+// fate is what a sender knows of a packet that it has sent.
+type fate uint8
+
+const (
+	flying fate = iota
+	missing
+	acked
+)
+
+// record is a packet that was sent.
+type record[P any] struct {
+	item[P]
+	at    units.Time // when it was sent last
+	fate  fate
+	path  uint8
+	tries uint8
+}
+
+// Counters count what a sender has met.
+type Counters struct {
+	Packets, Resent  uint64 // data packets, in all and again
+	Requests         uint64 // RTS
+	Timeouts         uint64
+	Trimmed          uint64 // NACKs
+	Opened, Reopened uint64 // incarnations, in all and in place of others
+	Unasked          uint64 // pull numbers beyond the target
+	GivenUp          uint64 // packets that were dropped since the receiver was silent
+}
+
+// Sender is the sending end of a tunnel. P is the packets that it carries. Inputs come in
+// the order of time; after each, Size and Timer hold until the next.
+type Sender[P any] struct {
+	config *Config
+	rand   *rand.Rand
+	done   func(p P, o Outcome)
+	id     uint8
+	phase  Phase
+	epoch  eqds.Epoch
+	known  bool // epoch is that of the incarnation before
+
+	una, nxt uint16
+	sent     ring[record[P]] // from una to before nxt
+	queue    ring[item[P]]
+	lost     int // packets of sent that are missing
+	lostAt   int // none before this one is
+	aloft    int // packets of sent that are flying
+
+	queued, again, span units.Bytes // in queue, missing, from una on
+	credit              units.Bytes
+	pull, told          uint16 // highest number that came, highest target that was sent
+
+	busy   units.Time // the receiver is, until then
+	heard  units.Time // when it last said something, or something began to wait for it
+	burst  units.Time // when one that begins anew may send a window at once
+	rtoAt  units.Time // units.Never if nothing flies
+	askAt  units.Time // when an RTS becomes due; units.Never if none will
+	asking bool       // an RTS is due
+
+	srtt, rttvar   units.Time
+	backoff, waits uint8      // doublings of the timeouts of packets and of RTS
+	strikes        int        // timeouts without progress
+	quietTo        units.Time // until then packets that expire are of the same timeout
+
+	paths   paths
+	counted Counters
+}
+
+// NewSender makes the sender of an EQIF of a host, whose number is id. c has passed Check
+// and is shared, not copied. done is told of each packet that was pushed, when the sender
+// needs it no more.
+func NewSender[P any](c *Config, id uint8, r *rand.Rand, done func(p P, o Outcome)) *Sender[P] {
+	s := &Sender[P]{config: c, id: id, rand: r, done: done, rtoAt: units.Never, askAt: units.Never}
+	s.paths.reset(c.Paths)
+	return s
+}
+
+// Phase is how far the tunnel is.
+func (s *Sender[P]) Phase() Phase { return s.phase }
+
+// Epoch is that of this incarnation, or of the last one.
+func (s *Sender[P]) Epoch() eqds.Epoch { return s.epoch }
+
+// Queue is what waits to be sent for the first time.
+func (s *Sender[P]) Queue() (packets int, bytes units.Bytes) { return s.queue.count, s.queued }
+
+// Unacknowledged is how many packets the sender keeps because the receiver may not have
+// them: those that fly and those that are missing.
+func (s *Sender[P]) Unacknowledged() int { return s.aloft + s.lost }
+
+// Idle tells whether the sender has nothing.
+func (s *Sender[P]) Idle() bool { return s.sent.count == 0 && s.queue.count == 0 }
+
+// Credit is what the sender may send now.
+func (s *Sender[P]) Credit() units.Bytes { return s.credit }
+
+// PullQueue is how many MTUs of credit the receiver was asked for and has not given: the
+// paper's pull queue of a destination.
+func (s *Sender[P]) PullQueue() int { return int(s.told - s.pull) }
+
+// Busy is until when the receiver has said that it is busy.
+func (s *Sender[P]) Busy() units.Time { return s.busy }
+
+// SRTT is the smoothed round-trip time over all paths, 0 before the first.
+func (s *Sender[P]) SRTT() units.Time { return s.srtt }
+
+// Paths lends what is known of the paths, by path ID.
+func (s *Sender[P]) Paths() []Path { return s.paths.all }
+
+// Counters are what the sender has met.
+func (s *Sender[P]) Counters() Counters { return s.counted }
+
+// Push takes a packet that is size bytes as a frame of the tunnel. It is false for one
+// longer than the MTU, which stays with the caller. How many may wait is the caller's to
+// judge (package eqif).
+func (s *Sender[P]) Push(now units.Time, p P, size units.Bytes) bool {
+	if size > s.config.MTU || size <= 0 {
+		return false
+	}
+	if s.Idle() {
+		s.wake(now)
+	}
+	s.queue.push(item[P]{p, uint32(size)})
+	s.queued += size
+	s.settle(now)
+	return true
+}
+
+// wake begins to send after nothing was there.
+func (s *Sender[P]) wake(now units.Time) {
+	s.heard, s.strikes, s.backoff, s.waits = now, 0, 0, 0
+	if s.phase == Closed {
+		s.open(now, true)
+		return
+	}
+	// A burst is allowed when the busy time is over (§5). What the receiver still owes is a
+	// part of the window.
+	if s.config.Backend == NDP && now >= s.busy {
+		s.credit = max(s.credit, s.config.Window-units.Bytes(s.told-s.pull)*s.config.MTU)
+	}
+}
+
+// open begins an incarnation. burst is that it may send before it is asked.
+func (s *Sender[P]) open(now units.Time, burst bool) {
+	if s.known {
+		s.epoch = s.epoch.Next()
+	} else {
+		s.epoch = eqds.EpochOf(uint16(s.rand.Uint32()))
+	}
+	s.phase, s.known = SynSent, true
+	s.una = s.epoch.First()
+	s.nxt = s.una
+	s.pull, s.told, s.credit = 0, 0, 0
+	if s.config.Backend == NDP && burst && now >= s.busy {
+		s.credit = s.config.Window
+	}
+	s.counted.Opened++
+}
+
+// reopen begins a new incarnation in place of one that does not work, whose packets wait
+// again. after is an epoch that the new one's is greater than.
+func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
+	for i := s.sent.count - 1; i >= 0; i-- {
+		if r := s.sent.at(i); r.fate != acked {
+			s.queue.unshift(r.item)
+			s.queued += units.Bytes(r.size)
+		}
+	}
+	s.forgetSent()
+	s.epoch, s.strikes = after, 0
+	if s.queue.count == 0 {
+		s.phase = Closed
+		return
+	}
+	s.counted.Reopened++
+	// Whoever makes a sender begin anew again and again gets no window for it.
+	burst := now >= s.burst
+	if burst {
+		s.burst = now + s.timeout()
+	}
+	s.open(now, burst)
+}
+
+// forgetSent empties what is kept of packets that were sent.
+func (s *Sender[P]) forgetSent() {
+	for s.sent.count > 0 {
+		s.sent.shift()
+	}
+	s.una = s.nxt
+	s.lost, s.lostAt, s.aloft, s.again, s.span = 0, 0, 0, 0, 0
+	s.rtoAt, s.askAt, s.asking = units.Never, units.Never, false
+}
+
+// Forget drops all state, the epoch and the paths too, and all packets: as if it were out of
+// memory, or the host began anew.
+func (s *Sender[P]) Forget() {
+	s.abandon()
+	s.phase, s.known, s.busy, s.srtt, s.rttvar = Closed, false, 0, 0, 0
+	s.paths.reset(s.config.Paths)
+}
+
+// Close ends a tunnel that is Idle, and gives the RST that tells the receiver so; nothing
+// depends on whether it comes. It is false for one that is closed already.
+func (s *Sender[P]) Close() (eqds.Data, bool) {
+	if s.phase == Closed || !s.Idle() {
+		return eqds.Data{}, false
+	}
+	s.phase = Closed
+	s.forgetSent()
+	return eqds.Data{Flags: eqds.FlagRST, Next: eqds.NextNothing, Seq: s.nxt, Target: s.told, Sender: s.id}, true
+}
+
+// abandon gives up all packets.
+func (s *Sender[P]) abandon() {
+	for i := range s.sent.count {
+		if r := s.sent.at(i); r.fate != acked {
+			s.done(r.p, Outcome{Path: r.path, Tries: r.tries})
+		}
+	}
+	s.forgetSent()
+	for s.queue.count > 0 {
+		s.done(s.queue.shift().p, Outcome{})
+	}
+	s.queued = 0
+}
+
+// timeout is the retransmission timeout without backoff.
+func (s *Sender[P]) timeout() units.Time {
+	return min(max(s.config.RTO, s.srtt+4*s.rttvar), s.config.MaxRTO)
+}
+
+// backed is that with some doublings.
+func (s *Sender[P]) backed(doublings uint8) units.Time {
+	t := s.timeout()
+	for ; doublings > 0 && t < s.config.MaxRTO; doublings-- {
+		t *= 2
+	}
+	return min(t, s.config.MaxRTO)
+}
+
+// head is the packet that goes next, if there is credit: size is 0 if there is none. A
+// packet that was lost goes before new ones.
+func (s *Sender[P]) head() (size units.Bytes, resent bool) {
+	if s.lost > 0 {
+		return units.Bytes(s.firstMissing().size), true
+	}
+	if s.queue.count == 0 || s.sent.count == inFlight {
+		return 0, false
+	}
+	size = units.Bytes(s.queue.at(0).size)
+	if s.sent.count > 0 && s.span+size > s.config.Window {
+		return 0, false
+	}
+	return size, false
+}
+
+// firstMissing is the first packet that is to be sent again; there is one.
+func (s *Sender[P]) firstMissing() *record[P] {
+	for s.sent.at(s.lostAt).fate != missing {
+		s.lostAt++
+	}
+	return s.sent.at(s.lostAt)
+}
+
+// RequestLen is what Size says of an RTS: the frame has headers only, and is not longer than
+// the shortest frame.
+const RequestLen units.Bytes = 60
+
+// Size is the size of what Next would give now; 0 if there is nothing.
+func (s *Sender[P]) Size() units.Bytes {
+	if size, _ := s.head(); size > 0 && size <= s.credit {
+		return size
+	}
+	if s.asking {
+		return RequestLen
+	}
+	return 0
+}
+
+// Next makes the header of the packet that leaves now, and tells whether there is one. carry
+// is that p is its payload; without it the header is all. The packet stays the sender's
+// until done is told: the caller sends a copy.
+func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
+	size, resent := s.head()
+	if size == 0 || size > s.credit {
+		if !s.asking {
+			return h, p, false, false
+		}
+		return s.request(now), p, false, true
+	}
+	var r *record[P]
+	if resent {
+		r = s.firstMissing()
+		h.Seq = s.una + uint16(s.lostAt)
+		s.lost--
+		s.again -= size
+		s.counted.Resent++
+	} else {
+		s.sent.push(record[P]{item: s.queue.shift()})
+		r = s.sent.at(s.sent.count - 1)
+		h.Seq = s.nxt
+		s.nxt++
+		s.queued -= size
+		s.span += size
+	}
+	s.counted.Packets++
+	s.credit -= size
+	s.aloft++
+	r.fate, r.at, r.path = flying, now, s.paths.next(s.rand)
+	if r.tries < 255 {
+		r.tries++
+	}
+	h.Path = r.path
+	s.address(now, &h)
+	if s.rtoAt == units.Never {
+		s.rtoAt = now + s.backed(s.backoff)
+	}
+	s.settle(now)
+	return h, r.p, true, true
+}
+
+// request makes an RTS.
+func (s *Sender[P]) request(now units.Time) eqds.Data {
+	h := eqds.Data{Flags: eqds.FlagRTS, Next: eqds.NextNothing, Seq: s.nxt, Path: s.paths.next(s.rand)}
+	if s.told != s.pull {
+		// PULLs are lost, or the packets that asked for them.
+		s.strikes++
+		s.waits = min(s.waits+1, mostDoublings)
+	}
+	s.address(now, &h)
+	s.counted.Requests++
+	s.settle(now)
+	return h
+}
+
+// address fills in what all packets say.
+func (s *Sender[P]) address(now units.Time, h *eqds.Data) {
+	h.Sender = s.id
+	if s.phase == SynSent {
+		h.Flags |= eqds.FlagSYN
+	}
+	if t := s.target(); int16(t-s.told) > 0 {
+		s.told = t
+	}
+	h.Target = s.told
+	s.asking, s.askAt = false, units.Never
+}
+
+// target is the pull number that the sender wants to reach (§5). The part of an MTU that is
+// missing is asked for whole, if it fits into the window.
+func (s *Sender[P]) target() uint16 {
+	w, mtu := s.config.Window, s.config.MTU
+	want := min(s.queued+s.again, w) - s.credit
+	if want <= 0 {
+		return s.pull
+	}
+	return s.pull + uint16(min((want+mtu-1)/mtu, (w-s.credit)/mtu))
+}
+
+// patience is how long to wait for PULLs: longer while the receiver has others to serve.
+func (s *Sender[P]) patience(now units.Time) units.Time {
+	return max(now+s.backed(s.waits), min(s.busy, now+s.config.MaxRTO))
+}
+
+// settle sees whether credit is missing. Every input ends here.
+func (s *Sender[P]) settle(now units.Time) {
+	size, _ := s.head()
+	switch {
+	case size == 0 || size <= s.credit:
+		s.asking, s.askAt = false, units.Never
+	case s.told == s.pull:
+		s.asking = true // nothing more will come by itself
+	case !s.asking && s.askAt == units.Never:
+		s.askAt = s.patience(now)
+	}
+}
+
+// Timer is when Tick is due, units.Never if it is not.
+func (s *Sender[P]) Timer() units.Time {
+	if s.Idle() {
+		return units.Never
+	}
+	return min(s.rtoAt, s.askAt)
+}

@@ -1,0 +1,58 @@
+package tunnel
+
+import "github.com/weftlab/weft/sim/units"
+
+// Tick does what is due by now. An RTS that is due leaves by Next.
+func (s *Sender[P]) Tick(now units.Time) {
+	if s.rtoAt <= now {
+		s.expire(now)
+	}
+	if s.askAt <= now {
+		s.asking, s.askAt = true, units.Never
+	}
+	switch {
+	case s.Idle():
+	case now-s.heard >= s.config.GiveUp:
+		s.counted.GivenUp += uint64(s.queue.count + s.lost + s.aloft)
+		s.abandon()
+		s.phase = Closed
+	case s.strikes >= s.config.Timeouts:
+		s.reopen(now, s.epoch)
+	}
+	s.settle(now)
+}
+
+// expire takes packets for lost that have flown for too long.
+func (s *Sender[P]) expire(now units.Time) {
+	rto := s.backed(s.backoff)
+	next, expired := units.Never, false
+	for i := range s.sent.count {
+		r := s.sent.at(i)
+		switch {
+		case r.fate != flying:
+		case r.at+rto <= now:
+			s.paths.all[r.path].Lost++
+			s.miss(i)
+			expired = true
+		default:
+			next = min(next, r.at+rto)
+		}
+	}
+	if expired && now >= s.quietTo {
+		s.counted.Timeouts++
+		s.strikes++
+		s.backoff = min(s.backoff+1, mostDoublings)
+		s.quietTo = now + rto // the rest of a window is no further sign
+	}
+	s.rtoAt = next
+}
+
+// miss has a packet that flies sent again.
+func (s *Sender[P]) miss(i int) {
+	r := s.sent.at(i)
+	r.fate = missing
+	s.aloft--
+	s.lost++
+	s.lostAt = min(s.lostAt, i)
+	s.again += units.Bytes(r.size)
+}

@@ -1,0 +1,334 @@
+package tunnel
+
+import (
+	"testing"
+
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// all checks that a sender's packets came, each once and in order, and that it knows.
+func (s *source) all(t testing.TB) {
+	t.Helper()
+	if len(s.delivered) != s.pushed || !inOrder(s.delivered) || len(s.gone) != s.pushed || !s.sender.Idle() {
+		t.Fatalf("sender %d: of %d packets %d came, in order: %v; it is rid of %d", s.id, s.pushed, len(s.delivered), inOrder(s.delivered), len(s.gone))
+	}
+	for n, o := range s.gone {
+		if !o.Delivered {
+			t.Fatalf("sender %d: packet %d is not acknowledged", s.id, n)
+		}
+	}
+}
+
+// TestCarries: both back ends carry any amount, at 0.99 of the line.
+func TestCarries(t *testing.T) {
+	for _, b := range []Backend{NDP, RTS} {
+		for _, n := range []int{1, 9, 10, 11, 5000} {
+			w := newWorld(t, testConfig(b), nil, 1)
+			s := w.senders[0]
+			s.push(n, testMTU)
+			w.run(units.Second / 20)
+			s.all(t)
+			if k := s.sender.Counters(); k.Resent != 0 || k.Timeouts != 0 || b == NDP && n <= 10 && k.Requests != 0 || b == RTS && k.Requests == 0 {
+				t.Errorf("%v, %d packets: %+v", b, n, k)
+			}
+		}
+	}
+}
+
+// TestGoodput: in the long run the pacer's rate is that of the tunnel, with packets of any
+// size, whatever the first window was.
+func TestGoodput(t *testing.T) {
+	for _, b := range []Backend{NDP, RTS} {
+		w := newWorld(t, testConfig(b), nil, 1)
+		s := w.senders[0]
+		s.push(20000, testMTU)
+		w.run(2 * units.Millisecond)
+		from := s.bytes
+		w.run(12 * units.Millisecond)
+		got := float64(s.bytes-from) / float64(testMTU)
+		if want := float64(10*units.Millisecond) / float64(w.pacer.Every()); got < want-1 || got > want+1 {
+			t.Errorf("%v: %v packets in 10 ms, want %v", b, got, want)
+		}
+	}
+}
+
+// TestSmallPackets share the credit of an MTU.
+func TestSmallPackets(t *testing.T) {
+	for _, b := range []Backend{NDP, RTS} {
+		w := newWorld(t, testConfig(b), nil, 1)
+		s := w.senders[0]
+		s.push(10000, 100)
+		w.run(units.Second / 10)
+		s.all(t)
+		if pulls, most := s.receiver.Receipts().Pulls, uint64(10000*100/testMTU+2); pulls > most {
+			t.Errorf("%v: %d PULLs for 10000 packets of 100 bytes, want at most %d", b, pulls, most)
+		}
+	}
+}
+
+// TestFirstWindow: NDP sends one window at once and no more, RTS asks; and again after idle
+// time, but while the receiver is busy.
+func TestFirstWindow(t *testing.T) {
+	for _, b := range []Backend{NDP, RTS} {
+		w := newWorld(t, testConfig(b), nil, 1)
+		s := w.senders[0]
+		sent := 0
+		w.data = func(_ *source, h *eqds.Data, _ units.Bytes) []trip {
+			if !h.Empty() {
+				sent++
+			}
+			return []trip{{delay: 5 * us}}
+		}
+		count := func() (n int) {
+			sent = 0
+			s.push(10, testMTU)
+			w.run(w.now + 13*us) // ten take 12.3 us, and the answer to the first comes after 11.2 us
+			n = sent
+			w.run(w.now + units.Millisecond)
+			return n
+		}
+		want := map[Backend]int{NDP: 10, RTS: 1}[b]
+		for burst := range 3 {
+			if got := count(); b == NDP && got != want || b == RTS && got > 3 {
+				t.Errorf("%v, burst %d: %d packets are sent in the first round trip", b, burst, got)
+			}
+		}
+		s.all(t)
+		s.sender.busy = w.now + units.Second
+		sent = 0
+		s.push(10, testMTU)
+		w.run(w.now + 9*us)
+		if k := s.sender.Counters(); sent != 0 && b == RTS || sent > 0 || k.Requests == 0 {
+			t.Errorf("%v: %d packets leave while the receiver is busy, and %d requests", b, sent, k.Requests)
+		}
+		w.run(w.now + units.Millisecond)
+		s.all(t)
+	}
+}
+
+// TestTrimmed: packets whose payload is cut off are sent again, before new ones, and no
+// timeout is needed.
+func TestTrimmed(t *testing.T) {
+	w := newWorld(t, testConfig(NDP), nil, 1)
+	s := w.senders[0]
+	n := 0
+	w.data = func(*source, *eqds.Data, units.Bytes) []trip {
+		n++
+		return []trip{{delay: 5 * us, trim: n%3 == 0}}
+	}
+	s.push(1000, testMTU)
+	w.run(units.Second / 10)
+	s.all(t)
+	if k := s.sender.Counters(); k.Timeouts != 0 || k.Trimmed != k.Resent || k.Trimmed == 0 {
+		t.Errorf("%+v", k)
+	}
+	trimmed := uint32(0)
+	for _, p := range s.sender.Paths() {
+		trimmed += p.Trimmed
+	}
+	if uint64(trimmed) != s.sender.Counters().Trimmed {
+		t.Errorf("%d are trimmed on all paths, of %d", trimmed, s.sender.Counters().Trimmed)
+	}
+}
+
+// bottleneck is the port of a switch towards the host: a queue of packets, those that do not
+// fit are trimmed, and headers go first. It gives what becomes of packets.
+type bottleneck struct {
+	*world
+	limit, most, waiting int
+	free                 units.Time
+}
+
+func (b *bottleneck) data(_ *source, h *eqds.Data, size units.Bytes) []trip {
+	now := b.now + 4*us
+	if h.Empty() || b.waiting == b.limit {
+		return []trip{{delay: 5 * us, trim: true}} // headers are few, and take no time here
+	}
+	b.waiting++
+	b.most = max(b.most, b.waiting)
+	b.free = max(b.free, now) + testLine.TimeOf(packet.OnWire(size))
+	b.at(b.free, func() { b.waiting-- })
+	return []trip{{delay: b.free - b.now}}
+}
+
+// TestIncast: many senders share a receiver's link evenly over a queue of 15 packets, and
+// no PULL is lost on any of them.
+func TestIncast(t *testing.T) {
+	for _, b := range []Backend{NDP, RTS} {
+		w := newWorld(t, testConfig(b), nil, 100)
+		q := &bottleneck{world: w, limit: 15}
+		w.data = q.data
+		for _, s := range w.senders {
+			s.push(400, testMTU)
+		}
+		w.run(5 * units.Millisecond)
+		before := make([]units.Bytes, len(w.senders))
+		for i, s := range w.senders {
+			before[i] = s.bytes
+		}
+		q.most = 0
+		w.run(25 * units.Millisecond)
+		low, high, sum := units.Bytes(1<<60), units.Bytes(0), units.Bytes(0)
+		for i, s := range w.senders {
+			got := s.bytes - before[i]
+			low, high, sum = min(low, got), max(high, got), sum+got
+		}
+		if goodput := float64(sum*8) / 0.02; goodput < 0.96*float64(testLine) {
+			t.Errorf("%v: %.3g b/s come", b, goodput)
+		}
+		if high-low > 5*testMTU {
+			t.Errorf("%v: some get %v, others %v", b, low, high)
+		}
+		if q.most > 15 {
+			t.Errorf("%v: %d packets in the queue", b, q.most)
+		}
+		w.run(units.Second)
+		for _, s := range w.senders {
+			s.all(t)
+		}
+	}
+}
+
+// TestLost: without trimming, timeouts make good what is lost, in both directions.
+func TestLost(t *testing.T) {
+	for _, b := range []Backend{NDP, RTS} {
+		w := newWorld(t, testConfig(b), nil, 3)
+		n := 0
+		lossy := func() []trip {
+			if n++; n%17 == 0 || n%23 == 0 {
+				return nil
+			}
+			return []trip{{delay: 5 * us}}
+		}
+		w.data = func(*source, *eqds.Data, units.Bytes) []trip { return lossy() }
+		w.control = func(*source, *eqds.Control) []trip { return lossy() }
+		for _, s := range w.senders {
+			s.push(2000, testMTU)
+		}
+		w.run(10 * units.Second)
+		for _, s := range w.senders {
+			s.all(t)
+			if s.sender.Counters().Reopened != 0 {
+				t.Errorf("%v: %+v", b, s.sender.Counters())
+			}
+		}
+	}
+}
+
+// TestSpraying: paths of different lengths disorder packets, which the receiver puts right;
+// the sender knows how long each takes.
+func TestSpraying(t *testing.T) {
+	w := newWorld(t, testConfig(NDP), nil, 1)
+	s := w.senders[0]
+	w.data = func(_ *source, h *eqds.Data, _ units.Bytes) []trip {
+		return []trip{{delay: units.Time(5+h.Path%4) * us}}
+	}
+	s.push(3000, testMTU)
+	w.run(units.Second / 10)
+	s.all(t)
+	if s.receiver.Receipts().Overtaken == 0 || s.sender.Counters().Resent != 0 {
+		t.Errorf("%+v, %+v", s.receiver.Receipts(), s.sender.Counters())
+	}
+	for id, p := range s.sender.Paths() {
+		if want := units.Time(10+id%4) * us; p.Latency != want || p.Sent < 3000/16-1 || p.Lost+p.Trimmed != 0 {
+			t.Errorf("path %d: %+v, want a latency of %v", id, p, want)
+		}
+	}
+}
+
+// TestSilentPeer: what waits for a receiver that is not there is dropped, and the next
+// packet tries again.
+func TestSilentPeer(t *testing.T) {
+	for _, b := range []Backend{NDP, RTS} {
+		w := newWorld(t, testConfig(b), nil, 1)
+		s := w.senders[0]
+		works := w.data
+		w.data = func(*source, *eqds.Data, units.Bytes) []trip { return nil }
+		s.push(100, testMTU)
+		w.run(3 * units.Second)
+		if len(s.gone) != 100 || s.sender.Phase() != Closed || s.sender.Counters().GivenUp != 100 || len(w.queue) != 0 {
+			t.Errorf("%v: %d packets dropped, %v, %d events to come, %+v", b, len(s.gone), s.sender.Phase(), len(w.queue), s.sender.Counters())
+		}
+		if k := s.sender.Counters(); k.Packets+k.Requests > 300 {
+			t.Errorf("%v: into the void: %+v", b, k)
+		}
+		w.data = works
+		s.push(100, testMTU)
+		w.run(4 * units.Second)
+		if len(s.delivered) != 100 || !s.sender.Idle() {
+			t.Errorf("%v: %d packets come later", b, len(s.delivered))
+		}
+	}
+}
+
+// TestClose: an idle sender tells the receiver that it closes, and both begin anew.
+func TestClose(t *testing.T) {
+	w := newWorld(t, testConfig(NDP), nil, 1)
+	s := w.senders[0]
+	if _, ok := s.sender.Close(); ok {
+		t.Error("a closed sender is closed")
+	}
+	s.push(5, testMTU)
+	if _, ok := s.sender.Close(); ok {
+		t.Error("a sender is closed over its packets")
+	}
+	w.run(units.Millisecond)
+	epoch := s.sender.Epoch()
+	h, ok := s.sender.Close()
+	if !ok || s.sender.Phase() != Closed {
+		t.Fatal("an idle sender is not closed")
+	}
+	s.fly(h, load{}, RequestLen)
+	w.run(2 * units.Millisecond)
+	if s.receiver.Open() {
+		t.Error("the receiver is open still")
+	}
+	s.push(5, testMTU)
+	w.run(3 * units.Millisecond)
+	s.all(t)
+	if s.sender.Epoch() != epoch.Next() {
+		t.Errorf("after epoch %d comes %d", epoch, s.sender.Epoch())
+	}
+	c, ok := s.receiver.Close()
+	if !ok || s.receiver.Open() {
+		t.Fatal("an open receiver is not closed")
+	}
+	s.reply(c)
+	w.run(4 * units.Millisecond)
+	if s.sender.Phase() != Closed {
+		t.Errorf("an idle sender whose receiver has closed is %v", s.sender.Phase())
+	}
+}
+
+// TestRefuses packets that no credit could pay.
+func TestRefuses(t *testing.T) {
+	w := newWorld(t, testConfig(NDP), nil, 1)
+	for _, size := range []units.Bytes{testMTU + 1, 0, -1} {
+		if w.senders[0].sender.Push(0, load{}, size) {
+			t.Errorf("a packet of %v bytes is taken", size)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, line := range []units.Rate{0, 10 * units.Mbps, 10 * units.Gbps, 400 * units.Gbps} {
+		c := Default(line, testMTU, 10*us)
+		if err := c.Check(); err != nil {
+			t.Errorf("%v: %v", line, err)
+		}
+	}
+	for name, change := range map[string]func(c *Config){
+		"mtu": func(c *Config) { c.MTU = 20 }, "window": func(c *Config) { c.Window = c.MTU }, "wide": func(c *Config) { c.Window = 513 * c.MTU },
+		"paths": func(c *Config) { c.Paths = 3 }, "many": func(c *Config) { c.Paths = 512 }, "rto": func(c *Config) { c.RTO = 0 },
+		"max": func(c *Config) { c.MaxRTO = c.RTO - 1 }, "timeouts": func(c *Config) { c.Timeouts = 0 }, "give-up": func(c *Config) { c.GiveUp = 0 },
+		"reorder": func(c *Config) { c.Reorder = 0 },
+	} {
+		c := testConfig(NDP)
+		change(&c)
+		if c.Check() == nil {
+			t.Errorf("%s: it passes", name)
+		}
+	}
+}

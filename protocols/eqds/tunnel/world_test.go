@@ -1,0 +1,360 @@
+package tunnel
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/protocols/eqds/pull"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"pgregory.net/rapid"
+)
+
+const (
+	testLine = 10 * units.Gbps
+	testMTU  = units.Bytes(1514)
+	us       = units.Microsecond
+)
+
+// testConfig is that of a network whose windows are ten packets.
+func testConfig(b Backend) Config {
+	c := Default(testLine, testMTU, 10*us)
+	c.Backend, c.Paths = b, 16
+	return c
+}
+
+// event is something that happens at a time.
+type event struct {
+	at    units.Time
+	order int
+	do    func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any     { x := (*e)[len(*e)-1]; *e = (*e)[:len(*e)-1]; return x }
+
+// trip is what a network does to one packet.
+type trip struct {
+	delay units.Time
+	trim  bool
+}
+
+// load is a packet of the tests: which one of which sender.
+type load struct{ sender, number int }
+
+// world is senders and one receiving host, and a network between them.
+type world struct {
+	t       rapid.TB
+	config  Config
+	clock   pull.Config
+	pacer   *pull.Pacer[*Receiver[load]]
+	now     units.Time
+	queue   events
+	order   int
+	senders []*source
+	// data is what becomes of a packet of a sender, control of one of the receiver: trips
+	// of none, one or several copies.
+	data    func(s *source, h *eqds.Data, size units.Bytes) []trip
+	control func(s *source, c *eqds.Control) []trip
+	seen    func(s *source, what string) // for transcripts; may be nil
+	pulling bool
+}
+
+// source is a sender and its receiver at the host.
+type source struct {
+	*world
+	id        int
+	sender    *Sender[load]
+	receiver  *Receiver[load]
+	delivered []int
+	gone      map[int]Outcome
+	pushed    int
+	bytes     units.Bytes // that arrived
+	free      units.Time  // when its line has sent what it sends now
+	armed     bool
+	wakes     units.Time // next events of the sender's timer and of the receiver's
+	ticks     units.Time
+	windows   int         // unasked, in this incarnation
+	asked     units.Bytes // sent in this incarnation
+	born      uint64
+	pull      uint16      // that was seen last
+	pulls     units.Bytes // in MTUs, in this incarnation
+}
+
+func newWorld(t rapid.TB, config Config, policy pull.Policy, n int) *world {
+	w := &world{t: t, config: config}
+	w.clock = pull.Config{Line: testLine, MTU: config.MTU, Share: pull.DefaultShare, Policy: policy}
+	if err := w.clock.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.config.Check(); err != nil {
+		t.Fatal(err)
+	}
+	w.pacer = pull.New[*Receiver[load]](&w.clock)
+	w.data = func(*source, *eqds.Data, units.Bytes) []trip { return []trip{{delay: 5 * us}} }
+	w.control = func(*source, *eqds.Control) []trip { return []trip{{delay: 5 * us}} }
+	for i := range n {
+		w.add(i)
+	}
+	return w
+}
+
+func (w *world) add(i int) *source {
+	s := &source{world: w, id: i, gone: map[int]Outcome{}, wakes: units.Never, ticks: units.Never}
+	s.sender = NewSender(&w.config, uint8(i), rand.New(rand.NewPCG(7, uint64(i))), func(p load, o Outcome) {
+		if _, twice := s.gone[p.number]; twice || p.sender != s.id || p.number >= s.pushed {
+			w.t.Fatalf("%v: the sender has no packet %v, or is rid of it", w.now, p)
+		}
+		s.gone[p.number] = o
+	})
+	s.receiver = NewReceiver(&w.config, w.pacer, uint8(i), 0, func(p load) {
+		if p.sender != i {
+			w.t.Fatalf("a packet of %d comes out of the tunnel of %d", p.sender, i)
+		}
+		s.delivered = append(s.delivered, p.number)
+	})
+	w.senders = append(w.senders, s)
+	return s
+}
+
+func (w *world) at(at units.Time, do func()) {
+	w.order++
+	heap.Push(&w.queue, event{max(at, w.now), w.order, do})
+}
+
+// push gives a sender packets of a size.
+func (s *source) push(n int, size units.Bytes) {
+	for range n {
+		p := load{s.id, s.pushed}
+		s.pushed++
+		if x := s.sender; x.Idle() && x.phase != Closed && x.config.Backend == NDP && s.now >= x.busy {
+			s.windows++
+		}
+		if !s.sender.Push(s.now, p, size) {
+			s.t.Fatalf("a packet of %v is refused", size)
+		}
+	}
+	s.go_()
+}
+
+// go_ sends what the line can take.
+func (s *source) go_() {
+	s.check()
+	if size := s.sender.Size(); size > 0 && !s.armed {
+		s.armed = true
+		s.at(s.free, func() {
+			s.armed = false
+			h, p, carry, ok := s.sender.Next(s.now)
+			if !ok {
+				s.go_()
+				return
+			}
+			size := RequestLen
+			if carry {
+				size = s.sender.sizeOf(h.Seq)
+				s.account(size)
+			}
+			s.free = s.now + testLine.TimeOf(packet.OnWire(size))
+			s.fly(h, p, size)
+			s.go_()
+		})
+	}
+	if timer := s.sender.Timer(); timer < s.wakes {
+		s.wakes = timer
+		s.at(timer, func() {
+			if s.wakes == timer {
+				s.wakes = units.Never
+			}
+			if s.sender.Timer() <= s.now {
+				s.sender.Tick(s.now)
+			}
+			s.go_()
+		})
+	}
+}
+
+// account holds what is sent to the credit that was asked for, and a window.
+func (s *source) account(size units.Bytes) {
+	x := s.sender
+	if s.born != x.counted.Opened {
+		s.born, s.asked, s.windows, s.pulls, s.pull = x.counted.Opened, 0, 1, 0, 0
+	}
+	s.pulls += units.Bytes(x.pull - s.pull)
+	s.pull = x.pull
+	s.asked += size
+	if most := units.Bytes(s.windows)*s.config.Window + s.pulls*s.config.MTU; s.asked > most {
+		s.t.Fatalf("%v: %v are sent, with %d windows and %d PULLs", s.now, s.asked, s.windows, s.pulls)
+	}
+}
+
+// sizeOf is the size of a packet under way, for the tests.
+func (s *Sender[P]) sizeOf(seq uint16) units.Bytes {
+	return units.Bytes(s.sent.at(int(seq - s.una)).size)
+}
+
+// fly takes a data packet over the network, as bytes.
+func (s *source) fly(h eqds.Data, p load, size units.Bytes) {
+	var b [eqds.HeaderLen]byte
+	h.Put(b[:])
+	what := fmt.Sprintf("> %-8v %d:%-3d target %d", h.Flags, eqds.EpochOf(h.Seq), h.Seq%eqds.Span, h.Target)
+	trips := s.data(s, &h, size)
+	if s.seen != nil {
+		for _, x := range trips {
+			if x.trim {
+				what += " trimmed"
+			}
+		}
+		if len(trips) != 1 {
+			what += fmt.Sprintf(" x%d", len(trips))
+		}
+		s.seen(s, what)
+	}
+	for _, x := range trips {
+		s.at(s.now+x.delay, func() {
+			var h eqds.Data
+			if err := h.Decode(b[:]); err != nil {
+				s.t.Fatal(err)
+			}
+			s.arrive(&h, p, size, x.trim && !h.Empty())
+		})
+	}
+}
+
+// arrive gives a data packet to the receiver.
+func (s *source) arrive(h *eqds.Data, p load, size units.Bytes, trimmed bool) {
+	before := len(s.delivered)
+	kept := s.receiver.count
+	a := s.receiver.Data(s.now, h, p, size, trimmed)
+	if !trimmed && !h.Empty() {
+		s.bytes += size
+	}
+	if came := len(s.delivered) - before + s.receiver.count - kept; h.Flags&^eqds.FlagSYN == 0 && s.receiver.counted.Opened == 1 && a.Kept != (came == 1) {
+		s.t.Fatalf("kept %v, and has %d more", a.Kept, came)
+	}
+	if a.Kept && (trimmed || h.Empty()) {
+		s.t.Fatal("nothing is kept")
+	}
+	if a.Send {
+		s.reply(a.Control)
+	}
+	s.settleHost()
+}
+
+// reply takes a control packet back.
+func (s *source) reply(c eqds.Control) {
+	var b [eqds.HeaderLen]byte
+	c.Put(b[:])
+	trips := s.control(s, &c)
+	if s.seen != nil {
+		what := fmt.Sprintf("< %-8v %d:%-3d pull %d", c.Flags, eqds.EpochOf(c.Ack), c.Ack%eqds.Span, c.Pull)
+		if c.Busy > 0 {
+			what += fmt.Sprintf(" busy %d", c.Busy)
+		}
+		if len(trips) != 1 {
+			what += fmt.Sprintf(" x%d", len(trips))
+		}
+		s.seen(s, what)
+	}
+	for _, x := range trips {
+		s.at(s.now+x.delay, func() {
+			var c eqds.Control
+			if err := c.Decode(b[:]); err != nil {
+				s.t.Fatal(err)
+			}
+			s.sender.Control(s.now, &c)
+			s.go_()
+		})
+	}
+}
+
+// settleHost has the host's timers run.
+func (w *world) settleHost() {
+	if due := w.pacer.Due(); due != units.Never && !w.pulling {
+		w.pulling = true
+		w.at(due, func() {
+			w.pulling = false
+			if e := w.pacer.Next(w.now); e != nil {
+				w.senders[e.Owner.id].reply(e.Owner.Pull(w.now))
+			}
+			w.settleHost()
+		})
+	}
+	for _, s := range w.senders {
+		if timer := s.receiver.Timer(); timer < s.ticks {
+			s.ticks = timer
+			w.at(timer, func() {
+				if s.ticks == timer {
+					s.ticks = units.Never
+				}
+				if s.receiver.Timer() <= w.now {
+					s.receiver.Tick(w.now)
+				}
+				w.settleHost()
+			})
+		}
+	}
+}
+
+// run lets events happen until a time, or there are no more.
+func (w *world) run(until units.Time) {
+	for len(w.queue) > 0 && w.queue[0].at <= until {
+		e := heap.Pop(&w.queue).(event)
+		w.now = e.at
+		e.do()
+	}
+	w.now = max(w.now, until)
+}
+
+// check finds what a sender must never be.
+func (s *source) check() {
+	x := s.sender
+	owed := units.Bytes(x.told-x.pull) * s.config.MTU
+	if x.credit < 0 || int16(x.told-x.pull) < 0 || x.credit+owed > s.config.Window {
+		s.t.Fatalf("%v: %v of credit and %v asked for are more than a window of %v", s.now, x.credit, owed, s.config.Window)
+	}
+	var span, again units.Bytes
+	lost, aloft := 0, 0
+	for i := range x.sent.count {
+		r := x.sent.at(i)
+		span += units.Bytes(r.size)
+		switch r.fate {
+		case missing:
+			if i < x.lostAt {
+				s.t.Fatalf("%d is missing before %d", i, x.lostAt)
+			}
+			lost++
+			again += units.Bytes(r.size)
+		case flying:
+			aloft++
+		}
+	}
+	queued := x.queued
+	if x.queue.count < 100 { // of long ones the sum would take the time of the test
+		queued = 0
+		for i := range x.queue.count {
+			queued += units.Bytes(x.queue.at(i).size)
+		}
+	}
+	if span != x.span || again != x.again || lost != x.lost || aloft != x.aloft || queued != x.queued || int(x.nxt-x.una) != x.sent.count || span > s.config.Window && x.sent.count > 1 {
+		s.t.Fatalf("%v: the sender's sums are wrong: %+v", s.now, x)
+	}
+	if !x.Idle() && x.Size() == 0 && x.Timer() == units.Never {
+		s.t.Fatalf("%v: the sender waits for nothing: %+v", s.now, x)
+	}
+	if x.Idle() && (x.Size() != 0 || x.Timer() != units.Never) {
+		s.t.Fatalf("%v: the sender has nothing to do, and does it", s.now)
+	}
+}
+
+// inOrder tells whether numbers only grow.
+func inOrder(numbers []int) bool { return slices.IsSorted(numbers) }
