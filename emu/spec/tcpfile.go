@@ -3,6 +3,7 @@ package spec
 import (
 	"reflect"
 
+	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
@@ -89,6 +90,14 @@ func (e *patternEntry) tcpControl(f *tcpFlowsFile, hosts []int) (control cc.Choi
 	}
 	if err := carrier.Controls(control); err != nil {
 		e.Fail(e.Some(f.Control, e.file.By), "choose one that goes by acknowledgements: cubic, reno, dctcp, bbr", "%v", err)
+	}
+	for _, h := range hosts {
+		s, ok := e.plan.Nodes[h].Edge.Settings.(edge.Hearer)
+		if m := control.Feedback(); ok && m != nil && m == s.Hears() {
+			e.FailOnce(e.Some(f.Control, e.file.By), "leave cc out here, as the edge limits these flows too, or leave out edge",
+				"flows by TCP have %s, and so has the edge service of %s: messages of both would be about the same flows", control, e.plan.Nodes[h].Name)
+			break
+		}
 	}
 	return control
 }

@@ -49,6 +49,12 @@ type Settings interface {
 	New(env Env) Service
 }
 
+// Hearer is implemented by the settings of services that take messages about ordinary flows.
+type Hearer interface {
+	// Hears is the protocol of these messages, nil for none.
+	Hears() *packet.MessageProtocol
+}
+
 // Chosen is an edge service with its parameters. The zero Chosen is none.
 type Chosen struct {
 	Name     string // of Services; "" for none

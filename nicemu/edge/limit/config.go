@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/nicemu/edge"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -96,6 +97,9 @@ func hearing() (names []string) {
 	}
 	return names
 }
+
+// Hears implements edge.Hearer.
+func (c *Config) Hears() *packet.MessageProtocol { return c.Control.Feedback() }
 
 // New implements edge.Settings.
 func (c *Config) New(env edge.Env) edge.Service { return newLimiter(c, env) }
