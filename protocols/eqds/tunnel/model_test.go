@@ -90,10 +90,10 @@ func TestModel(t *testing.T) {
 					c := rapid.SampledFrom(f.oldControl).Draw(t, "header")
 					s := w.senders[c.Sender]
 					s.sender.Control(w.now, &c)
-					s.go_()
+					s.send()
 				}
 			},
-			"sender forgets":   func(t *rapid.T) { s := pick(t); s.sender.Forget(); s.go_() },
+			"sender forgets":   func(t *rapid.T) { s := pick(t); s.sender.Forget(); s.send() },
 			"receiver forgets": func(t *rapid.T) { s := pick(t); s.receiver.Forget(); w.settleHost() },
 			"sender closes": func(t *rapid.T) {
 				s := pick(t)
