@@ -45,5 +45,5 @@
 // While the link is busy, packets beyond a window more than the credit that was given are
 // refused. A receiver gives no more than was asked for: pull numbers beyond the target are
 // ignored. One that makes a sender begin anew again and again is sent one window unasked
-// in a timeout.
+// in a timeout. A Table bounds how many tunnels a peer has.
 package tunnel
