@@ -3,6 +3,7 @@ package links
 import (
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -13,8 +14,9 @@ type flight struct {
 	order    arrivals // those that arrive in order
 	timer    sim.Timer
 	to       Receiver
-	arrival  units.Time // of the last packet that was put in order
-	disorder bool       // late holds packets
+	far      sim.Prefetcher // to; nil if it has nothing to fetch
+	arrival  units.Time     // of the last packet that was put in order
+	disorder bool           // late holds packets
 	up       bool
 	epoch    uint8 // counts how often the link went down
 
@@ -112,10 +114,25 @@ func (f *flight) Fire(now units.Time) {
 		return
 	}
 	next := f.order.first()
+	prefetch.Head(next.packet, used)
 	f.deliver(now, p)
 	// A packet that has come may have brought the link down.
 	if f.order.len() > 0 && f.order.first() == next {
 		f.timer.Arm(next.at)
+	}
+}
+
+// used is how many bytes of a packet a switch looks at.
+const used = 2 * prefetch.Line
+
+// Prefetch asks for what Fire needs: the packet and the port that it comes to.
+func (f *flight) Prefetch() {
+	if f.order.len() == 0 {
+		return
+	}
+	prefetch.Head(f.order.first().packet, used)
+	if f.far != nil {
+		f.far.Prefetch()
 	}
 }
 

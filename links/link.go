@@ -62,6 +62,7 @@ type Side struct {
 // is under way from one to the other; else it is nil.
 func New(near, far Side, out *Mailbox, random *rand.Rand, s Settings, to Receiver) *Link {
 	f := &flight{to: to, pool: far.Pool, up: s.Up}
+	f.far, _ = to.(sim.Prefetcher)
 	f.timer = far.Engine.NewTimer(f)
 	l := &Link{flight: f, out: out, rand: random, pool: near.Pool}
 	l.apply(s)

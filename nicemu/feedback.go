@@ -84,8 +84,11 @@ func (d *Device) speak(q *QP) {
 	}
 }
 
-// direct queues a message that goes a way, in the lane of its class.
+// direct queues a message that goes a way, in the lane of its class. While it waits, a newer one
+// about its flow takes its place.
 func (d *Device) direct(p *packet.Packet, path Path) {
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, d.env.MAC
-	d.sendOwn(p, d.env.Priority[p.TOS>>2])
+	prio := d.env.Priority[p.TOS>>2]
+	d.lanes[prio].said.Put(d.env.Pool, p)
+	d.feed(prio)
 }

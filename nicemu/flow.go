@@ -10,6 +10,7 @@ type FlowStatus struct {
 	RTT      units.Time  // the last one that was measured; 0 before the first
 	Acked    uint64      // payload of SENDs and WRITEs acknowledged since it was made, in bytes
 	Received uint64      // payload that came and was placed since it was made, in bytes
+	Resent   uint64      // packets sent again since it was made
 	HasSent  bool        // requests or READ responses
 	HasHeard bool        // packets came
 }
@@ -38,7 +39,7 @@ func (d *Device) EachQP(f func(q *QP)) {
 // given; without a rate control there are none. Looking changes no results.
 func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 	s := FlowStatus{
-		RTT: q.engine.RTT(), Acked: q.engine.Acknowledged(), Received: q.engine.Payload(),
+		RTT: q.engine.RTT(), Acked: q.engine.Acknowledged(), Received: q.engine.Payload(), Resent: q.engine.Retransmitted(),
 		HasSent: q.counters.DataPackets > 0, HasHeard: q.counters.RxPackets > 0,
 	}
 	_, s.InFlight = q.engine.Outstanding()

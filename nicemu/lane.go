@@ -3,18 +3,20 @@ package nicemu
 import (
 	"slices"
 
+	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 
 // lane is what the NIC has to send in one class of its port. First go packets of
-// its own, then CNPs, then acknowledgements, which hold up the peer and are
+// its own, then messages of rate controls, then CNPs, then acknowledgements, which hold up the peer and are
 // short, then the queue pairs in turns.
 //
 // A queue pair that has something to acknowledge keeps its place among those that
 // take turns: otherwise one whose peer sends a lot would never have its turn.
 type lane struct {
-	own    packet.List // of the connection manager and of rate controls
+	own    packet.List // of the connection manager, and what goes round in loopback
+	said   cc.Outbox   // of rate controls
 	cnps   fifo
 	urgent fifo
 	ready  ring
@@ -143,6 +145,8 @@ func (d *Device) firstSize(l *lane) units.Bytes {
 	switch {
 	case !l.own.Empty():
 		return l.own.First().Size
+	case l.said.First() != nil:
+		return l.said.First().Size
 	case !l.cnps.empty():
 		return cnpFrame(l.cnps.first())
 	case !l.urgent.empty():
@@ -177,6 +181,7 @@ func (d *Device) Waiting() (n int) {
 		for p := d.lanes[i].own.First(); p != nil; p = p.Next {
 			n++
 		}
+		n += d.lanes[i].said.Len()
 	}
 	return n
 }

@@ -33,6 +33,8 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 	switch {
 	case !l.own.Empty():
 		return l.own.Pop()
+	case l.said.First() != nil:
+		return l.said.Pop()
 	case !l.cnps.empty():
 		return d.cnp(l.cnps.pop())
 	}

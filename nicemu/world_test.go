@@ -90,7 +90,11 @@ func (c *cable) start(now units.Time) {
 			continue
 		}
 		w := c.world
-		w.log = append(w.log, sent{now, c.index, p.Size, uint8(p.RoCE.BTH.Opcode), p.RoCE.BTH.DestQP, uint8(prio), p.TOS})
+		s := sent{at: now, from: c.index, size: p.Size, prio: uint8(prio), tos: p.TOS}
+		if p.RoCE != nil {
+			s.opcode, s.qp = uint8(p.RoCE.BTH.Opcode), p.RoCE.BTH.DestQP
+		}
+		w.log = append(w.log, s)
 		p.Born = now
 		end := now + c.rate.TimeOf(packet.OnWire(p.Size))
 		c.timer.Arm(end)
@@ -136,7 +140,12 @@ func (l *landing) Fire(now units.Time) {
 		c.world.pool.Free(p)
 		return
 	}
-	c.world.ports[p.Dest].device.Receive(now, p)
+	d := c.world.ports[p.Dest].device
+	if p.Message != nil {
+		d.Hear(now, p)
+	} else {
+		d.Receive(now, p)
+	}
 }
 
 // control, if set, makes the rate control of newWorld's NICs.

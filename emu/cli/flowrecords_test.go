@@ -1,14 +1,21 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/csv"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/weftlab/weft/emu/report"
 )
 
 // patternsLab is small and has all patterns.
@@ -139,5 +146,51 @@ func TestFlowRecordFlags(t *testing.T) {
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 2 {
 		t.Errorf("files %v", files)
+	}
+}
+
+// TestTCPCounters: the report has what the senders of flows by TCP met, which is what the
+// records say, and the series of flows has rows of them.
+func TestTCPCounters(t *testing.T) {
+	dir, run := inDir(t, `
+duration: 500ms
+topology:
+  kinds: {host: {attach: none}, switch: {queue: {limit: 60KB}}}
+  generate: {star: {hosts: 9, rate: 10Gbps, delay: 1us}}
+workload:
+  - {requests: {name: incast, aggregators: h9, workers: "h[1-8]", fanout: 8, response: 100KB, every: 2ms, count: 5, by: {tcp: {cc: cubic}}}}
+  - {bursts: {name: plain, hosts: [h2, h3], sizes: 10KB, burst: 3, off: 100ms, by: {udp: {rate: 1Gbps}}}}
+`)
+	o, e, code := run("sim", "lab.yaml", "--flow-records", "r.csv", "--flow-series", "f.csv", "--every", "100us", "--json")
+	if code != 0 || e != "" {
+		t.Fatalf("exit code %d: %s", code, e)
+	}
+	var r report.Report
+	if err := json.Unmarshal([]byte(o), &r); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "r.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, column := uint64(0), slices.Index(rows[0], "retransmitted")
+	for _, row := range rows[1:] {
+		n, _ := strconv.ParseUint(row[column], 10, 64)
+		again += n
+	}
+	p := r.Patterns.Patterns
+	if c := p[0].TCP; p[1].TCP != nil || c == nil || c.Resent != again || c.Resent == 0 || c.Segments != 40*70+c.Resent || c.Recoveries == 0 || p[0].Done != 40 {
+		t.Errorf("%d were sent again; %+v, %+v", again, p, p[0].TCP)
+	}
+	o, _, _ = run("sim", "lab.yaml")
+	if want := fmt.Sprintf("pattern by TCP segments sent again recoveries timeouts tail probes spurious ACKs with ECE incast %d %d", p[0].TCP.Segments, again); !strings.Contains(strings.Join(strings.Fields(o), " "), want) {
+		t.Errorf("%q is not in\n%s", want, o)
+	}
+	if o, e, code := run("report", "f.csv", "--what", "window", "-o", "f.png"); code != 0 || !strings.Contains(o, "tcp 10.0.0.1:") {
+		t.Errorf("exit code %d: %s%s", code, o, e)
 	}
 }

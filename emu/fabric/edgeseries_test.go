@@ -185,8 +185,8 @@ func TestEdgeFlowChoice(t *testing.T) {
 // TestEdgeFlowBound: of an interface no more flows have rows at a time than may; the others
 // are counted.
 func TestEdgeFlowBound(t *testing.T) {
-	defer func(n int) { maxEdgeRows = n }(maxEdgeRows)
-	maxEdgeRows = 5
+	defer func(n int) { maxPassing = n }(maxPassing)
+	maxPassing = 5
 	f := New(parse(t, `
 duration: 1ms
 topology:
@@ -282,8 +282,8 @@ workload: [{cbr: {name: x, from: h1, to: h2, rate: 200Mbps, size: 100B, for: 250
 // TestEdgeFlowsTakePlaces: a flow that is forgotten gives its place to others when its last
 // row is written.
 func TestEdgeFlowsTakePlaces(t *testing.T) {
-	defer func(n int) { maxEdgeRows = n }(maxEdgeRows)
-	maxEdgeRows = 1
+	defer func(n int) { maxPassing = n }(maxPassing)
+	maxPassing = 1
 	f := New(parse(t, `
 duration: 3ms
 topology:

@@ -16,8 +16,8 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// FlowSeries says which flows are sampled, and how often: queue pairs, and flows that edge
-// services tell apart.
+// FlowSeries says which flows are sampled, and how often: queue pairs, flows that edge
+// services tell apart, and modelled flows by TCP.
 type FlowSeries struct {
 	// Flows are patterns as in lab files. One that matches a host ("h1"), its NIC
 	// ("h1:eth0") or a queue pair ("h1:eth0#17") takes queue pairs that send or receive;
@@ -27,7 +27,11 @@ type FlowSeries struct {
 	//
 	// Of flows of edge services a pattern matches the host, the interface, or the name of
 	// a modelled flow. They have rows from their first packet until they are forgotten,
-	// maxEdgeRows of an interface at a time.
+	// maxPassing of an interface at a time.
+	//
+	// Of flows by TCP a pattern matches the host that sends, its interface or the traffic.
+	// They have rows while their connection is there, maxPassing of an interface and a
+	// traffic at a time.
 	Flows  []string
 	Every  units.Time
 	Length units.Time // of the run; 0 = not known
@@ -43,8 +47,8 @@ func (s FlowSeries) Check(p *plan.Plan) error {
 	if len(s.Flows) > maxFlowPatterns {
 		return fmt.Errorf("%d patterns, more than %d: * stands for many flows, as in 'h*:eth0'", len(s.Flows), maxFlowPatterns)
 	}
-	if !slices.ContainsFunc(p.Nodes, hasFlows) {
-		return fmt.Errorf("no host has a NIC or an edge service, and flows are those of queue pairs and edge services: write nic: roce, or edge: {limit: {rate: 100Mbps}}, for hosts in the lab file")
+	if !slices.ContainsFunc(p.Nodes, hasFlows) && !slices.ContainsFunc(p.Traffic, goesByTCP) {
+		return fmt.Errorf("no host has a NIC or an edge service, and no traffic goes by TCP: write nic: roce, or edge: {limit: {rate: 100Mbps}}, for hosts in the lab file, or by: tcp for traffic")
 	}
 	for _, pattern := range s.Flows {
 		if err := checkFlowPattern(p, pattern); err != nil {
@@ -71,7 +75,10 @@ func (s FlowSeries) Check(p *plan.Plan) error {
 	return series.CheckFlows(flows, s.Every, length, s.Wall)
 }
 
-// hasFlows tells whether a node may have flows of a series.
+// goesByTCP tells whether a traffic has flows by TCP.
+func goesByTCP(t plan.Traffic) bool { return t.TCP != nil }
+
+// hasFlows tells whether a node may have queue pairs or flows of an edge service.
 func hasFlows(n plan.Node) bool { return n.NIC != nil || n.Edge.Settings != nil }
 
 // checkFlowPattern refuses a pattern that nothing can match.
@@ -83,7 +90,7 @@ func checkFlowPattern(p *plan.Plan, pattern string) error {
 	var names []string
 	for n := range p.Nodes {
 		node := &p.Nodes[n]
-		if !hasFlows(*node) {
+		if !hasFlows(*node) && !slices.ContainsFunc(p.Traffic, func(t plan.Traffic) bool { return goesByTCP(t) && slices.Contains(t.Pattern.Hosts(), n) }) {
 			continue
 		}
 		if matchesName(pattern, node.Name) {
@@ -112,7 +119,15 @@ func checkFlowPattern(p *plan.Plan, pattern string) error {
 			names = append(names, f.Name)
 		}
 	}
-	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the interfaces, transfers and flows are", names))
+	for _, t := range p.Traffic {
+		if goesByTCP(t) {
+			if matchesName(pattern, t.Name) {
+				return nil
+			}
+			names = append(names, t.Name)
+		}
+	}
+	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the interfaces, transfers, flows and traffics by TCP are", names))
 }
 
 func matchesName(pattern, name string) bool {
@@ -155,7 +170,7 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 	ring := 1 << 12
 	if s.Wall {
 		// Room for an instant of as many flows, or for a busy disk.
-		ring = min(max(1<<16, 2*maxEdgeRows*len(f.edges())), 1<<18)
+		ring = min(max(1<<16, 2*maxPassing*(len(f.edges())+len(f.traffic.streams))), 1<<18)
 	}
 	recorder := series.NewFlows(series.FlowOptions{Gauges: gauges, Wait: !s.Wall, Ring: ring})
 	r := f.newRecording(s.Every, s.Wall, recorder)
@@ -179,9 +194,20 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 			if s.Wall && f.ShardOf(h.station.Node).Number != i {
 				continue
 			}
-			p.edges = append(p.edges, followEdge(p, h, int32(len(f.nics)+k), columns[len(f.nics)+k]))
+			order := len(f.nics) + k
+			p.edges = append(p.edges, followEdge(p, h, int32(order), columns[order]))
 		}
-		if len(p.nics)+len(p.edges) == 0 {
+		for k := range f.traffic.streams {
+			h := &f.traffic.streams[k]
+			if s.Wall && f.ShardOf(h.station.Node).Number != i {
+				continue
+			}
+			order := len(columns) - len(f.traffic.streams) + k
+			if e := followTCP(p, h, int32(order), columns[order]); e != nil {
+				p.tcp = append(p.tcp, e)
+			}
+		}
+		if len(p.nics)+len(p.edges)+len(p.tcp) == 0 {
 			continue
 		}
 		p.gauges = len(gauges)
@@ -193,8 +219,9 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 	return r
 }
 
-// gaugeColumns gives the gauges of the rate controls of all NICs and then edge services,
-// each name and unit once, and by NIC and service which of them are its own, in their order.
+// gaugeColumns gives the gauges of the rate controls of all NICs, then edge services, then
+// hosts with flows by TCP, each name and unit once, and by each of these which of them are
+// its own, in their order.
 func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 	var lists [][]gauge.Gauge
 	for _, n := range f.nics {
@@ -202,6 +229,9 @@ func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 	}
 	for _, h := range f.edges() {
 		lists = append(lists, h.service.FlowGauges())
+	}
+	for _, h := range f.traffic.streams {
+		lists = append(lists, h.traffic.TCP.Control.Gauges())
 	}
 	return series.GaugeColumns(series.OfControl, lists)
 }
@@ -214,6 +244,7 @@ type flows struct {
 	transfers map[*nicemu.QP]string // is not written any more
 	nics      []*flowsOf
 	edges     []*edgeFlows
+	tcp       []*tcpFlows
 	gauges    int // columns
 	begun     int // how many queue pairs have had rows
 
@@ -234,21 +265,25 @@ type flowsOf struct {
 	ended   []*flow // since the last sample, with their last rows
 }
 
-// count is how many flows have had rows, and how many of edge services have not.
+// count is how many flows have had rows, and how many could have none.
 func (p *flows) count() (n, leftOut int) {
 	n = p.begun
 	for _, e := range p.edges {
 		n, leftOut = n+e.begun, leftOut+e.leftOut
 	}
+	for _, e := range p.tcp {
+		n, leftOut = n+e.begun, leftOut+e.leftOut
+	}
 	return n, leftOut
 }
 
-// flow is a queue pair, or a flow of an edge service, that was looked at.
+// flow is a queue pair, a flow of an edge service or one by TCP that was looked at.
 type flow struct {
 	series.Flow
 	taken           taken
 	begun           bool
 	acked, received uint64     // at its last row
+	resent          uint64     // likewise
 	sent, dropped   uint64     // likewise, of an edge service's
 	at              units.Time // of its last row, or of the sample before its first
 	row             series.FlowSample
@@ -275,19 +310,25 @@ func (p *flows) sample(now units.Time, _ bool) {
 	for _, e := range p.edges {
 		e.sample(now)
 	}
+	for _, e := range p.tcp {
+		e.sample(now)
+	}
 	if !p.Put(now, p.rows) {
 		return // the next rows stand for this interval as well
 	}
 	for i := range p.rows {
 		x, row := p.of[i], &p.rows[i]
 		x.acked, x.received, x.at = x.acked+row.Acked, x.received+row.Received, now
-		x.sent, x.dropped = x.sent+row.Sent, x.dropped+row.Dropped
+		x.sent, x.dropped, x.resent = x.sent+row.Sent, x.dropped+row.Dropped, x.resent+row.Resent
 	}
 	for _, n := range p.nics {
 		clear(n.ended)
 		n.ended = n.ended[:0]
 	}
 	for _, e := range p.edges {
+		e.release()
+	}
+	for _, e := range p.tcp {
 		e.release()
 	}
 	p.last = now
@@ -332,7 +373,7 @@ func (n *flowsOf) read(now units.Time, q *nicemu.QP, x *flow) (series.FlowSample
 		At: now, Interval: now - x.at, Order: n.order, Flow: x.Flow,
 		FlowReading: series.FlowReading{
 			Rate: cmp.Or(s.Rate, n.nic.Line()), Window: s.Window, InFlight: s.InFlight, RTT: s.RTT,
-			Acked: s.Acked - x.acked, Received: s.Received - x.received, Gauges: gauges,
+			Acked: s.Acked - x.acked, Received: s.Received - x.received, Resent: s.Resent - x.resent, Gauges: gauges,
 		},
 	}, true
 }

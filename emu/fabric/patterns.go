@@ -23,6 +23,7 @@ import (
 type traffic struct {
 	hosts     []*carrier.Host // by rising node
 	nics      []*carrier.NIC  // of those with flows by RDMA
+	streams   []streamHost    // of those with flows by TCP, by traffic and then by node
 	collector *records.Collector
 	ways      map[[2]int]way // between the first switches of two hosts
 	paths     bool           // records are to have paths
@@ -221,17 +222,12 @@ func (b *trafficBuilder) outlet(s *Station, v6 bool, part map[int]bool) carrier.
 	}
 }
 
-// receiver takes the packets of one traffic, and tells of others that they are not.
-type receiver interface {
-	Receive(now units.Time, p *packet.Packet) bool
-}
-
 // take gives what takes the packets of a protocol at a station its turn, before those of
-// other traffics.
-func take(s *Station, m *packet.MessageProtocol, r receiver) {
+// other traffics and the NIC. It tells whether a packet is of its traffic.
+func take(s *Station, m *packet.MessageProtocol, receive func(now units.Time, p *packet.Packet) bool) {
 	before := s.takers[m]
 	s.Take(m, func(now units.Time, p *packet.Packet) {
-		if !r.Receive(now, p) && before != nil {
+		if !receive(now, p) && before != nil {
 			before(now, p) // of another traffic
 			return
 		}
@@ -243,7 +239,7 @@ func take(s *Station, m *packet.MessageProtocol, r receiver) {
 func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
 	c := *b.Plan.Traffic[i].UDP
 	d := carrier.NewDatagrams(h, i, c, b.outlet(s, c.IPv6, part))
-	take(s, carrier.Protocol(), d)
+	take(s, carrier.Protocol(), d.Receive)
 	return d
 }
 
@@ -254,13 +250,24 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 		Outlet: b.outlet(s, t.TCP.IPv6, part),
 		Rate:   func() units.Rate { return s.Port.Link().Rate() },
 		Queued: func(now units.Time) units.Bytes {
-			_, bytes := s.Queued(now)
+			_, bytes := s.Port.Queued(now) // an edge service keeps flows apart
 			return bytes
+		},
+		Waiting: func(now units.Time, dscp uint8) int {
+			prio := uint8(0)
+			if s.chassis != nil {
+				prio = s.chassis.Map.DSCP[dscp]
+			}
+			return s.Port.Waiting(now, prio)
 		},
 		Trip: s.tripTo,
 		Rand: sim.NewRand(b.Plan.Seed, "tcp "+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
 	})
-	take(s, carrier.SegmentProtocol(), d)
+	b.traffic.streams = append(b.traffic.streams, streamHost{Streams: d, station: s, traffic: t, index: i})
+	take(s, carrier.SegmentProtocol(), d.Receive)
+	if m := t.TCP.Control.Feedback(); m != nil {
+		take(s, m, d.Hear)
+	}
 	return d
 }
 

@@ -146,6 +146,7 @@ func (s *Shard) runWindow(c int, to units.Time) (events int) {
 	for i := all.agenda.Due(0, to); i >= 0; i = all.agenda.Due(i+1, to) {
 		p := all.processes[i]
 		p.inbox.Land()
+		p.engine.Prefetch(to)
 		events += p.engine.Run(to, math.MaxInt)
 		p.note()
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/records"
 )
@@ -34,6 +35,8 @@ type PatternFlows struct {
 	Waiting      uint64 `json:"waiting"`    // that had not
 	Bytes        uint64 `json:"done_bytes"` // payload of those that are done
 	FirstFailure string `json:"first_failure,omitempty"`
+
+	TCP *tcp.Counters `json:"tcp,omitempty"` // of their senders, of flows by TCP
 }
 
 // FlowBin is what is known of flows that counted and had sizes over the one, up to and
@@ -128,10 +131,14 @@ func (t *FlowTally) Put(r *records.Record) error {
 // Close implements records.Sink; there is nothing to do.
 func (t *FlowTally) Close() error { return nil }
 
-// Patterns gives the sums so far; file is where the records are, "" for nowhere.
-func (t *FlowTally) Patterns(file string) *Patterns {
+// Patterns gives the sums so far; file is where the records are, "" for nowhere, and senders
+// are the counters of flows by TCP, by pattern.
+func (t *FlowTally) Patterns(file string, senders []*tcp.Counters) *Patterns {
 	sum := t.sum
 	sum.File, sum.Patterns, sum.Open = file, slices.Clone(sum.Patterns), slices.Clone(sum.Open)
+	for i, c := range senders {
+		sum.Patterns[i].TCP = c
+	}
 	bins := t.bins.Bins()
 	for i := range bins {
 		b := &bins[i]
@@ -154,6 +161,7 @@ func (r *Report) writePatterns(w io.Writer) {
 		return
 	}
 	r.Patterns.writeCounts(w)
+	r.Patterns.writeTCP(w)
 	r.Patterns.writeBins(w)
 	r.Patterns.writeOpen(w)
 }
@@ -168,6 +176,19 @@ func (p *Patterns) writeCounts(w io.Writer) {
 			failed += " (" + x.FirstFailure + ")"
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%d\t%d\n", x.Pattern, x.Flows, x.Counted, x.Done, size(float64(x.Bytes)), failed, x.Unfinished, x.Waiting)
+	}
+	t.Flush()
+}
+
+// writeTCP shows what the senders of flows by TCP have met.
+func (p *Patterns) writeTCP(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := "pattern by TCP\tsegments\tsent again\trecoveries\ttimeouts\ttail probes\tspurious\tACKs with ECE\n"
+	for i := range p.Patterns {
+		if c := p.Patterns[i].TCP; c != nil {
+			fmt.Fprintf(t, "%s%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", head, p.Patterns[i].Pattern, c.Segments, c.Resent, c.Recoveries, c.Timeouts, c.Probes, c.Spurious, c.Marks)
+			head = ""
+		}
 	}
 	t.Flush()
 }

@@ -21,6 +21,7 @@ type IRN struct {
 	end        PSN  // recovery is over when una gets here
 	again      PSN  // what is in front of it is not sent again in this recovery
 	first      bool // the oldest is to be sent again whatever is known
+	expired    bool // a timeout was part of this recovery
 	probing    bool // after that the newest is
 	probe      PSN
 }
@@ -71,7 +72,11 @@ func (i *IRN) lost(w Window) (PSN, bool) {
 	if !i.named {
 		return 0, false
 	}
-	for ; i.again.From(w.Una)+uint32(i.settings.Reordering) <= i.high.From(w.Una); i.again = i.again.Add(1) {
+	late := uint32(i.settings.Reordering)
+	if i.expired {
+		late = 1 // what is missing still after that long is not merely late
+	}
+	for ; i.again.From(w.Una)+late <= i.high.From(w.Una); i.again = i.again.Add(1) {
 		if !i.has(i.again) {
 			return i.again, true
 		}
@@ -125,6 +130,7 @@ func (i *IRN) Acked(w Window) {
 	}
 	i.first = false
 	i.recovering = w.Una.Before(i.end)
+	i.expired = i.expired && i.recovering
 	i.probing = i.probing && i.recovering && !i.probe.Before(w.Una)
 	if i.again.Before(w.Una) {
 		i.again = w.Una
@@ -204,7 +210,7 @@ func (i *IRN) grow(w Window) {
 func (i *IRN) Expired(w Window) {
 	i.forget(w.Una)
 	i.recover(w)
-	i.first = true
+	i.first, i.expired = true, true
 	i.probe = w.Next.Add(roce.PSNMask)
 	i.probing = i.settings.Resend == ResendLost && i.probe != w.Una && !(i.named && i.high == i.probe)
 }

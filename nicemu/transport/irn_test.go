@@ -310,3 +310,44 @@ func TestIRNResendsATail(t *testing.T) {
 		t.Errorf("%d timeouts", n)
 	}
 }
+
+// TestIRNReordering: what is less than so many packets behind the newest counts as late and
+// not as lost, until a timeout has shown that it is not on its way.
+func TestIRNReordering(t *testing.T) {
+	patient := func() Recovery {
+		s := irnDefaults("", 0).(*IRNSettings)
+		s.Reordering = 4
+		return s.New()
+	}
+	ends, _, cqs := joined(t, [2]func() Recovery{patient, patient}, nil)
+	a, b := ends[0], ends[1]
+	post(t, a, SendWR{Op: Write, SGL: []memory.SGE{{Length: 9 * 256, LKey: localKey}}, RKey: targetKey})
+	sent := take(t, a, 9)
+	for _, k := range []int{0, 2, 4, 6, 8} { // 1, 3, 5 and 7 are lost
+		hand(b, 0, sent[k])
+	}
+	hand(a, 0, take(t, b, 4)...) // the first NACK acknowledges 0 as well
+	for _, p := range take(t, a, 2) {
+		if p.BTH.PSN != 1 && p.BTH.PSN != 3 {
+			t.Errorf("%d is sent again, which may be late", p.BTH.PSN)
+		}
+	}
+	if o := a.Offer(); o.Kind != Nothing {
+		t.Fatalf("then %+v", o)
+	}
+	now := a.Deadline() // both are lost again
+	a.Expire(now)
+	for _, want := range []uint32{1, 3, 5, 7} {
+		p := take(t, a, 1)[0]
+		if p.BTH.PSN != want {
+			t.Fatalf("sent again: %d, want %d", p.BTH.PSN, want)
+		}
+		hand(b, now, p)
+	}
+	for cqs[0][0].n == 0 {
+		hand(a, now, take(t, b, 1)...)
+	}
+	if n := a.Counters().LocalAckTimeoutErr; n != 1 {
+		t.Errorf("%d timeouts", n)
+	}
+}

@@ -6,7 +6,7 @@ PAPER=accurate
 . "$(dirname "$0")/../figures.sh"
 quick=""
 [ "${1:-}" = --quick ] && { quick=--quick; shift; }
-all=(fig3 fig4)
+all=(fig3 fig3b fig4 fig3-programs fig4-programs)
 [ $# -eq 0 ] || all=("$@")
 for name in "${all[@]}"; do
 	figure "$quick" "$name"

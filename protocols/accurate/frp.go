@@ -112,6 +112,25 @@ func (f *FRP) Turn() bool {
 	return true
 }
 
+// Replace implements cc.Probe. Contention points know of a flow what has left: one whose
+// flow-init waits still has to begin, and one whose flow-stop waits goes on. A flow that
+// begins and stops meanwhile has never been. Of responses the newer one counts.
+func (f *FRP) Replace(older cc.Probe) bool {
+	o, ok := older.(*FRP)
+	switch {
+	case !ok || f.Response:
+	case f.Kind == Stop && o.Kind == Init:
+		return false
+	case f.Kind == Stop && o.Kind == Regular:
+		f.Counted = f.Counted && o.Period != f.Period
+	case f.Kind == Init && o.Kind == Stop:
+		f.Kind = Regular
+	case f.Kind == Regular && o.Kind == Init:
+		f.Kind = Init
+	}
+	return true
+}
+
 // Put implements packet.Body.
 func (f *FRP) Put(b []byte) {
 	b[0] = version<<4 | uint8(f.Kind)

@@ -215,3 +215,32 @@ func frameOf(f *FRP) []byte {
 	binary.BigEndian.PutUint16(udp[4:], wire.UDPHeader+Len)
 	return append(b, written(f)...)
 }
+
+// TestReplace: what an FRP says when it takes the place of one that has not left.
+func TestReplace(t *testing.T) {
+	frp := func(k Kind, period uint16, counted bool) FRP {
+		return FRP{Kind: k, Period: period, Counted: counted, CR: units.Gbps, Flow: queuePair}
+	}
+	for _, c := range []struct {
+		name         string
+		older, newer FRP
+		want         FRP
+		gone         bool
+	}{
+		{"a heartbeat", frp(Regular, 1, false), frp(Regular, 2, false), frp(Regular, 2, false), false},
+		{"a flow that has not begun still has to", frp(Init, 1, false), frp(Regular, 2, false), frp(Init, 2, false), false},
+		{"a stop in a period whose heartbeat has not left", frp(Regular, 2, false), frp(Stop, 2, true), frp(Stop, 2, false), false},
+		{"a stop of a flow that is counted", frp(Regular, 1, false), frp(Stop, 2, true), frp(Stop, 2, true), false},
+		{"nobody has heard of the flow", frp(Init, 1, false), frp(Stop, 2, true), FRP{}, true},
+		{"nobody has heard of the stop", frp(Stop, 1, true), frp(Init, 2, false), frp(Regular, 2, false), false},
+	} {
+		got := c.newer
+		if ok := got.Replace(&c.older); ok == c.gone || ok && got != c.want {
+			t.Errorf("%s: %v, %+v", c.name, ok, got)
+		}
+	}
+	a, b := FRP{Response: true, Kind: Regular, Period: 3}, FRP{Response: true, Kind: Init, Period: 2}
+	if want := a; !a.Replace(&b) || a != want {
+		t.Errorf("the newer response says %+v", a)
+	}
+}

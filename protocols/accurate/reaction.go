@@ -28,7 +28,8 @@ type Reaction struct {
 	rate   units.Rate
 	active bool
 	known  bool        // contention points have been told of the flow
-	sent   units.Bytes // payload since the flow became active
+	sent   units.Bytes // payload since the flow became active, but for rests shorter than Linger
+	rested units.Time  // when it was active last
 	frpAt  units.Time  // of the next regular FRP
 	stopAt units.Time  // when a flow that rests stops
 
@@ -91,6 +92,11 @@ func (r *Reaction) Tick(now units.Time) {
 func (r *Reaction) Active(now units.Time, active bool) {
 	r.Tick(now)
 	r.active = active
+	if !active {
+		r.rested = now
+	} else if now-r.rested >= r.config.Linger {
+		r.sent = 0
+	}
 	switch {
 	case !active && r.known:
 		r.stopAt = now + r.config.Linger
@@ -99,7 +105,6 @@ func (r *Reaction) Active(now units.Time, active bool) {
 		}
 	case active:
 		r.stopAt = units.Never
-		r.sent = 0
 		r.begin(now, 0)
 	}
 }

@@ -151,6 +151,25 @@ func TestSmallFlows(t *testing.T) {
 	s.expect(t, "1us rate 10Gbps\n1us flow-init of period 0: CR 10Gbps, DR 10Gbps\n1us rate 10Gbps\n")
 }
 
+// TestSmallFlowsThatRest: a flow that rests for less than linger is the same flow, and what it
+// sent before counts; one that rests for longer is a new one.
+func TestSmallFlowsThatRest(t *testing.T) {
+	for _, c := range []struct {
+		rest units.Time
+		want bool
+	}{{29 * us, true}, {30 * us, false}} {
+		r := newReaction(t, func(c *Config) { c.Small, c.Linger = 4*units.KB, 30*us })
+		r.Active(us, true)
+		r.Sent(us, 2000)
+		r.Active(2*us, false)
+		r.Active(2*us+c.rest, true)
+		r.Sent(2*us+c.rest, 2000)
+		if r.Speaks() != c.want {
+			t.Errorf("after a rest of %v an FRP is sent: %v", c.rest, r.Speaks())
+		}
+	}
+}
+
 // TestLinger: a flow that rests for less goes on as it was, with FRPs; one that rests for
 // longer stops.
 func TestLinger(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Speaker is implemented by controls that send messages: of the protocol that their Method
-// names, to where the flow goes. Whoever drives the control asks it after each input.
+// Speaker is implemented by controls that send messages, which are Probes: of the protocol that
+// their Method names, to where the flow goes. Whoever drives the control asks it after each input.
 // Switches choose the way of a message as they do for the flow's packets.
 type Speaker interface {
 	// Speaks tells whether a message waits to be sent.
@@ -25,6 +25,10 @@ type Probe interface {
 	// Turn makes of a message that is Outward and has come there its answer, which goes
 	// back; false if it has none.
 	Turn() bool
+	// Replace has the message take the place of an older one, which is about the same flow,
+	// goes the same way and has not left: the message then says what both have to say. False
+	// is that nothing is left to say. Both are as long.
+	Replace(older Probe) bool
 }
 
 // Sized is implemented by controls that want to know how long a flow is.

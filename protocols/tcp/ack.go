@@ -23,7 +23,7 @@ func (s *Sender) Receive(now units.Time, g *Segment) {
 		return
 	case g.Flags&RST != 0:
 		if s.phase == Established && g.Seq == s.peer || s.phase == Opening && g.Flags&ACK != 0 && g.Ack == s.iss+1 {
-			s.fail("connection reset by the receiver")
+			s.fail(now, "connection reset by the receiver")
 		}
 		return
 	case s.phase == Opening:
@@ -74,6 +74,9 @@ func (s *Sender) opened(now units.Time, g *Segment) {
 	}
 	s.rtoAt, s.retries, s.backoff = units.Never, 0, 0
 	s.control.Active(now, true)
+	if z, ok := s.control.(cc.Sized); ok {
+		z.Queued(now, s.size)
+	}
 	s.sample.begin(now)
 }
 

@@ -184,7 +184,7 @@ func (s *Sender) spurious(now units.Time) {
 // expired is the retransmission timeout (RFC 6298 §5, RFC 8985 §6.3).
 func (s *Sender) expired(now units.Time) {
 	if int(s.retries) >= s.config.Retries || s.phase == Opening && s.retries >= synRetries {
-		s.fail("no answer from the receiver, after the last retry of the timeout")
+		s.fail(now, "no answer from the receiver, after the last retry of the timeout")
 		return
 	}
 	s.retries++

@@ -32,11 +32,24 @@ const (
 
 // Counters count what a sender has met.
 type Counters struct {
-	Segments, Resent     uint32 // of data, in all and again
-	Recoveries, Timeouts uint32
-	Probes               uint32 // for the tail
-	Spurious             uint32 // recoveries that were taken back
-	Marks                uint32 // acknowledgements with ECE
+	Segments   uint64 `json:"segments"` // of data, also those that were sent again
+	Resent     uint64 `json:"resent"`
+	Recoveries uint64 `json:"recoveries"`
+	Timeouts   uint64 `json:"timeouts"`
+	Probes     uint64 `json:"probes"`   // of the tail
+	Spurious   uint64 `json:"spurious"` // recoveries that were taken back
+	Marks      uint64 `json:"marks"`    // acknowledgements with ECE
+}
+
+// Add adds what another sender has met.
+func (c *Counters) Add(o Counters) {
+	c.Segments += o.Segments
+	c.Resent += o.Resent
+	c.Recoveries += o.Recoveries
+	c.Timeouts += o.Timeouts
+	c.Probes += o.Probes
+	c.Spurious += o.Spurious
+	c.Marks += o.Marks
 }
 
 // Sender is the end that has data. Inputs come in the order of time; after each, Ready and
@@ -176,6 +189,22 @@ func (s *Sender) next() (k int64, ok bool) {
 	}
 	w := s.window()
 	return k, w == 0 || s.flying == 0 || s.flying+s.length(k) <= w
+}
+
+// Message tells the rate control of a message of its protocol. What is left of the time until
+// the next segment changes with the rate.
+func (s *Sender) Message(now units.Time, m cc.Feedback) {
+	if s.phase != Established {
+		return
+	}
+	if s.control.Timer() <= now {
+		s.control.Tick(now)
+	}
+	before := s.control.Rate()
+	s.control.Message(now, m)
+	if after := s.control.Rate(); s.pace > now && before > 0 && after > 0 {
+		s.pace = now + units.Time(float64(s.pace-now)*float64(before)/float64(after))
+	}
 }
 
 // fits tells whether the receiver's window has room for a segment.
@@ -366,7 +395,10 @@ func (s *Sender) Tick(now units.Time) {
 	}
 }
 
-func (s *Sender) fail(why string) {
+func (s *Sender) fail(now units.Time, why string) {
+	if s.phase == Established {
+		s.control.Active(now, false)
+	}
 	s.phase, s.failure, s.answer = Failed, why, false
 	s.stop()
 }

@@ -100,6 +100,10 @@ type Packet struct {
 	Message *Message
 }
 
+// IsMessage tells whether the packet is what systems say to each other, and not what
+// applications do.
+func (p *Packet) IsMessage() bool { return p.Flow == Protocol && !p.Message.Protocol.Data }
+
 // ECN is the packet's ECN codepoint; wire.NotECT for what is not IP.
 func (p *Packet) ECN() uint8 { return p.TOS & 3 }
 

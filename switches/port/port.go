@@ -8,9 +8,12 @@
 package port
 
 import (
+	"unsafe"
+
 	"github.com/weftlab/weft/links"
 	"github.com/weftlab/weft/sim"
 	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/prefetch"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
 )
@@ -93,6 +96,9 @@ func New(e *sim.Engine, pool *packet.Pool, name string, index int, owner Owner, 
 	return p
 }
 
+// Prefetch asks for what receiving and sending a packet needs.
+func (p *Port) Prefetch() { prefetch.Head(p, unsafe.Offsetof(p.classes)) }
+
 // SetPoint puts a congestion point on the queue, which make makes; nil is plain
 // drop-tail. It is called before the run. wake is congestion.Env.Wake.
 func (p *Port) SetPoint(e *sim.Engine, make func(wake func(units.Time)) congestion.Point) {
@@ -161,6 +167,15 @@ func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
 	}
 	p.settle(now)
 	return p.list.packets + p.promised.len(), p.bytes
+}
+
+// Waiting is how many packets wait in the queue of a priority's class, or in the only queue.
+func (p *Port) Waiting(now units.Time, prio uint8) int {
+	if p.classes != nil {
+		return p.classes.queue[prio].count
+	}
+	packets, _ := p.Queued(now)
+	return packets
 }
 
 func (p *Port) view(now units.Time) congestion.Queue {

@@ -14,7 +14,7 @@ const DatagramPort = 5002
 // datagrams is the protocol of flows by UDP. Its payload begins with what datagram has,
 // big-endian and as far as there is room; the rest is zeros.
 var datagrams = packet.NewMessageProtocol(packet.MessageProtocol{
-	Name: "flow", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: DatagramPort, New: func() packet.Body { return &datagram{} },
+	Name: "flow", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: DatagramPort, Data: true, New: func() packet.Body { return &datagram{} },
 })
 
 // datagram is what a datagram of a flow says.

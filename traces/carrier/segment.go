@@ -14,7 +14,7 @@ const SegmentPort = 5201
 // segments is the protocol of flows by TCP. What a stream has in it is not modelled: it is
 // zeros.
 var segments = packet.NewMessageProtocol(packet.MessageProtocol{
-	Name: "tcp-flow", Proto: wire.ProtoTCP, Proto6: wire.ProtoTCP, New: func() packet.Body { return &segment{} },
+	Name: "tcp-flow", Proto: wire.ProtoTCP, Proto6: wire.ProtoTCP, Data: true, New: func() packet.Body { return &segment{} },
 })
 
 // SegmentProtocol is the protocol of the packets of flows by TCP.

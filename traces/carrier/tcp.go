@@ -47,8 +47,11 @@ func Controls(c cc.Choice) error {
 		return fmt.Errorf("%s goes by in-band telemetry, which TCP does not carry", c)
 	case t.Marks == cc.AnswerCNP:
 		return fmt.Errorf("%s goes by CNPs, which RoCE has and TCP has not", c)
-	case c.Feedback() != nil:
-		return fmt.Errorf("%s goes by messages of its own protocol, which go to NICs and edge services", c)
+	}
+	if m := c.Feedback(); m != nil {
+		if _, ok := m.New().(cc.Probe); !ok {
+			return fmt.Errorf("%s goes by messages that switches send to NICs and edge services", c)
+		}
 	}
 	return nil
 }
@@ -67,10 +70,12 @@ func ECNOf(c cc.Choice) tcp.ECN {
 // StreamOutlet is how the segments of flows leave a host.
 type StreamOutlet struct {
 	Outlet
-	Rate   func() units.Rate                                  // of the link now, above 0
-	Queued func(now units.Time) units.Bytes                   // what waits to leave the host
-	Trip   func(to netip.Addr, size, ack units.Bytes) cc.Path // as nicemu.Env has it
-	Rand   *rand.Rand                                         // of the host's flows
+	Rate   func() units.Rate                // of the link now, above 0
+	Queued func(now units.Time) units.Bytes // what waits at the host's port, without what an edge service holds
+	// Waiting is how many packets wait at the port in the class of a DSCP.
+	Waiting func(now units.Time, dscp uint8) int
+	Trip    func(to netip.Addr, size, ack units.Bytes) cc.Path // as nicemu.Env has it
+	Rand    *rand.Rand                                         // of the host's flows
 }
 
 // Streams carries the flows of one traffic by TCP, from and to one host. Flows that may
@@ -89,7 +94,9 @@ type Streams struct {
 	receivers agenda.Agenda[*accepted]
 	sending   map[uint64]*outgoing // by ID of the flow
 	coming    map[uint64]*accepted
-	numbers   map[int32]uint32 // flows so far, by receiver
+	numbers   map[int32]uint32     // flows so far, by receiver
+	hearing   map[hearer]*outgoing // whose rate controls hear messages, if any do
+	said      cc.Outbox
 	refused   []*outgoing
 	over      []*outgoing // and not told yet
 	arrived   []arrived   // likewise
@@ -97,7 +104,13 @@ type Streams struct {
 
 	ready, last *outgoing  // that may send, in their turn
 	look        units.Time // when to look again whether the port has room; units.Never while nobody waits
+	relook      units.Time // likewise for what rate controls have said
 	waited      uint8      // looks in a row at which it had none
+
+	counted tcp.Counters // of flows that are over
+	gone    func(now units.Time, x *StreamFlow)
+	seen    StreamFlow // the one that was read last
+	order   []uint64   // of EachFlow
 
 	freeOut *outgoing
 	freeIn  *accepted
@@ -133,8 +146,8 @@ type accepted struct {
 // SegmentProtocol that come to the host are for Receive.
 func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
 	return &Streams{
-		host: h, traffic: traffic, config: c, traits: c.Control.Traits(), out: o, look: units.Never,
-		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{},
+		host: h, traffic: traffic, config: c, traits: c.Control.Traits(), out: o, look: units.Never, relook: units.Never,
+		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{}, hearing: map[hearer]*outgoing{},
 	}
 }
 
@@ -188,6 +201,7 @@ func (d *Streams) open(now units.Time, s *outgoing) {
 	}
 	s.sender.Reset(&d.config.Config, d.config.Control.Settings.New(f), d.traits, uint32(mix(s.ID)), s.Size)
 	d.sending[s.ID] = s
+	d.hearing[hearer{s.to, s.SrcPort}] = s
 	s.sender.Open(now)
 	d.settle(now, s)
 	d.host.Wake(now) // Work sends
@@ -205,6 +219,7 @@ func (d *Streams) sizes() (full, ack units.Bytes) {
 
 // settle sees to it that a flow goes on when it has something to do.
 func (d *Streams) settle(now units.Time, s *outgoing) {
+	d.speak(now, s)
 	switch s.sender.Phase() {
 	case tcp.Done:
 		d.end(now, s, records.Done)
@@ -233,7 +248,14 @@ func (d *Streams) settle(now units.Time, s *outgoing) {
 // end ends a flow, of which the host is told by Work.
 func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
 	d.senders.Remove(&s.Task)
+	if d.gone != nil {
+		d.gone(now, d.read(now, s))
+	}
 	delete(d.sending, s.ID)
+	d.counted.Add(s.sender.Counters())
+	if k := (hearer{s.to, s.SrcPort}); d.hearing[k] == s {
+		delete(d.hearing, k)
+	}
 	d.note(s)
 	s.State = state
 	d.over = append(d.over, s)
@@ -242,7 +264,7 @@ func (d *Streams) end(now units.Time, s *outgoing, state records.State) {
 
 // note brings a flow's record up to date.
 func (d *Streams) note(s *outgoing) {
-	s.Retransmitted, s.Acked = uint64(s.sender.Counters().Resent), s.sender.Acked()
+	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
 }
 
 // put keeps a flow that is over for the next one.
@@ -270,6 +292,7 @@ func (d *Streams) Work(now units.Time) {
 		k.Owner.receiver.Tick(now)
 		d.answer(now, k.Owner)
 	}
+	d.utter(now)
 	d.send(now)
 	// Who is told of a flow may start others, which go on with the next Work.
 	for i := 0; i < len(d.over); i++ {
@@ -288,7 +311,7 @@ func (d *Streams) Work(now units.Time) {
 
 // wake has Work called when something is due.
 func (d *Streams) wake() {
-	d.host.Wake(min(d.senders.Next(), d.receivers.Next(), d.look))
+	d.host.Wake(min(d.senders.Next(), d.receivers.Next(), d.look, d.relook))
 }
 
 // maxWaits bounds how rarely the port is looked at while it is paused: after so many
@@ -331,14 +354,19 @@ func (d *Streams) send(now units.Time) {
 // port is the one at which receivers of the traffic listen.
 func (d *Streams) port() uint16 { return uint16(SegmentPort + d.traffic) }
 
+// address is that of the host.
+func (d *Streams) address() netip.Addr {
+	if !d.own.IsValid() {
+		d.own, _ = d.out.AddressOf(d.host.Node)
+	}
+	return d.own
+}
+
 // emit sends a segment of a flow.
 func (d *Streams) emit(now units.Time, g *tcp.Segment, path nicemu.Path, to netip.Addr, src, dst uint16, id uint64, size units.Bytes, tag uint32) {
 	p := d.out.Pool.NewMessage(segments)
 	*p.Message.Body.(*segment) = segment{Segment: *g, id: id, size: size, tag: tag, traffic: d.traffic, from: int(id >> idHost)}
-	if !d.own.IsValid() {
-		d.own, _ = d.out.AddressOf(d.host.Node)
-	}
-	p.Message.From, p.Message.To, p.SrcPort, p.DstPort = d.own, to, src, dst
+	p.Message.From, p.Message.To, p.SrcPort, p.DstPort = d.address(), to, src, dst
 	p.Seal()
 	p.TOS = d.config.DSCP << 2
 	if g.ECT {

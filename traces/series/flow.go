@@ -9,24 +9,30 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Flow is a queue pair, or a flow that an edge service tells apart, as rows name it.
+// Flow is a queue pair, a flow that an edge service tells apart, or a modelled flow by TCP,
+// as rows name it.
 type Flow struct {
-	NIC      string // or the interface: "h1:eth0"
-	QPN      uint32 // of a queue pair
-	Transfer string // the modelled transfer that it carries out; "" for none
-	// Name is that of a flow of an edge service, which has neither number nor transfer; ""
-	// of a queue pair. It has no comma.
+	NIC string // or the interface: "h1:eth0"
+	QPN uint32 // of a queue pair
+	// Transfer is the modelled transfer that a queue pair carries out, "" for none, or the
+	// traffic that a flow by TCP is of. A flow of an edge service has none.
+	Transfer string
+	// Name is that of a flow without a queue pair; "" of a queue pair. It has no comma.
 	Name string
 }
+
+// ofEdge tells whether it is a flow of an edge service.
+func (f *Flow) ofEdge() bool { return f.Name != "" && f.Transfer == "" }
 
 // FlowReading is what is known of a flow at a moment.
 type FlowReading struct {
 	Rate     units.Rate  // at which it may send, on the wire; 0 is without limit
 	Window   units.Bytes // most that may be in flight; 0 is without limit
-	InFlight units.Bytes // payload of SENDs and WRITEs that is sent and not acknowledged
-	RTT      units.Time  // the last one that was measured; 0 before the first
+	InFlight units.Bytes // payload of SENDs, WRITEs and TCP that is sent and not acknowledged
+	RTT      units.Time  // the last one that was measured, of TCP smoothed; 0 before the first
 	Acked    uint64      // payload that was acknowledged over the interval, in bytes
-	Received uint64      // payload that came and was placed over the interval, in bytes
+	Received uint64      // payload that came and was placed over the interval, in bytes; not of TCP, where the sender has the row
+	Resent   uint64      // packets that were sent again over the interval
 	// Of a flow of an edge service, which has none of the others but Rate:
 	Waiting units.Bytes // frames that wait in the service
 	Sent    uint64      // bytes of frames that the port took over the interval

@@ -31,7 +31,7 @@ func TestFlowCSV(t *testing.T) {
 	one, two := Flow{NIC: "h1:eth0", QPN: 17, Transfer: "h1-h2"}, Flow{NIC: "h2:eth0", QPN: 4711}
 	b.Put(100*us, []FlowSample{sampleOf(100*us, 40*us, 1, two, FlowReading{Rate: units.Gbps, Received: 125})})
 	a.Put(100*us, []FlowSample{sampleOf(100*us, 100*us, 0, one, FlowReading{
-		Rate: 10 * units.Gbps, Window: 65536, InFlight: 4096, RTT: 7*us + 1, Acked: 125_000, Gauges: []float64{0.25, 7e-6, 3, 1500},
+		Rate: 10 * units.Gbps, Window: 65536, InFlight: 4096, RTT: 7*us + 1, Acked: 125_000, Resent: 3, Gauges: []float64{0.25, 7e-6, 3, 1500},
 	})})
 	b.Put(200*us, []FlowSample{sampleOf(200*us, 100*us, 2, Flow{NIC: "h3:eth0", Name: "tcp 10.0.0.3:1 > 10.0.0.1:2"}, FlowReading{
 		Rate: units.Gbps, Waiting: 3028, Sent: 1250, Dropped: 7, Gauges: []float64{no, no, 4, no},
@@ -42,11 +42,11 @@ func TestFlowCSV(t *testing.T) {
 	if sum, err := r.Run(&out); err != nil || sum != (Summary{Rows: 4}) {
 		t.Fatalf("%+v, %v", sum, err)
 	}
-	want := `time_s,interval_s,nic,qpn,transfer,flow,rate_bps,window_bytes,in_flight_bytes,rtt_s,acked_bytes,received_bytes,goodput_bps,received_bps,waiting_bytes,sent_bytes,sent_bps,dropped_packets,cc_alpha_share,cc_rtt_s,cc_stage,cc_w_bytes
-0.0001,0.0001,h1:eth0,17,h1-h2,,10000000000,65536,4096,0.000007000001,125000,0,10000000000,0,,,,,0.25,7e-06,3,1500
-0.0001,0.00004,h2:eth0,4711,,,1000000000,,0,,0,125,0,25000000,,,,,,,,
-0.0002,0.0001,h1:eth0,17,h1-h2,,10000000000,,0,,0,0,0,0,,,,,,,,
-0.0002,0.0001,h3:eth0,,,tcp 10.0.0.3:1 > 10.0.0.1:2,1000000000,,,,,,,,3028,1250,100000000,7,,,4,
+	want := `time_s,interval_s,nic,qpn,transfer,flow,rate_bps,window_bytes,in_flight_bytes,rtt_s,acked_bytes,received_bytes,goodput_bps,received_bps,waiting_bytes,sent_bytes,sent_bps,dropped_packets,retransmitted_packets,cc_alpha_share,cc_rtt_s,cc_stage,cc_w_bytes
+0.0001,0.0001,h1:eth0,17,h1-h2,,10000000000,65536,4096,0.000007000001,125000,0,10000000000,0,,,,,3,0.25,7e-06,3,1500
+0.0001,0.00004,h2:eth0,4711,,,1000000000,,0,,0,125,0,25000000,,,,,0,,,,
+0.0002,0.0001,h1:eth0,17,h1-h2,,10000000000,,0,,0,0,0,0,,,,,0,,,,
+0.0002,0.0001,h3:eth0,,,tcp 10.0.0.3:1 > 10.0.0.1:2,1000000000,,,,,,,,3028,1250,100000000,7,,,,4,
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -69,13 +69,13 @@ type FlowReader struct {
 	in         *csv.Reader
 	quantities []FlowQuantity
 	at         [flowName + 1]int // of the first columns in the file; -1 where flowName is not there
-	columns    []int             // of the quantities; -1 where one of edge services is not there
+	columns    []int             // of the quantities; -1 where one that may be left out is not there
 	names      map[string]string
 	row        FlowRow
 }
 
-// NewFlowReader begins to read a CSV file. It finds columns by their names; those of flows
-// of edge services may be left out.
+// NewFlowReader begins to read a CSV file. It finds columns by their names; flow and those
+// from waiting_bytes on may be left out.
 func NewFlowReader(r io.Reader) (*FlowReader, error) {
 	x := &FlowReader{in: csv.NewReader(r), names: map[string]string{}}
 	x.in.ReuseRecord = true

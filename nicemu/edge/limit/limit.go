@@ -120,7 +120,7 @@ func (l *limiter) Send(now units.Time, p *packet.Packet) {
 // passes tells whether a packet must not wait: what keeps neighbours and groups together,
 // and what protocols of systems say to each other.
 func passes(p *packet.Packet) bool {
-	if p.Version == 0 || p.Flow == packet.Protocol || p.Dest == packet.Flood {
+	if p.Version == 0 || p.IsMessage() || p.Dest == packet.Flood {
 		return true
 	}
 	if p.Proto != wire.ProtoICMPv6 {

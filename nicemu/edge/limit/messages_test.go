@@ -30,6 +30,7 @@ func (n *note) Turn() bool {
 	n.returned = !n.last
 	return n.returned
 }
+func (n *note) Replace(cc.Probe) bool { return true }
 
 var notes = packet.NewMessageProtocol(packet.MessageProtocol{Name: "notes", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: 9, New: func() packet.Body { return &note{} }})
 

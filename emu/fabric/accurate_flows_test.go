@@ -1,0 +1,189 @@
+package fabric
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// lossless is how flows go by TCP under ACCurate, in the class that PFC pauses.
+func lossless(t testing.TB, v6 bool) *carrier.TCP {
+	c := byTCP(t, "accurate")
+	c.DSCP, c.IPv6 = 26, v6
+	return c
+}
+
+// ackedOf is how much of the flows under way is acknowledged, by their tags.
+func ackedOf(f *Fabric) map[uint32]units.Bytes {
+	n := map[uint32]units.Bytes{}
+	for _, h := range f.traffic.hosts {
+		h.UnderWay(func(r *records.Record) { n[r.Tag] += r.Acked })
+	}
+	return n
+}
+
+// payloadShare is the share of the wire that is payload, of full segments over IPv4.
+func payloadShare(c *carrier.TCP) float64 {
+	return float64(c.Full()) / float64(packet.OnWire(wire.EthernetHeader+c.MTU))
+}
+
+// TestACCurateOfTCP: flows by TCP in a parking lot have the rate that FRPs give them, each the
+// same whether it crosses one bottleneck or two, and beside a flow by RDMA; nothing is lost.
+func TestACCurateOfTCP(t *testing.T) {
+	oneEngine(t)
+	for _, v6 := range []bool{false, true} {
+		for _, rdma := range []bool{false, true} {
+			x := tree{parent: []int{-1, 0}, up: []int{0, 10}, home: []int{1, 1, 0, 0}, host: []int{10, 10, 10, 10}}
+			if rdma {
+				x.flows = [][2]int{{1, 3}}
+			}
+			p := parse(t, x.lab(accurateKinds("linger: 100us", "")))
+			h := hostsOf(p)
+			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			for _, k := range []int{0, 1, 2} {
+				if k != 1 || !rdma {
+					l.flows[h[k]] = []pattern.Flow{{Tag: uint32(k), From: h[k], To: h[3], Size: 10 * units.MB}}
+				}
+			}
+			p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: lossless(t, v6)}}
+			f := New(p)
+			runTo(t, f, 1*ms)
+			before := ackedOf(f)
+			runTo(t, f, 3*ms)
+			after := ackedOf(f)
+			if want := len(l.flows); len(after) != want {
+				t.Errorf("%d flows are under way, not %d", len(after), want)
+			}
+			for k, n := range after {
+				ratio := float64(n-before[k]) * 8 / 0.002 / payloadShare(p.Traffic[0].TCP) / (0.95 * 10e9 / 3)
+				if math.Abs(ratio-1) > 0.02 {
+					t.Errorf("IPv6 %v, with RDMA %v: flow %d has %.3f of its share", v6, rdma, k, ratio)
+				}
+			}
+			if a := f.Accounts(); !a.Balanced() || a.Dropped > 0 {
+				t.Errorf("%+v", a)
+			}
+		}
+	}
+}
+
+// TestACCurateOfTCPIsMaxMinFair: on random trees each of random flows by TCP gets 1-α of what
+// water-filling gives it.
+func TestACCurateOfTCPIsMaxMinFair(t *testing.T) {
+	oneEngine(t)
+	examples := 20
+	if testing.Short() {
+		examples = 5
+	}
+	worst := 0.0
+	for seed := range examples {
+		x := rapid.Custom(func(t *rapid.T) tree { return drawTree(t, []int{10, 40}) }).Example(seed)
+		p := parse(t, x.lab(accurateKinds("", "floor: true")))
+		p.Transfers = nil
+		h := hostsOf(p)
+		l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+		for i, f := range x.flows {
+			l.flows[h[f[0]]] = append(l.flows[h[f[0]]], pattern.Flow{Tag: uint32(i), From: h[f[0]], To: h[f[1]], Size: units.GB})
+		}
+		p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: lossless(t, false)}}
+		f := New(p)
+		runTo(t, f, 1*ms)
+		before := ackedOf(f)
+		runTo(t, f, 3*ms)
+		after := ackedOf(f)
+		for i, want := range x.maxMin() {
+			ratio := float64(after[uint32(i)]-before[uint32(i)]) * 8 / 0.002 / payloadShare(p.Traffic[0].TCP) / (want * 0.95e9)
+			worst = max(worst, math.Abs(ratio-1))
+			if math.Abs(ratio-1) > 0.04 {
+				t.Errorf("example %d: flow %d from h%d to h%d has %.3f of its %.2f Gb/s\n%+v", seed, i, x.flows[i][0], x.flows[i][1], ratio, want*0.95, x)
+			}
+		}
+		if a := f.Accounts(); !a.Balanced() || a.Dropped > 0 {
+			t.Errorf("example %d: %+v", seed, a)
+		}
+	}
+	t.Logf("the worst flow is %.1f%% off", 100*worst)
+}
+
+// TestACCurateEnds: flows by TCP that are over leave nobody with a timer, and contention points
+// with nothing: a flow that comes later has the whole link.
+func TestACCurateEnds(t *testing.T) {
+	oneEngine(t)
+	x := tree{parent: []int{-1}, up: []int{0}, home: []int{0, 0, 0}, host: []int{10, 10, 10}}
+	p := parse(t, x.lab(accurateKinds("", "")))
+	h := hostsOf(p)
+	l := &listed{hosts: h, flows: map[int][]pattern.Flow{
+		h[0]: {{From: h[0], To: h[2], Size: 500 * units.KB}},
+		h[1]: {{From: h[1], To: h[2], Size: 500 * units.KB}, {Tag: 1, From: h[1], To: h[2], Size: 500 * units.KB, At: 1 * ms}},
+	}}
+	p.Traffic = []plan.Traffic{{Name: "x", Pattern: l, TCP: lossless(t, false)}}
+	_, all, _ := carry(t, p, 1)
+	onceEach(t, l, all, false)
+	for _, r := range all {
+		want := 2 / 0.95
+		if r.Tag == 1 {
+			want = 1 / 0.95
+		}
+		if s := r.Slowdown(); r.State != records.Done || r.Retransmitted > 0 || s < want*0.95 || s > want*1.12 {
+			t.Errorf("slowdown %.3f: %+v", s, r)
+		}
+	}
+}
+
+// TestACCurateDoesNotDependOnWorkers: over random trees, flows by RDMA and by TCP under ACCurate
+// have the same records, and the run the same trace, with 1, 2 and 4 workers.
+func TestACCurateDoesNotDependOnWorkers(t *testing.T) {
+	examples := 8
+	if testing.Short() {
+		examples = 3
+	}
+	for seed := range examples {
+		x := rapid.Custom(func(t *rapid.T) tree { return drawTree(t, []int{10, 40}) }).Example(seed)
+		var first string
+		var trace uint64
+		for _, workers := range []int{1, 2, 4} {
+			p := parse(t, x.lab(accurateKinds("", "")))
+			p.Transfers, p.Duration = nil, 0
+			h := hostsOf(p)
+			a, b := drawn(h, uint64(seed), 15, 20*units.Microsecond, 100_000, false), drawn(h, uint64(seed)+100, 15, 20*units.Microsecond, 100_000, false)
+			p.Traffic = []plan.Traffic{
+				{Name: "rdma", Pattern: a, RDMA: &carrier.RDMA{Verb: workload.Write, MTU: qp.MTU256, DSCP: 26}},
+				{Name: "tcp", Pattern: b, TCP: lossless(t, false)},
+			}
+			f, all, text := carry(t, p, workers)
+			if workers > 1 {
+				if text != first || f.Trace() != trace {
+					t.Errorf("example %d: %d workers: trace %x, with one %x; %s\n%+v", seed, workers, f.Trace(), trace, firstDifference(first, text), x)
+				}
+				continue
+			}
+			first, trace = text, f.Trace()
+			onceEach(t, a, only(all, 0), false)
+			onceEach(t, b, only(all, 1), false)
+			if n, _ := states(all); n[records.Done] != 30*len(h) || f.Accounts().Dropped > 0 {
+				t.Errorf("example %d: %v, %+v", seed, n, f.Accounts())
+			}
+		}
+	}
+}
+
+// only are the records of a traffic.
+func only(all []records.Record, traffic int32) (some []records.Record) {
+	for _, r := range all {
+		if r.Traffic == traffic {
+			some = append(some, r)
+		}
+	}
+	return some
+}

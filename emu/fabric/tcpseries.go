@@ -1,0 +1,99 @@
+package fabric
+
+import (
+	"slices"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/protocols/tcp"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// streamHost is what carries the flows by TCP of one traffic at a host.
+type streamHost struct {
+	*carrier.Streams
+	station *Station
+	traffic *plan.Traffic
+	index   int // of the traffic in the plan
+}
+
+// wantsTCP judges flows by TCP of a traffic by the names of their interface and traffic.
+func (s *FlowSeries) wantsTCP(p *plan.Plan, node int, port, traffic string) bool {
+	return len(s.Flows) == 0 || slices.ContainsFunc(s.Flows, func(pattern string) bool {
+		return matchesName(pattern, p.Nodes[node].Name) || matchesName(pattern, port) || matchesName(pattern, traffic)
+	})
+}
+
+// tcpFlows are the flows by TCP from a host that are sampled.
+type tcpFlows struct {
+	passing
+	host  *streamHost
+	visit func(x *carrier.StreamFlow) // looks at a flow in a sample
+}
+
+// followTCP begins to look at the flows by TCP from a host. It gives nil if the series has
+// none of them.
+func followTCP(p *flows, h *streamHost, order int32, columns []int) *tcpFlows {
+	node := h.station.Node
+	name := p.fabric.Plan.PortName(node, h.station.Index)
+	if !p.series.wantsTCP(p.fabric.Plan, node, name, h.traffic.Name) {
+		return nil
+	}
+	e := &tcpFlows{passing: newPassing(p, name, order, columns), host: h}
+	e.visit = func(x *carrier.StreamFlow) {
+		if f := e.flow(x); f != nil {
+			e.add(f, f.readTCP(x), x.Gauges)
+		}
+	}
+	h.Follow(e.gone)
+	return e
+}
+
+// sample adds the rows of an instant.
+func (e *tcpFlows) sample(now units.Time) {
+	e.begin(now)
+	e.host.EachFlow(now, e.visit)
+}
+
+// readTCP is what a row says of a flow by TCP.
+func (f *flow) readTCP(x *carrier.StreamFlow) series.FlowReading {
+	return series.FlowReading{
+		Rate: x.Rate, Window: x.Window, InFlight: x.InFlight, RTT: x.RTT,
+		Acked: uint64(x.Acked) - f.acked, Resent: x.Resent - f.resent,
+	}
+}
+
+// flow finds what is known of a flow.
+func (e *tcpFlows) flow(x *carrier.StreamFlow) *flow {
+	return e.find(x.ID, func() (series.Flow, bool) {
+		return series.Flow{NIC: e.name, Transfer: e.host.traffic.Name, Name: "tcp " + x.From.String() + " > " + x.To.String()}, true
+	})
+}
+
+// gone keeps the last row of a flow that is over, for the next sample. In virtual time
+// other shards may run meanwhile: it touches nothing of theirs.
+func (e *tcpFlows) gone(_ units.Time, x *carrier.StreamFlow) {
+	if e.Closed() {
+		return
+	}
+	f := e.flow(x)
+	delete(e.known, x.ID)
+	if f != nil {
+		e.end(f, f.readTCP(x), x.Gauges)
+	}
+}
+
+// TCP is what the senders of flows by TCP have met so far, by traffic; nil of one that goes
+// another way. No shard runs meanwhile.
+func (f *Fabric) TCP() []*tcp.Counters {
+	all := make([]*tcp.Counters, len(f.Plan.Traffic))
+	for i := range f.traffic.streams {
+		h := &f.traffic.streams[i]
+		if all[h.index] == nil {
+			all[h.index] = &tcp.Counters{}
+		}
+		all[h.index].Add(h.Counters())
+	}
+	return all
+}

@@ -1,0 +1,138 @@
+package fabric
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/series"
+)
+
+// TestTCPSeries: flows by TCP have rows while their connections are there. What they say adds
+// up to what was sent, does not depend on workers, and looking changes nothing.
+func TestTCPSeries(t *testing.T) {
+	var first string
+	var trace uint64
+	for _, workers := range []int{0, 1, 2, 4} {
+		p := parse(t, fmt.Sprintf(tcpLab, "ecmp", "1%", "0", "0"))
+		h := hostsOf(p)
+		p.Traffic = []plan.Traffic{
+			{Name: "drawn", Pattern: drawn(h, 1, 40, 20*units.Microsecond, 100_000, false), TCP: byTCP(t, "cubic")},
+			{Name: "loop", Pattern: &loop{h[:3], h[3:], 20}, TCP: byTCP(t, "bbr")},
+		}
+		f, err := newParallel(p, max(1, workers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := advanceTo(t, f, 100*units.Millisecond)
+		if workers == 0 { // without a series
+			run()
+			trace = f.Trace()
+			continue
+		}
+		rows, quantities, text := recordFlows(t, f, FlowSeries{Every: 50 * us, Length: 100 * units.Millisecond}, run)
+		if f.Trace() != trace {
+			t.Errorf("%d workers: trace %x, without a series %x", workers, f.Trace(), trace)
+		}
+		if workers > 1 {
+			if text != first {
+				t.Errorf("%d workers: %s", workers, firstDifference(first, text))
+			}
+			continue
+		}
+		first = text
+		at := func(name string) int {
+			return slices.IndexFunc(quantities, func(q series.FlowQuantity) bool { return q.Name == name })
+		}
+		goodput, window, rate, btlbw := at("goodput"), at("window"), at("rate"), at("btlbw")
+		sum, paced := map[string]float64{}, false
+		for _, r := range rows {
+			sum[r.Transfer] += r.Values[goodput] / 8 * r.Interval.Seconds()
+			if !(r.Values[window] > 0) || r.Transfer == "drawn" && r.Values[rate] > 0 || r.Values[rate] > 0 != (r.Values[btlbw] > 0) || !strings.HasPrefix(r.Name, "tcp 10.0.") {
+				t.Fatalf("%+v", r)
+			}
+			paced = paced || r.Values[rate] > 0
+		}
+		if !paced {
+			t.Error("no row of BBR has a rate")
+		}
+		resent := uint64(0)
+		column := slices.Index(strings.Split(strings.Split(text, "\n")[0], ","), "retransmitted_packets")
+		for _, line := range strings.Split(strings.TrimSpace(text), "\n")[1:] {
+			var n uint64
+			fmt.Sscan(strings.Split(line, ",")[column], &n)
+			resent += n
+		}
+		counted := f.TCP()
+		if counted[0].Resent+counted[1].Resent != resent || resent == 0 {
+			t.Errorf("rows say that %d were sent again, counters %d and %d", resent, counted[0].Resent, counted[1].Resent)
+		}
+		var all units.Bytes
+		for _, flows := range p.Traffic[0].Pattern.(*listed).flows {
+			for _, x := range flows {
+				all += x.Size
+			}
+		}
+		if got := sum["drawn"]; math.Abs(got-float64(all)) > 1 {
+			t.Errorf("rows say that %.1f bytes were acknowledged, of %d", got, all)
+		}
+	}
+}
+
+// TestTCPSeriesChoice: flows by TCP are chosen by host, interface and traffic, and as many
+// have rows as may.
+func TestTCPSeriesChoice(t *testing.T) {
+	lab := func() (*plan.Plan, []int) {
+		p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 4, rate: 10Gbps, delay: 1us}}}")
+		h := hostsOf(p)
+		p.Traffic = []plan.Traffic{
+			{Name: "there", Pattern: drawn(h[:2], 1, 8, 20*units.Microsecond, 100_000, false), TCP: byTCP(t, "cubic")},
+			{Name: "back", Pattern: drawn(h[2:], 2, 8, 20*units.Microsecond, 100_000, false), TCP: byTCP(t, "cubic")},
+		}
+		return p, h
+	}
+	for pattern, want := range map[string]string{"h1": "h1:eth0 there", "h[34]:eth0": "h3:eth0 back h4:eth0 back", "b*": "h3:eth0 back h4:eth0 back"} {
+		p, _ := lab()
+		f, err := NewParallel(p, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, _, _ := recordFlows(t, f, FlowSeries{Flows: []string{pattern}, Every: 50 * us, Length: 10 * units.Millisecond}, advanceTo(t, f, 10*units.Millisecond))
+		var seen []string
+		for _, r := range rows {
+			if s := r.NIC + " " + r.Transfer; !slices.Contains(seen, s) {
+				seen = append(seen, s)
+			}
+		}
+		if slices.Sort(seen); strings.Join(seen, " ") != want {
+			t.Errorf("%s: %v", pattern, seen)
+		}
+	}
+	p, _ := lab()
+	if err := (FlowSeries{Flows: []string{"bakc"}, Every: 50 * us}).Check(p); err == nil || !strings.Contains(err.Error(), `did you mean "back"`) {
+		t.Error(err)
+	}
+	p.Traffic = nil
+	if err := (FlowSeries{Every: 50 * us}).Check(p); err == nil || !strings.Contains(err.Error(), "by: tcp for traffic") {
+		t.Error(err)
+	}
+
+	defer func(n int) { maxPassing = n }(maxPassing)
+	maxPassing = 2
+	p, _ = lab()
+	f, err := NewParallel(p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := f.RecordFlows(FlowSeries{Every: 50 * us}, &out)
+	runUntil(t, f, 10*units.Millisecond)
+	if _, err := r.Stop(); err != nil || r.LeftOut == 0 || r.Things+r.LeftOut != 32 {
+		t.Errorf("%d flows have rows, %d have none, %v", r.Things, r.LeftOut, err)
+	}
+}

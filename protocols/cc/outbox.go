@@ -1,0 +1,68 @@
+package cc
+
+import "github.com/weftlab/weft/sim/packet"
+
+// Outbox is the probes that wait to leave a host in one class, in order: at most one that goes
+// out and one that comes back for each flow. What a flow says anew takes the place of what
+// has not left, so nothing piles up while the class is paused. The zero Outbox is empty.
+type Outbox struct {
+	list    packet.List
+	waiting map[probeOf]*packet.Packet
+}
+
+// probeOf is what a probe is about.
+type probeOf struct {
+	flow    packet.FlowKey
+	outward bool
+}
+
+// Put adds a packet whose body is a Probe, or has it take the place of one that waits. A
+// packet that is not needed any more goes to the pool.
+func (o *Outbox) Put(l *packet.Pool, p *packet.Packet) {
+	probe := p.Message.Body.(Probe)
+	k := probeOf{probe.About(), probe.Outward()}
+	old := o.waiting[k]
+	if old == nil {
+		if o.waiting == nil {
+			o.waiting = map[probeOf]*packet.Packet{}
+		}
+		o.waiting[k] = p
+		o.list.Push(p)
+		return
+	}
+	if probe.Replace(old.Message.Body.(Probe)) {
+		old.Message.Body.Set(probe)
+	} else {
+		delete(o.waiting, k)
+		o.remove(old)
+		l.Free(old)
+	}
+	l.Free(p)
+}
+
+// remove takes a packet out of the list.
+func (o *Outbox) remove(p *packet.Packet) {
+	var rest packet.List
+	for k := o.list.Pop(); k != nil; k = o.list.Pop() {
+		if k != p {
+			rest.Push(k)
+		}
+	}
+	o.list = rest
+}
+
+// First lends the packet that leaves next, nil if there is none.
+func (o *Outbox) First() *packet.Packet { return o.list.First() }
+
+// Pop takes the packet that leaves next, nil if there is none.
+func (o *Outbox) Pop() *packet.Packet {
+	p := o.list.Pop()
+	if p != nil {
+		probe := p.Message.Body.(Probe)
+		delete(o.waiting, probeOf{probe.About(), probe.Outward()})
+	}
+	return p
+}
+
+// Len is how many packets wait.
+func (o *Outbox) Len() int { return len(o.waiting) }

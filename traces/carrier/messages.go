@@ -1,0 +1,90 @@
+package carrier
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/protocols/cc"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// hearer is how messages name a flow by TCP from this host: by its receiver and its port.
+type hearer struct {
+	to   netip.Addr
+	port uint16
+}
+
+// speak queues what the rate control of a flow has to say. Switches choose the way of it as
+// they do for the flow's segments.
+func (d *Streams) speak(now units.Time, s *outgoing) {
+	k, ok := s.sender.Control().(cc.Speaker)
+	for ok && k.Speaks() {
+		p := d.out.Pool.NewMessage(d.config.Control.Feedback())
+		k.Say(packet.FlowKey{From: d.address(), To: s.to, Proto: wire.ProtoTCP, SrcPort: s.SrcPort, DstPort: d.port(), Flow: -1}, p.Message.Body)
+		p.Message.From, p.Message.To = d.address(), s.to
+		p.TOS, p.SrcPort = d.traits.MessageDSCP<<2, p.Message.Protocol.Port
+		p.Seal()
+		p.Hash = packet.FlowHash(packet.FoldAddress(d.address()), packet.FoldAddress(s.to), wire.ProtoTCP, s.SrcPort, d.port())
+		d.queue(now, p, s.path)
+	}
+}
+
+// queue has a message leave as soon as none waits in its class at the port.
+func (d *Streams) queue(now units.Time, p *packet.Packet, path nicemu.Path) {
+	p.Dest, p.To, p.Src, p.Dst = path.Dest, path.To, d.out.MAC, path.MAC
+	d.said.Put(d.out.Pool, p)
+	d.utter(now)
+}
+
+// utter sends messages as long as none waits in their class at the port: one that waits there
+// can no longer be replaced. While the class is paused the port is looked at now and then.
+func (d *Streams) utter(now units.Time) {
+	d.relook = units.Never
+	for p := d.said.First(); p != nil; p = d.said.First() {
+		if d.out.Waiting(now, p.TOS>>2) > 0 {
+			full, _ := d.sizes()
+			d.relook = now + d.out.Rate().TimeOf(full)
+			d.host.Wake(d.relook)
+			return
+		}
+		d.out.Send(now, d.said.Pop())
+	}
+}
+
+// Hear takes a message of the protocol that the traffic's rate control hears, and tells
+// whether it is about a flow of the traffic. The packet stays the caller's. What has come to
+// its flow's receiver is sent back.
+func (d *Streams) Hear(now units.Time, p *packet.Packet) bool {
+	m, ok := p.Message.Body.(cc.Probe)
+	if !ok || m.About().Proto != wire.ProtoTCP || m.About().DstPort != d.port() {
+		return false
+	}
+	k := m.About()
+	switch s := d.hearing[hearer{k.To, k.SrcPort}]; {
+	case p.Trimmed || p.Returned:
+	case m.Outward():
+		d.turn(now, p)
+	case s != nil && k.From == d.address():
+		s.sender.Message(now, m)
+		d.settle(now, s)
+		d.host.Wake(now) // Work sends: a port's own contention point answers while Work is at it
+	}
+	d.wake()
+	return true
+}
+
+// turn sends a message back to where it came from, if it has an answer.
+func (d *Streams) turn(now units.Time, p *packet.Packet) {
+	path, ok := d.out.PathTo(p.Message.From)
+	if !ok || !p.Message.Body.(cc.Probe).Turn() {
+		return
+	}
+	a := d.out.Pool.NewMessage(p.Message.Protocol)
+	a.Message.Body.Set(p.Message.Body)
+	a.Message.From, a.Message.To = d.address(), p.Message.From
+	a.TOS, a.SrcPort = p.TOS, p.SrcPort
+	a.Seal()
+	d.queue(now, a, path)
+}

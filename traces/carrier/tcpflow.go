@@ -1,0 +1,56 @@
+package carrier
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/weftlab/weft/protocols/tcp"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// StreamFlow is a flow by TCP from a host at a moment, which began and is not over.
+type StreamFlow struct {
+	ID       uint64 // of its record
+	From, To netip.AddrPort
+	Rate     units.Rate  // at which it may send, on the wire; 0 is without limit
+	Window   units.Bytes // of its rate control; 0 is without limit
+	InFlight units.Bytes // payload that is taken to be on its way
+	RTT      units.Time  // smoothed; 0 before the first
+	Acked    units.Bytes // payload that is acknowledged in order
+	Resent   uint64      // packets
+	Gauges   []float64   // of its rate control
+}
+
+// EachFlow calls f with the flows by TCP from the host that are under way, in the order in
+// which they began. What it gives is the caller's until f returns.
+func (d *Streams) EachFlow(now units.Time, f func(x *StreamFlow)) {
+	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.sending))
+	slices.Sort(d.order)
+	for _, id := range d.order {
+		f(d.read(now, d.sending[id]))
+	}
+}
+
+// Follow has gone called with each flow by TCP from the host that ends, as it stood then.
+func (d *Streams) Follow(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
+
+// read looks at a flow.
+func (d *Streams) read(now units.Time, s *outgoing) *StreamFlow {
+	c := s.sender.Control()
+	d.seen = StreamFlow{
+		ID: s.ID, From: netip.AddrPortFrom(d.address(), s.SrcPort), To: netip.AddrPortFrom(s.to, d.port()),
+		Rate: c.Rate(), Window: c.Window(), InFlight: s.sender.InFlight(), RTT: s.sender.SRTT(),
+		Acked: s.sender.Acked(), Resent: s.sender.Counters().Resent, Gauges: c.Gauges(now, d.seen.Gauges[:0]),
+	}
+	return &d.seen
+}
+
+// Counters are what the senders of the host have met, those of flows that are over included.
+func (d *Streams) Counters() tcp.Counters {
+	sum := d.counted
+	for _, s := range d.sending {
+		sum.Add(s.sender.Counters())
+	}
+	return sum
+}
