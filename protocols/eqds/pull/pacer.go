@@ -53,7 +53,7 @@ type Sender[O any] struct {
 	Class  uint8 // for the policy
 	pull   uint16
 	target uint16
-	cap    uint16
+	most   uint16 // that it may want
 	held   bool
 	index  int32 // in the list plus 1; 0 if it is not active
 	rank   uint64
@@ -97,7 +97,7 @@ func (p *Pacer[O]) Len() int { return len(p.heap) }
 // most MTUs that it may ask for beyond its pull number.
 func (p *Pacer[O]) Join(s *Sender[O], owner O, class uint8, limit uint16) {
 	p.Leave(s)
-	*s = Sender[O]{Owner: owner, Class: class, cap: limit}
+	*s = Sender[O]{Owner: owner, Class: class, most: limit}
 }
 
 // Leave takes a sender out, which then wants nothing.
@@ -112,8 +112,8 @@ func (p *Pacer[O]) Want(s *Sender[O], target uint16) {
 	if more := int16(target - s.target); more <= 0 {
 		return
 	}
-	if int16(target-s.pull) > int16(s.cap) {
-		target = s.pull + s.cap
+	if int16(target-s.pull) > int16(s.most) {
+		target = s.pull + s.most
 	}
 	if s.index > 0 {
 		p.demand += int64(target - s.target)

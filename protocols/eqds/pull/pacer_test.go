@@ -141,6 +141,18 @@ func TestPaced(t *testing.T) {
 	}
 }
 
+// TestLine: PULLs follow the rate of the link.
+func TestLine(t *testing.T) {
+	p, _ := list(nil, make([]uint8, 1), 100)
+	slow := config(nil)
+	slow.Line /= 10
+	p.Line(slow)
+	p.Next(0)
+	if p.Due() != slow.Interval() || p.Busy() != 99*slow.Interval() {
+		t.Errorf("the next PULL is due at %v, busy for %v", p.Due(), p.Busy())
+	}
+}
+
 // TestHold: one who is held has no part, and keeps what it wants.
 func TestHold(t *testing.T) {
 	p, all := list(nil, make([]uint8, 2), 3)

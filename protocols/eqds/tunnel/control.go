@@ -29,7 +29,8 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 		if !s.synchronise(now, c) {
 			return false
 		}
-	case s.phase != Established:
+	case s.phase != Established || s.unsent(c):
+		// The receiver may be in another incarnation and not see it: timeouts tell.
 		return false
 	}
 	s.heard, s.busy = now, now+c.BusyTime()
@@ -50,9 +51,9 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 // incarnation.
 func (s *Sender[P]) synchronise(now units.Time, c *eqds.Control) bool {
 	e := eqds.EpochOf(c.Ack)
-	told := !c.Flags.Judges() && !c.Flags.Has(eqds.FlagPULL) // the epoch is all that it says
+	alone := !c.Flags.Judges() && !c.Flags.Has(eqds.FlagPULL)
 	switch {
-	case e == s.epoch && told:
+	case e == s.epoch && (alone || s.unsent(c)):
 		// The receiver knows the epoch from an incarnation before.
 		if s.phase == SynSent {
 			s.heard = now
@@ -67,6 +68,11 @@ func (s *Sender[P]) synchronise(now units.Time, c *eqds.Control) bool {
 		s.reopen(now, e)
 	}
 	return false
+}
+
+// unsent tells whether a control packet is about a packet that was not sent yet.
+func (s *Sender[P]) unsent(c *eqds.Control) bool {
+	return c.Flags.Judges() && int16(c.Ack-s.nxt) >= 0
 }
 
 // clock takes the pull number, and tells whether it gives credit.

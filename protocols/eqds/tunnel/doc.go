@@ -26,9 +26,11 @@
 //
 // ACK names the last packet of all that have come in order, SACK and NACK one packet. The
 // receiver sets SYN in what it sends until it sees a packet without: then the sender knows.
-// A SYN packet with the same epoch that is a late copy or of a sender that has
-// forgotten and drawn the same number is answered with the epoch alone; a sender that is
-// set up ignores that, one that is not takes a greater epoch. An epoch 32 away is greater
+// A SYN packet that had come before is of a sender that has forgotten and drawn the same
+// epoch, or a late copy, if the sender is known to be set up or was silent for longer than
+// it waits between two tries: it is answered with the epoch alone. A sender that is set up
+// ignores that, one that is not takes a greater epoch. Within that time a sender that
+// forgets and draws the same one of 64 loses what the receiver takes for copies. An epoch 32 away is greater
 // for the sender and not for the receiver, so that one of them moves. A data packet whose
 // number cannot be of this incarnation is answered with RST, as by a receiver that is
 // closed.
@@ -45,5 +47,5 @@
 // While the link is busy, packets beyond a window more than the credit that was given are
 // refused. A receiver gives no more than was asked for: pull numbers beyond the target are
 // ignored. One that makes a sender begin anew again and again is sent one window unasked
-// in a timeout.
+// in a timeout. A Table bounds how many tunnels a peer has.
 package tunnel

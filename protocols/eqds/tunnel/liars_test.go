@@ -141,7 +141,7 @@ func TestLyingReceiver(t *testing.T) {
 				c.Ack = s.sender.nxt + uint16(r.IntN(3)) // a good guess
 			}
 			s.sender.Control(w.now, &c)
-			s.go_()
+			s.send()
 			w.at(w.now+us, lie)
 		}
 		s.push(5000, testMTU)

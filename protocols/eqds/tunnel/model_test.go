@@ -40,6 +40,27 @@ func (f *faults) trips() (all []trip) {
 // calm ends all faults.
 func (f *faults) calm() { *f = faults{rand: f.rand, spread: us} }
 
+// TestNeighbours: the receiver has begun anew, by a late copy, with the epoch after the
+// sender's, in which the sender's numbers look like packets that have come. It is no use to
+// wait: the sender sees that nothing gets better, and begins anew.
+func TestNeighbours(t *testing.T) {
+	w := newWorld(t, testConfig(NDP), nil, 1)
+	s := w.senders[0]
+	s.push(60, 100)
+	w.run(units.Millisecond)
+	late := eqds.Data{Flags: eqds.FlagSYN, Next: eqds.NextIPv4, Seq: s.sender.Epoch().Next().First()}
+	s.receiver.Data(w.now, &late, load{0, 0}, 100, false)
+	s.push(50, testMTU)
+	w.run(100 * units.Millisecond)
+	came := map[int]bool{}
+	for _, n := range s.delivered {
+		came[n] = true
+	}
+	if !s.sender.Idle() || s.sender.Counters().Reopened == 0 || len(came) != s.pushed {
+		t.Errorf("%d packets came, %+v", len(came), s.sender.Counters())
+	}
+}
+
 // TestModel has two hosts with three tunnels, whose packets are dropped, trimmed, copied and
 // disordered, and of which any side forgets or closes at any time. All the time a tunnel
 // has no more credit than a window, and its sender waits for something that can happen. When
@@ -90,10 +111,10 @@ func TestModel(t *testing.T) {
 					c := rapid.SampledFrom(f.oldControl).Draw(t, "header")
 					s := w.senders[c.Sender]
 					s.sender.Control(w.now, &c)
-					s.go_()
+					s.send()
 				}
 			},
-			"sender forgets":   func(t *rapid.T) { s := pick(t); s.sender.Forget(); s.go_() },
+			"sender forgets":   func(t *rapid.T) { s := pick(t); s.sender.Forget(); s.send() },
 			"receiver forgets": func(t *rapid.T) { s := pick(t); s.receiver.Forget(); w.settleHost() },
 			"sender closes": func(t *rapid.T) {
 				s := pick(t)

@@ -97,6 +97,7 @@ type Answer struct {
 // Data takes a packet of the sender: its header, its payload and its size as a frame, before
 // it was trimmed. p means nothing for one that is trimmed or carries nothing.
 func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, trimmed bool) (a Answer) {
+	quiet := now-r.used > r.config.MaxRTO
 	r.used = now
 	if h.Flags.Has(eqds.FlagRST) {
 		if r.open && h.Seq-r.next < eqds.Span {
@@ -107,11 +108,15 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 	if !r.synchronise(now, h, &a) {
 		return a
 	}
+	// A SYN packet that has come before is sent again while its sender has no answer, not
+	// later: then the sender has begun anew with the same epoch.
 	ahead := h.Seq - r.next
-	if ahead >= eqds.Span && -ahead > eqds.Span || r.synced && ahead >= eqds.Span && h.Flags.Has(eqds.FlagSYN) {
+	again := ahead >= eqds.Span && h.Flags.Has(eqds.FlagSYN) && (r.synced || quiet)
+	if again || ahead >= eqds.Span && -ahead > eqds.Span {
 		r.counted.Mismatches++
 		a.Send = true
 		if h.Flags.Has(eqds.FlagSYN) {
+			r.synced = true // all others of it are to be answered so
 			a.Control = r.advertisement()
 		} else {
 			a.Control = r.refusal(h)

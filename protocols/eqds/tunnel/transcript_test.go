@@ -125,7 +125,7 @@ func (x *transcript) act(f []string) error {
 		switch s := x.s; f[0] + " " + f[1] {
 		case "sender forgets":
 			s.sender.Forget()
-			s.go_()
+			s.send()
 			return nil
 		case "receiver forgets":
 			s.receiver.Forget()

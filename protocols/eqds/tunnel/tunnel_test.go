@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/weftlab/weft/protocols/eqds"
@@ -235,6 +236,58 @@ func TestSpraying(t *testing.T) {
 		if want := units.Time(10+id%4) * us; p.Latency != want || p.Sent < 3000/16-1 || p.Lost+p.Trimmed != 0 {
 			t.Errorf("path %d: %+v, want a latency of %v", id, p, want)
 		}
+	}
+}
+
+// TestReorderQueue: what is waited for in vain is skipped, a new incarnation releases what
+// waits, and what does not fit into a window is refused.
+func TestReorderQueue(t *testing.T) {
+	w := newWorld(t, testConfig(NDP), nil, 1)
+	s := w.senders[0]
+	s.pushed = 100
+	data := func(e eqds.Epoch, number int, size units.Bytes) Answer {
+		h := eqds.Data{Flags: eqds.FlagSYN, Next: eqds.NextIPv4, Seq: e.First() + uint16(number)}
+		return s.receiver.Data(w.now, &h, load{0, number}, size, false)
+	}
+	came := func(want ...int) {
+		t.Helper()
+		if !slices.Equal(s.delivered, want) {
+			t.Fatalf("%v came, want %v", s.delivered, want)
+		}
+	}
+	for _, n := range []int{0, 2, 3, 6} {
+		if a := data(1, n, testMTU); !a.Kept || !a.Send || a.Control.Flags.Has(eqds.FlagACK) != (n == 0) {
+			t.Errorf("packet %d: %+v", n, a)
+		}
+	}
+	came(0)
+	if a := data(1, 3, testMTU); a.Kept || !a.Control.Flags.Has(eqds.FlagSACK) {
+		t.Errorf("a copy of one that waits: %+v", a)
+	}
+	w.now = s.receiver.Timer()
+	s.receiver.Tick(w.now)
+	came(0, 2, 3)
+	if w.now != w.config.Reorder || s.receiver.Timer() != 2*w.config.Reorder {
+		t.Errorf("a hole is skipped at %v, the next at %v", w.now, s.receiver.Timer())
+	}
+	if a := data(1, 1, testMTU); a.Kept || !a.Control.Flags.Has(eqds.FlagACK) {
+		t.Errorf("one that was given up: %+v", a)
+	}
+	for n := 8; n < 17; n++ {
+		if a := data(1, n, testMTU); !a.Kept {
+			t.Fatalf("packet %d does not fit: %+v", n, a)
+		}
+	}
+	if a := data(1, 17, testMTU); a.Kept || !a.Control.Flags.Has(eqds.FlagNACK) {
+		t.Errorf("one beyond the window: %+v", a)
+	}
+	if packets, bytes := s.receiver.Reorder(); packets != 10 || bytes != w.config.Window {
+		t.Errorf("%d packets wait, %v", packets, bytes)
+	}
+	data(2, 0, testMTU)
+	came(0, 2, 3, 6, 8, 9, 10, 11, 12, 13, 14, 15, 16, 0)
+	if s.receiver.Timer() != units.Never || s.receiver.Receipts().Holes != 1 {
+		t.Errorf("%+v", s.receiver.Receipts())
 	}
 }
 

@@ -144,11 +144,11 @@ func (s *source) push(n int, size units.Bytes) {
 			s.t.Fatalf("a packet of %v is refused", size)
 		}
 	}
-	s.go_()
+	s.send()
 }
 
-// go_ sends what the line can take.
-func (s *source) go_() {
+// send sends what the line can take.
+func (s *source) send() {
 	s.check()
 	if size := s.sender.Size(); size > 0 && !s.armed {
 		s.armed = true
@@ -156,7 +156,7 @@ func (s *source) go_() {
 			s.armed = false
 			h, p, carry, ok := s.sender.Next(s.now)
 			if !ok {
-				s.go_()
+				s.send()
 				return
 			}
 			size := RequestLen
@@ -166,7 +166,7 @@ func (s *source) go_() {
 			}
 			s.free = s.now + testLine.TimeOf(packet.OnWire(size))
 			s.fly(h, p, size)
-			s.go_()
+			s.send()
 		})
 	}
 	if timer := s.sender.Timer(); timer < s.wakes {
@@ -178,7 +178,7 @@ func (s *source) go_() {
 			if s.sender.Timer() <= s.now {
 				s.sender.Tick(s.now)
 			}
-			s.go_()
+			s.send()
 		})
 	}
 }
@@ -272,7 +272,7 @@ func (s *source) reply(c eqds.Control) {
 				s.t.Fatal(err)
 			}
 			s.sender.Control(s.now, &c)
-			s.go_()
+			s.send()
 		})
 	}
 }

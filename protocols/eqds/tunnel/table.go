@@ -1,0 +1,143 @@
+package tunnel
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Key names an incoming tunnel at a host.
+type Key struct {
+	From   netip.Addr
+	Sender uint8 // EQIF of that host
+}
+
+// Table is the incoming tunnels of a host. It is bounded, and so is what one peer has of it:
+// one that invents sender IDs takes its turns from itself. Who is new takes the place of the
+// tunnel that was not used for the longest time, if that was idle for long enough, and is
+// not heard if not; its sender asks again.
+type Table[P any] struct {
+	limits  Limits
+	create  func(k Key) *Receiver[P]
+	gone    func(k Key, r *Receiver[P])
+	tunnels map[Key]*place[P]
+	peers   map[netip.Addr]int
+	oldest  *place[P] // of a ring, in order of use
+	refused uint64
+}
+
+// Limits bound a Table. The paper has none; all are this project's.
+type Limits struct {
+	Tunnels int        // in all, above 0
+	Peer    int        // of one address, above 0
+	Idle    units.Time // how long a tunnel that gives way was not used
+}
+
+// DefaultLimits are four tunnels for a peer, whose EQIFs are of three classes, and the 10,000
+// destinations of §8.5.
+func DefaultLimits() Limits {
+	return Limits{Tunnels: 10_000, Peer: 4, Idle: 10 * units.Millisecond}
+}
+
+// place is a tunnel's place in the order of use.
+type place[P any] struct {
+	*Receiver[P]
+	key           Key
+	before, after *place[P]
+}
+
+// NewTable makes a table. create makes the receiver of a tunnel that is new, and gone is told
+// of one that is taken out; it is closed then, and what waited in it is delivered.
+func NewTable[P any](l Limits, create func(k Key) *Receiver[P], gone func(k Key, r *Receiver[P])) *Table[P] {
+	return &Table[P]{limits: l, create: create, gone: gone, tunnels: map[Key]*place[P]{}, peers: map[netip.Addr]int{}}
+}
+
+// Len is how many tunnels there are.
+func (t *Table[P]) Len() int { return len(t.tunnels) }
+
+// Refused is how many packets found no place.
+func (t *Table[P]) Refused() uint64 { return t.refused }
+
+// Receive gives the receiver for a packet that comes now; nil if there is no place for it.
+func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
+	p := t.tunnels[k]
+	if p == nil {
+		if !t.room(now, k.From) {
+			t.refused++
+			return nil
+		}
+		p = &place[P]{Receiver: t.create(k), key: k}
+		t.tunnels[k] = p
+		t.peers[k.From]++
+	} else {
+		t.unlink(p)
+	}
+	t.link(p)
+	p.used = now
+	return p.Receiver
+}
+
+// Forget takes out a tunnel, if it is there.
+func (t *Table[P]) Forget(k Key) {
+	if p := t.tunnels[k]; p != nil {
+		t.remove(p)
+	}
+}
+
+// room makes room for one more of a peer.
+func (t *Table[P]) room(now units.Time, peer netip.Addr) bool {
+	if t.peers[peer] >= t.limits.Peer {
+		return t.evict(now, t.eldest(peer))
+	}
+	return len(t.tunnels) < t.limits.Tunnels || t.evict(now, t.oldest)
+}
+
+// eldest is the tunnel of a peer that was not used for the longest time. A peer has few, and
+// 256 sender IDs.
+func (t *Table[P]) eldest(peer netip.Addr) (eldest *place[P]) {
+	for id := range 256 {
+		if p := t.tunnels[Key{peer, uint8(id)}]; p != nil && (eldest == nil || p.used < eldest.used) {
+			eldest = p
+		}
+	}
+	return eldest
+}
+
+func (t *Table[P]) evict(now units.Time, p *place[P]) bool {
+	if now-p.used < t.limits.Idle {
+		return false
+	}
+	t.remove(p)
+	return true
+}
+
+func (t *Table[P]) remove(p *place[P]) {
+	t.unlink(p)
+	delete(t.tunnels, p.key)
+	if t.peers[p.key.From]--; t.peers[p.key.From] == 0 {
+		delete(t.peers, p.key.From)
+	}
+	p.Receiver.Forget()
+	t.gone(p.key, p.Receiver)
+}
+
+// link puts a tunnel last.
+func (t *Table[P]) link(p *place[P]) {
+	if t.oldest == nil {
+		p.before, p.after = p, p
+		t.oldest = p
+		return
+	}
+	p.before, p.after = t.oldest.before, t.oldest
+	p.before.after, p.after.before = p, p
+}
+
+func (t *Table[P]) unlink(p *place[P]) {
+	p.before.after, p.after.before = p.after, p.before
+	switch {
+	case p.after == p:
+		t.oldest = nil
+	case t.oldest == p:
+		t.oldest = p.after
+	}
+}
