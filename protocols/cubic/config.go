@@ -19,6 +19,9 @@ type Config struct {
 	FastConvergence bool `yaml:"fast_convergence,omitempty" json:"fast_convergence" jsonschema_description:"whether a flow whose window shrinks gives more away"`
 	// RenoFriendly is that the window is not less than NewReno's would be (§4.3).
 	RenoFriendly bool `yaml:"reno_friendly,omitempty" json:"reno_friendly" jsonschema_description:"whether the window is at least what that of NewReno would be"`
+	// AlphaOne is that this window grows by a packet an RTT, as NewReno's does, from where it
+	// was at the loss before (§4.3: then α_cubic is 1). Linux goes on with the smaller α.
+	AlphaOne bool `yaml:"alpha_one,omitempty" json:"alpha_one" jsonschema_description:"whether the window that is NewReno's grows by a packet an RTT from where it was at the loss before"`
 	// HyStart is that slow start ends when the RTT grows or acknowledgements come as spread
 	// as the RTT (Ha and Rhee, "Taming the elephants: New TCP slow start", 2011).
 	HyStart bool `yaml:"hystart,omitempty" json:"hystart" jsonschema_description:"whether slow start ends before a loss, when the RTT grows or acknowledgements fill it"`
@@ -49,13 +52,13 @@ func (c *Config) Validate(units.Rate) error {
 var Presets = []string{"rfc", "linux"}
 
 // Preset gives the parameters that name, one of Presets, stands for: rfc is RFC 9438, linux
-// the same with HyStart and with β of 717/1024.
+// the same with HyStart, with β of 717/1024 and without AlphaOne.
 func Preset(name string) Config {
-	c := Config{InitialCwnd: 10, C: 0.4, Beta: 0.7, FastConvergence: true, RenoFriendly: true}
+	c := Config{InitialCwnd: 10, C: 0.4, Beta: 0.7, FastConvergence: true, RenoFriendly: true, AlphaOne: true}
 	switch name {
 	case "rfc":
 	case "linux":
-		c.Beta, c.HyStart = 717.0/1024, true
+		c.Beta, c.HyStart, c.AlphaOne = 717.0/1024, true, false
 	default:
 		panic("cubic: " + name + " is none of Presets")
 	}

@@ -135,7 +135,7 @@ func (c *Control) avoid(now units.Time, n units.Bytes) {
 	if c.config.RenoFriendly {
 		beta := float64(c.config.Beta)
 		alpha := 3 * (1 - beta) / (1 + beta)
-		if c.wEst >= c.wMax {
+		if c.config.AlphaOne && c.wEst >= c.wMax {
 			alpha = 1
 		}
 		c.wEst += float64(alpha * acked / cwnd)

@@ -100,6 +100,49 @@ func TestFunction(t *testing.T) {
 	}
 }
 
+// TestAlphaOne: where NewReno is faster than the function, the window grows by α a round trip
+// up to where it was at the loss, and from there by a packet, or by α with alpha_one off.
+func TestAlphaOne(t *testing.T) {
+	const mtu = 1000
+	const rtt = 10 * units.Millisecond
+	for _, one := range []bool{true, false} {
+		c := Preset("rfc")
+		c.AlphaOne = one
+		f := New(&c, cc.Flow{Line: 10 * units.Gbps, MTU: mtu, Packet: 1100})
+		f.cwnd = 40 * mtu
+		f.Lost(0, cc.Loss{Payload: mtu})
+		f.episode.End()
+		var a cc.Ack
+		now := units.Time(0)
+		rounds := func(n int) (grown float64) {
+			before := f.packets(f.cwnd)
+			for range n {
+				for k := f.cwnd / mtu; k > 0; k-- {
+					now += rtt / units.Time(f.cwnd/mtu)
+					a.Acked += mtu
+					a.Sent, a.Newly, a.InFlight, a.RTT = a.Acked+f.cwnd, mtu, f.cwnd, rtt
+					f.Acked(now, &a)
+				}
+			}
+			return (f.packets(f.cwnd) - before) / float64(n)
+		}
+		const alpha = 3 * 0.3 / 1.7
+		if got := rounds(20); math.Abs(got-alpha) > 0.03 {
+			t.Errorf("below where it was the window grows by %.3f packets a round trip, not %.3f", got, alpha)
+		}
+		for f.packets(f.cwnd) < 41 {
+			rounds(1)
+		}
+		want := alpha
+		if one {
+			want = 1
+		}
+		if got := rounds(10); math.Abs(got-want) > 0.06 {
+			t.Errorf("alpha_one %v: above it the window grows by %.3f packets a round trip, not %.3f", one, got, want)
+		}
+	}
+}
+
 // TestUndo: a recovery that was for nothing leaves no trace.
 func TestUndo(t *testing.T) {
 	c := Preset("rfc")
