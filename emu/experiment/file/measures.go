@@ -253,6 +253,16 @@ func (v *resolver) checkPlot(p *experiment.Plot, f *plotFile) {
 		if t := v.empty(*f.Of); p.Kind == experiment.Time && t != nil && t.Column("time_s") == nil {
 			v.Fail(f.Of, "draw a table with a column time_s, such as queue-series or flow-series, over time", "the table %s is not over time", *f.Of)
 		}
+		if t := v.empty(*f.Of); f.Split != nil && t != nil {
+			switch c := t.Column(*f.Split); {
+			case c == nil && v.e.Factor(*f.Split) >= 0:
+				v.Fail(f.Split, "leave it out: the levels of a factor that is not panels have a line each", "split takes a column of the table %s, and %s is a factor", *f.Of, *f.Split)
+			case c == nil:
+				v.Fail(f.Split, suggest.Hint(*f.Split, "its columns are", t.Names()), "the table %s has no column %q", *f.Of, *f.Split)
+			case !c.IsText():
+				v.Fail(f.Split, "split by a column of texts", "%s of table %s is numbers", *f.Split, *f.Of)
+			}
+		}
 	}
 }
 
