@@ -33,7 +33,7 @@ type Device struct {
 	env      Env
 	line     units.Rate
 	traits   cc.Traits      // of its rate control
-	flows    map[flowTo]*QP // whose controls hear messages, if any do
+	flows    map[flowTo]*QP // with rate controls that hear messages; nil until somebody asks for one
 	quantum  units.Bytes
 
 	memory  *memory.Table

@@ -48,6 +48,37 @@ func (d *Device) hear(now units.Time, m cc.Feedback) {
 	d.settle(now, q)
 }
 
+// Notify tells the queue pair that has sent a packet to slow down, as a CNP about it would:
+// the network in front of the NIC holds the packet in a long queue. It is false, and counted
+// as an ignored CNP, if no queue pair of the NIC has sent it or it has no rate control.
+func (d *Device) Notify(now units.Time, p *packet.Packet) bool {
+	if p.Flow != packet.NIC {
+		return false
+	}
+	if d.flows == nil {
+		d.knowFlows()
+	}
+	r := p.RoCE
+	q := d.flows[flowTo{r.To, r.BTH.DestQP}]
+	if q == nil || q.control == nil || r.From != q.route.ends.From {
+		d.counters.RPCNPIgnored++
+		return false
+	}
+	d.slow(now, q)
+	d.arm()
+	return true
+}
+
+// knowFlows begins to keep queue pairs by where their packets go.
+func (d *Device) knowFlows() {
+	d.flows = map[flowTo]*QP{}
+	for _, q := range d.numbers.slots {
+		if q != nil && q.control != nil {
+			d.flows[q.flow] = q
+		}
+	}
+}
+
 // answer sends a message back that has been turned. One from where nobody is any more is
 // lost.
 func (d *Device) answer(p *packet.Packet) {

@@ -66,7 +66,7 @@ type QP struct {
 	room     int              // for hops of in-band telemetry, in requests
 	brought  *telemetry.Stack // what the last request with telemetry brought; Echo until it is sent back
 	active   bool             // the control was told so
-	flow     flowTo           // by which messages name it, if its control hears any
+	flow     flowTo           // by which others name it, if it has a rate control
 	notified bool             // a CNP for it waits
 	broken   bool             // a completion queue has overrun: it is to fail
 
@@ -253,8 +253,8 @@ func (q *QP) follow(from qp.State, moved bool) error {
 	case qp.RTR:
 		if q.control == nil && d.settings.Control.Settings != nil && d.line > 0 && q.config.Type != qp.UD {
 			q.control = d.settings.Control.Settings.New(q.newFlow(&all))
+			q.flow = flowTo{q.route.ends.To, all.DestQPN}
 			if d.flows != nil {
-				q.flow = flowTo{q.route.ends.To, all.DestQPN}
 				d.flows[q.flow] = q
 			}
 			if q.config.Type == qp.RC && !q.route.loop {

@@ -183,6 +183,11 @@ func (d *Device) congested(now units.Time, number uint32, from, to netip.Addr) {
 		d.counters.RPCNPIgnored++
 		return
 	}
+	d.slow(now, q)
+}
+
+// slow has the rate control of a queue pair take a CNP.
+func (d *Device) slow(now units.Time, q *QP) {
 	d.counters.RPCNPHandled++
 	q.counters.CNPsHandled++
 	q.tick(now)

@@ -23,6 +23,8 @@ type edgeHost struct {
 	outlet    *edge.Outlet
 	timer     sim.Timer
 
+	unwrapped, finished uint64 // packets that came out of tunnels, and those whose copies did
+
 	backlogs []backlog   // by the queue of the real host's device
 	waiting  units.Bytes // in all of them
 	room     units.Bytes // most that is to wait there
@@ -107,6 +109,39 @@ func (h *edgeHost) Deliver(now units.Time, p *packet.Packet) {
 func (h *edgeHost) Consume(_ units.Time, p *packet.Packet) {
 	h.station.countIn(p)
 	h.station.pool.Free(p)
+}
+
+func (h *edgeHost) Peer(a netip.Addr) bool {
+	f := h.station.fabric
+	e, ok := f.directory.byIP[a]
+	if !ok {
+		return false
+	}
+	end := f.endpoints[e]
+	s := f.stations[end.Node][end.Port]
+	return s != nil && s != h.station && s.edge != nil && s.edge.chosen.Name == h.chosen.Name
+}
+
+func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet) {
+	s := h.station
+	h.unwrapped++
+	if dst, _ := p.MACs(); dst != s.MAC && s.fabric.routers != nil {
+		p.Dst = s.MAC // of the first hop until now
+		if p.Frame != nil {
+			p.Dst.Put(p.Frame)
+		}
+	}
+	s.deliver(now, s.Port, p)
+}
+
+func (h *edgeHost) Finish(p *packet.Packet) {
+	h.finished++
+	h.station.pool.Free(p)
+}
+
+func (h *edgeHost) Notify(now units.Time, p *packet.Packet) bool {
+	n, ok := h.station.nic.(*nic)
+	return ok && n.Device.Notify(now, p)
 }
 
 func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.station.Admit(now, p) }

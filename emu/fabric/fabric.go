@@ -120,6 +120,9 @@ func build(p *plan.Plan, shards []*Shard, processOf []*process) (*Fabric, error)
 		Switches: make([]*switches.Switch, len(p.Nodes)), ports: make([][]*port.Port, len(p.Nodes)),
 		stations: make([][]*Station, len(p.Nodes)), directory: newDirectory(), watches: map[*port.Port]*watch{},
 	}
+	for _, s := range shards {
+		s.Pool.Render = (&renderer{flows: &encoder{fabric: f}}).render
+	}
 	f.crew = newCrew(f)
 	for n := range p.Nodes {
 		f.addNode(n)

@@ -12,9 +12,12 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// renderer makes the wire bytes of packets of real programs and of NICs.
+// renderer makes the wire bytes of packets of real programs and of NICs, and of those that
+// have a Message.
 type renderer struct {
-	whole []byte // a packet that has been trimmed, as it was
+	flows *encoder // for modelled flows in tunnels
+	whole []byte   // a packet that has been trimmed, as it was
+	inner []byte   // what a tunnel carries
 }
 
 // render gives the wire bytes of a packet that HasBytes, from the destination
@@ -27,7 +30,7 @@ func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 	case packet.NIC:
 		whole = appendRoCE
 	case packet.Protocol:
-		whole = appendMessage
+		whole = r.appendMessage
 	default:
 		return gso.Render(p, buf)
 	}

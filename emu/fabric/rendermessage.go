@@ -9,9 +9,13 @@ import (
 
 // appendMessage appends the frame of a packet with a Message, before any of it was cut
 // off, with the ports of TCP and the checksum of UDP, TCP or ICMP.
-func appendMessage(b []byte, p *packet.Packet) []byte {
+func (r *renderer) appendMessage(b []byte, p *packet.Packet) []byte {
 	m := p.Message
-	n := m.Body.Len()
+	own := m.Body.Len()
+	n := own
+	if m.Inner != nil {
+		n += int(m.Inner.Layer3())
+	}
 	if m.Protocol.Port != 0 {
 		n += wire.UDPHeader
 	}
@@ -21,7 +25,10 @@ func appendMessage(b []byte, p *packet.Packet) []byte {
 		putUDP(rest, p, n)
 		body = rest[wire.UDPHeader:]
 	}
-	m.Body.Put(body)
+	m.Body.Put(body[:own])
+	if m.Inner != nil {
+		copy(body[own:], r.carried(m.Inner))
+	}
 	if p.Version != 0 && p.Proto == wire.ProtoTCP {
 		binary.BigEndian.PutUint16(body, p.SrcPort)
 		binary.BigEndian.PutUint16(body[2:], p.DstPort)
@@ -40,6 +47,19 @@ func appendMessage(b []byte, p *packet.Packet) []byte {
 		binary.BigEndian.PutUint16(rest[at:], sum)
 	}
 	return b
+}
+
+// carried gives the bytes of a packet in a tunnel, from its network header on. There is no
+// tunnel in a tunnel.
+func (r *renderer) carried(p *packet.Packet) []byte {
+	if p.Flow >= 0 {
+		return r.flows.frame(p)[wire.EthernetHeader:]
+	}
+	b := r.render(p, r.inner)
+	if p.Frame == nil || p.Sum != 0 {
+		r.inner = b
+	}
+	return b[p.L3:]
 }
 
 // checksumAt is where in what IP carries the checksum is; -1 if there is none that is

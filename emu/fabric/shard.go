@@ -134,7 +134,6 @@ func newWorkers(n int, shardOf []int, colourOf []int) ([]*Shard, []*process) {
 
 func makeShards(shards []*Shard, pools []*packet.Pool) []*Shard {
 	for i := range shards {
-		pools[i].Render = new(renderer).render
 		shards[i] = &Shard{Number: i, Engine: &sim.Engine{}, Pool: pools[i], lookahead: units.Never, links: outage.None, cut: map[int]bool{}}
 	}
 	return shards

@@ -252,6 +252,8 @@ func (f *Fabric) Accounts() Accounts {
 		if s.edge != nil {
 			held, _ := s.edge.service.Held()
 			a.Held += uint64(held)
+			a.Originated += s.edge.unwrapped
+			a.Consumed += s.edge.finished
 		}
 	}
 	for _, sw := range f.Switches {

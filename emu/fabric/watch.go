@@ -100,6 +100,7 @@ func (f *Fabric) Watch(ports []Watched, c *capture.Capture) (stop func()) {
 		watched := f.watches[p]
 		if watched == nil {
 			watched = &watch{encode: &encoder{fabric: f}}
+			watched.render.flows = watched.encode
 			f.watches[p] = watched
 			p.Observe(f.nowAt(w.Node), watched)
 		}

@@ -156,6 +156,20 @@ type Node struct {
 	VM *VM
 }
 
+// EdgeOverhead is by how much packets of a host with a version of IP are shorter than the MTU
+// of its link, for what its edge service puts in front of them.
+func (n *Node) EdgeOverhead(ipv6 bool) units.Bytes {
+	if e, ok := n.Edge.Settings.(edge.Encapsulator); ok {
+		return e.Overhead(ipv6)
+	}
+	return 0
+}
+
+// DeviceMTU is the MTU of a host's interface on a link with an MTU.
+func (n *Node) DeviceMTU(port int, link units.Bytes) units.Bytes {
+	return link - n.EdgeOverhead(HasFamily(n.Ports[port].Addresses, true))
+}
+
 // Deep is what a node has beyond plain ports. The ports of a node with Deep
 // have Classes, and the same priorities all of them.
 type Deep struct {

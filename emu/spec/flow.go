@@ -94,6 +94,7 @@ func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) (ok bool) 
 	if flow.IPv6 {
 		version, over = 6, overIPv6
 	}
+	over += max(from.EdgeOverhead(flow.IPv6), to.EdgeOverhead(flow.IPv6))
 	for _, s := range []links.Settings{v.settingsOf(sender, 0), v.settingsOf(receiver, 1)} {
 		if packet := flow.Size + over; packet > s.MTU {
 			v.Fail(&file.Size, fmt.Sprintf("the largest payload is %dB", s.MTU-over),

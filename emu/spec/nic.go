@@ -88,6 +88,7 @@ func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes)
 		}
 	}
 	fits := qp.MTU4096
+	over += n.EdgeOverhead(true)
 	for fits > qp.MTU256 && units.Bytes(fits.Bytes())+over > least {
 		fits--
 	}

@@ -379,7 +379,7 @@ func (e *patternEntry) byUDP(hosts []int) *carrier.UDP {
 		if p == nil {
 			continue
 		}
-		c.Size = min(c.Size, e.settingsOf(p, 0).MTU-over, e.settingsOf(p, 1).MTU-over)
+		c.Size = min(c.Size, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-over-e.plan.Nodes[h].EdgeOverhead(c.IPv6))
 		if c.Rate == 0 && e.settingsOf(p, 0).Rate == 0 {
 			e.FailOnce(e.file.By, "write by: {udp: {rate: ...}}", "the link of %s has no rate, and nothing says how fast a flow is", e.plan.Nodes[h].Name)
 		}

@@ -84,8 +84,8 @@ func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
 		return nil, err
 	}
 	v.settings()
+	v.edges() // what they put in front of packets is part of the NICs' MTU
 	v.nics()
-	v.edges()
 	v.classes()
 	v.reroute()
 	v.portSettings()

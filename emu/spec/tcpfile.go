@@ -37,7 +37,7 @@ func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 	c.MTU = maxMTU
 	for _, h := range hosts {
 		if p := e.firstPort(h); p != nil {
-			c.MTU = min(c.MTU, e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)
+			c.MTU = min(c.MTU, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-e.plan.Nodes[h].EdgeOverhead(c.IPv6))
 		}
 	}
 	if f.MTU != nil {

@@ -71,6 +71,13 @@ func (c Chosen) Gauges() []gauge.Gauge {
 	return k.Gauges
 }
 
+// Encapsulator is implemented by the settings of services that put packets into others.
+type Encapsulator interface {
+	// Overhead is what a packet of a version of IP grows by: hosts' packets are so much
+	// shorter than the MTU of their link.
+	Overhead(ipv6 bool) units.Bytes
+}
+
 // Service is an edge service of one interface of a host.
 //
 // Packets have Prio, their class at the host's port. What the service has for a class it
@@ -195,6 +202,16 @@ type Host interface {
 	// Ends gives the addresses of a modelled flow, by packet.Packet.Flow, whose packets
 	// have none.
 	Ends(flow int32) (from, to netip.Addr)
+	// Peer tells whether the interface that has an address has the same edge service.
+	Peer(a netip.Addr) bool
+	// Unwrap gives a packet that came inside another one, which is Consumed, to whoever at
+	// the host it is for.
+	Unwrap(now units.Time, p *packet.Packet)
+	// Finish ends a packet of the host whose copy has come out of a tunnel.
+	Finish(p *packet.Packet)
+	// Notify tells the queue pair of the host's NIC that has sent a packet to slow down, as a
+	// CNP does. It is false if there is none, or it has no rate control.
+	Notify(now units.Time, p *packet.Packet) bool
 	// Trip is the way to where a flow goes and back, for a packet and its answer of these
 	// sizes on the wire, in a fabric that carries nothing else; the zero cc.Path if there
 	// is none.

@@ -19,6 +19,9 @@ type Message struct {
 	From, To netip.Addr // of the version of IP that the packet has; zero of a frame without IP
 	Protocol *MessageProtocol
 	Body     Body
+	// Inner is the packet of a tunnel that follows the body, from its network header on;
+	// nil for none. It is freed and copied with the packet that carries it.
+	Inner *Packet
 }
 
 // Body is what is behind the headers that the protocol names. It is of that protocol's
@@ -100,13 +103,14 @@ func (l *Pool) NewMessage(m *MessageProtocol) *Packet {
 	x := p.Message
 	x.From, x.To = netip.Addr{}, netip.Addr{}
 	x.Body.Reset()
+	x.Inner = nil
 	*p = Packet{Flow: Protocol, home: l.number, Message: x}
 	l.live++
 	return p
 }
 
 // Seal sets the fields of a packet with a Message that Parse would find: from its
-// addresses, its protocol, its body and SrcPort, with TCP DstPort too, which are set
+// addresses, its protocol, its body, what it carries, and SrcPort, with TCP DstPort too, which are set
 // before. TTL becomes 64.
 func (p *Packet) Seal() {
 	m := p.Message
@@ -124,6 +128,9 @@ func (p *Packet) Seal() {
 		p.Version, p.Proto, p.Ether = 6, x.Proto6, wire.EtherTypeIPv6
 	}
 	p.Size = x.HeaderLen(p.Version) + units.Bytes(m.Body.Len())
+	if m.Inner != nil {
+		p.Size += m.Inner.Layer3()
+	}
 	if p.Version != 0 {
 		p.Hash = FlowHash(FoldAddress(m.From), FoldAddress(m.To), p.Proto, p.SrcPort, p.DstPort)
 	}
@@ -143,6 +150,9 @@ func (l *Pool) cloneMessage(p *Packet) *Packet {
 	m := c.Message
 	m.From, m.To = p.Message.From, p.Message.To
 	m.Body.Set(p.Message.Body)
+	if p.Message.Inner != nil {
+		m.Inner = l.Clone(p.Message.Inner)
+	}
 	*c = *p
 	c.Next, c.Message, c.home = nil, m, l.number
 	return c

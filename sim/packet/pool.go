@@ -178,6 +178,10 @@ func (l *Pool) Materialise(p *Packet) *Packet {
 
 // Free takes p back; the caller must not touch it again.
 func (l *Pool) Free(p *Packet) {
+	if p.Flow == Protocol && p.Message.Inner != nil {
+		l.Free(p.Message.Inner)
+		p.Message.Inner = nil
+	}
 	if p.home != l.number {
 		l.strangers[p.home].Push(p)
 		return

@@ -1,0 +1,187 @@
+// Package eqds is an edge service that carries all that a host sends through EQDS tunnels
+// (Olteanu et al., "An edge-queued datagram service for all datacenter traffic", NSDI 2022):
+// packets wait in queues of the sending host (EQIFs) until the receiving host gives credit
+// for them, go over all paths, packet by packet, and are put in order before the receiving
+// host has them. The state machines are those of protocols/eqds.
+//
+// A host has two EQIFs, for RDMA and for all else, which is treated as TCP. Each has a tunnel
+// for each address that it sends to. What is not IP over plain Ethernet, what goes to many,
+// neighbour discovery, and what goes to hosts without EQDS pass by.
+//
+// Not implemented: the EQIF for transports that know EQDS (native), and PULLs that are weighed
+// by the load of the core.
+package eqds
+
+import (
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/protocols/eqds/eqif"
+	"github.com/weftlab/weft/protocols/eqds/pull"
+	"github.com/weftlab/weft/protocols/eqds/tunnel"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config are the parameters.
+type Config struct {
+	Backend     tunnel.Backend `yaml:"backend,omitempty" json:"backend" jsonschema_description:"ndp: the first window leaves before there is credit, for networks that trim; rts: credit is asked for first; default that of the preset"`
+	Window      units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, and at least 10 packets"`
+	Paths       int            `yaml:"paths,omitempty" json:"paths" jsonschema_description:"path IDs that packets are spread over, a power of two up to 256; default 256"`
+	PullShare   units.Fraction `yaml:"pull-share,omitempty" json:"pull-share" jsonschema_description:"share of the link that PULLs ask for; default 99%"`
+	Pulls       string         `yaml:"pulls,omitempty" json:"pulls" jsonschema_description:"which sender is pulled next: fair, all by turns; rdma-first; tcp-first; default fair"`
+	RTO         units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
+	Reorder     units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
+	GiveUp      units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
+	DSCP        int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
+	ControlDSCP int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
+	Tunnels     int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`
+
+	TCPPackets int         `yaml:"tcp-packets,omitempty" json:"tcp-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for TCP and all that is not RDMA; default 100"`
+	TCPMark    units.Bytes `yaml:"tcp-mark,omitempty" json:"tcp-mark" jsonschema_description:"where marking of ECN-capable packets begins in that EQIF (RED, all from twice that on); default 16 packets"`
+
+	RDMAPackets int            `yaml:"rdma-packets,omitempty" json:"rdma-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for RDMA; default 750"`
+	KLow        units.Bytes    `yaml:"k-low,omitempty" json:"k-low" jsonschema_description:"length of that queue from which on queue pairs get CNPs; default that of the preset"`
+	KHigh       units.Bytes    `yaml:"k-high,omitempty" json:"k-high" jsonschema_description:"length from which on each packet brings a CNP; default that of the preset"`
+	PMax        units.Fraction `yaml:"pmax,omitempty" json:"pmax" jsonschema_description:"probability of a CNP below k-high; default 100%"`
+	Lossless    bool           `yaml:"lossless,omitempty" json:"lossless" jsonschema_description:"true: a packet of the NIC that finds a full queue waits in the NIC, and all others of it behind it, as with PFC towards the NIC; default false, it is dropped"`
+}
+
+// presets are the names of known parameters: the back ends and Appendix B's NICs.
+var presets = []string{"ndp", "rts", "ndp-bluefield2", "rts-bluefield2"}
+
+// fewTunnels is the least of Config.Tunnels.
+const (
+	fewTunnels  = 4
+	manyTunnels = 1 << 20
+	maxDSCP     = 63
+)
+
+// pullOrders are the values of Config.Pulls. Classes of the pacer are the numbers of EQIFs.
+var pullOrders = map[string]pull.Policy{"fair": pull.Fair{}, "rdma-first": pull.Strict{}, "tcp-first": reversed{}}
+
+// reversed is pull.Strict the other way round.
+type reversed struct{}
+
+// Rank is lower for lower classes.
+func (reversed) Rank(class uint8, _ uint64, _ *uint64) uint64 { return uint64(class) }
+
+func init() {
+	edge.Services.Register("eqds", edge.Kind{
+		Summary: "carries all that a host sends in EQDS tunnels (Olteanu et al., NSDI 2022): it waits at the edge until the receiving host gives credit",
+		Presets: presets,
+		Settings: func(preset string, _ units.Rate) edge.Settings {
+			return defaults(preset)
+		},
+		Gauges: []gauge.Gauge{
+			{Name: "tunnels", Help: "tunnels to other hosts", Brief: true},
+			{Name: "waiting_tunnels", Help: "of them, those with packets that wait", Brief: true},
+			{Name: "waiting", Unit: gauge.Bytes, Help: "frames that wait", Brief: true},
+			{Name: "unacknowledged", Help: "packets that are kept until they are acknowledged"},
+			{Name: "incoming_tunnels", Help: "tunnels that come here", Brief: true},
+			{Name: "pulled_senders", Help: "active-sender list: tunnels that want credit"},
+			{Name: "busy", Unit: gauge.Seconds, Help: "time for which the link has what is still to be asked for"},
+			{Name: "reorder", Unit: gauge.Bytes, Help: "frames that wait for others with lower numbers"},
+			{Name: "data", Help: "data packets sent"},
+			{Name: "resent", Help: "of them, those sent again", Brief: true},
+			{Name: "trimmed", Help: "data packets that came without payload"},
+			{Name: "timeouts", Help: "retransmission timeouts"},
+			{Name: "requests", Help: "RTS sent"},
+			{Name: "marked", Help: "packets marked in the EQIF"},
+			{Name: "cnps", Help: "CNPs to queue pairs of the host's NIC"},
+			{Name: "dropped", Help: "packets that did not fit into the EQIF", Brief: true},
+			{Name: "refused", Help: "packets of other hosts that had no place, or were of no tunnel"},
+		},
+	})
+}
+
+// defaults gives the settings of a preset.
+func defaults(preset string) *Config {
+	r := eqif.RDMAPreset("baseline", nil)
+	c := &Config{Paths: 256, PullShare: pull.DefaultShare, Pulls: "fair", GiveUp: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100}
+	switch preset {
+	case "rts":
+		c.Backend = tunnel.RTS
+	case "ndp-bluefield2":
+		r = eqif.RDMAPreset("bluefield2", nil)
+	case "rts-bluefield2":
+		c.Backend = tunnel.RTS
+		r = eqif.RDMAPreset("bluefield2", nil)
+	}
+	c.RDMAPackets, c.KLow, c.KHigh, c.PMax = r.Packets, r.CNP.KMin, r.CNP.KMax, r.CNP.PMax
+	return c
+}
+
+// Overhead implements edge.Encapsulator.
+func (c *Config) Overhead(ipv6 bool) units.Bytes {
+	if ipv6 {
+		return wire.IPv6Header + wire.UDPHeader + eqds.HeaderLen
+	}
+	return wire.IPv4Header + wire.UDPHeader + eqds.HeaderLen
+}
+
+// Validate implements edge.Settings.
+func (c *Config) Validate(line units.Rate) error {
+	var check registry.Check
+	const someMTU = 1514
+	pulls := c.pulls(line, someMTU)
+	check.Fail(pulls.Check())
+	t := c.tunnel(line, someMTU, 0)
+	if c.Window != 0 {
+		// The MTU is known only when the link is: what is held here holds for any.
+		t.Window = max(c.Window, 2*someMTU)
+		if c.Window < 2*someMTU {
+			check.Bad("window", c.Window, "two packets of the link's MTU or more, such as 30KB")
+		}
+	}
+	check.Fail(t.Check())
+	if pullOrders[c.Pulls] == nil {
+		check.Bad("pulls", c.Pulls, "fair, rdma-first or tcp-first")
+	}
+	check.Number("dscp", c.DSCP, 0, maxDSCP)
+	check.Number("control-dscp", c.ControlDSCP, 0, maxDSCP)
+	if c.DSCP == c.ControlDSCP {
+		check.Bad("control-dscp", c.ControlDSCP, "another than dscp: control packets go in a class of their own")
+	}
+	check.Number("tunnels", c.Tunnels, fewTunnels, manyTunnels)
+	check.Number("tcp-packets", c.TCPPackets, 1, 1<<20)
+	if c.TCPMark < 0 {
+		check.Bad("tcp-mark", c.TCPMark, "an amount from 0 on, such as 24KB")
+	}
+	check.Number("rdma-packets", c.RDMAPackets, 1, 1<<20)
+	if c.KLow < 0 {
+		check.Bad("k-low", c.KLow, "an amount from 0 on, such as 72KB")
+	}
+	if c.KHigh < c.KLow {
+		check.Bad("k-high", c.KHigh, "an amount from k-low, %v, on", c.KLow)
+	}
+	check.Share("pmax", c.PMax, 0, 1)
+	return check.Err()
+}
+
+// pulls are the settings of the pacer of an interface whose frames are at most mtu long.
+func (c *Config) pulls(line units.Rate, mtu units.Bytes) pull.Config {
+	return pull.Config{Line: line, MTU: mtu, Share: c.PullShare, Policy: pullOrders[c.Pulls]}
+}
+
+// tunnel are the settings of a tunnel over a path whose slowest link has a rate, with an RTT.
+func (c *Config) tunnel(line units.Rate, mtu units.Bytes, rtt units.Time) tunnel.Config {
+	t := tunnel.Default(line, mtu, rtt)
+	t.Backend, t.Paths, t.GiveUp = c.Backend, c.Paths, c.GiveUp
+	if c.Window != 0 {
+		t.Window = max(c.Window, 2*mtu)
+	}
+	if c.RTO != 0 {
+		t.RTO = c.RTO
+		t.MaxRTO, t.Reorder = 100*t.RTO, 30*t.RTO
+	}
+	if c.Reorder != 0 {
+		t.Reorder = c.Reorder
+	}
+	t.GiveUp = max(t.GiveUp, t.RTO)
+	return t
+}
+
+// New implements edge.Settings.
+func (c *Config) New(env edge.Env) edge.Service { return newService(c, env) }

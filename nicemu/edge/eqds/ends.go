@@ -1,0 +1,173 @@
+package eqds
+
+import (
+	"net/netip"
+
+	"github.com/weftlab/weft/nicemu/agenda"
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/protocols/eqds/eqif"
+	"github.com/weftlab/weft/protocols/eqds/tunnel"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// address is where a tunnel goes, from one of the EQIFs.
+type address struct {
+	to   netip.Addr
+	eqif uint8
+}
+
+// path is what the settings of a tunnel depend on.
+type path struct {
+	rtt  units.Time
+	rate units.Rate
+}
+
+// sender is the sending end of a tunnel.
+type sender struct {
+	*tunnel.Sender[*packet.Packet]
+	agenda.Task[end]
+	address
+	eqif *queues
+	turn eqif.Turn[*sender]
+
+	from                        netip.Addr // once it has sent something
+	number                      uint64
+	txPackets, txBytes, dropped uint64
+}
+
+// receiver is the receiving end of one.
+type receiver struct {
+	*tunnel.Receiver[*packet.Packet]
+	agenda.Task[end]
+	from netip.Addr
+}
+
+// size is that of the next packet, for its turn.
+func (x *sender) size() units.Bytes { return x.Size() }
+
+// frame is how long the frame of the tunnel is that carries a packet.
+func (x *sender) frame(p *packet.Packet) units.Bytes {
+	return protocol.HeaderLen(versionOf(x.to)) + eqds.HeaderLen + p.Layer3()
+}
+
+func versionOf(a netip.Addr) uint8 {
+	if a.Is4() {
+		return 4
+	}
+	return 6
+}
+
+func nextOf(version uint8) uint8 {
+	if version == 4 {
+		return eqds.NextIPv4
+	}
+	return eqds.NextIPv6
+}
+
+// senderOf is the tunnel for a packet, nil if it passes by.
+func (s *service) senderOf(p *packet.Packet) *sender {
+	if p.Version == 0 || p.L3 > wire.EthernetHeader || p.Dest == packet.Flood || p.IsMessage() || isDiscovery(p) {
+		return nil
+	}
+	var k address
+	if p.Flow >= 0 {
+		_, k.to = s.env.Ends(p.Flow)
+	} else {
+		k.to = p.FlowKey(roce.Port).To
+	}
+	k.eqif = uint8(eqifOf(p))
+	x := s.senders[k]
+	if x == nil && k.to.IsValid() && s.env.Peer(k.to) {
+		x = s.open(k)
+	}
+	return x
+}
+
+// isDiscovery tells whether a packet is of neighbour discovery (RFC 4861 §4), which has no
+// extension headers before it.
+func isDiscovery(p *packet.Packet) bool {
+	if p.Proto != wire.ProtoICMPv6 || p.Flow != packet.Real {
+		return false
+	}
+	const first, last = 133, 137
+	b, at := p.Ethernet(), int(p.L3)+wire.IPv6Header
+	return len(b) > at && b[at] >= first && b[at] <= last
+}
+
+// open makes the sending end of a tunnel.
+func (s *service) open(k address) *sender {
+	x := &sender{address: k, eqif: &s.eqifs[k.eqif], number: uint64(len(s.order) + 1)}
+	x.turn.Owner = x
+	x.Sender = tunnel.NewSender(s.settingsFor(k.to), k.eqif, s.env.Rand, func(p *packet.Packet, o tunnel.Outcome) { s.done(p, o) })
+	s.agenda.Enrol(&x.Task, x)
+	s.senders[k] = x
+	s.order = append(s.order, x)
+	return x
+}
+
+// settingsFor are the settings of tunnels to or from an address. Tunnels share them whose
+// paths are alike.
+func (s *service) settingsFor(a netip.Addr) *tunnel.Config {
+	full, answer := packet.OnWire(s.mtu), packet.OnWire(protocol.HeaderLen(versionOf(a))+eqds.HeaderLen)
+	trip := s.env.Trip(packet.FlowKey{To: a, Flow: -1}, full, answer)
+	k := path{trip.RTT, trip.Bottleneck}
+	if k.rate == 0 {
+		k.rate = s.pulls.Line
+	}
+	c := s.settings[k]
+	if c == nil {
+		made := s.Config.tunnel(k.rate, s.mtu, k.rtt)
+		c = &made
+		s.settings[k] = c
+	}
+	return c
+}
+
+// done ends a packet of a sender: its copy has arrived, or it is given up.
+func (s *service) done(p *packet.Packet, o tunnel.Outcome) {
+	s.packets--
+	s.bytes -= p.Size
+	if o.Delivered {
+		s.env.Finish(p)
+	} else {
+		s.env.Drop(s.now, p, packet.NoReceiver)
+	}
+}
+
+func (x *sender) tick(s *service, now units.Time) {
+	if x.Sender.Timer() <= now {
+		x.Tick(now)
+	}
+	s.settle(now, x)
+}
+
+// accept makes the receiving end of a tunnel that is new.
+func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
+	r := tunnel.NewReceiver(s.settingsFor(k.From), s.pacer, k.Sender, k.Sender, s.arrived.Push)
+	x := &receiver{Receiver: r, from: k.From}
+	s.agenda.Enrol(&x.Task, x)
+	s.receivers[r] = x
+	return r
+}
+
+// forget ends the receiving end of a tunnel.
+func (s *service) forget(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet]) {
+	s.agenda.Remove(&s.receivers[r].Task)
+	delete(s.receivers, r)
+}
+
+func (x *receiver) tick(s *service, now units.Time) {
+	if x.Receiver.Timer() <= now {
+		x.Tick(now)
+	}
+	s.agenda.At(&x.Task, x.Timer())
+}
+
+// Timer implements end.
+func (x *sender) Timer() units.Time { return x.Sender.Timer() }
+
+// Timer implements end.
+func (x *receiver) Timer() units.Time { return x.Receiver.Timer() }

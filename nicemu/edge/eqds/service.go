@@ -1,0 +1,279 @@
+package eqds
+
+import (
+	"github.com/weftlab/weft/nicemu/agenda"
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/eqds/eqif"
+	"github.com/weftlab/weft/protocols/eqds/pull"
+	"github.com/weftlab/weft/protocols/eqds/tunnel"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// The EQIFs of a host: numbers in the order of an array, sender IDs of tunnels, and classes of
+// the pacer.
+const (
+	tcpEQIF = iota
+	rdmaEQIF
+	eqifCount
+)
+
+// service is EQDS at one interface of a host.
+//
+// A packet of the host waits in the sender of its tunnel, which has a turn in its EQIF, which
+// has a turn at the port, while it has credit for its first packet. One agenda holds what
+// tunnels have due, and one timer is for that and the pacer.
+type service struct {
+	*Config
+	env  edge.Env
+	mtu  units.Bytes // longest frame
+	prio uint8       // class of data packets at the port
+	fed  units.Bytes // what the port was told of the next one; 0 for none
+
+	pulls pull.Config
+	pacer *pull.Pacer[*tunnel.Receiver[*packet.Packet]]
+	eqifs [eqifCount]queues
+	turns *eqif.Rotation[*queues]
+	table *tunnel.Table[*packet.Packet]
+	nic   *port // the NIC's side; nil without one
+
+	settings  map[path]*tunnel.Config
+	senders   map[address]*sender
+	order     []*sender // as they were made
+	receivers map[*tunnel.Receiver[*packet.Packet]]*receiver
+
+	agenda  agenda.Agenda[end]
+	armed   units.Time
+	now     units.Time
+	arrived packet.List // that tunnels have brought, for the host
+
+	packets int // that are kept: they wait or are not acknowledged
+	bytes   units.Bytes
+
+	marked, cnps, dropped, refused, tooLong uint64
+}
+
+// end is one end of a tunnel.
+type end interface {
+	Timer() units.Time
+	// tick does what is due by now.
+	tick(s *service, now units.Time)
+}
+
+// queues is an EQIF: its tunnels take turns.
+type queues struct {
+	number     uint8
+	discipline eqif.Discipline
+	turn       eqif.Turn[*queues] // at the port
+	turns      *eqif.Rotation[*sender]
+}
+
+func newService(c *Config, env edge.Env) *service {
+	s := &service{
+		Config: c, env: env, mtu: wire.EthernetHeader + env.MTU, armed: units.Never,
+		settings: map[path]*tunnel.Config{}, senders: map[address]*sender{}, receivers: map[*tunnel.Receiver[*packet.Packet]]*receiver{},
+	}
+	if env.Classes != nil {
+		s.prio = env.Classes.DSCP[c.DSCP]
+	}
+	s.pulls = c.pulls(env.Line, s.mtu)
+	s.pacer = pull.New[*tunnel.Receiver[*packet.Packet]](&s.pulls)
+	s.turns = eqif.NewRotation(s.mtu, (*queues).size)
+	for i := range s.eqifs {
+		q := &s.eqifs[i]
+		q.number, q.turn.Owner = uint8(i), q
+		q.turns = eqif.NewRotation(s.mtu, (*sender).size)
+	}
+	tcp := eqif.TCPDefault(s.mtu, env.Rand)
+	if tcp.Packets = c.TCPPackets; c.TCPMark > 0 {
+		tcp.RED.KMin, tcp.RED.KMax = c.TCPMark, 2*c.TCPMark
+	}
+	s.eqifs[tcpEQIF].discipline = &tcp
+	s.eqifs[rdmaEQIF].discipline = &eqif.RDMA{
+		Packets: c.RDMAPackets, CNP: eqif.Thresholds{KMin: c.KLow, KMax: c.KHigh, PMax: c.PMax}, Lossless: c.Lossless, Rand: env.Rand,
+	}
+	limits := tunnel.DefaultLimits()
+	limits.Tunnels = c.Tunnels
+	s.table = tunnel.NewTable(limits, s.accept, s.forget)
+	return s
+}
+
+// size is the first packet of an EQIF that may leave.
+func (q *queues) size() units.Bytes { return q.turns.Head().Owner.Size() }
+
+// Send implements edge.Service.
+func (s *service) Send(now units.Time, p *packet.Packet) {
+	s.now = now
+	x := s.senderOf(p)
+	if x == nil {
+		s.env.Pass(now, p)
+		return
+	}
+	s.push(now, x, p)
+	s.arm()
+}
+
+// push puts a packet into the queue of its tunnel, or drops it. It is false, and nothing has
+// happened, if the packet has to wait with the NIC.
+func (s *service) push(now units.Time, x *sender, p *packet.Packet) bool {
+	size := x.frame(p)
+	if size > s.mtu {
+		s.tooLong++
+		s.env.Drop(now, p, packet.TooBig)
+		return true
+	}
+	waiting, bytes := x.Queue()
+	switch x.eqif.discipline.Judge(eqif.Queue{Packets: waiting, Bytes: bytes}, size, p.ECN() != wire.NotECT) {
+	case eqif.Refuse:
+		return false
+	case eqif.Drop:
+		s.dropped++
+		x.dropped++
+		s.env.Drop(now, p, packet.QueueFull)
+		return true
+	case eqif.Mark:
+		if p.MarkCE() {
+			s.marked++
+		}
+	case eqif.Notify:
+		if s.env.Notify(now, p) {
+			s.cnps++
+		}
+	}
+	s.packets++
+	s.bytes += p.Size
+	x.Push(now, p, size)
+	s.settle(now, x)
+	return true
+}
+
+// Next implements edge.Service.
+func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
+	s.now = now
+	if prio != s.prio {
+		return nil
+	}
+	for t := s.turns.Head(); t != nil; t = s.turns.Head() {
+		q := t.Owner
+		x := q.turns.Head().Owner
+		size := x.Size()
+		h, p, _, _ := x.Next(now)
+		q.turns.Sent(size)
+		s.turns.Sent(size)
+		m := s.data(x, &h)
+		h.Next = nextOf(p.Version)
+		m.Message.Body.(*header).data = h
+		m.Message.Inner = s.env.Pool.Clone(p)
+		known := s.env.Address(m)
+		if known {
+			s.env.Admit(now, m)
+			x.from = m.Message.From
+			x.txPackets++
+			x.txBytes += uint64(m.Size)
+		}
+		s.settle(now, x)
+		if known {
+			s.arm()
+			return m
+		}
+		// The address is gone: the tunnel finds out by its timeouts.
+		s.env.Pool.Free(m)
+	}
+	s.arm()
+	return nil
+}
+
+// settle says whether a sender takes part in the turns, and when it has something due. Every
+// input to it ends here.
+func (s *service) settle(now units.Time, x *sender) {
+	for x.Size() == tunnel.RequestLen {
+		h, _, _, ok := x.Next(now)
+		if !ok {
+			break
+		}
+		s.request(now, x, &h)
+	}
+	q := x.eqif
+	if x.Size() > 0 {
+		q.turns.Enter(&x.turn)
+		s.turns.Enter(&q.turn)
+	} else if x.turn.Waiting() {
+		q.turns.Leave(&x.turn)
+		if q.turns.Head() == nil {
+			s.turns.Leave(&q.turn)
+		}
+	}
+	s.agenda.At(&x.Task, x.Timer())
+	s.feed(now)
+	if s.nic != nil && q.number == rdmaEQIF {
+		s.nic.room(now)
+	}
+}
+
+// feed tells the port what the next data packet is, if that has changed.
+func (s *service) feed(now units.Time) {
+	size := units.Bytes(0)
+	if t := s.turns.Head(); t != nil {
+		size = t.Owner.size()
+	}
+	if size != s.fed {
+		s.fed = size
+		s.env.Feed(now, s.prio, size)
+	}
+}
+
+// Fire implements edge.Service.
+func (s *service) Fire(now units.Time) {
+	s.now, s.armed = now, units.Never
+	for k := s.agenda.Due(now); k != nil; k = s.agenda.Due(now) {
+		k.Owner.tick(s, now)
+	}
+	s.pull(now)
+	s.deliver(now)
+	s.arm()
+}
+
+// arm sets the timer. Everything that comes from outside ends with it.
+func (s *service) arm() {
+	next := min(s.agenda.Next(), max(s.pacer.Due(), s.now))
+	if next == s.armed {
+		return
+	}
+	if s.armed = next; next == units.Never {
+		s.env.Disarm()
+	} else {
+		s.env.Arm(next)
+	}
+}
+
+// Line implements edge.Service. Tunnels that are there keep their windows. Without a limit
+// the last rate holds, by which PULLs are paced.
+func (s *service) Line(now units.Time, r units.Rate) {
+	if s.now = now; r == 0 || r == s.pulls.Line {
+		return
+	}
+	s.pulls = s.Config.pulls(r, s.mtu)
+	s.pacer.Line(&s.pulls)
+	if s.nic != nil {
+		s.nic.line = r
+	}
+	s.arm()
+}
+
+// Held implements edge.Service. A packet that was sent is held until it is acknowledged.
+func (s *service) Held() (packets int, bytes units.Bytes) {
+	if s.nic != nil && s.nic.stalled != nil {
+		return s.packets + 1, s.bytes + s.nic.stalled.Size
+	}
+	return s.packets, s.bytes
+}
+
+// eqifOf is the EQIF that a packet belongs to.
+func eqifOf(p *packet.Packet) int {
+	if p.Flow == packet.NIC || p.Flow == packet.Real && p.Proto == wire.ProtoUDP && p.DstPort == roce.Port {
+		return rdmaEQIF
+	}
+	return tcpEQIF
+}

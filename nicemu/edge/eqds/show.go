@@ -1,0 +1,68 @@
+package eqds
+
+import (
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Gauges implements edge.Service.
+func (s *service) Gauges(_ units.Time, values []float64) []float64 {
+	var waiting, unacknowledged, data, resent, timeouts, requests float64
+	var bytes, reorder units.Bytes
+	for _, x := range s.order {
+		n, b := x.Queue()
+		if bytes += b; n > 0 {
+			waiting++
+		}
+		unacknowledged += float64(x.Unacknowledged())
+		c := x.Counters()
+		data, resent = data+float64(c.Packets), resent+float64(c.Resent)
+		timeouts, requests = timeouts+float64(c.Timeouts), requests+float64(c.Requests)
+	}
+	trimmed := 0.0
+	for r := range s.receivers {
+		_, b := r.Reorder()
+		reorder += b
+		trimmed += float64(r.Receipts().Trimmed)
+	}
+	return append(values, float64(len(s.order)), waiting, gauge.Size(bytes), unacknowledged, float64(s.table.Len()), float64(s.pacer.Len()),
+		s.pacer.Busy().Seconds(), gauge.Size(reorder), data, resent, trimmed, timeouts, requests,
+		float64(s.marked), float64(s.cnps), float64(s.dropped), float64(s.refused))
+}
+
+// FlowGauges implements edge.Service: those of a tunnel.
+func (s *service) FlowGauges() []gauge.Gauge {
+	return []gauge.Gauge{
+		{Name: "credit", Unit: gauge.Bytes, Help: "credit that is left", Brief: true},
+		{Name: "pull_queue", Help: "packets of credit that were asked for and have not come"},
+		{Name: "unacknowledged", Help: "packets that were sent and are not acknowledged", Brief: true},
+		{Name: "resent", Help: "data packets sent again"},
+		{Name: "timeouts", Help: "retransmission timeouts"},
+		{Name: "rtt", Unit: gauge.Seconds, Help: "smoothed RTT over all paths", Brief: true},
+	}
+}
+
+// FlowCount implements edge.Service: tunnels to other hosts.
+func (s *service) FlowCount(units.Time) int { return len(s.order) }
+
+// EachFlow implements edge.Service.
+func (s *service) EachFlow(_ units.Time, each func(x *edge.Flow) bool) {
+	var shown edge.Flow
+	for _, x := range s.order {
+		waiting, bytes := x.Queue()
+		c := x.Counters()
+		shown = edge.Flow{
+			Number: x.number, Key: packet.FlowKey{From: x.from, To: x.to, Proto: protocol.Proto, SrcPort: firstPort | uint16(x.address.eqif)<<8, DstPort: protocol.Port, Flow: -1},
+			Priority: s.prio, Packets: waiting, Bytes: bytes, TxPackets: x.txPackets, TxBytes: x.txBytes, Dropped: x.dropped,
+			Gauges: append(shown.Gauges[:0], gauge.Size(x.Credit()), float64(x.PullQueue()), float64(x.Unacknowledged()), float64(c.Resent), float64(c.Timeouts), x.SRTT().Seconds()),
+		}
+		if !each(&shown) {
+			return
+		}
+	}
+}
+
+// Follow implements edge.Service: tunnels that were opened stay.
+func (s *service) Follow(func(now units.Time, x *edge.Flow)) {}
