@@ -9,9 +9,9 @@ import (
 // memory that may be read, and not without any.
 func TestPrefetch(t *testing.T) {
 	type value struct {
-		a    int
-		rest [1000]byte
-		z    int
+		a int
+		_ [1000]byte
+		z int
 	}
 	v := &value{a: 1, z: 2}
 	All(v)
