@@ -39,10 +39,11 @@ func TestEverySettingCanBeSet(t *testing.T) {
 			return lab("attach: none, nic: {cc: {"+name+": {"+settings+"}}}", "")
 		})
 	}
+	needs := map[string]string{"limit": "rate: 1Gbps, "} // what a service cannot be without
 	for _, name := range edge.Services.Names() {
 		k, _ := edge.Services.Find(name)
 		setEach(t, name, k.Settings("", line), func(settings string) string {
-			return lab("attach: none, edge: {"+name+": {rate: 1Gbps, "+settings+"}}", "")
+			return lab("attach: none, edge: {"+name+": {"+needs[name]+settings+"}}", "")
 		})
 	}
 }

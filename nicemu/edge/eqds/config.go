@@ -26,17 +26,18 @@ import (
 
 // Config are the parameters.
 type Config struct {
-	Backend     tunnel.Backend `yaml:"backend,omitempty" json:"backend" jsonschema_description:"ndp: the first window leaves before there is credit, for networks that trim; rts: credit is asked for first; default that of the preset"`
-	Window      units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, and at least 10 packets"`
-	Paths       int            `yaml:"paths,omitempty" json:"paths" jsonschema_description:"path IDs that packets are spread over, a power of two up to 256; default 256"`
-	PullShare   units.Fraction `yaml:"pull-share,omitempty" json:"pull-share" jsonschema_description:"share of the link that PULLs ask for; default 99%"`
-	Pulls       string         `yaml:"pulls,omitempty" json:"pulls" jsonschema_description:"which sender is pulled next: fair, all by turns; rdma-first; tcp-first; default fair"`
-	RTO         units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
-	Reorder     units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
-	GiveUp      units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
-	DSCP        int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
-	ControlDSCP int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
-	Tunnels     int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`
+	Backend      tunnel.Backend `yaml:"backend,omitempty" json:"backend" jsonschema_description:"ndp: the first window leaves before there is credit, for networks that trim; rts: credit is asked for first; default that of the preset"`
+	Window       units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, and at least 10 packets"`
+	Paths        int            `yaml:"paths,omitempty" json:"paths" jsonschema_description:"path IDs that packets are spread over, a power of two up to 256; default 256"`
+	PullShare    units.Fraction `yaml:"pull-share,omitempty" json:"pull-share" jsonschema_description:"share of the link that PULLs ask for; default 99%"`
+	CountControl bool           `yaml:"count-control,omitempty" json:"count-control" jsonschema_description:"false: PULLs are paced as if control packets took nothing of the link, as the paper has it; then it is a few percent too full where many short packets are acknowledged; default true"`
+	Pulls        string         `yaml:"pulls,omitempty" json:"pulls" jsonschema_description:"which sender is pulled next: fair, all by turns; rdma-first; tcp-first; default fair"`
+	RTO          units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
+	Reorder      units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
+	GiveUp       units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
+	DSCP         int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
+	ControlDSCP  int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
+	Tunnels      int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`
 
 	TCPPackets int         `yaml:"tcp-packets,omitempty" json:"tcp-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for TCP and all that is not RDMA; default 100"`
 	TCPMark    units.Bytes `yaml:"tcp-mark,omitempty" json:"tcp-mark" jsonschema_description:"where marking of ECN-capable packets begins in that EQIF (RED, all from twice that on); default 16 packets"`
@@ -99,7 +100,7 @@ func init() {
 // defaults gives the settings of a preset.
 func defaults(preset string) *Config {
 	r := eqif.RDMAPreset("baseline", nil)
-	c := &Config{Paths: 256, PullShare: pull.DefaultShare, Pulls: "fair", GiveUp: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100}
+	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CountControl: true, Pulls: "fair", GiveUp: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100}
 	switch preset {
 	case "rts":
 		c.Backend = tunnel.RTS

@@ -26,6 +26,9 @@ func (s *service) Receive(now units.Time, p *packet.Packet) {
 	case p.Returned || p.Size < protocol.HeaderLen(p.Version)+eqds.HeaderLen:
 		s.refused++ // it was sent back, or trimmed to less than its header
 	case h.control:
+		if s.CountControl {
+			s.pacer.Spend(now, p.Size)
+		}
 		s.control(now, p.Message.From, &h.answer)
 	default:
 		s.receive(now, p, h)

@@ -169,6 +169,13 @@ func (p *Pacer[O]) Next(now units.Time) *Sender[O] {
 	return s
 }
 
+// Spend tells that something that no PULL has asked for took n bytes of the link, as a frame:
+// the next PULL leaves so much later. The paper does not count it. Its share of the link
+// leaves 1% for control packets, which is not enough where short packets are acknowledged.
+func (p *Pacer[O]) Spend(now units.Time, n units.Bytes) {
+	p.next = max(p.next, now) + p.config.Line.TimeOf(packet.OnWire(n))
+}
+
 // Busy is for how long, at least, the link receives what is still to be asked for.
 func (p *Pacer[O]) Busy() units.Time { return units.Time(p.demand) * p.every }
 

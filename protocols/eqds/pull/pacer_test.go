@@ -265,3 +265,26 @@ func BenchmarkPull(b *testing.B) {
 		})
 	}
 }
+
+// TestSpend: what was not asked for delays the next PULL by its time on the link, and an idle
+// link saves nothing up.
+func TestSpend(t *testing.T) {
+	c := Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1}
+	p := New[int](&c)
+	var s Sender[int]
+	p.Join(&s, 1, 0, 100)
+	p.Want(&s, 50)
+	now := units.Time(0)
+	p.Next(now)
+	due := p.Due()
+	p.Spend(now, 60)
+	p.Spend(now, 1514)
+	if more := p.Due() - due; more != c.Line.TimeOf(84+1538) {
+		t.Errorf("the next PULL is %v later", more)
+	}
+	now = units.Millisecond
+	p.Spend(now, 60)
+	if due := p.Due(); due != now+c.Line.TimeOf(84) {
+		t.Errorf("after a rest the next PULL is due at %v", due)
+	}
+}

@@ -1,0 +1,313 @@
+package fabric
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/internal/judge"
+	_ "github.com/weftlab/weft/nicemu/edge/eqds"
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/dissector"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+)
+
+// trimming are switches that keep 8 packets and trim the rest, in front of the classes of
+// control packets and of what is trimmed.
+const trimming = "classes: {control: {dscp: [10, 48], priority: 6}, default: {weight: 1, limit: 12KB, trim: {preset: ndp, dscp: 10}}}"
+
+// plainQueues are switches with 14 packets, which drop.
+const plainQueues = "classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: 22KB}}"
+
+// overEQDS is TCP in tunnels: packets are shorter.
+func overEQDS(t testing.TB, control string, ipv6 bool) *carrier.TCP {
+	c := byTCP(t, control)
+	c.IPv6 = ipv6
+	c.MTU = 1444
+	return c
+}
+
+// edgeGauge is the sum of a gauge over all edge services.
+func edgeGauge(t testing.TB, f *Fabric, name string) (sum float64) {
+	t.Helper()
+	for _, s := range f.Stations {
+		if s.edge == nil {
+			continue
+		}
+		values := s.edge.service.Gauges(f.Now(), nil)
+		found := false
+		for i, g := range s.edge.chosen.Gauges() {
+			if g.Name == name {
+				sum += values[i]
+				found = true
+			}
+		}
+		if !found {
+			t.Fatalf("there is no gauge %s", name)
+		}
+	}
+	return sum
+}
+
+// atRest holds that a fabric with tunnels is at rest: no packet is missing, none waits.
+func atRest(t testing.TB, f *Fabric) {
+	t.Helper()
+	live := 0
+	for _, s := range f.Shards {
+		live += s.Pool.Live()
+	}
+	if a := f.Accounts(); !a.Balanced() || a.Held != 0 || live != 0 {
+		t.Errorf("%d packets are out of the pools, %+v", live, a)
+	}
+}
+
+// TestEQDSIncast: flows of TCP and of UDP that would fill the link alone share it alike, the
+// queue in the network stays below 15 packets, and next to nothing of the link is lost; with
+// both back ends and over both versions of IP.
+func TestEQDSIncast(t *testing.T) {
+	for _, c := range []struct {
+		name, edge, depth string
+		ipv6, drops       bool
+	}{
+		{"trimming", "eqds", trimming, false, false},
+		{"trimming, IPv6", "eqds", trimming, true, false},
+		{"rts", "{eqds: {preset: rts}}", plainQueues, false, false},
+		// Control packets take more than the share of the link that PULLs leave.
+		{"rts, control not counted", "{eqds: {preset: rts, count-control: false}}", plainQueues, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := parse(t, "topology: {kinds: {host: {attach: none, edge: "+c.edge+"}, switch: {"+c.depth+"}}, generate: {star: {hosts: 17, rate: 10Gbps, delay: 1us}}}")
+			h := hostsOf(p)
+			const size = 2_000_000
+			tcp, udp := &listed{hosts: h, flows: map[int][]pattern.Flow{}}, &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			for i, from := range h[:16] {
+				l := tcp
+				if i%4 == 0 {
+					l = udp
+				}
+				l.flows[from] = []pattern.Flow{{From: from, To: h[16], Size: size}}
+			}
+			// UDP sends at the rate of its link: it drops what the EQIF has no room for.
+			p.Traffic = []plan.Traffic{
+				{Name: "tcp", Pattern: tcp, TCP: overEQDS(t, "cubic", c.ipv6)},
+				{Name: "udp", Pattern: udp, UDP: &carrier.UDP{Rate: 2 * units.Gbps, Size: 1380, IPv6: c.ipv6}},
+			}
+			f, all, _ := carry(t, p, 1)
+			atRest(t, f)
+			// Until the UDP flows end each of 16 has its share.
+			var first, last units.Time = units.Never, 0
+			done := 0
+			for _, r := range all {
+				if r.Retransmitted == 0 && r.State == records.Failed {
+					continue // of UDP: something was dropped
+				}
+				done++
+				first, last = min(first, r.End), max(last, r.End)
+			}
+			if done < 12 || float64(first) < 0.93*float64(last) {
+				t.Errorf("%d flows; the first is over at %v, the last at %v", done, first, last)
+			}
+			far := p.Nodes[h[16]].Ports[0]
+			end := p.Links[far.Link].Ends[1-far.End]
+			counters := f.Port(end.Node, end.Port).Counters(f.Now())
+			packets := float64(counters.TxPackets)
+			t.Logf("%s: %v, %d trimmed, queue at most %v, %d packets", c.name, last, counters.Trimmed, counters.MaxQueue, counters.TxPackets)
+			if counters.MaxQueue > 15*1514 || (counters.Drops[packet.QueueFull] > uint64(packets/200)) != c.drops {
+				t.Errorf("the queue had %v, %d packets of %v were dropped", counters.MaxQueue, counters.Drops[packet.QueueFull], packets)
+			}
+			if edgeGauge(t, f, "waiting") != 0 || edgeGauge(t, f, "dropped") == 0 {
+				t.Errorf("%v waits at edges, %v was dropped there", edgeGauge(t, f, "waiting"), edgeGauge(t, f, "dropped"))
+			}
+			// What the receiver has got of TCP, in frames on its link.
+			bytes := float64(counters.TxBytes+24*counters.TxPackets) * 8
+			if use := bytes / 10e9 / last.Seconds(); use < 0.95 {
+				t.Errorf("the link was used for %.3f of the time", use)
+			}
+		})
+	}
+}
+
+// eqdsLab is 8 hosts at 4 leaves under 2 spines, with short queues that trim, and NICs.
+const eqdsLab = `
+topology:
+  kinds:
+    host: {attach: none, edge: {eqds: {preset: %s}}, nic: {dscp: 26, cc: dcqcn, recovery: %s}}
+    switch: {%s}
+    link: {loss: %s, duplicate: %s, reorder: %s, reorder-by: 30us}
+  generate: {leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2, rate: 10Gbps, delay: 1us}}
+`
+
+// TestEQDSDoesNotDependOnWorkers: whatever goes on in the network, each flow of TCP and RDMA
+// ends, records have the same bytes and the run the same trace, however many workers.
+func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
+	plain := "classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: 60KB}}"
+	for _, c := range []struct{ name, lab string }{
+		{"trimming", fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimming, "0", "0", "0")},
+		{"trimming, loss, copies and disorder", fmt.Sprintf(eqdsLab, "ndp", "irn", trimming, "1%", "2%", "3%")},
+		{"rts", fmt.Sprintf(eqdsLab, "rts", "irn", plain, "0", "0", "0")},
+		{"rts, loss, copies and disorder", fmt.Sprintf(eqdsLab, "rts-bluefield2", "go-back-n", plain, "1%", "2%", "3%")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var first string
+			var trace uint64
+			for _, workers := range []int{1, 2, 4} {
+				p := parse(t, c.lab)
+				h := hostsOf(p)
+				l := drawn(h, 1, 20, 20*units.Microsecond, 100_000, false)
+				r := drawn(h, 2, 20, 20*units.Microsecond, 100_000, false)
+				p.Traffic = []plan.Traffic{
+					{Name: "tcp", Pattern: l, TCP: overEQDS(t, "cubic", false)},
+					{Name: "rdma", Pattern: r, RDMA: &carrier.RDMA{}},
+				}
+				f, all, text := carry(t, p, workers)
+				atRest(t, f)
+				if workers > 1 {
+					if text != first || f.Trace() != trace {
+						t.Errorf("%d workers: trace %x, with one %x; %s", workers, f.Trace(), trace, firstDifference(first, text))
+					}
+					continue
+				}
+				first, trace = text, f.Trace()
+				n, again := states(all)
+				if n[records.Done] != 320 {
+					t.Errorf("%v", n)
+				}
+				t.Logf("%d packets of transports and %v of tunnels were sent again", again, edgeGauge(t, f, "resent"))
+			}
+		})
+	}
+}
+
+// TestEQDSPassesBy: what goes to hosts without EQDS, and what comes from them, goes as if
+// there were none.
+func TestEQDSPassesBy(t *testing.T) {
+	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+trimming+"}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: eqds}, h3: {edge: eqds}}}")
+	h := hostsOf(p)
+	l := &listed{hosts: h, flows: map[int][]pattern.Flow{
+		h[0]: {{Tag: 1, From: h[0], To: h[1], Size: 50_000}}, h[1]: {{Tag: 2, From: h[1], To: h[2], Size: 50_000}},
+	}}
+	p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: l, TCP: overEQDS(t, "reno", false)}}
+	f, all, _ := carry(t, p, 1)
+	atRest(t, f)
+	onceEach(t, l, all, false)
+	if n, again := states(all); n[records.Done] != 2 || again != 0 || edgeGauge(t, f, "tunnels") != 0 {
+		t.Errorf("%v, %d sent again, %v tunnels", n, again, edgeGauge(t, f, "tunnels"))
+	}
+	l = &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[2], Size: 50_000}}}}
+	p.Traffic[0].Pattern = l
+	f, all, _ = carry(t, p, 1)
+	if n, _ := states(all); n[records.Done] != 1 || edgeGauge(t, f, "tunnels") != 2 {
+		t.Errorf("%v, %v tunnels", n, edgeGauge(t, f, "tunnels"))
+	}
+}
+
+// TestEQDSSlowsQueuePairs: queue pairs whose packets wait at the edge get CNPs from there and
+// share the receiver's link. With lossless what does not fit waits in the NIC.
+func TestEQDSSlowsQueuePairs(t *testing.T) {
+	for _, c := range []struct {
+		edge  string
+		cnps  bool
+		drops bool
+	}{
+		{"eqds", true, false},
+		{"{eqds: {pmax: 0%, k-high: 900MB, rdma-packets: 20}}", false, true},
+		{"{eqds: {pmax: 0%, k-high: 900MB, rdma-packets: 20, lossless: true}}", false, false},
+	} {
+		t.Run(c.edge, func(t *testing.T) {
+			p := parse(t, "topology: {kinds: {host: {attach: none, nic: {dscp: 26, cc: dcqcn}, edge: "+c.edge+"}, switch: {"+trimming+"}}, generate: {star: {hosts: 5, rate: 10Gbps, delay: 1us}}}")
+			h := hostsOf(p)
+			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			for _, from := range h[:4] {
+				l.flows[from] = []pattern.Flow{{From: from, To: h[4], Size: 4_000_000}}
+			}
+			p.Traffic = []plan.Traffic{{Name: "rdma", Pattern: l, RDMA: &carrier.RDMA{}}}
+			f, all, _ := carry(t, p, 1)
+			atRest(t, f)
+			n, again := states(all)
+			handled := uint64(0)
+			for _, d := range f.nics {
+				counted, _ := d.Counters()
+				handled += counted.RPCNPHandled
+			}
+			if n[records.Done] != 4 || (handled > 0) != c.cnps || float64(handled) != edgeGauge(t, f, "cnps") ||
+				(edgeGauge(t, f, "dropped") > 0) != c.drops || (again > 0) != c.drops {
+				t.Errorf("%v, %d sent again, %d CNPs handled of %v, %v dropped", n, again, handled, edgeGauge(t, f, "cnps"), edgeGauge(t, f, "dropped"))
+			}
+			var first, last units.Time = units.Never, 0
+			for _, r := range all {
+				first, last = min(first, r.End), max(last, r.End)
+			}
+			// 16 MB at 10 Gb/s, with the headers of packets of 1 KB, at 0.99.
+			if ideal := 16e6 * 8 / 10e9 * 1142 / 1024 / 0.99; !c.drops && (last.Seconds() > 1.05*ideal || float64(first) < 0.9*float64(last)) {
+				t.Errorf("the first is over at %v, the last at %v, want %.4f s", first, last, ideal)
+			}
+		})
+	}
+}
+
+// TestEQDSSurvivesAFailure: tunnels go on when a link that some of their paths use is gone
+// for a while, and when the receiver's own is.
+func TestEQDSSurvivesAFailure(t *testing.T) {
+	for _, link := range []string{"leaf1:spine1", "h8:eth0"} {
+		p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimming, "0", "0", "0")+fmt.Sprintf(`
+events:
+  - {at: 200us, link: "%s", set: {state: down}}
+  - {at: 3ms, link: "%s", set: {state: up}}
+`, link, link))
+		h := hostsOf(p)
+		l := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 2_000_000}}, h[2]: {{From: h[2], To: h[7], Size: 2_000_000}}}}
+		p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: l, TCP: overEQDS(t, "reno", false)}}
+		f, all, _ := carry(t, p, 1)
+		atRest(t, f)
+		if n, again := states(all); n[records.Done] != 2 || edgeGauge(t, f, "timeouts") == 0 {
+			t.Errorf("%s: %v, %d sent again, %v timeouts of tunnels", link, n, again, edgeGauge(t, f, "timeouts"))
+		}
+	}
+}
+
+// TestEQDSOnTheWire: a capture shows tunnels' packets, and in them those of the host, without
+// a fault in any.
+func TestEQDSOnTheWire(t *testing.T) {
+	p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimming, "0", "0", "0")+"workload:\n  - {cbr: {from: h1, to: h8, rate: 1Gbps, size: 300B, for: 100us}}\nduration: 1ms\n")
+	h := hostsOf(p)
+	tcp := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}
+	rdma := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}
+	p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: tcp, TCP: overEQDS(t, "reno", false)}, {Name: "rdma", Pattern: rdma, RDMA: &carrier.RDMA{}}}
+	f := New(p)
+	f.SetFlowSink(new(kept), true)
+	var frames [][]byte
+	r := renderer{flows: &encoder{fabric: f}}
+	f.Port(h[0], 0).Observe(0, observer(func(p *packet.Packet, _ port.Direction, _ packet.Fate) {
+		frames = append(frames, append([]byte(nil), r.render(p, nil)...))
+		if n := len(frames[len(frames)-1]); n != int(p.Size) {
+			t.Errorf("%d bytes of a packet of %v", n, p.Size)
+		}
+	}))
+	runTo(t, f, units.Millisecond)
+	lua := filepath.Join(t.TempDir(), "weft.lua")
+	if err := os.WriteFile(lua, dissector.Lua(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, row := range judge.Tshark(t, lua, frames, "frame.protocols", "udp.checksum.status", "tcp.checksum.status", "ip.checksum.status", "_ws.malformed", "_ws.expert.message") {
+		if strings.Contains(row[0], "malformed") || strings.ContainsAny(row[1]+row[2]+row[3], "0") || row[4] != "" {
+			t.Errorf("%q", row)
+		}
+		for _, inside := range []string{"tcp", "infiniband", "eqds"} {
+			if strings.Contains(row[0], "eqds") && strings.Contains(row[0], inside) {
+				seen[inside]++
+			}
+		}
+	}
+	if seen["tcp"] < 14 || seen["infiniband"] < 20 || seen["eqds"] < seen["tcp"]+seen["infiniband"]+30 {
+		t.Errorf("of %d frames: %v; a header has %d bytes", len(frames), seen, eqds.HeaderLen)
+	}
+}
