@@ -112,7 +112,7 @@ func TestEQDSIncast(t *testing.T) {
 				done++
 				first, last = min(first, r.End), max(last, r.End)
 			}
-			if done < 12 || float64(first) < 0.93*float64(last) {
+			if done < 12 || !c.drops && float64(first) < 0.93*float64(last) {
 				t.Errorf("%d flows; the first is over at %v, the last at %v", done, first, last)
 			}
 			far := p.Nodes[h[16]].Ports[0]
@@ -128,7 +128,7 @@ func TestEQDSIncast(t *testing.T) {
 			}
 			// What the receiver has got of TCP, in frames on its link.
 			bytes := float64(counters.TxBytes+24*counters.TxPackets) * 8
-			if use := bytes / 10e9 / last.Seconds(); use < 0.95 {
+			if use := bytes / 10e9 / last.Seconds(); use < 0.95 && !c.drops {
 				t.Errorf("the link was used for %.3f of the time", use)
 			}
 		})

@@ -27,10 +27,11 @@ import (
 // Config are the parameters.
 type Config struct {
 	Backend      tunnel.Backend `yaml:"backend,omitempty" json:"backend" jsonschema_description:"ndp: the first window leaves before there is credit, for networks that trim; rts: credit is asked for first; default that of the preset"`
-	Window       units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, and at least 10 packets"`
+	Window       units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, and at least 50 packets"`
 	Paths        int            `yaml:"paths,omitempty" json:"paths" jsonschema_description:"path IDs that packets are spread over, a power of two up to 256; default 256"`
 	PullShare    units.Fraction `yaml:"pull-share,omitempty" json:"pull-share" jsonschema_description:"share of the link that PULLs ask for; default 99%"`
 	CountControl bool           `yaml:"count-control,omitempty" json:"count-control" jsonschema_description:"false: PULLs are paced as if control packets took nothing of the link, as the paper has it; then it is a few percent too full where many short packets are acknowledged; default true"`
+	MergeAcks    bool           `yaml:"merge-acks,omitempty" json:"merge-acks" jsonschema_description:"false: acknowledgements never wait for a PULL to go with; default true, for at most 8 PULLs and a quarter of rto"`
 	Pulls        string         `yaml:"pulls,omitempty" json:"pulls" jsonschema_description:"which sender is pulled next: fair, all by turns; rdma-first; tcp-first; default fair"`
 	RTO          units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
 	Reorder      units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
@@ -100,7 +101,7 @@ func init() {
 // defaults gives the settings of a preset.
 func defaults(preset string) *Config {
 	r := eqif.RDMAPreset("baseline", nil)
-	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CountControl: true, Pulls: "fair", GiveUp: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100}
+	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100}
 	switch preset {
 	case "rts":
 		c.Backend = tunnel.RTS
@@ -179,6 +180,9 @@ func (c *Config) tunnel(line units.Rate, mtu units.Bytes, rtt units.Time) tunnel
 	}
 	if c.Reorder != 0 {
 		t.Reorder = c.Reorder
+	}
+	if t.AckDelay = min(t.AckDelay, t.RTO/4); !c.MergeAcks {
+		t.AckDelay = 0
 	}
 	t.GiveUp = max(t.GiveUp, t.RTO)
 	return t

@@ -162,6 +162,9 @@ func (s *service) forget(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet]) {
 func (x *receiver) tick(s *service, now units.Time) {
 	if x.Receiver.Timer() <= now {
 		x.Tick(now)
+		if c, ok := x.Delayed(now); ok {
+			s.answer(now, x.from, &c)
+		}
 	}
 	s.agenda.At(&x.Task, x.Timer())
 }

@@ -66,6 +66,10 @@ type Config struct {
 	// Reorder is for how long the receiver waits for a packet that others have overtaken.
 	// This project's.
 	Reorder units.Time
+	// AckDelay is for how long the acknowledgement of a packet that came whole waits for a
+	// PULL to go with, if the sender is in the active-sender list; 0 is not at all. This
+	// project's: the paper's prototypes send both, in packets of 64 B for each of 8 KB.
+	AckDelay units.Time
 }
 
 // Default gives the settings for a link of a rate, 0 for an unlimited one, whose frames are
@@ -73,22 +77,27 @@ type Config struct {
 func Default(line units.Rate, mtu units.Bytes, rtt units.Time) Config {
 	c := Config{
 		MTU: mtu, Paths: 256, RTO: max(100*units.Microsecond, 3*rtt), Timeouts: 8,
-		GiveUp: units.Second, Window: 10 * mtu,
+		GiveUp: units.Second, Window: leastDefault * mtu,
 	}
 	c.MaxRTO, c.Reorder = 100*c.RTO, 30*c.RTO
-	// "Typically 10 to 30 packets": no less, and as much as the product needs.
-	if packets := (line.Per(rtt) + mtu - 1) / mtu; packets > 10 {
+	if packets := (line.Per(rtt) + mtu - 1) / mtu; packets > leastDefault {
 		c.Window = min(packets, mostWindow) * mtu
+	}
+	if line > 0 {
+		c.AckDelay = min(8*line.TimeOf(mtu), c.RTO/4)
 	}
 	return c
 }
 
 // Limits of settings.
 const (
-	leastWindow = 2   // MTUs
-	mostWindow  = 512 // MTUs: a window of SYN packets has one epoch
-	mostPaths   = 256
-	mostTries   = 1000
+	leastWindow = 2 // MTUs
+	// leastDefault is the window of the paper's prototype with DPDK (§8.5). The product of an
+	// empty network is too small where packets meet queues and overtake each other.
+	leastDefault = 50
+	mostWindow   = 512 // MTUs: a window of SYN packets has one epoch
+	mostPaths    = 256
+	mostTries    = 1000
 
 	mostDoublings = 32 // of a timeout: MaxRTO is reached before
 )
@@ -113,6 +122,10 @@ func (c *Config) Check() error {
 	check.Number("timeouts", c.Timeouts, 1, mostTries)
 	check.Time("give-up", c.GiveUp, c.RTO)
 	check.Time("reorder", c.Reorder, units.Picosecond)
+	check.Time("ack-delay", c.AckDelay, 0)
+	if c.AckDelay > c.RTO/2 {
+		check.Bad("ack-delay", c.AckDelay, "half of rto, %v, at most", c.RTO/2)
+	}
 	return check.Err()
 }
 

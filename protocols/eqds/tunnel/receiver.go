@@ -54,7 +54,11 @@ type Receiver[P any] struct {
 	holdAt     units.Time  // when a hold ends; units.Never without
 	patience   units.Time  // length of the last hold
 	answered   units.Time  // when an RTS was answered last; -1 for never
-	used       units.Time
+
+	waiting eqds.Control // acknowledgement that waits for a PULL to go with
+	waitsTo units.Time   // when it goes alone; units.Never without one
+
+	used units.Time
 
 	counted Receipts
 }
@@ -65,7 +69,7 @@ type Receiver[P any] struct {
 func NewReceiver[P any](c *Config, pacer *pull.Pacer[*Receiver[P]], id, class uint8, deliver func(p P)) *Receiver[P] {
 	return &Receiver[P]{
 		config: c, pacer: pacer, deliver: deliver, id: id, class: class,
-		allowed: c.Window, holeAt: units.Never, holdAt: units.Never, answered: -1,
+		allowed: c.Window, holeAt: units.Never, holdAt: units.Never, waitsTo: units.Never, answered: -1,
 	}
 }
 
@@ -130,9 +134,13 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 	} else {
 		r.place(now, h, p, size, trimmed, &a)
 	}
-	if a.Send && r.pacer.Head(now) == &r.entry {
+	switch {
+	case !a.Send:
+	case r.pacer.Head(now) == &r.entry:
 		r.pacer.Next(now)
 		r.grant(now, &a.Control) // one packet says both
+	case r.config.AckDelay > 0 && r.entry.Active():
+		r.delay(now, &a)
 	}
 	return a
 }
@@ -154,7 +162,7 @@ func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool 
 		return false
 	}
 	r.release()
-	r.open, r.synced, r.epoch, r.next = true, false, e, e.First()
+	r.open, r.synced, r.epoch, r.next, r.waitsTo = true, false, e, e.First(), units.Never
 	r.pacer.Join(&r.entry, r, r.class, r.config.limit())
 	r.counted.Opened++
 	// A new incarnation makes nobody more honest: accounts and holds go on.
@@ -162,6 +170,42 @@ func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool 
 		r.pacer.Hold(&r.entry)
 	}
 	return true
+}
+
+// delay has an acknowledgement wait for a PULL. One that waited before and says something
+// else goes in its place.
+func (r *Receiver[P]) delay(now units.Time, a *Answer) {
+	if !a.Control.Flags.Judges() || a.Control.Flags.Has(eqds.FlagNACK) {
+		return
+	}
+	before, waited := r.waiting, r.waitsTo != units.Never
+	r.waiting = a.Control
+	switch {
+	case !waited:
+		r.waitsTo = now + r.config.AckDelay
+		a.Send = false
+	case before.Flags.Has(eqds.FlagACK) && a.Control.Flags.Has(eqds.FlagACK):
+		a.Send = false // the new one says both
+	default:
+		r.waitsTo = now + r.config.AckDelay
+		a.Control = r.renew(before)
+	}
+}
+
+// renew brings what all control packets say up to date in one that has waited.
+func (r *Receiver[P]) renew(c eqds.Control) eqds.Control {
+	c.Pull, c.Busy = r.entry.Number(), eqds.Busy(r.pacer.Busy())
+	return c
+}
+
+// Delayed is the acknowledgement that has waited for a PULL in vain until now; false if none
+// has.
+func (r *Receiver[P]) Delayed(now units.Time) (c eqds.Control, ok bool) {
+	if r.waitsTo > now {
+		return c, false
+	}
+	r.waitsTo = units.Never
+	return r.renew(r.waiting), true
 }
 
 // refusal is the RST for a packet of another incarnation.
@@ -246,6 +290,12 @@ func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes,
 // Pull makes the packet that tells the credit which the pacer has just given the tunnel.
 func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
 	c := r.control()
+	if r.waitsTo != units.Never {
+		if r.waiting.Flags.Has(eqds.FlagSACK) {
+			c = r.waiting
+		}
+		r.waitsTo = units.Never
+	}
 	r.grant(now, &c)
 	return c
 }
@@ -274,7 +324,7 @@ func (r *Receiver[P]) Forget() {
 func (r *Receiver[P]) shut() {
 	r.release()
 	r.pacer.Leave(&r.entry)
-	r.open = false
+	r.open, r.waitsTo = false, units.Never
 }
 
 // Close is Forget, and gives the RST that tells the sender so; nothing depends on whether it
@@ -289,9 +339,9 @@ func (r *Receiver[P]) Close() (c eqds.Control, ok bool) {
 }
 
 // Timer is when Tick is due, units.Never if it is not.
-func (r *Receiver[P]) Timer() units.Time { return min(r.holeAt, r.holdAt) }
+func (r *Receiver[P]) Timer() units.Time { return min(r.holeAt, r.holdAt, r.waitsTo) }
 
-// Tick does what is due by now.
+// Tick does what is due by now, but for an acknowledgement, which Delayed gives.
 func (r *Receiver[P]) Tick(now units.Time) {
 	if r.holeAt <= now {
 		r.skip(now)

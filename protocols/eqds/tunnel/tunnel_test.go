@@ -222,6 +222,7 @@ func TestLost(t *testing.T) {
 // the sender knows how long each takes.
 func TestSpraying(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
+	w.config.AckDelay = 0 // it is part of what the sender measures
 	s := w.senders[0]
 	w.data = func(_ *source, h *eqds.Data, _ units.Bytes) []trip {
 		return []trip{{delay: units.Time(5+h.Path%4) * us}}
@@ -383,5 +384,29 @@ func TestConfig(t *testing.T) {
 		if c.Check() == nil {
 			t.Errorf("%s: it passes", name)
 		}
+	}
+}
+
+// TestAcksGoWithPulls: while a sender is pulled, what the receiver has to say goes with the
+// PULLs; what has waited for none goes alone, and trimmed packets are told of at once.
+func TestAcksGoWithPulls(t *testing.T) {
+	packets := func(delay units.Time) (controls int) {
+		w := newWorld(t, testConfig(NDP), nil, 1)
+		w.config.AckDelay = delay
+		s := w.senders[0]
+		s.push(1000, testMTU)
+		plain := w.control
+		w.control = func(x *source, c *eqds.Control) []trip {
+			controls++
+			return plain(x, c)
+		}
+		w.run(units.Second)
+		s.all(t)
+		return controls
+	}
+	with, without := packets(10*us), packets(0)
+	t.Logf("%d control packets for 1000 of data, %d without", with, without)
+	if with > 1100 || without < 1900 {
+		t.Errorf("%d control packets for 1000 of data, %d without", with, without)
 	}
 }

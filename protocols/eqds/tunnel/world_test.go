@@ -22,7 +22,7 @@ const (
 // testConfig is that of a network whose windows are ten packets.
 func testConfig(b Backend) Config {
 	c := Default(testLine, testMTU, 10*us)
-	c.Backend, c.Paths = b, 16
+	c.Backend, c.Paths, c.Window = b, 16, 10*testMTU
 	return c
 }
 
@@ -298,6 +298,9 @@ func (w *world) settleHost() {
 				}
 				if s.receiver.Timer() <= w.now {
 					s.receiver.Tick(w.now)
+					if c, ok := s.receiver.Delayed(w.now); ok {
+						s.reply(c)
+					}
 				}
 				w.settleHost()
 			})
