@@ -12,7 +12,7 @@ type ndpFlowsFile struct {
 	ControlDSCP *dscp           `yaml:"control-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NACKs and PULLs, 0 to 63; default 46"`
 	IP          *ipVersion      `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
 	MTU         *units.Bytes    `yaml:"mtu,omitempty" jsonschema_description:"longest packet with its IP header; default the smallest mtu of the hosts' links"`
-	Window      *int            `yaml:"window,omitempty" jsonschema_description:"packets that a flow pushes before it is pulled, 1 to 16384; default the bandwidth-delay product of its path, 10 at least"`
+	Window      *int            `yaml:"window,omitempty" jsonschema_description:"packets that a flow pushes before it is pulled, 1 to 16384; default the bandwidth-delay product of its path without queues and 16 more"`
 	Paths       *int            `yaml:"paths,omitempty" jsonschema_description:"how many path IDs a flow uses by turns, as UDP source ports from 49152 on, 1 to 4096; default 256"`
 	PathPenalty *bool           `yaml:"path-penalty,omitempty" jsonschema_description:"whether paths with much more NACKs or losses than others are left out for some turns; default false"`
 	RTO         *units.Time     `yaml:"rto,omitempty" jsonschema_description:"least retransmission timeout; default 1ms"`

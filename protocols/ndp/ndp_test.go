@@ -374,10 +374,10 @@ func TestChecks(t *testing.T) {
 		}
 	}
 	c := Default()
-	if n := c.WindowFor(100_000, 1538); n != 66 {
+	if n := c.WindowFor(100_000, 1538); n != 66+Allowance {
 		t.Errorf("a window of %d packets", n)
 	}
-	if n := c.WindowFor(1000, 1538); n != LeastWindow {
+	if n := c.WindowFor(1000, 1538); n != 1+Allowance {
 		t.Errorf("a window of %d packets", n)
 	}
 	if c.Window = 3; c.WindowFor(100_000, 1538) != 3 {
