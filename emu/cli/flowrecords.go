@@ -128,6 +128,6 @@ func (f *flowRecordFlags) record(l *lab.Lab, p *plan.Plan, file *os.File) error 
 	if err != nil {
 		return err
 	}
-	l.SinkFlows(r.sink, file != nil, r.close, func(x *report.Report) { x.Patterns = r.tally.Patterns(f.file, l.Fabric().TCP()) })
+	l.SinkFlows(r.sink, file != nil, r.close, func(x *report.Report) { x.Patterns = r.tally.Patterns(f.file, l.Fabric().TCP(), l.Fabric().NDP()) })
 	return nil
 }

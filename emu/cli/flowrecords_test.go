@@ -194,3 +194,37 @@ workload:
 		t.Errorf("exit code %d: %s%s", code, o, e)
 	}
 }
+
+// TestNDPCounters: the report has what the senders of flows by NDP met, as the records say,
+// and the series of flows has rows of them.
+func TestNDPCounters(t *testing.T) {
+	_, run := inDir(t, `
+topology:
+  kinds:
+    host: {attach: none}
+    switch: {buffer: {size: 4MB}, classes: {default: {limit: 12112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}}
+  generate: {star: {hosts: 9, rate: 10Gbps, delay: 1us}}
+workload:
+  - {requests: {name: incast, aggregators: h9, workers: "h[1-8]", fanout: 8, response: 100KB, every: 2ms, count: 5, by: ndp}}
+duration: 50ms
+`)
+	o, e, code := run("sim", "lab.yaml", "--flow-series", "f.csv", "--every", "100us", "--json")
+	if code != 0 || e != "" {
+		t.Fatalf("exit code %d: %s", code, e)
+	}
+	var r report.Report
+	if err := json.Unmarshal([]byte(o), &r); err != nil {
+		t.Fatal(err)
+	}
+	p := r.Patterns.Patterns[0]
+	if c := p.NDP; p.TCP != nil || c == nil || c.Resent == 0 || c.NACKs == 0 || c.Packets != 40*69+c.Resent || p.Done != 40 {
+		t.Fatalf("%+v, %+v", p, p.NDP)
+	}
+	o, _, _ = run("sim", "lab.yaml")
+	if want := fmt.Sprintf("pattern by NDP packets sent again ACKs NACKs PULLs sent back timeouts incast %d %d", p.NDP.Packets, p.NDP.Resent); !strings.Contains(strings.Join(strings.Fields(o), " "), want) {
+		t.Errorf("%q is not in\n%s", want, o)
+	}
+	if o, e, code := run("report", "f.csv", "--what", "window", "-o", "f.png"); code != 0 || !strings.Contains(o, "ndp 10.0.0.1 > 10.0.0.9:54794") {
+		t.Errorf("exit code %d: %s%s", code, o, e)
+	}
+}

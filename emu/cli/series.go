@@ -36,8 +36,8 @@ func (f *seriesFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "series", "", "write queues and rates over time to this file: .csv")
 	spanFlag(c, &f.every, "every", "emulated time between two samples of the series, such as 10us; the file's, or 1ms, if 0s")
 	c.Flags().StringSliceVar(&f.ports, "series-port", nil, "port to sample, such as s1:3 or 'leaf*:*', in place of the file's; may be repeated. Default all ports of switches")
-	c.Flags().StringVar(&f.flowFile, "flow-series", "", "write rates, windows, RTTs and goodput of queue pairs, flows of edge services and flows by TCP over time to this file: .csv")
-	c.Flags().StringSliceVar(&f.flows, "flow", nil, "flow of --flow-series: a transfer, modelled flow, pattern by TCP, host, interface or queue pair, such as h1-h2, 'h*', h1:eth0 or 'h1:eth0#17'; may be repeated. Default all queue pairs that send, all flows of edge services and all by TCP")
+	c.Flags().StringVar(&f.flowFile, "flow-series", "", "write rates, windows, RTTs and goodput of queue pairs, flows of edge services and flows by TCP and NDP over time to this file: .csv")
+	c.Flags().StringSliceVar(&f.flows, "flow", nil, "flow of --flow-series: a transfer, modelled flow, pattern by TCP or NDP, host, interface or queue pair, such as h1-h2, 'h*', h1:eth0 or 'h1:eth0#17'; may be repeated. Default all queue pairs that send, all flows of edge services and all by TCP")
 }
 
 // args gives the flags to another process.

@@ -228,7 +228,7 @@ func (f *simFlags) recordFlows(p *plan.Plan, fb *fabric.Fabric) (finish func() (
 	fb.SetFlowSink(r.sink, file != nil)
 	return func() (*report.Patterns, error) {
 		err := errors.Join(fb.EndFlows(), r.close())
-		return r.tally.Patterns(f.flows.file, fb.TCP()), err
+		return r.tally.Patterns(f.flows.file, fb.TCP(), fb.NDP()), err
 	}, nil
 }
 

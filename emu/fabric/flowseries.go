@@ -17,7 +17,7 @@ import (
 )
 
 // FlowSeries says which flows are sampled, and how often: queue pairs, flows that edge
-// services tell apart, and modelled flows by TCP.
+// services tell apart, and modelled flows by TCP and NDP.
 type FlowSeries struct {
 	// Flows are patterns as in lab files. One that matches a host ("h1"), its NIC
 	// ("h1:eth0") or a queue pair ("h1:eth0#17") takes queue pairs that send or receive;
@@ -29,7 +29,7 @@ type FlowSeries struct {
 	// a modelled flow. They have rows from their first packet until they are forgotten,
 	// maxPassing of an interface at a time.
 	//
-	// Of flows by TCP a pattern matches the host that sends, its interface or the traffic.
+	// Of flows by TCP and NDP a pattern matches the host that sends, its interface or the traffic.
 	// They have rows while their connection is there, maxPassing of an interface and a
 	// traffic at a time.
 	Flows  []string
@@ -48,7 +48,7 @@ func (s FlowSeries) Check(p *plan.Plan) error {
 		return fmt.Errorf("%d patterns, more than %d: * stands for many flows, as in 'h*:eth0'", len(s.Flows), maxFlowPatterns)
 	}
 	if !slices.ContainsFunc(p.Nodes, hasFlows) && !slices.ContainsFunc(p.Traffic, goesByTCP) {
-		return fmt.Errorf("no host has a NIC or an edge service, and no traffic goes by TCP: write nic: roce, or edge: {limit: {rate: 100Mbps}}, for hosts in the lab file, or by: tcp for traffic")
+		return fmt.Errorf("no host has a NIC or an edge service, and no traffic goes by TCP or NDP: write nic: roce, or edge: {limit: {rate: 100Mbps}}, for hosts in the lab file, or by: tcp, or by: ndp, for traffic")
 	}
 	for _, pattern := range s.Flows {
 		if err := checkFlowPattern(p, pattern); err != nil {
@@ -75,8 +75,8 @@ func (s FlowSeries) Check(p *plan.Plan) error {
 	return series.CheckFlows(flows, s.Every, length, s.Wall)
 }
 
-// goesByTCP tells whether a traffic has flows by TCP.
-func goesByTCP(t plan.Traffic) bool { return t.TCP != nil }
+// goesByTCP tells whether a traffic has flows by TCP or NDP.
+func goesByTCP(t plan.Traffic) bool { return t.TCP != nil || t.NDP != nil }
 
 // hasFlows tells whether a node may have queue pairs or flows of an edge service.
 func hasFlows(n plan.Node) bool { return n.NIC != nil || n.Edge.Settings != nil }
@@ -127,7 +127,7 @@ func checkFlowPattern(p *plan.Plan, pattern string) error {
 			names = append(names, t.Name)
 		}
 	}
-	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the interfaces, transfers, flows and traffics by TCP are", names))
+	return fmt.Errorf("no flow can match %q: %s", pattern, suggest.Hint(pattern, "the interfaces, transfers, flows and traffics by TCP and NDP are", names))
 }
 
 func matchesName(pattern, name string) bool {
@@ -220,7 +220,7 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 }
 
 // gaugeColumns gives the gauges of the rate controls of all NICs, then edge services, then
-// hosts with flows by TCP, each name and unit once, and by each of these which of them are
+// hosts with flows by TCP or NDP, each name and unit once, and by each of these which of them are
 // its own, in their order.
 func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 	var lists [][]gauge.Gauge
@@ -231,7 +231,11 @@ func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 		lists = append(lists, h.service.FlowGauges())
 	}
 	for _, h := range f.traffic.streams {
-		lists = append(lists, h.traffic.TCP.Control.Gauges())
+		var own []gauge.Gauge // by NDP there are none
+		if h.traffic.TCP != nil {
+			own = h.traffic.TCP.Control.Gauges()
+		}
+		lists = append(lists, own)
 	}
 	return series.GaugeColumns(series.OfControl, lists)
 }
@@ -277,7 +281,7 @@ func (p *flows) count() (n, leftOut int) {
 	return n, leftOut
 }
 
-// flow is a queue pair, a flow of an edge service or one by TCP that was looked at.
+// flow is a queue pair, a flow of an edge service or one by TCP or NDP that was looked at.
 type flow struct {
 	series.Flow
 	taken           taken

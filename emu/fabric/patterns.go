@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftlab/weft/emu/plan"
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/wire"
 	"github.com/weftlab/weft/sim"
@@ -23,7 +24,7 @@ import (
 type traffic struct {
 	hosts     []*carrier.Host // by rising node
 	nics      []*carrier.NIC  // of those with flows by RDMA
-	streams   []streamHost    // of those with flows by TCP, by traffic and then by node
+	streams   []streamHost    // of those with flows by TCP or NDP, by traffic and then by node
 	collector *records.Collector
 	ways      map[[2]int]way // between the first switches of two hosts
 	paths     bool           // records are to have paths
@@ -46,7 +47,7 @@ func (f *Fabric) addTraffic() error {
 	if len(f.Plan.Traffic) == 0 {
 		return nil
 	}
-	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[int]*carrier.NIC{}}
+	b := &trafficBuilder{Fabric: f, hosts: map[int]*carrier.Host{}, nics: map[int]*carrier.NIC{}, pulls: map[*Station]*carrier.Pulls{}}
 	if err := b.findMembers(); err != nil {
 		return err
 	}
@@ -61,9 +62,10 @@ func (f *Fabric) addTraffic() error {
 // trafficBuilder makes what addTraffic adds.
 type trafficBuilder struct {
 	*Fabric
-	hosts map[int]*carrier.Host // by node
-	nics  map[int]*carrier.NIC  // likewise
-	table *carrier.Table        // nil without RDMA
+	hosts map[int]*carrier.Host       // by node
+	nics  map[int]*carrier.NIC        // likewise
+	table *carrier.Table              // nil without RDMA
+	pulls map[*Station]*carrier.Pulls // of those with flows by NDP
 }
 
 // findMembers makes the hosts, in the order of nodes, and the carriers of those whose
@@ -179,11 +181,14 @@ func (b *trafficBuilder) add(i int) error {
 		switch {
 		case t.UDP != nil:
 			c = b.datagrams(i, b.hosts[n], s, part)
-		case t.TCP != nil:
+		case t.TCP != nil || t.NDP != nil:
 			if s.Port.Link().Rate() == 0 {
-				return fmt.Errorf("%s has flows by TCP over a link without a rate: give the link one", b.Plan.PortName(n, s.Index))
+				return fmt.Errorf("%s has flows by %s over a link without a rate: give the link one", b.Plan.PortName(n, s.Index), []string{"TCP", "NDP"}[btoi(t.NDP != nil)])
 			}
-			c = b.streams(i, b.hosts[n], s, part)
+			var err error
+			if c, err = b.streams(i, b.hosts[n], s, part); err != nil {
+				return fmt.Errorf("%s: %w", b.Plan.PortName(n, s.Index), err)
+			}
 		case b.Device(s.Node, s.Index) == nil:
 			return fmt.Errorf("the first interface of %s with an address of IPv%c has no NIC", b.Plan.Nodes[n].Name, "46"[btoi(v6)])
 		}
@@ -243,11 +248,12 @@ func (b *trafficBuilder) datagrams(i int, h *carrier.Host, s *Station, part map[
 	return d
 }
 
-// streams makes what carries the flows of a traffic by TCP at a station.
-func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[int]bool) carrier.Carrier {
+// streams makes what carries the flows of a traffic by TCP or NDP at a station.
+func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[int]bool) (carrier.Carrier, error) {
 	t := &b.Plan.Traffic[i]
-	d := carrier.NewStreams(h, i, *t.TCP, carrier.StreamOutlet{
-		Outlet: b.outlet(s, t.TCP.IPv6, part),
+	kind := []string{"tcp ", "ndp "}[btoi(t.NDP != nil)]
+	out := carrier.StreamOutlet{
+		Outlet: b.outlet(s, t.IPv6(), part),
 		Rate:   func() units.Rate { return s.Port.Link().Rate() },
 		Queued: func(now units.Time) units.Bytes {
 			_, bytes := s.Port.Queued(now) // an edge service keeps flows apart
@@ -261,14 +267,26 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 			return s.Port.Waiting(now, prio)
 		},
 		Trip: s.tripTo,
-		Rand: sim.NewRand(b.Plan.Seed, "tcp "+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
-	})
-	b.traffic.streams = append(b.traffic.streams, streamHost{Streams: d, station: s, traffic: t, index: i})
+		Rand: sim.NewRand(b.Plan.Seed, kind+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
+	}
+	if t.NDP != nil {
+		pulls := b.pulls[s]
+		if pulls == nil {
+			pulls = carrier.NewPulls(t.NDP, out.Rate)
+			b.pulls[s] = pulls
+		}
+		d := carrier.NewPulledStreams(h, i, *t.NDP, out, pulls)
+		b.traffic.streams = append(b.traffic.streams, streamHost{streamCarrier: d, station: s, traffic: t, index: i})
+		take(s, carrier.NDPProtocol(), d.Receive)
+		return d, pulls.Check(t.NDP)
+	}
+	d := carrier.NewStreams(h, i, *t.TCP, out)
+	b.traffic.streams = append(b.traffic.streams, streamHost{streamCarrier: d, station: s, traffic: t, index: i})
 	take(s, carrier.SegmentProtocol(), d.Receive)
 	if m := t.TCP.Control.Feedback(); m != nil {
 		take(s, m, d.Hear)
 	}
-	return d
+	return d, nil
 }
 
 // SetFlowSink sets where records of flows of patterns go, in the order of their ends,
@@ -403,6 +421,9 @@ func (f *Fabric) idealFlow(t *plan.Traffic, w way, from *Station, size units.Byt
 	if t.TCP != nil {
 		return idealStream(w, t.TCP, size)
 	}
+	if t.NDP != nil {
+		return idealPulled(w, t.NDP, size)
+	}
 	c := t.UDP
 	header := units.Bytes(wire.EthernetHeader + wire.IPv4Header + wire.UDPHeader)
 	if c.IPv6 {
@@ -435,6 +456,18 @@ func idealStream(w way, c *carrier.TCP, size units.Bytes) units.Time {
 	return 2*w.carries(syn, 0) + w.carries(first, last) + w.carries(packet.OnWire(head), 0)
 }
 
+// idealPulled is the time that a flow by NDP takes alone on its path: its packets as fast as
+// the slowest link carries them, and the acknowledgement of the last.
+func idealPulled(w way, c *carrier.NDP, size units.Bytes) units.Time {
+	head := wire.EthernetHeader + c.HeadersLen()
+	packets := max(1, (size+c.Full()-1)/c.Full())
+	first, rest := packet.OnWire(head+min(size, c.Full())), units.Bytes(0)
+	if packets > 1 {
+		rest = (packets-2)*packet.OnWire(head+c.Full()) + packet.OnWire(head+size-(packets-1)*c.Full())
+	}
+	return w.carries(first, rest) + w.carries(packet.OnWire(head), 0)
+}
+
 // flowPath names the ports by which a flow's packets leave, host and switches; "several"
 // from where a switch may choose another for each packet, nothing where that is not known:
 // while links are down, where ways change.
@@ -458,6 +491,8 @@ func (f *Fabric) flowPath(r *records.Record, t *plan.Traffic, from, to *Station)
 	switch {
 	case t.UDP != nil:
 		p.DstPort = carrier.DatagramPort
+	case t.NDP != nil:
+		p.DstPort = ndp.Port
 	case t.TCP != nil:
 		p.Proto, p.DstPort = wire.ProtoTCP, uint16(carrier.SegmentPort+int(r.Traffic))
 	default:

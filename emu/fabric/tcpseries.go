@@ -4,35 +4,42 @@ import (
 	"slices"
 
 	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/carrier"
 	"github.com/weftlab/weft/traces/series"
 )
 
-// streamHost is what carries the flows by TCP of one traffic at a host.
+// streamCarrier is what carries flows by TCP or NDP.
+type streamCarrier interface {
+	EachFlow(now units.Time, f func(x *carrier.StreamFlow))
+	Follow(gone func(now units.Time, x *carrier.StreamFlow))
+}
+
+// streamHost is what carries the flows by TCP or NDP of one traffic at a host.
 type streamHost struct {
-	*carrier.Streams
+	streamCarrier
 	station *Station
 	traffic *plan.Traffic
 	index   int // of the traffic in the plan
 }
 
-// wantsTCP judges flows by TCP of a traffic by the names of their interface and traffic.
+// wantsTCP judges flows by TCP or NDP of a traffic by the names of their interface and traffic.
 func (s *FlowSeries) wantsTCP(p *plan.Plan, node int, port, traffic string) bool {
 	return len(s.Flows) == 0 || slices.ContainsFunc(s.Flows, func(pattern string) bool {
 		return matchesName(pattern, p.Nodes[node].Name) || matchesName(pattern, port) || matchesName(pattern, traffic)
 	})
 }
 
-// tcpFlows are the flows by TCP from a host that are sampled.
+// tcpFlows are the flows by TCP or NDP from a host that are sampled.
 type tcpFlows struct {
 	passing
 	host  *streamHost
 	visit func(x *carrier.StreamFlow) // looks at a flow in a sample
 }
 
-// followTCP begins to look at the flows by TCP from a host. It gives nil if the series has
+// followTCP begins to look at the flows by TCP or NDP from a host. It gives nil if the series has
 // none of them.
 func followTCP(p *flows, h *streamHost, order int32, columns []int) *tcpFlows {
 	node := h.station.Node
@@ -56,7 +63,7 @@ func (e *tcpFlows) sample(now units.Time) {
 	e.host.EachFlow(now, e.visit)
 }
 
-// readTCP is what a row says of a flow by TCP.
+// readTCP is what a row says of a flow by TCP or NDP.
 func (f *flow) readTCP(x *carrier.StreamFlow) series.FlowReading {
 	return series.FlowReading{
 		Rate: x.Rate, Window: x.Window, InFlight: x.InFlight, RTT: x.RTT,
@@ -67,7 +74,7 @@ func (f *flow) readTCP(x *carrier.StreamFlow) series.FlowReading {
 // flow finds what is known of a flow.
 func (e *tcpFlows) flow(x *carrier.StreamFlow) *flow {
 	return e.find(x.ID, func() (series.Flow, bool) {
-		return series.Flow{NIC: e.name, Transfer: e.host.traffic.Name, Name: "tcp " + x.From.String() + " > " + x.To.String()}, true
+		return series.Flow{NIC: e.name, Transfer: e.host.traffic.Name, Name: x.Name()}, true
 	})
 }
 
@@ -90,10 +97,32 @@ func (f *Fabric) TCP() []*tcp.Counters {
 	all := make([]*tcp.Counters, len(f.Plan.Traffic))
 	for i := range f.traffic.streams {
 		h := &f.traffic.streams[i]
+		d, ok := h.streamCarrier.(*carrier.Streams)
+		if !ok {
+			continue
+		}
 		if all[h.index] == nil {
 			all[h.index] = &tcp.Counters{}
 		}
-		all[h.index].Add(h.Counters())
+		all[h.index].Add(d.Counters())
+	}
+	return all
+}
+
+// NDP is what the senders of flows by NDP have met so far, by traffic; nil of one that goes
+// another way. No shard runs meanwhile.
+func (f *Fabric) NDP() []*ndp.Counters {
+	all := make([]*ndp.Counters, len(f.Plan.Traffic))
+	for i := range f.traffic.streams {
+		h := &f.traffic.streams[i]
+		d, ok := h.streamCarrier.(*carrier.PulledStreams)
+		if !ok {
+			continue
+		}
+		if all[h.index] == nil {
+			all[h.index] = &ndp.Counters{}
+		}
+		all[h.index].Add(d.Counters())
 	}
 	return all
 }

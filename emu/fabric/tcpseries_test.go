@@ -118,7 +118,7 @@ func TestTCPSeriesChoice(t *testing.T) {
 		t.Error(err)
 	}
 	p.Traffic = nil
-	if err := (FlowSeries{Every: 50 * us}).Check(p); err == nil || !strings.Contains(err.Error(), "by: tcp for traffic") {
+	if err := (FlowSeries{Every: 50 * us}).Check(p); err == nil || !strings.Contains(err.Error(), "by: tcp, or by: ndp, for traffic") {
 		t.Error(err)
 	}
 

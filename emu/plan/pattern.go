@@ -8,14 +8,15 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// Traffic is a pattern of traffic and what carries its flows: exactly one of RDMA, UDP
-// and TCP. With RDMA its hosts have NICs.
+// Traffic is a pattern of traffic and what carries its flows: exactly one of RDMA, UDP,
+// TCP and NDP. With RDMA its hosts have NICs.
 type Traffic struct {
 	Name    string // in records; unique among patterns
 	Pattern pattern.Pattern
 	RDMA    *carrier.RDMA
 	UDP     *carrier.UDP
 	TCP     *carrier.TCP
+	NDP     *carrier.NDP
 }
 
 // IPv6 tells whether its flows go over IPv6.
@@ -25,6 +26,8 @@ func (t *Traffic) IPv6() bool {
 		return t.RDMA.IPv6
 	case t.TCP != nil:
 		return t.TCP.IPv6
+	case t.NDP != nil:
+		return t.NDP.IPv6
 	}
 	return t.UDP.IPv6
 }
@@ -32,19 +35,21 @@ func (t *Traffic) IPv6() bool {
 // Check says what is wrong with its carrier.
 func (t *Traffic) Check() error {
 	given := 0
-	for _, is := range []bool{t.RDMA != nil, t.UDP != nil, t.TCP != nil} {
+	for _, is := range []bool{t.RDMA != nil, t.UDP != nil, t.TCP != nil, t.NDP != nil} {
 		if is {
 			given++
 		}
 	}
 	if given != 1 {
-		return errors.New("it needs exactly one carrier: RDMA, UDP or TCP")
+		return errors.New("it needs exactly one carrier: RDMA, UDP, TCP or NDP")
 	}
 	switch {
 	case t.RDMA != nil:
 		return t.RDMA.Check()
 	case t.TCP != nil:
 		return t.TCP.Check()
+	case t.NDP != nil:
+		return t.NDP.Check()
 	}
 	return t.UDP.Check()
 }

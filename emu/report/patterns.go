@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/weftlab/weft/protocols/ndp"
 	"github.com/weftlab/weft/protocols/tcp"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/traces/records"
@@ -37,6 +38,7 @@ type PatternFlows struct {
 	FirstFailure string `json:"first_failure,omitempty"`
 
 	TCP *tcp.Counters `json:"tcp,omitempty"` // of their senders, of flows by TCP
+	NDP *ndp.Counters `json:"ndp,omitempty"` // likewise, by NDP
 }
 
 // FlowBin is what is known of flows that counted and had sizes over the one, up to and
@@ -131,13 +133,16 @@ func (t *FlowTally) Put(r *records.Record) error {
 // Close implements records.Sink; there is nothing to do.
 func (t *FlowTally) Close() error { return nil }
 
-// Patterns gives the sums so far; file is where the records are, "" for nowhere, and senders
-// are the counters of flows by TCP, by pattern.
-func (t *FlowTally) Patterns(file string, senders []*tcp.Counters) *Patterns {
+// Patterns gives the sums so far; file is where the records are, "" for nowhere, and byTCP and
+// byNDP are the counters of such flows, by pattern.
+func (t *FlowTally) Patterns(file string, byTCP []*tcp.Counters, byNDP []*ndp.Counters) *Patterns {
 	sum := t.sum
 	sum.File, sum.Patterns, sum.Open = file, slices.Clone(sum.Patterns), slices.Clone(sum.Open)
-	for i, c := range senders {
+	for i, c := range byTCP {
 		sum.Patterns[i].TCP = c
+	}
+	for i, c := range byNDP {
+		sum.Patterns[i].NDP = c
 	}
 	bins := t.bins.Bins()
 	for i := range bins {
@@ -162,6 +167,7 @@ func (r *Report) writePatterns(w io.Writer) {
 	}
 	r.Patterns.writeCounts(w)
 	r.Patterns.writeTCP(w)
+	r.Patterns.writeNDP(w)
 	r.Patterns.writeBins(w)
 	r.Patterns.writeOpen(w)
 }
@@ -187,6 +193,19 @@ func (p *Patterns) writeTCP(w io.Writer) {
 	for i := range p.Patterns {
 		if c := p.Patterns[i].TCP; c != nil {
 			fmt.Fprintf(t, "%s%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", head, p.Patterns[i].Pattern, c.Segments, c.Resent, c.Recoveries, c.Timeouts, c.Probes, c.Spurious, c.Marks)
+			head = ""
+		}
+	}
+	t.Flush()
+}
+
+// writeNDP shows what the senders of flows by NDP have met.
+func (p *Patterns) writeNDP(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	head := "pattern by NDP\tpackets\tsent again\tACKs\tNACKs\tPULLs\tsent back\ttimeouts\n"
+	for i := range p.Patterns {
+		if c := p.Patterns[i].NDP; c != nil {
+			fmt.Fprintf(t, "%s%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", head, p.Patterns[i].Pattern, c.Packets, c.Resent, c.ACKs, c.NACKs, c.Pulls, c.Returned, c.Timeouts)
 			head = ""
 		}
 	}

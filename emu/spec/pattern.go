@@ -108,6 +108,8 @@ func (e *patternEntry) add(form patternForm) {
 		t.RDMA = e.byRDMA(p.Hosts())
 	case e.file.By.Value.TCP != nil:
 		t.TCP = e.byTCP(p.Hosts())
+	case e.file.By.Value.NDP != nil:
+		t.NDP = e.byNDP(p.Hosts())
 	default:
 		t.UDP = e.byUDP(p.Hosts())
 	}
@@ -130,7 +132,7 @@ func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least i
 			}
 		}
 		if len(hosts) == 0 && e.rdma {
-			e.FailOnce(e.place, "write nic: roce in host under kinds, or by: tcp, or by: udp", "no host has a NIC, and flows go by RDMA")
+			e.FailOnce(e.place, "write nic: roce in host under kinds, or by: tcp, or by: ndp, or by: udp", "no host has a NIC, and flows go by RDMA")
 			return nil
 		}
 	}

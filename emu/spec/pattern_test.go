@@ -25,6 +25,9 @@ func dumpTraffic(b *strings.Builder, p *plan.Plan, t *plan.Traffic) {
 	if t.UDP != nil {
 		fmt.Fprintf(b, " udp %+v", *t.UDP)
 	}
+	if t.NDP != nil {
+		fmt.Fprintf(b, " ndp %+v", *t.NDP)
+	}
 	var hosts []string
 	for _, h := range t.Pattern.Hosts() {
 		hosts = append(hosts, p.Nodes[h].Name)

@@ -14,7 +14,7 @@ import (
 // patternFile is what every entry of the workload with a pattern of flows has.
 type patternFile struct {
 	Name *string      `yaml:"name,omitempty" jsonschema_description:"name in records, of which the random numbers depend too; default the entry's key"`
-	By   *carrierForm `yaml:"by,omitempty" jsonschema_description:"what carries the flows: rdma, tcp, udp, or one of them with settings; default rdma"`
+	By   *carrierForm `yaml:"by,omitempty" jsonschema_description:"what carries the flows: rdma, tcp, ndp, udp, or one of them with settings; default rdma"`
 }
 
 func (f *patternFile) common() *patternFile { return f }
@@ -36,21 +36,24 @@ func (f *carrierForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 		f.Value.RDMA = &rdmaFlowsFile{}
 	case text == "tcp":
 		f.Value.TCP = &tcpFlowsFile{}
+	case text == "ndp":
+		f.Value.NDP = &ndpFlowsFile{}
 	case text == "udp":
 		f.Value.UDP = &udpFlowsFile{}
 	default:
-		r.FailAt(n, "settings stand behind the word: write for example by: {udp: {rate: 1Gbps}}", "%s: %q is none of rdma, tcp, udp", what, text)
+		r.FailAt(n, "settings stand behind the word: write for example by: {udp: {rate: 1Gbps}}", "%s: %q is none of rdma, tcp, ndp, udp", what, text)
 	}
 }
 
 func (carrierForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
-	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("rdma", "tcp", "udp"), m.Of(reflect.TypeFor[carrierFile]())}}
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("rdma", "tcp", "ndp", "udp"), m.Of(reflect.TypeFor[carrierFile]())}}
 }
 
 type carrierFile struct {
 	yamlfile.OneKey `yaml:",inline"`
 	RDMA            *rdmaFlowsFile `yaml:"rdma,omitempty" jsonschema_description:"reliable connections between NICs; each flow begins rate control anew"`
 	TCP             *tcpFlowsFile  `yaml:"tcp,omitempty" jsonschema_description:"connections of TCP, modelled at both ends; each flow has one of its own"`
+	NDP             *ndpFlowsFile  `yaml:"ndp,omitempty" jsonschema_description:"connections of NDP, modelled at both ends: switches trim, receivers pull"`
 	UDP             *udpFlowsFile  `yaml:"udp,omitempty" jsonschema_description:"datagrams at a rate, which nobody acknowledges or sends again"`
 }
 

@@ -78,12 +78,12 @@ func checkPlan(t rapid.TB, p *plan.Plan) {
 	checkTransfers(t, p, names)
 	for i := range p.Traffic {
 		x := &p.Traffic[i]
-		if x.Name == "" || names[x.Name] || x.Pattern == nil || (x.RDMA == nil) == (x.UDP == nil) {
+		if x.Name == "" || names[x.Name] || x.Pattern == nil {
 			t.Errorf("traffic %+v", x)
 		}
 		names[x.Name] = true
-		if x.RDMA != nil && x.RDMA.Check() != nil || x.UDP != nil && x.UDP.Check() != nil {
-			t.Errorf("%s goes by %+v, %+v", x.Name, x.RDMA, x.UDP)
+		if err := x.Check(); err != nil {
+			t.Errorf("%s: %v", x.Name, err)
 		}
 		for _, h := range x.Pattern.Hosts() {
 			if n := &p.Nodes[h]; n.Kind != plan.Host || x.RDMA != nil && n.NIC == nil {

@@ -34,18 +34,7 @@ func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 	c := &carrier.TCP{Config: tcp.Default(), DSCP: uint8(f.DSCP), Control: e.tcpControl(f, hosts)}
 	c.IPv6 = e.version(hosts, f.IP)
 	c.ECN = carrier.ECNOf(c.Control)
-	c.MTU = maxMTU
-	for _, h := range hosts {
-		if p := e.firstPort(h); p != nil {
-			c.MTU = min(c.MTU, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-e.plan.Nodes[h].EdgeOverhead(c.IPv6))
-		}
-	}
-	if f.MTU != nil {
-		if *f.MTU > c.MTU {
-			e.Fail(f.MTU, "leave it out for the smallest mtu of the hosts' links", "packets of %v on links with an mtu of %v", *f.MTU, c.MTU)
-		}
-		c.MTU = *f.MTU
-	}
+	c.MTU = e.packetMTU(hosts, f.MTU, c.IPv6)
 	set(&c.Window, f.Window)
 	set(&c.Timestamps, f.Timestamps)
 	set(&c.InitialRTO, f.InitialRTO)
@@ -59,6 +48,24 @@ func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 	reportSystem(e.Reader, "tcp", f, c.Config.Check(), e.file.By)
 	e.checkPaths(hosts, c.IPv6)
 	return c
+}
+
+// packetMTU is the longest packet of flows among hosts: what the file says, or the smallest
+// MTU of their links without what edge services put in front, above which that cannot be.
+func (e *patternEntry) packetMTU(hosts []int, given *units.Bytes, ipv6 bool) units.Bytes {
+	least := maxMTU
+	for _, h := range hosts {
+		if p := e.firstPort(h); p != nil {
+			least = min(least, min(e.settingsOf(p, 0).MTU, e.settingsOf(p, 1).MTU)-e.plan.Nodes[h].EdgeOverhead(ipv6))
+		}
+	}
+	if given == nil {
+		return least
+	}
+	if *given > least {
+		e.Fail(given, "leave it out for the smallest mtu of the hosts' links", "packets of %v on links with an mtu of %v", *given, least)
+	}
+	return *given
 }
 
 // maxMTU is more than any link's.

@@ -12,6 +12,7 @@ import (
 	_ "github.com/weftlab/weft/protocols/dctcp"              // rate control dctcp
 	_ "github.com/weftlab/weft/protocols/eqds"               // dissector eqds
 	_ "github.com/weftlab/weft/protocols/hpcc"               // rate control hpcc
+	_ "github.com/weftlab/weft/protocols/ndp"                // dissector ndp
 	_ "github.com/weftlab/weft/protocols/qcn"                // rate control qcn
 	_ "github.com/weftlab/weft/protocols/reno"               // rate control reno
 	_ "github.com/weftlab/weft/protocols/rocc"               // rate control rocc

@@ -1,6 +1,7 @@
 package carrier
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -9,10 +10,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// StreamFlow is a flow by TCP from a host at a moment, which began and is not over.
+// StreamFlow is a flow by TCP or NDP from a host at a moment, which began and is not over.
 type StreamFlow struct {
 	ID       uint64 // of its record
 	From, To netip.AddrPort
+	NDP      bool        // by NDP, whose packets of a flow have many source ports: that of From is 0
+	Number   uint32      // of the connection, by NDP
 	Rate     units.Rate  // at which it may send, on the wire; 0 is without limit
 	Window   units.Bytes // of its rate control; 0 is without limit
 	InFlight units.Bytes // payload that is taken to be on its way
@@ -20,6 +23,15 @@ type StreamFlow struct {
 	Acked    units.Bytes // payload that is acknowledged in order
 	Resent   uint64      // packets
 	Gauges   []float64   // of its rate control
+}
+
+// Name names the flow, such as "tcp 10.0.0.1:40000 > 10.0.0.2:5201", or by NDP
+// "ndp 10.0.0.1 > 10.0.0.2:54794 #3". It has no comma.
+func (x *StreamFlow) Name() string {
+	if x.NDP {
+		return fmt.Sprintf("ndp %v > %v #%d", x.From.Addr(), x.To, x.Number)
+	}
+	return "tcp " + x.From.String() + " > " + x.To.String()
 }
 
 // EachFlow calls f with the flows by TCP from the host that are under way, in the order in

@@ -1,0 +1,383 @@
+package ndp
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Phase is how far a connection is at its sender.
+type Phase uint8
+
+// The phases.
+const (
+	Closed Phase = iota
+	Active       // data goes
+	Done         // all is acknowledged
+	Failed       // Failure says why
+)
+
+// Counters count what senders, and the receivers of the same host, have met.
+type Counters struct {
+	Packets  uint64 `json:"packets"`  // of data that were sent, also those sent again
+	Resent   uint64 `json:"resent"`   // of them
+	ACKs     uint64 `json:"acks"`     // that came to senders
+	NACKs    uint64 `json:"nacks"`    // likewise: packets that were trimmed
+	Pulls    uint64 `json:"pulls"`    // PULLs that came to senders
+	Returned uint64 `json:"returned"` // headers that switches sent back
+	Timeouts uint64 `json:"timeouts"` // packets that were sent again by the time, and lost PULLs
+}
+
+// Add adds what another sender has met.
+func (c *Counters) Add(o Counters) {
+	c.Packets += o.Packets
+	c.Resent += o.Resent
+	c.ACKs += o.ACKs
+	c.NACKs += o.NACKs
+	c.Pulls += o.Pulls
+	c.Returned += o.Returned
+	c.Timeouts += o.Timeouts
+}
+
+// Start is what a sender begins with.
+type Start struct {
+	Service    uint8
+	Connection uint32
+	Size       units.Bytes // of the data
+	Window     int         // packets before any PULL, 1 or more
+	RTT        units.Time  // of the empty path, 0 if it is not known
+	Rand       *rand.Rand  // for paths
+}
+
+// state is what a sender knows of a packet.
+type state uint8
+
+const (
+	flying   state = iota // sent, and nothing is heard of it
+	waiting               // to be sent again
+	received              // acknowledged
+)
+
+// slot is a packet between the first that is not acknowledged and the last sent.
+type slot struct {
+	at    units.Time // when it was sent last
+	path  uint16
+	state state
+	again bool // it was sent more than once
+}
+
+// launch is a packet that was sent, as timeouts look at it.
+type launch struct {
+	seq int64
+	at  units.Time
+}
+
+// Sender is the end that has data. Inputs come in the order of time; after each, Ready and
+// Timer hold until the next.
+type Sender struct {
+	config *Config
+	Start
+	full  units.Bytes
+	count int64 // packets
+	phase Phase
+
+	una, nxt int64 // first that is not acknowledged, next that was never sent
+	slots    []slot
+	again    queue[int64]
+	waits    int // packets to be sent again
+	flies    int // packets under way
+	credit   int // packets that may be sent
+	sent     uint32
+	pulled   uint32 // highest pull number, as far as packets were sent
+	answered uint32 // packets of which the receiver has said that they or their headers came
+	acked    units.Bytes
+	launched queue[launch]
+	paths    paths
+
+	srtt, rttvar units.Time
+	heard        units.Time // when the receiver, or a switch, last said something
+	backed       units.Time // when the timeout last doubled
+	tries        int        // timeouts in a row
+	failure      string
+	counted      Counters
+}
+
+// Reset begins a connection at now. c is shared, not copied, and has passed Check. Memory is
+// kept.
+func (s *Sender) Reset(now units.Time, c *Config, x Start) {
+	slots, again, launched, p := s.slots, s.again, s.launched, s.paths
+	again.clear()
+	launched.clear()
+	p.reset(c.Paths, c.PathPenalty)
+	*s = Sender{config: c, Start: x, full: c.Full(), phase: Active, slots: slots, again: again, launched: launched, paths: p, credit: x.Window, heard: now, backed: now}
+	s.count = max(1, int64((x.Size+s.full-1)/s.full))
+	if s.slots == nil {
+		s.slots = make([]slot, 64)
+	}
+}
+
+// Phase is how far the connection is.
+func (s *Sender) Phase() Phase { return s.phase }
+
+// Failure is why it has failed.
+func (s *Sender) Failure() string { return s.failure }
+
+// Acked is the payload that is known to have arrived, in whatever order.
+func (s *Sender) Acked() units.Bytes { return s.acked }
+
+// InFlight is the payload that is under way, as far as is known, in full packets.
+func (s *Sender) InFlight() units.Bytes { return units.Bytes(s.flies) * s.full }
+
+// WindowBytes is the payload of the first window.
+func (s *Sender) WindowBytes() units.Bytes { return units.Bytes(s.Window) * s.full }
+
+// SRTT is the smoothed RTT, 0 before the first.
+func (s *Sender) SRTT() units.Time { return s.srtt }
+
+// Counters are what the sender has met.
+func (s *Sender) Counters() Counters { return s.counted }
+
+// Ready tells whether a packet may be sent now.
+func (s *Sender) Ready() bool { return s.phase == Active && s.credit > 0 && s.has() }
+
+// has tells whether there is a packet to send.
+func (s *Sender) has() bool { return s.waits > 0 || s.nxt < s.count && s.nxt-s.una < span }
+
+// settle forgets credit for which there is nothing to send, and ends what is over.
+func (s *Sender) settle() {
+	if s.una == s.count {
+		s.phase = Done
+	}
+	if !s.has() {
+		s.credit = 0
+	}
+}
+
+// slot is that of a packet.
+func (s *Sender) slot(seq int64) *slot { return &s.slots[seq&int64(len(s.slots)-1)] }
+
+// length is the payload of a packet.
+func (s *Sender) length(seq int64) units.Bytes {
+	return min(s.full, s.Size-units.Bytes(seq)*s.full)
+}
+
+// Next gives the next packet that is to be sent at now, and its payload; false if there is
+// none. What is to be sent again goes first.
+func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) {
+	if !s.Ready() {
+		return 0, false
+	}
+	path := s.paths.next(s.Rand)
+	var seq int64
+	if s.waits > 0 {
+		for seq = s.again.pop(); seq < s.una || s.slot(seq).state != waiting; {
+			seq = s.again.pop()
+		}
+		s.waits--
+		x := s.slot(seq)
+		if path == x.path { // a NACK says which time it is about
+			path = s.paths.next(s.Rand)
+		}
+		*x = slot{at: now, path: path, again: true}
+		s.counted.Resent++
+	} else {
+		seq = s.nxt
+		s.nxt++
+		if s.nxt-s.una > int64(len(s.slots)) {
+			s.grow()
+		}
+		*s.slot(seq) = slot{at: now, path: path}
+	}
+	s.credit--
+	s.flies++
+	s.sent++
+	s.counted.Packets++
+	s.launched.push(launch{seq, now})
+	*h = Header{Service: s.Service, Path: path, Connection: s.Connection, Seq: uint32(seq), Pull: s.pulled}
+	if seq < int64(s.Window) {
+		h.Flags |= FlagSYN
+	}
+	if seq == s.count-1 {
+		h.Flags |= FlagLast
+	}
+	s.settle()
+	return s.length(seq), true
+}
+
+// grow doubles the room for packets; the last one's slot is not used yet.
+func (s *Sender) grow() {
+	old := s.slots
+	s.slots = make([]slot, 2*len(old))
+	for k := s.una; k < s.nxt-1; k++ {
+		*s.slot(k) = old[k&int64(len(old)-1)]
+	}
+}
+
+// find is the packet of a sequence number; nil if it is none that is between the first that
+// is not acknowledged and the last sent.
+func (s *Sender) find(n uint32) (int64, *slot) {
+	seq := s.una + int64(int32(n-uint32(s.una)))
+	if seq < s.una || seq >= s.nxt {
+		return 0, nil
+	}
+	return seq, s.slot(seq)
+}
+
+// Receive takes an ACK, a NACK or a PULL. Data is ignored.
+func (s *Sender) Receive(now units.Time, h *Header) {
+	if s.phase != Active || h.Flags.IsData() {
+		return
+	}
+	s.hear(now)
+	switch h.Flags {
+	case FlagACK:
+		s.counted.ACKs++
+		s.ack(now, h)
+	case FlagNACK:
+		s.counted.NACKs++
+		// A packet that is sent again goes another way, if there is one: a late NACK is
+		// known by its path.
+		if seq, x := s.find(h.Seq); x != nil && x.state == flying && (x.path == h.Path || s.config.Paths == 1) {
+			s.answered++
+			s.paths.note(x.path, true)
+			s.lose(seq, x)
+		}
+	case FlagPULL:
+		s.counted.Pulls++
+	}
+	// Pull numbers are cumulative: one makes up for those that were lost. No more can be
+	// pulled than was sent.
+	if more := min(int32(h.Pull-s.pulled), int32(s.sent-s.pulled)); more > 0 {
+		s.pulled += uint32(more)
+		s.credit += int(more)
+	}
+	s.settle()
+}
+
+// hear notes that the network is alive.
+func (s *Sender) hear(now units.Time) { s.heard, s.backed, s.tries = now, now, 0 }
+
+// ack takes the ACK of a packet.
+func (s *Sender) ack(now units.Time, h *Header) {
+	seq, x := s.find(h.Seq)
+	if x == nil || x.state == received {
+		return
+	}
+	s.answered++
+	s.paths.note(h.Path, false)
+	switch {
+	case x.state == waiting:
+		s.waits--
+	default:
+		s.flies--
+		if !x.again {
+			s.sample(now - x.at)
+		}
+	}
+	x.state = received
+	s.acked += s.length(seq)
+	for s.una < s.nxt && s.slot(s.una).state == received {
+		s.una++
+	}
+}
+
+// sample takes an RTT (RFC 6298).
+func (s *Sender) sample(rtt units.Time) {
+	if s.srtt == 0 {
+		s.srtt, s.rttvar = rtt, rtt/2
+		return
+	}
+	s.rttvar += (max(rtt-s.srtt, s.srtt-rtt) - s.rttvar) / 4
+	s.srtt += (rtt - s.srtt) / 8
+}
+
+// lose has a packet that flew sent again.
+func (s *Sender) lose(seq int64, x *slot) {
+	x.state = waiting
+	s.flies--
+	s.waits++
+	s.again.push(seq)
+}
+
+// Returned takes the header of a data packet that a switch has sent back.
+func (s *Sender) Returned(now units.Time, h *Header) {
+	seq, x := s.find(h.Seq)
+	if s.phase != Active || x == nil || x.state != flying || x.path != h.Path {
+		return
+	}
+	s.hear(now)
+	s.counted.Returned++
+	s.lose(seq, x)
+	if s.credit == 0 && !s.expects() {
+		s.credit = 1
+	}
+	s.settle()
+}
+
+// expects tells whether PULLs are to come: for packets under way, or for those that were
+// answered.
+func (s *Sender) expects() bool { return s.flies > 0 || int32(s.answered-s.pulled) > 0 }
+
+// timeout is the retransmission timeout.
+func (s *Sender) timeout() units.Time {
+	base := max(s.config.RTO, 3*s.RTT, s.srtt+4*s.rttvar)
+	t := base
+	for k := 0; k < s.tries && t < s.config.MaxRTO; k++ {
+		t *= 2
+	}
+	return max(base, min(t, s.config.MaxRTO))
+}
+
+// Timer is when Tick is to be called; units.Never if not at all.
+func (s *Sender) Timer() units.Time {
+	if s.phase != Active {
+		return units.Never
+	}
+	s.prune()
+	switch {
+	case s.flies > 0:
+		return s.launched.first().at + s.timeout()
+	case s.credit == 0:
+		return s.heard + s.timeout() // a lost PULL
+	}
+	return units.Never
+}
+
+// prune forgets launches of packets of which something is known.
+func (s *Sender) prune() {
+	for s.launched.len() > 0 {
+		l := s.launched.first()
+		if x := s.slot(l.seq); l.seq >= s.una && x.state == flying && x.at == l.at {
+			return
+		}
+		s.launched.pop()
+	}
+}
+
+// Tick does what is due at now.
+func (s *Sender) Tick(now units.Time) {
+	for s.phase == Active && s.Timer() <= now {
+		s.counted.Timeouts++
+		at := s.heard
+		if s.flies > 0 {
+			l := s.launched.first()
+			at = l.at
+			x := s.slot(l.seq)
+			s.paths.note(x.path, true)
+			s.lose(l.seq, x)
+		} else {
+			s.answered = s.pulled
+			s.heard = now
+		}
+		s.credit++
+		if at >= s.backed {
+			s.backed = now
+			if s.tries++; s.tries > s.config.Retries {
+				s.phase = Failed
+				s.failure = fmt.Sprintf("nothing was heard after %d timeouts in a row", s.tries)
+			}
+		}
+		s.settle()
+	}
+}

@@ -1,0 +1,463 @@
+package carrier
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/agenda"
+	"github.com/weftlab/weft/protocols/eqds/pull"
+	"github.com/weftlab/weft/protocols/ndp"
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+)
+
+// NDP is how a traffic's flows go by NDP: each on a connection of its own.
+type NDP struct {
+	ndp.Config
+	DSCP        uint8 // of data, 0 to 63
+	ControlDSCP uint8 // of ACKs, NACKs and PULLs, 0 to 63
+}
+
+// Check says what is wrong with settings.
+func (c *NDP) Check() error {
+	switch {
+	case c.DSCP > 63:
+		return fmt.Errorf("dscp is %d: it can be 0 to 63", c.DSCP)
+	case c.ControlDSCP > 63:
+		return fmt.Errorf("control-dscp is %d: it can be 0 to 63", c.ControlDSCP)
+	}
+	return c.Config.Check()
+}
+
+// Pulls is the pull queue of a host's port, which all flows by NDP to it share.
+type Pulls struct {
+	config pull.Config
+	pacer  *ndp.Pacer
+	rate   func() units.Rate // of the port's link
+}
+
+// NewPulls makes the pull queue of a host's port. Of the settings of its flows only the MTU
+// and the share count here; all traffics of the port have the same.
+func NewPulls(c *NDP, rate func() units.Rate) *Pulls {
+	p := &Pulls{rate: rate, config: pull.Config{Line: rate(), MTU: wire.EthernetHeader + c.MTU, Share: c.PullShare, Policy: pull.Strict{}}}
+	p.pacer = pull.New[*ndp.Receiver](&p.config)
+	return p
+}
+
+// Check says why flows of a traffic cannot share the pull queue; nil if they can.
+func (p *Pulls) Check(c *NDP) error {
+	if p.config.MTU != wire.EthernetHeader+c.MTU || p.config.Share != c.PullShare {
+		return fmt.Errorf("flows by NDP to one host share its pull queue: they need the same mtu and pull-share, not %v and %v beside %v and %v",
+			c.MTU, c.PullShare, p.config.MTU-wire.EthernetHeader, p.config.Share)
+	}
+	return nil
+}
+
+// work sends the PULLs that are due.
+func (p *Pulls) work(now units.Time) {
+	if line := p.rate(); line != p.config.Line {
+		p.config.Line = line
+		p.pacer.Line(&p.config)
+	}
+	for s := p.pacer.Next(now); s != nil; s = p.pacer.Next(now) {
+		x := s.Owner.User.(*pulledIn)
+		h := s.Owner.Pull()
+		x.carrier.emit(now, &h, 0, x.path, x.to, x.flow)
+	}
+}
+
+// PulledStreams carries the flows of one traffic by NDP, from and to one host. Flows that may
+// send take turns, a packet each, and hand one to the host's port only while less than two
+// full packets wait there. ACKs, NACKs and PULLs do not wait for that.
+type PulledStreams struct {
+	host    *Host
+	traffic int
+	config  NDP
+	out     StreamOutlet
+	pulls   *Pulls
+	own     netip.Addr // of the host; not known before the first packet
+
+	senders agenda.Agenda[*pulledOut]
+	sending map[uint64]*pulledOut // by ID of the flow
+	coming  map[uint64]*pulledIn
+	numbers map[int32]uint32  // connections so far, by receiver
+	peers   map[int]*ndp.Peer // by sender
+	refused []*pulledOut
+	over    []*pulledOut // and not told yet
+	arrived []arrived    // likewise
+	ipID    uint16
+
+	ready, last *pulledOut // that may send, in their turn
+	look        units.Time // when to look again whether the port has room; units.Never while nobody waits
+	waited      uint8      // looks in a row at which it had none
+
+	counted ndp.Counters // of flows that are over
+	gone    func(now units.Time, x *StreamFlow)
+	seen    StreamFlow // the one that was read last
+	order   []uint64   // of EachFlow
+
+	freeOut *pulledOut
+	freeIn  *pulledIn
+}
+
+// pulledFlow is what packets say of a flow to the programs at its ends.
+type pulledFlow struct {
+	id   uint64
+	size units.Bytes
+	tag  uint32
+}
+
+// pulledOut is a flow from this host.
+type pulledOut struct {
+	agenda.Task[*pulledOut]
+	records.Record
+	sender  ndp.Sender
+	next    *pulledOut // in ready or freeOut
+	path    nicemu.Path
+	to      netip.Addr
+	waiting bool // it is in ready
+	dead    bool // its host was told that it is over, and it is still in ready
+}
+
+// pulledIn is a flow to this host.
+type pulledIn struct {
+	carrier  *PulledStreams
+	receiver ndp.Receiver
+	flow     pulledFlow
+	from     int
+	next     *pulledIn // in freeIn
+	path     nicemu.Path
+	to       netip.Addr // of the sender
+}
+
+// NewPulledStreams makes what carries a host's flows of a traffic by NDP. Packets of
+// NDPProtocol that come to the host are for Receive. The random numbers of the outlet draw
+// paths.
+func NewPulledStreams(h *Host, traffic int, c NDP, o StreamOutlet, p *Pulls) *PulledStreams {
+	return &PulledStreams{
+		host: h, traffic: traffic, config: c, out: o, pulls: p, look: units.Never,
+		sending: map[uint64]*pulledOut{}, coming: map[uint64]*pulledIn{}, numbers: map[int32]uint32{}, peers: map[int]*ndp.Peer{},
+	}
+}
+
+// Start implements Carrier.
+func (d *PulledStreams) Start(now units.Time, r *records.Record) {
+	s := d.freeOut
+	if s == nil {
+		s = new(pulledOut)
+		d.senders.Enrol(&s.Task, s)
+	} else {
+		d.freeOut = s.next
+	}
+	s.Record, s.next, s.dead = *r, nil, false
+	s.Started = now
+	known, reachable := false, false
+	if s.to, known = d.out.AddressOf(int(r.To)); known {
+		s.path, reachable = d.out.PathTo(s.to)
+	}
+	switch {
+	case int(r.From) != d.host.Node:
+		s.Failure = "started by the wrong host: the one that has the data starts a flow by NDP"
+	case !known:
+		s.Failure = "to a host that takes no part in the traffic"
+	case !reachable:
+		s.Failure = "nobody has the address " + s.to.String()
+	default:
+		d.open(now, s)
+		return
+	}
+	s.State = records.Failed
+	d.refused = append(d.refused, s)
+	d.host.Wake(now)
+}
+
+// open opens a flow's connection.
+func (d *PulledStreams) open(now units.Time, s *pulledOut) {
+	full, ack := d.sizes()
+	trip := d.out.Trip(s.to, full, ack)
+	if d.config.Paths == 1 {
+		s.SrcPort = ndp.SourcePort(0)
+	}
+	s.sender.Reset(now, &d.config.Config, ndp.Start{
+		Service: uint8(d.traffic), Connection: d.numbers[s.To], Size: s.Size,
+		Window: d.config.WindowFor(trip.BDP(), full), RTT: trip.RTT, Rand: d.out.Rand,
+	})
+	d.numbers[s.To]++
+	d.sending[s.ID] = s
+	d.settle(now, s)
+	d.host.Wake(now) // Work sends
+}
+
+// sizes are a full packet and a control packet on the wire.
+func (d *PulledStreams) sizes() (full, ack units.Bytes) {
+	const ethernet = wire.EthernetHeader
+	return packet.OnWire(ethernet + d.config.MTU), packet.OnWire(ethernet + d.config.HeadersLen())
+}
+
+// settle sees to it that a flow goes on when it has something to do.
+func (d *PulledStreams) settle(now units.Time, s *pulledOut) {
+	switch s.sender.Phase() {
+	case ndp.Done:
+		d.end(now, s, records.Done)
+		return
+	case ndp.Failed:
+		s.Failure = s.sender.Failure()
+		d.end(now, s, records.Failed)
+		return
+	}
+	if s.sender.Ready() && !s.waiting {
+		s.waiting = true
+		if d.last == nil {
+			d.ready = s
+		} else {
+			d.last.next = s
+		}
+		d.last = s
+	}
+	d.senders.At(&s.Task, s.sender.Timer())
+}
+
+// end ends a flow, of which the host is told by Work.
+func (d *PulledStreams) end(now units.Time, s *pulledOut, state records.State) {
+	d.senders.Remove(&s.Task)
+	if d.gone != nil {
+		d.gone(now, d.read(s))
+	}
+	delete(d.sending, s.ID)
+	d.counted.Add(s.sender.Counters())
+	d.note(s)
+	s.State = state
+	d.over = append(d.over, s)
+	d.host.Wake(now)
+}
+
+// note brings a flow's record up to date.
+func (d *PulledStreams) note(s *pulledOut) {
+	s.Retransmitted, s.Acked = s.sender.Counters().Resent, s.sender.Acked()
+}
+
+// put keeps a flow that is over for the next one.
+func (d *PulledStreams) put(s *pulledOut) {
+	if s.waiting {
+		s.dead = true // send finds it
+		return
+	}
+	s.next, d.freeOut = d.freeOut, s
+}
+
+// Work implements Carrier.
+func (d *PulledStreams) Work(now units.Time) {
+	for len(d.refused) > 0 {
+		s := d.refused[0]
+		d.refused = d.refused[1:]
+		d.host.Ended(now, &s.Record, 0)
+		d.put(s)
+	}
+	for k := d.senders.Due(now); k != nil; k = d.senders.Due(now) {
+		k.Owner.sender.Tick(now)
+		d.settle(now, k.Owner)
+	}
+	d.pulls.work(now)
+	d.send(now)
+	// Who is told of a flow may start others, which go on with the next Work.
+	for i := 0; i < len(d.over); i++ {
+		s := d.over[i]
+		d.host.Ended(now, &s.Record, s.ID)
+		d.put(s)
+	}
+	d.over = d.over[:0]
+	for i := 0; i < len(d.arrived); i++ {
+		a := d.arrived[i]
+		d.host.Arrived(now, d.traffic, a.Flow, a.id)
+	}
+	d.arrived = d.arrived[:0]
+	d.wake(now)
+}
+
+// wake has Work called when something is due.
+func (d *PulledStreams) wake(now units.Time) {
+	d.host.Wake(min(d.senders.Next(), max(now, d.pulls.pacer.Due()), d.look))
+}
+
+// send lets the flows that may send do so by turns, while the host's port has room.
+func (d *PulledStreams) send(now units.Time) {
+	for d.look = units.Never; d.ready != nil; {
+		if d.out.Queued(now) >= 2*d.config.MTU {
+			full, _ := d.sizes()
+			d.look = now + d.out.Rate().TimeOf(full)<<d.waited
+			d.waited = min(d.waited+1, maxWaits)
+			return
+		}
+		d.waited = 0
+		s := d.ready
+		if d.ready = s.next; d.ready == nil {
+			d.last = nil
+		}
+		s.next, s.waiting = nil, false
+		if p := s.sender.Phase(); p == ndp.Done || p == ndp.Failed {
+			if s.dead {
+				d.put(s)
+			}
+			continue
+		}
+		var h ndp.Header
+		if payload, ok := s.sender.Next(now, &h); ok {
+			d.emit(now, &h, payload, s.path, s.to, pulledFlow{s.Record.ID, s.Size, s.Tag})
+		}
+		d.settle(now, s)
+	}
+}
+
+// address is that of the host.
+func (d *PulledStreams) address() netip.Addr {
+	if !d.own.IsValid() {
+		d.own, _ = d.out.AddressOf(d.host.Node)
+	}
+	return d.own
+}
+
+// emit sends a packet of a flow.
+func (d *PulledStreams) emit(now units.Time, h *ndp.Header, payload units.Bytes, path nicemu.Path, to netip.Addr, f pulledFlow) {
+	p := d.out.Pool.NewMessage(pulledPackets)
+	*p.Message.Body.(*pulledPacket) = pulledPacket{
+		Header: *h, payload: payload, id: f.id, size: f.size, tag: f.tag, traffic: d.traffic, from: int(f.id >> idHost),
+	}
+	p.Message.From, p.Message.To, p.SrcPort = d.address(), to, ndp.SourcePort(h.Path)
+	p.Seal()
+	p.TOS = d.config.ControlDSCP << 2
+	if h.Flags.IsData() {
+		p.TOS = d.config.DSCP << 2
+	}
+	d.ipID++
+	p.IPID = d.ipID
+	if p.Version == 6 {
+		p.Label = max(uint32(p.Hash)&wire.MaxFlowLabel, 1) // of the path, so that it spreads packets
+	}
+	p.Dest, p.To, p.Src, p.Dst = path.Dest, path.To, d.out.MAC, path.MAC
+	d.out.Send(now, p)
+}
+
+// Receive takes a packet of NDPProtocol that has come to the host, and tells whether it is of
+// the traffic. The packet stays the caller's.
+func (d *PulledStreams) Receive(now units.Time, p *packet.Packet) bool {
+	b := p.Message.Body.(*pulledPacket)
+	switch {
+	case b.traffic != d.traffic:
+		return false
+	case b.from != d.host.Node:
+		d.came(now, p, b)
+	case d.sending[b.id] != nil:
+		s := d.sending[b.id]
+		switch {
+		case p.Returned && b.Flags.IsData():
+			s.sender.Returned(now, &b.Header)
+		case !p.Returned && !p.Trimmed:
+			s.sender.Receive(now, &b.Header)
+		}
+		d.settle(now, s)
+		d.send(now)
+	}
+	d.wake(now)
+	return true
+}
+
+// came takes a data packet of a flow to this host, or its header. A control packet that was
+// sent back is lost.
+func (d *PulledStreams) came(now units.Time, p *packet.Packet, b *pulledPacket) {
+	if !b.Flags.IsData() || p.Returned {
+		return
+	}
+	path, ok := d.out.PathTo(p.Message.From)
+	if !ok {
+		return
+	}
+	f := pulledFlow{b.id, b.size, b.tag}
+	peer := d.peers[b.from]
+	if peer == nil {
+		peer = &ndp.Peer{}
+		d.peers[b.from] = peer
+	}
+	x := d.coming[b.id]
+	switch {
+	case x != nil:
+	case peer.Over(b.Connection):
+		h := ndp.Late(&b.Header)
+		d.emit(now, &h, 0, path, p.Message.From, f)
+		return
+	case b.Flags&ndp.FlagSYN == 0:
+		return
+	default:
+		if x = d.freeIn; x == nil {
+			x = &pulledIn{carrier: d}
+			x.receiver.User = x
+		} else {
+			d.freeIn = x.next
+		}
+		x.flow, x.from, x.next, x.path, x.to = f, b.from, nil, path, p.Message.From
+		x.receiver.Reset(&d.config.Config, d.pulls.pacer, &b.Header)
+		d.coming[b.id] = x
+	}
+	h, ok := x.receiver.Receive(&b.Header, b.payload, p.Trimmed)
+	if !ok {
+		return
+	}
+	d.emit(now, &h, 0, x.path, x.to, x.flow)
+	if x.receiver.Complete() {
+		peer.End(b.Connection)
+		delete(d.coming, b.id)
+		d.arrived = append(d.arrived, arrived{pattern.Flow{Tag: f.tag, From: x.from, To: d.host.Node, Size: f.size}, f.id})
+		x.next, d.freeIn = d.freeIn, x
+		d.host.Wake(now)
+	}
+}
+
+// UnderWay implements Carrier.
+func (d *PulledStreams) UnderWay(f func(*records.Record)) {
+	for _, s := range d.sending {
+		d.note(s)
+		f(&s.Record)
+	}
+	for _, list := range [][]*pulledOut{d.refused, d.over} {
+		for _, s := range list {
+			f(&s.Record)
+		}
+	}
+}
+
+// EachFlow calls f with the flows from the host that are under way, in the order in which
+// they began. What it gives is the caller's until f returns.
+func (d *PulledStreams) EachFlow(_ units.Time, f func(x *StreamFlow)) {
+	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.sending))
+	slices.Sort(d.order)
+	for _, id := range d.order {
+		f(d.read(d.sending[id]))
+	}
+}
+
+// Follow has gone called with each flow from the host that ends, as it stood then.
+func (d *PulledStreams) Follow(gone func(now units.Time, x *StreamFlow)) { d.gone = gone }
+
+// read looks at a flow. Its window is the first one, and its rate that of the line.
+func (d *PulledStreams) read(s *pulledOut) *StreamFlow {
+	x := &s.sender
+	d.seen = StreamFlow{
+		ID: s.ID, NDP: true, Number: x.Connection, From: netip.AddrPortFrom(d.address(), 0), To: netip.AddrPortFrom(s.to, ndp.Port),
+		Rate: d.out.Rate(), Window: x.WindowBytes(), InFlight: x.InFlight(), RTT: x.SRTT(), Acked: x.Acked(), Resent: x.Counters().Resent,
+	}
+	return &d.seen
+}
+
+// Counters are what the senders of the host have met, those of flows that are over included.
+func (d *PulledStreams) Counters() ndp.Counters {
+	sum := d.counted
+	for _, s := range d.sending {
+		sum.Add(s.sender.Counters())
+	}
+	return sum
+}
