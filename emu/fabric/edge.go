@@ -111,22 +111,28 @@ func (h *edgeHost) Consume(_ units.Time, p *packet.Packet) {
 	h.station.pool.Free(p)
 }
 
-func (h *edgeHost) Peer(a netip.Addr) bool {
+func (h *edgeHost) Peer(a netip.Addr) (found edge.Peer, ok bool) {
 	f := h.station.fabric
 	e, ok := f.directory.byIP[a]
 	if !ok {
-		return false
+		return found, false
 	}
 	end := f.endpoints[e]
 	s := f.stations[end.Node][end.Port]
-	return s != nil && s != h.station && s.edge != nil && s.edge.chosen.Name == h.chosen.Name
+	if s == nil || s == h.station || s.edge == nil || s.edge.chosen.Name != h.chosen.Name {
+		return found, false
+	}
+	port := &f.Plan.Nodes[end.Node].Ports[end.Port]
+	found.Line = f.Plan.Links[port.Link].Dir[port.End].Rate
+	found.Address, ok = plan.AddressOf(port, a.Is6())
+	return found, ok
 }
 
 func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet) {
 	s := h.station
 	h.unwrapped++
-	if dst, _ := p.MACs(); dst != s.MAC && s.fabric.routers != nil {
-		p.Dst = s.MAC // of the first hop until now
+	if dst, src := p.MACs(); dst != s.MAC && s.fabric.routers != nil {
+		p.Dst, p.Src = s.MAC, src // the first hop's until now
 		if p.Frame != nil {
 			p.Dst.Put(p.Frame)
 		}

@@ -202,8 +202,9 @@ type Host interface {
 	// Ends gives the addresses of a modelled flow, by packet.Packet.Flow, whose packets
 	// have none.
 	Ends(flow int32) (from, to netip.Addr)
-	// Peer tells whether the interface that has an address has the same edge service.
-	Peer(a netip.Addr) bool
+	// Peer finds the interface that has an address, if it has the same edge service. It is
+	// false for others, for groups and for addresses that nobody has.
+	Peer(a netip.Addr) (Peer, bool)
 	// Unwrap gives a packet that came inside another one, which is Consumed, to whoever at
 	// the host it is for.
 	Unwrap(now units.Time, p *packet.Packet)
@@ -216,6 +217,12 @@ type Host interface {
 	// sizes on the wire, in a fabric that carries nothing else; the zero cc.Path if there
 	// is none.
 	Trip(key packet.FlowKey, packet, answer units.Bytes) cc.Path
+}
+
+// Peer is an interface of another host that has the same service.
+type Peer struct {
+	Address netip.Addr // by which it names itself: its first of the version of IP
+	Line    units.Rate // of its link as the run begins; 0 is without limit
 }
 
 // Port is what is fed.

@@ -95,3 +95,37 @@ func TestFlowKeys(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 }
+
+// TestInner: what a packet carries is counted from its network header on, copied with it into
+// any pool, and freed with it, at home or by a stranger; who takes it out has it alone.
+func TestInner(t *testing.T) {
+	for _, to := range []int{0, 1} {
+		pools := NewPools(2)
+		inner := newText(pools[0], "inside")
+		p := newText(pools[0], "abc")
+		p.Message.Inner = inner
+		p.Seal()
+		if p.Size != 14+20+8+3+20+8+6 {
+			t.Errorf("the packet has %d bytes", p.Size)
+		}
+		c := pools[to].Clone(p)
+		in := c.Message.Inner
+		if in == inner || in.Size != inner.Size || string(in.Message.Body.(*text).b) != "inside" || in.Message == inner.Message {
+			t.Errorf("the copy carries %+v", in)
+		}
+		c.Message.Inner = nil
+		pools[to].Free(c)
+		pools[to].Free(in)
+		pools[1].Free(p) // a stranger there
+		back := pools[1].Strangers(pools[0])
+		for x := back.Pop(); x != nil; x = back.Pop() {
+			pools[0].Free(x)
+		}
+		if a, b := pools[0].Live(), pools[1].Live(); a != 0 || b != 0 {
+			t.Errorf("copied into pool %d: %d and %d packets are not back", to, a, b)
+		}
+		if again := pools[0].NewMessage(textProtocol); again.Message.Inner != nil {
+			t.Error("a new packet carries another")
+		}
+	}
+}

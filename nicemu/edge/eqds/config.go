@@ -167,7 +167,7 @@ func (c *Config) pulls(line units.Rate, mtu units.Bytes) pull.Config {
 	return pull.Config{Line: line, MTU: mtu, Share: c.PullShare, Policy: pullOrders[c.Pulls]}
 }
 
-// tunnel are the settings of a tunnel over a path whose slowest link has a rate, with an RTT.
+// tunnel are the settings of a tunnel between hosts whose slower link has a rate, with an RTT.
 func (c *Config) tunnel(line units.Rate, mtu units.Bytes, rtt units.Time) tunnel.Config {
 	t := tunnel.Default(line, mtu, rtt)
 	t.Backend, t.Paths, t.GiveUp = c.Backend, c.Paths, c.GiveUp

@@ -80,9 +80,19 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 	}
 	k.eqif = uint8(eqifOf(p))
 	x := s.senders[k]
-	if x == nil && k.to.IsValid() && s.env.Peer(k.to) {
-		x = s.open(k)
+	if x != nil || !k.to.IsValid() {
+		return x
 	}
+	peer, ok := s.env.Peer(k.to)
+	if !ok {
+		return nil
+	}
+	// The peer answers by its first address. Packets to all that it has share a tunnel.
+	first := address{peer.Address, k.eqif}
+	if x = s.senders[first]; x == nil {
+		x = s.open(first)
+	}
+	s.senders[k] = x
 	return x
 }
 
@@ -109,13 +119,14 @@ func (s *service) open(k address) *sender {
 }
 
 // settingsFor are the settings of tunnels to or from an address. Tunnels share them whose
-// paths are alike.
+// paths are alike. Packets take all paths, so the links of both hosts bound their rate, and no
+// single link between them.
 func (s *service) settingsFor(a netip.Addr) *tunnel.Config {
 	full, answer := packet.OnWire(s.mtu), packet.OnWire(protocol.HeaderLen(versionOf(a))+eqds.HeaderLen)
 	trip := s.env.Trip(packet.FlowKey{To: a, Flow: -1}, full, answer)
-	k := path{trip.RTT, trip.Bottleneck}
-	if k.rate == 0 {
-		k.rate = s.pulls.Line
+	k := path{trip.RTT, s.env.Line}
+	if peer, ok := s.env.Peer(a); ok && peer.Line > 0 {
+		k.rate = min(k.rate, peer.Line)
 	}
 	c := s.settings[k]
 	if c == nil {

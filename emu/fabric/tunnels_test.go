@@ -1,0 +1,324 @@
+package fabric
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weftlab/weft/emu/plan"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/port"
+	"github.com/weftlab/weft/traces/carrier"
+	"github.com/weftlab/weft/traces/pattern"
+	"github.com/weftlab/weft/traces/records"
+	"github.com/weftlab/weft/traces/workload"
+)
+
+// tunnelLab is hosts under EQDS at switches that trim, whose queues have 12 packets: NDP's have
+// 8, those of the EQDS paper 15. The blanks are the host's further settings, those of eqds,
+// how switches forward, settings of links and the topology.
+const tunnelLab = `topology:
+  kinds:
+    host: {attach: none%s, edge: {eqds: {control-dscp: 10%s}}}
+    switch:
+      forwarding: %s
+      classes:
+        headers: {dscp: 10, priority: 7, limit: 200KB}
+        default: {limit: 18KB, trim: {dscp: 10}}
+    link: {rate: 10Gbps, delay: 1us%s}
+  generate: {%s}
+`
+
+// tunnelQueue is the limit of the data's queues in tunnelLab.
+const tunnelQueue = 18 * units.KB
+
+// tunnelHeaders is what EQDS puts in front of packets over IPv4: IP, UDP and its own header.
+const tunnelHeaders = 20 + 8 + 8
+
+// dataQueues notes the longest queue of data before a port, and drops of what is not trimmed.
+type dataQueues struct {
+	most  units.Bytes
+	drops int
+}
+
+func (d *dataQueues) Observe(_ units.Time, _ *port.Port, dir port.Direction, p *packet.Packet, fate packet.Fate, depth units.Bytes) {
+	if dir != port.Out {
+		return
+	}
+	if fate.Dropped() {
+		d.drops++
+	}
+	if fate == packet.Trimmed {
+		d.most = max(d.most, depth)
+	}
+}
+
+// watchSwitches observes all ports of switches.
+func watchSwitches(f *Fabric) *dataQueues {
+	d := &dataQueues{}
+	for n, sw := range f.Switches {
+		if sw != nil {
+			for _, p := range sw.Ports {
+				p.Observe(f.nowAt(n), d)
+			}
+		}
+	}
+	return d
+}
+
+// edgeGauges sums the gauges of all hosts' edge services.
+func edgeGauges(f *Fabric) map[string]float64 {
+	sum := map[string]float64{}
+	for _, s := range f.Stations {
+		for name, v := range gauges(s.edge.status(f.Now()).Gauges) {
+			sum[name] += v
+		}
+	}
+	return sum
+}
+
+// balanced holds the accounts to every packet; ended is that none is left.
+func balanced(t *testing.T, f *Fabric, ended bool) {
+	t.Helper()
+	if a := f.Accounts(); !a.Balanced() || ended && a.Held != 0 {
+		t.Errorf("packets are missing: %+v", a)
+	}
+}
+
+// TestEQDSCarriesTCP: connections of many senders into one host fill its link but for headers,
+// control packets and the pacer's hundredth, with either back end; the switch's queue stays as short as it is,
+// and drops nothing; all arrives, in order.
+func TestEQDSCarriesTCP(t *testing.T) {
+	const senders, size = 8, 2 * units.MB
+	for _, version := range []int{4, 6} {
+		for _, backend := range []string{"ndp", "rts"} {
+			p := parse(t, fmt.Sprintf(tunnelLab, "", ", backend: "+backend, "ecmp", "", fmt.Sprintf("star: {hosts: %d}", senders+1)))
+			h := hostsOf(p)
+			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			for i, from := range h[1:] {
+				l.flows[from] = append(l.flows[from], pattern.Flow{Tag: uint32(i), From: from, To: h[0], Size: size})
+			}
+			c := byTCP(t, "cubic")
+			c.MinRTO, c.MTU, c.IPv6 = 100*units.Millisecond, 1500-56, version == 6
+			p.Traffic = []plan.Traffic{{Name: "tcp", Pattern: l, TCP: c}}
+			f, err := newParallel(p, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			watched := watchSwitches(f)
+			var all kept
+			f.SetFlowSink(&all, true)
+			runTo(t, f, units.Never)
+			if err := f.EndFlows(); err != nil {
+				t.Fatal(err)
+			}
+			n, _ := states(all)
+			last := units.Time(0)
+			for _, r := range all {
+				last = max(last, r.End)
+			}
+			if n[records.Done] != senders {
+				t.Errorf("IPv%d, %s: %v", version, backend, n)
+			}
+			// A segment has 52 bytes of headers over IPv4 and 72 over IPv6, with timestamps, and
+			// the tunnel's.
+			over := units.Bytes(52 + tunnelHeaders)
+			if version == 6 {
+				over += 40
+			}
+			payload := c.MTU - over + tunnelHeaders
+			if version == 6 {
+				payload += 20
+			}
+			frame := packet.OnWire(14 + payload + over)
+			share := float64(senders*size) * 8 * float64(frame) / float64(payload) / 10e9 / last.Seconds()
+			g := edgeGauges(f)
+			t.Logf("IPv%d, %s: %.1f%% of the link, queue %v, %v trimmed, %v dropped by EQIFs", version, backend, 100*share, watched.most, g["trimmed"], g["dropped"])
+			// What the sender says of the tunnel of acknowledgements takes 3% of the link.
+			if share < 0.94 {
+				t.Errorf("IPv%d, %s: %.1f%% of the link is used", version, backend, 100*share)
+			}
+			if watched.drops > 0 || watched.most > tunnelQueue || g["timeouts"] != 0 {
+				t.Errorf("IPv%d, %s: %+v, %v", version, backend, watched, g)
+			}
+			if backend == "rts" && g["trimmed"] != 0 {
+				t.Errorf("what was asked for first is trimmed: %v", g)
+			}
+			balanced(t, f, true)
+		}
+	}
+}
+
+// TestEQDSCarriesDatagrams: senders without any control that together send twice what the
+// receiver can take get equal shares of its link. What is too much is dropped at the senders,
+// and nothing is in the network.
+func TestEQDSCarriesDatagrams(t *testing.T) {
+	f := build4(t, "duration: 10ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 9}")+`workload:
+  - {cbr: {from: "h[2-9]", to: h1, rate: 2.5Gbps, size: 1400B, for: 9ms}}
+`, 1)
+	watched := watchSwitches(f)
+	runTo(t, f, 8*units.Millisecond)
+	before := map[string]uint64{}
+	for _, r := range f.Results() {
+		before[r.Flow] = r.Received
+	}
+	balanced(t, f, false)
+	runTo(t, f, 9*units.Millisecond)
+	low, high, sum := uint64(1<<60), uint64(0), uint64(0)
+	for _, r := range f.Results() {
+		n := r.Received - before[r.Flow]
+		low, high, sum = min(low, n), max(high, n), sum+n
+	}
+	share := float64(sum) * float64(packet.OnWire(14+28+tunnelHeaders+1400)) * 8 / 10e9 / 0.001
+	if share < 0.95 || float64(low) < 0.97*float64(high) {
+		t.Errorf("%.1f%% of the link, %d to %d packets each", 100*share, low, high)
+	}
+	runTo(t, f, 10*units.Millisecond)
+	a, g := f.Accounts(), edgeGauges(f)
+	if watched.drops > 0 || watched.most > tunnelQueue || a.Drops["queue-full"] != uint64(g["dropped"]) || g["dropped"] == 0 || g["timeouts"] != 0 {
+		t.Errorf("%+v, %+v, %v", watched, a, g)
+	}
+	for _, r := range f.Results() {
+		if r.Reordered != 0 || r.Sent != r.Received+uint64(dropsOf(f, r.Flow)) {
+			t.Errorf("%+v", r)
+		}
+	}
+	balanced(t, f, true)
+}
+
+// dropsOf is what the EQIF of a flow's sender has dropped, of senders that have one flow.
+func dropsOf(f *Fabric, flow string) (n uint64) {
+	i := slices.IndexFunc(f.Plan.Flows, func(x workload.Flow) bool { return x.Name == flow })
+	return uint64(gauges(statusOf(f, f.Plan.Nodes[f.Plan.Flows[i].From].Name).Edge.Gauges)["dropped"])
+}
+
+// TestEQDSPeersWithout: packets to and from hosts without the service leave as they are.
+func TestEQDSPeersWithout(t *testing.T) {
+	f := build4(t, "duration: 3ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "star: {hosts: 3}")+`  nodes: {h3: {edge: none}}
+workload:
+  - {cbr: {from: h1, to: [h2, h3], rate: 1Gbps, size: 1000B, for: 1ms}}
+  - {cbr: {from: h3, to: h1, rate: 1Gbps, size: 1000B, for: 1ms}}
+`, 1)
+	tunnels, plain := 0, 0
+	stationOf(f, "h1").Port.Observe(0, observer(func(p *packet.Packet, d port.Direction, _ packet.Fate) {
+		if d == port.Out {
+			if p.Flow == packet.Protocol {
+				tunnels++
+			} else {
+				plain++
+			}
+		}
+	}))
+	runTo(t, f, 3*units.Millisecond)
+	for _, r := range f.Results() {
+		if r.Sent == 0 || r.Received != r.Sent || r.Reordered != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := f.Results(); tunnels != int(r[0].Sent) || plain != int(r[1].Sent) {
+		t.Errorf("%d packets left in tunnels and %d without", tunnels, plain)
+	}
+	if g := gauges(statusOf(f, "h1").Edge.Gauges); g["incoming_tunnels"] != 0 || g["tunnels"] != 1 {
+		t.Errorf("%v", g)
+	}
+	balanced(t, f, true)
+}
+
+// TestEQDSSpraysOverAllPaths: one flow between two leaves, that is faster than each of the ways
+// between them, uses all of them to the same extent, and its packets come out in order.
+func TestEQDSSpraysOverAllPaths(t *testing.T) {
+	f := build4(t, "duration: 5ms\n"+fmt.Sprintf(tunnelLab, "", "", "ecmp", "", "leaf-spine: {leaves: 2, spines: 4, hosts-per-leaf: 1, uplink: {rate: 5Gbps, delay: 20us}}")+`workload:
+  - {cbr: {from: h1, to: h2, rate: 8Gbps, size: 1400B, for: 4ms}}
+`, 1)
+	runTo(t, f, 5*units.Millisecond)
+	r := f.Results()[0]
+	// A window that went by one of the ways would let 6 Gb/s through; a few packets do not fit
+	// into the EQIF while the first PULLs are under way.
+	if r.Received < r.Sent*95/100 || r.Reordered != 0 || f.Accounts().Dropped != r.Sent-r.Received {
+		t.Errorf("%+v", r)
+	}
+	low, high := uint64(1<<60), uint64(0)
+	for _, s := range f.Status() {
+		if strings.HasPrefix(s.Name, "leaf1:") && !strings.HasSuffix(s.Peer, "eth0") {
+			low, high = min(low, s.TxPackets), max(high, s.TxPackets)
+		}
+	}
+	if low < r.Received/5 || high > r.Received/3 {
+		t.Errorf("of %d packets the uplinks had %d to %d", r.Sent, low, high)
+	}
+	balanced(t, f, true)
+}
+
+// TestEQDSCarriesRDMA: WRITEs of NICs with either loss recovery and DCQCN complete over links
+// that lose a hundredth of all packets, as the tunnels make the losses good, in order; queue
+// pairs are told to slow down by the EQIF, and with lossless none of their packets is dropped.
+func TestEQDSCarriesRDMA(t *testing.T) {
+	for _, c := range []struct {
+		recovery, edge, loss string
+		slows, drops         bool
+	}{
+		{"go-back-n", "", "0%", true, false},
+		{"go-back-n", "", "1%", true, false},
+		{"irn", "", "0%", false, false}, // its window is shorter than the queue
+		{"irn", "", "1%", false, false},
+		{"go-back-n", ", lossless: true, rdma-packets: 20", "0%", false, false},
+		{"go-back-n", ", lossless: true, rdma-packets: 20, backend: rts", "1%", false, false},
+		{"go-back-n", ", rdma-packets: 20", "0%", false, true},
+	} {
+		t.Run(strings.Trim(c.recovery+c.edge+c.loss, " "), func(t *testing.T) {
+			p := parse(t, fmt.Sprintf(tunnelLab, ", nic: {cc: dcqcn, recovery: "+c.recovery+"}", c.edge, "ecmp", ", loss: "+c.loss, "leaf-spine: {leaves: 2, spines: 2, hosts-per-leaf: 3}"))
+			h := hostsOf(p)
+			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
+			for i, from := range h[1:] {
+				l.flows[from] = []pattern.Flow{{Tag: uint32(i), From: from, To: h[0], Size: 2 * units.MB}}
+			}
+			p.Traffic = []plan.Traffic{{Name: "rdma", Pattern: l, RDMA: &carrier.RDMA{}}}
+			f, all, _ := carry(t, p, 1)
+			n, again := states(all)
+			g := edgeGauges(f)
+			t.Logf("%v, %d again, %v", n, again, g)
+			if n[records.Done] != len(h)-1 {
+				t.Errorf("%v", n)
+			}
+			if (g["cnps"] > 0) != c.slows {
+				t.Errorf("%v", g)
+			}
+			if (g["dropped"] != 0) != c.drops || c.loss != "0%" && g["timeouts"] == 0 {
+				t.Errorf("%v", g)
+			}
+			balanced(t, f, true)
+		})
+	}
+}
+
+// TestEQDSMixDoesNotDependOnWorkers: whatever goes on, records have the same bytes and the run the
+// same trace with 1, 2 and 4 workers.
+func TestEQDSMixDoesNotDependOnWorkers(t *testing.T) {
+	for _, backend := range []string{"ndp", "rts"} {
+		var first string
+		var trace uint64
+		for _, workers := range []int{1, 2, 4} {
+			p := parse(t, fmt.Sprintf(tunnelLab, "", ", backend: "+backend, "ecmp", ", loss: 1%, duplicate: 1%, reorder: 2%, reorder-by: 5us", "leaf-spine: {leaves: 4, spines: 2, hosts-per-leaf: 2}"))
+			h := hostsOf(p)
+			c := byTCP(t, "cubic")
+			c.MTU = 1444
+			p.Traffic = []plan.Traffic{
+				{Name: "tcp", Pattern: drawn(h, 1, 20, 20*units.Microsecond, 100_000, false), TCP: c},
+				{Name: "udp", Pattern: drawn(h, 2, 20, 20*units.Microsecond, 50_000, false), UDP: &carrier.UDP{Rate: units.Gbps, Size: 1000}},
+			}
+			f, all, text := carry(t, p, workers)
+			n, _ := states(all)
+			if n[records.Done] == 0 {
+				t.Errorf("%v", n)
+			}
+			balanced(t, f, true)
+			if workers == 1 {
+				first, trace = text, f.Trace()
+			} else if text != first || f.Trace() != trace {
+				t.Errorf("%s, %d workers: trace %x, with one %x; %s", backend, workers, f.Trace(), trace, firstDifference(first, text))
+			}
+		}
+	}
+}
