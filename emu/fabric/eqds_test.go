@@ -20,9 +20,9 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// trimming are switches that keep 8 packets and trim the rest, in front of the classes of
+// trimmingQueues are switches that keep 8 packets and trim the rest, in front of the classes of
 // control packets and of what is trimmed.
-const trimming = "classes: {control: {dscp: [10, 48], priority: 6}, default: {weight: 1, limit: 12KB, trim: {preset: ndp, dscp: 10}}}"
+const trimmingQueues = "classes: {control: {dscp: [10, 48], priority: 6}, default: {weight: 1, limit: 12KB, trim: {preset: ndp, dscp: 10}}}"
 
 // plainQueues are switches with 14 packets, which drop.
 const plainQueues = "classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: 22KB}}"
@@ -77,8 +77,8 @@ func TestEQDSIncast(t *testing.T) {
 		name, edge, depth string
 		ipv6, drops       bool
 	}{
-		{"trimming", "eqds", trimming, false, false},
-		{"trimming, IPv6", "eqds", trimming, true, false},
+		{"trimming", "eqds", trimmingQueues, false, false},
+		{"trimming, IPv6", "eqds", trimmingQueues, true, false},
 		{"rts", "{eqds: {preset: rts}}", plainQueues, false, false},
 		// Control packets take more than the share of the link that PULLs leave.
 		{"rts, control not counted", "{eqds: {preset: rts, count-control: false}}", plainQueues, false, true},
@@ -150,8 +150,8 @@ topology:
 func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 	plain := "classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: 60KB}}"
 	for _, c := range []struct{ name, lab string }{
-		{"trimming", fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimming, "0", "0", "0")},
-		{"trimming, loss, copies and disorder", fmt.Sprintf(eqdsLab, "ndp", "irn", trimming, "1%", "2%", "3%")},
+		{"trimming", fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")},
+		{"trimming, loss, copies and disorder", fmt.Sprintf(eqdsLab, "ndp", "irn", trimmingQueues, "1%", "2%", "3%")},
 		{"rts", fmt.Sprintf(eqdsLab, "rts", "irn", plain, "0", "0", "0")},
 		{"rts, loss, copies and disorder", fmt.Sprintf(eqdsLab, "rts-bluefield2", "go-back-n", plain, "1%", "2%", "3%")},
 	} {
@@ -189,7 +189,7 @@ func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 // TestEQDSPassesBy: what goes to hosts without EQDS, and what comes from them, goes as if
 // there were none.
 func TestEQDSPassesBy(t *testing.T) {
-	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+trimming+"}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: eqds}, h3: {edge: eqds}}}")
+	p := parse(t, "topology: {kinds: {host: {attach: none}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}, nodes: {h1: {edge: eqds}, h3: {edge: eqds}}}")
 	h := hostsOf(p)
 	l := &listed{hosts: h, flows: map[int][]pattern.Flow{
 		h[0]: {{Tag: 1, From: h[0], To: h[1], Size: 50_000}}, h[1]: {{Tag: 2, From: h[1], To: h[2], Size: 50_000}},
@@ -222,7 +222,7 @@ func TestEQDSSlowsQueuePairs(t *testing.T) {
 		{"{eqds: {pmax: 0%, k-high: 900MB, rdma-packets: 20, lossless: true}}", false, false},
 	} {
 		t.Run(c.edge, func(t *testing.T) {
-			p := parse(t, "topology: {kinds: {host: {attach: none, nic: {dscp: 26, cc: dcqcn}, edge: "+c.edge+"}, switch: {"+trimming+"}}, generate: {star: {hosts: 5, rate: 10Gbps, delay: 1us}}}")
+			p := parse(t, "topology: {kinds: {host: {attach: none, nic: {dscp: 26, cc: dcqcn}, edge: "+c.edge+"}, switch: {"+trimmingQueues+"}}, generate: {star: {hosts: 5, rate: 10Gbps, delay: 1us}}}")
 			h := hostsOf(p)
 			l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
 			for _, from := range h[:4] {
@@ -257,7 +257,7 @@ func TestEQDSSlowsQueuePairs(t *testing.T) {
 // for a while, and when the receiver's own is.
 func TestEQDSSurvivesAFailure(t *testing.T) {
 	for _, link := range []string{"leaf1:spine1", "h8:eth0"} {
-		p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimming, "0", "0", "0")+fmt.Sprintf(`
+		p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+fmt.Sprintf(`
 events:
   - {at: 200us, link: "%s", set: {state: down}}
   - {at: 3ms, link: "%s", set: {state: up}}
@@ -276,7 +276,7 @@ events:
 // TestEQDSOnTheWire: a capture shows tunnels' packets, and in them those of the host, without
 // a fault in any.
 func TestEQDSOnTheWire(t *testing.T) {
-	p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimming, "0", "0", "0")+"workload:\n  - {cbr: {from: h1, to: h8, rate: 1Gbps, size: 300B, for: 100us}}\nduration: 1ms\n")
+	p := parse(t, fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")+"workload:\n  - {cbr: {from: h1, to: h8, rate: 1Gbps, size: 300B, for: 100us}}\nduration: 1ms\n")
 	h := hostsOf(p)
 	tcp := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}
 	rdma := &listed{hosts: h, flows: map[int][]pattern.Flow{h[0]: {{From: h[0], To: h[7], Size: 20_000}}}}

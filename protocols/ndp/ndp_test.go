@@ -60,9 +60,8 @@ func compare(t *testing.T, got, want string) {
 	}
 }
 
-// carried and the others are fates of packets.
+// cut and the others are fates of packets.
 var (
-	carried = fate{delay: 5 * us}
 	cut     = fate{delay: 5 * us, trimmed: true}
 	bounced = fate{delay: 5 * us, returned: true}
 	gone    = fate{}
