@@ -91,7 +91,7 @@ func (q *QP) Progress() (acked, received, again uint64) {
 // Quiet tells whether the queue pair has nothing to send or to wait for: no work
 // request, response, acknowledgement or CNP.
 func (q *QP) Quiet() bool {
-	return !q.engine.Busy() && q.offer.Kind == transport.Nothing && !q.notified
+	return !q.engine.Busy() && (q.layered == nil || !q.layered.Busy()) && q.offer.Kind == transport.Nothing && !q.notified
 }
 
 // Holds tells whether the queue pair can repeat the response to a READ or atomic that has

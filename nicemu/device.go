@@ -59,6 +59,9 @@ type Device struct {
 	counters Counters
 	retired  transport.Counters // of queue pairs that are destroyed
 	conns    connections
+	layer    Layer // nil for none
+	layerCQs layerCQs
+	lent     lent      // to the layer
 	gone     func(*QP) // is told of queue pairs that are destroyed; nil while nobody follows them
 }
 
@@ -92,6 +95,9 @@ func New(s Settings, e Env) (*Device, error) {
 	d.agenda.Enrol(&d.loop.Task, &d.loop)
 	d.loop.device = d
 	if err := d.conns.start(d); err != nil {
+		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
+	}
+	if err := d.startLayer(); err != nil {
 		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
 	}
 	return d, nil

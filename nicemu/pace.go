@@ -38,7 +38,10 @@ func (q *QP) tick(now units.Time) {
 // Rate is at what rate the queue pair may send now, on the wire; 0 is without
 // limit. Window is how many bytes may be sent and not acknowledged, 0 likewise.
 func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
-	if q.control == nil {
+	switch {
+	case q.layered != nil:
+		return q.layered.Allows()
+	case q.control == nil:
 		return 0, 0
 	}
 	q.tick(q.device.Now())
@@ -49,6 +52,12 @@ func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 // of what was sent before. It does nothing without a rate control, or before RTR. EBUSY:
 // the queue pair has something to send, or to wait for.
 func (q *QP) Renew() error {
+	if q.layered != nil && q.visible == nil {
+		if q.layered.Busy() {
+			return fmt.Errorf("%w: queue pair %d has work requests that are not completed", syscall.EBUSY, q.Number())
+		}
+		q.layered.Renew()
+	}
 	switch {
 	case q.control == nil:
 		return nil

@@ -70,6 +70,9 @@ type QP struct {
 	notified bool             // a CNP for it waits
 	broken   bool             // a completion queue has overrun: it is to fail
 
+	layered Layered // software above it; nil for none
+	visible *QP     // of the twin of a queue pair under a layer: that one
+
 	sent, acked units.Bytes // payload, for controls that hear of it
 	counters    QPCounters
 	gaps        outage.Log // in the payload that came in order, while links were down
@@ -95,14 +98,24 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	if err := c.check(p); err != nil {
 		return nil, err
 	}
+	q, err := d.newQP(c, p.memory, nil)
+	if err == nil && d.layer != nil && c.Type != qp.UD {
+		q.layered = d.layer.Over(Raw{q})
+	}
+	return q, err
+}
+
+// newQP makes a queue pair of a protection domain that has been checked. Of a device with
+// a layer, those that may be under it complete there.
+func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered) (*QP, error) {
 	number, ok := d.numbers.next()
 	if !ok {
 		return nil, fmt.Errorf("%w: all numbers of queue pairs are in use: destroy some first", syscall.ENOMEM)
 	}
-	q := &QP{device: d, config: c, route: route{ends: packet.Nowhere}}
-	inner := qp.Config{Type: c.Type, PD: p.memory, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
+	q := &QP{device: d, config: c, route: route{ends: packet.Nowhere}, layered: layered}
+	inner := qp.Config{Type: c.Type, PD: pd, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
 	t := transport.Config{
-		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(p.memory, number),
+		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(pd, number),
 		SendCQ: (*completer)(c.SendCQ), RecvCQ: (*completer)(c.RecvCQ), Events: qpEvents{d},
 		MaxSend: c.Cap.MaxSendWR, MaxRecv: c.Cap.MaxRecvWR, MaxSGE: max(c.Cap.MaxSendSGE, c.Cap.MaxRecvSGE), MaxInline: c.Cap.MaxInline,
 		SignalAll: c.SignalAll, AckEvery: d.settings.AckEvery, AskEvery: d.settings.AskEvery,
@@ -116,6 +129,9 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	}
 	if d.traits.NeedsAcks {
 		t.Feedback = (*feedback)(q)
+	}
+	if d.layer != nil && c.Type != qp.UD {
+		d.underLayer(&t)
 	}
 	var err error
 	if q.verbs, err = qp.New(number, inner, &d.settings.Limits); err != nil {
@@ -218,6 +234,9 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 		return err
 	}
 	d.settle(now, q)
+	if q.layered != nil && q.visible == nil && m&qp.MaskState != 0 {
+		q.layered.Moved(from, a.State)
+	}
 	d.arm()
 	return nil
 }
@@ -230,15 +249,7 @@ func (q *QP) SetState(to State) error { return q.Modify(qp.Attr{State: to}, qp.M
 func (q *QP) follow(from qp.State, moved bool) error {
 	d := q.device
 	all, _ := q.verbs.Query()
-	attr := transport.Attr{
-		Access: q.verbs.RemoteAccess(), QKey: all.QKey,
-		DestQP: all.DestQPN, RQPSN: transport.PSN(all.RQPSN), PathMTU: units.Bytes(all.PathMTU.Bytes()),
-		MaxDestRdAtomic: all.MaxDestRdAtomic, MinRNRTimer: all.MinRNRTimer,
-		SQPSN: transport.PSN(all.SQPSN), Timeout: all.Timeout, RetryCount: all.RetryCnt, RNRRetry: all.RNRRetry, MaxRdAtomic: all.MaxRdAtomic,
-	}
-	if q.config.Type == qp.UD {
-		attr.PathMTU = units.Bytes(d.settings.MTU.Bytes())
-	}
+	attr := q.engineAttr()
 	if from >= qp.RTR && from <= qp.SQE && all.State != qp.Reset && all.State != qp.Err {
 		if err := q.adjust(attr); err != nil {
 			return err
@@ -263,6 +274,24 @@ func (q *QP) follow(from qp.State, moved bool) error {
 		}
 	}
 	return q.engine.Modify(all.State, attr)
+}
+
+// engineAttr are the attributes as the engine takes them.
+func (q *QP) engineAttr() transport.Attr {
+	all, _ := q.verbs.Query()
+	a := transport.Attr{
+		Access: q.verbs.RemoteAccess(), QKey: all.QKey,
+		DestQP: all.DestQPN, RQPSN: transport.PSN(all.RQPSN), PathMTU: units.Bytes(all.PathMTU.Bytes()),
+		MaxDestRdAtomic: all.MaxDestRdAtomic, MinRNRTimer: all.MinRNRTimer,
+		SQPSN: transport.PSN(all.SQPSN), Timeout: all.Timeout, RetryCount: all.RetryCnt, RNRRetry: all.RNRRetry, MaxRdAtomic: all.MaxRdAtomic,
+	}
+	if q.config.Type == qp.UD {
+		a.PathMTU = units.Bytes(q.device.settings.MTU.Bytes())
+	}
+	if q.layered != nil {
+		a.RetryCount = q.layered.RetryCount(a.RetryCount)
+	}
+	return a
 }
 
 // newFlow is what the queue pair's rate control is made for.
@@ -328,6 +357,9 @@ func (q *QP) Destroy() error {
 		return err
 	}
 	d := q.device
+	if q.layered != nil && q.visible == nil {
+		q.layered.Destroyed()
+	}
 	if d.gone != nil {
 		d.gone(q)
 	}
@@ -348,6 +380,9 @@ func (q *QP) Destroy() error {
 // queue is full; EINVAL: the state does not allow it, or the work request cannot
 // be (the errors of package transport). In SQE and ERR it is flushed.
 func (q *QP) PostSend(wr *SendWR) error {
+	if q.layered != nil {
+		return q.postLayered(wr)
+	}
 	if err := q.postSend(wr); err != nil {
 		return err
 	}
@@ -358,6 +393,9 @@ func (q *QP) PostSend(wr *SendWR) error {
 // PostSendList adds work requests in order, up to the first that is not taken, and
 // says how many were: with an error list[posted] is bad_wr.
 func (q *QP) PostSendList(list []SendWR) (posted int, err error) {
+	if q.layered != nil {
+		return each(list, q.postLayered)
+	}
 	posted, err = each(list, q.postSend)
 	q.posted()
 	return posted, err
@@ -380,6 +418,9 @@ func (q *QP) postSend(wr *SendWR) error {
 // many elements, or there is a shared receive queue to post to. In ERR it is
 // flushed.
 func (q *QP) PostRecv(wr *RecvWR) error {
+	if q.layered != nil {
+		return q.postRecvLayered(wr)
+	}
 	if err := q.postRecv(wr); err != nil {
 		return err
 	}
@@ -390,6 +431,9 @@ func (q *QP) PostRecv(wr *RecvWR) error {
 // PostRecvList adds work requests in order, up to the first that is not taken, and
 // says how many were: with an error list[posted] is bad_wr.
 func (q *QP) PostRecvList(list []RecvWR) (posted int, err error) {
+	if q.layered != nil {
+		return each(list, q.postRecvLayered)
+	}
 	posted, err = each(list, q.postRecv)
 	q.posted()
 	return posted, err
@@ -444,6 +488,9 @@ func (d qpEvents) Event(number uint32, e qp.Event) {
 	if q == nil || e == qp.SQDrained && !q.verbs.Drained() {
 		return
 	}
+	if q.layered != nil && (q.visible != nil || e == qp.QPLastWQEReached && q.State() != qp.Err) {
+		return // the program knows nothing of it
+	}
 	d.raise(AsyncEvent{Kind: e, QP: q})
 }
 
@@ -461,6 +508,10 @@ func (q *QP) wake(now units.Time) {
 		q.broken = false
 		if s := q.engine.State(); s != qp.Reset {
 			_ = q.engine.Modify(qp.Err, transport.Attr{})
+			if q.layered != nil {
+				q.agree(qp.Err)
+				q.layered.Moved(qp.RTS, qp.Err)
+			}
 		}
 	}
 	if q.engine.Deadline() <= now {
@@ -489,7 +540,7 @@ func (d *Device) settle(now units.Time, q *QP) {
 	for q.offer = q.engine.Offer(); q.offer.Kind != transport.Nothing && q.way() == nil; q.offer = q.engine.Offer() {
 		q.engine.Refuse(cq.LocQPOpErr)
 	}
-	if s := q.engine.State(); s != q.verbs.State() {
+	if s := q.engine.State(); s != q.verbs.State() && q.layered == nil {
 		q.agree(s)
 	}
 	prio, ack, urgent, ready := q.prio, q.ack, false, false

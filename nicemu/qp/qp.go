@@ -94,6 +94,9 @@ func (c *Config) check(number uint32, l *Limits) error {
 	)
 }
 
+// PD is the protection domain that it is of.
+func (q *QP) PD() *memory.PD { return q.config.PD }
+
 // Number is the queue pair's number.
 func (q *QP) Number() uint32 { return q.number }
 

@@ -39,8 +39,11 @@ type requester struct {
 // PostSend adds a work request to the send queue. In the error states it is
 // flushed at once.
 func (q *QP) PostSend(wr *SendWR) error {
-	if err := q.checkSend(wr); err != nil {
+	if err := q.Check(wr); err != nil {
 		return err
+	}
+	if q.req.queue.n >= q.config.MaxSend {
+		return ErrQueueFull
 	}
 	w := q.req.queue.push()
 	sgl, inline := append(w.SGL[:0], wr.SGL...), append(w.Inline[:0], wr.Inline...)
@@ -75,7 +78,9 @@ func (q *QP) PostSend(wr *SendWR) error {
 	return nil
 }
 
-func (q *QP) checkSend(wr *SendWR) error {
+// Check tells why the queue pair does not take a work request, if so; that its queue is full
+// is none of that.
+func (q *QP) Check(wr *SendWR) error {
 	c := &q.config
 	switch {
 	case q.state < qp.RTS:
@@ -84,8 +89,6 @@ func (q *QP) checkSend(wr *SendWR) error {
 		c.Service != roce.RC && (wr.Op.fetches() || wr.Op == SendInvalidate),
 		c.Service == roce.UD && !wr.Op.send():
 		return ErrOp
-	case q.req.queue.n >= c.MaxSend:
-		return ErrQueueFull
 	case len(wr.Inline) > c.MaxInline, len(wr.Inline) > 0 && (wr.Op.fetches() || len(wr.SGL) > 0):
 		return ErrInline
 	case wr.Op.atomic() && memory.ListLength(wr.SGL) != atomicLen:

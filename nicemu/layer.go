@@ -1,0 +1,406 @@
+package nicemu
+
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/nicemu/agenda"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Layers are the layers between programs and NIC that a lab file can name. A package adds
+// its own in an init function.
+var Layers = registry.New[LayerKind]("layer above NICs")
+
+// LayerKind is a layer as a lab file names it.
+type LayerKind struct {
+	// Summary is one sentence for the schema and the documentation.
+	Summary string
+	// Presets are the names of known sets of parameters, the default first; nil where
+	// there is one set only.
+	Presets []string
+	// Settings gives the parameters of a preset, "" without presets, for a port at line
+	// rate line, 0 for an unlimited one.
+	Settings func(preset string, line units.Rate) LayerSettings
+	// Gauges describes what Layered.Gauges gives.
+	Gauges []gauge.Gauge
+}
+
+// LayerSettings are the parameters of a layer: a pointer to a struct whose fields have
+// yaml, json and jsonschema_description tags.
+type LayerSettings interface {
+	// Validate checks the parameters for a port at line rate line, 0 for an unlimited
+	// one. The error joins a registry.RangeError for each that is wrong.
+	Validate(line units.Rate) error
+	// New makes the layer of a NIC. The settings have passed Validate, do not change any
+	// more, and are shared by the NICs of a host.
+	New(d *Device) Layer
+}
+
+// LayerChoice is a layer with its parameters. The zero LayerChoice is none.
+type LayerChoice struct {
+	Name     string        // of Layers; "" for none
+	Preset   string        // what the parameters were before single ones were set; "" without presets
+	Settings LayerSettings // nil for none; has passed Validate for the line rate
+}
+
+// String is the name in a lab file.
+func (c LayerChoice) String() string {
+	if c.Settings == nil {
+		return "none"
+	}
+	return c.Name
+}
+
+// Gauges describes what the layer shows of a queue pair; nil for none.
+func (c LayerChoice) Gauges() []gauge.Gauge {
+	k, err := Layers.Find(c.Name)
+	if err != nil {
+		return nil
+	}
+	return k.Gauges
+}
+
+// Layer is software between programs and a NIC: it stands over RC and UC queue pairs,
+// takes what programs post there, and posts to the NIC what it makes of that. Programs
+// see no difference.
+type Layer interface {
+	// Over gives the layer's part of a queue pair that a program makes; nil leaves it
+	// plain.
+	Over(q Raw) Layered
+}
+
+// Layered is the part of a layer that stands over a queue pair.
+type Layered interface {
+	// PostSend and PostRecv take what the program posts, and copy it. Errors are those of
+	// QP.PostSend and QP.PostRecv.
+	PostSend(wr *SendWR) error
+	PostRecv(wr *RecvWR) error
+	// Sent and Received take completions of the send and the receive queue of the queue
+	// pair and its twin; Completion.QP tells them apart. They are called while the NIC is
+	// at work and must not use it: they arm a Task.
+	Sent(c Completion)
+	Received(c Completion, solicited bool)
+	// Moved tells that the program has taken the queue pair to a state, which it is in.
+	Moved(from, to State)
+	// Renew begins a new flow (QP.Renew).
+	Renew()
+	// RetryCount is that of the NIC for one that the program has chosen.
+	RetryCount(chosen uint8) uint8
+	// Destroyed tells that the program has destroyed the queue pair.
+	Destroyed()
+
+	// Busy tells whether the layer holds work requests that have not completed.
+	Busy() bool
+	// Allows is the rate, on the wire, and the window, payload, that the layer allows; 0
+	// is without limit.
+	Allows() (units.Rate, units.Bytes)
+	// Gauges appends the values of the gauges that the LayerKind describes, in their
+	// order. Looking changes nothing.
+	Gauges(now units.Time, values []float64) []float64
+}
+
+// Raw is a queue pair without the layer above it, as the layer uses it.
+type Raw struct{ *QP }
+
+// Check tells why the queue pair does not take a work request, if so (QP.PostSend). That
+// the queue is full is none of that.
+func (r Raw) Check(wr *SendWR) error { return r.engine.Check(wr) }
+
+// PostSend posts to the NIC.
+func (r Raw) PostSend(wr *SendWR) error {
+	if err := r.postSend(wr); err != nil {
+		return err
+	}
+	r.posted()
+	return nil
+}
+
+// PostRecv posts to the NIC.
+func (r Raw) PostRecv(wr *RecvWR) error {
+	if err := r.postRecv(wr); err != nil {
+		return err
+	}
+	r.posted()
+	return nil
+}
+
+// HardState is the state that the NIC has the queue pair in.
+func (r Raw) HardState() State { return r.engine.State() }
+
+// Config is what the program has made the queue pair with.
+func (r Raw) Config() QPConfig { return r.config }
+
+// Complete gives the program a completion of its send queue.
+func (r Raw) Complete(c Completion) { r.config.SendCQ.Push(c, false) }
+
+// CompleteReceive gives the program a completion of its receive queue.
+func (r Raw) CompleteReceive(c Completion, solicited bool) { r.config.RecvCQ.Push(c, solicited) }
+
+// Fail takes the queue pair, which is the one that the program sees, to the state in which
+// the NIC has it since a work request has failed.
+func (r Raw) Fail() { r.agree(r.engine.State()) }
+
+// Stop takes the NIC's side to ERR: all that is posted there is flushed.
+func (r Raw) Stop() {
+	if r.engine.State() != qp.Reset {
+		_ = r.engine.Modify(qp.Err, transport.Attr{}) // any state but RESET may go there
+	}
+	r.device.settle(r.device.Now(), r.QP)
+	r.device.arm()
+}
+
+// Restart takes the NIC's side from any state to RTS for a peer's queue pair, with PSNs of
+// what comes and goes. All else is as the program has chosen for the visible queue pair.
+func (r Raw) Restart(visible *QP, dest, rqPSN, sqPSN uint32) error {
+	a := visible.engineAttr()
+	a.DestQP, a.RQPSN, a.SQPSN = dest, transport.PSN(rqPSN), transport.PSN(sqPSN)
+	defer func() {
+		r.device.settle(r.device.Now(), r.QP)
+		r.device.arm()
+	}()
+	for _, to := range [...]State{qp.Reset, qp.Init, qp.RTR, qp.RTS} {
+		if err := r.engine.Modify(to, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Hold takes the NIC's side to INIT, where it takes receives and nothing that comes.
+func (r Raw) Hold(visible *QP) error {
+	a := visible.engineAttr()
+	if err := r.engine.Modify(qp.Reset, a); err != nil {
+		return err
+	}
+	return r.engine.Modify(qp.Init, a)
+}
+
+// Twin makes another queue pair under the same Layered, of the same kind and with the same
+// attributes, that the program does not see, and takes it to INIT. The queue pair is in RTR
+// or RTS. receives is how many the twin can have posted besides those of the program's queue
+// pair; with sameWay its packets have the UDP source port of the program's, and so their way.
+func (r Raw) Twin(receives int, sameWay bool) (Raw, error) {
+	c := r.config
+	c.SignalAll = false
+	if c.SRQ == nil {
+		c.Cap.MaxRecvWR += receives
+	}
+	q, err := r.device.newQP(c, r.verbs.PD(), r.layered)
+	if err != nil {
+		return Raw{}, err
+	}
+	q.visible = r.QP
+	t := Raw{q}
+	attr, _ := r.verbs.Query()
+	for _, m := range [...]struct {
+		to   State
+		mask qp.Mask
+	}{
+		{qp.Init, qp.MaskPKeyIndex | qp.MaskPort | qp.MaskAccessFlags},
+		{qp.RTR, twinReceives(c.Type)},
+	} {
+		a := attr
+		a.State = m.to
+		if err := q.Modify(a, m.mask|qp.MaskState); err != nil {
+			_ = q.Destroy()
+			return Raw{}, err
+		}
+	}
+	if sameWay {
+		q.route = r.route
+	}
+	return t, t.Hold(r.QP)
+}
+
+func twinReceives(t QPType) qp.Mask {
+	m := qp.MaskAV | qp.MaskPathMTU | qp.MaskDestQPN | qp.MaskRQPSN
+	if t == qp.RC {
+		m |= qp.MaskMaxDestRdAtomic | qp.MaskMinRNRTimer
+	}
+	return m
+}
+
+// OnWire is how long a packet with a payload is on the wire, of those of the queue pair's
+// WRITEs.
+func (r Raw) OnWire(payload units.Bytes) units.Bytes {
+	return packet.OnWire(r.route.headers() + units.Bytes(serviceOf(r.config.Type).With(roce.WriteMiddle).PacketLen(int(payload))))
+}
+
+// PathMTU is the payload of a packet.
+func (r Raw) PathMTU() units.Bytes {
+	a, _ := r.verbs.Query()
+	return units.Bytes(a.PathMTU.Bytes())
+}
+
+// IdleRTT is the round-trip time of a packet when nothing is queued, from when its last bit has left; 0
+// if that is not known.
+func (r Raw) IdleRTT() units.Time {
+	d := r.device
+	if r.route.loop || d.env.Trip == nil {
+		return 0
+	}
+	frame := r.OnWire(r.PathMTU())
+	trip := d.env.Trip(r.route.ends.To, frame, packet.OnWire(r.route.headers()+units.Bytes(roce.RC.With(roce.Ack).PacketLen(0))))
+	if trip.RTT == 0 || d.line == 0 {
+		return trip.RTT
+	}
+	return max(0, trip.RTT-d.line.TimeOf(frame))
+}
+
+// Peer is the address that packets go to, and whether that is of the NIC itself.
+func (r Raw) Peer() (to qp.GID, loop bool) {
+	a, _ := r.verbs.Query()
+	return a.AV.DGID, r.route.loop
+}
+
+// Aliased tells whether the peer's queue pair goes by a number that was agreed on
+// beforehand (Device.Reserve), behind which it may change.
+func (r Raw) Aliased() bool {
+	a, _ := r.verbs.Query()
+	first := r.device.numbers.aliases.first
+	return first > 0 && a.DestQPN >= first
+}
+
+// Rand is the NIC's source of random numbers.
+func (d *Device) Rand() uint64 { return d.env.Rand.Uint64() }
+
+// Layer is the layer above the NIC; nil if there is none.
+func (d *Device) Layer() Layer { return d.layer }
+
+// Layered is the layer's part of the queue pair; nil if there is none.
+func (q *QP) Layered() Layered { return q.layered }
+
+// Visible is the queue pair that the program sees: itself, or of a twin the other.
+func (q *QP) Visible() *QP {
+	if q.visible != nil {
+		return q.visible
+	}
+	return q
+}
+
+// Task is something that a layer has due. Make it with Device.NewTask.
+type Task struct {
+	agenda.Task[sleeper]
+	device *Device
+	work   func(now units.Time)
+}
+
+// NewTask makes a task that has f called when it is due. f may use the NIC.
+func (d *Device) NewTask(f func(now units.Time)) *Task {
+	t := &Task{device: d, work: f}
+	d.agenda.Enrol(&t.Task, t)
+	return t
+}
+
+// At has the task called at a time, in place of when it was to be called; units.Never is
+// that it is not.
+func (t *Task) At(when units.Time) {
+	t.device.agenda.At(&t.Task, when)
+	t.device.arm()
+}
+
+// Stop ends the task.
+func (t *Task) Stop() {
+	t.device.agenda.Remove(&t.Task)
+	t.device.arm()
+}
+
+// wake calls the task if it is due, and not only was once.
+func (t *Task) wake(now units.Time) {
+	if due := t.Want(); due > now {
+		t.device.agenda.At(&t.Task, due)
+		return
+	}
+	t.device.agenda.At(&t.Task, units.Never)
+	t.work(now)
+}
+
+// layerSink takes the completions of all queue pairs under a layer.
+type layerSink struct {
+	device *Device
+	sends  bool
+}
+
+// Put implements cq.Sink.
+func (s *layerSink) Put(c cq.Completion, solicited bool) bool {
+	q := s.device.numbers.find(c.QP)
+	switch {
+	case q == nil || q.layered == nil:
+	case s.sends:
+		q.layered.Sent(c)
+	default:
+		q.layered.Received(c, solicited)
+	}
+	return true
+}
+
+// Asked implements cq.Sink.
+func (s *layerSink) Asked() (any, solicited bool) { return false, false }
+
+// Event implements cq.Sink.
+func (s *layerSink) Event() {}
+
+// Left implements cq.Sink.
+func (s *layerSink) Left(bool) bool { return false }
+
+// layerCQs are the completion queues of a NIC's layer.
+type layerCQs struct{ send, recv *CQ }
+
+// startLayer makes the layer of a NIC.
+func (d *Device) startLayer() (err error) {
+	if d.settings.Layer.Settings == nil {
+		return nil
+	}
+	if d.layerCQs.send, err = d.CreateSinkCQ(1, &layerSink{d, true}); err != nil {
+		return fmt.Errorf("%w for the layer", err)
+	}
+	if d.layerCQs.recv, err = d.CreateSinkCQ(1, &layerSink{d, false}); err != nil {
+		return fmt.Errorf("%w for the layer", err)
+	}
+	d.layer = d.settings.Layer.Settings.New(d)
+	return nil
+}
+
+// underLayer has the engine of a queue pair complete to the layer. A layer signals, splits
+// and repeats as it needs, so it has room for some work requests more than the program.
+func (d *Device) underLayer(t *transport.Config) {
+	t.SendCQ, t.RecvCQ = (*completer)(d.layerCQs.send), (*completer)(d.layerCQs.recv)
+	t.MaxSend += layerRoom
+	t.SignalAll = false
+}
+
+// layerRoom is how many work requests a layer can post besides the program's.
+const layerRoom = 32
+
+// lent is a work request that is lent to a layer. It is a copy, so that those of programs
+// without a layer need no heap.
+type lent struct {
+	send SendWR
+	recv RecvWR
+}
+
+// postLayered hands a work request to the layer.
+func (q *QP) postLayered(wr *SendWR) error {
+	if err := memory.CheckCount(wr.SGL, q.config.Cap.MaxSendSGE); err != nil {
+		return err
+	}
+	w := &q.device.lent.send
+	sgl, inline := append(w.SGL[:0], wr.SGL...), append(w.Inline[:0], wr.Inline...)
+	*w = *wr
+	w.SGL, w.Inline = sgl, inline
+	return q.layered.PostSend(w)
+}
+
+func (q *QP) postRecvLayered(wr *RecvWR) error {
+	w := &q.device.lent.recv
+	*w = RecvWR{ID: wr.ID, SGL: append(w.SGL[:0], wr.SGL...)}
+	return q.layered.PostRecv(w)
+}

@@ -1,0 +1,92 @@
+package rogue
+
+import (
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Config has the parameters of the layer of a NIC.
+type Config struct {
+	// Segment is the size of a batch, which is what one signal tells of, and the most that
+	// a WRITE or READ is cut into (§3.1). From 1 KB to 1 GB.
+	Segment units.Bytes `yaml:"segment,omitempty" json:"segment" jsonschema_description:"bytes of a batch, for which the NIC signals once, and the most that a WRITE or READ goes out in at once; default 64KB, and 256KB from 100 Gb/s on"`
+	// Queued is how many batches are posted at least while there is data, whatever the
+	// window, so that the NIC does not starve (§3.1). 1 to 64.
+	Queued int `yaml:"queued,omitempty" json:"queued" jsonschema_description:"batches that are posted at least, whatever the window"`
+	// Initial is the window of a new connection, in packets of the path MTU (§3.3). 1 to 1000.
+	Initial int `yaml:"initial,omitempty" json:"initial" jsonschema_description:"congestion window of a new connection, in packets"`
+	// Alpha and Beta are the bounds of Vegas, in packets: below alpha the window grows by a
+	// packet, above beta it shrinks by one. 0 to 1000, alpha below beta.
+	Alpha float64 `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"packets queued below which the window grows"`
+	Beta  float64 `yaml:"beta,omitempty" json:"beta" jsonschema_description:"packets queued above which the window shrinks"`
+	// Gamma is how many packets queued end slow start, as in Vegas.
+	Gamma float64 `yaml:"gamma,omitempty" json:"gamma" jsonschema_description:"packets queued above which slow start ends"`
+	// RateStep bounds the change of the rate limit (§3.3). 0 is without bound.
+	RateStep units.Rate `yaml:"rate-step,omitempty" json:"rate_step" jsonschema_description:"most that the rate limit changes at once; 0 is without bound"`
+	// Hold is how much is sent after a change of the rate limit until round-trip times
+	// count again (§3.3).
+	Hold units.Bytes `yaml:"hold,omitempty" json:"hold" jsonschema_description:"data after a change of the rate limit whose round-trip times do not count"`
+	// BaseRTT is the least RTT that is believed (§3.3, footnote 1). 0 is that of the idle
+	// path; where that is not known, there is no bound.
+	BaseRTT units.Time `yaml:"base-rtt,omitempty" json:"base_rtt" jsonschema_description:"least round-trip time that is believed; 0 is that of the idle path"`
+	// Noise is added to each sample, evenly from 0 to so much (Fig. 8).
+	Noise units.Time `yaml:"noise,omitempty" json:"noise" jsonschema_description:"random time, from 0 up to this, that is added to each round-trip time"`
+	// Limiter tells whether the NIC's rate limiter is used (§3.3).
+	Limiter bool `yaml:"limiter,omitempty" json:"limiter" jsonschema_description:"whether the rate limiter of the NIC paces packets; default true"`
+	// Timeout is after how long without an echo a UC connection starts over (§3.4).
+	Timeout units.Time `yaml:"timeout,omitempty" json:"timeout" jsonschema_description:"time without an echo after which a UC connection starts over"`
+	// Retries is how often the NIC repeats a verb before the layer takes over (§3.5). 0 to 7.
+	Retries int `yaml:"retries,omitempty" json:"retries" jsonschema_description:"repetitions of a verb by the NIC before the shadow queue pair takes over"`
+	// Failover tells whether there are shadow queue pairs (§3.5).
+	Failover bool `yaml:"failover,omitempty" json:"failover" jsonschema_description:"whether a shadow queue pair takes over when the NIC gives up; default true"`
+}
+
+// fast is the rate of a line from which on batches are larger (§3.1 has 10 and 100 Gb/s).
+const fast = 100 * units.Gbps
+
+// Default are the parameters of the paper for a NIC at line rate line, 0 for an unlimited
+// one. Timeout is not in the paper.
+func Default(line units.Rate) *Config {
+	c := &Config{
+		Segment: 64 << 10, Queued: 2, Initial: 10, Alpha: 2, Beta: 4, Gamma: 1, RateStep: units.Gbps, Hold: 160_000,
+		Limiter: true, Timeout: units.Millisecond, Retries: 1, Failover: true,
+	}
+	if line >= fast {
+		c.Segment = 256 << 10
+	}
+	return c
+}
+
+// Validate checks the parameters for a line. The error joins a registry.RangeError for
+// each that is wrong.
+func (c *Config) Validate(units.Rate) error {
+	var check registry.Check
+	if c.Segment < 1<<10 || c.Segment > 1<<30 {
+		check.Bad("segment", c.Segment, "an amount from 1KB to 1GB, such as 64KB")
+	}
+	check.Number("queued", c.Queued, 1, 64)
+	check.Number("initial", c.Initial, 1, maxPackets)
+	packets(&check, "alpha", c.Alpha, 0)
+	packets(&check, "beta", c.Beta, c.Alpha)
+	packets(&check, "gamma", c.Gamma, 0)
+	if c.RateStep < 0 {
+		check.Bad("rate-step", int64(c.RateStep), "a rate such as 1Gbps, or 0 for no bound")
+	}
+	if c.Hold < 0 {
+		check.Bad("hold", c.Hold, "an amount such as 160KB, or 0")
+	}
+	check.Time("base-rtt", c.BaseRTT, 0)
+	check.Time("noise", c.Noise, 0)
+	check.Time("timeout", c.Timeout, units.Microsecond)
+	check.Number("retries", c.Retries, 0, 7)
+	return check.Err()
+}
+
+// maxPackets bounds what is counted in packets.
+const maxPackets = 1000
+
+func packets(check *registry.Check, key string, v, low float64) {
+	if !(v >= low && v <= maxPackets) {
+		check.Bad(key, v, "a number of packets from %v to %d", low, maxPackets)
+	}
+}

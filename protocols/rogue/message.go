@@ -1,0 +1,123 @@
+package rogue
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Port is the UDP port of the service by which the layers of two hosts find each other
+// (IBTA §12.11, RDMA_PS_UDP). The format of the messages is this project's; the paper has
+// none.
+const Port = 18477
+
+// QKey is the key of the datagrams between layers.
+const QKey = 0x526f4755
+
+// Kind is what a message asks for.
+type Kind uint8
+
+// The kinds.
+const (
+	Hello       Kind = 1 // the side queue pair of a UC connection, by which probes and echoes go
+	HelloReply  Kind = 2
+	Resync      Kind = 3 // the NIC has given up: go on with the shadow queue pairs
+	ResyncReply Kind = 4
+	ReadLimit   Kind = 5 // rate limit of what the receiver of this message answers READs with (§3.4)
+)
+
+var kinds = [...]string{"", "hello", "hello reply", "resync", "resync reply", "READ limit"}
+
+// String is the name.
+func (k Kind) String() string {
+	if int(k) >= len(kinds) || k == 0 {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+	return kinds[k]
+}
+
+// Message is a datagram between two layers about a connection.
+type Message struct {
+	Kind     Kind
+	From, To uint32     // queue pairs of the connection as programs know them: the sender's, the receiver's
+	Epoch    uint32     // of Resync and its reply: how often the connection has changed queue pairs, this one included
+	Other    uint32     // number of the sender's shadow or side queue pair
+	PSN      uint32     // of the first packet that it sends
+	Received uint32     // messages that have taken a receive of the sender's, modulo 2^32
+	Limit    units.Rate // of ReadLimit; a whole number of kb/s; 0 is none
+}
+
+// MessageLen is the length of a message in bytes.
+const MessageLen = 36
+
+// version is that of the format.
+const version = 1
+
+// ErrMessage is what Parse gives for what is no message of this version.
+var ErrMessage = errors.New("rogue: not a message of version 1")
+
+// Append appends the message to b, numbers in network byte order: version, kind, two
+// bytes of zeros, From, To, Epoch, Other, PSN, Received, and Limit in kb/s in eight bytes.
+func (m *Message) Append(b []byte) []byte {
+	b = append(b, version, byte(m.Kind), 0, 0)
+	for _, n := range [...]uint32{m.From, m.To, m.Epoch, m.Other, m.PSN, m.Received} {
+		b = binary.BigEndian.AppendUint32(b, n)
+	}
+	return binary.BigEndian.AppendUint64(b, uint64(m.Limit/units.Kbps))
+}
+
+// Parse reads a message. Bytes behind it are not looked at.
+func Parse(b []byte) (m Message, err error) {
+	if len(b) < MessageLen || b[0] != version || b[1] == 0 || int(b[1]) >= len(kinds) {
+		return m, ErrMessage
+	}
+	m.Kind = Kind(b[1])
+	for i, n := range [...]*uint32{&m.From, &m.To, &m.Epoch, &m.Other, &m.PSN, &m.Received} {
+		*n = binary.BigEndian.Uint32(b[4+4*i:])
+	}
+	limit := binary.BigEndian.Uint64(b[28:])
+	if limit > maxLimit || (m.From|m.To|m.Other|m.PSN)>>24 != 0 {
+		return Message{}, ErrMessage
+	}
+	m.Limit = units.Rate(limit) * units.Kbps
+	return m, nil
+}
+
+// maxLimit is the highest rate limit, in kb/s: 1 Pb/s.
+const maxLimit = 1e12
+
+// Echo is what the immediate data of probes and echoes over UC say (§3.4). Both count the
+// batches of a connection; an echo also says how long the receiver took to answer.
+type Echo struct {
+	Reply    bool
+	Batch    uint16     // the probe's number, modulo 2^12
+	Response units.Time // of a reply, in steps of 16 ns, up to 8 ms
+}
+
+// Layout of the immediate data: 1 bit Reply, 12 bits Batch, 19 bits Response.
+const (
+	batchBits    = 12
+	responseBits = 19
+	responseStep = 16 * units.Nanosecond
+	batchMask    = 1<<batchBits - 1
+	maxResponse  = 1<<responseBits - 1
+)
+
+// Imm is the immediate data.
+func (e Echo) Imm() uint32 {
+	imm := uint32(e.Batch&batchMask)<<responseBits | uint32(min(max(0, (e.Response+responseStep/2)/responseStep), maxResponse))
+	if e.Reply {
+		imm |= 1 << 31
+	}
+	return imm
+}
+
+// ParseEcho reads immediate data.
+func ParseEcho(imm uint32) Echo {
+	return Echo{Reply: imm>>31 == 1, Batch: uint16(imm>>responseBits) & batchMask, Response: units.Time(imm&maxResponse) * responseStep}
+}
+
+// Behind tells how far batch b is behind a, both modulo 2^12: 0 to 2^12 - 1.
+func Behind(a, b uint16) int { return int((a - b) & batchMask) }
