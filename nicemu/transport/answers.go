@@ -82,7 +82,7 @@ func (q *QP) nextAnswer() (Kind, *fetched) {
 		return Nothing, nil
 	}
 	switch f := q.answer(); {
-	case f == nil:
+	case f == nil || q.bus.awaits(f):
 		return Nothing, nil
 	case f.atomic:
 		return Control, f

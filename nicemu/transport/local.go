@@ -79,6 +79,7 @@ func (q *QP) end() bool {
 		return false
 	}
 	switch w := r.queue.at(0); {
+	case w.fault != cq.Success && r.numbered == 0 && q.holds(w):
 	case w.fault != cq.Success:
 		q.fail(w.fault)
 	case r.done():

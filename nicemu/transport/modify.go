@@ -166,6 +166,7 @@ func (q *QP) toError() {
 func (q *QP) clear() {
 	q.req.queue.clear()
 	q.chunks.clear()
+	q.bus.clear()
 	// Stamps need not be taken out: that of a PSN that is acknowledged was written when
 	// it was sent, or is of a later one.
 	requests := stream{sender: q.req.sender, stamps: q.req.stamps, ackSince: units.Never}

@@ -59,6 +59,7 @@ type QP struct {
 	receives ring[qp.RecvWR]
 	counters Counters
 	chunks   *chunks // nil without Config.ChunkSize
+	bus      *bus    // nil without Delay
 	flow     flow
 }
 
@@ -179,6 +180,7 @@ func (q *QP) Outstanding() (Window, units.Bytes) { return q.req.window(), q.req.
 // buffer, or nil if bytes are not modelled; with RC and UC it is not looked at.
 // Neither is kept. A truncated packet is dropped, since its ICRC is missing.
 func (q *QP) Receive(now units.Time, p *roce.Packet, grh *[GRHLen]byte) {
+	q.Clock(now)
 	op := p.BTH.Opcode
 	if q.state < qp.RTR || q.state == qp.Err || !q.Speaks(op.Service()) || p.Truncated {
 		return
@@ -216,11 +218,18 @@ func (q *QP) Deadline() units.Time {
 	if q.keeps() && (q.resp.replies > 0 || q.req.fetches > 0) {
 		t = min(t, q.answersDeadline(), q.readPatience())
 	}
+	if q.bus != nil {
+		t = min(t, q.busDeadline())
+	}
 	return t
 }
 
 // Expire does what is due at now.
 func (q *QP) Expire(now units.Time) {
+	if q.bus != nil {
+		q.bus.now = now
+		q.settle()
+	}
 	if q.req.rnrTimer <= now {
 		q.resume(now)
 	}
@@ -287,12 +296,14 @@ func (q *QP) Behind() Offer {
 // that there is none, or that what it was to carry could not be read; then the
 // error has been dealt with, and Offer says how it goes on.
 func (q *QP) Next(now units.Time, p *roce.Packet) bool {
+	q.Clock(now)
 	kind, f, psn, w := q.choose()
 	return q.next(now, p, kind, f, psn, w)
 }
 
 // NextRequest is Next of what Behind offers.
 func (q *QP) NextRequest(now units.Time, p *roce.Packet) bool {
+	q.Clock(now)
 	psn, w, ok := q.nextRequest()
 	return ok && q.next(now, p, Request, nil, psn, w)
 }

@@ -49,6 +49,7 @@ func (q *QP) PostSend(wr *SendWR) error {
 	sgl, inline := append(w.SGL[:0], wr.SGL...), append(w.Inline[:0], wr.Inline...)
 	*w = sendWQE{SendWR: *wr}
 	w.SGL, w.Inline = sgl, inline
+	q.bus.posted()
 
 	n := memory.ListLength(sgl) + uint64(len(inline))
 	switch {
@@ -191,12 +192,12 @@ func (r *requester) failing() bool {
 	return r.numbered > 0 && r.queue.at(r.numbered-1).fault != cq.Success
 }
 
-// mayBegin tells whether a message may begin: not while the queue drains, not
-// past a fence, not beyond the READs and atomics that the peer can hold
+// mayBegin tells whether a message may begin: not while the queue drains, not before
+// it and its data have come from the host, not past a fence, not beyond the READs and atomics that the peer can hold
 // (§9.7.3, §10.8.3).
 func (q *QP) mayBegin(w *sendWQE) bool {
 	switch {
-	case q.state != qp.RTS:
+	case q.state != qp.RTS || q.holds(w):
 		return false
 	case q.req.fetches == 0:
 		return true
@@ -404,6 +405,7 @@ func (q *QP) complete(s cq.Status) {
 		q.counters.ReqCQEFlushError++
 	}
 	r.queue.pop()
+	q.bus.completed()
 	r.numbered = max(0, r.numbered-1)
 	r.near = max(0, r.near-1)
 	if b := r.brought; b != nil {

@@ -20,7 +20,8 @@ type fetched struct {
 	span    memory.Span // of a READ: what is read
 	old     uint64
 	atomic  bool
-	sent    uint32 // how many packets of the response have ever been sent
+	sent    uint32     // how many packets of the response have ever been sent
+	ready   units.Time // with Delays: when it may be sent
 }
 
 // next is the PSN of the response to send next.
@@ -83,6 +84,7 @@ func (q *QP) roomToFetch(p *roce.Packet) bool {
 // message done.
 func (q *QP) remember(p *roce.Packet, f fetched) {
 	r := &q.resp
+	q.bus.fetch(&f)
 	if r.answers != nil {
 		q.rememberAnswer(p, f)
 		return
@@ -130,6 +132,7 @@ func (q *QP) repeat(p *roce.Packet) {
 		q.chunks.forgetRead(f.first)
 		if f.at > k {
 			f.at, f.from = k, k
+			q.bus.fetch(f)
 		}
 		return
 	}
@@ -142,21 +145,28 @@ func (q *QP) nextResponse() (Kind, *fetched) {
 	if r.answers != nil {
 		return q.nextAnswer()
 	}
-	var f *fetched
-	for i := 0; r.replies > 0 && f == nil; i++ {
-		if g := r.fetches.at(i); g.at < g.packets {
-			f = g
-		}
-	}
+	f := r.pending()
 	switch {
 	case f == nil && !r.ackDue && r.nak == 0:
 		return Nothing, nil
 	case f == nil, r.ackDue && r.plain.Before(f.next()), r.nak != 0 && r.nakPSN.Before(f.next()):
 		return Control, nil
+	case q.bus.awaits(f):
+		return Nothing, nil
 	case f.atomic:
 		return Control, f
 	}
 	return Response, f
+}
+
+// pending is the READ or atomic that is responded to next; nil if there is none.
+func (r *responder) pending() *fetched {
+	for i := 0; r.replies > 0; i++ {
+		if f := r.fetches.at(i); f.at < f.packets {
+			return f
+		}
+	}
+	return nil
 }
 
 // responseBytes is the length of what respond would give.
