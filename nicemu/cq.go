@@ -47,6 +47,7 @@ func (c *CQ) start(inner *cq.CQ, err error) (*CQ, error) {
 	if err != nil {
 		return nil, err
 	}
+	inner.Delay(d.settings.Delays.latency())
 	c.queue = inner
 	c.channel.add(c)
 	d.inUse[qp.CompletionQueues]++
@@ -171,10 +172,11 @@ func (c *CQ) Push(e Completion, solicited bool) {
 	c.device.arm()
 }
 
-// wake lets an event go that moderation has held back.
+// wake lets an event go that moderation has held back, and entries come.
 func (c *CQ) wake(now units.Time) {
 	if c.queue.Deadline() <= now {
 		c.queue.Expire(now)
+		c.came.Broadcast()
 	}
 	c.device.agenda.At(&c.Task, c.queue.Deadline())
 }

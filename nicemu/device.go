@@ -78,6 +78,9 @@ func New(s Settings, e Env) (*Device, error) {
 	if s.AckDSCP != nil && *s.AckDSCP > maxDSCP {
 		return nil, fmt.Errorf("NIC %s: ack-dscp is %d: it can be 0 to %d", e.Name, *s.AckDSCP, maxDSCP)
 	}
+	if err := s.Delays.Check(); err != nil {
+		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
+	}
 	if s.Control.Traits().NeedsDelivery {
 		return nil, fmt.Errorf("NIC %s: %s goes by samples of the delivery rate, which NICs do not take", e.Name, s.Control)
 	}

@@ -106,6 +106,11 @@ func newModel(t *rapid.T) *model {
 	if rapid.Bool().Draw(t, "ACKs in a class of their own") {
 		options = append(options, withAckClass)
 	}
+	if rapid.Bool().Draw(t, "delays") {
+		delay := rapid.SampledFrom([]units.Time{0, 300 * units.Nanosecond, 2 * units.Microsecond, 40 * units.Microsecond})
+		d := Delays{delay.Draw(t, "doorbell"), delay.Draw(t, "dma"), delay.Draw(t, "completion")}
+		options = append(options, func(s *Settings, _ *Env) { s.Delays = d })
+	}
 	n := rapid.IntRange(2, 3).Draw(t, "hosts")
 	m.w = newWorld(t, n, options...)
 	some := func(what string) int { return rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "percent "+what) }

@@ -141,6 +141,7 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered) (*QP, error) 
 		_ = q.verbs.Destroy()
 		return nil, err
 	}
+	q.engine.Delay(d.settings.Delays.posts())
 	if d.gone != nil {
 		q.engine.Time()
 	}
@@ -383,11 +384,10 @@ func (q *QP) PostSend(wr *SendWR) error {
 	if q.layered != nil {
 		return q.postLayered(wr)
 	}
-	if err := q.postSend(wr); err != nil {
-		return err
-	}
+	q.doorbell()
+	err := q.postSend(wr)
 	q.posted()
-	return nil
+	return err
 }
 
 // PostSendList adds work requests in order, up to the first that is not taken, and
@@ -396,6 +396,7 @@ func (q *QP) PostSendList(list []SendWR) (posted int, err error) {
 	if q.layered != nil {
 		return each(list, q.postLayered)
 	}
+	q.doorbell()
 	posted, err = each(list, q.postSend)
 	q.posted()
 	return posted, err

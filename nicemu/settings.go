@@ -32,6 +32,8 @@ type Settings struct {
 	RNRRetry   uint8 // 0 to 6; 7 is without limit
 	MinRNR     uint8 // code of the wait that an RNR NAK asks for, 0 to 31
 
+	Delays Delays // between the NIC and its host
+
 	Limits qp.Limits
 }
 

@@ -71,6 +71,7 @@ func (v *resolver) nics() {
 			n.NIC.AckDSCP = (*uint8)(f.AckDSCP)
 		}
 		v.nicMTU(n, f, place, overRoCE+telemetry.Size(traits.Telemetry))
+		n.NIC.Delays = f.Delays.settings().resolve()
 		n.NIC.Limits = v.limits(f.Limits)
 		n.NIC.Limits.ActiveMTU = n.NIC.MTU
 	}

@@ -57,7 +57,8 @@ type CQ struct {
 	armed       armed
 	overrun     bool
 
-	sink    Sink // nil if entries are kept here
+	pipe    *pipe // nil without Delay
+	sink    Sink  // nil if entries are kept here
 	channel *Channel
 	unacked int // events taken from the channel and not acknowledged
 	pending int // events in the channel
@@ -122,8 +123,18 @@ func (q *CQ) Overrun() bool { return q.overrun }
 // (ibv_req_notify_cq(3)). If there is no room the entry is lost: the queue is in
 // error for good, CQError is called, then QPFatal for each queue pair that
 // completes here, in the order in which they were attached. Then and
-// ever after it says false.
+// ever after it says false. With a Latency there is or is no room when the entry comes.
 func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
+	if q.pipe != nil && !q.overrun {
+		q.pipe.push(now, c, solicited)
+		q.arrive(now)
+		return !q.overrun
+	}
+	return q.add(now, c, solicited)
+}
+
+// add adds an entry that has come.
+func (q *CQ) add(now units.Time, c Completion, solicited bool) bool {
 	if q.overrun {
 		return false
 	}
@@ -233,7 +244,7 @@ func (q *CQ) Discard(qp uint32) int {
 	}
 	gone := q.count - kept
 	q.count = kept
-	return gone
+	return gone + q.pipe.discard(qp)
 }
 
 // Resize changes the depth, to between the number of entries that wait and
@@ -285,6 +296,7 @@ func (q *CQ) Destroy() error {
 		q.channel.forget(q)
 	}
 	q.channel, q.ring, q.count, q.head = nil, nil, 0, 0
+	q.pipe.clear()
 	q.armed, q.due, q.missed, q.overrun = unarmed, units.Never, units.Never, true
 	return nil
 }

@@ -85,10 +85,12 @@ func (q *CQ) Missed(now units.Time) {
 
 // Deadline is when Expire is to be called; units.Never for not at all. Push, Arm and
 // Missed may change it.
-func (q *CQ) Deadline() units.Time { return min(q.due, q.missed) }
+func (q *CQ) Deadline() units.Time { return min(q.due, q.missed, q.pipe.next()) }
 
-// Expire lets an event go that was held back until now, or that was missed.
+// Expire brings the entries that have been on their way for long enough (Latency), and
+// lets an event go that was held back until now, or that was missed.
 func (q *CQ) Expire(now units.Time) {
+	q.arrive(now)
 	if q.due <= now {
 		q.event()
 	}

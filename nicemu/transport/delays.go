@@ -37,8 +37,8 @@ func (q *QP) Delay(d Delays) {
 	}
 }
 
-// Clock tells a queue pair with Delays what time it is. Receive, Next and Expire do so
-// too; PostSend goes by the last.
+// Clock tells a queue pair with Delays what time it is, before PostSend. Receive and
+// Expire do so too, but Next does not: it gives what was on offer.
 func (q *QP) Clock(now units.Time) {
 	if q.bus != nil {
 		q.bus.now = now

@@ -17,17 +17,18 @@ type Config struct {
 	Number  uint32       // 24 bits
 	PKey    uint16       // 0 means roce.DefaultPKey
 
+	SignalAll bool // every work request is completed also if it succeeds
+
 	Memory Memory // a memory.View with this number
 	SendCQ CQ
 	RecvCQ CQ
 	Shared Receives // a shared receive queue; nil if it has its own
 	Events Events   // may be nil
 
-	MaxSend   int  // work requests
-	MaxRecv   int  // work requests
-	MaxSGE    int  // elements of a list
-	MaxInline int  // bytes
-	SignalAll bool // every work request is completed also if it succeeds
+	MaxSend   int // work requests
+	MaxRecv   int // work requests
+	MaxSGE    int // elements of a list
+	MaxInline int // bytes
 
 	// AckEvery makes the responder acknowledge every n-th packet even if it was
 	// not asked to; 0 for never (§9.7.5.1). AskEvery makes the requester ask for
@@ -296,14 +297,12 @@ func (q *QP) Behind() Offer {
 // that there is none, or that what it was to carry could not be read; then the
 // error has been dealt with, and Offer says how it goes on.
 func (q *QP) Next(now units.Time, p *roce.Packet) bool {
-	q.Clock(now)
 	kind, f, psn, w := q.choose()
 	return q.next(now, p, kind, f, psn, w)
 }
 
 // NextRequest is Next of what Behind offers.
 func (q *QP) NextRequest(now units.Time, p *roce.Packet) bool {
-	q.Clock(now)
 	psn, w, ok := q.nextRequest()
 	return ok && q.next(now, p, Request, nil, psn, w)
 }

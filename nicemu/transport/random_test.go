@@ -239,6 +239,10 @@ func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every in
 	if err != nil {
 		t.Fatal(err)
 	}
+	q.Delay(Delays{
+		Doorbell: rapid.SampledFrom([]units.Time{0, 0, units.Microsecond, 9 * units.Microsecond}).Draw(t, "doorbell"),
+		Fetch:    rapid.SampledFrom([]units.Time{0, 0, units.Microsecond, 30 * units.Microsecond}).Draw(t, "fetch"),
+	})
 	for state := qp.Init; state <= qp.RTS; state++ {
 		if err := q.Modify(state, Attr{
 			Access: open, DestQP: uint32(1 - i), PathMTU: mtu,
@@ -385,6 +389,7 @@ func (s *agent) turnWindow(wr *SendWR) {
 func (p *pair) feed() bool {
 	left := false
 	for _, s := range p.sides {
+		s.qp.Clock(p.channel.now)
 		for s.posted < len(s.work) && s.qp.PostSend(&s.work[s.posted]) == nil {
 			s.posted++
 		}

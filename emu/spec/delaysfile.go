@@ -1,0 +1,67 @@
+package spec
+
+import (
+	"fmt"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/weftlab/weft/emu/yamlfile"
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// delaysFile is what the way between a NIC and its host takes.
+type delaysFile struct {
+	Preset     *delaysPreset `yaml:"preset,omitempty" jsonschema_description:"what a known NIC takes"`
+	Doorbell   *delay        `yaml:"doorbell,omitempty" jsonschema_description:"from a post to a send queue until the NIC begins with it; default the preset's, or 0"`
+	DMA        *delay        `yaml:"dma,omitempty" jsonschema_description:"a read or a write of the host's memory by the NIC: before the first packet of a message or READ response that has payload, and before the completion of what has brought some; default the preset's, or 0"`
+	Completion *delay        `yaml:"completion,omitempty" jsonschema_description:"from when the NIC makes a completion until a program can see it; default the preset's, or 0"`
+}
+
+func (d *delaysFile) byName() any { d.Preset = new(delaysPreset); return d.Preset }
+
+// resolve gives the delays; none for nil.
+func (d *delaysFile) resolve() (out nicemu.Delays) {
+	if d == nil {
+		return out
+	}
+	if d.Preset != nil {
+		out = delaysPresets[*d.Preset]
+	}
+	set((*delay)(&out.Doorbell), d.Doorbell)
+	set((*delay)(&out.DMA), d.DMA)
+	set((*delay)(&out.Completion), d.Completion)
+	return out
+}
+
+// delay is one of nicemu.Delays.
+type delay units.Time
+
+// UnmarshalText reads a time from 0 to nicemu.MaxDelay.
+func (d *delay) UnmarshalText(b []byte) error {
+	t, err := units.ParseTime(string(b))
+	if err == nil && (t < 0 || t > nicemu.MaxDelay) {
+		err = fmt.Errorf("%v is not within 0 to %v", t, nicemu.MaxDelay)
+	}
+	*d = delay(t)
+	return err
+}
+
+func (delay) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Text(yamlfile.TimeForm)
+}
+
+// delaysPreset is a NIC whose delays are known.
+type delaysPreset uint8
+
+var (
+	delaysPresetNames = []string{"connectx-3"}
+	delaysPresets     = []nicemu.Delays{nicemu.ConnectX3}
+)
+
+// UnmarshalText reads a name.
+func (p *delaysPreset) UnmarshalText(b []byte) error { return unmarshalName(p, b, delaysPresetNames) }
+
+func (delaysPreset) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
+	return yamlfile.Enum(delaysPresetNames...)
+}

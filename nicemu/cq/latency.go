@@ -1,0 +1,106 @@
+package cq
+
+import "github.com/weftlab/weft/sim/units"
+
+// Latency is how long entries take from the NIC to the program; zero is no time, which
+// costs nothing. They do not overtake each other.
+type Latency struct {
+	Entry units.Time // of every entry, until it can be polled and makes its event
+	// Data is what an entry waits for besides that says of data in the host's memory: of
+	// a receive that has some, of a READ or an atomic. The data is written first.
+	Data units.Time
+}
+
+// pipe is entries on their way to the program. Nil takes no time.
+type pipe struct {
+	Latency
+	queue []underWay // in order; the first head of them have come
+	head  int
+}
+
+// underWay is an entry and when it comes.
+type underWay struct {
+	at        units.Time
+	entry     Completion
+	solicited bool
+}
+
+// Delay gives the queue a latency, none of it negative, before it has entries. Push then
+// is when the NIC makes an entry; Deadline and Expire bring it.
+func (q *CQ) Delay(l Latency) {
+	q.pipe = nil
+	if l != (Latency{}) {
+		q.pipe = &pipe{Latency: l}
+	}
+}
+
+// Coming is how many entries the NIC has made that cannot be polled yet.
+func (q *CQ) Coming() int {
+	if q.pipe == nil {
+		return 0
+	}
+	return len(q.pipe.queue) - q.pipe.head
+}
+
+// push has an entry come in its time.
+func (p *pipe) push(now units.Time, c Completion, solicited bool) {
+	at := now + p.Entry
+	if c.Status == Success && c.ByteLen > 0 {
+		at += p.Data
+	}
+	if n := len(p.queue); n > p.head {
+		at = max(at, p.queue[n-1].at)
+	}
+	if len(p.queue) == cap(p.queue) && 2*p.head >= len(p.queue) {
+		p.queue = p.queue[:copy(p.queue, p.queue[p.head:])]
+		p.head = 0
+	}
+	p.queue = append(p.queue, underWay{at, c, solicited})
+}
+
+// next is when the oldest entry comes; units.Never if there is none.
+func (p *pipe) next() units.Time {
+	if p == nil || p.head == len(p.queue) {
+		return units.Never
+	}
+	return p.queue[p.head].at
+}
+
+// pop takes the oldest entry.
+func (p *pipe) pop() underWay {
+	u := p.queue[p.head]
+	if p.head++; p.head == len(p.queue) {
+		p.clear()
+	}
+	return u
+}
+
+func (p *pipe) clear() {
+	if p != nil {
+		p.queue, p.head = p.queue[:0], 0
+	}
+}
+
+// discard takes out the entries of a queue pair, and says how many there were.
+func (p *pipe) discard(qp uint32) int {
+	if p == nil {
+		return 0
+	}
+	kept := p.queue[:0]
+	for _, u := range p.queue[p.head:] {
+		if u.entry.QP != qp {
+			kept = append(kept, u)
+		}
+	}
+	gone := len(p.queue) - p.head - len(kept)
+	p.queue, p.head = kept, 0
+	return gone
+}
+
+// arrive adds the entries that have come by now.
+func (q *CQ) arrive(now units.Time) {
+	for q.pipe.next() <= now {
+		u := q.pipe.pop()
+		q.add(u.at, u.entry, u.solicited)
+	}
+}
