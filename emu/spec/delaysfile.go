@@ -20,6 +20,14 @@ type delaysFile struct {
 
 func (d *delaysFile) byName() any { d.Preset = new(delaysPreset); return d.Preset }
 
+// join gives d with what it leaves out taken from base. A preset is all of them.
+func (d *delaysFile) join(r *yamlfile.Reader, base *delaysFile) *delaysFile {
+	if d.Preset != nil {
+		return d
+	}
+	return under(r, d, base)
+}
+
 // resolve gives the delays; none for nil.
 func (d *delaysFile) resolve() (out nicemu.Delays) {
 	if d == nil {

@@ -107,6 +107,9 @@ func dumpNIC(b *strings.Builder, s *nicemu.Settings) {
 			fmt.Fprintf(b, " %s=%v", name, v.Field(i).Interface())
 		}
 	}
+	if s.Delays != (nicemu.Delays{}) {
+		fmt.Fprintf(b, " delays %+v", s.Delays)
+	}
 	b.WriteString("\n")
 	if s.Control.Settings != nil {
 		fmt.Fprintf(b, "    %+v\n", reflect.ValueOf(s.Control.Settings).Elem())

@@ -84,7 +84,7 @@ func (f *nicFile) join(r *yamlfile.Reader, base *nicFile) *nicFile {
 	joined := under(r, f, base)
 	joined.Control = f.Control.join(r, base.Control)
 	joined.Recovery = f.Recovery.join(r, base.Recovery)
-	joined.Delays = underNone(r, f.Delays, base.Delays, func(a, b *delaysFile) *delaysFile { return under(r, a, b) })
+	joined.Delays = underNone(r, f.Delays, base.Delays, func(a, b *delaysFile) *delaysFile { return a.join(r, b) })
 	joined.Limits = under(r, f.Limits, base.Limits)
 	return joined
 }
