@@ -30,6 +30,9 @@ func (d *Device) CreateCQ(depth int, channel *Channel) (*CQ, error) {
 	return c.start(cq.New(depth, d.settings.Limits.CQE, channel.inner(), (*cqEvents)(c)))
 }
 
+// Latency is that of the device's completion queues.
+func (d *Device) Latency() cq.Latency { return d.settings.Delays.latency() }
+
 // CreateSinkCQ makes a completion queue whose entries and events go to a sink, in
 // place of being polled and of a channel.
 func (d *Device) CreateSinkCQ(depth int, s cq.Sink) (*CQ, error) {
@@ -47,7 +50,7 @@ func (c *CQ) start(inner *cq.CQ, err error) (*CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	inner.Delay(d.settings.Delays.latency())
+	inner.Delay(d.Latency())
 	c.queue = inner
 	c.channel.add(c)
 	d.inUse[qp.CompletionQueues]++
@@ -106,6 +109,10 @@ func (c *CQ) Poll(dst []Completion) (int, error) {
 
 // Len is how many entries wait to be polled.
 func (c *CQ) Len() int { return c.queue.Len() }
+
+// Delay gives a queue without entries a latency of its own, in place of that of the NIC's
+// Delays.
+func (c *CQ) Delay(l cq.Latency) { c.queue.Delay(l) }
 
 // Depth is how many entries fit.
 func (c *CQ) Depth() int { return c.queue.Depth() }

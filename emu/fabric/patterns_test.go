@@ -305,6 +305,9 @@ func TestFlowsDoNotDependOnWorkers(t *testing.T) {
 	for _, c := range []struct{ name, lab string }{
 		{"dcqcn and pfc", fmt.Sprintf(leafSpine, "dcqcn", "pfc: {},", "")},
 		{"hpcc", fmt.Sprintf(leafSpine, "hpcc", "pfc: {},", "")},
+		{"delays", strings.Replace(fmt.Sprintf(leafSpine, "dcqcn", "pfc: {},", ""), "nic: {", "nic: {delays: connectx-3, ", 1)},
+		{"loss, copies and disorder, and slow NICs", strings.Replace(fmt.Sprintf(leafSpine, "dcqcn", "", ", loss: 1%, duplicate: 2%, reorder: 3%, reorder-by: 30us"),
+			"  generate:", "  nodes: {h4: {nic: {delays: {doorbell: 2us, dma: 30us, completion: 90us}}}, h5: {nic: {delays: {completion: 200us}}}}\n  generate:", 1)},
 		{"loss, copies and disorder", fmt.Sprintf(leafSpine, "dcqcn", "", ", loss: 1%, duplicate: 2%, reorder: 3%, reorder-by: 30us")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

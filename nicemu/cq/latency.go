@@ -11,6 +11,14 @@ type Latency struct {
 	Data units.Time
 }
 
+// Of is how long an entry takes that has none in front of it.
+func (l Latency) Of(c *Completion) units.Time {
+	if c.Status == Success && c.ByteLen > 0 {
+		return l.Entry + l.Data
+	}
+	return l.Entry
+}
+
 // pipe is entries on their way to the program. Nil takes no time.
 type pipe struct {
 	Latency
@@ -44,10 +52,7 @@ func (q *CQ) Coming() int {
 
 // push has an entry come in its time.
 func (p *pipe) push(now units.Time, c Completion, solicited bool) {
-	at := now + p.Entry
-	if c.Status == Success && c.ByteLen > 0 {
-		at += p.Data
-	}
+	at := now + p.Of(&c)
 	if n := len(p.queue); n > p.head {
 		at = max(at, p.queue[n-1].at)
 	}

@@ -41,7 +41,8 @@ type NIC struct {
 	me     int32 // among the members
 	device *nicemu.Device
 	pd     *nicemu.PD
-	cq     *nicemu.CQ
+	cq     *nicemu.CQ // of what is sent
+	recvs  *nicemu.CQ // of what comes; another one, without delay, where the NIC has delays
 	mr     *nicemu.MR
 	events nicemu.Channel
 	cap    qp.Cap
@@ -57,6 +58,7 @@ type NIC struct {
 	free    *flow            // records that are used again
 	taken   []taken          // connections as responder
 	taker   map[uint32]int32 // of them, by number
+	told    arrivals         // that agents are still to hear of
 
 	counters NICCounters
 	batch    [32]cq.Completion
@@ -158,10 +160,18 @@ func NewNIC(h *Host, t *Table, d *nicemu.Device) (*NIC, error) {
 	if err == nil {
 		n.cq, err = d.CreateCQ(min(l.CQE, 1<<16), &n.events)
 	}
+	n.recvs, n.told.latency = n.cq, d.Latency()
+	if err == nil && n.told.latency != (cq.Latency{}) {
+		n.recvs, err = d.CreateCQ(min(l.CQE, 1<<16), &n.events)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: flows by RDMA: %w", d.Name(), err)
 	}
 	n.cq.Arm(false)
+	if n.recvs != n.cq {
+		n.recvs.Delay(cq.Latency{})
+		n.recvs.Arm(false)
+	}
 	t.reads = min(t.reads, l.QPRdAtom, l.QPInitRdAtom)
 	m := &t.members[n.me]
 	m.va, m.rkey = n.mr.Addr(0), n.mr.RKey()
@@ -354,8 +364,18 @@ func (n *NIC) Work(now units.Time) {
 		_ = q.Ack(1) // it was just taken
 	}
 	n.cq.Arm(false)
+	if n.recvs != n.cq {
+		n.recvs.Arm(false)
+		n.poll(now, n.recvs)
+	}
+	n.poll(now, n.cq)
+	n.tell(now)
+}
+
+// poll takes the completions of a queue.
+func (n *NIC) poll(now units.Time, q *nicemu.CQ) {
 	for {
-		k, err := n.cq.Poll(n.batch[:])
+		k, err := q.Poll(n.batch[:])
 		for i := range k {
 			n.completed(now, &n.batch[i])
 		}
@@ -498,7 +518,7 @@ func (n *NIC) take(now units.Time) *pair {
 
 // create makes a queue pair; nil if the NIC has as many as it can.
 func (n *NIC) create() *pair {
-	q, err := n.pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: n.cq, RecvCQ: n.cq, SignalAll: true, Cap: n.cap})
+	q, err := n.pd.CreateQP(nicemu.QPConfig{Type: qp.RC, SendCQ: n.cq, RecvCQ: n.recvs, SignalAll: true, Cap: n.cap})
 	if err != nil {
 		return nil
 	}

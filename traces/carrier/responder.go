@@ -172,7 +172,7 @@ func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
 	_, t.expected = p.q.PSNs()
 	n.device.Alias(t.number, nil)
 	n.settle(now, p)
-	n.host.Arrived(now, traffic, f, arrivalKey(n.me, t.number, t.flows))
+	n.arrived(now, traffic, f, arrivalKey(n.me, t.number, t.flows), c)
 }
 
 // chain is queue pairs in the order in which their flows were over.
