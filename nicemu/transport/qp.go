@@ -100,6 +100,9 @@ func New(c Config) (*QP, error) {
 		}
 		both := recovery()
 		q.req.sender, q.resp.receiver, q.wire = both, both, both.Service()
+		if m, ok := both.(messageEnds); ok {
+			m.messageEnds(q.endOf)
+		}
 		if q.keeps() {
 			back := recovery()
 			q.resp.kept, q.resp.answers = &kept{}, &answers{stream: stream{sender: back, ackSince: units.Never}}

@@ -184,8 +184,8 @@ func (r recvs) Complete(c cq.Completion, _ bool) {
 
 func newPair(t *rapid.T, f faults) *pair { return newPairWith(t, f, nil) }
 
-// newPairWith makes a pair with IRN, or with go-back-N without settings of IRN.
-func newPairWith(t *rapid.T, f faults, irn *IRNSettings) *pair {
+// newPairWith makes a pair with a loss recovery, or with go-back-N without settings.
+func newPairWith(t *rapid.T, f faults, settings RecoverySettings) *pair {
 	p := &pair{channel: &channel{random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)), faults: f}}
 	mtu := rapid.SampledFrom([]units.Bytes{256, 512, 1024}).Draw(t, "mtu")
 	rd := rapid.Uint8Range(1, 4).Draw(t, "rd")
@@ -205,7 +205,7 @@ func newPairWith(t *rapid.T, f faults, irn *IRNSettings) *pair {
 		for j := range s.local {
 			s.local[j] = byte(p.channel.random.Uint32())
 		}
-		p.sides[i], s.qp = s, newRC(t, s, i, mtu, rd, ask, every, psns, irn)
+		p.sides[i], s.qp = s, newRC(t, s, i, mtu, rd, ask, every, psns, settings)
 		p.channel.ends[i] = s.qp
 	}
 	for i, s := range p.sides {
@@ -218,15 +218,15 @@ func newPairWith(t *rapid.T, f faults, irn *IRNSettings) *pair {
 	return p
 }
 
-func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every int, psns [2]PSN, irn *IRNSettings) *QP {
+func newRC(t *rapid.T, s *agent, i int, mtu units.Bytes, rd uint8, ask, every int, psns [2]PSN, settings RecoverySettings) *QP {
 	var recovery func() Recovery
-	if irn != nil {
-		recovery = irn.New
+	if settings != nil {
+		recovery = settings.New
 	} else if limit := rapid.SampledFrom([]uint32{0, 1, 7}).Draw(t, "limit"); limit > 0 {
 		recovery = func() Recovery { return &capped{limit: limit} }
 	}
 	var shared Receives
-	if irn != nil && rapid.Bool().Draw(t, "shared") {
+	if settings != nil && rapid.Bool().Draw(t, "shared") {
 		s.shared = &posted{}
 		shared = s.shared
 	}

@@ -244,6 +244,9 @@ func (d *desk) make(f *fields) error {
 	if f.flag("feedback") {
 		c.Feedback = d
 	}
+	if f.flag("connectx-3") {
+		c.Recovery = NewConnectX3
+	}
 	var err error
 	if d.qp, err = New(c); err != nil {
 		return err

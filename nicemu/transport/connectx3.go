@@ -1,0 +1,120 @@
+package transport
+
+import "github.com/weftlab/weft/sim/units"
+
+// ConnectX3 is the loss recovery of a ConnectX-3 Pro as RoGUE's authors found it (Le et
+// al., SoCC 2018, §5.2): go-back-N that resends a verb, which is a work request, at a
+// time. Having learned of a loss by a NAK or a timeout, the requester sends again all
+// packets of the verb from the missing one on, at once, and begins the next verb only
+// when that one has been acknowledged as a whole. So it goes on until it has sent again
+// all that had been sent when it learned of the loss. Within a large verb it is
+// go-back-N; of small ones it resends one a round trip.
+//
+// The paper says nothing of RNR NAKs, which are about no loss. Behind these it sends
+// again what there is, as GoBackN does. The responder is that of GoBackN, and so are the
+// packets: the two work with each other.
+type ConnectX3 struct {
+	GoBackN
+	end    func(PSN) PSN // of a PSN of the window: the first behind its verb
+	serial bool          // it sends again a verb at a time
+	stop   PSN           // the end of the verb that is the oldest
+	until  PSN           // what had been sent when it learned of the loss
+}
+
+// NewConnectX3 makes the recovery of a queue pair.
+func NewConnectX3() Recovery { return &ConnectX3{} }
+
+// messageEnds is implemented by a Sender that goes by messages as well. The queue pair
+// gives it what finds the end of a message: the first PSN behind the one that a PSN of
+// the window belongs to.
+type messageEnds interface{ messageEnds(end func(PSN) PSN) }
+
+func (x *ConnectX3) messageEnds(end func(PSN) PSN) { x.end = end }
+
+// endOf gives the first PSN behind the work request that a PSN of the window is of.
+func (q *QP) endOf(psn PSN) PSN {
+	w := q.req.locate(psn)
+	return w.first.Add(w.packets)
+}
+
+// Reset forgets everything.
+func (x *ConnectX3) Reset() {
+	x.GoBackN.Reset()
+	x.serial = false
+}
+
+// Next is in order, but for the beginning of a verb while the one in front of it is sent
+// again.
+func (x *ConnectX3) Next(w Window) (PSN, bool) {
+	if x.serial && x.at == x.stop && x.at != w.Una {
+		return 0, false
+	}
+	return x.GoBackN.Next(w)
+}
+
+// Sent moves on. When everything has been sent again, verbs follow each other.
+func (x *ConnectX3) Sent(w Window, psn PSN, n uint32) {
+	x.GoBackN.Sent(w, psn, n)
+	if x.serial && !x.at.Before(x.until) {
+		x.serial = false
+	}
+}
+
+// Acked skips what needs not be sent again.
+func (x *ConnectX3) Acked(w Window) {
+	x.GoBackN.Acked(w)
+	switch {
+	case !x.serial:
+	case !w.Una.Before(x.until):
+		x.serial = false
+	default:
+		x.stop = x.end(w.Una)
+	}
+}
+
+// Refused goes back to the oldest.
+func (x *ConnectX3) Refused(w Window, why Refusal, seen PSN) bool {
+	if !x.GoBackN.Refused(w, why, seen) {
+		return false
+	}
+	if why != NakRNR {
+		x.serialize(w)
+	}
+	return true
+}
+
+// Expired goes back to the oldest.
+func (x *ConnectX3) Expired(w Window) {
+	x.GoBackN.Expired(w)
+	x.serialize(w)
+}
+
+func (x *ConnectX3) serialize(w Window) { x.serial, x.stop, x.until = true, x.end(w.Una), w.Next }
+
+// ConnectX3Settings are the parameters of ConnectX3: those of go-back-N.
+type ConnectX3Settings struct {
+	Window int `yaml:"window,omitempty" json:"window" jsonschema:"minimum=-1,maximum=16384" jsonschema_description:"packets in flight at most (BDP-FC of IRN), 0 for no limit, -1 for as many as fill the longest path; a READ counts as those of its response, all at once"`
+}
+
+// Validate implements RecoverySettings.
+func (s *ConnectX3Settings) Validate(line units.Rate) error {
+	return (*GoBackNSettings)(s).Validate(line)
+}
+
+// NeedsPath implements WindowFromPath.
+func (s *ConnectX3Settings) NeedsPath() bool { return s.Window == FromPath }
+
+// SetWindow implements WindowFromPath.
+func (s *ConnectX3Settings) SetWindow(packets int) { s.Window = packets }
+
+// New implements RecoverySettings.
+func (s *ConnectX3Settings) New() Recovery {
+	return &ConnectX3{GoBackN: GoBackN{limit: uint32(max(s.Window, 0))}}
+}
+
+func init() {
+	Recoveries.Register("connectx-3", RecoveryKind{
+		Summary:  "go-back-n that resends a work request at a time, as a ConnectX-3 Pro does (RoGUE §5.2)",
+		Settings: func(string, units.Rate) RecoverySettings { return &ConnectX3Settings{} },
+	})
+}
