@@ -38,10 +38,10 @@ func drawNICLab(t *rapid.T) string {
 		telemetry = m.Preset(preset, units.Gbps).Traits().Telemetry > 0
 		control = "{" + control + ": {preset: " + preset + "}}"
 	}
-	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s, delays: %s",
+	nic := fmt.Sprintf("{dscp: %s, cc: %s, ack-every: %s, ask-every: %s, timeout: %s, retries: %d, rnr-timer: 20us, mtu: %s, delays: %s, recovery: %s",
 		pick("NIC's DSCP", dscps...), control, pick("ack-every", "0", "1", "5"), pick("ask-every", "0", "1", "16"),
 		pick("timeout", "65us", "500us", "none"), rapid.IntRange(0, 7).Draw(t, "retries"), pick("mtu", "256", "1024"),
-		pick("delays", "none", "connectx-3", "{doorbell: 100ns, dma: 3us, completion: 20us}"))
+		pick("delays", "none", "connectx-3", "{doorbell: 100ns, dma: 3us, completion: 20us}"), pick("recovery", "go-back-n", "connectx-3"))
 	text := strings.Replace(drawDeepLab(t), "host: {attach: none}", "host: {attach: none, nic: "+nic+"}}", 1)
 	if telemetry { // it has no code for any rate
 		text = regexp.MustCompile(`rate: \d+Mbps, delay`).ReplaceAllString(text, "rate: 1Gbps, delay")
