@@ -125,18 +125,13 @@ func (q *CQ) Overrun() bool { return q.overrun }
 // completes here, in the order in which they were attached. Then and
 // ever after it says false. With a Latency there is or is no room when the entry comes.
 func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
-	if q.pipe != nil && !q.overrun {
+	if q.overrun {
+		return false
+	}
+	if q.pipe != nil && !q.pipe.arriving {
 		q.pipe.push(now, c, solicited)
 		q.arrive(now)
 		return !q.overrun
-	}
-	return q.add(now, c, solicited)
-}
-
-// add adds an entry that has come.
-func (q *CQ) add(now units.Time, c Completion, solicited bool) bool {
-	if q.overrun {
-		return false
 	}
 	if q.sink != nil {
 		return q.pass(now, c, solicited)

@@ -24,6 +24,8 @@ type pipe struct {
 	Latency
 	queue []underWay // in order; the first head of them have come
 	head  int
+
+	arriving bool // what is pushed has come
 }
 
 // underWay is an entry and when it comes.
@@ -106,6 +108,8 @@ func (p *pipe) discard(qp uint32) int {
 func (q *CQ) arrive(now units.Time) {
 	for q.pipe.next() <= now {
 		u := q.pipe.pop()
-		q.add(u.at, u.entry, u.solicited)
+		q.pipe.arriving = true
+		q.Push(u.at, u.entry, u.solicited)
+		q.pipe.arriving = false
 	}
 }

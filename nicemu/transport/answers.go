@@ -67,6 +67,7 @@ func (q *QP) rememberAnswer(p *roce.Packet, f fetched) {
 	f.msn = r.msn
 	*r.fetches.push() = f
 	r.replies++
+	q.bus.fetch(&f)
 	r.plain, r.expected, r.ackDue = r.expected, r.expected.Add(1), true
 }
 

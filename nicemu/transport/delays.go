@@ -22,11 +22,13 @@ type Delays struct {
 	Fetch units.Time
 }
 
-// bus is the way to the host, for the queue pair at its end. Nil takes no time.
+// bus is the way to the host, for the queue pair at its end. Nil takes no time: what asks
+// is small enough to be inlined then.
 type bus struct {
 	Delays
 	now   units.Time       // the last that the queue pair was told
 	known ring[units.Time] // when the NIC learns of each work request of the send queue
+	reads ring[reading]    // for responses, in order of time
 }
 
 // Delay gives a queue pair in RESET delays, none of them negative.
@@ -47,22 +49,15 @@ func (q *QP) Clock(now units.Time) {
 
 // posted notes when the newest work request comes to be known to the NIC, and completed
 // that the oldest is over.
-func (b *bus) posted() {
-	if b != nil {
-		*b.known.push() = b.now + b.Doorbell
-	}
-}
+func (b *bus) posted() { *b.known.push() = b.now + b.Doorbell }
 
-func (b *bus) completed() {
-	if b != nil {
-		b.known.pop()
-	}
-}
+func (b *bus) completed() { b.known.pop() }
 
 // clear forgets all work requests.
 func (b *bus) clear() {
 	if b != nil {
 		b.known.clear()
+		b.reads.clear()
 	}
 }
 
@@ -88,23 +83,42 @@ func (r *requester) upcoming() int {
 }
 
 // holds tells whether the work request that begins next, or fails, has to wait.
-func (q *QP) holds(w *sendWQE) bool {
-	if q.bus == nil {
-		return false
-	}
+func (q *QP) holds(w *sendWQE) bool { return q.bus != nil && q.heldUp(w) }
+
+func (q *QP) heldUp(w *sendWQE) bool {
 	i := q.req.upcoming()
 	return i < q.req.queue.n && q.bus.now < q.bus.ready(i, w)
 }
 
+// reading is the data of a response on its way to the NIC.
+type reading struct {
+	of PSN // the response's first
+	at units.Time
+}
+
 // fetch begins to read what a response carries.
 func (b *bus) fetch(f *fetched) {
-	if b != nil && (f.atomic || f.span.Length > 0) {
-		f.ready = b.now + b.Fetch
+	if b == nil || !f.atomic && f.span.Length == 0 {
+		return
 	}
+	for b.reads.n > 0 && b.reads.at(0).at <= b.now {
+		b.reads.pop()
+	}
+	*b.reads.push() = reading{f.first, b.now + b.Fetch}
 }
 
 // awaits tells whether a response waits for its data.
-func (b *bus) awaits(f *fetched) bool { return b != nil && f != nil && b.now < f.ready }
+func (b *bus) awaits(f *fetched) bool { return b != nil && f != nil && b.now < b.arrival(f) }
+
+// arrival is when the data of a response comes, or something that has been.
+func (b *bus) arrival(f *fetched) units.Time {
+	for i := b.reads.n - 1; i >= 0; i-- {
+		if r := b.reads.at(i); r.of == f.first {
+			return r.at
+		}
+	}
+	return b.now
+}
 
 // busDeadline is when a message or a response has waited long enough; units.Never if
 // none waits.
@@ -116,7 +130,7 @@ func (q *QP) busDeadline() units.Time {
 		}
 	}
 	if f := q.awaited(); b.awaits(f) {
-		t = min(t, f.ready)
+		t = min(t, b.arrival(f))
 	}
 	return t
 }
@@ -124,13 +138,13 @@ func (q *QP) busDeadline() units.Time {
 // awaited is the response that is to be sent next, if there is one.
 func (q *QP) awaited() *fetched {
 	r := &q.resp
-	switch {
-	case r.replies == 0:
-		return nil
-	case r.answers == nil:
-		return r.pending()
-	case !r.answers.waiting():
-		return nil
+	if r.answers.waiting() {
+		return q.answer()
 	}
-	return q.answer()
+	for i := range r.fetches.n {
+		if f := r.fetches.at(i); r.answers == nil && f.at < f.packets {
+			return f
+		}
+	}
+	return nil
 }

@@ -20,8 +20,7 @@ type fetched struct {
 	span    memory.Span // of a READ: what is read
 	old     uint64
 	atomic  bool
-	sent    uint32     // how many packets of the response have ever been sent
-	ready   units.Time // with Delays: when it may be sent
+	sent    uint32 // how many packets of the response have ever been sent
 }
 
 // next is the PSN of the response to send next.
@@ -84,7 +83,6 @@ func (q *QP) roomToFetch(p *roce.Packet) bool {
 // message done.
 func (q *QP) remember(p *roce.Packet, f fetched) {
 	r := &q.resp
-	q.bus.fetch(&f)
 	if r.answers != nil {
 		q.rememberAnswer(p, f)
 		return
@@ -100,6 +98,7 @@ func (q *QP) remember(p *roce.Packet, f fetched) {
 	r.expected = r.expected.Add(f.packets)
 	*r.fetches.push() = f
 	r.replies++
+	q.bus.fetch(&f)
 }
 
 // repeat deals with a request that came before (§9.7.5.1): SENDs and WRITEs are
@@ -145,7 +144,12 @@ func (q *QP) nextResponse() (Kind, *fetched) {
 	if r.answers != nil {
 		return q.nextAnswer()
 	}
-	f := r.pending()
+	var f *fetched
+	for i := 0; r.replies > 0 && f == nil; i++ {
+		if g := r.fetches.at(i); g.at < g.packets {
+			f = g
+		}
+	}
 	switch {
 	case f == nil && !r.ackDue && r.nak == 0:
 		return Nothing, nil
@@ -157,16 +161,6 @@ func (q *QP) nextResponse() (Kind, *fetched) {
 		return Control, f
 	}
 	return Response, f
-}
-
-// pending is the READ or atomic that is responded to next; nil if there is none.
-func (r *responder) pending() *fetched {
-	for i := 0; r.replies > 0; i++ {
-		if f := r.fetches.at(i); f.at < f.packets {
-			return f
-		}
-	}
-	return nil
 }
 
 // responseBytes is the length of what respond would give.
