@@ -30,6 +30,7 @@ type NICStatus struct {
 	Control  string       `json:"cc"`                  // rate control, as in the lab file
 	Preset   string       `json:"preset,omitempty"`    // of its parameters
 	Recovery string       `json:"recovery"`            // loss recovery, as in the lab file
+	Delays   *Delays      `json:"delays,omitempty"`    // between it and its host; absent where there are none
 	States   QPStates     `json:"queue_pairs"`         // how many there are in each state
 	Limited  int          `json:"limited_queue_pairs"` // that rate control holds below the line rate now
 
@@ -42,6 +43,13 @@ type NICStatus struct {
 
 	Flows    []FlowGauge `json:"flows,omitempty"` // rates and windows, and what rate control shows
 	Counters NICCounters `json:"counters"`
+}
+
+// Delays are nicemu.Delays.
+type Delays struct {
+	Doorbell   units.Time `json:"doorbell"`
+	DMA        units.Time `json:"dma"`
+	Completion units.Time `json:"completion"`
 }
 
 // QPStates counts queue pairs by qp.State.
@@ -261,6 +269,9 @@ func (f *Fabric) nicStatus(list []*nic) []NICStatus {
 			CQs: used.CompletionQueues, SRQs: used.SharedReceiveQueues, AHs: used.AddressHandles,
 			PDs: used.ProtectionDomains, MRs: used.MemoryRegions, MWs: used.MemoryWindows,
 			Counters: make(NICCounters, 0, len(nicemu.CounterInfos())),
+		}
+		if d := Delays(settings.Delays); d != (Delays{}) {
+			s.Delays = &d
 		}
 		for _, q := range n.QPs() {
 			s.States[q.State()]++

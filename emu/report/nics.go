@@ -108,6 +108,9 @@ func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "  rate control\t%s\n", control)
 	fmt.Fprintf(t, "  loss recovery\t%s\n", n.Recovery)
+	if d := n.Delays; d != nil {
+		fmt.Fprintf(t, "  delays\tdoorbell %v, DMA %v, completion %v\n", d.Doorbell, d.DMA, d.Completion)
+	}
 	for i, g := range n.GIDs {
 		fmt.Fprintf(t, "  GID %d\t%s\n", i, g)
 	}

@@ -24,18 +24,8 @@ type ConnectX3 struct {
 // NewConnectX3 makes the recovery of a queue pair.
 func NewConnectX3() Recovery { return &ConnectX3{} }
 
-// messageEnds is implemented by a Sender that goes by messages as well. The queue pair
-// gives it what finds the end of a message: the first PSN behind the one that a PSN of
-// the window belongs to.
-type messageEnds interface{ messageEnds(end func(PSN) PSN) }
-
-func (x *ConnectX3) messageEnds(end func(PSN) PSN) { x.end = end }
-
-// endOf gives the first PSN behind the work request that a PSN of the window is of.
-func (q *QP) endOf(psn PSN) PSN {
-	w := q.req.locate(psn)
-	return w.first.Add(w.packets)
-}
+// SetMessages implements ByMessage.
+func (x *ConnectX3) SetMessages(end func(PSN) PSN) { x.end = end }
 
 // Reset forgets everything.
 func (x *ConnectX3) Reset() {

@@ -100,8 +100,8 @@ func New(c Config) (*QP, error) {
 		}
 		both := recovery()
 		q.req.sender, q.resp.receiver, q.wire = both, both, both.Service()
-		if m, ok := both.(messageEnds); ok {
-			m.messageEnds(q.endOf)
+		if m, ok := both.(ByMessage); ok {
+			m.SetMessages(q.endOf)
 		}
 		if q.keeps() {
 			back := recovery()

@@ -49,6 +49,15 @@ type Sender interface {
 	Timeout(w Window, local units.Time) units.Time
 }
 
+// ByMessage is what the Recovery of a requester implements that goes by messages too, and
+// not by PSNs alone.
+type ByMessage interface {
+	// SetMessages is called once, before all else. end gives the first PSN behind the
+	// message, which is a work request, that a PSN of the window is of; some PSNs in front
+	// of it may never have been sent.
+	SetMessages(end func(psn PSN) PSN)
+}
+
 // Receiver decides for the receiving end of a stream of PSNs what becomes of packets
 // out of order.
 type Receiver interface {

@@ -235,6 +235,12 @@ func (r *requester) locate(psn PSN) *sendWQE {
 	return r.queue.at(low)
 }
 
+// endOf gives the first PSN behind the work request that a PSN of the window is of.
+func (q *QP) endOf(psn PSN) PSN {
+	w := q.req.locate(psn)
+	return w.first.Add(w.packets)
+}
+
 // emit makes the request packet of a PSN and counts it as sent.
 func (q *QP) emit(now units.Time, w *sendWQE, psn PSN, p *roce.Packet) bool {
 	r := &q.req
