@@ -116,11 +116,10 @@ func (r Raw) Check(wr *SendWR) error { return r.engine.Check(wr) }
 
 // PostSend posts to the NIC.
 func (r Raw) PostSend(wr *SendWR) error {
-	if err := r.postSend(wr); err != nil {
-		return err
-	}
+	r.doorbell()
+	err := r.postSend(wr)
 	r.posted()
-	return nil
+	return err
 }
 
 // PostRecv posts to the NIC.
@@ -139,10 +138,10 @@ func (r Raw) HardState() State { return r.engine.State() }
 func (r Raw) Config() QPConfig { return r.config }
 
 // Complete gives the program a completion of its send queue.
-func (r Raw) Complete(c Completion) { r.config.SendCQ.Push(c, false) }
+func (r Raw) Complete(c Completion) { r.config.SendCQ.deliver(c, false) }
 
 // CompleteReceive gives the program a completion of its receive queue.
-func (r Raw) CompleteReceive(c Completion, solicited bool) { r.config.RecvCQ.Push(c, solicited) }
+func (r Raw) CompleteReceive(c Completion, solicited bool) { r.config.RecvCQ.deliver(c, solicited) }
 
 // Fail takes the queue pair, which is the one that the program sees, to the state in which
 // the NIC has it since a work request has failed.

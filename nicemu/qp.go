@@ -329,6 +329,10 @@ func (q *QP) adjust(a transport.Attr) error {
 func (q *QP) reset() {
 	d := q.device
 	d.memory.UnbindQP(q.Number())
+	if q.layered != nil {
+		d.layerCQs.send.queue.Discard(q.Number())
+		d.layerCQs.recv.queue.Discard(q.Number())
+	}
 	q.withdraw()
 	if d.flows[q.flow] == q {
 		delete(d.flows, q.flow)

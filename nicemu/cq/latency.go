@@ -108,8 +108,18 @@ func (p *pipe) discard(qp uint32) int {
 func (q *CQ) arrive(now units.Time) {
 	for q.pipe.next() <= now {
 		u := q.pipe.pop()
-		q.pipe.arriving = true
-		q.Push(u.at, u.entry, u.solicited)
-		q.pipe.arriving = false
+		q.Deliver(u.at, u.entry, u.solicited)
 	}
+}
+
+// Deliver is Push without a Latency: the entry is no NIC's, and comes before those that are
+// under way.
+func (q *CQ) Deliver(now units.Time, c Completion, solicited bool) bool {
+	if q.pipe == nil {
+		return q.Push(now, c, solicited)
+	}
+	q.pipe.arriving = true
+	ok := q.Push(now, c, solicited)
+	q.pipe.arriving = false
+	return ok
 }
