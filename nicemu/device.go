@@ -62,6 +62,7 @@ type Device struct {
 	layer    Layer // nil for none
 	layerCQs layerCQs
 	lent     lent      // to the layer
+	limited  int       // queue pairs that have a rate limiter
 	gone     func(*QP) // is told of queue pairs that are destroyed; nil while nobody follows them
 }
 
@@ -80,6 +81,9 @@ func New(s Settings, e Env) (*Device, error) {
 	}
 	if err := s.Delays.Check(); err != nil {
 		return nil, fmt.Errorf("NIC %s: %w", e.Name, err)
+	}
+	if err := s.RateLimiter.Check(); err != nil {
+		return nil, fmt.Errorf("NIC %s: rate-limiter: %w", e.Name, err)
 	}
 	if s.Control.Traits().NeedsDelivery {
 		return nil, fmt.Errorf("NIC %s: %s goes by samples of the delivery rate, which NICs do not take", e.Name, s.Control)

@@ -12,19 +12,26 @@ import (
 
 // earliest is when the packet on offer may leave by its rate.
 func (q *QP) earliest() units.Time {
-	if q.control == nil {
+	if q.control == nil && q.limiter == nil {
 		return 0
 	}
-	return q.pace.Next(q.control.Rate(), q.device.traits.Burst)
+	return q.pace.Next(q.paced(), q.burst())
 }
 
 // leaves tells pacing and rate control of a packet of size bytes on the wire.
 func (q *QP) leaves(now units.Time, size units.Bytes) {
+	if q.limiter != nil {
+		q.tick(now)
+		q.pace.Sent(now, q.paced(), size, q.burst())
+		q.limits(size)
+	}
 	if q.control == nil {
 		return
 	}
 	q.tick(now)
-	q.pace.Sent(now, q.control.Rate(), size, q.device.traits.Burst)
+	if q.limiter == nil {
+		q.pace.Sent(now, q.control.Rate(), size, q.device.traits.Burst)
+	}
 	q.control.Sent(now, size)
 }
 

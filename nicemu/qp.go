@@ -60,6 +60,7 @@ type QP struct {
 	route          route           // of RC and UC, from RTR on
 
 	pace     pace.Pace
+	limiter  *limiter   // nil without a rate limit
 	control  cc.Control // nil while it has none
 	notice   cc.Notification
 	echo     bool             // a mark came that no acknowledgement has echoed
@@ -337,6 +338,7 @@ func (q *QP) reset() {
 	if d.flows[q.flow] == q {
 		delete(d.flows, q.flow)
 	}
+	q.unlimit()
 	q.control, q.pace, q.notice, q.broken = nil, pace.Pace{}, cc.Notification{}, false
 	q.sent, q.acked, q.echo, q.active, q.room, q.brought = 0, 0, false, false, 0, nil
 }

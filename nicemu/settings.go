@@ -17,9 +17,10 @@ type Settings struct {
 	// of atomics), 0 to 63, and so their class; nil is that of their data.
 	AckDSCP *uint8
 
-	Control  Control     // rate control of each RC and UC queue pair
-	Recovery Recovery    // loss recovery of each RC queue pair
-	Layer    LayerChoice // software above each RC and UC queue pair
+	Control     Control     // rate control of each RC and UC queue pair
+	Recovery    Recovery    // loss recovery of each RC queue pair
+	Layer       LayerChoice // software above each RC and UC queue pair
+	RateLimiter RateLimiter // what its rate limiters are like
 
 	// AckEvery makes a responder acknowledge every n-th packet, AskEvery a
 	// requester ask for an acknowledgement that often, as at the end of

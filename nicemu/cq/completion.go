@@ -1,6 +1,10 @@
 package cq
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weftlab/weft/sim/units"
+)
 
 // Status is how a work request ended. The values are those of ibv_wc_status.
 type Status uint8
@@ -102,14 +106,15 @@ const (
 // its status is not Success, only ID, Status, QP and VendorErr mean something
 // (ibv_poll_cq(3)).
 type Completion struct {
-	ID           uint64 // the work request's
-	ByteLen      uint32 // bytes received or brought back; with the GRH of a datagram
-	Imm          uint32 // as a number; ibv_wc has immediate data in network byte order
-	QP           uint32 // the local queue pair's number
-	SrcQP        uint32 // of a datagram
-	VendorErr    uint32 // says more about an error; a NIC's own
-	PKeyIndex    uint16 // of the GSI queue pair
-	SLID         uint16 // always 0 with RoCE, which has no LIDs
+	ID           uint64     // the work request's
+	Timestamp    units.Time // the NIC's clock when it made the entry (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP): its emulated time
+	ByteLen      uint32     // bytes received or brought back; with the GRH of a datagram
+	Imm          uint32     // as a number; ibv_wc has immediate data in network byte order
+	QP           uint32     // the local queue pair's number
+	SrcQP        uint32     // of a datagram
+	VendorErr    uint32     // says more about an error; a NIC's own
+	PKeyIndex    uint16     // of the GSI queue pair
+	SLID         uint16     // always 0 with RoCE, which has no LIDs
 	Status       Status
 	Opcode       Opcode
 	Flags        Flags
