@@ -112,6 +112,13 @@ func (p *PD) CreateAHFromWC(c *Completion, grh []byte) (*AH, error) {
 	return p.CreateAH(av)
 }
 
+// SenderOf is who has sent a datagram, by what stands in front of it in its receive buffer;
+// false if that is no IP header, as where only sizes are modelled.
+func SenderOf(grh []byte) (netip.Addr, bool) {
+	av, _, err := headerOf(grh)
+	return AddressOf(av.DGID), err == nil
+}
+
 // ecn is the bits of a traffic class that belong to a packet, not to its way.
 const ecn = 3
 

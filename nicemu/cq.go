@@ -19,6 +19,7 @@ type CQ struct {
 	device  *Device
 	channel *Channel // nil for none
 	came    sim.Cond // an entry has
+	tell    func()   // likewise; nil for nobody
 	gone    bool
 }
 
@@ -170,6 +171,9 @@ func (x *completer) Complete(e cq.Completion, solicited bool) {
 	c := (*CQ)(x)
 	c.queue.Push(c.device.Now(), e, solicited)
 	c.came.Broadcast()
+	if c.tell != nil {
+		c.tell()
+	}
 	c.device.agenda.At(&c.Task, c.queue.Deadline())
 }
 
@@ -188,11 +192,18 @@ func (c *CQ) deliver(e Completion, solicited bool) {
 	d.arm()
 }
 
+// Tell has f called for each entry that comes. It is called while the NIC is at work: it
+// must not use the NIC, but may arm a Task.
+func (c *CQ) Tell(f func()) { c.tell = f }
+
 // wake lets an event go that moderation has held back, and entries come.
 func (c *CQ) wake(now units.Time) {
 	if c.queue.Deadline() <= now {
 		c.queue.Expire(now)
 		c.came.Broadcast()
+		if c.tell != nil {
+			c.tell()
+		}
 	}
 	c.device.agenda.At(&c.Task, c.queue.Deadline())
 }

@@ -403,3 +403,7 @@ func (q *QP) postRecvLayered(wr *RecvWR) error {
 	*w = RecvWR{ID: wr.ID, SGL: append(w.SGL[:0], wr.SGL...)}
 	return q.layered.PostRecv(w)
 }
+
+// Limit sets the rate limit of the NIC's side (QP.SetRateLimit), whatever state the program
+// knows.
+func (r Raw) Limit(l qp.RateLimit) error { return r.setRateLimit(l) }

@@ -52,13 +52,17 @@ type limiter struct {
 // EINVAL: the queue pair is neither in RTR, RTS nor SQD, or something is negative; ENOSPC:
 // all limiters of the NIC are in use.
 func (q *QP) SetRateLimit(l qp.RateLimit) error {
-	d := q.device
 	if s := q.State(); s != qp.RTR && s != qp.RTS && s != qp.SQD {
 		return fmt.Errorf("%w: queue pair %d is in %v: a rate limit can be set in RTR, RTS and SQD", syscall.EINVAL, q.Number(), s)
 	}
 	if l.Rate < 0 || l.MaxBurst < 0 || l.TypicalPacket < 0 {
 		return fmt.Errorf("%w: rate limit %+v of queue pair %d: no part can be negative", syscall.EINVAL, l, q.Number())
 	}
+	return q.setRateLimit(l)
+}
+
+func (q *QP) setRateLimit(l qp.RateLimit) error {
+	d := q.device
 	lag := d.settings.RateLimiter.Lag
 	switch {
 	case q.limiter == nil && l.Rate == 0:

@@ -25,10 +25,11 @@ const (
 	HelloReply  Kind = 2
 	Resync      Kind = 3 // the NIC has given up: go on with the shadow queue pairs
 	ResyncReply Kind = 4
-	ReadLimit   Kind = 5 // rate limit of what the receiver of this message answers READs with (§3.4)
+	ResyncDone  Kind = 5 // this side takes packets by the shadow queue pair
+	ReadLimit   Kind = 6 // rate limit of what the receiver of this message answers READs with (§3.4)
 )
 
-var kinds = [...]string{"", "hello", "hello reply", "resync", "resync reply", "READ limit"}
+var kinds = [...]string{"", "hello", "hello reply", "resync", "resync reply", "resync done", "READ limit"}
 
 // String is the name.
 func (k Kind) String() string {

@@ -1,0 +1,94 @@
+// Package rogue is the layer of RoGUE (Le et al., SoCC 2018) between programs and a NIC:
+// it cuts WRITEs and READs into segments, posts them by a congestion window, has the NIC's
+// rate limiter pace them, measures round-trip times by the timestamps of completions, and
+// goes on with a shadow queue pair when the NIC gives up. Programs and the NIC know
+// nothing of it. The protocol is in protocols/rogue.
+//
+// What programs see: completions, their order and their errors stay as they are. A SEND is
+// never cut, since it takes one receive. When a shadow queue pair takes over, the two
+// layers first agree on what has come: SENDs and WRITEs with immediate data are delivered
+// once, plain WRITEs and READs that had not completed are done again, and a connection with
+// an atomic that may have been done fails, as it would without the layer. The paper posts to
+// the shadow before that is agreed; then a late packet of the old queue pair could overwrite
+// newer data.
+//
+// Queue pairs of type RC are governed. Those of type UC, and connections of the NIC with
+// itself, are served plainly; UD is not under the layer.
+//
+// Not implemented: echoes of UC (§3.4 of the paper).
+package rogue
+
+import (
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/protocols/rogue"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Settings are the parameters of the layer.
+type Settings struct{ rogue.Config }
+
+// New implements nicemu.LayerSettings.
+func (s *Settings) New(d *nicemu.Device) nicemu.Layer {
+	return &Layer{device: d, config: &s.Config, pairs: map[uint32]*pair{}}
+}
+
+// gauges describes what a pair shows.
+var gauges = []gauge.Gauge{
+	{Name: "window", Unit: gauge.Bytes, Brief: true},
+	{Name: "limit", Unit: gauge.BitsPerSecond, Brief: true},
+	{Name: "estimate", Unit: gauge.BitsPerSecond},
+	{Name: "rtt", Unit: gauge.Seconds, Brief: true},
+	{Name: "base_rtt", Unit: gauge.Seconds},
+	{Name: "slow_start", Unit: gauge.YesNo},
+	{Name: "failovers"},
+}
+
+func init() {
+	nicemu.Layers.Register("rogue", nicemu.LayerKind{
+		Summary: "RoGUE: congestion control in software above the NIC, by windows and round-trip times of batches",
+		Settings: func(_ string, line units.Rate) nicemu.LayerSettings {
+			return &Settings{*rogue.Default(line)}
+		},
+		Gauges: gauges,
+	})
+}
+
+// Layer is the layer of a NIC.
+type Layer struct {
+	device *nicemu.Device
+	config *rogue.Config
+	pairs  map[uint32]*pair // by the number that programs know
+	work   Work
+	talk   *control // nil before the first connection
+}
+
+// Work is what the layer has done, which costs a processor time (Fig. 2, 3 and 6 of the
+// paper).
+type Work struct {
+	Requests   uint64 // work requests of programs that have completed
+	Bytes      uint64 // of these
+	Verbs      uint64 // posted to the NIC, after cutting
+	Signals    uint64 // completions of send queues that the NIC has told of
+	ClockReads uint64 // of the NIC's clock, one a batch
+	Limits     uint64 // settings of the NIC's rate limiter
+	Messages   uint64 // to other layers
+	Samples    uint64 // round-trip times that counted
+	Held       uint64 // that did not, so soon after a change of the limit
+	NoLimiter  uint64 // limits that could not be set: all limiters of the NIC were in use
+	Failovers  uint64
+}
+
+// Work is what the layer of a NIC has done.
+func (l *Layer) Work() Work { return l.work }
+
+// Over implements nicemu.Layer.
+func (l *Layer) Over(q nicemu.Raw) nicemu.Layered {
+	if l.talk == nil && l.config.Failover {
+		// Without it, nothing is lost but failover and limits of READs.
+		l.talk, _ = newControl(l)
+	}
+	p := newPair(l, q)
+	l.pairs[q.Number()] = p
+	return p
+}

@@ -1,0 +1,336 @@
+package rogue
+
+import (
+	"slices"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/sim/gauge"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// pair is the layer's part of a queue pair. It implements nicemu.Layered.
+type pair struct {
+	layer *Layer
+	raw   nicemu.Raw // that the program knows
+	spare nicemu.Raw // its shadow; the zero Raw before it is needed
+	live  nicemu.Raw // which of the two is in use
+	slots int        // work requests that the program may have posted
+	task  *nicemu.Task
+
+	heard    []nicemu.Completion // of the send queue, not dealt with
+	requests fifo[*request]      // not completed, in order
+	sending  int                 // of these, the first that is not wholly posted
+	free     []*request
+	verbs    fifo[verb] // posted and not completed, in order
+	first    uint64     // number of the oldest of these
+	silent   int        // posted since the last that is signaled
+	signals  int        // of verbs, signaled
+	wr       nicemu.SendWR
+	list     []nicemu.SGE
+
+	flow     [2]*flow // by direction; nil while plain
+	failover failover
+	dying    bool // the program has taken it to ERR, or a work request has failed
+}
+
+// slack is how many work requests the layer may have posted besides the program's.
+const slack = 16
+
+func newPair(l *Layer, q nicemu.Raw) *pair {
+	p := &pair{layer: l, raw: q, live: q, slots: q.Config().Cap.MaxSendWR, first: 1}
+	p.task = l.device.NewTask(p.wake)
+	p.failover.task = l.device.NewTask(p.resyncDue)
+	return p
+}
+
+// PostSend implements nicemu.Layered.
+func (p *pair) PostSend(wr *nicemu.SendWR) error {
+	state := p.raw.State()
+	if err := p.check(wr, state); err != nil {
+		return err
+	}
+	if p.requests.len() >= p.slots {
+		return transport.ErrQueueFull
+	}
+	r := &request{}
+	if n := len(p.free); n > 0 {
+		r = p.free[n-1]
+		p.free = p.free[:n-1]
+	}
+	r.copyOf(wr)
+	p.requests.push(r)
+	if state == qp.Err || state == qp.SQE {
+		p.flush()
+		return nil
+	}
+	p.pump()
+	return nil
+}
+
+// check holds a work request to what the queue pair takes. While a shadow takes over, the
+// NIC's side is in another state than the program knows.
+func (p *pair) check(wr *nicemu.SendWR, state nicemu.State) error {
+	if state < qp.RTS {
+		return transport.ErrState
+	}
+	return p.live.Check(wr)
+}
+
+// PostRecv implements nicemu.Layered.
+func (p *pair) PostRecv(wr *nicemu.RecvWR) error {
+	f := &p.failover
+	if p.live.QP != p.raw.QP && p.raw.State() == qp.Err {
+		f.receives.push(nicemu.RecvWR{ID: wr.ID})
+		p.flushReceives()
+		return nil
+	}
+	if f.stage != steady && p.raw.State() != qp.Err { // it is posted to the next one
+		if f.receives.len() >= p.raw.Config().Cap.MaxRecvWR {
+			return transport.ErrQueueFull
+		}
+	} else if err := p.live.PostRecv(wr); err != nil {
+		return err
+	}
+	f.receives.push(nicemu.RecvWR{ID: wr.ID, SGL: slices.Clone(wr.SGL)})
+	return nil
+}
+
+// Sent implements nicemu.Layered.
+func (p *pair) Sent(c nicemu.Completion) {
+	if c.QP != p.live.Number() {
+		return // of the one that was given up
+	}
+	p.heard = append(p.heard, c)
+	p.task.At(p.layer.device.Now())
+}
+
+// Received implements nicemu.Layered.
+func (p *pair) Received(c nicemu.Completion, solicited bool) {
+	if p.failover.received(p, c) {
+		return
+	}
+	c.QP = p.raw.Number()
+	p.raw.CompleteReceive(c, solicited)
+	if c.Status != cq.Success && c.Status != cq.WRFlushErr {
+		p.task.At(p.layer.device.Now())
+	}
+}
+
+// Moved implements nicemu.Layered.
+func (p *pair) Moved(from, to nicemu.State) {
+	switch {
+	case to == qp.Reset:
+		p.reset()
+	case to == qp.RTS && from == qp.RTR:
+		p.start()
+	case to == qp.Err:
+		p.dying = true
+		p.failover.over(p)
+		if p.spare.QP != nil {
+			p.spare.Stop()
+		}
+		if p.verbs.len() == 0 {
+			p.flush()
+		}
+	case to == qp.RTS:
+		p.dying = false
+		p.pump()
+	}
+}
+
+// start begins when the queue pair can send.
+func (p *pair) start() {
+	to, loop := p.raw.Peer()
+	if p.raw.Type() != nicemu.RC || loop || p.layer.device.Line() == 0 {
+		return // plain
+	}
+	for dir := range p.flow {
+		p.flow[dir] = newFlow(p.layer, p.raw)
+	}
+	if p.layer.config.Failover && !p.raw.Aliased() {
+		p.layer.meet(to)
+	}
+}
+
+// Renew implements nicemu.Layered.
+func (p *pair) Renew() {
+	if p.flow[out] == nil {
+		return
+	}
+	for dir := range p.flow {
+		p.flow[dir] = newFlow(p.layer, p.raw)
+	}
+	p.limit()
+}
+
+// reset forgets everything.
+func (p *pair) reset() {
+	for p.requests.len() > 0 {
+		p.forget(p.requests.pop())
+	}
+	p.heard = p.heard[:0]
+	p.dropVerbs()
+	p.sending, p.dying = 0, false
+	p.flow = [2]*flow{}
+	p.failover.over(p)
+	if p.spare.QP != nil {
+		_ = p.spare.Destroy() // it is attached to no group
+		p.spare = nicemu.Raw{}
+	}
+	p.live, p.failover = p.raw, failover{task: p.failover.task}
+}
+
+// dropVerbs forgets what was posted to the NIC.
+func (p *pair) dropVerbs() {
+	p.first += uint64(p.verbs.len())
+	p.verbs.clear()
+	p.silent, p.signals = 0, 0
+}
+
+// Destroyed implements nicemu.Layered.
+func (p *pair) Destroyed() {
+	p.reset()
+	p.task.Stop()
+	p.failover.task.Stop()
+	delete(p.layer.pairs, p.raw.Number())
+}
+
+// RetryCount implements nicemu.Layered: the NIC repeats a verb less often where a shadow
+// can take over (§3.5).
+func (p *pair) RetryCount(chosen uint8) uint8 {
+	to, loop := p.raw.Peer()
+	if p.raw.Type() != nicemu.RC || loop || !p.layer.config.Failover || p.raw.Aliased() || !p.layer.knows(to) {
+		return chosen
+	}
+	return min(chosen, uint8(p.layer.config.Retries))
+}
+
+// Busy implements nicemu.Layered.
+func (p *pair) Busy() bool { return p.requests.len() > 0 }
+
+// Allows implements nicemu.Layered.
+func (p *pair) Allows() (units.Rate, units.Bytes) {
+	f := p.flow[out]
+	if f == nil {
+		return 0, 0
+	}
+	return f.window.Limit(), f.window.Size()
+}
+
+// Gauges implements nicemu.Layered.
+func (p *pair) Gauges(_ units.Time, values []float64) []float64 {
+	f := p.flow[out]
+	if f == nil {
+		return append(values, make([]float64, len(gauges))...)
+	}
+	if g := p.flow[in]; f.window.Base() == 0 && g.window.Base() > 0 {
+		f = g // it READs
+	}
+	w := f.window
+	return append(values, gauge.Size(w.Size()), float64(w.Limit()), float64(w.Estimate()), w.RTT().Seconds(), w.Base().Seconds(),
+		gauge.Yes(w.SlowStart()), float64(p.failover.count))
+}
+
+// wake deals with what the NIC has told of.
+func (p *pair) wake(now units.Time) {
+	for i := 0; i < len(p.heard); i++ {
+		p.completed(&p.heard[i])
+	}
+	p.heard = p.heard[:0]
+	if p.raw.State() != qp.Err && p.live.HardState() == qp.Err && p.failover.stage == steady && p.verbs.len() == 0 {
+		p.fail(nil, nil) // a receive has failed, or an answer
+	}
+	p.pump()
+}
+
+// completed takes a completion of the send queue.
+func (p *pair) completed(c *nicemu.Completion) {
+	p.layer.work.Signals++
+	if p.failover.stage != steady || c.QP != p.live.Number() || c.ID < p.first || c.ID >= p.first+uint64(p.verbs.len()) {
+		return // of what was given up
+	}
+	for p.first < c.ID {
+		p.pop(cq.Success, c, false)
+	}
+	switch {
+	case c.Status == cq.Success:
+		p.pop(cq.Success, c, true)
+	case c.Status == cq.RetryExcErr && !p.dying && p.failover.begin(p):
+	default:
+		p.pop(c.Status, c, true)
+	}
+}
+
+// pop ends the oldest verb; told is that the completion is its own.
+func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
+	v := p.verbs.pop()
+	p.first++
+	if v.signaled {
+		p.signals--
+	}
+	if f := p.flow[v.dir]; f != nil {
+		f.done(p, &v, c.Timestamp, told && s == cq.Success)
+	}
+	if s != cq.Success {
+		p.fail(&v, c)
+		return
+	}
+	p.failover.futile = 0
+	if v.last {
+		if consumes(&v.request.wr) {
+			p.failover.sent++
+		}
+		p.finish(s, c)
+	}
+}
+
+// finish completes the oldest request.
+func (p *pair) finish(s cq.Status, c *nicemu.Completion) {
+	r := p.requests.pop()
+	p.sending = max(0, p.sending-1)
+	w := &p.layer.work
+	w.Requests++
+	w.Bytes += uint64(r.length)
+	if s != cq.Success || r.wr.Flags&nicemu.Signaled != 0 || p.raw.Config().SignalAll {
+		e := nicemu.Completion{ID: r.wr.ID, Status: s, Opcode: opcode(&r.wr), QP: p.raw.Number(), Timestamp: c.Timestamp, VendorErr: c.VendorErr}
+		if s == cq.Success && dirOf(&r.wr) == in {
+			e.ByteLen = r.length
+		}
+		p.raw.Complete(e)
+	}
+	p.forget(r)
+}
+
+func (p *pair) forget(r *request) { p.free = append(p.free, r) }
+
+// fail ends the connection as the NIC would: the request of a verb with the NIC's status,
+// and all behind it are flushed.
+func (p *pair) fail(v *verb, c *nicemu.Completion) {
+	p.dying = true
+	p.failover.over(p)
+	if v != nil && p.requests.len() > 0 {
+		p.finish(c.Status, c)
+	}
+	if p.live.QP != p.raw.QP {
+		p.raw.Stop()
+	} else if p.spare.QP != nil {
+		p.spare.Stop()
+	}
+	if p.raw.State() != qp.Err {
+		p.raw.Fail()
+	}
+	p.flush()
+}
+
+// flush ends all requests.
+func (p *pair) flush() {
+	p.dropVerbs()
+	now := p.layer.device.Now()
+	for p.requests.len() > 0 {
+		p.finish(cq.WRFlushErr, &nicemu.Completion{Timestamp: now})
+	}
+	p.sending = 0
+}

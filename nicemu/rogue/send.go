@@ -1,0 +1,229 @@
+package rogue
+
+import (
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/rogue"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// flow is one direction of a connection: its window, and the batches under way.
+type flow struct {
+	config  *rogue.Config
+	window  *rogue.Window
+	meter   rogue.Meter
+	mtu     units.Bytes
+	frame   units.Bytes // of mtu on the wire
+	batches fifo[batch] // closed, not completed
+	open    batch       // that is being posted; no bytes if there is none
+	flying  units.Bytes // posted, not completed; payload
+	posted  units.Bytes // ever; payload
+	hold    units.Bytes // batches that began before this position do not count
+}
+
+// batch is what one signal tells of.
+type batch struct {
+	at    units.Time  // when its first verb was posted
+	from  units.Bytes // its position
+	bytes units.Bytes // payload
+	wire  units.Bytes
+	slow  bool // it was posted more slowly than the NIC could send
+}
+
+func newFlow(l *Layer, q nicemu.Raw) *flow {
+	d := l.device
+	mtu := q.PathMTU()
+	frame := q.OnWire(mtu)
+	return &flow{
+		config: l.config, mtu: mtu, frame: frame,
+		window: rogue.NewWindow(l.config, d.Line(), mtu, frame, q.IdleRTT()),
+		meter:  rogue.NewMeter(d.Line(), d.Settings().RateLimiter.Lag),
+	}
+}
+
+// wire is what n bytes of payload are on the wire.
+func (f *flow) wire(n units.Bytes) units.Bytes {
+	return n + max(1, (n+f.mtu-1)/f.mtu)*(f.frame-f.mtu)
+}
+
+// unit is the size of a batch now. In slow start the window is sent as a whole, and
+// nothing beyond it.
+func (f *flow) unit() units.Bytes {
+	if f.window.SlowStart() {
+		return max(f.mtu, min(f.config.Segment, f.window.Size()/f.mtu*f.mtu))
+	}
+	return f.config.Segment
+}
+
+// admits tells whether n bytes more may be posted (§3.1).
+func (f *flow) admits(n units.Bytes) bool {
+	return f.flying == 0 || f.flying+n <= f.window.Size() || !f.window.SlowStart() && f.batches.len() < f.config.Queued
+}
+
+// pump posts what may be posted.
+func (p *pair) pump() {
+	if p.dying || p.failover.stage != steady {
+		return
+	}
+	if s := p.raw.State(); s != qp.RTS && s != qp.SQD {
+		return
+	}
+	for p.sending < p.requests.len() && p.verbs.len() < p.slots+slack {
+		r := *p.requests.at(p.sending)
+		if p.raw.State() == qp.SQD && r.posted == 0 {
+			return
+		}
+		if !p.postPart(r) {
+			return
+		}
+	}
+}
+
+// postPart posts the next part of a request, if the window lets it.
+func (p *pair) postPart(r *request) bool {
+	dir := dirOf(&r.wr)
+	f := p.flow[dir]
+	n, cut := r.length-r.posted, false
+	if f != nil && divisible(&r.wr) {
+		if unit := uint32(f.unit()); n > unit || r.posted > 0 {
+			n, cut = min(n, unit), true
+		}
+	}
+	if f != nil && !f.admits(units.Bytes(n)) && p.signals > 0 {
+		return false
+	}
+	v := verb{request: r, from: r.posted, n: n, dir: dir, last: r.posted+n == r.length}
+	if p.list = r.part(&p.wr, p.list[:0], v.from, n, v.last); len(p.list) > 0 {
+		p.wr.SGL = p.list
+	}
+	v.signaled = p.signalsOn(r, f, &v, cut)
+	return p.post(&v)
+}
+
+// signalsOn tells whether the NIC is to signal a verb: at the end of a batch, at that of a
+// request that was cut, where the program wants it (§3.1); and so often that the send queue
+// cannot fill up with verbs of which nobody hears.
+func (p *pair) signalsOn(r *request, f *flow, v *verb, cut bool) bool {
+	if v.last && (r.wr.Flags&nicemu.Signaled != 0 || p.raw.Config().SignalAll) || cut || p.silent+1 >= slack {
+		return true
+	}
+	return f != nil && (f.open.bytes+units.Bytes(v.n) >= f.unit() || !f.admits(units.Bytes(v.n)))
+}
+
+// post posts a verb, which p.wr is.
+func (p *pair) post(v *verb) bool {
+	now := p.layer.device.Now()
+	p.wr.ID = p.first + uint64(p.verbs.len())
+	p.wr.Flags &^= nicemu.Signaled
+	if v.signaled {
+		p.wr.Flags |= nicemu.Signaled
+	}
+	f := p.flow[v.dir]
+	if f != nil {
+		v.wire = int64(f.wire(units.Bytes(v.n)))
+		f.post(p, now, v)
+	}
+	p.verbs.push(*v)
+	p.layer.work.Verbs++
+	if p.silent++; v.signaled {
+		p.silent = 0
+		p.signals++
+	}
+	if v.request.posted += v.n; v.last {
+		p.sending++
+	}
+	if err := p.live.PostSend(&p.wr); err != nil {
+		// The NIC's side has failed since; its completions say why.
+		return false
+	}
+	return true
+}
+
+// post notes a verb that is posted.
+func (f *flow) post(p *pair, now units.Time, v *verb) {
+	if f.flying == 0 {
+		f.open = batch{}
+	}
+	b := &f.open
+	if b.wire == 0 {
+		p.layer.work.ClockReads++
+		*b = batch{at: now, from: f.posted}
+	} else if now > b.at && now-b.at > f.meter.Backlog() {
+		b.slow = true
+	}
+	f.meter.Posted(units.Bytes(v.wire))
+	b.bytes += units.Bytes(v.n)
+	b.wire += units.Bytes(v.wire)
+	f.flying += units.Bytes(v.n)
+	f.posted += units.Bytes(v.n)
+	if v.signaled {
+		f.batches.push(*b)
+		*b = batch{}
+	}
+}
+
+// done notes that a verb has completed; told is that its own signal came, at a time.
+func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
+	f.flying -= units.Bytes(v.n)
+	if !v.signaled || f.batches.len() == 0 {
+		return
+	}
+	b := f.batches.pop()
+	switch {
+	case !told || b.slow:
+		f.meter.Skip(at, b.wire)
+		return
+	}
+	rtt := f.meter.Completed(b.at, at, b.wire)
+	if b.from < f.hold {
+		p.layer.work.Held++
+		return
+	}
+	p.layer.work.Samples++
+	if noise := f.config.Noise; noise > 0 {
+		rtt += units.Time(p.layer.device.Rand() % uint64(noise+1))
+	}
+	if f.window.Sample(rtt) {
+		p.limitChanged(f)
+	}
+}
+
+// limitChanged sets the limit of a flow whose window asks for another.
+func (p *pair) limitChanged(f *flow) {
+	limit := f.window.Limit()
+	if f == p.flow[out] {
+		p.limit()
+	} else if !p.tellLimit(limit) {
+		limit = 0
+	}
+	f.meter.Limited(p.layer.device.Now(), limit)
+	f.hold = f.posted - f.flying + f.config.Hold
+}
+
+// limit sets the NIC's limiter to what this side may send: by its own window, and what the
+// peer lets it answer READs with.
+func (p *pair) limit() {
+	f := p.flow[out]
+	if f == nil || !p.layer.config.Limiter {
+		return
+	}
+	own, answers := f.window.Limit(), p.failover.answers
+	busy := f.window.Base() > 0
+	rate := answers
+	if busy {
+		rate = own
+		if own > 0 {
+			rate += answers
+		}
+	}
+	if line := p.layer.device.Line(); rate > line {
+		rate = line
+	}
+	if rate == p.live.RateLimit().Rate {
+		return
+	}
+	p.layer.work.Limits++
+	if p.live.Limit(qp.RateLimit{Rate: rate}) != nil {
+		p.layer.work.NoLimiter++
+	}
+}
