@@ -77,6 +77,7 @@ type Sender[P any] struct {
 	known  bool // epoch is that of the incarnation before
 
 	una, nxt uint16
+	since    uint16          // how many came before una in this incarnation, up to eqds.Span
 	sent     ring[record[P]] // from una to before nxt
 	queue    ring[item[P]]
 	lost     int // packets of sent that are missing
@@ -111,6 +112,11 @@ func NewSender[P any](c *Config, id uint8, r *rand.Rand, done func(p P, o Outcom
 	s.paths.reset(c.Paths)
 	return s
 }
+
+// Resume has the next incarnation of a new sender come after epoch e, that of a sender of the
+// same tunnel which is no more. Without it the epoch is drawn, and the receiver may know a
+// greater one, which costs a round trip.
+func (s *Sender[P]) Resume(e eqds.Epoch) { s.epoch, s.known = e, true }
 
 // Phase is how far the tunnel is.
 func (s *Sender[P]) Phase() Phase { return s.phase }
@@ -186,7 +192,7 @@ func (s *Sender[P]) open(now units.Time, burst bool) {
 	}
 	s.phase, s.known = SynSent, true
 	s.una = s.epoch.First()
-	s.nxt = s.una
+	s.nxt, s.since = s.una, 0
 	s.pull, s.told, s.credit = 0, 0, 0
 	if s.config.Backend == NDP && burst && now >= s.busy {
 		s.credit = s.config.Window

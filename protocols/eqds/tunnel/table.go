@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"iter"
 	"net/netip"
 
 	"github.com/weftlab/weft/sim/units"
@@ -75,6 +76,31 @@ func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
 	t.link(p)
 	p.used = now
 	return p.Receiver
+}
+
+// Has tells whether there is such a tunnel.
+func (t *Table[P]) Has(k Key) bool { return t.tunnels[k] != nil }
+
+// All gives the keys of all tunnels, the longest unused first. They may be taken out meanwhile.
+func (t *Table[P]) All() iter.Seq[Key] {
+	return func(yield func(Key) bool) {
+		for n, p := len(t.tunnels), t.oldest; n > 0; n-- {
+			next := p.after
+			if !yield(p.key) {
+				return
+			}
+			p = next
+		}
+	}
+}
+
+// Expire takes out tunnels that were not used since a time, the longest unused first, at most
+// some. It tells how many.
+func (t *Table[P]) Expire(since units.Time, most int) (n int) {
+	for ; n < most && t.oldest != nil && t.oldest.used <= since; n++ {
+		t.remove(t.oldest)
+	}
+	return n
 }
 
 // Forget takes out a tunnel, if it is there.
