@@ -128,9 +128,13 @@ func (h *edgeHost) Peer(a netip.Addr) (found edge.Peer, ok bool) {
 	return found, ok
 }
 
-func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet) {
+func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
 	s := h.station
 	h.unwrapped++
+	if fate.Dropped() {
+		s.Port.Discard(now, p, fate)
+		return
+	}
 	if dst, src := p.MACs(); dst != s.MAC && s.fabric.routers != nil {
 		p.Dst, p.Src = s.MAC, src // the first hop's until now
 		if p.Frame != nil {

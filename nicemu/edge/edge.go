@@ -206,8 +206,8 @@ type Host interface {
 	// false for others, for groups and for addresses that nobody has.
 	Peer(a netip.Addr) (Peer, bool)
 	// Unwrap gives a packet that came inside another one, which is Consumed, to whoever at
-	// the host it is for.
-	Unwrap(now units.Time, p *packet.Packet)
+	// the host it is for. A fate that is a drop ends it instead, and is counted at the port.
+	Unwrap(now units.Time, p *packet.Packet, fate packet.Fate)
 	// Finish ends a packet of the host whose copy has come out of a tunnel.
 	Finish(p *packet.Packet)
 	// Notify tells the queue pair of the host's NIC that has sent a packet to slow down, as a

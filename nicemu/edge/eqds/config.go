@@ -36,6 +36,7 @@ type Config struct {
 	RTO          units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
 	Reorder      units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
 	GiveUp       units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
+	Idle         units.Time     `yaml:"idle,omitempty" json:"idle" jsonschema_description:"after how long without anything to send a tunnel is closed and its memory given back; it is opened anew when there is something; default 1s"`
 	DSCP         int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
 	ControlDSCP  int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
 	Tunnels      int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`
@@ -78,6 +79,7 @@ func init() {
 		},
 		Gauges: []gauge.Gauge{
 			{Name: "tunnels", Help: "tunnels to other hosts", Brief: true},
+			{Name: "closed_tunnels", Help: "tunnels to other hosts that were closed because they were idle"},
 			{Name: "waiting_tunnels", Help: "of them, those with packets that wait", Brief: true},
 			{Name: "waiting", Unit: gauge.Bytes, Help: "frames that wait", Brief: true},
 			{Name: "unacknowledged", Help: "packets that are kept until they are acknowledged"},
@@ -101,7 +103,7 @@ func init() {
 // defaults gives the settings of a preset.
 func defaults(preset string) *Config {
 	r := eqif.RDMAPreset("baseline", nil)
-	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100}
+	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, Idle: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100}
 	switch preset {
 	case "rts":
 		c.Backend = tunnel.RTS
@@ -141,6 +143,7 @@ func (c *Config) Validate(line units.Rate) error {
 	if pullOrders[c.Pulls] == nil {
 		check.Bad("pulls", c.Pulls, "fair, rdma-first or tcp-first")
 	}
+	check.Time("idle", c.Idle, units.Picosecond)
 	check.Number("dscp", c.DSCP, 0, maxDSCP)
 	check.Number("control-dscp", c.ControlDSCP, 0, maxDSCP)
 	if c.DSCP == c.ControlDSCP {

@@ -33,6 +33,10 @@ type sender struct {
 	eqif *queues
 	turn eqif.Turn[*sender]
 
+	also                        []address  // by which it is found beside its own
+	inOrder                     hook       // in service.order
+	inIdle                      hook       // in service.idle, if it has nothing
+	since                       units.Time // it has had nothing since then
 	from                        netip.Addr // once it has sent something
 	number                      uint64
 	txPackets, txBytes, dropped uint64
@@ -93,6 +97,7 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 		x = s.open(first)
 	}
 	s.senders[k] = x
+	x.also = append(x.also, k)
 	return x
 }
 
@@ -109,13 +114,71 @@ func isDiscovery(p *packet.Packet) bool {
 
 // open makes the sending end of a tunnel.
 func (s *service) open(k address) *sender {
-	x := &sender{address: k, eqif: &s.eqifs[k.eqif], number: uint64(len(s.order) + 1)}
+	s.opened++
+	x := &sender{address: k, eqif: &s.eqifs[k.eqif], number: s.opened}
 	x.turn.Owner = x
 	x.Sender = tunnel.NewSender(s.settingsFor(k.to), k.eqif, s.env.Rand, func(p *packet.Packet, o tunnel.Outcome) { s.done(p, o) })
+	if e, ok := s.epochs[k]; ok {
+		x.Resume(e)
+		delete(s.epochs, k)
+	}
 	s.agenda.Enrol(&x.Task, x)
 	s.senders[k] = x
-	s.order = append(s.order, x)
+	s.order.push(x)
 	return x
+}
+
+// Tunnels that are closed at once: each takes a packet of the class of control packets.
+const mostClosed = 8
+
+// expire closes tunnels that have been idle for too long (Appendix A: either end may drop its
+// state at any time). It has no timer, which would keep a run from its end: whatever happens
+// at the interface has it look. The receiving host is told, and forgets its end later, with
+// what it holds against senders that ask for more than they use. Of a tunnel that is closed
+// only the epoch stays, so that the next incarnation has a greater one and is accepted at once.
+func (s *service) expire(now units.Time) {
+	for range mostClosed {
+		x := s.idle.first
+		if x == nil || now-x.since < s.Idle {
+			break
+		}
+		s.close(now, x)
+	}
+	s.table.Expire(now-2*s.Idle, mostClosed)
+}
+
+// close ends a sender that is idle.
+func (s *service) close(now units.Time, x *sender) {
+	s.idle.remove(x)
+	s.order.remove(x)
+	s.agenda.Remove(&x.Task)
+	delete(s.senders, x.address)
+	for _, k := range x.also {
+		delete(s.senders, k)
+	}
+	h, open := x.Close()
+	s.epochs[x.address] = x.Epoch()
+	s.closed++
+	s.past.add(x.Counters())
+	if s.gone != nil {
+		shown := s.flow(x, nil)
+		s.gone(now, &shown)
+	}
+	if open {
+		s.request(now, x, &h)
+	}
+}
+
+// aged tells whether a sender is to be closed when something happens at the interface.
+func (s *service) aged(now units.Time, x *sender) bool { return x.inIdle.in && now-x.since >= s.Idle }
+
+// live is how many senders are not aged.
+func (s *service) live(now units.Time) int {
+	n := s.order.count
+	for x := s.idle.first; x != nil && s.aged(now, x); x = x.inIdle.after {
+		n--
+	}
+	return n
 }
 
 // settingsFor are the settings of tunnels to or from an address. Tunnels share them whose
@@ -166,6 +229,7 @@ func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
 
 // forget ends the receiving end of a tunnel.
 func (s *service) forget(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet]) {
+	s.pastTrimmed += r.Receipts().Trimmed
 	s.agenda.Remove(&s.receivers[r].Task)
 	delete(s.receivers, r)
 }

@@ -3,6 +3,7 @@ package eqds
 import (
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/protocols/eqds/eqif"
 	"github.com/weftlab/weft/protocols/eqds/pull"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
@@ -41,7 +42,9 @@ type service struct {
 
 	settings  map[path]*tunnel.Config
 	senders   map[address]*sender
-	order     []*sender // as they were made
+	order     chain                  // as they were made
+	idle      chain                  // those that have nothing, the longest first
+	epochs    map[address]eqds.Epoch // of tunnels that were closed
 	receivers map[*tunnel.Receiver[*packet.Packet]]*receiver
 
 	agenda  agenda.Agenda[end]
@@ -53,6 +56,21 @@ type service struct {
 	bytes   units.Bytes
 
 	marked, cnps, dropped, refused, tooLong uint64
+
+	opened, closed uint64 // senders so far
+	past           totals // what those did that are closed
+	pastTrimmed    uint64 // that receivers met which are forgotten
+	gone           func(now units.Time, x *edge.Flow)
+}
+
+// totals sums what senders have met.
+type totals struct{ data, resent, timeouts, requests uint64 }
+
+func (t *totals) add(c tunnel.Counters) {
+	t.data += c.Packets
+	t.resent += c.Resent
+	t.timeouts += c.Timeouts
+	t.requests += c.Requests
 }
 
 // end is one end of a tunnel.
@@ -73,11 +91,13 @@ type queues struct {
 func newService(c *Config, env edge.Env) *service {
 	s := &service{
 		Config: c, env: env, mtu: wire.EthernetHeader + env.MTU, armed: units.Never,
-		settings: map[path]*tunnel.Config{}, senders: map[address]*sender{}, receivers: map[*tunnel.Receiver[*packet.Packet]]*receiver{},
+		settings: map[path]*tunnel.Config{}, senders: map[address]*sender{}, epochs: map[address]eqds.Epoch{}, receivers: map[*tunnel.Receiver[*packet.Packet]]*receiver{},
 	}
 	if env.Classes != nil {
 		s.prio = env.Classes.DSCP[c.DSCP]
 	}
+	s.order.hook = func(x *sender) *hook { return &x.inOrder }
+	s.idle.hook = func(x *sender) *hook { return &x.inIdle }
 	s.pulls = c.pulls(env.Line, s.mtu)
 	s.pacer = pull.New[*tunnel.Receiver[*packet.Packet]](&s.pulls)
 	s.turns = eqif.NewRotation(s.mtu, (*queues).size)
@@ -166,6 +186,7 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 		h.Next = nextOf(p.Version)
 		m.Message.Body.(*header).data = h
 		m.Message.Inner = s.env.Pool.Clone(p)
+		m.TOS |= p.ECN()
 		known := s.env.Address(m)
 		if known {
 			s.env.Admit(now, m)
@@ -206,6 +227,13 @@ func (s *service) settle(now units.Time, x *sender) {
 		}
 	}
 	s.agenda.At(&x.Task, x.Timer())
+	if idle := x.Idle(); idle != x.inIdle.in {
+		if x.since = now; idle {
+			s.idle.push(x)
+		} else {
+			s.idle.remove(x)
+		}
+	}
 	s.feed(now)
 	if s.nic != nil && q.number == rdmaEQIF {
 		s.nic.room(now)
@@ -237,6 +265,7 @@ func (s *service) Fire(now units.Time) {
 
 // arm sets the timer. Everything that comes from outside ends with it.
 func (s *service) arm() {
+	s.expire(s.now)
 	next := min(s.agenda.Next(), max(s.pacer.Due(), s.now))
 	if next == s.armed {
 		return

@@ -56,7 +56,11 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 		s.refused++
 		return
 	}
-	r := s.table.Receive(now, tunnel.Key{From: m.From, Sender: h.data.Sender})
+	k := tunnel.Key{From: m.From, Sender: h.data.Sender}
+	if h.data.Flags.Has(eqds.FlagRST) && !s.table.Has(k) {
+		return // it is closed already
+	}
+	r := s.table.Receive(now, k)
 	if r == nil {
 		s.refused++
 		return
@@ -65,6 +69,11 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 	size := protocol.HeaderLen(versionOf(m.From)) + eqds.HeaderLen
 	if inner != nil {
 		size += inner.Layer3()
+		ecn, drop := combine(inner.ECN(), p.ECN())
+		inner.SetECN(ecn)
+		if inner.Fate = packet.Fine; drop {
+			inner.Fate = packet.EarlyDrop // when its turn comes: the tunnel has brought it
+		}
 	}
 	answer := r.Data(now, &h.data, inner, size, p.Trimmed)
 	if answer.Kept {
@@ -89,7 +98,9 @@ func (s *service) pull(now units.Time) {
 // deliver gives the host what tunnels have brought.
 func (s *service) deliver(now units.Time) {
 	for p := s.arrived.Pop(); p != nil; p = s.arrived.Pop() {
-		s.env.Unwrap(now, p)
+		fate := p.Fate
+		p.Fate = packet.Fine
+		s.env.Unwrap(now, p, fate)
 	}
 }
 
