@@ -166,6 +166,8 @@ type Env struct {
 	Limit [class.Count]units.Bytes
 	Rand  *rand.Rand
 	Pool  *packet.Pool
+	// Now is the time of the host's engine, for what programs call.
+	Now func() units.Time
 }
 
 // Host is the interface of a host that a service is at.
@@ -230,6 +232,16 @@ type Port interface {
 	// Feed tells that there is a packet of a class to send, of size bytes as a frame; 0
 	// is that there is none. It may ask for the packet at once.
 	Feed(now units.Time, prio uint8, size units.Bytes)
+}
+
+// Taker is implemented by services that programs use directly: packets of a protocol of the
+// service's own that are for the host, such as those that come out of its tunnels, are given
+// to it, and not to the host's device.
+type Taker interface {
+	// Takes is that protocol.
+	Takes() *packet.MessageProtocol
+	// Take is given a packet, and owns it. It may be Trimmed, or Returned.
+	Take(now units.Time, p *packet.Packet)
 }
 
 // TakesNIC is implemented by services through which the packets of the host's NIC go as

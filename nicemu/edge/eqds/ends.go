@@ -40,6 +40,9 @@ type sender struct {
 	from                        netip.Addr // once it has sent something
 	number                      uint64
 	txPackets, txBytes, dropped uint64
+
+	out     outbox // of the native EQIF: what has not become packets yet
+	filling bool
 }
 
 // receiver is the receiving end of one.
@@ -83,6 +86,11 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 		k.to = p.FlowKey(roce.Port).To
 	}
 	k.eqif = uint8(eqifOf(p))
+	return s.sender(k)
+}
+
+// sender is the tunnel to an address, nil if nobody with EQDS has it.
+func (s *service) sender(k address) *sender {
 	x := s.senders[k]
 	if x != nil || !k.to.IsValid() {
 		return x
@@ -204,6 +212,9 @@ func (s *service) settingsFor(a netip.Addr) *tunnel.Config {
 func (s *service) done(p *packet.Packet, o tunnel.Outcome) {
 	s.packets--
 	s.bytes -= p.Size
+	if eqifOf(p) == nativeEQIF {
+		s.native.done(s.now, p, o)
+	}
 	if o.Delivered {
 		s.env.Finish(p)
 	} else {
@@ -220,7 +231,7 @@ func (x *sender) tick(s *service, now units.Time) {
 
 // accept makes the receiving end of a tunnel that is new.
 func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
-	r := tunnel.NewReceiver(s.settingsFor(k.From), s.pacer, k.Sender, k.Sender, s.arrived.Push)
+	r := tunnel.NewReceiver(s.settingsFor(k.From), s.pacer, k.Sender, pullClasses[k.Sender], s.arrived.Push)
 	x := &receiver{Receiver: r, from: k.From}
 	s.agenda.Enrol(&x.Task, x)
 	s.receivers[r] = x

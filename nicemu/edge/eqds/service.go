@@ -13,13 +13,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The EQIFs of a host: numbers in the order of an array, sender IDs of tunnels, and classes of
-// the pacer.
+// The EQIFs of a host: numbers in the order of an array, and sender IDs of tunnels.
 const (
 	tcpEQIF = iota
 	rdmaEQIF
+	nativeEQIF
 	eqifCount
 )
+
+// pullClasses are the classes of the pacer by EQIF: whoever is first, native is between.
+var pullClasses = [eqifCount]uint8{tcpEQIF: 0, nativeEQIF: 1, rdmaEQIF: 2}
 
 // service is EQDS at one interface of a host.
 //
@@ -39,6 +42,8 @@ type service struct {
 	turns *eqif.Rotation[*queues]
 	table *tunnel.Table[*packet.Packet]
 	nic   *port // the NIC's side; nil without one
+
+	native *Native
 
 	settings  map[path]*tunnel.Config
 	senders   map[address]*sender
@@ -114,6 +119,8 @@ func newService(c *Config, env edge.Env) *service {
 	s.eqifs[rdmaEQIF].discipline = &eqif.RDMA{
 		Packets: c.RDMAPackets, CNP: eqif.Thresholds{KMin: c.KLow, KMax: c.KHigh, PMax: c.PMax}, Lossless: c.Lossless, Rand: env.Rand,
 	}
+	s.eqifs[nativeEQIF].discipline = &eqif.Native{Packets: c.NativePackets}
+	s.native = &Native{service: s, sockets: map[uint16]*Socket{}}
 	limits := tunnel.DefaultLimits()
 	limits.Tunnels = c.Tunnels
 	s.table = tunnel.NewTable(limits, s.accept, s.forget)
@@ -235,8 +242,11 @@ func (s *service) settle(now units.Time, x *sender) {
 		}
 	}
 	s.feed(now)
-	if s.nic != nil && q.number == rdmaEQIF {
+	switch {
+	case q.number == rdmaEQIF && s.nic != nil:
 		s.nic.room(now)
+	case q.number == nativeEQIF && x.out.first != nil:
+		s.native.fill(now, x)
 	}
 }
 
@@ -301,6 +311,9 @@ func (s *service) Held() (packets int, bytes units.Bytes) {
 
 // eqifOf is the EQIF that a packet belongs to.
 func eqifOf(p *packet.Packet) int {
+	if p.Flow == packet.Protocol && p.Message.Protocol == nativeProtocol {
+		return nativeEQIF
+	}
 	if p.Flow == packet.NIC || p.Flow == packet.Real && p.Proto == wire.ProtoUDP && p.DstPort == roce.Port {
 		return rdmaEQIF
 	}

@@ -28,7 +28,8 @@ func (s *service) Gauges(now units.Time, values []float64) []float64 {
 	}
 	return append(values, float64(s.live(now)), float64(s.closed), waiting, gauge.Size(bytes), unacknowledged, float64(s.table.Len()), float64(s.pacer.Len()),
 		s.pacer.Busy().Seconds(), gauge.Size(reorder), float64(sum.data), float64(sum.resent), trimmed, float64(sum.timeouts), float64(sum.requests),
-		float64(s.marked), float64(s.cnps), float64(s.dropped), float64(s.refused))
+		float64(s.marked), float64(s.cnps), float64(s.dropped),
+		float64(s.native.sent), float64(s.native.received), float64(s.native.lost), float64(s.refused))
 }
 
 // FlowGauges implements edge.Service: those of a tunnel.

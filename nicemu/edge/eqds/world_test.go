@@ -89,7 +89,6 @@ type host struct {
 	entered, unwrapped, finished, dropped, passed, notified int
 	drops                                                   map[packet.Fate]int
 	got                                                     []arrival
-	taken                                                   func(now units.Time, p *packet.Packet)
 }
 
 // arrival is a packet that a host has got.
@@ -153,7 +152,7 @@ func (h *host) begin(c *Config) {
 	}
 	h.service = newService(c, edge.Env{
 		Host: h, Name: fmt.Sprintf("h%d:eth0", h.number+1), Line: lineRate, MTU: worldMTU,
-		Classes: &class.Map{}, Rand: rand.New(rand.NewPCG(uint64(h.number), h.rand.Uint64())), Pool: h.pool,
+		Classes: &class.Map{}, Rand: rand.New(rand.NewPCG(uint64(h.number), h.rand.Uint64())), Pool: h.pool, Now: h.engine.Now,
 	})
 }
 
@@ -316,8 +315,8 @@ func (h *host) receive(now units.Time, p *packet.Packet) {
 }
 
 func (h *host) deliver(now units.Time, p *packet.Packet, tunnel bool) {
-	if h.taken != nil && p.Flow == packet.Protocol {
-		h.taken(now, p)
+	if h.service != nil && p.Flow == packet.Protocol && p.Message.Protocol == h.service.Takes() {
+		h.service.Take(now, p)
 		return
 	}
 	a := arrival{at: now, tos: p.TOS, tunnel: tunnel, number: p.Seq}
