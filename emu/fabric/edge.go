@@ -24,6 +24,10 @@ type edgeHost struct {
 	outlet    *edge.Outlet
 	timer     sim.Timer
 
+	// The path that Address has found last. Where an address is does not change in a run.
+	to, from netip.Addr
+	path     nicemu.Path
+
 	unwrapped, finished uint64 // packets that came out of tunnels, and those whose copies did
 
 	backlogs []backlog   // by the queue of the real host's device
@@ -163,14 +167,20 @@ func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.station.Admit(now
 
 func (h *edgeHost) Address(p *packet.Packet) bool {
 	s, m := h.station, p.Message
-	path, ok := s.fabric.pathTo(s, m.To)
-	if !ok {
-		return false
+	if h.to != m.To {
+		path, ok := s.fabric.pathTo(s, m.To)
+		if !ok {
+			return false
+		}
+		port := &s.fabric.Plan.Nodes[s.Node].Ports[s.Index]
+		from, ok := plan.AddressOf(port, m.To.Is6())
+		if !ok {
+			return false
+		}
+		h.to, h.from, h.path = m.To, from, path
 	}
-	port := &s.fabric.Plan.Nodes[s.Node].Ports[s.Index]
-	if m.From, ok = plan.AddressOf(port, m.To.Is6()); !ok {
-		return false
-	}
+	path := h.path
+	m.From = h.from
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, s.MAC
 	p.Seal()
 	return true

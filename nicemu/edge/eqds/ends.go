@@ -89,9 +89,21 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 	return s.sender(k)
 }
 
+// known is the tunnel to an address, nil if there is none.
+func (s *service) known(k address) *sender {
+	if s.last == nil || s.last.address != k {
+		if x := s.senders[k]; x == nil || x.address != k {
+			return x
+		} else {
+			s.last = x
+		}
+	}
+	return s.last
+}
+
 // sender is the tunnel to an address, nil if nobody with EQDS has it.
 func (s *service) sender(k address) *sender {
-	x := s.senders[k]
+	x := s.known(k)
 	if x != nil || !k.to.IsValid() {
 		return x
 	}
@@ -136,8 +148,13 @@ func (s *service) open(k address) *sender {
 	return x
 }
 
-// Tunnels that are closed at once: each takes a packet of the class of control packets.
-const mostClosed = 8
+const (
+	// mostClosed is how many tunnels are closed at once: each takes a packet of the class of
+	// control packets.
+	mostClosed = 8
+	// sweeps is how often idle tunnels are looked for while one becomes old.
+	sweeps = 64
+)
 
 // expire closes tunnels that have been idle for too long (Appendix A: either end may drop its
 // state at any time). It has no timer, which would keep a run from its end: whatever happens
@@ -145,14 +162,20 @@ const mostClosed = 8
 // what it holds against senders that ask for more than they use. Of a tunnel that is closed
 // only the epoch stays, so that the next incarnation has a greater one and is accepted at once.
 func (s *service) expire(now units.Time) {
-	for range mostClosed {
-		x := s.idle.first
-		if x == nil || now-x.since < s.Idle {
+	if now < s.sweep {
+		return
+	}
+	s.sweep = now + s.Idle/sweeps
+	for n := 0; s.idle.first != nil && now-s.idle.first.since >= s.Idle; n++ {
+		if n == mostClosed {
+			s.sweep = now
 			break
 		}
-		s.close(now, x)
+		s.close(now, s.idle.first)
 	}
-	s.table.Expire(now-2*s.Idle, mostClosed)
+	if s.table.Expire(now-2*s.Idle, mostClosed) == mostClosed {
+		s.sweep = now
+	}
 }
 
 // close ends a sender that is idle.
@@ -160,6 +183,9 @@ func (s *service) close(now units.Time, x *sender) {
 	s.idle.remove(x)
 	s.order.remove(x)
 	s.agenda.Remove(&x.Task)
+	if s.last == x {
+		s.last = nil
+	}
 	delete(s.senders, x.address)
 	for _, k := range x.also {
 		delete(s.senders, k)
@@ -234,15 +260,14 @@ func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
 	r := tunnel.NewReceiver(s.settingsFor(k.From), s.pacer, k.Sender, pullClasses[k.Sender], s.arrived.Push)
 	x := &receiver{Receiver: r, from: k.From}
 	s.agenda.Enrol(&x.Task, x)
-	s.receivers[r] = x
+	r.Owner = x
 	return r
 }
 
 // forget ends the receiving end of a tunnel.
 func (s *service) forget(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet]) {
 	s.pastTrimmed += r.Receipts().Trimmed
-	s.agenda.Remove(&s.receivers[r].Task)
-	delete(s.receivers, r)
+	s.agenda.Remove(&r.Owner.(*receiver).Task)
 }
 
 func (x *receiver) tick(s *service, now units.Time) {

@@ -45,12 +45,12 @@ type service struct {
 
 	native *Native
 
-	settings  map[path]*tunnel.Config
-	senders   map[address]*sender
-	order     chain                  // as they were made
-	idle      chain                  // those that have nothing, the longest first
-	epochs    map[address]eqds.Epoch // of tunnels that were closed
-	receivers map[*tunnel.Receiver[*packet.Packet]]*receiver
+	settings map[path]*tunnel.Config
+	last     *sender // that was looked for last: mostly it is the next one, too
+	senders  map[address]*sender
+	order    chain                  // as they were made
+	idle     chain                  // those that have nothing, the longest first
+	epochs   map[address]eqds.Epoch // of tunnels that were closed
 
 	agenda  agenda.Agenda[end]
 	armed   units.Time
@@ -62,9 +62,10 @@ type service struct {
 
 	marked, cnps, dropped, refused, tooLong uint64
 
-	opened, closed uint64 // senders so far
-	past           totals // what those did that are closed
-	pastTrimmed    uint64 // that receivers met which are forgotten
+	sweep          units.Time // when expire looks again
+	opened, closed uint64     // senders so far
+	past           totals     // what those did that are closed
+	pastTrimmed    uint64     // that receivers met which are forgotten
 	gone           func(now units.Time, x *edge.Flow)
 }
 
@@ -96,7 +97,7 @@ type queues struct {
 func newService(c *Config, env edge.Env) *service {
 	s := &service{
 		Config: c, env: env, mtu: wire.EthernetHeader + env.MTU, armed: units.Never,
-		settings: map[path]*tunnel.Config{}, senders: map[address]*sender{}, epochs: map[address]eqds.Epoch{}, receivers: map[*tunnel.Receiver[*packet.Packet]]*receiver{},
+		settings: map[path]*tunnel.Config{}, senders: map[address]*sender{}, epochs: map[address]eqds.Epoch{},
 	}
 	if env.Classes != nil {
 		s.prio = env.Classes.DSCP[c.DSCP]

@@ -21,7 +21,7 @@ func (s *service) Gauges(now units.Time, values []float64) []float64 {
 		sum.add(x.Counters())
 	}
 	trimmed := float64(s.pastTrimmed)
-	for r := range s.receivers {
+	for _, r := range s.table.All() {
 		_, b := r.Reorder()
 		reorder += b
 		trimmed += float64(r.Receipts().Trimmed)

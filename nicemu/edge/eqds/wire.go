@@ -40,7 +40,7 @@ func (s *service) Receive(now units.Time, p *packet.Packet) {
 
 // control gives a control packet to the sender that it is about.
 func (s *service) control(now units.Time, from netip.Addr, c *eqds.Control) {
-	x := s.senders[address{from, c.Sender}]
+	x := s.known(address{from, c.Sender})
 	if x == nil {
 		s.refused++
 		return
@@ -65,7 +65,7 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 		s.refused++
 		return
 	}
-	x, inner := s.receivers[r], m.Inner
+	x, inner := r.Owner.(*receiver), m.Inner
 	size := protocol.HeaderLen(versionOf(m.From)) + eqds.HeaderLen
 	if inner != nil {
 		size += inner.Layer3()
@@ -89,7 +89,7 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 func (s *service) pull(now units.Time) {
 	for t := s.pacer.Next(now); t != nil; t = s.pacer.Next(now) {
 		c := t.Owner.Pull(now)
-		x := s.receivers[t.Owner]
+		x := t.Owner.Owner.(*receiver)
 		s.agenda.At(&x.Task, x.Timer())
 		s.answer(now, x.from, &c)
 	}

@@ -221,8 +221,8 @@ func (h *host) sound() {
 	if senders != s.order.count || idle != s.idle.count {
 		h.t.Fatalf("%d tunnels, %d idle; counted are %d and %d", senders, idle, s.order.count, s.idle.count)
 	}
-	if len(s.receivers) != s.table.Len() {
-		h.t.Fatalf("%d receivers, and %d in the table", len(s.receivers), s.table.Len())
+	if s.last != nil && s.senders[s.last.address] != s.last {
+		h.t.Fatalf("the tunnel to %v is remembered, and is no more", s.last.to)
 	}
 }
 

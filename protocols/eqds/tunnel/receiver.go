@@ -32,6 +32,8 @@ type slot[P any] struct {
 // Receiver is the receiving end of a tunnel (Fig. 27): it is closed or open. P is the packets
 // that the tunnel carries. Inputs come in the order of time.
 type Receiver[P any] struct {
+	Owner any // for whoever has it, to find what is its own; nothing here looks at it
+
 	config  *Config
 	pacer   *pull.Pacer[*Receiver[P]]
 	deliver func(p P)

@@ -88,12 +88,13 @@ type Sender[P any] struct {
 	credit              units.Bytes
 	pull, told          uint16 // highest number that came, highest target that was sent
 
-	busy   units.Time // the receiver is, until then
-	heard  units.Time // when it last said something, or something began to wait for it
-	burst  units.Time // when one that begins anew may send a window at once
-	rtoAt  units.Time // units.Never if nothing flies
-	askAt  units.Time // when an RTS becomes due; units.Never if none will
-	asking bool       // an RTS is due
+	busy   units.Time  // the receiver is, until then
+	heard  units.Time  // when it last said something, or something began to wait for it
+	burst  units.Time  // when one that begins anew may send a window at once
+	rtoAt  units.Time  // units.Never if nothing flies
+	askAt  units.Time  // when an RTS becomes due; units.Never if none will
+	asking bool        // an RTS is due
+	ready  units.Bytes // what Size says, which is asked far more often than it changes
 
 	srtt, rttvar   units.Time
 	backoff, waits uint8      // doublings of the timeouts of packets and of RTS
@@ -231,7 +232,7 @@ func (s *Sender[P]) forgetSent() {
 	}
 	s.una = s.nxt
 	s.lost, s.lostAt, s.aloft, s.again, s.span = 0, 0, 0, 0, 0
-	s.rtoAt, s.askAt, s.asking = units.Never, units.Never, false
+	s.rtoAt, s.askAt, s.asking, s.ready = units.Never, units.Never, false, 0
 }
 
 // Forget drops all state, the epoch and the paths too, and all packets: as if it were out of
@@ -310,15 +311,7 @@ func (s *Sender[P]) firstMissing() *record[P] {
 const RequestLen units.Bytes = 60
 
 // Size is the size of what Next would give now; 0 if there is nothing.
-func (s *Sender[P]) Size() units.Bytes {
-	if size, _ := s.head(); size > 0 && size <= s.credit {
-		return size
-	}
-	if s.asking {
-		return RequestLen
-	}
-	return 0
-}
+func (s *Sender[P]) Size() units.Bytes { return s.ready }
 
 // Next makes the header of the packet that leaves now, and tells whether there is one. carry
 // is that p is its payload; without it the header is all. The packet stays the sender's
@@ -411,10 +404,15 @@ func (s *Sender[P]) settle(now units.Time) {
 	switch {
 	case size == 0 || size <= s.credit:
 		s.asking, s.askAt = false, units.Never
+		s.ready = size
+		return
 	case s.told == s.pull:
 		s.asking = true // nothing more will come by itself
 	case !s.asking && s.askAt == units.Never:
 		s.askAt = s.patience(now)
+	}
+	if s.ready = 0; s.asking {
+		s.ready = RequestLen
 	}
 }
 
