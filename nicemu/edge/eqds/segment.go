@@ -11,7 +11,7 @@ import (
 // NativePort is the UDP port of the packets of the native EQIF inside tunnels, of those for
 // private use (RFC 6335 §6). The paper does not say what they look like; the header behind
 // UDP is this project's, see segment.
-const NativePort = 54794
+const NativePort = 54795
 
 // nativeProtocol is those packets: UDP, as what the paper's UDP library sends.
 var nativeProtocol = packet.NewMessageProtocol(packet.MessageProtocol{
