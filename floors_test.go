@@ -39,8 +39,10 @@ var upward = map[string]string{
 	"sim/packet imports protocols/telemetry": "RoCE.Stack is the telemetry that a packet carries",
 	"sim/packet imports protocols/wire":      "Parse reads Ethernet, IP, UDP and TCP in place",
 	// The examples of the NIC's documentation, which are tests, need a network.
-	"nicemu imports emu/fabric": "examples",
-	"nicemu imports emu/spec":   "examples",
+	"nicemu imports emu/fabric":           "examples",
+	"nicemu imports emu/spec":             "examples",
+	"nicemu/edge/eqds imports emu/fabric": "examples",
+	"nicemu/edge/eqds imports emu/spec":   "examples",
 }
 
 // floor is the number of a package's floor from the roof down; ok is false if its

@@ -16,7 +16,7 @@ func TestEQDSOfPrograms(t *testing.T) {
 	l := startLab(t, `
 topology:
   kinds:
-    host: {edge: {eqds: {control-dscp: 10}}}
+    host: {edge: {eqds: {control-dscp: 10, idle: 60s}}} # all tunnels are shown
     link: {rate: 100Mbps, delay: 10us}
     switch:
       classes:

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"fmt"
 	"math"
 	"net/netip"
 
@@ -22,6 +23,10 @@ type edgeHost struct {
 	service   edge.Service
 	outlet    *edge.Outlet
 	timer     sim.Timer
+
+	// The path that Address has found last. Where an address is does not change in a run.
+	to, from netip.Addr
+	path     nicemu.Path
 
 	unwrapped, finished uint64 // packets that came out of tunnels, and those whose copies did
 
@@ -51,11 +56,15 @@ func (f *Fabric) addEdge(s *Station) {
 	env := edge.Env{
 		Host: h, Name: name, Line: s.Port.Link().Rate(), MTU: s.Port.Link().MTU(), Classes: &node.Deep.Map,
 		Rand: sim.NewRand(f.Plan.Seed, "edge "+name), Pool: f.ShardOf(s.Node).Pool,
+		Now: f.engineOf(s.Node).Now,
 	}
 	for _, c := range node.Ports[s.Index].Classes {
 		env.Limit[c.Priority] = c.Limit
 	}
 	h.service = node.Edge.Settings.New(env)
+	if t, ok := h.service.(edge.Taker); ok {
+		s.Take(t.Takes(), t.Take)
+	}
 	s.edge = h
 	s.Port.SetFeeder(h.outlet)
 }
@@ -128,9 +137,13 @@ func (h *edgeHost) Peer(a netip.Addr) (found edge.Peer, ok bool) {
 	return found, ok
 }
 
-func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet) {
+func (h *edgeHost) Unwrap(now units.Time, p *packet.Packet, fate packet.Fate) {
 	s := h.station
 	h.unwrapped++
+	if fate.Dropped() {
+		s.Port.Discard(now, p, fate)
+		return
+	}
 	if dst, src := p.MACs(); dst != s.MAC && s.fabric.routers != nil {
 		p.Dst, p.Src = s.MAC, src // the first hop's until now
 		if p.Frame != nil {
@@ -154,14 +167,20 @@ func (h *edgeHost) Admit(now units.Time, p *packet.Packet) { h.station.Admit(now
 
 func (h *edgeHost) Address(p *packet.Packet) bool {
 	s, m := h.station, p.Message
-	path, ok := s.fabric.pathTo(s, m.To)
-	if !ok {
-		return false
+	if h.to != m.To {
+		path, ok := s.fabric.pathTo(s, m.To)
+		if !ok {
+			return false
+		}
+		port := &s.fabric.Plan.Nodes[s.Node].Ports[s.Index]
+		from, ok := plan.AddressOf(port, m.To.Is6())
+		if !ok {
+			return false
+		}
+		h.to, h.from, h.path = m.To, from, path
 	}
-	port := &s.fabric.Plan.Nodes[s.Node].Ports[s.Index]
-	if m.From, ok = plan.AddressOf(port, m.To.Is6()); !ok {
-		return false
-	}
+	path := h.path
+	m.From = h.from
 	p.Dest, p.To, p.Dst, p.Src = path.Dest, path.To, path.MAC, s.MAC
 	p.Seal()
 	return true
@@ -220,3 +239,37 @@ func (s *Station) Watch(queues int, high units.Bytes, f func(now units.Time, que
 
 // HasEdge tells whether the station has an edge service.
 func (s *Station) HasEdge() bool { return s.edge != nil }
+
+// EdgeOf gives the edge service of the first interface of a host that has one, for programs
+// that know the service: see its package. It is used by what the host's engine runs, or
+// while that does not run.
+func (f *Fabric) EdgeOf(host string) (edge.Service, error) {
+	h, err := f.firstEdge(host)
+	if err != nil {
+		return nil, err
+	}
+	return h.service, nil
+}
+
+func (f *Fabric) firstEdge(host string) (*edgeHost, error) {
+	n, ok := f.Plan.Node(host)
+	if !ok || f.Plan.Nodes[n].Kind != plan.Host {
+		return nil, fmt.Errorf("there is no host %s", host)
+	}
+	for _, s := range f.stations[n] {
+		if s != nil && s.edge != nil {
+			return s.edge, nil
+		}
+	}
+	return nil, fmt.Errorf("%s has no edge service: write for example edge: eqds for it in the lab file", host)
+}
+
+// GoEdge starts a program on a host, as Go does for those that use its NIC: a process of the
+// engine that runs the host, with the edge service that EdgeOf gives.
+func (f *Fabric) GoEdge(host string, program func(p *sim.Process, s edge.Service)) (*sim.Process, error) {
+	h, err := f.firstEdge(host)
+	if err != nil {
+		return nil, err
+	}
+	return f.engineOf(h.station.Node).Go(host, func(p *sim.Process) { program(p, h.service) }), nil
+}

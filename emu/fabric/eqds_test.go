@@ -311,3 +311,24 @@ func TestEQDSOnTheWire(t *testing.T) {
 		t.Errorf("of %d frames: %v; a header has %d bytes", len(frames), seen, eqds.HeaderLen)
 	}
 }
+
+// TestEQDSKeepsItsMTU: the MTU of a link with tunnels at an end cannot be changed in a run,
+// that of others can, and so can all else.
+func TestEQDSKeepsItsMTU(t *testing.T) {
+	p := parse(t, "topology: {kinds: {host: {attach: none}}, generate: {star: {hosts: 2, rate: 1Gbps}}, nodes: {h1: {edge: eqds}}}")
+	f := New(p)
+	mtu, rate := plan.MTU(2000), 2*units.Gbps
+	for l := range p.Links {
+		tunnels := false
+		for _, end := range p.Links[l].Ends {
+			tunnels = tunnels || p.Nodes[end.Node].Name == "h1"
+		}
+		err := f.Set(l, [2]bool{true, true}, plan.LinkPatch{MTU: &mtu})
+		if tunnels == (err == nil) || tunnels && !strings.Contains(err.Error(), "eqds at h1:eth0 keeps the mtu") {
+			t.Errorf("link %d: %v", l, err)
+		}
+		if err := f.Set(l, [2]bool{true, true}, plan.LinkPatch{Rate: &rate}); err != nil {
+			t.Errorf("link %d: %v", l, err)
+		}
+	}
+}

@@ -319,6 +319,13 @@ func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 		if f.Links[link][d].Crosses() && s.Delay < f.lookaheadOf(link) {
 			return fmt.Errorf("delay %v: this link joins two workers, which needs a delay of at least %v (start the lab with --workers 1)", s.Delay, f.lookaheadOf(link))
 		}
+		if s.MTU != f.Links[link][d].Settings().MTU {
+			for _, end := range f.Plan.Links[link].Ends {
+				if n := &f.Plan.Nodes[end.Node]; n.Encapsulates() {
+					return fmt.Errorf("mtu %d: "+plan.FixedMTU, s.MTU, n.Edge.Name, f.Plan.PortName(end.Node, end.Port))
+				}
+			}
+		}
 		next[d] = s
 	}
 	now := f.Now()

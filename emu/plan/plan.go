@@ -165,6 +165,15 @@ func (n *Node) EdgeOverhead(ipv6 bool) units.Bytes {
 	return 0
 }
 
+// Encapsulates tells whether the host's edge service puts packets into others.
+func (n *Node) Encapsulates() bool {
+	_, ok := n.Edge.Settings.(edge.Encapsulator)
+	return ok
+}
+
+// FixedMTU says, with the service and the interface, why a link's MTU cannot be changed.
+const FixedMTU = "%s at %s keeps the mtu that its link has as the run begins: both ends of a tunnel count in packets of that size"
+
 // DeviceMTU is the MTU of a host's interface on a link with an MTU.
 func (n *Node) DeviceMTU(port int, link units.Bytes) units.Bytes {
 	return link - n.EdgeOverhead(HasFamily(n.Ports[port].Addresses, true))

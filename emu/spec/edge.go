@@ -99,3 +99,49 @@ func controlsIn(settings any) (all []*cc.Choice) {
 	}
 	return all
 }
+
+// tunnelMTUs holds that all interfaces between which packets go inside others have links with
+// the same MTU: a tunnel's two ends count in packets of that size, and nobody answers an outer
+// packet that is too long.
+func (v *resolver) tunnelMTUs() {
+	first := map[string]plan.End{}
+	for i := range v.plan.Nodes {
+		n := &v.plan.Nodes[i]
+		if !n.Encapsulates() {
+			continue
+		}
+		for j := range n.Ports {
+			p := &n.Ports[j]
+			if p.Link < 0 {
+				continue
+			}
+			at, known := first[n.Edge.Name]
+			if !known {
+				at = plan.End{Node: i, Port: j}
+				first[n.Edge.Name] = at
+			}
+			whose := &v.plan.Nodes[at.Node].Ports[at.Port]
+			want, name := v.settingsOf(whose, 0).MTU, v.plan.PortName(i, j)
+			for d := range 2 {
+				if mtu := v.settingsOf(p, d).MTU; mtu != want {
+					v.FailOnce(v.linkPlaces[p.Link], "give the links of all hosts with "+n.Edge.Name+" the same mtu, in both directions",
+						"%s: the link of %s has an mtu of %d, and that of %s %d: tunnels need the same everywhere", n.Edge.Name, name, mtu, v.plan.PortName(at.Node, at.Port), want)
+					break
+				}
+			}
+		}
+	}
+}
+
+// checkTunnelMTU refuses an event that changes the MTU of a link with tunnels at an end.
+func (v *resolver) checkTunnelMTU(link int, was, is units.Bytes, place any) {
+	if was == is {
+		return
+	}
+	for _, end := range v.plan.Links[link].Ends {
+		if n := &v.plan.Nodes[end.Node]; n.Encapsulates() {
+			v.Fail(place, "leave mtu out of the event, or give "+n.Name+" edge: none", plan.FixedMTU, n.Edge.Name, v.plan.PortName(end.Node, end.Port))
+			return
+		}
+	}
+}

@@ -66,6 +66,7 @@ func (v *resolver) events() {
 			}
 			if e.Set.MTU != nil {
 				v.checkDirection(e.Link, d, changed, e.Set.MTU)
+				v.checkTunnelMTU(e.Link, now[e.Link][d].MTU, changed.MTU, e.Set.MTU)
 			}
 			if e.Set.Rate != nil && changed.Rate == 0 {
 				v.checkUnlimited(v.plan.Links[e.Link].Ends[d], e.Set.Rate)

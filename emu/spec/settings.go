@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -226,6 +227,7 @@ func (v *resolver) port(node int, name *string) (int, bool) {
 // directions judges every direction of every link beside the ports at its
 // ends.
 func (v *resolver) directions() {
+	v.tunnelMTUs()
 	for i, l := range v.plan.Links {
 		for d := range l.Dir {
 			v.checkDirection(i, d, l.Dir[d], v.linkPlaces[i])
@@ -264,6 +266,13 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 		if s.MTU < plan.MinMTU6 && plan.HasFamily(v.plan.Nodes[end.Node].Ports[end.Port].Addresses, true) {
 			v.Fail(place, "raise the mtu, or switch IPv6 off with addressing: {ipv6: none}",
 				ipv6Needs, s.MTU, plan.MinMTU6, v.plan.PortName(end.Node, end.Port)+" has an IPv6 address")
+			return
+		}
+		n := &v.plan.Nodes[end.Node]
+		if over := n.EdgeOverhead(true); s.MTU-over < plan.MinMTU6 && plan.HasFamily(n.Ports[end.Port].Addresses, true) {
+			v.Fail(place, fmt.Sprintf("give the link an mtu of %d or more, or switch IPv6 off with addressing: {ipv6: none}", plan.MinMTU6+over),
+				"mtu %d leaves %d within the tunnels of %s, less than the %d that IPv6 needs, and %s has an IPv6 address",
+				s.MTU, s.MTU-over, n.Edge.Name, plan.MinMTU6, v.plan.PortName(end.Node, end.Port))
 			return
 		}
 	}

@@ -166,6 +166,8 @@ type Env struct {
 	Limit [class.Count]units.Bytes
 	Rand  *rand.Rand
 	Pool  *packet.Pool
+	// Now is the time of the host's engine, for what programs call.
+	Now func() units.Time
 }
 
 // Host is the interface of a host that a service is at.
@@ -206,8 +208,8 @@ type Host interface {
 	// false for others, for groups and for addresses that nobody has.
 	Peer(a netip.Addr) (Peer, bool)
 	// Unwrap gives a packet that came inside another one, which is Consumed, to whoever at
-	// the host it is for.
-	Unwrap(now units.Time, p *packet.Packet)
+	// the host it is for. A fate that is a drop ends it instead, and is counted at the port.
+	Unwrap(now units.Time, p *packet.Packet, fate packet.Fate)
 	// Finish ends a packet of the host whose copy has come out of a tunnel.
 	Finish(p *packet.Packet)
 	// Notify tells the queue pair of the host's NIC that has sent a packet to slow down, as a
@@ -230,6 +232,16 @@ type Port interface {
 	// Feed tells that there is a packet of a class to send, of size bytes as a frame; 0
 	// is that there is none. It may ask for the packet at once.
 	Feed(now units.Time, prio uint8, size units.Bytes)
+}
+
+// Taker is implemented by services that programs use directly: packets of a protocol of the
+// service's own that are for the host, such as those that come out of its tunnels, are given
+// to it, and not to the host's device.
+type Taker interface {
+	// Takes is that protocol.
+	Takes() *packet.MessageProtocol
+	// Take is given a packet, and owns it. It may be Trimmed, or Returned.
+	Take(now units.Time, p *packet.Packet)
 }
 
 // TakesNIC is implemented by services through which the packets of the host's NIC go as

@@ -99,3 +99,40 @@ do
 
     DissectorTable.get("udp.port"):add(PORT, eqds)
 end
+
+-- Messages of Go programs, which use EQDS itself (the native EQIF). Filter: eqds_native.
+do
+    local native = Proto("eqds_native", "EQDS native message")
+    local f = {
+        from = ProtoField.uint16("eqds_native.srcport", "Source port", base.DEC),
+        to = ProtoField.uint16("eqds_native.dstport", "Destination port", base.DEC),
+        session = ProtoField.uint32("eqds_native.session", "Session", base.DEC),
+        number = ProtoField.uint32("eqds_native.number", "Message", base.DEC),
+        total = ProtoField.uint32("eqds_native.length", "Length of the message", base.DEC),
+        offset = ProtoField.uint32("eqds_native.offset", "Offset", base.DEC),
+        data = ProtoField.bytes("eqds_native.data", "Data"),
+    }
+    native.fields = f
+    local LEN, PORT = 20, 54795
+
+    function native.dissector(b, pinfo, root)
+        if b:len() < LEN then
+            return 0
+        end
+        local tree = root:add(native, b())
+        tree:add(f.from, b(0, 2))
+        tree:add(f.to, b(2, 2))
+        tree:add(f.session, b(4, 4))
+        tree:add(f.number, b(8, 4))
+        tree:add(f.total, b(12, 4))
+        tree:add(f.offset, b(16, 4))
+        if b:len() > LEN then
+            tree:add(f.data, b(LEN))
+        end
+        pinfo.cols.protocol = "EQDS"
+        pinfo.cols.info = string.format("%d > %d message %d, %d bytes from %d of %d", b(0, 2):uint(), b(2, 2):uint(), b(8, 4):uint(), b:len() - LEN, b(16, 4):uint(), b(12, 4):uint())
+        return b:len()
+    end
+
+    DissectorTable.get("udp.port"):add(PORT, native)
+end

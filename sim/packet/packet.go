@@ -123,6 +123,17 @@ func (p *Packet) MarkCE() bool {
 	return true
 }
 
+// SetECN changes the ECN codepoint of an IP packet, in the fields and in the wire bytes.
+func (p *Packet) SetECN(codepoint uint8) {
+	if p.Version == 0 || p.ECN() == codepoint {
+		return
+	}
+	p.TOS = p.TOS&^3 | codepoint
+	if p.Frame != nil {
+		wire.SetTOS(p.Frame[p.L3:], p.TOS)
+	}
+}
+
 // Layer3 is the length of the layer-3 packet, which a link's MTU limits.
 func (p *Packet) Layer3() units.Bytes {
 	if p.L3 == 0 {

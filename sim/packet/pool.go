@@ -137,9 +137,8 @@ func (l *Pool) Clone(p *Packet) *Packet {
 		return c
 	}
 	if p.Frame == nil {
-		c := l.New()
-		*c = *p
-		c.Next, c.home = nil, l.number
+		c := l.Like(p)
+		c.Next = nil
 		if s := c.Piece.Of; s != nil {
 			s.refs++
 		}

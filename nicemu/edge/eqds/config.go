@@ -4,12 +4,12 @@
 // for them, go over all paths, packet by packet, and are put in order before the receiving
 // host has them. The state machines are those of protocols/eqds.
 //
-// A host has two EQIFs, for RDMA and for all else, which is treated as TCP. Each has a tunnel
-// for each address that it sends to. What is not IP over plain Ethernet, what goes to many,
-// neighbour discovery, and what goes to hosts without EQDS pass by.
+// A host has three EQIFs: for RDMA, for Go programs that use EQDS itself (Native), and for all
+// else, which is treated as TCP. Each has a tunnel for each address that it sends to. What is
+// not IP over plain Ethernet, what goes to many, neighbour discovery, and what goes to hosts
+// without EQDS pass by.
 //
-// Not implemented: the EQIF for transports that know EQDS (native), and PULLs that are weighed
-// by the load of the core.
+// Not implemented: PULLs that are weighed by the load of the core.
 package eqds
 
 import (
@@ -36,12 +36,15 @@ type Config struct {
 	RTO          units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
 	Reorder      units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
 	GiveUp       units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
+	Idle         units.Time     `yaml:"idle,omitempty" json:"idle" jsonschema_description:"after how long without anything to send a tunnel is closed and its memory given back; it is opened anew when there is something; default 1s"`
 	DSCP         int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
 	ControlDSCP  int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
 	Tunnels      int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`
 
 	TCPPackets int         `yaml:"tcp-packets,omitempty" json:"tcp-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for TCP and all that is not RDMA; default 100"`
 	TCPMark    units.Bytes `yaml:"tcp-mark,omitempty" json:"tcp-mark" jsonschema_description:"where marking of ECN-capable packets begins in that EQIF (RED, all from twice that on); default 16 packets"`
+
+	NativePackets int `yaml:"native-packets,omitempty" json:"native-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for programs that use EQDS itself; what they send beyond it waits with them; default 100"`
 
 	RDMAPackets int            `yaml:"rdma-packets,omitempty" json:"rdma-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for RDMA; default 750"`
 	KLow        units.Bytes    `yaml:"k-low,omitempty" json:"k-low" jsonschema_description:"length of that queue from which on queue pairs get CNPs; default that of the preset"`
@@ -60,7 +63,7 @@ const (
 	maxDSCP     = 63
 )
 
-// pullOrders are the values of Config.Pulls. Classes of the pacer are the numbers of EQIFs.
+// pullOrders are the values of Config.Pulls, for pullClasses.
 var pullOrders = map[string]pull.Policy{"fair": pull.Fair{}, "rdma-first": pull.Strict{}, "tcp-first": reversed{}}
 
 // reversed is pull.Strict the other way round.
@@ -78,6 +81,7 @@ func init() {
 		},
 		Gauges: []gauge.Gauge{
 			{Name: "tunnels", Help: "tunnels to other hosts", Brief: true},
+			{Name: "closed_tunnels", Help: "tunnels to other hosts that were closed because they were idle"},
 			{Name: "waiting_tunnels", Help: "of them, those with packets that wait", Brief: true},
 			{Name: "waiting", Unit: gauge.Bytes, Help: "frames that wait", Brief: true},
 			{Name: "unacknowledged", Help: "packets that are kept until they are acknowledged"},
@@ -93,6 +97,9 @@ func init() {
 			{Name: "marked", Help: "packets marked in the EQIF"},
 			{Name: "cnps", Help: "CNPs to queue pairs of the host's NIC"},
 			{Name: "dropped", Help: "packets that did not fit into the EQIF", Brief: true},
+			{Name: "native_sent", Help: "messages of Go programs that were delivered"},
+			{Name: "native_received", Help: "messages to Go programs that came"},
+			{Name: "native_lost", Help: "messages that were given up by the sender, came for no socket, or did not fit into one"},
 			{Name: "refused", Help: "packets of other hosts that had no place, or were of no tunnel"},
 		},
 	})
@@ -101,7 +108,7 @@ func init() {
 // defaults gives the settings of a preset.
 func defaults(preset string) *Config {
 	r := eqif.RDMAPreset("baseline", nil)
-	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100}
+	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, Idle: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100, NativePackets: 100}
 	switch preset {
 	case "rts":
 		c.Backend = tunnel.RTS
@@ -141,6 +148,7 @@ func (c *Config) Validate(line units.Rate) error {
 	if pullOrders[c.Pulls] == nil {
 		check.Bad("pulls", c.Pulls, "fair, rdma-first or tcp-first")
 	}
+	check.Time("idle", c.Idle, units.Picosecond)
 	check.Number("dscp", c.DSCP, 0, maxDSCP)
 	check.Number("control-dscp", c.ControlDSCP, 0, maxDSCP)
 	if c.DSCP == c.ControlDSCP {
@@ -151,6 +159,7 @@ func (c *Config) Validate(line units.Rate) error {
 	if c.TCPMark < 0 {
 		check.Bad("tcp-mark", c.TCPMark, "an amount from 0 on, such as 24KB")
 	}
+	check.Number("native-packets", c.NativePackets, 1, 1<<20)
 	check.Number("rdma-packets", c.RDMAPackets, 1, 1<<20)
 	if c.KLow < 0 {
 		check.Bad("k-low", c.KLow, "an amount from 0 on, such as 72KB")

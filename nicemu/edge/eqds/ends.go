@@ -33,9 +33,16 @@ type sender struct {
 	eqif *queues
 	turn eqif.Turn[*sender]
 
+	also                        []address  // by which it is found beside its own
+	inOrder                     hook       // in service.order
+	inIdle                      hook       // in service.idle, if it has nothing
+	since                       units.Time // it has had nothing since then
 	from                        netip.Addr // once it has sent something
 	number                      uint64
 	txPackets, txBytes, dropped uint64
+
+	out     outbox // of the native EQIF: what has not become packets yet
+	filling bool
 }
 
 // receiver is the receiving end of one.
@@ -79,7 +86,24 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 		k.to = p.FlowKey(roce.Port).To
 	}
 	k.eqif = uint8(eqifOf(p))
-	x := s.senders[k]
+	return s.sender(k)
+}
+
+// known is the tunnel to an address, nil if there is none.
+func (s *service) known(k address) *sender {
+	if s.last == nil || s.last.address != k {
+		if x := s.senders[k]; x == nil || x.address != k {
+			return x
+		} else {
+			s.last = x
+		}
+	}
+	return s.last
+}
+
+// sender is the tunnel to an address, nil if nobody with EQDS has it.
+func (s *service) sender(k address) *sender {
+	x := s.known(k)
 	if x != nil || !k.to.IsValid() {
 		return x
 	}
@@ -93,6 +117,7 @@ func (s *service) senderOf(p *packet.Packet) *sender {
 		x = s.open(first)
 	}
 	s.senders[k] = x
+	x.also = append(x.also, k)
 	return x
 }
 
@@ -109,13 +134,85 @@ func isDiscovery(p *packet.Packet) bool {
 
 // open makes the sending end of a tunnel.
 func (s *service) open(k address) *sender {
-	x := &sender{address: k, eqif: &s.eqifs[k.eqif], number: uint64(len(s.order) + 1)}
+	s.opened++
+	x := &sender{address: k, eqif: &s.eqifs[k.eqif], number: s.opened}
 	x.turn.Owner = x
 	x.Sender = tunnel.NewSender(s.settingsFor(k.to), k.eqif, s.env.Rand, func(p *packet.Packet, o tunnel.Outcome) { s.done(p, o) })
+	if e, ok := s.epochs[k]; ok {
+		x.Resume(e)
+		delete(s.epochs, k)
+	}
 	s.agenda.Enrol(&x.Task, x)
 	s.senders[k] = x
-	s.order = append(s.order, x)
+	s.order.push(x)
 	return x
+}
+
+const (
+	// mostClosed is how many tunnels are closed at once: each takes a packet of the class of
+	// control packets.
+	mostClosed = 8
+	// sweeps is how often idle tunnels are looked for while one becomes old.
+	sweeps = 64
+)
+
+// expire closes tunnels that have been idle for too long (Appendix A: either end may drop its
+// state at any time). It has no timer, which would keep a run from its end: whatever happens
+// at the interface has it look. The receiving host is told, and forgets its end later, with
+// what it holds against senders that ask for more than they use. Of a tunnel that is closed
+// only the epoch stays, so that the next incarnation has a greater one and is accepted at once.
+func (s *service) expire(now units.Time) {
+	if now < s.sweep {
+		return
+	}
+	s.sweep = now + s.Idle/sweeps
+	for n := 0; s.idle.first != nil && now-s.idle.first.since >= s.Idle; n++ {
+		if n == mostClosed {
+			s.sweep = now
+			break
+		}
+		s.close(now, s.idle.first)
+	}
+	if s.table.Expire(now-2*s.Idle, mostClosed) == mostClosed {
+		s.sweep = now
+	}
+}
+
+// close ends a sender that is idle.
+func (s *service) close(now units.Time, x *sender) {
+	s.idle.remove(x)
+	s.order.remove(x)
+	s.agenda.Remove(&x.Task)
+	if s.last == x {
+		s.last = nil
+	}
+	delete(s.senders, x.address)
+	for _, k := range x.also {
+		delete(s.senders, k)
+	}
+	h, open := x.Close()
+	s.epochs[x.address] = x.Epoch()
+	s.closed++
+	s.past.add(x.Counters())
+	if s.gone != nil {
+		shown := s.flow(x, nil)
+		s.gone(now, &shown)
+	}
+	if open {
+		s.request(now, x, &h)
+	}
+}
+
+// aged tells whether a sender is to be closed when something happens at the interface.
+func (s *service) aged(now units.Time, x *sender) bool { return x.inIdle.in && now-x.since >= s.Idle }
+
+// live is how many senders are not aged.
+func (s *service) live(now units.Time) int {
+	n := s.order.count
+	for x := s.idle.first; x != nil && s.aged(now, x); x = x.inIdle.after {
+		n--
+	}
+	return n
 }
 
 // settingsFor are the settings of tunnels to or from an address. Tunnels share them whose
@@ -141,6 +238,9 @@ func (s *service) settingsFor(a netip.Addr) *tunnel.Config {
 func (s *service) done(p *packet.Packet, o tunnel.Outcome) {
 	s.packets--
 	s.bytes -= p.Size
+	if eqifOf(p) == nativeEQIF {
+		s.native.done(s.now, p, o)
+	}
 	if o.Delivered {
 		s.env.Finish(p)
 	} else {
@@ -157,17 +257,17 @@ func (x *sender) tick(s *service, now units.Time) {
 
 // accept makes the receiving end of a tunnel that is new.
 func (s *service) accept(k tunnel.Key) *tunnel.Receiver[*packet.Packet] {
-	r := tunnel.NewReceiver(s.settingsFor(k.From), s.pacer, k.Sender, k.Sender, s.arrived.Push)
+	r := tunnel.NewReceiver(s.settingsFor(k.From), s.pacer, k.Sender, pullClasses[k.Sender], s.arrived.Push)
 	x := &receiver{Receiver: r, from: k.From}
 	s.agenda.Enrol(&x.Task, x)
-	s.receivers[r] = x
+	r.Owner = x
 	return r
 }
 
 // forget ends the receiving end of a tunnel.
 func (s *service) forget(_ tunnel.Key, r *tunnel.Receiver[*packet.Packet]) {
-	s.agenda.Remove(&s.receivers[r].Task)
-	delete(s.receivers, r)
+	s.pastTrimmed += r.Receipts().Trimmed
+	s.agenda.Remove(&r.Owner.(*receiver).Task)
 }
 
 func (x *receiver) tick(s *service, now units.Time) {

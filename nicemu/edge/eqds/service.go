@@ -3,6 +3,7 @@ package eqds
 import (
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/eqds"
 	"github.com/weftlab/weft/protocols/eqds/eqif"
 	"github.com/weftlab/weft/protocols/eqds/pull"
 	"github.com/weftlab/weft/protocols/eqds/tunnel"
@@ -12,13 +13,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The EQIFs of a host: numbers in the order of an array, sender IDs of tunnels, and classes of
-// the pacer.
+// The EQIFs of a host: numbers in the order of an array, and sender IDs of tunnels.
 const (
 	tcpEQIF = iota
 	rdmaEQIF
+	nativeEQIF
 	eqifCount
 )
+
+// pullClasses are the classes of the pacer by EQIF: whoever is first, native is between.
+var pullClasses = [eqifCount]uint8{tcpEQIF: 0, nativeEQIF: 1, rdmaEQIF: 2}
 
 // service is EQDS at one interface of a host.
 //
@@ -39,10 +43,14 @@ type service struct {
 	table *tunnel.Table[*packet.Packet]
 	nic   *port // the NIC's side; nil without one
 
-	settings  map[path]*tunnel.Config
-	senders   map[address]*sender
-	order     []*sender // as they were made
-	receivers map[*tunnel.Receiver[*packet.Packet]]*receiver
+	native *Native
+
+	settings map[path]*tunnel.Config
+	last     *sender // that was looked for last: mostly it is the next one, too
+	senders  map[address]*sender
+	order    chain                  // as they were made
+	idle     chain                  // those that have nothing, the longest first
+	epochs   map[address]eqds.Epoch // of tunnels that were closed
 
 	agenda  agenda.Agenda[end]
 	armed   units.Time
@@ -53,6 +61,22 @@ type service struct {
 	bytes   units.Bytes
 
 	marked, cnps, dropped, refused, tooLong uint64
+
+	sweep          units.Time // when expire looks again
+	opened, closed uint64     // senders so far
+	past           totals     // what those did that are closed
+	pastTrimmed    uint64     // that receivers met which are forgotten
+	gone           func(now units.Time, x *edge.Flow)
+}
+
+// totals sums what senders have met.
+type totals struct{ data, resent, timeouts, requests uint64 }
+
+func (t *totals) add(c tunnel.Counters) {
+	t.data += c.Packets
+	t.resent += c.Resent
+	t.timeouts += c.Timeouts
+	t.requests += c.Requests
 }
 
 // end is one end of a tunnel.
@@ -73,11 +97,13 @@ type queues struct {
 func newService(c *Config, env edge.Env) *service {
 	s := &service{
 		Config: c, env: env, mtu: wire.EthernetHeader + env.MTU, armed: units.Never,
-		settings: map[path]*tunnel.Config{}, senders: map[address]*sender{}, receivers: map[*tunnel.Receiver[*packet.Packet]]*receiver{},
+		settings: map[path]*tunnel.Config{}, senders: map[address]*sender{}, epochs: map[address]eqds.Epoch{},
 	}
 	if env.Classes != nil {
 		s.prio = env.Classes.DSCP[c.DSCP]
 	}
+	s.order.hook = func(x *sender) *hook { return &x.inOrder }
+	s.idle.hook = func(x *sender) *hook { return &x.inIdle }
 	s.pulls = c.pulls(env.Line, s.mtu)
 	s.pacer = pull.New[*tunnel.Receiver[*packet.Packet]](&s.pulls)
 	s.turns = eqif.NewRotation(s.mtu, (*queues).size)
@@ -94,6 +120,8 @@ func newService(c *Config, env edge.Env) *service {
 	s.eqifs[rdmaEQIF].discipline = &eqif.RDMA{
 		Packets: c.RDMAPackets, CNP: eqif.Thresholds{KMin: c.KLow, KMax: c.KHigh, PMax: c.PMax}, Lossless: c.Lossless, Rand: env.Rand,
 	}
+	s.eqifs[nativeEQIF].discipline = &eqif.Native{Packets: c.NativePackets}
+	s.native = &Native{service: s, sockets: map[uint16]*Socket{}}
 	limits := tunnel.DefaultLimits()
 	limits.Tunnels = c.Tunnels
 	s.table = tunnel.NewTable(limits, s.accept, s.forget)
@@ -166,6 +194,7 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 		h.Next = nextOf(p.Version)
 		m.Message.Body.(*header).data = h
 		m.Message.Inner = s.env.Pool.Clone(p)
+		m.TOS |= p.ECN()
 		known := s.env.Address(m)
 		if known {
 			s.env.Admit(now, m)
@@ -206,9 +235,19 @@ func (s *service) settle(now units.Time, x *sender) {
 		}
 	}
 	s.agenda.At(&x.Task, x.Timer())
+	if idle := x.Idle(); idle != x.inIdle.in {
+		if x.since = now; idle {
+			s.idle.push(x)
+		} else {
+			s.idle.remove(x)
+		}
+	}
 	s.feed(now)
-	if s.nic != nil && q.number == rdmaEQIF {
+	switch {
+	case q.number == rdmaEQIF && s.nic != nil:
 		s.nic.room(now)
+	case q.number == nativeEQIF && x.out.first != nil:
+		s.native.fill(now, x)
 	}
 }
 
@@ -237,6 +276,7 @@ func (s *service) Fire(now units.Time) {
 
 // arm sets the timer. Everything that comes from outside ends with it.
 func (s *service) arm() {
+	s.expire(s.now)
 	next := min(s.agenda.Next(), max(s.pacer.Due(), s.now))
 	if next == s.armed {
 		return
@@ -272,6 +312,9 @@ func (s *service) Held() (packets int, bytes units.Bytes) {
 
 // eqifOf is the EQIF that a packet belongs to.
 func eqifOf(p *packet.Packet) int {
+	if p.Flow == packet.Protocol && p.Message.Protocol == nativeProtocol {
+		return nativeEQIF
+	}
 	if p.Flow == packet.NIC || p.Flow == packet.Real && p.Proto == wire.ProtoUDP && p.DstPort == roce.Port {
 		return rdmaEQIF
 	}

@@ -8,28 +8,28 @@ import (
 )
 
 // Gauges implements edge.Service.
-func (s *service) Gauges(_ units.Time, values []float64) []float64 {
-	var waiting, unacknowledged, data, resent, timeouts, requests float64
+func (s *service) Gauges(now units.Time, values []float64) []float64 {
+	var waiting, unacknowledged float64
 	var bytes, reorder units.Bytes
-	for _, x := range s.order {
+	sum := s.past
+	for x := s.order.first; x != nil; x = x.inOrder.after {
 		n, b := x.Queue()
 		if bytes += b; n > 0 {
 			waiting++
 		}
 		unacknowledged += float64(x.Unacknowledged())
-		c := x.Counters()
-		data, resent = data+float64(c.Packets), resent+float64(c.Resent)
-		timeouts, requests = timeouts+float64(c.Timeouts), requests+float64(c.Requests)
+		sum.add(x.Counters())
 	}
-	trimmed := 0.0
-	for r := range s.receivers {
+	trimmed := float64(s.pastTrimmed)
+	for _, r := range s.table.All() {
 		_, b := r.Reorder()
 		reorder += b
 		trimmed += float64(r.Receipts().Trimmed)
 	}
-	return append(values, float64(len(s.order)), waiting, gauge.Size(bytes), unacknowledged, float64(s.table.Len()), float64(s.pacer.Len()),
-		s.pacer.Busy().Seconds(), gauge.Size(reorder), data, resent, trimmed, timeouts, requests,
-		float64(s.marked), float64(s.cnps), float64(s.dropped), float64(s.refused))
+	return append(values, float64(s.live(now)), float64(s.closed), waiting, gauge.Size(bytes), unacknowledged, float64(s.table.Len()), float64(s.pacer.Len()),
+		s.pacer.Busy().Seconds(), gauge.Size(reorder), float64(sum.data), float64(sum.resent), trimmed, float64(sum.timeouts), float64(sum.requests),
+		float64(s.marked), float64(s.cnps), float64(s.dropped),
+		float64(s.native.sent), float64(s.native.received), float64(s.native.lost), float64(s.refused))
 }
 
 // FlowGauges implements edge.Service: those of a tunnel.
@@ -45,24 +45,30 @@ func (s *service) FlowGauges() []gauge.Gauge {
 }
 
 // FlowCount implements edge.Service: tunnels to other hosts.
-func (s *service) FlowCount(units.Time) int { return len(s.order) }
+func (s *service) FlowCount(now units.Time) int { return s.live(now) }
 
 // EachFlow implements edge.Service.
-func (s *service) EachFlow(_ units.Time, each func(x *edge.Flow) bool) {
+func (s *service) EachFlow(now units.Time, each func(x *edge.Flow) bool) {
 	var shown edge.Flow
-	for _, x := range s.order {
-		waiting, bytes := x.Queue()
-		c := x.Counters()
-		shown = edge.Flow{
-			Number: x.number, Key: packet.FlowKey{From: x.from, To: x.to, Proto: protocol.Proto, SrcPort: firstPort | uint16(x.address.eqif)<<8, DstPort: protocol.Port, Flow: -1},
-			Priority: s.prio, Packets: waiting, Bytes: bytes, TxPackets: x.txPackets, TxBytes: x.txBytes, Dropped: x.dropped,
-			Gauges: append(shown.Gauges[:0], gauge.Size(x.Credit()), float64(x.PullQueue()), float64(x.Unacknowledged()), float64(c.Resent), float64(c.Timeouts), x.SRTT().Seconds()),
-		}
+	for x := s.order.first; x != nil; x = x.inOrder.after {
+		shown = s.flow(x, shown.Gauges[:0])
+		shown.Aged = s.aged(now, x)
 		if !each(&shown) {
 			return
 		}
 	}
 }
 
-// Follow implements edge.Service: tunnels that were opened stay.
-func (s *service) Follow(func(now units.Time, x *edge.Flow)) {}
+// flow shows a tunnel; gauges lends room.
+func (s *service) flow(x *sender, gauges []float64) edge.Flow {
+	waiting, bytes := x.Queue()
+	c := x.Counters()
+	return edge.Flow{
+		Number: x.number, Key: packet.FlowKey{From: x.from, To: x.to, Proto: protocol.Proto, SrcPort: firstPort | uint16(x.address.eqif)<<8, DstPort: protocol.Port, Flow: -1},
+		Priority: s.prio, Packets: waiting, Bytes: bytes, TxPackets: x.txPackets, TxBytes: x.txBytes, Dropped: x.dropped,
+		Gauges: append(gauges, gauge.Size(x.Credit()), float64(x.PullQueue()), float64(x.Unacknowledged()), float64(c.Resent), float64(c.Timeouts), x.SRTT().Seconds()),
+	}
+}
+
+// Follow implements edge.Service.
+func (s *service) Follow(gone func(now units.Time, x *edge.Flow)) { s.gone = gone }

@@ -40,7 +40,7 @@ func (s *service) Receive(now units.Time, p *packet.Packet) {
 
 // control gives a control packet to the sender that it is about.
 func (s *service) control(now units.Time, from netip.Addr, c *eqds.Control) {
-	x := s.senders[address{from, c.Sender}]
+	x := s.known(address{from, c.Sender})
 	if x == nil {
 		s.refused++
 		return
@@ -56,15 +56,24 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 		s.refused++
 		return
 	}
-	r := s.table.Receive(now, tunnel.Key{From: m.From, Sender: h.data.Sender})
+	k := tunnel.Key{From: m.From, Sender: h.data.Sender}
+	if h.data.Flags.Has(eqds.FlagRST) && !s.table.Has(k) {
+		return // it is closed already
+	}
+	r := s.table.Receive(now, k)
 	if r == nil {
 		s.refused++
 		return
 	}
-	x, inner := s.receivers[r], m.Inner
+	x, inner := r.Owner.(*receiver), m.Inner
 	size := protocol.HeaderLen(versionOf(m.From)) + eqds.HeaderLen
 	if inner != nil {
 		size += inner.Layer3()
+		ecn, drop := combine(inner.ECN(), p.ECN())
+		inner.SetECN(ecn)
+		if inner.Fate = packet.Fine; drop {
+			inner.Fate = packet.EarlyDrop // when its turn comes: the tunnel has brought it
+		}
 	}
 	answer := r.Data(now, &h.data, inner, size, p.Trimmed)
 	if answer.Kept {
@@ -80,7 +89,7 @@ func (s *service) receive(now units.Time, p *packet.Packet, h *header) {
 func (s *service) pull(now units.Time) {
 	for t := s.pacer.Next(now); t != nil; t = s.pacer.Next(now) {
 		c := t.Owner.Pull(now)
-		x := s.receivers[t.Owner]
+		x := t.Owner.Owner.(*receiver)
 		s.agenda.At(&x.Task, x.Timer())
 		s.answer(now, x.from, &c)
 	}
@@ -89,7 +98,9 @@ func (s *service) pull(now units.Time) {
 // deliver gives the host what tunnels have brought.
 func (s *service) deliver(now units.Time) {
 	for p := s.arrived.Pop(); p != nil; p = s.arrived.Pop() {
-		s.env.Unwrap(now, p)
+		fate := p.Fate
+		p.Fate = packet.Fine
+		s.env.Unwrap(now, p, fate)
 	}
 }
 

@@ -166,7 +166,9 @@ func (w *world) Drop(_ units.Time, p *packet.Packet, why packet.Fate) {
 func (w *world) Deliver(units.Time, *packet.Packet) { w.t.Fatal("a packet is delivered") }
 
 func (w *world) Peer(netip.Addr) (p edge.Peer, ok bool) { return p, false }
-func (w *world) Unwrap(units.Time, *packet.Packet)      { w.t.Fatal("a packet comes out of another") }
+func (w *world) Unwrap(units.Time, *packet.Packet, packet.Fate) {
+	w.t.Fatal("a packet comes out of another")
+}
 func (w *world) Finish(*packet.Packet)                  { w.t.Fatal("a packet ends") }
 func (w *world) Notify(units.Time, *packet.Packet) bool { return false }
 

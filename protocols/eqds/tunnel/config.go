@@ -73,13 +73,17 @@ type Config struct {
 }
 
 // Default gives the settings for a link of a rate, 0 for an unlimited one, whose frames are
-// at most mtu long, in a network with a round-trip time.
+// at most mtu long, in a network with a round-trip time. Check refuses those for an mtu that
+// is out of range.
 func Default(line units.Rate, mtu units.Bytes, rtt units.Time) Config {
 	c := Config{
 		MTU: mtu, Paths: 256, RTO: max(100*units.Microsecond, 3*rtt), Timeouts: 8,
 		GiveUp: units.Second, Window: leastDefault * mtu,
 	}
 	c.MaxRTO, c.Reorder = 100*c.RTO, 30*c.RTO
+	if mtu <= 0 {
+		return c
+	}
 	if packets := (line.Per(rtt) + mtu - 1) / mtu; packets > leastDefault {
 		c.Window = min(packets, mostWindow) * mtu
 	}

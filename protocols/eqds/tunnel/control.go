@@ -29,7 +29,7 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 		if !s.synchronise(now, c) {
 			return false
 		}
-	case s.phase != Established || s.unsent(c):
+	case s.phase != Established || s.unsent(c) || s.before(c):
 		// The receiver may be in another incarnation and not see it: timeouts tell.
 		return false
 	}
@@ -73,6 +73,13 @@ func (s *Sender[P]) synchronise(now units.Time, c *eqds.Control) bool {
 // unsent tells whether a control packet is about a packet that was not sent yet.
 func (s *Sender[P]) unsent(c *eqds.Control) bool {
 	return c.Flags.Judges() && int16(c.Ack-s.nxt) >= 0
+}
+
+// before tells whether a control packet is about a packet of an incarnation before, whose
+// pull number says nothing. The number before the first one is of none: nothing has come.
+func (s *Sender[P]) before(c *eqds.Control) bool {
+	behind := s.una - c.Ack
+	return c.Flags.Judges() && int16(behind) > 0 && s.since < eqds.Span && behind > s.since+1
 }
 
 // clock takes the pull number, and tells whether it gives credit.
@@ -157,6 +164,7 @@ func (s *Sender[P]) drop() {
 		r := s.sent.shift()
 		s.span -= units.Bytes(r.size)
 		s.una++
+		s.since = min(s.since+1, eqds.Span)
 		s.lostAt = max(0, s.lostAt-1)
 	}
 }

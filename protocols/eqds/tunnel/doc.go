@@ -33,7 +33,8 @@
 // forgets and draws the same one of 64 loses what the receiver takes for copies. An epoch 32 away is greater
 // for the sender and not for the receiver, so that one of them moves. A data packet whose
 // number cannot be of this incarnation is answered with RST, as by a receiver that is
-// closed.
+// closed. One that may be a late one of the incarnation before gets no answer: neither its pull
+// target nor the pull numbers of answers to it are those of this one.
 //
 // Retransmissions need credit like all else and come first. Nothing new is sent while a
 // window is between the first packet that is not acknowledged and the last one sent, which

@@ -32,6 +32,8 @@ type slot[P any] struct {
 // Receiver is the receiving end of a tunnel (Fig. 27): it is closed or open. P is the packets
 // that the tunnel carries. Inputs come in the order of time.
 type Receiver[P any] struct {
+	Owner any // for whoever has it, to find what is its own; nothing here looks at it
+
 	config  *Config
 	pacer   *pull.Pacer[*Receiver[P]]
 	deliver func(p P)
@@ -42,7 +44,9 @@ type Receiver[P any] struct {
 	open   bool
 	synced bool // the sender knows that: it has left out SYN
 	epoch  eqds.Epoch
-	next   uint16 // that is delivered next
+	next   uint16     // that is delivered next
+	begun  units.Time // when the incarnation began
+	since  uint16     // how many came before it in this incarnation, up to eqds.Span
 
 	late   []slot[P] // by number, modulo a power of two
 	count  int       // in late
@@ -127,6 +131,13 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 		}
 		return a
 	}
+	if ahead >= eqds.Span && -ahead > r.since {
+		// A late one of the incarnation before: its pull target is not of this one. If such
+		// packets go on to come, their sender lives, and this incarnation is not its own.
+		r.counted.Mismatches++
+		r.synced = r.synced || now-r.begun > r.config.RTO
+		return a
+	}
 	r.synced = r.synced || !h.Flags.Has(eqds.FlagSYN)
 	r.pacer.Want(&r.entry, h.Target)
 	if h.Flags.Has(eqds.FlagRTS) {
@@ -163,6 +174,7 @@ func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool 
 	}
 	r.release()
 	r.open, r.synced, r.epoch, r.next, r.waitsTo = true, false, e, e.First(), units.Never
+	r.begun, r.since = now, 0
 	r.pacer.Join(&r.entry, r, r.class, r.config.limit())
 	r.counted.Opened++
 	// A new incarnation makes nobody more honest: accounts and holds go on.
@@ -280,7 +292,7 @@ func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes,
 	default:
 		a.Kept = true
 		r.counted.Packets++
-		r.next++
+		r.advance()
 		r.deliver(p)
 		r.drain(now)
 		a.Control, a.Send = r.control(), true
@@ -324,7 +336,7 @@ func (r *Receiver[P]) Forget() {
 func (r *Receiver[P]) shut() {
 	r.release()
 	r.pacer.Leave(&r.entry)
-	r.open, r.waitsTo = false, units.Never
+	r.open, r.waitsTo, r.late = false, units.Never, nil
 }
 
 // Close is Forget, and gives the RST that tells the sender so; nothing depends on whether it

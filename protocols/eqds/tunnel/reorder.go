@@ -1,6 +1,15 @@
 package tunnel
 
-import "github.com/weftlab/weft/sim/units"
+import (
+	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// advance goes on to the next number.
+func (r *Receiver[P]) advance() {
+	r.next++
+	r.since = min(r.since+1, eqds.Span)
+}
 
 // has tells whether a packet that is not next is in the reorder queue.
 func (r *Receiver[P]) has(seq uint16) bool {
@@ -42,7 +51,7 @@ func (r *Receiver[P]) take() bool {
 	s := &r.late[int(r.next)&(len(r.late)-1)]
 	p, size := s.p, s.size
 	*s = slot[P]{}
-	r.next++
+	r.advance()
 	r.count--
 	r.kept -= units.Bytes(size)
 	r.counted.Packets++
@@ -63,7 +72,7 @@ func (r *Receiver[P]) drain(now units.Time) {
 // skip gives up the packets before the first one that is there.
 func (r *Receiver[P]) skip(now units.Time) {
 	for !r.has(r.next) {
-		r.next++
+		r.advance()
 		r.counted.Holes++
 	}
 	r.drain(now)
@@ -73,7 +82,7 @@ func (r *Receiver[P]) skip(now units.Time) {
 func (r *Receiver[P]) release() {
 	for r.count > 0 {
 		if !r.take() {
-			r.next++
+			r.advance()
 		}
 	}
 	r.holeAt = units.Never

@@ -77,6 +77,7 @@ type Sender[P any] struct {
 	known  bool // epoch is that of the incarnation before
 
 	una, nxt uint16
+	since    uint16          // how many came before una in this incarnation, up to eqds.Span
 	sent     ring[record[P]] // from una to before nxt
 	queue    ring[item[P]]
 	lost     int // packets of sent that are missing
@@ -87,12 +88,13 @@ type Sender[P any] struct {
 	credit              units.Bytes
 	pull, told          uint16 // highest number that came, highest target that was sent
 
-	busy   units.Time // the receiver is, until then
-	heard  units.Time // when it last said something, or something began to wait for it
-	burst  units.Time // when one that begins anew may send a window at once
-	rtoAt  units.Time // units.Never if nothing flies
-	askAt  units.Time // when an RTS becomes due; units.Never if none will
-	asking bool       // an RTS is due
+	busy   units.Time  // the receiver is, until then
+	heard  units.Time  // when it last said something, or something began to wait for it
+	burst  units.Time  // when one that begins anew may send a window at once
+	rtoAt  units.Time  // units.Never if nothing flies
+	askAt  units.Time  // when an RTS becomes due; units.Never if none will
+	asking bool        // an RTS is due
+	ready  units.Bytes // what Size says, which is asked far more often than it changes
 
 	srtt, rttvar   units.Time
 	backoff, waits uint8      // doublings of the timeouts of packets and of RTS
@@ -111,6 +113,11 @@ func NewSender[P any](c *Config, id uint8, r *rand.Rand, done func(p P, o Outcom
 	s.paths.reset(c.Paths)
 	return s
 }
+
+// Resume has the next incarnation of a new sender come after epoch e, that of a sender of the
+// same tunnel which is no more. Without it the epoch is drawn, and the receiver may know a
+// greater one, which costs a round trip.
+func (s *Sender[P]) Resume(e eqds.Epoch) { s.epoch, s.known = e, true }
 
 // Phase is how far the tunnel is.
 func (s *Sender[P]) Phase() Phase { return s.phase }
@@ -186,7 +193,7 @@ func (s *Sender[P]) open(now units.Time, burst bool) {
 	}
 	s.phase, s.known = SynSent, true
 	s.una = s.epoch.First()
-	s.nxt = s.una
+	s.nxt, s.since = s.una, 0
 	s.pull, s.told, s.credit = 0, 0, 0
 	if s.config.Backend == NDP && burst && now >= s.busy {
 		s.credit = s.config.Window
@@ -225,7 +232,7 @@ func (s *Sender[P]) forgetSent() {
 	}
 	s.una = s.nxt
 	s.lost, s.lostAt, s.aloft, s.again, s.span = 0, 0, 0, 0, 0
-	s.rtoAt, s.askAt, s.asking = units.Never, units.Never, false
+	s.rtoAt, s.askAt, s.asking, s.ready = units.Never, units.Never, false, 0
 }
 
 // Forget drops all state, the epoch and the paths too, and all packets: as if it were out of
@@ -304,15 +311,7 @@ func (s *Sender[P]) firstMissing() *record[P] {
 const RequestLen units.Bytes = 60
 
 // Size is the size of what Next would give now; 0 if there is nothing.
-func (s *Sender[P]) Size() units.Bytes {
-	if size, _ := s.head(); size > 0 && size <= s.credit {
-		return size
-	}
-	if s.asking {
-		return RequestLen
-	}
-	return 0
-}
+func (s *Sender[P]) Size() units.Bytes { return s.ready }
 
 // Next makes the header of the packet that leaves now, and tells whether there is one. carry
 // is that p is its payload; without it the header is all. The packet stays the sender's
@@ -405,10 +404,15 @@ func (s *Sender[P]) settle(now units.Time) {
 	switch {
 	case size == 0 || size <= s.credit:
 		s.asking, s.askAt = false, units.Never
+		s.ready = size
+		return
 	case s.told == s.pull:
 		s.asking = true // nothing more will come by itself
 	case !s.asking && s.askAt == units.Never:
 		s.askAt = s.patience(now)
+	}
+	if s.ready = 0; s.asking {
+		s.ready = RequestLen
 	}
 }
 

@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"iter"
 	"net/netip"
 
 	"github.com/weftlab/weft/sim/units"
@@ -23,6 +24,7 @@ type Table[P any] struct {
 	tunnels map[Key]*place[P]
 	peers   map[netip.Addr]int
 	oldest  *place[P] // of a ring, in order of use
+	last    *place[P] // that was used last: mostly it is the next one, too
 	refused uint64
 }
 
@@ -60,7 +62,12 @@ func (t *Table[P]) Refused() uint64 { return t.refused }
 
 // Receive gives the receiver for a packet that comes now; nil if there is no place for it.
 func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
-	p := t.tunnels[k]
+	p := t.last
+	if p != nil && p.key == k {
+		p.used = now
+		return p.Receiver
+	}
+	p = t.tunnels[k]
 	if p == nil {
 		if !t.room(now, k.From) {
 			t.refused++
@@ -73,8 +80,33 @@ func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
 		t.unlink(p)
 	}
 	t.link(p)
-	p.used = now
+	p.used, t.last = now, p
 	return p.Receiver
+}
+
+// Has tells whether there is such a tunnel.
+func (t *Table[P]) Has(k Key) bool { return t.tunnels[k] != nil }
+
+// All gives all tunnels, the longest unused first. They may be taken out meanwhile.
+func (t *Table[P]) All() iter.Seq2[Key, *Receiver[P]] {
+	return func(yield func(Key, *Receiver[P]) bool) {
+		for n, p := len(t.tunnels), t.oldest; n > 0; n-- {
+			next := p.after
+			if !yield(p.key, p.Receiver) {
+				return
+			}
+			p = next
+		}
+	}
+}
+
+// Expire takes out tunnels that were not used since a time, the longest unused first, at most
+// some. It tells how many.
+func (t *Table[P]) Expire(since units.Time, most int) (n int) {
+	for ; n < most && t.oldest != nil && t.oldest.used <= since; n++ {
+		t.remove(t.oldest)
+	}
+	return n
 }
 
 // Forget takes out a tunnel, if it is there.
@@ -112,6 +144,9 @@ func (t *Table[P]) evict(now units.Time, p *place[P]) bool {
 }
 
 func (t *Table[P]) remove(p *place[P]) {
+	if t.last == p {
+		t.last = nil
+	}
 	t.unlink(p)
 	delete(t.tunnels, p.key)
 	if t.peers[p.key.From]--; t.peers[p.key.From] == 0 {

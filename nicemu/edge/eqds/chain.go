@@ -1,0 +1,46 @@
+package eqds
+
+// hook is a sender's place in a chain.
+type hook struct {
+	before, after *sender
+	in            bool
+}
+
+// chain is senders in an order. A sender can be in several, each with a hook of its own.
+type chain struct {
+	first, last *sender
+	count       int
+	hook        func(x *sender) *hook
+}
+
+// push puts one last that is not there.
+func (c *chain) push(x *sender) {
+	*c.hook(x) = hook{before: c.last, in: true}
+	if c.last != nil {
+		c.hook(c.last).after = x
+	} else {
+		c.first = x
+	}
+	c.last = x
+	c.count++
+}
+
+// remove takes one out, if it is there.
+func (c *chain) remove(x *sender) {
+	h := c.hook(x)
+	if !h.in {
+		return
+	}
+	if h.before != nil {
+		c.hook(h.before).after = h.after
+	} else {
+		c.first = h.after
+	}
+	if h.after != nil {
+		c.hook(h.after).before = h.before
+	} else {
+		c.last = h.before
+	}
+	*h = hook{}
+	c.count--
+}

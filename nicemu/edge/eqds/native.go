@@ -1,0 +1,583 @@
+package eqds
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+
+	"github.com/weftlab/weft/nicemu/edge"
+	"github.com/weftlab/weft/protocols/eqds/tunnel"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// Native is the native EQIF of an interface (§6), for Go programs that use EQDS itself, in
+// place of TCP or UDP above it: they send messages, see the queue to each destination, its
+// pull queue, the RTT of packets and paths, and are told when a message has been delivered.
+// Messages are cut into packets as there is room in the EQIF; until then they take no other
+// memory than the program's.
+//
+// A tunnel brings packets in order and sends again what is lost, so messages between two
+// sockets arrive whole, once, and in the order in which they were sent. There are these
+// exceptions. What a host does not take for as long as give-up is dropped, and the sender is
+// told. Messages beyond a socket's room, and those to ports without a socket, are dropped, and
+// the sender is not told: delivery is to the host. Where the receiving end of a tunnel forgets
+// its state in the middle of a message, messages may change their order.
+//
+// All of it belongs to the goroutine of the host's engine, as a nicemu.Device does: it is used
+// by processes of that engine, by handlers of its timers, or while the engine does not run.
+// fabric.GoEdge starts such a process, in virtual time and in a running lab.
+type Native struct {
+	service *service
+	sockets map[uint16]*Socket
+	opened  uint32
+
+	sent, received, lost uint64 // messages
+}
+
+// NativeOf gives the native EQIF of an interface's edge service (fabric.EdgeOf). The error is
+// that the service is not EQDS.
+func NativeOf(x edge.Service) (*Native, error) {
+	s, ok := x.(*service)
+	if !ok {
+		return nil, errors.New("eqds: the host's edge service is another one: write edge: eqds for it in the lab file")
+	}
+	return s.native, nil
+}
+
+// Limits of messages and sockets.
+const (
+	// MaxMessage is the longest message.
+	MaxMessage = 16 << 20
+	// DefaultRoom is the SocketConfig.Room that is taken for 0.
+	DefaultRoom = 64 * units.MB
+
+	firstFree = 49152 // of the ports that Open chooses (RFC 6335 §6)
+)
+
+// SocketConfig is what a socket is to be.
+type SocketConfig struct {
+	Port uint16 // 0 for one that is free
+	// Room is how many bytes of messages may wait for the program, 0 for DefaultRoom. A
+	// message that finds more there is dropped.
+	Room units.Bytes
+	// Packet, if set, is called for each packet of the socket's messages that was
+	// delivered or given up: the per-packet feedback of §6, for congestion controls. It is
+	// called while the EQIF is at work: it must not use the EQIF, but may arm a timer or
+	// wake a process.
+	Packet func(now units.Time, r PacketReport)
+}
+
+// PacketReport is what became of a packet.
+type PacketReport struct {
+	To     netip.AddrPort
+	Number uint32      // of its message, as in Sending.Number
+	Size   units.Bytes // of the payload
+	// Outcome has the packet's path, how often it was sent, and its RTT where that was
+	// measured.
+	tunnel.Outcome
+}
+
+// Open makes a socket. The error is that the port is taken, or that none is free.
+func (n *Native) Open(c SocketConfig) (*Socket, error) {
+	if c.Port == 0 {
+		for port := firstFree; port < 1<<16 && c.Port == 0; port++ {
+			if n.sockets[uint16(port)] == nil {
+				c.Port = uint16(port)
+			}
+		}
+		if c.Port == 0 {
+			return nil, errors.New("eqds: all ports from 49152 on are taken: close sockets, or name a port")
+		}
+	}
+	if n.sockets[c.Port] != nil {
+		return nil, fmt.Errorf("eqds: port %d is taken by another socket of the host", c.Port)
+	}
+	if c.Room == 0 {
+		c.Room = DefaultRoom
+	}
+	n.opened++
+	s := &Socket{
+		SocketConfig: c, native: n, session: uint32(n.service.env.Now()/units.Microsecond) + n.opened,
+		numbers: map[netip.AddrPort]uint32{}, streams: map[netip.AddrPort]*stream{},
+	}
+	n.sockets[c.Port] = s
+	return s, nil
+}
+
+// Destination is what the native EQIF knows of the way to an address.
+type Destination struct {
+	Messages       int         // that are not all in the queue yet
+	Backlog        units.Bytes // of them, what is not
+	Packets        int         // in the EQIF's queue to the destination
+	Queue          units.Bytes // likewise, as frames of the tunnel
+	Unacknowledged int         // packets that were sent
+	Credit         units.Bytes // that is left
+	PullQueue      int         // packets of credit that were asked for and have not come
+	Busy           units.Time  // until when the receiver has said that it has enough to receive; 0 for never
+	SRTT           units.Time  // smoothed round-trip time over all paths, 0 before the first
+}
+
+// Destination tells about an address. The zero Destination is of one that nothing was sent to,
+// or not for so long that its tunnel was closed.
+func (n *Native) Destination(to netip.Addr) (d Destination) {
+	x := n.service.senders[address{to, nativeEQIF}]
+	if x == nil {
+		return d
+	}
+	d.Packets, d.Queue = x.Queue()
+	d.Unacknowledged, d.Credit, d.PullQueue, d.Busy, d.SRTT = x.Unacknowledged(), x.Credit(), x.PullQueue(), x.Busy(), x.SRTT()
+	for m := x.out.first; m != nil; m = m.next {
+		d.Messages++
+		d.Backlog += m.size - m.offset
+	}
+	return d
+}
+
+// Paths lends what is known of each path to an address, by path ID: what was sent, lost and
+// trimmed there, and the smoothed round-trip time. It is nil for an address as Destination
+// says, and holds until the engine goes on.
+func (n *Native) Paths(to netip.Addr) []tunnel.Path {
+	if x := n.service.senders[address{to, nativeEQIF}]; x != nil {
+		return x.Paths()
+	}
+	return nil
+}
+
+// Socket sends and receives messages by a port of the host.
+type Socket struct {
+	SocketConfig
+	native  *Native
+	session uint32
+	closed  bool
+	numbers map[netip.AddrPort]uint32  // of the last message, by destination
+	streams map[netip.AddrPort]*stream // by source
+	inbox   []Message
+	waiting units.Bytes // in inbox
+	came    sim.Cond
+}
+
+// Message is one that has come.
+type Message struct {
+	From netip.AddrPort
+	At   units.Time // when its last packet came
+	Size units.Bytes
+	Data []byte // the program's; nil if it was sent by SendSize
+}
+
+// Send sends a message, which is data itself and not a copy: it must not change before it is
+// delivered or given up. Messages to one address leave in the order of Send, whatever socket
+// they are of. The error is that the message is longer than MaxMessage, that nobody with EQDS
+// has the address, or net.ErrClosed.
+func (s *Socket) Send(to netip.AddrPort, data []byte) (*Sending, error) {
+	if data == nil {
+		data = []byte{}
+	}
+	return s.send(to, data, units.Bytes(len(data)))
+}
+
+// SendSize sends a message of which only the size matters: it takes the same packets and the
+// same time, and no memory.
+func (s *Socket) SendSize(to netip.AddrPort, size units.Bytes) (*Sending, error) {
+	return s.send(to, nil, size)
+}
+
+func (s *Socket) send(to netip.AddrPort, data []byte, size units.Bytes) (*Sending, error) {
+	switch {
+	case s.closed:
+		return nil, net.ErrClosed
+	case size < 0 || size > MaxMessage:
+		return nil, fmt.Errorf("eqds: a message of %d bytes: the longest has %d", size, units.Bytes(MaxMessage))
+	}
+	service := s.native.service
+	x := service.sender(address{to.Addr(), nativeEQIF})
+	if x == nil {
+		return nil, fmt.Errorf("eqds: no other host with edge: eqds has the address %v", to.Addr())
+	}
+	s.numbers[to]++
+	m := &Sending{socket: s, to: to, number: s.numbers[to], data: data, size: size, posted: service.env.Now()}
+	x.out.push(m)
+	service.now = m.posted
+	s.native.fill(m.posted, x)
+	service.arm()
+	return m, nil
+}
+
+// Receive takes the oldest message, waiting for up to timeout until there is one; units.Never
+// waits for ever. The error wraps syscall.ETIMEDOUT or, after Close, is net.ErrClosed.
+func (s *Socket) Receive(p *sim.Process, timeout units.Time) (Message, error) {
+	for end := after(p, timeout); ; {
+		if m, ok := s.Take(); ok {
+			return m, nil
+		}
+		switch {
+		case s.closed:
+			return Message{}, net.ErrClosed
+		case end <= p.Now():
+			return Message{}, fmt.Errorf("%w: no message within %v", syscall.ETIMEDOUT, timeout)
+		case end == units.Never:
+			s.came.Wait(p, units.Never)
+		default:
+			s.came.Wait(p, end-p.Now())
+		}
+	}
+}
+
+// after is the time when a timeout ends.
+func after(p *sim.Process, timeout units.Time) units.Time {
+	if timeout >= units.Never-p.Now() {
+		return units.Never
+	}
+	return p.Now() + timeout
+}
+
+// Take takes the oldest message; false if there is none.
+func (s *Socket) Take() (m Message, ok bool) {
+	if len(s.inbox) == 0 {
+		return m, false
+	}
+	m = s.inbox[0]
+	s.inbox[0] = Message{}
+	if s.inbox = s.inbox[1:]; len(s.inbox) == 0 {
+		s.inbox = nil
+	}
+	s.waiting -= m.Size
+	return m, true
+}
+
+// Close gives the port back. Messages of which nothing has left are not sent, those of which
+// only a part has are cut off; both end with net.ErrClosed. Whoever waits in Receive gets
+// that, too.
+func (s *Socket) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	delete(s.native.sockets, s.Port)
+	service := s.native.service
+	now := service.env.Now()
+	for x := service.order.first; x != nil; x = x.inOrder.after {
+		for _, m := range x.out.of(s) {
+			m.fail(now, net.ErrClosed)
+		}
+	}
+	s.inbox, s.waiting = nil, 0
+	s.came.Broadcast()
+}
+
+// Sending is a message on its way.
+type Sending struct {
+	socket         *Socket
+	next           *Sending // in the outbox of its destination
+	to             netip.AddrPort
+	number         uint32
+	data           []byte
+	size, offset   units.Bytes // offset is what has become packets
+	posted, ended  units.Time
+	packets, left  int // that were made, and of them those of which nothing is known yet
+	tries          int
+	rtt            units.Time
+	whole, settled bool // all of it has become packets; the end is known
+	err            error
+	cond           sim.Cond
+}
+
+// ErrGivenUp is why a message was not delivered whose receiver did not answer for as long as
+// the setting give-up says.
+var ErrGivenUp = errors.New("eqds: the message was given up: the receiver does not answer")
+
+// Delivery is what became of a message.
+type Delivery struct {
+	Posted, Done units.Time // Send, and when the end was known
+	Packets      int
+	Resent       int        // transmissions beyond one for each packet
+	RTT          units.Time // least of its packets, 0 if none was measured
+}
+
+// Number counts the messages of a socket to a destination, from 1 on.
+func (m *Sending) Number() uint32 { return m.number }
+
+// Done tells whether the end of the message is known.
+func (m *Sending) Done() bool { return m.settled }
+
+// Delivery tells what became of a message that is Done. The error is ErrGivenUp or
+// net.ErrClosed of one that was not delivered, or nil.
+func (m *Sending) Delivery() (Delivery, error) {
+	return Delivery{Posted: m.posted, Done: m.ended, Packets: m.packets, Resent: m.tries - m.packets, RTT: m.rtt}, m.err
+}
+
+// Wait waits until the message is Done, for up to timeout, and gives its Delivery.
+// The error is that of Delivery, or wraps syscall.ETIMEDOUT.
+func (m *Sending) Wait(p *sim.Process, timeout units.Time) (Delivery, error) {
+	if !m.settled {
+		m.cond.Wait(p, timeout)
+	}
+	if !m.settled {
+		return Delivery{}, fmt.Errorf("%w: no delivery within %v", syscall.ETIMEDOUT, timeout)
+	}
+	return m.Delivery()
+}
+
+// fail ends what has not become packets yet.
+func (m *Sending) fail(now units.Time, err error) {
+	m.whole, m.err = true, err
+	m.end(now)
+}
+
+// end sees whether the end is known.
+func (m *Sending) end(now units.Time) {
+	if m.settled || !m.whole || m.left > 0 {
+		return
+	}
+	m.settled, m.ended, m.data = true, now, nil
+	if n := m.socket.native; m.err == nil {
+		n.sent++
+	} else {
+		n.lost++
+	}
+	m.cond.Broadcast()
+}
+
+// outbox is the messages to a destination that are not all in the EQIF's queue.
+type outbox struct{ first, last *Sending }
+
+func (o *outbox) push(m *Sending) {
+	if o.first == nil {
+		o.first = m
+	} else {
+		o.last.next = m
+	}
+	o.last = m
+}
+
+func (o *outbox) pop() (m *Sending) {
+	m = o.first
+	o.first, m.next = m.next, nil
+	return m
+}
+
+// of takes out the messages of a socket.
+func (o *outbox) of(s *Socket) (taken []*Sending) {
+	var rest outbox
+	for o.first != nil {
+		if m := o.pop(); m.socket == s {
+			taken = append(taken, m)
+		} else {
+			rest.push(m)
+		}
+	}
+	*o = rest
+	return taken
+}
+
+// fill makes packets of what a program has sent, as long as there is room for them. Every
+// change of a queue of the native EQIF ends with it.
+func (n *Native) fill(now units.Time, x *sender) {
+	if x.filling {
+		return
+	}
+	s := n.service
+	x.filling = true
+	for x.out.first != nil {
+		if waiting, _ := x.Queue(); waiting >= s.NativePackets {
+			break
+		}
+		m := x.out.first
+		p := n.part(m)
+		if p == nil {
+			m.fail(now, fmt.Errorf("eqds: the host has no address of the kind of %v any more", m.to.Addr()))
+		} else {
+			s.env.Admit(now, p)
+			m.packets++
+			m.left++
+			s.push(now, x, p)
+		}
+		if m.whole {
+			if x.out.first == m {
+				x.out.pop()
+			}
+			m.end(now)
+		}
+	}
+	x.filling = false
+}
+
+// part makes the next packet of a message; nil if it cannot be addressed.
+func (n *Native) part(m *Sending) *packet.Packet {
+	s := n.service
+	p := s.env.Pool.NewMessage(nativeProtocol)
+	b := p.Message.Body.(*segment)
+	size := min(m.size-m.offset, s.chunk(versionOf(m.to.Addr())))
+	b.from, b.to, b.session, b.number = m.socket.Port, m.to.Port(), m.socket.session, m.number
+	b.total, b.offset, b.size, b.sending = uint32(m.size), uint32(m.offset), int(size), m
+	if m.data != nil {
+		b.data = m.data[m.offset : m.offset+size]
+	}
+	p.Message.To, p.SrcPort = m.to.Addr(), NativePort
+	if !s.env.Address(p) {
+		s.env.Pool.Free(p)
+		return nil
+	}
+	m.offset += size
+	m.whole = m.offset == m.size
+	return p
+}
+
+// done learns what became of a packet.
+func (n *Native) done(now units.Time, p *packet.Packet, o tunnel.Outcome) {
+	b := p.Message.Body.(*segment)
+	m := b.sending
+	m.left--
+	m.tries += int(o.Tries)
+	if o.RTT > 0 && (m.rtt == 0 || o.RTT < m.rtt) {
+		m.rtt = o.RTT
+	}
+	if report := m.socket.Packet; report != nil && !m.socket.closed {
+		report(now, PacketReport{To: m.to, Number: m.number, Size: units.Bytes(b.size), Outcome: o})
+	}
+	if !o.Delivered && m.err == nil {
+		m.err = ErrGivenUp
+		m.cut()
+	}
+	m.end(now)
+}
+
+// cut leaves out what has not become packets.
+func (m *Sending) cut() {
+	if m.whole {
+		return
+	}
+	m.whole = true
+	x := m.socket.native.service.senders[address{m.to.Addr(), nativeEQIF}]
+	if x == nil {
+		return
+	}
+	var rest outbox
+	for x.out.first != nil {
+		if o := x.out.pop(); o != m {
+			rest.push(o)
+		}
+	}
+	x.out = rest
+}
+
+// stream is what a socket has of another one's messages.
+type stream struct {
+	session uint32
+	highest uint32 // number of a message that has come
+	had     uint64 // bit i is that highest-i has come
+	parts   map[uint32]*partial
+}
+
+// partial is a message of which not all has come.
+type partial struct {
+	data  []byte
+	size  units.Bytes
+	left  units.Bytes
+	have  []uint64 // bit by part
+	chunk units.Bytes
+}
+
+// window is how many messages may come in another order than that in which they were sent: of
+// incarnations of a tunnel that have ended.
+const window = 64
+
+// Takes implements edge.Taker.
+func (s *service) Takes() *packet.MessageProtocol { return nativeProtocol }
+
+// Take implements edge.Taker.
+func (s *service) Take(now units.Time, p *packet.Packet) {
+	if !p.Trimmed && !p.Returned {
+		s.native.take(now, p.Message.From, p.Message.Body.(*segment), s.chunk(p.Version))
+	}
+	s.env.Pool.Free(p)
+}
+
+// take takes a part of a message.
+func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.Bytes) {
+	s := n.sockets[b.to]
+	if s == nil {
+		if b.offset == 0 {
+			n.lost++
+		}
+		return
+	}
+	source := netip.AddrPortFrom(from, b.from)
+	st := s.streams[source]
+	switch {
+	case st == nil || int32(b.session-st.session) > 0:
+		st = &stream{session: b.session, parts: map[uint32]*partial{}}
+		s.streams[source] = st
+	case st.session != b.session:
+		return // of a socket that is no more
+	}
+	if st.came(b.number) {
+		return // again, after the tunnel has begun anew
+	}
+	part := st.parts[b.number]
+	if part == nil {
+		part = &partial{size: units.Bytes(b.total), left: units.Bytes(b.total), chunk: chunk}
+		part.have = make([]uint64, (int(b.total)/int(chunk))/64+1)
+		if b.data != nil {
+			part.data = make([]byte, b.total)
+		}
+		st.parts[b.number] = part
+	}
+	if !part.take(b) || part.left > 0 {
+		return
+	}
+	delete(st.parts, b.number)
+	n.lost += st.note(b.number)
+	if s.waiting+part.size > s.Room {
+		n.lost++
+		return
+	}
+	n.received++
+	s.waiting += part.size
+	s.inbox = append(s.inbox, Message{From: source, At: now, Size: part.size, Data: part.data})
+	s.came.Signal()
+}
+
+// take puts a part in its place; false for one that was there, or has none.
+func (x *partial) take(b *segment) bool {
+	i := uint32(units.Bytes(b.offset) / x.chunk)
+	if units.Bytes(b.total) != x.size || units.Bytes(b.offset)+units.Bytes(b.size) > x.size || x.have[i/64]>>(i%64)&1 != 0 {
+		return false
+	}
+	x.have[i/64] |= 1 << (i % 64)
+	x.left -= units.Bytes(b.size)
+	if x.data != nil {
+		copy(x.data[b.offset:], b.data)
+	}
+	return true
+}
+
+// came tells whether a message has come, or is too old for that to be known.
+func (st *stream) came(number uint32) bool {
+	behind := int32(st.highest - number)
+	return behind >= window || behind >= 0 && st.had>>behind&1 != 0
+}
+
+// note notes that a message has come, and tells how many are too old to become whole.
+func (st *stream) note(number uint32) (lost uint64) {
+	behind := int32(st.highest - number)
+	if behind >= 0 {
+		st.had |= 1 << behind
+		return 0
+	}
+	st.had = st.had<<min(-behind, window) | 1
+	st.highest = number
+	if len(st.parts) == 0 {
+		return 0
+	}
+	for k := range st.parts {
+		if int32(number-k) >= window {
+			delete(st.parts, k)
+			lost++
+		}
+	}
+	return lost
+}
