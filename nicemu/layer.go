@@ -289,12 +289,13 @@ func (q *QP) Visible() *QP {
 type Task struct {
 	agenda.Task[sleeper]
 	device *Device
+	due    units.Time
 	work   func(now units.Time)
 }
 
 // NewTask makes a task that has f called when it is due. f may use the NIC.
 func (d *Device) NewTask(f func(now units.Time)) *Task {
-	t := &Task{device: d, work: f}
+	t := &Task{device: d, due: units.Never, work: f}
 	d.agenda.Enrol(&t.Task, t)
 	return t
 }
@@ -302,6 +303,7 @@ func (d *Device) NewTask(f func(now units.Time)) *Task {
 // At has the task called at a time, in place of when it was to be called; units.Never is
 // that it is not.
 func (t *Task) At(when units.Time) {
+	t.due = when
 	t.device.agenda.At(&t.Task, when)
 	t.device.arm()
 }
@@ -314,11 +316,11 @@ func (t *Task) Stop() {
 
 // wake calls the task if it is due, and not only was once.
 func (t *Task) wake(now units.Time) {
-	if due := t.Want(); due > now {
-		t.device.agenda.At(&t.Task, due)
+	if t.due > now {
+		t.device.agenda.At(&t.Task, t.due)
 		return
 	}
-	t.device.agenda.At(&t.Task, units.Never)
+	t.due = units.Never
 	t.work(now)
 }
 

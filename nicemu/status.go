@@ -52,7 +52,7 @@ type QPStatus struct {
 
 	Rate      units.Rate    // that rate control allows now, on the wire; 0 is without limit
 	MaxFlying units.Bytes   // that rate control allows in the window; 0 is without limit
-	Gauges    []gauge.Value // of its rate control; nil without one
+	Gauges    []gauge.Value // of the layer above it or its rate control; nil without both
 	CNPDue    bool          // a CNP to the peer waits to be sent
 }
 
@@ -64,7 +64,10 @@ func (q *QP) Status() QPStatus {
 		s.Local, s.Remote, s.TOS, s.SourcePort, s.Priority, s.Loopback = r.ends.From, r.ends.To, r.tos, r.port, r.prio, r.loop
 	}
 	s.Rate, s.MaxFlying = q.Rate()
-	if q.control != nil {
+	switch {
+	case q.layered != nil && q.visible == nil:
+		s.Gauges = gauge.Read(q.device.settings.Layer.Gauges(), q.layered.Gauges(q.device.Now(), nil))
+	case q.control != nil:
 		s.Gauges = gauge.Read(q.device.settings.Control.Gauges(), q.control.Gauges(q.device.Now(), nil))
 	}
 	return s

@@ -72,6 +72,8 @@ func (v *resolver) nics() {
 		}
 		v.nicMTU(n, f, place, overRoCE+telemetry.Size(traits.Telemetry))
 		n.NIC.Delays = f.Delays.settings().resolve()
+		n.NIC.RateLimiter = f.RateLimiter.settings().resolve()
+		v.layer(n, f.Layer, place)
 		n.NIC.Limits = v.limits(f.Limits)
 		n.NIC.Limits.ActiveMTU = n.NIC.MTU
 	}

@@ -64,19 +64,21 @@ func (f *nicForm) over(r *yamlfile.Reader, base *nicForm) *nicFile {
 }
 
 type nicFile struct {
-	Control    *controlFile        `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC and UC queue pair: its name, or {name: {settings}}; default none"`
-	Recovery   *recoveryFile       `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC queue pair: its name, or {name: {settings}}; default go-back-n"`
-	MTU        *pathMTU            `yaml:"mtu,omitempty" jsonschema_description:"largest path MTU; default the largest that fits the link's mtu"`
-	DSCP       *dscp               `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets whose address vector names no traffic class, 0 to 63; default 0"`
-	AckDSCP    *dscp               `yaml:"ack-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NAKs and responses of atomics, 0 to 63, and so their class; default what the rate control needs, or that of the data"`
-	AckEvery   *psnInterval        `yaml:"ack-every,omitempty" jsonschema_description:"every how many packets a responder acknowledges unasked, 0 for never; default 0"`
-	AskEvery   *psnInterval        `yaml:"ask-every,omitempty" jsonschema_description:"every how many packets a requester asks for an acknowledgement, as at the end of messages; 0 is never; default what the rate control needs, or 64"`
-	Timeout    *ackTimeout         `yaml:"timeout,omitempty" jsonschema_description:"local ACK timeout of modelled transfers, rounded up to 4.096us times a power of 2, or none; default 16.777216ms"`
-	Retries    *retries            `yaml:"retries,omitempty" jsonschema_description:"how often modelled transfers try again after a timeout or a NAK, 0 to 7; default 7"`
-	RNRRetries *rnrRetries         `yaml:"rnr-retries,omitempty" jsonschema_description:"how often they do after an RNR NAK, 0 to 6, or unlimited, which is 7; default unlimited"`
-	RNRTimer   *rnrTimer           `yaml:"rnr-timer,omitempty" jsonschema_description:"wait that RNR NAKs of modelled transfers ask for, rounded up to one of IBTA's 32; default 640us"`
-	Delays     *orNone[delaysFile] `yaml:"delays,omitempty" jsonschema_description:"what the way between NIC and host takes: times, a preset, or none; default none"`
-	Limits     *limitsFile         `yaml:"limits,omitempty" jsonschema_description:"what the device can do, by the names of ibv_device_attr; default a ConnectX-5's"`
+	Control     *controlFile             `yaml:"cc,omitempty" jsonschema_description:"rate control of each RC and UC queue pair: its name, or {name: {settings}}; default none"`
+	Recovery    *recoveryFile            `yaml:"recovery,omitempty" jsonschema_description:"loss recovery of each RC queue pair: its name, or {name: {settings}}; default go-back-n"`
+	MTU         *pathMTU                 `yaml:"mtu,omitempty" jsonschema_description:"largest path MTU; default the largest that fits the link's mtu"`
+	DSCP        *dscp                    `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets whose address vector names no traffic class, 0 to 63; default 0"`
+	AckDSCP     *dscp                    `yaml:"ack-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NAKs and responses of atomics, 0 to 63, and so their class; default what the rate control needs, or that of the data"`
+	AckEvery    *psnInterval             `yaml:"ack-every,omitempty" jsonschema_description:"every how many packets a responder acknowledges unasked, 0 for never; default 0"`
+	AskEvery    *psnInterval             `yaml:"ask-every,omitempty" jsonschema_description:"every how many packets a requester asks for an acknowledgement, as at the end of messages; 0 is never; default what the rate control needs, or 64"`
+	Timeout     *ackTimeout              `yaml:"timeout,omitempty" jsonschema_description:"local ACK timeout of modelled transfers, rounded up to 4.096us times a power of 2, or none; default 16.777216ms"`
+	Retries     *retries                 `yaml:"retries,omitempty" jsonschema_description:"how often modelled transfers try again after a timeout or a NAK, 0 to 7; default 7"`
+	RNRRetries  *rnrRetries              `yaml:"rnr-retries,omitempty" jsonschema_description:"how often they do after an RNR NAK, 0 to 6, or unlimited, which is 7; default unlimited"`
+	RNRTimer    *rnrTimer                `yaml:"rnr-timer,omitempty" jsonschema_description:"wait that RNR NAKs of modelled transfers ask for, rounded up to one of IBTA's 32; default 640us"`
+	Delays      *orNone[delaysFile]      `yaml:"delays,omitempty" jsonschema_description:"what the way between NIC and host takes: times, a preset, or none; default none"`
+	RateLimiter *orNone[rateLimiterFile] `yaml:"rate-limiter,omitempty" jsonschema_description:"what its rate limiters are like (ibv_modify_qp_rate_limit): how many and how slow, a preset, or none for one a queue pair that is in force at once; default none"`
+	Layer       *layerFile               `yaml:"layer,omitempty" jsonschema_description:"software between programs and RC and UC queue pairs: its name, {name: {settings}}, or none; default none"`
+	Limits      *limitsFile              `yaml:"limits,omitempty" jsonschema_description:"what the device can do, by the names of ibv_device_attr; default a ConnectX-5's"`
 }
 
 // join gives f with what it leaves out taken from base.
@@ -85,6 +87,8 @@ func (f *nicFile) join(r *yamlfile.Reader, base *nicFile) *nicFile {
 	joined.Control = f.Control.join(r, base.Control)
 	joined.Recovery = f.Recovery.join(r, base.Recovery)
 	joined.Delays = underNone(r, f.Delays, base.Delays, func(a, b *delaysFile) *delaysFile { return a.join(r, b) })
+	joined.RateLimiter = underNone(r, f.RateLimiter, base.RateLimiter, func(a, b *rateLimiterFile) *rateLimiterFile { return a.join(r, b) })
+	joined.Layer = f.Layer.join(r, base.Layer)
 	joined.Limits = under(r, f.Limits, base.Limits)
 	return joined
 }

@@ -5,6 +5,7 @@ package systems
 import (
 	_ "github.com/weftlab/weft/nicemu/edge/eqds"             // edge service eqds
 	_ "github.com/weftlab/weft/nicemu/edge/limit"            // edge service limit
+	_ "github.com/weftlab/weft/nicemu/rogue"                 // layer rogue
 	_ "github.com/weftlab/weft/protocols/accurate"           // rate control accurate
 	_ "github.com/weftlab/weft/protocols/bbr"                // rate control bbr
 	_ "github.com/weftlab/weft/protocols/cubic"              // rate control cubic

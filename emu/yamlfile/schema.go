@@ -118,7 +118,7 @@ func (OneKey) JSONSchemaExtend(s *jsonschema.Schema) {
 const (
 	NumberForm  = `[0-9]+(\.[0-9]*)?|\.[0-9]+`
 	TimeForm    = `^\+?(0|(` + NumberForm + `) *(h|min|s|ms|us|µs|μs|ns|ps))$`
-	bytesForm   = `^\+?(0|(` + NumberForm + `) *(B|KB|kB|MB|GB|TB|KiB|MiB|GiB))$`
+	BytesForm   = `^\+?(0|(` + NumberForm + `) *(B|KB|kB|MB|GB|TB|KiB|MiB|GiB))$`
 	rateForm    = `^(unlimited|\+?(` + NumberForm + `) *([KkMmGgTt]?([Bb][Pp][Ss]|[Bb][Ii][Tt]|[Bb]/[Ss])))$`
 	percentForm = `^(` + NumberForm + `) *%$`
 )
@@ -130,7 +130,7 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[units.Time]():
 		return quantity(TimeForm)
 	case reflect.TypeFor[units.Bytes]():
-		return quantity(bytesForm)
+		return quantity(BytesForm)
 	case reflect.TypeFor[units.Rate]():
 		return Text(rateForm)
 	case reflect.TypeFor[units.Fraction]():

@@ -26,11 +26,14 @@ import (
 )
 
 // Settings are the parameters of the layer.
-type Settings struct{ rogue.Config }
+type Settings rogue.Config
+
+// Validate implements nicemu.LayerSettings.
+func (s *Settings) Validate(line units.Rate) error { return (*rogue.Config)(s).Validate(line) }
 
 // New implements nicemu.LayerSettings.
 func (s *Settings) New(d *nicemu.Device) nicemu.Layer {
-	return &Layer{device: d, config: &s.Config, pairs: map[uint32]*pair{}}
+	return &Layer{device: d, config: (*rogue.Config)(s), pairs: map[uint32]*pair{}}
 }
 
 // gauges describes what a pair shows.
@@ -48,7 +51,7 @@ func init() {
 	nicemu.Layers.Register("rogue", nicemu.LayerKind{
 		Summary: "RoGUE: congestion control in software above the NIC, by windows and round-trip times of batches",
 		Settings: func(_ string, line units.Rate) nicemu.LayerSettings {
-			return &Settings{*rogue.Default(line)}
+			return (*Settings)(rogue.Default(line))
 		},
 		Gauges: gauges,
 	})

@@ -55,9 +55,11 @@ func (f *flow) unit() units.Bytes {
 	return f.config.Segment
 }
 
-// admits tells whether n bytes more may be posted (§3.1).
+// admits tells whether n bytes more may be posted (§3.1). SENDs that are longer than a
+// batch are not queued by number, which would be as much as a switch's buffer.
 func (f *flow) admits(n units.Bytes) bool {
-	return f.flying == 0 || f.flying+n <= f.window.Size() || !f.window.SlowStart() && f.batches.len() < f.config.Queued
+	queued := f.batches.len() < f.config.Queued && f.flying < units.Bytes(f.config.Queued)*f.config.Segment
+	return f.flying == 0 || f.flying+n <= f.window.Size() || !f.window.SlowStart() && queued
 }
 
 // pump posts what may be posted.
