@@ -35,15 +35,21 @@ func (d *Device) EachQP(f func(q *QP)) {
 }
 
 // Flow is a queue pair's flow at now, which is not before Env.Now and up to which
-// nothing else is due, with the values of its rate control's gauges appended to those
-// given; without a rate control there are none. Looking changes no results.
+// nothing else is due, with the values of Settings.FlowGauges appended to those
+// given; a queue pair without layer or rate control has none. Looking changes no results.
 func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 	s := FlowStatus{
 		RTT: q.engine.RTT(), Acked: q.engine.Acknowledged(), Received: q.engine.Payload(), Resent: q.engine.Retransmitted(),
 		HasSent: q.counters.DataPackets > 0, HasHeard: q.counters.RxPackets > 0,
 	}
 	_, s.InFlight = q.engine.Outstanding()
-	if q.control != nil {
+	switch {
+	case q.device.layer != nil:
+		if q.layered != nil && q.visible == nil {
+			s.Rate, s.Window = q.layered.Allows()
+			gauges = q.layered.Gauges(now, gauges)
+		}
+	case q.control != nil:
 		q.tick(now)
 		s.Rate, s.Window = q.control.Rate(), q.control.Window()
 		gauges = q.control.Gauges(now, gauges)

@@ -7,6 +7,7 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 	"github.com/weftlab/weft/protocols/cc"
 	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/sim/gauge"
 )
 
 // Settings are what somebody chooses of a NIC.
@@ -36,6 +37,15 @@ type Settings struct {
 	Delays Delays // between the NIC and its host
 
 	Limits qp.Limits
+}
+
+// FlowGauges describes what QP.Flow and QPStatus show of a queue pair: the gauges of the
+// layer above it or, without one, of its rate control.
+func (s *Settings) FlowGauges() []gauge.Gauge {
+	if s.Layer.Settings != nil {
+		return s.Layer.Gauges()
+	}
+	return s.Control.Gauges()
 }
 
 // Control is the rate control of a NIC's queue pairs.

@@ -64,11 +64,11 @@ func (q *QP) Status() QPStatus {
 		s.Local, s.Remote, s.TOS, s.SourcePort, s.Priority, s.Loopback = r.ends.From, r.ends.To, r.tos, r.port, r.prio, r.loop
 	}
 	s.Rate, s.MaxFlying = q.Rate()
-	switch {
+	switch d := q.device; {
 	case q.layered != nil && q.visible == nil:
-		s.Gauges = gauge.Read(q.device.settings.Layer.Gauges(), q.layered.Gauges(q.device.Now(), nil))
-	case q.control != nil:
-		s.Gauges = gauge.Read(q.device.settings.Control.Gauges(), q.control.Gauges(q.device.Now(), nil))
+		s.Gauges = gauge.Read(d.settings.FlowGauges(), q.layered.Gauges(d.Now(), nil))
+	case d.layer == nil && q.control != nil:
+		s.Gauges = gauge.Read(d.settings.FlowGauges(), q.control.Gauges(d.Now(), nil))
 	}
 	return s
 }

@@ -32,7 +32,8 @@ func (g *FlowGauge) add(v float64) {
 // flowGauges sums the flows of a NIC up: those gauges that any of them has now.
 func (n *nic) flowGauges() (out []FlowGauge) {
 	all := []FlowGauge{{Name: "rate", Unit: gauge.BitsPerSecond}, {Name: "window", Unit: gauge.Bytes}}
-	own := n.Settings().Control.Gauges()
+	settings := n.Settings()
+	own := settings.FlowGauges()
 	for _, g := range own {
 		all = append(all, FlowGauge{Name: g.Name, Unit: g.Unit})
 	}

@@ -225,7 +225,8 @@ func (f *Fabric) RecordFlows(s FlowSeries, w io.Writer) *Recording {
 func (f *Fabric) gaugeColumns() (all []series.Gauge, columns [][]int) {
 	var lists [][]gauge.Gauge
 	for _, n := range f.nics {
-		lists = append(lists, n.Settings().Control.Gauges())
+		settings := n.Settings()
+		lists = append(lists, settings.FlowGauges())
 	}
 	for _, h := range f.edges() {
 		lists = append(lists, h.service.FlowGauges())

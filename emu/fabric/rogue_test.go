@@ -282,3 +282,31 @@ func cqOf(q *nicemu.QP) *nicemu.CQ {
 	_, c := q.Query()
 	return c.SendCQ
 }
+
+// TestRoGUEMeasuresRTT: on an idle path the round-trip time stays what it is, however many
+// batches follow each other, and nearly that of an empty WRITE (Table 1 of the paper).
+func TestRoGUEMeasuresRTT(t *testing.T) {
+	oneEngine(t)
+	for _, verb := range []string{"write", "send", "read"} {
+		f := underRoGUE(t, 1, "layer: rogue", "", fmt.Sprintf("workload:\n  - {%s: {from: h1, to: r, size: 64KiB, count: unlimited, depth: 4}}\n", verb))
+		d := deviceAt(t, f, "h1")
+		var seen []float64
+		for _, at := range []units.Time{1 * ms, 10 * ms, 40 * ms} {
+			runTo(t, f, at)
+			for _, g := range d.QP(17).Status().Gauges {
+				if g.Name == "rtt" {
+					seen = append(seen, g.Value)
+				}
+			}
+		}
+		// Two links of 1 us each way, a packet through the switch and its answer through both.
+		frame, ack := (10 * units.Gbps).TimeOf(1024+16+4+42+24), (10 * units.Gbps).TimeOf(16+4+42+24)
+		want := (4*us + frame + 2*ack).Seconds()
+		for _, rtt := range seen {
+			if len(seen) != 3 || rtt < want-100e-9 || rtt > want+300e-9 || rtt != seen[0] {
+				t.Errorf("%s: round-trip times %v, want about %v", verb, seen, want)
+				break
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package rogue
 import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
 	"github.com/weftlab/weft/protocols/rogue"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -41,9 +42,26 @@ func newFlow(l *Layer, q nicemu.Raw) *flow {
 	}
 }
 
-// wire is what n bytes of payload are on the wire.
-func (f *flow) wire(n units.Bytes) units.Bytes {
-	return n + max(1, (n+f.mtu-1)/f.mtu)*(f.frame-f.mtu)
+// wire is what a verb is on the wire, exactly: what is too much or too little adds up in the
+// round-trip times of batches that follow each other.
+func (f *flow) wire(wr *nicemu.SendWR, n units.Bytes) units.Bytes {
+	packets := max(1, (n+f.mtu-1)/f.mtu)
+	return n + packets*(f.frame-f.mtu) + extensions(wr, packets)
+}
+
+// extensions are the headers of a message that its middle packets do not have.
+func extensions(wr *nicemu.SendWR, packets units.Bytes) units.Bytes {
+	switch wr.Op {
+	case nicemu.OpWrite:
+		return roce.RETHLen
+	case nicemu.OpWriteImm:
+		return roce.RETHLen + roce.ImmDtLen
+	case nicemu.OpSendImm, nicemu.OpSendInvalidate:
+		return roce.ImmDtLen
+	case nicemu.OpRead:
+		return roce.AETHLen * min(packets, 2) // of the response
+	}
+	return 0
 }
 
 // unit is the size of a batch now. In slow start the window is sent as a whole, and
@@ -122,7 +140,7 @@ func (p *pair) post(v *verb) bool {
 	}
 	f := p.flow[v.dir]
 	if f != nil {
-		v.wire = int64(f.wire(units.Bytes(v.n)))
+		v.wire = int64(f.wire(&p.wr, units.Bytes(v.n)))
 		f.post(p, now, v)
 	}
 	p.verbs.push(*v)

@@ -33,8 +33,6 @@ type Config struct {
 	Noise units.Time `yaml:"noise,omitempty" json:"noise" jsonschema_description:"random time, from 0 up to this, that is added to each round-trip time"`
 	// Limiter tells whether the NIC's rate limiter is used (§3.3).
 	Limiter bool `yaml:"limiter,omitempty" json:"limiter" jsonschema_description:"whether the rate limiter of the NIC paces packets; default true"`
-	// Timeout is after how long without an echo a UC connection starts over (§3.4).
-	Timeout units.Time `yaml:"timeout,omitempty" json:"timeout" jsonschema_description:"time without an echo after which a UC connection starts over"`
 	// Retries is how often the NIC repeats a verb before the layer takes over (§3.5). 0 to 7.
 	Retries int `yaml:"retries,omitempty" json:"retries" jsonschema_description:"repetitions of a verb by the NIC before the shadow queue pair takes over"`
 	// Failover tells whether there are shadow queue pairs (§3.5).
@@ -45,11 +43,11 @@ type Config struct {
 const fast = 100 * units.Gbps
 
 // Default are the parameters of the paper for a NIC at line rate line, 0 for an unlimited
-// one. Timeout is not in the paper.
+// one.
 func Default(line units.Rate) *Config {
 	c := &Config{
 		Segment: 64 << 10, Queued: 2, Initial: 10, Alpha: 2, Beta: 4, Gamma: 1, RateStep: units.Gbps, Hold: 160_000,
-		Limiter: true, Timeout: units.Millisecond, Retries: 1, Failover: true,
+		Limiter: true, Retries: 1, Failover: true,
 	}
 	if line >= fast {
 		c.Segment = 256 << 10
@@ -77,7 +75,6 @@ func (c *Config) Validate(units.Rate) error {
 	}
 	check.Time("base-rtt", c.BaseRTT, 0)
 	check.Time("noise", c.Noise, 0)
-	check.Time("timeout", c.Timeout, units.Microsecond)
 	check.Number("retries", c.Retries, 0, 7)
 	return check.Err()
 }

@@ -21,15 +21,13 @@ type Kind uint8
 
 // The kinds.
 const (
-	Hello       Kind = 1 // the side queue pair of a UC connection, by which probes and echoes go
-	HelloReply  Kind = 2
-	Resync      Kind = 3 // the NIC has given up: go on with the shadow queue pairs
-	ResyncReply Kind = 4
-	ResyncDone  Kind = 5 // this side takes packets by the shadow queue pair
-	ReadLimit   Kind = 6 // rate limit of what the receiver of this message answers READs with (§3.4)
+	Resync      Kind = 1 // the NIC has given up: go on with the shadow queue pairs
+	ResyncReply Kind = 2
+	ResyncDone  Kind = 3 // this side takes packets by the shadow queue pair
+	ReadLimit   Kind = 4 // rate limit of what the receiver of this message answers READs with (§3.4)
 )
 
-var kinds = [...]string{"", "hello", "hello reply", "resync", "resync reply", "resync done", "READ limit"}
+var kinds = [...]string{"", "resync", "resync reply", "resync done", "READ limit"}
 
 // String is the name.
 func (k Kind) String() string {
@@ -44,7 +42,7 @@ type Message struct {
 	Kind     Kind
 	From, To uint32     // queue pairs of the connection as programs know them: the sender's, the receiver's
 	Epoch    uint32     // of Resync and its reply: how often the connection has changed queue pairs, this one included
-	Other    uint32     // number of the sender's shadow or side queue pair
+	Other    uint32     // number of the queue pair that the sender goes on with
 	PSN      uint32     // of the first packet that it sends
 	Received uint32     // messages that have taken a receive of the sender's, modulo 2^32
 	Limit    units.Rate // of ReadLimit; a whole number of kb/s; 0 is none
@@ -88,37 +86,3 @@ func Parse(b []byte) (m Message, err error) {
 
 // maxLimit is the highest rate limit, in kb/s: 1 Pb/s.
 const maxLimit = 1e12
-
-// Echo is what the immediate data of probes and echoes over UC say (§3.4). Both count the
-// batches of a connection; an echo also says how long the receiver took to answer.
-type Echo struct {
-	Reply    bool
-	Batch    uint16     // the probe's number, modulo 2^12
-	Response units.Time // of a reply, in steps of 16 ns, up to 8 ms
-}
-
-// Layout of the immediate data: 1 bit Reply, 12 bits Batch, 19 bits Response.
-const (
-	batchBits    = 12
-	responseBits = 19
-	responseStep = 16 * units.Nanosecond
-	batchMask    = 1<<batchBits - 1
-	maxResponse  = 1<<responseBits - 1
-)
-
-// Imm is the immediate data.
-func (e Echo) Imm() uint32 {
-	imm := uint32(e.Batch&batchMask)<<responseBits | uint32(min(max(0, (e.Response+responseStep/2)/responseStep), maxResponse))
-	if e.Reply {
-		imm |= 1 << 31
-	}
-	return imm
-}
-
-// ParseEcho reads immediate data.
-func ParseEcho(imm uint32) Echo {
-	return Echo{Reply: imm>>31 == 1, Batch: uint16(imm>>responseBits) & batchMask, Response: units.Time(imm&maxResponse) * responseStep}
-}
-
-// Behind tells how far batch b is behind a, both modulo 2^12: 0 to 2^12 - 1.
-func Behind(a, b uint16) int { return int((a - b) & batchMask) }

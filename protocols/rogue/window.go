@@ -39,8 +39,8 @@ func NewWindow(c *Config, line units.Rate, mtu, frame units.Bytes, idle units.Ti
 	return w
 }
 
-// Restart begins anew in slow start, as a new connection does, and one that has heard
-// nothing for a timeout (§3.4). The base RTT stays known. Without a limit the NIC sends at
+// Restart begins anew in slow start, as a new connection does, and one that goes on with its
+// shadow queue pair. The base RTT stays known. Without a limit the NIC sends at
 // the rate of its line.
 func (w *Window) Restart() {
 	w.size, w.slow, w.limit, w.last = float64(w.config.Initial)*w.mtu, true, 0, 0
@@ -108,14 +108,6 @@ func (w *Window) Sample(rtt units.Time) bool {
 	}
 	w.size = max(w.size, w.mtu)
 	return w.adjust(w.slow)
-}
-
-// Lost takes the loss of a batch, which only UC tells of (§3.4: "reduced
-// multiplicatively"; here by half). It tells whether Limit has changed.
-func (w *Window) Lost() bool {
-	w.slow = false
-	w.size = max(w.size/2, w.mtu)
-	return w.adjust(w.base == 0)
 }
 
 // adjust sets the limit: cwnd / base RTT, by at most a step. In slow start there is none,

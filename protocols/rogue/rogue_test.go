@@ -1,0 +1,193 @@
+package rogue
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/sim/registry"
+	"github.com/weftlab/weft/sim/units"
+)
+
+const us = units.Microsecond
+
+// TestWindow holds the window to Vegas, step by step.
+func TestWindow(t *testing.T) {
+	const mtu, frame = 1000, 1100
+	w := NewWindow(Default(10*units.Gbps), 10*units.Gbps, mtu, frame, 10*us)
+	steps := []struct {
+		what  string
+		rtt   units.Time
+		size  units.Bytes
+		limit units.Rate
+		slow  bool
+	}{
+		// The line carries 11.36 packets in 10 us; 4 more are the most.
+		{"slow start doubles, up to what fills the line", 10 * us, 15363, 10 * units.Gbps, false},
+		{"2 < 2.56 < 4 packets queued", 12 * us, 15363, 10 * units.Gbps, false},
+		{"7.7 packets queued", 20 * us, 14363, 10 * units.Gbps, false},
+		{"7.2 packets queued", 20 * us, 13363, 10 * units.Gbps, false},
+		{"6.7 packets queued", 20 * us, 12363, 10 * units.Gbps, false},
+		{"6.2 packets queued", 20 * us, 11363, 9_999_440_000, false},
+		{"5.7 packets queued", 20 * us, 10363, 9_119_440_000, false},
+		{"less than the base RTT is not believed", us, 11363, 9_999_440_000, false},
+		{"10 packets queued", 100 * us, 10363, 9_119_440_000, false},
+	}
+	if w.Size() != 10*mtu || !w.SlowStart() || w.Limit() != 0 {
+		t.Fatalf("a new window is %v, slow start %v, limit %v", w.Size(), w.SlowStart(), w.Limit())
+	}
+	for _, s := range steps {
+		was := w.Limit()
+		changed := w.Sample(s.rtt)
+		near := math.Abs(float64(w.Limit()-s.limit)) < 1e6
+		if w.Size() != s.size || !near || w.SlowStart() != s.slow || changed != (w.Limit() != was) {
+			t.Fatalf("%s: window %d, limit %d, slow start %v, changed %v; want %+v", s.what, int64(w.Size()), int64(w.Limit()), w.SlowStart(), changed, s)
+		}
+	}
+	// Slow start ends at a queue, with what the base RTT has carried and a packet more.
+	w = NewWindow(Default(100*units.Gbps), 100*units.Gbps, mtu, frame, 0)
+	w.Sample(10 * us)
+	if w.Sample(50 * us); w.Size() != 5000 || w.SlowStart() || w.Limit() != 4400*units.Mbps {
+		t.Errorf("after slow start: window %d, limit %v, slow start %v", int64(w.Size()), w.Limit(), w.SlowStart())
+	}
+	w.Restart()
+	if w.Size() != 10_000 || !w.SlowStart() || w.Limit() != 0 || w.Base() != 10*us {
+		t.Errorf("after a restart: window %d, base %v", int64(w.Size()), w.Base())
+	}
+}
+
+// TestWindowBounds: whatever is measured, the window stays between a packet and what fills
+// the line, and limits change by a step at most.
+func TestWindowBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Default(10 * units.Gbps)
+		w := NewWindow(c, 10*units.Gbps, 1000, 1100, 5*us)
+		for range 200 {
+			was := w.Limit()
+			w.Sample(units.Time(rapid.Int64Range(0, int64(units.Millisecond)).Draw(t, "rtt")))
+			if w.Size() < 1000 || float64(w.Size()) > max(w.most(), 10_000*2) {
+				t.Fatalf("the window is %d", int64(w.Size()))
+			}
+			step := w.Limit() - was
+			if was > 0 && w.Limit() > 0 && (step > c.RateStep || step < -c.RateStep) || w.Limit() > 10*units.Gbps {
+				t.Fatalf("the limit went from %v to %v", was, w.Limit())
+			}
+		}
+	})
+}
+
+// TestMeter: batches through a pacer whose limit lags, and a network, have the RTTs of the
+// network, whatever their sizes, gaps and limits.
+func TestMeter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const line = 10 * units.Gbps
+		lag := units.Bytes(rapid.SampledFrom([]int{0, 160_000}).Draw(t, "lag"))
+		m := NewMeter(line, lag)
+		var free units.Time // of the pacer
+		var sent units.Bytes
+		rate, next, from := units.Rate(line), units.Rate(line), units.Bytes(0)
+		leave := func(n units.Bytes) units.Time {
+			for ; n > 0; n, sent = n-1000, sent+1000 {
+				if sent >= from {
+					rate = next
+				}
+				free += rate.TimeOf(1000)
+			}
+			return free
+		}
+		var now units.Time
+		for range 100 {
+			now = max(now, free) + units.Time(rapid.Int64Range(0, int64(10*us)).Draw(t, "gap"))
+			if rapid.Bool().Draw(t, "limit") {
+				r := units.Rate(rapid.IntRange(1, 10).Draw(t, "rate")) * units.Gbps
+				m.Limited(now, r)
+				if sent >= from {
+					rate = next
+				}
+				next, from = r, sent+lag
+			}
+			n := units.Bytes(rapid.IntRange(1, 100).Draw(t, "size")) * 1000
+			m.Posted(n)
+			free = now
+			rtt := units.Time(rapid.Int64Range(int64(us), int64(100*us)).Draw(t, "rtt"))
+			got := m.Completed(now, leave(n)+rtt, n)
+			if diff := got - rtt; diff < -10*units.Nanosecond || diff > 10*units.Nanosecond {
+				t.Fatalf("an RTT of %v is measured as %v", rtt, got)
+			}
+			now = free + rtt
+		}
+	})
+}
+
+// TestMeterOfBacklog: batches that are posted before the one in front has left begin where
+// that ends, and a queue in the network shows in full.
+func TestMeterOfBacklog(t *testing.T) {
+	const batch = 64_000
+	m := NewMeter(10*units.Gbps, 0)
+	m.Limited(0, 5*units.Gbps)
+	takes := (5 * units.Gbps).TimeOf(batch)
+	var done units.Time
+	for i := range 50 {
+		posted := max(0, units.Time(i-1)*takes) // two are queued
+		m.Posted(batch)
+		queue := units.Time(i) * us
+		done = units.Time(i+1)*takes + 10*us + queue
+		if got := m.Completed(posted, done, batch); got != 10*us+queue {
+			t.Fatalf("batch %d: %v, want %v", i, got, 10*us+queue)
+		}
+	}
+	if m.Backlog() != 0 {
+		t.Errorf("%v are under way", m.Backlog())
+	}
+}
+
+func TestMessages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Uint32Max(1<<24 - 1)
+		m := Message{
+			Kind: Kind(rapid.IntRange(1, len(kinds)-1).Draw(t, "kind")), From: n.Draw(t, "from"), To: n.Draw(t, "to"), Epoch: rapid.Uint32().Draw(t, "epoch"),
+			Other: n.Draw(t, "other"), PSN: n.Draw(t, "psn"), Received: rapid.Uint32().Draw(t, "received"),
+			Limit: units.Rate(rapid.Int64Range(0, maxLimit).Draw(t, "limit")) * units.Kbps,
+		}
+		b := m.Append(nil)
+		if got, err := Parse(b); len(b) != MessageLen || err != nil || got != m {
+			t.Fatalf("%+v reads back as %+v, %v", m, got, err)
+		}
+		i := rapid.IntRange(0, MessageLen-1).Draw(t, "at")
+		if _, err := Parse(b[:i]); !errors.Is(err, ErrMessage) {
+			t.Fatalf("%d bytes are taken: %v", i, err)
+		}
+	})
+	for _, b := range [][]byte{
+		append([]byte{2, 1}, make([]byte, 34)...), append([]byte{1, 0}, make([]byte, 34)...), append([]byte{1, 99}, make([]byte, 34)...),
+		slices.Concat([]byte{1, 1, 0, 0, 1}, make([]byte, 31)), slices.Concat([]byte{1, 1}, make([]byte, 26), []byte{1}, make([]byte, 7)),
+	} {
+		if _, err := Parse(b); !errors.Is(err, ErrMessage) {
+			t.Errorf("%x is taken", b)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := Default(units.Gbps).Validate(units.Gbps); err != nil {
+		t.Fatal(err)
+	}
+	if Default(100*units.Gbps).Segment != 256<<10 {
+		t.Error("the paper has 256 KB at 100 Gb/s")
+	}
+	bad := Config{Segment: 3, Queued: 0, Initial: 0, Alpha: -1, Beta: -2, Gamma: math.NaN(), RateStep: -1, Hold: -1, BaseRTT: -1, Noise: -1, Retries: 8}
+	var keys []string
+	for _, e := range bad.Validate(0).(interface{ Unwrap() []error }).Unwrap() {
+		var r *registry.RangeError
+		if errors.As(e, &r) {
+			keys = append(keys, r.Key)
+		}
+	}
+	want := []string{"segment", "queued", "initial", "alpha", "beta", "gamma", "rate-step", "hold", "base-rtt", "noise", "retries"}
+	if !slices.Equal(keys, want) {
+		t.Errorf("errors of %v, want %v", keys, want)
+	}
+}
