@@ -204,7 +204,7 @@ func open(t *testing.T, d *nicemu.Device, depth, size int) (*nicemu.QP, *nicemu.
 	pd, err := d.AllocPD()
 	must(t, err)
 	buffer := make([]byte, depth*size)
-	mr, err := pd.Register(buffer, nicemu.LocalWrite|nicemu.RemoteWrite)
+	mr, err := pd.Register(buffer, nicemu.LocalWrite|nicemu.RemoteWrite|nicemu.RemoteRead)
 	must(t, err)
 	c, err := d.CreateCQ(4*depth, nil)
 	must(t, err)
@@ -308,5 +308,47 @@ func TestRoGUEMeasuresRTT(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestRoGUEOfResponder: a queue pair that only answers, and stays in RTR as those of
+// ib_read_bw's server do, is told how fast, and changes to its shadow.
+func TestRoGUEOfResponder(t *testing.T) {
+	oneEngine(t)
+	f := underRoGUE(t, 1, "layer: rogue, retries: 1", ", loss: 5%", "")
+	const count, size = 300, 20_000
+	a, b := deviceAt(t, f, "h1"), deviceAt(t, f, "r")
+	x, xm, xb := open(t, a, 8, size)
+	y, ym, yb := open(t, b, 8, size)
+	for i := range yb {
+		yb[i] = byte(i * 7)
+	}
+	must(t, y.Init(nicemu.RemoteRead, 0))
+	must(t, y.Modify(qp.Attr{
+		State: qp.RTR, PathMTU: qp.MTU1024, DestQPN: x.Number(), MaxDestRdAtomic: 8,
+		AV: qp.AV{Global: true, Port: 1, DGID: nicemu.GID(a.Addresses()[0])},
+	}, qp.MaskState|qp.MaskAV|qp.MaskPathMTU|qp.MaskDestQPN|qp.MaskRQPSN|qp.MaskMaxDestRdAtomic|qp.MaskMinRNRTimer))
+	done := 0
+	start(t, f, "h1", func(p *sim.Process, _ *nicemu.Device) {
+		p.Sleep(100 * us)
+		must(t, x.Join(nicemu.Join{Remote: b.Addresses()[0], RemoteQPN: y.Number(), RdAtomic: 8}))
+		p.Sleep(100 * us)
+		for posted := 0; done < count; done++ {
+			for ; posted < count && posted < done+8; posted++ {
+				at := units.Bytes(posted % 8 * size)
+				must(t, x.PostSend(&nicemu.SendWR{ID: uint64(posted), Op: nicemu.OpRead, SGL: []nicemu.SGE{xm.SGE(at, size)}, RemoteVA: ym.Addr(at), RKey: ym.RKey()}))
+			}
+			c, err := cqOf(x).WaitOne(p)
+			if err != nil || c.ID != uint64(done) || c.ByteLen != size {
+				t.Errorf("READ %d: %+v, %v", done, c, err)
+				return
+			}
+		}
+	})
+	runTo(t, f, 10*units.Second)
+	w := layerOf(t, f, "h1").Work()
+	t.Logf("%d READs, %+v", done, w)
+	if done != count || w.Failovers == 0 || string(xb) != string(yb) {
+		t.Errorf("%d of %d READs are done, %+v", done, count, w)
 	}
 }

@@ -156,7 +156,7 @@ func (l *Layer) hear(from qp.GID, m *rogue.Message) {
 		return
 	}
 	a, _ := p.raw.Query()
-	if a.State < qp.RTS || a.DestQPN != m.From || a.AV.DGID != from {
+	if a.State < qp.RTR || a.DestQPN != m.From || a.AV.DGID != from {
 		return // of another connection
 	}
 	switch m.Kind {

@@ -124,8 +124,8 @@ func (p *pair) Moved(from, to nicemu.State) {
 	switch {
 	case to == qp.Reset:
 		p.reset()
-	case to == qp.RTS && from == qp.RTR:
-		p.start()
+	case to == qp.RTR:
+		p.start() // a responder may never go on to RTS
 	case to == qp.Err:
 		p.dying = true
 		p.failover.over(p)
@@ -141,7 +141,7 @@ func (p *pair) Moved(from, to nicemu.State) {
 	}
 }
 
-// start begins when the queue pair can send.
+// start begins when the queue pair knows its peer.
 func (p *pair) start() {
 	to, loop := p.raw.Peer()
 	if p.raw.Type() != nicemu.RC || loop || p.layer.device.Line() == 0 {

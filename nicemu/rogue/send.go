@@ -38,7 +38,7 @@ func newFlow(l *Layer, q nicemu.Raw) *flow {
 	return &flow{
 		config: l.config, mtu: mtu, frame: frame,
 		window: rogue.NewWindow(l.config, d.Line(), mtu, frame, q.IdleRTT()),
-		meter:  rogue.NewMeter(d.Line(), d.Settings().RateLimiter.Lag),
+		meter:  rogue.NewMeter(d.Line(), d.Settings().RateLimiter.Lag, frame),
 	}
 }
 

@@ -29,6 +29,9 @@ type Config struct {
 	// BaseRTT is the least RTT that is believed (§3.3, footnote 1). 0 is that of the idle
 	// path; where that is not known, there is no bound.
 	BaseRTT units.Time `yaml:"base-rtt,omitempty" json:"base_rtt" jsonschema_description:"least round-trip time that is believed; 0 is that of the idle path"`
+	// FixedBase takes BaseRTT, or the RTT of the idle path, for the base RTT, in place of the
+	// lowest that was measured: a flow that begins in a queue never measures it.
+	FixedBase bool `yaml:"fixed-base,omitempty" json:"fixed_base" jsonschema_description:"whether base-rtt is the base RTT, in place of the lowest that was measured; default false"`
 	// Noise is added to each sample, evenly from 0 to so much (Fig. 8).
 	Noise units.Time `yaml:"noise,omitempty" json:"noise" jsonschema_description:"random time, from 0 up to this, that is added to each round-trip time"`
 	// Limiter tells whether the NIC's rate limiter is used (§3.3).

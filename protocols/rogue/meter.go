@@ -14,8 +14,9 @@ import "github.com/weftlab/weft/sim/units"
 // so long; but RTT_(i-1) is needed all the same, so the meter counts what leaves before
 // that at the old limit.
 type Meter struct {
-	line units.Rate
-	lag  units.Bytes // after which a limit is in force
+	line  units.Rate
+	lag   units.Bytes // after which a limit is in force
+	frame units.Bytes // of a packet, on the wire
 
 	old, limit units.Rate  // 0 is the line
 	from       units.Bytes // position from which on limit holds
@@ -27,8 +28,10 @@ type Meter struct {
 }
 
 // NewMeter makes the meter of a direction of a connection over a line, 0 for one without a
-// rate, whose NIC's limiter follows after lag bytes.
-func NewMeter(line units.Rate, lag units.Bytes) Meter { return Meter{line: line, lag: lag} }
+// rate, whose NIC's limiter follows after lag bytes in packets that take frame on the wire.
+func NewMeter(line units.Rate, lag, frame units.Bytes) Meter {
+	return Meter{line: line, lag: lag, frame: frame}
+}
 
 // Posted notes data that was posted, as bytes on the wire.
 func (m *Meter) Posted(wire units.Bytes) { m.posted += wire }
@@ -39,7 +42,10 @@ func (m *Meter) Limited(now units.Time, limit units.Rate) {
 	if at >= m.from {
 		m.old = m.limit
 	}
-	m.limit, m.from = limit, at+m.lag
+	// The limiter counts packets, from the next one on. A packet too few would show as a queue
+	// of some microseconds in all batches to come.
+	packets := (at-m.done)/m.frame + (m.lag+m.frame-1)/m.frame
+	m.limit, m.from = limit, m.done+packets*m.frame
 }
 
 // sent is how much has probably left by now.
@@ -100,4 +106,4 @@ func (m *Meter) Skip(completed units.Time, wire units.Bytes) {
 func (m *Meter) Backlog() units.Time { return m.takes(m.done, m.posted) }
 
 // Forget drops what was posted and never completed: the queue pair was reset.
-func (m *Meter) Forget() { *m = NewMeter(m.line, m.lag) }
+func (m *Meter) Forget() { *m = NewMeter(m.line, m.lag, m.frame) }

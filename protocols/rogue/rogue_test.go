@@ -85,7 +85,7 @@ func TestMeter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const line = 10 * units.Gbps
 		lag := units.Bytes(rapid.SampledFrom([]int{0, 160_000}).Draw(t, "lag"))
-		m := NewMeter(line, lag)
+		m := NewMeter(line, lag, 1000)
 		var free units.Time // of the pacer
 		var sent units.Bytes
 		rate, next, from := units.Rate(line), units.Rate(line), units.Bytes(0)
@@ -126,7 +126,7 @@ func TestMeter(t *testing.T) {
 // that ends, and a queue in the network shows in full.
 func TestMeterOfBacklog(t *testing.T) {
 	const batch = 64_000
-	m := NewMeter(10*units.Gbps, 0)
+	m := NewMeter(10*units.Gbps, 0, 1000)
 	m.Limited(0, 5*units.Gbps)
 	takes := (5 * units.Gbps).TimeOf(batch)
 	var done units.Time

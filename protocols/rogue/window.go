@@ -87,7 +87,10 @@ func (w *Window) most() float64 {
 func (w *Window) Sample(rtt units.Time) bool {
 	rtt = max(rtt, w.floor, units.Nanosecond)
 	w.last = rtt
-	if w.base == 0 || rtt < w.base {
+	switch {
+	case w.config.FixedBase && w.floor > 0:
+		w.base = w.floor
+	case w.base == 0 || rtt < w.base:
 		w.base = rtt
 	}
 	share := w.base.Seconds() / rtt.Seconds()

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# run.sh [--quick] [FIGURE...]: runs the figures of RoGUE and prints what must hold. The full
+# form also leaves result.json and the pictures in results/.
+PAPER=rogue
+. "$(dirname "$0")/../figures.sh"
+quick=""
+[ "${1:-}" = --quick ] && { quick=--quick; shift; }
+all=(table1 fig8 fig9 fig10 fig11 fig12 fig14 fig16 pauses)
+[ $# -eq 0 ] || all=("$@")
+for name in "${all[@]}"; do
+	figure "$quick" "$name"
+done
+exit $failed
