@@ -227,7 +227,7 @@ func (k *completions) Put(c cq.Completion, solicited bool) bool {
 	le.PutUint32(b[40:], uint32(c.PKeyIndex))
 	le.PutUint32(b[44:], uint32(c.SL))
 	le.PutUint64(b[48:], 0)
-	le.PutUint64(b[56:], clock(k.context.Device))
+	le.PutUint64(b[56:], uint64(c.Timestamp/units.Nanosecond))
 	k.made++
 	if solicited {
 		k.mem.word(cqSolicit).Store(k.made)
