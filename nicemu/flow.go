@@ -54,6 +54,8 @@ func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 		s.Window = q.control.Window()
 		gauges = q.control.Gauges(now, gauges)
 	}
-	s.Rate = q.paced()
+	if q.layered == nil {
+		s.Rate = q.paced()
+	}
 	return s, gauges
 }
