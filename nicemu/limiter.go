@@ -40,7 +40,7 @@ func (r RateLimiter) Check() error {
 	case r.Max < 0:
 		return fmt.Errorf("max is %d b/s: it can be 0, for any rate, or more", int64(r.Max))
 	case r.Max > 0 && r.Min > r.Max:
-		return fmt.Errorf("min is %v and max is %v: min can be as much as max", r.Min, r.Max)
+		return fmt.Errorf("min is %v and max is %v: min can be at most max", r.Min, r.Max)
 	}
 	return nil
 }
