@@ -49,6 +49,6 @@
 // not exist yet.
 //
 // Not implemented: several ports, partitions other than the default one,
-// RD and XRC, path migration, extended verbs (ibv_create_cq_ex and ibv_wr_start). Static
-// rates and service levels of address vectors have no effect: frames have no VLAN tag.
+// RD and XRC, path migration. Extended verbs (ibv_create_cq_ex, ibv_wr_start) are of
+// nicemu/verbs. Service levels of address vectors have no effect: frames have no VLAN tag.
 package nicemu

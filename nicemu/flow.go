@@ -4,7 +4,7 @@ import "github.com/weftlab/weft/sim/units"
 
 // FlowStatus is what series say of a queue pair.
 type FlowStatus struct {
-	Rate     units.Rate  // that rate control allows now, on the wire; 0 is without limit
+	Rate     units.Rate  // that rate control, rate limit and static rate allow now, on the wire; 0 is without limit
 	Window   units.Bytes // that rate control allows; 0 is without limit
 	InFlight units.Bytes // payload of SENDs and WRITEs sent and not acknowledged
 	RTT      units.Time  // the last one that was measured; 0 before the first
@@ -51,8 +51,11 @@ func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 		}
 	case q.control != nil:
 		q.tick(now)
-		s.Rate, s.Window = q.control.Rate(), q.control.Window()
+		s.Window = q.control.Window()
 		gauges = q.control.Gauges(now, gauges)
+	}
+	if q.layered == nil {
+		s.Rate = q.paced()
 	}
 	return s, gauges
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // RateLimiter is what the rate limiters of a NIC are like. The zero RateLimiter has one for
-// each queue pair, in force at once.
+// each queue pair, in force at once, of any rate.
 type RateLimiter struct {
 	// Limiters is how many there are, 0 for one a queue pair, as a ConnectX-4 has; a
 	// ConnectX-3 Pro has 8, one a priority, and so queue pairs that have a limit at a time.
@@ -17,6 +17,9 @@ type RateLimiter struct {
 	// Lag is how much a queue pair still sends, as bytes on the wire, until a new limit is
 	// in force: up to 160 KB with ConnectX-3 and 4 (RoGUE, §3.3).
 	Lag units.Bytes
+	// Min and Max are the lowest and the highest rate that a limit can have
+	// (qp_rate_limit_min and qp_rate_limit_max of ibv_packet_pacing_caps); 0 is any.
+	Min, Max units.Rate
 }
 
 // Presets of RateLimiter, of the NICs that the paper on RoGUE has measured.
@@ -32,6 +35,23 @@ func (r RateLimiter) Check() error {
 		return fmt.Errorf("limiters is %d: it can be 0, for one a queue pair, or more", r.Limiters)
 	case r.Lag < 0:
 		return fmt.Errorf("lag is %d bytes: it can be 0 or more", int64(r.Lag))
+	case r.Min < 0:
+		return fmt.Errorf("min is %d b/s: it can be 0, for any rate, or more", int64(r.Min))
+	case r.Max < 0:
+		return fmt.Errorf("max is %d b/s: it can be 0, for any rate, or more", int64(r.Max))
+	case r.Max > 0 && r.Min > r.Max:
+		return fmt.Errorf("min is %v and max is %v: min can be at most max", r.Min, r.Max)
+	}
+	return nil
+}
+
+// allows tells what is wrong with a rate, which is above 0.
+func (r RateLimiter) allows(rate units.Rate) error {
+	switch {
+	case r.Min > 0 && rate < r.Min:
+		return fmt.Errorf("%w: a rate limit of %v is below the NIC's least, %v", syscall.EINVAL, rate, r.Min)
+	case r.Max > 0 && rate > r.Max:
+		return fmt.Errorf("%w: a rate limit of %v is above the NIC's most, %v", syscall.EINVAL, rate, r.Max)
 	}
 	return nil
 }
@@ -40,43 +60,72 @@ func (r RateLimiter) Check() error {
 type limiter struct {
 	limit qp.RateLimit // as it was set
 	rate  units.Rate   // in force; 0 is none
+	burst units.Bytes  // in force
 	left  units.Bytes  // to be sent until limit is
+	held  bool         // it counts among the NIC's: not once its limit has been ended
 }
 
-// SetRateLimit limits the rate of the queue pair's packets, counted as bytes on the wire
-// (ibv_modify_qp_rate_limit(3)); a Rate of 0 ends that. It comes into force after
-// RateLimiter.Lag; a limit that is set meanwhile takes its place, and begins the lag anew. With a
-// rate control the lower of both holds. What the queue pair sends without a turn,
-// acknowledgements, is not limited. RESET ends the limit.
+// SetRateLimit limits the rate at which the queue pair sends (ibv_modify_qp_rate_limit(3));
+// a Rate of 0 ends that. RESET ends it too.
 //
-// EINVAL: the queue pair is neither in RTR, RTS nor SQD, or something is negative; ENOSPC:
-// all limiters of the NIC are in use.
+// The rate counts all of a packet on the wire: payload, headers, FCS, preamble and
+// inter-frame gap, as the rates of rate controls do and as a shaper of a port has to. What
+// the queue pair sends again and READ responses count like all else. What takes no turn
+// is not limited: acknowledgements, responses of atomics and CNPs. With a rate control or a
+// static rate the lowest holds.
+//
+// The limit comes into force when the queue pair has sent RateLimiter.Lag, counted likewise;
+// until then what was in force before is. Of several that are set meanwhile the newest
+// wins, and it waits for the whole lag from then on. The queue pair takes one of the NIC's limiters
+// with its first limit and gives it back with one of Rate 0, in RESET, and when it is
+// destroyed.
+//
+// EINVAL: the queue pair is neither in RTR, RTS nor SQD; Rate is outside
+// RateLimiter.Min and Max, something is negative, or MaxBurst or TypicalPacket is given
+// without a Rate. ENOSPC: all limiters of the NIC are in use. EOPNOTSUPP: the limit is that of a
+// layer above the queue pair.
 func (q *QP) SetRateLimit(l qp.RateLimit) error {
 	if s := q.State(); s != qp.RTR && s != qp.RTS && s != qp.SQD {
 		return fmt.Errorf("%w: queue pair %d is in %v: a rate limit can be set in RTR, RTS and SQD", syscall.EINVAL, q.Number(), s)
 	}
-	if l.Rate < 0 || l.MaxBurst < 0 || l.TypicalPacket < 0 {
+	switch {
+	case l.Rate < 0 || l.MaxBurst < 0 || l.TypicalPacket < 0:
 		return fmt.Errorf("%w: rate limit %+v of queue pair %d: no part can be negative", syscall.EINVAL, l, q.Number())
+	case l.Rate == 0 && l != (qp.RateLimit{}):
+		return fmt.Errorf("%w: rate limit %+v of queue pair %d: a burst and a typical packet need a rate", syscall.EINVAL, l, q.Number())
+	case q.layered != nil:
+		return fmt.Errorf("%w: the rate limit of queue pair %d is set by the layer %s of %s", syscall.EOPNOTSUPP, q.Number(), q.device.settings.Layer.Name, q.device.env.Name)
 	}
 	return q.setRateLimit(l)
 }
 
 func (q *QP) setRateLimit(l qp.RateLimit) error {
-	d := q.device
-	lag := d.settings.RateLimiter.Lag
+	d, x := q.device, q.limiter
+	r := &d.settings.RateLimiter
 	switch {
-	case q.limiter == nil && l.Rate == 0:
-		return nil
-	case q.limiter == nil:
-		if n := d.settings.RateLimiter.Limiters; n > 0 && d.limited >= n {
-			return fmt.Errorf("%w: all %d rate limiters of %s are in use: end a limit by one of rate 0", syscall.ENOSPC, n, d.env.Name)
+	case l.Rate > 0:
+		if err := r.allows(l.Rate); err != nil {
+			return err
 		}
-		d.limited++
-		q.limiter = &limiter{}
+		if x == nil || !x.held {
+			if r.Limiters > 0 && d.limited >= r.Limiters {
+				return fmt.Errorf("%w: all %d rate limiters of %s are in use: end the limit of another queue pair by a rate of 0", syscall.ENOSPC, r.Limiters, d.env.Name)
+			}
+			d.limited++
+		}
+		if x == nil {
+			x = &limiter{}
+			q.limiter = x
+		}
+		x.held = true
+	case x == nil:
+		return nil
+	case x.held:
+		d.limited--
+		x.held = false
 	}
-	x := q.limiter
-	x.limit, x.left = l, lag
-	if lag == 0 {
+	x.limit, x.left = l, r.Lag
+	if x.left == 0 {
 		q.enforce()
 	}
 	d.settle(d.Now(), q)
@@ -84,7 +133,7 @@ func (q *QP) setRateLimit(l qp.RateLimit) error {
 	return nil
 }
 
-// RateLimit is the limit that was set last.
+// RateLimit is the limit that was set last, in force or not.
 func (q *QP) RateLimit() qp.RateLimit {
 	if q.limiter == nil {
 		return qp.RateLimit{}
@@ -95,43 +144,54 @@ func (q *QP) RateLimit() qp.RateLimit {
 // enforce brings the limit that was set last into force.
 func (q *QP) enforce() {
 	x := q.limiter
-	if x.rate, x.left = x.limit.Rate, 0; x.rate == 0 {
+	if x.rate, x.burst, x.left = x.limit.Rate, x.limit.MaxBurst, 0; x.rate == 0 {
 		q.unlimit()
 	}
 }
 
 // unlimit gives the limiter back.
 func (q *QP) unlimit() {
-	if q.limiter != nil {
+	if x := q.limiter; x != nil {
+		if x.held {
+			q.device.limited--
+		}
 		q.limiter = nil
-		q.device.limited--
 	}
 }
 
 // burst is how much may leave without a gap.
 func (q *QP) burst() units.Bytes {
-	if q.limiter != nil && q.limiter.limit.MaxBurst > 0 && q.limiter.rate > 0 {
-		return q.limiter.limit.MaxBurst
+	if x := q.limiter; x != nil && x.burst > 0 {
+		return x.burst
 	}
 	return q.device.traits.Burst
 }
 
-// paced is the rate that packets keep to: the lower of that of rate control and limiter; 0 is
-// without limit.
-func (q *QP) paced() (r units.Rate) {
+// paced is the rate that packets keep to: the lowest of rate control, limiter and static
+// rate; 0 is without limit.
+func (q *QP) paced() units.Rate {
+	r := qp.StaticRate(q.static)
 	if q.control != nil {
-		r = q.control.Rate()
+		r = lower(r, q.control.Rate())
 	}
-	if x := q.limiter; x != nil && x.rate > 0 && (r == 0 || x.rate < r) {
-		r = x.rate
+	if q.limiter != nil {
+		r = lower(r, q.limiter.rate)
 	}
 	return r
+}
+
+// lower is the lower of two rates, of which 0 is without limit.
+func lower(a, b units.Rate) units.Rate {
+	if a == 0 || 0 < b && b < a {
+		return b
+	}
+	return a
 }
 
 // limits counts what has left towards a limit that is to come.
 func (q *QP) limits(size units.Bytes) {
 	x := q.limiter
-	if x == nil || x.left == 0 {
+	if x.left == 0 {
 		return
 	}
 	if x.left -= size; x.left <= 0 {

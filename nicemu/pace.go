@@ -12,27 +12,30 @@ import (
 
 // earliest is when the packet on offer may leave by its rate.
 func (q *QP) earliest() units.Time {
-	if q.control == nil && q.limiter == nil {
+	if q.control == nil && q.limiter == nil && q.static == 0 {
 		return 0
 	}
 	return q.pace.Next(q.paced(), q.burst())
 }
 
-// leaves tells pacing and rate control of a packet of size bytes on the wire.
-func (q *QP) leaves(now units.Time, size units.Bytes) {
-	if q.limiter != nil {
-		q.tick(now)
-		q.pace.Sent(now, q.paced(), size, q.burst())
-		q.limits(size)
+// leaves tells pacing and rate control of a packet of size bytes on the wire, whose address
+// vector has a static rate (qp.StaticRate).
+func (q *QP) leaves(now units.Time, size units.Bytes, static uint8) {
+	if static != q.static { // its turn was that of another rate
+		q.static = static
+		q.pace.Enter(now, now, false)
 	}
-	if q.control == nil {
+	if q.control == nil && q.limiter == nil && static == 0 {
 		return
 	}
 	q.tick(now)
-	if q.limiter == nil {
-		q.pace.Sent(now, q.control.Rate(), size, q.device.traits.Burst)
+	q.pace.Sent(now, q.paced(), size, q.burst())
+	if q.limiter != nil {
+		q.limits(size)
 	}
-	q.control.Sent(now, size)
+	if q.control != nil {
+		q.control.Sent(now, size)
+	}
 }
 
 // tick has the rate control do what is due, as it must before any other input.
@@ -42,17 +45,18 @@ func (q *QP) tick(now units.Time) {
 	}
 }
 
-// Rate is at what rate the queue pair may send now, on the wire; 0 is without
-// limit. Window is how many bytes may be sent and not acknowledged, 0 likewise.
+// Rate is at what rate the queue pair may send now, on the wire, by its rate control, rate
+// limit and static rate; 0 is without limit. Window is how many bytes may be sent and not
+// acknowledged, 0 likewise.
 func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 	switch {
 	case q.layered != nil:
 		return q.layered.Allows()
 	case q.control == nil:
-		return 0, 0
+		return q.paced(), 0
 	}
 	q.tick(q.device.Now())
-	return q.control.Rate(), q.control.Window()
+	return q.paced(), q.control.Window()
 }
 
 // Renew begins a new flow: the queue pair's rate control is made anew and knows nothing

@@ -50,6 +50,7 @@ type QP struct {
 	// As the scheduler sees it.
 	before, behind *QP   // in the ring of those that take turns
 	prio, ack      uint8 // lanes of its data and of its acknowledgements
+	static         uint8 // rate of the address vector of the packet that was sent last (qp.StaticRate)
 	urgent         bool  // it has something to acknowledge
 	turns          bool  // it takes turns
 	offer          transport.Offer
@@ -230,6 +231,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 	}
 	if m&qp.MaskAV != 0 {
 		q.withdraw() // it would go to another
+		q.static = next.static
 	}
 	q.route = next
 	if err := q.follow(from, m&qp.MaskState != 0); err != nil {
@@ -339,7 +341,7 @@ func (q *QP) reset() {
 		delete(d.flows, q.flow)
 	}
 	q.unlimit()
-	q.control, q.pace, q.notice, q.broken = nil, pace.Pace{}, cc.Notification{}, false
+	q.control, q.pace, q.static, q.notice, q.broken = nil, pace.Pace{}, 0, cc.Notification{}, false
 	q.sent, q.acked, q.echo, q.active, q.room, q.brought = 0, 0, false, false, 0, nil
 }
 

@@ -28,7 +28,8 @@ type route struct {
 	prio     uint8 // lane
 	ack      uint8 // lane of acknowledgements
 	ackTOS   uint8
-	loop     bool // to the NIC itself
+	loop     bool  // to the NIC itself
+	static   uint8 // rate of the address vector (qp.StaticRate)
 }
 
 // headers is the length of a frame's headers in front of the BTH.
@@ -56,7 +57,7 @@ func (d *Device) resolve(av *qp.AV, local, remote uint32) (route, error) {
 	if from.Is4() != to.Is4() {
 		return route{}, fmt.Errorf("%w: the GID with index %d is %v, and dgid %v is of the other version of IP", syscall.EINVAL, av.SGIDIndex, from, to)
 	}
-	r := route{ends: packet.NewAddresses(from, to), tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote), labelled: av.FlowLabel != 0}
+	r := route{ends: packet.NewAddresses(from, to), tos: av.TrafficClass, ttl: av.HopLimit, port: sourcePort(av.FlowLabel, local, remote), labelled: av.FlowLabel != 0, static: av.StaticRate}
 	if r.tos == 0 && !av.ClassSet {
 		r.tos = d.settings.DSCP << 2
 	}

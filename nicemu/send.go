@@ -101,7 +101,7 @@ func (d *Device) emit(now units.Time, q *QP, urgent bool) *packet.Packet {
 		q.counters.DataPackets++
 		q.counters.DataBytes += uint64(p.Size)
 		q.credit -= q.frame
-		q.leaves(now, size)
+		q.leaves(now, size, r.static)
 		if d.traits.NeedsAcks && (kind == transport.Response || q.config.Type != qp.RC) {
 			d.counters.RPUnheard++
 		}

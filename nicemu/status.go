@@ -50,7 +50,7 @@ type QPStatus struct {
 	Priority      uint8  // class of the port's queues
 	Loopback      bool   // to the NIC itself
 
-	Rate      units.Rate    // that rate control allows now, on the wire; 0 is without limit
+	Rate      units.Rate    // that rate control, rate limit and static rate allow now, on the wire; 0 is without limit
 	MaxFlying units.Bytes   // that rate control allows in the window; 0 is without limit
 	Gauges    []gauge.Value // of the layer above it or its rate control; nil without both
 	CNPDue    bool          // a CNP to the peer waits to be sent
@@ -73,8 +73,8 @@ func (q *QP) Status() QPStatus {
 	return s
 }
 
-// Limited tells whether rate control holds the queue pair below the rate of the
-// line now.
+// Limited tells whether rate control, a rate limit or a static rate holds the queue pair
+// below the rate of the line now.
 func (q *QP) Limited() bool {
 	rate, _ := q.Rate()
 	return rate > 0 && rate < q.device.line

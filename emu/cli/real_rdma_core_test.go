@@ -27,7 +27,6 @@ var allowedSkips = []struct{ tests, reason, why string }{
 	{`mlx5|MKEY|Mkey`, `non MLX5 device|not an MLX5 device`, "vendor's"},
 	{`efa`, `non EFA device`, "vendor's"},
 	{`test_mlx5_timestamp`, `Converting timestamp to nanoseconds`, "vendor's: mlx5dv_ts_to_ns"},
-	{`test_mlx5_timestamp`, `Create Extended CQ is not supported`, "refused: completion timestamps in time of day"},
 	{`vfio`, `PCI device must be passed`, "vendor's, without a kernel driver"},
 	{`cuda`, `cuda-python`, "GPUs"},
 	{`[Dd]ma[Bb]uf`, `dmabuf|/dev/dri|GPU`, "GPUs, and refused: dmabuf"},

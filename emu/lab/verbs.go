@@ -46,6 +46,7 @@ func (l *Lab) offerVerbs() error {
 			return fmt.Errorf("host %s: %w", node.Name, err)
 		}
 		s.ResolveTime = resolveTime
+		s.Start = func() time.Time { return l.clock.Start() }
 		l.verbs = append(l.verbs, verbsServer{host: node.Name, server: s})
 		if err := driver.Attach(s); err != nil {
 			return fmt.Errorf("host %s: %w", node.Name, err)

@@ -73,6 +73,9 @@ func (v *resolver) nics() {
 		v.nicMTU(n, f, place, overRoCE+telemetry.Size(traits.Telemetry))
 		n.NIC.Delays = f.Delays.settings().resolve()
 		n.NIC.RateLimiter = f.RateLimiter.settings().resolve()
+		if err := n.NIC.RateLimiter.Check(); err != nil {
+			v.FailOnce(v.Some(f.RateLimiter, place), "", "rate-limiter: %v", err)
+		}
 		v.layer(n, f.Layer, place)
 		n.NIC.Limits = v.limits(f.Limits)
 		n.NIC.Limits.ActiveMTU = n.NIC.MTU

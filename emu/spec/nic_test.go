@@ -110,6 +110,9 @@ func dumpNIC(b *strings.Builder, s *nicemu.Settings) {
 	if s.Delays != (nicemu.Delays{}) {
 		fmt.Fprintf(b, " delays %+v", s.Delays)
 	}
+	if r := s.RateLimiter; r != (nicemu.RateLimiter{}) {
+		fmt.Fprintf(b, " rate-limiter %+v", r)
+	}
 	b.WriteString("\n")
 	if s.Control.Settings != nil {
 		fmt.Fprintf(b, "    %+v\n", reflect.ValueOf(s.Control.Settings).Elem())

@@ -14,6 +14,8 @@ import (
 type rateLimiterFile struct {
 	Preset   *rateLimiterPreset `yaml:"preset,omitempty" jsonschema_description:"those of a known NIC"`
 	Limiters *limiters          `yaml:"limiters,omitempty" jsonschema_description:"how many queue pairs can have a limit at a time, 0 for all; default the preset's, or 0"`
+	Min      *units.Rate        `yaml:"min,omitempty" jsonschema_description:"lowest rate that a limit can have; default unlimited, which is any"`
+	Max      *units.Rate        `yaml:"max,omitempty" jsonschema_description:"highest rate that a limit can have; default unlimited, which is any"`
 	Lag      *limiterLag        `yaml:"lag,omitempty" jsonschema_description:"what a queue pair still sends, on the wire, until a new limit is in force; default the preset's, or 0"`
 }
 
@@ -37,6 +39,8 @@ func (f *rateLimiterFile) resolve() (out nicemu.RateLimiter) {
 	}
 	set((*limiters)(&out.Limiters), f.Limiters)
 	set((*limiterLag)(&out.Lag), f.Lag)
+	set(&out.Min, f.Min)
+	set(&out.Max, f.Max)
 	return out
 }
 

@@ -7,7 +7,7 @@ import "github.com/weftlab/weft/sim/units"
 // one takes at the rate that its rate control allows now.
 //
 // With a burst, packets leave without a gap until so much has left, and the gap is that
-// of all of them.
+// of all of them. A flow that has rested in a burst for longer than that gap begins another.
 type Pace struct {
 	since units.Time  // when the last burst began to leave, or could have if others had not been in the way
 	ready units.Time  // since when the next one could leave, while it waits for others
@@ -45,15 +45,31 @@ func (p *Pace) Enter(now, at units.Time, before bool) {
 // Sent notes a packet that leaves at now. That it had to wait for others puts off
 // those behind it by no more than its own time, so that the rate holds on average.
 func (p *Pace) Sent(now units.Time, rate units.Rate, size, burst units.Bytes) {
+	over := units.Time(0)
 	if p.size > 0 && p.size < burst {
-		p.size, p.rate = p.size+size, 0
-		return
+		if over = p.rested(rate); over == 0 {
+			p.size, p.rate = p.size+size, 0
+			return
+		}
 	}
 	if p.size != size {
 		p.size, p.rate = size, 0
 	}
 	p.since = now
 	if rate > 0 {
-		p.since = max(min(p.ready, now), now-p.interval(rate))
+		p.since = max(min(p.ready, now), now-p.interval(rate), over)
 	}
+}
+
+// rested is since when the next packet could be the first of another burst, because the last
+// one, which is not full, had its gap in a rest; 0 if it goes on. While a flow does not rest,
+// ready is no later than since.
+func (p *Pace) rested(rate units.Rate) units.Time {
+	if rate == 0 || p.ready <= p.since {
+		return 0
+	}
+	if over := p.since + p.interval(rate); over <= p.ready {
+		return over
+	}
+	return 0
 }

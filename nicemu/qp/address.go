@@ -25,7 +25,7 @@ type AV struct {
 	TrafficClass uint8
 	ClassSet     bool  // a TrafficClass of 0 is meant as it stands: it is not for the device to choose one
 	SL           uint8 // priority, 0 to 7 with RoCE
-	StaticRate   uint8 // ibv_rate, 0 for no limit
+	StaticRate   uint8 // ibv_rate, 0 for no limit; see StaticRate
 	Global       bool  // is_global; has to be set with RoCE (IBV_QPF_GRH_REQUIRED)
 	Port         uint8 // from 1
 }

@@ -4,7 +4,7 @@ package uverbs
 // have no padding, so encoding/binary and C see the same bytes.
 
 const (
-	abiVersion    = 2
+	abiVersion    = 3
 	maxMessage    = 4096
 	maxDevices    = 16
 	pageSize      = 4096
@@ -30,6 +30,7 @@ const (
 	cqMade     = 0
 	cqSolicit  = 4
 	cqTold     = 8
+	cqEpoch    = 16
 	cqTaken    = 64
 	cqArm      = 128
 	cqEvent    = 192
@@ -73,6 +74,7 @@ const (
 	opQueryClock
 	opNotifyCQ
 	opLocate
+	opSetRateLimit
 )
 
 const (
@@ -122,7 +124,8 @@ type deviceAnswer struct {
 	MaxQPRdAtom, MaxQPInitRdAtom, Atomics                       uint32
 	MaxSRQ, MaxSRQWR, MaxSRQSGE, SRQResize                      uint32
 	MaxAH, MaxMcastGrp, MaxMcastQPAttach, MaxTotalMcastQPAttach uint32
-	MaxPKeys, Ports, GIDs, AckDelay, Reserved                   uint32
+	MaxPKeys, Ports, GIDs, AckDelay                             uint32
+	RateLimitMin, RateLimitMax, RateLimitTypes                  uint32
 }
 
 type portAnswer struct {
@@ -155,7 +158,7 @@ type locateAnswer struct{ Addr uint64 }
 
 type allocMW struct{ PD, Type uint32 }
 
-type createCQ struct{ Context, CQE, Channel, CQ uint32 }
+type createCQ struct{ Context, CQE, Channel, CQ, Epoch, Reserved uint32 }
 
 type cqAnswer struct{ Handle, CQE, Slots, Reserved uint32 }
 
@@ -200,6 +203,8 @@ type qpAttr struct {
 	MinRNRTimer, Port, Timeout, RetryCnt, RNRRetry             uint8
 	Reserved                                                   [7]uint8
 }
+
+type rateLimitMsg struct{ QP, Rate, MaxBurst, TypicalPacket uint32 }
 
 type createAH struct {
 	PD, Reserved uint32

@@ -33,6 +33,7 @@ type completions struct {
 	depth   uint32
 	mask    uint32
 	made    uint32
+	epoch   bool // the process is to know the time of day of entries
 }
 
 func (x *session) createChannel(q *handleMsg) answer {
@@ -73,7 +74,7 @@ func (x *session) createCQ(q *createCQ) answer {
 	if err != nil {
 		return failed(err)
 	}
-	k := &completions{server: x.server, context: c}
+	k := &completions{server: x.server, context: c, epoch: q.Epoch != 0}
 	if q.Channel != 0 {
 		if k.channel, err = get[*channel](x, q.Channel, "completion channel"); err != nil {
 			return failed(err)
@@ -113,6 +114,7 @@ func (k *completions) room(depth int) (fd int, err error) {
 		return -1, err
 	}
 	k.depth, k.mask = uint32(depth), uint32(n-1)
+	k.tellEpoch()
 	return fd, nil
 }
 
@@ -227,13 +229,24 @@ func (k *completions) Put(c cq.Completion, solicited bool) bool {
 	le.PutUint32(b[40:], uint32(c.PKeyIndex))
 	le.PutUint32(b[44:], uint32(c.SL))
 	le.PutUint64(b[48:], 0)
-	le.PutUint64(b[56:], clock(k.context.Device))
+	le.PutUint64(b[56:], uint64(c.Timestamp/units.Nanosecond))
+	if k.epoch {
+		k.tellEpoch()
+	}
 	k.made++
 	if solicited {
 		k.mem.word(cqSolicit).Store(k.made)
 	}
 	k.mem.word(cqMade).Store(k.made)
 	return true
+}
+
+// tellEpoch lets the process know when the lab's clock was zero, which changes when the
+// lab cannot keep up.
+func (k *completions) tellEpoch() {
+	if k.epoch {
+		k.mem.double(cqEpoch).Store(uint64(k.server.Start().UnixNano()))
+	}
 }
 
 // Asked implements cq.Sink.

@@ -2,11 +2,13 @@ package uverbs
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/qp"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -49,6 +51,7 @@ func init() {
 		opQueryClock:     on((*session).queryClock),
 		opNotifyCQ:       on((*session).notifyCQ),
 		opLocate:         on((*session).locate),
+		opSetRateLimit:   on((*session).setRateLimit),
 
 		opCMCreateChannel:  making(always[none](withPipe), (*session).cmCreateChannel),
 		opCMDestroyChannel: on((*session).cmDestroyChannel),
@@ -136,7 +139,7 @@ func (x *session) open(q *handleMsg) answer {
 		return failed(err)
 	}
 	c := &opened{Device: x.server.devices[q.Handle].Device, pipe: p}
-	l := c.Limits()
+	l, limits := c.Limits(), rateLimits(c.Device)
 	return answer{fds: []int{read}, body: deviceAnswer{
 		Handle: x.add(c), MaxInline: uint32(l.Inline), GUID: c.GUID(), MaxMRSize: l.MRSize,
 		MaxMR: uint32(l.MR), MaxMW: uint32(l.MW), MaxPD: uint32(l.PD), MaxCQ: uint32(l.CQ), MaxCQE: uint32(l.CQE),
@@ -146,6 +149,7 @@ func (x *session) open(q *handleMsg) answer {
 		MaxAH: uint32(l.AH), MaxMcastGrp: uint32(l.McastGroups), MaxMcastQPAttach: uint32(l.McastQPAttach),
 		MaxTotalMcastQPAttach: uint32(l.McastQPAttachTotal),
 		MaxPKeys:              uint32(l.PKeys), Ports: uint32(l.Ports), GIDs: uint32(l.GIDs), AckDelay: ackDelay,
+		RateLimitMin: limits.min, RateLimitMax: limits.max, RateLimitTypes: limits.types,
 	}}
 }
 
@@ -189,6 +193,30 @@ func (x *session) queryClock(q *handleMsg) answer {
 	}
 	return answer{body: clockAnswer{clock(c.Device)}}
 }
+
+// limits is what rate limits a device takes, as ibv_packet_pacing_caps has it.
+type limits struct{ min, max, types uint32 }
+
+// rateLimits gives them. A NIC that takes any says that its most is the rate of its port. A
+// layer limits RC and UC queue pairs by itself.
+func rateLimits(d *nicemu.Device) limits {
+	r := d.Settings().RateLimiter
+	l := limits{min: uint32(max(1, kbps(r.Min+units.Kbps-1))), max: math.MaxUint32, types: 1<<qp.UD | 1<<qp.RC | 1<<qp.UC}
+	if d.Layer() != nil {
+		l.types = 1 << qp.UD
+	}
+	most := r.Max
+	if most == 0 {
+		most = d.Line()
+	}
+	if most > 0 {
+		l.max = uint32(min(kbps(most), math.MaxUint32))
+	}
+	return l
+}
+
+// kbps is a rate in kb/s, rounded down.
+func kbps(r units.Rate) int64 { return int64(r / units.Kbps) }
 
 // clock is the emulated time in nanoseconds, as completions have it.
 func clock(d *nicemu.Device) uint64 { return uint64(d.Now() / units.Nanosecond) }

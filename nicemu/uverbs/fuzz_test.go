@@ -149,7 +149,7 @@ func init() {
 		opCreateCQ: createCQ{}, opResizeCQ: createCQ{}, opModifyCQ: modifyCQ{}, opDestroyCQ: handleMsg{},
 		opCreateSRQ: createSRQ{}, opModifySRQ: modifySRQ{}, opQuerySRQ: handleMsg{}, opDestroySRQ: handleMsg{},
 		opCreateQP: createQP{}, opModifyQP: qpAttr{}, opQueryQP: handleMsg{}, opDestroyQP: handleMsg{},
-		opCreateAH: createAH{}, opDestroyAH: handleMsg{}, opAttachMcast: mcastMsg{}, opDetachMcast: mcastMsg{}, opQueryClock: handleMsg{}, opNotifyCQ: handleMsg{}, opLocate: locateMsg{},
+		opCreateAH: createAH{}, opDestroyAH: handleMsg{}, opAttachMcast: mcastMsg{}, opDetachMcast: mcastMsg{}, opQueryClock: handleMsg{}, opNotifyCQ: handleMsg{}, opLocate: locateMsg{}, opSetRateLimit: rateLimitMsg{},
 		opCMDestroyChannel: handleMsg{}, opCMCreateID: cmCreateID{}, opCMDestroyID: handleMsg{},
 		opCMMigrate: cmCreateID{}, opCMBind: cmAddress{}, opCMResolveAddr: cmResolve{}, opCMResolveRoute: handleMsg{},
 		opCMListen: cmListen{}, opCMConnect: cmConnect{}, opCMAccept: cmConnect{}, opCMReject: cmConnect{}, opCMEstablish: handleMsg{},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // queue is a queue pair or a shared receive queue that a process posts to.
@@ -198,6 +199,16 @@ func (x *session) modifyQP(q *qpAttr) answer {
 		k.mem.word(recvIndex).Store(0)
 	}
 	return answer{body: handleMsg{Handle: uint32(k.qp.State())}}
+}
+
+func (x *session) setRateLimit(q *rateLimitMsg) answer {
+	k, err := x.pair(q.QP)
+	if err != nil {
+		return failed(err)
+	}
+	return done(k.qp.SetRateLimit(qp.RateLimit{
+		Rate: units.Rate(q.Rate) * units.Kbps, MaxBurst: units.Bytes(q.MaxBurst), TypicalPacket: units.Bytes(q.TypicalPacket),
+	}))
 }
 
 func attrOf(q *qpAttr) qp.Attr {

@@ -26,6 +26,9 @@ type Server struct {
 	// message leaves, and programs rely on it: perftest -R crashes if its server does
 	// not listen yet.
 	ResolveTime time.Duration
+	// Start is when emulated time was zero by the clock of programs, as it is computed now
+	// (wall.Clock.Start). It is set before Serve; without it that was in 1970.
+	Start func() time.Time
 
 	devices []Device
 	do      func(func()) error
@@ -77,7 +80,7 @@ func New(devices []Device, do func(func()) error) (*Server, error) {
 	s := &Server{
 		devices: devices, do: do, open: map[*session]bool{}, bells: map[int32]*session{},
 		qps: map[*nicemu.QP]*queue{}, cqs: map[*nicemu.CQ]*completions{}, srqs: map[*nicemu.SRQ]*queue{},
-		budget: machine(),
+		budget: machine(), Start: func() time.Time { return time.Unix(0, 0) },
 	}
 	s.ports.init()
 	var err error

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define WEFT_ABI_VERSION 2
+#define WEFT_ABI_VERSION 3
 #define WEFT_MAX_MESSAGE 4096
 
 enum weft_op {
@@ -51,6 +51,7 @@ enum weft_op {
 	WEFT_QUERY_CLOCK,     /* handle of the context -> clock_answer */
 	WEFT_NOTIFY_CQ,       /* handle: entries wait that no event has told of */
 	WEFT_LOCATE,          /* locate -> locate_answer */
+	WEFT_SET_RATE_LIMIT,  /* rate_limit */
 
 	WEFT_CM_CREATE_CHANNEL = 64, /* -> handle; fd */
 	WEFT_CM_DESTROY_CHANNEL,     /* handle */
@@ -119,7 +120,8 @@ struct weft_device_answer {
 	uint32_t max_qp_rd_atom, max_qp_init_rd_atom, atomics;
 	uint32_t max_srq, max_srq_wr, max_srq_sge, srq_resize;
 	uint32_t max_ah, max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach;
-	uint32_t max_pkeys, ports, gids, ack_delay, reserved;
+	uint32_t max_pkeys, ports, gids, ack_delay;
+	uint32_t rate_limit_min, rate_limit_max, rate_limit_types; /* kb/s; bits of enum ibv_qp_type */
 };
 
 struct weft_port_answer {
@@ -179,6 +181,8 @@ struct weft_create_cq {
 	uint32_t cqe;
 	uint32_t channel; /* 0 for none */
 	uint32_t cq;      /* of RESIZE */
+	uint32_t epoch;   /* 1 for a queue whose epoch is kept up to date */
+	uint32_t reserved;
 };
 
 struct weft_cq_answer {
@@ -251,6 +255,12 @@ struct weft_qp_attr {
 	struct weft_ah_attr ah;
 	uint8_t en_sqd_async_notify, sq_draining, max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry, reserved[7];
+};
+
+struct weft_rate_limit {
+	uint32_t qp;
+	uint32_t rate; /* kb/s; 0 for none */
+	uint32_t max_burst, typical_packet; /* bytes */
 };
 
 struct weft_create_ah {
@@ -406,12 +416,15 @@ struct weft_cq {
 	uint32_t made;      /* entries; the lab's */
 	uint32_t solicited; /* entries up to the last that is solicited or an error; the lab's */
 	uint32_t told;      /* entries up to the last that an event has told of; the lab's */
-	uint32_t pad[13];
+	uint32_t pad0;
+	uint64_t epoch; /* CLOCK_REALTIME of programs, in ns, at zero of the lab's clock; the lab's */
+	uint32_t pad[10];
 	uint32_t taken; /* entries; the library's */
 	uint32_t pad2[15];
 	uint32_t arm; /* WEFT_ARM_*: set by the library, taken by the lab */
 	uint32_t pad3[15];
 	uint32_t event; /* 1 while one waits in the channel: set by the lab, cleared by the library */
+	uint32_t pad4;
 };
 
 enum { WEFT_ARM_ANY = 1, WEFT_ARM_SOLICITED = 2 };

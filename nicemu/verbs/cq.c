@@ -53,10 +53,10 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 
 static size_t size_of(uint32_t slots) { return WEFT_PAGE + (size_t)slots * sizeof(struct weft_cqe); }
 
-struct weft_cq_object *weft_new_cq(struct ibv_context *context, uint32_t cqe, void *user, struct ibv_comp_channel *channel, uint32_t vector)
+struct weft_cq_object *weft_new_cq(struct ibv_context *context, uint32_t cqe, void *user, struct ibv_comp_channel *channel, uint32_t vector, bool epoch)
 {
 	struct weft_context *c = to_context(context);
-	struct weft_create_cq q = { .context = c->device.handle, .cqe = cqe, .channel = handle_of(channel) };
+	struct weft_create_cq q = { .context = c->device.handle, .cqe = cqe, .channel = handle_of(channel), .epoch = epoch };
 	struct weft_cq_object *cq;
 	struct weft_cq_answer a;
 	int error, fd;
@@ -99,7 +99,7 @@ failed:
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *user, struct ibv_comp_channel *channel, int vector)
 {
-	struct weft_cq_object *cq = weft_new_cq(context, cqe, user, channel, vector);
+	struct weft_cq_object *cq = weft_new_cq(context, cqe, user, channel, vector, false);
 
 	return cq ? &cq->cq : NULL;
 }

@@ -3,7 +3,8 @@
 
 #define FIELDS                                                                                                      \
 	(IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_SRC_QP |             \
-	 IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL | IBV_WC_EX_WITH_DLID_PATH_BITS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+	 IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL | IBV_WC_EX_WITH_DLID_PATH_BITS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
 static struct weft_cq_object *to_object(struct ibv_cq_ex *ex) { return (struct weft_cq_object *)ex; }
 
@@ -48,6 +49,14 @@ static uint8_t read_sl(struct ibv_cq_ex *ex) { return to_object(ex)->wc.sl; }
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex) { return to_object(ex)->wc.dlid_path_bits; }
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex) { return to_object(ex)->time; }
 
+/* The time of day is that of the program's clock, which a dilated lab slows down. */
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	struct weft_cq_object *cq = to_object(ex);
+
+	return __atomic_load_n(&cq->ring->epoch, __ATOMIC_RELAXED) + cq->time;
+}
+
 struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
@@ -59,7 +68,8 @@ struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 		return weft_fail(EOPNOTSUPP);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && (!domain || !to_domain(domain)->of))
 		return weft_fail(EINVAL);
-	cq = weft_new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+	cq = weft_new_cq(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector,
+			 attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
 	if (!cq)
 		return NULL;
 	cq->domain = domain;
@@ -78,5 +88,6 @@ struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	cq->ex.read_sl = read_sl;
 	cq->ex.read_dlid_path_bits = read_dlid_path_bits;
 	cq->ex.read_completion_ts = read_completion_ts;
+	cq->ex.read_completion_wallclock_ns = read_completion_wallclock_ns;
 	return &cq->ex;
 }

@@ -123,6 +123,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->verbs.query_port = weft_query_port;
 	c->verbs.query_device_ex = weft_query_device_ex;
 	c->verbs.modify_cq = weft_modify_cq;
+	c->verbs.modify_qp_rate_limit = weft_modify_qp_rate_limit;
 	c->verbs.create_qp_ex = weft_create_qp_ex;
 	c->verbs.create_cq_ex = weft_create_cq_ex;
 	c->verbs.query_rt_values = weft_query_rt_values;
@@ -227,6 +228,7 @@ int weft_query_rt_values(struct ibv_context *context, struct ibv_values_ex *valu
 int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t size)
 {
 	struct ibv_device_attr_ex all = { 0 };
+	const struct weft_device_answer *d;
 
 	if (in && in->comp_mask)
 		return EINVAL;
@@ -243,6 +245,8 @@ int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex
 						      IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
 	all.odp_caps.per_transport_caps.uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE;
 	all.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	d = &to_context(c)->device;
+	all.packet_pacing_caps = (struct ibv_packet_pacing_caps){ d->rate_limit_min, d->rate_limit_max, d->rate_limit_types };
 	all.cq_mod_caps.max_cq_count = all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	memset(attr, 0, size);
 	memcpy(attr, &all, size < sizeof(all) ? size : sizeof(all));

@@ -195,6 +195,15 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	return error;
 }
 
+int weft_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	struct weft_rate_limit q = { .qp = qp->handle, .rate = attr->rate_limit, .max_burst = attr->max_burst_sz, .typical_packet = attr->typical_pkt_sz };
+
+	if (attr->comp_mask)
+		return EINVAL;
+	return weft_call(to_qp(qp)->session, WEFT_SET_RATE_LIMIT, &q, sizeof(q), NULL, 0, NULL, 0);
+}
+
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
 	struct weft_qp_object *qp = to_qp(ibv);

@@ -195,6 +195,7 @@ int weft_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *a
 int weft_query_rt_values(struct ibv_context *c, struct ibv_values_ex *values);
 struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *c, struct ibv_cq_init_attr_ex *attr);
 int weft_query_device_ex(struct ibv_context *c, const struct ibv_query_device_ex_input *in, struct ibv_device_attr_ex *attr, size_t size);
+int weft_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 int weft_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int weft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int weft_req_notify_cq(struct ibv_cq *cq, int solicited_only);
@@ -214,8 +215,8 @@ uint32_t weft_operations(enum ibv_qp_type type);
 /* weft_offer_wr gives a queue pair the functions behind ibv_wr_*(), for some operations. */
 void weft_offer_wr(struct weft_qp_object *qp, uint64_t operations);
 
-/* weft_new_cq makes a completion queue. */
-struct weft_cq_object *weft_new_cq(struct ibv_context *c, uint32_t cqe, void *user, struct ibv_comp_channel *channel, uint32_t vector);
+/* weft_new_cq makes a completion queue, with the time of day of its entries or without. */
+struct weft_cq_object *weft_new_cq(struct ibv_context *c, uint32_t cqe, void *user, struct ibv_comp_channel *channel, uint32_t vector, bool epoch);
 
 /* weft_cq_take takes the next entry of a queue that is locked; false if there is none. */
 bool weft_cq_take(struct weft_cq_object *cq, struct ibv_wc *wc, uint64_t *time);

@@ -3,6 +3,7 @@
 
 #include <endian.h>
 #include <poll.h>
+#include <time.h>
 
 #define RC_OPS 0x3ff /* all but TSO */
 #define FIELDS (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
@@ -349,7 +350,7 @@ static void cq_ex(void)
 		uint64_t fields;
 		uint32_t mask, flags;
 	} refused[] = {
-		{ IBV_WC_EX_WITH_CVLAN, 0, 0 }, { IBV_WC_EX_WITH_FLOW_TAG, 0, 0 }, { IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK, 0, 0 },
+		{ IBV_WC_EX_WITH_CVLAN, 0, 0 }, { IBV_WC_EX_WITH_FLOW_TAG, 0, 0 },
 		{ 0, IBV_CQ_INIT_ATTR_MASK_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN },
 	};
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -432,6 +433,104 @@ static void cq_ex(void)
 	CHECK(!ibv_destroy_qp(&a->qp_base) && !ibv_destroy_cq(ibv_cq_ex_to_cq(x)));
 }
 
+static struct ibv_cq_ex *timed_cq(void)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = 100, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK };
+	struct ibv_cq_ex *x = ibv_create_cq_ex(ctx, &init);
+
+	CHECK(x);
+	return x;
+}
+
+/* stamps waits for a completion, and gives its times by the NIC's clock and by the time of day. */
+static void stamps(struct ibv_cq_ex *x, uint64_t *clock, uint64_t *day)
+{
+	struct ibv_poll_cq_attr attr = { 0 };
+
+	while (ibv_start_poll(x, &attr))
+		;
+	EQUAL("status", x->status, IBV_WC_SUCCESS);
+	*clock = ibv_wc_read_completion_ts(x);
+	*day = ibv_wc_read_completion_wallclock_ns(x);
+	ibv_end_poll(x);
+}
+
+static uint64_t time_of_day(void)
+{
+	struct timespec t;
+
+	CHECK(!clock_gettime(CLOCK_REALTIME, &t));
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* The time of day of an entry is when it was made, by the program's clock, also in a queue that was resized. */
+static void wallclock(void)
+{
+	/* The kernel may adjust the time of day while the lab runs. */
+	const uint64_t adjusted = 20000000;
+	struct ibv_cq_ex *x;
+	struct ibv_qp *a, *b;
+
+	start();
+	x = timed_cq();
+	a = new_qp(ibv_cq_ex_to_cq(x), NULL, 10);
+	b = new_qp(cq, NULL, 10);
+	connect_qp(a, b);
+	connect_qp(b, a);
+	for (int i = 0; i < 4; i++) {
+		uint64_t before = time_of_day(), clock = clock_now(), ts, day;
+
+		CHECK(!post(a, IBV_WR_RDMA_WRITE, 1, mem, 8, mr->lkey, mem, mr->rkey, IBV_SEND_SIGNALED));
+		stamps(x, &ts, &day);
+		CHECK(ts >= clock && ts <= clock_now());
+		CHECK(day + adjusted >= before && day <= time_of_day() + adjusted);
+		if (i == 1)
+			CHECK(!ibv_resize_cq(ibv_cq_ex_to_cq(x), 500));
+		usleep(1000);
+	}
+}
+
+/* A queue pair keeps to its rate limit, by the NIC's clock. */
+static void rate_limit(void)
+{
+	enum { KBPS = 200000, PACKET = 1024 };
+	struct ibv_qp_rate_limit_attr limit = { .rate_limit = KBPS, .max_burst_sz = 8192, .typical_pkt_sz = PACKET };
+	struct ibv_device_attr_ex device;
+	struct ibv_cq_ex *x;
+	struct ibv_qp *a, *b;
+
+	start();
+	CHECK(!ibv_query_device_ex(ctx, NULL, &device));
+	EQUAL("qp_rate_limit_min", device.packet_pacing_caps.qp_rate_limit_min, 1);
+	EQUAL("qp_rate_limit_max", device.packet_pacing_caps.qp_rate_limit_max, 5000000);
+	EQUAL("supported_qpts", device.packet_pacing_caps.supported_qpts, 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD);
+	x = timed_cq();
+	a = new_qp(ibv_cq_ex_to_cq(x), NULL, 10);
+	b = new_qp(cq, NULL, 10);
+	connect_qp(a, b);
+	connect_qp(b, a);
+	for (int i = 0; i < 3; i++) {
+		/* Packets have 58 bytes of headers and ICRC, and 24 of Ethernet's own: FCS, preamble and gap. */
+		const uint64_t wire = (uint64_t)SIZE / PACKET * (PACKET + 58 + 24), least = 2 * wire * 8 * 1000000 / KBPS;
+		uint64_t first, last, day;
+
+		limit.rate_limit = i == 2 ? 0 : KBPS;
+		if (i)
+			limit.max_burst_sz = limit.typical_pkt_sz = 0;
+		EQUAL("a rate limit", ibv_modify_qp_rate_limit(a, &limit), 0);
+		for (int k = 0; k < 3; k++)
+			CHECK(!post(a, IBV_WR_RDMA_WRITE, k, mem, SIZE, mr->lkey, mem, mr->rkey, IBV_SEND_SIGNALED));
+		stamps(x, &first, &day);
+		for (int k = 1; k < 3; k++)
+			stamps(x, &last, &day);
+		printf("%llu ns for 2 WRITEs, at the limit %llu\n", (unsigned long long)(last - first), (unsigned long long)least);
+		if (i < 2) /* a burst may be on either side */
+			CHECK(last - first + 1000000 >= least);
+		else
+			CHECK(last - first < least / 2);
+	}
+}
+
 /* An entry that is there when its event is asked for makes it, unless it is polled or an event has told of it. */
 static void missed(void)
 {
@@ -476,5 +575,5 @@ static void missed(void)
 }
 
 const struct check extended[] = {
-	{ "wr", wr }, { "wr_datagrams", wr_datagrams }, { "wr_errors", wr_errors }, { "cq_ex", cq_ex }, { "missed", missed }, { NULL, NULL },
+	{ "wr", wr }, { "wr_datagrams", wr_datagrams }, { "wr_errors", wr_errors }, { "cq_ex", cq_ex }, { "wallclock", wallclock }, { "rate_limit", rate_limit }, { "missed", missed }, { NULL, NULL },
 };
