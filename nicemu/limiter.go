@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 )
 
@@ -159,10 +160,11 @@ func (q *QP) unlimit() {
 	}
 }
 
-// burst is how much may leave without a gap.
+// burst is after how much there is a gap: for a limit, when the frame on offer would go beyond
+// its burst.
 func (q *QP) burst() units.Bytes {
 	if x := q.limiter; x != nil && x.burst > 0 {
-		return x.burst
+		return max(0, x.burst-packet.OnWire(q.frame)+1)
 	}
 	return q.device.traits.Burst
 }

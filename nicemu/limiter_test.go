@@ -359,6 +359,32 @@ func TestRateLimitBesideControl(t *testing.T) {
 	}
 }
 
+// TestRateLimitEndsBesideControl: from the packet with which a limit ends, gaps are the rate
+// control's.
+func TestRateLimitEndsBesideControl(t *testing.T) {
+	const lag = 50_000
+	w := newWorld(t, 2, withControl(func(units.Rate) cc.Control { return &fixed{rate: 2 * units.Gbps} }), withLimiter(RateLimiter{Lag: lag}))
+	x, y := w.flood(w.host(0), w.host(1), qp.RC)
+	limit(t, x, units.Gbps)
+	w.run(units.Millisecond)
+	limit(t, x, 0)
+	w.run(3 * units.Millisecond)
+	list, sum := w.packets(0, y.Number(), units.Millisecond), units.Bytes(0)
+	for i, s := range list[:len(list)-1] {
+		sum += packet.OnWire(s.size)
+		rate := units.Gbps
+		if sum >= lag {
+			rate = 2 * units.Gbps
+		}
+		if got, want := list[i+1].at-s.at, rate.TimeOf(packet.OnWire(s.size)); got != want {
+			t.Fatalf("after %d bytes %v from packet to packet, not %v", sum, got, want)
+		}
+	}
+	if sum < 3*lag || x.limiter != nil {
+		t.Errorf("%d bytes, limiter %v", sum, x.limiter)
+	}
+}
+
 // TestRateLimitBesideDCQCN: marks take DCQCN below the limit, and it recovers no further
 // than the limit.
 func TestRateLimitBesideDCQCN(t *testing.T) {
@@ -396,7 +422,7 @@ func TestRateLimitBesideDCQCN(t *testing.T) {
 	}
 }
 
-// TestRateLimitBurst: packets leave at the line's rate until MaxBurst has left, and at the
+// TestRateLimitBurst: no more than MaxBurst leaves at the line's rate, and packets leave at the
 // limit over bursts; a queue pair that rested has no more than that.
 func TestRateLimitBurst(t *testing.T) {
 	const (
@@ -425,7 +451,7 @@ func TestRateLimitBurst(t *testing.T) {
 		size := packet.OnWire(s.size)
 		in += size
 		if list[i+1].at-s.at > lineRate.TimeOf(size) {
-			if in < burst || in >= burst+size {
+			if in > burst || in <= burst-size {
 				t.Fatalf("burst %d has %d bytes, MaxBurst is %d", bursts, in, burst)
 			}
 			in = 0

@@ -6,7 +6,7 @@ import "github.com/weftlab/weft/sim/units"
 // RateLimit is none.
 type RateLimit struct {
 	Rate          units.Rate  // on the wire; 0 is without limit. The verb counts in kb/s
-	MaxBurst      units.Bytes // what may leave without a gap, on the wire, up to a whole packet; 0 is a packet
+	MaxBurst      units.Bytes // the most that leaves without a gap, on the wire, but a packet at least; 0 is a packet
 	TypicalPacket units.Bytes // a hint that has no effect here, since gaps go by each packet's size
 }
 

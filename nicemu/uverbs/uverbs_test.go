@@ -6,10 +6,14 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/sim/units"
 )
 
 // TestWrite: what a process posts in shared memory is done, and completes there.
@@ -53,6 +57,84 @@ func TestEvents(t *testing.T) {
 		}
 		c.completions(k.cq.Handle).mem.word(cqEvent).Store(0)
 		c.completed(k.cq.Handle)
+	}
+}
+
+// TestRateLimit: a process sees what limits the NIC takes, and can set them, as many as
+// there are.
+func TestRateLimit(t *testing.T) {
+	w := newWorld(t, func(s *nicemu.Settings) {
+		s.RateLimiter = nicemu.RateLimiter{Limiters: 1, Min: 2500, Max: 4 * units.Gbps}
+	})
+	c := w.connect()
+	defer c.close()
+	k := c.greet()
+	a := must[deviceAnswer](c, opOpen, handleMsg{})
+	if a.RateLimitMin != 3 || a.RateLimitMax != 4e6 || a.RateLimitTypes != 1<<qp.RC|1<<qp.UC|1<<qp.UD {
+		t.Errorf("limits of %d to %d kb/s for types %x", a.RateLimitMin, a.RateLimitMax, a.RateLimitTypes)
+	}
+	set := func(q qpAnswer, rate uint32) error {
+		return c.ask(opSetRateLimit, rateLimitMsg{QP: q.Handle, Rate: rate, MaxBurst: 5000, TypicalPacket: 1024}).err
+	}
+	for _, rate := range []uint32{3, 4e6} {
+		if err := set(k.rc, rate); err != nil {
+			t.Error(err)
+		}
+	}
+	w.device.EachQP(func(q *nicemu.QP) {
+		want := qp.RateLimit{}
+		if q.Number() == k.rc.QPNum {
+			want = qp.RateLimit{Rate: 4 * units.Gbps, MaxBurst: 5000, TypicalPacket: 1024}
+		}
+		if got := q.RateLimit(); got != want {
+			t.Errorf("queue pair %d has the limit %+v, not %+v", q.Number(), got, want)
+		}
+	})
+	for _, rate := range []uint32{2, 4e6 + 1} {
+		if err := set(k.rc, rate); errnoOf(err) != syscall.EINVAL {
+			t.Errorf("%d kb/s: %v", rate, err)
+		}
+	}
+	if err := set(k.ud, 1000); errnoOf(err) != syscall.ENOSPC {
+		t.Errorf("a second limit: %v", err)
+	}
+}
+
+// TestTimesOfEntries: an entry has the time at which the NIC made it, though it comes later,
+// and a queue that is to have it the time of day of the clock's zero.
+func TestTimesOfEntries(t *testing.T) {
+	const late = 30 * units.Microsecond
+	w := newWorld(t, func(s *nicemu.Settings) { s.Delays.Completion = late })
+	start := time.Unix(1234, 567)
+	w.server.Start = func() time.Time { return start }
+	c := w.connect()
+	defer c.close()
+	k := c.greet()
+	day := must[cqAnswer](c, opCreateCQ, createCQ{Context: k.context, CQE: 16, Epoch: 1})
+	if got := c.completions(day.Handle).mem.double(cqEpoch).Load(); got != uint64(start.UnixNano()) {
+		t.Errorf("the clock was zero at %d", got)
+	}
+	if got := c.completions(k.cq.Handle).mem.double(cqEpoch).Load(); got != 0 {
+		t.Errorf("a queue that was made without has the time of day %d", got)
+	}
+	came := units.Time(0)
+	c.write(k.rc, k.mr.Key, base, base+32768, 100)
+	x := c.completions(k.cq.Handle)
+	for came = w.engine.Now(); x.made == 0; came += units.Microsecond {
+		w.server.Poll(w.engine.Now(), 32)
+		w.engine.Run(came, 20000)
+		w.engine.Advance(came)
+	}
+	stamp := units.Time(binary.LittleEndian.Uint64(x.slot(0)[56:])) * units.Nanosecond
+	if d := came - stamp; d < late || d > late+3*units.Microsecond {
+		t.Errorf("the entry of %v came at %v, which is not %v later", stamp, came, late)
+	}
+	// The lab could not keep up.
+	start = start.Add(time.Second)
+	ring := c.completions(day.Handle)
+	ring.Put(cq.Completion{}, false)
+	if got := ring.mem.double(cqEpoch).Load(); got != uint64(start.UnixNano()) {
+		t.Errorf("the clock was zero at %d", got)
 	}
 }
 
@@ -101,6 +183,9 @@ func TestErrors(t *testing.T) {
 		{"too much inline", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 2, MaxInline: 1 << 20}, syscall.EINVAL},
 		{"no type", opCreateQP, createQP{PD: k.pd, SendCQ: k.cq.Handle, RecvCQ: k.cq.Handle, Type: 9}, syscall.EOPNOTSUPP},
 		{"a state", opModifyQP, qpAttr{QP: k.rc.Handle, Mask: uint32(qp.MaskState), State: 99}, syscall.EINVAL},
+		{"a rate limit of no queue pair", opSetRateLimit, rateLimitMsg{QP: k.srq.Handle, Rate: 1000}, syscall.EINVAL},
+		{"a rate limit of another's queue pair", opSetRateLimit, rateLimitMsg{QP: 4711, Rate: 1000}, syscall.EINVAL},
+		{"a burst without a rate limit", opSetRateLimit, rateLimitMsg{QP: k.rc.Handle, MaxBurst: 5000}, syscall.EINVAL},
 		{"not a queue pair", opQueryQP, handleMsg{Handle: k.srq.Handle}, syscall.EINVAL},
 		{"not a shared receive queue", opQuerySRQ, handleMsg{Handle: k.rc.Handle}, syscall.EINVAL},
 	} {

@@ -38,12 +38,16 @@ type fire struct{ w *world }
 
 func (f fire) Fire(now units.Time) { f.w.device.Fire(now) }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, set ...func(*nicemu.Settings)) *world {
 	w := &world{t: t, clients: map[*client]bool{}}
 	var priorities [64]uint8
-	d, err := nicemu.New(nicemu.Settings{
+	s := nicemu.Settings{
 		MTU: qp.MTU1024, AskEvery: 16, Timeout: 8, RetryCount: 1, RNRRetry: 1, Limits: qp.ConnectX5(),
-	}, nicemu.Env{
+	}
+	for _, f := range set {
+		f(&s)
+	}
+	d, err := nicemu.New(s, nicemu.Env{
 		Name: "h1:eth0", MAC: 0x020000000001, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, Line: 10 * units.Gbps,
 		Priority: &priorities, Pool: packet.NewPools(1)[0], Now: w.engine.Now, Timer: w.engine.NewTimer(fire{w}), Port: nowhere{},
 		Path: func(_, _ netip.Addr) (nicemu.Path, bool) { return nicemu.Path{}, false },
