@@ -147,6 +147,10 @@ func (r Raw) CompleteReceive(c Completion, solicited bool) { r.config.RecvCQ.del
 // the NIC has it since a work request has failed.
 func (r Raw) Fail() { r.agree(r.engine.State()) }
 
+// FailSends takes the queue pair, which the program sees, to SQE: a work request of the
+// program has failed elsewhere.
+func (r Raw) FailSends() { r.agree(qp.SQE) }
+
 // Stop takes the NIC's side to ERR: all that is posted there is flushed.
 func (r Raw) Stop() {
 	if r.engine.State() != qp.Reset {
@@ -182,21 +186,32 @@ func (r Raw) Hold(visible *QP) error {
 	return r.engine.Modify(qp.Init, a)
 }
 
-// Twin makes another queue pair under the same Layered, of the same kind and with the same
-// attributes, that the program does not see, and takes it to INIT. The queue pair is in RTR
-// or RTS. receives is how many the twin can have posted besides those of the program's queue
-// pair; with sameWay its packets have the UDP source port of the program's, and so their way.
-func (r Raw) Twin(receives int, sameWay bool) (Raw, error) {
+// Shadow makes another queue pair under the same Layered, of the same kind, with the same
+// attributes and the same shared receive queue, that the program does not see, and takes it
+// to INIT. The queue pair is in RTR or RTS.
+func (r Raw) Shadow() (Raw, error) { return r.twin(r.config) }
+
+// Side is like Shadow, but the queue pair stands beside the program's: it has a receive queue
+// of its own, for so many receives, and its packets have the UDP source port of the
+// program's, and so their way.
+func (r Raw) Side(receives int) (Raw, error) {
 	c := r.config
-	c.SignalAll = false
-	if c.SRQ == nil {
-		c.Cap.MaxRecvWR += receives
+	c.SRQ, c.Cap.MaxRecvWR = nil, receives
+	t, err := r.twin(c)
+	if err == nil {
+		t.route = r.route
 	}
-	q, err := r.device.newQP(c, r.verbs.PD(), r.layered)
+	return t, err
+}
+
+// twin makes a queue pair that the program does not see. To memory it has the program's
+// number, so that windows of type 2 open to both.
+func (r Raw) twin(c QPConfig) (Raw, error) {
+	c.SignalAll = false
+	q, err := r.device.newQP(c, r.verbs.PD(), r.layered, r.QP)
 	if err != nil {
 		return Raw{}, err
 	}
-	q.visible = r.QP
 	t := Raw{q}
 	attr, _ := r.verbs.Query()
 	for _, m := range [...]struct {
@@ -212,9 +227,6 @@ func (r Raw) Twin(receives int, sameWay bool) (Raw, error) {
 			_ = q.Destroy()
 			return Raw{}, err
 		}
-	}
-	if sameWay {
-		q.route = r.route
 	}
 	return t, t.Hold(r.QP)
 }

@@ -100,7 +100,7 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 	if err := c.check(p); err != nil {
 		return nil, err
 	}
-	q, err := d.newQP(c, p.memory, nil)
+	q, err := d.newQP(c, p.memory, nil, nil)
 	if err == nil && d.layer != nil && c.Type != qp.UD {
 		q.layered = d.layer.Over(Raw{q})
 	}
@@ -108,16 +108,21 @@ func (p *PD) CreateQP(c QPConfig) (*QP, error) {
 }
 
 // newQP makes a queue pair of a protection domain that has been checked. Of a device with
-// a layer, those that may be under it complete there.
-func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered) (*QP, error) {
+// a layer, those that may be under it complete there. visible is that of which it is to be a
+// twin; nil for one of a program.
+func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) (*QP, error) {
 	number, ok := d.numbers.next()
 	if !ok {
 		return nil, fmt.Errorf("%w: all numbers of queue pairs are in use: destroy some first", syscall.ENOMEM)
 	}
-	q := &QP{device: d, config: c, route: route{ends: packet.Nowhere}, layered: layered}
+	q := &QP{device: d, config: c, route: route{ends: packet.Nowhere}, layered: layered, visible: visible}
+	owner := number // of windows of type 2
+	if visible != nil {
+		owner = visible.Number()
+	}
 	inner := qp.Config{Type: c.Type, PD: pd, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
 	t := transport.Config{
-		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(pd, number),
+		Service: serviceOf(c.Type), Number: number, Memory: d.memory.View(pd, owner),
 		SendCQ: (*completer)(c.SendCQ), RecvCQ: (*completer)(c.RecvCQ), Events: qpEvents{d},
 		MaxSend: c.Cap.MaxSendWR, MaxRecv: c.Cap.MaxRecvWR, MaxSGE: max(c.Cap.MaxSendSGE, c.Cap.MaxRecvSGE), MaxInline: c.Cap.MaxInline,
 		SignalAll: c.SignalAll, AckEvery: d.settings.AckEvery, AskEvery: d.settings.AskEvery,

@@ -91,7 +91,7 @@ func (p *pair) other() (nicemu.Raw, error) {
 		return p.raw, nil
 	}
 	if p.spare.QP == nil {
-		t, err := p.raw.Twin(0, false)
+		t, err := p.raw.Shadow()
 		if err != nil {
 			return t, err
 		}
