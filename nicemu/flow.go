@@ -19,19 +19,38 @@ type FlowStatus struct {
 // called of each that is destroyed, just before.
 func (d *Device) Follow(gone func(q *QP)) {
 	d.gone = gone
-	d.EachQP(func(q *QP) { q.engine.Time() })
+	for _, q := range d.numbers.slots {
+		if q != nil {
+			q.engine.Time()
+		}
+	}
 }
 
 // Type is the queue pair's transport service.
 func (q *QP) Type() QPType { return q.config.Type }
 
-// EachQP calls f with the queue pairs by rising number.
+// EachQP calls f with the queue pairs that programs know, by rising number.
 func (d *Device) EachQP(f func(q *QP)) {
 	for _, q := range d.numbers.slots {
-		if q != nil {
+		if q != nil && q.visible == nil {
 			f(q)
 		}
 	}
+}
+
+// add adds what a queue pair has done that a layer has put in the place of another, or
+// beside it.
+func (s *FlowStatus) add(q *QP) {
+	if rtt := q.engine.RTT(); rtt > 0 {
+		s.RTT = rtt
+	}
+	s.Acked += q.engine.Acknowledged()
+	s.Received += q.engine.Payload()
+	s.Resent += q.engine.Retransmitted()
+	s.HasSent = s.HasSent || q.counters.DataPackets > 0
+	s.HasHeard = s.HasHeard || q.counters.RxPackets > 0
+	_, flying := q.engine.Outstanding()
+	s.InFlight += flying
 }
 
 // Flow is a queue pair's flow at now, which is not before Env.Now and up to which
@@ -43,6 +62,9 @@ func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 		HasSent: q.counters.DataPackets > 0, HasHeard: q.counters.RxPackets > 0,
 	}
 	_, s.InFlight = q.engine.Outstanding()
+	for _, t := range q.twins {
+		s.add(t)
+	}
 	switch {
 	case q.device.layer != nil:
 		if q.layered != nil && q.visible == nil {

@@ -212,6 +212,7 @@ func (r Raw) twin(c QPConfig) (Raw, error) {
 	if err != nil {
 		return Raw{}, err
 	}
+	r.twins = append(r.twins, q)
 	t := Raw{q}
 	attr, _ := r.verbs.Query()
 	for _, m := range [...]struct {

@@ -2,6 +2,7 @@ package nicemu
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/weftlab/weft/nicemu/agenda"
@@ -74,6 +75,7 @@ type QP struct {
 
 	layered Layered // software above it; nil for none
 	visible *QP     // of the twin of a queue pair under a layer: that one
+	twins   []*QP   // under a layer, not visible
 
 	sent, acked units.Bytes // payload, for controls that hear of it
 	counters    QPCounters
@@ -200,12 +202,36 @@ func (q *QP) Query() (qp.Attr, QPConfig) {
 	return a, q.config
 }
 
-// Counters is what it has counted.
-func (q *QP) Counters() (transport.Counters, QPCounters) { return q.engine.Counters(), q.counters }
+// Counters is what it has counted, with those that a layer has put in its place or beside it.
+func (q *QP) Counters() (transport.Counters, QPCounters) {
+	t, c := q.engine.Counters(), q.counters
+	for _, twin := range q.twins {
+		t.Add(twin.engine.Counters())
+		c.add(&twin.counters)
+	}
+	return t, c
+}
+
+func (c *QPCounters) add(o *QPCounters) {
+	c.DataPackets += o.DataPackets
+	c.DataBytes += o.DataBytes
+	c.RxPackets += o.RxPackets
+	c.RxBytes += o.RxBytes
+	c.Marked += o.Marked
+	c.CNPsSent += o.CNPsSent
+	c.CNPsHandled += o.CNPsHandled
+	c.LastPayload = max(c.LastPayload, o.LastPayload)
+}
 
 // Gaps are the longest times without payload that came in order, of each time that
 // links were down.
-func (q *QP) Gaps() []outage.Gap { return q.gaps.Gaps() }
+func (q *QP) Gaps() []outage.Gap {
+	gaps := q.gaps.Gaps()
+	for _, twin := range q.twins {
+		gaps = append(slices.Clip(gaps), twin.gaps.Gaps()...)
+	}
+	return gaps
+}
 
 // Modify changes attributes, and the state if the mask has MaskState
 // (ibv_modify_qp(3)). Which attributes a transition needs and may have is that of
@@ -374,7 +400,9 @@ func (q *QP) Destroy() error {
 	if q.layered != nil && q.visible == nil {
 		q.layered.Destroyed()
 	}
-	if d.gone != nil {
+	if v := q.visible; v != nil {
+		v.twins = slices.DeleteFunc(v.twins, func(t *QP) bool { return t == q })
+	} else if d.gone != nil {
 		d.gone(q)
 	}
 	d.retired.Add(q.engine.Counters())

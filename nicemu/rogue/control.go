@@ -26,7 +26,9 @@ type control struct {
 // peer is a host that the layer has connections to.
 type peer struct {
 	handle *nicemu.AH // nil while it is not known to have the layer
+	plain  bool       // it is known to have none
 	qpn    uint32
+	waits  []*pair // for it to be known
 }
 
 const (
@@ -74,30 +76,49 @@ func (c *control) receive(i uint64) error {
 	return c.qp.PostRecv(&nicemu.RecvWR{ID: i, SGL: []nicemu.SGE{c.mr.SGE(units.Bytes(i*talkRoom), talkRoom)}})
 }
 
-// meet looks for the layer of a host, once.
-func (l *Layer) meet(to qp.GID) {
+// meet looks for the layer of a host, once. A pair of type UC says hello when it is found;
+// others are nil.
+func (l *Layer) meet(to qp.GID, p *pair) {
 	c := l.talk
 	if c == nil {
 		return
 	}
-	if c.peers[to] != nil {
+	if x := c.peers[to]; x != nil {
+		x.tell(p)
 		return
 	}
 	x := &peer{}
+	x.tell(p)
 	c.peers[to] = x
 	at := netip.AddrPortFrom(nicemu.AddressOf(to), rogue.Port)
 	err := l.device.Resolve(at, nil, func(r nicemu.Resolved) {
 		if r.Err != nil {
-			return // it is served plainly
+			x.plain, x.waits = true, nil
+			return
 		}
 		h, err := c.pd.CreateAHTo(at.Addr())
 		if err != nil {
 			return
 		}
 		x.handle, x.qpn = h, r.QPN
+		for _, p := range x.waits {
+			x.tell(p)
+		}
+		x.waits = nil
 	})
 	if err != nil {
 		delete(c.peers, to)
+	}
+}
+
+// tell has a pair say hello, now or when the host is known.
+func (x *peer) tell(p *pair) {
+	switch {
+	case p == nil || x.plain:
+	case x.handle == nil:
+		x.waits = append(x.waits, p)
+	case p.layer.pairs[p.raw.Number()] == p && p.flow[out] != nil:
+		p.uc.greet.At(p.layer.device.Now())
 	}
 }
 
@@ -152,7 +173,7 @@ func (c *control) take(e *nicemu.Completion) {
 // hear takes a message about a connection.
 func (l *Layer) hear(from qp.GID, m *rogue.Message) {
 	p := l.pairs[m.To]
-	if p == nil || p.raw.Type() != nicemu.RC || p.dying {
+	if p == nil || p.dying || (m.Kind == rogue.Hello || m.Kind == rogue.HelloReply) != (p.uc != nil) {
 		return
 	}
 	a, _ := p.raw.Query()
@@ -160,6 +181,8 @@ func (l *Layer) hear(from qp.GID, m *rogue.Message) {
 		return // of another connection
 	}
 	switch m.Kind {
+	case rogue.Hello, rogue.HelloReply:
+		p.uc.hello(m)
 	case rogue.Resync:
 		p.resync(m)
 	case rogue.ResyncReply:

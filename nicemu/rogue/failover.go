@@ -272,7 +272,7 @@ func (f *flow) restart() {
 	f.window.Restart()
 	f.meter.Forget()
 	f.batches.clear()
-	f.open, f.flying, f.posted, f.hold = batch{}, 0, 0, 0
+	f.open, f.flying, f.posted, f.hold, f.probing = batch{}, 0, 0, 0, false
 }
 
 // replay posts the verbs again that were under way. The peer has got the first have of
@@ -305,7 +305,7 @@ func (p *pair) replay(have int) {
 		p.wr.Flags &^= nicemu.Signaled
 		if v.signaled || i == p.verbs.len()-1 {
 			if !v.signaled {
-				v.signaled = true
+				v.signaled, v.closes = true, true
 				p.signals++
 			}
 			p.wr.Flags |= nicemu.Signaled

@@ -12,10 +12,9 @@
 // the shadow before that is agreed; then a late packet of the old queue pair could overwrite
 // newer data.
 //
-// Queue pairs of type RC are governed. Those of type UC, and connections of the NIC with
-// itself, are served plainly; UD is not under the layer.
-//
-// Not implemented: echoes of UC (§3.4 of the paper).
+// Queue pairs of type RC and UC are governed; over UC the peer's layer answers each batch,
+// and without one WRITEs and SENDs go plainly. Connections of the NIC with itself are served
+// plainly; UD is not under the layer.
 package rogue
 
 import (
@@ -80,6 +79,9 @@ type Work struct {
 	Held       uint64 // that did not, so soon after a change of the limit
 	NoLimiter  uint64 // limits that could not be set: all limiters of the NIC were in use
 	Failovers  uint64
+	Echoes     uint64 // sent, of batches of others over UC
+	Lost       uint64 // batches over UC of which no echo came
+	Timeouts   uint64 // since no echo came
 }
 
 // Work is what the layer of a NIC has done.
@@ -87,8 +89,8 @@ func (l *Layer) Work() Work { return l.work }
 
 // Over implements nicemu.Layer.
 func (l *Layer) Over(q nicemu.Raw) nicemu.Layered {
-	if l.talk == nil && l.config.Failover {
-		// Without it, nothing is lost but failover and limits of READs.
+	if l.talk == nil && (l.config.Failover || q.Type() == nicemu.UC) {
+		// Without it, nothing is lost but failover, limits of READs and echoes.
 		l.talk, _ = newControl(l)
 	}
 	p := newPair(l, q)

@@ -33,7 +33,8 @@ type pair struct {
 
 	flow     [2]*flow // by direction; nil while plain
 	failover failover
-	dying    bool // the program has taken it to ERR, or a work request has failed
+	uc       *unreliable // nil but for UC
+	dying    bool        // the program has taken it to ERR, or a work request has failed
 }
 
 // slack is how many work requests the layer may have posted besides the program's.
@@ -43,6 +44,9 @@ func newPair(l *Layer, q nicemu.Raw) *pair {
 	p := &pair{layer: l, raw: q, live: q, slots: q.Config().Cap.MaxSendWR, first: 1}
 	p.task = l.device.NewTask(p.wake)
 	p.failover.task = l.device.NewTask(p.resyncDue)
+	if q.Type() == nicemu.UC {
+		p.uc = newUnreliable(p)
+	}
 	return p
 }
 
@@ -76,11 +80,17 @@ func (p *pair) check(wr *nicemu.SendWR, state nicemu.State) error {
 	if state < qp.RTS {
 		return transport.ErrState
 	}
+	if p.uc != nil {
+		return p.raw.Check(wr)
+	}
 	return p.live.Check(wr)
 }
 
 // PostRecv implements nicemu.Layered.
 func (p *pair) PostRecv(wr *nicemu.RecvWR) error {
+	if p.uc != nil {
+		return p.raw.PostRecv(wr)
+	}
 	f := &p.failover
 	if p.live.QP != p.raw.QP && p.raw.State() == qp.Err {
 		f.receives.push(nicemu.RecvWR{ID: wr.ID})
@@ -109,7 +119,13 @@ func (p *pair) Sent(c nicemu.Completion) {
 
 // Received implements nicemu.Layered.
 func (p *pair) Received(c nicemu.Completion, solicited bool) {
-	if p.failover.received(p, c) {
+	switch {
+	case p.uc == nil:
+		if p.failover.received(p, c) {
+			return
+		}
+	case p.uc.received(&c):
+		p.task.At(p.layer.device.Now())
 		return
 	}
 	c.QP = p.raw.Number()
@@ -132,11 +148,17 @@ func (p *pair) Moved(from, to nicemu.State) {
 		if p.spare.QP != nil {
 			p.spare.Stop()
 		}
+		if p.uc != nil {
+			p.uc.stop()
+		}
 		if p.verbs.len() == 0 {
 			p.flush()
 		}
 	case to == qp.RTS:
 		p.dying = false
+		if from == qp.SQE && p.uc != nil && p.uc.data.QP != nil && p.uc.data.HardState() == qp.SQE {
+			p.uc.join()
+		}
 		p.pump()
 	}
 }
@@ -144,24 +166,32 @@ func (p *pair) Moved(from, to nicemu.State) {
 // start begins when the queue pair knows its peer.
 func (p *pair) start() {
 	to, loop := p.raw.Peer()
-	if p.raw.Type() != nicemu.RC || loop || p.layer.device.Line() == 0 {
+	if loop || p.layer.device.Line() == 0 {
 		return // plain
 	}
-	for dir := range p.flow {
-		p.flow[dir] = newFlow(p.layer, p.raw)
-	}
-	if p.layer.config.Failover && !p.raw.Aliased() {
-		p.layer.meet(to)
+	switch {
+	case p.uc == nil:
+		for dir := range p.flow {
+			p.flow[dir] = newFlow(p.layer, p.raw)
+		}
+		if p.layer.config.Failover && !p.raw.Aliased() {
+			p.layer.meet(to, nil)
+		}
+	case !p.raw.Aliased():
+		p.flow[out] = newFlow(p.layer, p.raw)
+		p.flow[out].by = unheard
+		p.uc.begin(to)
 	}
 }
 
 // Renew implements nicemu.Layered.
 func (p *pair) Renew() {
-	if p.flow[out] == nil {
-		return
-	}
-	for dir := range p.flow {
-		p.flow[dir] = newFlow(p.layer, p.raw)
+	for dir, f := range p.flow {
+		if f != nil {
+			by := f.by
+			p.flow[dir] = newFlow(p.layer, p.raw)
+			p.flow[dir].by = by
+		}
 	}
 	p.limit()
 }
@@ -180,6 +210,9 @@ func (p *pair) reset() {
 		_ = p.spare.Destroy() // it is attached to no group
 		p.spare = nicemu.Raw{}
 	}
+	if p.uc != nil {
+		p.uc.end()
+	}
 	p.live, p.failover = p.raw, failover{task: p.failover.task}
 }
 
@@ -195,6 +228,10 @@ func (p *pair) Destroyed() {
 	p.reset()
 	p.task.Stop()
 	p.failover.task.Stop()
+	if p.uc != nil {
+		p.uc.greet.Stop()
+		p.uc.timer.Stop()
+	}
 	delete(p.layer.pairs, p.raw.Number())
 }
 
@@ -214,7 +251,7 @@ func (p *pair) Busy() bool { return p.requests.len() > 0 }
 // Allows implements nicemu.Layered.
 func (p *pair) Allows() (units.Rate, units.Bytes) {
 	f := p.flow[out]
-	if f == nil {
+	if f == nil || f.by == unheard {
 		return 0, 0
 	}
 	return f.window.Limit(), f.window.Size()
@@ -226,7 +263,7 @@ func (p *pair) Gauges(_ units.Time, values []float64) []float64 {
 	if f == nil {
 		return append(values, make([]float64, len(gauges))...)
 	}
-	if g := p.flow[in]; f.window.Base() == 0 && g.window.Base() > 0 {
+	if g := p.flow[in]; g != nil && f.window.Base() == 0 && g.window.Base() > 0 {
 		f = g // it READs
 	}
 	w := f.window
@@ -240,7 +277,12 @@ func (p *pair) wake(now units.Time) {
 		p.completed(&p.heard[i])
 	}
 	p.heard = p.heard[:0]
-	if p.raw.State() != qp.Err && p.live.HardState() == qp.Err && p.failover.stage == steady && p.verbs.len() == 0 {
+	if p.uc != nil {
+		p.uc.wake(now)
+		if p.raw.State() != qp.Err && p.raw.HardState() == qp.Err {
+			p.fail(nil, nil) // a receive has failed
+		}
+	} else if p.raw.State() != qp.Err && p.live.HardState() == qp.Err && p.failover.stage == steady && p.verbs.len() == 0 {
 		p.fail(nil, nil) // a receive has failed, or an answer
 	}
 	p.pump()
@@ -271,7 +313,11 @@ func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
 	if v.signaled {
 		p.signals--
 	}
-	if f := p.flow[v.dir]; f != nil {
+	switch f := p.flow[v.dir]; {
+	case f == nil:
+	case f.by == byEchoes:
+		p.uc.sent(f, &v, c.Timestamp)
+	default:
 		f.done(p, &v, c.Timestamp, told && s == cq.Success)
 	}
 	if s != cq.Success {
@@ -314,6 +360,10 @@ func (p *pair) fail(v *verb, c *nicemu.Completion) {
 	if v != nil && p.requests.len() > 0 {
 		p.finish(c.Status, c)
 	}
+	if p.uc != nil {
+		p.failUnreliable(v)
+		return
+	}
 	if p.live.QP != p.raw.QP {
 		p.raw.Stop()
 	} else if p.spare.QP != nil {
@@ -321,6 +371,20 @@ func (p *pair) fail(v *verb, c *nicemu.Completion) {
 	}
 	if p.raw.State() != qp.Err {
 		p.raw.Fail()
+	}
+	p.flush()
+}
+
+// failUnreliable goes on with fail for UC, where a verb that fails takes the queue pair to SQE
+// only.
+func (p *pair) failUnreliable(v *verb) {
+	switch {
+	case p.raw.HardState() == qp.Err:
+		p.raw.Fail()
+		p.uc.stop()
+	case v != nil && p.raw.State() != qp.Err:
+		p.raw.FailSends()
+		p.uc.disarm()
 	}
 	p.flush()
 }

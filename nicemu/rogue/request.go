@@ -20,7 +20,9 @@ type verb struct {
 	dir      int8
 	last     bool // of the request
 	signaled bool
-	wire     int64 // bytes on the wire
+	closes   bool   // a batch
+	batch    uint32 // over UC: the number of the batch that it closes
+	wire     int64  // bytes on the wire
 }
 
 // Directions in which data goes: each has its window (§3.4).

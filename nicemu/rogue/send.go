@@ -20,7 +20,18 @@ type flow struct {
 	flying  units.Bytes // posted, not completed; payload
 	posted  units.Bytes // ever; payload
 	hold    units.Bytes // batches that began before this position do not count
+	by      feedback
+	probing bool // over UC: nothing is posted until an echo comes
 }
+
+// feedback is what tells of batches.
+type feedback uint8
+
+const (
+	byCompletions feedback = iota // over RC
+	byEchoes                      // over UC
+	unheard                       // over UC, to a peer that has no layer, or has not said so
+)
 
 // batch is what one signal tells of.
 type batch struct {
@@ -29,6 +40,13 @@ type batch struct {
 	bytes units.Bytes // payload
 	wire  units.Bytes
 	slow  bool // it was posted more slowly than the NIC could send
+
+	// Over UC:
+	number uint32
+	pos    units.Bytes // on the wire
+	start  units.Time  // from which the RTT counts
+	left   bool        // it has left
+	apart  bool        // an empty WRITE behind it asks for its echo
 }
 
 func newFlow(l *Layer, q nicemu.Raw) *flow {
@@ -67,7 +85,7 @@ func extensions(wr *nicemu.SendWR, packets units.Bytes) units.Bytes {
 // unit is the size of a batch now. In slow start the window is sent as a whole, and
 // nothing beyond it.
 func (f *flow) unit() units.Bytes {
-	if f.window.SlowStart() {
+	if f.by != unheard && f.window.SlowStart() {
 		return max(f.mtu, min(f.config.Segment, f.window.Size()/f.mtu*f.mtu))
 	}
 	return f.config.Segment
@@ -77,6 +95,12 @@ func (f *flow) unit() units.Bytes {
 // batch are not queued by number, which would be as much as a switch's buffer.
 func (f *flow) admits(n units.Bytes) bool {
 	queued := f.batches.len() < f.config.Queued && f.flying < units.Bytes(f.config.Queued)*f.config.Segment
+	switch {
+	case f.by == unheard:
+		return f.flying == 0 || queued
+	case f.probing, f.batches.len() >= rogue.EchoBatches/4:
+		return false
+	}
 	return f.flying == 0 || f.flying+n <= f.window.Size() || !f.window.SlowStart() && queued
 }
 
@@ -90,6 +114,9 @@ func (p *pair) pump() {
 	}
 	for p.sending < p.requests.len() && p.verbs.len() < p.slots+slack {
 		r := *p.requests.at(p.sending)
+		if p.uc != nil && p.flow[out] != nil && !p.uc.turn(r) {
+			return
+		}
 		if p.raw.State() == qp.SQD && r.posted == 0 {
 			return
 		}
@@ -109,25 +136,37 @@ func (p *pair) postPart(r *request) bool {
 			n, cut = min(n, unit), true
 		}
 	}
-	if f != nil && !f.admits(units.Bytes(n)) && p.signals > 0 {
+	if f != nil && !f.admits(units.Bytes(n)) && p.awaits(f) {
 		return false
 	}
 	v := verb{request: r, from: r.posted, n: n, dir: dir, last: r.posted+n == r.length}
 	if p.list = r.part(&p.wr, p.list[:0], v.from, n, v.last); len(p.list) > 0 {
 		p.wr.SGL = p.list
 	}
-	v.signaled = p.signalsOn(r, f, &v, cut)
+	v.signaled, v.closes = p.signalsOn(r, f, &v, cut)
 	return p.post(&v)
+}
+
+// awaits tells whether something is to come that lets more be posted.
+func (p *pair) awaits(f *flow) bool {
+	if f.by == byEchoes {
+		return f.batches.len() > 0
+	}
+	return p.signals > 0
 }
 
 // signalsOn tells whether the NIC is to signal a verb: at the end of a batch, at that of a
 // request that was cut, where the program wants it (§3.1); and so often that the send queue
-// cannot fill up with verbs of which nobody hears.
-func (p *pair) signalsOn(r *request, f *flow, v *verb, cut bool) bool {
-	if v.last && (r.wr.Flags&nicemu.Signaled != 0 || p.raw.Config().SignalAll) || cut || p.silent+1 >= slack {
-		return true
+// cannot fill up with verbs of which nobody hears. With that a batch is closed. Over UC a
+// signal costs no packet and an echo does: all verbs are signaled, and only full batches
+// are closed.
+func (p *pair) signalsOn(r *request, f *flow, v *verb, cut bool) (signals, closes bool) {
+	full := cut || f != nil && (f.open.bytes+units.Bytes(v.n) >= f.unit() || !f.admits(units.Bytes(v.n)))
+	if p.uc != nil && f != nil {
+		return true, full || f.by == unheard
 	}
-	return f != nil && (f.open.bytes+units.Bytes(v.n) >= f.unit() || !f.admits(units.Bytes(v.n)))
+	signals = full || v.last && (r.wr.Flags&nicemu.Signaled != 0 || p.raw.Config().SignalAll) || p.silent+1 >= slack
+	return signals, signals
 }
 
 // post posts a verb, which p.wr is.
@@ -140,6 +179,9 @@ func (p *pair) post(v *verb) bool {
 	}
 	f := p.flow[v.dir]
 	if f != nil {
+		if v.closes && f.by == byEchoes {
+			p.uc.closed(v)
+		}
 		v.wire = int64(f.wire(&p.wr, units.Bytes(v.n)))
 		f.post(p, now, v)
 	}
@@ -167,7 +209,7 @@ func (f *flow) post(p *pair, now units.Time, v *verb) {
 	b := &f.open
 	if b.wire == 0 {
 		p.layer.work.ClockReads++
-		*b = batch{at: now, from: f.posted}
+		*b = batch{at: now, from: f.posted, pos: f.meter.Position()}
 	} else if now > b.at && now-b.at > f.meter.Backlog() {
 		b.slow = true
 	}
@@ -176,7 +218,8 @@ func (f *flow) post(p *pair, now units.Time, v *verb) {
 	b.wire += units.Bytes(v.wire)
 	f.flying += units.Bytes(v.n)
 	f.posted += units.Bytes(v.n)
-	if v.signaled {
+	if v.closes {
+		b.number = v.batch
 		f.batches.push(*b)
 		*b = batch{}
 	}
@@ -185,16 +228,19 @@ func (f *flow) post(p *pair, now units.Time, v *verb) {
 // done notes that a verb has completed; told is that its own signal came, at a time.
 func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 	f.flying -= units.Bytes(v.n)
-	if !v.signaled || f.batches.len() == 0 {
+	if !v.closes || f.batches.len() == 0 {
 		return
 	}
 	b := f.batches.pop()
-	switch {
-	case !told || b.slow:
+	if !told || b.slow || f.by == unheard {
 		f.meter.Skip(at, b.wire)
 		return
 	}
-	rtt := f.meter.Completed(b.at, at, b.wire)
+	p.sample(f, &b, f.meter.Completed(b.at, at, b.wire))
+}
+
+// sample takes the RTT of a batch.
+func (p *pair) sample(f *flow, b *batch, rtt units.Time) {
 	if b.from < f.hold {
 		p.layer.work.Held++
 		return
@@ -228,7 +274,7 @@ func (p *pair) limit() {
 		return
 	}
 	own, answers := f.window.Limit(), p.failover.answers
-	busy := f.window.Base() > 0
+	busy := f.window.Base() > 0 && f.by != unheard
 	rate := answers
 	if busy {
 		rate = own

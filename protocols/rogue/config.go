@@ -38,6 +38,9 @@ type Config struct {
 	Limiter bool `yaml:"limiter,omitempty" json:"limiter" jsonschema_description:"whether the rate limiter of the NIC paces packets; default true"`
 	// Retries is how often the NIC repeats a verb before the layer takes over (§3.5). 0 to 7.
 	Retries int `yaml:"retries,omitempty" json:"retries" jsonschema_description:"repetitions of a verb by the NIC before the shadow queue pair takes over"`
+	// EchoTimeout is how long the echo of a batch over UC is waited for at least (§3.4); above
+	// two RTTs of the last batch. From 1 us on.
+	EchoTimeout units.Time `yaml:"echo-timeout,omitempty" json:"echo_timeout" jsonschema_description:"time after which a batch over UC whose echo has not come is lost, and slow start begins; at least two round-trip times are waited"`
 	// Failover tells whether there are shadow queue pairs (§3.5).
 	Failover bool `yaml:"failover,omitempty" json:"failover" jsonschema_description:"whether a shadow queue pair takes over when the NIC gives up; default true"`
 }
@@ -50,7 +53,7 @@ const fast = 100 * units.Gbps
 func Default(line units.Rate) *Config {
 	c := &Config{
 		Segment: 64 << 10, Queued: 2, Initial: 10, Alpha: 2, Beta: 4, Gamma: 1, RateStep: units.Gbps, Hold: 160_000,
-		Limiter: true, Retries: 1, Failover: true,
+		Limiter: true, Retries: 1, EchoTimeout: 4 * units.Millisecond, Failover: true,
 	}
 	if line >= fast {
 		c.Segment = 256 << 10
@@ -78,6 +81,7 @@ func (c *Config) Validate(units.Rate) error {
 	}
 	check.Time("base-rtt", c.BaseRTT, 0)
 	check.Time("noise", c.Noise, 0)
+	check.Time("echo-timeout", c.EchoTimeout, units.Microsecond)
 	check.Number("retries", c.Retries, 0, 7)
 	return check.Err()
 }

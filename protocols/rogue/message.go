@@ -25,9 +25,11 @@ const (
 	ResyncReply Kind = 2
 	ResyncDone  Kind = 3 // this side takes packets by the shadow queue pair
 	ReadLimit   Kind = 4 // rate limit of what the receiver of this message answers READs with (§3.4)
+	Hello       Kind = 5 // of UC: the queue pairs that this side has for batches and echoes (§3.4)
+	HelloReply  Kind = 6 // the same, and that those of the receiver of this message are known
 )
 
-var kinds = [...]string{"", "resync", "resync reply", "resync done", "READ limit"}
+var kinds = [...]string{"", "resync", "resync reply", "resync done", "READ limit", "hello", "hello reply"}
 
 // String is the name.
 func (k Kind) String() string {
@@ -37,14 +39,17 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
+func (k Kind) hello() bool { return k == Hello || k == HelloReply }
+
 // Message is a datagram between two layers about a connection.
 type Message struct {
 	Kind     Kind
 	From, To uint32     // queue pairs of the connection as programs know them: the sender's, the receiver's
-	Epoch    uint32     // of Resync and its reply: how often the connection has changed queue pairs, this one included
-	Other    uint32     // number of the queue pair that the sender goes on with
+	Epoch    uint32     // of Resync and its reply: how often the connection has changed queue pairs, this one included; of Hello: a random number, and of its reply the same
+	Other    uint32     // number of the queue pair that the sender goes on with; of Hello and its reply: that it sends batches by
 	PSN      uint32     // of the first packet that it sends
-	Received uint32     // messages that have taken a receive of the sender's, modulo 2^32
+	Received uint32     // of Resync and its reply: messages that have taken a receive of the sender's, modulo 2^32
+	Echoes   uint32     // of Hello and its reply: number of the queue pair that the sender sends echoes by
 	Limit    units.Rate // of ReadLimit; a whole number of kb/s; 0 is none
 }
 
@@ -58,10 +63,15 @@ const version = 1
 var ErrMessage = errors.New("rogue: not a message of version 1")
 
 // Append appends the message to b, numbers in network byte order: version, kind, two
-// bytes of zeros, From, To, Epoch, Other, PSN, Received, and Limit in kb/s in eight bytes.
+// bytes of zeros, From, To, Epoch, Other, PSN, Received or Echoes, and Limit in kb/s in eight
+// bytes.
 func (m *Message) Append(b []byte) []byte {
 	b = append(b, version, byte(m.Kind), 0, 0)
-	for _, n := range [...]uint32{m.From, m.To, m.Epoch, m.Other, m.PSN, m.Received} {
+	last := m.Received
+	if m.Kind.hello() {
+		last = m.Echoes
+	}
+	for _, n := range [...]uint32{m.From, m.To, m.Epoch, m.Other, m.PSN, last} {
 		b = binary.BigEndian.AppendUint32(b, n)
 	}
 	return binary.BigEndian.AppendUint64(b, uint64(m.Limit/units.Kbps))
@@ -73,11 +83,15 @@ func Parse(b []byte) (m Message, err error) {
 		return m, ErrMessage
 	}
 	m.Kind = Kind(b[1])
-	for i, n := range [...]*uint32{&m.From, &m.To, &m.Epoch, &m.Other, &m.PSN, &m.Received} {
+	last := &m.Received
+	if m.Kind.hello() {
+		last = &m.Echoes
+	}
+	for i, n := range [...]*uint32{&m.From, &m.To, &m.Epoch, &m.Other, &m.PSN, last} {
 		*n = binary.BigEndian.Uint32(b[4+4*i:])
 	}
 	limit := binary.BigEndian.Uint64(b[28:])
-	if limit > maxLimit || (m.From|m.To|m.Other|m.PSN)>>24 != 0 {
+	if limit > maxLimit || (m.From|m.To|m.Other|m.PSN|m.Echoes)>>24 != 0 {
 		return Message{}, ErrMessage
 	}
 	m.Limit = units.Rate(limit) * units.Kbps

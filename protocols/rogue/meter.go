@@ -96,10 +96,24 @@ func (m *Meter) Completed(posted, completed units.Time, wire units.Bytes) units.
 	return m.rtt
 }
 
-// Skip notes that data has completed whose RTT could not be measured.
+// Skip notes that data has completed whose RTT could not be measured, or is not, over UC.
 func (m *Meter) Skip(completed units.Time, wire units.Bytes) {
 	m.done += wire
 	m.completed, m.any = completed, true
+}
+
+// Position is how much was posted, as bytes on the wire.
+func (m *Meter) Position() units.Bytes { return m.posted }
+
+// Echoed gives the RTT of a batch over UC, whose last verb asked for an echo (§3.4), which
+// is not negative. The batch was posted at a position, of which wire bytes went; it started
+// when it was posted, or when the last byte of the one before had left. Over UC completions
+// tell when data has left; Skip takes them.
+//
+//	start_i = max(posted_i, sent_(i-1))
+//	RTT_i   = echo_i - start_i - response_i - B_i/rate_limit
+func (m *Meter) Echoed(at, wire units.Bytes, start, echo, response units.Time) units.Time {
+	return max(0, echo-start-response-m.takes(at, at+wire))
 }
 
 // Backlog tells how long what was posted and is not completed takes to leave.

@@ -152,6 +152,9 @@ func TestMessages(t *testing.T) {
 			Other: n.Draw(t, "other"), PSN: n.Draw(t, "psn"), Received: rapid.Uint32().Draw(t, "received"),
 			Limit: units.Rate(rapid.Int64Range(0, maxLimit).Draw(t, "limit")) * units.Kbps,
 		}
+		if m.Kind.hello() {
+			m.Received, m.Echoes = 0, n.Draw(t, "echoes")
+		}
 		b := m.Append(nil)
 		if got, err := Parse(b); len(b) != MessageLen || err != nil || got != m {
 			t.Fatalf("%+v reads back as %+v, %v", m, got, err)
@@ -186,8 +189,68 @@ func TestValidate(t *testing.T) {
 			keys = append(keys, r.Key)
 		}
 	}
-	want := []string{"segment", "queued", "initial", "alpha", "beta", "gamma", "rate-step", "hold", "base-rtt", "noise", "retries"}
+	want := []string{"segment", "queued", "initial", "alpha", "beta", "gamma", "rate-step", "hold", "base-rtt", "noise", "echo-timeout", "retries"}
 	if !slices.Equal(keys, want) {
 		t.Errorf("errors of %v, want %v", keys, want)
+	}
+}
+
+// TestEcho: what an echo says is what its 32 bits say, up to their unit.
+func TestEcho(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := Echo{Batch: rapid.Uint16Max(EchoBatches-1).Draw(t, "batch"), Response: units.Time(rapid.Int64Range(0, int64(20*units.Millisecond)).Draw(t, "response"))}
+		got := EchoOf(e.Immediate())
+		if got.Batch != e.Batch {
+			t.Fatalf("batch %d", got.Batch)
+		}
+		if late := e.Response >= echoMost*EchoUnit; got.Late != late || !late && (got.Response > e.Response || e.Response-got.Response >= EchoUnit) {
+			t.Fatalf("%v became %+v", e.Response, got)
+		}
+	})
+	if e := EchoOf(Echo{Late: true}.Immediate()); !e.Late {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestEchoed: what leaves at another limit than that in force, and what waits for the batch
+// before, does not count.
+func TestEchoed(t *testing.T) {
+	const frame, batch = 1000, 100_000 // 80 us at 10 Gb/s
+	m := NewMeter(10*units.Gbps, 0, frame)
+	for i, x := range []struct {
+		start, sent, echo, response, want units.Time
+	}{
+		{0, 80 * us, 100 * us, 5 * us, 15 * us},
+		{80 * us, 160 * us, 170 * us, 0, 10 * us},
+		{160 * us, 320 * us, 335 * us, 10 * us, 5 * us}, // at 5 Gb/s
+		{320 * us, 480 * us, 470 * us, 0, 0},
+	} {
+		at := m.Position()
+		if m.Posted(batch); i == 2 {
+			m.Limited(x.start, 5*units.Gbps)
+		}
+		if rtt := m.Echoed(at, batch, x.start, x.echo, x.response); rtt != x.want {
+			t.Errorf("batch %d: RTT %v, want %v", i, rtt, x.want)
+		}
+		m.Skip(x.sent, batch)
+	}
+}
+
+// TestLost: a loss halves the window and ends slow start, and the limit follows by a step.
+func TestLost(t *testing.T) {
+	w := NewWindow(Default(10*units.Gbps), 10*units.Gbps, 1000, 1100, 10*us)
+	if w.Lost() || w.Size() != 5000 || w.SlowStart() || w.Limit() != 0 {
+		t.Errorf("before the first sample: window %d, limit %v", int64(w.Size()), w.Limit())
+	}
+	w.Restart()
+	w.Sample(10 * us)
+	if was := w.Size(); !w.Lost() || w.Size() != was/2 || w.Limit() != 9*units.Gbps {
+		t.Errorf("window %d of %d, limit %v", int64(w.Size()), int64(was), w.Limit())
+	}
+	for range 20 {
+		w.Lost()
+	}
+	if w.Size() != 1000 {
+		t.Errorf("window %d after 21 losses", int64(w.Size()))
 	}
 }

@@ -113,6 +113,16 @@ func (w *Window) Sample(rtt units.Time) bool {
 	return w.adjust(w.slow)
 }
 
+// Lost takes the loss of a batch over UC: the window falls to half (§3.4, which has no
+// number). It tells whether Limit has changed.
+func (w *Window) Lost() bool {
+	w.size, w.slow = max(w.size/2, w.mtu), false
+	if w.base == 0 {
+		return false
+	}
+	return w.adjust(false)
+}
+
 // adjust sets the limit: cwnd / base RTT, by at most a step. In slow start there is none,
 // and the first is not bound to a step.
 func (w *Window) adjust(none bool) bool {

@@ -1,0 +1,377 @@
+package rogue
+
+import (
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/protocols/roce"
+	"github.com/weftlab/weft/protocols/rogue"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// unreliable is what a pair of type UC has besides (§3.4). Nothing is acknowledged there, so
+// the last verb of a batch becomes a WRITE with immediate data, which the peer's layer
+// answers with an empty one. Both would take receives of the program, and an echo would
+// wait behind the batches that its sender has posted itself; so batches of plain WRITEs and
+// echoes have queue pairs of their own. What takes a receive of the peer's program goes by
+// the program's queue pair; a batch of that is followed by an empty WRITE that asks for the
+// echo. Before verbs go by another queue pair than those in front of them, these have left,
+// so that the order stays.
+type unreliable struct {
+	pair *pair
+	data nicemu.Raw // that plain WRITEs go by; the zero Raw until the peer has the layer
+	echo nicemu.Raw // that echoes go by
+
+	greeting greeting
+	nonce    uint32        // of this side's Hello
+	psn      uint32        // of what this side sends first
+	peer     rogue.Message // its Hello, or the reply; the zero Message before it
+	tries    int
+	greet    *nicemu.Task
+
+	number uint32     // of the next batch
+	left   units.Time // when the last batch had left
+	probes int        // that nobody has answered, in a row
+	timer  *nicemu.Task
+	timed  bool // it runs
+
+	asked   []ask    // of the peer, to be answered
+	answers []answer // of the peer, not dealt with
+	spent   [2]int   // receives of data and echo to post again
+	wr      nicemu.SendWR
+}
+
+// greeting is how far two layers have come with each other.
+type greeting uint8
+
+const (
+	apart greeting = iota
+	met            // the peer's layer knows the queue pairs of this side, and this side its
+	gone           // nobody answers any more
+)
+
+// ask is a batch of the peer's that wants an echo.
+type ask struct {
+	number uint32
+	at     units.Time
+}
+
+// answer is an echo.
+type answer struct {
+	echo rogue.Echo
+	at   units.Time
+}
+
+const (
+	sideReceives = 256 // of each of the queue pairs
+	maxProbes    = 8   // that nobody answers until a pair does without echoes
+	silentID     = 1<<64 - 1
+)
+
+func newUnreliable(p *pair) *unreliable {
+	u := &unreliable{pair: p}
+	u.greet = p.layer.device.NewTask(u.greetDue)
+	u.timer = p.layer.device.NewTask(u.timeout)
+	return u
+}
+
+// begin looks for the peer's layer. Until that has answered, WRITEs and SENDs go two batches
+// at a time, and nothing is known of the way.
+func (u *unreliable) begin(to qp.GID) {
+	d := u.pair.layer.device
+	u.nonce, u.psn = uint32(d.Rand()), uint32(d.Rand())&roce.PSNMask
+	u.pair.layer.meet(to, u.pair)
+}
+
+// end forgets everything.
+func (u *unreliable) end() {
+	for _, side := range [...]nicemu.Raw{u.data, u.echo} {
+		if side.QP != nil {
+			_ = side.Destroy() // it is attached to no group
+		}
+	}
+	u.greet.At(units.Never)
+	u.timer.At(units.Never)
+	*u = unreliable{pair: u.pair, greet: u.greet, timer: u.timer}
+}
+
+// stop takes the sides to ERR, as the program's queue pair goes there.
+func (u *unreliable) stop() {
+	for _, side := range [...]nicemu.Raw{u.data, u.echo} {
+		if side.QP != nil {
+			side.Stop()
+		}
+	}
+	u.greet.At(units.Never)
+	u.disarm()
+}
+
+// make makes the sides; false if the NIC has no room for them.
+func (u *unreliable) make() bool {
+	if u.data.QP != nil {
+		return true
+	}
+	data, err := u.pair.raw.Side(sideReceives)
+	if err != nil {
+		return false
+	}
+	echo, err := u.pair.raw.Side(sideReceives)
+	if err != nil {
+		_ = data.Destroy()
+		return false
+	}
+	u.data, u.echo = data, echo
+	return true
+}
+
+// greetDue says hello, again and again until the peer replies.
+func (u *unreliable) greetDue(now units.Time) {
+	to, _ := u.pair.raw.Peer()
+	if u.greeting == met || u.pair.dying || !u.pair.layer.knows(to) || u.tries >= maxTries || !u.make() {
+		return
+	}
+	u.say(rogue.Hello, u.nonce)
+	wait := max(firstWait, 4*u.pair.raw.IdleRTT()) << min(u.tries, 10)
+	u.tries++
+	u.greet.At(now + min(wait, longWait))
+}
+
+func (u *unreliable) say(kind rogue.Kind, nonce uint32) {
+	to, _ := u.pair.raw.Peer()
+	a, _ := u.pair.raw.Query()
+	u.pair.layer.say(to, &rogue.Message{
+		Kind: kind, From: u.pair.raw.Number(), To: a.DestQPN, Epoch: nonce, Other: u.data.Number(), PSN: u.psn, Echoes: u.echo.Number(),
+	})
+}
+
+// hello takes the peer's Hello, or its reply to one.
+func (u *unreliable) hello(m *rogue.Message) {
+	if u.pair.flow[out] == nil || !u.make() {
+		return
+	}
+	if m.Other != u.peer.Other || m.Echoes != u.peer.Echoes || m.PSN != u.peer.PSN {
+		u.peer = *m
+		if !u.join() {
+			return
+		}
+	}
+	switch {
+	case m.Kind == rogue.Hello:
+		u.say(rogue.HelloReply, m.Epoch)
+		if u.greeting != met { // it may not have been there when this side said hello
+			u.tries = 0
+			u.greet.At(u.pair.layer.device.Now())
+		}
+	case m.Epoch == u.nonce:
+		u.greeting = met
+		u.greet.At(units.Never)
+		u.pair.pump()
+	}
+}
+
+// join connects the sides with the peer's, with nothing under way.
+func (u *unreliable) join() bool {
+	p := u.pair
+	if p.live.QP != p.raw.QP {
+		now := p.layer.device.Now()
+		for p.verbs.len() > 0 {
+			p.pop(cq.Success, &nicemu.Completion{Timestamp: now}, false)
+		}
+		p.live = p.raw
+	}
+	u.disarm()
+	p.flow[out].restart()
+	err := u.data.Restart(p.raw.QP, u.peer.Other, u.peer.PSN, u.psn)
+	if err == nil {
+		err = u.echo.Restart(p.raw.QP, u.peer.Echoes, u.peer.PSN, u.psn)
+	}
+	if err != nil {
+		u.greeting = apart
+		return false
+	}
+	u.spent = [2]int{sideReceives, sideReceives}
+	u.repost()
+	return true
+}
+
+// repost posts the receives again that are spent. They are for immediate data only.
+func (u *unreliable) repost() {
+	for i, side := range [...]nicemu.Raw{u.data, u.echo} {
+		for ; u.spent[i] > 0; u.spent[i]-- {
+			_ = side.PostRecv(&nicemu.RecvWR{}) // in ERR it is flushed
+		}
+	}
+}
+
+// received takes a completion of a receive queue; false if it is the program's.
+func (u *unreliable) received(c *nicemu.Completion) bool {
+	var side int
+	switch {
+	case c.QP == u.pair.raw.Number():
+		return false
+	case u.echo.QP != nil && c.QP == u.echo.Number():
+		side = 1
+	}
+	if c.Status != cq.Success {
+		return true // flushed
+	}
+	if side == 0 {
+		u.asked = append(u.asked, ask{c.Imm, c.Timestamp})
+	} else {
+		u.answers = append(u.answers, answer{rogue.EchoOf(c.Imm), c.Timestamp})
+	}
+	u.spent[side]++
+	return true
+}
+
+// wake answers the peer, and deals with its answers.
+func (u *unreliable) wake(now units.Time) {
+	u.repost()
+	for _, a := range u.asked {
+		u.pair.layer.work.Echoes++
+		u.ask(u.echo, rogue.Echo{Batch: uint16(a.number % rogue.EchoBatches), Response: now - a.at}.Immediate())
+	}
+	u.asked = u.asked[:0]
+	for _, a := range u.answers {
+		u.answered(a.echo, a.at)
+	}
+	u.answers = u.answers[:0]
+}
+
+// ask sends immediate data by a side, and nothing else.
+func (u *unreliable) ask(side nicemu.Raw, imm uint32) {
+	u.wr = nicemu.SendWR{ID: silentID, Op: nicemu.OpWriteImm, Imm: imm, Flags: nicemu.Signaled}
+	_ = side.PostSend(&u.wr) // a full queue is as a loss
+}
+
+// turn puts in use the queue pair that a request goes by; false if what went by the other
+// has not left.
+func (u *unreliable) turn(r *request) bool {
+	p, next, by := u.pair, u.pair.raw, unheard
+	if u.greeting == met {
+		by = byEchoes
+		if r.wr.Op == nicemu.OpWrite {
+			next = u.data
+		}
+	}
+	f := p.flow[out]
+	if by == f.by && next.QP == p.live.QP {
+		return true
+	}
+	if p.verbs.len() > 0 {
+		return false
+	}
+	if by != f.by {
+		f.restart()
+		f.by = by
+	}
+	p.live = next
+	p.limit()
+	return true
+}
+
+// closed numbers a batch that is closed with a verb that is to be posted, whose signal does
+// not say that it came.
+func (u *unreliable) closed(v *verb) {
+	v.batch = u.number
+	u.number++
+	if p := u.pair; p.live.QP == u.data.QP {
+		p.wr.Op, p.wr.Imm = nicemu.OpWriteImm, v.batch
+	}
+}
+
+// sent notes that a verb has left, at a time.
+func (u *unreliable) sent(f *flow, v *verb, at units.Time) {
+	if !v.closes {
+		return
+	}
+	for i := range f.batches.len() {
+		b := f.batches.at(i)
+		if b.number != v.batch {
+			continue
+		}
+		f.meter.Skip(at, b.wire)
+		b.start, u.left = max(b.at, u.left), at
+		b.left = true
+		if u.pair.live.QP != u.data.QP {
+			// From here on it is the empty WRITE that is on its way.
+			b.start, b.pos, b.apart = u.pair.layer.device.Now(), f.meter.Position(), true
+			u.ask(u.data, b.number)
+		}
+		if !u.timed {
+			u.arm(f, at)
+		}
+		return
+	}
+}
+
+// answered takes an echo that came at a time.
+func (u *unreliable) answered(e rogue.Echo, at units.Time) {
+	p := u.pair
+	f := p.flow[out]
+	if f == nil || f.by != byEchoes || f.batches.len() == 0 {
+		return
+	}
+	before := int((uint32(e.Batch) - f.batches.at(0).number) % rogue.EchoBatches)
+	if before >= f.batches.len() || !f.batches.at(before).left {
+		return // of one that was given up
+	}
+	for range before { // echoes come in order: these are lost, or their batches
+		f.flying -= f.batches.pop().bytes
+		p.layer.work.Lost++
+	}
+	b := f.batches.pop()
+	f.flying -= b.bytes
+	u.probes, f.probing = 0, false
+	if before > 0 && f.window.Lost() {
+		p.limitChanged(f)
+	}
+	if !b.slow && !e.Late {
+		wire := b.wire
+		if b.apart {
+			wire = 0
+		}
+		p.sample(f, &b, f.meter.Echoed(b.pos, wire, b.start, at, e.Response))
+	}
+	if u.disarm(); f.batches.len() > 0 && f.batches.at(0).left {
+		u.arm(f, at)
+	}
+}
+
+// arm has the timer run from a time on.
+func (u *unreliable) arm(f *flow, from units.Time) {
+	wait := max(f.config.EchoTimeout, 2*f.window.RTT()) << u.probes
+	u.timed = true
+	u.timer.At(max(from, u.pair.layer.device.Now()) + wait)
+}
+
+func (u *unreliable) disarm() {
+	u.timed = false
+	u.timer.At(units.Never)
+}
+
+// timeout gives up the batches under way, as no echo has come. Nothing is posted until an
+// empty WRITE has been answered.
+func (u *unreliable) timeout(now units.Time) {
+	p := u.pair
+	f := p.flow[out]
+	u.timed = false
+	if f == nil || f.by != byEchoes || p.dying {
+		return
+	}
+	w := &p.layer.work
+	w.Lost += uint64(f.batches.len())
+	w.Timeouts++
+	f.restart()
+	p.limit()
+	if u.probes++; u.probes > maxProbes {
+		u.greeting = gone // until it says hello
+		p.pump()
+		return
+	}
+	f.probing = true
+	f.batches.push(batch{number: u.number, at: now, start: now, left: true, apart: true})
+	u.ask(u.data, u.number)
+	u.number++
+	u.arm(f, now)
+}
