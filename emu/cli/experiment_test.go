@@ -328,6 +328,11 @@ func TestExperimentsOfTheTree(t *testing.T) {
 			}
 			if strings.Contains(string(src), "\nclock: wall\n") {
 				needReal(t, "iperf3", "ib_write_bw", "gcc")
+				for _, p := range []string{"memcached", "memcaslap", "nginx", "wrk"} {
+					if strings.Contains(string(src), `command: "`+p+" ") {
+						needReal(t, p)
+					}
+				}
 				needVerbs(t)
 				if err := buildSlowClock(); err != nil {
 					t.Fatal(err)
