@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -329,7 +330,7 @@ func TestExperimentsOfTheTree(t *testing.T) {
 			if strings.Contains(string(src), "\nclock: wall\n") {
 				needReal(t, "iperf3", "ib_write_bw", "gcc")
 				for _, p := range []string{"memcached", "memcaslap", "nginx", "wrk"} {
-					if strings.Contains(string(src), `command: "`+p+" ") {
+					if regexp.MustCompile(`(?m)(command: "|^ +)` + p + " ").Match(src) {
 						needReal(t, p)
 					}
 				}
