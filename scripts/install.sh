@@ -29,6 +29,7 @@ package_of() {
     ps|pkill) echo procps ;;
     ucx_*) echo ucx-utils ;;
     fi_*) echo libfabric-bin ;;
+    memcaslap) echo libmemcached-tools ;;
     # Headers and a module, which are programs to nobody: whoever asks has looked.
     pyverbs) echo python3-pyverbs ;;
     infiniband/*) echo libibverbs-dev ;;

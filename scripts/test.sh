@@ -11,7 +11,7 @@ export PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
-scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw ucx_perftest fi_pingpong mpirun mpicc ssh sshd ps || exit 1
+scripts/install.sh go gcc ip ping arping iperf3 traceroute nginx wrk memcached memcaslap curl tshark capinfos tcpdump tmux jq dot scapy rping ibv_devinfo ib_write_bw ucx_perftest fi_pingpong mpirun mpicc ssh sshd ps || exit 1
 # rdma-core's own tests: where they cannot be had, ours that runs them says so.
 /usr/bin/python3 -c 'import pyverbs' 2>/dev/null || scripts/install.sh pyverbs || true
 # Virtual machines: without QEMU or the image their tests are skipped, and the

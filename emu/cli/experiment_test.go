@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -328,6 +329,11 @@ func TestExperimentsOfTheTree(t *testing.T) {
 			}
 			if strings.Contains(string(src), "\nclock: wall\n") {
 				needReal(t, "iperf3", "ib_write_bw", "gcc")
+				for _, p := range []string{"memcached", "memcaslap", "nginx", "wrk"} {
+					if regexp.MustCompile(`(?m)(command: "|^ +)` + p + " ").Match(src) {
+						needReal(t, p)
+					}
+				}
 				needVerbs(t)
 				if err := buildSlowClock(); err != nil {
 					t.Fatal(err)

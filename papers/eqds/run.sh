@@ -6,7 +6,7 @@ PAPER=eqds
 . "$(dirname "$0")/../figures.sh"
 quick=""
 [ "${1:-}" = --quick ] && { quick=--quick; shift; }
-all=(fig8 fig14 fig10 fig17 fig18)
+all=(fig8 fig9 fig13 fig14 fig20 fig22 fig7 fig19 fig10 fig16 fig17 fig18 memcached nginx)
 [ $# -eq 0 ] || all=("$@")
 for name in "${all[@]}"; do
 	figure "$quick" "$name"
