@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Deadlock is a cycle of queues each of which is paused because of packets
+// Deadlock is a cycle of queues each of which is paused, or without credit, because of packets
 // that wait in the next (Hu et al., HotNets 2016): none can send until one is
 // given up.
 type Deadlock struct {
@@ -163,7 +163,8 @@ func findCycle(start place, next map[place][]place, done map[place]bool) []place
 	return append(cycle[first:len(cycle):len(cycle)], cycle[:first]...)
 }
 
-// Pauses tells whether any switch may pause its neighbours.
+// Pauses tells whether any switch may hold off its neighbours, by pauses or for want of
+// credit.
 func (f *Fabric) Pauses() bool { return f.guard.pauses }
 
 func (f *Fabric) findPauses() bool {
@@ -177,7 +178,7 @@ func (f *Fabric) findPauses() bool {
 		}
 		for i := range node.Ports {
 			for _, k := range node.Ports[i].Classes {
-				if k.PFC != nil {
+				if k.PFC != nil || k.Credits != nil {
 					return true
 				}
 			}
