@@ -13,7 +13,7 @@ import (
 // that wait in the next (Hu et al., HotNets 2016): none can send until one is
 // given up.
 type Deadlock struct {
-	Cycle    []string   `json:"cycle"` // "s1:2": ports, each paused by the node of the next
+	Cycle    []string   `json:"cycle"` // "s1:2": ports, each held off by the node of the next
 	Priority uint8      `json:"priority"`
 	Class    string     `json:"class"`
 	Since    units.Time `json:"since"`           // when its last queue got stuck
@@ -201,5 +201,5 @@ func (d *Deadlock) Text() string {
 	if d.Ended > 0 {
 		end = fmt.Sprintf("and was gone at %ss", units.Digits(d.Ended.Seconds(), 6))
 	}
-	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each paused by the next, stuck since %ss %s", d.Class, d.Priority, d, units.Digits(d.Since.Seconds(), 6), end)
+	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each held off by the next, stuck since %ss %s", d.Class, d.Priority, d, units.Digits(d.Since.Seconds(), 6), end)
 }

@@ -86,7 +86,9 @@ func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]
 		config.Period = in.slowest.TimeOf(credit.SymbolTimes)
 	}
 	if v.Faults() == before {
-		c.Credits, c.Ingress.Reserve = &config, config.Buffer
+		if c.Credits = &config; m.size > 0 {
+			c.Ingress.Reserve = config.Buffer
+		}
 	}
 }
 

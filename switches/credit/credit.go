@@ -167,8 +167,8 @@ func NewReceiver(c *Config) Receiver {
 	return Receiver{buffer: b, told: b, update: max(whole(c.Update), 1)}
 }
 
-// Came counts a packet of n bytes that has come in. The peer counts the same for it
-// (Sender.Spend).
+// Came counts a packet of n bytes that has come in, before Hold if it has to wait. The peer
+// counts the same for it (Sender.Spend).
 func (r *Receiver) Came(n units.Bytes) { r.received += min(Blocks(n), r.buffer) }
 
 // Hold is told of a packet of n bytes that came in by the link and has to wait.
@@ -177,12 +177,12 @@ func (r *Receiver) Hold(n units.Bytes) {
 	r.given.Peak = max(r.given.Peak, units.Bytes(r.held)*Block)
 }
 
-// Free is told of one that has ceased to wait. It tells whether the peer is to be told at
-// once.
-func (r *Receiver) Free(n units.Bytes) (tell bool) {
-	r.held -= uint32(Blocks(n))
-	return r.limit().past(r.told) >= int(r.update)
-}
+// Free is told of one that has ceased to wait.
+func (r *Receiver) Free(n units.Bytes) { r.held -= uint32(Blocks(n)) }
+
+// Due tells whether so much has left, or has come and did not have to wait, that the peer is
+// to be told at once.
+func (r *Receiver) Due() bool { return r.limit().past(r.told) >= int(r.update) }
 
 // limit is FCCL: what has come in and what there is room for. Copies of a packet that goes
 // to several ports may hold more than the buffer; nothing more is offered then.

@@ -27,10 +27,10 @@ func TestTranscript(t *testing.T) {
 		t.Fatal("35 of 39 blocks are used: there is credit for four")
 	}
 	s.Wait(10*us, true)
-	if r.Free(314) {
+	if r.Free(314); r.Due() {
 		t.Fatal("it tells of five blocks, and 9 are an update")
 	}
-	if !r.Free(314) {
+	if r.Free(314); !r.Due() {
 		t.Fatal("it does not tell of ten blocks")
 	}
 	if got := r.Tell(); got != 49 {
@@ -153,7 +153,7 @@ func TestModel(t *testing.T) {
 			n := held[i]
 			held = append(held[:i], held[i+1:]...)
 			holds -= Blocks(n)
-			if r.Free(n) {
+			if r.Free(n); r.Due() {
 				back = append(back, message{says: r.Tell()})
 			}
 		}

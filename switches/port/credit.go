@@ -37,6 +37,28 @@ func (p *Port) startCredits(peer *credit.Configs) {
 			c.credits.period = min(c.credits.period, s.Period)
 		}
 	}
+	if c.credits != nil && c.credits.gives != 0 {
+		p.owner = &giver{p.owner, p}
+	}
+}
+
+// giver stands between a port that gives credits and its owner: most packets leave without
+// having waited, and their credit is free when the owner is done with them.
+type giver struct {
+	Owner
+	port *Port
+}
+
+// Input hands a packet on, and tells the peer if enough has left.
+func (g *giver) Input(now units.Time, in *Port, k *packet.Packet) {
+	g.Owner.Input(now, in, k)
+	c := g.port.classes
+	for m := c.credits.gives; m != 0; m &= m - 1 {
+		if c.queue[bits.TrailingZeros8(m)].gives.Due() {
+			g.port.sendCredits(now)
+			return
+		}
+	}
 }
 
 func (c *classes) haveCredits() {
