@@ -70,8 +70,8 @@ func TestCreditsOfAFreeWay(t *testing.T) {
 	if out := status(t, f, "s1:h5").class(t, "roce"); float64(out.TxPackets) < 0.985*full {
 		t.Errorf("%d packets in 2 ms, a full link carries %.0f", out.TxPackets, full)
 	}
-	if g := status(t, f, "s1:h1").class(t, "roce").CreditGiven; g.HeldMax > g.Buffer/2 {
-		t.Errorf("much has waited: %+v", g)
+	if g := status(t, f, "s1:h1").class(t, "roce").CreditGiven; g.HeldMax > g.Buffer {
+		t.Errorf("more has waited than there is room for: %+v", g)
 	}
 }
 
