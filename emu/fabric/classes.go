@@ -9,6 +9,7 @@ import (
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/credit"
 	"github.com/weftlab/weft/switches/port"
 )
 
@@ -46,10 +47,23 @@ func (f *Fabric) addClasses(n int) {
 			Point: func(k class.Class, wake func(units.Time)) congestion.Point {
 				return newPoint(k.Mark, f.pointEnv(n, i, k.Name, wake))
 			},
-			MAC:   f.controlMAC(n, i),
+			MAC: f.controlMAC(n, i), Peer: f.peerCredits(n, i),
 			Storm: f.storm(shard, n, i), Paused: notePause(shard, n, i),
 		})
 	}
+}
+
+// peerCredits is what the classes of the port at the other end of a link offer.
+func (f *Fabric) peerCredits(node, port int) (peer credit.Configs) {
+	p := &f.Plan.Nodes[node].Ports[port]
+	if p.Link < 0 {
+		return peer
+	}
+	end := f.Plan.Links[p.Link].Ends[1-p.End]
+	for _, c := range f.Plan.Nodes[end.Node].Ports[end.Port].Classes {
+		peer[c.Priority] = c.Credits
+	}
+	return peer
 }
 
 // controlMAC is the source address of a port's MAC control frames: that of a

@@ -9,11 +9,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Deadlock is a cycle of queues each of which is paused because of packets
+// Deadlock is a cycle of queues each of which is paused, or without credit, because of packets
 // that wait in the next (Hu et al., HotNets 2016): none can send until one is
 // given up.
 type Deadlock struct {
-	Cycle    []string   `json:"cycle"` // "s1:2": ports, each paused by the node of the next
+	Cycle    []string   `json:"cycle"` // "s1:2": ports, each held off by the node of the next
 	Priority uint8      `json:"priority"`
 	Class    string     `json:"class"`
 	Since    units.Time `json:"since"`           // when its last queue got stuck
@@ -163,7 +163,8 @@ func findCycle(start place, next map[place][]place, done map[place]bool) []place
 	return append(cycle[first:len(cycle):len(cycle)], cycle[:first]...)
 }
 
-// Pauses tells whether any switch may pause its neighbours.
+// Pauses tells whether any switch may hold off its neighbours, by pauses or for want of
+// credit.
 func (f *Fabric) Pauses() bool { return f.guard.pauses }
 
 func (f *Fabric) findPauses() bool {
@@ -177,7 +178,7 @@ func (f *Fabric) findPauses() bool {
 		}
 		for i := range node.Ports {
 			for _, k := range node.Ports[i].Classes {
-				if k.PFC != nil {
+				if k.PFC != nil || k.Credits != nil {
 					return true
 				}
 			}
@@ -200,5 +201,5 @@ func (d *Deadlock) Text() string {
 	if d.Ended > 0 {
 		end = fmt.Sprintf("and was gone at %ss", units.Digits(d.Ended.Seconds(), 6))
 	}
-	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each paused by the next, stuck since %ss %s", d.Class, d.Priority, d, units.Digits(d.Since.Seconds(), 6), end)
+	return fmt.Sprintf("deadlock of class %s (priority %d): %s, each held off by the next, stuck since %ss %s", d.Class, d.Priority, d, units.Digits(d.Since.Seconds(), 6), end)
 }

@@ -188,7 +188,7 @@ topology:
 // drawDepth makes settings of switches with classes of every kind.
 func drawDepth(t *rapid.T) string {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-	pfc := pick("pfc", "", "pfc: {xoff: 6KB, xon: 3KB}, ", "pfc: {alpha: 1/8, offset: 2KB, quanta: 500}, ",
+	pfc := pick("pfc", "", "credits: {buffer: 2KB}, ", "credits: {buffer: 7KB, update: 64B, period: 30us}, ", "pfc: {xoff: 6KB, xon: 3KB}, ", "pfc: {alpha: 1/8, offset: 2KB, quanta: 500}, ",
 		"pfc: {xoff: 9KB, offset: 4KB, watchdog: {detect: 100us, restore: 50us, action: forward}}, ",
 		"pfc: {xoff: 4KB, xon: 2KB, watchdog: {detect: 60us, restore: 90us}}, ")
 	trim := pick("trim", "", "", "", "limit: 5KB, trim: {preset: ndp, dscp: 12}, ", "limit: 9KB, trim: {preset: uec, dscp: 12}, ", "limit: 3KB, trim: {keep: 30B, dscp: 12, tail: 50%, fix-length: true}, ")

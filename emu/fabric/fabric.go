@@ -319,6 +319,9 @@ func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 		if f.Links[link][d].Crosses() && s.Delay < f.lookaheadOf(link) {
 			return fmt.Errorf("delay %v: this link joins two workers, which needs a delay of at least %v (start the lab with --workers 1)", s.Delay, f.lookaheadOf(link))
 		}
+		if (s.Reorder > 0 || s.JitterReorder) && f.hasCredits(link) {
+			return fmt.Errorf("reorder and jitter-reorder: classes of this link have credits, which need packets in order")
+		}
 		if s.MTU != f.Links[link][d].Settings().MTU {
 			for _, end := range f.Plan.Links[link].Ends {
 				if n := &f.Plan.Nodes[end.Node]; n.Encapsulates() {
@@ -347,6 +350,18 @@ func (f *Fabric) Set(link int, dir [2]bool, patch plan.LinkPatch) error {
 	}
 	f.Exchange()
 	return nil
+}
+
+// hasCredits tells whether a class of a link has credits, in either direction.
+func (f *Fabric) hasCredits(link int) bool {
+	for _, end := range f.Plan.Links[link].Ends {
+		for _, c := range f.Plan.Nodes[end.Node].Ports[end.Port].Classes {
+			if c.Credits != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // lookaheadOf is how long a link that joins two processes has to take.

@@ -27,7 +27,8 @@ type PauseClass struct {
 	Name      string `json:"name"`
 	Priority  uint8  `json:"priority"`
 	Lossless  bool   `json:"lossless"`
-	RxPackets uint64 `json:"rx_packets"` // that came in through the port
+	Credits   bool   `json:"credits,omitempty"` // it gives credits, and never pauses
+	RxPackets uint64 `json:"rx_packets"`        // that came in through the port
 
 	Pauses      uint64      `json:"pauses"` // frames sent, with refreshes
 	PausingTime units.Time  `json:"pausing_time"`
@@ -88,14 +89,14 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 	c.Global = plan.Deep.Pause != nil
 	chassis := sw.Chassis()
 	c.Buffer, c.Held = chassis.Buffer.Size(), chassis.Buffer.Held()
-	any := c.Global
+	any, credits := c.Global, false
 	for i, k := range p.Classes(c.Now) {
 		s := &plan.Ports[index].Classes[i]
 		row := PauseClass{
 			Name: k.Name, Priority: k.Priority, Lossless: k.Ingress.Lossless, RxPackets: k.RxPackets,
 			Pauses: k.Sent.Pauses, PausingTime: k.Sent.Time, Xoff: nearness(k.Ingress.Nearest, k.Ingress.Threshold),
 			Reserve: k.Ingress.ReserveSize, Headroom: k.Ingress.HeadroomSize, HeadroomMax: k.Ingress.HeadroomPeak, IngressMax: k.Ingress.Peak,
-			Queues: f.pauseQueues(node, i, c.Now),
+			Queues: f.pauseQueues(node, i, c.Now), Credits: s.Credits != nil,
 		}
 		switch {
 		case c.Global:
@@ -103,11 +104,14 @@ func (f *Fabric) CheckPause(node, index int) (PauseCheck, error) {
 		case s.PFC != nil:
 			row.Dynamic = s.PFC.Alpha
 		}
-		any = any || row.Lossless
+		any, credits = any || row.Lossless && !row.Credits, credits || row.Credits
 		c.Rows = append(c.Rows, row)
 	}
 	if !any {
 		c.Reason = fmt.Sprintf("no class of %s has pfc", plan.Name)
+		if credits {
+			c.Reason += ", and those with credits give less of them in place of pauses"
+		}
 	}
 	return c, nil
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/weftlab/weft/sim/gauge"
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/credit"
 	"github.com/weftlab/weft/switches/port"
 )
 
@@ -58,11 +59,14 @@ type ClassStatus struct {
 
 	Gauges []gauge.Value `json:"gauges,omitempty"` // of the congestion point
 
-	Paused     bool       `json:"paused"`      // by the peer, now
+	Paused     bool       `json:"paused"`      // by the peer, now, or it waits for its credit
 	PausedTime units.Time `json:"paused_time"` // altogether
 	PauseRx    uint64     `json:"pause_rx"`    // frames that asked for a pause of this class
 	ResumeRx   uint64     `json:"resume_rx"`   // frames that ended one
 	Stormed    uint64     `json:"stormed"`     // times that the watchdog stepped in
+
+	CreditSpent *CreditSpent `json:"credit_spent,omitempty"` // of the peer's; nil for a class that needs none
+	CreditGiven *CreditGiven `json:"credit_given,omitempty"` // to the peer; nil for a class that gives none
 
 	Lossless     bool         `json:"lossless"`
 	Pausing      bool         `json:"pausing"`      // the peer, now
@@ -81,6 +85,25 @@ type ClassStatus struct {
 type PauseCause struct {
 	Port string     `json:"port"` // "s1:3"
 	Time units.Time `json:"time"` // of pauses that it was the cause of
+}
+
+// CreditSpent is one class of a port that sends only what its peer gives credit for. For how
+// long packets waited for it is ClassStatus.PausedTime.
+type CreditSpent struct {
+	Buffer    units.Bytes `json:"buffer"`    // of the peer, in whole blocks
+	Available units.Bytes `json:"available"` // now; negative if the peer has taken some back
+	Waits     uint64      `json:"waits"`     // times that a packet had to wait for it
+	Updates   uint64      `json:"updates"`   // frames from the peer
+}
+
+// CreditGiven is one class of a port that gives its peer credit.
+type CreditGiven struct {
+	Buffer  units.Bytes `json:"buffer"` // in whole blocks
+	Held    units.Bytes `json:"held"`   // what came in and waits now, in whole blocks
+	HeldMax units.Bytes `json:"held_max"`
+	Updates uint64      `json:"updates"` // frames to the peer
+	Lost    units.Bytes `json:"lost"`    // sent by the peer, and has not come
+	Surplus units.Bytes `json:"surplus"` // came, and was not sent: copies that the link made
 }
 
 // LinkStatus is one direction of a link.
@@ -198,6 +221,17 @@ func (f *Fabric) classStatus(node int, c *port.ClassCounters) ClassStatus {
 	}
 	if s.Lossless {
 		s.Xoff, s.Headroom, s.HeadroomMax = c.Ingress.Threshold, c.Ingress.HeadroomSize, c.Ingress.HeadroomPeak
+	}
+	if x := c.Spent; x != nil {
+		s.Paused = s.Paused || x.Waiting
+		s.PausedTime += x.Time
+		s.CreditSpent = &CreditSpent{Buffer: x.Buffer, Available: x.Available, Waits: x.Waits, Updates: x.Updates}
+	}
+	if x := c.Given; x != nil {
+		s.CreditGiven = &CreditGiven{
+			Buffer: x.Buffer, Held: x.Held, HeldMax: x.Peak, Updates: x.Updates,
+			Lost: units.Bytes(x.Lost) * credit.Block, Surplus: units.Bytes(x.Surplus) * credit.Block,
+		}
 	}
 	for i, t := range c.Sent.Causes {
 		if t > 0 {

@@ -81,6 +81,11 @@ func describe(name string, dir capture.Direction, fate packet.Fate, depth units.
 			return fmt.Sprintf("%s: the peer of %s %s", fate, name, fate.Text())
 		}
 		return fmt.Sprintf("%s: %s %s, %d B that came in wait", fate, name, fate.Text(), int64(depth))
+	case packet.Credit:
+		if dir == capture.In {
+			return fmt.Sprintf("%s: the peer of %s %s", fate, name, fate.Text())
+		}
+		return fmt.Sprintf("%s: %s %s, %d B that came in wait", fate, name, fate.Text(), int64(depth))
 	case packet.Marked, packet.Trimmed, packet.Returned, packet.QueueFull, packet.BufferFull, packet.HeadroomFull, packet.HeaderFull, packet.EarlyDrop:
 		return fmt.Sprintf("%s at %s, queue %d B", fate.Text(), where, int64(depth))
 	}

@@ -60,6 +60,43 @@ var classMetrics = []metric[fabric.ClassStatus]{
 		func(c *fabric.ClassStatus) float64 { return float64(c.Headroom) })),
 	gauge(classLabels, "class_headroom_max_bytes", "Most of the headroom that was used since the start; absent where the class is not lossless.", lossless(
 		func(c *fabric.ClassStatus) float64 { return float64(c.HeadroomMax) })),
+
+	gauge(classLabels, "class_credit_available_bytes", "Credit of the peer now; absent where the class needs none.", spent(
+		func(c *fabric.CreditSpent) float64 { return float64(c.Available) })),
+	counter(classLabels, "class_credit_waits_total", "Times that a packet had to wait for credit of the peer; absent where the class needs none.", spent(
+		func(c *fabric.CreditSpent) float64 { return float64(c.Waits) })),
+	counter(classLabels, "class_receive_credit_updates_total", "Credit frames from the peer; absent where the class needs none.", spent(
+		func(c *fabric.CreditSpent) float64 { return float64(c.Updates) })),
+	gauge(classLabels, "class_credit_buffer_bytes", "Buffer of the port for which the peer gets credit; absent where the class gives none.", given(
+		func(c *fabric.CreditGiven) float64 { return float64(c.Buffer) })),
+	gauge(classLabels, "class_credit_held_bytes", "Used of that buffer now, in whole blocks; absent where the class gives no credit.", given(
+		func(c *fabric.CreditGiven) float64 { return float64(c.Held) })),
+	gauge(classLabels, "class_credit_held_max_bytes", "Most that was used of it since the start; absent where the class gives no credit.", given(
+		func(c *fabric.CreditGiven) float64 { return float64(c.HeldMax) })),
+	counter(classLabels, "class_transmit_credit_updates_total", "Credit frames to the peer; absent where the class gives no credit.", given(
+		func(c *fabric.CreditGiven) float64 { return float64(c.Updates) })),
+	counter(classLabels, "class_credit_lost_bytes_total", "Bytes in whole blocks that the peer says it sent and that have not come; absent where the class gives no credit.", given(
+		func(c *fabric.CreditGiven) float64 { return float64(c.Lost) })),
+}
+
+// spent is a value that only classes that need credit have.
+func spent(value func(*fabric.CreditSpent) float64) func(*fabric.ClassStatus) float64 {
+	return func(c *fabric.ClassStatus) float64 {
+		if c.CreditSpent == nil {
+			return math.NaN()
+		}
+		return value(c.CreditSpent)
+	}
+}
+
+// given is a value that only classes that give credit have.
+func given(value func(*fabric.CreditGiven) float64) func(*fabric.ClassStatus) float64 {
+	return func(c *fabric.ClassStatus) float64 {
+		if c.CreditGiven == nil {
+			return math.NaN()
+		}
+		return value(c.CreditGiven)
+	}
 }
 
 // lossless is a value that only lossless classes have.

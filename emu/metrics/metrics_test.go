@@ -52,6 +52,8 @@ func sample() *report.Sample {
 						Name: "lossless", Priority: 3, Paused: true, PausedTime: 401 * units.Millisecond, PauseRx: 402, ResumeRx: 403, Stormed: 404,
 						Lossless: true, Pausing: true, PausingTime: 405 * units.Millisecond, PauseTx: 406, ResumeTx: 407,
 						PauseCauses: []fabric.PauseCause{{Port: "s1:3", Time: 408 * units.Millisecond}}, IngressBytes: 409, IngressMax: 410, Xoff: 411, Headroom: 412, HeadroomMax: 413,
+						CreditSpent: &fabric.CreditSpent{Buffer: 414, Available: 415, Waits: 416, Updates: 417},
+						CreditGiven: &fabric.CreditGiven{Buffer: 418, Held: 419, HeldMax: 420, Updates: 421, Lost: 422, Surplus: 423},
 					},
 				},
 			},

@@ -46,6 +46,7 @@ func verdict(c *fabric.PauseCheck) string {
 	var other uint64
 	for _, k := range c.Rows {
 		switch {
+		case k.Credits:
 		case !k.Lossless:
 			other += k.RxPackets
 		case k.Pauses > 0:
@@ -81,6 +82,8 @@ func nearest(k *fabric.PauseClass, global bool) string {
 	switch {
 	case !k.Lossless:
 		return "not lossless"
+	case k.Credits:
+		return "credits in place of pauses"
 	case !k.Xoff.Known:
 		return "nothing waited"
 	}
@@ -95,7 +98,7 @@ func nearest(k *fabric.PauseClass, global bool) string {
 }
 
 func headroom(k *fabric.PauseClass) string {
-	if !k.Lossless {
+	if !k.Lossless || k.Credits {
 		return "-"
 	}
 	return fmt.Sprintf("%s of %s", size(float64(k.HeadroomMax)), size(float64(k.Headroom)))
@@ -174,8 +177,41 @@ func (r *Report) writePauses(w io.Writer) {
 			}
 		}
 	}
+	r.writeCredits(w)
 	for i := range r.Deadlocks {
 		fmt.Fprintln(w, r.Deadlocks[i].Text())
+	}
+}
+
+// writeCredits shows which classes of which ports had to wait for credit, the longest first.
+func (r *Report) writeCredits(w io.Writer) {
+	type row struct {
+		port  *fabric.PortStatus
+		class *fabric.ClassStatus
+	}
+	var rows []row
+	for i := range r.Ports {
+		p := &r.Ports[i]
+		for j := range p.Classes {
+			if c := &p.Classes[j]; c.CreditSpent != nil && c.CreditSpent.Waits > 0 {
+				rows = append(rows, row{p, c})
+			}
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	sort.SliceStable(rows, func(i, j int) bool { return rows[i].class.PausedTime > rows[j].class.PausedTime })
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "without credit\tclass\tfor\tof the run\twaits\tof\tits buffer\tupdates")
+	for _, x := range rows[:min(len(rows), maxPauses)] {
+		s := x.class.CreditSpent
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\n", x.port.Name, x.class.Name, Span(x.class.PausedTime),
+			units.Percent(x.class.PausedTime.Seconds()/r.Emulated.Seconds(), 3), s.Waits, x.port.Peer, size(float64(s.Buffer)), s.Updates)
+	}
+	t.Flush()
+	if n := len(rows) - maxPauses; n > 0 {
+		fmt.Fprintf(w, "and %d more classes without credit\n", n)
 	}
 }
 

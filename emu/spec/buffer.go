@@ -121,6 +121,7 @@ func (v *resolver) buffers() {
 			for j, file := range d.classes {
 				v.share(d, file, &m, &port.Classes[j])
 				v.pfc(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j], &port.Headroom[file.priority])
+				v.credits(plan.End{Node: i, Port: p}, file, &m, reach, &port.Classes[j])
 			}
 			for j, file := range d.classes {
 				port.Classes[j].Trim = v.trim(d, file, port, reach[port.Link][port.End].mtu)
@@ -139,7 +140,13 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 	}
 	if d.lossless(file) {
 		c.Ingress.Reserve = m.ingressReserve
-		const hint = "a pause holds it off: see xoff and alpha of pfc"
+		hint := "a pause holds it off: see xoff and alpha of pfc"
+		if file.Credits.settings() != nil {
+			hint = "credits hold it off: see buffer of credits"
+			if ingress.Reserve != nil {
+				v.Fail(ingress.Reserve, hint, "what comes in of the class %s with credits has no reserve", file.name)
+			}
+		}
 		if ingress.Limit != nil {
 			v.Fail(ingress.Limit, hint, "what comes in of the lossless class %s has no limit", file.name)
 		}

@@ -45,7 +45,7 @@ func (c *namedClass) bare() class.Class {
 // lossless tells whether nobody's packets of a class are dropped for want of
 // room.
 func (d *depth) lossless(c *namedClass) bool {
-	return c.PFC.settings() != nil || d.Pause.settings() != nil
+	return c.PFC.settings() != nil || c.Credits.settings() != nil || d.Pause.settings() != nil
 }
 
 // classes resolves which nodes have classes, and which packets are of which.
@@ -115,7 +115,7 @@ func (v *resolver) checkHostClasses(classes yamlfile.Dict[classFile]) {
 			at   any
 		}{
 			{"reserve", c.Reserve != nil, c.Reserve}, {"alpha", c.Alpha != nil, c.Alpha},
-			{"ingress", c.Ingress != nil, c.Ingress}, {"pfc", c.PFC != nil, c.PFC}, {"trim", c.Trim != nil, c.Trim},
+			{"ingress", c.Ingress != nil, c.Ingress}, {"pfc", c.PFC != nil, c.PFC}, {"credits", c.Credits != nil, c.Credits}, {"trim", c.Trim != nil, c.Trim},
 		} {
 			if key.set {
 				v.Fail(key.at, "a class of a host has dscp, pcp, priority, weight, order, limit, mark", "%s is a setting of a switch's class", key.name)

@@ -47,7 +47,12 @@ func checkDeep(t rapid.TB, p *plan.Plan, n *plan.Node) {
 					t.Errorf("pfc %+v", *f)
 				}
 			}
-			if n.Kind == plan.Host && (c.PFC != nil || c.Trim != nil || c.Limit == 0) {
+			if f := c.Credits; f != nil {
+				if c.PFC != nil || n.Deep.Pause != nil || f.Buffer <= 0 || f.Update <= 0 || f.Update > f.Buffer || f.Period <= 0 {
+					t.Errorf("credits %+v", *f)
+				}
+			}
+			if n.Kind == plan.Host && (c.PFC != nil || c.Credits != nil || c.Trim != nil || c.Limit == 0) {
 				t.Errorf("the host %s has the class %+v", n.Name, c)
 			}
 			if c.Trim != nil && n.Deep.Map.DSCP[c.Trim.DSCP] == c.Priority {

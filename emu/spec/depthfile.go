@@ -44,10 +44,11 @@ type classFile struct {
 	Order    *order                        `yaml:"order,omitempty" jsonschema_description:"packets leave as they came, or flows take turns; default fifo"`
 	Limit    *units.Bytes                  `yaml:"limit,omitempty" jsonschema_description:"most bytes that wait at a port"`
 	Reserve  *units.Bytes                  `yaml:"reserve,omitempty" jsonschema_description:"switch: of the buffer, kept for its queue at each port; default 0"`
-	Alpha    *alpha                        `yaml:"alpha,omitempty" jsonschema_description:"switch: its queue may take alpha times what is free of the buffer, or none; default the buffer's, none with pfc"`
+	Alpha    *alpha                        `yaml:"alpha,omitempty" jsonschema_description:"switch: its queue may take alpha times what is free of the buffer, or none; default the buffer's, none with pfc or credits"`
 	Mark     *markFile                     `yaml:"mark,omitempty" jsonschema_description:"switch: marking of packets (ECN); default that of queue"`
 	Ingress  *ingressFile                  `yaml:"ingress,omitempty" jsonschema_description:"switch: what packets that came in through one port may take of the buffer"`
 	PFC      *orNone[pfcFile]              `yaml:"pfc,omitempty" jsonschema_description:"switch: priority flow control, which makes the class lossless; default none"`
+	Credits  *orNone[creditsFile]          `yaml:"credits,omitempty" jsonschema_description:"switch: credits as of InfiniBand in place of pfc, which make the class lossless without headroom; default none"`
 	Trim     *orNone[trimFile]             `yaml:"trim,omitempty" jsonschema_description:"switch: packets are cut down to their headers in place of drops; default none"`
 }
 
@@ -173,6 +174,7 @@ func (f classFile) join(r *yamlfile.Reader, base classFile) classFile {
 	joined := under(r, &f, &base)
 	joined.Ingress = under(r, f.Ingress, base.Ingress)
 	joined.PFC = underNone(r, f.PFC, base.PFC, func(a, b *pfcFile) *pfcFile { return a.join(r, b) })
+	joined.Credits = underNone(r, f.Credits, base.Credits, func(a, b *creditsFile) *creditsFile { return under(r, a, b) })
 	joined.Trim = underNone(r, f.Trim, base.Trim, func(a, b *trimFile) *trimFile { return under(r, a, b) })
 	return *joined
 }

@@ -255,6 +255,9 @@ func dumpClasses(b *strings.Builder, p *plan.Port) {
 			}
 		}
 		dumpMark(b, c.Mark)
+		if c.Credits != nil {
+			fmt.Fprintf(b, " credits %+v", *c.Credits)
+		}
 		if c.PFC != nil {
 			fmt.Fprintf(b, " pfc %+v", *c.PFC)
 		}

@@ -4,7 +4,8 @@ package packet
 // Counters, captures and the trace use the same list.
 type Fate uint8
 
-// The fates. Those from QueueFull on are drops.
+// The fates. Those from QueueFull to NoReceiver are drops. Credit is behind them so that
+// the others keep the numbers that traces are made of.
 const (
 	Fine         Fate = iota // nothing special
 	Marked                   // CE set by a congestion point
@@ -28,12 +29,14 @@ const (
 	Malformed                // not a frame: shorter than its headers
 	HostRefused              // the destination's device did not take it (host interface down)
 	NoReceiver               // the destination has no device and no modelled sink
+	Credit                   // not an end: a frame of a port's own that says what its peer may send
 	FateCount    = iota
 )
 
 var fateNames = [FateCount]string{
 	"fine", "marked", "trimmed", "returned", "xoff", "xon", "queue-full", "buffer-full", "headroom-full", "header-full", "watchdog",
 	"early-drop", "link-loss", "link-match", "link-down", "bad-fcs", "too-big", "ttl-expired", "no-route", "malformed", "host-refused", "no-receiver",
+	"credit",
 }
 
 var fateTexts = [FateCount]string{
@@ -44,6 +47,7 @@ var fateTexts = [FateCount]string{
 	"lost: random loss of the link", "lost: the link's drop-match rule", "lost: the link is down",
 	"dropped: bad FCS", "dropped: longer than the link's MTU", "dropped: its TTL has expired", "dropped: no way to the destination",
 	"dropped: malformed", "dropped: the host's device refused it", "dropped: nobody receives it",
+	"says what may be sent",
 }
 
 // String is the name that counters use, such as "queue-full".
@@ -53,4 +57,4 @@ func (f Fate) String() string { return fateNames[f] }
 func (f Fate) Text() string { return fateTexts[f] }
 
 // Dropped tells whether the packet ended here.
-func (f Fate) Dropped() bool { return f >= QueueFull }
+func (f Fate) Dropped() bool { return f-QueueFull <= NoReceiver-QueueFull }

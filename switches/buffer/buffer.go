@@ -96,6 +96,7 @@ type ingress struct {
 	reserve  units.Bytes
 	limit    threshold // of the shared part: beyond it a lossy class drops and a lossless one pauses
 	lossless bool
+	credited bool // each packet that comes and goes is told of; such an account is always pausing
 	pausing  bool
 	most     units.Bytes // headroom that there is
 	offset   units.Bytes // xon is so far below xoff
@@ -155,6 +156,9 @@ func New(c Config) *Buffer {
 			a.limit = threshold{k.Ingress.Limit, k.Ingress.Alpha}
 			if k.PFC != nil {
 				a.guard(k.PFC, p.Headroom[k.Priority])
+			}
+			if k.Credits != nil {
+				a.lossless, a.credited, a.pausing = true, true, true
 			}
 		}
 		if c.Pause != nil {
@@ -234,7 +238,7 @@ func (b *Buffer) Fits(in uint16, out int, prio uint8, n units.Bytes) packet.Fate
 }
 
 // Add charges a packet that Fits. It tells whether the port has to ask for a
-// pause of the class from now on.
+// pause of the class from now on. Of a class with credits it tells each packet.
 func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Bytes) (xoff bool) {
 	b.held += n
 	q := b.queue(out, prio)
@@ -257,15 +261,18 @@ func (b *Buffer) Add(now units.Time, in uint16, out int, prio uint8, n units.Byt
 		a.headroom += n
 		a.headroomPeak = max(a.headroomPeak, a.headroom)
 	}
-	if a.lossless && !a.pausing && (a.headroom > 0 || after > 0 && after >= a.limit.at(b.in.free())) {
+	if !a.lossless {
+		return false
+	}
+	if !a.pausing && (a.headroom > 0 || after > 0 && after >= a.limit.at(b.in.free())) {
 		a.pausing = true
 		return true
 	}
-	return false
+	return a.credited
 }
 
 // Remove discharges a packet that leaves the memory. It tells whether the
-// port has to end the pause of the class.
+// port has to end the pause of the class. Of a class with credits it tells each packet.
 func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool) {
 	b.held -= n
 	q := b.queue(out, prio)
@@ -281,6 +288,9 @@ func (b *Buffer) Remove(in uint16, out int, prio uint8, n units.Bytes) (xon bool
 	a.used -= n
 	if !a.pausing || a.headroom > 0 {
 		return false
+	}
+	if a.credited {
+		return true
 	}
 	s := shared(a.used, a.reserve)
 	if s > 0 && s+a.offset > a.limit.at(b.in.free()) {

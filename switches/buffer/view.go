@@ -23,7 +23,7 @@ func (b *Buffer) Ingress(in uint16, prio uint8) Ingress {
 	s := shared(a.used, a.reserve)
 	return Ingress{
 		Reserve: a.used - s, Shared: s, Headroom: a.headroom, ReserveSize: a.reserve, HeadroomSize: a.most,
-		Threshold: visible(a.limit.at(b.in.free())), Lossless: a.lossless, Pausing: a.pausing,
+		Threshold: visible(a.limit.at(b.in.free())), Lossless: a.lossless, Pausing: a.pausing && !a.credited,
 		Peak: a.peak, HeadroomPeak: a.headroomPeak, Nearest: a.near,
 	}
 }

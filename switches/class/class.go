@@ -7,6 +7,7 @@ package class
 import (
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/credit"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/trim"
 )
@@ -39,7 +40,8 @@ type Class struct {
 	Trim    *trim.Config // in place of drops; nil never trims
 
 	Ingress Ingress
-	PFC     *pfc.Config // nil is a lossy class
+	PFC     *pfc.Config
+	Credits *credit.Config // in place of PFC. With neither a class is lossy
 }
 
 // Ingress is what packets of a class that came in through one port may take

@@ -7,6 +7,7 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 	"github.com/weftlab/weft/sim/units"
 	"github.com/weftlab/weft/switches/buffer"
+	"github.com/weftlab/weft/switches/credit"
 	"github.com/weftlab/weft/switches/pfc"
 )
 
@@ -28,7 +29,9 @@ type ClassCounters struct {
 	Gauges []float64 // of the congestion point, in the order of its Kind; nil without one
 
 	Got     pfc.Got
-	Sent    pfc.Sent // with global PAUSE that of the whole port
+	Sent    pfc.Sent      // with global PAUSE that of the whole port
+	Spent   *credit.Spent // nil for a class that needs no credit of the peer
+	Given   *credit.Given // nil for one that gives none
 	Ingress buffer.Ingress
 	Egress  buffer.Egress
 }
@@ -55,7 +58,7 @@ func (p *Port) Class(now units.Time, i int) ClassCounters {
 	}
 	held := q.area
 	held.add(q.bytes, now-q.since)
-	return ClassCounters{
+	x := ClassCounters{
 		Name: s.Name, Priority: s.Priority,
 		QueuePackets: q.count, QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.over(now),
 		TxPackets: q.tx.packets, TxBytes: q.tx.bytes, RxPackets: q.received, Marked: q.marked, Trimmed: q.trimmed, Dropped: q.dropped,
@@ -63,6 +66,15 @@ func (p *Port) Class(now units.Time, i int) ClassCounters {
 		Got:    c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
 		Ingress: c.Buffer.Ingress(uint16(p.Index), s.Priority), Egress: c.Buffer.Egress(p.Index, s.Priority),
 	}
+	if q.spends != nil {
+		spent := q.spends.Spent(now)
+		x.Spent = &spent
+	}
+	if c.offers(s.Priority) {
+		given := q.gives.Given()
+		x.Given = &given
+	}
+	return x
 }
 
 // sum adds what the classes count to the counts of their port.
@@ -87,14 +99,22 @@ func (c *classes) count() (n int) {
 	return n
 }
 
-// Jam is a queue that is paused with packets that wait.
+// waited is for how long packets of a class have waited for credit.
+func (q *classQueue) waited(now units.Time) units.Time {
+	if q.spends == nil {
+		return 0
+	}
+	return q.spends.Spent(now).Time
+}
+
+// Jam is a queue that is paused, or without credit, with packets that wait.
 type Jam struct {
 	Priority uint8
 	Since    units.Time
 	In       []int // numbers of the ports by which its packets came in, sorted
 }
 
-// Jams gives the queues that are paused with packets in them.
+// Jams gives the queues that are paused, or without credit, with packets in them.
 func (p *Port) Jams() []Jam {
 	c := p.classes
 	if c == nil {
@@ -104,6 +124,9 @@ func (p *Port) Jams() []Jam {
 	for m := c.blocked & c.ready; m != 0; m &= m - 1 {
 		prio := uint8(bits.TrailingZeros8(m))
 		since, stuck := c.flow.rx.StuckSince(prio)
+		if c.lacking>>prio&1 != 0 {
+			since, stuck = c.queue[prio].spends.WaitingSince()
+		}
 		if !stuck {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/weftlab/weft/switches/buffer"
 	"github.com/weftlab/weft/switches/class"
 	"github.com/weftlab/weft/switches/congestion"
+	"github.com/weftlab/weft/switches/credit"
 	"github.com/weftlab/weft/switches/fair"
 	"github.com/weftlab/weft/switches/pfc"
 	"github.com/weftlab/weft/switches/sched"
@@ -71,6 +72,8 @@ type classes struct {
 	dropping uint8                    // classes that the watchdog discards
 	fed      uint8                    // classes of which the feeder has a packet, and
 	turn     uint8                    // classes in which it goes before the queue
+	gated    uint8                    // classes that need credit of the peer
+	lacking  uint8                    // classes that have too little of it; they are blocked
 	known    uint8                    // classes of which first is right
 	first    [class.Count]units.Bytes // on the wire, of the next packet of each class
 	sched    sched.Scheduler
@@ -80,7 +83,8 @@ type classes struct {
 	queues   []classQueue  // of each class
 	settings []class.Class // likewise
 
-	flow flowControl // in pause.go
+	flow    flowControl // in pause.go
+	credits *credits    // in credit.go; nil for a link without
 
 	feeder Feeder // in feed.go; nil for most ports
 
@@ -96,13 +100,16 @@ type classQueue struct {
 	bytes   units.Bytes
 	point   congestion.Point
 	limit   units.Bytes // most that may wait, for the point: the static limit, or the buffer's size
-	departs bool        // the point judges departures as well
+	leaving uint8       // what else is done when a packet leaves
 	prio    uint8
 	isFull  bool        // since the queue grew beyond high
 	high    units.Bytes // who is told when the queue grows beyond it, and
 	low     units.Bytes // falls below it again; 0 is nobody
 
 	feeds units.Bytes // on the wire, of what the feeder has of the class
+
+	spends *credit.Sender  // nil for a class that needs no credit
+	gives  credit.Receiver // of what came in through the port; zero without credits
 
 	received                 uint64 // packets that came in
 	tx                       traffic
@@ -113,6 +120,12 @@ type classQueue struct {
 	since                    units.Time // of the last change of bytes
 }
 
+// What may be in leaving.
+const (
+	judged   uint8 = 1 << iota // the point judges departures as well
+	credited                   // credit is spent
+)
+
 // ClassEnv is what the classes of a port need.
 type ClassEnv struct {
 	Engine *sim.Engine
@@ -121,6 +134,8 @@ type ClassEnv struct {
 	// congestion.Env.Wake.
 	Point func(c class.Class, wake func(units.Time)) congestion.Point
 	MAC   wire.MAC // the source of the port's MAC control frames
+	// Peer has what the classes of the peer offer, by priority.
+	Peer credit.Configs
 	// Storm is told when a watchdog begins and ceases to give up a class. May be nil.
 	Storm func(now units.Time, prio uint8, begins bool)
 	// Paused is told when a pause of a class by the peer begins and when it ends. May be
@@ -151,7 +166,9 @@ func (p *Port) SetClasses(c *Chassis, list []class.Class, env ClassEnv) {
 			func(units.Time) congestion.Queue { return p.classView(q) })
 		if q.point != nil {
 			_, arrivalsOnly := q.point.(congestion.ArrivalsOnly)
-			q.departs = !arrivalsOnly
+			if !arrivalsOnly {
+				q.leaving |= judged
+			}
 		}
 	}
 	k.sched = sched.New(weights, p.quantum(&weights))
@@ -169,7 +186,11 @@ func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, f
 }
 
 // Came counts a packet that came in through the port and has been classified.
-func (p *Port) Came(k *packet.Packet) { p.classes.queue[k.Prio].received++ }
+func (p *Port) Came(k *packet.Packet) {
+	q := p.classes.queue[k.Prio]
+	q.received++
+	q.gives.Came(k.Size)
+}
 
 // settingsOf gives the settings of a class.
 func (c *classes) settingsOf(prio uint8) *class.Class {
@@ -253,7 +274,7 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 	if first {
 		c.ready |= 1 << q.prio
 		if c.blocked>>q.prio&1 != 0 {
-			c.flow.backlog(now, c.ready)
+			p.heldUp(now, q.prio)
 		} else if p.freeAt != units.Never {
 			p.list.timer.Arm(p.freeAt)
 		}
@@ -261,7 +282,7 @@ func (p *Port) wait(now units.Time, q *classQueue, k *packet.Packet) {
 	p.bytes += k.Size
 	p.counters.MaxQueue = max(p.counters.MaxQueue, p.bytes)
 	if xoff {
-		c.Ports[k.In].pause(now, k.Prio, p.Index)
+		c.Ports[k.In].held(now, k.Prio, k.Size, p.Index)
 	}
 	if q.high > 0 && !q.isFull && q.bytes > q.high {
 		q.isFull = true
@@ -286,7 +307,7 @@ func (p *Port) gone(now units.Time, q *classQueue, k *packet.Packet) {
 		c.ready &^= 1 << q.prio
 	}
 	if c.Buffer.Remove(k.In, p.Index, q.prio, k.Size) {
-		c.Ports[k.In].resume(now, k.Prio)
+		c.Ports[k.In].freed(now, k.Prio, k.Size)
 	}
 	if q.isFull && q.bytes <= q.low {
 		q.isFull = false
@@ -326,7 +347,7 @@ func (p *Port) startClasses(now units.Time) {
 	c := p.classes
 	for p.freeAt <= now {
 		if !c.control.Empty() {
-			p.transmit(now, c.control.Pop())
+			p.startControl(now)
 			continue
 		}
 		ready := c.sendable()
@@ -339,9 +360,14 @@ func (p *Port) startClasses(now units.Time) {
 			c.look(ready)
 			i = c.sched.Next(ready, c.ready, &c.first)
 		}
-		if c.fed != 0 && c.feedsNext(uint8(i)) {
-			p.startFed(now, uint8(i), shared)
-			continue
+		if c.fed|c.gated != 0 {
+			if c.gated>>i&1 != 0 && !p.affords(now, uint8(i)) {
+				continue
+			}
+			if c.feedsNext(uint8(i)) {
+				p.startFed(now, uint8(i), shared)
+				continue
+			}
 		}
 		q := c.queue[i]
 		if at := p.whole(q.head()); at > now {
@@ -393,27 +419,44 @@ func (p *Port) whole(k *packet.Packet) units.Time {
 // begin puts a packet's first bit on the link, unless the congestion point
 // drops it. It tells whether it was sent.
 func (p *Port) begin(now units.Time, q *classQueue, k *packet.Packet) (sent bool) {
-	if q.departs {
-		p.freeAt = units.Never
-		fate := q.point.Dequeue(now, p.classView(q), k)
-		p.freeAt = now
-		switch {
-		case fate.Dropped():
-			p.dropClass(now, q, k, fate)
-			return false
-		case fate == packet.Marked:
-			q.mark(p, k)
-		}
+	if q.leaving != 0 {
+		return p.leave(now, q, k)
 	}
 	q.tx.add(k.Size)
 	p.transmit(now, k)
 	return true
 }
 
+// leave is begin where somebody has a say in it or keeps count.
+func (p *Port) leave(now units.Time, q *classQueue, k *packet.Packet) (sent bool) {
+	if q.leaving&judged != 0 {
+		p.freeAt = units.Never
+		fate := q.point.Dequeue(now, p.classView(q), k)
+		p.freeAt = now
+		switch {
+		case fate.Dropped():
+			p.dropClass(now, q, k, fate)
+			if q.leaving&credited != 0 {
+				p.judge(now, q.prio) // what comes next may be longer
+			}
+			return false
+		case fate == packet.Marked:
+			q.mark(p, k)
+		}
+	}
+	q.tx.add(k.Size)
+	size := k.Size
+	p.transmit(now, k)
+	if q.leaving&credited != 0 {
+		p.spend(now, q, size)
+	}
+	return true
+}
+
 // removed tells the congestion point of a packet that has left its queue without
 // being sent.
 func (p *Port) removed(now units.Time, q *classQueue, k *packet.Packet, why packet.Fate) {
-	if q.departs {
+	if q.leaving&judged != 0 {
 		q.point.Removed(now, p.classView(q), k, why)
 	}
 }

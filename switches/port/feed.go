@@ -50,6 +50,11 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 		c.fed &^= bit
 	}
 	c.show(prio)
+	if c.gated&bit != 0 && p.link != nil {
+		if lacked := c.lacking & bit; p.affords(now, prio) && lacked != 0 {
+			before &^= bit // it may go on, with something shorter
+		}
+	}
 	switch {
 	case p.link == nil || c.ready == before:
 	case c.blocked&bit != 0:
@@ -116,6 +121,13 @@ func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 	}
 	c.turn &^= 1 << prio
 	c.show(prio)
+	if c.gated>>prio&1 != 0 && !q.spends.Affords(k.Size) {
+		// It is longer than was said: it waits in the queue.
+		k.Fate, k.Depth, k.At, k.In, k.Prio = packet.Fine, 0, now, buffer.Own, prio
+		p.freeAt = now
+		p.wait(now, q, k)
+		return
+	}
 	k.Fate, k.Depth, k.At, k.In, k.Prio = packet.Fine, 0, now, buffer.Own, prio
 	fate := packet.Fine
 	switch {
@@ -137,6 +149,9 @@ func (p *Port) startFed(now units.Time, prio uint8, shared bool) {
 	}
 	if !sent {
 		p.freeAt = now + tx
+		if c.gated>>prio&1 != 0 {
+			p.judge(now, prio)
+		}
 	}
 	if shared {
 		c.sched.Sent(int(prio), size)

@@ -426,7 +426,7 @@ func TestFedIsJudged(t *testing.T) {
 	r.port.classes.queue[0].point = point
 	r.feed(0, 3, 76)
 	r.until(250)
-	point.leaving, r.port.classes.queue[0].departs = true, true
+	point.leaving, r.port.classes.queue[0].leaving = true, judged
 	r.feed(0, 2, 76)
 	r.finish()
 	r.want(t, "0 1000 early-drop, 100 1001 early-drop, 200 1002 early-drop, 300 1003 early-drop, 400 1004 early-drop")

@@ -23,6 +23,8 @@ type flowControl struct {
 
 	paused func(now units.Time, prio uint8, begins bool)
 	was    uint8 // classes that were paused when paused was told last
+
+	asks units.Time // when the port says what it has sent (credit.go); units.Never while it need not
 }
 
 func (f *flowControl) start(p *Port, env ClassEnv) {
@@ -38,6 +40,7 @@ func (f *flowControl) start(p *Port, env ClassEnv) {
 	f.port, f.mac, f.storm, f.paused = p, env.MAC, env.Storm, env.Paused
 	f.rx, f.tx = pfc.NewReceiver(configs), pfc.NewSender(p.classes.Pause != nil, configs)
 	f.timer = env.Engine.NewTimer(f)
+	p.startCredits(&env.Peer)
 }
 
 // nominalRate stands in for that of a link without one, where a pause time in
@@ -51,17 +54,29 @@ func (p *Port) bitRate() units.Rate {
 	return nominalRate
 }
 
-// pause asks the peer to hold off a class. cause is the port whose queue was
-// filling.
-func (p *Port) pause(now units.Time, prio uint8, cause int) {
+// held is told of a packet that came in through the port and makes the account of its class
+// report: one with credits of each, one that pauses of that at which the peer is to hold
+// off. cause is the port whose queue the packet has joined.
+func (p *Port) held(now units.Time, prio uint8, size units.Bytes, cause int) {
+	if p.classes.offers(prio) {
+		p.classes.queue[prio].gives.Hold(size)
+		return
+	}
 	f := &p.classes.flow
 	frame := f.tx.Xoff(now, p.pauseClass(prio), cause, p.bitRate())
 	p.sendPause(now, &frame, packet.Xoff)
 	f.arm()
 }
 
-// resume ends that.
-func (p *Port) resume(now units.Time, prio uint8) {
+// freed is told of one that leaves and makes the account report.
+func (p *Port) freed(now units.Time, prio uint8, size units.Bytes) {
+	if p.classes.offers(prio) {
+		r := &p.classes.queue[prio].gives
+		if r.Free(size); r.Due() {
+			p.sendCredits(now)
+		}
+		return
+	}
 	f := &p.classes.flow
 	frame := f.tx.Xon(now, p.pauseClass(prio))
 	p.sendPause(now, &frame, packet.Xon)
@@ -121,6 +136,8 @@ func (p *Port) takeControl(now units.Time, k *packet.Packet) {
 		if frame, ok := wire.ParsePause(k.Frame); ok {
 			c.flow.rx.Frame(now, &frame, p.bitRate(), c.ready)
 			p.permit(now)
+		} else if says, ok := wire.ParseCredits(k.Frame); ok {
+			p.takeCredits(now, &says)
 		}
 	}
 	p.pool.Free(k)
@@ -130,7 +147,7 @@ func (p *Port) takeControl(now units.Time, k *packet.Packet) {
 func (p *Port) permit(now units.Time) {
 	c := p.classes
 	c.flow.changed(now)
-	c.blocked, c.dropping = c.flow.rx.Blocked(), c.flow.rx.Dropping()
+	c.blocked, c.dropping = c.flow.rx.Blocked()|c.lacking, c.flow.rx.Dropping()
 	c.flow.arm()
 	if p.freeAt <= now {
 		p.startClasses(now)
@@ -158,7 +175,7 @@ func (f *flowControl) backlog(now units.Time, ready uint8) {
 }
 
 func (f *flowControl) arm() {
-	if due := min(f.rx.Due(), f.tx.Due()); due != units.Never {
+	if due := min(f.rx.Due(), f.tx.Due(), f.asks); due != units.Never {
 		f.timer.Arm(due)
 	} else {
 		f.timer.Disarm()
@@ -168,6 +185,9 @@ func (f *flowControl) arm() {
 // Fire does what is due.
 func (f *flowControl) Fire(now units.Time) {
 	p := f.port
+	if f.asks <= now {
+		p.ask(now)
+	}
 	if f.tx.Due() <= now {
 		frame := f.tx.Refresh(now, p.bitRate())
 		p.sendPause(now, &frame, packet.Xoff)

@@ -19,7 +19,7 @@ type ClassSample struct {
 	Queue, QueueMax          units.Bytes
 	TxBytes                  uint64
 	Dropped, Marked, Trimmed uint64
-	Paused                   units.Time // by the peer
+	Paused                   units.Time // by the peer, or without its credit
 }
 
 // SampleClass samples class number i of a port that has classes, by rising
@@ -29,7 +29,7 @@ func (p *Port) SampleClass(now units.Time, i int) ClassSample {
 	q := &c.queues[i]
 	s := ClassSample{
 		Queue: q.bytes, QueueMax: q.longest, TxBytes: q.tx.bytes,
-		Dropped: q.dropped, Marked: q.marked, Trimmed: q.trimmed, Paused: c.flow.rx.Got(now, q.prio).Time,
+		Dropped: q.dropped, Marked: q.marked, Trimmed: q.trimmed, Paused: c.flow.rx.Got(now, q.prio).Time + q.waited(now),
 	}
 	q.ever = max(q.ever, q.longest)
 	q.longest = q.bytes

@@ -20,6 +20,8 @@
 -- Congestion notification messages of QCN (IEEE 802.1Q clause 33), which Wireshark
 -- does not know. Filter: weft.cnm.
 --
+-- Credit frames of links with credits, which are weft's own. Filter: weft.credits.
+--
 -- Packets of other kinds are left alone. Written for Wireshark 4.0 and later:
 --   tshark -X lua_script:weft.lua ...
 -- or put the file into ~/.local/lib/wireshark/plugins.
@@ -28,7 +30,7 @@ local weft = Proto("weft", "Datacenter Network (weft)")
 
 set_plugin_info({
     version = "1.0",
-    description = "trimmed packets, congestion notification of RoCEv2 and QCN, connection management",
+    description = "trimmed packets, congestion notification of RoCEv2 and QCN, connection management, link credits",
     repository = "https://github.com/weftlab/weft",
 })
 
@@ -380,3 +382,62 @@ function cnm.dissector(tvb, pinfo, tree)
 end
 
 DissectorTable.get("ethertype"):add(CNM_TYPE, cnm)
+
+-- Credit frames of links: MAC control frames of an organization. Other MAC control frames
+-- go on to Wireshark's own dissector.
+
+local MAC_CONTROL = 0x8808
+local EXTENSION, CREDIT_CID, CREDIT_TYPE = 0xfffe, 0x7a57ef, 1
+local CREDIT_HEADER, CREDIT_CLASS = 8, 4
+local BLOCK = 64
+
+local credits = Proto("weft.credits", "Link Credits")
+local c = {
+    organization = ProtoField.uint24("weft.credits.cid", "Company ID", base.HEX),
+    kind = ProtoField.uint8("weft.credits.type", "Type", base.DEC),
+    sends = ProtoField.uint8("weft.credits.sends", "Classes with FCTBS", base.HEX),
+    grants = ProtoField.uint8("weft.credits.grants", "Classes with FCCL", base.HEX),
+    fctbs = ProtoField.uint16("weft.credits.fctbs", "Total blocks sent (FCTBS)", base.DEC, nil, nil, "Blocks of 64 bytes that the sender of this frame has sent, modulo 65536"),
+    fccl = ProtoField.uint16("weft.credits.fccl", "Credit limit (FCCL)", base.DEC, nil, nil, "Blocks of 64 bytes up to which the receiver of this frame may send, modulo 65536"),
+}
+credits.fields = { c.organization, c.kind, c.sends, c.grants, c.fctbs, c.fccl }
+
+local mac_control = DissectorTable.get("ethertype"):get_dissector(MAC_CONTROL)
+
+function credits.dissector(tvb, pinfo, tree)
+    local whole = CREDIT_HEADER + 8 * CREDIT_CLASS
+    if tvb:captured_len() < whole or tvb(0, 2):uint() ~= EXTENSION or tvb(2, 3):uint() ~= CREDIT_CID or tvb(5, 1):uint() ~= CREDIT_TYPE then
+        if mac_control then
+            return mac_control:call(tvb, pinfo, tree)
+        end
+        return 0
+    end
+    pinfo.cols.protocol = "Credits"
+    local item = tree:add(credits, tvb(0, whole))
+    item:add(c.organization, tvb(2, 3))
+    item:add(c.kind, tvb(5, 1))
+    item:add(c.sends, tvb(6, 1))
+    item:add(c.grants, tvb(7, 1))
+    local said = {}
+    for class = 0, 7 do
+        local at = CREDIT_HEADER + class * CREDIT_CLASS
+        local sends, grants = tvb(6, 1):bitfield(7 - class), tvb(7, 1):bitfield(7 - class)
+        if sends + grants > 0 then
+            local text = "class " .. class .. ":"
+            local sub = item:add(tvb(at, CREDIT_CLASS), "Class " .. class)
+            if sends == 1 then
+                sub:add(c.fctbs, tvb(at, 2))
+                text = text .. string.format(" sent %d", tvb(at, 2):uint())
+            end
+            if grants == 1 then
+                sub:add(c.fccl, tvb(at + 2, 2))
+                text = text .. string.format(" may send to %d", tvb(at + 2, 2):uint())
+            end
+            table.insert(said, text)
+        end
+    end
+    pinfo.cols.info = string.format("Credits in blocks of %d B, %s", BLOCK, table.concat(said, "; "))
+    return whole
+end
+
+DissectorTable.get("ethertype"):add(MAC_CONTROL, credits)

@@ -1,0 +1,226 @@
+package credit
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/sim/units"
+)
+
+const us = units.Microsecond
+
+// TestTranscript: a buffer of 39 blocks, packets of five, and updates by nine.
+func TestTranscript(t *testing.T) {
+	c := &Config{Buffer: 2500, Update: 625}
+	s, r := NewSender(c), NewReceiver(c)
+	for i := range 7 {
+		if !s.Affords(314) {
+			t.Fatalf("no credit for packet %d", i)
+		}
+		s.Spend(314)
+		r.Came(314)
+		r.Hold(314)
+	}
+	if s.Affords(314) || !s.Affords(4*64) || s.Affords(4*64+1) {
+		t.Fatal("35 of 39 blocks are used: there is credit for four")
+	}
+	s.Wait(10*us, true)
+	if r.Free(314); r.Due() {
+		t.Fatal("it tells of five blocks, and 9 are an update")
+	}
+	if r.Free(314); !r.Due() {
+		t.Fatal("it does not tell of ten blocks")
+	}
+	if got := r.Tell(); got != 49 {
+		t.Fatalf("FCCL is %d: 35 have come, and of 39 the buffer holds 25", got)
+	}
+	s.Limit(49)
+	s.Wait(12*us, false)
+	if !s.Affords(14*64) || s.Affords(14*64+1) {
+		t.Fatal("credit for 14 blocks was expected")
+	}
+	want := Spent{Buffer: 39 * Block, Available: 14 * Block, Time: 2 * us, Waits: 1, Updates: 1}
+	if diff := cmp.Diff(want, s.Spent(20*us)); diff != "" {
+		t.Errorf("sender (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Given{Buffer: 39 * Block, Held: 25 * Block, Peak: 35 * Block, Updates: 1}, r.Given()); diff != "" {
+		t.Errorf("receiver (-want +got):\n%s", diff)
+	}
+}
+
+// TestLostData: what is lost on the way takes its credit along until the receiver hears
+// how much was sent; copies that a link makes give credit until then.
+func TestLostData(t *testing.T) {
+	c := &Config{Buffer: 640, Update: 64}
+	s, r := NewSender(c), NewReceiver(c)
+	s.Spend(64)
+	s.Spend(128) // lost
+	r.Came(64)
+	s.Limit(r.Tell())
+	if s.Affords(9 * 64) {
+		t.Error("credit of lost blocks is there before anybody knows")
+	}
+	r.Heard(s.Sent())
+	s.Limit(r.Tell())
+	if !s.Settled() || r.Given().Lost != 2 {
+		t.Errorf("settled %v, %+v", s.Settled(), r.Given())
+	}
+	s.Spend(64)
+	r.Came(64)
+	r.Came(64)
+	r.Heard(s.Sent())
+	s.Limit(r.Tell())
+	if !s.Settled() || r.Given().Surplus != 1 {
+		t.Errorf("settled %v, %+v", s.Settled(), r.Given())
+	}
+}
+
+// TestLongPacket: what is longer than the whole buffer goes when all of it is free.
+func TestLongPacket(t *testing.T) {
+	c := &Config{Buffer: 640, Update: 64}
+	s, r := NewSender(c), NewReceiver(c)
+	if !s.Affords(9000) {
+		t.Fatal("it would wait for ever")
+	}
+	s.Spend(9000)
+	r.Came(9000)
+	r.Hold(9000)
+	if s.Limit(r.Tell()); s.Affords(1) {
+		t.Error("there is credit beside it")
+	}
+	r.Free(9000)
+	if s.Limit(r.Tell()); !s.Settled() {
+		t.Error("not all credit is back")
+	}
+}
+
+// TestWait: who had to wait until the line was free has not waited for credit.
+func TestWait(t *testing.T) {
+	s := NewSender(&Config{Buffer: 64})
+	s.Wait(10*us, true)
+	if x := s.Spent(9 * us); x.Waiting || x.Waits != 0 || x.Time != 0 {
+		t.Errorf("it waits before the line is free: %+v", x)
+	}
+	s.Wait(9*us, false)
+	if x := s.Spent(20 * us); x.Waits != 0 || x.Time != 0 {
+		t.Errorf("credit came in time: %+v", x)
+	}
+	s.Wait(30*us, true)
+	if since, waits := s.WaitingSince(); !waits || since != 30*us {
+		t.Errorf("%v, %v", since, waits)
+	}
+	if x := s.Spent(33 * us); !x.Waiting || x.Waits != 1 || x.Time != 3*us {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestModel: a link that loses data and updates in either direction and brings copies of
+// updates late never has the receiver hold more than its buffer, and when it has ceased to,
+// one exchange of updates brings all credit back, wherever the counters have wrapped.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &Config{
+			Buffer: units.Bytes(rapid.IntRange(64, 20_000).Draw(t, "buffer")),
+			Update: units.Bytes(rapid.IntRange(0, 5000).Draw(t, "update")),
+		}
+		s, r := NewSender(c), NewReceiver(c)
+		start := Counter(rapid.Uint16().Draw(t, "start"))
+		s.sent, s.limit, r.received, r.told = s.sent+start, s.limit+start, r.received+start, r.told+start
+
+		type message struct {
+			size units.Bytes // of data; 0 is an update
+			says Counter
+		}
+		var there, back, lateThere, lateBack []message
+		var held []units.Bytes
+		var holds Counter
+		arrive := func(m message) {
+			if m.size == 0 {
+				r.Heard(m.says)
+				return
+			}
+			r.Came(m.size)
+			r.Hold(m.size)
+			held = append(held, m.size)
+			if holds += Blocks(m.size); holds > whole(c.Buffer) {
+				t.Fatalf("%d blocks are held in a buffer of %d", holds, whole(c.Buffer))
+			}
+		}
+		free := func() {
+			i := rapid.IntRange(0, len(held)-1).Draw(t, "which")
+			n := held[i]
+			held = append(held[:i], held[i+1:]...)
+			holds -= Blocks(n)
+			if r.Free(n); r.Due() {
+				back = append(back, message{says: r.Tell()})
+			}
+		}
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0, 1, 2:
+				if n := units.Bytes(rapid.IntRange(1, int(whole(c.Buffer)*64)).Draw(t, "size")); s.Affords(n) {
+					s.Spend(n)
+					there = append(there, message{size: n})
+				}
+			case 3:
+				there = append(there, message{says: s.Sent()})
+			case 4:
+				back = append(back, message{says: r.Tell()})
+			case 5, 6:
+				if len(there) > 0 {
+					m := there[0]
+					there = there[1:]
+					switch rapid.IntRange(0, 3).Draw(t, "fate") {
+					case 0: // lost
+					case 1:
+						if m.size == 0 {
+							lateThere = append(lateThere, m)
+						}
+						fallthrough
+					default:
+						arrive(m)
+					}
+				}
+			case 7:
+				if len(back) > 0 {
+					m := back[0]
+					back = back[1:]
+					switch rapid.IntRange(0, 3).Draw(t, "fate") {
+					case 0: // lost
+					case 1:
+						lateBack = append(lateBack, m)
+						fallthrough
+					default:
+						s.Limit(m.says)
+					}
+				}
+			case 8:
+				if len(held) > 0 {
+					free()
+				}
+			case 9:
+				if len(lateThere) > 0 {
+					arrive(lateThere[0])
+					lateThere = lateThere[1:]
+				}
+				if len(lateBack) > 0 {
+					s.Limit(lateBack[0].says)
+					lateBack = lateBack[1:]
+				}
+			}
+		}
+		for _, m := range there {
+			arrive(m)
+		}
+		for len(held) > 0 {
+			free()
+		}
+		r.Heard(s.Sent())
+		s.Limit(r.Tell())
+		if !s.Settled() || !s.Affords(c.Buffer) {
+			t.Fatalf("not all credit is back: %+v %+v", s, r)
+		}
+	})
+}

@@ -1,0 +1,232 @@
+package port
+
+import (
+	"math/bits"
+
+	"github.com/weftlab/weft/protocols/wire"
+	"github.com/weftlab/weft/sim/packet"
+	"github.com/weftlab/weft/sim/units"
+	"github.com/weftlab/weft/switches/credit"
+)
+
+// credits is what the port of a link with credits needs beside those of each class, which
+// are in its classQueue.
+type credits struct {
+	gives  uint8          // classes that offer credit to the peer, a bit each
+	frame  *packet.Packet // a credit frame that waits to be sent; what it says is put in when it leaves
+	asks   bool           // it says what was sent
+	period units.Time     // of the classes that need credit, the shortest
+}
+
+// startCredits makes the credits of a port. peer has the configs of the peer's classes.
+func (p *Port) startCredits(peer *credit.Configs) {
+	c := p.classes
+	c.flow.asks = units.Never
+	for i := range c.queues {
+		q := &c.queues[i]
+		if s := c.settings[i].Credits; s != nil {
+			c.haveCredits()
+			c.credits.gives |= 1 << q.prio
+			q.gives = credit.NewReceiver(s)
+		}
+		if s := peer[q.prio]; s != nil {
+			c.haveCredits()
+			c.gated |= 1 << q.prio
+			q.spends = credit.NewSender(s)
+			q.leaving |= credited
+			c.credits.period = min(c.credits.period, s.Period)
+		}
+	}
+	if c.credits != nil && c.credits.gives != 0 {
+		p.owner = &giver{p.owner, p}
+	}
+}
+
+// giver stands between a port that gives credits and its owner: most packets leave without
+// having waited, and their credit is free when the owner is done with them.
+type giver struct {
+	Owner
+	port *Port
+}
+
+// Input hands a packet on, and tells the peer if enough has left.
+func (g *giver) Input(now units.Time, in *Port, k *packet.Packet) {
+	g.Owner.Input(now, in, k)
+	c := g.port.classes
+	for m := c.credits.gives; m != 0; m &= m - 1 {
+		if c.queue[bits.TrailingZeros8(m)].gives.Due() {
+			g.port.sendCredits(now)
+			return
+		}
+	}
+}
+
+func (c *classes) haveCredits() {
+	if c.credits == nil {
+		c.credits = &credits{period: units.Never}
+	}
+}
+
+// offers tells whether the port gives credits of a class to its peer.
+func (c *classes) offers(prio uint8) bool { return c.credits != nil && c.credits.gives>>prio&1 != 0 }
+
+// maxFrame is the longest frame of the link, with two VLAN tags.
+func (p *Port) maxFrame() units.Bytes { return p.link.MTU() + wire.EthernetHeader + 8 }
+
+// judge finds out whether there is credit for the next packet of a class; while there is
+// none, for the longest that may come, because an idle port does not look.
+func (p *Port) judge(now units.Time, prio uint8) {
+	c, bit := p.classes, uint8(1)<<prio
+	q := c.queue[prio]
+	var next units.Bytes
+	switch {
+	case c.ready&bit == 0:
+		next = p.maxFrame()
+	case c.feedsNext(prio):
+		next = q.feeds - wire.EthernetOverhead
+	default:
+		next = q.head().Size
+	}
+	lacks := !q.spends.Affords(next)
+	if lacks {
+		c.lacking |= bit
+	} else {
+		c.lacking &^= bit
+	}
+	c.blocked = c.flow.rx.Blocked() | c.lacking
+	waits := lacks && c.ready&bit != 0
+	if at := p.freeAt; waits && at != units.Never {
+		now = max(now, at) // until then the line is busy
+	}
+	q.spends.Wait(now, waits)
+}
+
+// affords tells whether there is credit for the next packet of a class that may be sent
+// otherwise, and notes when there is none.
+func (p *Port) affords(now units.Time, prio uint8) bool {
+	p.judge(now, prio)
+	return p.classes.lacking>>prio&1 == 0
+}
+
+// spend takes the credit of a packet that begins to leave.
+func (p *Port) spend(now units.Time, q *classQueue, n units.Bytes) {
+	q.spends.Spend(n)
+	p.judge(now, q.prio)
+	if f := &p.classes.flow; f.asks == units.Never {
+		f.asks = now + p.classes.credits.period
+		f.arm()
+	}
+}
+
+// ask says what was sent, and will again, as long as not all credit is back.
+func (p *Port) ask(now units.Time) {
+	c := p.classes
+	if c.flow.asks = c.nextAsk(now); c.flow.asks != units.Never {
+		c.credits.asks = true
+		p.sendCredits(now)
+	}
+}
+
+func (c *classes) nextAsk(now units.Time) units.Time {
+	for m := c.gated; m != 0; m &= m - 1 {
+		if !c.queue[bits.TrailingZeros8(m)].spends.Settled() {
+			return now + c.credits.period
+		}
+	}
+	return units.Never
+}
+
+// sendCredits sends a credit frame as soon as the packet being sent is out. One that waits
+// already will do.
+func (p *Port) sendCredits(now units.Time) {
+	c := p.classes
+	if p.link == nil || c.credits.frame != nil {
+		return
+	}
+	k := p.pool.NewFrame(wire.CreditFrame)
+	k.Size, k.Dest, k.L3, k.Ether = wire.CreditFrame, packet.MACControl, wire.EthernetHeader, wire.EtherTypeMACControl
+	p.counters.Originated++
+	k.ID = p.counters.Originated
+	c.credits.frame = k
+	if p.freeAt <= now && c.control.Empty() {
+		p.fillCredits(k)
+		p.transmit(now, k)
+	} else {
+		c.control.Push(k)
+	}
+	p.armNext()
+}
+
+// startControl puts the first MAC control frame that waits on the link.
+func (p *Port) startControl(now units.Time) {
+	c := p.classes
+	k := c.control.Pop()
+	if c.credits != nil && c.credits.frame == k {
+		p.fillCredits(k)
+	}
+	p.transmit(now, k)
+}
+
+// fillCredits writes into a frame what is true now. A capture shows with it how much has
+// come in, in the classes that give credit, and waits.
+func (p *Port) fillCredits(k *packet.Packet) {
+	c := p.classes
+	says := wire.Credits{Grants: c.credits.gives}
+	if c.credits.asks {
+		says.Sends = c.gated
+	}
+	var held units.Bytes
+	for m := says.Grants; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros8(m)
+		says.Limit[i] = uint16(c.queue[i].gives.Tell())
+		held += c.queue[i].gives.Given().Held
+	}
+	for m := says.Sends; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros8(m)
+		says.Sent[i] = uint16(c.queue[i].spends.Sent())
+	}
+	says.Put(k.Frame, c.flow.mac)
+	k.Fate, k.Depth = packet.Credit, uint32(held)
+	c.credits.frame, c.credits.asks = nil, false
+}
+
+// takeCredits acts on a credit frame.
+func (p *Port) takeCredits(now units.Time, says *wire.Credits) {
+	c := p.classes
+	if c.credits == nil {
+		return
+	}
+	for m := says.Sends & c.credits.gives; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros8(m)
+		c.queue[i].gives.Heard(credit.Counter(says.Sent[i]))
+	}
+	for m := says.Grants & c.gated; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros8(m)
+		c.queue[i].spends.Limit(credit.Counter(says.Limit[i]))
+		p.judge(now, uint8(i))
+	}
+	if c.flow.asks != units.Never && c.nextAsk(now) == units.Never {
+		c.flow.asks = units.Never
+		c.flow.arm()
+	}
+	if says.Sends&c.credits.gives != 0 {
+		p.sendCredits(now)
+	}
+	if p.freeAt <= now {
+		p.startClasses(now)
+	} else {
+		p.armNext()
+	}
+}
+
+// heldUp is told of a class that may not be sent and now has something to send.
+func (p *Port) heldUp(now units.Time, prio uint8) {
+	c := p.classes
+	if c.gated>>prio&1 != 0 && p.affords(now, prio) && c.blocked>>prio&1 == 0 {
+		if p.freeAt != units.Never {
+			p.list.timer.Arm(max(now, p.freeAt))
+		}
+		return
+	}
+	c.flow.backlog(now, c.ready)
+}
