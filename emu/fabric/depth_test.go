@@ -393,6 +393,7 @@ topology:
         guarded: {dscp: [3], priority: 3, pfc: {xoff: 20KB, xon: 15KB}, mark: {red: {kmin: 5KB, kmax: 50KB, pmax: 0.1}}}
         bulk: {dscp: [1], priority: 1, order: fair, weight: 1}
         cut: {dscp: [2], priority: 2, weight: 2, limit: 10KB, trim: {preset: ndp, dscp: 12}}
+        credited: {dscp: [4], priority: 4, weight: 1, credits: {buffer: 10KB}}
         headers: {dscp: [12], priority: 7, limit: 20KB}
         default: {}
     host: {attach: none}
@@ -401,6 +402,7 @@ workload:
   - {poisson: {from: [h1, h2, h3], to: h4, rate: 4Gbps, size: 1000B, ect: true, dscp: 3}}
   - {poisson: {from: [h1, h2, h3], to: h5, rate: 1Gbps, size: 1000B, dscp: 1}}
   - {poisson: {from: [h1, h2, h3], to: h6, rate: 4Gbps, size: 1000B, dscp: 2}}
+  - {poisson: {from: [h1, h2, h3], to: h5, rate: 4Gbps, size: 1000B, dscp: 4}}
 `))
 	at := 20 * units.Millisecond
 	step := func() {
