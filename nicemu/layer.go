@@ -131,6 +131,10 @@ func (r Raw) PostRecv(wr *RecvWR) error {
 	return nil
 }
 
+// Retry has the NIC try so often, 0 to 7, from RTS on, before it gives up
+// (Layered.RetryCount).
+func (r Raw) Retry(count uint8) { r.engine.Retry(count) }
+
 // HardState is the state that the NIC has the queue pair in.
 func (r Raw) HardState() State { return r.engine.State() }
 

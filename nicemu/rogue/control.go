@@ -76,8 +76,7 @@ func (c *control) receive(i uint64) error {
 	return c.qp.PostRecv(&nicemu.RecvWR{ID: i, SGL: []nicemu.SGE{c.mr.SGE(units.Bytes(i*talkRoom), talkRoom)}})
 }
 
-// meet looks for the layer of a host, once. A pair of type UC says hello when it is found;
-// others are nil.
+// meet looks for the layer of a host, once, and tells a pair when it is found.
 func (l *Layer) meet(to qp.GID, p *pair) {
 	c := l.talk
 	if c == nil {
@@ -111,14 +110,18 @@ func (l *Layer) meet(to qp.GID, p *pair) {
 	}
 }
 
-// tell has a pair say hello, now or when the host is known.
+// tell has a pair know that the host has the layer, now or when that is known: one of type UC
+// says hello, and for others the NIC tries less often.
 func (x *peer) tell(p *pair) {
 	switch {
-	case p == nil || x.plain:
+	case x.plain:
 	case x.handle == nil:
 		x.waits = append(x.waits, p)
-	case p.layer.pairs[p.raw.Number()] == p && p.flow[out] != nil:
+	case p.layer.pairs[p.raw.Number()] != p || p.flow[out] == nil:
+	case p.uc != nil:
 		p.uc.greet.At(p.layer.device.Now())
+	default:
+		p.live.Retry(p.RetryCount(p.chosen()))
 	}
 }
 

@@ -188,6 +188,9 @@ func (p *pair) sayResync(kind rogue.Kind) {
 // resync is told that the peer's NIC has given up.
 func (p *pair) resync(m *rogue.Message) {
 	f := &p.failover
+	if m.Epoch == f.epoch+1 && f.stage == told {
+		p.resume() // the peer is through with the change before, and its ResyncDone was lost
+	}
 	switch {
 	case m.Epoch == f.epoch+1 && f.stage == steady:
 		if _, err := p.other(); err != nil {

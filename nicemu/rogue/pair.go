@@ -175,7 +175,7 @@ func (p *pair) start() {
 			p.flow[dir] = newFlow(p.layer, p.raw)
 		}
 		if p.layer.config.Failover && !p.raw.Aliased() {
-			p.layer.meet(to, nil)
+			p.layer.meet(to, p)
 		}
 	case !p.raw.Aliased():
 		p.flow[out] = newFlow(p.layer, p.raw)
@@ -243,6 +243,12 @@ func (p *pair) RetryCount(chosen uint8) uint8 {
 		return chosen
 	}
 	return min(chosen, uint8(p.layer.config.Retries))
+}
+
+// chosen is the retry count that the program has chosen.
+func (p *pair) chosen() uint8 {
+	a, _ := p.raw.Query()
+	return a.RetryCnt
 }
 
 // Busy implements nicemu.Layered.

@@ -40,10 +40,11 @@ func dirOf(wr *nicemu.SendWR) int8 {
 	return out
 }
 
-// divisible tells whether an operation can be cut.
+// divisible tells whether an operation can be cut. A WRITE with immediate data cannot: its
+// completion tells the peer how long it was.
 func divisible(wr *nicemu.SendWR) bool {
 	switch wr.Op {
-	case nicemu.OpWrite, nicemu.OpWriteImm, nicemu.OpRead:
+	case nicemu.OpWrite, nicemu.OpRead:
 		return len(wr.Inline) == 0
 	}
 	return false
@@ -115,9 +116,6 @@ func (r *request) part(wr *nicemu.SendWR, list []nicemu.SGE, from, n uint32, las
 	}
 	if !last {
 		wr.Flags &^= nicemu.Solicited | nicemu.Signaled
-		if wr.Op == nicemu.OpWriteImm {
-			wr.Op = nicemu.OpWrite
-		}
 	}
 	return list
 }

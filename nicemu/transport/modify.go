@@ -94,6 +94,17 @@ func (q *QP) Adjust(a Attr) error {
 	return nil
 }
 
+// Retry sets RetryCount, 0 to 7, in any state from RTS on, as no verb does: for a layer that
+// learns later that it can do better than to try again. What was tried already counts.
+func (q *QP) Retry(count uint8) {
+	if q.state < qp.RTS || count > 7 {
+		return
+	}
+	tried := q.attr.RetryCount - q.req.retries
+	q.attr.RetryCount = count
+	q.req.retries = count - min(count, tried)
+}
+
 func errRNRTimer(a Attr) error {
 	return fmt.Errorf("%w: RNR timer code is %d: it can be 0 to 31", syscall.EINVAL, a.MinRNRTimer)
 }

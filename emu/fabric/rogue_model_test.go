@@ -1,0 +1,219 @@
+package fabric
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weftlab/weft/nicemu"
+	"github.com/weftlab/weft/nicemu/cq"
+	"github.com/weftlab/weft/nicemu/qp"
+	"github.com/weftlab/weft/nicemu/transport"
+	"github.com/weftlab/weft/sim"
+	"github.com/weftlab/weft/sim/units"
+)
+
+// modelOp is a work request of the model's program. Each has bytes of its own at both ends,
+// so that the end does not depend on the order of READs and WRITEs, which IBTA leaves open
+// without a fence.
+type modelOp struct {
+	op       transport.Op
+	at, n    units.Bytes
+	signaled bool
+	inline   bool
+}
+
+// takes tells whether an operation takes a receive of the peer.
+func (o *modelOp) takes() bool {
+	return o.op == nicemu.OpSend || o.op == nicemu.OpSendImm || o.op == nicemu.OpWriteImm
+}
+
+// TestRoGUEModel: whatever a program posts, it sees the completions that a plain queue pair
+// gives, in their order, and the peer the messages and bytes, once, in their order; over RC
+// also when packets are lost and shadow queue pairs take over.
+func TestRoGUEModel(t *testing.T) {
+	oneEngine(t)
+	failovers, samples := uint64(0), uint64(0)
+	rapid.Check(t, func(rt *rapid.T) {
+		kind := rapid.SampledFrom([]nicemu.QPType{nicemu.RC, nicemu.UC}).Draw(rt, "type")
+		ops := []transport.Op{nicemu.OpSend, nicemu.OpSendImm, nicemu.OpWrite, nicemu.OpWriteImm}
+		loss := 0
+		if kind == nicemu.RC {
+			ops = append(ops, nicemu.OpRead)
+			loss = rapid.SampledFrom([]int{0, 0, 1, 50, 100}).Draw(rt, "loss per mille")
+		}
+		least, most := 1, 300_000
+		if loss > 10 {
+			least, most = 20, 3_000 // a long message would never come through whole
+		}
+		var list []modelOp
+		total, silent := units.Bytes(0), 0
+		for range rapid.IntRange(least, 40).Draw(rt, "ops") {
+			n := rapid.OneOf(rapid.IntRange(0, 64), rapid.IntRange(0, most)).Draw(rt, "size")
+			o := modelOp{op: rapid.SampledFrom(ops).Draw(rt, "op"), at: total, n: units.Bytes(n)}
+			o.signaled = silent >= 4 || rapid.Bool().Draw(rt, "signaled")
+			o.inline = n <= 64 && o.op != nicemu.OpRead && rapid.Bool().Draw(rt, "inline")
+			if silent++; o.signaled {
+				silent = 0
+			}
+			list, total = append(list, o), total+o.n
+		}
+		list[len(list)-1].signaled = true
+		layer := rapid.SampledFrom([]string{"{rogue: {retries: 1}}", "{rogue: {segment: 4KB, retries: 0}}", "{rogue: {limiter: false}}"}).Draw(rt, "layer")
+		link := ""
+		if loss > 0 {
+			link = fmt.Sprintf(", loss: %v", float64(loss)/1000)
+		}
+		f := underRoGUE(t, 1, "layer: "+layer, link, "")
+		// When the NIC gives up, a receive that a message was coming into is lost to a shared queue.
+		shared := loss == 0 && rapid.Bool().Draw(rt, "shared receives")
+		w := playModel(rt, t, f, kind, list, total, shared)
+		failovers += w.failovers
+		samples += w.samples
+	})
+	t.Logf("%d changes to the shadow, %d round-trip times", failovers, samples)
+	if failovers == 0 || samples == 0 {
+		t.Errorf("%d changes to the shadow, %d round-trip times: nothing was tried", failovers, samples)
+	}
+}
+
+type modelWork struct{ failovers, samples uint64 }
+
+func playModel(rt *rapid.T, t *testing.T, f *Fabric, kind nicemu.QPType, list []modelOp, total units.Bytes, shared bool) modelWork {
+	const depth, size = 16, 300_000
+	open := func(host string, n units.Bytes, receives int) (*nicemu.QP, *nicemu.MR, []byte, *nicemu.SRQ) {
+		d := deviceAt(t, f, host)
+		pd, err := d.AllocPD()
+		must(t, err)
+		b := make([]byte, n+1)
+		mr, err := pd.Register(b, nicemu.LocalWrite|nicemu.RemoteWrite|nicemu.RemoteRead)
+		must(t, err)
+		c, err := d.CreateCQ(256, nil)
+		must(t, err)
+		config := nicemu.QPConfig{Type: kind, SendCQ: c, RecvCQ: c, Cap: nicemu.QPCap{MaxSendWR: depth, MaxRecvWR: receives, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInline: 64}}
+		var srq *nicemu.SRQ
+		if shared && kind == nicemu.RC && receives > 1 {
+			srq, err = pd.CreateSRQ(nicemu.SRQAttr{MaxWR: receives, MaxSGE: 1})
+			must(t, err)
+			config.SRQ = srq
+		}
+		q, err := pd.CreateQP(config)
+		must(t, err)
+		return q, mr, b, srq
+	}
+	// Messages come into the second half of the peer's buffer, one behind the other.
+	messages := 0
+	for i := range list {
+		if list[i].takes() {
+			messages++
+		}
+	}
+	x, xm, xb, _ := open("h1", total, 1)
+	y, ym, yb, srq := open("r", total+units.Bytes(messages)*size, messages+1)
+	for i := range xb {
+		xb[i] = byte(i*7 + i>>8)
+	}
+	for i := range list {
+		if o := &list[i]; o.op == nicemu.OpRead {
+			for k := o.at; k < o.at+o.n; k++ {
+				xb[k], yb[k] = 0, byte(k*5)
+			}
+		}
+	}
+	join := nicemu.Join{Access: nicemu.RemoteWrite | nicemu.RemoteRead, Remote: y.Device().Addresses()[0], RemoteQPN: y.Number(), RdAtomic: 8}
+	if kind == nicemu.UC {
+		join.Access, join.RdAtomic = nicemu.RemoteWrite, 0
+	}
+	must(t, x.Join(join))
+	join.Remote, join.RemoteQPN = x.Device().Addresses()[0], x.Number()
+	must(t, y.Join(join))
+	for i := range messages {
+		wr := &nicemu.RecvWR{ID: uint64(i), SGL: []nicemu.SGE{ym.SGE(total+units.Bytes(i)*size, size)}}
+		if srq != nil {
+			must(t, srq.PostRecv(wr))
+		} else {
+			must(t, y.PostRecv(wr))
+		}
+	}
+	completed, came := 0, 0
+	start(t, f, "h1", func(p *sim.Process, _ *nicemu.Device) {
+		p.Sleep(20 * ms) // the layers have met
+		posted := 0
+		for completed < len(list) {
+			for ; posted < len(list) && posted < completed+depth; posted++ {
+				o := &list[posted]
+				wr := nicemu.SendWR{ID: uint64(posted), Op: o.op, Imm: uint32(posted), SGL: []nicemu.SGE{xm.SGE(o.at, o.n)}, RemoteVA: ym.Addr(o.at), RKey: ym.RKey()}
+				if o.inline && o.n > 0 {
+					wr.SGL, wr.Inline = nil, xb[o.at:o.at+o.n]
+				}
+				if o.signaled {
+					wr.Flags = nicemu.Signaled
+				}
+				if err := x.PostSend(&wr); err != nil {
+					rt.Errorf("request %d: %v", posted, err)
+					return
+				}
+			}
+			next := completed
+			for !list[next].signaled {
+				next++
+			}
+			c, err := cqOf(x).WaitOne(p)
+			want := map[transport.Op]cq.Opcode{nicemu.OpSend: cq.Send, nicemu.OpSendImm: cq.Send, nicemu.OpWrite: cq.Write, nicemu.OpWriteImm: cq.Write, nicemu.OpRead: cq.Read}[list[next].op]
+			if err != nil || c.ID != uint64(next) || c.Opcode != want || c.QP != x.Number() {
+				rt.Errorf("request %d, %v of %d B: %+v, %v", next, list[next].op, list[next].n, c, err)
+				return
+			}
+			completed = next + 1
+		}
+	})
+	start(t, f, "r", func(p *sim.Process, _ *nicemu.Device) {
+		for i := range list {
+			o := &list[i]
+			if !o.takes() {
+				continue
+			}
+			c, err := cqOf(y).WaitOne(p)
+			imm := o.op != nicemu.OpSend
+			if err != nil || c.ID != uint64(came) || c.QP != y.Number() || c.ByteLen != uint32(o.n) || imm && c.Imm != uint32(i) || imm != (c.Flags&cq.WithImm != 0) {
+				rt.Errorf("message %d, %v of %d B: %+v, %v", i, o.op, o.n, c, err)
+				return
+			}
+			at := total + units.Bytes(came)*size
+			if o.op == nicemu.OpWriteImm {
+				at = o.at
+			}
+			if !bytes.Equal(yb[at:at+o.n], xb[o.at:o.at+o.n]) {
+				rt.Errorf("message %d, %v of %d B, has other bytes", i, o.op, o.n)
+				return
+			}
+			for k := range i { // what was written before it is there
+				if e := &list[k]; e.op == nicemu.OpWrite && !bytes.Equal(yb[e.at:e.at+e.n], xb[e.at:e.at+e.n]) {
+					rt.Errorf("message %d has come before WRITE %d of %d B", i, k, e.n)
+					return
+				}
+			}
+			came++
+		}
+	})
+	for at := 20 * ms; at < 20*units.Second && (completed < len(list) || came < messages); at *= 2 {
+		runTo(t, f, at)
+	}
+	runTo(t, f, f.Now()+ms)
+	if completed != len(list) || came != messages || x.State() != qp.RTS || y.State() != qp.RTS {
+		rt.Fatalf("%d of %d requests have completed and %d of %d messages have come; %v and %v", completed, len(list), came, messages, x.State(), y.State())
+	}
+	for i := range list {
+		o := &list[i]
+		if o.takes() && o.op != nicemu.OpWriteImm {
+			continue
+		}
+		if !bytes.Equal(yb[o.at:o.at+o.n], xb[o.at:o.at+o.n]) {
+			rt.Fatalf("%v %d of %d B has not brought its bytes", o.op, i, o.n)
+		}
+	}
+	w := layerOf(t, f, "h1").Work()
+	return modelWork{w.Failovers, w.Samples}
+}
