@@ -32,7 +32,7 @@ func (q *QP) Type() QPType { return q.config.Type }
 // EachQP calls f with the queue pairs that programs know, by rising number.
 func (d *Device) EachQP(f func(q *QP)) {
 	for _, q := range d.numbers.slots {
-		if q != nil && q.visible == nil {
+		if q != nil && !q.isTwin() {
 			f(q)
 		}
 	}
@@ -62,12 +62,12 @@ func (q *QP) Flow(now units.Time, gauges []float64) (FlowStatus, []float64) {
 		HasSent: q.counters.DataPackets > 0, HasHeard: q.counters.RxPackets > 0,
 	}
 	_, s.InFlight = q.engine.Outstanding()
-	for _, t := range q.twins {
+	for t := range q.eachTwin {
 		s.add(t)
 	}
 	switch {
 	case q.device.layer != nil:
-		if q.layered != nil && q.visible == nil {
+		if q.layered != nil && !q.isTwin() {
 			s.Rate, s.Window = q.layered.Allows()
 			gauges = q.layered.Gauges(now, gauges)
 		}

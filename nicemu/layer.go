@@ -2,6 +2,7 @@ package nicemu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weftlab/weft/nicemu/agenda"
 	"github.com/weftlab/weft/nicemu/cq"
@@ -216,7 +217,6 @@ func (r Raw) twin(c QPConfig) (Raw, error) {
 	if err != nil {
 		return Raw{}, err
 	}
-	r.twins = append(r.twins, q)
 	t := Raw{q}
 	attr, _ := r.verbs.Query()
 	for _, m := range [...]struct {
@@ -294,12 +294,41 @@ func (d *Device) Layer() Layer { return d.layer }
 // Layered is the layer's part of the queue pair; nil if there is none.
 func (q *QP) Layered() Layered { return q.layered }
 
-// Visible is the queue pair that the program sees: itself, or of a twin the other.
-func (q *QP) Visible() *QP {
-	if q.visible != nil {
-		return q.visible
+// twins are the queue pairs that stand for one of a program, or beside it.
+type twins struct {
+	visible *QP // the program's
+	hidden  []*QP
+}
+
+// join makes t a twin of a queue pair.
+func (q *QP) join(t *QP) {
+	if q.twins == nil {
+		q.twins = &twins{visible: q}
 	}
-	return q
+	t.twins = q.twins
+	q.twins.hidden = append(q.twins.hidden, t)
+}
+
+// leave makes a twin none.
+func (q *QP) leave() {
+	if q.isTwin() {
+		q.twins.hidden = slices.DeleteFunc(q.twins.hidden, func(t *QP) bool { return t == q })
+	}
+}
+
+// isTwin tells whether programs do not see a queue pair.
+func (q *QP) isTwin() bool { return q.twins != nil && q.twins.visible != q }
+
+// eachTwin gives the twins of a queue pair that programs see.
+func (q *QP) eachTwin(yield func(*QP) bool) {
+	if q.twins == nil || q.isTwin() {
+		return
+	}
+	for _, t := range q.twins.hidden {
+		if !yield(t) {
+			return
+		}
+	}
 }
 
 // Task is something that a layer has due. Make it with Device.NewTask.

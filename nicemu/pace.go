@@ -63,7 +63,7 @@ func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 // of what was sent before. It does nothing without a rate control, or before RTR. EBUSY:
 // the queue pair has something to send, or to wait for.
 func (q *QP) Renew() error {
-	if q.layered != nil && q.visible == nil {
+	if q.layered != nil && !q.isTwin() {
 		if q.layered.Busy() {
 			return fmt.Errorf("%w: queue pair %d has work requests that are not completed", syscall.EBUSY, q.Number())
 		}

@@ -74,8 +74,7 @@ type QP struct {
 	broken   bool             // a completion queue has overrun: it is to fail
 
 	layered Layered // software above it; nil for none
-	visible *QP     // of the twin of a queue pair under a layer: that one
-	twins   []*QP   // under a layer, not visible
+	twins   *twins  // under a layer, of a queue pair that has twins and of these; else nil
 
 	sent, acked units.Bytes // payload, for controls that hear of it
 	counters    QPCounters
@@ -117,9 +116,10 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) 
 	if !ok {
 		return nil, fmt.Errorf("%w: all numbers of queue pairs are in use: destroy some first", syscall.ENOMEM)
 	}
-	q := &QP{device: d, config: c, route: route{ends: packet.Nowhere}, layered: layered, visible: visible}
+	q := &QP{device: d, config: c, route: route{ends: packet.Nowhere}, layered: layered}
 	owner := number // of windows of type 2
 	if visible != nil {
+		visible.join(q)
 		owner = visible.Number()
 	}
 	inner := qp.Config{Type: c.Type, PD: pd, SendCQ: c.SendCQ.queue, RecvCQ: c.RecvCQ.queue, Cap: c.Cap, SignalAll: c.SignalAll}
@@ -144,9 +144,11 @@ func (d *Device) newQP(c QPConfig, pd *memory.PD, layered Layered, visible *QP) 
 	}
 	var err error
 	if q.verbs, err = qp.New(number, inner, &d.settings.Limits); err != nil {
+		q.leave()
 		return nil, err
 	}
 	if q.engine, err = transport.New(t); err != nil {
+		q.leave()
 		_ = q.verbs.Destroy()
 		return nil, err
 	}
@@ -205,7 +207,7 @@ func (q *QP) Query() (qp.Attr, QPConfig) {
 // Counters is what it has counted, with those that a layer has put in its place or beside it.
 func (q *QP) Counters() (transport.Counters, QPCounters) {
 	t, c := q.engine.Counters(), q.counters
-	for _, twin := range q.twins {
+	for twin := range q.eachTwin {
 		t.Add(twin.engine.Counters())
 		c.add(&twin.counters)
 	}
@@ -227,7 +229,7 @@ func (c *QPCounters) add(o *QPCounters) {
 // links were down.
 func (q *QP) Gaps() []outage.Gap {
 	gaps := q.gaps.Gaps()
-	for _, twin := range q.twins {
+	for twin := range q.eachTwin {
 		gaps = append(slices.Clip(gaps), twin.gaps.Gaps()...)
 	}
 	return gaps
@@ -269,7 +271,7 @@ func (q *QP) Modify(a qp.Attr, m qp.Mask) error {
 		return err
 	}
 	d.settle(now, q)
-	if q.layered != nil && q.visible == nil && m&qp.MaskState != 0 {
+	if q.layered != nil && !q.isTwin() && m&qp.MaskState != 0 {
 		q.layered.Moved(from, a.State)
 	}
 	d.arm()
@@ -397,11 +399,11 @@ func (q *QP) Destroy() error {
 		return err
 	}
 	d := q.device
-	if q.layered != nil && q.visible == nil {
+	if q.layered != nil && !q.isTwin() {
 		q.layered.Destroyed()
 	}
-	if v := q.visible; v != nil {
-		v.twins = slices.DeleteFunc(v.twins, func(t *QP) bool { return t == q })
+	if q.isTwin() {
+		q.leave()
 	} else if d.gone != nil {
 		d.gone(q)
 	}
@@ -530,7 +532,7 @@ func (d qpEvents) Event(number uint32, e qp.Event) {
 	if q == nil || e == qp.SQDrained && !q.verbs.Drained() {
 		return
 	}
-	if q.layered != nil && (q.visible != nil || e == qp.QPLastWQEReached && q.State() != qp.Err) {
+	if q.layered != nil && (q.isTwin() || e == qp.QPLastWQEReached && q.State() != qp.Err) {
 		return // the program knows nothing of it
 	}
 	d.raise(AsyncEvent{Kind: e, QP: q})

@@ -65,7 +65,7 @@ func (q *QP) Status() QPStatus {
 	}
 	s.Rate, s.MaxFlying = q.Rate()
 	switch d := q.device; {
-	case q.layered != nil && q.visible == nil:
+	case q.layered != nil && !q.isTwin():
 		s.Gauges = gauge.Read(d.settings.FlowGauges(), q.layered.Gauges(d.Now(), nil))
 	case d.layer == nil && q.control != nil:
 		s.Gauges = gauge.Read(d.settings.FlowGauges(), q.control.Gauges(d.Now(), nil))
