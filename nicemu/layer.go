@@ -32,7 +32,13 @@ type LayerKind struct {
 	Settings func(preset string, line units.Rate) LayerSettings
 	// Gauges describes what Layered.Gauges gives.
 	Gauges []gauge.Gauge
+	// Work describes what Layer.Work gives.
+	Work []LayerWork
 }
+
+// LayerWork says what a layer counts of its work, which on a host would cost a processor
+// time.
+type LayerWork struct{ Name, Meaning string }
 
 // LayerSettings are the parameters of a layer: a pointer to a struct whose fields have
 // yaml, json and jsonschema_description tags.
@@ -69,6 +75,15 @@ func (c LayerChoice) Gauges() []gauge.Gauge {
 	return k.Gauges
 }
 
+// Work describes what the layer counts of its work; nil for none.
+func (c LayerChoice) Work() []LayerWork {
+	k, err := Layers.Find(c.Name)
+	if err != nil {
+		return nil
+	}
+	return k.Work
+}
+
 // Layer is software between programs and a NIC: it stands over RC and UC queue pairs,
 // takes what programs post there, and posts to the NIC what it makes of that. Programs
 // see no difference.
@@ -76,6 +91,8 @@ type Layer interface {
 	// Over gives the layer's part of a queue pair that a program makes; nil leaves it
 	// plain.
 	Over(q Raw) Layered
+	// Work appends what the layer has done so far, in the order of LayerKind.Work.
+	Work(values []uint64) []uint64
 }
 
 // Layered is the part of a layer that stands over a queue pair.

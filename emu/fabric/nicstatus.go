@@ -29,6 +29,7 @@ type NICStatus struct {
 	AckDSCP  *uint8       `json:"ack_dscp,omitempty"`  // of acknowledgements; absent where they have that of their data
 	Control  string       `json:"cc"`                  // rate control, as in the lab file
 	Preset   string       `json:"preset,omitempty"`    // of its parameters
+	Layer    *LayerStatus `json:"layer,omitempty"`     // software above its queue pairs; absent where there is none
 	Recovery string       `json:"recovery"`            // loss recovery, as in the lab file
 	Delays   *Delays      `json:"delays,omitempty"`    // between it and its host; absent where there are none
 	States   QPStates     `json:"queue_pairs"`         // how many there are in each state
@@ -43,6 +44,32 @@ type NICStatus struct {
 
 	Flows    []FlowGauge `json:"flows,omitempty"` // rates and windows, and what rate control shows
 	Counters NICCounters `json:"counters"`
+}
+
+// LayerStatus is the layer above a NIC's queue pairs.
+type LayerStatus struct {
+	Name string      `json:"name"` // as in the lab file
+	Work []LayerWork `json:"work"` // since the start
+}
+
+// LayerWork is how often a layer has done something.
+type LayerWork struct {
+	Name  string `json:"name"`
+	Count uint64 `json:"count"`
+}
+
+// layerStatus is that of a NIC; nil without a layer.
+func layerStatus(n *nic) *LayerStatus {
+	layer, choice := n.Layer(), n.Settings().Layer
+	if layer == nil {
+		return nil
+	}
+	s := &LayerStatus{Name: choice.String()}
+	counts := layer.Work(nil)
+	for i, w := range choice.Work() {
+		s.Work = append(s.Work, LayerWork{w.Name, counts[i]})
+	}
+	return s
 }
 
 // Delays are nicemu.Delays.
@@ -265,7 +292,7 @@ func (f *Fabric) nicStatus(list []*nic) []NICStatus {
 		*s = NICStatus{
 			Name: n.Name(), Node: f.Plan.Nodes[n.station.Node].Name, MAC: hardware(n.MAC()), GIDs: n.Addresses(),
 			MTU: settings.MTU.Bytes(), LineRate: n.Line(), DSCP: settings.DSCP, AckDSCP: settings.AckDSCP,
-			Control: settings.Control.String(), Preset: settings.Control.Preset, Recovery: settings.Recovery.String(),
+			Control: settings.Control.String(), Preset: settings.Control.Preset, Layer: layerStatus(n), Recovery: settings.Recovery.String(),
 			CQs: used.CompletionQueues, SRQs: used.SharedReceiveQueues, AHs: used.AddressHandles,
 			PDs: used.ProtectionDomains, MRs: used.MemoryRegions, MWs: used.MemoryWindows,
 			Counters: make(NICCounters, 0, len(nicemu.CounterInfos())),

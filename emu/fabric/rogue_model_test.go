@@ -214,6 +214,6 @@ func playModel(rt *rapid.T, t *testing.T, f *Fabric, kind nicemu.QPType, list []
 			rt.Fatalf("%v %d of %d B has not brought its bytes", o.op, i, o.n)
 		}
 	}
-	w := layerOf(t, f, "h1").Work()
+	w := layerOf(t, f, "h1").Done()
 	return modelWork{w.Failovers, w.Samples}
 }

@@ -74,7 +74,7 @@ func TestRoGUEShares(t *testing.T) {
 				t.Errorf("%s: %s sent %d packets again", verb, n.Name, again)
 			}
 		}
-		if w := layerOf(t, f, "h1").Work(); w.Samples == 0 || w.Held == 0 || w.Limits == 0 || w.Verbs < 16*w.Requests && verb == "write" {
+		if w := layerOf(t, f, "h1").Done(); w.Samples == 0 || w.Held == 0 || w.Limits == 0 || w.Verbs < 16*w.Requests && verb == "write" {
 			t.Errorf("%s: %+v", verb, w)
 		}
 	}
@@ -99,7 +99,7 @@ func TestRoGUEReads(t *testing.T) {
 	if share := sum * 8 / 50e-3 / 10e9; share < 0.7 {
 		t.Errorf("%.3f of the line", share)
 	}
-	if w := layerOf(t, f, "r").Work(); w.Messages == 0 {
+	if w := layerOf(t, f, "r").Done(); w.Messages == 0 {
 		t.Errorf("nobody was told how fast to answer: %+v", w)
 	}
 }
@@ -167,7 +167,7 @@ func TestRoGUEFailover(t *testing.T) {
 			}
 		})
 		runTo(t, f, 20*units.Second)
-		w := layerOf(t, f, "h1").Work()
+		w := layerOf(t, f, "h1").Done()
 		t.Logf("loss %v: %d of %d SENDs, %d came, %+v", loss, sent, count, came, w)
 		if sent != count || came != count {
 			t.Errorf("loss %v: %d SENDs have completed and %d have come, of %d", loss, sent, came, count)
@@ -239,7 +239,7 @@ workload:
 			t.Errorf("%d messages completed and %d failed: %s", r.Completed, r.Failed, r.FirstFailure)
 		}
 	}
-	if w := layerOf(t, f, "h1").Work(); w.Samples == 0 || w.Failovers > 0 {
+	if w := layerOf(t, f, "h1").Done(); w.Samples == 0 || w.Failovers > 0 {
 		t.Errorf("%+v", w)
 	}
 }
@@ -346,7 +346,7 @@ func TestRoGUEOfResponder(t *testing.T) {
 		}
 	})
 	runTo(t, f, 10*units.Second)
-	w := layerOf(t, f, "h1").Work()
+	w := layerOf(t, f, "h1").Done()
 	t.Logf("%d READs, %+v", done, w)
 	if done != count || w.Failovers == 0 || string(xb) != string(yb) {
 		t.Errorf("%d of %d READs are done, %+v", done, count, w)

@@ -28,12 +28,12 @@ func TestRoGUEOverUC(t *testing.T) {
 			sum, squares = sum+x, squares+x*x
 		}
 		share, jain := sum*8/100e-3/10e9, sum*sum/4/squares
-		w := layerOf(t, f, "h1").Work()
+		w := layerOf(t, f, "h1").Done()
 		t.Logf("%s}: %.3f of the line, Jain's index %.3f, %+v", verb, share, jain, w)
 		if share < 0.75 || jain < 0.8 {
 			t.Errorf("%s}: %.3f of the line, Jain's index %.3f", verb, share, jain)
 		}
-		if w.Samples == 0 || w.Limits == 0 || layerOf(t, f, "r").Work().Echoes == 0 {
+		if w.Samples == 0 || w.Limits == 0 || layerOf(t, f, "r").Done().Echoes == 0 {
 			t.Errorf("%s}: %+v", verb, w)
 		}
 	}
@@ -105,7 +105,7 @@ func TestRoGUEKeepsOrderOverUC(t *testing.T) {
 		}
 	})
 	runTo(t, f, 1*units.Second)
-	w := layerOf(t, f, "h1").Work()
+	w := layerOf(t, f, "h1").Done()
 	t.Logf("%d rounds, %+v", seen, w)
 	if seen != rounds || w.Samples == 0 {
 		t.Errorf("%d of %d rounds, %+v", seen, rounds, w)
@@ -119,7 +119,7 @@ func TestRoGUELossOverUC(t *testing.T) {
 	const workload = "workload: [{write: {size: 1MB, service: uc, from: h1, to: r, count: unlimited, depth: 8}}]\n"
 	f := underRoGUE(t, 1, "layer: rogue", ", loss: 0.001", workload)
 	runTo(t, f, 50*ms)
-	w, r := layerOf(t, f, "h1").Work(), f.Transfers()[0]
+	w, r := layerOf(t, f, "h1").Done(), f.Transfers()[0]
 	t.Logf("%d B have come of %d messages, %+v", r.Received, r.Completed, w)
 	if w.Lost == 0 || w.Samples == 0 || r.Failed > 0 {
 		t.Errorf("%+v, %d failed", w, r.Failed)
@@ -131,11 +131,11 @@ func TestRoGUELossOverUC(t *testing.T) {
 `)
 	runTo(t, f, 39*ms)
 	before := f.Transfers()[0].Received
-	if w := layerOf(t, f, "h1").Work(); w.Timeouts < 2 {
+	if w := layerOf(t, f, "h1").Done(); w.Timeouts < 2 {
 		t.Errorf("while the link is down: %+v", w)
 	}
 	runTo(t, f, 100*ms)
-	w = layerOf(t, f, "h1").Work()
+	w = layerOf(t, f, "h1").Done()
 	gained := f.Transfers()[0].Received - before
 	t.Logf("%d B after the link was down, %+v", gained, w)
 	if float64(gained)*8 < 0.3*10e9*60e-3 {
@@ -192,5 +192,30 @@ func TestRoGUEErrorsOverUC(t *testing.T) {
 		if !done {
 			t.Errorf("%s: after SQE nothing has come", layer)
 		}
+	}
+}
+
+// TestLayerStatus: the status of a NIC has what its layer has done, under the names that the
+// layer's kind gives.
+func TestLayerStatus(t *testing.T) {
+	f := underRoGUE(t, 1, "layer: rogue", "", "workload: [{write: {from: h1, to: r, size: 1MB, count: 3}}]\n")
+	runTo(t, f, 10*ms)
+	done := layerOf(t, f, "h1").Done()
+	want := map[string]uint64{"requests": 3, "bytes": 3e6, "verbs": done.Verbs, "signals": done.Signals, "messages": 0, "timeouts": 0}
+	for _, n := range f.NICs() {
+		if n.Layer == nil || n.Layer.Name != "rogue" {
+			t.Fatalf("%s has the layer %+v", n.Name, n.Layer)
+		}
+		for _, w := range n.Layer.Work {
+			if v, ok := want[w.Name]; ok && n.Node == "h1" && w.Count != v {
+				t.Errorf("%s of %s is %d, want %d", w.Name, n.Name, w.Count, v)
+			}
+		}
+		if len(n.Layer.Work) != 14 || n.Layer.Work[len(n.Layer.Work)-1].Name != "timeouts" {
+			t.Errorf("%s: %+v", n.Name, n.Layer.Work)
+		}
+	}
+	if f := underRoGUE(t, 1, "layer: none", "", ""); f.NICs()[0].Layer != nil {
+		t.Error("a NIC without a layer shows one")
 	}
 }

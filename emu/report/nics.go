@@ -107,6 +107,14 @@ func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
 	fmt.Fprintf(w, "%s  %s, line %s, path MTU up to %d, DSCP %d%s\n", n.Name, n.MAC, n.LineRate, n.MTU, n.DSCP, acks)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "  rate control\t%s\n", control)
+	if l := n.Layer; l != nil {
+		fmt.Fprintf(t, "  layer\t%s\n", l.Name)
+		for _, w := range l.Work {
+			if w.Count > 0 || all {
+				fmt.Fprintf(t, "    %s\t%d\n", w.Name, w.Count)
+			}
+		}
+	}
 	fmt.Fprintf(t, "  loss recovery\t%s\n", n.Recovery)
 	if d := n.Delays; d != nil {
 		fmt.Fprintf(t, "  delays\tdoorbell %v, DMA %v, completion %v\n", d.Doorbell, d.DMA, d.Completion)

@@ -68,6 +68,19 @@ retransmitted_packets 4 h2:eth0 4
 	}
 }
 
+// TestLayerOfANIC: what the layer has done shows, and what it has not with --all.
+func TestLayerOfANIC(t *testing.T) {
+	n := nicOf("h1:eth0", nil)
+	n.Layer = &fabric.LayerStatus{Name: "rogue", Work: []fabric.LayerWork{{Name: "verbs", Count: 16}, {Name: "failovers"}}}
+	for all, want := range map[bool]string{false: "layer rogue\nverbs 16\nloss", true: "layer rogue\nverbs 16\nfailovers 0\nloss"} {
+		var b strings.Builder
+		WriteNIC(&b, &n, all)
+		if got := squeezeIndented(b.String()); !strings.Contains(got, want) {
+			t.Errorf("all: %v:\n%s", all, got)
+		}
+	}
+}
+
 func TestNICTables(t *testing.T) {
 	nics := trouble()
 	slow := nics[1]

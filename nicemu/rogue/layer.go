@@ -52,7 +52,7 @@ func init() {
 		Settings: func(_ string, line units.Rate) nicemu.LayerSettings {
 			return (*Settings)(rogue.Default(line))
 		},
-		Gauges: gauges,
+		Gauges: gauges, Work: work,
 	})
 }
 
@@ -75,17 +75,42 @@ type Work struct {
 	ClockReads uint64 // of the NIC's clock, one a batch
 	Limits     uint64 // settings of the NIC's rate limiter
 	Messages   uint64 // to other layers
+	Echoes     uint64 // sent, of batches of others over UC
 	Samples    uint64 // round-trip times that counted
 	Held       uint64 // that did not, so soon after a change of the limit
 	NoLimiter  uint64 // limits that could not be set: all limiters of the NIC were in use
 	Failovers  uint64
-	Echoes     uint64 // sent, of batches of others over UC
 	Lost       uint64 // batches over UC of which no echo came
 	Timeouts   uint64 // since no echo came
 }
 
-// Work is what the layer of a NIC has done.
-func (l *Layer) Work() Work { return l.work }
+// work describes the fields of Work, in their order.
+var work = []nicemu.LayerWork{
+	{Name: "requests", Meaning: "work requests of programs that have completed"},
+	{Name: "bytes", Meaning: "of these"},
+	{Name: "verbs", Meaning: "posted to the NIC, after cutting"},
+	{Name: "signals", Meaning: "completions of send queues that the NIC has told of"},
+	{Name: "clock_reads", Meaning: "readings of the NIC's clock, one a batch"},
+	{Name: "limits", Meaning: "settings of the NIC's rate limiter"},
+	{Name: "messages", Meaning: "to other layers"},
+	{Name: "echoes", Meaning: "sent, of batches of others over UC"},
+	{Name: "samples", Meaning: "round-trip times that counted"},
+	{Name: "held", Meaning: "round-trip times that did not count, so soon after a change of the limit"},
+	{Name: "no_limiter", Meaning: "limits that could not be set: all limiters of the NIC were in use"},
+	{Name: "failovers", Meaning: "changes to the other queue pair that were begun"},
+	{Name: "lost", Meaning: "batches over UC of which no echo came"},
+	{Name: "timeouts", Meaning: "waits for an echo over UC that have ended without one"},
+}
+
+// Done is what the layer of a NIC has done.
+func (l *Layer) Done() Work { return l.work }
+
+// Work implements nicemu.Layer.
+func (l *Layer) Work(v []uint64) []uint64 {
+	w := &l.work
+	return append(v, w.Requests, w.Bytes, w.Verbs, w.Signals, w.ClockReads, w.Limits, w.Messages, w.Echoes,
+		w.Samples, w.Held, w.NoLimiter, w.Failovers, w.Lost, w.Timeouts)
+}
 
 // Over implements nicemu.Layer.
 func (l *Layer) Over(q nicemu.Raw) nicemu.Layered {

@@ -200,6 +200,11 @@ func Tables(fb *fabric.Fabric) table.Bundle {
 		for i, info := range nicemu.CounterInfos() {
 			counters = append(counters, counter{n.Name, n.Node, info.Name, n.Counters[i]})
 		}
+		if l := n.Layer; l != nil {
+			for _, w := range l.Work {
+				counters = append(counters, counter{n.Name, n.Node, l.Name + "_" + w.Name, w.Count})
+			}
+		}
 	}
 	return table.Bundle{
 		table.Of(RunTable, []run{{
