@@ -5,7 +5,7 @@ PAPER=rogue
 . "$(dirname "$0")/../figures.sh"
 quick=""
 [ "${1:-}" = --quick ] && { quick=--quick; shift; }
-all=(table1 fig7 fig8 fig9 fig10 fig11 fig12 fig12b fig14 fig14b fig15 fig16 pauses work)
+all=(table1 fig7 fig8 fig9 fig10 fig11 fig12 fig12b fig14 fig14-dctcp fig14b fig15 fig16 pauses work)
 [ $# -eq 0 ] || all=("$@")
 for name in "${all[@]}"; do
 	figure "$quick" "$name"
