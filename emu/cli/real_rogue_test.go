@@ -2,8 +2,11 @@ package cli
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weftlab/weft/emu/fabric"
 )
 
 // rogueLeaves is a fabric that loses packets, whose NICs are under RoGUE. Round trips of a
@@ -38,6 +41,14 @@ func TestProgramsOverRoGUE(t *testing.T) {
 		client := append(append(append([]string{}, argv...), server, "-n", "200", "-w", "10"), strings.Fields(test)...)
 		if _, said := l.served("13337", argv, client); !regexp.MustCompile(`Final: +\d+ `).MatchString(said) || strings.Contains(said, "ERROR") {
 			t.Errorf("ucx_perftest %s says\n%s", test, said)
+		}
+	}
+	for host, counts := range map[string][]string{"h2": {"verbs", "samples", "clock_reads"}, "h1": {"echoes"}} {
+		for _, name := range counts {
+			i := slices.IndexFunc(l.nic(host).Layer.Work, func(w fabric.LayerWork) bool { return w.Name == name })
+			if n := l.nic(host).Layer.Work[i].Count; n == 0 {
+				t.Errorf("the layer of %s counts no %s", host, name)
+			}
 		}
 	}
 	if r := l.down(); r.Accounts.Dropped == 0 {

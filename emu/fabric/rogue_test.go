@@ -352,3 +352,31 @@ func TestRoGUEOfResponder(t *testing.T) {
 		t.Errorf("%d of %d READs are done, %+v", done, count, w)
 	}
 }
+
+// TestRoGUEFlowsOfOneNIC: flows of one NIC fill its link and share it evenly; less so when
+// there are more of them than the NIC has limiters, and some go without.
+func TestRoGUEFlowsOfOneNIC(t *testing.T) {
+	oneEngine(t)
+	for flows, least := range map[int]float64{2: 0.95, 6: 0.95, 12: 0.6} {
+		workload := "workload:\n"
+		for range flows {
+			workload += "  - {write: {from: h1, to: r, size: 1MB, count: unlimited}}\n"
+		}
+		f := underRoGUE(t, 1, "layer: rogue", "", workload)
+		runTo(t, f, 100*ms)
+		var sum, squares float64
+		for _, r := range f.Transfers() {
+			x := float64(r.Received)
+			sum, squares = sum+x, squares+x*x
+		}
+		share, jain := sum*8/100e-3/10e9, sum*sum/float64(flows)/squares
+		w := layerOf(t, f, "h1").Done()
+		t.Logf("%d flows: %.3f of the line, Jain's index %.3f, %+v", flows, share, jain, w)
+		if share < 0.85 || jain < least {
+			t.Errorf("%d flows: %.3f of the line, Jain's index %.3f", flows, share, jain)
+		}
+		if (w.NoLimiter > 0) != (flows > 8) {
+			t.Errorf("%d flows: %d limits found no limiter, and the NIC has 8", flows, w.NoLimiter)
+		}
+	}
+}

@@ -275,7 +275,8 @@ func (f *flow) restart() {
 	f.window.Restart()
 	f.meter.Forget()
 	f.batches.clear()
-	f.open, f.flying, f.posted, f.hold, f.probing = batch{}, 0, 0, 0, false
+	f.open, f.flying, f.posted, f.hold = batch{}, 0, 0, 0
+	f.probing, f.waited, f.anchor = false, false, false
 }
 
 // replay posts the verbs again that were under way. The peer has got the first have of

@@ -62,7 +62,8 @@ type Layer struct {
 	config *rogue.Config
 	pairs  map[uint32]*pair // by the number that programs know
 	work   Work
-	talk   *control // nil before the first connection
+	talk   *control   // nil before the first connection
+	load   units.Rate // that the NIC's limiters let all pairs with data under way send
 }
 
 // Work is what the layer has done, which costs a processor time (Fig. 2, 3 and 6 of the
@@ -111,6 +112,10 @@ func (l *Layer) Work(v []uint64) []uint64 {
 	return append(v, w.Requests, w.Bytes, w.Verbs, w.Signals, w.ClockReads, w.Limits, w.Messages, w.Echoes,
 		w.Samples, w.Held, w.NoLimiter, w.Failovers, w.Lost, w.Timeouts)
 }
+
+// crowded tells whether the pairs of the NIC may send more than its line carries. Then they
+// wait for each other in the NIC.
+func (l *Layer) crowded() bool { return l.load > l.device.Line() }
 
 // Over implements nicemu.Layer.
 func (l *Layer) Over(q nicemu.Raw) nicemu.Layered {

@@ -34,6 +34,7 @@ type pair struct {
 	flow     [2]*flow // by direction; nil while plain
 	failover failover
 	uc       *unreliable // nil but for UC
+	load     units.Rate  // its part of the layer's load
 	dying    bool        // the program has taken it to ERR, or a work request has failed
 }
 
@@ -71,6 +72,7 @@ func (p *pair) PostSend(wr *nicemu.SendWR) error {
 		return nil
 	}
 	p.pump()
+	p.weigh()
 	return nil
 }
 
@@ -205,6 +207,7 @@ func (p *pair) reset() {
 	p.dropVerbs()
 	p.sending, p.dying = 0, false
 	p.flow = [2]*flow{}
+	p.weigh()
 	p.failover.over(p)
 	if p.spare.QP != nil {
 		_ = p.spare.Destroy() // it is attached to no group
@@ -292,6 +295,19 @@ func (p *pair) wake(now units.Time) {
 		p.fail(nil, nil) // a receive has failed, or an answer
 	}
 	p.pump()
+	p.weigh()
+}
+
+// weigh notes what the NIC's limiter lets the pair send, if it has data under way.
+func (p *pair) weigh() {
+	load := units.Rate(0)
+	if f := p.flow[out]; f != nil && f.flying > 0 {
+		if load = p.live.RateLimit().Rate; load == 0 {
+			load = p.layer.device.Line()
+		}
+	}
+	p.layer.load += load - p.load
+	p.load = load
 }
 
 // completed takes a completion of the send queue.

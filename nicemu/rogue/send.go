@@ -22,6 +22,8 @@ type flow struct {
 	hold    units.Bytes // batches that began before this position do not count
 	by      feedback
 	probing bool // over UC: nothing is posted until an echo comes
+	waited  bool // behind other pairs in the NIC, which its RTTs do not forget (anchor)
+	anchor  bool // nothing is posted until nothing is under way
 }
 
 // feedback is what tells of batches.
@@ -100,6 +102,8 @@ func (f *flow) admits(n units.Bytes) bool {
 		return f.flying == 0 || queued
 	case f.probing, f.batches.len() >= rogue.EchoBatches/4:
 		return false
+	case f.anchor:
+		return f.flying == 0
 	}
 	return f.flying == 0 || f.flying+n <= f.window.Size() || !f.window.SlowStart() && queued
 }
@@ -204,7 +208,7 @@ func (p *pair) post(v *verb) bool {
 // post notes a verb that is posted.
 func (f *flow) post(p *pair, now units.Time, v *verb) {
 	if f.flying == 0 {
-		f.open = batch{}
+		f.open, f.anchor = batch{}, false
 	}
 	b := &f.open
 	if b.wire == 0 {
@@ -237,6 +241,18 @@ func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 		return
 	}
 	p.sample(f, &b, f.meter.Completed(b.at, at, b.wire))
+	f.settle(p.layer.crowded())
+}
+
+// settle ends an error of the RTTs. They are sums over batches that follow each other
+// (rogue.Meter): what a batch waits for other pairs of the NIC, while all together may send
+// more than the line carries, stays in them when that is over. So then the flow runs dry
+// once, and the RTTs begin anew.
+func (f *flow) settle(crowded bool) {
+	if f.waited && !crowded {
+		f.anchor = f.flying > 0
+	}
+	f.waited = crowded
 }
 
 // sample takes the RTT of a batch.
