@@ -4,6 +4,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 	"github.com/weftlab/weft/nicemu/cq"
 	"github.com/weftlab/weft/nicemu/memory"
+	"github.com/weftlab/weft/protocols/rogue"
 )
 
 // request is a work request of a program.
@@ -40,10 +41,11 @@ func dirOf(wr *nicemu.SendWR) int8 {
 	return out
 }
 
-// divisible tells whether an operation can be cut. A WRITE with immediate data cannot: its
-// completion tells the peer how long it was.
-func divisible(wr *nicemu.SendWR) bool {
+// divisible tells whether an operation can be cut.
+func divisible(c *rogue.Config, wr *nicemu.SendWR) bool {
 	switch wr.Op {
+	case nicemu.OpWriteImm:
+		return c.CutImmediate && len(wr.Inline) == 0
 	case nicemu.OpWrite, nicemu.OpRead:
 		return len(wr.Inline) == 0
 	}
@@ -116,6 +118,9 @@ func (r *request) part(wr *nicemu.SendWR, list []nicemu.SGE, from, n uint32, las
 	}
 	if !last {
 		wr.Flags &^= nicemu.Solicited | nicemu.Signaled
+		if wr.Op == nicemu.OpWriteImm {
+			wr.Op = nicemu.OpWrite
+		}
 	}
 	return list
 }

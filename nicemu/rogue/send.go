@@ -135,7 +135,7 @@ func (p *pair) postPart(r *request) bool {
 	dir := dirOf(&r.wr)
 	f := p.flow[dir]
 	n, cut := r.length-r.posted, false
-	if f != nil && divisible(&r.wr) {
+	if f != nil && divisible(f.config, &r.wr) {
 		if unit := uint32(f.unit()); n > unit || r.posted > 0 {
 			n, cut = min(n, unit), true
 		}

@@ -36,6 +36,9 @@ type Config struct {
 	Noise units.Time `yaml:"noise,omitempty" json:"noise" jsonschema_description:"random time, from 0 up to this, that is added to each round-trip time"`
 	// Limiter tells whether the NIC's rate limiter is used (§3.3).
 	Limiter bool `yaml:"limiter,omitempty" json:"limiter" jsonschema_description:"whether the rate limiter of the NIC paces packets; default true"`
+	// CutImmediate tells whether WRITEs with immediate data are cut like others (§4). The
+	// peer's completion then has the length of the last segment in place of the whole.
+	CutImmediate bool `yaml:"cut-immediate,omitempty" json:"cut_immediate" jsonschema_description:"whether WRITEs with immediate data are cut like others, so that the completion of the peer has the length of their last segment only; default true"`
 	// Retries is how often the NIC repeats a verb before the layer takes over (§3.5). 0 to 7.
 	Retries int `yaml:"retries,omitempty" json:"retries" jsonschema_description:"repetitions of a verb by the NIC before the shadow queue pair takes over"`
 	// EchoTimeout is how long the echo of a batch over UC is waited for at least (§3.4); above
@@ -53,7 +56,7 @@ const fast = 100 * units.Gbps
 func Default(line units.Rate) *Config {
 	c := &Config{
 		Segment: 64 << 10, Queued: 2, Initial: 10, Alpha: 2, Beta: 4, Gamma: 1, RateStep: units.Gbps, Hold: 160_000,
-		Limiter: true, Retries: 1, EchoTimeout: 4 * units.Millisecond, Failover: true,
+		Limiter: true, CutImmediate: true, Retries: 1, EchoTimeout: 4 * units.Millisecond, Failover: true,
 	}
 	if line >= fast {
 		c.Segment = 256 << 10
