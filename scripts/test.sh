@@ -32,7 +32,7 @@ step() {
   if "$@" >"$out/log" 2>&1; then
     summary+=("ok    $name ($((SECONDS - start)) s)")
   else
-    tail -n 200 "$out/log" | tee -a "$out/failures"
+    tail -n 200 "$out/log" | cut -c 1-500 | tee -a "$out/failures"
     summary+=("FAIL  $name ($((SECONDS - start)) s)")
     failed+=("$name")
   fi
@@ -63,7 +63,7 @@ second_chance() {
   for line in "${again[@]}"; do
     read -r pkg names <<<"$line"
     echo "== a second try: $pkg $names"
-    go test -count=1 -vet=off -timeout 40m "$@" -run "^($names)\$" "$pkg" >"$out/again" 2>&1 || { tail -n 200 "$out/again" | tee -a "$out/failures"; return 1; }
+    go test -count=1 -vet=off -timeout 40m "$@" -run "^($names)\$" "$pkg" >"$out/again" 2>&1 || { tail -n 200 "$out/again" | cut -c 1-500 | tee -a "$out/failures"; return 1; }
     summary+=("NOTE  passed only at the second try: ${names//|/, } (what failed first is above)")
   done
 }
@@ -94,7 +94,7 @@ tests() {
     # The output of failed tests and packages, and of builds that failed.
     jq -rs '([.[] | select(.Action == "fail") | .Package + " " + (.Test // "")] | unique) as $f
       | .[] | select(.Action == "build-output" or (.Action == "output" and ((.Package + " " + (.Test // "")) as $k | $f | index($k))))
-      | .Output' "$out/json" | grep -v '^$' | tail -n 400 | tee -a "$out/failures"
+      | .Output' "$out/json" | grep -v '^$' | cut -c 1-500 | tail -n 400 | tee -a "$out/failures"
     if second_chance "$@"; then
       p=$((p + f)) f=0
     else
