@@ -37,9 +37,8 @@ func (l *Lab) makeEngines() error {
 		d, err := wall.NewDriver(shard.Engine, wall.Options{
 			Spin:     p.Engine.Spin,
 			Realtime: p.Engine.Realtime != plan.RealtimeOff, Require: p.Engine.Realtime == plan.RealtimeRequire,
-			IO:      ways[p.Engine.IO],
-			Threads: p.Engine.Threads,
-			Limit:   p.Fidelity.Limit,
+			IO:    ways[p.Engine.IO],
+			Limit: p.Fidelity.Limit,
 		})
 		if err != nil {
 			return err

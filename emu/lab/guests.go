@@ -245,8 +245,7 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	settings.MTU = l.plan.Nodes[s.Node].DeviceMTU(s.Index, settings.MTU)
 	high, low := l.sendBounds(s, settings.Rate)
 	nic, err := dgram.New(dgram.Config{
-		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: shard.Engine,
-		Delivered: func(now units.Time, packets int) { engine.driver.Delivered(now, 0, packets) },
+		FD: ours, Pool: shard.Pool, Entrance: s, Queue: s, High: high, Low: low, Rate: settings.Rate, Engine: shard.Engine, Delivered: engine.driver.Delivered,
 	})
 	if err != nil {
 		unix.Close(ours)

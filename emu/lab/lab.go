@@ -395,7 +395,7 @@ func (l *Lab) snapshot() *report.Report {
 		h := report.Host{Name: a.name, Namespace: netnslab.Namespace(l.plan.Name, a.device.Host), Kicks: a.endpoint.Ignored()}
 		if c := a.endpoint.Offloaded(); a.device.Offload {
 			h.Offload = &report.Offload{
-				Supers: c.Supers, Pieces: c.Pieces, Written: c.Written, Writes: c.Writes, ThreadWrites: c.Behind,
+				Supers: c.Supers, Pieces: c.Pieces, Written: c.Written, Writes: c.Writes,
 				Window: l.plan.Nodes[a.station.Node].Join, HeldP50: c.HeldP50, HeldP99: c.HeldP99, HeldMax: c.HeldMax,
 			}
 		}

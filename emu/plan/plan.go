@@ -70,7 +70,6 @@ type Engine struct {
 	Spin     units.Time // busy waiting before a deadline, 0 to 1 s of real time
 	Realtime Realtime
 	IO       IO
-	Threads  int // device threads of each engine, which write super-packets
 	Workers  int // threads that carry the fabric; 0 is one by the wall clock, as many as there are cores in virtual time
 }
 

@@ -127,8 +127,6 @@ type Offload struct {
 	Written uint64 `json:"written"` // packets given to the host
 	Writes  uint64 `json:"writes"`  // in as many writes
 
-	ThreadWrites uint64 `json:"thread_writes,omitempty"` // of Writes, those by a device thread
-
 	Window  units.Time `json:"window"` // for which a packet may wait to be joined with others
 	HeldP50 units.Time `json:"held_p50"`
 	HeldP99 units.Time `json:"held_p99"`

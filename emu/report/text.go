@@ -199,18 +199,13 @@ func (r *Report) writeOffload(w io.Writer) {
 		}
 		sum.Supers, sum.Pieces = sum.Supers+o.Supers, sum.Pieces+o.Pieces
 		sum.Written, sum.Writes = sum.Written+o.Written, sum.Writes+o.Writes
-		sum.ThreadWrites += o.ThreadWrites
 		sum.HeldP99, sum.HeldMax = max(sum.HeldP99, o.HeldP99), max(sum.HeldMax, o.HeldMax)
 	}
 	if sum.Supers == 0 && sum.Written == sum.Writes {
 		return
 	}
-	threads := ""
-	if sum.ThreadWrites > 0 {
-		threads = fmt.Sprintf(", %d of them by device threads", sum.ThreadWrites)
-	}
-	fmt.Fprintf(w, "offload  %d packets from %d super-packets; %d delivered in %d writes%s, held for joining p99 %s, max %s\n",
-		sum.Pieces, sum.Supers, sum.Written, sum.Writes, threads, Span(sum.HeldP99), Span(sum.HeldMax))
+	fmt.Fprintf(w, "offload  %d packets from %d super-packets; %d delivered in %d writes, held for joining p99 %s, max %s\n",
+		sum.Pieces, sum.Supers, sum.Written, sum.Writes, Span(sum.HeldP99), Span(sum.HeldMax))
 }
 
 // writeHosts names the hosts whose own kernel lost something: in a table only

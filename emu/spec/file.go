@@ -37,7 +37,6 @@ type engineFile struct {
 	Spin     *units.Time `yaml:"spin,omitempty" jsonschema_description:"busy waiting before a deadline, at most 1s of real time whatever the dilation; default 0"`
 	Realtime realtime    `yaml:"realtime,omitempty" jsonschema_description:"real-time scheduling (SCHED_FIFO) of the engine: where allowed, never, or required; default auto"`
 	IO       ioWay       `yaml:"io,omitempty" jsonschema_description:"how the devices of hosts without offload are read and written: by io_uring where the kernel allows it, by io_uring or not at all, or by read and write; default auto"`
-	Threads  *threads    `yaml:"device-threads,omitempty" jsonschema_description:"threads beside the engine that write super-packets to the devices of hosts with offload, 0 to 64, for machines with cores to spare; default 0"`
 }
 
 // Moved are keys that there were once.

@@ -27,7 +27,6 @@ const (
 	maxTime      = 1_000_000 * units.Second // eleven days
 	maxSpin      = units.Second
 	maxJoin      = units.Millisecond
-	maxThreads   = 64 // device threads of an engine
 )
 
 var (
@@ -145,9 +144,6 @@ func (v *resolver) header() {
 	v.checkTime(lab.Fidelity.Limit, "limit", maxTime)
 	p.Engine.Realtime = plan.Realtime(lab.Engine.Realtime)
 	p.Engine.IO = plan.IO(lab.Engine.IO)
-	if t := lab.Engine.Threads; t != nil {
-		p.Engine.Threads = int(*t)
-	}
 	set(&p.Engine.Spin, lab.Engine.Spin)
 	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
 }

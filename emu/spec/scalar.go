@@ -42,16 +42,6 @@ func ParseDilation(s string) (int, error) {
 	return n, nil
 }
 
-// threads is a number of device threads.
-type threads int
-
-// UnmarshalText reads a number from 0 to maxThreads.
-func (t *threads) UnmarshalText(b []byte) error {
-	n, err := yamlfile.ParseInt(b, 0, maxThreads)
-	*t = threads(n)
-	return err
-}
-
 // radix is the number of ports of a fat-tree's switches.
 type radix int
 

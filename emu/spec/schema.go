@@ -74,8 +74,6 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 		return yamlfile.Text(macForm)
 	case reflect.TypeFor[dilation]():
 		return yamlfile.Integer(1, plan.MaxDilation)
-	case reflect.TypeFor[threads]():
-		return yamlfile.Integer(0, maxThreads)
 	case reflect.TypeFor[count]():
 		return yamlfile.Integer(1, maxNodes)
 	case reflect.TypeFor[radix]():

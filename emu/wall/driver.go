@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,9 +33,6 @@ type Options struct {
 	Realtime, Require bool
 	// IO is how devices are read and written.
 	IO IO
-	// Threads are how many threads beside the engine's write to devices that gain by
-	// it. 0 is none.
-	Threads int
 	// Limit is the lateness beyond which a delivery is counted apart, in
 	// emulated time.
 	Limit units.Time
@@ -119,10 +115,10 @@ func (d *Driver) Attach(p Poller) error {
 	return nil
 }
 
-// Delivered counts packets that have been handed to a real host in the run's lateness:
-// that was so much real time ago, and they were due at now.
-func (d *Driver) Delivered(now units.Time, ago time.Duration, packets int) {
-	d.lateness.record(d.clock.Now()-d.clock.Emulated(ago)-now, packets)
+// Delivered counts packets that have just been handed to a real host, which
+// were due at now, in the run's lateness.
+func (d *Driver) Delivered(now units.Time, packets int) {
+	d.lateness.record(d.clock.Now()-now, packets)
 }
 
 // Realtime tells whether the thread got SCHED_FIFO.
@@ -184,11 +180,6 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		return err
 	}
 	defer d.stopRing()
-	stopThreads, err := d.startThreads()
-	if err != nil {
-		return err
-	}
-	defer stopThreads()
 	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // ends a sleep
 	defer stop()
 	d.clock = clock

@@ -146,7 +146,7 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 		if last := k.times[len(k.times)-1]; now < last {
 			t.Errorf("a packet arrived at %v, after an event at %v", now, last)
 		}
-		d.Delivered(now-5*units.Millisecond, 0, 1) // five milliseconds late
+		d.Delivered(now-5*units.Millisecond, 1) // five milliseconds late
 		if total++; total == 100 {
 			close(all)
 		}

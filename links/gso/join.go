@@ -18,11 +18,9 @@ const (
 
 // Writer takes what a Joiner has made.
 type Writer interface {
-	// WriteRun writes r.Iov to the device, or sees to it that this is done, and
-	// tells whether it is. r and all that it refers to are the Joiner's again when
-	// it is written, of which the Joiner is told by Written where WriteRun reports
-	// false.
-	WriteRun(r *Run) (written bool)
+	// WriteRun writes r.Iov to the device. r and all that it refers to are
+	// the Joiner's again afterwards.
+	WriteRun(r *Run)
 }
 
 // Run is a single packet, or several that go to the host as one super-packet.
@@ -34,7 +32,6 @@ type Run struct {
 	Bytes       units.Bytes
 	First, Last units.Time // when the first and the last of the packets came
 
-	next *Run // in Joiner.spare
 	tail *packet.Packet
 	head []byte // headers of the first packet, as they are in its memory
 	l4   int    // offset in head
@@ -80,7 +77,6 @@ type Joiner struct {
 	open  [maxOpen]*Run // those in use first, in order of their first packets
 	n     int
 	alone *Run
-	spare *Run // list of runs that are not in use
 }
 
 // NewJoiner makes a Joiner that frees packets to pool when w has written them.
@@ -107,7 +103,7 @@ func (j *Joiner) Add(now units.Time, p *packet.Packet) {
 	}
 	if !joinable {
 		j.alone.start(now, p, &g)
-		j.alone = j.write(j.alone)
+		j.write(j.alone)
 		return
 	}
 	if r == nil {
@@ -159,32 +155,13 @@ func (j *Joiner) close(r *Run) {
 	}
 	j.n--
 	copy(j.open[i:], j.open[i+1:j.n+1])
-	j.open[j.n] = j.write(r)
+	j.open[j.n] = r
+	j.write(r)
 }
 
-// write writes r and gives the run to use in its place, which is r if it is written.
-func (j *Joiner) write(r *Run) *Run {
+func (j *Joiner) write(r *Run) {
 	r.finish(j.ip)
-	if j.w.WriteRun(r) {
-		j.free(r)
-		return r
-	}
-	next := j.spare
-	if next == nil {
-		return new(Run)
-	}
-	j.spare = next.next
-	return next
-}
-
-// Written takes back a run that WriteRun did not write at once.
-func (j *Joiner) Written(r *Run) {
-	j.free(r)
-	r.next, j.spare = j.spare, r
-}
-
-// free frees the packets of a run.
-func (j *Joiner) free(r *Run) {
+	j.w.WriteRun(r)
 	for p := r.List; p != nil; {
 		next := p.Next
 		j.pool.Free(p)

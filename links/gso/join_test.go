@@ -19,9 +19,6 @@ type host struct {
 	t      rapid.TB
 	ip     bool
 	writes []write
-
-	later   bool // runs of several packets, and what is behind one, are written later
-	waiting []*Run
 }
 
 // write is what came in one.
@@ -33,25 +30,7 @@ type write struct {
 	frames      [][]byte // cut again, checksums complete
 }
 
-func (k *host) WriteRun(r *Run) bool {
-	if k.later && (r.Packets > 1 || len(k.waiting) > 0) {
-		k.waiting = append(k.waiting, r)
-		return false
-	}
-	k.take(r)
-	return true
-}
-
-// write writes n runs that wait.
-func (k *host) write(j *Joiner, n int) {
-	for _, r := range k.waiting[:n] {
-		k.take(r)
-		j.Written(r)
-	}
-	k.waiting = k.waiting[n:]
-}
-
-func (k *host) take(r *Run) {
+func (k *host) WriteRun(r *Run) {
 	t := k.t
 	var b []byte
 	for _, v := range r.Iov {
@@ -142,7 +121,6 @@ func (r *road) add(ps ...*packet.Packet) {
 func (r *road) end() {
 	r.t.Helper()
 	r.j.Flush()
-	r.k.write(r.j, len(r.k.waiting))
 	if _, open := r.j.Oldest(); open {
 		r.t.Fatalf("a run is open behind a flush")
 	}
@@ -207,12 +185,10 @@ func TestJoinUndisturbed(t *testing.T) {
 
 // TestJoinDisturbed: flows whose packets are lost, marked, put out of order,
 // duplicated, copied out of their super-packets, and mixed with packets that
-// came alone. What leaves is, flow by flow, what arrived, whether it is written at
-// once or later.
+// came alone. What leaves is, flow by flow, what arrived.
 func TestJoinDisturbed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRoad(t, rapid.Bool().Draw(t, "tun"))
-		r.k.later = rapid.Bool().Draw(t, "later")
 		var flows [][]*packet.Packet
 		for range rapid.IntRange(1, 7).Draw(t, "flows") {
 			m, size := drawModel(t)
@@ -237,7 +213,6 @@ func TestJoinDisturbed(t *testing.T) {
 		seed := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		trouble := rapid.IntRange(0, 20).Draw(t, "trouble") // in a hundred
 		for len(flows) > 0 {
-			r.k.write(r.j, seed.IntN(len(r.k.waiting)+1))
 			i := seed.IntN(len(flows))
 			if len(flows[i]) == 0 {
 				flows = slices.Delete(flows, i, i+1)
@@ -537,10 +512,7 @@ func TestJoinRulesPieces(t *testing.T) {
 // counter only counts.
 type counter struct{ runs, packets int }
 
-func (k *counter) WriteRun(r *Run) bool {
-	k.runs, k.packets = k.runs+1, k.packets+r.Packets
-	return true
-}
+func (k *counter) WriteRun(r *Run) { k.runs, k.packets = k.runs+1, k.packets+r.Packets }
 
 // TestJoinAcross: pieces of two super-packets and frames in one run, which
 // ends where an IP packet or the slices do.

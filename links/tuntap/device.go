@@ -4,8 +4,7 @@
 // ARP and neighbour discovery. Either may carry super-packets (offload.go).
 //
 // The devices are read and written by raw, non-blocking system calls of the
-// engine's thread, or by its io_uring (reader.go, writer.go), and super-packets may be written
-// by a thread beside it (behind.go); the fd must not be
+// engine's thread, or by its io_uring (reader.go, writer.go); the fd must not be
 // known to Go's poller. Kernel side: drivers/net/tun.c.
 package tuntap
 
@@ -13,7 +12,6 @@ import (
 	"bytes"
 	"errors"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -51,9 +49,9 @@ type Config struct {
 	Ignore   []byte
 	Pool     *packet.Pool
 	Entrance Entrance
-	// Delivered is called after every write with the emulated time of the write, how
-	// long ago it ended, in real time, and the number of packets in it. May be nil.
-	Delivered func(now units.Time, ago time.Duration, packets int)
+	// Delivered is called after every write with the number of packets in it
+	// and the emulated time of the write. May be nil.
+	Delivered func(now units.Time, packets int)
 
 	// Offload says that the device carries super-packets. Then Engine is that
 	// of Pool, and Window is how long a packet may wait to be joined with
@@ -209,7 +207,7 @@ func (d *device) deliver(now units.Time, p *packet.Packet) {
 		d.Entrance.Refused(now, p)
 	}
 	if d.Delivered != nil {
-		d.Delivered(now, 0, 1)
+		d.Delivered(now, 1)
 	}
 	d.Pool.Free(p)
 }

@@ -3,7 +3,6 @@ package tuntap
 import (
 	"errors"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -31,7 +30,6 @@ type offload struct {
 
 	counts Offloaded
 	held   *hdrhistogram.Histogram // ns
-	behind *behind                 // nil without a device thread
 }
 
 // Offloaded counts what a device has split and joined, and how long packets
@@ -43,7 +41,6 @@ type Offloaded struct {
 
 	Written uint64 // packets written to the host
 	Writes  uint64 // in as many system calls
-	Behind  uint64 // of Writes, those by a device thread
 
 	HeldP50, HeldP99, HeldMax units.Time
 }
@@ -65,9 +62,6 @@ func (d *device) Offloaded() Offloaded {
 	if o == nil {
 		return Offloaded{}
 	}
-	if o.behind != nil {
-		o.behind.collect()
-	}
 	c := o.counts
 	at := func(percent float64) units.Time {
 		return units.Time(o.held.ValueAtQuantile(percent)) * units.Nanosecond
@@ -76,17 +70,11 @@ func (d *device) Offloaded() Offloaded {
 	return c
 }
 
-// Flush writes what waits to be joined. With a device thread it waits until all is
-// written.
+// Flush writes what waits to be joined.
 func (d *device) Flush(now units.Time) {
-	o := d.offload
-	if o == nil {
-		return
-	}
-	o.now = now
-	o.joiner.Flush()
-	if o.behind != nil {
-		o.behind.drain()
+	if d.offload != nil {
+		d.offload.now = now
+		d.offload.joiner.Flush()
 	}
 }
 
@@ -171,32 +159,27 @@ func (o *offload) Fire(now units.Time) {
 	}
 }
 
-// WriteRun hands a run to the host's kernel, or to the device thread.
-func (o *offload) WriteRun(r *gso.Run) bool {
-	if o.behind != nil && o.behind.take(r, o.now) {
-		return false
-	}
-	o.wrote(r, o.now, o.writev(r.Iov), 0)
-	return true
-}
-
-// wrote counts a run that the kernel has taken or refused some time ago, and that was
-// due at now.
-func (o *offload) wrote(r *gso.Run, now units.Time, err error, ago time.Duration) {
+// WriteRun hands a run to the host's kernel.
+func (o *offload) WriteRun(r *gso.Run) {
 	d := o.device
-	if err == nil {
-		o.counts.Written += uint64(r.Packets)
-		o.counts.Writes++
-		if r.Packets > 1 || now > r.First {
-			_ = o.held.RecordValue(min(int64((now-r.First)/units.Nanosecond), o.held.HighestTrackableValue()))
-		}
+	if o.writev(r.Iov) == nil {
+		o.count(r)
 	} else {
 		for p := r.List; p != nil; p = p.Next {
-			d.Entrance.Refused(now, p)
+			d.Entrance.Refused(o.now, p)
 		}
 	}
 	if d.Delivered != nil {
-		d.Delivered(now, ago, r.Packets)
+		d.Delivered(o.now, r.Packets)
+	}
+}
+
+// count counts a run that has been written.
+func (o *offload) count(r *gso.Run) {
+	o.counts.Written += uint64(r.Packets)
+	o.counts.Writes++
+	if r.Packets > 1 || o.now > r.First {
+		_ = o.held.RecordValue(min(int64((o.now-r.First)/units.Nanosecond), o.held.HighestTrackableValue()))
 	}
 }
 

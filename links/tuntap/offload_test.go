@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/gopacket"
@@ -49,7 +48,6 @@ type endpoint interface {
 	Deliver(now units.Time, p *packet.Packet)
 	Flush(now units.Time)
 	Offloaded() Offloaded
-	Queues() []*Queue
 }
 
 func (s *super) Enter(_ units.Time, p *packet.Packet) { s.kept = append(s.kept, p) }
@@ -71,9 +69,7 @@ func newSuper(t testing.TB, kind string, v6 bool, window units.Time) *super {
 	s := &super{kernel: k, kind: kind, v6: v6}
 	c := k.config(fd)
 	c.Entrance, c.Offload, c.Engine, c.Window = s, true, &s.engine, window
-	c.Delivered = func(now units.Time, _ time.Duration, packets int) {
-		s.writes = append(s.writes, delivery{now, packets})
-	}
+	c.Delivered = func(now units.Time, packets int) { s.writes = append(s.writes, delivery{now, packets}) }
 	if kind == "TUN" {
 		s.in = NewTUN(c, hostMAC, nil, neighbours{})
 		s.out = NewTUN(c, peerMAC, nil, neighbours{})

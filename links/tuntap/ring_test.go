@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -82,7 +81,7 @@ func play(t *testing.T, kind string, script []uint16, ring bool) (told []string)
 	c := k.config(fd)
 	c.Ignore = bytes.Repeat([]byte{2}, 60)
 	delivered := 0
-	c.Delivered = func(_ units.Time, _ time.Duration, n int) { delivered += n }
+	c.Delivered = func(_ units.Time, n int) { delivered += n }
 	d := newWhole(kind, c)
 	enter, stop := func() {}, func() {}
 	if ring {
@@ -221,7 +220,7 @@ func TestRingWrites(t *testing.T) {
 	k, fd := newKernel(t)
 	c := k.config(fd)
 	var delivered []string
-	c.Delivered = func(now units.Time, _ time.Duration, n int) { delivered = append(delivered, fmt.Sprint(now, n)) }
+	c.Delivered = func(now units.Time, n int) { delivered = append(delivered, fmt.Sprint(now, n)) }
 	d := NewTAP(c)
 	r, stop := newRing(t, d)
 	defer stop()

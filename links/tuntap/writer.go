@@ -73,7 +73,7 @@ func (w *writer) finish() {
 			d.Pool.Free(x.packet)
 		}
 		if d.Delivered != nil {
-			d.Delivered(due, 0, i-first)
+			d.Delivered(due, i-first)
 		}
 	}
 	w.waiting = w.waiting[:0]
