@@ -342,13 +342,13 @@ func TestManagementIsGuarded(t *testing.T) {
 	a, b := w.host(0), w.host(1)
 	b.Resolve(netip.AddrPortFrom(v4(0), 5), nil, func(Resolved) {}) //nolint:errcheck // it is only to have a packet
 	for _, change := range []func(p *packet.Packet){
-		func(p *packet.Packet) { p.RoCE.DETH.QKey = 5 },
+		func(p *packet.Packet) { p.RoCE.Further().DETH.QKey = 5 },
 		func(p *packet.Packet) { p.RoCE.BTH.Opcode = roce.RC.With(roce.SendOnly) },
 		func(p *packet.Packet) { p.RoCE.Payload = p.RoCE.Payload[:100] },
 	} {
 		p := w.pool.NewRoCE()
 		p.RoCE.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), DestQP: 1, PKey: 0xffff}
-		p.RoCE.DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: 1}
+		p.RoCE.Further().DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: 1}
 		p.RoCE.Payload = append(p.RoCE.Payload[:0], make([]byte, 256)...)
 		p.RoCE.Addresses = packet.NewAddresses(v4(1), v4(0))
 		change(p)

@@ -27,8 +27,8 @@ func wireSeeds(t testing.TB) (seeds [][]byte) {
 			var p roce.Packet
 			p.BTH = roce.BTH{Opcode: o, PKey: roce.DefaultPKey, DestQP: q.Number(), AckReq: op%2 == 0, PSN: psn}
 			p.RETH = roce.RETH{VA: x.a.mr.Addr(64), RKey: x.a.mr.RKey(), Length: 512}
-			p.Atomic = roce.AtomicETH{VA: x.a.mr.Addr(8), RKey: x.a.mr.RKey(), Swap: 1}
-			p.DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
+			p.Further().Atomic = roce.AtomicETH{VA: x.a.mr.Addr(8), RKey: x.a.mr.RKey(), Swap: 1}
+			p.Further().DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
 			p.IETH.RKey = x.a.mr.RKey()
 			if o.Extensions().Has(roce.ExtPayload) {
 				p.Payload = make([]byte, 256)

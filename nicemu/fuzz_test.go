@@ -305,9 +305,9 @@ func (x *exposed) throw(q *QP, s *script) {
 		r.Payload = r.Payload[:0]
 	}
 	r.RETH = roce.RETH{VA: x.a.mr.Addr(units.Bytes(s.byte()) * 8), RKey: x.a.mr.RKey(), Length: uint32(s.byte() * 16)}
-	r.Atomic = roce.AtomicETH{VA: x.a.mr.Addr(units.Bytes(s.byte())), RKey: x.a.mr.RKey(), Swap: 1}
+	r.Further().Atomic = roce.AtomicETH{VA: x.a.mr.Addr(units.Bytes(s.byte())), RKey: x.a.mr.RKey(), Swap: 1}
 	r.AETH = roce.AETH{Syndrome: uint8(s.byte())}
-	r.DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
+	r.Further().DETH = roce.DETH{QKey: 0x1234, SourceQP: 5}
 	r.IETH.RKey = x.a.mr.RKey()
 	r.Addresses = packet.NewAddresses(v4(1), v4(0))
 	switch flags >> 4 {
@@ -317,7 +317,7 @@ func (x *exposed) throw(q *QP, s *script) {
 		r.BTH.DestQP, r.To = MulticastQPN, addr("239.1.2.3")
 	case 3:
 		r.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: 0xffff, DestQP: qp.GSINumber}
-		r.DETH.QKey = roce.ManagementQKey
+		r.Further().DETH.QKey = roce.ManagementQKey
 		r.Payload = append(r.Payload[:0], make([]byte, msg.MADLen)...)
 		for i := range r.Payload {
 			r.Payload[i] = byte(s.byte())

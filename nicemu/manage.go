@@ -19,7 +19,7 @@ func (d *Device) manage(now units.Time, from, to netip.Addr, b *roce.Packet) {
 		d.counters.WrongAddress++
 	case b.BTH.Opcode.Service() != roce.UD || b.BTH.Opcode.Operation() != roce.SendOnly:
 		d.counters.NoQP++
-	case b.DETH.QKey != roce.ManagementQKey:
+	case b.Further().DETH.QKey != roce.ManagementQKey:
 		d.counters.QKeyViolations++
 	default:
 		d.conns.cm.Receive(now, from, to, b.Payload)
@@ -37,7 +37,7 @@ func (c *connections) send(s *cm.Send) {
 	p := d.env.Pool.NewRoCE()
 	b := &p.RoCE.Packet
 	b.BTH = roce.BTH{Opcode: roce.UD.With(roce.SendOnly), PKey: roce.DefaultPKey, DestQP: qp.GSINumber, PSN: c.psn}
-	b.DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: qp.GSINumber}
+	b.Further().DETH = roce.DETH{QKey: roce.ManagementQKey, SourceQP: qp.GSINumber}
 	c.psn = (c.psn + 1) & roce.PSNMask
 	b.Payload = slices.Grow(b.Payload[:0], msg.MADLen)[:msg.MADLen]
 	b.Length = msg.MADLen

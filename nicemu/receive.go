@@ -87,7 +87,7 @@ func (d *Device) dispatch(now units.Time, p *packet.Packet, from, to netip.Addr,
 	case h.DestQP == MulticastQPN:
 		for _, m := range d.groups.Members(GID(to)) {
 			q := d.numbers.find(m.Number())
-			if q.config.BlockSelfMulticast && b.DETH.SourceQP == m.Number() && d.owns(from) {
+			if q.config.BlockSelfMulticast && b.Further().DETH.SourceQP == m.Number() && d.owns(from) {
 				continue
 			}
 			d.deliver(now, q, p, from, to, b)

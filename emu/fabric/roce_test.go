@@ -81,10 +81,10 @@ func drawRoCE(t *rapid.T, tb testing.TB, s *Station, dst netip.Addr) *packet.Pac
 	r.BTH = roce.BTH{Opcode: o, Solicited: x.IntN(2) == 0, MigReq: x.IntN(2) == 0, PKey: uint16(x.Uint32()), FECN: x.IntN(2) == 0, BECN: x.IntN(2) == 0,
 		DestQP: x.Uint32N(1 << 24), AckReq: x.IntN(2) == 0, PSN: x.Uint32N(1 << 24)}
 	// All headers are there, and those that the opcode has count.
-	r.DETH = roce.DETH{QKey: x.Uint32(), SourceQP: x.Uint32N(1 << 24)}
+	r.Further().DETH = roce.DETH{QKey: x.Uint32(), SourceQP: x.Uint32N(1 << 24)}
 	r.RETH = roce.RETH{VA: x.Uint64(), RKey: x.Uint32(), Length: x.Uint32()}
-	r.Atomic = roce.AtomicETH{VA: x.Uint64(), RKey: x.Uint32(), Swap: x.Uint64(), Compare: x.Uint64()}
-	r.AETH, r.AtomicAck = roce.AETH{Syndrome: uint8(x.Uint32()), MSN: x.Uint32N(1 << 24)}, roce.AtomicAckETH{Original: x.Uint64()}
+	r.Further().Atomic = roce.AtomicETH{VA: x.Uint64(), RKey: x.Uint32(), Swap: x.Uint64(), Compare: x.Uint64()}
+	r.AETH, r.Further().AtomicAck = roce.AETH{Syndrome: uint8(x.Uint32()), MSN: x.Uint32N(1 << 24)}, roce.AtomicAckETH{Original: x.Uint64()}
 	r.ImmDt, r.IETH = roce.ImmDt{Data: x.Uint32()}, roce.IETH{RKey: x.Uint32()}
 	r.Length = 0
 	n := 0
@@ -160,8 +160,8 @@ func checkFrame(t *rapid.T, p *packet.Packet, frame []byte) {
 		e         roce.Extension
 		got, want any
 	}{
-		{e, got.BTH, want.BTH}, {roce.ExtDETH, got.DETH, want.DETH}, {roce.ExtRETH, got.RETH, want.RETH}, {roce.ExtAtomicETH, got.Atomic, want.Atomic}, {roce.ExtAETH, got.AETH, want.AETH},
-		{roce.ExtAtomicAckETH, got.AtomicAck, want.AtomicAck}, {roce.ExtImmDt, got.ImmDt, want.ImmDt}, {roce.ExtIETH, got.IETH, want.IETH},
+		{e, got.BTH, want.BTH}, {roce.ExtDETH, got.Further().DETH, want.Further().DETH}, {roce.ExtRETH, got.RETH, want.RETH}, {roce.ExtAtomicETH, got.Further().Atomic, want.Further().Atomic}, {roce.ExtAETH, got.AETH, want.AETH},
+		{roce.ExtAtomicAckETH, got.Further().AtomicAck, want.Further().AtomicAck}, {roce.ExtImmDt, got.ImmDt, want.ImmDt}, {roce.ExtIETH, got.IETH, want.IETH},
 	} {
 		if e.Has(h.e) && h.got != h.want {
 			t.Fatalf("%v, want %v", h.got, h.want)

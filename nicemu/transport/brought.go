@@ -153,16 +153,14 @@ func (q *QP) brings(now units.Time, p *roce.Packet) {
 // bringKept deals with the responses that were kept and whose turn has come.
 func (q *QP) bringKept() {
 	b := q.req.brought
-	var p roce.Packet
 	for {
 		s := b.kept.find(b.expected)
 		if s == nil {
 			break
 		}
 		if !s.placed {
-			s.restore(&p)
 			w, _ := q.req.find(s.psn)
-			if w.fault != cq.Success || !q.bring(w, s.psn, &p) {
+			if w.fault != cq.Success || !q.bring(w, s.psn, b.kept.restore(s)) {
 				return
 			}
 		}
@@ -185,7 +183,7 @@ func (q *QP) bring(w *sendWQE, psn PSN, p *roce.Packet) bool {
 		ok = operation == readResponses[at] && p.Length == int(n)
 	} else {
 		ok = operation == roce.AtomicAck
-		binary.LittleEndian.PutUint64(q.req.old[:], p.AtomicAck.Original)
+		binary.LittleEndian.PutUint64(q.req.old[:], p.Further().AtomicAck.Original)
 		n, data = atomicLen, q.req.old[:]
 	}
 	if !ok {

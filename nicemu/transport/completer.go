@@ -217,7 +217,7 @@ func (q *QP) fetch(p *roce.Packet, operation roce.Opcode) {
 			last == (operation == roce.ReadLast || operation == roce.ReadOnly)
 	case w.Op.atomic():
 		ok = operation == roce.AtomicAck
-		binary.LittleEndian.PutUint64(r.old[:], p.AtomicAck.Original) // the host's order
+		binary.LittleEndian.PutUint64(r.old[:], p.Further().AtomicAck.Original) // the host's order
 		n, data = atomicLen, r.old[:]
 	}
 	if !ok {

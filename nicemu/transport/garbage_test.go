@@ -74,15 +74,16 @@ func TestAnyPacketIsSurvived(t *testing.T) {
 				if service == roce.RC || service == roce.IRN {
 					speaks = pick(random, service, service, service, service, service, service, service, roce.RC, roce.IRN)
 				}
-				q.Receive(now, &roce.Packet{
+				p := &roce.Packet{
 					BTH:       roce.BTH{Opcode: speaks.With(roce.Opcode(random.IntN(32))), PSN: uint32(psn), AckReq: random.IntN(2) > 0},
 					RETH:      roce.RETH{VA: random.Uint64(), RKey: targetKey, Length: pick[uint32](random, 0, 8, 256, 300, 1<<31, 1<<32-1)},
 					Selective: roce.SelETH{PSN: uint32(psn.Add(random.Uint32N(8)))},
 					AETH:      roce.AETH{Syndrome: pick[uint8](random, 31, 31, 31, 31, 31, 0x20, 0x21, 0x21, 0x40, 0x60, 0x60, 0x61, 0x62, 0x63, 0x64, 0xff)},
-					Atomic:    roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8), RKey: targetKey},
 					Send:      roce.SendETH{Receive: pick(random, q.resp.received, random.Uint32N(1<<24)), Packet: pick(random, 0, 1, random.Uint32N(1<<24))},
 					Length:    pick(random, 0, 1, 8, 44, 256, 256, 4096),
-				}, nil)
+				}
+				p.Further().Atomic = roce.AtomicETH{VA: pick[uint64](random, 0, 4, 8), RKey: targetKey}
+				q.Receive(now, p, nil)
 			}
 		}
 		if err := q.Modify(qp.Err, Attr{}); err != nil {

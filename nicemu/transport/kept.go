@@ -20,6 +20,7 @@ type kept struct {
 	early int          // of them in memory
 	last  PSN          // the newest, if there are any
 	owed  ring[PSN]    // those that have no NACK yet
+	again roce.Packet  // the one whose turn has come
 }
 
 // keptPacket is what is to be known of a packet whose turn has not come.
@@ -64,16 +65,23 @@ func (k *kept) add(expected PSN, p *roce.Packet, placed bool, at memory.Place) {
 	k.n++
 	to := &k.slots[int(psn)&(len(k.slots)-1)]
 	*to = keptPacket{
-		psn: psn, here: true, placed: placed, at: at, bth: p.BTH, reth: p.RETH, send: p.Send, atomic: p.Atomic, old: p.AtomicAck.Original,
+		psn: psn, here: true, placed: placed, at: at, bth: p.BTH, reth: p.RETH, send: p.Send,
 		length: p.Length, data: to.data[:0],
 	}
-	switch e := p.BTH.Opcode.Extensions(); {
+	e := p.BTH.Opcode.Extensions()
+	switch {
 	case e.Has(roce.ExtImmDt):
 		to.extra = p.ImmDt.Data
 	case e.Has(roce.ExtIETH):
 		to.extra = p.IETH.RKey
 	case e.Has(roce.ExtSelETH):
 		to.extra = p.Selective.PSN
+	}
+	switch {
+	case e.Has(roce.ExtAtomicETH):
+		to.atomic = p.Further().Atomic
+	case e.Has(roce.ExtAtomicAckETH):
+		to.old = p.Further().AtomicAck.Original
 	}
 	if placed {
 		k.early++
@@ -112,12 +120,19 @@ func (k *kept) clear() {
 	k.owed.clear()
 }
 
-// restore makes the packet that was kept.
-func (s *keptPacket) restore(p *roce.Packet) {
+// restore lends the packet that was kept, until the next one is restored.
+func (k *kept) restore(s *keptPacket) *roce.Packet {
+	p := &k.again
 	p.BTH, p.RETH, p.Send = s.bth, s.reth, s.send
 	p.ImmDt.Data, p.IETH.RKey, p.Selective.PSN = s.extra, s.extra, s.extra
-	p.Atomic, p.AtomicAck.Original = s.atomic, s.old
+	switch e := s.bth.Opcode.Extensions(); {
+	case e.Has(roce.ExtAtomicETH):
+		p.Further().Atomic = s.atomic
+	case e.Has(roce.ExtAtomicAckETH):
+		p.Further().AtomicAck.Original = s.old
+	}
 	p.Length, p.Payload = s.length, s.data
+	return p
 }
 
 // keep takes a packet out of order. One whose payload cannot be placed is not kept: it
@@ -295,17 +310,16 @@ func left(list []memory.SGE, offset uint32) uint32 {
 // replay deals with the packets that were kept and whose turn has come.
 func (q *QP) replay() {
 	r := &q.resp
-	var p roce.Packet
 	for q.state != qp.Err {
 		s := r.kept.find(r.expected)
 		if s == nil {
 			break
 		}
-		s.restore(&p)
+		p := r.kept.restore(s)
 		r.early = s.placed
 		r.kept.remove(s)
 		at := r.expected
-		q.perform(&p)
+		q.perform(p)
 		r.early = false
 		if r.expected == at {
 			break // there is no receive request: it will come again

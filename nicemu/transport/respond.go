@@ -47,7 +47,8 @@ func (q *QP) read(p *roce.Packet) {
 // atomic takes an atomic request and executes it; the response comes later
 // (§9.4.5).
 func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
-	s := memory.Span{Key: p.Atomic.RKey, VA: p.Atomic.VA, Length: atomicLen, Access: memory.RemoteAtomic}
+	h := &p.Further().Atomic
+	s := memory.Span{Key: h.RKey, VA: h.VA, Length: atomicLen, Access: memory.RemoteAtomic}
 	if q.attr.Access&memory.RemoteAtomic == 0 || p.Length != 0 || !q.roomToFetch(p) {
 		q.refuse(roce.SyndromeInvalidRequest, cq.RemInvReqErr, qp.QPReqErr)
 		return
@@ -55,9 +56,9 @@ func (q *QP) atomic(p *roce.Packet, operation roce.Opcode) {
 	var old uint64
 	var f memory.Fault
 	if operation == roce.CompareSwap {
-		old, f = q.config.Memory.CompareSwap(s, p.Atomic.Compare, p.Atomic.Swap)
+		old, f = q.config.Memory.CompareSwap(s, h.Compare, h.Swap)
 	} else {
-		old, f = q.config.Memory.FetchAdd(s, p.Atomic.Swap)
+		old, f = q.config.Memory.FetchAdd(s, h.Swap)
 	}
 	if f != memory.OK {
 		q.deny(q.resp.expected, f)
@@ -198,7 +199,7 @@ func (q *QP) respond(now units.Time, f *fetched, p *roce.Packet) bool {
 	p.AETH = roce.AETH{Syndrome: roce.SyndromeUnlimited, MSN: f.msn}
 	if f.atomic {
 		p.BTH.Opcode = q.wire.With(roce.AtomicAck)
-		p.AtomicAck.Original = f.old
+		p.Further().AtomicAck.Original = f.old
 	} else if !q.readPiece(now, f, p) {
 		return false
 	}

@@ -124,7 +124,7 @@ func (q *QP) ask(w *sendWQE, k uint32, p *roce.Packet) {
 		p.RETH = roce.RETH{VA: w.RemoteVA + uint64(done), RKey: w.RKey, Length: w.length - done}
 		return
 	}
-	p.Atomic = roce.AtomicETH{VA: w.RemoteVA, RKey: w.RKey, Swap: w.Swap, Compare: w.Compare}
+	p.Further().Atomic = roce.AtomicETH{VA: w.RemoteVA, RKey: w.RKey, Swap: w.Swap, Compare: w.Compare}
 }
 
 // asks tells whether a packet asks for an acknowledgement: the end of a message

@@ -18,9 +18,10 @@ const qkeyOwn = 1 << 31
 // address fills in where a datagram goes.
 func (q *QP) address(w *sendWQE, p *roce.Packet) {
 	p.BTH.DestQP = w.DestQP
-	p.DETH = roce.DETH{QKey: w.QKey, SourceQP: q.config.Number}
+	h := &p.Further().DETH
+	*h = roce.DETH{QKey: w.QKey, SourceQP: q.config.Number}
 	if w.QKey&qkeyOwn != 0 {
-		p.DETH.QKey = q.attr.QKey
+		h.QKey = q.attr.QKey
 	}
 }
 
@@ -29,9 +30,9 @@ func (q *QP) address(w *sendWQE, p *roce.Packet) {
 // GRH comes first in the receive buffer.
 func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 	r := &q.resp
-	s := shapes[p.BTH.Opcode.Operation()]
+	s, h := shapes[p.BTH.Opcode.Operation()], &p.Further().DETH
 	switch {
-	case p.DETH.QKey != q.attr.QKey: // §9.6.1
+	case h.QKey != q.attr.QKey: // §9.6.1
 		q.counters.QKeyViolations++
 		return
 	case s.kind != sending || !s.first || !s.last || s.invalidate || p.Length > int(q.mtu()):
@@ -53,7 +54,7 @@ func (q *QP) datagram(p *roce.Packet, grh *[GRHLen]byte) {
 		return
 	}
 	q.counters.PayloadReceived += uint64(p.Length)
-	c := cq.Completion{Opcode: cq.Recv, ByteLen: n, Flags: cq.GRH, SrcQP: p.DETH.SourceQP, SL: headerKind(grh)}
+	c := cq.Completion{Opcode: cq.Recv, ByteLen: n, Flags: cq.GRH, SrcQP: h.SourceQP, SL: headerKind(grh)}
 	if s.imm {
 		c.Flags, c.Imm = cq.GRH|cq.WithImm, p.ImmDt.Data
 	}

@@ -20,14 +20,41 @@ type Packet struct {
 
 	// Which of these are there, the opcode says. They come last because most
 	// packets of a long message have none.
-	AETH      AETH
-	RETH      RETH
-	ImmDt     ImmDt
-	IETH      IETH
+	AETH  AETH
+	RETH  RETH
+	ImmDt ImmDt
+	IETH  IETH
+	Send  SendETH
+
+	further *Further // nil until somebody has asked for it
+}
+
+// Further has the headers that only datagrams and atomics have. They are apart, since
+// packets are many and few have them.
+type Further struct {
 	DETH      DETH
-	AtomicAck AtomicAckETH
 	Atomic    AtomicETH
-	Send      SendETH
+	AtomicAck AtomicAckETH
+}
+
+// Further lends the packet's further headers, to be read and written. They are zero in
+// a new packet, and stay the packet's until it is gone: a copy of the Packet shares them,
+// so copies are made with Set.
+func (p *Packet) Further() *Further {
+	if p.further == nil {
+		p.further = new(Further)
+	}
+	return p.further
+}
+
+// Set makes p a copy of from that shares nothing with it. It uses the memory that p has.
+func (p *Packet) Set(from *Packet) {
+	payload, further := append(p.Payload[:0], from.Payload...), p.further
+	*p = *from
+	p.Payload, p.further = payload, further
+	if from.further != nil {
+		*p.Further() = *from.further
+	}
 }
 
 // DecodeIP reads the packet whose IP header begins at ip[0]; more may follow
@@ -54,7 +81,10 @@ func (p *Packet) DecodeIP(ip []byte) error {
 // one belongs. The BTH is valid with all but ErrShort. The pad's bytes are not
 // looked at.
 func (p *Packet) Decode(b []byte, length int) error {
-	*p = Packet{Truncated: len(b) < length}
+	*p = Packet{Truncated: len(b) < length, further: p.further}
+	if p.further != nil {
+		*p.further = Further{}
+	}
 	if !p.Truncated {
 		b = b[:length]
 	}
@@ -103,15 +133,15 @@ func (h *BTH) payload(length int) (n int, err error) {
 func (p *Packet) decode(e Extension, b []byte) {
 	switch e {
 	case ExtDETH:
-		_ = p.DETH.Decode(b)
+		_ = p.Further().DETH.Decode(b)
 	case ExtRETH:
 		_ = p.RETH.Decode(b)
 	case ExtAtomicETH:
-		_ = p.Atomic.Decode(b)
+		_ = p.Further().Atomic.Decode(b)
 	case ExtAETH:
 		_ = p.AETH.Decode(b)
 	case ExtAtomicAckETH:
-		_ = p.AtomicAck.Decode(b)
+		_ = p.Further().AtomicAck.Decode(b)
 	case ExtImmDt:
 		_ = p.ImmDt.Decode(b)
 	case ExtIETH:
@@ -153,15 +183,15 @@ func (p *Packet) Put(b []byte) int {
 func (p *Packet) put(e Extension, b []byte) {
 	switch e {
 	case ExtDETH:
-		p.DETH.Put(b)
+		p.Further().DETH.Put(b)
 	case ExtRETH:
 		p.RETH.Put(b)
 	case ExtAtomicETH:
-		p.Atomic.Put(b)
+		p.Further().Atomic.Put(b)
 	case ExtAETH:
 		p.AETH.Put(b)
 	case ExtAtomicAckETH:
-		p.AtomicAck.Put(b)
+		p.Further().AtomicAck.Put(b)
 	case ExtImmDt:
 		p.ImmDt.Put(b)
 	case ExtIETH:

@@ -49,8 +49,8 @@ func sharkRow(p *Packet) []string {
 	}
 	e := p.Extensions
 	if e.Has(ExtDETH) {
-		set("infiniband.deth.q_key", "0x%016x", p.DETH.QKey)
-		set("infiniband.deth.srcqp", "0x%08x", p.DETH.SourceQP)
+		set("infiniband.deth.q_key", "0x%016x", p.Further().DETH.QKey)
+		set("infiniband.deth.srcqp", "0x%08x", p.Further().DETH.SourceQP)
 	}
 	if e.Has(ExtRETH) {
 		set("infiniband.reth.va", "0x%016x", p.RETH.VA)
@@ -58,17 +58,17 @@ func sharkRow(p *Packet) []string {
 		set("infiniband.reth.dmalen", "%d", p.RETH.Length)
 	}
 	if e.Has(ExtAtomicETH) {
-		set("infiniband.reth.va", "0x%016x", p.Atomic.VA)
-		set("infiniband.reth.r_key", "0x%08x", p.Atomic.RKey)
-		set("infiniband.atomiceth.swapdt", "%d", p.Atomic.Swap)
-		set("infiniband.atomiceth.cmpdt", "%d", p.Atomic.Compare)
+		set("infiniband.reth.va", "0x%016x", p.Further().Atomic.VA)
+		set("infiniband.reth.r_key", "0x%08x", p.Further().Atomic.RKey)
+		set("infiniband.atomiceth.swapdt", "%d", p.Further().Atomic.Swap)
+		set("infiniband.atomiceth.cmpdt", "%d", p.Further().Atomic.Compare)
 	}
 	if e.Has(ExtAETH) {
 		set("infiniband.aeth.syndrome", "%d", p.AETH.Syndrome)
 		set("infiniband.aeth.msn", "%d", p.AETH.MSN)
 	}
 	if e.Has(ExtAtomicAckETH) {
-		set("infiniband.atomicacketh.origremdt", "%d", p.AtomicAck.Original)
+		set("infiniband.atomicacketh.origremdt", "%d", p.Further().AtomicAck.Original)
 	}
 	if e.Has(ExtImmDt) {
 		set("infiniband.immdt", "%08[1]x,%08[1]x", p.ImmDt.Data) // the header and the field have one name
@@ -144,7 +144,7 @@ func TestTsharkReadsIRN(t *testing.T) {
 		}
 		va, key := p.RETH.VA, p.RETH.RKey
 		if e.Has(ExtAtomicETH) {
-			va, key = p.Atomic.VA, p.Atomic.RKey
+			va, key = p.Further().Atomic.VA, p.Further().Atomic.RKey
 		}
 		field(ExtRETH|ExtAtomicETH, "0x%016x", va)
 		field(ExtRETH|ExtAtomicETH, "0x%08x", key)
@@ -155,9 +155,9 @@ func TestTsharkReadsIRN(t *testing.T) {
 		field(ExtIETH, "0x%08x", p.IETH.RKey)
 		field(ExtAETH, "0x%02x", p.AETH.Syndrome)
 		field(ExtAETH, "%d", p.AETH.MSN)
-		field(ExtAtomicETH, "%d", p.Atomic.Swap)
-		field(ExtAtomicETH, "%d", p.Atomic.Compare)
-		field(ExtAtomicAckETH, "%d", p.AtomicAck.Original)
+		field(ExtAtomicETH, "%d", p.Further().Atomic.Swap)
+		field(ExtAtomicETH, "%d", p.Further().Atomic.Compare)
+		field(ExtAtomicAckETH, "%d", p.Further().AtomicAck.Original)
 		first, come := e&ExtSelETH, e&ExtSelETH
 		if e.Has(ExtRETH | ExtAtomicETH) {
 			come = 0

@@ -82,9 +82,8 @@ func (l *Pool) NewRoCE() *Packet {
 func (l *Pool) cloneRoCE(p *Packet) *Packet {
 	c := l.NewRoCE()
 	r := c.RoCE
-	payload, stack := append(r.Payload, p.RoCE.Payload...), r.stack
-	*r = *p.RoCE
-	r.Payload, r.stack = payload, stack
+	r.Addresses = p.RoCE.Addresses
+	r.Packet.Set(&p.RoCE.Packet)
 	if t := p.Telemetry(); t != nil {
 		*r.Stack() = *t
 	}
