@@ -31,16 +31,34 @@ func (a *arrivals) fromEnd(i int) arrival { return *a.at(a.tail - 1 - uint32(i))
 
 func (a *arrivals) push(x arrival) {
 	if a.len() == len(a.ring) {
-		grown := make([]arrival, max(4, 2*len(a.ring)))
-		n := uint32(0)
-		for i := a.head; i != a.tail; i++ {
-			grown[n] = *a.at(i)
-			n++
-		}
-		a.ring, a.head, a.tail = grown, 0, n
+		a.resize(max(leastRing, 2*len(a.ring)))
 	}
 	*a.at(a.tail) = x
 	a.tail++
+}
+
+// leastRing is the length of the shortest ring but an empty one.
+const leastRing = 4
+
+// resize moves them to a ring of n, a power of two or 0, that has room for them.
+func (a *arrivals) resize(n int) {
+	ring, used := make([]arrival, n), uint32(0)
+	for i := a.head; i != a.tail; i++ {
+		ring[used] = *a.at(i)
+		used++
+	}
+	a.ring, a.head, a.tail = ring, 0, used
+}
+
+// shrink gives up room that is not used.
+func (a *arrivals) shrink() {
+	n := 0
+	for n < a.len() {
+		n = max(leastRing, 2*n)
+	}
+	if n < len(a.ring) {
+		a.resize(n)
+	}
 }
 
 func (a *arrivals) pop() arrival {

@@ -42,6 +42,13 @@ func (in *Inbox) Land() {
 	in.letters, in.first = in.letters[:0], units.Never
 }
 
+// Shrink gives up the room of letters that have been read. It is called between runs.
+func (in *Inbox) Shrink() {
+	if len(in.letters) == 0 {
+		in.letters = nil
+	}
+}
+
 // Settle counts and frees what was lost when links went down. It is called when
 // all has come that was sent by then: before that a sender may have taken back
 // some of it.
@@ -82,6 +89,15 @@ func (o *Outbox) Begin(half int) { o.half, o.first = half, units.Never }
 // First is the earliest arrival of what was sent since Begin, units.Never if that is
 // nothing.
 func (o *Outbox) First() units.Time { return o.first }
+
+// Shrink gives up the room of what has been delivered. It is called between runs.
+func (o *Outbox) Shrink() {
+	for i := range o.halves {
+		if len(o.halves[i]) == 0 {
+			o.halves[i] = nil
+		}
+	}
+}
 
 // Deliver empties a half into the inboxes. It belongs to the receiver.
 func (o *Outbox) Deliver(half int) {

@@ -117,6 +117,9 @@ func (l *Link) Crosses() bool { return l.out != nil || l.inbox != nil }
 // InFlight is how many packets are under way.
 func (l *Link) InFlight() int { return l.flight.order.len() + l.flight.late.len() }
 
+// Shrink gives up room that packets under way do not need now. It is called between runs.
+func (l *Link) Shrink() { l.flight.order.shrink() }
+
 // Counters counts what the link has done.
 func (l *Link) Counters() Counters {
 	return Counters{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/google/renameio/v2"
@@ -139,6 +140,9 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	stop := showProgress(fb, until)
 	err = fb.Run(ctx, until)
 	stop()
+	// The report is built where the run had memory that is free now.
+	fb.Shrink()
+	runtime.GC()
 	var interrupted *interruption
 	if err != nil && errors.As(context.Cause(ctx), &interrupted) {
 		err = nil // what has been run is reported
@@ -190,6 +194,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 		}
 	}
 	if f.write != "-" { // else standard output is the capture's
+		runtime.GC() // the fabric is not needed any more, and encoding needs memory
 		if err := f.print(r); err != nil {
 			return err
 		}

@@ -45,6 +45,30 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 	return f.flowError()
 }
 
+// Shrink gives up memory that only running needs: packets that wait to be used again, and
+// room for those under way. It is for whoever looks at a fabric that has run; another run
+// allocates what it needs.
+func (f *Fabric) Shrink() {
+	for _, s := range f.Shards {
+		s.Pool.DropFree()
+		for _, p := range s.processes {
+			if p.inbox != nil {
+				p.inbox.Shrink()
+			}
+		}
+		for _, o := range s.mail.out {
+			if o != nil {
+				o.Shrink()
+			}
+		}
+	}
+	for _, dir := range f.Links {
+		for _, l := range dir {
+			l.Shrink()
+		}
+	}
+}
+
 // advanceTo moves the time of all shards forward. They have done everything that is due
 // before.
 func (f *Fabric) advanceTo(at units.Time) {

@@ -192,6 +192,20 @@ func (l *Pool) Free(p *Packet) {
 	l.shelf(p).push(p)
 }
 
+// DropFree gives up the packets that wait to be used again, with what they carry. New ones
+// are allocated when they are needed.
+func (l *Pool) DropFree() {
+	l.shelves(func(_ uint64, s *stack) {
+		// Queues and rings may still point at packets that have left them. Nothing else
+		// is to stay with those.
+		for s.n > 0 {
+			*s.pop() = Packet{}
+		}
+		*s = stack{}
+	})
+	l.supers = nil
+}
+
 // shelf is where a packet waits to be used again.
 func (l *Pool) shelf(p *Packet) *stack {
 	switch cap(p.Frame) {

@@ -208,3 +208,31 @@ func TestCloneAway(t *testing.T) {
 		t.Errorf("%d live", pools[1].Live())
 	}
 }
+
+// TestDropFree: a pool gives up what is free, of all kinds, and what it has lent stays.
+func TestDropFree(t *testing.T) {
+	pool := NewPools(1)[0]
+	held := pool.NewRoCE()
+	held.RoCE.Payload = append(held.RoCE.Payload, 1)
+	freed := []*Packet{pool.New(), pool.NewFrame(100), pool.NewFrame(smallFrame + 1), pool.NewRoCE()}
+	for _, p := range freed {
+		pool.Free(p)
+	}
+	pool.Release(pool.NewSuper())
+	pool.DropFree()
+	for i, p := range freed {
+		if p.Next != nil || p.Frame != nil || p.RoCE != nil {
+			t.Errorf("packet %d still carries something: %+v", i, p)
+		}
+	}
+	if pool.supers != nil || pool.Short() != 0 || pool.Live() != 1 || held.RoCE.Payload[0] != 1 {
+		t.Errorf("%d live, short of %b, the one that was lent is %+v", pool.Live(), pool.Short(), held)
+	}
+	pool.Free(held)
+	if again := pool.NewRoCE(); again != held || pool.Live() != 1 {
+		t.Error("a packet that comes back later is not used again")
+	}
+	if p := pool.NewRoCE(); p == freed[3] || p.RoCE == nil {
+		t.Error("a packet that was given up came back")
+	}
+}

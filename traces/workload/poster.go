@@ -48,9 +48,12 @@ type end struct {
 	qps             []*nicemu.QP
 	timer           sim.Timer
 	events          nicemu.Channel
-	batch           [16]cq.Completion
+	batch           []cq.Completion // room to poll into
 	work            func(now units.Time)
 }
+
+// maxBatch is how many completions an end polls at a time.
+const maxBatch = 16
 
 // Fire does what there is to do.
 func (e *end) Fire(now units.Time) { e.work(now) }
@@ -101,9 +104,11 @@ func (e *end) open(t Transfer) (err error) {
 	if e.pd, err = e.Device.AllocPD(); err != nil {
 		return err
 	}
-	if e.cq, err = e.Device.CreateCQ(max(1, t.QPs*(e.sends+e.receives)), &e.events); err != nil {
+	entries := max(1, t.QPs*(e.sends+e.receives))
+	if e.cq, err = e.Device.CreateCQ(entries, &e.events); err != nil {
 		return err
 	}
+	e.batch = make([]cq.Completion, min(entries, maxBatch))
 	for range t.QPs {
 		q, err := e.pd.CreateQP(nicemu.QPConfig{
 			Type: typeOf(t.Service), SendCQ: e.cq, RecvCQ: e.cq, SignalAll: true,
@@ -327,7 +332,7 @@ func (e *end) drain(f func(now units.Time, c *cq.Completion)) {
 	}
 	e.cq.Arm(false)
 	for {
-		n, err := e.cq.Poll(e.batch[:])
+		n, err := e.cq.Poll(e.batch)
 		for i := range n {
 			f(now, &e.batch[i])
 		}
