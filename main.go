@@ -3,8 +3,12 @@ package main
 
 import (
 	"os"
+	"runtime"
 
 	"github.com/weftlab/weft/emu/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() {
+	runtime.MemProfileRate = 0 // nobody asks for the profile, and its samples take memory
+	os.Exit(cli.Main(os.Args[1:]))
+}

@@ -1,8 +1,9 @@
 package packet
 
-// Capacities of the two kinds of frame buffers: the usual MTU, and jumbo
-// frames up to an MTU of 9216 with two VLAN tags.
+// Capacities of the kinds of frame buffers: what ports say to each other, the usual MTU,
+// and jumbo frames up to an MTU of 9216 with two VLAN tags.
 const (
+	tinyFrame  = 128
 	smallFrame = 2048
 	largeFrame = 9728
 )
@@ -21,7 +22,8 @@ const chunk = 256
 type Pool struct {
 	number uint8 // the same for all that trade
 
-	bare, small, large stack
+	bare               stack
+	tiny, small, large stack   // with a Frame each
 	nics               stack   // with a RoCE each
 	messages           []stack // with a Message each, by protocol
 	live               int
@@ -103,7 +105,10 @@ func (l *Pool) Like(template *Packet) *Packet {
 // content. n is at most MaxFrame.
 func (l *Pool) NewFrame(n int) *Packet {
 	list, size := &l.small, smallFrame
-	if n > smallFrame {
+	switch {
+	case n <= tinyFrame:
+		list, size = &l.tiny, tinyFrame
+	case n > smallFrame:
 		list, size = &l.large, largeFrame
 	}
 	if list.n == 0 {
@@ -209,6 +214,8 @@ func (l *Pool) DropFree() {
 // shelf is where a packet waits to be used again.
 func (l *Pool) shelf(p *Packet) *stack {
 	switch cap(p.Frame) {
+	case tinyFrame:
+		return &l.tiny
 	case smallFrame:
 		return &l.small
 	case 0:

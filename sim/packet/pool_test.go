@@ -214,7 +214,7 @@ func TestDropFree(t *testing.T) {
 	pool := NewPools(1)[0]
 	held := pool.NewRoCE()
 	held.RoCE.Payload = append(held.RoCE.Payload, 1)
-	freed := []*Packet{pool.New(), pool.NewFrame(100), pool.NewFrame(smallFrame + 1), pool.NewRoCE()}
+	freed := []*Packet{pool.New(), pool.NewFrame(100), pool.NewFrame(tinyFrame + 1), pool.NewFrame(smallFrame + 1), pool.NewRoCE()}
 	for _, p := range freed {
 		pool.Free(p)
 	}
@@ -232,7 +232,7 @@ func TestDropFree(t *testing.T) {
 	if again := pool.NewRoCE(); again != held || pool.Live() != 1 {
 		t.Error("a packet that comes back later is not used again")
 	}
-	if p := pool.NewRoCE(); p == freed[3] || p.RoCE == nil {
+	if p := pool.NewRoCE(); p == freed[4] || p.RoCE == nil {
 		t.Error("a packet that was given up came back")
 	}
 }

@@ -30,7 +30,7 @@ const (
 // shelves calls f for each kind of packet, with its bit.
 func (l *Pool) shelves(f func(bit uint64, s *stack)) {
 	bit := uint64(1)
-	for _, s := range []*stack{&l.bare, &l.nics, &l.small, &l.large} {
+	for _, s := range []*stack{&l.bare, &l.nics, &l.tiny, &l.small, &l.large} {
 		f(bit, s)
 		bit <<= 1
 	}

@@ -9,7 +9,7 @@ func TestTrade(t *testing.T) {
 	from, to := pools[0], pools[1]
 	kinds := map[string]func() *Packet{
 		"bare": from.New, "NIC": from.NewRoCE,
-		"small": func() *Packet { return from.NewFrame(100) }, "large": func() *Packet { return from.NewFrame(5000) },
+		"tiny": func() *Packet { return from.NewFrame(100) }, "small": func() *Packet { return from.NewFrame(1000) }, "large": func() *Packet { return from.NewFrame(5000) },
 	}
 	for range 8 * chunk {
 		for _, f := range kinds {
@@ -21,7 +21,7 @@ func TestTrade(t *testing.T) {
 	}
 	// The first pool has used up whole chunks and has nothing left.
 	short := from.Short()
-	if short != 1|2|4|8 || to.Short() != 0 {
+	if short != 1|2|4|8|16 || to.Short() != 0 {
 		t.Fatalf("short of %b and %b", short, to.Short())
 	}
 	gift := to.Spare(short)
@@ -29,8 +29,8 @@ func TestTrade(t *testing.T) {
 	for p := gift.First(); p != nil; p = p.Next {
 		n++
 	}
-	if n != 4*chunk {
-		t.Errorf("%d packets for 4 kinds", n)
+	if n != 5*chunk {
+		t.Errorf("%d packets for 5 kinds", n)
 	}
 	from.Adopt(&gift)
 	if !gift.Empty() || from.Short() != 0 {

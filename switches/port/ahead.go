@@ -120,7 +120,7 @@ func (p *Port) stopAhead(now units.Time) {
 }
 
 // unwait takes from c the time that packets are yet to wait after now.
-func (p *Port) unwait(c *Counters, now units.Time) {
+func (p *Port) unwait(c *QueueCounters, now units.Time) {
 	for i := p.promised.head; i != p.promised.tail; i++ {
 		d := p.promised.at(i)
 		c.area.sub(d.size, d.start-now)

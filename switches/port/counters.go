@@ -11,16 +11,26 @@ import (
 type Counters struct {
 	RxPackets, RxBytes uint64 // received, also those with a bad FCS
 	TxPackets, TxBytes uint64 // begun to be sent, also those lost on the link
-	Marked             uint64
-	Trimmed            uint64
-	Returned           uint64      // trimmed and sent back
-	Originated         uint64      // MAC control frames that the port made
-	Consumed           uint64      // MAC control frames that it took
-	MaxQueue           units.Bytes // the longest the queue has been
-	area               area
-	since              units.Time               // of the last change of the queue
-	Drops              [packet.FateCount]uint64 // packets that ended at this port or on the link behind it, by reason
-	DropBytes          uint64
+	QueueCounters
+	Losses
+}
+
+// QueueCounters counts what happened in a port's queue, and its own frames.
+type QueueCounters struct {
+	Marked     uint64
+	Trimmed    uint64
+	Returned   uint64      // trimmed and sent back
+	Originated uint64      // MAC control frames that the port made
+	Consumed   uint64      // MAC control frames that it took
+	MaxQueue   units.Bytes // the longest the queue has been
+	area       area
+	since      units.Time // of the last change of the queue
+}
+
+// Losses counts packets that ended at a port or on the link behind it.
+type Losses struct {
+	Drops     [packet.FateCount]uint64 // by reason
+	DropBytes uint64
 }
 
 // area is ∫ queue dt in byte·picoseconds: 128 bits.
@@ -57,7 +67,7 @@ func (a area) over(t units.Time) float64 {
 
 // queued accounts for a queue that has been n bytes long since the last
 // change.
-func (c *Counters) queued(now units.Time, n units.Bytes) {
+func (c *QueueCounters) queued(now units.Time, n units.Bytes) {
 	c.area.add(n, now-c.since)
 	c.since = now
 }
@@ -84,7 +94,10 @@ func (c *Counters) Dropped() (n uint64) {
 // Counters gives a copy as of now.
 func (p *Port) Counters(now units.Time) Counters {
 	p.settle(now)
-	c := p.counters
+	c := Counters{QueueCounters: p.counters}
+	if p.losses != nil {
+		c.Losses = *p.losses
+	}
 	c.MaxQueue = max(c.MaxQueue, p.longest)
 	c.RxPackets, c.RxBytes, c.TxPackets, c.TxBytes = p.rx.packets, p.rx.bytes, p.tx.packets, p.tx.bytes
 	if p.classes != nil {
@@ -96,7 +109,7 @@ func (p *Port) Counters(now units.Time) Counters {
 		return c
 	}
 	// What was reckoned ahead of time has not happened yet.
-	p.unwait(&c, now)
+	p.unwait(&c.QueueCounters, now)
 	c.since = now
 	c.TxPackets -= uint64(p.promised.len())
 	c.TxBytes -= uint64(p.bytes)

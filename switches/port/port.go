@@ -75,10 +75,13 @@ type Port struct {
 	classes  *classes // in classes.go; nil for a plain port
 	stamp    *stamp   // in stamp.go; nil for a port that writes no telemetry
 	list     queue    // in queue.go
-	counters Counters
+	counters QueueCounters
+	losses   *Losses     // nil until a packet has ended here
 	longest  units.Bytes // the queue has been before counters.MaxQueue began anew
 
 	Name string // "s1:3"
+
+	_ [32]byte // whole cache lines, at whose beginning ports then lie
 }
 
 // traffic counts packets and the bytes of their frames.
@@ -314,7 +317,10 @@ func (p *Port) lose(now units.Time, k *packet.Packet, fate packet.Fate) {
 
 // count counts the end of a packet.
 func (p *Port) count(now units.Time, k *packet.Packet, fate packet.Fate) {
-	p.counters.Drops[fate]++
-	p.counters.DropBytes += uint64(k.Size)
+	if p.losses == nil {
+		p.losses = new(Losses)
+	}
+	p.losses.Drops[fate]++
+	p.losses.DropBytes += uint64(k.Size)
 	p.trace.add(now, k, fate)
 }
