@@ -7,4 +7,4 @@ echo "$(uname -sr), $(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinf
 echo
 echo "| What | Figure | Reference in the same run | Ratio |"
 echo "|---|---|---|---|"
-for b in offload eqds rate pps rtt tcp scale sim switch nic rdma; do ./$b.sh; done
+for b in offload eqds rate pps rtt tcp scale sim memory switch nic rdma; do ./$b.sh; done
