@@ -29,7 +29,10 @@ type Counters struct {
 // Counters is what the NIC has counted, and what its queue pairs have, those that
 // are destroyed with them.
 func (d *Device) Counters() (Counters, transport.Counters) {
-	all := d.retired
+	var all transport.Counters
+	if d.retired != nil {
+		all = *d.retired
+	}
 	for _, q := range d.numbers.slots {
 		if q != nil {
 			all.Add(q.engine.Counters())

@@ -57,7 +57,7 @@ type Device struct {
 	heard    *telemetry.Stack // that the packet being dealt with brought; nil for none
 	grh      [transport.GRHLen]byte
 	counters Counters
-	retired  transport.Counters // of queue pairs that are destroyed
+	retired  *transport.Counters // of queue pairs that are destroyed; nil before there are any
 	conns    connections
 	layer    Layer // nil for none
 	layerCQs layerCQs

@@ -407,6 +407,9 @@ func (q *QP) Destroy() error {
 	} else if d.gone != nil {
 		d.gone(q)
 	}
+	if d.retired == nil {
+		d.retired = new(transport.Counters)
+	}
 	d.retired.Add(q.engine.Counters())
 	_ = q.engine.Modify(qp.Reset, transport.Attr{})
 	q.reset()

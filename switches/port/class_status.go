@@ -60,7 +60,7 @@ func (p *Port) Class(now units.Time, i int) ClassCounters {
 	held.add(q.bytes, now-q.since)
 	x := ClassCounters{
 		Name: s.Name, Priority: s.Priority,
-		QueuePackets: q.count, QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.over(now),
+		QueuePackets: int(q.count), QueueBytes: q.bytes, Limit: limit, MaxQueue: max(q.longest, q.ever), MeanQueue: held.over(now),
 		TxPackets: q.tx.packets, TxBytes: q.tx.bytes, RxPackets: q.received, Marked: q.marked, Trimmed: q.trimmed, Dropped: q.dropped,
 		Gauges: p.ClassGauges(now, i, nil),
 		Got:    c.flow.rx.Got(now, s.Priority), Sent: c.flow.tx.Sent(now, p.pauseClass(s.Priority)),
@@ -91,7 +91,7 @@ func (c *classes) sum(now units.Time, to *Counters) {
 // count is how many packets wait, with MAC control frames.
 func (c *classes) count() (n int) {
 	for i := range c.queues {
-		n += c.queues[i].count
+		n += int(c.queues[i].count)
 	}
 	for k := c.control.First(); k != nil; k = k.Next {
 		n++

@@ -92,15 +92,15 @@ type classes struct {
 	full func(now units.Time, prio uint8, full bool)
 }
 
-// classQueue is the queue of one class at one port.
+// classQueue is the queue of one class at one port. It takes three cache lines.
 type classQueue struct {
 	packets packet.List // without fair
 	fair    *fair.Queue // nil for first come, first served
-	count   int
 	bytes   units.Bytes
 	point   congestion.Point
 	limit   units.Bytes // most that may wait, for the point: the static limit, or the buffer's size
-	leaving uint8       // what else is done when a packet leaves
+	count   int32
+	leaving uint8 // what else is done when a packet leaves
 	prio    uint8
 	isFull  bool        // since the queue grew beyond high
 	high    units.Bytes // who is told when the queue grows beyond it, and
@@ -108,8 +108,8 @@ type classQueue struct {
 
 	feeds units.Bytes // on the wire, of what the feeder has of the class
 
-	spends *credit.Sender  // nil for a class that needs no credit
-	gives  credit.Receiver // of what came in through the port; zero without credits
+	spends *credit.Sender   // nil for a class that needs no credit
+	gives  *credit.Receiver // of what came in through the port; nil without credits
 
 	received                 uint64 // packets that came in
 	tx                       traffic
@@ -189,7 +189,9 @@ func (p *Port) Watch(high, low units.Bytes, f func(now units.Time, prio uint8, f
 func (p *Port) Came(k *packet.Packet) {
 	q := p.classes.queue[k.Prio]
 	q.received++
-	q.gives.Came(k.Size)
+	if q.gives != nil {
+		q.gives.Came(k.Size)
+	}
 }
 
 // settingsOf gives the settings of a class.
@@ -204,7 +206,7 @@ func (c *classes) settingsOf(prio uint8) *class.Class {
 
 // classView is what a point sees of its queue.
 func (p *Port) classView(q *classQueue) congestion.Queue {
-	v := congestion.Queue{Bytes: q.bytes, Packets: q.count, Limit: q.limit}
+	v := congestion.Queue{Bytes: q.bytes, Packets: int(q.count), Limit: q.limit}
 	if p.link != nil {
 		v.Rate = p.link.Rate()
 	}

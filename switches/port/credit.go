@@ -27,7 +27,8 @@ func (p *Port) startCredits(peer *credit.Configs) {
 		if s := c.settings[i].Credits; s != nil {
 			c.haveCredits()
 			c.credits.gives |= 1 << q.prio
-			q.gives = credit.NewReceiver(s)
+			gives := credit.NewReceiver(s)
+			q.gives = &gives
 		}
 		if s := peer[q.prio]; s != nil {
 			c.haveCredits()

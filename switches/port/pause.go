@@ -71,7 +71,7 @@ func (p *Port) held(now units.Time, prio uint8, size units.Bytes, cause int) {
 // freed is told of one that leaves and makes the account report.
 func (p *Port) freed(now units.Time, prio uint8, size units.Bytes) {
 	if p.classes.offers(prio) {
-		r := &p.classes.queue[prio].gives
+		r := p.classes.queue[prio].gives
 		if r.Free(size); r.Due() {
 			p.sendCredits(now)
 		}

@@ -175,7 +175,7 @@ func (p *Port) Queued(now units.Time) (packets int, bytes units.Bytes) {
 // Waiting is how many packets wait in the queue of a priority's class, or in the only queue.
 func (p *Port) Waiting(now units.Time, prio uint8) int {
 	if p.classes != nil {
-		return p.classes.queue[prio].count
+		return int(p.classes.queue[prio].count)
 	}
 	packets, _ := p.Queued(now)
 	return packets
