@@ -239,7 +239,7 @@ func newReceivers(t *testing.T, priorities ...int) (*Pacer, []*Receiver) {
 		c := Default()
 		c.Priority = priority
 		if p == nil {
-			p = pull.New[*Receiver](&pull.Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Policy: pull.Strict{}})
+			p = pull.New[*Receiver](&pull.Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Credit: 1, Policy: pull.Strict{}})
 		}
 		r := new(Receiver)
 		r.Reset(&c, p, &Header{Connection: uint32(i)})
@@ -388,7 +388,7 @@ func TestChecks(t *testing.T) {
 func TestDoesNotAllocate(t *testing.T) {
 	c := Default()
 	random := rand.New(rand.NewPCG(1, 1))
-	p := pull.New[*Receiver](&pull.Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Policy: pull.Strict{}})
+	p := pull.New[*Receiver](&pull.Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Credit: 1, Policy: pull.Strict{}})
 	var s Sender
 	var r Receiver
 	flow := func() {
@@ -415,7 +415,7 @@ func TestDoesNotAllocate(t *testing.T) {
 
 func BenchmarkPackets(b *testing.B) {
 	c := Default()
-	p := pull.New[*Receiver](&pull.Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Policy: pull.Strict{}})
+	p := pull.New[*Receiver](&pull.Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Credit: 1, Policy: pull.Strict{}})
 	var s Sender
 	var r Receiver
 	s.Reset(0, &c, Start{Size: 1 << 40, Window: 30, Rand: rand.New(rand.NewPCG(1, 1))})

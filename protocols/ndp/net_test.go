@@ -62,7 +62,7 @@ type network struct {
 }
 
 func newNetwork(c *Config, x Start, way func(bool, *Header) []fate) *network {
-	p := &pull.Config{Line: 10 * units.Gbps, MTU: c.MTU + 14, Share: c.PullShare, Policy: pull.Strict{}}
+	p := &pull.Config{Line: 10 * units.Gbps, MTU: c.MTU + 14, Share: c.PullShare, Credit: 1, Policy: pull.Strict{}}
 	n := &network{config: c, pacer: pull.New[*Receiver](p), way: way, gap: (10 * units.Gbps).TimeOf(c.MTU + 38)}
 	if x.Rand == nil {
 		x.Rand = rand.New(rand.NewPCG(1, 1))

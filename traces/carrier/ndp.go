@@ -45,7 +45,7 @@ type Pulls struct {
 // NewPulls makes the pull queue of a host's port. Of the settings of its flows only the MTU
 // and the share count here; all traffics of the port have the same.
 func NewPulls(c *NDP, rate func() units.Rate) *Pulls {
-	p := &Pulls{rate: rate, config: pull.Config{Line: rate(), MTU: wire.EthernetHeader + c.MTU, Share: c.PullShare, Policy: pull.Strict{}}}
+	p := &Pulls{rate: rate, config: pull.Config{Line: rate(), MTU: wire.EthernetHeader + c.MTU, Share: c.PullShare, Credit: 1, Policy: pull.Strict{}}}
 	p.pacer = pull.New[*ndp.Receiver](&p.config)
 	return p
 }

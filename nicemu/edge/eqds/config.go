@@ -26,20 +26,21 @@ import (
 
 // Config are the parameters.
 type Config struct {
-	Backend      tunnel.Backend `yaml:"backend,omitempty" json:"backend" jsonschema_description:"ndp: the first window leaves before there is credit, for networks that trim; rts: credit is asked for first; default that of the preset"`
-	Window       units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, and at least 50 packets"`
-	Paths        int            `yaml:"paths,omitempty" json:"paths" jsonschema_description:"path IDs that packets are spread over, a power of two up to 256; default 256"`
-	PullShare    units.Fraction `yaml:"pull-share,omitempty" json:"pull-share" jsonschema_description:"share of the link that PULLs ask for; default 99%"`
-	CountControl bool           `yaml:"count-control,omitempty" json:"count-control" jsonschema_description:"false: PULLs are paced as if control packets took nothing of the link, as the paper has it; then it is a few percent too full where many short packets are acknowledged; default true"`
-	MergeAcks    bool           `yaml:"merge-acks,omitempty" json:"merge-acks" jsonschema_description:"false: acknowledgements never wait for a PULL to go with; default true, for at most 8 PULLs and a quarter of rto"`
-	Pulls        string         `yaml:"pulls,omitempty" json:"pulls" jsonschema_description:"which sender is pulled next: fair, all by turns; rdma-first; tcp-first; default fair"`
-	RTO          units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
-	Reorder      units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
-	GiveUp       units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
-	Idle         units.Time     `yaml:"idle,omitempty" json:"idle" jsonschema_description:"after how long without anything to send a tunnel is closed and its memory given back; it is opened anew when there is something; default 1s"`
-	DSCP         int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
-	ControlDSCP  int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
-	Tunnels      int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`
+	Backend       tunnel.Backend `yaml:"backend,omitempty" json:"backend" jsonschema_description:"ndp: the first window leaves before there is credit, for networks that trim; rts: credit is asked for first; default that of the preset"`
+	Window        units.Bytes    `yaml:"window,omitempty" json:"window" jsonschema_description:"credit between the two ends of a tunnel, a bandwidth-delay product; default that of the path, and at least 50 packets"`
+	Paths         int            `yaml:"paths,omitempty" json:"paths" jsonschema_description:"path IDs that packets are spread over, a power of two up to 256; default 256"`
+	PullShare     units.Fraction `yaml:"pull-share,omitempty" json:"pull-share" jsonschema_description:"share of the link that PULLs ask for; default 99%"`
+	CreditPerPull int            `yaml:"credit-per-pull,omitempty" json:"credit-per-pull" jsonschema_description:"packets of credit that one PULL gives at most, 1 to 64, each of the link's MTU; more save control packets, and packets come in bursts of as many; default 1, as in the paper"`
+	CountControl  bool           `yaml:"count-control,omitempty" json:"count-control" jsonschema_description:"false: PULLs are paced as if control packets took nothing of the link, as the paper has it; then it is a few percent too full where many short packets are acknowledged; default true"`
+	MergeAcks     bool           `yaml:"merge-acks,omitempty" json:"merge-acks" jsonschema_description:"false: acknowledgements never wait for a PULL to go with; default true, for at most the time of 8 packets, or of two PULLs with more credit, and a quarter of rto"`
+	Pulls         string         `yaml:"pulls,omitempty" json:"pulls" jsonschema_description:"which sender is pulled next: fair, all by turns; rdma-first; tcp-first; default fair"`
+	RTO           units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
+	Reorder       units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
+	GiveUp        units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
+	Idle          units.Time     `yaml:"idle,omitempty" json:"idle" jsonschema_description:"after how long without anything to send a tunnel is closed and its memory given back; it is opened anew when there is something; default 1s"`
+	DSCP          int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
+	ControlDSCP   int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
+	Tunnels       int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`
 
 	TCPPackets int         `yaml:"tcp-packets,omitempty" json:"tcp-packets" jsonschema_description:"most packets that wait for a destination in the EQIF for TCP and all that is not RDMA; default 100"`
 	TCPMark    units.Bytes `yaml:"tcp-mark,omitempty" json:"tcp-mark" jsonschema_description:"where marking of ECN-capable packets begins in that EQIF (RED, all from twice that on); default 16 packets"`
@@ -70,7 +71,7 @@ var pullOrders = map[string]pull.Policy{"fair": pull.Fair{}, "rdma-first": pull.
 type reversed struct{}
 
 // Rank is lower for lower classes.
-func (reversed) Rank(class uint8, _ uint64, _ *uint64) uint64 { return uint64(class) }
+func (reversed) Rank(class uint8, _ uint64, _ int, _ *uint64) uint64 { return uint64(class) }
 
 func init() {
 	edge.Services.Register("eqds", edge.Kind{
@@ -108,7 +109,7 @@ func init() {
 // defaults gives the settings of a preset.
 func defaults(preset string) *Config {
 	r := eqif.RDMAPreset("baseline", nil)
-	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, Idle: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100, NativePackets: 100}
+	c := &Config{Paths: 256, PullShare: pull.DefaultShare, CreditPerPull: 1, CountControl: true, MergeAcks: true, Pulls: "fair", GiveUp: units.Second, Idle: units.Second, ControlDSCP: 48, Tunnels: tunnel.DefaultLimits().Tunnels, TCPPackets: 100, NativePackets: 100}
 	switch preset {
 	case "rts":
 		c.Backend = tunnel.RTS
@@ -142,6 +143,8 @@ func (c *Config) Validate(line units.Rate) error {
 		t.Window = max(c.Window, 2*someMTU)
 		if c.Window < 2*someMTU {
 			check.Bad("window", c.Window, "two packets of the link's MTU or more, such as 30KB")
+		} else if most := max(1, int(c.Window/(2*someMTU))); c.CreditPerPull > most {
+			check.Bad("credit-per-pull", c.CreditPerPull, "%d at most, half of the window", most)
 		}
 	}
 	check.Fail(t.Check())
@@ -173,12 +176,12 @@ func (c *Config) Validate(line units.Rate) error {
 
 // pulls are the settings of the pacer of an interface whose frames are at most mtu long.
 func (c *Config) pulls(line units.Rate, mtu units.Bytes) pull.Config {
-	return pull.Config{Line: line, MTU: mtu, Share: c.PullShare, Policy: pullOrders[c.Pulls]}
+	return pull.Config{Line: line, MTU: mtu, Share: c.PullShare, Credit: c.CreditPerPull, Policy: pullOrders[c.Pulls]}
 }
 
 // tunnel are the settings of a tunnel between hosts whose slower link has a rate, with an RTT.
 func (c *Config) tunnel(line units.Rate, mtu units.Bytes, rtt units.Time) tunnel.Config {
-	t := tunnel.Default(line, mtu, rtt)
+	t := tunnel.Default(line, mtu, rtt, c.CreditPerPull)
 	t.Backend, t.Paths, t.GiveUp = c.Backend, c.Paths, c.GiveUp
 	if c.Window != 0 {
 		t.Window = max(c.Window, 2*mtu)

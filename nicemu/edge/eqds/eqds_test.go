@@ -647,7 +647,7 @@ func TestSharesTheReceiver(t *testing.T) {
 
 // TestOverheadOfDefaults: the settings of an MTU of 0 are refused, and do not panic.
 func TestOverheadOfDefaults(t *testing.T) {
-	c := tunnel.Default(lineRate, 0, us)
+	c := tunnel.Default(lineRate, 0, us, 1)
 	if c.Check() == nil {
 		t.Error("an MTU of 0 passes")
 	}

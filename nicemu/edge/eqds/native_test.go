@@ -347,7 +347,7 @@ func TestPullOrders(t *testing.T) {
 		p := pullOrders[name]
 		var none uint64
 		for i := range want[1:] {
-			if p.Rank(pullClasses[want[i]], 0, &none) >= p.Rank(pullClasses[want[i+1]], 0, &none) {
+			if p.Rank(pullClasses[want[i]], 0, 0, &none) >= p.Rank(pullClasses[want[i+1]], 0, 0, &none) {
 				t.Errorf("%s: %d is not before %d", name, want[i], want[i+1])
 			}
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 func config(p Policy) *Config {
-	return &Config{Line: 10 * units.Gbps, MTU: 1514, Share: DefaultShare, Policy: p}
+	return &Config{Line: 10 * units.Gbps, MTU: 1514, Share: DefaultShare, Credit: 1, Policy: p}
 }
 
 // TestInterval: at 10 Gb/s a frame of 1514 bytes takes 1538 bytes of the line, 1.2304 us, and
@@ -25,7 +25,10 @@ func TestCheck(t *testing.T) {
 	if err := config(nil).Check(); err != nil {
 		t.Error(err)
 	}
-	for _, c := range []Config{{MTU: 1514, Share: 0.99}, {Line: 1, Share: 0.99}, {Line: 1, MTU: 1514}, {Line: 1, MTU: 1514, Share: 1.01}} {
+	for _, c := range []Config{
+		{MTU: 1514, Share: 0.99, Credit: 1}, {Line: 1, Share: 0.99, Credit: 1}, {Line: 1, MTU: 1514, Credit: 1}, {Line: 1, MTU: 1514, Share: 1.01, Credit: 1},
+		{Line: 1, MTU: 1514, Share: 0.99}, {Line: 1, MTU: 1514, Share: 0.99, Credit: -1}, {Line: 1, MTU: 1514, Share: 0.99, Credit: MostCredit + 1},
+	} {
 		if c.Check() == nil {
 			t.Errorf("%+v passes", c)
 		}
@@ -141,6 +144,92 @@ func TestPaced(t *testing.T) {
 	}
 }
 
+// TestCredit: a PULL gives what is wanted, up to Credit, and is paced by what it gives. The one
+// after which nobody wants more is followed by none until a PULL in full could be, or one with
+// half of all that a sender may want.
+func TestCredit(t *testing.T) {
+	const every = 1242828 * units.Picosecond
+	type pull struct{ at, who, given int } // at is in times of an MTU
+	for _, c := range []struct {
+		name   string
+		credit int
+		most   uint16
+		want   []uint16 // at 0, of each
+		more   uint16   // that 0 wants when the list is empty
+		pulls  []pull
+	}{
+		{"one, as in the paper", 1, 50, []uint16{3, 1}, 1, []pull{{0, 0, 1}, {1, 1, 1}, {2, 0, 1}, {3, 0, 1}, {4, 0, 1}}},
+		{"four", 4, 50, []uint16{10, 3, 4}, 9, []pull{{0, 0, 4}, {4, 1, 3}, {7, 2, 4}, {11, 0, 4}, {15, 0, 2}, {19, 0, 4}, {23, 0, 4}, {27, 0, 1}}},
+		{"little is wanted", 8, 50, []uint16{1}, 2, []pull{{0, 0, 1}, {8, 0, 2}}},
+		{"small window", 8, 6, []uint16{6}, 1, []pull{{0, 0, 6}, {6, 0, 1}}},
+		{"smallest window", 8, 2, []uint16{1}, 2, []pull{{0, 0, 1}, {1, 0, 2}}},
+		{"most of a small window", 8, 10, []uint16{1}, 10, []pull{{0, 0, 1}, {5, 0, 8}, {13, 0, 2}}},
+	} {
+		k := config(nil)
+		k.Credit = c.credit
+		p := New[int](k)
+		all := make([]*Sender[int], len(c.want))
+		for i, n := range c.want {
+			all[i] = new(Sender[int])
+			p.Join(all[i], i, 0, c.most)
+			p.Want(all[i], n)
+		}
+		var got []pull
+		asked := false
+		for {
+			if p.Due() == units.Never {
+				if asked {
+					break
+				}
+				asked = true
+				p.Want(all[0], all[0].Number()+c.more)
+			}
+			at := p.Due()
+			if at > 0 && p.Next(at-1) != nil {
+				t.Fatalf("%s: a PULL left early", c.name)
+			}
+			before := make([]uint16, len(all))
+			for i, s := range all {
+				before[i] = s.Number()
+			}
+			s := p.Next(at)
+			if s.Number()-before[s.Owner] != uint16(s.Given()) || at%every != 0 {
+				t.Fatalf("%s: at %v the number is %d after %d, and %d are given", c.name, at, s.Number(), before[s.Owner], s.Given())
+			}
+			got = append(got, pull{int(at / every), s.Owner, s.Given()})
+		}
+		if diff := cmp.Diff(c.pulls, got, cmp.AllowUnexported(pull{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestWeightedCredit: weights are of what is given, and not of PULLs.
+func TestWeightedCredit(t *testing.T) {
+	k := config(&Weighted{0: 1, 1: 3})
+	k.Credit = 8
+	p := New[int](k)
+	var all [3]Sender[int]
+	given := map[int]int{}
+	now := units.Time(0)
+	for i := range all {
+		p.Join(&all[i], i, uint8(i/2), 100) // two of class 0, one of class 1
+	}
+	for range 1500 {
+		for i, want := range []uint16{2, 50, 50} { // the first never wants a PULL in full
+			p.Want(&all[i], all[i].Number()+want)
+		}
+		now = p.Due()
+		s := p.Next(now)
+		given[s.Owner] += s.Given()
+	}
+	for i, weight := range []int{1, 1, 3} {
+		if want := (given[0] + given[1] + given[2]) * weight / 5; given[i] < want-20 || given[i] > want+20 {
+			t.Errorf("%v is given, of weights 1, 1 and 3", given)
+		}
+	}
+}
+
 // TestLine: PULLs follow the rate of the link.
 func TestLine(t *testing.T) {
 	p, _ := list(nil, make([]uint8, 1), 100)
@@ -173,7 +262,9 @@ func TestHold(t *testing.T) {
 // TestModel does anything to a list, and compares it with the plainest one.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := New[int](config(nil))
+		k := config(nil)
+		k.Credit = rapid.IntRange(1, 10).Draw(t, "credit")
+		p := New[int](k)
 		all := make([]*Sender[int], 6)
 		for i := range all {
 			all[i] = new(Sender[int])
@@ -208,6 +299,10 @@ func TestModel(t *testing.T) {
 			},
 			"pull": func(t *rapid.T) {
 				now = max(now, p.next)
+				var wanted [6]int
+				for i, s := range all {
+					wanted[i] = s.Demand()
+				}
 				s := p.Next(now)
 				if s == nil {
 					if len(fifo) > 0 {
@@ -218,8 +313,14 @@ func TestModel(t *testing.T) {
 				if s.Owner != fifo[0] {
 					t.Fatalf("%d is served, want %d", s.Owner, fifo[0])
 				}
+				if most := min(k.Credit, wanted[s.Owner]); s.Given() != most || s.Demand() != wanted[s.Owner]-most {
+					t.Fatalf("%d wanted %d, is given %d and wants %d", s.Owner, wanted[s.Owner], s.Given(), s.Demand())
+				}
 				fifo = fifo[1:]
 				enter(s)
+				if wait := p.next - now; wait < units.Time(s.Given())*p.Every() || wait > units.Time(k.Credit)*p.Every() || len(fifo) > 0 && wait != units.Time(s.Given())*p.Every() {
+					t.Fatalf("after %d MTUs the next PULL has to wait for %v", s.Given(), wait)
+				}
 			},
 			"hold":    func(t *rapid.T) { s := pick(t); p.Hold(s); drop(s.Owner) },
 			"release": func(t *rapid.T) { s := pick(t); p.Release(s); enter(s) },
@@ -269,7 +370,7 @@ func BenchmarkPull(b *testing.B) {
 // TestSpend: what was not asked for delays the next PULL by its time on the link, and an idle
 // link saves nothing up.
 func TestSpend(t *testing.T) {
-	c := Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1}
+	c := Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Credit: 1}
 	p := New[int](&c)
 	var s Sender[int]
 	p.Join(&s, 1, 0, 100)

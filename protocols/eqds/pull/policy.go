@@ -5,33 +5,34 @@ package pull
 // next; of equal ones, who came first.
 type Policy interface {
 	// Rank ranks a sender of a class that enters now. virtual is the rank of the sender
-	// that was served last. last is the sender's own, 0 at first, for the policy to keep
-	// something there.
-	Rank(class uint8, virtual uint64, last *uint64) uint64
+	// that was served last, given how many MTUs of credit the sender was given since it
+	// entered before. last is the sender's own, 0 at first, for the policy to keep something
+	// there.
+	Rank(class uint8, virtual uint64, given int, last *uint64) uint64
 }
 
 // Fair gives all senders the same: the list is a FIFO. It is what the paper has by default.
 type Fair struct{}
 
 // Rank is the same for all.
-func (Fair) Rank(uint8, uint64, *uint64) uint64 { return 0 }
+func (Fair) Rank(uint8, uint64, int, *uint64) uint64 { return 0 }
 
 // Strict serves the highest class first, and senders of one class by turns.
 type Strict struct{}
 
 // Rank is lower for higher classes.
-func (Strict) Rank(class uint8, _ uint64, _ *uint64) uint64 { return uint64(255 - class) }
+func (Strict) Rank(class uint8, _ uint64, _ int, _ *uint64) uint64 { return uint64(255 - class) }
 
 // Weighted gives senders shares by the weights of their classes: start-time fair queueing
 // (Goyal, Vin and Cheng, SIGCOMM 1996). A weight of 0 counts as 1.
 type Weighted [256]uint16
 
-// weightScale is what a PULL counts at weight 1: the rounding of weights is far below it.
+// weightScale is what an MTU counts at weight 1: the rounding of weights is far below it.
 const weightScale = 1 << 24
 
-// Rank is the start tag of the sender's next PULL.
-func (w *Weighted) Rank(class uint8, virtual uint64, last *uint64) uint64 {
-	start := max(virtual, *last)
-	*last = start + weightScale/uint64(max(1, w[class]))
-	return start
+// Rank is the start tag of the sender's next PULL: no earlier than the finish tag of the one
+// before.
+func (w *Weighted) Rank(class uint8, virtual uint64, given int, last *uint64) uint64 {
+	*last = max(virtual, *last+uint64(given)*weightScale/uint64(max(1, w[class])))
+	return *last
 }

@@ -19,7 +19,7 @@ type pair struct {
 }
 
 func newPair(c *Config) *pair {
-	clock := &pull.Config{Line: 100 * units.Gbps, MTU: c.MTU, Share: pull.DefaultShare}
+	clock := &pull.Config{Line: 100 * units.Gbps, MTU: c.MTU, Share: pull.DefaultShare, Credit: 1}
 	x := &pair{pacer: pull.New[*Receiver[int]](clock)}
 	x.sender = NewSender(c, 0, rand.New(rand.NewPCG(1, 2)), func(int, Outcome) {})
 	x.receiver = NewReceiver(c, x.pacer, 0, 0, func(int) {})
@@ -48,7 +48,7 @@ func (x *pair) packet(size units.Bytes) {
 // TestNoAllocation: in a steady state neither end allocates.
 func TestNoAllocation(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {
-		c := Default(100*units.Gbps, 1514, 10*us)
+		c := Default(100*units.Gbps, 1514, 10*us, 1)
 		c.Backend = b
 		x := newPair(&c)
 		for range 100 {
@@ -68,7 +68,7 @@ func TestNoAllocation(t *testing.T) {
 func BenchmarkTunnel(b *testing.B) {
 	for _, backend := range []Backend{NDP, RTS} {
 		b.Run(backend.String(), func(b *testing.B) {
-			c := Default(100*units.Gbps, 1514, 10*us)
+			c := Default(100*units.Gbps, 1514, 10*us, 1)
 			c.Backend = backend
 			x := newPair(&c)
 			b.ReportAllocs()
@@ -89,9 +89,9 @@ func BenchmarkTunnelMemory(b *testing.B) {
 	const tunnels = 1000
 	for _, paths := range []int{16, 256} {
 		b.Run(map[int]string{16: "16paths", 256: "256paths"}[paths], func(b *testing.B) {
-			c := Default(25*units.Gbps, 1514, 10*us)
+			c := Default(25*units.Gbps, 1514, 10*us, 1)
 			c.Paths = paths
-			clock := &pull.Config{Line: 25 * units.Gbps, MTU: c.MTU, Share: pull.DefaultShare}
+			clock := &pull.Config{Line: 25 * units.Gbps, MTU: c.MTU, Share: pull.DefaultShare, Credit: 1}
 			var senders, receivers float64
 			for b.Loop() {
 				pacer := pull.New[*Receiver[int]](clock)

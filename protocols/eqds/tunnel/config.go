@@ -73,9 +73,12 @@ type Config struct {
 }
 
 // Default gives the settings for a link of a rate, 0 for an unlimited one, whose frames are
-// at most mtu long, in a network with a round-trip time. Check refuses those for an mtu that
-// is out of range.
-func Default(line units.Rate, mtu units.Bytes, rtt units.Time) Config {
+// at most mtu long, in a network with a round-trip time. credit is how many MTUs a PULL gives
+// (pull.Config.Credit): credit that waits for more makes the round trip longer, which takes a
+// larger window, as bursts do in §7 of the paper. Check refuses settings for an mtu that is
+// out of range.
+func Default(line units.Rate, mtu units.Bytes, rtt units.Time, credit int) Config {
+	rtt += units.Time(credit-1) * line.TimeOf(mtu)
 	c := Config{
 		MTU: mtu, Paths: 256, RTO: max(100*units.Microsecond, 3*rtt), Timeouts: 8,
 		GiveUp: units.Second, Window: leastDefault * mtu,
@@ -88,7 +91,7 @@ func Default(line units.Rate, mtu units.Bytes, rtt units.Time) Config {
 		c.Window = min(packets, mostWindow) * mtu
 	}
 	if line > 0 {
-		c.AckDelay = min(8*line.TimeOf(mtu), c.RTO/4)
+		c.AckDelay = min(units.Time(max(8, 2*credit))*line.TimeOf(mtu), c.RTO/4)
 	}
 	return c
 }

@@ -315,8 +315,9 @@ func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
 // grant tells that in a packet for the sender.
 func (r *Receiver[P]) grant(now units.Time, c *eqds.Control) {
 	r.counted.Pulls++
-	r.allowed = min(r.allowed+r.config.MTU, 2*r.config.Window)
-	r.unanswered += r.config.MTU
+	given := units.Bytes(r.entry.Given()) * r.config.MTU
+	r.allowed = min(r.allowed+given, 2*r.config.Window)
+	r.unanswered += given
 	c.Flags |= eqds.FlagPULL
 	c.Pull, c.Busy = r.entry.Number(), eqds.Busy(r.pacer.Busy())
 	if r.unanswered > r.config.Window+r.config.MTU {

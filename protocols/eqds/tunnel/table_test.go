@@ -16,7 +16,7 @@ func address(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n >>
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := testConfig(NDP)
-		clock := pull.Config{Line: testLine, MTU: testMTU, Share: pull.DefaultShare}
+		clock := pull.Config{Line: testLine, MTU: testMTU, Share: pull.DefaultShare, Credit: 1}
 		pacer := pull.New[*Receiver[int]](&clock)
 		used := map[Key]units.Time{}
 		made := map[Key]*Receiver[int]{}
@@ -83,7 +83,7 @@ func TestTable(t *testing.T) {
 // than others, and in the long run no more than a part of the link that one can neglect.
 func TestInventedSenders(t *testing.T) {
 	c := testConfig(RTS)
-	clock := pull.Config{Line: testLine, MTU: testMTU, Share: pull.DefaultShare}
+	clock := pull.Config{Line: testLine, MTU: testMTU, Share: pull.DefaultShare, Credit: 1}
 	pacer := pull.New[*Receiver[int]](&clock)
 	liar, honest := address(1), address(2)
 	x := NewTable(DefaultLimits(), func(k Key) *Receiver[int] {

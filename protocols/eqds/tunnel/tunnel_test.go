@@ -368,7 +368,7 @@ func TestRefuses(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, line := range []units.Rate{0, 10 * units.Mbps, 10 * units.Gbps, 400 * units.Gbps} {
-		c := Default(line, testMTU, 10*us)
+		c := Default(line, testMTU, 10*us, 1)
 		if err := c.Check(); err != nil {
 			t.Errorf("%v: %v", line, err)
 		}

@@ -21,7 +21,7 @@ const (
 
 // testConfig is that of a network whose windows are ten packets.
 func testConfig(b Backend) Config {
-	c := Default(testLine, testMTU, 10*us)
+	c := Default(testLine, testMTU, 10*us, 1)
 	c.Backend, c.Paths, c.Window = b, 16, 10*testMTU
 	return c
 }
@@ -93,7 +93,7 @@ type source struct {
 
 func newWorld(t rapid.TB, config Config, policy pull.Policy, n int) *world {
 	w := &world{t: t, config: config}
-	w.clock = pull.Config{Line: testLine, MTU: config.MTU, Share: pull.DefaultShare, Policy: policy}
+	w.clock = pull.Config{Line: testLine, MTU: config.MTU, Share: pull.DefaultShare, Credit: 1, Policy: policy}
 	if err := w.clock.Check(); err != nil {
 		t.Fatal(err)
 	}
