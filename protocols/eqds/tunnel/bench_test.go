@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -19,7 +20,7 @@ type pair struct {
 }
 
 func newPair(c *Config) *pair {
-	clock := &pull.Config{Line: 100 * units.Gbps, MTU: c.MTU, Share: pull.DefaultShare, Credit: 1}
+	clock := &pull.Config{Line: 100 * units.Gbps, MTU: c.MTU, Share: pull.DefaultShare, Credit: c.Credit}
 	x := &pair{pacer: pull.New[*Receiver[int]](clock)}
 	x.sender = NewSender(c, 0, rand.New(rand.NewPCG(1, 2)), func(int, Outcome) {})
 	x.receiver = NewReceiver(c, x.pacer, 0, 0, func(int) {})
@@ -48,37 +49,41 @@ func (x *pair) packet(size units.Bytes) {
 // TestNoAllocation: in a steady state neither end allocates.
 func TestNoAllocation(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {
-		c := Default(100*units.Gbps, 1514, 10*us, 1)
-		c.Backend = b
-		x := newPair(&c)
-		for range 100 {
-			x.packet(1514)
-		}
-		if n := testing.AllocsPerRun(1000, func() { x.packet(1514) }); n != 0 {
-			t.Errorf("%v: a packet costs %v allocations", b, n)
-		}
-		if k := x.receiver.Receipts(); k.Packets < 1100 {
-			t.Errorf("%v: %d packets came", b, k.Packets)
+		for _, credit := range []int{1, 8} {
+			c := Default(100*units.Gbps, 1514, 10*us, credit)
+			c.Backend = b
+			x := newPair(&c)
+			for range 100 {
+				x.packet(1514)
+			}
+			if n := testing.AllocsPerRun(1000, func() { x.packet(1514) }); n != 0 {
+				t.Errorf("%v, %d MTUs a PULL: a packet costs %v allocations", b, credit, n)
+			}
+			if k := x.receiver.Receipts(); k.Packets < 1080 {
+				t.Errorf("%v, %d MTUs a PULL: %d packets came", b, credit, k.Packets)
+			}
 		}
 	}
 }
 
 // BenchmarkTunnel is a packet at both ends: pushed, sent, received, acknowledged, and the
-// credit for it.
+// credit for it; with PULLs of one MTU and of eight.
 func BenchmarkTunnel(b *testing.B) {
-	for _, backend := range []Backend{NDP, RTS} {
-		b.Run(backend.String(), func(b *testing.B) {
-			c := Default(100*units.Gbps, 1514, 10*us, 1)
-			c.Backend = backend
-			x := newPair(&c)
-			b.ReportAllocs()
-			for b.Loop() {
-				x.packet(1514)
-			}
-			if x.receiver.Receipts().Packets < uint64(b.N) {
-				b.Fatalf("%d of %d packets came", x.receiver.Receipts().Packets, b.N)
-			}
-		})
+	for _, credit := range []int{1, 8} {
+		for _, backend := range []Backend{NDP, RTS} {
+			b.Run(fmt.Sprintf("%v/%d", backend, credit), func(b *testing.B) {
+				c := Default(100*units.Gbps, 1514, 10*us, credit)
+				c.Backend = backend
+				x := newPair(&c)
+				b.ReportAllocs()
+				for b.Loop() {
+					x.packet(1514)
+				}
+				if n := x.receiver.Receipts().Packets; n+uint64(c.limit()) < uint64(b.N) {
+					b.Fatalf("%d of %d packets came", n, b.N)
+				}
+			})
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/weftlab/weft/protocols/eqds"
+	"github.com/weftlab/weft/protocols/eqds/pull"
 	"github.com/weftlab/weft/sim/registry"
 	"github.com/weftlab/weft/sim/units"
 )
@@ -70,18 +71,22 @@ type Config struct {
 	// PULL to go with, if the sender is in the active-sender list; 0 is not at all. This
 	// project's: the paper's prototypes send both, in packets of 64 B for each of 8 KB.
 	AckDelay units.Time
+	// Credit is how many MTUs a PULL of this host gives at most (pull.Config.Credit). If it
+	// is more than 1, as many packets that come in order are acknowledged together, at the
+	// latest after AckDelay, also where no PULL is to come: else the saving would be of PULLs
+	// only. Ultra Ethernet acknowledges every 16 KB.
+	Credit int
 }
 
 // Default gives the settings for a link of a rate, 0 for an unlimited one, whose frames are
-// at most mtu long, in a network with a round-trip time. credit is how many MTUs a PULL gives
-// (pull.Config.Credit): credit that waits for more makes the round trip longer, which takes a
+// at most mtu long, in a network with a round-trip time. credit is Config.Credit: credit that waits for more makes the round trip longer, which takes a
 // larger window, as bursts do in §7 of the paper. Check refuses settings for an mtu that is
 // out of range.
 func Default(line units.Rate, mtu units.Bytes, rtt units.Time, credit int) Config {
 	rtt += units.Time(credit-1) * line.TimeOf(mtu)
 	c := Config{
 		MTU: mtu, Paths: 256, RTO: max(100*units.Microsecond, 3*rtt), Timeouts: 8,
-		GiveUp: units.Second, Window: leastDefault * mtu,
+		GiveUp: units.Second, Window: leastDefault * mtu, Credit: credit,
 	}
 	c.MaxRTO, c.Reorder = 100*c.RTO, 30*c.RTO
 	if mtu <= 0 {
@@ -129,6 +134,7 @@ func (c *Config) Check() error {
 	check.Number("timeouts", c.Timeouts, 1, mostTries)
 	check.Time("give-up", c.GiveUp, c.RTO)
 	check.Time("reorder", c.Reorder, units.Picosecond)
+	check.Number("credit-per-pull", c.Credit, 1, pull.MostCredit)
 	check.Time("ack-delay", c.AckDelay, 0)
 	if c.AckDelay > c.RTO/2 {
 		check.Bad("ack-delay", c.AckDelay, "half of rto, %v, at most", c.RTO/2)

@@ -121,7 +121,10 @@ func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 			}
 		}
 		for k := range i + 1 {
-			news = s.arrived(now, k, fresh == 1) || news
+			// Where packets are acknowledged together, the last of them is the one that has
+			// just come.
+			timed := fresh == 1 || k == i && s.config.Credit > 1
+			news = s.arrived(now, k, timed) || news
 		}
 	}
 	s.drop()
@@ -131,9 +134,9 @@ func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 	return news
 }
 
-// arrived notes that the receiver has a packet, and tells whether that is news. alone is
-// that the acknowledgement is of no other, so that its time is the packet's.
-func (s *Sender[P]) arrived(now units.Time, i int, alone bool) bool {
+// arrived notes that the receiver has a packet, and tells whether that is news. timed is
+// that the time of the acknowledgement is the packet's.
+func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
 	r := s.sent.at(i)
 	o := Outcome{Delivered: true, Path: r.path, Tries: r.tries}
 	switch r.fate {
@@ -144,7 +147,7 @@ func (s *Sender[P]) arrived(now units.Time, i int, alone bool) bool {
 		s.again -= units.Bytes(r.size)
 	case flying:
 		s.aloft--
-		if alone && r.tries == 1 {
+		if timed && r.tries == 1 {
 			o.RTT = now - r.at
 			s.paths.all[r.path].sample(o.RTT)
 			s.sample(o.RTT)

@@ -68,10 +68,11 @@ func TestNeighbours(t *testing.T) {
 // in order, at the pace of the line: no credit is lost.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := testConfig(rapid.SampledFrom([]Backend{NDP, RTS}).Draw(t, "backend"))
+		credit := rapid.SampledFrom([]int{1, 1, 2, 4, 8, 30}).Draw(t, "credit")
+		c := creditConfig(rapid.SampledFrom([]Backend{NDP, RTS}).Draw(t, "backend"), credit)
 		c.Timeouts = rapid.IntRange(2, 8).Draw(t, "timeouts")
 		c.Window = units.Bytes(rapid.IntRange(2, 20).Draw(t, "window")) * c.MTU
-		w := newWorld(t, c, nil, 3)
+		w := newCreditWorld(t, c, nil, 3, credit)
 		f := &faults{rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))}
 		f.calm()
 		w.data = func(_ *source, h *eqds.Data, _ units.Bytes) []trip {

@@ -61,6 +61,7 @@ type Receiver[P any] struct {
 
 	waiting eqds.Control // acknowledgement that waits for a PULL to go with
 	waitsTo units.Time   // when it goes alone; units.Never without one
+	acked   uint16       // next, as the sender was told last
 
 	used units.Time
 
@@ -150,8 +151,11 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 	case r.pacer.Head(now) == &r.entry:
 		r.pacer.Next(now)
 		r.grant(now, &a.Control) // one packet says both
-	case r.config.AckDelay > 0 && r.entry.Active():
+	case r.config.AckDelay > 0 && (r.entry.Active() || r.gathers(&a)):
 		r.delay(now, &a)
+	}
+	if a.Send {
+		r.said(&a.Control)
 	}
 	return a
 }
@@ -174,7 +178,7 @@ func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool 
 	}
 	r.release()
 	r.open, r.synced, r.epoch, r.next, r.waitsTo = true, false, e, e.First(), units.Never
-	r.begun, r.since = now, 0
+	r.begun, r.since, r.acked = now, 0, r.next
 	r.pacer.Join(&r.entry, r, r.class, r.config.limit())
 	r.counted.Opened++
 	// A new incarnation makes nobody more honest: accounts and holds go on.
@@ -182,6 +186,29 @@ func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool 
 		r.pacer.Hold(&r.entry)
 	}
 	return true
+}
+
+// gathers tells whether the acknowledgement of a packet waits for more packets, though no PULL
+// is to come. A sender that does not know yet that the tunnel is open is answered at once.
+func (r *Receiver[P]) gathers(a *Answer) bool {
+	return a.Kept && r.synced && a.Control.Flags.Has(eqds.FlagACK) && int(r.next-r.acked) < r.config.Credit
+}
+
+// said notes what leaves. With PULLs of one MTU this changes nothing: an acknowledgement that
+// waits is then seldom of what another one says.
+func (r *Receiver[P]) said(c *eqds.Control) {
+	if r.config.Credit == 1 || !c.Flags.Has(eqds.FlagACK) {
+		return
+	}
+	r.acked = c.Ack + 1
+	if covers(c, &r.waiting) {
+		r.waitsTo = units.Never
+	}
+}
+
+// covers tells whether a control packet acknowledges all that another one does.
+func covers(c, other *eqds.Control) bool {
+	return c.Flags.Has(eqds.FlagACK) && !other.Flags.Has(eqds.FlagNACK) && int16(c.Ack-other.Ack) >= 0
 }
 
 // delay has an acknowledgement wait for a PULL. One that waited before and says something
@@ -196,7 +223,7 @@ func (r *Receiver[P]) delay(now units.Time, a *Answer) {
 	case !waited:
 		r.waitsTo = now + r.config.AckDelay
 		a.Send = false
-	case before.Flags.Has(eqds.FlagACK) && a.Control.Flags.Has(eqds.FlagACK):
+	case before.Flags.Has(eqds.FlagACK) && a.Control.Flags.Has(eqds.FlagACK), r.config.Credit > 1 && covers(&a.Control, &before):
 		a.Send = false // the new one says both
 	default:
 		r.waitsTo = now + r.config.AckDelay
@@ -217,7 +244,9 @@ func (r *Receiver[P]) Delayed(now units.Time) (c eqds.Control, ok bool) {
 		return c, false
 	}
 	r.waitsTo = units.Never
-	return r.renew(r.waiting), true
+	c = r.renew(r.waiting)
+	r.said(&c)
+	return c, true
 }
 
 // refusal is the RST for a packet of another incarnation.
@@ -309,6 +338,7 @@ func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
 		r.waitsTo = units.Never
 	}
 	r.grant(now, &c)
+	r.said(&c)
 	return c
 }
 

@@ -17,7 +17,7 @@ import (
 // trimmed, late or copied, and compares all that goes over it with the files of
 // testdata/transcripts. A file is one tunnel; its commands are
 //
-//	tunnel [backend=ndp|rts] [window=PACKETS] [epoch=N]
+//	tunnel [backend=ndp|rts] [window=PACKETS] [credit=PACKETS] [epoch=N]
 //	    begins it; the sender draws the epoch
 //	play [drop=N,…] [trim=N,…] [late=N:TIME,…] [twice=N,…] [dropback=N,…] [for=TIME]
 //	    ACTION
@@ -62,9 +62,10 @@ type transcript struct {
 }
 
 func (x *transcript) begin(d *datadriven.TestData) {
-	c := testConfig(cctest.Arg(x.t, d, "backend", NDP, func(s string) (b Backend, err error) { return b, b.UnmarshalText([]byte(s)) }))
+	credit := cctest.Arg(x.t, d, "credit", 1, strconv.Atoi)
+	c := creditConfig(cctest.Arg(x.t, d, "backend", NDP, func(s string) (b Backend, err error) { return b, b.UnmarshalText([]byte(s)) }), credit)
 	c.Window = testMTU * units.Bytes(cctest.Arg(x.t, d, "window", 3, strconv.Atoi))
-	x.w = newWorld(x.t, c, nil, 1)
+	x.w = newCreditWorld(x.t, c, nil, 1, credit)
 	x.s = x.w.senders[0]
 	x.draw(cctest.Arg(x.t, d, "epoch", 5, strconv.Atoi))
 	x.s.seen = func(_ *source, what string) { fmt.Fprintf(&x.out, "%8.2fus %s\n", (x.w.now - x.start).Micros(), what) }

@@ -39,18 +39,20 @@ func TestCarries(t *testing.T) {
 }
 
 // TestGoodput: in the long run the pacer's rate is that of the tunnel, with packets of any
-// size, whatever the first window was.
+// size, whatever the first window was and however much a PULL gives.
 func TestGoodput(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {
-		w := newWorld(t, testConfig(b), nil, 1)
-		s := w.senders[0]
-		s.push(20000, testMTU)
-		w.run(2 * units.Millisecond)
-		from := s.bytes
-		w.run(12 * units.Millisecond)
-		got := float64(s.bytes-from) / float64(testMTU)
-		if want := float64(10*units.Millisecond) / float64(w.pacer.Every()); got < want-1 || got > want+1 {
-			t.Errorf("%v: %v packets in 10 ms, want %v", b, got, want)
+		for _, credit := range []int{1, 2, 4, 8} {
+			w := newCreditWorld(t, creditConfig(b, credit), nil, 1, credit)
+			s := w.senders[0]
+			s.push(20000, testMTU)
+			w.run(2 * units.Millisecond)
+			from := s.bytes
+			w.run(12 * units.Millisecond)
+			got := float64(s.bytes-from) / float64(testMTU)
+			if want := float64(10*units.Millisecond) / float64(w.pacer.Every()); got < want-float64(credit) || got > want+float64(credit) {
+				t.Errorf("%v, %d MTUs a PULL: %v packets in 10 ms, want %v", b, credit, got, want)
+			}
 		}
 	}
 }
@@ -155,40 +157,49 @@ func (b *bottleneck) data(_ *source, h *eqds.Data, size units.Bytes) []trip {
 }
 
 // TestIncast: many senders share a receiver's link evenly over a queue of 15 packets, and
-// no PULL is lost on any of them.
+// no PULL is lost on any of them. What a PULL gives comes as fast as the link takes it, so that
+// PULLs of several MTUs keep the queue as short.
 func TestIncast(t *testing.T) {
-	for _, b := range []Backend{NDP, RTS} {
-		w := newWorld(t, testConfig(b), nil, 100)
-		q := &bottleneck{world: w, limit: 15}
-		w.data = q.data
-		for _, s := range w.senders {
-			s.push(400, testMTU)
+	for _, credit := range []int{1, 4, 8} {
+		for _, b := range []Backend{NDP, RTS} {
+			incast(t, b, credit)
 		}
-		w.run(5 * units.Millisecond)
-		before := make([]units.Bytes, len(w.senders))
-		for i, s := range w.senders {
-			before[i] = s.bytes
-		}
-		q.most = 0
-		w.run(25 * units.Millisecond)
-		low, high, sum := units.Bytes(1<<60), units.Bytes(0), units.Bytes(0)
-		for i, s := range w.senders {
-			got := s.bytes - before[i]
-			low, high, sum = min(low, got), max(high, got), sum+got
-		}
-		if goodput := float64(sum*8) / 0.02; goodput < 0.96*float64(testLine) {
-			t.Errorf("%v: %.3g b/s come", b, goodput)
-		}
-		if high-low > 5*testMTU {
-			t.Errorf("%v: some get %v, others %v", b, low, high)
-		}
-		if q.most > 15 {
-			t.Errorf("%v: %d packets in the queue", b, q.most)
-		}
-		w.run(units.Second)
-		for _, s := range w.senders {
-			s.all(t)
-		}
+	}
+}
+
+// incast has 100 senders send to a host.
+func incast(t *testing.T, b Backend, credit int) {
+	w := newCreditWorld(t, creditConfig(b, credit), nil, 100, credit)
+	q := &bottleneck{world: w, limit: 15}
+	w.data = q.data
+	for _, s := range w.senders {
+		s.push(400, testMTU)
+	}
+	w.run(5 * units.Millisecond)
+	before := make([]units.Bytes, len(w.senders))
+	for i, s := range w.senders {
+		before[i] = s.bytes
+	}
+	q.most = 0
+	w.run(25 * units.Millisecond)
+	low, high, sum := units.Bytes(1<<60), units.Bytes(0), units.Bytes(0)
+	for i, s := range w.senders {
+		got := s.bytes - before[i]
+		low, high, sum = min(low, got), max(high, got), sum+got
+	}
+	if goodput := float64(sum*8) / 0.02; goodput < 0.96*float64(testLine) {
+		t.Errorf("%v: %.3g b/s come", b, goodput)
+	}
+	if high-low > units.Bytes(4+credit)*testMTU {
+		t.Errorf("%v: some get %v, others %v", b, low, high)
+	}
+	t.Logf("%v, %d MTUs a PULL: %.3g b/s, %d packets in the queue, %v to %v for each", b, credit, float64(sum*8)/0.02, q.most, low, high)
+	if q.most > 15 {
+		t.Errorf("%v: %d packets in the queue", b, q.most)
+	}
+	w.run(units.Second)
+	for _, s := range w.senders {
+		s.all(t)
 	}
 }
 
@@ -388,11 +399,14 @@ func TestConfig(t *testing.T) {
 }
 
 // TestAcksGoWithPulls: while a sender is pulled, what the receiver has to say goes with the
-// PULLs; what has waited for none goes alone, and trimmed packets are told of at once.
+// PULLs; what has waited for none goes alone, and trimmed packets are told of at once. With
+// PULLs of several MTUs there are as many times fewer control packets.
 func TestAcksGoWithPulls(t *testing.T) {
-	packets := func(delay units.Time) (controls int) {
-		w := newWorld(t, testConfig(NDP), nil, 1)
-		w.config.AckDelay = delay
+	packets := func(credit int, merge bool) (controls int) {
+		w := newCreditWorld(t, creditConfig(NDP, credit), nil, 1, credit)
+		if !merge {
+			w.config.AckDelay = 0
+		}
 		s := w.senders[0]
 		s.push(1000, testMTU)
 		plain := w.control
@@ -404,9 +418,86 @@ func TestAcksGoWithPulls(t *testing.T) {
 		s.all(t)
 		return controls
 	}
-	with, without := packets(10*us), packets(0)
-	t.Logf("%d control packets for 1000 of data, %d without", with, without)
-	if with > 1100 || without < 1900 {
-		t.Errorf("%d control packets for 1000 of data, %d without", with, without)
+	for _, c := range []struct {
+		credit    int
+		merge     bool
+		low, high int
+	}{{1, true, 950, 1050}, {1, false, 1900, 2000}, {4, true, 250, 280}, {8, true, 125, 145}, {8, false, 1100, 1200}} {
+		if n := packets(c.credit, c.merge); n < c.low || n > c.high {
+			t.Errorf("%d MTUs a PULL, merged %v: %d control packets for 1000 of data, want %d to %d", c.credit, c.merge, n, c.low, c.high)
+		}
+	}
+}
+
+// TestAcksGather: with PULLs of several MTUs, packets that come in order and for which no PULL is
+// to come are acknowledged together, at the latest after AckDelay; a copy is answered at once.
+// The sender takes the time of the last of them.
+func TestAcksGather(t *testing.T) {
+	w := newCreditWorld(t, creditConfig(NDP, 4), nil, 1, 4)
+	s := w.senders[0]
+	s.push(1, testMTU)
+	w.run(100 * us)
+	type ack struct {
+		at     units.Time
+		number uint16
+	}
+	var acks []ack
+	plain := w.control
+	w.control = func(x *source, c *eqds.Control) []trip {
+		if !c.Flags.Has(eqds.FlagACK) {
+			t.Errorf("%v", c.Flags)
+		}
+		acks = append(acks, ack{w.now - 100*us, c.Ack - s.sender.Epoch().First()})
+		return plain(x, c)
+	}
+	took := testLine.TimeOf(packet.OnWire(testMTU))
+	s.push(6, testMTU)
+	w.run(200 * us)
+	want := []ack{{5*us + 3*took, 4}, {5*us + 4*took + w.config.AckDelay, 6}}
+	if !slices.Equal(acks, want) {
+		t.Errorf("acknowledged are %v, want %v", acks, want)
+	}
+	for n, o := range s.gone {
+		if last := n == 4 || n == 6; (o.RTT > 0) != (last || n == 0) || n == 4 && o.RTT != 10*us {
+			t.Errorf("packet %d: %+v", n, o)
+		}
+	}
+	acks = nil
+	again := eqds.Data{Next: eqds.NextIPv4, Seq: s.sender.Epoch().First() + 6}
+	s.fly(again, load{0, 6}, testMTU)
+	w.run(300 * us)
+	if want := []ack{{105 * us, 6}}; !slices.Equal(acks, want) {
+		t.Errorf("a copy is acknowledged at %v, want %v", acks, want)
+	}
+	s.all(t)
+}
+
+// TestHolesWithCredit: an acknowledgement of all so far makes a SACK that waits needless where
+// PULLs give several MTUs.
+func TestHolesWithCredit(t *testing.T) {
+	for _, credit := range []int{1, 4} {
+		w := newCreditWorld(t, creditConfig(NDP, credit), nil, 1, credit)
+		s := w.senders[0]
+		n, sacks := 0, 0
+		w.data = func(*source, *eqds.Data, units.Bytes) []trip {
+			if n++; n%10 == 0 {
+				return []trip{{delay: 7 * us}}
+			}
+			return []trip{{delay: 5 * us}}
+		}
+		plain := w.control
+		w.control = func(x *source, c *eqds.Control) []trip {
+			if c.Flags.Has(eqds.FlagSACK) {
+				sacks++
+			}
+			return plain(x, c)
+		}
+		s.push(1000, testMTU)
+		w.run(units.Second / 10)
+		s.all(t)
+		overtaken := int(s.receiver.Receipts().Overtaken)
+		if s.sender.Counters().Resent != 0 || overtaken < 90 || credit == 1 && sacks < overtaken-5 || credit > 1 && sacks > overtaken*2/3 {
+			t.Errorf("%d MTUs a PULL: %d packets were overtaken, %d SACKs, %+v", credit, overtaken, sacks, s.sender.Counters())
+		}
 	}
 }

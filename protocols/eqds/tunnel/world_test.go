@@ -20,9 +20,12 @@ const (
 )
 
 // testConfig is that of a network whose windows are ten packets.
-func testConfig(b Backend) Config {
-	c := Default(testLine, testMTU, 10*us, 1)
-	c.Backend, c.Paths, c.Window = b, 16, 10*testMTU
+func testConfig(b Backend) Config { return creditConfig(b, 1) }
+
+// creditConfig is that with PULLs that give so many MTUs, which takes a larger window.
+func creditConfig(b Backend, credit int) Config {
+	c := Default(testLine, testMTU, 10*us, credit)
+	c.Backend, c.Paths, c.Window = b, 16, units.Bytes(8+2*credit)*testMTU
 	return c
 }
 
@@ -92,8 +95,13 @@ type source struct {
 }
 
 func newWorld(t rapid.TB, config Config, policy pull.Policy, n int) *world {
+	return newCreditWorld(t, config, policy, n, 1)
+}
+
+// newCreditWorld is one whose PULLs give up to credit MTUs.
+func newCreditWorld(t rapid.TB, config Config, policy pull.Policy, n, credit int) *world {
 	w := &world{t: t, config: config}
-	w.clock = pull.Config{Line: testLine, MTU: config.MTU, Share: pull.DefaultShare, Credit: 1, Policy: policy}
+	w.clock = pull.Config{Line: testLine, MTU: config.MTU, Share: pull.DefaultShare, Credit: credit, Policy: policy}
 	if err := w.clock.Check(); err != nil {
 		t.Fatal(err)
 	}
