@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/sim/packet"
@@ -12,11 +13,11 @@ import (
 // BenchmarkEQDS is what a packet of a modelled flow costs from a host through a switch to
 // another one, without an edge service and in a tunnel, at 80% of the links.
 func BenchmarkEQDS(b *testing.B) {
-	for _, edge := range []string{"none", "eqds", "{eqds: {preset: rts}}"} {
+	for _, edge := range []string{"none", "eqds", "{eqds: {preset: rts}}", "{eqds: {credit-per-pull: 8}}", "{eqds: {preset: rts, credit-per-pull: 8}}"} {
 		b.Run(edge, func(b *testing.B) {
 			const size = 1400
 			queues := trimmingQueues
-			if edge != "eqds" {
+			if edge == "none" || strings.Contains(edge, "rts") {
 				queues = plainQueues
 			}
 			f := New(parse(b, fmt.Sprintf(`duration: 1h

@@ -121,29 +121,34 @@ func (h *bare) sendTo(to *bare, template *packet.Packet, n int) {
 }
 
 // BenchmarkService is a packet of 1464 bytes through a tunnel, at both hosts: queued, sent,
-// received, put in order, acknowledged, credit given. What carries packets is not there.
+// received, put in order, acknowledged, credit given; with PULLs of one packet and of eight. What
+// carries packets is not there.
 func BenchmarkService(b *testing.B) {
-	for _, backend := range []string{"ndp", "rts"} {
-		b.Run(backend, func(b *testing.B) {
-			pool, peers := packet.NewPools(1)[0], map[netip.Addr]*bare{}
-			x, y := newBare(b, pool, peers, 1, defaults(backend)), newBare(b, pool, peers, 2, defaults(backend))
-			t := x.template(y)
-			send := func() {
-				x.now += 130 * units.Nanosecond
-				x.sendTo(y, t, 1)
-			}
-			for range 1000 {
-				send()
-			}
-			was := y.got
-			b.ReportAllocs()
-			for b.Loop() {
-				send()
-			}
-			if y.got < was+b.N-100 { // some still wait for credit
-				b.Fatalf("%d of %d packets came", y.got-was, b.N)
-			}
-		})
+	for _, credit := range []int{1, 8} {
+		for _, backend := range []string{"ndp", "rts"} {
+			b.Run(fmt.Sprintf("%s/%d", backend, credit), func(b *testing.B) {
+				c := defaults(backend)
+				c.CreditPerPull = credit
+				pool, peers := packet.NewPools(1)[0], map[netip.Addr]*bare{}
+				x, y := newBare(b, pool, peers, 1, c), newBare(b, pool, peers, 2, c)
+				t := x.template(y)
+				send := func() {
+					x.now += 130 * units.Nanosecond
+					x.sendTo(y, t, 1)
+				}
+				for range 1000 {
+					send()
+				}
+				was := y.got
+				b.ReportAllocs()
+				for b.Loop() {
+					send()
+				}
+				if y.got < was+b.N-100 { // some still wait for credit
+					b.Fatalf("%d of %d packets came", y.got-was, b.N)
+				}
+			})
+		}
 	}
 }
 

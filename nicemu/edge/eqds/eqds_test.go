@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/weftlab/weft/nicemu/edge"
@@ -81,7 +82,9 @@ func TestHarm(t *testing.T) {
 		}{{"loss", 0.05, 0, 0}, {"copies", 0, 0.2, 0}, {"disorder", 0, 0, 0.5}, {"all", 0.03, 0.1, 0.3}} {
 			t.Run(backend.String()+", "+c.name, func(t *testing.T) {
 				for seed := range uint64(8) {
-					settings := with(func(c *Config) { c.Backend, c.Reorder, c.TCPPackets = backend, 100*ms, 1000 })
+					settings := with(func(c *Config) {
+						c.Backend, c.Reorder, c.TCPPackets, c.CreditPerPull = backend, 100*ms, 1000, []int{1, 4, 8}[seed%3]
+					})
 					w := newNetwork(t, seed, settings, settings, settings)
 					w.loss, w.copies, w.disorder = c.loss, c.copies, c.disorder
 					const n = 400
@@ -623,18 +626,34 @@ func TestGivesUp(t *testing.T) {
 // TestSharesTheReceiver: two hosts that send all they can to a third get half of its link each,
 // and it is full.
 func TestSharesTheReceiver(t *testing.T) {
-	w := newNetwork(t, 1, with(nil), with(nil), with(nil))
-	a, b, c := w.hosts[0], w.hosts[1], w.hosts[2]
+	for _, credit := range []int{1, 8} {
+		t.Run(fmt.Sprintf("%d packets a PULL", credit), func(t *testing.T) { shareTheReceiver(t, credit) })
+	}
+}
+
+func shareTheReceiver(t *testing.T, credit int) {
+	c := with(func(c *Config) { c.CreditPerPull = credit })
+	w := newNetwork(t, 1, c, c, c)
+	a, b, d := w.hosts[0], w.hosts[1], w.hosts[2]
 	const n = 4000
-	w.stream(a, c, 0, n, 1200*units.Nanosecond)
-	w.stream(b, c, 10*n, n, 1200*units.Nanosecond)
+	w.stream(a, d, 0, n, 1200*units.Nanosecond)
+	w.stream(b, d, 10*n, n, 1200*units.Nanosecond)
+	controls := 0
+	w.seen = func(_ units.Time, _ *host, p *packet.Packet) {
+		if h := headerOf(p); h != nil && h.control {
+			controls++
+		}
+	}
 	w.rest()
 	counts := [2]int{}
-	until := c.got[len(c.got)-1].at
-	for _, x := range c.got {
+	until := d.got[len(d.got)-1].at
+	for _, x := range d.got {
 		counts[x.number/(10*n)]++
 	}
-	share := float64(len(c.got)) * float64(lineRate.TimeOf(packet.OnWire(1436))) / float64(until)
+	if each := float64(controls) / float64(len(d.got)); each < 0.9/float64(credit) || each > 1.2/float64(credit) {
+		t.Errorf("%.3f control packets for each of data", each)
+	}
+	share := float64(len(d.got)) * float64(lineRate.TimeOf(packet.OnWire(1436))) / float64(until)
 	if r := float64(counts[0]) / float64(counts[1]); r < 0.9 || r > 1.1 || share < 0.9 || share > 1 {
 		t.Errorf("%v packets of the two came, %.2f of the link", counts, share)
 	}
@@ -656,5 +675,34 @@ func TestOverheadOfDefaults(t *testing.T) {
 	}
 	if got := with(nil).Overhead(true); got != 56 {
 		t.Errorf("%v over IPv6", got)
+	}
+}
+
+// TestCreditPerPull: settings of credit per PULL that cannot take effect are refused, and those
+// that can reach tunnels and the pacer.
+func TestCreditPerPull(t *testing.T) {
+	for _, c := range []struct {
+		credit int
+		window units.Bytes
+		ok     bool
+	}{{1, 0, true}, {64, 0, true}, {0, 0, false}, {-1, 0, false}, {65, 0, false}, {10, 30 * units.KB, false}, {9, 30 * units.KB, true}, {1, 3028, true}, {2, 3028, false}} {
+		s := with(func(x *Config) { x.CreditPerPull, x.Window = c.credit, c.window })
+		err := s.Validate(lineRate)
+		if (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), "credit-per-pull") {
+			t.Errorf("%d packets of a window of %v: %v", c.credit, c.window, err)
+		}
+	}
+	one, eight := with(nil), with(func(c *Config) { c.CreditPerPull = 8 })
+	if p := eight.pulls(lineRate, 1514); p.Credit != 8 {
+		t.Errorf("the pacer gives %d", p.Credit)
+	}
+	// A path whose product is more than the least window, and whose RTO more than the least.
+	a, b := one.tunnel(lineRate, 1514, 100*us), eight.tunnel(lineRate, 1514, 100*us)
+	if b.Credit != 8 || b.Window-a.Window != 7*1514 || b.RTO-a.RTO != 21*lineRate.TimeOf(1514) || a.AckDelay != 8*lineRate.TimeOf(1514) || b.AckDelay != 2*a.AckDelay {
+		t.Errorf("%+v, with one packet a PULL %+v", b, a)
+	}
+	alone := with(func(c *Config) { c.CreditPerPull, c.MergeAcks = 8, false })
+	if c := alone.tunnel(lineRate, 1514, 100*us); c.AckDelay != 0 {
+		t.Errorf("acknowledgements wait for %v", c.AckDelay)
 	}
 }
