@@ -190,6 +190,7 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 		h, p, _, _ := x.Next(now)
 		q.turns.Sent(size)
 		s.turns.Sent(size)
+		x.ready = -1 // turns have changed, even if the next packet is as long
 		m := s.data(x, &h)
 		h.Next = nextOf(p.Version)
 		m.Message.Body.(*header).data = h
@@ -224,16 +225,20 @@ func (s *service) settle(now units.Time, x *sender) {
 		}
 		s.request(now, x, &h)
 	}
-	q := x.eqif
-	if x.Size() > 0 {
+	q, size := x.eqif, x.Size()
+	changed := size != x.ready // most packets are pushed behind others, and change nothing
+	switch {
+	case !changed:
+	case size > 0:
 		q.turns.Enter(&x.turn)
 		s.turns.Enter(&q.turn)
-	} else if x.turn.Waiting() {
+	case x.turn.Waiting():
 		q.turns.Leave(&x.turn)
 		if q.turns.Head() == nil {
 			s.turns.Leave(&q.turn)
 		}
 	}
+	x.ready = size
 	s.agenda.At(&x.Task, x.Timer())
 	if idle := x.Idle(); idle != x.inIdle.in {
 		if x.since = now; idle {
@@ -242,7 +247,9 @@ func (s *service) settle(now units.Time, x *sender) {
 			s.idle.remove(x)
 		}
 	}
-	s.feed(now)
+	if changed {
+		s.feed(now)
+	}
 	switch {
 	case q.number == rdmaEQIF && s.nic != nil:
 		s.nic.room(now)

@@ -148,14 +148,16 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 	}
 	switch {
 	case !a.Send:
+		return a
 	case r.pacer.Head(now) == &r.entry:
 		r.pacer.Next(now)
 		r.grant(now, &a.Control) // one packet says both
+		return a
 	case r.config.AckDelay > 0 && (r.entry.Active() || r.gathers(&a)):
 		r.delay(now, &a)
 	}
 	if a.Send {
-		r.said(&a.Control)
+		r.leaves(&a.Control)
 	}
 	return a
 }
@@ -194,9 +196,11 @@ func (r *Receiver[P]) gathers(a *Answer) bool {
 	return a.Kept && r.synced && a.Control.Flags.Has(eqds.FlagACK) && int(r.next-r.acked) < r.config.Credit
 }
 
-// said notes what leaves. With PULLs of one MTU this changes nothing: an acknowledgement that
-// waits is then seldom of what another one says.
-func (r *Receiver[P]) said(c *eqds.Control) {
+// leaves says in a control packet that leaves now how much credit there is, and notes what it
+// acknowledges. With PULLs of one MTU the latter changes nothing: an acknowledgement that waits
+// is then seldom of what another one says.
+func (r *Receiver[P]) leaves(c *eqds.Control) {
+	c.Pull, c.Busy = r.entry.Number(), eqds.Busy(r.pacer.Busy())
 	if r.config.Credit == 1 || !c.Flags.Has(eqds.FlagACK) {
 		return
 	}
@@ -227,14 +231,8 @@ func (r *Receiver[P]) delay(now units.Time, a *Answer) {
 		a.Send = false // the new one says both
 	default:
 		r.waitsTo = now + r.config.AckDelay
-		a.Control = r.renew(before)
+		a.Control = before
 	}
-}
-
-// renew brings what all control packets say up to date in one that has waited.
-func (r *Receiver[P]) renew(c eqds.Control) eqds.Control {
-	c.Pull, c.Busy = r.entry.Number(), eqds.Busy(r.pacer.Busy())
-	return c
 }
 
 // Delayed is the acknowledgement that has waited for a PULL in vain until now; false if none
@@ -244,8 +242,8 @@ func (r *Receiver[P]) Delayed(now units.Time) (c eqds.Control, ok bool) {
 		return c, false
 	}
 	r.waitsTo = units.Never
-	c = r.renew(r.waiting)
-	r.said(&c)
+	c = r.waiting
+	r.leaves(&c)
 	return c, true
 }
 
@@ -271,10 +269,9 @@ func (r *Receiver[P]) request(now units.Time, a *Answer) {
 	a.Control.Flags |= eqds.FlagPULL
 }
 
-// control is what all control packets say: how far all has come, the pull number, the busy
-// time.
+// control is what all control packets say, but for what leaves says: how far all has come.
 func (r *Receiver[P]) control() eqds.Control {
-	c := eqds.Control{Flags: eqds.FlagControl, Sender: r.id, Ack: r.epoch.First(), Pull: r.entry.Number(), Busy: eqds.Busy(r.pacer.Busy())}
+	c := eqds.Control{Flags: eqds.FlagControl, Sender: r.id, Ack: r.epoch.First()}
 	if !r.synced {
 		c.Flags |= eqds.FlagSYN
 	}
@@ -338,7 +335,6 @@ func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
 		r.waitsTo = units.Never
 	}
 	r.grant(now, &c)
-	r.said(&c)
 	return c
 }
 
@@ -349,7 +345,7 @@ func (r *Receiver[P]) grant(now units.Time, c *eqds.Control) {
 	r.allowed = min(r.allowed+given, 2*r.config.Window)
 	r.unanswered += given
 	c.Flags |= eqds.FlagPULL
-	c.Pull, c.Busy = r.entry.Number(), eqds.Busy(r.pacer.Busy())
+	r.leaves(c)
 	if r.unanswered > r.config.Window+r.config.MTU {
 		r.hold(now)
 	}
