@@ -80,6 +80,9 @@ func TestEQDSIncast(t *testing.T) {
 		{"trimming", "eqds", trimmingQueues, false, false},
 		{"trimming, IPv6", "eqds", trimmingQueues, true, false},
 		{"rts", "{eqds: {preset: rts}}", plainQueues, false, false},
+		{"trimming, 4 packets a PULL", "{eqds: {credit-per-pull: 4}}", trimmingQueues, false, false},
+		{"trimming, 8 packets a PULL", "{eqds: {credit-per-pull: 8}}", trimmingQueues, true, false},
+		{"rts, 8 packets a PULL", "{eqds: {preset: rts, credit-per-pull: 8}}", plainQueues, false, false},
 		// Control packets take more than the share of the link that PULLs leave.
 		{"rts, control not counted", "{eqds: {preset: rts, count-control: false}}", plainQueues, false, true},
 	} {
@@ -152,6 +155,7 @@ func TestEQDSDoesNotDependOnWorkers(t *testing.T) {
 	for _, c := range []struct{ name, lab string }{
 		{"trimming", fmt.Sprintf(eqdsLab, "ndp", "go-back-n", trimmingQueues, "0", "0", "0")},
 		{"trimming, loss, copies and disorder", fmt.Sprintf(eqdsLab, "ndp", "irn", trimmingQueues, "1%", "2%", "3%")},
+		{"8 packets a PULL, loss, copies and disorder", fmt.Sprintf(eqdsLab, "ndp, credit-per-pull: 8", "irn", trimmingQueues, "1%", "2%", "3%")},
 		{"rts", fmt.Sprintf(eqdsLab, "rts", "irn", plain, "0", "0", "0")},
 		{"rts, loss, copies and disorder", fmt.Sprintf(eqdsLab, "rts-bluefield2", "go-back-n", plain, "1%", "2%", "3%")},
 	} {
