@@ -80,8 +80,8 @@ func TestEQDSIncast(t *testing.T) {
 		{"trimming", "eqds", trimmingQueues, false, false},
 		{"trimming, IPv6", "eqds", trimmingQueues, true, false},
 		{"rts", "{eqds: {preset: rts}}", plainQueues, false, false},
-		{"trimming, 4 packets a PULL", "{eqds: {credit-per-pull: 4}}", trimmingQueues, false, false},
-		{"trimming, 8 packets a PULL", "{eqds: {credit-per-pull: 8}}", trimmingQueues, true, false},
+		{"trimming, 4 packets a PULL, IPv6", "{eqds: {credit-per-pull: 4}}", trimmingQueues, true, false},
+		{"trimming, 8 packets a PULL", "{eqds: {credit-per-pull: 8}}", trimmingQueues, false, false},
 		{"rts, 8 packets a PULL", "{eqds: {preset: rts, credit-per-pull: 8}}", plainQueues, false, false},
 		// Control packets take more than the share of the link that PULLs leave.
 		{"rts, control not counted", "{eqds: {preset: rts, count-control: false}}", plainQueues, false, true},

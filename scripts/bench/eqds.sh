@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # eqds.sh: one TCP stream at an MTU of MTU bytes (1500) with segmentation offload between two hosts at one
-# switch, through EQDS tunnels (trimming, as the paper's) and without, in turn in each run. The
-# links have the rate RATE, since PULLs are paced at that; it is more than the machine carries.
+# switch, through EQDS tunnels and without, in turn in each run: with trimming, as the paper's,
+# and by RTS, with PULLs of one packet, as the paper's, and of CREDIT (8). The links have the
+# rate RATE, since PULLs are paced at that; it is more than the machine carries.
 . "$(dirname "$0")/lib.sh"
 seconds=${SECONDS_EACH:-5}
-rate=${RATE:-20Gbps} mtu=${MTU:-1500}
+rate=${RATE:-20Gbps} mtu=${MTU:-1500} credit=${CREDIT:-8}
 room=$((8 * mtu / 1000))KB deep=$((15 * mtu / 1000))KB # 8 packets, as NDP has, and 15
-queues="switch: {classes: {control: {dscp: [10, 48], priority: 6}, default: {weight: 1, limit: $room, trim: {preset: ndp, dscp: 10}}}}"
+trimming="switch: {classes: {control: {dscp: [10, 48], priority: 6}, default: {weight: 1, limit: $room, trim: {preset: ndp, dscp: 10}}}}"
+dropping="switch: {classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: $deep}}}"
 kinds=${sysctls%\}}
 stream() { # NAME EDGE QUEUES
   lab_up <<YAML
@@ -21,12 +23,20 @@ YAML
 }
 for _ in $(seq "$RUNS"); do
   stream plain none "switch: {classes: {control: {dscp: 48, priority: 6}, default: {weight: 1}}}"
-  stream eqds eqds "$queues"
-  stream rts "{eqds: {preset: rts}}" "switch: {classes: {control: {dscp: 48, priority: 6}, default: {weight: 1, limit: $deep}}}"
+  stream eqds eqds "$trimming"
+  stream rts "{eqds: {preset: rts}}" "$dropping"
+  stream eqds-$credit "{eqds: {credit-per-pull: $credit}}" "$trimming"
+  stream rts-$credit "{eqds: {preset: rts, credit-per-pull: $credit}}" "$dropping"
 done
 gbps() { calc "$1/1e9" %.2f; }
-plain=$(median <"$work/plain") eqds=$(median <"$work/eqds") rts=$(median <"$work/rts")
-echo "| TCP, MTU $mtu, links of $rate, offload, EQDS | $(gbps "$eqds") Gb/s | $(gbps "$plain") Gb/s without | $(calc "$eqds/$plain" %.2f) |"
-echo "| the same, back end rts | $(gbps "$rts") Gb/s | $(gbps "$plain") Gb/s without | $(calc "$rts/$plain" %.2f) |"
+plain=$(median <"$work/plain")
+line() { # WHAT NAME
+  local got; got=$(median <"$work/$2")
+  echo "| $1 | $(gbps "$got") Gb/s | $(gbps "$plain") Gb/s without | $(calc "$got/$plain" %.2f) |"
+}
+line "TCP, MTU $mtu, links of $rate, offload, EQDS" eqds
+line "the same, back end rts" rts
+line "the same, $credit packets a PULL" eqds-$credit
+line "the same, back end rts, $credit packets a PULL" rts-$credit
 echo "| engine's share of a core, EQDS | $(median <"$work/eqds.cpu") | $(median <"$work/plain.cpu") without | |"
-[ -z "${VERBOSE:-}" ] || { for f in plain eqds rts; do echo $f; cat "$work/$f" "$work/$f.cpu" "$work/$f.gauges"; done; }
+[ -z "${VERBOSE:-}" ] || { for f in plain eqds rts eqds-$credit rts-$credit; do echo $f; cat "$work/$f" "$work/$f.cpu" "$work/$f.gauges"; done; }
