@@ -33,12 +33,11 @@ type sender struct {
 	eqif *queues
 	turn eqif.Turn[*sender]
 
-	also                        []address   // by which it is found beside its own
-	ready                       units.Bytes // its next packet, as the turns know it; 0 for none, -1 for another one
-	inOrder                     hook        // in service.order
-	inIdle                      hook        // in service.idle, if it has nothing
-	since                       units.Time  // it has had nothing since then
-	from                        netip.Addr  // once it has sent something
+	also                        []address  // by which it is found beside its own
+	inOrder                     hook       // in service.order
+	inIdle                      hook       // in service.idle, if it has nothing
+	since                       units.Time // it has had nothing since then
+	from                        netip.Addr // once it has sent something
 	number                      uint64
 	txPackets, txBytes, dropped uint64
 
@@ -52,9 +51,6 @@ type receiver struct {
 	agenda.Task[end]
 	from netip.Addr
 }
-
-// size is that of the next packet, for its turn.
-func (x *sender) size() units.Bytes { return x.Size() }
 
 // frame is how long the frame of the tunnel is that carries a packet.
 func (x *sender) frame(p *packet.Packet) units.Bytes {

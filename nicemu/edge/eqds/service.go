@@ -106,11 +106,11 @@ func newService(c *Config, env edge.Env) *service {
 	s.idle.hook = func(x *sender) *hook { return &x.inIdle }
 	s.pulls = c.pulls(env.Line, s.mtu)
 	s.pacer = pull.New[*tunnel.Receiver[*packet.Packet]](&s.pulls)
-	s.turns = eqif.NewRotation(s.mtu, (*queues).size)
+	s.turns = eqif.NewRotation[*queues](s.mtu)
 	for i := range s.eqifs {
 		q := &s.eqifs[i]
 		q.number, q.turn.Owner = uint8(i), q
-		q.turns = eqif.NewRotation(s.mtu, (*sender).size)
+		q.turns = eqif.NewRotation[*sender](s.mtu)
 	}
 	tcp := eqif.TCPDefault(s.mtu, env.Rand)
 	if tcp.Packets = c.TCPPackets; c.TCPMark > 0 {
@@ -127,9 +127,6 @@ func newService(c *Config, env edge.Env) *service {
 	s.table = tunnel.NewTable(limits, s.accept, s.forget)
 	return s
 }
-
-// size is the first packet of an EQIF that may leave.
-func (q *queues) size() units.Bytes { return q.turns.Head().Owner.Size() }
 
 // Send implements edge.Service.
 func (s *service) Send(now units.Time, p *packet.Packet) {
@@ -184,13 +181,12 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 		return nil
 	}
 	for t := s.turns.Head(); t != nil; t = s.turns.Head() {
-		q := t.Owner
+		q, size := t.Owner, t.Size
 		x := q.turns.Head().Owner
-		size := x.Size()
 		h, p, _, _ := x.Next(now)
 		q.turns.Sent(size)
 		s.turns.Sent(size)
-		x.ready = -1 // turns have changed, even if the next packet is as long
+		x.turn.Size = 0 // that of the next one is not known yet
 		m := s.data(x, &h)
 		h.Next = nextOf(p.Version)
 		m.Message.Body.(*header).data = h
@@ -225,20 +221,12 @@ func (s *service) settle(now units.Time, x *sender) {
 		}
 		s.request(now, x, &h)
 	}
-	q, size := x.eqif, x.Size()
-	changed := size != x.ready // most packets are pushed behind others, and change nothing
-	switch {
-	case !changed:
-	case size > 0:
-		q.turns.Enter(&x.turn)
-		s.turns.Enter(&q.turn)
-	case x.turn.Waiting():
-		q.turns.Leave(&x.turn)
-		if q.turns.Head() == nil {
-			s.turns.Leave(&q.turn)
-		}
+	q := x.eqif
+	// Most packets are pushed behind others, and change nothing.
+	changed := x.Size() != x.turn.Size || x.turn.Size == 0 && x.turn.Waiting()
+	if changed {
+		s.show(x)
 	}
-	x.ready = size
 	s.agenda.At(&x.Task, x.Timer())
 	if idle := x.Idle(); idle != x.inIdle.in {
 		if x.since = now; idle {
@@ -258,11 +246,27 @@ func (s *service) settle(now units.Time, x *sender) {
 	}
 }
 
+// show has a sender and its EQIF take their turns with what they have now.
+func (s *service) show(x *sender) {
+	q := x.eqif
+	if x.turn.Size = x.Size(); x.turn.Size > 0 {
+		q.turns.Enter(&x.turn)
+	} else {
+		q.turns.Leave(&x.turn)
+	}
+	if first := q.turns.Head(); first != nil {
+		q.turn.Size = first.Size
+		s.turns.Enter(&q.turn)
+	} else {
+		s.turns.Leave(&q.turn)
+	}
+}
+
 // feed tells the port what the next data packet is, if that has changed.
 func (s *service) feed(now units.Time) {
 	size := units.Bytes(0)
 	if t := s.turns.Head(); t != nil {
-		size = t.Owner.size()
+		size = t.Size
 	}
 	if size != s.fed {
 		s.fed = size

@@ -6,11 +6,14 @@ import (
 )
 
 // Turn is a place in a Rotation: an EQIF of a host, or a tunnel of an EQIF. It is embedded
-// in what that is, the owner. A new one needs Owner and Weight set.
+// in what that is, the owner. A new one needs Owner and Weight set, and Size while it waits.
 type Turn[O any] struct {
 	Owner O
 	// Weight is its share of the link beside others, in quanta; 0 counts as 1.
-	Weight        int
+	Weight int
+	// Size is that of the owner's next packet, as a frame, which the owner keeps true: above 0
+	// while it waits.
+	Size          units.Bytes
 	credit        units.Bytes
 	before, after *Turn[O]
 }
@@ -23,13 +26,11 @@ func (t *Turn[O]) Waiting() bool { return t.after != nil }
 type Rotation[O any] struct {
 	quantum units.Bytes
 	first   *Turn[O] // of a ring; nil if nobody waits
-	size    func(O) units.Bytes
 }
 
-// NewRotation makes a rotation. mtu is the largest frame; size gives that of an owner's next
-// packet, as a frame, and is above 0 for those that wait.
-func NewRotation[O any](mtu units.Bytes, size func(O) units.Bytes) *Rotation[O] {
-	return &Rotation[O]{quantum: packet.OnWire(mtu), size: size}
+// NewRotation makes a rotation. mtu is the largest frame.
+func NewRotation[O any](mtu units.Bytes) *Rotation[O] {
+	return &Rotation[O]{quantum: packet.OnWire(mtu)}
 }
 
 // Enter has one take part, last. One that does already stays where it is.
@@ -70,7 +71,7 @@ func (r *Rotation[O]) Head() *Turn[O] {
 	}
 	for {
 		t := r.first
-		if packet.OnWire(r.size(t.Owner)) <= t.credit {
+		if packet.OnWire(t.Size) <= t.credit {
 			return t
 		}
 		t.credit += r.turn(t)

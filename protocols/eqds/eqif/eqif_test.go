@@ -112,7 +112,7 @@ type user struct {
 }
 
 func newRotation() *Rotation[*user] {
-	return NewRotation(mtu, func(u *user) units.Bytes { return u.sizes[0] })
+	return NewRotation[*user](mtu)
 }
 
 // serve sends up to n packets, and gives whose they were.
@@ -128,6 +128,8 @@ func serve(r *Rotation[*user], n int) (who []*user) {
 		u.sizes = u.sizes[1:]
 		if len(u.sizes) == 0 {
 			r.Leave(t)
+		} else {
+			t.Size = u.sizes[0]
 		}
 		who = append(who, u)
 	}
@@ -136,7 +138,7 @@ func serve(r *Rotation[*user], n int) (who []*user) {
 
 func newUser(r *Rotation[*user], weight, n int, size units.Bytes) *user {
 	u := &user{sizes: slices.Repeat([]units.Bytes{size}, n)}
-	u.Owner, u.Weight = u, weight
+	u.Owner, u.Weight, u.Size = u, weight, size
 	r.Enter(&u.Turn)
 	return u
 }
