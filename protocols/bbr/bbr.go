@@ -4,14 +4,17 @@
 // the bottleneck and the RTT without queues, paces at the one and keeps the window at a
 // small multiple of their product.
 //
-// The names are those of the draft; rates are of payload, and paced on the wire. As in
-// Linux the rate is a hundredth less than the draft's (Config.Margin), and the window has
-// room for three bursts more, of which the sender here has none longer than two packets.
-// Not modelled are Linux's detector of policers and its allowance for aggregated
-// acknowledgements.
+// The names are those of the draft; rates are of payload, and paced on the wire. Where Linux
+// has more than the draft, or something else, this is Linux's (net/ipv4/tcp_bbr.c): the rate
+// is a hundredth less (Config.Margin), packets leave in bursts (Config.SendQuantum) for which
+// the window has room, acknowledgements that come together widen it (Config.AckAggregation),
+// the rate of a policer is found out and kept to (Config.LongTerm), and samples of ProbeRTT do
+// not lower BtlBw. On paths below 16 ms Linux's bursts are longer (tcp_tso_rtt_log), and those
+// here are not.
 package bbr
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/weftlab/weft/protocols/cc"
@@ -33,6 +36,8 @@ func init() {
 			{Name: "cwnd", Unit: gauge.Bytes, Help: "congestion window, in payload"},
 			{Name: "state", Help: "0 is Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT"},
 			{Name: "pacing_gain", Help: "gain of the rate"},
+			{Name: "extra_acked", Unit: gauge.Bytes, Help: "what acknowledgements that come together add to the window"},
+			{Name: "lt_bw", Unit: gauge.BitsPerSecond, Help: "rate of a policer, in payload, while it is kept to"},
 		},
 	})
 }
@@ -53,7 +58,7 @@ var gains = [...]float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}
 
 const (
 	minWindow  = 4    // packets: BBRMinPipeCwnd
-	spare      = 6    // packets: three bursts of two
+	bursts     = 3    // for which the window has room: at the sender, in its NIC, at the receiver
 	fullGrowth = 1.25 // by which BtlBw grows in a round while the pipe is not full
 	fullRounds = 3    // without that, and it is
 )
@@ -71,94 +76,130 @@ type Control struct {
 	roundStart bool
 	filled     bool // the pipe is, or was
 	fullCount  uint8
+	entering   bool // a recovery begins with the next acknowledgement
 	held       bool // packet conservation: the first round of a recovery
 	recovering bool
-	idle       bool       // the flow begins again after it had nothing to send
-	episode    cc.Episode // of losses
-	lost       units.Bytes
+	idle       bool        // the flow begins again after it had nothing to send
+	episode    cc.Episode  // of losses
+	lost       units.Bytes // since the last acknowledgement
 
 	rounds    uint32
 	delivered units.Bytes // at which the round ends
+	total     units.Bytes // delivered, with the last sample
+	totalAt   units.Time
 	btlbw     maxFilter
 	fullBW    units.Rate
+	extra     aggregation
+	long      longTerm
 
-	rtprop   units.Time // 0 before the first
-	rtpropAt units.Time // when it was measured
-	cycleAt  units.Time // when the phase of ProbeBW began
-	doneAt   units.Time // when ProbeRTT may end; 0 before its flight is small
-	doneOf   bool       // a round has passed since
+	rtprop   units.Time     // 0 before the first
+	rtpropAt units.Time     // when it was measured
+	cycleAt  units.Time     // when the phase of ProbeBW began
+	doneAt   units.Time     // when ProbeRTT may end; 0 before its flight is small
+	doneOf   bool           // a round has passed since
+	few      [2]units.Bytes // packets that left when so much was delivered, first to last, were of ProbeRTT
 
 	cwnd, prior units.Bytes // prior is the window before recovery or ProbeRTT
 	rate        units.Rate  // on the wire
+	departs     units.Time  // when pacing lets the next packet go
 }
 
-var _ cc.Undoer = (*Control)(nil)
+var (
+	_ cc.Undoer  = (*Control)(nil)
+	_ cc.Burster = (*Control)(nil)
+)
 
 // New makes the control of a flow. c has passed Validate and is shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
 	b := &Control{config: c, mtu: f.MTU, packet: f.Packet, line: f.Line, rand: f.Rand, cwnd: units.Bytes(c.InitialCwnd) * f.MTU}
 	b.btlbw.rounds = uint32(c.BtlBwRounds)
+	b.few[1] = -1
 	return b
 }
 
 // Active notes that the flow begins again.
-func (b *Control) Active(_ units.Time, active bool) {
+func (b *Control) Active(now units.Time, active bool) {
 	if active && b.rounds > 0 {
 		b.idle = true
+		b.extra.begin(now)
 	}
 }
 
 // Line holds the rate to the port's.
 func (b *Control) Line(_ units.Time, r units.Rate) { b.line = r }
 
+// Sent follows the sender's pacing.
+func (b *Control) Sent(now units.Time, n units.Bytes) {
+	if b.rate > 0 {
+		b.departs = max(b.departs, now) + b.rate.TimeOf(n)
+	}
+}
+
 // Acked takes an acknowledgement.
 func (b *Control) Acked(now units.Time, a *cc.Ack) {
-	b.round(a)
-	b.conserve(a)
-	d := &a.Delivery
-	if r := d.Rate(); r > 0 && (!d.Limited || r >= b.btlbw.max()) {
-		b.btlbw.add(b.rounds, r)
-	}
+	b.measure(now, a)
 	b.cycle(now, a)
-	b.checkFull(d)
+	b.checkFull(&a.Delivery)
 	if b.state == startup && b.filled {
 		b.state = drain
 	}
-	if b.state == drain && a.InFlight <= b.inflight(1) {
+	if b.state == drain && b.inNetwork(now, a.InFlight) <= b.inflight(b.btlbw.max(), 1) {
 		b.enterProbeBW(now)
 	}
 	b.checkRTT(now, a)
 	b.pace()
-	b.size(a)
+	if a.Newly > 0 {
+		b.size(a)
+	}
+	if b.state == probeRTT {
+		b.cwnd = min(b.cwnd, minWindow*b.mtu)
+	}
 	b.lost = 0
 }
 
-// round finds out whether a round trip is over.
-func (b *Control) round(a *cc.Ack) {
-	b.roundStart = a.Delivery.Prior >= b.delivered
-	if b.roundStart {
-		b.delivered = a.Delivery.Total
+// measure takes the sample of the delivery rate.
+func (b *Control) measure(now units.Time, a *cc.Ack) {
+	d := &a.Delivery
+	b.roundStart = false
+	r := d.Rate()
+	if r == 0 {
+		return
+	}
+	if b.roundStart = d.Prior >= b.delivered; b.roundStart {
+		b.delivered = d.Total
 		b.rounds++
+		b.held = false
+	}
+	limited := b.limited(d)
+	b.total, b.totalAt = d.Total, now
+	b.longTerm(b.roundStart, limited)
+	if !limited || r >= b.btlbw.max() {
+		b.btlbw.add(b.rounds, r)
+	}
+	if b.config.AckAggregation {
+		b.extra.add(now, a.Newly, b.bandwidth(), b.cwnd, b.mtu, b.roundStart)
 	}
 }
 
-// conserve is BBRModulateCwndForRecovery: in the first round after a loss as much is sent
-// as arrives, and afterwards the window is again what it was.
-func (b *Control) conserve(a *cc.Ack) {
-	b.episode.Acked(a)
-	if b.recovering && !b.episode.On() {
-		b.recovering, b.held = false, false
-		b.cwnd = max(b.cwnd, b.prior)
+// longTerm looks for a policer.
+func (b *Control) longTerm(round, limited bool) {
+	if b.config.LongTerm && b.long.add(b.totalAt, b.total, b.lost, round, limited, b.state == probeBW) {
+		b.enterProbeBW(b.totalAt)
 	}
-	if b.held && b.roundStart {
-		b.held = false
+}
+
+// limited tells whether a sample is of packets that were sent with nothing more to send, or
+// in ProbeRTT.
+func (b *Control) limited(d *cc.Delivery) bool {
+	return d.Limited || d.Prior >= b.few[0] && d.Prior <= b.few[1]
+}
+
+// bandwidth is what the path is taken to have: BtlBw, or what a policer lets through.
+func (b *Control) bandwidth() units.Rate {
+	if b.long.use {
+		return b.long.rate
 	}
-	if b.lost > 0 {
-		b.cwnd = max(b.cwnd-b.lost, b.mtu)
-	}
-	if b.held {
-		b.cwnd = max(b.cwnd, a.InFlight+a.Newly)
-	}
+	return b.btlbw.max()
 }
 
 // checkFull is BBRCheckFullPipe.
@@ -183,18 +224,18 @@ func (b *Control) enterProbeBW(now units.Time) {
 	b.cycleAt = now
 }
 
-// cycle is BBRCheckCyclePhase.
+// cycle is BBRCheckCyclePhase. The rate of a policer is not probed.
 func (b *Control) cycle(now units.Time, a *cc.Ack) {
 	if b.state != probeBW {
 		return
 	}
 	over := now-b.cycleAt > b.rtprop
-	before := a.InFlight + a.Newly // when the acknowledgement came
-	switch g := gains[b.phase]; {
+	before := b.inNetwork(now, a.InFlight+a.Newly+b.lost) // when the acknowledgement came
+	switch g := b.pacingGain(); {
 	case g > 1:
-		over = over && (b.lost > 0 || before >= b.inflight(g))
+		over = over && (b.lost > 0 || before >= b.inflight(b.btlbw.max(), g))
 	case g < 1:
-		over = over || before <= b.inflight(1)
+		over = over || before <= b.inflight(b.btlbw.max(), 1)
 	}
 	if over {
 		b.phase = (b.phase + 1) % uint8(len(gains))
@@ -202,15 +243,27 @@ func (b *Control) cycle(now units.Time, a *cc.Ack) {
 	}
 }
 
+// inNetwork is what of an amount in flight will be in the network when pacing lets the next
+// packet go, with the burst that leaves then where the flight is to grow.
+func (b *Control) inNetwork(now units.Time, flight units.Bytes) units.Bytes {
+	if b.pacingGain() > 1 {
+		flight += b.quantum()
+	}
+	return max(0, flight-b.bandwidth().Per(b.departs-now))
+}
+
 // checkRTT is BBRUpdateRTprop and BBRCheckProbeRTT.
 func (b *Control) checkRTT(now units.Time, a *cc.Ack) {
+	if least := a.Delivery.LeastRTT; b.rtprop == 0 && least > 0 {
+		b.rtprop, b.rtpropAt = least, now // the handshake's
+	}
 	expired := b.rtprop > 0 && now > b.rtpropAt+b.config.RTpropFilter
 	if a.RTT > 0 && (b.rtprop == 0 || a.RTT <= b.rtprop || expired) {
 		b.rtprop, b.rtpropAt = a.RTT, now
 	}
 	if b.state != probeRTT && expired && !b.idle {
-		b.state, b.doneAt = probeRTT, 0
 		b.save()
+		b.state, b.doneAt, b.few[0] = probeRTT, 0, a.Delivery.Total
 	}
 	if b.state == probeRTT {
 		b.probe(now, a)
@@ -220,6 +273,7 @@ func (b *Control) checkRTT(now units.Time, a *cc.Ack) {
 
 // probe keeps the flight small for a while (BBRHandleProbeRTT).
 func (b *Control) probe(now units.Time, a *cc.Ack) {
+	b.few[1] = a.Delivery.Total + a.InFlight
 	if b.doneAt == 0 {
 		if a.InFlight <= minWindow*b.mtu {
 			b.doneAt, b.doneOf = now+b.config.ProbeRTT, false
@@ -257,7 +311,9 @@ func (b *Control) pacingGain() float64 {
 	case drain:
 		return 1 / b.config.HighGain
 	case probeBW:
-		return gains[b.phase]
+		if !b.long.use {
+			return gains[b.phase]
+		}
 	}
 	return 1
 }
@@ -272,18 +328,57 @@ func (b *Control) cwndGain() float64 {
 	return 1
 }
 
-// inflight is so many BDPs, with room for bursts (BBRInflight).
-func (b *Control) inflight(gain float64) units.Bytes {
-	bw := b.btlbw.max()
+// bdp is so many bandwidth-delay products.
+func (b *Control) bdp(bw units.Rate, gain float64) units.Bytes {
 	if b.rtprop == 0 || bw == 0 {
 		return units.Bytes(b.config.InitialCwnd) * b.mtu
 	}
-	n := units.Bytes(float64(bw) / 8 * b.rtprop.Seconds() * gain)
-	n += spare * b.mtu
-	if b.state == probeBW && gains[b.phase] > 1 {
-		n += 2 * b.mtu
+	return units.Bytes(math.Ceil(float64(bw) / 8 * b.rtprop.Seconds() * gain))
+}
+
+// inflight is so many BDPs, with room for bursts (BBRInflight).
+func (b *Control) inflight(bw units.Rate, gain float64) units.Bytes {
+	return b.budget(b.bdp(bw, gain))
+}
+
+// budget adds room for bursts to an amount in flight: an even number of packets, so that no
+// acknowledgement of the last one is delayed, and two more while bandwidth is probed for.
+func (b *Control) budget(n units.Bytes) units.Bytes {
+	packets := (n + bursts*b.quantum() + b.mtu - 1) / b.mtu
+	packets += packets % 2
+	if b.state == probeBW && b.phase == 0 {
+		packets += 2
 	}
-	return n
+	return packets * b.mtu
+}
+
+// Burst is what leaves at once.
+func (b *Control) Burst() units.Bytes {
+	if b.config.SendQuantum == 0 {
+		return 0
+	}
+	return b.quantum()
+}
+
+// Bounds of a burst: below slowest it is a packet, else at least two, and it is a packet of
+// IP with segmentation offload, without room for headers.
+const (
+	slowest      = 1200 * units.Kbps
+	longestBurst = 65215
+)
+
+// quantum is the length of a burst (BBRSetSendQuantum), in whole packets.
+func (b *Control) quantum() units.Bytes {
+	least := units.Bytes(2)
+	payload := float64(b.rate) * float64(b.mtu) / float64(b.packet)
+	switch {
+	case b.config.SendQuantum == 0:
+		return b.mtu
+	case payload < float64(slowest):
+		least = 1
+	}
+	n := units.Bytes(min(longestBurst, payload/8*b.config.SendQuantum.Seconds()))
+	return max(n/b.mtu, least) * b.mtu
 }
 
 // pace sets the rate (BBRSetPacingRate): in Startup it does not fall.
@@ -293,7 +388,7 @@ func (b *Control) pace() {
 		wire := b.config.HighGain * float64(b.config.InitialCwnd) * float64(b.packet) * 8 / b.rtprop.Seconds()
 		b.rate = min(b.line, max(1, units.Rate(wire)))
 	}
-	bw := b.btlbw.max()
+	bw := b.bandwidth()
 	if bw == 0 {
 		return
 	}
@@ -305,45 +400,69 @@ func (b *Control) pace() {
 
 // size sets the window (BBRSetCwnd).
 func (b *Control) size(a *cc.Ack) {
-	target := b.inflight(b.cwndGain())
+	b.conserve(a)
+	if b.held {
+		return
+	}
+	target := b.bdp(b.bandwidth(), b.cwndGain())
+	if b.filled {
+		target += b.extra.window(b.bandwidth())
+	}
+	target = b.budget(target)
 	switch {
-	case b.held:
 	case b.filled:
 		b.cwnd = min(b.cwnd+a.Newly, target)
 	case b.cwnd < target || a.Delivery.Total < units.Bytes(b.config.InitialCwnd)*b.mtu:
 		b.cwnd += a.Newly
 	}
 	b.cwnd = max(b.cwnd, minWindow*b.mtu)
-	if b.state == probeRTT {
-		b.cwnd = min(b.cwnd, minWindow*b.mtu)
+}
+
+// conserve is BBRModulateCwndForRecovery: in the first round after a loss as much is sent
+// as arrives, and after the recovery the window is again what it was.
+func (b *Control) conserve(a *cc.Ack) {
+	b.episode.Acked(a)
+	b.cwnd = max(b.cwnd-b.lost, b.mtu)
+	switch {
+	case b.entering:
+		b.entering, b.held = false, true
+		b.delivered = a.Delivery.Total // a round begins
+		b.cwnd = max(a.InFlight+a.Newly, b.mtu)
+	case b.recovering && !b.episode.On():
+		b.recovering, b.held = false, false
+		b.cwnd = max(b.cwnd, b.prior)
+	}
+	if b.held {
+		b.cwnd = max(b.cwnd, a.InFlight+a.Newly)
 	}
 }
 
 // Lost begins a recovery: the window stays at what is under way for a round. After a
 // timeout it is a packet.
 func (b *Control) Lost(_ units.Time, l cc.Loss) {
-	if !b.recovering {
+	if !b.recovering || l.Timeout {
 		b.save()
 	}
+	b.lost += l.Payload
+	b.long.lost += l.Payload
 	if l.Timeout {
-		b.cwnd, b.held, b.fullBW = b.mtu, false, 0
+		b.cwnd, b.entering, b.fullBW = b.mtu, false, 0
+		b.longTerm(true, false) // as if a round was over
+	} else if !b.recovering {
+		b.entering = true
+	}
+	if !b.recovering || l.Timeout {
 		b.recovering = true
 		b.episode.Begin()
-		return
-	}
-	b.lost += l.Payload
-	if !b.recovering {
-		b.recovering, b.held = true, true
-		b.episode.Begin()
-		b.delivered = 0 // a round begins with the next acknowledgement
 	}
 }
 
 // Undo takes the last recovery back.
 func (b *Control) Undo(units.Time) {
 	b.fullBW, b.fullCount = 0, 0
+	b.long.reset()
 	b.cwnd = max(b.cwnd, b.prior)
-	b.recovering, b.held = false, false
+	b.entering, b.recovering, b.held = false, false, false
 	b.episode.End()
 }
 
@@ -362,5 +481,9 @@ func (b *Control) Gauges(_ units.Time, values []float64) []float64 {
 	if b.rtprop > 0 {
 		rtprop = gauge.Span(b.rtprop)
 	}
-	return append(values, bw, rtprop, gauge.Size(b.cwnd), float64(b.state), b.pacingGain())
+	policed := gauge.None
+	if b.long.use {
+		policed = gauge.Rate(b.long.rate)
+	}
+	return append(values, bw, rtprop, gauge.Size(b.cwnd), float64(b.state), b.pacingGain(), gauge.Size(b.extra.window(b.bandwidth())), policed)
 }

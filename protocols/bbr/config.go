@@ -23,6 +23,13 @@ type Config struct {
 	// kept empty then to measure it anew.
 	RTpropFilter units.Time `yaml:"rtprop_filter,omitempty" json:"rtprop_filter" jsonschema_description:"time over which RTprop is the least RTT"`
 	ProbeRTT     units.Time `yaml:"probe_rtt,omitempty" json:"probe_rtt" jsonschema_description:"how long ProbeRTT lasts at least"`
+	// SendQuantum is for how long a sender paces the packets that leave together: at least
+	// two at 1.2 Mb/s and more, and 64 KB at most. 0 has each packet leave alone.
+	SendQuantum units.Time `yaml:"send_quantum,omitempty" json:"send_quantum" jsonschema_description:"how much leaves together, as time at the pacing rate; 0 paces each packet"`
+	// AckAggregation is that the window has room for acknowledgements that come together.
+	AckAggregation bool `yaml:"ack_aggregation,omitempty" json:"ack_aggregation" jsonschema_description:"whether acknowledgements that come together widen the window"`
+	// LongTerm is that the rate of a policer is found out by its losses, and kept to.
+	LongTerm bool `yaml:"long_term,omitempty" json:"long_term" jsonschema_description:"whether the rate of a policer is found out by its losses, and kept to"`
 }
 
 // Limits of settings.
@@ -47,14 +54,14 @@ func (c *Config) Validate(units.Rate) error {
 	check.Number("btlbw_rounds", c.BtlBwRounds, 1, maxRounds)
 	check.Time("rtprop_filter", c.RTpropFilter, units.Picosecond)
 	check.Time("probe_rtt", c.ProbeRTT, units.Picosecond)
+	check.Time("send_quantum", c.SendQuantum, 0)
 	return check.Err()
 }
 
 // Presets are the names that Preset knows, the default first.
 var Presets = []string{"v1"}
 
-// Preset gives the parameters that name, one of Presets, stands for: v1 is the draft's and
-// Linux's.
+// Preset gives the parameters that name, one of Presets, stands for: v1 is Linux's.
 func Preset(name string) Config {
 	if name != "v1" {
 		panic("bbr: " + name + " is none of Presets")
@@ -62,6 +69,7 @@ func Preset(name string) Config {
 	return Config{
 		InitialCwnd: 10, HighGain: 2.885, CwndGain: 2, Margin: 0.01, BtlBwRounds: 10,
 		RTpropFilter: 10 * units.Second, ProbeRTT: 200 * units.Millisecond,
+		SendQuantum: units.Second / 1024, AckAggregation: true, LongTerm: true,
 	}
 }
 

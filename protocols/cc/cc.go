@@ -69,6 +69,14 @@ type Undoer interface {
 	Undo(now units.Time)
 }
 
+// Burster is a control that paces and has several packets leave at once, as a sender with
+// segmentation offload does.
+type Burster interface {
+	// Burst is the most payload that may leave back to back at present. The pause that the
+	// rate asks for comes behind all of it. A packet may always leave.
+	Burst() units.Bytes
+}
+
 // Flow is what a control is made for.
 type Flow struct {
 	Line units.Rate // of the sender's port, above 0
@@ -131,6 +139,9 @@ type Delivery struct {
 	// Limited is that the sender had nothing to send for a part of that time, so that the
 	// path may deliver faster.
 	Limited bool
+	// LeastRTT is the least RTT of the connection so far, with that of its handshake; 0
+	// before the first.
+	LeastRTT units.Time
 }
 
 // Rate is the sample, in payload; 0 if there is none.

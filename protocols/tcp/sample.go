@@ -51,7 +51,7 @@ func (m *sampler) delivered(now units.Time, n units.Bytes, r *record, d *departu
 
 // take gives the sample of an acknowledgement. One over less than the least RTT is none.
 func (m *sampler) take(least units.Time) cc.Delivery {
-	d := cc.Delivery{Total: m.total, Prior: m.total}
+	d := cc.Delivery{Total: m.total, Prior: m.total, LeastRTT: least}
 	if !m.some {
 		return d
 	}

@@ -57,6 +57,7 @@ func (c *Counters) Add(o Counters) {
 type Sender struct {
 	config  *Config
 	control cc.Control
+	burster cc.Burster  // control, if it is one
 	size    units.Bytes // of the data
 	full    units.Bytes // payload of a full segment
 	count   int64       // segments
@@ -79,7 +80,8 @@ type Sender struct {
 	right units.Bytes // edge of the receiver's window
 	scoreboard
 
-	pace   units.Time // nothing leaves earlier
+	pace   units.Time  // nothing leaves earlier, but the rest of a burst
+	burst  units.Bytes // that rest
 	rtt    estimator
 	rack   rack
 	prr    reduction
@@ -104,6 +106,7 @@ func (s *Sender) Reset(c *Config, control cc.Control, t cc.Traits, iss uint32, s
 		config: c, control: control, size: size, full: c.Full(), iss: iss, rtoAt: units.Never,
 		sampling: t.NeedsDelivery, keeps: t.KeepsWindow, scoreboard: board,
 	}
+	s.burster, _ = control.(cc.Burster)
 	s.count = max(1, int64((size+s.full-1)/s.full))
 	s.rtt.rto = c.InitialRTO
 	s.rack.due, s.rack.mult, s.tail.at = units.Never, 1, units.Never
@@ -174,7 +177,29 @@ func (s *Sender) Ready() units.Time {
 	if _, ok := s.next(); !ok {
 		return units.Never
 	}
+	return s.gate()
+}
+
+// gate is when pacing lets the next segment go.
+func (s *Sender) gate() units.Time {
+	if s.burst > 0 {
+		return 0
+	}
 	return s.pace
+}
+
+// paced notes that a segment with a payload of n, size on the wire, leaves at the rate of the
+// control. A burst is as long as the window has room for when it begins: what the window
+// holds back is paced anew.
+func (s *Sender) paced(now units.Time, rate units.Rate, n, size units.Bytes) {
+	if s.burster != nil && s.pace <= now {
+		s.burst = s.burster.Burst()
+		if w := s.window(); w > 0 {
+			s.burst = min(s.burst, w-s.flying+n)
+		}
+	}
+	s.burst = max(0, s.burst-n)
+	s.pace = max(s.pace, now) + rate.TimeOf(size)
 }
 
 // next is the segment that is to leave next: one that is sent again goes before new ones.
@@ -220,7 +245,7 @@ func (s *Sender) window() units.Bytes {
 
 // Size is the payload of the segment that Next would give at now.
 func (s *Sender) Size(now units.Time) units.Bytes {
-	if s.phase != Established || s.pace > now {
+	if s.phase != Established || s.gate() > now {
 		return 0
 	}
 	if k, ok := s.next(); ok {
@@ -239,7 +264,7 @@ func (s *Sender) Next(now units.Time, g *Segment) bool {
 	case s.phase != Established:
 		return false
 	}
-	if k, ok := s.next(); ok && s.pace <= now {
+	if k, ok := s.next(); ok && s.gate() <= now {
 		s.send(now, g, k)
 		return true
 	}
@@ -317,7 +342,7 @@ func (s *Sender) send(now units.Time, g *Segment, k int64) {
 	size := s.onWire(g)
 	s.control.Sent(now, size)
 	if rate := s.control.Rate(); rate > 0 {
-		s.pace = max(s.pace, now) + rate.TimeOf(size)
+		s.paced(now, rate, n, size)
 	}
 	if s.prr.active {
 		s.prr.out += n

@@ -1,0 +1,57 @@
+package bbr
+
+import "github.com/weftlab/weft/sim/units"
+
+// aggregation is by how much acknowledgements ran ahead of the bandwidth: receivers, links and
+// hosts hold them back and let several go at once, and the window has room for that. It is
+// the most of the last five to ten rounds (Linux's extra_acked).
+type aggregation struct {
+	at     units.Time     // when the epoch began
+	acked  units.Bytes    // in the epoch
+	most   [2]units.Bytes // of the rounds at present, and of those before or the other way round
+	at1    bool           // those at present are most[1]
+	rounds uint8          // at present
+}
+
+const (
+	aggregationRounds = 5
+	longestSilence    = 100 * units.Millisecond // that the window makes room for
+	longestEpoch      = 1 << 20                 // packets; Linux counts no further
+)
+
+// begin begins an epoch.
+func (x *aggregation) begin(now units.Time) { x.at, x.acked = now, 0 }
+
+// add takes newly acknowledged payload. An epoch lasts while more is acknowledged than bw
+// would have delivered.
+func (x *aggregation) add(now units.Time, newly units.Bytes, bw units.Rate, cwnd, mtu units.Bytes, round bool) {
+	if newly == 0 {
+		return
+	}
+	if round {
+		if x.rounds++; x.rounds >= aggregationRounds {
+			x.rounds, x.at1 = 0, !x.at1
+			*x.current() = 0
+		}
+	}
+	expected := bw.Per(now - x.at)
+	if x.acked <= expected || x.acked+newly >= longestEpoch*mtu {
+		x.begin(now)
+		expected = 0
+	}
+	x.acked += newly
+	m := x.current()
+	*m = max(*m, min(x.acked-expected, cwnd))
+}
+
+func (x *aggregation) current() *units.Bytes {
+	if x.at1 {
+		return &x.most[1]
+	}
+	return &x.most[0]
+}
+
+// window is what the window has to be larger for it.
+func (x *aggregation) window(bw units.Rate) units.Bytes {
+	return min(max(x.most[0], x.most[1]), bw.Per(longestSilence))
+}
