@@ -266,8 +266,9 @@ func (b *trafficBuilder) streams(i int, h *carrier.Host, s *Station, part map[in
 			}
 			return s.Port.Waiting(now, prio)
 		},
-		Trip: s.tripTo,
-		Rand: sim.NewRand(b.Plan.Seed, kind+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
+		Trip:    s.tripTo,
+		Offload: b.Plan.Nodes[s.Node].Offload == plan.OffloadOn,
+		Rand:    sim.NewRand(b.Plan.Seed, kind+t.Name+" "+b.Plan.PortName(s.Node, s.Index)),
 	}
 	if t.NDP != nil {
 		pulls := b.pulls[s]

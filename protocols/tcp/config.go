@@ -37,6 +37,9 @@ type Config struct {
 	// long. The first QuickAcks are not delayed.
 	AckEvery, QuickAcks int
 	DelayedAck          units.Time
+	// Offload is that the segments of a burst of the rate control (cc.Burster) leave back to
+	// back. Without it each is paced on its own.
+	Offload bool
 }
 
 // Default gives the settings that Linux has, for a path of Ethernet's MTU.
@@ -45,6 +48,7 @@ func Default() Config {
 		MTU: 1500, Window: 3 * units.MiB, Timestamps: true,
 		InitialRTO: units.Second, MinRTO: 200 * units.Millisecond, MaxRTO: 120 * units.Second,
 		Retries: 15, TailProbes: true, AckEvery: 2, QuickAcks: 16, DelayedAck: 40 * units.Millisecond,
+		Offload: true,
 	}
 }
 

@@ -57,7 +57,7 @@ func (c *Counters) Add(o Counters) {
 type Sender struct {
 	config  *Config
 	control cc.Control
-	burster cc.Burster  // control, if it is one
+	burster cc.Burster  // control, if it has bursts
 	size    units.Bytes // of the data
 	full    units.Bytes // payload of a full segment
 	count   int64       // segments
@@ -106,7 +106,9 @@ func (s *Sender) Reset(c *Config, control cc.Control, t cc.Traits, iss uint32, s
 		config: c, control: control, size: size, full: c.Full(), iss: iss, rtoAt: units.Never,
 		sampling: t.NeedsDelivery, keeps: t.KeepsWindow, scoreboard: board,
 	}
-	s.burster, _ = control.(cc.Burster)
+	if c.Offload {
+		s.burster, _ = control.(cc.Burster)
+	}
 	s.count = max(1, int64((size+s.full-1)/s.full))
 	s.rtt.rto = c.InitialRTO
 	s.rack.due, s.rack.mult, s.tail.at = units.Never, 1, units.Never

@@ -76,6 +76,7 @@ type StreamOutlet struct {
 	Waiting func(now units.Time, dscp uint8) int
 	Trip    func(to netip.Addr, size, ack units.Bytes) cc.Path // as nicemu.Env has it
 	Rand    *rand.Rand                                         // of the host's flows
+	Offload bool                                               // tcp.Config.Offload of the host
 }
 
 // Streams carries the flows of one traffic by TCP, from and to one host. Flows that may
@@ -145,6 +146,7 @@ type accepted struct {
 // NewStreams makes what carries a host's flows of a traffic by TCP. Packets of
 // SegmentProtocol that come to the host are for Receive.
 func NewStreams(h *Host, traffic int, c TCP, o StreamOutlet) *Streams {
+	c.Offload = o.Offload
 	return &Streams{
 		host: h, traffic: traffic, config: c, traits: c.Control.Traits(), out: o, look: units.Never, relook: units.Never,
 		sending: map[uint64]*outgoing{}, coming: map[uint64]*accepted{}, numbers: map[int32]uint32{}, hearing: map[hearer]*outgoing{},
