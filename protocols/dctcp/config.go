@@ -25,6 +25,10 @@ type Config struct {
 	// AdditiveIncrease is what the window grows by for each window that is
 	// acknowledged without a mark. 0 is the payload of a packet.
 	AdditiveIncrease units.Bytes `yaml:"additive_increase,omitempty" json:"additive_increase" jsonschema_description:"growth of the window for each window that is acknowledged; 0 is a packet"`
+	// WholePackets is that alpha is counted in 1024ths and the window, when it is reduced, in
+	// packets, both rounded down, as in Linux (net/ipv4/tcp_dctcp.c): a reduction by less than
+	// a packet is none. The least window after one is two packets.
+	WholePackets bool `yaml:"whole_packets,omitempty" json:"whole_packets" jsonschema_description:"whether alpha is counted in 1024ths and reductions of the window in packets, as in Linux"`
 	// Pacing is that packets are spaced at window/T, and the window is never more than
 	// what the line carries in T. Without, acknowledgements are the clock, as in TCP,
 	// and the window grows only while it is used up.
@@ -63,7 +67,7 @@ func (c *Config) Validate(line units.Rate) error {
 }
 
 // Presets are the names that Preset knows, the default first.
-var Presets = []string{"paper", "hpcc"}
+var Presets = []string{"paper", "hpcc", "linux"}
 
 // Preset gives the parameters that name, one of Presets, stands for, for a port at line
 // rate line:
@@ -76,11 +80,14 @@ var Presets = []string{"paper", "hpcc"}
 //     there is a packet of 1 KB an RTT of 13 us, and a packet here. The least rate is
 //     1 Gb/s; below 25 Gb/s it is taken as a 25th of the line rate, since it would
 //     otherwise leave nothing to control.
+//   - linux: paper, with Linux's arithmetic.
 func Preset(name string, line units.Rate) Config {
 	c := Config{G: 0.0625, InitialAlpha: 1}
 	switch name {
 	case "paper":
 		c.SlowStart, c.InitialWindow = true, 14600
+	case "linux":
+		c.SlowStart, c.InitialWindow, c.WholePackets = true, 14600, true
 	case "hpcc":
 		c.Pacing, c.MinRate = true, max(1, min(units.Gbps, line/25))
 	default:

@@ -114,13 +114,27 @@ func (d *Control) Acked(_ units.Time, a *cc.Ack) {
 	switch {
 	case d.cwr:
 	case a.Marked:
-		d.cwnd -= units.Bytes(float64(d.cwnd) * d.alpha / 2) // cwnd ← cwnd × (1 − α/2)
+		d.reduce()
 		d.reduced(a.Sent)
 	default:
 		d.grow(a)
 	}
 	d.bound()
 }
+
+// reduce takes half of the share of marked bytes away: cwnd ← cwnd × (1 − α/2).
+func (d *Control) reduce() {
+	if !d.config.WholePackets {
+		d.cwnd -= units.Bytes(float64(d.cwnd) * d.alpha / 2)
+		return
+	}
+	n := d.cwnd / d.mtu
+	n -= n * units.Bytes(d.alpha*parts) / (2 * parts)
+	d.cwnd = max(n, 2) * d.mtu
+}
+
+// parts is in how many parts Linux counts alpha. A fraction of as many is exact.
+const parts = 1024
 
 // estimate updates alpha once a window: α ← (1 − g) × α + g × F. The products are
 // converted so that the result is the same on every processor (Go specification,
@@ -136,9 +150,24 @@ func (d *Control) estimate(a *cc.Ack) {
 	if d.bytesAcked > 0 {
 		d.f = float64(d.bytesMarked) / float64(d.bytesAcked)
 		g := float64(d.config.G)
-		d.alpha = float64((1-g)*d.alpha) + float64(g*d.f)
+		if d.config.WholePackets {
+			d.alpha = rounded(d.alpha, g, d.f)
+		} else {
+			d.alpha = float64((1-g)*d.alpha) + float64(g*d.f)
+		}
 	}
 	d.bytesAcked, d.bytesMarked, d.windowEnd = 0, 0, a.Sent
+}
+
+// rounded is alpha after a window, in whole parts: what is less than 1/g of them goes at once.
+func rounded(alpha, g, f float64) float64 {
+	n := alpha * parts
+	if less := math.Floor(float64(g * n)); less > 0 {
+		n -= less
+	} else {
+		n = 0
+	}
+	return min(1, (n+math.Floor(float64(f*g)*parts))/parts)
 }
 
 // reduced notes that the window was reduced for what was sent until highSeq.

@@ -148,3 +148,34 @@ func acknowledged() func() {
 		}
 	}
 }
+
+// TestRounded: alpha after a window, in 1024ths, as Linux counts it. The share of marks adds
+// 64 times as much, rounded down; what is left of less than 16 is nothing.
+func TestRounded(t *testing.T) {
+	for _, c := range []struct {
+		alpha          float64
+		marked, window float64
+		want           float64
+	}{
+		{1024, 1, 1, 1024}, {1024, 0, 1, 960}, {960, 4, 11, 900 + 23}, {100, 1, 100, 94}, {100, 2, 100, 94 + 1},
+		{17, 0, 1, 16}, {16, 0, 1, 15}, {15, 0, 1, 0}, {15, 1, 2, 32}, {0, 1, 64, 1}, {0, 1, 65, 0},
+	} {
+		if got := rounded(c.alpha/1024, 1./16, c.marked/c.window) * 1024; got != c.want {
+			t.Errorf("%v of %v packets marked, alpha %v: %v, want %v", c.marked, c.window, c.alpha, got, c.want)
+		}
+	}
+}
+
+// TestWholePackets: a reduction is by whole packets, and leaves two.
+func TestWholePackets(t *testing.T) {
+	config := Preset("linux", units.Gbps)
+	for _, c := range []struct{ packets, alpha, want units.Bytes }{
+		{100, 1024, 50}, {101, 1024, 51}, {100, 20, 100}, {103, 20, 102}, {3, 1024, 2}, {2, 1024, 2}, {88, 71, 85},
+	} {
+		d := New(&config, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})
+		d.cwnd, d.alpha = c.packets*1000+999, float64(c.alpha)/1024
+		if d.reduce(); d.cwnd != c.want*1000 {
+			t.Errorf("%d packets, alpha %d: %d bytes are left, want %d packets", c.packets, c.alpha, d.cwnd, c.want)
+		}
+	}
+}

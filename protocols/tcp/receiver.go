@@ -167,11 +167,12 @@ func (r *Receiver) congestion(g *Segment) {
 	if r.config.ECN == DCTCP {
 		if g.Payload > 0 && g.CE != r.ce {
 			// What waits for its acknowledgement came under the other state, and is
-			// acknowledged so, apart from this.
+			// acknowledged so, apart from this. Linux acknowledges this one at once as well,
+			// so that the sender hears of a change without a delay.
 			if r.waits > 0 {
 				r.owed, r.owes, r.waits = true, r.next, 0
 			}
-			r.ce = g.CE
+			r.ce, r.answer = g.CE, true
 		}
 		return
 	}
