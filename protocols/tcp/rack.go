@@ -134,7 +134,7 @@ func (s *Sender) lose(k int64, x *record) units.Bytes {
 func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes) {
 	before := s.flying + found + newly
 	s.counted.Recoveries++
-	s.undo.begin()
+	s.undo.begin(s.resentFlying())
 	if s.episode == cwr {
 		before = max(before, s.prr.flight)
 	}
@@ -195,7 +195,7 @@ func (s *Sender) expired(now units.Time) {
 		return
 	}
 	if s.episode == open || s.episode == cwr {
-		s.undo.begin()
+		s.undo.begin(s.resentFlying())
 	}
 	var found units.Bytes
 	wait := s.rack.rtt + s.patience()

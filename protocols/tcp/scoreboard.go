@@ -100,6 +100,16 @@ func (b *scoreboard) grow() {
 	}
 }
 
+// resentFlying is how many segments were sent again since they were taken for lost, and fly.
+func (b *scoreboard) resentFlying() (n int32) {
+	for k := b.una; k < b.nxt; k++ {
+		if b.at(k).state&(sacked|resent) == resent {
+			n++
+		}
+	}
+	return n
+}
+
 // firstWaiting is the first segment that is to be sent again; there is one.
 func (b *scoreboard) firstWaiting() int64 {
 	for b.again = max(b.again, b.una); !b.at(b.again).state.waits(); b.again++ {

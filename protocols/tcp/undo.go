@@ -10,7 +10,16 @@ type undo struct {
 	again  int32  // sent again, and not told of as having come twice
 }
 
-func (u *undo) begin() { *u = undo{marker: true} }
+// begin begins with what is being made good now. flying is how many segments were sent again
+// before, in the episode until now, and are still under way: the answer to one of them says
+// nothing of this episode.
+func (u *undo) begin(flying int32) {
+	if flying > 0 && u.any {
+		*u = undo{marker: true, any: true, stamp: u.stamp, again: flying}
+		return
+	}
+	*u = undo{marker: true}
+}
 
 // resent notes a segment that is sent again.
 func (u *undo) resent(stamp uint32) {
