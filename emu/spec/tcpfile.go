@@ -25,6 +25,7 @@ type tcpFlowsFile struct {
 	TailProbes *bool        `yaml:"tail-probes,omitempty" jsonschema_description:"whether a probe goes before the timeout (TLP); default true"`
 	AckEvery   *int         `yaml:"ack-every,omitempty" jsonschema_description:"full segments for which an acknowledgement waits at most, 1 to 1000; default 2"`
 	QuickAcks  *int         `yaml:"quick-acks,omitempty" jsonschema_description:"first acknowledgements of a flow that do not wait, 0 to 32768; default 16"`
+	SACKDelay  *units.Time  `yaml:"sack-delay,omitempty" jsonschema_description:"how long an acknowledgement of segments out of order waits for more at most, and no longer than 5% of the RTT; default 1ms"`
 	DelayedAck *units.Time  `yaml:"delayed-ack,omitempty" jsonschema_description:"how long an acknowledgement waits at most; default 40ms"`
 }
 
@@ -45,6 +46,7 @@ func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 	set(&c.AckEvery, f.AckEvery)
 	set(&c.QuickAcks, f.QuickAcks)
 	set(&c.DelayedAck, f.DelayedAck)
+	set(&c.SACKDelay, f.SACKDelay)
 	reportSystem(e.Reader, "tcp", f, c.Config.Check(), e.file.By)
 	e.checkPaths(hosts, c.IPv6)
 	return c

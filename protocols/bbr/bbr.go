@@ -440,7 +440,7 @@ func (b *Control) conserve(a *cc.Ack) {
 // Lost begins a recovery: the window stays at what is under way for a round. After a
 // timeout it is a packet.
 func (b *Control) Lost(_ units.Time, l cc.Loss) {
-	if !b.recovering || l.Timeout {
+	if !b.recovering || l.Timeout || l.Again {
 		b.save()
 	}
 	b.lost += l.Payload
@@ -451,7 +451,7 @@ func (b *Control) Lost(_ units.Time, l cc.Loss) {
 	} else if !b.recovering {
 		b.entering = true
 	}
-	if !b.recovering || l.Timeout {
+	if !b.recovering || l.Timeout || l.Again {
 		b.recovering = true
 		b.episode.Begin()
 	}

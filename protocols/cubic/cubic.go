@@ -183,7 +183,7 @@ func (c *Control) Lost(_ units.Time, l cc.Loss) {
 		c.cwnd, c.growing = c.mtu, false
 		c.hystart = hystart{}
 		c.episode.End()
-	case !c.episode.On():
+	case !c.episode.On() || l.Again:
 		c.reduce()
 		c.episode.Begin()
 	}

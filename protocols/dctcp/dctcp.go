@@ -209,7 +209,7 @@ func (d *Control) Lost(_ units.Time, l cc.Loss) {
 		}
 		d.cwnd, d.credit, d.cwr = d.mtu, 0, false
 		d.bound()
-	case !d.cwr:
+	case !d.cwr || l.Again:
 		d.cwnd /= 2
 		d.reduced(unknown)
 	}

@@ -95,7 +95,7 @@ func (r *Control) Lost(_ units.Time, l cc.Loss) {
 		}
 		r.cwnd, r.credit = r.mtu, 0
 		r.episode.End()
-	case !r.episode.On():
+	case !r.episode.On() || l.Again:
 		r.reduce()
 		r.episode.Begin()
 	}

@@ -37,6 +37,9 @@ type Config struct {
 	// long. The first QuickAcks are not delayed.
 	AckEvery, QuickAcks int
 	DelayedAck          units.Time
+	// SACKDelay is how long an acknowledgement that tells of segments out of order may wait
+	// for more of them, and at most 5% of the RTT of the handshake; 0 has each go at once.
+	SACKDelay units.Time
 	// Offload is that the segments of a burst of the rate control (cc.Burster) leave back to
 	// back. Without it each is paced on its own.
 	Offload bool
@@ -48,7 +51,8 @@ func Default() Config {
 		MTU: 1500, Window: 3 * units.MiB, Timestamps: true,
 		InitialRTO: units.Second, MinRTO: 200 * units.Millisecond, MaxRTO: 120 * units.Second,
 		Retries: 15, TailProbes: true, AckEvery: 2, QuickAcks: 16, DelayedAck: 40 * units.Millisecond,
-		Offload: true,
+		SACKDelay: units.Millisecond,
+		Offload:   true,
 	}
 }
 
@@ -81,6 +85,7 @@ func (c *Config) Check() error {
 	check.Number("ack-every", c.AckEvery, 1, mostAcks)
 	check.Number("quick-acks", c.QuickAcks, 0, mostQuick)
 	check.Time("delayed-ack", c.DelayedAck, 0)
+	check.Time("sack-delay", c.SACKDelay, 0)
 	return check.Err()
 }
 

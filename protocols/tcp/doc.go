@@ -13,7 +13,8 @@
 //   - proportional rate reduction (RFC 9937, which replaces RFC 6937) towards the window
 //     that the rate control answers, after losses and after marks;
 //   - the retransmission timeout (RFC 6298), with a least value and backoff;
-//   - delayed acknowledgements (RFC 1122 §4.2.3.2), and none delayed at first;
+//   - delayed acknowledgements (RFC 1122 §4.2.3.2), and none delayed at first; those of
+//     segments out of order wait for others, as in Linux;
 //   - explicit congestion notification, classic (RFC 3168) or as DCTCP has it (RFC 8257);
 //   - spurious recoveries, by timestamps (RFC 4015) and by duplicates that the receiver
 //     tells of (RFC 3708), which a control that is a cc.Undoer takes back.

@@ -78,12 +78,14 @@ func (s *Sender) patience() units.Time {
 func (s *Sender) judge(now units.Time, newly units.Bytes) {
 	found, due := s.overdue(now)
 	s.rack.due = due
-	if found == 0 {
+	again := s.over && (s.waiting > 0 || s.resentFlying() > 0)
+	s.over = false
+	if found == 0 && !again {
 		return
 	}
 	switch s.episode {
 	case open, cwr:
-		s.recoverFrom(now, found, newly)
+		s.recoverFrom(now, found, newly, again)
 	case recovery:
 		s.prr.missed = true
 		s.control.Lost(now, cc.Loss{Payload: found})
@@ -130,8 +132,8 @@ func (s *Sender) lose(k int64, x *record) units.Bytes {
 	return n
 }
 
-// recoverFrom begins to make losses good.
-func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes) {
+// recoverFrom begins to make losses good. again is that others were until now.
+func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again bool) {
 	before := s.flying + found + newly
 	s.counted.Recoveries++
 	s.undo.begin(s.resentFlying())
@@ -139,7 +141,7 @@ func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes) {
 		before = max(before, s.prr.flight)
 	}
 	s.episode, s.recover, s.sendCWR = recovery, s.nxt, true
-	s.control.Lost(now, cc.Loss{Payload: found})
+	s.control.Lost(now, cc.Loss{Payload: found, Again: again})
 	s.prr.begin(before, s.keeps)
 	s.prr.missed = true
 	s.tail.at, s.tail.due = units.Never, false
@@ -157,6 +159,7 @@ func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
 	}
 	if mending {
 		s.rack.calm()
+		s.over = true
 	}
 	s.episode = open
 	s.prr.active = false

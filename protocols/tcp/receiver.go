@@ -36,6 +36,9 @@ type Receiver struct {
 	owes   units.Bytes
 	quick  int // acknowledgements that are still not delayed
 
+	compression
+	rtt, asked units.Time // of the handshake, 0 if not known; when our part of it left
+
 	delayAt units.Time // when a delayed acknowledgement goes; units.Never if none waits
 	rtoAt   units.Time // when our FIN or SYN is sent again
 	marks   uint32     // packets with CE
@@ -87,6 +90,9 @@ func (r *Receiver) Receive(now units.Time, g *Segment) {
 	case r.phase == Opening:
 		if g.Ack != r.iss+1 { // of another connection with these ports
 			return
+		}
+		if r.retries == 0 {
+			r.rtt = now - r.asked
 		}
 		r.phase, r.rtoAt, r.retries = Established, units.Never, 0
 	case r.phase == Closing && g.Ack == r.iss+2:
@@ -146,8 +152,8 @@ func (r *Receiver) take(now units.Time, g *Segment) {
 	case from > r.next+r.config.Window: // beyond the window
 		r.answer = true
 	case from > r.next:
-		r.keep(from, to)
-		r.answer = true
+		apart := r.keep(from, to)
+		r.compress(now, apart && r.recents == maxBlocks)
 	default:
 		r.inOrder(now, to)
 	}
@@ -201,14 +207,16 @@ func (r *Receiver) find(at units.Bytes) int {
 	return i
 }
 
-// keep keeps a range that came ahead, joined with those that it touches.
-func (r *Receiver) keep(from, to units.Bytes) {
+// keep keeps a range that came ahead, joined with those that it touches. apart is that it
+// touches none.
+func (r *Receiver) keep(from, to units.Bytes) (apart bool) {
 	at := from
 	i := r.find(from)
 	j := i
 	for ; j < len(r.ahead) && r.ahead[j].from <= to; j++ {
 		from, to = min(from, r.ahead[j].from), max(to, r.ahead[j].to)
 	}
+	apart = i == j
 	r.ahead = slices.Replace(r.ahead, i, j, span{from, to})
 	// The block of the newest segment comes first, those before it behind (RFC 2018 §4).
 	n := 1
@@ -220,15 +228,14 @@ func (r *Receiver) keep(from, to units.Bytes) {
 		}
 	}
 	r.recent, r.recents = kept, uint8(n)
+	return apart
 }
 
 // inOrder takes what comes next.
 func (r *Receiver) inOrder(now units.Time, to units.Bytes) {
 	r.waits += to - r.next
 	r.next = to
-	if len(r.ahead) > 0 {
-		r.answer = true // a hole is filled, or there is still one
-	}
+	holes := len(r.ahead) > 0
 	n := 0
 	for ; n < len(r.ahead) && r.ahead[n].from <= r.next; n++ {
 		r.waits += max(0, r.ahead[n].to-r.next)
@@ -240,6 +247,10 @@ func (r *Receiver) inOrder(now units.Time, to units.Bytes) {
 	}
 	switch {
 	case r.answer:
+	case len(r.ahead) > 0 && r.waits <= r.config.Full():
+		r.compress(now, false)
+	case holes: // one is filled
+		r.answer = true
 	case r.quick > 0, r.waits >= units.Bytes(r.config.AckEvery)*r.config.Full(), r.config.DelayedAck == 0:
 		r.answer = true
 	case r.delayAt == units.Never:
@@ -284,7 +295,7 @@ func (r *Receiver) open(now units.Time, g *Segment) {
 	if r.ecn {
 		g.Flags |= ECE
 	}
-	r.rtoAt = now + c.InitialRTO<<r.retries
+	r.asked, r.rtoAt = now, now+c.InitialRTO<<r.retries
 }
 
 func (r *Receiver) stamp(now units.Time, g *Segment) {
@@ -320,7 +331,7 @@ func (r *Receiver) acknowledge(now units.Time, g *Segment) {
 		}
 		r.rtoAt = now + r.config.InitialRTO<<r.retries
 	}
-	r.waits, r.delayAt = 0, units.Never
+	r.waits, r.delayAt, r.held = 0, units.Never, 0
 }
 
 // blocks fills in the SACK option: what came twice, then what came ahead, the newest

@@ -89,6 +89,7 @@ type Sender struct {
 	tail   tail
 	sample sampler
 
+	over    bool       // a recovery, with the present acknowledgement
 	recover int64      // the episode is over when all before this segment is acknowledged
 	rtoAt   units.Time // units.Never if it is not armed
 	retries uint8
