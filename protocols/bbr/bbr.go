@@ -249,7 +249,7 @@ func (b *Control) inNetwork(now units.Time, flight units.Bytes) units.Bytes {
 	if b.pacingGain() > 1 {
 		flight += b.quantum()
 	}
-	return max(0, flight-b.bandwidth().Per(b.departs-now))
+	return max(0, flight-b.bandwidth().Per(max(0, b.departs-now)))
 }
 
 // checkRTT is BBRUpdateRTprop and BBRCheckProbeRTT.

@@ -16,14 +16,15 @@ import (
 )
 
 // TestBottleneck: a flow fills the link and keeps the queue short, however long the buffer;
-// several have about a BDP in the queue (cwnd_gain is 2), and share the link.
+// several have about a BDP in the queue (cwnd_gain is 2), with their bursts up to two, and share
+// the link.
 func TestBottleneck(t *testing.T) {
 	bdp := float64(units.Rate(100 * units.Mbps).Per(20 * units.Millisecond))
 	for _, c := range []struct {
 		flows           int
 		used, low, high float64 // of the link; queue, of a BDP
 		jain            float64
-	}{{1, 0.94, 0, 0.2, 1}, {2, 0.95, 0.2, 1.3, 0.8}, {8, 0.95, 0.3, 1.6, 0.7}} {
+	}{{1, 0.94, 0, 0.2, 1}, {2, 0.95, 0.2, 1.3, 0.8}, {8, 0.95, 0.3, 2, 0.7}} {
 		d := &tcptest.Dumbbell{Line: 100 * units.Mbps, NIC: units.Gbps, RTT: 20 * units.Millisecond, Buffer: 2500 * units.KB, Config: tcp.Default()}
 		config := Preset("v1")
 		var flows []*tcptest.Flow
