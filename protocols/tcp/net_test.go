@@ -13,6 +13,7 @@ type fixed struct {
 	cc.Deaf
 	window, least units.Bytes
 	rate          units.Rate
+	burst         units.Bytes
 	undone        int
 	episode       cc.Episode
 	before        units.Bytes
@@ -20,6 +21,7 @@ type fixed struct {
 
 func (f *fixed) Window() units.Bytes { return f.window }
 func (f *fixed) Rate() units.Rate    { return f.rate }
+func (f *fixed) Burst() units.Bytes  { return f.burst }
 func (f *fixed) Acked(_ units.Time, a *cc.Ack) {
 	f.episode.Acked(a)
 	if a.Marked && !f.episode.On() {
@@ -28,7 +30,7 @@ func (f *fixed) Acked(_ units.Time, a *cc.Ack) {
 	}
 }
 func (f *fixed) Lost(_ units.Time, l cc.Loss) {
-	if !f.episode.On() {
+	if !f.episode.On() || l.Again {
 		f.before = f.window
 		f.window = max(f.least, f.window/2)
 		f.episode.Begin()

@@ -42,7 +42,7 @@ func (r *rack) delivered(at units.Time, k int64, rtt units.Time, doubtful bool) 
 // duplicates takes what the receiver got twice: segments were reordered by more than the
 // window for that, or acknowledgements were lost.
 func (s *Sender) duplicates(from, to units.Bytes) {
-	s.undo.double((to - from + s.full - 1) / s.full)
+	s.undo.double((to-from+s.full-1)/s.full, to)
 	r := &s.rack
 	if r.widened && s.una < r.round {
 		return
@@ -136,7 +136,7 @@ func (s *Sender) lose(k int64, x *record) units.Bytes {
 func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again bool) {
 	before := s.flying + found + newly
 	s.counted.Recoveries++
-	s.undo.begin(s.resentFlying())
+	s.undo.begin(s.acked, s.resentFlying())
 	if s.episode == cwr {
 		before = max(before, s.prr.flight)
 	}
@@ -198,7 +198,7 @@ func (s *Sender) expired(now units.Time) {
 		return
 	}
 	if s.episode == open || s.episode == cwr {
-		s.undo.begin(s.resentFlying())
+		s.undo.begin(s.acked, s.resentFlying())
 	}
 	var found units.Bytes
 	wait := s.rack.rtt + s.patience()

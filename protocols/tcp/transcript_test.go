@@ -17,11 +17,11 @@ import (
 // marked, and compares all that goes over it with the files of testdata/transcripts. The
 // command is
 //
-//	run size=BYTES [cwnd=SEGMENTS] [delay=TIME] [ecn=classic|dctcp] [plain] [rate=RATE]
+//	run size=BYTES [cwnd=SEGMENTS] [delay=TIME] [ecn=classic|dctcp] [plain] [rate=RATE] [burst=SEGMENTS] [single]
 //	    [drop=N,…] [dropack=N,…] [late=N:TIME,…] [mark=N,…] [twice=N,…] [every=N] [quick=N]
 //
 // where N counts what the sender or, for dropack, the receiver has sent, from 0. delay is
-// that of one way. plain is without timestamps. Numbers of the stream begin at 0 with the
+// that of one way. plain is without timestamps, single without offload. Numbers of the stream begin at 0 with the
 // first byte of data. Rewrite with go test ./protocols/tcp -rewrite, and check the
 // difference by hand.
 func TestTranscripts(t *testing.T) {
@@ -39,7 +39,7 @@ func play(t *testing.T, d *datadriven.TestData) string {
 	c := Default()
 	c.AckEvery = cctest.Arg(t, d, "every", c.AckEvery, strconv.Atoi)
 	c.QuickAcks = cctest.Arg(t, d, "quick", c.QuickAcks, strconv.Atoi)
-	c.Timestamps = !d.HasArg("plain")
+	c.Timestamps, c.Offload = !d.HasArg("plain"), !d.HasArg("single")
 	c.ECN = cctest.Arg(t, d, "ecn", NoECN, func(s string) (ECN, error) {
 		return map[string]ECN{"classic": ClassicECN, "dctcp": DCTCP}[s], nil
 	})
@@ -48,6 +48,7 @@ func play(t *testing.T, d *datadriven.TestData) string {
 	drop, dropAck, mark, twice := numbers(t, d, "drop"), numbers(t, d, "dropack"), numbers(t, d, "mark"), numbers(t, d, "twice")
 	late := numbers(t, d, "late")
 	control := &fixed{window: c.Full() * units.Bytes(cctest.Arg(t, d, "cwnd", 10, strconv.Atoi)), least: c.Full()}
+	control.burst = c.Full() * units.Bytes(cctest.Arg(t, d, "burst", 0, strconv.Atoi))
 	control.rate = cctest.Arg(t, d, "rate", 0, units.ParseRate)
 
 	var out strings.Builder

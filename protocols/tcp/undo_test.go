@@ -21,13 +21,14 @@ func TestUndo(t *testing.T) {
 		{"all came twice, and those of before", 2, 9, 3, true},
 	} {
 		var u undo
-		u.begin(0)
+		u.begin(1000, 0)
 		u.resent(5)
 		u.resent(6)
-		u.begin(c.flying)
+		u.begin(2000, c.flying)
 		u.resent(9)
 		for range c.double {
-			u.double(1)
+			u.double(1, 2000)
+			u.double(1, 3000)
 		}
 		if got := u.spurious(true, c.echo, c.double > 0); got != c.want {
 			t.Errorf("%s: spurious is %v", c.name, got)
