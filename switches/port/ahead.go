@@ -48,7 +48,7 @@ func (d *departures) push(x departure) {
 	d.tail++
 }
 
-// choose decides whether departures may be reckoned ahead of time: the link
+// choose decides whether departures may be computed ahead of time: the link
 // must be predictable, nobody may want to see packets leave, and the queue's
 // congestion point must not judge them when they do.
 func (p *Port) choose(now units.Time) {
@@ -57,7 +57,7 @@ func (p *Port) choose(now units.Time) {
 	p.goAhead(now)
 }
 
-// goAhead begins to reckon ahead as soon as nothing waits any more.
+// goAhead begins to compute departures ahead as soon as nothing waits any more.
 func (p *Port) goAhead(now units.Time) {
 	if p.mayAhead && !p.ahead && p.list.first == nil {
 		p.ahead = true

@@ -47,7 +47,7 @@ func drawSteps(t *rapid.T) []step {
 }
 
 // play runs steps on a port. Ports that are watched, always or from time to
-// time, do not reckon departures ahead.
+// time, do not compute departures ahead.
 func play(steps []step, mark, watched, obey bool) (seen []any) {
 	r := newRig(units.Gbps, 6000)
 	if mark {
@@ -89,7 +89,7 @@ func play(steps []step, mark, watched, obey bool) (seen []any) {
 	return append(seen, r.arrived, c.TxPackets, c.TxBytes, c.Drops, c.Marked, c.MaxQueue, r.from.Trace(units.Never-1), r.link.Counters(), r.pool.Live())
 }
 
-// TestAheadIsTheSame: whether departures are reckoned ahead of time or each is
+// TestAheadIsTheSame: whether departures are computed ahead of time or each is
 // an event, and whenever the port changes from one to the other, everything
 // that can be seen is the same.
 func TestAheadIsTheSame(t *testing.T) {

@@ -63,7 +63,7 @@ func (p *Port) quantum(weights *[class.Count]int) units.Bytes {
 const fairQuantum = 1538
 
 // classes is the egress of a port with a queue for each of several classes,
-// and its flow control. Nothing is reckoned ahead here: others have a say in
+// and its flow control. Nothing is computed ahead here: others have a say in
 // what leaves when.
 type classes struct {
 	*Chassis

@@ -108,7 +108,7 @@ func (p *Port) Counters(now units.Time) Counters {
 		c.queued(now, p.bytes)
 		return c
 	}
-	// What was reckoned ahead of time has not happened yet.
+	// What was computed ahead of time has not happened yet.
 	p.unwait(&c.QueueCounters, now)
 	c.since = now
 	c.TxPackets -= uint64(p.promised.len())

@@ -44,7 +44,7 @@ type Observer interface {
 // Port is one port. Its fields are set up by New and Connect.
 //
 // What a packet finds in the queue decides when it leaves. Where nothing else
-// can have a say in that, the port reckons the departure at once and puts the
+// can have a say in that, the port computes the departure at once and puts the
 // packet under way ahead of time: a hop is then a single event (ahead.go).
 // Otherwise packets wait in a list, and a timer starts each (queue.go). The
 // two give the same results to the picosecond.
@@ -69,7 +69,7 @@ type Port struct {
 	promised departures // in ahead.go
 	tx       traffic
 	trace    trace
-	ahead    bool // departures are reckoned ahead of time
+	ahead    bool // departures are computed ahead of time
 	mayAhead bool // they are again when the list is empty
 
 	classes  *classes // in classes.go; nil for a plain port
