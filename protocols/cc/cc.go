@@ -156,7 +156,7 @@ func (d *Delivery) Rate() units.Rate {
 type Loss struct {
 	Payload units.Bytes // that will be sent again
 	Timeout bool        // nothing was heard for the ACK timeout; otherwise the receiver asked
-	// Again is that losses of what was sent after the last recovery began are made good now,
-	// which is over: TCP begins another at once.
+	// Again means that what is lost was sent after the last recovery began. That recovery is
+	// over, and TCP begins another at once.
 	Again bool
 }

@@ -91,8 +91,9 @@ type Traits struct {
 	// ClassicECN is that TCP's receivers echo a mark until the sender says that it has
 	// lowered its window (RFC 3168), and not for each packet as with DCTCP; with AnswerEcho.
 	ClassicECN bool
-	// KeepsWindow is that the control's window holds as it is while losses are made good.
-	// Otherwise a sender may lower it step by step to what the control answered to a loss.
+	// KeepsWindow means that the control's window stays as it is while losses are repaired.
+	// Otherwise a sender may go down step by step to the window that the control set for a
+	// loss.
 	KeepsWindow bool
 }
 

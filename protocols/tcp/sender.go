@@ -26,8 +26,8 @@ type episode uint8
 const (
 	open     episode = iota
 	cwr              // a mark has lowered the window
-	recovery         // losses are being made good
-	loss             // so they are after a timeout
+	recovery         // losses are being repaired
+	loss             // likewise, after a timeout
 )
 
 // Counters count what a sender has met.
