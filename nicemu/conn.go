@@ -408,7 +408,7 @@ func (c *connections) forget(x *Conn) {
 	}
 }
 
-// wake does what the connection manager has due.
+// wake does the work that the connection manager has now.
 func (c *connections) wake(now units.Time) {
 	c.cm.Advance(now)
 	c.pump()

@@ -110,7 +110,7 @@ func New(s Settings, e Env) (*Device, error) {
 	return d, nil
 }
 
-// maxHeaders is what a frame has at most besides the payload.
+// maxHeaders is the most that a frame can have in addition to its payload.
 const maxHeaders = 14 + 40 + 8 + 12 + 28 + 4 + 4
 
 // SetLine tells that the port now runs at a rate; 0 is without limit.

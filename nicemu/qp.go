@@ -81,7 +81,7 @@ type QP struct {
 	gaps        outage.Log // in the payload that came in order, while links were down
 }
 
-// QPCounters counts what happened at a queue pair besides what transport.Counters has.
+// QPCounters counts what happened at a queue pair, in addition to transport.Counters.
 type QPCounters struct {
 	DataPackets, DataBytes uint64 // requests and READ responses sent, for the first time or again; bytes of frames
 	RxPackets, RxBytes     uint64 // all that came
@@ -549,7 +549,7 @@ func (d *Device) fail(q *QP) {
 	d.arm()
 }
 
-// wake does what a queue pair has due.
+// wake does the work that a queue pair has now.
 func (q *QP) wake(now units.Time) {
 	if q.broken {
 		q.broken = false

@@ -21,7 +21,7 @@ type Counters struct {
 	Sent       PerMessage // without repeated ones
 	Resent     PerMessage // repeated for want of an answer, or because the other side repeats
 	Received   PerMessage // all that could be read
-	Duplicates PerMessage // of Received: of no effect besides that an answer was repeated
+	Duplicates PerMessage // of Received: their only effect is that an answer was repeated
 
 	Malformed   uint64 // datagrams that are no message of communication management
 	Unexpected  uint64 // of Received: in no state for them, or of no connection

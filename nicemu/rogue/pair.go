@@ -38,7 +38,7 @@ type pair struct {
 	dying    bool        // the program has taken it to ERR, or a work request has failed
 }
 
-// slack is how many work requests the layer may have posted besides the program's.
+// slack is how many work requests the layer may have posted in addition to the program's.
 const slack = 16
 
 func newPair(l *Layer, q nicemu.Raw) *pair {

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// unreliable is what a pair of type UC has besides (§3.4). Nothing is acknowledged there, so
+// unreliable is what a pair of type UC has in addition (§3.4). UC acknowledges nothing, so
 // the last verb of a batch becomes a WRITE with immediate data, which the peer's layer
 // answers with an empty one. Both would take receives of the program, and an echo would
 // wait behind the batches that its sender has posted itself; so batches of plain WRITEs and

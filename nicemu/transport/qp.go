@@ -32,8 +32,8 @@ type Config struct {
 
 	// AckEvery makes the responder acknowledge every n-th packet even if it was
 	// not asked to; 0 for never (§9.7.5.1). AskEvery makes the requester ask for
-	// an acknowledgement at each PSN that is a multiple, besides at the end of
-	// messages and where the window is full (SetWindow); 0 for never.
+	// an acknowledgement at each PSN that is a multiple of it, as well as at the end
+	// of messages and where the window is full (SetWindow); 0 for never.
 	AckEvery int
 	AskEvery int
 

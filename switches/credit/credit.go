@@ -200,8 +200,8 @@ func (r *Receiver) Tell() Counter {
 	return r.told
 }
 
-// Heard takes what the peer has sent (FCTBS) before it said so. What has not come of that is
-// lost; what came besides it did not send.
+// Heard takes the peer's count of what it has sent (FCTBS). What is missing of that was
+// lost; the peer did not send what has come in excess of it.
 func (r *Receiver) Heard(sent Counter) {
 	if d := sent.past(r.received); d > 0 {
 		r.given.Lost += uint64(d)

@@ -13,7 +13,7 @@ type Receipts struct {
 	Copies     uint64 // had come before
 	Overtaken  uint64 // came before others with lower numbers
 	Refused    uint64 // did not fit into the reorder queue, or were beyond all credit
-	Holes      uint64 // packets that were waited for in vain
+	Holes      uint64 // packets that did not come in time and were skipped
 	Opened     uint64 // incarnations
 	Mismatches uint64 // packets of other incarnations
 	Requests   uint64 // RTS
@@ -235,8 +235,8 @@ func (r *Receiver[P]) delay(now units.Time, a *Answer) {
 	}
 }
 
-// Delayed is the acknowledgement that has waited for a PULL in vain until now; false if none
-// has.
+// Delayed is the acknowledgement that has waited for a PULL long enough and is to be sent
+// now; false if there is none.
 func (r *Receiver[P]) Delayed(now units.Time) (c eqds.Control, ok bool) {
 	if r.waitsTo > now {
 		return c, false
