@@ -139,8 +139,8 @@ func (a *Agenda[O]) down(i int) {
 	a.put(i, k)
 }
 
-// Check finds what an agenda must never be: out of order, or wrong about what is due. It
-// is for tests of whoever has one.
+// Check returns an error if the agenda is out of order, or wrong about what is due. It is
+// for the tests of packages that have an agenda.
 func (a *Agenda[O]) Check() error {
 	due := 0
 	for i, k := range a.heap {

@@ -247,7 +247,7 @@ func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 // settle ends an error of the RTTs. They are sums over batches that follow each other
 // (rogue.Meter): what a batch waits for other pairs of the NIC, while all together may send
 // more than the line carries, stays in them when that is over. So then the flow runs dry
-// once, and the RTTs begin anew.
+// once, and the RTTs start over.
 func (f *flow) settle(crowded bool) {
 	if f.waited && !crowded {
 		f.anchor = f.flying > 0

@@ -92,7 +92,7 @@ func (q *QP) advance(upto PSN) bool {
 }
 
 // progress is told that the window has moved up: counters of retries and the
-// timer start anew (§9.7.6.1.3, §9.9.2).
+// timer restart (§9.7.6.1.3, §9.9.2).
 func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Bytes) {
 	r := &q.req
 	r.retries, r.rnrTries, r.unready, r.moved = q.attr.RetryCount, q.attr.RNRRetry, false, now

@@ -23,7 +23,7 @@ type kept struct {
 	again roce.Packet  // the one whose turn has come
 }
 
-// keptPacket is what is to be known of a packet whose turn has not come.
+// keptPacket is what a packet leaves behind until its turn comes.
 type keptPacket struct {
 	psn    PSN
 	here   bool

@@ -20,7 +20,7 @@ type Config struct {
 	// BtlBwRounds is over how many round trips BtlBw is the largest delivery rate.
 	BtlBwRounds int `yaml:"btlbw_rounds,omitempty" json:"btlbw_rounds" jsonschema_description:"round trips over which the bottleneck's bandwidth is the largest delivery rate"`
 	// RTpropFilter is over how long RTprop is the least RTT, ProbeRTT how long the queue is
-	// kept empty then to measure it anew.
+	// kept empty then to measure it again.
 	RTpropFilter units.Time `yaml:"rtprop_filter,omitempty" json:"rtprop_filter" jsonschema_description:"time over which RTprop is the least RTT"`
 	ProbeRTT     units.Time `yaml:"probe_rtt,omitempty" json:"probe_rtt" jsonschema_description:"how long ProbeRTT lasts at least"`
 	// SendQuantum is for how long a sender paces the packets that leave together: at least

@@ -31,7 +31,7 @@ func (x *longTerm) begin(now units.Time, delivered units.Bytes) {
 	x.at, x.delivered, x.lostUntil, x.rounds = now, delivered, x.lost, 0
 }
 
-// reset begins anew with the next loss.
+// reset makes the sampling start over with the next loss.
 func (x *longTerm) reset() { x.use, x.sampling, x.rate, x.rounds = false, false, 0, 0 }
 
 // add takes an acknowledgement with which so much is delivered in all, and since the one before

@@ -32,8 +32,8 @@ type Method struct {
 // control.
 type Feedback interface {
 	packet.Body
-	// About is the flow, as whoever sent the message has seen it: from its sender to
-	// its receiver.
+	// About is the flow, as the sender of the message has seen it: from the flow's
+	// sender to its receiver.
 	About() packet.FlowKey
 }
 
@@ -114,7 +114,7 @@ const (
 // that time: while congestion lasts another marked packet is on its way.
 //
 // The zero value is a flow that has not had a CNP. One instant is all of the
-// state, so it can live with the receiving queue pair. Whoever limits CNPs by
+// state, so it can live with the receiving queue pair. Code that limits CNPs by
 // sender or by port instead, as ROCE_CC_CNP_MODERATION of mlxconfig can, has
 // one Notification for each of those.
 type Notification struct {

@@ -6,7 +6,7 @@ import (
 )
 
 // Speaker is implemented by controls that send messages, which are Probes: of the protocol that
-// their Method names, to where the flow goes. Whoever drives the control asks it after each input.
+// their Method names, to where the flow goes. The control's driver asks it after each input.
 // Switches choose the way of a message as they do for the flow's packets.
 type Speaker interface {
 	// Speaks tells whether a message waits to be sent.

@@ -90,7 +90,7 @@ func (s *Sender) judge(now units.Time, newly units.Bytes) {
 		s.prr.missed = true
 		s.control.Lost(now, cc.Loss{Payload: found})
 	case loss:
-		// The window has begun anew. What is lost now was under way before.
+		// The window has started over. What is lost now was under way before.
 	}
 }
 
@@ -147,7 +147,7 @@ func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again boo
 	s.tail.at, s.tail.due = units.Never, false
 }
 
-// reconsider looks whether what the sender makes good is over, or was for nothing.
+// reconsider tells whether the recovery is over, or was spurious.
 func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
 	mending := s.episode == recovery || s.episode == loss
 	if s.undo.spurious(s.timestamps && mending && s.una > before, g.TSEcr, n.double) {

@@ -10,8 +10,8 @@ import (
 
 // Message is what a packet of a protocol carries that a system brings: congestion
 // feedback, probes, a tunnel's header. A packet has one exactly when its Flow is
-// Protocol. It has no wire bytes; whoever looks makes them of the packet's fields and
-// the body.
+// Protocol. It has no wire bytes; code that needs them makes them from the packet's
+// fields and the body.
 //
 // A protocol needs nothing else to be routed, trimmed, returned, copied, captured and
 // counted like others.

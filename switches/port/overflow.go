@@ -12,7 +12,7 @@ import (
 func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) *packet.Packet {
 	c := p.classes
 	for q.fair != nil && q.count > 0 && fate == packet.QueueFull {
-		// The flow that takes most of the queue makes room, not whoever comes
+		// The flow that takes most of the queue makes room, not the one that comes
 		// last (RFC 8290 §4.1).
 		q.count--
 		victim := q.fair.DropFattest()

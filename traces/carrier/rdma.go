@@ -25,7 +25,7 @@ const linger = 100 * units.Microsecond
 
 // NIC carries the flows of all traffics of a host that go by RDMA, on the host's NIC. It
 // has a pool of queue pairs: a flow takes one at each end, resets it and joins it to the
-// other anew, so that its rate control knows nothing of flows before, as if it had been
+// other again, so that its rate control knows nothing of earlier flows, as if it had been
 // made for it; the UDP source port is the flow's own. When the flow is over, they go back.
 //
 // At the receiver the NIC asks for a queue pair when the first packet of a flow comes

@@ -249,8 +249,8 @@ func (s *Socket) Take() (m Message, ok bool) {
 }
 
 // Close gives the port back. Messages of which nothing has left are not sent, those of which
-// only a part has are cut off; both end with net.ErrClosed. Whoever waits in Receive gets
-// that, too.
+// only a part has are cut off; both end with net.ErrClosed. A waiting Receive returns
+// that error, too.
 func (s *Socket) Close() {
 	if s.closed {
 		return
@@ -515,7 +515,7 @@ func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.B
 		return // of a socket that is no more
 	}
 	if st.came(b.number) {
-		return // again, after the tunnel has begun anew
+		return // again, after the tunnel has started over
 	}
 	part := st.parts[b.number]
 	if part == nil {

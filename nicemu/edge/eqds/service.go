@@ -21,7 +21,8 @@ const (
 	eqifCount
 )
 
-// pullClasses are the classes of the pacer by EQIF: whoever is first, native is between.
+// pullClasses are the classes of the pacer by EQIF: whichever of TCP and RDMA is first,
+// native is between.
 var pullClasses = [eqifCount]uint8{tcpEQIF: 0, nativeEQIF: 1, rdmaEQIF: 2}
 
 // service is EQDS at one interface of a host.

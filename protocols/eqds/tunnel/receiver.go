@@ -32,7 +32,7 @@ type slot[P any] struct {
 // Receiver is the receiving end of a tunnel (Fig. 27): it is closed or open. P is the packets
 // that the tunnel carries. Inputs come in the order of time.
 type Receiver[P any] struct {
-	Owner any // for whoever has it, to find what is its own; nothing here looks at it
+	Owner any // set by the receiver's owner to find its own state; not used here
 
 	config  *Config
 	pacer   *pull.Pacer[*Receiver[P]]
@@ -118,7 +118,7 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 		return a
 	}
 	// A SYN packet that has come before is sent again while its sender has no answer, not
-	// later: then the sender has begun anew with the same epoch.
+	// later: then the sender has started over with the same epoch.
 	ahead := h.Seq - r.next
 	again := ahead >= eqds.Span && h.Flags.Has(eqds.FlagSYN) && (r.synced || quiet)
 	if again || ahead >= eqds.Span && -ahead > eqds.Span {

@@ -90,7 +90,7 @@ type Sender[P any] struct {
 
 	busy   units.Time  // the receiver is, until then
 	heard  units.Time  // when it last said something, or something began to wait for it
-	burst  units.Time  // when one that begins anew may send a window at once
+	burst  units.Time  // when one that starts over may send a window at once
 	rtoAt  units.Time  // units.Never if nothing flies
 	askAt  units.Time  // when an RTS becomes due; units.Never if none will
 	asking bool        // an RTS is due
@@ -217,7 +217,7 @@ func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 		return
 	}
 	s.counted.Reopened++
-	// Whoever makes a sender begin anew again and again gets no window for it.
+	// A peer that makes a sender start over again and again gets no window for it.
 	burst := now >= s.burst
 	if burst {
 		s.burst = now + s.timeout()
@@ -236,7 +236,7 @@ func (s *Sender[P]) forgetSent() {
 }
 
 // Forget drops all state, the epoch and the paths too, and all packets: as if it were out of
-// memory, or the host began anew.
+// memory, or the host restarted.
 func (s *Sender[P]) Forget() {
 	s.abandon()
 	s.phase, s.known, s.busy, s.srtt, s.rttvar = Closed, false, 0, 0, 0

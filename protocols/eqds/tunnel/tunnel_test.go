@@ -328,7 +328,7 @@ func TestSilentPeer(t *testing.T) {
 	}
 }
 
-// TestClose: an idle sender tells the receiver that it closes, and both begin anew.
+// TestClose: an idle sender tells the receiver that it closes, and both start over.
 func TestClose(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
 	s := w.senders[0]
