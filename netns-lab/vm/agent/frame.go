@@ -110,7 +110,7 @@ func readFrame(r io.Reader) (f frame, err error) {
 
 // errVersion is about an agent that speaks another version of the protocol.
 func errVersion(its byte) error {
-	return fmt.Errorf("the guest's agent speaks version %d of its protocol, weft version %d: build the guest's image anew (scripts/vm-image.sh)", its, version)
+	return fmt.Errorf("the guest's agent speaks version %d of its protocol, weft version %d: rebuild the guest's image (scripts/vm-image.sh)", its, version)
 }
 
 // request is what an open frame asks for.

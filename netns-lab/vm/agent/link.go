@@ -11,7 +11,7 @@ import (
 )
 
 // ErrLost says that the guest no longer answers: it has ended or restarted.
-var ErrLost = errors.New("the guest has ended or begun anew")
+var ErrLost = errors.New("the guest has ended or restarted")
 
 // Link hands frames on between a guest's agent and any number of sessions.
 type Link struct {
