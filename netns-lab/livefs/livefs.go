@@ -24,7 +24,7 @@ import (
 // Device is the kernel's, which makes such file systems possible.
 const Device = "/dev/fuse"
 
-// ErrUnavailable is that the machine does not let the caller make such file systems.
+// ErrUnavailable means that the machine does not let the caller make such file systems.
 var ErrUnavailable = errors.New("no FUSE")
 
 // Mount makes a file system that is in no directory yet: mount is for move_mount(2),
@@ -116,7 +116,7 @@ func (f *FS) serve(s *fuse.ProtocolServer) {
 	}
 }
 
-// answer reads a request and answers it; again is that there is none yet. The error says
+// answer reads a request and answers it; again means that there is none yet. The error says
 // that there will be none any more.
 func answer(fd int, s *fuse.ProtocolServer) (again bool, err error) {
 	b := buffers.Get().(*[2][]byte)

@@ -124,7 +124,7 @@ type Flow struct {
 	// Number is that of the service's flows, from 1 on, as they became known: one that was
 	// forgotten and comes again has another.
 	Number uint64
-	// Aged is that it has had no packet for so long that it is forgotten when another flow
+	// Aged means that it has had no packet for so long that it is forgotten when another flow
 	// comes.
 	Aged     bool
 	Key      packet.FlowKey

@@ -328,7 +328,7 @@ func (p *pair) completed(c *nicemu.Completion) {
 	}
 }
 
-// pop ends the oldest verb; told is that the completion is its own.
+// pop ends the oldest verb; told means that the completion is its own.
 func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
 	v := p.verbs.pop()
 	p.first++

@@ -229,7 +229,7 @@ func (f *flow) post(p *pair, now units.Time, v *verb) {
 	}
 }
 
-// done notes that a verb has completed; told is that its own signal came, at a time.
+// done notes that a verb has completed; told means that its own signal came, at a time.
 func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 	f.flying -= units.Bytes(v.n)
 	if !v.closes || f.batches.len() == 0 {

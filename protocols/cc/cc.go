@@ -117,7 +117,7 @@ type Ack struct {
 	// RTT is from when the acknowledged packet began to leave until now; 0
 	// when it is not known.
 	RTT units.Time
-	// Marked is that the packet met congestion on its way (CE), where the
+	// Marked means that the packet met congestion on its way (CE), where the
 	// receiver echoes that.
 	Marked bool
 	// Hops are the switch ports that the packet went through, first one first;
@@ -136,7 +136,7 @@ type Delivery struct {
 	Total, Prior units.Bytes
 	// Interval is how long it took to deliver Total-Prior; 0 where there is no sample.
 	Interval units.Time
-	// Limited is that the sender had nothing to send for a part of that time, so that the
+	// Limited means that the sender had nothing to send for a part of that time, so that the
 	// path may deliver faster.
 	Limited bool
 	// LeastRTT is the least RTT of the connection so far, with that of its handshake; 0

@@ -80,15 +80,15 @@ type Traits struct {
 	// WakeIdle is that Tick is called at the instant that Timer gives also while the flow
 	// has nothing to send.
 	WakeIdle bool
-	// NeedsPath is that the control looks at Flow.Path, which is zero otherwise.
+	// NeedsPath means that the control looks at Flow.Path, which is zero otherwise.
 	NeedsPath bool
-	// NeedsAcks is that the control goes by acknowledgements. Those there are for
-	// SENDs, WRITEs and atomics of RC; the packets of READ responses and of UC go at
-	// the rate that the control has.
+	// NeedsAcks means that the control depends on acknowledgements. They exist for SENDs,
+	// WRITEs and atomics of RC; the packets of READ responses and of UC go at the rate
+	// that the control has.
 	NeedsAcks bool
-	// NeedsDelivery is that the control goes by Ack.Delivery.
+	// NeedsDelivery means that the control depends on Ack.Delivery.
 	NeedsDelivery bool
-	// ClassicECN is that TCP's receivers echo a mark until the sender says that it has
+	// ClassicECN means that TCP's receivers echo a mark until the sender says that it has
 	// lowered its window (RFC 3168), and not for each packet as with DCTCP; with AnswerEcho.
 	ClassicECN bool
 	// KeepsWindow means that the control's window stays as it is while losses are repaired.

@@ -19,7 +19,7 @@ type Speaker interface {
 // Probe is implemented by messages that go to where a flow goes, and may come back.
 type Probe interface {
 	Feedback
-	// Outward is that the message is on its way to the flow's destination, which does not
+	// Outward means that the message is on its way to the flow's destination, which does not
 	// take it for one about a flow of its own.
 	Outward() bool
 	// Turn makes of a message that is Outward and has come there its answer, which goes

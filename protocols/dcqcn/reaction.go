@@ -92,7 +92,7 @@ func (r *Reaction) Timer() units.Time {
 	return next
 }
 
-// settled is that increases change nothing.
+// settled tells whether increases change nothing.
 func (r *Reaction) settled() bool {
 	return r.rate == r.most() && !r.config.ReleaseAtMaxRate
 }

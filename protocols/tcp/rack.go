@@ -27,7 +27,7 @@ const threshold = 3
 // wideRounds is for how many recoveries a wider reordering window stays (RFC 8985 §6.2).
 const wideRounds = 16
 
-// delivered takes a segment that has arrived. doubtful is that it may be the first copy
+// delivered takes a segment that has arrived. doubtful means that it may be the first copy
 // of one that was sent again (RFC 8985 §6.2, step 2).
 func (r *rack) delivered(at units.Time, k int64, rtt units.Time, doubtful bool) {
 	r.top = max(r.top, k+1)
@@ -132,7 +132,7 @@ func (s *Sender) lose(k int64, x *record) units.Bytes {
 	return n
 }
 
-// recoverFrom begins to make losses good. again is that others were until now.
+// recoverFrom begins to repair losses. again means that another recovery has just ended.
 func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again bool) {
 	before := s.flying + found + newly
 	s.counted.Recoveries++

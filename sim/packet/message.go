@@ -49,7 +49,7 @@ type MessageProtocol struct {
 	Ether         uint16
 	Proto, Proto6 uint8
 	Port          uint16
-	// Data is that bodies are what applications send to each other, so that services of
+	// Data means that bodies are what applications send to each other, so that services of
 	// hosts treat packets as they do those of real programs, and not what systems say.
 	Data bool
 	// New makes a body.

@@ -81,7 +81,7 @@ type PacketReport struct {
 	tunnel.Outcome
 }
 
-// Open makes a socket. The error is that the port is taken, or that none is free.
+// Open makes a socket. It fails if the port is taken, or none is free.
 func (n *Native) Open(c SocketConfig) (*Socket, error) {
 	if c.Port == 0 {
 		for port := firstFree; port < 1<<16 && c.Port == 0; port++ {

@@ -45,7 +45,7 @@ type Queue struct {
 
 // Discipline is what a class of EQIF does when its queues grow.
 type Discipline interface {
-	// Judge says what becomes of a packet of a size that finds a queue. ect is that it is
+	// Judge says what becomes of a packet of a size that finds a queue. ect means that it is
 	// ECN-capable.
 	Judge(q Queue, size units.Bytes, ect bool) Verdict
 }

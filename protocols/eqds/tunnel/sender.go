@@ -184,7 +184,7 @@ func (s *Sender[P]) wake(now units.Time) {
 	}
 }
 
-// open begins an incarnation. burst is that it may send before it is asked.
+// open begins an incarnation. burst means that it may send before it is asked.
 func (s *Sender[P]) open(now units.Time, burst bool) {
 	if s.known {
 		s.epoch = s.epoch.Next()
