@@ -54,7 +54,7 @@ type Device struct {
 	scratch  roce.Packet      // of a frame that came in
 	ack      cc.Ack           // that a rate control is told of
 	stack    telemetry.Stack  // of a frame that came in
-	heard    *telemetry.Stack // that the packet being dealt with brought; nil for none
+	heard    *telemetry.Stack // that the packet being handled brought; nil for none
 	grh      [transport.GRHLen]byte
 	counters Counters
 	retired  *transport.Counters // of queue pairs that are destroyed; nil before there are any

@@ -663,7 +663,7 @@ func (q *QP) agree(s qp.State) {
 }
 
 // way is the route of the packet on offer: the queue pair's, or that of a
-// datagram's address handle; nil if that is no more.
+// datagram's address handle; nil if it is gone.
 func (q *QP) way() *route {
 	if q.config.Type != qp.UD {
 		return &q.route

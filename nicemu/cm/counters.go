@@ -19,7 +19,7 @@ func (p *PerMessage) add(a msg.Attribute) { p[a-msg.AttributeREQ]++ }
 // as Linux has them for each port.
 type Counters struct {
 	Sent       PerMessage // without repeated ones
-	Resent     PerMessage // repeated for want of an answer, or because the other side repeats
+	Resent     PerMessage // repeated because no answer came, or because the other side repeats
 	Received   PerMessage // all that could be read
 	Duplicates PerMessage // of Received: their only effect is that an answer was repeated
 

@@ -20,7 +20,7 @@ type pair struct {
 	slots int        // work requests that the program may have posted
 	task  *nicemu.Task
 
-	heard    []nicemu.Completion // of the send queue, not dealt with
+	heard    []nicemu.Completion // of the send queue, not handled
 	requests fifo[*request]      // not completed, in order
 	sending  int                 // of these, the first that is not wholly posted
 	free     []*request
@@ -280,7 +280,7 @@ func (p *pair) Gauges(_ units.Time, values []float64) []float64 {
 		gauge.Yes(w.SlowStart()), float64(p.failover.count))
 }
 
-// wake deals with what the NIC has told of.
+// wake handles what the NIC has told of.
 func (p *pair) wake(now units.Time) {
 	for i := 0; i < len(p.heard); i++ {
 		p.completed(&p.heard[i])

@@ -36,7 +36,7 @@ type unreliable struct {
 	timed  bool // it runs
 
 	asked   []ask    // of the peer, to be answered
-	answers []answer // of the peer, not dealt with
+	answers []answer // of the peer, not handled
 	spent   [2]int   // receives of data and echo to post again
 	wr      nicemu.SendWR
 }
@@ -224,7 +224,7 @@ func (u *unreliable) received(c *nicemu.Completion) bool {
 	return true
 }
 
-// wake answers the peer, and deals with its answers.
+// wake answers the peer, and handles its answers.
 func (u *unreliable) wake(now units.Time) {
 	u.repost()
 	for _, a := range u.asked {

@@ -160,7 +160,7 @@ func (q *QP) selective(now units.Time, p *roce.Packet) {
 	}
 }
 
-// negative deals with a NAK for the oldest PSN of the window (§9.7.5.2).
+// negative handles a NAK for the oldest PSN of the window (§9.7.5.2).
 func (q *QP) negative(now units.Time, syndrome uint8) {
 	switch {
 	case syndrome&roce.SyndromeKind == roce.SyndromeRNR:

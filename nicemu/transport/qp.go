@@ -298,7 +298,7 @@ func (q *QP) Behind() Offer {
 // it appends to p.Payload[:0], so that the caller decides where the bytes
 // go and can use the room again. Other headers stay as they were. false means
 // that there is none, or that what it was to carry could not be read; then the
-// error has been dealt with, and Offer says how it goes on.
+// error has been handled, and Offer says how it goes on.
 func (q *QP) Next(now units.Time, p *roce.Packet) bool {
 	kind, f, psn, w := q.choose()
 	return q.next(now, p, kind, f, psn, w)

@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// overflow deals with a packet that does not fit into its queue. It gives the
+// overflow handles a packet that does not fit into its queue. It gives the
 // packet that goes on in its place, into the queue of its Prio, where it fits;
 // nil when there is none.
 func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) *packet.Packet {

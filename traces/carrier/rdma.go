@@ -353,7 +353,7 @@ func opOf(v workload.Verb, last bool) transport.Op {
 	return transport.Write
 }
 
-// Work implements Carrier: it deals with what has completed.
+// Work implements Carrier: it handles what has completed.
 func (n *NIC) Work(now units.Time) {
 	for f := n.refused.pop(); f != nil; f = n.refused.pop() {
 		f.State = records.Failed
@@ -385,7 +385,7 @@ func (n *NIC) poll(now units.Time, q *nicemu.CQ) {
 	}
 }
 
-// completed deals with a completion.
+// completed handles a completion.
 func (n *NIC) completed(now units.Time, c *cq.Completion) {
 	p := n.pool[uint32(c.ID)]
 	switch {
@@ -397,7 +397,7 @@ func (n *NIC) completed(now units.Time, c *cq.Completion) {
 	}
 }
 
-// sent deals with a message of a flow that is complete, or has failed.
+// sent handles a message of a flow that is complete, or has failed.
 func (n *NIC) sent(now units.Time, f *flow, c *cq.Completion) {
 	f.outstanding--
 	if c.Status != cq.Success {

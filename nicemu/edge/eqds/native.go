@@ -512,7 +512,7 @@ func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.B
 		st = &stream{session: b.session, parts: map[uint32]*partial{}}
 		s.streams[source] = st
 	case st.session != b.session:
-		return // of a socket that is no more
+		return // of a socket that is gone
 	}
 	if st.came(b.number) {
 		return // again, after the tunnel has started over

@@ -115,7 +115,7 @@ func NewSender[P any](c *Config, id uint8, r *rand.Rand, done func(p P, o Outcom
 }
 
 // Resume has the next incarnation of a new sender come after epoch e, that of a sender of the
-// same tunnel which is no more. Without it the epoch is drawn, and the receiver may know a
+// same tunnel which is gone. Without it the epoch is drawn, and the receiver may know a
 // greater one, which costs a round trip.
 func (s *Sender[P]) Resume(e eqds.Epoch) { s.epoch, s.known = e, true }
 
