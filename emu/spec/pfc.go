@@ -207,7 +207,7 @@ func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, 
 	case f.Xoff != nil && *f.Xoff == 0:
 		v.Fail(f.Xoff, "write for example xoff: 500KB", "an xoff of 0 pauses for ever")
 	case f.Xoff != nil && m.part > 0 && *f.Xoff > part:
-		v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserve a port has %v", *f.Xoff, max(part, 0))
+		v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserve, a port has %v", *f.Xoff, max(part, 0))
 	case f.Xoff != nil:
 		v.checkMemory(f.Xoff, "xoff")
 		c.Xoff = *f.Xoff
