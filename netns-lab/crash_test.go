@@ -133,7 +133,7 @@ func TestCreateAfterCrash(t *testing.T) {
 }
 
 // An owner that was killed holds its lock until the kernel has closed its
-// devices: whoever comes meanwhile waits for that.
+// devices: others that come in the meantime wait for that.
 func TestCreateWhileTheOwnerDies(t *testing.T) {
 	name := labName(t)
 	for i := range 20 {

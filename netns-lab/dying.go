@@ -21,7 +21,7 @@ const dyingWait = 30 * time.Second
 // (include/linux/sched.h).
 const pfExiting = 0x4
 
-// isDying tells whether a process is no more, or will not be for long because
+// isDying tells whether a process is gone, or soon will be because
 // it was killed: it still holds its locks then, but does nothing with them
 // (proc_pid_stat(5), proc_pid_status(5)).
 func isDying(pid int) bool {

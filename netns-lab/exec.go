@@ -87,7 +87,7 @@ func openInit(info Info, h HostInfo) (int, error) {
 		return 0, fmt.Errorf("this is inside a host, from which no other can be entered: leave it first")
 	}
 	if errors.Is(err, unix.ESRCH) {
-		return 0, fmt.Errorf("host %s has ended: its first process (pid %d), and so all its processes, were killed; to get it back start the lab anew (weft down %s)", h.Name, h.Init, info.Name)
+		return 0, fmt.Errorf("host %s has ended: its first process (pid %d), and so all its processes, were killed; to get it back restart the lab (weft down %s)", h.Name, h.Init, info.Name)
 	}
 	return 0, fmt.Errorf("host %s, process %d: %w", h.Name, h.Init, err)
 }

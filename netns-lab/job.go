@@ -59,8 +59,8 @@ func (j *job) inFront(group int) bool {
 	return err == nil && now == group
 }
 
-// give makes a process group that of the terminal. The kernel asks whoever does that
-// from the background to have SIGTTOU blocked or ignored (tcsetpgrp(3)).
+// give makes a process group that of the terminal. The kernel wants a process that does
+// that from the background to have SIGTTOU blocked or ignored (tcsetpgrp(3)).
 func (j *job) give(group int) {
 	before := block(unix.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(int(j.tty.Fd()), unix.TIOCSPGRP, group)
@@ -145,7 +145,7 @@ func (j *job) await() (syscall.WaitStatus, error) {
 // stopped does what a stop of the program asks for.
 func (j *job) stopped(by syscall.Signal) {
 	if j.tty == nil || by == unix.SIGSTOP {
-		return // whoever has stopped it lets it go on
+		return // the one who has stopped it continues it
 	}
 	if (by == unix.SIGTTIN || by == unix.SIGTTOU) && j.inFront(j.own) {
 		j.front = true

@@ -193,7 +193,7 @@ func TestJobControl(t *testing.T) {
 	}
 }
 
-// TestSignals: those to whoever runs a program in a host are the program's.
+// TestSignals: signals to a process that runs a program in a host go to the program.
 func TestSignals(t *testing.T) {
 	l := makeLab(t, hostsN(1)...)
 	lab := l.Info().Name

@@ -20,8 +20,8 @@ const kickMark = 0x77656600
 const kickQueue = MaxQueues - 1
 
 // Kick is a frame that a device with Classes gives now and then, when a queue
-// has been resumed, and that no program of the host has sent. Whoever reads the
-// device drops it. It is an Ethernet frame with IEEE 802's first EtherType for
+// has been resumed, and that no program of the host has sent. Readers of the
+// device drop it. It is an Ethernet frame with IEEE 802's first EtherType for
 // local experiments, also at a TUN, where it is no IP packet.
 var Kick = kickFrame()
 

@@ -123,8 +123,8 @@ func (l *Lab) Dir() string { return l.info.Dir }
 func (l *Lab) Info() Info { return l.info }
 
 // Close ends the processes inside the hosts and removes all that Create made.
-// The devices' descriptors are invalid from the moment it is called: whoever
-// reads them must have stopped. Where a part cannot be removed the rest still
+// The devices' descriptors are invalid from the moment it is called:
+// readers must have stopped. Where a part cannot be removed the rest still
 // is, and the journal stays for Sweep. Further calls return the same result.
 func (l *Lab) Close() error {
 	l.close.Do(func() { l.closeErr = l.remove() })

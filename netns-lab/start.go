@@ -19,7 +19,7 @@ func (l *Lab) Start(host string, c *exec.Cmd) (ended <-chan error, err error) {
 	started, end := make(chan error), make(chan error, 1)
 	go func() {
 		// A thread of its own, in the namespace until the program's end: the
-		// signal comes when the thread that started it is no more (prctl(2),
+		// signal comes when the thread that started it has ended (prctl(2),
 		// PR_SET_PDEATHSIG). It is not unlocked, so it ends with the goroutine.
 		runtime.LockOSThread()
 		err := joinNamespace(h.Namespace)

@@ -15,7 +15,7 @@ import (
 // stateDir has a directory for each lab of this user that is running or was left
 // behind.
 //
-// A lab's directory is locked (flock) by its owner for the owner's life: whoever
+// A lab's directory is locked (flock) by its owner for the owner's life: a process that
 // gets the lock knows that the owner is dead. Lab directories are made, locked,
 // tested and removed only under the lock of stateDir itself, so that a lock is
 // never on a directory which another process is removing, and no test of a lock

@@ -25,7 +25,7 @@ func fails(t *testing.T, what string, err, want error) {
 	}
 }
 
-// only is the error of a call that gives something besides.
+// only keeps the error of a call that also returns a value.
 func only[T any](_ T, err error) error { return err }
 
 // TestWhatIsGone uses objects after their end, and ends them twice.

@@ -14,7 +14,7 @@ import (
 // queues may be of several devices of one engine.
 //
 // A queue makes an event when it was armed and an entry has come. Then it has to
-// be armed anew, and the event to be acknowledged before the queue can be
+// be armed again, and the event to be acknowledged before the queue can be
 // destroyed:
 //
 //	c.Arm(false)

@@ -39,7 +39,7 @@ const (
 	ConnUnreachable                  // no answer came [UNREACHABLE]
 	ConnFailed                       // the queue pair could not be brought to RTS; see Err [CONNECT_ERROR]
 	ConnDisconnected                 // by either side; the queue pair is in ERR [DISCONNECTED]
-	ConnTimeWaitExit                 // its queue pair may be connected anew [TIMEWAIT_EXIT]
+	ConnTimeWaitExit                 // its queue pair may be connected again [TIMEWAIT_EXIT]
 )
 
 var connKinds = [...]string{"requested", "established", "rejected", "unreachable", "failed", "disconnected", "timewait-exit"}
@@ -408,7 +408,7 @@ func (c *connections) forget(x *Conn) {
 	}
 }
 
-// wake does what the connection manager has due.
+// wake does the work that the connection manager has now.
 func (c *connections) wake(now units.Time) {
 	c.cm.Advance(now)
 	c.pump()
@@ -418,7 +418,7 @@ func (c *connections) wake(now units.Time) {
 // until there are no more.
 func (c *connections) pump() {
 	if c.busy {
-		return // whoever hands out events goes on with what has come of them
+		return // the caller that hands out events goes on with their results
 	}
 	c.busy = true
 	for {

@@ -2,9 +2,9 @@ package nicemu
 
 import "github.com/weftlab/weft/nicemu/transport"
 
-// Counters are a NIC's, besides those of its queue pairs. Names in comments are
-// those of the files in /sys/class/infiniband/DEV/ports/1/{counters,hw_counters}
-// where NVIDIA's driver has them.
+// Counters are the counters of a NIC itself, without those of its queue pairs. Comments
+// name the file in /sys/class/infiniband/DEV/ports/1/{counters,hw_counters} in which
+// NVIDIA's driver has the same counter.
 type Counters struct {
 	XmitPackets, XmitBytes uint64 // port_xmit_packets, port_xmit_data; bytes of frames, RoCE only
 	RcvPackets, RcvBytes   uint64 // port_rcv_packets, port_rcv_data

@@ -8,9 +8,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Delays are what lies between a program and the wire besides the NIC's queues: PCIe and
-// the processor at its end. All are 0 unless somebody says otherwise, and at most
-// MaxDelay.
+// Delays are the delays between a program and the wire other than those of the NIC's
+// queues: PCIe and the processor behind it. Each is 0 by default, and at most MaxDelay.
 //
 // They add to latency and take no throughput. Work requests that are posted while others
 // are under way have their data by their turn (transport.Delays), and entries follow each

@@ -54,7 +54,7 @@ type Device struct {
 	scratch  roce.Packet      // of a frame that came in
 	ack      cc.Ack           // that a rate control is told of
 	stack    telemetry.Stack  // of a frame that came in
-	heard    *telemetry.Stack // that the packet being dealt with brought; nil for none
+	heard    *telemetry.Stack // that the packet being handled brought; nil for none
 	grh      [transport.GRHLen]byte
 	counters Counters
 	retired  *transport.Counters // of queue pairs that are destroyed; nil before there are any
@@ -110,7 +110,7 @@ func New(s Settings, e Env) (*Device, error) {
 	return d, nil
 }
 
-// maxHeaders is what a frame has at most besides the payload.
+// maxHeaders is the most that a frame can have in addition to its payload.
 const maxHeaders = 14 + 40 + 8 + 12 + 28 + 4 + 4
 
 // SetLine tells that the port now runs at a rate; 0 is without limit.

@@ -320,7 +320,7 @@ func TestDestroyUnderWay(t *testing.T) {
 }
 
 // TestDatagramWithoutItsHandle destroys an address handle while datagrams wait that
-// were posted with it: they fail, whoever gets the handle's place.
+// were posted with it: they fail, whatever takes the handle's place.
 func TestDatagramWithoutItsHandle(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := newWorld(t, 2)

@@ -10,9 +10,9 @@
 // # Errors
 //
 // An error of a method wraps the errno that the verb returns (syscall.Errno), and
-// says what is wrong and what can be. What a doc comment says of errnos is which
-// there are besides EINVAL, which is for arguments that cannot be. A completion that
-// is no success has a Status, which Completion.Err makes an error of.
+// says what is wrong and what is allowed. EINVAL is for invalid arguments; doc comments
+// list the other errnos. A completion that failed has a Status, which Completion.Err
+// turns into an error.
 //
 // # Engines and programs
 //

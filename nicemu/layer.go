@@ -348,7 +348,7 @@ func (q *QP) eachTwin(yield func(*QP) bool) {
 	}
 }
 
-// Task is something that a layer has due. Make it with Device.NewTask.
+// Task is work that a layer does at a time that it sets. Make it with Device.NewTask.
 type Task struct {
 	agenda.Task[sleeper]
 	device *Device
@@ -441,7 +441,7 @@ func (d *Device) underLayer(t *transport.Config) {
 	t.SignalAll = false
 }
 
-// layerRoom is how many work requests a layer can post besides the program's.
+// layerRoom is how many work requests a layer can post in addition to the program's.
 const layerRoom = 32
 
 // lent is a work request that is lent to a layer. It is a copy, so that those of programs

@@ -65,7 +65,7 @@ func (m *model) answer(l *link) {
 	}
 }
 
-// over tells whether a request that was not answered is no more.
+// over tells whether a request that was not answered is gone.
 func (l *link) over() bool { return l.closed || l.last == ConnUnreachable || l.last == ConnRejected }
 
 // told holds what becomes of a connection to the order in which it can.

@@ -344,7 +344,7 @@ func (m *model) finish(p *pair) {
 	m.must(p.window.Dealloc())
 }
 
-// rejoin joins two queue pairs anew that were both reset.
+// rejoin joins two queue pairs again that were both reset.
 func (m *model) rejoin() {
 	fresh := func(p *pair) bool { return !p.gone && p.State() == qp.Reset }
 	p, ok := m.living(func(p *pair) bool { return fresh(p) && (p.config.Type == qp.UD || p.peer != nil && fresh(p.peer)) })

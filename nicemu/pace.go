@@ -59,7 +59,7 @@ func (q *QP) Rate() (rate units.Rate, window units.Bytes) {
 	return q.paced(), q.control.Window()
 }
 
-// Renew begins a new flow: the queue pair's rate control is made anew and knows nothing
+// Renew begins a new flow: the queue pair gets a new rate control, which knows nothing
 // of what was sent before. It does nothing without a rate control, or before RTR. EBUSY:
 // the queue pair has something to send, or to wait for.
 func (q *QP) Renew() error {

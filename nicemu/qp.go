@@ -81,7 +81,7 @@ type QP struct {
 	gaps        outage.Log // in the payload that came in order, while links were down
 }
 
-// QPCounters counts what happened at a queue pair besides what transport.Counters has.
+// QPCounters counts what happened at a queue pair, in addition to transport.Counters.
 type QPCounters struct {
 	DataPackets, DataBytes uint64 // requests and READ responses sent, for the first time or again; bytes of frames
 	RxPackets, RxBytes     uint64 // all that came
@@ -549,7 +549,7 @@ func (d *Device) fail(q *QP) {
 	d.arm()
 }
 
-// wake does what a queue pair has due.
+// wake does the work that a queue pair has now.
 func (q *QP) wake(now units.Time) {
 	if q.broken {
 		q.broken = false
@@ -663,7 +663,7 @@ func (q *QP) agree(s qp.State) {
 }
 
 // way is the route of the packet on offer: the queue pair's, or that of a
-// datagram's address handle; nil if that is no more.
+// datagram's address handle; nil if it is gone.
 func (q *QP) way() *route {
 	if q.config.Type != qp.UD {
 		return &q.route

@@ -49,7 +49,7 @@ func (d *Device) first(now units.Time, l *lane) *packet.Packet {
 		default:
 			return nil
 		}
-		// A queue pair that could not read what it was to send has dealt with
+		// A queue pair that could not read what it was to send has handled
 		// that, and it is another's turn.
 		if p := d.emit(now, q, urgent); p != nil {
 			return p

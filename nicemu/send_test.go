@@ -266,7 +266,7 @@ func TestAckClass(t *testing.T) {
 }
 
 // TestMarksBecomeCNPs marks every packet of a WRITE and of a READ: CNPs go to
-// whoever sends the data, no more often than every 4 us, in their class, and slow
+// the sender of the data, no more often than every 4 us, in their class, and slow
 // it down.
 func TestMarksBecomeCNPs(t *testing.T) {
 	for _, op := range []transport.Op{transport.Write, transport.Read} {

@@ -38,7 +38,7 @@ func (d *Device) QPs() []*QP { return d.numbers.all() }
 // QP finds a queue pair by its number, as completions have it; nil if there is none.
 func (d *Device) QP(number uint32) *QP { return d.numbers.find(number) }
 
-// QPStatus is where a queue pair stands, besides its attributes and counters.
+// QPStatus is the state of a queue pair, apart from its attributes and counters.
 type QPStatus struct {
 	transport.Status
 

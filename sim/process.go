@@ -118,7 +118,7 @@ func (e *Engine) Go(name string, f func(p *Process)) *Process {
 }
 
 // StopProcesses stops all processes of the engine that have not ended, in the
-// order of their start. Whoever drops an engine with processes calls it, on the
+// order of their start. Call it before you drop an engine with processes, on the
 // goroutine that ran it, since the goroutine of a process that sleeps or waits
 // is never collected.
 func (e *Engine) StopProcesses() {

@@ -206,7 +206,7 @@ func TestStop(t *testing.T) {
 }
 
 // TestStopProcesses: all end, in the order of their start, with what their
-// deferred functions start and with whoever calls it; none is left on a
+// deferred functions start and with the caller; none is left on a
 // goroutine.
 func TestStopProcesses(t *testing.T) {
 	before := runtime.NumGoroutine()

@@ -32,7 +32,7 @@ func (s *processes) Fire(units.Time) {
 	defer func() {
 		s.firing = false
 		s.arm()
-		if !returned { // a panic: whoever recovers it may run the engine again
+		if !returned { // a panic: code that recovers it may run the engine again
 			s.engine.queue.settle()
 		}
 	}()

@@ -221,7 +221,7 @@ func TestPointRewrites(t *testing.T) {
 }
 
 // TestPointSendsThroughItsOwnPort: feedback for each packet by the very port
-// that is just dealing with it. Nothing is sent at the same time as something
+// that is just handling it. Nothing is sent at the same time as something
 // else, and nothing is lost.
 func TestPointSendsThroughItsOwnPort(t *testing.T) {
 	reply := func(d *dumbbell) func(units.Time, congestion.Queue, *packet.Packet) packet.Fate {

@@ -118,7 +118,7 @@ func newChain(cfg chainConfig) *chain {
 		for _, s := range []*switches.Switch{s1, s2} {
 			for _, p := range s.Ports {
 				p.SetPoint(e, func(func(units.Time)) congestion.Point { return judge{} })
-				p.Observe(0, nil) // it decides anew whether it may run ahead
+				p.Observe(0, nil) // it decides again whether it may run ahead
 			}
 		}
 	}

@@ -216,7 +216,7 @@ func chiSquare(count []float64) (chi float64) {
 }
 
 // TestECMP: flows spread evenly, each keeps its path, another seed chooses
-// anew, and what one switch has sorted out the next spreads evenly again.
+// differently, and what one switch has sorted out the next spreads evenly again.
 func TestECMP(t *testing.T) {
 	const flows = 20_000
 	for paths, bound := range quantile {

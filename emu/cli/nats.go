@@ -41,8 +41,8 @@ func (f *accessFlags) access(url string) cluster.Access {
 	return a
 }
 
-// serve starts a NATS server of our own, whose store is in a directory. The access is that
-// of whoever is to use it.
+// serve starts a NATS server of our own, whose store is in a directory. The access is for
+// the clients that are to use it.
 func (f *accessFlags) serve(address, dir string) (*server.Server, cluster.Access, error) {
 	if f.Credentials != "" {
 		return nil, cluster.Access{}, badInput(errors.New("--nats-creds: the server of --serve knows no credentials files: give it --nats-user or " + tokenVariable))

@@ -138,8 +138,8 @@ func plus(argv []string, more ...string) []string {
 	return append(argv[:len(argv):len(argv)], more...)
 }
 
-// alike runs a program as server and client, which only has the server's address
-// besides, and gives what the client prints.
+// alike runs a program as server and as client, with the server's address as the
+// client's only additional argument, and returns what the client prints.
 func (l *realLab) alike(at, from string, argv ...string) string {
 	l.t.Helper()
 	_, said := l.rdmaBetween(at, from, argv, plus(argv, addressOf(at)))

@@ -344,7 +344,7 @@ func TestRDMADevices(t *testing.T) {
 			t.Errorf("ibv_devinfo -v does not say %q:\n%s", want, out)
 		}
 	}
-	// Where some programs look besides.
+	// Some programs look here as well.
 	for file, want := range map[string]string{
 		"/sys/class/infiniband/roce0/ports/1/gid_attrs/ndevs/0": "eth0\n",
 		"/sys/class/infiniband/roce0/ports/1/gid_attrs/types/0": "RoCE v2\n",

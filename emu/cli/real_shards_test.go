@@ -7,7 +7,7 @@ import (
 )
 
 // TestShardsOfALab: a lab in two shards, each with a thread of its own, is one
-// lab to whoever uses it: programs talk across, captures, changes of the link
+// lab to its users: programs talk across, captures, changes of the link
 // between the shards, accounts and reports are those of one.
 func TestShardsOfALab(t *testing.T) {
 	l := startLabOn(t, "2", `

@@ -105,7 +105,7 @@ func byRDMACM(program string) bool {
 	return strings.HasPrefix(program, "rping ") || strings.Contains(program, " -R ")
 }
 
-// another tells of failures after which both ends are started anew. The server does not
+// another tells of failures after which both ends are restarted. The server does not
 // listen yet: perftest -R listens twice, and its client, which does not wait for that,
 // fails or crashes. Or perftest finds the clock of an emulated processor too uneven for
 // its report. Or a pingpong gets no ACK for its 8 times 67 ms, which cannot be set,

@@ -47,7 +47,7 @@ func (l *realLab) machine(name string) lab.Machine {
 	return lab.Machine{}
 }
 
-// gone waits until a process is no more.
+// gone waits until a process has ended.
 func gonePID(t *testing.T, pid int) {
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {

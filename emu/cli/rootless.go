@@ -139,7 +139,7 @@ func leftover(err error) string {
 	return fmt.Sprintf("; and while removing what it left: %v", err)
 }
 
-// enterLab starts this command anew inside a rootless lab; it returns only on an
+// enterLab restarts this command inside a rootless lab; it returns only on an
 // error.
 func enterLab(info netnslab.Info, host string, argv []string, kernelRDMA, dilated bool) error {
 	self, err := os.Executable()

@@ -12,8 +12,8 @@
 //	             weft.ID.taken.JOB              the coordinator's caller has the result
 //	weftlog_ID   weft.ID.log.JOB                the last log lines of a job
 //
-// Workers share one consumer of the jobs. Whoever has a job says so before the consumer's
-// ack wait is over; if it does not, the job goes to another worker. That one asks those
+// Workers share one consumer of the jobs. A worker that has a job reports it before the
+// consumer's ack wait is over; if it does not, the job goes to another worker. That one asks those
 // that tried before whether they still have it, and counts those that do not answer as
 // deaths. Everything else that is said (who is there, who does what) is not stored.
 //

@@ -259,7 +259,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 			return nil
 		})
 	}()
-	// A worker that is no more had each of them.
+	// A worker that is gone had each of them.
 	until(ctx, t, "the jobs are on the server", func() bool {
 		consumer, err := b.js.Consumer(ctx, streamName("e"), workersConsumer)
 		return err == nil && consumer.CachedInfo().NumPending == 3

@@ -281,7 +281,7 @@ func (r *running) deliver(l label, data []byte) error {
 		return err
 	}
 	s.client.nc.Publish(nudgeSubject(r.experiment.id), nil)
-	// If this is lost the job comes again, and whoever gets it finds the result.
+	// If this is lost the job comes again, and the worker that gets it finds the result.
 	s.client.once(r.context, r.message.DoubleAck)
 	r.finish(func() {})
 	return nil

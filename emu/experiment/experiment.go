@@ -92,7 +92,7 @@ type Cell struct {
 	Lab    []byte // the lab file with its patches, as one text
 }
 
-// Recording is what a run writes down besides its records and counters.
+// Recording is what a run writes down in addition to its records and counters.
 type Recording struct {
 	Every  units.Time `json:"every,omitempty"`  // between two samples
 	Queues []string   `json:"queues,omitempty"` // ports that are sampled, as patterns

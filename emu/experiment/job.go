@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Job is a cell as whoever runs it gets it: all that its results depend on, and the limits
-// that it has to keep.
+// Job is a cell as its runner gets it: everything that its results depend on, and its
+// limits.
 type Job struct {
 	Work
 	Key     string        `json:"key"`  // of Work and the version of weft

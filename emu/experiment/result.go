@@ -7,8 +7,8 @@ import (
 )
 
 // Report is what an experiment came to. It has no times of the machine in it but those
-// that real programs tell: the same experiment in virtual time gives the same bytes, whoever
-// ran which cell.
+// that real programs tell: the same experiment in virtual time gives the same bytes,
+// whichever machine ran which cell.
 type Report struct {
 	Name     string   `json:"name"`
 	Title    string   `json:"title,omitempty"`

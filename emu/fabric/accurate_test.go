@@ -38,7 +38,7 @@ var shortPayload = 256 / float64(packet.OnWire(314))
 
 // TestACCurateIsMaxMinFair: on random trees, with random flows that always send, each flow gets
 // 1-α of what water-filling gives it. Flows are messages without a pause: linger keeps them
-// from beginning anew with each. A flow with most of its NIC's link has up to 4% less, as it
+// from starting over with each. A flow with most of its NIC's link has up to 4% less, as it
 // loses the time beyond one of its packets for which it waits for the NIC's other flows.
 func TestACCurateIsMaxMinFair(t *testing.T) {
 	oneEngine(t)

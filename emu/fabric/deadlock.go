@@ -163,7 +163,7 @@ func findCycle(start place, next map[place][]place, done map[place]bool) []place
 	return append(cycle[first:len(cycle):len(cycle)], cycle[:first]...)
 }
 
-// Pauses tells whether any switch may hold off its neighbours, by pauses or for want of
+// Pauses tells whether any switch may hold off its neighbours, by pauses or for lack of
 // credit.
 func (f *Fabric) Pauses() bool { return f.guard.pauses }
 

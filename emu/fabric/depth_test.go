@@ -245,7 +245,7 @@ workload:
 }
 
 // lostLossless names a lossless class of a switch that has dropped something
-// for want of room, though it names no limit and no watchdog guards it; "" if
+// for lack of room, though it names no limit and no watchdog guards it; "" if
 // there is none. The headroom is what the lab file's defaults make of the links.
 func lostLossless(f *Fabric) string {
 	for n := range f.Plan.Nodes {

@@ -27,7 +27,7 @@ type EdgeStatus struct {
 	FlowsLeftOut int        `json:"flows_left_out,omitempty"` // how many more there are
 }
 
-// MaxEdgeFlows is how many flows of an edge service a status has: whoever samples a lab
+// MaxEdgeFlows is how many flows of an edge service a status has: sampling a lab
 // every second must not hold its engines for long, and metrics must not grow without bound.
 const MaxEdgeFlows = 16
 

@@ -67,7 +67,7 @@ func (s *script) carryOut(e *plan.Event) {
 				if e.Set.State == nil {
 					continue
 				}
-				// Other shards do not know that the rest is in vain.
+				// Other shards do not know that the other settings have failed.
 				settings = link.Settings()
 				settings.Up = bool(*e.Set.State)
 			}

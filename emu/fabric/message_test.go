@@ -48,7 +48,7 @@ workload:
 
 // TestMessages: packets of protocols that systems bring are switched, routed, duplicated,
 // captured, trimmed and accounted for like others, over IPv4, IPv6 and Ethernet, and reach
-// whoever takes them.
+// their receivers.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct {
 		name, address, classes, duplicate string

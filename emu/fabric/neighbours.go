@@ -66,7 +66,7 @@ func (f *Fabric) aim(node int, p *packet.Packet) {
 }
 
 // turn prepares a packet that has been turned round for its way back through
-// routers: as an Ethernet frame it goes to whoever sent it last.
+// routers: as an Ethernet frame it goes to the station that sent it last.
 func (f *Fabric) turn(p *packet.Packet) {
 	r := f.routers
 	if e := r.addresses[p.To].Endpoint; e >= 0 {

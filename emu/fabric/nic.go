@@ -170,8 +170,8 @@ func (f *Fabric) Go(host string, program func(p *sim.Process, d *nicemu.Device))
 	return n.engine().Go(host, func(p *sim.Process) { program(p, n.Device) }), nil
 }
 
-// StopProcesses stops all processes that have not ended. Whoever drops a fabric that
-// has run in virtual time, with processes that wait, calls it: their goroutines would
+// StopProcesses stops all processes that have not ended. Call it before
+// you drop a fabric that has run in virtual time, with processes that wait: their goroutines would
 // stay for ever. The wall clock's driver does that by itself.
 func (f *Fabric) StopProcesses() {
 	for _, s := range f.Shards {

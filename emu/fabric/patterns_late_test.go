@@ -68,7 +68,8 @@ func (m *meddler) Fire(now units.Time) {
 // TestLateAndLost: what comes late is not taken for a flow or a part of one, also behind
 // flows that came on the same connection since, while others are under way, and when
 // another queue pair has the connection; and a flow whose last acknowledgement, or last
-// response, is lost is answered by whoever has it when its sender asks again.
+// response, is lost gets an answer from whichever queue pair has the connection, when its
+// sender asks again.
 func TestLateAndLost(t *testing.T) {
 	for _, verb := range []workload.Verb{workload.Write, workload.Send, workload.Read} {
 		for _, c := range []struct {

@@ -96,7 +96,7 @@ var talk = []struct {
 	}},
 }
 
-// reply makes a remark to whoever sent a packet.
+// reply makes a remark to the sender of a packet.
 func (c *talker) reply(seen *packet.Packet, protocol, n int) *packet.Packet {
 	p := c.env.Reply(seen, remarks[protocol])
 	if p == nil {

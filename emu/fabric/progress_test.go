@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestProgress: whoever asks while a run goes on sees it come forward, and
-// changes nothing of it.
+// TestProgress: asking during a run shows its progress, and does not change the
+// run.
 func TestProgress(t *testing.T) {
 	lab := `
 topology: {generate: {leaf-spine: {leaves: 2, spines: 2, hosts-per-leaf: 2, rate: 1Gbps, delay: 10us}}}

@@ -22,7 +22,7 @@ type renderer struct {
 
 // render gives the wire bytes of a packet that HasBytes, from the destination
 // MAC, without FCS. A Frame with nothing left to do is returned as it is; all
-// else is made in buf, which needs a capacity of p.Size lest it be replaced by
+// else is made in buf, which needs a capacity of p.Size, or it is replaced by
 // a larger one.
 func (r *renderer) render(p *packet.Packet, buf []byte) []byte {
 	var whole func([]byte, *packet.Packet) []byte

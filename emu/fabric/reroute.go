@@ -8,7 +8,7 @@ import (
 )
 
 // rerouting is what one shard knows of the state of all links, and when it
-// computes the tables of its switches anew. Every shard is told of every
+// recomputes the tables of its switches. Every shard is told of every
 // change, so all of them compute at the same emulated time from the same
 // state.
 type rerouting struct {

@@ -80,8 +80,8 @@ func TestALoneFlowFromAFasterLink(t *testing.T) {
 }
 
 // TestRoCC closes the loop on one bottleneck: the queue has its reference length, flows have
-// equal rates, the link is full, and nothing is lost, whoever computes the rate; workers do
-// not matter. Captures show the messages.
+// equal rates, the link is full, and nothing is lost, whether switch or host computes the rate;
+// workers do not matter. Captures show the messages.
 func TestRoCC(t *testing.T) {
 	oneEngine(t)
 	lab := func(mark string) string {

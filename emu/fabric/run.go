@@ -46,8 +46,8 @@ func (f *Fabric) Run(ctx context.Context, until units.Time) error {
 }
 
 // Shrink gives up memory that only running needs: packets that wait to be used again, and
-// room for those under way. It is for whoever looks at a fabric that has run; another run
-// allocates what it needs.
+// room for those under way. It is for callers that only look at a fabric that has run; another
+// run allocates what it needs.
 func (f *Fabric) Shrink() {
 	for _, s := range f.Shards {
 		s.Pool.DropFree()

@@ -142,8 +142,8 @@ func (s *Station) Refused(now units.Time, p *packet.Packet) {
 func (s *Station) Originate(now units.Time, p *packet.Packet) { s.send(now, p) }
 
 // Admit counts a packet as entered and gives it its identity, its origin and
-// its class, and notes the time. It does not send it: whoever feeds the
-// station's port gives it to that.
+// its class, and notes the time. It does not send it: the code that
+// feeds the station's port does.
 func (s *Station) Admit(now units.Time, p *packet.Packet) {
 	s.count++
 	p.ID = uint64(s.ID)<<40 | s.count
@@ -166,7 +166,7 @@ func (s *Station) Input(now units.Time, in *port.Port, p *packet.Packet) {
 	s.deliver(now, in, p)
 }
 
-// deliver delivers a packet to whoever it is for: a modelled flow's record, the
+// deliver delivers a packet to its receiver: a modelled flow's record, the
 // host's NIC or its device.
 func (s *Station) deliver(now units.Time, in *port.Port, p *packet.Packet) {
 	if p.Flow >= 0 {

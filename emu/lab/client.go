@@ -122,7 +122,7 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 }
 
 // Sample gives what may be asked for every second. An error that is ErrEnded
-// says that the lab is no more.
+// says that the lab is gone.
 func (c *Client) Sample(ctx context.Context) (*report.Sample, error) {
 	s := &report.Sample{}
 	return s, c.call(ctx, http.MethodGet, "/v1/sample", nil, s)

@@ -270,7 +270,7 @@ func (l *Lab) sendBounds(s *fabric.Station, rate units.Rate) (high, low units.By
 		if s.HasEdge() {
 			limit /= 2 // an edge service may leave half to others
 		}
-		high = min(high, limit/2) // lest it drop what the guest would keep
+		high = min(high, limit/2) // so that it does not drop what the guest would keep
 	}
 	return high, high / 2
 }

@@ -178,7 +178,7 @@ func (p *program) startInHost() error {
 	started := make(chan error)
 	go func() {
 		// A thread of its own until the end: the signal comes when the thread that
-		// started the program is no more (prctl(2), PR_SET_PDEATHSIG).
+		// started the program has ended (prctl(2), PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
 		err := c.Start()
 		w.Close()

@@ -20,7 +20,7 @@ type Patterns struct {
 	Bins     []FlowBin      `json:"bins"` // of flows that count, by size
 
 	// Open are flows that are not done and have not failed: the first of them, by host.
-	// More is how many there are besides.
+	// More is how many others there are.
 	Open []OpenFlow `json:"open,omitempty"`
 	More uint64     `json:"more_open,omitempty"`
 }

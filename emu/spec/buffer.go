@@ -216,7 +216,7 @@ func (v *resolver) fill(node int, m *memory) {
 		for j, c := range n.Ports[p].Classes {
 			file := d.classes[j]
 			if f := file.PFC.settings(); f != nil && f.Xoff != nil && m.size > 0 && *f.Xoff > shared {
-				v.Fail(f.Xoff, "", "xoff %v is never reached: besides headroom and reserves the buffer of %s holds %v", *f.Xoff, n.Name, shared)
+				v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserves, the buffer of %s holds %v", *f.Xoff, n.Name, shared)
 			}
 			mark := file.Mark
 			if mark == nil {

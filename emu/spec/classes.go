@@ -42,7 +42,7 @@ func (c *namedClass) bare() class.Class {
 	return bare
 }
 
-// lossless tells whether nobody's packets of a class are dropped for want of
+// lossless tells whether nobody's packets of a class are dropped for lack of
 // room.
 func (d *depth) lossless(c *namedClass) bool {
 	return c.PFC.settings() != nil || c.Credits.settings() != nil || d.Pause.settings() != nil

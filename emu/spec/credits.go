@@ -27,7 +27,7 @@ func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]
 	peer := v.plan.Links[port.Link].Ends[1-port.End]
 	switch theirs := v.deep[peer.Node]; {
 	case v.deep[at.Node].Pause.settings() != nil:
-		v.FailOnce(file.Credits, "leave one of them out; none takes away what the kind says", "pause holds off all classes of a port, and the class %s has credits besides", file.name)
+		v.FailOnce(file.Credits, "leave one of them out; none takes away what the kind says", "pause holds off all classes of a port, and the class %s also has credits", file.name)
 		return
 	case file.PFC.settings() != nil:
 		v.FailOnce(file.Credits, "leave one of them out; none takes away what the kind says", "the class %s has pfc and credits: one of them holds off those who send", file.name)

@@ -51,7 +51,7 @@ func (carrierForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 
 type carrierFile struct {
 	yamlfile.OneKey `yaml:",inline"`
-	RDMA            *rdmaFlowsFile `yaml:"rdma,omitempty" jsonschema_description:"reliable connections between NICs; each flow begins rate control anew"`
+	RDMA            *rdmaFlowsFile `yaml:"rdma,omitempty" jsonschema_description:"reliable connections between NICs; each flow starts with fresh rate control"`
 	TCP             *tcpFlowsFile  `yaml:"tcp,omitempty" jsonschema_description:"connections of TCP, modelled at both ends; each flow has one of its own"`
 	NDP             *ndpFlowsFile  `yaml:"ndp,omitempty" jsonschema_description:"connections of NDP, modelled at both ends: switches trim, receivers pull"`
 	UDP             *udpFlowsFile  `yaml:"udp,omitempty" jsonschema_description:"datagrams at a rate, which nobody acknowledges or sends again"`

@@ -93,7 +93,7 @@ func (v *resolver) pfc(at plan.End, file *namedClass, m *memory, reach [][2]extr
 		return
 	}
 	if d := v.deep[at.Node]; d.Pause.settings() != nil {
-		v.Fail(file.PFC, "leave one of them out; none takes away what the kind says", "pause holds off all classes of a port, and the class %s has pfc besides", file.name)
+		v.Fail(file.PFC, "leave one of them out; none takes away what the kind says", "pause holds off all classes of a port, and the class %s also has pfc", file.name)
 		return
 	}
 	port := &v.plan.Nodes[at.Node].Ports[at.Port]
@@ -207,7 +207,7 @@ func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, 
 	case f.Xoff != nil && *f.Xoff == 0:
 		v.Fail(f.Xoff, "write for example xoff: 500KB", "an xoff of 0 pauses for ever")
 	case f.Xoff != nil && m.part > 0 && *f.Xoff > part:
-		v.Fail(f.Xoff, "", "xoff %v is never reached: besides headroom and reserve a port has %v", *f.Xoff, max(part, 0))
+		v.Fail(f.Xoff, "", "xoff %v is never reached: without headroom and reserve, a port has %v", *f.Xoff, max(part, 0))
 	case f.Xoff != nil:
 		v.checkMemory(f.Xoff, "xoff")
 		c.Xoff = *f.Xoff

@@ -11,12 +11,12 @@ type requestsFile struct {
 	patternFile `yaml:",inline"`
 	Aggregators yamlfile.OneOrMore[string] `yaml:"aggregators,omitempty" jsonschema_description:"hosts that ask, with * and ? for any letters; default all, by rdma all with a NIC"`
 	Workers     yamlfile.OneOrMore[string] `yaml:"workers,omitempty" jsonschema_description:"hosts that answer, likewise; nobody works for itself; default all"`
-	Fanout      *amount                    `yaml:"fanout,omitempty" jsonschema_description:"workers of a request, drawn anew for each; default all"`
+	Fanout      *amount                    `yaml:"fanout,omitempty" jsonschema_description:"workers of a request, drawn for each; default all"`
 	Request     *sizesForm                 `yaml:"request,omitempty" jsonschema_description:"sizes of the message to each worker; default none, where every is given: workers answer when requests are made"`
 	Response    *sizesForm                 `yaml:"response,omitempty" jsonschema_description:"sizes of each worker's answer"`
 	Total       *sizesForm                 `yaml:"total,omitempty" jsonschema_description:"in place of response: sizes of all answers to a request together, which is cut into equal parts"`
 	Every       *units.Time                `yaml:"every,omitempty" jsonschema_description:"mean time between the requests of an aggregator, which wait for nothing; default a closed loop: the next comes when all answers have"`
-	Roaming     bool                       `yaml:"roaming,omitempty" jsonschema_description:"with every: requests come from one process, and the aggregator of each is drawn anew; default false"`
+	Roaming     bool                       `yaml:"roaming,omitempty" jsonschema_description:"with every: requests come from one process, and the aggregator of each is drawn; default false"`
 	Think       *units.Time                `yaml:"think,omitempty" jsonschema_description:"closed loop: mean time from the last answer to the next request; default 0"`
 	Outstanding *amount                    `yaml:"outstanding,omitempty" jsonschema_description:"closed loop: requests that an aggregator has under way; default 1"`
 	Times       *lawForm                   `yaml:"times,omitempty" jsonschema_description:"law of every or think; default constant"`

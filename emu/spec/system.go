@@ -136,7 +136,7 @@ func (f systemFile[S]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 }
 
 // keys gives the names of the systems of a seam, and the types of their settings, for
-// whoever wants to know every key of a file.
+// callers that need every key of a file.
 func (f systemFile[S]) keys() (names []string, settings []reflect.Type) {
 	var s S
 	for _, name := range s.names() {

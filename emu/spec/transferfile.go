@@ -25,7 +25,7 @@ type transferFile struct {
 	Service *service      `yaml:"service,omitempty" jsonschema_description:"transport service: rc; uc for write and send; ud for send; default rc"`
 	MTU     *pathMTU      `yaml:"mtu,omitempty" jsonschema_description:"path MTU; default the smaller mtu of both NICs"`
 	DSCP    *dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default that of the NIC of the host that posts"`
-	Flows   *bool         `yaml:"flow-per-message,omitempty" jsonschema_description:"whether each message is a flow of its own, for which rate control begins anew; depth is then 1; not for read; default false"`
+	Flows   *bool         `yaml:"flow-per-message,omitempty" jsonschema_description:"whether each message is a flow of its own, for which rate control starts fresh; depth is then 1; not for read; default false"`
 	IP      *ipVersion    `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where both hosts have an IPv4 address, otherwise 6"`
 }
 

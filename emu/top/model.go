@@ -18,7 +18,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// Source takes a sample of a lab. lab.ErrEnded says that the lab is no more.
+// Source takes a sample of a lab. lab.ErrEnded says that the lab is gone.
 type Source func(context.Context) (*report.Sample, error)
 
 // patience is how long a sample may take.
@@ -120,7 +120,7 @@ func (m *model) took(s sampled) {
 	m.rows = rowsOf(m.before, m.now)
 }
 
-// ended tells whether the lab is no more.
+// ended tells whether the lab is gone.
 func (m *model) ended() bool { return errors.Is(m.err, lab.ErrEnded) }
 
 // key does what a key says.

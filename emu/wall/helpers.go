@@ -22,7 +22,7 @@ import (
 //
 // So the others get the engine's real-time priority. They hardly use it: a thread
 // that works for long, such as one that formats a capture, is ordinary again
-// after a period, lest it take the cores from the hosts' programs. The priority
+// after a period, so that it does not take the cores from the hosts' programs. The priority
 // must not be a lower one: the runtime spins, yielding, on what another thread
 // holds for an instant (casgstatus), and on the core of a thread of higher
 // priority that other never gets to release it.

@@ -24,7 +24,7 @@ type sharedClock struct {
 // sharedMagic says that a file is a sharedClock, and of which form.
 const sharedMagic = 0x314b434f4c435457 // "WTCLOCK1", read as little-endian
 
-// Share lets programs follow the clock through a file, which is made anew. It is
+// Share lets programs follow the clock through a file, which is created again. It is
 // called once, before a driver runs by the clock.
 func (c *Clock) Share(path string) error {
 	const size = int(unsafe.Sizeof(sharedClock{}))

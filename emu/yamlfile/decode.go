@@ -232,7 +232,7 @@ func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[
 				continue
 			}
 			r.FailAt(e.At, suggest.Hint(e.Key, what+" has", names), "unknown key %q", e.Key)
-			// What was meant by it is not missing besides.
+			// The key that was meant is not reported as missing as well.
 			if near, ok := suggest.Nearest(e.Key, names); ok {
 				given[slices.Index(names, near)] = true
 			}

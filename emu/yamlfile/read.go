@@ -28,8 +28,8 @@ const (
 )
 
 // reader turns the text of a file into Go values and keeps what is wrong with
-// it. Each value is remembered under a pointer to it, so that whoever finds
-// fault with a value later can show where it stands in the file.
+// it. Each value is remembered under a pointer to it, so that a later
+// check can show where the wrong value is in the file.
 type Reader struct {
 	// Special reads types that are read in a way of their own and cannot have a method
 	// for it; it tells whether it has read what ptr points to. May be nil.

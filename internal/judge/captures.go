@@ -56,8 +56,8 @@ func UDP(t testing.TB, name string, port layers.UDPPort) (all [][]byte) {
 	return all
 }
 
-// experiment is what tshark says of types of ICMPv6 that are for experiments, whoever
-// dissects them.
+// experiment is what tshark says of types of ICMPv6 that are for experiments, whichever
+// dissector reads them.
 var experiment = regexp.MustCompile(`Dissector for ICMPv6 Type \(20[01]\) code not implemented, Contact Wireshark developers if you want this supported`)
 
 // Tshark gives the values of fields in each frame; one that a frame has several

@@ -11,7 +11,7 @@ import (
 // Render gives the complete wire bytes of a packet of a real program, from
 // the destination MAC, without FCS. A Frame with nothing left to do is
 // returned as it is; all else is made in buf, which needs a capacity of p.Size
-// lest it be replaced by a larger one.
+// or it is replaced by a larger one.
 func Render(p *packet.Packet, buf []byte) []byte {
 	if p.Frame != nil && p.Sum == 0 {
 		return p.Frame

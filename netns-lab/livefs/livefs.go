@@ -24,7 +24,7 @@ import (
 // Device is the kernel's, which makes such file systems possible.
 const Device = "/dev/fuse"
 
-// ErrUnavailable is that the machine does not let the caller make such file systems.
+// ErrUnavailable means that the machine does not let the caller make such file systems.
 var ErrUnavailable = errors.New("no FUSE")
 
 // Mount makes a file system that is in no directory yet: mount is for move_mount(2),
@@ -79,7 +79,7 @@ type FS struct {
 	done   chan struct{}
 }
 
-// Serve serves files to whoever has what Mount gave, until Close or until it is mounted
+// Serve serves files to all users of the mount that Mount gave, until Close or until it is mounted
 // nowhere any more. It takes device over.
 func Serve(device int, files Files) *FS {
 	long := time.Hour // nothing comes or goes
@@ -116,7 +116,7 @@ func (f *FS) serve(s *fuse.ProtocolServer) {
 	}
 }
 
-// answer reads a request and answers it; again is that there is none yet. The error says
+// answer reads a request and answers it; again means that there is none yet. The error says
 // that there will be none any more.
 func answer(fd int, s *fuse.ProtocolServer) (again bool, err error) {
 	b := buffers.Get().(*[2][]byte)
@@ -187,7 +187,7 @@ func (f *file) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) sy
 	return 0
 }
 
-// Open gives a file that is read anew whenever it is read from its beginning, as in
+// Open gives a file whose content is made again whenever it is read from its beginning, as in
 // sysfs: programs keep it open and seek.
 func (f *file) Open(_ context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	if flags&unix.O_ACCMODE != unix.O_RDONLY {

@@ -62,7 +62,7 @@ func Start(c Config, starter Starter) (*Machine, error) {
 	if m.accel == Auto && (unix.Access("/dev/kvm", unix.R_OK|unix.W_OK) != nil || !byHardware(cpuinfo)) {
 		m.accel = TCG
 	}
-	only := m.accel != Auto // it is not started anew, so nobody needs the sockets
+	only := m.accel != Auto // it is not started again, so nobody needs the sockets
 	if err := os.WriteFile(m.setupPath(), []byte(c.Setup.text(c.Name, c.NICs)), 0o600); err != nil {
 		m.closeNICs()
 		return nil, err
@@ -189,7 +189,7 @@ func (m *Machine) event(link *agent.Link, name string) {
 }
 
 // attend sees to the machine's end: under Auto a guest that KVM could not bring up
-// is started anew without.
+// is started again without.
 func (m *Machine) attend(ended <-chan error) {
 	err := <-ended
 	m.mu.Lock()
@@ -201,7 +201,7 @@ func (m *Machine) attend(ended <-chan error) {
 	link, monitor := m.link, m.monitor
 	m.mu.Unlock()
 	link.Close()
-	<-link.Over() // whoever sees the machine's end sees the agent's as well
+	<-link.Over() // so the machine's end is seen after the agent's
 	monitor.conn.Close()
 	if again {
 		if ended, err = m.launch(); err == nil {
@@ -376,7 +376,7 @@ func (m *Machine) SetCarrier(nic int, up bool) error {
 // agent or else by its button, and given that long to do so.
 func (m *Machine) Stop(patience time.Duration) {
 	m.mu.Lock()
-	m.up = true // it is not to be started anew
+	m.up = true // it is not to be started again
 	monitor, process, link := m.monitor, m.process, m.link
 	m.mu.Unlock()
 	if m.config.Persist && powerOff(link, monitor) == nil {

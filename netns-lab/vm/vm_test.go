@@ -182,7 +182,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestWithoutKVM: a machine that KVM cannot bring up is started anew by TCG, and with
+// TestWithoutKVM: a machine that KVM cannot bring up is started again with TCG, and with
 // accel: kvm it fails in QEMU's own words. A script plays QEMU.
 func TestWithoutKVM(t *testing.T) {
 	if err := unix.Access("/dev/kvm", unix.R_OK|unix.W_OK); err != nil {

@@ -1,5 +1,5 @@
-// Package agenda holds what the parts of a machine have due, for one timer of the
-// whole: queue pairs of a NIC, flows of a limiter.
+// Package agenda keeps the pending work of the parts of a machine, such as the queue
+// pairs of a NIC or the flows of a limiter, so that one timer serves them all.
 package agenda
 
 import (
@@ -8,17 +8,17 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Task is a part of a machine that has something due at times. It is embedded in
-// what that is, the owner, and enrolled once.
+// Task is a part of a machine that has work at certain times. It is embedded in
+// that part, its owner, and enrolled once.
 type Task[O any] struct {
 	Owner O
-	want  units.Time // when it has something due; units.Never for not at all
+	want  units.Time // when it has work; units.Never if it has none
 	entry units.Time // when the agenda wakes it, which may be earlier
-	order uint32     // among what is due at the same time: age
+	order uint32     // by age, among tasks that are due at the same time
 	index int32      // in the agenda plus 1; 0 if it is not there
 }
 
-// Want is when the task has something due; units.Never for not at all.
+// Want is when the task has work; units.Never if it has none.
 func (k *Task[O]) Want() units.Time { return k.want }
 
 // Entered tells whether the task is in the agenda.
@@ -28,19 +28,19 @@ func (k *Task[O]) Entered() bool { return k.index > 0 }
 // the task is woken at its old time and says so then. The zero Agenda is empty.
 type Agenda[O any] struct {
 	heap []*Task[O]
-	live int // tasks that have something due
+	live int // tasks that have work
 	born uint32
 }
 
-// Enrol gives a task its owner and its age: of what is due at the same time, what was
-// enrolled first comes first.
+// Enrol gives a task its owner and its age. Of tasks that are due at the same time, the
+// one enrolled first comes first.
 func (a *Agenda[O]) Enrol(t *Task[O], owner O) {
 	a.born++
 	t.order, t.Owner, t.want = a.born, owner, units.Never
 }
 
-// Next is when a task is to be woken; units.Never if none has something due,
-// whatever is left of old deadlines.
+// Next is when to wake a task; units.Never if none has work, even if old deadlines
+// are left.
 func (a *Agenda[O]) Next() units.Time {
 	if a.live == 0 {
 		return units.Never
@@ -48,8 +48,8 @@ func (a *Agenda[O]) Next() units.Time {
 	return a.heap[0].entry
 }
 
-// At has a task woken at t, or also earlier if that was asked for before;
-// units.Never is that it has nothing due.
+// At has a task woken at t, or earlier if an earlier time was asked for before;
+// units.Never means that it has no work.
 func (a *Agenda[O]) At(k *Task[O], t units.Time) {
 	if (k.want == units.Never) != (t == units.Never) {
 		a.live++
@@ -139,8 +139,8 @@ func (a *Agenda[O]) down(i int) {
 	a.put(i, k)
 }
 
-// Check finds what an agenda must never be: out of order, or wrong about what is due. It
-// is for tests of whoever has one.
+// Check returns an error if the agenda is out of order, or wrong about what is due. It is
+// for the tests of packages that have an agenda.
 func (a *Agenda[O]) Check() error {
 	due := 0
 	for i, k := range a.heap {
@@ -162,8 +162,8 @@ func (a *Agenda[O]) Check() error {
 	return nil
 }
 
-// Live is how many tasks have something due.
+// Live is how many tasks have work.
 func (a *Agenda[O]) Live() int { return a.live }
 
-// Len is how many tasks are in the agenda, of which some may have nothing due any more.
+// Len is how many tasks are in the agenda. Some of them may have no work any more.
 func (a *Agenda[O]) Len() int { return len(a.heap) }

@@ -118,7 +118,7 @@ func (c *CM) receiveREP(now units.Time, d *datagram, m *msg.REP) {
 	x := c.conns[m.RemoteID]
 	switch {
 	case x == nil:
-		// The other side waits in vain for an RTU (IBTA §12.6.7.2).
+		// The other side waits for an RTU that will never come (IBTA §12.6.7.2).
 		c.counters.Unexpected++
 		c.answer(d, &msg.REJ{LocalID: m.RemoteID, RemoteID: m.LocalID, Subject: msg.SubjectREP, Reason: msg.ReasonInvalidCommID})
 	case x.remote != 0 && !x.passive:

@@ -19,9 +19,9 @@ func (p *PerMessage) add(a msg.Attribute) { p[a-msg.AttributeREQ]++ }
 // as Linux has them for each port.
 type Counters struct {
 	Sent       PerMessage // without repeated ones
-	Resent     PerMessage // repeated for want of an answer, or because the other side repeats
+	Resent     PerMessage // repeated because no answer came, or because the other side repeats
 	Received   PerMessage // all that could be read
-	Duplicates PerMessage // of Received: of no effect besides that an answer was repeated
+	Duplicates PerMessage // of Received: their only effect is that an answer was repeated
 
 	Malformed   uint64 // datagrams that are no message of communication management
 	Unexpected  uint64 // of Received: in no state for them, or of no connection

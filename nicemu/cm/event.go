@@ -10,7 +10,7 @@ import (
 // Kind says what has happened.
 type Kind uint8
 
-// The kinds of events, and which fields they have besides ID.
+// The kinds of events, and which fields they have in addition to ID.
 const (
 	// Requested: a REQ has come for a listener. Accept, Reject or Prolong it.
 	// Has Listener, Service, Source, Destination, Attributes, PrivateData.

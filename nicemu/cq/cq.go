@@ -152,7 +152,7 @@ func (q *CQ) Push(now units.Time, c Completion, solicited bool) bool {
 	return true
 }
 
-// look deals with an entry that may be of the kind that was asked for.
+// look handles an entry that may be of the kind that was asked for.
 func (q *CQ) look(now units.Time, c Completion, solicited bool) {
 	if q.armed == forAny || q.armed == forSolicited && (solicited || c.Status != Success) {
 		q.match(now)

@@ -2,16 +2,16 @@ package cq
 
 import "github.com/weftlab/weft/sim/units"
 
-// Latency is how long entries take from the NIC to the program; zero is no time, which
-// costs nothing. They do not overtake each other.
+// Latency is how long entries take from the NIC to the program. The zero Latency is no
+// delay, and costs nothing. Entries do not overtake each other.
 type Latency struct {
 	Entry units.Time // of every entry, until it can be polled and makes its event
-	// Data is what an entry waits for besides that says of data in the host's memory: of
-	// a receive that has some, of a READ or an atomic. The data is written first.
+	// Data is how much longer an entry takes that reports data in the host's memory: of a
+	// receive with a payload, of a READ or an atomic. The data is written first.
 	Data units.Time
 }
 
-// Of is how long an entry takes that has none in front of it.
+// Of is how long an entry takes when no other is in front of it.
 func (l Latency) Of(c *Completion) units.Time {
 	if c.Status == Success && c.ByteLen > 0 {
 		return l.Entry + l.Data

@@ -19,7 +19,7 @@ func (q *CQ) Arm(solicitedOnly bool) {
 	}
 }
 
-// match deals with an entry of the kind that was asked for.
+// match handles an entry of the kind that was asked for.
 func (q *CQ) match(now units.Time) {
 	q.held++
 	m := q.moderation

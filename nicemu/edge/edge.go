@@ -124,7 +124,7 @@ type Flow struct {
 	// Number is that of the service's flows, from 1 on, as they became known: one that was
 	// forgotten and comes again has another.
 	Number uint64
-	// Aged is that it has had no packet for so long that it is forgotten when another flow
+	// Aged means that it has had no packet for so long that it is forgotten when another flow
 	// comes.
 	Aged     bool
 	Key      packet.FlowKey
@@ -184,12 +184,12 @@ type Host interface {
 	Pass(now units.Time, p *packet.Packet)
 	// Drop ends a packet, and counts and captures that at the port.
 	Drop(now units.Time, p *packet.Packet, why packet.Fate)
-	// Deliver gives a packet to whoever at the host it is for, as if it had come so.
+	// Deliver gives a packet to its receiver at the host, as if it had arrived like this.
 	Deliver(now units.Time, p *packet.Packet)
 	// Consume ends a packet that came and was for the service.
 	Consume(now units.Time, p *packet.Packet)
 	// Waits tells that a packet begins to wait in the service, and Leaves that it no longer
-	// does. Whoever sends the packets of a real host is kept from sending more of what
+	// does. The sender of a real host's packets is kept from sending more of what
 	// came as this one while too much waits. A service that rather drops need not tell.
 	Waits(now units.Time, p *packet.Packet)
 	Leaves(now units.Time, p *packet.Packet)
@@ -207,8 +207,8 @@ type Host interface {
 	// Peer finds the interface that has an address, if it has the same edge service. It is
 	// false for others, for groups and for addresses that nobody has.
 	Peer(a netip.Addr) (Peer, bool)
-	// Unwrap gives a packet that came inside another one, which is Consumed, to whoever at
-	// the host it is for. A fate that is a drop ends it instead, and is counted at the port.
+	// Unwrap gives a packet that came inside another one, which is Consumed, to its receiver
+	// at the host. A fate that is a drop ends it instead, and is counted at the port.
 	Unwrap(now units.Time, p *packet.Packet, fate packet.Fate)
 	// Finish ends a packet of the host whose copy has come out of a tunnel.
 	Finish(p *packet.Packet)

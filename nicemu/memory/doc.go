@@ -11,8 +11,8 @@
 // A key is a 24-bit index and an 8-bit tag, as with ConnectX and rdma_rxe. The
 // local and the remote key of a region are the same number. A tag changes
 // whenever what the key means may have: the key of a region that was deregistered
-// does not come alive when its index is used again, until 256 uses later. Tags of
-// windows are chosen by whoever binds them.
+// does not come alive when its index is used again, until 256 uses later. A
+// window's tag is chosen by the program that binds it.
 //
 // Memory windows are of type 1 and type 2B: the latter may be used only through
 // the queue pair that has bound it.

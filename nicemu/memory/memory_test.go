@@ -168,7 +168,7 @@ func TestBindFaults(t *testing.T) {
 		t.Errorf("invalidate: %v", f)
 	}
 	if _, f := v.Bind(again); f != OK {
-		t.Errorf("bound anew: %v", f)
+		t.Errorf("bound again: %v", f)
 	}
 	if w1.Region() == nil || w1.Type() != Type1 {
 		t.Error("type 1 is not bound")

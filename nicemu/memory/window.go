@@ -86,7 +86,7 @@ type Binding struct {
 func (b *Binding) Key() uint32 { return b.Window&^0xff | uint32(b.Tag) }
 
 // Bind binds a window, and gives its new key. A window of type 1 that is bound is
-// bound anew; one of type 2 has to be invalidated first. With a fault nothing
+// bound again; one of type 2 has to be invalidated first. With a fault nothing
 // has changed. The rules are of §10.6: C10-72 to C10-75, o10-36.2.2,
 // o10-37.2.30 and o10-37.2.40, as rdma_rxe numbers them (rxe_mw.c); which fault
 // stands for which is ours. LocalWrite is passed over, as mlx5 does, since programs name

@@ -1,7 +1,7 @@
 package qp
 
-// rule is a change of state that is allowed, and the attributes that it needs
-// and may have, by type, besides MaskState.
+// rule is a change of state that is allowed, and by type the attributes that it
+// needs and those that it may have, apart from MaskState.
 type rule struct {
 	allowed            bool
 	required, optional [UD + 1]Mask
@@ -72,7 +72,7 @@ var rules = func() (t [states][states]rule) {
 
 // Transition tells whether a queue pair of a type may go from one state to
 // another, or change attributes within one, and which attributes that needs and
-// may have besides IBV_QP_STATE.
+// which it may have, apart from IBV_QP_STATE.
 func Transition(t Type, from, to State) (required, optional Mask, allowed bool) {
 	if t < GSI || t > UD || from > Err || to > Err {
 		return 0, 0, false

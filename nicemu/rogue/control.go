@@ -146,7 +146,7 @@ func (l *Layer) say(to qp.GID, m *rogue.Message) bool {
 	return true
 }
 
-// wake deals with datagrams that have come.
+// wake handles datagrams that have come.
 func (c *control) wake(units.Time) {
 	var batch [16]nicemu.Completion
 	for {

@@ -20,7 +20,7 @@ type pair struct {
 	slots int        // work requests that the program may have posted
 	task  *nicemu.Task
 
-	heard    []nicemu.Completion // of the send queue, not dealt with
+	heard    []nicemu.Completion // of the send queue, not handled
 	requests fifo[*request]      // not completed, in order
 	sending  int                 // of these, the first that is not wholly posted
 	free     []*request
@@ -38,7 +38,7 @@ type pair struct {
 	dying    bool        // the program has taken it to ERR, or a work request has failed
 }
 
-// slack is how many work requests the layer may have posted besides the program's.
+// slack is how many work requests the layer may have posted in addition to the program's.
 const slack = 16
 
 func newPair(l *Layer, q nicemu.Raw) *pair {
@@ -280,7 +280,7 @@ func (p *pair) Gauges(_ units.Time, values []float64) []float64 {
 		gauge.Yes(w.SlowStart()), float64(p.failover.count))
 }
 
-// wake deals with what the NIC has told of.
+// wake handles what the NIC has told of.
 func (p *pair) wake(now units.Time) {
 	for i := 0; i < len(p.heard); i++ {
 		p.completed(&p.heard[i])
@@ -328,7 +328,7 @@ func (p *pair) completed(c *nicemu.Completion) {
 	}
 }
 
-// pop ends the oldest verb; told is that the completion is its own.
+// pop ends the oldest verb; told means that the completion is its own.
 func (p *pair) pop(s cq.Status, c *nicemu.Completion, told bool) {
 	v := p.verbs.pop()
 	p.first++

@@ -229,7 +229,7 @@ func (f *flow) post(p *pair, now units.Time, v *verb) {
 	}
 }
 
-// done notes that a verb has completed; told is that its own signal came, at a time.
+// done notes that a verb has completed; told means that its own signal came, at a time.
 func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 	f.flying -= units.Bytes(v.n)
 	if !v.closes || f.batches.len() == 0 {
@@ -247,7 +247,7 @@ func (f *flow) done(p *pair, v *verb, at units.Time, told bool) {
 // settle ends an error of the RTTs. They are sums over batches that follow each other
 // (rogue.Meter): what a batch waits for other pairs of the NIC, while all together may send
 // more than the line carries, stays in them when that is over. So then the flow runs dry
-// once, and the RTTs begin anew.
+// once, and the RTTs start over.
 func (f *flow) settle(crowded bool) {
 	if f.waited && !crowded {
 		f.anchor = f.flying > 0

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// unreliable is what a pair of type UC has besides (§3.4). Nothing is acknowledged there, so
+// unreliable is what a pair of type UC has in addition (§3.4). UC acknowledges nothing, so
 // the last verb of a batch becomes a WRITE with immediate data, which the peer's layer
 // answers with an empty one. Both would take receives of the program, and an echo would
 // wait behind the batches that its sender has posted itself; so batches of plain WRITEs and
@@ -36,7 +36,7 @@ type unreliable struct {
 	timed  bool // it runs
 
 	asked   []ask    // of the peer, to be answered
-	answers []answer // of the peer, not dealt with
+	answers []answer // of the peer, not handled
 	spent   [2]int   // receives of data and echo to post again
 	wr      nicemu.SendWR
 }
@@ -224,7 +224,7 @@ func (u *unreliable) received(c *nicemu.Completion) bool {
 	return true
 }
 
-// wake answers the peer, and deals with its answers.
+// wake answers the peer, and handles its answers.
 func (u *unreliable) wake(now units.Time) {
 	u.repost()
 	for _, a := range u.asked {

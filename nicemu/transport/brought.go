@@ -150,7 +150,7 @@ func (q *QP) brings(now units.Time, p *roce.Packet) {
 	}
 }
 
-// bringKept deals with the responses that were kept and whose turn has come.
+// bringKept handles the responses that were kept and whose turn has come.
 func (q *QP) bringKept() {
 	b := q.req.brought
 	for {

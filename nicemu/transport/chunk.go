@@ -45,7 +45,7 @@ func (c *chunks) forget(of PSN) {
 	}
 }
 
-// forgetRead is told that a READ has been responded to, or is responded to anew.
+// forgetRead is told that a READ has been responded to, or is responded to again.
 func (c *chunks) forgetRead(of PSN) {
 	if c != nil {
 		c.asked.forget(of)

@@ -92,7 +92,7 @@ func (q *QP) advance(upto PSN) bool {
 }
 
 // progress is told that the window has moved up: counters of retries and the
-// timer start anew (§9.7.6.1.3, §9.9.2).
+// timer restart (§9.7.6.1.3, §9.9.2).
 func (q *QP) progress(now units.Time, p *roce.Packet, was PSN, flying units.Bytes) {
 	r := &q.req
 	r.retries, r.rnrTries, r.unready, r.moved = q.attr.RetryCount, q.attr.RNRRetry, false, now
@@ -160,7 +160,7 @@ func (q *QP) selective(now units.Time, p *roce.Packet) {
 	}
 }
 
-// negative deals with a NAK for the oldest PSN of the window (§9.7.5.2).
+// negative handles a NAK for the oldest PSN of the window (§9.7.5.2).
 func (q *QP) negative(now units.Time, syndrome uint8) {
 	switch {
 	case syndrome&roce.SyndromeKind == roce.SyndromeRNR:

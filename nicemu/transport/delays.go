@@ -13,7 +13,7 @@ import (
 // its data, and those behind it find theirs there, unless they were posted later than
 // a Fetch before their turn. A message waits as a whole, before its first packet. What
 // is sent again is not delayed, but for a READ that comes again: its response is
-// fetched anew.
+// fetched again.
 type Delays struct {
 	Doorbell units.Time // from a post to the send queue until the NIC knows of it
 	// Fetch is a read of the host's memory (PCIe): by the requester, of the data of a

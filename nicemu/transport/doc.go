@@ -5,7 +5,7 @@
 // A QP is a state machine. Its inputs are work requests (PostSend, PostRecv),
 // packets (Receive), the passing of time (Deadline, Expire) and changes of state
 // (Modify). Its outputs are completions and events, handed to the queues of its
-// Config while an input is dealt with, and packets, which it makes only when it
+// Config while an input is handled, and packets, which it makes only when it
 // is asked to: Offer says how long the next one is, Next makes it. So pacing,
 // windows, PFC and scheduling among queue pairs are decided outside, at the
 // moment of sending. It has no goroutine, clock, socket or log, and it is not

@@ -19,7 +19,7 @@ func (passing) Store(uint64, []byte) memory.Fault                          { ret
 
 // TestNobodyAnswersForADeadProgram: a program's memory goes before its queue pairs
 // do. What comes in between is not answered, so that its peer sees a queue pair that
-// is no more, and not one that refuses.
+// is gone, and not one that refuses.
 func TestNobodyAnswersForADeadProgram(t *testing.T) {
 	for _, op := range []Op{Write, Read, Send, FetchAdd} {
 		c := &channel{random: rand.New(rand.NewPCG(1, 2))}

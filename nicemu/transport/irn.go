@@ -181,7 +181,7 @@ func (i *IRN) resendOldest(w Window, seen PSN) bool {
 	return true
 }
 
-// recover begins to recover, anew if it had begun.
+// recover begins to recover, or starts over if it had begun.
 func (i *IRN) recover(w Window) {
 	if !i.recovering {
 		i.recovering, i.end = true, w.Next

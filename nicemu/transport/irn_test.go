@@ -277,7 +277,7 @@ func TestGoBackNWithLimit(t *testing.T) {
 }
 
 // TestIRNResendsATail: when all of a window's last packets are lost, no NACK names any of
-// them. A timeout has the newest sent again behind the oldest, and its NACK tells of all.
+// them. A timeout has the newest sent again behind the oldest, and its NACK reports all.
 func TestIRNResendsATail(t *testing.T) {
 	ends, _, cqs := joined(t, [2]func() Recovery{paper, paper}, nil)
 	a, b := ends[0], ends[1]

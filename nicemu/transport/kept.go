@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// A responder that keeps packets out of order deals with each of them twice. At arrival
+// A responder that keeps packets out of order handles each of them twice. At arrival
 // it puts the payload where it belongs. When everything in front of it has come, it does
 // all the rest as if the packet came only then: checks of the message, counting,
 // completions, keys that are invalidated. So completions are in order, and a completion
@@ -23,7 +23,7 @@ type kept struct {
 	again roce.Packet  // the one whose turn has come
 }
 
-// keptPacket is what is to be known of a packet whose turn has not come.
+// keptPacket is what a packet leaves behind until its turn comes.
 type keptPacket struct {
 	psn    PSN
 	here   bool
@@ -307,7 +307,7 @@ func left(list []memory.SGE, offset uint32) uint32 {
 	return 0
 }
 
-// replay deals with the packets that were kept and whose turn has come.
+// replay handles the packets that were kept and whose turn has come.
 func (q *QP) replay() {
 	r := &q.resp
 	for q.state != qp.Err {

@@ -32,8 +32,8 @@ type Config struct {
 
 	// AckEvery makes the responder acknowledge every n-th packet even if it was
 	// not asked to; 0 for never (§9.7.5.1). AskEvery makes the requester ask for
-	// an acknowledgement at each PSN that is a multiple, besides at the end of
-	// messages and where the window is full (SetWindow); 0 for never.
+	// an acknowledgement at each PSN that is a multiple of it, as well as at the end
+	// of messages and where the window is full (SetWindow); 0 for never.
 	AckEvery int
 	AskEvery int
 
@@ -252,7 +252,7 @@ func (q *QP) Expire(now units.Time) {
 	}
 }
 
-// Kind is what a packet is to whoever paces and schedules.
+// Kind is what a packet is for pacing and scheduling.
 type Kind uint8
 
 // The kinds.
@@ -295,10 +295,10 @@ func (q *QP) Behind() Offer {
 
 // Next fills p with the next packet and counts it as sent: the BTH and the
 // headers that the opcode has, as they would be decoded, and the payload, which
-// it appends to p.Payload[:0], so that whoever calls it decides where the bytes
+// it appends to p.Payload[:0], so that the caller decides where the bytes
 // go and can use the room again. Other headers stay as they were. false means
 // that there is none, or that what it was to carry could not be read; then the
-// error has been dealt with, and Offer says how it goes on.
+// error has been handled, and Offer says how it goes on.
 func (q *QP) Next(now units.Time, p *roce.Packet) bool {
 	kind, f, psn, w := q.choose()
 	return q.next(now, p, kind, f, psn, w)

@@ -102,7 +102,7 @@ func (q *QP) remember(p *roce.Packet, f fetched) {
 	q.bus.fetch(&f)
 }
 
-// repeat deals with a request that came before (§9.7.5.1): SENDs and WRITEs are
+// repeat handles a request that came before (§9.7.5.1): SENDs and WRITEs are
 // acknowledged again and not executed; a READ is, for the part that is asked for;
 // of an atomic the response is sent again. Those too old to be known are ignored:
 // the requester has had their responses.

@@ -38,7 +38,7 @@ type Memory interface {
 
 // CQ takes completions: a completion queue. What happens when it is full is its
 // owner's business: an asynchronous event, and its queue pairs to the error
-// state. Complete is called while the queue pair deals with an input, so it must
+// state. Complete is called while the queue pair handles an input, so it must
 // not call the queue pair's methods.
 type CQ interface {
 	// Complete adds a completion. solicited is the Solicited Event bit of the

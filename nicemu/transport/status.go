@@ -2,7 +2,7 @@ package transport
 
 import "github.com/weftlab/weft/sim/units"
 
-// Status is where a queue pair stands, besides its attributes and counters.
+// Status is the state of a queue pair, apart from its attributes and counters.
 type Status struct {
 	// Of the requester.
 	Window      Window      // sent and not acknowledged; of UC and UD empty

@@ -141,7 +141,7 @@ func (i *cmID) soon(e cmEvent) {
 		tell()
 		return
 	}
-	time.AfterFunc(s.ResolveTime, func() { _ = s.do(tell) }) // an error is that the lab has ended
+	time.AfterFunc(s.ResolveTime, func() { _ = s.do(tell) }) // an error means that the lab has ended
 }
 
 // address completes an event of an ID.

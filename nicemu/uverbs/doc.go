@@ -8,7 +8,7 @@
 // touched again.
 //
 // Control requests come by the socket (abi.h of nicemu/verbs says which) and are
-// dealt with on the engine's thread. Work requests and completions go through rings
+// handled on the engine's thread. Work requests and completions go through rings
 // in shared memory, without a system call but for the doorbell of a NIC that rests:
 // an eventfd that the engine's thread waits on with its devices. Entries are copied
 // out once, then checked and used; a process that changes a ring meanwhile, or

@@ -111,7 +111,7 @@ func FuzzControl(f *testing.F) {
 }
 
 // What an input of FuzzControl has beside requests: time goes by; a process hangs up
-// and connects anew.
+// and connects again.
 const (
 	opRun  = 0
 	opAnew = 0x7f

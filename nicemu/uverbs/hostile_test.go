@@ -206,8 +206,8 @@ func TestReleasedPipe(t *testing.T) {
 }
 
 // TestMigratedListener: a listener that goes to another channel takes requests along
-// that nobody has taken; whoever destroys the IDs in whatever order finds every channel
-// with as many IDs as it has.
+// that nobody has taken; in whatever order the IDs are destroyed, every channel counts its
+// IDs correctly.
 func TestMigratedListener(t *testing.T) {
 	w, v, c, _ := attacked(t)
 	channels := [2]uint32{}

@@ -256,7 +256,7 @@ func TestManyPrograms(t *testing.T) {
 	}
 }
 
-// TestAcceptGoesOn: connections that could not be taken, for want of descriptors, do
+// TestAcceptGoesOn: connections that could not be taken, for lack of descriptors, do
 // not end the server.
 func TestAcceptGoesOn(t *testing.T) {
 	l := newLive(t, nil)

@@ -55,7 +55,7 @@ type Server struct {
 	srqs   map[*nicemu.SRQ]*queue
 	ports  ports
 
-	// Room for the entry that is being dealt with.
+	// Room for the entry that is being handled.
 	scratch []byte
 	sges    []memory.SGE
 	wr      transport.SendWR

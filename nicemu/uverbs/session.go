@@ -131,7 +131,7 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.EINVAL
 }
 
-// request is how an operation is dealt with.
+// request is how an operation is handled.
 type request func(x *session, body []byte) answer
 
 // on makes a request of a function that is run on the engine's thread.
@@ -148,7 +148,7 @@ func on[Q any](f func(*session, *Q) answer) request {
 	}
 }
 
-// answer deals with a request.
+// answer handles a request.
 func (x *session) answer(o op, body []byte) (a answer) {
 	f := requests[o]
 	if f == nil {

@@ -58,7 +58,7 @@ func (k Kind) String() string { return kindNames[k] }
 // The addresses of the flow are those of the IP header; a response has them swapped.
 type FRP struct {
 	Kind Kind
-	// Response is that the FRP is on its way back: contention points leave it alone.
+	// Response means that the FRP is on its way back: contention points leave it alone.
 	Response bool
 	// Short is a response that a contention point made (§II-A).
 	Short bool

@@ -171,7 +171,7 @@ func (p *Point) Took(now units.Time, n units.Bytes) {
 	p.frps += n
 }
 
-// Process deals with an FRP that is on its way to its flow's destination: counts the flow,
+// Process handles an FRP that is on its way to its flow's destination: counts the flow,
 // and limits CR and DR to the fair share rate. It tells whether a short-circuit reply is
 // due. A response must not be given to it.
 func (p *Point) Process(now units.Time, f *FRP) (short bool) {

@@ -13,7 +13,7 @@ import (
 //
 // A flow begins at line rate, and says so by a flow-init before its first packet. In each
 // period after that it sends one FRP, and what comes back is its rate. A flow-stop ends
-// that; should the flow go on, it begins anew.
+// that; if the flow goes on, it begins as a new one.
 type Reaction struct {
 	cc.Deaf
 	config *Config

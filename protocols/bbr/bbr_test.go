@@ -45,7 +45,7 @@ func TestBottleneck(t *testing.T) {
 }
 
 // TestStates: a flow goes through Startup and Drain to ProbeBW, knows the path, and measures
-// the RTT anew every ten seconds.
+// the RTT again every ten seconds.
 func TestStates(t *testing.T) {
 	d := &tcptest.Dumbbell{Line: 100 * units.Mbps, NIC: units.Gbps, RTT: 20 * units.Millisecond, Buffer: 2500 * units.KB, Config: tcp.Default()}
 	config := Preset("v1")

@@ -20,15 +20,15 @@ type Config struct {
 	// BtlBwRounds is over how many round trips BtlBw is the largest delivery rate.
 	BtlBwRounds int `yaml:"btlbw_rounds,omitempty" json:"btlbw_rounds" jsonschema_description:"round trips over which the bottleneck's bandwidth is the largest delivery rate"`
 	// RTpropFilter is over how long RTprop is the least RTT, ProbeRTT how long the queue is
-	// kept empty then to measure it anew.
+	// kept empty then to measure it again.
 	RTpropFilter units.Time `yaml:"rtprop_filter,omitempty" json:"rtprop_filter" jsonschema_description:"time over which RTprop is the least RTT"`
 	ProbeRTT     units.Time `yaml:"probe_rtt,omitempty" json:"probe_rtt" jsonschema_description:"how long ProbeRTT lasts at least"`
 	// SendQuantum is for how long a sender paces the packets that leave together: at least
 	// two at 1.2 Mb/s and more, and 64 KB at most. 0 has each packet leave alone.
 	SendQuantum units.Time `yaml:"send_quantum,omitempty" json:"send_quantum" jsonschema_description:"how much leaves together, as time at the pacing rate; 0 paces each packet"`
-	// AckAggregation is that the window has room for acknowledgements that come together.
+	// AckAggregation means that the window has room for acknowledgements that come together.
 	AckAggregation bool `yaml:"ack_aggregation,omitempty" json:"ack_aggregation" jsonschema_description:"whether acknowledgements that come together widen the window"`
-	// LongTerm is that the rate of a policer is found out by its losses, and kept to.
+	// LongTerm means that the control detects the rate of a policer from its losses, and keeps to it.
 	LongTerm bool `yaml:"long_term,omitempty" json:"long_term" jsonschema_description:"whether the rate of a policer is found out by its losses, and kept to"`
 }
 

@@ -31,7 +31,7 @@ func (f *maxFilter) add(round uint32, r units.Rate) {
 	case r >= b[2].rate:
 		b[2] = s
 	}
-	// The largest goes when its time is over; the others move up, or are made anew when
+	// The largest goes when its time is over; the others move up, or are replaced when
 	// the window has long had no second sample.
 	switch age := round - b[0].round; {
 	case age > f.rounds:

@@ -53,7 +53,7 @@ func TestLongTerm(t *testing.T) {
 	type step struct {
 		at                    units.Time
 		delivered, lost       units.Bytes
-		round, limited, begin bool // begin is that it is after the intervals of a policer
+		round, limited, begin bool // begin means that it is after the intervals of a policer
 	}
 	play := func(x *longTerm, steps ...step) (over bool) {
 		for _, s := range steps {

@@ -31,12 +31,12 @@ func (x *longTerm) begin(now units.Time, delivered units.Bytes) {
 	x.at, x.delivered, x.lostUntil, x.rounds = now, delivered, x.lost, 0
 }
 
-// reset begins anew with the next loss.
+// reset makes the sampling start over with the next loss.
 func (x *longTerm) reset() { x.use, x.sampling, x.rate, x.rounds = false, false, 0, 0 }
 
-// add takes an acknowledgement with which so much is delivered in all, and since the one before
-// it so much is lost. round is that it begins a round, limited that the sender had nothing more
-// to send. It tells whether a policer's rate is to be kept to no longer.
+// add takes an acknowledgement. delivered is what has been delivered in all, lost what was lost
+// since the acknowledgement before. round means that it begins a round, limited that the sender
+// had nothing more to send. add tells whether to stop keeping to a policer's rate.
 func (x *longTerm) add(now units.Time, delivered, lost units.Bytes, round, limited, probing bool) (over bool) {
 	if x.use {
 		if probing && round {

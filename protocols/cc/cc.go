@@ -13,27 +13,27 @@ import (
 
 // Control decides how fast one flow may send.
 //
-// Inputs come in the order of time. Whoever drives a control calls Tick at the
-// instant that Timer gives, before any other input of that instant, while the flow
-// has something to send. While it has not, Tick may be left out until just before
-// the next input, or before Rate and Window are asked; it then does all that was
-// due meanwhile, as if it had been called each time. So flows that rest cost
-// nothing, unless Traits.WakeIdle has them woken too. Timer, Rate and Window hold
-// until the next input; they are asked anew after each.
+// Inputs come in the order of time. While the flow has something to send, the caller
+// calls Tick at the instant that Timer gives, before any other input of that instant.
+// While the flow is idle, Tick may be left out until just before the next input, or
+// before Rate and Window are called; it then does everything that has become due, as
+// if it had been called each time. So idle flows cost nothing, unless Traits.WakeIdle
+// has them woken too. The results of Timer, Rate and Window hold until the next
+// input; callers call them again after each.
 //
 // What a pointer or slice of an input points to is lent for the call.
 type Control interface {
-	// Sent tells of a packet of the flow that begins to leave, as n bytes on
+	// Sent is called when a packet of the flow begins to leave, as n bytes on
 	// the wire; retransmitted packets count.
 	Sent(now units.Time, n units.Bytes)
-	// Acked tells of an acknowledgement.
+	// Acked is called for each acknowledgement.
 	Acked(now units.Time, a *Ack)
-	// Lost tells of packets that are taken for lost and will be sent again.
+	// Lost is called for packets that are taken for lost and will be retransmitted.
 	Lost(now units.Time, l Loss)
-	// CNP tells of a RoCEv2 congestion notification packet (InfiniBand
+	// CNP is called for a RoCEv2 congestion notification packet (InfiniBand
 	// Architecture Specification, Annex A17).
 	CNP(now units.Time)
-	// Message tells of a message of the protocol that the control's Method names,
+	// Message is called for a message of the protocol that the control's Method names,
 	// from a switch or from the far end.
 	Message(now units.Time, m Feedback)
 	// Active tells that the flow has something to send or to wait for again, or
@@ -62,10 +62,10 @@ type Control interface {
 	Gauges(now units.Time, values []float64) []float64
 }
 
-// Undoer is a control that can take a reduction back: whoever drives it may find out
-// that nothing was lost after all.
+// Undoer is a control that can take a reduction back, for a sender that finds out that
+// nothing was lost after all.
 type Undoer interface {
-	// Undo makes good what Lost has taken since the flow was last without loss.
+	// Undo takes back the reductions by Lost since the flow was last without loss.
 	Undo(now units.Time)
 }
 
@@ -117,7 +117,7 @@ type Ack struct {
 	// RTT is from when the acknowledged packet began to leave until now; 0
 	// when it is not known.
 	RTT units.Time
-	// Marked is that the packet met congestion on its way (CE), where the
+	// Marked means that the packet met congestion on its way (CE), where the
 	// receiver echoes that.
 	Marked bool
 	// Hops are the switch ports that the packet went through, first one first;
@@ -136,7 +136,7 @@ type Delivery struct {
 	Total, Prior units.Bytes
 	// Interval is how long it took to deliver Total-Prior; 0 where there is no sample.
 	Interval units.Time
-	// Limited is that the sender had nothing to send for a part of that time, so that the
+	// Limited means that the sender had nothing to send for a part of that time, so that the
 	// path may deliver faster.
 	Limited bool
 	// LeastRTT is the least RTT of the connection so far, with that of its handshake; 0
@@ -156,7 +156,7 @@ func (d *Delivery) Rate() units.Rate {
 type Loss struct {
 	Payload units.Bytes // that will be sent again
 	Timeout bool        // nothing was heard for the ACK timeout; otherwise the receiver asked
-	// Again is that losses of what was sent after the last recovery began are made good now,
-	// which is over: TCP begins another at once.
+	// Again means that what is lost was sent after the last recovery began. That recovery is
+	// over, and TCP begins another at once.
 	Again bool
 }

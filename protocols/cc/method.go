@@ -32,8 +32,8 @@ type Method struct {
 // control.
 type Feedback interface {
 	packet.Body
-	// About is the flow, as whoever sent the message has seen it: from its sender to
-	// its receiver.
+	// About is the flow, as the sender of the message has seen it: from the flow's
+	// sender to its receiver.
 	About() packet.FlowKey
 }
 
@@ -80,19 +80,20 @@ type Traits struct {
 	// WakeIdle is that Tick is called at the instant that Timer gives also while the flow
 	// has nothing to send.
 	WakeIdle bool
-	// NeedsPath is that the control looks at Flow.Path, which is zero otherwise.
+	// NeedsPath means that the control looks at Flow.Path, which is zero otherwise.
 	NeedsPath bool
-	// NeedsAcks is that the control goes by acknowledgements. Those there are for
-	// SENDs, WRITEs and atomics of RC; the packets of READ responses and of UC go at
-	// the rate that the control has.
+	// NeedsAcks means that the control depends on acknowledgements. They exist for SENDs,
+	// WRITEs and atomics of RC; the packets of READ responses and of UC go at the rate
+	// that the control has.
 	NeedsAcks bool
-	// NeedsDelivery is that the control goes by Ack.Delivery.
+	// NeedsDelivery means that the control depends on Ack.Delivery.
 	NeedsDelivery bool
-	// ClassicECN is that TCP's receivers echo a mark until the sender says that it has
+	// ClassicECN means that TCP's receivers echo a mark until the sender says that it has
 	// lowered its window (RFC 3168), and not for each packet as with DCTCP; with AnswerEcho.
 	ClassicECN bool
-	// KeepsWindow is that the control's window holds as it is while losses are made good.
-	// Otherwise a sender may lower it step by step to what the control answered to a loss.
+	// KeepsWindow means that the control's window stays as it is while losses are repaired.
+	// Otherwise a sender may go down step by step to the window that the control set for a
+	// loss.
 	KeepsWindow bool
 }
 
@@ -113,7 +114,7 @@ const (
 // that time: while congestion lasts another marked packet is on its way.
 //
 // The zero value is a flow that has not had a CNP. One instant is all of the
-// state, so it can live with the receiving queue pair. Whoever limits CNPs by
+// state, so it can live with the receiving queue pair. Code that limits CNPs by
 // sender or by port instead, as ROCE_CC_CNP_MODERATION of mlxconfig can, has
 // one Notification for each of those.
 type Notification struct {

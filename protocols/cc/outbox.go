@@ -3,7 +3,7 @@ package cc
 import "github.com/weftlab/weft/sim/packet"
 
 // Outbox is the probes that wait to leave a host in one class, in order: at most one that goes
-// out and one that comes back for each flow. What a flow says anew takes the place of what
+// out and one that comes back for each flow. What a flow says again takes the place of what
 // has not left, so nothing piles up while the class is paused. The zero Outbox is empty.
 type Outbox struct {
 	list    packet.List

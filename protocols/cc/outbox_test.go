@@ -46,6 +46,6 @@ func TestOutbox(t *testing.T) {
 	}
 	put(1, accurate.Stop, 1, false) // what has left is not replaced
 	if put(1, accurate.Init, 2, false); o.Pop().Message.Body.(*accurate.FRP).Kind != accurate.Regular {
-		t.Error("a flow that begins anew before its stop has left is no new one")
+		t.Error("a flow that begins again before its stop has left is not a new one")
 	}
 }

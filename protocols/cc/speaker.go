@@ -6,7 +6,7 @@ import (
 )
 
 // Speaker is implemented by controls that send messages, which are Probes: of the protocol that
-// their Method names, to where the flow goes. Whoever drives the control asks it after each input.
+// their Method names, to where the flow goes. The control's driver asks it after each input.
 // Switches choose the way of a message as they do for the flow's packets.
 type Speaker interface {
 	// Speaks tells whether a message waits to be sent.
@@ -19,7 +19,7 @@ type Speaker interface {
 // Probe is implemented by messages that go to where a flow goes, and may come back.
 type Probe interface {
 	Feedback
-	// Outward is that the message is on its way to the flow's destination, which does not
+	// Outward means that the message is on its way to the flow's destination, which does not
 	// take it for one about a flow of its own.
 	Outward() bool
 	// Turn makes of a message that is Outward and has come there its answer, which goes

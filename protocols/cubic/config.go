@@ -14,18 +14,18 @@ type Config struct {
 	C float64 `yaml:"c,omitempty" json:"c" jsonschema_description:"how steep the window function is, in packets per cubic second"`
 	// Beta is what a loss or a mark leaves of the window (β_cubic).
 	Beta units.Fraction `yaml:"beta,omitempty" json:"beta" jsonschema_description:"what a loss or a mark leaves of the window"`
-	// FastConvergence is that a flow whose window is less than at the loss before gives more
+	// FastConvergence means that a flow whose window is less than at the loss before gives more
 	// away (§4.7).
 	FastConvergence bool `yaml:"fast_convergence,omitempty" json:"fast_convergence" jsonschema_description:"whether a flow whose window shrinks gives more away"`
-	// RenoFriendly is that the window is not less than NewReno's would be (§4.3).
+	// RenoFriendly means that the window is not less than NewReno's would be (§4.3).
 	RenoFriendly bool `yaml:"reno_friendly,omitempty" json:"reno_friendly" jsonschema_description:"whether the window is at least what that of NewReno would be"`
-	// AlphaOne is that this window grows by a packet an RTT, as NewReno's does, from where it
+	// AlphaOne means that this window grows by a packet an RTT, as NewReno's does, from where it
 	// was at the loss before (§4.3: then α_cubic is 1). Linux goes on with the smaller α.
 	AlphaOne bool `yaml:"alpha_one,omitempty" json:"alpha_one" jsonschema_description:"whether the window that is NewReno's grows by a packet an RTT from where it was at the loss before"`
 	// HyStart is that slow start ends when the RTT grows or acknowledgements come as spread
 	// as the RTT (Ha and Rhee, "Taming the elephants: New TCP slow start", 2011).
 	HyStart bool `yaml:"hystart,omitempty" json:"hystart" jsonschema_description:"whether slow start ends before a loss, when the RTT grows or acknowledgements fill it"`
-	// ECN is that packets are ECN-capable, and a mark is as a loss.
+	// ECN means that packets are ECN-capable, and a mark counts as a loss.
 	ECN bool `yaml:"ecn,omitempty" json:"ecn" jsonschema_description:"whether packets are ECN-capable and a mark is answered as a loss"`
 }
 

@@ -169,7 +169,7 @@ func (c *Control) reduce() {
 	c.cwnd, c.growing = c.ssthresh, false
 }
 
-// Lost lowers the window once for what was under way; after a timeout the flow begins anew
+// Lost lowers the window once for what was under way; after a timeout the flow starts over
 // with a packet and slow start.
 func (c *Control) Lost(_ units.Time, l cc.Loss) {
 	if !c.episode.On() {

@@ -143,7 +143,7 @@ func TestAlphaOne(t *testing.T) {
 	}
 }
 
-// TestUndo: a recovery that was for nothing leaves no trace.
+// TestUndo: a spurious recovery leaves no trace.
 func TestUndo(t *testing.T) {
 	c := Preset("rfc")
 	f := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})

@@ -43,11 +43,11 @@ type Config struct {
 	// dce_tcp_rtt since the last CNP (§3.1, Eq. 1 and 2). Up to 1 h.
 	RateReduceMonitorPeriod units.Time `yaml:"rate_reduce_monitor_period,omitempty" json:"rate_reduce_monitor_period" jsonschema_description:"time between decreases; 0 decreases at every CNP"`
 
-	// ClampTgtRate is that every decrease makes the rate before it the target.
+	// ClampTgtRate means that every decrease makes the rate before it the target.
 	// Without, only a decrease that follows an increase by the byte counter
 	// does, so that decreases in a row recover to where the first began.
 	ClampTgtRate bool `yaml:"clamp_tgt_rate,omitempty" json:"clamp_tgt_rate" jsonschema_description:"whether every decrease makes the rate before it the target"`
-	// ClampTgtRateAfterTimeInc is that an increase by the timer counts there
+	// ClampTgtRateAfterTimeInc means that an increase by the timer counts there
 	// as well.
 	ClampTgtRateAfterTimeInc bool `yaml:"clamp_tgt_rate_after_time_inc,omitempty" json:"clamp_tgt_rate_after_time_inc" jsonschema_description:"whether the first decrease after an increase by the timer does"`
 	// RPGTimeReset is the timer: the time between increases. Above 0, up to 1 h.
@@ -64,7 +64,7 @@ type Config struct {
 	// RPGMaxRate is the most that a limited flow may have; 0 is the line rate,
 	// as is anything above it.
 	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"most that a limited flow may have; unlimited is the line rate"`
-	// ReleaseAtMaxRate is that a flow whose rate has come to rpg_max_rate is
+	// ReleaseAtMaxRate means that a flow whose rate has come to rpg_max_rate is
 	// limited no more and its next CNP is again a first one, as mlxconfig's
 	// description of RPG_MAX_RATE has it. It is not a key of mlxconfig's: the
 	// paper and the simulators keep a flow's limit.

@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// eager is a reaction point that does every timer's every expiry and computes
-// with numbers of unlimited size: what Reaction must agree with to the bit.
+// eager is a reaction point that handles each expiry of each timer and computes
+// with numbers of unlimited size. Reaction must agree with it bit for bit.
 type eager struct {
 	c              Config
 	line           units.Rate

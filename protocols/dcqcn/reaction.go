@@ -92,7 +92,7 @@ func (r *Reaction) Timer() units.Time {
 	return next
 }
 
-// settled is that increases change nothing.
+// settled tells whether increases change nothing.
 func (r *Reaction) settled() bool {
 	return r.rate == r.most() && !r.config.ReleaseAtMaxRate
 }
@@ -253,7 +253,7 @@ func (r *Reaction) share() units.Rate {
 	return units.Rate(min(high<<(64-shift)|low>>shift, uint64(r.rate)))
 }
 
-// restart begins anew with fast recovery.
+// restart goes back to fast recovery.
 func (r *Reaction) restart(now units.Time) {
 	r.raiseAt = now + r.config.RPGTimeReset
 	r.bytes, r.timeStage, r.byteStage = 0, 0, 0

@@ -19,7 +19,7 @@ type Config struct {
 	// InitialWindow is the window at the beginning of a flow, in payload. 0 is the
 	// bandwidth-delay product of its path, and ten packets where no path is known.
 	InitialWindow units.Bytes `yaml:"initial_window,omitempty" json:"initial_window" jsonschema_description:"window at the beginning of a flow; 0 is the bandwidth-delay product of its path"`
-	// SlowStart is that the window at first grows by all that is acknowledged, until a
+	// SlowStart means that the window at first grows by all that is acknowledged, until a
 	// mark or a loss. A flow whose path is not known always begins so.
 	SlowStart bool `yaml:"slow_start,omitempty" json:"slow_start" jsonschema_description:"whether the window at first grows by all that is acknowledged"`
 	// AdditiveIncrease is what the window grows by for each window that is
@@ -29,7 +29,7 @@ type Config struct {
 	// packets, both rounded down, as in Linux (net/ipv4/tcp_dctcp.c): a reduction by less than
 	// a packet is none. The least window after one is two packets.
 	WholePackets bool `yaml:"whole_packets,omitempty" json:"whole_packets" jsonschema_description:"whether alpha is counted in 1024ths and reductions of the window in packets, as in Linux"`
-	// Pacing is that packets are spaced at window/T, and the window is never more than
+	// Pacing means that packets are spaced at window/T, and the window is never more than
 	// what the line carries in T. Without, acknowledgements are the clock, as in TCP,
 	// and the window grows only while it is used up.
 	Pacing bool `yaml:"pacing,omitempty" json:"pacing" jsonschema_description:"whether packets are spaced at the window over the RTT without queues"`

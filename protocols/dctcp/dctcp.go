@@ -200,7 +200,7 @@ func (d *Control) grow(a *cc.Ack) {
 }
 
 // Lost halves the window once for what was under way; after a timeout the flow begins
-// anew with a packet and slow start.
+// again with a packet and slow start.
 func (d *Control) Lost(_ units.Time, l cc.Loss) {
 	switch {
 	case l.Timeout:

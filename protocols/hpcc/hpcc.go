@@ -15,7 +15,7 @@
 //   - A port whose two records do not differ in time, or lie so far apart that its
 //     counter of bytes can have wrapped, says nothing. If no port says anything, the
 //     window stays.
-//   - When packets go another way, L is taken anew (§4.1) and the window stays.
+//   - When packets take another path, L is measured again (§4.1) and the window stays.
 //   - Where neither the path's RTT nor base_rtt is known, T is the least RTT of an
 //     acknowledgement so far; until the first one the flow has the line rate.
 //   - Loss changes nothing: HPCC is for lossless fabrics.

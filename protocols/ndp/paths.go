@@ -2,7 +2,7 @@ package ndp
 
 import "math/rand/v2"
 
-// paths spreads packets over all paths by turns: each turn is a permutation, drawn anew.
+// paths spreads packets over all paths by turns: each turn is a newly drawn permutation.
 type paths struct {
 	order   []uint16
 	at      int // in order: those before it have had their turn

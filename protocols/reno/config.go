@@ -12,7 +12,7 @@ type Config struct {
 	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
 	// Decrease is what a loss or a mark leaves of the window.
 	Decrease units.Fraction `yaml:"decrease,omitempty" json:"decrease" jsonschema_description:"what a loss or a mark leaves of the window"`
-	// ECN is that packets are ECN-capable, and a mark is as a loss (RFC 3168 §6.1.2).
+	// ECN means that packets are ECN-capable, and a mark counts as a loss (RFC 3168 §6.1.2).
 	ECN bool `yaml:"ecn,omitempty" json:"ecn" jsonschema_description:"whether packets are ECN-capable and a mark is answered as a loss"`
 }
 

@@ -4,7 +4,7 @@
 // Bytes are payload, and growth is counted in bytes (RFC 3465, with no limit for what one
 // acknowledgement brings). ssthresh after a loss is half of the window and not of the
 // flight, as in Linux; the window does not grow while it is not used up, so they differ
-// little. Which packets are sent again, and when, is up to whoever has the control.
+// little. The control's owner decides which packets are sent again, and when.
 package reno
 
 import (
@@ -82,7 +82,7 @@ func (r *Control) reduce() {
 	r.cwnd, r.credit = r.ssthresh, 0
 }
 
-// Lost lowers the window once for what was under way; after a timeout the flow begins anew
+// Lost lowers the window once for what was under way; after a timeout the flow starts over
 // with a packet and slow start.
 func (r *Control) Lost(_ units.Time, l cc.Loss) {
 	if !r.episode.On() {

@@ -50,7 +50,7 @@ func TestSawtooth(t *testing.T) {
 	}
 }
 
-// TestUndo: a recovery that was for nothing leaves no trace.
+// TestUndo: a spurious recovery leaves no trace.
 func TestUndo(t *testing.T) {
 	c := Preset("rfc")
 	r := New(&c, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100})

@@ -64,7 +64,7 @@ func TestCapturesRoundTrip(t *testing.T) {
 }
 
 // relayer parses a frame with gopacket and serializes its layers, with lengths
-// and checksums made anew.
+// and recomputed checksums.
 func relayer(t testing.TB, frame []byte) []byte {
 	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
 	if e := p.ErrorLayer(); e != nil {

@@ -39,7 +39,7 @@ func NewWindow(c *Config, line units.Rate, mtu, frame units.Bytes, idle units.Ti
 	return w
 }
 
-// Restart begins anew in slow start, as a new connection does, and one that goes on with its
+// Restart goes back to slow start, as a new connection does, and one that goes on with its
 // shadow queue pair. The base RTT stays known. Without a limit the NIC sends at
 // the rate of its line.
 func (w *Window) Restart() {

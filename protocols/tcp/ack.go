@@ -240,7 +240,7 @@ func (s *Sender) double(from, to, at units.Bytes, g *Segment) bool {
 	return from >= s.offset(second.From) && to <= s.offset(second.To)
 }
 
-// rearm arms the timers anew.
+// rearm arms the timers again.
 func (s *Sender) rearm(now units.Time, n *news) {
 	if !n.moved && !n.sacked {
 		return

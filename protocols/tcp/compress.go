@@ -17,7 +17,7 @@ const (
 )
 
 // compress has a segment that came out of order, or one behind which there is still a hole,
-// acknowledged at once or later. full is that there would be more to tell of than an
+// acknowledged at once or later. full means that there would be more to report than an
 // acknowledgement has room for.
 func (r *Receiver) compress(now units.Time, full bool) {
 	c := &r.compression

@@ -31,7 +31,7 @@ type Config struct {
 	InitialRTO, MinRTO, MaxRTO units.Time
 	// Retries is how often in a row a timeout may resend before the connection is given up.
 	Retries int
-	// TailProbes is that a probe goes before the timeout (TLP).
+	// TailProbes means that a probe goes before the timeout (TLP).
 	TailProbes bool
 	// AckEvery is how many full segments an acknowledgement may wait for, DelayedAck how
 	// long. The first QuickAcks are not delayed.
@@ -40,7 +40,7 @@ type Config struct {
 	// SACKDelay is how long an acknowledgement that tells of segments out of order may wait
 	// for more of them, and at most 5% of the RTT of the handshake; 0 has each go at once.
 	SACKDelay units.Time
-	// Offload is that the segments of a burst of the rate control (cc.Burster) leave back to
+	// Offload means that the segments of a burst of the rate control (cc.Burster) leave back to
 	// back. Without it each is paced on its own.
 	Offload bool
 }

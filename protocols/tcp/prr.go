@@ -2,9 +2,9 @@ package tcp
 
 import "github.com/weftlab/weft/sim/units"
 
-// reduction is proportional rate reduction (RFC 9937): while losses are made good, and
-// after a mark, as much is sent as takes the flight to the window that the rate control
-// has answered, in proportion to what arrives.
+// reduction is proportional rate reduction (RFC 9937): while losses are repaired, and
+// after a mark, the sender sends in proportion to what arrives, so that the flight goes
+// to the window that the rate control has set in answer.
 type reduction struct {
 	active         bool
 	missed         bool        // something was taken for lost with the present acknowledgement
@@ -13,7 +13,7 @@ type reduction struct {
 	window         units.Bytes
 }
 
-// begin starts a reduction with what was under way. keeps is that the control does without.
+// begin starts a reduction with what was under way. keeps means that the control wants none.
 func (r *reduction) begin(flight units.Bytes, keeps bool) {
 	*r = reduction{active: !keeps, flight: max(flight, 1)}
 }

@@ -27,7 +27,7 @@ const threshold = 3
 // wideRounds is for how many recoveries a wider reordering window stays (RFC 8985 §6.2).
 const wideRounds = 16
 
-// delivered takes a segment that has arrived. doubtful is that it may be the first copy
+// delivered takes a segment that has arrived. doubtful means that it may be the first copy
 // of one that was sent again (RFC 8985 §6.2, step 2).
 func (r *rack) delivered(at units.Time, k int64, rtt units.Time, doubtful bool) {
 	r.top = max(r.top, k+1)
@@ -90,7 +90,7 @@ func (s *Sender) judge(now units.Time, newly units.Bytes) {
 		s.prr.missed = true
 		s.control.Lost(now, cc.Loss{Payload: found})
 	case loss:
-		// The window has begun anew. What is lost now was under way before.
+		// The window has started over. What is lost now was under way before.
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *Sender) lose(k int64, x *record) units.Bytes {
 	return n
 }
 
-// recoverFrom begins to make losses good. again is that others were until now.
+// recoverFrom begins to repair losses. again means that another recovery has just ended.
 func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again bool) {
 	before := s.flying + found + newly
 	s.counted.Recoveries++
@@ -147,7 +147,7 @@ func (s *Sender) recoverFrom(now units.Time, found, newly units.Bytes, again boo
 	s.tail.at, s.tail.due = units.Never, false
 }
 
-// reconsider looks whether what the sender makes good is over, or was for nothing.
+// reconsider tells whether the recovery is over, or was spurious.
 func (s *Sender) reconsider(now units.Time, g *Segment, before int64, n *news) {
 	mending := s.episode == recovery || s.episode == loss
 	if s.undo.spurious(s.timestamps && mending && s.una > before, g.TSEcr, n.double) {

@@ -207,7 +207,7 @@ func (r *Receiver) find(at units.Bytes) int {
 	return i
 }
 
-// keep keeps a range that came ahead, joined with those that it touches. apart is that it
+// keep keeps a range that came ahead, joined with those that it touches. apart means that it
 // touches none.
 func (r *Receiver) keep(from, to units.Bytes) (apart bool) {
 	at := from

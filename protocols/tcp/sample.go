@@ -22,7 +22,7 @@ type sampler struct {
 
 func (m *sampler) begin(now units.Time) { m.since, m.first = now, now }
 
-// sent notes a segment that leaves. idle is that nothing was under way.
+// sent notes a segment that leaves. idle means that nothing was under way.
 func (m *sampler) sent(now units.Time, r *record, d *departure, idle bool) {
 	if idle {
 		m.since, m.first = now, now

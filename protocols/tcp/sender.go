@@ -20,14 +20,14 @@ const (
 	Failed            // Failure says why
 )
 
-// episode is what a sender makes good at present (RFC 5681 and Linux's names).
+// episode is what a sender recovers from at present (with the names of RFC 5681 and Linux).
 type episode uint8
 
 const (
 	open     episode = iota
 	cwr              // a mark has lowered the window
-	recovery         // losses are being made good
-	loss             // so they are after a timeout
+	recovery         // losses are being repaired
+	loss             // likewise, after a timeout
 )
 
 // Counters count what a sender has met.
@@ -193,7 +193,7 @@ func (s *Sender) gate() units.Time {
 
 // paced notes that a segment with a payload of n, size on the wire, leaves at the rate of the
 // control. A burst is as long as the window has room for when it begins: what the window
-// holds back is paced anew.
+// holds back is paced as a new burst.
 func (s *Sender) paced(now units.Time, rate units.Rate, n, size units.Bytes) {
 	if s.burster != nil && s.pace <= now {
 		s.burst = s.burster.Burst()

@@ -2,18 +2,17 @@ package tcp
 
 import "github.com/weftlab/weft/sim/units"
 
-// undo finds out that a recovery was for nothing: all was late and nothing lost.
+// undo finds out that a recovery was spurious: segments were late and none was lost.
 type undo struct {
-	marker bool        // something is being made good
-	any    bool        // and was sent again
+	marker bool        // a recovery is under way
+	any    bool        // and has retransmitted something
 	from   units.Bytes // what was acknowledged when it began
-	stamp  uint32      // timestamp of the first of that
-	again  int32       // sent again, and not told of as having come twice
+	stamp  uint32      // timestamp of the first retransmission
+	again  int32       // retransmissions that the receiver has not reported as duplicates
 }
 
-// begin begins with what is being made good now. flying is how many segments were sent again
-// before, in the episode until now, and are still under way: the answer to one of them says
-// nothing of this episode.
+// begin begins a recovery. flying is how many segments the episode before has retransmitted
+// that are still under way: the answer to one of them says nothing about this recovery.
 func (u *undo) begin(acked units.Bytes, flying int32) {
 	if flying > 0 && u.any {
 		*u = undo{marker: true, from: acked, any: true, stamp: u.stamp, again: flying}
@@ -22,7 +21,7 @@ func (u *undo) begin(acked units.Bytes, flying int32) {
 	*u = undo{marker: true, from: acked}
 }
 
-// resent notes a segment that is sent again.
+// resent notes a segment that is retransmitted.
 func (u *undo) resent(stamp uint32) {
 	if !u.any {
 		u.any, u.stamp = true, stamp
@@ -30,16 +29,17 @@ func (u *undo) resent(stamp uint32) {
 	u.again++
 }
 
-// double notes n segments before to that came twice. Those of before count for nothing.
+// double notes n segments, up to to, that came twice. Those from before the recovery do not
+// count.
 func (u *undo) double(n, to units.Bytes) {
 	if to > u.from {
 		u.again = max(0, u.again-int32(n))
 	}
 }
 
-// spurious tells whether the recovery was for nothing: the receiver has got all that was
-// sent again twice (RFC 3708), which it may say when the recovery is over, or a first
-// acknowledgement, which moved, answers to a timestamp from before (RFC 4015).
+// spurious tells whether the recovery was spurious: the receiver has got everything that was
+// retransmitted twice (RFC 3708), which it may report when the recovery is over, or a first
+// acknowledgement, which moved, echoes a timestamp from before it (RFC 4015).
 func (u *undo) spurious(moved bool, echo uint32, double bool) bool {
 	if !u.marker || !u.any {
 		return false

@@ -3,7 +3,7 @@ package tcp
 import "testing"
 
 // TestUndo: an echo of before the first segment that was sent again tells that a recovery was
-// for nothing, but not where it answers to one that was sent again in the recovery before.
+// spurious, but not where it answers to one that was sent again in the recovery before.
 func TestUndo(t *testing.T) {
 	for _, c := range []struct {
 		name   string

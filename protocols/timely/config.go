@@ -37,7 +37,7 @@ type Config struct {
 	// Burst is what leaves at line rate before the gap that keeps to the rate; 0 paces
 	// every packet.
 	Burst units.Bytes `yaml:"burst,omitempty" json:"burst" jsonschema_description:"data that leaves at line rate before a gap; 0 paces every packet"`
-	// ScaleUpdates is that an update less than MinRTT after the one before has so much
+	// ScaleUpdates means that an update less than MinRTT after the one before has so much
 	// less effect (§5 of the paper; min(1, interval/minRTT) as eRPC has it).
 	ScaleUpdates bool `yaml:"scale_updates,omitempty" json:"scale_updates" jsonschema_description:"whether updates within min_rtt of the one before have so much less effect"`
 	// MaxDecrease is the most that an update takes of the rate. 0% to 100%.

@@ -1,5 +1,5 @@
-// Package gauge describes what one can read off a running system: named values
-// with a unit. Whoever prints, samples or exports them needs not know the system.
+// Package gauge describes what can be read from a running system: named values
+// with a unit. Code that prints, samples or exports them need not know the system.
 package gauge
 
 import (

@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/protocols/wire"
 )
 
-// FlowKey names the flow of a packet for whoever keeps a table of flows. The UDP source
+// FlowKey names the flow of a packet for tables of flows. The UDP source
 // port of RoCEv2 has 14 bits, so that queue pairs share it: the destination queue pair
 // tells them apart.
 type FlowKey struct {

@@ -10,8 +10,8 @@ import (
 
 // Message is what a packet of a protocol carries that a system brings: congestion
 // feedback, probes, a tunnel's header. A packet has one exactly when its Flow is
-// Protocol. It has no wire bytes; whoever looks makes them of the packet's fields and
-// the body.
+// Protocol. It has no wire bytes; code that needs them makes them from the packet's
+// fields and the body.
 //
 // A protocol needs nothing else to be routed, trimmed, returned, copied, captured and
 // counted like others.
@@ -49,7 +49,7 @@ type MessageProtocol struct {
 	Ether         uint16
 	Proto, Proto6 uint8
 	Port          uint16
-	// Data is that bodies are what applications send to each other, so that services of
+	// Data means that bodies are what applications send to each other, so that services of
 	// hosts treat packets as they do those of real programs, and not what systems say.
 	Data bool
 	// New makes a body.

@@ -34,8 +34,8 @@ const (
 //
 // It takes three cache lines, and a hop looks only at the first.
 type Packet struct {
-	Next   *Packet     // for the list of whoever holds it
-	At     units.Time  // when whoever holds it lets go of it
+	Next   *Packet     // for the list of the packet's holder
+	At     units.Time  // when its holder lets go of it
 	Size   units.Bytes // of the frame, Ethernet header to payload, without FCS
 	ID     uint64      // unique in a run: the origin and a count
 	Hash   uint64      // of the flow's addresses, protocol and ports, for ECMP

@@ -283,7 +283,7 @@ func ipv6Hash(network, host uint64) uint64 {
 	return FlowHash(FoldIPv6(b[:]), FoldIPv6([]byte("\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x99")), wire.ProtoUDP, 49152, 5001)
 }
 
-// checksumsRight lets gopacket decode a frame and compute its checksums anew.
+// checksumsRight lets gopacket decode a frame and recompute its checksums.
 func checksumsRight(f []byte) error {
 	p := gopacket.NewPacket(f, layers.LayerTypeEthernet, gopacket.Default)
 	if e := p.ErrorLayer(); e != nil {

@@ -37,8 +37,8 @@ func NewAddresses(from, to netip.Addr) *Addresses {
 // Nowhere are the addresses of what was not given any.
 var Nowhere = NewAddresses(netip.Addr{}, netip.Addr{})
 
-// Stack gives the memory of a packet's in-band telemetry, of undefined content. Whoever
-// fills it makes telemetry.Port the packet's DstPort.
+// Stack gives the memory of a packet's in-band telemetry, of undefined content. The
+// code that fills it sets the packet's DstPort to telemetry.Port.
 func (r *RoCE) Stack() *telemetry.Stack {
 	if r.stack == nil {
 		r.stack = new(telemetry.Stack)

@@ -1,7 +1,7 @@
 // Package registry holds the systems that a lab file can name: rate controls,
 // congestion points, loss recoveries, edge services, choices among ways. Each of
 // these seams has a Registry, and a system adds itself in an init function of its
-// package. Whoever wants the system imports the package; nothing else names it.
+// package. A program that wants the system imports the package; nothing else names it.
 package registry
 
 import (

@@ -23,10 +23,10 @@ type Kind struct {
 	Settings func(preset string, rate units.Rate) Settings
 	// Gauges describes what Point.Gauges gives.
 	Gauges []gauge.Gauge
-	// ByRate is that the parameters of a preset depend on the rate of the link, so that
+	// ByRate means that the parameters of a preset depend on the rate of the link, so that
 	// others are judged beside them only where the rate is known.
 	ByRate bool
-	// AtHosts is that the point may stand at a host's egress queue.
+	// AtHosts means that the point may stand at a host's egress queue.
 	AtHosts bool
 	// NotFair is why the point cannot judge a class with order: fair; "" if it can.
 	NotFair string

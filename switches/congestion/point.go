@@ -83,12 +83,12 @@ type Env struct {
 	Send func(p *packet.Packet)
 }
 
-// Reply makes a message to whoever sent a packet, as ReplyTo does.
+// Reply makes a message to the sender of a packet, as ReplyTo does.
 func (e *Env) Reply(to *packet.Packet, m *packet.MessageProtocol) *packet.Packet {
 	return e.ReplyTo(SenderOf(to), m)
 }
 
-// Sender is whoever sent a packet, for a point that answers when the packet is gone.
+// Sender is the sender of a packet, for a point that answers when the packet is gone.
 type Sender struct {
 	Origin  packet.Endpoint
 	Version uint8      // of IP, 0 when the packet has none

@@ -26,7 +26,7 @@ const MaxBuffer = (1<<15 - 1) * Block
 // symbol (IBTA volume 1, §7.9.4.1). A symbol is taken as a byte at the rate of the link.
 const SymbolTimes = 65536
 
-// Config is what a class of a port offers to whoever sends to it.
+// Config is what a class of a port offers to its sender.
 type Config struct {
 	// Buffer is what the port has for what came in by it and waits, at most MaxBuffer. What
 	// is not a whole block is not offered.
@@ -104,8 +104,8 @@ func (s *Sender) Limit(c Counter) {
 // was sent.
 func (s *Sender) Settled() bool { return s.limit-s.sent == s.buffer }
 
-// Wait is told whether a packet waits for credit from at on. Whoever had to wait until then
-// has waited no longer.
+// Wait is told whether a packet waits for credit from at on. If none does, a wait that had
+// begun ended at at.
 func (s *Sender) Wait(at units.Time, waits bool) {
 	if waits == s.waiting {
 		return
@@ -200,8 +200,8 @@ func (r *Receiver) Tell() Counter {
 	return r.told
 }
 
-// Heard takes what the peer has sent (FCTBS) before it said so. What has not come of that is
-// lost; what came besides it did not send.
+// Heard takes the peer's count of what it has sent (FCTBS). What is missing of that was
+// lost; the peer did not send what has come in excess of it.
 func (r *Receiver) Heard(sent Counter) {
 	if d := sent.past(r.received); d > 0 {
 		r.given.Lost += uint64(d)

@@ -181,7 +181,7 @@ func TestMaxMin(t *testing.T) {
 	})
 }
 
-// maxMin shares a capacity of 1 by filling up: whoever wants the least first.
+// maxMin shares a capacity of 1 by filling up: the flow that wants least comes first.
 func maxMin(demands []float64) []float64 {
 	shares := make([]float64, len(demands))
 	order := make([]int, len(demands))
@@ -265,7 +265,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOverflow: whoever fills a limited queue pays for it, and others lose
+// TestOverflow: the flow that fills a limited queue pays for it, and others lose
 // nothing.
 func TestOverflow(t *testing.T) {
 	q := New(mtu)

@@ -172,7 +172,7 @@ func TestFlowletsShareEntries(t *testing.T) {
 	}
 }
 
-// TestFlowletsKeepOrder: whatever a flow's pattern and whoever shares its
+// TestFlowletsKeepOrder: whatever a flow's pattern and whatever other flow shares its
 // entry, with a gap beyond what the ways differ by no packet overtakes another
 // of its flow.
 func TestFlowletsKeepOrder(t *testing.T) {

@@ -6,13 +6,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Flowlet lets a flow keep its way as long as its packets follow each other
+// Flowlet lets a flow keep its path as long as its packets follow each other
 // closely. After a gap of at least Gap since its last packet at this switch a
-// way is drawn anew (LetFlow: Vanini et al., NSDI 2017, §3). Where Gap is more
-// than what the delays of the ways differ by, no packet overtakes another of
+// new path is drawn (LetFlow: Vanini et al., NSDI 2017, §3). Where Gap is more
+// than what the delays of the paths differ by, no packet overtakes another of
 // its flow.
 type Flowlet struct {
-	Gap units.Time `yaml:"gap" json:"gap" jsonschema_description:"silence of a flow after which its way is drawn anew, above 0"`
+	Gap units.Time `yaml:"gap" json:"gap" jsonschema_description:"silence of a flow after which its path is drawn again, above 0"`
 	// Table is how many entries there are to remember flows by, 1 to MaxTable. A
 	// flow's hash says which is its own; flows that share one are a single flow to
 	// the switch, as in hardware.
@@ -30,7 +30,7 @@ const maxGap = 1_000_000 * units.Second
 
 func init() {
 	Kinds.Register("flowlet", Kind{
-		Summary:  "a flow keeps its way until it pauses, and then one is drawn anew (LetFlow: Vanini et al., NSDI 2017)",
+		Summary:  "a flow keeps its path until it pauses, and then draws a new one (LetFlow: Vanini et al., NSDI 2017)",
 		Settings: func() Settings { return &Flowlet{Table: DefaultTable} },
 		Example:  "{flowlet: {gap: 100us}}",
 	})

@@ -42,8 +42,8 @@ func (c *Chassis) Classify(p *packet.Packet) {
 	}
 }
 
-// quantum is the DWRR credit for a unit of weight and round: so much that every
-// turn can send a packet, and no more, lest classes send in long bursts.
+// quantum is the DWRR credit for a unit of weight and round: just enough that
+// every turn can send a packet. With more, classes would send in long bursts.
 func (p *Port) quantum(weights *[class.Count]int) units.Bytes {
 	least := 0
 	for _, w := range weights {

@@ -67,7 +67,7 @@ func (p *Port) Feed(now units.Time, prio uint8, size units.Bytes) {
 	}
 }
 
-// Refuse ends a packet that whoever feeds the port cannot keep until it may leave, as if
+// Refuse ends a packet that the port's feeder cannot keep until it may leave, as if
 // the queue of its class did not take it.
 func (p *Port) Refuse(now units.Time, k *packet.Packet, why packet.Fate) {
 	k.Fate, k.Depth, k.In = packet.Fine, 0, buffer.Own

@@ -6,13 +6,13 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// overflow deals with a packet that does not fit into its queue. It gives the
+// overflow handles a packet that does not fit into its queue. It gives the
 // packet that goes on in its place, into the queue of its Prio, where it fits;
 // nil when there is none.
 func (p *Port) overflow(now units.Time, q *classQueue, k *packet.Packet, fate packet.Fate) *packet.Packet {
 	c := p.classes
 	for q.fair != nil && q.count > 0 && fate == packet.QueueFull {
-		// The flow that takes most of the queue makes room, not whoever comes
+		// The flow that takes most of the queue makes room, not the one that comes
 		// last (RFC 8290 §4.1).
 		q.count--
 		victim := q.fair.DropFattest()

@@ -3,7 +3,7 @@ package port
 import "github.com/weftlab/weft/sim/units"
 
 // TakeMaxQueue gives the longest that the queue has been since the last call,
-// or since the start, and begins anew with what waits now. Counters are not
+// or since the start, and starts over with what waits now. Counters are not
 // touched by it. There is one caller: the series of the run.
 func (p *Port) TakeMaxQueue(now units.Time) units.Bytes {
 	p.settle(now)

@@ -77,7 +77,7 @@ type Port struct {
 	list     queue    // in queue.go
 	counters QueueCounters
 	losses   *Losses     // nil until a packet has ended here
-	longest  units.Bytes // the queue has been before counters.MaxQueue began anew
+	longest  units.Bytes // the queue has been before counters.MaxQueue was reset
 
 	Name string // "s1:3"
 

@@ -86,7 +86,7 @@ func TestTranscript(t *testing.T) {
 
 // TestPause: a queue that is paused in its turn goes on with what is left of
 // it, however long that was and however often it happens, and one that becomes
-// empty begins anew.
+// empty starts over.
 func TestPause(t *testing.T) {
 	s := New([8]int{4, 1}, 1000)
 	packets := func(n int) []units.Bytes {

@@ -34,7 +34,7 @@ func Cut(pool *packet.Pool, p *packet.Packet, c *Config) *packet.Packet {
 			setLength(ip, p.Version)
 		}
 	} else if c.FixLength {
-		p.Whole = size // whoever makes its bytes goes by this
+		p.Whole = size // the code that makes its bytes goes by this
 	}
 	return p
 }

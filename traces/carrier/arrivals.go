@@ -25,7 +25,7 @@ type arrival struct {
 	flow    pattern.Flow
 }
 
-// arrived deals with a flow that has come whole, by a completion.
+// arrived handles a flow that has come whole, by a completion.
 func (n *NIC) arrived(now units.Time, traffic int, f pattern.Flow, key uint64, c *cq.Completion) {
 	a := &n.told
 	if a.latency == (cq.Latency{}) {

@@ -25,7 +25,7 @@ const linger = 100 * units.Microsecond
 
 // NIC carries the flows of all traffics of a host that go by RDMA, on the host's NIC. It
 // has a pool of queue pairs: a flow takes one at each end, resets it and joins it to the
-// other anew, so that its rate control knows nothing of flows before, as if it had been
+// other again, so that its rate control knows nothing of earlier flows, as if it had been
 // made for it; the UDP source port is the flow's own. When the flow is over, they go back.
 //
 // At the receiver the NIC asks for a queue pair when the first packet of a flow comes
@@ -353,7 +353,7 @@ func opOf(v workload.Verb, last bool) transport.Op {
 	return transport.Write
 }
 
-// Work implements Carrier: it deals with what has completed.
+// Work implements Carrier: it handles what has completed.
 func (n *NIC) Work(now units.Time) {
 	for f := n.refused.pop(); f != nil; f = n.refused.pop() {
 		f.State = records.Failed
@@ -385,7 +385,7 @@ func (n *NIC) poll(now units.Time, q *nicemu.CQ) {
 	}
 }
 
-// completed deals with a completion.
+// completed handles a completion.
 func (n *NIC) completed(now units.Time, c *cq.Completion) {
 	p := n.pool[uint32(c.ID)]
 	switch {
@@ -397,7 +397,7 @@ func (n *NIC) completed(now units.Time, c *cq.Completion) {
 	}
 }
 
-// sent deals with a message of a flow that is complete, or has failed.
+// sent handles a message of a flow that is complete, or has failed.
 func (n *NIC) sent(now units.Time, f *flow, c *cq.Completion) {
 	f.outstanding--
 	if c.Status != cq.Success {

@@ -156,7 +156,7 @@ func (n *NIC) receive(p *pair, count int, settings *RDMA) {
 	_, _ = p.q.PostRecvList(n.receives[:count]) // one that has failed meanwhile needs none
 }
 
-// came deals with a message that has come whole.
+// came handles a message that has come whole.
 func (n *NIC) came(now units.Time, p *pair, c *cq.Completion) {
 	t := &n.taken[p.taken]
 	traffic, from, _ := n.table.parse(t.number)

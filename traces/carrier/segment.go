@@ -33,7 +33,7 @@ type segment struct {
 // Len implements packet.Body.
 func (s *segment) Len() int { return s.HeaderLen() + int(s.Payload) }
 
-// Put implements packet.Body. Whoever makes the packet's bytes writes the ports.
+// Put implements packet.Body. The code that makes the packet's bytes writes the ports.
 func (s *segment) Put(b []byte) {
 	n := s.HeaderLen()
 	s.Segment.Put(b[:n], 0, 0)

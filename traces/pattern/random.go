@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Stream says whence a pattern has its random numbers. Two patterns of a run have
+// Stream says where a pattern takes its random numbers from. Two patterns of a run have
 // different names.
 type Stream struct {
 	Seed uint64 // of the run

@@ -24,7 +24,7 @@ type Requests struct {
 	Aggregators []int
 	// Workers may have aggregators among them; nobody works for itself.
 	Workers []int
-	// Fanout is how many workers a request has, drawn anew for each; 0 for all.
+	// Fanout is how many workers a request has, which are drawn for each; 0 for all.
 	Fanout int
 	// Request is the size of the message to each worker. Where it is nil there is none:
 	// workers know when requests are made and answer then. That needs an open loop.
@@ -39,7 +39,7 @@ type Requests struct {
 	// Roaming; 0 for a closed loop.
 	Every units.Time
 	// Roaming is for open loops: one process makes all requests, and the aggregator of
-	// each is drawn anew.
+	// each is drawn.
 	Roaming bool
 	// Think is the mean time that a closed loop waits from the last answer to the next
 	// request, and from Start to the first.

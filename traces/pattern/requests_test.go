@@ -11,7 +11,7 @@ import (
 )
 
 // incast is that of papers: a file of 150 MB, striped over 30 of 54 servers, which are
-// drawn anew for each request.
+// drawn for each request.
 func incast() Requests {
 	h := hosts(55)
 	return Requests{

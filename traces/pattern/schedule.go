@@ -90,7 +90,7 @@ func (s *schedule) Swap(i, j int) { s.processes[i], s.processes[j] = s.processes
 func (s *schedule) Push(any)      { panic("the processes of a schedule are fixed") }
 func (s *schedule) Pop() any      { panic("the processes of a schedule are fixed") }
 
-// draws says which workers a request has. Whoever knows its number draws the same.
+// draws says which workers a request has. Every host that knows its number draws the same.
 type draws struct {
 	p       *requests
 	streams numbered

@@ -27,7 +27,7 @@ type FlowRow struct {
 type FlowQuantity struct {
 	Name string     // "rate", or that of a gauge
 	Unit gauge.Unit // of its values
-	// PerInterval is that a value is of the interval before the sample, as rates of
+	// PerInterval means that a value is of the interval before the sample, as rates of
 	// payload are; otherwise it is of the instant.
 	PerInterval bool
 

@@ -194,7 +194,7 @@ func (d *decoder) fail(c int, want string) {
 }
 
 // parseSeconds is the reverse of appendSeconds. It also takes what other
-// programs make of a number when they write a file anew: an exponent, more
+// programs make of a number when they rewrite a file: an exponent, more
 // decimals.
 func parseSeconds(s string) (units.Time, bool) {
 	whole, frac, _ := strings.Cut(s, ".")

@@ -11,7 +11,7 @@ import (
 // Known is a distribution that has a name.
 type Known struct {
 	Name   string
-	Origin string // what it describes and whence its points are
+	Origin string // what it describes and where its points are from
 	points func() []Point
 }
 

@@ -33,7 +33,7 @@ func (r *Record) stoodStill(now units.Time, seq uint32) {
 	if r.received == 0 {
 		start = max(r.flow.At, r.links.From)
 	}
-	// Whoever misses a packet waits for two intervals; what is shorter is disorder.
+	// A receiver that misses a packet waits for two intervals; a shorter gap is reordering.
 	if missing > 0 && now-start >= 2*r.interval() {
 		r.gaps.Note(r.links, start, now, uint64(missing))
 	}

@@ -165,7 +165,7 @@ func TestPing(t *testing.T) {
 	if sum != 1 {
 		t.Errorf("%v are lost, and one was", sum)
 	}
-	// Numbers of 16 bits begin anew; replies may come twice and out of order.
+	// Numbers of 16 bits wrap; replies may come twice and out of order.
 	long := &strings.Builder{}
 	for _, n := range []string{"65535", "1", "0", "0", "2"} {
 		long.WriteString("64 bytes from h2: icmp_seq=" + n + " ttl=64 time=1.5 ms\n")

@@ -174,8 +174,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSignals: a signal reaches the program and what it has started; whoever goes
-// away takes the program with it.
+// TestSignals: a signal reaches the program and what it has started; a client that
+// goes away takes the program with it.
 func TestSignals(t *testing.T) {
 	g := newGuest(t)
 	signals := make(chan syscall.Signal)
@@ -218,7 +218,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestRestart: a guest that begins anew, wherever in a frame, is found again, and
+// TestRestart: a guest that restarts, wherever in a frame, is found again, and
 // what ran in it has an end.
 func TestRestart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

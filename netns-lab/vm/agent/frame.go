@@ -2,13 +2,13 @@
 // stream, several at once, each with its input, output, exit code, signals and,
 // where it wants one, a terminal.
 //
-// Serve is the guest's side, a Link the side of whoever holds the stream, and a
-// Session that of whoever wants a program run. A Link only hands frames on
+// Serve is the guest's side, a Link the side that holds the stream, and a
+// Session the side that wants a program run. A Link only hands frames on
 // between the guest and its sessions. Either end of a session lets the other
 // send window bytes of a stream and then more as it takes them, so that one that
 // is slow stops no other.
 //
-// A guest may begin anew at any moment, in the middle of a frame. So a Link greets
+// A guest may restart at any moment, in the middle of a frame. So a Link greets
 // the agent with a number of its choice, and again until the same greeting comes
 // back; what comes before that is of an earlier guest.
 package agent
@@ -110,7 +110,7 @@ func readFrame(r io.Reader) (f frame, err error) {
 
 // errVersion is about an agent that speaks another version of the protocol.
 func errVersion(its byte) error {
-	return fmt.Errorf("the guest's agent speaks version %d of its protocol, weft version %d: build the guest's image anew (scripts/vm-image.sh)", its, version)
+	return fmt.Errorf("the guest's agent speaks version %d of its protocol, weft version %d: rebuild the guest's image (scripts/vm-image.sh)", its, version)
 }
 
 // request is what an open frame asks for.

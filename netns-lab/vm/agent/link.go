@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ErrLost says that the guest no longer answers: it has ended or begun anew.
-var ErrLost = errors.New("the guest has ended or begun anew")
+// ErrLost says that the guest no longer answers: it has ended or restarted.
+var ErrLost = errors.New("the guest has ended or restarted")
 
 // Link hands frames on between a guest's agent and any number of sessions.
 type Link struct {
@@ -22,14 +22,14 @@ type Link struct {
 	number   uint64        // of the greeting
 	ready    chan struct{} // closed when the agent has answered it
 	isReady  bool
-	again    chan struct{} // the agent is to be greeted anew
+	again    chan struct{} // the agent is to be greeted again
 	over     chan struct{} // closed when the stream has ended
 	err      error         // why
 	next     uint32
 	sessions map[uint32]*relayed
 }
 
-// relayed is a session, by the stream of whoever wants the program run.
+// relayed is a session, by the stream of the client that wants the program run.
 type relayed struct {
 	stream io.ReadWriteCloser
 	mu     sync.Mutex
@@ -77,7 +77,7 @@ func (l *Link) Err() error {
 // Close ends the stream and all sessions.
 func (l *Link) Close() error { return l.stream.Close() }
 
-// Restart is called when the guest has begun anew: the agent is waited for again,
+// Restart is called when the guest has restarted: the link waits for the agent again,
 // and what it ran before has ended.
 func (l *Link) Restart() {
 	l.mu.Lock()
@@ -128,7 +128,7 @@ func (l *Link) greet() {
 }
 
 // run reads what the agent says. It takes bytes as they come, so that it can turn
-// to a guest that begins anew in the middle of a frame.
+// to a guest that restarts in the middle of a frame.
 func (l *Link) run() {
 	var err error
 	var waits []byte
@@ -275,7 +275,7 @@ func (l *Link) Relay(stream io.ReadWriteCloser) {
 	l.abandon(number)
 }
 
-// maxBuffered is how much may wait for whoever wants a program run. The windows of a
+// maxBuffered is how much may wait for a client that wants a program run. The windows of a
 // session allow for less, if every byte of them came in a frame of its own; a guest that
 // sends more loses the session.
 const maxBuffered = 8 << 20

@@ -75,7 +75,7 @@ func (s *server) send(f frame) error {
 	return writeFrame(s.stream, f)
 }
 
-// forget ends all programs: whoever asked for them is gone.
+// forget ends all programs: the client that asked for them is gone.
 func (s *server) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ func main() {
 	_ = syscall.Setrlimit(8, &syscall.Rlimit{Cur: ^uint64(0), Max: ^uint64(0)}) // RLIMIT_MEMLOCK
 	err := serve()
 	fmt.Fprintln(os.Stderr, "weft-agent:", err)
-	time.Sleep(time.Second) // init starts it anew
+	time.Sleep(time.Second) // init restarts it
 	os.Exit(1)
 }
 

@@ -37,7 +37,7 @@ type Config struct {
 	RTO           units.Time     `yaml:"rto,omitempty" json:"rto" jsonschema_description:"least retransmission timeout; default 100us, or three RTTs if that is longer"`
 	Reorder       units.Time     `yaml:"reorder,omitempty" json:"reorder" jsonschema_description:"how long the receiver waits for a packet that others have overtaken; default 30 times rto"`
 	GiveUp        units.Time     `yaml:"give-up,omitempty" json:"give-up" jsonschema_description:"how long a receiver may be silent until what waits for it is dropped; default 1s"`
-	Idle          units.Time     `yaml:"idle,omitempty" json:"idle" jsonschema_description:"after how long without anything to send a tunnel is closed and its memory given back; it is opened anew when there is something; default 1s"`
+	Idle          units.Time     `yaml:"idle,omitempty" json:"idle" jsonschema_description:"after how long without anything to send a tunnel is closed and its memory given back; it is reopened when there is something; default 1s"`
 	DSCP          int            `yaml:"dscp,omitempty" json:"dscp" jsonschema_description:"DSCP of data packets; default 0"`
 	ControlDSCP   int            `yaml:"control-dscp,omitempty" json:"control-dscp" jsonschema_description:"DSCP of control packets and RTS, for a class above that of data; default 48"`
 	Tunnels       int            `yaml:"tunnels,omitempty" json:"tunnels" jsonschema_description:"most tunnels that come to an interface; default 10000"`

@@ -6,7 +6,7 @@ import "github.com/weftlab/weft/protocols/wire"
 // that switches mark packets of tunnels as they would mark what is inside.
 
 // combine is the codepoint of a packet that comes out of a tunnel's packet (RFC 6040 §4.2,
-// Figure 4). drop is that it ends there: the network says that it is congested, and the packet
+// Figure 4). drop means that it ends there: the network says that it is congested, and the packet
 // is of a transport that could not be told otherwise.
 func combine(inner, outer uint8) (ecn uint8, drop bool) {
 	const ect1 = 1

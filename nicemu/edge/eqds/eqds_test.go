@@ -139,7 +139,7 @@ func TestReceiverForgets(t *testing.T) {
 	}
 }
 
-// TestSenderBeginsAnew: a host that begins anew knows no epochs. Whatever epoch it draws, the
+// TestSenderBeginsAnew: a host that restarts knows no epochs. Whatever epoch it draws, the
 // other one takes its packets, and its tunnel back to it works again.
 func TestSenderBeginsAnew(t *testing.T) {
 	for seed := range uint64(40) {
@@ -167,7 +167,7 @@ func TestSenderBeginsAnew(t *testing.T) {
 				}
 			}
 		}
-		// What b had for a when a began anew was not lost: it was not acknowledged.
+		// What b had for a when a restarted was not lost: it was not acknowledged.
 		if b.dropped > 0 {
 			t.Errorf("seed %d: %d packets of the other host were dropped: %v", seed, b.dropped, b.drops)
 		}
@@ -495,7 +495,7 @@ func TestCongestionOfTheNetwork(t *testing.T) {
 }
 
 // TestIdle: a tunnel that has been idle is closed when something happens at the host, and the
-// other end with it. What is sent later opens it anew with the next epoch, and comes in the
+// other end with it. What is sent later reopens it with the next epoch, and comes in the
 // same time and without loss, whether the RST has come or not. Counts stay.
 func TestIdle(t *testing.T) {
 	for _, lost := range []bool{false, true} {

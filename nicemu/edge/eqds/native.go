@@ -81,7 +81,7 @@ type PacketReport struct {
 	tunnel.Outcome
 }
 
-// Open makes a socket. The error is that the port is taken, or that none is free.
+// Open makes a socket. It fails if the port is taken, or none is free.
 func (n *Native) Open(c SocketConfig) (*Socket, error) {
 	if c.Port == 0 {
 		for port := firstFree; port < 1<<16 && c.Port == 0; port++ {
@@ -249,8 +249,8 @@ func (s *Socket) Take() (m Message, ok bool) {
 }
 
 // Close gives the port back. Messages of which nothing has left are not sent, those of which
-// only a part has are cut off; both end with net.ErrClosed. Whoever waits in Receive gets
-// that, too.
+// only a part has are cut off; both end with net.ErrClosed. A waiting Receive returns
+// that error, too.
 func (s *Socket) Close() {
 	if s.closed {
 		return
@@ -512,10 +512,10 @@ func (n *Native) take(now units.Time, from netip.Addr, b *segment, chunk units.B
 		st = &stream{session: b.session, parts: map[uint32]*partial{}}
 		s.streams[source] = st
 	case st.session != b.session:
-		return // of a socket that is no more
+		return // of a socket that is gone
 	}
 	if st.came(b.number) {
-		return // again, after the tunnel has begun anew
+		return // again, after the tunnel has started over
 	}
 	part := st.parts[b.number]
 	if part == nil {

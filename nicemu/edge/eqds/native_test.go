@@ -274,7 +274,7 @@ func TestNativeErrors(t *testing.T) {
 }
 
 // TestNativeForgets: whatever the receiving ends of tunnels forget, messages arrive once. Those
-// of a socket that begins anew are not taken for the old one's.
+// of a socket that is opened again are not taken for the old one's.
 func TestNativeForgets(t *testing.T) {
 	for seed := range uint64(20) {
 		settings := with(func(c *Config) { c.Reorder = 100 * ms })

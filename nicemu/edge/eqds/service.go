@@ -21,14 +21,15 @@ const (
 	eqifCount
 )
 
-// pullClasses are the classes of the pacer by EQIF: whoever is first, native is between.
+// pullClasses are the classes of the pacer by EQIF: whichever of TCP and RDMA is first,
+// native is between.
 var pullClasses = [eqifCount]uint8{tcpEQIF: 0, nativeEQIF: 1, rdmaEQIF: 2}
 
 // service is EQDS at one interface of a host.
 //
 // A packet of the host waits in the sender of its tunnel, which has a turn in its EQIF, which
-// has a turn at the port, while it has credit for its first packet. One agenda holds what
-// tunnels have due, and one timer is for that and the pacer.
+// has a turn at the port, while it has credit for its first packet. One agenda holds the
+// pending work of tunnels, and one timer serves it and the pacer.
 type service struct {
 	*Config
 	env  edge.Env
@@ -211,7 +212,7 @@ func (s *service) Next(now units.Time, prio uint8) *packet.Packet {
 	return nil
 }
 
-// settle says whether a sender takes part in the turns, and when it has something due. Every
+// settle says whether a sender takes part in the turns, and when it has work. Every
 // input to it ends here.
 func (s *service) settle(now units.Time, x *sender) {
 	for x.Size() == tunnel.RequestLen {

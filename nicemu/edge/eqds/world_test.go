@@ -135,7 +135,7 @@ func newNetwork(t testing.TB, seed uint64, settings ...*Config) *network {
 	return w
 }
 
-// begin gives the host a service, in place of the one before, as if the host began anew.
+// begin gives the host a service, in place of the one before, as if the host restarted.
 func (h *host) begin(c *Config) {
 	if old := h.service; old != nil {
 		for x := old.order.first; x != nil; x = x.inOrder.after {

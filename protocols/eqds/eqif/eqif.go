@@ -1,7 +1,7 @@
 // Package eqif is the queues of a sending host under EQDS (Olteanu et al., NSDI 2022, §6 and
 // Appendix B): what each class of EQIF does with a packet that finds a queue of so much in
 // front of it, and how the EQIFs of a host share its link. It keeps no packets: those wait
-// in the sender of their tunnel (package tunnel), and whoever owns that asks a Discipline
+// in the sender of their tunnel (package tunnel), and the owner of the tunnel asks a Discipline
 // before it pushes one.
 //
 // The paper has a queue for each destination of an EQIF. Of its RED for TCP with ECN it gives
@@ -45,7 +45,7 @@ type Queue struct {
 
 // Discipline is what a class of EQIF does when its queues grow.
 type Discipline interface {
-	// Judge says what becomes of a packet of a size that finds a queue. ect is that it is
+	// Judge says what becomes of a packet of a size that finds a queue. ect means that it is
 	// ECN-capable.
 	Judge(q Queue, size units.Bytes, ect bool) Verdict
 }

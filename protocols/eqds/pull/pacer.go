@@ -113,7 +113,7 @@ func (p *Pacer[O]) Every() units.Time { return p.every }
 // Len is how many senders are in the list.
 func (p *Pacer[O]) Len() int { return len(p.heap) }
 
-// Join begins with a sender anew: its pull number is 0, and it wants nothing. limit is the
+// Join resets a sender and takes it in: its pull number is 0, and it wants nothing. limit is the
 // most MTUs that it may ask for beyond its pull number.
 func (p *Pacer[O]) Join(s *Sender[O], owner O, class uint8, limit uint16) {
 	p.Leave(s)

@@ -6,7 +6,7 @@ import (
 )
 
 // Control takes a control packet of the receiver. It tells whether the packet was one of
-// this incarnation; others change nothing, or make the sender begin anew.
+// this incarnation; others change nothing, or make the sender start over.
 func (s *Sender[P]) Control(now units.Time, c *eqds.Control) bool {
 	ok := s.control(now, c)
 	s.settle(now)

@@ -15,7 +15,7 @@
 // and rises by what is sent. So credit at the sender, packets on their way, PULLs on their
 // way and what the receiver's list still owes never are more than a window, and since all
 // these numbers are cumulative, none of them is lost with a packet: the next one tells it
-// again. The last one has no next. So a sender that waits asks anew after a timeout (RTS),
+// again. The last one has no next. So a sender that waits asks again after a timeout (RTS),
 // and the receiver answers with its highest pull number. What a PULL gives beyond what was
 // needed stays with the sender.
 //
@@ -47,6 +47,6 @@
 // has had a window by then, of its own turns. RTS are answered at most twice in a timeout.
 // While the link is busy, packets beyond a window more than the credit that was given are
 // refused. A receiver gives no more than was asked for: pull numbers beyond the target are
-// ignored. One that makes a sender begin anew again and again is sent one window unasked
+// ignored. One that makes a sender start over again and again is sent one window unasked
 // in a timeout. A Table bounds how many tunnels a peer has.
 package tunnel

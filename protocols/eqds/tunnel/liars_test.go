@@ -77,8 +77,8 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 }
 
-// TestReplayedEpochs: who begins anew all the time, with every epoch and a full demand, gets
-// neither windows nor credit for it.
+// TestReplayedEpochs: a sender that starts over all the time, with every epoch and a full
+// demand, gets neither windows nor credit for it.
 func TestReplayedEpochs(t *testing.T) {
 	epoch, n := eqds.Epoch(0), uint16(0)
 	got, w := among(t, 4, us, func(liar *source) {
@@ -119,7 +119,7 @@ func TestOverdrawn(t *testing.T) {
 }
 
 // TestLyingReceiver: one that gives more than was asked for, acknowledges what was never
-// sent, or makes its sender begin anew all the time, is not sent more than a window in a
+// sent, or makes its sender start over all the time, is not sent more than a window in a
 // timeout.
 func TestLyingReceiver(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {

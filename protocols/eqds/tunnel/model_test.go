@@ -40,9 +40,9 @@ func (f *faults) trips() (all []trip) {
 // calm ends all faults.
 func (f *faults) calm() { *f = faults{rand: f.rand, spread: us} }
 
-// TestNeighbours: the receiver has begun anew, by a late copy, with the epoch after the
+// TestNeighbours: the receiver has started over, by a late copy, with the epoch after the
 // sender's, in which the sender's numbers look like packets that have come. It is no use to
-// wait: the sender sees that nothing gets better, and begins anew.
+// wait: the sender sees that nothing gets better, and starts over.
 func TestNeighbours(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
 	s := w.senders[0]

@@ -13,7 +13,7 @@ type Receipts struct {
 	Copies     uint64 // had come before
 	Overtaken  uint64 // came before others with lower numbers
 	Refused    uint64 // did not fit into the reorder queue, or were beyond all credit
-	Holes      uint64 // packets that were waited for in vain
+	Holes      uint64 // packets that did not come in time and were skipped
 	Opened     uint64 // incarnations
 	Mismatches uint64 // packets of other incarnations
 	Requests   uint64 // RTS
@@ -32,7 +32,7 @@ type slot[P any] struct {
 // Receiver is the receiving end of a tunnel (Fig. 27): it is closed or open. P is the packets
 // that the tunnel carries. Inputs come in the order of time.
 type Receiver[P any] struct {
-	Owner any // for whoever has it, to find what is its own; nothing here looks at it
+	Owner any // set by the receiver's owner to find its own state; not used here
 
 	config  *Config
 	pacer   *pull.Pacer[*Receiver[P]]
@@ -118,7 +118,7 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 		return a
 	}
 	// A SYN packet that has come before is sent again while its sender has no answer, not
-	// later: then the sender has begun anew with the same epoch.
+	// later: then the sender has started over with the same epoch.
 	ahead := h.Seq - r.next
 	again := ahead >= eqds.Span && h.Flags.Has(eqds.FlagSYN) && (r.synced || quiet)
 	if again || ahead >= eqds.Span && -ahead > eqds.Span {
@@ -235,8 +235,8 @@ func (r *Receiver[P]) delay(now units.Time, a *Answer) {
 	}
 }
 
-// Delayed is the acknowledgement that has waited for a PULL in vain until now; false if none
-// has.
+// Delayed is the acknowledgement that has waited for a PULL long enough and is to be sent
+// now; false if there is none.
 func (r *Receiver[P]) Delayed(now units.Time) (c eqds.Control, ok bool) {
 	if r.waitsTo > now {
 		return c, false

@@ -90,7 +90,7 @@ type Sender[P any] struct {
 
 	busy   units.Time  // the receiver is, until then
 	heard  units.Time  // when it last said something, or something began to wait for it
-	burst  units.Time  // when one that begins anew may send a window at once
+	burst  units.Time  // when one that starts over may send a window at once
 	rtoAt  units.Time  // units.Never if nothing flies
 	askAt  units.Time  // when an RTS becomes due; units.Never if none will
 	asking bool        // an RTS is due
@@ -115,7 +115,7 @@ func NewSender[P any](c *Config, id uint8, r *rand.Rand, done func(p P, o Outcom
 }
 
 // Resume has the next incarnation of a new sender come after epoch e, that of a sender of the
-// same tunnel which is no more. Without it the epoch is drawn, and the receiver may know a
+// same tunnel which is gone. Without it the epoch is drawn, and the receiver may know a
 // greater one, which costs a round trip.
 func (s *Sender[P]) Resume(e eqds.Epoch) { s.epoch, s.known = e, true }
 
@@ -184,7 +184,7 @@ func (s *Sender[P]) wake(now units.Time) {
 	}
 }
 
-// open begins an incarnation. burst is that it may send before it is asked.
+// open begins an incarnation. burst means that it may send before it is asked.
 func (s *Sender[P]) open(now units.Time, burst bool) {
 	if s.known {
 		s.epoch = s.epoch.Next()
@@ -217,7 +217,7 @@ func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 		return
 	}
 	s.counted.Reopened++
-	// Whoever makes a sender begin anew again and again gets no window for it.
+	// A peer that makes a sender start over again and again gets no window for it.
 	burst := now >= s.burst
 	if burst {
 		s.burst = now + s.timeout()
@@ -236,7 +236,7 @@ func (s *Sender[P]) forgetSent() {
 }
 
 // Forget drops all state, the epoch and the paths too, and all packets: as if it were out of
-// memory, or the host began anew.
+// memory, or the host restarted.
 func (s *Sender[P]) Forget() {
 	s.abandon()
 	s.phase, s.known, s.busy, s.srtt, s.rttvar = Closed, false, 0, 0, 0

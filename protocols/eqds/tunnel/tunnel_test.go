@@ -203,7 +203,7 @@ func incast(t *testing.T, b Backend, credit int) {
 	}
 }
 
-// TestLost: without trimming, timeouts make good what is lost, in both directions.
+// TestLost: without trimming, timeouts recover what is lost, in both directions.
 func TestLost(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {
 		w := newWorld(t, testConfig(b), nil, 3)
@@ -251,8 +251,8 @@ func TestSpraying(t *testing.T) {
 	}
 }
 
-// TestReorderQueue: what is waited for in vain is skipped, a new incarnation releases what
-// waits, and what does not fit into a window is refused.
+// TestReorderQueue: the receiver skips a packet that does not come, a new incarnation
+// releases what waits, and what does not fit into a window is refused.
 func TestReorderQueue(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
 	s := w.senders[0]
@@ -328,7 +328,7 @@ func TestSilentPeer(t *testing.T) {
 	}
 }
 
-// TestClose: an idle sender tells the receiver that it closes, and both begin anew.
+// TestClose: an idle sender tells the receiver that it closes, and both start over.
 func TestClose(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
 	s := w.senders[0]

@@ -53,7 +53,7 @@ type Config struct {
 	// Age is for how long a flow is remembered: of Bounded, after its last packet came; of
 	// BubbleCache, after its last sample. Above 0, up to 1 h.
 	Age units.Time
-	// Sample is that one packet in so many is sampled; of BubbleCache, in the beginning. 1
+	// Sample is the sampling interval in packets; for BubbleCache, the initial one. 1
 	// to 65536.
 	Sample int
 }

@@ -2,8 +2,8 @@
  * peer.c CASE [ADDRESS [N [TIMEOUT]]]: one side of a check of what the NICs of two
  * hosts do to each other's programs. Without an address it is the server, which is
  * told N, how often something is done, and TIMEOUT, the code of the local ACK
- * timeout, by its client. Without a case it lists them. The two sides have a TCP
- * connection besides, to tell each other what they would do next.
+ * timeout, by its client. Without a case it lists them. The two sides also have a
+ * TCP connection, to tell each other what they would do next.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
