@@ -84,6 +84,9 @@ type Flow struct {
 	// with all headers, preamble, FCS and gap.
 	MTU, Packet units.Bytes
 	Path        Path
+	// DelayedAcks means that the acknowledgement of a packet may wait for another packet, as in
+	// TCP: a window of one packet would wait for the receiver's timer.
+	DelayedAcks bool
 	// Rand is a stream of random numbers that the flows of one port share.
 	Rand *rand.Rand
 }

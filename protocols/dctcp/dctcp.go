@@ -48,6 +48,7 @@ type Control struct {
 	learn       bool       // T is the least RTT so far
 
 	cwnd, ssthresh units.Bytes
+	least          units.Bytes // window that a mark or a loss leaves
 	credit         units.Bytes // acknowledged since the last additive increase
 
 	alpha, f                           float64
@@ -82,6 +83,9 @@ func New(c *Config, f cc.Flow) *Control {
 		d.cwnd = d.payload(bdp)
 	default:
 		d.cwnd, slow = 10*d.mtu, true
+	}
+	if d.least = f.MTU; f.DelayedAcks {
+		d.least = 2 * f.MTU // RFC 5681 (4), as in NewReno
 	}
 	d.bound()
 	d.ssthresh = d.cwnd
@@ -125,7 +129,7 @@ func (d *Control) Acked(_ units.Time, a *cc.Ack) {
 // reduce takes half of the share of marked bytes away: cwnd ← cwnd × (1 − α/2).
 func (d *Control) reduce() {
 	if !d.config.WholePackets {
-		d.cwnd -= units.Bytes(float64(d.cwnd) * d.alpha / 2)
+		d.cwnd = max(d.cwnd-units.Bytes(float64(d.cwnd)*d.alpha/2), min(d.cwnd, d.least))
 		return
 	}
 	n := d.cwnd / d.mtu
@@ -210,7 +214,7 @@ func (d *Control) Lost(_ units.Time, l cc.Loss) {
 		d.cwnd, d.credit, d.cwr = d.mtu, 0, false
 		d.bound()
 	case !d.cwr || l.Again:
-		d.cwnd /= 2
+		d.cwnd = max(d.cwnd/2, min(d.cwnd, d.least))
 		d.reduced(unknown)
 	}
 }

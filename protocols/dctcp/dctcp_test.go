@@ -179,3 +179,34 @@ func TestWholePackets(t *testing.T) {
 		}
 	}
 }
+
+// TestDelayedAcks: where acknowledgements may wait for a second packet, marks and losses leave a
+// window of two; a timeout leaves one.
+func TestDelayedAcks(t *testing.T) {
+	config := Preset("paper", units.Gbps)
+	for _, delayed := range []bool{false, true} {
+		d := New(&config, cc.Flow{Line: units.Gbps, MTU: 1000, Packet: 1100, DelayedAcks: delayed})
+		want := units.Bytes(1000)
+		if delayed {
+			want = 2000
+		}
+		var sent units.Bytes
+		for range 20 {
+			sent += 10_000
+			d.Acked(0, &cc.Ack{Acked: sent, Sent: sent + 10_000, Newly: 10_000, Packets: 10, Marked: true})
+		}
+		if got := d.Window(); got != want {
+			t.Errorf("delayed %v: marks leave a window of %d", delayed, got)
+		}
+		d.Lost(0, cc.Loss{Payload: 1000, Timeout: true})
+		if got := d.Window(); got != 1000 {
+			t.Errorf("delayed %v: a timeout leaves a window of %d", delayed, got)
+		}
+		sent += 1000
+		d.Acked(0, &cc.Ack{Acked: sent, Sent: sent, Newly: 1000, Packets: 1, Marked: true})
+		d.Lost(0, cc.Loss{Payload: 1000})
+		if got := d.Window(); got > 2000 {
+			t.Errorf("delayed %v: a loss leaves a window of %d after a timeout", delayed, got)
+		}
+	}
+}

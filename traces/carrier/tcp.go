@@ -197,7 +197,7 @@ func (d *Streams) open(now units.Time, s *outgoing) {
 	s.SrcPort = uint16(firstPort + (mix(uint64(s.From)<<32|uint64(s.To))+uint64(n))%portCount)
 	full, ack := d.sizes()
 	s.line = d.out.Rate()
-	f := cc.Flow{Line: s.line, MTU: d.config.Full(), Packet: full, Rand: d.out.Rand}
+	f := cc.Flow{Line: s.line, MTU: d.config.Full(), Packet: full, DelayedAcks: d.config.AckEvery > 1, Rand: d.out.Rand}
 	if d.traits.NeedsPath {
 		f.Path = d.out.Trip(s.to, full, ack)
 	}

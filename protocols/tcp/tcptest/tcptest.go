@@ -56,7 +56,7 @@ func (d *Dumbbell) Start(s cc.Settings, size units.Bytes) *Flow {
 	f := &Flow{d: d, wake: units.Never}
 	full := d.Config.Full()
 	control := s.New(cc.Flow{
-		Line: d.NIC, MTU: full, Packet: onWire(full + 32), Rand: d.rand,
+		Line: d.NIC, MTU: full, Packet: onWire(full + 32), DelayedAcks: d.Config.AckEvery > 1, Rand: d.rand,
 		Path: cc.Path{RTT: d.RTT + d.Line.TimeOf(onWire(full+32)), Bottleneck: d.Line, Hops: 2},
 	})
 	f.Sender.Reset(&d.Config, control, s.Traits(), d.rand.Uint32(), size)
