@@ -77,7 +77,10 @@ type parcel struct {
 }
 
 func (o *Outbox) put(to *Inbox, l letter) {
-	o.halves[o.half] = append(o.halves[o.half], parcel{to, l})
+	half := append(o.halves[o.half], parcel{})
+	p := &half[len(half)-1]
+	p.to, p.letter = to, l
+	o.halves[o.half] = half
 	if l.packet != nil {
 		o.first = min(o.first, l.at)
 	}

@@ -23,12 +23,19 @@ type Mailbox struct {
 	reading []letter // the receiver's
 }
 
-// letter is one packet and where it goes.
+// letter is one packet and where it goes. It has four fields in 32 bytes, so that the compiler
+// passes it in registers: from the stack it would be read in wider words than it was written,
+// for which the processor waits.
 type letter struct {
-	to       *flight
-	packet   *packet.Packet // nil: the sender takes back the last that it sent
-	at       units.Time     // when it arrives; how many are taken back
-	epoch    uint8          // of the packet
+	to     *flight
+	packet *packet.Packet // nil: the sender takes back the last that it sent
+	at     units.Time     // when it arrives; how many are taken back
+	way    way
+}
+
+// way is how a packet is under way.
+type way struct {
+	epoch    uint8 // of the link when the packet left
 	overtake bool
 }
 

@@ -23,6 +23,13 @@ func (a entry) before(b entry) int {
 	return int(borrow)
 }
 
+// earlier is the earlier of two entries with its index. It selects by masks: an index that a
+// comparison makes would have the entry loaded again, after the comparison.
+func earlier(a, b entry, ia, ib int) (entry, int) {
+	m := -b.before(a)
+	return entry{a.at ^ (a.at^b.at)&units.Time(m), a.id ^ (a.id^b.id)&uint64(m)}, ia ^ (ia^ib)&m
+}
+
 // end stands where there is no entry.
 var end = entry{units.Never, ^uint64(0)}
 
@@ -99,12 +106,13 @@ func (h *heap) replace(x entry) {
 			break
 		}
 		g := (*[4]entry)(a[c:])
-		left, right := g[1].before(g[0]), 2+g[3].before(g[2])
-		m := left + (right-left)*g[right&3].before(g[left&3])
-		if g[m&3].before(x) == 0 {
+		left, l := earlier(g[0], g[1], 0, 1)
+		right, r := earlier(g[2], g[3], 2, 3)
+		least, m := earlier(left, right, l, r)
+		if least.before(x) == 0 {
 			break
 		}
-		a[i] = g[m&3]
+		a[i] = least
 		i = c + m
 	}
 	a[i] = x
