@@ -77,6 +77,7 @@ jq -r '
      | same($c; "rate, Mb/s"; "throughput"; 1e6; 0.05),
        same($c; "mean queue, KB"; "queue"; 1e3; 0.15),
        same($c; "dropped"; "dropped"; 1; 0.2),
+       same($c; "dropped before 5 s"; "slow_start"; 1; 0.2),
        same($c; "marked"; "marked"; 1; 0.2),
        row($c; "sent again"; of("resent_linux"; "wall"; $c); of("resent_model"; "virtual"; $c); 1; 0.2),
        (if $l[-1] == "1" then empty else row($c; "Jain'"'"'s index"; of("jain_linux"; "wall"; $c); of("jain_model"; "virtual"; $c); 1; 0.05) end))

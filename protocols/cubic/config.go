@@ -22,6 +22,10 @@ type Config struct {
 	// AlphaOne means that this window grows by a packet an RTT, as NewReno's does, from where it
 	// was at the loss before (§4.3: then α_cubic is 1). Linux goes on with the smaller α.
 	AlphaOne bool `yaml:"alpha_one,omitempty" json:"alpha_one" jsonschema_description:"whether the window that is NewReno's grows by a packet an RTT from where it was at the loss before"`
+	// InitialGrowth is by how much the window grows at least in an RTT of congestion avoidance
+	// before the first loss and after a timeout, while the cubic function knows no window at which
+	// packets were lost (Linux: 5%). 0 is RFC 9438, which has no such bound.
+	InitialGrowth units.Fraction `yaml:"initial_growth,omitempty" json:"initial_growth" jsonschema_description:"least growth of the window in an RTT of congestion avoidance before the first loss and after a timeout; 0 for none"`
 	// HyStart is that slow start ends when the RTT grows or acknowledgements come as spread
 	// as the RTT (Ha and Rhee, "Taming the elephants: New TCP slow start", 2011).
 	HyStart bool `yaml:"hystart,omitempty" json:"hystart" jsonschema_description:"whether slow start ends before a loss, when the RTT grows or acknowledgements fill it"`
@@ -45,6 +49,9 @@ func (c *Config) Validate(units.Rate) error {
 	if c.Beta <= 0 || c.Beta >= 1 {
 		check.Bad("beta", c.Beta, "a share above 0%% and below 100%%, such as 70%%")
 	}
+	if c.InitialGrowth < 0 || c.InitialGrowth > 0.5 {
+		check.Bad("initial_growth", c.InitialGrowth, "a share from 0%% to 50%%, such as 5%%")
+	}
 	return check.Err()
 }
 
@@ -52,13 +59,13 @@ func (c *Config) Validate(units.Rate) error {
 var Presets = []string{"rfc", "linux"}
 
 // Preset gives the parameters that name, one of Presets, stands for: rfc is RFC 9438, linux
-// the same with HyStart, with β of 717/1024 and without AlphaOne.
+// the same with HyStart, with an InitialGrowth of 5%, with β of 717/1024 and without AlphaOne.
 func Preset(name string) Config {
 	c := Config{InitialCwnd: 10, C: 0.4, Beta: 0.7, FastConvergence: true, RenoFriendly: true, AlphaOne: true}
 	switch name {
 	case "rfc":
 	case "linux":
-		c.Beta, c.HyStart, c.AlphaOne = 717.0/1024, true, false
+		c.Beta, c.HyStart, c.AlphaOne, c.InitialGrowth = 717.0/1024, true, false, 0.05
 	default:
 		panic("cubic: " + name + " is none of Presets")
 	}

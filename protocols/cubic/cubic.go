@@ -45,14 +45,15 @@ type Control struct {
 	episode        cc.Episode
 
 	growing bool       // an epoch of congestion avoidance has begun
+	probing bool       // in this epoch no window is known at which packets were lost
 	epoch   units.Time // when; it moves while the flow rests
 	idle    units.Time // since when the flow rests; -1 while it does not
 	rtt     units.Time // least so far
-	// In packets: window at the last loss, that of NewReno, at the epoch's beginning, and
-	// what is acknowledged and has not made it grow yet.
-	wMax, wEst, start, credit float64
-	k                         float64 // seconds
-	hystart                   hystart
+	// In packets: the window at the last loss, 0 before the first and after a timeout; NewReno's
+	// window; growth that is less than a byte so far.
+	wMax, wEst, credit float64
+	k                  float64 // seconds
+	hystart            hystart
 
 	before saved
 }
@@ -122,7 +123,8 @@ func (c *Control) packets(n units.Bytes) float64 { return float64(n) / float64(c
 func (c *Control) avoid(now units.Time, n units.Bytes) {
 	cwnd, acked := c.packets(c.cwnd), c.packets(n)
 	if !c.growing {
-		c.growing, c.epoch, c.start, c.wEst, c.credit = true, now, cwnd, cwnd, 0
+		c.growing, c.epoch, c.wEst, c.credit = true, now, cwnd, 0
+		c.probing = c.wMax == 0
 		if c.wMax < cwnd {
 			c.wMax, c.k = cwnd, 0
 		} else {
@@ -132,6 +134,9 @@ func (c *Control) avoid(now units.Time, n units.Bytes) {
 	target := c.at(now - c.epoch + c.rtt)
 	target = min(max(target, cwnd), 1.5*cwnd)
 	more := float64((target-cwnd)/cwnd) * acked
+	if c.probing {
+		more = max(more, float64(float64(c.config.InitialGrowth)*acked))
+	}
 	if c.config.RenoFriendly {
 		beta := float64(c.config.Beta)
 		alpha := 3 * (1 - beta) / (1 + beta)
@@ -180,7 +185,8 @@ func (c *Control) Lost(_ units.Time, l cc.Loss) {
 		if !c.episode.On() && c.cwnd > c.mtu {
 			c.reduce()
 		}
-		c.cwnd, c.growing = c.mtu, false
+		// The epoch after this slow start begins at its W_max (§4.8).
+		c.cwnd, c.growing, c.wMax = c.mtu, false, 0
 		c.hystart = hystart{}
 		c.episode.End()
 	case !c.episode.On() || l.Again:

@@ -23,6 +23,8 @@ const (
 	hystartGap     = 2 * units.Millisecond // between acknowledgements of a train, at most
 	hystartLow     = 4 * units.Millisecond // growth of the RTT that counts, at least
 	hystartHigh    = 16 * units.Millisecond
+	hystartBurst   = 4 * 64 * units.KiB // acknowledged together by a receiver that merges packets
+	hystartHold    = units.Millisecond  // for which it delays acknowledgements, at most
 )
 
 // acked takes an acknowledgement in slow start, and tells whether that should end. rtt is
@@ -37,7 +39,7 @@ func (h *hystart) acked(now units.Time, a *cc.Ack, rtt units.Time, cwnd, mtu uni
 	// A train of acknowledgements as long as half of the RTT fills the path.
 	if now-h.last <= hystartGap {
 		h.last = now
-		if now-h.start > rtt/2 {
+		if now-h.start > (rtt+ackDelay(max(a.RTT, rtt), cwnd))/2 {
 			return true
 		}
 	}
@@ -51,4 +53,10 @@ func (h *hystart) acked(now units.Time, a *cc.Ack, rtt units.Time, cwnd, mtu uni
 		return false
 	}
 	return h.least > rtt+min(max(rtt/8, hystartLow), hystartHigh)
+}
+
+// ackDelay is how much longer a train may be because the receiver merges packets: the time
+// of a burst at the rate of slow start, two windows an RTT.
+func ackDelay(rtt units.Time, cwnd units.Bytes) units.Time {
+	return min(hystartHold, units.Time(float64(hystartBurst)*float64(rtt)/float64(2*cwnd)))
 }
