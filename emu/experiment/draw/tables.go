@@ -37,8 +37,11 @@ func (d *drawer) cells(fixed map[int]int, allSeeds bool, f func(b table.Bundle) 
 			continue
 		}
 		b, ok, err := d.store.Get(d.jobs[i].Key)
-		if err != nil || !ok {
-			return fmt.Errorf("the tables of %s are gone: %w", d.jobs[i].Name, err)
+		if err != nil {
+			return fmt.Errorf("cannot read the tables of %s: %w", d.jobs[i].Name, err)
+		}
+		if !ok {
+			return fmt.Errorf("the tables of %s are gone; run the experiment again", d.jobs[i].Name)
 		}
 		found = true
 		if err := f(b); err != nil {
