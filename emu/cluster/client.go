@@ -27,7 +27,7 @@ type Access struct {
 	User, Password string
 	Token          string
 	CA             string // PEM file of the authority that signed the server's certificate, if the system does not know it
-	Cert, Key      string // PEM files with which the client authenticates, if the server asks for that
+	Cert, Key      string // PEM files for client authentication, if the server asks for it
 
 	// Timeout is for one request to the server; 0 means 20 s. It must be long enough to
 	// send 512 KiB.

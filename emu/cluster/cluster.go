@@ -103,7 +103,7 @@ type WorkerInfo struct {
 type WorkerStatus struct {
 	WorkerInfo
 	Jobs      []JobStatus   `json:"jobs,omitempty"`
-	Trouble   string        `json:"trouble,omitempty"` // what it currently cannot do, such as storing a result
+	Trouble   string        `json:"trouble,omitempty"` // what it cannot do now, such as store a result
 	Heartbeat time.Duration `json:"heartbeat"`         // how often it sends its status
 	Leaving   bool          `json:"leaving,omitempty"` // it has ended
 	// Refused says why it takes no jobs of the coordinator's experiment. Workers do not send

@@ -204,8 +204,8 @@ func (t *tour) subscribe() (unsubscribe func(), err error) {
 	return unsubscribe, t.Client.nc.FlushTimeout(t.Client.access.Timeout)
 }
 
-// coordinatorInfo identifies a coordinator. With only the experiment set, it asks who
-// coordinates that experiment.
+// coordinatorInfo identifies a coordinator. As a question it asks for the coordinator of
+// Experiment, or for all coordinators if that is empty.
 type coordinatorInfo struct {
 	Experiment string `json:"experiment,omitempty"`
 	Instance   string `json:"instance,omitempty"`
@@ -487,7 +487,7 @@ func (t *tour) checkLost(ctx context.Context) error {
 	err := t.insist(ctx, func(ctx context.Context) error {
 		consumer, err := t.Client.js.Consumer(ctx, streamName(t.Experiment), workersConsumer)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			waiting = 1 // wait for all jobs once more
+			waiting = 1 // the new consumer delivers all jobs once more
 			return t.Client.createConsumer(ctx, t.Experiment, t.AckWait)
 		} else if err != nil {
 			return err
