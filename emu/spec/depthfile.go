@@ -94,7 +94,7 @@ type orNone[T any] struct {
 }
 
 // preset is implemented by settings that have presets: byName allocates the
-// name of the preset and returns it.
+// name of the preset and returns a pointer to it.
 type preset interface{ byName() any }
 
 func (o *orNone[T]) Decode(r *yamlfile.Reader, n ast.Node, what string) {

@@ -118,8 +118,8 @@ func (e *patternEntry) add(form patternForm) {
 	}
 }
 
-// hosts finds the hosts in the list, or all if it is missing. There must be at least
-// least.
+// hosts finds the hosts in the list, or all if it is missing, and fails if there are fewer
+// than least.
 func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least int) (hosts []int) {
 	if e.Place(place) != nil {
 		var ok bool

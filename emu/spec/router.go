@@ -82,7 +82,7 @@ func (v *resolver) routerAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []
 	return out
 }
 
-// automaticRouters gives every router an own address for each version of IP in
+// automaticRouters gives every router its own address for each version of IP in
 // the lab, as for hosts: router number i in the order of the plan gets the i-th
 // address of the pool.
 func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
@@ -127,7 +127,7 @@ func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 	}
 }
 
-// speaksOwn reports whether a router has an own address of a version of IP.
+// speaksOwn reports whether a router has its own address of a version of IP.
 func speaksOwn(r *plan.Router, ipv6 bool) bool {
 	for _, a := range r.Addresses {
 		if a.Is6() == ipv6 {
