@@ -186,9 +186,9 @@ func (p *pool) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// destination is the destination of a route. Any is the default route, for
-// hosts of the same family as the gateway. Name is set if it is neither the
-// default nor a prefix.
+// destination is the destination of a route. Any is the default route; that of a
+// host is of the family of its gateway. Name is set if it is neither the default
+// nor a prefix.
 type destination struct {
 	any    bool
 	prefix netip.Prefix
