@@ -9,31 +9,31 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Options say what of the files is shown.
+// Options say what to show.
 type Options struct {
-	What     string     // "" = queue of series of queues, rate of those of flows, completion of records
-	Ports    []string   // of series of queues: patterns as in lab files; none = all
-	Class    string     // of series: pattern of classes; "" = ports as a whole
-	Flows    []string   // of series of flows: patterns of transfers, hosts, NICs, queue pairs; none = all
-	From, To units.Time // of series; To = units.Never is the end
-	Average  units.Time // of series: the least length of the intervals of rates
-	LogX     bool       // of distributions
-	LogY     bool       // of series and slowdown-by-size
-	Width    int        // of a picture in pixels
+	What     string     // "": queue for series of queues, rate for series of flows, else completion
+	Ports    []string   // for series of queues: patterns as in lab files; none means all
+	Class    string     // for series: pattern of classes; "" means whole ports
+	Flows    []string   // for series of flows: transfers, hosts, NICs, queue pairs; none means all
+	From, To units.Time // for series; To = units.Never means the end
+	Average  units.Time // for series: the minimum length of intervals over which rates are averaged
+	LogX     bool       // for distributions
+	LogY     bool       // for series and slowdown-by-size
+	Width    int        // of the picture in pixels
 	Height   int
 }
 
-// Review is what there is to say of some files.
+// Review is a summary of some files.
 type Review interface {
-	// Write prints it for people.
+	// Write prints it as text.
 	Write(w io.Writer)
-	// Picture draws it. The note, if any, says what is left out.
+	// Picture draws it. The note, if any, says what was left out.
 	Picture() (p *Picture, note string, err error)
 }
 
-// Open reads files that weft sim and weft up have written, all of one kind:
-// series of queues or of flows (CSV), flow records or records of transfers (CSV, JSON).
-// What it gives marshals to JSON.
+// Open reads files written by weft sim and weft up, which must be of one kind: series
+// of queues or of flows (CSV), flow records or records of transfers (CSV, JSON). The
+// Review can be marshalled to JSON.
 func Open(files []string, o Options) (Review, error) {
 	var all kind
 	for i, name := range files {
@@ -57,7 +57,7 @@ func Open(files []string, o Options) (Review, error) {
 	return openSeries(files, o)
 }
 
-// read has a file read by f, and names it in errors.
+// read calls f to read a file, and adds the file's name to errors.
 func read(name string, f func(io.Reader) error) error {
 	file, err := os.Open(name)
 	if err != nil {

@@ -30,7 +30,7 @@ import (
 
 const us, ms = units.Microsecond, units.Millisecond
 
-// write makes a file of a test.
+// write writes a test's file and returns its path.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -40,9 +40,9 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// waves is a series of ports p:1, p:2, ... with a class each, whose queues go
-// up and down by 1000 bytes times the number, every 10us for 10ms, with one
-// sample that is ten times as high.
+// waves returns a series of ports p:1, p:2, ... with a class each. Their queues
+// go up and down by 1000 bytes times the port's number, every 10us for 10ms, with
+// one sample ten times as high.
 func waves(t *testing.T, name string, ports int) string {
 	t.Helper()
 	var sources []series.Source
@@ -117,7 +117,7 @@ func drawPNG(t *testing.T, p *Picture) image.Image {
 	return i
 }
 
-// near counts the pixels of about a colour.
+// near counts the pixels of roughly this colour.
 func near(i image.Image, c color.NRGBA) (n int) {
 	for y := i.Bounds().Min.Y; y < i.Bounds().Max.Y; y++ {
 		for x := i.Bounds().Min.X; x < i.Bounds().Max.X; x++ {
@@ -131,8 +131,8 @@ func near(i image.Image, c color.NRGBA) (n int) {
 	return n
 }
 
-// TestPNG: a picture has the size asked for, and each line can be seen in its
-// colour, whatever is drawn.
+// TestPNG checks that a picture has the requested size, and that each line is
+// visible in its colour, whatever is drawn.
 func TestPNG(t *testing.T) {
 	file := waves(t, "waves.csv", 3)
 	for _, o := range []Options{
@@ -157,7 +157,7 @@ func TestPNG(t *testing.T) {
 	}
 }
 
-// TestLinesOnEachOther: of lines with the same values all can be seen.
+// TestLinesOnEachOther checks that lines with the same values are all visible.
 func TestLinesOnEachOther(t *testing.T) {
 	points := plotter.XYs{{X: 0, Y: 1}, {X: 5, Y: 4}, {X: 10, Y: 2}}
 	p := &Picture{Width: 800, Height: 500, Title: "three lines on each other", X: Axis{Label: "time [ms]", Max: 10}, Y: Axis{Label: "queue [KB]", Max: 5}}
@@ -175,8 +175,8 @@ func TestLinesOnEachOther(t *testing.T) {
 	}
 }
 
-// TestSVG: the picture is well-formed, names its lines and axes with units, and
-// has a path in the colour of each line.
+// TestSVG checks that the picture is well-formed, names its lines and axes with
+// units, and has a path in the colour of each line.
 func TestSVG(t *testing.T) {
 	p, _ := picture(t, open(t, Options{}, waves(t, "waves.csv", 4)))
 	var b bytes.Buffer
@@ -215,8 +215,8 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestPeaksStay: a single sample among a thousand shows, as high as it was, in
-// a picture of few pixels.
+// TestPeaksStay checks that a single sample among a thousand is visible at its
+// full height in a picture of few pixels.
 func TestPeaksStay(t *testing.T) {
 	o := all(Options{Ports: []string{"p:1"}})
 	o.Width = 200
@@ -233,8 +233,8 @@ func TestPeaksStay(t *testing.T) {
 	}
 }
 
-// TestManyQueues: of more queues than colours those with the greatest values
-// are drawn, and it is said.
+// TestManyQueues checks that, if there are more queues than colours, those with
+// the greatest values are drawn, with a note.
 func TestManyQueues(t *testing.T) {
 	file := waves(t, "waves.csv", 12)
 	p, note := picture(t, open(t, Options{}, file))
@@ -255,7 +255,7 @@ func TestManyQueues(t *testing.T) {
 	}
 }
 
-// TestSeveralFiles: lines of several files carry the files' names.
+// TestSeveralFiles checks that lines from several files carry the files' names.
 func TestSeveralFiles(t *testing.T) {
 	r := open(t, Options{Ports: []string{"p:1"}, From: ms, To: 2 * ms, Width: 800, Height: 500}, waves(t, "before.csv", 1), waves(t, "after.csv", 1))
 	p, _ := picture(t, r)
@@ -264,7 +264,7 @@ func TestSeveralFiles(t *testing.T) {
 	}
 }
 
-// TestSums: what is said of a series, to people and to programs.
+// TestSums checks the summary of a series, as text and as JSON.
 func TestSums(t *testing.T) {
 	r := open(t, Options{Ports: []string{"p:2"}, From: 5010 * us, To: 6000 * us}, waves(t, "waves.csv", 3))
 	var text bytes.Buffer
@@ -315,7 +315,7 @@ func flowFile(t *testing.T, name string, scale float64) string {
 	return write(t, name, b.String())
 }
 
-// TestFlows: percentiles over flows, and their distribution as a picture.
+// TestFlows checks percentiles over flows, and their distribution as a picture.
 func TestFlows(t *testing.T) {
 	a, b := flowFile(t, "a.csv", 1), flowFile(t, "b.json", 10)
 	r := open(t, Options{What: "delay", LogX: true}, a, b)
@@ -355,7 +355,8 @@ func TestFlows(t *testing.T) {
 	}
 }
 
-// TestErrors: what cannot be shown is refused, with the reason and the fix.
+// TestErrors checks that what cannot be shown is refused, with the reason and the
+// fix.
 func TestErrors(t *testing.T) {
 	good, flows, transfers := waves(t, "good.csv", 3), flowFile(t, "flows.csv", 1), transferFile(t, "transfers.csv", mice(1))
 	nothing := transferFile(t, "nothing.csv", []workload.TransferResult{{Transfer: "a", Posted: 1, Ideal: 1}})
@@ -420,8 +421,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestEventsAreDrawn: events beside a series become marks of its picture, those of the
-// time that is shown; what is no file of events is named.
+// TestEventsAreDrawn checks that events within the time shown become marks of the
+// picture, and that a file that does not hold events is named in the error.
 func TestEventsAreDrawn(t *testing.T) {
 	file := write(t, "q.csv", "time_s,interval_s,port,class,queue_bytes,queue_max_bytes,tx_bytes,rx_bytes,tx_bps,rx_bps,dropped_packets,marked_packets,trimmed_packets,paused_s\n"+
 		"0.001,0.001,s1:1,,100,100,0,0,0,0,0,0,0,0\n0.01,0.009,s1:1,,200,200,0,0,0,0,0,0,0,0\n")

@@ -13,20 +13,20 @@ import (
 	"github.com/weftlab/weft/emu/figure/axis"
 )
 
-// measure is something that is measured of many: flows, messages, transfers.
+// measure is a quantity of flows, messages or transfers.
 type measure struct {
 	name, label string
-	unit        string // of its values: s, b/s, share; "" of a ratio
+	unit        string // of its values: s, b/s, share; "" for a ratio
 	scales      []axis.Unit
 	text        func(float64) string
 }
 
-// weighted is a value and how many have it.
+// weighted is a value and its weight.
 type weighted struct{ value, weight float64 }
 
 // Distribution is a measure over the flows, messages or transfers of a file.
 type Distribution struct {
-	Unit string  `json:"unit"` // s, b/s, share, or "" of a ratio
+	Unit string  `json:"unit"` // s, b/s, share, or "" for a ratio
 	Mean float64 `json:"mean"`
 	Min  float64 `json:"min"`
 	P50  float64 `json:"p50"`
@@ -39,8 +39,8 @@ type Distribution struct {
 	total  float64    // of the weights
 }
 
-// distribute gives the distribution of values, which it sorts; nil if there are
-// none.
+// distribute returns the distribution of values, which it sorts; nil if there
+// are none.
 func distribute(unit string, values []weighted) *Distribution {
 	if len(values) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func distribute(unit string, values []weighted) *Distribution {
 	return d
 }
 
-// percentile is one of those that a table has.
+// percentile is a percentile in a table.
 type percentile struct {
 	name  string
 	share float64
@@ -70,11 +70,11 @@ func (d *Distribution) percentiles() []percentile {
 	return []percentile{{"min", 0, &d.Min}, {"p50", 0.5, &d.P50}, {"p90", 0.9, &d.P90}, {"p95", 0.95, &d.P95}, {"p99", 0.99, &d.P99}, {"max", 1, &d.Max}}
 }
 
-// at is the least value that at least the given share does not exceed.
+// at returns the smallest value that at least the given share does not exceed.
 func (d *Distribution) at(share float64) float64 {
 	sum := 0.0
 	for _, v := range d.values {
-		// Weights that add up to a whole number may miss it by a rounding.
+		// The sum of the weights may miss a whole number by a rounding error.
 		if sum += v.weight; sum >= share*d.total-1e-9*d.total {
 			return v.value
 		}
@@ -82,7 +82,7 @@ func (d *Distribution) at(share float64) float64 {
 	return d.values[len(d.values)-1].value
 }
 
-// positive is the least value above 0; 0 if there is none.
+// positive returns the smallest value above 0; 0 if there is none.
 func (d *Distribution) positive() float64 {
 	for _, v := range d.values {
 		if v.value > 0 {
@@ -92,7 +92,7 @@ func (d *Distribution) positive() float64 {
 	return 0
 }
 
-// cdf gives the steps of the distribution, no more than a picture can show.
+// cdf returns the steps of the distribution, no more than a picture can show.
 func (d *Distribution) cdf(from, per, to float64) plotter.XYs {
 	const most = 4000
 	points := plotter.XYs{{X: from, Y: 0}}
@@ -112,13 +112,14 @@ func (d *Distribution) cdf(from, per, to float64) plotter.XYs {
 	return append(points, plotter.XY{X: to, Y: 1})
 }
 
-// tableRow is a line of a table of distributions.
+// tableRow is a row of a table of distributions.
 type tableRow struct {
 	of *measure
-	d  *Distribution // nil is left out
+	d  *Distribution // nil omits the row
 }
 
-// writeDistributions prints a table; over says of what the distributions are.
+// writeDistributions prints a table; over names what the distributions are
+// over.
 func writeDistributions(w io.Writer, over string, rows []tableRow) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "over ", over, "\tmean")
@@ -139,7 +140,7 @@ func writeDistributions(w io.Writer, over string, rows []tableRow) {
 	t.Flush()
 }
 
-// curve is a line of a picture of distributions.
+// curve is a line in a picture of distributions.
 type curve struct {
 	name string
 	d    *Distribution

@@ -15,17 +15,17 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// flowMeasure is something that every flow has one value of.
+// flowMeasure is a quantity with one value per flow.
 type flowMeasure struct {
 	measure
 	of     func(*workload.Result) float64
-	silent bool // flows of which nothing arrived have it as well
+	silent bool // it is also defined for flows of which nothing arrived
 }
 
 func span(s float64) string { return report.Span(units.Time(s * float64(units.Second))) }
 
-// duration is the time between two instants in seconds, without the noise of
-// their difference.
+// duration returns the time between two instants in seconds, without the
+// rounding error of their difference.
 func duration(start, end float64) float64 { return math.Round((end-start)*1e12) / 1e12 }
 
 func share(v float64) string { return units.Percent(v, 3) }
@@ -40,7 +40,7 @@ var flowMeasures = []flowMeasure{
 	{measure{"loss", "packets lost", "share", axis.Percent, share}, func(x *workload.Result) float64 { return x.LossShare }, true},
 }
 
-// flowPictures are the names for What and the measures that each shows.
+// flowPictures lists the values of What and the measures that each shows.
 var flowPictures = []struct {
 	name     string
 	measures []string
@@ -51,7 +51,7 @@ var flowPictures = []struct {
 	{"loss", []string{"loss"}},
 }
 
-// FlowPictures are what of flow records can be drawn.
+// FlowPictures returns what can be drawn from flow records.
 func FlowPictures() (names []string) {
 	for _, p := range flowPictures {
 		names = append(names, p.name)
@@ -59,7 +59,7 @@ func FlowPictures() (names []string) {
 	return names
 }
 
-// Flows are the flow records of one file.
+// Flows is a summary of the flow records in one file.
 type Flows struct {
 	File     string                   `json:"file"`
 	Flows    int                      `json:"flows"`
@@ -67,7 +67,7 @@ type Flows struct {
 	Measures map[string]*Distribution `json:"measures"`
 }
 
-// flowReview is what there is to say of flow records.
+// flowReview is a review of flow records.
 type flowReview struct {
 	Files []Flows `json:"flow_records"`
 
@@ -147,8 +147,8 @@ func (r *flowReview) Write(w io.Writer) {
 	}
 }
 
-// Picture draws the cumulative distribution over the flows: one line for each
-// file and measure.
+// Picture draws the cumulative distribution over the flows, with one line for
+// each file and measure.
 func (r *flowReview) Picture() (*Picture, string, error) {
 	var curves []curve
 	for _, f := range r.Files {
@@ -181,7 +181,7 @@ func (r *flowReview) Picture() (*Picture, string, error) {
 	return p, "", nil
 }
 
-// shortName is a file's name in a legend.
+// shortName returns a file's name for a legend.
 func shortName(file string) string {
 	return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 }

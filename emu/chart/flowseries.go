@@ -22,25 +22,25 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Flow is one queue pair, or one flow of an edge service, of one file.
+// Flow is one queue pair, or one flow of an edge service, in one file.
 type Flow struct {
 	File     string            `json:"file"`
 	NIC      string            `json:"nic"`
 	QPN      uint32            `json:"qpn,omitempty"`
 	Transfer string            `json:"transfer,omitempty"`
-	Name     string            `json:"flow,omitempty"` // of a flow of an edge service
+	Name     string            `json:"flow,omitempty"` // for a flow of an edge service
 	Rows     uint64            `json:"rows"`
-	From     units.Time        `json:"from"` // beginning of the first interval
+	From     units.Time        `json:"from"` // start of the first interval
 	To       units.Time        `json:"to"`   // the last sample
 	Values   []series.Measured `json:"values"`
 
-	lines spread // of the quantity that is drawn
+	lines spread // of the quantity to draw
 }
 
-// spread is how far the values of a line go.
+// spread is the range of a line's values.
 type spread struct {
 	known             bool
-	least, most, tiny float64 // tiny is the least above 0; 0 if none is
+	least, most, tiny float64 // tiny is the least above 0, or 0 if there is none
 }
 
 func (s *spread) add(v float64) {
@@ -57,7 +57,7 @@ func (f *Flow) key() series.Flow {
 	return series.Flow{NIC: f.NIC, QPN: f.QPN, Transfer: f.Transfer, Name: f.Name}
 }
 
-// number names the flow as no other.
+// number returns a unique name of the flow.
 func (f *Flow) number() string {
 	if f.Name != "" {
 		return f.NIC + " " + f.Name
@@ -65,7 +65,7 @@ func (f *Flow) number() string {
 	return fmt.Sprintf("%s#%d", f.NIC, f.QPN)
 }
 
-// flowSeriesReview is what there is to say of series of flows.
+// flowSeriesReview is a review of series of flows.
 type flowSeriesReview struct {
 	Flows []Flow `json:"flows"`
 
@@ -143,7 +143,7 @@ func openFlowSeries(files []string, o Options) (*flowSeriesReview, error) {
 	return r, r.missing(names, from, to)
 }
 
-// read gives the rows of a file, with the index of the quantity that is asked for.
+// read calls each for the rows of a file, with the index of the requested quantity.
 func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, what int, row *series.FlowRow)) error {
 	return read(file, func(in io.Reader) error {
 		x, err := series.NewFlowReader(in)
@@ -162,7 +162,7 @@ func (r *flowSeriesReview) read(file string, each func(x *series.FlowReader, wha
 	})
 }
 
-// names are those by which a flow can be asked for.
+// names returns the names by which a flow can be requested.
 func (f *Flow) names() []string {
 	host, _, _ := strings.Cut(f.NIC, ":")
 	names := []string{host, f.NIC, f.number()}
@@ -172,17 +172,17 @@ func (f *Flow) names() []string {
 	return names
 }
 
-// given is the name of the flow's transfer, or its own; "" if it has none.
+// given returns the name of the flow's transfer, or its own; "" if it has none.
 func (f *Flow) given() string { return cmp.Or(f.Transfer, f.Name) }
 
-// takes tells whether a flow is asked for.
+// takes reports whether a flow is requested.
 func (r *flowSeriesReview) takes(f *Flow) bool {
 	return len(r.options.Flows) == 0 || slices.ContainsFunc(r.options.Flows, func(p string) bool {
 		return slices.ContainsFunc(f.names(), func(name string) bool { return matches(p, name) })
 	})
 }
 
-// missing is the error of what was asked for and is not there.
+// missing returns the error for what was requested but does not exist.
 func (r *flowSeriesReview) missing(names []string, from, to units.Time) error {
 	in := strings.Join(r.files, ", ")
 	if len(names) == 0 {
@@ -199,7 +199,7 @@ func (r *flowSeriesReview) missing(names []string, from, to units.Time) error {
 	return nil
 }
 
-// Write prints a table of the flows: means over time, of RTTs also the greatest.
+// Write prints a table of the flows: means over time, and for RTTs also the maximum.
 func (r *flowSeriesReview) Write(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	last := ""
@@ -241,8 +241,8 @@ func (r *flowSeriesReview) Write(w io.Writer) {
 	}
 }
 
-// shows tells whether a quantity of a file has a column in the table: whether any of the
-// flows that are shown knows it, and it is not always 0.
+// shows reports whether a quantity of a file has a column in the table: whether any flow that
+// is shown has known values of it that are not all 0.
 func (r *flowSeriesReview) shows(file string, k int) bool {
 	return slices.ContainsFunc(r.Flows, func(f Flow) bool {
 		return f.File == file && f.Values[k].Known() && (f.Values[k].Min != 0 || f.Values[k].Max != 0)
@@ -256,14 +256,14 @@ func measuredText(m *series.Measured, v float64) string {
 	return report.Gauge(gauge.Value{Unit: m.Unit, Value: v})
 }
 
-// gaugeScales are the units of an axis by those of what it shows.
+// gaugeScales are the units of an axis, by the unit of a gauge.
 var gaugeScales = map[gauge.Unit][]axis.Unit{
 	gauge.Bytes: axis.Sizes, gauge.BitsPerSecond: axis.Rates, gauge.Seconds: axis.Seconds, gauge.Share: axis.Ratios, gauge.YesNo: axis.Ratios, gauge.Number: axis.Ratios,
 }
 
-// Picture draws the quantity of each flow over time, of those with the greatest values
-// where there are many. It reads the files again, so that memory does not grow with
-// their length.
+// Picture draws the quantity of each flow over time; if there are many flows, only those with
+// the greatest values. It reads the files again, so that memory does not grow with their
+// length.
 func (r *flowSeriesReview) Picture() (*Picture, string, error) {
 	drawn, note, err := r.drawn()
 	if err != nil {
@@ -312,8 +312,8 @@ func (r *flowSeriesReview) Picture() (*Picture, string, error) {
 	return p, note, nil
 }
 
-// nameOf names a flow after its transfer, or by its own name, if no other flow that is drawn has the name,
-// otherwise after its number.
+// nameOf names a flow after its transfer, or by its own name, if no other drawn flow has that
+// name, and otherwise by its number.
 func (r *flowSeriesReview) nameOf(f *Flow, drawn []*Flow) string {
 	name := f.given()
 	alike := 0
@@ -335,8 +335,8 @@ func (r *flowSeriesReview) nameOf(f *Flow, drawn []*Flow) string {
 	return name
 }
 
-// drawn are the flows that a picture shows: those whose values are known, and of which
-// some are not 0 where that is so of any.
+// drawn returns the flows that a picture shows: those with known values and, if any flow has
+// values other than 0, only such flows.
 func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
 	var all []*Flow
 	flat := func(f *Flow) bool { return f.lines.least == 0 && f.lines.most == 0 }
@@ -369,7 +369,7 @@ func (r *flowSeriesReview) drawn() ([]*Flow, string, error) {
 	return drawn, fmt.Sprintf("drawn are the %d of %d flows with the greatest values; choose others with --flow", MaxLines, len(all)), nil
 }
 
-// lines reads the files again for the points of the flows.
+// lines reads the files again to collect the points of the flows.
 func (r *flowSeriesReview) lines(drawn []*Flow, from, to units.Time) ([]*series.Envelope, error) {
 	lines := make([]*series.Envelope, len(drawn))
 	for i := range lines {
@@ -393,7 +393,7 @@ func (r *flowSeriesReview) lines(drawn []*Flow, from, to units.Time) ([]*series.
 				return
 			}
 			if r.what.PerInterval && lines[i].Empty() {
-				// The first step begins where its interval does.
+				// The first step begins with its interval.
 				lines[i].Add(series.Point{At: max(from, row.At-p.over), Value: p.value})
 			}
 			lines[i].Add(series.Point{At: row.At, Value: p.value})
@@ -404,7 +404,7 @@ func (r *flowSeriesReview) lines(drawn []*Flow, from, to units.Time) ([]*series.
 	return lines, nil
 }
 
-// flowMerger joins what rows of a flow say of intervals to longer ones.
+// flowMerger merges the intervals of a flow's rows into longer ones.
 type flowMerger struct {
 	over units.Time
 	open map[series.Flow]merged
@@ -417,8 +417,8 @@ type merged struct {
 
 func newFlowMerger(over units.Time) *flowMerger { return &flowMerger{over, map[series.Flow]merged{}} }
 
-// add takes a row and gives its value, or that of the longer interval that it ends;
-// false if it is not known, or not yet.
+// add adds a row and returns its value, or that of the longer interval that it completes; false
+// if the value is unknown, or not yet complete.
 func (m *flowMerger) add(row *series.FlowRow, what int, perInterval bool) (merged, bool) {
 	x := merged{row.Values[what], row.Interval}
 	if math.IsNaN(x.value) {

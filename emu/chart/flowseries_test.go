@@ -15,9 +15,9 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// pairs is a series of queue pairs f1, f2, ... of as many transfers, every 10us for
-// 10ms, whose goodput, rate and window rise with their number; the gradient falls below
-// 0. The last one has a rate control without gauges.
+// pairs returns a series of n queue pairs of the transfers f1, f2, ..., every 10us for
+// 10ms. Goodput, rate and window rise with their number; the gradient falls below 0. The
+// last one has a rate control without gauges.
 func pairs(t *testing.T, name string, n int) string {
 	t.Helper()
 	gauges, _ := series.GaugeColumns(series.OfControl, [][]gauge.Gauge{{{Name: "alpha", Unit: gauge.Share}, {Name: "gradient"}}})
@@ -47,8 +47,8 @@ func pairs(t *testing.T, name string, n int) string {
 	return write(t, name, out.String())
 }
 
-// TestFlowSeries: means over time, and pictures of each quantity, in which all lines can
-// be seen.
+// TestFlowSeries checks means over time, and pictures of each quantity, in which all lines
+// must be visible.
 func TestFlowSeries(t *testing.T) {
 	file := pairs(t, "f.csv", 3)
 	r := open(t, Options{}, file)
@@ -100,8 +100,8 @@ func TestFlowSeries(t *testing.T) {
 	}
 }
 
-// TestFlowAverage: goodput over longer intervals is the mean over them; the first step
-// begins where its interval does.
+// TestFlowAverage checks that goodput over longer intervals is the mean over them, and that
+// the first step begins with its interval.
 func TestFlowAverage(t *testing.T) {
 	file := pairs(t, "f.csv", 2)
 	p, _ := picture(t, open(t, all(Options{What: "goodput", Average: 20 * us, Flows: []string{"f2"}}), file))
@@ -115,8 +115,8 @@ func TestFlowAverage(t *testing.T) {
 	}
 }
 
-// TestManyFlows: of many flows those with the greatest values are drawn, those of one
-// transfer are told apart, and flows can be chosen.
+// TestManyFlows checks that, if there are many flows, those with the greatest values are
+// drawn, that flows of one transfer have different names, and that flows can be selected.
 func TestManyFlows(t *testing.T) {
 	file := pairs(t, "f.csv", 12)
 	p, note := picture(t, open(t, Options{}, file))
@@ -139,7 +139,7 @@ func TestManyFlows(t *testing.T) {
 	}
 }
 
-// TestFlowSeriesBad: what cannot be shown is refused by name.
+// TestFlowSeriesBad checks that errors name what cannot be shown.
 func TestFlowSeriesBad(t *testing.T) {
 	file, queues := pairs(t, "f.csv", 2), waves(t, "w.csv", 1)
 	for _, c := range []struct {
@@ -175,8 +175,9 @@ func mustRead(t *testing.T, name string) string {
 	return string(b)
 }
 
-// TestEdgeFlows: flows of edge services beside queue pairs are named as they are, chosen by
-// their names and interfaces, and drawn by what they say; the others do not know it.
+// TestEdgeFlows checks that flows of edge services beside queue pairs keep their names, can
+// be selected by name and interface, and are drawn by their own quantities, which are
+// unknown for the others.
 func TestEdgeFlows(t *testing.T) {
 	r := series.NewFlows(series.FlowOptions{Ring: 4000})
 	tap := r.NewTap()

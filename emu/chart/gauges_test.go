@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// points is a series of two ports, every 10us for 10ms. The first has a point whose gradient
-// falls below 0 and an edge service; the second has neither.
+// points returns a series of two ports, every 10us for 10ms. The first has a congestion
+// point whose gradient falls below 0, and an edge service; the second has neither.
 func points(t *testing.T, name string) string {
 	t.Helper()
 	ofPoint, _ := series.GaugeColumns(series.OfPoint, [][]gauge.Gauge{{{Name: "gradient"}, {Name: "mark_probability", Unit: gauge.Share}}})
@@ -34,8 +34,8 @@ func points(t *testing.T, name string) string {
 	return write(t, name, out.String())
 }
 
-// TestGauges: the table and JSON have the means of gauges; a picture draws one, of the
-// queues that have it, also below 0, with its unit.
+// TestGauges checks that the table and JSON have the means of gauges, and that a picture
+// draws one gauge with its unit, for the queues that have it, also below 0.
 func TestGauges(t *testing.T) {
 	file := points(t, "g.csv")
 	r := open(t, all(Options{}), file)
@@ -66,7 +66,7 @@ func TestGauges(t *testing.T) {
 		if n := near(drawPNG(t, p), canvas.Colours[0]); n < 20 {
 			t.Errorf("%s: %d pixels of the line", what, n)
 		}
-		// Points are of moments: no line begins before the first of them.
+		// Samples are instants: no line begins before the first of them.
 		if first := p.Lines[0].Points[0].X; first == 0 {
 			t.Errorf("%s: the line begins at %v", what, first)
 		}

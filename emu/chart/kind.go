@@ -16,7 +16,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// kind is what a file holds.
+// kind is the kind of a file's contents.
 type kind uint8
 
 const (
@@ -26,12 +26,13 @@ const (
 	transferRecords
 )
 
-// String is the kind for people, in the plural but for a series.
+// String describes the kind, in the plural except for series.
 func (k kind) String() string {
 	return [...]string{"a series of queues", "a series of flows", "flow records", "records of transfers"}[k]
 }
 
-// kindOf tells what a file holds by its header, or its first record in JSON.
+// kindOf determines what a file holds by its header, or by its first record in
+// JSON.
 func kindOf(name string) (kind, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -45,7 +46,7 @@ func kindOf(name string) (kind, error) {
 		}
 		return k, nil
 	}
-	// A line that long is no header, and what has none of the names is
+	// A longer line cannot be a header, and a file without any of the names is
 	// something else: a capture, a lab file.
 	line, err := bufio.NewReader(io.LimitReader(f, 1<<16)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -65,7 +66,7 @@ func kindOf(name string) (kind, error) {
 	return 0, fmt.Errorf("%s is neither a series (weft sim --series x.csv, --flow-series x.csv) nor records of flows or transfers (weft sim --flows x.csv, --transfers x.csv): its first line does not name their columns", name)
 }
 
-// kindOfJSON looks at the first entry of an array.
+// kindOfJSON looks at the first element of an array.
 func kindOfJSON(r io.Reader) (kind, error) {
 	d := json.NewDecoder(bufio.NewReader(r))
 	t, err := d.Token()
@@ -90,7 +91,7 @@ func kindOfJSON(r io.Reader) (kind, error) {
 	return 0, errors.New("it is not a JSON array of records of flows or transfers")
 }
 
-// readRecords reads records in the format that the file's name ends in.
+// readRecords reads records in the format given by the file's name.
 func readRecords[T any](name string, asCSV, asJSON func(io.Reader) ([]T, error)) (records []T, err error) {
 	format := asCSV
 	if filepath.Ext(name) == ".json" {
@@ -108,7 +109,7 @@ func readRecords[T any](name string, asCSV, asJSON func(io.Reader) ([]T, error))
 	return records, nil
 }
 
-// noSeries refuses, for a file of records, options that are for series.
+// noSeries rejects options for series if the file holds records.
 func noSeries(k kind, o *Options) error {
 	if len(o.Ports) > 0 || len(o.Flows) > 0 || o.Class != "" || o.From != 0 || o.To != units.Never || o.Average != 0 {
 		return fmt.Errorf("%s have no ports and no samples: --port, --class, --flow, --from, --to and --average are for series", k)

@@ -26,8 +26,8 @@ type Mark struct {
 	Bad  bool // in red
 }
 
-// maxNames is how many marks have their names written beside them: as many as can be
-// read.
+// maxNames is how many marks can have their names written beside them and remain
+// readable.
 const maxNames = 12
 
 // marks draws the marks of a picture.
@@ -53,7 +53,7 @@ func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 		at := x(mark.X)
 		c.StrokeLine2(line, at, c.Min.Y, at, c.Max.Y)
-		// Names on each other cannot be read.
+		// Overlapping names cannot be read.
 		if len(m) <= maxNames && at-last > 9 {
 			c.FillText(style, vg.Point{X: at - 1, Y: c.Max.Y - 3}, mark.Name)
 			last = at
@@ -61,10 +61,11 @@ func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// bad are the events in red: something was lost.
+// bad are the events drawn in red: something was lost.
 var bad = map[string]bool{fabric.LinkDown: true, fabric.Watchdog: true, fabric.Stuck: true, report.HostLost: true}
 
-// marksOf gives the events beside the series of a picture that are in its time.
+// marksOf returns the events in the files beside the series of a picture, within its
+// time range.
 func marksOf(files []string, from, to units.Time, x axis.Unit) (all []Mark, err error) {
 	for _, f := range files {
 		events, err := report.ReadEvents(f)

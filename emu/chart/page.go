@@ -8,11 +8,11 @@ import (
 	"github.com/weftlab/weft/emu/page"
 )
 
-// Section is one part of a page: a text as it is printed for people, and a picture.
+// Section is one part of a page: a text, as printed, and a picture.
 type Section struct {
 	Title   string
 	Text    string
-	Picture *Picture // nil for none
+	Picture *Picture // nil if there is none
 }
 
 var run = page.New(`<h1>{{.Title}}</h1>
@@ -30,8 +30,8 @@ func WritePage(w io.Writer, title string, sections []Section) error {
 	return run.Execute(w, map[string]any{"Title": title, "Sections": sections})
 }
 
-// Group sorts files by their kinds, in the order of the first of each. A file that is of
-// none is in none.
+// Group groups files by kind, in the order of the first file of each kind. Files of no
+// known kind are returned in none.
 func Group(files []string) (groups [][]string, none []string) {
 	at := map[kind]int{}
 	for _, name := range files {

@@ -1,5 +1,5 @@
-// Package chart shows what runs have written: series of queues over time,
-// records of flows and of transfers, as pictures and as figures.
+// Package chart shows the output of runs, series of queues and flows over time
+// and records of flows and of transfers, as pictures and as figures.
 package chart
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// dpi are the pixels of an inch, in PNG and SVG alike.
+// dpi is the resolution of PNG and SVG.
 const dpi = 96
 
-// MaxLines is how many lines a picture has at most: as many as there are
-// colours that everybody can tell apart.
+// MaxLines is the maximum number of lines in a picture: the number of colours
+// that all readers can tell apart.
 const MaxLines = len(canvas.Colours)
 
-// Line is one line of a picture. Its points are in units of the axes.
+// Line is one line of a picture. Its points are in the units of the axes.
 type Line struct {
 	Name   string
 	Points plotter.XYs
-	Style  *Style // nil is a colour of its own
+	Style  *Style // nil means its own colour
 }
 
-// Style is how a line looks that belongs to others: in the colour of some, and
-// with the dashes of some.
+// Style is the style of a line that belongs to a group: the indices of its
+// colour and its dashes.
 type Style struct{ Colour, Dashes int }
 
 // Axis is one axis of a picture.
@@ -42,7 +42,7 @@ type Axis struct {
 	Label    string
 	Min, Max float64
 	Log      bool     // then Min is above 0
-	Names    []string // in place of numbers: the first at 1, the next at 2
+	Names    []string // instead of numbers: the first at 1, the next at 2
 }
 
 // Picture is lines over two axes.
@@ -51,12 +51,12 @@ type Picture struct {
 	X, Y          Axis
 	Steps         plotter.StepKind
 	Dots          bool   // at the points of lines
-	Marks         []Mark // by X
+	Marks         []Mark // along X
 	Lines         []Line // at most MaxLines
 	Width, Height int    // in pixels
 }
 
-// Write draws the picture in a format: "png", "svg" or "pdf".
+// Write writes the picture in a format: "png", "svg" or "pdf".
 func (p *Picture) Write(w io.Writer, format string) error {
 	width, height := vg.Length(p.Width)*vg.Inch/dpi, vg.Length(p.Height)*vg.Inch/dpi
 	c, err := canvas.New(format, width, height, dpi)
@@ -94,8 +94,8 @@ func (p *Picture) draw(c draw.Canvas) error {
 		}
 		line.StepStyle = p.Steps
 		line.Color = canvas.Colours[i%MaxLines]
-		// Later lines are thinner, and dashed where they lie on others, so
-		// that all can be seen.
+		// Later lines are thinner, and dashed where they coincide with others,
+		// so that all are visible.
 		line.Width = vg.Points(2 - 1.2*float64(i)/float64(max(len(p.Lines)-1, 3)))
 		if len(p.Lines) == 1 {
 			line.Width = vg.Points(1)
@@ -122,11 +122,12 @@ func (p *Picture) draw(c draw.Canvas) error {
 	return nil
 }
 
-// dashes are those of a line that lies on so many others, or of a Style.
+// dashes are indexed by the number of lines that a line covers, or by
+// Style.Dashes.
 var dashes = [][]vg.Length{nil, {8, 5}, {4, 6}, {2, 6}}
 
-// below is how many of the earlier lines a line lies on, for a third of the
-// picture or more.
+// below returns the number of earlier lines that coincide with a line over a
+// third of the picture or more.
 func (p *Picture) below(i int) (n int) {
 	const grid = 150
 	for _, other := range p.Lines[:i] {
@@ -135,8 +136,8 @@ func (p *Picture) below(i int) (n int) {
 			x := p.X.at((float64(k) + 0.5) / grid)
 			a, aok := p.value(p.Lines[i].Points, x)
 			b, bok := p.value(other.Points, x)
-			// About the width of a line. What is 0 lies on the axis, and hides
-			// nothing.
+			// This is about the width of a line. A value of 0 lies on the axis,
+			// and hides nothing.
 			if aok && bok && p.Y.part(a) > 0.01 && math.Abs(p.Y.part(a)-p.Y.part(b)) < 3/float64(p.Height) {
 				same++
 			}
@@ -148,7 +149,7 @@ func (p *Picture) below(i int) (n int) {
 	return n
 }
 
-// value is where a line is at x, false where it is not.
+// value returns the y of a line at x; ok is false where the line has no value.
 func (p *Picture) value(points plotter.XYs, x float64) (y float64, ok bool) {
 	i := sort.Search(len(points), func(i int) bool { return points[i].X >= x })
 	switch {
@@ -165,7 +166,7 @@ func (p *Picture) value(points plotter.XYs, x float64) (y float64, ok bool) {
 	return a.Y + (b.Y-a.Y)*(x-a.X)/(b.X-a.X), true
 }
 
-// part is where on the axis a value is, from 0 to 1.
+// part returns the position of a value on the axis, from 0 to 1.
 func (a *Axis) part(v float64) float64 {
 	if a.Log {
 		return math.Log(max(v, a.Min)/a.Min) / math.Log(a.Max/a.Min)
@@ -173,7 +174,7 @@ func (a *Axis) part(v float64) float64 {
 	return (v - a.Min) / (a.Max - a.Min)
 }
 
-// at is the value at a part of the axis.
+// at returns the value at a position on the axis.
 func (a *Axis) at(part float64) float64 {
 	if a.Log {
 		return a.Min * math.Pow(a.Max/a.Min, part)
@@ -181,7 +182,7 @@ func (a *Axis) at(part float64) float64 {
 	return a.Min + part*(a.Max-a.Min)
 }
 
-// within keeps points inside what a log axis can show.
+// within clips points to what a log axis can show.
 func (p *Picture) within(points plotter.XYs) plotter.XYs {
 	if !p.X.Log && !p.Y.Log {
 		return points
@@ -199,7 +200,8 @@ func (p *Picture) within(points plotter.XYs) plotter.XYs {
 	return out
 }
 
-// legend names the lines in rows at the top and gives what is left below.
+// legend draws the names of the lines in rows at the top and returns the canvas
+// left below.
 func (p *Picture) legend(c draw.Canvas, lines []draw.LineStyle) draw.Canvas {
 	const dash, gap = 18, 14
 	style := canvas.Text(9)
@@ -234,12 +236,12 @@ func (a *Axis) set(to *plot.Axis) {
 	}
 }
 
-// timeIn gives a time in a unit of seconds.
+// timeIn converts a time to a unit of seconds.
 func timeIn(t units.Time, u axis.Unit) float64 {
 	return float64(t) / math.Round(u.Per*float64(units.Second))
 }
 
-// label names what is measured, with its unit if it has one.
+// label appends the unit to a name, if there is one.
 func label(what string, u axis.Unit) string {
 	if u.Name == "" {
 		return what

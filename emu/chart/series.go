@@ -19,7 +19,7 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Queue is one queue of one file.
+// Queue is one queue in one file.
 type Queue struct {
 	File string `json:"file"`
 	series.Statistics
@@ -32,7 +32,7 @@ func (q *Queue) name() string {
 	return q.Port + " " + q.Class
 }
 
-// seriesReview is what there is to say of series.
+// seriesReview is a review of series of queues.
 type seriesReview struct {
 	Queues []Queue `json:"queues"`
 
@@ -81,7 +81,7 @@ func openSeries(files []string, o Options) (*seriesReview, error) {
 	return r, r.missing(all)
 }
 
-// read gives the rows of a file, in which it finds the quantity that is asked for.
+// read calls each for the rows of a file, after finding the requested quantity in it.
 func (r *seriesReview) read(file string, each func(x *series.Reader, row *series.Row)) error {
 	return read(file, func(in io.Reader) error {
 		x, err := series.NewReader(in)
@@ -101,7 +101,7 @@ func (r *seriesReview) read(file string, each func(x *series.Reader, row *series
 	})
 }
 
-// takes tells whether a row is asked for.
+// takes reports whether a row is requested.
 func (r *seriesReview) takes(row *series.Row) bool {
 	o := &r.options
 	return row.At >= o.From && row.At <= o.To && matches(o.Class, row.Class) &&
@@ -116,7 +116,7 @@ func matches(pattern, name string) bool {
 	return ok
 }
 
-// names are what the files hold, asked for or not.
+// names lists what the files hold, whether requested or not.
 type names struct {
 	ports, classes []string
 	seen           map[series.Source]bool
@@ -139,7 +139,7 @@ func (n *names) add(row *series.Row) {
 	}
 }
 
-// missing is the error of what was asked for and is not there.
+// missing returns the error for what was requested but does not exist.
 func (r *seriesReview) missing(all *names) error {
 	in := strings.Join(r.files, ", ")
 	for _, p := range r.options.Ports {
@@ -161,10 +161,10 @@ func (r *seriesReview) missing(all *names) error {
 	return nil
 }
 
-// maxQueues is how many queues people are shown; JSON has them all.
+// maxQueues is how many queues a table shows; JSON has all of them.
 const maxQueues = 40
 
-// Write prints a table of the queues, and below it what the columns mean.
+// Write prints a table of the queues, followed by the meaning of its columns.
 func (r *seriesReview) Write(w io.Writer) {
 	var classes, trims, paused bool
 	for i := range r.Queues {
@@ -227,15 +227,15 @@ func (r *seriesReview) Write(w io.Writer) {
 	}
 }
 
-// shows tells whether a gauge of a file has a column in the table, which is for means over
-// time: whether any queue that is asked for knows it, and it is not always 0.
+// shows reports whether a gauge of a file has a column in the table, which shows means
+// over time: whether any requested queue has known values of it that are not all 0.
 func (r *seriesReview) shows(file string, k int) bool {
 	return slices.ContainsFunc(r.Queues, func(q Queue) bool {
 		return q.File == file && q.Gauges[k].Known() && (q.Gauges[k].Min != 0 || q.Gauges[k].Max != 0)
 	})
 }
 
-// gaugeHead heads the column of a queue's gauge.
+// gaugeHead returns the heading of a gauge's column.
 func gaugeHead(m *series.Measured) string {
 	name := strings.ReplaceAll(m.Name, "_", " ")
 	if m.Of == "edge" {
@@ -244,7 +244,7 @@ func gaugeHead(m *series.Measured) string {
 	return name
 }
 
-// axis is the label and the units of the quantity.
+// axis returns the label and the units of the quantity.
 func (r *seriesReview) axis() (label string, scales []axis.Unit) {
 	if unit, is := r.quantity.IsGauge(); is {
 		return r.quantity.String(), gaugeScales[unit]
@@ -253,7 +253,7 @@ func (r *seriesReview) axis() (label string, scales []axis.Unit) {
 	return a.label, a.scales
 }
 
-// quantityAxes are the labels and units of the quantities that all files have.
+// quantityAxes holds the labels and units of the quantities that all files have.
 var quantityAxes = map[series.Quantity]struct {
 	label  string
 	scales []axis.Unit
@@ -264,9 +264,9 @@ var quantityAxes = map[series.Quantity]struct {
 	series.Paused: {"paused share of time", axis.Percent},
 }
 
-// Picture draws the quantity of each queue over time, of those with the
-// greatest values where there are many. It reads the files again, so that
-// memory does not grow with their length.
+// Picture draws the quantity of each queue over time; if there are many queues, only those
+// with the greatest values. It reads the files again, so that memory does not grow with
+// their length.
 func (r *seriesReview) Picture() (*Picture, string, error) {
 	drawn, note := r.drawn()
 	if len(drawn) == 0 {
@@ -322,8 +322,8 @@ func (r *seriesReview) Picture() (*Picture, string, error) {
 	return p, note, nil
 }
 
-// overTime is a picture without lines, of values up to peak, of which the least that is
-// not 0 is floor, between two instants; and the units of its axes.
+// overTime returns a picture without lines, for values up to peak between two instants,
+// and the units of its axes. Floor is the smallest value that is not 0.
 func overTime(o *Options, from, to units.Time, what string, scales []axis.Unit, peak, floor float64) (p *Picture, x, y axis.Unit, err error) {
 	y, x = axis.Fit(scales, peak), axis.Fit(axis.Seconds, (to-from).Seconds())
 	p = &Picture{
@@ -347,7 +347,7 @@ func overTime(o *Options, from, to units.Time, what string, scales []axis.Unit, 
 	return p, x, y, nil
 }
 
-// drawn are the queues that a picture shows: of a gauge those that have it.
+// drawn returns the queues that a picture shows: for a gauge only those that have it.
 func (r *seriesReview) drawn() ([]*Queue, string) {
 	var all []*Queue
 	_, gauge := r.quantity.IsGauge()
@@ -374,7 +374,8 @@ func (r *seriesReview) drawn() ([]*Queue, string) {
 	return drawn, fmt.Sprintf("drawn are the %d of %d queues with the greatest values; choose others with --port", MaxLines, len(all))
 }
 
-// lines reads the files again for the points of the queues, of moments or of intervals.
+// lines reads the files again to collect the points of the queues, at instants or over
+// intervals.
 func (r *seriesReview) lines(drawn []*Queue, from, to units.Time, momentary bool) ([]*series.Envelope, error) {
 	lines := make([]*series.Envelope, len(drawn))
 	for i := range lines {
@@ -401,7 +402,7 @@ func (r *seriesReview) lines(drawn []*Queue, from, to units.Time, momentary bool
 			}
 			if v, ok := r.quantity.Of(row); ok {
 				if !momentary && lines[i].Empty() {
-					// The first step begins where its interval does.
+					// The first step begins with its interval.
 					lines[i].Add(series.Point{At: max(from, row.At-row.Interval), Value: v})
 				}
 				lines[i].Add(series.Point{At: row.At, Value: v})

@@ -25,23 +25,24 @@ var (
 // bySize is the picture of slowdown by message size.
 const bySize = "slowdown-by-size"
 
-// TransferPictures are what of records of transfers can be drawn.
+// TransferPictures returns what can be drawn from records of transfers.
 func TransferPictures() []string { return []string{"completion", "slowdown", bySize, "goodput"} }
 
-// Transfers are the records of transfers of one file.
+// Transfers is a summary of the records of transfers in one file.
 type Transfers struct {
 	File string `json:"file"`
 	*workload.TransferSums
 	Completion    *Distribution `json:"completion,omitempty"`       // over the messages that completed
-	Slowdown      *Distribution `json:"slowdown,omitempty"`         // over those of which the ideal time is known
+	Slowdown      *Distribution `json:"slowdown,omitempty"`         // over messages whose ideal time is known
 	EachGoodput   *Distribution `json:"transfer_goodput,omitempty"` // over the transfers that posted messages with payload
 	SlowdownSizes []SizeBin     `json:"slowdown_by_size,omitempty"`
 
 	results []workload.TransferResult
 }
 
-// SizeBin is the slowdown of the messages of some sizes. Files that are looked
-// at together have the same bins, but for those of which they have no messages.
+// SizeBin is the slowdown of messages in a range of sizes. Files that are
+// reviewed together have the same bins, except for bins in which they have no
+// messages.
 type SizeBin struct {
 	From     int64         `json:"from_bytes"`
 	To       int64         `json:"to_bytes"`
@@ -49,7 +50,7 @@ type SizeBin struct {
 	Slowdown *Distribution `json:"slowdown"`
 }
 
-// transferReview is what there is to say of records of transfers.
+// transferReview is a review of records of transfers.
 type transferReview struct {
 	Files []*Transfers `json:"transfer_records"`
 
@@ -107,18 +108,19 @@ func sumUpTransfers(file string, results []workload.TransferResult) *Transfers {
 	return t
 }
 
-// messageTimes is over all messages that completed.
+// messageTimes returns the distribution over all messages that completed.
 func messageTimes(results []workload.TransferResult) *Distribution {
 	return overMessages(messageCompletion.unit, results, func(*workload.TransferResult) float64 { return 1e6 })
 }
 
-// slowdowns is over the messages of which the ideal time is known.
+// slowdowns returns the distribution over the messages whose ideal time is
+// known.
 func slowdowns(results []workload.TransferResult) *Distribution {
 	return overMessages(messageSlowdown.unit, results, func(x *workload.TransferResult) float64 { return x.Ideal })
 }
 
-// overMessages is the distribution of completion times in what per gives,
-// microseconds, where it is not 0.
+// overMessages returns the distribution of completion times in units of per,
+// which is in microseconds. Transfers for which per returns 0 are skipped.
 func overMessages(unit string, results []workload.TransferResult, per func(*workload.TransferResult) float64) *Distribution {
 	var values []weighted
 	sum, n := 0.0, 0.0
@@ -133,16 +135,16 @@ func overMessages(unit string, results []workload.TransferResult, per func(*work
 	}
 	d := distribute(unit, values)
 	if d != nil {
-		d.Mean = sum / n // which the records know better than values that stand for messages
+		d.Mean = sum / n // the records' mean is more accurate than that of the approximated values
 	}
 	return d
 }
 
-// messages appends what is known of the completion times of a transfer's
-// messages, in units of so many microseconds. Those between two percentiles are
-// taken to lie evenly, which is exact of up to five messages. Many are stood for
-// by fewer values, the more transfers there are, so that memory does not grow
-// with them.
+// messages appends what is known about the completion times of a transfer's
+// messages, in units of us microseconds. It assumes an even distribution between
+// two percentiles, which is exact for up to five messages. The more transfers
+// there are, the fewer values represent a transfer's messages, so that memory
+// does not grow with them.
 func messages(to []weighted, x *workload.TransferResult, us float64, transfers int) []weighted {
 	const values = 400_000
 	steps := uint64(min(max(values/transfers/8, 4), 250))
@@ -161,7 +163,7 @@ func messages(to []weighted, x *workload.TransferResult, us float64, transfers i
 		}
 		between, value := next-rank, p.time/us
 		if next == x.Completed {
-			value = x.CompletionMax / us // exactly
+			value = x.CompletionMax / us // exact
 		}
 		k := min(between, steps)
 		for i := range k {
@@ -172,10 +174,10 @@ func messages(to []weighted, x *workload.TransferResult, us float64, transfers i
 	return to
 }
 
-// sizeRange are message sizes that count together.
+// sizeRange is a range of message sizes.
 type sizeRange struct{ from, to int64 }
 
-// of gives the slowdown of messages of these sizes.
+// of returns the slowdown of messages of these sizes.
 func (s sizeRange) of(results []workload.TransferResult) SizeBin {
 	b := SizeBin{From: s.from, To: s.to}
 	var those []workload.TransferResult
@@ -189,12 +191,12 @@ func (s sizeRange) of(results []workload.TransferResult) SizeBin {
 	return b
 }
 
-// maxBins is how many bins of sizes there are at most.
+// maxBins is the maximum number of size bins.
 const maxBins = 10
 
-// sizeBins gives each size a bin of its own where they are few. More sizes are
-// dealt into bins with about as many messages each, as in the HPCC paper (Li et
-// al., SIGCOMM 2019, figure 11).
+// sizeBins gives each size its own bin if there are few sizes. Otherwise it
+// groups sizes into bins with about as many messages each, as in the HPCC paper
+// (Li et al., SIGCOMM 2019, figure 11).
 func sizeBins(results []workload.TransferResult) []sizeRange {
 	count, total := map[int64]uint64{}, uint64(0)
 	var all []int64
@@ -269,8 +271,8 @@ func (f *Transfers) writeSizes(w io.Writer) {
 	t.Flush()
 }
 
-// Picture draws the cumulative distribution over messages or transfers, a line
-// for each file, or slowdown by message size.
+// Picture draws the cumulative distribution over messages or transfers, with a
+// line for each file, or slowdown by message size.
 func (r *transferReview) Picture() (*Picture, string, error) {
 	if r.options.What == bySize {
 		return r.sizePicture()

@@ -19,8 +19,8 @@ import (
 	"github.com/weftlab/weft/emu/figure/canvas"
 )
 
-// mice are transfers of one message each, of sizes from 1 KB to 8 MB, whose
-// slowdowns grow with the given factor.
+// mice returns transfers of one message each, with sizes from 1 KB to 8 MB.
+// Their slowdowns grow with factor.
 func mice(factor float64) (results []workload.TransferResult) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 400 {
@@ -62,8 +62,8 @@ func transferFile(t *testing.T, name string, results []workload.TransferResult) 
 	return write(t, name, b.String())
 }
 
-// TestTransfers works an example: what is said of two transfers with several
-// messages and one that failed.
+// TestTransfers works through an example: two transfers with several messages
+// and one that failed.
 func TestTransfers(t *testing.T) {
 	results := []workload.TransferResult{
 		took(workload.TransferResult{Transfer: "a", MessageSize: 1000, Posted: 2, Start: 0, End: 1, Goodput: 3e9, Ideal: 10}, 10, 20),
@@ -117,8 +117,8 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-// TestTransferPictures: each picture of one and of several files can be seen,
-// with its axes named.
+// TestTransferPictures checks that each picture of one file and of several is
+// visible, with names on its axes.
 func TestTransferPictures(t *testing.T) {
 	a, b := transferFile(t, "a.csv", mice(1)), transferFile(t, "b.json", mice(4))
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestTransferPictures(t *testing.T) {
 		x, y          string
 		logX, logY    bool
 		names         string
-		bottom, upper float64 // the Y axis
+		bottom, upper float64 // of the Y axis
 	}{
 		{Options{}, []string{a}, "a", "completion time [ms]", "share of messages", false, false, "", 0, 1.02},
 		{Options{What: "slowdown", LogX: true}, []string{a, b}, "a b", "slowdown", "share of messages", true, false, "", 0, 1.02},
@@ -169,7 +169,7 @@ func TestTransferPictures(t *testing.T) {
 	}
 }
 
-// TestOneSize: a single size is a dot that can be seen.
+// TestOneSize checks that a single size is a visible dot.
 func TestOneSize(t *testing.T) {
 	results := mice(1)[:1]
 	results[0].MessageSize = 0
@@ -182,8 +182,8 @@ func TestOneSize(t *testing.T) {
 	}
 }
 
-// TestMessages: of few messages all are known, of many their percentiles are
-// those of the record, and every message counts once.
+// TestMessages checks that few messages are all known, that the percentiles of
+// many are those of the record, and that every message counts once.
 func TestMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.OneOf(rapid.IntRange(0, 5), rapid.IntRange(1, 5000)).Draw(t, "messages")
@@ -223,8 +223,9 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// TestSizeBins: every message is in one bin, bins do not overlap, few sizes have
-// a bin each, and many about as many messages each.
+// TestSizeBins checks that every message is in one bin, that bins do not
+// overlap, that few sizes have a bin each, and that the bins of many sizes have
+// about as many messages each.
 func TestSizeBins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var results []workload.TransferResult
@@ -260,8 +261,8 @@ func TestSizeBins(t *testing.T) {
 	})
 }
 
-// TestMeanIsTheRecords: the mean is that of the records, not of what is known of
-// their messages.
+// TestMeanIsTheRecords checks that the mean is that of the records, not of the
+// approximated messages.
 func TestMeanIsTheRecords(t *testing.T) {
 	x := took(workload.TransferResult{Ideal: 2}, slices.Repeat([]float64{1}, 100)...)
 	x.CompletionMax, x.CompletionMean = 500, 7

@@ -18,30 +18,31 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Access says where a NATS server is and what opens it.
+// Access says where a NATS server is and how to log in.
 type Access struct {
-	// URL is nats://HOST:PORT, or several with commas between. It may have
+	// URL is nats://HOST:PORT, or several of them separated by commas. It may have
 	// USER:PASSWORD@ or TOKEN@ before the host.
 	URL            string
 	Credentials    string // a credentials file (.creds: JWT and key)
 	User, Password string
 	Token          string
 	CA             string // PEM file of the authority that signed the server's certificate, if the system does not know it
-	Cert, Key      string // PEM files with which the client identifies itself, if the server asks for that
+	Cert, Key      string // PEM files for client authentication, if the server asks for it
 
-	// Timeout is for one request to the server; 0 is 20 s. It has to suffice for sending
-	// 512 KiB.
+	// Timeout is for one request to the server; 0 means 20 s. It must be long enough to
+	// send 512 KiB.
 	Timeout time.Duration
-	// Notice is told what people should know, in a sentence: the server is gone, it is
-	// back, a worker is refused. It may be nil, and may be called from several goroutines.
+	// Notice is called with a sentence for the user: the server is gone, it is back, a
+	// worker is refused. It may be nil, and may be called from several goroutines.
 	Notice func(string)
 }
 
-// ErrStorageFull is in the errors of those who could not store something on the server.
+// ErrStorageFull is wrapped by errors of requests that could not store something on the
+// server.
 var ErrStorageFull = errors.New("the NATS server's storage is full: remove abandoned experiments or give it more")
 
-// Client is a connection to a server, for one worker or coordinator or several. It
-// connects again by itself when the server has been away.
+// Client is a connection to a server, for any number of workers and coordinators. It
+// reconnects automatically when the server has been away.
 type Client struct {
 	access Access
 	nc     *nats.Conn
@@ -49,7 +50,7 @@ type Client struct {
 	packer *zstd.Encoder
 	opener *zstd.Decoder
 
-	// open ends when the connection is closed for good; its cause says why.
+	// open ends when the connection is closed for good; its cause is the reason.
 	open  context.Context
 	close context.CancelCauseFunc
 }
@@ -98,7 +99,7 @@ func Dial(ctx context.Context, access Access) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the connection. Workers and coordinators that use it end with an error.
+// Close closes the connection. Workers and coordinators that use it return an error.
 func (c *Client) Close() {
 	c.close(errClosed)
 	c.nc.Close()
@@ -118,7 +119,7 @@ func (c *Client) options() ([]nats.Option, error) {
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
-		// A server that vanished without closing its connections is given up after these.
+		// Detect a server that vanished without closing its connections.
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(3),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -170,7 +171,7 @@ func (c *Client) options() ([]nats.Option, error) {
 	return options, nil
 }
 
-// redacted is a server's URL without its password.
+// redacted returns a server's URL without the password.
 func redacted(servers string) (string, error) {
 	var all []string
 	for server := range strings.SplitSeq(servers, ",") {
@@ -188,7 +189,7 @@ func redacted(servers string) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// explainConnect says what to do about an error of a connection.
+// explainConnect adds advice to a connection error.
 func explainConnect(err error) error {
 	var unknown x509.UnknownAuthorityError
 	var verification *tls.CertificateVerificationError
@@ -201,8 +202,8 @@ func explainConnect(err error) error {
 		return fmt.Errorf("the NATS server's certificate is of an unknown authority: give the authority's certificate (CA): %w", err)
 	case errors.As(err, &verification):
 		return fmt.Errorf("the NATS server's certificate does not fit: %w", err)
-	// Depending on who is quicker, a server that wants another certificate says so or just
-	// closes the connection.
+	// A server that wants another certificate says so or just closes the connection; which
+	// of the two is a race.
 	case errors.Is(err, nats.ErrTLS), errors.As(err, &operation) && operation.Op == "remote error":
 		return fmt.Errorf("TLS with the NATS server failed; if it asks for clients' certificates, give one that it knows (certificate and key): %w", err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
@@ -213,7 +214,7 @@ func explainConnect(err error) error {
 	return err
 }
 
-// Error codes of JetStream that the client library has no names for.
+// Error codes of JetStream that the client library does not name.
 const (
 	codeInsufficientResources jetstream.ErrorCode = 10023
 	codeResourceLimits        jetstream.ErrorCode = 10028
@@ -221,7 +222,7 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// apiCode is the code of a JetStream error, or 0.
+// apiCode returns the code of a JetStream error, or 0.
 func apiCode(err error) jetstream.ErrorCode {
 	var js jetstream.JetStreamError
 	if errors.As(err, &js) && js.APIError() != nil {
@@ -230,13 +231,13 @@ func apiCode(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// isConflict says whether something was not stored because its subject has a message.
+// isConflict reports whether a message was not stored because its subject already has one.
 func isConflict(err error) bool {
 	code := apiCode(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
-// explain gives errors of JetStream that say that the storage is full their name.
+// explain wraps JetStream errors about full storage in ErrStorageFull.
 func explain(err error) error {
 	switch apiCode(err) {
 	case codeInsufficientResources, codeResourceLimits, codeInsufficientStorage:
@@ -249,19 +250,19 @@ func explain(err error) error {
 	return err
 }
 
-// errGone says that an experiment's streams are not there any more.
+// errGone means that an experiment's streams no longer exist.
 var errGone = errors.New("the experiment is not on the server any more")
 
-// once makes one request, for no longer than the client's timeout.
+// once makes one request, limited to the client's timeout.
 func (c *Client) once(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.access.Timeout)
 	defer cancel()
 	return explain(do(ctx))
 }
 
-// insist makes a request for an experiment until it succeeds, ctx ends, the experiment is
-// gone (errGone), or the error is one that stays. The trouble function, which may be nil,
-// is told of each error that may pass, and of nil when it has passed.
+// insist repeats a request for an experiment until it succeeds, ctx ends, the experiment
+// is gone (errGone), or the error is permanent. The trouble function, which may be nil, is
+// called with each temporary error, and with nil when it is over.
 func (c *Client) insist(ctx context.Context, experiment string, trouble func(error), do func(context.Context) error) error {
 	told := false
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
@@ -296,8 +297,8 @@ func (c *Client) insist(ctx context.Context, experiment string, trouble func(err
 	}
 }
 
-// gone says whether the server has an experiment's stream no more. A server that does not
-// answer may have it.
+// gone reports whether the server no longer has an experiment's stream. If the server does
+// not answer, the stream may still exist.
 func (c *Client) gone(ctx context.Context, experiment string) bool {
 	err := c.once(ctx, func(ctx context.Context) error {
 		_, err := c.js.Stream(ctx, streamName(experiment))
@@ -306,17 +307,17 @@ func (c *Client) gone(ctx context.Context, experiment string) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
-// publish stores a message whose subject has none yet.
+// publish stores a message if its subject has none yet.
 func (c *Client) publish(ctx context.Context, m *nats.Msg) error {
 	_, err := c.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(0), jetstream.WithRetryAttempts(0))
 	return err
 }
 
-// quiet is how long those who are asked have for their answers.
+// quiet is how long gather waits for another answer.
 const quiet = 500 * time.Millisecond
 
-// gather asks all who listen to a subject and gives their answers, until no more come or
-// enough says so.
+// gather sends a question to all subscribers of a subject and returns their answers, until
+// no more come or enough returns true.
 func gather[T any](ctx context.Context, nc *nats.Conn, subject string, question any, patience time.Duration, enough func(T) bool) ([]T, error) {
 	data, err := json.Marshal(question)
 	if err != nil {
@@ -355,24 +356,24 @@ func gather[T any](ctx context.Context, nc *nats.Conn, subject string, question 
 	}
 }
 
-// Workers asks who is there. It takes half a second longer than the last answer.
+// Workers asks which workers exist. It returns half a second after the last answer.
 func (c *Client) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	workers, err := gather[WorkerStatus](ctx, c.nc, askWorkersSubject, struct{}{}, quiet, nil)
 	sortWorkers(workers)
 	return workers, err
 }
 
-// publishJSON sends something that need not arrive.
+// publishJSON sends a message that may get lost.
 func (c *Client) publishJSON(subject string, v any) {
 	if data, err := json.Marshal(v); err == nil && subject != "" {
 		c.nc.Publish(subject, data)
 	}
 }
 
-// fromJSON reads what publishJSON sent.
+// fromJSON decodes what publishJSON sent.
 func fromJSON(data []byte, v any) bool { return json.Unmarshal(data, v) == nil }
 
-// signal wakes whoever waits for a channel that has room for one.
+// signal wakes the reader of a channel with a buffer of one.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -1,9 +1,9 @@
-// Package cluster runs jobs on many machines. A coordinator puts jobs on a NATS server
-// with JetStream, workers take them, run them and put results there, and the coordinator
-// gives each result to its caller exactly once, whichever of the three is killed and
-// started again. It does not know what a job does.
+// Package cluster runs jobs on many machines. A coordinator puts jobs on a NATS server with
+// JetStream, workers take them, run them and store the results there, and the coordinator
+// passes each result to its caller exactly once, even if any of the three is killed and
+// restarted. It does not know what a job does.
 //
-// An experiment is a set of jobs with an id. It has two streams on the server, in files:
+// An experiment is a set of jobs with an id. It has two file-backed streams on the server:
 //
 //	weft_ID      weft.ID.live.JOB.job           the job: what a worker takes
 //	             weft.ID.live.JOB.try.INSTANCE  a worker has begun; removed when it gives the job back
@@ -12,14 +12,13 @@
 //	             weft.ID.taken.JOB              the coordinator's caller has the result
 //	weftlog_ID   weft.ID.log.JOB                the last log lines of a job
 //
-// Workers share one consumer of the jobs. A worker that has a job reports it before the
-// consumer's ack wait is over; if it does not, the job goes to another worker. That one asks those
-// that tried before whether they still have it, and counts those that do not answer as
-// deaths. Everything else that is said (who is there, who does what) is not stored.
+// Workers share one consumer of the jobs. A worker with a job must report progress before the
+// consumer's ack wait is over; otherwise the job goes to another worker. That worker asks the
+// previous ones whether they still have the job, and counts those that do not answer as dead.
+// Other messages (who is present, who runs what) are not stored.
 //
-// A result is taken when the caller's function has returned: then weft.ID.taken.JOB is
-// written and everything under weft.ID.live.JOB is purged. At the end both streams are
-// deleted.
+// A result is taken when the caller's function has returned: then weft.ID.taken.JOB is written
+// and everything under weft.ID.live.JOB is purged. At the end both streams are deleted.
 package cluster
 
 import (
@@ -33,14 +32,14 @@ import (
 
 // Job is a piece of work.
 type Job struct {
-	// ID names the job within its experiment: the hash of whatever decides its result.
-	// Letters, digits, _ and -, at most 128.
+	// ID names the job within its experiment: a hash of everything that determines its result.
+	// It consists of up to 128 letters, digits, _ and -.
 	ID string
-	// Payload is what the worker's function gets. It may be long.
+	// Payload is passed to the worker's function. It may be long.
 	Payload []byte
 }
 
-// Result is what came of a job.
+// Result is the result of a job.
 type Result struct {
 	Job    string        // its id
 	Output []byte        // what the worker's function returned, if it succeeded
@@ -50,20 +49,20 @@ type Result struct {
 	Took   time.Duration // how long the worker's function ran
 }
 
-// Requirement says which workers may take an experiment's jobs. An empty field is met by
-// all workers.
+// Requirement says which workers may take an experiment's jobs. All workers meet an empty
+// field.
 type Requirement struct {
-	Version string `json:"version,omitempty"` // as the worker's caller gives it: a build's name or hash
+	Version string `json:"version,omitempty"` // set by the worker's caller: name or hash of a build
 	OS      string `json:"os,omitempty"`      // as runtime.GOOS
 	Arch    string `json:"arch,omitempty"`    // as runtime.GOARCH
 }
 
-// Here is the requirement that only workers of this version on this kind of machine meet.
+// Here returns a requirement that only workers of this version on this kind of machine meet.
 func Here(version string) Requirement {
 	return Requirement{Version: version, OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// Refusal says why a worker may not take the jobs, or is empty if it may.
+// Refusal returns why a worker may not take the jobs, or "" if it may.
 func (r Requirement) Refusal(w WorkerInfo) string {
 	var wrong []string
 	if r.Version != "" && r.Version != w.Version {
@@ -86,29 +85,29 @@ func orAny(s string) string {
 	return s
 }
 
-// WorkerInfo says what a worker is.
+// WorkerInfo identifies a worker.
 type WorkerInfo struct {
-	Instance string    `json:"instance"` // unique: a worker that is started again has another
-	Name     string    `json:"name"`     // what people call it: the host's name unless its caller gave one
+	Instance string    `json:"instance"` // unique: a restarted worker has another
+	Name     string    `json:"name"`     // display name: the host's name unless its caller gave one
 	Host     string    `json:"host"`
 	PID      int       `json:"pid"`
 	Version  string    `json:"version"`
 	OS       string    `json:"os"`   // as runtime.GOOS
 	Arch     string    `json:"arch"` // as runtime.GOARCH
 	Cores    int       `json:"cores"`
-	Slots    int       `json:"slots"` // jobs that it runs at once
+	Slots    int       `json:"slots"` // jobs that it runs concurrently
 	Started  time.Time `json:"started"`
 }
 
-// WorkerStatus is a worker and what it does.
+// WorkerStatus is a worker and what it is doing.
 type WorkerStatus struct {
 	WorkerInfo
 	Jobs      []JobStatus   `json:"jobs,omitempty"`
-	Trouble   string        `json:"trouble,omitempty"` // what it cannot do at present, such as storing a result
-	Heartbeat time.Duration `json:"heartbeat"`         // how often it says all this
+	Trouble   string        `json:"trouble,omitempty"` // what it cannot do now, such as store a result
+	Heartbeat time.Duration `json:"heartbeat"`         // how often it sends its status
 	Leaving   bool          `json:"leaving,omitempty"` // it has ended
-	// Refused says why it takes no job of the coordinator's experiment. Workers do not
-	// send it: a coordinator fills it in.
+	// Refused says why it takes no jobs of the coordinator's experiment. Workers do not send
+	// it: the coordinator fills it in.
 	Refused string `json:"-"`
 }
 
@@ -117,26 +116,25 @@ type JobStatus struct {
 	Experiment string          `json:"experiment"`
 	Job        string          `json:"job"`
 	Since      time.Time       `json:"since"`
-	Progress   json.RawMessage `json:"progress,omitempty"` // the last that the job reported
+	Progress   json.RawMessage `json:"progress,omitempty"` // as last reported by the job
 }
 
-// A Reporter takes what a job says while it runs. Its methods may be called from several
+// A Reporter accepts reports from a running job. Its methods may be called from several
 // goroutines.
 type Reporter interface {
 	// Log sends a line to the coordinator. The last 200 lines of each job are kept for the
-	// report of a failure; a line is cut after 8 KiB. A worker that dies right after Log
-	// has sent the line, unless it logs more than ten a second.
+	// report of a failure; a line is truncated to 8 KiB. If the worker dies right after Log,
+	// the line has been sent, unless it logs more than ten a second.
 	Log(line string)
-	// Progress says how far the job is, in any form that encoding/json takes, at most
-	// 4 KiB. The coordinator sees the last one at the worker's next heartbeat.
+	// Progress reports how far the job is, as any value that encoding/json accepts, at most 4
+	// KiB. The coordinator sees the last one at the worker's next heartbeat.
 	Progress(progress any) error
 }
 
-// token is what an id may be made of, so that it can be part of a NATS subject and of a
-// stream's name.
+// token matches valid ids, which can be part of a NATS subject and of a stream's name.
 var token = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
-// checkID refuses ids that cannot be part of a subject. The kind of id is for the error.
+// checkID refuses ids that cannot be part of a subject. Kind is the kind of id, for the error.
 func checkID(kind, id string) error {
 	if !token.MatchString(id) {
 		return fmt.Errorf("%s %q: an id is made of letters, digits, _ and -, 1 to 128 of them", kind, id)
@@ -147,21 +145,22 @@ func checkID(kind, id string) error {
 const (
 	streamPrefix    = "weft_"
 	logStreamPrefix = "weftlog_"
-	// workersConsumer is the consumer of the jobs that all workers share.
+	// workersConsumer is the consumer of jobs that all workers share.
 	workersConsumer = "workers"
 
-	// Subjects of what is not stored.
-	statusSubject       = "weft-worker.status"   // workers say what they do
+	// Subjects of messages that are not stored.
+	statusSubject       = "weft-worker.status"   // workers send their status
 	askWorkersSubject   = "weft-worker.ask"      // all workers answer with their status
-	workerPrefix        = "weft-worker.at."      // followed by an instance: whether it has a job
-	coordinatorsSubject = "weft-coordinator.ask" // coordinators answer who they are
+	workerPrefix        = "weft-worker.at."      // and an instance: does it have a job?
+	coordinatorsSubject = "weft-coordinator.ask" // coordinators answer with their identity
 	newsSubject         = "weft-news"            // an experiment has begun or ended
 )
 
 func streamName(experiment string) string    { return streamPrefix + experiment }
 func logStreamName(experiment string) string { return logStreamPrefix + experiment }
 
-// live is a subject below what an experiment keeps of a job until its result is taken.
+// live returns a subject below the data that an experiment keeps for a job until its result is
+// taken.
 func live(experiment, job, rest string) string {
 	return "weft." + experiment + ".live." + job + "." + rest
 }
@@ -169,10 +168,10 @@ func live(experiment, job, rest string) string {
 func taken(experiment, job string) string      { return "weft." + experiment + ".taken." + job }
 func logSubject(experiment, job string) string { return "weft." + experiment + ".log." + job }
 
-// nudgeSubject is where workers say that there is a result.
+// nudgeSubject is where workers announce new results.
 func nudgeSubject(experiment string) string { return "weft." + experiment + ".nudge" }
 
-// jobOf is the job that a subject of an experiment is about.
+// jobOf returns the job that a subject of an experiment belongs to.
 func jobOf(subject string) string {
 	parts := strings.Split(subject, ".")
 	if len(parts) < 4 {

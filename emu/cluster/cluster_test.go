@@ -19,14 +19,14 @@ import (
 	"github.com/weftlab/weft/emu/cluster/server"
 )
 
-// limit is how long a test may take: far more than any needs. Nothing else here depends
-// on how fast the machine is.
+// limit is how long a test may take, far longer than any needs. Nothing else here depends on
+// the speed of the machine.
 const limit = 4 * time.Minute
 
-// quick is how often workers and coordinators of tests say something.
+// quick is the interval between messages of workers and coordinators in tests.
 const quick = 100 * time.Millisecond
 
-// work is the payload of the jobs of tests.
+// work is the payload of jobs in tests.
 type work struct {
 	Size int    // of the result
 	Seed uint64 // of the result's bytes
@@ -34,7 +34,7 @@ type work struct {
 	//   fail   it fails, after two log lines
 	//   panic  it panics
 	//   die    it ends its process
-	//   hold   in processes that are told to, it says so and waits for its end
+	//   hold   in processes with Hold set, it reports that and waits for its end
 	How string
 }
 
@@ -44,19 +44,19 @@ func (w work) output() []byte {
 	seed[0], seed[1], seed[2] = byte(w.Seed), byte(w.Seed>>8), byte(w.Size)
 	random := rand.NewChaCha8(seed)
 	b := make([]byte, w.Size)
-	random.Read(b) // does not fail
+	random.Read(b) // never fails
 	return b
 }
 
 func (w work) job() cluster.Job {
 	payload, err := json.Marshal(w)
 	if err != nil {
-		panic(err) // it has nothing that cannot be JSON
+		panic(err) // all of it can be marshalled
 	}
 	return cluster.Job{ID: digest(payload)[:16], Payload: payload}
 }
 
-// do is the function of workers.
+// do is the workers' function.
 func do(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
 	var w work
 	if err := json.Unmarshal(job.Payload, &w); err != nil {
@@ -73,8 +73,8 @@ func do(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, 
 	return w.output(), report.Progress(map[string]int{"percent": 100})
 }
 
-// jobs are n jobs of different sizes, some of which need several messages, and the
-// digests of their results.
+// jobs returns n jobs of different sizes, some of which need several messages, and the digests
+// of their results.
 func jobs(n int) (all []cluster.Job, want map[string]string) {
 	want = map[string]string{}
 	for i := range n {
@@ -110,7 +110,7 @@ func serve(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// notices collects what people are told.
+// notices collects the notices for users.
 type notices struct {
 	mu    sync.Mutex
 	lines []string
@@ -129,7 +129,7 @@ func (n *notices) tell(line string) {
 	}
 }
 
-// await waits for a notice with all of these in it. One goroutine may call it.
+// await waits for a notice that contains all parts. Only one goroutine may call it.
 func (n *notices) await(ctx context.Context, t *testing.T, parts ...string) {
 	t.Helper()
 	for {
@@ -162,7 +162,7 @@ func dial(ctx context.Context, t *testing.T, access cluster.Access) *cluster.Cli
 	return c
 }
 
-// background runs a worker until the test ends, or until the function that it gives is called.
+// background runs a worker until the test ends, or until the returned function is called.
 func background(ctx context.Context, t *testing.T, w *cluster.Worker, run cluster.RunFunc) (stop func()) {
 	t.Helper()
 	w.Heartbeat = quick
@@ -179,14 +179,14 @@ func background(ctx context.Context, t *testing.T, w *cluster.Worker, run cluste
 	return stop
 }
 
-// bounded is a context for a test.
+// bounded returns a context that limits a test.
 func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// collected is the results of a coordinator. A job that comes twice is an error.
+// collected collects the results of a coordinator. A job that arrives twice is an error.
 func collected(t *testing.T) (got map[string]string, take func(cluster.Result) error) {
 	got = map[string]string{}
 	return got, func(r cluster.Result) error {
@@ -214,7 +214,7 @@ func sameResults(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// nothingLeft checks that the server has nothing of any experiment.
+// nothingLeft checks that nothing of any experiment is left on the server.
 func nothingLeft(ctx context.Context, t *testing.T, c *cluster.Client) {
 	t.Helper()
 	left, err := c.Experiments(ctx)
@@ -232,7 +232,7 @@ func TestEachJobHasOneResult(t *testing.T) {
 	}
 	all, want := jobs(40)
 	long := cluster.Job{ID: "long", Payload: append([]byte(`{"Size": 3, "How": "`), append(work{Size: 800_000}.output(), `"}`...)...)}
-	for i, b := range long.Payload[20 : len(long.Payload)-2] { // letters, so that it is JSON
+	for i, b := range long.Payload[20 : len(long.Payload)-2] { // letters, so that it is valid JSON
 		long.Payload[20+i] = 'a' + b%16
 	}
 	all = append(all, long, all[0])
@@ -290,8 +290,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestJobsAreGivenBack: a worker that ends hands its jobs over although the ack wait is
-// long, and that is no death.
+// TestJobsAreGivenBack checks that a worker that stops hands over its jobs although the ack
+// wait is long, and that this does not count as a death.
 func TestJobsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
@@ -359,8 +359,8 @@ func TestRefusedWorkers(t *testing.T) {
 	}
 }
 
-// TestAbandoned: what a coordinator leaves is listed, can be gone on with by the same
-// requirement, and removed, which ends the jobs of it that run.
+// TestAbandoned checks that an abandoned experiment is listed, can be continued with the same
+// requirement, and can be removed, which ends its running jobs.
 func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
@@ -395,7 +395,7 @@ func TestAbandoned(t *testing.T) {
 	c, done := coordinate(run, "1")
 	<-began
 
-	// What the worker does is seen: by the coordinator and by others.
+	// The worker's jobs are visible, to the coordinator and to other clients.
 	for {
 		w := c.Workers()
 		others, err := client.Workers(ctx)
@@ -448,8 +448,8 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// TestUnwantedJobsAreDropped: jobs that the next coordinator does not want are not run,
-// and results that the first has taken are not given again.
+// TestUnwantedJobsAreDropped checks that jobs that the next coordinator does not want are not
+// run, and that results that the first has taken are not passed again.
 func TestUnwantedJobsAreDropped(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
@@ -482,8 +482,8 @@ func TestUnwantedJobsAreDropped(t *testing.T) {
 	second := &cluster.Coordinator{Client: client, Experiment: "e", Poll: quick}
 	done := make(chan error, 1)
 	go func() { done <- second.Run(ctx, all[:8], take) }()
-	// Until the jobs that are not wanted are gone. A first worker that was quick has left
-	// nothing to do: then the experiment ends and is gone as well.
+	// Wait until the unwanted jobs are gone. If the first worker was quick, nothing is left to
+	// do: then the experiment ends and is gone as well.
 	for {
 		left, err := client.Experiments(ctx)
 		if err != nil {
@@ -512,8 +512,8 @@ func TestUnwantedJobsAreDropped(t *testing.T) {
 	nothingLeft(ctx, t, client)
 }
 
-// TestFullStorage: who cannot store says so, and goes on when there is room. A result that
-// has been given makes room itself.
+// TestFullStorage checks that a client that cannot store anything reports that, and continues
+// when there is room. A result that has been passed on makes room itself.
 func TestFullStorage(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)

@@ -15,24 +15,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Coordinator has an experiment's jobs run.
+// Coordinator runs the jobs of an experiment on workers.
 type Coordinator struct {
 	Client     *Client
-	Experiment string // id; a coordinator that is started with the same one goes on
-	Title      string // what people call it
-	// Requirement says which workers may take the jobs. An experiment keeps the one that
-	// it began with.
+	Experiment string // id; a coordinator started with the same one continues the experiment
+	Title      string // display name
+	// Requirement says which workers may take the jobs. An experiment keeps the one that it
+	// started with.
 	Requirement Requirement
-	// AckWait is how long a worker may be silent before its job goes to another; 0 is 30 s.
+	// AckWait is how long a worker may be silent before its job goes to another; 0 means 30 s.
 	AckWait time.Duration
-	// Deaths is how many workers may die while they run a job before the job has failed;
-	// 0 is 3. The last of them runs the job alone, so that jobs that ran beside are not
-	// blamed. An experiment keeps the number that it began with.
+	// Deaths is how many workers may die while running a job before the job fails; 0 means 3.
+	// The last of them runs the job alone, so that jobs that ran beside it are not blamed. An
+	// experiment keeps the number that it started with.
 	Deaths int
-	// Poll is how often results are looked for apart from when workers say that there are
-	// some; 0 is 2 s.
+	// Poll is how often to look for results when workers announce none; 0 means 2 s.
 	Poll time.Duration
-	// Log, if not nil, gets the log lines of jobs as they come.
+	// Log, if not nil, receives the log lines of jobs as they arrive.
 	Log func(worker, job, line string)
 
 	mu     sync.Mutex
@@ -40,16 +39,16 @@ type Coordinator struct {
 	counts Counts
 }
 
-// Counts says how far an experiment is.
+// Counts is the progress of an experiment.
 type Counts struct {
 	Jobs    int // all jobs
-	Before  int // results that a coordinator before this one took
-	Taken   int // results that this one has taken
-	Failed  int // those of them that are failures
-	Running int // jobs that workers say they have
+	Before  int // results taken by earlier coordinators
+	Taken   int // results taken by this one
+	Failed  int // failures among Taken
+	Running int // jobs that workers report having
 }
 
-// Counts says how far it is.
+// Counts returns the current counts.
 func (c *Coordinator) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +59,7 @@ func (c *Coordinator) Counts() Counts {
 	return counts
 }
 
-// Workers lists the workers on the server with what they do, those that are refused too.
+// Workers lists the workers on the server with their status, including refused ones.
 func (c *Coordinator) Workers() []WorkerStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,19 +69,20 @@ func (c *Coordinator) Workers() []WorkerStatus {
 	return c.roster.all()
 }
 
-// ErrCoordinated is in the error of a coordinator whose experiment has another.
+// ErrCoordinated is wrapped by the error of a coordinator whose experiment has another
+// coordinator.
 var ErrCoordinated = errors.New("the experiment has another coordinator")
 
-// Run has the jobs run and gives each result to take, one after the other, in the order
-// in which they come. When take returns nil the result is taken: it is removed from the
-// server, and no coordinator gets it again. Only if the coordinator dies between the two
-// is it given once more, to the next one; so take should store a result under its job's
-// id. Results that a coordinator before this one has taken are not given.
+// Run has the jobs run and passes each result to take, one at a time, in the order in which
+// they arrive. When take returns nil the result is taken: it is removed from the server, and
+// no coordinator gets it again. Only if the coordinator dies between the two is it passed once
+// more, to the next one; so take should store a result under its job's id. Results that an
+// earlier coordinator has taken are not passed.
 //
-// Run returns nil when all are taken; then nothing of the experiment is left on the
-// server. If it returns an error, or ctx's, or that of take, workers go on, and Run of
-// another Coordinator with the same id does too. Jobs that are not among those given then
-// are dropped. A job that fails is a Result with Err, not an error of Run.
+// Run returns nil when all results are taken; then nothing of the experiment is left on the
+// server. If it returns an error, such as that of ctx or of take, workers continue, and so can
+// Run of another Coordinator with the same id. Jobs that are not in its list are then dropped.
+// A job that fails is a Result with Err, not an error of Run.
 func (c *Coordinator) Run(ctx context.Context, jobs []Job, take func(Result) error) error {
 	if err := c.run(ctx, jobs, take); err != nil {
 		return fmt.Errorf("experiment %s: %w", c.Experiment, err)
@@ -97,7 +97,7 @@ type tour struct {
 	stream   jetstream.Stream
 	payloads map[string][]byte // of the jobs whose results are wanted
 	nudges   chan struct{}
-	started  bool // guards mu: it has the experiment, as others are told
+	started  bool // guarded by mu: it has the experiment, as it tells others
 }
 
 func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) error) error {
@@ -152,7 +152,7 @@ func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) err
 	c.Client.publishJSON(newsSubject, nil)
 	c.Client.publishJSON(askWorkersSubject, nil)
 
-	// Jobs are put there while results come.
+	// Jobs are stored while results come in.
 	parts, pctx := errgroup.WithContext(ctx)
 	put := make(chan struct{})
 	parts.Go(func() error {
@@ -170,7 +170,7 @@ func (c *Coordinator) run(ctx context.Context, jobs []Job, take func(Result) err
 	return err
 }
 
-// subscribe begins to listen: to questions for coordinators, workers, nudges, logs.
+// subscribe subscribes to questions for coordinators, worker status, nudges and logs.
 func (t *tour) subscribe() (unsubscribe func(), err error) {
 	var subs []*nats.Subscription
 	unsubscribe = func() {
@@ -204,8 +204,8 @@ func (t *tour) subscribe() (unsubscribe func(), err error) {
 	return unsubscribe, t.Client.nc.FlushTimeout(t.Client.access.Timeout)
 }
 
-// coordinatorInfo is what a coordinator says of itself, and, with only the experiment, the
-// question who coordinates it.
+// coordinatorInfo identifies a coordinator. As a question it asks for the coordinator of
+// Experiment, or for all coordinators if that is empty.
 type coordinatorInfo struct {
 	Experiment string `json:"experiment,omitempty"`
 	Instance   string `json:"instance,omitempty"`
@@ -228,11 +228,11 @@ func (t *tour) sayWho(m *nats.Msg) {
 	t.Client.publishJSON(m.Reply, coordinatorInfo{t.Experiment, t.instance, host, os.Getpid(), started})
 }
 
-// claim makes sure that nobody else coordinates the experiment. Who made its streams, and
-// answers questions before that, need not ask.
+// claim makes sure that no other coordinator has the experiment. A coordinator that created
+// the streams, and has answered questions since before that, need not ask.
 func (t *tour) claim(ctx context.Context, fresh bool) error {
 	if !fresh {
-		// Of two that ask at the same time, one goes on.
+		// If two ask at the same time, one of them continues.
 		other := func(i coordinatorInfo) bool { return i.Started || i.Instance < t.instance }
 		answers, err := gather(ctx, t.Client.nc, coordinatorsSubject, coordinatorInfo{Experiment: t.Experiment, Instance: t.instance}, quiet, other)
 		if err != nil {
@@ -250,8 +250,8 @@ func (t *tour) claim(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// resume looks how far the experiment is, cleans up what a coordinator before this one
-// could not, and leaves in payloads the jobs whose results are yet to be taken.
+// resume finds out how far the experiment is, cleans up what earlier coordinators could not,
+// and leaves in payloads the jobs whose results are still to be taken.
 func (t *tour) resume(ctx context.Context) (counted, error) {
 	state, err := census(ctx, t.stream, t.Experiment)
 	if err != nil {
@@ -275,7 +275,8 @@ func (t *tour) resume(ctx context.Context) (counted, error) {
 	return state, nil
 }
 
-// purge removes what the server has of a job, but for that its result is taken.
+// purge removes everything that the server has of a job, except the mark that its result is
+// taken.
 func (t *tour) purge(ctx context.Context, job string) error {
 	return t.insist(ctx, func(ctx context.Context) error {
 		return t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, ">")))
@@ -290,10 +291,10 @@ func (t *tour) insist(ctx context.Context, do func(context.Context) error) error
 	}, do)
 }
 
-// putsAtOnce is how many jobs are on their way to the server.
+// putsAtOnce is how many jobs are stored concurrently.
 const putsAtOnce = 32
 
-// putJobs stores the jobs that are not there.
+// putJobs stores the jobs that the server does not have.
 func (t *tour) putJobs(ctx context.Context, jobs []Job, there map[string]bool) error {
 	puts, ctx := errgroup.WithContext(ctx)
 	puts.SetLimit(putsAtOnce)
@@ -322,7 +323,7 @@ func (t *tour) put(ctx context.Context, job Job) error {
 	return nil
 }
 
-// wants says whether a job's result is yet to be taken.
+// wants reports whether a job's result is still to be taken.
 func (t *tour) wants(job string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -330,11 +331,11 @@ func (t *tour) wants(job string) bool {
 	return wanted
 }
 
-// collect takes results until there are all.
+// collect takes results until none is missing.
 func (t *tour) collect(ctx context.Context, put <-chan struct{}, take func(Result) error) error {
 	poll := time.NewTicker(t.Poll)
 	defer poll.Stop()
-	next := uint64(1) // sequence number from which results are looked for
+	next := uint64(1) // sequence number at which to look for results
 	idle := false
 	for t.missing() > 0 {
 		t.roster.expire(time.Now())
@@ -362,7 +363,7 @@ func (t *tour) collect(ctx context.Context, put <-chan struct{}, take func(Resul
 		default:
 			continue
 		}
-		// Nothing has come for a while.
+		// Nothing has arrived for a while.
 		if idle {
 			if err := t.checkLost(ctx); err != nil {
 				return err
@@ -379,7 +380,7 @@ func (t *tour) missing() int {
 	return len(t.payloads)
 }
 
-// nextResult gives the first result from a sequence number on, or
+// nextResult returns the first result at or after a sequence number, or
 // jetstream.ErrMsgNotFound.
 func (t *tour) nextResult(ctx context.Context, from uint64) (*jetstream.RawStreamMsg, error) {
 	var m *jetstream.RawStreamMsg
@@ -390,11 +391,11 @@ func (t *tour) nextResult(ctx context.Context, from uint64) (*jetstream.RawStrea
 	return m, err
 }
 
-// takeResult gives a result to the caller and removes it from the server.
+// takeResult passes a result to the caller and removes it from the server.
 func (t *tour) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take func(Result) error) error {
 	job := jobOf(m.Subject)
 	if !t.wants(job) {
-		return t.purge(ctx, job) // it comes from a worker that was thought dead
+		return t.purge(ctx, job) // it comes from a worker that was considered dead
 	}
 	l, data, err := t.Client.load(ctx, t.stream, t.Experiment, job, m.Header, m.Data)
 	if errors.Is(err, errSpoilt) || errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -426,14 +427,15 @@ func (t *tour) takeResult(ctx context.Context, m *jetstream.RawStreamMsg, take f
 	return t.purge(ctx, job)
 }
 
-// confirm writes that a result is taken.
+// confirm records that a result is taken.
 func (t *tour) confirm(ctx context.Context, job string) error {
 	m := nats.NewMsg(taken(t.Experiment, job))
 	m.Data = []byte(t.instance)
 	err := t.insist(ctx, func(ctx context.Context) error {
 		err := t.Client.publish(ctx, m)
 		if errors.Is(explain(err), ErrStorageFull) {
-			// The result makes room. If the coordinator dies right here, the job is run again.
+			// Purging the result makes room. If the coordinator dies right here, the job is
+			// run again.
 			if err := t.stream.Purge(ctx, jetstream.WithPurgeSubject(live(t.Experiment, job, ">"))); err != nil {
 				return err
 			}
@@ -444,7 +446,7 @@ func (t *tour) confirm(ctx context.Context, job string) error {
 	if !isConflict(err) {
 		return err
 	}
-	// It may have been this one, and the answer was lost.
+	// This coordinator may have written it, and the answer was lost.
 	var by *jetstream.RawStreamMsg
 	if err := t.insist(ctx, func(ctx context.Context) (err error) {
 		by, err = t.stream.GetLastMsgForSubject(ctx, m.Subject)
@@ -458,7 +460,7 @@ func (t *tour) confirm(ctx context.Context, job string) error {
 	return nil
 }
 
-// lastLog gives the log lines that the server has of a job, or none if it cannot.
+// lastLog returns the log lines that the server has of a job, or none on errors.
 func (t *tour) lastLog(ctx context.Context, job string) []string {
 	ctx, cancel := context.WithTimeout(ctx, t.Client.access.Timeout)
 	defer cancel()
@@ -477,15 +479,15 @@ func (t *tour) lastLog(ctx context.Context, job string) []string {
 	}
 }
 
-// checkLost puts jobs on the server again that it has lost: when no worker has one and
-// none waits, although results are missing. A server that was powered off may forget what
-// it had not written.
+// checkLost stores jobs again that the server has lost. It finds them when no worker has a job
+// and none is waiting, although results are missing. A server that lost power may forget what
+// it had not written to disk.
 func (t *tour) checkLost(ctx context.Context) error {
 	var waiting int
 	err := t.insist(ctx, func(ctx context.Context) error {
 		consumer, err := t.Client.js.Consumer(ctx, streamName(t.Experiment), workersConsumer)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			waiting = 1 // all jobs, once more
+			waiting = 1 // the new consumer delivers all jobs once more
 			return t.Client.createConsumer(ctx, t.Experiment, t.AckWait)
 		} else if err != nil {
 			return err
@@ -499,7 +501,7 @@ func (t *tour) checkLost(ctx context.Context) error {
 	}
 	state, err := census(ctx, t.stream, t.Experiment)
 	if err != nil {
-		return nil // the next time will do
+		return nil // try again next time
 	}
 	t.mu.Lock()
 	var lost []string
@@ -518,7 +520,7 @@ func (t *tour) checkLost(ctx context.Context) error {
 	return nil
 }
 
-// putAgain puts a job on the server as if for the first time.
+// putAgain stores a job as if for the first time.
 func (t *tour) putAgain(ctx context.Context, job string) error {
 	if err := t.purge(ctx, job); err != nil {
 		return err

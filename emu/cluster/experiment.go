@@ -21,24 +21,23 @@ const (
 	metaDeaths      = "weft-deaths"
 )
 
-// Experiment is what a server has of an experiment: one under way, or one that was
-// abandoned.
+// Experiment is an experiment on the server, either running or abandoned.
 type Experiment struct {
 	ID          string
 	Title       string
 	Requirement Requirement
 	Created     time.Time
-	// Jobs is how many jobs there are, Done how many have a result that nobody has taken,
-	// Taken how many results were taken.
+	// Jobs is the number of jobs, Done the number of results not yet taken, and Taken the
+	// number of results taken.
 	Jobs, Done, Taken int
-	Bytes             uint64 // that it takes on the server
-	Coordinator       string // who coordinates it; empty if nobody does
+	Bytes             uint64 // size on the server
+	Coordinator       string // who coordinates it; empty if there is no coordinator
 }
 
-// rules are the parts of an experiment that workers have to know.
+// rules are the parts of an experiment that workers need to know.
 type rules struct {
 	requirement Requirement
-	deaths      int // of workers, after which a job has failed
+	deaths      int // number of dead workers after which a job has failed
 }
 
 func rulesOf(metadata map[string]string) (rules, error) {
@@ -54,13 +53,13 @@ func rulesOf(metadata map[string]string) (rules, error) {
 	return r, nil
 }
 
-// found is an experiment's stream as the server lists it.
+// found is an experiment's stream in the server's list.
 type found struct {
 	id   string
 	info *jetstream.StreamInfo
 }
 
-// list gives the streams of experiments on the server.
+// list returns the streams of experiments on the server.
 func (c *Client) list(ctx context.Context) ([]found, error) {
 	var all []found
 	streams := c.js.ListStreams(ctx, jetstream.WithStreamListSubject("weft.*.live.>"))
@@ -72,8 +71,8 @@ func (c *Client) list(ctx context.Context) ([]found, error) {
 	return all, streams.Err()
 }
 
-// Experiments lists the experiments on the server, the oldest first. Those without a
-// coordinator go on when one is started with their id, or can be removed.
+// Experiments lists the experiments on the server, oldest first. Those without a
+// coordinator continue when one is started with their id, or can be removed.
 func (c *Client) Experiments(ctx context.Context) ([]Experiment, error) {
 	streams, err := c.list(ctx)
 	if err != nil {
@@ -116,14 +115,14 @@ func (c *Client) Experiments(ctx context.Context) ([]Experiment, error) {
 }
 
 // Remove deletes an experiment with all its jobs and results from the server. Workers
-// stop what they do for it.
+// stop running its jobs.
 func (c *Client) Remove(ctx context.Context, experiment string) error {
 	if err := checkID("experiment", experiment); err != nil {
 		return err
 	}
 	there := false
-	// The stream by which experiments are found goes last, so that a removal that was
-	// broken off can be done again.
+	// Experiments are found by the second stream, so it is deleted last and an
+	// interrupted removal can be repeated.
 	for _, name := range []string{logStreamName(experiment), streamName(experiment)} {
 		err := c.once(ctx, func(ctx context.Context) error { return c.js.DeleteStream(ctx, name) })
 		switch {
@@ -139,12 +138,12 @@ func (c *Client) Remove(ctx context.Context, experiment string) error {
 	return c.nc.Publish(newsSubject, nil)
 }
 
-// counted is which jobs are in which state.
+// counted holds the jobs in each state.
 type counted struct {
 	jobs, done, taken map[string]bool
 }
 
-// census asks an experiment's stream for the state of all jobs.
+// census reads the state of all jobs from an experiment's stream.
 func census(ctx context.Context, stream jetstream.Stream, experiment string) (counted, error) {
 	s := counted{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	for subject, jobs := range map[string]map[string]bool{
@@ -163,8 +162,8 @@ func census(ctx context.Context, stream jetstream.Stream, experiment string) (co
 	return s, nil
 }
 
-// create makes an experiment's streams, or opens them if they are there. Fresh says that
-// they were not.
+// create creates an experiment's streams, or opens them if they exist. Fresh reports
+// whether it created them.
 func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait time.Duration) (stream jetstream.Stream, fresh bool, err error) {
 	requirement, err := json.Marshal(r.requirement)
 	if err != nil {
@@ -178,7 +177,7 @@ func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait 
 			Description: "jobs and results of an experiment of weft",
 			Subjects:    []string{live(id, "*", ">"), taken(id, "*")},
 			Storage:     jetstream.FileStorage,
-			Retention:   jetstream.LimitsPolicy, // and no limits: the server's are enough
+			Retention:   jetstream.LimitsPolicy, // and no limits: the server's are sufficient
 			AllowDirect: true,
 			Metadata: map[string]string{
 				metaTitle:       title,
@@ -211,7 +210,7 @@ func (c *Client) create(ctx context.Context, id, title string, r rules, ackWait 
 	return stream, fresh, c.createConsumer(ctx, id, ackWait)
 }
 
-// createConsumer makes the consumer that workers share.
+// createConsumer creates the consumer that workers share.
 func (c *Client) createConsumer(ctx context.Context, id string, ackWait time.Duration) error {
 	_, err := c.js.CreateOrUpdateConsumer(ctx, streamName(id), jetstream.ConsumerConfig{
 		Durable:       workersConsumer,

@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/emu/cluster/server"
 )
 
-// pair is a server with two connections to it.
+// pair starts a server and returns two connections to it.
 func pair(t *testing.T) (ctx context.Context, a, b *Client) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
@@ -32,7 +32,7 @@ func pair(t *testing.T) (ctx context.Context, a, b *Client) {
 	return ctx, a, b
 }
 
-// until waits for something that comes by itself.
+// until waits until a condition becomes true.
 func until(ctx context.Context, t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for !is() {
@@ -44,8 +44,8 @@ func until(ctx context.Context, t *testing.T, what string, is func() bool) {
 	}
 }
 
-// TestAJobUnderWayIsLeft: a job that is delivered to a second worker although the first
-// has it is run by the first alone, and costs no death.
+// TestAJobUnderWayIsLeft checks that a job delivered to a second worker while the first
+// has it is run by the first alone, and does not count as a death.
 func TestAJobUnderWayIsLeft(t *testing.T) {
 	t.Parallel()
 	ctx, a, b := pair(t)
@@ -85,7 +85,7 @@ func TestAJobUnderWayIsLeft(t *testing.T) {
 	go func() {
 		ended <- (&Worker{Client: b, Heartbeat: 50 * time.Millisecond, Slots: 1}).Run(working, run)
 	}()
-	// The server is told to give the job away behind the first worker's back.
+	// Tell the server to give the job away without the first worker's knowledge.
 	first.mu.Lock()
 	message := first.jobs[jobKey{"e", "j"}].message
 	first.mu.Unlock()
@@ -105,8 +105,8 @@ func TestAJobUnderWayIsLeft(t *testing.T) {
 	}
 }
 
-// TestTheServerForgets: jobs, and the consumer of the jobs, that vanish from the server
-// are put there again.
+// TestTheServerForgets checks that jobs, and their consumer, are restored if they vanish
+// from the server.
 func TestTheServerForgets(t *testing.T) {
 	t.Parallel()
 	for what, forget := range map[string]func(ctx context.Context, c *Client) error{
@@ -162,8 +162,8 @@ func TestTheServerForgets(t *testing.T) {
 	}
 }
 
-// TestASecondCoordinatorIsNoticed: one that was cut off while another took its place ends
-// when it would take a result that the other has.
+// TestASecondCoordinatorIsNoticed checks that a coordinator that was cut off and replaced
+// by another ends when it tries to take a result that the other has.
 func TestASecondCoordinatorIsNoticed(t *testing.T) {
 	t.Parallel()
 	ctx, a, b := pair(t)
@@ -183,8 +183,8 @@ func TestASecondCoordinatorIsNoticed(t *testing.T) {
 	<-ended
 }
 
-// TestALateResultIsDropped: a result of a job whose result is taken is not given, and does
-// not stay on the server.
+// TestALateResultIsDropped checks that a second result of a job is neither passed on nor
+// left on the server.
 func TestALateResultIsDropped(t *testing.T) {
 	t.Parallel()
 	ctx, a, b := pair(t)
@@ -217,7 +217,7 @@ func TestALateResultIsDropped(t *testing.T) {
 	}()
 	<-first
 	until(ctx, t, "the result is taken", func() bool { return c.Counts().Taken == 1 })
-	// The coordinator is purging the job, so the conflict may still be there.
+	// The coordinator is purging the job, so there may still be a conflict.
 	until(ctx, t, "the late result is stored", func() bool {
 		err := b.store(ctx, "e", "j", "done", label{}, make([]byte, 10), nil)
 		if err != nil && !isConflict(err) {
@@ -244,8 +244,8 @@ func TestALateResultIsDropped(t *testing.T) {
 	}
 }
 
-// TestSuspectsRunAlone: jobs at the last try before they have failed have a worker for
-// themselves, however many slots it has.
+// TestSuspectsRunAlone checks that jobs on their last try have a worker to themselves,
+// however many slots it has.
 func TestSuspectsRunAlone(t *testing.T) {
 	t.Parallel()
 	ctx, a, b := pair(t)
@@ -259,7 +259,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 			return nil
 		})
 	}()
-	// A worker that is gone had each of them.
+	// Each of them was on a worker that is gone.
 	until(ctx, t, "the jobs are on the server", func() bool {
 		consumer, err := b.js.Consumer(ctx, streamName("e"), workersConsumer)
 		return err == nil && consumer.CachedInfo().NumPending == 3
@@ -292,7 +292,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 			if n := running.Add(1); n != 1 {
 				t.Errorf("%d suspects run side by side", n)
 			}
-			time.Sleep(100 * time.Millisecond) // so that others can begin, if they may
+			time.Sleep(100 * time.Millisecond) // so that others can start, if allowed
 			running.Add(-1)
 			return nil, nil
 		})

@@ -17,35 +17,35 @@ import (
 
 const (
 	// pieceSize is how much of a compressed payload or result goes into one message. NATS
-	// servers take 1 MiB unless they are told otherwise.
+	// servers accept 1 MiB by default.
 	pieceSize = 256 << 10
-	// piecesAtOnce is how many pieces are under way.
+	// piecesAtOnce is how many pieces are sent concurrently.
 	piecesAtOnce = 2
-	// labelHeader is the message header with the label, as JSON.
+	// labelHeader is the message header that holds the label, as JSON.
 	labelHeader = "Weft-Label"
 )
 
-// label says what is in the message of a job or a result. The bytes are compressed with
-// zstd; they are in the message itself, or in pieces below the job's subject.
+// label describes the message of a job or a result. The bytes are compressed with zstd;
+// they are in the message itself, or in pieces below the job's subject.
 type label struct {
 	Pieces int    `json:"pieces,omitempty"` // 0: in the message
 	Nonce  string `json:"nonce,omitempty"`  // of the pieces' subjects
-	Sum    []byte `json:"sum,omitempty"`    // SHA-256 of the pieces together
+	Sum    []byte `json:"sum,omitempty"`    // SHA-256 of all pieces
 
-	// Of a result:
-	Failed   bool          `json:"failed,omitempty"` // the bytes are an error's text
+	// For results:
+	Failed   bool          `json:"failed,omitempty"` // the bytes are the text of an error
 	Worker   string        `json:"worker,omitempty"`
 	Instance string        `json:"instance,omitempty"`
 	Took     time.Duration `json:"took,omitempty"`
 }
 
-// piece is the subject of a piece.
+// piece returns the subject of a piece.
 func (l label) piece(experiment, job string, n int) string {
 	return live(experiment, job, "part."+l.Nonce+"."+strconv.Itoa(n))
 }
 
-// store writes a job or a result: first its pieces, then the message that makes them
-// count. That message is refused, as a conflict, if its subject has one.
+// store stores a job or a result: first its pieces, then the message that makes them
+// valid. It returns a conflict if the subject already has that message.
 func (c *Client) store(ctx context.Context, experiment, job, kind string, l label, data []byte, trouble func(error)) error {
 	data = c.packer.EncodeAll(data, nil)
 	m := nats.NewMsg(live(experiment, job, kind))
@@ -79,11 +79,11 @@ func (c *Client) store(ctx context.Context, experiment, job, kind string, l labe
 	return c.insist(ctx, experiment, trouble, func(ctx context.Context) error { return c.publish(ctx, m) })
 }
 
-// errSpoilt says that what the server has of a payload or a result is not what was stored.
+// errSpoilt means that a payload or result on the server differs from what was stored.
 var errSpoilt = errors.New("not what was stored")
 
-// load reads what store wrote, from the message that makes it count. The error is
-// jetstream.ErrMsgNotFound if pieces are missing, because somebody has purged the job.
+// load reads what store stored, starting from the message that makes it valid. The error
+// is jetstream.ErrMsgNotFound if pieces are missing because the job was purged.
 func (c *Client) load(ctx context.Context, stream jetstream.Stream, experiment, job string, header nats.Header, body []byte) (label, []byte, error) {
 	var l label
 	if err := json.Unmarshal([]byte(header.Get(labelHeader)), &l); err != nil {

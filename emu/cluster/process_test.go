@@ -19,22 +19,22 @@ import (
 	"github.com/weftlab/weft/emu/cluster/server"
 )
 
-// roleVariable makes the test's program a worker, a coordinator or a server.
+// roleVariable makes the test binary a worker, a coordinator or a server.
 const roleVariable = "WEFT_CLUSTER_TEST_ROLE"
 
-// role is what a process of a test does.
+// role is what a test process does.
 type role struct {
 	Is  string // worker, coordinator, server
-	URL string // of the server; for a server where it listens, as HOST:PORT
+	URL string // of the server; for a server its listen address, as HOST:PORT
 
 	Name    string // of a worker
 	Slots   int
-	Hold    bool   // jobs that hold do so
-	Beside  bool   // jobs that die wait for one that holds
+	Hold    bool   // whether jobs with hold do hold
+	Beside  bool   // jobs with die wait for one with hold
 	Dir     string // of a server's files, or a coordinator's results
 	Jobs    int    // of a coordinator
 	HoldAt  int    // a coordinator holds at this result, counted from 1
-	Stored  bool   // it has stored that result before
+	Stored  bool   // it has stored that result before holding
 	AckWait time.Duration
 }
 
@@ -43,7 +43,8 @@ func TestMain(m *testing.M) {
 	if !ok {
 		os.Exit(m.Run())
 	}
-	// A process of a test ends with the test, however that ends: its standard input does.
+	// A test process ends with the test, however the test ends: its standard input is
+	// closed.
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
@@ -90,7 +91,7 @@ func (r role) play() error {
 				return nil, ctx.Err()
 			case w.How == "pause" && r.Hold:
 				fmt.Println("holding", job.ID)
-				time.Sleep(3 * time.Second) // the test stops the process meanwhile
+				time.Sleep(3 * time.Second) // the test stops the process in the meantime
 			case w.How == "die":
 				report.Log("about to die")
 				if r.Beside {
@@ -122,7 +123,7 @@ func (r role) coordinate(ctx context.Context, client *cluster.Client) error {
 		if result.Err != "" {
 			return fmt.Errorf("job %s: %s", result.Job, result.Err)
 		}
-		// The list says how often each result was stored.
+		// The list records how often each result was stored.
 		list, err := os.OpenFile(filepath.Join(r.Dir, "list"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
@@ -140,16 +141,16 @@ func (r role) coordinate(ctx context.Context, client *cluster.Client) error {
 	})
 }
 
-// process is a process of a test.
+// process is a test process.
 type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines chan string
 	said  []string
-	kill  func() // and waits for its end
+	kill  func() // also waits for its end
 }
 
-// start starts a process that plays a role. It ends with the test.
+// start starts a process with a role. It ends with the test.
 func start(t *testing.T, r role) *process {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -188,7 +189,8 @@ func start(t *testing.T, r role) *process {
 	return p
 }
 
-// await waits until the process says something that begins with a word, and gives the rest.
+// await waits until the process prints a line that begins with a word, and returns the
+// rest.
 func (p *process) await(ctx context.Context, word string) string {
 	p.t.Helper()
 	for {
@@ -207,7 +209,7 @@ func (p *process) await(ctx context.Context, word string) string {
 	}
 }
 
-// end waits until the process has ended by itself.
+// end waits until the process ends by itself.
 func (p *process) end(ctx context.Context) {
 	p.t.Helper()
 	for {
@@ -224,14 +226,14 @@ func (p *process) end(ctx context.Context) {
 	}
 }
 
-// startServer starts a server process, the first time at a port that is free.
+// startServer starts a server process, at a free port the first time.
 func startServer(ctx context.Context, t *testing.T, dir, address string) (p *process, url string) {
 	t.Helper()
 	p = start(t, role{Is: "server", Dir: dir, URL: address})
 	return p, p.await(ctx, "serving ")
 }
 
-// stored reads what coordinator processes stored: how often and what.
+// stored reads what coordinator processes have stored, and how often.
 func stored(t *testing.T, dir string) (got map[string]string, times map[string]int) {
 	t.Helper()
 	got, times = map[string]string{}, map[string]int{}
@@ -250,8 +252,8 @@ func stored(t *testing.T, dir string) (got map[string]string, times map[string]i
 	return got, times
 }
 
-// once checks that each result was stored once, but for at most so many that were stored
-// twice.
+// once checks that each result was stored once, except for at most twice of them that were
+// stored twice.
 func once(t *testing.T, times map[string]int, twice int) {
 	t.Helper()
 	for job, n := range times {
@@ -309,7 +311,7 @@ func TestKilledCoordinator(t *testing.T) {
 			_, want := jobs(20)
 			sameResults(t, got, want)
 			if afterwards {
-				once(t, times, 1) // that between storing and confirming comes again
+				once(t, times, 1) // the one between storing and confirming is repeated
 			} else {
 				once(t, times, 0)
 			}
@@ -324,7 +326,7 @@ func TestKilledServer(t *testing.T) {
 	dir := t.TempDir()
 	p, url := startServer(ctx, t, dir, "127.0.0.1:0")
 
-	// One job is under way while the server is away, and has to be stored afterwards.
+	// One job is running while the server is away, and must be stored afterwards.
 	gate, atGate := make(chan struct{}), make(chan struct{}, 1)
 	background(ctx, t, &cluster.Worker{Client: dial(ctx, t, cluster.Access{URL: url}), Slots: 2}, func(ctx context.Context, job cluster.Job, report cluster.Reporter) ([]byte, error) {
 		if job.ID == "gate" {
@@ -374,7 +376,7 @@ func TestKilledServer(t *testing.T) {
 	sameResults(t, got, want)
 }
 
-// TestEverythingIsKilled: servers, coordinators and workers, again and again.
+// TestEverythingIsKilled kills servers, coordinators and workers, again and again.
 func TestEverythingIsKilled(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -389,7 +391,7 @@ func TestEverythingIsKilled(t *testing.T) {
 	for i := range rounds {
 		w, c := start(t, worker), start(t, coordinator)
 		c.await(ctx, "holding")
-		// The order in which they die is another one in each round.
+		// They die in a different order in each round.
 		for j := range 3 {
 			switch (i + j) % 3 {
 			case 0:
@@ -412,8 +414,8 @@ func TestEverythingIsKilled(t *testing.T) {
 	nothingLeft(ctx, t, dial(ctx, t, cluster.Access{URL: url}))
 }
 
-// TestStoppedWorker: one that stands still loses its job to another; what it stores when
-// it goes on is dropped.
+// TestStoppedWorker checks that a stopped worker loses its job to another, and that what it
+// stores after it continues is dropped.
 func TestStoppedWorker(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
@@ -456,7 +458,8 @@ func TestStoppedWorker(t *testing.T) {
 	sameResults(t, got, want)
 }
 
-// TestPoison: a job that kills its workers fails, and those that ran beside it do not.
+// TestPoison checks that a job that kills its workers fails, and that those that ran beside
+// it do not.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// roster is the workers that a coordinator has heard of.
+// roster holds the workers that a coordinator has heard of.
 type roster struct {
 	experiment  string
 	requirement Requirement
@@ -23,7 +23,7 @@ type heard struct {
 	lost   bool
 }
 
-// hear takes a worker's word.
+// hear processes a worker's status.
 func (r *roster) hear(now time.Time, status WorkerStatus) {
 	status.Refused = r.requirement.Refusal(status.WorkerInfo)
 	r.mu.Lock()
@@ -47,8 +47,8 @@ func (r *roster) hear(now time.Time, status WorkerStatus) {
 	}
 }
 
-// expire notes which workers have not been heard for four of their heartbeats, and
-// forgets those that have not been for a hundred.
+// expire marks workers as lost that have been silent for four of their heartbeats,
+// and forgets those that have been silent for a hundred.
 func (r *roster) expire(now time.Time) {
 	r.mu.Lock()
 	var lost []string
@@ -68,7 +68,7 @@ func (r *roster) expire(now time.Time) {
 	}
 }
 
-// all gives the workers that are heard.
+// all returns the workers that are not lost.
 func (r *roster) all() []WorkerStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *roster) all() []WorkerStatus {
 	return all
 }
 
-// running counts the jobs of the roster's experiment that workers have.
+// running returns the number of jobs of the roster's experiment that workers have.
 func (r *roster) running() int {
 	n := 0
 	for _, w := range r.all() {

@@ -25,14 +25,14 @@ type running struct {
 	alone      bool // it has cost workers, so nothing else should run beside it
 	context    context.Context
 	cancel     context.CancelCauseFunc
-	unwatch    func() bool // of the experiment's end
+	unwatch    func() bool // stops watching for the experiment's end
 	ended      sync.Once
 
-	progress json.RawMessage // shift.mu
+	progress json.RawMessage // guarded by shift.mu
 }
 
-// newRunning is a job that the server has delivered. It ends with ctx, and when its
-// experiment does.
+// newRunning returns a job that the server has delivered. It ends with ctx, or when its
+// experiment ends.
 func newRunning(ctx context.Context, s *shift, e *opened, m jetstream.Msg) *running {
 	r := &running{shift: s, experiment: e, id: jobOf(m.Subject()), message: m, since: time.Now()}
 	r.context, r.cancel = context.WithCancelCause(ctx)
@@ -44,13 +44,13 @@ func (r *running) key() jobKey { return jobKey{r.experiment.id, r.id} }
 
 func (r *running) tryPrefix() string { return live(r.experiment.id, r.id, "try.") }
 
-// insist makes a request for this job's experiment until it succeeds.
+// insist repeats a request for this job's experiment until it succeeds.
 func (r *running) insist(what string, do func(context.Context) error) error {
 	return r.shift.client.insist(r.context, r.experiment.id, r.shift.troubleOf(what+" job "+r.id), do)
 }
 
-// finish ends the job at this worker, unless it has ended, and says to the server what is
-// to become of it.
+// finish ends the job on this worker, unless it has already ended, and calls say to tell
+// the server what to do with it.
 func (r *running) finish(say func()) {
 	r.ended.Do(func() {
 		r.unwatch()
@@ -74,7 +74,7 @@ func (r *running) leave() {
 func (r *running) giveBack() {
 	r.finish(func() {
 		if r.shift.client.nc.IsConnected() && context.Cause(r.experiment.ended) == nil {
-			// Without the record nobody takes this for a death.
+			// Without the record other workers do not count this as a death.
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 			defer cancel()
 			r.experiment.stream.Purge(ctx, jetstream.WithPurgeSubject(r.tryPrefix()+r.shift.info.Instance))
@@ -83,15 +83,15 @@ func (r *running) giveBack() {
 	})
 }
 
-// begin looks whether a job that was delivered is to be run by this worker. If not, the
-// server has been told what is to become of it.
+// begin reports whether this worker should run a job that was delivered. If not, the
+// server has been told what to do with it.
 func (s *shift) begin(r *running) bool {
 	delivered := uint64(1)
 	if meta, err := r.message.Metadata(); err == nil {
 		delivered = meta.NumDelivered
 	}
 	if s.has(r.key()) {
-		r.leave() // this worker has it, and was too slow to say so
+		r.leave() // this worker already has it, but reported that too late
 		return false
 	}
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *shift) begin(r *running) bool {
 	return run
 }
 
-// keep says to the server that this worker has the job, as long as it has.
+// keep tells the server that this worker has the job until the job ends.
 func (r *running) keep() {
 	beat := time.NewTicker(max(r.experiment.ackWait/3, time.Millisecond))
 	defer beat.Stop()
@@ -122,8 +122,8 @@ func (r *running) keep() {
 	}
 }
 
-// again decides about a job that was delivered before: it may have a result, be under way
-// at another worker, have cost too many workers their lives, or be there to be run.
+// again decides about a job that was delivered before: it may have a result, be running
+// on another worker, have killed too many workers, or be ready to run.
 func (s *shift) again(r *running) (run bool, err error) {
 	var tries []string
 	if err := r.insist("look for earlier workers of", func(ctx context.Context) error {
@@ -143,14 +143,15 @@ func (s *shift) again(r *running) (run bool, err error) {
 	for _, instance := range tries {
 		switch has, alive := s.ask(r, instance); {
 		case has:
-			r.leave() // it is well; only its word came late
+			r.leave() // it is alive; only its message was late
 			return false, nil
 		case !alive:
 			dead = append(dead, instance)
 		}
 	}
-	// After the others were asked: who has the job no more has stored its result, or has
-	// given it back. And in this order: a result is removed when it is noted as taken.
+	// This must come after asking the others: a worker that no longer has the job has
+	// stored its result or given it back. The order matters too: a result is removed once
+	// it is recorded as taken.
 	for _, subject := range []string{live(r.experiment.id, r.id, "done"), taken(r.experiment.id, r.id)} {
 		err := r.insist("look for a result of", func(ctx context.Context) error {
 			_, err := r.experiment.stream.GetLastMsgForSubject(ctx, subject)
@@ -165,14 +166,15 @@ func (s *shift) again(r *running) (run bool, err error) {
 		}
 	}
 	if len(dead) < r.experiment.rules.deaths {
-		// Who dies takes others along that ran beside it: the last try is by itself.
+		// A dying worker takes down the jobs that run beside it, so the last try runs
+		// alone.
 		r.alone = len(dead) > 0 && len(dead) == r.experiment.rules.deaths-1
 		return true, nil
 	}
 	return false, r.condemn(dead)
 }
 
-// jobWire and hasWire are what workers ask each other.
+// jobWire and hasWire are the question and the answer between workers.
 type jobWire struct {
 	Experiment string `json:"experiment"`
 	Job        string `json:"job"`
@@ -182,7 +184,8 @@ type hasWire struct {
 	Has bool `json:"has"`
 }
 
-// ask asks another worker whether it has a job. One that does not answer is not alive.
+// ask asks another worker whether it has a job. A worker that does not answer is not
+// alive.
 func (s *shift) ask(r *running, instance string) (has, alive bool) {
 	if instance == s.info.Instance {
 		return false, true
@@ -194,7 +197,7 @@ func (s *shift) ask(r *running, instance string) (has, alive bool) {
 	return answers[0].Has, true
 }
 
-// condemn stores that a job has failed because workers died of it.
+// condemn stores that a job has failed because it killed workers.
 func (r *running) condemn(dead []string) error {
 	var names []string
 	for _, instance := range dead {
@@ -212,7 +215,7 @@ func (r *running) condemn(dead []string) error {
 	return r.deliver(label{Failed: true}, []byte(text))
 }
 
-// recordTry writes that this worker has begun.
+// recordTry records that this worker has started the job.
 func (r *running) recordTry() error {
 	who, err := json.Marshal(r.shift.info)
 	if err != nil {
@@ -254,7 +257,7 @@ func (r *running) perform() {
 func (r *running) load() (Job, error) {
 	_, payload, err := r.shift.client.load(r.context, r.experiment.stream, r.experiment.id, r.id, r.message.Headers(), r.message.Data())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		err = errGone // it has a result, or is not wanted any more
+		err = errGone // it has a result, or is no longer wanted
 	}
 	return Job{ID: r.id, Payload: payload}, err
 }
@@ -269,7 +272,7 @@ func (r *running) call(job Job) (output []byte, err error) {
 	return r.shift.run(r.context, job, &reporter{running: r})
 }
 
-// deliver stores a result, unless there is one, and is done with the job.
+// deliver stores a result, unless there already is one, and finishes the job.
 func (r *running) deliver(l label, data []byte) error {
 	s := r.shift
 	l.Worker, l.Instance = s.info.Name, s.info.Instance
@@ -281,13 +284,14 @@ func (r *running) deliver(l label, data []byte) error {
 		return err
 	}
 	s.client.nc.Publish(nudgeSubject(r.experiment.id), nil)
-	// If this is lost the job comes again, and the worker that gets it finds the result.
+	// If this message is lost, the job is delivered again, and the worker that gets it
+	// finds the result.
 	s.client.once(r.context, r.message.DoubleAck)
 	r.finish(func() {})
 	return nil
 }
 
-// logLines is how many lines are kept of each job's log.
+// logLines is how many log lines of each job are kept.
 const logLines = 200
 
 const (
@@ -295,7 +299,7 @@ const (
 	longestProgress = 4 << 10
 )
 
-// reporter sends what a job says.
+// reporter sends the log and progress of a job.
 type reporter struct {
 	running *running
 	mu      sync.Mutex

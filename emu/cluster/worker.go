@@ -17,29 +17,29 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// RunFunc does a job. Its result has to depend on the job alone. An error means that the
-// job failed and would fail elsewhere, too; so does a panic. The context ends when the
-// worker ends or the job is not wanted any more; what the function returns then is thrown
-// away.
+// RunFunc runs a job. Its result must depend on the job alone. An error means that the job
+// failed and would fail elsewhere, too; so does a panic. The context ends when the worker
+// stops or the job is no longer wanted; what the function returns after that is discarded.
 type RunFunc func(context.Context, Job, Reporter) ([]byte, error)
 
-// Worker takes jobs of all experiments on a server whose requirement it meets.
+// Worker takes jobs of all experiments on a server whose requirements it meets.
 type Worker struct {
 	Client  *Client
-	Version string // what the coordinators' requirement is compared with
-	Name    string // "" is the host's name
-	Slots   int    // jobs at once; 0 is as many as there are cores
-	// Heartbeat is how often the worker says what it does and looks for experiments; 0 is 2 s.
+	Version string // compared with the coordinators' requirement
+	Name    string // "" means the host's name
+	Slots   int    // concurrent jobs; 0 means one per core
+	// Heartbeat is how often the worker sends its status and looks for experiments; 0 means 2
+	// s.
 	Heartbeat time.Duration
 }
 
-// errGivenBack is why jobs end when their worker does.
+// errGivenBack is the reason why jobs end when their worker stops.
 var errGivenBack = errors.New("the worker has given the job back")
 
-// Run takes jobs and runs them until ctx ends; then it gives those that it has back at
-// once, waits for the functions to return, and returns nil. It returns an error if the
-// connection is closed for good, as when the server refuses the credentials. While the
-// server is away jobs go on, and results are stored when it is back.
+// Run takes jobs and runs them until ctx ends; then it gives its jobs back at once, waits for
+// the functions to return, and returns nil. It returns an error if the connection is closed
+// for good, as when the server refuses the credentials. While the server is away jobs
+// continue, and results are stored when it is back.
 func (w *Worker) Run(ctx context.Context, run RunFunc) error {
 	s, err := w.newShift(run)
 	if err != nil {
@@ -88,7 +88,7 @@ type opened struct {
 	stream   jetstream.Stream
 	consumer jetstream.Consumer
 	ackWait  time.Duration
-	// ended is closed when the experiment is on the server no more.
+	// ended is done when the experiment is no longer on the server.
 	ended context.Context
 	end   context.CancelCauseFunc
 }
@@ -105,13 +105,13 @@ type shift struct {
 	mu          sync.Mutex
 	jobs        map[jobKey]*running
 	experiments map[string]*opened
-	refused     map[string]bool // experiments about which people were told
+	refused     map[string]bool // experiments whose refusal has been reported
 	trouble     string
-	turn        int // of the experiments, in taking jobs
+	turn        int // whose turn it is among the experiments
 }
 
 func (s *shift) work(ctx context.Context) error {
-	// What runs ends with ctx, or with the connection.
+	// Jobs end with ctx, or with the connection.
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(s.client.open, func() { stop(context.Cause(s.client.open)) })()
@@ -137,14 +137,14 @@ func (s *shift) work(ctx context.Context) error {
 	tasks.Wait()
 	performed.Wait()
 	s.publishStatus(true)
-	s.client.nc.FlushTimeout(time.Second) // so that the coordinator hears it, if it can
+	s.client.nc.FlushTimeout(time.Second) // so that the coordinator receives it, if possible
 	if err := context.Cause(s.client.open); err != nil {
 		return err
 	}
 	return nil
 }
 
-// watch says what the worker does and looks for experiments, until ctx ends.
+// watch sends the worker's status and looks for experiments, until ctx ends.
 func (s *shift) watch(ctx context.Context, news <-chan struct{}) {
 	beat := time.NewTicker(s.heartbeat)
 	defer beat.Stop()
@@ -160,14 +160,14 @@ func (s *shift) watch(ctx context.Context, news <-chan struct{}) {
 	}
 }
 
-// findExperiments opens experiments that have come and closes those that have gone.
+// findExperiments opens new experiments and closes those that are gone.
 func (s *shift) findExperiments(ctx context.Context) {
 	var streams []found
 	if err := s.client.once(ctx, func(ctx context.Context) (err error) {
 		streams, err = s.client.list(ctx)
 		return err
 	}); err != nil {
-		return // the server is away; the client says so
+		return // the server is away; the client reports that
 	}
 	there := map[string]bool{}
 	for _, f := range streams {
@@ -189,8 +189,8 @@ func (s *shift) findExperiments(ctx context.Context) {
 	}
 }
 
-// open makes an experiment one whose jobs are taken, if its requirement is met. What does
-// not succeed is tried again at the next heartbeat.
+// open starts taking an experiment's jobs if the worker meets its requirement. What fails is
+// retried at the next heartbeat.
 func (s *shift) open(ctx context.Context, f found) {
 	s.mu.Lock()
 	known := s.experiments[f.id]
@@ -199,7 +199,7 @@ func (s *shift) open(ctx context.Context, f found) {
 		if known.stream.CachedInfo().Created.Equal(f.info.Created) {
 			return
 		}
-		known.end(errGone) // it was removed and begun again
+		known.end(errGone) // it was removed and started again
 	}
 	r, err := rulesOf(f.info.Config.Metadata)
 	refusal := ""
@@ -236,7 +236,8 @@ func (s *shift) open(ctx context.Context, f found) {
 	signal(s.changed)
 }
 
-// inTurn gives the experiments whose jobs may be taken, another one first each time.
+// inTurn returns the experiments whose jobs may be taken, starting with a different one each
+// time.
 func (s *shift) inTurn() []*opened {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,8 +254,8 @@ func (s *shift) inTurn() []*opened {
 	return all
 }
 
-// takeJobs takes a job whenever a slot is free, until ctx ends. It does so alone, so that
-// a job that needs all slots gets them.
+// takeJobs takes a job whenever a slot is free, until ctx ends. Only this goroutine does, so
+// that a job that needs all slots gets them.
 func (s *shift) takeJobs(ctx context.Context, performed *sync.WaitGroup) {
 	for {
 		if s.slots.Acquire(ctx, 1) != nil {
@@ -286,7 +287,7 @@ func (s *shift) takeJobs(ctx context.Context, performed *sync.WaitGroup) {
 	}
 }
 
-// take waits for a job. It gives none when ctx ends.
+// take waits for a job. It returns none when ctx ends.
 func (s *shift) take(ctx context.Context) (*opened, jetstream.Msg) {
 	for {
 		experiments := s.inTurn()
@@ -305,7 +306,8 @@ func (s *shift) take(ctx context.Context) (*opened, jetstream.Msg) {
 		case 1:
 			requests = []request{{experiments[0], time.Second}}
 		default:
-			// None keeps the others waiting, but when no other has a job, and not for long.
+			// Ask each without waiting; then, if none has a job, wait for the first one, but
+			// not for long.
 			for _, e := range experiments {
 				requests = append(requests, request{e, 0})
 			}
@@ -331,8 +333,8 @@ func (s *shift) take(ctx context.Context) (*opened, jetstream.Msg) {
 	}
 }
 
-// fetch asks for one job and waits for it. It does not end earlier: the server would think
-// that a job that it sends meanwhile has been delivered.
+// fetch requests one job and waits for it. It cannot return early: the server would count a
+// job that it sends in the meantime as delivered.
 func (s *shift) fetch(e *opened, wait time.Duration) (jetstream.Msg, error) {
 	var batch jetstream.MessageBatch
 	var err error
@@ -350,7 +352,7 @@ func (s *shift) fetch(e *opened, wait time.Duration) (jetstream.Msg, error) {
 	return nil, batch.Error()
 }
 
-// giveAllBack ends all jobs and tells the server to give them to others.
+// giveAllBack ends all jobs and tells the server to deliver them to others.
 func (s *shift) giveAllBack() {
 	s.mu.Lock()
 	var all []*running
@@ -366,7 +368,7 @@ func (s *shift) giveAllBack() {
 	s.client.nc.FlushTimeout(time.Second)
 }
 
-// setTrouble notes what the worker cannot do, and tells people when that changes.
+// setTrouble records what the worker cannot do, and notifies the user when that changes.
 func (s *shift) setTrouble(trouble string) {
 	s.mu.Lock()
 	changed := s.trouble != trouble
@@ -377,7 +379,7 @@ func (s *shift) setTrouble(trouble string) {
 	}
 }
 
-// status is what the worker says of itself.
+// status returns the worker's status.
 func (s *shift) status() WorkerStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -395,12 +397,12 @@ func (s *shift) publishStatus(leaving bool) {
 	s.client.publishJSON(statusSubject, status)
 }
 
-// sayStatus answers one who asks, or tells everybody if they gave no place to answer to.
+// sayStatus sends the status to whoever asked, or publishes it if there is no reply subject.
 func (s *shift) sayStatus(m *nats.Msg) {
 	s.client.publishJSON(cmp.Or(m.Reply, statusSubject), s.status())
 }
 
-// sayWhetherItHas answers whether this worker has a job, to one who was given it as well.
+// sayWhetherItHas tells another worker that was given a job whether this one has it.
 func (s *shift) sayWhetherItHas(m *nats.Msg) {
 	var key jobWire
 	if fromJSON(m.Data, &key) {
@@ -414,7 +416,7 @@ func (s *shift) has(key jobKey) bool {
 	return s.jobs[key] != nil
 }
 
-// troubleOf makes the function that notes errors of storing something.
+// troubleOf returns a function that records errors of a request.
 func (s *shift) troubleOf(what string) func(error) {
 	return func(err error) {
 		if err == nil {

@@ -20,19 +20,19 @@ type Difference struct {
 	Measure string       `json:"measure"`
 	Bin     string       `json:"bin,omitempty"`
 	Levels  []string     `json:"levels"`
-	A       *Summary     `json:"a,omitempty"` // nil: only in the other
+	A       *Summary     `json:"a,omitempty"` // nil: only in the other result
 	B       *Summary     `json:"b,omitempty"`
 	Change  table.Number `json:"change"` // of the value: (B - A) / A
-	// CI is half the width of the 95% confidence interval of the difference of the means, by Welch's t test; not
-	// known where one of them has fewer than two values.
+	// CI is half the width of the 95% confidence interval of the difference of the means, by
+	// Welch's t test; unknown if one of them has fewer than two values.
 	CI table.Number `json:"ci95"`
-	// Beyond tells that the difference is beyond that interval; or, where it is not known, that the
-	// values are not the same.
+	// Beyond reports whether the difference exceeds that interval or, if the interval is
+	// unknown, whether the values differ.
 	Beyond bool `json:"beyond"`
 }
 
-// Compare lays two results side by side: what both measure at the same levels. It fails
-// where they have nothing in common.
+// Compare compares two results measure by measure at the same levels. It fails if they have
+// nothing in common.
 func Compare(a, b *Report) ([]Difference, error) {
 	var all []Difference
 	names := func(r *Report) (out []string) {
@@ -90,14 +90,14 @@ func difference(a, b *Summary) Difference {
 	}
 	d.CI = table.Number(half)
 	ma, mb := stat.Mean(a.Values, nil), stat.Mean(b.Values, nil)
-	// What the order of a sum does to the last bits of a mean is no difference.
+	// The order of summation changes the last bits of a mean; that is no difference.
 	noise := 1e-12 * math.Max(math.Abs(ma), math.Abs(mb))
 	d.Beyond = math.Abs(mb-ma) > half+noise
 	return d
 }
 
-// welch gives half the width of the 95% confidence interval of the difference of two
-// means, whose variances need not be the same.
+// welch returns half the width of the 95% confidence interval of the difference of two means,
+// whose variances may differ.
 func welch(a, b []float64) (half float64, ok bool) {
 	if len(a) < 2 || len(b) < 2 {
 		return 0, false
@@ -110,8 +110,8 @@ func welch(a, b []float64) (half float64, ok bool) {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(0.975) * math.Sqrt(va+vb), true
 }
 
-// WriteComparison prints the differences of two results; with all also those within their
-// intervals.
+// WriteComparison prints the differences between two results; with showAll also those within
+// their intervals.
 func WriteComparison(w io.Writer, a, b *Report, all []Difference, showAll bool) {
 	beyond := 0
 	for i := range all {
@@ -158,7 +158,7 @@ func WriteComparison(w io.Writer, a, b *Report, all []Difference, showAll bool) 
 	t.Flush()
 }
 
-// unit is the unit of a measure, for table.Format.
+// unit returns the unit of a measure, for table.Format.
 func (r *Report) unit(measure string) string {
 	for i := range r.Measures {
 		if r.Measures[i].Name == measure {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCompare: what differs by more than its interval, what does not, and what only one
-// of two results has.
+// TestCompare checks differences beyond and within the interval, and measures that only one
+// of the two results has.
 func TestCompare(t *testing.T) {
 	result := func(shift float64) *Report {
 		e, outcomes := example(t, func(system, load int, seed uint64) float64 {

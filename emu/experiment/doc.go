@@ -1,6 +1,6 @@
-// Package experiment is what researchers do with a lab: they run it with some settings
-// that vary and with several seeds, measure, compare with a paper, draw and say what must
-// hold. It works out the cells of an experiment file, keeps what they leave behind, sums it
-// up with confidence intervals, and judges it. Who runs the cells is not its business: see
-// Runner.
+// Package experiment implements experiments with a lab: a lab is run with varying settings
+// and several seeds, measured, compared with a paper, drawn, and checked against
+// expectations. The package determines the cells of an experiment file, stores their
+// tables, summarizes them with confidence intervals, and checks them. It does not run the
+// cells itself: see Runner.
 package experiment

@@ -13,26 +13,26 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// Expectation is something that must hold of the means over all seeds: an expression in
-// which a measure is a function of the levels that it is taken at,
+// Expectation is a condition on the means over all seeds, or the medians: see Measure.Center.
+// It is an expression in which each measure is a function of levels, as in
 //
 //	goodput({system: "hpcc"}) > 0.9 * goodput({system: "dcqcn"})
 //
-// It must hold for every combination of the levels that it does not name, and for every
-// bin if it names none (bin: "10KB..100KB"). paper(measure, levels) is the paper's value.
+// It must hold for every combination of the levels that it does not name, and for every bin
+// if it names none (bin: "10KB..100KB"). paper(measure, levels) is the paper's value.
 type Expectation struct {
 	Text    string
 	program *vm.Program
 }
 
-// Verdict is what became of an expectation.
+// Verdict is the result of an expectation.
 type Verdict struct {
 	Text string   `json:"text"`
 	Held bool     `json:"held"`
 	Why  []string `json:"why,omitempty"` // where it did not hold, with the values
 }
 
-// asked is what an expression asked for while it was evaluated.
+// asked is a value that an expression used during its evaluation.
 type asked struct {
 	text  string
 	value float64
@@ -42,13 +42,13 @@ type asked struct {
 type judge struct {
 	e         *Experiment
 	summaries []Summary
-	levels    []int  // in force where an expression names none
+	levels    []int  // used where an expression names none
 	bin       string // likewise
 	asked     []asked
 	err       error
 }
 
-// environment is what an expression may use.
+// environment returns the functions that an expression may use.
 func (j *judge) environment() map[string]any {
 	env := map[string]any{
 		"abs": func(x float64) float64 { return max(x, -x) },
@@ -63,7 +63,7 @@ func (j *judge) environment() map[string]any {
 	return env
 }
 
-// fail notes the first fault of an expression.
+// fail records the first error of an expression.
 func (j *judge) fail(format string, args ...any) float64 {
 	if j.err == nil {
 		j.err = fmt.Errorf(format, args...)
@@ -71,7 +71,7 @@ func (j *judge) fail(format string, args ...any) float64 {
 	return table.Unknown
 }
 
-// value is a measure, or what the paper says of it.
+// value returns a measure, or the paper's value of it.
 func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 	m := j.e.Measure(measure)
 	if m == nil {
@@ -126,8 +126,8 @@ func (j *judge) value(measure string, paper bool, at []map[string]any) float64 {
 	return x
 }
 
-// single tells whether an expression turned out to have no bins. Before there is a result it
-// is not known.
+// single reports whether an expression turned out to have no bins. This is unknown before
+// there is a result.
 func (j *judge) single(measure string) bool {
 	known := false
 	for i := range j.summaries {
@@ -140,8 +140,8 @@ func (j *judge) single(measure string) bool {
 	return known
 }
 
-// ofOtherBins tells whether a measure does not have a bin: none is in force yet, or that
-// of another measure is.
+// ofOtherBins reports whether a measure does not have a bin: because no bin is selected yet,
+// or because it belongs to another measure.
 func (j *judge) ofOtherBins(measure, bin string) bool {
 	if bin == "" {
 		return true
@@ -149,7 +149,7 @@ func (j *judge) ofOtherBins(measure, bin string) bool {
 	return j.summaries != nil && !slices.ContainsFunc(j.summaries, func(s Summary) bool { return s.Measure == measure && s.Bin == bin })
 }
 
-// compile reads an expectation and tries it: a name that is not there shows now.
+// compile parses an expectation and evaluates it once, which reveals unknown names.
 func (x *Expectation) compile(e *Experiment) error {
 	j := &judge{e: e, levels: make([]int, len(e.Factors))}
 	program, err := expr.Compile(x.Text, expr.Env(j.environment()), expr.AsBool())
@@ -166,7 +166,7 @@ func (x *Expectation) compile(e *Experiment) error {
 	return j.err
 }
 
-// NewExpectation reads an expectation of an experiment whose factors, measures and paper
+// NewExpectation parses an expectation of an experiment whose factors, measures and paper
 // values are known.
 func (e *Experiment) NewExpectation(text string) (Expectation, error) {
 	x := Expectation{Text: text}
@@ -174,7 +174,7 @@ func (e *Experiment) NewExpectation(text string) (Expectation, error) {
 	return x, err
 }
 
-// judge tells whether an expectation holds.
+// judge evaluates an expectation.
 func (x *Expectation) judge(e *Experiment, summaries []Summary) Verdict {
 	v := Verdict{Text: x.Text, Held: true}
 	seen := map[string]bool{}
@@ -209,7 +209,8 @@ func (x *Expectation) judge(e *Experiment, summaries []Summary) Verdict {
 	return v
 }
 
-// key is what was asked for; unknown tells whether some of it is not known.
+// key identifies the values that were used; unknown reports whether some of them are
+// unknown.
 func (j *judge) key() (key string, unknown bool) {
 	for _, a := range j.asked {
 		key += a.text + "\n"
@@ -218,7 +219,7 @@ func (j *judge) key() (key string, unknown bool) {
 	return key, unknown
 }
 
-// ofNoBin tells whether something that was asked for has other bins than the one in force.
+// ofNoBin reports whether a measure that was used has bins, but not the current one.
 func (j *judge) ofNoBin() bool {
 	for _, a := range j.asked {
 		name, _, _ := strings.Cut(strings.TrimPrefix(a.text, "paper "), "(")
@@ -239,7 +240,7 @@ func (j *judge) ofNoBin() bool {
 	return false
 }
 
-// why says with which values an expectation did not hold.
+// why returns the values with which an expectation did not hold.
 func (j *judge) why(err error) string {
 	if err == nil {
 		err = j.err
@@ -259,7 +260,7 @@ func (j *judge) why(err error) string {
 	return strings.Join(words, ", ")
 }
 
-// Judge tells of each expectation whether it holds.
+// Judge evaluates all expectations.
 func (e *Experiment) Judge(summaries []Summary) []Verdict {
 	verdicts := make([]Verdict, len(e.Expect))
 	for i := range e.Expect {

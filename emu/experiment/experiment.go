@@ -10,19 +10,19 @@ import (
 )
 
 // Experiment is a checked experiment file: what varies, what is measured, what it is
-// compared with and what must hold.
+// compared with, and what must hold.
 type Experiment struct {
 	Name, Title string
-	File        string // as it was given
-	Text        []byte // of the file
+	File        string // as given
+	Text        []byte // text of the file
 	Lab         string // name of the lab file
 	LabText     []byte
-	Quick       bool    // the file's quick form
-	Clocks      []Clock // of its cells, each once
+	Quick       bool    // whether this is the file's quick form
+	Clocks      []Clock // of its cells, without duplicates
 	Real        *Real   // of cells in wall-clock time; nil if there are none
 
 	Factors []Factor
-	Zip     bool // the factors vary together, not each with each
+	Zip     bool // the factors vary together, not independently
 	Seeds   []uint64
 	Cells   []Cell
 	Record  Recording
@@ -32,11 +32,11 @@ type Experiment struct {
 	Paper    []PaperValue
 	Expect   []Expectation
 
-	Timeout time.Duration // real time that a cell may take; 0 is no limit
-	Memory  units.Bytes   // that a cell may take; 0 is no limit
+	Timeout time.Duration // real time that a cell may take; 0 means no limit
+	Memory  units.Bytes   // memory that a cell may take; 0 means no limit
 }
 
-// Clock is the clock that an experiment runs by.
+// Clock is the clock of an experiment.
 type Clock string
 
 // The clocks.
@@ -45,16 +45,16 @@ const (
 	Wall    Clock = "wall"
 )
 
-// HasClock tells whether it has cells with a clock.
+// HasClock reports whether the experiment has cells with this clock.
 func (e *Experiment) HasClock(c Clock) bool { return slices.Contains(e.Clocks, c) }
 
-// Factor is something that varies.
+// Factor is a quantity that varies.
 type Factor struct {
 	Name   string   `json:"name"`
 	Levels []string `json:"levels"`
 }
 
-// Level finds a level by its name; -1 for none.
+// Level returns the index of a level; -1 if there is none.
 func (f *Factor) Level(name string) int {
 	for i, l := range f.Levels {
 		if l == name {
@@ -64,7 +64,7 @@ func (f *Factor) Level(name string) int {
 	return -1
 }
 
-// Factor finds a factor by its name; -1 for none.
+// Factor returns the index of a factor; -1 if there is none.
 func (e *Experiment) Factor(name string) int {
 	for i := range e.Factors {
 		if e.Factors[i].Name == name {
@@ -74,7 +74,7 @@ func (e *Experiment) Factor(name string) int {
 	return -1
 }
 
-// Measure finds a measure by its name; nil for none.
+// Measure returns a measure by its name; nil if there is none.
 func (e *Experiment) Measure(name string) *Measure {
 	for i := range e.Measures {
 		if e.Measures[i].Name == name {
@@ -92,15 +92,16 @@ type Cell struct {
 	Lab    []byte // the lab file with its patches, as one text
 }
 
-// Recording is what a run writes down in addition to its records and counters.
+// Recording is what a run records in addition to its records and counters.
 type Recording struct {
 	Every  units.Time `json:"every,omitempty"`  // between two samples
 	Queues []string   `json:"queues,omitempty"` // ports that are sampled, as patterns
 	Flows  []string   `json:"flows,omitempty"`  // queue pairs that are sampled, as patterns
 }
 
-// Combinations gives the levels of all factors that are run, in the order of the file:
-// each with each, or the first of all, the second of all and so on.
+// Combinations returns the combinations of levels to run, in the order of the file:
+// all combinations or, with zip, the first level of each factor, then the second of
+// each, and so on.
 func Combinations(factors []Factor, zip bool) (all [][]int) {
 	if zip && len(factors) > 0 {
 		for i := range factors[0].Levels {
@@ -125,7 +126,7 @@ func Combinations(factors []Factor, zip bool) (all [][]int) {
 	return all
 }
 
-// Describe names levels of factors: "system=hpcc load=50%".
+// Describe formats levels of factors: "system=hpcc load=50%".
 func Describe(factors []Factor, levels []int) string {
 	var words []string
 	for i, l := range levels {
@@ -134,7 +135,7 @@ func Describe(factors []Factor, levels []int) string {
 	return strings.Join(words, " ")
 }
 
-// Describe names a cell.
+// Describe returns the name of a cell.
 func (e *Experiment) Describe(c *Cell) string {
 	return strings.TrimSpace(fmt.Sprintf("%s seed=%d", Describe(e.Factors, c.Levels), c.Seed))
 }

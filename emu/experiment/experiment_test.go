@@ -20,7 +20,7 @@ func statistic(t *testing.T, name string) table.Statistic {
 	return s
 }
 
-// near compares numbers, also those that are not known.
+// near compares numbers, which may be unknown.
 var near = cmp.Comparer(func(a, b table.Number) bool {
 	return !a.Known() && !b.Known() || math.Abs(float64(a-b)) <= 1e-5*math.Abs(float64(a))
 })
@@ -35,7 +35,7 @@ var tables = table.Bundle{{Name: "flows", Columns: []table.Column{
 	{Name: "rate_bps", Numbers: []float64{0, 100, 5, 95, 10, 100, 10, 105}},
 }}}
 
-// TestMeasures: each way of measuring.
+// TestMeasures checks each way of measuring.
 func TestMeasures(t *testing.T) {
 	mean, sum, count, biggest := statistic(t, "mean"), statistic(t, "sum"), statistic(t, "count"), statistic(t, "max")
 	all := []Measure{
@@ -95,7 +95,7 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// example is two systems at two loads with three seeds; the values are what of gives.
+// example is two systems at two loads with three seeds; of returns the values.
 func example(t *testing.T, of func(system, load int, seed uint64) float64) (*Experiment, []Outcome) {
 	t.Helper()
 	e := &Experiment{
@@ -118,8 +118,8 @@ func example(t *testing.T, of func(system, load int, seed uint64) float64) (*Exp
 	return e, outcomes
 }
 
-// TestSummaries: means, intervals by Student's t, the paper's values and ratios; what
-// failed or was not run is left out.
+// TestSummaries checks means, intervals by Student's t, the paper's values and ratios.
+// Cells that failed or did not run are left out.
 func TestSummaries(t *testing.T) {
 	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*system + load + int(seed)) })
 	e.Paper = []PaperValue{
@@ -132,7 +132,8 @@ func TestSummaries(t *testing.T) {
 	if len(got) != 4+8 {
 		t.Fatalf("%d summaries: %+v", len(got), got)
 	}
-	// Values 12 and 13, 13 and 14 and 15; t(0.975) of 2 degrees is 4.30265, of one 12.7062.
+	// Values 2 and 3; 11, 12 and 13; 12, 13 and 14. t(0.975) with 2 degrees of freedom is
+	// 4.30265, with one 12.7062.
 	unknown := table.Number(table.Unknown)
 	want := []Summary{
 		{Measure: "fct", Levels: []string{"a", "50%"}, Values: []float64{2, 3}, Value: 2.5, Low: 2.5 - 12.7062*0.5, High: 2.5 + 12.7062*0.5, Paper: &e.Paper[0], Ratio: 0.025},
@@ -148,8 +149,8 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// TestCenters: the median of the seeds and its interval, against the tables of order
-// statistics: of 15 values it is from the fourth to the twelfth.
+// TestCenters checks the median of the seeds and its interval against tables of order
+// statistics: for 15 values it is from the fourth to the twelfth.
 func TestCenters(t *testing.T) {
 	for n, rank := range map[int]int{1: -1, 5: -1, 6: 0, 8: 0, 9: 1, 15: 3, 20: 5, 50: 17, 100: 39} {
 		if got := medianRank(n); got != rank {
@@ -165,7 +166,8 @@ func TestCenters(t *testing.T) {
 	}
 }
 
-// TestExpectations: what holds, what does not and why, and what cannot be asked.
+// TestExpectations checks expectations that hold, those that do not and why, and invalid
+// ones.
 func TestExpectations(t *testing.T) {
 	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*(system+1) + load) })
 	e.Paper = []PaperValue{
@@ -174,7 +176,7 @@ func TestExpectations(t *testing.T) {
 		{Measure: "sizes", Bin: "0B..1KB", Value: 10, Origin: Printed},
 		{Measure: "sizes", Bin: "1KB..2KB", Value: 20, Origin: Printed},
 	}
-	// Expressions of a measure without bins, and of one with bins of its own.
+	// Expressions of a measure without bins, and of one with its own bins.
 	e.Measures = append(e.Measures, Measure{Name: "twice", Expr: "2 * fct"}, Measure{Name: "hosts", Of: "flows", Column: "fct_us", By: "from"})
 	e.Paper = append(e.Paper, PaperValue{Measure: "twice", Value: 30, Origin: Printed}, PaperValue{Measure: "hosts", Bin: "h1", Value: 9, Origin: Printed})
 	for i := range outcomes {
@@ -226,7 +228,7 @@ func TestExpectations(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
-	// What has not run does not hold.
+	// An expectation about cells that did not run does not hold.
 	for i := range outcomes {
 		outcomes[i].State = Missing
 	}
@@ -239,7 +241,7 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// TestCombinations: each with each, or together.
+// TestCombinations checks all combinations, and zip.
 func TestCombinations(t *testing.T) {
 	f := []Factor{{"x", []string{"1", "2"}}, {"y", []string{"a", "b"}}}
 	if got := Combinations(f, false); !cmp.Equal(got, [][]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}}) {
@@ -253,7 +255,8 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// TestReport: the text and the JSON; both say what failed and what did not hold.
+// TestReport checks the text and the JSON; both report failures and expectations that did
+// not hold.
 func TestReport(t *testing.T) {
 	e, outcomes := example(t, func(system, load int, seed uint64) float64 { return float64(10*(system+1)+load) + float64(seed)/10 })
 	e.Paper = []PaperValue{{Measure: "fct", At: map[string]string{"system": "a"}, Value: 10, Source: "Fig. 3", Origin: ReadOff}}

@@ -10,19 +10,19 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Job is a cell as its runner gets it: everything that its results depend on, and its
+// Job is a cell as its runner gets it: everything that determines its results, and its
 // limits.
 type Job struct {
 	Work
 	Key     string        `json:"key"`  // of Work and the version of weft
-	Name    string        `json:"name"` // for people: "system=hpcc load=50% seed=1"
+	Name    string        `json:"name"` // display name: "system=hpcc load=50% seed=1"
 	Timeout time.Duration `json:"timeout,omitempty"`
 	Memory  units.Bytes   `json:"memory,omitempty"`
 }
 
-// Work is what the results of a job depend on.
+// Work is what determines the results of a job.
 type Work struct {
-	Lab     string    `json:"lab"` // text of the lab file, with the patches
+	Lab     string    `json:"lab"` // text of the patched lab file
 	LabName string    `json:"lab_name"`
 	Seed    uint64    `json:"seed"`
 	Clock   Clock     `json:"clock"`
@@ -30,7 +30,7 @@ type Work struct {
 	Real    *Real     `json:"real,omitempty"` // virtual: only the names and tables of its programs
 }
 
-// key names work done by a version of weft.
+// key identifies work done by a version of weft.
 func (w *Work) key(version string) string {
 	text, err := json.Marshal(w)
 	if err != nil {
@@ -40,7 +40,7 @@ func (w *Work) key(version string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Jobs gives the job of each cell, for a version of weft.
+// Jobs returns the job of each cell, for a version of weft.
 func (e *Experiment) Jobs(version string) []Job {
 	jobs := make([]Job, len(e.Cells))
 	for i := range e.Cells {
@@ -54,33 +54,33 @@ func (e *Experiment) Jobs(version string) []Job {
 	return jobs
 }
 
-// Progress is how far a job has come.
+// Progress is the progress of a job.
 type Progress struct {
 	Now   units.Time `json:"now"`   // emulated
 	Until units.Time `json:"until"` // units.Never if only its flows end it
 	Hops  uint64     `json:"hops"`
-	Flows uint64     `json:"flows"` // of patterns, that are over
+	Flows uint64     `json:"flows"` // flows of patterns that have ended
 }
 
-// Result is what a job came to.
+// Result is the result of a job.
 type Result struct {
-	Tables []byte        // as table.Bundle.WriteZip has them; nil if it failed
+	Tables []byte        // as written by table.Bundle.WriteZip; nil if it failed
 	Err    error         // why it failed
-	Log    string        // the end of what it said
-	Took   time.Duration // of real time
+	Log    string        // the end of its log
+	Took   time.Duration // in real time
 	Where  string        // who ran it; "" for this machine
 }
 
-// Watcher is told of the jobs of a Runner, by their indices, one call at a time.
+// Watcher is notified of the jobs of a Runner, by index, one call at a time.
 type Watcher interface {
 	Started(job int, where string)
 	Progress(job int, p Progress)
 	Ended(job int, r Result)
 }
 
-// Runner runs jobs. Run returns when all have ended, or ctx has: then those that have not
-// ended are not told of. It fails where it cannot go on; a job that fails is told of, and
-// the others go on.
+// Runner runs jobs. Run returns when all have ended, or when ctx has: then it does not
+// report the jobs that have not ended. It returns an error if it cannot continue; if a
+// job fails, it reports that and continues with the others.
 type Runner interface {
 	Run(ctx context.Context, jobs []Job, w Watcher) error
 }

@@ -12,29 +12,29 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// Measure is a number, or one for each bin, that a cell is measured by: a statistic of a
-// column of one of its tables, or an expression of other measures.
+// Measure is a number, or one for each bin, measured in a cell: a statistic of a column
+// of one of its tables, or an expression of other measures.
 type Measure struct {
 	Name   string // an identifier, for expressions
-	Title  string // for tables and pictures; Name if the file gives none
+	Title  string // for display; Name if the file gives none
 	Of     string // table
 	Column string
 	Where  table.Filter
 	Stat   table.Statistic
-	// Settling is what is taken in place of Stat, of a table over time; nil to take Stat.
+	// Settling replaces Stat, for a table over time; nil means Stat.
 	Settling *table.Settling
 	By       string    // column whose values make the bins; "" for a single number
 	Edges    []float64 // By is a column of numbers: bin i is from Edges[i] up to Edges[i+1]
-	Per      string    // column: Stat is taken of the rows of each of its values, and Over of those
+	Per      string    // column: take Stat for each of its values, and Over over the results
 	Over     table.Statistic
 	Center   Center // of the seeds
 
-	Expr    string // in place of all that
+	Expr    string // replaces all of the above
 	program *vm.Program
 	uses    []string // measures that Expr names
 }
 
-// Unit is the name of a column that has the unit of the measure, for table.Format.
+// Unit returns the name of a column with the unit of the measure, for table.Format.
 func (m *Measure) Unit() string {
 	if m.Expr != "" || m.Per != "" && !m.Over.KeepsUnit() {
 		return ""
@@ -54,7 +54,8 @@ type Value struct {
 	Value table.Number `json:"value"`
 }
 
-// of takes the measure of the tables of a cell. An error says what does not fit together.
+// of takes the measure from the tables of a cell. The error says what does not fit
+// together.
 func (m *Measure) of(b table.Bundle) ([]Value, error) {
 	t := b.Table(m.Of)
 	if t == nil {
@@ -92,7 +93,7 @@ type bin struct {
 	rows []int
 }
 
-// bins deals rows out to bins: all to one if the measure has none.
+// bins distributes rows to bins; there is only one if the measure has no bins.
 func (m *Measure) bins(t *table.Table, rows []int) ([]bin, error) {
 	if m.By == "" {
 		return []bin{{rows: rows}}, nil
@@ -121,7 +122,7 @@ func (m *Measure) bins(t *table.Table, rows []int) ([]bin, error) {
 	return bins, nil
 }
 
-// BinName is the name of the bin from edge i of a column's bins up to the next.
+// BinName returns the name of the bin from edge i of a column's bins to the next.
 func BinName(column string, edges []float64, i int) string {
 	low, high := table.Format(column, edges[i], 6), table.Format(column, edges[i+1], 6)
 	if math.IsInf(edges[i+1], 1) {
@@ -130,7 +131,7 @@ func BinName(column string, edges []float64, i int) string {
 	return low + ".." + high
 }
 
-// groups puts rows together by their text, in order of the texts.
+// groups groups rows by their text, sorted by text in natural order.
 func groups(c *table.Column, rows []int) []bin {
 	at := map[string]int{}
 	var all []bin
@@ -148,7 +149,7 @@ func groups(c *table.Column, rows []int) []bin {
 	return all
 }
 
-// sum takes the statistic of some rows.
+// sum computes the statistic of some rows.
 func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, error) {
 	at := t.Column(table.TimeColumn)
 	if m.Settling != nil && at == nil {
@@ -181,7 +182,7 @@ func (m *Measure) sum(t *table.Table, c *table.Column, rows []int) (float64, err
 	return m.Over.Of(each), nil
 }
 
-// pick gives the numbers of some rows.
+// pick returns the numbers of some rows.
 func pick(c *table.Column, rows []int) []float64 {
 	numbers := make([]float64, len(rows))
 	for i, row := range rows {
@@ -190,7 +191,8 @@ func pick(c *table.Column, rows []int) []float64 {
 	return numbers
 }
 
-// Compile reads the expression of a measure, Expr; others are those that it may use.
+// Compile compiles the expression of a measure, Expr, which may use the measures in
+// others.
 func (m *Measure) Compile(others []string) (err error) {
 	env := map[string]any{}
 	for _, name := range others {
@@ -203,8 +205,8 @@ func (m *Measure) Compile(others []string) (err error) {
 	return nil
 }
 
-// evaluate works an expression out for a cell, bin by bin: measures without bins count in
-// all of them.
+// evaluate evaluates an expression for a cell, bin by bin: measures without bins have the
+// same value in all of them.
 func (m *Measure) evaluate(known map[string][]Value) ([]Value, error) {
 	bins := []string{""}
 	for _, name := range m.uses {
@@ -235,7 +237,7 @@ func (m *Measure) evaluate(known map[string][]Value) ([]Value, error) {
 	return values, nil
 }
 
-// find gives the value of a bin; a measure without bins has the same in all.
+// find returns the value of a bin; a measure without bins has the same value in all.
 func find(values []Value, bin string) (float64, bool) {
 	for _, v := range values {
 		if v.Bin == bin || v.Bin == "" && len(values) == 1 {
@@ -245,7 +247,7 @@ func find(values []Value, bin string) (float64, bool) {
 	return table.Unknown, false
 }
 
-// MeasureAll takes all measures of the tables of a cell, by name.
+// MeasureAll takes all measures from the tables of a cell, by name.
 func MeasureAll(measures []Measure, b table.Bundle) (map[string][]Value, error) {
 	known := map[string][]Value{}
 	for i := range measures {

@@ -7,7 +7,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// namesIn gives those of names that a program uses, in the order of its text.
+// namesIn returns the names that a program uses, in the order of its text.
 func namesIn(p *vm.Program, names []string) []string {
 	v := &nameVisitor{among: names}
 	node := p.Node()

@@ -2,31 +2,31 @@ package experiment
 
 import "slices"
 
-// PaperValue is what a paper says of a measure.
+// PaperValue is a paper's value of a measure.
 type PaperValue struct {
 	Measure string            `json:"measure"`
-	At      map[string]string `json:"at,omitempty"` // level by factor; a factor that is not there may have any
+	At      map[string]string `json:"at,omitempty"` // level by factor; a missing factor matches any level
 	Bin     string            `json:"bin,omitempty"`
 	Value   float64           `json:"value"` // in the unit of the measure
 	Source  string            `json:"source"`
 	Origin  Origin            `json:"origin"`
 }
 
-// Origin is how a paper's value is known.
+// Origin says how a paper's value is known.
 type Origin string
 
 // The origins.
 const (
-	Printed    Origin = "text"       // printed in the paper's text or in a table of it
+	Printed    Origin = "text"       // printed in the paper's text or in one of its tables
 	ReadOff    Origin = "figure"     // read off one of its figures
-	Remembered Origin = "remembered" // from memory: nothing may be asserted of it
+	Remembered Origin = "remembered" // from memory: no expectation may use it
 )
 
-// Origins are all of them.
+// Origins lists all origins.
 var Origins = []Origin{Printed, ReadOff, Remembered}
 
-// paperOf finds what the paper says of a measure at some levels; nil for nothing. What
-// names more factors goes before what names fewer.
+// paperOf finds the paper's value of a measure at some levels; nil if there is none. A
+// value that names more factors takes precedence.
 func (e *Experiment) paperOf(measure, bin string, levels []int) (best *PaperValue) {
 	for i := range e.Paper {
 		p := &e.Paper[i]
@@ -40,12 +40,12 @@ func (e *Experiment) paperOf(measure, bin string, levels []int) (best *PaperValu
 	return best
 }
 
-// paperHasBins tells whether the paper says a measure bin by bin.
+// paperHasBins reports whether the paper gives a measure bin by bin.
 func (e *Experiment) paperHasBins(measure string) bool {
 	return slices.ContainsFunc(e.Paper, func(p PaperValue) bool { return p.Measure == measure && p.Bin != "" })
 }
 
-// covers tells whether levels are those that at names.
+// covers reports whether levels include all those that at names.
 func (e *Experiment) covers(at map[string]string, levels []int) bool {
 	for f, l := range levels {
 		if want, ok := at[e.Factors[f].Name]; ok && want != e.Factors[f].Levels[l] {

@@ -6,20 +6,20 @@ import (
 	"io"
 )
 
-// Report is what an experiment came to. It has no times of the machine in it but those
-// that real programs tell: the same experiment in virtual time gives the same bytes,
-// whichever machine ran which cell.
+// Report is the result of an experiment. It contains no times of the machine except
+// those reported by real programs: the same experiment in virtual time gives the same
+// bytes, no matter which machine ran which cell.
 type Report struct {
 	Name     string   `json:"name"`
 	Title    string   `json:"title,omitempty"`
 	File     string   `json:"file"`
-	Quick    bool     `json:"quick,omitempty"` // the file's quick form
+	Quick    bool     `json:"quick,omitempty"` // whether this is the file's quick form
 	Version  string   `json:"version"`         // of weft
-	Command  string   `json:"command"`         // that does this again
+	Command  string   `json:"command"`         // the command that repeats the experiment
 	Clocks   []Clock  `json:"clocks"`
 	Seeds    []uint64 `json:"seeds"`
 	Factors  []Factor `json:"factors"`
-	Text     string   `json:"text"` // of the file
+	Text     string   `json:"text"` // text of the file
 	LabName  string   `json:"lab_name"`
 	LabText  string   `json:"lab"`
 	Measures []Header `json:"measures"`
@@ -30,12 +30,12 @@ type Report struct {
 	Partial   string       `json:"partial,omitempty"` // why some cells were not run
 }
 
-// Header is what a report says of a measure itself.
+// Header describes a measure in a report.
 type Header struct {
 	Name   string `json:"name"`
 	Title  string `json:"title"`
-	Unit   string `json:"unit,omitempty"` // a name with its ending: see package table
-	Of     string `json:"of"`             // how it is taken
+	Unit   string `json:"unit,omitempty"` // a name with the unit's ending: see package table
+	Of     string `json:"of"`             // how it is measured
 	Center Center `json:"center"`         // of the seeds
 }
 
@@ -47,8 +47,7 @@ type CellReport struct {
 	Outcome
 }
 
-// Failed tells whether something is not as it should be: a cell failed, or an
-// expectation did not hold.
+// Failed reports whether a cell failed or an expectation did not hold.
 func (r *Report) Failed() bool {
 	for i := range r.Cells {
 		if r.Cells[i].State == Failed {
@@ -73,7 +72,7 @@ func (r *Report) Count(s State) (n int) {
 	return n
 }
 
-// CountLate counts the cells with which the machine did not keep up, and that count.
+// CountLate counts the cells with which the machine did not keep up, but which count.
 func (r *Report) CountLate() (n int) {
 	for i := range r.Cells {
 		if r.Cells[i].Late != "" {
@@ -83,7 +82,7 @@ func (r *Report) CountLate() (n int) {
 	return n
 }
 
-// Report sums an experiment up.
+// Report summarizes an experiment.
 func (e *Experiment) Report(jobs []Job, outcomes []Outcome, version, command string) *Report {
 	r := &Report{
 		Name: e.Name, Title: e.Title, File: e.File, Quick: e.Quick, Version: version, Command: command, Clocks: e.Clocks, Seeds: e.Seeds,

@@ -7,14 +7,13 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// Run runs the jobs of an experiment that the store does not have, keeps what they leave
-// behind and measures all. The outcomes are those of the cells, in their order. Should ctx
-// end or the runner fail, those that have not ended are Missing, and the error is that of
-// the runner.
+// Run runs the jobs of an experiment that are not in the store, stores their tables, and
+// measures all cells. The outcomes are in the order of the cells. If ctx ends or the
+// runner fails, cells that have not ended are Missing, and Run returns the runner's error.
 func (e *Experiment) Run(ctx context.Context, jobs []Job, store *Store, runner Runner, w Watcher) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(jobs))
 	var left []Job
-	var index []int // of those left, among all
+	var index []int // indices in jobs of those left
 	for i := range jobs {
 		b, ok, err := store.Get(jobs[i].Key)
 		switch {
@@ -47,7 +46,7 @@ func (e *Experiment) outcome(b table.Bundle) Outcome {
 	return Outcome{State: Done, Values: values, Late: late(b)}
 }
 
-// late says why the machine did not keep up with a run; "" if it did.
+// late returns why the machine did not keep up with a run; "" if it did.
 func late(b table.Bundle) string {
 	t := b.Table(LatenessTable)
 	if t == nil || t.Len() == 0 {
@@ -60,8 +59,8 @@ func late(b table.Bundle) string {
 	return verdict.Texts[0]
 }
 
-// keeper keeps the results of jobs and passes on what it is told, with the numbers of all
-// jobs in place of those left.
+// keeper stores the results of jobs, and forwards calls with indices into all jobs instead
+// of those left.
 type keeper struct {
 	Watcher
 	e        *Experiment
@@ -72,13 +71,13 @@ type keeper struct {
 	err      error
 }
 
-// Started passes it on.
+// Started forwards the call.
 func (k *keeper) Started(job int, where string) { k.Watcher.Started(k.index[job], where) }
 
-// Progress passes it on.
+// Progress forwards the call.
 func (k *keeper) Progress(job int, p Progress) { k.Watcher.Progress(k.index[job], p) }
 
-// Ended keeps the result.
+// Ended stores the result.
 func (k *keeper) Ended(job int, r Result) {
 	i := k.index[job]
 	if r.Err == nil {

@@ -10,37 +10,36 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// Summary is a measure, or one bin of it, at one combination of levels: what the seeds
-// say together.
+// Summary is a measure, or one bin of it, at one combination of levels, over all seeds.
 type Summary struct {
 	Measure string    `json:"measure"`
 	Bin     string    `json:"bin,omitempty"`
 	Levels  []string  `json:"levels"` // by factor
-	Values  []float64 `json:"values"` // by seed, of the cells that ran; those not known left out
-	// Value is the mean of Values, or their median: see Measure.Center.
+	Values  []float64 `json:"values"` // by seed, of the cells that ran, without unknown values
+	// Value is the mean or median of Values: see Measure.Center.
 	Value table.Number `json:"value"`
-	// Low and High are the ends of the 95% confidence interval of Value, not known where
-	// there are too few values: two for a mean, by Student's t distribution; six for a
-	// median, by the order of the values.
+	// Low and High are the ends of the 95% confidence interval of Value. They are unknown
+	// if there are too few values: a mean needs two, by Student's t distribution; a median
+	// needs six, by the order of the values.
 	Low   table.Number `json:"low95"`
 	High  table.Number `json:"high95"`
 	Paper *PaperValue  `json:"paper,omitempty"`
 	Ratio table.Number `json:"ratio"` // Value over Paper's value
 }
 
-// Center is how the values of several seeds become one.
+// Center is how the values of several seeds are combined.
 type Center string
 
 // The centers.
 const (
 	Mean   Center = "mean"
-	Median Center = "median" // for values that fall into groups, as where seeds choose ways
+	Median Center = "median" // for values that fall into groups, as when seeds choose paths
 )
 
-// Centers are all of them.
+// Centers lists all centers.
 var Centers = []Center{Mean, Median}
 
-// of gives the center of values and the ends of its 95% confidence interval.
+// of returns the center of values and the ends of its 95% confidence interval.
 func (c Center) of(values []float64) (value, low, high table.Number) {
 	unknown := table.Number(table.Unknown)
 	n := len(values)
@@ -62,9 +61,9 @@ func (c Center) of(values []float64) (value, low, high table.Number) {
 	return table.Number(mean), table.Number(mean - half), table.Number(mean + half)
 }
 
-// medianRank is how many of n sorted values are below and above the 95% confidence interval
-// of their median: the most that a fair coin tossed n times comes up with at most in 2.5% of
-// cases. It is -1 where there is none.
+// medianRank returns how many of n sorted values lie on each side of the 95% confidence
+// interval of their median: the largest k such that n tosses of a fair coin give at most k
+// heads in at most 2.5% of cases. It is -1 if there is none.
 func medianRank(n int) int {
 	b := distuv.Binomial{N: float64(n), P: 0.5}
 	for k := 0; ; k++ {
@@ -74,26 +73,26 @@ func medianRank(n int) int {
 	}
 }
 
-// Outcome is what became of a cell.
+// Outcome is the outcome of a cell.
 type Outcome struct {
 	State  State              `json:"state"`
 	Error  string             `json:"error,omitempty"` // why it failed
-	Log    string             `json:"log,omitempty"`   // the end of what it said
+	Log    string             `json:"log,omitempty"`   // the end of its log
 	Late   string             `json:"late,omitempty"`  // why the machine did not keep up with it; "" if it did
 	Values map[string][]Value `json:"values,omitempty"`
 }
 
-// State is how far a cell has come.
+// State is the state of a cell.
 type State string
 
 // The states of a cell.
 const (
-	Missing State = "missing" // it was not run, or not to its end
+	Missing State = "missing" // it was not run, or did not finish
 	Done    State = "done"
 	Failed  State = "failed"
 )
 
-// Summarize sums the outcomes of all cells up, by measure, combination and bin, in the
+// Summarize summarizes the outcomes of all cells, by measure, combination and bin, in the
 // order of the file.
 func (e *Experiment) Summarize(outcomes []Outcome) (all []Summary) {
 	for m := range e.Measures {

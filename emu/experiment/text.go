@@ -11,10 +11,10 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// digits are how many digits of a mean are shown.
+// digits is how many digits of a mean are shown.
 const digits = 4
 
-// Describe says how a measure is taken: "p99 of slowdown of flows where size_bytes <100KB".
+// Describe describes a measure: "p99 of slowdown of flows where size_bytes <100KB".
 func (m *Measure) Describe() string {
 	if m.Expr != "" {
 		return m.Expr
@@ -37,7 +37,7 @@ func (m *Measure) Describe() string {
 	return text
 }
 
-// WriteText prints the report for people: a table for each measure.
+// WriteText prints the report as text, with a table for each measure.
 func (r *Report) WriteText(w io.Writer) {
 	title := r.Name
 	if r.Title != "" {
@@ -76,10 +76,10 @@ func (r *Report) Clock() string {
 	return strings.Join(words, " and ")
 }
 
-// maxTogether is how many combinations of levels stand side by side in one table.
+// maxTogether is how many combinations of levels fit side by side in one table.
 const maxTogether = 5
 
-// together gives the measures that stand in one table, a row for each: those without bins,
+// together returns the measures that share one table, a row for each: those without bins,
 // if there are few combinations of levels.
 func (r *Report) together() (all []*Header) {
 	for i := range r.Measures {
@@ -161,7 +161,7 @@ func (r *Report) writeMeasure(w io.Writer, h *Header) {
 	t.Flush()
 }
 
-// String says where a paper's value is from.
+// String says where a paper's value comes from.
 func (p *PaperValue) String() string {
 	switch p.Origin {
 	case ReadOff:
@@ -172,7 +172,7 @@ func (p *PaperValue) String() string {
 	return p.Source
 }
 
-// Interval prints the 95% confidence interval of a value of some unit.
+// Interval formats the 95% confidence interval of a value with its unit.
 func (s *Summary) Interval(unit string) string {
 	half, other := s.High-s.Value, s.Value-s.Low
 	switch {
@@ -184,7 +184,7 @@ func (s *Summary) Interval(unit string) string {
 	return table.Format(unit, float64(s.Low), digits) + " to " + table.Format(unit, float64(s.High), digits)
 }
 
-// Of gives the summaries of a measure, bin by bin.
+// Of returns the summaries of a measure, bin by bin.
 func (r *Report) Of(measure string) (rows []*Summary) {
 	var bins []string
 	for i := range r.Summaries {
@@ -199,8 +199,8 @@ func (r *Report) Of(measure string) (rows []*Summary) {
 	return rows
 }
 
-// writeFailures prints the cells that failed, and those with which the machine did not
-// keep up.
+// writeFailures prints the cells that failed, and those with which the machine did not keep
+// up.
 func (r *Report) writeFailures(w io.Writer) {
 	if n := r.CountLate(); n > 0 {
 		fmt.Fprintf(w, "\nthe machine did NOT KEEP UP with %d of %d cells, whose numbers are kept all the same\n", n, len(r.Cells))
@@ -222,7 +222,7 @@ func (r *Report) writeFailures(w io.Writer) {
 	}
 }
 
-// describe names a cell.
+// describe returns the name of a cell.
 func (r *Report) describe(c *CellReport) string {
 	words := make([]string, len(c.Levels))
 	for f, l := range c.Levels {
@@ -231,7 +231,7 @@ func (r *Report) describe(c *CellReport) string {
 	return strings.Join(append(words, fmt.Sprintf("seed=%d", c.Seed)), " ")
 }
 
-// writeVerdicts prints what was expected and whether it holds.
+// writeVerdicts prints the expectations and whether they hold.
 func (r *Report) writeVerdicts(w io.Writer) {
 	if len(r.Verdicts) > 0 {
 		fmt.Fprintln(w, "\nexpected")

@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// drawBars draws bars from 0, or from the end of a logarithmic axis; the values of others
-// are markers on the bars of their names.
+// drawBars draws bars from 0, or from the end of a logarithmic axis; reference values are
+// markers on the bars with the same name.
 func (d *data) drawBars(c draw.Canvas) {
-	places, n := map[string]int{}, 0 // of bars in their group
+	places, n := map[string]int{}, 0 // positions of bars in their group
 	for i := range d.lines {
 		if l := &d.lines[i]; !l.look.reference {
 			places[l.name] = n
@@ -46,7 +46,7 @@ func (d *data) drawBars(c draw.Canvas) {
 						l.look.overBar(c, at)
 					}
 				} else {
-					gap := vg.Length(0.3) // between neighbours
+					gap := vg.Length(0.3) // between adjacent bars
 					end := min(max(d.y.at(v), 0), 1)
 					r := vg.Rectangle{
 						Min: vg.Point{X: c.X(d.x.at(x-wide/2)) + gap, Y: c.Y(min(zero, end))},
@@ -65,7 +65,7 @@ func (d *data) drawBars(c draw.Canvas) {
 	}
 }
 
-// overBar draws a marker that is seen on a bar of its colour.
+// overBar draws a marker that is visible on a bar of the same colour.
 func (l *look) overBar(c draw.Canvas, at vg.Point) {
 	var disc vg.Path
 	disc.Move(vg.Point{X: at.X + markerRadius*1.8, Y: at.Y})

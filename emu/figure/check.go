@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// mostSeries is how many names a figure tells apart: more can be neither seen nor read.
+// mostSeries is how many names a figure can distinguish: more cannot be read.
 const mostSeries = 24
 
-// Check tells what is wrong with the figure's data, and where.
+// Check returns what is wrong with the figure's data, and where.
 func (f *Figure) Check() error {
 	switch {
 	case len(f.Panels) == 0:
@@ -52,7 +52,7 @@ func (f *Figure) Check() error {
 	return nil
 }
 
-// bad tells whether a setting is neither 0 nor between two bounds.
+// bad reports whether a setting is neither 0 nor between two bounds.
 func bad(v, low, high float64) bool { return v != 0 && !(v >= low && v <= high) }
 
 func (p *Panel) hasData() bool {
@@ -196,13 +196,13 @@ func (p *Panel) checkSeries(s *Series) error {
 	}
 	xScale, yScale := p.X.Scale, p.Y.Scale
 	if distribution {
-		// What a logarithmic axis has no place for is left of it, or below.
+		// What a logarithmic axis cannot show lies left of it, or below.
 		xScale, yScale = Linear, Linear
 	}
 	return errors.Join(finite("x", s.X, xScale), finite("y", s.Y, yScale), finite("low", s.Low, Linear), finite("high", s.High, Linear), p.checkOrder(s), p.checkNumbers(s))
 }
 
-// finite tells whether an axis of a scale has places for all values.
+// finite checks that an axis with this scale can show all values.
 func finite(name string, values Values, scale Scale) error {
 	for i, v := range values {
 		switch {
@@ -215,7 +215,7 @@ func finite(name string, values Values, scale Scale) error {
 	return nil
 }
 
-// checkOrder: time goes on, and shares grow from 0 to 1.
+// checkOrder checks that x and shares do not decrease, and that shares are from 0 to 1.
 func (p *Panel) checkOrder(s *Series) error {
 	distribution := (p.Kind == CDF || p.Kind == CCDF) && s.Y != nil
 	if p.Kind != Time && !distribution {
@@ -234,7 +234,7 @@ func (p *Panel) checkOrder(s *Series) error {
 	return nil
 }
 
-// checkNumbers: where x has names, its values are their numbers.
+// checkNumbers checks that, if x has names, its values are their numbers.
 func (p *Panel) checkNumbers(s *Series) error {
 	if p.X.Names == nil {
 		return nil

@@ -7,23 +7,23 @@ import (
 	"github.com/weftlab/weft/emu/figure/axis"
 )
 
-// data is a panel as it is drawn.
+// data is a panel with its data prepared for drawing.
 type data struct {
 	*Panel
 	lines []line
 	x, y  ruler
-	z     ruler // of Heat
-	empty bool  // it has no value
+	z     ruler // for Heat
+	empty bool  // there are no values
 }
 
-// line is a series in the values of its panel's axes.
+// line is a series in the units of its panel's axes.
 type line struct {
 	name            string
 	look            look
 	x, y, low, high Values // low and high may be nil
 }
 
-// prepare gives the panels as they are drawn, whose data have been checked.
+// prepare prepares the panels, whose data have been checked, for drawing.
 func (f *Figure) prepare() []*data {
 	looks := f.looks()
 	var all []*data
@@ -47,8 +47,8 @@ func (f *Figure) prepare() []*data {
 	return all
 }
 
-// looks gives each name one look, by the order in which they come. The style of the first
-// series that has one counts.
+// looks assigns a look to each name, in order of first appearance. If several series with
+// a name have styles, the first counts.
 func (f *Figure) looks() map[string]look {
 	styles, order := map[string]Style{}, []string(nil)
 	for i := range f.Panels {
@@ -68,7 +68,7 @@ func (f *Figure) looks() map[string]look {
 	return looks
 }
 
-// quantiles are those of x, or all values of the series.
+// quantiles returns the quantiles of x, or all values of the series.
 func (p *Panel) quantiles() Values {
 	if p.X.Quantiles != nil {
 		return p.X.Quantiles
@@ -104,7 +104,7 @@ func (d *data) line(s *Series) line {
 	return l
 }
 
-// stairs gives the corners of the distribution of values.
+// stairs returns the corners of the distribution of values.
 func stairs(values Values) (x, y Values) {
 	below := 0.0
 	xs, ys := Distribution(values, max(len(values), 2))
@@ -122,9 +122,9 @@ func complement(shares Values) (c Values) {
 	return c
 }
 
-// numbers gives, for values, their places among quantiles: n for the n-th, and between two
-// in proportion. Where several quantiles are equal, as where many flows have one size, a
-// value that comes again is the next of them.
+// numbers returns the positions of values among quantiles: n for the n-th, with linear
+// interpolation between two. If several quantiles are equal, as when many flows have one
+// size, each repetition of a value takes the next of them.
 func numbers(values, quantiles Values) (places Values) {
 	seen := map[float64]int{}
 	for _, v := range values {
@@ -150,7 +150,7 @@ func numbers(values, quantiles Values) (places Values) {
 	return places
 }
 
-// extent is the range of some values. It begins as none.
+// extent is the range of some values. It starts out empty.
 type extent struct{ low, high float64 }
 
 var nothing = extent{math.Inf(1), math.Inf(-1)}
@@ -163,7 +163,7 @@ func (e *extent) add(values Values, log bool) {
 	}
 }
 
-// setRanges finds where axes begin and end: one range for all panels where they share it.
+// setRanges finds where axes begin and end, with one range for all panels that share it.
 func (f *Figure) setRanges(all []*data) {
 	xs, ys, sharedX, sharedY := make([]extent, len(all)), make([]extent, len(all)), nothing, nothing
 	for i, d := range all {
@@ -193,8 +193,8 @@ func (f *Figure) setRanges(all []*data) {
 	}
 }
 
-// drawn gives the x of the points of a line that have a place: a CCDF ends at 0, which a
-// logarithmic axis does not have.
+// drawn returns the x of the points of a line that can be shown: a CCDF ends at 0, which a
+// logarithmic axis cannot show.
 func (d *data) drawn(l *line) Values {
 	if d.Kind != CCDF || !d.y.log {
 		return l.x
@@ -242,7 +242,7 @@ func (d *data) setY(e extent) {
 	case distribution:
 		r.setLinear(extent{0, 1}, 0, 0)
 	default:
-		// What is not below 0 is shown from there, and has some room above.
+		// If no value is below 0, the axis begins at 0; it has some room above.
 		below, above := 0.0, 0.0
 		if e.low < 0 {
 			below = 0.06
@@ -274,13 +274,13 @@ func (d *data) setZ() {
 	d.z.setLinear(e, 0, 0)
 }
 
-// setLinear sets a range with room beyond the values, in parts of their range.
+// setLinear sets a range with room beyond the values, as shares of their range.
 func (r *ruler) setLinear(e extent, below, above float64) {
 	if e.low > e.high {
 		e = extent{0, 1}
 	}
 	if e.low == e.high {
-		// One value: it is in the middle, or above 0 at the edge.
+		// A single value is in the middle, or at the edge if the axis begins at 0.
 		around := max(math.Abs(e.low)/2, 1e-9)
 		if e.low == 0 {
 			around = 1
@@ -290,12 +290,12 @@ func (r *ruler) setLinear(e extent, below, above float64) {
 			e.low = 0
 		}
 	}
-	// Halves, for the span of the greatest numbers is infinite.
+	// Computed in halves, as the span of the largest numbers is infinite.
 	span := e.high/2 - e.low/2
 	r.low, r.high = e.low-2*below*span, e.high+2*above*span
 	r.setEnds()
 	if !(r.low < r.high) {
-		// Min or Max leave nothing of the data.
+		// Min or Max exclude all of the data.
 		if r.axis.Min != nil {
 			r.high = r.low + max(math.Abs(r.low), 1)
 		} else {
@@ -319,7 +319,7 @@ func (r *ruler) setLog(e extent) {
 	}
 }
 
-// tighten has a long logarithmic axis end where markers do, not at a round value.
+// tighten ends a long logarithmic axis near the outermost values, not at a round value.
 func (r *ruler) tighten(e extent) {
 	if e.low > e.high || e.high < 5*e.low {
 		return
@@ -329,7 +329,7 @@ func (r *ruler) tighten(e extent) {
 	r.setEnds()
 }
 
-// roundEnds has a linear axis end at a round value if one is near.
+// roundEnds ends a linear axis at a round value if one is near.
 func (r *ruler) roundEnds() {
 	ticks := axis.Even(0, r.high-r.low, 6)
 	if len(ticks) < 2 || math.IsInf(r.high-r.low, 0) {

@@ -34,7 +34,7 @@ func (l *plan) draw(c draw.Canvas) {
 	}
 }
 
-// draw draws a panel; c is the canvas of its data.
+// draw draws a panel; c is the canvas of its data area.
 func (p *panel) draw(c draw.Canvas, l *plan) {
 	l.label.draw(c, p.title, vg.Point{X: (c.Min.X + c.Max.X) / 2, Y: c.Max.Y + 3}, place{x: 0.5}, color.Black)
 	if p.Kind == Heat {
@@ -60,7 +60,7 @@ func (p *panel) draw(c draw.Canvas, l *plan) {
 	p.x.drawX(c, l)
 	p.y.drawY(c, l)
 	if p.Kind != Bars {
-		// A line along the axis is to be seen.
+		// Drawn last, so that a line along the axis is visible.
 		p.drawLines(c)
 	}
 }

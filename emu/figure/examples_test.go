@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// examples are figures as papers have them, one of each kind at least.
+// examples are figures as in papers, at least one of each kind.
 func examples() map[string]*Figure {
 	schemes := []string{"DCQCN", "HPCC", "TIMELY", "Swift"}
 	return map[string]*Figure{
@@ -31,7 +31,7 @@ func examples() map[string]*Figure {
 
 func random(i int) *rand.Rand { return rand.New(rand.NewPCG(1, uint64(i))) }
 
-// times are flow completion times of some kind.
+// times are flow completion times of one kind.
 func times(i int) (v Values) {
 	r := random(i)
 	for range 3000 {
@@ -256,7 +256,7 @@ func exampleLongNames() *Figure {
 	return &Figure{Title: "A title that is far too long for the one column that it has to stand in", Panels: []Panel{p}}
 }
 
-// oddities are figures of data that are not as one wishes.
+// oddities are figures with unusual data.
 func oddities() map[string]*Figure {
 	nan := math.NaN()
 	var twelve []Series

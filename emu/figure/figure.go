@@ -1,55 +1,55 @@
-// Package figure draws pictures fit for a paper from plain data: distributions, lines over
-// a factor or over flow sizes, series over time, bars with intervals, heat maps, and panels
-// of these with one legend. It knows nothing of where the data are from.
+// Package figure draws pictures for papers from plain data: distributions, lines over a
+// factor or over flow sizes, series over time, bars with intervals, heat maps, and panels
+// of these with one legend. It does not depend on the source of the data.
 //
-// A Figure is data: it marshals to JSON, so a file of results can carry its pictures, and
-// the same figure gives the same bytes always. Labels, names and titles may raise and lower
-// parts as TeX does: "K_{min}", "10^{6}".
+// A Figure is data: it marshals to JSON, so a file of results can contain its pictures, and
+// the same figure always gives the same bytes. Labels, names and titles may contain
+// superscripts and subscripts in TeX notation: "K_{min}", "10^{6}".
 package figure
 
-// Widths of figures in inches: those of one column of a paper, one and a half, and two.
+// Widths of figures in inches: one column of a paper, one and a half, and two.
 const (
 	OneColumn     = 3.35 // 85 mm
 	ColumnAndHalf = 5.12 // 130 mm
 	TwoColumns    = 7.0  // 178 mm
 )
 
-// ReadOff says in a legend where a paper's values are from. See Series.Reference.
+// ReadOff says in a legend that a paper's values were read off. See Series.Reference.
 const ReadOff = "paper: read off a figure"
 
-// Figure is a picture of one panel or several.
+// Figure is a picture with one or more panels.
 type Figure struct {
-	Title    string  `json:"title,omitempty"`     // above all; a paper has it in the caption
-	Width    float64 `json:"width,omitempty"`     // in inches; 0 is OneColumn
-	Height   float64 `json:"height,omitempty"`    // in inches, legend and all; 0 is what suits the width
-	FontSize float64 `json:"font_size,omitempty"` // of labels in points, 5 to 20; 0 is 8. Numbers beside axes are 1 less.
-	Columns  int     `json:"columns,omitempty"`   // of panels; 0 is as many as have room
-	ShareX   bool    `json:"share_x,omitempty"`   // all panels have one range of x, written below the lowest
-	ShareY   bool    `json:"share_y,omitempty"`   // all panels have one range of y, written left of the leftmost
+	Title    string  `json:"title,omitempty"`     // above the figure; papers have it in the caption
+	Width    float64 `json:"width,omitempty"`     // in inches; 0 means OneColumn
+	Height   float64 `json:"height,omitempty"`    // in inches, with legend; 0 means to suit the width
+	FontSize float64 `json:"font_size,omitempty"` // of labels in points, 5 to 20; 0 means 8. Numbers on axes are 1 less.
+	Columns  int     `json:"columns,omitempty"`   // of panels; 0 means as many as fit
+	ShareX   bool    `json:"share_x,omitempty"`   // all panels share one range of x, labelled at the bottom
+	ShareY   bool    `json:"share_y,omitempty"`   // all panels share one range of y, labelled at the left
 	Legend   Legend  `json:"legend,omitempty"`
-	Panels   []Panel `json:"panels"` // in rows
+	Panels   []Panel `json:"panels"` // row by row
 }
 
-// Legend is where the names of the series stand: never on the data.
+// Legend is where the names of the series are shown: never on the data.
 type Legend string
 
-// Legends. Series of one name are one entry. A figure with one entry has no legend.
+// Legends. Series with the same name are one entry. A figure with one entry has no legend.
 const (
-	Above  Legend = "" // in rows as wide as the figure
+	Above  Legend = "" // in rows across the figure
 	Right  Legend = "right"
 	Hidden Legend = "none"
 )
 
-// Panel is one pair of axes and what is drawn over it.
+// Panel is one pair of axes and the data drawn over it.
 type Panel struct {
 	Title  string   `json:"title,omitempty"`
 	Kind   Kind     `json:"kind"`
 	X      Axis     `json:"x"`
 	Y      Axis     `json:"y"`
 	Series []Series `json:"series,omitempty"`
-	Steps  Steps    `json:"steps,omitempty"`  // of Time
-	Matrix []Values `json:"matrix,omitempty"` // of Heat: a row for each of Y.Names, the lowest first, with a value for each of X.Names
-	Z      *Axis    `json:"z,omitempty"`      // of Heat: the values' label, unit, scale and range
+	Steps  Steps    `json:"steps,omitempty"`  // for Time
+	Matrix []Values `json:"matrix,omitempty"` // for Heat: a row for each of Y.Names, lowest first, with a value for each of X.Names
+	Z      *Axis    `json:"z,omitempty"`      // for Heat: the values' label, unit, scale and range
 }
 
 // Kind is how data are drawn.
@@ -57,53 +57,53 @@ type Kind string
 
 // Kinds.
 const (
-	// CDF is the cumulative distribution of X. Without Y, X are the values themselves, in
-	// any order; with Y, X are some values in ascending order and Y the shares (0 to 1) of
-	// what is no greater.
+	// CDF is the cumulative distribution of X. Without Y, X holds the values themselves, in
+	// any order; with Y, X holds some values in ascending order, and Y the share (0 to 1)
+	// of values that are no greater.
 	CDF Kind = "cdf"
-	// CCDF is the share that is greater; its data are those of CDF.
+	// CCDF is the share of values that are greater; its data are those of CDF.
 	CCDF Kind = "ccdf"
 	// Lines are statistics over a factor, or over flow sizes (Axis.Scale: Log, Share): a
-	// marker at each point, joined by lines, with intervals as error bars.
+	// marker at each point, connected by lines, with intervals as error bars.
 	Lines Kind = "lines"
-	// Points are Lines that are not joined.
+	// Points are Lines that are not connected.
 	Points Kind = "points"
 	// Time is a quantity over time, with intervals as shaded bands.
 	Time Kind = "time"
-	// Bars stand side by side for each of X.Names, with intervals as error bars. Series
+	// Bars are drawn side by side for each of X.Names, with intervals as error bars. Series
 	// have no X: their values belong to the names in order.
 	Bars Kind = "bars"
 	// Heat is a matrix over X.Names and Y.Names, with a colour bar.
 	Heat Kind = "heat"
 )
 
-// Steps is what a quantity is between two points.
+// Steps says how a quantity behaves between two points.
 type Steps string
 
 // Steps.
 const (
-	Straight Steps = ""       // a line leads from one to the other
-	After    Steps = "after"  // what it was at the former
-	Before   Steps = "before" // what it is at the latter: a mean of the interval before
+	Straight Steps = ""       // linear between them
+	After    Steps = "after"  // the value of the first
+	Before   Steps = "before" // the value of the second: a mean over the interval before it
 )
 
 // Axis is one axis of a panel.
 type Axis struct {
-	Label string   `json:"label,omitempty"` // what is shown, without its unit
+	Label string   `json:"label,omitempty"` // without the unit
 	Unit  Unit     `json:"unit,omitempty"`  // of the values
 	Scale Scale    `json:"scale,omitempty"`
-	Min   *float64 `json:"min,omitempty"` // where the axis begins; nil is where the data do, or 0
+	Min   *float64 `json:"min,omitempty"` // start of the axis; nil means that of the data, or 0
 	Max   *float64 `json:"max,omitempty"`
-	// Names are categories in place of numbers: the first at 1, the next at 2.
+	// Names are categories instead of numbers: the first is at 1, the next at 2.
 	Names []string `json:"names,omitempty"`
-	// Quantiles are, for Share, the values that have equal shares between them, ascending;
-	// the last is the greatest. Of 10, the first is the 10th percentile. None are all
-	// values of the panel's series.
+	// Quantiles are used with Share: ascending values with equal shares between them, the
+	// last of which is the maximum. With 10 of them, the first is the 10th percentile. If
+	// nil, all values of the panel's series are used.
 	Quantiles Values `json:"quantiles,omitempty"`
 }
 
-// Unit is what the values of an axis are in. They are shown in the multiple that fits.
-// Others than these are shown as they are.
+// Unit is the unit of an axis's values. They are shown in a suitable multiple. Units other
+// than those below are shown unchanged.
 type Unit string
 
 // Units.
@@ -111,44 +111,45 @@ const (
 	Seconds       Unit = "s"
 	Bytes         Unit = "B"
 	BitsPerSecond Unit = "b/s"
-	Ratio         Unit = "share" // of 1, shown in percent
+	Ratio         Unit = "share" // relative to 1, shown in percent
 	Number        Unit = ""
 )
 
-// Scale is how values become places.
+// Scale maps values to positions.
 type Scale string
 
 // Scales.
 const (
 	Linear Scale = ""
 	Log    Scale = "log"
-	// Share is, of x, an axis on which equal lengths are equal shares of the flows, as HPCC
+	// Share is for x: equal lengths on the axis are equal shares of the flows, as HPCC
 	// (SIGCOMM 2019) draws slowdown by flow size: see Axis.Quantiles.
 	Share Scale = "share"
 )
 
-// Series is what has one name. Its columns have equal lengths. NaN is a gap: a value that
-// is not there.
+// Series is data with one name. Its columns have equal lengths. NaN is a gap: a missing
+// value.
 type Series struct {
 	Name string `json:"name,omitempty"`
 	X    Values `json:"x,omitempty"`
 	Y    Values `json:"y,omitempty"`
-	Low  Values `json:"low,omitempty"` // with High, an interval around each Y, such as that of 95% confidence
+	Low  Values `json:"low,omitempty"` // with High, an interval around each Y, such as 95% confidence
 	High Values `json:"high,omitempty"`
-	// Reference says where values are from that are not the figure's own, as ReadOff does.
-	// They are drawn hollow and dotted, in the style of the series of the same name.
+	// Reference says where values come from that are not the figure's own, for example
+	// ReadOff. They are drawn hollow and dotted, in the style of the series with the same
+	// name.
 	Reference string `json:"reference,omitempty"`
 	Style     Style  `json:"style,omitzero"`
 }
 
-// Style chooses how a series looks. Series of one name look alike in all panels, without
-// a style by the order in which their names first come.
+// Style is how a series looks. Series with the same name look alike in all panels; without
+// a style, looks are assigned in order of first appearance.
 type Style struct {
-	Colour int `json:"colour,omitempty"` // 1 to 8; 0 is by order
+	Colour int `json:"colour,omitempty"` // 1 to 8; 0 means by order
 	Dash   int `json:"dash,omitempty"`   // 1, a solid line, to 5
 	Marker int `json:"marker,omitempty"` // 1 to 8
 	Hatch  int `json:"hatch,omitempty"`  // of bars: 1, none, to 8
 }
 
-// At gives a pointer to v, for Axis.Min and Max.
+// At returns a pointer to v, for Axis.Min and Max.
 func At(v float64) *float64 { return &v }

@@ -26,7 +26,7 @@ var (
 	update   = flag.Bool("update", false, "write what is drawn to testdata")
 )
 
-// all are the examples and the oddities.
+// all returns the examples and the oddities.
 func all() map[string]*Figure {
 	figures := examples()
 	maps.Copy(figures, oddities())
@@ -42,8 +42,9 @@ func write(t *testing.T, f *Figure, format string) []byte {
 	return b.Bytes()
 }
 
-// TestEveryFigure: each is drawn in all formats, in the width asked for, with the same bytes
-// again, also from what its JSON says, and no coordinate is NaN.
+// TestEveryFigure checks that each figure is drawn in all formats, in the requested width,
+// with the same bytes each time and after a round trip through JSON, and that no coordinate
+// is NaN.
 func TestEveryFigure(t *testing.T) {
 	for name, f := range all() {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +57,8 @@ func TestEveryFigure(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, format := range canvas.Formats {
-				// PNGs take most of the time, and have nothing of their own to get wrong.
+				// PNGs take most of the time, and have little of their own that could be
+				// wrong.
 				if format == "png" && !slices.Contains([]string{"cdf", "bars", "right"}, name) && *drawInto == "" {
 					continue
 				}
@@ -91,8 +93,8 @@ func TestEveryFigure(t *testing.T) {
 	}
 }
 
-// TestGolden: pictures look as those that somebody has looked at. After a change of looks:
-// look at them (-figures DIRECTORY), then -update.
+// TestGolden compares pictures with approved ones. After a change of appearance, inspect
+// them (-figures DIRECTORY), then use -update.
 func TestGolden(t *testing.T) {
 	for _, name := range []string{"cdf", "sizes-share", "steps", "bars", "heat", "panels", "odd-gaps"} {
 		file := filepath.Join("testdata", name+".svg")
@@ -112,7 +114,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestErrors: what cannot be drawn is named with its place, and nothing is written.
+// TestErrors checks that errors name the place of what cannot be drawn, and that nothing is
+// written.
 func TestErrors(t *testing.T) {
 	ok := Series{Name: "s", X: Values{1, 2}, Y: Values{3, 4}}
 	panel := func(change func(*Panel)) *Figure {
@@ -191,8 +194,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSave: a file is as before where the figure cannot be drawn, and nothing is left
-// beside it.
+// TestSave checks that a file is unchanged if the figure cannot be drawn, and that no other
+// file is left beside it.
 func TestSave(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.svg")
@@ -212,7 +215,7 @@ func TestSave(t *testing.T) {
 	if err := exampleBarsLog().Save(filepath.Join(dir, "none", "a.svg")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	// What cannot be replaced: a directory.
+	// A directory, which cannot be replaced.
 	taken := filepath.Join(dir, "b.svg")
 	if err := os.MkdirAll(filepath.Join(taken, "full"), 0o755); err != nil {
 		t.Fatal(err)
@@ -229,8 +232,8 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestLooks: of as many names as a figure has, all can be told apart in grey, and by colour
-// and marker.
+// TestLooks checks that as many names as a figure may have can all be told apart in grey,
+// and by colour and marker.
 func TestLooks(t *testing.T) {
 	grey, coloured, bars := map[[2]int]bool{}, map[[2]int]bool{}, map[[2]int]bool{}
 	index := func(l look) (dash, marker, colour, hatch int) {
@@ -259,8 +262,9 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestOneNameOneLook: series of one name look alike in all panels and have one entry; what
-// is read off a paper has one for all, unless it stands alone.
+// TestOneNameOneLook checks that series with the same name look alike in all panels and
+// share one entry, and that values read off a paper share one entry, unless they have no
+// series of the same name.
 func TestOneNameOneLook(t *testing.T) {
 	s := func(name, reference string) Series {
 		return Series{Name: name, X: Values{1}, Y: Values{1}, Reference: reference}
@@ -282,8 +286,8 @@ func TestOneNameOneLook(t *testing.T) {
 	}
 }
 
-// TestShareAxis: flows of quantiles stand at their shares, those of one size one after the
-// other, and others between.
+// TestShareAxis checks that sizes that are quantiles are at their shares, that repeated
+// sizes take consecutive positions, and that others are in between.
 func TestShareAxis(t *testing.T) {
 	got := numbers(Values{100, 1000, 1000, 1000, 1000, 1500, 2000, math.NaN(), 4000, 9000}, Values{200, 1000, 1000, 1000, 2000, 4000})
 	want := Values{0.5, 2, 3, 4, 4, 4.5, 5, math.NaN(), 6, 6}
@@ -292,7 +296,7 @@ func TestShareAxis(t *testing.T) {
 	}
 }
 
-// TestSteps: steps reach over gaps as far as is known.
+// TestSteps checks that steps extend into gaps as far as is known.
 func TestSteps(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {

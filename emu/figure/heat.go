@@ -12,14 +12,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// heatColours are some of viridis (Smith and van der Walt 2015), which grows brighter
-// throughout, so that it reads in grey and for the colour-blind.
+// heatColours are samples of viridis (Smith and van der Walt 2015), whose brightness
+// increases throughout, so that it is readable in grey and by colour-blind readers.
 var heatColours = []color.NRGBA{
 	{68, 1, 84, 255}, {71, 45, 123, 255}, {59, 82, 139, 255}, {44, 114, 142, 255}, {33, 145, 140, 255},
 	{40, 174, 128, 255}, {94, 201, 98, 255}, {173, 220, 48, 255}, {253, 231, 37, 255},
 }
 
-// heat gives the colour of a part of the range, from 0 to 1.
+// heat returns the colour for a fraction of the range, from 0 to 1.
 func heat(part float64) color.NRGBA {
 	at := min(max(part, 0), 1) * float64(len(heatColours)-1)
 	i := min(int(at), len(heatColours)-2)
@@ -34,7 +34,7 @@ var missing = color.NRGBA{235, 235, 235, 255}
 // drawHeat draws a heat map, its axes and its colour bar.
 func (p *panel) drawHeat(c draw.Canvas, l *plan) {
 	rows, columns := len(p.Matrix), len(p.data.x.names)
-	// Viewers leave light seams between areas that only touch, so each reaches under the
+	// Viewers leave light seams between adjacent areas, so each area extends under the
 	// next.
 	const under = 0.3
 	per := 1.0
@@ -86,7 +86,8 @@ func (p *panel) drawHeat(c draw.Canvas, l *plan) {
 	p.drawBar(c, l)
 }
 
-// cellTexts are the values in the unit of the colour bar; nil where that has several.
+// cellTexts returns the values in the unit of the colour bar, or nil if the bar has
+// several units.
 func (p *panel) cellTexts(per float64) (all [][]string) {
 	if p.data.z.log && multiples[p.data.z.axis.Unit] != nil {
 		return nil
@@ -95,7 +96,7 @@ func (p *panel) cellTexts(per float64) (all [][]string) {
 	for _, row := range p.Matrix {
 		largest.add(row, false)
 	}
-	// As many decimals for all as the largest needs for three digits, or fewer.
+	// All have as many decimals as the largest needs for three digits, or fewer.
 	decimals := max(0, 2-int(math.Floor(math.Log10(max(math.Abs(largest.low), math.Abs(largest.high))/per))))
 	format := func(v float64) string {
 		return strings.Replace(strconv.FormatFloat(v/per, 'f', decimals, 64), "-", "−", 1)
@@ -127,7 +128,7 @@ func (p *panel) cellTexts(per float64) (all [][]string) {
 	return all
 }
 
-// brightness is how bright a colour is, from 0 to 1 (Rec. 601).
+// brightness returns the brightness of a colour, from 0 to 1 (Rec. 601).
 func brightness(c color.NRGBA) float64 {
 	return (0.299*float64(c.R) + 0.587*float64(c.G) + 0.114*float64(c.B)) / 255
 }
@@ -139,7 +140,7 @@ func (p *panel) drawBar(c draw.Canvas, l *plan) {
 		Min: vg.Point{X: c.Max.X + barGap, Y: c.Min.Y}, Max: vg.Point{X: c.Max.X + barGap + barSize, Y: c.Max.Y},
 	}}
 	for i := range steps {
-		// Each lies on the one below, up to the top.
+		// Each step is drawn over the previous one, up to the top.
 		c.SetColor(heat(float64(i) / (steps - 1)))
 		c.Fill(vg.Rectangle{Min: vg.Point{X: bar.Min.X, Y: bar.Y(float64(i) / steps)}, Max: bar.Max}.Path())
 	}

@@ -6,38 +6,38 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// plan is a figure that is laid out: all sizes are known.
+// plan is a figure after layout: all sizes are known.
 type plan struct {
 	label, number face
 	title         string
-	key           key // without entries if there is no legend
+	key           key // no entries if there is no legend
 	keyRight      bool
 	panels        []*panel
 	columns, rows int
 	left, right   []vg.Length // margins of the columns of panels
 	bottom, top   []vg.Length // and of the rows
-	plot          vg.Point    // the size of the data of each panel
+	plot          vg.Point    // size of each panel's data area
 	size          vg.Point    // of the figure
 }
 
-// panel is one that is laid out.
+// panel is a panel after layout.
 type panel struct {
 	*data
 	title   string
-	x, y, z side // z without ticks where there is no colour bar
+	x, y, z side // z has no ticks without a colour bar
 }
 
 const (
 	edge    = 2  // around the figure
-	between = 9  // panels
+	between = 9  // between panels
 	keyGap  = 4  // between the legend and panels
 	barGap  = 6  // between a heat map and its colour bar
 	barSize = 7  // of a colour bar
-	least   = 36 // width of a panel's data
-	lowest  = 24 // height
+	least   = 36 // minimum width of a panel's data area
+	lowest  = 24 // minimum height
 )
 
-// layOut arranges the figure, whose data have been checked.
+// layOut lays out the figure, whose data have been checked.
 func (f *Figure) layOut() (*plan, error) {
 	size := f.FontSize
 	if size == 0 {
@@ -48,7 +48,7 @@ func (f *Figure) layOut() (*plan, error) {
 	if f.Width == 0 {
 		l.size.X = OneColumn * vg.Inch
 	}
-	inner := l.size.Sub(vg.Point{X: 2 * edge, Y: 2 * edge}) // what panels have
+	inner := l.size.Sub(vg.Point{X: 2 * edge, Y: 2 * edge}) // space for panels
 	l.title = l.label.wrap(f.Title, inner.X)
 	above := l.label.height(l.title)
 	if above > 0 {
@@ -74,7 +74,7 @@ func (f *Figure) layOut() (*plan, error) {
 	}
 	l.columns = min(l.columns, len(all))
 	l.rows = (len(all) + l.columns - 1) / l.columns
-	// Margins depend on the lengths of axes, and these on margins.
+	// Margins depend on the lengths of axes, which depend on margins.
 	l.plot = vg.Point{X: inner.X / vg.Length(l.columns) * 0.8, Y: 90}
 	for range 4 {
 		l.setMargins(f)
@@ -93,13 +93,14 @@ func (f *Figure) layOut() (*plan, error) {
 	return l, nil
 }
 
-// setMargins finds what texts take around the data, whose size is known about.
+// setMargins computes the space for texts around the data area, whose size is known
+// approximately.
 func (l *plan) setMargins(f *Figure) {
 	l.left, l.right = make([]vg.Length, l.columns), make([]vg.Length, l.columns)
 	l.bottom, l.top = make([]vg.Length, l.rows), make([]vg.Length, l.rows)
 	for i, p := range l.panels {
 		row, column := i/l.columns, i%l.columns
-		// Shared axes are written at the left and below, where no panel follows.
+		// Shared axes are labelled only at the left and at the bottom.
 		p.x = p.sideX(l, !f.ShareX || i+l.columns >= len(l.panels))
 		p.y = p.sideY(l, !f.ShareY || column == 0)
 		left, right := max(p.x.before, p.y.size), p.x.beyond
@@ -107,7 +108,7 @@ func (l *plan) setMargins(f *Figure) {
 			p.z = p.sideZ(l)
 			right = max(right, barGap+barSize+p.z.size)
 		}
-		top := l.number.points() * capHeight / 2 // of the number at the end of y
+		top := l.number.points() * capHeight / 2 // for the number at the end of y
 		if p.Title != "" {
 			p.title = l.label.wrap(p.Title, l.plot.X+min(left, right))
 			top = l.label.height(p.title) + 3
@@ -117,7 +118,7 @@ func (l *plan) setMargins(f *Figure) {
 	}
 }
 
-// alignLabels has the labels of the axes of a column, and of a row, stand in one line.
+// alignLabels aligns the axis labels in each column and each row of panels.
 func (l *plan) alignLabels() {
 	across, down := make([]vg.Length, l.columns), make([]vg.Length, l.rows)
 	for i, p := range l.panels {
@@ -128,7 +129,7 @@ func (l *plan) alignLabels() {
 	}
 }
 
-// setPlot gives the data what margins leave.
+// setPlot gives the data areas the space that the margins leave.
 func (l *plan) setPlot(f *Figure, inner vg.Point) error {
 	l.plot.X = (inner.X - sum(l.left) - sum(l.right) - between*vg.Length(l.columns-1)) / vg.Length(l.columns)
 	if l.plot.X < least {
@@ -147,7 +148,8 @@ func (l *plan) setPlot(f *Figure, inner vg.Point) error {
 	return nil
 }
 
-// suitable gives the height of data for their width: of heat maps that of square cells.
+// suitable returns the height of the data area for its width; for heat maps it makes
+// square cells.
 func (l *plan) suitable() vg.Length {
 	cells := vg.Length(0)
 	for _, p := range l.panels {

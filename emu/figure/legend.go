@@ -19,8 +19,8 @@ type entry struct {
 	band bool // intervals are shaded
 }
 
-// entries are the names of all panels, and where values of others are from: once, if each
-// of those is in the style of a series of the figure's own.
+// entries returns the names of all panels, followed by the sources of references, each
+// once. A reference without a series of the same name has its own entry.
 func (f *Figure) entries(all []*data) (entries []entry) {
 	own := map[string]bool{}
 	for _, d := range all {
@@ -49,10 +49,10 @@ func (f *Figure) entries(all []*data) (entries []entry) {
 	return append(entries, last...)
 }
 
-// sampleGap is between an entry's sample and its text.
+// sampleGap is the gap between an entry's sample and its text.
 const sampleGap = 3.5
 
-// sample is the width of what shows how an entry looks.
+// sample returns the width of the entry's sample.
 func (e *entry) sample() vg.Length {
 	switch {
 	case e.kind == Points || e.kind == Bars && e.look.reference:
@@ -63,10 +63,10 @@ func (e *entry) sample() vg.Length {
 	return 17
 }
 
-// width is that of its sample and text.
+// width returns the width of the entry's sample and text.
 func (e *entry) width(f face) vg.Length { return e.sample() + sampleGap + f.width(e.text) }
 
-// key is a legend with places, from its top left corner down.
+// key is a legend after layout, from its top left corner down.
 type key struct {
 	entries []entry
 	at      []vg.Point // of the left ends of the entries
@@ -74,8 +74,8 @@ type key struct {
 	size    vg.Point
 }
 
-// newKey arranges entries in rows no wider than a width; in columns if that takes more than
-// two rows, or rows may only have few entries.
+// newKey lays out entries in rows no wider than width, or in columns if that takes more
+// than two rows or if rows may have only few entries.
 func newKey(entries []entry, f face, width vg.Length, most int) (k key) {
 	k = key{entries: slices.Clone(entries), f: f}
 	for i := range k.entries {
@@ -112,12 +112,12 @@ func newKey(entries []entry, f face, width vg.Length, most int) (k key) {
 	return k
 }
 
-// entryGap is between the entries of a row.
+// entryGap is the gap between entries in a row.
 const entryGap = 10
 
 func rowWidth(row []vg.Length) vg.Length { return sum(row) + entryGap*vg.Length(len(row)-1) }
 
-// fill puts widths into rows, as many into each as have room.
+// fill distributes widths to rows, as many to each as fit.
 func fill(widths []vg.Length, width vg.Length) (rows [][]vg.Length) {
 	for i, w := range widths {
 		if i > 0 && rowWidth(append(rows[len(rows)-1], w)) <= width {
@@ -129,12 +129,12 @@ func fill(widths []vg.Length, width vg.Length) (rows [][]vg.Length) {
 	return rows
 }
 
-// columns puts widths into rows whose columns are as wide as the widest in them: into as
-// few rows as have room, and then into as few columns.
+// columns distributes widths to rows whose columns are as wide as their widest entry: to as
+// few rows as possible, and then to as few columns.
 func columns(widths []vg.Length, width vg.Length, most int) (rows [][]vg.Length) {
 	for n := min(len(widths), most); n > 0; n-- {
 		if many := (len(widths) + n - 1) / n; n > 1 && (len(widths)+many-1)/many != n {
-			continue // 6 in rows of 4 are 3 and 3
+			continue // 6 in rows of 4 become 3 and 3
 		}
 		column := make([]vg.Length, n)
 		for i, w := range widths {
@@ -146,7 +146,7 @@ func columns(widths []vg.Length, width vg.Length, most int) (rows [][]vg.Length)
 		for range (len(widths) + n - 1) / n {
 			rows = append(rows, column)
 		}
-		// The last row may be shorter; it begins where the others do.
+		// The last row may be shorter; it is left-aligned with the others.
 		return rows
 	}
 	return nil
@@ -162,7 +162,7 @@ func (k *key) draw(c draw.Canvas, at vg.Point) {
 	}
 }
 
-// draw draws the entry's sample from a point to the right.
+// draw draws the entry's sample to the right of a point.
 func (e *entry) draw(c draw.Canvas, at vg.Point) {
 	right := at.X + e.sample()
 	area := vg.Rectangle{Min: vg.Point{X: at.X, Y: at.Y - 3}, Max: vg.Point{X: right, Y: at.Y + 3}}

@@ -7,22 +7,22 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// path are points that are joined.
+// path is a series of connected points.
 type path []vg.Point
 
-// place gives where a point is; ok is false for a gap.
+// place returns the position of a point; ok is false for a gap.
 func (d *data) place(c *draw.Canvas, x, y float64) (p vg.Point, ok bool) {
 	px, py := d.x.at(x), d.y.at(y)
 	if d.x.log && x <= 0 {
-		// Of a distribution: left of what the axis shows.
+		// In a distribution: left of the axis.
 		px = 0
 	}
 	p = vg.Point{X: c.X(px), Y: c.Y(py)}
 	return p, !math.IsNaN(px) && !math.IsNaN(py) && !math.IsInf(py, 0)
 }
 
-// paths gives the points of a line, without its gaps. A step reaches from its point to the
-// one that follows, or that was before, though that be a gap.
+// paths splits a line into paths at its gaps. A step extends to the next point, or from the
+// previous one, even if that is a gap.
 func (d *data) paths(c *draw.Canvas, xs, ys Values) (all []path) {
 	var current path
 	from := math.NaN() // where the step before a point begins
@@ -34,7 +34,7 @@ func (d *data) paths(c *draw.Canvas, xs, ys Values) (all []path) {
 		case ok && d.Steps == Before && !math.IsNaN(from):
 			current = append(current, vg.Point{X: vg.Length(from), Y: p.Y}, p)
 		case ok && d.Steps == Before && len(xs) > 1:
-			// Of the first, nobody knows where its step began.
+			// The start of the first step is unknown.
 		case ok:
 			current = append(current, p)
 		case current != nil:
@@ -51,8 +51,8 @@ func (d *data) paths(c *draw.Canvas, xs, ys Values) (all []path) {
 	return all
 }
 
-// thin leaves of points in order of x those that can be told apart: of each pixel's width
-// the first, the lowest, the highest and the last.
+// thin keeps only the points that can be told apart, of points in order of x: the first,
+// lowest, highest and last within each pixel's width.
 func (p path) thin() path {
 	const pixel = vg.Inch / dpi
 	if len(p) < 100 {
@@ -81,8 +81,8 @@ func (p path) thin() path {
 	return out
 }
 
-// drawLines draws series of all kinds but bars: bands first, then lines in order, those of
-// others on top.
+// drawLines draws series of all kinds except bars: bands first, then lines in order, with
+// references on top.
 func (d *data) drawLines(c draw.Canvas) {
 	for i := range d.lines {
 		if l := &d.lines[i]; d.Kind == Time && l.low != nil {
@@ -100,12 +100,12 @@ func (d *data) drawLines(c draw.Canvas) {
 
 // drawBand shades the interval of a series.
 func (d *data) drawBand(c draw.Canvas, l *line) {
-	// Where one is not there, neither is the other.
+	// A gap in one of them is a gap in both.
 	low, high := make(Values, len(l.x)), make(Values, len(l.x))
 	for i := range l.x {
 		low[i], high[i] = l.low[i], l.high[i]
 		if d.y.log {
-			// What reaches below the axis ends at it.
+			// Clip at the bottom of the axis.
 			low[i] = max(low[i], d.y.low)
 		}
 		if math.IsNaN(low[i] + high[i]) {
@@ -160,7 +160,7 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 		for _, piece := range c.ClipLinesXY(p) {
 			c.StrokeLines(style, piece)
 		}
-		// Markers of many points are one blot, but each value of others is to be seen.
+		// Markers at many points would merge, but every reference value must be visible.
 		dense := p[len(p)-1].X-p[0].X < 4*vg.Length(len(p))
 		if len(p) > 1 && (dense || ordered && !(l.look.reference && d.Steps == Straight)) {
 			p.markSome(c, &l.look, i, d.Kind == Time)
@@ -170,11 +170,10 @@ func (d *data) drawLine(c draw.Canvas, i int) {
 	}
 }
 
-// crowded is how many points a line has that goes up and down throughout.
+// crowded is the number of points beyond which a line is drawn thinner.
 const crowded = 800
 
-// dodge gives the places of points over names, where those of several series stand side
-// by side.
+// dodge returns the positions of points over names, with several series side by side.
 func (d *data) dodge(i int) (xs Values) {
 	apart := min(0.7/float64(len(d.lines)), 0.16)
 	for _, x := range d.lines[i].x {
@@ -188,7 +187,7 @@ func (d *data) drawInterval(c draw.Canvas, x, low, high float64, style draw.Line
 	const half = 1.7
 	style.Width, style.Dashes = 0.7, nil
 	if d.y.log && low <= 0 {
-		low = d.y.low / 10 // it leaves the axis
+		low = d.y.low / 10 // extends beyond the axis
 	}
 	a, aok := d.place(&c, x, low)
 	b, bok := d.place(&c, x, high)
@@ -205,7 +204,7 @@ func (d *data) drawInterval(c draw.Canvas, x, low, high float64, style draw.Line
 	}
 }
 
-// markAll draws markers at points, at those that can be told apart.
+// markAll draws markers at all points that can be told apart.
 func (l *look) markAll(c draw.Canvas, p path) {
 	const apart = 0.2
 	type cell struct{ x, y int }
@@ -219,9 +218,9 @@ func (l *look) markAll(c draw.Canvas, p path) {
 	}
 }
 
-// markSome draws markers along a line, as far apart as they have to be to tell lines apart;
-// those of the i-th line elsewhere than those of others. Over time only x counts, or there
-// would be many where much happens.
+// markSome draws markers along a line, at distances that suffice to tell lines apart, and
+// at different positions for each line i. Over time only x counts; otherwise there would be
+// too many where the line changes quickly.
 func (p path) markSome(c draw.Canvas, l *look, i int, overTime bool) {
 	const apart = 46
 	distance := func(a, b vg.Point) vg.Length {

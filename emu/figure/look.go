@@ -10,23 +10,24 @@ import (
 	"github.com/weftlab/weft/emu/figure/canvas"
 )
 
-// look is how a series looks: its colour, and what tells it apart in grey.
+// look is the appearance of a series: its colour, and the features that identify it
+// in grey.
 type look struct {
 	colour    color.NRGBA
 	dashes    []vg.Length
-	marker    []vg.Point // corners for a radius of 1; nil is a circle
-	strokes   bool       // the marker is pairs of corners: strokes
+	marker    []vg.Point // corners for a radius of 1; nil means a circle
+	strokes   bool       // the marker consists of strokes, as pairs of corners
 	hatch     []stripes
 	reference bool // hollow and dotted
 }
 
-// dashes of lines: none, long, short, long and short, very short.
+// dashes of lines: none, long, short, alternating long and short, very short.
 var dashes = [][]vg.Length{nil, {4.5, 1.8}, {1.8, 1.2}, {5, 1.5, 1.2, 1.5}, {1, 1.4}}
 
 // dots are the dashes of references.
 var dots = []vg.Length{0.8, 1.4}
 
-// markers are drawn at points; crosses and stars as strokes.
+// markers are drawn at points; crosses and stars consist of strokes.
 var markers = []struct {
 	corners []vg.Point
 	strokes bool
@@ -77,8 +78,8 @@ var hatches = [][]stripes{
 	{{math.Pi / 4, 1.7}},
 }
 
-// newLook gives that of the i-th name. Of the first 24, no two have the same dashes and
-// marker, or the same colour and marker.
+// newLook returns the look of the i-th name. Among the first 24, no two have the same
+// dashes and marker, or the same colour and marker.
 func newLook(i int, s Style) look {
 	choose := func(chosen, automatic, n int) int {
 		if chosen > 0 {
@@ -95,7 +96,7 @@ func newLook(i int, s Style) look {
 	}
 }
 
-// line gives the style of its lines.
+// line returns the style of its lines.
 func (l *look) line() draw.LineStyle {
 	if l.reference {
 		return draw.LineStyle{Color: l.colour, Width: 0.9, Dashes: dots}
@@ -103,17 +104,17 @@ func (l *look) line() draw.LineStyle {
 	return draw.LineStyle{Color: l.colour, Width: 1.1, Dashes: l.dashes}
 }
 
-// shade is its colour for bands.
+// shade returns its colour for bands.
 func (l *look) shade() color.NRGBA {
 	c := l.colour
 	c.A = 50
 	return c
 }
 
-// markerRadius is that of circles; other markers cover as much.
+// markerRadius is the radius of circles; other markers have about the same area.
 const markerRadius = 2.05
 
-// mark draws its marker.
+// mark draws the marker at a point.
 func (l *look) mark(c draw.Canvas, at vg.Point) {
 	radius := vg.Length(markerRadius)
 	style := draw.LineStyle{Color: l.colour, Width: 0.8}
@@ -149,7 +150,7 @@ func (l *look) mark(c draw.Canvas, at vg.Point) {
 	}
 	c.SetColor(l.colour)
 	c.Fill(path)
-	// Against lines of its colour.
+	// Separate the marker from lines of the same colour.
 	c.SetLineStyle(draw.LineStyle{Color: color.White, Width: 0.3})
 	c.Stroke(path)
 }
@@ -165,7 +166,7 @@ func (l *look) fill(c draw.Canvas, r vg.Rectangle) {
 	c.Stroke(r.Path())
 }
 
-// draw draws the stripes, in white, within a rectangle.
+// draw draws white stripes within a rectangle.
 func (s stripes) draw(c draw.Canvas, r vg.Rectangle) {
 	sin, cos := math.Sincos(s.angle)
 	along, across := vg.Point{X: vg.Length(cos), Y: vg.Length(sin)}, vg.Point{X: vg.Length(-sin), Y: vg.Length(cos)}
@@ -174,7 +175,7 @@ func (s stripes) draw(c draw.Canvas, r vg.Rectangle) {
 	middle := r.Min.Add(size.Scale(0.5))
 	inside := draw.Canvas{Canvas: c.Canvas, Rectangle: r}
 	style := draw.LineStyle{Color: color.White, Width: 0.6}
-	// Symmetric about the middle, so that a small bar has stripes too.
+	// Symmetric around the middle, so that even a small bar has stripes.
 	for k := -int(reach/s.gap) - 1; k <= int(reach/s.gap)+1; k++ {
 		at := middle.Add(across.Scale(s.gap * vg.Length(k)))
 		for _, l := range inside.ClipLinesXY([]vg.Point{at.Sub(along.Scale(reach)), at.Add(along.Scale(reach))}) {

@@ -11,13 +11,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// digits are the significant ones of labels.
+// digits is the number of significant digits in labels.
 const digits = 3
 
-// multiples are the units in which values of a unit are shown.
+// multiples lists the units in which values of a unit are shown.
 var multiples = map[Unit][]axis.Unit{Seconds: axis.Seconds, Bytes: axis.Sizes, BitsPerSecond: axis.Rates, Ratio: axis.Percent}
 
-// ruler is an axis with its range. Where the axis has names or quantiles, values are their
+// ruler is an axis with its range. If the axis has names or quantiles, values are their
 // numbers, from 1.
 type ruler struct {
 	axis      *Axis
@@ -27,7 +27,7 @@ type ruler struct {
 	low, high float64
 }
 
-// at gives where on the axis a value is, from 0 to 1, or beyond.
+// at returns the position of a value on the axis, from 0 to 1 if it is within the range.
 func (r *ruler) at(v float64) float64 {
 	if r.log {
 		return math.Log(v/r.low) / math.Log(r.high/r.low)
@@ -35,15 +35,15 @@ func (r *ruler) at(v float64) float64 {
 	return (v - r.low) / (r.high - r.low)
 }
 
-// tick is a mark of an axis.
+// tick is a mark on an axis.
 type tick struct {
 	at    float64 // 0 to 1
 	label string
 	minor bool // short, with neither label nor grid
 }
 
-// unit gives that of a linear axis: what its values are divided by, and what follows its
-// label.
+// unit returns the unit of a linear axis: the divisor of its values, and the name to
+// append to its label.
 func (r *ruler) unit() (per float64, name string) {
 	largest := max(math.Abs(r.low), math.Abs(r.high))
 	u := axis.Unit{Per: 1, Name: string(r.axis.Unit)}
@@ -59,7 +59,7 @@ func (r *ruler) unit() (per float64, name string) {
 
 func minus(n int) string { return strings.Replace(fmt.Sprint(n), "-", "−", 1) }
 
-// label is the axis's, with its unit if its numbers have none.
+// label returns the axis's label, with the unit if the numbers do not show it.
 func (r *ruler) label() string {
 	name := ""
 	switch {
@@ -84,7 +84,7 @@ func (r *ruler) label() string {
 	return r.axis.Label + " (" + name + ")"
 }
 
-// number writes a value with the unit that fits it, or as a power of ten.
+// number formats a value with a suitable unit, or as a power of ten.
 func (r *ruler) number(v float64, power bool) string {
 	if all, ok := multiples[r.axis.Unit]; ok {
 		u := axis.Of(all, v)
@@ -107,13 +107,14 @@ func (r *ruler) number(v float64, power bool) string {
 	return units.Digits(v, digits)
 }
 
-// ticks gives the marks of an axis of a length. The labels of one that is upright stand
-// above each other, else side by side; they never touch. Names have none: see slots.
+// ticks returns the marks of an axis of this length. The labels of an upright axis are
+// above each other, others are side by side; they never touch. Names have no ticks here:
+// see slots.
 func (r *ruler) ticks(length vg.Length, f face, upright bool) []tick {
-	space := vg.Length(0.7) // between labels, in their size
+	space := vg.Length(0.7) // between labels, relative to the font size
 	switch {
 	case upright && r.log:
-		space = 0.6 // what is raised is higher
+		space = 0.6 // superscripts are higher
 	case r.quantiles != nil || upright:
 		space = 0.4
 	}
@@ -158,8 +159,8 @@ func (r *ruler) ticks(length vg.Length, f face, upright bool) []tick {
 	return all
 }
 
-// logTicks labels as many of the decades as fit: 1, 2 and 5 times powers of ten where the
-// axis is short, else each power, or some of them.
+// logTicks labels as many decades as fit: 1, 2 and 5 times powers of ten if the axis is
+// short, otherwise each power, or some of them.
 func (r *ruler) logTicks(fits func([]tick) bool) (all []tick) {
 	decades := axis.Decades(r.low, r.high)
 	span := math.Log10(r.high / r.low)
@@ -182,7 +183,7 @@ func (r *ruler) logTicks(fits func([]tick) bool) (all []tick) {
 		return all
 	}
 	for every := 1; every < len(decades); every++ {
-		// Every second power suits plain numbers, not KB and MB.
+		// Labelling every second power is fine for plain numbers, but not for KB and MB.
 		if every%3 != 0 && every > 1 && multiples[r.axis.Unit] != nil {
 			continue
 		}
@@ -193,13 +194,13 @@ func (r *ruler) logTicks(fits func([]tick) bool) (all []tick) {
 			return all
 		}
 	}
-	// Less than two powers, or no room: what ends the axis.
+	// Fewer than two powers, or no room: label the ends of the axis.
 	first, last := decades[0], decades[len(decades)-1]
 	with(func(d axis.Decade) bool { return d == first || d == last })
 	return all
 }
 
-// shareTicks stand at the quantiles, at as many as have room, and always at the last.
+// shareTicks returns ticks at as many quantiles as fit, always including the last.
 func (r *ruler) shareTicks(fits func([]tick) bool) (all []tick) {
 	n := len(r.quantiles)
 	for every := 1; every <= n; every++ {
@@ -210,7 +211,7 @@ func (r *ruler) shareTicks(fits func([]tick) bool) (all []tick) {
 		for i := every; i <= n; i += every {
 			label := r.number(r.quantiles[i-1], false)
 			if r.axis.Unit == Bytes {
-				// The axis's label says that these are bytes.
+				// The axis's label gives the unit.
 				label = strings.TrimSuffix(strings.Replace(label, " ", "", 1), "B")
 			}
 			all = append(all, tick{at: r.at(float64(i)), label: label})

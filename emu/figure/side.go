@@ -9,24 +9,24 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// side is what stands along an axis: marks, their labels, and the axis's own.
+// side is everything along an axis: ticks, their labels, and the label of the axis.
 type side struct {
 	ticks          []tick
 	slanted        bool // the labels of ticks
 	label          string
 	size           vg.Length // from the data outwards
-	before, beyond vg.Length // of x: what labels take left of the data and right of them
+	before, beyond vg.Length // for x: the space that labels take left and right of the data area
 }
 
 const (
 	tickSize  = 2.5
 	minorSize = 1.5
 	tickGap   = 2.2 // between a tick and its label
-	labelGap  = 3   // between labels of ticks and that of the axis
+	labelGap  = 3   // between tick labels and the label of the axis
 	slant     = 40 * math.Pi / 180
 )
 
-// sideX gives what stands below the data; nothing but marks if the axis is written elsewhere.
+// sideX returns what is below the data area; only ticks unless written.
 func (p *panel) sideX(l *plan, written bool) (s side) {
 	f, length := l.number, l.plot.X
 	if p.data.x.names == nil {
@@ -63,8 +63,8 @@ func (p *panel) sideX(l *plan, written bool) (s side) {
 	return s
 }
 
-// slots gives the labels of names side by side: in lines where these fit, else slanted, and
-// where even these have no room, of some of the names.
+// slots returns labels for names side by side: wrapped if they fit, otherwise slanted, and
+// only for some of the names if even slanted ones do not fit.
 func slots(names []string, length, most vg.Length, f face) (ticks []tick, slanted bool) {
 	n := vg.Length(len(names))
 	slot := length/n - f.points()*0.5
@@ -81,7 +81,7 @@ func slots(names []string, length, most vg.Length, f face) (ticks []tick, slante
 		widest = max(widest, f.width(name))
 	}
 	room := f.points() * 1.35
-	// Where even slanted ones have no room, short ones stand upright.
+	// If even slanted ones do not fit, short ones are written horizontally.
 	if slanted = room < length/n || widest > 5*f.points(); !slanted {
 		room = widest + f.points()*0.6
 	}
@@ -93,7 +93,7 @@ func slots(names []string, length, most vg.Length, f face) (ticks []tick, slante
 	return some, slanted
 }
 
-// longestWord gives the longest part of a text that is not broken.
+// longestWord returns the longest part of a text without a break.
 func longestWord(text string) (longest string) {
 	runes, start := []rune(strings.ReplaceAll(text, "\n", " ")), 0
 	for i := 1; i <= len(runes); i++ {
@@ -108,7 +108,7 @@ func longestWord(text string) (longest string) {
 	return longest
 }
 
-// sideY gives what stands left of the data.
+// sideY returns what is left of the data area.
 func (p *panel) sideY(l *plan, written bool) (s side) {
 	f, length := l.number, l.plot.Y
 	if p.data.y.names == nil {
@@ -134,7 +134,7 @@ func (p *panel) sideY(l *plan, written bool) (s side) {
 	return s
 }
 
-// addUpright adds the label of an axis, along it.
+// addUpright adds the label of an axis, parallel to it.
 func (s *side) addUpright(l *plan, label string, length vg.Length) {
 	if label != "" {
 		s.label = l.label.wrap(label, length+6)
@@ -149,7 +149,7 @@ func widest(ticks []tick, f face) (width vg.Length) {
 	return width
 }
 
-// sideZ gives what stands right of the colour bar.
+// sideZ returns what is right of the colour bar.
 func (p *panel) sideZ(l *plan) (s side) {
 	s.ticks = p.data.z.ticks(l.plot.Y, l.number, true)
 	s.size = tickSize + tickGap + widest(s.ticks, l.number)
@@ -162,7 +162,7 @@ var (
 	gridStyle = draw.LineStyle{Color: color.Gray{222}, Width: 0.4}
 )
 
-// drawX draws the axis below c, the canvas of the data.
+// drawX draws the axis below c, the canvas of the data area.
 func (s *side) drawX(c draw.Canvas, l *plan) {
 	y := c.Min.Y
 	c.StrokeLine2(axisStyle, c.Min.X, y, c.Max.X, y)
@@ -181,7 +181,7 @@ func (s *side) drawX(c draw.Canvas, l *plan) {
 	l.label.draw(c, s.label, vg.Point{X: (c.Min.X + c.Max.X) / 2, Y: y - s.size}, place{x: 0.5}, color.Black)
 }
 
-// drawY draws the axis left of the data.
+// drawY draws the axis left of the data area.
 func (s *side) drawY(c draw.Canvas, l *plan) {
 	x := c.Min.X
 	c.StrokeLine2(axisStyle, x, c.Min.Y, x, c.Max.Y)

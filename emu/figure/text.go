@@ -13,24 +13,24 @@ import (
 	"github.com/weftlab/weft/emu/figure/canvas"
 )
 
-// face is the font in a size.
+// face is the font at a size.
 type face struct{ size float64 }
 
-// Parts of the size of Liberation Sans, as of Arial.
+// Metrics of Liberation Sans, the same as of Arial, relative to its size.
 const (
 	capHeight  = 0.716 // of capitals and digits, above the baseline
 	descent    = 0.212 // below it
 	lineHeight = 1.2   // from baseline to baseline
 )
 
-// part is a piece of a line in one size and height.
+// part is a piece of a line with one size and baseline.
 type part struct {
 	text string
-	size float64   // of the face's
-	rise vg.Length // of the baseline, in the face's size
+	size float64   // relative to the face's size
+	rise vg.Length // of the baseline, relative to the face's size
 }
 
-// parts takes a line apart: ^{raised}, _{lowered}.
+// parts splits a line into parts: ^{superscript}, _{subscript}.
 func parts(line string) (all []part) {
 	plain := func(s string) {
 		if s != "" {
@@ -73,7 +73,7 @@ func lookup(size float64) *font.Face {
 	return &f
 }
 
-// width is that of the widest line.
+// width returns the width of the widest line.
 func (f face) width(text string) (widest vg.Length) {
 	for line := range strings.SplitSeq(text, "\n") {
 		w := vg.Length(0)
@@ -85,8 +85,8 @@ func (f face) width(text string) (widest vg.Length) {
 	return widest
 }
 
-// height is that of the lines, from the top of the first's capitals to the last's descent;
-// 0 without text.
+// height returns the height of the lines, from the top of the first one's capitals to the
+// descent of the last; 0 without text.
 func (f face) height(text string) vg.Length {
 	if text == "" {
 		return 0
@@ -95,14 +95,14 @@ func (f face) height(text string) vg.Length {
 	return f.points() * vg.Length(capHeight+descent+lineHeight*float64(lines-1))
 }
 
-// place says which point of a text is at the point where it is drawn.
+// place says which point of a text is placed at the given position.
 type place struct {
 	x        float64 // 0 its left end, 0.5 its middle, 1 its right end
 	y        float64 // 0 its bottom, 0.5 the middle of its capitals, 1 its top
 	rotation float64 // anticlockwise, around the point
 }
 
-// draw writes text, whose lines are aligned as the text is.
+// draw draws text; its lines are aligned as the text is.
 func (f face) draw(c draw.Canvas, text string, at vg.Point, p place, colour color.Color) {
 	if text == "" {
 		return
@@ -130,7 +130,7 @@ func (f face) draw(c draw.Canvas, text string, at vg.Point, p place, colour colo
 		x := -f.width(line) * vg.Length(p.x)
 		for _, q := range parts(line) {
 			small := lookup(f.size * q.size)
-			// SVG leaves out spaces at the beginning.
+			// SVG ignores leading spaces.
 			text := strings.TrimLeft(q.text, " ")
 			x += small.Width(q.text) - small.Width(text)
 			c.FillString(*small, vg.Point{X: x, Y: y + f.points()*q.rise}, text)
@@ -140,8 +140,8 @@ func (f face) draw(c draw.Canvas, text string, at vg.Point, p place, colour colo
 	}
 }
 
-// wrap breaks text into lines no wider than width: at spaces, behind hyphens and slashes,
-// and where there are none, anywhere.
+// wrap breaks text into lines no wider than width: at spaces, after hyphens and slashes
+// and, if there are none, anywhere.
 func (f face) wrap(text string, width vg.Length) string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -171,13 +171,13 @@ func (f face) wrap(text string, width vg.Length) string {
 	return strings.Join(lines, "\n")
 }
 
-// breaks tells whether a line may end before the i-th character.
+// breaks reports whether a line may end before the i-th character.
 func breaks(runes []rune, i int) bool {
-	// _{ is lowered text.
+	// _{ begins a subscript.
 	return strings.ContainsRune(" -/_", runes[i-1]) && runes[i] != '{'
 }
 
-// cut leaves out the middle of a line that is wider than width.
+// cut removes the middle of a line that is wider than width.
 func (f face) cut(line string, width vg.Length) string {
 	if f.width(line) <= width {
 		return line

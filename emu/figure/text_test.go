@@ -35,7 +35,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestWrap: lines are no wider than asked for, and nothing but spaces is lost.
+// TestWrap checks that lines are no wider than requested, and that only spaces are lost.
 func TestWrap(t *testing.T) {
 	f := face{8}
 	rapid.Check(t, func(t *rapid.T) {
@@ -60,8 +60,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestTicks: labels of any range stand apart and inside, there are two at least where the
-// axis is long enough, and they say what they are.
+// TestTicks checks that labels of any range are separate and within the axis, that there
+// are at least two if the axis is long enough, and that they match their values.
 func TestTicks(t *testing.T) {
 	f := face{7}
 	rapid.Check(t, func(t *rapid.T) {

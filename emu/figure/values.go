@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Values are a column of numbers. NaN, a gap, is null in JSON.
+// Values is a column of numbers. NaN, a gap, is null in JSON.
 type Values []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -53,10 +53,10 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Distribution gives the X and Y of a CDF of values: all of them, or where there are more
-// than most, that many: the greatest quarter of these one by one, for the tail, and the
-// others with about equal shares between them. The least, with its share, is always there.
-// NaNs do not count. most is 4 or more.
+// Distribution returns the X and Y of a CDF of values. If there are more than most, it
+// returns only most points: the largest quarter of these one by one, for the tail, and the
+// others with about equal shares between them. The minimum, with its share, is always
+// included. NaNs are ignored. most is at least 4.
 func Distribution(values Values, most int) (x, y Values) {
 	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	slices.Sort(sorted)
@@ -67,7 +67,7 @@ func Distribution(values Values, most int) (x, y Values) {
 		if i+1 < n && sorted[i+1] == v {
 			continue
 		}
-		// Before the tail, the k-th point stands for k parts of the values.
+		// Before the tail, the k-th point represents k parts of the values.
 		if n > most && i < n-tail && len(x) > 0 && (i+1)*body < n*len(x) {
 			continue
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/weftlab/weft/emu/figure/canvas"
 )
 
-// dpi are the pixels of an inch of a PNG.
+// dpi is the resolution of PNGs.
 const dpi = 300
 
-// Write draws the figure in a format: "pdf", "png" (300 dpi) or "svg". It writes nothing if
-// something is wrong with the figure.
+// Write writes the figure in a format: "pdf", "png" (300 dpi) or "svg". It writes nothing
+// if the figure is invalid.
 func (f *Figure) Write(w io.Writer, format string) error {
 	if err := f.Check(); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (f *Figure) Write(w io.Writer, format string) error {
 	return err
 }
 
-// Save writes the figure to a file, in the format that its name ends in: .pdf, .png or
-// .svg. A file that is there is replaced at once or stays as it is.
+// Save writes the figure to a file, in the format given by its name: .pdf, .png or .svg. It
+// replaces an existing file atomically.
 func (f *Figure) Save(file string) error {
 	format := strings.TrimPrefix(filepath.Ext(file), ".")
 	if !slices.Contains(canvas.Formats, format) {

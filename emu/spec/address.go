@@ -12,14 +12,12 @@ import (
 
 // addresses gives every interface its Ethernet and IP addresses.
 //
-// Host number i, counted from 1 in the order of the plan, gets the i-th
-// address of the pool on its first interface. Each further interface draws
-// in the same way from the next pool of equal size. An address that the file
-// gives to somebody is never given out; who would have got it gets the first
-// free one behind those of all hosts.
+// Host number i, counted from 1 in the order of the plan, gets the i-th address of the pool
+// on its first interface. Each further interface takes its address in the same way from the
+// next pool of equal size. An address that the file assigns is never given out again; the
+// host that would have got it gets the first free one after the addresses of all hosts.
 //
-// In a lab with routers every broadcast domain draws from a subnet of its own
-// instead: subnets.go.
+// In a lab with routers every broadcast domain gets its own subnet instead: see subnets.go.
 func (v *resolver) addresses() {
 	routers := v.routers()
 	taken, takenMAC := v.explicitAddresses()
@@ -63,8 +61,8 @@ func (v *resolver) addresses() {
 	}
 }
 
-// explicitAddresses gives out what the file says and tells whose each address
-// is.
+// explicitAddresses assigns the addresses that the file gives, and returns where in the file
+// each one is assigned.
 func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 	taken, takenMAC := map[netip.Addr]any{}, map[[6]byte]any{}
 	give := func(p *plan.Port, list []placed) {
@@ -124,7 +122,7 @@ func (v *resolver) explicitAddresses() (map[netip.Addr]any, map[[6]byte]any) {
 	return taken, takenMAC
 }
 
-// placed is an address of the file and where it stands.
+// placed is an address in the file and its place.
 type placed struct {
 	netip.Prefix
 	at any
@@ -137,7 +135,7 @@ func prefixes(list yamlfile.OneOrMore[address]) (out []placed) {
 	return out
 }
 
-// take notes that somebody has an address, unless somebody else has it.
+// take records that an address is in use, unless it is already taken.
 func (v *resolver) take(taken map[netip.Addr]any, a placed) bool {
 	if other, ok := taken[a.Addr()]; ok {
 		v.Fail(a.at, "every interface needs its own", "the address %s is taken on line %d", a.Addr(), v.Line(other))
@@ -147,9 +145,9 @@ func (v *resolver) take(taken map[netip.Addr]any, a placed) bool {
 	return true
 }
 
-// automaticMACs counts from 02:00:00:00:00:01 over the interfaces of all
-// hosts and then of routers; an address that the file gives to somebody is left out. The first
-// byte says that it is administered locally (IEEE 802 §8.4).
+// automaticMACs counts from 02:00:00:00:00:01 over the interfaces of all hosts and then of
+// routers, and skips addresses that the file assigns. The first byte marks the address as
+// locally administered (IEEE 802 §8.4).
 func (v *resolver) automaticMACs(hosts []int, taken map[[6]byte]any) {
 	next := uint32(0)
 	for _, h := range hosts {
@@ -171,12 +169,12 @@ func (v *resolver) automaticMACs(hosts []int, taken map[[6]byte]any) {
 	}
 }
 
-// automaticAddresses gives an address to every interface that has none of the
-// pool's family. Place is where the pool stands.
+// automaticAddresses gives an address to every interface that has none of the pool's family.
+// Place is where the pool is set.
 func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map[netip.Addr]any, place any) {
 	given := map[netip.Addr]bool{}
 	pools := []netip.Prefix{first} // of the first interface, the second, ...
-	spare := []uint64{0}           // addresses of each that stood in for taken ones
+	spare := []uint64{0}           // addresses of each that replaced taken ones
 	for i, h := range hosts {
 		n := &v.plan.Nodes[h]
 		for p := range n.Ports {
@@ -205,8 +203,7 @@ func (v *resolver) automaticAddresses(hosts []int, first netip.Prefix, taken map
 	}
 }
 
-// nth is the i-th address of a prefix, or the zero Addr where that is beyond
-// its hosts.
+// nth returns the i-th address of a prefix, or the zero Addr beyond its hosts.
 func nth(p netip.Prefix, i uint64) netip.Addr {
 	if !p.IsValid() {
 		return netip.Addr{}
@@ -218,7 +215,7 @@ func nth(p netip.Prefix, i uint64) netip.Addr {
 	return ip
 }
 
-// addTo gives the address i after ip, or the zero Addr beyond the last.
+// addTo returns the address i after ip, or the zero Addr beyond the last.
 func addTo(ip netip.Addr, i uint64) netip.Addr {
 	b := ip.AsSlice()
 	for at := len(b) - 1; at >= 0 && i > 0; at-- {
@@ -233,7 +230,7 @@ func addTo(ip netip.Addr, i uint64) netip.Addr {
 	return sum
 }
 
-// lastOf is the last address of a prefix.
+// lastOf returns the last address of a prefix.
 func lastOf(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for bit := p.Bits(); bit < len(b)*8; bit++ {
@@ -243,8 +240,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// following is the next prefix of equal size, or the zero Prefix behind the
-// last.
+// following returns the next prefix of equal size, or the zero Prefix after the last.
 func following(p netip.Prefix) netip.Prefix {
 	if !p.IsValid() {
 		return netip.Prefix{}
@@ -295,7 +291,7 @@ func hasRoute(routes []plan.Route, to netip.Prefix) bool {
 	return slices.ContainsFunc(routes, func(r plan.Route) bool { return r.To == to })
 }
 
-// onLink tells whether a host reaches an address without a router.
+// onLink reports whether a host reaches an address without a router.
 func (v *resolver) onLink(host int, ip netip.Addr) bool {
 	ports := v.plan.Nodes[host].Ports
 	direct := slices.ContainsFunc(ports, func(p plan.Port) bool { return anyContains(p.Addresses, ip) })

@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// arrivalsFile is flows at random times.
+// arrivalsFile configures flows that arrive at random times.
 type arrivalsFile struct {
 	patternFile `yaml:",inline"`
 	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that send, with * and ? for any letters; default all, by rdma all with a NIC"`
@@ -31,7 +31,7 @@ func (f *arrivalsFile) resolve(e *patternEntry) maker {
 	return a
 }
 
-// offered is the payload that each sender offers.
+// offered returns the payload rate that each sender offers.
 func (f *arrivalsFile) offered(e *patternEntry, hosts []int) units.Rate {
 	switch {
 	case (f.Load == nil) == (f.Rate == nil):
@@ -61,8 +61,8 @@ func (f *arrivalsFile) offered(e *patternEntry, hosts []int) units.Rate {
 	return units.Rate(float64(*f.Load)*float64(capacity) + 0.5)
 }
 
-// capacity is the rate of the link of each of the hosts; load is where it is asked for. It
-// is 0 after a fault.
+// capacity returns the link rate of the hosts, which must all have the same; load is where
+// the file asks for it. It returns 0 after a fault.
 func (e *patternEntry) capacity(load *units.Fraction, hosts []int) (rate units.Rate) {
 	const hint = "write of: with the capacity of each sender that load is a share of, or an entry for each group of hosts"
 	for _, h := range hosts {

@@ -7,18 +7,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The frame of an acknowledgement, with the headers of IPv6, and what RoCE over it adds
-// to the payload of a data packet.
+// ackFrame is the size of an acknowledgement's frame with IPv6 headers; dataOver is what
+// RoCE over IPv6 adds to the payload of a data packet.
 const (
 	ackFrame  units.Bytes = 14 + 40 + 8 + 20 + 4
 	dataOver  units.Bytes = 14 + 40 + 8 + 32 + 4
 	maxWindow             = 1 << 14
 )
 
-// bandwidthDelay tells loss recoveries that limit packets in flight by the network's
-// bandwidth-delay product (BDP-FC of IRN) how many packets that is: those that leave a NIC
-// while one travels the longest path between two hosts and its acknowledgement returns,
-// where nothing else is on the way.
+// bandwidthDelay sets the window of loss recoveries that limit packets in flight to the
+// network's bandwidth-delay product (BDP-FC of IRN). The window is the number of packets
+// that a NIC sends while one packet travels the longest path between two hosts and its
+// acknowledgement returns, with no other traffic on the path.
 func (v *resolver) bandwidthDelay() {
 	mtu, wanted := units.Bytes(0), map[int]transport.WindowFromPath{}
 	for i := range v.plan.Nodes {
@@ -46,11 +46,11 @@ func (v *resolver) bandwidthDelay() {
 	}
 }
 
-// longestTrip is how long a frame and its answer take on the longest of the shortest
+// longestTrip returns how long a frame and its answer take on the longest of the shortest
 // paths between hosts with NICs.
 func (v *resolver) longestTrip(frame, answer units.Bytes) (longest units.Time) {
 	nodes := v.plan.Nodes
-	from := map[int]bool{} // nodes next to hosts: paths differ from there on
+	from := map[int]bool{} // nodes next to hosts: paths differ only from there on
 	for i := range nodes {
 		if nodes[i].NIC == nil {
 			continue
@@ -67,7 +67,7 @@ func (v *resolver) longestTrip(frame, answer units.Bytes) (longest units.Time) {
 			hops[i] = -1
 		}
 		hops[start], took[start] = 0, 0
-		first, last := units.Time(-1), units.Time(-1) // the longest links to hosts beside start
+		first, last := units.Time(-1), units.Time(-1) // the two longest links from start to hosts
 		for queue := []int{start}; len(queue) > 0; queue = queue[1:] {
 			at := queue[0]
 			if nodes[at].Kind == plan.Host && at != start {
@@ -108,8 +108,8 @@ func (v *resolver) longestTrip(frame, answer units.Bytes) (longest units.Time) {
 	return longest
 }
 
-// over gives the node at the far end of a port's link and how long a frame and its
-// answer take on it.
+// over returns the node at the far end of a port's link and how long a frame and its
+// answer take on the link.
 func (v *resolver) over(p *plan.Port, frame, answer units.Bytes) (to int, time units.Time, ok bool) {
 	if p.Link < 0 {
 		return 0, 0, false

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/nicemu/transport"
 )
 
-// TestWindowFromTopology: the longest path's bandwidth-delay product limits packets in
-// flight, unless a number does.
+// TestWindowFromTopology checks that the bandwidth-delay product of the longest path
+// limits packets in flight, unless the file sets a number.
 func TestWindowFromTopology(t *testing.T) {
 	const line = `
 topology:
@@ -21,8 +21,8 @@ topology:
     - {endpoints: ["u:2", "b:eth0"]}
     - {endpoints: ["s:3", "c:eth0"]SLOW}
 `
-	// 40 Gb/s and 2 us a link: a frame of 1146 B on the wire takes 229.2 ns, an
-	// acknowledgement of 110 B 22 ns. Four links: 17004.8 ns, 75 frames, and one.
+	// 40 Gb/s and 2 us per link: a frame of 1146 B on the wire takes 229.2 ns, an
+	// acknowledgement of 110 B 22 ns. Four links: 17004.8 ns, 75 frames, plus one.
 	for _, c := range []struct {
 		recovery, slow string
 		want           int

@@ -10,28 +10,28 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// maxMemory bounds buffers and what is reserved in them, so that sums stay
-// within 64 bits.
+// maxMemory bounds buffers and their reservations, so that sums fit into 64
+// bits.
 const maxMemory = 1000 * units.GB
 
-// memory is what a switch's buffer means for its classes. The zero memory is
-// that of a switch without a buffer.
+// memory holds what a switch's buffer gives its classes. The zero memory is for
+// a switch without a buffer.
 type memory struct {
-	size units.Bytes // all of it; 0 without a buffer
-	part units.Bytes // static share of each class at each port; 0 where all is shared
+	size units.Bytes // total; 0 without a buffer
+	part units.Bytes // static share of each class at each port; 0 if everything is shared
 
 	pause float64    // alpha at which lossless classes pause
 	lossy float64    // alpha of lossy queues
-	nic   units.Rate // pause doubles with each doubling of a port's rate above this; 0 does not
+	nic   units.Rate // pause doubles per doubling of the port rate above this; 0: never
 
 	queueReserve   units.Bytes // of lossy queues
 	ingressReserve units.Bytes // of lossless classes
 	ingressAlpha   float64     // of lossy classes
-	offset         units.Bytes // of pauses; 0 is two packets
-	flights        float64     // headroom is at least so many delays at line rate
+	offset         units.Bytes // of pauses; 0 means two packets
+	flights        float64     // headroom covers at least this many link delays at line rate
 }
 
-// memory resolves the buffer of a switch. It is false after a fault that
+// memory resolves the buffer of a switch. It returns false after a fault that
 // leaves the buffer without a size.
 func (v *resolver) memory(node int) (memory, bool) {
 	d := v.deep[node]
@@ -88,7 +88,7 @@ func (v *resolver) memory(node int) (memory, bool) {
 	return m, true
 }
 
-// nicRate is the rate of the first host that has a link with one, or 0.
+// nicRate returns the rate of the first host link that has one, or 0.
 func (v *resolver) nicRate() units.Rate {
 	for _, n := range v.plan.Nodes {
 		for _, p := range n.Ports {
@@ -100,8 +100,9 @@ func (v *resolver) nicRate() units.Rate {
 	return 0
 }
 
-// buffers resolves what the classes of switches may take of the buffer, and
-// how they pause and trim, by what links do in the course of the run.
+// buffers resolves how much of the buffer the classes of switches may take, and
+// how they pause and trim. It allows for everything that links do in the course
+// of the run.
 func (v *resolver) buffers() {
 	if !slices.ContainsFunc(v.deep, func(d *depth) bool { return d != nil }) {
 		return
@@ -132,7 +133,7 @@ func (v *resolver) buffers() {
 	}
 }
 
-// share resolves what a class may take of the buffer.
+// share resolves how much of the buffer a class may take.
 func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) {
 	ingress := file.Ingress
 	if ingress == nil {
@@ -184,14 +185,14 @@ func (v *resolver) share(d *depth, file *namedClass, m *memory, c *class.Class) 
 	}
 }
 
-// checkMemory judges an amount of the file, which may be nil.
+// checkMemory checks an amount in the file, which may be nil.
 func (v *resolver) checkMemory(b *units.Bytes, what string) {
 	if b != nil && *b > maxMemory {
 		v.Fail(b, "", "%s %v is more than %v", what, *b, maxMemory)
 	}
 }
 
-// fill judges a switch's classes beside what the buffer holds.
+// fill checks a switch's classes against the size of the buffer.
 func (v *resolver) fill(node int, m *memory) {
 	n, d := &v.plan.Nodes[node], v.deep[node]
 	n.Deep.Buffer = m.size
@@ -232,11 +233,11 @@ func (v *resolver) fill(node int, m *memory) {
 	}
 }
 
-// longest is how long a class's queue may become, 0 without a bound.
+// longest returns the greatest length of a class's queue, 0 if it has no bound.
 func longest(c *class.Class, buffer, shared units.Bytes) units.Bytes {
 	bound := buffer
 	if c.Alpha > 0 {
-		// A queue alone in the buffer is in balance at T = alpha·(shared-T)
+		// A single queue in the buffer is in balance at T = alpha·(shared-T)
 		// (Choudhury and Hahne 1998, §III).
 		bound = c.Reserve + units.Bytes(float64(shared)*c.Alpha/(1+c.Alpha))
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// burstsFile is bursts of flows with silence between them.
+// burstsFile configures bursts of flows with silence between them.
 type burstsFile struct {
 	patternFile `yaml:",inline"`
 	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that send, with * and ? for any letters; default all, by rdma all with a NIC"`

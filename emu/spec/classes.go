@@ -13,18 +13,18 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// defaultClass is the class of the packets that no other class names. Every
-// node with classes has it.
+// defaultClass is the class of packets that match no other class. Every node
+// with classes has it.
 const defaultClass = "default"
 
-// depth is what the file says of a node with classes, with the node's kind
-// joined in.
+// depth is what the file says about a node with classes, merged with the
+// settings of the node's kind.
 type depth struct {
 	switchFile
 	classes []*namedClass // by rising priority
 }
 
-// namedClass is what the file says of one class.
+// namedClass is what the file says about one class.
 type namedClass struct {
 	classFile
 	name     string
@@ -32,7 +32,7 @@ type namedClass struct {
 	priority uint8
 }
 
-// bare is the class without what only a switch or a port has.
+// bare returns the class without the settings that only a switch or a port has.
 func (c *namedClass) bare() class.Class {
 	bare := class.Class{Name: c.name, Priority: c.priority}
 	if c.Weight != nil {
@@ -42,13 +42,14 @@ func (c *namedClass) bare() class.Class {
 	return bare
 }
 
-// lossless tells whether nobody's packets of a class are dropped for lack of
+// lossless reports whether packets of a class are never dropped for lack of
 // room.
 func (d *depth) lossless(c *namedClass) bool {
 	return c.PFC.settings() != nil || c.Credits.settings() != nil || d.Pause.settings() != nil
 }
 
-// classes resolves which nodes have classes, and which packets are of which.
+// classes resolves which nodes have classes, and which packets belong to each
+// class.
 func (v *resolver) classes() {
 	v.deep = make([]*depth, len(v.plan.Nodes))
 	kinds := &v.lab.Topology.Kinds
@@ -81,13 +82,13 @@ func (v *resolver) classes() {
 			v.takeOver(i)
 		}
 		if n := &v.plan.Nodes[i]; v.deep[i] == nil && (n.NIC != nil || n.Edge.Settings != nil) {
-			v.setClasses(i, &depth{}) // these send by classes
+			v.setClasses(i, &depth{}) // these send by class
 		}
 	}
 }
 
-// joinClasses gives the classes of a node: those of the kind, with what the
-// node says of them, then those that only the node has.
+// joinClasses returns the classes of a node: those of the kind, overridden by
+// the node's settings, then those that only the node has.
 func (v *resolver) joinClasses(node, kind yamlfile.Dict[classFile]) []*namedClass {
 	var joined []*namedClass
 	for _, d := range []yamlfile.Dict[classFile]{kind, node} {
@@ -105,7 +106,7 @@ func (v *resolver) joinClasses(node, kind yamlfile.Dict[classFile]) []*namedClas
 	return joined
 }
 
-// checkHostClasses reports what the classes of a host do not have.
+// checkHostClasses reports settings that classes of a host do not have.
 func (v *resolver) checkHostClasses(classes yamlfile.Dict[classFile]) {
 	for i := range classes {
 		c := &classes[i].Value
@@ -124,8 +125,8 @@ func (v *resolver) checkHostClasses(classes yamlfile.Dict[classFile]) {
 	}
 }
 
-// setClasses gives a node its classes: each its priority, and each packet its
-// class.
+// setClasses sets the classes of a node, with the priority of each, and maps
+// packets to them.
 func (v *resolver) setClasses(node int, d *depth) {
 	if !slices.ContainsFunc(d.classes, func(c *namedClass) bool { return c.name == defaultClass }) {
 		d.classes = append(d.classes, &namedClass{name: defaultClass})
@@ -155,8 +156,8 @@ func (v *resolver) setClasses(node int, d *depth) {
 	v.plan.Nodes[node].Deep.Map = v.classMap(d)
 }
 
-// priorityHint helps with a class that has no priority, perhaps one of the
-// kind whose name is misspelt.
+// priorityHint returns the hint for a class without a priority, which may be a
+// misspelt class of the kind.
 func (d *depth) priorityHint(c *namedClass) string {
 	hint := "write for example priority: 3; it is the class's queue, 0 to 7, and the class that PFC pauses"
 	var others []string
@@ -171,8 +172,8 @@ func (d *depth) priorityHint(c *namedClass) string {
 	return hint
 }
 
-// classMap gives each code point its class's priority, and those that no
-// class names that of the class default.
+// classMap maps each code point to the priority of its class, and code points
+// without a class to the default class.
 func (v *resolver) classMap(d *depth) (m class.Map) {
 	for _, c := range d.classes {
 		if c.name != defaultClass {
@@ -202,7 +203,7 @@ func (v *resolver) classMap(d *depth) (m class.Map) {
 	return m
 }
 
-// give gives a class the code points of a span.
+// give assigns the code points of a span to a class.
 func (v *resolver) give(place any, what string, s span, c *namedClass, holders []*namedClass, m []uint8) {
 	for p := s.low; p <= s.high; p++ {
 		if other := holders[p]; other != nil {
@@ -213,7 +214,7 @@ func (v *resolver) give(place any, what string, s span, c *namedClass, holders [
 	}
 }
 
-// takeOver gives a host the classes of the switches that it is at.
+// takeOver gives a host the classes of the switches it is connected to.
 func (v *resolver) takeOver(host int) {
 	n := &v.plan.Nodes[host]
 	first := -1
@@ -247,7 +248,7 @@ func (v *resolver) takeOver(host int) {
 
 func sameOnHosts(a, b *namedClass) bool { return a.bare() == b.bare() }
 
-// portClasses gives every port of a node with classes its queues, but for
+// portClasses sets the queues of every port of a node with classes, except for
 // what depends on links and buffer.
 func (v *resolver) portClasses() {
 	for i, d := range v.deep {
@@ -277,8 +278,8 @@ func (v *resolver) portClasses() {
 	}
 }
 
-// checkClassLimits reports queues of a port that do not hold a frame. Place
-// is what gives the frame's size.
+// checkClassLimits reports queues of a port that cannot hold a frame. Place is
+// the setting that determines the frame's size.
 func (v *resolver) checkClassLimits(at plan.End, frame units.Bytes, place any) {
 	d := v.deep[at.Node]
 	for i, c := range v.plan.Nodes[at.Node].Ports[at.Port].Classes {

@@ -8,10 +8,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// controls is the seam of rate controls.
+// controls is the seam for rate controls.
 type controls struct{}
 
-// controlFile is what stands behind cc.
+// controlFile is the value of the key cc.
 type controlFile = systemFile[controls]
 
 func (controls) oneOf() string   { return cc.Methods.OneOf() }
@@ -31,8 +31,8 @@ func (controls) find(name string) (system, error) {
 	}, nil
 }
 
-// control resolves a rate control of a host, by the rate of its first link; the zero
-// Choice if there is none, or it cannot be.
+// control resolves a rate control of a host for the rate of its first link. It
+// returns the zero Choice if there is none, or if it is invalid.
 func (v *resolver) control(n *plan.Node, c *controlFile, place any) cc.Choice {
 	if c == nil || c.name == "" {
 		return cc.Choice{}
@@ -55,8 +55,8 @@ func (v *resolver) control(n *plan.Node, c *controlFile, place any) cc.Choice {
 	return cc.Choice{Name: c.name, Preset: preset, Settings: settings}
 }
 
-// checkUnlimited reports an event that takes away the rate of a host's link,
-// which its rate controls must know.
+// checkUnlimited reports an event that removes the rate limit of a host's link if
+// the host's rate controls need to know the rate.
 func (v *resolver) checkUnlimited(from plan.End, place any) {
 	n := &v.plan.Nodes[from.Node]
 	var all []*cc.Choice

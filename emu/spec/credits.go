@@ -8,14 +8,14 @@ import (
 	"github.com/weftlab/weft/switches/credit"
 )
 
-// creditsFile is what a class offers to those who send to a switch.
+// creditsFile is the credit that a class of a switch grants to its senders.
 type creditsFile struct {
 	Buffer *units.Bytes `yaml:"buffer,omitempty" jsonschema_description:"what each port has for packets that came in by it and wait; must be there but with the buffer per-port, whose share it is"`
 	Update *units.Bytes `yaml:"update,omitempty" jsonschema_description:"how much has to have left before the sender is told at once; default a quarter of the buffer"`
 	Period *units.Time  `yaml:"period,omitempty" jsonschema_description:"how often a sender tells what it has sent, and is answered, while not all of its credit is back; default the time of 65536 bytes on the link"`
 }
 
-// credits resolves the credits that a class of a port gives.
+// credits resolves the credits that a class of a port grants.
 func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]extreme, c *class.Class) {
 	f := file.Credits.settings()
 	if f == nil {
@@ -63,7 +63,8 @@ func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]
 			config.Buffer, room, credit.Block, frame, longest, name)
 		return
 	}
-	// With no more than this held back the longest packet finds credit in the end.
+	// If no more than this is held back, the longest packet always gets credit
+	// eventually.
 	most := units.Bytes(room-longest+1) * credit.Block
 	config.Update = min(config.Buffer/4, most)
 	set(&config.Update, f.Update)
@@ -92,8 +93,8 @@ func (v *resolver) credits(at plan.End, file *namedClass, m *memory, reach [][2]
 	}
 }
 
-// inOrder reports links on which packets overtake each other: a receiver takes a packet for
-// lost when what its sender says of it has come before it.
+// inOrder reports links that reorder packets: a receiver takes a packet for lost when the
+// sender's account of it arrives first.
 func (v *resolver) inOrder(link int, file *namedClass) {
 	l := &v.plan.Links[link]
 	bad := false

@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// delaysFile is what the way between a NIC and its host takes.
+// delaysFile holds the delays between a NIC and its host.
 type delaysFile struct {
 	Preset     *delaysPreset `yaml:"preset,omitempty" jsonschema_description:"what a known NIC takes"`
 	Doorbell   *delay        `yaml:"doorbell,omitempty" jsonschema_description:"from a post to a send queue until the NIC begins with it; default the preset's, or 0"`
@@ -20,7 +20,7 @@ type delaysFile struct {
 
 func (d *delaysFile) byName() any { d.Preset = new(delaysPreset); return d.Preset }
 
-// join gives d with what it leaves out taken from base. A preset is all of them.
+// join returns d with missing keys taken from base. A preset sets all of them.
 func (d *delaysFile) join(r *yamlfile.Reader, base *delaysFile) *delaysFile {
 	if d.Preset != nil {
 		return d
@@ -28,7 +28,7 @@ func (d *delaysFile) join(r *yamlfile.Reader, base *delaysFile) *delaysFile {
 	return under(r, d, base)
 }
 
-// resolve gives the delays; none for nil.
+// resolve returns the delays, which are all zero if d is nil.
 func (d *delaysFile) resolve() (out nicemu.Delays) {
 	if d == nil {
 		return out
@@ -59,7 +59,7 @@ func (delay) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Text(yamlfile.TimeForm)
 }
 
-// delaysPreset is a NIC whose delays are known.
+// delaysPreset is a NIC with known delays.
 type delaysPreset uint8
 
 var (

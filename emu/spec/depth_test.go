@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// checkDeep holds a node to what the doc comments of Deep, class.Class and
-// pfc.Config promise.
+// checkDeep checks a node against the doc comments of Deep, class.Class and
+// pfc.Config.
 func checkDeep(t rapid.TB, p *plan.Plan, n *plan.Node) {
 	t.Helper()
 	if n.Deep == nil {
@@ -85,7 +85,7 @@ func lossless(classes []class.Class, priority uint8) bool {
 	return false
 }
 
-// TestHeadroom compares with sums made by hand, in bytes on the wire.
+// TestHeadroom compares with sums computed by hand, in bytes on the wire.
 func TestHeadroom(t *testing.T) {
 	fast := extreme{100 * units.Gbps, 100 * units.Gbps, units.Microsecond, 1500}
 	slow := extreme{units.Gbps, units.Gbps, 0, 1000}

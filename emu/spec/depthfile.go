@@ -17,11 +17,10 @@ import (
 	"github.com/weftlab/weft/switches/pfc"
 )
 
-// The types here are what a lab file says of switches in depth, as it is
-// written. All keys are pointers or lists: what a node leaves out is taken
-// from its kind.
+// The types here describe switches in depth as a lab file does. All keys are
+// pointers or lists: keys that a node leaves out are taken from its kind.
 
-// switchFile is what makes a switch one in depth.
+// switchFile holds the keys that make a node a switch in depth.
 type switchFile struct {
 	Buffer     *orNone[bufferFile] `yaml:"buffer,omitempty" jsonschema_description:"switch: memory that all its ports share; default as much as they want"`
 	Pause      *orNone[pfcFile]    `yaml:"pause,omitempty" jsonschema_description:"switch: global PAUSE (IEEE 802.3 annex 31B) of its ports, in place of PFC by class; default none"`
@@ -58,7 +57,7 @@ type ingressFile struct {
 	Alpha   *alpha       `yaml:"alpha,omitempty" jsonschema_description:"times what is free of the buffer, or none; default none"`
 }
 
-// pfcFile is how a class, or with PAUSE a port, holds off those who send to it.
+// pfcFile is how a class, or with PAUSE a port, pauses its senders.
 type pfcFile struct {
 	Xoff     *units.Bytes  `yaml:"xoff,omitempty" jsonschema_description:"a pause begins when this much waits that came in through one port"`
 	Xon      *units.Bytes  `yaml:"xon,omitempty" jsonschema_description:"a pause ends when it has fallen to this; default xoff less offset"`
@@ -87,15 +86,15 @@ type trimFile struct {
 
 func (t *trimFile) byName() any { t.Preset = new(trimPreset); return t.Preset }
 
-// orNone is settings in whose place none may stand, which takes away those of
-// the kind, or the bare name of a preset if they have presets.
+// orNone is settings that may be replaced by none, which discards those of the
+// kind, or by the bare name of a preset if they have presets.
 type orNone[T any] struct {
 	none  bool
 	Value T
 }
 
-// preset is settings that have presets: byName makes room for the name of
-// one, and gives it.
+// preset is implemented by settings that have presets: byName allocates the
+// name of the preset and returns a pointer to it.
 type preset interface{ byName() any }
 
 func (o *orNone[T]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
@@ -119,7 +118,7 @@ func (o orNone[T]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: forms}
 }
 
-// settings are those that are there, or nil.
+// settings returns the settings, or nil if there are none.
 func (o *orNone[T]) settings() *T {
 	if o == nil || o.none {
 		return nil
@@ -127,8 +126,7 @@ func (o *orNone[T]) settings() *T {
 	return &o.Value
 }
 
-// under gives top with the keys that it leaves out taken from base. Either
-// may be nil.
+// under returns top with missing keys taken from base. Either may be nil.
 func under[T any](r *yamlfile.Reader, top, base *T) *T {
 	if top == nil || base == nil {
 		if top == nil {
@@ -147,8 +145,8 @@ func under[T any](r *yamlfile.Reader, top, base *T) *T {
 	return &joined
 }
 
-// underNone is under for settings that may be none. Join joins those that are
-// there.
+// underNone is under for settings that may be none. Join merges the two if both
+// are present.
 func underNone[T any](r *yamlfile.Reader, top, base *orNone[T], join func(top, base *T) *T) *orNone[T] {
 	if top == nil || base == nil || top.none || base.none {
 		if top == nil {
@@ -162,7 +160,7 @@ func underNone[T any](r *yamlfile.Reader, top, base *orNone[T], join func(top, b
 	return joined
 }
 
-// join gives a switch's settings with what they leave out taken from base.
+// join returns a switch's settings with missing keys taken from base.
 func (f switchFile) join(r *yamlfile.Reader, base switchFile) switchFile {
 	joined := under(r, &f, &base)
 	joined.Buffer = underNone(r, f.Buffer, base.Buffer, func(a, b *bufferFile) *bufferFile { return under(r, a, b) })
@@ -182,8 +180,8 @@ func (f classFile) join(r *yamlfile.Reader, base classFile) classFile {
 func (f *pfcFile) join(r *yamlfile.Reader, base *pfcFile) *pfcFile {
 	joined := under(r, f, base)
 	joined.Watchdog = under(r, f.Watchdog, base.Watchdog)
-	// The two forms of a threshold do not mix: what the node says of one takes
-	// away what the kind says of the other.
+	// The two forms of a threshold exclude each other: if the node sets one,
+	// the kind's setting of the other is discarded.
 	switch {
 	case f.Xoff != nil && f.Alpha == nil:
 		joined.Alpha = nil
@@ -199,7 +197,7 @@ func (f *pfcFile) join(r *yamlfile.Reader, base *pfcFile) *pfcFile {
 	return joined
 }
 
-// alpha is the factor of a dynamic threshold; 0 is none.
+// alpha is the factor of a dynamic threshold; 0 means none.
 type alpha float64
 
 const maxAlpha = 1000
@@ -238,7 +236,7 @@ func (alpha) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 // span is the numbers from low to high.
 type span struct{ low, high uint8 }
 
-// read reads "26" or "24-31", of numbers up to most.
+// read reads "26" or "24-31", with numbers up to most.
 func (s *span) read(b []byte, most int) error {
 	first, last, ranged := strings.Cut(string(b), "-")
 	if !ranged {
@@ -256,7 +254,7 @@ func (s *span) read(b []byte, most int) error {
 	return nil
 }
 
-// dscpRange is differentiated services code points.
+// dscpRange is a range of differentiated services code points.
 type dscpRange struct{ span }
 
 // UnmarshalText reads "26" or "24-31".
@@ -264,7 +262,7 @@ func (d *dscpRange) UnmarshalText(b []byte) error { return d.read(b, 63) }
 
 func (dscpRange) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return spanSchema(63) }
 
-// pcpRange is priority code points of 802.1Q tags.
+// pcpRange is a range of priority code points of 802.1Q tags.
 type pcpRange struct{ span }
 
 // UnmarshalText reads "3" or "4-7".
@@ -292,7 +290,7 @@ func (priority) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 
 const maxWeight = 1000
 
-// weight is the share of one class, or one way, beside others.
+// weight is the share of one class, or one next hop, relative to the others.
 type weight int
 
 // UnmarshalText reads a number from 1 to maxWeight.
@@ -304,7 +302,7 @@ func (w *weight) UnmarshalText(b []byte) error {
 
 func (weight) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Integer(1, maxWeight) }
 
-// order is in which order the packets of a class leave.
+// order is the order in which the packets of a class leave.
 type order uint8
 
 const (
@@ -319,7 +317,7 @@ func (o *order) UnmarshalText(b []byte) error { return unmarshalName(o, b, order
 
 func (order) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(orderNames...) }
 
-// quanta is a pause time.
+// quanta is a pause time in quanta.
 type quanta uint16
 
 // UnmarshalText reads a number from 1 to 65535.
@@ -333,10 +331,10 @@ func (quanta) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Integer(1, math.MaxUint16)
 }
 
-// bufferPreset is a known buffer.
+// bufferPreset is a known buffer configuration.
 type bufferPreset uint8
 
-// The known buffers.
+// The known buffer configurations.
 const (
 	hpccBuffer bufferPreset = iota
 	broadcomBuffer
@@ -352,10 +350,10 @@ func (bufferPreset) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Enum(bufferPresetNames...)
 }
 
-// trimPreset is a known way to trim.
+// trimPreset is a known method of trimming.
 type trimPreset uint8
 
-// The known ways to trim.
+// The known methods of trimming.
 const (
 	uecTrim trimPreset = iota
 	ndpTrim

@@ -12,10 +12,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// edges is the seam of edge services.
+// edges is the seam for edge services.
 type edges struct{}
 
-// edgeFile is what stands behind edge.
+// edgeFile is the value of the key edge.
 type edgeFile = systemFile[edges]
 
 func (edges) oneOf() string   { return edge.Services.OneOf() }
@@ -65,7 +65,7 @@ func (v *resolver) edges() {
 	}
 }
 
-// edge resolves the edge service of a host, by the rate of its first link.
+// edge resolves the edge service of a host for the rate of its first link.
 func (v *resolver) edge(n *plan.Node, f *edgeFile, place any) edge.Chosen {
 	line, slowest := v.settingsOf(&n.Ports[0], 0).Rate, units.Rate(math.MaxInt64)
 	for _, p := range n.Ports {
@@ -89,7 +89,7 @@ func (v *resolver) edge(n *plan.Node, f *edgeFile, place any) edge.Chosen {
 	return edge.Chosen{Name: f.name, Preset: f.presetOf(), Settings: settings}
 }
 
-// controlsIn gives the fields of settings that are rate controls.
+// controlsIn returns the fields of settings that are rate controls.
 func controlsIn(settings any) (all []*cc.Choice) {
 	v := reflect.ValueOf(settings).Elem()
 	for _, f := range yamlfile.FieldsOf(v.Type()) {
@@ -100,9 +100,9 @@ func controlsIn(settings any) (all []*cc.Choice) {
 	return all
 }
 
-// tunnelMTUs holds that all interfaces between which packets go inside others have links with
-// the same MTU: a tunnel's two ends count in packets of that size, and nobody answers an outer
-// packet that is too long.
+// tunnelMTUs checks that the links of all interfaces that a tunnel can join have the same MTU:
+// both ends of a tunnel count packets of that size, and no node reports an outer packet that
+// is too long.
 func (v *resolver) tunnelMTUs() {
 	first := map[string]plan.End{}
 	for i := range v.plan.Nodes {

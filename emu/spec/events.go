@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/links"
 )
 
-// events resolves the changes to links, and tries them in the order of their
-// times so that each is judged beside what the earlier ones left.
+// events resolves the changes to links and applies them in order of time, so
+// that each is checked against the state that the earlier ones left.
 func (v *resolver) events() {
 	type located struct {
 		plan.Event
@@ -79,7 +79,7 @@ func (v *resolver) events() {
 	}
 }
 
-// end finds the port that a value of the file names.
+// end finds the port that a value in the file names.
 func (v *resolver) end(name *string) (plan.End, bool) {
 	if end, ok := v.ports[*name]; ok {
 		return end, true

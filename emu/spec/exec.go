@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Bounds on the time for a program to become ready.
+// Bounds on the time that a program has to become ready.
 const (
 	minWithin     = units.Millisecond
 	maxWithin     = 3600 * units.Second
@@ -50,7 +50,7 @@ func (v *resolver) program(form *execForm) plan.Program {
 	return p
 }
 
-// Resolve works it out; faults are the reader's.
+// Resolve resolves the settings and reports faults to the reader.
 func (f *readyFile) Resolve(v *yamlfile.Reader) plan.Ready {
 	r := plan.Ready{Within: defaultWithin}
 	count := 0

@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// execForm is a command that a host runs: a text for its shell, a program with its
-// arguments, or either of them as run, with more to say.
+// execForm is a command that a host runs: a string for the shell, a program with
+// its arguments, or either of them under run with further settings.
 type execForm struct{ Value execFile }
 
 func (f *execForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
@@ -39,10 +39,10 @@ type execFile struct {
 
 func (execFile) Noun() string { return "a command" }
 
-// ReadyFile is readyFile for experiment files, which have it too.
+// ReadyFile exports readyFile for experiment files, which use it too.
 type ReadyFile = readyFile
 
-// readyFile says what is waited for after a command has started.
+// readyFile says what to wait for after a command has started.
 type readyFile struct {
 	Port   *tcpPort    `yaml:"port,omitempty" jsonschema_description:"something in the host listens on this TCP port"`
 	Output *string     `yaml:"output,omitempty" jsonschema_description:"a line of the command's output matches this regular expression (RE2)"`
@@ -51,10 +51,10 @@ type readyFile struct {
 	Within *units.Time `yaml:"within,omitempty" jsonschema_description:"how long that may take, 1ms to 1h; default 1min"`
 }
 
-// Noun names it in messages.
+// Noun names the type in messages.
 func (readyFile) Noun() string { return "ready" }
 
-// tcpPort is a port of TCP.
+// tcpPort is a TCP port.
 type tcpPort uint16
 
 // UnmarshalText reads a number from 1 to 65535.
@@ -69,10 +69,10 @@ func (tcpPort) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfil
 // commandLine is a program and its arguments.
 type commandLine struct {
 	argv []string
-	text string // for people
+	text string // for display
 }
 
-// shell runs a command that is a text.
+// shell runs a command that is a string.
 const shell = "/bin/sh"
 
 func (c *commandLine) Decode(r *yamlfile.Reader, n ast.Node, what string) {

@@ -6,9 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The types here are the lab file as it is written: its keys, and what may be
-// left out. JSON Schema is made from them. A nil pointer is a key that is not
-// there.
+// The types here are the lab file as it is written: its keys, and which may be
+// left out. The JSON Schema is made from them. A nil pointer is a missing key.
 
 type labFile struct {
 	Name       *string        `yaml:"name,omitempty" jsonschema_description:"name of the lab, at most 32 letters, digits, _ . -; default the file's name without extension" jsonschema:"pattern=^[a-zA-Z0-9][a-zA-Z0-9_.-]*$,maxLength=32"`
@@ -39,7 +38,7 @@ type engineFile struct {
 	IO       ioWay       `yaml:"io,omitempty" jsonschema_description:"how the devices of hosts without offload are read and written: by io_uring where the kernel allows it, by io_uring or not at all, or by read and write; default auto"`
 }
 
-// Moved are keys that there were once.
+// Moved returns keys that existed in earlier versions.
 func (engineFile) Moved() map[string]string {
 	return map[string]string{"shards": "there is nothing to choose any more: leave it out (weft sim --workers 2 and weft up --workers 2 run a lab by two threads)"}
 }
@@ -51,7 +50,7 @@ type addressingFile struct {
 	Routers routerPoolsFile `yaml:"routers,omitempty" jsonschema_description:"pools for the routers that name no address"`
 }
 
-// routerPoolsFile is where routers get the addresses of their own.
+// routerPoolsFile holds the pools for the routers' own addresses.
 type routerPoolsFile struct {
 	IPv4 *pool `yaml:"ipv4,omitempty" jsonschema_description:"pool of IPv4 addresses, or none; default 10.255.0.0/16"`
 	IPv6 *pool `yaml:"ipv6,omitempty" jsonschema_description:"pool of IPv6 addresses, or none; default fd00:ffff::/64"`
@@ -150,7 +149,7 @@ type queueFile struct {
 	Mark  *markFile    `yaml:"mark,omitempty" jsonschema_description:"marking of packets (ECN), switches only; default none"`
 }
 
-// over gives q with what it leaves out taken from base.
+// over returns q with missing keys taken from base.
 func (q queueFile) over(base queueFile) queueFile {
 	if q.Limit == nil {
 		q.Limit = base.Limit
@@ -216,7 +215,7 @@ type workloadFile struct {
 	FlowList        *flowListFile        `yaml:"flow-list,omitempty" jsonschema_description:"flows that a file of another simulator lists"`
 }
 
-// constantFile is a flow whose mean rate does not change.
+// constantFile is a flow with a constant mean rate.
 type constantFile struct {
 	Name *string                    `yaml:"name,omitempty" jsonschema_description:"name in records; default sender-receiver"`
 	From yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"sending hosts, with * and ? for any letters"`

@@ -8,13 +8,13 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// Overhead of a packet's UDP payload below the MTU: IP and UDP headers.
+// Overhead of IP and UDP headers per packet, below the MTU.
 const (
 	overIPv4 units.Bytes = 20 + 8
 	overIPv6 units.Bytes = 40 + 8
 )
 
-// flows resolves one entry of the workload that sends packets, and gives its
+// flows resolves one entry of the workload that sends packets, and returns its
 // name.
 func (v *resolver) flows(f *workloadFile) *string {
 	flow, file := v.flow(f)
@@ -35,7 +35,7 @@ func (v *resolver) flows(f *workloadFile) *string {
 	return file.Name
 }
 
-// flow is what an entry of the workload says of its flows, except for the hosts.
+// flow resolves the settings of an entry's flows, except for the hosts.
 func (v *resolver) flow(f *workloadFile) (workload.Flow, *constantFile) {
 	var flow workload.Flow
 	var file *constantFile
@@ -78,8 +78,8 @@ func (v *resolver) checkPhase(t *units.Time, what string) {
 	v.checkTime(t, what, maxTime)
 }
 
-// checkPath resolves the version of IP of a flow and judges whether its packets
-// get from one host to the other.
+// checkPath resolves the version of IP of a flow and checks that its packets get
+// from one host to the other.
 func (v *resolver) checkPath(flow *workload.Flow, file *constantFile) (ok bool) {
 	if flow.IPv6, ok = v.version(flow.From, flow.To, file.IP, &file.To); !ok {
 		return false

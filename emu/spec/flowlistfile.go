@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/traces/flowfile"
 )
 
-// flowListFile is flows that a file of another simulator lists.
+// flowListFile is flows listed in a file of another simulator.
 type flowListFile struct {
 	patternFile `yaml:",inline"`
 	HPCC        *textFile                  `yaml:"hpcc,omitempty" jsonschema_description:"flow file of HPCC's simulator"`
@@ -31,7 +31,7 @@ func (f *flowListFile) resolve(e *patternEntry) maker {
 	return f.read(e, hosts, file, read)
 }
 
-// read reads the file and puts hosts in the place of its numbers.
+// read reads the file and replaces its host numbers by hosts.
 func (f *flowListFile) read(e *patternEntry, hosts []int, file *textFile, read func(io.Reader) (flowfile.File, error)) maker {
 	name, text, ok := e.text(file, "flow-list")
 	if !ok {

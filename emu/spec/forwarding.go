@@ -15,10 +15,10 @@ import (
 	"github.com/weftlab/weft/switches/forward"
 )
 
-// choices is the seam of choices among ways.
+// choices is the seam for choosing among next hops.
 type choices struct{}
 
-// forwardingFile is what stands behind forwarding.
+// forwardingFile is the value of the key forwarding.
 type forwardingFile = systemFile[choices]
 
 func (choices) oneOf() string   { return forward.Kinds.OneOf() }
@@ -43,7 +43,7 @@ func (choices) find(name string) (system, error) {
 	}, nil
 }
 
-// forwarding resolves how a switch chooses among ways.
+// forwarding resolves how a switch chooses among next hops.
 func (v *resolver) forwarding(n *plan.Node, file *nodeFile) {
 	f := cmp.Or(file.Forwarding, v.lab.Topology.Kinds.Switch.Forwarding)
 	name := forward.Default
@@ -58,8 +58,8 @@ func (v *resolver) forwarding(n *plan.Node, file *nodeFile) {
 	n.Forwarding = forward.Config{Name: name, Settings: settings}
 }
 
-// rerouteFile says when switches take notice of the state of links: after a
-// time, or never.
+// rerouteFile says when switches notice the state of links: after a time, or
+// never.
 type rerouteFile struct {
 	never bool
 	rerouteTime
@@ -81,7 +81,7 @@ func (rerouteFile) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Const: "never"}, m.Of(reflect.TypeFor[rerouteTime]())}}
 }
 
-// reroute resolves when switches take notice of the state of links.
+// reroute resolves when switches notice the state of links.
 func (v *resolver) reroute() {
 	v.plan.Reroute = units.Never
 	f := v.lab.Topology.Reroute

@@ -12,7 +12,8 @@ import (
 	"github.com/weftlab/weft/switches/forward"
 )
 
-// forwardingOf prints how a switch chooses among ways, and its static routes.
+// forwardingOf prints how a switch chooses among next hops, and its static
+// routes.
 func forwardingOf(p *plan.Plan, n *plan.Node) string {
 	var b strings.Builder
 	if c := n.Forwarding; n.Kind == plan.Switch && c.Name != forward.Default {
@@ -37,7 +38,7 @@ func forwardingOf(p *plan.Plan, n *plan.Node) string {
 	return b.String()
 }
 
-// rerouteOf prints when switches take notice of the state of links.
+// rerouteOf prints when switches notice the state of links.
 func rerouteOf(p *plan.Plan) string {
 	if p.Reroute == units.Never {
 		return ""

@@ -7,9 +7,8 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-// FuzzParse holds that no text makes Parse panic or hang, that what it says
-// of bad text has a place in it, and that what it makes of good text is a
-// sound plan.
+// FuzzParse checks that no text makes Parse panic or hang, that errors have a
+// place in the text, and that good text gives a sound plan.
 func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		p, err := Parse("lab.yaml", src)

@@ -6,17 +6,17 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 )
 
-// A generator makes a topology from a few numbers. Its hosts are called h1,
-// h2, ...; a host's interface is eth0, and a switch's ports are called after
-// the node at the other end.
+// A generator makes a topology from a few parameters. Its hosts are called h1,
+// h2, ...; a host's interface is eth0, and a switch's ports are named after the
+// node at the other end.
 type generator interface {
-	// size is how many nodes and links it makes.
+	// size returns the number of nodes and links that it makes.
 	size() (nodes, links int)
-	// build makes them.
+	// build makes the nodes and links.
 	build(b *builder)
 }
 
-// chosen gives the generator that the file asks for.
+// chosen returns the generator that the file asks for.
 func (g *generateFile) chosen() generator {
 	switch {
 	case g.Star != nil:
@@ -45,7 +45,7 @@ func (g *star) build(b *builder) {
 	b.hosts(s[0], int(g.Hosts), g.LinkPatch)
 }
 
-// dumbbell is the switches s1 and s2 with hosts at either side; those of the
+// dumbbell is the switches s1 and s2 with hosts on both sides; the hosts on the
 // left come first.
 type dumbbell struct {
 	Left           count          `yaml:"left" jsonschema_description:"number of hosts at s1"`
@@ -94,7 +94,7 @@ func (g *parkingLot) build(b *builder) {
 	}
 }
 
-// leafSpine is leaves with hosts, and spines; each leaf is joined to every
+// leafSpine is leaves with hosts, and spines; each leaf is connected to every
 // spine. The hosts of leaf1 come first.
 type leafSpine struct {
 	Spines         count          `yaml:"spines" jsonschema_description:"number of spines"`
@@ -122,10 +122,10 @@ func (g *leafSpine) build(b *builder) {
 	}
 }
 
-// fatTree is the k-ary fat-tree (Al-Fares et al., SIGCOMM 2008, §3): k pods
-// of k/2 edge and k/2 aggregation switches, (k/2)² core switches, k³/4 hosts.
-// Each edge switch has k/2 hosts and is joined to the aggregation switches of
-// its pod; the i-th aggregation switch of each pod is joined to the i-th k/2
+// fatTree is the k-ary fat-tree (Al-Fares et al., SIGCOMM 2008, §3): k pods of
+// k/2 edge and k/2 aggregation switches, (k/2)² core switches, k³/4 hosts. Each
+// edge switch has k/2 hosts and is connected to the aggregation switches of its
+// pod; the i-th aggregation switch of each pod is connected to the i-th k/2
 // core switches.
 type fatTree struct {
 	K              radix          `yaml:"k" jsonschema_description:"number of ports of each switch, even; makes k*k*k/4 hosts"`
@@ -159,14 +159,14 @@ func (g *fatTree) build(b *builder) {
 	}
 }
 
-// builder is what generators make nodes and links with.
+// builder makes the nodes and links of a generator.
 type builder struct {
 	r     *resolver
 	place any // of the generator
-	made  int // hosts
+	made  int // number of hosts so far
 }
 
-// switches makes n switches called name1, name2, ...
+// switches adds n switches called name1, name2, ...
 func (b *builder) switches(name string, n int) []int {
 	nodes := make([]int, n)
 	for i := range nodes {
@@ -175,7 +175,7 @@ func (b *builder) switches(name string, n int) []int {
 	return nodes
 }
 
-// hosts makes n hosts at a switch.
+// hosts adds n hosts to a switch.
 func (b *builder) hosts(at, n int, patch plan.LinkPatch) {
 	for range n {
 		b.made++
@@ -184,7 +184,7 @@ func (b *builder) hosts(at, n int, patch plan.LinkPatch) {
 	}
 }
 
-// link joins two switches.
+// link connects two switches.
 func (b *builder) link(one, two int, patch plan.LinkPatch) {
 	nodes := b.r.plan.Nodes
 	b.join(plan.End{Node: one, Port: b.r.addPort(one, nodes[two].Name)}, plan.End{Node: two, Port: b.r.addPort(two, nodes[one].Name)}, patch)

@@ -32,8 +32,7 @@ func TestGuideExamples(t *testing.T) {
 	}
 }
 
-// TestGuideAndSchemaKnowEveryKey walks the types that a lab file is read
-// into.
+// TestGuideAndSchemaKnowEveryKey walks the types that a lab file is read into.
 func TestGuideAndSchemaKnowEveryKey(t *testing.T) {
 	guide, err := os.ReadFile(guidePath)
 	if err != nil {
@@ -76,7 +75,7 @@ func collectKeys(t reflect.Type, keys map[string]bool) {
 				collectKeys(settings[i], keys)
 			}
 		}
-		if value, ok := t.FieldByName("Value"); ok { // an entry of a dict
+		if value, ok := t.FieldByName("Value"); ok { // an entry of a Dict
 			collectKeys(value.Type, keys)
 		}
 	}

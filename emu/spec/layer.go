@@ -6,10 +6,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// layers is the seam of layers above NICs.
+// layers is the seam for layers above NICs.
 type layers struct{}
 
-// layerFile is what stands behind layer.
+// layerFile is the value of the key layer.
 type layerFile = systemFile[layers]
 
 func (layers) oneOf() string   { return nicemu.Layers.OneOf() }
@@ -33,7 +33,7 @@ func (layers) find(name string) (system, error) {
 	}, nil
 }
 
-// layer resolves the layer above a host's NIC, by the rate of its first link.
+// layer resolves the layer above a host's NIC for the rate of its first link.
 func (v *resolver) layer(n *plan.Node, f *layerFile, place any) {
 	if f == nil || f.name == "" {
 		return

@@ -1,10 +1,10 @@
-// Package spec is the lab file: it reads YAML, works out every default, kind,
-// generator and address, judges all of it, and gives a plan.Plan. What is
-// wrong is answered with the place in the file and what would be right. The
-// JSON Schema of the file is made from the types that it is read into.
+// Package spec implements the lab file: it reads YAML, resolves every default,
+// kind, generator and address, checks all of it, and returns a plan.Plan. Every
+// error gives the place in the file and a correction. The JSON Schema of the
+// file is made from the types that it is read into.
 //
-// The form of the file is docs/lab-file.md; its topology follows
-// containerlab's, with generators beside it.
+// The format is described in docs/lab-file.md; its topology follows
+// containerlab's, with generators added.
 package spec
 
 import (
@@ -27,13 +27,13 @@ func Load(path string) (*plan.Plan, error) {
 	return Parse(path, src)
 }
 
-// Parse reads src, the text of a lab file. The filename goes into errors, and
-// gives the lab its name where the text does not. The error is an Errors, at
-// most fifty: of everything that cannot be read, or once that is right of
-// nodes and links, or else of all the rest.
+// Parse reads src, the text of a lab file. The filename appears in errors, and
+// names the lab if the text does not. The error is an Errors with at most fifty
+// entries: everything that cannot be read; if there is nothing of that kind,
+// faults in nodes and links; otherwise faults in all the rest.
 func Parse(filename string, src []byte) (*plan.Plan, error) { return parse(filename, src, nil) }
 
-// ParseSeed is Parse with a seed in place of the file's.
+// ParseSeed is Parse with a seed that overrides the file's.
 func ParseSeed(filename string, src []byte, seed uint64) (*plan.Plan, error) {
 	return parse(filename, src, &seed)
 }
@@ -59,7 +59,7 @@ func parseDocument(r *yamlfile.Reader, doc ast.Node, seed *uint64) (*plan.Plan, 
 	return resolve(r, &lab)
 }
 
-// newReader makes a reader of lab files.
+// newReader returns a reader of lab files.
 func newReader(filename string, src []byte) *yamlfile.Reader {
 	r := yamlfile.New(filename, src)
 	r.Special = func(ptr any, n ast.Node, what string) bool {

@@ -8,10 +8,10 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// points is the seam of congestion points.
+// points is the seam for congestion points.
 type points struct{}
 
-// markFile is what stands behind mark.
+// markFile is the value of the key mark.
 type markFile = systemFile[points]
 
 func (points) oneOf() string   { return congestion.Points.OneOf() }
@@ -44,10 +44,10 @@ func (points) find(name string) (system, error) {
 	}, nil
 }
 
-// blank makes settings of the type of others, in which nothing is set.
+// blank returns settings of the same type with nothing set.
 func blank(settings any) any { return reflect.New(reflect.TypeOf(settings).Elem()).Interface() }
 
-// mark resolves the congestion point of a queue before a link at a rate.
+// mark resolves the congestion point of a queue that feeds a link with this rate.
 func (v *resolver) mark(m *markFile, rate units.Rate) congestion.Config {
 	if m == nil || m.name == "" {
 		return congestion.Config{}
@@ -59,7 +59,7 @@ func (v *resolver) mark(m *markFile, rate units.Rate) congestion.Config {
 	return congestion.Config{Name: m.name, Preset: preset, Settings: settings}
 }
 
-// rateOf is the rate of the link that leaves a port; 0 without one.
+// rateOf returns the rate of the link that leaves a port, 0 without a link.
 func (v *resolver) rateOf(p *plan.Port) units.Rate {
 	if p.Link < 0 {
 		return 0
@@ -67,7 +67,7 @@ func (v *resolver) rateOf(p *plan.Port) units.Rate {
 	return v.settingsOf(p, 0).Rate
 }
 
-// atHosts tells whether a congestion point may stand at the queue of a host.
+// atHosts reports whether a congestion point may be used at the queue of a host.
 func atHosts(m *markFile) bool {
 	if m == nil {
 		return false
@@ -76,8 +76,8 @@ func atHosts(m *markFile) bool {
 	return err == nil && k.AtHosts
 }
 
-// checkMark reports a congestion point that cannot be at a queue of at most limit bytes,
-// 0 without a bound.
+// checkMark reports a congestion point that cannot be used at a queue of at most limit
+// bytes; 0 means no limit.
 func (v *resolver) checkMark(n *plan.Node, c congestion.Config, limit units.Bytes, place *markFile) {
 	if c.Settings == nil {
 		return
@@ -89,7 +89,7 @@ func (v *resolver) checkMark(n *plan.Node, c congestion.Config, limit units.Byte
 	reportSystem(v.Reader, c.Name, c.Settings, c.Settings.Validate(limit), place.preset, place)
 }
 
-// checkRoutedMarks reports congestion points that cannot be at routers.
+// checkRoutedMarks reports congestion points that cannot be used at routers.
 func (v *resolver) checkRoutedMarks() {
 	for i := range v.plan.Nodes {
 		n := &v.plan.Nodes[i]

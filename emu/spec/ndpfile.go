@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/traces/carrier"
 )
 
-// ndpFlowsFile is how flows go by NDP.
+// ndpFlowsFile holds the settings of flows that use NDP.
 type ndpFlowsFile struct {
 	DSCP        dscp            `yaml:"dscp,omitempty" jsonschema_description:"DSCP of data packets, 0 to 63; default 0"`
 	ControlDSCP *dscp           `yaml:"control-dscp,omitempty" jsonschema_description:"DSCP of ACKs, NACKs and PULLs, 0 to 63; default 46"`
@@ -22,10 +22,11 @@ type ndpFlowsFile struct {
 	Priority    *int            `yaml:"priority,omitempty" jsonschema_description:"rank of PULLs at a receiver: the highest goes first, 0 to 255; default 0"`
 }
 
-// defaultControlDSCP is that of what should not wait: Expedited Forwarding (RFC 3246).
+// defaultControlDSCP is the DSCP of packets that should not wait: Expedited Forwarding
+// (RFC 3246).
 const defaultControlDSCP = 46
 
-// byNDP resolves how flows go by NDP.
+// byNDP resolves the settings of flows that use NDP.
 func (e *patternEntry) byNDP(hosts []int) *carrier.NDP {
 	f := e.file.By.Value.NDP
 	c := &carrier.NDP{Config: ndp.Default(), DSCP: uint8(f.DSCP), ControlDSCP: defaultControlDSCP}
@@ -49,8 +50,8 @@ func (e *patternEntry) byNDP(hosts []int) *carrier.NDP {
 	return c
 }
 
-// samePulls judges whether flows can share the pull queues of hosts with those of entries
-// before.
+// samePulls checks that flows can share the pull queues of hosts with the flows of
+// earlier entries.
 func (e *patternEntry) samePulls(c *carrier.NDP, hosts []int) {
 	mine := map[int]bool{}
 	for _, h := range hosts {

@@ -14,18 +14,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// What a NIC has that the file says nothing of.
+// Defaults for NIC settings that the file leaves out.
 const (
 	defaultAskEvery = 64
 	defaultTimeout  = 12 // code of 16.777216 ms
 	defaultRNRTimer = 12 // code of 640 us: MIN_RNR_TIMER of perftest
 )
 
-// overRoCE is what a packet with payload has in front of and behind it below
-// the link's MTU, at most: a WRITE with immediate data over IPv6.
+// overRoCE is the greatest overhead of a packet with payload below the link's MTU: a
+// WRITE with immediate data over IPv6.
 var overRoCE = overIPv6 + units.Bytes(roce.RC.With(roce.WriteOnlyImm).HeaderLen()) + roce.ICRCLen
 
-// nics gives hosts their NICs.
+// nics sets the NICs of hosts.
 func (v *resolver) nics() {
 	kind := v.lab.Topology.Kinds.Host.NIC
 	for i := range v.plan.Nodes {
@@ -82,8 +82,8 @@ func (v *resolver) nics() {
 	}
 }
 
-// nicMTU resolves the largest path MTU of a host, which fits all its links. over is what
-// a packet has beside its payload, at most.
+// nicMTU resolves the largest path MTU of a host that fits all its links. Over is the
+// greatest overhead of a packet beside its payload.
 func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes) {
 	least, at := units.Bytes(math.MaxInt64), ""
 	for _, p := range n.Ports {
@@ -107,7 +107,7 @@ func (v *resolver) nicMTU(n *plan.Node, f *nicFile, place any, over units.Bytes)
 	}
 }
 
-// limits resolves what a device can do.
+// limits resolves the limits of a device.
 func (v *resolver) limits(f *limitsFile) qp.Limits {
 	l := qp.ConnectX5()
 	if f == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// checkNIC holds a node to what the doc comments of Node.NIC and
-// nicemu.Settings promise.
+// checkNIC checks a node against the doc comments of Node.NIC and
+// nicemu.Settings.
 func checkNIC(t rapid.TB, p *plan.Plan, n *plan.Node) {
 	t.Helper()
 	s := n.NIC
@@ -56,8 +56,8 @@ func checkNIC(t rapid.TB, p *plan.Plan, n *plan.Node) {
 	}
 }
 
-// checkTransfers holds transfers to what workload.Transfer promises. Names are
-// those that others have.
+// checkTransfers checks transfers against the doc comments of workload.Transfer.
+// Names holds the names of others.
 func checkTransfers(t rapid.TB, p *plan.Plan, names map[string]bool) {
 	t.Helper()
 	pairs := map[int]int{}
@@ -93,7 +93,7 @@ func checkTransfers(t rapid.TB, p *plan.Plan, names map[string]bool) {
 	}
 }
 
-// dumpNIC prints a NIC, of its limits those that are not a ConnectX-5's.
+// dumpNIC prints a NIC, with those limits that differ from a ConnectX-5's.
 func dumpNIC(b *strings.Builder, s *nicemu.Settings) {
 	if s == nil {
 		return
@@ -119,7 +119,7 @@ func dumpNIC(b *strings.Builder, s *nicemu.Settings) {
 	}
 }
 
-// dumpTransfer prints a transfer, without what is 0.
+// dumpTransfer prints a transfer, without fields that are 0.
 func dumpTransfer(b *strings.Builder, p *plan.Plan, t workload.Transfer) {
 	fmt.Fprintf(b, "transfer %s: %s %v %v %s size %dB count %d depth %d", t.Name, p.Nodes[t.From].Name, t.Service, t.Verb, p.Nodes[t.To].Name, t.Size, t.Count, t.Depth)
 	for _, f := range []struct {
@@ -155,8 +155,8 @@ func TestTimesOfNICs(t *testing.T) {
 	}
 }
 
-// TestPathMTUFits holds that a path MTU is the largest with which a WRITE with
-// immediate data over IPv6 fits, at the edges.
+// TestPathMTUFits checks at the boundaries that a path MTU is the largest with
+// which a WRITE with immediate data over IPv6 fits.
 func TestPathMTUFits(t *testing.T) {
 	for link, want := range map[int]int{
 		1280: 1024, 1500: 1024, 2048 + 83: 1024, 2048 + 84: 2048, 4096 + 83: 2048, 4096 + 84: 4096, 9000: 4096, 9216: 4096,
@@ -180,8 +180,8 @@ func TestPathMTUFits(t *testing.T) {
 	}
 }
 
-// TestPresetsOfDCQCN holds that a NIC has the preset for its link's rate, and
-// beside it what the file says.
+// TestPresetsOfDCQCN checks that a NIC has the preset for its link's rate,
+// overridden by the file's settings.
 func TestPresetsOfDCQCN(t *testing.T) {
 	for _, preset := range dcqcn.Presets {
 		p, err := Parse("lab.yaml", fmt.Appendf(nil, "topology: {generate: {star: {hosts: 1, rate: 25Gbps}}, kinds: {host: {nic: {cc: {dcqcn: {preset: %s, rpg_gd: 9, clamp_tgt_rate: true}}}}}}", preset))
@@ -200,8 +200,8 @@ func TestPresetsOfDCQCN(t *testing.T) {
 	}
 }
 
-// TestDerangements holds that nobody is his own peer, everybody is somebody's,
-// and all derangements of four come up about equally often.
+// TestDerangements checks that no host is its own peer, that every host is the
+// peer of one, and that all derangements of four are about equally frequent.
 func TestDerangements(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	rapid.Check(t, func(t *rapid.T) {
@@ -229,8 +229,9 @@ func TestDerangements(t *testing.T) {
 	}
 }
 
-// TestPermutationsKeepTheirDraw holds that a permutation depends on seed and
-// name, or its number among the permutations, and not on other traffic.
+// TestPermutationsKeepTheirDraw checks that a permutation depends only on the
+// seed and on its name, or its number among the permutations, and not on other
+// traffic.
 func TestPermutationsKeepTheirDraw(t *testing.T) {
 	peers := func(seed int, entries string) (to []int) {
 		p, err := Parse("lab.yaml", fmt.Appendf(nil, "seed: %d\ntopology: {generate: {star: {hosts: 20}}, kinds: {host: {nic: roce}}}\nworkload: [%s]", seed, entries))

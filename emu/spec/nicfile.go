@@ -19,11 +19,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The types here are what a lab file says of RDMA NICs, as it is written. As
-// in those of switches in depth, what a node leaves out is taken from its kind.
+// The types here describe RDMA NICs as a lab file does. As with switches in
+// depth, keys that a node leaves out are taken from its kind.
 
-// nicForm is what stands behind nic: settings, or roce for one with all
-// defaults, or none. The two words put aside what the kind says.
+// nicForm is the value of the key nic: settings, roce for a NIC with all
+// defaults, or none. The two words override the settings of the kind.
 type nicForm struct {
 	none, plain bool
 	Value       nicFile
@@ -46,8 +46,8 @@ func (nicForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum("roce", "none"), m.Of(reflect.TypeFor[nicFile]())}}
 }
 
-// over gives the settings of a NIC that a node's f and its kind's base ask for,
-// nil for none. Either may be nil.
+// over merges the settings of a node's f and its kind's base, and returns nil
+// if there is no NIC. Either may be nil.
 func (f *nicForm) over(r *yamlfile.Reader, base *nicForm) *nicFile {
 	if f == nil {
 		f, base = base, nil
@@ -81,7 +81,7 @@ type nicFile struct {
 	Limits      *limitsFile              `yaml:"limits,omitempty" jsonschema_description:"what the device can do, by the names of ibv_device_attr; default a ConnectX-5's"`
 }
 
-// join gives f with what it leaves out taken from base.
+// join returns f with missing keys taken from base.
 func (f *nicFile) join(r *yamlfile.Reader, base *nicFile) *nicFile {
 	joined := under(r, f, base)
 	joined.Control = f.Control.join(r, base.Control)
@@ -93,7 +93,7 @@ func (f *nicFile) join(r *yamlfile.Reader, base *nicFile) *nicFile {
 	return joined
 }
 
-// moved helps with keys that stand elsewhere.
+// Moved returns hints for keys that belong elsewhere in the file.
 func (nicFile) Moved() map[string]string {
 	hint := "settings of a rate control stand behind its name: cc: {dcqcn: {preset: paper, rpg_gd: 10}}"
 	hints := map[string]string{"preset": hint}
@@ -103,7 +103,8 @@ func (nicFile) Moved() map[string]string {
 	return hints
 }
 
-// limitsFile is what a device can do, as ibv_query_device(3) says it.
+// limitsFile holds the limits of a device, with the names of
+// ibv_query_device(3).
 type limitsFile struct {
 	MRSize       *units.Bytes `yaml:"max_mr_size,omitempty" jsonschema_description:"size of a memory region; default 2^64-1 bytes"`
 	MR           *limit       `yaml:"max_mr,omitempty" jsonschema_description:"memory regions; default 16777216"`
@@ -153,7 +154,7 @@ func (a *atomics) UnmarshalText(b []byte) error {
 
 func (atomics) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum("on", "off") }
 
-// pathMTU is a path MTU. As with a link's MTU, its unit may be left out.
+// pathMTU is a path MTU. As for a link's MTU, the unit may be left out.
 type pathMTU qp.MTU
 
 // UnmarshalText reads 256, 512, 1024, 2048 or 4096, or such a number of bytes.
@@ -177,7 +178,7 @@ func (pathMTU) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return s
 }
 
-// maxInterval is half of the PSNs: no more packets are outstanding.
+// maxInterval is half the PSN space: no more packets can be outstanding.
 const maxInterval = 1 << 23
 
 // psnInterval is a number of packets.
@@ -197,8 +198,8 @@ func (psnInterval) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 // ackTimeout is the code of a local ACK timeout.
 type ackTimeout uint8
 
-// UnmarshalText reads a time, of which it takes the next longer that has a
-// code, or none.
+// UnmarshalText reads none, or a time, which it rounds up to the next one that
+// has a code.
 func (t *ackTimeout) UnmarshalText(b []byte) error {
 	if string(b) == "none" {
 		*t = 0
@@ -222,7 +223,7 @@ func (ackTimeout) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Text(yamlfile.TimeForm), {Const: "none"}}}
 }
 
-// retries is how often a queue pair tries again.
+// retries is the retry count of a queue pair.
 type retries uint8
 
 const maxRetries = 7 // three bits
@@ -238,7 +239,7 @@ func (retries) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Integer(0, maxRetries)
 }
 
-// rnrRetries is how often a queue pair tries again after an RNR NAK; 7 has no
+// rnrRetries is how often a queue pair retries after an RNR NAK; 7 means no
 // limit.
 type rnrRetries uint8
 
@@ -263,7 +264,7 @@ func (rnrRetries) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 // rnrTimer is the code of the wait that an RNR NAK asks for.
 type rnrTimer uint8
 
-// UnmarshalText reads a time, of which it takes the next longer that has a
+// UnmarshalText reads a time, which it rounds up to the next one that has a
 // code.
 func (t *rnrTimer) UnmarshalText(b []byte) error {
 	longest := roce.RNRTime(0)

@@ -11,12 +11,13 @@ import (
 type Patch struct {
 	Path  string
 	Value yamlfile.Value
-	At    yamlfile.Value // what to blame for the path
+	At    yamlfile.Value // what errors about the path refer to
 }
 
-// ParsePatched reads a lab file with patches, in their order, and with a seed in place of
-// its own. Text is the patched file as one text: Parse makes the same plan of it. Errors
-// are those of Parse; what a patch brings in is shown where it stands in its own file.
+// ParsePatched reads a lab file with patches applied in order, and with a seed that
+// overrides the file's. Text is the patched file as one text: Parse makes the same plan
+// from it. Errors are those of Parse; an error in a patch refers to the file that the
+// patch is in.
 func ParsePatched(filename string, src []byte, seed uint64, patches []Patch) (p *plan.Plan, text string, err error) {
 	r := newReader(filename, src)
 	doc := r.Parse()
@@ -26,8 +27,8 @@ func ParsePatched(filename string, src []byte, seed uint64, patches []Patch) (p 
 	return parsePatched(r, doc, seed, patches)
 }
 
-// ParsePatchedValue is ParsePatched for a lab that is a part of another file: errors are of
-// that file. Filename gives the lab its name where it has none.
+// ParsePatchedValue is ParsePatched for a lab inside another file: errors refer to that
+// file. Filename names the lab if it has no name.
 func ParsePatchedValue(filename string, lab yamlfile.Value, seed uint64, patches []Patch) (p *plan.Plan, text string, err error) {
 	r := newReader(filename, nil)
 	return parsePatched(r, r.Adopt(lab), seed, patches)

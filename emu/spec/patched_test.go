@@ -12,7 +12,8 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 )
 
-// TestPatchedWithNothing: the canonical text of every lab makes the same plan as the lab.
+// TestPatchedWithNothing checks that the canonical text of every lab gives the same plan
+// as the lab.
 func TestPatchedWithNothing(t *testing.T) {
 	labs, err := filepath.Glob("../../scripts/labs/*.yaml")
 	if err != nil || len(labs) < 5 {

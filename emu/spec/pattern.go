@@ -18,16 +18,16 @@ import (
 // patternForm is an entry of the workload with a pattern of flows.
 type patternForm interface {
 	common() *patternFile
-	// resolve gives the pattern; nil, or anything, after a fault.
+	// resolve returns the pattern. After a fault the result is nil or undefined.
 	resolve(e *patternEntry) maker
 }
 
-// maker is a pattern that can be made.
+// maker is a pattern that can be built.
 type maker interface {
 	Make() (pattern.Pattern, error)
 }
 
-// pattern gives the pattern of flows of an entry and its key; nil if it has none.
+// pattern returns the pattern of flows of an entry and its key, or nil if it has none.
 func (f *workloadFile) pattern() (key string, form patternForm) {
 	switch {
 	case f.Arrivals != nil:
@@ -55,12 +55,12 @@ type patternEntry struct {
 	file   *patternFile
 	stream pattern.Stream
 	rdma   bool
-	naming string // before what Make finds wrong
+	naming string // prefix for errors of Make
 }
 
-// patterns resolves the patterns of flows. Names has the names that are taken.
+// patterns resolves the patterns of flows. Names holds the names in use.
 func (v *resolver) patterns(names map[string]int) {
-	// A name that is given goes before those that are made up.
+	// Names in the file take precedence over generated ones.
 	for i := range v.lab.Workload {
 		_, form := v.lab.Workload[i].pattern()
 		if form == nil || form.common().Name == nil {
@@ -118,7 +118,8 @@ func (e *patternEntry) add(form patternForm) {
 	}
 }
 
-// hosts finds the hosts that a list names, or all if it is not there: at least so many.
+// hosts finds the hosts in the list, or all if it is missing, and fails if there are fewer
+// than least.
 func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least int) (hosts []int) {
 	if e.Place(place) != nil {
 		var ok bool
@@ -143,7 +144,7 @@ func (e *patternEntry) hosts(list yamlfile.OneOrMore[string], place any, least i
 	return hosts
 }
 
-// span resolves when flows are born; a stop of 0 is none.
+// span resolves when flows are created; a stop of 0 means none.
 func (e *patternEntry) span(f *spanFile) (start, stop units.Time) {
 	e.checkTime(&f.Start, "start", maxTime)
 	e.checkTime(f.Stop, "stop", maxTime)
@@ -154,7 +155,7 @@ func (e *patternEntry) span(f *spanFile) (start, stop units.Time) {
 	return f.Start, stop
 }
 
-// ends judges whether something ends the pattern: keys of its own, or the file's.
+// ends checks that something ends the pattern: its own keys or those of the file.
 func (e *patternEntry) ends(itself bool, keys string) {
 	windowed := e.lab.Window != nil && e.lab.Window.End != nil
 	if !itself && !windowed && e.lab.Duration == nil {
@@ -162,7 +163,7 @@ func (e *patternEntry) ends(itself bool, keys string) {
 	}
 }
 
-// law resolves a law of times; the zero Law where the file says none.
+// law resolves a law of times, and returns the zero Law if the file gives none.
 func (e *patternEntry) law(f *lawForm) (law pattern.Law) {
 	var err error
 	switch {
@@ -182,7 +183,7 @@ func (e *patternEntry) law(f *lawForm) (law pattern.Law) {
 	return law
 }
 
-// stride resolves how far partners are apart among n hosts; 0 where the file says nothing.
+// stride resolves the distance between partners among n hosts; 0 if the file gives none.
 func (e *patternEntry) stride(f *amount, n int) int {
 	if f == nil {
 		return 0
@@ -193,7 +194,7 @@ func (e *patternEntry) stride(f *amount, n int) int {
 	return int(*f)
 }
 
-// destinations resolves to whom the hosts send; nil where the file says nothing.
+// destinations resolves where the hosts send; nil if the file does not say.
 func (e *patternEntry) destinations(f *destinationsForm, hosts []int) pattern.Destinations {
 	switch {
 	case f != nil && e.Place(&f.Value.Hosts) != nil:
@@ -254,8 +255,8 @@ func (e *patternEntry) matrix(f *matrixForm, hosts []int) pattern.Destinations {
 	return pattern.Weights{Matrix: rows}
 }
 
-// readMatrix reads lines of numbers with blanks or commas between them. What follows a #
-// is skipped.
+// readMatrix reads lines of numbers separated by blanks or commas. Text after a # is
+// skipped.
 func readMatrix(text string) (rows [][]float64, err error) {
 	lines := bufio.NewScanner(strings.NewReader(text))
 	lines.Buffer(nil, len(text)+1)
@@ -276,7 +277,7 @@ func readMatrix(text string) (rows [][]float64, err error) {
 	return rows, lines.Err()
 }
 
-// firstPort is a host's first interface with a link and an address.
+// firstPort returns a host's first interface with a link and an address.
 func (e *patternEntry) firstPort(host int) *plan.Port {
 	ports := e.plan.Nodes[host].Ports
 	for i := range ports {
@@ -306,7 +307,7 @@ func (e *patternEntry) version(hosts []int, file *ipVersion) (ipv6 bool) {
 	return without4 >= 0
 }
 
-// checkPaths judges whether hosts reach each other: each the next and the one before.
+// checkPaths checks that each host reaches the next one, and the next one reaches it.
 func (e *patternEntry) checkPaths(hosts []int, ipv6 bool) {
 	for i, from := range hosts {
 		to := hosts[(i+1)%len(hosts)]
@@ -319,7 +320,7 @@ func (e *patternEntry) checkPaths(hosts []int, ipv6 bool) {
 	}
 }
 
-// byRDMA resolves how flows go by RDMA.
+// byRDMA resolves the settings of flows that use RDMA.
 func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
 	f, place := &rdmaFlowsFile{}, e.place
 	if by := e.file.By; by != nil {
@@ -363,7 +364,7 @@ func (e *patternEntry) byRDMA(hosts []int) *carrier.RDMA {
 	return c
 }
 
-// byUDP resolves how flows go by UDP.
+// byUDP resolves the settings of flows that use UDP.
 func (e *patternEntry) byUDP(hosts []int) *carrier.UDP {
 	f := e.file.By.Value.UDP
 	c := &carrier.UDP{ECT: f.ECT, DSCP: uint8(f.DSCP), IPv6: e.version(hosts, f.IP)}
@@ -396,5 +397,5 @@ func (e *patternEntry) byUDP(hosts []int) *carrier.UDP {
 	return c
 }
 
-// maxDatagram is the longest payload of UDP over IPv4.
+// maxDatagram is the longest UDP payload over IPv4.
 const maxDatagram units.Bytes = 65507

@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// dumpTraffic prints a pattern: its carrier, who takes part, and the flows that it starts
-// by its clock alone, the first of them.
+// dumpTraffic prints a pattern: its carrier, its hosts, and the first of the flows that
+// it starts by its clock alone.
 func dumpTraffic(b *strings.Builder, p *plan.Plan, t *plan.Traffic) {
 	fmt.Fprintf(b, "traffic %s", t.Name)
 	if t.RDMA != nil {
@@ -38,7 +38,7 @@ func dumpTraffic(b *strings.Builder, p *plan.Plan, t *plan.Traffic) {
 	}
 }
 
-// flowsOf gives the first flows that a pattern starts by its clock alone.
+// flowsOf returns the first flows that a pattern starts by its clock alone.
 func flowsOf(p pattern.Pattern, most int) (flows []pattern.Flow) {
 	for f := range pattern.Play(p, units.Second) {
 		if flows = append(flows, f); len(flows) == most {
@@ -48,8 +48,8 @@ func flowsOf(p pattern.Pattern, most int) (flows []pattern.Flow) {
 	return flows
 }
 
-// samePattern compares patterns by who takes part and what they start, since they hold
-// functions.
+// samePattern compares patterns by their hosts and the flows that they start, since they
+// contain functions.
 var samePattern = cmp.Comparer(func(a, b pattern.Pattern) bool {
 	return cmp.Equal(a.Hosts(), b.Hosts()) && cmp.Equal(flowsOf(a, 1000), flowsOf(b, 1000))
 })
@@ -62,8 +62,9 @@ workload:
   - {flow-list: {hpcc: %s}}
 `
 
-// TestFilesAreRelative: files are looked for beside the lab file, or beside the file of
-// the patch that names them; the text of a patched lab needs none of them.
+// TestFilesAreRelative checks that files are searched for beside the lab file, or beside
+// the file of the patch that names them, and that the text of a patched lab needs none of
+// them.
 func TestFilesAreRelative(t *testing.T) {
 	lab, other := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{
@@ -111,7 +112,7 @@ func TestFilesAreRelative(t *testing.T) {
 	}
 }
 
-// patchesOf gives a patch of the first entry's sizes, from a file of its own.
+// patchesOf returns a patch of the first entry's sizes, from a separate file.
 func patchesOf(t *testing.T, file, sizes string) []Patch {
 	r := yamlfile.New(file, []byte(sizes+"\n"))
 	var value yamlfile.Scalar
@@ -123,7 +124,8 @@ func patchesOf(t *testing.T, file, sizes string) []Patch {
 	return []Patch{{"workload[0].arrivals.sizes.cdf", v, v}}
 }
 
-// TestSeedsOfPatterns: a pattern's flows depend on the lab's seed and its name.
+// TestSeedsOfPatterns checks that a pattern's flows depend on the lab's seed and on its
+// name.
 func TestSeedsOfPatterns(t *testing.T) {
 	const lab = `topology: {generate: {star: {hosts: 3, rate: 10Gbps}}, kinds: {host: {nic: roce}}}
 workload:

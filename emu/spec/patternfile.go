@@ -11,7 +11,8 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// patternFile is what every entry of the workload with a pattern of flows has.
+// patternFile holds the keys of every entry of the workload with a pattern of
+// flows.
 type patternFile struct {
 	Name *string      `yaml:"name,omitempty" jsonschema_description:"name in records, of which the random numbers depend too; default the entry's key"`
 	By   *carrierForm `yaml:"by,omitempty" jsonschema_description:"what carries the flows: rdma, tcp, ndp, udp, or one of them with settings; default rdma"`
@@ -19,13 +20,13 @@ type patternFile struct {
 
 func (f *patternFile) common() *patternFile { return f }
 
-// spanFile is when flows are born.
+// spanFile is when flows are created.
 type spanFile struct {
 	Start units.Time  `yaml:"start,omitempty" jsonschema_description:"when it begins; default 0"`
 	Stop  *units.Time `yaml:"stop,omitempty" jsonschema_description:"nothing begins then or later; default when the run or its window ends"`
 }
 
-// carrierForm is what carries flows: a word, or a mapping with settings behind it.
+// carrierForm is what carries flows: a word, or a mapping with settings.
 type carrierForm struct{ Value carrierFile }
 
 func (f *carrierForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
@@ -57,7 +58,7 @@ type carrierFile struct {
 	UDP             *udpFlowsFile  `yaml:"udp,omitempty" jsonschema_description:"datagrams at a rate, which nobody acknowledges or sends again"`
 }
 
-// rdmaFlowsFile is how flows go by RDMA.
+// rdmaFlowsFile holds the settings of flows that use RDMA.
 type rdmaFlowsFile struct {
 	Verb  workload.Verb `yaml:"verb,omitempty" jsonschema_description:"what the messages of a flow are: write or send; default write"`
 	MTU   *pathMTU      `yaml:"mtu,omitempty" jsonschema_description:"path MTU; default the smallest mtu of the hosts' NICs"`
@@ -66,7 +67,7 @@ type rdmaFlowsFile struct {
 	IP    *ipVersion    `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
 }
 
-// udpFlowsFile is how flows go by UDP.
+// udpFlowsFile holds the settings of flows that use UDP.
 type udpFlowsFile struct {
 	Rate *units.Rate  `yaml:"rate,omitempty" jsonschema_description:"rate of each flow on the wire; default that of the sender's link"`
 	Size *units.Bytes `yaml:"size,omitempty" jsonschema_description:"UDP payload of each packet; default the largest that fits the mtu of the hosts' links"`
@@ -75,10 +76,10 @@ type udpFlowsFile struct {
 	IP   *ipVersion   `yaml:"ip,omitempty" jsonschema_description:"version of IP; default 4 where all hosts have an IPv4 address, otherwise 6"`
 }
 
-// maxCount bounds what is counted in patterns.
+// maxCount bounds counts in patterns.
 const maxCount = 1_000_000_000
 
-// amount is how many of something there are.
+// amount is a count in a pattern.
 type amount int
 
 // UnmarshalText reads a number from 1 to maxCount.
@@ -96,7 +97,7 @@ type lawForm struct {
 	Value lawFile
 }
 
-// lawWords are the laws without a parameter. Two of them are the same.
+// lawWords are the laws without a parameter. The first two are the same.
 var lawWords = []string{"poisson", "exponential", "constant"}
 
 func (f *lawForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
@@ -124,7 +125,7 @@ type lawFile struct {
 	Weibull         *float64 `yaml:"weibull,omitempty" jsonschema_description:"shape, 0.1 to 10; below 1 burstier than poisson"`
 }
 
-// destinationsForm is to whom flows go: a word, or a mapping.
+// destinationsForm is where flows go: a word, or a mapping.
 type destinationsForm struct {
 	word  string
 	Value destinationsFile
@@ -155,7 +156,7 @@ type destinationsFile struct {
 	Matrix          *matrixForm                `yaml:"matrix,omitempty" jsonschema_description:"how the load is spread over pairs of hosts: a row for each sender and a column for each, of which only ratios matter; rows, or a file with a line of numbers for each"`
 }
 
-// fileOr is a value, or a file with it.
+// fileOr is a value, or a file that contains it.
 type fileOr[T any] struct {
 	file  *textFile
 	value T
@@ -173,5 +174,5 @@ func (fileOr[T]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[T]())}}
 }
 
-// matrixForm is rows of numbers, or a file with them.
+// matrixForm is rows of numbers, or a file that contains them.
 type matrixForm = fileOr[[][]float64]

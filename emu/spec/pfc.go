@@ -10,21 +10,21 @@ import (
 	"github.com/weftlab/weft/switches/pfc"
 )
 
-// What SONiC's pfcwd start_default sets.
+// Defaults of SONiC's pfcwd start_default.
 const (
 	watchdogDetect  = 200 * units.Millisecond
 	watchdogRestore = 200 * units.Millisecond
 )
 
-// extreme is the most that a direction of a link does in the course of the
-// plan's events.
+// extreme holds the extreme settings of a link direction over all events of the
+// plan.
 type extreme struct {
 	slowest, fastest units.Rate // slowest is 0 if it is ever unlimited
 	delay            units.Time
 	mtu              units.Bytes
 }
 
-// extremes gives those of every link.
+// extremes returns the extreme settings of every link.
 func (v *resolver) extremes() [][2]extreme {
 	all := make([][2]extreme, len(v.plan.Links))
 	for i, l := range v.plan.Links {
@@ -52,12 +52,12 @@ func (v *resolver) extremes() [][2]extreme {
 	return all
 }
 
-// headroom is what still comes in through a port once it has to ask for a
-// pause, in bytes on the wire (IEEE 802.1Q-2022 annex N). Until the peer has
-// the request, what leaves the port ends a frame and sends the request; both
-// must cross the link, and so must what the peer has sent meanwhile. The peer
-// ends a frame too. And the frame whose last bit called for the pause may be
-// counted to the headroom as a whole.
+// headroom returns how much still comes in through a port after it has to
+// request a pause, in bytes on the wire (IEEE 802.1Q-2022 annex N). Until the
+// peer receives the request, the port finishes a frame and sends the request;
+// the request must cross the link, and so must what the peer has sent
+// meanwhile. The peer finishes a frame too. And the whole frame whose last bit
+// triggered the pause may count against the headroom.
 func headroom(in, out extreme) units.Bytes {
 	const request = wire.EthernetMin + wire.EthernetOverhead
 	frame := func(e extreme) units.Bytes { return e.mtu + wire.EthernetHeader + wire.EthernetOverhead }
@@ -65,19 +65,19 @@ func headroom(in, out extreme) units.Bytes {
 	return flight(in.fastest, until, 1) + 2*frame(in)
 }
 
-// flight is what a rate carries in times a span.
+// flight returns how much a rate carries in the given multiple of a time.
 func flight(r units.Rate, t units.Time, times float64) units.Bytes {
 	return units.Bytes(math.Min(math.Round(float64(r)/8*t.Seconds()*times), float64(maxMemory)))
 }
 
-// headroom is the headroom of a port where the file does not say it.
+// headroom returns the headroom of a port if the file does not set it.
 func (m *memory) headroom(in, out extreme) units.Bytes {
 	return max(headroom(in, out), flight(in.fastest, in.delay, m.flights))
 }
 
-// pauseAt is the alpha at which lossless classes of a port pause. HPCC's
+// pauseAt returns the alpha at which lossless classes of a port pause. HPCC's
 // simulator doubles it, up to 1, with each doubling of the port's rate above
-// that of the hosts.
+// the hosts' rate.
 func (m *memory) pauseAt(r units.Rate) float64 {
 	a := m.pause
 	for ; m.nic > 0 && r > m.nic && a < 1; r /= 2 {
@@ -118,8 +118,8 @@ func hasPriority(d *depth, priority uint8) bool {
 	return false
 }
 
-// globalPause resolves how the ports of a switch pause as a whole. The
-// switch's thresholds are those of the port with the lowest.
+// globalPause resolves how the ports of a switch pause as a whole. The lowest
+// threshold of any port applies to the whole switch.
 func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
 	n, f := &v.plan.Nodes[node], v.deep[node].Pause.settings()
 	if f == nil {
@@ -148,8 +148,8 @@ func (v *resolver) globalPause(node int, m *memory, reach [][2]extreme) {
 	}
 }
 
-// pause resolves how a port asks for pauses, and its headroom. Reserve is of
-// the port's share, what the threshold does not count.
+// pause resolves how a port requests pauses, and its headroom. Reserve is the
+// part of the port's share that the threshold does not count.
 func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach [][2]extreme, reserve units.Bytes) (c pfc.Config, room units.Bytes, ok bool) {
 	before := v.Faults()
 	name := v.plan.PortName(at.Node, at.Port)
@@ -199,7 +199,7 @@ func (v *resolver) pause(at plan.End, f *pfcFile, what string, m *memory, reach 
 }
 
 // threshold resolves where a pause begins. Part is what a port's share of the
-// buffer leaves for it, if ports have shares.
+// buffer leaves for the threshold, if ports have shares.
 func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, rate units.Rate, part units.Bytes) {
 	switch {
 	case f.Xoff != nil && f.Alpha != nil:
@@ -218,7 +218,7 @@ func (v *resolver) threshold(c *pfc.Config, f *pfcFile, what string, m *memory, 
 	case m.part > 0 && f.Alpha == nil:
 		c.Xoff = part
 		if part == 0 {
-			c.Xoff = -1 // no threshold at all
+			c.Xoff = -1 // zero would mean no threshold at all
 		}
 	case m.pause > 0 && f.Alpha == nil:
 		c.Alpha = m.pauseAt(rate)

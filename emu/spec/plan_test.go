@@ -13,7 +13,7 @@ import (
 	"github.com/weftlab/weft/links"
 )
 
-// checkPlan holds a plan to what its doc comments promise.
+// checkPlan checks a plan against its doc comments.
 func checkPlan(t rapid.TB, p *plan.Plan) {
 	t.Helper()
 	nodes, macs, addresses := map[string]bool{}, map[[6]byte]bool{}, map[netip.Addr]bool{}
@@ -47,7 +47,7 @@ func checkPlan(t rapid.TB, p *plan.Plan) {
 				t.Errorf("%s has a queue of %v", p.PortName(i, j), port.Queue.Limit)
 			}
 			if len(p.Nodes) > 500 {
-				continue // names are looked up one by one
+				continue // names are searched one by one
 			}
 			if node, at, err := p.Endpoint(p.PortName(i, j)); node != i || at != j || err != nil {
 				t.Errorf("%s is found at %d, %d, %v", p.PortName(i, j), node, at, err)
@@ -124,7 +124,7 @@ func TestGeneratorCounts(t *testing.T) {
 	}
 }
 
-// TestFatTreePorts holds that every switch of a fat-tree has k ports.
+// TestFatTreePorts checks that every switch of a fat-tree has k ports.
 func TestFatTreePorts(t *testing.T) {
 	p, err := Parse("lab.yaml", []byte("topology: {generate: {fat-tree: {k: 6}}}"))
 	if err != nil {
@@ -137,8 +137,8 @@ func TestFatTreePorts(t *testing.T) {
 	}
 }
 
-// TestGeneratorsMakeSoundPlans tries generators with small numbers: the plan
-// is sound, as large as announced, and joins everything to everything.
+// TestGeneratorsMakeSoundPlans tries generators with small numbers: the plan is
+// sound, as large as announced, and connects everything.
 func TestGeneratorsMakeSoundPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(name string) int { return rapid.IntRange(1, 6).Draw(t, name) }
@@ -171,7 +171,7 @@ func TestGeneratorsMakeSoundPlans(t *testing.T) {
 	})
 }
 
-// TestOnLinkReaches holds that hosts with any addresses on one switch reach
+// TestOnLinkReaches checks that hosts with any addresses on one switch reach
 // each other, by their own prefixes or by those of OnLink.
 func TestOnLinkReaches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -190,7 +190,7 @@ func TestOnLinkReaches(t *testing.T) {
 		}
 		p, err := Parse("lab.yaml", []byte("topology:\n  nodes:\n    s: {kind: switch}\n"+nodes.String()+"  links:\n"+joined.String()))
 		if err != nil {
-			t.Skip(err) // such as an address that is a network's own
+			t.Skip(err) // for example, an address that is a network address
 		}
 		for i, from := range p.Nodes {
 			if from.Kind != plan.Host {
@@ -219,7 +219,7 @@ func TestOnLinkReaches(t *testing.T) {
 	})
 }
 
-// anyCovers tells whether one of the prefixes covers p.
+// anyCovers reports whether one of the prefixes covers p.
 func anyCovers(wide []netip.Prefix, p netip.Prefix) bool {
 	return slices.ContainsFunc(wide, func(w netip.Prefix) bool { return covers(w, p) })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// rateLimiterFile is what the rate limiters of a NIC are like.
+// rateLimiterFile describes the rate limiters of a NIC.
 type rateLimiterFile struct {
 	Preset   *rateLimiterPreset `yaml:"preset,omitempty" jsonschema_description:"those of a known NIC"`
 	Limiters *limiters          `yaml:"limiters,omitempty" jsonschema_description:"how many queue pairs can have a limit at a time, 0 for all; default the preset's, or 0"`
@@ -21,7 +21,7 @@ type rateLimiterFile struct {
 
 func (f *rateLimiterFile) byName() any { f.Preset = new(rateLimiterPreset); return f.Preset }
 
-// join gives f with what it leaves out taken from base. A preset is all of it.
+// join returns f with missing keys taken from base. A preset sets all of them.
 func (f *rateLimiterFile) join(r *yamlfile.Reader, base *rateLimiterFile) *rateLimiterFile {
 	if f.Preset != nil {
 		return f
@@ -29,7 +29,8 @@ func (f *rateLimiterFile) join(r *yamlfile.Reader, base *rateLimiterFile) *rateL
 	return under(r, f, base)
 }
 
-// resolve gives the rate limiters; one a queue pair, without lag, for nil.
+// resolve returns the rate limiters. If f is nil, each queue pair has one
+// without lag.
 func (f *rateLimiterFile) resolve() (out nicemu.RateLimiter) {
 	if f == nil {
 		return out
@@ -44,7 +45,7 @@ func (f *rateLimiterFile) resolve() (out nicemu.RateLimiter) {
 	return out
 }
 
-// limiters is how many there are.
+// limiters is a number of rate limiters.
 type limiters int
 
 func (n *limiters) UnmarshalText(b []byte) error {
@@ -77,7 +78,7 @@ func (limiterLag) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Text(yamlfile.BytesForm)
 }
 
-// rateLimiterPreset is a NIC whose rate limiters are known.
+// rateLimiterPreset is a NIC with known rate limiters.
 type rateLimiterPreset uint8
 
 var (

@@ -7,10 +7,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// recoveries is the seam of loss recoveries.
+// recoveries is the seam for loss recoveries.
 type recoveries struct{}
 
-// recoveryFile is what stands behind recovery.
+// recoveryFile is the value of the key recovery.
 type recoveryFile = systemFile[recoveries]
 
 func (recoveries) oneOf() string   { return transport.Recoveries.OneOf() }
@@ -34,7 +34,7 @@ func (recoveries) find(name string) (system, error) {
 	}, nil
 }
 
-// recovery resolves the loss recovery of a host's NIC, by the rate of its first link.
+// recovery resolves the loss recovery of a host's NIC for the rate of its first link.
 func (v *resolver) recovery(n *plan.Node, f *recoveryFile, place any) {
 	if f == nil {
 		f = &recoveryFile{}

@@ -6,7 +6,8 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// requestsFile is partition and aggregate, incast, and request and response.
+// requestsFile configures partition-aggregate, incast, and request-response
+// traffic.
 type requestsFile struct {
 	patternFile `yaml:",inline"`
 	Aggregators yamlfile.OneOrMore[string] `yaml:"aggregators,omitempty" jsonschema_description:"hosts that ask, with * and ? for any letters; default all, by rdma all with a NIC"`
@@ -53,7 +54,7 @@ func (f *requestsFile) resolve(e *patternEntry) maker {
 	return q
 }
 
-// checkLoop judges what belongs to an open or a closed loop.
+// checkLoop checks the keys that belong to an open or a closed loop.
 func (f *requestsFile) checkLoop(e *patternEntry) {
 	switch {
 	case f.Every != nil && *f.Every == 0:
@@ -71,7 +72,7 @@ func (f *requestsFile) checkLoop(e *patternEntry) {
 	}
 }
 
-// checkWorkers judges whether each aggregator has as many workers as it needs.
+// checkWorkers checks that each aggregator has as many workers as it needs.
 func (f *requestsFile) checkWorkers(e *patternEntry, q *pattern.Requests) {
 	works := map[int]bool{}
 	for _, w := range q.Workers {

@@ -15,13 +15,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Bounds on what a lab holds.
+// Bounds on the size of a lab.
 const (
 	maxNodes     = 20_000
 	maxLinks     = 100_000
 	maxFlows     = 100_000 // and transfers
 	maxRadix     = 48
-	maxLabName   = 32 // with a node's name it goes into names of namespaces
+	maxLabName   = 32 // together with a node's name, part of namespace names
 	maxNodeName  = 40
 	maxInterface = 15                       // IFNAMSIZ-1 (linux/if.h)
 	maxTime      = 1_000_000 * units.Second // eleven days
@@ -34,35 +34,35 @@ var (
 	wordPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 )
 
-// nameHint says what namePattern and a length ask for.
+// nameHint describes the names that namePattern and a length allow.
 func nameHint(most int) string {
 	return fmt.Sprintf("a name is at most %d letters, digits, _ . or -, and begins with a letter or digit", most)
 }
 
-// resolver makes a Plan from a file. What it notes beside the plan serves to
-// find things by name and to show where they stand in the file.
+// resolver makes a Plan from a file. Its fields beside the plan serve to find
+// things by name and to locate them in the file.
 type resolver struct {
 	*yamlfile.Reader
 	lab  *labFile
 	plan *plan.Plan
 
 	nodes map[string]int
-	files []*nodeFile // of each node; nil for one that only a generator speaks of
+	files []*nodeFile // of each node; nil if only a generator names it
 
 	ports      map[string]plan.End // by "node:port"
 	queues     map[plan.End]queueFile
 	linkPlaces []any // of each link of the plan
 	domain     [][]int
 	reach      *plan.Reach
-	routed     bool                      // there are routers
-	gateways   map[gatewayKey]netip.Addr // the first of each domain
-	deep       []*depth                  // of each node; nil for a plain one
+	routed     bool                      // whether there are routers
+	gateways   map[gatewayKey]netip.Addr // the first one of each domain
+	deep       []*depth                  // of each node; nil if it has no classes
 
 	permutations int         // so far
 	queuePairs   int         // of the transfers so far, at either end
 	pairsOf      map[int]int // likewise, by node
 
-	strangers map[string]*plan.NameError // nodes that are not there
+	strangers map[string]*plan.NameError // nodes that do not exist
 }
 
 func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
@@ -84,7 +84,7 @@ func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
 		return nil, err
 	}
 	v.settings()
-	v.edges() // what they put in front of packets is part of the NICs' MTU
+	v.edges() // what they prepend to packets counts against the NICs' MTU
 	v.nics()
 	v.classes()
 	v.reroute()
@@ -110,7 +110,7 @@ func resolve(r *yamlfile.Reader, lab *labFile) (*plan.Plan, error) {
 	return v.plan, nil
 }
 
-// header resolves what is said of the lab as a whole.
+// header resolves the settings of the lab as a whole.
 func (v *resolver) header() {
 	p, lab := v.plan, v.lab
 	if lab.Name != nil {
@@ -148,7 +148,8 @@ func (v *resolver) header() {
 	v.checkTime(lab.Engine.Spin, "spin", maxSpin)
 }
 
-// set sets what the file says something of: from is nil where it does not.
+// set overrides *to with a setting of the file; from is nil if the file does
+// not set it.
 func set[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
@@ -163,7 +164,7 @@ func (v *resolver) checkName(place any, what, name string, most int) bool {
 	return ok
 }
 
-// checkTime judges a span of the file, which may be nil.
+// checkTime checks a time in the file, which may be nil.
 func (v *resolver) checkTime(t *units.Time, what string, most units.Time) {
 	if t != nil && (*t < 0 || *t > most) {
 		v.Fail(t, "", "%s %v is outside 0s to %v", what, *t, most)
@@ -186,7 +187,7 @@ func (v *resolver) generate() {
 	chosen.build(&builder{r: v, place: g})
 }
 
-// addNode adds a node, whose name is not there yet, and gives its index.
+// addNode adds a node with a new name and returns its index.
 func (v *resolver) addNode(name string, kind plan.Kind) int {
 	i := len(v.plan.Nodes)
 	v.plan.Nodes = append(v.plan.Nodes, plan.Node{Name: name, Kind: kind})
@@ -195,8 +196,8 @@ func (v *resolver) addNode(name string, kind plan.Kind) int {
 	return i
 }
 
-// namedNodes adds the nodes of the file, and notes what it says of generated
-// ones.
+// namedNodes adds the nodes of the file, and records the file's settings for
+// generated ones.
 func (v *resolver) namedNodes() {
 	topology := &v.lab.Topology
 	for e := range topology.Nodes {
@@ -228,8 +229,8 @@ func (v *resolver) namedNodes() {
 	}
 }
 
-// kindHint helps with a node that has no kind, perhaps a generated one whose
-// name is misspelt.
+// kindHint returns the hint for a node without a kind, which may be a generated
+// one with a misspelt name.
 func (v *resolver) kindHint(name string) string {
 	hint := "write kind: host, kind: switch or kind: vm"
 	if v.lab.Topology.Generate != nil && !v.Full() {
@@ -241,7 +242,7 @@ func (v *resolver) kindHint(name string) string {
 	return hint
 }
 
-// addPort adds a port, whose name the node does not have yet, and gives its
+// addPort adds a port, whose name must be new to the node, and returns its
 // index.
 func (v *resolver) addPort(node int, name string) int {
 	n := &v.plan.Nodes[node]
@@ -337,11 +338,12 @@ func (v *resolver) node(place any, name string) (int, bool) {
 }
 
 // reservedInterfaces are names that a device in a namespace cannot have: the
-// loopback's, and those of net.ipv4.conf that stand for every device.
+// loopback device, and the entries of net.ipv4.conf that stand for every
+// device.
 var reservedInterfaces = []string{"lo", "all", "default"}
 
-// failName reports a name that does not lead anywhere. What is said of it is
-// made only if it will be shown: a suggestion takes time where names are many.
+// failName reports a name that does not exist. It makes the message only if it
+// will be shown, as a suggestion takes time when there are many names.
 func (v *resolver) failName(place any, say func() error) {
 	var bad *plan.NameError
 	if !v.Full() && errors.As(say(), &bad) {
@@ -349,8 +351,8 @@ func (v *resolver) failName(place any, say func() error) {
 	}
 }
 
-// connect adds a link. The patches are what is said of the direction that
-// leaves either end, without the defaults.
+// connect adds a link. Each patch holds the settings of the direction that
+// leaves that end, without the defaults.
 func (v *resolver) connect(ends [2]plan.End, patches [2]plan.LinkPatch, place any) {
 	link := plan.Link{Ends: ends}
 	for i, patch := range patches {
@@ -366,7 +368,7 @@ func (v *resolver) connect(ends [2]plan.End, patches [2]plan.LinkPatch, place an
 	v.linkPlaces = append(v.linkPlaces, place)
 }
 
-// checkPatch reports an error of LinkPatch.Apply where the setting stands.
+// checkPatch reports an error of LinkPatch.Apply at the place of the setting.
 func (v *resolver) checkPatch(err error, place any) {
 	var bad *plan.SettingError
 	if errors.As(err, &bad) {

@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/traces/pattern"
 )
 
-// flowPermutationFile is flow after flow from each host to one other.
+// flowPermutationFile is consecutive flows from each host to one other.
 type flowPermutationFile struct {
 	patternFile `yaml:",inline"`
 	Hosts       yamlfile.OneOrMore[string] `yaml:"hosts,omitempty" jsonschema_description:"hosts that take part, with * and ? for any letters; default all, by rdma all with a NIC"`
@@ -47,7 +47,7 @@ func (f *flowAllToAllFile) resolve(e *patternEntry) maker {
 	return a
 }
 
-// collectiveFile is collective communication.
+// collectiveFile configures collective communication.
 type collectiveFile struct {
 	patternFile `yaml:",inline"`
 	Operation   operation                  `yaml:"operation" jsonschema_description:"what it does: all-reduce, reduce-scatter and all-gather on a ring, all-to-all in rounds"`
@@ -76,7 +76,7 @@ func (f *collectiveFile) resolve(e *patternEntry) maker {
 	return c
 }
 
-// operation is what a collective does.
+// operation is a collective operation.
 type operation pattern.Operation
 
 var operationNames = []string{"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}

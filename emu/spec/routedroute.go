@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// prefixes gives the prefixes that a destination stands for; nil for a name.
+// prefixes returns the prefixes that a destination stands for; nil for a name.
 func (d *destination) prefixes() []netip.Prefix {
 	switch {
 	case d.any:
@@ -16,7 +16,7 @@ func (d *destination) prefixes() []netip.Prefix {
 	return nil
 }
 
-// checkRoutedTo judges what a static route of a router is to.
+// checkRoutedTo checks the destination of a router's static route.
 func (v *resolver) checkRoutedTo(node int, l *located) bool {
 	n := &v.plan.Nodes[node]
 	for _, p := range n.Ports {
@@ -40,7 +40,8 @@ func (v *resolver) checkRoutedTo(node int, l *located) bool {
 	return true
 }
 
-// somebodyIn tells whether another node has an address in one of the prefixes.
+// somebodyIn reports whether another node has an address in one of the
+// prefixes.
 func (v *resolver) somebodyIn(node int, prefixes []netip.Prefix) bool {
 	in := func(a netip.Addr) bool {
 		return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
@@ -62,8 +63,8 @@ func (v *resolver) somebodyIn(node int, prefixes []netip.Prefix) bool {
 	return false
 }
 
-// checkRouted reports routes of a router through ports that nobody is behind
-// who sends on or gets what the route is to.
+// checkRouted reports routes of a router through a port whose domain contains
+// neither another router nor all destinations of the route.
 func (v *resolver) checkRouted(node int, routes []located) {
 	for i := range routes {
 		l := &routes[i]
@@ -83,7 +84,7 @@ func (v *resolver) checkRouted(node int, routes []located) {
 	}
 }
 
-// hasRouter tells whether there is another router in a domain.
+// hasRouter reports whether there is another router in a domain.
 func (v *resolver) hasRouter(domain, node int) bool {
 	for i := range v.plan.Nodes {
 		if i != node && v.plan.Nodes[i].Router != nil && slices.Contains(v.domain[i], domain) {

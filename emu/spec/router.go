@@ -8,7 +8,7 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 )
 
-// Pools of the routers' own addresses that the file says nothing of.
+// Default pools for the routers' own addresses.
 const (
 	routerPool4 = "10.255.0.0/16"
 	routerPool6 = "fd00:ffff::/64"
@@ -44,7 +44,7 @@ func (v *resolver) routers() (routers []int) {
 	return routers
 }
 
-// hostAddresses judges what address: says of a host.
+// hostAddresses checks the key address of a host.
 func (v *resolver) hostAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []placed) {
 	for i := range list {
 		a := &list[i]
@@ -64,7 +64,7 @@ func (v *resolver) hostAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []pl
 	return out
 }
 
-// routerAddresses judges what address: says of a switch.
+// routerAddresses checks the key address of a switch.
 func (v *resolver) routerAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []placed) {
 	for i := range list {
 		a := &list[i]
@@ -82,9 +82,9 @@ func (v *resolver) routerAddresses(list yamlfile.OneOrMore[nodeAddress]) (out []
 	return out
 }
 
-// automaticRouters gives every router an address of its own of each version
-// of IP that the lab has, like those of hosts: router number i in the order of
-// the plan gets the i-th of the pool.
+// automaticRouters gives every router its own address for each version of IP in
+// the lab, as for hosts: router number i in the order of the plan gets the i-th
+// address of the pool.
 func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 	addressing := &v.lab.Addressing
 	for _, family := range []struct {
@@ -94,7 +94,7 @@ func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 	}{{addressing.IPv4, addressing.Routers.IPv4, routerPool4, false}, {addressing.IPv6, addressing.Routers.IPv6, routerPool6, true}} {
 		prefix := netip.MustParsePrefix(family.standard)
 		if family.hosts != nil && *family.hosts == (pool{}) {
-			prefix = netip.Prefix{} // the lab does without
+			prefix = netip.Prefix{} // the lab does not use this version
 		}
 		if family.file != nil {
 			prefix = netip.Prefix(*family.file)
@@ -127,7 +127,7 @@ func (v *resolver) automaticRouters(routers []int, taken map[netip.Addr]any) {
 	}
 }
 
-// speaksOwn tells whether a router has an address of its own of a version.
+// speaksOwn reports whether a router has its own address of a version of IP.
 func speaksOwn(r *plan.Router, ipv6 bool) bool {
 	for _, a := range r.Addresses {
 		if a.Is6() == ipv6 {
@@ -137,9 +137,9 @@ func speaksOwn(r *plan.Router, ipv6 bool) bool {
 	return false
 }
 
-// defaultRoutes gives a host a way out of its domains for each version of IP,
-// unless the file gives it one: through the first port of a router that is in
-// the domain of one of its interfaces.
+// defaultRoutes gives a host a default route for each version of IP unless the
+// file does. The route leads through the first router port in the domain of one
+// of the host's interfaces.
 func (v *resolver) defaultRoutes(host int) {
 	n := &v.plan.Nodes[host]
 	for _, all := range []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)} {
@@ -158,7 +158,7 @@ func (v *resolver) defaultRoutes(host int) {
 	}
 }
 
-// defaultGateway is the address of the first router's port in a domain.
+// defaultGateway returns the address of the first router port in a domain.
 func (v *resolver) defaultGateway(domain int, ipv6 bool) (netip.Addr, bool) {
 	if v.gateways == nil {
 		v.gateways = map[gatewayKey]netip.Addr{}

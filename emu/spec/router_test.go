@@ -11,10 +11,11 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 )
 
-// TestRoutedLabs draws generated topologies of which any switches are routers:
-// the plan is sound, every domain's interfaces are in one subnet that no other
-// domain's overlaps, hosts have a way out through a router in their domain,
-// and there is a path between any two.
+// TestRoutedLabs draws generated topologies in which any of the switches are
+// routers. It checks that the plan is sound, that the interfaces of every
+// domain are in one subnet that no other domain's overlaps, that hosts have a
+// default route through a router in their domain, and that there is a path
+// between any two.
 func TestRoutedLabs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(name string) int { return rapid.IntRange(1, 4).Draw(t, name) }
@@ -95,8 +96,9 @@ func TestRoutedLabs(t *testing.T) {
 	})
 }
 
-// TestPathFollowsTheLongestRoute: a host with two interfaces sends through the
-// one that its longest route leads through, and to a neighbour without one.
+// TestPathFollowsTheLongestRoute checks that a host with two interfaces sends
+// through the interface of its longest matching route, and to a neighbour
+// without a route.
 func TestPathFollowsTheLongestRoute(t *testing.T) {
 	p, err := Parse("lab.yaml", []byte(`
 topology:

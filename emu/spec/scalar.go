@@ -13,7 +13,7 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// count is how many of something a generator makes.
+// count is a count of things that a generator makes.
 type count int
 
 // UnmarshalText reads a number from 1 to maxNodes.
@@ -23,7 +23,8 @@ func (c *count) UnmarshalText(b []byte) error {
 	return err
 }
 
-// dilation is by how much a lab in the wall clock is slower than real time.
+// dilation is the factor by which a lab in the wall clock is slower than real
+// time.
 type dilation int
 
 // UnmarshalText reads a number from 1 to MaxDilation.
@@ -81,7 +82,7 @@ func (v *ipVersion) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// address is the address of an interface, with the length of its prefix.
+// address is the address of an interface with its prefix length.
 type address netip.Prefix
 
 // UnmarshalText reads a unicast address with a length, such as 10.0.9.1/24.
@@ -111,12 +112,12 @@ func (a *address) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// nodeAddress is what address: says of a node: the address of a host with the
-// length of its prefix, that of a router without, or auto or none.
+// nodeAddress is the address of a node: of a host with its prefix length, of a
+// router without one, or auto or none.
 type nodeAddress struct {
 	word   string       // auto or none
-	prefix netip.Prefix // else
-	bare   bool         // without a length
+	prefix netip.Prefix // otherwise
+	bare   bool         // without a prefix length
 }
 
 // UnmarshalText reads an address such as 10.0.9.1/24 or 10.255.0.1, or auto or
@@ -155,12 +156,12 @@ func (a *autoAddress) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// isUnicast tells whether ip can be the address of a host on a link.
+// isUnicast reports whether ip can be the address of a host on a link.
 func isUnicast(ip netip.Addr) bool {
 	return !ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsMulticast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// pool is where the hosts that name no address get theirs; the zero pool is
+// pool is the pool of addresses for hosts that name none; the zero pool means
 // none.
 type pool netip.Prefix
 
@@ -185,8 +186,9 @@ func (p *pool) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// destination is where a route leads. Any is default: of a host's route, of the
-// family of its gateway. Name is what is neither default nor a prefix.
+// destination is the destination of a route. Any is the default route; that of a
+// host is of the family of its gateway. Name is set if it is neither the default
+// nor a prefix.
 type destination struct {
 	any    bool
 	prefix netip.Prefix
@@ -211,7 +213,7 @@ func (d *destination) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// String gives d as it is written.
+// String returns d as it is written in a file.
 func (d destination) String() string {
 	switch {
 	case d.any:
@@ -249,7 +251,7 @@ func (m *mac) UnmarshalText(b []byte) error {
 
 func (m mac) String() string { return net.HardwareAddr(m[:]).String() }
 
-// privateDir is a directory that a host has for itself.
+// privateDir is a directory of which a host has its own copy.
 type privateDir string
 
 // UnmarshalText reads a path, such as /tmp.
@@ -258,8 +260,8 @@ func (d *privateDir) UnmarshalText(b []byte) error {
 	return netnslab.CheckPrivate(string(b))
 }
 
-// checkSysctl judges a kernel setting by its key. The key becomes a path
-// below /proc/sys, where only net. belongs to one host.
+// checkSysctl checks a kernel setting by its key. The key becomes a path below
+// /proc/sys, where only net. is specific to one host.
 func checkSysctl(key, value string) error {
 	parts := strings.Split(key, ".")
 	for _, p := range parts {

@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// Schema gives the JSON Schema (draft 2020-12) of a lab file, made from the
-// types it is read into, for editors that complete and check YAML. It judges
-// the form of the file only; Parse judges what it means.
+// Schema returns the JSON Schema (draft 2020-12) of a lab file, for editors
+// that complete and check YAML. It is made from the types that the file is read
+// into. It checks only the form of the file; Parse checks its meaning.
 func Schema() ([]byte, error) {
 	return yamlfile.Schema("weft lab file", labFile{}, func(m *yamlfile.SchemaMaker, t reflect.Type) *jsonschema.Schema {
 		if t == reflect.TypeFor[cc.Choice]() {
@@ -25,7 +25,7 @@ func Schema() ([]byte, error) {
 	})
 }
 
-// The forms of single values.
+// Patterns of single values.
 const (
 	mtuForm     = `^[0-9]+ *(B|KB|kB)?$`
 	matchForm   = `^(none|ip-id=0x[0-9a-fA-F*]{4}(, *0x[0-9a-fA-F*]{4})*)$`
@@ -37,7 +37,8 @@ const (
 	nodeForm    = `^(auto|none|[0-9a-fA-F.:]+(/[0-9]+)?)$`
 )
 
-// scalarSchema gives the schema of types that are read from a single value.
+// scalarSchema returns the schema of types that are read from a single value,
+// nil for others.
 func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[plan.MTU]():

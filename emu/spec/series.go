@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// maxPatterns bounds what is looked for among up to 200000 ports.
+// maxPatterns bounds the patterns that are matched against up to 200000 ports.
 const maxPatterns = 100
 
 type seriesFile struct {
@@ -17,7 +17,7 @@ type seriesFile struct {
 
 func (seriesFile) Noun() string { return "series" }
 
-// series resolves what is to be sampled.
+// series resolves what to sample.
 func (v *resolver) series() {
 	file := v.lab.Series
 	if file == nil {

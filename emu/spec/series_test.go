@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestSeries: what a file may say of series, and what that means.
+// TestSeries checks the settings of series in a file and their meaning.
 func TestSeries(t *testing.T) {
 	const topology = "topology: {generate: {leaf-spine: {spines: 1, leaves: 2, hosts-per-leaf: 1, rate: 1Gbps}}}\n"
 	for text, want := range map[string]struct {

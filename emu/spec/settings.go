@@ -14,13 +14,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Limits of queues that the file says nothing of.
+// Default limits of queues.
 const (
 	switchQueue = units.MB
 	hostQueue   = 10 * units.MB
 )
 
-// settings resolves what is said of nodes, except for their ports.
+// settings resolves the settings of nodes, except for their ports.
 func (v *resolver) settings() {
 	kind := &v.lab.Topology.Kinds.Host
 	for i := range v.plan.Nodes {
@@ -65,8 +65,9 @@ func (v *resolver) settings() {
 	}
 }
 
-// defaultJoin is how long a packet waits for others by default: at 5 Gb/s and
-// more for several, and no more than the scheduling of a busy machine costs.
+// defaultJoin is how long a packet waits for others by default: enough for
+// several at 5 Gb/s and more, and no more than the scheduling of a busy machine
+// costs.
 const defaultJoin = 20 * units.Microsecond
 
 // offload resolves how packets are carried to and from a host.
@@ -87,7 +88,7 @@ func (v *resolver) offload(n *plan.Node, kind *hostKindFile, file *nodeFile) {
 	set(&n.Join, file.JoinWindow)
 }
 
-// said is what the file says of a node.
+// said returns what the file says about a node.
 func (v *resolver) said(node int) *nodeFile {
 	if f := v.files[node]; f != nil {
 		return f
@@ -95,7 +96,7 @@ func (v *resolver) said(node int) *nodeFile {
 	return &nodeFile{}
 }
 
-// checkKeys reports keys that mean nothing for the node's kind.
+// checkKeys reports keys that have no meaning for the node's kind.
 func (v *resolver) checkKeys(n *plan.Node, file *nodeFile) {
 	for _, key := range []struct {
 		name string
@@ -139,7 +140,7 @@ func (v *resolver) checkKeys(n *plan.Node, file *nodeFile) {
 	}
 }
 
-// private joins the private directories of the kind with those of the node.
+// private merges the private directories of the kind and the node.
 func private(kind, node []privateDir) (dirs []string) {
 	for _, d := range slices.Concat(kind, node) {
 		if !slices.Contains(dirs, string(d)) {
@@ -149,7 +150,7 @@ func private(kind, node []privateDir) (dirs []string) {
 	return dirs
 }
 
-// sysctls joins the kernel settings of the kind with those of the node.
+// sysctls merges the kernel settings of the kind and the node.
 func (v *resolver) sysctls(kind, node yamlfile.Dict[yamlfile.Scalar]) []plan.Sysctl {
 	values := map[string]string{}
 	for _, d := range []yamlfile.Dict[yamlfile.Scalar]{kind, node} {
@@ -168,8 +169,8 @@ func (v *resolver) sysctls(kind, node yamlfile.Dict[yamlfile.Scalar]) []plan.Sys
 }
 
 // portSettings resolves queues, and the settings of single ports and
-// interfaces. What is said nearest to a port holds: of the link's direction,
-// of the port, of the node, of the kind.
+// interfaces. The most specific setting wins, in this order: the link's
+// direction, the port, the node, the kind.
 func (v *resolver) portSettings() {
 	kinds := &v.lab.Topology.Kinds
 	for i := range v.plan.Nodes {
@@ -207,7 +208,8 @@ func (v *resolver) portSettings() {
 	}
 }
 
-// hostQueue is the queue that the kind of a host or virtual machine gives it.
+// hostQueue returns the queue that the kind of a host or virtual machine gives
+// it.
 func (v *resolver) hostQueue(n *plan.Node) queueFile {
 	if n.VM != nil {
 		return v.lab.Topology.Kinds.VM.Queue
@@ -215,7 +217,7 @@ func (v *resolver) hostQueue(n *plan.Node) queueFile {
 	return v.lab.Topology.Kinds.Host.Queue
 }
 
-// port finds the port of a node that the file has settings of.
+// port finds the port of a node that the file has settings for.
 func (v *resolver) port(node int, name *string) (int, bool) {
 	end, ok := v.ports[v.plan.Nodes[node].Name+":"+*name]
 	if !ok {
@@ -224,7 +226,7 @@ func (v *resolver) port(node int, name *string) (int, bool) {
 	return end.Port, ok
 }
 
-// directions judges every direction of every link beside the ports at its
+// directions checks every direction of every link against the ports at its
 // ends.
 func (v *resolver) directions() {
 	v.tunnelMTUs()
@@ -237,8 +239,8 @@ func (v *resolver) directions() {
 
 const ipv6Needs = "mtu %d is less than the %d that IPv6 needs, and %s"
 
-// checkDirection judges settings of one direction of a link. Place is what
-// gives them.
+// checkDirection checks the settings of one direction of a link. Place is where
+// they are set.
 func (v *resolver) checkDirection(link, direction int, s links.Settings, place any) {
 	ends := v.plan.Links[link].Ends
 	from := ends[direction]
@@ -255,7 +257,7 @@ func (v *resolver) checkDirection(link, direction int, s links.Settings, place a
 			v.plan.PortName(from.Node, from.Port), port.Queue.Limit, frame)
 	}
 	if mtu := v.lab.Topology.Kinds.Link.MTU; mtu != nil && units.Bytes(*mtu) == s.MTU {
-		place = mtu // which the links share
+		place = mtu // the links share it
 	}
 	for _, end := range ends {
 		if r := v.plan.Nodes[end.Node].Router; r != nil && s.MTU < plan.MinMTU6 && speaksOwn(r, true) {

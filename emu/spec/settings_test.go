@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// TestEverySettingCanBeSet: each setting of each congestion point and rate control can
-// stand in a file, with its default.
+// TestEverySettingCanBeSet checks that a file can contain each setting of each
+// congestion point and rate control, with its default.
 func TestEverySettingCanBeSet(t *testing.T) {
 	const line = 10 * units.Gbps
 	lab := func(host, queue string) string {
@@ -23,7 +23,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	for _, name := range congestion.Points.Names() {
 		k, _ := congestion.Points.Find(name)
 		if reflect.TypeOf(k.Settings("", line)).Elem().PkgPath() == "github.com/weftlab/weft/switches/congestion" {
-			continue // their keys without a default are in other tests
+			continue // other tests cover keys without a default
 		}
 		setEach(t, name, k.Settings("", line), func(settings string) string {
 			return lab("attach: none", "limit: 1GB, mark: {"+name+": {"+settings+"}}")
@@ -33,13 +33,13 @@ func TestEverySettingCanBeSet(t *testing.T) {
 		m, _ := cc.Methods.Find(name)
 		defaults := m.Preset(m.Presets[0], line)
 		setEach(t, name, defaults, func(settings string) string {
-			if defaults.Traits().NeedsDelivery { // NICs have it not
+			if defaults.Traits().NeedsDelivery { // NICs do not have it
 				return lab("attach: none", "") + "workload: [{arrivals: {count: 1, load: 10%, sizes: 1KB, by: {tcp: {cc: {" + name + ": {" + settings + "}}}}}}]\n"
 			}
 			return lab("attach: none, nic: {cc: {"+name+": {"+settings+"}}}", "")
 		})
 	}
-	needs := map[string]string{"limit": "rate: 1Gbps, "} // what a service cannot be without
+	needs := map[string]string{"limit": "rate: 1Gbps, "} // required keys of a service
 	for _, name := range edge.Services.Names() {
 		k, _ := edge.Services.Find(name)
 		setEach(t, name, k.Settings("", line), func(settings string) string {
@@ -48,7 +48,7 @@ func TestEverySettingCanBeSet(t *testing.T) {
 	}
 }
 
-// setEach reads a file for each setting, of a value that is not 0.
+// setEach reads a file for each setting, with a value that is not 0.
 func setEach(t *testing.T, name string, settings any, file func(string) string) {
 	t.Helper()
 	v := reflect.ValueOf(settings).Elem()

@@ -17,7 +17,7 @@ import (
 
 // sizesForm is a distribution of sizes: a size, a name, or a mapping.
 type sizesForm struct {
-	known sizes.Dist // of a size or a name
+	known sizes.Dist // for a size or a name
 	Value sizesFile
 }
 
@@ -55,7 +55,7 @@ func (sizesForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[units.Bytes]()), yamlfile.Enum(sizeNames()...), m.Of(reflect.TypeFor[sizesFile]())}}
 }
 
-// lawSizesFile is a distribution by its law or its points.
+// lawSizesFile is a distribution given by its law or its points.
 type lawSizesFile struct {
 	Uniform     []units.Bytes `yaml:"uniform,omitempty" jsonschema_description:"[smallest, largest]: every size between them with the same probability" jsonschema:"minItems=2,maxItems=2"`
 	Exponential *units.Bytes  `yaml:"exponential,omitempty" jsonschema_description:"exponential distribution with this mean"`
@@ -106,10 +106,10 @@ type partSizesFile struct {
 	lawSizesFile    `yaml:",inline"`
 }
 
-// cdfForm is points, or a file with them.
+// cdfForm is points, or a file that contains them.
 type cdfForm = fileOr[[]cdfPoint]
 
-// cdfPoint is a size and the percentage of flows that are not larger.
+// cdfPoint is a size and the percentage of flows that are no larger.
 type cdfPoint struct {
 	size units.Bytes
 	upTo percent
@@ -148,7 +148,7 @@ func (percent) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "number", Minimum: "0", Maximum: "100"}, yamlfile.Text(`^(` + yamlfile.NumberForm + `) *%$`)}}
 }
 
-// sizes resolves a distribution; nil after a fault.
+// sizes resolves a distribution; it returns nil after a fault.
 func (v *resolver) sizes(f *sizesForm) sizes.Dist {
 	if f.known != nil {
 		return f.known
@@ -159,7 +159,7 @@ func (v *resolver) sizes(f *sizesForm) sizes.Dist {
 	return v.mix(f.Value.Mix, &f.Value.Mix)
 }
 
-// lawSizes resolves a distribution; nil after a fault.
+// lawSizes resolves a distribution; it returns nil after a fault.
 func (v *resolver) lawSizes(f *lawSizesFile) sizes.Dist {
 	var d sizes.Dist
 	var place any
@@ -182,7 +182,7 @@ func (v *resolver) lawSizes(f *lawSizesFile) sizes.Dist {
 		place = f.CDF
 		d, err = v.cdf(f.CDF)
 	default:
-		return nil // its fault is reported
+		return nil // its fault has been reported
 	}
 	if err != nil {
 		v.Fail(place, "", "%v", err)
@@ -191,7 +191,8 @@ func (v *resolver) lawSizes(f *lawSizesFile) sizes.Dist {
 	return d
 }
 
-// cdf resolves points; nil without an error is a fault that was reported.
+// cdf resolves points; nil without an error means that a fault has been
+// reported.
 func (v *resolver) cdf(f *cdfForm) (sizes.Dist, error) {
 	if f.file == nil {
 		points := make([]sizes.Point, len(f.value))
@@ -211,7 +212,7 @@ func (v *resolver) cdf(f *cdfForm) (sizes.Dist, error) {
 	return d, err
 }
 
-// distOf is no interface around a nil pointer.
+// distOf avoids an interface that holds a nil pointer.
 func distOf(c *sizes.CDF, err error) (sizes.Dist, error) {
 	if err != nil {
 		return nil, err

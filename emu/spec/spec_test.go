@@ -23,8 +23,8 @@ import (
 	"github.com/weftlab/weft/switches/congestion"
 )
 
-// TestErrors compares what is said of bad files, word by word. Rewrite with
-// go test ./emu/spec -rewrite and read the difference.
+// TestErrors compares the errors for bad files, word by word. Rewrite them with
+// go test ./emu/spec -rewrite and review the differences.
 func TestErrors(t *testing.T) { walk(t, "testdata/errors", false) }
 
 // TestPlans compares the plans of good files.
@@ -89,7 +89,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestTooMuch holds that files made to take the parser's time are answered at
+// TestTooMuch checks that files made to slow down the parser are rejected at
 // once.
 func TestTooMuch(t *testing.T) {
 	const n = 200_000
@@ -114,7 +114,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// dumpVM prints what a virtual machine boots, without what is left at its default.
+// dumpVM prints what a virtual machine boots, without defaults.
 func dumpVM(b *strings.Builder, m *plan.VM) {
 	for _, word := range []struct{ name, value string }{
 		{"image", m.Image}, {"kernel", m.Kernel}, {"initrd", m.Initrd}, {"disk", m.Disk}, {"append", m.Append}, {"console", m.Console},
@@ -129,7 +129,7 @@ func dumpVM(b *strings.Builder, m *plan.VM) {
 	fmt.Fprintf(b, " %v %d cpus %v ready %q in %v", m.Memory, m.CPUs, m.Accel, m.Ready, m.ReadyLimit)
 }
 
-// dump prints a plan, without what is left at its default.
+// dump prints a plan, without defaults.
 func dump(p *plan.Plan) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s seed %d duration %v", p.Name, p.Seed, p.Duration)
@@ -212,7 +212,7 @@ func dumpMark(b *strings.Builder, mark congestion.Config) {
 	}
 }
 
-// dumpDeep prints a node's map without what is of priority Untagged.
+// dumpDeep prints a node's class map, without what maps to the priority Untagged.
 func dumpDeep(b *strings.Builder, d *plan.Deep) {
 	fmt.Fprintf(b, "  deep untagged %d", d.Map.Untagged)
 	for code, priority := range d.Map.DSCP {
@@ -268,8 +268,7 @@ func dumpClasses(b *strings.Builder, p *plan.Port) {
 	}
 }
 
-// changed prints the settings that are not those of a link that nothing is
-// said of.
+// changed prints the settings that differ from those of a default link.
 func changed(s links.Settings) string {
 	var out []string
 	v, standard := reflect.ValueOf(s), reflect.ValueOf(plan.DefaultLink)

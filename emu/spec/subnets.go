@@ -12,7 +12,8 @@ type segment struct {
 	routers, hosts []plan.End
 }
 
-// segments gives the domains that have hosts, in the order of their first.
+// segments returns the domains that have hosts, in the order of their first
+// host.
 func (v *resolver) segments(hosts, routers []int) (all []*segment) {
 	of := map[int]*segment{}
 	for _, h := range hosts {
@@ -34,8 +35,8 @@ func (v *resolver) segments(hosts, routers []int) (all []*segment) {
 	return all
 }
 
-// lacking are the ports of a segment without an address of a version of IP,
-// those of routers first.
+// lacking returns the ports of a segment without an address of a version of IP,
+// ports of routers first.
 func (v *resolver) lacking(s *segment, ipv6 bool) (ends []plan.End) {
 	for _, e := range slices.Concat(s.routers, s.hosts) {
 		if !plan.HasFamily(v.plan.Nodes[e.Node].Ports[e.Port].Addresses, ipv6) {
@@ -45,10 +46,10 @@ func (v *resolver) lacking(s *segment, ipv6 bool) (ends []plan.End) {
 	return ends
 }
 
-// subnets gives each segment a subnet and every interface in it that has no
-// address of the pool's family the next free one, the routers' ports first. A
-// segment with an address that the file gives has the subnet of that one;
-// others get a part of the pool each. Place is where the pool stands.
+// subnets gives each segment a subnet, and the next free address to every
+// interface in it that has none of the pool's family, ports of routers first. A
+// segment with an address in the file uses the subnet of that address; each of
+// the others gets a part of the pool. Place is where the pool is set.
 func (v *resolver) subnets(hosts, routers []int, pool netip.Prefix, taken map[netip.Addr]any, place any) {
 	ipv6 := pool.Addr().Is6()
 	reserved := v.reserved(ipv6)
@@ -81,9 +82,9 @@ func (v *resolver) subnets(hosts, routers []int, pool netip.Prefix, taken map[ne
 	}
 }
 
-// explicitSubnet is the subnet of the first port of a router in a segment that
-// the file gives an address, or else of the first host whose has room for all
-// that lack one.
+// explicitSubnet returns the subnet of the first router port in a segment with
+// an address in the file. Without one, it returns the subnet of the first host
+// that has room for all ports that lack an address.
 func (v *resolver) explicitSubnet(s *segment, lack int, ipv6 bool, taken map[netip.Addr]any) (netip.Prefix, bool) {
 	for i, e := range slices.Concat(s.routers, s.hosts) {
 		for _, a := range v.plan.Nodes[e.Node].Ports[e.Port].Addresses {
@@ -98,7 +99,7 @@ func (v *resolver) explicitSubnet(s *segment, lack int, ipv6 bool, taken map[net
 	return netip.Prefix{}, false
 }
 
-// hasRoom tells whether n addresses of a prefix are free.
+// hasRoom reports whether n addresses of a prefix are free.
 func hasRoom(p netip.Prefix, n int, taken map[netip.Addr]any) bool {
 	for i := uint64(1); n > 0; i++ {
 		ip := nth(p.Masked(), i)
@@ -123,7 +124,7 @@ func (v *resolver) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.
 			ip = nth(subnet, next)
 		}
 		if !ip.IsValid() {
-			var first netip.Addr // that the file gives
+			var first netip.Addr // lowest address in the file
 			for a := range taken {
 				if subnet.Contains(a) && (!first.IsValid() || a.Less(first)) {
 					first = a
@@ -138,8 +139,8 @@ func (v *resolver) assign(subnet netip.Prefix, ends []plan.End, taken map[netip.
 	}
 }
 
-// reserved are the subnets that the file speaks of and the addresses of
-// routers themselves.
+// reserved returns the subnets that the file uses and the own addresses of
+// routers.
 func (v *resolver) reserved(ipv6 bool) (prefixes []netip.Prefix) {
 	for i := range v.plan.Nodes {
 		n := &v.plan.Nodes[i]
@@ -163,8 +164,8 @@ func (v *resolver) reserved(ipv6 bool) (prefixes []netip.Prefix) {
 	return slices.Compact(prefixes)
 }
 
-// carve cuts subnets with at least so many bits for hosts out of a pool,
-// without what is reserved. All have a byte (IPv4) or two (IPv6) for hosts if
+// carve cuts subnets with at least the given bits for hosts out of a pool, and
+// skips what is reserved. All get one byte (IPv4) or two (IPv6) for hosts if
 // the pool has room for that, so that they are easy to read; otherwise less,
 // down to what each needs.
 func carve(pool netip.Prefix, bits []int, reserved []netip.Prefix) ([]netip.Prefix, bool) {
@@ -211,8 +212,8 @@ func carveAt(pool netip.Prefix, wish int, bits []int, reserved []netip.Prefix) (
 	return parts, true
 }
 
-// checkSubnets reports subnets that lie in one another though their domains
-// are apart: who is in one takes what is in the other for a neighbour.
+// checkSubnets reports overlapping subnets of separate domains: an interface in
+// one would take an address in the other for a neighbour.
 func (v *resolver) checkSubnets(taken map[netip.Addr]any) {
 	type owner struct {
 		domain  int
@@ -262,7 +263,7 @@ func (v *resolver) checkSubnets(taken map[netip.Addr]any) {
 	}
 }
 
-// overlap reports that the subnet of one lies in that of another.
+// overlap reports that the subnet of one lies in the subnet of another.
 func (v *resolver) overlap(p netip.Prefix, name string, address netip.Addr, in netip.Prefix, other string, otherAddress netip.Addr, taken map[netip.Addr]any) {
 	place := taken[address]
 	if place == nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 )
 
-// maxWeights is the most that the weights of a static route come to together,
-// which is how often ports are in the table.
+// maxWeights bounds the sum of the weights of a static route, which is the
+// number of its entries in the table.
 const maxWeights = 16_384
 
-// routeStep is where a route leads next: of a host's, the address of a
-// gateway; of a switch's, a port. It may be written as a single value.
+// routeStep is the next hop of a route: for a host, the address of a gateway;
+// for a switch, a port. It may be written as a single value.
 type routeStep struct {
 	plain bool
 	weightedPort
@@ -32,7 +32,7 @@ type weightedPort struct {
 	Weight weight   `yaml:"weight,omitempty" jsonschema_description:"its share beside the other ports, 1 to 1000; default 1"`
 }
 
-// portName is the name of a port, which often is a number.
+// portName is the name of a port, which is often a number.
 type portName yamlfile.Scalar
 
 func (p *portName) Decode(r *yamlfile.Reader, n ast.Node, what string) {
@@ -52,7 +52,7 @@ func (routeStep) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[portName]()), m.Of(reflect.TypeFor[weightedPort]())}}
 }
 
-// gateway gives the next hop of a host's route, and judges its form.
+// gateway returns the next hop of a host's route and checks its form.
 func (v *resolver) gateway(f *routeFile) (netip.Addr, bool) {
 	ok := f.To.name == ""
 	if !ok {
@@ -79,14 +79,15 @@ func (v *resolver) switchRoutes() {
 	}
 }
 
-// located is a static route and what the file says of it.
+// located is a static route and its entry in the file.
 type located struct {
 	plan.StaticRoute
 	file *routeFile
 }
 
-// rank says which routes go before which: named interfaces before hosts before
-// prefixes, longer ones before shorter ones, before default.
+// rank returns the precedence of a route: named interfaces rank above hosts,
+// hosts above prefixes, longer prefixes above shorter ones, and those above
+// default.
 func (l *located) rank(hasPort bool) int {
 	const host, port = 1000, 1001
 	switch {
@@ -137,7 +138,7 @@ func (v *resolver) staticRoutes(node int, files []routeFile) {
 	}
 }
 
-// checkTo judges what a route of a switch is to.
+// checkTo checks the destination of a switch's route.
 func (v *resolver) checkTo(node int, l *located) bool {
 	n := &v.plan.Nodes[node]
 	switch {
@@ -156,15 +157,16 @@ func (v *resolver) checkTo(node int, l *located) bool {
 	return true
 }
 
-// sees tells whether a switch gets what goes to a station: a plain one in a lab
-// with routers only gets frames for those in its domain.
+// sees reports whether traffic to a station passes through a switch: in a lab
+// with routers, a plain switch only sees frames for stations in its own domain.
 func (v *resolver) sees(node int, s plan.End) bool {
 	return !v.routed || v.plan.Nodes[node].Router != nil || len(v.domain[node]) > 0 && v.domain[node][0] == v.domain[s.Node][s.Port]
 }
 
-// stationsOf gives the interfaces of hosts that a route of a switch is to.
-// Prefixes and default are not for those at the switch itself, as a router's
-// are not for what is connected to it. HasPort tells that the route names one.
+// stationsOf returns the host interfaces that a switch's route leads to.
+// Prefixes and default exclude hosts at the switch itself, as on a router they
+// exclude what is directly connected. HasPort reports whether the route names
+// an interface.
 func (v *resolver) stationsOf(node int, to *destination) (found []plan.End, hasPort, ok bool) {
 	if to.name != "" {
 		return v.namedStations(to)
@@ -208,7 +210,7 @@ func (v *resolver) namedStations(to *destination) (found []plan.End, hasPort, ok
 	return found, false, true
 }
 
-// isHost judges that a route is to a host.
+// isHost checks that a route leads to a host.
 func (v *resolver) isHost(place *destination, node int) bool {
 	n := &v.plan.Nodes[node]
 	if n.Kind != plan.Host {
@@ -217,7 +219,7 @@ func (v *resolver) isHost(place *destination, node int) bool {
 	return n.Kind == plan.Host
 }
 
-// ways gives the ports that a route of a switch leads through.
+// ways returns the ports that a route of a switch leads through.
 func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 	ok = true
 	sum := 0
@@ -248,16 +250,15 @@ func (v *resolver) ways(node int, f *routeFile) (ways []plan.Way, ok bool) {
 	return ways, ok
 }
 
-// checkStatic reports routes of a switch that cannot do what they seem to
-// say.
+// checkStatic reports routes of a switch that cannot do what they seem to say.
 func (v *resolver) checkStatic(node int, routes []located) {
-	best := map[plan.End]*located{} // that holds while its links are up
+	best := map[plan.End]*located{} // the route that is used while its links are up
 	for i := range routes {
 		l := &routes[i]
 		for _, s := range l.Stations {
-			// The tables know stations, not addresses. Of two prefixes that
-			// match one, the longer holds where it is a part of the other;
-			// else neither is what it says.
+			// The tables know stations, not addresses. If two prefixes match
+			// one station, the longer wins if it lies within the other;
+			// otherwise neither means what it says.
 			other := best[s]
 			if other != nil && other.file.To.prefix.IsValid() && l.file.To.prefix.IsValid() &&
 				!covers(other.file.To.prefix, l.file.To.prefix) && !slices.Equal(other.Via, l.Via) && v.undecided(routes[i+1:], s) {
@@ -286,7 +287,7 @@ func (v *resolver) checkStatic(node int, routes []located) {
 	}
 }
 
-// undecided tells whether none of the routes names a station, or its host.
+// undecided reports whether none of the routes names a station or its host.
 func (v *resolver) undecided(routes []located, s plan.End) bool {
 	return !slices.ContainsFunc(routes, func(l located) bool { return l.file.To.name != "" && slices.Contains(l.Stations, s) })
 }
@@ -295,7 +296,7 @@ func covers(wide, narrow netip.Prefix) bool {
 	return wide.Bits() <= narrow.Bits() && wide.Contains(narrow.Addr())
 }
 
-// hostBehind gives the interface of a host that a port leads to.
+// hostBehind returns the host interface that a port leads to.
 func (v *resolver) hostBehind(node, port int) (plan.End, bool) {
 	p := v.plan.Nodes[node].Ports[port]
 	if p.Link < 0 {

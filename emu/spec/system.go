@@ -17,37 +17,37 @@ import (
 	"github.com/weftlab/weft/sim/registry"
 )
 
-// system is what a file has to know of a registered system.
+// system is what a file needs to know about a registered system.
 type system struct {
 	summary string
-	presets []string   // the default first; nil where there is one set of parameters only
-	blank   func() any // a pointer to its settings, in which nothing is set
-	// check gives what is wrong with settings whatever they are used for, for those that
-	// the file sets over a preset; nil if that shows only where they are used.
+	presets []string   // the default first; nil if there is only one set of parameters
+	blank   func() any // returns a pointer to its settings, with nothing set
+	// check returns what is wrong with settings that the file sets over a preset, independent
+	// of their use. It is nil if errors show only where the settings are used.
 	check func(preset string, set func(settings any)) error
-	// example is how a file writes it if it has keys that must be there:
-	// "{flowlet: {gap: 100us}}"; "" for that of the seam.
+	// example is how a file writes the system if it has required keys: "{flowlet: {gap:
+	// 100us}}"; "" means the example of the seam.
 	example string
 }
 
 // seam is a registry whose systems a file can name.
 type seam interface {
 	oneOf() string   // "a rate control"
-	example() string // how one is written: "cc: dcqcn, or cc: {dcqcn: {preset: paper}}"
+	example() string // how to write one: "cc: dcqcn, or cc: {dcqcn: {preset: paper}}"
 	names() []string
 	optional() bool // whether a file can say none
 	find(name string) (system, error)
 }
 
-// systemFile is what stands behind a key that names a system of a seam: none, its name, or
-// its name with settings, as in {dcqcn: {preset: paper, rpg_gd: 10}}.
+// systemFile is the value of a key that names a system of a seam: none, a name, or a name with
+// settings, as in {dcqcn: {preset: paper, rpg_gd: 10}}.
 type systemFile[S seam] struct {
-	name   string // "" is none
+	name   string // "" means none
 	preset *string
-	values any // settings, of which those that stand in the file have places
+	values any // settings; those that are set in the file have places
 }
 
-// words are what a file can say in one word.
+// words returns the values that are a single word.
 func (systemFile[S]) words() []string {
 	var s S
 	if s.optional() {
@@ -81,7 +81,7 @@ func (f *systemFile[S]) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	f.choose(r, entries[0].At, entries[0].Key, entries[0].Value)
 }
 
-// choose makes f the system of a name, with the settings of a node.
+// choose makes f the named system with the settings in a node.
 func (f *systemFile[S]) choose(r *yamlfile.Reader, at ast.Node, name string, settings ast.Node) {
 	var s S
 	found, err := s.find(name)
@@ -135,8 +135,8 @@ func (f systemFile[S]) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return all
 }
 
-// keys gives the names of the systems of a seam, and the types of their settings, for
-// callers that need every key of a file.
+// keys returns the names of the systems of a seam and the types of their settings, for callers
+// that need every key of a file.
 func (f systemFile[S]) keys() (names []string, settings []reflect.Type) {
 	var s S
 	for _, name := range s.names() {
@@ -146,7 +146,7 @@ func (f systemFile[S]) keys() (names []string, settings []reflect.Type) {
 	return s.names(), settings
 }
 
-// join gives f with what it leaves out taken from base, if that is the same system.
+// join returns f with missing keys taken from base, if both are the same system.
 func (f *systemFile[S]) join(r *yamlfile.Reader, base *systemFile[S]) *systemFile[S] {
 	if f == nil || base == nil || f.name != base.name || f.name == "" {
 		if f == nil {
@@ -166,7 +166,7 @@ func (f *systemFile[S]) join(r *yamlfile.Reader, base *systemFile[S]) *systemFil
 	return joined
 }
 
-// presetOf is the preset that f names, or the default; "" for a system without presets.
+// presetOf returns the preset that f names, or the default; "" for a system without presets.
 func (f *systemFile[S]) presetOf() string {
 	var s S
 	found, err := s.find(f.name)
@@ -179,7 +179,7 @@ func (f *systemFile[S]) presetOf() string {
 	return found.presets[0]
 }
 
-// required are the keys of a type that must be in a file.
+// required returns the keys of a type that a file must contain.
 func required(t reflect.Type) (keys []string) {
 	for _, f := range yamlfile.FieldsOf(t) {
 		if f.Required {
@@ -189,8 +189,8 @@ func required(t reflect.Type) (keys []string) {
 	return keys
 }
 
-// overlay sets those parameters in to that stand in the file as from, and gives
-// them their places. Both are settings of one system.
+// overlay copies the parameters of from that are set in the file to to, with their places. Both
+// are settings of one system.
 func overlay(r *yamlfile.Reader, to, from any) {
 	a, b := reflect.ValueOf(to).Elem(), reflect.ValueOf(from).Elem()
 	for _, f := range yamlfile.FieldsOf(a.Type()) {
@@ -206,8 +206,8 @@ func overlay(r *yamlfile.Reader, to, from any) {
 	}
 }
 
-// readControl reads a rate control that is one of the settings of another system. What it
-// becomes shows where the rate of the link is known.
+// readControl reads a rate control that is a setting of another system. It can be resolved only
+// when the rate of the link is known.
 func readControl(r *yamlfile.Reader, c *cc.Choice, n ast.Node, what string) {
 	f := &controlFile{}
 	r.SetPlace(f, n)
@@ -215,18 +215,18 @@ func readControl(r *yamlfile.Reader, c *cc.Choice, n ast.Node, what string) {
 	keepControl(r, c, f)
 }
 
-// keepControl keeps what the file says of a rate control that is a setting of another
+// keepControl stores what the file says about a rate control that is a setting of another
 // system.
 func keepControl(r *yamlfile.Reader, c *cc.Choice, f *controlFile) { r.Keep(c, f) }
 
-// controlOf is what the file says of it; nil for nothing.
+// controlOf returns what keepControl stored, or nil.
 func controlOf(r *yamlfile.Reader, c *cc.Choice) *controlFile {
 	f, _ := r.Kept(c).(*controlFile)
 	return f
 }
 
 // reportSystem reports what is wrong with the settings of a system: at the parameter, or at the
-// first of places that stands in the file.
+// first of places that is in the file.
 func reportSystem(r *yamlfile.Reader, name string, settings any, err error, places ...any) {
 	if err == nil {
 		return
@@ -248,7 +248,7 @@ func reportSystem(r *yamlfile.Reader, name string, settings any, err error, plac
 	}
 }
 
-// parameter points to the parameter of settings that goes by key.
+// parameter returns a pointer to the parameter of settings with the given key.
 func parameter(settings any, key string) any {
 	v := reflect.ValueOf(settings).Elem()
 	for _, f := range yamlfile.FieldsOf(v.Type()) {
@@ -256,7 +256,7 @@ func parameter(settings any, key string) any {
 			continue
 		}
 		if p := v.FieldByIndex(f.Index); p.Kind() == reflect.Pointer {
-			return p.Interface() // it may be left out, and what it points to has the place
+			return p.Interface() // an optional parameter: the place belongs to what it points to
 		}
 		return v.FieldByIndex(f.Index).Addr().Interface()
 	}

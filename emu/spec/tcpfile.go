@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/traces/carrier"
 )
 
-// tcpFlowsFile is how flows go by TCP.
+// tcpFlowsFile holds the settings of flows that use TCP.
 type tcpFlowsFile struct {
 	Control    *controlFile `yaml:"cc,omitempty" jsonschema_description:"rate control of each flow; default cubic"`
 	DSCP       dscp         `yaml:"dscp,omitempty" jsonschema_description:"DSCP of packets, 0 to 63; default 0"`
@@ -29,7 +29,7 @@ type tcpFlowsFile struct {
 	DelayedAck *units.Time  `yaml:"delayed-ack,omitempty" jsonschema_description:"how long an acknowledgement waits at most; default 40ms"`
 }
 
-// byTCP resolves how flows go by TCP.
+// byTCP resolves the settings of flows that use TCP.
 func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 	f := e.file.By.Value.TCP
 	c := &carrier.TCP{Config: tcp.Default(), DSCP: uint8(f.DSCP), Control: e.tcpControl(f, hosts)}
@@ -52,8 +52,9 @@ func (e *patternEntry) byTCP(hosts []int) *carrier.TCP {
 	return c
 }
 
-// packetMTU is the longest packet of flows among hosts: what the file says, or the smallest
-// MTU of their links without what edge services put in front, above which that cannot be.
+// packetMTU returns the longest packet of flows among hosts: the value in the file, or the
+// smallest MTU of their links less the overhead of edge services. The file's value cannot
+// exceed that MTU.
 func (e *patternEntry) packetMTU(hosts []int, given *units.Bytes, ipv6 bool) units.Bytes {
 	least := maxMTU
 	for _, h := range hosts {
@@ -70,7 +71,7 @@ func (e *patternEntry) packetMTU(hosts []int, given *units.Bytes, ipv6 bool) uni
 	return *given
 }
 
-// maxMTU is more than any link's.
+// maxMTU is larger than any link's MTU.
 const maxMTU units.Bytes = 1 << 20
 
 // tcpControl resolves the rate control of flows, which is the same for all hosts.
@@ -111,5 +112,5 @@ func (e *patternEntry) tcpControl(f *tcpFlowsFile, hosts []int) (control cc.Choi
 	return control
 }
 
-// defaultTCPControl is the rate control of flows by TCP where the file names none.
+// defaultTCPControl is the rate control of TCP flows if the file names none.
 const defaultTCPControl = "cubic"

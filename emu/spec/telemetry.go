@@ -9,7 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// checkTelemetry reports links from switches whose rate in-band telemetry cannot say.
+// checkTelemetry reports links from switches with a rate that in-band telemetry
+// cannot encode.
 func (v *resolver) checkTelemetry() {
 	if !v.plan.Telemetry() {
 		return
@@ -21,8 +22,8 @@ func (v *resolver) checkTelemetry() {
 	}
 }
 
-// checkTelemetryRate reports a rate of the link that leaves a port of a switch, if
-// in-band telemetry is to say it and cannot.
+// checkTelemetryRate reports a rate of the link that leaves a port of a switch if
+// in-band telemetry has to encode it and cannot.
 func (v *resolver) checkTelemetryRate(from plan.End, rate units.Rate, place any) {
 	if _, ok := telemetry.RateCode(rate); ok || v.plan.Nodes[from.Node].Kind != plan.Switch {
 		return

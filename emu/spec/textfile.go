@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// textFile is the name of a file with a text, relative to the file in which it is written,
-// or the text itself: what has several lines is no name.
+// textFile is the name of a text file, relative to the file in which it is written, or the
+// text itself if it has several lines.
 type textFile string
 
-// maxText bounds the files that a lab brings in.
+// maxText bounds the files that a lab includes.
 const maxText = 256 << 20
 
-// text gives what a textFile stands for, and its name for errors. What was read from a
-// file goes into the canonical text of the lab, so that this needs no files.
+// text returns the text of a textFile, and its name for errors. Text that was read from a
+// file becomes part of the canonical text of the lab, which therefore needs no other
+// files.
 func (v *resolver) text(f *textFile, what string) (name, text string, ok bool) {
 	if strings.Contains(string(*f), "\n") {
 		return what, string(*f), true
@@ -38,7 +39,7 @@ func (v *resolver) text(f *textFile, what string) (name, text string, ok bool) {
 	return name, text, true
 }
 
-// readText reads a regular file: others may never end, or never answer.
+// readText reads a regular file: reading others may never end, or block.
 func readText(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -46,8 +46,8 @@ func (v *resolver) workload() {
 	}
 }
 
-// giveNames names the flows and transfers of an entry that has a name, several
-// after their hosts as well.
+// giveNames names the flows and transfers of an entry that has a name; if there
+// are several, their hosts are added to the name.
 func (v *resolver) giveNames(names map[string]int, name *string, flows []workload.Flow, transfers []workload.Transfer) {
 	full := func(from, to int) string {
 		given := *name
@@ -68,8 +68,8 @@ func (v *resolver) giveNames(names map[string]int, name *string, flows []workloa
 	}
 }
 
-// freeName takes a name that nobody has: name, or name-2 and so on. Names has
-// the last number tried of each.
+// freeName takes an unused name: name, or name-2 and so on. Names holds the
+// last number tried for each.
 func freeName(names map[string]int, name string) string {
 	free := name
 	for n := names[name] + 1; ; n++ {
@@ -83,7 +83,7 @@ func freeName(names map[string]int, name string) string {
 	}
 }
 
-// pairName names two hosts.
+// pairName returns a name for two hosts.
 func (v *resolver) pairName(from, to int) string {
 	return v.plan.Nodes[from].Name + "-" + v.plan.Nodes[to].Name
 }
@@ -91,8 +91,8 @@ func (v *resolver) pairName(from, to int) string {
 // hostPair is two hosts.
 type hostPair struct{ from, to int }
 
-// pairs gives every one of from with every one of to, but itself. The places
-// are those of the two lists.
+// pairs pairs every host in from with every host in to, except itself. The
+// places are those of the two lists.
 func (v *resolver) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
 	if !v.room(len(from)*len(to), atFrom) {
 		return nil
@@ -110,7 +110,7 @@ func (v *resolver) pairs(from, to []int, atFrom, atTo any) (pairs []hostPair) {
 	return pairs
 }
 
-// room tells whether there may be so many more flows and transfers.
+// room reports whether there may be this many more flows and transfers.
 func (v *resolver) room(more int, place any) bool {
 	ok := len(v.plan.Flows)+len(v.plan.Transfers)+more <= maxFlows
 	if !ok {
@@ -120,7 +120,7 @@ func (v *resolver) room(more int, place any) bool {
 }
 
 // version chooses the version of IP between two hosts, unless the file does.
-// Place is where the hosts stand.
+// Place is where the file names the hosts.
 func (v *resolver) version(from, to int, file *ipVersion, place any) (ipv6, ok bool) {
 	a, b := &v.plan.Nodes[from], &v.plan.Nodes[to]
 	ipv6 = !(speaks(a, false) && speaks(b, false))
@@ -147,25 +147,26 @@ func (v *resolver) pathHint() string {
 	return "hosts do not forward: links and switches must join them"
 }
 
-// speaks tells whether a host has an address of a version of IP.
+// speaks reports whether a host has an address of a version of IP.
 func speaks(n *plan.Node, ipv6 bool) bool {
 	return slices.ContainsFunc(n.Ports, func(p plan.Port) bool { return plan.HasFamily(p.Addresses, ipv6) })
 }
 
-// path finds the interfaces of two hosts that links, switches and routers join.
+// path finds the interfaces of two hosts that are connected by links, switches
+// and routers.
 func (v *resolver) path(from, to int, ipv6 bool) (sender, receiver *plan.Port, ok bool) {
 	a, b, _, ok := v.reach.Path(from, to, ipv6)
 	return &v.plan.Nodes[a.Node].Ports[a.Port], &v.plan.Nodes[b.Node].Ports[b.Port], ok
 }
 
-// settingsOf gives the settings of the direction that leaves a port, or with
-// 1 of the one that comes to it.
+// settingsOf returns the settings of the direction that leaves a port, or with
+// coming = 1 of the direction that enters it.
 func (v *resolver) settingsOf(p *plan.Port, coming int) links.Settings {
 	return v.plan.Links[p.Link].Dir[p.End^coming]
 }
 
 // hosts finds the hosts that an entry of the workload names, by name or by
-// pattern. With nic all of them must have one.
+// pattern. With nic all of them must have a NIC.
 func (v *resolver) hosts(names yamlfile.OneOrMore[string], place any, nic bool) (hosts []int, ok bool) {
 	ok = true
 	there := map[int]bool{}
@@ -193,7 +194,7 @@ func (v *resolver) hosts(names yamlfile.OneOrMore[string], place any, nic bool) 
 	return hosts, ok
 }
 
-// matchHosts finds the host of a name, or those that a pattern matches.
+// matchHosts finds the host with a name, or those that a pattern matches.
 func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 	if !strings.ContainsAny(*name, `*?[\`) {
 		if n, ok := v.host(name); ok {
@@ -216,7 +217,7 @@ func (v *resolver) matchHosts(name *string) (found []int, ok bool) {
 	return found, len(found) > 0
 }
 
-// host finds the host of a name.
+// host finds the host with a name.
 func (v *resolver) host(name *string) (int, bool) {
 	n, ok := v.node(name, *name)
 	if ok && v.plan.Nodes[n].Kind != plan.Host {

@@ -16,8 +16,8 @@ import (
 const (
 	maxMessage units.Bytes = 1<<31 - 1
 
-	// defaultDepth keeps a link busy from one message to the next. A ConnectX-5
-	// has no more READs outstanding.
+	// defaultDepth keeps a link busy between messages. It is also the greatest
+	// number of outstanding READs on a ConnectX-5.
 	defaultDepth = 16
 )
 
@@ -25,11 +25,11 @@ const (
 type exchange struct {
 	verb  workload.Verb
 	file  *transferFile
-	pairs []hostPair // from posts
-	place any        // where the hosts stand
+	pairs []hostPair // from is the host that posts
+	place any        // where the file names the hosts
 }
 
-// transfers resolves one entry of the workload with RDMA transfers, and gives
+// transfers resolves one entry of the workload with RDMA transfers, and returns
 // its name.
 func (v *resolver) transfers(f *workloadFile) *string {
 	e := v.exchange(f)
@@ -48,7 +48,8 @@ func (v *resolver) transfers(f *workloadFile) *string {
 	return e.file.Name
 }
 
-// exchange resolves who has transfers with whom: no pairs after a fault.
+// exchange resolves which hosts exchange data. It returns no pairs after a
+// fault.
 func (v *resolver) exchange(f *workloadFile) exchange {
 	switch {
 	case f.Write != nil:
@@ -107,7 +108,7 @@ func (v *resolver) permutation(f *meshFile) exchange {
 }
 
 // derangement draws a permutation of n, at least 2, without a fixed point. All
-// are equally likely, and one in e permutations is one.
+// are equally likely; about one permutation in e has no fixed point.
 func derangement(r *rand.Rand, n int) []int {
 	for {
 		p := r.Perm(n)
@@ -148,7 +149,7 @@ func (v *resolver) mesh(f *meshFile) (hosts []int, ok bool) {
 	return hosts, ok
 }
 
-// hasNIC tells whether a host has a NIC, and reports at place if not.
+// hasNIC reports whether a host has a NIC, and fails at place if not.
 func (v *resolver) hasNIC(host int, place any) bool {
 	n := &v.plan.Nodes[host]
 	switch {
@@ -161,8 +162,7 @@ func (v *resolver) hasNIC(host int, place any) bool {
 	return n.NIC != nil
 }
 
-// transfer is what an entry of the workload says of its transfers, except for
-// the hosts.
+// transfer resolves the settings of an entry's transfers, except for the hosts.
 func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
 	f := e.file
 	t := workload.Transfer{Verb: e.verb, Size: f.Size, Count: 1, QPs: 1, At: f.At}
@@ -203,8 +203,8 @@ func (v *resolver) transfer(e *exchange, entry any) workload.Transfer {
 	return t
 }
 
-// endsOf resolves what a transfer has of the NICs at its ends, and judges it
-// beside them.
+// endsOf resolves the settings of a transfer that depend on the NICs at its
+// ends, and checks it against them.
 func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 	f, from, to := e.file, &v.plan.Nodes[t.From], &v.plan.Nodes[t.To]
 	mtu := min(from.NIC.MTU, to.NIC.MTU)
@@ -248,7 +248,7 @@ func (v *resolver) endsOf(t *workload.Transfer, e *exchange) bool {
 	return v.Faults() == before
 }
 
-// pathsOf resolves the version of IP of a transfer and judges whether its hosts
+// pathsOf resolves the version of IP of a transfer and checks that its hosts
 // reach each other.
 func (v *resolver) pathsOf(t *workload.Transfer, e *exchange) (ok bool) {
 	if t.IPv6, ok = v.version(t.From, t.To, e.file.IP, e.place); !ok {
@@ -256,7 +256,7 @@ func (v *resolver) pathsOf(t *workload.Transfer, e *exchange) (ok bool) {
 	}
 	ways := []hostPair{{t.From, t.To}, {t.To, t.From}}
 	if t.Service != roce.RC {
-		ways = ways[:1] // nothing must come back
+		ways = ways[:1] // nothing needs to come back
 	}
 	return !slices.ContainsFunc(ways, func(w hostPair) bool {
 		_, _, ok := v.path(w.from, w.to, t.IPv6)

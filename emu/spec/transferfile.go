@@ -12,7 +12,8 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// transferFile is what every entry of the workload with RDMA transfers has.
+// transferFile holds the keys of every entry of the workload with RDMA
+// transfers.
 type transferFile struct {
 	Name    *string       `yaml:"name,omitempty" jsonschema_description:"name in records; default the host that posts, then the other"`
 	Size    units.Bytes   `yaml:"size" jsonschema_description:"of a message, at most 2147483647B; of service ud at most the path MTU"`
@@ -36,7 +37,7 @@ type pairFile struct {
 	transferFile `yaml:",inline"`
 }
 
-// incastFile is transfers whose data goes from many hosts to one.
+// incastFile is transfers from many hosts to one.
 type incastFile struct {
 	To           string                     `yaml:"to" jsonschema_description:"host that gets the data; with verb read it posts"`
 	From         yamlfile.OneOrMore[string] `yaml:"from" jsonschema_description:"hosts that the data comes from, with * and ? for any letters"`
@@ -53,7 +54,7 @@ type meshFile struct {
 
 const maxMessages = 1_000_000_000
 
-// messages is a number of messages; 0 is without limit.
+// messages is a number of messages; 0 means no limit.
 type messages int
 
 // UnmarshalText reads a number from 1 to maxMessages, or unlimited.

@@ -8,16 +8,16 @@ import (
 	"github.com/weftlab/weft/switches/trim"
 )
 
-// What is left behind the IP header of a trimmed packet.
+// What remains after the IP header of a trimmed packet.
 const (
-	// Ultra Ethernet keeps no less (UEC 1.0 §4.1).
+	// Ultra Ethernet keeps at least this (UEC 1.0 §4.1).
 	keepUEC units.Bytes = 24
-	// NDP's headers are 64 bytes: with those of Ethernet and IPv4 and the FCS
-	// that is the shortest frame (Handley et al., SIGCOMM 2017).
+	// NDP's headers are 64 bytes, with those of Ethernet and IPv4 and the FCS:
+	// the shortest frame (Handley et al., SIGCOMM 2017).
 	keepNDP units.Bytes = 64 - 14 - 20 - 4
 )
 
-// trim resolves how the packets of a class are trimmed, nil for not at all.
+// trim resolves how the packets of a class are trimmed, nil if they are not.
 func (v *resolver) trim(d *depth, file *namedClass, port *plan.Port, mtu units.Bytes) *trim.Config {
 	f := file.Trim.settings()
 	if f == nil {
@@ -53,7 +53,7 @@ func (v *resolver) trim(d *depth, file *namedClass, port *plan.Port, mtu units.B
 	return t
 }
 
-// trimmedClass judges the class that trimmed packets get.
+// trimmedClass checks the class that trimmed packets get.
 func (v *resolver) trimmedClass(d *depth, from *namedClass, f *trimFile, port *plan.Port) {
 	to := slices.IndexFunc(d.classes, func(c *namedClass) bool {
 		return slices.ContainsFunc(c.DSCP, func(r dscpRange) bool { return r.low <= uint8(*f.DSCP) && uint8(*f.DSCP) <= r.high })

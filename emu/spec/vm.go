@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// vm resolves what is said of a virtual machine.
+// vm resolves the settings of a virtual machine.
 func (v *resolver) vm(i int) {
 	n, said := &v.plan.Nodes[i], v.said(i)
 	file := said.vmFile.over(v.Reader, v.lab.Topology.Kinds.VM.vmFile)
@@ -68,7 +68,7 @@ func (v *resolver) vm(i int) {
 	}
 }
 
-// boots judges what a machine boots.
+// boots checks what a machine boots.
 func (v *resolver) boots(m *plan.VM, f *vmFile) {
 	if m.Image != "" && (m.Kernel != "" || m.Disk != "") {
 		v.FailOnce(f.Image, "leave out image, or kernel and disk", "an image has a kernel of its own, and no disk")

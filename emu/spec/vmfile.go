@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// vmFile is what a lab file says of a virtual machine, as it is written; its kind
-// gives what it leaves out.
+// vmFile describes a virtual machine as a lab file does; keys that it leaves out
+// are taken from its kind.
 type vmFile struct {
 	Image   *string      `yaml:"image,omitempty" jsonschema_description:"vm: directory of an image as scripts/vm-image.sh builds it; default the last that it has built, where there is neither kernel nor disk"`
 	Kernel  *string      `yaml:"kernel,omitempty" jsonschema_description:"vm: kernel to boot, a bzImage or vmlinux"`
@@ -32,7 +32,7 @@ type vmFile struct {
 	Limit   *units.Time  `yaml:"ready-limit,omitempty" jsonschema_description:"vm: how long that may take, 1s to 1h; default 3min"`
 }
 
-// over gives f with what it leaves out taken from base. What boots is taken as a
+// over returns f with missing keys taken from base. What boots is taken as a
 // whole.
 func (f vmFile) over(r *yamlfile.Reader, base vmFile) *vmFile {
 	if f.Image != nil || f.Kernel != nil || f.Disk != nil {
@@ -67,10 +67,10 @@ const (
 
 var nodeKindNames = []string{"host", "switch", "vm"}
 
-// String gives the name that a lab file uses.
+// String returns the name that a lab file uses.
 func (k nodeKind) String() string { return nodeKindNames[k] }
 
-// foreignKinds are what others call the kinds, containerlab first.
+// foreignKinds maps other tools' names for the kinds, containerlab's first.
 var foreignKinds = map[string]string{
 	"linux": "host", "container": "host", "docker": "host", "netns": "host", "server": "host",
 	"bridge": "switch", "ovs-bridge": "switch", "ovs": "switch", "router": "switch", "virtual-machine": "vm", "qemu": "vm",
@@ -99,7 +99,7 @@ func (nodeKind) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Enum(nodeKindNames...)
 }
 
-// plan is what a plan calls the kind.
+// plan returns the plan's kind for k.
 func (k nodeKind) plan() plan.Kind {
 	if k == switchNode {
 		return plan.Switch
@@ -107,7 +107,7 @@ func (k nodeKind) plan() plan.Kind {
 	return plan.Host
 }
 
-// kindOf is what a file calls the kind of a node.
+// kindOf returns the kind of a node in a file.
 func kindOf(n *plan.Node) nodeKind {
 	switch {
 	case n.Kind == plan.Switch:
@@ -155,7 +155,7 @@ const (
 	maxAppend = 1800
 )
 
-// oneLine judges a text that goes to a program as it is.
+// oneLine checks a text that is passed to a program unchanged.
 func oneLine(what, text string, most int) error {
 	switch {
 	case strings.ContainsAny(text, "\n\r\x00"):

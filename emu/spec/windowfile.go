@@ -2,7 +2,7 @@ package spec
 
 import "github.com/weftlab/weft/sim/units"
 
-// windowFile is which flows of patterns count.
+// windowFile says which flows of patterns count.
 type windowFile struct {
 	WarmUp *units.Time `yaml:"warm-up,omitempty" jsonschema_description:"flows that are born earlier do not count; default 0"`
 	End    *units.Time `yaml:"end,omitempty" jsonschema_description:"no flow is born later; those under way run on; default never"`

@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 )
 
-// The types here are one of some words in a file.
+// The types here are enumerations: one of several words in a file.
 
-// unmarshalName fills a value that has names with the number of the one that is read.
+// unmarshalName sets v to the index of the name that is read.
 func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
 	i := slices.Index(names, string(b))
 	if i < 0 {
@@ -24,7 +24,7 @@ func unmarshalName[T ~uint8](v *T, b []byte, names []string) error {
 	return nil
 }
 
-// mode is what becomes of a run that is late.
+// mode is how to treat a run that is late.
 type mode uint8
 
 const (
@@ -51,10 +51,10 @@ var (
 	phasesNames = []string{"fixed", "exponential"}
 )
 
-// attach is how a host's interface reaches programs.
+// attach is how programs reach a host's interface.
 type attach plan.Attach
 
-// attachNames are the words for it: a guest is a kind of node.
+// attachNames are the words for attach. Guest is left out, as it is a kind of node.
 var attachNames = plan.AttachNames[:plan.Guest]
 
 // UnmarshalText reads tap, tun or none.

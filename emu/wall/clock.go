@@ -1,7 +1,7 @@
-// Package wall drives engines by the wall clock: locked OS threads that sleep
-// in epoll, or in an io_uring, until a device has something or an event is due.
-// What they compute with is emulated time; how late the processor was is measured
-// and never becomes part of the emulation.
+// Package wall drives engines by the wall clock: locked OS threads sleep in
+// epoll, or in an io_uring, until a device is ready or an event is due. They
+// compute with emulated time; how late the processor was is measured and never
+// becomes part of the emulation.
 package wall
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 // Clock maps real time to the emulated time of a run: the real time since its
-// start divided by the dilation, without that for which it stood still. Nothing
-// below the driver knows of the dilation.
+// start divided by the dilation, minus the time for which the clock stood still.
+// Nothing below the driver knows about the dilation.
 type Clock struct {
 	dilation int64
 	start    time.Time
-	// monotonic and realtime are what the kernel's clocks said at the start, in
-	// nanoseconds, for programs that follow this clock.
+	// monotonic and realtime are the readings of the kernel's clocks at the
+	// start, in nanoseconds, for programs that follow this clock.
 	monotonic, realtime int64
 
 	stood  atomic.Int64 // units.Time
@@ -29,7 +29,7 @@ type Clock struct {
 }
 
 // NewClock starts a clock. With a dilation of 100, 100 s of real time are 1 s of
-// emulated time; 1 is real time. It is positive.
+// emulated time; 1 is real time. The dilation must be positive.
 func NewClock(dilation int) *Clock {
 	if dilation < 1 {
 		panic("wall: dilation below 1")
@@ -39,33 +39,34 @@ func NewClock(dilation int) *Clock {
 	return c
 }
 
-// read reads a clock of the kernel. It cannot fail for clocks that exist.
+// read reads a kernel clock. It cannot fail for clocks that exist.
 func read(clock int32) int64 {
 	var t unix.Timespec
 	_ = unix.ClockGettime(clock, &t)
 	return t.Nano()
 }
 
-// Now is the emulated time. Go reads the monotonic clock through the vDSO.
+// Now returns the emulated time. Go reads the monotonic clock through the vDSO.
 func (c *Clock) Now() units.Time { return c.Emulated(time.Since(c.start)) - c.Stood() }
 
-// real is the real time since the start.
+// real returns the real time since the start.
 func (c *Clock) real() units.Time { return units.FromDuration(time.Since(c.start)) }
 
-// Dilation is how many seconds of real time one of emulated time takes.
+// Dilation returns how many seconds of real time one second of emulated time
+// takes.
 func (c *Clock) Dilation() int { return int(c.dilation) }
 
-// Emulated gives the emulated time that passes in a span of real time.
+// Emulated converts a span of real time to emulated time.
 func (c *Clock) Emulated(real time.Duration) units.Time { return emulated(int64(real), c.dilation) }
 
-// emulated divides nanoseconds by a dilation. The whole and the rest apart, as
-// nanoseconds in picoseconds would overflow after 106 days.
+// emulated divides nanoseconds by a dilation. It converts quotient and remainder
+// separately, as nanoseconds in picoseconds would overflow after 106 days.
 func emulated(ns, dilation int64) units.Time {
 	return units.Time(ns/dilation)*units.Nanosecond + units.Time(ns%dilation)*units.Nanosecond/units.Time(dilation)
 }
 
-// Real gives the real time that a span of emulated time takes, rounded up: who
-// sleeps for it has not slept too short. What is beyond a Duration is the longest
+// Real returns the real time that a span of emulated time takes, rounded up, so
+// that a sleep of that length is never too short. It is capped at the longest
 // Duration.
 func (c *Clock) Real(t units.Time) time.Duration {
 	const rounding = int64(units.Nanosecond) - 1
@@ -79,11 +80,11 @@ func (c *Clock) Real(t units.Time) time.Duration {
 	return time.Duration((int64(t)*c.dilation + rounding) / int64(units.Nanosecond))
 }
 
-// Stood is for how long the clock has stood still, in emulated time: so much
+// Stood returns how long the clock has stood still, as the emulated time that
 // would have passed.
 func (c *Clock) Stood() units.Time { return units.Time(c.stood.Load()) }
 
-// stop makes the clock stand still for a time that has passed.
+// stop makes the clock stand still for a time that has already passed.
 func (c *Clock) stop(t units.Time) {
 	stood := c.stood.Add(int64(t))
 	if c.shared != nil {
@@ -91,8 +92,8 @@ func (c *Clock) stop(t units.Time) {
 	}
 }
 
-// Start is the wall-clock instant of emulated time zero, as it is computed
-// now. Undilated, that and the emulated time give the present, even after the
+// Start returns the wall-clock instant of emulated time zero, as computed now. If
+// undilated, this instant plus the emulated time is the present, even after the
 // clock has stood still.
 func (c *Clock) Start() time.Time {
 	if c.dilation > 1 {

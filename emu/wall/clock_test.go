@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestClockMapsTime: real time to emulated time and back.
+// TestClockMapsTime checks the conversion of real time to emulated time and back.
 func TestClockMapsTime(t *testing.T) {
 	for _, c := range []struct {
 		dilation int
@@ -26,14 +26,14 @@ func TestClockMapsTime(t *testing.T) {
 		{100, time.Nanosecond, 10 * units.Picosecond},
 		{3, 10 * time.Nanosecond, 3333},
 		{1_000_000, time.Hour, 3600 * units.Microsecond},
-		{1000, 365 * 24 * time.Hour, 31536 * units.Second}, // more picoseconds than there are
+		{1000, 365 * 24 * time.Hour, 31536 * units.Second}, // more picoseconds than 64 bits hold
 		{7, 0, 0},
 	} {
 		clock := NewClock(c.dilation)
 		if got := clock.Emulated(c.real); got != c.emulated {
 			t.Errorf("dilation %d: %v is %v of emulated time, want %v", c.dilation, c.real, got, c.emulated)
 		}
-		// Never shorter than what it stands for, and by less than a nanosecond longer.
+		// Real is never too short, and less than a nanosecond too long.
 		if back := clock.Real(c.emulated); back > c.real || c.real-back > time.Duration(c.dilation)/1000+1 {
 			t.Errorf("dilation %d: %v takes %v, want %v", c.dilation, c.emulated, back, c.real)
 		}
@@ -53,7 +53,8 @@ func TestClockMapsTime(t *testing.T) {
 	}
 }
 
-// TestSharedClock: programs find the clock in the file, and that it stood still.
+// TestSharedClock checks that programs find the clock in the file, and how long it
+// stood still.
 func TestSharedClock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clock")
 	c := NewClock(100)
@@ -83,7 +84,7 @@ func TestSharedClock(t *testing.T) {
 	}
 }
 
-// ticks counts how often it fires, a time apart.
+// ticks counts its events, which are a fixed time apart.
 type ticks struct {
 	every units.Time
 	n     int
@@ -95,8 +96,9 @@ func (k *ticks) Fire(now units.Time) {
 	k.timer.Arm(now + k.every)
 }
 
-// TestDilatedRun: a driver with a dilation of 50 takes 50 times as long, does as much
-// as without, and tells lateness in emulated time. Real time is what this tests.
+// TestDilatedRun checks that a driver with a dilation of 50 takes 50 times as long,
+// does the same work as without, and reports lateness in emulated time. It tests real
+// time.
 func TestDilatedRun(t *testing.T) {
 	const dilation = 50
 	e := &sim.Engine{}
@@ -123,7 +125,8 @@ func TestDilatedRun(t *testing.T) {
 	}
 }
 
-// TestDilatedLateness: what is kept in real time is told in emulated time.
+// TestDilatedLateness checks that lateness, stored in real time, is reported in
+// emulated time.
 func TestDilatedLateness(t *testing.T) {
 	l := newLateness(10 * units.Microsecond)
 	l.dilation = 100
@@ -141,7 +144,7 @@ func TestDilatedLateness(t *testing.T) {
 	if s := l.summary(); s.P50 != 50 {
 		t.Errorf("%+v", s)
 	}
-	// What is out of range is the most that is in it, 10 s of real time.
+	// Values out of range count as the maximum, 10 s of real time.
 	l.record(units.Never, 1)
 	if s := l.summary(); !near(s.Max, units.Second/10) {
 		t.Errorf("%+v", s)

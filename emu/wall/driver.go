@@ -23,28 +23,28 @@ type Poller interface {
 	Poll(now units.Time, max int) int
 }
 
-// Options are the choices of a run.
+// Options configure a run.
 type Options struct {
-	// Spin is how long the thread polls instead of sleeping: before an event
-	// that is due within Spin, and after the last activity. 0 always sleeps. It
-	// is of real time, because it is about the machine.
+	// Spin is how long the thread polls instead of sleeping: before an event that
+	// is due within Spin, and after the last activity. 0 always sleeps. It is in
+	// real time, because it depends on the machine.
 	Spin units.Time
-	// Realtime asks for SCHED_FIFO; Require makes its refusal an error.
+	// Realtime requests SCHED_FIFO; Require turns its refusal into an error.
 	Realtime, Require bool
 	// IO is how devices are read and written.
 	IO IO
-	// Limit is the lateness beyond which a delivery is counted apart, in
+	// Limit is the lateness beyond which a delivery is counted separately, in
 	// emulated time.
 	Limit units.Time
 }
 
 const (
-	// maxLag is how far emulated time may fall behind the wall clock: when
-	// events are more work than the thread can do, the clock stands still
-	// instead, so that lateness stays bounded and devices are read. It is of real
-	// time, as a host waits for it.
+	// maxLag is how far emulated time may fall behind the wall clock: when there
+	// are more events than the thread can handle, the clock stands still instead,
+	// so that lateness stays bounded and devices are read. It is in real time,
+	// because hosts wait for it.
 	maxLag = 100 * units.Millisecond
-	// eventBatch is how many events are fired before devices get a turn.
+	// eventBatch is how many events run before devices get a turn.
 	eventBatch = 1 << 14
 )
 
@@ -57,12 +57,12 @@ type Driver struct {
 	engine   *sim.Engine
 	options  Options
 	clock    *Clock
-	spin     units.Time // emulated, as maxLag is
+	spin     units.Time // emulated, like maxLag
 	maxLag   units.Time
-	group    *Group // nil when the engine is alone
+	group    *Group // nil if the engine is alone
 	number   int    // in group
 	exchange Exchange
-	floor    units.Time // of packets from outside, see Run
+	floor    units.Time // for packets from outside, see Run
 	lateness *lateness
 	devices  []Poller
 	epoll    *epoll
@@ -75,11 +75,11 @@ type Driver struct {
 
 	mu      sync.Mutex
 	work    []func()
-	pending atomic.Bool // work is not empty; spares the engine the lock
+	pending atomic.Bool // work is not empty; avoids taking the lock
 	closed  bool
 }
 
-// NewDriver makes a driver of an engine to which nothing has happened yet.
+// NewDriver returns a driver for an engine that has not run yet.
 func NewDriver(e *sim.Engine, o Options) (*Driver, error) {
 	ep, err := newEpoll()
 	if err != nil {
@@ -93,21 +93,21 @@ func NewDriver(e *sim.Engine, o Options) (*Driver, error) {
 	return d, ep.add(d.wake, -1)
 }
 
-// Join makes the driver one of a group: its engine hands packets to others and
-// gets some from them through x. It is called before Run, for all members.
+// Join adds the driver to a group: its engine exchanges packets with the others
+// through x. It must be called before Run, for all members.
 func (d *Driver) Join(g *Group, number int, x Exchange) {
 	d.group, d.number, d.exchange = g, number, x
 	g.members[number].wake = func() {
 		one := [8]byte{1}
-		_, _ = unix.Write(d.wake, one[:]) // full: it wakes anyway
+		_, _ = unix.Write(d.wake, one[:]) // if the eventfd is full, it wakes anyway
 	}
 }
 
-// Attach lets the driver read a device. It is called before Run.
+// Attach makes the driver read a device. It must be called before Run.
 func (d *Driver) Attach(p Poller) error {
 	d.devices = append(d.devices, p)
 	if d.rings(p) {
-		return nil // until the run begins
+		return nil // it starts with the run
 	}
 	if err := d.epoll.add(p.FD(), len(d.devices)-1); err != nil {
 		return fmt.Errorf("epoll: %w", err)
@@ -115,32 +115,32 @@ func (d *Driver) Attach(p Poller) error {
 	return nil
 }
 
-// Delivered counts packets that have just been handed to a real host, which
-// were due at now, in the run's lateness.
+// Delivered records the lateness of packets that have just been delivered to a
+// real host and were due at now.
 func (d *Driver) Delivered(now units.Time, packets int) {
 	d.lateness.record(d.clock.Now()-now, packets)
 }
 
-// Realtime tells whether the thread got SCHED_FIFO.
+// Realtime reports whether the thread got SCHED_FIFO.
 func (d *Driver) Realtime() bool { return d.realtime.Load() }
 
-// Uring tells whether devices are read and written by an io_uring.
+// Uring reports whether devices are read and written by an io_uring.
 func (d *Driver) Uring() bool { return d.uring.Load() }
 
-// Stood is for how long the clock has stood still because the events were more
-// than the thread could handle, in emulated time. It is called like Lateness.
+// Stood returns how long the clock has stood still because there were more events
+// than the thread could handle, in emulated time. The rules of Lateness for
+// calling it apply.
 func (d *Driver) Stood() units.Time { return d.clock.Stood() }
 
-// Absent is for how long the thread was stopped, with its process or the
-// machine. It is called like Lateness.
+// Absent returns how long the thread was stopped, with its process or the
+// machine. The rules of Lateness for calling it apply.
 func (d *Driver) Absent() units.Time { return d.presence.absent }
 
-// ErrStopped says that the engine no longer runs.
+// ErrStopped means that the engine no longer runs.
 var ErrStopped = errors.New("the lab has stopped")
 
 // Do runs f on the engine's thread between two events, with the engine's time
-// brought up to the present, and waits for it. After the run it returns
-// ErrStopped.
+// advanced to the present, and waits for it. After the run it returns ErrStopped.
 func (d *Driver) Do(f func()) error {
 	done := make(chan struct{})
 	d.mu.Lock()
@@ -159,11 +159,10 @@ func (d *Driver) Do(f func()) error {
 	return nil
 }
 
-// Run drives the engine by a clock that starts at the present, which is
-// emulated time zero, until ctx ends or the emulated time limit comes. The
-// drivers of a group are given the same clock. started is called on the
-// engine's thread. The engine's processes end with the run, on that thread, as
-// they must.
+// Run drives the engine by a clock that starts now, at emulated time zero, until
+// ctx ends or emulated time reaches limit. The drivers of a group share the same
+// clock. started is called on the engine's thread. The engine's processes end
+// with the run, and must end on that thread.
 func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, started func()) error {
 	defer d.close()
 	if err := lockThread(); err != nil {
@@ -180,7 +179,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		return err
 	}
 	defer d.stopRing()
-	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // ends a sleep
+	stop := context.AfterFunc(ctx, func() { _ = d.Do(func() {}) }) // interrupts a sleep
 	defer stop()
 	d.clock = clock
 	d.presence.begin(clock.real())
@@ -189,16 +188,16 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 	d.lateness.dilation = clock.dilation
 	started()
 
-	active := units.Time(0)   // when something last came from outside
+	active := units.Time(0)   // time of the last input from outside
 	var ready []int           // devices, or -1 for work
-	waiting, patience := 0, 0 // turns for the rest of the group
+	waiting, patience := 0, 0 // turns spent waiting for the rest of the group
 	if d.group != nil && runtime.NumCPU() > len(d.group.members) {
 		patience = patientTurns
 	}
 	for ctx.Err() == nil {
-		// Everything due is done before anything new is let in, so that an
-		// engine never goes back in time; and all that is read in one turn
-		// arrives at the turn's instant, which is when it was found waiting.
+		// Everything due is done before new input is accepted, so that an engine
+		// never goes back in time; and all input read in one turn arrives at the
+		// turn's instant, which is when it was found waiting.
 		began := d.clock.Now()
 		at := d.allowed(began)
 		if at >= limit {
@@ -208,9 +207,9 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 			return nil
 		}
 		if at < d.floor {
-			// A sleeper's packets come at the present when it wakes, and the
-			// others rely on that: until they let this engine come so far,
-			// its devices wait.
+			// When a sleeper wakes, its packets arrive at the present, and the
+			// others rely on that: its devices must wait until the others allow
+			// this engine to advance that far.
 			ready = nil
 		}
 		n := d.engine.Run(at, eventBatch)
@@ -218,7 +217,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 		done := at
 		if n == eventBatch && d.engine.Next() <= at {
 			at = d.engine.Now()
-			done = at - 1 // there may be more at this time
+			done = at - 1 // there may be more events at this time
 			if lag := d.clock.Now() - at; lag > d.maxLag {
 				d.clock.stop(lag)
 			}
@@ -231,7 +230,7 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 				d.ring.Submit() // the work may count what was written, or take long
 			}
 			d.runWork()
-			d.post(done) // a NIC that was given work may have sent at once
+			d.post(done) // a NIC that got work may have sent at once
 		}
 		for _, i := range ready {
 			active = at
@@ -285,18 +284,18 @@ func (d *Driver) Run(ctx context.Context, clock *Clock, limit units.Time, starte
 	return nil
 }
 
-// allowed is how far the engine may run at the present: as far as that, or as
-// the others of its group let it. What they have posted is taken over.
+// allowed returns how far the engine may run: to the present, or as far as the
+// others in its group allow. It also collects what they have posted.
 func (d *Driver) allowed(present units.Time) units.Time {
 	if d.group == nil {
 		return present
 	}
-	// What was posted before the others said how far they are is there when
-	// they have been asked.
+	// Whatever the others posted before they reported their progress is there
+	// once their progress has been read.
 	at := min(present, d.group.horizon(d.number))
 	d.group.awake(d.number)
 	d.exchange.Collect()
-	// What is done now may wake a sleeper, and its answer comes after twice
+	// An event that runs now may wake a sleeper, whose answer arrives after twice
 	// the look-ahead.
 	if next := d.engine.Next(); next < units.Never-2*d.group.lookahead {
 		at = min(at, next+2*d.group.lookahead-1)
@@ -307,16 +306,15 @@ func (d *Driver) allowed(present units.Time) units.Time {
 }
 
 const (
-	// patientTurns is how often a driver that must wait for others of its
-	// group looks again at once, before it begins to sleep in between for
-	// impatience, longer each time. With no core to spare it sleeps at once:
-	// the core may be what the others wait for.
+	// patientTurns is how often a driver that must wait for others of its group
+	// checks again immediately, before it sleeps in between for impatience,
+	// longer each time. With no core to spare it sleeps immediately: the others
+	// may be waiting for its core.
 	patientTurns = 50
 	impatience   = 10 * units.Microsecond
 )
 
-// post hands what was sent to the group, all of which was sent at done or
-// before.
+// post passes to the group what was sent, all of it at done or before.
 func (d *Driver) post(done units.Time) {
 	if d.group == nil {
 		return
@@ -325,14 +323,14 @@ func (d *Driver) post(done units.Time) {
 	d.say(done)
 }
 
-// say tells the group that all that was sent at done or before is posted.
+// say tells the group that everything sent at done or before has been posted.
 func (d *Driver) say(done units.Time) {
 	if m := &d.group.members[d.number].done; int64(done) > m.Load() {
 		m.Store(int64(done))
 	}
 }
 
-// leave lets the others of the group run on without this driver.
+// leave lets the others in the group continue without this driver.
 func (d *Driver) leave() {
 	if d.group != nil {
 		d.exchange.Post(d.group.notify)
@@ -340,11 +338,11 @@ func (d *Driver) leave() {
 	}
 }
 
-// sleep is how many nanoseconds of real time the thread may wait for a device:
-// until the next event, or not at all.
+// sleep returns how many nanoseconds of real time the thread may wait for a
+// device: until the next event, or not at all.
 func (d *Driver) sleep(active, limit units.Time) int64 {
-	// Work may have come between the look at it and the draining of the
-	// eventfd that announced it: without this look its wake-up would be lost.
+	// Work may have arrived after it was last checked and before the eventfd that
+	// announced it was drained: without this check the wake-up would be lost.
 	if d.pending.Load() {
 		return 0
 	}
@@ -353,7 +351,7 @@ func (d *Driver) sleep(active, limit units.Time) int64 {
 	if next <= at || at-active < d.spin || next-at < d.spin {
 		return 0
 	}
-	// Waking Spin early leaves the rest to polling.
+	// Wake up Spin early, and poll for the rest.
 	return int64(min(d.clock.Real(next-at-d.spin), maxSleep.Duration()))
 }
 
@@ -368,7 +366,7 @@ func (d *Driver) runWork() {
 	}
 }
 
-// close lets no Do wait for ever, and no process.
+// close makes sure that neither Do nor a process waits forever.
 func (d *Driver) close() {
 	d.mu.Lock()
 	d.closed = true

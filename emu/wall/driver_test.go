@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// These tests need the wall clock, because the driver is what joins the engine
-// to it. None of them depends on how quick the machine is.
+// These tests need the wall clock, because the driver connects the engine to
+// it. None of them depends on the speed of the machine.
 
 func newDriver(t *testing.T, e *sim.Engine, o Options) *Driver {
 	t.Helper()
@@ -25,7 +25,8 @@ func newDriver(t *testing.T, e *sim.Engine, o Options) *Driver {
 	return d
 }
 
-// running is a driver that runs e until cancel, and what it ends with.
+// running starts a driver that runs e until cancel, and reports its error in
+// ended.
 func running(t *testing.T, e *sim.Engine) (d *Driver, cancel func(), ended <-chan error) {
 	t.Helper()
 	d = newDriver(t, e, Options{})
@@ -47,8 +48,9 @@ func (k *ticker) Fire(now units.Time) {
 	k.timer.Arm(now + k.step)
 }
 
-// TestEventsKeepEmulatedTime: however late the thread is, an event is told its
-// own time, so that lateness does not add up; and none fires early.
+// TestEventsKeepEmulatedTime checks that, however late the thread is, an event
+// sees its own time, so that lateness does not accumulate, and that none fires
+// early.
 func TestEventsKeepEmulatedTime(t *testing.T) {
 	for _, spin := range []units.Time{0, 100 * units.Microsecond} {
 		var e sim.Engine
@@ -77,8 +79,9 @@ func TestEventsKeepEmulatedTime(t *testing.T) {
 	}
 }
 
-// TestDoRunsBetweenEvents: work from outside runs on the engine's thread with
-// its time brought up to the present, and is refused when the run is over.
+// TestDoRunsBetweenEvents checks that work from outside runs on the engine's
+// thread with its time advanced to the present, and is refused when the run is
+// over.
 func TestDoRunsBetweenEvents(t *testing.T) {
 	var e sim.Engine
 	d, cancel, ended := running(t, &e)
@@ -93,7 +96,7 @@ func TestDoRunsBetweenEvents(t *testing.T) {
 		}
 		last = now
 	}
-	cancel() // ends a sleep that would last for ever
+	cancel() // interrupts a sleep that would last forever
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
@@ -124,9 +127,9 @@ func (w *wire) Poll(now units.Time, max int) int {
 
 func (w *wire) Deliver(units.Time, *packet.Packet) bool { return true }
 
-// TestDevicesWakeTheEngine: what arrives at a device is read, at a time that
-// is not before anything that has happened, and the lateness of what is
-// delivered is counted.
+// TestDevicesWakeTheEngine checks that a device's input is read, at a time not
+// before anything that has happened, and that the lateness of deliveries is
+// counted.
 func TestDevicesWakeTheEngine(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -178,7 +181,7 @@ func TestDevicesWakeTheEngine(t *testing.T) {
 
 func TestLatenessKeepsItsRange(t *testing.T) {
 	l := newLateness(units.Millisecond)
-	l.record(-units.Second, 1) // cannot be; counts as on time
+	l.record(-units.Second, 1) // cannot happen; counts as on time
 	l.record(units.Millisecond, 1)
 	l.record(units.Millisecond+units.Nanosecond, 5)
 	l.record(units.Hour, 1)
@@ -187,8 +190,8 @@ func TestLatenessKeepsItsRange(t *testing.T) {
 	}
 }
 
-// TestRequireRealtime: the refusal of SCHED_FIFO is an error only when it was
-// required. Where the process may have it, both runs succeed.
+// TestRequireRealtime checks that the refusal of SCHED_FIFO is an error only if
+// it was required. If the process is permitted to use it, both runs succeed.
 func TestRequireRealtime(t *testing.T) {
 	var e sim.Engine
 	d := newDriver(t, &e, Options{Realtime: true})

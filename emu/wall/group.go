@@ -7,34 +7,33 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Exchange is how an engine that shares a fabric with others hands packets
-// over.
+// Exchange passes packets between engines that share a fabric.
 type Exchange interface {
-	// Post hands over what the engine has sent, and calls notify with the
-	// number of each engine that was handed something and the earliest
-	// arrival among it.
+	// Post passes on what the engine has sent. It calls notify with the number
+	// of each engine that receives something and the earliest arrival time
+	// there.
 	Post(notify func(to int, earliest units.Time))
-	// Collect takes over what others have posted.
+	// Collect receives what others have posted.
 	Collect()
 }
 
-// Group is the drivers of the engines that share one fabric, each on a thread
-// of its own. Nothing reaches an engine sooner than the look-ahead after it
-// was sent, so an engine may run that far beyond what the others have done
-// (conservative synchronisation: Chandy and Misra, 1979).
+// Group is the drivers of the engines that share one fabric, each on its own
+// thread. A packet takes at least the look-ahead to reach another engine, so an
+// engine may run that far ahead of the others (conservative synchronisation:
+// Chandy and Misra, 1979).
 type Group struct {
 	lookahead units.Time
 	members   []*member
 }
 
-// member is what a driver tells the others.
+// member is the state that a driver shares with the others.
 type member struct {
 	_    [64]byte
-	done atomic.Int64 // all that it sends at this time or before is posted
+	done atomic.Int64 // everything that it sends at this time or before is posted
 	_    [64]byte
 
-	// While it is asleep it does nothing before next, or before somebody
-	// posts to it, or before a packet comes from outside, which is not before
+	// While it is asleep it does nothing before next, or before another member
+	// posts to it, or before a packet arrives from outside, which is not before
 	// the present.
 	mu     sync.Mutex
 	asleep bool
@@ -43,7 +42,7 @@ type member struct {
 	wake   func()
 }
 
-// NewGroup prepares a group of n drivers. Packets take at least lookahead from
+// NewGroup returns a group of n drivers. Packets take at least lookahead from
 // one engine to another.
 func NewGroup(n int, lookahead units.Time) *Group {
 	g := &Group{lookahead: lookahead}
@@ -53,11 +52,11 @@ func NewGroup(n int, lookahead units.Time) *Group {
 	return g
 }
 
-// horizon is how far member i may run.
+// horizon returns how far member i may run.
 func (g *Group) horizon(i int) units.Time {
 	limit := units.Never
-	// First what the awake have done, then who is asleep: a post to a sleeper
-	// lowers its next before the poster says that it is done.
+	// First read the progress of all members, then check who is asleep: a post
+	// to a sleeper lowers its next before the poster reports its progress.
 	var done [maxMembers]units.Time
 	for j, m := range g.members {
 		done[j] = units.Time(m.done.Load())
@@ -82,21 +81,21 @@ func (g *Group) horizon(i int) units.Time {
 // maxMembers is how many drivers a group may have.
 const maxMembers = 64
 
-// notify tells member to that something was posted that arrives at the
-// earliest at a time.
+// notify tells member to that something was posted to it that arrives no sooner
+// than earliest.
 func (g *Group) notify(to int, earliest units.Time) {
 	m := g.members[to]
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mail = true
-	if m.asleep && earliest < m.next { // else it wakes early enough by itself
+	if m.asleep && earliest < m.next { // otherwise it wakes early enough anyway
 		m.next = earliest
 		m.wake()
 	}
 }
 
-// sleep says that member i is about to sleep until next. It reports false when
-// there is mail to be looked at first.
+// sleep announces that member i is about to sleep until next. It returns false
+// if there is mail to read first.
 func (g *Group) sleep(i int, next units.Time) bool {
 	m := g.members[i]
 	m.mu.Lock()
@@ -108,7 +107,7 @@ func (g *Group) sleep(i int, next units.Time) bool {
 	return true
 }
 
-// awake says that member i sleeps no more and is about to look at its mail.
+// awake announces that member i is awake and about to read its mail.
 func (g *Group) awake(i int) {
 	m := g.members[i]
 	m.mu.Lock()

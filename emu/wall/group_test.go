@@ -15,8 +15,8 @@ type post struct {
 	count   int
 }
 
-// bouncer is one end of a volley: it returns what comes in, one look-ahead
-// later, and sees to it that nothing comes from the past.
+// bouncer is one end of a volley: it returns what arrives one look-ahead later,
+// and checks that nothing arrives from the past.
 type bouncer struct {
 	t      *testing.T
 	engine sim.Engine
@@ -77,10 +77,10 @@ func (b *bouncer) Fire(now units.Time) {
 	b.sending = append(b.sending, post{now + b.delay, p.count - 1})
 }
 
-// TestGroup: two engines on two threads hand something to and fro. Each hop
-// takes its time to the picosecond, nothing reaches an engine from its past,
-// and neither waits for ever; with something of their own to do between, and
-// with nothing, when they sleep until they are told.
+// TestGroup checks that two engines on two threads can exchange messages. Each
+// hop takes its time to the picosecond, nothing reaches an engine from its
+// past, and neither waits forever; both with other work in between, and
+// without, when they sleep until they are notified.
 func TestGroup(t *testing.T) {
 	for name, busy := range map[string]units.Time{"idle": 0, "busy": 30 * units.Microsecond} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// outbox is an exchange to which work from outside gives something to send.
+// outbox is an exchange that sends what work from outside gives it.
 type outbox struct {
 	t       *testing.T
 	sending int
@@ -134,16 +134,16 @@ func (o *outbox) Post(func(to int, earliest units.Time)) {
 	o.sending = 0
 }
 
-// Collect is called before a turn says how far the engine has come: the others
-// rely on all being posted that was sent before.
+// Collect is called before a turn reports how far the engine has come: the
+// others rely on everything sent before that having been posted.
 func (o *outbox) Collect() {
 	if o.sending > 0 {
 		o.t.Errorf("%d packets are not posted", o.sending)
 	}
 }
 
-// TestWorkIsPosted: what work from outside sends is handed over in the same
-// turn, also when it came behind the look at who has woken the thread.
+// TestWorkIsPosted checks that what work from outside sends is posted in the
+// same turn, even if it arrived after the check for what woke the thread.
 func TestWorkIsPosted(t *testing.T) {
 	var e sim.Engine
 	o := &outbox{t: t}
@@ -160,8 +160,8 @@ func TestWorkIsPosted(t *testing.T) {
 	}
 }
 
-// worker brings work during events, as Do does from another thread just before
-// it writes to the eventfd.
+// worker adds work during events, as Do does from another thread just before it
+// writes to the eventfd.
 type worker struct {
 	driver *Driver
 	outbox *outbox

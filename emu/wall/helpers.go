@@ -14,38 +14,38 @@ import (
 
 // helpers keeps the threads of the Go runtime ahead of ordinary programs.
 //
-// Go preempts a goroutine that has had its thread for 10 ms, the engine's too
-// (runtime/proc.go, retake). One that is locked to its thread then sleeps until
-// some other thread of the process schedules it again (stoplockedm). While
-// programs that never sleep hold all cores, that thread waits for a time slice,
-// 4 ms and more, and the engine with it, whatever its own priority.
+// Go preempts a goroutine that has used its thread for 10 ms, including the engine's
+// (runtime/proc.go, retake). A goroutine that is locked to its thread then sleeps until
+// another thread of the process schedules it again (stoplockedm). While programs that never
+// sleep occupy all cores, that thread waits for a time slice, 4 ms and more, and so does
+// the engine, whatever its own priority.
 //
-// So the others get the engine's real-time priority. They hardly use it: a thread
-// that works for long, such as one that formats a capture, is ordinary again
-// after a period, so that it does not take the cores from the hosts' programs. The priority
-// must not be a lower one: the runtime spins, yielding, on what another thread
-// holds for an instant (casgstatus), and on the core of a thread of higher
-// priority that other never gets to release it.
+// So the other threads get the engine's real-time priority. They hardly use it: a thread
+// that works for long, such as one that formats a capture, becomes ordinary again after a
+// period, so that it does not take the cores from the hosts' programs. The priority must
+// not be lower: the runtime spins, yielding, on what another thread holds for an instant
+// (casgstatus), and on the core of a thread with higher priority that other thread never
+// gets to release it.
 type helpers struct {
 	raised map[int]bool          // by thread
-	worked map[int]time.Duration // processor time that a thread had at the last look
-	last   time.Time             // when that was
+	worked map[int]time.Duration // processor time of a thread at the last look
+	last   time.Time             // time of the last look
 }
 
 const (
-	// lookPeriod is how often the threads are looked at: new ones come by and
-	// by, and are ordinary.
+	// lookPeriod is how often the threads are checked: new ones appear over time, and are
+	// ordinary.
 	lookPeriod = 250 * time.Millisecond
-	// hardWork is the share of the time, in percent, beyond which a thread
-	// does more than to hand on the engine.
+	// hardWork is the share of the time, in percent, above which a thread does more than
+	// reschedule the engine.
 	hardWork = 20
 )
 
-// KeepHelpersAhead gives the process's other threads the engine's real-time
-// priority until ctx ends, and takes it from those that work for long. What the
-// process starts meanwhile is ordinary. It is for processes in which a Driver has
-// SCHED_FIFO; without the right to it nothing changes. Nor does it on a single
-// core, where the engine would wait for them.
+// KeepHelpersAhead gives the process's other threads the engine's real-time priority until
+// ctx ends, and takes it away from those that work for long. Processes started meanwhile
+// are ordinary. It is for processes in which a Driver has SCHED_FIFO; without permission it
+// changes nothing. It also does nothing on a single core, where the engine would wait for
+// them.
 func KeepHelpersAhead(ctx context.Context) {
 	if runtime.NumCPU() == 1 {
 		return
@@ -68,7 +68,7 @@ func newHelpers() *helpers {
 	return &helpers{raised: map[int]bool{}, worked: map[int]time.Duration{}}
 }
 
-// look judges all threads of the process by what they did since the last look.
+// look classifies all threads of the process by their work since the last look.
 func (h *helpers) look(now time.Time) {
 	period := now.Sub(h.last)
 	h.last = now
@@ -77,7 +77,7 @@ func (h *helpers) look(now time.Time) {
 	for _, id := range threads() {
 		worked, ok := workOf(id)
 		if !ok {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		h.worked[id] = worked
 		was, known := before[id]
@@ -93,16 +93,16 @@ func (h *helpers) look(now time.Time) {
 	}
 }
 
-// lower makes all threads that were raised ordinary.
+// lower makes all raised threads ordinary again.
 func (h *helpers) lower() {
 	for id, raised := range h.raised {
 		if raised {
-			_ = setOrdinary(id) // it may have ended
+			_ = setOrdinary(id) // the thread may have ended
 		}
 	}
 }
 
-// threads are those of this process.
+// threads returns the threads of this process.
 func threads() (ids []int) {
 	entries, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -116,7 +116,7 @@ func threads() (ids []int) {
 	return ids
 }
 
-// workOf is the processor time that a thread has had (proc(5), schedstat).
+// workOf returns the processor time that a thread has used (proc(5), schedstat).
 func workOf(id int) (time.Duration, bool) {
 	b, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(id), "schedstat"))
 	if err != nil {
@@ -127,8 +127,8 @@ func workOf(id int) (time.Duration, bool) {
 	return time.Duration(n), err == nil
 }
 
-// isOrdinary tells whether nobody has given a thread a scheduling of its own:
-// engines have one, also after they have stepped back.
+// isOrdinary reports whether a thread has the default scheduling. Engines do not, even
+// after they have stepped back.
 func isOrdinary(id int) bool {
 	a, err := unix.SchedGetAttr(id, 0)
 	return err == nil && a.Policy == unix.SCHED_NORMAL && a.Nice == 0

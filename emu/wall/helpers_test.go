@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHelpers: the threads of the process get a real-time priority, but for one
-// that works all the time, one with a scheduling of its own, and a child. In the
-// end all are as before.
+// TestHelpers checks that the threads of the process get a real-time priority,
+// except for one that works all the time, one with its own scheduling, and a
+// child. At the end all are as before.
 func TestHelpers(t *testing.T) {
 	var over atomic.Bool
 	thread := func(body func()) (id int) {
@@ -61,11 +61,11 @@ func TestHelpers(t *testing.T) {
 		}
 	}
 	expect("at first", "idle", idle, unix.SCHED_RR, 0)
-	expect("at first", "busy", busy, unix.SCHED_RR, 0) // nobody knows yet
+	expect("at first", "busy", busy, unix.SCHED_RR, 0) // not known yet
 	expect("at first", "nice", own, unix.SCHED_NORMAL, -20)
 
-	// The thread works in real time, so that has to pass. A second look counts
-	// its work over any time, so a busy machine only makes this longer.
+	// The thread works in real time, so wait for that. A second look counts its
+	// work over any period, so on a busy machine this only takes longer.
 	for h.raised[busy] {
 		time.Sleep(20 * time.Millisecond)
 		h.look(time.Now())

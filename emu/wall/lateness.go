@@ -7,7 +7,7 @@ import (
 )
 
 // lateness is the distribution of how much later than its emulated time each
-// packet was handed to a real host, in nanoseconds of real time up to 10 s with
+// packet was delivered to a real host, in nanoseconds of real time up to 10 s with
 // three significant digits.
 type lateness struct {
 	histogram *hdrhistogram.Histogram
@@ -16,7 +16,7 @@ type lateness struct {
 	beyond    uint64
 }
 
-// newLateness counts deliveries later than limit apart.
+// newLateness counts deliveries later than limit separately.
 func newLateness(limit units.Time) *lateness {
 	return &lateness{histogram: hdrhistogram.New(1, 10_000_000_000, 3), dilation: 1, limit: limit}
 }
@@ -28,21 +28,22 @@ func (l *lateness) record(late units.Time, packets int) {
 	}
 	most := l.histogram.HighestTrackableValue()
 	ns := most
-	// Undilated, as dilated, what a multiplication could overflow is out of range.
+	// A lateness that would overflow when multiplied is out of range, dilated or
+	// not.
 	if late < units.Time(most/l.dilation)*units.Nanosecond {
 		ns = max(int64(late)*l.dilation/int64(units.Nanosecond), 0)
 	}
-	// Out of range is the only error, and the range is cut to.
+	// The only error is out of range, which min prevents.
 	_ = l.histogram.RecordValues(min(ns, most), int64(packets))
 }
 
-// counts gives the number of deliveries, and of those beyond the limit.
+// counts returns the number of deliveries, and of those beyond the limit.
 func (l *lateness) counts() (all, beyond uint64) {
 	return uint64(l.histogram.TotalCount()), l.beyond
 }
 
-// Summary is a distribution of lateness in a few numbers, in emulated time. Times
-// the dilation it is what the processor was late.
+// Summary summarizes a distribution of lateness, in emulated time. Multiplied by
+// the dilation it is the lateness of the processor.
 type Summary struct {
 	Count uint64     `json:"count"`
 	Mean  units.Time `json:"mean"`
@@ -53,10 +54,10 @@ type Summary struct {
 
 	Limit  units.Time     `json:"limit"`
 	Beyond uint64         `json:"beyond"` // deliveries later than Limit
-	Share  units.Fraction `json:"share"`  // Beyond of Count
+	Share  units.Fraction `json:"share"`  // Beyond as a share of Count
 }
 
-// summary gives the distribution so far.
+// summary returns the distribution so far.
 func (l *lateness) summary() Summary {
 	time := func(ns int64) units.Time { return emulated(ns, l.dilation) }
 	at := func(q float64) units.Time { return time(l.histogram.ValueAtQuantile(q)) }
@@ -71,7 +72,7 @@ func (l *lateness) summary() Summary {
 	return s
 }
 
-// Lateness is the distribution so far over several drivers. It is called
+// Lateness returns the distribution so far over several drivers. It must be called
 // while their threads are held, through Do, or after Run.
 func Lateness(drivers ...*Driver) Summary {
 	all := newLateness(drivers[0].options.Limit)

@@ -9,27 +9,27 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Load is what the engine's thread has done up to some time, in sums that only
+// Load is what the engine's thread has done up to some time, as sums that only
 // grow. The difference of two is the load of the time between them.
 type Load struct {
 	At         units.Time // emulated
-	Idle       units.Time // in which the thread slept, or polled and found nothing
+	Idle       units.Time // time in which the thread slept, or polled and found nothing
 	Deliveries uint64     // packets handed to real hosts
-	Beyond     uint64     // of them later than the limit
-	Stood      units.Time // for which the clock stood still (Driver.Stood)
-	Absent     units.Time // in which the thread was stopped (Driver.Absent)
-	Suspended  units.Time // in which the machine was, beside the time of the wall clock
-	Packets    uint64     // that entered the fabric
-	Bytes      uint64     // of their frames
+	Beyond     uint64     // deliveries later than the limit
+	Stood      units.Time // how long the clock stood still (Driver.Stood)
+	Absent     units.Time // how long the thread was stopped (Driver.Absent)
+	Suspended  units.Time // how long the machine was suspended; not in At or Stood
+	Packets    uint64     // packets that entered the fabric
+	Bytes      uint64     // bytes of their frames
 
-	// Late and Demand are no sums. Late is the lateness that one delivery in a
-	// hundred had beyond. Demand is what the links of the hosts that send can carry
-	// in emulated time; 0 is not known.
+	// Late and Demand are not sums. Late is the lateness that one delivery in a
+	// hundred exceeded. Demand is what the links of the hosts that send can carry
+	// in emulated time; 0 means unknown.
 	Late   units.Time
 	Demand units.Rate
 }
 
-// Since gives the load between an earlier time and l.
+// Since returns the load between an earlier time and l.
 func (l Load) Since(from Load) Load {
 	return Load{
 		At: l.At - from.At, Idle: l.Idle - from.Idle, Deliveries: l.Deliveries - from.Deliveries,
@@ -38,10 +38,10 @@ func (l Load) Since(from Load) Load {
 	}
 }
 
-// wall is the time of the wall clock over the dilation.
+// wall returns the time of the wall clock divided by the dilation.
 func (l Load) wall() units.Time { return l.At + l.Stood }
 
-// Busy is the share of a load's time in which the thread worked.
+// Busy returns the share of a load's time in which the thread worked.
 func (l Load) Busy() units.Fraction {
 	if l.wall() <= 0 {
 		return 0
@@ -49,52 +49,53 @@ func (l Load) Busy() units.Fraction {
 	return units.Fraction(1 - float64(l.Idle)/float64(l.wall()))
 }
 
-// Load gives the load up to now, without what enters the fabric. It is called
-// on the engine's thread, through Do, or after Run.
+// Load returns the load up to now, without what enters the fabric. It must be
+// called on the engine's thread, through Do, or after Run.
 func (d *Driver) Load() Load {
 	count, beyond := d.lateness.counts()
 	return Load{At: d.clock.Now(), Idle: d.idle, Deliveries: count, Beyond: beyond, Stood: d.Stood(), Absent: d.presence.absent, Suspended: d.presence.suspended}
 }
 
 const (
-	// lateShare is the share of deliveries beyond the limit from which a
-	// period counts as late, where the file does not allow more.
+	// lateShare is the share of deliveries beyond the limit above which a period
+	// counts as late, unless the file allows more.
 	lateShare = 0.01
-	// fewDeliveries are too few to say anything.
+	// fewDeliveries is the number below which deliveries say nothing.
 	fewDeliveries = 100
 	// fullShare is the busyness from which the thread is the bottleneck.
 	fullShare = 0.85
-	// safeShare of what a full thread carries it carries on time: beyond,
-	// queues form in front of it.
+	// safeShare is the share of its full load that a thread carries on time: beyond
+	// it, queues form in front of it.
 	safeShare = 0.8
-	// calmPeriods on time end an overload.
+	// calmPeriods is how many periods on time end an overload.
 	calmPeriods = 3
-	// repeatPeriods is how often an overload that lasts is told again.
+	// repeatPeriods is how often an overload that lasts is reported again.
 	repeatPeriods = 10
 )
 
-// Watch judges the load of one period after the other, and says when the
-// machine cannot keep up and when it can again.
+// Watch evaluates the load of successive periods, and reports when the machine
+// cannot keep up and when it can again.
 type Watch struct {
 	Limit   units.Time     // of lateness, emulated
 	Allowed units.Fraction // share of deliveries beyond it
 
-	Dilation int // of the clock; 0 is 1
+	Dilation int // of the clock; 0 means 1
 
-	late, calm  int // periods, of the overload that goes on
-	latePeriods int // in all
-	periods     int // in which anything was delivered
+	late, calm  int // periods of the current overload
+	latePeriods int // in total
+	periods     int // in which there were deliveries
 	worst       Load
-	absent      units.Time // in all
-	suspended   units.Time // in all
+	absent      units.Time // in total
+	suspended   units.Time // in total
 }
 
-// Judge takes the load of one more period; stolen is the share of the
-// machine's processor time that the hypervisor gave to others meanwhile. What
-// it says is for people, "" when there is nothing to say.
+// Judge evaluates the load of another period; stolen is the share of the machine's
+// processor time that the hypervisor gave to others during it. It returns a message
+// for the user, or "" if there is nothing to say.
 func (w *Watch) Judge(l Load, stolen units.Fraction) string {
 	if l.Absent > 0 || l.Suspended > 0 {
-		// Whatever was late or stood still in this period, the load is not why.
+		// The load is not the reason why anything was late or stood still in this
+		// period.
 		w.absent += l.Absent
 		w.suspended += l.Suspended
 		return w.away(l)
@@ -116,7 +117,7 @@ func (w *Watch) Judge(l Load, stolen units.Fraction) string {
 		units.Percent(float64(share), 3), l.Deliveries, units.Digits(w.real(l.wall()).Seconds(), 2), w.Limit, w.advice(l, stolen)))
 }
 
-// away says that the engine did not run.
+// away returns the message that the engine did not run.
 func (w *Watch) away(l Load) string {
 	if l.Absent == 0 {
 		return fmt.Sprintf("the machine was suspended for %s, and emulated time with it: peers outside may have given up", short(l.Suspended.Duration()))
@@ -129,7 +130,7 @@ func (w *Watch) away(l Load) string {
 	return said
 }
 
-// short prints a time to three digits.
+// short formats a time with three digits.
 func short(t time.Duration) string {
 	if t < time.Minute {
 		return fmt.Sprintf("%.3gs", t.Seconds())
@@ -137,7 +138,7 @@ func short(t time.Duration) string {
 	return t.Round(time.Second).String()
 }
 
-// isLate notes a late period and gives what is to be said of it, now and then.
+// isLate records a late period and returns its message only now and then.
 func (w *Watch) isLate(l Load, said string) string {
 	w.latePeriods++
 	w.late++
@@ -151,7 +152,7 @@ func (w *Watch) isLate(l Load, said string) string {
 	return said
 }
 
-// worse tells whether a load was later than another.
+// worse reports whether a load was later than another.
 func (l Load) worse(than Load) bool {
 	if l.Stood != than.Stood {
 		return l.Stood > than.Stood
@@ -159,10 +160,10 @@ func (l Load) worse(than Load) bool {
 	return l.Beyond*than.Deliveries > than.Beyond*l.Deliveries
 }
 
-// Late tells whether the machine does not keep up at the moment.
+// Late reports whether the machine currently does not keep up.
 func (w *Watch) Late() bool { return w.late > 0 }
 
-// calmDown notes a period that was on time.
+// calmDown records a period that was on time.
 func (w *Watch) calmDown() string {
 	if w.late == 0 {
 		return ""
@@ -174,13 +175,13 @@ func (w *Watch) calmDown() string {
 	return "the machine keeps up again"
 }
 
-// real is how long a span of emulated time takes.
+// real returns how long a span of emulated time takes.
 func (w *Watch) real(t units.Time) time.Duration { return t.Duration() * time.Duration(w.dilation()) }
 
 func (w *Watch) dilation() int { return max(w.Dilation, 1) }
 
 // advice says why a period was late and at what rates or dilation it would not be.
-// Rates are of real time, because they are what the machine can do.
+// Rates are in real time, because they depend on what the machine can do.
 func (w *Watch) advice(l Load, stolen units.Fraction) string {
 	seconds := w.real(l.wall()).Seconds()
 	packets, bits := float64(l.Packets)/seconds, float64(l.Bytes)*8/seconds
@@ -202,8 +203,8 @@ func (w *Watch) advice(l Load, stolen units.Fraction) string {
 		now, si(safeShare*packets), si(safeShare*bits), slow)
 }
 
-// slower is the dilation at which a thread that is full of nothing but waits for
-// its core would be on time: lateness is of real time, the limit emulated.
+// slower returns the dilation at which a thread that is not full, but waits for its
+// core, would be on time: lateness is in real time, the limit in emulated time.
 func (w *Watch) slower(l Load) int {
 	d := float64(w.dilation())
 	if w.Limit <= 0 {
@@ -212,18 +213,18 @@ func (w *Watch) slower(l Load) int {
 	return upwards(max(2*d, math.Ceil(d*float64(l.Late)/float64(w.Limit))))
 }
 
-// upwards rounds up to two digits: more would say more than is known.
+// upwards rounds up to two digits: the estimate is no more precise.
 func upwards(x float64) int {
 	unit := math.Pow(10, max(math.Floor(math.Log10(x))-1, 0))
 	return int(math.Ceil(x/unit) * unit)
 }
 
-// si prints a number to three digits with a prefix.
+// si formats a number with three digits and a prefix.
 func si(x float64) string {
 	return units.Brief(x, 3, []units.Prefix{{Name: "T", Per: 1e12}, {Name: "G", Per: 1e9}, {Name: "M", Per: 1e6}, {Name: "k", Per: 1e3}, {Name: "", Per: 1}})
 }
 
-// Summary says in a few words how a run kept up, "" when always.
+// Summary says briefly how well a run kept up, or "" if it always did.
 func (w *Watch) Summary() string {
 	var said []string
 	if w.absent > 0 {

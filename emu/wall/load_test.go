@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestWatch: what the watch says of one second after the other.
+// TestWatch checks what the watch says about successive seconds.
 func TestWatch(t *testing.T) {
 	second := func(busy float64, packets, late uint64) Load {
 		return Load{
@@ -17,13 +17,13 @@ func TestWatch(t *testing.T) {
 	}
 	calm, quiet := second(0.5, 10_000, 50), second(0, 5, 5)
 	full, robbed := second(0.97, 80_000, 4000), second(0.4, 80_000, 4000)
-	// The process was stopped for 8 s; the engine had to catch up with them.
+	// The process was stopped for 8 s, and the engine had to catch up.
 	stopped := full
 	stopped.At, stopped.Stood, stopped.Absent = 2*units.Second, 7*units.Second, 8*units.Second
 	type step struct {
 		load   Load
 		stolen units.Fraction
-		want   []string // in what is said; none: nothing is
+		want   []string // contained in the message; nil means no message
 	}
 	for name, steps := range map[string][]step{
 		"on time": {{calm, 0, nil}, {quiet, 0, nil}, {calm, 0, nil}},
@@ -58,8 +58,9 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchSuggestsADilation: so slow that what the hosts that send may send is
-// carried, in real time; and that lateness is within the limit, which is emulated.
+// TestWatchSuggestsADilation checks that the suggested dilation lets the engine
+// carry, in real time, everything that the sending hosts may send, and keeps lateness
+// within the limit, which is in emulated time.
 func TestWatchSuggestsADilation(t *testing.T) {
 	// In a second of real time 80,000 packets of 1250 bytes: 800 Mb/s, 640 of them on
 	// time.
@@ -103,8 +104,8 @@ func repeat[T any](x T, n int, last T) (out []T) {
 	return append(out, last)
 }
 
-// TestWatchAllowsWhatTheFileAllows: a share of late deliveries that the file
-// allows is no reason to complain, and a run that kept up has no summary.
+// TestWatchAllowsWhatTheFileAllows checks that a share of late deliveries that the
+// file allows is not reported, and that a run that kept up has no summary.
 func TestWatchAllowsWhatTheFileAllows(t *testing.T) {
 	l := Load{At: units.Second, Deliveries: 1000, Beyond: 100, Packets: 1000}
 	w := Watch{Allowed: 0.1}
@@ -117,7 +118,8 @@ func TestWatchAllowsWhatTheFileAllows(t *testing.T) {
 	}
 }
 
-// TestWatchOfAStoppedEngine: the load is not blamed, in the summary either.
+// TestWatchOfAStoppedEngine checks that neither the messages nor the summary blame
+// the load.
 func TestWatchOfAStoppedEngine(t *testing.T) {
 	w := Watch{Limit: units.Millisecond}
 	w.Judge(Load{At: 9 * units.Second, Absent: 8 * units.Second, Deliveries: 1000, Beyond: 1000, Packets: 1000}, 0)

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Scheduling is how the kernel treats a thread, of those that the engine's
-// has: Realtime while it leaves time to others, Busy while it does not.
+// Scheduling is how the kernel schedules the engine's thread: Realtime while it
+// leaves time to others, Busy while it does not.
 type Scheduling int
 
 // Kinds of scheduling.
@@ -18,9 +18,9 @@ const (
 	Realtime            // SCHED_FIFO
 )
 
-// OnThread runs f on a thread that is set up as the engine's and ends with f,
-// for those who measure what the engine can do. An error of the set-up is that
-// the scheduling is not allowed; f has not run then.
+// OnThread runs f on a thread that is set up like the engine's and ends with f,
+// for measuring what the engine can do. If the set-up fails because the
+// scheduling is not permitted, it returns an error without running f.
 func OnThread(s Scheduling, f func() error) error {
 	done := make(chan error)
 	go func() { done <- prepared(s, f) }() // never unlocked: the thread ends with the goroutine
@@ -40,15 +40,16 @@ func prepared(s Scheduling, f func() error) error {
 	return f()
 }
 
-// Oversleep sleeps n times for span in the engine's way and gives the
-// distribution of how much longer each sleep took. It is called in OnThread.
+// Oversleep sleeps n times for span as the engine does and returns the
+// distribution of how much longer each sleep took. It must be called in
+// OnThread.
 func Oversleep(span units.Time, n int) (Summary, error) {
 	ep, err := newEpoll()
 	if err != nil {
 		return Summary{}, fmt.Errorf("epoll: %w", err)
 	}
 	defer ep.close()
-	runtime.GC() // not in the middle of it
+	runtime.GC() // so that none happens during the measurement
 	late, clock := newLateness(units.Never), NewClock(1)
 	for range n {
 		due := clock.Now() + span

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestOversleep: no sleep is shorter than asked for, which would count as 0
-// late, and all are counted.
+// TestOversleep checks that no sleep is shorter than requested, which would
+// count as 0 late, and that all are counted.
 func TestOversleep(t *testing.T) {
 	err := OnThread(Ordinary, func() error {
 		s, err := Oversleep(100*units.Microsecond, 20)
@@ -24,8 +24,8 @@ func TestOversleep(t *testing.T) {
 	}
 }
 
-// TestOnThread: f runs on a thread of its own with the scheduling asked for,
-// or not at all; its error comes back.
+// TestOnThread checks that f runs on its own thread with the requested
+// scheduling, or not at all, and that its error is returned.
 func TestOnThread(t *testing.T) {
 	want := errors.New("f's")
 	for s, policy := range map[Scheduling]uint32{Ordinary: unix.SCHED_NORMAL, Busy: unix.SCHED_NORMAL, Realtime: unix.SCHED_FIFO} {

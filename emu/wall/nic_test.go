@@ -17,7 +17,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// A program with NICs is the same in virtual time and by the wall clock.
+// A program with NICs behaves the same in virtual time and by the wall clock.
 
 const twoHosts = `
 name: two-hosts
@@ -29,7 +29,7 @@ topology:
     - {endpoints: ["h2:eth0", "s1:2"], loss: 1%}
 `
 
-// diary is what one process has to tell.
+// diary is the log of one process.
 type diary struct {
 	t     *testing.T
 	lines []string
@@ -50,7 +50,7 @@ func (d *diary) need(p *sim.Process, err error) {
 
 const messages = 20
 
-// side makes what a side of the program needs.
+// side creates what a side of the program needs.
 func (d *diary) side(p *sim.Process, device *nicemu.Device) (c *nicemu.CQ, q *nicemu.QP, b []byte, bytes, sizes *nicemu.MR) {
 	pd, err := device.AllocPD()
 	d.need(p, err)
@@ -66,8 +66,8 @@ func (d *diary) side(p *sim.Process, device *nicemu.Device) (c *nicemu.CQ, q *ni
 	return c, q, b, bytes, sizes
 }
 
-// program has a client on h1 connect to a server on h2 and send it messages, by turns
-// of bytes and of sizes. It gives what either has seen, and when.
+// program lets a client on h1 connect to a server on h2 and send it messages,
+// alternately of bytes and of sizes. It returns what each of them saw, and when.
 func program(t *testing.T, f *fabric.Fabric) (client, server *diary) {
 	client, server = &diary{t: t}, &diary{t: t}
 	start := func(host string, d *diary, program func(p *sim.Process, device *nicemu.Device)) {
@@ -121,7 +121,7 @@ func program(t *testing.T, f *fabric.Fabric) (client, server *diary) {
 	return client, server
 }
 
-// limit is emulated time that is far more than the program takes.
+// limit is an emulated time far longer than the program takes.
 const limit = 60 * units.Second
 
 func TestProgramIsTheSameInBothTimes(t *testing.T) {
@@ -139,7 +139,7 @@ func TestProgramIsTheSameInBothTimes(t *testing.T) {
 		t.Fatalf("in virtual time the program says\n%q\n%q", client.lines, server.lines)
 	}
 	for i, line := range server.lines[1 : messages+1] {
-		// Those of even numbers carry bytes, the others leave them.
+		// Even-numbered messages carry bytes; the others leave the buffer unchanged.
 		if want := fmt.Sprintf("message %d of 5000 bytes, which ends with %d", i, i&^1); line[len(line)-len(want):] != want {
 			t.Errorf("%q, want %q", line, want)
 		}
@@ -159,9 +159,9 @@ func TestProgramIsTheSameInBothTimes(t *testing.T) {
 	}
 }
 
-// drive runs a fabric by the wall clock until work is done. begin is called when it
-// runs, with what brings work to the thread of the last shard, where done is asked too
-// while the others stand still.
+// drive runs a fabric by the wall clock until done returns true. It calls begin at the
+// start of the run, with a function that runs work on the thread of the last shard.
+// There it also calls done while the other shards stand still.
 func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done func() bool) {
 	t.Helper()
 	group := wall.NewGroup(len(f.Shards), f.Lookahead())
@@ -190,10 +190,10 @@ func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done fun
 	}
 	started.Wait()
 	do := func(f func()) {
-		// One inside the other, as a lab does.
+		// Nested, as in a lab.
 		for _, d := range slices.Backward(drivers) {
 			inner := f
-			f = func() { _ = d.Do(inner) } // it has stopped: then there is nothing to do
+			f = func() { _ = d.Do(inner) } // if it has stopped, there is nothing to do
 		}
 		f()
 	}
@@ -207,8 +207,8 @@ func drive(t *testing.T, f *fabric.Fabric, begin func(do func(func())), done fun
 	ended.Wait()
 }
 
-// TestProgramsStartWhileTheFabricRuns brings programs to engines that run, each to a
-// host of its own.
+// TestProgramsStartWhileTheFabricRuns starts programs on running engines, each on its
+// own host.
 func TestProgramsStartWhileTheFabricRuns(t *testing.T) {
 	plan, err := spec.Parse("lab.yaml", []byte(twoHosts))
 	if err != nil {

@@ -8,32 +8,32 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// presence tells when the engine's thread was not there: neither at work, nor
-// waiting for a core, nor asleep because it wanted to be. Its process was
-// stopped then, or the machine was. All times are of the wall clock.
+// presence detects when the engine's thread was absent: neither working, nor
+// waiting for a core, nor asleep on purpose. Then its process was stopped, or
+// the machine was. All times are of the wall clock.
 type presence struct {
-	since  units.Time // begin of the period that is looked at
-	worked units.Time // by then, time waiting for a core included
-	ahead  units.Time // by then, of the clock that goes on in a suspended machine
-	slept  units.Time // in the period, as asked for
+	since  units.Time // start of the current period
+	worked units.Time // at since, including time spent waiting for a core
+	ahead  units.Time // at since, of the clock that continues in a suspended machine
+	slept  units.Time // in the period, as requested
 
-	absent    units.Time // in all
-	suspended units.Time // in all; the engine's own clock does not count it
+	absent    units.Time // in total
+	suspended units.Time // in total; the engine's own clock does not count it
 
 	stat int // fd of the thread's schedstat, -1 if there is none
 }
 
 const (
-	// maxSleep bounds a sleep, so that a longer one tells of an absence.
+	// maxSleep bounds a sleep, so that a longer one indicates an absence.
 	maxSleep = units.Second
-	// sleepSlack is by how much a sleep may be longer than was asked for.
+	// sleepSlack is how much longer than requested a sleep may be.
 	sleepSlack = 10 * units.Millisecond
-	// leastAbsence is the shortest absence of a period that counts: what is
-	// shorter is the noise of many sleeps.
+	// leastAbsence is the shortest absence per period that counts: less is the
+	// noise of many sleeps.
 	leastAbsence = 500 * units.Millisecond
 )
 
-// begin is called on the engine's thread.
+// begin must be called on the engine's thread.
 func (p *presence) begin(now units.Time) {
 	var err error
 	if p.stat, err = unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
@@ -48,10 +48,10 @@ func (p *presence) end() {
 	}
 }
 
-// sleep notes a sleep.
+// sleep records a sleep.
 func (p *presence) sleep(took, asked units.Time) { p.slept += min(took, asked+sleepSlack) }
 
-// look ends a period and begins the next.
+// look ends a period and starts the next.
 func (p *presence) look(now units.Time) { p.judge(now, p.work(), suspendedClock()) }
 
 func (p *presence) judge(now, worked, ahead units.Time) {
@@ -64,9 +64,9 @@ func (p *presence) judge(now, worked, ahead units.Time) {
 	p.since, p.worked, p.ahead, p.slept = now, worked, ahead, 0
 }
 
-// work is how long the thread has run or waited for a core
+// work returns how long the thread has run or waited for a core
 // (Documentation/scheduler/sched-stats.rst). A kernel without these statistics
-// tells only of the first.
+// reports only the former.
 func (p *presence) work() units.Time {
 	var b [96]byte
 	if n, err := unix.Pread(p.stat, b[:], 0); err == nil {
@@ -82,9 +82,9 @@ func (p *presence) work() units.Time {
 	return units.Time(u.Utime.Nano()+u.Stime.Nano()) * units.Nanosecond
 }
 
-// suspendedClock is for how long the machine has been suspended since it was
-// started (clock_gettime(2)): CLOCK_MONOTONIC, which the engine goes by, does
-// not count that.
+// suspendedClock returns how long the machine has been suspended since boot
+// (clock_gettime(2)): CLOCK_MONOTONIC, which the engine uses, does not count
+// that.
 func suspendedClock() units.Time {
 	var all, awake unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &all) != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestPresence: what is neither work, nor waiting for a core, nor a sleep that
-// was asked for is absence, if it is long.
+// TestPresence checks that time that is neither work, nor waiting for a core,
+// nor a requested sleep is absence, if it is long.
 func TestPresence(t *testing.T) {
 	const ms = units.Millisecond
 	for name, c := range map[string]struct {
@@ -43,7 +43,8 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// TestPresenceReadsTheThread: work is what this thread has done, and grows with it.
+// TestPresenceReadsTheThread checks that work is what this thread has done, and
+// grows with it.
 func TestPresenceReadsTheThread(t *testing.T) {
 	err := OnThread(Ordinary, func() error {
 		var p presence
@@ -70,7 +71,7 @@ func TestPresenceReadsTheThread(t *testing.T) {
 	}
 }
 
-// threadTime is the processor time of the calling thread.
+// threadTime returns the processor time of the calling thread.
 func threadTime() units.Time {
 	without := presence{stat: -1}
 	return without.work()

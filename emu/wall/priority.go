@@ -10,30 +10,30 @@ import (
 
 // priority keeps the engine's thread ahead of ordinary programs.
 //
-// SCHED_FIFO does it best, as long as the thread leaves time to others. A
+// SCHED_FIFO does this best, as long as the thread leaves time to others. A
 // real-time thread that does not is stopped by the kernel for 50 ms in every
 // second: by its bandwidth limit (sched_rt_runtime_us) and, since Linux 6.12,
 // by the deadline server of the fair class (kernel/sched/deadline.c). Packets
-// then are 50 ms late. So the thread steps back to the highest nice level
-// while it is busy, where the kernel shares out microseconds instead.
+// are then 50 ms late. So the thread steps back to the highest nice level while
+// it is busy, where the kernel shares out microseconds instead.
 type priority struct {
-	wanted bool // real-time scheduling was asked for and is allowed
+	wanted bool // real-time scheduling was requested and is permitted
 	fifo   bool // the thread has it now
 
-	since units.Time // begin of the period that is being judged
-	slept units.Time // in it
+	since units.Time // start of the current period
+	slept units.Time // sleep in the period
 }
 
 const (
-	// period is how long the thread's load is looked at before it counts:
-	// long beside a burst, short beside the second that the kernel takes.
+	// period is how long the thread's load is observed before it counts: long
+	// compared with a burst, short compared with the kernel's second.
 	period = 100 * units.Millisecond
-	// stepBack and stepUp are the loads, as parts of a hundred, above and
-	// below which the thread changes sides.
+	// stepBack and stepUp are the loads, in percent, above and below which the
+	// thread switches.
 	stepBack, stepUp = 75, 50
 )
 
-// raise asks for SCHED_FIFO.
+// raise requests SCHED_FIFO.
 func (p *priority) raise() error {
 	if err := setFIFO(); err != nil {
 		return fmt.Errorf("SCHED_FIFO: %w (grant CAP_SYS_NICE or an rtprio limit, or set engine: {realtime: off})", err)
@@ -43,7 +43,7 @@ func (p *priority) raise() error {
 }
 
 // adjust is called once a turn, with the real time since the start and how long
-// of it the thread slept in the turn before.
+// the thread slept in the previous turn.
 func (p *priority) adjust(now, slept units.Time) {
 	if !p.wanted {
 		return
@@ -55,8 +55,9 @@ func (p *priority) adjust(now, slept units.Time) {
 	}
 	load := 100 - 100*p.slept/length
 	p.since, p.slept = now, 0
-	// Both calls succeeded before or need less than what did; if one fails
-	// nevertheless, the thread stays as it is and is asked again.
+	// Both calls succeeded before or need fewer privileges than one that did;
+	// if one fails nevertheless, the thread stays as it is and tries again
+	// later.
 	switch {
 	case p.fifo && load > stepBack:
 		p.fifo = setNice() != nil
@@ -65,7 +66,7 @@ func (p *priority) adjust(now, slept units.Time) {
 	}
 }
 
-// realtimePriority is the lowest, which is above every ordinary program.
+// realtimePriority is the lowest one, which is above every ordinary program.
 const realtimePriority = 1
 
 // setFIFO gives the calling thread realtimePriority.

@@ -7,11 +7,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestPriorityStepsBack: the thread gives up SCHED_FIFO while it leaves no time
-// to others and takes it again when it does.
+// TestPriorityStepsBack checks that the thread gives up SCHED_FIFO while it
+// leaves no time to others and takes it again when it does.
 func TestPriorityStepsBack(t *testing.T) {
 	refused := make(chan error)
-	go func() { // a thread of its own, which ends with its scheduling
+	go func() { // on its own thread, as its scheduling changes
 		defer close(refused)
 		runtime.LockOSThread()
 		var p priority

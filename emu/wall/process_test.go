@@ -11,12 +11,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Processes are coroutines, which Go's runtime allows on a locked thread only
-// under conditions: so these tests need the driver's thread.
+// Processes are coroutines, which Go's runtime permits on a locked thread only
+// under certain conditions: so these tests need the driver's thread.
 
-// TestProcessInWallClock: a process that was started before the run, by
-// another goroutine than the driver's, sleeps in emulated time on the driver's
-// thread, and has ended with the run if it has not by itself.
+// TestProcessInWallClock checks that a process that was started before the run,
+// by a goroutine other than the driver's, sleeps in emulated time on the
+// driver's thread, and is ended with the run if it has not ended before.
 func TestProcessInWallClock(t *testing.T) {
 	var e sim.Engine
 	var cond sim.Cond
@@ -58,11 +58,11 @@ func TestProcessInWallClock(t *testing.T) {
 	if !ends.Done() || ends.Err() != nil || !stopped.Done() || stopped.Err() != sim.ErrStopped {
 		t.Errorf("done %v, %v; stopped %v, %v", ends.Done(), ends.Err(), stopped.Done(), stopped.Err())
 	}
-	e.StopProcesses() // by another goroutine: none is left
+	e.StopProcesses() // from another goroutine: none is left
 }
 
-// TestProcessByDo: work from outside starts a process, signals to it and stops
-// it, between events.
+// TestProcessByDo checks that work from outside can start a process, signal it
+// and stop it, between events.
 func TestProcessByDo(t *testing.T) {
 	var e sim.Engine
 	d, cancel, ended := running(t, &e)

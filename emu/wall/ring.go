@@ -10,49 +10,50 @@ import (
 // RingPoller is a device that can be read and written by an io_uring.
 type RingPoller interface {
 	Poller
-	// Rings tells whether it should be.
+	// Rings reports whether it should use one.
 	Rings() bool
-	// Start begins. The device calls ready when there is something for Poll,
-	// within the ring's Enter and Submit.
+	// Start starts using the ring. The device calls ready when there is something for
+	// Poll, during the ring's Enter and Submit.
 	Start(r *uring.Ring, ready func()) error
-	// Stop goes back to what the device did before. The ring has been closed.
+	// Stop returns to what the device did before. The ring has been closed.
 	Stop()
-	// Waiting tells whether Poll is to be called.
+	// Waiting reports whether Poll should be called.
 	Waiting() bool
 }
 
 // IO is how devices are read and written.
 type IO int
 
-// Ways to read and write.
+// Methods of reading and writing.
 const (
 	ReadWrite    IO = iota // system calls read and write
-	Uring                  // io_uring where the kernel lets it, else ReadWrite
+	Uring                  // io_uring if the kernel permits it, otherwise ReadWrite
 	RequireUring           // io_uring, or Run fails
 )
 
-// ringSize is how many requests wait at most to be handed over.
+// ringSize is the maximum number of requests that wait for submission.
 const ringSize = 256
 
-// ring is the io_uring of a driver. What is not read by it is watched by epoll, as
-// all is without a ring, and the ring watches that.
+// ring is the io_uring of a driver. Devices that it does not read are watched by
+// epoll, as all are without a ring, and the ring watches epoll.
 type ring struct {
 	*uring.Ring
 	handler int
-	devices []RingPoller // by the numbers of the driver; nil for others
+	devices []RingPoller // by the driver's device number; nil for others
 	ready   []int        // devices, or -1 for work
 	listed  []bool       // devices that are in ready
 	others  bool         // epoll has something
-	watched bool         // epoll is
+	watched bool         // the ring watches epoll
 }
 
-// rings tells whether a device is to be read by a ring if there can be one.
+// rings reports whether a device should be read by a ring if one is available.
 func (d *Driver) rings(p Poller) bool {
 	r, ok := p.(RingPoller)
 	return ok && d.options.IO != ReadWrite && r.Rings()
 }
 
-// startRing makes the ring if a device is for it. It is called on the engine's thread.
+// startRing creates the ring if a device wants it. It must be called on the engine's
+// thread.
 func (d *Driver) startRing() error {
 	var number []int
 	for i, p := range d.devices {
@@ -111,7 +112,7 @@ func (d *Driver) stopRing() {
 	d.ring = nil
 }
 
-// list notes that a device has something.
+// list records that a device has something.
 func (r *ring) list(i int) {
 	if !r.listed[i] {
 		r.listed[i] = true
@@ -119,12 +120,12 @@ func (r *ring) list(i int) {
 	}
 }
 
-// Completed is told that epoll has something. That is told of only once, however
-// much it has.
+// Completed is called when epoll has something. It is called only once, however much
+// epoll has.
 func (r *ring) Completed(_ uint32, _ int, _ uint16, more bool) { r.others, r.watched = true, more }
 
-// exchangeIO writes what the devices want written and looks what has come, without
-// waiting. It tells whether anything has.
+// exchangeIO submits the devices' writes and checks for completions, without waiting.
+// It reports whether anything is ready.
 func (d *Driver) exchangeIO() bool {
 	r := d.ring
 	if r == nil {
@@ -134,8 +135,8 @@ func (d *Driver) exchangeIO() bool {
 		r.watched = true
 		r.PollMultishot(r.handler, d.epoll.fd)
 	}
-	// What was ready has had its turn, and may have more. Of what epoll watches
-	// that shows when epoll is asked.
+	// Devices that were ready have had their turn, and may have more. For those that
+	// epoll watches, asking epoll shows that.
 	r.ready = slices.DeleteFunc(r.ready, func(i int) bool {
 		if i < 0 {
 			return true
@@ -147,8 +148,8 @@ func (d *Driver) exchangeIO() bool {
 	return len(r.ready) > 0 || r.others
 }
 
-// wait returns what is ready, after at most ns nanoseconds; negative waits for
-// ever.
+// wait returns what is ready, after at most ns nanoseconds; a negative ns waits
+// forever.
 func (d *Driver) wait(ns int64) []int {
 	r := d.ring
 	if r == nil {

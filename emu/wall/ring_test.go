@@ -44,8 +44,8 @@ func (w *ringWire) Poll(now units.Time, max int) int {
 	return n
 }
 
-// TestRing: devices with a ring and without are read side by side, work is done, and
-// a refused ring is an error only where it was required.
+// TestRing checks that devices with and without a ring are read together, that work
+// is done, and that a refused ring is an error only if it was required.
 func TestRing(t *testing.T) {
 	refused := errors.New("refused")
 	for _, c := range []struct {
@@ -81,7 +81,7 @@ func TestRing(t *testing.T) {
 				far[i], near[i] = pair[1], &ringWire{wire: wire{fd: pair[0]}, refuses: c.starts}
 				near[i].got = func(units.Time, int) { arrived <- i }
 			}
-			for _, p := range []Poller{near[0], &near[1].wire} { // the second knows no ring
+			for _, p := range []Poller{near[0], &near[1].wire} { // the second has no ring
 				if err := d.Attach(p); err != nil {
 					t.Fatal(err)
 				}

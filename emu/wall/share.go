@@ -10,22 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedClock is a clock in a file that programs map into their memory, so that
-// they can follow it (netns-lab/slowclock, which has the same in C). All is in
-// the machine's byte order.
+// sharedClock is a clock in a file that programs map into their memory to follow it
+// (netns-lab/slowclock has the same in C). All fields are in native byte order.
 type sharedClock struct {
 	magic     uint64
 	dilation  int64
 	monotonic int64 // ns; CLOCK_MONOTONIC at emulated time zero
-	realtime  int64 // ns; CLOCK_REALTIME then
+	realtime  int64 // ns; CLOCK_REALTIME at emulated time zero
 	stood     atomic.Int64
 }
 
-// sharedMagic says that a file is a sharedClock, and of which form.
+// sharedMagic marks a file as a sharedClock, and its version.
 const sharedMagic = 0x314b434f4c435457 // "WTCLOCK1", read as little-endian
 
-// Share lets programs follow the clock through a file, which is created again. It is
-// called once, before a driver runs by the clock.
+// Share lets programs follow the clock through a file, which is created anew. It
+// must be called once, before a driver runs by the clock.
 func (c *Clock) Share(path string) error {
 	const size = int(unsafe.Sizeof(sharedClock{}))
 	f, err := os.CreateTemp(filepath.Dir(path), ".clock")
@@ -40,7 +39,7 @@ func (c *Clock) Share(path string) error {
 		s.stood.Store(c.stood.Load())
 		s.magic = sharedMagic
 		c.shared = s
-		// Whole or not at all: a program may be about to look.
+		// Atomic: a program may be about to read it.
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
@@ -50,9 +49,9 @@ func (c *Clock) Share(path string) error {
 	return nil
 }
 
-// mapped gives the memory of a file of some size. It stays as long as the process.
+// mapped maps a file of the given size into memory, for the lifetime of the process.
 func mapped(f *os.File, size int) ([]byte, error) {
-	if err := f.Chmod(0o444); err != nil { // a program may have become another user
+	if err := f.Chmod(0o444); err != nil { // a program may have switched to another user
 		return nil, err
 	}
 	if err := f.Truncate(int64(size)); err != nil {

@@ -11,11 +11,10 @@ import (
 )
 
 // spareProcs is how many Ps the runtime has beyond the cores, so that the
-// engine's thread finds one at once when it comes back from a sleep.
+// engine's thread finds one immediately when it returns from a sleep.
 const spareProcs = 2
 
-// lockThread gives the calling goroutine a thread of its own with the finest
-// timers.
+// lockThread gives the calling goroutine its own thread with the finest timers.
 func lockThread() error {
 	runtime.LockOSThread()
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+spareProcs))
@@ -38,13 +37,13 @@ func newEpoll() (*epoll, error) {
 	return &epoll{fd: fd}, err
 }
 
-// add watches fd; index comes back when it is readable.
+// add watches fd; wait returns index when fd is readable.
 func (e *epoll) add(fd, index int) error {
 	return unix.EpollCtl(e.fd, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(index)})
 }
 
-// wait returns what is ready, after at most ns nanoseconds; negative waits
-// for ever.
+// wait returns what is ready, after at most ns nanoseconds; a negative ns waits
+// forever.
 func (e *epoll) wait(ns int64) []int {
 	var ts *unix.Timespec
 	if ns >= 0 {
@@ -56,8 +55,8 @@ func (e *epoll) wait(ns int64) []int {
 	if ns == 0 {
 		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(e.fd), uintptr(unsafe.Pointer(&e.events[0])), uintptr(len(e.events)), uintptr(unsafe.Pointer(ts)), 0, 0)
 	} else {
-		// A sleep must be known to Go's scheduler, or a garbage collection
-		// would wait for its end.
+		// Go's scheduler must know about a sleep; otherwise a garbage
+		// collection would wait until it ends.
 		n, _, errno = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(e.fd), uintptr(unsafe.Pointer(&e.events[0])), uintptr(len(e.events)), uintptr(unsafe.Pointer(ts)), 0, 0)
 	}
 	if errno != 0 { // EINTR: a signal to the process
@@ -69,7 +68,7 @@ func (e *epoll) wait(ns int64) []int {
 	return e.ready[:n]
 }
 
-// nap sleeps for a time, whatever devices have.
+// nap sleeps for a time, whether or not devices are ready.
 func nap(t units.Time) {
 	ts := unix.NsecToTimespec(int64(t / units.Nanosecond))
 	_, _, _ = unix.Syscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)

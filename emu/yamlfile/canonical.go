@@ -7,10 +7,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Canonical writes a document as one text without comments, aliases and merge keys: the
-// same text for documents that say the same in the same order. It is YAML, and reads back
-// as the document does. Values that have been read in place of others (Inline) are written
-// as they are.
+// Canonical writes a document as one text without comments, aliases and merge keys.
+// Documents with the same contents in the same order give the same text. It is YAML, and
+// reads back as the same document. Texts that replace values (Inline) are written instead
+// of them.
 func (r *Reader) Canonical(n ast.Node) string {
 	var b strings.Builder
 	r.canonical(&b, n)
@@ -20,7 +20,7 @@ func (r *Reader) Canonical(n ast.Node) string {
 func (r *Reader) canonical(b *strings.Builder, n ast.Node) {
 	n = r.Resolve(n)
 	if n == nil {
-		return // reported
+		return // reported already
 	}
 	if text, ok := r.inlined[n]; ok {
 		b.WriteString(quoted(text))
@@ -61,11 +61,11 @@ func (r *Reader) canonical(b *strings.Builder, n ast.Node) {
 	b.WriteByte('}')
 }
 
-// quoted is a text in double quotes, with escapes that JSON and YAML share.
+// quoted returns a text in double quotes, with escapes that JSON and YAML share.
 func quoted(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // text can always be written
+	_ = e.Encode(text) // text can always be encoded
 	return strings.TrimSuffix(b.String(), "\n")
 }

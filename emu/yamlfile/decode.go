@@ -16,29 +16,29 @@ import (
 	"github.com/weftlab/weft/emu/suggest"
 )
 
-// The YAML package's own Decoder stops at the first fault and forgets where a
-// value stood. This one reads the syntax tree into the types of file.go,
-// goes on after a fault, keeps the order of mappings, and remembers places.
+// The YAML package's own Decoder stops at the first fault and does not keep the
+// places of values. This one reads the syntax tree into Go types, continues after a
+// fault, keeps the order of mappings, and remembers places.
 //
-// A type is read by its own decode method if it has one, otherwise from text
-// if it is an encoding.TextUnmarshaler, otherwise by its kind: struct,
-// pointer, slice, string, bool or integer. Structs name their keys in yaml
-// tags; a key without omitempty must be there.
+// A type is read by its own Decode method if it has one, otherwise from text if it is
+// an encoding.TextUnmarshaler, otherwise by its kind: struct, pointer, slice, string,
+// bool or integer. Structs name their keys in yaml tags; a key without omitempty is
+// required.
 
-// Decoder is a type that reads itself from the syntax tree. What names the
-// value in messages.
+// Decoder is a type that decodes itself from the syntax tree. What names the value in
+// messages.
 type Decoder interface {
 	Decode(r *Reader, n ast.Node, what string)
 }
 
-// noun is a struct with a name of its own for messages, such as "a link".
-// Others go by the key that they stand behind.
+// noun is a struct with its own name for messages, such as "a link". Others are
+// called by their key.
 type noun interface{ Noun() string }
 
-// choice is a struct of pointers of which a file sets exactly one: see oneKey.
+// choice is a struct of pointers of which a file sets exactly one: see OneKey.
 type choice interface{ Choice() }
 
-// mover is a struct that helps with keys which stand elsewhere: it says where.
+// mover is a struct with hints for keys that belong elsewhere.
 type mover interface{ Moved() map[string]string }
 
 // Field is a key of a struct.
@@ -48,18 +48,18 @@ type Field struct {
 	Required bool
 }
 
-// keys is the keys of a struct, and their names.
+// keys holds the keys of a struct, and their names.
 type keys struct {
 	fields []Field
 	names  []string
 }
 
-// keysOf has the keys of the structs that were read: a file has thousands of the same
-// type, and reflection costs more than all else there is to reading one.
+// keysOf caches the keys of structs: a file has thousands of the same type, and
+// reflection is the greatest cost of reading one.
 var keysOf sync.Map // by reflect.Type
 
-// FieldsOf gives the keys of a struct, with those of inlined structs. Callers do not
-// change what it gives.
+// FieldsOf returns the keys of a struct, with those of inlined structs. Callers must
+// not modify the result.
 func FieldsOf(t reflect.Type) []Field { return find(t).fields }
 
 func find(t reflect.Type) *keys {
@@ -79,7 +79,7 @@ func find(t reflect.Type) *keys {
 	return k
 }
 
-// resolve follows anchors, aliases and tags to the value itself.
+// Resolve follows anchors, aliases and tags to the value itself.
 func (r *Reader) Resolve(n ast.Node) ast.Node {
 	for range maxNesting {
 		switch at := n.(type) {
@@ -100,9 +100,9 @@ func (r *Reader) Resolve(n ast.Node) ast.Node {
 	return nil
 }
 
-// unsplit repairs what the parser does inside braces: it takes h1:eth0 for a
-// mapping, though a colon that no blank follows is part of the text (YAML
-// 1.2.2 §7.3.3).
+// unsplit corrects a mistake of the parser inside braces: it takes h1:eth0 for a
+// mapping, though a colon without a following blank is part of the text (YAML 1.2.2
+// §7.3.3).
 func unsplit(n ast.Node) ast.Node {
 	m, ok := n.(*ast.MappingNode)
 	if !ok || m.IsFlowStyle || len(m.Values) != 1 {
@@ -123,12 +123,12 @@ func unsplit(n ast.Node) ast.Node {
 	return ast.String(&whole)
 }
 
-// touches tells whether b begins where a ends.
+// touches reports whether b begins where a ends.
 func touches(a, b *token.Token) bool {
 	return a.Position.Line == b.Position.Line && a.Position.Column+utf8.RuneCountInString(a.Value) == b.Position.Column
 }
 
-// read fills the value that ptr points to from n. What names it in messages.
+// Read fills the value that ptr points to from n. What names it in messages.
 func (r *Reader) Read(ptr any, n ast.Node, what string) {
 	if n = r.Resolve(n); n == nil {
 		return
@@ -202,8 +202,8 @@ func (r *Reader) readStruct(v reflect.Value, n ast.Node, what string) {
 	r.ReadFields(v, n, what, nil)
 }
 
-// readFields fills a struct from a mapping, and what extra points to from further keys
-// of it.
+// ReadFields fills a struct from a mapping. Extra holds pointers to fill from further
+// keys of the mapping.
 func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[string]any) {
 	before := len(r.errs)
 	if named, ok := v.Interface().(noun); ok {
@@ -232,7 +232,7 @@ func (r *Reader) ReadFields(v reflect.Value, n ast.Node, what string, extra map[
 				continue
 			}
 			r.FailAt(e.At, suggest.Hint(e.Key, what+" has", names), "unknown key %q", e.Key)
-			// The key that was meant is not reported as missing as well.
+			// Do not also report the intended key as missing.
 			if near, ok := suggest.Nearest(e.Key, names); ok {
 				given[slices.Index(names, near)] = true
 			}
@@ -262,9 +262,9 @@ type KeyValue struct {
 	Value ast.Node
 }
 
-// entries gives the entries of a mapping in their order; an absent value
-// counts as an empty mapping. Those that a merge key (<<) brings in come
-// last, without what the mapping says itself.
+// Entries returns the entries of a mapping in order; an absent value counts as an
+// empty mapping. Entries from a merge key (<<) come last, without those that the
+// mapping overrides.
 func (r *Reader) Entries(n ast.Node) (entries []KeyValue, ok bool) {
 	var pairs []*ast.MappingValueNode
 	switch n := n.(type) {
@@ -302,8 +302,8 @@ func (r *Reader) Entries(n ast.Node) (entries []KeyValue, ok bool) {
 	return entries, true
 }
 
-// merge adds the entries of the mapping, or the list of mappings, that a
-// merge key names.
+// merge adds the entries of the mapping, or the list of mappings, that a merge key
+// refers to.
 func (r *Reader) merge(entries []KeyValue, seen map[string]ast.Node, n ast.Node) []KeyValue {
 	r.nesting++
 	defer func() { r.nesting-- }()
@@ -331,7 +331,7 @@ func (r *Reader) merge(entries []KeyValue, seen map[string]ast.Node, n ast.Node)
 	return entries
 }
 
-// wrong reports a value of the wrong kind.
+// Wrong reports a value of the wrong kind.
 func (r *Reader) Wrong(n ast.Node, what, want, hint string) {
 	r.FailAt(n, hint, "%s must be %s, not %s", what, want, describe(n))
 }
@@ -353,7 +353,7 @@ func describe(n ast.Node) string {
 	return "text"
 }
 
-// scalarText gives a single value as it is written.
+// ScalarText returns a single value as it is written.
 func ScalarText(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -366,14 +366,13 @@ func ScalarText(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// entry is one entry of a dict.
+// Entry is one entry of a Dict.
 type Entry[T any] struct {
 	Name  string
 	Value T
 }
 
-// dict is a mapping with names of the user's choice, in the order of the
-// file.
+// Dict is a mapping with names chosen by the user, in the order of the file.
 type Dict[T any] []Entry[T]
 
 func (d *Dict[T]) Decode(r *Reader, n ast.Node, what string) {
@@ -382,7 +381,7 @@ func (d *Dict[T]) Decode(r *Reader, n ast.Node, what string) {
 		r.Wrong(n, what, "a mapping (name: value)", "")
 		return
 	}
-	*d = make(Dict[T], len(entries)) // of the final size: places are pointers into it
+	*d = make(Dict[T], len(entries)) // of the final size, as places are pointers into it
 	for i, e := range entries {
 		at := &(*d)[i]
 		at.Name = e.Key
@@ -391,7 +390,7 @@ func (d *Dict[T]) Decode(r *Reader, n ast.Node, what string) {
 	}
 }
 
-// oneOrMore is a list for which a single value may stand.
+// OneOrMore is a list that may also be written as a single value.
 type OneOrMore[T any] []T
 
 func (l *OneOrMore[T]) Decode(r *Reader, n ast.Node, what string) {
@@ -403,7 +402,7 @@ func (l *OneOrMore[T]) Decode(r *Reader, n ast.Node, what string) {
 	r.Read(&(*l)[0], n, what)
 }
 
-// scalar is a single value of any kind, as it is written.
+// Scalar is a single value of any kind, as it is written.
 type Scalar string
 
 func (s *Scalar) Decode(r *Reader, n ast.Node, what string) {
@@ -414,8 +413,8 @@ func (s *Scalar) Decode(r *Reader, n ast.Node, what string) {
 	*s = Scalar(text)
 }
 
-// OneKey is part of the structs of pointers of which a file sets exactly one.
+// OneKey is embedded in structs of pointers of which a file sets exactly one.
 type OneKey struct{}
 
-// Choice makes a struct one of which a file sets exactly one key.
+// Choice marks a struct of which a file sets exactly one key.
 func (OneKey) Choice() {}

@@ -8,21 +8,21 @@ import (
 	"unicode"
 )
 
-// Error is one thing that is wrong with a lab file.
+// Error is one fault in a lab file.
 type Error struct {
 	File    string
 	Line    int    // from 1
 	Column  int    // in characters, from 1
 	Source  string // the whole line
 	Message string
-	Hint    string // what would be right; may be empty
+	Hint    string // how to correct it; may be empty
 
-	like string   // the form of Message
-	same []string // further messages of this form about this place
-	also []place  // further places of this message
+	like string   // the format of Message
+	same []string // further messages with this format about this place
+	also []place  // further places with this message
 }
 
-// place is one in the file, both from 1.
+// place is a place in the file, both numbers from 1.
 type place struct{ line, column int }
 
 func (p place) compare(o place) int {
@@ -31,7 +31,8 @@ func (p place) compare(o place) int {
 
 func (e *Error) place() place { return place{e.Line, e.Column} }
 
-// addPlace adds the place of the same fault. The first in the file is e's own.
+// addPlace adds another place of the same fault. The first in the file becomes
+// e's own.
 func (e *Error) addPlace(o *Error) {
 	here, there := e.place(), o.place()
 	if here == there || slices.Contains(e.also, there) {
@@ -44,7 +45,7 @@ func (e *Error) addPlace(o *Error) {
 	e.also = append(e.also, there)
 }
 
-// Error gives the place and the message, the line with a mark under the
+// Error returns the place and the message, the line with a mark under the
 // place, and the hint.
 func (e *Error) Error() string {
 	var b strings.Builder
@@ -70,15 +71,15 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// maxAlso bounds the places that are listed beside the first.
+// maxAlso bounds the places that are listed besides the first.
 const maxAlso = 5
 
-// excerptWidth is how many characters of a long line are shown before and
-// after the place.
+// excerptWidth is how many characters of a long line are shown before and after
+// the place.
 const excerptWidth = 60
 
-// excerpt gives the line without its indentation, cut around the place when
-// it is long, and the blanks that bring a mark under the place.
+// excerpt returns the line without its indentation, cut around the place if it
+// is long, and the blanks that put a mark under the place.
 func (e *Error) excerpt() (line, mark string) {
 	runes := []rune(e.Source)
 	at := min(max(e.Column-1, 0), len(runes))
@@ -103,11 +104,11 @@ func (e *Error) excerpt() (line, mark string) {
 	return line, strings.Repeat(" ", len(before)+at-from)
 }
 
-// Errors is everything that is wrong with a lab file, in the order of the
-// lines. errors.As finds the first *Error in it.
+// Errors is all faults in a lab file, ordered by line. errors.As finds the
+// first *Error in it.
 type Errors []*Error
 
-// Error gives all of them, each as Error.Error does, a line apart.
+// Error returns all of them, each as by Error.Error, one per line.
 func (es Errors) Error() string {
 	texts := make([]string, len(es))
 	for i, e := range es {
@@ -116,7 +117,7 @@ func (es Errors) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Unwrap gives the errors to package errors.
+// Unwrap returns the errors for package errors.
 func (es Errors) Unwrap() []error {
 	errs := make([]error, len(es))
 	for i, e := range es {

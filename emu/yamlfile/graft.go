@@ -11,26 +11,25 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// A patch of a file puts a value of another file in the place of one of its own, or beside
-// them, before the file is read. Its nodes keep their own places: what is wrong with them
-// is shown where they stand.
+// A patch replaces a value of a file by a value of another file, or adds it, before the
+// file is read. Its nodes keep their own places, so that errors refer to their own file.
 
-// Value is a part of a file that another file may be patched with.
+// Value is a part of a file with which another file can be patched.
 type Value struct {
 	from *Reader
 	node ast.Node
 }
 
-// ValueOf is the value at a place of the file; ok is false where it does not stand there.
+// ValueOf returns the value at a place of the file; ok is false if it is not in the file.
 func (r *Reader) ValueOf(place any) (v Value, ok bool) {
 	n := r.places[place]
 	return Value{r, n}, n != nil
 }
 
-// Text is a single value as it is written; ok is false for a list or a mapping.
+// Text returns a single value as it is written; ok is false for a list or a mapping.
 func (v Value) Text() (text string, ok bool) { return ScalarText(v.from.Resolve(v.node)) }
 
-// Node is the value's node of the syntax tree.
+// Node returns the value's node of the syntax tree.
 func (v Value) Node() ast.Node { return v.node }
 
 // FailValue reports a fault of a value.
@@ -41,7 +40,7 @@ func (r *Reader) FailValue(v Value, hint, format string, args ...any) {
 	r.FailAt(v.node, hint, format, args...)
 }
 
-// where gives the place of a token: the beginning of the file for nil.
+// where returns the place of a token; nil means the beginning of the file.
 func (r *Reader) where(at *token.Token) (file string, line, column int, source string) {
 	of := r
 	if from := r.foreign[at]; from != nil {
@@ -58,10 +57,9 @@ func (r *Reader) where(at *token.Token) (file string, line, column int, source s
 }
 
 // Patch puts value at a path of the document, such as topology.kinds.host.nic or
-// workload[0].arrivals.load, in place of what is there. Mappings on the way that are not
-// there are made; a list must have the entry, or be one shorter: then the value is added. A
-// value of null takes the key away. What is wrong is reported at the place at, of the file
-// that value is from.
+// workload[0].arrivals.load, and replaces what is there. Missing mappings on the path are
+// created; a list must have the entry, or be one shorter: then the value is appended. A
+// null value removes the key. Errors refer to at.
 func (r *Reader) Patch(doc ast.Node, path string, value, at Value) {
 	value.node = r.Adopt(value)
 	for t := range tokensOf(at.node) {
@@ -75,8 +73,8 @@ func (r *Reader) Patch(doc ast.Node, path string, value, at Value) {
 	r.patch(doc, steps, path, value.node, at.node)
 }
 
-// Adopt makes a value of another file a part of this one: a copy, which can be patched, and
-// whose nodes keep their places in their own file.
+// Adopt makes a value of another file a part of this one. It returns a copy, which can be
+// patched, and whose nodes keep their places in their own file.
 func (r *Reader) Adopt(v Value) ast.Node {
 	for t := range tokensOf(v.node) {
 		r.foreign[t] = v.from
@@ -85,14 +83,14 @@ func (r *Reader) Adopt(v Value) ast.Node {
 	return clone(v.node)
 }
 
-// step is a key of a mapping, or the index of a list's entry.
+// step is a key of a mapping, or an index into a list.
 type step struct {
 	key   string
-	index int // of a list; -1 for a key
+	index int // into a list; -1 for a key
 }
 
-// splitPath reads a path: keys joined by dots, with [n] behind those of lists. A key with
-// a dot in it stands in quotes.
+// splitPath parses a path: keys separated by dots, followed by [n] for entries of lists. A
+// key that contains a dot is quoted.
 func splitPath(path string) (steps []step, err error) {
 	rest := path
 	for rest != "" {
@@ -134,7 +132,7 @@ func splitPath(path string) (steps []step, err error) {
 	return steps, nil
 }
 
-// patch goes down from a node by steps and puts value there.
+// patch descends from a node by steps and puts value there.
 func (r *Reader) patch(n ast.Node, steps []step, path string, value, at ast.Node) {
 	last := len(steps) == 1
 	s := steps[0]
@@ -170,7 +168,7 @@ func (r *Reader) patch(n ast.Node, steps []step, path string, value, at ast.Node
 // patchMapping puts value under a key of a mapping, or below it.
 func (r *Reader) patchMapping(m *ast.MappingNode, steps []step, path string, value, at ast.Node) {
 	s, last := steps[0], len(steps) == 1
-	entries, _ := r.Entries(m) // with what merge keys bring in
+	entries, _ := r.Entries(m) // including those from merge keys
 	i := slices.IndexFunc(entries, func(e KeyValue) bool { return e.Key == s.key })
 	own := slices.IndexFunc(m.Values, func(p *ast.MappingValueNode) bool {
 		key, ok := ScalarText(r.Resolve(p.Key))
@@ -206,8 +204,9 @@ func (r *Reader) patchMapping(m *ast.MappingNode, steps []step, path string, val
 	}
 }
 
-// within is what a step below a value goes into. Nothing is an empty mapping. A word
-// stands for a mapping with that key and no settings, as in nic: roce or cc: dcqcn.
+// within returns the node that a step below a value descends into. Nothing is an empty
+// mapping. A word stands for a mapping with that key and no settings, as in nic: roce or
+// cc: dcqcn.
 func (r *Reader) within(value ast.Node, next step, at ast.Node) ast.Node {
 	n := r.own(value)
 	if _, none := n.(*ast.NullNode); none {
@@ -221,8 +220,8 @@ func (r *Reader) within(value ast.Node, next step, at ast.Node) ast.Node {
 	return n
 }
 
-// own gives a value that nothing else in the file shares: a copy of what an alias stands
-// for.
+// own returns a value that no other part of the file shares: for an alias, a copy of its
+// target.
 func (r *Reader) own(n ast.Node) ast.Node {
 	resolved := r.Resolve(n)
 	if resolved != n {
@@ -231,7 +230,7 @@ func (r *Reader) own(n ast.Node) ast.Node {
 	return n
 }
 
-// clone copies a value as far as patches can change it.
+// clone copies a value as deep as patches can change it.
 func clone(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -256,19 +255,19 @@ func clone(n ast.Node) ast.Node {
 	return n
 }
 
-// emptyMapping is a mapping that stands at a token.
+// emptyMapping returns an empty mapping at the place of a token.
 func emptyMapping(at *token.Token) *ast.MappingNode {
 	return &ast.MappingNode{BaseNode: &ast.BaseNode{}, IsFlowStyle: true, Start: at, End: at}
 }
 
-// pair is an entry of a mapping that stands at a token.
+// pair returns an entry of a mapping at the place of a token.
 func pair(key string, value ast.Node, at *token.Token) *ast.MappingValueNode {
 	t := *at
 	t.Value, t.Type = key, token.StringType
 	return &ast.MappingValueNode{BaseNode: &ast.BaseNode{}, Start: at, Key: ast.String(&t), Value: value}
 }
 
-// tokensOf gives the tokens at which the nodes below a node stand.
+// tokensOf returns the tokens of a node and of all nodes below it.
 func tokensOf(n ast.Node) map[*token.Token]bool {
 	c := collector{}
 	if n != nil {

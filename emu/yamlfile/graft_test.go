@@ -7,8 +7,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// patched reads base, patches it with the value behind v: of a second file, and gives the
-// canonical text.
+// patched reads base, patches it with the value of the key v in a second file, and
+// returns the canonical text.
 func patched(t *testing.T, base, path, value string) (string, error) {
 	t.Helper()
 	other := New("other.yaml", []byte("# a comment\nv: "+value+"\n"))
@@ -33,7 +33,7 @@ func patched(t *testing.T, base, path, value string) (string, error) {
 	return r.Canonical(doc), r.Err()
 }
 
-// TestPatch: what a patch makes of a file.
+// TestPatch checks the effect of patches on a file.
 func TestPatch(t *testing.T) {
 	const base = "a: {b: 1, c: [x, {d: 2}]}\nnic: roce\nempty:\nshared: &s {e: 3}\none: *s\ntwo: {<<: *s, f: 4}\n"
 	for _, c := range []struct{ path, value, want string }{
@@ -80,8 +80,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestPatchesKeepTheirPlaces: what is wrong with a value is shown where it stands, in its
-// own file.
+// TestPatchesKeepTheirPlaces checks that an error in a value refers to the value's place
+// in its own file.
 func TestPatchesKeepTheirPlaces(t *testing.T) {
 	other := New("other.yaml", []byte("first: line\nv:\n  known: 1\n  wrong: 2\n"))
 	doc := other.Parse()

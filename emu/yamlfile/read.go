@@ -16,35 +16,35 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds on what is read, far beyond any lab: they keep a damaged or hostile
-// file from taking the machine's memory or time.
+// Bounds on the input, far beyond any lab: they keep a damaged or hostile file from
+// exhausting the machine's memory or time.
 const (
 	maxFile    = 2 << 20 // bytes
 	maxNesting = 100     // of lists and mappings
-	maxValues  = 500_000 // after aliases are followed
-	maxCost    = 3e8     // of mappings: the squares of their keys, halved
+	maxValues  = 500_000 // after following aliases
+	maxCost    = 3e8     // of mappings: half the sum of the squares of their numbers of keys
 	maxErrors  = 50
-	maxFaults  = 1000 // of which those that are one mistake make one error
+	maxFaults  = 1000 // faults with the same cause make one error
 )
 
-// reader turns the text of a file into Go values and keeps what is wrong with
-// it. Each value is remembered under a pointer to it, so that a later
-// check can show where the wrong value is in the file.
+// Reader converts the text of a file to Go values and collects the faults. Each value is
+// registered under a pointer to it, so that a later check can show where the wrong value
+// is in the file.
 type Reader struct {
-	// Special reads types that are read in a way of their own and cannot have a method
-	// for it; it tells whether it has read what ptr points to. May be nil.
+	// Special reads types that need special treatment but cannot have a method for it; it
+	// reports whether it has read what ptr points to. It may be nil.
 	Special func(ptr any, n ast.Node, what string) bool
 
 	file    string
 	lines   []string
 	errs    Errors
 	faults  int
-	found   int              // faults, those that are not reported again too
+	found   int              // faults, including those that are not reported again
 	places  map[any]ast.Node // by pointer to the Go value
-	kept    map[any]any      // likewise, what Special keeps beside it
+	kept    map[any]any      // likewise, what Special stores with the value
 	anchors map[*ast.AliasNode]ast.Node
 	foreign map[*token.Token]*Reader // tokens of other files
-	inlined map[ast.Node]string      // texts that Canonical writes in the place of values
+	inlined map[ast.Node]string      // texts that Canonical writes instead of values
 	values  int
 	nesting int
 }
@@ -62,13 +62,12 @@ func New(file string, src []byte) *Reader {
 	}
 }
 
-// fail reports a fault of the value that place points to.
+// Fail reports a fault of the value that place points to.
 func (r *Reader) Fail(place any, hint, format string, args ...any) {
 	r.FailAt(r.places[place], hint, format, args...)
 }
 
-// failAt reports a fault at a node of the file; the beginning of the file
-// stands in for nil.
+// FailAt reports a fault at a node of the file; nil means the beginning of the file.
 func (r *Reader) FailAt(n ast.Node, hint, format string, args ...any) {
 	var at *token.Token
 	if n != nil {
@@ -77,15 +76,15 @@ func (r *Reader) FailAt(n ast.Node, hint, format string, args ...any) {
 	r.addLike(at, hint, fmt.Sprintf(format, args...), format)
 }
 
-// Full tells whether enough is wrong to stop looking.
+// Full reports whether there are enough faults to stop.
 func (r *Reader) Full() bool { return len(r.errs) >= maxErrors || r.faults >= maxFaults }
 
 func (r *Reader) add(at *token.Token, hint, message string) { r.addLike(at, hint, message, message) }
 
-// addLike reports a fault. Faults at one place whose messages are of one like
-// are one mistake: a default is judged in everything that it is the default of.
-// So are faults that are called the same at several places, such as a name
-// that is misspelt where it is given and right wherever it is used.
+// addLike reports a fault. Faults at one place whose messages have the same format are
+// one mistake: a default is checked everywhere that it applies. So are faults with the
+// same message at several places, such as a name that is misspelt where it is defined and
+// right wherever it is used.
 func (r *Reader) addLike(at *token.Token, hint, message, like string) {
 	r.found++
 	if r.Full() {
@@ -110,7 +109,7 @@ func (r *Reader) addLike(at *token.Token, hint, message, like string) {
 	r.errs = append(r.errs, e)
 }
 
-// err gives what was found wrong so far, by line, or nil.
+// Err returns the faults found so far, ordered by line, or nil.
 func (r *Reader) Err() error {
 	if len(r.errs) == 0 {
 		return nil
@@ -121,7 +120,7 @@ func (r *Reader) Err() error {
 	return r.errs
 }
 
-// line is the line of the value that place points to, for hints.
+// Line returns the line of the value that place points to, for hints.
 func (r *Reader) Line(place any) int {
 	if n := r.places[place]; n != nil {
 		return start(n).Position.Line
@@ -129,16 +128,15 @@ func (r *Reader) Line(place any) int {
 	return 1
 }
 
-// parse reads the file's one YAML document. It gives nil when there is a
-// fault.
+// Parse parses the file's one YAML document. It returns nil if there is a fault.
 func (r *Reader) Parse() (doc ast.Node) {
 	text := strings.Join(r.lines, "\n")
 	if len(text) > maxFile {
 		r.add(nil, "let a generator make large topologies", fmt.Sprintf("the file is longer than %d MiB", maxFile>>20))
 		return nil
 	}
-	// The parser is not ours and is given whatever a user has: should it
-	// panic, that is one more way in which the file is not YAML.
+	// The parser is third-party code that gets arbitrary input: if it panics, treat that
+	// as another way in which the file is not YAML.
 	defer func() {
 		if p := recover(); p != nil {
 			doc = nil
@@ -184,7 +182,7 @@ func (r *Reader) Parse() (doc ast.Node) {
 
 var colonKey = regexp.MustCompile(`[{,] *([a-zA-Z0-9_.-]+:[a-zA-Z0-9_.-]+): `)
 
-// syntaxHint helps with a line that the parser does not accept.
+// syntaxHint returns a hint for a line that the parser does not accept.
 func syntaxHint(line string) string {
 	if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
 		return "indent with spaces: YAML does not allow tabs"
@@ -198,9 +196,9 @@ func syntaxHint(line string) string {
 	return ""
 }
 
-// tooMuch finds where the file is more than the parser should be asked to
-// read: it recurses into brackets and into list entries on one line, and the
-// time it takes for a mapping grows with the square of its keys.
+// tooMuch finds the place where the file exceeds what the parser should be given: it
+// recurses into brackets and into list entries on one line, and the time it takes for a
+// mapping grows with the square of its keys.
 func tooMuch(tokens token.Tokens) (at *token.Token, message string) {
 	flow, line, entries, cost := 0, 0, 0, 0
 	widths := make([]int, maxNesting+1) // entries of the open brackets
@@ -244,7 +242,7 @@ func tooMuch(tokens token.Tokens) (at *token.Token, message string) {
 	return nil, ""
 }
 
-// anchorFinder notes for each alias the value of the anchor before it.
+// anchorFinder records for each alias the value of the preceding anchor.
 type anchorFinder struct {
 	reader *Reader
 	named  map[string]ast.Node
@@ -261,8 +259,8 @@ func (f *anchorFinder) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// start is the first token of a node. The parser names a block mapping after
-// its first colon.
+// start returns the first token of a node. The parser places a block mapping at its first
+// colon.
 func start(n ast.Node) *token.Token {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -275,7 +273,7 @@ func start(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// Some gives the first of several pointers that stands in the file.
+// Some returns the first of several pointers whose value is in the file.
 func (r *Reader) Some(places ...any) any {
 	for _, p := range places {
 		if r.places[p] != nil {
@@ -285,8 +283,8 @@ func (r *Reader) Some(places ...any) any {
 	return nil
 }
 
-// FailOnce is Fail for what is wrong with a setting at many places that it is used at: the
-// first is named.
+// FailOnce is Fail for a setting that is wrong in many places that use it: only the first
+// is reported.
 func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 	if n := r.places[place]; n != nil {
 		file, line, column, _ := r.where(start(n))
@@ -300,19 +298,19 @@ func (r *Reader) FailOnce(place any, hint, format string, args ...any) {
 	r.Fail(place, hint, format, args...)
 }
 
-// Faults is how many faults have been found so far, those among them that are one mistake
-// with others and so not reported.
+// Faults returns the number of faults so far, including those that were not reported
+// because they are the same mistake as others.
 func (r *Reader) Faults() int { return r.found }
 
-// Place is where a value stands in the file, by a pointer to it; nil if it does not stand
-// there.
+// Place returns where a value is in the file, by a pointer to it; nil if it is not in the
+// file.
 func (r *Reader) Place(ptr any) ast.Node { return r.places[ptr] }
 
-// SetPlace says where a value stands in the file.
+// SetPlace sets where a value is in the file.
 func (r *Reader) SetPlace(ptr any, n ast.Node) { r.places[ptr] = n }
 
-// FileOf is the name of the file in which the value that place points to is written: that
-// of a patch, or the file itself.
+// FileOf returns the name of the file that contains the value that place points to: a
+// patch's file, or the file itself.
 func (r *Reader) FileOf(place any) string {
 	if n := r.places[place]; n != nil {
 		file, _, _, _ := r.where(start(n))
@@ -321,18 +319,18 @@ func (r *Reader) FileOf(place any) string {
 	return r.file
 }
 
-// Inline has Canonical write a text in the place of the value that place points to, such
-// as that of a file which the value names.
+// Inline makes Canonical write a text instead of the value that place points to, such as
+// the contents of a file that the value names.
 func (r *Reader) Inline(place any, text string) { r.inlined[r.places[place]] = text }
 
-// TooLong tells whether a text is longer than Parse takes.
+// TooLong reports whether a text is longer than Parse accepts.
 func TooLong(text string) bool { return len(text) > maxFile }
 
-// File is the name of the file, as it was given.
+// File returns the name of the file, as given.
 func (r *Reader) File() string { return r.file }
 
-// Keep keeps something beside a value, for a Special that reads more than the value holds.
+// Keep stores something with a value, for a Special that reads more than the value holds.
 func (r *Reader) Keep(ptr, what any) { r.kept[ptr] = what }
 
-// Kept is what is kept beside a value; nil for nothing.
+// Kept returns what is stored with a value, or nil.
 func (r *Reader) Kept(ptr any) any { return r.kept[ptr] }

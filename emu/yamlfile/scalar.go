@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// HintError is a value that cannot be, and what would be right.
+// HintError is an invalid value, with a hint for correcting it.
 type HintError struct{ Msg, Hint string }
 
 func (e *HintError) Error() string { return e.Msg + ": " + e.Hint }
 
-// ParseScalar fills the value that ptr points to from text.
+// ParseScalar parses text into the value that ptr points to.
 func ParseScalar(ptr any, text string) error {
 	if u, ok := ptr.(encoding.TextUnmarshaler); ok {
 		return u.UnmarshalText([]byte(text))

@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Schema gives the JSON Schema (draft 2020-12) of a file of a title that is read into root,
-// a struct, for editors that complete and check YAML. Special gives the schema of types
-// that have a form of their own and no method Schema, and nil for others; it may be nil.
+// Schema returns the JSON Schema (draft 2020-12) of a file that is read into root, a
+// struct, for editors that complete and check YAML. Special returns the schema of types
+// with a special form and no method Schema, and nil for others; it may be nil.
 func Schema(title string, root any, special func(m *SchemaMaker, t reflect.Type) *jsonschema.Schema) ([]byte, error) {
 	m := &SchemaMaker{defs: jsonschema.Definitions{}}
 	m.reflector = jsonschema.Reflector{
@@ -44,14 +44,14 @@ func Schema(title string, root any, special func(m *SchemaMaker, t reflect.Type)
 	return append(b, '\n'), err
 }
 
-// SchemaMaker makes the schemas of types, and keeps the definitions that it meets on the
-// way, for the schema as a whole.
+// SchemaMaker makes the schemas of types, and collects the definitions that they use for
+// the whole schema.
 type SchemaMaker struct {
 	reflector jsonschema.Reflector
 	defs      jsonschema.Definitions
 }
 
-// Of gives the schema of a type.
+// Of returns the schema of a type.
 func (m *SchemaMaker) Of(t reflect.Type) *jsonschema.Schema {
 	s := m.reflector.ReflectFromType(t)
 	maps.Copy(m.defs, s.Definitions)
@@ -59,17 +59,17 @@ func (m *SchemaMaker) Of(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// Definition gives what a reference refers to; nil for none.
+// Definition returns the target of a reference; nil if there is none.
 func (m *SchemaMaker) Definition(s *jsonschema.Schema) *jsonschema.Schema {
 	return m.defs[strings.TrimPrefix(s.Ref, "#/$defs/")]
 }
 
-// definitions are types by the names of their definitions.
+// definitions maps names of definitions to types.
 type definitions map[string]reflect.Type
 
-// name is the name of a type's definition: without the ending of this package's types, and
-// the package's of settings that a system brings, which are often called Config. Types of
-// one name in several packages go by their package too.
+// name returns the name of a type's definition, without the suffix File. A system's
+// settings, which are often called Config, are named after their package. If types in
+// several packages have the same name, the name includes the package.
 func (d definitions) name(t reflect.Type) string {
 	if t.Name() == "" {
 		return "" // it has no definition
@@ -87,34 +87,34 @@ func (d definitions) name(t reflect.Type) string {
 	panic("yamlfile: two types are called " + t.String())
 }
 
-// Compound is a type whose form in YAML is not that of its Go type.
+// Compound is a type whose YAML form differs from that of its Go type.
 type Compound interface {
 	Schema(m *SchemaMaker) *jsonschema.Schema
 }
 
-// words is a type of a system's settings that is one of some words in YAML.
+// words is an enumeration in a system's settings.
 type words interface {
 	Names() []string
 }
 
-// Schema is that of a mapping with names of the user's choice.
+// Schema allows a mapping with names chosen by the user.
 func (Dict[T]) Schema(m *SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", AdditionalProperties: m.Of(reflect.TypeFor[T]())}
 }
 
-// Schema is that of a list, or a single value.
+// Schema allows a list or a single value.
 func (OneOrMore[T]) Schema(m *SchemaMaker) *jsonschema.Schema {
 	one := m.Of(reflect.TypeFor[T]())
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{one, {Type: "array", Items: one}}}
 }
 
-// JSONSchemaExtend says that exactly one key is there.
+// JSONSchemaExtend requires exactly one key.
 func (OneKey) JSONSchemaExtend(s *jsonschema.Schema) {
 	one := uint64(1)
 	s.MinProperties, s.MaxProperties = &one, &one
 }
 
-// The forms of numbers and of physical quantities, as package units reads them.
+// Patterns of numbers and physical quantities, as package units reads them.
 const (
 	NumberForm  = `[0-9]+(\.[0-9]*)?|\.[0-9]+`
 	TimeForm    = `^\+?(0|(` + NumberForm + `) *(h|min|s|ms|us|µs|μs|ns|ps))$`
@@ -123,7 +123,7 @@ const (
 	percentForm = `^(` + NumberForm + `) *%$`
 )
 
-// scalarSchema gives the schema of types that are read from a single value; nil for
+// scalarSchema returns the schema of types that are read from a single value; nil for
 // others.
 func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	switch t {
@@ -143,22 +143,22 @@ func scalarSchema(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// Text is the schema of text of some form, a regular expression.
+// Text returns the schema of text that matches form, a regular expression.
 func Text(form string) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "string", Pattern: form}
 }
 
-// quantity is a number with a unit, or a bare 0.
+// quantity returns the schema of a number with a unit, or a bare 0.
 func quantity(form string) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{Text(form), {Const: 0}}}
 }
 
-// Integer is the schema of a whole number within bounds.
+// Integer returns the schema of a whole number within bounds.
 func Integer(low, high int) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "integer", Minimum: json.Number(strconv.Itoa(low)), Maximum: json.Number(strconv.Itoa(high))}
 }
 
-// Enum is the schema of one of some words.
+// Enum returns the schema of one of several words.
 func Enum(names ...string) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "string"}
 	for _, n := range names {

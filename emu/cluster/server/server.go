@@ -1,5 +1,5 @@
-// Package server runs a NATS server with JetStream inside this process, for those who have
-// none. It is apart from emu/cluster so that only who serves imports the server.
+// Package server runs a NATS server with JetStream inside this process, for users without
+// one. It is separate from emu/cluster so that only programs that serve import the server.
 package server
 
 import (
@@ -20,40 +20,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say how a server is reached and what it may store.
+// Options configure a server.
 type Options struct {
-	// Dir is where JetStream keeps jobs and results. It is made if it is not there. A
-	// server that is started again on it goes on where it was.
+	// Dir is where JetStream keeps jobs and results. It is created if it does not exist. A
+	// server that is restarted on it continues where it stopped.
 	Dir string
-	// Address is HOST:PORT; port 0 is one that is free. A host that other machines reach
-	// needs a password, a token or clients' certificates.
+	// Address is HOST:PORT; port 0 picks a free one. A host that other machines can reach
+	// needs a password, a token or client certificates.
 	Address string
 
 	User, Password string
 	Token          string
 
-	Cert, Key string // PEM files: the server speaks TLS
-	ClientCA  string // PEM file: clients need certificates that it signed; needs Cert
+	Cert, Key string // PEM files: the server uses TLS
+	ClientCA  string // PEM file: clients need certificates signed by it; needs Cert
 
-	// MaxStore is how many bytes JetStream may store; 0 is three quarters of what is free
-	// in Dir.
+	// MaxStore is how many bytes JetStream may store; 0 means three quarters of the free
+	// space in Dir.
 	MaxStore int64
-	// Log, if not nil, gets the server's warnings and errors. It may be called from several
-	// goroutines.
+	// Log, if not nil, receives the server's warnings and errors. It may be called from
+	// several goroutines.
 	Log func(string)
 }
 
-// Limits that are the same for all servers.
+// Fixed limits of all servers.
 const (
-	// maxPayload is NATS' own. emu/cluster sends at most 256 KiB and a header; other
-	// programs' messages should be what they are used to.
+	// maxPayload is the default of NATS. emu/cluster sends at most 256 KiB and a header;
+	// other programs may rely on the default.
 	maxPayload = 1 << 20
-	// maxMemory is for streams in memory, of which emu/cluster has none.
+	// maxMemory is for streams in memory; emu/cluster has none.
 	maxMemory = 16 << 20
-	// syncInterval is how often files are synced. What a server that was powered off loses
-	// of that time is run again; one that was killed loses nothing.
+	// syncInterval is how often files are synced. Work that a server loses from this period
+	// in a power failure is run again; a server that is killed loses nothing.
 	syncInterval = 10 * time.Second
-	// startTime is how long a server may read its files before it is there.
+	// startTime is how long a server may take to read its files before it is ready.
 	startTime = 5 * time.Minute
 )
 
@@ -64,8 +64,8 @@ type Server struct {
 	lock    *os.File
 }
 
-// Serve starts a server. It refuses to listen on other addresses than the machine's own
-// (loopback) if everybody who reaches it could use it.
+// Serve starts a server. It refuses to listen on addresses other than loopback if anyone
+// who reaches it could use it.
 func Serve(o Options) (*Server, error) {
 	options, err := o.native()
 	if err != nil {
@@ -92,7 +92,7 @@ func Serve(o Options) (*Server, error) {
 	return s, nil
 }
 
-// native is the options as the server has them.
+// native converts the options to those of the NATS server.
 func (o Options) native() (*natsserver.Options, error) {
 	host, portText, err := net.SplitHostPort(o.Address)
 	if err != nil {
@@ -131,10 +131,10 @@ func (o Options) native() (*natsserver.Options, error) {
 		JetStream:          true,
 		StoreDir:           o.Dir,
 		JetStreamMaxMemory: maxMemory,
-		JetStreamMaxStore:  o.MaxStore, // 0: the server's default is three quarters
+		JetStreamMaxStore:  o.MaxStore, // 0: the server defaults to three quarters
 		MaxPayload:         maxPayload,
 		SyncInterval:       syncInterval,
-		NoSigs:             true, // signals are the program's
+		NoSigs:             true, // signals belong to the program
 	}
 	if port == 0 {
 		options.Port = natsserver.RANDOM_PORT
@@ -171,7 +171,7 @@ func (o Options) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// isLoopback says whether a host's addresses are all the machine's own.
+// isLoopback reports whether all addresses of a host are loopback addresses.
 func isLoopback(host string) (bool, error) {
 	if host == "" {
 		return false, nil
@@ -188,7 +188,7 @@ func isLoopback(host string) (bool, error) {
 	return true, nil
 }
 
-// lockDir makes a server's directory and sees to it that it has one server.
+// lockDir creates a server's directory and makes sure that only one server uses it.
 func lockDir(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, errors.New("a NATS server needs a directory for jobs and results")
@@ -210,8 +210,8 @@ func lockDir(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// URLs are what workers and coordinators need to reach the server, without passwords: one
-// for each address of the machine if it listens on all of them.
+// URLs returns the URLs at which workers and coordinators reach the server, without
+// passwords: one for each address of the machine if it listens on all of them.
 func (s *Server) URLs() []string {
 	scheme := "nats"
 	if s.options.Cert != "" {
@@ -220,7 +220,7 @@ func (s *Server) URLs() []string {
 	at := s.server.Addr().(*net.TCPAddr)
 	hosts := []string{at.IP.String()}
 	if name, _, err := net.SplitHostPort(s.options.Address); err == nil && name != "" && net.ParseIP(name) == nil {
-		hosts = []string{name} // certificates may have names only
+		hosts = []string{name} // certificates may contain only names
 	} else if at.IP.IsUnspecified() {
 		hosts = nil
 		addresses, _ := net.InterfaceAddrs()
@@ -238,22 +238,22 @@ func (s *Server) URLs() []string {
 	return all
 }
 
-// Close ends the server. What it stored stays.
+// Close shuts the server down. Stored data remains.
 func (s *Server) Close() {
 	s.server.Shutdown()
 	s.server.WaitForShutdown()
 	s.lock.Close()
 }
 
-// logger hands on what the server warns of.
+// logger forwards the server's warnings.
 type logger struct {
 	tell func(string)
 
 	mu     sync.Mutex
-	reason string // why the server cannot go on
+	reason string // why the server cannot continue
 }
 
-// fatal is why the server cannot go on; empty if it can.
+// fatal returns why the server cannot continue, or "" if it can.
 func (l *logger) fatal() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +272,7 @@ func (l *logger) Tracef(string, ...any)             {}
 func (l *logger) Warnf(format string, args ...any)  { l.say("warning", format, args) }
 func (l *logger) Errorf(format string, args ...any) { l.say("error", format, args) }
 
-// Fatalf must not end the program, which the server takes for granted.
+// Fatalf must not exit the program, although the server assumes that it does.
 func (l *logger) Fatalf(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

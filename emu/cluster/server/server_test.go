@@ -33,7 +33,7 @@ type authority struct {
 	file string // its certificate
 }
 
-// newAuthority makes an authority whose files are in a directory of the test.
+// newAuthority returns an authority whose files are in a directory of the test.
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t, dir: t.TempDir()}
 	template := &x509.Certificate{
@@ -45,7 +45,7 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// sign makes a key and a certificate for it, and gives their files.
+// sign creates a key and a certificate for it, and returns their files.
 func (a *authority) sign(name string, template *x509.Certificate) (cert, key string) {
 	a.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -79,7 +79,7 @@ func (a *authority) sign(name string, template *x509.Certificate) (cert, key str
 	return cert, key
 }
 
-// leaf makes a certificate for 127.0.0.1.
+// leaf creates a certificate for 127.0.0.1.
 func (a *authority) leaf(name string) (cert, key string) {
 	return a.sign(name, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
@@ -90,7 +90,8 @@ func (a *authority) leaf(name string) (cert, key string) {
 	})
 }
 
-// TestAccess: who has what a server asks for gets in, and others are told what is wrong.
+// TestAccess checks that clients with the right credentials get in, and that others are
+// told what is wrong.
 func TestAccess(t *testing.T) {
 	ours, others := newAuthority(t), newAuthority(t)
 	cert, key := ours.leaf("server")
@@ -98,7 +99,7 @@ func TestAccess(t *testing.T) {
 	strangerCert, strangerKey := others.leaf("stranger")
 	type attempt struct {
 		access cluster.Access
-		wrong  string // in the error; empty if there is none
+		wrong  string // contained in the error; empty if there is none
 	}
 	const refused = "refused the credentials"
 	for name, c := range map[string]struct {
@@ -155,7 +156,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestNoServer: errors say what is at the other end.
+// TestNoServer checks that errors say what is at the other end.
 func TestNoServer(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -181,8 +182,8 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestPasswordChangesWhileTheServerIsAway: a client that is refused when it comes back
-// gives up, and its worker says why.
+// TestPasswordChangesWhileTheServerIsAway checks that a client that is refused on
+// reconnecting gives up, and that its worker says why.
 func TestPasswordChangesWhileTheServerIsAway(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Address: "127.0.0.1:0", User: "u", Password: "p"}
 	s, err := Serve(o)
@@ -254,7 +255,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestURLs: a server that listens on all addresses names those that other machines reach.
+// TestURLs checks that a server that listens on all addresses lists those that other
+// machines can reach.
 func TestURLs(t *testing.T) {
 	for address, check := range map[string]func(urls []string) bool{
 		"127.0.0.1:0": func(urls []string) bool { return len(urls) == 1 && strings.HasPrefix(urls[0], "nats://127.0.0.1:") },

@@ -1,5 +1,5 @@
-// Package cell runs one cell of an experiment in virtual time, and gives the tables that a
-// run leaves behind.
+// Package cell runs one cell of an experiment in virtual time, and returns the tables of
+// the run.
 package cell
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// tellEvery is how often a run tells how far it has come.
+// tellEvery is how often a run reports its progress.
 const tellEvery = 500 * time.Millisecond
 
-// Run runs a job in virtual time. Tell, which may be nil, is told how far it has come.
+// Run runs a job in virtual time. It reports its progress to tell, which may be nil.
 func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress)) (table.Bundle, error) {
 	p, err := spec.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
 	if err != nil {
@@ -59,7 +59,7 @@ func Run(ctx context.Context, j *experiment.Job, tell func(experiment.Progress))
 	return slices.Concat(Tables(fb), flows.Tables(), series, programs), nil
 }
 
-// follow tells how far a run has come until stop is called.
+// follow reports the progress of a run until stop is called.
 func follow(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress)) (stop func()) {
 	if tell == nil {
 		return func() {}
@@ -83,11 +83,12 @@ func follow(fb *fabric.Fabric, until units.Time, tell func(experiment.Progress))
 	return func() { cancel(); <-done }
 }
 
-// SeriesOf gives the series that a job wants of a plan, by a clock; nil for none.
+// SeriesOf returns the series that a job wants to record in a lab with this clock; nil if
+// none.
 func SeriesOf(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) (queues *fabric.Series, flows *fabric.FlowSeries, err error) {
 	wall, length := clock == experiment.Wall, p.Duration
 	if wall {
-		length = 0 // it ends with its programs
+		length = 0 // the programs determine when it ends
 	}
 	if len(want.Queues) > 0 {
 		queues = &fabric.Series{Every: want.Every, Length: length, Wall: wall}
@@ -107,13 +108,13 @@ func SeriesOf(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) 
 	return queues, flows, nil
 }
 
-// Check judges what is to be recorded in a lab by a clock.
+// Check checks that a lab can record what is wanted with this clock.
 func Check(p *plan.Plan, want *experiment.Recording, clock experiment.Clock) error {
 	_, _, err := SeriesOf(p, want, clock)
 	return err
 }
 
-// record begins the series that a job wants. Finish gives them as tables.
+// record starts the series that a job wants. Finish returns them as tables.
 func record(fb *fabric.Fabric, want *experiment.Recording) (finish func() (table.Bundle, error), err error) {
 	queues, flows, err := SeriesOf(fb.Plan, want, experiment.Virtual)
 	if err != nil {
@@ -149,5 +150,5 @@ func ReadSeries(name string, csv io.Reader) (*table.Table, error) {
 	return table.ReadCSV(name, csv, textColumns...)
 }
 
-// textColumns are the columns of series that hold texts.
+// textColumns are the columns of series that hold text.
 var textColumns = []string{"port", "class", "nic", "qpn", "transfer", "flow"}

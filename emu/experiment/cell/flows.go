@@ -9,9 +9,9 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// FlowTable is a sink that keeps records of flows of patterns as columns: those of the
-// files that weft sim --flow-records writes, but for the ID. All flows are there; counted
-// is 1 for those that were born in the measurement window.
+// FlowTable is a sink that keeps records of flows of patterns as columns, the same as in
+// the files of weft sim --flow-records except for the ID. It has all flows; counted is 1
+// for those that started in the measurement window.
 type FlowTable struct {
 	names                                                       records.Names
 	traffic, from, to, state, failure, path                     []string
@@ -26,21 +26,21 @@ type groupKey struct {
 	group   uint64
 }
 
-// group is a row of the table of groups: what belongs together in a pattern, such as the
-// answers to a request or an iteration of a collective.
+// group is a row of the table of groups: flows that belong together in a pattern, such as
+// the answers to a request or an iteration of a collective.
 type group struct {
 	Traffic string  `json:"traffic"`
 	Group   float64 `json:"group"`
-	Start   float64 `json:"start_s"` // birth of its first flow
-	End     float64 `json:"end_s"`   // of its last one
+	Start   float64 `json:"start_s"` // start of its first flow
+	End     float64 `json:"end_s"`   // end of its last one
 	Took    float64 `json:"completion_s"`
 	Flows   uint64  `json:"flows"`
 	Bytes   int64   `json:"size_bytes"`
-	Open    uint64  `json:"open"`    // flows that failed or were not over: it is not complete
-	Counted bool    `json:"counted"` // all its flows were born in the measurement window
+	Open    uint64  `json:"open"`    // flows that failed or did not end: the group is incomplete
+	Counted bool    `json:"counted"` // all its flows started in the measurement window
 }
 
-// NewFlowTable makes a sink for a run whose records have those names.
+// NewFlowTable returns a sink for a run whose records have these names.
 func NewFlowTable(n records.Names) *FlowTable {
 	return &FlowTable{names: n, known: map[string]string{}, groups: map[groupKey]*group{}}
 }
@@ -80,7 +80,7 @@ func (t *FlowTable) Put(r *records.Record) error {
 	return nil
 }
 
-// shared is a text that is kept once.
+// shared returns an equal string that is stored only once.
 func (t *FlowTable) shared(s string) string {
 	if have, ok := t.known[s]; ok {
 		return have
@@ -108,10 +108,10 @@ func (t *FlowTable) addToGroup(r *records.Record) {
 	}
 }
 
-// Close implements records.Sink; there is nothing to do.
+// Close implements records.Sink; it has nothing to do.
 func (t *FlowTable) Close() error { return nil }
 
-// Tables gives the flows, and the groups in order of pattern and number.
+// Tables returns the flows, and the groups in order of pattern and number.
 func (t *FlowTable) Tables() table.Bundle {
 	text := func(name string, v []string) table.Column { return table.Column{Name: name, Texts: orEmpty(v)} }
 	number := func(name string, v []float64) table.Column { return table.Column{Name: name, Numbers: orEmpty(v)} }
@@ -137,8 +137,8 @@ func (t *FlowTable) Tables() table.Bundle {
 	return table.Bundle{flows, table.Of(Groups, groups)}
 }
 
-// orEmpty is a column without rows where there is none: a column is of texts or of
-// numbers, even so.
+// orEmpty replaces a nil column by an empty one, as a column without rows is still one of
+// text or of numbers.
 func orEmpty[T any](v []T) []T {
 	if v == nil {
 		return []T{}

@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// runLab gives the tables of a lab.
+// runLab runs a lab and returns its tables.
 func runLab(t *testing.T, lab string) table.Bundle {
 	t.Helper()
 	b, err := Run(context.Background(), &experiment.Job{Work: experiment.Work{Lab: lab, LabName: "lab.yaml", Seed: 1}}, nil)
@@ -39,8 +39,8 @@ func tableOf(t *testing.T, b table.Bundle, name string) *table.Table {
 	return b[i]
 }
 
-// TestTablesOfFlows: the columns are those of files, whether there are flows or not; groups
-// go from the first birth to the last end.
+// TestTablesOfFlows checks that the columns are those of the files, whether or not there
+// are flows, and that groups last from the first start to the last end.
 func TestTablesOfFlows(t *testing.T) {
 	const lab = `topology:
   generate: {star: {hosts: 3, rate: 10Gbps, delay: 1us}}
@@ -92,13 +92,13 @@ workload:
 	}
 }
 
-// TestLoad: what hosts offer, and what their links carry, is what the lab asks for, within
-// two percent.
+// TestLoad checks that the load that hosts offer, and that their links carry, is what the
+// lab asks for, within two percent.
 func TestLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		entry string
-		rates [4]float64 // payload that each of the hosts offers, bits per second
-		over  float64    // most that links carry for a bit of payload
+		rates [4]float64 // payload rate that each host offers, in bits per second
+		over  float64    // maximum of what links carry per bit of payload
 	}{
 		"of links":    {"load: 50%, sizes: 10KB", [4]float64{5e9, 5e9, 5e9, 5e9}, 1.06},
 		"of capacity": {"load: 60%, of: 5Gbps, sizes: 1KB", [4]float64{3e9, 3e9, 3e9, 3e9}, 1.12},

@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// The tables that a run leaves behind, beside those of its series and programs. Columns
-// are those of the files that weft sim writes, and the counters of its report.
+// The tables of a run, besides those of its series and programs. Their columns are those
+// of the files that weft sim writes, and the counters of its report.
 const (
 	RunTable    = "run"       // one row: emulated_s, trace, and where all packets went
 	Ports       = "ports"     // a row for each port: counters
@@ -31,13 +31,13 @@ const (
 	FlowSeries  = "flow-series"
 )
 
-// TableNames are the names of all tables that a run in virtual time can leave behind.
+// TableNames returns the names of all tables that a run in virtual time can produce.
 func TableNames() []string {
 	return []string{RunTable, Ports, Classes, Pauses, Streams, Transfers, Flows, Groups, NICs, QueueSeries, FlowSeries}
 }
 
-// Empty gives a table without rows, for its columns; nil for series, whose columns depend
-// on the systems of the lab, and for a name that is none.
+// Empty returns a table without rows, for its columns. It returns nil for series, whose
+// columns depend on the systems of the lab, and for an unknown name.
 func Empty(name string) *table.Table {
 	switch name {
 	case RunTable:
@@ -64,7 +64,7 @@ func Empty(name string) *table.Table {
 	return nil
 }
 
-// run is the row of the table of that name.
+// run is the row of the table run.
 type run struct {
 	Emulated   float64 `json:"emulated_s"`
 	Trace      string  `json:"trace"`
@@ -126,29 +126,29 @@ type counter struct {
 	Value   uint64 `json:"value"`
 }
 
-// lateness is the row of the table of that name. Its times are emulated but those of the
+// lateness is the row of the table lateness. Times are emulated, except for those of the
 // machine.
 type lateness struct {
 	P50        float64 `json:"p50_us"`
 	P99        float64 `json:"p99_us"`
 	P999       float64 `json:"p999_us"`
 	Max        float64 `json:"max_us"`
-	Deliveries uint64  `json:"deliveries"` // to real hosts
-	Late       uint64  `json:"late"`       // of them later than the lab's limit
+	Deliveries uint64  `json:"deliveries"` // deliveries to real hosts
+	Late       uint64  `json:"late"`       // deliveries later than the lab's limit
 	LateShare  float64 `json:"late_share"`
 	Kept       bool    `json:"kept"`
-	Stood      float64 `json:"stood_s"`  // for which emulated time stood still
-	Absent     float64 `json:"absent_s"` // for which the engine did not run, in real time
+	Stood      float64 `json:"stood_s"`  // how long emulated time stood still
+	Absent     float64 `json:"absent_s"` // how long the engine did not run, in real time
 	Dilation   int     `json:"dilation"`
 	CPU        float64 `json:"cpu_cores"`
 	EngineCPU  float64 `json:"engine_cpu_cores"`
 	Realtime   bool    `json:"realtime"` // the engine had SCHED_FIFO
-	Try        int     `json:"try"`      // the run that counts is the first, second and so on of the cell
+	Try        int     `json:"try"`      // the number of the cell's run that counts, from 1
 	Verdict    string  `json:"verdict"`
 }
 
-// Lateness gives the table that tells how well the machine kept up with a run, the one
-// that was made in a try from 1 on.
+// Lateness returns the table that says how well the machine kept up with a run. Try is
+// the number of the run, from 1.
 func Lateness(t *report.Timing, try int) *table.Table {
 	us := func(x units.Time) float64 { return x.Seconds() * 1e6 }
 	l := &t.Lateness
@@ -159,8 +159,8 @@ func Lateness(t *report.Timing, try int) *table.Table {
 	}})
 }
 
-// Programs gives the tables without rows that a cell has because of real programs, or
-// because others of its experiment run some; r may be nil.
+// Programs returns the empty tables that a cell has because it, or another cell of its
+// experiment, runs real programs; r may be nil.
 func Programs(r *experiment.Real) (table.Bundle, error) {
 	if r == nil {
 		return nil, nil
@@ -169,8 +169,8 @@ func Programs(r *experiment.Real) (table.Bundle, error) {
 	return append(b, Empty(experiment.LatenessTable)), err
 }
 
-// Tables gives what a run that has ended left behind, but for flows of patterns. Tables
-// without rows are there too.
+// Tables returns the tables of a run that has ended, except those of flows of patterns.
+// Tables without rows are included.
 func Tables(fb *fabric.Fabric) table.Bundle {
 	now, a := fb.Now(), fb.Accounts()
 	var ports []port

@@ -1,4 +1,4 @@
-// Package draw makes the pictures of an experiment out of its result.
+// Package draw draws the pictures of an experiment from its result.
 package draw
 
 import (
@@ -22,8 +22,8 @@ type Drawn struct {
 	SVG         []byte
 }
 
-// All draws the pictures of an experiment into a directory, each as PNG, SVG and PDF. What
-// can be drawn is; the error is of those that cannot.
+// All draws the pictures of an experiment into a directory, each as PNG, SVG and PDF. It draws
+// all pictures that it can; the error describes the others.
 func All(e *experiment.Experiment, r *experiment.Report, jobs []experiment.Job, store *experiment.Store, dir string) (all []Drawn, err error) {
 	d := &drawer{e, r, jobs, store}
 	for i := range e.Plots {
@@ -46,7 +46,7 @@ type drawer struct {
 	store *experiment.Store
 }
 
-// save draws a picture into files of a name.
+// save draws a picture into files with this name.
 func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
 	out := Drawn{Name: p.Name, Title: p.Title}
 	f, err := d.figure(p)
@@ -64,7 +64,7 @@ func (d *drawer) save(p *experiment.Plot, name string) (Drawn, error) {
 	return out, err
 }
 
-// figure makes the figure of a picture.
+// figure returns the figure of a picture.
 func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
 	f := &figure.Figure{Title: p.Title, ShareY: true}
 	panels := []int{-1}
@@ -98,7 +98,7 @@ func (d *drawer) figure(p *experiment.Plot) (*figure.Figure, error) {
 	return f, nil
 }
 
-// panel draws what is in one panel, in which some factors are fixed.
+// panel draws one panel, with some factors fixed.
 func (d *drawer) panel(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
 	switch p.Kind {
 	case experiment.CDF:
@@ -113,11 +113,11 @@ func (d *drawer) panel(p *experiment.Plot, fixed map[int]int) (*figure.Panel, er
 	return d.overFactor(p, fixed), nil
 }
 
-// lines calls f for each line of a panel, with the levels that it fixes and its name.
+// lines calls f for each line of a panel, with the levels that the line fixes and its name.
 func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[int]int, name string) error) error {
 	factors := d.e.Lines(p)
 	for _, levels := range experiment.Combinations(d.e.Factors, d.e.Zip) {
-		// The first combination of each line stands for it: all others are at their first level.
+		// Take the first combination of each line, with all other factors at their first level.
 		first, name := true, ""
 		mine := map[int]int{}
 		for k, v := range fixed {
@@ -146,7 +146,7 @@ func (d *drawer) lines(p *experiment.Plot, fixed map[int]int, f func(fixed map[i
 	return nil
 }
 
-// levelName is what a level is called in a picture: a number needs its factor's name.
+// levelName returns the name of a level in a picture: a number needs its factor's name.
 func levelName(f *experiment.Factor, level int) string {
 	name := f.Levels[level]
 	if _, err := strconv.ParseFloat(strings.TrimRight(name, "%KMGTBbpsun"), 64); err == nil {
@@ -155,7 +155,7 @@ func levelName(f *experiment.Factor, level int) string {
 	return name
 }
 
-// axis is the axis of a quantity; values times scale are in its unit.
+// axis returns the axis of a quantity; values times scale are in its unit.
 func axis(label, column string, log bool) (a figure.Axis, scale float64) {
 	u, scale := table.UnitOf(column)
 	a = figure.Axis{Label: label, Unit: map[table.Unit]figure.Unit{

@@ -16,7 +16,8 @@ import (
 )
 
 // example is two systems at two loads with two seeds. A cell's fct is 10 times the number of
-// its system, and its load's, in microseconds; the flows of the tables are that and twice it.
+// its system times that of its load, in microseconds; the flows in its table take this time
+// and twice as long.
 func example(t *testing.T) (*experiment.Experiment, *experiment.Report, []experiment.Job, *experiment.Store) {
 	t.Helper()
 	mean, err := table.ParseStatistic("mean")
@@ -60,7 +61,7 @@ func example(t *testing.T) (*experiment.Experiment, *experiment.Report, []experi
 	return e, e.Report(jobs, outcomes, "v", ""), jobs, store
 }
 
-// names are those of a panel's series, with where a paper's values are from.
+// names returns the names of a panel's series, with the sources of a paper's values.
 func names(p *figure.Panel) (all []string) {
 	for _, s := range p.Series {
 		all = append(all, strings.TrimSuffix(s.Name+"|"+s.Reference, "|"))
@@ -68,7 +69,7 @@ func names(p *figure.Panel) (all []string) {
 	return all
 }
 
-// TestFigures: what each kind of picture draws.
+// TestFigures checks what each kind of picture draws.
 func TestFigures(t *testing.T) {
 	e, r, jobs, store := example(t)
 	d := &drawer{e, r, jobs, store}
@@ -133,8 +134,8 @@ func near(got figure.Values, want ...float64) bool {
 	return true
 }
 
-// TestAll: each picture in each format; one that cannot be drawn is named, and the others are
-// drawn.
+// TestAll checks that each picture is drawn in each format, and that one that cannot be drawn
+// is named without affecting the others.
 func TestAll(t *testing.T) {
 	e, r, jobs, store := example(t)
 	e.Plots = []experiment.Plot{

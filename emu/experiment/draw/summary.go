@@ -9,14 +9,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// header finds the header of a measure, which is there.
+// header returns the header of a measure, which must exist.
 func (d *drawer) header(measure string) *experiment.Header {
 	i := slices.IndexFunc(d.r.Measures, func(h experiment.Header) bool { return h.Name == measure })
 	return &d.r.Measures[i]
 }
 
-// at finds the summary of a measure at some levels; factors that are not fixed may have any.
-// It is nil where there is none.
+// at finds the summary of a measure at some levels; factors that are not fixed match any
+// level. It returns nil if there is none.
 func (d *drawer) at(measure, bin string, fixed map[int]int) *experiment.Summary {
 	for i := range d.r.Summaries {
 		s := &d.r.Summaries[i]
@@ -31,13 +31,13 @@ func (d *drawer) at(measure, bin string, fixed map[int]int) *experiment.Summary 
 	return nil
 }
 
-// columns are those of a series, and of what the paper says beside it.
+// columns holds the points of a series, and the paper's values beside it.
 type columns struct {
 	own, paper figure.Series
-	seen       bool // the paper says something
+	seen       bool // there is a value from the paper
 }
 
-// add adds a point; a summary that is nil, or not known, is a gap.
+// add adds a point; a nil or unknown summary is a gap.
 func (c *columns) add(x, scale float64, s *experiment.Summary) {
 	y, low, high, said := table.Unknown, table.Unknown, table.Unknown, table.Unknown
 	if s != nil {
@@ -56,7 +56,7 @@ func (c *columns) add(x, scale float64, s *experiment.Summary) {
 	c.paper.X, c.paper.Y = append(c.paper.X, x), append(c.paper.Y, said)
 }
 
-// series are those of the columns; without x for bars.
+// series returns the columns as series; without x for bars.
 func (c *columns) series(name string, withX bool) []figure.Series {
 	c.own.Name, c.paper.Name = name, name
 	if !withX {
@@ -68,7 +68,7 @@ func (c *columns) series(name string, withX bool) []figure.Series {
 	return []figure.Series{c.own}
 }
 
-// reference says in a legend where a paper's value is from.
+// reference says in the legend where a paper's value comes from.
 func reference(p *experiment.PaperValue) string {
 	switch p.Origin {
 	case experiment.ReadOff:
@@ -114,7 +114,7 @@ func (d *drawer) overFactor(p *experiment.Plot, fixed map[int]int) *figure.Panel
 	return panel
 }
 
-// numbers reads the levels of a factor as numbers of one unit, if they all are.
+// numbers parses the levels of a factor as numbers with the same unit, if possible.
 func numbers(levels []string) (values []float64, unit figure.Unit, ok bool) {
 	for _, c := range []struct {
 		column string
@@ -161,7 +161,7 @@ func (d *drawer) heat(p *experiment.Plot, fixed map[int]int) *figure.Panel {
 	return panel
 }
 
-// maxNamedBins is how many bins have their names below the axis.
+// maxNamedBins is how many bins can have their names below the axis.
 const maxNamedBins = 8
 
 // bins draws a measure bin by bin.

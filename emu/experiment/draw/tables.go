@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/figure"
 )
 
-// label is a column's name without its unit, for an axis.
+// label returns a column's name without its unit, for an axis.
 func label(column string) string {
 	if _, scale := table.UnitOf(column); scale != 1 || strings.Contains(column, "_") {
 		if i := strings.LastIndexByte(column, '_'); i > 0 {
@@ -24,7 +24,8 @@ func label(column string) string {
 	return strings.ReplaceAll(column, "_", " ")
 }
 
-// cells calls f with the tables of the cells at some levels: of all seeds, or the first.
+// cells calls f with the tables of the cells at some levels, for all seeds or only the
+// first.
 func (d *drawer) cells(fixed map[int]int, allSeeds bool, f func(b table.Bundle) error) error {
 	found := false
 	for i := range d.e.Cells {
@@ -51,14 +52,14 @@ func (d *drawer) cells(fixed map[int]int, allSeeds bool, f func(b table.Bundle) 
 	return nil
 }
 
-// group is rows that have one line.
+// group is the rows of one line.
 type group struct {
 	name string
 	x, y []float64
 }
 
-// rows deals the rows of a picture's table out to lines: by its Split, or all to one. X may
-// be nil.
+// rows distributes the rows of a picture's table to lines: by its Split, or all to one
+// line. XColumn may be empty.
 func rows(p *experiment.Plot, b table.Bundle, all []group, name string, xColumn string) ([]group, error) {
 	t := b.Table(p.Of)
 	if t == nil {
@@ -106,7 +107,7 @@ func rows(p *experiment.Plot, b table.Bundle, all []group, name string, xColumn 
 	return all, nil
 }
 
-// sorted orders the groups of one line by their names, as people do.
+// sorted sorts the groups of one line by name, in natural order.
 func sorted(all []group) []group {
 	sort.SliceStable(all, func(i, j int) bool { return natural.Less(all[i].name, all[j].name) })
 	return all
@@ -138,11 +139,11 @@ func (d *drawer) distribution(p *experiment.Plot, fixed map[int]int) (*figure.Pa
 	return panel, err
 }
 
-// overTime draws a column over time, of the first seed.
+// overTime draws a column over time, for the first seed.
 func (d *drawer) overTime(p *experiment.Plot, fixed map[int]int) (*figure.Panel, error) {
 	panel := &figure.Panel{Kind: figure.Time, Steps: figure.Before}
 	if strings.HasPrefix(p.Column, "queue") {
-		panel.Steps = figure.Straight // it is that of the instant
+		panel.Steps = figure.Straight // it is the length at that instant
 	}
 	panel.X, _ = axis("time", "time_s", false)
 	y, scale := axis(label(p.Column), p.Column, p.LogY)
@@ -156,7 +157,7 @@ func (d *drawer) overTime(p *experiment.Plot, fixed map[int]int) (*figure.Panel,
 		for _, g := range sorted(all) {
 			for i := range g.y {
 				if g.y[i] *= scale; p.LogY && g.y[i] <= 0 {
-					g.y[i] = table.Unknown // a gap: the axis has no place for it
+					g.y[i] = table.Unknown // a gap: it has no place on the axis
 				}
 			}
 			panel.Series = append(panel.Series, figure.Series{Name: g.name, X: g.x, Y: g.y})

@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-// labForm is the lab: the path of its file, or the lab itself.
+// labForm is the path of a lab file, or the lab itself.
 type labForm struct {
 	path   *string
 	inline *rawValue
@@ -31,7 +31,7 @@ func (f *labForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(f.inline, n, what)
 }
 
-// Schema is that of a path or a lab.
+// Schema allows a path or a lab.
 func (labForm) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object"}}}
 }
@@ -43,13 +43,13 @@ type factorForm struct {
 	levels yamlfile.Dict[patches]
 }
 
-// factorPath is a factor that is the values of a path.
+// factorPath is a factor given by the values of a path.
 type factorPath struct {
 	Path   yamlfile.OneOrMore[string] `yaml:"path" jsonschema_description:"path of the lab that varies, or several that get the same value"`
 	Values []rawValue                 `yaml:"values" jsonschema_description:"its values, which are the names of the levels"`
 }
 
-// Noun names it in messages.
+// Noun names the type in messages.
 func (factorPath) Noun() string { return "a factor" }
 
 // Decode reads either form.
@@ -72,12 +72,12 @@ func (f *factorForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.levels, n, what)
 }
 
-// Schema is that of either form.
+// Schema allows either form.
 func (factorForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{m.Of(reflect.TypeFor[factorPath]()), m.Of(reflect.TypeFor[yamlfile.Dict[patches]]())}}
 }
 
-// measureForm is a measure, or the text of an expression.
+// measureForm is a measure, or an expression as text.
 type measureForm struct{ measureFile }
 
 // Decode reads either.
@@ -90,12 +90,12 @@ func (f *measureForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.measureFile, n, what)
 }
 
-// Schema is that of either.
+// Schema allows either form.
 func (measureForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, m.Of(reflect.TypeFor[measureFile]())}}
 }
 
-// byForm is the bins of a measure: a column, with edges if it is one of numbers.
+// byForm selects the bins of a measure: a column, with edges if it contains numbers.
 type byForm struct {
 	column string
 	edges  []yamlfile.Scalar
@@ -116,14 +116,14 @@ func (f *byForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	r.Read(&f.edges, entries[0].Value, "the edges of "+f.column)
 }
 
-// Schema is that of either.
+// Schema allows either form.
 func (byForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	one := uint64(1)
 	edges := &jsonschema.Schema{Type: "array", Items: m.Of(reflect.TypeFor[yamlfile.Scalar]())}
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "string"}, {Type: "object", MinProperties: &one, MaxProperties: &one, AdditionalProperties: edges}}}
 }
 
-// readForm is a way to read output: the name of one, or a regular expression.
+// readForm says how to read output: the name of a format, or a regular expression.
 type readForm struct {
 	format experiment.Format
 	regexpFile
@@ -144,7 +144,7 @@ func (f *readForm) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	f.format = experiment.Format(text)
 }
 
-// Schema is that of either.
+// Schema allows either form.
 func (readForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Enum(texts(experiment.Formats)...), m.Of(reflect.TypeFor[regexpFile]())}}
 }
@@ -152,7 +152,7 @@ func (readForm) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 // maxSeeds bounds the seeds of an experiment.
 const maxSeeds = 10_000
 
-// seeds are those of an experiment: a number of them, or a list.
+// seeds are the seeds of an experiment: their number, or a list.
 type seeds []uint64
 
 // Decode reads either.
@@ -178,12 +178,12 @@ func (s *seeds) Decode(r *yamlfile.Reader, n ast.Node, what string) {
 	}
 }
 
-// Schema is that of either.
+// Schema allows either form.
 func (seeds) Schema(m *yamlfile.SchemaMaker) *jsonschema.Schema {
 	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{yamlfile.Integer(1, maxSeeds), {Type: "array", Items: m.Of(reflect.TypeFor[uint64]())}}}
 }
 
-// The types from here are one of some words.
+// The types from here on are enumerations.
 
 type clock experiment.Clock
 
@@ -192,7 +192,7 @@ var clocks = []string{string(experiment.Virtual), string(experiment.Wall)}
 // UnmarshalText reads virtual or wall.
 func (c *clock) UnmarshalText(b []byte) error { return oneOf(c, b, clocks) }
 
-// Schema is that of the words.
+// Schema allows the words.
 func (clock) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(clocks...) }
 
 type late string
@@ -202,7 +202,7 @@ var lates = []string{"fail", "keep"}
 // UnmarshalText reads fail or keep.
 func (l *late) UnmarshalText(b []byte) error { return oneOf(l, b, lates) }
 
-// Schema is that of the words.
+// Schema allows the words.
 func (late) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(lates...) }
 
 type combine string
@@ -212,7 +212,7 @@ var combines = []string{"product", "zip"}
 // UnmarshalText reads product or zip.
 func (c *combine) UnmarshalText(b []byte) error { return oneOf(c, b, combines) }
 
-// Schema is that of the words.
+// Schema allows the words.
 func (combine) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return yamlfile.Enum(combines...) }
 
 type center experiment.Center
@@ -220,7 +220,7 @@ type center experiment.Center
 // UnmarshalText reads one of experiment.Centers.
 func (c *center) UnmarshalText(b []byte) error { return oneOf(c, b, texts(experiment.Centers)) }
 
-// Schema is that of the words.
+// Schema allows the words.
 func (center) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Enum(texts(experiment.Centers)...)
 }
@@ -230,7 +230,7 @@ type plotKind experiment.PlotKind
 // UnmarshalText reads one of experiment.PlotKinds.
 func (k *plotKind) UnmarshalText(b []byte) error { return oneOf(k, b, texts(experiment.PlotKinds)) }
 
-// Schema is that of the words.
+// Schema allows the words.
 func (plotKind) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Enum(texts(experiment.PlotKinds)...)
 }
@@ -240,7 +240,7 @@ type origin experiment.Origin
 // UnmarshalText reads one of experiment.Origins.
 func (o *origin) UnmarshalText(b []byte) error { return oneOf(o, b, texts(experiment.Origins)) }
 
-// Schema is that of the words.
+// Schema allows the words.
 func (origin) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema {
 	return yamlfile.Enum(texts(experiment.Origins)...)
 }
@@ -252,7 +252,7 @@ func texts[T ~string](words []T) (all []string) {
 	return all
 }
 
-// oneOf reads one of some words.
+// oneOf reads one of several words.
 func oneOf[T ~string](to *T, b []byte, words []string) error {
 	if !slices.Contains(words, string(b)) {
 		return fmt.Errorf("%q is none of %s", b, strings.Join(words, ", "))

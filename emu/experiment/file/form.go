@@ -1,8 +1,8 @@
-// Package file is the experiment file: it reads YAML, patches the lab file for every cell,
-// judges all of it, and gives an experiment.Experiment. What is wrong is answered with the
-// place in the file, be it the experiment's or the lab's, and what would be right.
+// Package file reads experiment files: it reads YAML, patches the lab file for every cell,
+// checks all of it, and returns an experiment.Experiment. Errors give the place in the
+// file, the experiment's or the lab's, and a correction.
 //
-// The form of the file is docs/experiments.md.
+// The format is described in docs/experiments.md.
 package file
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The types here are the experiment file as it is written. JSON Schema is made from them.
+// The types here are the experiment file as it is written. The JSON Schema is made from
+// them.
 
 type experimentFile struct {
 	Name     *string                    `yaml:"name,omitempty" jsonschema_description:"name of the experiment, at most 64 letters, digits, _ . -; default the file's name without extension"`
@@ -38,7 +39,7 @@ type experimentFile struct {
 	Quick    *quickFile                 `yaml:"quick,omitempty" jsonschema_description:"a small form of the experiment, for --quick"`
 }
 
-// Noun names it in messages.
+// Noun names the type in messages.
 func (experimentFile) Noun() string { return "an experiment" }
 
 // recordFile is the series that each run records.
@@ -61,25 +62,25 @@ type programFile struct {
 	Read    *readForm       `yaml:"read,omitempty" jsonschema_description:"how its standard output becomes rows of a table: iperf3 (for iperf3 -J), ping, perftest, wrk, memaslap, or {regexp: EXPRESSION}; default not at all"`
 }
 
-// Noun names it in messages.
+// Noun names the type in messages.
 func (programFile) Noun() string { return "a program" }
 
-// regexpFile reads any output.
+// regexpFile reads any output with a regular expression.
 type regexpFile struct {
 	Regexp string  `yaml:"regexp" jsonschema_description:"regular expression (RE2) with named groups, each a column of numbers; every match is a row. ^ and $ are the ends of lines"`
 	Table  *string `yaml:"table,omitempty" jsonschema_description:"table of the rows, which programs may share; default the program's name"`
 }
 
-// Noun names it in messages.
+// Noun names the type in messages.
 func (regexpFile) Noun() string { return "a way to read output" }
 
-// limitFile is what a cell may take.
+// limitFile limits the resources of a cell.
 type limitFile struct {
 	Time   *units.Time  `yaml:"time,omitempty" jsonschema_description:"real time; default no limit"`
 	Memory *units.Bytes `yaml:"memory,omitempty" jsonschema_description:"memory; default no limit"`
 }
 
-// quickFile is what is different in the quick form.
+// quickFile is what the quick form changes.
 type quickFile struct {
 	Seeds  *seeds                                             `yaml:"seeds,omitempty" jsonschema_description:"seeds in place of those of the full form"`
 	Set    patches                                            `yaml:"set,omitempty" jsonschema_description:"further changes to the lab"`
@@ -103,7 +104,7 @@ type measureFile struct {
 	Expr   *string                                            `yaml:"expr,omitempty" jsonschema_description:"in place of all that, an expression of measures above it"`
 }
 
-// Noun names it in messages.
+// Noun names the type in messages.
 func (measureFile) Noun() string { return "a measure" }
 
 // plotFile is one picture.
@@ -122,10 +123,10 @@ type plotFile struct {
 	LogY    bool                                               `yaml:"log-y,omitempty" jsonschema_description:"whether the y axis is logarithmic; default false"`
 }
 
-// Noun names it in messages.
+// Noun names the type in messages.
 func (plotFile) Noun() string { return "a picture" }
 
-// paperFile is what a paper says.
+// paperFile is a value from a paper.
 type paperFile struct {
 	Measure string                         `yaml:"measure" jsonschema_description:"measure that it is about"`
 	At      yamlfile.Dict[yamlfile.Scalar] `yaml:"at,omitempty" jsonschema_description:"levels that it is about: factor: level; and bin: of a measure with bins"`
@@ -134,16 +135,16 @@ type paperFile struct {
 	Origin  origin                         `yaml:"origin" jsonschema_description:"text if it is printed there, figure if it was read off a figure, remembered if it is from memory: then nothing may be expected of it"`
 }
 
-// Noun names it in messages.
+// Noun names the type in messages.
 func (paperFile) Noun() string { return "a value of a paper" }
 
-// rawValue is a value of the file that goes into a lab as it is.
+// rawValue is a value of the file that goes into a lab unchanged.
 type rawValue struct{ yamlfile.Value }
 
 // Decode keeps the value.
 func (v *rawValue) Decode(r *yamlfile.Reader, _ ast.Node, _ string) { v.Value, _ = r.ValueOf(v) }
 
-// Schema is that of anything.
+// Schema allows anything.
 func (rawValue) Schema(*yamlfile.SchemaMaker) *jsonschema.Schema { return jsonschema.TrueSchema }
 
 // patches are changes to a lab by their paths.

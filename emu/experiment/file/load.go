@@ -19,10 +19,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Options say which form of an experiment is wanted.
+// Options select the form of an experiment.
 type Options struct {
-	Quick bool     // the file's quick form
-	Seeds []uint64 // in place of the file's; nil: those of the file
+	Quick bool     // use the file's quick form
+	Seeds []uint64 // override the file's seeds; nil keeps them
 }
 
 // maxCells bounds the cells of an experiment.
@@ -38,8 +38,8 @@ func Load(path string, o Options) (*experiment.Experiment, error) {
 	return Parse(path, src, o)
 }
 
-// Parse reads the text of an experiment file. Its path goes into errors, and the lab's path
-// is relative to it.
+// Parse reads the text of an experiment file. Its path appears in errors, and the lab's
+// path is relative to it.
 func Parse(path string, src []byte, o Options) (*experiment.Experiment, error) {
 	r := yamlfile.New(path, src)
 	doc := r.Parse()
@@ -57,12 +57,12 @@ func Parse(path string, src []byte, o Options) (*experiment.Experiment, error) {
 	return v.e, nil
 }
 
-// Schema gives the JSON Schema of experiment files.
+// Schema returns the JSON Schema of experiment files.
 func Schema() ([]byte, error) {
 	return yamlfile.Schema("weft experiment file", experimentFile{}, nil)
 }
 
-// resolver works an experiment out of its file.
+// resolver makes an experiment from its file.
 type resolver struct {
 	*yamlfile.Reader
 	file    experimentFile
@@ -70,10 +70,10 @@ type resolver struct {
 	e       *experiment.Experiment
 
 	levels [][]level    // by factor
-	tables table.Bundle // without rows, of the real programs
+	tables table.Bundle // tables of the real programs, without rows
 }
 
-// level is one of a factor: what it changes in the lab.
+// level is a level of a factor: its changes to the lab.
 type level []spec.Patch
 
 var (
@@ -81,7 +81,7 @@ var (
 	identifierPattern = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-// resolve fills the experiment; the error is everything that is wrong.
+// resolve fills in the experiment; the error lists all faults.
 func (v *resolver) resolve() error {
 	v.header()
 	v.clocks()
@@ -108,7 +108,7 @@ func (v *resolver) resolve() error {
 	return v.cells()
 }
 
-// set overwrites what a file gives.
+// set overrides *to with a setting of the file, if from is not nil.
 func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from
@@ -139,7 +139,7 @@ func (v *resolver) header() {
 	}
 }
 
-// factors resolves what varies.
+// factors resolves the factors.
 func (v *resolver) factors() {
 	for i := range v.file.Vary {
 		name, form := &v.file.Vary[i].Name, &v.file.Vary[i].Value
@@ -191,7 +191,7 @@ func (v *resolver) factors() {
 	}
 }
 
-// quickLevels leaves those levels that the quick form runs.
+// quickLevels keeps only the levels that the quick form runs.
 func (v *resolver) quickLevels(f experiment.Factor, levels []level) (experiment.Factor, []level) {
 	if !v.options.Quick || v.file.Quick == nil {
 		return f, levels
@@ -216,7 +216,7 @@ func (v *resolver) quickLevels(f experiment.Factor, levels []level) (experiment.
 	return f, levels
 }
 
-// patches gives the patches of a mapping of paths.
+// patches converts a mapping of paths to patches.
 func (v *resolver) patches(p patches) (l level) {
 	for i := range p {
 		at, _ := v.ValueOf(&p[i].Name)
@@ -292,8 +292,7 @@ func (v *resolver) parseLab(seed uint64, patches []spec.Patch) (*plan.Plan, stri
 	return spec.ParsePatched(v.e.Lab, v.e.LabText, seed, patches)
 }
 
-// cells makes the lab of each cell, and tells what is wrong with the first that is not
-// good.
+// cells makes the lab of each cell, and returns the errors of the first one that is wrong.
 func (v *resolver) cells() error {
 	e := v.e
 	all := experiment.Combinations(e.Factors, e.Zip)

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-// whole is an experiment that has everything of virtual time.
+// whole is an experiment that uses everything in virtual time.
 const whole = `
 lab:
   topology: {generate: {star: {hosts: 2, rate: 1Gbps, delay: 1us}}}
@@ -41,7 +41,7 @@ limit: {time: 10s, memory: 1GB}
 quick: {seeds: 1, vary: {queue: shallow}, set: {duration: 1ms}, expect: ['loss() >= 0']}
 `
 
-// TestParse: what becomes of a file, in its full and in its quick form.
+// TestParse checks the result of parsing a file, in its full and in its quick form.
 func TestParse(t *testing.T) {
 	e, err := Parse("x.yaml", []byte(whole), Options{})
 	if err != nil {
@@ -73,8 +73,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestLabFile: the lab's path is relative to the experiment, and what is wrong with it is
-// shown in its own file.
+// TestLabFile checks that the lab's path is relative to the experiment, and that errors
+// in the lab refer to its own file.
 func TestLabFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -99,7 +99,7 @@ func TestLabFile(t *testing.T) {
 	}
 }
 
-// TestErrors: what is wrong is answered with its place, and nothing else is.
+// TestErrors checks that each fault is reported with its place, and that nothing else is.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"values: [10Mbps, 20Mbps]", "values: [10Mbps, 10Mbps]", `rate has the level "10Mbps" twice`},
@@ -168,7 +168,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSchema: the keys of a file are all in the schema.
+// TestSchemaHasTheKeys checks that all keys of a file are in the schema.
 func TestSchemaHasTheKeys(t *testing.T) {
 	schema, err := Schema()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/yamlfile"
 )
 
-// measures resolves what is measured.
+// measures resolves the measures.
 func (v *resolver) measures() {
 	var names []string
 	for i := range v.file.Measure {
@@ -36,7 +36,7 @@ func (v *resolver) measures() {
 	}
 }
 
-// expression resolves a measure that is made of others.
+// expression resolves a measure that is computed from others.
 func (v *resolver) expression(m *experiment.Measure, f *measureFile, names []string) {
 	for _, p := range []any{f.Of, f.Column, f.Stat, f.Within, f.Target, f.By, f.Per, f.Over} {
 		if v.Place(p) != nil {
@@ -49,7 +49,7 @@ func (v *resolver) expression(m *experiment.Measure, f *measureFile, names []str
 	}
 }
 
-// firstLine is an error without the drawing that follows.
+// firstLine returns an error without the drawing that follows.
 func firstLine(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return text
@@ -91,7 +91,7 @@ func (v *resolver) measure(m *experiment.Measure, f *measureFile) {
 	}
 }
 
-// try takes a measure of tables without rows, which shows what does not fit together.
+// try takes a measure of tables without rows, which shows errors in its settings.
 func (v *resolver) try(m *experiment.Measure) error {
 	if t := v.empty(m.Of); t != nil && v.Err() == nil {
 		_, err := experiment.MeasureAll([]experiment.Measure{*m}, table.Bundle{t})
@@ -100,8 +100,8 @@ func (v *resolver) try(m *experiment.Measure) error {
 	return nil
 }
 
-// checkTable judges the name of a table and of its columns. Series have columns that depend
-// on the systems of the lab.
+// checkTable checks the names of a table and of its columns. Columns of series are not
+// checked, as they depend on the systems of the lab.
 func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) {
 	t := v.empty(*of)
 	if names := v.tableNames(); !slices.Contains(names, *of) {
@@ -128,7 +128,7 @@ func (v *resolver) checkTable(of, column *string, where yamlfile.Dict[yamlfile.O
 	}
 }
 
-// filter is the conditions of a file.
+// filter converts the conditions of a file.
 func filter(where yamlfile.Dict[yamlfile.OneOrMore[yamlfile.Scalar]]) (f table.Filter) {
 	for i := range where {
 		c := table.Condition{Column: where[i].Name}
@@ -150,7 +150,7 @@ func (v *resolver) statistic(name *string, otherwise string) table.Statistic {
 	return s
 }
 
-// settling resolves how near a column has to stay to what.
+// settling resolves the tolerance and the target of a settling time.
 func (v *resolver) settling(f *measureFile) *table.Settling {
 	s := &table.Settling{Within: 0.1, Target: table.Unknown}
 	parse := func(to *float64, column string, text *yamlfile.Scalar, ok func(x float64) bool, hint string) {
@@ -170,7 +170,7 @@ func (v *resolver) settling(f *measureFile) *table.Settling {
 	return s
 }
 
-// edges resolves the edges of bins, which rise; the last may be inf.
+// edges resolves the edges of bins, which must rise; the last may be inf.
 func (v *resolver) edges(f *byForm) (edges []float64) {
 	for i := range f.edges {
 		x := math.Inf(1)
@@ -210,8 +210,8 @@ func (v *resolver) plots() {
 	}
 }
 
-// plotNeeds are the keys that each kind of picture must have; it can have no others of
-// those that are some kind's.
+// plotNeeds lists the keys that each kind of picture requires. A picture cannot have keys
+// that only other kinds require.
 var plotNeeds = map[experiment.PlotKind][]string{
 	experiment.CDF: {"of", "column"}, experiment.Time: {"of", "column"}, experiment.Bins: {"measure"},
 	experiment.Line: {"measure", "x"}, experiment.Bars: {"measure", "x"}, experiment.Heat: {"measure", "x", "y"},
@@ -273,7 +273,7 @@ func (v *resolver) measureNames() (names []string) {
 	return names
 }
 
-// paper resolves what the paper says.
+// paper resolves the paper's values.
 func (v *resolver) paper() {
 	for i := range v.file.Paper {
 		f := &v.file.Paper[i]
@@ -300,7 +300,7 @@ func (v *resolver) paper() {
 			case n < 0:
 				v.Fail(&f.At[k].Name, suggest.Hint(name, "the factors are", v.factorNames()), "there is no factor %q", name)
 			case v.e.Factors[n].Level(level) < 0 && v.options.Quick:
-				ok = false // of a level that the quick form leaves out
+				ok = false // the quick form leaves out this level
 			case v.e.Factors[n].Level(level) < 0:
 				v.Fail(&f.At[k].Value, suggest.Hint(level, "its levels are", v.e.Factors[n].Levels), "%s has no level %q", name, level)
 			}
@@ -315,7 +315,7 @@ func (v *resolver) paper() {
 	}
 }
 
-// checkBin judges the name of a bin of a measure whose bins are known.
+// checkBin checks the name of a bin of a measure whose bins are known.
 func (v *resolver) checkBin(m *experiment.Measure, place any, bin string) bool {
 	if m.By == "" && m.Expr == "" {
 		v.Fail(place, "", "%s has no bins", m.Name)
@@ -332,7 +332,7 @@ func (v *resolver) checkBin(m *experiment.Measure, place any, bin string) bool {
 	return true
 }
 
-// expect resolves what must hold.
+// expect resolves the expectations.
 func (v *resolver) expect() {
 	list := v.file.Expect
 	if v.options.Quick && v.file.Quick != nil && v.file.Quick.Expect != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// What the file does not say of real programs.
+// Defaults and bounds of real programs.
 const (
 	defaultTries  = 3
 	maxTries      = 100
@@ -22,10 +22,10 @@ const (
 	defaultWithin = time.Minute // as in lab files
 )
 
-// clockFactor is the factor of an experiment with both clocks.
+// clockFactor is the factor that an experiment with both clocks has.
 const clockFactor = "clock"
 
-// clocks resolves the clocks; two are the first factor.
+// clocks resolves the clocks; if there are two, they are the first factor.
 func (v *resolver) clocks() {
 	e, list := v.e, v.file.Clock
 	e.Clocks = []experiment.Clock{experiment.Virtual}
@@ -50,7 +50,7 @@ func (v *resolver) clocks() {
 	}
 }
 
-// clockOf is the clock of a combination of levels.
+// clockOf returns the clock of a combination of levels.
 func (v *resolver) clockOf(levels []int) experiment.Clock {
 	if i := v.e.Factor(clockFactor); len(v.file.Clock) > 1 && i >= 0 {
 		return experiment.Clock(v.e.Factors[i].Levels[levels[i]])
@@ -58,10 +58,10 @@ func (v *resolver) clockOf(levels []int) experiment.Clock {
 	return v.e.Clocks[0]
 }
 
-// hasWall tells whether the file, in whatever form, has cells in wall-clock time.
+// hasWall reports whether any form of the file has cells in wall-clock time.
 func (v *resolver) hasWall() bool { return slices.Contains(v.file.Clock, clock(experiment.Wall)) }
 
-// programs resolves the real programs and what belongs to them.
+// programs resolves the real programs and their settings.
 func (v *resolver) programs() {
 	f := &v.file
 	if !v.hasWall() {
@@ -78,7 +78,7 @@ func (v *resolver) programs() {
 		}
 	}
 	r.KeepLate = f.Late != nil && *f.Late == "keep"
-	ends := false // of its own
+	ends := false // whether any program ends by itself
 	for i := range f.Programs {
 		p := v.program(&f.Programs[i])
 		if slices.ContainsFunc(r.Programs, func(o experiment.Program) bool { return o.Name == p.Name }) {
@@ -132,7 +132,7 @@ func (v *resolver) program(f *programFile) experiment.Program {
 	return p
 }
 
-// reading resolves how output is read.
+// reading resolves how a program's output is read.
 func (v *resolver) reading(p *experiment.Program, f *readForm) {
 	p.Read.Format = f.format
 	if f.format != experiment.Regexp {
@@ -156,7 +156,7 @@ func (v *resolver) reading(p *experiment.Program, f *readForm) {
 	}
 }
 
-// checkHosts tells whether the programs' hosts are there and can run programs.
+// checkHosts checks that the programs' hosts exist and can run programs.
 func (v *resolver) checkHosts(p *plan.Plan) {
 	var hosts []string
 	for i := range p.Nodes {
@@ -180,8 +180,8 @@ func (v *resolver) checkHosts(p *plan.Plan) {
 	}
 }
 
-// empty gives a table of the experiment's runs without rows; nil for series and for a name
-// that is none.
+// empty returns a table of the experiment's runs without rows; nil for series and for an
+// unknown name.
 func (v *resolver) empty(name string) *table.Table {
 	if t := v.tables.Table(name); t != nil || name == experiment.LatenessTable {
 		return t
@@ -189,7 +189,7 @@ func (v *resolver) empty(name string) *table.Table {
 	return cell.Empty(name)
 }
 
-// tableNames are the names of all tables of the experiment's runs.
+// tableNames returns the names of all tables of the experiment's runs.
 func (v *resolver) tableNames() []string {
 	return append(cell.TableNames(), v.tables.Names()...)
 }

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files that tests compare with")
 
-// lab has two hosts that run programs, one that does not, and a switch.
+// testLab has two hosts that run programs, one that does not, and a switch.
 const testLab = `lab:
   topology:
     nodes:
@@ -27,8 +27,8 @@ const testLab = `lab:
       - {endpoints: ["h3:eth0", "s1:3"]}
 `
 
-// TestProgramErrors holds what is said of files that are wrong to testdata/programs: each
-// has what comes behind testLab, and beside it what is said.
+// TestProgramErrors compares the errors for wrong files with testdata/programs: each file
+// there continues testLab, and the expected errors are beside it.
 func TestProgramErrors(t *testing.T) {
 	files, err := filepath.Glob("testdata/programs/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -57,7 +57,7 @@ func TestProgramErrors(t *testing.T) {
 	}
 }
 
-// good is programs of every kind.
+// good uses programs of every kind.
 const good = testLab + `
   workload: [{cbr: {from: h1, to: h2, rate: 1Mbps, size: 1000B, for: 1s}}]
 clock: [wall, virtual]
@@ -80,8 +80,8 @@ plot:
   clocks: {kind: bars, measure: goodput, x: clock}
 `
 
-// TestPrograms: what the file says of real programs is in the jobs of cells in wall-clock
-// time, and those in virtual time do not depend on it.
+// TestPrograms checks that jobs of cells in wall-clock time contain the file's real
+// programs, and that jobs in virtual time do not depend on them.
 func TestPrograms(t *testing.T) {
 	e, err := Parse("x.yaml", []byte(good), Options{})
 	if err != nil {
@@ -115,7 +115,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestQuickClock: the quick form may leave a clock out.
+// TestQuickClock checks that the quick form may leave out a clock.
 func TestQuickClock(t *testing.T) {
 	e, err := Parse("x.yaml", []byte(good+"quick: {seeds: 1, vary: {clock: virtual, streams: 1}}\n"), Options{Quick: true})
 	if err != nil {
@@ -126,7 +126,7 @@ func TestQuickClock(t *testing.T) {
 	}
 }
 
-// TestProgramSchema: editors know what real programs have.
+// TestProgramSchema checks that the schema has the keys of real programs.
 func TestProgramSchema(t *testing.T) {
 	schema, err := Schema()
 	if err != nil {

@@ -12,23 +12,24 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// stream is a row of the table iperf3. What a side of a stream does not know is not known.
+// stream is a row of the table iperf3. Fields that one side of a stream does not know are
+// unknown.
 type stream struct {
 	source
 	Protocol    string  `json:"protocol"`  // tcp, udp or sctp
-	Direction   string  `json:"direction"` // sent or received, by the program
+	Direction   string  `json:"direction"` // whether the program sent or received
 	Stream      string  `json:"stream"`    // its socket's number
 	Seconds     float64 `json:"duration_s"`
 	Sent        float64 `json:"sent_bytes"`
 	Received    float64 `json:"received_bytes"`
 	SentRate    float64 `json:"sent_bps"`
-	Goodput     float64 `json:"goodput_bps"` // as the receiver has it
+	Goodput     float64 `json:"goodput_bps"` // as measured by the receiver
 	Retransmits float64 `json:"retransmits"`
 	RTTMin      float64 `json:"rtt_min_us"` // of the sender's kernel
 	RTTMean     float64 `json:"rtt_mean_us"`
 	RTTMax      float64 `json:"rtt_max_us"`
 	WindowMax   float64 `json:"cwnd_max_bytes"`
-	Jitter      float64 `json:"jitter_ms"` // of UDP (RFC 1889), as all that follows
+	Jitter      float64 `json:"jitter_ms"` // UDP only (RFC 1889), as are all fields below
 	Packets     float64 `json:"packets"`
 	Lost        float64 `json:"lost_packets"`
 	LostShare   float64 `json:"lost_share"`
@@ -40,7 +41,7 @@ type interval struct {
 	Protocol    string  `json:"protocol"`
 	Direction   string  `json:"direction"`
 	Stream      string  `json:"stream"`
-	Time        float64 `json:"time_s"` // the end of the interval, since the stream's beginning
+	Time        float64 `json:"time_s"` // the end of the interval, from the start of the stream
 	Length      float64 `json:"length_s"`
 	Bytes       float64 `json:"transferred_bytes"`
 	Rate        float64 `json:"rate_bps"`
@@ -53,8 +54,8 @@ type interval struct {
 	Omitted     bool    `json:"omitted"` // iperf3 --omit
 }
 
-// iperf3Said is what is read of what iperf3 -J prints (cJSON; iperf3's units: seconds,
-// bytes, microseconds for round-trip times).
+// iperf3Said is the part of the output of iperf3 -J that is read (cJSON; iperf3's units:
+// seconds, bytes, microseconds for round-trip times).
 type iperf3Said struct {
 	Error string `json:"error"`
 	Start struct {
@@ -94,10 +95,10 @@ type iperf3Side struct {
 	Packets     *float64 `json:"packets"`
 	Lost        *float64 `json:"lost_packets"`
 	Omitted     bool     `json:"omitted"`
-	Sends       bool     `json:"sender"` // it is the program itself that sends
+	Sends       bool     `json:"sender"` // the program itself is the sender
 }
 
-// known is a number that may not be there.
+// known returns a number, or Unknown if it is missing.
 func known(x *float64) float64 {
 	if x == nil {
 		return table.Unknown
@@ -105,7 +106,7 @@ func known(x *float64) float64 {
 	return *x
 }
 
-// positive is a number that may not be there, and is not known where it is 0.
+// positive returns a number, or Unknown if it is missing or 0.
 func positive(x *float64) float64 {
 	if x == nil || *x == 0 {
 		return table.Unknown
@@ -120,7 +121,7 @@ func direction(sends bool) string {
 	return "received"
 }
 
-// readIperf3 reads what iperf3 -J has said, of a server one test after the other.
+// readIperf3 reads the output of iperf3 -J; a server prints its tests one after the other.
 func readIperf3(s source, text []byte) (table.Bundle, error) {
 	if len(bytes.TrimSpace(text)) > 0 && bytes.TrimSpace(text)[0] != '{' {
 		return nil, errors.New("it is not JSON: give iperf3 the option -J")
@@ -136,7 +137,7 @@ func readIperf3(s source, text []byte) (table.Bundle, error) {
 		}
 		if len(said.End.Streams) == 0 && said.Error != "" {
 			if len(streams) > 0 && strings.HasPrefix(said.Error, "interrupt") {
-				break // a server that was ended while it waited for another test
+				break // a server that was stopped while it waited for another test
 			}
 			return nil, errors.New(said.Error)
 		}
@@ -149,7 +150,7 @@ func readIperf3(s source, text []byte) (table.Bundle, error) {
 	return table.Bundle{table.Of(Iperf3, streams), table.Of(Iperf3Intervals, intervals)}, nil
 }
 
-// rows gives the rows of one test.
+// rows returns the rows of one test.
 func (d *iperf3Said) rows(s source) (streams []stream, intervals []interval) {
 	protocol := strings.ToLower(d.Start.Test.Protocol)
 	unknown := table.Unknown
@@ -190,8 +191,8 @@ func (d *iperf3Said) rows(s source) (streams []stream, intervals []interval) {
 	return streams, intervals
 }
 
-// datagrams fills in what there is of a stream of UDP. iperf3 tells of the bytes that the
-// receiver got only in the sum of all streams; all datagrams have the same length.
+// datagrams fills in what is known about a UDP stream. iperf3 reports received bytes only
+// for the sum of all streams, but all datagrams have the same length.
 func (d *iperf3Said) datagrams(r *stream, x *iperf3Side) {
 	r.Jitter, r.Packets, r.Lost = known(x.Jitter), known(x.Packets), known(x.Lost)
 	if x.Packets == nil || x.Lost == nil || *x.Packets == 0 {

@@ -7,12 +7,12 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// memaslapRow is a row of the table memaslap. Latencies are known of memaslap -S.
+// memaslapRow is a row of the table memaslap. Latencies are known only with memaslap -S.
 type memaslapRow struct {
 	source
 	Seconds   float64 `json:"duration_s"`
 	Ops       float64 `json:"operations"`
-	Rate      float64 `json:"operation_rate"` // a second
+	Rate      float64 `json:"operation_rate"` // per second
 	Gets      float64 `json:"gets"`
 	Sets      float64 `json:"sets"`
 	Misses    float64 `json:"get_misses"`
@@ -32,7 +32,7 @@ var (
 	memaslapTotal = regexp.MustCompile(`(?m)^Total Statistics \(\d+ events\)\n +Min: +(\d+)\n +Max: +(\d+)\n +Avg: +(\d+)\n +Geo: +([0-9.]+)\n +Std: +([0-9.]+)`)
 )
 
-// readMemaslap reads what memaslap of libmemcached, which Debian calls memcaslap, has said.
+// readMemaslap reads the output of memaslap of libmemcached, which Debian calls memcaslap.
 func readMemaslap(s source, text []byte) (table.Bundle, error) {
 	sum := memaslapSum.FindSubmatch(text)
 	if sum == nil {

@@ -1,6 +1,6 @@
-// Package output reads what real programs say: it makes tables of the output of iperf3,
-// ping, perftest, wrk and memaslap, and of any program by a regular expression. Columns are known
-// before a program runs. Times and rates are those that the program tells.
+// Package output reads the output of real programs: it makes tables from the output of iperf3,
+// ping, perftest, wrk and memaslap, and of any program by a regular expression. Columns are
+// known before a program runs. Times and rates are those that the program reports.
 package output
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// The tables of the formats that have a name. A table has the rows of all programs whose
-// output it is made of, which its first columns tell: program, and its host.
+// The tables of the named formats. A table has the rows of all programs with this format; its
+// first columns are the program and its host.
 const (
 	Iperf3          = "iperf3"           // a row for each stream, over all of its time
 	Iperf3Intervals = "iperf3-intervals" // a row for each interval of each stream
@@ -23,7 +23,7 @@ const (
 	Memaslap        = "memaslap"         // likewise
 )
 
-// source is the program that a row is of.
+// source identifies the program that a row comes from.
 type source struct {
 	Program string `json:"program"`
 	Host    string `json:"host"`
@@ -36,11 +36,11 @@ var readers = map[experiment.Format]reader{
 	experiment.Iperf3: readIperf3, experiment.Ping: readPing, experiment.Perftest: readPerftest, experiment.Wrk: readWrk, experiment.Memaslap: readMemaslap,
 }
 
-// errNothing is an output in which nothing is to be read.
+// errNothing means that the output contains nothing that can be read.
 var errNothing = errors.New("there is nothing in it")
 
-// Read makes the tables of what a program said on its standard output. An output in which
-// nothing is to be read is an error: what is measured is never silently empty.
+// Read makes tables from a program's standard output. Output that contains nothing to read is
+// an error, so that a measurement is never silently empty.
 func Read(p *experiment.Program, text []byte) (table.Bundle, error) {
 	s := source{p.Name, p.Host}
 	switch p.Read.Format {
@@ -56,8 +56,8 @@ func Read(p *experiment.Program, text []byte) (table.Bundle, error) {
 	return read(s, text)
 }
 
-// Empty gives the tables of programs without rows, each once. Programs whose regular
-// expressions are for one table have the same groups, or it is an error.
+// Empty returns the tables of programs without rows or duplicates. Programs whose regular
+// expressions share a table must have the same groups.
 func Empty(programs []experiment.Program) (table.Bundle, error) {
 	var all table.Bundle
 	for i := range programs {
@@ -78,7 +78,7 @@ func Empty(programs []experiment.Program) (table.Bundle, error) {
 	return all, nil
 }
 
-// empty gives the tables of a way to read.
+// empty returns the tables of a format.
 func empty(r *experiment.Reading) (table.Bundle, error) {
 	switch r.Format {
 	case experiment.Iperf3:
@@ -101,7 +101,7 @@ func empty(r *experiment.Reading) (table.Bundle, error) {
 	return nil, nil
 }
 
-// Add adds the rows of tables to those of the same names.
+// Add appends the rows of tables to the tables with the same names.
 func Add(to, more table.Bundle) error {
 	for _, t := range more {
 		into := to.Table(t.Name)

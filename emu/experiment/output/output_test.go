@@ -12,9 +12,9 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// The files of testdata are what the programs said in a lab of two hosts with links of
-// 100 Mb/s and a delay of 200 us, some of them with a loss of 2% (Debian 12: iperf 3.12,
-// iputils 20221126, perftest 6.06, wrk 4.1.0, memcaslap of libmemcached 1.1.4).
+// The files in testdata are the output of the programs in a lab of two hosts with links
+// of 100 Mb/s and a delay of 200 us, some of them with a loss of 2% (Debian 12: iperf
+// 3.12, iputils 20221126, perftest 6.06, wrk 4.1.0, memcaslap of libmemcached 1.1.4).
 
 func read(t *testing.T, format experiment.Format, file string) (table.Bundle, error) {
 	t.Helper()
@@ -25,7 +25,7 @@ func read(t *testing.T, format experiment.Format, file string) (table.Bundle, er
 	return Read(&experiment.Program{Name: "p", Host: "h1", Read: experiment.Reading{Format: format}}, text)
 }
 
-// column gives the numbers of a column, and checks that each row tells its program.
+// column returns the numbers of a column, and checks that each row names its program.
 func column(t *testing.T, b table.Bundle, name, column string) []float64 {
 	t.Helper()
 	of := b.Table(name)
@@ -45,21 +45,21 @@ func column(t *testing.T, b table.Bundle, name, column string) []float64 {
 	return c.Numbers
 }
 
-// near compares numbers to the seventh digit; NaN is NaN.
+// near compares numbers to seven digits; NaN equals NaN.
 func near(a, b []float64) bool {
 	return slices.EqualFunc(a, b, func(x, y float64) bool {
 		return math.IsNaN(x) && math.IsNaN(y) || math.Abs(x-y) <= 1e-7*math.Abs(y)
 	})
 }
 
-// TestNumbers: what the programs said is in the tables, in the columns' units.
+// TestNumbers checks that the programs' output is in the tables, in the columns' units.
 func TestNumbers(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
 		file, table, column string
 		want                []float64
 	}{
-		// A client of UDP: the receiver's numbers are those of the server.
+		// A UDP client: the receiver's numbers come from the server.
 		{"iperf3-udp.json", Iperf3, "sent_bytes", []float64{1250928}},
 		{"iperf3-udp.json", Iperf3, "sent_bps", []float64{5003336.74974377}},
 		{"iperf3-udp.json", Iperf3, "received_bytes", []float64{1222368}},
@@ -71,7 +71,7 @@ func TestNumbers(t *testing.T) {
 		{"iperf3-udp.json", Iperf3Intervals, "packets", []float64{410, 466}},
 		{"iperf3-server-udp.json", Iperf3, "goodput_bps", []float64{4886752.522221384}},
 		{"iperf3-server-udp.json", Iperf3, "sent_bytes", []float64{nan}},
-		// TCP: two streams, and each end of them.
+		// TCP: two streams, and both ends of them.
 		{"iperf3-tcp.json", Iperf3, "duration_s", []float64{2.001198, 2.001198}},
 		{"iperf3-tcp.json", Iperf3, "retransmits", []float64{169, 167}},
 		{"iperf3-tcp.json", Iperf3, "goodput_bps", []float64{42361625.160067, 45286255.8292778}},
@@ -148,7 +148,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestPing: replies by their numbers, one lost in the middle.
+// TestPing checks replies by their sequence numbers, with one lost in the middle.
 func TestPing(t *testing.T) {
 	b, err := read(t, experiment.Ping, "ping.txt")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestPing(t *testing.T) {
 	if sum != 1 {
 		t.Errorf("%v are lost, and one was", sum)
 	}
-	// Numbers of 16 bits wrap; replies may come twice and out of order.
+	// Sequence numbers of 16 bits wrap; replies may be duplicated and out of order.
 	long := &strings.Builder{}
 	for _, n := range []string{"65535", "1", "0", "0", "2"} {
 		long.WriteString("64 bytes from h2: icmp_seq=" + n + " ttl=64 time=1.5 ms\n")
@@ -178,7 +178,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestNotRead: an output without numbers is an error that says why.
+// TestNotRead checks that output without numbers is an error that says why.
 func TestNotRead(t *testing.T) {
 	for file, c := range map[string]struct {
 		format experiment.Format
@@ -197,7 +197,7 @@ func TestNotRead(t *testing.T) {
 	}
 }
 
-// TestRegexp: a row for each match, a column for each group.
+// TestRegexp checks that there is a row for each match and a column for each group.
 func TestRegexp(t *testing.T) {
 	text := []byte("size 10 took 1.5 ms\nnoise\nsize 20 took 3e2 ms, 7 lost\n")
 	p := experiment.Program{Name: "p", Host: "h1", Read: experiment.Reading{

@@ -9,15 +9,15 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// perfRow is a row of the table perftest: what a test came to with messages of a size.
-// Columns of other tests are not known.
+// perfRow is a row of the table perftest: the result of a test with messages of one size.
+// Columns of other tests are unknown.
 type perfRow struct {
 	source
 	Size        float64 `json:"size_bytes"`
 	Iterations  float64 `json:"iterations"`
 	Peak        float64 `json:"bw_peak_bps"`
-	Rate        float64 `json:"goodput_bps"`  // on the average
-	Messages    float64 `json:"message_rate"` // a second
+	Rate        float64 `json:"goodput_bps"`  // average
+	Messages    float64 `json:"message_rate"` // per second
 	Min         float64 `json:"latency_min_us"`
 	Max         float64 `json:"latency_max_us"`
 	Typical     float64 `json:"latency_typical_us"` // the median
@@ -25,19 +25,19 @@ type perfRow struct {
 	Deviation   float64 `json:"latency_stddev_us"`
 	P99         float64 `json:"latency_p99_us"`
 	P999        float64 `json:"latency_p999_us"`
-	Transaction float64 `json:"transaction_rate"` // a second
+	Transaction float64 `json:"transaction_rate"` // per second
 }
 
-// perfColumn finds the columns of perftest's head line, which are apart by one blank or
-// more and may have blanks in them.
+// perfColumn finds the columns of perftest's header line, which are separated by one or
+// more blanks and may contain blanks.
 var perfColumn = regexp.MustCompile(`#\w+|[^\s\[#]+(?: [^\s\[#]+)*\[[^\]]*\]|tps average`)
 
-// Units of perftest's rates. Its MB are of 2^20 bytes, as its rate of messages times their
-// size shows.
+// Units of perftest's rates. Its MB have 2^20 bytes, as the product of its message rate
+// and message size shows.
 var perfUnits = map[string]float64{"MB/sec": 8 << 20, "MiB/sec": 8 << 20, "Gb/sec": 1e9}
 
-// place gives where a column of perftest goes, and what its numbers are multiplied by;
-// nil for one that is left out.
+// place returns where a column of perftest is stored, and the factor for its numbers; nil
+// for a column that is ignored.
 func (r *perfRow) place(column string) (to *float64, scale float64) {
 	name, unit, _ := strings.Cut(strings.TrimSuffix(column, "]"), "[")
 	switch name {
@@ -71,7 +71,7 @@ func (r *perfRow) place(column string) (to *float64, scale float64) {
 	return nil, 0
 }
 
-// readPerftest reads what a program of perftest has said.
+// readPerftest reads the output of a perftest program.
 func readPerftest(s source, text []byte) (table.Bundle, error) {
 	var rows []perfRow
 	var head []string
@@ -86,7 +86,7 @@ func readPerftest(s source, text []byte) (table.Bundle, error) {
 		case head == nil:
 			continue
 		case line[0] < '0' || line[0] > '9':
-			head = nil // something else begins
+			head = nil // another part of the output begins
 			continue
 		}
 		fields := strings.Fields(line)
@@ -110,7 +110,7 @@ func readPerftest(s source, text []byte) (table.Bundle, error) {
 			*to = n * scale
 		}
 		if r.Peak < r.Rate {
-			r.Peak = x // with -D perftest prints 0
+			r.Peak = x // with -D perftest prints a peak of 0
 		}
 		rows = append(rows, r)
 	}

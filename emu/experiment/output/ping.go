@@ -13,7 +13,7 @@ import (
 type reply struct {
 	source
 	Sequence int     `json:"seq"`
-	RTT      float64 `json:"rtt_ms"` // not known of one that was lost
+	RTT      float64 `json:"rtt_ms"` // unknown if lost
 	Lost     bool    `json:"lost"`
 }
 
@@ -23,8 +23,8 @@ var (
 	pingSum     = regexp.MustCompile(`(?m)^(\d+) packets transmitted`)
 )
 
-// readPing reads what ping has said. Requests without a reply are lost; without its last
-// words, those before the last reply.
+// readPing reads the output of ping. Requests without a reply are lost; if the summary
+// is missing, this is known only of requests before the last reply.
 func readPing(s source, text []byte) (table.Bundle, error) {
 	lines := pingReplies.FindAllSubmatch(text, -1)
 	first := 1
@@ -35,7 +35,7 @@ func readPing(s source, text []byte) (table.Bundle, error) {
 	last, high := first-1, 0
 	for _, l := range lines {
 		n, _ := strconv.Atoi(string(l[1]))
-		// The number has 16 bits, and replies are not far out of order.
+		// The sequence number has 16 bits, and replies are not far out of order.
 		n += high
 		switch {
 		case n < last-1<<15:
@@ -47,7 +47,7 @@ func readPing(s source, text []byte) (table.Bundle, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, again := rtt[n]; !again { // (DUP!)
+		if _, again := rtt[n]; !again { // a duplicate reply (DUP!)
 			rtt[n] = x
 		}
 		last = max(last, n)
@@ -73,5 +73,5 @@ func readPing(s source, text []byte) (table.Bundle, error) {
 	return table.Bundle{table.Of(Ping, rows)}, nil
 }
 
-// errQuiet is a ping that tells of no reply.
+// errQuiet means that ping printed no replies.
 var errQuiet = errors.New("ping tells of no single reply: leave out -q and -f")

@@ -14,13 +14,13 @@ import (
 // expression is a regular expression whose groups are columns of numbers.
 type expression struct {
 	*regexp.Regexp
-	groups []int // that have a name
+	groups []int // named groups
 }
 
-// compile judges an expression and its groups. ^ and $ are the ends of lines.
+// compile checks an expression and its groups. ^ and $ match the ends of lines.
 func compile(r *experiment.Reading) (*expression, error) {
 	if _, err := regexp.Compile(r.Expr); err != nil {
-		return nil, err // without what is put before it
+		return nil, err // without the prefix added below
 	}
 	re, err := regexp.Compile(`(?m)` + r.Expr)
 	if err != nil {
@@ -46,7 +46,7 @@ func compile(r *experiment.Reading) (*expression, error) {
 	return e, nil
 }
 
-// table gives the table of an expression without rows.
+// table returns the table of an expression without rows.
 func (e *expression) table(name string) *table.Table {
 	t := table.Of[source](name, nil)
 	for _, i := range e.groups {
@@ -55,8 +55,8 @@ func (e *expression) table(name string) *table.Table {
 	return t
 }
 
-// readRegexp reads what any program has said: each match is a row. A group that takes no
-// part in a match is not known.
+// readRegexp reads the output of any program: each match is a row. A group that does not
+// take part in a match is unknown.
 func readRegexp(r *experiment.Reading, s source, text []byte) (table.Bundle, error) {
 	e, err := compile(r)
 	if err != nil {

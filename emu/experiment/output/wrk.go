@@ -8,12 +8,12 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// wrkRow is a row of the table wrk. Percentiles are known of wrk --latency.
+// wrkRow is a row of the table wrk. Percentiles are known only with wrk --latency.
 type wrkRow struct {
 	source
 	Seconds   float64 `json:"duration_s"`
 	Requests  float64 `json:"requests"`
-	Rate      float64 `json:"request_rate"` // a second
+	Rate      float64 `json:"request_rate"` // per second
 	Read      float64 `json:"read_bytes"`
 	Goodput   float64 `json:"goodput_bps"`
 	Mean      float64 `json:"latency_mean_us"`
@@ -27,11 +27,11 @@ type wrkRow struct {
 	ReadError float64 `json:"read_errors"`
 	Write     float64 `json:"write_errors"`
 	Timeouts  float64 `json:"timeouts"`
-	Status    float64 `json:"status_errors"` // answers that are neither 2xx nor 3xx
+	Status    float64 `json:"status_errors"` // responses other than 2xx and 3xx
 }
 
-// wrkNumber is a number with the unit of wrk: its times are of us, ms, s, m and h, and its
-// sizes of 1024.
+// wrkNumber is a number with a unit of wrk: times in us, ms, s, m and h, and sizes in
+// powers of 1024.
 const wrkNumber = `([0-9.]+)([a-zA-Z]*)`
 
 var (
@@ -49,7 +49,7 @@ var wrkUnits = map[string]float64{
 	"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40, "PB": 1 << 50,
 }
 
-// wrkValue reads a number with its unit: microseconds, or bytes.
+// wrkValue reads a number with its unit, in microseconds or bytes.
 func wrkValue(number, unit []byte) (float64, error) {
 	scale, ok := wrkUnits[string(unit)]
 	x, err := strconv.ParseFloat(string(number), 64)
@@ -59,7 +59,7 @@ func wrkValue(number, unit []byte) (float64, error) {
 	return x * scale, nil
 }
 
-// readWrk reads what wrk has said.
+// readWrk reads the output of wrk.
 func readWrk(s source, text []byte) (table.Bundle, error) {
 	latency, sum, rate := wrkLatency.FindSubmatch(text), wrkSum.FindSubmatch(text), wrkRate.FindSubmatch(text)
 	if sum == nil || rate == nil || latency == nil {

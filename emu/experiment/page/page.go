@@ -1,5 +1,5 @@
-// Package page makes one HTML page of a result: pictures, tables, what was expected, the
-// files and the command that does it again. The page needs no other file and no network.
+// Package page writes a result as one HTML page: pictures, tables, expectations, the
+// files, and the command to repeat it. The page needs no other file and no network.
 package page
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/emu/experiment/table"
 )
 
-// TestPage: the page has all of a result, refers to nothing outside, and what a file says
-// stays text.
+// TestPage checks that the page contains the whole result, refers to nothing outside, and
+// escapes text from files.
 func TestPage(t *testing.T) {
 	unknown := table.Number(table.Unknown)
 	r := &experiment.Report{

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// watchMemory ends a job that takes more memory than it may.
+// watchMemory ends a job that exceeds its memory limit.
 func watchMemory(pid int, limit units.Bytes, done <-chan struct{}, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
@@ -28,7 +28,7 @@ func watchMemory(pid int, limit units.Bytes, done <-chan struct{}, cancel contex
 	}
 }
 
-// resident is the memory that a process has; 0 if it is gone.
+// resident returns the resident memory of a process; 0 if it is gone.
 func resident(pid int) units.Bytes {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package pool runs the jobs of an experiment on the cores of this machine, each in a
-// process of its own: one that takes too much memory or time, or that crashes, takes
-// nobody else along.
+// Package pool runs the jobs of an experiment on the cores of this machine, each in its
+// own process: a job that takes too much memory or time, or that crashes, does not affect
+// the others.
 package pool
 
 import (
@@ -20,23 +20,23 @@ import (
 	"github.com/weftlab/weft/emu/experiment"
 )
 
-// Pool runs jobs side by side.
+// Pool runs jobs concurrently.
 type Pool struct {
-	Size int // processes at a time, at least 1; one of a job in wall-clock time runs alone
-	// Command is the program that runs a job and its arguments: the job comes to its
-	// standard input as JSON, its tables go to its standard output as a zip archive, and
-	// its progress to descriptor 3 as JSON, a line each.
+	Size int // concurrent processes, at least 1; a job in wall-clock time runs alone
+	// Command is the program that runs a job, with its arguments. The process reads the
+	// job as JSON from its standard input, writes its tables as a zip archive to its
+	// standard output, and its progress as JSON to descriptor 3, one line each.
 	Command []string
-	Env     []string // in place of this process's; nil: the same
+	Env     []string // replaces this process's environment; nil: the same
 
-	alone sync.RWMutex // held to write by a job in wall-clock time, to read by others
+	alone sync.RWMutex // write-locked by a job in wall-clock time, read-locked by others
 }
 
-// sampleEvery is how often the memory of a job is looked at.
+// sampleEvery is how often the memory of a job is checked.
 const sampleEvery = 100 * time.Millisecond
 
-// Run runs jobs, in their order as far as there is room: first those in virtual time, then
-// those in wall-clock time one by one, since whatever runs beside one makes it late.
+// Run starts jobs in order as slots become free: first the jobs in virtual time, then
+// those in wall-clock time one by one, since anything that runs beside one makes it late.
 func (p *Pool) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watcher) error {
 	var virtual, wall []int
 	for i := range jobs {
@@ -52,7 +52,7 @@ func (p *Pool) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watc
 	return p.run(ctx, jobs, wall, 1, w)
 }
 
-// run runs some of the jobs, so many at a time.
+// run runs some of the jobs, with size at a time.
 func (p *Pool) run(ctx context.Context, jobs []experiment.Job, some []int, size int, w experiment.Watcher) error {
 	var told sync.Mutex
 	tell := func(f func()) { told.Lock(); defer told.Unlock(); f() }
@@ -82,8 +82,8 @@ feed:
 	return ctx.Err()
 }
 
-// RunOne runs a job; ended is false if ctx ended it. One in wall-clock time waits until all
-// others have ended, and others wait for its end.
+// RunOne runs a job; ended is false if ctx ended it. A job in wall-clock time waits until
+// all others have ended, and others wait until it has ended.
 func (p *Pool) RunOne(ctx context.Context, j *experiment.Job, progress func(experiment.Progress)) (r experiment.Result, ended bool) {
 	if j.Clock == experiment.Wall {
 		p.alone.Lock()
@@ -111,7 +111,7 @@ func (p *Pool) RunOne(ctx context.Context, j *experiment.Job, progress func(expe
 	return r, true
 }
 
-// process runs the process of a job.
+// process runs a job in a process.
 func (p *Pool) process(ctx context.Context, cancel context.CancelCauseFunc, j *experiment.Job, log *tail, progress func(experiment.Progress)) ([]byte, error) {
 	job, err := json.Marshal(j)
 	if err != nil {
@@ -127,18 +127,19 @@ func (p *Pool) process(ctx context.Context, cancel context.CancelCauseFunc, j *e
 	c.Stdin = bytes.NewReader(job)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr, c.ExtraFiles = &out, log, []*os.File{tells}
-	// A Ctrl-C in the terminal is for whoever started the pool; and no job outlives it.
+	// Ctrl-C in the terminal is for the process that started the pool; and no job outlives
+	// it.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	// First it may clean up, as a lab of real hosts must.
+	// Let it clean up first: a lab of real hosts must.
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	c.WaitDelay = 30 * time.Second
-	// The kernel takes the thread that started a process for its parent.
+	// The kernel regards the thread that started a process as its parent.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := c.Start(); err != nil {
 		return nil, errors.Join(err, tells.Close())
 	}
-	tells.Close() // the process has it
+	tells.Close() // the process has its own copy
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
@@ -160,11 +161,11 @@ func (p *Pool) process(ctx context.Context, cancel context.CancelCauseFunc, j *e
 	return out.Bytes(), describe(err, log)
 }
 
-// errorMark begins what weft says of an error, which may have several lines.
+// errorMark is the prefix of weft's error messages, which may have several lines.
 const errorMark = "weft: "
 
-// describe says how a process ended: with what it panicked with, the last error that it
-// said, or the last line.
+// describe explains how a process ended: with its panic, its last error message, or its
+// last line.
 func describe(err error, log *tail) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

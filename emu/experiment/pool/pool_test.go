@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/emu/experiment"
 )
 
-// TestMain is also the program that runs a job: its lab says what it does.
+// TestMain also serves as the program that runs a job: the job's lab says what it does.
 func TestMain(m *testing.M) {
 	if os.Getenv("WEFT_TEST_JOB") == "" {
 		os.Exit(m.Run())
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// watcher notes what it is told.
+// watcher records its calls.
 type watcher struct {
 	started, ended int
 	progress       map[int]experiment.Progress
@@ -84,7 +84,8 @@ func job(lab string, seed uint64) experiment.Job {
 	return experiment.Job{Work: experiment.Work{Lab: lab, Seed: seed}}
 }
 
-// TestPool: each job gives its tables; those that fail say why, and the rest goes on.
+// TestPool checks that each job returns its tables, that failing jobs say why, and that
+// the others continue.
 func TestPool(t *testing.T) {
 	slow, big := job("slow", 5), job("big", 6)
 	slow.Timeout, big.Memory = time.Millisecond, 100<<20
@@ -110,7 +111,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestWallAlone: jobs in wall-clock time run when all others have ended, one by one.
+// TestWallAlone checks that jobs in wall-clock time run one by one after all others have
+// ended.
 func TestWallAlone(t *testing.T) {
 	var jobs []experiment.Job
 	for seed := range uint64(6) {
@@ -135,8 +137,8 @@ func TestWallAlone(t *testing.T) {
 	}
 }
 
-// TestRunOneAlone: who runs jobs one for one, as a worker of a cluster does, has those in
-// wall-clock time alone as well.
+// TestRunOneAlone checks that, if jobs are run individually, as by a worker of a cluster,
+// those in wall-clock time run alone as well.
 func TestRunOneAlone(t *testing.T) {
 	p := testPool(t)
 	inside, most := 0, 0
@@ -152,7 +154,7 @@ func TestRunOneAlone(t *testing.T) {
 		all.Go(func() {
 			j := job("good", seed)
 			j.Clock = experiment.Wall
-			// Between its first word and its end nobody else says any.
+			// Between its first report and its end no other job reports anything.
 			r, ended := p.RunOne(t.Context(), &j, func(experiment.Progress) {
 				count(1)
 				time.Sleep(20 * time.Millisecond)
@@ -169,7 +171,7 @@ func TestRunOneAlone(t *testing.T) {
 	}
 }
 
-// order notes which jobs begin and end.
+// order records which jobs start and end.
 type order struct {
 	*watcher
 	events []int
@@ -185,7 +187,7 @@ func (o *order) Ended(job int, r experiment.Result) {
 	o.watcher.Ended(job, r)
 }
 
-// TestPoolInterrupted: jobs that did not end are not told of.
+// TestPoolInterrupted checks that jobs that did not end are not reported.
 func TestPoolInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newWatcher()
@@ -196,7 +198,7 @@ func TestPoolInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoProgram: a program that is not there is why each job fails.
+// TestNoProgram checks that each job fails if the program does not exist.
 func TestNoProgram(t *testing.T) {
 	w := newWatcher()
 	p := &Pool{Size: 1, Command: []string{"/nowhere/weft"}}

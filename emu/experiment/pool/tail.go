@@ -2,7 +2,7 @@ package pool
 
 import "sync"
 
-// logBytes is how much of what a job says is kept: its end.
+// logBytes is how much of the end of a job's log is kept.
 const logBytes = 16 << 10
 
 // tail keeps the end of what is written to it.

@@ -18,15 +18,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// crew is the programs of a run.
+// crew runs the programs of a run.
 type crew struct {
 	lab      *lab.Lab
 	dilation int
 	programs []experiment.Program
 	env      []string // of all programs
 
-	begun   units.Time // emulated time at which the lab was up
-	members []*member  // that have been started
+	begun   units.Time // emulated time when the lab came up
+	members []*member  // programs that have been started
 	err     error      // why the run does not count
 }
 
@@ -38,17 +38,17 @@ type member struct {
 	asked   chan struct{} // closed when it has been told to end
 }
 
-// most is how much a program may say on its standard output.
+// most is how much a program may write to its standard output.
 const most = 256 << 20
 
-// buffer keeps what a program says.
+// buffer keeps the output of a program.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 	full bool
 }
 
-// Write never fails, so that a program which says too much can go on.
+// Write never fails, so that a program with too much output can continue.
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +58,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// all gives what was said so far.
+// all returns the output so far.
 func (b *buffer) all() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,8 +68,8 @@ func (b *buffer) all() ([]byte, error) {
 	return bytes.Clone(b.text.Bytes()), nil
 }
 
-// run starts the programs at their times, waits until those have ended that are not
-// servers, and ends the servers. The first program that fails ends it.
+// run starts the programs at their times, waits until all that are not servers have ended,
+// and stops the servers. It ends when the first program fails.
 func (c *crew) run(ctx context.Context) {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -130,7 +130,7 @@ func (c *crew) start(ctx context.Context, p *experiment.Program) (*member, error
 	return m, nil
 }
 
-// sleep waits until some emulated time after the lab was up.
+// sleep waits until the given emulated time after the lab came up.
 func (c *crew) sleep(ctx context.Context, until units.Time) error {
 	for {
 		now, err := clock(c.lab)
@@ -141,7 +141,7 @@ func (c *crew) sleep(ctx context.Context, until units.Time) error {
 		if left <= 0 {
 			return nil
 		}
-		// Emulated time may stand still meanwhile, so it is asked again.
+		// Emulated time may stand still meanwhile, so check it again.
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -150,7 +150,7 @@ func (c *crew) sleep(ctx context.Context, until units.Time) error {
 	}
 }
 
-// await waits for the end of a program.
+// await waits until a program ends.
 func (c *crew) await(ctx context.Context, m *member) error {
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -177,7 +177,7 @@ func (c *crew) await(ctx context.Context, m *member) error {
 	return nil
 }
 
-// serve watches a server: one that fails before it is told to end fails the run.
+// serve watches a server: if it fails before it is told to end, the run fails.
 func (m *member) serve(ctx context.Context, fail context.CancelCauseFunc) {
 	select {
 	case <-ctx.Done():
@@ -197,19 +197,19 @@ func (m *member) serve(ctx context.Context, fail context.CancelCauseFunc) {
 	}
 }
 
-// fail is an error of the program with its last words.
+// fail returns an error of the program with the end of its output.
 func (m *member) fail(what string) error {
 	return fmt.Errorf("program %s: %w", m.Name, m.process.Explain(what))
 }
 
-// How long a program may take to end after each signal, and to say its last words.
+// How long a program may take to end after each signal, and to finish its output.
 const (
 	endPatience   = 5 * time.Second
 	quietPatience = 2 * time.Second
 )
 
-// end ends a server: as Ctrl-C does, which most write their sums at, then more firmly. What
-// is left after that ends with the lab.
+// end stops a server: first as Ctrl-C does, upon which most print their summary, then with
+// SIGTERM. What is left after that ends with the lab.
 func (m *member) end() {
 	close(m.asked)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -222,8 +222,8 @@ func (m *member) end() {
 	}
 }
 
-// quiet waits for the last words of a program, which what it left in the background may
-// hold back.
+// quiet waits for the end of a program's output, which its background processes may keep
+// open.
 func (m *member) quiet() {
 	select {
 	case <-m.process.Quiet():
@@ -231,7 +231,7 @@ func (m *member) quiet() {
 	}
 }
 
-// read reads what the programs have said into their tables.
+// read converts the output of the programs to tables.
 func (c *crew) read(tables table.Bundle) error {
 	var errs []error
 	for _, m := range c.members {

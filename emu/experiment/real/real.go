@@ -1,5 +1,5 @@
 // Package real runs one cell of an experiment in wall-clock time: its lab comes up, real
-// programs run in its hosts, and what they say becomes tables.
+// programs run in its hosts, and their output is converted to tables.
 package real
 
 import (
@@ -22,15 +22,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// prefix begins the names of all labs of cells.
+// prefix is the prefix of all names of cells' labs.
 const prefix = "cell-"
 
-// LabName is the name of the lab of a job in this process: no other has it.
+// LabName returns the name of a job's lab in this process, which is unique.
 func LabName(j *experiment.Job) string {
 	return fmt.Sprintf("%s%.12s-%d", prefix, j.Key, os.Getpid())
 }
 
-// Sweep removes what cells have left behind whose processes were killed.
+// Sweep removes what is left of cells whose processes were killed.
 func Sweep() error {
 	labs, err := netnslab.List()
 	if err != nil {
@@ -41,7 +41,7 @@ func Sweep() error {
 		if i.Running || !strings.HasPrefix(i.Name, prefix) {
 			continue
 		}
-		// Somebody else may be faster.
+		// Another process may have been faster.
 		if err := netnslab.Sweep(i.Name); err != nil && !errors.Is(err, netnslab.ErrUnknown) && !errors.Is(err, netnslab.ErrRunning) {
 			errs = append(errs, err)
 		}
@@ -51,15 +51,15 @@ func Sweep() error {
 
 // Runner runs cells.
 type Runner struct {
-	Name  string                                                   // of the lab
-	Enter func(host string, argv []string, dilated bool) *exec.Cmd // as lab.Programs has it
-	Warn  func(error)                                              // is told of what goes wrong without ending a run
-	Tell  func(experiment.Progress)                                // is told how far a run has come; may be nil
+	Name  string                                                   // name of the lab
+	Enter func(host string, argv []string, dilated bool) *exec.Cmd // see lab.Programs
+	Warn  func(error)                                              // is called with errors that do not end a run
+	Tell  func(experiment.Progress)                                // is called with the progress; may be nil
 }
 
-// Run runs a job. One with which the machine does not keep up is run again, as often as the
-// job says; the last run counts, or it is an error. When Run returns, nothing is left of
-// the lab.
+// Run runs a job. If the machine does not keep up, the job is run again, as often as it
+// says; then the last run counts, or Run returns an error. When Run returns, nothing is
+// left of the lab.
 func (r *Runner) Run(ctx context.Context, j *experiment.Job) (table.Bundle, error) {
 	if j.Real == nil {
 		return nil, errors.New("the job has no real programs")
@@ -78,7 +78,7 @@ func (r *Runner) Run(ctx context.Context, j *experiment.Job) (table.Bundle, erro
 	}
 }
 
-// once runs the lab of a job and its programs.
+// once runs the lab of a job and its programs once.
 func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bundle, *report.Timing, error) {
 	p, err := spec.ParseSeed(j.LabName, []byte(j.Lab), j.Seed)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	}
 	defer rec.close()
 	if !j.Real.Workload {
-		p.Flows, p.Transfers, p.Traffic = nil, nil, nil // what is recorded of them has no rows
+		p.Flows, p.Transfers, p.Traffic = nil, nil, nil // recordings of them have no rows
 	}
 	l, err := lab.New(p)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	c := &crew{lab: l, dilation: p.Dilation, programs: j.Real.Programs, env: j.Real.Env}
 	l.RunPrograms(lab.Programs{Enter: r.Enter})
 	stopTelling := func() {}
-	done := make(chan struct{}) // when the programs have ended
+	done := make(chan struct{}) // closed when the programs have ended
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	up := false
@@ -148,10 +148,10 @@ func (r *Runner) once(ctx context.Context, j *experiment.Job, try int) (table.Bu
 	return append(tables, series...), rep.Timing, err
 }
 
-// tellEvery is how often a run tells how far it has come.
+// tellEvery is how often a run reports its progress.
 const tellEvery = time.Second
 
-// follow tells how far a lab has come until stop is called.
+// follow reports the progress of a lab until stop is called.
 func (r *Runner) follow(l *lab.Lab) (stop func()) {
 	if r.Tell == nil {
 		return func() {}
@@ -175,13 +175,13 @@ func (r *Runner) follow(l *lab.Lab) (stop func()) {
 	return func() { close(quit); <-over }
 }
 
-// clock is the present of a running lab.
+// clock returns the emulated time of a running lab.
 func clock(l *lab.Lab) (now units.Time, err error) {
 	err = l.Do(func() { now = l.Fabric().Now() })
 	return now, err
 }
 
-// recording is the series of a run, in files that nobody else sees.
+// recording is the series of a run, in private files.
 type recording struct {
 	all []*series
 }
@@ -194,7 +194,7 @@ type series struct {
 	sum   func(*report.Report) *report.Series
 }
 
-// openRecording makes the files of the series that a job wants.
+// openRecording creates the files of the series that a job wants.
 func openRecording(p *plan.Plan, want *experiment.Recording) (*recording, error) {
 	queues, flows, err := cell.SeriesOf(p, want, experiment.Wall)
 	if err != nil {
@@ -217,7 +217,7 @@ func openRecording(p *plan.Plan, want *experiment.Recording) (*recording, error)
 	return rec, nil
 }
 
-// begin has the lab write them.
+// begin makes the lab write the files.
 func (rec *recording) begin(l *lab.Lab) {
 	for _, s := range rec.all {
 		s.begin(l, s.path, s.file)
@@ -228,13 +228,13 @@ func (rec *recording) begin(l *lab.Lab) {
 func (rec *recording) close() {
 	for _, s := range rec.all {
 		if s.file != nil {
-			s.file.Close() // the lab has, if it ran
+			s.file.Close() // the lab has closed it, if it ran
 			os.Remove(s.path)
 		}
 	}
 }
 
-// tables reads them.
+// tables reads the files.
 func (rec *recording) tables(r *report.Report) (b table.Bundle, err error) {
 	for _, s := range rec.all {
 		if sum := s.sum(r); sum != nil && sum.Error != "" {

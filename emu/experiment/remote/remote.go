@@ -1,5 +1,5 @@
 // Package remote runs the cells of an experiment on other machines: jobs, results, logs
-// and progress go over a NATS server.
+// and progress are exchanged through a NATS server.
 package remote
 
 import (
@@ -15,15 +15,15 @@ import (
 	"github.com/weftlab/weft/emu/experiment/pool"
 )
 
-// Runner has jobs run by the workers of a NATS server.
+// Runner runs jobs on the workers of a NATS server.
 type Runner struct {
 	Client  *cluster.Client
-	ID      string // of the experiment on the server: who starts with the same one goes on
-	Title   string // of the experiment, for people
-	Version string // of weft: workers of another one are refused
+	ID      string // of the experiment on the server: a runner with the same ID continues it
+	Title   string // display name of the experiment
+	Version string // version of weft: workers with another one are refused
 }
 
-// Run runs the jobs. What a coordinator that was killed has left on the server goes on.
+// Run runs the jobs. It continues what a killed coordinator has left on the server.
 func (r *Runner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Watcher) error {
 	index := map[string]int{}
 	var all []cluster.Job
@@ -42,7 +42,7 @@ func (r *Runner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Wa
 	err := c.Run(ctx, all, func(result cluster.Result) error {
 		i, ok := index[result.Job]
 		if !ok {
-			return nil // of a form of the experiment that is not wanted any more
+			return nil // of a form of the experiment that is no longer wanted
 		}
 		out := experiment.Result{Tables: result.Output, Log: strings.Join(result.Log, "\n"), Took: result.Took, Where: result.Worker}
 		if result.Err != "" {
@@ -59,10 +59,10 @@ func (r *Runner) Run(ctx context.Context, jobs []experiment.Job, w experiment.Wa
 	return err
 }
 
-// followEvery is how often the progress of workers is passed on.
+// followEvery is how often the progress of workers is reported.
 const followEvery = time.Second
 
-// follow tells what workers do until stop is called.
+// follow reports what workers do until stop is called.
 func follow(c *cluster.Coordinator, index map[string]int, w experiment.Watcher, told *sync.Mutex) (stop func()) {
 	done := make(chan struct{})
 	var all sync.WaitGroup
@@ -99,7 +99,7 @@ func follow(c *cluster.Coordinator, index map[string]int, w experiment.Watcher, 
 	return func() { close(done); all.Wait() }
 }
 
-// Run is what a worker does with a job: it runs it in a process of its own.
+// Run returns a worker's function, which runs each job in its own process.
 func Run(p *pool.Pool) cluster.RunFunc {
 	return func(ctx context.Context, j cluster.Job, report cluster.Reporter) ([]byte, error) {
 		var job experiment.Job

@@ -16,7 +16,7 @@ import (
 // Bundle is the tables of one run.
 type Bundle []*Table
 
-// Table finds a table by its name; nil for none.
+// Table returns a table by its name; nil if there is none.
 func (b Bundle) Table(name string) *Table {
 	i := slices.IndexFunc(b, func(t *Table) bool { return t.Name == name })
 	if i < 0 {
@@ -25,7 +25,7 @@ func (b Bundle) Table(name string) *Table {
 	return b[i]
 }
 
-// Names are the names of the tables.
+// Names returns the names of the tables.
 func (b Bundle) Names() (names []string) {
 	for _, t := range b {
 		names = append(names, t.Name)
@@ -33,12 +33,12 @@ func (b Bundle) Names() (names []string) {
 	return names
 }
 
-// textMark ends the header of a column of texts in a bundle's files, so that texts which
-// look like numbers stay texts.
+// textMark is the suffix of text columns in the headers of a bundle's files, so that texts
+// that look like numbers stay texts.
 const textMark = "!"
 
-// WriteZip writes the tables as CSV files of a zip archive. The same tables give the same
-// bytes. Numbers keep all their digits; one that is not known is an empty field.
+// WriteZip writes the tables as CSV files in a zip archive. The same tables give the same
+// bytes. Numbers keep all their digits; an unknown number is an empty field.
 func (b Bundle) WriteZip(w io.Writer) error {
 	z := zip.NewWriter(w)
 	for _, t := range b {
@@ -65,7 +65,7 @@ func (t *Table) writeCSV(w io.Writer) error {
 			line[i] += textMark
 		}
 	}
-	_ = out.Write(line) // Error tells
+	_ = out.Write(line) // Error reports it
 	for row := range t.Len() {
 		for i := range t.Columns {
 			c := &t.Columns[i]
@@ -109,8 +109,8 @@ func ReadZip(data []byte) (Bundle, error) {
 	return b, nil
 }
 
-// ReadCSV reads a table from CSV with a header line. The columns of texts are named; all
-// others are numbers, and an empty field of those is not known.
+// ReadCSV reads a table from CSV with a header line. Texts names the text columns; all
+// others are numbers, where an empty field is unknown.
 func ReadCSV(name string, r io.Reader, texts ...string) (*Table, error) {
 	return read(name, r, func(header string) (string, bool) { return header, slices.Contains(texts, header) })
 }
@@ -120,8 +120,8 @@ func readCSV(name string, r io.Reader) (*Table, error) {
 	return read(name, r, func(header string) (string, bool) { return strings.CutSuffix(header, textMark) })
 }
 
-// read reads CSV. Column tells of a header the name of the column and whether it is one of
-// texts.
+// read reads CSV. For a header, column returns the name of the column and whether it holds
+// text.
 func read(name string, r io.Reader, column func(header string) (string, bool)) (*Table, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true

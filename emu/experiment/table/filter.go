@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// Filter chooses the rows of a table in which each of some columns meets its condition.
+// Filter selects the rows of a table that meet all conditions.
 type Filter []Condition
 
-// Condition is what a column of a row must be: one of the alternatives.
+// Condition is a condition on a column: one of several alternatives.
 type Condition struct {
 	Column string
-	Any    []string // as ParseCondition takes them
+	Any    []string // in the syntax of ParseBounds, or text patterns
 }
 
-// Bounds are the ends of an interval of numbers, Low <= x < High.
+// Bounds is the interval of numbers Low <= x < High.
 type Bounds struct{ Low, High float64 }
 
-// Has tells whether x is within the bounds.
+// Has reports whether x is within the bounds.
 func (b Bounds) Has(x float64) bool { return x >= b.Low && x < b.High }
 
-// ParseBounds reads a condition on the numbers of a column: "<100KB", "<=1ms", ">10us",
-// ">=10us", "10KB..1MB" (from the first up to the second, without it) or a single value,
-// with or without = before it.
+// ParseBounds parses a condition on the numbers of a column: "<100KB", "<=1ms", ">10us",
+// ">=10us", "10KB..1MB" (from the first to the second, exclusive) or a single value,
+// optionally with a leading =.
 func ParseBounds(column, text string) (Bounds, error) {
 	parse := func(s string) (float64, error) { return Parse(column, strings.TrimSpace(s)) }
 	above := func(x float64) float64 { return math.Nextafter(x, math.Inf(1)) }
@@ -59,10 +59,10 @@ func ParseBounds(column, text string) (Bounds, error) {
 	return Bounds{x, above(x)}, err
 }
 
-// matcher tells whether a row meets a condition.
+// matcher reports whether a row meets a condition.
 type matcher func(row int) bool
 
-// matcher works the condition out for a table.
+// matcher returns the condition's matcher for a table.
 func (c *Condition) matcher(t *Table) (matcher, error) {
 	col := t.Column(c.Column)
 	if col == nil {
@@ -101,7 +101,7 @@ func (c *Condition) matcher(t *Table) (matcher, error) {
 	}, nil
 }
 
-// UnknownColumnError is a column that a table does not have.
+// UnknownColumnError reports a column that a table does not have.
 type UnknownColumnError struct {
 	Table, Column string
 	Has           []string
@@ -111,7 +111,7 @@ func (e *UnknownColumnError) Error() string {
 	return fmt.Sprintf("table %s has no column %q: it has %s", e.Table, e.Column, strings.Join(e.Has, ", "))
 }
 
-// Rows gives the numbers of the rows that pass the filter.
+// Rows returns the numbers of the rows that pass the filter.
 func (f Filter) Rows(t *Table) ([]int, error) {
 	all := make([]matcher, len(f))
 	for i := range f {

@@ -9,19 +9,19 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Settled is the name of the statistic that Settling takes.
+// Settled is the name of the statistic that Settling computes.
 const Settled = "settled"
 
 // TimeColumn is the column that a table over time has.
 const TimeColumn = "time_s"
 
-// Settling is how long a column takes to come to a value and stay there.
+// Settling is the time that a column takes to reach a value and stay there.
 type Settling struct {
-	Within float64 // share of the target by which it may differ
-	Target float64 // Unknown for the mean of the last quarter of the time
+	Within float64 // tolerance, as a share of the target
+	Target float64 // Unknown means the mean of the last quarter of the time
 }
 
-// String says what it is: "settling time within 10%".
+// String describes the statistic: "settling time within 10%".
 func (s Settling) String() string {
 	text := fmt.Sprintf("settling time within %.4g%%", s.Within*100)
 	if !math.IsNaN(s.Target) {
@@ -30,9 +30,9 @@ func (s Settling) String() string {
 	return text
 }
 
-// Of gives the time from the first row to the one from which on all are within bounds, for
-// rows in any order. Numbers that are not known do not count. It is not known if there are
-// none, or if the last one is out of bounds.
+// Of returns the time from the first row to the one after which all are within bounds, for
+// rows in any order. Unknown numbers do not count. The result is unknown if there are no
+// numbers, or if the last one is out of bounds.
 func (s Settling) Of(times, numbers []float64) float64 {
 	type point struct{ t, x float64 }
 	var all []point
@@ -53,7 +53,7 @@ func (s Settling) Of(times, numbers []float64) float64 {
 				last = append(last, p.x)
 			}
 		}
-		target = floats.Sum(last) / float64(len(last)) // of none it is not known
+		target = floats.Sum(last) / float64(len(last)) // unknown if there are none
 	}
 	since := Unknown
 	for i := len(all) - 1; i >= 0 && math.Abs(all[i].x-target) <= s.Within*math.Abs(target); i-- {

@@ -11,22 +11,22 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Statistic sums a list of numbers up in one.
+// Statistic reduces a list of numbers to one.
 type Statistic struct {
 	name string
 	of   func(sorted []float64) float64
-	keep bool // the unit of the numbers is that of the statistic
+	keep bool // the statistic has the unit of the numbers
 }
 
-// String is the statistic's name: "p99".
+// String returns the statistic's name: "p99".
 func (s Statistic) String() string { return s.name }
 
-// KeepsUnit tells whether the statistic has the unit of the numbers that it is of: a
-// count and a fairness index have none.
+// KeepsUnit reports whether the statistic has the unit of its numbers: a count and a
+// fairness index have no unit.
 func (s Statistic) KeepsUnit() bool { return s.keep }
 
-// Of gives the statistic of numbers, in any order; those not known (NaN) are left out.
-// Of no numbers count and sum are 0, and all else is not known. The slice may be
+// Of returns the statistic of numbers in any order; unknown ones (NaN) are ignored.
+// Without numbers count and sum are 0, and everything else is unknown. The slice may be
 // reordered.
 func (s Statistic) Of(numbers []float64) float64 {
 	numbers = slices.DeleteFunc(numbers, math.IsNaN)
@@ -64,7 +64,7 @@ func ParseStatistic(name string) (Statistic, error) {
 	return Statistic{}, fmt.Errorf("%q is no statistic: it is one of %s, or a percentile such as p99", name, strings.Join(StatisticNames(), ", "))
 }
 
-// StatisticNames are the names of the statistics but percentiles.
+// StatisticNames returns the names of the statistics except percentiles.
 func StatisticNames() (names []string) {
 	for _, s := range statistics {
 		names = append(names, s.name)
@@ -72,8 +72,8 @@ func StatisticNames() (names []string) {
 	return names
 }
 
-// Quantile gives the quantile q, 0 to 1, of sorted numbers, at least one: between two of
-// them in proportion (type 7 of Hyndman and Fan, as numpy and R have it).
+// Quantile returns the quantile q, 0 to 1, of at least one sorted number, with linear
+// interpolation (type 7 of Hyndman and Fan, as in numpy and R).
 func Quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := min(int(at), len(sorted)-1)

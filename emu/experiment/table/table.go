@@ -1,9 +1,9 @@
-// Package table is what a run leaves behind for those who measure it: tables of records,
-// samples and counters, by columns. A column is numbers or texts.
+// Package table holds the output of a run for measurement: tables of records, samples and
+// counters, stored by column. A column holds numbers or text.
 //
-// The unit of a column of numbers is in the ending of its name, as in all files that weft
+// The suffix of a column's name gives the unit of its numbers, as in all files that weft
 // writes: _s, _ms, _us and _ns are times, _bytes bytes, _bps bits per second, _share a
-// share of 1; a column without such an ending is a plain number.
+// share of 1; a column without such a suffix is a plain number.
 package table
 
 import (
@@ -21,20 +21,20 @@ type Table struct {
 	Columns []Column
 }
 
-// Column is one column: numbers, where NaN is a number that is not known, or texts.
+// Column is one column: numbers, where NaN is an unknown number, or texts.
 type Column struct {
 	Name    string
 	Numbers []float64 // nil for a column of texts
 	Texts   []string  // nil for a column of numbers
 }
 
-// IsText tells whether the column holds texts.
+// IsText reports whether the column holds text.
 func (c *Column) IsText() bool { return c.Texts != nil }
 
-// Len is the number of its rows.
+// Len returns the number of its rows.
 func (c *Column) Len() int { return max(len(c.Numbers), len(c.Texts)) }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (t *Table) Len() int {
 	if len(t.Columns) == 0 {
 		return 0
@@ -42,7 +42,7 @@ func (t *Table) Len() int {
 	return t.Columns[0].Len()
 }
 
-// Column finds a column by its name; nil for none.
+// Column returns a column by its name; nil if there is none.
 func (t *Table) Column(name string) *Column {
 	i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
 	if i < 0 {
@@ -51,7 +51,7 @@ func (t *Table) Column(name string) *Column {
 	return &t.Columns[i]
 }
 
-// Names are the names of the columns.
+// Names returns the names of the columns.
 func (t *Table) Names() (names []string) {
 	for i := range t.Columns {
 		names = append(names, t.Columns[i].Name)
@@ -59,9 +59,9 @@ func (t *Table) Names() (names []string) {
 	return names
 }
 
-// Of makes a table of records: a struct's fields by their names in JSON, those of
-// embedded structs among them. Fields that are neither text nor number nor bool are left
-// out; a bool is 1 or 0.
+// Of makes a table from records: the columns are the struct's fields, including those of
+// embedded structs, by their JSON names. Fields that are not text, numbers or bools are
+// left out; a bool becomes 1 or 0.
 func Of[T any](name string, records []T) *Table {
 	t := &Table{Name: name}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -108,7 +108,7 @@ func number(v reflect.Value) float64 {
 	return v.Float()
 }
 
-// Check tells whether the columns fit together.
+// Check checks that the columns fit together.
 func (t *Table) Check() error {
 	seen := map[string]bool{}
 	for i := range t.Columns {
@@ -126,16 +126,16 @@ func (t *Table) Check() error {
 	return nil
 }
 
-// Unknown is a number that is not known.
+// Unknown is an unknown number.
 var Unknown = math.NaN()
 
-// Number is a number that may not be known, which in JSON is null.
+// Number is a number that may be unknown; unknown is null in JSON.
 type Number float64
 
-// Known tells whether the number is.
+// Known reports whether the number is known.
 func (n Number) Known() bool { return !math.IsNaN(float64(n)) }
 
-// MarshalJSON gives the number, or null.
+// MarshalJSON returns the number, or null.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if x := float64(n); !math.IsNaN(x) && !math.IsInf(x, 0) {
 		return json.Marshal(x)

@@ -17,7 +17,7 @@ var flows = &Table{Name: "flows", Columns: []Column{
 	{Name: "fct_us", Numbers: []float64{10, 20, Unknown, 40}},
 }}
 
-// TestOf: the fields of records become columns.
+// TestOf checks that the fields of records become columns.
 func TestOf(t *testing.T) {
 	type inner struct {
 		Bytes uint64 `json:"sent_bytes"`
@@ -43,8 +43,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestZip: what is written is read back to the last bit, and the same tables give the
-// same bytes.
+// TestZip checks that tables are read back exactly as written, and that the same
+// tables give the same bytes.
 func TestZip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(0, 5).Draw(t, "rows")
@@ -70,7 +70,7 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// TestRows: each form of a condition.
+// TestRows checks each form of a condition.
 func TestRows(t *testing.T) {
 	for _, c := range []struct {
 		column string
@@ -86,7 +86,7 @@ func TestRows(t *testing.T) {
 		{"size_bytes", []string{">=5KB"}, []int{1, 2, 3}},
 		{"size_bytes", []string{"5KB..1MB"}, []int{1, 2}},
 		{"size_bytes", []string{"100", "=1MB"}, []int{0, 3}},
-		{"fct_us", []string{"<1s"}, []int{0, 1, 3}}, // one is not known
+		{"fct_us", []string{"<1s"}, []int{0, 1, 3}}, // one is unknown
 		{"fct_us", []string{">=0.02ms"}, []int{1, 3}},
 	} {
 		got, err := Filter{{c.column, c.any}}.Rows(flows)
@@ -110,7 +110,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestStatistics works examples; the quantiles are numpy's.
+// TestStatistics checks examples; the quantiles are numpy's.
 func TestStatistics(t *testing.T) {
 	for name, want := range map[string]float64{
 		"count": 4, "sum": 100, "mean": 25, "min": 10, "max": 40, "median": 25, "stddev": 12.909944487358056,
@@ -135,7 +135,8 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// TestSettling: from the first row on, in any order, to the last that comes near.
+// TestSettling checks the time from the first row to the last one that enters the
+// bounds, for rows in any order.
 func TestSettling(t *testing.T) {
 	for _, c := range []struct {
 		what           string
@@ -160,7 +161,7 @@ func TestSettling(t *testing.T) {
 	}
 }
 
-// TestFormat prints values in their units.
+// TestFormat checks that values are formatted in their units.
 func TestFormat(t *testing.T) {
 	for _, c := range []struct {
 		column string
@@ -180,7 +181,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestParse reads values in the units of their columns.
+// TestParse checks that values are parsed in the units of their columns.
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		column, text string

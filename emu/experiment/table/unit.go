@@ -9,19 +9,19 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Unit is what the numbers of a column count.
+// Unit is the unit of a column's numbers.
 type Unit uint8
 
 // The units.
 const (
 	Plain   Unit = iota
-	Seconds      // also of ms, us and ns: those differ in scale
+	Seconds      // also for ms, us and ns, which differ in scale
 	Bytes
 	BitsPerSecond
 	Share
 )
 
-// endings are the endings of columns' names with their units and scales: a number times
+// endings are the suffixes of column names with their units and scales: a number times
 // the scale is in the unit.
 var endings = []struct {
 	ending string
@@ -32,8 +32,8 @@ var endings = []struct {
 	{"_bytes", Bytes, 1}, {"_bps", BitsPerSecond, 1}, {"_share", Share, 1},
 }
 
-// UnitOf tells the unit of a column by its name. A number of the column times scale is in
-// that unit.
+// UnitOf returns the unit of a column by its name. A number of the column times scale is
+// in that unit.
 func UnitOf(column string) (u Unit, scale float64) {
 	for _, e := range endings {
 		if strings.HasSuffix(column, e.ending) {
@@ -53,7 +53,7 @@ func Parse(column, text string) (float64, error) {
 	switch u {
 	case Seconds:
 		t, err := units.ParseTime(text)
-		// From whole picoseconds, so that 0.02ms is 20 of _us to the last bit.
+		// Computed from whole picoseconds, so that 0.02ms is exactly 20 of _us.
 		return float64(t) / math.Round(scale*float64(units.Second)), err
 	case Bytes:
 		b, err := units.ParseBytes(text)
@@ -68,8 +68,8 @@ func Parse(column, text string) (float64, error) {
 	return 0, fmt.Errorf("%q is not a number", text)
 }
 
-// Format prints a value of a column for people, with its unit: "12.3us", "100KB",
-// "39.8Gbps", to so many digits that count.
+// Format formats a value of a column with its unit, "12.3us", "100KB" or "39.8Gbps", with
+// the given number of significant digits.
 func Format(column string, x float64, digits int) string {
 	u, scale := UnitOf(column)
 	switch {
@@ -93,7 +93,7 @@ func Format(column string, x float64, digits int) string {
 		return units.Percent(x, digits)
 	}
 	if math.Abs(x) >= math.Pow10(digits) {
-		return strconv.FormatFloat(x, 'f', 0, 64) // a count is whole
+		return strconv.FormatFloat(x, 'f', 0, 64) // an integer has no more digits
 	}
 	return units.Digits(x, digits)
 }

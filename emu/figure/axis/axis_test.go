@@ -19,7 +19,7 @@ func TestUnits(t *testing.T) {
 		{Seconds, 0, "ns", "ns"}, {Seconds, 1.2e-6, "ns", "µs"}, {Seconds, 1e-3, "µs", "ms"}, {Seconds, 3, "s", "s"},
 		{Sizes, 1000, "B", "KB"}, {Sizes, 1500, "KB", "KB"}, {Sizes, 1e15, "TB", "TB"}, {Rates, 25e9, "Gb/s", "Gb/s"},
 		{Percent, 0.5, "%", "%"}, {Ratios, 1e9, "", ""},
-		{Sizes, math.Nextafter(1e6, 0), "KB", "MB"}, // a rounding below
+		{Sizes, math.Nextafter(1e6, 0), "KB", "MB"}, // smaller by a rounding error
 	} {
 		if fit, of := Fit(c.units, c.v).Name, Of(c.units, c.v).Name; fit != c.fit || of != c.of {
 			t.Errorf("%v: %q and %q, want %q and %q", c.v, fit, of, c.fit, c.of)
@@ -27,7 +27,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestEvenLabels: labels have the decimals that they need.
+// TestEvenLabels checks that labels have the decimals that they need.
 func TestEvenLabels(t *testing.T) {
 	for _, c := range []struct {
 		low, high float64
@@ -43,8 +43,8 @@ func TestEvenLabels(t *testing.T) {
 	}
 }
 
-// TestEven: marks are round, even, inside, as many as asked for, and their labels are what
-// they are.
+// TestEven checks that marks are round, even, within the range, as many as requested, and
+// that their labels match their values.
 func TestEven(t *testing.T) {
 	if Even(1, 1, 5) != nil || Even(2, 1, 5) != nil || Even(0, math.NaN(), 5) != nil || Even(0, math.Inf(1), 5) != nil {
 		t.Error("marks on an axis without a length")

@@ -7,23 +7,23 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// Even gives marks at multiples of 1, 2 or 5 times a power of ten from low to high, some
-// `about` of them and never more than one above that, with labels that are exact. There are
-// none if high is not above low.
+// Even returns marks at multiples of 1, 2 or 5 times a power of ten from low to high. There
+// are approximately `about` of them, at most one more, and their labels are exact. It
+// returns none if high is not above low.
 func Even(low, high float64, about int) (ticks []plot.Tick) {
 	step, digits := evenStep((high - low) / float64(about))
 	if step == 0 {
 		return nil
 	}
 	for i := math.Ceil(low/step - near); i*step <= high+step*near; i++ {
-		at := i*step + 0 // no -0
+		at := i*step + 0 // avoids -0
 		ticks = append(ticks, plot.Tick{Value: at, Label: fmt.Sprintf("%.*f", digits, at)})
 	}
 	return ticks
 }
 
-// evenStep gives the least of 1, 2 and 5 times a power of ten that is no less than span,
-// and the decimals that its multiples have; 0 if span is not above 0.
+// evenStep returns the smallest of 1, 2 and 5 times a power of ten that is at least span,
+// and the number of decimals in its multiples; 0 if span is not above 0.
 func evenStep(span float64) (step float64, digits int) {
 	if !(span > 0) || math.IsInf(span, 0) {
 		return 0, 0

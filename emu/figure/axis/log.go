@@ -8,9 +8,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// LogRange gives the ends of a logarithmic axis for values from low to high, both
+// LogRange returns the ends of a logarithmic axis for values from low to high, both
 // above 0: the nearest of 1, 2 and 5 times a power of ten outside them, so that less
-// than a third of a decade is empty at either end. It spans half a decade at least.
+// than a third of a decade is empty at either end. It spans at least half a decade.
 func LogRange(low, high float64) (from, to float64) {
 	from, to = roundLog(low, false), roundLog(high, true)
 	for to < 3*from {
@@ -19,8 +19,9 @@ func LogRange(low, high float64) (from, to float64) {
 	return from, to
 }
 
-// roundLog gives v, or the nearest of 1, 2 and 5 times a power of ten above or below
-// it. What misses one by a rounding of its unit is that one.
+// roundLog returns v, or the nearest of 1, 2 and 5 times a power of ten above or
+// below it. A value that differs from one of these only by rounding counts as that
+// one.
 func roundLog(v float64, up bool) float64 {
 	exponent := math.Floor(math.Log10(v)) - 1
 	steps := []float64{1, 2, 5, 10, 20, 50, 100}
@@ -41,15 +42,15 @@ func roundLog(v float64, up bool) float64 {
 	return best
 }
 
-// Log gives marks at whole multiples of powers of ten from low, above 0, to high; labels
-// stand at the powers, and where those are few also at 2 and 5 times them.
+// Log returns marks at integer multiples of powers of ten from low, above 0, to high.
+// The powers have labels and, if there are few powers, so do 2 and 5 times them.
 func Log(low, high float64) []plot.Tick {
 	const digits = 3
 	if !(low > 0) || !(high > low) {
 		return nil
 	}
 	decades := math.Log10(high / low)
-	every := int(math.Ceil(decades / 10)) // powers of ten from label to label
+	every := int(math.Ceil(decades / 10)) // powers of ten between labels
 	var ticks []plot.Tick
 	for _, d := range Decades(low, high) {
 		if d.Times > 1 && decades > 10 {
@@ -64,16 +65,16 @@ func Log(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// Decade is a whole multiple of a power of ten.
+// Decade is an integer multiple of a power of ten.
 type Decade struct {
 	Times    int // 1 to 9
 	Exponent int
 }
 
-// Value is the decade as a number.
+// Value returns the decade as a number.
 func (d Decade) Value() float64 { return float64(d.Times) * math.Pow(10, float64(d.Exponent)) }
 
-// Decades gives the whole multiples of powers of ten from low, above 0, to high.
+// Decades returns the integer multiples of powers of ten from low, above 0, to high.
 func Decades(low, high float64) (all []Decade) {
 	if !(low > 0) || math.IsInf(high, 0) {
 		return nil

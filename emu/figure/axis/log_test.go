@@ -11,7 +11,7 @@ import (
 func TestLogRange(t *testing.T) {
 	for _, c := range []struct{ low, high, from, to float64 }{
 		{297, 440, 200, 1000}, {10.3, 10.7, 10, 50}, {1, 1, 1, 5}, {1, 100, 1, 100}, {9.5, 1200, 5, 2000},
-		// What a unit divides may come out a little below the power of ten.
+		// Division by a unit may give a value slightly below the power of ten.
 		{0.001 / 1e-6, 0.5, 1000, 5000}, {math.Nextafter(1000, 0), 3000, 1000, 5000}, {math.Nextafter(0.1, 1), math.Nextafter(10, 11), 0.1, 10},
 	} {
 		from, to := LogRange(c.low, max(c.low, c.high))

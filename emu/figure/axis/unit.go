@@ -1,14 +1,14 @@
-// Package axis is what an axis needs before anything is drawn: units that fit, ranges with
-// round ends, marks at round values. It is pure.
+// Package axis computes what an axis needs before anything is drawn: suitable units,
+// ranges with round ends, and marks at round values. It has no side effects.
 package axis
 
-// Unit is a unit and how many of what is measured make one.
+// Unit is a unit and its size in the base unit.
 type Unit struct {
 	Per  float64
 	Name string
 }
 
-// Units of quantities, the largest first. Sizes and rates are decimal: a KB is 1000 bytes.
+// Units of quantities, largest first. Sizes and rates are decimal: a KB is 1000 bytes.
 var (
 	Seconds = []Unit{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}
 	Sizes   = []Unit{{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}, {1, "B"}}
@@ -18,10 +18,10 @@ var (
 	Ratios  = []Unit{{1, ""}}
 )
 
-// Fit chooses the unit in which v has few digits: the largest of which v is 1.5 or more.
+// Fit returns the unit in which v has few digits: the largest in which v is at least 1.5.
 func Fit(units []Unit, v float64) Unit { return atLeast(units, v, 1.5) }
 
-// Of chooses the largest unit of which v is 1 or more, as for a label of its own.
+// Of returns the largest unit in which v is at least 1, for a label that has its own unit.
 func Of(units []Unit, v float64) Unit { return atLeast(units, v, 1-near) }
 
 func atLeast(units []Unit, v, many float64) Unit {
@@ -33,5 +33,5 @@ func atLeast(units []Unit, v, many float64) Unit {
 	return units[len(units)-1]
 }
 
-// near is how far a value may miss a round one by roundings of its unit and be that one.
+// near is the relative difference from a round value that counts as a rounding error.
 const near = 1e-9

@@ -1,5 +1,5 @@
-// Package canvas is what pictures are drawn on and with: canvases of the formats, whose
-// bytes depend on nothing but what is drawn, the font, and colours.
+// Package canvas provides the canvases that pictures are drawn on, one for each format.
+// Their output depends only on what is drawn, the font, and the colours.
 package canvas
 
 import (
@@ -16,11 +16,11 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Formats are those of pictures.
+// Formats lists the formats of pictures.
 var Formats = []string{"pdf", "png", "svg"}
 
-// New gives a canvas in one of the formats. The pixels of an inch are a PNG's; SVG and PDF
-// have none. Drawing begins on a transparent ground in PDF and SVG, on white in PNG.
+// New returns a canvas in one of the formats. The dpi applies only to PNG; SVG and PDF
+// have no pixels. The background is transparent in PDF and SVG, and white in PNG.
 func New(format string, width, height vg.Length, dpi int) (vg.CanvasWriterTo, error) {
 	switch format {
 	case "png":
@@ -33,14 +33,14 @@ func New(format string, width, height vg.Length, dpi int) (vg.CanvasWriterTo, er
 	return nil, fmt.Errorf("%q is no format of pictures: take %s", format, strings.Join(Formats, ", "))
 }
 
-// pngCanvas writes PNGs that know how large they are.
+// pngCanvas writes PNGs that contain their resolution.
 type pngCanvas struct {
 	vgimg.PngCanvas
 	dpi int
 }
 
-// WriteTo implements io.WriterTo. Behind the header it puts the resolution (pHYs, in pixels
-// of a metre: PNG 1.2, 11.3.5.3), by which LaTeX and others choose the size.
+// WriteTo implements io.WriterTo. After the header it inserts the resolution (pHYs, in
+// pixels per metre: PNG 1.2, 11.3.5.3), from which LaTeX and others determine the size.
 func (c pngCanvas) WriteTo(w io.Writer) (int64, error) {
 	const signature, header = 8, 4 + 4 + 13 + 4
 	var b bytes.Buffer
@@ -51,13 +51,13 @@ func (c pngCanvas) WriteTo(w io.Writer) (int64, error) {
 	chunk := append([]byte("\x00\x00\x00\x09"), "pHYs"...)
 	chunk = binary.BigEndian.AppendUint32(chunk, perMetre)
 	chunk = binary.BigEndian.AppendUint32(chunk, perMetre)
-	chunk = append(chunk, 1) // a metre
+	chunk = append(chunk, 1) // the unit is the metre
 	chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
 	rest := b.Bytes()
 	return writeAll(w, rest[:signature+header], chunk, rest[signature+header:])
 }
 
-// svgCanvas writes SVGs whose text has the same widths without the font.
+// svgCanvas writes SVGs whose text keeps its widths if the font is missing.
 type svgCanvas struct{ *vgsvg.Canvas }
 
 // WriteTo implements io.WriterTo.

@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// render draws what a canvas can: a red disc at the left, a blue line with dashes, text
-// along and upright, a see-through square, an image of two pixels.
+// render draws everything that a canvas can: a red disc at the left, a dashed blue
+// line, horizontal and vertical text, a translucent square, and an image of two pixels.
 func render(t *testing.T, format string) []byte {
 	t.Helper()
 	const width, height = 200, 100
@@ -47,7 +47,7 @@ func render(t *testing.T, format string) []byte {
 	d.SetColor(color.NRGBA{0, 0, 0, 64})
 	d.Fill(vg.Rectangle{Min: vg.Point{X: 30, Y: 50}, Max: vg.Point{X: 55, Y: 75}}.Path())
 	pixels := image.NewNRGBA(image.Rect(0, 0, 1, 2))
-	pixels.Set(0, 0, color.NRGBA{0, 158, 0, 255}) // above
+	pixels.Set(0, 0, color.NRGBA{0, 158, 0, 255}) // upper pixel
 	pixels.Set(0, 1, color.NRGBA{0, 0, 158, 255})
 	d.DrawImage(vg.Rectangle{Min: vg.Point{X: 170, Y: 40}, Max: vg.Point{X: 190, Y: 80}}, pixels)
 	var b bytes.Buffer
@@ -57,7 +57,7 @@ func render(t *testing.T, format string) []byte {
 	return b.Bytes()
 }
 
-// TestSameBytes: what is drawn again has the same bytes.
+// TestSameBytes checks that drawing again gives the same bytes.
 func TestSameBytes(t *testing.T) {
 	for _, f := range Formats {
 		first := render(t, f)
@@ -80,7 +80,7 @@ func at(t *testing.T, i image.Image, x, y int, want color.NRGBA) {
 	}
 }
 
-// look tells whether a picture of two pixels for each point shows what render draws.
+// look checks that a picture with two pixels per point shows what render draws.
 func look(t *testing.T, i image.Image) {
 	t.Helper()
 	if got := i.Bounds().Size(); got != (image.Point{400, 200}) {
@@ -89,7 +89,7 @@ func look(t *testing.T, i image.Image) {
 	at(t, i, 50, 100, color.NRGBA{200, 0, 0, 255})
 	at(t, i, 5, 5, color.NRGBA{255, 255, 255, 255})
 	at(t, i, 66, 90, color.NRGBA{150, 0, 0, 255})    // under the square
-	at(t, i, 106, 56, color.NRGBA{191, 191, 191, 0}) // the square alone
+	at(t, i, 106, 56, color.NRGBA{191, 191, 191, 0}) // only the square
 	at(t, i, 124, 180, Colours[0])                   // a dash
 	at(t, i, 134, 180, color.NRGBA{255, 255, 255, 255})
 	at(t, i, 360, 45, color.NRGBA{0, 158, 0, 255})
@@ -103,7 +103,7 @@ func TestPNG(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(t, i)
-	// 144 pixels of an inch are 5669 of a metre.
+	// 144 pixels per inch are 5669 per metre.
 	if !bytes.Contains(b, []byte("\x00\x00\x00\x09pHYs\x00\x00\x16\x25\x00\x00\x16\x25\x01")) {
 		t.Error("no pHYs")
 	}
@@ -116,8 +116,8 @@ func TestSVG(t *testing.T) {
 	}
 }
 
-// TestPDF: the document has no date of today, and parts of the font that have Greek.
-// What it looks like is for poppler, where there is one.
+// TestPDF checks that the document does not contain today's date, and that its font
+// subsets contain Greek. If poppler is available, it also checks the rendering.
 func TestPDF(t *testing.T) {
 	b := render(t, "pdf")
 	for _, want := range []string{"/CreationDate (D:19700101000000)", "/ModDate (D:19700101000000)", "/FontFile2", "/ToUnicode", "/MediaBox [0 0 200.00 100.00]"} {

@@ -15,8 +15,9 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// pdfCanvas is a PDF of one page. gonum's own (vgpdf) has text in code page 1252, without
-// the Greek of the formulas, embeds the whole font, and writes the time of day.
+// pdfCanvas is a PDF of one page. gonum's own (vgpdf) writes text in code page 1252,
+// which lacks the Greek letters of formulas, embeds the whole font, and includes the time
+// of day.
 type pdfCanvas struct {
 	doc           *fpdf.Fpdf
 	width, height vg.Length
@@ -27,7 +28,7 @@ type pdfCanvas struct {
 
 func newPDF(width, height vg.Length) *pdfCanvas {
 	doc := fpdf.NewCustom(&fpdf.InitType{UnitStr: "pt", Size: fpdf.SizeType{Wd: width.Points(), Ht: height.Points()}})
-	// The same bytes whenever it is drawn.
+	// Drawing again gives the same bytes.
 	epoch := time.Unix(0, 0).UTC()
 	doc.SetCreationDate(epoch)
 	doc.SetModificationDate(epoch)
@@ -113,7 +114,7 @@ func (c *pdfCanvas) draw(p vg.Path, style string) {
 		x, y := comp.Pos.X.Points(), comp.Pos.Y.Points()
 		switch comp.Type {
 		case vg.MoveComp:
-			// An arc begins where it does.
+			// An arc sets its own start.
 			if i+1 == len(p) || p[i+1].Type != vg.ArcComp {
 				c.doc.MoveTo(x, y)
 			}
@@ -135,7 +136,7 @@ func (c *pdfCanvas) draw(p vg.Path, style string) {
 	c.doc.DrawPath(style)
 }
 
-// arc adds an arc as curves of a sixth of a circle at most; joined if a line leads there.
+// arc adds an arc as curves of at most a sixth of a circle; joined if a line leads to it.
 func (c *pdfCanvas) arc(comp vg.PathComp, joined bool) {
 	at := func(angle, radius float64) (x, y float64) {
 		sin, cos := math.Sincos(angle)
@@ -160,7 +161,7 @@ func (c *pdfCanvas) arc(comp vg.PathComp, joined bool) {
 	}
 }
 
-// FillString implements vg.Canvas. Of the font the document has the characters that are used.
+// FillString implements vg.Canvas. The document embeds only the characters that are used.
 func (c *pdfCanvas) FillString(f font.Face, p vg.Point, text string) {
 	if f.Font.Size == 0 {
 		return
