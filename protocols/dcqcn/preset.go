@@ -2,11 +2,11 @@ package dcqcn
 
 import "github.com/weftlab/weft/sim/units"
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"connectx", "paper", "hpcc", "hpcc-paper"}
 
-// Preset gives the parameters that name, one of Presets, stands for, for a port at
-// line rate line:
+// Preset returns the parameters of the preset name, one of Presets, for a port
+// at line rate line:
 //
 //   - connectx: what mlxconfig shows on a ConnectX-4 or later that nobody has
 //     tuned. (Firmware differs in np_min_time_between_cnps: 0, 2 or 4 us. This is
