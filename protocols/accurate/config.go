@@ -13,7 +13,7 @@ import (
 // Config holds the parameters of the reaction point.
 type Config struct {
 	Clocks `yaml:",inline"`
-	// RMin is the least rate, whatever FRPs say. Above 0, up to the line rate.
+	// RMin is the minimum rate, whatever FRPs say. Above 0, up to the line rate.
 	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"least rate, whatever FRPs say"`
 	// Small is the size below which a flow sends no FRPs (§V).
 	Small units.Bytes `yaml:"small,omitempty" json:"small" jsonschema_description:"size below which a flow sends no FRPs and is not limited; default 0: each flow sends them"`

@@ -119,7 +119,7 @@ func (r *Reaction) Sent(now units.Time, n units.Bytes) {
 	r.begin(now, 0)
 }
 
-// begin announces a flow that is large enough to contention points.
+// begin announces the flow to contention points if it is large enough.
 func (r *Reaction) begin(now units.Time, queued units.Bytes) {
 	if !r.active || r.known || r.sent+queued < r.config.Small {
 		return

@@ -7,7 +7,7 @@
 // Names follow the draft; rates count payload, and are paced on the wire. Where Linux adds to
 // the draft or differs from it, this package follows Linux (net/ipv4/tcp_bbr.c): the rate is a
 // hundredth less (Config.Margin), packets leave in bursts (Config.SendQuantum) for which the
-// window has room, acknowledgements that come together widen it (Config.AckAggregation), the
+// window has room, acknowledgements that arrive together widen it (Config.AckAggregation), the
 // rate of a policer is detected and kept to (Config.LongTerm), and samples of ProbeRTT do not
 // lower BtlBw. Linux's longer bursts on paths below 16 ms (tcp_tso_rtt_log) are not
 // implemented.
@@ -60,7 +60,7 @@ const (
 	minWindow  = 4    // packets: BBRMinPipeCwnd
 	bursts     = 3    // for which the window has room: at the sender, in its NIC, at the receiver
 	fullGrowth = 1.25 // least growth of BtlBw in a round while the pipe is not full
-	fullRounds = 3    // without that growth, after which the pipe is full
+	fullRounds = 3    // rounds without that growth after which the pipe is full
 )
 
 // Control is the state of one flow.

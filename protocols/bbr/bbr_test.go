@@ -77,7 +77,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestLoss: random losses cost little throughput.
+// TestLoss: losses that say nothing about the path cost little throughput.
 func TestLoss(t *testing.T) {
 	d := &tcptest.Dumbbell{Line: 100 * units.Mbps, NIC: units.Gbps, RTT: 20 * units.Millisecond, Buffer: 60 * units.KB, Config: tcp.Default()}
 	config := Preset("v1")

@@ -32,7 +32,7 @@ func (f *maxFilter) add(round uint32, r units.Rate) {
 		b[2] = s
 	}
 	// The largest is dropped when its time is over; the others move up, or are replaced when
-	// the window has had no second sample for long.
+	// the window has lacked a second sample for long.
 	switch age := round - b[0].round; {
 	case age > f.rounds:
 		b[0], b[1], b[2] = b[1], b[2], s

@@ -50,7 +50,7 @@ const (
 // Has reports whether all of the given flags are set.
 func (f Flags) Has(some Flags) bool { return f&some == some }
 
-// Judges reports whether a control packet has ACK, NACK or SACK, about some packet.
+// Judges reports whether a control packet has ACK, NACK or SACK and so reports on a packet.
 func (f Flags) Judges() bool { return f&judgements != 0 }
 
 var flagNames = [2][8]string{

@@ -13,8 +13,8 @@ import (
 // as Ethernet, IP, UDP, Layer and what the tunnel carries.
 var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{Name: "EQDS", Decoder: gopacket.DecodeFunc(decode)})
 
-// layerNumber is apart from those of package roce, which begin at 1710; gopacket leaves numbers
-// from 1000 on to others.
+// layerNumber does not collide with those of package roce, from 1710 on; gopacket leaves
+// numbers from 1000 on to others.
 const layerNumber = 1750
 
 //go:embed eqds.lua

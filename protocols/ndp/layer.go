@@ -13,8 +13,8 @@ import (
 // Ethernet, IP, UDP, Layer and payload.
 var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{Name: "NDP", Decoder: gopacket.DecodeFunc(decode)})
 
-// layerNumber is apart from that of package eqds; gopacket leaves numbers from 1000 on to
-// others.
+// layerNumber does not collide with that of package eqds; gopacket leaves numbers from 1000 on
+// to others.
 const layerNumber = 1760
 
 //go:embed ndp.lua

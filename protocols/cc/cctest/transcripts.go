@@ -17,7 +17,7 @@ import (
 // Player plays the commands that are specific to the transcripts of one rate control. It writes
 // the results to the builder that it was made with.
 type Player interface {
-	// Start starts with the control of a new flow.
+	// Start sets the control of a new flow.
 	Start(c cc.Control)
 	// Verb returns the function that plays each line of a command, given as its words; nil if
 	// there is no such command.

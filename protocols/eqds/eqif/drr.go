@@ -84,5 +84,5 @@ func (r *Rotation[O]) turn(t *Turn[O]) units.Bytes {
 	return r.quantum * units.Bytes(max(1, t.Weight))
 }
 
-// Sent counts a packet with frame size size from the head.
+// Sent charges the head for a packet whose frame has size bytes.
 func (r *Rotation[O]) Sent(size units.Bytes) { r.first.credit -= packet.OnWire(size) }

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config tells a pacer about its host's link.
+// Config holds the settings of a pacer for its host's link.
 type Config struct {
 	Line units.Rate // above 0
 	// MTU is the largest frame of a tunnel, Ethernet header to payload: the unit of credit.
@@ -60,7 +60,7 @@ type Sender[O any] struct {
 	Class  uint8 // for the policy
 	pull   uint16
 	target uint16
-	most   uint16 // that it may want beyond pull
+	most   uint16 // how much it may want beyond pull
 	given  uint16 // with the last PULL
 	taken  uint16 // since it last entered the list
 	held   bool

@@ -144,9 +144,9 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// TestCredit: a PULL gives what is wanted, up to Credit, and is paced by what it gives. After a
-// PULL after which no sender wants more, the next one waits as long as after a full PULL, or
-// after one with half of all that a sender may want.
+// TestCredit: a PULL gives what is wanted, up to Credit, and is paced by what it gives. If no
+// sender wants more, the next PULL waits as long as after a full one, or after one with half of
+// all that a sender may want.
 func TestCredit(t *testing.T) {
 	const every = 1242828 * units.Picosecond
 	type pull struct{ at, who, given int } // at is in MTU-times

@@ -26,16 +26,16 @@
 //
 // ACK names the last packet that has arrived in order, SACK and NACK name one packet. The
 // receiver sets SYN in what it sends until it sees a packet without SYN: then the sender knows.
-// A repeated SYN packet comes from a sender that has lost its state and drawn the same epoch,
-// or is a late copy, if the sender is known to be set up or was silent for longer than it waits
-// between two tries: it is answered with the epoch alone. A sender that is set up ignores that
-// answer; one that is not takes a greater epoch. Within that time, a sender that loses its
-// state and draws the same one of 64 epochs loses the packets that the receiver takes for
-// copies. An epoch 32 away is greater for the sender but not for the receiver, so that one of
-// them moves. A data packet whose number cannot belong to this incarnation is answered with
-// RST, as by a closed receiver. One that may be a late packet of the previous incarnation gets
-// no answer: neither its pull target nor the pull numbers of answers to it belong to this
-// incarnation.
+// If the sender is known to be set up, or was silent for longer than it waits between two
+// tries, a repeated SYN packet is a late copy or comes from a sender that has lost its state
+// and drawn the same epoch: it is answered with the epoch alone. A sender that is set up
+// ignores that answer; one that is not takes a greater epoch. Within the time between two
+// tries, a sender that loses its state and draws the same one of 64 epochs loses the packets
+// that the receiver takes for copies. An epoch 32 away is greater for the sender but not for
+// the receiver, so that one of them moves. A data packet whose number cannot belong to this
+// incarnation is answered with RST, as by a closed receiver. One that may be a late packet of
+// the previous incarnation gets no answer: neither its pull target nor the pull numbers of
+// answers to it belong to this incarnation.
 //
 // Retransmissions need credit like everything else and are sent first. Nothing new is sent
 // while a window lies between the first unacknowledged packet and the last one sent, which

@@ -96,8 +96,8 @@ func TestReplayedEpochs(t *testing.T) {
 	}
 }
 
-// TestOverdrawn: a sender that sends at the line rate whatever its credit delivers no more than
-// its share.
+// TestOverdrawn: a sender that sends at the line rate, whatever its credit, delivers no more
+// than its share.
 func TestOverdrawn(t *testing.T) {
 	first := eqds.Epoch(9).First()
 	seq := first

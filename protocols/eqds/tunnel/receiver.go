@@ -125,7 +125,7 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 		r.counted.Mismatches++
 		a.Send = true
 		if h.Flags.Has(eqds.FlagSYN) {
-			r.synced = true // so that all others of it are answered in the same way
+			r.synced = true // so that its other SYN packets get the same answer
 			a.Control = r.advertisement()
 		} else {
 			a.Control = r.refusal(h)

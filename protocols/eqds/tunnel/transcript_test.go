@@ -25,10 +25,11 @@ import (
 //	    takes actions, one after the other at the same time, and lets 10 ms pass
 //
 // N counts what the sender or, for dropback, the receiver has sent since the command began,
-// from 0. Actions are: push PACKETS; sender or receiver with forgets or closes; epoch N, the
-// next that the sender draws; data FLAGS EPOCH:NUMBER TARGET and control FLAGS EPOCH:NUMBER
-// PULL, which the network injects. A packet is shown as EPOCH:NUMBER, and is 1514 bytes long.
-// Rewrite with go test ./protocols/eqds/tunnel -rewrite, and check the difference by hand.
+// from 0. Actions are: push PACKETS; sender or receiver, followed by forgets or closes; epoch
+// N, the next that the sender draws; data FLAGS EPOCH:NUMBER TARGET and control FLAGS
+// EPOCH:NUMBER PULL, which the network injects. A packet is shown as EPOCH:NUMBER, and is 1514
+// bytes long. Rewrite with go test ./protocols/eqds/tunnel -rewrite, and check the difference
+// by hand.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		x := &transcript{t: t}

@@ -65,8 +65,8 @@ type world struct {
 	queue   events
 	order   int
 	senders []*source
-	// data decides the fate of a sender's packet, control of a receiver's: the trips of no, one
-	// or several copies.
+	// data decides the fate of a sender's packet, control that of a receiver's: the trips of
+	// its copies, none, one or several.
 	data    func(s *source, h *eqds.Data, size units.Bytes) []trip
 	control func(s *source, c *eqds.Control) []trip
 	seen    func(s *source, what string) // for transcripts; may be nil
