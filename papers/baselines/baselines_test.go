@@ -32,8 +32,8 @@ func weft(t *testing.T) Weft {
 	}
 }
 
-// TestBaselines runs the quick form of every experiment: each line of its table is as
-// expected, or differs as far as its reason goes.
+// TestBaselines runs the quick form of every experiment: each row of its table is as expected,
+// or differs only as far as its reason explains.
 func TestBaselines(t *testing.T) {
 	for _, e := range experiments {
 		t.Run(e.Name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestBaselines(t *testing.T) {
 	}
 }
 
-// TestTables: README.md has the tables of the results beside it.
+// TestTables: README.md has the tables of the results in its directory.
 func TestTables(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {
@@ -78,8 +78,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestSound: a row that is off is not sound, unless it is remembered or off as far as its
-// reason goes.
+// TestSound: a row that is off is not sound, unless it is Remembered or its reason explains the
+// difference.
 func TestSound(t *testing.T) {
 	for _, c := range []struct {
 		row   Row
@@ -101,7 +101,8 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestLabs: every lab here is good and of an experiment, also those of full runs only.
+// TestLabs: every lab here is valid and belongs to an experiment, including those for full runs
+// only.
 func TestLabs(t *testing.T) {
 	used := map[string]bool{}
 	for _, e := range experiments {

@@ -14,7 +14,7 @@ const (
 	us      = units.Microsecond
 	forty   = 40e9 // bit/s of the bottleneck
 	forEta  = 0.95
-	average = 10 // ms over which rates are judged
+	average = 10 // ms over which rates are averaged
 )
 
 var convergence = Experiment{
@@ -68,7 +68,7 @@ var convergence = Experiment{
 
 var flowsInSteps = []int{1, 2, 3, 4, 3, 2, 1}
 
-// steps is what is seen in seven steps of equal length.
+// steps holds the results of seven steps of equal length.
 type steps struct {
 	rates     [4][]float64 // of each sender, by ms
 	length    int          // of a step, ms
@@ -104,7 +104,7 @@ func stepsOf(r *Run) (s steps) {
 		if k == 0 {
 			continue
 		}
-		// Of 5 ms: DCQCN's rates swing by more than that in less.
+		// A window of 5 ms: in less, DCQCN's rates swing by more than that.
 		const window = 5
 		at := begin
 		for ; at+window < end; at++ {
@@ -122,7 +122,7 @@ func stepsOf(r *Run) (s steps) {
 	return s
 }
 
-// over is the mean rates of the first n flows between two instants in ms.
+// over returns the mean rates of the first n flows between two times in ms.
 func (s *steps) over(n, from, to int) (out []float64) {
 	for i := range n {
 		sum := 0.0

@@ -59,9 +59,9 @@ var dctcp = Experiment{
 	},
 }
 
-// cutOf is D, what a flow's window of w packets oscillates by: w+1 is cut by alpha/2,
-// where alpha, the share of marked packets, follows from alpha²(1 − alpha/4) =
-// (2w+1)/(w+1)² (§3.3).
+// cutOf returns D, by which a flow's window of w packets oscillates: w+1 is cut by alpha/2,
+// where alpha, the share of marked packets, follows from alpha²(1 − alpha/4) = (2w+1)/(w+1)²
+// (§3.3).
 func cutOf(w float64) float64 {
 	low, high := 0.0, 1.0
 	for range 60 {

@@ -12,18 +12,18 @@ import (
 type Experiment struct {
 	Name    string   // of its directory
 	Title   string   // heading of its table
-	Labs    []string // names of lab files without .yaml
-	Quick   []string // those of the quick form, in the same order; nil = Labs
+	Labs    []string // names of lab files, without .yaml
+	Quick   []string // labs of the quick form, in the same order; nil means Labs
 	Measure func(runs []*Run) (*Outcome, error)
 }
 
-// Outcome is what an experiment shows.
+// Outcome is the result of an experiment.
 type Outcome struct {
 	Rows     []Row
-	Pictures map[string]*chart.Picture // by the name of the file without .png
+	Pictures map[string]*chart.Picture // by file name, without .png
 }
 
-// Relation is how ours is to be to what is expected.
+// Relation is how our value should relate to the expected one.
 type Relation string
 
 const (
@@ -32,7 +32,7 @@ const (
 	AtLeast Relation = "at least" // the ratio is at least 1
 )
 
-// Row is one line of a table: a figure of a paper, or what follows from its algorithm,
+// Row is one line of a table: a value from a paper, or one that follows from its algorithm,
 // beside ours.
 type Row struct {
 	What      string   `json:"what"`
@@ -41,20 +41,20 @@ type Row struct {
 	Expected  float64  `json:"expected"`
 	Tolerance float64  `json:"tolerance,omitempty"` // of About: share of Expected
 	Source    string   `json:"source"`
-	// Remembered is that Expected was written down without the source at hand. Nothing
-	// is asserted by it.
+	// Remembered means that Expected was written down from memory, without the source. It
+	// asserts nothing.
 	Remembered bool    `json:"remembered,omitempty"`
 	Ours       float64 `json:"ours"`
-	// Why is the reason of a difference, with the ratio where it is known to be, least
+	// Why is the reason for a difference. Known is the range of the ratio if it is known, least
 	// and greatest.
 	Why   string      `json:"why,omitempty"`
 	Known *[2]float64 `json:"known_ratio,omitempty"`
 }
 
-// Ratio is ours over what is expected.
+// Ratio returns our value over the expected one.
 func (r *Row) Ratio() float64 { return r.Ours / r.Expected }
 
-// Agrees tells whether ours is as expected.
+// Agrees reports whether our value is as expected.
 func (r *Row) Agrees() bool {
 	switch q := r.Ratio(); r.Relation {
 	case AtMost:
@@ -66,8 +66,8 @@ func (r *Row) Agrees() bool {
 	}
 }
 
-// Sound tells whether ours is as expected or differs as far as is explained.
-// What is remembered is always sound.
+// Sound reports whether our value is as expected or differs only as far as is explained. A
+// Remembered row is always sound.
 func (r *Row) Sound() bool {
 	if r.Remembered || r.Known == nil {
 		return r.Remembered || r.Agrees()

@@ -60,12 +60,12 @@ const (
 	joined     = 500 * us
 )
 
-// burst is what the queue and the link do once the senders have joined.
+// burst describes the queue and the link after the senders have joined.
 type burst struct {
 	peak    float64 // B
 	drained float64 // us until the queue is below the bandwidth-delay product
 	used    float64 // bit/s, 0.5 to 2.5 ms after the incast
-	queue   float64 // B, mean likewise
+	queue   float64 // B, mean over the same time
 }
 
 func bursts(r *Run) (b burst) {

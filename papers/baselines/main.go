@@ -1,5 +1,5 @@
-// Command baselines runs the baselines' own figures in virtual time and prints what is
-// expected beside what comes out. README.md says more.
+// Command baselines reproduces the baselines' own figures in virtual time and prints expected
+// values beside ours. README.md has the details.
 package main
 
 import (
@@ -41,8 +41,8 @@ func names() (all []string) {
 	return all
 }
 
-// run runs experiments by name, or all. The full forms leave results, pictures and the
-// tables of README.md behind.
+// run runs the named experiments, or all. The full forms write results, pictures and the tables
+// of README.md.
 func run(weft Weft, dir string, quick bool, which []string) error {
 	var chosen []*Experiment
 	for _, name := range which {
@@ -119,7 +119,7 @@ type record struct {
 	Trace    string     `json:"trace"`
 }
 
-// write leaves results and pictures in the directory of the experiment.
+// write writes results and pictures to the directory of the experiment.
 func (e *Experiment) write(dir string, runs []*Run, out *Outcome) error {
 	r := result{Experiment: e.Name, Command: "papers/baselines/run.sh " + e.Name, Rows: out.Rows}
 	for _, x := range runs {

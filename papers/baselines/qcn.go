@@ -30,8 +30,8 @@ var qcn = Experiment{
 				break
 			}
 		}
-		// The last message came some stages of the byte counter before, and its timer had
-		// not run since.
+		// The last message came some stages of the byte counter earlier, and the timer has not
+		// expired since.
 		last := runs[1]
 		sent := stageOf(int(last.gauge("h1:eth0", "byte_stage")), wholeStage) / 2
 		for i := range int(last.gauge("h1:eth0", "byte_stage")) {
@@ -59,11 +59,11 @@ var qcn = Experiment{
 	},
 }
 
-// recovery is how long a flow takes from one rate to 95% of another when the last message
-// has just come, with the standard's parameters and timers that do not vary: an increase
-// whenever 150 KB are sent or 15 ms are over, half of that beyond the fifth of its kind,
-// each of which goes half of the way to the target. The target grows by 5 Mb/s when one of
-// both is beyond five, by 50 Mb/s times the lesser excess when both are.
+// recovery returns how long a flow takes from one rate to 95% of another when the last message
+// has just arrived, with the standard's parameters and timers that do not vary. An increase
+// happens whenever 150 KB are sent or 15 ms have passed, or half of that beyond the fifth of
+// its kind, and goes half of the way to the target. The target grows by 5 Mb/s when one of the
+// two is beyond five, and by 50 Mb/s times the smaller excess when both are.
 func recovery(from, to, frame float64) units.Time {
 	const bytes, period = float64(wholeStage), 15e-3
 	rate, target, now := from, from, 0.0
@@ -92,8 +92,8 @@ func recovery(from, to, frame float64) units.Time {
 	return units.Time(now * float64(units.Second))
 }
 
-// stageOf is how long the byte counter or the timer runs in a stage: half beyond fast
-// recovery.
+// stageOf returns how long the byte counter or the timer runs in a stage: half as long beyond
+// fast recovery.
 func stageOf(stage int, full float64) float64 {
 	if stage >= threshold {
 		return full / 2

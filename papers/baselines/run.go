@@ -18,16 +18,16 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Ethernet's preamble, FCS and gap, which counters of frames leave out.
+// Ethernet's preamble, FCS and gap, which frame counters do not include.
 const beyondFrame = 24
 
-// Run is one lab that was run: its report and its series of whole ports.
+// Run is the run of one lab: its report and its series of whole ports.
 type Run struct {
 	Lab     string
 	Report  report.Report
-	Command string // as one would type it in the top directory
+	Command string // to be typed in the top directory
 
-	rows map[string][]series.Row // by port, in order of time
+	rows map[string][]series.Row // by port, in time order
 }
 
 // Weft runs the weft command.
@@ -73,13 +73,14 @@ func (r *Run) port(name string) *fabric.PortStatus {
 	return &fabric.PortStatus{}
 }
 
-// frame is the mean frame that left a port, in bytes.
+// frame returns the mean size of the frames that left a port, in bytes.
 func (r *Run) frame(port string) float64 {
 	p := r.port(port)
 	return float64(p.TxBytes) / float64(max(p.TxPackets, 1))
 }
 
-// gauge is a value of rate control at the end, of the first queue pair of a NIC.
+// gauge returns the final value of a rate control gauge of a NIC's first queue
+// pair.
 func (r *Run) gauge(nic, name string) float64 {
 	for i := range r.Report.QPs {
 		if q := &r.Report.QPs[i]; q.NIC == nic {
@@ -93,7 +94,8 @@ func (r *Run) gauge(nic, name string) float64 {
 	return math.NaN()
 }
 
-// rates is what a port sends in each bin of emulated time, in bit/s on the wire.
+// rates returns the rate of a port in each bin of emulated time, in bit/s on
+// the wire.
 func (r *Run) rates(port string, bin units.Time) []float64 {
 	frame := r.frame(port)
 	var out []float64
@@ -108,7 +110,7 @@ func (r *Run) rates(port string, bin units.Time) []float64 {
 	return out
 }
 
-// rate is the mean of what a port sends between two instants, in bit/s on the wire.
+// rate returns the mean rate of a port between two times, in bit/s on the wire.
 func (r *Run) rate(port string, from, to units.Time) float64 {
 	sum := 0.0
 	for i := range r.rows[port] {
@@ -119,7 +121,7 @@ func (r *Run) rate(port string, from, to units.Time) float64 {
 	return sum * (1 + beyondFrame/r.frame(port)) * 8 / (to - from).Seconds()
 }
 
-// queue is the samples of a port's queue between two instants, in bytes.
+// queue returns the samples of a port's queue between two times, in bytes.
 func (r *Run) queue(port string, from, to units.Time) []float64 {
 	var out []float64
 	for i := range r.rows[port] {
@@ -130,7 +132,7 @@ func (r *Run) queue(port string, from, to units.Time) []float64 {
 	return out
 }
 
-// queueLine is the same as points of a picture: time in seconds over unit, and KB.
+// queueLine returns them as points of a picture: time in units of unit, and KB.
 func (r *Run) queueLine(port string, from, to, unit units.Time) plotter.XYs {
 	var out plotter.XYs
 	for i := range r.rows[port] {
@@ -141,7 +143,8 @@ func (r *Run) queueLine(port string, from, to, unit units.Time) plotter.XYs {
 	return out
 }
 
-// line is rates by bins as points of a picture: time in units of unit, and Gb/s.
+// line returns rates in bins as points of a picture: time in units of unit, and
+// Gb/s.
 func line(rates []float64, bin, unit units.Time) plotter.XYs {
 	out := make(plotter.XYs, len(rates))
 	for i, v := range rates {
@@ -158,13 +161,14 @@ func mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// quantile is the value below which a share of v is.
+// quantile returns the value below which a share of v lies.
 func quantile(v []float64, share float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	return s[min(int(share*float64(len(s))), len(s)-1)]
 }
 
-// jain is Jain's index of fairness: 1 is equal shares, 1/n all for one.
+// jain returns Jain's fairness index: 1 for equal shares, 1/n if one has
+// everything.
 func jain(v ...float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range v {

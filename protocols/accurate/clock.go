@@ -7,27 +7,27 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Clocks are the parameters of the clocks of rate re-evaluation periods. The paper has one
-// clock for all (§V): Skew and Drift are 0.
+// Clocks holds the parameters of the clocks that divide time into rate re-evaluation periods.
+// The paper has one clock for all (§V): Skew and Drift are 0.
 type Clocks struct {
 	// RRP is the length of a period. 1us to 1h.
 	RRP units.Time `yaml:"rrp,omitempty" json:"rrp" jsonschema_description:"RRP, the rate re-evaluation period; the same everywhere"`
-	// Skew is by how much a clock is early or late at most, Drift by what share it is slow
-	// or fast at most. Each clock draws its own.
+	// Skew is the most by which a clock is early or late, Drift the largest share by which it
+	// is slow or fast. Each clock draws its own.
 	Skew  units.Time     `yaml:"skew,omitempty" json:"skew" jsonschema_description:"by how much each clock is early or late at most; default 0, one clock for all"`
 	Drift units.Fraction `yaml:"drift,omitempty" json:"drift" jsonschema_description:"by what share each clock is slow or fast at most, up to 1%; default 0"`
 }
 
 const maxDrift = 0.01
 
-// check notes what is wrong.
+// check records the parameters that are wrong.
 func (c *Clocks) check(check *registry.Check) {
 	check.Time("rrp", c.RRP, units.Microsecond)
 	check.Time("skew", c.Skew, 0)
 	check.Share("drift", c.Drift, 0, maxDrift)
 }
 
-// New draws a clock.
+// New returns a clock with a random skew and drift.
 func (c *Clocks) New(r *rand.Rand) Clock {
 	k := Clock{length: c.RRP}
 	if c.Skew > 0 {
@@ -42,8 +42,8 @@ func (c *Clocks) New(r *rand.Rand) Clock {
 // Clock numbers periods.
 type Clock struct{ length, skew units.Time }
 
-// Period is the number of the period that an instant is in: that which begins at 0 is 0.
-// With a skew the first one may be -1.
+// Period returns the number of the period that contains now. Without a skew, period 0 begins at
+// 0. With one, the first period may be -1.
 func (c Clock) Period(now units.Time) int64 {
 	t := now - c.skew
 	n := t / c.length
@@ -53,5 +53,5 @@ func (c Clock) Period(now units.Time) int64 {
 	return int64(n)
 }
 
-// Start is when a period begins.
+// Start returns the time at which a period begins.
 func (c Clock) Start(period int64) units.Time { return c.skew + units.Time(period)*c.length }

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestClock: periods begin at their Start and not before; without skew and drift all clocks
-// are one.
+// TestClock: periods begin at their Start and not before; without skew and drift all clocks are
+// equal.
 func TestClock(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for _, c := range []Clocks{{RRP: 20 * us}, {RRP: 20 * us, Skew: 5 * us}, {RRP: 20 * us, Drift: 0.001}, {RRP: 20 * us, Skew: 30 * us, Drift: 0.01}} {

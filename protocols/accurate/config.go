@@ -10,27 +10,27 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters of the reaction point.
+// Config holds the parameters of the reaction point.
 type Config struct {
 	Clocks `yaml:",inline"`
-	// RMin is the least rate, whatever FRPs say. Above 0, up to the line rate.
+	// RMin is the minimum rate, whatever FRPs say. Above 0, up to the line rate.
 	RMin units.Rate `yaml:"r_min,omitempty" json:"r_min" jsonschema_description:"least rate, whatever FRPs say"`
 	// Small is the size below which a flow sends no FRPs (§V).
 	Small units.Bytes `yaml:"small,omitempty" json:"small" jsonschema_description:"size below which a flow sends no FRPs and is not limited; default 0: each flow sends them"`
 	// Linger is how long a flow may have nothing to send before it stops. Until then it
 	// sends FRPs.
 	Linger units.Time `yaml:"linger,omitempty" json:"linger" jsonschema_description:"how long a flow may have nothing to send before it tells switches that it has stopped; default 0"`
-	// DSCP is that of FRPs, 0 to 63.
+	// DSCP is the DSCP of FRPs, 0 to 63.
 	DSCP int `yaml:"dscp,omitempty" json:"dscp" jsonschema:"minimum=0,maximum=63" jsonschema_description:"of FRPs, 0 to 63, for the highest class; default 48"`
 }
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"paper", "programs"}
 
-// Preset gives the parameters that name, one of Presets, stands for, for a port at line
-// rate line: paper has the RRP of §III, and flows stop when all that they had is sent and
-// acknowledged. programs is for flows of programs, which rest between two packets: they
-// stop after 1 ms. The paper has no least rate; a ten-thousandth of the line's is one.
+// Preset returns the parameters of the preset name, one of Presets, for a port at line rate
+// line. paper has the RRP of §III, and a flow stops when all its data is sent and acknowledged.
+// programs is for flows of programs, which pause between packets: they stop after 1 ms. The
+// paper has no minimum rate; here it is a ten-thousandth of the line rate.
 func Preset(name string, line units.Rate) Config {
 	c := Config{Clocks: Clocks{RRP: paperRRP}, RMin: max(1, line/10000), DSCP: 48}
 	switch name {
@@ -82,8 +82,8 @@ func init() {
 	})
 }
 
-// Traits implements cc.Settings. A flow that waits for acknowledgements, or that rests for a
-// while, goes on to send FRPs.
+// Traits implements cc.Settings. A flow that waits for acknowledgements or is idle for a while
+// keeps sending FRPs.
 func (c *Config) Traits() cc.Traits { return cc.Traits{MessageDSCP: uint8(c.DSCP), WakeIdle: true} }
 
 // New implements cc.Settings.

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// settling is how long it takes from a change until all flows have their fair rates and keep
-// them, in periods that have begun.
+// settling returns how many periods begin, after a change, until all flows have their fair
+// rates and keep them.
 func (w *network) settling() int {
 	const looks, every = 10, paperRRP / 10
 	const longest = 40
@@ -25,9 +25,9 @@ func (w *network) settling() int {
 }
 
 // TestConverges: on random links, when one flow begins or ends, all get what water-filling of
-// C(1-α) gives. One level of bottlenecks takes two periods for a flow that begins (§III-B:
-// 40 us), and four for one that ends: DR raises all flows of a link at once by what b_max
-// leaves, and the period after that corrects it. With more levels each takes up to four.
+// C(1-α) gives. One level of bottlenecks takes two periods for a flow that begins (§III-B: 40
+// us), and four for one that ends: DR raises all flows of a link at once by what b_max leaves,
+// and the next period corrects it. With more levels, each takes up to four.
 func TestConverges(t *testing.T) {
 	var longest [2][8]int // begins and ends, by levels
 	for seed := range 600 {
@@ -55,7 +55,7 @@ func TestConverges(t *testing.T) {
 	t.Logf("periods by levels, for a flow that begins and one that ends: %v", longest)
 }
 
-// TestManyChanges: when flows begin and end close to one another, the last change counts.
+// TestManyChanges: when flows begin and end in quick succession, the last change counts.
 func TestManyChanges(t *testing.T) {
 	longest := map[int]int{}
 	for seed := range 300 {

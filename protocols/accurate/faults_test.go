@@ -12,9 +12,9 @@ import (
 )
 
 // TestWithoutFloor: Eq. 1 as printed does not settle for some sets of flows: a rate far below
-// that of all flows alike makes others rise, which makes it fall again. With floor all settle.
+// an equal share makes others rise, which makes it fall again. With floor all settle.
 func TestWithoutFloor(t *testing.T) {
-	const restless = 721 // of 800 examples the one that does not settle in 3 ms
+	const restless = 721 // the one of 800 examples that does not settle in 3 ms
 	for _, floor := range []bool{false, true} {
 		w := rapid.Custom(drawNetwork).Example(restless)
 		w.floor(floor)
@@ -35,9 +35,9 @@ func TestWithoutFloor(t *testing.T) {
 	}
 }
 
-// TestFaultsHeal: the paper assumes that no FRP is lost. When the last fault is over, it takes
-// no longer than after a change of flows until all have their rates: contention points keep
-// nothing beyond two periods, and reaction points nothing but their rates.
+// TestFaultsHeal: the paper assumes that no FRP is lost. After the last fault, all flows have
+// their rates as soon as after a change of flows: contention points keep nothing beyond two
+// periods, and reaction points only their rates.
 func TestFaultsHeal(t *testing.T) {
 	for name, fault := range map[string]func(w *network, random *rand.Rand){
 		"a third of all FRPs is lost for 10 periods": func(w *network, random *rand.Rand) {
@@ -100,8 +100,8 @@ func TestFaultsHeal(t *testing.T) {
 	}
 }
 
-// TestClocksApart is what clocks that are not one cost, for five flows of one link in a
-// tenth of a second: how far the rates are from the fair ones, on average and at worst.
+// TestClocksApart measures the cost of clocks that differ, for five flows on one link in a
+// tenth of a second: how far rates are from the fair ones, on average and at worst.
 func TestClocksApart(t *testing.T) {
 	worst := map[string]float64{}
 	for _, c := range []struct {

@@ -12,37 +12,37 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Port is the UDP port of FRPs, of those for private use (RFC 6335 §6). With UDP they
-// cross routers.
+// Port is the UDP port of FRPs, from the range for private use (RFC 6335 §6). UDP carries them
+// across routers.
 const Port = 54792
 
-// Len is how long an FRP is behind UDP (§II: 20 bytes).
+// Len is the length of an FRP after the UDP header (§II: 20 bytes).
 const Len = 20
 
-// Protocol is that of FRPs, whose bodies are *FRP.
+// Protocol is the message protocol of FRPs. Its bodies are *FRP.
 var Protocol = packet.NewMessageProtocol(packet.MessageProtocol{
 	Name: "accurate", Proto: wire.ProtoUDP, Proto6: wire.ProtoUDP, Port: Port, New: func() packet.Body { return new(FRP) },
 })
 
-// Kind is what an FRP says of its flow.
+// Kind is what an FRP says about its flow.
 type Kind uint8
 
 const (
 	// Regular is the heartbeat of an active flow, one for each period (§II).
 	Regular Kind = iota
-	// Init tells of a flow that begins (§II-B). It is the flow's FRP of that period.
+	// Init announces that a flow begins (§II-B). It is the flow's FRP of that period.
 	Init
-	// Stop tells of a flow that ends (§II-B).
+	// Stop announces that a flow ends (§II-B).
 	Stop
 	kinds
 )
 
 var kindNames = [kinds]string{"frp", "flow-init", "flow-stop"}
 
-// String is the name in messages.
+// String returns the name used in messages.
 func (k Kind) String() string { return kindNames[k] }
 
-// FRP is a flow rate packet (§II), behind UDP. The paper says that it has 20 bytes, CR and
+// FRP is a flow rate packet (§II), carried by UDP. The paper says that it has 20 bytes, CR and
 // DR; the layout is this project's. Fields are in network order:
 //
 //	0  version, 1, in the upper 4 bits; kind in the lower 4
@@ -55,24 +55,24 @@ func (k Kind) String() string { return kindNames[k] }
 //	12 CR in kb/s
 //	16 DR in kb/s
 //
-// The addresses of the flow are those of the IP header; a response has them swapped.
+// The addresses of the flow are in the IP header; a response has them swapped.
 type FRP struct {
 	Kind Kind
 	// Response means that the FRP is on its way back: contention points leave it alone.
 	Response bool
-	// Short is a response that a contention point made (§II-A).
+	// Short means that a contention point made the response (§II-A).
 	Short bool
-	// Counted, of a Stop, is that contention points have counted the flow in the period
-	// that Period names: its FRP has been sent.
+	// Counted, in a Stop, means that contention points have counted the flow in the period
+	// Period: its FRP has been sent.
 	Counted bool
 	Period  uint16
-	// Flow is that of the packets that the FRP is about. Of a modelled flow only Flow,
+	// Flow is the key of the packets that the FRP is about. For a modelled flow only Flow,
 	// ports and protocol are known; From and To are its addresses.
 	Flow     packet.FlowKey
 	From, To netip.Addr
-	// CR is the current rate: at the source the flow's limit, then the least of it and
-	// of the fair share rates on the way. DR is the rate that the flow wants, limited
-	// in the same way (§II-C). Whole kb/s are written.
+	// CR is the current rate: at the source the flow's limit, later the minimum of that and the
+	// fair share rates along the path. DR is the rate that the flow wants, limited in the same
+	// way (§II-C). Both are written in whole kb/s.
 	CR, DR units.Rate
 }
 
@@ -112,9 +112,9 @@ func (f *FRP) Turn() bool {
 	return true
 }
 
-// Replace implements cc.Probe. Contention points know of a flow what has left: one whose
-// flow-init waits still has to begin, and one whose flow-stop waits goes on. A flow that
-// begins and stops meanwhile has never been. Of responses the newer one counts.
+// Replace implements cc.Probe. Contention points know only the FRPs that have left: for them, a
+// flow whose flow-init waits has not begun, and one whose flow-stop waits goes on. A flow that
+// begins and stops in the meantime sends neither. Of two responses the newer one counts.
 func (f *FRP) Replace(older cc.Probe) bool {
 	o, ok := older.(*FRP)
 	switch {
@@ -158,10 +158,10 @@ func (f *FRP) flags() (b uint8) {
 	return b
 }
 
-// kilobits is a rate as the wire has it.
+// kilobits converts a rate to kb/s for the wire.
 func kilobits(r units.Rate) uint32 { return uint32(min(r/units.Kbps, math.MaxUint32)) }
 
-// Parse reads an FRP that came from an address to another, from behind its UDP header on.
+// Parse reads an FRP from b, the payload of a UDP datagram sent from one address to another.
 // The error says what is wrong.
 func (f *FRP) Parse(from, to netip.Addr, b []byte) error {
 	f.Reset()

@@ -25,14 +25,14 @@ var (
 	sameAddress  = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 )
 
-// written is the bytes of an FRP, on a ground of others.
+// written returns the bytes of an FRP, written over other bytes.
 func written(f *FRP) []byte {
 	b := bytes.Repeat([]byte{0xee}, f.Len())
 	f.Put(b)
 	return b
 }
 
-// TestFRP: the fields where the doc comment of FRP draws them.
+// TestFRP: fields are where the doc comment of FRP shows them.
 func TestFRP(t *testing.T) {
 	tcp := packet.FlowKey{From: addrA, To: addrB, Proto: wire.ProtoTCP, SrcPort: 1, DstPort: 80, Flow: -1}
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func drawFRP(t *rapid.T) FRP {
 	return f
 }
 
-// parse reads an FRP as it comes over the wire.
+// parse reads an FRP as it arrives on the wire.
 func parse(f *FRP, response bool, b []byte) error {
 	if response {
 		return f.Parse(addrB, addrA, b)
@@ -73,8 +73,8 @@ func parse(f *FRP, response bool, b []byte) error {
 	return f.Parse(addrA, addrB, b)
 }
 
-// TestFRPsReadBack: what is written is read as it was, with padding and without; a copy is
-// the same.
+// TestFRPsReadBack: an FRP is read back as it was written, with padding and without; a copy is
+// equal.
 func TestFRPsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawFRP(t)
@@ -95,7 +95,7 @@ func TestFRPsReadBack(t *testing.T) {
 	})
 }
 
-// TestParseRefuses what is cut short, or no FRP.
+// TestParseRefuses: truncated FRPs and other bytes are errors.
 func TestParseRefuses(t *testing.T) {
 	var f FRP
 	whole := written(&FRP{Flow: queuePair})
@@ -134,8 +134,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// FuzzParse reads anything as an FRP: nothing panics, contention and reaction points take it
-// without harm, and what is one is written and read as the same.
+// FuzzParse reads any bytes as an FRP: nothing panics, contention and reaction points handle it
+// without harm, and a valid FRP is the same after it is written and read again.
 func FuzzParse(f *testing.F) {
 	for _, x := range []FRP{{}, {Kind: Init, CR: 10 * units.Gbps}, {Kind: Stop, Counted: true}, {Response: true, Short: true}} {
 		x.Flow = queuePair
@@ -169,7 +169,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestTsharkReadsFRPs, with the dissector that weft brings.
+// TestTsharkReadsFRPs uses the dissector that comes with weft.
 func TestTsharkReadsFRPs(t *testing.T) {
 	var frames [][]byte
 	var want [][]string
@@ -186,7 +186,7 @@ func TestTsharkReadsFRPs(t *testing.T) {
 		"accurate.flow.proto", "accurate.flow.qp", "accurate.flow.srcport", "accurate.flow.dstport", "accurate.cr", "accurate.dr")
 	for _, row := range got {
 		for i, v := range row {
-			switch v { // newer versions of tshark write booleans so
+			switch v { // newer versions of tshark write booleans in this way
 			case "True":
 				row[i] = "1"
 			case "False":
@@ -199,7 +199,7 @@ func TestTsharkReadsFRPs(t *testing.T) {
 	}
 }
 
-// frameOf makes the frame of an FRP.
+// frameOf returns the frame of an FRP.
 func frameOf(f *FRP) []byte {
 	b := make([]byte, wire.EthernetHeader+wire.IPv4Header+wire.UDPHeader)
 	wire.MAC(0x02000000000a).Put(b)
@@ -216,7 +216,7 @@ func frameOf(f *FRP) []byte {
 	return append(b, written(f)...)
 }
 
-// TestReplace: what an FRP says when it takes the place of one that has not left.
+// TestReplace: contents of an FRP that replaces one that has not left.
 func TestReplace(t *testing.T) {
 	frp := func(k Kind, period uint16, counted bool) FRP {
 		return FRP{Kind: k, Period: period, Counted: counted, CR: units.Gbps, Flow: queuePair}

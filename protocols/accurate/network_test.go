@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// network is links with contention points, and flows over some of them. Packets are not
-// modelled but for FRPs, which are never delayed: what is left is ACCurate.
+// network models links with contention points, and flows over some of them. The only packets
+// are FRPs, which are never delayed: what is left is ACCurate alone.
 type network struct {
 	points []Point
 	flows  []*netFlow
@@ -20,7 +20,7 @@ type network struct {
 	now    units.Time
 	events netEvents
 	order  int
-	lose   func() bool // tells of each FRP on each link whether it is lost there; may be nil
+	lose   func() bool // reports for each FRP on each link whether it is lost there; may be nil
 }
 
 type netFlow struct {
@@ -57,7 +57,7 @@ func (w *network) after(d units.Time, do func()) {
 	heap.Push(&w.events, netEvent{w.now + d, w.order, do})
 }
 
-// run goes on until an instant.
+// run runs the network until a time.
 func (w *network) run(until units.Time) {
 	for len(w.events) > 0 && w.events[0].at <= until {
 		e := heap.Pop(&w.events).(netEvent)
@@ -67,7 +67,7 @@ func (w *network) run(until units.Time) {
 	w.now = until
 }
 
-// newNetwork makes links of one rate.
+// newNetwork returns a network of links with the given rates.
 func newNetwork(rates []units.Rate, hop units.Time, alpha units.Fraction) *network {
 	w := &network{hop: hop}
 	for _, r := range rates {
@@ -78,7 +78,7 @@ func newNetwork(rates []units.Rate, hop units.Time, alpha units.Fraction) *netwo
 	return w
 }
 
-// add makes a flow that has not begun.
+// add adds a flow that has not begun.
 func (w *network) add(path []int, line units.Rate, random *rand.Rand) *netFlow {
 	c := Preset("paper", line)
 	f := &netFlow{w: w, number: len(w.flows), path: path, rp: New(&c, line, random), armed: units.Never}
@@ -92,7 +92,7 @@ func (f *netFlow) set(active bool) {
 	f.settle()
 }
 
-// settle sends what the reaction point has to say, and sees to its timer.
+// settle sends the reaction point's messages and arms its timer.
 func (f *netFlow) settle() {
 	w := f.w
 	for f.rp.Speaks() {
@@ -114,7 +114,7 @@ func (f *netFlow) settle() {
 	}
 }
 
-// forward takes an FRP over the flow's k-th link.
+// forward sends an FRP over the flow's k-th link.
 func (f *netFlow) forward(x *FRP, k int) {
 	w := f.w
 	if k == len(f.path) {
@@ -139,8 +139,8 @@ func (f *netFlow) hear(x *FRP) {
 	f.settle()
 }
 
-// fair gives the max-min fair rates of the active flows, by water-filling (Bertsekas and
-// Gallager, Data Networks, §6.5.2), and in how many levels.
+// fair returns the max-min fair rates of the active flows, by water-filling (Bertsekas and
+// Gallager, Data Networks, §6.5.2), and the number of levels.
 func (w *network) fair() (rates []float64, levels int) {
 	rates = make([]float64, len(w.flows))
 	left := make([]float64, len(w.points))
@@ -187,7 +187,7 @@ func (w *network) fair() (rates []float64, levels int) {
 	return rates, levels
 }
 
-// off is how far the worst flow is from its fair rate, as a share of that.
+// off returns how far the worst flow is from its fair rate, as a share of that rate.
 func (w *network) off() (worst float64) {
 	fair, _ := w.fair()
 	for i, f := range w.flows {
@@ -225,7 +225,7 @@ func (w *network) floor(floor bool) {
 	}
 }
 
-// begin has two thirds of the flows begin in the first 200 us, and runs until then.
+// begin starts two thirds of the flows in the first 200 us, and runs until then.
 func (w *network) begin(seed uint64) *rand.Rand {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for _, f := range w.flows {
@@ -237,7 +237,7 @@ func (w *network) begin(seed uint64) *rand.Rand {
 	return random
 }
 
-// seq gives from..to-1.
+// seq returns from..to-1.
 func seq(from, to int) (list []int) {
 	for i := from; i < to; i++ {
 		list = append(list, i)

@@ -2,29 +2,29 @@ package accurate
 
 import "fmt"
 
-// Overhead is what FRPs are paid from.
+// Overhead selects where the capacity for FRPs comes from.
 type Overhead uint8
 
 const (
-	// ReserveOverhead pays FRPs from α, as the paper does (§II).
+	// ReserveOverhead takes it from α, as the paper does (§II).
 	ReserveOverhead Overhead = iota
-	// MeasureOverhead takes what FRPs and responses took in the last period off the
-	// capacity, so that α is headroom alone.
+	// MeasureOverhead subtracts from the capacity what FRPs and responses took
+	// in the last period, so that α is headroom only.
 	MeasureOverhead
 )
 
 var overheadNames = [...]string{"reserve", "measure"}
 
-// String gives the name that a lab file uses.
+// String returns the name used in lab files.
 func (o Overhead) String() string { return overheadNames[o] }
 
-// Names are those that a lab file can use.
+// Names returns the names that a lab file can use.
 func (Overhead) Names() []string { return overheadNames[:] }
 
-// MarshalText gives the name that a lab file uses.
+// MarshalText returns the name used in lab files.
 func (o Overhead) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText reads the name that a lab file uses.
+// UnmarshalText reads the name used in lab files.
 func (o *Overhead) UnmarshalText(b []byte) error {
 	for i, name := range overheadNames {
 		if name == string(b) {

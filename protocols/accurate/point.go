@@ -8,24 +8,24 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// PointConfig are the parameters of a contention point.
+// PointConfig holds the parameters of a contention point.
 type PointConfig struct {
 	Clocks `yaml:",inline"`
 	// Capacity is C of Eq. 1. Above 0.
 	Capacity units.Rate `yaml:"capacity,omitempty" json:"capacity" jsonschema_description:"C, the capacity of the link; default its rate"`
 	// Alpha is the share of C that flows do not get. 0 to 0.9.
 	Alpha units.Fraction `yaml:"alpha,omitempty" json:"alpha" jsonschema_description:"α, the share of the capacity that flows do not get; 0 to 90%"`
-	// Overhead is what FRPs take.
+	// Overhead selects where the capacity for FRPs comes from.
 	Overhead Overhead `yaml:"overhead,omitempty" json:"overhead" jsonschema_description:"what FRPs are paid from: α (reserve), or the capacity, by the bytes of the last period (measure); default reserve"`
-	// Floor bounds FSR by C(1-α)/N from below always, and not only where Eq. 1 is negative.
+	// Floor always bounds FSR from below by C(1-α)/N, and not only where Eq. 1 is negative.
 	Floor bool `yaml:"floor,omitempty" json:"floor,omitempty" jsonschema_description:"FSR is never less than the share of all flows alike, and not only where Eq. 1 is negative; default false, as in the paper"`
-	// ShortCircuit is how many times the fair share rate a flow must have for a reply at
-	// once; 0 is without such replies. 1 or more.
+	// ShortCircuit is the multiple of the fair share rate above which a flow gets an immediate
+	// reply. 1 or more; 0 disables such replies.
 	ShortCircuit float64 `yaml:"short_circuit,omitempty" json:"short_circuit" jsonschema:"minimum=0" jsonschema_description:"how many times the fair share rate a flow must have for a short-circuit reply, from 1 on; 0 is without them"`
 }
 
-// PaperPoint gives the parameters of §III for a link at a rate. The threshold of
-// short-circuit notifications is not printed; 2 is this project's.
+// PaperPoint returns the parameters of §III for a link of rate line. The paper does not give
+// the threshold of short-circuit notifications; 2 is this project's.
 func PaperPoint(line units.Rate) PointConfig {
 	return PointConfig{Clocks: Clocks{RRP: paperRRP}, Capacity: line, Alpha: 0.05, ShortCircuit: 2}
 }
@@ -50,8 +50,8 @@ func (c *PointConfig) Validate() error {
 	return check.Err()
 }
 
-// Registers are what a contention point knows of the flows of a period (§II, §IV): not one
-// of them is kept.
+// Registers is what a contention point knows about the flows of a period (§II, §IV). It has no
+// per-flow state.
 type Registers struct {
 	FSR  units.Rate // fair share rate, which the flows of the period are compared with
 	M    int        // flows that are bottlenecked here
@@ -60,7 +60,7 @@ type Registers struct {
 	N    int        // all flows
 }
 
-// Point is a contention point (§II, §IV), without the link that it is at.
+// Point is a contention point (§II, §IV) without its link.
 //
 // Periods are rolled lazily: the point has no timer, and finds out at the next FRP how many
 // periods have passed.
@@ -69,12 +69,12 @@ type Point struct {
 	clock  Clock
 	period int64
 	now    Registers // of this period
-	old    Registers // of the last one, and of what has begun and stopped since
+	old    Registers // of the last one, updated by flows that began or stopped since
 	frps   units.Bytes
 	spent  units.Rate // what FRPs took in the last period, with MeasureOverhead
 }
 
-// NewPoint makes a contention point that has seen no flow. c has passed Validate.
+// NewPoint returns a contention point that has seen no flow. c must have passed Validate.
 func NewPoint(c *PointConfig, clock Clock) Point {
 	p := Point{config: c, clock: clock}
 	p.period = clock.Period(0)
@@ -83,18 +83,18 @@ func NewPoint(c *PointConfig, clock Clock) Point {
 	return p
 }
 
-// capacity is what flows may have: C(1-α).
+// capacity returns the rate available to flows: C(1-α), less spent.
 func (p *Point) capacity() units.Rate {
 	c := units.Rate(float64(p.config.Capacity) * (1 - float64(p.config.Alpha)))
 	return max(1, c-p.spent)
 }
 
-// share is Eq. 1 with the corner cases of §IV-A. A negative rate becomes that of all flows
-// alike. There the paper divides C; C(1-α) keeps what α reserves.
+// share computes Eq. 1 with the corner cases of §IV-A. A negative rate becomes an equal share
+// for all flows. The paper divides C there; dividing C(1-α) keeps what α reserves.
 //
-// With floor so does any rate below that. No link's max-min fair share is less, so Eq. 1
-// can only give less while B has rates that are about to fall. Without it some sets of flows
-// never settle: package tests show one.
+// With floor, so does any rate below that share. No link's max-min fair share is less, so Eq. 1
+// can only give less while B contains rates that are about to fall. Without floor, some sets of
+// flows never settle: the package's tests show one.
 func (r *Registers) share(capacity units.Rate, floor bool) units.Rate {
 	m, b := r.M, r.B
 	alike := max(1, capacity/units.Rate(max(1, r.N)))
@@ -111,7 +111,7 @@ func (r *Registers) share(capacity units.Rate, floor bool) units.Rate {
 	return rate
 }
 
-// count counts a flow by its CR, and tells whether it is bottlenecked here.
+// count counts a flow by its CR and reports whether it is bottlenecked here.
 func (r *Registers) count(cr units.Rate) bool {
 	r.N++
 	if r.FSR <= cr {
@@ -123,8 +123,8 @@ func (r *Registers) count(cr units.Rate) bool {
 	return false
 }
 
-// discount takes a flow out that was counted with a CR. FSR may have changed since, so that
-// it was counted in the other way: what is wrong is gone with the period.
+// discount removes a flow that was counted with rate cr. If FSR has changed since, the flow may
+// have been counted the other way; that error ends with the period.
 func (r *Registers) discount(cr units.Rate) {
 	r.N = max(0, r.N-1)
 	if r.FSR <= cr && r.M > 0 {
@@ -136,7 +136,7 @@ func (r *Registers) discount(cr units.Rate) {
 	r.M = min(r.M, r.N)
 }
 
-// Roll brings the point to the period of an instant.
+// Roll advances the point to the period that contains now.
 func (p *Point) Roll(now units.Time) {
 	period := p.clock.Period(now)
 	if period <= p.period {
@@ -160,20 +160,20 @@ func (p *Point) next() {
 	p.now = Registers{FSR: p.now.share(p.capacity(), p.config.Floor)}
 }
 
-// rateOf is the rate of n bytes in a time.
+// rateOf returns the rate of n bytes in time t.
 func rateOf(n units.Bytes, t units.Time) units.Rate {
 	return units.Rate(math.Round(float64(n) * 8 / t.Seconds()))
 }
 
-// Took tells that an FRP, whatever its kind, leaves by the link, as n bytes on the wire.
+// Took records that an FRP of any kind leaves on the link, as n bytes on the wire.
 func (p *Point) Took(now units.Time, n units.Bytes) {
 	p.Roll(now)
 	p.frps += n
 }
 
-// Process handles an FRP that is on its way to its flow's destination: counts the flow,
-// and limits CR and DR to the fair share rate. It tells whether a short-circuit reply is
-// due. A response must not be given to it.
+// Process handles an FRP on its way to its flow's destination: it counts the flow, and limits
+// CR and DR to the fair share rate. It reports whether to send a short-circuit reply. f must
+// not be a response.
 func (p *Point) Process(now units.Time, f *FRP) (short bool) {
 	p.Roll(now)
 	cr := f.CR
@@ -182,7 +182,7 @@ func (p *Point) Process(now units.Time, f *FRP) (short bool) {
 		// The registers of this period do not know all flows yet; the old ones do (§IV).
 		p.old.count(cr)
 		p.now.FSR = p.old.share(p.capacity(), p.config.Floor)
-		// An init that comes late is of the old period: the flow's FRP of this one follows.
+		// A late init belongs to the old period: the flow's FRP of this one follows.
 		if f.Period != uint16(p.period-1) {
 			p.now.count(cr)
 		}
@@ -200,14 +200,16 @@ func (p *Point) Process(now units.Time, f *FRP) (short bool) {
 	return k > 0 && f.Kind != Stop && float64(cr) > k*float64(p.now.FSR)
 }
 
-// Registers are those of the period of an instant, and the old ones. Looking changes nothing.
+// Registers returns the registers of the period that contains now, and the old ones. It does
+// not change the point.
 func (p *Point) Registers(now units.Time) (current, old Registers) {
 	x := *p
 	x.Roll(now)
 	return x.now, x.old
 }
 
-// Capacity is what flows may have in the period of an instant. Looking changes nothing.
+// Capacity returns the rate available to flows in the period that contains now. It does not
+// change the point.
 func (p *Point) Capacity(now units.Time) units.Rate {
 	x := *p
 	x.Roll(now)

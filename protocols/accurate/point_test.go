@@ -15,7 +15,7 @@ const (
 	us   = units.Microsecond
 )
 
-// newPoint makes a contention point of a 10 Gb/s link with α, and an FSR to start with.
+// newPoint returns a contention point of a 10 Gb/s link with α and an initial FSR.
 func newPoint(alpha units.Fraction, fsr units.Rate, change ...func(*PointConfig)) *Point {
 	c := PaperPoint(10 * gbps)
 	c.Alpha = alpha
@@ -27,7 +27,7 @@ func newPoint(alpha units.Fraction, fsr units.Rate, change ...func(*PointConfig)
 	return &p
 }
 
-// passed gives an FRP to a point, and CR and DR as they leave it.
+// passed gives an FRP to a point and returns CR and DR as they leave it.
 func passed(p *Point, now units.Time, k Kind, cr, dr units.Rate) string {
 	f := FRP{Kind: k, Period: uint16(p.clock.Period(now)), Counted: k == Stop, CR: cr, DR: dr}
 	short := p.Process(now, &f)
@@ -35,7 +35,7 @@ func passed(p *Point, now units.Time, k Kind, cr, dr units.Rate) string {
 }
 
 // TestFig2 is the paper's example: FSR begins at 3 Gb/s, two flows are bottlenecked here, and
-// 5 Gb/s are of flows bottlenecked elsewhere; so FSR becomes 2.5 Gb/s.
+// flows bottlenecked elsewhere have 5 Gb/s; so FSR becomes 2.5 Gb/s.
 func TestFig2(t *testing.T) {
 	p := newPoint(0, 3*gbps)
 	for i, c := range []struct {
@@ -65,7 +65,7 @@ func TestFig2(t *testing.T) {
 	}
 }
 
-// TestEquation1 and the corner cases of §IV-A, with a capacity C(1-α) of 9.5 Gb/s.
+// TestEquation1 checks Eq. 1 and the corner cases of §IV-A, with a capacity C(1-α) of 9.5 Gb/s.
 func TestEquation1(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -89,8 +89,8 @@ func TestEquation1(t *testing.T) {
 	}
 }
 
-// TestInit: a flow that begins gets a rate at once, by the old registers, and lowers that of
-// the FRPs behind it (§IV); it counts in this period too.
+// TestInit: a flow that begins gets a rate at once, from the old registers, and lowers the rate
+// of the FRPs behind it (§IV); it counts in this period too.
 func TestInit(t *testing.T) {
 	p := newPoint(0.05, 9500*units.Mbps)
 	play(t, p, []played{
@@ -106,8 +106,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestInitThatComesLate, when the period is over in which it was sent, is not of this one: the
-// flow's FRP is still to come.
+// TestInitThatComesLate: a flow-init that arrives after the period in which it was sent does
+// not count in this one: the flow's FRP is still to come.
 func TestInitThatComesLate(t *testing.T) {
 	p := newPoint(0.05, 9500*units.Mbps)
 	f := FRP{Kind: Init, Period: 0, CR: 10 * gbps, DR: 10 * gbps}
@@ -121,8 +121,8 @@ func TestInitThatComesLate(t *testing.T) {
 	}
 }
 
-// TestStop: what a flow had that stops is there for others from the next period on (§II-B),
-// whether its FRP of this period has come or not, and at once for flows that begin.
+// TestStop: the rate of a flow that stops is available to others from the next period on
+// (§II-B), whether its FRP of this period has arrived or not, and at once to flows that begin.
 func TestStop(t *testing.T) {
 	for _, counted := range []bool{false, true} {
 		p := newPoint(0, 5*gbps)
@@ -155,15 +155,15 @@ func TestStopOfElsewhere(t *testing.T) {
 		{1 * us, Regular, 2 * gbps, "2Gbps 5Gbps"},
 		{2 * us, Regular, 1 * gbps, "1Gbps 5Gbps"},
 		{3 * us, Stop, 2 * gbps, "2Gbps 5Gbps"},
-		{4 * us, Stop, 3 * gbps, "3Gbps 5Gbps"}, // of nobody that was counted
+		{4 * us, Stop, 3 * gbps, "3Gbps 5Gbps"}, // of a flow that was not counted
 	})
 	if now, _ := p.Registers(4 * us); now != (Registers{FSR: 5 * gbps}) {
 		t.Errorf("%+v", now)
 	}
 }
 
-// TestShortCircuit: a flow is told at once if its CR is more than so many times FSR, which
-// is not so for one at the limit.
+// TestShortCircuit: a flow is told at once if its CR exceeds FSR by more than the factor, but
+// not if it is at the limit.
 func TestShortCircuit(t *testing.T) {
 	p := newPoint(0, 3*gbps)
 	play(t, p, []played{{1 * us, Regular, 6 * gbps, "3Gbps 3Gbps"}, {2 * us, Regular, 6*gbps + 1, "3Gbps 3Gbps true"}})
@@ -171,7 +171,7 @@ func TestShortCircuit(t *testing.T) {
 	play(t, p, []played{{1 * us, Regular, 10 * gbps, "3Gbps 3Gbps"}})
 }
 
-// TestPeriodsWithoutFRPs: a point forgets flows that send none, and has no timer for it.
+// TestPeriodsWithoutFRPs: a point forgets flows that send no FRPs, and needs no timer for it.
 func TestPeriodsWithoutFRPs(t *testing.T) {
 	p := newPoint(0, 5*gbps)
 	passed(p, 1*us, Regular, 5*gbps, 10*gbps)
@@ -222,8 +222,8 @@ func play(t *testing.T, p *Point, script []played) {
 	}
 }
 
-// TestPointsAreSound: whatever FRPs come, FSR is above 0 and at most the capacity, CR and DR
-// never grow, and registers are what they say.
+// TestPointsAreSound: for any FRPs, FSR is above 0 and at most the capacity, CR and DR never
+// grow, and registers are consistent.
 func TestPointsAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := PaperPoint(10 * gbps)

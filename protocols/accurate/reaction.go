@@ -11,16 +11,16 @@ import (
 
 // Reaction is the reaction point of one flow (§II, §IV-B).
 //
-// A flow begins at line rate, and says so by a flow-init before its first packet. In each
-// period after that it sends one FRP, and what comes back is its rate. A flow-stop ends
+// A flow begins at line rate and announces itself by a flow-init before its first packet. In
+// each period after that it sends one FRP, and the response sets its rate. A flow-stop ends
 // that; if the flow goes on, it begins as a new one.
 type Reaction struct {
 	cc.Deaf
 	config *Config
 	line   units.Rate
 	clock  Clock
-	// offset is where in a period the flow sends its FRP: one that is sent near the edge
-	// could be in another period at the contention points that it comes to.
+	// offset is the time within a period at which the flow sends its FRP. An FRP sent near the
+	// edge could arrive at contention points in another period.
 	offset units.Time
 
 	headers units.Bytes // of a packet on the wire
@@ -28,16 +28,16 @@ type Reaction struct {
 	rate   units.Rate
 	active bool
 	known  bool        // contention points have been told of the flow
-	sent   units.Bytes // payload since the flow became active, but for rests shorter than Linger
-	rested units.Time  // when it was active last
-	frpAt  units.Time  // of the next regular FRP
-	stopAt units.Time  // when a flow that rests stops
+	sent   units.Bytes // payload since the flow became active, ignoring pauses shorter than Linger
+	rested units.Time  // when it was last active
+	frpAt  units.Time  // when the next regular FRP is due
+	stopAt units.Time  // when an idle flow stops
 
 	period  int64  // of the last FRP
 	heard   uint16 // period of the last response that set the rate
-	hearing bool   // there was one since the flow-init
+	hearing bool   // there was a response since the flow-init
 	due     [maxDue]notice
-	waiting int // of due
+	waiting int // notices in due
 
 	frps, responses, shorts, stale uint64
 }
@@ -50,7 +50,7 @@ type notice struct {
 	cr, dr  units.Rate
 }
 
-// maxDue is how many FRPs one input makes at most: a regular one and a flow-stop.
+// maxDue is the largest number of FRPs that one input causes: a regular one and a flow-stop.
 const maxDue = 2
 
 var (
@@ -59,10 +59,10 @@ var (
 	_ cc.Sized   = (*Reaction)(nil)
 )
 
-// New makes the reaction point of a flow at a port with line rate line. c has passed
-// Validate(line) and is shared, not copied. FRPs are sent in the second quarter of the
-// flow's periods: three quarters are left for what is slow on the way, and clocks may be
-// a quarter early.
+// New returns the reaction point of a flow at a port with line rate line. c must have passed
+// Validate(line) and is shared, not copied. FRPs are sent in the second quarter of the flow's
+// periods: the rest of the period is left for delays on the path, and clocks may be a quarter
+// early.
 func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
 	r := &Reaction{config: c, line: line, rate: line, clock: c.Clocks.New(random), frpAt: units.Never, stopAt: units.Never}
 	quarter := int64(c.RRP / 4)
@@ -70,14 +70,14 @@ func New(c *Config, line units.Rate, random *rand.Rand) *Reaction {
 	return r
 }
 
-// Rate is that of the last response, or the line rate.
+// Rate returns the rate of the last response, or the line rate.
 func (r *Reaction) Rate() units.Rate { return min(r.rate, r.line) }
 
-// Timer is when an FRP is due, or the flow stops.
+// Timer returns the time at which an FRP is due or the flow stops.
 func (r *Reaction) Timer() units.Time { return min(r.frpAt, r.stopAt) }
 
-// Tick does what is due by now. Of several FRPs that are due only one is sent: those of
-// periods that are over would be counted in this one.
+// Tick does what is due by now. If several FRPs are due, only one is sent: those of past
+// periods would be counted in this one.
 func (r *Reaction) Tick(now units.Time) {
 	if r.stopAt <= now {
 		r.stop(now)
@@ -112,14 +112,14 @@ func (r *Reaction) Active(now units.Time, active bool) {
 // Queued implements cc.Sized.
 func (r *Reaction) Queued(now units.Time, n units.Bytes) { r.begin(now, n) }
 
-// Sent tells of a packet: a flow that was not known to be of some size may now be.
+// Sent counts a packet. The flow may now be large enough to be announced.
 func (r *Reaction) Sent(now units.Time, n units.Bytes) {
 	r.Tick(now)
 	r.sent += max(0, n-r.headers)
 	r.begin(now, 0)
 }
 
-// begin tells contention points of a flow that is large enough.
+// begin announces the flow to contention points if it is large enough.
 func (r *Reaction) begin(now units.Time, queued units.Bytes) {
 	if !r.active || r.known || r.sent+queued < r.config.Small {
 		return
@@ -138,7 +138,7 @@ func (r *Reaction) stop(now units.Time) {
 	r.rate = r.line
 }
 
-// say has an FRP sent.
+// say queues an FRP.
 func (r *Reaction) say(now units.Time, k Kind) {
 	period := r.clock.Period(now)
 	n := notice{kind: k, counted: k == Stop && r.period == period, period: uint16(period), cr: r.Rate(), dr: r.line}
@@ -163,11 +163,11 @@ func (r *Reaction) Say(key packet.FlowKey, body packet.Body) {
 	f.Kind, f.Counted, f.Period, f.CR, f.DR, f.Flow = n.kind, n.counted, n.period, n.cr, n.dr, key
 }
 
-// next sets the time of the next regular FRP: in the period after that of the last one.
+// next schedules the next regular FRP, in the period after the last one's.
 func (r *Reaction) next() { r.frpAt = r.clock.Start(r.period+1) + r.offset }
 
-// Message takes a response (§II, §II-C). A short-circuit reply comes from a contention point
-// on the way and can only lower the rate: others may allow less.
+// Message takes a response (§II, §II-C). A short-circuit reply comes from a contention point on
+// the path and can only lower the rate: others may allow less.
 func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	r.Tick(now)
 	f, ok := m.(*FRP)
@@ -191,7 +191,7 @@ func (r *Reaction) Message(now units.Time, m cc.Feedback) {
 	r.rate = max(rate, r.config.RMin)
 }
 
-// Line takes over another rate of the port.
+// Line handles a change of the port's rate.
 func (r *Reaction) Line(now units.Time, line units.Rate) {
 	r.Tick(now)
 	r.line = line

@@ -13,7 +13,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// newReaction makes a reaction point at a port of 10 Gb/s, which sends FRPs 5 us after the
+// newReaction returns a reaction point at a port of 10 Gb/s, which sends FRPs 5 us after the
 // beginning of a period.
 func newReaction(_ testing.TB, change func(*Config)) *Reaction {
 	c := Preset("paper", 10*gbps)
@@ -25,13 +25,13 @@ func newReaction(_ testing.TB, change func(*Config)) *Reaction {
 	return r
 }
 
-// script plays inputs to a reaction point, and notes what it says and its rate.
+// script plays inputs to a reaction point, and records its messages and its rate.
 type script struct {
 	r   *Reaction
 	out strings.Builder
 }
 
-// at lets the timer run until an instant and then gives an input.
+// at runs the timer until a time and then gives an input.
 func (s *script) at(now units.Time, do func(r *Reaction)) {
 	for s.r.Timer() < now {
 		at := s.r.Timer()
@@ -57,7 +57,7 @@ func (s *script) note(now units.Time) {
 
 func begin(r units.Time) func(*Reaction) { return func(x *Reaction) { x.Active(r, true) } }
 
-// responds gives an answer to the FRP of a period.
+// responds delivers the response to the FRP of a period.
 func responds(now units.Time, period uint16, cr, dr units.Rate, short bool) func(*Reaction) {
 	return func(r *Reaction) {
 		r.Message(now, &FRP{Response: true, Short: short, Period: period, CR: cr, DR: dr, Flow: queuePair})
@@ -72,13 +72,13 @@ func (s *script) expect(t *testing.T, want string) {
 	}
 }
 
-// TestFlow: a flow begins at line rate with a flow-init, has one FRP in each period, goes by
+// TestFlow: a flow begins at line rate with a flow-init, sends one FRP in each period, follows
 // CR or a DR above it, and ends with a flow-stop that carries its last CR.
 func TestFlow(t *testing.T) {
 	s := script{r: newReaction(t, nil)}
 	s.at(3*us, begin(3*us))
 	s.at(4*us, responds(4*us, 0, 4*gbps, 4*gbps, true))
-	s.at(5*us, responds(5*us, 0, 5*gbps, 5*gbps, true)) // another point on the way allows more
+	s.at(5*us, responds(5*us, 0, 5*gbps, 5*gbps, true)) // another point on the path allows more
 	s.at(6*us, responds(6*us, 0, 3*gbps, 3*gbps, false))
 	s.at(27*us, responds(27*us, 1, 3*gbps, 6*gbps, false))
 	s.at(30*us, responds(30*us, 0, 9*gbps, 9*gbps, false)) // overtaken
@@ -123,8 +123,8 @@ func TestStopBeforeThePeriodsFRP(t *testing.T) {
 	`)
 }
 
-// TestSmallFlows send no FRPs, unless it is known that they are not small: by what waits, or
-// by what was sent.
+// TestSmallFlows: small flows send no FRPs, unless it is known that they are not small, by what
+// waits or by what was sent.
 func TestSmallFlows(t *testing.T) {
 	small := func(c *Config) { c.Small = 4 * units.KB }
 	s := script{r: newReaction(t, small)}
@@ -151,8 +151,8 @@ func TestSmallFlows(t *testing.T) {
 	s.expect(t, "1us rate 10Gbps\n1us flow-init of period 0: CR 10Gbps, DR 10Gbps\n1us rate 10Gbps\n")
 }
 
-// TestSmallFlowsThatRest: a flow that rests for less than linger is the same flow, and what it
-// sent before counts; one that rests for longer is a new one.
+// TestSmallFlowsThatRest: a flow that pauses for less than linger is the same flow, and what it
+// sent before counts; one that pauses for longer is a new one.
 func TestSmallFlowsThatRest(t *testing.T) {
 	for _, c := range []struct {
 		rest units.Time
@@ -170,8 +170,8 @@ func TestSmallFlowsThatRest(t *testing.T) {
 	}
 }
 
-// TestLinger: a flow that rests for less goes on as it was, with FRPs; one that rests for
-// longer stops.
+// TestLinger: a flow that pauses for less than linger continues unchanged, with FRPs; one that
+// pauses for longer stops.
 func TestLinger(t *testing.T) {
 	s := script{r: newReaction(t, func(c *Config) { c.Linger = 30 * us })}
 	s.at(1*us, begin(1*us))
@@ -202,7 +202,7 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// TestLateTick: of the FRPs of several periods one is sent.
+// TestLateTick: only one of the FRPs of several periods is sent.
 func TestLateTick(t *testing.T) {
 	s := script{r: newReaction(t, nil)}
 	s.at(1*us, begin(1*us))
@@ -252,7 +252,7 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// TestReactionsDoNotAllocate once they are made.
+// TestReactionsDoNotAllocate: reaction points do not allocate after creation.
 func TestReactionsDoNotAllocate(t *testing.T) {
 	r := newReaction(t, nil)
 	m := &FRP{Response: true, CR: gbps, Flow: queuePair}

@@ -2,15 +2,15 @@ package bbr
 
 import "github.com/weftlab/weft/sim/units"
 
-// aggregation is by how much acknowledgements ran ahead of the bandwidth: receivers, links and
-// hosts hold them back and let several go at once, and the window has room for that. It is
-// the most of the last five to ten rounds (Linux's extra_acked).
+// aggregation measures how far acknowledgements ran ahead of the bandwidth. Receivers, links
+// and hosts hold them back and release several at once, and the window needs room for that. The
+// result is the maximum of the last five to ten rounds (Linux's extra_acked).
 type aggregation struct {
 	at     units.Time     // when the epoch began
 	acked  units.Bytes    // in the epoch
-	most   [2]units.Bytes // of the rounds at present, and of those before or the other way round
-	at1    bool           // those at present are most[1]
-	rounds uint8          // at present
+	most   [2]units.Bytes // maxima of the current and the previous rounds; see at1
+	at1    bool           // most[1] is current
+	rounds uint8          // in the current maximum
 }
 
 const (
@@ -22,7 +22,7 @@ const (
 // begin begins an epoch.
 func (x *aggregation) begin(now units.Time) { x.at, x.acked = now, 0 }
 
-// add takes newly acknowledged payload. An epoch lasts while more is acknowledged than bw
+// add records newly acknowledged payload. An epoch lasts while more is acknowledged than bw
 // would have delivered.
 func (x *aggregation) add(now units.Time, newly units.Bytes, bw units.Rate, cwnd, mtu units.Bytes, round bool) {
 	if newly == 0 {
@@ -51,7 +51,7 @@ func (x *aggregation) current() *units.Bytes {
 	return &x.most[0]
 }
 
-// window is what the window has to be larger for it.
+// window returns by how much the window must be larger.
 func (x *aggregation) window(bw units.Rate) units.Bytes {
 	return min(max(x.most[0], x.most[1]), bw.Per(longestSilence))
 }

@@ -1,16 +1,16 @@
-// Package bbr is BBR's congestion control at the sender, version 1: Cardwell, Cheng,
-// Gunn, Hassas Yeganeh and Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue
-// 2016, and draft-cardwell-iccrg-bbr-congestion-control-00. It measures the bandwidth of
-// the bottleneck and the RTT without queues, paces at the one and keeps the window at a
+// Package bbr implements the sender's side of BBR congestion control, version 1: Cardwell,
+// Cheng, Gunn, Hassas Yeganeh and Jacobson, "BBR: Congestion-Based Congestion Control", ACM
+// Queue 2016, and draft-cardwell-iccrg-bbr-congestion-control-00. It measures the bandwidth of
+// the bottleneck and the RTT without queues, paces at that bandwidth and keeps the window at a
 // small multiple of their product.
 //
-// The names are those of the draft; rates are of payload, and paced on the wire. Where Linux
-// has more than the draft, or something else, this is Linux's (net/ipv4/tcp_bbr.c): the rate
-// is a hundredth less (Config.Margin), packets leave in bursts (Config.SendQuantum) for which
-// the window has room, acknowledgements that come together widen it (Config.AckAggregation),
-// the rate of a policer is found out and kept to (Config.LongTerm), and samples of ProbeRTT do
-// not lower BtlBw. On paths below 16 ms Linux's bursts are longer (tcp_tso_rtt_log), and those
-// here are not.
+// Names follow the draft; rates count payload, and are paced on the wire. Where Linux adds to
+// the draft or differs from it, this package follows Linux (net/ipv4/tcp_bbr.c): the rate is a
+// hundredth less (Config.Margin), packets leave in bursts (Config.SendQuantum) for which the
+// window has room, acknowledgements that arrive together widen it (Config.AckAggregation), the
+// rate of a policer is detected and kept to (Config.LongTerm), and samples of ProbeRTT do not
+// lower BtlBw. Linux's longer bursts on paths below 16 ms (tcp_tso_rtt_log) are not
+// implemented.
 package bbr
 
 import (
@@ -42,7 +42,7 @@ func init() {
 	})
 }
 
-// state is what a flow does.
+// state is the state of a flow.
 type state uint8
 
 // The states.
@@ -53,14 +53,14 @@ const (
 	probeRTT
 )
 
-// gains are those of the rate in the phases of ProbeBW.
+// gains are the pacing gains of the phases of ProbeBW.
 var gains = [...]float64{1.25, 0.75, 1, 1, 1, 1, 1, 1}
 
 const (
 	minWindow  = 4    // packets: BBRMinPipeCwnd
 	bursts     = 3    // for which the window has room: at the sender, in its NIC, at the receiver
-	fullGrowth = 1.25 // by which BtlBw grows in a round while the pipe is not full
-	fullRounds = 3    // without that, and it is
+	fullGrowth = 1.25 // least growth of BtlBw in a round while the pipe is not full
+	fullRounds = 3    // rounds without that growth after which the pipe is full
 )
 
 // Control is the state of one flow.
@@ -74,18 +74,18 @@ type Control struct {
 	state      state
 	phase      uint8
 	roundStart bool
-	filled     bool // the pipe is, or was
+	filled     bool // the pipe is or was full
 	fullCount  uint8
 	entering   bool // a recovery begins with the next acknowledgement
 	held       bool // packet conservation: the first round of a recovery
 	recovering bool
-	idle       bool        // the flow begins again after it had nothing to send
+	idle       bool        // the flow restarts after it was idle
 	episode    cc.Episode  // of losses
 	lost       units.Bytes // since the last acknowledgement
 
 	rounds    uint32
 	delivered units.Bytes // at which the round ends
-	total     units.Bytes // delivered, with the last sample
+	total     units.Bytes // delivered as of the last sample
 	totalAt   units.Time
 	btlbw     maxFilter
 	fullBW    units.Rate
@@ -95,9 +95,9 @@ type Control struct {
 	rtprop   units.Time     // 0 before the first
 	rtpropAt units.Time     // when it was measured
 	cycleAt  units.Time     // when the phase of ProbeBW began
-	doneAt   units.Time     // when ProbeRTT may end; 0 before its flight is small
+	doneAt   units.Time     // when ProbeRTT may end; 0 until its flight is small
 	doneOf   bool           // a round has passed since
-	few      [2]units.Bytes // packets that left when so much was delivered, first to last, were of ProbeRTT
+	few      [2]units.Bytes // delivered totals, first to last, at which packets left in ProbeRTT
 
 	cwnd, prior units.Bytes // prior is the window before recovery or ProbeRTT
 	rate        units.Rate  // on the wire
@@ -109,7 +109,7 @@ var (
 	_ cc.Burster = (*Control)(nil)
 )
 
-// New makes the control of a flow. c has passed Validate and is shared, not copied.
+// New returns the control of a flow. c must have passed Validate and is shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
 	b := &Control{config: c, mtu: f.MTU, packet: f.Packet, line: f.Line, rand: f.Rand, cwnd: units.Bytes(c.InitialCwnd) * f.MTU}
 	b.btlbw.rounds = uint32(c.BtlBwRounds)
@@ -117,7 +117,7 @@ func New(c *Config, f cc.Flow) *Control {
 	return b
 }
 
-// Active notes that the flow begins again.
+// Active notes that an idle flow restarts.
 func (b *Control) Active(now units.Time, active bool) {
 	if active && b.rounds > 0 {
 		b.idle = true
@@ -125,17 +125,17 @@ func (b *Control) Active(now units.Time, active bool) {
 	}
 }
 
-// Line holds the rate to the port's.
+// Line limits the rate to the port's.
 func (b *Control) Line(_ units.Time, r units.Rate) { b.line = r }
 
-// Sent follows the sender's pacing.
+// Sent tracks the sender's pacing.
 func (b *Control) Sent(now units.Time, n units.Bytes) {
 	if b.rate > 0 {
 		b.departs = max(b.departs, now) + b.rate.TimeOf(n)
 	}
 }
 
-// Acked takes an acknowledgement.
+// Acked handles an acknowledgement.
 func (b *Control) Acked(now units.Time, a *cc.Ack) {
 	b.measure(now, a)
 	b.cycle(now, a)
@@ -157,7 +157,7 @@ func (b *Control) Acked(now units.Time, a *cc.Ack) {
 	b.lost = 0
 }
 
-// measure takes the sample of the delivery rate.
+// measure handles the delivery rate sample.
 func (b *Control) measure(now units.Time, a *cc.Ack) {
 	d := &a.Delivery
 	b.roundStart = false
@@ -188,13 +188,13 @@ func (b *Control) longTerm(round, limited bool) {
 	}
 }
 
-// limited tells whether a sample is of packets that were sent with nothing more to send, or
-// in ProbeRTT.
+// limited reports whether a sample comes from packets that were sent in ProbeRTT or when there
+// was nothing more to send.
 func (b *Control) limited(d *cc.Delivery) bool {
 	return d.Limited || d.Prior >= b.few[0] && d.Prior <= b.few[1]
 }
 
-// bandwidth is what the path is taken to have: BtlBw, or what a policer lets through.
+// bandwidth returns the path's estimated bandwidth: BtlBw, or what a policer lets through.
 func (b *Control) bandwidth() units.Rate {
 	if b.long.use {
 		return b.long.rate
@@ -202,7 +202,7 @@ func (b *Control) bandwidth() units.Rate {
 	return b.btlbw.max()
 }
 
-// checkFull is BBRCheckFullPipe.
+// checkFull implements BBRCheckFullPipe.
 func (b *Control) checkFull(d *cc.Delivery) {
 	if b.filled || !b.roundStart || d.Limited {
 		return
@@ -215,7 +215,7 @@ func (b *Control) checkFull(d *cc.Delivery) {
 	b.filled = b.fullCount >= fullRounds
 }
 
-// enterProbeBW begins ProbeBW in any phase but the one that drains.
+// enterProbeBW starts ProbeBW in a random phase other than the one that drains.
 func (b *Control) enterProbeBW(now units.Time) {
 	b.state = probeBW
 	if b.phase = uint8(b.rand.IntN(len(gains) - 1)); b.phase >= 1 {
@@ -224,7 +224,7 @@ func (b *Control) enterProbeBW(now units.Time) {
 	b.cycleAt = now
 }
 
-// cycle is BBRCheckCyclePhase. The rate of a policer is not probed.
+// cycle implements BBRCheckCyclePhase. It does not probe a policer's rate.
 func (b *Control) cycle(now units.Time, a *cc.Ack) {
 	if b.state != probeBW {
 		return
@@ -243,8 +243,8 @@ func (b *Control) cycle(now units.Time, a *cc.Ack) {
 	}
 }
 
-// inNetwork is what of an amount in flight will be in the network when pacing lets the next
-// packet go, with the burst that leaves then where the flight is to grow.
+// inNetwork returns how much of an amount in flight will be in the network when pacing releases
+// the next packet. It includes the burst that leaves then if the flight is to grow.
 func (b *Control) inNetwork(now units.Time, flight units.Bytes) units.Bytes {
 	if b.pacingGain() > 1 {
 		flight += b.quantum()
@@ -252,7 +252,7 @@ func (b *Control) inNetwork(now units.Time, flight units.Bytes) units.Bytes {
 	return max(0, flight-b.bandwidth().Per(max(0, b.departs-now)))
 }
 
-// checkRTT is BBRUpdateRTprop and BBRCheckProbeRTT.
+// checkRTT implements BBRUpdateRTprop and BBRCheckProbeRTT.
 func (b *Control) checkRTT(now units.Time, a *cc.Ack) {
 	if least := a.Delivery.LeastRTT; b.rtprop == 0 && least > 0 {
 		b.rtprop, b.rtpropAt = least, now // the handshake's
@@ -294,7 +294,7 @@ func (b *Control) probe(now units.Time, a *cc.Ack) {
 	}
 }
 
-// save keeps the window for after a recovery or ProbeRTT.
+// save saves the window, which is restored after a recovery or ProbeRTT.
 func (b *Control) save() {
 	if b.recovering || b.state == probeRTT {
 		b.prior = max(b.prior, b.cwnd)
@@ -303,7 +303,7 @@ func (b *Control) save() {
 	}
 }
 
-// pacingGain and cwndGain are those of the state.
+// pacingGain and cwndGain return the gains of the state.
 func (b *Control) pacingGain() float64 {
 	switch b.state {
 	case startup:
@@ -328,7 +328,7 @@ func (b *Control) cwndGain() float64 {
 	return 1
 }
 
-// bdp is so many bandwidth-delay products.
+// bdp returns gain bandwidth-delay products.
 func (b *Control) bdp(bw units.Rate, gain float64) units.Bytes {
 	if b.rtprop == 0 || bw == 0 {
 		return units.Bytes(b.config.InitialCwnd) * b.mtu
@@ -336,13 +336,14 @@ func (b *Control) bdp(bw units.Rate, gain float64) units.Bytes {
 	return units.Bytes(math.Ceil(float64(bw) / 8 * b.rtprop.Seconds() * gain))
 }
 
-// inflight is so many BDPs, with room for bursts (BBRInflight).
+// inflight returns gain BDPs, with room for bursts (BBRInflight).
 func (b *Control) inflight(bw units.Rate, gain float64) units.Bytes {
 	return b.budget(b.bdp(bw, gain))
 }
 
-// budget adds room for bursts to an amount in flight: an even number of packets, so that no
-// acknowledgement of the last one is delayed, and two more while bandwidth is probed for.
+// budget adds room for bursts to an amount in flight. The result is an even number of packets,
+// so that no acknowledgement of the last one is delayed, and two more while probing for
+// bandwidth.
 func (b *Control) budget(n units.Bytes) units.Bytes {
 	packets := (n + bursts*b.quantum() + b.mtu - 1) / b.mtu
 	packets += packets % 2
@@ -352,7 +353,7 @@ func (b *Control) budget(n units.Bytes) units.Bytes {
 	return packets * b.mtu
 }
 
-// Burst is what leaves at once.
+// Burst returns how much leaves at once.
 func (b *Control) Burst() units.Bytes {
 	if b.config.SendQuantum == 0 {
 		return 0
@@ -360,14 +361,14 @@ func (b *Control) Burst() units.Bytes {
 	return b.quantum()
 }
 
-// Bounds of a burst: below slowest it is a packet, else at least two, and it is a packet of
-// IP with segmentation offload, without room for headers.
+// Bounds of a burst: below slowest it has at least one packet, otherwise at least two. At most
+// it is an IP packet with segmentation offload, less room for headers.
 const (
 	slowest      = 1200 * units.Kbps
 	longestBurst = 65215
 )
 
-// quantum is the length of a burst (BBRSetSendQuantum), in whole packets.
+// quantum returns the length of a burst (BBRSetSendQuantum), in whole packets.
 func (b *Control) quantum() units.Bytes {
 	least := units.Bytes(2)
 	payload := float64(b.rate) * float64(b.mtu) / float64(b.packet)
@@ -418,8 +419,8 @@ func (b *Control) size(a *cc.Ack) {
 	b.cwnd = max(b.cwnd, minWindow*b.mtu)
 }
 
-// conserve is BBRModulateCwndForRecovery: in the first round after a loss as much is sent
-// as arrives, and after the recovery the window is again what it was.
+// conserve implements BBRModulateCwndForRecovery: in the first round after a loss the flow
+// sends as much as arrives, and after the recovery the window is what it was before.
 func (b *Control) conserve(a *cc.Ack) {
 	b.episode.Acked(a)
 	b.cwnd = max(b.cwnd-b.lost, b.mtu)
@@ -437,8 +438,8 @@ func (b *Control) conserve(a *cc.Ack) {
 	}
 }
 
-// Lost begins a recovery: the window stays at what is under way for a round. After a
-// timeout it is a packet.
+// Lost starts a recovery: for a round the window stays at the bytes in flight. After a timeout
+// it is one packet.
 func (b *Control) Lost(_ units.Time, l cc.Loss) {
 	if !b.recovering || l.Timeout || l.Again {
 		b.save()
@@ -447,7 +448,7 @@ func (b *Control) Lost(_ units.Time, l cc.Loss) {
 	b.long.lost += l.Payload
 	if l.Timeout {
 		b.cwnd, b.entering, b.fullBW = b.mtu, false, 0
-		b.longTerm(true, false) // as if a round was over
+		b.longTerm(true, false) // as if a round were over
 	} else if !b.recovering {
 		b.entering = true
 	}
@@ -457,7 +458,7 @@ func (b *Control) Lost(_ units.Time, l cc.Loss) {
 	}
 }
 
-// Undo takes the last recovery back.
+// Undo reverts the last recovery.
 func (b *Control) Undo(units.Time) {
 	b.fullBW, b.fullCount = 0, 0
 	b.long.reset()
@@ -466,10 +467,10 @@ func (b *Control) Undo(units.Time) {
 	b.episode.End()
 }
 
-// Rate is the pacing rate.
+// Rate returns the pacing rate.
 func (b *Control) Rate() units.Rate { return b.rate }
 
-// Window is the congestion window.
+// Window returns the congestion window.
 func (b *Control) Window() units.Bytes { return b.cwnd }
 
 // Gauges implements cc.Control.

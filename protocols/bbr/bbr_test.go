@@ -54,7 +54,7 @@ func TestStates(t *testing.T) {
 	seen := map[state]int{}
 	for d.Now < 12*units.Second {
 		if d.Now == 1500*units.Millisecond {
-			d.Start(&config, 1<<40) // a flow that is alone sees the least RTT again and again
+			d.Start(&config, 1<<40) // a flow alone sees the least RTT again and again
 		}
 		d.Run(d.Now + units.Millisecond)
 		seen[b.state]++
@@ -77,7 +77,7 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestLoss: losses that say nothing about the path take little of the throughput.
+// TestLoss: losses that say nothing about the path cost little throughput.
 func TestLoss(t *testing.T) {
 	d := &tcptest.Dumbbell{Line: 100 * units.Mbps, NIC: units.Gbps, RTT: 20 * units.Millisecond, Buffer: 60 * units.KB, Config: tcp.Default()}
 	config := Preset("v1")
@@ -92,8 +92,8 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// TestFilter: the filter gives a sample of the last rounds, and the largest where samples
-// come in every round.
+// TestFilter: the filter returns a sample of the last rounds, and the largest if samples come
+// in every round.
 func TestFilter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := maxFilter{rounds: 10}
@@ -114,7 +114,7 @@ func TestFilter(t *testing.T) {
 	})
 }
 
-// TestBounds: whatever comes, there is a window, and no more rate than the line's.
+// TestBounds: for any input there is a window, and the rate does not exceed the line's.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Preset("v1")

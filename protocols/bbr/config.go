@@ -6,27 +6,27 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters by the names of the draft. A pointer to it is cc.Settings.
+// Config holds the parameters, with the names of the draft. *Config implements cc.Settings.
 type Config struct {
-	// InitialCwnd is the window at the beginning, in packets (RFC 6928).
+	// InitialCwnd is the initial window in packets (RFC 6928).
 	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
 	// HighGain is the gain of rate and window in Startup (BBRHighGain).
 	HighGain float64 `yaml:"high_gain,omitempty" json:"high_gain" jsonschema_description:"gain of rate and window in Startup; its inverse is that of the rate in Drain"`
-	// CwndGain is how many BDPs the window is in ProbeBW.
+	// CwndGain is the window in ProbeBW, in BDPs.
 	CwndGain float64 `yaml:"cwnd_gain,omitempty" json:"cwnd_gain" jsonschema_description:"window in ProbeBW, in bandwidth-delay products"`
-	// Margin is by how much the pacing rate is less than its gain says, so that the queue
-	// that estimates make too long drains, as in Linux.
+	// Margin is the share by which the pacing rate is below what its gain says, so that the
+	// queue caused by high estimates drains, as in Linux.
 	Margin units.Fraction `yaml:"margin,omitempty" json:"margin" jsonschema_description:"by how much less than its gain says the rate is"`
-	// BtlBwRounds is over how many round trips BtlBw is the largest delivery rate.
+	// BtlBwRounds is the number of round trips over which BtlBw is the largest delivery rate.
 	BtlBwRounds int `yaml:"btlbw_rounds,omitempty" json:"btlbw_rounds" jsonschema_description:"round trips over which the bottleneck's bandwidth is the largest delivery rate"`
-	// RTpropFilter is over how long RTprop is the least RTT, ProbeRTT how long the queue is
-	// kept empty then to measure it again.
+	// RTpropFilter is the time over which RTprop is the least RTT, ProbeRTT how long the queue
+	// is then kept empty to measure it again.
 	RTpropFilter units.Time `yaml:"rtprop_filter,omitempty" json:"rtprop_filter" jsonschema_description:"time over which RTprop is the least RTT"`
 	ProbeRTT     units.Time `yaml:"probe_rtt,omitempty" json:"probe_rtt" jsonschema_description:"how long ProbeRTT lasts at least"`
-	// SendQuantum is for how long a sender paces the packets that leave together: at least
-	// two at 1.2 Mb/s and more, and 64 KB at most. 0 has each packet leave alone.
+	// SendQuantum is the length of a burst as time at the pacing rate: at least two packets at
+	// 1.2 Mb/s and more, and at most 64 KB. With 0 each packet leaves alone.
 	SendQuantum units.Time `yaml:"send_quantum,omitempty" json:"send_quantum" jsonschema_description:"how much leaves together, as time at the pacing rate; 0 paces each packet"`
-	// AckAggregation means that the window has room for acknowledgements that come together.
+	// AckAggregation means that the window has room for acknowledgements that arrive together.
 	AckAggregation bool `yaml:"ack_aggregation,omitempty" json:"ack_aggregation" jsonschema_description:"whether acknowledgements that come together widen the window"`
 	// LongTerm means that the control detects the rate of a policer from its losses, and keeps to it.
 	LongTerm bool `yaml:"long_term,omitempty" json:"long_term" jsonschema_description:"whether the rate of a policer is found out by its losses, and kept to"`
@@ -58,10 +58,10 @@ func (c *Config) Validate(units.Rate) error {
 	return check.Err()
 }
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"v1"}
 
-// Preset gives the parameters that name, one of Presets, stands for: v1 is Linux's.
+// Preset returns the parameters of the preset name, one of Presets. v1 has Linux's.
 func Preset(name string) Config {
 	if name != "v1" {
 		panic("bbr: " + name + " is none of Presets")

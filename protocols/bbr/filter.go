@@ -2,9 +2,9 @@ package bbr
 
 import "github.com/weftlab/weft/sim/units"
 
-// maxFilter is the largest of the samples of the last rounds, by three of them: the
-// largest, the largest since that, and the largest since the second (Nichols's
-// windowed filter, as in Linux's lib/win_minmax.c).
+// maxFilter tracks the largest sample of the last rounds. It keeps three: the largest, the
+// largest since that, and the largest since the second (Nichols's windowed filter, as in
+// Linux's lib/win_minmax.c).
 type maxFilter struct {
 	rounds uint32
 	best   [3]sample
@@ -17,7 +17,7 @@ type sample struct {
 
 func (f *maxFilter) max() units.Rate { return f.best[0].rate }
 
-// add takes a sample of a round.
+// add records a sample of a round.
 func (f *maxFilter) add(round uint32, r units.Rate) {
 	s := sample{round, r}
 	b := &f.best
@@ -31,8 +31,8 @@ func (f *maxFilter) add(round uint32, r units.Rate) {
 	case r >= b[2].rate:
 		b[2] = s
 	}
-	// The largest goes when its time is over; the others move up, or are replaced when
-	// the window has long had no second sample.
+	// The largest is dropped when its time is over; the others move up, or are replaced when
+	// the window has lacked a second sample for long.
 	switch age := round - b[0].round; {
 	case age > f.rounds:
 		b[0], b[1], b[2] = b[1], b[2], s

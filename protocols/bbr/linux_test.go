@@ -10,8 +10,8 @@ import (
 
 const ms = units.Millisecond
 
-// TestAggregation: 8 Mb/s are 1000 bytes a millisecond. What is acknowledged beyond that since
-// the epoch began is extra; an epoch ends when there is nothing extra.
+// TestAggregation: 8 Mb/s are 1000 bytes a millisecond. Bytes acknowledged beyond that since
+// the epoch began are extra; an epoch ends when there is no extra.
 func TestAggregation(t *testing.T) {
 	var x aggregation
 	const bw = 8 * units.Mbps
@@ -48,7 +48,7 @@ func TestAggregation(t *testing.T) {
 }
 
 // TestLongTerm: losses of a fifth in two intervals of at least four rounds, at about the same
-// rate, are a policer's. Its rate holds for 48 rounds.
+// rate, mean a policer. Its rate is used for 48 rounds.
 func TestLongTerm(t *testing.T) {
 	type step struct {
 		at                    units.Time
@@ -109,7 +109,7 @@ func TestLongTerm(t *testing.T) {
 	}
 }
 
-// made is a control in ProbeBW whose path has 80 Mb/s and 10 ms, which are 100 packets of
+// made returns a control in ProbeBW whose path has 80 Mb/s and 10 ms, a BDP of 100 packets of
 // 1000 bytes.
 func made(t *testing.T, c *Config) *Control {
 	if err := c.Validate(units.Gbps); err != nil {
@@ -150,8 +150,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestInNetwork: what is under way less what is delivered until the next packet may leave, and
-// while the flight grows with the burst that leaves then.
+// TestInNetwork: the bytes in flight less those delivered until the next packet may leave, plus
+// the burst that leaves then while the flight grows.
 func TestInNetwork(t *testing.T) {
 	c := Preset("v1")
 	b := made(t, &c)
@@ -170,7 +170,7 @@ func TestInNetwork(t *testing.T) {
 	}
 }
 
-// ack is of so much more, of packets that left when prior was delivered, at 80 Mb/s.
+// ack acknowledges newly more bytes, of packets that left when prior was delivered, at 80 Mb/s.
 func ack(b *Control, now units.Time, newly, prior, flight units.Bytes) {
 	b.Acked(now, &cc.Ack{
 		Acked: b.total + newly, Sent: b.total + newly + flight, Newly: newly, InFlight: flight, RTT: 11 * ms,
@@ -179,8 +179,8 @@ func ack(b *Control, now units.Time, newly, prior, flight units.Bytes) {
 }
 
 // TestConservation: in the first round of a recovery as much is sent as arrives, then the
-// window grows again, and behind the recovery it is what it was. One that follows at once has
-// no such round.
+// window grows again, and after the recovery it is what it was before. A recovery that follows
+// at once has no such round.
 func TestConservation(t *testing.T) {
 	c := Preset("v1")
 	c.AckAggregation = false

@@ -2,27 +2,28 @@ package bbr
 
 import "github.com/weftlab/weft/sim/units"
 
-// longTerm finds out the rate of a policer, which drops what is above its rate once its bucket
-// is empty, and so lets BtlBw be too high: two intervals in a row, from loss to loss, in which
-// much is lost and about as much is delivered (Linux's lt_bw; Flach et al., "An Internet-Wide
-// Analysis of Traffic Policing", SIGCOMM 2016). That rate is then kept to for some time.
+// longTerm detects the rate of a policer. A policer drops what exceeds its rate once its bucket
+// is empty, which makes BtlBw too high. It is detected by two intervals in a row, from loss to
+// loss, in which much is lost and about as much is delivered (Linux's lt_bw; Flach et al., "An
+// Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016). The flow then keeps to that rate
+// for some time.
 type longTerm struct {
 	use      bool
 	sampling bool
-	rounds   uint8       // of the interval or, in use, since then
+	rounds   uint8       // of the interval or, in use, since it ended
 	rate     units.Rate  // of the last interval or, in use, of the policer; 0 before the first
-	lost     units.Bytes // in all
+	lost     units.Bytes // in total
 
 	at                   units.Time // when the interval began
 	delivered, lostUntil units.Bytes
 }
 
 const (
-	intervalRounds = 4  // an interval has at least so many
-	mostInterval   = 16 // and at most
+	intervalRounds = 4  // least rounds of an interval
+	mostInterval   = 16 // most rounds of an interval
 	keptRounds     = 48
-	lossShare      = 50. / 256 // of what is delivered, from which on an interval is lossy
-	rateShare      = 8         // rates differ by less than this part of the rate
+	lossShare      = 50. / 256 // least loss of a lossy interval, as a share of what is delivered
+	rateShare      = 8         // rates count as equal if they differ by at most 1/rateShare
 	rateDiff       = 4 * units.Kbps
 )
 
@@ -31,12 +32,12 @@ func (x *longTerm) begin(now units.Time, delivered units.Bytes) {
 	x.at, x.delivered, x.lostUntil, x.rounds = now, delivered, x.lost, 0
 }
 
-// reset makes the sampling start over with the next loss.
+// reset restarts the sampling at the next loss.
 func (x *longTerm) reset() { x.use, x.sampling, x.rate, x.rounds = false, false, 0, 0 }
 
-// add takes an acknowledgement. delivered is what has been delivered in all, lost what was lost
-// since the acknowledgement before. round means that it begins a round, limited that the sender
-// had nothing more to send. add tells whether to stop keeping to a policer's rate.
+// add handles an acknowledgement. delivered is the total delivered so far, lost what was lost
+// since the previous acknowledgement. round means that it begins a round, limited that the
+// sender had nothing more to send. add reports whether to stop keeping to a policer's rate.
 func (x *longTerm) add(now units.Time, delivered, lost units.Bytes, round, limited, probing bool) (over bool) {
 	if x.use {
 		if probing && round {
@@ -72,7 +73,7 @@ func (x *longTerm) add(now units.Time, delivered, lost units.Bytes, round, limit
 	return false
 }
 
-// interval looks at an interval that may end here.
+// interval checks an interval that may end here.
 func (x *longTerm) interval(now units.Time, total units.Bytes) {
 	delivered, took := total-x.delivered, now-x.at
 	if delivered == 0 || float64(x.lost-x.lostUntil) < lossShare*float64(delivered) || took < units.Millisecond {

@@ -1,7 +1,6 @@
-// Package cc is the seam for rate control: what a sender tells the congestion
-// control of a flow and what that answers. A control is a pure state machine of
-// one flow at its sender. It is given the time, has no clock and no goroutine,
-// and allocates nothing after it was made.
+// Package cc defines the interface between a sender and the congestion control of a flow. A
+// control is a pure state machine for one flow at its sender. It is given the time, has no
+// clock and no goroutine, and allocates nothing after its creation.
 package cc
 
 import (
@@ -13,22 +12,21 @@ import (
 
 // Control decides how fast one flow may send.
 //
-// Inputs come in the order of time. While the flow has something to send, the caller
-// calls Tick at the instant that Timer gives, before any other input of that instant.
-// While the flow is idle, Tick may be left out until just before the next input, or
-// before Rate and Window are called; it then does everything that has become due, as
-// if it had been called each time. So idle flows cost nothing, unless Traits.WakeIdle
-// has them woken too. The results of Timer, Rate and Window hold until the next
-// input; callers call them again after each.
+// Inputs come in time order. While the flow has something to send, the caller calls Tick at the
+// instant that Timer returns, before any other input of that instant. While the flow is idle,
+// the caller may delay Tick until just before the next input, or before it calls Rate and
+// Window; Tick then does everything that has become due, as if it had been called each time. So
+// idle flows cost nothing, unless Traits.WakeIdle wakes them too. The results of Timer, Rate
+// and Window hold until the next input; callers call them again after each.
 //
-// What a pointer or slice of an input points to is lent for the call.
+// Pointers and slices in an input are valid only during the call.
 type Control interface {
 	// Sent is called when a packet of the flow begins to leave, as n bytes on
 	// the wire; retransmitted packets count.
 	Sent(now units.Time, n units.Bytes)
 	// Acked is called for each acknowledgement.
 	Acked(now units.Time, a *Ack)
-	// Lost is called for packets that are taken for lost and will be retransmitted.
+	// Lost is called for packets that are considered lost and will be retransmitted.
 	Lost(now units.Time, l Loss)
 	// CNP is called for a RoCEv2 congestion notification packet (InfiniBand
 	// Architecture Specification, Annex A17).
@@ -36,51 +34,48 @@ type Control interface {
 	// Message is called for a message of the protocol that the control's Method names,
 	// from a switch or from the far end.
 	Message(now units.Time, m Feedback)
-	// Active tells that the flow has something to send or to wait for again, or
-	// (false) that everything it had is sent and, with a reliable service,
-	// acknowledged. A flow begins as not active.
+	// Active reports that the flow again has something to send or to wait for, or (false) that
+	// all its data is sent and, with a reliable service, acknowledged. A flow begins inactive.
 	Active(now units.Time, active bool)
-	// Line tells that the sender's port now runs at r, which is above 0.
+	// Line reports that the sender's port now runs at r, which is above 0.
 	Line(now units.Time, r units.Rate)
 	// Tick does what is due by now. A call before Timer does nothing.
 	Tick(now units.Time)
 
-	// Timer is when Tick is due, units.Never if it is not.
+	// Timer returns the time at which Tick is due, or units.Never.
 	Timer() units.Time
-	// Rate is the most at which the flow may send, in bits per second on the
-	// wire; 0 is without a limit of its own.
+	// Rate returns the highest rate at which the flow may send, in bits per second on the wire;
+	// 0 means that the control sets no limit.
 	Rate() units.Rate
-	// Window is the most payload that may be sent and not acknowledged; 0 is
-	// without a limit of its own. One packet may fly whatever its length, and
-	// what is sent again is not held up: a window slows a flow down, and never
-	// stops it.
+	// Window returns the most payload that may be sent and not acknowledged; 0 means that the
+	// control sets no limit. One packet may be in flight whatever its length, and
+	// retransmissions are not held up: a window slows a flow down but never stops it.
 	Window() units.Bytes
 
-	// Gauges appends the values of the gauges that the control's Method
-	// describes, in their order, as they are at now, which is not before the
-	// last input. Looking changes nothing.
+	// Gauges appends the values of the gauges that the control's Method describes, in that
+	// order, as of now, which is not before the last input. It does not change the control.
 	Gauges(now units.Time, values []float64) []float64
 }
 
-// Undoer is a control that can take a reduction back, for a sender that finds out that
-// nothing was lost after all.
+// Undoer is a control that can undo a reduction, for a sender that finds that nothing was lost
+// after all.
 type Undoer interface {
-	// Undo takes back the reductions by Lost since the flow was last without loss.
+	// Undo reverts the reductions by Lost since the flow was last without loss.
 	Undo(now units.Time)
 }
 
-// Burster is a control that paces and has several packets leave at once, as a sender with
-// segmentation offload does.
+// Burster is a control that paces bursts of several packets, as a sender with segmentation
+// offload does.
 type Burster interface {
-	// Burst is the most payload that may leave back to back at present. The pause that the
-	// rate asks for comes behind all of it. A packet may always leave.
+	// Burst returns the most payload that may currently leave back to back. The gap that the
+	// rate requires follows the whole burst. One packet may always leave.
 	Burst() units.Bytes
 }
 
-// Flow is what a control is made for.
+// Flow describes the flow that a control is made for.
 type Flow struct {
 	Line units.Rate // of the sender's port, above 0
-	// MTU is the most payload of a packet; Packet is such a packet on the wire,
+	// MTU is the most payload of a packet; Packet is the size of such a packet on the wire,
 	// with all headers, preamble, FCS and gap.
 	MTU, Packet units.Bytes
 	Path        Path
@@ -91,63 +86,61 @@ type Flow struct {
 	Rand *rand.Rand
 }
 
-// Path is a flow's way through an idle fabric. It is the zero Path where it is not
-// known: the fabric has no way to the peer when the flow begins.
+// Path describes a flow's path through an idle fabric. It is zero if the path is not known: the
+// fabric has no path to the peer when the flow begins.
 type Path struct {
-	// RTT is from when the first bit of a packet of full size leaves until its
-	// acknowledgement is there, with nothing else in the queues.
+	// RTT is the time from when the first bit of a full-size packet leaves until its
+	// acknowledgement arrives, with nothing else in the queues.
 	RTT units.Time
-	// Bottleneck is the rate of the slowest link, 0 if none has one.
+	// Bottleneck is the rate of the slowest link, 0 if no link has a rate.
 	Bottleneck units.Rate
 	// Hops is the number of links, so that there are Hops-1 switches.
 	Hops int
 }
 
-// BDP is the bandwidth-delay product: what the bottleneck carries in an RTT.
+// BDP returns the bandwidth-delay product: what the bottleneck carries in an RTT.
 func (p Path) BDP() units.Bytes { return p.Bottleneck.Per(p.RTT) }
 
-// Ack is what an acknowledgement says.
+// Ack is the content of an acknowledgement.
 type Ack struct {
-	// Acked and Sent count the flow's payload from its start: what is
-	// acknowledged now and what was sent for the first time so far.
+	// Acked and Sent count the flow's payload from its start: what is acknowledged now, and
+	// what has been sent so far, without retransmissions.
 	Acked, Sent units.Bytes
-	// Newly is how much more of the payload is known to have arrived, in order or by a
-	// selective acknowledgement, and Packets in how many packets.
+	// Newly is the payload newly known to have arrived, in order or by a selective
+	// acknowledgement, and Packets the number of packets that carried it.
 	Newly   units.Bytes
 	Packets uint32
-	// InFlight is the payload that is sent and still not acknowledged.
+	// InFlight is the payload that is sent and not yet acknowledged.
 	InFlight units.Bytes
-	// RTT is from when the acknowledged packet began to leave until now; 0
-	// when it is not known.
+	// RTT is the time since the acknowledged packet began to leave; 0 if it is not known.
 	RTT units.Time
-	// Marked means that the packet met congestion on its way (CE), where the
-	// receiver echoes that.
+	// Marked means that the packet met congestion on its path (CE), if the receiver echoes
+	// that.
 	Marked bool
-	// Hops are the switch ports that the packet went through, first one first;
-	// empty without in-band telemetry.
+	// Hops are the switch ports that the packet went through, in order; empty without in-band
+	// telemetry.
 	Hops []telemetry.Hop
-	Path uint16 // telemetry.Stack.Path: differs where the packet went another way than before
-	// Delivery is a sample of the delivery rate. It is there with Traits.NeedsDelivery.
+	Path uint16 // telemetry.Stack.Path: differs if the packet took another path than before
+	// Delivery is a sample of the delivery rate. It is set with Traits.NeedsDelivery.
 	Delivery Delivery
 }
 
-// Delivery is how fast the path lately delivered, as the newest packet that was
-// acknowledged has seen it (draft-cheng-iccrg-delivery-rate-estimation-02).
+// Delivery says how fast the path delivered recently, as seen by the newest acknowledged packet
+// (draft-cheng-iccrg-delivery-rate-estimation-02).
 type Delivery struct {
-	// Total is the payload that has been delivered so far, and Prior was Total when that
-	// packet left.
+	// Total is the payload delivered so far, and Prior the Total when that packet left.
 	Total, Prior units.Bytes
-	// Interval is how long it took to deliver Total-Prior; 0 where there is no sample.
+	// Interval is how long it took to deliver Total-Prior; 0 if there is no sample.
 	Interval units.Time
 	// Limited means that the sender had nothing to send for a part of that time, so that the
 	// path may deliver faster.
 	Limited bool
-	// LeastRTT is the least RTT of the connection so far, with that of its handshake; 0
-	// before the first.
+	// LeastRTT is the lowest RTT of the connection so far, including its handshake's; 0 before
+	// the first.
 	LeastRTT units.Time
 }
 
-// Rate is the sample, in payload; 0 if there is none.
+// Rate returns the sampled rate in payload; 0 if there is no sample.
 func (d *Delivery) Rate() units.Rate {
 	if d.Interval <= 0 {
 		return 0
@@ -155,11 +148,11 @@ func (d *Delivery) Rate() units.Rate {
 	return units.Rate(float64(d.Total-d.Prior) * 8 / d.Interval.Seconds())
 }
 
-// Loss is packets that are taken for lost.
+// Loss describes packets that are considered lost.
 type Loss struct {
 	Payload units.Bytes // that will be sent again
 	Timeout bool        // nothing was heard for the ACK timeout; otherwise the receiver asked
-	// Again means that what is lost was sent after the last recovery began. That recovery is
-	// over, and TCP begins another at once.
+	// Again means that the lost packets were sent after the last recovery began. That recovery
+	// is over, and TCP begins another at once.
 	Again bool
 }

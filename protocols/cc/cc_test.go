@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestDeafSetsNoLimit, whatever it is told.
+// TestDeafSetsNoLimit: Deaf sets no limit, whatever its inputs.
 func TestDeafSetsNoLimit(t *testing.T) {
 	var c cc.Control = cc.Deaf{}
 	c.Line(0, units.Gbps)

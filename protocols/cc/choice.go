@@ -5,15 +5,15 @@ import (
 	"github.com/weftlab/weft/sim/packet"
 )
 
-// Choice is a rate control with its parameters, as somebody has chosen it. The zero
-// Choice is none: flows are sent at line rate.
+// Choice is a chosen rate control with its parameters. The zero Choice means none: flows are
+// sent at line rate.
 type Choice struct {
 	Name     string   // of Methods; "" for none
-	Preset   string   // what the parameters were before single ones were set
+	Preset   string   // the preset that single parameters override
 	Settings Settings // nil for none; has passed Validate for the line rate
 }
 
-// String is the name in a lab file.
+// String returns the name used in lab files.
 func (c Choice) String() string {
 	if c.Settings == nil {
 		return "none"
@@ -21,7 +21,7 @@ func (c Choice) String() string {
 	return c.Name
 }
 
-// Traits are those of the control.
+// Traits returns the traits of the control.
 func (c Choice) Traits() Traits {
 	if c.Settings == nil {
 		return Traits{}
@@ -29,8 +29,8 @@ func (c Choice) Traits() Traits {
 	return c.Settings.Traits()
 }
 
-// Feedback is the protocol of the messages that the control of a flow hears; nil for
-// none.
+// Feedback returns the protocol of the messages that the control of a flow receives; nil if
+// there is none.
 func (c Choice) Feedback() *packet.MessageProtocol {
 	m, err := Methods.Find(c.Name)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c Choice) Feedback() *packet.MessageProtocol {
 	return m.Feedback
 }
 
-// Gauges describes what the control of a flow shows; nil for none.
+// Gauges describes the gauges of a flow's control; nil if there are none.
 func (c Choice) Gauges() []gauge.Gauge {
 	m, err := Methods.Find(c.Name)
 	if err != nil {

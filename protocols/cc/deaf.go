@@ -3,7 +3,7 @@ package cc
 import "github.com/weftlab/weft/sim/units"
 
 // Deaf can be embedded by a control that needs only some of the inputs and sets
-// no window. Alone it is the control that does not control.
+// no window. By itself it is a control that sets no limits.
 type Deaf struct{}
 
 var _ Control = Deaf{}
@@ -41,5 +41,5 @@ func (Deaf) Rate() units.Rate { return 0 }
 // Window sets no limit.
 func (Deaf) Window() units.Bytes { return 0 }
 
-// Gauges has none.
+// Gauges appends nothing.
 func (Deaf) Gauges(_ units.Time, values []float64) []float64 { return values }

@@ -7,24 +7,24 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Methods are the rate controls that a lab file can name. A package adds its own in
-// an init function.
+// Methods are the rate controls that a lab file can name. A package registers its own in an
+// init function.
 var Methods = registry.New[Method]("rate control")
 
-// Method is a rate control as a lab file names it.
+// Method is a rate control that a lab file can name.
 type Method struct {
 	// Summary is one sentence for the schema and the documentation.
 	Summary string
 	// Presets are the names of known sets of parameters, the default first. There
 	// is at least one.
 	Presets []string
-	// Preset gives the parameters of a preset for a port at line rate line, which is
-	// above 0. The name is one of Presets.
+	// Preset returns the parameters of a preset for a port at line rate line, which is above 0.
+	// The name is one of Presets.
 	Preset func(name string, line units.Rate) Settings
-	// Gauges describes what Control.Gauges gives.
+	// Gauges describes the values of Control.Gauges.
 	Gauges []gauge.Gauge
-	// Feedback is the protocol of the messages that its controls hear
-	// (Control.Message); nil for none. Their bodies are Feedback.
+	// Feedback is the protocol of the messages that its controls receive (Control.Message); nil
+	// if there is none. Their bodies implement Feedback.
 	Feedback *packet.MessageProtocol
 }
 
@@ -32,58 +32,57 @@ type Method struct {
 // control.
 type Feedback interface {
 	packet.Body
-	// About is the flow, as the sender of the message has seen it: from the flow's
-	// sender to its receiver.
+	// About returns the flow as the sender of the message saw it: from the flow's sender to its
+	// receiver.
 	About() packet.FlowKey
 }
 
-// Settings are the parameters of a rate control: a pointer to a struct whose fields
-// have yaml, json and jsonschema_description tags. A lab file sets single fields over
-// those of a preset.
+// Settings are the parameters of a rate control: a pointer to a struct whose fields have yaml,
+// json and jsonschema_description tags. A lab file overrides single fields of a preset.
 type Settings interface {
 	// Validate checks the parameters for a port at line rate line. The error joins a
-	// registry.RangeError for each that is wrong.
+	// registry.RangeError for each parameter that is wrong.
 	Validate(line units.Rate) error
 	// Traits says what the control needs of the NICs at both ends.
 	Traits() Traits
-	// New makes the control of a flow. The settings have passed Validate, do not
-	// change any more, and are shared by the flows of a port.
+	// New returns the control of a flow. The settings have passed Validate, do not change any
+	// more, and are shared by the flows of a port.
 	New(f Flow) Control
 }
 
-// Traits say how the NICs at both ends treat the packets of flows under a control.
-// The sender's NIC goes by its own control's, the receiver's by its own.
+// Traits say how the NICs at both ends treat the packets of flows under a control. Each NIC
+// uses the traits of its own control.
 type Traits struct {
 	// ECT makes packets ECN-capable (ECT(0)).
 	ECT bool
 	// Marks is how a receiver answers packets with CE.
 	Marks MarkAnswer
-	// CNPGap is the least time between the CNPs for a flow, and CNPDSCP their DSCP;
-	// with AnswerCNP.
+	// CNPGap is the minimum time between the CNPs for a flow, and CNPDSCP their DSCP; with
+	// AnswerCNP.
 	CNPGap  units.Time
 	CNPDSCP uint8
-	// Telemetry is for how many hops a data packet has room, 0 to telemetry.MaxHops; 0
-	// is without.
+	// Telemetry is the number of hops that a data packet has room for, 0 to telemetry.MaxHops;
+	// 0 means no telemetry.
 	Telemetry int
-	// AskEvery is how often a requester asks for an acknowledgement where the lab file
-	// says nothing: at every n-th packet; 0 leaves it to the NIC.
+	// AskEvery is how often a requester asks for an acknowledgement if the lab file does not
+	// say: at every n-th packet; 0 leaves it to the NIC.
 	AskEvery int
-	// AckDSCP is the DSCP of acknowledgements where the lab file says nothing, 1 to 63, for
-	// controls whose RTTs queues on the way back would spoil; 0 leaves them in the class of
-	// the data. It is the receiver's own control that says so.
+	// AckDSCP is the DSCP of acknowledgements if the lab file does not say, 1 to 63, for
+	// controls whose RTTs would be distorted by queues on the return path; 0 leaves them in the
+	// class of the data. The receiver's own control decides this.
 	AckDSCP uint8
-	// Burst is how much is sent at line rate before the rate is kept to by a gap; 0 is
-	// a packet.
+	// Burst is how much is sent at line rate before a gap enforces the rate; 0 means one
+	// packet.
 	Burst units.Bytes
 	// MessageDSCP is the DSCP of the messages that a Speaker sends, 0 to 63.
 	MessageDSCP uint8
-	// WakeIdle is that Tick is called at the instant that Timer gives also while the flow
+	// WakeIdle means that Tick is called at the instant that Timer returns even while the flow
 	// has nothing to send.
 	WakeIdle bool
 	// NeedsPath means that the control looks at Flow.Path, which is zero otherwise.
 	NeedsPath bool
 	// NeedsAcks means that the control depends on acknowledgements. They exist for SENDs,
-	// WRITEs and atomics of RC; the packets of READ responses and of UC go at the rate
+	// WRITEs and atomics of RC; the packets of READ responses and of UC are sent at the rate
 	// that the control has.
 	NeedsAcks bool
 	// NeedsDelivery means that the control depends on Ack.Delivery.
@@ -91,8 +90,8 @@ type Traits struct {
 	// ClassicECN means that TCP's receivers echo a mark until the sender says that it has
 	// lowered its window (RFC 3168), and not for each packet as with DCTCP; with AnswerEcho.
 	ClassicECN bool
-	// KeepsWindow means that the control's window stays as it is while losses are repaired.
-	// Otherwise a sender may go down step by step to the window that the control set for a
+	// KeepsWindow means that the sender uses the control's window unchanged while losses are
+	// repaired. Otherwise it may go down step by step to the window that the control set for a
 	// loss.
 	KeepsWindow bool
 }
@@ -107,22 +106,20 @@ const (
 	AnswerEcho               // by the BECN bit of acknowledgements, which the ICRC does not cover
 )
 
-// Notification is the notification point of one flow, at its receiver: it says
-// which packets are answered by a CNP (Zhu et al., SIGCOMM 2015, §3.1, Fig. 6). A
-// packet with CE is, if the CNP before it is a gap or longer ago; one without CE never
-// is. Marks in between are not made up for by a CNP of their own at the end of
-// that time: while congestion lasts another marked packet is on its way.
+// Notification is the notification point of one flow, at its receiver: it decides which packets
+// are answered by a CNP (Zhu et al., SIGCOMM 2015, §3.1, Fig. 6). A packet with CE is answered
+// if the last CNP was sent at least a gap ago; one without CE never is. Marks in between do not
+// cause a CNP at the end of the gap: while congestion lasts, another marked packet is on its
+// way.
 //
-// The zero value is a flow that has not had a CNP. One instant is all of the
-// state, so it can live with the receiving queue pair. Code that limits CNPs by
-// sender or by port instead, as ROCE_CC_CNP_MODERATION of mlxconfig can, has
-// one Notification for each of those.
+// The zero value is a flow that has had no CNP. The state is a single instant, so it can live
+// with the receiving queue pair. Code that limits CNPs by sender or by port instead, as
+// ROCE_CC_CNP_MODERATION of mlxconfig can, has one Notification for each of those.
 type Notification struct {
-	next units.Time // the earliest next CNP; from 0 on is at once
+	next units.Time // earliest time of the next CNP; 0 means at once
 }
 
-// Packet judges a packet that arrives at now, with or without CE: true is to
-// send a CNP.
+// Packet reports whether to send a CNP for a packet that arrives at now, with or without CE.
 func (n *Notification) Packet(now units.Time, ce bool, gap units.Time) bool {
 	if !ce || now < n.next {
 		return false

@@ -2,22 +2,22 @@ package cc
 
 import "github.com/weftlab/weft/sim/packet"
 
-// Outbox is the probes that wait to leave a host in one class, in order: at most one that goes
-// out and one that comes back for each flow. What a flow says again takes the place of what
-// has not left, so nothing piles up while the class is paused. The zero Outbox is empty.
+// Outbox holds the probes that wait to leave a host in one class, in order: for each flow at
+// most one that goes out and one that comes back. A newer probe replaces one that has not left,
+// so nothing piles up while the class is paused. The zero Outbox is empty.
 type Outbox struct {
 	list    packet.List
 	waiting map[probeOf]*packet.Packet
 }
 
-// probeOf is what a probe is about.
+// probeOf is the flow and the direction of a probe.
 type probeOf struct {
 	flow    packet.FlowKey
 	outward bool
 }
 
-// Put adds a packet whose body is a Probe, or has it take the place of one that waits. A
-// packet that is not needed any more goes to the pool.
+// Put adds a packet whose body is a Probe, or makes it replace one that waits. Packets that are
+// no longer needed go to the pool.
 func (o *Outbox) Put(l *packet.Pool, p *packet.Packet) {
 	probe := p.Message.Body.(Probe)
 	k := probeOf{probe.About(), probe.Outward()}
@@ -40,7 +40,7 @@ func (o *Outbox) Put(l *packet.Pool, p *packet.Packet) {
 	l.Free(p)
 }
 
-// remove takes a packet out of the list.
+// remove removes a packet from the list.
 func (o *Outbox) remove(p *packet.Packet) {
 	var rest packet.List
 	for k := o.list.Pop(); k != nil; k = o.list.Pop() {
@@ -51,10 +51,10 @@ func (o *Outbox) remove(p *packet.Packet) {
 	o.list = rest
 }
 
-// First lends the packet that leaves next, nil if there is none.
+// First returns the packet that leaves next without removing it, or nil if there is none.
 func (o *Outbox) First() *packet.Packet { return o.list.First() }
 
-// Pop takes the packet that leaves next, nil if there is none.
+// Pop removes and returns the packet that leaves next, or nil if there is none.
 func (o *Outbox) Pop() *packet.Packet {
 	p := o.list.Pop()
 	if p != nil {
@@ -64,5 +64,5 @@ func (o *Outbox) Pop() *packet.Packet {
 	return p
 }
 
-// Len is how many packets wait.
+// Len returns the number of packets that wait.
 func (o *Outbox) Len() int { return len(o.waiting) }

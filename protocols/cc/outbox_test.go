@@ -10,8 +10,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestOutbox: of each flow and direction one packet waits, in the order of the first; what
-// takes its place says the newest; what need not be said leaves no packet behind.
+// TestOutbox: one packet waits for each flow and direction, in the order of the first. A
+// replacement carries the newest content, and a message that is no longer needed leaves no
+// packet behind.
 func TestOutbox(t *testing.T) {
 	l := packet.NewPools(1)[0]
 	var o cc.Outbox
@@ -25,7 +26,7 @@ func TestOutbox(t *testing.T) {
 	put(1, accurate.Regular, 3, true)
 	put(3, accurate.Init, 4, false)
 	put(2, accurate.Regular, 5, false)
-	put(3, accurate.Stop, 6, false) // nobody has heard of it
+	put(3, accurate.Stop, 6, false) // no contention point knows the flow
 	put(1, accurate.Regular, 7, false)
 	put(4, accurate.Stop, 8, false)
 	if o.Len() != 4 || l.Live() != 4 {

@@ -5,35 +5,35 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Speaker is implemented by controls that send messages, which are Probes: of the protocol that
-// their Method names, to where the flow goes. The control's driver asks it after each input.
-// Switches choose the way of a message as they do for the flow's packets.
+// Speaker is implemented by controls that send messages. These are Probes of the protocol that
+// their Method names, and go to the flow's destination. The control's driver asks for them
+// after each input. Switches choose the path of a message as they do for the flow's packets.
 type Speaker interface {
-	// Speaks tells whether a message waits to be sent.
+	// Speaks reports whether a message waits to be sent.
 	Speaks() bool
-	// Say fills in the message that has waited longest, which is about the flow that key
-	// names. The body is as new.
+	// Say fills in the message that has waited longest, which is about the flow that key names.
+	// The body must be empty, as if it were new.
 	Say(key packet.FlowKey, body packet.Body)
 }
 
-// Probe is implemented by messages that go to where a flow goes, and may come back.
+// Probe is implemented by messages that go to a flow's destination and may come back.
 type Probe interface {
 	Feedback
-	// Outward means that the message is on its way to the flow's destination, which does not
-	// take it for one about a flow of its own.
+	// Outward reports whether the message is on its way to the flow's destination. The
+	// destination does not mistake it for a message about one of its own flows.
 	Outward() bool
-	// Turn makes of a message that is Outward and has come there its answer, which goes
-	// back; false if it has none.
+	// Turn turns an Outward message that has arrived there into its answer, which goes back. It
+	// returns false if there is no answer.
 	Turn() bool
-	// Replace has the message take the place of an older one, which is about the same flow,
-	// goes the same way and has not left: the message then says what both have to say. False
-	// is that nothing is left to say. Both are as long.
+	// Replace makes the message replace an older one that is about the same flow, goes in the
+	// same direction and has not left. The message then covers both. Replace returns false if
+	// nothing is left to send. Both have the same length.
 	Replace(older Probe) bool
 }
 
-// Sized is implemented by controls that want to know how long a flow is.
+// Sized is implemented by controls that need to know the length of a flow.
 type Sized interface {
-	// Queued tells how much payload of an active flow waits to be sent, or for its
-	// acknowledgement, as far as its sender knows. It comes after Active.
+	// Queued reports how much payload of an active flow waits to be sent or acknowledged, as
+	// far as its sender knows. It is called after Active.
 	Queued(now units.Time, n units.Bytes)
 }

@@ -2,29 +2,29 @@ package cc
 
 import "github.com/weftlab/weft/sim/units"
 
-// Episode tells the losses and marks of one window of data apart from those of the next: a
-// control that takes away of its window once a window begins an episode when it does, and
-// what it hears until all is acknowledged that had been sent by then is of that. The zero
-// Episode is over.
+// Episode separates the losses and marks of one window of data from those of the next. A
+// control that reduces its window once per window of data begins an episode when it does.
+// Losses and marks belong to the episode until everything sent by then is acknowledged. The
+// zero Episode is over.
 type Episode struct {
 	on    bool
-	until units.Bytes // is acknowledged; negative until the next acknowledgement tells
+	until units.Bytes // this much is acknowledged; negative until the next acknowledgement sets it
 }
 
 // Begin begins an episode at a loss. The next acknowledgement says what was sent.
 func (e *Episode) Begin() { *e = Episode{true, -1} }
 
-// BeginAt begins an episode at a mark. It lasts until something is acknowledged that was
-// sent afterwards: what comes earlier may be of the same queue.
+// BeginAt begins an episode at a mark. It lasts until something sent afterwards is
+// acknowledged: earlier marks may come from the same queue.
 func (e *Episode) BeginAt(a *Ack) { *e = Episode{true, a.Sent + 1} }
 
-// End ends it.
+// End ends the episode.
 func (e *Episode) End() { e.on = false }
 
-// On tells whether it is not over.
+// On reports whether the episode lasts.
 func (e *Episode) On() bool { return e.on }
 
-// Acked takes an acknowledgement, with which it may be over.
+// Acked handles an acknowledgement, which may end the episode.
 func (e *Episode) Acked(a *Ack) {
 	switch {
 	case !e.on:
@@ -35,9 +35,9 @@ func (e *Episode) Acked(a *Ack) {
 	}
 }
 
-// HeldBack tells whether the window kept a flow from sending more, when an acknowledgement
-// came. A window that is not used up says nothing about the path, and does not grow
-// (RFC 7661 §4, as Linux has it): in slow start it counts as used when half of it is.
+// HeldBack reports whether the window kept a flow from sending more when an acknowledgement
+// came. A window that is not used up says nothing about the path, and does not grow (RFC 7661
+// §4, as in Linux). In slow start it counts as used up if more than half of it is used.
 func HeldBack(a *Ack, window, mtu units.Bytes, slowStart bool) bool {
 	flying := a.InFlight + a.Newly
 	if slowStart {

@@ -7,7 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestEpisode: one of losses ends with what had been sent by then, one of marks behind it.
+// TestEpisode: an episode of losses ends with the data sent by then, an episode of marks after
+// it.
 func TestEpisode(t *testing.T) {
 	var e cc.Episode
 	e.Begin()
@@ -28,7 +29,7 @@ func TestEpisode(t *testing.T) {
 	}
 }
 
-// TestHeldBack: in slow start a window counts as used when half of it is.
+// TestHeldBack: in slow start a window counts as used up when more than half of it is used.
 func TestHeldBack(t *testing.T) {
 	a := cc.Ack{InFlight: 5000, Newly: 1000}
 	for _, c := range []struct {
@@ -42,7 +43,7 @@ func TestHeldBack(t *testing.T) {
 	}
 }
 
-// TestDelivery: a sample without an interval is none.
+// TestDelivery: without an interval there is no sample.
 func TestDelivery(t *testing.T) {
 	d := cc.Delivery{Total: 3000, Prior: 1000, Interval: units.Millisecond}
 	if d.Rate() != 16*units.Mbps {

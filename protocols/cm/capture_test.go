@@ -16,8 +16,8 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// What two machines with Linux 6.1's rdma_rxe have sent: see package roce's
-// tests. Both have connections of rdma_cm, set up and ended.
+// Traffic of two machines with Linux 6.1's rdma_rxe: see package roce's tests.
+// Both captures have rdma_cm connections that are set up and ended.
 var captures = []string{"../roce/testdata/rping.pcap", "../roce/testdata/pingpong.pcap"}
 
 const (
@@ -25,7 +25,7 @@ const (
 	before   = ethernet + 20 + 8 + roce.BTHLen + roce.DETHLen // a MAD over IPv4
 )
 
-// mads gives the frames of a capture that carry management datagrams.
+// mads returns the frames of a capture that carry management datagrams.
 func mads(t testing.TB, name string) (all [][]byte) {
 	for _, b := range judge.UDP(t, name, roce.Port) {
 		var p roce.Packet
@@ -97,7 +97,7 @@ func TestCapturedREQ(t *testing.T) {
 		PKey: roce.DefaultPKey, PathMTU: MTU1024, MaxCMRetries: MaxCMRetries,
 		Primary: Path{
 			LocalLID: PermissiveLID, RemoteLID: PermissiveLID, LocalGID: GIDOf(client), RemoteGID: GIDOf(server),
-			// rdma_cm makes it of the ports.
+			// rdma_cm derives it from the ports.
 			FlowLabel: (41977*31 + 7174) & 0xfffff, HopLimit: 64, ACKTimeout: 19,
 		},
 	}
@@ -120,9 +120,9 @@ func flag(b bool) string {
 	return "0x00"
 }
 
-// fields says what tshark should show of a message. tshark 4.0 does not
-// read MRA, SIDR, LAP and APR, which TestLayouts judges, and reads the flow label
-// and the packet rate of a REQ from other bits.
+// fields returns what tshark should show for a message. tshark 4.0 does not
+// read MRA, SIDR, LAP and APR, which TestLayouts checks, and reads the flow
+// label and the packet rate of a REQ from other bits.
 func fields(version byte, h *Header, m Message) map[string]string {
 	row := map[string]string{}
 	set := func(name, format string, v any) { row["infiniband."+name] = fmt.Sprintf(format, v) }
@@ -234,7 +234,7 @@ func fields(version byte, h *Header, m Message) map[string]string {
 }
 
 // TestTsharkAgrees: tshark reads every field that it knows as we do, in Linux's
-// messages and in ours, and has nothing to complain of.
+// messages and in ours, and reports no errors.
 func TestTsharkAgrees(t *testing.T) {
 	all := [][]byte{}
 	for _, name := range captures {
@@ -280,7 +280,7 @@ func TestTsharkAgrees(t *testing.T) {
 	}
 }
 
-// mad cuts the datagram out of a frame.
+// mad returns the datagram in a frame.
 func mad(b []byte) []byte {
 	if binary.BigEndian.Uint16(b[12:]) == 0x86dd {
 		return b[before+20 : before+20+MADLen]

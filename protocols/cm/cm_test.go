@@ -19,8 +19,8 @@ import (
 )
 
 // TestLayouts writes messages that tshark does not read, and bits that the
-// captures leave out, as the tables of IBTA chapter 12 have them. Dots are
-// zeros up to DataLen.
+// captures leave out, as in the tables of IBTA chapter 12. Dots are zeros up to
+// DataLen.
 func TestLayouts(t *testing.T) {
 	gid := func(b byte) (g GID) { return GID(bytes.Repeat([]byte{b}, 16)) }
 	path := Path{
@@ -71,8 +71,8 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// TestRoundTrip: whatever a message holds is read back, and no field spills
-// into its neighbours.
+// TestRoundTrip: any message is read back as written, and no field spills into
+// its neighbours.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -95,7 +95,7 @@ func TestRoundTrip(t *testing.T) {
 			if diff := cmp.Diff(m, again); diff != "" {
 				t.Fatalf("%v (-want +got):\n%s", a, diff)
 			}
-			// What is not reserved comes back bit by bit.
+			// Bits that are not reserved are read back.
 			for i, x := range mad[HeaderLen:] {
 				if x&^b[i] != 0 {
 					t.Fatalf("%v: byte %d was %#02x, is %#02x", a, i, b[i], x)
@@ -308,7 +308,7 @@ func TestLayers(t *testing.T) {
 			t.Errorf("a cut %v: %v", h.Attribute, p)
 		}
 	}
-	// A datagram of another class is bytes.
+	// A datagram of another class is payload.
 	b := make([]byte, MADLen)
 	(&Header{Class: 3, ClassVersion: 2, Method: 1}).Put(b)
 	p := gopacket.NewPacket(b, LayerTypeMAD, gopacket.Default)
@@ -317,8 +317,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// FuzzParse reads anything as a datagram: what is a message is written and read
-// again to the same.
+// FuzzParse reads any bytes as a datagram: a valid message is the same after it
+// is written and read again.
 func FuzzParse(f *testing.F) {
 	for _, b := range made(f) {
 		f.Add(mad(b))

@@ -12,20 +12,19 @@ type ServiceID uint64
 // ipPrefix are the five high bytes of the service IDs of IP port numbers.
 const ipPrefix = 0x0000000001
 
-// Protocols of the RDMA IP CM service, by the numbers that IP has for them.
+// Protocols of the RDMA IP CM service, by their IP protocol numbers.
 const (
 	ProtocolTCP = 0x06 // connections, as of librdmacm's RDMA_PS_TCP
 	ProtocolUDP = 0x11 // datagrams, as of RDMA_PS_UDP
 )
 
-// IPService is the service ID of a port of the RDMA IP CM service (IBTA
-// annex A11).
+// IPService returns the service ID of a port of the RDMA IP CM service (IBTA annex A11).
 func IPService(protocol uint8, port uint16) ServiceID {
 	return ipPrefix<<24 | ServiceID(protocol)<<16 | ServiceID(port)
 }
 
-// IP gives protocol and port of a service ID of the RDMA IP CM service, and
-// whether it is one.
+// IP returns the protocol and port of a service ID of the RDMA IP CM service, and whether it is
+// one.
 func (s ServiceID) IP() (protocol uint8, port uint16, ok bool) {
 	return uint8(s >> 16), uint16(s), s>>24 == ipPrefix
 }
@@ -33,34 +32,34 @@ func (s ServiceID) IP() (protocol uint8, port uint16, ok bool) {
 // psIPoIB is librdmacm's RDMA_PS_IPOIB (enum rdma_port_space).
 const psIPoIB = 0x0002
 
-// IPoIBService is the service ID of a port of RDMA_PS_IPOIB, a port space of datagrams
-// beside that of RDMA_PS_UDP. It is Linux's (rdma_get_service_id of
-// drivers/infiniband/core/cma.c), and none of the RDMA IP CM service.
+// IPoIBService returns the service ID of a port of RDMA_PS_IPOIB, a port space of datagrams
+// separate from RDMA_PS_UDP. It comes from Linux (rdma_get_service_id of
+// drivers/infiniband/core/cma.c), and does not belong to the RDMA IP CM service.
 func IPoIBService(port uint16) ServiceID { return psIPoIB<<16 | ServiceID(port) }
 
-// Port gives the port of a service ID whose requests have an IPHeader, and whether it is
-// one: those of the RDMA IP CM service, and those of RDMA_PS_IPOIB.
+// Port returns the port of a service ID whose requests have an IPHeader, and whether it is one:
+// a service ID of the RDMA IP CM service or of RDMA_PS_IPOIB.
 func (s ServiceID) Port() (port uint16, ok bool) {
 	return uint16(s), s>>24 == ipPrefix || s>>16 == psIPoIB
 }
 
-// String is the service ID in hexadecimal.
+// String returns the service ID in hexadecimal.
 func (s ServiceID) String() string { return fmt.Sprintf("0x%016x", uint64(s)) }
 
 // IPHeaderLen is the length of an IPHeader in bytes. The program's own private
 // data follows.
 const IPHeaderLen = 36
 
-// IPHeader is what the RDMA IP CM service, and Linux for RDMA_PS_IPOIB too, puts before the program's private
-// data in a REQ and a SIDRREQ (IBTA annex A11). Its version is 0.0.
+// IPHeader is the header that the RDMA IP CM service, and Linux for RDMA_PS_IPOIB too, puts
+// before the program's private data in a REQ and a SIDRREQ (IBTA annex A11). Its version is
+// 0.0.
 type IPHeader struct {
 	Source      netip.AddrPort
 	Destination netip.Addr // of the same version; its port is in the service ID
 }
 
-// Decode reads the header at the beginning of private data. It gives
-// ErrPrivateData when there is none. An IPv4 address stands in the last four of
-// its 16 bytes; the others are not looked at.
+// Decode reads the header at the beginning of private data. It returns ErrPrivateData if there
+// is none. An IPv4 address is in the last four of its 16 bytes; the others are ignored.
 func (h *IPHeader) Decode(private []byte) error {
 	if len(private) < IPHeaderLen || private[0] != 0 {
 		return ErrPrivateData

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Lengths of what loading of an alternate path carries in bytes.
+// Lengths of fields in LAP and APR, in bytes.
 const (
 	LAPPrivateLen = 168
 	APRInfoLen    = 72
@@ -19,7 +19,7 @@ type LAP struct {
 	LocalID       CommID
 	RemoteID      CommID
 	RemoteQPN     uint32  // or EECN of RD; 24 bits
-	RemoteTimeout Timeout // within which the other side is to answer
+	RemoteTimeout Timeout // within which the other side must answer
 	Alternate     Path
 	PrivateData   [LAPPrivateLen]byte
 }
@@ -103,7 +103,7 @@ var apStatuses = [...]string{
 	"GID rejected", "flow label rejected", "traffic class rejected", "hop limit rejected", "packet rate rejected", "SL rejected",
 }
 
-// String is the status in words.
+// String returns the status in words.
 func (s APStatus) String() string {
 	if int(s) < len(apStatuses) {
 		return apStatuses[s]

@@ -8,7 +8,7 @@ import (
 )
 
 // gopacket's layer types of connection management. With this package, datagrams
-// to queue pair 1 are decoded as a MAD and a message in place of a payload.
+// to queue pair 1 are decoded as a MAD and a message instead of a payload.
 var (
 	LayerTypeMAD     = gopacket.RegisterLayerType(firstLayer, gopacket.LayerTypeMetadata{Name: "MAD", Decoder: gopacket.DecodeFunc(decodeMAD)})
 	LayerTypeREQ     = register[REQ](AttributeREQ)
@@ -39,7 +39,7 @@ type (
 	APRLayer     = MessageLayer[APR, *APR]
 )
 
-// firstLayer is the number of the first layer type, behind those of package
+// firstLayer is the number of the first layer type, after those of package
 // roce. Those of messages follow in the order of their attributes.
 const firstLayer = 1730
 
@@ -62,10 +62,10 @@ type MADLayer struct {
 	Header
 }
 
-// LayerType is LayerTypeMAD.
+// LayerType returns LayerTypeMAD.
 func (l *MADLayer) LayerType() gopacket.LayerType { return LayerTypeMAD }
 
-// CanDecode is LayerTypeMAD.
+// CanDecode returns LayerTypeMAD.
 func (l *MADLayer) CanDecode() gopacket.LayerClass { return LayerTypeMAD }
 
 // DecodeFromBytes reads the header. Errors are those of Header.Decode.
@@ -80,8 +80,8 @@ func (l *MADLayer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) erro
 	return nil
 }
 
-// NextLayerType is that of the message; the rest of other datagrams is bytes,
-// with the ICRC.
+// NextLayerType returns the layer type of the message. The rest of other
+// datagrams is a payload that includes the ICRC.
 func (l *MADLayer) NextLayerType() gopacket.LayerType {
 	if l.Check() != nil || NewMessage(l.Attribute) == nil {
 		return gopacket.LayerTypePayload
@@ -110,15 +110,15 @@ type MessageLayer[M any, P message[M]] struct {
 	Message M
 }
 
-// LayerType is that of the message.
+// LayerType returns the layer type of the message.
 func (l *MessageLayer[M, P]) LayerType() gopacket.LayerType {
 	return layerType(P(&l.Message).Attribute())
 }
 
-// CanDecode is the layer's own type.
+// CanDecode returns the layer's own type.
 func (l *MessageLayer[M, P]) CanDecode() gopacket.LayerClass { return l.LayerType() }
 
-// DecodeFromBytes reads the message, or gives ErrShort.
+// DecodeFromBytes reads the message, or returns ErrShort.
 func (l *MessageLayer[M, P]) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if err := P(&l.Message).Decode(data); err != nil {
 		df.SetTruncated()
@@ -128,7 +128,7 @@ func (l *MessageLayer[M, P]) DecodeFromBytes(data []byte, df gopacket.DecodeFeed
 	return nil
 }
 
-// NextLayerType is roce.LayerTypeICRC, if there is more.
+// NextLayerType returns roce.LayerTypeICRC if an ICRC follows.
 func (l *MessageLayer[M, P]) NextLayerType() gopacket.LayerType {
 	switch {
 	case len(l.Payload) == 0:

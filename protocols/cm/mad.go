@@ -2,11 +2,11 @@
 // management datagrams (IBTA specification volume 1, chapter 13), the messages
 // of its communication management class (chapter 12), one small file each, and
 // the header that the RDMA IP CM service puts into their private data (annex
-// A11). The protocol that speaks them is elsewhere.
+// A11). The protocol that uses them is elsewhere.
 //
 // All Decode and Put functions work in place, without allocation. Reserved
-// fields are sent as 0 and not looked at. GIDs are 16 bytes; what they and
-// other opaque fields hold is not judged.
+// fields are sent as 0 and ignored when received. GIDs are 16 bytes; the
+// contents of GIDs and other opaque fields are not checked.
 package cm
 
 import (
@@ -17,12 +17,12 @@ import (
 
 // Sizes of a management datagram in bytes (IBTA §13.4.2).
 const (
-	MADLen    = 256 // as it is sent, always
+	MADLen    = 256 // always, when sent
 	HeaderLen = 24
 	DataLen   = MADLen - HeaderLen // a message of communication management
 )
 
-// What the common header says of communication management (IBTA §16.7).
+// Values of the common header for communication management (IBTA §16.7).
 const (
 	BaseVersion  = 1
 	Class        = 0x07
@@ -63,7 +63,7 @@ var attributeNames = map[Attribute]string{
 	AttributeDREP: "DREP", AttributeSIDRREQ: "SIDR_REQ", AttributeSIDRREP: "SIDR_REP", AttributeLAP: "LAP", AttributeAPR: "APR",
 }
 
-// String is the name of the message.
+// String returns the name of the message.
 func (a Attribute) String() string {
 	if s, ok := attributeNames[a]; ok {
 		return s
@@ -84,13 +84,14 @@ type Header struct {
 	Modifier      uint32
 }
 
-// NewHeader is the header of a message of communication management.
+// NewHeader returns the header of a message of communication management.
 func NewHeader(transaction uint64, a Attribute) Header {
 	return Header{Class: Class, ClassVersion: ClassVersion, Method: MethodSend, Transaction: transaction, Attribute: a}
 }
 
-// Decode reads the header at the beginning of b. It gives ErrShort when b does
-// not hold a header, and ErrVersion, with the fields set.
+// Decode reads the header at the beginning of b. It returns ErrShort if b does
+// not hold a header, and ErrVersion, with the fields set, if the base version
+// is wrong.
 func (h *Header) Decode(b []byte) error {
 	if len(b) < HeaderLen {
 		return ErrShort
@@ -123,8 +124,9 @@ func (h *Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[20:], h.Modifier)
 }
 
-// Check gives ErrClass unless the header is that of a message of communication
-// management. The status is not looked at: these messages do not use it.
+// Check returns ErrClass unless the header belongs to a message of
+// communication management. It ignores the status, which these messages do not
+// use.
 func (h *Header) Check() error {
 	if h.Class != Class || h.ClassVersion != ClassVersion || h.Method != MethodSend {
 		return ErrClass

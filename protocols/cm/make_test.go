@@ -17,8 +17,8 @@ var attributes = []Attribute{
 	AttributeDREP, AttributeSIDRREQ, AttributeSIDRREP, AttributeLAP, AttributeAPR,
 }
 
-// random gives a message with random fields: what random bytes hold when
-// reserved bits are taken away.
+// random returns a message with random fields, decoded from random bytes
+// without the reserved bits.
 func random(t testing.TB, r *rand.Rand, a Attribute) Message {
 	b := make([]byte, DataLen)
 	for i := range b {
@@ -31,7 +31,7 @@ func random(t testing.TB, r *rand.Rand, a Attribute) Message {
 	return m
 }
 
-// made are frames of all messages over both versions of IP, and REQs of the
+// made returns frames of all messages over both versions of IP, and REQs of the
 // RDMA IP CM service.
 func made(t testing.TB) (all [][]byte) {
 	r := rand.New(rand.NewPCG(11, 12))

@@ -7,14 +7,14 @@ import "fmt"
 type Message interface {
 	// Attribute says which message it is.
 	Attribute() Attribute
-	// Decode reads the DataLen bytes behind the datagram's header. It gives
+	// Decode reads the DataLen bytes after the datagram's header. It returns
 	// ErrShort if b is shorter.
 	Decode(b []byte) error
 	// Put writes DataLen bytes.
 	Put(b []byte)
 }
 
-// NewMessage gives an empty message, or nil if there is none of that attribute.
+// NewMessage returns an empty message, or nil if no message has that attribute.
 func NewMessage(a Attribute) Message {
 	switch a {
 	case AttributeREQ:
@@ -73,7 +73,7 @@ func Put(b []byte, transaction uint64, m Message) {
 // machine.
 type CommID uint32
 
-// data cuts the message out of b, or gives ErrShort.
+// data returns the message's part of b, or ErrShort.
 func data(b []byte) ([]byte, error) {
 	if len(b) < DataLen {
 		return nil, ErrShort

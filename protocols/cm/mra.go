@@ -2,7 +2,7 @@ package cm
 
 import "encoding/binary"
 
-// MRAPrivateLen is how much private data an MRA has.
+// MRAPrivateLen is the length of an MRA's private data in bytes.
 const MRAPrivateLen = 222
 
 // Subject is the message that a REJ or an MRA is about (IBTA §12.6.6, §12.6.7).
@@ -22,7 +22,7 @@ type MRA struct {
 	LocalID        CommID
 	RemoteID       CommID
 	Subject        Subject // SubjectREQ, SubjectREP or SubjectLAP
-	ServiceTimeout Timeout // within which the answer will come
+	ServiceTimeout Timeout // within which the answer comes
 	PrivateData    [MRAPrivateLen]byte
 }
 

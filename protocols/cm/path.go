@@ -12,13 +12,13 @@ import (
 // address in its mapped form (IBTA A17).
 type GID [16]byte
 
-// GIDOf is the GID of an IP address; a zone is dropped.
+// GIDOf returns the GID of an IP address without its zone.
 func GIDOf(a netip.Addr) GID { return a.As16() }
 
-// Addr is the IP address that a GID of RoCEv2 stands for.
+// Addr returns the IP address of a RoCEv2 GID.
 func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 
-// String is the address.
+// String returns the address.
 func (g GID) String() string { return g.Addr().String() }
 
 // PermissiveLID is the LID of ports that have none, as over RoCE.
@@ -29,18 +29,18 @@ type Path struct {
 	LocalLID, RemoteLID uint16
 	LocalGID, RemoteGID GID
 	FlowLabel           uint32 // 20 bits
-	Rate                uint8  // static rate, 6 bits; 0 is the port's own
+	Rate                uint8  // static rate, 6 bits; 0 means the port's own
 	TrafficClass        uint8
 	HopLimit            uint8
 	SL                  uint8 // service level, 4 bits
 	SubnetLocal         bool
-	ACKTimeout          Timeout // local ACK timeout; 0 stands for none
+	ACKTimeout          Timeout // local ACK timeout; 0 means none
 }
 
 const pathLen = 44
 
-// tshark 4.0 reads flow label and rate otherwise: six reserved bits between
-// them in place of four and two.
+// tshark 4.0 reads flow label and rate differently, with six reserved bits
+// between them instead of four and two.
 func (p *Path) decode(b []byte) {
 	_ = b[pathLen-1]
 	*p = Path{
@@ -71,8 +71,8 @@ func (p *Path) put(b []byte) {
 	b[43] = byte(p.ACKTimeout) << 3
 }
 
-// MTU is a path MTU as InfiniBand writes it (IBTA §12.7): what a packet may
-// carry of a message.
+// MTU is the code of a path MTU (IBTA §12.7): the most of a message that a
+// packet may carry.
 type MTU uint8
 
 // The path MTUs.
@@ -84,10 +84,10 @@ const (
 	MTU4096
 )
 
-// Valid tells whether the code is one of the five.
+// Valid reports whether the code is one of the five.
 func (m MTU) Valid() bool { return m >= MTU256 && m <= MTU4096 }
 
-// Bytes is the size, or 0 if the code is not valid.
+// Bytes returns the size, or 0 if the code is not valid.
 func (m MTU) Bytes() units.Bytes {
 	if !m.Valid() {
 		return 0
@@ -95,7 +95,8 @@ func (m MTU) Bytes() units.Bytes {
 	return 128 << m
 }
 
-// MTUOf is the largest path MTU of at most n bytes, or 0 if n is less than 256.
+// MTUOf returns the largest path MTU of at most n bytes, or 0 if n is less than
+// 256.
 func MTUOf(n units.Bytes) MTU {
 	for m := MTU4096; m >= MTU256; m-- {
 		if m.Bytes() <= n {
@@ -105,7 +106,7 @@ func MTUOf(n units.Bytes) MTU {
 	return 0
 }
 
-// String is the size in bytes.
+// String returns the size in bytes.
 func (m MTU) String() string {
 	if !m.Valid() {
 		return fmt.Sprintf("MTU code %d", uint8(m))

@@ -14,7 +14,7 @@ const (
 	ReasonUnsupported             Reason = 5
 	ReasonInvalidCommID           Reason = 6
 	ReasonInvalidCommInstance     Reason = 7
-	ReasonInvalidServiceID        Reason = 8 // nobody listens
+	ReasonInvalidServiceID        Reason = 8 // no listener
 	ReasonInvalidTransport        Reason = 9
 	ReasonStaleConnection         Reason = 10
 	ReasonNoRDC                   Reason = 11
@@ -80,7 +80,7 @@ var reasons = map[Reason]string{
 	ReasonVendorOptionUnsupported: "vendor option not supported",
 }
 
-// String is the reason in the words of the specification.
+// String returns the reason in the words of the specification.
 func (r Reason) String() string {
 	if s, ok := reasons[r]; ok {
 		return s

@@ -2,7 +2,7 @@ package cm
 
 import "encoding/binary"
 
-// Lengths of what a REJ carries in bytes.
+// Lengths of fields in a REJ, in bytes.
 const (
 	REJInfoLen    = 72
 	REJPrivateLen = 148
@@ -10,7 +10,7 @@ const (
 
 // REJ refuses a message, or a connection (IBTA §12.6.7).
 type REJ struct {
-	LocalID     CommID // 0 if the sender has given none
+	LocalID     CommID // 0 if the sender has assigned none
 	RemoteID    CommID // 0 if the sender knows none
 	Subject     Subject
 	InfoLen     uint8 // bytes of Info that count, 7 bits; up to REJInfoLen

@@ -2,13 +2,13 @@ package cm
 
 import "encoding/binary"
 
-// REPPrivateLen is how much private data a REP has.
+// REPPrivateLen is the length of a REP's private data in bytes.
 const REPPrivateLen = 196
 
 // Failover says whether a REP takes the alternate path of its REQ (IBTA §12.7).
 type Failover uint8
 
-// What a REP says of the alternate path.
+// What a REP says about the alternate path.
 const (
 	FailoverAccepted     Failover = 0
 	FailoverNotSupported Failover = 1
@@ -23,11 +23,11 @@ type REP struct {
 	QPN                uint32  // the sender's, 24 bits
 	LocalEECN          uint32  // of RD only, 24 bits
 	StartPSN           uint32  // of the first packet that the other side sends, 24 bits
-	ResponderResources uint8   // READs and atomics that the sender takes at once
-	InitiatorDepth     uint8   // READs and atomics that the sender will send at once
+	ResponderResources uint8   // concurrent READs and atomics that the sender accepts
+	InitiatorDepth     uint8   // concurrent READs and atomics that the sender will send
 	ACKDelay           Timeout // the longest that the sender takes to acknowledge a packet
 	Failover           Failover
-	FlowControl        bool  // the sender heeds end-to-end credits
+	FlowControl        bool  // the sender respects end-to-end credits
 	RNRRetryCount      uint8 // 3 bits; 7 is RNRForever
 	SRQ                bool  // the sender's queue pair has a shared receive queue
 	CAGUID             uint64

@@ -2,14 +2,14 @@ package cm
 
 import "encoding/binary"
 
-// REQPrivateLen is how much private data a REQ has.
+// REQPrivateLen is the length of a REQ's private data in bytes.
 const REQPrivateLen = 92
 
 // Transport is the transport service of a connection (IBTA §12.7).
 type Transport uint8
 
-// The transports. TransportExtended is that of the field ExtendedTransport,
-// such as XRC; only RC and UC are used over RoCE here.
+// The transports. TransportExtended means the transport in the field ExtendedTransport, such as
+// XRC; only RC and UC are used over RoCE here.
 const (
 	TransportRC Transport = iota
 	TransportUC
@@ -18,8 +18,8 @@ const (
 )
 
 // ExtendedIRN is the ExtendedTransport of a reliable connection with IRN (roce.SelETH). The
-// specification has no number for it: this one it does not use, so who does not know IRN
-// refuses the REQ.
+// specification has no number for it. It does not use this one, so a peer without IRN refuses
+// the REQ.
 const ExtendedIRN = 7
 
 // REQ asks for a connection (IBTA §12.6.5).
@@ -29,13 +29,13 @@ type REQ struct {
 	CAGUID             uint64  // of the sender's channel adapter
 	QKey               uint32  // of RD only
 	QPN                uint32  // the sender's, 24 bits
-	ResponderResources uint8   // READs and atomics that the sender takes at once
+	ResponderResources uint8   // concurrent READs and atomics that the sender accepts
 	LocalEECN          uint32  // of RD only, 24 bits
-	InitiatorDepth     uint8   // READs and atomics that the sender would send at once
+	InitiatorDepth     uint8   // concurrent READs and atomics that the sender would send
 	RemoteEECN         uint32  // of RD only, 24 bits
-	RemoteTimeout      Timeout // within which the other side is to answer
+	RemoteTimeout      Timeout // within which the other side must answer
 	Transport          Transport
-	FlowControl        bool    // the sender heeds end-to-end credits
+	FlowControl        bool    // the sender respects end-to-end credits
 	StartPSN           uint32  // of the first packet that the other side sends, 24 bits
 	LocalTimeout       Timeout // within which the sender answers
 	RetryCount         uint8   // 3 bits
@@ -47,7 +47,7 @@ type REQ struct {
 	SRQ                bool  // the sender's queue pair has a shared receive queue
 	ExtendedTransport  uint8 // 3 bits
 	Primary            Path
-	Alternate          Path // all zero: none
+	Alternate          Path // all zero if there is none
 	PrivateData        [REQPrivateLen]byte
 }
 

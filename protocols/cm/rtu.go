@@ -2,10 +2,10 @@ package cm
 
 import "encoding/binary"
 
-// RTUPrivateLen is how much private data an RTU has.
+// RTUPrivateLen is the length of an RTU's private data in bytes.
 const RTUPrivateLen = 224
 
-// RTU says that the connection is used from now on (IBTA §12.6.9).
+// RTU says that the connection is in use from now on (IBTA §12.6.9).
 type RTU struct {
 	LocalID     CommID
 	RemoteID    CommID

@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// Lengths of what service ID resolution carries in bytes.
+// Lengths of fields in SIDRREQ and SIDRREP, in bytes.
 const (
 	SIDRREQPrivateLen = 216
 	SIDRREPInfoLen    = 72
 	SIDRREPPrivateLen = 136
 )
 
-// SIDRREQ asks which queue pair takes datagrams for a service (IBTA §12.11.1).
+// SIDRREQ asks which queue pair receives datagrams for a service (IBTA
+// §12.11.1).
 type SIDRREQ struct {
 	RequestID   uint32
 	PKey        uint16
@@ -53,7 +54,7 @@ type SIDRStatus uint8
 // The answers.
 const (
 	SIDRValid              SIDRStatus = 0 // QPN and Q_Key are valid
-	SIDRUnsupported        SIDRStatus = 1 // nobody listens
+	SIDRUnsupported        SIDRStatus = 1 // no listener
 	SIDRRejected           SIDRStatus = 2
 	SIDRNoQP               SIDRStatus = 3
 	SIDRRedirect           SIDRStatus = 4
@@ -62,7 +63,7 @@ const (
 
 var sidrStatuses = [...]string{"valid QPN", "service ID not supported", "rejected by the service provider", "no QP available", "redirected", "class version not supported"}
 
-// String is the status in words.
+// String returns the status in words.
 func (s SIDRStatus) String() string {
 	if int(s) < len(sidrStatuses) {
 		return sidrStatuses[s]

@@ -7,11 +7,11 @@ import (
 	"github.com/weftlab/weft/protocols/roce"
 )
 
-// TestStartPSNIsThePeers: in Linux's connections the starting PSN of a REQ or REP is
-// that of the first packet that the other side sends.
+// TestStartPSNIsThePeers: in Linux's connections the starting PSN of a REQ or REP is the PSN of
+// the first packet that the other side sends.
 func TestStartPSNIsThePeers(t *testing.T) {
 	start := map[string]uint32{} // what an address has asked for
-	first := map[string]uint32{} // what came to it
+	first := map[string]uint32{} // first PSN that it received
 	for _, b := range judge.UDP(t, captures[0], roce.Port) {
 		var p roce.Packet
 		if err := p.DecodeIP(b[ethernet:]); err != nil {

@@ -6,21 +6,22 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters by the names of RFC 9438. A pointer to it is cc.Settings.
+// Config holds the parameters, with the names of RFC 9438. *Config implements cc.Settings.
 type Config struct {
-	// InitialCwnd is the window at the beginning, in packets (RFC 6928).
+	// InitialCwnd is the initial window in packets (RFC 6928).
 	InitialCwnd int `yaml:"initial_cwnd,omitempty" json:"initial_cwnd" jsonschema_description:"window at the beginning of a flow, in packets"`
-	// C is how steep the window function is, in packets per cubic second.
+	// C is the steepness of the window function, in packets per cubic second.
 	C float64 `yaml:"c,omitempty" json:"c" jsonschema_description:"how steep the window function is, in packets per cubic second"`
-	// Beta is what a loss or a mark leaves of the window (β_cubic).
+	// Beta is the share of the window that remains after a loss or a mark (β_cubic).
 	Beta units.Fraction `yaml:"beta,omitempty" json:"beta" jsonschema_description:"what a loss or a mark leaves of the window"`
-	// FastConvergence means that a flow whose window is less than at the loss before gives more
-	// away (§4.7).
+	// FastConvergence means that a flow whose window is smaller than at the previous loss gives
+	// up more of it (§4.7).
 	FastConvergence bool `yaml:"fast_convergence,omitempty" json:"fast_convergence" jsonschema_description:"whether a flow whose window shrinks gives more away"`
 	// RenoFriendly means that the window is not less than NewReno's would be (§4.3).
 	RenoFriendly bool `yaml:"reno_friendly,omitempty" json:"reno_friendly" jsonschema_description:"whether the window is at least what that of NewReno would be"`
-	// AlphaOne means that this window grows by a packet an RTT, as NewReno's does, from where it
-	// was at the loss before (§4.3: then α_cubic is 1). Linux goes on with the smaller α.
+	// AlphaOne means that this window grows by a packet per RTT, as NewReno's does, once it
+	// reaches its size at the previous loss (§4.3: then α_cubic is 1). Linux keeps the smaller
+	// α.
 	AlphaOne bool `yaml:"alpha_one,omitempty" json:"alpha_one" jsonschema_description:"whether the window that is NewReno's grows by a packet an RTT from where it was at the loss before"`
 	// InitialGrowth is by how much the window grows at least in an RTT of congestion avoidance
 	// before the first loss and after a timeout, while the cubic function knows no window at which
@@ -55,7 +56,7 @@ func (c *Config) Validate(units.Rate) error {
 	return check.Err()
 }
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"rfc", "linux"}
 
 // Preset gives the parameters that name, one of Presets, stands for: rfc is RFC 9438, linux

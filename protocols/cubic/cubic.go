@@ -1,10 +1,10 @@
-// Package cubic is CUBIC's congestion control at the sender (RFC 9438), with HyStart by
-// option: after a loss the window grows as a cubic function of the time since, towards what
-// it was at the loss, then slowly past it, then ever faster.
+// Package cubic implements the sender's side of CUBIC congestion control (RFC 9438), with
+// optional HyStart. After a loss the window grows as a cubic function of the time since then:
+// towards its size at the loss, then slowly past it, then ever faster.
 //
-// Windows are bytes of payload; the function counts in packets of full size. Time stands
-// still for the function while the flow has nothing to send (§4.2 of the RFC's restrictions
-// on application-limited flows, §5.8).
+// Windows are bytes of payload; the function counts in full-size packets. Its time stands still
+// while the flow has nothing to send (§4.2 of the RFC's restrictions on application-limited
+// flows, §5.8).
 package cubic
 
 import (
@@ -58,7 +58,7 @@ type Control struct {
 	before saved
 }
 
-// saved is what a loss takes away.
+// saved is the state before a loss.
 type saved struct {
 	some           bool
 	cwnd, ssthresh units.Bytes
@@ -67,12 +67,12 @@ type saved struct {
 
 var _ cc.Undoer = (*Control)(nil)
 
-// New makes the control of a flow. c has passed Validate and is shared, not copied.
+// New returns the control of a flow. c must have passed Validate and is shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
 	return &Control{config: c, mtu: f.MTU, cwnd: units.Bytes(c.InitialCwnd) * f.MTU, ssthresh: unlimited, idle: -1}
 }
 
-// Active has time stand still while the flow has nothing to send.
+// Active stops the time of the window function while the flow has nothing to send.
 func (c *Control) Active(now units.Time, active bool) {
 	switch {
 	case !active:
@@ -83,7 +83,7 @@ func (c *Control) Active(now units.Time, active bool) {
 	}
 }
 
-// Acked takes an acknowledgement.
+// Acked handles an acknowledgement.
 func (c *Control) Acked(now units.Time, a *cc.Ack) {
 	if a.RTT > 0 && (c.rtt == 0 || a.RTT < c.rtt) {
 		c.rtt = a.RTT
@@ -115,11 +115,11 @@ func (c *Control) Acked(now units.Time, a *cc.Ack) {
 	c.avoid(now, n)
 }
 
-// packets is a window in packets.
+// packets converts a window to packets.
 func (c *Control) packets(n units.Bytes) float64 { return float64(n) / float64(c.mtu) }
 
-// avoid raises the window in congestion avoidance for n bytes that are acknowledged (§4.2
-// to §4.5). The products are converted so that the result is the same on every processor.
+// avoid raises the window in congestion avoidance for n acknowledged bytes (§4.2 to §4.5).
+// Products are converted explicitly so that the result is the same on every processor.
 func (c *Control) avoid(now units.Time, n units.Bytes) {
 	cwnd, acked := c.packets(c.cwnd), c.packets(n)
 	if !c.growing {
@@ -148,14 +148,14 @@ func (c *Control) avoid(now units.Time, n units.Bytes) {
 			more = max(more, est-cwnd)
 		}
 	}
-	// Windows are whole bytes; what is less waits.
+	// Windows are whole bytes; the fraction is carried over.
 	c.credit += float64(more * float64(c.mtu))
 	whole := math.Floor(c.credit)
 	c.credit -= whole
 	c.cwnd += units.Bytes(whole)
 }
 
-// at is W_cubic a time after the epoch's beginning, in packets.
+// at returns W_cubic at time t after the epoch's beginning, in packets.
 func (c *Control) at(t units.Time) float64 {
 	d := t.Seconds() - c.k
 	return float64(float64(float64(c.config.C*d)*d)*d) + c.wMax
@@ -174,8 +174,8 @@ func (c *Control) reduce() {
 	c.cwnd, c.growing = c.ssthresh, false
 }
 
-// Lost lowers the window once for what was under way; after a timeout the flow starts over
-// with a packet and slow start.
+// Lost lowers the window once per flight; after a timeout the flow starts over with one packet
+// and slow start.
 func (c *Control) Lost(_ units.Time, l cc.Loss) {
 	if !c.episode.On() {
 		c.before = saved{true, c.cwnd, c.ssthresh, c.wMax}
@@ -195,7 +195,7 @@ func (c *Control) Lost(_ units.Time, l cc.Loss) {
 	}
 }
 
-// Undo takes the last reduction back (§4.9).
+// Undo reverts the last reduction (§4.9).
 func (c *Control) Undo(units.Time) {
 	if b := &c.before; b.some {
 		c.cwnd, c.ssthresh, c.wMax = max(c.cwnd, b.cwnd), max(c.ssthresh, b.ssthresh), b.wMax
@@ -204,7 +204,7 @@ func (c *Control) Undo(units.Time) {
 	c.episode.End()
 }
 
-// Window is the congestion window.
+// Window returns the congestion window.
 func (c *Control) Window() units.Bytes { return c.cwnd }
 
 // Gauges implements cc.Control.

@@ -114,8 +114,8 @@ func TestInitialGrowth(t *testing.T) {
 	}
 }
 
-// TestFunction: after a loss the window is β of what it was, K later it is that again, and
-// in between it follows the function (RFC 9438 §4.2).
+// TestFunction: after a loss the window is β times its old size, K later it has that size
+// again, and in between it follows the function (RFC 9438 §4.2).
 func TestFunction(t *testing.T) {
 	c := Preset("rfc")
 	c.RenoFriendly = false
@@ -146,8 +146,8 @@ func TestFunction(t *testing.T) {
 	}
 }
 
-// TestAlphaOne: where NewReno is faster than the function, the window grows by α a round trip
-// up to where it was at the loss, and from there by a packet, or by α with alpha_one off.
+// TestAlphaOne: where NewReno is faster than the function, the window grows by α per round trip
+// up to its size at the loss, and from there by a packet, or by α with alpha_one off.
 func TestAlphaOne(t *testing.T) {
 	const mtu = 1000
 	const rtt = 10 * units.Millisecond
@@ -215,7 +215,7 @@ func TestRests(t *testing.T) {
 	}
 }
 
-// TestBounds: whatever comes, the window is at least a packet.
+// TestBounds: for any input, the window is at least a packet.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Preset(rapid.SampledFrom(Presets).Draw(t, "preset"))

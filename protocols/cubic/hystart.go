@@ -5,8 +5,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// hystart finds where slow start should end (Ha and Rhee 2011). Its constants are those of
-// Linux (net/ipv4/tcp_cubic.c).
+// hystart finds where slow start should end (Ha and Rhee 2011). It uses the constants of Linux
+// (net/ipv4/tcp_cubic.c).
 type hystart struct {
 	begun   bool
 	end     units.Bytes // the round is over when more than this is acknowledged
@@ -18,7 +18,7 @@ type hystart struct {
 
 // The constants.
 const (
-	hystartWindow  = 16                    // packets: below, nothing ends slow start
+	hystartWindow  = 16                    // packets: below this, nothing ends slow start
 	hystartSamples = 8                     // RTTs of a round
 	hystartGap     = 2 * units.Millisecond // between acknowledgements of a train, at most
 	hystartLow     = 4 * units.Millisecond // growth of the RTT that counts, at least
@@ -27,8 +27,8 @@ const (
 	hystartHold    = units.Millisecond  // for which it delays acknowledgements, at most
 )
 
-// acked takes an acknowledgement in slow start, and tells whether that should end. rtt is
-// the least RTT of the flow.
+// acked handles an acknowledgement in slow start and reports whether slow start should end. rtt
+// is the lowest RTT of the flow.
 func (h *hystart) acked(now units.Time, a *cc.Ack, rtt units.Time, cwnd, mtu units.Bytes) bool {
 	if !h.begun || a.Acked > h.end {
 		*h = hystart{begun: true, end: a.Sent, start: now, last: now}
@@ -36,7 +36,7 @@ func (h *hystart) acked(now units.Time, a *cc.Ack, rtt units.Time, cwnd, mtu uni
 	if cwnd < hystartWindow*mtu {
 		return false
 	}
-	// A train of acknowledgements as long as half of the RTT fills the path.
+	// A train of acknowledgements that lasts half an RTT fills the path.
 	if now-h.last <= hystartGap {
 		h.last = now
 		if now-h.start > (rtt+ackDelay(max(a.RTT, rtt), cwnd))/2 {

@@ -7,12 +7,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters of both ends by the names that mlxconfig(8), the
-// driver's /sys/class/net/DEV/ecn and its debugfs use, there in capitals or with
-// rp_ in place of rpg_. Values are in the units of a lab file where mlxconfig
-// has bare numbers: microseconds, Mb/s, percent, blocks of 64 bytes. Ranges are
-// those of NVIDIA's page "DCQCN CC Parameters", wider where a comment says so;
-// times and rates are not bounded by the width of a register.
+// Config holds the parameters of both ends. Names are those of mlxconfig(8), the driver's
+// /sys/class/net/DEV/ecn and its debugfs, which write them in capitals or with rp_ instead of
+// rpg_. Values use the units of a lab file; mlxconfig has bare numbers: microseconds, Mb/s,
+// percent, blocks of 64 bytes. Ranges follow NVIDIA's page "DCQCN CC Parameters", or are wider
+// where a comment says so; times and rates are not bounded by the width of a register.
 type Config struct {
 	// DCETCPG is the weight of the old alpha when it is updated, in 1/1024:
 	// 1-g of the paper. 0 to 1023.
@@ -23,18 +22,18 @@ type Config struct {
 	// one more than the register holds, because the paper begins with 1.
 	InitialAlphaValue int `yaml:"initial_alpha_value,omitempty" json:"initial_alpha_value" jsonschema_description:"alpha at a flow's first CNP, in 1/1024, 1 to 1024"`
 
-	// RateToSetOnFirstCNP becomes current and target rate at the first CNP,
-	// which then does not decrease the rate otherwise. 0 ("unlimited" in a lab
-	// file) is 85% of the line rate. The line rate or more leaves the rate to an ordinary decrease.
+	// RateToSetOnFirstCNP becomes the current and target rate at the first CNP, which then
+	// causes no other decrease. 0 ("unlimited" in a lab file) means 85% of the line rate. With
+	// the line rate or more, the first CNP causes an ordinary decrease.
 	RateToSetOnFirstCNP units.Rate `yaml:"rate_to_set_on_first_cnp,omitempty" json:"rate_to_set_on_first_cnp" jsonschema_description:"rate after the first CNP; unlimited is 85% of the line rate"`
-	// RPGMinDecFac is the least that a decrease leaves of the rate. 0% to
-	// 100%; 100% prevents decreases.
+	// RPGMinDecFac is the smallest share of the rate that a decrease leaves. 0% to 100%; 100%
+	// prevents decreases.
 	RPGMinDecFac units.Fraction `yaml:"rpg_min_dec_fac,omitempty" json:"rpg_min_dec_fac" jsonschema_description:"least that a decrease leaves of the rate"`
-	// RPGMinRate is the least rate. Above 0, up to the line rate.
+	// RPGMinRate is the minimum rate. Above 0, up to the line rate.
 	RPGMinRate units.Rate `yaml:"rpg_min_rate,omitempty" json:"rpg_min_rate" jsonschema_description:"least rate"`
-	// RPGGD is the binary logarithm of what a decrease divides alpha by, alpha
-	// in 1/1024: the share alpha·1024/2^rpg_gd of the rate is taken away. 0 to
-	// 15. 11 is alpha/2 as in the paper, 10 is alpha.
+	// RPGGD is the binary logarithm of the divisor of alpha, in 1/1024, in a decrease: the rate
+	// is reduced by the share alpha·1024/2^rpg_gd. 0 to 15. 11 is alpha/2 as in the paper, 10
+	// is alpha.
 	RPGGD int `yaml:"rpg_gd,omitempty" json:"rpg_gd" jsonschema_description:"binary logarithm of what a decrease divides alpha by, alpha in 1/1024, 0 to 15"`
 	// RateReduceMonitorPeriod is the time between decreases: the rate is
 	// decreased at the end of every such period that brought a CNP. 0, which a
@@ -43,48 +42,46 @@ type Config struct {
 	// dce_tcp_rtt since the last CNP (§3.1, Eq. 1 and 2). Up to 1 h.
 	RateReduceMonitorPeriod units.Time `yaml:"rate_reduce_monitor_period,omitempty" json:"rate_reduce_monitor_period" jsonschema_description:"time between decreases; 0 decreases at every CNP"`
 
-	// ClampTgtRate means that every decrease makes the rate before it the target.
-	// Without, only a decrease that follows an increase by the byte counter
-	// does, so that decreases in a row recover to where the first began.
+	// ClampTgtRate means that every decrease sets the target to the rate before it. Otherwise
+	// only a decrease that follows an increase by the byte counter does, so that consecutive
+	// decreases recover to where the first began.
 	ClampTgtRate bool `yaml:"clamp_tgt_rate,omitempty" json:"clamp_tgt_rate" jsonschema_description:"whether every decrease makes the rate before it the target"`
 	// ClampTgtRateAfterTimeInc means that an increase by the timer counts there
 	// as well.
 	ClampTgtRateAfterTimeInc bool `yaml:"clamp_tgt_rate_after_time_inc,omitempty" json:"clamp_tgt_rate_after_time_inc" jsonschema_description:"whether the first decrease after an increase by the timer does"`
 	// RPGTimeReset is the timer: the time between increases. Above 0, up to 1 h.
 	RPGTimeReset units.Time `yaml:"rpg_time_reset,omitempty" json:"rpg_time_reset" jsonschema_description:"time between increases by the timer"`
-	// RPGByteReset is the byte counter: the bytes sent between increases; 0
-	// turns it off, and the timer's stage alone decides. mlxconfig counts
-	// blocks of 64 bytes, up to 32767. What counts are whole packets, again or for
-	// the first time, as long as they occupy the wire, which is 24 bytes more than
-	// the frame; neither the paper nor NVIDIA says which bytes are meant.
+	// RPGByteReset is the byte counter: the bytes sent between increases; 0 turns it off, and
+	// the timer's stage alone decides. mlxconfig counts blocks of 64 bytes, up to 32767. The
+	// counter counts all packets, retransmissions too, with the size that they occupy on the
+	// wire, which is 24 bytes more than the frame; neither the paper nor NVIDIA says which
+	// bytes are meant.
 	RPGByteReset units.Bytes `yaml:"rpg_byte_reset,omitempty" json:"rpg_byte_reset" jsonschema_description:"bytes sent between increases by the byte counter; 0 turns it off"`
-	// RPGThreshold is how many increases of fast recovery a counter has (F of
-	// the paper). 0 to 31.
+	// RPGThreshold is the number of fast recovery increases of a counter (F of the paper). 0 to
+	// 31.
 	RPGThreshold int `yaml:"rpg_threshold,omitempty" json:"rpg_threshold" jsonschema_description:"increases of fast recovery, 0 to 31"`
-	// RPGMaxRate is the most that a limited flow may have; 0 is the line rate,
-	// as is anything above it.
+	// RPGMaxRate is the highest rate of a limited flow; 0, or anything above the line rate,
+	// means the line rate.
 	RPGMaxRate units.Rate `yaml:"rpg_max_rate,omitempty" json:"rpg_max_rate" jsonschema_description:"most that a limited flow may have; unlimited is the line rate"`
-	// ReleaseAtMaxRate means that a flow whose rate has come to rpg_max_rate is
-	// limited no more and its next CNP is again a first one, as mlxconfig's
-	// description of RPG_MAX_RATE has it. It is not a key of mlxconfig's: the
-	// paper and the simulators keep a flow's limit.
+	// ReleaseAtMaxRate means that a flow whose rate has reached rpg_max_rate is no longer
+	// limited and its next CNP is again a first one, as mlxconfig describes RPG_MAX_RATE. It is
+	// not a key of mlxconfig; the paper and the simulators keep a flow's limit.
 	ReleaseAtMaxRate bool `yaml:"release_at_max_rate,omitempty" json:"release_at_max_rate" jsonschema_description:"whether a flow that has come to rpg_max_rate is limited no more"`
 	// RPGAIRate is what an additive increase adds to the target. Above 0.
 	RPGAIRate units.Rate `yaml:"rpg_ai_rate,omitempty" json:"rpg_ai_rate" jsonschema_description:"what an additive increase adds to the target rate"`
 	// RPGHAIRate is what a hyper increase adds to the target. Above 0.
 	RPGHAIRate units.Rate `yaml:"rpg_hai_rate,omitempty" json:"rpg_hai_rate" jsonschema_description:"what a hyper increase adds to the target rate"`
 
-	// NPMinTimeBetweenCNPs is the least time between CNPs for a flow (N of the
-	// paper). 0, which answers every marked packet, to 1 h.
+	// NPMinTimeBetweenCNPs is the minimum time between CNPs for a flow (N of the paper). 0,
+	// which answers every marked packet, to 1 h.
 	NPMinTimeBetweenCNPs units.Time `yaml:"np_min_time_between_cnps,omitempty" json:"np_min_time_between_cnps" jsonschema_description:"least time between CNPs for a flow; 0 answers every marked packet"`
 	// NPCNPDSCP is the DSCP of CNPs. 0 to 63. (np_cnp_prio is for VLAN tags, which
 	// packets of NICs do not have.)
 	NPCNPDSCP int `yaml:"np_cnp_dscp,omitempty" json:"np_cnp_dscp" jsonschema_description:"DSCP of CNPs, 0 to 63"`
 }
 
-// Validate checks c for a port at line rate line. The error joins all that is
-// wrong: a registry.RangeError for each parameter, and another error for a line
-// without a rate.
+// Validate checks c for a port at line rate line. The error joins all problems: a
+// registry.RangeError for each wrong parameter, and another error for a line without a rate.
 func (c *Config) Validate(line units.Rate) error {
 	var check registry.Check
 	if line <= 0 {

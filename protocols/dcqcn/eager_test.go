@@ -214,9 +214,9 @@ func drawConfig(t *rapid.T, line units.Rate) Config {
 	return c
 }
 
-// TestLazyIsEager: whatever comes, a reaction point that makes up for timers
-// agrees with one that does them all; also one whose Tick is called late, or
-// never but for its inputs, and one that is looked at in between. Rates and
+// TestLazyIsEager: for any input, a reaction point that catches up on timers
+// agrees with one that handles them all. So does one whose Tick is called late
+// or only by its inputs, and one whose state is read in between. Rates and
 // alpha keep their bounds.
 func TestLazyIsEager(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -278,8 +278,8 @@ func TestLazyIsEager(t *testing.T) {
 	})
 }
 
-// TestRecovery: without CNPs a rate only rises, and comes to the line rate, or
-// to rpg_max_rate where that ends no limit; then nothing needs a timer.
+// TestRecovery: without CNPs a rate only rises, and reaches the line rate, or
+// rpg_max_rate if that does not end the limit; then nothing needs a timer.
 func TestRecovery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := 40 * units.Gbps

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// bottleneck is flows that always have packets to send, through one queue that
-// marks by RED (Fig. 5), and the CNPs that come back.
+// bottleneck models flows that always have packets to send, through one queue
+// that marks by RED (Fig. 5), and the CNPs that come back.
 type bottleneck struct {
 	config     *Config
 	line       units.Rate // of the senders and of the bottleneck
@@ -23,7 +23,7 @@ type bottleneck struct {
 	flows []*loopFlow
 	free  units.Time // when all that is queued has left
 
-	lap   units.Time // the queue as of then was added to sum
+	lap   units.Time // until when sum includes the queue
 	since units.Time
 	sum   float64 // bytes times seconds
 }
@@ -40,7 +40,7 @@ func (b *bottleneck) start(now units.Time) {
 	b.flows = append(b.flows, &loopFlow{rp: New(b.config, b.line), next: now})
 }
 
-// run goes on until end.
+// run runs the model until end.
 func (b *bottleneck) run(end units.Time) {
 	for {
 		var first *loopFlow
@@ -68,7 +68,7 @@ func (b *bottleneck) run(end units.Time) {
 	}
 }
 
-// send puts a packet into the queue. What becomes of it is known at once.
+// send puts a packet into the queue. Its fate is known at once.
 func (b *bottleneck) send(f *loopFlow, now units.Time) {
 	queue := b.queue(now)
 	b.account(now, queue)
@@ -87,7 +87,8 @@ func (b *bottleneck) send(f *loopFlow, now units.Time) {
 
 func (b *bottleneck) queue(now units.Time) units.Bytes { return b.line.Per(max(0, b.free-now)) }
 
-// account adds up the queue over time. It only drains since the last packet.
+// account adds the queue over time to sum. Since the last packet it has only
+// drained.
 func (b *bottleneck) account(now units.Time, queue units.Bytes) {
 	was := b.queue(b.lap)
 	busy := min(now, max(b.free, b.lap)) - b.lap
@@ -95,7 +96,7 @@ func (b *bottleneck) account(now units.Time, queue units.Bytes) {
 	b.lap = now
 }
 
-// measure forgets what was before now.
+// measure restarts the measurement.
 func (b *bottleneck) measure(now units.Time) {
 	b.account(now, b.queue(now))
 	b.since, b.sum = now, 0
@@ -104,8 +105,8 @@ func (b *bottleneck) measure(now units.Time) {
 	}
 }
 
-// results are the mean queue in bytes, the flows' shares of the link and Jain's
-// index of them, from measure to now.
+// results returns the mean queue in bytes, the flows' shares of the link and
+// their Jain index, from measure to now.
 func (b *bottleneck) results(now units.Time) (queue float64, shares []float64, jain float64) {
 	b.account(now, b.queue(now))
 	var sum, squares float64
@@ -118,10 +119,10 @@ func (b *bottleneck) results(now units.Time) (queue float64, shares []float64, j
 	return b.sum / (now - b.since).Seconds(), shares, sum * sum / squares / float64(len(shares))
 }
 
-// fixedPoint is the queue at which the paper's fluid model rests (§5.1, Eq. 5 to
-// 9 with all derivatives 0 and equal rates): with x the packets that a flow sends
-// in the time of index x, m(x) = p/((1-p)^-x - 1), a = 1-(1-p)^(N·R) and alpha =
-// 1-(1-p)^(K·R),
+// fixedPoint returns the queue at which the paper's fluid model rests (§5.1,
+// Eq. 5 to 9 with all derivatives 0 and equal rates): with x the packets that a
+// flow sends in the time of index x, m(x) = p/((1-p)^-x - 1), a = 1-(1-p)^(N·R)
+// and alpha = 1-(1-p)^(K·R),
 //
 //	a²·alpha = N²·R_AI·R·(m(B)+m(T))·((1-p)^(F·B)·m(B) + (1-p)^(F·T)·m(T))
 //
@@ -149,7 +150,7 @@ func (b *bottleneck) fixedPoint(flows int) float64 {
 	return float64(b.kmin) + low/b.pmax*float64(b.kmax-b.kmin)
 }
 
-// mix lets flows join 2 ms apart and gives the results of the 200 ms from the
+// mix lets flows join 2 ms apart and returns the results of the 200 ms from the
 // hundredth on.
 func (b *bottleneck) mix(flows int) (queue float64, shares []float64, jain float64) {
 	for i := range flows {
@@ -164,18 +165,19 @@ func (b *bottleneck) mix(flows int) (queue float64, shares []float64, jain float
 }
 
 // TestConvergence: flows that join one after the other, each at the line rate,
-// come to equal shares of the link, and the mean queue to where the paper's fluid
-// model rests. In the simulation it is 20 to 40% longer, for one thing because a
-// CNP comes N and the wait for a mark after the last one, in the model N.
+// converge to equal shares of the link, and the mean queue to where the paper's
+// fluid model rests. In the simulation it is 20 to 40% longer, partly because a
+// CNP follows the last one after N and the wait for a mark, but after N in the
+// model.
 func TestConvergence(t *testing.T) {
 	for _, c := range []struct {
 		flows int
-		ramp  units.Bytes // multiples of the paper's slope of marking (Fig. 14)
+		ramp  units.Bytes // length of the marking ramp, in multiples of the paper's (Fig. 14)
 	}{
 		{2, 1}, {4, 1},
-		// More flows rest so near to Kmax that the queue is beyond it at
-		// times, where all packets are marked and the model is not valid:
-		// here the ramp goes on.
+		// More flows rest so near to Kmax that the queue is sometimes beyond
+		// it, where all packets are marked and the model is not valid. So here
+		// the ramp is longer.
 		{2, 4}, {4, 4}, {10, 4},
 	} {
 		config := paper(40 * units.Gbps)
@@ -196,10 +198,11 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// TestPresetsShare: the other presets with the marking of HPCC's simulations. Two
-// flows of each come to equal shares of most of the link, and so do eight of
-// those whose increases grow with the line rate. (Those of connectx do not, and
-// eight of its flows at 100 Gb/s take longer than this test.)
+// TestPresetsShare: the other presets with the marking of HPCC's simulations.
+// Two flows of each converge to equal shares of most of the link, and so do
+// eight with presets whose increases grow with the line rate. (Increases of
+// connectx do not, and eight of its flows at 100 Gb/s take longer than this
+// test.)
 func TestPresetsShare(t *testing.T) {
 	for _, c := range []struct {
 		preset string

@@ -2,18 +2,18 @@ package dcqcn
 
 import "github.com/weftlab/weft/sim/units"
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"connectx", "paper", "hpcc", "hpcc-paper"}
 
-// Preset gives the parameters that name, one of Presets, stands for, for a port at
-// line rate line:
+// Preset returns the parameters of the preset name, one of Presets, for a port
+// at line rate line:
 //
-//   - connectx: what mlxconfig shows on a ConnectX-4 or later that nobody has
-//     tuned. (Firmware differs in np_min_time_between_cnps: 0, 2 or 4 us. This is
+//   - connectx: what mlxconfig shows on an untuned ConnectX-4 or later.
+//     (Firmware differs in np_min_time_between_cnps: 0, 2 or 4 us. This is
 //     4 us.) Increases are the same whatever the line rate.
 //   - paper: the values of §5.2 and Fig. 14, tuned for 40 Gb/s, with F = 5, N =
 //     50 us and K = 55 us of §3.1. It gives neither the hyper increase nor a
-//     least rate: 200 Mb/s and 100 Mb/s are those of the first author's
+//     least rate: 200 Mb/s and 100 Mb/s are from the first author's
 //     simulator, github.com/bobzhuyb/ns3-rdma.
 //   - hpcc: the DCQCN of HPCC's comparisons, "dcqcn" in simulation/run.py of
 //     github.com/alibaba-edu/High-Precision-Congestion-Control: increases scaled

@@ -1,8 +1,8 @@
-// Package dcqcn is the congestion control of RoCEv2 NICs: Zhu et al.,
+// Package dcqcn implements the congestion control of RoCEv2 NICs: Zhu et al.,
 // "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, with the
-// parameters and the timing of ConnectX or with the paper's own. Its congestion
-// point is RED in package congestion; here are the notification point at the
-// receiver and the reaction point at the sender.
+// parameters and the timing of ConnectX or with those of the paper. Its
+// congestion point is RED in package congestion; this package has the
+// notification point at the receiver and the reaction point at the sender.
 package dcqcn
 
 import (
@@ -24,17 +24,18 @@ import (
 //     rpg_threshold increases yet (fast recovery), by rpg_hai_rate once both have
 //     had more than those (hyper increase), by rpg_ai_rate otherwise.
 //
-// Alpha and an increase that changes nothing need no timer: they are made up for
-// when something depends on them. At one instant alpha is updated first, then
-// comes a decrease, then an increase, then what the instant brings from outside.
+// Updates of alpha and increases that change nothing need no timer: they are
+// computed later, when something depends on them. At one instant alpha is
+// updated first, then comes a decrease, then an increase, then the inputs of
+// that instant.
 //
-// Rates are whole b/s, alpha has 30 binary digits. How many a NIC keeps is not
-// published.
+// Rates are whole b/s, alpha has 30 binary digits. The precision of a NIC is
+// not published.
 type Reaction struct {
 	cc.Deaf
 	config       *Config
 	line         units.Rate // of the port
-	rate, target units.Rate // line where not limited; rate <= target
+	rate, target units.Rate // line if not limited; rate <= target
 	limited      bool       // a CNP came
 
 	heard   bool       // a CNP came since alpha's last update
@@ -44,7 +45,7 @@ type Reaction struct {
 	cutting bool       // a CNP came that has not decreased the rate yet
 	cutAt   units.Time // the end of a monitor period: the next one while cutting
 
-	raiseAt              units.Time  // when the timer has run
+	raiseAt              units.Time  // when the timer expires
 	bytes                units.Bytes // the byte counter
 	timeStage, byteStage uint32      // increases by either since the last decrease
 }
@@ -53,23 +54,23 @@ var _ cc.Control = (*Reaction)(nil)
 
 const one = 1 << 30 // alpha
 
-// New makes the reaction point of a flow at a port with line rate line. c has
-// passed Validate(line) and is shared, not copied.
+// New returns the reaction point of a flow at a port with line rate line. c
+// must have passed Validate(line) and is shared, not copied.
 func New(c *Config, line units.Rate) *Reaction {
 	return &Reaction{config: c, line: line, rate: line, target: line}
 }
 
-// State is what one can see of a reaction point.
+// State is the visible state of a reaction point.
 type State struct {
-	Limited              bool // a CNP came; without, only the rates mean something
+	Limited              bool // a CNP came; otherwise only the rates are meaningful
 	Rate, Target         units.Rate
 	Alpha                units.Fraction
 	TimeStage, ByteStage int // increases by timer and byte counter since the last decrease
 }
 
-// State is that at now, which is not before the last input.
+// State returns the state at now, which is not before the last input.
 func (r *Reaction) State(now units.Time) State {
-	c := *r // so that looking changes nothing
+	c := *r // a copy, so that State changes nothing
 	c.Tick(now)
 	if c.limited {
 		c.estimate(now)
@@ -77,10 +78,11 @@ func (r *Reaction) State(now units.Time) State {
 	return State{c.limited, c.rate, c.target, units.Fraction(float64(c.alpha) / one), int(c.timeStage), int(c.byteStage)}
 }
 
-// Rate is the current rate, the line rate while the flow is not limited.
+// Rate returns the current rate, or the line rate while the flow is not
+// limited.
 func (r *Reaction) Rate() units.Rate { return r.rate }
 
-// Timer is when the rate may change next without a further input.
+// Timer returns when the rate may next change without a further input.
 func (r *Reaction) Timer() units.Time {
 	next := units.Never
 	if r.limited && !r.settled() {
@@ -92,12 +94,12 @@ func (r *Reaction) Timer() units.Time {
 	return next
 }
 
-// settled tells whether increases change nothing.
+// settled reports whether increases change nothing.
 func (r *Reaction) settled() bool {
 	return r.rate == r.most() && !r.config.ReleaseAtMaxRate
 }
 
-// most is the highest rate of a limited flow, least the lowest.
+// most returns the highest rate of a limited flow, least the lowest.
 func (r *Reaction) most() units.Rate {
 	if m := r.config.RPGMaxRate; m > 0 && m < r.line {
 		return m
@@ -144,7 +146,7 @@ func (r *Reaction) Sent(now units.Time, n units.Bytes) {
 	}
 }
 
-// CNP takes note of congestion.
+// CNP handles a CNP.
 func (r *Reaction) CNP(now units.Time) {
 	r.Tick(now)
 	sampled := r.config.RateReduceMonitorPeriod > 0
@@ -173,8 +175,8 @@ func (r *Reaction) CNP(now units.Time) {
 	}
 }
 
-// Line caps the rates at the new line rate, or lets a flow without a limit have
-// it.
+// Line caps the rates at the new line rate, or sets them to it if the flow is
+// not limited.
 func (r *Reaction) Line(now units.Time, line units.Rate) {
 	r.Tick(now)
 	r.line = line
@@ -185,8 +187,8 @@ func (r *Reaction) Line(now units.Time, line units.Rate) {
 	r.rate, r.target = min(r.rate, r.most()), min(r.target, r.most())
 }
 
-// begin limits the flow at its first CNP, and says whether that was the decrease
-// as well.
+// begin limits the flow at its first CNP, and reports whether that was the
+// decrease as well.
 func (r *Reaction) begin(now units.Time) bool {
 	c := r.config
 	rate := c.RateToSetOnFirstCNP
@@ -202,15 +204,15 @@ func (r *Reaction) begin(now units.Time) bool {
 	return rate < r.line
 }
 
-// react is Algorithm 1's CutRate and Eq. 1.
+// react implements Algorithm 1's CutRate and Eq. 1.
 func (r *Reaction) react(now units.Time) {
 	r.cut(now)
 	r.alpha = r.weigh(true)
 	r.alphaAt = now + r.config.DCETCPRTT
 }
 
-// estimate does the updates of alpha that are due by now. Those left out at 0
-// would not change it; from 1 it takes a few thousand to get there.
+// estimate does the updates of alpha that are due by now. Updates skipped at 0
+// would not change it; from 1 it takes a few thousand updates to get there.
 func (r *Reaction) estimate(now units.Time) {
 	for every := r.config.DCETCPRTT; r.alphaAt <= now; r.alphaAt += every {
 		if r.alpha == 0 && !r.heard {
@@ -222,7 +224,7 @@ func (r *Reaction) estimate(now units.Time) {
 	}
 }
 
-// weigh is alpha after an update that heard of a CNP or did not.
+// weigh returns alpha after an update with or without a CNP.
 func (r *Reaction) weigh(heard bool) uint32 {
 	old := uint64(r.config.DCETCPG)
 	a := uint64(r.alpha) * old >> 10
@@ -232,7 +234,7 @@ func (r *Reaction) weigh(heard bool) uint32 {
 	return uint32(a)
 }
 
-// cut is a decrease.
+// cut decreases the rate.
 func (r *Reaction) cut(now units.Time) {
 	c := r.config
 	if c.ClampTgtRate || r.byteStage > 0 || c.ClampTgtRateAfterTimeInc && r.timeStage > 0 {
@@ -243,7 +245,7 @@ func (r *Reaction) cut(now units.Time) {
 	r.restart(now)
 }
 
-// share is alpha·1024/2^rpg_gd of the rate, and no more than the rate.
+// share returns alpha·1024/2^rpg_gd of the rate, but no more than the rate.
 func (r *Reaction) share() units.Rate {
 	high, low := bits.Mul64(uint64(r.rate), uint64(r.alpha))
 	shift := 20 + uint(r.config.RPGGD)
@@ -259,8 +261,8 @@ func (r *Reaction) restart(now units.Time) {
 	r.bytes, r.timeStage, r.byteStage = 0, 0, 0
 }
 
-// raise is an increase by the counter whose stage is given. It rounds up, so
-// that the rate comes to its target.
+// raise increases the rate for the counter whose stage is given. It rounds up,
+// so that the rate reaches its target.
 func (r *Reaction) raise(by *uint32) {
 	c := r.config
 	low, high := r.timeStage, r.timeStage
@@ -281,5 +283,5 @@ func (r *Reaction) raise(by *uint32) {
 	}
 }
 
-// stage adds n to a stage. Only up to rpg_threshold do stages differ.
+// stage adds n to a stage. Stages differ only up to rpg_threshold.
 func stage(s uint32, n int64) uint32 { return uint32(min(int64(s)+n, 1<<16)) }

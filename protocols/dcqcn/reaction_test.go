@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestStages has the increase that each pair of stages gives (Fig. 7), F = 5.
+// TestStages checks the increase for each pair of stages (Fig. 7), F = 5.
 func TestStages(t *testing.T) {
 	const gbps = units.Gbps
 	for _, c := range []struct {
@@ -50,7 +50,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestClamp has the target after a decrease from 10 Gb/s.
+// TestClamp checks the target after a decrease from 10 Gb/s.
 func TestClamp(t *testing.T) {
 	for _, c := range []struct {
 		clamp, afterTime bool
@@ -73,7 +73,7 @@ func TestClamp(t *testing.T) {
 	}
 }
 
-// TestShareIsAtMostTheRate: rpg_gd below 10 would take away more than all.
+// TestShareIsAtMostTheRate: rpg_gd below 10 would subtract more than the rate.
 func TestShareIsAtMostTheRate(t *testing.T) {
 	for _, c := range []struct {
 		rate units.Rate
@@ -87,8 +87,9 @@ func TestShareIsAtMostTheRate(t *testing.T) {
 	}
 }
 
-// TestNotificationsKeepTheirDistance, for any arrivals: never two CNPs within N,
-// never one without CE, and no marked packet without one in the N before it.
+// TestNotificationsKeepTheirDistance: for any arrivals there are never two CNPs
+// within N, never one without CE, and no marked packet that is neither answered
+// nor within N after a CNP.
 func TestNotificationsKeepTheirDistance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := connectx()
@@ -110,8 +111,8 @@ func TestNotificationsKeepTheirDistance(t *testing.T) {
 	})
 }
 
-// TestConfigAsText: all presets are good at all line rates from 1 Mb/s that their
-// least rate allows, and come through YAML and JSON.
+// TestConfigAsText: all presets are valid at all line rates from 1 Mb/s that
+// their minimum rate allows, and survive YAML and JSON.
 func TestConfigAsText(t *testing.T) {
 	cctest.Presets(t, "dcqcn", 100*units.Mbps, units.Gbps, 10*units.Gbps, 400*units.Gbps, 1_600*units.Gbps)
 }

@@ -8,36 +8,37 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters of a sender. K is the switch's: congestion point step.
-// A pointer to it is cc.Settings.
+// Config holds the parameters of a sender. K belongs to the switch: congestion point step.
+// *Config implements cc.Settings.
 type Config struct {
 	// G is the weight of the last window's share of marked bytes in alpha (g). Above
 	// 0, up to 1.
 	G units.Fraction `yaml:"g,omitempty" json:"g" jsonschema_description:"weight of the last window's share of marked bytes in alpha"`
 	// InitialAlpha is alpha before the first window has ended (RFC 8257 §4.2).
 	InitialAlpha units.Fraction `yaml:"initial_alpha,omitempty" json:"initial_alpha" jsonschema_description:"alpha at the beginning of a flow"`
-	// InitialWindow is the window at the beginning of a flow, in payload. 0 is the
-	// bandwidth-delay product of its path, and ten packets where no path is known.
+	// InitialWindow is the initial window of a flow, in payload. 0 means the bandwidth-delay
+	// product of its path, or ten packets if the path is not known.
 	InitialWindow units.Bytes `yaml:"initial_window,omitempty" json:"initial_window" jsonschema_description:"window at the beginning of a flow; 0 is the bandwidth-delay product of its path"`
-	// SlowStart means that the window at first grows by all that is acknowledged, until a
-	// mark or a loss. A flow whose path is not known always begins so.
+	// SlowStart means that the window at first grows by all that is acknowledged, until a mark
+	// or a loss. Without InitialWindow, a flow whose path is not known always begins with slow
+	// start.
 	SlowStart bool `yaml:"slow_start,omitempty" json:"slow_start" jsonschema_description:"whether the window at first grows by all that is acknowledged"`
-	// AdditiveIncrease is what the window grows by for each window that is
-	// acknowledged without a mark. 0 is the payload of a packet.
+	// AdditiveIncrease is the growth of the window for each window that is acknowledged without
+	// a mark. 0 means the payload of a packet.
 	AdditiveIncrease units.Bytes `yaml:"additive_increase,omitempty" json:"additive_increase" jsonschema_description:"growth of the window for each window that is acknowledged; 0 is a packet"`
-	// WholePackets is that alpha is counted in 1024ths and the window, when it is reduced, in
-	// packets, both rounded down, as in Linux (net/ipv4/tcp_dctcp.c): a reduction by less than
-	// a packet is none. The least window after one is two packets.
+	// WholePackets means that alpha is counted in 1024ths and the window, when it is reduced,
+	// in packets, both rounded down, as in Linux (net/ipv4/tcp_dctcp.c): a reduction by less
+	// than a packet has no effect. A reduction leaves at least two packets.
 	WholePackets bool `yaml:"whole_packets,omitempty" json:"whole_packets" jsonschema_description:"whether alpha is counted in 1024ths and reductions of the window in packets, as in Linux"`
-	// Pacing means that packets are spaced at window/T, and the window is never more than
-	// what the line carries in T. Without, acknowledgements are the clock, as in TCP,
-	// and the window grows only while it is used up.
+	// Pacing means that packets are spaced at window/T, and the window is never more than what
+	// the line carries in T. Without pacing, acknowledgements are the clock, as in TCP, and the
+	// window grows only while it is used up.
 	Pacing bool `yaml:"pacing,omitempty" json:"pacing" jsonschema_description:"whether packets are spaced at the window over the RTT without queues"`
-	// BaseRTT is T. 0 is that of the flow's path; where none is known, the least that
-	// an acknowledgement has had.
+	// BaseRTT is T. 0 means the RTT of the flow's path or, if that is not known, the lowest RTT
+	// of an acknowledgement so far.
 	BaseRTT units.Time `yaml:"base_rtt,omitempty" json:"base_rtt" jsonschema_description:"T, the RTT without queues; 0 is that of the flow's own path"`
-	// MinRate is the least window, as what it carries in T. The window is never less
-	// than a packet; 0 leaves it at that.
+	// MinRate is the minimum window, as the rate that it gives over T. The window is never less
+	// than a packet; 0 sets no other minimum.
 	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least window, as a rate over the RTT without queues; unlimited leaves it at a packet"`
 }
 
@@ -66,16 +67,16 @@ func (c *Config) Validate(line units.Rate) error {
 	return check.Err()
 }
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"paper", "hpcc", "linux"}
 
-// Preset gives the parameters that name, one of Presets, stands for, for a port at line
-// rate line:
+// Preset returns the parameters of the preset name, one of Presets, for a port at line rate
+// line:
 //
 //   - paper: g of §3.4, and the rest as in TCP: slow start, no pacing. The first window
 //     is that of RFC 6928, ten packets of 1460 bytes; the paper does not say.
 //   - hpcc: "dctcp" in simulation/run.py of
-//     github.com/alibaba-edu/High-Precision-Congestion-Control, as its authors imagine
+//     github.com/alibaba-edu/High-Precision-Congestion-Control, as its authors model
 //     DCTCP in a NIC: it begins at the line rate and is paced. The increase of 615 Mb/s
 //     there is a packet of 1 KB an RTT of 13 us, and a packet here. The least rate is
 //     1 Gb/s; below 25 Gb/s it is taken as a 25th of the line rate, since it would
@@ -96,8 +97,7 @@ func Preset(name string, line units.Rate) Config {
 	return c
 }
 
-// Traits implements cc.Settings: marks come back in the acknowledgement of the packet
-// that has them.
+// Traits implements cc.Settings: marks come back in the acknowledgement of the marked packet.
 func (c *Config) Traits() cc.Traits {
 	return cc.Traits{ECT: true, Marks: cc.AnswerEcho, AskEvery: 1, NeedsPath: true, NeedsAcks: true}
 }

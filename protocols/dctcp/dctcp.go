@@ -1,13 +1,13 @@
-// Package dctcp is DCTCP's rate control at the sender of a NIC: Alizadeh et al., "Data
-// Center TCP (DCTCP)", SIGCOMM 2010, and RFC 8257. Switches mark packets that meet a
-// queue longer than K; the receiver says in each acknowledgement whether its packet was
-// marked; the sender takes away of its window, once a window, half of the share of
-// bytes that have lately been marked.
+// Package dctcp implements DCTCP's rate control at the sender of a NIC: Alizadeh et al., "Data
+// Center TCP (DCTCP)", SIGCOMM 2010, and RFC 8257. Switches mark packets that meet a queue
+// longer than K; the receiver says in each acknowledgement whether its packet was marked; once
+// per window, the sender reduces its window by half of the share of bytes that have recently
+// been marked.
 //
-// The names are those of the paper and of RFC 8257 §3.3, from which this differs so:
-// bytes are payload; an acknowledgement stands for a packet, so no state machine at the
-// receiver is needed (traits); loss halves the window as TCP's does (RFC 5681), by a NAK
-// where TCP has duplicate acknowledgements. A window stays as it was while a flow rests.
+// Names follow the paper and RFC 8257 §3.3. The differences from the RFC are: bytes are
+// payload; an acknowledgement stands for a packet, so the receiver needs no state machine
+// (traits); loss halves the window as in TCP (RFC 5681), with a NAK where TCP has duplicate
+// acknowledgements. The window does not change while a flow is idle.
 package dctcp
 
 import (
@@ -44,7 +44,7 @@ type Control struct {
 	config      *Config
 	line        units.Rate
 	mtu, packet units.Bytes
-	t           units.Time // T; 0 while it is not known
+	t           units.Time // T; 0 if not known yet
 	learn       bool       // T is the least RTT so far
 
 	cwnd, ssthresh units.Bytes
@@ -54,20 +54,20 @@ type Control struct {
 	alpha, f                           float64
 	bytesAcked, bytesMarked, windowEnd units.Bytes // of the window under observation
 
-	cwr     bool        // the window was reduced: not again before
+	cwr     bool        // the window was reduced, and is not reduced again until
 	highSeq units.Bytes // this is acknowledged; unknown until the next acknowledgement
 	rtt     units.Time
 }
 
 var _ cc.Control = (*Control)(nil)
 
-// unknown stands for a sequence number that the next acknowledgement tells.
+// unknown stands for a sequence number that the next acknowledgement will give.
 const unknown = -1
 
 // unlimited is ssthresh before the first congestion.
 const unlimited = units.Bytes(math.MaxInt64)
 
-// New makes the control of a flow. c has passed Validate for the flow's line and is
+// New returns the control of a flow. c must have passed Validate for the flow's line and is
 // shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
 	d := &Control{config: c, line: f.Line, mtu: f.MTU, packet: f.Packet, t: c.BaseRTT, alpha: float64(c.InitialAlpha)}
@@ -95,12 +95,12 @@ func New(c *Config, f cc.Flow) *Control {
 	return d
 }
 
-// payload is that of an amount of packets of full size on the wire.
+// payload converts bytes on the wire to payload, for full-size packets.
 func (d *Control) payload(wire units.Bytes) units.Bytes {
 	return units.Bytes(float64(wire) * float64(d.mtu) / float64(d.packet))
 }
 
-// Acked takes an acknowledgement.
+// Acked handles an acknowledgement.
 func (d *Control) Acked(_ units.Time, a *cc.Ack) {
 	if a.RTT > 0 {
 		d.rtt = a.RTT
@@ -126,7 +126,7 @@ func (d *Control) Acked(_ units.Time, a *cc.Ack) {
 	d.bound()
 }
 
-// reduce takes half of the share of marked bytes away: cwnd ← cwnd × (1 − α/2).
+// reduce lowers the window by half of the share of marked bytes: cwnd ← cwnd × (1 − α/2).
 func (d *Control) reduce() {
 	if !d.config.WholePackets {
 		d.cwnd = max(d.cwnd-units.Bytes(float64(d.cwnd)*d.alpha/2), min(d.cwnd, d.least))
@@ -137,11 +137,12 @@ func (d *Control) reduce() {
 	d.cwnd = max(n, 2) * d.mtu
 }
 
-// parts is in how many parts Linux counts alpha. A fraction of as many is exact.
+// parts is the number of parts in which Linux counts alpha. A float64 represents such fractions
+// exactly.
 const parts = 1024
 
-// estimate updates alpha once a window: α ← (1 − g) × α + g × F. The products are
-// converted so that the result is the same on every processor (Go specification,
+// estimate updates alpha once per window: α ← (1 − g) × α + g × F. Products are converted
+// explicitly so that the result is the same on every processor (Go specification,
 // "Floating-point operators").
 func (d *Control) estimate(a *cc.Ack) {
 	d.bytesAcked += a.Newly
@@ -163,7 +164,7 @@ func (d *Control) estimate(a *cc.Ack) {
 	d.bytesAcked, d.bytesMarked, d.windowEnd = 0, 0, a.Sent
 }
 
-// rounded is alpha after a window, in whole parts: what is less than 1/g of them goes at once.
+// rounded returns alpha after a window, in whole parts. Fewer than 1/g parts become 0 at once.
 func rounded(alpha, g, f float64) float64 {
 	n := alpha * parts
 	if less := math.Floor(float64(g * n)); less > 0 {
@@ -174,18 +175,18 @@ func rounded(alpha, g, f float64) float64 {
 	return min(1, (n+math.Floor(float64(f*g)*parts))/parts)
 }
 
-// reduced notes that the window was reduced for what was sent until highSeq.
+// reduced records that the window was reduced for the data sent up to highSeq.
 func (d *Control) reduced(highSeq units.Bytes) {
 	d.cwr, d.highSeq, d.credit = true, highSeq, 0
 	d.bound()
 	d.ssthresh = d.cwnd
 }
 
-// grow raises the window as TCP's (RFC 5681 §3.1, counted in bytes as in RFC 3465).
+// grow raises the window as TCP does (RFC 5681 §3.1, counted in bytes as in RFC 3465).
 func (d *Control) grow(a *cc.Ack) {
 	flying := a.InFlight + a.Newly // when the acknowledgement came
 	if !d.config.Pacing && flying+d.mtu <= d.cwnd {
-		return // there was room for more: no lack of window held the flow back
+		return // there was room for more: the window did not hold the flow back
 	}
 	if d.cwnd < d.ssthresh {
 		d.cwnd += a.Newly
@@ -203,8 +204,8 @@ func (d *Control) grow(a *cc.Ack) {
 	}
 }
 
-// Lost halves the window once for what was under way; after a timeout the flow begins
-// again with a packet and slow start.
+// Lost halves the window once per flight; after a timeout the flow starts over with one packet
+// and slow start.
 func (d *Control) Lost(_ units.Time, l cc.Loss) {
 	switch {
 	case l.Timeout:
@@ -219,7 +220,8 @@ func (d *Control) Lost(_ units.Time, l cc.Loss) {
 	}
 }
 
-// bound holds the window to at least a packet and min_rate, and with pacing to the line.
+// bound keeps the window at a packet and min_rate or more and, with pacing, at what the line
+// carries or less.
 func (d *Control) bound() {
 	least := max(d.mtu, d.payload(d.config.MinRate.Per(d.t)))
 	if d.config.Pacing && d.t > 0 {
@@ -228,16 +230,16 @@ func (d *Control) bound() {
 	d.cwnd = max(d.cwnd, least)
 }
 
-// most is what the line carries in T.
+// most returns what the line carries in T.
 func (d *Control) most() units.Bytes { return d.payload(d.line.Per(d.t)) }
 
-// Line holds the window to the new line rate.
+// Line bounds the window by the new line rate.
 func (d *Control) Line(_ units.Time, r units.Rate) {
 	d.line = r
 	d.bound()
 }
 
-// Rate is the window over T, on the wire, with pacing.
+// Rate returns the window over T, on the wire, with pacing.
 func (d *Control) Rate() units.Rate {
 	if !d.config.Pacing || d.t == 0 {
 		return 0
@@ -249,7 +251,7 @@ func (d *Control) Rate() units.Rate {
 	return min(d.line, max(1, units.Rate(wire*8/d.t.Seconds())))
 }
 
-// Window is the congestion window.
+// Window returns the congestion window.
 func (d *Control) Window() units.Bytes { return d.cwnd }
 
 // Gauges implements cc.Control.

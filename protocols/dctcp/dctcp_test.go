@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestQueueAtK: flows fill the link, share it, and keep the queue where the paper's model
-// of synchronised flows has it (§3.3): its most is K + N packets, and it swings by
+// TestQueueAtK: flows fill the link, share it, and keep the queue where the paper's model of
+// synchronised flows has it (§3.3): its maximum is K + N packets, and it swings by
 // √(2N(C·RTT+K))/2 packets below that.
 func TestQueueAtK(t *testing.T) {
 	const packet = 1100
@@ -52,7 +52,7 @@ func TestQueueAtK(t *testing.T) {
 	}
 }
 
-// TestBounds: whatever comes, alpha is a share and the window at least a packet and, with
+// TestBounds: for any input, alpha is a share, and the window is at least a packet and, with
 // pacing, no more than the line carries in T.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,8 +92,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestConfigAsText: the presets are good at all line rates, and come through YAML and
-// JSON.
+// TestConfigAsText: the presets are valid at all line rates, and survive YAML and JSON.
 func TestConfigAsText(t *testing.T) {
 	cctest.Presets(t, "dctcp", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
 }
@@ -133,7 +132,8 @@ func BenchmarkAck(b *testing.B) {
 	}
 }
 
-// acknowledged is what brings a flow the next acknowledgement; every 50th is marked.
+// acknowledged returns a function that gives a flow its next acknowledgement; every 50th is
+// marked.
 func acknowledged() func() {
 	config := Preset("hpcc", 100*units.Gbps)
 	d := New(&config, cc.Flow{Line: 100 * units.Gbps, MTU: 1000, Packet: 1100, Path: cc.Path{RTT: 13 * units.Microsecond, Bottleneck: 100 * units.Gbps}})
@@ -149,8 +149,8 @@ func acknowledged() func() {
 	}
 }
 
-// TestRounded: alpha after a window, in 1024ths, as Linux counts it. The share of marks adds
-// 64 times as much, rounded down; what is left of less than 16 is nothing.
+// TestRounded: alpha after a window, in 1024ths, as Linux counts it. The share of marks adds 64
+// times as much, rounded down; less than 16 becomes 0.
 func TestRounded(t *testing.T) {
 	for _, c := range []struct {
 		alpha          float64
@@ -166,7 +166,7 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// TestWholePackets: a reduction is by whole packets, and leaves two.
+// TestWholePackets: a reduction is by whole packets, and leaves at least two.
 func TestWholePackets(t *testing.T) {
 	config := Preset("linux", units.Gbps)
 	for _, c := range []struct{ packets, alpha, want units.Bytes }{
@@ -180,7 +180,7 @@ func TestWholePackets(t *testing.T) {
 	}
 }
 
-// TestDelayedAcks: where acknowledgements may wait for a second packet, marks and losses leave a
+// TestDelayedAcks: if acknowledgements may wait for a second packet, marks and losses leave a
 // window of two; a timeout leaves one.
 func TestDelayedAcks(t *testing.T) {
 	config := Preset("paper", units.Gbps)

@@ -8,23 +8,23 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Port is the UDP port of tunnels at the receiving end of a packet, of those for private
-// use (RFC 6335 §6). The source port spreads packets over paths.
+// Port is the UDP destination port of tunnel packets, from the range for private use (RFC 6335
+// §6). The source port spreads packets over paths.
 const Port = 54793
 
 // HeaderLen is the length of either header in bytes.
 const HeaderLen = 8
 
-// What can be behind the header of a data packet: IP protocol numbers.
+// What can follow the header of a data packet: IP protocol numbers.
 const (
 	NextIPv4     = 4
 	NextIPv6     = 41
 	NextNothing  = 59 // of RTS and RST
 	NextEthernet = 143
-	NextVXLAN    = 253 // there is no number for it: this is one for experiments (RFC 3692)
+	NextVXLAN    = 253 // VXLAN has no number: this is one for experiments (RFC 3692)
 )
 
-// Flags are those of a header.
+// Flags are the flags of a header.
 type Flags uint8
 
 // The flags. A packet with FlagControl has the control header.
@@ -35,10 +35,10 @@ const (
 
 	FlagRTS Flags = 1 << 4 // data: asks for credit and carries nothing
 
-	FlagACK  Flags = 1 << 4 // control: the packet and all before it have come
-	FlagNACK Flags = 1 << 3 // control: the packet came without its payload
-	FlagSACK Flags = 1 << 2 // control: the packet has come, others before it have not
-	FlagPULL Flags = 1 << 1 // control: gives credit, or tells again what was given
+	FlagACK  Flags = 1 << 4 // control: the packet and all before it have arrived
+	FlagNACK Flags = 1 << 3 // control: the packet arrived without its payload
+	FlagSACK Flags = 1 << 2 // control: the packet has arrived, others before it have not
+	FlagPULL Flags = 1 << 1 // control: gives credit, or repeats what was given
 )
 
 const (
@@ -47,10 +47,10 @@ const (
 	judgements   = FlagACK | FlagNACK | FlagSACK
 )
 
-// Has tells whether all of some flags are set.
+// Has reports whether all of the given flags are set.
 func (f Flags) Has(some Flags) bool { return f&some == some }
 
-// Judges tells whether a control packet says what became of a packet.
+// Judges reports whether a control packet has ACK, NACK or SACK and so reports on a packet.
 func (f Flags) Judges() bool { return f&judgements != 0 }
 
 var flagNames = [2][8]string{
@@ -72,7 +72,7 @@ func (f Flags) String() string {
 	return strings.Join(b, "+")
 }
 
-// What can be wrong with a header. They are values, so that refusing allocates nothing.
+// Errors in a header. They are values, so that returning one allocates nothing.
 var (
 	ErrShort   = errors.New("eqds: the packet ends inside the header, which has 8 bytes")
 	ErrControl = errors.New("eqds: the header is not of the kind that is asked for: the highest bit of the flags tells control packets from data")
@@ -80,7 +80,7 @@ var (
 	ErrNext    = errors.New("eqds: RTS and RST carry nothing: their next protocol is 59, and only theirs")
 )
 
-// IsControl tells whether a packet has the control header; false for one without bytes.
+// IsControl reports whether a packet has the control header; false for an empty packet.
 func IsControl(b []byte) bool { return len(b) > 0 && Flags(b[0]).Has(FlagControl) }
 
 // Data is the header of a data packet.
@@ -93,11 +93,11 @@ type Data struct {
 	Sender uint8 // EQIF
 }
 
-// Empty tells whether nothing follows the header.
+// Empty reports whether nothing follows the header.
 func (d *Data) Empty() bool { return d.Flags&(FlagRTS|FlagRST) != 0 }
 
-// Decode reads the header at the beginning of b. What follows it is not looked at: a
-// trimmed packet may have nothing there.
+// Decode reads the header at the beginning of b. What follows is ignored: a trimmed packet may
+// have nothing there.
 func (d *Data) Decode(b []byte) error {
 	if len(b) < HeaderLen {
 		return ErrShort
@@ -132,7 +132,7 @@ type Control struct {
 	// Ack is the number of the packet that ACK, NACK, SACK or RST is about. With SYN and
 	// none of them it has the receiver's epoch.
 	Ack uint16
-	// Pull is the highest number that the receiver has sent; it says nothing with RST.
+	// Pull is the highest number that the receiver has sent; it has no meaning with RST.
 	Pull uint16
 	Busy uint16 // see BusyTime
 }
@@ -167,11 +167,11 @@ func (c *Control) Put(b []byte) {
 // busyUnit is the unit of the busy time.
 const busyUnit = units.Microsecond
 
-// BusyTime is for how long the receiver's link has at least enough to receive.
+// BusyTime returns the least time for which the receiver's link has enough to receive.
 func (c *Control) BusyTime() units.Time { return units.Time(c.Busy) * busyUnit }
 
-// Busy is how a control packet says a time: rounded up to whole microseconds, and at most
-// 65.535 ms.
+// Busy returns a time as a control packet carries it: rounded up to whole microseconds, and at
+// most 65.535 ms.
 func Busy(t units.Time) uint16 {
 	return uint16(min(max(0, t+busyUnit-1)/busyUnit, 1<<16-1))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestHeaders: the fields where the package comment draws them.
+// TestHeaders: fields are where the package comment shows them.
 func TestHeaders(t *testing.T) {
 	data := func(d Data) string {
 		b := bytes.Repeat([]byte{0xee}, HeaderLen)
@@ -43,7 +43,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses what is cut short or contradicts itself.
+// TestDecodeRefuses: truncated and contradictory headers are errors.
 func TestDecodeRefuses(t *testing.T) {
 	var d Data
 	var c Control
@@ -93,7 +93,7 @@ func TestFlagNames(t *testing.T) {
 	}
 }
 
-// TestEpochs go round: of any two that differ by other than 32, one is after the other.
+// TestEpochs: epochs wrap around: of any two that do not differ by 32, one is after the other.
 func TestEpochs(t *testing.T) {
 	for e := range Epoch(64) {
 		if EpochOf(e.First()) != e || EpochOf(e.First()+Span-1) != e || EpochOf(e.First()-1) == e {
@@ -121,8 +121,8 @@ func TestBusyTime(t *testing.T) {
 	}
 }
 
-// FuzzHeaders reads anything as a header: what is one is written as the same bytes, and
-// gopacket's layer has the same.
+// FuzzHeaders reads any bytes as a header: a valid header is written as the same bytes, and
+// gopacket's layer agrees.
 func FuzzHeaders(f *testing.F) {
 	for _, s := range []string{"0004123456789abc", "503b000100020000", "92071234567800ff", "a000000300000000", "00"} {
 		b, _ := hex.DecodeString(s)
@@ -162,7 +162,7 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// tunnelled makes the frame of a packet of a tunnel around what it carries.
+// tunnelled returns the frame of a tunnel packet around what it carries.
 func tunnelled(t testing.TB, l *Layer, inside ...gopacket.SerializableLayer) []byte {
 	t.Helper()
 	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv4}
@@ -179,7 +179,7 @@ func tunnelled(t testing.TB, l *Layer, inside ...gopacket.SerializableLayer) []b
 	return b.Bytes()
 }
 
-// carried gives packets for each next protocol, and what they carry.
+// carried returns packets for each next protocol, with what they carry.
 func carried(t testing.TB) map[uint8][]gopacket.SerializableLayer {
 	ip4 := &layers.IPv4{Version: 4, IHL: 5, TTL: 9, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{192, 0, 2, 1}, DstIP: net.IP{192, 0, 2, 2}}
 	ip6 := &layers.IPv6{Version: 6, HopLimit: 9, NextHeader: layers.IPProtocolUDP, SrcIP: net.ParseIP("2001:db8::1"), DstIP: net.ParseIP("2001:db8::2")}
@@ -199,7 +199,7 @@ func carried(t testing.TB) map[uint8][]gopacket.SerializableLayer {
 	}
 }
 
-// TestLayers: gopacket reads packets of tunnels whole, at once and by a parser.
+// TestLayers: gopacket decodes tunnel packets completely, at once and with a parser.
 func TestLayers(t *testing.T) {
 	for next, inside := range carried(t) {
 		want := Layer{Data: Data{Flags: FlagSYN, Next: next, Seq: 5, Target: 9, Path: 3, Sender: 2}}
@@ -248,7 +248,7 @@ func drawControl(t *rapid.T) Control {
 	}
 }
 
-// TestTshark reads tunnels with the dissector that weft brings, and what is in them.
+// TestTshark reads tunnels and their contents with the dissector that comes with weft.
 func TestTshark(t *testing.T) {
 	var frames [][]byte
 	var want [][]string
@@ -282,7 +282,7 @@ func TestTshark(t *testing.T) {
 		"eqds.next", "eqds.seq", "eqds.epoch", "eqds.pull_target", "eqds.path", "eqds.sender", "eqds.ack_number", "eqds.pull_number", "eqds.busy_time", "udp.dstport")
 	for _, row := range got {
 		for i, v := range row {
-			switch v { // newer versions of tshark write booleans so
+			switch v { // newer versions of tshark write booleans in this way
 			case "True":
 				row[i] = "1"
 			case "False":

@@ -13,8 +13,8 @@ import (
 // as Ethernet, IP, UDP, Layer and what the tunnel carries.
 var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{Name: "EQDS", Decoder: gopacket.DecodeFunc(decode)})
 
-// layerNumber is beside those of package roce, from 1710 on; gopacket leaves numbers from
-// 1000 on to others.
+// layerNumber does not collide with those of package roce, from 1710 on; gopacket leaves
+// numbers from 1000 on to others.
 const layerNumber = 1750
 
 //go:embed eqds.lua
@@ -29,14 +29,14 @@ func init() {
 type Layer struct {
 	layers.BaseLayer
 	IsControl bool
-	Data      Data    // zero if it IsControl
-	Control   Control // zero if not
+	Data      Data    // zero if IsControl
+	Control   Control // zero unless IsControl
 }
 
-// LayerType is LayerType.
+// LayerType returns LayerType.
 func (l *Layer) LayerType() gopacket.LayerType { return LayerType }
 
-// CanDecode is LayerType.
+// CanDecode returns LayerType.
 func (l *Layer) CanDecode() gopacket.LayerClass { return LayerType }
 
 // DecodeFromBytes reads the header. Errors are those of Data.Decode and Control.Decode.
@@ -56,7 +56,7 @@ func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) (err er
 	return err
 }
 
-// NextLayerType is that of what the tunnel carries.
+// NextLayerType returns the layer type of what the tunnel carries.
 func (l *Layer) NextLayerType() gopacket.LayerType {
 	if l.IsControl || len(l.Payload) == 0 {
 		return gopacket.LayerTypeZero

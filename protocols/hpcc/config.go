@@ -11,28 +11,28 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config has the parameters by the paper's names. A pointer to it is cc.Settings.
+// Config holds the parameters, with the paper's names. *Config implements cc.Settings.
 type Config struct {
 	// Eta is the share of a link that the flows aim at (η). Above 0, up to 100%.
 	Eta units.Fraction `yaml:"eta,omitempty" json:"eta" jsonschema_description:"share of a link that the flows aim at"`
-	// MaxStage is how many additive increases may follow each other before the window
-	// is set by U again (maxStage). From 0, which always sets it by U.
+	// MaxStage is the number of additive increases in a row before U sets the window again
+	// (maxStage). From 0, which always sets it by U.
 	MaxStage int `yaml:"max_stage,omitempty" json:"max_stage" jsonschema_description:"additive increases in a row before the window is set by U again"`
-	// WAI is the additive increase (W_AI), in bytes on the wire. 0 is what §3.3 gives
-	// as a rule: W_init·(1-η)/N.
+	// WAI is the additive increase (W_AI), in bytes on the wire. 0 means the rule of §3.3:
+	// W_init·(1-η)/N.
 	WAI units.Bytes `yaml:"w_ai,omitempty" json:"w_ai" jsonschema_description:"additive increase of the window; 0 is the paper's rule, by eta and n"`
-	// N is how many flows are expected to share a link, for that rule. Above 0.
+	// N is the expected number of flows on a link, for that rule. Above 0.
 	N int `yaml:"n,omitempty" json:"n" jsonschema_description:"flows that are expected to share a link, for the additive increase"`
-	// BaseRTT is T, the same for all flows. 0 is that of the flow's own path. It should
-	// be no less than the longest RTT in an idle fabric: with less the window
-	// does not let a flow fill a link.
+	// BaseRTT is T, the same for all flows. 0 means the RTT of the flow's own path. It should
+	// not be less than the longest RTT in an idle fabric: otherwise the window does not let a
+	// flow fill a link.
 	BaseRTT units.Time `yaml:"base_rtt,omitempty" json:"base_rtt" jsonschema_description:"T, the RTT without queues; 0 is that of the flow's own path"`
 	// Reaction is when the window changes.
 	Reaction Reaction `yaml:"reaction,omitempty" json:"reaction" jsonschema_description:"when the window changes: combined, ack or rtt"`
-	// MinRate is the least rate; 0 leaves it to W_AI, which the window is never below.
+	// MinRate is the minimum rate; 0 leaves it to W_AI, below which the window never falls.
 	MinRate units.Rate `yaml:"min_rate,omitempty" json:"min_rate" jsonschema_description:"least rate; unlimited leaves it to the additive increase"`
-	// INTHops is for how many hops packets have room, 1 to 7. A switch port beyond
-	// that is not seen.
+	// INTHops is the number of hops that packets have room for, 1 to 7. Switch ports beyond
+	// that are not seen.
 	INTHops int `yaml:"int_hops,omitempty" json:"int_hops" jsonschema_description:"switch ports that packets have room for in their telemetry, 1 to 7"`
 }
 
@@ -40,28 +40,28 @@ type Config struct {
 type Reaction uint8
 
 const (
-	// Combined is HPCC: every acknowledgement sets W from the reference window W_c, and
-	// one in a round trip makes that the next W_c.
+	// Combined is HPCC: every acknowledgement sets W from the reference window W_c, and one per
+	// round trip makes W the next W_c.
 	Combined Reaction = iota
 	// PerACK makes W the reference at every acknowledgement, which reacts to the same
 	// bytes more than once.
 	PerACK
-	// PerRTT looks at one acknowledgement in a round trip only.
+	// PerRTT looks at only one acknowledgement per round trip.
 	PerRTT
 )
 
 var reactionNames = [...]string{"combined", "ack", "rtt"}
 
-// String gives the name that a lab file uses.
+// String returns the name used in lab files.
 func (r Reaction) String() string { return reactionNames[r] }
 
-// Names are those that a lab file can use.
+// Names returns the names that a lab file can use.
 func (Reaction) Names() []string { return reactionNames[:] }
 
-// MarshalText gives the name that a lab file uses.
+// MarshalText returns the name used in lab files.
 func (r Reaction) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads the name that a lab file uses.
+// UnmarshalText reads the name used in lab files.
 func (r *Reaction) UnmarshalText(b []byte) error {
 	s := strings.Trim(string(b), `"' `)
 	for i, name := range reactionNames {
@@ -73,7 +73,7 @@ func (r *Reaction) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%q is not a reaction of HPCC (there are %s)", s, strings.Join(reactionNames[:], ", "))
 }
 
-// maxFlows and maxMaxStage bound what nobody needs more of.
+// maxFlows and maxMaxStage are limits beyond any useful value.
 const (
 	maxFlows    = 1_000_000
 	maxMaxStage = 1_000_000
@@ -105,11 +105,11 @@ func (c *Config) Validate(line units.Rate) error {
 	return check.Err()
 }
 
-// Presets are the names that Preset knows, the default first.
+// Presets lists the names that Preset accepts, the default first.
 var Presets = []string{"paper", "hpcc"}
 
-// Preset gives the parameters that name, one of Presets, stands for, for a port at line
-// rate line:
+// Preset returns the parameters of the preset name, one of Presets, for a port at line rate
+// line:
 //
 //   - paper: η, maxStage and the rule for W_AI of §3.3 with N = 100: 81 bytes at
 //     100 Gb/s and the 13 us that the paper's simulations take for T.

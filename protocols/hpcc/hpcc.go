@@ -1,22 +1,21 @@
-// Package hpcc is HPCC: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM
-// 2019. Switch ports write how much they have sent and how long their queue is into
-// every packet; its acknowledgement brings that back (packages telemetry and cc), and
-// the sender sets its window so that the busiest link of the path carries a share η
-// of its rate.
+// Package hpcc implements HPCC: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM
+// 2019. Switch ports write how much they have sent and how long their queue is into every
+// packet; its acknowledgement brings that back (packages telemetry and cc), and the sender sets
+// its window so that the busiest link of the path carries a share η of its rate.
 //
-// The parts of Algorithm 1 are the methods of Control, and go by the paper's names.
-// What the paper leaves open:
+// The parts of Algorithm 1 are methods of Control, with the paper's names. What the paper
+// leaves open:
 //
 //   - U begins at 1, as in the authors' simulator. The first acknowledgement has
 //     nothing to be compared with: it only becomes L.
 //   - W is at most W_init. It counts bytes on the wire, as links do. What may be in
-//     flight is counted in payload, so the window that Control.Window gives is W
-//     without the headers of packets of full size.
+//     flight is counted in payload, so the window that Control.Window returns is W
+//     without the headers of full-size packets.
 //   - A port whose two records do not differ in time, or lie so far apart that its
-//     counter of bytes can have wrapped, says nothing. If no port says anything, the
+//     byte counter can have wrapped, is ignored. If all ports are ignored, the
 //     window stays.
 //   - When packets take another path, L is measured again (§4.1) and the window stays.
-//   - Where neither the path's RTT nor base_rtt is known, T is the least RTT of an
+//   - If neither the path's RTT nor base_rtt is known, T is the least RTT of an
 //     acknowledgement so far; until the first one the flow has the line rate.
 //   - Loss changes nothing: HPCC is for lossless fabrics.
 package hpcc
@@ -53,7 +52,7 @@ type Control struct {
 	cc.Deaf
 	config *Config
 	line   units.Rate // B_NIC
-	t      units.Time // T; 0 while it is not known
+	t      units.Time // T; 0 if not known yet
 	learn  bool       // T is the least RTT so far
 
 	w, wc         float64     // W and W_c, bytes on the wire
@@ -62,11 +61,11 @@ type Control struct {
 	lastUpdateSeq units.Bytes // lastUpdateSeq: payload from the flow's start
 
 	hops  [telemetry.MaxHops]telemetry.Hop // L: the links of the last acknowledgement
-	count uint8                            // of them; 0 before the first
-	path  uint16                           // that they are of
-	seen  units.Time                       // when they came
+	count uint8                            // number of hops; 0 before the first
+	path  uint16                           // path of the hops
+	seen  units.Time                       // when they arrived
 
-	payload float64 // of a byte on the wire
+	payload float64 // payload per byte on the wire
 	rtt     units.Time
 	rate    units.Rate  // W/T
 	window  units.Bytes // W as payload
@@ -74,7 +73,7 @@ type Control struct {
 
 var _ cc.Control = (*Control)(nil)
 
-// New makes the control of a flow. c has passed Validate for the flow's line and is
+// New returns the control of a flow. c must have passed Validate for the flow's line and is
 // shared, not copied.
 func New(c *Config, f cc.Flow) *Control {
 	h := &Control{config: c, line: f.Line, t: c.BaseRTT, u: 1, payload: float64(f.MTU) / float64(f.Packet)}
@@ -88,10 +87,10 @@ func New(c *Config, f cc.Flow) *Control {
 	return h
 }
 
-// initial is W_init, what the line carries in T.
+// initial returns W_init, what the line carries in T.
 func (h *Control) initial() float64 { return float64(h.line) / 8 * h.t.Seconds() }
 
-// additive is W_AI.
+// additive returns W_AI.
 func (h *Control) additive() float64 {
 	if h.config.WAI > 0 {
 		return float64(h.config.WAI)
@@ -99,7 +98,7 @@ func (h *Control) additive() float64 {
 	return h.initial() * (1 - float64(h.config.Eta)) / float64(h.config.N)
 }
 
-// Acked is NewAck of Algorithm 1.
+// Acked implements NewAck of Algorithm 1.
 func (h *Control) Acked(now units.Time, ack *cc.Ack) {
 	if ack.RTT > 0 {
 		h.rtt = ack.RTT
@@ -132,11 +131,11 @@ func (h *Control) Acked(now units.Time, ack *cc.Ack) {
 	h.count, h.path, h.seen = uint8(copy(h.hops[:], ack.Hops)), ack.Path, now
 }
 
-// measureInflight is MeasureInflight: it moves U towards the load of the busiest link,
-// further the longer that was measured. It says whether any link could be measured.
+// measureInflight implements MeasureInflight: it moves U towards the load of the busiest link,
+// further the longer the measurement took. It reports whether any link could be measured.
 //
-// Products are converted so that no compiler joins them with a sum, and the result is
-// the same on every processor (Go specification, "Floating-point operators").
+// Products are converted explicitly so that no compiler fuses them with a sum, and the result
+// is the same on every processor (Go specification, "Floating-point operators").
 func (h *Control) measureInflight(now units.Time, ack *cc.Ack) bool {
 	u, tau := 0.0, units.Time(0)
 	for i, link := range ack.Hops {
@@ -160,8 +159,8 @@ func (h *Control) measureInflight(now units.Time, ack *cc.Ack) bool {
 	return true
 }
 
-// computeWind is ComputeWind: the window by U, or larger by W_AI, from the reference
-// window W_c. With update it becomes the reference.
+// computeWind implements ComputeWind: it computes the window from the reference window W_c, by
+// U or by W_AI alone. With update, the window becomes the reference.
 func (h *Control) computeWind(update bool) float64 {
 	c := h.config
 	w, stage := h.wc, h.incStage
@@ -177,13 +176,13 @@ func (h *Control) computeWind(update bool) float64 {
 	return w
 }
 
-// bound holds a window to what min_rate and the line rate carry in T.
+// bound limits a window to what min_rate and the line rate carry in T.
 func (h *Control) bound(w float64) float64 {
 	least := float64(h.config.MinRate) / 8 * h.t.Seconds()
 	return max(min(w, h.initial()), least)
 }
 
-// apply sets rate and window by W.
+// apply sets rate and window from W.
 func (h *Control) apply() {
 	if h.t == 0 {
 		h.rate, h.window = h.line, 0
@@ -196,7 +195,7 @@ func (h *Control) apply() {
 	h.window = max(1, units.Bytes(h.w*h.payload))
 }
 
-// shorten makes rtt the base RTT, which leaves the rate as it is.
+// shorten makes rtt the base RTT, without changing the rate.
 func (h *Control) shorten(rtt units.Time) {
 	if h.t == 0 {
 		h.t = rtt
@@ -210,8 +209,8 @@ func (h *Control) shorten(rtt units.Time) {
 	h.apply()
 }
 
-// Line holds the window to the new line rate. A flow that had all of the old one has
-// all of the new.
+// Line bounds the window by the new line rate. A flow that had all of the old rate gets all of
+// the new one.
 func (h *Control) Line(_ units.Time, r units.Rate) {
 	all := h.wc >= h.initial()
 	h.line = r
@@ -222,10 +221,10 @@ func (h *Control) Line(_ units.Time, r units.Rate) {
 	h.apply()
 }
 
-// Rate is R = W/T.
+// Rate returns R = W/T.
 func (h *Control) Rate() units.Rate { return h.rate }
 
-// Window is W in payload.
+// Window returns W in payload.
 func (h *Control) Window() units.Bytes { return h.window }
 
 // Gauges implements cc.Control.

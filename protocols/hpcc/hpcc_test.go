@@ -17,8 +17,8 @@ func incast() *cctest.Bottleneck {
 	return b
 }
 
-// TestConvergence: flows that begin at the line rate all at once, or one after the
-// other, come to equal shares of η of the link and next to no queue.
+// TestConvergence: flows that begin at the line rate all at once, or one after the other,
+// converge to equal shares of η of the link and next to no queue.
 func TestConvergence(t *testing.T) {
 	const ms = units.Millisecond
 	for _, c := range []struct {
@@ -27,7 +27,7 @@ func TestConvergence(t *testing.T) {
 		flows    int
 		apart    units.Time
 		settle   units.Time
-		queue    float64 // most that it may be on average
+		queue    float64 // highest mean allowed
 		jain     float64 // least
 	}{
 		{"paper", Combined, 1, 0, ms, 1, 1}, {"paper", Combined, 2, 0, 5 * ms, 1000, 0.99}, {"paper", Combined, 16, 0, 10 * ms, 4000, 0.985},
@@ -56,8 +56,8 @@ func TestConvergence(t *testing.T) {
 	}
 }
 
-// TestIncast: sixteen flows begin at once with a window of BDP each, 2.6 MB in all. Once
-// that has been sent, 220 us later, the queue is gone and stays so.
+// TestIncast: sixteen flows begin at once with a window of a BDP each, 2.6 MB in all. Once that
+// has been sent, 220 us later, the queue is empty and stays so.
 func TestIncast(t *testing.T) {
 	config := Preset("paper", 100*units.Gbps)
 	b := incast()
@@ -75,9 +75,8 @@ func TestIncast(t *testing.T) {
 	}
 }
 
-// TestReclaim: when three of four flows stop, the last one takes η of the link, by U after
-// at most maxStage additive increases. Were there only those, it would take some 700
-// round trips.
+// TestReclaim: when three of four flows stop, the last one takes η of the link, through U after
+// at most maxStage additive increases. With those alone it would take some 700 round trips.
 func TestReclaim(t *testing.T) {
 	config := Preset("paper", 100*units.Gbps)
 	b := incast()
@@ -97,8 +96,8 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// TestPerACKOverreacts: with W_c set at every acknowledgement the same congestion is
-// reacted to again and again, and the link is not filled (§5.4).
+// TestPerACKOverreacts: with W_c set at every acknowledgement, the flow reacts to the same
+// congestion again and again, and the link is not filled (§5.4).
 func TestPerACKOverreacts(t *testing.T) {
 	config := Preset("paper", 100*units.Gbps)
 	used := func(r Reaction) float64 {
@@ -121,8 +120,7 @@ func TestPerACKOverreacts(t *testing.T) {
 	}
 }
 
-// TestConfigAsText: the presets are good at all line rates, and come through YAML and
-// JSON.
+// TestConfigAsText: the presets are valid at all line rates, and survive YAML and JSON.
 func TestConfigAsText(t *testing.T) {
 	cctest.Presets(t, "hpcc", units.Mbps, units.Gbps, 100*units.Gbps, 1_600*units.Gbps)
 }
@@ -163,8 +161,8 @@ func BenchmarkAck(b *testing.B) {
 	}
 }
 
-// measured is a flow through three ports of 400, 100 and 100 Gb/s, and what brings it the
-// next acknowledgement.
+// measured returns a flow through three ports of 400, 100 and 100 Gb/s, and a function that
+// gives it the next acknowledgement.
 func measured() (*Control, func()) {
 	config := Preset("paper", 100*units.Gbps)
 	h := New(&config, cc.Flow{Line: 100 * units.Gbps, MTU: 1000, Packet: 1100, Path: cc.Path{RTT: 13 * units.Microsecond}})

@@ -89,7 +89,7 @@ func parseHop(word string) (telemetry.Hop, error) {
 	at, err2 := units.ParseTime(f[1])
 	sent, err3 := units.ParseBytes(f[2])
 	queue, err4 := units.ParseBytes(f[3])
-	code, _ := telemetry.RateCode(rate) // none is code 0
+	code, _ := telemetry.RateCode(rate) // code 0 if there is none
 	return telemetry.NewHop(code, at, sent, queue), errors.Join(err1, err2, err3, err4)
 }
 

@@ -15,24 +15,24 @@ const HeaderLen = 16
 // firstPort is the UDP source port of path 0.
 const firstPort = 49152
 
-// SourcePort is the UDP source port of a path.
+// SourcePort returns the UDP source port of a path.
 func SourcePort(path uint16) uint16 { return firstPort + path }
 
-// Flags are those of a header.
+// Flags are the flags of a header.
 type Flags uint8
 
-// The flags. Of ACK, NACK and PULL a packet has one at most; one with none of them is data.
+// The flags. A packet has at most one of ACK, NACK and PULL; one with none of them is data.
 const (
 	FlagSYN  Flags = 1 << 7 // data: of the first window, may begin a connection
 	FlagLast Flags = 1 << 6 // data: the last of the connection
-	FlagACK  Flags = 1 << 2 // the packet has come
-	FlagNACK Flags = 1 << 1 // its header has come, without payload
+	FlagACK  Flags = 1 << 2 // the packet has arrived
+	FlagNACK Flags = 1 << 1 // its header has arrived, without payload
 	FlagPULL Flags = 1 << 0 // asks for as many packets as the pull number has risen by
 )
 
 const answers = FlagACK | FlagNACK | FlagPULL
 
-// IsData tells whether a packet with the flags is data.
+// IsData reports whether a packet with the flags is data.
 func (f Flags) IsData() bool { return f&answers == 0 }
 
 var flagNames = [8]string{0: "PULL", 1: "NACK", 2: "ACK", 6: "LAST", 7: "SYN"}
@@ -51,13 +51,13 @@ func (f Flags) String() string {
 	return strings.Join(names, "+")
 }
 
-// What can be wrong with a header.
+// Errors in a header.
 var (
 	ErrShort = errors.New("ndp: the packet ends inside the header, which has 16 bytes")
 	ErrFlags = errors.New("ndp: the flags are not known, or do not go together: of ACK, NACK and PULL a packet has one at most, and then neither SYN nor LAST")
 )
 
-// Header is what an NDP packet says.
+// Header is the header of an NDP packet.
 type Header struct {
 	Flags      Flags
 	Service    uint8
@@ -67,8 +67,8 @@ type Header struct {
 	Pull       uint32
 }
 
-// Decode reads the header at the beginning of b. What follows it is not looked at: a trimmed
-// packet may have nothing there. Errors are ErrShort and ErrFlags.
+// Decode reads the header at the beginning of b. What follows is ignored: a trimmed packet may
+// have nothing there. Errors are ErrShort and ErrFlags.
 func (h *Header) Decode(b []byte) error {
 	if len(b) < HeaderLen {
 		return ErrShort

@@ -16,7 +16,7 @@ import (
 	"github.com/weftlab/weft/internal/judge"
 )
 
-// TestHeader: the fields where the package comment draws them.
+// TestHeader: fields are where the package comment shows them.
 func TestHeader(t *testing.T) {
 	for _, c := range []struct {
 		h    Header
@@ -35,7 +35,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses what is cut short or contradicts itself.
+// TestDecodeRefuses: truncated and contradictory headers are errors.
 func TestDecodeRefuses(t *testing.T) {
 	var h Header
 	for n := range HeaderLen {
@@ -61,8 +61,8 @@ func TestFlagNames(t *testing.T) {
 	}
 }
 
-// FuzzHeader reads anything as a header: what is one is written as the same bytes, and
-// gopacket's layer has the same.
+// FuzzHeader reads any bytes as a header: a valid header is written as the same bytes, and
+// gopacket's layer agrees.
 func FuzzHeader(f *testing.F) {
 	for _, s := range []string{"c002123456789abcdef0123455667788", "04000000000000000000000100000000ff", "03"} {
 		b, _ := hex.DecodeString(s)
@@ -83,7 +83,7 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-// frame makes the frame of a packet.
+// frame returns the frame of a packet.
 func frame(t testing.TB, h Header, payload int) []byte {
 	t.Helper()
 	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv4}
@@ -99,7 +99,7 @@ func frame(t testing.TB, h Header, payload int) []byte {
 	return b.Bytes()
 }
 
-// TestLayer: gopacket reads a packet whole.
+// TestLayer: gopacket decodes a packet completely.
 func TestLayer(t *testing.T) {
 	want := Header{Flags: FlagSYN, Service: 1, Path: 3, Connection: 4, Seq: 5, Pull: 6}
 	g := gopacket.NewPacket(frame(t, want, 40), layers.LayerTypeEthernet, gopacket.Default)
@@ -111,7 +111,7 @@ func TestLayer(t *testing.T) {
 	}
 }
 
-// TestTshark reads packets with the dissector that weft brings.
+// TestTshark reads packets with the dissector that comes with weft.
 func TestTshark(t *testing.T) {
 	var frames [][]byte
 	var want [][]string
@@ -134,7 +134,7 @@ func TestTshark(t *testing.T) {
 		"ndp_dc.service", "ndp_dc.path", "ndp_dc.connection", "ndp_dc.seq", "ndp_dc.pull_number")
 	for _, row := range got {
 		for i, v := range row {
-			switch v { // newer versions of tshark write booleans so
+			switch v { // newer versions of tshark write booleans in this way
 			case "True":
 				row[i] = "1"
 			case "False":

@@ -13,7 +13,8 @@ import (
 // Ethernet, IP, UDP, Layer and payload.
 var LayerType = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{Name: "NDP", Decoder: gopacket.DecodeFunc(decode)})
 
-// layerNumber is beside those of package eqds; gopacket leaves numbers from 1000 on to others.
+// layerNumber does not collide with that of package eqds; gopacket leaves numbers from 1000 on
+// to others.
 const layerNumber = 1760
 
 //go:embed ndp.lua
@@ -30,10 +31,10 @@ type Layer struct {
 	Header
 }
 
-// LayerType is LayerType.
+// LayerType returns LayerType.
 func (l *Layer) LayerType() gopacket.LayerType { return LayerType }
 
-// CanDecode is LayerType.
+// CanDecode returns LayerType.
 func (l *Layer) CanDecode() gopacket.LayerClass { return LayerType }
 
 // DecodeFromBytes reads the header. Errors are those of Header.Decode.
@@ -49,7 +50,7 @@ func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	return nil
 }
 
-// NextLayerType is that of the payload.
+// NextLayerType returns the layer type of the payload.
 func (l *Layer) NextLayerType() gopacket.LayerType {
 	if len(l.Payload) == 0 {
 		return gopacket.LayerTypeZero

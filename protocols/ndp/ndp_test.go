@@ -12,9 +12,9 @@ import (
 
 const us = units.Microsecond
 
-// transcript runs a flow of packets of 9000 B over a network of 5 us each way, and writes down
-// what leaves. Of data packets the fates are those of a list, by the order in which they leave;
-// a PULL that is in lost does not arrive.
+// transcript runs a flow of packets of 9000 B over a network of 5 us each way, and records what
+// leaves. fates has the fates of data packets, in the order in which they leave; a PULL that is
+// in lost does not arrive.
 func transcript(t *testing.T, packets int64, window int, fates []fate, lost map[uint32]bool) (string, *network) {
 	t.Helper()
 	c := Default()
@@ -60,7 +60,7 @@ func compare(t *testing.T, got, want string) {
 	}
 }
 
-// cut and the others are fates of packets.
+// Fates of packets.
 var (
 	cut     = fate{delay: 5 * us, trimmed: true}
 	bounced = fate{delay: 5 * us, returned: true}
@@ -68,7 +68,7 @@ var (
 )
 
 // TestZeroRTT: the first window leaves at line rate with SYN, each packet is acknowledged and
-// pulls another one, and when the last has come nothing more is pulled.
+// pulls another one, and when the last has arrived nothing more is pulled.
 func TestZeroRTT(t *testing.T) {
 	got, _ := transcript(t, 4, 2, nil, nil)
 	compare(t, got, `
@@ -85,7 +85,7 @@ func TestZeroRTT(t *testing.T) {
 		26.7 receiver ACK 3`)
 }
 
-// TestTrimmed: a header is answered by a NACK, and the packet goes again, before new data,
+// TestTrimmed: a header is answered by a NACK, and the packet is sent again, before new data,
 // when it is pulled.
 func TestTrimmed(t *testing.T) {
 	got, n := transcript(t, 4, 2, []fate{cut}, nil)
@@ -109,8 +109,8 @@ func TestTrimmed(t *testing.T) {
 	}
 }
 
-// TestReturned: a header that comes back while PULLs are expected waits for one; the only
-// packet goes again at once.
+// TestReturned: a packet whose header comes back while PULLs are expected waits for one; an
+// only packet is sent again at once.
 func TestReturned(t *testing.T) {
 	got, _ := transcript(t, 2, 2, []fate{{delay: 10 * us, returned: true}}, nil)
 	compare(t, got, `
@@ -154,8 +154,8 @@ func TestLostPull(t *testing.T) {
 	}
 }
 
-// TestTimeouts: a packet that is lost goes again after the RTO, without a PULL; so does one
-// when the only PULL was lost. The timeout doubles while nothing is heard.
+// TestTimeouts: a lost packet is sent again after the RTO, without a PULL; so is one when the
+// only PULL was lost. The timeout doubles while nothing is heard.
 func TestTimeouts(t *testing.T) {
 	got, n := transcript(t, 1, 1, []fate{gone, gone, gone}, nil)
 	compare(t, got, `
@@ -182,7 +182,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestGivesUp: a flow of which nothing is heard fails after its retries, and says so.
+// TestGivesUp: a flow that hears nothing fails after its retries, and says so.
 func TestGivesUp(t *testing.T) {
 	c := Default()
 	c.Retries = 4
@@ -210,7 +210,7 @@ func TestLyingReceiver(t *testing.T) {
 	if n := sent(); n != 5 {
 		t.Fatalf("%d packets without a PULL", n)
 	}
-	for range 10 { // each gives as many as were sent since the last
+	for range 10 { // each gives as many as were sent since the previous one
 		before := s.sent
 		s.Receive(us, &Header{Flags: FlagPULL, Pull: s.pulled + 1<<30})
 		if n := sent(); n > int(before) {
@@ -230,7 +230,7 @@ func TestLyingReceiver(t *testing.T) {
 	checkSender(t, &s)
 }
 
-// newReceivers makes receivers of one host, with connections that begin.
+// newReceivers returns receivers of one host, with new connections.
 func newReceivers(t *testing.T, priorities ...int) (*Pacer, []*Receiver) {
 	t.Helper()
 	var all []*Receiver
@@ -248,7 +248,7 @@ func newReceivers(t *testing.T, priorities ...int) (*Pacer, []*Receiver) {
 	return p, all
 }
 
-// pulled gives the connections of the PULLs that leave by a time.
+// pulled returns the connections of the PULLs that leave by a time.
 func pulled(p *Pacer, end units.Time) (order []uint32) {
 	for p.Due() <= end {
 		h := p.Next(max(0, p.Due())).Owner.Pull()
@@ -257,8 +257,8 @@ func pulled(p *Pacer, end units.Time) (order []uint32) {
 	return order
 }
 
-// TestLyingSender: one that sends headers, or the same again and again, has its turns and no
-// more; a sequence number that cannot be is not answered.
+// TestLyingSender: a sender that sends headers, or the same packet again and again, has its
+// turns and no more; an impossible sequence number is not answered.
 func TestLyingSender(t *testing.T) {
 	p, r := newReceivers(t, 0, 0)
 	for range 100_000 {
@@ -290,7 +290,7 @@ func TestLyingSender(t *testing.T) {
 	}
 }
 
-// TestPriority: PULLs of a higher priority go first; a packet that comes again pulls nothing.
+// TestPriority: PULLs of a higher priority go first; a packet that arrives again pulls nothing.
 func TestPriority(t *testing.T) {
 	p, r := newReceivers(t, 0, 5)
 	for i := range 3 {
@@ -303,7 +303,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestPeer keeps which connections are over, in whatever order they end.
+// TestPeer: a Peer records which connections are over, in whatever order they end.
 func TestPeer(t *testing.T) {
 	p := Peer{next: 0xffff_fffe}
 	for _, n := range []uint32{0, 1, 0xffff_ffff} {
@@ -319,8 +319,8 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// TestPaths: a turn has each path once, in an order of its own; with penalties a path that is
-// much worse than the others is left out for some turns, and comes back.
+// TestPaths: a turn has each path once, in a new order; with penalties a path that is much
+// worse than the others is left out for some turns, and comes back.
 func TestPaths(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, penalty := range []bool{false, true} {
@@ -332,7 +332,7 @@ func TestPaths(t *testing.T) {
 			p.note(x, x == 3)
 			turns[p.turn] = append(turns[p.turn], x)
 		}
-		delete(turns, p.turn) // is not over
+		delete(turns, p.turn) // it is not complete
 		orders := map[string]bool{}
 		without := 0
 		for _, order := range turns {
@@ -384,7 +384,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestDoesNotAllocate, once rings have grown.
+// TestDoesNotAllocate: nothing allocates once rings have grown.
 func TestDoesNotAllocate(t *testing.T) {
 	c := Default()
 	random := rand.New(rand.NewPCG(1, 1))

@@ -8,11 +8,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// event is a packet that arrives, or a look at timers.
+// event is the arrival of a packet, or a check of timers.
 type event struct {
 	at       units.Time
 	order    int
-	header   *Header // nil: timers
+	header   *Header // nil for timers
 	payload  units.Bytes
 	trimmed  bool
 	returned bool
@@ -51,9 +51,9 @@ type network struct {
 	order   int
 	queue   events
 	gap     units.Time // between two packets of the sender
-	free    units.Time // when the sender's port is
+	free    units.Time // when the sender's port is free
 	open    bool       // the receiver knows the connection
-	arrived int        // how often everything has come
+	arrived int        // how often everything has arrived
 	came    units.Bytes
 
 	way   func(toReceiver bool, h *Header) []fate
@@ -87,7 +87,7 @@ func (n *network) send(toReceiver bool, h Header, payload units.Bytes) {
 	}
 }
 
-// settle lets everybody do what is due, and arms the next look.
+// settle does what is due at both ends, and schedules the next check.
 func (n *network) settle() {
 	for n.sender.Ready() && n.free <= n.now {
 		var h Header
@@ -113,7 +113,7 @@ func (n *network) settle() {
 	}
 }
 
-// receive is what a host does with a data packet.
+// receive handles a data packet at a host.
 func (n *network) receive(e *event) {
 	h := e.header
 	switch {
@@ -140,7 +140,7 @@ func (n *network) receive(e *event) {
 	}
 }
 
-// run goes on until nothing happens any more, or until a time.
+// run runs events until there are no more, or until a time.
 func (n *network) run(end units.Time) {
 	n.settle()
 	looked := units.Time(-1)

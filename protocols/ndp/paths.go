@@ -2,7 +2,7 @@ package ndp
 
 import "math/rand/v2"
 
-// paths spreads packets over all paths by turns: each turn is a newly drawn permutation.
+// paths spreads packets over all paths in turns: each turn is a newly drawn permutation.
 type paths struct {
 	order   []uint16
 	at      int // in order: those before it have had their turn
@@ -10,7 +10,7 @@ type paths struct {
 	turn    uint32
 }
 
-// pathCount is what is known of a path since it was last judged.
+// pathCount is what is known about a path since it was last judged.
 type pathCount struct {
 	judged, bad uint32 // packets that were answered or lost; of them NACKs and losses
 	until       uint32 // turn at which it is used again
@@ -21,10 +21,10 @@ type pathCount struct {
 const (
 	penaltyLeast = 8 // judged packets before a path is compared
 	penaltyTimes = 2 // times the share of bad packets of all paths
-	penaltyTurns = 4 // for so many turns
+	penaltyTurns = 4 // turns for which a path is left out
 )
 
-// reset begins with n paths; those with penalties are counted.
+// reset starts with n paths. With penalty, it counts what happens on them.
 func (s *paths) reset(n int, penalty bool) {
 	if len(s.order) != n {
 		s.order = make([]uint16, n)
@@ -43,7 +43,7 @@ func (s *paths) reset(n int, penalty bool) {
 	s.at, s.turn = 0, 0
 }
 
-// next is the path of the packet that leaves now.
+// next returns the path of the packet that leaves now.
 func (s *paths) next(r *rand.Rand) uint16 {
 	for {
 		n := len(s.order)
@@ -62,7 +62,7 @@ func (s *paths) next(r *rand.Rand) uint16 {
 	}
 }
 
-// note counts what became of a packet of a path.
+// note counts a packet of a path. bad means a NACK or a loss.
 func (s *paths) note(p uint16, bad bool) {
 	if s.counted == nil || int(p) >= len(s.counted) {
 		return
@@ -73,7 +73,7 @@ func (s *paths) note(p uint16, bad bool) {
 	}
 }
 
-// judge leaves out paths that are much worse than all together, at most half of them.
+// judge leaves out paths that are much worse than all paths together, at most half of them.
 func (s *paths) judge() {
 	var judged, bad uint64
 	out := 0

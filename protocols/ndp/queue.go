@@ -1,6 +1,6 @@
 package ndp
 
-// queue is a FIFO that keeps its room.
+// queue is a FIFO that never shrinks.
 type queue[T any] struct {
 	all  []T // a power of two of them
 	head int

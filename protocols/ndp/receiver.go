@@ -5,33 +5,33 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Pacer is the pull queue of a host's port: connections by turns, or by priority, at the rate
-// of the line. It is EQDS's.
+// Pacer is the pull queue of a host's port. It serves connections in turn, or by priority, at
+// the line rate. It is EQDS's pacer.
 type Pacer = pull.Pacer[*Receiver]
 
-// mostPulls is how many PULLs of a connection may wait.
+// mostPulls is the most PULLs of a connection that may wait.
 const mostPulls = 1 << 14
 
-// Receiver is the end that data comes to.
+// Receiver is the receiving end of a connection.
 type Receiver struct {
 	pull.Sender[*Receiver]
-	User any // the owner's
+	User any // for the owner
 
 	pacer      *Pacer
 	service    uint8
 	connection uint32
-	paths      uint32 // path IDs of PULLs, by turns
+	paths      uint32 // path IDs of PULLs, used in turn
 
-	next     int64 // all before it have come
-	total    int64 // packets; -1 while it is not known
+	next     int64 // all before it have arrived
+	total    int64 // packets; -1 if not known yet
 	bits     []uint64
-	ahead    int64 // that have come from next on
+	ahead    int64 // that have arrived from next on
 	received units.Bytes
 	pulls    uint32
 	path     uint32
 }
 
-// Reset begins with a connection of which a packet has come. Memory is kept.
+// Reset starts a connection from which a packet with header h has arrived. It keeps memory.
 func (r *Receiver) Reset(c *Config, p *Pacer, h *Header) {
 	bits, user := r.bits, r.User
 	if r.pacer != nil {
@@ -45,15 +45,15 @@ func (r *Receiver) Reset(c *Config, p *Pacer, h *Header) {
 	p.Join(&r.Sender, r, uint8(c.Priority), mostPulls)
 }
 
-// Complete tells whether everything has come.
+// Complete reports whether everything has arrived.
 func (r *Receiver) Complete() bool { return r.total >= 0 && r.next == r.total }
 
-// Received is the payload that has come, each byte once.
+// Received returns the payload that has arrived, each byte counted once.
 func (r *Receiver) Received() units.Bytes { return r.received }
 
-// Receive takes a data packet of the connection with its payload; trimmed is that only the
-// header has come. It gives what is to be answered at once; ok is false for a packet that
-// cannot be of this connection. PULLs come by the pacer.
+// Receive handles a data packet of the connection with its payload; trimmed means that only the
+// header has arrived. It returns the immediate answer; ok is false for a packet that cannot
+// belong to this connection. PULLs are sent when the pacer says so.
 func (r *Receiver) Receive(h *Header, payload units.Bytes, trimmed bool) (answer Header, ok bool) {
 	seq := r.next + int64(int32(h.Seq-uint32(r.next)))
 	last := h.Flags&FlagLast != 0
@@ -61,7 +61,7 @@ func (r *Receiver) Receive(h *Header, payload units.Bytes, trimmed bool) (answer
 	case seq < 0 || seq >= r.next+span || r.total >= 0 && (seq >= r.total || last != (seq == r.total-1)):
 		return Header{}, false
 	case last && r.total < 0 && (r.next > seq+1 || r.ahead > 0 && r.highest() > seq):
-		return Header{}, false // it would end before what has come
+		return Header{}, false // it would end before packets that have arrived
 	}
 	if last {
 		r.total = seq + 1
@@ -81,7 +81,7 @@ func (r *Receiver) Receive(h *Header, payload units.Bytes, trimmed bool) (answer
 	return answer, true
 }
 
-// want adds a PULL, as far as something is missing.
+// want adds a PULL if more packets are missing than were asked for.
 func (r *Receiver) want() {
 	switch {
 	case r.Complete():
@@ -91,14 +91,14 @@ func (r *Receiver) want() {
 	}
 }
 
-// Pull is the PULL that leaves when the pacer has chosen the connection.
+// Pull returns the PULL that leaves when the pacer has chosen the connection.
 func (r *Receiver) Pull() Header {
 	r.pulls++
 	r.path = (r.path + 1) % r.paths
 	return Header{Flags: FlagPULL, Service: r.service, Path: uint16(r.path), Connection: r.connection, Pull: r.pulls}
 }
 
-// word is where it is noted that a packet has come.
+// word returns the word and the bit that record the arrival of a packet.
 func (r *Receiver) word(seq int64) (*uint64, uint64) {
 	return &r.bits[seq>>6&int64(len(r.bits)-1)], 1 << (seq & 63)
 }
@@ -111,7 +111,7 @@ func (r *Receiver) has(seq int64) bool {
 	return *w&bit != 0
 }
 
-// highest is the highest packet that has come, if one is ahead.
+// highest returns the highest packet that has arrived, if one is ahead.
 func (r *Receiver) highest() int64 {
 	for seq := r.next + int64(len(r.bits)-1)*64 - 1; seq > r.next; seq-- {
 		if r.has(seq) {
@@ -121,7 +121,7 @@ func (r *Receiver) highest() int64 {
 	return r.next
 }
 
-// take notes that a packet has come for the first time.
+// take records that a packet has arrived for the first time.
 func (r *Receiver) take(seq int64) {
 	for seq >= r.next+int64(len(r.bits)-1)*64 {
 		r.grow()
@@ -140,7 +140,7 @@ func (r *Receiver) take(seq int64) {
 	}
 }
 
-// grow doubles the room for what is ahead.
+// grow doubles the room for packets ahead.
 func (r *Receiver) grow() {
 	old := Receiver{next: r.next, bits: r.bits}
 	r.bits = make([]uint64, 2*len(old.bits))
@@ -152,20 +152,20 @@ func (r *Receiver) grow() {
 	}
 }
 
-// Peer is what a host keeps of the connections of another one with a service: which of them
-// are over. The zero Peer knows of none.
+// Peer records which connections of another host with a service are over. The zero Peer knows
+// of none.
 type Peer struct {
 	next uint32 // all before it are over
 	over map[uint32]struct{}
 }
 
-// Over tells whether a connection is over.
+// Over reports whether a connection is over.
 func (p *Peer) Over(n uint32) bool {
 	_, is := p.over[n]
 	return is || int32(n-p.next) < 0
 }
 
-// End notes that a connection is over.
+// End records that a connection is over.
 func (p *Peer) End(n uint32) {
 	if p.Over(n) {
 		return
@@ -185,7 +185,7 @@ func (p *Peer) End(n uint32) {
 	}
 }
 
-// Late answers a data packet of a connection that is over: all of it has come.
+// Late returns the answer to a data packet of a connection that is over: all of it has arrived.
 func Late(h *Header) Header {
 	return Header{Flags: FlagACK, Service: h.Service, Path: h.Path, Connection: h.Connection, Seq: h.Seq, Pull: h.Pull}
 }

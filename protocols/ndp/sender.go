@@ -7,29 +7,29 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Phase is how far a connection is at its sender.
+// Phase is the state of a connection at its sender.
 type Phase uint8
 
 // The phases.
 const (
 	Closed Phase = iota
-	Active       // data goes
+	Active       // data is sent
 	Done         // all is acknowledged
 	Failed       // Failure says why
 )
 
-// Counters count what senders, and the receivers of the same host, have met.
+// Counters counts what has happened at senders, and at receivers of the same host.
 type Counters struct {
-	Packets  uint64 `json:"packets"`  // of data that were sent, also those sent again
-	Resent   uint64 `json:"resent"`   // of them
-	ACKs     uint64 `json:"acks"`     // that came to senders
-	NACKs    uint64 `json:"nacks"`    // likewise: packets that were trimmed
-	Pulls    uint64 `json:"pulls"`    // PULLs that came to senders
+	Packets  uint64 `json:"packets"`  // data packets sent, including retransmissions
+	Resent   uint64 `json:"resent"`   // retransmissions
+	ACKs     uint64 `json:"acks"`     // that arrived at senders
+	NACKs    uint64 `json:"nacks"`    // likewise, for trimmed packets
+	Pulls    uint64 `json:"pulls"`    // that arrived at senders
 	Returned uint64 `json:"returned"` // headers that switches sent back
-	Timeouts uint64 `json:"timeouts"` // packets that were sent again by the time, and lost PULLs
+	Timeouts uint64 `json:"timeouts"` // packets sent again after a timeout, and lost PULLs
 }
 
-// Add adds what another sender has met.
+// Add adds the counters of another sender.
 func (c *Counters) Add(o Counters) {
 	c.Packets += o.Packets
 	c.Resent += o.Resent
@@ -40,7 +40,7 @@ func (c *Counters) Add(o Counters) {
 	c.Timeouts += o.Timeouts
 }
 
-// Start is what a sender begins with.
+// Start holds the parameters of a sender.
 type Start struct {
 	Service    uint8
 	Connection uint32
@@ -50,31 +50,31 @@ type Start struct {
 	Rand       *rand.Rand  // for paths
 }
 
-// state is what a sender knows of a packet.
+// state is what a sender knows about a packet.
 type state uint8
 
 const (
-	flying   state = iota // sent, and nothing is heard of it
+	flying   state = iota // sent, and nothing heard about it yet
 	waiting               // to be sent again
 	received              // acknowledged
 )
 
-// slot is a packet between the first that is not acknowledged and the last sent.
+// slot is a packet between the first unacknowledged one and the last one sent.
 type slot struct {
-	at    units.Time // when it was sent last
+	at    units.Time // when it was last sent
 	path  uint16
 	state state
 	again bool // it was sent more than once
 }
 
-// launch is a packet that was sent, as timeouts look at it.
+// launch is one transmission of a packet, for timeouts.
 type launch struct {
 	seq int64
 	at  units.Time
 }
 
-// Sender is the end that has data. Inputs come in the order of time; after each, Ready and
-// Timer hold until the next.
+// Sender is the sending end of a connection. Inputs come in time order; the results of Ready
+// and Timer hold until the next input.
 type Sender struct {
 	config *Config
 	Start
@@ -82,29 +82,29 @@ type Sender struct {
 	count int64 // packets
 	phase Phase
 
-	una, nxt int64 // first that is not acknowledged, next that was never sent
+	una, nxt int64 // first unacknowledged, first never sent
 	slots    []slot
 	again    queue[int64]
 	waits    int // packets to be sent again
-	flies    int // packets under way
+	flies    int // packets in flight
 	credit   int // packets that may be sent
 	sent     uint32
-	pulled   uint32 // highest pull number, as far as packets were sent
-	answered uint32 // packets of which the receiver has said that they or their headers came
+	pulled   uint32 // highest pull number, limited to the packets sent
+	answered uint32 // packets that arrived, whole or trimmed, according to the receiver
 	acked    units.Bytes
 	launched queue[launch]
 	paths    paths
 
 	srtt, rttvar units.Time
-	heard        units.Time // when the receiver, or a switch, last said something
+	heard        units.Time // when the receiver or a switch was last heard
 	backed       units.Time // when the timeout last doubled
 	tries        int        // timeouts in a row
 	failure      string
 	counted      Counters
 }
 
-// Reset begins a connection at now. c is shared, not copied, and has passed Check. Memory is
-// kept.
+// Reset starts a connection at now. c must have passed Check and is shared, not copied. Reset
+// keeps memory.
 func (s *Sender) Reset(now units.Time, c *Config, x Start) {
 	slots, again, launched, p := s.slots, s.again, s.launched, s.paths
 	again.clear()
@@ -117,34 +117,34 @@ func (s *Sender) Reset(now units.Time, c *Config, x Start) {
 	}
 }
 
-// Phase is how far the connection is.
+// Phase returns the phase of the connection.
 func (s *Sender) Phase() Phase { return s.phase }
 
-// Failure is why it has failed.
+// Failure returns why the connection has failed.
 func (s *Sender) Failure() string { return s.failure }
 
-// Acked is the payload that is known to have arrived, in whatever order.
+// Acked returns the payload that is known to have arrived, in any order.
 func (s *Sender) Acked() units.Bytes { return s.acked }
 
-// InFlight is the payload that is under way, as far as is known, in full packets.
+// InFlight returns the payload in flight, as far as is known, in full packets.
 func (s *Sender) InFlight() units.Bytes { return units.Bytes(s.flies) * s.full }
 
-// WindowBytes is the payload of the first window.
+// WindowBytes returns the payload of the first window.
 func (s *Sender) WindowBytes() units.Bytes { return units.Bytes(s.Window) * s.full }
 
-// SRTT is the smoothed RTT, 0 before the first.
+// SRTT returns the smoothed RTT, 0 before the first.
 func (s *Sender) SRTT() units.Time { return s.srtt }
 
-// Counters are what the sender has met.
+// Counters returns the sender's counters.
 func (s *Sender) Counters() Counters { return s.counted }
 
-// Ready tells whether a packet may be sent now.
+// Ready reports whether a packet may be sent now.
 func (s *Sender) Ready() bool { return s.phase == Active && s.credit > 0 && s.has() }
 
-// has tells whether there is a packet to send.
+// has reports whether there is a packet to send.
 func (s *Sender) has() bool { return s.waits > 0 || s.nxt < s.count && s.nxt-s.una < span }
 
-// settle forgets credit for which there is nothing to send, and ends what is over.
+// settle drops credit for which there is nothing to send, and ends a complete connection.
 func (s *Sender) settle() {
 	if s.una == s.count {
 		s.phase = Done
@@ -154,16 +154,16 @@ func (s *Sender) settle() {
 	}
 }
 
-// slot is that of a packet.
+// slot returns the slot of a packet.
 func (s *Sender) slot(seq int64) *slot { return &s.slots[seq&int64(len(s.slots)-1)] }
 
-// length is the payload of a packet.
+// length returns the payload of a packet.
 func (s *Sender) length(seq int64) units.Bytes {
 	return min(s.full, s.Size-units.Bytes(seq)*s.full)
 }
 
-// Next gives the next packet that is to be sent at now, and its payload; false if there is
-// none. What is to be sent again goes first.
+// Next fills in the header of the packet to be sent at now and returns its payload; ok is false
+// if there is none. Retransmissions go first.
 func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) {
 	if !s.Ready() {
 		return 0, false
@@ -176,7 +176,7 @@ func (s *Sender) Next(now units.Time, h *Header) (payload units.Bytes, ok bool) 
 		}
 		s.waits--
 		x := s.slot(seq)
-		if path == x.path { // a NACK says which time it is about
+		if path == x.path { // a NACK's path tells which transmission it is about
 			path = s.paths.next(s.Rand)
 		}
 		*x = slot{at: now, path: path, again: true}
@@ -214,8 +214,8 @@ func (s *Sender) grow() {
 	}
 }
 
-// find is the packet of a sequence number; nil if it is none that is between the first that
-// is not acknowledged and the last sent.
+// find returns the packet with a sequence number, or nil if it is not between the first
+// unacknowledged packet and the last one sent.
 func (s *Sender) find(n uint32) (int64, *slot) {
 	seq := s.una + int64(int32(n-uint32(s.una)))
 	if seq < s.una || seq >= s.nxt {
@@ -224,7 +224,7 @@ func (s *Sender) find(n uint32) (int64, *slot) {
 	return seq, s.slot(seq)
 }
 
-// Receive takes an ACK, a NACK or a PULL. Data is ignored.
+// Receive handles an ACK, a NACK or a PULL. Data is ignored.
 func (s *Sender) Receive(now units.Time, h *Header) {
 	if s.phase != Active || h.Flags.IsData() {
 		return
@@ -236,8 +236,8 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 		s.ack(now, h)
 	case FlagNACK:
 		s.counted.NACKs++
-		// A packet that is sent again goes another way, if there is one: a late NACK is
-		// known by its path.
+		// A packet that is sent again takes another path, if there is one: a late NACK is
+		// recognised by its path.
 		if seq, x := s.find(h.Seq); x != nil && x.state == flying && (x.path == h.Path || s.config.Paths == 1) {
 			s.answered++
 			s.paths.note(x.path, true)
@@ -255,10 +255,10 @@ func (s *Sender) Receive(now units.Time, h *Header) {
 	s.settle()
 }
 
-// hear notes that the network is alive.
+// hear records that the network is alive.
 func (s *Sender) hear(now units.Time) { s.heard, s.backed, s.tries = now, now, 0 }
 
-// ack takes the ACK of a packet.
+// ack handles the ACK of a packet.
 func (s *Sender) ack(now units.Time, h *Header) {
 	seq, x := s.find(h.Seq)
 	if x == nil || x.state == received {
@@ -282,7 +282,7 @@ func (s *Sender) ack(now units.Time, h *Header) {
 	}
 }
 
-// sample takes an RTT (RFC 6298).
+// sample handles an RTT sample (RFC 6298).
 func (s *Sender) sample(rtt units.Time) {
 	if s.srtt == 0 {
 		s.srtt, s.rttvar = rtt, rtt/2
@@ -292,7 +292,7 @@ func (s *Sender) sample(rtt units.Time) {
 	s.srtt += (rtt - s.srtt) / 8
 }
 
-// lose has a packet that flew sent again.
+// lose schedules a packet in flight to be sent again.
 func (s *Sender) lose(seq int64, x *slot) {
 	x.state = waiting
 	s.flies--
@@ -300,7 +300,7 @@ func (s *Sender) lose(seq int64, x *slot) {
 	s.again.push(seq)
 }
 
-// Returned takes the header of a data packet that a switch has sent back.
+// Returned handles the header of a data packet that a switch has sent back.
 func (s *Sender) Returned(now units.Time, h *Header) {
 	seq, x := s.find(h.Seq)
 	if s.phase != Active || x == nil || x.state != flying || x.path != h.Path {
@@ -315,11 +315,11 @@ func (s *Sender) Returned(now units.Time, h *Header) {
 	s.settle()
 }
 
-// expects tells whether PULLs are to come: for packets under way, or for those that were
-// answered.
+// expects reports whether PULLs are still expected, for packets in flight or for those that
+// were answered.
 func (s *Sender) expects() bool { return s.flies > 0 || int32(s.answered-s.pulled) > 0 }
 
-// timeout is the retransmission timeout.
+// timeout returns the retransmission timeout.
 func (s *Sender) timeout() units.Time {
 	base := max(s.config.RTO, 3*s.RTT, s.srtt+4*s.rttvar)
 	t := base
@@ -329,7 +329,7 @@ func (s *Sender) timeout() units.Time {
 	return max(base, min(t, s.config.MaxRTO))
 }
 
-// Timer is when Tick is to be called; units.Never if not at all.
+// Timer returns when to call Tick, or units.Never.
 func (s *Sender) Timer() units.Time {
 	if s.phase != Active {
 		return units.Never
@@ -344,7 +344,7 @@ func (s *Sender) Timer() units.Time {
 	return units.Never
 }
 
-// prune forgets launches of packets of which something is known.
+// prune drops launches of packets whose fate is known.
 func (s *Sender) prune() {
 	for s.launched.len() > 0 {
 		l := s.launched.first()

@@ -9,12 +9,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// failer is a test, of testing or of rapid.
+// failer is a test of package testing or rapid.
 type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkSender holds what the sender counts to its packets.
+// checkSender compares the sender's counters with its packets.
 func checkSender(t failer, s *Sender) {
 	flies, waits := 0, 0
 	for k := s.una; k < s.nxt; k++ {
@@ -36,8 +36,8 @@ func checkSender(t failer, s *Sender) {
 	}
 }
 
-// TestStream: whatever is lost, doubled, out of order, trimmed and sent back, each byte comes
-// once, all of it, in a bounded time, and both ends come to an end.
+// TestStream: whatever is lost, duplicated, reordered, trimmed and sent back, every byte
+// arrives exactly once, in a bounded time, and both ends finish.
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Default()
@@ -51,7 +51,7 @@ func TestStream(t *testing.T) {
 		lossy, doubled, late, cut, back := chance("loss", 30), chance("double", 30), chance("late", 50), chance("trim", 80), chance("back", 40)
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		percent := func(p int) bool { return r.IntN(100) < p }
-		bad := 3000 // so many packets meet something; else a flow of luck would be needed
+		bad := 3000 // limit of packets that meet a fault; otherwise a flow might never finish
 		way := func(toReceiver bool, h *Header) []fate {
 			one := func() fate {
 				f := fate{delay: 5 * units.Microsecond}

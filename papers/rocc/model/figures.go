@@ -9,24 +9,24 @@ import (
 	"github.com/weftlab/weft/protocols/rocc/loop"
 )
 
-// paperFigures are the figures of §5, and ours of auto-tuning, by the names of their files.
+// paperFigures returns the figures of §5, and ours of auto-tuning, by file name.
 func paperFigures() map[string]*figure.Figure {
 	return map[string]*figure.Figure{"fig5": fig5(), "fig6": fig6(), "fig7": fig7(), "tuned": tuned()}
 }
 
-// pair is how the paper writes gains.
+// pair formats gains as the paper does.
 func pair(s loop.Settings) string { return short(s.Alpha) + ":" + short(s.Beta) }
 
-// short prints a number to six digits at most, without zeros at its end.
+// short formats a number with six digits at most, without trailing zeros.
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-// divided is settings with gains divided by a number.
+// divided returns the settings with both gains divided by a number.
 func divided(s loop.Settings, by float64) loop.Settings {
 	s.Alpha, s.Beta = s.Alpha/by, s.Beta/by
 	return s
 }
 
-// fig5 is the phase margin over the gains for N = 2 (§5.2, Fig. 5). A step up and to the
+// fig5 draws the phase margin over the gains for N = 2 (§5.2, Fig. 5). A step up and to the
 // right doubles both gains and so has the effect of twice as many flows.
 func fig5() *figure.Figure {
 	p := figure.Panel{Kind: figure.Heat, X: figure.Axis{Label: "gain α"}, Y: figure.Axis{Label: "gain β"}, Z: &figure.Axis{Label: "phase margin", Unit: "°"}}
@@ -39,7 +39,7 @@ func fig5() *figure.Figure {
 		var row figure.Values
 		for alpha := 0.01875; alpha < 3; alpha *= 2 {
 			s.Alpha, s.Beta = alpha, beta
-			// Whole degrees have room in the cells of one column.
+			// Whole degrees fit into the cells of one column.
 			row = append(row, math.Round(s.Loop(2).Margin()))
 		}
 		p.Matrix = append(p.Matrix, row)
@@ -47,15 +47,15 @@ func fig5() *figure.Figure {
 	return &figure.Figure{Panels: []figure.Panel{p}}
 }
 
-// fig6 is the Bode diagram of 0.3:3 for 2 and for 10 flows (§5.2, Fig. 6). The phase does
-// not depend on the number of flows, so its curves lie on each other.
+// fig6 draws the Bode diagram of 0.3:3 for 2 and for 10 flows (§5.2, Fig. 6). The phase does
+// not depend on the number of flows, so its curves coincide.
 func fig6() *figure.Figure {
 	const from, to = 1e3, 1e5 // rad/s
 	x := figure.Axis{Label: "frequency", Unit: "rad/s", Scale: figure.Log, Min: figure.At(from), Max: figure.At(to)}
 	gain := figure.Panel{Kind: figure.Lines, X: x, Y: figure.Axis{Label: "magnitude", Unit: "dB", Min: figure.At(-30), Max: figure.At(50)}}
 	phase := figure.Panel{Kind: figure.Lines, X: x, Y: figure.Axis{Label: "phase", Unit: "°", Min: figure.At(-320), Max: figure.At(-90)}}
-	// Lines at 0 dB and at -180°, with a mark at each crossover, and from there to the phase.
-	// They begin and end beyond the axes, where no marker is seen.
+	// Lines at 0 dB and at -180°, with a mark at each crossover, and a line from there to the
+	// phase. They begin and end beyond the axes, where no marker is visible.
 	zero := figure.Series{Name: "phase margin", X: figure.Values{from / 10}, Y: figure.Values{0}, Style: figure.Style{Colour: 5, Dash: 5, Marker: 4}}
 	margin := figure.Series{Name: zero.Name, X: figure.Values{from / 10}, Y: figure.Values{-180}}
 	for i, n := range []int{2, 10} {
@@ -78,7 +78,7 @@ func fig6() *figure.Figure {
 	return &figure.Figure{Columns: 1, ShareX: true, Height: 4, Panels: []figure.Panel{gain, phase}}
 }
 
-// halved are the six pairs of Fig. 7, from 0.3:3.
+// halved returns the six pairs of Fig. 7, from 0.3:3.
 func halved() (all []loop.Settings) {
 	for by := 1.0; by <= 32; by *= 2 {
 		all = append(all, divided(loop.Analysis(), by))
@@ -86,7 +86,7 @@ func halved() (all []loop.Settings) {
 	return all
 }
 
-// fig7 is the phase margin and the bandwidth over the number of flows for the six pairs of
+// fig7 draws the phase margin and the bandwidth over the number of flows for the six pairs of
 // fixed gains (§5.2, Fig. 7a and 7b).
 func fig7() *figure.Figure {
 	c := newCurves(2, 128)
@@ -96,8 +96,8 @@ func fig7() *figure.Figure {
 	return c.figure()
 }
 
-// tuned is as Fig. 7 for the auto-tuned controller with the gains of §6, and for the same
-// gains when they are fixed. It reaches beyond the 300 flows of §6.3.
+// tuned draws Fig. 7 for the auto-tuned controller with the gains of §6, and for the same gains
+// when fixed. It extends beyond the 300 flows of §6.3.
 func tuned() *figure.Figure {
 	c := newCurves(1, 500)
 	for _, v := range []struct {
@@ -110,7 +110,7 @@ func tuned() *figure.Figure {
 	return c.figure()
 }
 
-// settingsFigure is the same for settings of one's own.
+// settingsFigure draws the same for the user's settings.
 func settingsFigure(s loop.Settings, flows int) *figure.Figure {
 	c := newCurves(1, max(flows, 128))
 	c.add("auto-tuned from "+pair(s), s, true)
@@ -118,7 +118,7 @@ func settingsFigure(s loop.Settings, flows int) *figure.Figure {
 	return c.figure()
 }
 
-// curves are margins and bandwidths over the number of flows.
+// curves holds margins and bandwidths over the number of flows.
 type curves struct {
 	from, to          int
 	margin, bandwidth figure.Panel
@@ -147,8 +147,8 @@ func (c *curves) add(name string, s loop.Settings, tuned bool) {
 	c.margin.Series, c.bandwidth.Series = append(c.margin.Series, m), append(c.bandwidth.Series, b)
 }
 
-// next is the number of flows after n: each one up to 128, where ratios change, and then
-// steps that a logarithmic axis does not show.
+// next returns the number of flows after n: every number up to 128, where ratios change, and
+// then steps too small to show on a logarithmic axis.
 func next(n int) int { return n + 1 + n/128 }
 
 func (c *curves) figure() *figure.Figure {

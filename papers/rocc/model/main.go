@@ -1,6 +1,6 @@
-// Command model draws the stability analysis of RoCC (Taheri et al., CoNEXT 2020, §5) from
-// the linear model in protocols/rocc/loop, and prints what the paper says in its text beside
-// what the model gives:
+// Command model draws the stability analysis of RoCC (Taheri et al., CoNEXT 2020, §5) from the
+// linear model in protocols/rocc/loop, and prints the values in the paper's text beside those
+// of the model:
 //
 //	go run ./papers/rocc/model                              # writes papers/rocc/figures/*.png
 //	go run ./papers/rocc/model -o DIR -formats pdf,svg
@@ -9,8 +9,8 @@
 // bandwidth over the number of flows, for fixed gains) and tuned (the same with auto-tuning
 // and the evaluation's gains, which the paper does not show).
 //
-// With settings of one's own it prints margin and bandwidth for each number of flows, with
-// fixed gains and with auto-tuning, and draws them if -o is there:
+// With your own settings it prints margin and bandwidth for each number of flows, with fixed
+// gains and with auto-tuning, and draws them if -o is given:
 //
 //	go run ./papers/rocc/model -alpha 0.3 -beta 1.5 -flows 2,10,100
 //	go run ./papers/rocc/model -interval 100us -delta-q 1500B -o DIR
@@ -45,13 +45,13 @@ func main() {
 type options struct {
 	dir      string
 	formats  []string
-	draws    bool // -o is there
-	own      bool // there are settings of one's own
+	draws    bool // -o is given
+	own      bool // the user has given settings
 	settings loop.Settings
 	flows    []int
 }
 
-// mostFlows bounds -flows: no port has more.
+// mostFlows limits -flows: no port has more.
 const mostFlows = 1_000_000
 
 func run(args []string, out io.Writer) error {
@@ -119,14 +119,14 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, o.setGains(given["alpha"], given["beta"])
 }
 
-// setGains gives settings without gains those that suit them, and checks all.
+// setGains chooses suitable gains for settings without them, and checks all settings.
 func (o *options) setGains(alpha, beta bool) error {
 	s := &o.settings
 	if alpha != beta {
 		return errors.New("-alpha and -beta belong together: give both, or neither for the gains with the paper's margins")
 	}
 	if !alpha {
-		s.Alpha, s.Beta = 1, 1 // until the others are known to be good
+		s.Alpha, s.Beta = 1, 1 // until the others are known to be valid
 		if err := s.Validate(); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func readFlows(list string) (all []int, err error) {
 	return all, nil
 }
 
-// save writes figures into a directory, which it makes.
+// save writes figures into a directory, which it creates.
 func save(figures map[string]*figure.Figure, dir string, formats []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

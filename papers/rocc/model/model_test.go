@@ -63,7 +63,7 @@ func checkPicture(t *testing.T, name string) {
 	}
 }
 
-// TestThePictures: those that are kept are what the command draws.
+// TestThePictures: the pictures in the repository are what the command draws.
 func TestThePictures(t *testing.T) {
 	for name, f := range paperFigures() {
 		var now bytes.Buffer
@@ -78,7 +78,7 @@ func TestThePictures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Their pixels: compression is Go's and may change.
+		// Compare pixels: compression is Go's and may change.
 		if kept, err := png.Decode(bytes.NewReader(file)); err != nil || !reflect.DeepEqual(kept, drawn) {
 			t.Errorf("papers/rocc/figures/%s.png is another picture: run go run ./papers/rocc/model", name)
 		}
@@ -119,7 +119,7 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestOwnSettings evaluates settings by flags, and draws them if asked to.
+// TestOwnSettings evaluates settings from flags, and draws them if asked to.
 func TestOwnSettings(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// relation is how ours is to be to what the paper says.
+// relation is how our value should relate to the paper's.
 type relation string
 
 const (
@@ -27,11 +27,11 @@ type row struct {
 	relation     relation
 	paper, ours  float64
 	tolerance    float64     // of about, in the row's unit
-	known        *[2]float64 // where ours is known to differ: from, to
+	known        *[2]float64 // range of our value if it is known to differ: from, to
 	note         string
 }
 
-// agrees tells whether ours is as the paper says.
+// agrees reports whether our value is as the paper says.
 func (r *row) agrees() bool {
 	switch r.relation {
 	case above:
@@ -42,7 +42,7 @@ func (r *row) agrees() bool {
 	return math.Abs(r.ours-r.paper) <= r.tolerance
 }
 
-// sound tells whether ours agrees, or differs as far as the note explains.
+// sound reports whether our value agrees, or differs only as far as the note explains.
 func (r *row) sound() bool {
 	if r.known == nil {
 		return r.agrees()
@@ -50,7 +50,7 @@ func (r *row) sound() bool {
 	return r.note != "" && r.ours >= r.known[0] && r.ours <= r.known[1]
 }
 
-// number prints a value in the row's unit.
+// number formats a value in the row's unit.
 func (r *row) number(v float64) string {
 	switch r.unit {
 	case "":
@@ -61,7 +61,7 @@ func (r *row) number(v float64) string {
 	return units.Digits(v, 4) + " " + r.unit
 }
 
-// compared is the difference of angles, and otherwise the ratio.
+// compared returns the difference of angles, and otherwise the ratio.
 func (r *row) compared() string {
 	if r.unit == degree {
 		return fmt.Sprintf("%+.1f°", r.ours-r.paper)
@@ -97,7 +97,8 @@ func table(rows []row) string {
 	return b.String()
 }
 
-// extremes are the least and the greatest of what settings have with some numbers of flows.
+// extremes returns the least and the greatest value of a function for a range of numbers of
+// flows.
 func extremes(from, to int, of func(n int) float64) (least, greatest float64) {
 	least, greatest = math.Inf(1), math.Inf(-1)
 	for n := from; n <= to; n++ {
@@ -107,7 +108,8 @@ func extremes(from, to int, of func(n int) float64) (least, greatest float64) {
 	return least, greatest
 }
 
-// paperRows are what §5 says in its text, and what §6 says of stability, beside the model.
+// paperRows returns what §5 says in its text, and what §6 says about stability, beside the
+// model.
 func paperRows() []row {
 	analysis, smallest := loop.Analysis(), loop.Analysis()
 	smallest.Alpha, smallest.Beta = 0.0093, 0.0937
@@ -188,13 +190,13 @@ func pairTable() string {
 	return b.String()
 }
 
-// bandwidth prints a crossover in both units that it may be in.
+// bandwidth formats a crossover in both units that the paper may mean.
 func bandwidth(l loop.Loop) string {
 	w := l.Crossover()
 	return fmt.Sprintf("%s rad/s (%s Hz)", units.Digits(w, 4), units.Digits(w/(2*math.Pi), 4))
 }
 
-// evaluate prints what settings of one's own do with some numbers of flows.
+// evaluate prints the results of the user's settings for some numbers of flows.
 func evaluate(s loop.Settings, flows []int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "α = %s, β = %s, T = %v, ΔF = %v, ΔQ = %v, so κ = %s/s.\n", short(s.Alpha), short(s.Beta), s.Interval, s.DeltaF, s.DeltaQ, units.Digits(s.Kappa(), 4))

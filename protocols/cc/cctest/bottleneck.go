@@ -1,6 +1,6 @@
-// Package cctest is for tests of rate controls: flows that share one egress port, which
-// marks and stamps telemetry. It models what a control sees of a fabric, and nothing
-// more: no loss, no headers, no NIC but its window, its pacing and its line.
+// Package cctest helps to test rate controls. It models flows that share one egress port, which
+// marks packets and stamps telemetry. It models only what a control sees of a fabric: no loss,
+// no headers, and of a NIC only its window, its pacing and its line.
 package cctest
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Bottleneck is one port that flows share, each of which comes from a port of its own.
-// The exported fields are set before the first Start.
+// Bottleneck is one port that flows share. Each flow comes from a separate port. The exported
+// fields must be set before the first Start.
 type Bottleneck struct {
-	Line, NIC   units.Rate  // of the port, and of those of the senders
+	Line, NIC   units.Rate  // of the port, and of the senders' ports
 	Delay       units.Time  // of all cables from a sender to the receiver and back
 	MTU, Packet units.Bytes // payload of a packet, and what it takes on the wire
-	K           units.Bytes // the port marks packets that meet more than this; 0 is never
+	K           units.Bytes // the port marks packets that find a longer queue; 0 means never
 
 	now    units.Time
 	seq    uint64
@@ -29,16 +29,16 @@ type Bottleneck struct {
 	sent    units.Bytes // by the port, since the start
 
 	since   units.Time
-	changed units.Time  // the queue as of then was added to sum
+	changed units.Time  // until when sum includes the queue
 	sum     float64     // bytes times seconds
 	longest units.Bytes // queue
-	before  units.Bytes // sent until since
+	before  units.Bytes // sent before since
 }
 
 // Flow is one sender, which always has something to send until it is stopped.
 type Flow struct {
 	Control cc.Control
-	Got     units.Bytes // payload that came to the receiver since Measure
+	Got     units.Bytes // payload received since Measure
 
 	b           *Bottleneck
 	stopped     bool
@@ -55,12 +55,13 @@ type packet struct {
 	hop    [1]telemetry.Hop
 }
 
-// RTT is that of a packet without queues. The acknowledgement takes no time on wires.
+// RTT returns the RTT of a packet without queues. The acknowledgement takes no time to
+// serialize.
 func (b *Bottleneck) RTT() units.Time {
 	return b.NIC.TimeOf(b.Packet) + b.Line.TimeOf(b.Packet) + b.Delay
 }
 
-// Flow is what a control of a flow through the bottleneck is made for.
+// Flow describes a flow through the bottleneck, for the creation of its control.
 func (b *Bottleneck) Flow() cc.Flow {
 	return cc.Flow{
 		Line: b.NIC, MTU: b.MTU, Packet: b.Packet,
@@ -68,7 +69,7 @@ func (b *Bottleneck) Flow() cc.Flow {
 	}
 }
 
-// Start begins a flow now.
+// Start starts a flow now.
 func (b *Bottleneck) Start(c cc.Control) *Flow {
 	f := &Flow{Control: c, b: b, tick: units.Never, next: b.now}
 	c.Active(b.now, true)
@@ -76,10 +77,10 @@ func (b *Bottleneck) Start(c cc.Control) *Flow {
 	return f
 }
 
-// Stop ends it: what is under way still arrives.
+// Stop ends the flow. Packets in flight still arrive.
 func (f *Flow) Stop() { f.stopped = true }
 
-// Run goes on until end.
+// Run runs the model until end.
 func (b *Bottleneck) Run(end units.Time) {
 	for len(b.events) > 0 && b.events[0].at <= end {
 		e := heap.Pop(&b.events).(event)
@@ -97,7 +98,7 @@ func (f *Flow) send() {
 	}
 	f.ticked()
 	if w, flying := f.Control.Window(), f.sent-f.acked; w > 0 && flying > 0 && flying+b.MTU > w {
-		return // an acknowledgement comes back here
+		return // the next acknowledgement calls send again
 	}
 	p := &packet{flow: f, left: b.now, seq: f.sent + b.MTU}
 	f.sent = p.seq
@@ -112,14 +113,14 @@ func (f *Flow) send() {
 	f.arm()
 }
 
-// ticked has the control do what is due.
+// ticked calls the control's Tick if it is due.
 func (f *Flow) ticked() {
 	if f.Control.Timer() <= f.b.now {
 		f.Control.Tick(f.b.now)
 	}
 }
 
-// arm sees to it that the control's timer is kept to.
+// arm schedules the control's timer.
 func (f *Flow) arm() {
 	at := f.Control.Timer()
 	if at == units.Never || f.tick <= at {
@@ -144,7 +145,7 @@ func (b *Bottleneck) arrive(p *packet) {
 	b.transmit()
 }
 
-// transmit begins with the next packet, if the port is free.
+// transmit starts to send the next packet if the port is free.
 func (b *Bottleneck) transmit() {
 	if b.busy || len(b.queue) == 0 {
 		return
@@ -166,7 +167,7 @@ func (b *Bottleneck) transmit() {
 	b.at(done+b.Delay-b.Delay/4, func() { p.flow.heard(p) })
 }
 
-// heard takes the acknowledgement of a packet.
+// heard handles the acknowledgement of a packet.
 func (f *Flow) heard(p *packet) {
 	b := f.b
 	f.ticked()
@@ -179,13 +180,13 @@ func (f *Flow) heard(p *packet) {
 	f.arm()
 }
 
-// account adds up the queue, which has been as long since the last change.
+// account adds to sum the queue, whose length has not changed since the last call.
 func (b *Bottleneck) account() {
 	b.sum += float64(b.waiting) * (b.now - b.changed).Seconds()
 	b.changed = b.now
 }
 
-// Measure forgets what was before now; flows are told to as well.
+// Measure restarts the measurement, of flows too.
 func (b *Bottleneck) Measure(flows ...*Flow) {
 	b.account()
 	b.since, b.sum, b.longest, b.before = b.now, 0, b.waiting, b.sent
@@ -194,15 +195,15 @@ func (b *Bottleneck) Measure(flows ...*Flow) {
 	}
 }
 
-// Results are the mean and the longest queue in bytes, and how much of the port's rate
-// was used, since Measure.
+// Results returns the mean and the longest queue in bytes, and the utilisation of the port,
+// since Measure.
 func (b *Bottleneck) Results() (mean, longest, utilisation float64) {
 	b.account()
 	span := b.now - b.since
 	return b.sum / span.Seconds(), float64(b.longest), float64(b.sent-b.before) / float64(b.Line.Per(span))
 }
 
-// Jain is Jain's index of what flows got: 1 where all got the same.
+// Jain returns Jain's fairness index of what flows received: 1 if all received the same.
 func Jain(flows ...*Flow) float64 {
 	var sum, squares float64
 	for _, f := range flows {
@@ -224,7 +225,7 @@ func (b *Bottleneck) at(t units.Time, do func()) {
 	heap.Push(&b.events, event{t, b.seq, do})
 }
 
-// events are a heap by time, and among equals by when they were asked for.
+// events is a heap ordered by time, and for equal times by the order of creation.
 type events []event
 
 func (e events) Len() int { return len(e) }

@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Presets holds the presets of a registered rate control to what cc.Method promises: each
-// is good at each of some line rates, and comes through JSON and YAML as it is.
+// Presets checks that the presets of a registered rate control keep the promises of cc.Method:
+// each is valid at each of the line rates, and survives JSON and YAML unchanged.
 func Presets(t *testing.T, name string, lines ...units.Rate) {
 	t.Helper()
 	method, err := cc.Methods.Find(name)
@@ -42,7 +42,8 @@ func Presets(t *testing.T, name string, lines ...units.Rate) {
 	}
 }
 
-// Gauges are those of a registered rate control that a control of it knows at 0, as text.
+// Gauges returns, as text, the gauges of a registered rate control that have a value in c at
+// time 0.
 func Gauges(t *testing.T, name string, c cc.Control) string {
 	t.Helper()
 	method, err := cc.Methods.Find(name)

@@ -14,26 +14,26 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Player plays what the transcripts of one rate control have of their own. It writes what
-// comes of it to the builder that it was made with.
+// Player plays the commands that are specific to the transcripts of one rate control. It writes
+// the results to the builder that it was made with.
 type Player interface {
-	// Start begins with the control of a new flow.
+	// Start sets the control of a new flow.
 	Start(c cc.Control)
-	// Verb gives what plays the lines of a command, each as its words; nil if there is no
-	// such command.
+	// Verb returns the function that plays each line of a command, given as its words; nil if
+	// there is no such command.
 	Verb(t *testing.T, d *datadriven.TestData) func(words []string) error
 }
 
-// Transcripts plays the files of testdata/transcripts, each by a player of its own, line
-// by line, and compares what comes of them. Rewrite with go test ./protocols/NAME -rewrite
-// and check the difference by hand. All rate controls have the commands
+// Transcripts plays the files of testdata/transcripts line by line, each with a new player, and
+// compares the results. Rewrite with go test ./protocols/NAME -rewrite and check the difference
+// by hand. All rate controls have the commands
 //
 //	flow      makes the control of a new flow
 //	validate  says what is wrong with settings, or that they are good
 //
-// of which both take [preset=NAME] [line=RATE], otherwise the first preset and 100 Gb/s,
-// and keys to change as YAML. A flow takes [rtt=TIME] or [path=TIME], the RTT of its path,
-// and [hops=N] as well. Its packets have 1000 bytes of payload and 1100 on the wire.
+// Both take [preset=NAME] [line=RATE], by default the first preset and 100 Gb/s, and keys to
+// change as YAML. flow also takes [rtt=TIME] or [path=TIME], the RTT of its path, and [hops=N].
+// Its packets have 1000 bytes of payload and take 1100 on the wire.
 func Transcripts(t *testing.T, name string, start func(out *strings.Builder) Player) {
 	method, err := cc.Methods.Find(name)
 	if err != nil {
@@ -87,8 +87,8 @@ func play(t *testing.T, d *datadriven.TestData, method cc.Method, p Player, out 
 	return nil
 }
 
-// settings are those of a command, and the line rate for which they are. The error is what
-// is wrong with them.
+// settings returns the settings of a command and the line rate that they are for. The error
+// says what is wrong with them.
 func settings(t *testing.T, d *datadriven.TestData, method cc.Method) (cc.Settings, units.Rate, error) {
 	line := Arg(t, d, "line", 100*units.Gbps, units.ParseRate)
 	preset := method.Presets[0]
@@ -102,7 +102,7 @@ func settings(t *testing.T, d *datadriven.TestData, method cc.Method) (cc.Settin
 	return s, line, s.Validate(line)
 }
 
-// Arg is an argument KEY=VALUE of a command, or what stands for one that is left out.
+// Arg returns the argument KEY=VALUE of a command, or otherwise if it is missing.
 func Arg[T any](t *testing.T, d *datadriven.TestData, key string, otherwise T, parse func(string) (T, error)) T {
 	t.Helper()
 	var text string

@@ -5,35 +5,35 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Turn is a place in a Rotation: an EQIF of a host, or a tunnel of an EQIF. It is embedded
-// in what that is, the owner. A new one needs Owner and Weight set, and Size while it waits.
+// Turn is a participant in a Rotation: an EQIF of a host, or a tunnel of an EQIF. It is
+// embedded in its owner. A new one needs Owner and Weight set, and Size while it waits.
 type Turn[O any] struct {
 	Owner O
-	// Weight is its share of the link beside others, in quanta; 0 counts as 1.
+	// Weight is its share of the link relative to others, in quanta; 0 counts as 1.
 	Weight int
-	// Size is that of the owner's next packet, as a frame, which the owner keeps true: above 0
-	// while it waits.
+	// Size is the frame size of the owner's next packet. The owner keeps it current; it is
+	// above 0 while the Turn waits.
 	Size          units.Bytes
 	credit        units.Bytes
 	before, after *Turn[O]
 }
 
-// Waiting tells whether it is in a rotation.
+// Waiting reports whether t is in a rotation.
 func (t *Turn[O]) Waiting() bool { return t.after != nil }
 
-// Rotation is deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among those that
-// have a packet that may leave, in bytes on the wire. Make it with NewRotation.
+// Rotation implements deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) among the
+// turns that have a packet that may leave, in bytes on the wire. Create it with NewRotation.
 type Rotation[O any] struct {
 	quantum units.Bytes
-	first   *Turn[O] // of a ring; nil if nobody waits
+	first   *Turn[O] // of a ring; nil if none waits
 }
 
-// NewRotation makes a rotation. mtu is the largest frame.
+// NewRotation returns an empty rotation. mtu is the largest frame.
 func NewRotation[O any](mtu units.Bytes) *Rotation[O] {
 	return &Rotation[O]{quantum: packet.OnWire(mtu)}
 }
 
-// Enter has one take part, last. One that does already stays where it is.
+// Enter adds t at the end. If t is already in the rotation, it stays where it is.
 func (r *Rotation[O]) Enter(t *Turn[O]) {
 	if t.Waiting() {
 		return
@@ -48,7 +48,7 @@ func (r *Rotation[O]) Enter(t *Turn[O]) {
 	t.before.after, t.after.before = t, t
 }
 
-// Leave takes one out, if it takes part: it has nothing more.
+// Leave removes t, which has nothing more to send, if it is in the rotation.
 func (r *Rotation[O]) Leave(t *Turn[O]) {
 	if !t.Waiting() {
 		return
@@ -63,8 +63,8 @@ func (r *Rotation[O]) Leave(t *Turn[O]) {
 	t.before, t.after = nil, nil
 }
 
-// Head is the one whose turn it is; nil if nobody waits. It stays so until Sent, Leave, or
-// until its next packet is longer than what is left of its turn.
+// Head returns the one whose turn it is, or nil if none waits. It stays at the head until Sent,
+// Leave, or until its next packet is longer than what is left of its turn.
 func (r *Rotation[O]) Head() *Turn[O] {
 	if r.first == nil {
 		return nil
@@ -79,10 +79,10 @@ func (r *Rotation[O]) Head() *Turn[O] {
 	}
 }
 
-// turn is what one may send in a turn.
+// turn returns how much t may send in a turn.
 func (r *Rotation[O]) turn(t *Turn[O]) units.Bytes {
 	return r.quantum * units.Bytes(max(1, t.Weight))
 }
 
-// Sent counts a packet of the one at the head, that was size long as a frame.
+// Sent charges the head for a packet whose frame has size bytes.
 func (r *Rotation[O]) Sent(size units.Bytes) { r.first.credit -= packet.OnWire(size) }

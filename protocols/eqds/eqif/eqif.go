@@ -1,12 +1,13 @@
-// Package eqif is the queues of a sending host under EQDS (Olteanu et al., NSDI 2022, §6 and
-// Appendix B): what each class of EQIF does with a packet that finds a queue of so much in
-// front of it, and how the EQIFs of a host share its link. It keeps no packets: those wait
-// in the sender of their tunnel (package tunnel), and the owner of the tunnel asks a Discipline
-// before it pushes one.
+// Package eqif models the queues of a sending host under EQDS (Olteanu et al., NSDI 2022, §6
+// and Appendix B): what each class of EQIF does with a packet that finds a queue of a given
+// length, and how the EQIFs of a host share its link. It holds no packets: they wait in the
+// sender of their tunnel (package tunnel), and the owner of the tunnel asks a Discipline before
+// it pushes one.
 //
-// The paper has a queue for each destination of an EQIF. Of its RED for TCP with ECN it gives
-// no thresholds; those of TCPDefault are this project's. Feedback by PAUSE frames to the NIC
-// is not here: RDMA says when its queue is long, and what is told to whom is the caller's.
+// The paper has a queue for each destination of an EQIF. It gives no thresholds for its RED for
+// TCP with ECN; those of TCPDefault are this project's. Feedback to the NIC by PAUSE frames is
+// not implemented here: RDMA says when its queue is long, and the caller decides what to send
+// and to whom.
 package eqif
 
 import (
@@ -28,16 +29,16 @@ const (
 	Notify
 	// Refuse leaves it with its sender, which is told later that there is room.
 	Refuse
-	// Drop ends it.
+	// Drop discards it.
 	Drop
 )
 
 var verdictNames = [...]string{"accept", "mark", "notify", "refuse", "drop"}
 
-// String is the name in messages.
+// String returns the name used in messages.
 func (v Verdict) String() string { return verdictNames[v] }
 
-// Queue is what waits for one destination of an EQIF, without the packet that is judged.
+// Queue is the queue for one destination of an EQIF, without the packet being judged.
 type Queue struct {
 	Packets int
 	Bytes   units.Bytes
@@ -45,8 +46,8 @@ type Queue struct {
 
 // Discipline is what a class of EQIF does when its queues grow.
 type Discipline interface {
-	// Judge says what becomes of a packet of a size that finds a queue. ect means that it is
-	// ECN-capable.
+	// Judge says what to do with a packet of the given size that finds queue q. ect means that
+	// it is ECN-capable.
 	Judge(q Queue, size units.Bytes, ect bool) Verdict
 }
 
@@ -57,7 +58,7 @@ type Thresholds struct {
 	PMax       units.Fraction
 }
 
-// Probability is that of a mark at a queue.
+// Probability returns the probability of a mark at queue length q.
 func (t *Thresholds) Probability(q units.Bytes) float64 {
 	switch {
 	case q <= t.KMin:
@@ -68,7 +69,8 @@ func (t *Thresholds) Probability(q units.Bytes) float64 {
 	return float64(t.PMax) * float64(q-t.KMin) / float64(t.KMax-t.KMin)
 }
 
-// marks draws whether a packet is marked; it draws only where something is left to chance.
+// marks draws whether a packet is marked. It uses r only if the probability is above 0 and
+// below 1.
 func (t *Thresholds) marks(q units.Bytes, r *rand.Rand) bool {
 	chance := t.Probability(q)
 	return chance >= 1 || chance > 0 && r.Float64() < chance
@@ -84,25 +86,25 @@ func (t *Thresholds) check(c *registry.Check) {
 	c.Share("pmax", t.PMax, 0, 1)
 }
 
-// limit holds the length of a queue in packets.
+// limit checks the maximum length of a queue in packets.
 func limit(c *registry.Check, packets int) { c.Number("packets", packets, 1, 1<<20) }
 
-// TCP is the EQIF class for TCP and what behaves like it: drop-tail, and RED for packets
-// that are ECN-capable.
+// TCP is the EQIF class for TCP and protocols that behave like it: drop-tail, and RED for
+// packets that are ECN-capable.
 type TCP struct {
-	Packets int // the most for a destination
+	Packets int // limit for each destination
 	RED     Thresholds
 	Rand    *rand.Rand
 }
 
-// TCPDefault has the paper's 100 packets for each destination. DCTCP needs a threshold of 16
-// packets of mtu bytes to fill the link (Appendix B), so RED begins there and marks all from
-// twice that on; the paper does not give its own.
+// TCPDefault returns the class with the paper's 100 packets for each destination. DCTCP needs a
+// threshold of 16 packets of mtu bytes to fill the link (Appendix B), so RED begins there and
+// marks all packets from twice that on; the paper does not give its thresholds.
 func TCPDefault(mtu units.Bytes, r *rand.Rand) TCP {
 	return TCP{Packets: 100, RED: Thresholds{KMin: 16 * mtu, KMax: 32 * mtu, PMax: 1}, Rand: r}
 }
 
-// Check says what is wrong with settings.
+// Check returns an error if settings are wrong.
 func (d *TCP) Check() error {
 	var c registry.Check
 	limit(&c, d.Packets)
@@ -122,22 +124,22 @@ func (d *TCP) Judge(q Queue, _ units.Bytes, ect bool) Verdict {
 	return Accept
 }
 
-// RDMA is the EQIF class for RDMA. It tells queue pairs to slow down by CNPs of its own,
-// which shortens the control loop of DCQCN. A packet that does not fit is refused if the
-// caller can keep it with the NIC, and dropped if not.
+// RDMA is the EQIF class for RDMA. It tells queue pairs to slow down by its own CNPs, which
+// shortens the control loop of DCQCN. A packet that does not fit is refused if the caller can
+// keep it with the NIC, and dropped otherwise.
 type RDMA struct {
-	Packets  int // the most for a destination
+	Packets  int // limit for each destination
 	CNP      Thresholds
 	Lossless bool // the NIC can be held up
 	Rand     *rand.Rand
 }
 
-// RDMAPresets are the names that RDMAPreset knows: the columns of Appendix B's table.
+// RDMAPresets lists the names that RDMAPreset accepts: the columns of Appendix B's table.
 var RDMAPresets = []string{"bluefield2", "connectx4", "baseline"}
 
-// RDMAPreset gives the thresholds of Appendix B: K_low and K_high. The paper's upper
-// threshold is "set to 375 packets" (§8.5), and the most that a queue holds is not given:
-// here twice that. PMax, which the paper does not give, is 1. r draws the marks.
+// RDMAPreset returns the class with the thresholds of Appendix B, K_low and K_high. The paper's
+// upper threshold is "set to 375 packets" (§8.5), and the limit of a queue is not given: here
+// it is twice that. PMax, which the paper does not give either, is 1. r draws the marks.
 func RDMAPreset(name string, r *rand.Rand) RDMA {
 	d := RDMA{Packets: 750, CNP: Thresholds{KMin: 150 * units.KB, KMax: 1500 * units.KB, PMax: 1}, Rand: r}
 	switch name {
@@ -150,7 +152,7 @@ func RDMAPreset(name string, r *rand.Rand) RDMA {
 	return d
 }
 
-// Check says what is wrong with settings.
+// Check returns an error if settings are wrong.
 func (d *RDMA) Check() error {
 	var c registry.Check
 	limit(&c, d.Packets)
@@ -174,10 +176,10 @@ func (d *RDMA) Judge(q Queue, _ units.Bytes, _ bool) Verdict {
 // Native is the EQIF class for transports that know EQDS: they see the queue, and a packet
 // that does not fit stays with them.
 type Native struct {
-	Packets int // the most for a destination
+	Packets int // limit for each destination
 }
 
-// Check says what is wrong with settings.
+// Check returns an error if settings are wrong.
 func (d *Native) Check() error {
 	var c registry.Check
 	limit(&c, d.Packets)

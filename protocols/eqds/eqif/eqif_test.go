@@ -52,7 +52,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestProbability: in the middle between the thresholds half are marked, and of RDMA told.
+// TestProbability: midway between the thresholds half of the packets are marked, or notified
+// with RDMA.
 func TestProbability(t *testing.T) {
 	tcp, rdma := TCPDefault(mtu, random()), RDMAPreset("bluefield2", random())
 	marked, told := 0, 0
@@ -104,7 +105,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// user is one that takes part in a rotation, with packets.
+// user is a participant in a rotation, with packets.
 type user struct {
 	Turn[*user]
 	sizes []units.Bytes
@@ -115,7 +116,7 @@ func newRotation() *Rotation[*user] {
 	return NewRotation[*user](mtu)
 }
 
-// serve sends up to n packets, and gives whose they were.
+// serve sends up to n packets and returns their owners.
 func serve(r *Rotation[*user], n int) (who []*user) {
 	for range n {
 		t := r.Head()
@@ -143,8 +144,8 @@ func newUser(r *Rotation[*user], weight, n int, size units.Bytes) *user {
 	return u
 }
 
-// TestRotation: those with long packets get no more than those with short ones, weights
-// count, and who has nothing does not hold up others.
+// TestRotation: users with long packets get no more than those with short ones, weights count,
+// and users without packets do not hold up others.
 func TestRotation(t *testing.T) {
 	r := newRotation()
 	long, short, heavy := newUser(r, 0, 1000, mtu), newUser(r, 1, 20000, 100), newUser(r, 3, 3000, 1000)
@@ -157,7 +158,7 @@ func TestRotation(t *testing.T) {
 	if r.Head() != nil || len(long.sizes)+len(short.sizes)+len(heavy.sizes) > 0 || long.Waiting() {
 		t.Error("something is left")
 	}
-	r.Leave(&long.Turn) // who is not there can leave
+	r.Leave(&long.Turn) // leaving again is allowed
 	one := newUser(r, 1, 3, mtu)
 	r.Enter(&one.Turn)
 	if diff := cmp.Diff(3, len(serve(r, 10))); diff != "" {
@@ -165,8 +166,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestRotationIsFair: between any two that have waited all the time, what they sent differs by
-// less than two turns and a packet, whoever comes and goes.
+// TestRotationIsFair: for any two users that waited all the time, the amounts sent differ by
+// less than two turns and a packet, whatever other users do.
 func TestRotationIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRotation()
@@ -207,7 +208,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// BenchmarkRotation is one packet's turn among three EQIFs.
+// BenchmarkRotation measures one packet's turn among three EQIFs.
 func BenchmarkRotation(b *testing.B) {
 	r := newRotation()
 	for range 3 {

@@ -1,18 +1,18 @@
 package pull
 
-// before tells which of two senders is nearer to the head of the list.
+// before reports whether x is nearer to the head of the list than y.
 func before[O any](x, y *Sender[O]) bool {
 	return x.rank < y.rank || x.rank == y.rank && x.order < y.order
 }
 
-// push puts a sender into the list.
+// push adds a sender to the list.
 func (p *Pacer[O]) push(s *Sender[O]) {
 	p.heap = append(p.heap, s)
 	s.index = int32(len(p.heap))
 	p.up(len(p.heap) - 1)
 }
 
-// pop takes a sender out of the list.
+// pop removes a sender from the list.
 func (p *Pacer[O]) pop(s *Sender[O]) {
 	i, last := int(s.index)-1, len(p.heap)-1
 	s.index = 0

@@ -1,7 +1,7 @@
-// Package pull is what clocks the traffic towards an EQDS host (Olteanu et al., NSDI 2022,
-// §5): the active-sender list, and the pacer that gives the sender at its head one MTU of
-// credit every MTU-time of the host's link, or several in as many times that (Config.Credit).
-// It is pure: it is given the time, and says when it wants to be asked again.
+// Package pull clocks the traffic towards an EQDS host (Olteanu et al., NSDI 2022, §5). It has
+// the active-sender list, and the pacer that gives the sender at its head one MTU of credit
+// every MTU-time of the host's link, or several in as many MTU-times (Config.Credit). It is
+// pure: it is given the time, and says when to call it again.
 package pull
 
 import (
@@ -12,30 +12,29 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Config is what a pacer needs to know of its host's link.
+// Config holds the settings of a pacer for its host's link.
 type Config struct {
 	Line units.Rate // above 0
-	// MTU is the largest frame of a tunnel, Ethernet header to payload: what a PULL
-	// stands for.
+	// MTU is the largest frame of a tunnel, Ethernet header to payload: the unit of credit.
 	MTU units.Bytes
-	// Share of the line at which PULLs ask for data, above 0. The paper does not give one;
-	// its authors' simulator has 0.99.
+	// Share is the share of the line at which PULLs ask for data, above 0. The paper does not
+	// give one; its authors' simulator has 0.99.
 	Share units.Fraction
-	// Credit is how many MTUs one PULL gives at most, 1 to MostCredit: 1 in the paper. With
-	// more there are fewer PULLs, and packets come in bursts of as many. Ultra Ethernet's
-	// default is 4 packets of 4 KB (its simulator, htsim: _mtus_per_pull).
+	// Credit is the most MTUs that one PULL gives, 1 to MostCredit: 1 in the paper. With more
+	// there are fewer PULLs, and packets come in bursts of that many. Ultra Ethernet's default
+	// is 4 packets of 4 KB (its simulator, htsim: _mtus_per_pull).
 	Credit int
-	// Policy says who is next; nil is Fair.
+	// Policy says which sender is next; nil means Fair.
 	Policy Policy
 }
 
-// DefaultShare is that of the authors' simulator.
+// DefaultShare is the Share of the authors' simulator.
 const DefaultShare units.Fraction = 0.99
 
 // MostCredit is the most MTUs that a PULL can give.
 const MostCredit = 64
 
-// Check says what is wrong with settings. The error joins a registry.RangeError for each.
+// Check returns an error if settings are wrong. It joins a registry.RangeError for each.
 func (c *Config) Check() error {
 	var check registry.Check
 	if c.Line <= 0 {
@@ -49,85 +48,85 @@ func (c *Config) Check() error {
 	return check.Err()
 }
 
-// Interval is the time between two PULLs that give an MTU each.
+// Interval returns the time between two PULLs that give an MTU each.
 func (c *Config) Interval() units.Time {
 	return units.Time(float64(c.Line.TimeOf(packet.OnWire(c.MTU))) / float64(c.Share))
 }
 
-// Sender is an incoming tunnel as the pacer knows it. It is embedded in what that is, the
-// owner, and joins once for each incarnation. Numbers are in MTUs and go round.
+// Sender is an incoming tunnel as the pacer sees it. It is embedded in its owner, and joins
+// once for each incarnation. Numbers are in MTUs and wrap around.
 type Sender[O any] struct {
 	Owner  O
 	Class  uint8 // for the policy
 	pull   uint16
 	target uint16
-	most   uint16 // that it may want
+	most   uint16 // how much it may want beyond pull
 	given  uint16 // with the last PULL
-	taken  uint16 // since it entered the list last
+	taken  uint16 // since it last entered the list
 	held   bool
-	index  int32 // in the list plus 1; 0 if it is not active
+	index  int32 // in the list plus 1; 0 if not active
 	rank   uint64
 	order  uint64
 	last   uint64 // the policy's
 }
 
-// Number is the highest pull number that was sent.
+// Number returns the highest pull number that was sent.
 func (s *Sender[O]) Number() uint16 { return s.pull }
 
-// Given is how many MTUs the last PULL gave; 0 before the first.
+// Given returns the number of MTUs that the last PULL gave; 0 before the first.
 func (s *Sender[O]) Given() int { return int(s.given) }
 
-// Demand is how many MTUs the sender wants still.
+// Demand returns the number of MTUs that the sender still wants.
 func (s *Sender[O]) Demand() int { return int(s.target - s.pull) }
 
-// Active tells whether the sender is in the active-sender list.
+// Active reports whether the sender is in the active-sender list.
 func (s *Sender[O]) Active() bool { return s.index > 0 }
 
 // Pacer is the active-sender list of a host with its clock.
 type Pacer[O any] struct {
 	config  *Config
 	every   units.Time
-	credit  uint16 // that a PULL gives at most
+	credit  uint16 // the most that a PULL gives
 	heap    []*Sender[O]
 	born    uint64
-	virtual uint64 // rank of who was served last
-	demand  int64  // of those in the list, in MTUs
+	virtual uint64 // rank of the sender that was served last
+	demand  int64  // of the senders in the list, in MTUs
 	next    units.Time
 }
 
-// New makes a pacer. c has passed Check and is shared, not copied.
+// New returns a pacer. c must have passed Check and is shared, not copied.
 func New[O any](c *Config) *Pacer[O] {
 	p := new(Pacer[O])
 	p.Line(c)
 	return p
 }
 
-// Line tells that the link has another rate.
+// Line changes the rate of the link.
 func (p *Pacer[O]) Line(c *Config) {
 	p.config, p.every, p.credit = c, c.Interval(), uint16(c.Credit)
 }
 
-// Every is the time between two PULLs that give an MTU each.
+// Every returns the time between two PULLs that give an MTU each.
 func (p *Pacer[O]) Every() units.Time { return p.every }
 
-// Len is how many senders are in the list.
+// Len returns the number of senders in the list.
 func (p *Pacer[O]) Len() int { return len(p.heap) }
 
-// Join resets a sender and takes it in: its pull number is 0, and it wants nothing. limit is the
-// most MTUs that it may ask for beyond its pull number.
+// Join resets a sender and adds it to the pacer: its pull number is 0, and it wants nothing.
+// limit is the most MTUs that it may ask for beyond its pull number.
 func (p *Pacer[O]) Join(s *Sender[O], owner O, class uint8, limit uint16) {
 	p.Leave(s)
 	*s = Sender[O]{Owner: owner, Class: class, most: limit}
 }
 
-// Leave takes a sender out, which then wants nothing.
+// Leave removes a sender, which then wants nothing.
 func (p *Pacer[O]) Leave(s *Sender[O]) {
 	p.remove(s)
 	s.target = s.pull
 }
 
-// Want tells the pull target of a packet. Older ones change nothing, and a sender that asks
-// for more than it may is given that.
+// Want handles the pull target of a packet. Older targets change nothing, and those beyond the
+// sender's limit are cut to it.
 func (p *Pacer[O]) Want(s *Sender[O], target uint16) {
 	if more := int16(target - s.target); more <= 0 {
 		return
@@ -154,11 +153,11 @@ func (p *Pacer[O]) Release(s *Sender[O]) {
 	p.enter(s)
 }
 
-// Held tells whether a sender is kept out.
+// Held reports whether a sender is kept out of the list.
 func (s *Sender[O]) Held() bool { return s.held }
 
-// Due is when the next PULL may leave; units.Never if nobody wants one. A time before now
-// is now.
+// Due returns when the next PULL may leave, or units.Never if no sender wants one. A time
+// before now means now.
 func (p *Pacer[O]) Due() units.Time {
 	if len(p.heap) == 0 {
 		return units.Never
@@ -166,7 +165,7 @@ func (p *Pacer[O]) Due() units.Time {
 	return p.next
 }
 
-// Head is the sender that Next would take; nil if none is due.
+// Head returns the sender that Next would take, or nil if no PULL is due.
 func (p *Pacer[O]) Head(now units.Time) *Sender[O] {
 	if p.Due() > now {
 		return nil
@@ -174,12 +173,12 @@ func (p *Pacer[O]) Head(now units.Time) *Sender[O] {
 	return p.heap[0]
 }
 
-// Next takes the sender at the head of the list, whose pull number has grown by what it is
-// Given; nil if none is due. It goes back to the tail if it wants more.
+// Next takes the sender at the head of the list and raises its pull number by what it is Given.
+// It returns nil if no PULL is due. The sender goes back to the tail if it wants more.
 //
-// What is given is paced: the next PULL leaves after as many MTU-times. If nobody wants more,
-// it leaves no earlier than a PULL in full would allow. Else a sender as fast as the link would
-// be given each MTU by itself, as soon as it asks for it.
+// Credit is paced: the next PULL leaves after as many MTU-times as this one gave MTUs. If no
+// sender wants more, it leaves no earlier than a full PULL would allow. Otherwise a sender as
+// fast as the link would be given each MTU separately, as soon as it asks for it.
 func (p *Pacer[O]) Next(now units.Time) *Sender[O] {
 	s := p.Head(now)
 	if s == nil {
@@ -193,24 +192,24 @@ func (p *Pacer[O]) Next(now units.Time) *Sender[O] {
 	p.enter(s)
 	wait := s.given
 	if len(p.heap) == 0 {
-		// Half of what a sender may want is on its way meanwhile.
+		// Half of what a sender may want is in flight meanwhile.
 		wait = max(wait, min(p.credit, s.most/2))
 	}
 	p.next = now + units.Time(wait)*p.every
 	return s
 }
 
-// Spend tells that something that no PULL has asked for took n bytes of the link, as a frame:
-// the next PULL leaves so much later. The paper does not count it. Its share of the link
-// leaves 1% for control packets, which is not enough where short packets are acknowledged.
+// Spend records that a frame of n bytes that no PULL asked for has used the link: the next PULL
+// leaves that much later. The paper does not count such frames. Its share of the link leaves 1%
+// for control packets, which is not enough if short packets are acknowledged.
 func (p *Pacer[O]) Spend(now units.Time, n units.Bytes) {
 	p.next = max(p.next, now) + p.config.Line.TimeOf(packet.OnWire(n))
 }
 
-// Busy is for how long, at least, the link receives what is still to be asked for.
+// Busy returns the least time that the link takes to receive what is still to be asked for.
 func (p *Pacer[O]) Busy() units.Time { return units.Time(p.demand) * p.every }
 
-// enter puts a sender at its place in the list if it wants something and is not there.
+// enter puts a sender into its place in the list if it wants something and is not there yet.
 func (p *Pacer[O]) enter(s *Sender[O]) {
 	if s.index > 0 || s.held || s.pull == s.target {
 		return
@@ -225,7 +224,7 @@ func (p *Pacer[O]) enter(s *Sender[O]) {
 	p.push(s)
 }
 
-// remove takes a sender out of the list, if it is there.
+// remove removes a sender from the list, if it is there.
 func (p *Pacer[O]) remove(s *Sender[O]) {
 	if s.index == 0 {
 		return

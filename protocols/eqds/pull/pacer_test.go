@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// served asks a pacer for n PULLs as they are due, and gives whose they were.
+// served asks a pacer for n PULLs as they are due, and returns their senders.
 func served(t testing.TB, p *Pacer[int], n int) (who []int) {
 	now := max(0, p.next)
 	for range n {
@@ -51,7 +51,7 @@ func served(t testing.TB, p *Pacer[int], n int) (who []int) {
 	return who
 }
 
-// list makes a pacer with senders, of the classes, that want so much each.
+// list returns a pacer with senders of the given classes that want that much each.
 func list(policy Policy, classes []uint8, want uint16) (*Pacer[int], []*Sender[int]) {
 	p := New[int](config(policy))
 	all := make([]*Sender[int], len(classes))
@@ -86,7 +86,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestWeighted: shares follow the weights, from the beginning and for one who comes late.
+// TestWeighted: shares follow the weights, from the beginning and for a sender that joins late.
 func TestWeighted(t *testing.T) {
 	p, all := list(&Weighted{0: 1, 1: 2, 2: 5}, []uint8{0, 1, 2}, 1000)
 	count := map[int]int{}
@@ -109,7 +109,7 @@ func TestWeighted(t *testing.T) {
 	}
 }
 
-// TestTargets: older ones change nothing, greedy ones are cut, and all go round.
+// TestTargets: older targets change nothing, greedy ones are cut, and all wrap around.
 func TestTargets(t *testing.T) {
 	p := New[int](config(nil))
 	var s Sender[int]
@@ -134,7 +134,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestPaced: whoever asks late does not get more later.
+// TestPaced: a caller that asks late does not get more later.
 func TestPaced(t *testing.T) {
 	p, _ := list(nil, make([]uint8, 1), 100)
 	late := units.Millisecond
@@ -144,18 +144,18 @@ func TestPaced(t *testing.T) {
 	}
 }
 
-// TestCredit: a PULL gives what is wanted, up to Credit, and is paced by what it gives. The one
-// after which nobody wants more is followed by none until a PULL in full could be, or one with
-// half of all that a sender may want.
+// TestCredit: a PULL gives what is wanted, up to Credit, and is paced by what it gives. If no
+// sender wants more, the next PULL waits as long as after a full one, or after one with half of
+// all that a sender may want.
 func TestCredit(t *testing.T) {
 	const every = 1242828 * units.Picosecond
-	type pull struct{ at, who, given int } // at is in times of an MTU
+	type pull struct{ at, who, given int } // at is in MTU-times
 	for _, c := range []struct {
 		name   string
 		credit int
 		most   uint16
-		want   []uint16 // at 0, of each
-		more   uint16   // that 0 wants when the list is empty
+		want   []uint16 // of each, at 0
+		more   uint16   // what 0 wants when the list is empty
 		pulls  []pull
 	}{
 		{"one, as in the paper", 1, 50, []uint16{3, 1}, 1, []pull{{0, 0, 1}, {1, 1, 1}, {2, 0, 1}, {3, 0, 1}, {4, 0, 1}}},
@@ -204,7 +204,7 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// TestWeightedCredit: weights are of what is given, and not of PULLs.
+// TestWeightedCredit: weights apply to the credit given, and not to PULLs.
 func TestWeightedCredit(t *testing.T) {
 	k := config(&Weighted{0: 1, 1: 3})
 	k.Credit = 8
@@ -216,7 +216,7 @@ func TestWeightedCredit(t *testing.T) {
 		p.Join(&all[i], i, uint8(i/2), 100) // two of class 0, one of class 1
 	}
 	for range 1500 {
-		for i, want := range []uint16{2, 50, 50} { // the first never wants a PULL in full
+		for i, want := range []uint16{2, 50, 50} { // the first never wants a full PULL
 			p.Want(&all[i], all[i].Number()+want)
 		}
 		now = p.Due()
@@ -242,7 +242,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestHold: one who is held has no part, and keeps what it wants.
+// TestHold: a held sender gets nothing, and keeps its demand.
 func TestHold(t *testing.T) {
 	p, all := list(nil, make([]uint8, 2), 3)
 	p.Hold(all[0])
@@ -259,7 +259,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestModel does anything to a list, and compares it with the plainest one.
+// TestModel does random things to a list and compares it with the simplest one.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := config(nil)
@@ -348,7 +348,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// BenchmarkPull is one PULL among 850 active senders.
+// BenchmarkPull measures one PULL among 850 active senders.
 func BenchmarkPull(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -367,8 +367,8 @@ func BenchmarkPull(b *testing.B) {
 	}
 }
 
-// TestSpend: what was not asked for delays the next PULL by its time on the link, and an idle
-// link saves nothing up.
+// TestSpend: frames that were not asked for delay the next PULL by their time on the link, and
+// an idle link saves nothing up.
 func TestSpend(t *testing.T) {
 	c := Config{Line: 10 * units.Gbps, MTU: 1514, Share: 1, Credit: 1}
 	p := New[int](&c)

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// pair is a sender and its receiver without a network between.
+// pair is a sender and its receiver, with no network in between.
 type pair struct {
 	now      units.Time
 	pacer    *pull.Pacer[*Receiver[int]]
@@ -27,7 +27,7 @@ func newPair(c *Config) *pair {
 	return x
 }
 
-// packet takes one packet through the tunnel, and its acknowledgement and credit back.
+// packet sends one packet through the tunnel, and its acknowledgement and credit back.
 func (x *pair) packet(size units.Bytes) {
 	x.now += x.pacer.Every()
 	x.sender.Push(x.now, 1, size)
@@ -66,7 +66,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// BenchmarkTunnel is a packet at both ends: pushed, sent, received, acknowledged, and the
+// BenchmarkTunnel measures a packet at both ends: pushed, sent, received, acknowledged, and the
 // credit for it; with PULLs of one MTU and of eight.
 func BenchmarkTunnel(b *testing.B) {
 	for _, credit := range []int{1, 8} {
@@ -87,9 +87,9 @@ func BenchmarkTunnel(b *testing.B) {
 	}
 }
 
-// BenchmarkTunnelMemory is what the two ends of a tunnel take of memory that has carried
-// traffic, without the packets: with a window in flight at the sender, and with a window in
-// the reorder queue of the receiver, which is the worst case of §8.5.
+// BenchmarkTunnelMemory measures the memory of the two ends of a tunnel that has carried
+// traffic, without the packets: with a window in flight at the sender, and with a window in the
+// reorder queue of the receiver, which is the worst case of §8.5.
 func BenchmarkTunnelMemory(b *testing.B) {
 	const tunnels = 1000
 	for _, paths := range []int{16, 256} {

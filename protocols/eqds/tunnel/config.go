@@ -13,24 +13,24 @@ import (
 type Backend uint8
 
 const (
-	// NDP sends one window before any credit has come, for networks whose switches trim.
+	// NDP sends one window before any credit arrives, for networks whose switches trim.
 	NDP Backend = iota
-	// RTS asks for credit first, for those that do not.
+	// RTS asks for credit first, for networks whose switches do not trim.
 	RTS
 )
 
 var backendNames = []string{"ndp", "rts"}
 
-// String gives the name that a lab file uses.
+// String returns the name used in lab files.
 func (b Backend) String() string { return backendNames[b] }
 
-// Names are those that a lab file can use.
+// Names returns the names that a lab file can use.
 func (Backend) Names() []string { return backendNames }
 
-// MarshalText gives the name that a lab file uses.
+// MarshalText returns the name used in lab files.
 func (b Backend) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText reads the name that a lab file uses.
+// UnmarshalText reads the name used in lab files.
 func (b *Backend) UnmarshalText(text []byte) error {
 	s := strings.Trim(string(text), `"' `)
 	for i, name := range backendNames {
@@ -42,46 +42,47 @@ func (b *Backend) UnmarshalText(text []byte) error {
 	return &registry.RangeError{Key: "backend", Value: s, Fix: "ndp, for switches that trim, or rts"}
 }
 
-// Config has the settings of the tunnels of a host. The paper gives the 100 us of RTO_min
-// and the 256 paths through its authors' simulator only; what is marked as this project's
-// is given nowhere.
+// Config holds the settings of a host's tunnels. The 100 us of RTO_min and the 256 paths come
+// only from the simulator of the paper's authors; values marked as this project's have no
+// source.
 type Config struct {
 	Backend Backend
-	// MTU is the largest frame of a tunnel, Ethernet header to payload: a PULL gives so
-	// much credit.
+	// MTU is the largest frame of a tunnel, Ethernet header to payload: the unit of the credit
+	// in PULLs.
 	MTU units.Bytes
 	// Window is the bandwidth-delay product: the credit that a tunnel has between its two
 	// ends. At least two MTUs, at most 512.
 	Window units.Bytes
-	// Paths is how many path IDs are used, a power of two up to 256.
+	// Paths is the number of path IDs, a power of two up to 256.
 	Paths int
-	// RTO is the least retransmission timeout, and the one before there is an RTT; it
+	// RTO is the minimum retransmission timeout, and the one used before an RTT is known. It
 	// doubles with every timeout, up to MaxRTO, which is this project's.
 	RTO, MaxRTO units.Time
-	// Timeouts is how many may follow each other without any progress until the tunnel is
-	// unhealthy and is set up again (Appendix A: "a large number"). This project's.
+	// Timeouts is how many timeouts may follow each other without progress until the tunnel is
+	// considered unhealthy and is set up again (Appendix A: "a large number"). This project's.
 	Timeouts int
-	// GiveUp is for how long a receiver may say nothing until what waits for it is
+	// GiveUp is how long a receiver may be silent until the packets that wait for it are
 	// dropped. This project's.
 	GiveUp units.Time
-	// Reorder is for how long the receiver waits for a packet that others have overtaken.
-	// This project's.
+	// Reorder is how long the receiver waits for a packet that others have overtaken. This
+	// project's.
 	Reorder units.Time
-	// AckDelay is for how long the acknowledgement of a packet that came whole waits for a
-	// PULL to go with, if the sender is in the active-sender list; 0 is not at all. This
-	// project's: the paper's prototypes send both, in packets of 64 B for each of 8 KB.
+	// AckDelay is how long the acknowledgement of a packet that was not trimmed waits for a
+	// PULL to share a packet with, if the sender is in the active-sender list; 0 means not at
+	// all. This project's: the paper's prototypes send both separately, in packets of 64 B for
+	// each of 8 KB.
 	AckDelay units.Time
-	// Credit is how many MTUs a PULL of this host gives at most (pull.Config.Credit). If it
-	// is more than 1, as many packets that come in order are acknowledged together, at the
-	// latest after AckDelay, also where no PULL is to come: else the saving would be of PULLs
-	// only. Ultra Ethernet acknowledges every 16 KB.
+	// Credit is the most MTUs that a PULL of this host gives (pull.Config.Credit). If it is
+	// more than 1, that many packets that arrive in order are acknowledged together, at the
+	// latest after AckDelay, even if no PULL is to follow: otherwise only PULLs would be saved.
+	// Ultra Ethernet acknowledges every 16 KB.
 	Credit int
 }
 
-// Default gives the settings for a link of a rate, 0 for an unlimited one, whose frames are
-// at most mtu long, in a network with a round-trip time. credit is Config.Credit: credit that waits for more makes the round trip longer, which takes a
-// larger window, as bursts do in §7 of the paper. Check refuses settings for an mtu that is
-// out of range.
+// Default returns the settings for a link of rate line, 0 if unlimited, with frames of at most
+// mtu, in a network with round-trip time rtt. credit is Config.Credit: credit that waits for
+// more makes the round trip longer, which takes a larger window, as bursts do in §7 of the
+// paper. Check rejects settings with an mtu that is out of range.
 func Default(line units.Rate, mtu units.Bytes, rtt units.Time, credit int) Config {
 	rtt += units.Time(credit-1) * line.TimeOf(mtu)
 	c := Config{
@@ -104,21 +105,21 @@ func Default(line units.Rate, mtu units.Bytes, rtt units.Time, credit int) Confi
 // Limits of settings.
 const (
 	leastWindow = 2 // MTUs
-	// leastDefault is the window of the paper's prototype with DPDK (§8.5). The product of an
-	// empty network is too small where packets meet queues and overtake each other.
+	// leastDefault is the window of the paper's prototype with DPDK (§8.5). The bandwidth-delay
+	// product of an empty network is too small if packets meet queues and overtake each other.
 	leastDefault = 50
 	mostWindow   = 512 // MTUs: a window of SYN packets has one epoch
 	mostPaths    = 256
 	mostTries    = 1000
 
-	mostDoublings = 32 // of a timeout: MaxRTO is reached before
+	mostDoublings = 32 // of a timeout: MaxRTO is reached earlier
 )
 
-// inFlight is how many packets may be under way: those of SYN packets have the numbers of
-// one epoch.
+// inFlight is the most packets that may be in flight: SYN packets have the numbers of one
+// epoch.
 const inFlight = eqds.Span - 1
 
-// Check says what is wrong with settings. The error joins a registry.RangeError for each.
+// Check returns an error if settings are wrong. It joins a registry.RangeError for each.
 func (c *Config) Check() error {
 	var check registry.Check
 	if c.MTU < 64 || c.MTU > 1<<16 {
@@ -142,5 +143,5 @@ func (c *Config) Check() error {
 	return check.Err()
 }
 
-// limit is the window in MTUs.
+// limit returns the window in MTUs.
 func (c *Config) limit() uint16 { return uint16(c.Window / c.MTU) }

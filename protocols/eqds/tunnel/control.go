@@ -5,7 +5,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Control takes a control packet of the receiver. It tells whether the packet was one of
+// Control handles a control packet of the receiver. It reports whether the packet belongs to
 // this incarnation; others change nothing, or make the sender start over.
 func (s *Sender[P]) Control(now units.Time, c *eqds.Control) bool {
 	ok := s.control(now, c)
@@ -18,8 +18,8 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 	case s.phase == Closed || c.Sender != s.id:
 		return false
 	case c.Flags.Has(eqds.FlagRST):
-		// The receiver is closed, or in another incarnation. It names a packet of this one,
-		// or the next one, which an RTS has named.
+		// The receiver is closed, or in another incarnation. It names a packet of this
+		// incarnation, or the next packet, which an RTS has named.
 		if s.phase == Established && c.Ack-s.una <= uint16(s.sent.count) {
 			s.heard = now
 			s.reopen(now, s.epoch)
@@ -30,7 +30,7 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 			return false
 		}
 	case s.phase != Established || s.unsent(c) || s.before(c):
-		// The receiver may be in another incarnation and not see it: timeouts tell.
+		// The receiver may be in another incarnation and not notice; timeouts reveal that.
 		return false
 	}
 	s.heard, s.busy = now, now+c.BusyTime()
@@ -47,14 +47,14 @@ func (s *Sender[P]) control(now units.Time, c *eqds.Control) bool {
 	return true
 }
 
-// synchronise compares epochs (Appendix A), and tells whether the packet is of this
+// synchronise compares epochs (Appendix A), and reports whether the packet belongs to this
 // incarnation.
 func (s *Sender[P]) synchronise(now units.Time, c *eqds.Control) bool {
 	e := eqds.EpochOf(c.Ack)
 	alone := !c.Flags.Judges() && !c.Flags.Has(eqds.FlagPULL)
 	switch {
 	case e == s.epoch && (alone || s.unsent(c)):
-		// The receiver knows the epoch from an incarnation before.
+		// The receiver knows the epoch from an earlier incarnation.
 		if s.phase == SynSent {
 			s.heard = now
 			s.reopen(now, e)
@@ -70,19 +70,20 @@ func (s *Sender[P]) synchronise(now units.Time, c *eqds.Control) bool {
 	return false
 }
 
-// unsent tells whether a control packet is about a packet that was not sent yet.
+// unsent reports whether a control packet is about a packet that has not been sent yet.
 func (s *Sender[P]) unsent(c *eqds.Control) bool {
 	return c.Flags.Judges() && int16(c.Ack-s.nxt) >= 0
 }
 
-// before tells whether a control packet is about a packet of an incarnation before, whose
-// pull number says nothing. The number before the first one is of none: nothing has come.
+// before reports whether a control packet is about a packet of an earlier incarnation. Its pull
+// number then has no meaning. The number before the first packet belongs to no packet: it means
+// that nothing has arrived.
 func (s *Sender[P]) before(c *eqds.Control) bool {
 	behind := s.una - c.Ack
 	return c.Flags.Judges() && int16(behind) > 0 && s.since < eqds.Span && behind > s.since+1
 }
 
-// clock takes the pull number, and tells whether it gives credit.
+// clock handles the pull number, and reports whether it gives credit.
 func (s *Sender[P]) clock(c *eqds.Control) bool {
 	n := int16(c.Pull - s.pull)
 	switch {
@@ -97,7 +98,7 @@ func (s *Sender[P]) clock(c *eqds.Control) bool {
 	return true
 }
 
-// judge takes what a control packet says of packets, and tells whether that is news.
+// judge handles what a control packet says about packets, and reports whether that is new.
 func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 	i := int(c.Ack - s.una)
 	if i >= s.sent.count {
@@ -121,8 +122,8 @@ func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 			}
 		}
 		for k := range i + 1 {
-			// Where packets are acknowledged together, the last of them is the one that has
-			// just come.
+			// If packets are acknowledged together, the last of them is the one that has just
+			// arrived.
 			timed := fresh == 1 || k == i && s.config.Credit > 1
 			news = s.arrived(now, k, timed) || news
 		}
@@ -134,8 +135,8 @@ func (s *Sender[P]) judge(now units.Time, c *eqds.Control) (news bool) {
 	return news
 }
 
-// arrived notes that the receiver has a packet, and tells whether that is news. timed is
-// that the time of the acknowledgement is the packet's.
+// arrived records that the receiver has a packet, and reports whether that is new. timed means
+// that the acknowledgement gives an RTT sample for the packet.
 func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
 	r := s.sent.at(i)
 	o := Outcome{Delivered: true, Path: r.path, Tries: r.tries}
@@ -161,7 +162,7 @@ func (s *Sender[P]) arrived(now units.Time, i int, timed bool) bool {
 	return true
 }
 
-// drop forgets what is acknowledged in order.
+// drop removes the packets that are acknowledged in order.
 func (s *Sender[P]) drop() {
 	for s.sent.count > 0 && s.sent.at(0).fate == acked {
 		r := s.sent.shift()
@@ -172,7 +173,7 @@ func (s *Sender[P]) drop() {
 	}
 }
 
-// sample takes a round-trip time (RFC 6298 §2).
+// sample handles an RTT sample (RFC 6298 §2).
 func (s *Sender[P]) sample(rtt units.Time) {
 	if s.srtt == 0 {
 		s.srtt, s.rttvar = rtt, rtt/2

@@ -7,8 +7,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// FuzzEnds gives both ends of a tunnel whatever headers there are, with traffic in between:
-// nothing panics, and the sender's sums hold.
+// FuzzEnds gives both ends of a tunnel any headers, with traffic in between: nothing panics,
+// and the sender's sums hold.
 func FuzzEnds(f *testing.F) {
 	f.Add([]byte{0x40, 4, 0x14, 0, 0, 3, 0, 0, 0xc2, 0, 0x14, 0, 0, 1, 0, 2})
 	f.Add([]byte{0x90, 0, 0x14, 2, 0, 1, 0, 2, 0xa0, 0, 0x14, 1, 0, 0, 0, 0})

@@ -6,9 +6,9 @@ import (
 	"github.com/weftlab/weft/protocols/eqds"
 )
 
-// TestLatePacketsOfTheIncarnationBefore: what is still under way when a new incarnation begins
-// asks for nothing there, and its answers give nothing. A pull target of the old one would
-// have the receiver give credit that the sender has not asked for and so ignores: both would
+// TestLatePacketsOfTheIncarnationBefore: packets still in flight when a new incarnation begins
+// ask for nothing there, and their answers give nothing. A pull target of the old one would
+// make the receiver give credit that the sender has not asked for and so ignores: each would
 // wait for the other.
 func TestLatePacketsOfTheIncarnationBefore(t *testing.T) {
 	x := newPair(new(testConfig(NDP)))
@@ -32,7 +32,7 @@ func TestLatePacketsOfTheIncarnationBefore(t *testing.T) {
 		t.Errorf("a late answer is taken, and the pull number is %d after %d", x.sender.pull, pull)
 	}
 
-	// Of this incarnation the same is a copy, and is answered.
+	// In this incarnation the same packet is a copy, and is answered.
 	again := eqds.Data{Next: eqds.NextIPv4, Seq: old.Next().First()}
 	if a := x.receiver.Data(x.now, &again, 0, testMTU, false); !a.Send || !a.Control.Flags.Has(eqds.FlagACK) {
 		t.Errorf("a copy is answered by %+v", a)

@@ -8,8 +8,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// among has honest senders and one that does as it likes, at the same host: every so often
-// tell is called for it. It gives what each got in 20 ms.
+// among runs honest senders and one that lies at the same host: tell is called for it at
+// regular intervals. It returns what each got in 20 ms.
 func among(t *testing.T, honest int, every units.Time, tell func(liar *source)) (got []units.Bytes, w *world) {
 	w = newWorld(t, testConfig(RTS), nil, honest+1)
 	liar := w.senders[honest]
@@ -29,7 +29,7 @@ func among(t *testing.T, honest int, every units.Time, tell func(liar *source)) 
 	return got, w
 }
 
-// fair checks that each honest sender has its part of the link, in parts of as many.
+// fair checks that each honest sender has its share of the link, one of parts.
 func fair(t *testing.T, got []units.Bytes, parts int, slack float64) {
 	t.Helper()
 	line := 0.99 * float64(testLine) / 8 * 0.02 * 1514 / 1538
@@ -40,8 +40,8 @@ func fair(t *testing.T, got []units.Bytes, parts int, slack float64) {
 	}
 }
 
-// TestFalseDemand: who asks for credit and sends nothing takes, in the long run, nothing from
-// others; and none of them waits longer than for an honest one.
+// TestFalseDemand: a sender that asks for credit and sends nothing takes, in the long run,
+// nothing from others, and none of them waits longer than for an honest one.
 func TestFalseDemand(t *testing.T) {
 	for _, greedy := range []uint16{10, 30000} {
 		seq := eqds.Epoch(3).First()
@@ -57,8 +57,8 @@ func TestFalseDemand(t *testing.T) {
 	}
 }
 
-// TestFloodOfRequests: RTS at the rate of the line are answered at most twice in a timeout,
-// and are no more credit than others have.
+// TestFloodOfRequests: RTS at the line rate are answered at most twice in a timeout, and bring
+// no more credit than others have.
 func TestFloodOfRequests(t *testing.T) {
 	answers := 0
 	seq := eqds.Epoch(3).First()
@@ -96,8 +96,8 @@ func TestReplayedEpochs(t *testing.T) {
 	}
 }
 
-// TestOverdrawn: who sends at the rate of the line whatever its credit brings no more than its
-// part.
+// TestOverdrawn: a sender that sends at the line rate, whatever its credit, delivers no more
+// than its share.
 func TestOverdrawn(t *testing.T) {
 	first := eqds.Epoch(9).First()
 	seq := first
@@ -118,7 +118,7 @@ func TestOverdrawn(t *testing.T) {
 	}
 }
 
-// TestLyingReceiver: one that gives more than was asked for, acknowledges what was never
+// TestLyingReceiver: a receiver that gives more than was asked for, acknowledges what was never
 // sent, or makes its sender start over all the time, is not sent more than a window in a
 // timeout.
 func TestLyingReceiver(t *testing.T) {
@@ -147,7 +147,7 @@ func TestLyingReceiver(t *testing.T) {
 		s.push(5000, testMTU)
 		w.at(0, lie)
 		w.run(50 * units.Millisecond)
-		// A window is asked for while another is unasked.
+		// One window is asked for while another is not.
 		if most := 2 * w.config.Window * units.Bytes(50*units.Millisecond/w.config.RTO+1); sent > most {
 			t.Errorf("%v: %v are sent to a liar, want at most %v", b, sent, most)
 		}

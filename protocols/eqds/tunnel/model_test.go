@@ -20,7 +20,7 @@ type faults struct {
 
 func (f *faults) happens(p float64) bool { return p > 0 && f.rand.Float64() < p }
 
-// trips is what becomes of a packet.
+// trips returns the fate of a packet.
 func (f *faults) trips() (all []trip) {
 	if f.happens(f.drop) {
 		return nil
@@ -40,9 +40,9 @@ func (f *faults) trips() (all []trip) {
 // calm ends all faults.
 func (f *faults) calm() { *f = faults{rand: f.rand, spread: us} }
 
-// TestNeighbours: the receiver has started over, by a late copy, with the epoch after the
-// sender's, in which the sender's numbers look like packets that have come. It is no use to
-// wait: the sender sees that nothing gets better, and starts over.
+// TestNeighbours: a late copy has made the receiver start over with the epoch after the
+// sender's, in which the sender's numbers look like packets that have arrived. Waiting does not
+// help: the sender notices that nothing gets better, and starts over.
 func TestNeighbours(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
 	s := w.senders[0]
@@ -62,10 +62,10 @@ func TestNeighbours(t *testing.T) {
 }
 
 // TestModel has two hosts with three tunnels, whose packets are dropped, trimmed, copied and
-// disordered, and of which any side forgets or closes at any time. All the time a tunnel
-// has no more credit than a window, and its sender waits for something that can happen. When
-// the faults end the tunnels synchronise by themselves, and then bring all packets once and
-// in order, at the pace of the line: no credit is lost.
+// reordered, and of which any side forgets or closes at any time. At all times a tunnel has no
+// more credit than a window, and its sender waits for something that can happen. When the
+// faults end, the tunnels synchronise by themselves, and then deliver all packets once and in
+// order, at the line's pace: no credit is lost.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		credit := rapid.SampledFrom([]int{1, 1, 2, 4, 8, 30}).Draw(t, "credit")
@@ -146,8 +146,8 @@ func TestModel(t *testing.T) {
 			s.delivered = s.delivered[:0]
 			s.push(more, testMTU)
 		}
-		// A window may be less than the bandwidth-delay product, here of 14 us, and the rest of
-		// an MTU that a sender has takes away one of its.
+		// A window may be less than the bandwidth-delay product, here of 14 us, and a sender's
+		// remaining part of an MTU takes one MTU of the window.
 		each := max(3*w.pacer.Every(), 14*us/units.Time(c.limit()-1))
 		w.run(w.now + more*each + units.Millisecond)
 		for _, s := range w.senders {

@@ -6,16 +6,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Path is what a sender knows of one path.
+// Path is what a sender knows about one path.
 type Path struct {
-	Sent    uint32     // packets, again ones among them
-	Trimmed uint32     // of them, as NACKs tell
+	Sent    uint32     // packets, including retransmissions
+	Trimmed uint32     // of them, according to NACKs
 	Lost    uint32     // of them, by timeout
 	Latency units.Time // round trip, smoothed by 1/8; 0 before the first
 }
 
-// paths spreads packets over all paths by turns. Each turn has an order of its own: an
-// arithmetic progression, whose step is odd and so meets every path of a power of two.
+// paths spreads packets over all paths in rounds. Each round has its own order: an arithmetic
+// progression whose step is odd and so visits every path of a power of two.
 type paths struct {
 	all          []Path
 	from, step   uint8
@@ -30,7 +30,7 @@ func (s *paths) reset(n int) {
 	s.left = 0
 }
 
-// next is the path of the packet that leaves now.
+// next returns the path of the packet that leaves now.
 func (s *paths) next(r *rand.Rand) uint8 {
 	n := len(s.all)
 	if s.left == 0 {

@@ -6,14 +6,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Receipts count what a receiver has met.
+// Receipts counts what has happened at a receiver.
 type Receipts struct {
 	Packets    uint64 // delivered
-	Trimmed    uint64 // came without payload
-	Copies     uint64 // had come before
-	Overtaken  uint64 // came before others with lower numbers
+	Trimmed    uint64 // arrived without payload
+	Copies     uint64 // had arrived before
+	Overtaken  uint64 // arrived before others with lower numbers
 	Refused    uint64 // did not fit into the reorder queue, or were beyond all credit
-	Holes      uint64 // packets that did not come in time and were skipped
+	Holes      uint64 // packets that did not arrive in time and were skipped
 	Opened     uint64 // incarnations
 	Mismatches uint64 // packets of other incarnations
 	Requests   uint64 // RTS
@@ -22,15 +22,15 @@ type Receipts struct {
 	Holds      uint64 // times that the sender was held back
 }
 
-// slot is a place of the reorder queue.
+// slot is a place in the reorder queue.
 type slot[P any] struct {
 	p    P
 	size uint32
 	full bool
 }
 
-// Receiver is the receiving end of a tunnel (Fig. 27): it is closed or open. P is the packets
-// that the tunnel carries. Inputs come in the order of time.
+// Receiver is the receiving end of a tunnel (Fig. 27): it is closed or open. P is the type of
+// the packets that the tunnel carries. Inputs come in time order.
 type Receiver[P any] struct {
 	Owner any // set by the receiver's owner to find its own state; not used here
 
@@ -42,35 +42,35 @@ type Receiver[P any] struct {
 	class   uint8
 
 	open   bool
-	synced bool // the sender knows that: it has left out SYN
+	synced bool // the sender knows that it is open: it has left out SYN
 	epoch  eqds.Epoch
-	next   uint16     // that is delivered next
+	next   uint16     // to be delivered next
 	begun  units.Time // when the incarnation began
-	since  uint16     // how many came before it in this incarnation, up to eqds.Span
+	since  uint16     // how many numbers precede it in this incarnation, up to eqds.Span
 
 	late   []slot[P] // by number, modulo a power of two
 	count  int       // in late
 	kept   units.Bytes
-	holeAt units.Time // when the first of them is waited for no more; units.Never without any
+	holeAt units.Time // when to give up on the packets before them; units.Never if empty
 
-	allowed    units.Bytes // that the sender may send while the link is busy
-	unanswered units.Bytes // credit that has brought nothing yet
-	holdAt     units.Time  // when a hold ends; units.Never without
+	allowed    units.Bytes // what the sender may send while the link is busy
+	unanswered units.Bytes // credit that has brought no data yet
+	holdAt     units.Time  // when a hold ends; units.Never without one
 	patience   units.Time  // length of the last hold
-	answered   units.Time  // when an RTS was answered last; -1 for never
+	answered   units.Time  // when an RTS was last answered; -1 if never
 
-	waiting eqds.Control // acknowledgement that waits for a PULL to go with
-	waitsTo units.Time   // when it goes alone; units.Never without one
-	acked   uint16       // next, as the sender was told last
+	waiting eqds.Control // acknowledgement that waits for a PULL to share a packet with
+	waitsTo units.Time   // when it is sent alone; units.Never without one
+	acked   uint16       // next, as last told to the sender
 
 	used units.Time
 
 	counted Receipts
 }
 
-// NewReceiver makes the receiving end for the tunnel of a host's EQIF, whose number is id; it
-// is closed. class is for the policy of the pacer, deliver is given what the tunnel brings.
-// c has passed Check and is shared, not copied.
+// NewReceiver returns the receiving end, closed, for the tunnel of a host's EQIF with number
+// id. class is for the policy of the pacer; deliver is given the packets that arrive. c must
+// have passed Check and is shared, not copied.
 func NewReceiver[P any](c *Config, pacer *pull.Pacer[*Receiver[P]], id, class uint8, deliver func(p P)) *Receiver[P] {
 	return &Receiver[P]{
 		config: c, pacer: pacer, deliver: deliver, id: id, class: class,
@@ -78,33 +78,33 @@ func NewReceiver[P any](c *Config, pacer *pull.Pacer[*Receiver[P]], id, class ui
 	}
 }
 
-// Open tells whether the tunnel is set up.
+// Open reports whether the tunnel is set up.
 func (r *Receiver[P]) Open() bool { return r.open }
 
-// Epoch is that of the incarnation, if it is Open.
+// Epoch returns the epoch of the incarnation, if the receiver is Open.
 func (r *Receiver[P]) Epoch() eqds.Epoch { return r.epoch }
 
-// Reorder is what waits for packets with lower numbers.
+// Reorder returns how much waits for packets with lower numbers.
 func (r *Receiver[P]) Reorder() (packets int, bytes units.Bytes) { return r.count, r.kept }
 
-// Used is when the last packet came.
+// Used returns when the last packet arrived.
 func (r *Receiver[P]) Used() units.Time { return r.used }
 
-// Wanted is how many MTUs of credit the sender wants still.
+// Wanted returns how many MTUs of credit the sender still wants.
 func (r *Receiver[P]) Wanted() int { return r.entry.Demand() }
 
-// Receipts are what the receiver has met.
+// Receipts returns the receiver's counters.
 func (r *Receiver[P]) Receipts() Receipts { return r.counted }
 
-// Answer is what a receiver does with a packet.
+// Answer is a receiver's reaction to a packet.
 type Answer struct {
 	Control eqds.Control // to be sent, if Send is set
 	Send    bool
-	Kept    bool // the payload is the receiver's, or delivered; else it is the caller's
+	Kept    bool // the receiver keeps or has delivered the payload; otherwise it is the caller's
 }
 
-// Data takes a packet of the sender: its header, its payload and its size as a frame, before
-// it was trimmed. p means nothing for one that is trimmed or carries nothing.
+// Data handles a packet of the sender: its header, its payload and its frame size before it was
+// trimmed. p has no meaning if the packet is trimmed or carries nothing.
 func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, trimmed bool) (a Answer) {
 	quiet := now-r.used > r.config.MaxRTO
 	r.used = now
@@ -117,15 +117,15 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 	if !r.synchronise(now, h, &a) {
 		return a
 	}
-	// A SYN packet that has come before is sent again while its sender has no answer, not
-	// later: then the sender has started over with the same epoch.
+	// A sender repeats a SYN packet only while it has no answer. If one is repeated later, the
+	// sender has started over with the same epoch.
 	ahead := h.Seq - r.next
 	again := ahead >= eqds.Span && h.Flags.Has(eqds.FlagSYN) && (r.synced || quiet)
 	if again || ahead >= eqds.Span && -ahead > eqds.Span {
 		r.counted.Mismatches++
 		a.Send = true
 		if h.Flags.Has(eqds.FlagSYN) {
-			r.synced = true // all others of it are to be answered so
+			r.synced = true // so that its other SYN packets get the same answer
 			a.Control = r.advertisement()
 		} else {
 			a.Control = r.refusal(h)
@@ -133,8 +133,9 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 		return a
 	}
 	if ahead >= eqds.Span && -ahead > r.since {
-		// A late one of the incarnation before: its pull target is not of this one. If such
-		// packets go on to come, their sender lives, and this incarnation is not its own.
+		// A late packet of the previous incarnation: its pull target does not belong to this
+		// one. If such packets keep coming, their sender is alive, and this incarnation is not
+		// its own.
 		r.counted.Mismatches++
 		r.synced = r.synced || now-r.begun > r.config.RTO
 		return a
@@ -162,7 +163,7 @@ func (r *Receiver[P]) Data(now units.Time, h *eqds.Data, p P, size units.Bytes, 
 	return a
 }
 
-// synchronise compares epochs (Appendix A), and tells whether the packet is of this
+// synchronise compares epochs (Appendix A), and reports whether the packet belongs to this
 // incarnation, which it may have begun.
 func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool {
 	syn, e := h.Flags.Has(eqds.FlagSYN), eqds.EpochOf(h.Seq)
@@ -183,22 +184,23 @@ func (r *Receiver[P]) synchronise(now units.Time, h *eqds.Data, a *Answer) bool 
 	r.begun, r.since, r.acked = now, 0, r.next
 	r.pacer.Join(&r.entry, r, r.class, r.config.limit())
 	r.counted.Opened++
-	// A new incarnation makes nobody more honest: accounts and holds go on.
+	// A new incarnation does not make a sender more honest: accounts and holds continue.
 	if r.holdAt != units.Never {
 		r.pacer.Hold(&r.entry)
 	}
 	return true
 }
 
-// gathers tells whether the acknowledgement of a packet waits for more packets, though no PULL
-// is to come. A sender that does not know yet that the tunnel is open is answered at once.
+// gathers reports whether the acknowledgement of a packet waits for more packets although no
+// PULL is to follow. A sender that does not know yet that the tunnel is open is answered at
+// once.
 func (r *Receiver[P]) gathers(a *Answer) bool {
 	return a.Kept && r.synced && a.Control.Flags.Has(eqds.FlagACK) && int(r.next-r.acked) < r.config.Credit
 }
 
-// leaves says in a control packet that leaves now how much credit there is, and notes what it
-// acknowledges. With PULLs of one MTU the latter changes nothing: an acknowledgement that waits
-// is then seldom of what another one says.
+// leaves fills in the credit of a control packet that leaves now, and records what it
+// acknowledges. With PULLs of one MTU it does not record that: another control packet then
+// rarely covers an acknowledgement that waits.
 func (r *Receiver[P]) leaves(c *eqds.Control) {
 	c.Pull, c.Busy = r.entry.Number(), eqds.Busy(r.pacer.Busy())
 	if r.config.Credit == 1 || !c.Flags.Has(eqds.FlagACK) {
@@ -210,13 +212,13 @@ func (r *Receiver[P]) leaves(c *eqds.Control) {
 	}
 }
 
-// covers tells whether a control packet acknowledges all that another one does.
+// covers reports whether a control packet acknowledges everything that another one does.
 func covers(c, other *eqds.Control) bool {
 	return c.Flags.Has(eqds.FlagACK) && !other.Flags.Has(eqds.FlagNACK) && int16(c.Ack-other.Ack) >= 0
 }
 
-// delay has an acknowledgement wait for a PULL. One that waited before and says something
-// else goes in its place.
+// delay makes an acknowledgement wait for a PULL. If another one with different content waits
+// already, that one is sent instead.
 func (r *Receiver[P]) delay(now units.Time, a *Answer) {
 	if !a.Control.Flags.Judges() || a.Control.Flags.Has(eqds.FlagNACK) {
 		return
@@ -235,7 +237,7 @@ func (r *Receiver[P]) delay(now units.Time, a *Answer) {
 	}
 }
 
-// Delayed is the acknowledgement that has waited for a PULL long enough and is to be sent
+// Delayed returns the acknowledgement that has waited long enough for a PULL and must be sent
 // now; false if there is none.
 func (r *Receiver[P]) Delayed(now units.Time) (c eqds.Control, ok bool) {
 	if r.waitsTo > now {
@@ -247,17 +249,17 @@ func (r *Receiver[P]) Delayed(now units.Time) (c eqds.Control, ok bool) {
 	return c, true
 }
 
-// refusal is the RST for a packet of another incarnation.
+// refusal returns the RST for a packet of another incarnation.
 func (r *Receiver[P]) refusal(h *eqds.Data) eqds.Control {
 	return eqds.Control{Flags: eqds.FlagControl | eqds.FlagRST, Sender: r.id, Ack: h.Seq}
 }
 
-// advertisement tells the epoch.
+// advertisement returns the control packet that announces the epoch.
 func (r *Receiver[P]) advertisement() eqds.Control {
 	return eqds.Control{Flags: eqds.FlagControl | eqds.FlagSYN, Sender: r.id, Ack: r.epoch.First()}
 }
 
-// request answers an RTS with the highest pull number, but a flood of them.
+// request answers an RTS with the highest pull number, unless it follows another too soon.
 func (r *Receiver[P]) request(now units.Time, a *Answer) {
 	r.counted.Requests++
 	if r.answered >= 0 && now-r.answered < r.config.RTO/2 {
@@ -269,7 +271,8 @@ func (r *Receiver[P]) request(now units.Time, a *Answer) {
 	a.Control.Flags |= eqds.FlagPULL
 }
 
-// control is what all control packets say, but for what leaves says: how far all has come.
+// control returns what all control packets say, except what leaves fills in: how far packets
+// have arrived in order.
 func (r *Receiver[P]) control() eqds.Control {
 	c := eqds.Control{Flags: eqds.FlagControl, Sender: r.id, Ack: r.epoch.First()}
 	if !r.synced {
@@ -282,14 +285,14 @@ func (r *Receiver[P]) control() eqds.Control {
 	return c
 }
 
-// judge makes that the answer to a packet that is not acknowledged with others.
+// judge sets the answer to a packet that is not acknowledged with others.
 func (r *Receiver[P]) judge(a *Answer, seq uint16, verdict eqds.Flags) {
 	a.Control, a.Send = r.control(), true
 	a.Control.Flags = a.Control.Flags&^eqds.FlagACK | verdict
 	a.Control.Ack = seq
 }
 
-// place puts a data packet in its place.
+// place delivers, queues or refuses a data packet.
 func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes, trimmed bool, a *Answer) {
 	ahead := h.Seq - r.next
 	if ahead >= eqds.Span {
@@ -325,7 +328,7 @@ func (r *Receiver[P]) place(now units.Time, h *eqds.Data, p P, size units.Bytes,
 	}
 }
 
-// Pull makes the packet that tells the credit which the pacer has just given the tunnel.
+// Pull returns the packet that announces the credit that the pacer has just given the tunnel.
 func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
 	c := r.control()
 	if r.waitsTo != units.Never {
@@ -338,7 +341,7 @@ func (r *Receiver[P]) Pull(now units.Time) eqds.Control {
 	return c
 }
 
-// grant tells that in a packet for the sender.
+// grant announces that credit in a packet for the sender.
 func (r *Receiver[P]) grant(now units.Time, c *eqds.Control) {
 	r.counted.Pulls++
 	given := units.Bytes(r.entry.Given()) * r.config.MTU
@@ -366,8 +369,8 @@ func (r *Receiver[P]) shut() {
 	r.open, r.waitsTo, r.late = false, units.Never, nil
 }
 
-// Close is Forget, and gives the RST that tells the sender so; nothing depends on whether it
-// comes. It is false for one that is closed already.
+// Close calls Forget and returns the RST that tells the sender; nothing depends on whether it
+// arrives. It returns false if the receiver is already closed.
 func (r *Receiver[P]) Close() (c eqds.Control, ok bool) {
 	if !r.open {
 		return c, false
@@ -377,10 +380,10 @@ func (r *Receiver[P]) Close() (c eqds.Control, ok bool) {
 	return eqds.Control{Flags: eqds.FlagControl | eqds.FlagRST, Sender: r.id, Ack: next}, true
 }
 
-// Timer is when Tick is due, units.Never if it is not.
+// Timer returns when Tick is due, or units.Never.
 func (r *Receiver[P]) Timer() units.Time { return min(r.holeAt, r.holdAt, r.waitsTo) }
 
-// Tick does what is due by now, but for an acknowledgement, which Delayed gives.
+// Tick does what is due by now, except for an acknowledgement, which Delayed returns.
 func (r *Receiver[P]) Tick(now units.Time) {
 	if r.holeAt <= now {
 		r.skip(now)

@@ -5,13 +5,13 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// advance goes on to the next number.
+// advance advances next by one.
 func (r *Receiver[P]) advance() {
 	r.next++
 	r.since = min(r.since+1, eqds.Span)
 }
 
-// has tells whether a packet that is not next is in the reorder queue.
+// has reports whether packet seq is in the reorder queue.
 func (r *Receiver[P]) has(seq uint16) bool {
 	return int(seq-r.next) < len(r.late) && r.late[int(seq)&(len(r.late)-1)].full
 }
@@ -29,7 +29,7 @@ func (r *Receiver[P]) keep(now units.Time, seq uint16, p P, size units.Bytes) {
 	}
 }
 
-// widen makes room for numbers that are so far apart.
+// widen makes room for that many numbers.
 func (r *Receiver[P]) widen(room int) {
 	n := max(16, len(r.late))
 	for n < room {
@@ -43,7 +43,7 @@ func (r *Receiver[P]) widen(room int) {
 	r.late = more
 }
 
-// take takes the next packet out of the reorder queue and delivers it, if it is there.
+// take removes the next packet from the reorder queue and delivers it, if it is there.
 func (r *Receiver[P]) take() bool {
 	if r.count == 0 || !r.has(r.next) {
 		return false
@@ -59,17 +59,17 @@ func (r *Receiver[P]) take() bool {
 	return true
 }
 
-// drain delivers what is in order after the next number has grown.
+// drain delivers what is in order after next has advanced.
 func (r *Receiver[P]) drain(now units.Time) {
 	for r.take() {
 	}
 	r.holeAt = units.Never
 	if r.count > 0 {
-		r.holeAt = now + r.config.Reorder // another hole than before
+		r.holeAt = now + r.config.Reorder // a different hole
 	}
 }
 
-// skip gives up the packets before the first one that is there.
+// skip gives up on the packets before the first one that is there.
 func (r *Receiver[P]) skip(now units.Time) {
 	for !r.has(r.next) {
 		r.advance()
@@ -91,8 +91,8 @@ func (r *Receiver[P]) release() {
 // mostPatience bounds holds: a sender that has become honest is not kept out for ever.
 const mostPatience = units.Second
 
-// charge takes a packet from what the sender may send, and tells whether it may send that.
-// Its own window comes back when the link has nothing to do.
+// charge subtracts a packet from what the sender may send, and reports whether it may send
+// that. The sender gets its window back when the link has nothing to do.
 func (r *Receiver[P]) charge(size units.Bytes) bool {
 	r.unanswered = max(0, r.unanswered-size-size/4) // some are lost on their way
 	if r.holdAt != units.Never && r.unanswered <= r.config.Window {
@@ -109,7 +109,7 @@ func (r *Receiver[P]) charge(size units.Bytes) bool {
 	return true
 }
 
-// hold keeps the sender from more credit, twice as long as the last time.
+// hold denies the sender more credit, for twice as long as the last time.
 func (r *Receiver[P]) hold(now units.Time) {
 	r.patience = min(max(4*r.config.RTO, 2*r.patience), mostPatience)
 	r.holdAt = now + r.patience

@@ -1,13 +1,13 @@
 package tunnel
 
-// ring is a queue with two ends. It keeps the room that it once needed.
+// ring is a double-ended queue. It never shrinks.
 type ring[T any] struct {
 	slots []T // a power of two of them, or none
 	first int
 	count int
 }
 
-// at is the i-th from the front, of those that are there.
+// at returns the i-th element from the front, which must exist.
 func (r *ring[T]) at(i int) *T { return &r.slots[(r.first+i)&(len(r.slots)-1)] }
 
 // grow makes room for one more.
@@ -22,14 +22,14 @@ func (r *ring[T]) grow() {
 	r.slots, r.first = more, 0
 }
 
-// push gives the place of one more at the back.
+// push adds an element at the back.
 func (r *ring[T]) push(v T) {
 	r.grow()
 	r.count++
 	*r.at(r.count - 1) = v
 }
 
-// unshift puts one before the first.
+// unshift adds an element at the front.
 func (r *ring[T]) unshift(v T) {
 	r.grow()
 	r.first = (r.first - 1) & (len(r.slots) - 1)
@@ -37,7 +37,7 @@ func (r *ring[T]) unshift(v T) {
 	*r.at(0) = v
 }
 
-// shift takes the first.
+// shift removes and returns the first element.
 func (r *ring[T]) shift() (v T) {
 	p := r.at(0)
 	*p, v = v, *p

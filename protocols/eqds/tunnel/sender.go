@@ -7,7 +7,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Phase is how far a sender is (Fig. 26).
+// Phase is the state of a sender (Fig. 26).
 type Phase uint8
 
 // The phases of a Sender.
@@ -19,15 +19,15 @@ const (
 
 var phaseNames = [...]string{"closed", "syn-sent", "established"}
 
-// String is the name in messages.
+// String returns the name used in messages.
 func (p Phase) String() string { return phaseNames[p] }
 
-// Outcome is what became of a packet that a sender had.
+// Outcome is the fate of a packet that a sender had.
 type Outcome struct {
 	Delivered bool // the receiver has acknowledged it
 	Path      uint8
-	Tries     uint8      // how often it was sent, up to 255
-	RTT       units.Time // 0 if it was not measured: it was sent twice, or acknowledged with others
+	Tries     uint8      // how many times it was sent, up to 255
+	RTT       units.Time // 0 if not measured: sent more than once, or acknowledged with others
 }
 
 // item is a packet that waits.
@@ -36,7 +36,7 @@ type item[P any] struct {
 	size uint32
 }
 
-// fate is what a sender knows of a packet that it has sent.
+// fate is what a sender knows about a packet that it has sent.
 type fate uint8
 
 const (
@@ -48,25 +48,25 @@ const (
 // record is a packet that was sent.
 type record[P any] struct {
 	item[P]
-	at    units.Time // when it was sent last
+	at    units.Time // when it was last sent
 	fate  fate
 	path  uint8
 	tries uint8
 }
 
-// Counters count what a sender has met.
+// Counters counts what has happened at a sender.
 type Counters struct {
-	Packets, Resent  uint64 // data packets, in all and again
+	Packets, Resent  uint64 // data packets: total, retransmitted
 	Requests         uint64 // RTS
 	Timeouts         uint64
 	Trimmed          uint64 // NACKs
-	Opened, Reopened uint64 // incarnations, in all and in place of others
+	Opened, Reopened uint64 // incarnations: total, in place of others
 	Unasked          uint64 // pull numbers beyond the target
-	GivenUp          uint64 // packets that were dropped since the receiver was silent
+	GivenUp          uint64 // packets dropped because the receiver was silent
 }
 
-// Sender is the sending end of a tunnel. P is the packets that it carries. Inputs come in
-// the order of time; after each, Size and Timer hold until the next.
+// Sender is the sending end of a tunnel. P is the type of the packets that it carries. Inputs
+// come in time order; the results of Size and Timer hold until the next input.
 type Sender[P any] struct {
 	config *Config
 	rand   *rand.Rand
@@ -74,89 +74,88 @@ type Sender[P any] struct {
 	id     uint8
 	phase  Phase
 	epoch  eqds.Epoch
-	known  bool // epoch is that of the incarnation before
+	known  bool // epoch is the previous incarnation's
 
 	una, nxt uint16
-	since    uint16          // how many came before una in this incarnation, up to eqds.Span
+	since    uint16          // how many numbers precede una in this incarnation, up to eqds.Span
 	sent     ring[record[P]] // from una to before nxt
 	queue    ring[item[P]]
 	lost     int // packets of sent that are missing
-	lostAt   int // none before this one is
+	lostAt   int // none before this one is missing
 	aloft    int // packets of sent that are flying
 
 	queued, again, span units.Bytes // in queue, missing, from una on
 	credit              units.Bytes
-	pull, told          uint16 // highest number that came, highest target that was sent
+	pull, told          uint16 // highest number that arrived, highest target that was sent
 
-	busy   units.Time  // the receiver is, until then
-	heard  units.Time  // when it last said something, or something began to wait for it
-	burst  units.Time  // when one that starts over may send a window at once
-	rtoAt  units.Time  // units.Never if nothing flies
+	busy   units.Time  // until when the receiver is busy
+	heard  units.Time  // when the receiver was last heard, or something began to wait for it
+	burst  units.Time  // when a sender that starts over may send a window at once
+	rtoAt  units.Time  // units.Never if nothing is in flight
 	askAt  units.Time  // when an RTS becomes due; units.Never if none will
 	asking bool        // an RTS is due
-	ready  units.Bytes // what Size says, which is asked far more often than it changes
+	ready  units.Bytes // what Size returns; it is called far more often than this changes
 
 	srtt, rttvar   units.Time
 	backoff, waits uint8      // doublings of the timeouts of packets and of RTS
 	strikes        int        // timeouts without progress
-	quietTo        units.Time // until then packets that expire are of the same timeout
+	quietTo        units.Time // until then, packets that expire belong to the same timeout
 
 	paths   paths
 	counted Counters
 }
 
-// NewSender makes the sender of an EQIF of a host, whose number is id. c has passed Check
-// and is shared, not copied. done is told of each packet that was pushed, when the sender
-// needs it no more.
+// NewSender returns the sender of a host's EQIF with number id. c must have passed Check and is
+// shared, not copied. done is called for each pushed packet when the sender no longer needs it.
 func NewSender[P any](c *Config, id uint8, r *rand.Rand, done func(p P, o Outcome)) *Sender[P] {
 	s := &Sender[P]{config: c, id: id, rand: r, done: done, rtoAt: units.Never, askAt: units.Never}
 	s.paths.reset(c.Paths)
 	return s
 }
 
-// Resume has the next incarnation of a new sender come after epoch e, that of a sender of the
-// same tunnel which is gone. Without it the epoch is drawn, and the receiver may know a
+// Resume makes the first incarnation of a new sender follow epoch e, the epoch of an earlier
+// sender of the same tunnel. Without it the epoch is random, and the receiver may know a
 // greater one, which costs a round trip.
 func (s *Sender[P]) Resume(e eqds.Epoch) { s.epoch, s.known = e, true }
 
-// Phase is how far the tunnel is.
+// Phase returns the phase of the tunnel.
 func (s *Sender[P]) Phase() Phase { return s.phase }
 
-// Epoch is that of this incarnation, or of the last one.
+// Epoch returns the epoch of this incarnation, or of the last one.
 func (s *Sender[P]) Epoch() eqds.Epoch { return s.epoch }
 
-// Queue is what waits to be sent for the first time.
+// Queue returns how much waits to be sent for the first time.
 func (s *Sender[P]) Queue() (packets int, bytes units.Bytes) { return s.queue.count, s.queued }
 
-// Unacknowledged is how many packets the sender keeps because the receiver may not have
-// them: those that fly and those that are missing.
+// Unacknowledged returns the number of packets that the sender keeps because the receiver may
+// not have them: those in flight and those that are missing.
 func (s *Sender[P]) Unacknowledged() int { return s.aloft + s.lost }
 
-// Idle tells whether the sender has nothing.
+// Idle reports whether the sender has no packets.
 func (s *Sender[P]) Idle() bool { return s.sent.count == 0 && s.queue.count == 0 }
 
-// Credit is what the sender may send now.
+// Credit returns how much the sender may send now.
 func (s *Sender[P]) Credit() units.Bytes { return s.credit }
 
-// PullQueue is how many MTUs of credit the receiver was asked for and has not given: the
+// PullQueue returns how many MTUs of credit the receiver was asked for and has not given: the
 // paper's pull queue of a destination.
 func (s *Sender[P]) PullQueue() int { return int(s.told - s.pull) }
 
-// Busy is until when the receiver has said that it is busy.
+// Busy returns until when the receiver has said that it is busy.
 func (s *Sender[P]) Busy() units.Time { return s.busy }
 
-// SRTT is the smoothed round-trip time over all paths, 0 before the first.
+// SRTT returns the smoothed round-trip time over all paths, 0 before the first.
 func (s *Sender[P]) SRTT() units.Time { return s.srtt }
 
-// Paths lends what is known of the paths, by path ID.
+// Paths returns what is known about the paths, by path ID. It is not a copy.
 func (s *Sender[P]) Paths() []Path { return s.paths.all }
 
-// Counters are what the sender has met.
+// Counters returns the sender's counters.
 func (s *Sender[P]) Counters() Counters { return s.counted }
 
-// Push takes a packet that is size bytes as a frame of the tunnel. It is false for one
-// longer than the MTU, which stays with the caller. How many may wait is the caller's to
-// judge (package eqif).
+// Push queues a packet whose frame in the tunnel has size bytes. It returns false for one
+// longer than the MTU, which stays with the caller. The caller decides how many may wait
+// (package eqif).
 func (s *Sender[P]) Push(now units.Time, p P, size units.Bytes) bool {
 	if size > s.config.MTU || size <= 0 {
 		return false
@@ -170,21 +169,21 @@ func (s *Sender[P]) Push(now units.Time, p P, size units.Bytes) bool {
 	return true
 }
 
-// wake begins to send after nothing was there.
+// wake starts to send after the sender was idle.
 func (s *Sender[P]) wake(now units.Time) {
 	s.heard, s.strikes, s.backoff, s.waits = now, 0, 0, 0
 	if s.phase == Closed {
 		s.open(now, true)
 		return
 	}
-	// A burst is allowed when the busy time is over (§5). What the receiver still owes is a
-	// part of the window.
+	// A burst is allowed when the busy time is over (§5). What the receiver still owes is part
+	// of the window.
 	if s.config.Backend == NDP && now >= s.busy {
 		s.credit = max(s.credit, s.config.Window-units.Bytes(s.told-s.pull)*s.config.MTU)
 	}
 }
 
-// open begins an incarnation. burst means that it may send before it is asked.
+// open begins an incarnation. burst means that it may send before any PULL.
 func (s *Sender[P]) open(now units.Time, burst bool) {
 	if s.known {
 		s.epoch = s.epoch.Next()
@@ -201,8 +200,8 @@ func (s *Sender[P]) open(now units.Time, burst bool) {
 	s.counted.Opened++
 }
 
-// reopen begins a new incarnation in place of one that does not work, whose packets wait
-// again. after is an epoch that the new one's is greater than.
+// reopen replaces an incarnation that does not work by a new one; its packets wait again. The
+// new epoch is greater than after.
 func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 	for i := s.sent.count - 1; i >= 0; i-- {
 		if r := s.sent.at(i); r.fate != acked {
@@ -225,7 +224,7 @@ func (s *Sender[P]) reopen(now units.Time, after eqds.Epoch) {
 	s.open(now, burst)
 }
 
-// forgetSent empties what is kept of packets that were sent.
+// forgetSent drops the state of all packets that were sent.
 func (s *Sender[P]) forgetSent() {
 	for s.sent.count > 0 {
 		s.sent.shift()
@@ -235,16 +234,16 @@ func (s *Sender[P]) forgetSent() {
 	s.rtoAt, s.askAt, s.asking, s.ready = units.Never, units.Never, false, 0
 }
 
-// Forget drops all state, the epoch and the paths too, and all packets: as if it were out of
-// memory, or the host restarted.
+// Forget drops all state, including the epoch and the paths, and all packets, as if the sender
+// were out of memory or the host had restarted.
 func (s *Sender[P]) Forget() {
 	s.abandon()
 	s.phase, s.known, s.busy, s.srtt, s.rttvar = Closed, false, 0, 0, 0
 	s.paths.reset(s.config.Paths)
 }
 
-// Close ends a tunnel that is Idle, and gives the RST that tells the receiver so; nothing
-// depends on whether it comes. It is false for one that is closed already.
+// Close ends a tunnel that is Idle, and returns the RST that tells the receiver; nothing
+// depends on whether it arrives. It returns false if the tunnel is already closed or not Idle.
 func (s *Sender[P]) Close() (eqds.Data, bool) {
 	if s.phase == Closed || !s.Idle() {
 		return eqds.Data{}, false
@@ -268,12 +267,12 @@ func (s *Sender[P]) abandon() {
 	s.queued = 0
 }
 
-// timeout is the retransmission timeout without backoff.
+// timeout returns the retransmission timeout without backoff.
 func (s *Sender[P]) timeout() units.Time {
 	return min(max(s.config.RTO, s.srtt+4*s.rttvar), s.config.MaxRTO)
 }
 
-// backed is that with some doublings.
+// backed returns that timeout after some doublings.
 func (s *Sender[P]) backed(doublings uint8) units.Time {
 	t := s.timeout()
 	for ; doublings > 0 && t < s.config.MaxRTO; doublings-- {
@@ -282,8 +281,8 @@ func (s *Sender[P]) backed(doublings uint8) units.Time {
 	return min(t, s.config.MaxRTO)
 }
 
-// head is the packet that goes next, if there is credit: size is 0 if there is none. A
-// packet that was lost goes before new ones.
+// head returns the packet that goes next if there is credit; size is 0 if there is none. Lost
+// packets go before new ones.
 func (s *Sender[P]) head() (size units.Bytes, resent bool) {
 	if s.lost > 0 {
 		return units.Bytes(s.firstMissing().size), true
@@ -298,7 +297,7 @@ func (s *Sender[P]) head() (size units.Bytes, resent bool) {
 	return size, false
 }
 
-// firstMissing is the first packet that is to be sent again; there is one.
+// firstMissing returns the first packet to be sent again, which must exist.
 func (s *Sender[P]) firstMissing() *record[P] {
 	for s.sent.at(s.lostAt).fate != missing {
 		s.lostAt++
@@ -306,16 +305,16 @@ func (s *Sender[P]) firstMissing() *record[P] {
 	return s.sent.at(s.lostAt)
 }
 
-// RequestLen is what Size says of an RTS: the frame has headers only, and is not longer than
-// the shortest frame.
+// RequestLen is what Size returns for an RTS: the frame has headers only, and is not longer
+// than the shortest frame.
 const RequestLen units.Bytes = 60
 
-// Size is the size of what Next would give now; 0 if there is nothing.
+// Size returns the size of what Next would return now; 0 if there is nothing.
 func (s *Sender[P]) Size() units.Bytes { return s.ready }
 
-// Next makes the header of the packet that leaves now, and tells whether there is one. carry
-// is that p is its payload; without it the header is all. The packet stays the sender's
-// until done is told: the caller sends a copy.
+// Next returns the header of the packet that leaves now, and whether there is one. carry means
+// that p is its payload; otherwise it has only the header. The packet stays the sender's until
+// done is called: the caller sends a copy.
 func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
 	size, resent := s.head()
 	if size == 0 || size > s.credit {
@@ -355,7 +354,7 @@ func (s *Sender[P]) Next(now units.Time) (h eqds.Data, p P, carry, ok bool) {
 	return h, r.p, true, true
 }
 
-// request makes an RTS.
+// request returns an RTS.
 func (s *Sender[P]) request(now units.Time) eqds.Data {
 	h := eqds.Data{Flags: eqds.FlagRTS, Next: eqds.NextNothing, Seq: s.nxt, Path: s.paths.next(s.rand)}
 	if s.told != s.pull {
@@ -369,7 +368,7 @@ func (s *Sender[P]) request(now units.Time) eqds.Data {
 	return h
 }
 
-// address fills in what all packets say.
+// address fills in the fields common to all packets.
 func (s *Sender[P]) address(now units.Time, h *eqds.Data) {
 	h.Sender = s.id
 	if s.phase == SynSent {
@@ -382,8 +381,8 @@ func (s *Sender[P]) address(now units.Time, h *eqds.Data) {
 	s.asking, s.askAt = false, units.Never
 }
 
-// target is the pull number that the sender wants to reach (§5). The part of an MTU that is
-// missing is asked for whole, if it fits into the window.
+// target returns the pull number that the sender wants to reach (§5). A missing part of an MTU
+// is rounded up to a whole one if that fits into the window.
 func (s *Sender[P]) target() uint16 {
 	w, mtu := s.config.Window, s.config.MTU
 	want := min(s.queued+s.again, w) - s.credit
@@ -393,12 +392,12 @@ func (s *Sender[P]) target() uint16 {
 	return s.pull + uint16(min((want+mtu-1)/mtu, (w-s.credit)/mtu))
 }
 
-// patience is how long to wait for PULLs: longer while the receiver has others to serve.
+// patience returns until when to wait for PULLs: longer while the receiver has others to serve.
 func (s *Sender[P]) patience(now units.Time) units.Time {
 	return max(now+s.backed(s.waits), min(s.busy, now+s.config.MaxRTO))
 }
 
-// settle sees whether credit is missing. Every input ends here.
+// settle checks whether credit is missing. Every input ends here.
 func (s *Sender[P]) settle(now units.Time) {
 	size, _ := s.head()
 	switch {
@@ -416,7 +415,7 @@ func (s *Sender[P]) settle(now units.Time) {
 	}
 }
 
-// Timer is when Tick is due, units.Never if it is not.
+// Timer returns when Tick is due, or units.Never.
 func (s *Sender[P]) Timer() units.Time {
 	if s.Idle() {
 		return units.Never

@@ -13,10 +13,10 @@ type Key struct {
 	Sender uint8 // EQIF of that host
 }
 
-// Table is the incoming tunnels of a host. It is bounded, and so is what one peer has of it:
-// one that invents sender IDs takes its turns from itself. Who is new takes the place of the
-// tunnel that was not used for the longest time, if that was idle for long enough, and is
-// not heard if not; its sender asks again.
+// Table holds the incoming tunnels of a host. It is bounded, and so is each peer's part of it:
+// a peer that invents sender IDs takes turns only from itself. A new tunnel replaces the least
+// recently used one if that was idle for long enough, and is ignored otherwise; its sender asks
+// again.
 type Table[P any] struct {
 	limits  Limits
 	create  func(k Key) *Receiver[P]
@@ -24,18 +24,18 @@ type Table[P any] struct {
 	tunnels map[Key]*place[P]
 	peers   map[netip.Addr]int
 	oldest  *place[P] // of a ring, in order of use
-	last    *place[P] // that was used last: mostly it is the next one, too
+	last    *place[P] // last one used: it is mostly the next one, too
 	refused uint64
 }
 
 // Limits bound a Table. The paper has none; all are this project's.
 type Limits struct {
-	Tunnels int        // in all, above 0
+	Tunnels int        // in total, above 0
 	Peer    int        // of one address, above 0
-	Idle    units.Time // how long a tunnel that gives way was not used
+	Idle    units.Time // how long a tunnel must be unused to be replaced
 }
 
-// DefaultLimits are four tunnels for a peer, whose EQIFs are of three classes, and the 10,000
+// DefaultLimits returns four tunnels for a peer, whose EQIFs have three classes, and the 10,000
 // destinations of §8.5.
 func DefaultLimits() Limits {
 	return Limits{Tunnels: 10_000, Peer: 4, Idle: 10 * units.Millisecond}
@@ -48,19 +48,21 @@ type place[P any] struct {
 	before, after *place[P]
 }
 
-// NewTable makes a table. create makes the receiver of a tunnel that is new, and gone is told
-// of one that is taken out; it is closed then, and what waited in it is delivered.
+// NewTable returns an empty table. create makes the receiver of a new tunnel, and gone is
+// called for one that was removed; by then it is closed, and what waited in it has been
+// delivered.
 func NewTable[P any](l Limits, create func(k Key) *Receiver[P], gone func(k Key, r *Receiver[P])) *Table[P] {
 	return &Table[P]{limits: l, create: create, gone: gone, tunnels: map[Key]*place[P]{}, peers: map[netip.Addr]int{}}
 }
 
-// Len is how many tunnels there are.
+// Len returns the number of tunnels.
 func (t *Table[P]) Len() int { return len(t.tunnels) }
 
-// Refused is how many packets found no place.
+// Refused returns the number of packets that found no place.
 func (t *Table[P]) Refused() uint64 { return t.refused }
 
-// Receive gives the receiver for a packet that comes now; nil if there is no place for it.
+// Receive returns the receiver for a packet that arrives now, or nil if there is no place for
+// it.
 func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
 	p := t.last
 	if p != nil && p.key == k {
@@ -84,10 +86,11 @@ func (t *Table[P]) Receive(now units.Time, k Key) *Receiver[P] {
 	return p.Receiver
 }
 
-// Has tells whether there is such a tunnel.
+// Has reports whether there is such a tunnel.
 func (t *Table[P]) Has(k Key) bool { return t.tunnels[k] != nil }
 
-// All gives all tunnels, the longest unused first. They may be taken out meanwhile.
+// All iterates over all tunnels, the least recently used first. The loop may remove the current
+// one.
 func (t *Table[P]) All() iter.Seq2[Key, *Receiver[P]] {
 	return func(yield func(Key, *Receiver[P]) bool) {
 		for n, p := len(t.tunnels), t.oldest; n > 0; n-- {
@@ -100,8 +103,8 @@ func (t *Table[P]) All() iter.Seq2[Key, *Receiver[P]] {
 	}
 }
 
-// Expire takes out tunnels that were not used since a time, the longest unused first, at most
-// some. It tells how many.
+// Expire removes tunnels that were not used after since, the least recently used first, at most
+// most of them. It returns how many it removed.
 func (t *Table[P]) Expire(since units.Time, most int) (n int) {
 	for ; n < most && t.oldest != nil && t.oldest.used <= since; n++ {
 		t.remove(t.oldest)
@@ -109,14 +112,14 @@ func (t *Table[P]) Expire(since units.Time, most int) (n int) {
 	return n
 }
 
-// Forget takes out a tunnel, if it is there.
+// Forget removes a tunnel, if it is there.
 func (t *Table[P]) Forget(k Key) {
 	if p := t.tunnels[k]; p != nil {
 		t.remove(p)
 	}
 }
 
-// room makes room for one more of a peer.
+// room makes room for one more tunnel of a peer, if it can.
 func (t *Table[P]) room(now units.Time, peer netip.Addr) bool {
 	if t.peers[peer] >= t.limits.Peer {
 		return t.evict(now, t.eldest(peer))
@@ -124,8 +127,7 @@ func (t *Table[P]) room(now units.Time, peer netip.Addr) bool {
 	return len(t.tunnels) < t.limits.Tunnels || t.evict(now, t.oldest)
 }
 
-// eldest is the tunnel of a peer that was not used for the longest time. A peer has few, and
-// 256 sender IDs.
+// eldest returns the least recently used tunnel of a peer. A peer has few, and 256 sender IDs.
 func (t *Table[P]) eldest(peer netip.Addr) (eldest *place[P]) {
 	for id := range 256 {
 		if p := t.tunnels[Key{peer, uint8(id)}]; p != nil && (eldest == nil || p.used < eldest.used) {
@@ -156,7 +158,7 @@ func (t *Table[P]) remove(p *place[P]) {
 	t.gone(p.key, p.Receiver)
 }
 
-// link puts a tunnel last.
+// link puts a tunnel last in the order of use.
 func (t *Table[P]) link(p *place[P]) {
 	if t.oldest == nil {
 		p.before, p.after = p, p

@@ -12,7 +12,7 @@ import (
 
 func address(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}) }
 
-// TestTable uses anything, and compares the table with the plainest one.
+// TestTable uses a table at random and compares it with the simplest one.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := testConfig(NDP)
@@ -41,7 +41,7 @@ func TestTable(t *testing.T) {
 			}
 			before := x.Refused()
 			r := x.Receive(now, k)
-			// The plain table: the least recently used that may go.
+			// The simple table: the least recently used that may go.
 			want := true
 			if _, there := used[k]; !there {
 				own, least, all := 0, now+1, len(used)
@@ -80,7 +80,7 @@ func TestTable(t *testing.T) {
 }
 
 // TestInventedSenders: a peer that asks for credit under all sender IDs gets no more places
-// than others, and in the long run no more than a part of the link that one can neglect.
+// than others, and in the long run only a negligible part of the link.
 func TestInventedSenders(t *testing.T) {
 	c := testConfig(RTS)
 	clock := pull.Config{Line: testLine, MTU: testMTU, Share: pull.DefaultShare, Credit: 1}

@@ -2,7 +2,7 @@ package tunnel
 
 import "github.com/weftlab/weft/sim/units"
 
-// Tick does what is due by now. An RTS that is due leaves by Next.
+// Tick does what is due by now. Next returns an RTS that is due.
 func (s *Sender[P]) Tick(now units.Time) {
 	if s.rtoAt <= now {
 		s.expire(now)
@@ -22,7 +22,7 @@ func (s *Sender[P]) Tick(now units.Time) {
 	s.settle(now)
 }
 
-// expire takes packets for lost that have flown for too long.
+// expire considers packets lost that have been in flight for too long.
 func (s *Sender[P]) expire(now units.Time) {
 	rto := s.backed(s.backoff)
 	next, expired := units.Never, false
@@ -42,12 +42,12 @@ func (s *Sender[P]) expire(now units.Time) {
 		s.counted.Timeouts++
 		s.strikes++
 		s.backoff = min(s.backoff+1, mostDoublings)
-		s.quietTo = now + rto // the rest of a window is no further sign
+		s.quietTo = now + rto // further losses of this window do not count
 	}
 	s.rtoAt = next
 }
 
-// miss has a packet that flies sent again.
+// miss marks a packet in flight as missing, so that it is sent again.
 func (s *Sender[P]) miss(i int) {
 	r := s.sent.at(i)
 	r.fate = missing

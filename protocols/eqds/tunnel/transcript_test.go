@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTranscripts plays tunnels over a path of 5 us on which chosen packets are lost,
-// trimmed, late or copied, and compares all that goes over it with the files of
-// testdata/transcripts. A file is one tunnel; its commands are
+// TestTranscripts plays tunnels over a path of 5 us on which chosen packets are lost, trimmed,
+// late or copied, and compares all traffic with the files of testdata/transcripts. A file is
+// one tunnel; its commands are
 //
 //	tunnel [backend=ndp|rts] [window=PACKETS] [credit=PACKETS] [epoch=N]
 //	    begins it; the sender draws the epoch
@@ -25,11 +25,11 @@ import (
 //	    takes actions, one after the other at the same time, and lets 10 ms pass
 //
 // N counts what the sender or, for dropback, the receiver has sent since the command began,
-// from 0. Actions are: push PACKETS; sender or receiver with forgets or closes; epoch N,
-// which the sender draws next; data FLAGS EPOCH:NUMBER TARGET and control FLAGS
-// EPOCH:NUMBER PULL, which come from the network out of nowhere. A packet is shown as
-// EPOCH:NUMBER, and is 1514 bytes long. Rewrite with go test
-// ./protocols/eqds/tunnel -rewrite, and check the difference by hand.
+// from 0. Actions are: push PACKETS; sender or receiver, followed by forgets or closes; epoch
+// N, the next that the sender draws; data FLAGS EPOCH:NUMBER TARGET and control FLAGS
+// EPOCH:NUMBER PULL, which the network injects. A packet is shown as EPOCH:NUMBER, and is 1514
+// bytes long. Rewrite with go test ./protocols/eqds/tunnel -rewrite, and check the difference
+// by hand.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		x := &transcript{t: t}
@@ -48,7 +48,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// transcript is a tunnel and what is written down of it.
+// transcript is a tunnel and its log.
 type transcript struct {
 	t     *testing.T
 	out   strings.Builder
@@ -71,7 +71,7 @@ func (x *transcript) begin(d *datadriven.TestData) {
 	x.s.seen = func(_ *source, what string) { fmt.Fprintf(&x.out, "%8.2fus %s\n", (x.w.now - x.start).Micros(), what) }
 }
 
-// draw has the sender draw an epoch next.
+// draw makes the sender draw the given epoch next.
 func (x *transcript) draw(epoch int) {
 	x.s.sender.known, x.s.sender.epoch = true, eqds.Epoch(epoch+63)%64
 }
@@ -192,7 +192,7 @@ func flagsOf(s string, control bool) (f eqds.Flags) {
 	return f
 }
 
-// list is an argument that is a list of numbers, each perhaps with a time.
+// list returns an argument that is a list of numbers, each perhaps with a time.
 func list(t *testing.T, d *datadriven.TestData, key string) map[int]units.Time {
 	m := map[int]units.Time{}
 	for _, a := range d.CmdArgs {

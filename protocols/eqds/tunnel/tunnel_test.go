@@ -9,7 +9,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// all checks that a sender's packets came, each once and in order, and that it knows.
+// all checks that a sender's packets arrived, each once and in order, and that the sender
+// knows.
 func (s *source) all(t testing.TB) {
 	t.Helper()
 	if len(s.delivered) != s.pushed || !inOrder(s.delivered) || len(s.gone) != s.pushed || !s.sender.Idle() {
@@ -38,8 +39,8 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// TestGoodput: in the long run the pacer's rate is that of the tunnel, with packets of any
-// size, whatever the first window was and however much a PULL gives.
+// TestGoodput: in the long run the tunnel has the pacer's rate, with packets of any size,
+// whatever the first window was and however much a PULL gives.
 func TestGoodput(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {
 		for _, credit := range []int{1, 2, 4, 8} {
@@ -57,7 +58,7 @@ func TestGoodput(t *testing.T) {
 	}
 }
 
-// TestSmallPackets share the credit of an MTU.
+// TestSmallPackets: small packets share the credit of an MTU.
 func TestSmallPackets(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {
 		w := newWorld(t, testConfig(b), nil, 1)
@@ -72,7 +73,7 @@ func TestSmallPackets(t *testing.T) {
 }
 
 // TestFirstWindow: NDP sends one window at once and no more, RTS asks; and again after idle
-// time, but while the receiver is busy.
+// time, except while the receiver is busy.
 func TestFirstWindow(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {
 		w := newWorld(t, testConfig(b), nil, 1)
@@ -136,8 +137,8 @@ func TestTrimmed(t *testing.T) {
 	}
 }
 
-// bottleneck is the port of a switch towards the host: a queue of packets, those that do not
-// fit are trimmed, and headers go first. It gives what becomes of packets.
+// bottleneck is a switch port towards the host: a queue of packets, which trims those that do
+// not fit and sends headers first. It decides the fate of packets.
 type bottleneck struct {
 	*world
 	limit, most, waiting int
@@ -156,9 +157,9 @@ func (b *bottleneck) data(_ *source, h *eqds.Data, size units.Bytes) []trip {
 	return []trip{{delay: b.free - b.now}}
 }
 
-// TestIncast: many senders share a receiver's link evenly over a queue of 15 packets, and
-// no PULL is lost on any of them. What a PULL gives comes as fast as the link takes it, so that
-// PULLs of several MTUs keep the queue as short.
+// TestIncast: many senders share a receiver's link evenly over a queue of 15 packets, and no
+// PULL is lost on any of them. The packets of a PULL arrive as fast as the link takes them, so
+// that PULLs of several MTUs keep the queue as short.
 func TestIncast(t *testing.T) {
 	for _, credit := range []int{1, 8} {
 		for _, b := range []Backend{NDP, RTS} {
@@ -167,7 +168,7 @@ func TestIncast(t *testing.T) {
 	}
 }
 
-// incast has 100 senders send to a host.
+// incast makes 100 senders send to a host.
 func incast(t *testing.T, b Backend, credit int) {
 	w := newCreditWorld(t, creditConfig(b, credit), nil, 100, credit)
 	q := &bottleneck{world: w, limit: 15}
@@ -229,8 +230,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestSpraying: paths of different lengths disorder packets, which the receiver puts right;
-// the sender knows how long each takes.
+// TestSpraying: paths of different lengths reorder packets, and the receiver restores the
+// order; the sender knows the latency of each path.
 func TestSpraying(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
 	w.config.AckDelay = 0 // it is part of what the sender measures
@@ -251,8 +252,8 @@ func TestSpraying(t *testing.T) {
 	}
 }
 
-// TestReorderQueue: the receiver skips a packet that does not come, a new incarnation
-// releases what waits, and what does not fit into a window is refused.
+// TestReorderQueue: the receiver skips a packet that does not arrive, a new incarnation
+// releases packets that wait, and packets that do not fit into a window are refused.
 func TestReorderQueue(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
 	s := w.senders[0]
@@ -303,8 +304,8 @@ func TestReorderQueue(t *testing.T) {
 	}
 }
 
-// TestSilentPeer: what waits for a receiver that is not there is dropped, and the next
-// packet tries again.
+// TestSilentPeer: packets that wait for an absent receiver are dropped, and the next packet
+// tries again.
 func TestSilentPeer(t *testing.T) {
 	for _, b := range []Backend{NDP, RTS} {
 		w := newWorld(t, testConfig(b), nil, 1)
@@ -367,7 +368,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestRefuses packets that no credit could pay.
+// TestRefuses: packets that no credit could pay for are refused.
 func TestRefuses(t *testing.T) {
 	w := newWorld(t, testConfig(NDP), nil, 1)
 	for _, size := range []units.Bytes{testMTU + 1, 0, -1} {
@@ -398,8 +399,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestAcksGoWithPulls: while a sender is pulled, what the receiver has to say goes with the
-// PULLs; what has waited for none goes alone, and trimmed packets are told of at once. With
+// TestAcksGoWithPulls: while a sender is pulled, the receiver's acknowledgements go with the
+// PULLs; those that no PULL followed go alone, and trimmed packets are reported at once. With
 // PULLs of several MTUs there are as many times fewer control packets.
 func TestAcksGoWithPulls(t *testing.T) {
 	packets := func(credit int, merge bool) (controls int) {
@@ -429,9 +430,9 @@ func TestAcksGoWithPulls(t *testing.T) {
 	}
 }
 
-// TestAcksGather: with PULLs of several MTUs, packets that come in order and for which no PULL is
-// to come are acknowledged together, at the latest after AckDelay; a copy is answered at once.
-// The sender takes the time of the last of them.
+// TestAcksGather: with PULLs of several MTUs, packets that arrive in order and for which no
+// PULL follows are acknowledged together, at the latest after AckDelay; a copy is answered at
+// once. The sender takes its RTT sample from the last of them.
 func TestAcksGather(t *testing.T) {
 	w := newCreditWorld(t, creditConfig(NDP, 4), nil, 1, 4)
 	s := w.senders[0]
@@ -472,8 +473,8 @@ func TestAcksGather(t *testing.T) {
 	s.all(t)
 }
 
-// TestHolesWithCredit: an acknowledgement of all so far makes a SACK that waits needless where
-// PULLs give several MTUs.
+// TestHolesWithCredit: an acknowledgement of everything so far makes a waiting SACK unnecessary
+// if PULLs give several MTUs.
 func TestHolesWithCredit(t *testing.T) {
 	for _, credit := range []int{1, 4} {
 		w := newCreditWorld(t, creditConfig(NDP, credit), nil, 1, credit)

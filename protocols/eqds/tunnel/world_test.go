@@ -19,10 +19,10 @@ const (
 	us       = units.Microsecond
 )
 
-// testConfig is that of a network whose windows are ten packets.
+// testConfig returns the settings for a network whose windows are ten packets.
 func testConfig(b Backend) Config { return creditConfig(b, 1) }
 
-// creditConfig is that with PULLs that give so many MTUs, which takes a larger window.
+// creditConfig returns those with PULLs that give credit MTUs, which takes a larger window.
 func creditConfig(b Backend, credit int) Config {
 	c := Default(testLine, testMTU, 10*us, credit)
 	c.Backend, c.Paths, c.Window = b, 16, units.Bytes(8+2*credit)*testMTU
@@ -52,10 +52,10 @@ type trip struct {
 	trim  bool
 }
 
-// load is a packet of the tests: which one of which sender.
+// load is a packet of the tests: its sender and its number.
 type load struct{ sender, number int }
 
-// world is senders and one receiving host, and a network between them.
+// world has senders, one receiving host, and a network between them.
 type world struct {
 	t       rapid.TB
 	config  Config
@@ -65,8 +65,8 @@ type world struct {
 	queue   events
 	order   int
 	senders []*source
-	// data is what becomes of a packet of a sender, control of one of the receiver: trips
-	// of none, one or several copies.
+	// data decides the fate of a sender's packet, control that of a receiver's: the trips of
+	// its copies, none, one or several.
 	data    func(s *source, h *eqds.Data, size units.Bytes) []trip
 	control func(s *source, c *eqds.Control) []trip
 	seen    func(s *source, what string) // for transcripts; may be nil
@@ -83,14 +83,14 @@ type source struct {
 	gone      map[int]Outcome
 	pushed    int
 	bytes     units.Bytes // that arrived
-	free      units.Time  // when its line has sent what it sends now
+	free      units.Time  // when its line has sent the current packet
 	armed     bool
-	wakes     units.Time // next events of the sender's timer and of the receiver's
+	wakes     units.Time // next events of the sender's and the receiver's timer
 	ticks     units.Time
 	windows   int         // unasked, in this incarnation
 	asked     units.Bytes // sent in this incarnation
 	born      uint64
-	pull      uint16      // that was seen last
+	pull      uint16      // last one seen
 	pulls     units.Bytes // in MTUs, in this incarnation
 }
 
@@ -98,7 +98,7 @@ func newWorld(t rapid.TB, config Config, policy pull.Policy, n int) *world {
 	return newCreditWorld(t, config, policy, n, 1)
 }
 
-// newCreditWorld is one whose PULLs give up to credit MTUs.
+// newCreditWorld returns a world whose PULLs give up to credit MTUs.
 func newCreditWorld(t rapid.TB, config Config, policy pull.Policy, n, credit int) *world {
 	w := &world{t: t, config: config}
 	w.clock = pull.Config{Line: testLine, MTU: config.MTU, Share: pull.DefaultShare, Credit: credit, Policy: policy}
@@ -140,7 +140,7 @@ func (w *world) at(at units.Time, do func()) {
 	heap.Push(&w.queue, event{max(at, w.now), w.order, do})
 }
 
-// push gives a sender packets of a size.
+// push gives a sender n packets of a size.
 func (s *source) push(n int, size units.Bytes) {
 	for range n {
 		p := load{s.id, s.pushed}
@@ -191,7 +191,7 @@ func (s *source) send() {
 	}
 }
 
-// account holds what is sent to the credit that was asked for, and a window.
+// account checks that no more is sent than the credit that was asked for, and a window.
 func (s *source) account(size units.Bytes) {
 	x := s.sender
 	if s.born != x.counted.Opened {
@@ -205,12 +205,12 @@ func (s *source) account(size units.Bytes) {
 	}
 }
 
-// sizeOf is the size of a packet under way, for the tests.
+// sizeOf returns the size of a packet in flight, for the tests.
 func (s *Sender[P]) sizeOf(seq uint16) units.Bytes {
 	return units.Bytes(s.sent.at(int(seq - s.una)).size)
 }
 
-// fly takes a data packet over the network, as bytes.
+// fly sends a data packet over the network, as bytes.
 func (s *source) fly(h eqds.Data, p load, size units.Bytes) {
 	var b [eqds.HeaderLen]byte
 	h.Put(b[:])
@@ -258,7 +258,7 @@ func (s *source) arrive(h *eqds.Data, p load, size units.Bytes, trimmed bool) {
 	s.settleHost()
 }
 
-// reply takes a control packet back.
+// reply sends a control packet back.
 func (s *source) reply(c eqds.Control) {
 	var b [eqds.HeaderLen]byte
 	c.Put(b[:])
@@ -285,7 +285,7 @@ func (s *source) reply(c eqds.Control) {
 	}
 }
 
-// settleHost has the host's timers run.
+// settleHost runs the host's timers.
 func (w *world) settleHost() {
 	if due := w.pacer.Due(); due != units.Never && !w.pulling {
 		w.pulling = true
@@ -316,7 +316,7 @@ func (w *world) settleHost() {
 	}
 }
 
-// run lets events happen until a time, or there are no more.
+// run runs events until a time, or until there are no more.
 func (w *world) run(until units.Time) {
 	for len(w.queue) > 0 && w.queue[0].at <= until {
 		e := heap.Pop(&w.queue).(event)
@@ -326,7 +326,7 @@ func (w *world) run(until units.Time) {
 	w.now = max(w.now, until)
 }
 
-// check finds what a sender must never be.
+// check fails if a sender is in an impossible state.
 func (s *source) check() {
 	x := s.sender
 	owed := units.Bytes(x.told-x.pull) * s.config.MTU
@@ -350,7 +350,7 @@ func (s *source) check() {
 		}
 	}
 	queued := x.queued
-	if x.queue.count < 100 { // of long ones the sum would take the time of the test
+	if x.queue.count < 100 { // summing long ones would take too long
 		queued = 0
 		for i := range x.queue.count {
 			queued += units.Bytes(x.queue.at(i).size)
@@ -367,5 +367,5 @@ func (s *source) check() {
 	}
 }
 
-// inOrder tells whether numbers only grow.
+// inOrder reports whether numbers only grow.
 func inOrder(numbers []int) bool { return slices.IsSorted(numbers) }
