@@ -315,8 +315,8 @@ func TestRDMAPrograms(t *testing.T) {
 	t.Run("ways", func(t *testing.T) {
 		on := *l
 		on.t = t
-		// A queue pair keeps its way; many use both. The few packets beside are those
-		// of the TCP connection by which perftest's sides find each other.
+		// A queue pair keeps its path; many use both. The few other packets are from
+		// the TCP connection through which perftest's sides find each other.
 		const beside = 100
 		for pairs, both := range map[string]bool{"1": false, "32": true} {
 			before := on.ports()
@@ -344,7 +344,7 @@ func TestRDMADevices(t *testing.T) {
 			t.Errorf("ibv_devinfo -v does not say %q:\n%s", want, out)
 		}
 	}
-	// Some programs look here as well.
+	// Some programs also read these files.
 	for file, want := range map[string]string{
 		"/sys/class/infiniband/roce0/ports/1/gid_attrs/ndevs/0": "eth0\n",
 		"/sys/class/infiniband/roce0/ports/1/gid_attrs/types/0": "RoCE v2\n",
@@ -361,14 +361,14 @@ func TestRDMADevices(t *testing.T) {
 	if _, err := os.Stat("/sys/class/infiniband/roce0"); err == nil {
 		t.Error("the machine's own /sys has the NIC of a host")
 	}
-	// What the kernel has of RDMA, if anything, is no NIC of ours.
+	// The kernel's own RDMA devices, if any, do not include weft's NIC.
 	if out, _, _ := l.run("exec", "--kernel-rdma", "-l", l.name, "h1", "--", "ibv_devices"); strings.Contains(out, "roce0") {
 		t.Errorf("ibv_devices with --kernel-rdma:\n%s", out)
 	}
 }
 
-// TestRDMALibrariesMissing: without the libraries programs for RDMA are refused with
-// the fix, and others run.
+// TestRDMALibrariesMissing: without the libraries RDMA programs are refused with the
+// fix, and others run.
 func TestRDMALibrariesMissing(t *testing.T) {
 	weft := needReal(t, "ibv_devices")
 	t.Setenv("WEFT_VERBS", t.TempDir())
@@ -381,7 +381,7 @@ func TestRDMALibrariesMissing(t *testing.T) {
 	l.exec("h1", "true")
 }
 
-// flows waits until so many packets more have been sent to a host by a port.
+// flows waits until a port has sent this many further packets to a host.
 func (l *realLab) flows(host, port string, packets uint64) {
 	l.t.Helper()
 	before := l.ports()[port].TxPackets
@@ -409,8 +409,8 @@ func buildChecks(t *testing.T) (program string) {
 	return program
 }
 
-// TestRDMAChecks runs a program of our own that tries what Debian's do not: misuses,
-// forks, flags of descriptors, threads, extended verbs.
+// TestRDMAChecks runs weft's own program for what Debian's programs do not test:
+// misuse, forks, flags of descriptors, threads, extended verbs.
 func TestRDMAChecks(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaPair)
@@ -428,8 +428,8 @@ func TestRDMAChecks(t *testing.T) {
 	}
 }
 
-// TestRDMADebug: with WEFT_VERBS_DEBUG the libraries say why they refuse what is posted,
-// which the lab never sees.
+// TestRDMADebug: with WEFT_VERBS_DEBUG the libraries say why they refuse a posted
+// request, which the lab never sees.
 func TestRDMADebug(t *testing.T) {
 	l := startRDMA(t, rdmaPair)
 	program := buildChecks(t)
