@@ -56,7 +56,7 @@ packet that was marked or dropped there. Ctrl-C ends the capture.
 			err = cerr
 		}
 		if errors.Is(err, unix.EPIPE) {
-			return nil // the reader has seen enough
+			return nil // the reader has closed its end
 		}
 		if err != nil {
 			return err

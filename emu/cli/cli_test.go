@@ -123,7 +123,7 @@ func TestLabsAreGood(t *testing.T) {
 				}
 			}
 			for _, x := range a.Transfers {
-				later := flags != nil && x.Posted == 0 // than the part that is run
+				later := flags != nil && x.Posted == 0 // starts after the part that is run
 				if x.Received == 0 && !later || x.Failed > 0 {
 					t.Errorf("transfer %s received %d B, and %d of its messages failed", x.Transfer, x.Received, x.Failed)
 				}

@@ -79,7 +79,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	}
 	grace := askedGrace
 	if slices.ContainsFunc(i.Hosts, func(h netnslab.HostInfo) bool { return h.Virtual }) {
-		grace += lab.PowerOff // of guests that write to their disks
+		grace += lab.PowerOff // for guests that write to their disks
 	}
 	r, err := askDown(ctx, i)
 	if err == nil {

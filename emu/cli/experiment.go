@@ -241,7 +241,7 @@ func (r *experimentRun) runner(ctx context.Context) (experiment.Runner, func(), 
 	return &remote.Runner{Client: client, ID: r.id(), Title: r.Name, Version: r.version}, closeAll, nil
 }
 
-// id names the experiment on a server: its cells, and the build that runs them.
+// id identifies the experiment on a server by its cells and the build that runs them.
 func (r *experimentRun) id() string {
 	h := sha256.New()
 	for i := range r.jobs {

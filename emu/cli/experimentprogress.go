@@ -22,7 +22,7 @@ type experimentProgress struct {
 
 	mu      sync.Mutex
 	all     int // cells
-	ended   int // of them
+	ended   int // cells that have ended
 	failed  int
 	fresh   int // ended in this run
 	running map[int]*running

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// progressEvery is how often the progress of a run in virtual time is shown.
+// progressEvery is the interval at which the progress of a run in virtual time is shown.
 const progressEvery = 500 * time.Millisecond
 
 // showProgress shows the progress of a run that ends at until, in one line on

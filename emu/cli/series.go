@@ -16,7 +16,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// seriesFlags ask for recordings of queues and of flows over time.
+// seriesFlags request recordings of queues and of flows over time.
 type seriesFlags struct {
 	file  string // of queues
 	every units.Time

@@ -295,8 +295,7 @@ func writePauses(name string, all []pauses.Record) error {
 	return renameio.WriteFile(name, b.Bytes(), 0o666)
 }
 
-// capture starts the capture that the flags ask for. The returned function
-// completes it.
+// capture starts the capture that the flags ask for. finish completes it.
 func (f *simFlags) capture(p *plan.Plan, fb *fabric.Fabric) (finish func() error, err error) {
 	if f.write == "" {
 		return func() error { return nil }, nil

@@ -35,7 +35,7 @@ type Need struct {
 	Late    int        `json:"late"`              // for the lateness that the file allows; 0 means unknown
 	Offered units.Rate `json:"offered"`           // total rate of the links of all hosts
 	Unknown string     `json:"unknown,omitempty"` // why All and One are unknown
-	Hosts   int        `json:"hosts,omitempty"`   // that count
+	Hosts   int        `json:"hosts,omitempty"`   // number of hosts in the sums
 }
 
 // NeedOf estimates the dilation that a plan needs on a machine.

@@ -38,7 +38,7 @@ func virtualTime(ctx context.Context, e effort) (*VirtualTime, error) {
 	if err != nil {
 		return nil, err
 	}
-	const step = 20 * units.Microsecond // some thousand hops
+	const step = 20 * units.Microsecond // a few thousand hops
 	at := 5 * step
 	if err := fb.Run(ctx, at); err != nil { // until queues and pools have reached their size
 		return nil, err

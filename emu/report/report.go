@@ -127,7 +127,7 @@ type Offload struct {
 	Written uint64 `json:"written"` // packets given to the host
 	Writes  uint64 `json:"writes"`  // in as many writes
 
-	Window  units.Time `json:"window"` // for which a packet may wait to be joined with others
+	Window  units.Time `json:"window"` // how long a packet may wait to be joined with others
 	HeldP50 units.Time `json:"held_p50"`
 	HeldP99 units.Time `json:"held_p99"`
 	HeldMax units.Time `json:"held_max"`
