@@ -60,8 +60,7 @@ func labsToEnd(args []string, all bool) ([]netnslab.Info, error) {
 	return labs, nil
 }
 
-// How long a lab may take to end after a request, after SIGTERM and after
-// SIGKILL.
+// How long a lab may take to end after a request, after SIGTERM and after SIGKILL.
 const (
 	askedGrace    = 10 * time.Second
 	signalledWait = 5 * time.Second

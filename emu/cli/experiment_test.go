@@ -207,8 +207,7 @@ func TestExperimentInterrupted(t *testing.T) {
 	}
 }
 
-// TestExperimentErrors: errors in the files are reported with their place; nothing is
-// created.
+// TestExperimentErrors: errors in the files are reported with their place; nothing is created.
 func TestExperimentErrors(t *testing.T) {
 	weft := built(t)
 	for _, c := range []struct{ old, new, want string }{

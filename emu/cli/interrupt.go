@@ -33,8 +33,7 @@ func (i *interruption) exit(format string, args ...any) error {
 
 // withSignals returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, with
 // an interruption as its cause. SIGHUP stays ignored under nohup(1). SIGINT does not: a
-// shell script starts its background jobs with SIGINT ignored, and ends them with kill
-// -INT.
+// shell script starts its background jobs with SIGINT ignored, and ends them with kill -INT.
 func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	come := make(chan os.Signal, 1)

@@ -41,8 +41,7 @@ func (f *accessFlags) access(url string) cluster.Access {
 	return a
 }
 
-// serve starts a NATS server with its store in dir. The returned access is for its
-// clients.
+// serve starts a NATS server with its store in dir. The returned access is for its clients.
 func (f *accessFlags) serve(address, dir string) (*server.Server, cluster.Access, error) {
 	if f.Credentials != "" {
 		return nil, cluster.Access{}, badInput(errors.New("--nats-creds: the server of --serve knows no credentials files: give it --nats-user or " + tokenVariable))

@@ -16,8 +16,7 @@ import (
 
 // TestCreditsOfRealHosts: real UDP senders over three switches with credits. One of them
 // offers five times what its receiver's link carries: the wait for credit spreads to its own
-// host, no port drops a packet or holds more than its buffer, and another class keeps
-// sending.
+// host, no port drops a packet or holds more than its buffer, and another class keeps sending.
 func TestCreditsOfRealHosts(t *testing.T) {
 	const buffer = 100_000
 	text := strings.Replace(pfcLab, "pfc: {xoff: 100KB, xon: 80KB}", "credits: {buffer: 100KB}", 1)
@@ -77,8 +76,7 @@ func TestCreditsOfRealHosts(t *testing.T) {
 	}
 }
 
-// creditsInBothClocks has links that lose data and credit, and a host that is gone for a
-// while.
+// creditsInBothClocks has links that lose data and credit, and a host that is gone for a while.
 const creditsInBothClocks = `
 duration: 400ms
 topology:
@@ -96,8 +94,7 @@ workload:
   - {incast: {name: in, to: h1, from: [h2, h3, h4, h5, h6], size: 100KB, count: 5, at: 10ms}}
 `
 
-// TestCreditsInBothClocks: modelled traffic over links with credits is equal in both
-// clocks.
+// TestCreditsInBothClocks: modelled traffic over links with credits is equal in both clocks.
 func TestCreditsInBothClocks(t *testing.T) {
 	weft := needReal(t)
 	dir := t.TempDir()

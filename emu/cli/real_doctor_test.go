@@ -229,8 +229,7 @@ func examineAsNobody(t *testing.T, weft string, mode uint32) (r doctor.Result, c
 	return r, code
 }
 
-// privateTun gives the calling thread a mount namespace with a separate node as
-// /dev/net/tun.
+// privateTun gives the calling thread a mount namespace with a separate node as /dev/net/tun.
 func privateTun(mode uint32) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)

@@ -118,8 +118,7 @@ topology:
 	}
 }
 
-// TestLimitOfMachines: packets of a virtual machine wait in the machine, and nothing is
-// lost.
+// TestLimitOfMachines: packets of a virtual machine wait in the machine, and nothing is lost.
 func TestLimitOfMachines(t *testing.T) {
 	needVM(t, "iperf3")
 	l := startLab(t, `

@@ -101,8 +101,7 @@ topology:
 	}
 }
 
-// TestEQDSOfSecondAddresses: a host is reachable at each of its addresses, also at the same
-// time.
+// TestEQDSOfSecondAddresses: a host is reachable at each of its addresses, also at the same time.
 func TestEQDSOfSecondAddresses(t *testing.T) {
 	l := startLab(t, `
 topology:

@@ -113,8 +113,7 @@ func TestExecEndsWithTheLab(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		t.Run(fmt.Sprint("kill ", kill), func(t *testing.T) {
 			pid := filepath.Join(t.TempDir(), "pid")
-			// The program's PID differs inside and outside, so a file shows whether it
-			// runs.
+			// The program's PID differs inside and outside, so a file shows whether it runs.
 			l := startLab(t, twoThat(`{run: "trap '' TERM; (while :; do touch `+pid+`; sleep 0.05; done) & wait", ready: {file: `+pid+`}}`, ""))
 			if kill {
 				l.kill()

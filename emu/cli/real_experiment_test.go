@@ -109,8 +109,7 @@ func TestRealExperiment(t *testing.T) {
 	}
 }
 
-// TestRealExperimentFails: a cell fails if the machine does not keep up, and if a server
-// fails.
+// TestRealExperimentFails: a cell fails if the machine does not keep up, and if a server fails.
 func TestRealExperimentFails(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{strings.NewReplacer("limit: 10s", "limit: 1ns, share: 0%", "late: keep", "repeat: 2").Replace(realExperiment("1")), "the machine did not keep up in any of 2 runs; the last: not kept: "},

@@ -12,8 +12,7 @@ import (
 )
 
 // extensionLab has the extension's congestion point in two classes: the NICs' class,
-// which is lossless, and the class of the hosts' own traffic, which arrives in
-// super-packets.
+// which is lossless, and the class of the hosts' own traffic, which arrives in super-packets.
 const extensionLab = `
 duration: 1h
 topology:
@@ -57,8 +56,7 @@ func TestRealExtension(t *testing.T) {
 			t.Fatal("no flow has heard a message")
 		}
 	}
-	// The edge service is notified of the hosts' own traffic and delays it; nothing is
-	// lost.
+	// The edge service is notified of the hosts' own traffic and delays it; nothing is lost.
 	if r := l.iperf3("h2", "h1", "h1", "-n", "2M"); r.End.Received.Bytes < 1e6 { // packets in flight at the end do not count
 		t.Errorf("%+v", r)
 	}

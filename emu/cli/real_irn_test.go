@@ -7,8 +7,7 @@ import (
 )
 
 // irnLeaves is two hosts with IRN and two paths between their switches, which spray
-// packets and lose 1% of them. IRN's timeouts are longer than a busy machine delays a
-// packet.
+// packets and lose 1% of them. IRN's timeouts are longer than a busy machine delays a packet.
 const irnLeaves = `
 topology:
   kinds:

@@ -154,8 +154,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsAddress: an unavailable address is refused before anything is
-// created.
+// TestMetricsAddress: an unavailable address is refused before anything is created.
 func TestMetricsAddress(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), pair)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

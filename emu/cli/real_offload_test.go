@@ -374,8 +374,7 @@ topology:
 
 // socketIn makes a socket in the network namespace of a host. The thread
 // returns to its own namespace: if it is the process's main thread, the process
-// would otherwise be taken for one of the lab's programs, and be ended with the
-// lab.
+// would otherwise be taken for one of the lab's programs, and be ended with the lab.
 func socketIn[T any](l *realLab, host string, f func() (T, error)) (socket T) {
 	l.t.Helper()
 	done := make(chan error)
@@ -590,8 +589,7 @@ topology:
 		if err != nil {
 			t.Fatal(err)
 		}
-		// At most 1460 of the 1538 bytes that a packet takes on the wire are
-		// payload.
+		// At most 1460 of the 1538 bytes that a packet takes on the wire are payload.
 		least := float64(fileSizes["middle"]) * 8 * 1538 / 1460 / mbps / 1e6
 		t.Logf("at %.0f Mb/s the transfer took %.3f s, %.3f of what the rate allows", mbps, took, took/least)
 		if took < least {
@@ -658,8 +656,7 @@ func (l *realLab) carries(port string, bytes uint64) {
 }
 
 // pour sends random bytes over TCP from a host to an address of another until
-// end is called. end returns the SHA-256 of the bytes sent and of the bytes
-// received.
+// end is called. end returns the SHA-256 of the bytes sent and of the bytes received.
 func (l *realLab) pour(from, to, address string) (end func() (sent, got []byte)) {
 	l.t.Helper()
 	listener := socketIn(l, to, func() (net.Listener, error) { return net.Listen("tcp", address) })

@@ -97,8 +97,7 @@ func whySkipped(test, reason string) string {
 	return ""
 }
 
-// unpackTests copies rdma-core's tests into a directory and returns the number of
-// files.
+// unpackTests copies rdma-core's tests into a directory and returns the number of files.
 func unpackTests(t *testing.T, to string) (n int) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(rdmaCoreTests, "*.py*"))

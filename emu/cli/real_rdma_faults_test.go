@@ -259,8 +259,7 @@ func (l *realLab) testRDMADuplicates(peer string) {
 }
 
 // testRDMAHealed: a link is cut in the middle of a transfer and restored before
-// the retries are used up. The link is slow until then, so that the transfer
-// lasts.
+// the retries are used up. The link is slow until then, so that the transfer lasts.
 func (l *realLab) testRDMAHealed(peer string) {
 	same := func(argv ...string) [2][]string { return [2][]string{argv, plus(argv, "10.0.0.1")} }
 	for _, programs := range [][2][]string{

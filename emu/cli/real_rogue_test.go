@@ -20,8 +20,7 @@ topology:
     - {endpoints: ["h2:eth0", "s:2"]}
 `
 
-// TestProgramsOverRoGUE: unmodified programs over the layer, on a network that loses
-// packets.
+// TestProgramsOverRoGUE: unmodified programs over the layer, on a network that loses packets.
 func TestProgramsOverRoGUE(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rogueLeaves, "rping", "ib_write_bw", "ucx_perftest")

@@ -194,8 +194,7 @@ func TestRootless(t *testing.T) {
 }
 
 // TestRootlessKilled: what a killed lab leaves behind, including programs in
-// its hosts, is removed by the next up or down; root's lab of the same name
-// stays.
+// its hosts, is removed by the next up or down; root's lab of the same name stays.
 func TestRootlessKilled(t *testing.T) {
 	l := userLab(t, pair, "ping")
 	l.must("up", "-d", l.file)

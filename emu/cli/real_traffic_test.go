@@ -127,8 +127,7 @@ func TestPrograms(t *testing.T) {
 			}
 		}
 		// The fabric keeps the hosts' checksums, where the kernel made them.
-		// Linux writes one in 65536 as 0xffff, which tshark reports as bad for
-		// TCP.
+		// Linux writes one in 65536 as 0xffff, which tshark reports as bad for TCP.
 		if bad := tshark(t, whole, "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-Y", "(tcp.checksum.status == 0 && tcp.checksum != 0xffff) || udp.checksum.status == 0"); len(bad) > 0 {
 			t.Errorf("%d packets with a bad TCP or UDP checksum, the first: %s", len(bad), bad[0])
 		}
@@ -174,8 +173,7 @@ topology:
 		waiting += uint64(h.QueuePackets)
 	}
 	// Packets from the devices' rings, plus those that the emulator answered
-	// for a TUN, are the packets that entered, plus those without a
-	// destination.
+	// for a TUN, are the packets that entered, plus those without a destination.
 	if sent+answered != a.Entered+unroutable {
 		t.Errorf("devices sent %d + %d answered, fabric took %d + %d unroutable", sent, answered, a.Entered, unroutable)
 	}
@@ -339,8 +337,7 @@ topology:
 workload:
   - {cbr: {from: h1, to: h2, rate: 25Mbps, size: 1000B, at: 0s, for: 8s}}
 `
-	// The wall-clock lab uses the same file without its workload: there iperf3
-	// sends.
+	// The wall-clock lab uses the same file without its workload: there iperf3 sends.
 	real, _, _ := strings.Cut(text, "workload:")
 	file := filepath.Join(t.TempDir(), "lab.yaml")
 	var differ string

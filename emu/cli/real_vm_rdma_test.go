@@ -226,8 +226,7 @@ func (l *realLab) rxe(name string) int {
 }
 
 // TestRDMAWithAGuest: weft's NIC and an independent one, Linux's rdma_rxe,
-// connect in both directions and transfer data, with loss on the path and
-// without.
+// connect in both directions and transfer data, with loss on the path and without.
 func TestRDMAWithAGuest(t *testing.T) {
 	t.Parallel()
 	needVM(t, "rping", "ibv_devinfo", "ib_write_bw", "tshark", "gcc")
@@ -295,8 +294,7 @@ func TestRDMAWithAGuest(t *testing.T) {
 	})
 }
 
-// TestIRNWithAGuest: Linux's NIC, which uses go-back-N, and weft's with IRN refuse each
-// other.
+// TestIRNWithAGuest: Linux's NIC, which uses go-back-N, and weft's with IRN refuse each other.
 func TestIRNWithAGuest(t *testing.T) {
 	t.Parallel()
 	needVM(t, "rping", "ib_write_bw", "gcc")

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestReportPage: one page with a run's report, series and records, without external
-// references.
+// TestReportPage: one page with a run's report, series and records, without external references.
 func TestReportPage(t *testing.T) {
 	weft := built(t)
 	dir := t.TempDir()

@@ -60,8 +60,7 @@ func (f *seriesFlags) args() (args []string) {
 	return args
 }
 
-// plan works out what to record in a run of the given length, 0 if it is not
-// known.
+// plan works out what to record in a run of the given length, 0 if it is not known.
 func (f *seriesFlags) plan(p *plan.Plan, length units.Time, wall bool) (all samples, err error) {
 	switch {
 	case f.file == "" && len(f.ports) > 0:

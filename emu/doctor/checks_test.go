@@ -22,8 +22,7 @@ Max nice priority         0                    0
 Max realtime priority     0                    0                    
 `
 
-// files returns the files of a good machine; each test changes a few of them. "" means no
-// file.
+// files returns the files of a good machine; each test changes a few of them. "" means no file.
 func files(changes map[string]string) fstest.MapFS {
 	all := map[string]string{
 		"proc/cpuinfo":                                                      "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu tsc\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\nflags\t\t: fpu tsc\n",

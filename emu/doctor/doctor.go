@@ -4,8 +4,7 @@
 //
 // All that it creates (namespaces, devices, sockets) is held by descriptors and
 // threads of the process and has no name, so the kernel removes it when the process
-// ends in any way. Trying a feature may make the kernel load its module; the module
-// stays.
+// ends in any way. Trying a feature may make the kernel load its module; the module stays.
 package doctor
 
 import (

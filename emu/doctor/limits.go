@@ -11,8 +11,7 @@ import (
 
 // Resources of a real host with one interface. Measured with a star of 256
 // hosts: 1041 descriptors, and 123 MB less memory available than before,
-// without the hosts' first processes; with a star of 128, these took 32 MB
-// more.
+// without the hosts' first processes; with a star of 128, these took 32 MB more.
 const (
 	hostFiles  = 4
 	ownFiles   = 16              // of weft itself
@@ -134,8 +133,7 @@ func (m *machine) memory() Check {
 }
 
 // neighbours checks the size of the neighbour table, which all namespaces share
-// (arp_tbl in net/ipv4/arp.c; Documentation/networking/ip-sysctl.rst:
-// gc_thresh3).
+// (arp_tbl in net/ipv4/arp.c; Documentation/networking/ip-sysctl.rst: gc_thresh3).
 func (m *machine) neighbours() Check {
 	const name = "net.ipv4.neigh.default.gc_thresh3"
 	c := Check{Group: groupLimits, Name: "ARP entries", Verdict: OK, Found: "unknown"}

@@ -46,8 +46,7 @@ func sleep(ctx context.Context, s wall.Scheduling, e effort) (*Sleep, error) {
 }
 
 // wakeUp measures the time from a write to an eventfd until a thread that slept
-// in a read of it continues, on another core if there is one: half of a round
-// trip.
+// in a read of it continues, on another core if there is one: half of a round trip.
 func wakeUp(ctx context.Context, e effort) (*units.Time, error) {
 	var fds [2]int // to the other thread and back
 	for i := range fds {

@@ -67,8 +67,7 @@ type SetResult struct {
 
 // Table is the answer to GET /v1/tables/{switch}: for every destination the
 // ports that lead there at the moment, and the ports of the tree for frames
-// that go to all hosts; for a router, the ports and the next routers of every
-// prefix.
+// that go to all hosts; for a router, the ports and the next routers of every prefix.
 type Table struct {
 	Switch string   `json:"switch"`
 	Routes []Route  `json:"routes"`

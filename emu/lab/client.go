@@ -28,8 +28,7 @@ import (
 var ErrEnded = errors.New("the lab has ended")
 
 // Client talks to a running lab through its control socket. Every request has a
-// time limit: a NoAnswerError means that the lab's process exists but does not
-// answer.
+// time limit: a NoAnswerError means that the lab's process exists but does not answer.
 type Client struct {
 	http http.Client
 

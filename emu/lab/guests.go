@@ -228,8 +228,7 @@ func firstOf(ports []plan.Port, v6 bool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// addGuestNIC makes an interface of a guest and returns the guest's end of its
-// socket.
+// addGuestNIC makes an interface of a guest and returns the guest's end of its socket.
 func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	s := l.fabric.Station(g.node, index)
 	shard := l.fabric.ShardOf(g.node)

@@ -271,8 +271,7 @@ func (l *Lab) Do(f func()) error { return l.do(f) }
 
 // Run drives the lab until ctx ends, Stop is called or the emulated time limit
 // has passed; then it removes everything. ready is called when packets flow and
-// the control socket answers. warn is called with errors that do not end the
-// lab.
+// the control socket answers. warn is called with errors that do not end the lab.
 func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func(error)) (*report.Report, error) {
 	ctx, l.stop = context.WithCancel(ctx)
 	defer l.stop()

@@ -14,8 +14,7 @@ const (
 	lastLines = 20
 )
 
-// lines splits the output of a program into lines. The zero value with say set is ready for
-// use.
+// lines splits the output of a program into lines. The zero value with say set is ready for use.
 type lines struct {
 	say   func(line string)
 	await *regexp.Regexp // nil means nothing

@@ -265,8 +265,7 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 	return nil
 }
 
-// result is how a process ended, and when, in its engine's time and by the wall
-// clock.
+// result is how a process ended, and when, in its engine's time and by the wall clock.
 type result struct {
 	who string
 	err error

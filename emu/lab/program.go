@@ -32,8 +32,7 @@ type Programs struct {
 	// weft exec does. A dilated program sees the lab's clock. Enter is not used for
 	// virtual machines.
 	Enter func(host string, argv []string, dilated bool) *exec.Cmd
-	// Output is called with each line of output of a host's programs. Calls may be
-	// concurrent.
+	// Output is called with each line of output of a host's programs. Calls may be concurrent.
 	Output func(host, line string)
 }
 

@@ -58,8 +58,7 @@ func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *fabric
 	collectUnits(out, edgeGauges, e.Gauges, lab, node, port, e.Service)
 }
 
-// flowValues returns the rate of a flow, if it has a limit, and the gauges of its rate
-// control.
+// flowValues returns the rate of a flow, if it has a limit, and the gauges of its rate control.
 func flowValues(f *fabric.EdgeFlow) []systems.Value {
 	var values []systems.Value
 	if f.Rate > 0 {

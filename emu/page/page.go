@@ -12,8 +12,7 @@ import (
 var frame string
 
 // New makes the template of a page from the template of its body. Both are executed with
-// the same value, which has a Title. The body embeds an SVG picture, given as bytes, with
-// svg.
+// the same value, which has a Title. The body embeds an SVG picture, given as bytes, with svg.
 func New(body string, more template.FuncMap) *template.Template {
 	t := template.New("page").Funcs(template.FuncMap{"svg": inline}).Funcs(more)
 	return template.Must(template.Must(t.Parse(frame)).Parse(`{{define "body"}}` + body + `{{end}}`))

@@ -11,8 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// limited returns a port with an edge service that shows this many flows and leaves out
-// three.
+// limited returns a port with an edge service that shows this many flows and leaves out three.
 func limited(name string, flows int) fabric.PortStatus {
 	e := &fabric.EdgeStatus{
 		Service: "limit", QueuePackets: 2, FlowsLeftOut: 3,

@@ -94,8 +94,7 @@ func firstGID(n *fabric.NICStatus) string {
 	return n.GIDs[0].String()
 }
 
-// WriteNIC prints the details of a NIC, with the counters that are not 0, or with all
-// counters.
+// WriteNIC prints the details of a NIC, with the counters that are not 0, or with all counters.
 func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
 	control := n.Control
 	if n.Preset != "" {

@@ -18,8 +18,7 @@ func (r *Report) SetTransfers(results []workload.TransferResult) {
 // maxTransfers is how many transfers a text report shows.
 const maxTransfers = 20
 
-// writeTransfers shows the transfers and their sums. Empty columns are left
-// out.
+// writeTransfers shows the transfers and their sums. Empty columns are left out.
 func (r *Report) writeTransfers(w io.Writer) {
 	s := r.TransferSums
 	if s == nil {
@@ -86,8 +85,7 @@ func MessageSize(b int64) string {
 	return fmt.Sprint(b, unit)
 }
 
-// messages returns the number of completed messages, with the number posted if that
-// differs.
+// messages returns the number of completed messages, with the number posted if that differs.
 func messages(x *workload.TransferResult) string {
 	if x.Completed == x.Posted {
 		return fmt.Sprint(x.Completed)

@@ -101,8 +101,7 @@ func (c *column) cell(r *row) string {
 }
 
 // compare orders two rows by a column: numbers from the largest, texts and
-// places in the plan from the first. Rows without a value come last in either
-// direction.
+// places in the plan from the first. Rows without a value come last in either direction.
 func (c *column) compare(a, b *row, reverse bool) int {
 	sign := 1
 	if reverse {

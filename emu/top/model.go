@@ -203,8 +203,7 @@ func (m *model) chosen() *row {
 	return nil
 }
 
-// settle updates the list of shown rows and keeps the selected line on the
-// screen.
+// settle updates the list of shown rows and keeps the selected line on the screen.
 func (m *model) settle() {
 	m.sort = min(m.sort, len(m.shown())-1)
 	m.list = arrange(m.rows, &columns[m.sort], m.reverse, func(r *row) bool {
