@@ -15,8 +15,8 @@ import (
 
 const module = "github.com/weftlab/weft"
 
-// floors are the top-level directories from the roof down. Those of one floor do not
-// import each other.
+// floors are the top-level directories from the roof down. Directories on one floor
+// do not import each other.
 var floors = [][]string{
 	{"scripts", "papers", "labs", "e2e"},
 	{"emu"},
@@ -29,13 +29,13 @@ var floors = [][]string{
 	{"sim"},
 }
 
-// upward are the imports that go up all the same, as "package imports package", and why.
-// It gets shorter, not longer.
+// upward lists the exceptions: imports that go up, as "package imports package", and
+// why. It must get shorter, not longer.
 var upward = map[string]string{
-	// A NIC's packet carries its headers as structs, so that nobody parses them on the
-	// way, and those are the protocol's.
+	// A NIC's packet carries its headers as structs, so that they are not parsed on
+	// the path, and the structs belong to the protocol.
 	"sim/packet imports protocols/roce": "Packet.RoCE is the headers behind UDP",
-	// The same holds for the hops that switches write.
+	// The same applies to the hops that switches write.
 	"sim/packet imports protocols/telemetry": "RoCE.Stack is the telemetry that a packet carries",
 	"sim/packet imports protocols/wire":      "Parse reads Ethernet, IP, UDP and TCP in place",
 	// The examples of the NIC's documentation, which are tests, need a network.
@@ -45,8 +45,8 @@ var upward = map[string]string{
 	"nicemu/edge/eqds imports emu/spec":   "examples",
 }
 
-// floor is the number of a package's floor from the roof down; ok is false if its
-// top-level directory is none.
+// floor returns the number of a package's floor from the roof down; ok is false
+// if its top-level directory is not on a floor.
 func floor(pkg string) (number int, ok bool) {
 	top, _, _ := strings.Cut(pkg, "/")
 	number = slices.IndexFunc(floors, func(f []string) bool { return slices.Contains(f, top) })
@@ -59,7 +59,7 @@ type node struct {
 	test bool
 }
 
-// imports gives the packages of the tree that each package and its tests import.
+// imports returns the packages of the tree that each package and its tests import.
 func imports(t *testing.T) map[node][]string {
 	found := map[node][]string{}
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
@@ -93,8 +93,8 @@ func imports(t *testing.T) map[node][]string {
 	return found
 }
 
-// TestImportsGoDown holds the packages to the floors of ARCHITECTURE.md: what stands on a
-// floor is made of what is below it.
+// TestImportsGoDown checks the packages against the floors of ARCHITECTURE.md: packages
+// on a floor import only packages below it.
 func TestImportsGoDown(t *testing.T) {
 	unused := map[string]bool{}
 	for exception := range upward {
@@ -105,7 +105,7 @@ func TestImportsGoDown(t *testing.T) {
 		from, ok := floor(pkg.path)
 		switch {
 		case top == ".":
-			from = -1 // the program stands above all floors
+			from = -1 // the program is above all floors
 		case top == "internal":
 			continue
 		case !ok:
@@ -170,7 +170,7 @@ func TestArchitectureListsThePackages(t *testing.T) {
 }
 
 // TestThePlanKnowsNoFile: a lab can be built, drawn, run and reported without its file. So
-// what reads the file's language is not in the plan, nor in what is made of the plan.
+// neither the plan nor the packages based on it depend on the file's parser.
 func TestThePlanKnowsNoFile(t *testing.T) {
 	language := []string{"yaml", "jsonschema", module + "/emu/spec"}
 	deps := func(pkg string) []string {

@@ -9,6 +9,6 @@ import (
 )
 
 func main() {
-	runtime.MemProfileRate = 0 // nobody asks for the profile, and its samples take memory
+	runtime.MemProfileRate = 0 // the profile is not used, and its samples take memory
 	os.Exit(cli.Main(os.Args[1:]))
 }

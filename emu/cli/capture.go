@@ -56,7 +56,7 @@ packet that was marked or dropped there. Ctrl-C ends the capture.
 			err = cerr
 		}
 		if errors.Is(err, unix.EPIPE) {
-			return nil // the reader has seen enough
+			return nil // the reader has closed its end
 		}
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ packet that was marked or dropped there. Ctrl-C ends the capture.
 	return c
 }
 
-// captured says what a capture holds, and loudly what it lacks.
+// captured summarizes a capture and points out packets that are missing.
 func captured(s capture.Summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d packets captured", s.Written)

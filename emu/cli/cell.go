@@ -21,7 +21,7 @@ import (
 // cellCommand runs one cell of an experiment, for the process that runs the others.
 const cellCommand = "run-cell"
 
-// progressFD is where a cell tells how far it has come.
+// progressFD is the file descriptor on which a cell reports its progress.
 const progressFD = 3
 
 func newCell() *cobra.Command {
@@ -40,7 +40,7 @@ func newCell() *cobra.Command {
 			progress := os.NewFile(progressFD, "progress")
 			if progress != nil {
 				w := json.NewEncoder(progress)
-				tell = func(p experiment.Progress) { _ = w.Encode(p) } // nobody listens any more: the run goes on
+				tell = func(p experiment.Progress) { _ = w.Encode(p) } // the run continues without a reader
 			}
 			var tables table.Bundle
 			var err error
@@ -85,8 +85,8 @@ func runReal(ctx context.Context, name string, j *experiment.Job, tell func(expe
 	return r.Run(ctx, j)
 }
 
-// cellRootless runs a cell in wall-clock time in a process inside namespaces of its own,
-// as upRootless does a lab.
+// cellRootless runs a cell in wall-clock time in a process with its own namespaces, as
+// upRootless runs a lab.
 func cellRootless(ctx context.Context, name string, j *experiment.Job, progress *os.File) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -32,7 +32,7 @@ func parseEpoch(t *testing.T, s string) time.Time {
 	return time.Unix(int64(sec), int64(frac*1e9))
 }
 
-// simulate runs weft sim and gives its report.
+// simulate runs weft sim and returns its report.
 func simulate(t *testing.T, weft, file string, flags ...string) *report.Report {
 	t.Helper()
 	o, e, code := runWeft(t, weft, append([]string{"sim", "--json", file}, flags...)...)
@@ -55,7 +55,7 @@ func portOf(t *testing.T, r *report.Report, name string) fabric.PortStatus {
 	return r.Ports[i]
 }
 
-// built gives the weft command for tests that need no privileges.
+// built returns the weft command for tests that need no privileges.
 func built(t *testing.T) string {
 	t.Helper()
 	path, err := buildWeft()
@@ -65,9 +65,9 @@ func built(t *testing.T) string {
 	return path
 }
 
-// TestLabsAreGood checks the labs that come with weft, and runs each in
-// virtual time: twice with one seed it is the same run, with another it is
-// not, unless nothing in the lab is random.
+// TestLabsAreGood checks the labs that come with weft, and runs each in virtual
+// time: two runs with one seed are equal, a run with another seed is not,
+// unless nothing in the lab is random.
 func TestLabsAreGood(t *testing.T) {
 	weft := built(t)
 	files, err := filepath.Glob("../../scripts/labs/*.yaml")
@@ -78,7 +78,7 @@ func TestLabsAreGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing is random in these, not in the part that is run here at least.
+	// Nothing is random in these, at least in the part that is run here.
 	fixed := []string{
 		"papers/eqds/labs/850-to-1.yaml",
 		"papers/rocc/labs/one-to-four-seconds.yaml",
@@ -123,7 +123,7 @@ func TestLabsAreGood(t *testing.T) {
 				}
 			}
 			for _, x := range a.Transfers {
-				later := flags != nil && x.Posted == 0 // than the part that is run
+				later := flags != nil && x.Posted == 0 // starts after the part that is run
 				if x.Received == 0 && !later || x.Failed > 0 {
 					t.Errorf("transfer %s received %d B, and %d of its messages failed", x.Transfer, x.Received, x.Failed)
 				}
@@ -132,7 +132,7 @@ func TestLabsAreGood(t *testing.T) {
 	}
 }
 
-// TestBadInput: whatever is wrong, exit code 2, the place and the fix.
+// TestBadInput: any bad input gives exit code 2, the place and the fix.
 func TestBadInput(t *testing.T) {
 	weft := built(t)
 	dir := t.TempDir()
@@ -177,8 +177,7 @@ func TestSimOutputs(t *testing.T) {
 	}
 }
 
-// TestDissector: what is printed is loaded by tshark from its directory for
-// plugins.
+// TestDissector: tshark loads the printed dissector from its plugin directory.
 func TestDissector(t *testing.T) {
 	lua, e, code := runWeft(t, built(t), "dissector")
 	if code != 0 || !strings.Contains(lua, "register_postdissector") {

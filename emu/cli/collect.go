@@ -71,10 +71,10 @@ func collect(ctx context.Context, name string, parts []string, f *experimentFlag
 	return verdict(report)
 }
 
-// missingCells is a runner that runs nothing and notes what it was to run.
+// missingCells is a runner that runs nothing and records the jobs it was given.
 type missingCells struct{ names []string }
 
-// Run notes the jobs.
+// Run records the jobs.
 func (m *missingCells) Run(_ context.Context, jobs []experiment.Job, _ experiment.Watcher) error {
 	for i := range jobs {
 		m.names = append(m.names, jobs[i].Name)

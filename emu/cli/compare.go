@@ -46,7 +46,7 @@ are directories of results, or the result.json in them.`,
 	return c
 }
 
-// readResult reads the result of an experiment, by its file or its directory.
+// readResult reads the result of an experiment from a file or from its directory.
 func readResult(name string) (*experiment.Report, error) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		name = filepath.Join(name, "result.json")

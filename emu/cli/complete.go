@@ -13,7 +13,7 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// completeLabs offers the labs there are.
+// completeLabs offers the existing labs.
 func completeLabs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	labs, err := netnslab.List()
 	if err != nil || len(args) > 0 {
@@ -26,7 +26,7 @@ func completeLabs(_ *cobra.Command, args []string, _ string) ([]string, cobra.Sh
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeHosts offers the hosts of the lab meant.
+// completeHosts offers the hosts of the selected lab.
 func completeHosts(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -43,7 +43,7 @@ func completeHosts(c *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// asked are the names that ask gives of the lab meant, which must answer soon; none where
+// asked returns the names that ask gets from the selected lab within a second; none if
 // there is no such lab.
 func asked(c *cobra.Command, ask func(context.Context, *lab.Client) []string) ([]string, cobra.ShellCompDirective) {
 	name, _ := c.Flags().GetString("lab")
@@ -56,7 +56,7 @@ func asked(c *cobra.Command, ask func(context.Context, *lab.Client) []string) ([
 	return ask(ctx, client), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completePorts offers the ports of the lab meant.
+// completePorts offers the ports of the selected lab.
 func completePorts(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return asked(c, func(ctx context.Context, client *lab.Client) (names []string) {
 		ports, _ := client.Ports(ctx)
@@ -67,7 +67,7 @@ func completePorts(c *cobra.Command, _ []string, _ string) ([]string, cobra.Shel
 	})
 }
 
-// addInterface adds an interface, before the first one of a host the host.
+// addInterface adds an interface, preceded by its host if that is not in names yet.
 func addInterface(names []string, host, name string) []string {
 	if !slices.Contains(names, host) {
 		names = append(names, host)
@@ -91,8 +91,8 @@ func completeEdges(c *cobra.Command, args []string, _ string) ([]string, cobra.S
 	})
 }
 
-// completeNICs offers the hosts and interfaces that have a NIC, then the numbers
-// of queue pairs to weft qp.
+// completeNICs offers the hosts and interfaces that have a NIC, then for weft qp
+// the numbers of queue pairs.
 func completeNICs(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return asked(c, func(ctx context.Context, client *lab.Client) (names []string) {
 		switch {

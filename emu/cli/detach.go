@@ -19,12 +19,12 @@ import (
 // logName is the log of a detached lab in its state directory.
 const logName = "log"
 
-// readyWord is what a detached lab writes when it is up. Whatever it writes
-// before is why it is not.
+// readyWord is what a detached lab writes when it is up. Text before it is
+// warnings; without it, the text says why the lab did not come up.
 const readyWord = "ready\n"
 
-// detach starts the lab in a process of its own session and returns when it
-// is up, or with what kept it from coming up.
+// detach starts the lab in a process with its own session. It returns when the
+// lab is up, or with the error that kept it from coming up.
 func detach(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -36,14 +36,14 @@ func detach(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 		w.Close()
 		return err
 	}
-	c.Stderr = w // until the lab has a log of its own
+	c.Stderr = w // until the lab opens its log
 	c.SysProcAttr.Setsid = true
 	err = start(c)
 	w.Close()
 	if err != nil {
 		return err
 	}
-	// Ctrl-C while it comes up ends it; it removes what it has made.
+	// Ctrl-C during startup ends the lab, which removes what it has created.
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(unix.SIGTERM) })
 	defer stop()
 	said, _ := io.ReadAll(r)
@@ -70,8 +70,8 @@ func openLog(dir string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
-// announce tells the process that started this lab that it is up, and turns
-// output to the lab's log.
+// announce redirects output to the lab's log and tells the process that started
+// this lab that it is up.
 func announce(fd int, dir string) {
 	log, err := openLog(dir)
 	if err == nil {

@@ -27,11 +27,11 @@ func dilatedFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("dilated", false, "show the program the clock of a dilated lab, so that the rates and times that it tells are emulated")
 }
 
-// giveClock has the program that is about to start in a lab, and what that starts,
-// see the lab's clock, by the environment.
+// giveClock sets the environment so that the program about to start in a lab, and
+// its children, see the lab's clock.
 func giveClock(info netnslab.Info, program string) error {
 	if info.Dilation <= 1 {
-		return nil // it sees it anyway
+		return nil // the program sees the lab's clock anyway
 	}
 	if err := checkPreload(program); err != nil {
 		return fmt.Errorf("--dilated: %w", err)
@@ -46,12 +46,12 @@ func giveClock(info netnslab.Info, program string) error {
 	return errors.Join(os.Setenv(preload, library), os.Setenv(clockFile, filepath.Join(info.Dir, netnslab.ClockFile)))
 }
 
-// checkPreload says which programs would not notice the library. Of a script nothing
-// can be said.
+// checkPreload returns an error for programs on which the library has no effect. It
+// cannot check scripts.
 func checkPreload(program string) error {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return nil // and that will be said
+		return nil // starting the program will report it
 	}
 	f, err := elf.Open(path)
 	if err != nil {

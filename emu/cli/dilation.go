@@ -6,10 +6,10 @@ import (
 	"github.com/weftlab/weft/emu/spec"
 )
 
-// dilationFlag is a dilation in place of the file's; 0 is none.
+// dilationFlag is a dilation that overrides the file's; 0 means none.
 type dilationFlag int
 
-// String, Set and Type are of a flag.
+// String, Set and Type implement pflag.Value.
 func (d *dilationFlag) String() string {
 	if *d == 0 {
 		return ""
@@ -24,5 +24,5 @@ func (d *dilationFlag) Set(s string) error {
 	return err
 }
 
-// Type is what help says it is.
+// Type names the argument in the help.
 func (d *dilationFlag) Type() string { return "number" }

@@ -41,7 +41,7 @@ missing.`,
 			}
 			r, err := doctor.Run(c.Context(), o)
 			if terminal {
-				fmt.Fprint(os.Stderr, "\r\033[K") // the line is free again
+				fmt.Fprint(os.Stderr, "\r\033[K") // erase the progress line
 			}
 			if err != nil {
 				return err
@@ -54,7 +54,7 @@ missing.`,
 				r.Write(os.Stdout)
 			}
 			if r.Verdict == doctor.Bad {
-				return &exitError{exitFailed, errors.New("")} // it has been said
+				return &exitError{exitFailed, errors.New("")} // already printed
 			}
 			return nil
 		},

@@ -60,15 +60,14 @@ func labsToEnd(args []string, all bool) ([]netnslab.Info, error) {
 	return labs, nil
 }
 
-// How long a lab may take to end itself when asked, when told by a signal,
-// and after it was killed.
+// How long a lab may take to end after a request, after SIGTERM and after SIGKILL.
 const (
 	askedGrace    = 10 * time.Second
 	signalledWait = 5 * time.Second
 	killedWait    = 2 * time.Second
 )
 
-// down ends one lab: by asking it, else by a signal, else by force.
+// down ends one lab: with a request, else with SIGTERM, else with SIGKILL.
 func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	if !i.Running {
 		if err := netnslab.Sweep(i.Name); err != nil {
@@ -79,7 +78,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	}
 	grace := askedGrace
 	if slices.ContainsFunc(i.Hosts, func(h netnslab.HostInfo) bool { return h.Virtual }) {
-		grace += lab.PowerOff // of guests that write to their disks
+		grace += lab.PowerOff // for guests that write to their disks
 	}
 	r, err := askDown(ctx, i)
 	if err == nil {
@@ -99,7 +98,7 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 		if err := unix.Kill(i.PID, step.signal); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("lab %s, pid %d: %w", i.Name, i.PID, err)
 		}
-		_ = unix.Kill(i.PID, unix.SIGCONT) // a process that is stopped takes no signal but SIGKILL
+		_ = unix.Kill(i.PID, unix.SIGCONT) // a stopped process acts on no signal but SIGKILL
 		if gone(i, step.wait) {
 			break
 		}
@@ -110,10 +109,10 @@ func down(ctx context.Context, i netnslab.Info, asJSON bool) error {
 	return nil
 }
 
-// askDown asks a lab to end itself. One that is stopped goes on for that, and before it
-// is asked: a request that nobody waits for any more would end it without a report. A
-// process that was told to stop may still run for a moment, so the lab is asked for its
-// status first, which may go unanswered.
+// askDown asks a lab to end. A stopped process is continued before the request: a
+// request whose client has given up would end the lab without a report. A process that
+// was just told to stop may still run for a moment, so askDown first asks for the
+// status, which may go unanswered.
 func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askedGrace, fmt.Errorf("its process %d has not answered for %v", i.PID, askedGrace))
 	defer cancel()
@@ -128,7 +127,7 @@ func askDown(ctx context.Context, i netnslab.Info) (*report.Report, error) {
 	return client.Down(ctx)
 }
 
-// gone waits until a lab's owner has ended.
+// gone waits until a lab's owner has ended and reports whether it has.
 func gone(i netnslab.Info, wait time.Duration) bool {
 	for end := time.Now().Add(wait); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		now, err := netnslab.Find(i.Name)

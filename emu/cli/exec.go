@@ -12,7 +12,7 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// The exit codes of a shell for programs that are not there or cannot run.
+// The exit codes of a shell for programs that do not exist or cannot run.
 const (
 	exitCannotRun = 126
 	exitNotFound  = 127
@@ -48,7 +48,7 @@ output, exit code, signals and terminal.`,
 			argv = argv[1:]
 		}
 		if *directory != "" {
-			// From one that has been removed the program starts elsewhere.
+			// If the directory has been removed the program starts elsewhere.
 			_ = os.Chdir(*directory)
 		}
 		return become(c.Context(), *name, host, argv, *kernel, *dilated)
@@ -88,8 +88,8 @@ not answer shows its console instead, as --console does; Ctrl-] leaves that.`,
 	return c
 }
 
-// become runs a program inside a host, and ends this process as the program ends. A
-// host may be written lab/host.
+// become runs a program inside a host and ends this process as the program ends.
+// The host may be given as lab/host.
 func become(ctx context.Context, lab, host string, argv []string, kernelRDMA, dilated bool) error {
 	lab, host = splitLab(lab, host)
 	if len(argv) == 0 {
@@ -120,7 +120,7 @@ func become(ctx context.Context, lab, host string, argv []string, kernelRDMA, di
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		dir = "/" // it has been removed
+		dir = "/" // the directory has been removed
 	}
 	status, err := netnslab.Exec(info.Name, host, netnslab.Program{Argv: argv, Dir: dir, KernelRDMA: kernelRDMA})
 	switch {

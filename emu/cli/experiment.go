@@ -37,7 +37,7 @@ type experimentFlags struct {
 	noDraw bool
 
 	on     string // URL of a NATS server
-	serve  string // address of one of our own
+	serve  string // address of a server to start in this process
 	access accessFlags
 }
 
@@ -81,7 +81,7 @@ root or a user namespace, as weft up does.`,
 	return c
 }
 
-// check refuses flags that can have no effect beside others.
+// check refuses flags that have no effect in combination with others.
 func (f *experimentFlags) check(flags *pflag.FlagSet) error {
 	if f.on != "" && f.serve != "" {
 		return errors.New("--on and --serve: the cells go to a server that is there, or to one of our own")
@@ -101,7 +101,7 @@ func (f *experimentFlags) check(flags *pflag.FlagSet) error {
 	return err
 }
 
-// experimentRun is an experiment with the place of its results.
+// experimentRun is an experiment with the store of its results.
 type experimentRun struct {
 	*experiment.Experiment
 	flags   *experimentFlags
@@ -110,10 +110,10 @@ type experimentRun struct {
 	store   *experiment.Store
 }
 
-// cellsDir is the directory of what the cells left behind, in that of the results.
+// cellsDir is the subdirectory of the results with the store of the cells.
 const cellsDir = "cells"
 
-// openExperiment reads an experiment and opens the place of its results.
+// openExperiment reads an experiment and opens the store of its results.
 func openExperiment(name string, f *experimentFlags) (*experimentRun, error) {
 	o := file.Options{Quick: f.quick}
 	for _, text := range f.seeds {
@@ -167,7 +167,7 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 	watch.stop()
 	var interrupted *interruption
 	if err != nil && errors.As(context.Cause(ctx), &interrupted) {
-		err = nil // what has been run is reported
+		err = nil // the report covers what has been run
 		nextSignalKills()
 	}
 	if err != nil {
@@ -186,7 +186,7 @@ func runExperiment(ctx context.Context, name string, f *experimentFlags) error {
 	return verdict(report)
 }
 
-// toRun counts the cells with a clock that have not been run.
+// toRun counts the cells with clock c that have not been run.
 func (r *experimentRun) toRun(c experiment.Clock) (n int) {
 	for i := range r.jobs {
 		if r.jobs[i].Clock == c && !r.store.Has(r.jobs[i].Key) {
@@ -196,7 +196,8 @@ func (r *experimentRun) toRun(c experiment.Clock) (n int) {
 	return n
 }
 
-// runner is who runs the cells: processes of this machine, or the workers of a NATS server.
+// runner returns the runner of the cells: processes of this machine, or the workers of a
+// NATS server.
 func (r *experimentRun) runner(ctx context.Context) (experiment.Runner, func(), error) {
 	f := r.flags
 	if f.on == "" && f.serve == "" {
@@ -240,7 +241,7 @@ func (r *experimentRun) runner(ctx context.Context) (experiment.Runner, func(), 
 	return &remote.Runner{Client: client, ID: r.id(), Title: r.Name, Version: r.version}, closeAll, nil
 }
 
-// id names the experiment on a server: its cells, and the build that runs them.
+// id identifies the experiment on a server by its cells and the build that runs them.
 func (r *experimentRun) id() string {
 	h := sha256.New()
 	for i := range r.jobs {
@@ -249,12 +250,12 @@ func (r *experimentRun) id() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// run runs a part of the cells; those of other parts are taken from the store.
+// run runs one part of the cells and takes the cells of other parts from the store.
 func (r *experimentRun) run(ctx context.Context, runner experiment.Runner, w experiment.Watcher, part, parts int) ([]experiment.Outcome, error) {
 	return r.Experiment.Run(ctx, r.jobs, r.store, &partRunner{runner, part, parts}, w)
 }
 
-// partRunner runs every parts-th job from the part-th on.
+// partRunner runs the jobs of one of several parts, chosen by their keys.
 type partRunner struct {
 	experiment.Runner
 	part, parts int
@@ -276,7 +277,7 @@ func (p *partRunner) Run(ctx context.Context, jobs []experiment.Job, w experimen
 	return p.Runner.Run(ctx, mine, &renumbered{w, index})
 }
 
-// renumbered passes on what a part's watcher is told, with the numbers of all jobs.
+// renumbered forwards the events of a part's jobs, with their numbers among all jobs.
 type renumbered struct {
 	experiment.Watcher
 	index []int
@@ -290,7 +291,7 @@ func (w *renumbered) Progress(job int, p experiment.Progress) {
 
 func (w *renumbered) Ended(job int, r experiment.Result) { w.Watcher.Ended(w.index[job], r) }
 
-// parsePart reads "3/16"; "" is all.
+// parsePart reads "3/16"; "" means all.
 func parsePart(text string) (part, parts int, err error) {
 	if text == "" {
 		return 1, 1, nil
@@ -304,7 +305,7 @@ func parsePart(text string) (part, parts int, err error) {
 	return part, parts, nil
 }
 
-// command is what runs the experiment again.
+// command returns the command that runs the experiment again.
 func (r *experimentRun) command(name string) string {
 	words := []string{"weft", "experiment", name}
 	if r.Quick {
@@ -364,7 +365,7 @@ func (r *experimentRun) finish(report *experiment.Report) error {
 	return err
 }
 
-// verdict is an error if a cell failed, or an expectation.
+// verdict returns an error if a cell or an expectation failed.
 func verdict(r *experiment.Report) error {
 	var faults []string
 	if n := r.Count(experiment.Failed); n > 0 {

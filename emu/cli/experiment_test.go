@@ -16,7 +16,7 @@ import (
 	"github.com/weftlab/weft/emu/experiment"
 )
 
-// smallExperiment is eight cells that take some milliseconds each.
+// smallExperiment is eight cells that take a few milliseconds each.
 const smallExperiment = `
 title: two systems at two loads
 lab:
@@ -49,7 +49,7 @@ quick: {seeds: 1, vary: {load: 450Mbps}}
 `
 
 // experimentIn writes the small experiment, changed by pairs of old and new text, into a
-// directory of its own.
+// new directory.
 func experimentIn(t *testing.T, change ...string) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -74,7 +74,7 @@ func result(t *testing.T, dir string) (r *experiment.Report, text string) {
 }
 
 // TestExperiment runs an experiment, twice, in its quick form, in parts, and with a change:
-// what has been run is not run again, and the parts make the whole.
+// finished cells are not run again, and the parts make the whole.
 func TestExperiment(t *testing.T) {
 	weft := built(t)
 	dir, file := experimentIn(t)
@@ -103,7 +103,7 @@ func TestExperiment(t *testing.T) {
 	if _, again := result(t, out); again != json1 {
 		t.Error("a second time the result is another")
 	}
-	// One more seed and another measure: four new cells.
+	// One more seed and a different measure: four new cells.
 	text := strings.NewReplacer("seeds: 2", "seeds: 3", "stat: max}", "stat: mean}").Replace(smallExperiment)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
@@ -146,13 +146,13 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// TestExperimentThatFails: a cell that fails is named with its reason and the rest goes on,
-// and so is an expectation that does not hold.
+// TestExperimentThatFails: a cell that fails is named with its reason and the others
+// continue; an expectation that does not hold is named too.
 func TestExperimentThatFails(t *testing.T) {
 	weft := built(t)
 	_, file := experimentIn(t, "expect:\n", "limit: {memory: 1KB}\nexpect:\n")
 	o, e, code := runWeft(t, weft, "experiment", file, "-o", filepath.Join(t.TempDir(), "out"), "--quick")
-	// A cell may be over before its memory is looked at.
+	// A cell may be over before its memory is checked.
 	if code == 0 && !strings.Contains(e, "done (") || code != 0 && !strings.Contains(o, "memory") {
 		t.Errorf("too little memory: exit code %d\n%s%s", code, o, e)
 	}
@@ -163,8 +163,8 @@ func TestExperimentThatFails(t *testing.T) {
 	}
 }
 
-// TestExperimentInterrupted: Ctrl-C keeps what has been run and says so, and the same
-// command goes on.
+// TestExperimentInterrupted: Ctrl-C keeps the finished cells and says so, and the
+// same command continues.
 func TestExperimentInterrupted(t *testing.T) {
 	weft := built(t)
 	dir, file := experimentIn(t, "5ms", "300ms", "seeds: 2", "seeds: 5")
@@ -207,8 +207,7 @@ func TestExperimentInterrupted(t *testing.T) {
 	}
 }
 
-// TestExperimentErrors: what is wrong with the files is answered with its place; nothing is
-// made.
+// TestExperimentErrors: errors in the files are reported with their place; nothing is created.
 func TestExperimentErrors(t *testing.T) {
 	weft := built(t)
 	for _, c := range []struct{ old, new, want string }{
@@ -246,8 +245,8 @@ func TestExperimentErrors(t *testing.T) {
 	}
 }
 
-// TestExperimentOnWorkers: a coordinator and two workers as processes of their own, one of
-// which is killed in the middle, give the same bytes as one machine.
+// TestExperimentOnWorkers: a coordinator and two workers as separate processes, one of
+// which is killed in the middle, produce the same bytes as one machine.
 func TestExperimentOnWorkers(t *testing.T) {
 	weft := built(t)
 	dir, file := experimentIn(t, "5ms", "100ms")
@@ -291,7 +290,7 @@ func TestExperimentOnWorkers(t *testing.T) {
 		}
 		workers = append(workers, w)
 	}
-	time.Sleep(time.Second) // so that it has begun a job, mostly; the result must be the same whenever it dies
+	time.Sleep(time.Second) // so that it has usually begun a job; the result must be the same whenever it dies
 	_ = workers[0].Process.Kill()
 	if err := coordinator.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
@@ -310,7 +309,7 @@ func TestExperimentOnWorkers(t *testing.T) {
 }
 
 // TestExperimentsOfTheTree runs the quick forms of the experiments that come with weft, or
-// the whole of those that have none: what is expected of them holds.
+// the complete ones if they have none: their expectations hold.
 func TestExperimentsOfTheTree(t *testing.T) {
 	weft := built(t)
 	var files []string

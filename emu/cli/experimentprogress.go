@@ -10,7 +10,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// experimentProgress shows how far an experiment has come: one line that is written over
+// experimentProgress shows the progress of an experiment: one line that is overwritten
 // on a terminal, otherwise a line for each cell that has ended.
 type experimentProgress struct {
 	run      *experimentRun
@@ -22,17 +22,17 @@ type experimentProgress struct {
 
 	mu      sync.Mutex
 	all     int // cells
-	ended   int // of them
+	ended   int // cells that have ended
 	failed  int
 	fresh   int // ended in this run
 	running map[int]*running
 }
 
-// running is a cell that runs.
+// running is a running cell.
 type running struct {
 	experiment.Progress
 	began time.Time
-	hops  float64 // in a second, since it began
+	hops  float64 // per second, since the start
 }
 
 func newExperimentProgress(r *experimentRun, w *os.File) *experimentProgress {
@@ -72,7 +72,7 @@ func (p *experimentProgress) show() {
 	}
 }
 
-// line says how far all has come, in ASCII.
+// line formats the progress of the experiment, in ASCII.
 func (p *experimentProgress) line(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *experimentProgress) line(now time.Time) string {
 	if flows > 0 {
 		line += fmt.Sprintf("  %d flows", flows)
 	}
-	// What is left takes as long as what has been run did, a cell on average.
+	// Assume that the remaining cells take as long on average as those run so far.
 	if did := float64(p.fresh) + part; did > 0.05 {
 		left := time.Duration(float64(now.Sub(p.begun)) * (float64(p.all-p.ended) - part) / did)
 		line += fmt.Sprintf("  %v left", max(left, 0).Round(time.Second))
@@ -103,14 +103,14 @@ func (p *experimentProgress) line(now time.Time) string {
 	return line
 }
 
-// Started notes a cell that begins.
+// Started records that a cell has started.
 func (p *experimentProgress) Started(job int, _ string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running[job] = &running{began: time.Now()}
 }
 
-// Progress notes how far a cell has come.
+// Progress records the progress of a cell.
 func (p *experimentProgress) Progress(job int, x experiment.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *experimentProgress) Progress(job int, x experiment.Progress) {
 	}
 }
 
-// Ended notes a cell that has ended.
+// Ended records that a cell has ended.
 func (p *experimentProgress) Ended(job int, r experiment.Result) {
 	p.mu.Lock()
 	delete(p.running, job)

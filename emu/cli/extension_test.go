@@ -23,12 +23,12 @@ const (
 	extensionPoint = "brake" // the name of its congestion point, its rate control and its edge service
 )
 
-// extensionTemp is where it was built; "" if it was not.
+// extensionTemp is where the extension was built; "" if it was not.
 var extensionTemp string
 
 // buildExtension builds the command of testdata/extension as its author would, from a
-// module of its own outside the tree. What it needs is in the module cache, because this
-// tree needs it: nothing is downloaded.
+// separate module outside the tree. Its dependencies are in the module cache, because
+// this tree needs them: nothing is downloaded.
 var buildExtension = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "weft-brake-")
 	if err != nil {
@@ -45,8 +45,8 @@ var buildExtension = sync.OnceValues(func() (string, error) {
 	if err := os.CopyFS(dir, os.DirFS(extensionDir)); err != nil {
 		return dir, err
 	}
-	// With the requirements of the tree, go needs nothing of the modules that it does
-	// not build; otherwise it would look at all of them to choose versions.
+	// With the tree's requirements, go needs nothing from modules that it does not
+	// build; otherwise it would read all of them to choose versions.
 	text, err := os.ReadFile(filepath.Join(tree, "go.mod"))
 	if err != nil {
 		return dir, err
@@ -71,7 +71,7 @@ var buildExtension = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// extension gives the command with the systems of testdata/extension.
+// extension returns the command with the systems of testdata/extension.
 func extension(t *testing.T) string {
 	t.Helper()
 	dir, err := buildExtension()
@@ -81,7 +81,7 @@ func extension(t *testing.T) string {
 	return filepath.Join(dir, "weft-brake")
 }
 
-// gaugeOf is the value of a gauge.
+// gaugeOf returns the value of a gauge.
 func gaugeOf(t *testing.T, values []gauge.Value, name string) float64 {
 	t.Helper()
 	i := slices.IndexFunc(values, func(v gauge.Value) bool { return v.Name == name })
@@ -91,7 +91,7 @@ func gaugeOf(t *testing.T, values []gauge.Value, name string) float64 {
 	return values[i].Value
 }
 
-// classOf is a class of a port.
+// classOf returns a class of a port.
 func classOf(t *testing.T, p fabric.PortStatus, name string) fabric.ClassStatus {
 	t.Helper()
 	i := slices.IndexFunc(p.Classes, func(c fabric.ClassStatus) bool { return c.Name == name })
@@ -101,8 +101,8 @@ func classOf(t *testing.T, p fabric.PortStatus, name string) fabric.ClassStatus 
 	return p.Classes[i]
 }
 
-// TestExtension: a module outside the tree adds a congestion point, a rate control, an edge
-// service and a message by an import, and everything that weft does with its own it does with those.
+// TestExtension: a module outside the tree adds a congestion point, a rate control, an edge service
+// and a message with an import, and weft treats them like its own in every way.
 func TestExtension(t *testing.T) {
 	weft := extension(t)
 	lab := filepath.Join(extensionDir, "lab.yaml")
@@ -183,7 +183,7 @@ func TestExtension(t *testing.T) {
 					t.Errorf("%+v", q)
 				}
 			}
-			if sent < 10 || heard < sent-3 || heard > sent { // some are under way
+			if sent < 10 || heard < sent-3 || heard > sent { // some are in flight
 				t.Errorf("%v messages sent, %v heard", sent, heard)
 			}
 			if e := portOf(t, r, "h2:eth0").Edge; e == nil || e.Service != extensionPoint || gaugeOf(t, e.Gauges, "notices") < 10 || gaugeOf(t, e.Gauges, "notices") > gaugeOf(t, classOf(t, portOf(t, r, "s1:h1"), "default").Gauges, "notices") {
@@ -217,8 +217,8 @@ func TestExtension(t *testing.T) {
 	})
 }
 
-// notices checks that tshark shows the messages of a capture by the Lua that the
-// extension has registered.
+// notices checks that tshark shows the messages of a capture with the Lua code
+// that the extension has registered.
 func notices(t *testing.T, weft, file string, least units.Bytes) {
 	t.Helper()
 	if _, err := exec.LookPath("tshark"); err != nil {
@@ -234,7 +234,7 @@ func notices(t *testing.T, weft, file string, least units.Bytes) {
 	}
 	lines := tshark(t, file, "-X", "lua_script:"+script, "-Y", "brake", "-T", "fields",
 		"-e", "_ws.col.Protocol", "-e", "brake.qp", "-e", "brake.queue", "-e", "_ws.col.Destination", "-e", "ip.dsfield.dscp", "-e", "ipv6.tclass.dscp", "-o", "udp.check_checksum:TRUE", "-e", "udp.checksum.status")
-	// Real hosts also send from their link-local addresses, and hear there of the queue.
+	// Real hosts also send from their link-local addresses, and get messages there.
 	isHost := regexp.MustCompile(`^(10\.0\.0\.|fd00::|fe80::)`)
 	if len(lines) == 0 {
 		t.Error("the capture has no messages")
@@ -250,8 +250,8 @@ func notices(t *testing.T, weft, file string, least units.Bytes) {
 	}
 }
 
-// TestExtendingQuotesTheExtension: what docs/extending.md shows of a file is in it, so it
-// compiles and runs.
+// TestExtendingQuotesTheExtension: the code that docs/extending.md quotes from a file is
+// in that file, so it compiles and runs.
 func TestExtendingQuotesTheExtension(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/extending.md")
 	if err != nil {

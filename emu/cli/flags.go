@@ -10,17 +10,17 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// spanFlag adds a flag for a span of time, which is not negative. What it
-// points to is the default.
+// spanFlag adds a flag for a duration that is not negative. The initial value
+// of *to is the default.
 func spanFlag(c *cobra.Command, to *units.Time, name, usage string) {
 	c.Flags().Var((*span)(to), name, usage)
 }
 
-// span is a span of time as a flag. A negative one would be taken for 0, which
-// stands for "not set".
+// span is a duration as a flag. It refuses negative values: they would be taken
+// for 0, which means "not set".
 type span units.Time
 
-// String gives s as it is read; "0" is a default that the help leaves out.
+// String formats s as Set reads it. The help leaves out a default of "0".
 func (s *span) String() string {
 	if *s == 0 {
 		return "0"
@@ -44,7 +44,7 @@ func (s *span) Set(text string) error {
 	return nil
 }
 
-// goneFlag has a flag that there was once say what became of it.
+// goneFlag adds a hidden flag that has been removed; using it is an error that says so.
 func goneFlag(c *cobra.Command, name string) {
 	c.Flags().Var(removed{}, name, "")
 	_ = c.Flags().MarkHidden(name)
@@ -60,8 +60,8 @@ func (removed) Set(string) error {
 
 func (removed) Type() string { return "" }
 
-// numberFlag adds a flag for a whole number, which is not negative. What it
-// points to is the default; short may be empty.
+// numberFlag adds a flag for a whole number that is not negative. The initial
+// value of *to is the default; short may be empty.
 func numberFlag[T int | uint64](c *cobra.Command, to *T, name, short, usage string) {
 	c.Flags().VarP(whole[T]{to}, name, short, usage)
 }
@@ -69,7 +69,7 @@ func numberFlag[T int | uint64](c *cobra.Command, to *T, name, short, usage stri
 // whole is a whole number as a flag.
 type whole[T int | uint64] struct{ to *T }
 
-// String gives n as it is read.
+// String formats n as Set reads it.
 func (n whole[T]) String() string {
 	if n.to == nil { // pflag makes a zero value to find out what a default looks like
 		return "0"

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFlagValues: a value that would be taken for another, or for none at all,
-// is refused with the flag's name and what to write.
+// TestFlagValues: a value that would be taken for another, or for none, is
+// refused with the flag's name and what to write.
 func TestFlagValues(t *testing.T) {
 	_, run := inDir(t, seriesLab)
 	for args, want := range map[string]string{

@@ -17,10 +17,10 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// flowRecordFlags say where the records of flows of patterns go, and how the report sums
-// them up.
+// flowRecordFlags say where the records of pattern flows go and how the report
+// summarizes them.
 type flowRecordFlags struct {
-	file string // "" is nowhere
+	file string // "" means none
 	bins []string
 }
 
@@ -29,7 +29,7 @@ func (f *flowRecordFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.bins, "size-bins", []string{"10KB", "100KB", "1MB"}, "sizes up to which the report sums up flows of patterns")
 }
 
-// args gives the flags to another process.
+// args returns the flags as command-line arguments for another process.
 func (f *flowRecordFlags) args() (args []string) {
 	if f.file != "" {
 		args = append(args, "--flow-records", f.file)
@@ -37,7 +37,7 @@ func (f *flowRecordFlags) args() (args []string) {
 	return append(args, "--size-bins", strings.Join(f.bins, ","))
 }
 
-// check judges the flags for the run of a plan.
+// check validates the flags for the run of a plan.
 func (f *flowRecordFlags) check(p *plan.Plan) error {
 	if e := filepath.Ext(f.file); f.file != "" && e != ".csv" && e != ".parquet" {
 		return badInput(fmt.Errorf("--flow-records %s: end the name in .csv or .parquet", f.file))
@@ -49,7 +49,7 @@ func (f *flowRecordFlags) check(p *plan.Plan) error {
 	return err
 }
 
-// tally makes what adds flows up for the report.
+// tally returns the FlowTally that sums flows up for the report.
 func (f *flowRecordFlags) tally(n records.Names) (*report.FlowTally, error) {
 	var bins []units.Bytes
 	for _, text := range f.bins {
@@ -66,7 +66,7 @@ func (f *flowRecordFlags) tally(n records.Names) (*report.FlowTally, error) {
 	return t, nil
 }
 
-// flowRecording is where the records of a run go.
+// flowRecording receives the flow records of a run.
 type flowRecording struct {
 	name  string
 	file  *os.File // nil for none
@@ -74,7 +74,7 @@ type flowRecording struct {
 	sink  records.Sink
 }
 
-// begin begins the recording of a run. File, which may be nil, is open for the records.
+// begin starts the recording of a run. The records go to file, which may be nil.
 func (f *flowRecordFlags) begin(n records.Names, file *os.File) (*flowRecording, error) {
 	t, err := f.tally(n)
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *flowRecordFlags) begin(n records.Names, file *os.File) (*flowRecording,
 	return r, nil
 }
 
-// close writes what is left, and closes the file. There are no records any more.
+// close writes the remaining records and closes the file. No record may follow.
 func (r *flowRecording) close() error {
 	err := r.sink.Close()
 	if r.file != nil {
@@ -106,7 +106,7 @@ func (r *flowRecording) close() error {
 	return nil
 }
 
-// open opens the file for the records of a lab; nil for none. Discard undoes it.
+// open opens the file for the records of a lab, nil if there is none. discard undoes it.
 func (f *flowRecordFlags) open(p *plan.Plan) (file *os.File, discard func(), err error) {
 	if f.file == "" || len(p.Traffic) == 0 {
 		return nil, func() {}, nil
@@ -114,13 +114,13 @@ func (f *flowRecordFlags) open(p *plan.Plan) (file *os.File, discard func(), err
 	return openSeries("--flow-records", f.file)
 }
 
-// record has a lab write its records and sum them up.
+// record makes a lab write its flow records and sum them up.
 func (f *flowRecordFlags) record(l *lab.Lab, p *plan.Plan, file *os.File) error {
 	if len(p.Traffic) == 0 {
 		return nil
 	}
 	if file != nil {
-		if err := file.Truncate(0); err != nil && !errors.Is(err, unix.EINVAL) { // of what is no regular file
+		if err := file.Truncate(0); err != nil && !errors.Is(err, unix.EINVAL) { // not a regular file
 			return fmt.Errorf("--flow-records: %w", err)
 		}
 	}

@@ -53,7 +53,7 @@ func TestFlowRecords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o = o[:strings.LastIndex(o, " over ")] // so many events, which depends on the workers
+			o = o[:strings.LastIndex(o, " over ")] // the number of events depends on the workers
 			files[name], files["report"] = string(b), o
 		}
 		if first == nil {
@@ -92,7 +92,7 @@ not over h1 > h4, 5MB of big, born at 0.000959537s: 1284KiB acknowledged
 	}
 }
 
-// checkFlowFiles: both files have the flows that the report counts.
+// checkFlowFiles checks that both files have the flows that the report counts.
 func checkFlowFiles(t *testing.T, text, parquetFile string) {
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
@@ -124,7 +124,7 @@ func checkFlowFiles(t *testing.T, text, parquetFile string) {
 	}
 }
 
-// TestFlowRecordFlags: what cannot be is refused before the run, and no file appears.
+// TestFlowRecordFlags: impossible flags are refused before the run, and no file is created.
 func TestFlowRecordFlags(t *testing.T) {
 	dir, run := inDir(t, patternsLab)
 	if err := os.WriteFile(filepath.Join(dir, "none.yaml"), []byte(seriesLab), 0o666); err != nil {
@@ -149,8 +149,8 @@ func TestFlowRecordFlags(t *testing.T) {
 	}
 }
 
-// TestTCPCounters: the report has what the senders of flows by TCP met, which is what the
-// records say, and the series of flows has rows of them.
+// TestTCPCounters: the report has the counters of the senders of TCP flows, which match
+// the records, and the series of flows has rows of them.
 func TestTCPCounters(t *testing.T) {
 	dir, run := inDir(t, `
 duration: 500ms
@@ -195,8 +195,8 @@ workload:
 	}
 }
 
-// TestNDPCounters: the report has what the senders of flows by NDP met, as the records say,
-// and the series of flows has rows of them.
+// TestNDPCounters: the report has the counters of the senders of NDP flows, which match the
+// records, and the series of flows has rows of them.
 func TestNDPCounters(t *testing.T) {
 	_, run := inDir(t, `
 topology:

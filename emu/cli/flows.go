@@ -61,7 +61,7 @@ collectives, are not known beforehand, and are left out.`,
 	return c
 }
 
-// hostsOf are the hosts of a plan, by number.
+// hostsOf returns the node numbers of a plan's hosts.
 func hostsOf(p *plan.Plan) (hosts []int) {
 	for i := range p.Nodes {
 		if p.Nodes[i].Kind == plan.Host {
@@ -71,8 +71,8 @@ func hostsOf(p *plan.Plan) (hosts []int) {
 	return hosts
 }
 
-// flowsOf gives the flows of a plan's patterns that are born before a time; 0 is the end of
-// the window, or the duration.
+// flowsOf returns the flows that a plan's patterns create before until; 0 means the end of
+// the measurement window or, without one, the duration.
 func flowsOf(p *plan.Plan, until units.Time) (iter.Seq[pattern.Flow], error) {
 	switch {
 	case len(p.Traffic) == 0:

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestFlows: the flows that are written for HPCC's simulator are those that a run starts,
-// and a lab that reads them back starts the same.
+// TestFlows: the flows written for HPCC's simulator are those that a run starts, and a
+// lab that reads them back starts the same flows.
 func TestFlows(t *testing.T) {
 	weft := built(t)
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func TestFlows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// run gives the flows that a run starts, as numbers of hosts and bytes, in no order.
+	// run returns the flows that a run starts, as numbers of hosts and bytes, in any order.
 	run := func() (all []string) {
 		t.Helper()
 		records := filepath.Join(dir, "flows.csv")

@@ -18,7 +18,7 @@ import (
 	"github.com/weftlab/weft/netns-lab/vm/agent"
 )
 
-// runInGuest runs a program in a virtual machine, in this process's place.
+// runInGuest runs a program in a virtual machine with this process's terminal and signals.
 func runInGuest(ctx context.Context, info netnslab.Info, host string, argv []string) error {
 	stream, err := lab.NewClient(info.Dir).Agent(ctx, host)
 	if err != nil {
@@ -47,13 +47,13 @@ func runInGuest(ctx context.Context, info netnslab.Info, host string, argv []str
 	case r.Error != "":
 		return &exitError{r.Code, errors.New(r.Error)}
 	case r.Code != 0:
-		return &exitError{r.Code, errors.New("")} // it has said why
+		return &exitError{r.Code, errors.New("")} // the program has said why
 	}
 	return nil
 }
 
-// onSignal calls f, one call at a time, for signals that come until the returned
-// function is called. A call under way then does not end by itself.
+// onSignal calls f for each signal, one call at a time, until stop is called.
+// stop does not end a call in progress.
 func onSignal(f func(os.Signal), signals ...os.Signal) (stop func()) {
 	come := make(chan os.Signal, 8)
 	signal.Notify(come, signals...)
@@ -65,8 +65,8 @@ func onSignal(f func(os.Signal), signals ...os.Signal) (stop func()) {
 	return func() { signal.Stop(come) }
 }
 
-// shellInGuest opens a shell in a host that is a virtual machine, or its console. It
-// reports false for another host.
+// shellInGuest opens a shell in a virtual machine, or its console. done is false if
+// the host is not a virtual machine.
 func shellInGuest(ctx context.Context, name, host string, console bool) (done bool, err error) {
 	name, host = splitLab(name, host)
 	info, err := findLab(name)
@@ -95,14 +95,14 @@ func shellInGuest(ctx context.Context, name, host string, console bool) (done bo
 	return true, runInGuest(ctx, info, host, guestShell)
 }
 
-// guestShell is bash where there is one.
+// guestShell starts bash if the guest has it, otherwise sh.
 var guestShell = []string{"/bin/sh", "-c", "if [ -x /bin/bash ]; then exec /bin/bash -l; else exec /bin/sh -l; fi"}
 
 // leaveKey ends a console: Ctrl-].
 const leaveKey = 0x1d
 
-// openConsole joins this terminal to the console of a virtual machine until the
-// machine ends, the input does, or Ctrl-] is typed.
+// openConsole connects this terminal to the console of a virtual machine until
+// the machine or the input ends, or Ctrl-] is typed.
 func openConsole(info netnslab.Info, host string) error {
 	conn, err := net.Dial("unix", vm.ConsolePath(lab.GuestDir(info.Dir, host)))
 	if err != nil {
@@ -130,7 +130,7 @@ func openConsole(info netnslab.Info, host string) error {
 	return nil
 }
 
-// typeInto hands on what is typed until leaveKey.
+// typeInto copies the input to w until leaveKey is typed.
 func typeInto(w io.Writer, r io.Reader) {
 	b := make([]byte, 1024)
 	for {
@@ -146,7 +146,7 @@ func typeInto(w io.Writer, r io.Reader) {
 	}
 }
 
-// makeRaw hands on every key of a terminal as it is (cfmakeraw(3)).
+// makeRaw puts a terminal into raw mode, as cfmakeraw(3) does.
 func makeRaw(f *os.File) (restore func(), err error) {
 	fd := int(f.Fd())
 	before, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -165,7 +165,7 @@ func makeRaw(f *os.File) (restore func(), err error) {
 	return func() { _ = unix.IoctlSetTermios(fd, unix.TCSETS, before) }, nil
 }
 
-// sizeOf is that of a terminal; one that does not know its own has 24 lines of 80.
+// sizeOf returns the size of a terminal, or 24 lines of 80 columns if it is unknown.
 func sizeOf(f *os.File) agent.Terminal {
 	s, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil || s.Row == 0 || s.Col == 0 {

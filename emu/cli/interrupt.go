@@ -13,7 +13,7 @@ import (
 // as shells do: 130 after Ctrl-C.
 const exitSignal = 128
 
-// interruption is the cause of a context that a signal has ended.
+// interruption is the cause of a context that a signal has canceled.
 type interruption struct{ signal unix.Signal }
 
 func (i *interruption) Error() string {
@@ -23,18 +23,17 @@ func (i *interruption) Error() string {
 	return "ended by " + unix.SignalName(i.signal)
 }
 
-// Is makes it a context.Canceled.
+// Is makes an interruption match context.Canceled.
 func (i *interruption) Is(target error) bool { return target == context.Canceled }
 
-// exit is an error with the exit code that tells of the signal.
+// exit returns an error with the exit code for the signal.
 func (i *interruption) exit(format string, args ...any) error {
 	return &exitError{exitSignal + int(i.signal), fmt.Errorf("%w %s", i, fmt.Sprintf(format, args...))}
 }
 
-// withSignals gives a context that ends, with an interruption as its cause, at
-// the first signal by which a user ends a program. SIGHUP stays ignored under nohup(1).
-// SIGINT does not: a shell script ignores it for what it starts with &, and ends that by
-// kill -INT.
+// withSignals returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, with
+// an interruption as its cause. SIGHUP stays ignored under nohup(1). SIGINT does not: a
+// shell script starts its background jobs with SIGINT ignored, and ends them with kill -INT.
 func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	come := make(chan os.Signal, 1)
@@ -53,6 +52,6 @@ func withSignals(parent context.Context) (ctx context.Context, stop func()) {
 	return ctx, func() { cancel(nil); signal.Stop(come) }
 }
 
-// nextSignalKills lets a second signal end this process as if it had not been
-// caught, for what is left to do may take long.
+// nextSignalKills restores the default action of the signals, so that a second
+// signal ends this process: the remaining work may take long.
 func nextSignalKills() { signal.Reset(unix.SIGINT, unix.SIGTERM, unix.SIGHUP) }

@@ -17,8 +17,8 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// endlessLab is a lab that runs for longer than any test. Its pauses are few,
-// and so are its events in a millisecond.
+// endlessLab is a lab that runs longer than any test. It has few pauses, and
+// few events per millisecond.
 const endlessLab = `
 duration: 100h
 topology:
@@ -28,7 +28,7 @@ workload:
   - {cbr: {from: [h1, h2], to: h3, rate: 20Mbps, size: 1000B}}
 `
 
-// interrupt runs weft sim, sends it a signal when a file has grown, and gives
+// interrupt runs weft sim, sends it a signal when a file has grown, and returns
 // what it printed and its exit code.
 func interrupt(t *testing.T, dir string, with unix.Signal, grows string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
@@ -62,7 +62,7 @@ func interrupt(t *testing.T, dir string, with unix.Signal, grows string, args ..
 }
 
 // TestInterruptedSim: Ctrl-C ends a run in virtual time with the report so far,
-// marked as partial, and with everything that was to be written.
+// marked as partial, and with all output files.
 func TestInterruptedSim(t *testing.T) {
 	dir, _ := inDir(t, endlessLab)
 	o, e, code := interrupt(t, dir, unix.SIGINT, "q.csv", "--json", "--flows", "f.csv", "--series", "q.csv", "--every", "50ms", "-w", "c.pcapng", "-p", "s1:h3")
@@ -109,8 +109,8 @@ func TestTerminatedSim(t *testing.T) {
 	}
 }
 
-// TestIgnoredSignals: a command that a shell script has started with &, for which SIGINT is
-// ignored, ends by kill -INT all the same; one under nohup outlives SIGHUP.
+// TestIgnoredSignals: a command that a shell script has started with &, and so with SIGINT
+// ignored, still ends on kill -INT; one under nohup survives SIGHUP.
 func TestIgnoredSignals(t *testing.T) {
 	for s, ends := range map[unix.Signal]bool{unix.SIGINT: true, unix.SIGHUP: false} {
 		signal.Ignore(s)

@@ -10,10 +10,10 @@ import (
 	"github.com/weftlab/weft/emu/metrics"
 )
 
-// listen opens the socket of --metrics, or takes over the one that the process
-// which started this one has opened. That one opens it even where it does not
-// run the lab itself: whatever is wrong with the address is said before
-// anything is made, and a lab without root has no network of its own.
+// listen opens the socket of --metrics, or takes over the one that the parent
+// process has opened. The parent opens it even if it does not run the lab
+// itself: an error in the address is then reported before anything is created,
+// and a rootless lab, in its own network namespace, could not be reached.
 func (f *upFlags) listen() error {
 	var on net.Listener
 	switch {
@@ -43,8 +43,8 @@ func (f *upFlags) listen() error {
 	return nil
 }
 
-// metricsAddress checks host:port. Who names no host gets the loopback's
-// address, so that nobody else sees the lab unless told to.
+// metricsAddress checks host:port. The default host is the loopback address, so
+// that the lab is visible to other machines only on request.
 func metricsAddress(s string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -59,7 +59,7 @@ func metricsAddress(s string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// metricsAt says where the metrics are, "" when nowhere.
+// metricsAt returns a line with the URL of the metrics, "" if there are none.
 func (f *upFlags) metricsAt() string {
 	if f.listener == nil {
 		return ""

@@ -12,17 +12,17 @@ import (
 	"github.com/weftlab/weft/emu/cluster/server"
 )
 
-// accessFlags say what opens a NATS server. A password and a token come from the
-// environment, since the arguments of a process are for all to see.
+// accessFlags are the credentials for a NATS server. A password and a token come
+// from the environment, since every user can see the arguments of a process.
 type accessFlags struct{ cluster.Access }
 
-// The variables of the environment.
+// Environment variables.
 const (
 	passwordVariable = "WEFT_NATS_PASSWORD"
 	tokenVariable    = "WEFT_NATS_TOKEN"
 )
 
-// accessPrefix begins the names of these flags.
+// accessPrefix is the prefix of these flags' names.
 const accessPrefix = "nats-"
 
 func (f *accessFlags) add(c *cobra.Command) {
@@ -33,7 +33,7 @@ func (f *accessFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.Key, "nats-key", "", "PEM file of its key")
 }
 
-// access is what opens the server at a URL.
+// access returns the access to the server at a URL.
 func (f *accessFlags) access(url string) cluster.Access {
 	a := f.Access
 	a.URL, a.Password, a.Token = url, os.Getenv(passwordVariable), os.Getenv(tokenVariable)
@@ -41,8 +41,7 @@ func (f *accessFlags) access(url string) cluster.Access {
 	return a
 }
 
-// serve starts a NATS server of our own, whose store is in a directory. The access is for
-// the clients that are to use it.
+// serve starts a NATS server with its store in dir. The returned access is for its clients.
 func (f *accessFlags) serve(address, dir string) (*server.Server, cluster.Access, error) {
 	if f.Credentials != "" {
 		return nil, cluster.Access{}, badInput(errors.New("--nats-creds: the server of --serve knows no credentials files: give it --nats-user or " + tokenVariable))
@@ -58,6 +57,6 @@ func (f *accessFlags) serve(address, dir string) (*server.Server, cluster.Access
 		fmt.Fprintf(os.Stderr, "weft: workers join with: weft worker %s\n", url)
 	}
 	a := f.access(s.URLs()[0])
-	a.Cert, a.Key = "", "" // they are the server's
+	a.Cert, a.Key = "", "" // they belong to the server
 	return s, a, nil
 }

@@ -59,7 +59,7 @@ written lab/host.
 	return c
 }
 
-// maxPairs is how many queue pairs, or flows, are shown to people at first.
+// maxPairs is how many queue pairs, or flows, a text table shows by default.
 const maxPairs = 40
 
 func newQP() *cobra.Command {
@@ -125,7 +125,7 @@ In virtual time the same is asked by: weft sim FILE --qp`,
 	return c
 }
 
-// limitOf is how many lines a table has; 0 is without limit.
+// limitOf returns the maximum number of lines in a table; 0 means no limit.
 func limitOf(all bool) int {
 	if all {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// incast is one with rate control, losses and more queue pairs than are shown.
+// incastLab is an incast with rate control, losses and more queue pairs than are shown.
 const incastLab = `
 name: incast
 seed: 3
@@ -26,7 +26,7 @@ workload:
 `
 
 // TestSimShowsNICs: the report has the NICs' counters, and with --qp the queue
-// pairs; looking at them changes nothing.
+// pairs; reading them changes nothing.
 func TestSimShowsNICs(t *testing.T) {
 	weft := built(t)
 	file := filepath.Join(t.TempDir(), "incast.yaml")
@@ -63,7 +63,7 @@ func TestSimShowsNICs(t *testing.T) {
 	}
 }
 
-// TestNICArguments: what is wrong with arguments is said before a lab is asked.
+// TestNICArguments: wrong arguments are reported before a lab is asked.
 func TestNICArguments(t *testing.T) {
 	weft := built(t)
 	for _, args := range [][]string{{"qp", "h1", "x"}, {"qp", "h1", "16777216"}, {"qp", "h1", "-1"}, {"qp", "h1", "1", "2"}, {"nic", "h1", "h2"}} {

@@ -11,11 +11,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// progressEvery is how often the progress of a run in virtual time is shown.
+// progressEvery is the interval at which the progress of a run in virtual time is shown.
 const progressEvery = 500 * time.Millisecond
 
-// showProgress keeps one line on standard error, if that is a terminal, about
-// a run that is to end at until. The returned function erases it.
+// showProgress shows the progress of a run that ends at until, in one line on
+// standard error if that is a terminal. stop erases the line.
 func showProgress(fb *fabric.Fabric, until units.Time) (stop func()) {
 	if !isTerminal(os.Stderr) || os.Getenv("TERM") == "dumb" {
 		return func() {}
@@ -33,7 +33,7 @@ func showProgress(fb *fabric.Fabric, until units.Time) (stop func()) {
 
 // watchProgress writes a line at each tick until ctx ends, then erases it.
 func watchProgress(ctx context.Context, w io.Writer, tick <-chan time.Time, until units.Time, look func() fabric.Progress, columns func() int) {
-	last, at := look(), time.Now() // of a run that has just begun: nothing yet
+	last, at := look(), time.Now() // the run has just begun: still zero
 	speed := pace{}
 	for {
 		select {
@@ -51,14 +51,14 @@ func watchProgress(ctx context.Context, w io.Writer, tick <-chan time.Time, unti
 	}
 }
 
-// pace is how quick a run has been lately.
+// pace is the recent speed of a run.
 type pace struct {
-	emulated float64 // seconds in a second
-	hops     float64 // in a second
+	emulated float64 // emulated seconds per second
+	hops     float64 // per second
 }
 
-// add takes one more period. Older ones fade: what a second does varies with
-// the traffic, and the figures should not flicker.
+// add adds one period. Older periods fade out gradually: the work per second
+// varies with the traffic, and the figures should not flicker.
 func (p *pace) add(emulated units.Time, hops uint64, took time.Duration) {
 	seconds := took.Seconds()
 	if seconds <= 0 || hops == 0 && emulated == 0 {
@@ -74,9 +74,9 @@ func (p *pace) add(emulated units.Time, hops uint64, took time.Duration) {
 	p.emulated, p.hops = mix(p.emulated, emulated.Seconds()/seconds), mix(p.hops, float64(hops)/seconds)
 }
 
-// progressLine says how far a run has come, in ASCII. A run that ends with its
-// flows, until units.Never, does not know how much is left. Flows are those of patterns
-// that are over.
+// progressLine formats the progress of a run, in ASCII. If until is units.Never the run
+// ends with its flows, and how much is left is unknown. flows counts the flows of
+// patterns that have ended.
 func progressLine(now, until units.Time, p pace, flows uint64) string {
 	line := fmt.Sprintf("%.6gs", now.Seconds())
 	if until != units.Never {

@@ -35,8 +35,8 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// TestWatchProgress: each tick shows what has come since the one before; lines
-// do not wrap, and the last is erased.
+// TestWatchProgress: each tick shows the progress since the last one; lines do
+// not wrap, and the last one is erased.
 func TestWatchProgress(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var seen strings.Builder
@@ -69,7 +69,7 @@ func TestWatchProgress(t *testing.T) {
 	}
 }
 
-// openPTY gives both sides of a pseudo-terminal (pty(7)).
+// openPTY returns both sides of a pseudo-terminal (pty(7)).
 func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -92,8 +92,8 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// TestProgressOnATerminal: it is shown there, and erased before the last word;
-// the report goes to standard output undisturbed.
+// TestProgressOnATerminal: the progress is shown on a terminal and erased at
+// the end; the report goes to standard output undisturbed.
 func TestProgressOnATerminal(t *testing.T) {
 	dir, _ := inDir(t, endlessLab)
 	master, slave := openPTY(t)
@@ -115,7 +115,7 @@ func TestProgressOnATerminal(t *testing.T) {
 			_ = c.Process.Signal(os.Interrupt)
 			sent = true
 		}
-		if err != nil { // EIO: nobody has the other side open
+		if err != nil { // EIO: the other side is not open
 			break
 		}
 	}

@@ -171,7 +171,7 @@ func psTable(c *cobra.Command, name, sw string, asJSON bool) error {
 	return nil
 }
 
-// ways shows where a route leads, with weights where they differ, such as
+// ways formats the next hops of a route, with weights other than 1, such as
 // "spine1*2 spine2 (static)".
 func ways(names []string, weights []int, static bool) string {
 	ports := slices.Clone(names)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestCapture watches a port in every way that the command offers.
+// TestCapture captures at a port in every way that the command offers.
 func TestCapture(t *testing.T) {
 	l := startLab(t, pair, "ping", "tshark", "tcpdump")
 	ping := func() { l.exec("h1", "ping", "-4", "-c", "4", "-i", "0.02", "h2") }
@@ -21,7 +21,7 @@ func TestCapture(t *testing.T) {
 		ping()
 		after := time.Now()
 		lines := tshark(t, stop(), "-T", "fields", "-e", "frame.interface_name", "-e", "frame.packet_flags_direction", "-e", "frame.time_epoch")
-		if len(lines) != 16 { // 4 pings, 2 ways, 2 ports
+		if len(lines) != 16 { // 4 pings, 2 directions, 2 ports
 			t.Fatalf("%d packets, want 16:\n%s", len(lines), strings.Join(lines, "\n"))
 		}
 		seen := map[string]int{}
@@ -47,7 +47,7 @@ func TestCapture(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- c.Wait() }()
-		for more := true; more; { // until it has its three
+		for more := true; more; { // until it has captured three packets
 			ping()
 			select {
 			case err := <-ended:
@@ -69,7 +69,7 @@ func TestCapture(t *testing.T) {
 		}
 	})
 	t.Run("live into a pipe", func(t *testing.T) {
-		// Hosts ask for routers now and then: without the filter that may come first.
+		// Hosts sometimes solicit routers: without the filter that may come first.
 		c := exec.Command(l.weft, "capture", "-l", l.name, "s1:1", "-f", "icmp", "-w", "-")
 		out, err := c.StdoutPipe()
 		if err != nil {
@@ -83,7 +83,7 @@ func TestCapture(t *testing.T) {
 		go func() {
 			var all []byte
 			b := make([]byte, 65536)
-			for len(all) < 1000 { // the headers are shorter: packets have come
+			for len(all) < 1000 { // the headers are shorter, so packets have been captured
 				n, err := out.Read(b)
 				all = append(all, b[:n]...)
 				if err != nil {
@@ -98,8 +98,9 @@ func TestCapture(t *testing.T) {
 			case all := <-got:
 				shark := exec.Command("tshark", "-r", "-", "-Y", "icmp", "-c", "1")
 				shark.Stdin = bytes.NewReader(all)
-				// The stream is cut where we stopped reading; what counts is
-				// that a reader sees the packets before its end.
+				// The stream is cut where the test stopped reading. What
+				// matters is that a reader sees the packets before the end of
+				// the stream.
 				o, _ := shark.Output()
 				if !bytes.Contains(o, []byte("ICMP")) {
 					t.Errorf("tshark reads %q from the live stream", o)

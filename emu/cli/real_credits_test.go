@@ -14,9 +14,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestCreditsOfRealHosts: real UDP senders over three switches with credits. One of them asks
-// for five times what its receiver's link carries: the wait for credit spreads to its own
-// host, no port drops a packet or holds more than its buffer, and another class goes on.
+// TestCreditsOfRealHosts: real UDP senders over three switches with credits. One of them
+// offers five times what its receiver's link carries: the wait for credit spreads to its own
+// host, no port drops a packet or holds more than its buffer, and another class keeps sending.
 func TestCreditsOfRealHosts(t *testing.T) {
 	const buffer = 100_000
 	text := strings.Replace(pfcLab, "pfc: {xoff: 100KB, xon: 80KB}", "credits: {buffer: 100KB}", 1)
@@ -27,7 +27,7 @@ func TestCreditsOfRealHosts(t *testing.T) {
 		l.listens(host, "5201")
 	}
 	culprit := l.server("h1", "iperf3", "-4", "-c", "h3", "-u", "-b", "100M", "-l", "1200", "-t", "4", "-S", "104")
-	// The victim is in another class and has all that it asks for.
+	// The victim is in another class and gets all that it offers.
 	r := l.iperf3("h2", "h4", "h4", "-u", "-b", "20M", "-l", "1200", "-t", "3")
 	if mbps := r.End.Received.Bits / 1e6; mbps < 15 {
 		t.Errorf("the victim has %.1f Mb/s", mbps)
@@ -64,7 +64,7 @@ func TestCreditsOfRealHosts(t *testing.T) {
 	if !end.Accounts.Balanced() {
 		t.Errorf("%+v", end.Accounts)
 	}
-	// Only class 3 has credits, and the switch needs none of its host.
+	// Only class 3 has credits, and the switch needs none from its host.
 	frames := tshark(t, stop(), "-X", "lua_script:../../traces/dissector/weft.lua", "-Y", "weft.credits", "-T", "fields", "-e", "weft.credits.grants")
 	if len(frames) < 100 {
 		t.Errorf("%d credit frames in the capture", len(frames))
@@ -76,7 +76,7 @@ func TestCreditsOfRealHosts(t *testing.T) {
 	}
 }
 
-// creditsInBothClocks has links that lose data and credit, and a host that goes away for a while.
+// creditsInBothClocks has links that lose data and credit, and a host that is gone for a while.
 const creditsInBothClocks = `
 duration: 400ms
 topology:
@@ -94,7 +94,7 @@ workload:
   - {incast: {name: in, to: h1, from: [h2, h3, h4, h5, h6], size: 100KB, count: 5, at: 10ms}}
 `
 
-// TestCreditsInBothClocks: modelled traffic over links with credits is the same in both clocks.
+// TestCreditsInBothClocks: modelled traffic over links with credits is equal in both clocks.
 func TestCreditsInBothClocks(t *testing.T) {
 	weft := needReal(t)
 	dir := t.TempDir()

@@ -20,9 +20,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestTrimming overloads a link with real UDP: every packet arrives, whole or
-// as its headers, and no header is longer than asked. The receiver's kernel
-// counts the same number of truncated packets.
+// TestTrimming overloads a link with real UDP: every packet arrives, complete
+// or as its headers, and no header is longer than configured. The receiver's
+// kernel counts the same number of truncated packets.
 func TestTrimming(t *testing.T) {
 	for _, offload := range []string{"off", "on"} {
 		t.Run("offload "+offload, func(t *testing.T) {
@@ -54,8 +54,8 @@ topology:
 			l.quiet()
 			ports := l.ports()
 			truncated := l.counter("h3", "IpExtInTruncatedPkts")
-			// tcpdump forgets what it has not read yet, and on a busy machine it
-			// is behind.
+			// When it ends, tcpdump discards what it has not read yet, and on a
+			// busy machine it falls behind.
 			for last, same := int64(-1), 0; same < 10; time.Sleep(100 * time.Millisecond) {
 				info, err := os.Stat(inside)
 				if err != nil {
@@ -75,8 +75,8 @@ topology:
 			if truncated != out.Trimmed {
 				t.Errorf("the switch trimmed %d, the receiver's kernel counts %d truncated", out.Trimmed, truncated)
 			}
-			// 24 B are kept behind the IP header; the frame is then shorter
-			// than Ethernet's shortest, which the wire pads and a TAP does not.
+			// 24 B are kept after the IP header. The frame is then shorter than
+			// Ethernet's minimum, which the wire pads and a TAP does not.
 			const asked = 14 + 20 + 24
 			fields := tshark(t, file, "-Y", `frame.comment contains "trimmed at s1:h3"`, "-T", "fields", "-e", "frame.len", "-e", "ip.len", "-e", "ip.dsfield.dscp")
 			if uint64(len(fields)) != out.Trimmed {
@@ -89,10 +89,10 @@ topology:
 				}
 			}
 			if offload == "on" {
-				return // whole datagrams may have come joined
+				return // complete datagrams may have been joined
 			}
 			sent := len(tshark(t, file, "-Y", "udp.dstport == 5201 || udp.dstport == 5202"))
-			// What tcpdump's own socket could not hold came to the host all the same.
+			// Datagrams that tcpdump's own socket dropped still reached the host.
 			if got := len(tshark(t, inside)); got+missed != sent || got < 3000 {
 				t.Errorf("the switch sent %d datagrams, whole or trimmed; %d came to the host, and %d more that tcpdump missed", sent, got, missed)
 			}
@@ -100,9 +100,8 @@ topology:
 	}
 }
 
-// tcpdump writes what comes into and leaves a host into a file. The returned
-// function ends it and gives how many packets its socket dropped because it was
-// behind.
+// tcpdump writes the packets that enter and leave a host to a file. stop ends
+// it and returns how many packets its socket dropped because it was too slow.
 func (l *realLab) tcpdump(host, file, filter string) (stop func() (missed int)) {
 	l.t.Helper()
 	c := l.command("exec", "-l", l.name, host, "--", "tcpdump", "-i", "eth0", "-B", "65536", "-U", "-w", file, "-s", "100", "-Z", "root", filter)
@@ -112,7 +111,7 @@ func (l *realLab) tcpdump(host, file, filter string) (stop func() (missed int)) 
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	l.becomesTrue("a file of tcpdump", func() bool { // it listens when the file is there
+	l.becomesTrue("a file of tcpdump", func() bool { // it listens once the file exists
 		_, err := os.Stat(file)
 		return err == nil
 	})
@@ -168,8 +167,8 @@ topology:
 		return b
 	}
 	// DWRR shares are exact only while all classes have something to send, and
-	// a machine that is busy elsewhere lets a sender fall behind. So one of
-	// three intervals has to agree.
+	// on a busy machine a sender may fall behind. So one of three intervals has
+	// to agree.
 	var said []string
 	for range 3 {
 		from := bytes()
@@ -192,9 +191,8 @@ topology:
 	t.Errorf("the shares are %q, want 1/7 2/7 4/7 within 2%%", said)
 }
 
-// TestStrictPriorityKeepsAPing: while iperf3 fills the link, a ping in a
-// higher class takes no more than one packet's time longer than when it is
-// idle.
+// TestStrictPriorityKeepsAPing: while iperf3 fills the link, a ping in a higher
+// class takes at most the time of one packet longer than on an idle link.
 func TestStrictPriorityKeepsAPing(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -210,8 +208,8 @@ topology:
     - {endpoints: ["s1:s2", "s2:s1"], rate: 10Mbps, delay: 1ms}
     - {endpoints: ["h3:eth0", "s2:h3"], rate: 100Mbps}
 `, "iperf3", "ping", "tshark")
-	// 1514 bytes take 1.23 ms at 10 Mb/s. The emulated time that a ping spends
-	// on its way is in the captures; what the machine adds is in ping's.
+	// 1514 bytes take 1.23 ms at 10 Mb/s. The captures have the emulated time
+	// that a ping takes; ping's own time includes what the machine adds.
 	ping := func(tos string) (best float64, spent []float64) {
 		stop := l.capture("s1:h2", "s2:h3", "-f", "icmp")
 		out := l.exec("h2", "ping", "-4", "-Q", tos, "-c", "30", "-i", "0.05", "h3")
@@ -261,7 +259,7 @@ topology:
 }
 
 // pfcLab is three switches in a row; h1 sends to h3, whose link is slow, and h2
-// to h4, whose way is free but for the part that they share.
+// to h4, whose path is free except for the shared part.
 const pfcLab = `
 topology:
   kinds:
@@ -290,9 +288,9 @@ topology:
 `
 
 // TestPauseOfRealHosts: real UDP senders over three lossless switches. Nothing
-// is lost, though one of them asks for five times what its receiver's link
-// carries; the pause spreads to both hosts, and the victim gets about what the
-// culprit gets, as the textbook says. In another class it gets all it asks for
+// is lost, though one of them offers five times what its receiver's link
+// carries; the pause spreads to both hosts, and the victim gets about as much
+// as the culprit, as textbooks say. In another class it gets all it offers
 // beside the same culprit: a pause stops one class of a real host and no other.
 func TestPauseOfRealHosts(t *testing.T) {
 	l := startLab(t, pfcLab, "iperf3", "tshark", "nstat")
@@ -319,8 +317,8 @@ func TestPauseOfRealHosts(t *testing.T) {
 		}
 		return r.End.Received.Bits / 1e6, r.End.Received.Lost
 	}
-	// The victim asks for 60 Mb/s. A machine with one core does not carry that beside the
-	// culprit; it shows all the same that the victim is no longer held up.
+	// The victim offers 60 Mb/s. A machine with one core cannot carry that beside the
+	// culprit, but still shows that the victim is no longer held up.
 	held := 0.0 // Mb/s of the victim in the class of the culprit
 	for _, c := range []struct {
 		name, tos string
@@ -333,7 +331,7 @@ func TestPauseOfRealHosts(t *testing.T) {
 		gotV, lostV := got(victim, outV)
 		l.quiet()
 		after := l.ports()
-		// What a receiver's own socket could not hold is no loss of the fabric.
+		// Datagrams dropped by a receiver's own socket are not lost in the fabric.
 		missed = l.counter("h3", "UdpRcvbufErrors") + l.counter("h4", "UdpRcvbufErrors") - missed
 		if lostC+lostV > float64(missed) {
 			t.Errorf("iperf3 lost %.0f and %.0f datagrams, %d of them at the receivers' sockets", lostC, lostV, missed)
@@ -361,7 +359,7 @@ func TestPauseOfRealHosts(t *testing.T) {
 	if !strings.Contains(why, "It did pause: lossless for") || !strings.Contains(why, "lossless at s3:h3: queue up to") {
 		t.Errorf("why-no-pause s3:s2:\n%s", why)
 	}
-	// Behind h4 nobody sends so much that it would have to wait.
+	// No sender sends so much to h4 that packets would have to wait.
 	why = l.must("why-no-pause", "-l", l.name, "s3:h4")
 	if !strings.Contains(why, "No packet of lossless came in, but") {
 		t.Errorf("why-no-pause s3:h4:\n%s", why)
@@ -397,7 +395,7 @@ func TestPauseOfRealHosts(t *testing.T) {
 	}
 }
 
-// pausedTime is how long a class of a port has been paused.
+// pausedTime returns how long a class of a port has been paused.
 func pausedTime(p fabric.PortStatus, name string) units.Time {
 	for _, c := range p.Classes {
 		if c.Name == name {
@@ -408,9 +406,9 @@ func pausedTime(p fabric.PortStatus, name string) units.Time {
 }
 
 // TestDeadlockOfRealHosts: static routes send each of three real UDP flows two
-// hops round a ring of lossless switches. While the ring is slow all queues
-// fill; when it becomes fast, at one instant, all are pushed on, pause each
-// other and deadlock. The report names the cycle, and the watchdog frees it.
+// hops around a ring of lossless switches. While the ring is slow all queues
+// fill. When it becomes fast, at one instant, all send at once, pause each
+// other and deadlock. The report names the cycle, and the watchdog breaks it.
 func TestDeadlockOfRealHosts(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -439,7 +437,7 @@ events:
   - {at: 4s, link: "s3:s1", set: {rate: 50Mbps}}
 `, "bash", "dd")
 	for from, to := range map[string]string{"h1": "10.0.0.3", "h2": "10.0.0.1", "h3": "10.0.0.2"} {
-		// Nobody listens there, so dd is told now and then and begins again.
+		// No socket listens there, so dd sometimes gets an error and is restarted.
 		l.server(from, "bash", "-c", "while :; do dd if=/dev/zero bs=1200 2>/dev/null >/dev/udp/"+to+"/9; done")
 	}
 	time.Sleep(7 * time.Second)

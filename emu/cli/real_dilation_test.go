@@ -30,7 +30,7 @@ var buildSlowClock = sync.OnceValue(func() error {
 	return nil
 })
 
-// startDilated starts a lab in slow motion.
+// startDilated starts a lab with a dilation.
 func startDilated(t *testing.T, dilation int, text string, programs ...string) *realLab {
 	t.Helper()
 	weft := needReal(t, append(programs, "gcc")...)
@@ -51,7 +51,7 @@ func (l *realLab) dilated(host string, argv ...string) string {
 	return l.must(append([]string{"exec", "--dilated", "-l", l.name, host, "--"}, argv...)...)
 }
 
-// pair is two hosts, 2 ms of round trip.
+// dilatedPair is two hosts with a round trip of 2 ms.
 const dilatedPair = `
 topology:
   kinds: {host: {nic: roce}, link: {rate: 100Mbps, delay: 500us}}
@@ -61,7 +61,7 @@ topology:
 
 var pingRTT = regexp.MustCompile(`= ([0-9.]+)/`)
 
-// shortest is the shortest round trip of a ping's summary, in ms.
+// shortest returns the shortest round trip in ping's summary, in ms.
 func shortest(t *testing.T, out string) float64 {
 	t.Helper()
 	m := pingRTT.FindStringSubmatch(out)
@@ -72,12 +72,12 @@ func shortest(t *testing.T, out string) float64 {
 	return rtt
 }
 
-// TestRealDilation: what a lab at dilation 20 says is emulated, and a program sees real
-// time, or emulated time if it is asked to.
+// TestRealDilation: a lab at dilation 20 reports emulated time, and a program sees real
+// time, or emulated time with --dilated.
 func TestRealDilation(t *testing.T) {
 	const dilation = 20
 	l := startDilated(t, dilation, dilatedPair, "ping")
-	// 40 ms of real time, and whatever the machine is late.
+	// 40 ms of real time, plus the lateness of the machine.
 	real := shortest(t, l.exec("h1", "ping", "-q", "-c", "5", "-i", "0.2", "10.0.0.2"))
 	seen := shortest(t, l.dilated("h1", "ping", "-q", "-c", "5", "-i", "0.05", "10.0.0.2"))
 	if real < 2*dilation || real > 5*2*dilation {
@@ -107,7 +107,7 @@ func TestRealDilation(t *testing.T) {
 			t.Errorf("weft %v: %d %q %q, without %q", c.args, code, got, said, c.want)
 		}
 	}
-	// Programs that cannot be shown another clock are not run in real time instead.
+	// Programs that cannot see the lab's clock are refused, not run in real time instead.
 	if _, said, code := l.run("exec", "--dilated", "-l", l.name, "h1", "--", l.weft, "version"); code == 0 || !strings.Contains(said, "takes the time from the kernel") {
 		t.Errorf("a Go program with --dilated: %d %q", code, said)
 	}
@@ -124,7 +124,7 @@ func TestRealDilation(t *testing.T) {
 	}
 }
 
-// TestRealDilationOfUpIsChecked: a bad --dilation makes nothing.
+// TestRealDilationOfUpIsChecked: with a bad --dilation nothing is created.
 func TestRealDilationOfUpIsChecked(t *testing.T) {
 	weft := needReal(t)
 	for _, bad := range []string{"0", "2.5", "1000001", "x"} {
@@ -134,11 +134,10 @@ func TestRealDilationOfUpIsChecked(t *testing.T) {
 	}
 }
 
-// TestRealDilationsAgree: iperf3 with the lab's clock tells the same goodput at
-// dilation 1, 10 and 100, and the switch marks the same share of packets. The bounds are
-// those of a machine that is busy; scripts/bench/dilation.sh has tight ones. Programs
-// run in real time, so this takes it: at dilation 100, 40 s, in which the machine has little
-// to do.
+// TestRealDilationsAgree: iperf3 with the lab's clock reports the same goodput at dilation
+// 1, 10 and 100, and the switch marks the same share of packets. The bounds suit a busy
+// machine; scripts/bench/dilation.sh has tight ones. Programs run in real time, so this
+// takes long: at dilation 100, 40 s, in which the machine has little to do.
 func TestRealDilationsAgree(t *testing.T) {
 	const text = `
 topology:
@@ -151,7 +150,7 @@ topology:
 `
 	type result struct{ goodput, marks float64 }
 	// A busy machine takes the processor away from the sender, which at dilation 1 has no
-	// time to spare: what it offers is another load then. So one of three runs has to agree.
+	// time to spare and then offers a different load. So one of three runs has to agree.
 	var undilated []result
 	for run, dilation := range []int{1, 1, 1, 10, 100} {
 		l := startDilated(t, dilation, text, "iperf3")
@@ -162,7 +161,7 @@ topology:
 		done := make(chan error, 1)
 		go func() { done <- server.Wait() }()
 		l.listens("h2", "5201")
-		// 24 Mb/s to a link of 20, for 0.3 s.
+		// 24 Mb/s to a link of 20 Mb/s, for 0.3 s.
 		out := l.dilated("h1", "iperf3", "-J", "-u", "-c", "10.0.0.2", "-b", "24M", "-l", "1200", "-n", "900000", "-S", "2")
 		<-done
 		var got iperf
@@ -193,8 +192,8 @@ topology:
 	}
 }
 
-// TestRealDilatedPerftest: ib_write_bw with the lab's clock tells the rate of the
-// emulated link, though it counts cycles of the processor.
+// TestRealDilatedPerftest: ib_write_bw with the lab's clock reports the rate of
+// the emulated link, though it counts cycles of the processor.
 func TestRealDilatedPerftest(t *testing.T) {
 	const dilation = 10
 	needReal(t, "gcc")
@@ -224,8 +223,8 @@ func TestRealDilatedPerftest(t *testing.T) {
 	}
 }
 
-// TestSlowClock: every way to wait that the library knows is slowed, and the clocks
-// that it shows agree. The clock is a file that the test makes.
+// TestSlowClock: every kind of wait that the library knows is slowed, and the
+// clocks that it shows agree. The clock is a file made by the test.
 func TestSlowClock(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("SKIPPED: this test needs gcc: run scripts/test.sh, which installs it")
@@ -260,8 +259,8 @@ func TestSlowClock(t *testing.T) {
 			continue
 		}
 		ways++
-		// 10 ms of the program's; the machine may be late, never early. The two are
-		// read one after the other.
+		// 10 ms of the program's time; the machine may be late, never early. The
+		// two clocks are read one after the other.
 		if seen < 9990 || real < dilation*9990 || math.Abs(real/seen/dilation-1) > 0.2 {
 			t.Errorf("%s: %v us by the program's clock, %v us of real time", name, seen, real)
 		}
@@ -269,7 +268,7 @@ func TestSlowClock(t *testing.T) {
 	if ways < 30 {
 		t.Errorf("only %d ways to wait were tried:\n%s", ways, out)
 	}
-	// A program whose lab is gone does not run by the wrong clock.
+	// A program whose lab is gone does not run with the wrong clock.
 	c = exec.Command("date")
 	c.Env = append(os.Environ(), "LD_PRELOAD="+filepath.Join(dir, "slowclock.so"), "WEFT_CLOCK="+file+".gone")
 	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot be opened") {
@@ -277,7 +276,7 @@ func TestSlowClock(t *testing.T) {
 	}
 }
 
-// shareClock makes the file of a clock that begins now.
+// shareClock creates the file of a clock that starts now.
 func shareClock(t *testing.T, dir string, dilation int) string {
 	t.Helper()
 	file := filepath.Join(dir, "clock")

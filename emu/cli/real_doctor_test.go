@@ -18,8 +18,8 @@ import (
 	"github.com/weftlab/weft/emu/doctor"
 )
 
-// seen lists the devices and named namespaces of this machine, without those
-// of other tests' labs, which come and go meanwhile.
+// seen lists the devices and named namespaces of this machine, without those of
+// other tests' labs, which come and go meanwhile.
 func seen(t *testing.T) (all []string) {
 	t.Helper()
 	for _, pattern := range []string{"/sys/class/net/*", "/run/netns/*"} {
@@ -56,8 +56,8 @@ func tryExamine(c *exec.Cmd) (r doctor.Result, code int, err error) {
 	return r, c.ProcessState.ExitCode(), nil
 }
 
-// TestDoctorsSysctls: a lab takes the sysctls that the doctor advises. Machines
-// that are well set up get no such advice.
+// TestDoctorsSysctls: a lab accepts the sysctls that the doctor advises.
+// Well-configured machines get no such advice.
 func TestDoctorsSysctls(t *testing.T) {
 	r, _ := examine(t, exec.Command(needReal(t)))
 	for _, c := range r.Checks {
@@ -73,8 +73,8 @@ func TestDoctorsSysctls(t *testing.T) {
 	}
 }
 
-// TestDoctor: where labs run, the doctor says so, with all figures; nothing
-// stays, and it can be asked again.
+// TestDoctor: where labs run, the doctor says so, with all figures; nothing is
+// left behind, and it can run again.
 func TestDoctor(t *testing.T) {
 	weft := needReal(t)
 	before := seen(t)
@@ -105,7 +105,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorInterrupted: it ends before its time, and nothing stays either.
+// TestDoctorInterrupted: the doctor ends early, and nothing is left behind either.
 func TestDoctorInterrupted(t *testing.T) {
 	weft := needReal(t)
 	before := seen(t)
@@ -113,11 +113,11 @@ func TestDoctorInterrupted(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second) // into the measurements, which take some eight
+	time.Sleep(2 * time.Second) // into the measurements, which take about eight
 	if err := c.Process.Signal(unix.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Wait(); c.ProcessState.ExitCode() != 130 { // it would be 0 at the end
+	if err := c.Wait(); c.ProcessState.ExitCode() != 130 { // it would be 0 for a complete run
 		t.Errorf("interrupted: %v", err)
 	}
 	for _, s := range seen(t) {
@@ -127,9 +127,9 @@ func TestDoctorInterrupted(t *testing.T) {
 	}
 }
 
-// TestDoctorWithoutRoot: what is missing is said, what is possible measured,
-// and what is not is listed with the reason. Whether users may open
-// /dev/net/tun differs between machines, so each case has a node of its own.
+// TestDoctorWithoutRoot: what is missing is reported, what is possible is
+// measured, and what is not is listed with the reason. Whether users may open
+// /dev/net/tun differs between machines, so each case has its own node.
 func TestDoctorWithoutRoot(t *testing.T) {
 	weft := needReal(t)
 	own := copyForAll(t, weft)
@@ -153,8 +153,8 @@ func TestDoctorWithoutRoot(t *testing.T) {
 			if v := verdict("/dev/net/tun"); v != c.tun {
 				t.Errorf("/dev/net/tun with mode %#o is %s, want %s", c.mode, v, c.tun)
 			}
-			// Some machines let no user make a user namespace: then no lab
-			// runs, whatever the node's mode.
+			// Some machines allow no user to create a user namespace: then no
+			// lab runs, whatever the node's mode.
 			want, wantCode := doctor.Warn, 0
 			if verdict("capabilities") == doctor.Bad || c.tun == doctor.Bad {
 				want, wantCode = doctor.Bad, 1
@@ -204,15 +204,15 @@ func copyForAll(t *testing.T, weft string) string {
 	return own
 }
 
-// examineAsNobody runs weft doctor as an ordinary user, in a mount namespace
-// in which /dev/net/tun has a mode.
+// examineAsNobody runs weft doctor as an ordinary user, in a mount namespace in
+// which /dev/net/tun has the given mode.
 func examineAsNobody(t *testing.T, weft string, mode uint32) (r doctor.Result, code int) {
 	t.Helper()
 	const nobody = 65534
 	failed := make(chan error)
 	go func() {
 		// The thread is not unlocked, so it ends with the goroutine, and the
-		// namespace with it. What it starts is in the namespace.
+		// namespace with it. Processes that it starts are in the namespace.
 		runtime.LockOSThread()
 		err := privateTun(mode)
 		if err == nil {
@@ -229,8 +229,7 @@ func examineAsNobody(t *testing.T, weft string, mode uint32) (r doctor.Result, c
 	return r, code
 }
 
-// privateTun gives the calling thread a mount namespace with a node of its own
-// as /dev/net/tun.
+// privateTun gives the calling thread a mount namespace with a separate node as /dev/net/tun.
 func privateTun(mode uint32) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make a mount namespace: %w", err)

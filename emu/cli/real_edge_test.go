@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// TestLimitOfPrograms: each flow of iperf3 has the rate of its own that a limiter gives it,
-// from TAPs and TUNs, captured or not; nothing is lost; and the commands show it.
+// TestLimitOfPrograms: each flow of iperf3 gets its own rate from a limiter, from TAPs and
+// TUNs, captured or not; nothing is lost; and the commands show the rate.
 func TestLimitOfPrograms(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -30,7 +30,7 @@ topology:
 	for _, c := range []struct {
 		from        string
 		flags       []string
-		least, most float64 // Mb/s; the least is for a busy machine
+		least, most float64 // Mb/s; the least is low enough for a busy machine
 	}{
 		{"h1", []string{"-t", "1"}, 10, 20},
 		{"h1", []string{"-t", "1", "-6"}, 10, 20},
@@ -45,7 +45,7 @@ topology:
 			got = r.End.Sum.Bits / 1e6
 		}
 		t.Logf("%s %v: %.1f Mb/s", c.from, c.flags, got)
-		// What waits on the way when the clock of iperf3 starts may come on top.
+		// Packets already in flight when the clock of iperf3 starts may come on top.
 		if got < c.least || got > 1.1*c.most {
 			t.Errorf("%s %v: %.1f Mb/s, want %.0f to %.0f", c.from, c.flags, got, c.least, c.most)
 		}
@@ -85,7 +85,7 @@ topology:
 	}
 }
 
-// TestQCNOfPrograms: the messages of a switch slow down the flows of iperf3 that meet in its
+// TestQCNOfPrograms: the messages of a switch slow down the flows of iperf3 that share its
 // queue, so that it drops nothing.
 func TestQCNOfPrograms(t *testing.T) {
 	l := startLab(t, `
@@ -118,7 +118,7 @@ topology:
 	}
 }
 
-// TestLimitOfMachines: what a virtual machine sends waits in it, and nothing is lost.
+// TestLimitOfMachines: packets of a virtual machine wait in the machine, and nothing is lost.
 func TestLimitOfMachines(t *testing.T) {
 	needVM(t, "iperf3")
 	l := startLab(t, `
@@ -131,7 +131,7 @@ topology:
 		r := l.iperf3("v1", "h1", "10.0.0.2", flags...)
 		got := max(r.End.Received.Bits, r.End.Sum.Bits) / 1e6
 		t.Logf("%v: %.2f Mb/s", flags, got)
-		// What waits on the way when the clock of iperf3 starts may come on top.
+		// Packets already in flight when the clock of iperf3 starts may come on top.
 		if got < 2 || got > 5 {
 			t.Errorf("%v: %.2f Mb/s of 4", flags, got)
 		}
@@ -151,8 +151,8 @@ topology:
 	}
 }
 
-// TestGaugesOfPrograms: in the wall clock the gauges of the edge service, of iperf3's flow in
-// it and of a switch's congestion point are in metrics, in weft ps and in both kinds of
+// TestGaugesOfPrograms: in wall-clock time the gauges of the edge service, of iperf3's flow
+// in it and of a switch's congestion point are in metrics, in weft ps and in both kinds of
 // series, with one worker and with two.
 func TestGaugesOfPrograms(t *testing.T) {
 	for name, workers := range map[string]string{"one": "1", "two": "2"} {
@@ -196,8 +196,8 @@ topology:
 	}
 }
 
-// checkQueueGauges: the rows of switches have the probability of PI, and those of h1 the
-// gauges of its edge service.
+// checkQueueGauges checks that the rows of switches have the probability of PI, and the
+// rows of h1 the gauges of its edge service.
 func checkQueueGauges(t *testing.T, name string) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -236,8 +236,8 @@ func checkQueueGauges(t *testing.T, name string) {
 	}
 }
 
-// checkEdgeFlows: the flow has rows with its rate, which add up to what iperf3 sent in a
-// second at 20 Mb/s.
+// checkEdgeFlows checks that the flow has rows with its rate, which add up to what
+// iperf3 sent in a second at 20 Mb/s.
 func checkEdgeFlows(t *testing.T, name, flow string) {
 	t.Helper()
 	file, err := os.Open(name)

@@ -9,8 +9,8 @@ import (
 )
 
 // TestEQDSOfPrograms: ping and iperf3 of unmodified kernels, from TAPs with super-packets and
-// from a TUN, go through tunnels by both versions of IP: packets of full size fit, connections
-// fill the link, all that a UDP sender has too much is dropped in its own EQIF, and tshark
+// from a TUN, go through tunnels over both versions of IP: packets of full size fit,
+// connections fill the link, the excess of a UDP sender is dropped in its own EQIF, and tshark
 // finds in a capture what the tunnels carry.
 func TestEQDSOfPrograms(t *testing.T) {
 	l := startLab(t, `
@@ -46,7 +46,7 @@ topology:
 	for _, c := range []struct {
 		from  string
 		flags []string
-		least float64 // Mb/s; for a busy machine
+		least float64 // Mb/s; low enough for a busy machine
 	}{
 		{"h3", []string{"-t", "2", "-4"}, 0.8 * payload},
 		{"h3", []string{"-t", "2", "-6"}, 0.75 * payload},
@@ -82,8 +82,8 @@ topology:
 	count := func(filter string) int {
 		return len(tshark(t, file, append(script, "-Y", filter, "-T", "fields", "-e", "frame.number")...))
 	}
-	// Each of 2 hosts has sent 5 pings by either version of IP, 3 that fill the device's mtu
-	// and 3 in 3 fragments; tshark shows the last of these as the whole.
+	// Each of 2 hosts has sent 5 pings over each version of IP, 3 that fill the device's mtu
+	// and 3 in 3 fragments; tshark shows the last fragment as the whole packet.
 	if n := count("eqds && icmp.type == 8"); n != 2*(5+3+3) {
 		t.Errorf("%d requests of ICMP in tunnels", n)
 	}
@@ -101,7 +101,7 @@ topology:
 	}
 }
 
-// TestEQDSOfSecondAddresses: a host is reached by each of its addresses, also at once.
+// TestEQDSOfSecondAddresses: a host is reachable at each of its addresses, also at the same time.
 func TestEQDSOfSecondAddresses(t *testing.T) {
 	l := startLab(t, `
 topology:

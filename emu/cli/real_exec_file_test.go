@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// twoThat is a lab of two hosts with some commands.
+// twoThat returns a lab of two hosts with the given commands.
 func twoThat(exec1, exec2 string) string {
 	return fmt.Sprintf(`
 topology:
@@ -33,9 +33,8 @@ func (l *realLab) log() string {
 	return string(b)
 }
 
-// TestExecInTheFile: commands start in their hosts, in their order, and the lab counts
-// as up when they are ready; what they say is in the log, and their ends in the
-// timeline.
+// TestExecInTheFile: commands start in their hosts, in order, and the lab is up when
+// they are ready; their output is in the log, and their ends are in the timeline.
 func TestExecInTheFile(t *testing.T) {
 	dir := t.TempDir()
 	marker, late, pid := filepath.Join(dir, "marker"), filepath.Join(dir, "late"), filepath.Join(dir, "pid")
@@ -44,7 +43,7 @@ func TestExecInTheFile(t *testing.T) {
 			`{run: "echo $$ > `+pid+`; sleep 0.5; echo $WORD and no more; exec sleep 1000", env: {WORD: "hello there"}, ready: {output: "^hello .* more$"}}, `+
 			`{run: "true", ready: {file: `+late+`}}`,
 		`{run: [iperf3, -s, -1], ready: {port: 5201}}`), "iperf3", "ip")
-	// Nothing is waited for here: it was, before the lab was up.
+	// No waiting here: the server was ready before the lab was up.
 	if out := l.exec("h1", "iperf3", "-c", "h2", "-n", "100K"); !strings.Contains(out, "receiver") {
 		t.Error(out)
 	}
@@ -57,7 +56,7 @@ func TestExecInTheFile(t *testing.T) {
 			t.Errorf("the log lacks %q:\n%s", want, l.log())
 		}
 	}
-	// A program that dies says so.
+	// The death of a program is reported.
 	l.exec("h1", "sh", "-c", "kill -9 $(cat "+pid+")")
 	l.becomesTrue("the killed program in the log", func() bool { return strings.Contains(l.log(), "has ended: signal killed") })
 	r := l.down()
@@ -79,7 +78,7 @@ func TestExecInTheFile(t *testing.T) {
 }
 
 // TestExecThatFails: a command that does not become ready keeps the lab from coming
-// up, with its last words, and nothing is left.
+// up. The error has its last output, and nothing is left behind.
 func TestExecThatFails(t *testing.T) {
 	weft := needReal(t, "ip")
 	for name, c := range map[string]struct{ exec, say string }{
@@ -109,12 +108,12 @@ func TestExecThatFails(t *testing.T) {
 	}
 }
 
-// TestExecEndsWithTheLab: also with one that is killed, when what it left is removed.
+// TestExecEndsWithTheLab: also if the lab is killed, when its remains are removed.
 func TestExecEndsWithTheLab(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		t.Run(fmt.Sprint("kill ", kill), func(t *testing.T) {
 			pid := filepath.Join(t.TempDir(), "pid")
-			// A number that means the same inside and outside does not do: a file does.
+			// The program's PID differs inside and outside, so a file shows whether it runs.
 			l := startLab(t, twoThat(`{run: "trap '' TERM; (while :; do touch `+pid+`; sleep 0.05; done) & wait", ready: {file: `+pid+`}}`, ""))
 			if kill {
 				l.kill()
@@ -131,7 +130,7 @@ func TestExecEndsWithTheLab(t *testing.T) {
 	}
 }
 
-// TestExecOfAUser: the commands of a lab without root, and that they end with it.
+// TestExecOfAUser: the commands of a rootless lab run and end with it.
 func TestExecOfAUser(t *testing.T) {
 	l := userLab(t, twoThat(`{run: "echo $(id -u) $GREETING; exec sleep 1000", env: {GREETING: hello}, ready: {output: hello}}`, `{run: [iperf3, -s], ready: {port: 5201}}`), "iperf3")
 	l.must("up", "-d", l.file)
@@ -161,8 +160,8 @@ func TestExecOfAUser(t *testing.T) {
 	}
 }
 
-// TestExecInAGuest: commands run in a virtual machine by its agent, with the same
-// words for what goes wrong; what its sockets lost is in the report.
+// TestExecInAGuest: commands run in a virtual machine through its agent, with the
+// same error messages; the losses of its sockets are in the report.
 func TestExecInAGuest(t *testing.T) {
 	needVM(t, "iperf3")
 	const guest = `
@@ -194,7 +193,7 @@ topology:
 	}
 }
 
-// TestExecInVirtualTime: a file with commands runs, and says that they do not.
+// TestExecInVirtualTime: a file with commands runs, with a note that they do not.
 func TestExecInVirtualTime(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), twoThat(`"exit 1"`, "")+"workload: [{cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 10ms}}]\n")
 	if _, said, code := l.run("sim", l.file); code != 0 || !strings.Contains(said, "exec starts nothing in virtual time") {

@@ -17,8 +17,8 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// realExperiment is an experiment with real programs: iperf3 by UDP at 5 Mb/s and ping, over
-// 2 ms, for some seconds.
+// realExperiment returns an experiment with real programs: iperf3 over UDP at 5 Mb/s and
+// ping, over 2 ms, for the given number of seconds.
 func realExperiment(seconds string) string {
 	return `
 lab:
@@ -49,7 +49,7 @@ measure:
 `
 }
 
-// experimentCommand writes an experiment file and gives the command that runs it.
+// experimentCommand writes an experiment file and returns the command that runs it.
 func experimentCommand(t *testing.T, text string) (c *exec.Cmd, result string) {
 	t.Helper()
 	weft, dir := needReal(t, "iperf3", "ping"), t.TempDir()
@@ -78,7 +78,7 @@ func labOf(t *testing.T, pid int) (name string) {
 	return ""
 }
 
-// TestRealExperiment: real programs run in a cell, and what they say is measured.
+// TestRealExperiment: real programs run in a cell, and their output is measured.
 func TestRealExperiment(t *testing.T) {
 	c, result := experimentCommand(t, realExperiment("2"))
 	if out, err := c.CombinedOutput(); err != nil {
@@ -92,7 +92,7 @@ func TestRealExperiment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// How fast the machine is matters to none of these, unless it loses datagrams.
+	// None of these depends on the speed of the machine, unless it loses datagrams.
 	for name, bounds := range map[string][2]float64{
 		"sent": {4e6, 6e6}, "goodput": {1e5, 6e6}, "rtt": {4, 10_000}, "replies": {1, 100}, "delivered": {20_000, 2_000_000}, "queue": {1, 1e9}, "late": {10, 1e5},
 	} {
@@ -101,7 +101,7 @@ func TestRealExperiment(t *testing.T) {
 			t.Errorf("%s is %v, want it from %v to %v", name, x, bounds[0], bounds[1])
 		}
 	}
-	// All of it has been run.
+	// All cells have been run.
 	again := exec.Command(c.Path, c.Args[1:]...)
 	again.Dir = c.Dir
 	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "1 of 1 cells have been run before") {
@@ -109,8 +109,7 @@ func TestRealExperiment(t *testing.T) {
 	}
 }
 
-// TestRealExperimentFails: a machine that does not keep up, and a server that fails, are
-// why a cell fails.
+// TestRealExperimentFails: a cell fails if the machine does not keep up, and if a server fails.
 func TestRealExperimentFails(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{strings.NewReplacer("limit: 10s", "limit: 1ns, share: 0%", "late: keep", "repeat: 2").Replace(realExperiment("1")), "the machine did not keep up in any of 2 runs; the last: not kept: "},
@@ -118,7 +117,7 @@ func TestRealExperimentFails(t *testing.T) {
 		{strings.Replace(realExperiment("600"), "limit: 3600s, read: iperf3", "limit: 1s, read: iperf3", 1), "program client: the command \"iperf3 "},
 		{strings.Replace(realExperiment("1"), "read: ping", "read: wrk", 1), "has said nothing that can be read as wrk"},
 	} {
-		// The measures are of tables that all of these have.
+		// The measures use tables that all of these have.
 		head, _, _ := strings.Cut(c.text, "measure:")
 		cmd, _ := experimentCommand(t, head+"measure: {x: {of: ports, column: rx_bytes}}\n")
 		out, err := cmd.CombinedOutput()
@@ -128,7 +127,7 @@ func TestRealExperimentFails(t *testing.T) {
 	}
 }
 
-// TestRealExperimentEnded: SIGTERM in the middle leaves nothing of the lab.
+// TestRealExperimentEnded: SIGTERM in the middle leaves nothing of the lab behind.
 func TestRealExperimentEnded(t *testing.T) {
 	c, _ := experimentCommand(t, realExperiment("600"))
 	var out bytes.Buffer
@@ -168,7 +167,7 @@ func TestRealExperimentEnded(t *testing.T) {
 	}
 }
 
-// runsIn tells whether a program runs in a host of a lab.
+// runsIn reports whether a program runs in a host of a lab.
 func runsIn(lab, host, program string) bool {
 	out, _ := exec.Command("ip", "netns", "pids", netnslab.Namespace(lab, host)).Output()
 	for _, pid := range strings.Fields(string(out)) {
@@ -180,7 +179,7 @@ func runsIn(lab, host, program string) bool {
 }
 
 // TestRealExperimentTwin: series of modelled flows have rows in virtual time, and none in
-// wall-clock time, where the programs send in their place.
+// wall-clock time, where the programs send instead.
 func TestRealExperimentTwin(t *testing.T) {
 	text := strings.NewReplacer(
 		"clock: wall", `  workload: [{flow-list: {hosts: [h1, h2], hpcc: "1\n0 1 3 100 100000000 0\n", by: {tcp: {cc: reno}}}}]

@@ -11,8 +11,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// extensionLab has the extension's congestion point in two classes: that of the NICs,
-// which is lossless, and that of the hosts' own traffic, which comes in super-packets.
+// extensionLab has the extension's congestion point in two classes: the NICs' class,
+// which is lossless, and the class of the hosts' own traffic, which arrives in super-packets.
 const extensionLab = `
 duration: 1h
 topology:
@@ -29,7 +29,7 @@ workload:
   - {incast: {to: h1, from: [h2, h3], size: 50KB, count: unlimited, depth: 4}}
 `
 
-// TestRealExtension is TestExtension in the wall clock, with real hosts.
+// TestRealExtension is TestExtension in wall-clock time, with real hosts.
 func TestRealExtension(t *testing.T) {
 	needReal(t, "iperf3")
 	weft := extension(t)
@@ -56,8 +56,8 @@ func TestRealExtension(t *testing.T) {
 			t.Fatal("no flow has heard a message")
 		}
 	}
-	// The edge service hears of the hosts' own traffic and holds it up; nothing is lost.
-	if r := l.iperf3("h2", "h1", "h1", "-n", "2M"); r.End.Received.Bytes < 1e6 { // what is under way at the end does not count
+	// The edge service is notified of the hosts' own traffic and delays it; nothing is lost.
+	if r := l.iperf3("h2", "h1", "h1", "-n", "2M"); r.End.Received.Bytes < 1e6 { // packets in flight at the end do not count
 		t.Errorf("%+v", r)
 	}
 	file := stop()
@@ -83,7 +83,7 @@ func TestRealExtensionEnds(t *testing.T) {
 	needReal(t)
 	l := newLab(t, extension(t), t.TempDir(), extensionLab)
 	var r report.Report
-	_, body, _ := strings.Cut(l.must("up", "--workload", "--for", "1s", "--json", l.file), "{") // behind what says that the lab is up
+	_, body, _ := strings.Cut(l.must("up", "--workload", "--for", "1s", "--json", l.file), "{") // after the message that the lab is up
 	if err := json.Unmarshal([]byte("{"+body), &r); err != nil {
 		t.Fatal(err)
 	}

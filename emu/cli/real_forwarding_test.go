@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 )
 
-// table gives a switch's ways to a host's interface, or a router's to a prefix,
-// as they are now.
+// table returns a switch's current next hops to a host's interface, or a
+// router's to a prefix.
 func (l *realLab) table(sw, to string) string {
 	l.t.Helper()
 	var t lab.Table
@@ -31,7 +31,7 @@ func (l *realLab) table(sw, to string) string {
 	return ""
 }
 
-// becomes waits until the ways that table gives are these.
+// becomes waits until table returns these next hops.
 func (l *realLab) becomes(sw, to, want string) {
 	l.t.Helper()
 	got := ""
@@ -43,15 +43,15 @@ func (l *realLab) becomes(sw, to, want string) {
 	l.t.Fatalf("the ways of %s to %s are %q, and do not become %q", sw, to, got, want)
 }
 
-// over gives what each of two spines has carried from leaf1.
+// over returns what each of two spines has carried from leaf1.
 func (l *realLab) over() (spine1, spine2 uint64) {
 	p := l.ports()
 	return p["leaf1:spine1"].TxPackets, p["leaf1:spine2"].TxPackets
 }
 
 // TestTrafficSurvivesAFailure: an iperf3 run of several connections over two
-// spines goes on over one of them when the link to the other is cut, uses both
-// again when it is mended, and ends well; with one worker and with two.
+// spines continues over one of them when the link to the other is cut, uses
+// both again when it is restored, and succeeds; with one worker and with two.
 func TestTrafficSurvivesAFailure(t *testing.T) {
 	for name, workers := range map[string]string{"one worker": "1", "two workers": "2"} {
 		t.Run(name, func(t *testing.T) {
@@ -70,11 +70,11 @@ topology:
 				done := make(chan iperf)
 				go func() {
 					defer close(done)
-					// As long as it takes to cut, look, fix and look on a busy
+					// Long enough to cut, check, restore and check on a busy
 					// machine.
 					done <- l.tryIperf3("h1", "h2", "h2", family, "-P", "8", "-t", "12")
 				}()
-				// Both carry traffic, each a good deal.
+				// Both carry a substantial share of the traffic.
 				l.moves(true, true)
 
 				l.must("set", "-l", l.name, "leaf1:spine1", "state=down")
@@ -106,7 +106,7 @@ topology:
 	}
 }
 
-// moves waits until the spines have carried a good deal more from leaf1.
+// moves waits until the spines have carried substantially more from leaf1.
 func (l *realLab) moves(spine1, spine2 bool) {
 	l.t.Helper()
 	const deal = 50
@@ -122,7 +122,7 @@ func (l *realLab) moves(spine1, spine2 bool) {
 }
 
 // TestSprayingAndStaticRoutes: programs talk over switches that spray their
-// packets, in turn and by weights, and over a way that the file says.
+// packets, in turn and by weights, and over a path set in the file.
 func TestSprayingAndStaticRoutes(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -144,7 +144,7 @@ topology:
 			t.Errorf("only %.0f packets", r.End.Sum.Packets)
 		}
 		a2, b2 := l.over()
-		// Turns are exact; other packets for h3 take their turns as well.
+		// Spraying in turn is exact; other packets for h3 take turns as well.
 		if a, b := a2-a1, b2-b1; a < 3*b-8 || a > 3*b+8 {
 			t.Errorf("%s: spine1 carried %d, spine2 %d; want three to one", family, a, b)
 		}

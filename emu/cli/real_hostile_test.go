@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRDMAHostile: while a program of a host does its worst, another of the same host
-// goes on with its peer, and new ones begin when it is over.
+// TestRDMAHostile: while a program of a host misbehaves, another on the same host
+// continues with its peer, and new ones can start afterwards.
 func TestRDMAHostile(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaPair, "rping")
@@ -48,15 +48,15 @@ func TestRDMAHostile(t *testing.T) {
 	}
 }
 
-// said ends a program, and gives what it has said.
+// said ends a program and returns its output.
 func (s *rdmaServer) said() string {
 	_ = s.Process.Kill()
 	<-s.done
 	return s.out.String()
 }
 
-// pings tells whether h1 is sent so many packets more, in a minute at most and before
-// the program that sends them has ended.
+// pings reports whether this many further packets are sent to h1, within a minute and
+// before the program that sends them has ended.
 func (l *realLab) pings(packets uint64, by *rdmaServer) bool {
 	before := l.ports()["s1:1"].TxPackets
 	for range 1200 {

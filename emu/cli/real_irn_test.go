@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// irnLeaves is two hosts with IRN and two ways between their switches, which spray packets
-// and lose 1% of them. IRN's timeouts are longer than a busy machine keeps a packet.
+// irnLeaves is two hosts with IRN and two paths between their switches, which spray
+// packets and lose 1% of them. IRN's timeouts are longer than a busy machine delays a packet.
 const irnLeaves = `
 topology:
   kinds:
@@ -40,7 +40,7 @@ func TestProgramsOverIRN(t *testing.T) {
 			t.Errorf("ucx_perftest %s says\n%s", test, said)
 		}
 	}
-	// IRN has had to repair something, or the test tests nothing.
+	// Without losses for IRN to recover from, the test tests nothing.
 	r := l.down()
 	if r.Accounts.Dropped == 0 {
 		t.Errorf("nothing was lost: %+v", r.Accounts)

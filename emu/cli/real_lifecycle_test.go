@@ -25,7 +25,7 @@ topology:
     - {endpoints: ["h2:eth0", "s1:2"], rate: 100Mbps}
 `
 
-// residue lists everything on the machine that bears a lab's name.
+// residue lists everything on the machine that has a lab's name.
 func residue(t *testing.T, name string) (found []string) {
 	t.Helper()
 	for _, pattern := range []string{"/run/netns/weft-" + name + "-*", "/run/weft/" + name, "/run/weft/" + name + ".*", "/etc/netns/weft-" + name + "-*"} {
@@ -38,7 +38,7 @@ func residue(t *testing.T, name string) (found []string) {
 	return found
 }
 
-// leavesNothing holds that nothing on the machine bears a lab's name.
+// leavesNothing checks that nothing on the machine has a lab's name.
 func leavesNothing(t *testing.T, name string) {
 	t.Helper()
 	if left := residue(t, name); len(left) > 0 {
@@ -46,7 +46,7 @@ func leavesNothing(t *testing.T, name string) {
 	}
 }
 
-// pid is the process of the lab.
+// pid returns the PID of the lab's process.
 func (l *realLab) pid() int {
 	l.t.Helper()
 	var s lab.Status
@@ -56,7 +56,7 @@ func (l *realLab) pid() int {
 	return s.PID
 }
 
-// kill ends the lab's process by SIGKILL.
+// kill ends the lab's process with SIGKILL.
 func (l *realLab) kill() {
 	l.t.Helper()
 	if err := syscall.Kill(l.pid(), syscall.SIGKILL); err != nil {
@@ -64,7 +64,7 @@ func (l *realLab) kill() {
 	}
 }
 
-// crash kills the lab's process and waits until weft ps tells of it.
+// crash kills the lab's process and waits until weft ps shows it as crashed.
 func (l *realLab) crash() {
 	l.t.Helper()
 	l.kill()
@@ -79,7 +79,7 @@ func TestDownLeavesNothing(t *testing.T) {
 	if len(residue(t, l.name)) == 0 {
 		t.Fatal("the test looks for residue in the wrong places")
 	}
-	// A program that is still running inside goes with its host.
+	// A program that still runs inside ends with its host.
 	c := l.server("h1", "sleep", "1000")
 	for start := time.Now(); !strings.Contains(l.exec("h1", "ps", "-e"), "sleep"); time.Sleep(10 * time.Millisecond) {
 		if time.Since(start) > 30*time.Second {
@@ -136,8 +136,8 @@ func TestCtrlCLeavesNothing(t *testing.T) {
 	leavesNothing(t, name)
 }
 
-// TestKilledLabIsReplaced: after kill -9 of the lab's process the next up
-// works, and so does down, and nothing is left in the end.
+// TestKilledLabIsReplaced: after kill -9 of the lab's process the next up and
+// down work, and nothing is left at the end.
 func TestKilledLabIsReplaced(t *testing.T) {
 	l := startLab(t, pair, "ping")
 	l.crash()
@@ -153,8 +153,8 @@ func TestKilledLabIsReplaced(t *testing.T) {
 	leavesNothing(t, l.name)
 }
 
-// TestKilledLabOfNICsIsReplaced: what the hosts of a killed lab saw of their NICs makes
-// place for what those of the next one see.
+// TestKilledLabOfNICsIsReplaced: what the hosts of a killed lab saw of their NICs is
+// replaced by what the hosts of the next lab see.
 func TestKilledLabOfNICsIsReplaced(t *testing.T) {
 	l := startRDMA(t, rdmaPair)
 	l.crash()
@@ -166,8 +166,8 @@ func TestKilledLabOfNICsIsReplaced(t *testing.T) {
 	leavesNothing(t, l.name)
 }
 
-// TestUpAtOnceAfterKill: the owner that was killed holds the lab for another
-// moment, while the kernel closes its devices. up and down wait for that.
+// TestUpAtOnceAfterKill: a killed owner still holds the lab for a moment, while
+// the kernel closes its devices. up and down wait for that.
 func TestUpAtOnceAfterKill(t *testing.T) {
 	l := startLab(t, pair)
 	for range 5 {
@@ -229,8 +229,8 @@ func TestExecIsTransparent(t *testing.T) {
 	l.passesOn()
 }
 
-// passesOn holds that a signal to weft exec is one to the program, and that a terminal
-// stays one.
+// passesOn checks that a signal to weft exec reaches the program, and that a terminal
+// stays a terminal.
 func (l *realLab) passesOn() {
 	l.t.Helper()
 	c := l.command("exec", "-l", l.name, "h1", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
@@ -252,7 +252,7 @@ func (l *realLab) passesOn() {
 	}
 }
 
-// TestSetAndEvents changes a running lab by hand and by its file.
+// TestSetAndEvents changes a running lab with weft set and through its file.
 func TestSetAndEvents(t *testing.T) {
 	l := startLab(t, pair+`
 events:
@@ -278,7 +278,7 @@ events:
 	if r := l.iperf3("h1", "h2", "h2", "-t", "1"); r.End.Received.Bits > 11e6 || r.End.Received.Bits < 5e6 {
 		t.Errorf("%.1f Mb/s after rate=10Mbps", r.End.Received.Bits/1e6)
 	}
-	// A link that is down loses its carrier, and heals.
+	// A link that is down loses its carrier, and recovers.
 	l.must("set", "-l", l.name, "h1:eth0", "state=down")
 	for i := 0; !strings.Contains(l.exec("h1", "ip", "-br", "link", "show", "eth0"), "NO-CARRIER"); i++ {
 		if i == 200 {
@@ -288,7 +288,7 @@ events:
 	}
 	l.must("set", "-l", l.name, "h1:eth0", "state=up", "rate=100Mbps")
 	l.pingMedian("h1", "h2", 3)
-	// Nonsense is refused, and changes nothing.
+	// Bad settings are refused and change nothing.
 	for _, bad := range [][]string{{"h1:eth0", "los=1%"}, {"h1:eth0", "loss=200%"}, {"h9:eth0", "loss=1%"}, {"h1:eth0", "mtu=100"}, {"h1:eth0", "loss"}} {
 		_, e, code := l.run(append([]string{"set", "-l", l.name}, bad...)...)
 		if code != 2 || e == "" {
@@ -300,7 +300,7 @@ events:
 	}
 }
 
-// pingMedian gives the median round trip in ms; ping retries until it works.
+// pingMedian returns the median round trip in ms; ping retries until it works.
 func (l *realLab) pingMedian(from, to string, n int) float64 {
 	l.t.Helper()
 	var times []float64
@@ -331,8 +331,8 @@ func TestControlSocketIsPrivate(t *testing.T) {
 	}
 }
 
-// TestStrict: a run that must be on time to the nanosecond cannot be, says so
-// and fails.
+// TestStrict: a run that must be on time to the nanosecond cannot be. It says
+// so and fails.
 func TestStrict(t *testing.T) {
 	l := startLab(t, "fidelity: {mode: strict, limit: 1ns}\n"+pair, "ping")
 	l.exec("h1", "ping", "-c", "3", "-i", "0.01", "h2")
@@ -360,7 +360,7 @@ func TestUpFor(t *testing.T) {
 	if err := json.Unmarshal([]byte("{"+body), &r); err != nil {
 		t.Fatalf("%v\n%s", err, o)
 	}
-	// Modelled traffic runs in the wall clock as well: 8 Mb/s are a packet
+	// Modelled traffic runs in wall-clock time as well: 8 Mb/s are a packet
 	// every millisecond, the first at 0 and the last at 500 ms.
 	if r.Flows[0].Sent != 501 || r.Emulated.Seconds() != 0.5 {
 		t.Errorf("%d packets in %v, want 501 in 500ms", r.Flows[0].Sent, r.Emulated)
@@ -368,9 +368,9 @@ func TestUpFor(t *testing.T) {
 	leavesNothing(t, name)
 }
 
-// TestOverload: a lab whose traffic is far more than any machine can carry in
-// real time says so while it runs and at its end, keeps its queues and its
-// memory bounded, and still answers.
+// TestOverload: a lab with far more traffic than any machine can carry in real
+// time says so while it runs and at its end, keeps its queues and its memory
+// bounded, and still answers.
 func TestOverload(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), `
 topology:
@@ -393,7 +393,7 @@ workload:
 		t.Fatal("no VmRSS")
 		return 0
 	}
-	// Real time, because it is the wall clock that cannot be kept up with.
+	// Real time, because the lab cannot keep up with the wall clock.
 	time.Sleep(3 * time.Second)
 	before := memory()
 	time.Sleep(3 * time.Second)
@@ -415,7 +415,7 @@ workload:
 	if r.Timing.Kept() || r.Timing.Stood == 0 || !strings.Contains(r.Timing.Overload, "It could carry about") {
 		t.Errorf("the report does not say that the machine could not keep up: %+v", r.Timing)
 	}
-	// Late by no more than emulated time may fall behind, and what the machine
+	// At most as late as emulated time may fall behind, plus what the machine
 	// itself adds.
 	t.Logf("lateness %+v", r.Timing.Lateness)
 	if r.Timing.Lateness.Max > 5*units.Second {

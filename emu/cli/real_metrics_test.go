@@ -21,10 +21,10 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 )
 
-// values are those of a scrape, by name and labels.
+// values are the values of a scrape, by name and labels.
 type values map[string]float64
 
-// metricKey gives the key of a metric of a port.
+// metricKey returns the key of a metric of a port.
 func (l *realLab) metricKey(name string, p *fabric.PortStatus, more string) string {
 	return fmt.Sprintf("%s lab=%s node=%s port=%s%s", name, l.name, p.Node, p.Name, more)
 }
@@ -61,7 +61,7 @@ func scrape(t *testing.T, client *http.Client, url string) values {
 	return out
 }
 
-// socketClient reaches a lab's control socket.
+// socketClient returns a client of a lab's control socket.
 func socketClient(path string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
@@ -70,11 +70,11 @@ func socketClient(path string) *http.Client {
 
 var metricsURL = regexp.MustCompile(`(?m)^metrics: (http://127\.0\.0\.1:\d+)/metrics$`)
 
-// TestMetrics: what Prometheus gets over TCP and over the control socket is
-// what the API says, and adds up.
+// TestMetrics: the metrics over TCP and over the control socket match the API,
+// and add up.
 func TestMetrics(t *testing.T) {
 	l := newLab(t, needReal(t, "ping"), t.TempDir(), pair)
-	found := metricsURL.FindStringSubmatch(l.must("up", "-d", "--metrics", ":0", l.file)) // no host: the loopback
+	found := metricsURL.FindStringSubmatch(l.must("up", "-d", "--metrics", ":0", l.file)) // no host means loopback
 	if found == nil {
 		t.Fatal("up does not say where the metrics are")
 	}
@@ -85,8 +85,8 @@ func TestMetrics(t *testing.T) {
 	tcp, socket := &http.Client{}, socketClient(filepath.Join("/run/weft", l.name, lab.SocketName))
 	var s, again values
 	var ports map[string]fabric.PortStatus
-	// Hosts' kernels send of their own accord now and then: what is compared
-	// has to be of one moment.
+	// Hosts' kernels sometimes send packets unprompted: compare values of one
+	// moment only.
 	for try := 0; ; try++ {
 		before := l.ports()
 		s, again = scrape(t, tcp, url+"/metrics"), scrape(t, socket, "http://lab/metrics")
@@ -136,7 +136,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("time, CPU or lateness is missing: %v", s)
 	}
 
-	// Over TCP there is nothing else.
+	// Nothing else is served over TCP.
 	r, err := tcp.Get(url + "/v1/lab")
 	if err != nil {
 		t.Fatal(err)
@@ -154,8 +154,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsAddress: an address that cannot be had is refused before anything
-// is made.
+// TestMetricsAddress: an unavailable address is refused before anything is created.
 func TestMetricsAddress(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), pair)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -183,8 +182,8 @@ func TestMetricsAddress(t *testing.T) {
 	}
 }
 
-// TestMetricsRootless: a lab without root has a network of its own, and its
-// metrics are on the machine's.
+// TestMetricsRootless: a rootless lab has its own network, and its metrics are
+// on the machine's.
 func TestMetricsRootless(t *testing.T) {
 	l := userLab(t, pair)
 	found := metricsURL.FindStringSubmatch(l.must("up", "-d", "--metrics", "127.0.0.1:0", l.file))
@@ -195,7 +194,7 @@ func TestMetricsRootless(t *testing.T) {
 		t.Errorf("the metrics of %s: %v", l.name, s)
 	}
 	l.down()
-	// In the foreground it is another process that hands the socket on.
+	// In the foreground another process passes the socket on.
 	c := l.command("up", "--for", "60s", "--metrics", "127.0.0.1:0", l.file)
 	out, err := os.CreateTemp(t.TempDir(), "out")
 	if err != nil {

@@ -22,11 +22,11 @@ topology:
     - {endpoints: ["h2:eth0", "s1:2"], rate: 2Gbps, delay: 5us}
 `
 
-// linkMBs is what a link of 2 Gb/s carries at most, in MB/s.
+// linkMBs is the maximum throughput of a 2 Gb/s link, in MB/s.
 const linkMBs = 250
 
-// TestEnvironmentIsNotNeeded: programs that lost their environment, as those of sshd,
-// cron and sudo have, find the NIC.
+// TestEnvironmentIsNotNeeded: programs without their environment, such as those
+// started by sshd, cron and sudo, find the NIC.
 func TestEnvironmentIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaSlow, "ibv_devinfo", "rping")
@@ -43,13 +43,13 @@ func TestEnvironmentIsNotNeeded(t *testing.T) {
 		}
 	}
 	l.rdma([]string{"env", "-i", "rping", "-s", "-C", "5"}, []string{"env", "-i", "rping", "-c", "-a", "10.0.0.1", "-C", "5"})
-	// The machine's own libraries are as they were.
+	// The machine's own libraries are unchanged.
 	if out, _ := exec.Command("ibv_devices").CombinedOutput(); strings.Contains(string(out), "roce0") {
 		t.Errorf("the machine itself has the NIC:\n%s", out)
 	}
 }
 
-// TestLibrariesThatTheSystemLacks are found by the linker's cache of the host.
+// TestLibrariesThatTheSystemLacks: they are found through the linker cache of the host.
 func TestLibrariesThatTheSystemLacks(t *testing.T) {
 	weft := needReal(t, "gcc")
 	needVerbs(t)
@@ -102,8 +102,8 @@ func TestLibrariesThatTheSystemLacks(t *testing.T) {
 	}
 }
 
-// TestUCXChoosesByItself: without any setting UCX takes the NIC between hosts, and what
-// it measures the link can carry.
+// TestUCXChoosesByItself: without any setting UCX uses the NIC between hosts, and the
+// link can carry what it measures.
 func TestUCXChoosesByItself(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaSlow, "ucx_perftest")
@@ -121,11 +121,11 @@ func TestUCXChoosesByItself(t *testing.T) {
 	}
 }
 
-// mpiRanks is how many ranks TestMPI has in each of the two hosts.
+// mpiRanks is how many ranks TestMPIOverSSH has in each of the two hosts.
 const mpiRanks = 2
 
-// TestMPIOverSSH: Open MPI starts its ranks in both hosts by ssh, as on any cluster.
-// They talk by RDMA between the hosts and by shared memory within one.
+// TestMPIOverSSH: Open MPI starts its ranks in both hosts with ssh, as on any
+// cluster. They use RDMA between the hosts and shared memory within one.
 func TestMPIOverSSH(t *testing.T) {
 	t.Parallel()
 	weft := needReal(t, "mpirun", "mpicc", "ssh", "ssh-keygen", "gcc")
@@ -156,7 +156,7 @@ func TestMPIOverSSH(t *testing.T) {
 	l := newLab(t, weft, t.TempDir(), rdmaSlow)
 	l.must("up", "-d", l.file)
 	for _, h := range []string{"h1", "h2"} {
-		l.exec(h, "mkdir", "-p", "/run/sshd") // where Debian's sshd keeps its privileges apart
+		l.exec(h, "mkdir", "-p", "/run/sshd") // Debian's sshd needs it for privilege separation
 		l.server(h, sshd, "-D", "-e", "-f", server)
 		l.listens(h, "22")
 	}
@@ -189,7 +189,7 @@ func TestMPIOverSSH(t *testing.T) {
 	if len(pairs) != 6 || between != 4 {
 		t.Errorf("of 6 pairs of ranks, 4 of them between hosts, there are %d and %d:\n%s", len(pairs), between, out)
 	}
-	// 4 pairs of ranks send 21 messages of 1 MB each from h1 to h2, and some smaller.
+	// 4 pairs of ranks send 21 messages of 1 MB each from h1 to h2, and some smaller ones.
 	if got := rdma("received_payload"); got < 4*21e6 {
 		t.Errorf("the NICs have carried %d bytes, want 84 MB and more", got)
 	}
@@ -200,7 +200,7 @@ func TestMPIOverSSH(t *testing.T) {
 	}
 }
 
-// sharedDir is a directory that hosts see although their /tmp is their own.
+// sharedDir returns a directory that hosts see although they have their own /tmp.
 func sharedDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "weft-test-")
@@ -211,7 +211,7 @@ func sharedDir(t *testing.T) string {
 	return dir
 }
 
-// TestHostsOfAUser: a lab without root keeps its hosts as much apart.
+// TestHostsOfAUser: a rootless lab isolates its hosts to the same degree.
 func TestHostsOfAUser(t *testing.T) {
 	l := userLab(t, pair+"  kinds: {host: {private: /tmp}}\n", "ps", "pkill", "ipcmk")
 	l.must("up", "-d", l.file)

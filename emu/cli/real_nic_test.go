@@ -31,7 +31,7 @@ func startWorkload(t *testing.T, text string, programs ...string) *realLab {
 	return l
 }
 
-// reportSoFar is the report of the lab as it runs.
+// reportSoFar returns the report of the running lab.
 func (l *realLab) reportSoFar() *report.Report {
 	l.t.Helper()
 	i, err := netnslab.Find(l.name)
@@ -58,9 +58,9 @@ func (l *realLab) transferred(n uint64) {
 }
 
 // TestNICsBesidePrograms: the NICs of real hosts, a TAP and a TUN, and of a
-// modelled one, write, read and send to each other by the ports and addresses by
-// which iperf3 and ping do meanwhile. Nothing of the NICs is lost, and what a
-// capture has of them is right.
+// modelled one, write, read and send to each other through the ports and
+// addresses that iperf3 and ping use at the same time. No packet of the NICs is
+// lost, and they are correct in a capture.
 func TestNICsBesidePrograms(t *testing.T) {
 	l := startWorkload(t, `
 topology:
@@ -125,7 +125,7 @@ workload:
 
 // inBothClocks has all that a NIC does: marks and CNPs, pauses, READs, datagrams,
 // losses and timeouts, a link that fails and one that changes its rate. Pauses are
-// short, as links lose what would end them too.
+// short, because links also lose the frames that would end them.
 const inBothClocks = `
 duration: 700ms
 topology:
@@ -148,9 +148,9 @@ workload:
   - {send: {from: h5, to: h6, size: 500B, count: 100, every: 5ms, service: ud, ip: 6}}
 `
 
-// TestNICsInBothClocks: where no program takes part a run in the wall clock is
-// that in virtual time: every transfer has the same record and every port the
-// same counters, whatever the machine did meanwhile, with one engine and two.
+// TestNICsInBothClocks: without programs a run in wall-clock time equals the
+// run in virtual time: every transfer has the same record and every port the
+// same counters, however the machine behaved, with one engine and with two.
 func TestNICsInBothClocks(t *testing.T) {
 	weft := needReal(t)
 	dir := t.TempDir()
@@ -163,7 +163,7 @@ func TestNICsInBothClocks(t *testing.T) {
 			t.Fatalf("weft up: exit code %d\n%s", code, e)
 		}
 		got := &report.Report{}
-		_, body, _ := strings.Cut(o, "{") // behind what says that the lab is up
+		_, body, _ := strings.Cut(o, "{") // after the message that the lab is up
 		if err := json.Unmarshal([]byte("{"+body), got); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestNICsStaySilent(t *testing.T) {
 	leavesNothing(t, l.name)
 }
 
-// incastOfNICs is three NICs that write to a fourth without end, at real hosts.
+// incastOfNICs is three NICs of real hosts that write to a fourth without end.
 const incastOfNICs = `
 topology:
   kinds:
@@ -212,16 +212,16 @@ workload:
   - {incast: {name: in, to: h1, from: [h2, h3, h4], size: 100KB, for: 1h}}
 `
 
-// TestPauseOfNICs: an incast of the NICs of real hosts, two of which know no rate
+// TestPauseOfNICs: an incast of the NICs of real hosts, two of which have no rate
 // control, is paused and loses nothing. A program in another class of the same
-// hosts does not notice and has its share of the link; one in the same class is
-// paused with them, and goes on.
+// hosts is not affected and gets its share of the link; one in the same class is
+// paused with the NICs, and then continues.
 func TestPauseOfNICs(t *testing.T) {
 	l := startWorkload(t, incastOfNICs, "iperf3")
 	l.transferred(1)
 	top := l.must("top", "--once", "--interval", "500ms", l.name)
 	header := strings.Fields(top[strings.Index(top, "PORT"):])
-	// A star says that something holds at this moment.
+	// A star marks what is true at this moment.
 	cell := func(port, column string) float64 {
 		return field(strings.ReplaceAll(top, "*", ""), port, slices.Index(header, column))
 	}
@@ -229,9 +229,8 @@ func TestPauseOfNICs(t *testing.T) {
 		t.Errorf("top shows that h2 was paused for %v%% of the time, by %v frames a second:\n%s", p, n, top)
 	}
 
-	// DWRR is exact only while both classes have something to send, and a machine
-	// that is busy elsewhere lets TCP fall behind. So one of some intervals has to
-	// agree.
+	// DWRR is exact only while both classes have something to send, and on a busy
+	// machine TCP may fall behind. So one of several intervals has to agree.
 	program := func(port, tos string) {
 		l.server("h1", "iperf3", "-s", "-1", "-p", port)
 		l.listens("h1", port)
@@ -268,7 +267,7 @@ func TestPauseOfNICs(t *testing.T) {
 	program("5202", "104")
 	tcp := func() string { return l.exec("h1", "ss", "-tinH", "sport", "=", ":5202") }
 	received := regexp.MustCompile(`bytes_received:(\d{7,})`)
-	for range 300 { // a megabyte at least
+	for range 300 { // at least a megabyte
 		if received.MatchString(tcp()) {
 			break
 		}
@@ -302,7 +301,7 @@ func TestPauseOfNICs(t *testing.T) {
 	}
 }
 
-// transfer is the record of a transfer so far.
+// transfer returns the record of a transfer so far.
 func (l *realLab) transfer(name string) workload.TransferResult {
 	l.t.Helper()
 	r := l.reportSoFar()

@@ -1,9 +1,9 @@
 package cli
 
-// Segmentation offload with real programs: hosts hand over up to 64 KB at once
-// and get as much, and nothing but the speed may show it. A receiver trusts the
-// checksums of what was split and joined for it, so a splice in the wrong
-// place would reach the program: hence sums over all bytes, at both ends.
+// Segmentation offload with real programs: hosts send and receive up to 64 KB
+// at once, and only the speed may differ. A receiver trusts the checksums of
+// packets that were split and joined for it, so a splice in the wrong place
+// would reach the program: hence hashes of all bytes, at both ends.
 
 import (
 	"bytes"
@@ -33,15 +33,15 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// fileSizes are those of the files that files writes, in bytes; none is a
+// fileSizes are the sizes in bytes of the files written by files; none is a
 // multiple of a segment.
 var fileSizes = map[string]int{"small": 2_000_003, "middle": 6_000_011, "large": 20_000_003}
 
-// files writes files of random bytes and gives their SHA-256 by name.
+// files writes files of random bytes and returns their SHA-256 by name.
 func files(t *testing.T, names ...string) (dir string, sums map[string]string) {
 	t.Helper()
 	dir, sums = t.TempDir(), map[string]string{}
-	// The workers of an nginx started by root are nobody's.
+	// The workers of an nginx started by root run as user nobody.
 	for d := dir; strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
 		_ = os.Chmod(d, 0o755)
 	}
@@ -76,14 +76,14 @@ func (l *realLab) nginx(dir string, hosts ...string) {
 	}
 }
 
-// fetch gives the SHA-256 of a file as a client gets it.
+// fetch returns the SHA-256 of a file as received by a client.
 func (l *realLab) fetch(client, family, server, file string) string {
 	l.t.Helper()
 	return strings.Fields(l.exec(client, "sh", "-c", fmt.Sprintf("curl -s -S -f %s --max-time 100 http://%s/%s | sha256sum", family, server, file)))[0]
 }
 
-// eight are four hosts on each side of a bottleneck from the b to the a: with a
-// TAP, a TUN, and either without offload.
+// eight is four hosts on each side of a bottleneck, which is from the b hosts
+// to the a hosts: with a TAP, a TUN, and each without offload.
 const eight = `
 topology:
   kinds:
@@ -111,9 +111,9 @@ topology:
     - {endpoints: ["b4:eth0", "s2:4"]}
 `
 
-// TestOffloadKeepsBytes: files arrive as they were sent, between hosts of all
-// kinds with and without offload, one after the other and at once, through a
-// bottleneck that drops and through one that marks.
+// TestOffloadKeepsBytes: files arrive unchanged between hosts of all kinds with
+// and without offload, one after the other and at once, through a bottleneck
+// that drops and through one that marks.
 func TestOffloadKeepsBytes(t *testing.T) {
 	for _, c := range []struct{ name, link string }{
 		{"dropping", `{loss: 0.1%, queue: {limit: 100KB}}`},
@@ -145,7 +145,7 @@ func TestOffloadKeepsBytes(t *testing.T) {
 				bytes += fileSizes[x.file]
 			}
 			t.Logf("one after the other: %.0f Mb/s", float64(bytes)*8/time.Since(start).Seconds()/1e6)
-			// More flows at once than a host joins at a time, from everybody.
+			// More flows at once than a host joins at a time, from all servers.
 			var all sync.WaitGroup
 			for _, client := range []string{"a1", "a2"} {
 				all.Go(func() {
@@ -165,7 +165,7 @@ func TestOffloadKeepsBytes(t *testing.T) {
 			if !a.Balanced() || a.Held != 0 {
 				t.Errorf("the accounts do not add up: %+v", a)
 			}
-			// The bottleneck did what the test is about.
+			// The bottleneck did what the test needs.
 			want := map[string][]string{"dropping": {"queue-full", "link-loss"}, "disordering": {"bad-fcs"}}[c.name]
 			for _, reason := range want {
 				if a.Drops[reason] == 0 {
@@ -182,8 +182,9 @@ func TestOffloadKeepsBytes(t *testing.T) {
 	}
 }
 
-// checkOffloaded makes sure that hosts have sent super-packets, that hosts have
-// been written several packets at once, and that others do not know of any.
+// checkOffloaded makes sure that senders have sent super-packets, that
+// receivers have been written several packets at once, and that hosts without
+// offload had none.
 func checkOffloaded(t *testing.T, r *report.Report, senders, receivers, without []string) {
 	t.Helper()
 	of := map[string]*report.Offload{}
@@ -214,8 +215,8 @@ func checkOffloaded(t *testing.T, r *report.Report, senders, receivers, without 
 	}
 }
 
-// TestOffloadCapture: the same transfer with and without offload shows the same
-// stream of bytes to a capture, in frames no longer than a link's.
+// TestOffloadCapture: in a capture, the same transfer with and without offload
+// is the same stream of bytes, in frames no longer than the link allows.
 func TestOffloadCapture(t *testing.T) {
 	needReal(t, "nginx", "curl", "tshark")
 	dir, sums := files(t, "small")
@@ -256,8 +257,9 @@ topology:
 	}
 }
 
-// streamOf checks the frames of a capture of one connection from port 80, and
-// puts together what that sent. It gives the number of frames with payload.
+// streamOf checks the frames in a capture of one connection from port 80 and
+// reassembles the stream of that side. It also returns the number of frames
+// with payload.
 func streamOf(t *testing.T, file string) (frames int, payload []byte) {
 	t.Helper()
 	lines := tshark(t, file, "--disable-protocol", "http", "-o", "tcp.desegment_tcp_streams:FALSE", "-o", "tcp.relative_sequence_numbers:TRUE",
@@ -272,8 +274,8 @@ func streamOf(t *testing.T, file string) (frames int, payload []byte) {
 		}
 		length := number(t, f[0])
 		longest = max(longest, length)
-		// 1 is good. IPv6 has no sum. Linux writes one sum in 65536 as 0xffff,
-		// which tshark dislikes for TCP.
+		// 1 means good. IPv6 has no checksum. Linux writes one checksum in
+		// 65536 as 0xffff, which tshark reports as bad for TCP.
 		if (f[1] != "1" && f[1] != "") || (f[2] != "1" && f[3] != "0xffff") {
 			t.Fatalf("a frame of %d bytes with checksums of status %q (IP) and %q (TCP, %s)", length, f[1], f[2], f[3])
 		}
@@ -292,7 +294,7 @@ func streamOf(t *testing.T, file string) (frames int, payload []byte) {
 			last = id
 		}
 		frames++
-		at := number(t, f[5]) - 1 // the SYN has a number too
+		at := number(t, f[5]) - 1 // the SYN takes a sequence number too
 		if need := at + len(b); need > len(payload) {
 			if at > len(payload) {
 				t.Fatalf("a hole of %d bytes before byte %d", at-len(payload), at)
@@ -318,9 +320,9 @@ func number(t *testing.T, s string) int {
 	return int(n)
 }
 
-// TestOffloadMarks: marks at IPv6 packets and at those of TUNs, split or to be
-// joined, are counted alike by the queue, the capture and the receiver's
-// kernel. TestMarkingSlowsTheSender shows it for IPv4 and TAPs.
+// TestOffloadMarks: the queue, the capture and the receiver's kernel count the
+// same marks of IPv6 packets and of TUNs, split or to be joined.
+// TestMarkingSlowsTheSender shows it for IPv4 and TAPs.
 func TestOffloadMarks(t *testing.T) {
 	for _, c := range []struct {
 		name, attach, family, window, counter string
@@ -358,8 +360,8 @@ topology:
 			if uint64(seen) != port.Marked {
 				t.Errorf("%d marks by the counter, %d in the capture", port.Marked, seen)
 			}
-			// A kernel counts what was joined as one: packets that go together
-			// are all marked, or none of them is.
+			// A kernel counts joined packets as one: either all packets joined
+			// into one are marked, or none of them is.
 			if ce > port.Marked || ce == 0 || (!c.joined && ce != port.Marked) {
 				t.Errorf("%d marks by the counter, %d seen by the receiver's kernel", port.Marked, ce)
 			}
@@ -370,9 +372,9 @@ topology:
 	}
 }
 
-// socketIn makes a socket in the network namespace of a host. The thread goes
-// home again: if it is the process's first one, the process would pass for one
-// of the lab's programs, to be ended with it.
+// socketIn makes a socket in the network namespace of a host. The thread
+// returns to its own namespace: if it is the process's main thread, the process
+// would otherwise be taken for one of the lab's programs, and be ended with the lab.
 func socketIn[T any](l *realLab, host string, f func() (T, error)) (socket T) {
 	l.t.Helper()
 	done := make(chan error)
@@ -394,7 +396,7 @@ func socketIn[T any](l *realLab, host string, f func() (T, error)) (socket T) {
 			}
 			socket, err = f()
 			if netns.Set(home) == nil {
-				runtime.UnlockOSThread() // else the thread ends with the goroutine
+				runtime.UnlockOSThread() // otherwise the thread ends with the goroutine
 			}
 			return err
 		}()
@@ -420,17 +422,17 @@ func udpIn(l *realLab, host string, at netip.AddrPort, level, option, value int)
 	return conn
 }
 
-// TestOffloadDatagrams: what a program sends as one with UDP_SEGMENT crosses
-// the fabric as datagrams, and reaches a socket that knows nothing of it so.
+// TestOffloadDatagrams: one write of a program with UDP_SEGMENT crosses the
+// fabric as datagrams, and reaches a socket without that option as datagrams.
 func TestOffloadDatagrams(t *testing.T) {
 	const (
-		size, tail = 1000, 300  // bytes of each datagram, of the last of a write
-		writes     = 60         // so many
+		size, tail = 1000, 300  // bytes of each datagram, and of the last one of a write
+		writes     = 60         // number of writes
 		port       = 4000       // of both ends
 		room       = 64_000_000 // of the receiver's buffer
 	)
 	// A write of 30 datagrams goes to the device as it is; one of 60 is more
-	// than the device takes as one at this rate, and the kernel cuts it up.
+	// than the device takes at once at this rate, and the kernel splits it.
 	var all [][]byte
 	var ends []int // of the writes, in all
 	for w := range writes {
@@ -469,8 +471,8 @@ topology:
 			family, prefix, headers = "-6", "fd00::", 62
 		}
 		what := fmt.Sprintf("%s to %s, %s", c.from, c.to, family)
-		// Neighbours know each other, or all but a few datagrams are dropped
-		// that wait for it.
+		// Resolve the neighbours first; otherwise all but a few of the
+		// datagrams that wait for the resolution are dropped.
 		l.exec(c.from, "ping", family, "-c", "1", "-W", "5", c.to)
 		from, to := netip.MustParseAddr(prefix+c.from[1:]), netip.MustParseAddr(prefix+c.to[1:])
 		receiver := udpIn(l, c.to, netip.AddrPortFrom(to, port), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, room)
@@ -526,14 +528,14 @@ topology:
 	}
 	sent, got := o["h1:eth0"], o["h2:eth0"]
 	t.Logf("h1 sent %d datagrams in %d super-packets; h2 got %d in %d", sent.Pieces, sent.Supers, got.Written, got.Writes)
-	// Before Linux 6.2 the kernel cuts them up itself.
+	// Before Linux 6.2 the kernel splits them itself.
 	if sent.Supers > 0 && (sent.Pieces < 2*sent.Supers || got.Written < got.Writes+500) {
 		t.Errorf("sent %+v, got %+v: the test does not test splitting and joining", sent, got)
 	}
 }
 
-// TestOffloadRefused: a host that has taken its interface down refuses each of
-// the packets that would have been joined for it.
+// TestOffloadRefused: a host whose interface is down refuses each of the
+// packets that would have been joined for it.
 func TestOffloadRefused(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -543,7 +545,7 @@ topology:
     - {endpoints: ["h1:eth0", "s1:1"]}
     - {endpoints: ["h2:eth0", "s1:2"]}
 `, "ping", "ip")
-	l.exec("h1", "ping", "-4", "-c", "1", "-W", "5", "h2") // they know each other
+	l.exec("h1", "ping", "-4", "-c", "1", "-W", "5", "h2") // so that they have resolved each other
 	l.exec("h2", "ip", "link", "set", "eth0", "down")
 	at, to := netip.MustParseAddrPort("10.0.0.1:4000"), netip.MustParseAddrPort("10.0.0.2:4000")
 	sender := udpIn(l, "h1", at, unix.SOL_UDP, unix.UDP_SEGMENT, 1000)
@@ -557,7 +559,7 @@ topology:
 	r := l.down()
 	a, o := r.Accounts, r.Hosts[1].Offload
 	t.Logf("%+v; h2: %+v", a, o)
-	// The hosts' kernels say some things of their own accord.
+	// The hosts' kernels also send a few packets unprompted.
 	if n := a.Drops["host-refused"]; n < writes*per || n > writes*per+50 || !a.Balanced() || a.Held != 0 {
 		t.Errorf("%d packets were refused, want %d and few more; %+v", n, writes*per, a)
 	}
@@ -566,9 +568,9 @@ topology:
 	}
 }
 
-// TestOffloadFollowsChanges: rate and MTU of a link may change under a running
-// transfer: the rate is kept, the bytes are whole, and the host's device drops
-// nothing.
+// TestOffloadFollowsChanges: rate and MTU of a link may change during a
+// transfer: the rate is kept, no bytes are lost or changed, and the host's
+// device drops nothing.
 func TestOffloadFollowsChanges(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -587,8 +589,7 @@ topology:
 		if err != nil {
 			t.Fatal(err)
 		}
-		// 1460 of the 1538 bytes that a packet takes on the wire are payload at
-		// most.
+		// At most 1460 of the 1538 bytes that a packet takes on the wire are payload.
 		least := float64(fileSizes["middle"]) * 8 * 1538 / 1460 / mbps / 1e6
 		t.Logf("at %.0f Mb/s the transfer took %.3f s, %.3f of what the rate allows", mbps, took, took/least)
 		if took < least {
@@ -600,8 +601,8 @@ topology:
 		l.must("set", "-l", l.name, "h1:eth0", "mtu="+bytes)
 	}
 	for _, address := range []string{"10.0.0.2:4000", "[fd00::2]:4000"} {
-		// The connection begins with the long packets, as it never exceeds
-		// what its ends could do then.
+		// The connection begins with the long packets, because it never exceeds
+		// what its ends supported at the start.
 		l.must("set", "-l", l.name, "h1:eth0", "rate=100Mbps")
 		mtu("9000")
 		stop := l.capture("s1:1", "--in", "-s", "96", "-f", "tcp port 4000")
@@ -634,7 +635,7 @@ topology:
 	if a := r.Accounts; !a.Balanced() || a.Held != 0 {
 		t.Errorf("the accounts do not add up: %+v", a)
 	}
-	// A packet that was on its way when the MTU became less is too big for it.
+	// A packet that was in flight when the MTU was reduced is too big for it.
 	for reason, n := range r.Accounts.Drops {
 		if reason != "too-big" {
 			t.Errorf("%d packets were dropped: %s", n, reason)
@@ -643,7 +644,7 @@ topology:
 	checkOffloaded(t, r, []string{"h1"}, nil, nil)
 }
 
-// carries waits until a port has sent so many bytes more.
+// carries waits until a port has sent this many further bytes.
 func (l *realLab) carries(port string, bytes uint64) {
 	l.t.Helper()
 	goal := l.ports()[port].TxBytes + bytes
@@ -655,7 +656,7 @@ func (l *realLab) carries(port string, bytes uint64) {
 }
 
 // pour sends random bytes over TCP from a host to an address of another until
-// end is called, which gives the SHA-256 of what was sent and of what came.
+// end is called. end returns the SHA-256 of the bytes sent and of the bytes received.
 func (l *realLab) pour(from, to, address string) (end func() (sent, got []byte)) {
 	l.t.Helper()
 	listener := socketIn(l, to, func() (net.Listener, error) { return net.Listen("tcp", address) })
@@ -672,7 +673,7 @@ func (l *realLab) pour(from, to, address string) (end func() (sent, got []byte))
 	sent, got := sha256.New(), sha256.New()
 	var both sync.WaitGroup
 	both.Go(func() {
-		defer out.Close() // so that the receiver comes to an end
+		defer out.Close() // so that the receiver ends
 		r := rand.New(rand.NewPCG(3, 4))
 		for b := make([]byte, 1<<17); !stop.Load(); {
 			for i := 0; i < len(b); i += 8 {

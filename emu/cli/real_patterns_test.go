@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// TestRealPatterns: patterns of flows in the wall clock, beside a real host, with one
-// worker and with two: the report sums up what the file has.
+// TestRealPatterns: patterns of flows in wall-clock time, beside a real host, with
+// one worker and with two: the report sums up the records in the file.
 func TestRealPatterns(t *testing.T) {
 	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {

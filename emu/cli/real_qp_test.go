@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/emu/lab"
 )
 
-// TestNICsOfARunningLab looks at the NICs of a lab in the wall clock by every way
-// there is: commands, completion, API and metrics.
+// TestNICsOfARunningLab inspects the NICs of a lab in wall-clock time in all
+// ways: commands, completion, API and metrics.
 func TestNICsOfARunningLab(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), `
 duration: 1h
@@ -96,7 +96,7 @@ workload:
 	}
 }
 
-// completes holds what completion offers to these, and maybe others.
+// completes checks that completion offers these, and possibly others.
 func (l *realLab) completes(args []string, want ...string) {
 	l.t.Helper()
 	offered := strings.Split(l.must(append([]string{"__complete"}, args...)...), "\n")

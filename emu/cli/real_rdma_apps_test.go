@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// served runs a server in h1 and, as soon as it listens at a TCP port, its client in
-// h2, to the success of both, and gives what they print.
+// served runs a server in h1 and, as soon as it listens on a TCP port, its client in
+// h2, until both succeed, and returns what they print.
 func (l *realLab) served(port string, server, client []string) (served, said string) {
 	l.t.Helper()
 	s := l.rdmaServer("h1", server...)
@@ -56,7 +56,7 @@ func TestUCX(t *testing.T) {
 }
 
 // TestLibfabric: Debian's libfabric, unmodified, with endpoints of all its types over
-// verbs. fi_pingpong -c holds the bytes to what was sent.
+// verbs. fi_pingpong -c compares the received bytes with those sent.
 func TestLibfabric(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "fi_pingpong", "fi_info")
@@ -84,8 +84,8 @@ func TestLibfabric(t *testing.T) {
 	}
 }
 
-// TestExtendedVerbs: programs of rdma-core that post by ibv_wr_*() and read
-// completions one by one, with their times.
+// TestExtendedVerbs: programs of rdma-core that post with ibv_wr_*() and read
+// completions one by one, with their timestamps.
 func TestExtendedVerbs(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "ibv_rc_pingpong")
@@ -108,7 +108,7 @@ func TestExtendedVerbs(t *testing.T) {
 			}
 		})
 	}
-	// What the NIC does not have is refused with the errno that programs know it by.
+	// Unsupported features are refused with the errno that programs recognize.
 	out, e, code := l.run("exec", "-l", l.name, "h1", "--", "ibv_rc_pingpong", "-g", "0", "-j")
 	if code == 0 || !strings.Contains(out+e, "doesn't support dm allocation") {
 		t.Errorf("ibv_rc_pingpong -j: exit code %d\n%s%s", code, out, e)

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bump hands on frames between the two interfaces of a host, and turns over a bit in
-// a share of the RoCE packets, where the ICRC covers it. It is a program among others:
-// its links have to be slow, or frames wait in it for longer than a local ACK timeout.
+// bump forwards frames between the two interfaces of a host and flips a bit in a share
+// of the RoCE packets, where the ICRC covers it. It is an ordinary program: its links
+// have to be slow, or frames wait in it for longer than a local ACK timeout.
 func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop func()) {
 	l.t.Helper()
 	var fds [2]int
@@ -43,7 +43,7 @@ func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop
 	var running sync.WaitGroup
 	for i := range fds {
 		running.Go(func() {
-			runtime.LockOSThread() // which ends with the goroutine
+			runtime.LockOSThread() // the thread ends with the goroutine
 			_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -15)
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			frame := make([]byte, 10000)
@@ -52,7 +52,7 @@ func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop
 				if err != nil || from.(*unix.SockaddrLinklayer).Pkttype == unix.PACKET_OUTGOING {
 					continue
 				}
-				// Ethernet, IPv4 and UDP; the ICRC leaves out the byte of FECN and BECN.
+				// Ethernet, IPv4 and UDP; the ICRC excludes the byte of FECN and BECN.
 				const transport, udpPort, becn = 42, 36, 42 + 4
 				if n > transport && string(frame[12:14]) == "\x08\x00" && string(frame[udpPort:udpPort+2]) == "\x12\xb7" && random.Float64() < share {
 					at := transport + random.IntN(n-transport)
@@ -65,7 +65,7 @@ func (l *realLab) bump(host string, share float64) (damaged *atomic.Uint64, stop
 					}
 					continue
 				}
-				_, _ = unix.Write(fds[1-i], frame[:n]) // lost, if the device is full
+				_, _ = unix.Write(fds[1-i], frame[:n]) // lost if the device is full
 			}
 		})
 	}

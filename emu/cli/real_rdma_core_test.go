@@ -18,11 +18,11 @@ import (
 // rdmaCoreTests is where Debian's python3-pyverbs puts the tests of rdma-core.
 const rdmaCoreTests = "/usr/share/doc/rdma-core/tests"
 
-// systemPython is the one that Debian's packages are for.
+// systemPython is the Python of Debian's packages.
 const systemPython = "/usr/bin/python3"
 
-// allowedSkips is which of rdma-core's tests may be skipped, for which reason: they need
-// other hardware, or what docs/rdma.md lists as refused.
+// allowedSkips lists which of rdma-core's tests may be skipped, and why: they need other
+// hardware, or what docs/rdma.md lists as refused.
 var allowedSkips = []struct{ tests, reason, why string }{
 	{`mlx5|MKEY|Mkey`, `non MLX5 device|not an MLX5 device`, "vendor's"},
 	{`efa`, `non EFA device`, "vendor's"},
@@ -39,8 +39,8 @@ var allowedSkips = []struct{ tests, reason, why string }{
 	{`atomic_write`, `Extended QP is not supported`, "refused: atomic write"},
 }
 
-// TestRDMACore runs rdma-core's own tests inside a host: none fails, and none is skipped
-// but for what the NIC does not have.
+// TestRDMACore runs rdma-core's own tests inside a host: none fails, and only those that
+// need what the NIC does not have are skipped.
 func TestRDMACore(t *testing.T) {
 	needReal(t)
 	if err := exec.Command(systemPython, "-c", "import pyverbs.device").Run(); err != nil {
@@ -87,7 +87,7 @@ func TestRDMACore(t *testing.T) {
 	}
 }
 
-// whySkipped is why a test may be skipped for a reason; "" if it may not.
+// whySkipped returns why a test may be skipped for a reason; "" if it may not.
 func whySkipped(test, reason string) string {
 	for _, s := range allowedSkips {
 		if regexp.MustCompile(s.tests).MatchString(test) && regexp.MustCompile(s.reason).MatchString(reason) {
@@ -97,8 +97,7 @@ func whySkipped(test, reason string) string {
 	return ""
 }
 
-// unpackTests copies rdma-core's tests into a directory, and says how many files there
-// are.
+// unpackTests copies rdma-core's tests into a directory and returns the number of files.
 func unpackTests(t *testing.T, to string) (n int) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(rdmaCoreTests, "*.py*"))
@@ -116,7 +115,8 @@ func unpackTests(t *testing.T, to string) (n int) {
 	return len(found)
 }
 
-// unpack copies a file into a directory; gzip's is unpacked, as Debian packs documents.
+// unpack copies a file into a directory and decompresses gzip files, because Debian
+// compresses documents.
 func unpack(from, dir string) error {
 	f, err := os.Open(from)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 )
 
-// rdmaFaults is h1 and h2 behind switches that choose by ECMP among two ways, h3 and
-// h4 behind switches that spray their packets over them, and h5 and h6 with a host
-// between them that hands on what it sees.
+// rdmaFaults is h1 and h2 behind switches that use ECMP over two paths, h3 and h4
+// behind switches that spray their packets over both, and h5 and h6 with a host
+// between them that forwards what it sees.
 const rdmaFaults = `
 topology:
   kinds: {host: {nic: roce}}
@@ -31,8 +31,8 @@ topology:
     - {endpoints: ["h6:eth0", "bump:eth1"], rate: 50Mbps, delay: 5us}
 `
 
-// TestRDMAFaults: what Debian's programs, and one of our own that looks closer, do
-// while the network or one of them fails. Each case makes sure that its fault has
+// TestRDMAFaults: Debian's programs, and our own that checks more closely, while
+// the network or one of them fails. Each case makes sure that its fault has
 // happened.
 func TestRDMAFaults(t *testing.T) {
 	l := startRDMA(t, rdmaFaults, "rping", "ibv_rc_pingpong", "ib_write_bw", "ucmatose", "iperf3")
@@ -71,7 +71,7 @@ func TestRDMAFaults(t *testing.T) {
 	}
 }
 
-// addressOf is the first address of a host.
+// addressOf returns the first address of a host.
 func addressOf(host string) string { return "10.0.0." + strings.TrimPrefix(host, "h") }
 
 // set changes a link.
@@ -87,7 +87,7 @@ func (l *realLab) setFor(port, setting, after string) {
 	l.t.Cleanup(func() { l.set(port, after) })
 }
 
-// nic gives the NIC of a host.
+// nic returns the NIC of a host.
 func (l *realLab) nic(host string) fabric.NICStatus {
 	l.t.Helper()
 	var list []fabric.NICStatus
@@ -97,8 +97,8 @@ func (l *realLab) nic(host string) fabric.NICStatus {
 	return list[0]
 }
 
-// counts begins to count what NICs count; the function that it gives adds up what
-// they have counted since under a name.
+// counts starts counting; the returned function sums up the increase of a counter
+// of the NICs since then.
 func (l *realLab) counts(hosts ...string) func(counter string) uint64 {
 	l.t.Helper()
 	before := map[string]fabric.NICCounters{}
@@ -113,7 +113,7 @@ func (l *realLab) counts(hosts ...string) func(counter string) uint64 {
 	}
 }
 
-// unused holds NICs to having no object left of programs that have ended.
+// unused checks that NICs have no objects left of programs that have ended.
 func (l *realLab) unused(hosts ...string) {
 	l.t.Helper()
 	for _, h := range hosts {
@@ -124,7 +124,7 @@ func (l *realLab) unused(hosts ...string) {
 	}
 }
 
-// dropped is how many packets have been dropped for a reason, at all ports.
+// dropped returns how many packets have been dropped for a reason, at all ports.
 func (l *realLab) dropped(why string) (n uint64) {
 	l.t.Helper()
 	for _, p := range l.ports() {
@@ -133,7 +133,7 @@ func (l *realLab) dropped(why string) (n uint64) {
 	return n
 }
 
-// plus is a command with more arguments.
+// plus returns a command with more arguments.
 func plus(argv []string, more ...string) []string {
 	return append(argv[:len(argv):len(argv)], more...)
 }
@@ -152,7 +152,7 @@ func (l *realLab) peer(program, name, at, from string, count, timeout int) {
 	l.rdmaBetween(at, from, []string{program, name}, []string{program, name, addressOf(at), strconv.Itoa(count), strconv.Itoa(timeout)})
 }
 
-// ping runs rping, which looks at what comes back.
+// ping runs rping, which checks the data that comes back.
 func (l *realLab) ping(at, from string) {
 	l.t.Helper()
 	flags := []string{"-C", "10", "-S", "65535", "-v", "-V"}
@@ -162,13 +162,14 @@ func (l *realLab) ping(at, from string) {
 	}
 }
 
-// endures runs programs that look at their data, and ones that move much of it, in
-// two hosts, to the success of all. The code of the local ACK timeout is for those
-// that let it be chosen: what goes missing at the end of something costs as much.
+// endures runs programs that check their data, and others that move much of it, in
+// two hosts until all succeed. timeout is the code of the local ACK timeout for
+// programs that have an option for it: a loss at the end of a transfer costs that
+// much time.
 func (l *realLab) endures(peer, at, from string, timeout int) {
 	l.t.Helper()
 	l.ping(at, from)
-	// -c looks at what has come.
+	// -c checks the received data.
 	l.alike(at, from, "ibv_rc_pingpong", "-g", "0", "-c", "-n", "100")
 	for _, program := range []string{"ib_write_bw", "ib_send_bw", "ib_read_bw"} {
 		said := l.alike(at, from, program, "-x", "0", "-n", "30", "-u", strconv.Itoa(timeout))
@@ -179,7 +180,7 @@ func (l *realLab) endures(peer, at, from string, timeout int) {
 	l.peer(peer, "data", at, from, 30, timeout)
 }
 
-// testRDMALoss: 1% of all packets is lost on either way.
+// testRDMALoss: 1% of all packets is lost on either path.
 func (l *realLab) testRDMALoss(peer string) {
 	for _, port := range []string{"leaf1:spine1", "leaf1:spine2"} {
 		l.setFor(port, "loss=1%", "loss=0%")
@@ -198,7 +199,7 @@ func (l *realLab) testRDMALoss(peer string) {
 	}
 }
 
-// testRDMASpraying: packets take either way at random, one of which is longer.
+// testRDMASpraying: packets take either path at random, one of which is longer.
 func (l *realLab) testRDMASpraying(peer string) {
 	l.setFor("leaf3:spine2", "delay=10us", "delay=5us")
 	before, counted := l.ports(), l.counts("h3", "h4")
@@ -216,8 +217,8 @@ func (l *realLab) testRDMASpraying(peer string) {
 	}
 }
 
-// testRDMAFCS: 1% of all packets is damaged on a link. The next port sees that by
-// the FCS, so that nothing of it comes to a NIC.
+// testRDMAFCS: 1% of all packets is damaged on a link. The next port detects that
+// with the FCS, so no damaged packet reaches a NIC.
 func (l *realLab) testRDMAFCS(peer string) {
 	l.setFor("leaf1:h1", "corrupt=1%", "corrupt=0%")
 	before, counted := l.dropped("bad-fcs"), l.counts("h1", "h2")
@@ -228,8 +229,8 @@ func (l *realLab) testRDMAFCS(peer string) {
 	}
 }
 
-// testRDMAICRC: what is between two NICs damages 1% of their packets and gives them
-// a right FCS, as a switch with faulty memory does. That is what the ICRC is for.
+// testRDMAICRC: a host between two NICs damages 1% of their packets and gives them
+// a correct FCS, as a switch with faulty memory does. The ICRC detects that.
 func (l *realLab) testRDMAICRC(peer string) {
 	counted := l.counts("h5", "h6")
 	damaged, stop := l.bump("bump", 0.01)
@@ -246,7 +247,7 @@ func (l *realLab) testRDMAICRC(peer string) {
 	}
 }
 
-// testRDMADuplicates: packets come twice, and what they ask for is done once.
+// testRDMADuplicates: packets arrive twice, and their requests are executed once.
 func (l *realLab) testRDMADuplicates(peer string) {
 	l.setFor("leaf1:h1", "duplicate=3%", "duplicate=0%")
 	counted := l.counts("h1", "h2")
@@ -257,8 +258,8 @@ func (l *realLab) testRDMADuplicates(peer string) {
 	}
 }
 
-// testRDMAHealed: a link is cut in the middle of a transfer and healed before the
-// retries are used up. The link is slow until then, so that the transfer lasts.
+// testRDMAHealed: a link is cut in the middle of a transfer and restored before
+// the retries are used up. The link is slow until then, so that the transfer lasts.
 func (l *realLab) testRDMAHealed(peer string) {
 	same := func(argv ...string) [2][]string { return [2][]string{argv, plus(argv, "10.0.0.1")} }
 	for _, programs := range [][2][]string{
@@ -301,7 +302,7 @@ func (l *realLab) testRDMAHealed(peer string) {
 	}
 }
 
-// gaveUp is what programs say of IBV_WC_RETRY_EXC_ERR.
+// gaveUp matches what programs print for IBV_WC_RETRY_EXC_ERR.
 var gaveUp = regexp.MustCompile(`Failed status 12|transport retry counter exceeded`)
 
 // givesUp waits until a program has ended because its peer does not answer.
@@ -323,7 +324,7 @@ func (l *realLab) testRDMACut(string) {
 		s, c := l.lasts(argv)
 		l.setFor("leaf1:h1", "state=down", "state=up")
 		if argv[0] == pingpong {
-			// It fails at the side whose turn it was, and the other waits for ever.
+			// The side whose turn it was fails, and the other waits for ever.
 			l.becomesTrue("an end of one side", func() bool { return s.exited() || c.exited() })
 			if s.exited() {
 				s, c = c, s
@@ -334,7 +335,7 @@ func (l *realLab) testRDMACut(string) {
 			l.t.Errorf("%v: no retries were exceeded", argv)
 		}
 		l.set("leaf1:h1", "state=up")
-		// Nobody tells the other, as its TCP connection idles.
+		// The other side does not learn of it, because its TCP connection is idle.
 		_ = s.Process.Kill()
 	}
 }

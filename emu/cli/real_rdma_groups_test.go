@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestMulticastMembers: mckey three times in the sender's host and once in another, all of
-// which get all datagrams.
+// TestMulticastMembers: mckey runs three times in the sender's host and once in another,
+// and each gets all datagrams.
 func TestMulticastMembers(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaPair, "mckey")
@@ -19,7 +19,7 @@ func TestMulticastMembers(t *testing.T) {
 		for _, host := range []string{"h1", "h1", "h2"} {
 			members = append(members, l.rdmaServer(host, mckey(port, "-b", map[string]string{"h1": "10.0.0.1", "h2": "10.0.0.2"}[host])...))
 		}
-		// A member ends when it has 20, so that each may need datagrams of several senders.
+		// A member ends when it has 20 datagrams, so each may need several senders.
 		deadline := time.Now().Add(time.Minute)
 		for ended := 0; ended < len(members); {
 			if time.Now().After(deadline) {

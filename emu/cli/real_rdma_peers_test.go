@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// lasting are clients of transfers that last until somebody ends them.
+// lasting are clients whose transfers last until they are ended.
 var lasting = [][]string{
 	{"ib_write_bw", "-x", "0", "-D", "60", "-u", "12"},
 	{"ib_send_bw", "-x", "0", "-D", "60", "-u", "12"},
 	{"ib_read_bw", "-x", "0", "-D", "60", "-u", "12"},
 }
 
-// lasts starts a program in h1 and its client in h2, and waits until they are at it.
+// lasts starts a program in h1 and its client in h2, and waits until they transfer data.
 func (l *realLab) lasts(argv []string) (server, client *rdmaServer) {
 	l.t.Helper()
 	server = l.rdmaServer("h1", argv...)
@@ -23,15 +23,15 @@ func (l *realLab) lasts(argv []string) (server, client *rdmaServer) {
 	return server, client
 }
 
-// testRDMANotReady: SENDs that nobody has a receive for.
+// testRDMANotReady: SENDs without a posted receive.
 func (l *realLab) testRDMANotReady(peer string) {
 	counted := l.counts("h1", "h2")
 	l.peer(peer, "rnr", "h1", "h2", 1, 14)
 	if n, beyond, without := counted("rnr_nak_retry_err"), counted("req_rnr_retries_exceeded"), counted("out_of_buffer"); n < 10 || beyond != 1 || without < n {
 		l.t.Errorf("%d RNR NAKs, %d beyond the last, %d packets without a receive", n, beyond, without)
 	}
-	// A program that is stopped leaves no receives in time. The link is slow meanwhile,
-	// so that the transfer lasts.
+	// A stopped program soon has no receives left. The link is slow meanwhile, so that
+	// the transfer lasts.
 	l.set("leaf1:h1", "rate=50Mbps")
 	counted = l.counts("h1", "h2")
 	argv := []string{"ib_send_bw", "-x", "0", "-r", "10", "-s", "4096", "-n", "2000"}
@@ -50,8 +50,7 @@ func (l *realLab) testRDMANotReady(peer string) {
 	}
 }
 
-// testRDMAAccess: requests that are refused over the wire, and memory that is taken
-// away.
+// testRDMAAccess: requests refused over the wire, and memory that is deregistered.
 func (l *realLab) testRDMAAccess(peer string) {
 	counted := l.counts("h1", "h2")
 	l.peer(peer, "access", "h1", "h2", 1, 14)
@@ -79,8 +78,8 @@ func (l *realLab) testRDMAKilled(peer string) {
 		s, c = l.lasts(argv)
 		_ = c.Process.Kill()
 		l.unused("h2")
-		// A server learns of it if it sends, or reads from its TCP connection; others
-		// of these wait for ever, on real NICs too.
+		// A server notices if it sends, or reads from its TCP connection; the other
+		// servers wait for ever, on real NICs too.
 		_ = s.Process.Kill()
 		l.unused("h1")
 	}
@@ -89,7 +88,7 @@ func (l *realLab) testRDMAKilled(peer string) {
 			l.peer(peer, "killed-"+op+"-"+victim, "h1", "h2", 1, 10)
 		}
 	}
-	// rdma_cm tells the other side of a connection.
+	// rdma_cm notifies the other side of a connection.
 	for _, victim := range []string{"h1", "h2"} {
 		s := l.rdmaServer("h1", "rping", "-s")
 		time.Sleep(100 * time.Millisecond)
@@ -116,7 +115,7 @@ func (l *realLab) testRDMAConnections(peer string) {
 	}
 }
 
-// testRDMAManyPairs: 256 queue pairs at once, of one thread and of eight.
+// testRDMAManyPairs: 256 queue pairs at once, in one thread and in eight.
 func (l *realLab) testRDMAManyPairs(peer string) {
 	if said := l.alike("h1", "h2", "ib_write_bw", "-x", "0", "-q", "256", "-n", "5", "-s", "4096"); !strings.Contains(said, "4096       1280") {
 		l.t.Errorf("%s", said)
@@ -150,8 +149,8 @@ func (l *realLab) testRDMAManyPrograms(string) {
 	}
 }
 
-// testRDMABesideTCP: RDMA and TCP leave by the same port at the same time, and both
-// have a share of it.
+// testRDMABesideTCP: RDMA and TCP share a port at the same time, and both get a
+// share of it.
 func (l *realLab) testRDMABesideTCP(string) {
 	const line = 200e6
 	l.setFor("leaf2:h2", "rate=200Mbps", "rate=5Gbps")

@@ -9,10 +9,10 @@ import (
 )
 
 // TestRDMARateLimit: the static rate that perftest gives its queue pairs for --rate_limit
-// holds on the wire. perftest takes a HW limit for granted with InfiniBand only: with RoCE
-// it limits by software as well, to so much payload, and refuses --rate_limit_type=HW,
-// whatever the NIC. The lab is dilated, so that the machine is not what limits; perftest
-// divides by the processor's cycles, which go on as ever.
+// holds on the wire. perftest relies on a HW limit with InfiniBand only: with RoCE it also
+// limits in software, to that rate of payload, and refuses --rate_limit_type=HW, whatever
+// the NIC. The lab is dilated, so that the machine is not the limit; perftest divides by
+// the processor's cycles, which are not slowed.
 func TestRDMARateLimit(t *testing.T) {
 	const dilation = 40
 	l := startRDMA(t, fmt.Sprintf("dilation: %d\n", dilation)+rdmaPair, "ib_write_bw")

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/nicemu"
 )
 
-// needFUSE skips a test where the files of counters cannot be.
+// needFUSE skips a test if the files of counters are not supported.
 func needFUSE(t *testing.T) {
 	t.Helper()
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
@@ -28,7 +28,7 @@ func (l *realLab) sysfs(host, file string) string {
 	return strings.TrimSuffix(l.exec(host, "cat", "/sys/class/infiniband/roce0/"+file), "\n")
 }
 
-// TestRDMASysfs: what programs find of a NIC in /sys beside its addresses.
+// TestRDMASysfs: what programs find about a NIC in /sys besides its addresses.
 func TestRDMASysfs(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaPair)
@@ -57,8 +57,8 @@ func TestRDMASysfs(t *testing.T) {
 	}
 }
 
-// TestRDMACounters: perftest reads the counters before and behind what it does, from
-// files that it keeps open, and sees all of its own.
+// TestRDMACounters: perftest reads the counters before and after its run, from files
+// that it keeps open, and sees all of its own traffic.
 func TestRDMACounters(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaPair, "ib_write_bw")
@@ -76,7 +76,7 @@ func TestRDMACounters(t *testing.T) {
 		n, _ = strconv.Atoi(m[1])
 		return n
 	}
-	// More where something was sent again.
+	// More if packets were retransmitted.
 	const packets = messages * 64
 	if n := of(said, "port_xmit_packets"); n < packets || n > 2*packets {
 		t.Errorf("%d packets sent, where there are %d", n, packets)
@@ -93,7 +93,7 @@ func TestRDMACounters(t *testing.T) {
 	if n := of(served, "port_rcv_errors"); n != 0 {
 		t.Errorf("%d errors", n)
 	}
-	// Nothing is sent any more: all say the same.
+	// Nothing is sent any more, so all sources agree.
 	counters := l.nic("h1").Counters
 	for _, info := range nicemu.CounterInfos() {
 		if info.Origin != nicemu.PortCounter {
@@ -105,8 +105,8 @@ func TestRDMACounters(t *testing.T) {
 	}
 }
 
-// TestRDMACountersOfTheDead: of a lab that was killed while a program has counters open
-// nothing is left.
+// TestRDMACountersOfTheDead: a lab that is killed while a program has counters open
+// leaves nothing behind.
 func TestRDMACountersOfTheDead(t *testing.T) {
 	l := startRDMA(t, rdmaPair)
 	needFUSE(t)

@@ -37,7 +37,7 @@ topology:
     - {endpoints: ["h2:eth0", "s1:2"], rate: 5Gbps, delay: 5us}
 `
 
-// rdmaLeaves is two hosts with NICs and two ways between their switches.
+// rdmaLeaves is two hosts with NICs and two paths between their switches.
 const rdmaLeaves = `
 topology:
   kinds: {host: {nic: roce}}
@@ -52,7 +52,7 @@ func startRDMA(t *testing.T, text string, programs ...string) *realLab {
 	return startLab(t, text, programs...)
 }
 
-// needVerbs skips a test where the libraries cannot be built.
+// needVerbs skips a test if the libraries cannot be built.
 func needVerbs(t *testing.T) {
 	t.Helper()
 	for _, header := range []string{"infiniband/verbs.h", "rdma/rdma_cma.h"} {
@@ -70,14 +70,14 @@ func needVerbs(t *testing.T) {
 // rdmaServer is a program that runs beside the test.
 type rdmaServer struct {
 	*exec.Cmd
-	out  bytes.Buffer // once it has ended
+	out  bytes.Buffer // valid once it has ended
 	done chan struct{}
-	err  error // once it has ended: how
+	err  error // valid once it has ended
 }
 
-// rdmaCommand is how a program is run in a host. perftest measures how fast its
-// processor counts before it reports, which on a busy machine it cannot, and fails;
-// -F lets it go on.
+// rdmaCommand returns the command that runs a program in a host. Before its report,
+// perftest measures the frequency of its processor, which fails on a busy machine;
+// with -F it continues.
 func (l *realLab) rdmaCommand(host string, argv []string) []string {
 	c := []string{"exec", "-l", l.name, host, "--", argv[0]}
 	if strings.HasPrefix(argv[0], "ib_") {
@@ -86,7 +86,7 @@ func (l *realLab) rdmaCommand(host string, argv []string) []string {
 	return append(c, argv[1:]...)
 }
 
-// rdmaServer starts a program, such as one of which another is a client.
+// rdmaServer starts a program, such as a server for a client.
 func (l *realLab) rdmaServer(host string, argv ...string) *rdmaServer {
 	l.t.Helper()
 	s := &rdmaServer{Cmd: l.command(l.rdmaCommand(host, argv)...), done: make(chan struct{})}
@@ -99,7 +99,7 @@ func (l *realLab) rdmaServer(host string, argv ...string) *rdmaServer {
 	return s
 }
 
-// exited tells whether the program has ended.
+// exited reports whether the program has ended.
 func (s *rdmaServer) exited() bool {
 	select {
 	case <-s.done:
@@ -109,16 +109,16 @@ func (s *rdmaServer) exited() bool {
 	}
 }
 
-// rdma runs a server in h1 and its client in h2, to the success of both, and gives
+// rdma runs a server in h1 and its client in h2 until both succeed, and returns
 // what they print.
 func (l *realLab) rdma(server, client []string) (served, said string) {
 	l.t.Helper()
 	return l.rdmaBetween("h1", "h2", server, client)
 }
 
-// rdmaBetween is rdma in other hosts. A client that finds nobody listening is tried
-// again with a fresh server, because some servers count clients that were refused in
-// part.
+// rdmaBetween is like rdma, in other hosts. A client that finds no listening server
+// is tried again with a fresh server, because some servers count clients that were
+// refused in part.
 func (l *realLab) rdmaBetween(at, from string, server, client []string) (served, said string) {
 	l.t.Helper()
 	for try := 0; ; try++ {
@@ -140,7 +140,7 @@ func (l *realLab) rdmaBetween(at, from string, server, client []string) (served,
 	}
 }
 
-// ends waits until the program has ended, as it does by itself, and gives how.
+// ends waits until the program has ended by itself, and returns its error.
 func (s *rdmaServer) ends() error {
 	select {
 	case <-s.done:
@@ -152,7 +152,7 @@ func (s *rdmaServer) ends() error {
 	}
 }
 
-// early is what clients say that find nobody listening yet.
+// early matches what clients print if no server listens yet.
 var early = regexp.MustCompile(`RDMA_CM_EVENT_REJECTED|RDMA_CM_EVENT_UNREACHABLE|Connection refused|Unexpected CM event|Couldn't connect to`)
 
 // rdmaTry runs a client once.
@@ -162,7 +162,7 @@ func (l *realLab) rdmaTry(host string, argv ...string) (said string, code int) {
 	return o + e, code
 }
 
-// rdmaClient runs a client to its success, as soon as somebody listens.
+// rdmaClient runs a client until it succeeds, as soon as a server listens.
 func (l *realLab) rdmaClient(host string, argv ...string) string {
 	l.t.Helper()
 	for try := 0; ; try++ {
@@ -178,8 +178,8 @@ func (l *realLab) rdmaClient(host string, argv ...string) string {
 	}
 }
 
-// TestRping: Debian's rping, unmodified, on a kernel without RDMA: the data is right
-// at both ends, and what went over the wire is as tshark wants it.
+// TestRping: Debian's rping, unmodified, on a kernel without RDMA: the data is
+// correct at both ends, and tshark accepts what went over the wire.
 func TestRping(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "rping", "tshark")
@@ -213,13 +213,13 @@ func TestRping(t *testing.T) {
 }
 
 // TestRDMAPrograms: the programs of rdma-core and perftest, each against itself,
-// across two switches with two ways between them.
+// across two switches with two paths between them.
 func TestRDMAPrograms(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaLeaves, "ucmatose", "udaddy", "rdma_client", "ibv_rc_pingpong", "ib_write_bw")
 	const server = "10.0.0.1"
 	for _, c := range []struct {
-		argv string // of the server; of the client too, with the address behind to
+		argv string // of the server; of the client too, with to and the address appended
 		to   string
 		want string // the client prints
 	}{
@@ -239,7 +239,7 @@ func TestRDMAPrograms(t *testing.T) {
 		{"udaddy -P ipoib", "-s", `return status 0`},
 		{"rping -s -C 20 -P", "", ""}, // its client below
 		{"rdma_server", "", ""},
-		{"rdma_xserver", "", ""}, // which posts inline what it has not asked for
+		{"rdma_xserver", "", ""}, // which posts inline data without having requested it
 		{"ib_send_bw -x 0 -n 300", "", `65536 +300`},
 		{"ib_write_bw -x 0 -n 300", "", `65536 +300`},
 		{"ib_read_bw -x 0 -n 300", "", `65536 +300`},
@@ -282,7 +282,7 @@ func TestRDMAPrograms(t *testing.T) {
 		{"ib_write_lat -x 0 -c UC -n 100", "", `2 +100`},
 		{"ib_send_bw -x 0 --use-srq -n 200", "", `65536 +200`},
 		{"ib_write_bw -x 0 --odp -n 200", "", `65536 +200`},
-		{"ib_send_bw -x 1 -n 200", "", `65536 +200`}, // by IPv6
+		{"ib_send_bw -x 1 -n 200", "", `65536 +200`}, // over IPv6
 		{"ib_write_bw -x 0 -s 8388608 -n 5", "", `8388608 +5`},
 	} {
 		t.Run(c.argv, func(t *testing.T) {
@@ -315,8 +315,8 @@ func TestRDMAPrograms(t *testing.T) {
 	t.Run("ways", func(t *testing.T) {
 		on := *l
 		on.t = t
-		// A queue pair keeps its way; many use both. The few packets beside are those
-		// of the TCP connection by which perftest's sides find each other.
+		// A queue pair keeps its path; many use both. The few other packets are from
+		// the TCP connection through which perftest's sides find each other.
 		const beside = 100
 		for pairs, both := range map[string]bool{"1": false, "32": true} {
 			before := on.ports()
@@ -344,7 +344,7 @@ func TestRDMADevices(t *testing.T) {
 			t.Errorf("ibv_devinfo -v does not say %q:\n%s", want, out)
 		}
 	}
-	// Some programs look here as well.
+	// Some programs also read these files.
 	for file, want := range map[string]string{
 		"/sys/class/infiniband/roce0/ports/1/gid_attrs/ndevs/0": "eth0\n",
 		"/sys/class/infiniband/roce0/ports/1/gid_attrs/types/0": "RoCE v2\n",
@@ -361,14 +361,14 @@ func TestRDMADevices(t *testing.T) {
 	if _, err := os.Stat("/sys/class/infiniband/roce0"); err == nil {
 		t.Error("the machine's own /sys has the NIC of a host")
 	}
-	// What the kernel has of RDMA, if anything, is no NIC of ours.
+	// The kernel's own RDMA devices, if any, do not include weft's NIC.
 	if out, _, _ := l.run("exec", "--kernel-rdma", "-l", l.name, "h1", "--", "ibv_devices"); strings.Contains(out, "roce0") {
 		t.Errorf("ibv_devices with --kernel-rdma:\n%s", out)
 	}
 }
 
-// TestRDMALibrariesMissing: without the libraries programs for RDMA are refused with
-// the fix, and others run.
+// TestRDMALibrariesMissing: without the libraries RDMA programs are refused with the
+// fix, and others run.
 func TestRDMALibrariesMissing(t *testing.T) {
 	weft := needReal(t, "ibv_devices")
 	t.Setenv("WEFT_VERBS", t.TempDir())
@@ -381,7 +381,7 @@ func TestRDMALibrariesMissing(t *testing.T) {
 	l.exec("h1", "true")
 }
 
-// flows waits until so many packets more have been sent to a host by a port.
+// flows waits until a port has sent this many further packets to a host.
 func (l *realLab) flows(host, port string, packets uint64) {
 	l.t.Helper()
 	before := l.ports()[port].TxPackets
@@ -409,8 +409,8 @@ func buildChecks(t *testing.T) (program string) {
 	return program
 }
 
-// TestRDMAChecks runs a program of our own that tries what Debian's do not: misuses,
-// forks, flags of descriptors, threads, extended verbs.
+// TestRDMAChecks runs weft's own program for what Debian's programs do not test:
+// misuse, forks, flags of descriptors, threads, extended verbs.
 func TestRDMAChecks(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rdmaPair)
@@ -428,8 +428,8 @@ func TestRDMAChecks(t *testing.T) {
 	}
 }
 
-// TestRDMADebug: with WEFT_VERBS_DEBUG the libraries say why they refuse what is posted,
-// which the lab never sees.
+// TestRDMADebug: with WEFT_VERBS_DEBUG the libraries say why they refuse a posted
+// request, which the lab never sees.
 func TestRDMADebug(t *testing.T) {
 	l := startRDMA(t, rdmaPair)
 	program := buildChecks(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 )
 
-// rogueLeaves is a fabric that loses packets, whose NICs are under RoGUE. Round trips of a
-// busy machine are milliseconds: the timeout is the programs' own.
+// rogueLeaves is a fabric that loses packets, whose NICs use RoGUE. Round trips on a busy
+// machine are milliseconds: the timeout is the programs' own.
 const rogueLeaves = `
 topology:
   kinds: {host: {nic: {mtu: 1024, layer: rogue, rate-limiter: connectx-4}}, link: {rate: 1Gbps, delay: 50us}}
@@ -20,7 +20,7 @@ topology:
     - {endpoints: ["h2:eth0", "s:2"]}
 `
 
-// TestProgramsOverRoGUE: unmodified programs over the layer, on a network that loses.
+// TestProgramsOverRoGUE: unmodified programs over the layer, on a network that loses packets.
 func TestProgramsOverRoGUE(t *testing.T) {
 	t.Parallel()
 	l := startRDMA(t, rogueLeaves, "rping", "ib_write_bw", "ucx_perftest")

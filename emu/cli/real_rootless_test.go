@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// testUser is an ordinary user that no machine has otherwise.
+// testUser is an ordinary user that does not exist on any machine.
 const testUser = 64123
 
 const tunDevice = "/dev/net/tun"
 
-// userLab is a lab of an ordinary user, not started yet. Its file is in a
-// directory of that user's, who may open TUN devices while the test runs.
+// userLab returns a lab of an ordinary user, not started yet. Its file is in a
+// directory of that user, who may open TUN devices while the test runs.
 func userLab(t *testing.T, text string, programs ...string) *realLab {
 	t.Helper()
 	weft := needReal(t, append(programs, "unshare", "nsenter")...)
@@ -64,9 +64,9 @@ func setMode(t *testing.T, path string, mode os.FileMode) {
 	}
 }
 
-// leftovers lists what a user's lab has left: its state, and processes.
+// leftovers lists what a user's lab has left behind: its state, and processes.
 func (l *realLab) leftovers() []string {
-	// A lab's process says that it is done just before it ends.
+	// A lab's process reports that it is done just before it ends.
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if found := l.there(); len(found) == 0 || time.Now().After(end) {
 			return found
@@ -74,7 +74,7 @@ func (l *realLab) leftovers() []string {
 	}
 }
 
-// there is what there is now of what leftovers looks for.
+// there lists what leftovers looks for, at this moment.
 func (l *realLab) there() []string {
 	found, _ := filepath.Glob(filepath.Join(filepath.Dir(l.file), "run", "weft", "*"))
 	processes, _ := filepath.Glob("/proc/[0-9]*")
@@ -82,7 +82,7 @@ func (l *realLab) there() []string {
 		if s, err := os.Stat(p); err != nil || s.Sys().(*syscall.Stat_t).Uid != testUser {
 			continue
 		}
-		// One that has ended and waits for its parent has no command line.
+		// A process that has ended and waits for its parent has no command line.
 		if line, _ := os.ReadFile(filepath.Join(p, "cmdline")); len(line) > 0 {
 			found = append(found, p+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
 		}
@@ -193,8 +193,8 @@ func TestRootless(t *testing.T) {
 	leavesNothing(t, l.name)
 }
 
-// TestRootlessKilled: what a killed lab leaves, programs in its hosts included,
-// goes with the next up or down; root's lab of the same name stays.
+// TestRootlessKilled: what a killed lab leaves behind, including programs in
+// its hosts, is removed by the next up or down; root's lab of the same name stays.
 func TestRootlessKilled(t *testing.T) {
 	l := userLab(t, pair, "ping")
 	l.must("up", "-d", l.file)
@@ -237,11 +237,11 @@ func TestRootlessKilled(t *testing.T) {
 	roots.exec("h1", "ping", "-c", "1", "h2")
 }
 
-// TestRootlessAttached: a lab that stays in the foreground, and its two
-// processes: one outside the namespaces and the lab's own.
+// TestRootlessAttached: a lab in the foreground, with its two processes: one
+// outside the namespaces and the lab's own.
 func TestRootlessAttached(t *testing.T) {
 	l := userLab(t, "fidelity: {mode: strict, limit: 1ns}\n"+pair, "ping")
-	// Both exit codes and the report are those of the lab's own process.
+	// Both exit codes and the report come from the lab's own process.
 	o, e, code := l.run("up", "--for", "300ms", l.file)
 	if code != exitStrict || !strings.Contains(o, "FAILED (strict)") || strings.Count(e, "strict") != 1 {
 		t.Errorf("exit code %d, want %d\n%s%s", code, exitStrict, o, e)
@@ -282,7 +282,7 @@ func TestRootlessAttached(t *testing.T) {
 	}
 }
 
-// TestRootlessRefused: whatever stands in the way is named, with the fix.
+// TestRootlessRefused: every obstacle is named, with the fix.
 func TestRootlessRefused(t *testing.T) {
 	l := userLab(t, pair)
 	refused := func(want ...string) {
@@ -315,8 +315,8 @@ func TestRootlessRefused(t *testing.T) {
 		refused("SCHED_FIFO", "rtprio")
 	})
 	t.Run("no user namespaces", func(t *testing.T) {
-		// The limit of a user namespace holds for those in it only, so the
-		// machine's own is left alone.
+		// The limit of a user namespace only applies inside it, so the
+		// machine's own limit is not changed.
 		limited := func(args ...string) *exec.Cmd {
 			c := exec.Command("unshare", append([]string{"--user", "--map-root-user", "sh", "-c",
 				`echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all --inh-caps -all "$@"`, "sh", l.weft}, args...)...)

@@ -34,7 +34,7 @@ topology:
     - {endpoints: ["s1:3", "h3:eth0"]}
 `
 
-// The addresses in threeRouters, by what the file says and the pools give.
+// The addresses in threeRouters, from the file and from the pools.
 var (
 	way4 = []string{"10.1.1.1", "10.255.7.2", "10.255.0.3"}
 	way6 = []string{"fd00::1", "fd00:ffff::2", "fd00:ffff::3"}
@@ -101,7 +101,7 @@ func TestRealRouters(t *testing.T) {
 				t.Errorf("traceroute %v %s: %v\n%s", c.args, c.to, got, out)
 			}
 		}
-		// From the TUN outwards.
+		// From the TUN.
 		out := l.exec("h3", "traceroute", "-n", "-w", "10,0,0", "10.1.1.2")
 		if got := hopsOf(out); strings.Join(got, " ") != "10.0.0.1 10.255.7.2 10.255.0.1 10.1.1.2" {
 			t.Errorf("traceroute from a TUN: %v\n%s", got, out)
@@ -151,9 +151,9 @@ func TestRealRouters(t *testing.T) {
 	balanced(t, l)
 }
 
-// TestRealRouterReroute: when a link is cut, traceroute shows the longer way
-// after a while, and when it is mended the shorter one; TCP goes on through it
-// all. A static route holds for one host until its link is cut.
+// TestRealRouterReroute: after a link is cut, traceroute shows the longer path
+// after a while, and the shorter one after the link is restored; TCP continues
+// throughout. A static route holds for one host until its link is cut.
 func TestRealRouterReroute(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -182,7 +182,7 @@ topology:
 `, "traceroute", "iperf3")
 	trace := func(to, want string) {
 		t.Helper()
-		// By pings, because hosts limit how often they refuse UDP.
+		// With pings, because hosts limit the rate at which they refuse UDP.
 		out := l.exec("h1", "traceroute", "-I", "-n", "-w", "10,0,0", to)
 		if got := strings.Join(hopsOf(out), " "); got != want+" "+to {
 			t.Errorf("the way to %s is %s, want %s\n%s", to, got, want, out)
@@ -201,7 +201,7 @@ topology:
 	done := make(chan iperf)
 	go func() {
 		defer close(done)
-		// As long as it takes on a busy machine, and with room in the queues.
+		// Long enough for a busy machine, and with room in the queues.
 		done <- l.tryIperf3("h1", "h2", "10.0.1.2", "-b", "5M", "-t", "12")
 	}()
 	l.must("set", "-l", l.name, "r1:2", "state=down")
@@ -225,7 +225,7 @@ topology:
 	balanced(t, l)
 }
 
-// hopsOf are the addresses in a traceroute's answer, in order.
+// hopsOf returns the addresses in the output of traceroute, in order.
 func hopsOf(out string) (hops []string) {
 	for _, m := range regexp.MustCompile(`(?m)^ *\d+ +(?:\* +)*([0-9a-f.:]+|\*)`).FindAllStringSubmatch(out, -1) {
 		hops = append(hops, m[1])
@@ -233,7 +233,7 @@ func hopsOf(out string) (hops []string) {
 	return hops
 }
 
-// balanced ends the lab and holds its accounts to add up.
+// balanced ends the lab and checks that its accounts add up.
 func balanced(t *testing.T, l *realLab) {
 	t.Helper()
 	l.quiet()
@@ -243,8 +243,8 @@ func balanced(t *testing.T, l *realLab) {
 }
 
 // TestRealPathMTU: TCP with segmentation offload finds the MTU of the link
-// between routers, from a TAP and from a TUN, in both versions of IP; and what
-// captures show of its packets is right at every hop, by tshark's judgement.
+// between routers, from a TAP and from a TUN, in both versions of IP; and
+// tshark finds its packets correct in captures at every hop.
 func TestRealPathMTU(t *testing.T) {
 	// Few packets: tshark reads all of them several times.
 	l := startLab(t, strings.Replace(threeRouters, "200Mbps", "20Mbps", 1), "iperf3", "tshark")
@@ -271,8 +271,8 @@ func TestRealPathMTU(t *testing.T) {
 	if bad := show("ip.checksum.status == 0 || _ws.malformed", "frame.number"); len(bad) > 0 {
 		t.Errorf("%d packets have a bad IPv4 header: %v", len(bad), bad[0])
 	}
-	// Every packet of h1 to h2 that arrives has crossed three routers; each
-	// has sent it from its own port.
+	// Every packet from h1 to h2 that arrives has crossed three routers, each
+	// of which has sent it from its own port.
 	for filter, want := range map[string]string{
 		`tcp && !icmp && ip.src == 10.1.1.2 && frame.interface_name == "h1:eth0"`: "64\t",
 		`tcp && !icmp && ip.src == 10.1.1.2 && frame.interface_name == "r2:1"`:    "63\t",

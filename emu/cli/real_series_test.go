@@ -13,9 +13,9 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// TestRealSeries: beside real programs, with one worker and with two, a series says
-// what iperf3 says of rates and what the report counts, and nothing is missing.
-// Samples lie at exact multiples of emulated time, however late the engine was.
+// TestRealSeries: with real programs, with one worker and with two, a series agrees
+// with the rates of iperf3 and the counters of the report, and nothing is missing.
+// Samples are at exact multiples of emulated time, however late the engine was.
 func TestRealSeries(t *testing.T) {
 	for name, workers := range map[string]string{"one": "1", "two": "2"} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ series: {ports: "s1:s2"}
 				if x.Port != "s1:s2" {
 					continue
 				}
-				// iperf3 counts payload; frames have some percent more.
+				// iperf3 counts payload; frames have a few percent more.
 				t.Logf("peak over 500ms %.1f Mb/s, iperf3 %.1f Mb/s, queue max %v", x.Peak/1e6, sent.End.Received.Bits/1e6, x.QueueMax)
 				if x.Peak < 0.8*sent.End.Received.Bits || x.Peak > 51e6 {
 					t.Errorf("the series says %.1f Mb/s, iperf3 %.1f", x.Peak/1e6, sent.End.Received.Bits/1e6)
@@ -74,7 +74,7 @@ series: {ports: "s1:s2"}
 }
 
 // TestRealSeriesInterrupted: an ordinary user's lab in the foreground, ended by
-// Ctrl-C, leaves a file of whole rows with the relative name it was given.
+// Ctrl-C, leaves a file of complete rows under the given relative name.
 func TestRealSeriesInterrupted(t *testing.T) {
 	l := userLab(t, "topology: {generate: {star: {hosts: 2, rate: 100Mbps}}}\n")
 	c := l.command("up", "--series", "x.csv", l.file)
@@ -101,8 +101,8 @@ func TestRealSeriesInterrupted(t *testing.T) {
 	}
 }
 
-// TestRealFlowSeries: in the wall clock, with one worker and with two, the rows of modelled
-// transfers lie at multiples of the time between samples and add up to what the
+// TestRealFlowSeries: in wall-clock time, with one worker and with two, the rows of
+// modelled transfers are at multiples of the time between samples and add up to what the
 // transfers carry.
 func TestRealFlowSeries(t *testing.T) {
 	for name, workers := range map[string]string{"one": "1", "two": "2"} {
@@ -122,7 +122,7 @@ workload:
 			l.workers = workers
 			file := filepath.Join(dir, "f.csv")
 			l.must("up", "-d", "--workload", "--flow-series", file, "--every", "2ms", "--flow", "[ab]", l.file)
-			// Generous: 1.5 MB at 50 Mb/s take a quarter of a second of a machine that
+			// Generous: 1.5 MB at 50 Mb/s take a quarter of a second on a machine that
 			// keeps up, and the rate control slows them down.
 			deadline := time.Now().Add(60 * time.Second)
 			for strings.Count(l.must("qp", "-l", l.name, "--json"), `"sends": 0`) < 4 || !strings.Contains(l.must("nic", "-l", l.name, "--json"), `"received_payload": 1500000`) {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestShardsOfALab: a lab in two shards, each with a thread of its own, is one
-// lab to its users: programs talk across, captures, changes of the link
-// between the shards, accounts and reports are those of one.
+// TestShardsOfALab: a lab in two shards, each with its own thread, looks like
+// one lab: programs talk across shards, and captures, changes of the link
+// between the shards, accounts and reports are the same as with one shard.
 func TestShardsOfALab(t *testing.T) {
 	l := startLabOn(t, "2", `
 topology:

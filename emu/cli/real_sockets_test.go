@@ -9,7 +9,8 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// deaf opens a UDP socket with a small buffer on port 7000 and never reads it; blast sends datagrams to it, and to a port that nobody has.
+// deaf opens a UDP socket with a small buffer on port 7000 and never reads it; blast sends
+// datagrams to it, and to a port without a socket.
 const (
 	deaf = `
 import socket
@@ -27,8 +28,8 @@ for i in range(int(sys.argv[3])):
 `
 )
 
-// TestLostInASocket: datagrams that the fabric delivers and no program gets are
-// explained, whatever the host's device: the counters of devices and of the fabric do
+// TestLostInASocket: datagrams that the fabric delivers but no program gets are
+// explained, for every kind of device: the counters of devices and of the fabric do
 // not show them.
 func TestLostInASocket(t *testing.T) {
 	for _, device := range []string{"tap", "tun", "tap, offload: off"} {
@@ -53,8 +54,8 @@ topology:
 				l.exec("h1", "python3", "-c", blast, address, "9999", fmt.Sprint(toNobody))
 			}
 			l.quiet()
-			// What the fabric has delivered waits for the kernel's soft interrupts, which may
-			// be long on a busy machine.
+			// Delivered packets wait for the kernel's soft interrupts, which may take long on
+			// a busy machine.
 			lost := func() uint64 { return l.counter("h2", "UdpRcvbufErrors") + l.counter("h2", "Udp6RcvbufErrors") }
 			counted := lost()
 			for try := 0; try < 100 && counted < 2*(toDeaf-20); try++ {
@@ -84,8 +85,8 @@ topology:
 	}
 }
 
-// TestSocketsOfAllHosts: JSON has the counters of every real host, and its shape does
-// not depend on what was lost.
+// TestSocketsOfAllHosts: JSON has the counters of every real host, and its structure
+// does not depend on what was lost.
 func TestSocketsOfAllHosts(t *testing.T) {
 	l := startLab(t, `
 topology:

@@ -12,11 +12,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// stopper gives a function that sends signals to the lab's process. Whatever
-// the test does, the process goes on at its end, so that it can be ended.
+// stopper returns a function that sends signals to the lab's process. At the
+// end of the test the process is always continued, so that it can be ended.
 func (l *realLab) stopper() func(syscall.Signal) {
 	l.t.Helper()
-	pid := l.pid() // asked while it answers
+	pid := l.pid() // while the lab still answers
 	l.t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
 	return func(s syscall.Signal) {
 		l.t.Helper()
@@ -27,7 +27,7 @@ func (l *realLab) stopper() func(syscall.Signal) {
 }
 
 // TestStoppedLab: while a lab's process is stopped every command says so
-// instead of waiting for ever; when it goes on, the lab says for how long it
+// instead of waiting for ever; when it continues, the lab says for how long it
 // did not run and does not blame the load.
 func TestStoppedLab(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), `
@@ -50,7 +50,7 @@ workload:
 			t.Errorf("weft %s: exit code %d\n%s%s", args, code, o, e)
 		}
 	}
-	// The columns are as wide as the names of all labs there are.
+	// The columns are as wide as the longest name of all existing labs.
 	if o := l.must("ps"); !regexp.MustCompile(`(?m)^` + l.name + ` +stopped `).MatchString(o) {
 		t.Errorf("weft ps:\n%s", o)
 	}
@@ -59,7 +59,7 @@ workload:
 	if o := l.must("ps", l.name); !strings.Contains(o, "h1:eth0") {
 		t.Errorf("weft ps after it went on:\n%s", o)
 	}
-	for range 600 { // the monitor speaks once a second
+	for range 600 { // the monitor reports once a second
 		if b, _ := os.ReadFile(log); strings.Contains(string(b), "did not run for") {
 			break
 		}
@@ -73,7 +73,7 @@ workload:
 		t.Errorf("the log says:\n%s", said)
 	}
 	r := l.down()
-	// Less than that only by what it took to send the signals and to be seen.
+	// It is less only by the time that sending and noticing the signals took.
 	if a := r.Timing.Absent; a > gone || a < gone/2 {
 		t.Errorf("the engine was stopped for %v, and the report says %v", gone, a)
 	}
@@ -94,7 +94,7 @@ func TestCaptureOfStoppedLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Process.Kill() }()
-	for range 600 { // its head is there when it has begun
+	for range 600 { // its header exists once it has started
 		if i, err := os.Stat(file); err == nil && i.Size() > 0 {
 			break
 		}
@@ -107,7 +107,7 @@ func TestCaptureOfStoppedLab(t *testing.T) {
 	}
 }
 
-// TestDownOfStoppedLab: a lab that is stopped ends in good order, with its report.
+// TestDownOfStoppedLab: a stopped lab ends cleanly, with its report.
 func TestDownOfStoppedLab(t *testing.T) {
 	l := startLab(t, pair)
 	signal := l.stopper()

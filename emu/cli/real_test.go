@@ -1,15 +1,15 @@
 package cli
 
-// The tests in real_*_test.go run the weft command as its users do: real
-// labs, real programs, in the wall clock, because that is what they test.
-// They need root and the programs that scripts/test.sh installs. No limit on
-// time in them is tight: a slow machine makes them slow, not red.
+// The tests in real_*_test.go run the weft command as users do: real labs, real programs,
+// in wall-clock time, because that is what they test. They need root and the programs that
+// scripts/test.sh installs. None of their time limits is tight: on a slow machine they are
+// slow, but do not fail.
 //
-// Tests with t.Parallel run beside each other when all others are over. They wait for
-// programs to come to their end, hold nothing to a rate or to how long it takes (or do
-// in slow motion), and have nothing in common: each lab has a name, directories and networks of its own.
-// Those of ordinary users are not among them, as they look for all processes of one
-// user, nor are those that count the mounts or the devices of the machine.
+// Tests with t.Parallel run concurrently after all others. They wait for programs to end,
+// check no rate and no duration (or do so with dilation), and share nothing: each lab has
+// its own name, directories and networks. Tests of ordinary users are not among them, as
+// they look for all processes of one user, nor are tests that count the mounts or the
+// devices of the machine.
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ var buildWeft = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // for tests that are another user
+	if err := os.Chmod(dir, 0o755); err != nil { // for tests that run as another user
 		return "", err
 	}
 	path := filepath.Join(dir, "weft")
@@ -56,10 +56,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long tests wait for what happens soon on most machines.
+// patience is how long tests wait for something that happens soon on most machines.
 const patience = time.Minute
 
-// becomesTrue waits until something is so.
+// becomesTrue waits until a condition is true.
 func (l *realLab) becomesTrue(what string, is func() bool) {
 	l.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -97,13 +97,13 @@ type realLab struct {
 	weft string
 	name string
 	file string
-	as   func(*exec.Cmd) // makes a command another user's; nil for root's
+	as   func(*exec.Cmd) // makes a command run as another user; nil for root
 
-	workers string // of weft up; "" leaves them to it
+	workers string // of weft up; "" means its default
 }
 
 // startLab writes a lab file and starts it detached. The lab ends with the
-// test, however that ends.
+// test, whatever the result.
 func startLab(t *testing.T, text string, programs ...string) *realLab {
 	t.Helper()
 	return startLabOn(t, "", text, programs...)
@@ -118,8 +118,8 @@ func startLabOn(t *testing.T, workers, text string, programs ...string) *realLab
 	return l
 }
 
-// newLab writes a lab file into dir and has the lab end with the test. Its name
-// is different in every process so that two runs do not meet.
+// newLab writes a lab file into dir and makes the lab end with the test. Its
+// name differs in every process so that two runs do not collide.
 func newLab(t *testing.T, weft, dir, text string) *realLab {
 	t.Helper()
 	l := &realLab{t: t, weft: weft, name: fmt.Sprintf("t%d-%d", os.Getpid()%100000, labCount())}
@@ -131,7 +131,7 @@ func newLab(t *testing.T, weft, dir, text string) *realLab {
 	return l
 }
 
-// command is a call of weft by the lab's user.
+// command returns a weft command of the lab's user.
 func (l *realLab) command(args ...string) *exec.Cmd {
 	if args[0] == "up" && l.workers != "" {
 		args = append([]string{"up", "--workers", l.workers}, args[1:]...)
@@ -154,7 +154,7 @@ var labCount = func() func() int {
 	}
 }()
 
-// run gives what weft prints and its exit code.
+// run runs weft and returns its output and its exit code.
 func (l *realLab) run(args ...string) (stdout, stderr string, code int) {
 	l.t.Helper()
 	return runCommand(l.t, l.command(args...))
@@ -171,8 +171,8 @@ func runCommand(t *testing.T, c *exec.Cmd) (stdout, stderr string, code int) {
 	c.Stdout, c.Stderr = &o, &e
 	err := c.Start()
 	if err == nil {
-		// A hanging program must not hang the suite; the limit is far beyond
-		// what any call takes.
+		// A hanging program must not hang the test suite; the limit is far
+		// longer than any call takes.
 		limit := time.AfterFunc(2*time.Minute, func() { _ = c.Process.Kill() })
 		defer limit.Stop()
 		err = c.Wait()
@@ -187,7 +187,7 @@ func runCommand(t *testing.T, c *exec.Cmd) (stdout, stderr string, code int) {
 	return o.String(), e.String(), code
 }
 
-// must is run for calls that have to succeed.
+// must is like run, for calls that have to succeed.
 func (l *realLab) must(args ...string) string {
 	l.t.Helper()
 	o, e, code := l.run(args...)
@@ -197,7 +197,7 @@ func (l *realLab) must(args ...string) string {
 	return o
 }
 
-// exec runs a program inside a host, to success.
+// exec runs a program inside a host, which has to succeed.
 func (l *realLab) exec(host string, argv ...string) string {
 	l.t.Helper()
 	return l.must(append([]string{"exec", "-l", l.name, host, "--"}, argv...)...)
@@ -225,7 +225,7 @@ func (l *realLab) listens(host, port string) {
 	l.t.Fatalf("nothing listens on port %s of %s", port, host)
 }
 
-// iperf is what iperf3 -J says, as far as the tests ask.
+// iperf is the part of the output of iperf3 -J that the tests use.
 type iperf struct {
 	Error string `json:"error"`
 	End   struct {
@@ -257,10 +257,10 @@ func (l *realLab) iperf3(client, server, address string, flags ...string) iperf 
 	return r
 }
 
-// tryIperf3 is iperf3 where the network may lose a packet of the handshake
-// that iperf3 does not send again; then the result's Error says so. Client and
-// server run before other programs, or on a busy machine the server's socket
-// overflows.
+// tryIperf3 is like iperf3, for networks that may lose a packet of the
+// handshake that iperf3 does not retransmit; the result's Error then says so.
+// Client and server have a higher priority than other programs; otherwise the
+// server's socket overflows on a busy machine.
 func (l *realLab) tryIperf3(client, server, address string, flags ...string) (r iperf) {
 	l.t.Helper()
 	s := l.server(server, "nice", "-n", "-15", "iperf3", "-s", "-1")
@@ -274,7 +274,7 @@ func (l *realLab) tryIperf3(client, server, address string, flags ...string) (r 
 	return r
 }
 
-// ports gives every port by name.
+// ports returns every port by name.
 func (l *realLab) ports() map[string]fabric.PortStatus {
 	l.t.Helper()
 	var list []fabric.PortStatus
@@ -288,7 +288,7 @@ func (l *realLab) ports() map[string]fabric.PortStatus {
 	return m
 }
 
-// down ends the lab and gives its report.
+// down ends the lab and returns its report.
 func (l *realLab) down() *report.Report {
 	l.t.Helper()
 	r := &report.Report{}
@@ -298,8 +298,8 @@ func (l *realLab) down() *report.Report {
 	return r
 }
 
-// quiet waits until nothing more moves: hosts' kernels send neighbour probes
-// and the like of their own accord, so a moment between two of them is taken.
+// quiet waits until nothing moves. Hosts' kernels send neighbour probes and the
+// like unprompted, so quiet finds a moment between two of them.
 func (l *realLab) quiet() {
 	l.t.Helper()
 	var last uint64
@@ -322,8 +322,8 @@ func (l *realLab) quiet() {
 	l.t.Log("the lab did not become quiet")
 }
 
-// capture starts a capture of ports into a file. The returned function ends
-// it in good order and gives the file's name.
+// capture starts a capture of ports into a file. stop ends it cleanly and
+// returns the file's name.
 func (l *realLab) capture(args ...string) (stop func() string) {
 	l.t.Helper()
 	file := filepath.Join(filepath.Dir(l.file), fmt.Sprintf("capture-%d.pcapng", labCount()))
@@ -334,7 +334,7 @@ func (l *realLab) capture(args ...string) (stop func() string) {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	// The file's header is there when the capture runs.
+	// The file's header exists once the capture runs.
 	for range 500 {
 		if s, err := os.Stat(file); err == nil && s.Size() > 0 {
 			break
@@ -353,7 +353,7 @@ func (l *realLab) capture(args ...string) (stop func() string) {
 	}
 }
 
-// tshark gives the lines that tshark prints of a file.
+// tshark returns the lines that tshark prints for a file.
 func tshark(t *testing.T, file string, args ...string) []string {
 	t.Helper()
 	c := exec.Command("tshark", append([]string{"-r", file}, args...)...)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// terminal is a real terminal's screen: tmux's.
+// terminal is the screen of a real terminal, run by tmux.
 type terminal struct {
 	t      *testing.T
 	socket string
@@ -36,8 +36,8 @@ func (term *terminal) tmux(args ...string) string {
 	return string(out)
 }
 
-// shows waits until the screen is as wanted, and gives it. It has 30 s, far
-// more than any machine needs.
+// shows waits until the screen is as wanted and returns it. It waits for 30 s,
+// far more than any machine needs.
 func (term *terminal) shows(what string, good func(screen string) bool) string {
 	term.t.Helper()
 	screen := ""
@@ -52,7 +52,7 @@ func (term *terminal) shows(what string, good func(screen string) bool) string {
 	return ""
 }
 
-// plain removes the styles from what tmux gives.
+// plain removes the styles from the output of tmux.
 func plain(s string) string {
 	var b strings.Builder
 	for {
@@ -65,7 +65,7 @@ func plain(s string) string {
 	}
 }
 
-// field gives a number from the line of a port.
+// field returns a number from the line of a port.
 func field(screen, port string, column int) float64 {
 	for line := range strings.Lines(screen) {
 		if f := strings.Fields(line); len(f) > column && f[0] == port {
@@ -76,8 +76,8 @@ func field(screen, port string, column int) float64 {
 	return -1
 }
 
-// TestTop watches a lab while a program sends: rates appear, the view follows
-// the terminal's size and the state of links, outlives the lab, and q ends it.
+// TestTop watches a lab while a program sends: rates appear, the view adapts to
+// the terminal's size and the state of links, survives the lab, and q ends it.
 func TestTop(t *testing.T) {
 	l := startLab(t, pair, "iperf3", "tmux")
 	exit := filepath.Join(t.TempDir(), "exit")
@@ -88,7 +88,7 @@ func TestTop(t *testing.T) {
 	l.server("h2", "iperf3", "-s")
 	l.listens("h2", "5201")
 	client := l.server("h1", "iperf3", "-c", "h2", "-t", "60")
-	// 100 Mb/s of UDP or TCP would be 95; a machine that has little time for
+	// The 100 Mb/s would carry 95 of UDP or TCP; a machine with little time for
 	// this lab carries less.
 	screen := term.shows("rates at s1:2 while iperf3 sends", func(s string) bool { return field(s, "s1:2", 2) > 20 && field(s, "s1:1", 1) > 20 })
 	if f := field(plain(screen), "h1:eth0", 3); f < 1 || f > 101 {
@@ -135,8 +135,8 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// TestTopOnce: a table for scripts, also without being asked where there is no
-// terminal to draw on; and what is refused.
+// TestTopOnce: a table for scripts, also without --once if there is no terminal
+// to draw on; and what is refused.
 func TestTopOnce(t *testing.T) {
 	l := startLab(t, pair, "ping", "script")
 	for _, args := range [][]string{{"top", "--once", "--interval", "200ms", l.name}, {"top", "--interval", "200ms", "-l", l.name}} {

@@ -36,13 +36,13 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("ping %v:\n%s", args, out)
 			}
 		}
-		// From the TUN outwards.
+		// From the TUN.
 		if out := l.exec("h4", "ping", "-c", "3", "-i", "0.05", "-6", "h1"); !strings.Contains(out, " 0% packet loss") {
 			t.Errorf("ping from a TUN:\n%s", out)
 		}
 	})
 	t.Run("arping", func(t *testing.T) {
-		for _, host := range []string{"10.0.0.3", "10.0.0.4"} { // a TAP answers itself, a TUN is answered for
+		for _, host := range []string{"10.0.0.3", "10.0.0.4"} { // a TAP answers itself, the emulator answers for a TUN
 			out := l.exec("h1", "arping", "-c", "3", "-i", "eth0", host)
 			if !strings.Contains(out, "3 packets received") && !strings.Contains(out, "Received 3 response") {
 				t.Errorf("arping %s:\n%s", host, out)
@@ -55,7 +55,7 @@ func TestPrograms(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "page"), []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		// The workers of an nginx started by root are nobody's.
+		// The workers of an nginx started by root run as user nobody.
 		for d := dir; strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
 			_ = os.Chmod(d, 0o755)
 		}
@@ -74,16 +74,16 @@ func TestPrograms(t *testing.T) {
 		}
 	})
 	whole := stop()
-	// Bulk traffic is captured once, at the host that has to do with all of it, and
-	// without its payload: writing more would compete with what is tested for two
-	// cores, and tshark takes long to read it.
+	// Bulk traffic is captured once, at the host that takes part in all of it, and
+	// without its payload: writing more would compete with the tested programs for
+	// two cores, and tshark takes long to read it.
 	stop = l.capture("leaf1:h1", "-s", "128")
 	t.Run("iperf3", func(t *testing.T) {
 		for _, c := range []struct {
 			name  string
 			flags []string
 			host  string
-			least float64 // Mb/s of the 200 that the links carry, on a busy machine
+			least float64 // Mb/s of the links' 200, low enough for a busy machine
 		}{
 			{"TCP", []string{"-t", "1"}, "h3", 50},
 			{"TCP reverse", []string{"-t", "1", "-R"}, "h3", 50},
@@ -120,14 +120,14 @@ func TestPrograms(t *testing.T) {
 			if all := tshark(t, file, "-T", "fields", "-e", "frame.number"); len(all) < 1000 {
 				t.Fatalf("only %d packets captured", len(all))
 			}
-			// The same packet is in the file once for each port; put
-			// together, streams would overlap themselves.
+			// The same packet is in the file once for each port; reassembled
+			// streams would overlap themselves.
 			if bad := tshark(t, file, "-o", "tcp.desegment_tcp_streams:FALSE", "-o", "ip.check_checksum:TRUE", "-Y", "_ws.malformed || ip.checksum.status == 0"); len(bad) > 0 {
 				t.Errorf("%d bad packets, the first: %s", len(bad), bad[0])
 			}
 		}
-		// The hosts' checksums survive the fabric, where the kernel made them.
-		// Linux writes one in 65536 as 0xffff, which tshark dislikes for TCP.
+		// The fabric keeps the hosts' checksums, where the kernel made them.
+		// Linux writes one in 65536 as 0xffff, which tshark reports as bad for TCP.
 		if bad := tshark(t, whole, "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-Y", "(tcp.checksum.status == 0 && tcp.checksum != 0xffff) || udp.checksum.status == 0"); len(bad) > 0 {
 			t.Errorf("%d packets with a bad TCP or UDP checksum, the first: %s", len(bad), bad[0])
 		}
@@ -135,7 +135,7 @@ func TestPrograms(t *testing.T) {
 }
 
 // TestEveryPacketIsAccountedFor overloads a lab with real TCP and UDP over
-// lossy links and then asks where each packet went, from the senders' devices
+// lossy links and then checks where each packet went, from the senders' devices
 // to the receivers'.
 func TestEveryPacketIsAccountedFor(t *testing.T) {
 	l := startLab(t, `
@@ -172,12 +172,12 @@ topology:
 		refused += h.RxDropped
 		waiting += uint64(h.QueuePackets)
 	}
-	// What the devices' rings gave out is what entered, plus what the
-	// emulator said in a TUN's place, less what it found nobody to give to.
+	// Packets from the devices' rings, plus those that the emulator answered
+	// for a TUN, are the packets that entered, plus those without a destination.
 	if sent+answered != a.Entered+unroutable {
 		t.Errorf("devices sent %d + %d answered, fabric took %d + %d unroutable", sent, answered, a.Entered, unroutable)
 	}
-	// A TUN is delivered Ethernet frames of which the kernel never hears: the
+	// A TUN is delivered Ethernet frames that its kernel never sees: the
 	// requests answered for it and frames that are not IP.
 	for _, h := range r.Hosts {
 		received += h.Offload.Written - h.Offload.Writes
@@ -195,8 +195,8 @@ topology:
 	}
 }
 
-// TestLossIsWhatTheFileSays: 1% of loss on one link, seen by iperf3 and by
-// the counters alike.
+// TestLossIsWhatTheFileSays: 1% of loss on one link, as seen by iperf3 and by
+// the counters.
 func TestLossIsWhatTheFileSays(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -221,27 +221,27 @@ topology:
 	}
 	lost = l.ports()["s1:2"].Drops["link-loss"] - before
 	n, got := r.End.Sum.Packets, r.End.Sum.Lost
-	// What the receiver's own socket, or its kernel before that, could not hold is
-	// not the link's loss. iperf3 counts it as lost, unless it came after the last
-	// packet that iperf3 read.
+	// Packets dropped by the receiver's socket, or by its kernel before that, are
+	// not lost on the link. iperf3 counts them as lost, unless they came after the
+	// last packet that iperf3 read.
 	missed = l.missed("h2") - missed
 	t.Logf("iperf3: %.0f of %.0f lost (%.3f%%); counter: %d", got, n, 100*got/n, lost)
 	if n < 50_000 {
 		t.Fatalf("only %.0f packets sent", n)
 	}
-	// The counter also sees the TCP control connection's few packets.
+	// The counter also includes the few packets of the TCP control connection.
 	if gap := got - float64(lost); gap < -5 || gap > float64(missed)+5 {
 		t.Errorf("iperf3 lost %.0f, the link %d, the receiver's kernel %d", got, lost, missed)
 	}
-	// Four standard deviations of a binomial law.
+	// Four standard deviations of a binomial distribution.
 	if sd := math.Sqrt(0.01 * 0.99 / n); math.Abs(float64(lost)/n-0.01) > 4*sd+5/n {
 		t.Errorf("loss %.4f%% is not 1%% ± %.4f%%", 100*float64(lost)/n, 400*sd)
 	}
 }
 
-// TestMarkingSlowsTheSender: with ECN on, a marking queue holds the sender
-// without losing a packet, and the capture, the counters, the receiver's
-// kernel and ss agree about the marks.
+// TestMarkingSlowsTheSender: with ECN on, a marking queue slows the sender
+// without losing a packet, and the capture, the counters, the receiver's kernel
+// and ss agree on the marks.
 func TestMarkingSlowsTheSender(t *testing.T) {
 	l := startLab(t, `
 topology:
@@ -292,7 +292,7 @@ topology:
 	}
 }
 
-// counter reads one of the counters of a host's kernel.
+// counter reads a counter of a host's kernel.
 func (l *realLab) counter(host, name string) uint64 {
 	l.t.Helper()
 	for _, line := range strings.Split(l.exec(host, "nstat", "-asz", name), "\n") {
@@ -309,8 +309,8 @@ func (l *realLab) counter(host, name string) uint64 {
 	return 0
 }
 
-// missed counts the packets that a host's kernel was handed and no program got: its
-// sockets were full, or its own queue behind the device was.
+// missed counts the packets that reached a host's kernel but no program: the
+// sockets were full, or the kernel's own queue after the device was.
 func (l *realLab) missed(host string) uint64 {
 	l.t.Helper()
 	text := strings.TrimSpace(l.exec(host, "cat", "/sys/class/net/eth0/statistics/rx_dropped"))
@@ -321,11 +321,11 @@ func (l *realLab) missed(host string) uint64 {
 	return dropped + l.counter(host, "UdpRcvbufErrors")
 }
 
-// TestTwoClocksAgree: the same file, overloaded by iperf3 UDP in the wall
-// clock and by modelled UDP in virtual time, gives the same loss and the same
+// TestTwoClocksAgree: the same file, overloaded by iperf3 UDP in wall-clock
+// time and by modelled UDP in virtual time, gives the same loss and the same
 // queue within 2%. The sender is a real program: when the machine takes its
-// processor away for a tenth of a second, what it offers is no longer what the
-// model offers. So one run out of six has to agree.
+// processor away for a tenth of a second, its load differs from the model's. So
+// one run out of six has to agree.
 func TestTwoClocksAgree(t *testing.T) {
 	const text = `
 topology:
@@ -337,8 +337,7 @@ topology:
 workload:
   - {cbr: {from: h1, to: h2, rate: 25Mbps, size: 1000B, at: 0s, for: 8s}}
 `
-	// The wall-clock lab has the same file without its workload: there the
-	// sender is iperf3.
+	// The wall-clock lab uses the same file without its workload: there iperf3 sends.
 	real, _, _ := strings.Cut(text, "workload:")
 	file := filepath.Join(t.TempDir(), "lab.yaml")
 	var differ string
@@ -346,7 +345,7 @@ workload:
 		l := startLab(t, real, "iperf3")
 		r := l.iperf3("h1", "h2", "h2", "-4", "-u", "-b", "25M", "-l", "1000", "-t", "8")
 		wall := l.ports()["s1:2"]
-		// What the receiver's own socket could not hold is not the fabric's loss.
+		// Packets dropped by the receiver's own socket are not lost in the fabric.
 		wallLoss := (r.End.Sum.Lost - float64(l.counter("h2", "UdpRcvbufErrors"))) / r.End.Sum.Packets
 		// The mean over the run: the queue was empty before and after.
 		wallQueue := wall.QueueMean * l.down().Emulated.Seconds()

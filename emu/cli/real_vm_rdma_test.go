@@ -15,11 +15,11 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// rdmaGuestLab is a guest, whose RDMA is the kernel's rdma_rxe, and a host with our
-// NIC, each at a switch of its own. An emulated processor that shares the machine
+// rdmaGuestLab is a guest, whose RDMA is the kernel's rdma_rxe, and a host with
+// weft's NIC, each at its own switch. An emulated processor that shares the machine
 // with others receives no more than a few MB/s: at a higher rate the guest falls
-// behind by more than the ACK timeout of the programs, and what is sent again then
-// makes that worse.
+// behind by more than the ACK timeout of the programs, and retransmissions then
+// make that worse.
 const rdmaGuestLab = `
 topology:
   kinds: {link: {rate: 20Mbps, delay: 20us}}
@@ -34,16 +34,16 @@ topology:
     - {endpoints: ["h1:eth0", "s2:1"]}
 `
 
-// rdmaPrograms are Debian's programs, with what both ends are called with. Sizes are
-// no multiples of 4 where they can be, so that there is padding, and several packets
-// long. perftest has little outstanding (-t) and waits 0.5 s for an ACK (-u 17) rather
-// than 67 ms, because a guest may get no processor for a while; and it has no more READs
-// and atomics outstanding (-o) than our NIC can, which is 16: by itself it would ask for
-// the 128 that rxe holds.
+// rdmaPrograms are Debian's programs, with the arguments of both ends. Where possible,
+// sizes are not multiples of 4, so that there is padding, and several packets long.
+// perftest has little outstanding (-t) and waits 0.5 s for an ACK (-u 17) rather than
+// 67 ms, because a guest may get no processor for a while. It also has no more READs and
+// atomics outstanding (-o) than weft's NIC supports, which is 16: by default it would
+// request the 128 that rxe supports.
 //
-// UC and UD are for links without loss: what is lost stays lost, and all of these
-// programs then wait for it for ever. Of what connects by rdma_cm two are enough under
-// loss, as that costs 2 s each time that an answer has to be waited for.
+// UC and UD are for links without loss: lost data stays lost, and all of these programs
+// then wait for it for ever. Under loss, two programs that connect with rdma_cm are
+// enough, because each wait for an answer costs 2 s.
 var rdmaPrograms = []struct {
 	argv        string
 	clean, loss bool // where it runs
@@ -71,7 +71,7 @@ type rdmaEnd struct {
 	gid           string // the index of the address among the GIDs
 }
 
-// rdmaEnd finds out how a host's IPv4 address is called.
+// rdmaEnd finds the GID index of a host's IPv4 address.
 func (l *realLab) rdmaEnd(host, address string) rdmaEnd {
 	l.t.Helper()
 	m := regexp.MustCompile(`GID\[ *(\d+)\]:\s*::ffff:` + address + `, RoCE v2`).FindStringSubmatch(l.exec(host, "ibv_devinfo", "-v"))
@@ -81,7 +81,7 @@ func (l *realLab) rdmaEnd(host, address string) rdmaEnd {
 	return rdmaEnd{host, address, m[1]}
 }
 
-// call is the whole command line of a program at this end.
+// call returns the complete command line of a program at this end.
 func (e rdmaEnd) call(program string, server rdmaEnd) []string {
 	argv := strings.Fields(program)
 	switch {
@@ -100,25 +100,25 @@ func (e rdmaEnd) call(program string, server rdmaEnd) []string {
 	return argv
 }
 
-// byRDMACM tells whether a program connects by rdma_cm; else it does by TCP.
+// byRDMACM reports whether a program connects with rdma_cm; otherwise it uses TCP.
 func byRDMACM(program string) bool {
 	return strings.HasPrefix(program, "rping ") || strings.Contains(program, " -R ")
 }
 
-// another tells of failures after which both ends are restarted. The server does not
+// another reports failures after which both ends are restarted. The server does not
 // listen yet: perftest -R listens twice, and its client, which does not wait for that,
 // fails or crashes. Or perftest finds the clock of an emulated processor too uneven for
 // its report. Or a pingpong gets no ACK for its 8 times 67 ms, which cannot be set,
-// because the guest gets no processor for so long, or because one end is done and gone
-// when the ACK of its peer's last message is lost: our NIC reports that, rxe, to which
-// 7 retries are endless ones, sends for ever.
+// because the guest gets no processor for that long, or because one end has finished
+// and is gone when the ACK of its peer's last message is lost: weft's NIC reports that;
+// rxe, to which 7 retries mean endless ones, sends for ever.
 func another(program, served, said string) bool {
 	const done = " iters in "
 	return regexp.MustCompile(`RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Can't produce a report|parse WC failed`).MatchString(served+said) ||
 		strings.HasPrefix(program, "ibv_rc_") && strings.Contains(served, done) != strings.Contains(said, done)
 }
 
-// exchange runs a program at both ends to success, and gives what they print.
+// exchange runs a program at both ends until they succeed, and returns what they print.
 func (l *realLab) exchange(program string, server, client rdmaEnd) (served, said string) {
 	l.t.Helper()
 	for try := 1; ; try++ {
@@ -142,9 +142,9 @@ func (l *realLab) exchange(program string, server, client rdmaEnd) (served, said
 	}
 }
 
-// join waits until the programs of a pair have ended, and tells whether one of them has
-// failed. When one has ended, the other may wait for it for ever: it gets some time, a
-// short one after a failure.
+// join waits until the programs of a pair have ended, and reports whether one of them
+// has failed. When one has ended, the other may wait for it for ever: it gets some
+// time, less after a failure.
 func (l *realLab) join(ends []*rdmaServer) (failed bool) {
 	ended := make(chan error, len(ends))
 	for _, e := range ends {
@@ -172,7 +172,7 @@ func (l *realLab) join(ends []*rdmaServer) (failed bool) {
 	return failed
 }
 
-// try runs a program at both ends and holds them to having transferred everything.
+// try runs a program at both ends and checks that they have transferred everything.
 func (l *realLab) try(program string, server, client rdmaEnd) {
 	l.t.Helper()
 	served, said := l.exchange(program, server, client)
@@ -192,7 +192,7 @@ func (l *realLab) try(program string, server, client rdmaEnd) {
 				l.t.Errorf("%q has come %d times", who, n)
 			}
 		}
-	case strings.HasPrefix(argv[0], "ibv_"): // -c says what is wrong, but goes on
+	case strings.HasPrefix(argv[0], "ibv_"): // -c reports errors, but continues
 		for _, out := range []string{served, said} {
 			if !strings.Contains(out, flag("-n")+" iters in") || strings.Contains(out, "invalid data") {
 				l.t.Errorf("an end prints\n%s", out)
@@ -209,13 +209,13 @@ func (l *realLab) try(program string, server, client rdmaEnd) {
 	}
 }
 
-// lost is how many packets the link between the switches has lost.
+// lost returns how many packets the link between the switches has lost.
 func (l *realLab) lost() uint64 {
 	p := l.ports()
 	return p["s1:s2"].Drops["link-loss"] + p["s2:s1"].Drops["link-loss"]
 }
 
-// rxe is a counter of the guest's RDMA device.
+// rxe returns a counter of the guest's RDMA device.
 func (l *realLab) rxe(name string) int {
 	l.t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(l.exec("v1", "cat", path.Join("/sys/class/infiniband/rxe0/ports/1/hw_counters", name))))
@@ -225,8 +225,8 @@ func (l *realLab) rxe(name string) int {
 	return n
 }
 
-// TestRDMAWithAGuest: our NIC and one that nobody here wrote, Linux's rdma_rxe,
-// connect in both directions and transfer, with loss on the way and without.
+// TestRDMAWithAGuest: weft's NIC and an independent one, Linux's rdma_rxe,
+// connect in both directions and transfer data, with loss on the path and without.
 func TestRDMAWithAGuest(t *testing.T) {
 	t.Parallel()
 	needVM(t, "rping", "ibv_devinfo", "ib_write_bw", "tshark", "gcc")
@@ -254,8 +254,8 @@ func TestRDMAWithAGuest(t *testing.T) {
 		}
 		t.Logf("sent again without loss: %d by our NIC, %d by the guest", c.Of("retransmitted_packets"), l.rxe("completer_retry_err"))
 	})
-	// A receiver that is stopped makes no new receive requests, so it runs out of them
-	// on any machine, and the sender is told to wait by RNR NAKs.
+	// A stopped receiver posts no new receive requests, so it runs out of them on any
+	// machine, and RNR NAKs tell the sender to wait.
 	t.Run("ReceiverNotReady", func(t *testing.T) {
 		l := l.in(t)
 		nic, nak, wait := l.nic("h1").Counters, l.rxe("send_rnr_err"), l.rxe("rcvd_rnr_err")
@@ -266,9 +266,9 @@ func TestRDMAWithAGuest(t *testing.T) {
 			return l.nic("h1").Counters.Of("out_of_buffer") > nic.Of("out_of_buffer") && l.rxe("rcvd_rnr_err") > wait
 		})
 	})
-	// The loss is at random: rxe takes no notice of a second NAK before an ACK has come,
-	// and waits for its timeout then, which is 2 s when rdma_cm sets it; and a loss at
-	// regular distances would stop it for ever.
+	// The loss is random: rxe ignores a second NAK before an ACK has arrived and then
+	// waits for its timeout, which is 2 s when rdma_cm sets it; loss at regular
+	// intervals would stop it for ever.
 	t.Run("Loss", func(t *testing.T) {
 		l.in(t).must("set", "-l", l.name, "s1:s2", "loss=1%")
 		before, retries := l.nic("h1").Counters, l.rxe("completer_retry_err")
@@ -294,7 +294,7 @@ func TestRDMAWithAGuest(t *testing.T) {
 	})
 }
 
-// TestIRNWithAGuest: Linux's NIC, which has go-back-N, and ours with IRN refuse each other.
+// TestIRNWithAGuest: Linux's NIC, which uses go-back-N, and weft's with IRN refuse each other.
 func TestIRNWithAGuest(t *testing.T) {
 	t.Parallel()
 	needVM(t, "rping", "ib_write_bw", "gcc")
@@ -305,7 +305,7 @@ func TestIRNWithAGuest(t *testing.T) {
 		l.rdmaServer(server.host, "rping", "-s", "-a", server.address, "-C", "1")
 		for try := 0; ; try++ {
 			said, code := l.rdmaTry(client.host, "rping", "-c", "-a", server.address, "-C", "1")
-			if try < 50 && regexp.MustCompile(`error 8\b`).MatchString(said) { // nobody listens yet: invalid service ID
+			if try < 50 && regexp.MustCompile(`error 8\b`).MatchString(said) { // no server listens yet: invalid service ID
 				time.Sleep(100 * time.Millisecond)
 				continue
 			}
@@ -316,8 +316,8 @@ func TestIRNWithAGuest(t *testing.T) {
 		}
 	}
 	refused(host, guest, "RDMA_CM_EVENT_REJECTED, error 9")  // invalid transport service type
-	refused(guest, host, "RDMA_CM_EVENT_REJECTED, error 28") // Linux says no more than that it is the consumer's reason
-	// Queue pairs whose numbers programs exchange notice it at the first packet.
+	refused(guest, host, "RDMA_CM_EVENT_REJECTED, error 28") // Linux only says that it is the consumer's reason
+	// Queue pairs whose numbers are exchanged by programs notice it at the first packet.
 	s := l.rdmaServer("h1", "ib_write_bw", "-x", "0", "-n", "50")
 	l.listens("h1", "18515")
 	if said, code := l.rdmaTry("v1", "ib_write_bw", "-x", "1", "-n", "50", "10.0.0.2"); code == 0 {
@@ -329,9 +329,9 @@ func TestIRNWithAGuest(t *testing.T) {
 	}
 }
 
-// tryNotReady transfers by SENDs, and stops the server's program on the way until told
-// says that its receives have run out. Then all has to arrive nevertheless. from is the
-// client's port.
+// tryNotReady transfers data with SENDs and stops the server's program in between until
+// told reports that its receives have run out. Everything has to arrive nevertheless.
+// from is the client's port.
 func (l *realLab) tryNotReady(from string, server, client rdmaEnd, told func() bool) {
 	l.t.Helper()
 	// At the link's 20 Mb/s this takes 2.4 s and more.
@@ -349,8 +349,7 @@ func (l *realLab) tryNotReady(from string, server, client rdmaEnd, told func() b
 	}
 }
 
-// stopProgram stops a program in a guest or a host (SIGSTOP). The returned function has
-// it go on.
+// stopProgram stops a program in a guest or a host (SIGSTOP). resume continues it.
 func (l *realLab) stopProgram(host, program string) (resume func()) {
 	l.t.Helper()
 	if host == "v1" {
@@ -373,8 +372,8 @@ func (l *realLab) stopProgram(host, program string) (resume func()) {
 	return func() { l.t.Helper(); all(syscall.SIGCONT) }
 }
 
-// processes are the programs of a name that use a host's network, as the machine
-// numbers them.
+// processes returns the machine's PIDs of the programs of a name that use a
+// host's network.
 func (l *realLab) processes(host, program string) (pids []int) {
 	l.t.Helper()
 	want, err := os.Stat(filepath.Join("/run/netns", netnslab.Namespace(l.name, host)))
@@ -387,7 +386,7 @@ func (l *realLab) processes(host, program string) (pids []int) {
 	}
 	for _, comm := range comms {
 		dir := filepath.Dir(comm)
-		// A process may end while it is looked at.
+		// A process may end while it is examined.
 		name, err := os.ReadFile(comm)
 		if err != nil || strings.TrimSpace(string(name)) != program {
 			continue
@@ -401,8 +400,8 @@ func (l *realLab) processes(host, program string) (pids []int) {
 	return pids
 }
 
-// checkGuestCapture looks for what tshark finds fault with, and for what has to be
-// there: connections made by either side, and all transports.
+// checkGuestCapture checks that tshark finds no fault, and that the capture has
+// what it must have: connections made by either side, and all transports.
 func (l *realLab) checkGuestCapture(file string) {
 	l.t.Helper()
 	// tshark takes some of the payload for RPC.

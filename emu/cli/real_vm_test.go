@@ -18,7 +18,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// needVM skips a test that needs virtual machines where there can be none.
+// needVM skips a test that needs virtual machines if they cannot run here.
 func needVM(t *testing.T, programs ...string) string {
 	t.Helper()
 	weft := needReal(t, programs...)
@@ -31,7 +31,7 @@ func needVM(t *testing.T, programs ...string) string {
 	return weft
 }
 
-// machine is what the lab says of a virtual machine.
+// machine returns the lab's status of a virtual machine.
 func (l *realLab) machine(name string) lab.Machine {
 	l.t.Helper()
 	var s lab.Status
@@ -47,7 +47,7 @@ func (l *realLab) machine(name string) lab.Machine {
 	return lab.Machine{}
 }
 
-// gone waits until a process has ended.
+// gonePID waits until a process has ended.
 func gonePID(t *testing.T, pid int) {
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -107,7 +107,7 @@ func (l *realLab) testGuestExec(t *testing.T) {
 	if o, _, code := runCommand(t, c); strings.TrimSpace(o) != "300000" || code != 0 {
 		t.Errorf("300000 bytes of input are %q, exit code %d", o, code)
 	}
-	// Several at once, and a signal to one of them.
+	// Several programs at once, and a signal to one of them.
 	slow := l.command("exec", "-l", l.name, "v1", "--", "sh", "-c", "trap 'exit 7' TERM; echo ready; sleep 1000 & wait")
 	out, err := slow.StdoutPipe()
 	if err == nil {
@@ -128,7 +128,7 @@ func (l *realLab) testGuestExec(t *testing.T) {
 	if err != nil || !strings.Contains(string(tty), "/dev/pts/") {
 		t.Errorf("tty inside a guest: %v, %q", err, tty)
 	}
-	// The console is the machine's own, and is written down.
+	// The console is the machine's own, and is logged.
 	c = l.command("shell", "-l", l.name, "--console", "v1")
 	keys, err := c.StdinPipe()
 	if err != nil {
@@ -165,7 +165,7 @@ func (l *realLab) testGuestExec(t *testing.T) {
 	}
 }
 
-// in is the lab for a part of a test.
+// in returns the lab for a part of a test.
 func (l *realLab) in(t *testing.T) *realLab {
 	part := *l
 	part.t = t
@@ -185,7 +185,7 @@ func (l *realLab) testGuestPing(t *testing.T) {
 
 func (l *realLab) testGuestIperf(t *testing.T) {
 	l = l.in(t)
-	// The rate is one that an emulated processor on a busy machine can do.
+	// An emulated processor on a busy machine can reach this rate.
 	r := l.iperf3("v1", "h1", "10.0.0.3", "-t", "2", "-b", "10M")
 	if bits := r.End.Received.Bits; bits < 5e6 || bits > 11e6 {
 		t.Errorf("%.1f Mb/s, want about 10", bits/1e6)
@@ -236,7 +236,7 @@ func (l *realLab) testGuestRDMA(t *testing.T) {
 // CUBIC without ECN fills it.
 func (l *realLab) testGuestDCTCP(t *testing.T) {
 	l = l.in(t)
-	// queue is the median of the queue at the bottleneck while v1 sends to v2.
+	// queue returns the median of the queue at the bottleneck while v1 sends to v2.
 	queue := func(control, ecn string) (median units.Bytes, marked uint64) {
 		t.Helper()
 		l.exec("v1", "sysctl", "-w", "net.ipv4.tcp_ecn="+ecn, "net.ipv4.tcp_congestion_control="+control)
@@ -244,7 +244,7 @@ func (l *realLab) testGuestDCTCP(t *testing.T) {
 		s := l.server("v2", "iperf3", "-s", "-1")
 		l.listens("v2", "5201")
 		c := l.server("v1", "iperf3", "-c", "10.0.7.7", "-t", "5")
-		// The beginning, when TCP does not know the rate yet, is left out.
+		// Leave out the beginning, when TCP does not know the rate yet.
 		time.Sleep(1500 * time.Millisecond)
 		var seen []units.Bytes
 		for range 30 {
@@ -286,8 +286,8 @@ func (l *realLab) testGuestCarrier(t *testing.T) {
 	l.exec("v1", "ping", "-c", "1", "-W", "10", "h1")
 }
 
-// testGuestKilled: a lab goes on without a guest that has ended, and its end leaves
-// nothing.
+// testGuestKilled: a lab continues without a guest that has ended, and leaves
+// nothing at its end.
 func (l *realLab) testGuestKilled(t *testing.T) {
 	l = l.in(t)
 	one, two := l.machine("v1"), l.machine("v2")
@@ -325,8 +325,8 @@ func (l *realLab) testGuestKilled(t *testing.T) {
 	leavesNothing(t, l.name)
 }
 
-// TestKilledLabLeavesNoMachine: with the lab's process goes its QEMU. The guest boots
-// a kernel of the user's own, from a disk that it does not change.
+// TestKilledLabLeavesNoMachine: QEMU ends with the lab's process. The guest boots the
+// user's own kernel, from a disk that it does not change.
 func TestKilledLabLeavesNoMachine(t *testing.T) {
 	t.Parallel()
 	needVM(t)
@@ -369,7 +369,7 @@ topology:
 }
 
 // TestPersistentDisk: a guest that may write to its disk powers off by itself when
-// the lab ends, and what it wrote is there.
+// the lab ends, and its data is on the disk.
 func TestPersistentDisk(t *testing.T) {
 	t.Parallel()
 	needVM(t)
@@ -400,7 +400,7 @@ topology:
 	leavesNothing(t, l.name)
 }
 
-// TestMachineThatDoesNotComeUp: what is wrong is said, and nothing is left.
+// TestMachineThatDoesNotComeUp: the error is reported, and nothing is left behind.
 func TestMachineThatDoesNotComeUp(t *testing.T) {
 	weft := needVM(t)
 	up := func(name, node string) string {

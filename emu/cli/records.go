@@ -15,7 +15,7 @@ import (
 
 // recordFlags say where the records of flows and transfers go.
 type recordFlags struct {
-	flows, transfers string // files; "" is nowhere
+	flows, transfers string // files; "" means none
 }
 
 func (f *recordFlags) add(c *cobra.Command) {
@@ -23,7 +23,7 @@ func (f *recordFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.transfers, "transfers", "", "write the records of RDMA transfers to this file: .csv or .json")
 }
 
-// check judges the names.
+// check validates the file names.
 func (f *recordFlags) check() error {
 	for _, n := range []struct{ flag, file string }{{"flows", f.flows}, {"transfers", f.transfers}} {
 		if e := filepath.Ext(n.file); n.file != "" && e != ".csv" && e != ".json" {
@@ -36,8 +36,7 @@ func (f *recordFlags) check() error {
 	return nil
 }
 
-// find refuses to write records of which the run, that of a lab file, will have
-// none.
+// find refuses records of a kind that the run of the lab file will not produce.
 func (f *recordFlags) find(lab string, flows, transfers int) error {
 	switch {
 	case f.flows != "" && flows == 0:
@@ -55,8 +54,8 @@ func (f *recordFlags) write(r *report.Report) error {
 		writeRecords(f.transfers, r.Transfers, workload.WriteTransfersCSV, workload.WriteTransfersJSON))
 }
 
-// writeRecords writes records in the format that the name ends in, if there is
-// a name.
+// writeRecords writes records in the format given by the extension of the name.
+// Without a name it does nothing.
 func writeRecords[T any](name string, records []T, asCSV, asJSON func(io.Writer, []T) error) error {
 	if name == "" {
 		return nil

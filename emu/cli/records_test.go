@@ -17,7 +17,7 @@ func TestRecordFlags(t *testing.T) {
 	for _, c := range []struct {
 		flags            recordFlags
 		flows, transfers int
-		want             string // "" is good
+		want             string // "" means no error
 	}{
 		{recordFlags{}, 0, 0, ""},
 		{recordFlags{flows: "f.csv", transfers: "t.json"}, 1, 1, ""},
@@ -37,7 +37,7 @@ func TestRecordFlags(t *testing.T) {
 	}
 }
 
-// TestWriteRecords: each kind goes to its file, in the format of its name.
+// TestWriteRecords: each kind goes to its file, in the format given by the file name.
 func TestWriteRecords(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -76,8 +76,8 @@ func TestWriteRecords(t *testing.T) {
 	}
 }
 
-// TestSimTransfers: a lab without transfers has none to write; it is refused
-// before the run, and no file appears.
+// TestSimTransfers: writing the transfers of a lab without any is refused
+// before the run, and no file is created.
 func TestSimTransfers(t *testing.T) {
 	dir, run := inDir(t, seriesLab)
 	for args, want := range map[string]string{
@@ -93,7 +93,7 @@ func TestSimTransfers(t *testing.T) {
 	}
 }
 
-// TestReportOfTransfers: weft report knows what it got, sums it up and draws it.
+// TestReportOfTransfers: weft report recognizes its input, sums it up and draws it.
 func TestReportOfTransfers(t *testing.T) {
 	dir, run := inDir(t, seriesLab)
 	r := &report.Report{}

@@ -107,7 +107,7 @@ of records of transfers one of ` + strings.Join(chart.TransferPictures(), ", ") 
 	return c
 }
 
-// whats are the values of --what, each once.
+// whats returns the values of --what, sorted and without duplicates.
 func whats() []string {
 	all := slices.Concat(series.QuantityNames(), series.FlowQuantityNames(), chart.FlowPictures(), chart.TransferPictures())
 	slices.Sort(all)
@@ -123,7 +123,7 @@ func parseSize(s string) (width, height int, err error) {
 	return width, height, nil
 }
 
-// drawTo writes the picture of r, all of it or nothing.
+// drawTo writes the picture of r atomically.
 func drawTo(name, format string, r chart.Review) error {
 	p, note, err := r.Picture()
 	if err != nil {

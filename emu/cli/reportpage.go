@@ -13,8 +13,8 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// writePage writes one HTML page of what a run left: its report (weft sim --json), its
-// series and its records, each kind with its sums and its picture.
+// writePage writes one HTML page with the results of a run: its report (weft sim
+// --json), its series and its records, each kind with its sums and its picture.
 func writePage(name string, files []string, o chart.Options) error {
 	groups, rest := chart.Group(files)
 	var sections []chart.Section

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestReportPage: one page of a run's report, series and records, which refers to nothing
-// outside.
+// TestReportPage: one page with a run's report, series and records, without external references.
 func TestReportPage(t *testing.T) {
 	weft := built(t)
 	dir := t.TempDir()

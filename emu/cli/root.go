@@ -1,5 +1,5 @@
-// Package cli is the command line: it reads arguments and prints; what is
-// done is done elsewhere.
+// Package cli implements the command line. It parses arguments and prints
+// results; other packages do the work.
 package cli
 
 import (
@@ -17,7 +17,7 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// Exit codes. A program run by exec or shell gives its own.
+// Exit codes. exec and shell pass on the exit code of their program.
 const (
 	exitOK       = 0
 	exitFailed   = 1
@@ -25,7 +25,7 @@ const (
 	exitStrict   = 3 // the run is over, but fidelity: {mode: strict} was not kept
 )
 
-// exitError is an error with an exit code; an empty text has been said.
+// exitError is an error with an exit code. An empty text means it is already printed.
 type exitError struct {
 	code int
 	err  error
@@ -34,10 +34,10 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// badInput is an error of what the user wrote.
+// badInput marks an error in what the user wrote.
 func badInput(err error) error { return &exitError{exitBadInput, err} }
 
-// Main runs the command line and gives the exit code.
+// Main runs the command line and returns the exit code.
 func Main(args []string) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -98,7 +98,7 @@ hosts in network namespaces; "weft sim" runs it in virtual time.`,
 	return root
 }
 
-// labFlag lets a command name the lab that it means.
+// labFlag adds the flag that selects a lab.
 func labFlag(c *cobra.Command) *string {
 	name := c.Flags().StringP("lab", "l", "", "the lab; needed only when several are running")
 	_ = c.RegisterFlagCompletionFunc("lab", completeLabs)
@@ -140,7 +140,7 @@ func findLab(name string) (netnslab.Info, error) {
 	return netnslab.Info{}, badInput(fmt.Errorf("several labs are running (%s): say which with --lab", names[1:]))
 }
 
-// rootsLabs reminds a user that the labs of root are others.
+// rootsLabs reminds an ordinary user that root's labs are separate.
 func rootsLabs() string {
 	if os.Geteuid() == 0 {
 		return ""
@@ -148,7 +148,7 @@ func rootsLabs() string {
 	return "; those that root started need sudo"
 }
 
-// splitLab takes the lab from a host that is written lab/host.
+// splitLab splits the lab off a host given as lab/host.
 func splitLab(lab, host string) (labOf, name string) {
 	if l, h, ok := strings.Cut(host, "/"); ok {
 		return l, h
@@ -156,7 +156,7 @@ func splitLab(lab, host string) (labOf, name string) {
 	return lab, host
 }
 
-// connect gives a client of the running lab of that name, or of the only one.
+// connect returns a client of the running lab of that name, or of the only one.
 func connect(name string) (*lab.Client, error) {
 	info, err := findLab(name)
 	if err != nil {
@@ -165,7 +165,7 @@ func connect(name string) (*lab.Client, error) {
 	return lab.NewClient(info.Dir), nil
 }
 
-// isTerminal tells whether f shows to a person.
+// isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil

@@ -17,14 +17,14 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// A lab that an ordinary user starts needs a process that was born in
-// namespaces of its own (netns-lab/rootless.go). weft up starts itself there,
-// with --rootless; the other commands stay outside and find the lab's control
-// socket in the file system, but for exec and shell, which go in by nsenter.
+// A lab that an ordinary user starts needs a process that was created in its
+// own namespaces (netns-lab/rootless.go). weft up starts itself there, with
+// --rootless. The other commands stay outside and find the lab's control socket
+// in the file system, except exec and shell, which enter with nsenter.
 
-// upCommand is the command of another process that runs the lab, in namespaces
-// of its own where this one has no power. ready, if not nil, is where it says
-// that the lab is up.
+// upCommand returns the command for another process that runs the lab, in its
+// own namespaces if this process is unprivileged. The new process reports to
+// ready, if not nil, that the lab is up.
 func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -75,7 +75,7 @@ func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	c := exec.Command(self, append(args, "--", file)...)
 	c.SysProcAttr, c.ExtraFiles = attr, files
 	if file == standardInput {
-		text, err := readStdin(context.Background()) // which this process has emptied
+		text, err := readStdin(context.Background()) // this process has already read it
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func upCommand(p *plan.Plan, file string, f upFlags, ready *os.File) (*exec.Cmd,
 	return c, nil
 }
 
-// start starts a command of upCommand.
+// start starts a command made by upCommand.
 func start(c *exec.Cmd) error {
 	err := c.Start()
 	if err != nil && c.SysProcAttr.Cloneflags != 0 {
@@ -93,8 +93,8 @@ func start(c *exec.Cmd) error {
 	return err
 }
 
-// upRootless runs a lab in a process inside namespaces of its own and stays to
-// hand on its signals and its exit code.
+// upRootless runs a lab in a process with its own namespaces and stays to
+// forward signals to it and its exit code to the caller.
 func upRootless(ctx context.Context, p *plan.Plan, file string, f upFlags) error {
 	c, err := upCommand(p, file, f, nil)
 	if err != nil {
@@ -107,24 +107,24 @@ func upRootless(ctx context.Context, p *plan.Plan, file string, f upFlags) error
 	return runInside(ctx, c, "lab", p.Name)
 }
 
-// runInside runs a process with namespaces of its own that has a lab, to its end. What is
-// what errors call it.
+// runInside runs a process that has a lab and its own namespaces until it ends. what
+// names the lab in errors.
 func runInside(ctx context.Context, c *exec.Cmd, what, lab string) error {
-	// When this process is killed the lab ends in good order. The signal comes
-	// at the end of the thread that starts it (prctl(2), PR_SET_PDEATHSIG).
+	// If this process is killed the lab still ends cleanly. The signal is sent
+	// when the thread that started the child ends (prctl(2), PR_SET_PDEATHSIG).
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c.SysProcAttr.Pdeathsig = unix.SIGTERM
 	if err := start(c); err != nil {
 		return err
 	}
-	// Ctrl-C reaches both; hearing it twice does no harm.
+	// Ctrl-C reaches both processes; a second signal does no harm.
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(unix.SIGTERM) })
 	defer stop()
 	err := c.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return &exitError{exit.ExitCode(), errors.New("")} // it has said why
+		return &exitError{exit.ExitCode(), errors.New("")} // the child has said why
 	}
 	if err != nil {
 		return fmt.Errorf("the %s's process ended without cleaning up: %w%s", what, err, leftover(netnslab.Sweep(lab)))

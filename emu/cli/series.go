@@ -16,7 +16,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// seriesFlags ask for recordings of queues and of flows over time.
+// seriesFlags request recordings of queues and of flows over time.
 type seriesFlags struct {
 	file  string // of queues
 	every units.Time
@@ -26,7 +26,7 @@ type seriesFlags struct {
 	flows    []string
 }
 
-// samples are the recordings of a run; nil is none.
+// samples are the recordings of a run; nil means none.
 type samples struct {
 	queues *fabric.Series
 	flows  *fabric.FlowSeries
@@ -40,7 +40,7 @@ func (f *seriesFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.flows, "flow", nil, "flow of --flow-series: a transfer, modelled flow, pattern by TCP or NDP, host, interface or queue pair, such as h1-h2, 'h*', h1:eth0 or 'h1:eth0#17'; may be repeated. Default all queue pairs that send, all flows of edge services and all by TCP")
 }
 
-// args gives the flags to another process.
+// args returns the flags as command-line arguments for another process.
 func (f *seriesFlags) args() (args []string) {
 	if f.file != "" {
 		args = append(args, "--series", f.file)
@@ -60,8 +60,7 @@ func (f *seriesFlags) args() (args []string) {
 	return args
 }
 
-// plan works out what is to be recorded in a run of some length, 0 if that is
-// not known.
+// plan works out what to record in a run of the given length, 0 if it is not known.
 func (f *seriesFlags) plan(p *plan.Plan, length units.Time, wall bool) (all samples, err error) {
 	switch {
 	case f.file == "" && len(f.ports) > 0:
@@ -117,15 +116,15 @@ func (f *seriesFlags) planQueues(p *plan.Plan, every, length units.Time, wall bo
 	return s, nil
 }
 
-// remind tells that what the file says of a series has no effect.
+// remind warns if the series in the lab file is not recorded.
 func (f *seriesFlags) remind(p *plan.Plan) {
 	if f.file == "" && p.Series != nil {
 		fmt.Fprintln(os.Stderr, "weft: the file's series is not recorded: --series FILE.csv does")
 	}
 }
 
-// openSeries opens the file of a series. What was in it stays until something is
-// written in its place. Discard undoes open.
+// openSeries opens the file of a series. Its old contents stay until new data is
+// written. discard undoes the opening.
 func openSeries(flag, name string) (file *os.File, discard func(), err error) {
 	_, err = os.Lstat(name)
 	made := errors.Is(err, os.ErrNotExist)
@@ -140,8 +139,8 @@ func openSeries(flag, name string) (file *os.File, discard func(), err error) {
 	}, nil
 }
 
-// open opens the files of the series of a lab. Begin has it write them, discard undoes
-// open.
+// open opens the files of the series of a lab. begin makes the lab write them, discard
+// undoes open.
 func (f *seriesFlags) open(s samples) (begin func(*lab.Lab), discard func(), err error) {
 	begin, discard = func(*lab.Lab) {}, func() {}
 	if s.queues != nil {
@@ -164,7 +163,7 @@ func (f *seriesFlags) open(s samples) (begin func(*lab.Lab), discard func(), err
 	return begin, discard, nil
 }
 
-// events writes what happened in a run beside its series.
+// events writes the events of a run to files beside its series.
 func (f *seriesFlags) events(r *report.Report) error {
 	for _, s := range []struct{ flag, file string }{{"--series", f.file}, {"--flow-series", f.flowFile}} {
 		if s.file == "" {
@@ -177,8 +176,8 @@ func (f *seriesFlags) events(r *report.Report) error {
 	return nil
 }
 
-// record begins the series of a run in virtual time. The returned function completes
-// them and puts them into the report.
+// record starts the series of a run in virtual time. finish completes them and adds
+// them to the report.
 func (f *seriesFlags) record(s samples, fb *fabric.Fabric) (finish func(*report.Report) error, err error) {
 	finish = func(*report.Report) error { return nil }
 	if s.queues != nil {
@@ -202,7 +201,7 @@ func (f *seriesFlags) record(s samples, fb *fabric.Fabric) (finish func(*report.
 	return finish, nil
 }
 
-// recordTo begins one series. Put takes what became of it.
+// recordTo starts one series. put adds its summary to the report.
 func recordTo(flag, name string, every units.Time, begin func(io.Writer) *fabric.Recording, put func(*report.Report, *report.Series, int)) (finish func(*report.Report) error, err error) {
 	file, err := os.Create(name)
 	if err != nil {

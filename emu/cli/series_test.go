@@ -24,7 +24,7 @@ workload:
   - {poisson: {name: in, from: [h2, h3], to: h1, rate: 700Mbps, size: 1400B}}
 `
 
-// readSeries gives the rows of a file.
+// readSeries returns the rows of a file.
 func readSeries(t *testing.T, file string) (rows []series.Row) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -41,8 +41,8 @@ func readSeries(t *testing.T, file string) (rows []series.Row) {
 	return rows
 }
 
-// inDir writes a lab file into a directory of its own and gives a function that
-// runs weft there.
+// inDir writes a lab file into a new directory and returns a function that runs
+// weft there.
 func inDir(t *testing.T, lab string) (dir string, run func(args ...string) (stdout, stderr string, code int)) {
 	t.Helper()
 	weft := built(t)
@@ -58,8 +58,8 @@ func inDir(t *testing.T, lab string) (dir string, run func(args ...string) (stdo
 	}
 }
 
-// TestSimSeries: weft sim writes a series that adds up to its report, and the
-// run is the same as without it.
+// TestSimSeries: weft sim writes a series that matches its report, and the run
+// is the same as without it.
 func TestSimSeries(t *testing.T) {
 	dir, run := inDir(t, seriesLab)
 	plain := simulate(t, built(t), filepath.Join(dir, "lab.yaml"))
@@ -81,7 +81,7 @@ func TestSimSeries(t *testing.T) {
 		t.Errorf("rows say %d bytes and %d drops, the report %d and %d", sent, dropped, p.TxBytes, p.Dropped)
 	}
 
-	// Flags go before the file, and several workers make the same rows.
+	// Flags override the file, and several workers produce the same rows.
 	if _, e, code := run("sim", "lab.yaml", "--series", "b.csv", "--every", "1ms", "--series-port", "h1:*", "--series-port", "s1:h3", "--workers", "3"); code != 0 || e != "" {
 		t.Errorf("exit code %d, %s", code, e)
 	}
@@ -95,7 +95,7 @@ func TestSimSeries(t *testing.T) {
 }
 
 // TestSeriesBadInput: what cannot be recorded is refused before anything is
-// done: no file appears, and one that is there stays.
+// done: no file is created, and an existing one stays.
 func TestSeriesBadInput(t *testing.T) {
 	dir, run := inDir(t, seriesLab)
 	old := filepath.Join(dir, "old.csv")
@@ -132,7 +132,7 @@ func TestSeriesBadInput(t *testing.T) {
 	}
 }
 
-// TestSeriesInterrupted: Ctrl-C leaves a file of whole rows.
+// TestSeriesInterrupted: Ctrl-C leaves a file of complete rows.
 func TestSeriesInterrupted(t *testing.T) {
 	dir, _ := inDir(t, strings.Replace(seriesLab, "5ms", "1h", 1))
 	c := exec.Command(built(t), "sim", "lab.yaml", "--series", "x.csv", "--every", "1ms")
@@ -161,8 +161,8 @@ func TestSeriesInterrupted(t *testing.T) {
 	}
 }
 
-// TestReportCommand: sums on standard output, pictures where they are asked
-// for, and nothing half-written when something is wrong.
+// TestReportCommand: sums on standard output, pictures if requested, and
+// nothing half-written on an error.
 func TestReportCommand(t *testing.T) {
 	dir, run := inDir(t, seriesLab)
 	if _, e, code := run("sim", "lab.yaml", "--series", "a.csv", "--flows", "f.csv"); code != 0 {

@@ -53,7 +53,7 @@ Ctrl-C ends a run early, with the report and the files so far.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var seed *uint64
 			if c.Flags().Changed("seed") {
-				seed = &f.seed // it also makes the switches' ECMP seeds
+				seed = &f.seed // the switches' ECMP seeds depend on it too
 			}
 			p, err := loadSeed(c.Context(), args[0], seed)
 			if err != nil {
@@ -95,7 +95,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	if err := f.flows.check(p); err != nil {
 		return err
 	}
-	until := units.Never // the plan's flows all end
+	until := units.Never // all flows of the plan end
 	if p.Duration > 0 {
 		until = p.Duration
 	}
@@ -117,7 +117,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	var failure error
 	fb.Failed = func(err error) { failure = errors.Join(failure, err) }
 	if _, err := checkPauses(fb, f.pauses); err != nil {
-		return err // before the run, not after it
+		return err // fail before the run, not after it
 	}
 	if err := f.records.find(p.File, len(fb.Records), len(fb.Transfers())); err != nil {
 		return err
@@ -140,12 +140,12 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	stop := showProgress(fb, until)
 	err = fb.Run(ctx, until)
 	stop()
-	// The report is built where the run had memory that is free now.
+	// Free the run's memory before the report is built.
 	fb.Shrink()
 	runtime.GC()
 	var interrupted *interruption
 	if err != nil && errors.As(context.Cause(ctx), &interrupted) {
-		err = nil // what has been run is reported
+		err = nil // the report covers what has been run
 		nextSignalKills()
 	}
 	cerr := finishCapture()
@@ -161,8 +161,8 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 		Timeline: fb.Timeline(), Outages: fb.Outages(), Deadlocks: fb.Deadlocks(), Series: r.Series, FlowSeries: r.FlowSeries,
 	}
 	if interrupted != nil {
-		// Where the run was interrupted differs from one to the next: its hash
-		// would be one that no other run has.
+		// The point of interruption differs between runs, so no other run would
+		// have the same hash.
 		r.Partial, r.Trace = &report.Partial{Why: interrupted.Error(), Until: p.Duration}, ""
 	}
 	r.SetTransfers(fb.Transfers())
@@ -193,7 +193,7 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 			return err
 		}
 	}
-	if f.write != "-" { // else standard output is the capture's
+	if f.write != "-" { // otherwise the capture uses standard output
 		runtime.GC() // the fabric is not needed any more, and encoding needs memory
 		if err := f.print(r); err != nil {
 			return err
@@ -205,8 +205,8 @@ func sim(ctx context.Context, p *plan.Plan, f simFlags) error {
 	return nil
 }
 
-// build makes the fabric. With a capture it has one engine: the packets of a file are
-// in order of time, whatever port they passed.
+// build builds the fabric. With a capture it has one engine, so that the packets of
+// all ports are in the file in order of time.
 func (f *simFlags) build(p *plan.Plan) (*fabric.Fabric, error) {
 	if f.write != "" {
 		return fabric.NewSharded(p, 1)
@@ -214,8 +214,8 @@ func (f *simFlags) build(p *plan.Plan) (*fabric.Fabric, error) {
 	return fabric.NewParallel(p, f.workers)
 }
 
-// recordFlows begins the records of flows of patterns. The returned function completes
-// them and sums them up; nil without patterns.
+// recordFlows starts the records of pattern flows. finish completes them and sums them
+// up; without patterns its result is nil.
 func (f *simFlags) recordFlows(p *plan.Plan, fb *fabric.Fabric) (finish func() (*report.Patterns, error), err error) {
 	if len(p.Traffic) == 0 {
 		return func() (*report.Patterns, error) { return nil, nil }, nil
@@ -237,7 +237,7 @@ func (f *simFlags) recordFlows(p *plan.Plan, fb *fabric.Fabric) (finish func() (
 	}, nil
 }
 
-// print prints the report and what else was asked for.
+// print prints the report and the further output that the flags ask for.
 func (f *simFlags) print(r *report.Report) error {
 	if err := finish(r, f.json); err != nil || f.json {
 		return err
@@ -257,7 +257,7 @@ func (f *simFlags) print(r *report.Report) error {
 	return nil
 }
 
-// checkPauses explains the pauses of ports by their names.
+// checkPauses explains the pauses of the named ports.
 func checkPauses(fb *fabric.Fabric, ports []string) (out []fabric.PauseCheck, err error) {
 	for _, name := range ports {
 		node, index, err := fb.Plan.Endpoint(name)
@@ -295,8 +295,7 @@ func writePauses(name string, all []pauses.Record) error {
 	return renameio.WriteFile(name, b.Bytes(), 0o666)
 }
 
-// capture starts the capture that the flags ask for. The returned function
-// completes it.
+// capture starts the capture that the flags ask for. finish completes it.
 func (f *simFlags) capture(p *plan.Plan, fb *fabric.Fabric) (finish func() error, err error) {
 	if f.write == "" {
 		return func() error { return nil }, nil

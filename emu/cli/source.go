@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// standardInput is the argument that stands for it in place of a file.
+	// standardInput is the file argument that stands for standard input.
 	standardInput = "-"
-	// stdinName is what a lab file from there is called, in errors and where
-	// it gives the lab no name.
+	// stdinName names a lab file from standard input, in errors and if the file
+	// gives the lab no name.
 	stdinName = "stdin"
 )
 
-// allStdin reads standard input once, for all who want it. A lab file is never
-// so long that the limit cuts it: that much is refused.
+// allStdin reads standard input once, for all callers. The limit exceeds the
+// maximum size of a lab file, so that input cut off here is refused later.
 var allStdin = sync.OnceValues(func() ([]byte, error) { return io.ReadAll(io.LimitReader(os.Stdin, 16<<20)) })
 
-// readStdin gives all of standard input, or the cause of the end of ctx.
+// readStdin returns all of standard input, or the cause of ctx's cancellation.
 func readStdin(ctx context.Context) (text []byte, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -32,13 +32,13 @@ func readStdin(ctx context.Context) (text []byte, err error) {
 	select {
 	case <-done:
 		return text, err
-	case <-ctx.Done(): // Ctrl-C at a terminal, on which nothing is typed
+	case <-ctx.Done(): // Ctrl-C at a terminal without input
 		return nil, context.Cause(ctx)
 	}
 }
 
-// parse reads a lab file, or standard input, with a seed in place of its own
-// if there is one.
+// parse reads a lab file or standard input. seed, if not nil, overrides the
+// file's seed.
 func parse(ctx context.Context, path string, seed *uint64) (*plan.Plan, error) {
 	name, read := path, func() ([]byte, error) { return os.ReadFile(path) }
 	if path == standardInput {

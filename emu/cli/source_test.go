@@ -11,8 +11,8 @@ topology: {generate: {star: {hosts: 2, rate: 1Gbps}}}
 workload: [{cbr: {from: h1, to: h2, rate: 1Mbps, size: 100B, for: 10ms}}]
 `
 
-// TestStandardInput: a lab file may come from there, to every command that
-// takes one; errors name it, and the lab is called after it.
+// TestStandardInput: every command that takes a lab file can read it from
+// standard input. Errors name it, and the lab is named after it.
 func TestStandardInput(t *testing.T) {
 	run := func(input string, args ...string) (string, string, int) {
 		c := exec.Command(built(t), args...)
@@ -43,7 +43,7 @@ func TestStandardInput(t *testing.T) {
 	}
 }
 
-// TestUpFromStandardInput: also where another process runs the lab.
+// TestUpFromStandardInput: also if another process runs the lab.
 func TestUpFromStandardInput(t *testing.T) {
 	l := newLab(t, needReal(t), t.TempDir(), pair)
 	text := "name: " + l.name + "\n" + pair

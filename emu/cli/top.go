@@ -11,8 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// A sample stops the engine for a moment: more than ten in a second would be
-// felt.
+// A sample stops the engine for a moment: more than ten per second would be noticeable.
 const (
 	minInterval = 100 * units.Millisecond
 	maxInterval = units.Hour

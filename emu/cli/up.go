@@ -66,7 +66,7 @@ namespace; weft exec is then the way in.`,
 			if f.dilation > 0 {
 				p.Dilation = int(f.dilation)
 			}
-			first := f.ready < 0 && f.rootless == "" // else another has started this one
+			first := f.ready < 0 && f.rootless == "" // else another process started this one
 			if n := len(p.Flows) + len(p.Transfers) + len(p.Traffic); !f.workload && n > 0 {
 				if first {
 					fmt.Fprintf(os.Stderr, "weft: the file's workload (%d modelled flows, transfers and patterns) stays silent beside real programs: --workload lets it send\n", n)
@@ -184,7 +184,7 @@ func up(ctx context.Context, p *plan.Plan, f upFlags, samples samples) error {
 	return finish(r, f.json && f.ready < 0)
 }
 
-// enter gives commands that become programs inside hosts of a lab.
+// enter returns a function that makes commands for programs inside hosts of a lab.
 func enter(lab string) func(host string, argv []string, dilated bool) *exec.Cmd {
 	return func(host string, argv []string, dilated bool) *exec.Cmd {
 		args := []string{"exec", "--lab", lab}
@@ -195,8 +195,8 @@ func enter(lab string) func(host string, argv []string, dilated bool) *exec.Cmd 
 	}
 }
 
-// programs gives what takes the output of the hosts' programs: the lab's log if it is
-// detached, otherwise standard error.
+// programs returns the function that writes the output of the hosts' programs: to the
+// lab's log if it is detached, otherwise to standard error.
 func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
 	to := os.Stderr
 	if f.ready >= 0 {
@@ -212,7 +212,7 @@ func (f *upFlags) programs(l *lab.Lab) func(host, line string) {
 	}
 }
 
-// finish prints a final report; a strict run that was not kept is an error.
+// finish prints a final report. It returns an error if strict fidelity was not kept.
 func finish(r *report.Report, asJSON bool) error {
 	if asJSON {
 		if err := r.WriteJSON(os.Stdout); err != nil {
@@ -238,7 +238,7 @@ func printJSON(v any) error {
 	return e.Encode(v)
 }
 
-// greet says what is up and what to type next.
+// greet prints what is up and what to type next.
 func greet(p *plan.Plan) {
 	hosts, switches, first := 0, 0, ""
 	for i := range p.Nodes {
@@ -258,7 +258,7 @@ func greet(p *plan.Plan) {
 	}
 }
 
-// slowMotion says that a lab is dilated, "" if it is not.
+// slowMotion returns a note that a lab is dilated, "" if it is not.
 func slowMotion(p *plan.Plan) string {
 	if p.Dilation <= 1 {
 		return ""
@@ -266,7 +266,7 @@ func slowMotion(p *plan.Plan) string {
 	return fmt.Sprintf("dilation %d: %ds of real time are 1s of the lab; programs see the lab's clock with weft exec --dilated\n", p.Dilation, p.Dilation)
 }
 
-// boots says that a lab's virtual machines come up, which takes seconds.
+// boots returns a note that a lab's virtual machines are booting, which takes seconds.
 func boots(p *plan.Plan) string {
 	machines := 0
 	for i := range p.Nodes {
@@ -280,7 +280,7 @@ func boots(p *plan.Plan) string {
 	return fmt.Sprintf("virtual machines: %d, which come up now\n", machines)
 }
 
-// peerOf names another real host, for an example.
+// peerOf returns the name of another real host, for an example.
 func peerOf(p *plan.Plan, than string) string {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -291,11 +291,11 @@ func peerOf(p *plan.Plan, than string) string {
 	return than
 }
 
-// clearLine makes a terminal's line empty.
+// clearLine erases a line of a terminal.
 const clearLine = "\r\x1b[K"
 
-// watchStatus keeps one line about the running lab: in place on a terminal,
-// every ten seconds elsewhere. The returned function ends it.
+// watchStatus prints the status of the running lab: one line updated in place
+// on a terminal, a line every ten seconds elsewhere. stop ends it.
 func watchStatus(l *lab.Lab) (stop func()) {
 	every, before, after := time.Second, clearLine, ""
 	if !isTerminal(os.Stdout) {
@@ -327,8 +327,8 @@ func watchStatus(l *lab.Lab) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-// statusLine says in 80 columns what happened between two samples: the rate at
-// which hosts received, marks, drops; and how late the run is so far.
+// statusLine summarizes in 80 columns what happened between two samples: the
+// receive rate of the hosts, marks, drops; and how late the run is so far.
 func statusLine(last, now *report.Sample) string {
 	var before, bytes uint64
 	for _, p := range last.Ports {

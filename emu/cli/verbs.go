@@ -13,8 +13,8 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// checkVerbs tells a program that uses RDMA from a host that has NICs, but not the
-// libraries for them.
+// checkVerbs returns an error if a program uses RDMA and its host has NICs but the
+// libraries for them are missing.
 func checkVerbs(info netnslab.Info, host, program string) error {
 	if _, err := os.Stat(netnslab.VerbsSocket(info.Dir, host)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -29,12 +29,12 @@ func checkVerbs(info netnslab.Info, host, program string) error {
 	return fmt.Errorf("%s uses RDMA, and host %s has an RDMA NIC: %w; or let it use the kernel's with --kernel-rdma", program, host, err)
 }
 
-// usesVerbs tells whether a program is linked to libraries for RDMA. Of one that loads
-// them later that cannot be seen.
+// usesVerbs reports whether a program is linked to RDMA libraries. It does not detect
+// a program that loads them later.
 func usesVerbs(program string) bool {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return false // and that will be said
+		return false // starting the program will report it
 	}
 	f, err := elf.Open(path)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// versionText names this build: the module's version, and the beginning of a hash of the
-// executable, which differs where anything does.
+// versionText identifies this build: the module's version, and the beginning of a hash
+// of the executable, which differs if anything in it does.
 var versionText = sync.OnceValues(func() (string, error) {
 	version := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

@@ -46,7 +46,7 @@ The server needs JetStream. Both sides have to be the same build of weft.`,
 			w.Client = client
 			err = work(c.Context(), &w)
 			if errors.Is(err, context.Canceled) {
-				return nil // Ctrl-C is how it ends
+				return nil // Ctrl-C is the normal end
 			}
 			return err
 		},

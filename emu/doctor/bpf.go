@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loadBPF loads the shortest program there is, "r0 = 0; exit", and lets it go
-// again. bpf(2); the attributes are union bpf_attr of linux/bpf.h, for
+// loadBPF loads the shortest possible program, "r0 = 0; exit", and unloads it.
+// See bpf(2); the attributes are union bpf_attr of linux/bpf.h, for
 // BPF_PROG_LOAD.
 func loadBPF() error {
 	program := [...]uint64{0xb7, 0x95} // BPF_ALU64|BPF_MOV|BPF_K, BPF_JMP|BPF_EXIT

@@ -11,7 +11,7 @@ type Verdict string
 // Verdicts.
 const (
 	OK   Verdict = "ok"
-	Warn Verdict = "warn" // labs run, but worse or not all of them
+	Warn Verdict = "warn" // labs run, but not as well, or not all of them
 	Bad  Verdict = "bad"  // no lab with real hosts runs
 )
 
@@ -33,10 +33,10 @@ type Check struct {
 	Verdict Verdict `json:"verdict"`
 	Found   string  `json:"found"`
 	Means   string  `json:"means,omitempty"` // what follows from it
-	Fix     string  `json:"fix,omitempty"`   // a command where there is one
+	Fix     string  `json:"fix,omitempty"`   // a command if there is one
 }
 
-// sortChecks brings together the checks of a group, in their order.
+// sortChecks sorts the checks by group and keeps their order within a group.
 func sortChecks(c []Check) {
 	slices.SortStableFunc(c, func(a, b Check) int {
 		return cmp.Compare(slices.Index(groups, a.Group), slices.Index(groups, b.Group))

@@ -22,7 +22,7 @@ Max nice priority         0                    0
 Max realtime priority     0                    0                    
 `
 
-// files is a good machine; each test changes a few of them. "" is no file.
+// files returns the files of a good machine; each test changes a few of them. "" means no file.
 func files(changes map[string]string) fstest.MapFS {
 	all := map[string]string{
 		"proc/cpuinfo":                                                      "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: fpu tsc\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\nflags\t\t: fpu tsc\n",
@@ -57,7 +57,7 @@ func files(changes map[string]string) fstest.MapFS {
 	return m
 }
 
-// good is a machine with nothing to say against it.
+// good returns a machine without problems.
 func good() *machine {
 	ok := func() error { return nil }
 	return &machine{
@@ -70,7 +70,7 @@ func good() *machine {
 	}
 }
 
-// named gives the check of that name.
+// named returns the check of that name.
 func named(t *testing.T, checks []Check, name string) Check {
 	t.Helper()
 	i := slices.IndexFunc(checks, func(c Check) bool { return c.Name == name })
@@ -80,7 +80,7 @@ func named(t *testing.T, checks []Check, name string) Check {
 	return checks[i]
 }
 
-// TestGoodMachine: no warning, and every check has all that it should.
+// TestGoodMachine: no warnings, and every check is complete.
 func TestGoodMachine(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range good().checks() {
@@ -91,8 +91,8 @@ func TestGoodMachine(t *testing.T) {
 	}
 }
 
-// TestEmptyMachine: without a /proc and a /sys nothing can be said, which is no
-// reason to fail.
+// TestEmptyMachine: without /proc and /sys nothing is known, which is no reason
+// to fail.
 func TestEmptyMachine(t *testing.T) {
 	m := good()
 	m.fs = fstest.MapFS{}
@@ -178,7 +178,7 @@ func TestChecks(t *testing.T) {
 		{"congestion control", func(m *machine) {
 			m.fs = files(map[string]string{"proc/sys/net/ipv4/tcp_congestion_control": "bbr\n", "proc/sys/net/ipv4/tcp_available_congestion_control": "reno bbr\n"})
 		}, Warn, "bbr by default", "sysctl -w net.ipv4.tcp_congestion_control=reno; or"},
-		// A host of a lab takes only what is allowed there.
+		// A host of a lab accepts only what is allowed there.
 		{"congestion control", controls("bbr", "reno bbr cubic", "reno bbr"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: reno}"},
 		{"congestion control", controls("bbr", "reno bbr cubic", "reno bbr"), Warn, "bbr by default", "sysctl -w net.ipv4.tcp_congestion_control=cubic; or"},
 		{"congestion control", controls("bbr", "reno bbr cubic", "reno bbr cubic"), Warn, "bbr by default", "sysctls: {net.ipv4.tcp_congestion_control: cubic}"},
@@ -235,7 +235,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestFeatureChecks: what was tried becomes verdicts; what was not is said.
+// TestFeatureChecks: attempts become verdicts; the lack of attempts is reported.
 func TestFeatureChecks(t *testing.T) {
 	all := func(errs map[string]string) *inside {
 		in := &inside{}
@@ -293,7 +293,7 @@ func TestParseRelease(t *testing.T) {
 	}
 }
 
-// TestRoom: the scarcest thing limits the hosts.
+// TestRoom: the scarcest resource limits the number of hosts.
 func TestRoom(t *testing.T) {
 	for _, c := range []struct {
 		path, text string

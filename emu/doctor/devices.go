@@ -9,16 +9,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Devices is what the barest loop carries that reads frames from one TAP and
-// writes them to another: no switch, no clock, no queue. 0 was not measured.
+// Devices is the throughput of a bare loop that reads frames from one TAP and
+// writes them to another: no switch, no clock, no queue. 0 means not measured.
 type Devices struct {
-	// Packets a second of the loop's processor time, of UDP datagrams with
+	// Packets per second of the loop's processor time, for UDP datagrams of
 	// this many bytes.
 	Small float64 `json:"packets_per_second_64"`
 	Large float64 `json:"packets_per_second_1472"`
 
 	// Goodput of one TCP stream; Offload is at MTU 1500 with super-packets of
-	// up to 64 KB that pass unsplit (IFF_VNET_HDR, TSO).
+	// up to 64 KB that are not split (IFF_VNET_HDR, TSO).
 	TCP1500 units.Rate `json:"tcp_1500"`
 	TCP9000 units.Rate `json:"tcp_9000"`
 	Offload units.Rate `json:"tcp_1500_offload"`
@@ -26,10 +26,10 @@ type Devices struct {
 	Nice bool `json:"nice"` // the loop had the highest nice level, as a busy engine has
 }
 
-// ethernetMTU and jumboMTU are bytes of IP packet.
+// ethernetMTU and jumboMTU are in bytes of IP packet.
 const ethernetMTU, jumboMTU = 1500, 9000
 
-// measureDevices makes all of them, leaving out those that fail.
+// measureDevices makes all of these measurements and leaves out those that fail.
 func measureDevices(ctx context.Context, e effort) (*Devices, []LeftOut) {
 	d := &Devices{}
 	var left []LeftOut
@@ -70,7 +70,7 @@ func medianOf(s []sample, f func(sample) float64) float64 {
 	return median(v)
 }
 
-// sample is what the loop carried from the first TAP to the second in a round.
+// sample is what the loop carried from the first TAP to the second in one round.
 type sample struct {
 	frames int
 	bytes  int // of frames, with Ethernet header
@@ -80,14 +80,14 @@ type sample struct {
 
 func (s sample) perSecond() float64 { return float64(s.frames) / s.cpu.Seconds() }
 
-// tcpHeaders are Ethernet, IPv4, and TCP with time stamps.
+// tcpHeaders is the size of the Ethernet, IPv4, and TCP headers, with time stamps.
 const tcpHeaders = 14 + 20 + 32
 
 func (s sample) goodput() float64 {
 	return 8 * float64(s.bytes-s.frames*tcpHeaders) / s.wall.Seconds()
 }
 
-// carry joins two hosts that are made for it while traffic flows between them.
+// carry creates two hosts and runs the loop between them while traffic flows.
 func carry(ctx context.Context, e effort, mtu int, offload bool, t traffic) (s []sample, nice bool, err error) {
 	var hosts [2]*host
 	for i := range hosts {
@@ -96,7 +96,7 @@ func carry(ctx context.Context, e effort, mtu int, offload bool, t traffic) (s [
 		}
 		defer hosts[i].close()
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.rounds)*e.traffic+e.warm+5*time.Second) // far beyond what it takes
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(e.rounds)*e.traffic+e.warm+5*time.Second) // far more than needed
 	defer cancel()
 	l := &loop{ctx: ctx, effort: e, fds: [2]int{hosts[0].fd, hosts[1].fd}, room: mtu + frameSlack, offload: offload}
 	ended := make(chan error, 1)

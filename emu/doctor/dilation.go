@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// safeShare of what an engine can do it does on time: beyond, queues form in
-	// front of it.
+	// safeShare is the share of its capacity up to which an engine is on time.
+	// Beyond it, queues form in front of the engine.
 	safeShare = 0.8
 
-	// jumbo is the MTU from which a link counts as one of large frames.
+	// jumbo is the MTU from which a link counts as a link with large frames.
 	jumbo = 4000
 
 	// rdmaMTU is the path MTU that perftest and most others choose by default.
 	rdmaMTU = 1024
 
-	// wireOverhead is what a packet takes on an Ethernet link beside its MTU.
+	// wireOverhead is what a packet takes on an Ethernet link in addition to its MTU.
 	wireOverhead = 38
 )
 
@@ -29,13 +29,13 @@ const (
 type Need struct {
 	Lab     string     `json:"lab"`
 	File    string     `json:"file"`
-	Set     int        `json:"set"`               // what the file says
-	All     int        `json:"all"`               // for all hosts that send at once at the rates of their links; 0 is not known
-	One     int        `json:"one"`               // for the one host that costs most
-	Late    int        `json:"late"`              // for the lateness that the file allows; 0 is not known
-	Offered units.Rate `json:"offered"`           // what the links of all hosts carry
-	Unknown string     `json:"unknown,omitempty"` // why All and One are not known
-	Hosts   int        `json:"hosts,omitempty"`   // that count
+	Set     int        `json:"set"`               // set in the file
+	All     int        `json:"all"`               // for all hosts sending at once at the rates of their links; 0 means unknown
+	One     int        `json:"one"`               // for the most expensive host
+	Late    int        `json:"late"`              // for the lateness that the file allows; 0 means unknown
+	Offered units.Rate `json:"offered"`           // total rate of the links of all hosts
+	Unknown string     `json:"unknown,omitempty"` // why All and One are unknown
+	Hosts   int        `json:"hosts,omitempty"`   // number of hosts in the sums
 }
 
 // NeedOf estimates the dilation that a plan needs on a machine.
@@ -75,7 +75,7 @@ func NeedOf(p *plan.Plan, on *Prediction) Need {
 	return n
 }
 
-// cost is the share of an engine that a host takes which sends at a rate.
+// cost returns the share of an engine used by a host that sends at rate r.
 func (on *Prediction) cost(n *plan.Node, r units.Rate, mtu units.Bytes, further int) float64 {
 	carried := on.TCP1500
 	switch {
@@ -89,17 +89,17 @@ func (on *Prediction) cost(n *plan.Node, r units.Rate, mtu units.Bytes, further 
 	if n.NIC == nil {
 		return programs
 	}
-	// What an RDMA NIC sends passes no device, and host and NIC share the link.
+	// Packets of an RDMA NIC pass no device, and host and NIC share the link.
 	return max(programs, float64(switchHops+further)*packets(min(rdmaMTU, mtu))/on.VirtualHops)
 }
 
-// dilationFor is at what dilation a load in engines takes no more than is safe.
+// dilationFor returns the dilation at which a load, in engines, is within the safe share.
 func dilationFor(load float64) int { return max(int(math.Ceil(load/safeShare)), 1) }
 
-// furthest is the most switches between the first host and another, which in regular
-// topologies is about that between any.
+// furthest returns the maximum number of switches between the first host and
+// another. In regular topologies that is about the maximum between any two hosts.
 func furthest(p *plan.Plan) (most int) {
-	at := make([]int, len(p.Nodes)) // switches on the way, plus 1
+	at := make([]int, len(p.Nodes)) // switches on the path, plus 1
 	var todo []int
 	for i := range p.Nodes {
 		if p.Nodes[i].Kind == plan.Host {
@@ -130,7 +130,7 @@ func furthest(p *plan.Plan) (most int) {
 	return most
 }
 
-// text says what is needed in one sentence or two.
+// text describes the need in one or two sentences.
 func (n *Need) text() string {
 	late := ""
 	if n.Late > 1 {

@@ -18,8 +18,8 @@ func planOf(t *testing.T, text string) *plan.Plan {
 	return p
 }
 
-// TestNeed: the arithmetic, by hand, on a machine that carries 14 Gb/s with offload,
-// 1.7 Gb/s without, and 2.5 million packet-hops a second.
+// TestNeed checks the arithmetic against results computed by hand, on a machine that
+// carries 14 Gb/s with offload, 1.7 Gb/s without, and 2.5 million packet-hops per second.
 func TestNeed(t *testing.T) {
 	on := &full().Predict
 	for name, c := range map[string]struct {

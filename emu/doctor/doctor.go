@@ -1,11 +1,10 @@
-// Package doctor examines a machine and predicts what labs it can carry, by
-// measuring: how exactly a thread can sleep, what a packet through a pair of
-// devices costs, how quick the engine is in virtual time.
+// Package doctor examines a machine and predicts what labs it can run. It measures
+// how precisely a thread can sleep, what a packet through a pair of devices costs,
+// and how fast the engine is in virtual time.
 //
-// All that it makes (namespaces, devices, sockets) hangs on descriptors and
-// threads of the process and has no name, so that the kernel removes it when
-// the process ends, in whatever way. Trying a feature may make the kernel load
-// the module that has it; the module stays.
+// All that it creates (namespaces, devices, sockets) is held by descriptors and
+// threads of the process and has no name, so the kernel removes it when the process
+// ends in any way. Trying a feature may make the kernel load its module; the module stays.
 package doctor
 
 import (
@@ -17,15 +16,15 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Options are the choices of an examination.
+// Options are the options of an examination.
 type Options struct {
 	// Quick measures for about a second instead of eight: rougher figures.
 	Quick bool
-	// Self is a command that calls Inside with the same options, to be run in
-	// a user namespace where this process may not make network namespaces;
-	// none leaves that out.
+	// Self is a command that calls Inside with the same options. It is run in a
+	// user namespace if this process may not create network namespaces. Without
+	// Self that part is left out.
 	Self []string
-	// Plan is a lab of which to say what dilation it needs here; nil is none.
+	// Plan is a lab whose dilation is to be estimated; nil means none.
 	Plan *plan.Plan
 }
 
@@ -41,12 +40,12 @@ type Result struct {
 	Need     *Need      `json:"need,omitempty"` // of Options.Plan
 }
 
-// Measured holds the measurements; nil is one that was left out.
+// Measured holds the measurements; nil means that one was left out.
 type Measured struct {
 	ClockRead units.Time   `json:"clock_read"`           // reading the clock once
 	Sleep     *Sleep       `json:"sleep,omitempty"`      // ordinary scheduling
 	SleepFIFO *Sleep       `json:"sleep_fifo,omitempty"` // with SCHED_FIFO
-	WakeUp    *units.Time  `json:"wake_up,omitempty"`    // from a write to the other thread's return
+	WakeUp    *units.Time  `json:"wake_up,omitempty"`    // from a write to the return of the other thread
 	Devices   *Devices     `json:"devices,omitempty"`
 	Virtual   *VirtualTime `json:"virtual,omitempty"`
 }
@@ -57,8 +56,8 @@ type LeftOut struct {
 	Why  string `json:"why"` // with the fix
 }
 
-// Run examines this machine. Only the end of ctx is an error; what cannot be
-// measured is listed in the result.
+// Run examines this machine. Only the end of ctx is an error; failed
+// measurements are listed in the result.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	r := &Result{Quick: o.Quick}
 	leave := func(what string, err error) {
@@ -67,7 +66,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	m := thisMachine()
-	static := m.checks() // first: the load is what it was before the measurements
+	static := m.checks() // first, so that the measurements do not add to the load
 	e := effortOf(o)
 
 	r.ClockRead = clockRead()

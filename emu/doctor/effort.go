@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// effort is how long the measurements take: about eight seconds in all, or
-// one. Each is the median of rounds, so that one disturbance does not count.
+// effort is how long the measurements take: about eight seconds in total, or
+// one. Each result is the median of several rounds, so that one disturbance
+// does not matter.
 type effort struct {
 	rounds  int
-	sleeps  int           // in a round
-	pings   int           // of the wake-up, in a round
+	sleeps  int           // per round
+	pings   int           // of the wake-up, per round
 	warm    time.Duration // of traffic before the first round
-	traffic time.Duration // a round
-	virtual time.Duration // a round
+	traffic time.Duration // per round
+	virtual time.Duration // per round
 }
 
 func effortOf(o Options) effort {
@@ -24,7 +25,8 @@ func effortOf(o Options) effort {
 	return effort{rounds: 5, sleeps: 800, pings: 1500, warm: 100 * time.Millisecond, traffic: 140 * time.Millisecond, virtual: 100 * time.Millisecond}
 }
 
-// median of at least one value; the lower of the two in the middle.
+// median returns the median of at least one value; of an even number, the lower of the two
+// in the middle.
 func median[T cmp.Ordered](v []T) T {
 	s := slices.Sorted(slices.Values(v))
 	return s[(len(s)-1)/2]

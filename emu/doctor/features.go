@@ -11,24 +11,24 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// feature is something of the kernel that was tried.
+// feature is a kernel feature that was tried.
 type feature struct {
 	Name  string `json:"name"`
 	Error string `json:"error,omitempty"` // "": it works
 }
 
-// attempt is how a feature is tried, in a namespace of its own, and what its
+// attempt describes how to try a feature, in a separate namespace, and what its
 // absence means.
 type attempt struct {
 	name    string
 	try     func(h *netlink.Handle) error
 	absent  Verdict
 	means   string
-	module  string // that has it
+	module  string // with the feature
 	setting string // of the kernel's configuration
 }
 
-// attempts in the order in which they are made; the TAP is the first.
+// attempts lists the attempts in the order in which they are made; the TAP is first.
 var attempts = []attempt{
 	{"TAP device", tryTAP, Bad, "every real host has a TUN or TAP device", "tun", "TUN"},
 	{"tbf", qdisc(func(a netlink.QdiscAttrs) netlink.Qdisc {
@@ -57,10 +57,10 @@ var offloads = []struct {
 
 const offloadPrefix = "offload "
 
-// pausing is that single traffic classes of a real host can be paused.
+// pausing is the feature that single traffic classes of a real host can be paused.
 const pausing = "pause by class"
 
-// tryFeatures makes all attempts in a namespace that ends with them.
+// tryFeatures makes all attempts in a temporary namespace.
 func tryFeatures() (all []feature, err error) {
 	ns, err := newNamespace()
 	if err != nil {
@@ -120,7 +120,7 @@ func tryLink(l netlink.Link) func(*netlink.Handle) error {
 	return func(h *netlink.Handle) error { return h.LinkAdd(l) }
 }
 
-// lo gives the one device that every namespace has.
+// lo returns the index of the one device that every namespace has.
 func lo(h *netlink.Handle) (int, error) {
 	l, err := h.LinkByName("lo")
 	if err != nil {
@@ -144,7 +144,7 @@ func qdisc(kind func(netlink.QdiscAttrs) netlink.Qdisc) func(*netlink.Handle) er
 	}
 }
 
-// tryVLAN puts a VLAN on a TAP, since lo takes none.
+// tryVLAN adds a VLAN to a TAP, since lo does not support VLANs.
 func tryVLAN(h *netlink.Handle) error {
 	fd, err := openTAP("t0", false)
 	if err != nil {
@@ -167,7 +167,7 @@ func tryDCTCP(*netlink.Handle) error {
 	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, "dctcp")
 }
 
-// featureChecks says what the attempts mean; in is nil when none was made.
+// featureChecks turns the results of the attempts into checks; in is nil if none was made.
 func featureChecks(in *inside) (checks []Check) {
 	if in == nil || len(in.Features) == 0 {
 		return []Check{{

@@ -1,6 +1,6 @@
 package doctor
 
-// guests tells whether nodes with kind: vm can run.
+// guests checks whether nodes with kind: vm can run.
 func (m *machine) guests() Check {
 	c := Check{Group: groupTools, Name: "virtual machines", Verdict: OK}
 	if _, err := m.qemu(); err != nil {

@@ -16,7 +16,7 @@ type host struct {
 	address net.IP
 }
 
-// queueLen (packets) of the TAP holds a TCP window of the largest kind.
+// queueLen is the queue of the TAP in packets; it holds the largest TCP window.
 const queueLen = 10_000
 
 func newHost(n, mtu int, offload bool) (*host, error) {
@@ -33,8 +33,8 @@ func newHost(n, mtu int, offload bool) (*host, error) {
 }
 
 func (h *host) configure(mtu int, offload bool) (err error) {
-	// Quiet and without bbr's timers; where these may not be set, what is
-	// measured is what the machine does.
+	// Avoid IPv6 traffic and bbr's timers. If these settings are refused, the
+	// machine is measured with its own.
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
 	_ = os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte("reno"), 0)
 	if h.fd, err = openTAP("t0", offload); err != nil {
@@ -64,7 +64,7 @@ func (h *host) configure(mtu int, offload bool) (err error) {
 	return nil
 }
 
-// close ends the device and, once no socket is left, the namespace.
+// close removes the device and, once no socket is left, the namespace.
 func (h *host) close() {
 	if h.fd >= 0 {
 		unix.Close(h.fd)

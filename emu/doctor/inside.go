@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside is what is found in network namespaces.
+// inside holds the findings from network namespaces.
 type inside struct {
 	Features []feature `json:"features"`
 	Devices  *Devices  `json:"devices,omitempty"`
 	LeftOut  []LeftOut `json:"left_out,omitempty"`
 }
 
-// examineInside does it in this process where that may make namespaces, else
-// in a child in a user namespace.
+// examineInside examines namespaces in this process if it may create them,
+// otherwise in a child in a user namespace.
 func examineInside(ctx context.Context, o Options) (*inside, error) {
 	in, err := lookInside(ctx, o)
 	if !errors.Is(err, unix.EPERM) || len(o.Self) == 0 {
@@ -47,8 +47,8 @@ func lookInside(ctx context.Context, o Options) (*inside, error) {
 	return in, nil
 }
 
-// Inside is the part of Run that needs namespaces. Run has it done by a child,
-// which writes the result to w, where its own process may not.
+// Inside is the part of Run that needs namespaces. If its own process may not
+// create them, Run starts a child for it, which writes the result to w.
 func Inside(ctx context.Context, o Options, w io.Writer) error {
 	in, err := lookInside(ctx, o)
 	if err != nil {
@@ -68,7 +68,7 @@ func inUserNamespace(ctx context.Context, o Options) (*inside, error) {
 	}
 	var said bytes.Buffer
 	c.Stderr = &said
-	// The signal comes when the thread that started the child ends.
+	// The signal is sent when the thread that started the child ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	out, err := c.Output()

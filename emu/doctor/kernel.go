@@ -14,7 +14,7 @@ func (m *machine) checkKernel() []Check {
 
 func (m *machine) congestionControl() Check {
 	available := strings.Fields(m.read("proc/sys/net/ipv4/tcp_available_congestion_control"))
-	// A network namespace takes only these, and what is the machine's default
+	// A network namespace accepts only these and the machine's default
 	// (tcp_set_default_congestion_control, net/ipv4/tcp_cong.c).
 	allowed := strings.Fields(m.read("proc/sys/net/ipv4/tcp_allowed_congestion_control"))
 	standard := m.read("proc/sys/net/ipv4/tcp_congestion_control")
@@ -37,7 +37,7 @@ func (m *machine) congestionControl() Check {
 func isBBR(control string) bool { return strings.HasPrefix(control, "bbr") }
 
 // withoutBBR chooses a congestion control that does not pace: cubic, Linux's
-// own default, where it is there. It is "" where there is none.
+// default, if available. It returns "" if there is none.
 func withoutBBR(controls []string) string {
 	if slices.Contains(controls, "cubic") {
 		return "cubic"
@@ -48,8 +48,8 @@ func withoutBBR(controls []string) string {
 	return ""
 }
 
-// hasModule tells whether a module is loaded, built in, or on the disk for
-// this kernel (modules.dep, modules.builtin: depmod(8)).
+// hasModule reports whether a module is loaded, built in, or on disk for this
+// kernel (modules.dep, modules.builtin: depmod(8)).
 func (m *machine) hasModule(name string) bool {
 	if m.exists("sys/module/" + name) {
 		return true
@@ -66,7 +66,7 @@ func (m *machine) hasModule(name string) bool {
 	return false
 }
 
-// fuse looks at what the files of NICs' counters are made with (netns-lab/livefs).
+// fuse checks FUSE, which provides the files of NICs' counters (netns-lab/livefs).
 func (m *machine) fuse() Check {
 	const path = "/dev/fuse"
 	c := Check{Group: groupKernel, Name: path, Verdict: OK, Found: "there"}
@@ -113,7 +113,7 @@ func (m *machine) programs() Check {
 	return c
 }
 
-// ring looks whether an engine can read and write devices by io_uring.
+// ring checks whether an engine can read and write devices with io_uring.
 func (m *machine) ring() Check {
 	c := Check{Group: groupKernel, Name: "io_uring", Verdict: OK, Found: "can be made"}
 	if err := m.uring(); err != nil {

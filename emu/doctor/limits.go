@@ -9,16 +9,16 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// What a real host with one interface takes. Measured with a star of 256
-// hosts: 1041 descriptors, and 123 MB less available than before without the
-// hosts' first processes; with a star of 128, these took 32 MB more.
+// Resources of a real host with one interface. Measured with a star of 256
+// hosts: 1041 descriptors, and 123 MB less memory available than before,
+// without the hosts' first processes; with a star of 128, these took 32 MB more.
 const (
 	hostFiles  = 4
 	ownFiles   = 16              // of weft itself
-	hostMemory = 768 * units.KiB // of the kernel and of weft; without the programs in it
+	hostMemory = 768 * units.KiB // of the kernel and of weft; without the host's programs
 )
 
-// Below these the limits are in the way of ordinary labs.
+// Below these values the limits restrict ordinary labs.
 const (
 	fewFiles  = 1024
 	lowMemory = units.GiB
@@ -29,10 +29,10 @@ func (m *machine) checkLimits() []Check {
 	return []Check{m.openFiles(), m.namespaces(), m.processes(), m.memory(), m.neighbours(), m.disk()}
 }
 
-// hostNamespaces are what every real host has one of.
+// hostNamespaces are the namespaces of each real host, one of each kind.
 var hostNamespaces = []string{"net", "pid", "mnt", "uts", "ipc"}
 
-// room is what limits the number of hosts.
+// room holds the limits on the number of hosts.
 type room struct {
 	files      int64
 	memory     units.Bytes // available now
@@ -55,7 +55,7 @@ func (m *machine) room() room {
 	return r
 }
 
-// hosts is how many real hosts fit, and what the next one would lack.
+// hosts returns how many real hosts fit, and what the next one would lack.
 func (r room) hosts() (n int, lack string) {
 	most := int64(math.MaxInt64)
 	for _, l := range []struct {
@@ -132,8 +132,8 @@ func (m *machine) memory() Check {
 	return c
 }
 
-// neighbours is a table that all namespaces share (arp_tbl in net/ipv4/arp.c;
-// Documentation/networking/ip-sysctl.rst: gc_thresh3).
+// neighbours checks the size of the neighbour table, which all namespaces share
+// (arp_tbl in net/ipv4/arp.c; Documentation/networking/ip-sysctl.rst: gc_thresh3).
 func (m *machine) neighbours() Check {
 	const name = "net.ipv4.neigh.default.gc_thresh3"
 	c := Check{Group: groupLimits, Name: "ARP entries", Verdict: OK, Found: "unknown"}

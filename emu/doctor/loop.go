@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loop carries frames between two TAPs and counts those from the first.
+// loop forwards frames between two TAPs and counts those from the first.
 type loop struct {
 	ctx     context.Context
 	effort  effort
@@ -18,7 +18,7 @@ type loop struct {
 	room    int // bytes of the largest frame
 	offload bool
 
-	flowing atomic.Bool // there is traffic: from now on it counts
+	flowing atomic.Bool // there is traffic: count from now on
 	started bool        // run has begun
 	samples []sample
 }
@@ -27,8 +27,8 @@ const (
 	frameSlack = 14 + 2*4 // Ethernet header and two VLAN tags
 	superFrame = 1 << 16  // super-packets are shorter by a header
 
-	// loopBatch is how many frames of one device are read before the other
-	// gets a turn, as in the engine.
+	// loopBatch is how many frames are read from one device before the other
+	// gets its turn, as in the engine.
 	loopBatch = 32
 	// loopWait is how long the loop sleeps without looking at ctx.
 	loopWait = 10 // ms
@@ -36,7 +36,7 @@ const (
 
 var errNoTraffic = errors.New("nothing came through the devices")
 
-// run carries until the rounds are over or ctx ends.
+// run forwards frames until the rounds are over or ctx ends.
 func (l *loop) run() error {
 	l.started = true
 	room := l.room
@@ -91,7 +91,7 @@ func (l *loop) run() error {
 	return context.Cause(l.ctx)
 }
 
-// read and write do not block, so Go's scheduler need not know, as in the
+// read and write do not block, so they need not tell Go's scheduler, as in the
 // engine (links/tuntap).
 func read(fd int, b []byte) int {
 	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
@@ -106,7 +106,7 @@ func write(fd int, b []byte) bool {
 	return errno == 0
 }
 
-// threadTime is the processor time of the calling thread.
+// threadTime returns the processor time of the calling thread.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // cannot fail

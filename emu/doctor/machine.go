@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// oldestKernel has epoll_pwait2, with which the engine sleeps.
+// oldestMajor and oldestMinor are the version of the first kernel with epoll_pwait2, which
+// the engine uses to sleep.
 const oldestMajor, oldestMinor = 5, 11
 
 func (m *machine) checkMachine() []Check {
@@ -35,7 +36,7 @@ func parseRelease(r string) (major, minor int, ok bool) {
 	return major, minor, n == 2
 }
 
-// cores is how many processors the kernel runs on.
+// cores returns how many processors the kernel runs on.
 func (m *machine) cores() int {
 	n := 0
 	for line := range strings.Lines(m.read("proc/cpuinfo")) {
@@ -88,12 +89,12 @@ func (m *machine) governor() Check {
 	return c
 }
 
-// busyLoad is the load, as a share of the cores, above which others are in the
-// way of a measurement.
+// busyLoad is the load, as a share of the cores, above which other programs
+// disturb a measurement.
 const busyLoad = 0.5
 
 // load reads /proc/loadavg (proc(5)): means of one, five and fifteen minutes,
-// then how many threads run now, this one among them, of how many.
+// then the number of running threads, including this one, and of all threads.
 func (m *machine) load() Check {
 	c := Check{Group: groupMachine, Name: "load", Verdict: OK, Found: "unknown"}
 	var mean, mean5, mean15 float64
@@ -110,7 +111,7 @@ func (m *machine) load() Check {
 	return c
 }
 
-// clockSources that the vDSO reads, without a system call
+// clockSources are those that the vDSO reads without a system call
 // (arch/x86/include/asm/vdso/clocksource.h, drivers/clocksource).
 var clockSources = []string{"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource"}
 

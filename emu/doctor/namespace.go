@@ -7,7 +7,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// namespace is a network namespace without a name, which ends with the last
+// namespace is a network namespace without a name. It ends with the last
 // descriptor of anything in it.
 type namespace struct{ handle netns.NsHandle }
 
@@ -33,7 +33,7 @@ func (n *namespace) do(f func() error) error {
 
 func (n *namespace) close() { n.handle.Close() }
 
-// onSpentThread runs f on a thread that ends with it.
+// onSpentThread runs f on a thread that ends when f does.
 func onSpentThread(f func() error) error {
 	done := make(chan error)
 	go func() {

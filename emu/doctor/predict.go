@@ -10,36 +10,37 @@ import (
 // The factors of the prediction. They were measured with scripts/bench
 // (docs/performance.md) and can be measured again with it.
 const (
-	// engineShare is what the engine reaches of the bare loop between two
-	// TAPs: 0.87 in a TCP stream at MTU 9000; 1.06 at MTU 1500, where the
-	// difference is within the noise.
+	// engineShare is the engine's throughput as a share of the bare loop
+	// between two TAPs: 0.87 in a TCP stream at MTU 9000; 1.06 at MTU 1500,
+	// where the difference is within the noise.
 	engineShare = 0.85
 
-	// offloadShare is what the engine reaches, through one switch, of the bare
-	// loop that passes super-packets on unsplit: 0.70 in a TCP stream at MTU
-	// 1500.
+	// offloadShare is the engine's throughput, through one switch, as a share
+	// of the bare loop that forwards super-packets unsplit: 0.70 in a TCP
+	// stream at MTU 1500.
 	offloadShare = 0.7
 
-	// oneWaySleeps is how often a packet on its way through an idle lab finds
-	// the engine asleep: when it leaves its host. It follows from the design
-	// and is not measured. The answer of a program finds it asleep once more;
-	// that of a kernel to a ping is there before it has gone to sleep.
+	// oneWaySleeps is how often a packet finds the engine asleep on its path
+	// through an idle lab: once, when it leaves its host. It follows from the
+	// design and is not measured. A program's reply finds the engine asleep
+	// once more; a kernel's reply to a ping arrives before the engine has gone
+	// to sleep.
 	oneWaySleeps = 1
 
-	// switchHops is how many ports send a packet on its way over one switch:
-	// the host's and the switch's.
+	// switchHops is how many ports send a packet on a path with one switch: the
+	// host's and the switch's.
 	switchHops = 2
 )
 
-// Prediction is what labs on this machine will do. 0 and nil are not known,
-// since a measurement is missing.
+// Prediction predicts the performance of labs on this machine. 0 and nil mean
+// unknown, because a measurement is missing.
 type Prediction struct {
 	Packets     float64    `json:"packets_per_second"` // through one engine
 	TCP1500     units.Rate `json:"tcp_1500"`           // one stream, one switch
 	TCP9000     units.Rate `json:"tcp_9000"`
-	Offload     units.Rate `json:"tcp_1500_offload"`      // where the engine takes super-packets
-	RoundTrip   units.Time `json:"round_trip"`            // of two programs, added by an idle lab with one switch
-	RoundPerHop units.Time `json:"round_trip_per_switch"` // added by each further one
+	Offload     units.Rate `json:"tcp_1500_offload"`      // if the engine takes super-packets
+	RoundTrip   units.Time `json:"round_trip"`            // of two programs, as added by an idle lab with one switch
+	RoundPerHop units.Time `json:"round_trip_per_switch"` // added by each further switch
 	LatenessP99 units.Time `json:"lateness_p99"`          // of deliveries, while the engine is not overloaded
 	Hosts       int        `json:"hosts"`                 // real ones
 	HostsLimit  string     `json:"hosts_limit"`           // what the next one would lack
@@ -79,7 +80,7 @@ func share(bare units.Rate) units.Rate { return units.Rate(digits(engineShare*fl
 
 func hopTime(m *Measured) units.Time { return units.Time(float64(units.Second) / m.Virtual.Hops) }
 
-// digits keeps the first n digits of v: more would say more than is known.
+// digits keeps the first n digits of v; more would suggest more precision than there is.
 func digits(v float64, n int) float64 {
 	if v <= 0 {
 		return 0
@@ -88,7 +89,7 @@ func digits(v float64, n int) float64 {
 	return math.Round(math.Round(v/unit) * unit)
 }
 
-// judge gives the verdict over all.
+// judge sets the overall verdict.
 func (r *Result) judge() {
 	bad, warn := "", 0
 	for _, c := range r.Checks {

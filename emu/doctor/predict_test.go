@@ -12,7 +12,7 @@ import (
 
 const us = units.Microsecond
 
-// full is a result with all that can be measured, in round figures.
+// full returns a result with all measurements, in round figures.
 func full() *Result {
 	wake := 30 * us
 	r := &Result{
@@ -29,7 +29,7 @@ func full() *Result {
 	return r
 }
 
-// TestPredict: the arithmetic, by hand.
+// TestPredict checks the arithmetic against results computed by hand.
 func TestPredict(t *testing.T) {
 	got := full().Predict
 	want := Prediction{
@@ -43,8 +43,8 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictFromLess: what is not measured is not predicted, and nothing is
-// divided by zero.
+// TestPredictFromLess: what is not measured is not predicted, and there is no
+// division by zero.
 func TestPredictFromLess(t *testing.T) {
 	wake := 30 * us
 	r := room{files: 1000, memory: units.GiB, namespaces: 500}

@@ -13,8 +13,8 @@ func (m *machine) checkPrivileges() []Check {
 	return []Check{m.capabilities(), m.realtime(), m.bandwidth(), m.userNamespaces(), m.tun()}
 }
 
-// capable tells whether a capability is in the effective set, as
-// /proc/self/status has it (proc(5): CapEff, hexadecimal).
+// capable reports whether a capability is in the effective set, according to
+// /proc/self/status (proc(5): CapEff, hexadecimal).
 func (m *machine) capable(capability int) bool {
 	set, err := strconv.ParseUint(m.field("proc/self/status", "CapEff"), 16, 64)
 	return err == nil && set&(1<<capability) != 0
@@ -32,7 +32,7 @@ func (m *machine) capabilities() Check {
 			missing = append(missing, c.name)
 		}
 	}
-	nice := "CAP_SYS_NICE" // good to have: see realtime
+	nice := "CAP_SYS_NICE" // useful, not required: see realtime
 	if m.capable(unix.CAP_SYS_NICE) {
 		there = append(there, nice)
 	}
@@ -50,8 +50,8 @@ func (m *machine) capabilities() Check {
 	return c
 }
 
-// limit gives the soft limit that /proc/self/limits has under a name, "" if
-// there is none.
+// limit returns the soft limit of this name in /proc/self/limits, "" if there
+// is none.
 func (m *machine) limit(name string) string {
 	for line := range strings.Lines(m.read("proc/self/limits")) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
@@ -74,8 +74,8 @@ func (m *machine) realtime() Check {
 	return c
 }
 
-// bandwidth is what real-time threads may have of a second of each processor
-// (Documentation/scheduler/sched-rt-group.rst).
+// bandwidth checks how much of each second real-time threads may use on each
+// processor (Documentation/scheduler/sched-rt-group.rst).
 func (m *machine) bandwidth() Check {
 	const path = "proc/sys/kernel/sched_rt_runtime_us"
 	c := Check{Group: groupPrivileges, Name: "real-time share", Verdict: OK, Found: "unknown"}
@@ -107,16 +107,16 @@ func (m *machine) userNamespaces() Check {
 	return c
 }
 
-// forbidding is a kernel setting that keeps ordinary users from making user
-// namespaces, its value, and one that does not.
+// forbidding is a kernel setting that keeps ordinary users from creating user
+// namespaces, its value, and a value that allows it.
 type forbidding struct {
 	name  string
 	value int64
 	good  string
 }
 
-// forbidsUsers gives the setting that forbids user namespaces to ordinary
-// users, nil when none does.
+// forbidsUsers returns the setting that forbids user namespaces to ordinary
+// users, nil if none does.
 func (m *machine) forbidsUsers() *forbidding {
 	for _, s := range []struct {
 		name string

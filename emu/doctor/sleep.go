@@ -12,11 +12,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// sleepSpan is the sleep that is measured: that between two packets, not that
-// of a machine that has gone to rest.
+// sleepSpan is the sleep that is measured: as between two packets, not as on an
+// idle machine.
 const sleepSpan = 100 * units.Microsecond
 
-// Sleep is how much longer than asked for the engine's thread sleeps.
+// Sleep is how much longer than requested the engine's thread sleeps.
 type Sleep struct {
 	P50 units.Time `json:"p50"` // median of the rounds, like P99
 	P99 units.Time `json:"p99"`
@@ -45,9 +45,8 @@ func sleep(ctx context.Context, s wall.Scheduling, e effort) (*Sleep, error) {
 	return &Sleep{median(p50), median(p99), most}, nil
 }
 
-// wakeUp is what it takes from a write to an eventfd until the thread that
-// slept in a read of it goes on, on another core where there is one: half of a
-// round trip.
+// wakeUp measures the time from a write to an eventfd until a thread that slept
+// in a read of it continues, on another core if there is one: half of a round trip.
 func wakeUp(ctx context.Context, e effort) (*units.Time, error) {
 	var fds [2]int // to the other thread and back
 	for i := range fds {
@@ -65,7 +64,7 @@ func wakeUp(ctx context.Context, e effort) (*units.Time, error) {
 			pin(cores[1])
 			for {
 				n, err := receive(fds[0])
-				if err != nil || n > 1 { // more than one: the end
+				if err != nil || n > 1 { // more than one means the end
 					return err
 				}
 				if err := send(fds[1], 1); err != nil {
@@ -105,7 +104,7 @@ func wakeUp(ctx context.Context, e effort) (*units.Time, error) {
 	return &m, nil
 }
 
-// send and receive are known to Go's scheduler, as the engine's sleep is.
+// send and receive are visible to Go's scheduler, as the engine's sleep is.
 func send(fd int, n uint64) error {
 	_, err := unix.Write(fd, binary.NativeEndian.AppendUint64(nil, n))
 	return err
@@ -120,8 +119,8 @@ func receive(fd int) (uint64, error) {
 	}
 }
 
-// twoCores gives two of the cores that this process may use, twice the same
-// when it may use only one.
+// twoCores returns two of the cores that this process may use, twice the same
+// if it may use only one.
 func twoCores() (c [2]int) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -140,7 +139,7 @@ func twoCores() (c [2]int) {
 	return c
 }
 
-// pin keeps the calling thread on a core. Where that is refused, the scheduler
+// pin pins the calling thread to a core. If that is refused, the scheduler
 // chooses.
 func pin(core int) {
 	var set unix.CPUSet
@@ -148,17 +147,17 @@ func pin(core int) {
 	_ = unix.SchedSetaffinity(0, &set)
 }
 
-// clockRead is what reading the clock takes.
+// clockRead measures how long reading the clock takes.
 func clockRead() units.Time {
 	const n = 20_000
 	clock := wall.NewClock(1)
 	for range n {
 		clock.Now()
 	}
-	return clock.Now() / n / 100 * 100 // its tenths of a nanosecond
+	return clock.Now() / n / 100 * 100 // to tenths of a nanosecond
 }
 
-// round leaves whole nanoseconds.
+// round rounds to whole nanoseconds.
 func round(t units.Time) units.Time {
 	return (t + units.Nanosecond/2) / units.Nanosecond * units.Nanosecond
 }

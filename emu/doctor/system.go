@@ -16,18 +16,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// machine is what the checks look at: a file system with /proc and /sys, and
-// the questions that only a system call answers.
+// machine is what the checks examine: a file system with /proc and /sys, and
+// functions for what only a system call can answer.
 type machine struct {
 	fs       fs.FS // its root is /
 	release  func() (string, error)
 	open     func(path string) error // for reading and writing
-	fifo     func() error            // takes SCHED_FIFO on a thread that ends
+	fifo     func() error            // sets SCHED_FIFO on a thread that then ends
 	bpf      func() error            // loads a BPF program
 	uring    func() error            // makes an io_uring
 	lookPath func(program string) (string, error)
 	qemu     func() (string, error)                // its path
-	image    func() (string, error)                // the directory of the guests' own image
+	image    func() (string, error)                // the directory of the built-in guest image
 	free     func(dir string) (units.Bytes, error) // for this user
 	tempDir  string
 }
@@ -41,7 +41,7 @@ func thisMachine() *machine {
 	}
 }
 
-// makeUring makes an io_uring as an engine does.
+// makeUring creates an io_uring as an engine does.
 func makeUring() error {
 	return wall.OnThread(wall.Ordinary, func() error {
 		r, err := uring.New(1, 1)
@@ -52,7 +52,7 @@ func makeUring() error {
 	})
 }
 
-// checks looks at everything that needs no namespace.
+// checks makes all checks that need no namespace.
 func (m *machine) checks() []Check {
 	var all []Check
 	for _, f := range []func() []Check{m.checkMachine, m.checkPrivileges, m.checkKernel, m.checkLimits, m.checkTools} {
@@ -61,7 +61,7 @@ func (m *machine) checks() []Check {
 	return all
 }
 
-// read gives a file's text without the last newline; "" when it is not there.
+// read returns a file's text without white space around it, "" if the file does not exist.
 func (m *machine) read(path string) string {
 	b, err := fs.ReadFile(m.fs, path)
 	if err != nil {
@@ -70,7 +70,7 @@ func (m *machine) read(path string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// number reads a file that holds one number.
+// number reads a file that contains one number.
 func (m *machine) number(path string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(m.read(path), 10, 64)
 	return n, err == nil
@@ -81,7 +81,7 @@ func (m *machine) exists(path string) bool {
 	return err == nil
 }
 
-// field gives what follows "name:" in a file of such lines, "" if nothing.
+// field returns the value of the line "name: value" in a file, "" if there is none.
 func (m *machine) field(path, name string) string {
 	for line := range strings.Lines(m.read(path)) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
@@ -111,7 +111,7 @@ func freeSpace(dir string) (units.Bytes, error) {
 	return units.Bytes(s.Bavail) * units.Bytes(s.Bsize), err
 }
 
-// reason is an error without the path and the call that it came from.
+// reason returns the text of an error without its path and call.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// virtioHeader is what stands before a frame with IFF_VNET_HDR: struct
-// virtio_net_hdr of linux/virtio_net.h, TUN's default.
+// virtioHeader is the size of the header before a frame with IFF_VNET_HDR:
+// struct virtio_net_hdr of linux/virtio_net.h, TUN's default.
 const virtioHeader = 10
 
-// openTAP makes a TAP in the calling thread's namespace. Its descriptor is
-// non-blocking and unknown to Go's poller; the device ends with it.
+// openTAP creates a TAP in the calling thread's namespace. Its descriptor is
+// non-blocking and not registered with Go's poller; the device ends with it.
 func openTAP(name string, offload bool) (fd int, err error) {
 	const path = "/dev/net/tun"
 	if fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
@@ -37,6 +37,6 @@ func openTAP(name string, offload bool) (fd int, err error) {
 	return fd, nil
 }
 
-// setOffloads says what super-packets the reader of a TAP takes: TUN_F_* of
+// setOffloads sets which super-packets the reader of a TAP accepts: TUN_F_* of
 // linux/if_tun.h.
 func setOffloads(fd, which int) error { return unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, which) }

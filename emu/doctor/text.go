@@ -9,14 +9,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// The table of people has 80 columns.
+// The text output has 80 columns.
 const (
 	columns   = 80
 	nameWidth = 20
-	indent    = 2 + 6 + nameWidth // where what was found begins
+	indent    = 2 + 6 + nameWidth // where the finding begins
 )
 
-// Write prints the result for people.
+// Write prints the result as text.
 func (r *Result) Write(w io.Writer) {
 	group := ""
 	for _, c := range r.Checks {
@@ -44,8 +44,8 @@ func (r *Result) Write(w io.Writer) {
 	fmt.Fprintf(w, "%s\n  %s\n", r.Verdict, wrap(r.Summary, 2))
 }
 
-// write prints a check: what was found, what it means and, unless all is well,
-// the fix.
+// write prints a check: the finding, what it means and, unless the verdict is
+// OK, the fix.
 func (c *Check) write(w io.Writer) {
 	text := c.Found
 	if c.Means != "" {
@@ -57,8 +57,8 @@ func (c *Check) write(w io.Writer) {
 	}
 }
 
-// row is a line without a verdict, the same column beginning where it does in
-// a check.
+// row prints a line without a verdict. Its text begins in the same column as
+// that of a check.
 func row(w io.Writer, name, text string) {
 	fmt.Fprintf(w, "  %-*s%s\n", indent-2, name+" ", wrap(text, indent))
 }
@@ -118,8 +118,8 @@ func (p *Prediction) lines() (l [][2]string) {
 	return l
 }
 
-// wrap breaks text at blanks so that it fits beside an indent; the lines after
-// the first carry the indent.
+// wrap breaks text at blanks so that it fits next to an indent. The lines after
+// the first have the indent.
 func wrap(text string, indent int) string {
 	var b strings.Builder
 	room := columns - indent

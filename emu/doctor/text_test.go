@@ -62,7 +62,7 @@ warn
 	}
 }
 
-// TestTextOfLittle: nothing measured, nothing in the table of it.
+// TestTextOfLittle: without measurements the table has no figures.
 func TestTextOfLittle(t *testing.T) {
 	r := &Result{LeftOut: []LeftOut{{"everything", "no time"}}}
 	r.judge()
@@ -80,7 +80,7 @@ ok
 	}
 }
 
-// TestJSON: all comes back, under the names that docs/commands.md has.
+// TestJSON: all values survive a round trip, under the names in docs/commands.md.
 func TestJSON(t *testing.T) {
 	r := full()
 	r.LeftOut = []LeftOut{{"a", "b"}}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// tools are programs that a lab is often used with.
+// tools are programs often used with labs.
 var tools = []string{"ip", "ping", "iperf3", "tcpdump", "tshark", "wireshark"}
 
 func (m *machine) checkTools() []Check {

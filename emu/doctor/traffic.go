@@ -8,12 +8,12 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// traffic sends from one host to another until stop is called, which waits
-// for its end.
+// traffic sends from one host to another until stop is called. stop waits for
+// its end.
 type traffic func(ctx context.Context, from, to *host) (stop func(), err error)
 
-// udp sends datagrams of size bytes as quickly as it can, to a socket whose
-// buffer is full: the receiver's kernel has its work, but no program.
+// udp sends datagrams of size bytes as fast as it can to a socket whose buffer
+// is full: the receiver's kernel has work, but no program.
 func udp(size int) traffic {
 	return func(_ context.Context, from, to *host) (func(), error) {
 		var receiver, sender *net.UDPConn
@@ -52,7 +52,7 @@ func udp(size int) traffic {
 	}
 }
 
-// tcp sends a stream as quickly as it can.
+// tcp sends a stream as fast as it can.
 func tcp(ctx context.Context, from, to *host) (stop func(), err error) {
 	var listener net.Listener
 	err = to.ns.do(func() (err error) {
@@ -76,8 +76,8 @@ func tcp(ctx context.Context, from, to *host) (stop func(), err error) {
 		sender.Close()
 		return nil, err
 	}
-	// At the end nothing is to be kept for later: a socket that still has to
-	// send would keep its namespace for minutes.
+	// Discard unsent data on close: a socket that still has data to send would
+	// keep its namespace for minutes.
 	for _, c := range []net.Conn{sender, receiver} {
 		_ = c.(*net.TCPConn).SetLinger(0)
 	}

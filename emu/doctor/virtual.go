@@ -17,8 +17,8 @@ type VirtualTime struct {
 	Hops float64 `json:"packet_hops_per_second"` // packets sent by a port
 }
 
-// fatTree is the lab that the engine runs: 128 hosts at 60% load, each sending
-// to another pod, as in BenchmarkFabric.
+// fatTree returns the lab that the engine runs: 128 hosts at 60% load, each
+// sending to another pod, as in BenchmarkFabric.
 func fatTree() (*plan.Plan, error) {
 	const hosts = 128
 	var b strings.Builder
@@ -34,13 +34,13 @@ func virtualTime(ctx context.Context, e effort) (*VirtualTime, error) {
 	if err != nil {
 		return nil, err
 	}
-	fb, err := fabric.NewParallel(plan, 1) // what one core does
+	fb, err := fabric.NewParallel(plan, 1) // measure one core
 	if err != nil {
 		return nil, err
 	}
-	const step = 20 * units.Microsecond // some thousand hops
+	const step = 20 * units.Microsecond // a few thousand hops
 	at := 5 * step
-	if err := fb.Run(ctx, at); err != nil { // queues and pools have grown to their size
+	if err := fb.Run(ctx, at); err != nil { // until queues and pools have reached their size
 		return nil, err
 	}
 	var rates []float64

@@ -7,11 +7,11 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// SocketName is the control socket in a lab's state directory. It speaks HTTP
+// SocketName is the control socket in a lab's state directory. It serves HTTP
 // with JSON bodies; docs/api.md is its reference.
 const SocketName = "control.sock"
 
-// Status is the answer to GET /v1/lab: what a lab is and how it is doing.
+// Status is the answer to GET /v1/lab: a description of the lab and its state.
 type Status struct {
 	Name     string     `json:"name"`
 	File     string     `json:"file"`
@@ -19,7 +19,7 @@ type Status struct {
 	Started  time.Time  `json:"started"`
 	Dilation int        `json:"dilation"`          // real time over emulated time; 1 is real time
 	Emulated units.Time `json:"emulated"`          // time since the start
-	Trouble  string     `json:"trouble,omitempty"` // why the machine does not keep up at the moment
+	Trouble  string     `json:"trouble,omitempty"` // why the machine cannot keep up at the moment
 	Hosts    []Host     `json:"hosts"`
 	Switches []string   `json:"switches"` // routers included
 	Routers  []Router   `json:"routers,omitempty"`
@@ -44,11 +44,11 @@ type Host struct {
 // Machine is a virtual machine of a running lab.
 type Machine struct {
 	Running bool   `json:"running"`
-	Ended   string `json:"ended,omitempty"` // how, if it is not running
+	Ended   string `json:"ended,omitempty"` // how it ended, if it is not running
 	PID     int    `json:"pid"`             // of its QEMU
-	Agent   bool   `json:"agent"`           // weft's agent answers in it, so that programs can be run there
-	Console string `json:"console"`         // socket of its console, for one at a time
-	Log     string `json:"log"`             // file with all that it has said there
+	Agent   bool   `json:"agent"`           // weft's agent answers in it, so programs can run there
+	Console string `json:"console"`         // socket of its console, for one client at a time
+	Log     string `json:"log"`             // file with all of its console output
 }
 
 // Interface is a connection of a host or a router to the fabric.
@@ -59,21 +59,21 @@ type Interface struct {
 	Peer      string   `json:"peer,omitempty"`
 }
 
-// SetResult is the answer to PATCH /v1/links/{endpoint}: both directions as
-// they are now.
+// SetResult is the answer to PATCH /v1/links/{endpoint}: the current state of
+// both directions.
 type SetResult struct {
 	Ports []fabric.PortStatus `json:"ports"`
 }
 
 // Table is the answer to GET /v1/tables/{switch}: for every destination the
-// ports that lead there at the moment, and the ports of the tree for what goes
-// to all; of a router, for every prefix the ports and the next routers.
+// ports that lead there at the moment, and the ports of the tree for frames
+// that go to all hosts; for a router, the ports and the next routers of every prefix.
 type Table struct {
 	Switch string   `json:"switch"`
 	Routes []Route  `json:"routes"`
 	Tree   []string `json:"tree"`
 
-	Router   bool     `json:"router,omitempty"` // it has Prefixes in place of Routes and Tree
+	Router   bool     `json:"router,omitempty"` // Prefixes replaces Routes and Tree
 	Prefixes []Prefix `json:"prefixes,omitempty"`
 }
 
@@ -81,10 +81,10 @@ type Table struct {
 type Prefix struct {
 	To      string   `json:"to"`
 	Local   bool     `json:"local,omitempty"`   // it is an address of the router itself
-	Ports   []string `json:"ports"`             // ways to choose from; empty when there is none
-	Weights []int    `json:"weights,omitempty"` // of Ports, where they are not all equal
-	Static  bool     `json:"static,omitempty"`  // a static route says so
-	Via     []string `json:"via,omitempty"`     // the next routers' ports; empty where the router itself is in the prefix
+	Ports   []string `json:"ports"`             // ports to choose from; empty if there is none
+	Weights []int    `json:"weights,omitempty"` // of Ports, if they are not all equal
+	Static  bool     `json:"static,omitempty"`  // set by a static route
+	Via     []string `json:"via,omitempty"`     // the next routers' ports; empty if the router itself is in the prefix
 }
 
 // Route is one destination in a Table.
@@ -92,17 +92,17 @@ type Route struct {
 	Host      string   `json:"host"` // "h1:eth0", or a router's port
 	MAC       string   `json:"mac"`
 	Addresses []string `json:"addresses"`
-	Ports     []string `json:"ports"`             // ways to choose from; empty when there is none
-	Weights   []int    `json:"weights,omitempty"` // of Ports, where they are not all equal
-	Static    bool     `json:"static,omitempty"`  // a static route says so
+	Ports     []string `json:"ports"`             // ports to choose from; empty if there is none
+	Weights   []int    `json:"weights,omitempty"` // of Ports, if they are not all equal
+	Static    bool     `json:"static,omitempty"`  // set by a static route
 }
 
-// errorBody is the body of every answer that is not a success.
+// errorBody is the body of every answer that reports an error.
 type errorBody struct {
 	Error string `json:"error"`
 }
 
-// Which directions of a link a change applies to, as seen from the port named.
+// The directions of a link that a change applies to, as seen from the named port.
 const (
 	Both    = "both"
 	Egress  = "out"

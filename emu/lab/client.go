@@ -24,21 +24,20 @@ import (
 	"github.com/weftlab/weft/traces/capture"
 )
 
-// ErrEnded says that the lab is ending or has ended.
+// ErrEnded means that the lab is ending or has ended.
 var ErrEnded = errors.New("the lab has ended")
 
-// Client reaches a running lab through its control socket. Every request has a
-// limit on its time: an error that is a NoAnswerError says that the lab's process
-// is there but does not answer.
+// Client talks to a running lab through its control socket. Every request has a
+// time limit: a NoAnswerError means that the lab's process exists but does not answer.
 type Client struct {
 	http http.Client
 
 	name  string       // of the lab
-	pid   atomic.Int32 // of the lab's process, once a connection has told
+	pid   atomic.Int32 // of the lab's process, known after the first connection
 	limit time.Duration
 }
 
-// NewClient makes a client of the lab with this state directory.
+// NewClient returns a client of the lab with this state directory.
 func NewClient(dir string) *Client {
 	c := &Client{name: filepath.Base(dir), limit: answerLimit}
 	path := filepath.Join(dir, SocketName)
@@ -51,7 +50,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	return c.ask(ctx, true, method, path, in, out)
 }
 
-// ask is call, without a limit on the lab's time if limited is false.
+// ask is like call, but without a time limit on the answer if limited is false.
 func (c *Client) ask(ctx context.Context, limited bool, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -77,7 +76,7 @@ func (c *Client) ask(ctx context.Context, limited bool, method, path string, in,
 	return nil
 }
 
-// open sends a request; an answer that is no success becomes an error.
+// open sends a request and turns an answer without success into an error.
 func (c *Client) open(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	q, err := http.NewRequestWithContext(ctx, method, "http://lab"+path, body)
 	if err != nil {
@@ -86,7 +85,7 @@ func (c *Client) open(ctx context.Context, method, path string, body io.Reader) 
 	return c.send(q, http.StatusOK)
 }
 
-// send sends a request that has this status as its success.
+// send sends a request whose status on success is given.
 func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 	r, err := c.http.Do(q)
 	if err != nil {
@@ -95,7 +94,7 @@ func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 		}
 		var u *url.Error
 		if errors.As(err, &u) {
-			err = u.Err // the made-up address says nothing
+			err = u.Err // the address is made up and tells the user nothing
 		}
 		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w, or is not up yet: its control socket: %w", ErrEnded, err)
@@ -116,35 +115,35 @@ func (c *Client) send(q *http.Request, success int) (*http.Response, error) {
 	return nil, errors.New(e.Error)
 }
 
-// Status tells what the lab is.
+// Status returns the status of the lab.
 func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/lab", nil, &s)
 }
 
-// Sample gives what may be asked for every second. An error that is ErrEnded
-// says that the lab is gone.
+// Sample returns a sample of the lab, cheap enough to request every second.
+// ErrEnded means that the lab is gone.
 func (c *Client) Sample(ctx context.Context) (*report.Sample, error) {
 	s := &report.Sample{}
 	return s, c.call(ctx, http.MethodGet, "/v1/sample", nil, s)
 }
 
-// Report gives the run so far.
+// Report returns the report of the run so far.
 func (c *Client) Report(ctx context.Context) (*report.Report, error) {
 	r := &report.Report{}
 	return r, c.call(ctx, http.MethodGet, "/v1/report", nil, r)
 }
 
-// Ports gives every port.
+// Ports returns the status of every port.
 func (c *Client) Ports(ctx context.Context) (p []fabric.PortStatus, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports", nil, &p)
 }
 
-// CheckPause says why a port of a switch did or did not pause its peer.
+// CheckPause explains why a port of a switch did or did not pause its peer.
 func (c *Client) CheckPause(ctx context.Context, endpoint string) (p fabric.PauseCheck, err error) {
 	return p, c.call(ctx, http.MethodGet, "/v1/ports/"+url.PathEscape(endpoint)+"/pause", nil, &p)
 }
 
-// NICs gives the NICs of a host, or the one of an interface; "" is all.
+// NICs returns the NICs of a host, or the NIC of an interface; "" means all.
 func (c *Client) NICs(ctx context.Context, name string) (n []fabric.NICStatus, err error) {
 	path := "/v1/nics"
 	if name != "" {
@@ -153,7 +152,7 @@ func (c *Client) NICs(ctx context.Context, name string) (n []fabric.NICStatus, e
 	return n, c.call(ctx, http.MethodGet, path, nil, &n)
 }
 
-// QPs gives the queue pairs of a host's NICs, or of that of an interface; "" is all.
+// QPs returns the queue pairs of a host's NICs, or of an interface's NIC; "" means all.
 func (c *Client) QPs(ctx context.Context, name string) (q []fabric.QPStatus, err error) {
 	path := "/v1/qps"
 	if name != "" {
@@ -162,8 +161,8 @@ func (c *Client) QPs(ctx context.Context, name string) (q []fabric.QPStatus, err
 	return q, c.call(ctx, http.MethodGet, path, nil, &q)
 }
 
-// EdgeFlows gives the flows that the edge services of a host know, or that of an interface;
-// "" is all.
+// EdgeFlows returns the flows known to the edge services of a host, or to that of an
+// interface; "" means all.
 func (c *Client) EdgeFlows(ctx context.Context, name string) (f []fabric.EdgeFlow, err error) {
 	path := "/v1/edges"
 	if name != "" {
@@ -172,7 +171,7 @@ func (c *Client) EdgeFlows(ctx context.Context, name string) (f []fabric.EdgeFlo
 	return f, c.call(ctx, http.MethodGet, path, nil, &f)
 }
 
-// Table gives a switch's forwarding table.
+// Table returns a switch's forwarding table.
 func (c *Client) Table(ctx context.Context, name string) (t Table, err error) {
 	return t, c.call(ctx, http.MethodGet, "/v1/tables/"+url.PathEscape(name), nil, &t)
 }
@@ -182,8 +181,8 @@ func (c *Client) Set(ctx context.Context, endpoint, direction string, p plan.Lin
 	return s, c.call(ctx, http.MethodPatch, "/v1/links/"+url.PathEscape(endpoint)+"?direction="+url.QueryEscape(direction), p, &s)
 }
 
-// Down ends the lab and gives its final report. The lab may take its time, which
-// is for ctx to limit.
+// Down ends the lab and returns its final report. That may take long; only ctx
+// limits the time.
 func (c *Client) Down(ctx context.Context) (*report.Report, error) {
 	r := &report.Report{}
 	return r, c.ask(ctx, false, http.MethodPost, "/v1/down", nil, r)
@@ -193,9 +192,9 @@ func (c *Client) Down(ctx context.Context) (*report.Report, error) {
 type CaptureRequest struct {
 	Ports     []string // "s1:3"
 	Direction string   // Both, Egress or Ingress
-	SnapLen   int      // bytes of each packet; 0 is all
-	Count     uint64   // packets after which to end; 0 is no end
-	Filter    string   // as tcpdump takes it
+	SnapLen   int      // bytes of each packet; 0 means all
+	Count     uint64   // packets after which to end; 0 means no limit
+	Filter    string   // in tcpdump's syntax
 }
 
 // Capture copies a capture to w until ctx ends, the lab ends or Count is

@@ -8,11 +8,12 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 )
 
-// deadlockPeriod is how often a lab that pauses is looked at for deadlocks:
-// before a watchdog with the usual 200 ms ends them.
+// deadlockPeriod is the interval between checks for deadlocks in a lab that
+// pauses. It is short enough to find them before a watchdog with the usual 200
+// ms ends them.
 const deadlockPeriod = 50 * time.Millisecond
 
-// watchDeadlocks tells warn of each deadlock until ctx ends or the engine
+// watchDeadlocks reports each deadlock to warn until ctx ends or the engine
 // stops.
 func (l *Lab) watchDeadlocks(ctx context.Context, warn func(error)) {
 	if !l.fabric.Pauses() {

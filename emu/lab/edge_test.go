@@ -18,8 +18,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// halves is a rate control of tests: half of the slowest link of the way, if that is slower
-// than the own one; otherwise no limit.
+// halves is a rate control for tests: half of the slowest link of the path, if that is
+// slower than the host's own link; otherwise no limit.
 type halves struct{}
 
 func (*halves) Validate(units.Rate) error { return nil }
@@ -45,7 +45,8 @@ func init() {
 	})
 }
 
-// limitedLab has a host whose flows to h2 are limited to 20 Mb/s, and those to h3 are not.
+// limitedLab returns a lab with a host whose flows to h2 are limited to 20 Mb/s, and its
+// flows to h3 are not limited.
 func limitedLab(t *testing.T, attach, offload string) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("edge.yaml", fmt.Appendf(nil, `
@@ -64,7 +65,7 @@ topology:
 	return p
 }
 
-// stream is a TCP connection from h1 to another host by which n bytes go.
+// stream is a TCP connection from h1 to another host that carries n bytes.
 type stream struct{ received atomic.Int64 }
 
 func startStream(t *testing.T, p *plan.Plan, to string, fromPort, toPort int, n int64) *stream {
@@ -110,7 +111,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-// edgeFlow is the flow from h1 to a port, and the emulated time.
+// edgeFlow returns the flow from h1 to a port, and the emulated time.
 func edgeFlow(t *testing.T, l *Lab, port uint16) (f fabric.EdgeFlow, now units.Time) {
 	t.Helper()
 	if err := l.do(func() {
@@ -130,16 +131,16 @@ func edgeFlow(t *testing.T, l *Lab, port uint16) (f fabric.EdgeFlow, now units.T
 	return f, now
 }
 
-// A limiter at a real host holds a flow to its rate and loses nothing of it, and another flow
-// of the host goes on as if the first were not there.
+// A limiter at a real host keeps a flow at its rate without losses, and another flow of the
+// host is not affected by it.
 func TestLimitOfRealHosts(t *testing.T) {
 	for _, c := range []struct{ attach, offload string }{{"tap", "on"}, {"tun", "off"}} {
 		t.Run(c.attach, func(t *testing.T) { checkLimit(t, limitedLab(t, c.attach, c.offload), true) })
 	}
 }
 
-// checkLimit has a flow that is limited and one that is not, of TCP and of UDP. Apart tells
-// that the second passes the first.
+// checkLimit runs a limited flow and an unlimited one, of TCP and of UDP. apart means that
+// the second passes the first.
 func checkLimit(t *testing.T, p *plan.Plan, apart bool) {
 	l, warned, stop := startTwo(t, p)
 	dev := l.holder.devices[l.fabric.Station(nodeOf(p, "h1"), 0)]
@@ -163,15 +164,15 @@ func checkLimit(t *testing.T, p *plan.Plan, apart bool) {
 	free := startStream(t, p, "h3", 40003, 5203, size)
 	eventually(t, "flow without a limit", func() bool { return free.received.Load() == size })
 	after, to := edgeFlow(t, l, 5202)
-	// The two with a limit have 40 Mb/s of 200 together. Were flows not kept apart, the one
-	// without would wait with them, and come as slowly.
+	// The two limited flows have 40 Mb/s of 200 together. If flows were not separated, the
+	// unlimited one would wait with them and be as slow.
 	meanwhile := slow.received.Load() - behind + int64(after.TxBytes-before.TxBytes)
 	t.Logf("%d bytes without a limit in %v, meanwhile %d with one", size, to-from, meanwhile)
 	if apart && meanwhile > size*2/3 {
 		t.Errorf("%d bytes of flows with a limit came while %d did without", meanwhile, size)
 	}
-	// On a single core the sender and the engine take turns, and the limiter runs dry in
-	// between; in virtual time the rate is held to a thousandth anyway.
+	// On a single core the sender and the engine take turns, and the limiter runs empty
+	// in between; in virtual time the rate is exact to a thousandth anyway.
 	if after.QueuePackets > 0 && runtime.NumCPU() > 1 {
 		wire := units.Bytes(after.TxPackets-before.TxPackets) * packet.OnWire(1042)
 		rate := float64(wire) * 8 / (to - from).Seconds()
@@ -209,14 +210,14 @@ func nodeOf(p *plan.Plan, name string) int {
 func startFlowBetween(t *testing.T, p *plan.Plan, host string, fromPort, port, n int) *flow {
 	t.Helper()
 	f := newFlow(t, p, host, 0, fromPort, port)
-	f.send() // a neighbour that is being looked for costs packets
+	f.send() // packets are lost while a neighbour is being resolved
 	eventually(t, "first packet", func() bool { return f.received.Load() == 1 })
 	f.sendAll(n - 1)
 	return f
 }
 
-// Without root the flows of a host cannot be kept apart in its device: it is held as a
-// whole, and loses nothing.
+// Without root the flows of a host cannot be separated in its device: the host is held
+// as a whole, and loses nothing.
 func TestLimitWithoutRoot(t *testing.T) {
 	if withoutRoot(t) {
 		checkLimit(t, limitedLab(t, "tap", "on"), false)

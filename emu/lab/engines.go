@@ -20,10 +20,10 @@ import (
 type engine struct {
 	shard  *fabric.Shard
 	driver *wall.Driver
-	cpu    time.Duration // of its thread, as of the last look
+	cpu    time.Duration // of its thread, when last read
 }
 
-// ways are what the file asks for, in a driver's words.
+// ways maps the file's I/O setting to the driver's.
 var ways = map[plan.IO]wall.IO{plan.IOAuto: wall.Uring, plan.IOUring: wall.RequireUring, plan.IOReadWrite: wall.ReadWrite}
 
 // makeEngines gives each shard a driver.
@@ -51,7 +51,7 @@ func (l *Lab) makeEngines() error {
 	return nil
 }
 
-// run gives the engines their threads and returns when all are done.
+// run runs each engine on its own thread and returns when all are done.
 func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -79,7 +79,7 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 				ready.Done()
 			})
 			if errs[i] != nil {
-				stop() // the others cannot go on without it
+				stop() // the others cannot continue without it
 			}
 			if !begun {
 				ready.Done()
@@ -113,12 +113,12 @@ func (l *Lab) run(ctx context.Context, limit units.Time, started func()) error {
 	return errors.Join(errs...)
 }
 
-// do runs f while no engine does anything else, with everything between them
-// handed over. After the run it returns wall.ErrStopped.
+// do runs f while the engines do nothing else, after everything between them
+// has been exchanged. After the run it returns wall.ErrStopped.
 func (l *Lab) do(f func()) error { return l.hold(0, f) }
 
-// hold stops the engines from number i on, one inside the other. All callers
-// take them in this order, so they cannot block each other.
+// hold stops the engines from number i on, one inside the other, and runs f.
+// All callers stop them in this order, so they cannot deadlock.
 func (l *Lab) hold(i int, f func()) error {
 	var inner error
 	err := l.engines[i].driver.Do(func() {
@@ -135,8 +135,8 @@ func (l *Lab) hold(i int, f func()) error {
 	return errors.Join(err, inner)
 }
 
-// lateness is the distribution over all engines. It is called while they are
-// held, or after the run.
+// lateness returns the distribution over all engines. It must be called while
+// they are held, or after the run.
 func (l *Lab) lateness() wall.Summary {
 	drivers := make([]*wall.Driver, len(l.engines))
 	for i, e := range l.engines {

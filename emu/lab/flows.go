@@ -9,21 +9,21 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// collectEvery is how often records of flows of patterns go to their sink, in real time:
-// until then they wait in memory.
+// collectEvery is the interval, in real time, at which the records of pattern flows go
+// to their sink. Until then they are kept in memory.
 const collectEvery = 200 * time.Millisecond
 
-// flowSink is where records of flows of patterns go.
+// flowSink receives the records of pattern flows.
 type flowSink struct {
 	sink records.Sink
 	end  func() error
 	put  func(*report.Report)
 }
 
-// SinkFlows has Run put the records of flows of patterns into a sink, on the threads of
-// engines; with paths they have the way of each. End is called after the last one, and put
-// fills in a report; both may be called while no engine runs. It is called before Run,
-// once.
+// SinkFlows makes Run put the records of pattern flows into a sink, on the engines'
+// threads. With paths, each record has the path of its flow. end is called after the last
+// record, and put fills in a report; both may be called while no engine runs. SinkFlows is
+// called before Run, once.
 func (l *Lab) SinkFlows(s records.Sink, paths bool, end func() error, put func(*report.Report)) {
 	l.fabric.SetFlowSink(s, paths)
 	l.flows = &flowSink{s, end, put}
@@ -45,12 +45,12 @@ func (l *Lab) collectFlows(ctx context.Context, warn func(error)) {
 		}
 		if err != nil {
 			warn(err)
-			return // nothing more is put
+			return // no further records are put
 		}
 	}
 }
 
-// endFlows passes on what is left after the engines have stopped.
+// endFlows passes on the remaining records after the engines have stopped.
 func (l *Lab) endFlows() error {
 	err := l.fabric.EndFlows()
 	if l.flows != nil && l.flows.end != nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// follower keeps the devices of real hosts in step with their links: shaper,
-// MTU and carrier. It has a goroutine of its own, because netlink takes tens
-// of microseconds that the engine's thread does not have.
+// follower applies changes of links to the devices of real hosts: shaper, MTU
+// and carrier. It has its own goroutine, because netlink takes tens of
+// microseconds that the engine's thread cannot spare.
 type follower struct {
 	mu      sync.Mutex
-	changed map[followed]links.Settings // wanted, not yet done
+	changed map[followed]links.Settings // requested, not yet applied
 	wake    chan struct{}
 	done    chan struct{}
 	applied map[followed]links.Settings
@@ -29,14 +29,14 @@ func newFollower() *follower {
 	return &follower{changed: map[followed]links.Settings{}, wake: make(chan struct{}, 1), done: make(chan struct{}), applied: map[followed]links.Settings{}}
 }
 
-// follow notes what a device is to follow; only the last wish counts.
+// follow requests new settings for a device; only the last request counts.
 func (f *follower) follow(d followed, s links.Settings) {
 	f.mu.Lock()
 	f.changed[d] = s
 	f.mu.Unlock()
 	select {
 	case f.wake <- struct{}{}:
-	default: // it is going to look anyway
+	default: // it will look anyway
 	}
 }
 
@@ -55,7 +55,7 @@ func (f *follower) start(warn func(error)) {
 	}()
 }
 
-// apply sets what differs from what was set last.
+// apply sets what differs from the last settings applied.
 func (f *follower) apply(d followed, s links.Settings, warn func(error)) {
 	last, known := f.applied[d]
 	f.applied[d] = s
@@ -76,7 +76,7 @@ func (f *follower) apply(d followed, s links.Settings, warn func(error)) {
 	}
 }
 
-// close waits for what is being set.
+// close stops the follower and waits for settings in progress.
 func (f *follower) close() {
 	close(f.wake)
 	<-f.done

@@ -14,11 +14,11 @@ import (
 	"github.com/weftlab/weft/netns-lab/vm"
 )
 
-// agentProtocol is what a connection to POST /v1/hosts/{host}/agent changes to: a
-// session of package agent.
+// agentProtocol is the protocol that a connection to POST /v1/hosts/{host}/agent
+// switches to: a session of package agent.
 const agentProtocol = "weft-agent"
 
-// agentPatience is how long a guest's agent is waited for.
+// agentPatience is how long to wait for a guest's agent.
 const agentPatience = 3 * time.Second
 
 // guestNamed finds the virtual machine of a host.
@@ -42,7 +42,7 @@ func (g *guest) status(dir string) *Machine {
 	return m
 }
 
-// postAgent connects a client with the agent of a guest.
+// postAgent connects a client to the agent of a guest.
 func (s *server) postAgent(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("host")
 	g := s.lab.guestNamed(name)
@@ -50,7 +50,7 @@ func (s *server) postAgent(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, fmt.Errorf("there is no virtual machine %q in the lab", name))
 		return
 	}
-	select { // one that is up has an agent a moment later
+	select { // the agent may start a moment after the machine is up
 	case <-g.machine.Link().Ready():
 	case <-g.machine.Over():
 	case <-time.After(agentPatience):
@@ -73,11 +73,11 @@ func (s *server) postAgent(w http.ResponseWriter, r *http.Request) {
 		conn.Close()
 		return
 	}
-	// The lab's end ends the session too: without it the guest's would.
+	// The end of the lab ends the session too: it ends the guest.
 	g.machine.Link().Relay(begun{conn, buffered.Reader})
 }
 
-// unreachable says why no program can be run in the machine.
+// unreachable returns an error that says why no program can run in the machine.
 func (m *Machine) unreachable(name string) error {
 	if !m.Running {
 		return fmt.Errorf("the virtual machine %s has ended: %s", name, m.Ended)
@@ -85,13 +85,13 @@ func (m *Machine) unreachable(name string) error {
 	return fmt.Errorf("weft's agent does not answer in %s, so no program can be run there from outside: weft shell %s opens its console (an image of one's own has to run the agent, see docs/lab-file.md)", name, name)
 }
 
-// begun is a connection some of which has been read.
+// begun is a connection from which some data has already been buffered.
 type begun struct {
 	net.Conn
 	rest *bufio.Reader
 }
 
-// Read reads what has been read, then the connection.
+// Read reads the buffered data, then the connection.
 func (b begun) Read(p []byte) (int, error) { return b.rest.Read(p) }
 
 // Agent connects to the agent of a guest, for agent.Run.
@@ -108,7 +108,7 @@ func (c *Client) Agent(ctx context.Context, host string) (io.ReadWriteCloser, er
 		p.end()
 		return nil, err
 	}
-	p.answered() // the session has the context's life, not its patience
+	p.answered() // only ctx limits the session
 	stream, ok := r.Body.(io.ReadWriteCloser)
 	if !ok {
 		r.Body.Close()

@@ -27,11 +27,11 @@ import (
 )
 
 const (
-	// guestBuffer is how much of the kernel's memory what waits on the way to a guest
-	// takes at most (a frame of 1500 bytes 2.3 KB, a small one 0.8 KB). Beyond that its
-	// socket refuses. It is for a guest that falls behind for some milliseconds.
+	// guestBuffer limits the kernel memory used by frames waiting to be read by a guest
+	// (a frame of 1500 bytes takes 2.3 KB, a small one 0.8 KB). Beyond it the socket
+	// refuses frames. It covers a guest that falls behind for some milliseconds.
 	guestBuffer = 2 << 20
-	// guestRing is how much of the kernel's memory what a guest has sent takes until
+	// guestRing is how much kernel memory the frames sent by a guest may take before
 	// the guest is kept from sending.
 	guestRing = 64 << 10
 
@@ -59,10 +59,10 @@ type guestNIC struct {
 	guest   *guest
 	station *fabric.Station
 	index   int
-	mtu     units.Bytes // which the guest has been told
+	mtu     units.Bytes // announced to the guest
 }
 
-// checkGuests finds out whether a plan's virtual machines can be started here.
+// checkGuests checks whether a plan's virtual machines can be started here.
 func checkGuests(p *plan.Plan) error {
 	var errs []error
 	fail := func(n *plan.Node, err error) {
@@ -104,7 +104,7 @@ func checkGuests(p *plan.Plan) error {
 	return errors.Join(errs...)
 }
 
-// imageOf is the directory of the image that a machine boots, empty where it boots
+// imageOf returns the directory of the image that a machine boots, "" if it boots
 // something else.
 func imageOf(m *plan.VM) (string, error) {
 	switch {
@@ -121,8 +121,8 @@ func imageOf(m *plan.VM) (string, error) {
 	return m.Image, nil
 }
 
-// guestHost is what netns-lab has to make for a virtual machine: a namespace for
-// its QEMU.
+// guestHost returns the host that netns-lab creates for a virtual machine: a
+// namespace for its QEMU.
 func guestHost(n *plan.Node) netnslab.Host {
 	h := netnslab.Host{Name: n.Name}
 	for _, p := range n.Ports {
@@ -131,8 +131,8 @@ func guestHost(n *plan.Node) netnslab.Host {
 	return h
 }
 
-// addGuests starts the virtual machines and joins their NICs to the fabric. They come
-// up while the caller goes on: see awaitGuests.
+// addGuests starts the virtual machines and connects their NICs to the fabric. They
+// boot while the caller continues: see awaitGuests.
 func (l *Lab) addGuests() error {
 	for i := range l.plan.Nodes {
 		n := &l.plan.Nodes[i]
@@ -171,7 +171,7 @@ func GuestDir(lab, host string) string { return filepath.Join(lab, host+".vm") }
 
 func (l *Lab) guestDir(name string) string { return GuestDir(l.hosts.Dir(), name) }
 
-// guestConfig is what a node's machine is made from, but for its NICs.
+// guestConfig returns the configuration of a node's machine, without its NICs.
 func (l *Lab) guestConfig(node int) (c vm.Config, err error) {
 	n := &l.plan.Nodes[node]
 	m := n.VM
@@ -197,7 +197,7 @@ func (l *Lab) guestConfig(node int) (c vm.Config, err error) {
 	return c, os.MkdirAll(c.Dir, 0o700)
 }
 
-// namesFor are those whom a guest knows by name: all real hosts and routers.
+// namesFor returns the hosts that a guest knows by name: all real hosts and routers.
 func (l *Lab) namesFor() (hosts []vm.Host) {
 	for i := range l.plan.Nodes {
 		n := &l.plan.Nodes[i]
@@ -218,7 +218,7 @@ func (l *Lab) namesFor() (hosts []vm.Host) {
 	return hosts
 }
 
-// firstOf is the first address of a version of IP among those of ports.
+// firstOf returns the first IPv4 or IPv6 address of the ports.
 func firstOf(ports []plan.Port, v6 bool) (netip.Addr, bool) {
 	for _, p := range ports {
 		if i := slices.IndexFunc(p.Addresses, func(a netip.Prefix) bool { return a.Addr().Is6() == v6 }); i >= 0 {
@@ -228,8 +228,7 @@ func firstOf(ports []plan.Port, v6 bool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// addGuestNIC makes an interface of a guest, and gives the end of its socket that the
-// guest gets.
+// addGuestNIC makes an interface of a guest and returns the guest's end of its socket.
 func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	s := l.fabric.Station(g.node, index)
 	shard := l.fabric.ShardOf(g.node)
@@ -262,30 +261,29 @@ func (l *Lab) addGuestNIC(g *guest, index int) (*os.File, error) {
 	return its, nil
 }
 
-// sendBounds are how long the queue of a guest's port gets before the guest is kept
-// from sending, and how long it is when it may again.
+// sendBounds returns the queue length of a guest's port above which the guest is
+// kept from sending, and the length at which it may send again.
 func (l *Lab) sendBounds(s *fabric.Station, rate units.Rate) (high, low units.Bytes) {
 	high = max(sendBytes, rate.Per(sendTime/units.Time(l.plan.Dilation)))
 	if limit := s.Port.Limit(); limit > 0 {
 		if s.HasEdge() {
-			limit /= 2 // an edge service may leave half to others
+			limit /= 2 // an edge service may leave half of the limit to others
 		}
-		high = min(high, limit/2) // so that it does not drop what the guest would keep
+		high = min(high, limit/2) // so that the port does not drop what the guest would keep
 	}
 	return high, high / 2
 }
 
-// guestSocket makes the socket of a NIC. Of a connected pair only the memory bounds
-// what waits, and not net.unix.max_dgram_qlen (net/unix/af_unix.c,
-// unix_dgram_sendmsg).
+// guestSocket makes the socket of a NIC. In a connected pair only the memory limits
+// the queue, not net.unix.max_dgram_qlen (net/unix/af_unix.c, unix_dgram_sendmsg).
 func guestSocket() (ours int, its *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, nil, fmt.Errorf("socketpair: %w", err)
 	}
 	for i, size := range []int{guestBuffer, guestRing} {
-		// Beyond net.core.wmem_max only where that is allowed; with less room a guest
-		// that falls behind loses frames earlier.
+		// SO_SNDBUFFORCE exceeds net.core.wmem_max but needs privileges; with a
+		// smaller buffer a guest that falls behind loses frames earlier.
 		if unix.SetsockoptInt(fds[i], unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, size) != nil {
 			_ = unix.SetsockoptInt(fds[i], unix.SOL_SOCKET, unix.SO_SNDBUF, size)
 		}
@@ -302,7 +300,7 @@ func (l *Lab) awaitGuests(ctx context.Context) error {
 		all.Go(func() error {
 			err := g.machine.Await(ctx)
 			if err != nil {
-				cancel() // the others are not waited for
+				cancel() // do not wait for the others
 			}
 			return err
 		})
@@ -315,7 +313,7 @@ func (l *Lab) awaitGuests(ctx context.Context) error {
 	return fmt.Errorf("ended while its virtual machines came up: %w", err)
 }
 
-// watchGuests says when a guest ends before the lab does.
+// watchGuests warns if a guest ends before the lab does.
 func (l *Lab) watchGuests(warn func(error)) {
 	for _, g := range l.guests {
 		go func() {
@@ -329,7 +327,7 @@ func (l *Lab) watchGuests(warn func(error)) {
 	}
 }
 
-// stopGuests ends the machines and closes their NICs. No engine runs any more.
+// stopGuests ends the machines and closes their NICs. No engine may run any more.
 func (l *Lab) stopGuests() {
 	var all sync.WaitGroup
 	for _, g := range l.guests {
@@ -342,14 +340,14 @@ func (l *Lab) stopGuests() {
 	l.guests, l.nics = nil, nil
 }
 
-// followGuest lets a guest's NIC follow its link. It is called by the NIC's engine.
+// followGuest applies changes of its link to a guest's NIC. The NIC's engine calls it.
 func (l *Lab) followGuest(n *guestNIC, s links.Settings) {
 	high, low := l.sendBounds(n.station, s.Rate)
 	n.Follow(high, low, s.Rate)
 	l.shaper.follow(n, s)
 }
 
-// guestNICAt is the NIC of a station, nil for one of another host.
+// guestNICAt returns the guest NIC of a station, nil if its host is not a guest.
 func (l *Lab) guestNICAt(s *fabric.Station) *guestNIC {
 	for _, g := range l.guests {
 		if g.node == s.Node {
@@ -359,7 +357,7 @@ func (l *Lab) guestNICAt(s *fabric.Station) *guestNIC {
 	return nil
 }
 
-// SetMTU tells that a guest keeps the MTU that its NIC began with.
+// SetMTU returns an error for a new MTU: a guest keeps the MTU that its NIC began with.
 func (n *guestNIC) SetMTU(mtu int) error {
 	if units.Bytes(mtu) == n.mtu {
 		return nil
@@ -370,11 +368,11 @@ func (n *guestNIC) SetMTU(mtu int) error {
 // SetRate does nothing: the port's queue keeps the rate of the link.
 func (n *guestNIC) SetRate(units.Rate) error { return nil }
 
-// SetCarrier takes the cable out and puts it in.
+// SetCarrier unplugs and plugs the cable.
 func (n *guestNIC) SetCarrier(up bool) error {
 	select {
 	case <-n.guest.machine.Over():
-		return nil // nobody looks
+		return nil // the machine has ended
 	default:
 	}
 	if err := n.guest.machine.SetCarrier(n.index, up); err != nil {
@@ -383,7 +381,7 @@ func (n *guestNIC) SetCarrier(up bool) error {
 	return nil
 }
 
-// guestReports are what a report says of the guests' interfaces.
+// guestReports returns the report entries of the guests' interfaces.
 func (l *Lab) guestReports() (all []report.Host) {
 	for _, g := range l.guests {
 		for _, n := range g.nics {

@@ -18,42 +18,42 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// A traffic class of a real host is paused by not taking from it. What its
-// programs send is read promptly all the same, because the device's ring drops
+// A traffic class of a real host is paused by not dequeuing from it. What its
+// programs send is still read promptly, because the device's ring drops packets
 // when it is full, and waits in the class's queue at the host's port, which
 // keeps the exact times. Only when that queue is long is the class held in the
-// host, and let go when it is half as long.
+// host. It is released when the queue is half as long.
 
 const (
-	// heldBytes and heldTime are how long a class's queue at a host's port
-	// gets before the class is held: as many bytes, or as many as the link
-	// carries in that time, which is real time. It is some times what a pass of the engine's
-	// thread and of the holder may take, so that a link does not run dry.
+	// heldBytes and heldTime set the length of a class's queue at a host's port at which the
+	// class is held: that many bytes, or as many as the link carries in that real time. It
+	// is a few times what a pass of the engine's thread and of the holder may take, so that
+	// a link does not run dry.
 	heldBytes = 256 * units.KB
 	heldTime  = 2 * units.Millisecond
 )
 
-// heldAt is how long a class's queue at a host's port gets before the class is
-// held. It is let go when the queue is half as long. What the host sends until
-// the hold takes effect, and a bucket of it then (netnslab.Device.Hold), comes
-// on top.
+// heldAt returns the length of a class's queue at a host's port at which the
+// class is held. It is released when the queue is half as long. What the host
+// sends until the hold takes effect, and then one bucket
+// (netnslab.Device.Hold), comes on top.
 func heldAt(rate units.Rate, dilation int) units.Bytes {
 	return max(heldBytes, rate.Per(heldTime/units.Time(dilation)))
 }
 
 // flowQueues is how many queues a class of a real host with an edge service has in its
-// device: its flows are shared out among them, so that few wait for one that is held. All
-// classes together have half of what a device may.
+// device. Flows are distributed over them, so that few flows wait for one that is held.
+// All classes together use half of the queues that a device may have.
 const flowQueues = netnslab.MaxQueues / 2 / class.Count
 
 // holder holds the traffic classes of real hosts while their queues in the
-// fabric are full. It has a thread of its own, because netlink takes tens of
-// microseconds that the engine's does not have; and one that is scheduled like
-// the engine's, because until it has run the host sends on.
+// fabric are full. It has its own thread, because netlink takes tens of
+// microseconds that the engine's thread cannot spare. The thread is scheduled
+// like the engine's, because the host keeps sending until it has run.
 type holder struct {
 	devices map[*fabric.Station]*holdable
 	order   []*holdable
-	wake    int // eventfd: something is to be done
+	wake    int // eventfd: there is work
 	closing atomic.Bool
 	done    chan struct{}
 }
@@ -63,9 +63,9 @@ type holdable struct {
 	name     string // "h1:eth0"
 	device   *netnslab.Device
 	priority []uint8       // of its classes
-	full     atomic.Uint32 // priorities whose queues are full, a bit each
-	long     []atomic.Bool // by queue: too much of what came by it waits in the edge service
-	failed   bool          // the last attempt; said once
+	full     atomic.Uint32 // priorities whose queues are full, one bit each
+	long     []atomic.Bool // by queue: too much of its traffic waits in the edge service
+	failed   bool          // the last attempt failed; warned about once
 
 	mu    sync.Mutex
 	since []time.Time     // when the queue was held; zero when it is not
@@ -77,7 +77,7 @@ func newHolder() *holder {
 	return &holder{devices: map[*fabric.Station]*holdable{}, wake: -1, done: make(chan struct{})}
 }
 
-// add takes on a device with classes.
+// add adds a device with classes.
 func (h *holder) add(s *fabric.Station, name string, d *netnslab.Device, c *netnslab.Classes) {
 	n := len(d.FDs)
 	dev := &holdable{
@@ -88,8 +88,8 @@ func (h *holder) add(s *fabric.Station, name string, d *netnslab.Device, c *netn
 	h.order = append(h.order, dev)
 }
 
-// watchQueues has classFull called for the queues of a host's port, by lengths
-// that follow its link's rate.
+// watchQueues arranges for calls of classFull for the queues of a host's port,
+// at lengths that depend on its link's rate.
 func (l *Lab) watchQueues(s *fabric.Station) {
 	dev := l.holder.devices[s]
 	if dev == nil {
@@ -104,20 +104,20 @@ func (l *Lab) watchQueues(s *fabric.Station) {
 	s.Watch(len(dev.device.FDs), high, func(_ units.Time, queue int, full bool) { l.queueLong(dev, queue, full) })
 }
 
-// queueLong is told, on the thread of a station's engine, that more of what came by a queue
-// of a real host's device waits in the edge service than should, or little again.
+// queueLong is called on the thread of a station's engine when too much traffic from a
+// queue of a real host's device waits in the edge service, or little again.
 func (l *Lab) queueLong(dev *holdable, queue int, long bool) {
 	dev.long[queue].Store(long)
 	l.holder.look()
 }
 
-// classFull is told, on the thread of a station's engine, that the queue of a
+// classFull is called on the thread of a station's engine when the queue of a
 // class at a real host's port has become too long, or is short again.
 func (l *Lab) classFull(s *fabric.Station, priority uint8, full bool) {
 	l.holder.set(s, priority, full)
 }
 
-// set notes whether a class is to be held. It neither blocks nor allocates.
+// set records whether to hold a class. It neither blocks nor allocates.
 func (h *holder) set(s *fabric.Station, priority uint8, full bool) {
 	dev := h.devices[s]
 	if dev == nil {
@@ -131,14 +131,14 @@ func (h *holder) set(s *fabric.Station, priority uint8, full bool) {
 	h.look()
 }
 
-// look makes the holder look at all devices.
+// look makes the holder check all devices.
 func (h *holder) look() {
 	one := [8]byte{1}
 	_, _ = unix.Write(h.wake, one[:])
 }
 
-// start begins to hold and says which hosts can only be held as a whole.
-// Realtime asks for SCHED_FIFO.
+// start starts the holder and warns of hosts that can only be held as a whole.
+// realtime requests SCHED_FIFO.
 func (h *holder) start(realtime bool, warn func(error)) (err error) {
 	if len(h.order) == 0 {
 		return nil
@@ -157,14 +157,14 @@ func (h *holder) start(realtime bool, warn func(error)) (err error) {
 		defer close(h.done)
 		for _, s := range kinds {
 			if wall.OnThread(s, func() error { h.run(warn); return nil }) == nil {
-				return // else such scheduling is not allowed
+				return // otherwise SCHED_FIFO is not allowed
 			}
 		}
 	}()
 	return nil
 }
 
-// run does what is to be done until the holder is closed.
+// run applies holds until the holder is closed.
 func (h *holder) run(warn func(error)) {
 	var count [8]byte
 	for !h.closing.Load() {
@@ -175,8 +175,8 @@ func (h *holder) run(warn func(error)) {
 	}
 }
 
-// together is the error of hosts whose classes are held all or none, nil
-// without such hosts.
+// together returns an error that names the hosts whose classes can only be held
+// all together, nil without such hosts.
 func (h *holder) together() error {
 	var names []string
 	var why error
@@ -196,8 +196,8 @@ func (h *holder) together() error {
 	return fmt.Errorf("a pause of one traffic class of these hosts stops all of their traffic: %s: %w", text, why)
 }
 
-// wants tells whether a queue is to be held. Where classes share it, that is as long as one
-// of them is to be.
+// wants reports whether to hold a queue. A queue shared by classes is held while one of
+// them is to be held.
 func (dev *holdable) wants(queue int) bool {
 	if dev.long[queue].Load() {
 		return true
@@ -211,7 +211,7 @@ func (dev *holdable) wants(queue int) bool {
 	return false
 }
 
-// apply holds and lets go what has changed.
+// apply holds and releases the queues whose state has changed.
 func (dev *holdable) apply(warn func(error)) {
 	for q := range dev.device.FDs {
 		want := dev.wants(q)
@@ -233,7 +233,7 @@ func (dev *holdable) apply(warn func(error)) {
 	}
 }
 
-// note counts a hold and its end.
+// note records the start or the end of a hold.
 func (dev *holdable) note(queue int, held bool) {
 	dev.mu.Lock()
 	defer dev.mu.Unlock()
@@ -247,8 +247,8 @@ func (dev *holdable) note(queue int, held bool) {
 	dev.since[queue] = time.Time{}
 }
 
-// report is what happened to the classes in the host, with the counters of its
-// device.
+// report returns what happened to the classes in the host, with the counters of
+// its device.
 func (dev *holdable) report(p *plan.Port, c netnslab.Counters, clock *wall.Clock) []report.HostClass {
 	dev.mu.Lock()
 	defer dev.mu.Unlock()
@@ -273,7 +273,7 @@ func (dev *holdable) report(p *plan.Port, c netnslab.Counters, clock *wall.Clock
 	return all
 }
 
-// close waits for what is being done.
+// close stops the holder and waits for work in progress.
 func (h *holder) close() {
 	if h.wake < 0 {
 		return
@@ -284,8 +284,8 @@ func (h *holder) close() {
 	unix.Close(h.wake)
 }
 
-// classesOf is what netns-lab has to keep apart at a port of a host, nil for a
-// plain one.
+// classesOf returns the classes that netns-lab has to separate at a port of a
+// host, nil for a port without classes.
 func classesOf(n *plan.Node, p *plan.Port) *netnslab.Classes {
 	if n.Deep == nil {
 		return nil

@@ -57,8 +57,8 @@ func TestTogetherNamesTheHosts(t *testing.T) {
 	}
 }
 
-// withoutRoot runs the test once more in namespaces as those of a lab without root, with
-// what comes of it, and is true only there.
+// withoutRoot runs the test again in namespaces like those of a rootless lab and adopts
+// its result. It returns true only inside.
 func withoutRoot(t *testing.T) bool {
 	t.Helper()
 	const inside = "WEFT_LAB_TEST_ROOTLESS" // the directory for EnterRootless
@@ -88,8 +88,8 @@ func withoutRoot(t *testing.T) bool {
 	return false
 }
 
-// twoClasses is a plan of two real hosts on a switch, each with a class of
-// priority 3 for DSCP 26 beside the rest.
+// twoClasses returns a plan of two real hosts on a switch, each with a class of
+// priority 3 for DSCP 26 besides the default one.
 func twoClasses(t *testing.T, attach string) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("holds.yaml", fmt.Appendf(nil, `
@@ -116,7 +116,7 @@ topology:
 	return p
 }
 
-// startTwo runs a plan until the end of the test and looks for residue then.
+// startTwo runs a plan until the end of the test and then checks for residue.
 func startTwo(t *testing.T, p *plan.Plan) (l *Lab, warnings *warnings, stop func()) {
 	t.Helper()
 	if testing.Short() {
@@ -155,7 +155,7 @@ func startTwo(t *testing.T, p *plan.Plan) (l *Lab, warnings *warnings, stop func
 	return l, w, stop
 }
 
-// warnings are those of a lab.
+// warnings are the warnings of a lab.
 type warnings struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -171,7 +171,7 @@ func (w *warnings) add(err error) {
 	w.of = append(w.of, err.Error())
 }
 
-// about tells whether a warning has all of these texts.
+// about reports whether a warning contains all of these texts.
 func (w *warnings) about(texts ...string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +180,7 @@ func (w *warnings) about(texts ...string) bool {
 	})
 }
 
-// inside runs f on a thread that is in a host.
+// inside runs f on a thread inside a host.
 func inside(t *testing.T, lab, host string, f func() error) {
 	t.Helper()
 	made := make(chan error)
@@ -214,7 +214,7 @@ func udpIn(t *testing.T, lab, host string, dscp, port int) (conn *net.UDPConn) {
 	}
 	if err := raw.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)
-		for _, option := range []int{unix.SO_RCVBUF, unix.SO_RCVBUFFORCE} { // the latter is root's
+		for _, option := range []int{unix.SO_RCVBUF, unix.SO_RCVBUFFORCE} { // the latter needs root
 			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, 50_000_000)
 		}
 	}); err != nil {
@@ -270,7 +270,7 @@ func startFlow(t *testing.T, p *plan.Plan, dscp, port, n int) *flow {
 	return f
 }
 
-// eventually has no limit that a slow machine would reach.
+// eventually waits until is returns true. Its limit is more than a slow machine needs.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for start := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
@@ -280,8 +280,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A class of a running lab whose queue is full stops in its host, another goes
-// on, and all of it comes when the queue is short again.
+// A class of a running lab whose queue is full stops in its host, another
+// continues, and all packets arrive when the queue is short again.
 func TestClassFull(t *testing.T) {
 	for _, attach := range []string{"tap", "tun"} {
 		t.Run(attach, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestClassFull(t *testing.T) {
 				defer dev.mu.Unlock()
 				return !dev.since[1].IsZero()
 			}
-			// A neighbour that is being looked for costs packets.
+			// Packets are lost while a neighbour is being resolved.
 			first := startFlow(t, p, 0, 7000, 1)
 			eventually(t, "first packet", func() bool { return first.received.Load() == 1 })
 			full(3, true)
@@ -318,8 +318,8 @@ func TestClassFull(t *testing.T) {
 			eventually(t, "class that goes on", func() bool { return stopped.received.Load() == n })
 			full(3, true)
 			eventually(t, "hold", held)
-			// Twice by what is said here, and whenever the backlog that came
-			// in between was too long for the fabric.
+			// Twice because of the calls above, and whenever the backlog in
+			// between was too long for the fabric.
 			h := l.Report().Hosts[0]
 			if len(h.Classes) != 2 || h.Classes[1].Holds < 2 || h.Classes[1].Held == 0 || h.Classes[1].Name != "lossless" || h.TxDropped+h.QueueDropped != 0 || h.Together != "" {
 				t.Errorf("%+v", h)
@@ -327,7 +327,7 @@ func TestClassFull(t *testing.T) {
 			if a := l.Report().Accounts; a.Dropped != 0 {
 				t.Errorf("%+v", a)
 			}
-			stop() // with a class that is held
+			stop() // while a class is held
 			if warned.about("traffic") {
 				t.Error("a warning of what works")
 			}
@@ -335,8 +335,8 @@ func TestClassFull(t *testing.T) {
 	}
 }
 
-// Where BPF programs are refused, as in a lab without root, the whole host is
-// held, and the lab says so.
+// If BPF programs are refused, as in a rootless lab, the whole host is held,
+// and the lab says so.
 func TestClassFullTogether(t *testing.T) {
 	if !withoutRoot(t) {
 		return
@@ -379,7 +379,7 @@ func TestClassFullTogether(t *testing.T) {
 	}
 }
 
-// BenchmarkClassFull is what the engine's thread spends on saying so.
+// BenchmarkClassFull measures what it costs the engine's thread to report a full class.
 func BenchmarkClassFull(b *testing.B) {
 	h := newHolder()
 	var err error

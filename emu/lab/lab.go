@@ -1,6 +1,6 @@
-// Package lab is a running lab: real hosts in network namespaces, joined by a
-// fabric that an engine drives in the wall clock, and the control socket
-// through which the commands reach it.
+// Package lab runs a lab: real hosts in network namespaces, connected by a
+// fabric that an engine drives in wall-clock time, and the control socket that
+// the commands use.
 package lab
 
 import (
@@ -36,17 +36,17 @@ type Lab struct {
 	nics    []*dgram.NIC // of guests
 	monitor monitor
 	shaper  *follower
-	metrics net.Listener // nil when only the control socket has them
+	metrics net.Listener // nil if only the control socket serves them
 	holder  *holder
 	verbs   []verbsServer
 	series  []*recording
-	flows   *flowSink // of patterns; nil for none
+	flows   *flowSink // of patterns; nil if there is none
 
 	stop    context.CancelFunc // ends Run
 	stopped chan struct{}      // closed when Run is over
 
 	mu       sync.Mutex
-	captures map[int]func() // ends of the captures under way, on the engine's thread
+	captures map[int]func() // stop functions of the captures in progress, for the engine's thread
 	nextID   int
 
 	clock    *wall.Clock
@@ -54,7 +54,7 @@ type Lab struct {
 	final    *report.Report
 
 	events   happened // to hosts and their programs
-	programs Programs // for those that the file has hosts run
+	programs Programs // for the commands that the file runs in hosts
 }
 
 // attached is one interface of a real host.
@@ -66,7 +66,7 @@ type attached struct {
 	name     string      // "h1:eth0"
 }
 
-// endpoint is what TAP and TUN have in common here.
+// endpoint is the common interface of TAP and TUN.
 type endpoint interface {
 	fabric.Device
 	Queues() []*tuntap.Queue
@@ -76,8 +76,8 @@ type endpoint interface {
 	Ignored() uint64
 }
 
-// New makes the hosts of a plan and everything else that Run needs. On an
-// error nothing is left.
+// New creates the hosts of a plan and everything else that Run needs. On an
+// error nothing is left behind.
 func New(p *plan.Plan) (*Lab, error) {
 	if err := netnslab.CheckPrivileges(); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func New(p *plan.Plan) (*Lab, error) {
 	return l, nil
 }
 
-// close removes the hosts and what runs in them.
+// close removes the hosts and the programs in them.
 func (l *Lab) close() error {
 	l.stopGuests()
 	return l.hosts.Close()
@@ -123,10 +123,10 @@ func closing(err error) string {
 	return fmt.Sprintf("; and while removing what had been made: %v", err)
 }
 
-// isReal tells whether a node is a host with devices.
+// isReal reports whether a node is a host with devices.
 func isReal(n *plan.Node) bool { return n.Kind == plan.Host && n.Attach != plan.NoDevice }
 
-// hostsOf is what netns-lab has to make.
+// hostsOf returns the hosts that netns-lab has to create.
 func hostsOf(p *plan.Plan) []netnslab.Host {
 	var hosts []netnslab.Host
 	for n := range p.Nodes {
@@ -166,7 +166,7 @@ func hostsOf(p *plan.Plan) []netnslab.Host {
 	return hosts
 }
 
-// routersOf are the names that hosts know beside their own.
+// routersOf returns the names of routers, which hosts know besides those of hosts.
 func routersOf(p *plan.Plan) (names []netnslab.Name) {
 	for _, n := range p.Nodes {
 		if n.Router != nil && len(n.Router.Addresses) > 0 {
@@ -176,7 +176,7 @@ func routersOf(p *plan.Plan) (names []netnslab.Name) {
 	return names
 }
 
-// attach joins the devices to the fabric's stations; both come in the order
+// attach connects the devices to the fabric's stations. Both are in the order
 // of the plan.
 func (l *Lab) attach() error {
 	l.holder = newHolder()
@@ -258,21 +258,20 @@ func addresses(prefixes []netip.Prefix) []netip.Addr {
 // Dir is the lab's state directory.
 func (l *Lab) Dir() string { return l.hosts.Dir() }
 
-// Fabric is what joins the hosts. Before and after Run it may be used freely; during
-// Run it belongs to the engines' threads, and is used within Do, or by processes that
-// were started there (fabric.Go).
+// Fabric returns the fabric between the hosts. Before and after Run it may be used
+// freely. During Run it belongs to the engines' threads and may be used only within
+// Do, or by processes that were started there (fabric.Go).
 func (l *Lab) Fabric() *fabric.Fabric { return l.fabric }
 
-// Do runs f while the engines do nothing else, at the present of emulated time, and
-// waits for it. They stand still meanwhile, so f is short and does not block. It is
-// not called by what an engine runs. When the lab has stopped, f is not run and the
-// error is wall.ErrStopped.
+// Do runs f while the engines are stopped, at the current emulated time, and waits
+// for it. f must be short and must not block, because the engines stand still
+// meanwhile. Do must not be called from code that an engine runs. After the lab has
+// stopped, Do returns wall.ErrStopped without running f.
 func (l *Lab) Do(f func()) error { return l.do(f) }
 
-// Run drives the lab until ctx ends, Stop is called or the emulated time
-// limit has passed; then it removes everything. ready is called when packets
-// flow and the control socket answers. warn is told of what goes wrong
-// meanwhile without ending the lab.
+// Run drives the lab until ctx ends, Stop is called or the emulated time limit
+// has passed; then it removes everything. ready is called when packets flow and
+// the control socket answers. warn is called with errors that do not end the lab.
 func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func(error)) (*report.Report, error) {
 	ctx, l.stop = context.WithCancel(ctx)
 	defer l.stop()
@@ -322,7 +321,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 		}()
 		l.monitor.run(ctx, l, warn)
 	})
-	l.stop() // where the limit has passed
+	l.stop() // in case the limit has passed
 	if begun.Load() {
 		<-up
 		err = errors.Join(err, failed)
@@ -345,7 +344,7 @@ func (l *Lab) Run(ctx context.Context, limit units.Time, ready func(), warn func
 	return l.final, err
 }
 
-// watchHosts says when a host ends before the lab does.
+// watchHosts warns if a host ends before the lab does.
 func (l *Lab) watchHosts(warn func(error)) {
 	err := l.hosts.Watch(l.stopped, func(host string) {
 		warn(fmt.Errorf("host %s has ended, and its programs with it: its first process was killed; the lab goes on without them", host))
@@ -355,10 +354,10 @@ func (l *Lab) watchHosts(warn func(error)) {
 	}
 }
 
-// Stop ends Run. It does not wait for it.
+// Stop ends Run but does not wait for it.
 func (l *Lab) Stop() { l.stop() }
 
-// Report is the run so far, or the whole run when it is over.
+// Report returns the report of the run so far, or of the whole run when it is over.
 func (l *Lab) Report() *report.Report {
 	var r *report.Report
 	if err := l.do(func() { r = l.snapshot() }); err != nil {
@@ -370,10 +369,10 @@ func (l *Lab) Report() *report.Report {
 	return r
 }
 
-// wallClock is what reports and samples of a lab have as their clock.
+// wallClock is the clock named in the reports and samples of a lab.
 const wallClock = "wall"
 
-// snapshot is made on the engine's thread, or after the run.
+// snapshot makes a report. It must be called on the engine's thread, or after the run.
 func (l *Lab) snapshot() *report.Report {
 	f := l.fabric
 	timing := l.timing()
@@ -411,8 +410,8 @@ func (l *Lab) snapshot() *report.Report {
 	return r
 }
 
-// countHosts adds what the hosts' kernels have counted: system calls that the
-// engine's thread does not wait for.
+// countHosts adds the counters of the hosts' kernels. It makes system calls
+// that the engine's thread does not wait for.
 func (l *Lab) countHosts(r *report.Report) {
 	for i, a := range l.ports {
 		h := &r.Hosts[i]
@@ -429,10 +428,10 @@ func (l *Lab) countHosts(r *report.Report) {
 	}
 }
 
-// processCPU is what this process has used of all cores.
+// processCPU returns the CPU time that this process has used on all cores.
 func processCPU() time.Duration { return cpu(unix.RUSAGE_SELF) }
 
-// threadCPU is what the calling thread has used.
+// threadCPU returns the CPU time that the calling thread has used.
 func threadCPU() time.Duration { return cpu(unix.RUSAGE_THREAD) }
 
 func cpu(who int) time.Duration {

@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// longestLine is where a line is cut that does not end.
+	// longestLine is the length at which a line without an end is cut.
 	longestLine = 16 << 10
-	// lastLines are how many lines are kept for an error.
+	// lastLines is how many lines are kept for an error.
 	lastLines = 20
 )
 
-// lines cuts what a program says into lines. Its zero value with say is ready.
+// lines splits the output of a program into lines. The zero value with say set is ready for use.
 type lines struct {
 	say   func(line string)
-	await *regexp.Regexp // nil is nothing
+	await *regexp.Regexp // nil means nothing
 
 	mu    sync.Mutex
-	rest  []byte   // of the last line, which has not ended
+	rest  []byte   // of the last, incomplete line
 	last  []string // the last lines
 	found bool     // a line matched await
 	told  chan struct{}
 }
 
-// Write takes what the program says. It never fails.
+// Write takes output of the program. It never fails.
 func (l *lines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,13 +41,13 @@ func (l *lines) Write(b []byte) (int, error) {
 			l.line(string(l.rest[:longestLine]))
 			l.rest = l.rest[longestLine:]
 		default:
-			l.match(string(l.rest)) // a prompt has no end
+			l.match(string(l.rest)) // a prompt has no newline
 			return len(b), nil
 		}
 	}
 }
 
-// close takes what was said last as a line.
+// close takes the remaining output as a line.
 func (l *lines) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *lines) match(text string) {
 	}
 }
 
-// matched is closed when a line has matched.
+// matched returns a channel that is closed when a line has matched.
 func (l *lines) matched() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *lines) hasMatched() bool {
 	return l.found
 }
 
-// tail gives the last lines, with the one that has not ended, each indented.
+// tail returns the last lines, including an incomplete one, each indented.
 func (l *lines) tail() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

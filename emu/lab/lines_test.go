@@ -35,8 +35,8 @@ func TestLines(t *testing.T) {
 	<-l.matched()
 }
 
-// TestLinesLoseNothing: whatever the parts in which it comes, all is said once, in
-// order; lines that do not end are cut, and the tail is the end.
+// TestLinesLoseNothing: however the output is split, all of it is passed on once,
+// in order; lines without an end are cut, and the tail is the end of the output.
 func TestLinesLoseNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab\n")), 0, 200, -1).Draw(t, "text") + strings.Repeat("x", rapid.SampledFrom([]int{0, 5, 40_000}).Draw(t, "long"))

@@ -10,9 +10,9 @@ import (
 	"github.com/weftlab/weft/emu/metrics"
 )
 
-// ServeMetrics has Run answer GET /metrics on a listener of its own, for
-// Prometheus; nothing else of the control socket is there. Run closes it. It
-// is called before Run.
+// ServeMetrics makes Run answer GET /metrics on a separate listener, for
+// Prometheus; it serves nothing else of the control socket. Run closes the
+// listener. ServeMetrics is called before Run.
 func (l *Lab) ServeMetrics(on net.Listener) { l.metrics = on }
 
 // serveMetrics answers scrapes until closeMetrics.

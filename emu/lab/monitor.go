@@ -13,17 +13,17 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// monitorPeriod is how often the engine's load is judged.
+// monitorPeriod is the interval between judgements of the engine's load.
 const monitorPeriod = time.Second
 
-// monitor says while a lab runs when the machine cannot keep up with it.
+// monitor warns while a lab runs if the machine cannot keep up with it.
 type monitor struct {
 	mu    sync.Mutex
 	watch wall.Watch
-	now   string // what was said last, while it holds
+	now   string // the last warning, while it holds
 }
 
-// run judges the load until ctx ends or the engine stops. It tells warn.
+// run judges the load until ctx ends or the engine stops, and reports to warn.
 func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 	tick := time.NewTicker(monitorPeriod)
 	defer tick.Stop()
@@ -60,22 +60,22 @@ func (m *monitor) run(ctx context.Context, l *Lab, warn func(error)) {
 	}
 }
 
-// trouble is what the monitor has to say at the moment, "" when all is well.
+// trouble returns the current warning, "" if there is none.
 func (m *monitor) trouble() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
-// summary is how the run kept up so far, "" when always.
+// summary describes how the run kept up so far, "" if it always did.
 func (m *monitor) summary() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.watch.Summary()
 }
 
-// load is the engine's load so far with what has entered the fabric, in all and by
-// station.
+// load returns the engine's load so far, with the traffic that has entered the
+// fabric, in total and by station.
 func (l *Lab) load() (now wall.Load, senders []sender, err error) {
 	err = l.do(func() {
 		for i, e := range l.engines {
@@ -103,19 +103,19 @@ func (l *Lab) load() (now wall.Load, senders []sender, err error) {
 	return now, senders, err
 }
 
-// sender is a station: the bytes that it has let into the fabric, and the rate of its
-// link, 0 for none.
+// sender is a station: the bytes that it has sent into the fabric, and the rate of
+// its link, 0 if there is none.
 type sender struct {
 	bytes uint64
 	rate  units.Rate
 }
 
-// sending is the part of what the busiest station sends from which a station counts
-// as one that sends: acknowledgements are less.
+// sending is the share of the busiest station's bytes from which a station counts
+// as a sender: acknowledgements are less.
 const sending = 0.1
 
-// demand is what the links of the stations that have sent between two moments can
-// carry; 0 if one of them has no rate.
+// demand returns the total rate of the links of the stations that have sent
+// between two samples; 0 if one of the links has no rate.
 func demand(from, to []sender) (sum units.Rate) {
 	if len(from) != len(to) {
 		return 0 // the first look failed: the lab has ended
@@ -137,8 +137,8 @@ func demand(from, to []sender) (sum units.Rate) {
 	return sum
 }
 
-// stolen is the processor time of the machine so far, in ticks, and how much
-// of it a hypervisor gave to others.
+// stolen is the machine's processor time so far, in ticks, and how much of it a
+// hypervisor gave to others.
 type stolen struct{ steal, all uint64 }
 
 // readStolen reads the first line of /proc/stat (proc_stat(5)); zero when it
@@ -148,7 +148,7 @@ func readStolen() (s stolen) {
 	line, _, _ := bytes.Cut(b, []byte("\n"))
 	for i, f := range bytes.Fields(line) {
 		n, err := strconv.ParseUint(string(f), 10, 64)
-		if err != nil || i > 8 { // the name; guest time, which is in user time
+		if err != nil || i > 8 { // the name; guest time, which user time includes
 			continue
 		}
 		s.all += n

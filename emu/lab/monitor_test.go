@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// TestDemand: the links of those that send count, not of those that acknowledge.
+// TestDemand: the links of senders count, the links of stations that only acknowledge do not.
 func TestDemand(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to []sender

@@ -16,8 +16,8 @@ import (
 )
 
 // TestNative: Go programs on real hosts send each other messages over the native EQIF of EQDS
-// in wall-clock time, by one engine and by two, over both versions of IP. The bytes are right,
-// every delivery is told, and no packet is missing.
+// in wall-clock time, on one engine and on two, over both versions of IP. The bytes are
+// correct, every delivery is reported, and no packet is missing.
 func TestNative(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d workers", workers), func(t *testing.T) {
@@ -42,8 +42,8 @@ topology:
 			n, _ := plan.Node("h2")
 			results := make(chan error, 2)
 			const rounds, port = 3, 7
-			// program starts one of two; its error is not the test's, which must not end the
-			// engine's goroutine.
+			// program starts one of the two programs. Its error does not use t, which must
+			// not end the engine's goroutine.
 			program := func(host string, f func(p *sim.Process, n *eqds.Native) error) {
 				l.on(t, func() error {
 					_, err := l.fabric.GoEdge(host, func(p *sim.Process, s edge.Service) {

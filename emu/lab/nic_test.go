@@ -29,10 +29,10 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// These tests drive NICs of real hosts by verbs, as programs will.
+// These tests drive NICs of real hosts with verbs, as programs do.
 
-// nicsOfHosts is a plan of two real hosts with NICs and one without, at two
-// switches.
+// nicsOfHosts returns a plan of two real hosts with NICs and one without, at
+// two switches.
 func nicsOfHosts(t *testing.T, workers int) *plan.Plan {
 	t.Helper()
 	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
@@ -62,7 +62,7 @@ func (l *Lab) on(t *testing.T, f func() error) {
 	}
 }
 
-// capturing captures a port into a file. The returned function ends that.
+// capturing captures a port into a file. stop ends the capture.
 func (l *Lab) capturing(t *testing.T, port, filter string) (stop func() (file string)) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "capture.pcapng")
@@ -91,7 +91,7 @@ func (l *Lab) capturing(t *testing.T, port, filter string) (stop func() (file st
 	}
 }
 
-// verbs is what a program has of a NIC: a buffer, and queues.
+// verbs is a program's state on a NIC: a buffer and queues.
 type verbs struct {
 	*nicemu.Device
 	pd  *nicemu.PD
@@ -148,8 +148,8 @@ func (v *verbs) receive(offset, n units.Bytes) error {
 	return v.qp.PostRecv(&nicemu.RecvWR{SGL: []nicemu.SGE{v.mr.SGE(offset, n)}})
 }
 
-// The rounds of rping, its messages, and the parts of its buffers: what comes, what
-// is read from, what is written to.
+// The rounds of rping, its messages, and the parts of its buffers: for received
+// data, for reading from, for writing to.
 const (
 	rounds            = 4
 	rpingSize         = 50_001
@@ -162,8 +162,8 @@ const (
 	rpingGo, rpingEnd = "go", "end"
 )
 
-// serve is the server of rping(1): it reads what the client has, and writes it
-// back elsewhere.
+// serve is the server of rping(1): it reads the client's data and writes it
+// back to another place.
 func serve(p *sim.Process, v *verbs, l *nicemu.Listener) error {
 	if err := v.qp.Init(nicemu.RemoteWrite, 0); err != nil {
 		return err
@@ -209,7 +209,7 @@ func serve(p *sim.Process, v *verbs, l *nicemu.Listener) error {
 	return nil
 }
 
-// ping is the client of rping(1), with the bytes to be sent in each round.
+// ping is the client of rping(1), with the bytes to send in each round.
 func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 	c, err := v.Connect(v.qp, netip.AddrPortFrom(server, rpingPort), nicemu.ConnParam{
 		PrivateData: []byte(rpingMessage), ResponderResources: 1, InitiatorDepth: 1, RetryCount: 7, RNRRetryCount: 7,
@@ -223,7 +223,7 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 	if _, err := c.Established(p); err != nil {
 		return err
 	}
-	// The two completions of a step may come in either order.
+	// The two completions of a step may arrive in either order.
 	step := func(offset units.Bytes, want string) error {
 		message := binary.BigEndian.AppendUint64(nil, v.mr.Addr(offset))
 		message = binary.BigEndian.AppendUint32(message, v.mr.RKey())
@@ -265,8 +265,7 @@ func ping(p *sim.Process, v *verbs, server netip.Addr, data [][]byte) error {
 	return nil
 }
 
-// result is how a process ended, and when it did by its engine's time and by the
-// wall clock.
+// result is how a process ended, and when, in its engine's time and by the wall clock.
 type result struct {
 	who string
 	err error
@@ -274,8 +273,8 @@ type result struct {
 }
 
 // TestRping: two processes on the NICs of real hosts connect, read and write real
-// bytes in wall-clock time, by one engine and by two, over both versions of IP. The
-// bytes are right in memory and in a capture, which has each packet that a NIC
+// bytes in wall-clock time, on one engine and on two, over both versions of IP. The
+// bytes are correct in memory and in a capture, which has each packet that a NIC
 // counts.
 func TestRping(t *testing.T) {
 	for _, workers := range []int{1, 2} {
@@ -349,7 +348,7 @@ func rping(t *testing.T, l *Lab, six bool, data [][]byte) (numbers pair) {
 	start := func(v *verbs, who string, f func(p *sim.Process) error) {
 		e := l.fabric.EngineOf(v.Device)
 		e.Go(who, func(p *sim.Process) {
-			err := f(p) // not the test's: it must not end the engine's goroutine
+			err := f(p) // does not use t, which must not end the engine's goroutine
 			results <- result{who, err, p.Now()}
 		})
 	}
@@ -375,7 +374,7 @@ func rping(t *testing.T, l *Lab, six bool, data [][]byte) (numbers pair) {
 		}
 		start(s, "server", func(p *sim.Process) error { defer listener.Close(); return serve(p, s, listener) })
 		start(c, "client", func(p *sim.Process) error { return ping(p, c, to, data) })
-		// What is posted from outside is not stamped with a time to come.
+		// Work posted from outside does not get a time stamp in the future.
 		began, clock = c.Now(), l.clock.Now()
 		return nil
 	})
@@ -400,8 +399,8 @@ func rping(t *testing.T, l *Lab, six bool, data [][]byte) (numbers pair) {
 }
 
 // payloads joins the payloads of packets to a queue pair that have one of three
-// opcodes, the first, a middle and the last of a message, and so many bytes of
-// headers behind the BTH.
+// opcodes, for the first, a middle and the last packet of a message, with that
+// many bytes of headers after the BTH.
 func payloads(frames []judge.Frame, number uint32, first uint8, headers [3]int) (all []byte) {
 	for i := range frames {
 		if f := &frames[i]; f.QP() == number && f.Opcode() >= first && f.Opcode() < first+3 {
@@ -411,7 +410,7 @@ func payloads(frames []judge.Frame, number uint32, first uint8, headers [3]int) 
 	return all
 }
 
-// TestLinkOfANIC: what weft set says of a host's link reaches its NIC, whose
+// TestLinkOfANIC: changes of a host's link with weft set reach its NIC, whose
 // queue pairs time out while the link is down, and recover or fail.
 func TestLinkOfANIC(t *testing.T) {
 	p := nicsOfHosts(t, 1)
@@ -494,7 +493,7 @@ func TestLinkOfANIC(t *testing.T) {
 	}
 }
 
-// connect joins the queue pairs of two programs.
+// connect connects the queue pairs of two programs.
 func connect(a, b *verbs) error {
 	for _, x := range [][2]*verbs{{a, b}, {b, a}} {
 		j := nicemu.Join{Local: x[0].Addresses()[0], Remote: x[1].Addresses()[0], RemoteQPN: x[1].qp.Number(), RdAtomic: 1, QKey: 0x1234}
@@ -508,7 +507,7 @@ func connect(a, b *verbs) error {
 	return nil
 }
 
-// packetsIn makes a function that sends frames from a host's interface, past its IP.
+// packetsIn returns a function that sends frames from a host's interface, bypassing its IP.
 func packetsIn(t *testing.T, lab, host string) (send func(frame []byte)) {
 	t.Helper()
 	fd := -1
@@ -551,9 +550,9 @@ func kernelCounter(t *testing.T, lab, host, name string) int {
 	return 0
 }
 
-// TestForeignRoCE: RoCEv2 that programs send to a host with a NIC is the NIC's,
-// right or damaged, and its kernel hears nothing of it; what a NIC sends to a host
-// without one is UDP to that host's kernel.
+// TestForeignRoCE: RoCEv2 packets that programs send to a host with a NIC go to
+// the NIC, correct or damaged, and never to the host's kernel; packets from a NIC
+// to a host without one are UDP to that host's kernel.
 func TestForeignRoCE(t *testing.T) {
 	for _, program := range []string{"ip", "nstat"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -619,7 +618,7 @@ func TestForeignRoCE(t *testing.T) {
 	damaged := bytes.Clone(frame)
 	damaged[len(damaged)-6] ^= 1
 	send(damaged)
-	// From a kernel that knows nothing of RoCE.
+	// From a kernel without RoCE.
 	h1, h3 := a.Addresses()[0], netip.Addr{}
 	plain := udpIn(t, p.Name, "h3", 0, 4791)
 	for _, n := range []int{0, 1, 15, 16, 1000} {
@@ -642,8 +641,8 @@ func TestForeignRoCE(t *testing.T) {
 		t.Errorf("the kernel of a host with a NIC has got %d datagrams", n-noPorts)
 	}
 
-	// From a NIC to a kernel: a program that listens there gets the datagrams, and
-	// without one they are refused by ICMP.
+	// From a NIC to a kernel: a program that listens there gets the datagrams;
+	// without one they are refused with ICMP.
 	n, _ := p.Node("h3")
 	h3 = p.Nodes[n].Ports[0].Addresses[0].Addr()
 	fails := func() {

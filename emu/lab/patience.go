@@ -16,10 +16,10 @@ import (
 const (
 	answerLimit  = 10 * time.Second       // for an answer
 	stoppedLimit = time.Second            // while the lab's process is stopped
-	stoppedLook  = 100 * time.Millisecond // between two looks at that
+	stoppedLook  = 100 * time.Millisecond // between two checks for that
 )
 
-// NoAnswerError says that a lab's process is there and does not answer.
+// NoAnswerError means that a lab's process exists and does not answer.
 type NoAnswerError struct {
 	Lab     string
 	PID     int  // 0 if the process cannot be seen from here
@@ -34,16 +34,16 @@ func (e *NoAnswerError) Error() string {
 	return fmt.Sprintf("the lab's process %d has not answered for %v: weft down %s ends it, by force if need be", e.PID, e.Waited, e.Lab)
 }
 
-// patience is a request's, as long as the lab has not answered it.
+// patience is the context of a request that the lab has not answered yet.
 type patience struct {
 	context.Context
 	cancel  context.CancelCauseFunc
 	settled chan struct{}
 }
 
-// await gives a request a context that ends, with a NoAnswerError as its
-// cause, when the lab should have answered. limited is false where the answer
-// may take long; that the lab's process is stopped ends it all the same.
+// await returns a context for a request that ends, with a NoAnswerError as its
+// cause, when the lab should have answered. limited is false if the answer may
+// take long; a stopped process of the lab ends the context all the same.
 func (c *Client) await(ctx context.Context, limited bool) *patience {
 	p := &patience{settled: make(chan struct{})}
 	p.Context, p.cancel = context.WithCancelCause(ctx)
@@ -75,14 +75,13 @@ func (c *Client) await(ctx context.Context, limited bool) *patience {
 	return p
 }
 
-// answered ends the wait and leaves the context as it is, for a stream that
-// has begun.
+// answered ends the wait but not the context, for a stream that has begun.
 func (p *patience) answered() { close(p.settled) }
 
 // end ends the wait and the context.
 func (p *patience) end() { p.cancel(nil) }
 
-// dial connects to the control socket and notes whose it is.
+// dial connects to the control socket and records the PID of its owner.
 func (c *Client) dial(ctx context.Context, path string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
@@ -102,7 +101,7 @@ func (c *Client) dial(ctx context.Context, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// IsStopped tells whether a process is stopped by a signal or a debugger
+// IsStopped reports whether a process is stopped by a signal or a debugger
 // (proc_pid_stat(5)).
 func IsStopped(pid int) bool {
 	if pid <= 0 {
@@ -112,7 +111,7 @@ func IsStopped(pid int) bool {
 	if err != nil {
 		return false
 	}
-	// The name of the program, in brackets, may hold brackets and blanks.
+	// The name of the program, in parentheses, may contain parentheses and blanks.
 	_, state, ok := bytes.Cut(b[max(bytes.LastIndexByte(b, ')'), 0):], []byte(" "))
 	return ok && len(state) > 0 && (state[0] == 'T' || state[0] == 't')
 }

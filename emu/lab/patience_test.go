@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSilentLab: a lab that takes connections and never answers is given up,
-// whatever is asked of it.
+// TestSilentLab: every request to a lab that accepts connections but never
+// answers fails with a timeout.
 func TestSilentLab(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mute")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -42,7 +42,7 @@ func TestSilentLab(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// The end of a lab is limited by who asks for it.
+	// The caller limits how long the end of a lab may take.
 	short, cancel := context.WithTimeout(ctx, 20*c.limit)
 	defer cancel()
 	if _, err := c.Down(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -73,7 +73,7 @@ func TestIsStopped(t *testing.T) {
 	}
 }
 
-// TestNoLab: the error of a lab that is not there is one sentence.
+// TestNoLab: the error for a missing lab is one sentence.
 func TestNoLab(t *testing.T) {
 	dir := t.TempDir()
 	_, missing := NewClient(dir).Status(context.Background())

@@ -10,21 +10,21 @@ import (
 	"github.com/weftlab/weft/emu/plan"
 )
 
-// Start is a program that is started in a running lab.
+// Start is a program to start in a running lab.
 type Start struct {
 	Host    string
 	Program plan.Program // Line is not used
 	Dilated bool         // it sees the lab's clock; not in virtual machines
-	// Stdout gets what the program says on standard output, beside Programs.Output,
-	// which is told of that and of standard error. May be nil.
+	// Stdout gets the program's standard output. Programs.Output gets that too, and
+	// standard error. May be nil.
 	Stdout io.Writer
 }
 
-// Process is a program that Start has started.
+// Process is a program started by Start.
 type Process struct{ p *program }
 
 // Start starts a program in a host, waits until it is ready, and returns while it runs. It
-// is called while Run runs, after RunPrograms. The program ends with the lab at the latest.
+// is called during Run, after RunPrograms. The program ends with the lab at the latest.
 func (l *Lab) Start(ctx context.Context, s Start) (*Process, error) {
 	i := slices.IndexFunc(l.plan.Nodes, func(n plan.Node) bool { return n.Name == s.Host })
 	if i < 0 || !isReal(&l.plan.Nodes[i]) {
@@ -38,22 +38,22 @@ func (l *Lab) Start(ctx context.Context, s Start) (*Process, error) {
 	return &Process{p}, p.await(ctx)
 }
 
-// Over is closed when the program has ended.
+// Over returns a channel that is closed when the program has ended.
 func (p *Process) Over() <-chan struct{} { return p.p.over }
 
-// Quiet is closed when nobody can say anything more on the program's output: it and what
-// it has left in the background have ended.
+// Quiet returns a channel that is closed when the program's output has ended: the
+// program and what it left in the background have ended.
 func (p *Process) Quiet() <-chan struct{} { return p.p.quiet }
 
-// Ended says how a program has ended that is over: its exit code, -1 if it has none, and
-// that for people.
+// Ended returns how a program has ended: its exit code, -1 if it has none, and a
+// readable description.
 func (p *Process) Ended() (code int, how string) { return p.p.end.code, p.p.end.reason }
 
-// Explain gives an error of the program with its last words.
+// Explain returns an error about the program with the end of its output.
 func (p *Process) Explain(what string) error { return p.p.explain(what) }
 
-// Signal sends the program a signal, those that a terminal sends to its whole process
-// group; nothing happens to one that is over.
+// Signal sends the program a signal; signals that a terminal sends go to its whole
+// process group. It does nothing if the program has ended.
 func (p *Process) Signal(s syscall.Signal) {
 	select {
 	case p.p.signals <- s:

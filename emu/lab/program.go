@@ -25,52 +25,51 @@ import (
 	"github.com/weftlab/weft/netns-lab/vm/agent"
 )
 
-// Programs is what a lab needs for the commands that its file has hosts run (exec), and
-// for those of Start.
+// Programs is what a lab needs to run the commands that its file gives hosts (exec),
+// and those of Start.
 type Programs struct {
-	// Enter gives a command that becomes a program inside a host of the lab, as weft
-	// exec does; one that is dilated sees the lab's clock. It is not used for virtual
-	// machines.
+	// Enter returns a command that becomes a program inside a host of the lab, as
+	// weft exec does. A dilated program sees the lab's clock. Enter is not used for
+	// virtual machines.
 	Enter func(host string, argv []string, dilated bool) *exec.Cmd
-	// Output is told of each line that the programs of a host say. Calls may come at
-	// the same time.
+	// Output is called with each line of output of a host's programs. Calls may be concurrent.
 	Output func(host, line string)
 }
 
-// RunPrograms has Run start the file's commands. It is called before Run. Without it a
-// lab whose file has any does not come up.
+// RunPrograms makes Run start the file's commands. It is called before Run. Without it
+// a lab whose file has commands does not come up.
 func (l *Lab) RunPrograms(p Programs) { l.programs = p }
 
-// program is a command that runs in a host: one of the file's, or of Start.
+// program is a command that runs in a host, from the file or from Start.
 type program struct {
 	lab     *Lab
 	host    string
 	spec    *plan.Program
 	dilated bool
 	said    *lines
-	out     io.Writer           // what it says on standard output goes there too; may be nil
-	signals chan syscall.Signal // for it
-	quiet   chan struct{}       // closed when it says nothing more
+	out     io.Writer           // also gets its standard output; may be nil
+	signals chan syscall.Signal // to send to it
+	quiet   chan struct{}       // closed when its output has ended
 	over    chan struct{}       // closed when it has ended
-	end     ending              // then
+	end     ending              // valid once over is closed
 }
 
 // ending is how a program ended.
 type ending struct {
 	code   int    // exit code, -1 if it has none
 	reason string // such as "exit code 1"
-	lost   bool   // with its virtual machine, which says so itself
+	lost   bool   // ended with its virtual machine, which is reported separately
 }
 
-// readyEvery is how often a host is asked whether a program is ready.
+// readyEvery is the interval at which a host is asked whether a program is ready.
 const (
 	readyEvery      = 50 * time.Millisecond
 	readyEveryGuest = 250 * time.Millisecond
 )
 
-// startPrograms starts the commands of all hosts, those of a host one after the other,
-// and returns when all are ready that are to be waited for. Those that have started
-// run on; whatever goes wrong ends the lab, and them with it.
+// startPrograms starts the commands of all hosts, those of one host one after the
+// other, and returns when all commands with a ready condition are ready. Started
+// commands keep running; any error ends the lab and the commands with it.
 func (l *Lab) startPrograms(ctx context.Context, warn func(error)) error {
 	var hosts errgroup.Group
 	ctx, cancel := context.WithCancel(ctx)
@@ -83,7 +82,7 @@ func (l *Lab) startPrograms(ctx context.Context, warn func(error)) error {
 		hosts.Go(func() error {
 			for k := range n.Exec {
 				if err := l.startProgram(ctx, n, &n.Exec[k], warn); err != nil {
-					cancel() // the others are not waited for
+					cancel() // do not wait for the others
 					return err
 				}
 			}
@@ -137,10 +136,10 @@ func (p *program) start(inGuest bool) error {
 	return nil
 }
 
-// longestName is how much of a command stands in messages.
+// longestName limits the length of a command in messages.
 const longestName = 60
 
-// name is the command for people.
+// name returns the command, shortened for messages.
 func (p *program) name() string {
 	text, rest, several := strings.Cut(p.spec.Text, "\n")
 	if runes := []rune(text); len(runes) > longestName {
@@ -152,13 +151,13 @@ func (p *program) name() string {
 	return text
 }
 
-// startInHost starts the program in a host that is a namespace.
+// startInHost starts the program in a host's namespace.
 func (p *program) startInHost() error {
 	if p.lab.programs.Enter == nil {
 		return errors.New("nothing says how to start programs in hosts: see lab.RunPrograms")
 	}
-	// Files and not only writers: what a program leaves behind in the background goes
-	// on to speak when the program itself has ended.
+	// Files, not only writers: what a program leaves in the background may write more
+	// output after the program itself has ended.
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -171,14 +170,14 @@ func (p *program) startInHost() error {
 	}
 	c := p.lab.programs.Enter(p.host, p.spec.Argv, p.dilated)
 	c.Env = append(os.Environ(), p.spec.Env...)
-	c.Dir = filepath.Dir(p.lab.plan.File) // where other paths of the file begin as well
+	c.Dir = filepath.Dir(p.lab.plan.File) // the base of the file's other paths too
 	c.Stdout, c.Stderr = outW, w
-	// In a group of its own: a terminal's Ctrl-C is for the lab, which ends it.
+	// In its own process group: a terminal's Ctrl-C is for the lab, which ends the program.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() {
-		// A thread of its own until the end: the signal comes when the thread that
-		// started the program has ended (prctl(2), PR_SET_PDEATHSIG).
+		// Keep this thread until the program ends: the signal is sent when the
+		// thread that started the program ends (prctl(2), PR_SET_PDEATHSIG).
 		runtime.LockOSThread()
 		err := c.Start()
 		w.Close()
@@ -197,7 +196,7 @@ func (p *program) startInHost() error {
 		for {
 			select {
 			case s := <-p.signals:
-				_ = c.Process.Signal(s) // one that has ended needs none
+				_ = c.Process.Signal(s) // no error if it has ended
 			case <-p.over:
 				return
 			}
@@ -235,7 +234,7 @@ func (p *program) finish(e ending) {
 	close(p.over)
 }
 
-// startInGuest starts the program in a virtual machine, whose agent runs it.
+// startInGuest starts the program in a virtual machine through its agent.
 func (p *program) startInGuest() error {
 	g := p.lab.guestNamed(p.host)
 	select {
@@ -272,7 +271,7 @@ func (g *guest) session() io.ReadWriteCloser {
 	return ours
 }
 
-// await waits until the program is ready. The error says why it is not.
+// await waits until the program is ready. The error says why it is not ready.
 func (p *program) await(ctx context.Context) error {
 	r := &p.spec.Ready
 	if !r.Waits() {
@@ -301,7 +300,7 @@ func (p *program) await(ctx context.Context) error {
 				p.drain()
 				return p.explain("ended before it was ready: " + p.end.reason)
 			}
-			over = nil // what it has left in the background may be ready yet
+			over = nil // what it left in the background may still become ready
 		case <-quiet:
 			if ok, _ := p.isReady(ctx); r.Output != "" && !ok {
 				return p.explain("says nothing more and is not ready: " + p.missing())
@@ -313,8 +312,8 @@ func (p *program) await(ctx context.Context) error {
 	}
 }
 
-// drain waits for the last words of a program that has ended, if nothing in the
-// background keeps its output open.
+// drain waits for the last output of a program that has ended, unless something
+// in the background keeps the output open.
 func (p *program) drain() {
 	select {
 	case <-p.quiet:
@@ -322,7 +321,7 @@ func (p *program) drain() {
 	}
 }
 
-// missing says what is waited for.
+// missing describes the ready condition that has not been met.
 func (p *program) missing() string {
 	switch r := &p.spec.Ready; {
 	case r.Port != 0:
@@ -335,7 +334,7 @@ func (p *program) missing() string {
 	return "it has not ended"
 }
 
-// explain is the error of a program that did not become ready, with its last words.
+// explain returns an error about the program with the end of its output.
 func (p *program) explain(what string) error {
 	text := fmt.Sprintf("the command %q %s", p.name(), what)
 	if tail := p.said.tail(); tail == "" {
@@ -346,7 +345,7 @@ func (p *program) explain(what string) error {
 	return errors.New(text)
 }
 
-// isReady tells whether what the file names is there.
+// isReady reports whether the ready condition of the file is met.
 func (p *program) isReady(ctx context.Context) (bool, error) {
 	switch r := &p.spec.Ready; {
 	case r.Port != 0:
@@ -365,7 +364,7 @@ func (p *program) isReady(ctx context.Context) (bool, error) {
 	}
 }
 
-// listing is what the host's kernel says of its TCP sockets.
+// listing returns the host kernel's list of TCP sockets.
 func (p *program) listing(ctx context.Context) (string, error) {
 	if g := p.lab.guestNamed(p.host); g != nil {
 		_, text, err := g.ask(ctx, "cat", "/proc/net/tcp", "/proc/net/tcp6")
@@ -374,7 +373,7 @@ func (p *program) listing(ctx context.Context) (string, error) {
 	return p.lab.hosts.TCP(p.host)
 }
 
-// look tells whether a file is there for programs of the host.
+// look reports whether programs of the host see a file.
 func (p *program) look(ctx context.Context, file string) (bool, error) {
 	if g := p.lab.guestNamed(p.host); g != nil {
 		code, _, err := g.ask(ctx, "test", "-e", file)
@@ -405,7 +404,7 @@ func (g *guest) ask(ctx context.Context, argv ...string) (code int, text string,
 	return r.Code, b.String(), err
 }
 
-// watch tells when the program ends before the lab does.
+// watch reports if the program ends before the lab does.
 func (p *program) watch(warn func(error)) {
 	select {
 	case <-p.lab.stopped:
@@ -414,7 +413,7 @@ func (p *program) watch(warn func(error)) {
 	}
 	p.drain()
 	select {
-	case <-p.lab.stopped: // and that is why
+	case <-p.lab.stopped: // the program ended because the lab did
 		return
 	default:
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// nicEnd is what a program has on a NIC.
+// nicEnd is a program's state on a NIC.
 type nicEnd struct {
 	cq     *nicemu.CQ
 	qp     *nicemu.QP
@@ -44,7 +44,7 @@ func openNIC(t *testing.T, d *nicemu.Device) (e nicEnd) {
 }
 
 // TestProgramInLab starts programs with NICs in a running lab, on the engines of two
-// workers, and has one of them send to the other.
+// workers, and makes one of them send to the other.
 func TestProgramInLab(t *testing.T) {
 	p, err := spec.Parse("nics.yaml", fmt.Appendf(nil, `
 name: nics%d

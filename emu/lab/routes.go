@@ -12,13 +12,13 @@ import (
 // maxBody is the longest body of a request, in bytes.
 const maxBody = 1 << 16
 
-// routes is what the control socket answers to. docs/api.md describes it.
+// routes returns the handler of the control socket. docs/api.md describes it.
 func (s *server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range []struct {
 		pattern string
 		answer  http.HandlerFunc
-		query   []string // parameters that it takes
+		query   []string // accepted parameters
 	}{
 		{"GET /v1/lab", s.getLab, nil},
 		{"GET /v1/report", s.getReport, nil},
@@ -70,8 +70,8 @@ func withQuery(known []string, answer http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// refuse answers what no route is for, in JSON as all other errors are. The
-// multiplexer's own handler knows whether it is the path or the method.
+// refuse answers requests without a route, in JSON like all other errors. The
+// multiplexer's own handler knows whether the path or the method is wrong.
 func refuse(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	own := &headerOnly{header: http.Header{}}
 	h.ServeHTTP(own, r)
@@ -84,7 +84,7 @@ func refuse(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	fail(w, own.status, fmt.Errorf("%s is not for %s: it takes %s", r.URL.Path, r.Method, allowed))
 }
 
-// headerOnly keeps the status and the header of an answer.
+// headerOnly keeps only the status and the header of an answer.
 type headerOnly struct {
 	header http.Header
 	status int

@@ -8,9 +8,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Sample is the lab at this moment. The engines stand still while it is read:
+// Sample returns the current state of the lab. The engines stand still while it is read:
 // about a microsecond for each port, NIC, queue pair and flow of an edge service, of which
-// it has a few of each. After the run it gives wall.ErrStopped.
+// it has a few of each. After the run it returns wall.ErrStopped.
 func (l *Lab) Sample() (*report.Sample, error) {
 	s := &report.Sample{Lab: l.plan.Name, Clock: wallClock, Dilation: l.plan.Dilation, Trouble: l.monitor.trouble()}
 	err := l.do(func() {
@@ -24,8 +24,8 @@ func (l *Lab) Sample() (*report.Sample, error) {
 	return s, err
 }
 
-// timing is how well the run has kept to the wall clock so far. It is called
-// while the engines are held, or after the run.
+// timing returns how well the run has kept to the wall clock so far. It must be
+// called while the engines are held, or after the run.
 func (l *Lab) timing() report.Timing {
 	t := report.Timing{
 		Dilation: l.plan.Dilation, Lateness: l.lateness(), Realtime: l.engines[0].driver.Realtime(), IO: plan.IOReadWrite.String(), Spin: l.plan.Engine.Spin,

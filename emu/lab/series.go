@@ -21,15 +21,15 @@ type recording struct {
 	done bool
 }
 
-// Record has Run write a series of queues to the file, whose content it
-// replaces, and close it in the end, before the report is made. It is called
-// before Run, once; s has been checked. Of name only the report makes use.
+// Record makes Run write a series of queues to the file, replacing its content,
+// and close it at the end, before the report is made. It is called before Run,
+// once; s has been checked. name is only used in the report.
 func (l *Lab) Record(s fabric.Series, name string, file *os.File) {
 	l.record(name, s.Every, file, func() *fabric.Recording { return l.fabric.Record(s, file) },
 		func(r *report.Report, sum *report.Series, n int) { sum.Queues, r.Series = n, sum })
 }
 
-// RecordFlows is Record of a series of flows.
+// RecordFlows is like Record, for a series of flows.
 func (l *Lab) RecordFlows(s fabric.FlowSeries, name string, file *os.File) {
 	l.record(name, s.Every, file, func() *fabric.Recording { return l.fabric.RecordFlows(s, file) },
 		func(r *report.Report, sum *report.Series, n int) { sum.Flows, r.FlowSeries = n, sum })
@@ -38,7 +38,7 @@ func (l *Lab) RecordFlows(s fabric.FlowSeries, name string, file *os.File) {
 func (l *Lab) record(name string, every units.Time, file *os.File, begin func() *fabric.Recording, put func(*report.Report, *report.Series, int)) {
 	err := file.Truncate(0)
 	r := &recording{Recording: begin(), file: file, of: report.Series{File: name, Every: every}, put: put}
-	if err != nil && !errors.Is(err, unix.EINVAL) { // of what is no regular file
+	if err != nil && !errors.Is(err, unix.EINVAL) { // not a regular file
 		r.of.Error = err.Error()
 	}
 	l.series = append(l.series, r)
@@ -54,7 +54,7 @@ func (r *recording) finish() {
 	r.done = true
 }
 
-// watch tells warn when the series ends before the run does.
+// watch calls warn if the series ends before the run does.
 func (r *recording) watch(warn func(error)) {
 	<-r.Ended()
 	switch sum, err := r.Result(); {

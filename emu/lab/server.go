@@ -29,16 +29,16 @@ type server struct {
 	http     http.Server
 }
 
-// listen makes the control socket, for the owner of the lab alone.
+// listen creates the control socket, accessible to the owner of the lab only.
 func (l *Lab) listen() (*server, error) {
 	path := filepath.Join(l.hosts.Dir(), SocketName)
 	// A lab of this name that was killed leaves its socket in the directory,
-	// which is ours now.
+	// which this lab now owns.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	// The mode is there from the beginning: between bind and chmod others
-	// could connect. The directory is 0700 as well.
+	// Set the mode at creation: others could connect between bind and chmod.
+	// The directory is 0700 as well.
 	old := unix.Umask(0o177)
 	listener, err := net.Listen("unix", path)
 	unix.Umask(old)
@@ -56,7 +56,8 @@ func (s *server) serve(warn func(error)) {
 	}
 }
 
-// close lets answers under way (captures, the report of a down) finish.
+// close closes the socket after answers in progress (captures, the report of a down) have
+// had up to 2 s to finish.
 func (s *server) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -70,7 +71,7 @@ func reply(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	// A client that has gone away is its own affair.
+	// Ignore a client that has gone away.
 	_ = e.Encode(body)
 }
 
@@ -185,22 +186,22 @@ func (s *server) getPause(w http.ResponseWriter, r *http.Request) {
 	reply(w, out)
 }
 
-// getNICs gives the NICs of a host or an interface, or all.
+// getNICs returns the NICs of a host or an interface, or all.
 func (s *server) getNICs(w http.ResponseWriter, r *http.Request) {
 	answerOf(s, w, r, s.lab.fabric.NICsOf)
 }
 
-// getQPs gives the queue pairs of a host or an interface, or all.
+// getQPs returns the queue pairs of a host or an interface, or all.
 func (s *server) getQPs(w http.ResponseWriter, r *http.Request) {
 	answerOf(s, w, r, s.lab.fabric.QPsOf)
 }
 
-// getEdges gives the flows that the edge service of a host or an interface knows, or of all.
+// getEdges returns the flows of the edge services of a host or an interface, or all.
 func (s *server) getEdges(w http.ResponseWriter, r *http.Request) {
 	answerOf(s, w, r, s.lab.fabric.EdgeFlowsOf)
 }
 
-// answerOf answers with what the name in the path, "" if there is none, stands for.
+// answerOf answers with what of returns for the name in the path, "" if there is none.
 func answerOf[T any](s *server, w http.ResponseWriter, r *http.Request, of func(name string) ([]T, error)) {
 	var out []T
 	var err error
@@ -260,7 +261,7 @@ func (s *server) getTable(w http.ResponseWriter, r *http.Request) {
 	reply(w, out)
 }
 
-// routerTable is the table of a router.
+// routerTable returns the table of a router.
 func (s *server) routerTable(n int, ways []fabric.Way) Table {
 	lab := s.lab.plan
 	out := Table{Switch: lab.Nodes[n].Name, Router: true, Routes: []Route{}, Tree: []string{}}
@@ -330,7 +331,7 @@ func (s *server) patchLink(w http.ResponseWriter, r *http.Request) {
 }
 
 // getCapture streams pcapng until the client goes away, the lab ends or the
-// number of packets asked for has been written.
+// requested number of packets has been written.
 func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	ports, err := s.watchedPorts(q["port"], q.Get("direction"))
@@ -368,13 +369,13 @@ func (s *server) getCapture(w http.ResponseWriter, r *http.Request) {
 	text, _ := json.Marshal(summary)
 	w.Header().Set(captureTrailer, string(text))
 	if err != nil && r.Context().Err() == nil {
-		// The headers are gone: cutting the stream is the only way left to
-		// tell the client that it is not whole.
+		// The headers have been sent: cutting the stream is the only way left
+		// to tell the client that it is incomplete.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// deleteCapture ends a capture in good order: its stream is completed.
+// deleteCapture ends a capture cleanly: its stream is completed.
 func (s *server) deleteCapture(w http.ResponseWriter, r *http.Request) {
 	id, err := strconv.Atoi(r.PathValue("id"))
 	if err != nil || !s.lab.endCapture(id) {
@@ -384,8 +385,8 @@ func (s *server) deleteCapture(w http.ResponseWriter, r *http.Request) {
 	reply(w, struct{}{})
 }
 
-// The headers of a capture's answer: the number by which DELETE ends it and,
-// behind the stream, its capture.Summary.
+// The headers of a capture's answer: the number that DELETE takes and, after
+// the stream, its capture.Summary.
 const (
 	captureID      = "X-Weft-Capture-Id"
 	captureTrailer = "X-Weft-Capture"
@@ -431,7 +432,7 @@ func captureOptions(snaplen, count string) (o capture.Options, err error) {
 	return o, nil
 }
 
-// startCapture feeds c from now on and gives a number to end it by.
+// startCapture feeds c from now on and returns the number for endCapture.
 func (l *Lab) startCapture(ports []fabric.Watched, c *capture.Capture) (id int, err error) {
 	err = l.do(func() {
 		stop := l.fabric.Watch(ports, c)
@@ -444,7 +445,7 @@ func (l *Lab) startCapture(ports []fabric.Watched, c *capture.Capture) (id int, 
 	return id, err
 }
 
-// endCapture reports whether the capture was under way.
+// endCapture ends a capture and reports whether it was in progress.
 func (l *Lab) endCapture(id int) (ended bool) {
 	_ = l.do(func() {
 		l.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// served gives the control socket's handler of a lab that has a fabric and an
-// engine but no hosts, which needs no privileges.
+// served returns a server with the control socket's handler, for a lab that has
+// a fabric and an engine but no hosts, which needs no privileges.
 func served(t *testing.T) *httptest.Server {
 	t.Helper()
 	p, err := spec.Parse("api.yaml", []byte("engine: {realtime: off}\ntopology: {generate: {star: {hosts: 2, rate: 1Gbps}}}\n"))
@@ -49,7 +49,7 @@ func served(t *testing.T) *httptest.Server {
 	return s
 }
 
-// call sends a request and gives the status, what the error says, and the body.
+// call sends a request and returns the status, the text of the error, and the body.
 func call(t *testing.T, s *httptest.Server, request, body string) (status int, said, all string) {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
@@ -75,8 +75,8 @@ func call(t *testing.T, s *httptest.Server, request, body string) (status int, s
 	return r.StatusCode, e.Error, string(b)
 }
 
-// TestBadRequests: each is answered with the status of its kind and with words
-// for people, and nothing changes.
+// TestBadRequests: each is answered with the right status and a readable text,
+// and nothing changes.
 func TestBadRequests(t *testing.T) {
 	s := served(t)
 	_, _, before := call(t, s, "GET /v1/ports/s1:h1", "")
@@ -148,8 +148,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestSetThroughAPI: values are texts as in the lab file, or bare where they
-// may be bare there.
+// TestSetThroughAPI: values are strings as in the lab file, or bare values
+// where the file allows them.
 func TestSetThroughAPI(t *testing.T) {
 	s := served(t)
 	status, said, _ := call(t, s, "PATCH /v1/links/s1:h1?direction=out", ` {"loss": 0.25, "mtu": 9000, "jitter": "1ms", "jitter-reorder": true, "delay": 0} `+"\n")

@@ -8,7 +8,7 @@ import (
 	netnslab "github.com/weftlab/weft/netns-lab"
 )
 
-// countSockets adds what the hosts' sockets have lost, which no counter of the fabric
+// countSockets adds the losses of the hosts' sockets, which no counter of the fabric
 // or of a device shows.
 func (l *Lab) countSockets(r *report.Report) {
 	for i := range l.plan.Nodes {
@@ -21,7 +21,7 @@ func (l *Lab) countSockets(r *report.Report) {
 		if n.VM == nil {
 			c, err = l.hosts.Sockets(n.Name)
 		} else if g := l.guestNamed(n.Name); g == nil || !g.answers() {
-			continue // an image of one's own need not have the agent
+			continue // a custom image need not have the agent
 		} else {
 			c, err = g.sockets()
 		}
@@ -33,7 +33,7 @@ func (l *Lab) countSockets(r *report.Report) {
 	}
 }
 
-// answers tells whether programs can be run in the guest.
+// answers reports whether programs can be run in the guest.
 func (g *guest) answers() bool {
 	select {
 	case <-g.machine.Over():
@@ -43,12 +43,12 @@ func (g *guest) answers() bool {
 	}
 }
 
-// countPatience is how long a guest is waited for that is to tell its counters.
+// countPatience is how long to wait for the counters of a guest.
 const countPatience = 2 * time.Second
 
 // sockets reads the counters of the guest's kernel.
 func (g *guest) sockets() (netnslab.Sockets, error) {
-	// There is no snmp6 in a guest without IPv6.
+	// A guest without IPv6 has no snmp6.
 	_, v4, err := g.ask(context.Background(), "cat", "/proc/net/snmp")
 	if err != nil {
 		return netnslab.Sockets{}, err

@@ -8,21 +8,21 @@ import (
 	"github.com/weftlab/weft/emu/fabric"
 )
 
-// maxHappened is how much a lab remembers of what happened to its hosts: more than
-// hosts and programs can end, unless one begins again and again.
+// maxHappened limits the events of hosts that a lab keeps. It exceeds the number
+// of hosts and programs that can end, unless one is started again and again.
 const maxHappened = 10_000
 
-// happened is what happened to hosts and their programs.
+// happened holds the events of hosts and their programs.
 type happened struct {
 	mu  sync.Mutex
 	all []fabric.Moment
 }
 
-// happens notes something at the present of emulated time.
+// happens records an event at the current emulated time.
 func (l *Lab) happens(event, host, text string) {
 	m := fabric.Moment{Event: event, Where: host, Text: text}
 	if l.do(func() { m.At = l.fabric.Now() }) != nil {
-		return // the lab ends, and its hosts with it
+		return // the lab is ending, and its hosts with it
 	}
 	l.events.mu.Lock()
 	defer l.events.mu.Unlock()
@@ -31,8 +31,8 @@ func (l *Lab) happens(event, host, text string) {
 	}
 }
 
-// timeline is that of the network and the hosts together, by time. The engines are
-// held meanwhile.
+// timeline returns the timeline of the network and the hosts, sorted by time. It
+// must be called while the engines are held.
 func (l *Lab) timeline() []fabric.Moment {
 	l.events.mu.Lock()
 	defer l.events.mu.Unlock()

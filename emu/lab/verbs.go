@@ -15,19 +15,19 @@ import (
 	"github.com/weftlab/weft/nicemu/uverbs"
 )
 
-// verbsServer is what lets the programs of a host use its NICs.
+// verbsServer lets the programs of a host use its NICs.
 type verbsServer struct {
 	host     string
 	server   *uverbs.Server
-	counters *livefs.FS // of the NICs, in the host's /sys; nil where the machine has no FUSE for them
+	counters *livefs.FS // of the NICs, in the host's /sys; nil if the machine has no FUSE for them
 }
 
-// resolveTime is about what ARP takes on a real network. It is real time, because it
-// is for programs that count on that much until others are ready.
+// resolveTime is about the time that ARP takes on a real network. It is real time,
+// because some programs rely on that delay for others to become ready.
 const resolveTime = 3 * time.Millisecond
 
-// offerVerbs makes the servers of all real hosts with NICs, which the hosts' engines
-// poll.
+// offerVerbs creates the servers of all real hosts with NICs. The hosts' engines
+// poll them.
 func (l *Lab) offerVerbs() error {
 	for n := range l.plan.Nodes {
 		node := &l.plan.Nodes[n]
@@ -55,11 +55,11 @@ func (l *Lab) offerVerbs() error {
 	return nil
 }
 
-// librariesEnv names the directory of the libraries for RDMA programs, if that is not
+// librariesEnv names the directory of the libraries for RDMA programs, if it is not
 // the one beside weft.
 const librariesEnv = "WEFT_VERBS"
 
-// VerbsLibrary is the library without which there are no verbs.
+// VerbsLibrary is the library that verbs require.
 const VerbsLibrary = "libibverbs.so.1"
 
 // FindLibraries finds the directory with the libraries for RDMA programs.
@@ -82,19 +82,19 @@ func FindLibraries() (string, error) {
 	return dir, nil
 }
 
-// librariesLink is there, in a lab's state directory, if the hosts with NICs have the
+// librariesLink exists in a lab's state directory if the hosts with NICs have the
 // libraries.
 const librariesLink = "libraries"
 
-// HasLibraries tells whether the hosts with NICs of a running lab, whose state
-// directory is dir, have the libraries for RDMA programs.
+// HasLibraries reports whether the hosts with NICs of the running lab with
+// state directory dir have the libraries for RDMA programs.
 func HasLibraries(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, librariesLink))
 	return err == nil
 }
 
-// listenVerbs makes the servers' sockets, and gives the hosts all that programs need.
-// Where the libraries have not been built, that is an error only for programs that use
+// listenVerbs creates the servers' sockets and gives the hosts all that programs need.
+// If the libraries have not been built, that is an error only for programs that use
 // them.
 func (l *Lab) listenVerbs() error {
 	if len(l.verbs) == 0 {
@@ -126,8 +126,8 @@ func (l *Lab) listenVerbs() error {
 	return nil
 }
 
-// showVerbs gives a host its NICs, with their counters where the machine has what that
-// takes: programs seldom look there, and doctor says what is missing.
+// showVerbs gives a host its NICs, with their counters if the machine supports that:
+// programs seldom look there, and doctor says what is missing.
 func (l *Lab) showVerbs(v *verbsServer, libraries string) error {
 	counters, device, err := livefs.Mount("weft")
 	switch {

@@ -9,8 +9,8 @@ import (
 var pauseCause = describe(append(classLabels[:len(classLabels):len(classLabels)], "cause"), "class_pause_cause_seconds_total",
 	"Time for which the class paused its peer because the queue of the port named by cause was full.")
 
-// classMetrics are those of a port with several queues. Paused is what its
-// peer does to it, pausing what it does to its peer.
+// classMetrics are the metrics of a port with several queues. A port is paused
+// by its peer and is pausing its peer.
 var classMetrics = []metric[fabric.ClassStatus]{
 	counter(classLabels, "class_transmit_packets_total", "Packets of the class sent.",
 		func(c *fabric.ClassStatus) float64 { return float64(c.TxPackets) }),
@@ -79,7 +79,7 @@ var classMetrics = []metric[fabric.ClassStatus]{
 		func(c *fabric.CreditGiven) float64 { return float64(c.Lost) })),
 }
 
-// spent is a value that only classes that need credit have.
+// spent returns a value that only classes that need credit have.
 func spent(value func(*fabric.CreditSpent) float64) func(*fabric.ClassStatus) float64 {
 	return func(c *fabric.ClassStatus) float64 {
 		if c.CreditSpent == nil {
@@ -89,7 +89,7 @@ func spent(value func(*fabric.CreditSpent) float64) func(*fabric.ClassStatus) fl
 	}
 }
 
-// given is a value that only classes that give credit have.
+// given returns a value that only classes that give credit have.
 func given(value func(*fabric.CreditGiven) float64) func(*fabric.ClassStatus) float64 {
 	return func(c *fabric.ClassStatus) float64 {
 		if c.CreditGiven == nil {
@@ -99,7 +99,7 @@ func given(value func(*fabric.CreditGiven) float64) func(*fabric.ClassStatus) fl
 	}
 }
 
-// lossless is a value that only lossless classes have.
+// lossless returns a value that only lossless classes have.
 func lossless(value func(*fabric.ClassStatus) float64) func(*fabric.ClassStatus) float64 {
 	return func(c *fabric.ClassStatus) float64 {
 		if !c.Lossless {

@@ -1,6 +1,6 @@
-// Package metrics shows samples of a lab in Prometheus's text format. Names
-// and units follow Prometheus's rules: base units (bytes, seconds), counters
-// end in _total. docs/metrics.md lists them.
+// Package metrics exports samples of a lab in Prometheus's text format. Names
+// and units follow Prometheus's conventions: base units (bytes, seconds),
+// counters end in _total. docs/metrics.md lists them.
 package metrics
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// Collector gives the metrics of one sample. A sample is one moment, so
-// whatever is added up in a query agrees.
+// Collector collects the metrics of one sample. All values of a sample are from
+// the same moment, so sums in a query are consistent.
 type Collector struct{ sample *report.Sample }
 
-// New makes the collector of a sample. A nil sample describes its metrics and
-// has none.
+// New returns the collector of a sample. With a nil sample it describes the
+// metrics but collects none.
 func New(s *report.Sample) *Collector { return &Collector{s} }
 
 // metric is one metric of a T: the lab, a port, a link, a class or a NIC.
 type metric[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
-	value func(*T) float64 // NaN where there is none
+	value func(*T) float64 // NaN if there is none
 }
 
 func counter[T any](labels []string, name, help string, value func(*T) float64) metric[T] {
@@ -39,7 +39,7 @@ func describe(labels []string, name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("weft_"+name, help, labels, nil)
 }
 
-// emit gives those of a list of metrics that x has.
+// emit sends the metrics of a list that x has.
 func emit[T any](out chan<- prometheus.Metric, list []metric[T], x *T, labels ...string) {
 	for _, m := range list {
 		if v := m.value(x); !math.IsNaN(v) {
@@ -54,7 +54,7 @@ func describeAll[T any](out chan<- *prometheus.Desc, list []metric[T]) {
 	}
 }
 
-// Describe is prometheus.Collector's.
+// Describe implements prometheus.Collector.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	describeAll(out, labMetrics)
 	describeAll(out, portMetrics)
@@ -72,7 +72,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is prometheus.Collector's.
+// Collect implements prometheus.Collector.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	s := c.sample
 	if s == nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// dashboard is a Grafana dashboard as far as the tests ask.
+// dashboard is the part of a Grafana dashboard that the tests check.
 type dashboard struct {
 	Title         string `json:"title"`
 	UID           string `json:"uid"`
@@ -49,7 +49,7 @@ func readDashboard(t *testing.T) (d dashboard) {
 var metricName = regexp.MustCompile(`weft_[a-z0-9_]+`)
 
 // TestDashboardAsksForWhatThereIs: every metric in a query exists, and every
-// metric is on a panel, but for those that are there for the variables.
+// metric is on a panel, except those for the variables.
 func TestDashboardAsksForWhatThereIs(t *testing.T) {
 	d := readDashboard(t)
 	all := names(t)
@@ -78,7 +78,7 @@ func TestDashboardAsksForWhatThereIs(t *testing.T) {
 			check("variable "+v.Name, string(v.Query))
 		}
 	}
-	// port_info is what the variables list nodes and ports by.
+	// The variables list nodes and ports with port_info.
 	elsewhere := []string{"weft_port_info"}
 	for _, n := range all {
 		if onPanels[n] == slices.Contains(elsewhere, n) {
@@ -88,8 +88,8 @@ func TestDashboardAsksForWhatThereIs(t *testing.T) {
 }
 
 // TestDashboardIsWhole: it has the variables, every panel takes its data from
-// the one chosen and has its own place and number, and every counter is asked
-// for as a rate.
+// the selected source and has its own place and number, and every counter is
+// queried as a rate.
 func TestDashboardIsWhole(t *testing.T) {
 	d := readDashboard(t)
 	if d.Title == "" || d.UID == "" || d.SchemaVersion < 38 { // 38: Grafana 10

@@ -7,8 +7,8 @@ import (
 	systems "github.com/weftlab/weft/sim/gauge"
 )
 
-// What edge services and their flows show depends on the service and on the rate control,
-// as in gauges.go. A sample has a few flows of each service, the oldest ones.
+// The gauges of edge services and their flows depend on the service and on the rate
+// control, as in gauges.go. A sample has a few flows of each service, the oldest ones.
 var (
 	edgeLabels     = append(portLabels[:len(portLabels):len(portLabels)], "service")
 	edgeFlowLabels = append(portLabels[:len(portLabels):len(portLabels)], "flow")
@@ -46,7 +46,7 @@ func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *fabric
 	for i := range e.Flows {
 		f := &e.Flows[i]
 		name := f.Name()
-		if shown[name] { // a service may tell flows apart by more than their names say
+		if shown[name] { // a service may distinguish flows of the same name
 			leftOut.FlowsLeftOut++
 			continue
 		}
@@ -58,14 +58,14 @@ func collectEdge(out chan<- prometheus.Metric, lab, node, port string, e *fabric
 	collectUnits(out, edgeGauges, e.Gauges, lab, node, port, e.Service)
 }
 
-// flowValues are the rate of a flow, if it has a limit, and the gauges of its rate control.
+// flowValues returns the rate of a flow, if it has a limit, and the gauges of its rate control.
 func flowValues(f *fabric.EdgeFlow) []systems.Value {
 	var values []systems.Value
 	if f.Rate > 0 {
 		values = append(values, systems.Value{Name: "rate", Unit: systems.BitsPerSecond, Value: systems.Rate(f.Rate)})
 	}
 	for _, g := range f.Gauges {
-		if g.Name != "rate" { // which says the same
+		if g.Name != "rate" { // the same value
 			values = append(values, g)
 		}
 	}

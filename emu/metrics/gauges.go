@@ -7,9 +7,9 @@ import (
 	systems "github.com/weftlab/weft/sim/gauge"
 )
 
-// What congestion points and rate controls show depends on which they are: a metric has
-// the values of one unit, and a label says which gauge it is. Of the flows of a NIC, of
-// which there may be any number, there are the least, the mean and the greatest value.
+// The gauges of congestion points and rate controls depend on their kind: a metric has
+// the values of one unit, and a label names the gauge. For the flows of a NIC, whose
+// number is not limited, there are the minimum, the mean and the maximum.
 var (
 	pointGauges = byUnit("point_", append(classLabels[:len(classLabels):len(classLabels)], "gauge"),
 		"of the congestion point of an egress queue, by gauge; class is empty where the port has one queue.")
@@ -17,7 +17,7 @@ var (
 		"of the NIC's connected queue pairs (rate, window and the gauges of rate control), by gauge; stat is min, mean or max.")
 )
 
-// inUnit is the metric of the gauges of a unit. A value is one of the gauge's times the
+// inUnit is the metric of the gauges of a unit. Its values are the gauges' times the
 // factor.
 type inUnit struct {
 	*prometheus.Desc
@@ -37,13 +37,13 @@ func byUnit(prefix string, labels []string, help string) map[systems.Unit]inUnit
 
 func describeUnits(out chan<- *prometheus.Desc, units map[systems.Unit]inUnit) {
 	for unit, m := range units {
-		if unit != systems.YesNo { // which is that of numbers
+		if unit != systems.YesNo { // shares the metric of numbers
 			out <- m.Desc
 		}
 	}
 }
 
-// collectUnits gives the values of gauges, by their units.
+// collectUnits sends the values of gauges, each in the metric of its unit.
 func collectUnits(out chan<- prometheus.Metric, units map[systems.Unit]inUnit, values []systems.Value, labels ...string) {
 	for _, v := range values {
 		m := units[v.Unit]

@@ -11,16 +11,16 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// Path is where Prometheus looks.
+// Path is the path that Prometheus scrapes.
 const Path = "/metrics"
 
-// freshness is for how long a sample answers further scrapes. It bounds what
-// scrapers, however many and eager, cost the engine, which stands still while
-// a sample is taken.
+// freshness is how long a sample is reused for further scrapes. It limits the
+// cost to the engine, which stands still while a sample is taken, for any
+// number of scrapers.
 const freshness = 100 * time.Millisecond
 
-// Handler answers scrapes, each from one sample; no more than ten are taken in
-// a second. An error of take, which says that the lab is ending, is answered
+// Handler answers scrapes, each from one sample; at most ten samples are taken
+// per second. An error of take, which means that the lab is ending, is answered
 // with 503 Service Unavailable.
 func Handler(take func() (*report.Sample, error)) http.Handler {
 	var (

@@ -72,9 +72,9 @@ var labMetrics = []metric[report.Sample]{
 		func(s *report.Sample) float64 { return s.Timing.Lateness.Max.Seconds() }),
 }
 
-// labDropped has every reason from the beginning, so that rate() sees the
-// first drop; portDropped has those that have happened, or there would be
-// twenty series for each port that drops nothing.
+// labDropped has every reason from the beginning, so that rate() sees the first
+// drop. portDropped has only reasons that have occurred; otherwise each port
+// without drops would have twenty series.
 var labDropped = describe([]string{"lab", "reason"}, "lab_dropped_packets_total", "Packets dropped anywhere, by reason.")
 
 var (

@@ -29,7 +29,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// sample has everything that a sample may have, each number another.
+// sample returns a sample with everything that a sample may have, all numbers different.
 func sample() *report.Sample {
 	return &report.Sample{
 		Lab: "two", Dilation: 100, Clock: "wall", Emulated: 2500 * units.Millisecond, Events: 101, Trouble: "the machine does not keep up",
@@ -67,7 +67,7 @@ func sample() *report.Sample {
 	}
 }
 
-// edgeStatus has every number another, and two flows of one name.
+// edgeStatus returns a status with all numbers different, and two flows of one name.
 func edgeStatus() *fabric.EdgeStatus {
 	shown := func(from float64) []gauges.Value {
 		return []gauges.Value{
@@ -84,7 +84,7 @@ func edgeStatus() *fabric.EdgeStatus {
 	}
 }
 
-// nic has every number another.
+// nic returns a NIC with all numbers different.
 func nic() fabric.NICStatus {
 	n := fabric.NICStatus{Name: "h2:eth0", Node: "h2", Limited: 501, CQs: 502, MRs: 503}
 	for i := range n.States {
@@ -101,8 +101,8 @@ func nic() fabric.NICStatus {
 	return n
 }
 
-// scrape gives what a scrape of a sample says, without HELP and TYPE, and
-// without the reasons for which nothing was dropped.
+// scrape returns the scrape of a sample, without HELP and TYPE, and without the
+// reasons for which nothing was dropped.
 func scrape(t *testing.T, s *report.Sample) string {
 	t.Helper()
 	r := httptest.NewRecorder()
@@ -121,7 +121,7 @@ func scrape(t *testing.T, s *report.Sample) string {
 
 var update = flag.Bool("update", false, "rewrite the file that TestScrape compares with")
 
-// TestScrape: every number of a sample is where it belongs, in base units.
+// TestScrape: every number of a sample is in the right metric, in base units.
 func TestScrape(t *testing.T) {
 	const file = "testdata/scrape.txt"
 	if *update {
@@ -138,8 +138,8 @@ func TestScrape(t *testing.T) {
 	}
 }
 
-// TestGaugesOfALab: what congestion points, edge services and their flows show in a lab is
-// in its metrics, and flows beyond the first are counted.
+// TestGaugesOfALab: the gauges of congestion points, edge services and their flows in a
+// lab are in its metrics, and flows beyond the first are counted.
 func TestGaugesOfALab(t *testing.T) {
 	p, err := spec.Parse("lab.yaml", []byte(`
 name: lab
@@ -203,8 +203,8 @@ func TestEveryReasonFromTheBeginning(t *testing.T) {
 	}
 }
 
-// TestRules: the names keep Prometheus's rules, and what is collected is what
-// was described.
+// TestRules: the names follow Prometheus's rules, and the collected metrics are
+// those described.
 func TestRules(t *testing.T) {
 	problems, err := testutil.CollectAndLint(New(sample()))
 	if err != nil {
@@ -220,7 +220,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// names gives the names of all metrics.
+// names returns the names of all metrics.
 func names(t *testing.T) (list []string) {
 	t.Helper()
 	descs := make(chan *prometheus.Desc)
@@ -232,7 +232,7 @@ func names(t *testing.T) (list []string) {
 	return list
 }
 
-// TestAllAreCollected: no metric is described that no sample can have.
+// TestAllAreCollected: every described metric can occur in a sample.
 func TestAllAreCollected(t *testing.T) {
 	text := scrape(t, sample())
 	for _, n := range names(t) {
@@ -262,7 +262,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// counterRow is the row of a counter of NICs in docs/metrics.md.
+// counterRow returns the row of a counter of NICs in docs/metrics.md.
 func counterRow(c nicemu.CounterInfo) string {
 	name := map[string]string{"port_xmit_data": "port_xmit_data_bytes", "port_rcv_data": "port_rcv_data_bytes", "received_payload": "received_payload_bytes"}[c.Name]
 	if name == "" {
@@ -271,8 +271,8 @@ func counterRow(c nicemu.CounterInfo) string {
 	return fmt.Sprintf("| `%s` | `weft_nic_%s_total` | %s | %s |", c.Name, name, c.Meaning, c.Origin)
 }
 
-// TestNICCountersAreDocumented: docs/metrics.md says of every counter of a NIC what
-// the NIC says of it.
+// TestNICCountersAreDocumented: docs/metrics.md describes every counter of a NIC as
+// the NIC does.
 func TestNICCountersAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -306,8 +306,8 @@ func TestEagerScrapers(t *testing.T) {
 	}
 }
 
-// BenchmarkSnapshot is for how long a scrape stops the engine of a lab with
-// 1024 ports, but for the lateness.
+// BenchmarkSnapshot measures how long a scrape stops the engine of a lab with
+// 1024 ports, without the lateness.
 func BenchmarkSnapshot(b *testing.B) {
 	p, err := spec.Parse("bench.yaml", []byte("topology: {generate: {leaf-spine: {spines: 8, leaves: 32, hosts-per-leaf: 8, rate: 10Gbps, delay: 1us}}}"))
 	if err != nil {
@@ -326,8 +326,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkScrape is what a scrape of a thousand ports costs beside the
-// engine; it does not stop it.
+// BenchmarkScrape measures the cost of a scrape of a thousand ports besides the
+// engine; it does not stop the engine.
 func BenchmarkScrape(b *testing.B) {
 	s := sample()
 	one := s.Ports[0]

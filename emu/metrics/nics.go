@@ -10,8 +10,8 @@ import (
 	"github.com/weftlab/weft/nicemu/qp"
 )
 
-// nicCounters are the counters of a NIC under their own names, in base units. A
-// NIC's labels are those of its port, so that queries can join the two.
+// nicCounters are the counters of a NIC under their usual names, in base units.
+// A NIC has the same labels as its port, so that queries can join the two.
 var nicCounters = func() (list []metric[fabric.NICStatus]) {
 	for i, info := range nicemu.CounterInfos() {
 		name, help, unit := info.Name, strings.ToUpper(info.Meaning[:1])+info.Meaning[1:]+".", 1.0

@@ -1,5 +1,5 @@
-// Package page is what HTML pages share that need no other file and no network: their head
-// and style, and pictures as parts of them.
+// Package page holds the common parts of self-contained HTML pages, which need no other
+// file and no network: head, style, and embedded pictures.
 package page
 
 import (
@@ -11,15 +11,15 @@ import (
 //go:embed page.html
 var frame string
 
-// New makes a template of a page from the template of its body. Both are executed with the
-// same value, which has a Title. A body draws an SVG picture, as bytes, with svg.
+// New makes the template of a page from the template of its body. Both are executed with
+// the same value, which has a Title. The body embeds an SVG picture, given as bytes, with svg.
 func New(body string, more template.FuncMap) *template.Template {
 	t := template.New("page").Funcs(template.FuncMap{"svg": inline}).Funcs(more)
 	return template.Must(template.Must(t.Parse(frame)).Parse(`{{define "body"}}` + body + `{{end}}`))
 }
 
-// inline is an SVG picture without what may stand only at the beginning of a file. It is
-// what weft has drawn.
+// inline returns an SVG picture without the prologue, which is only allowed at the
+// beginning of a file. The picture was drawn by weft, so it is trusted.
 func inline(svg []byte) template.HTML {
 	if i := bytes.Index(svg, []byte("<svg")); i > 0 {
 		svg = svg[i:]

@@ -11,11 +11,11 @@ import (
 	"github.com/weftlab/weft/sim/gauge"
 )
 
-// maxReportFlows is how many flows of edge services a report shows to people.
+// maxReportFlows is how many flows of edge services a text report shows.
 const maxReportFlows = 10
 
-// writeEdges prints a line for each edge service that interfaces have: what they count,
-// together; and the oldest flows of each, a few in all, unless all were asked for.
+// writeEdges prints a line for each edge service in use, with the sums of its counters,
+// and the oldest flows of each, a few in total unless all were requested.
 func (r *Report) writeEdges(w io.Writer) {
 	type total struct {
 		fabric.EdgeStatus
@@ -55,8 +55,8 @@ func (r *Report) writeEdges(w io.Writer) {
 	}
 }
 
-// WriteEdges prints what the edge services of ports show now, a line for each; nothing if
-// there are none.
+// WriteEdges prints the current state of the ports' edge services, a line for each;
+// nothing if there are none.
 func WriteEdges(w io.Writer, ports []fabric.PortStatus) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	begun := false
@@ -78,8 +78,8 @@ func WriteEdges(w io.Writer, ports []fabric.PortStatus) {
 	t.Flush()
 }
 
-// WriteEdgeFlows prints a line for each flow that edge services tell apart, at most limit
-// of them; 0 is without limit.
+// WriteEdgeFlows prints a line for each flow that edge services distinguish, at most
+// limit of them; 0 means no limit.
 func WriteEdgeFlows(w io.Writer, flows []fabric.EdgeFlow, limit int) {
 	if len(flows) == 0 {
 		fmt.Fprintln(w, "no edge service knows a flow")
@@ -92,7 +92,7 @@ func WriteEdgeFlows(w io.Writer, flows []fabric.EdgeFlow, limit int) {
 	writeEdgeFlows(w, shown, len(flows))
 }
 
-// writeEdgeFlows prints the flows that are shown of so many.
+// writeEdgeFlows prints the shown flows and how many there are in all.
 func writeEdgeFlows(w io.Writer, shown []fabric.EdgeFlow, all int) {
 	gauges := gaugeColumns(len(shown), func(i int) []gauge.Value { return shown[i].Gauges })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// limited is a port with an edge service that shows so many flows and leaves three out.
+// limited returns a port with an edge service that shows this many flows and leaves out three.
 func limited(name string, flows int) fabric.PortStatus {
 	e := &fabric.EdgeStatus{
 		Service: "limit", QueuePackets: 2, FlowsLeftOut: 3,
@@ -26,9 +26,9 @@ func limited(name string, flows int) fabric.PortStatus {
 	return fabric.PortStatus{Name: name, Edge: e}
 }
 
-// TestReportEdges: a report has what services count together, and the first flows of each
-// with the gauges of their rate control, a few in all; the others are counted. Where all
-// flows were asked for, they stand elsewhere.
+// TestReportEdges: a report has the sums of the services' counters, and the first flows
+// of each with the gauges of their rate control, a few in all; the others are counted. If
+// all flows were requested, they are shown elsewhere.
 func TestReportEdges(t *testing.T) {
 	r := &Report{Ports: []fabric.PortStatus{{Name: "s1:1"}, limited("h1:eth0", 1), limited("h2:eth0", 16)}}
 	var b strings.Builder

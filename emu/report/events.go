@@ -13,14 +13,14 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// eventColumns are those of the events of a series.
+// eventColumns are the columns of the events of a series.
 var eventColumns = []string{"time_s", "event", "where", "peer", "direction", "by", "text"}
 
 // EventsFile names the file of the events of a series: q.events.csv beside q.csv.
 func EventsFile(series string) string { return strings.TrimSuffix(series, ".csv") + ".events.csv" }
 
-// WriteEvents writes the timeline to the file beside a series, of one without events
-// only the names of the columns.
+// WriteEvents writes the timeline to the file beside a series. Without events it
+// writes only the names of the columns.
 func WriteEvents(series string, timeline []fabric.Moment) error {
 	f, err := os.Create(EventsFile(series))
 	if err != nil {
@@ -36,7 +36,7 @@ func WriteEvents(series string, timeline []fabric.Moment) error {
 				direction = "out"
 			}
 		}
-		// In seconds, exactly, as series have it.
+		// In seconds, exactly, as in series.
 		err = errors.Join(err, w.Write([]string{exactSeconds(m.At), m.Event, m.Where, m.Peer, direction, m.By, m.Text}))
 	}
 	w.Flush()
@@ -50,7 +50,7 @@ func exactSeconds(t units.Time) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// ReadEvents reads the events beside a series; none if there is no such file.
+// ReadEvents reads the events beside a series. It returns none if there is no such file.
 func ReadEvents(series string) ([]fabric.Moment, error) {
 	f, err := os.Open(EventsFile(series))
 	if errors.Is(err, os.ErrNotExist) {

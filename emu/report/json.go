@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// WriteJSON writes the report as encoding/json does with two blanks of indentation. It
-// encodes the elements of lists one by one: a fabric has thousands of ports, and
-// encoding/json holds in memory all that it writes at once, twice.
+// WriteJSON writes the report as encoding/json does with an indentation of two blanks.
+// It encodes the elements of lists one by one: a fabric has thousands of ports, and
+// encoding/json keeps all that it writes at once in memory, twice.
 func (r *Report) WriteJSON(w io.Writer) error {
 	out := &jsonWriter{Writer: bufio.NewWriter(w)}
 	out.encoder = json.NewEncoder(&out.encoded)
@@ -33,7 +33,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return out.Flush()
 }
 
-// isEmpty tells whether omitempty leaves a field out.
+// isEmpty reports whether omitempty leaves a field out.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -44,14 +44,14 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// jsonWriter writes a report in JSON. Errors of writing come out in Flush.
+// jsonWriter writes a report in JSON. Flush returns errors of earlier writes.
 type jsonWriter struct {
 	*bufio.Writer
 	encoder *json.Encoder
-	encoded bytes.Buffer // by it
+	encoded bytes.Buffer // by encoder
 }
 
-// field writes the value of a field of the report.
+// field writes the value of a report field.
 func (w *jsonWriter) field(v reflect.Value) error {
 	if v.Kind() != reflect.Slice || v.Len() == 0 {
 		return w.value(v, "  ")
@@ -68,7 +68,7 @@ func (w *jsonWriter) field(v reflect.Value) error {
 	return nil
 }
 
-// value writes a value whose lines are indented.
+// value writes a value with indented lines.
 func (w *jsonWriter) value(v reflect.Value, indent string) error {
 	w.encoded.Reset()
 	w.encoder.SetIndent(indent, "  ")

@@ -17,18 +17,18 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// ordinary are the counters of NICs that count in any run with traffic.
+// ordinary lists the NIC counters that increase in any run with traffic.
 var ordinary = []string{
 	"port_xmit_packets", "port_xmit_data", "port_rcv_packets", "port_rcv_data",
 	"unicast_xmit_packets", "unicast_rcv_packets", "multicast_xmit_packets", "multicast_rcv_packets",
 	"rx_write_requests", "rx_read_requests", "rx_atomic_requests", "received_payload",
 }
 
-// maxAt is how many NICs a counter is shown of.
+// maxAt is the maximum number of NICs shown for a counter.
 const maxAt = 3
 
-// writeNICs shows which of the NICs' counters tell of more than plain traffic, and
-// at which NICs.
+// writeNICs shows the NICs' counters that indicate more than plain traffic, and at
+// which NICs.
 func (r *Report) writeNICs(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	shown := false
@@ -49,7 +49,7 @@ func (r *Report) writeNICs(w io.Writer) {
 	t.Flush()
 }
 
-// counterAt sums the i-th counter up, and names the NICs that have most of it.
+// counterAt sums up the i-th counter and names the NICs with the highest values.
 func counterAt(nics []fabric.NICStatus, i int) (total uint64, at string) {
 	var list []*fabric.NICStatus
 	for k := range nics {
@@ -94,7 +94,7 @@ func firstGID(n *fabric.NICStatus) string {
 	return n.GIDs[0].String()
 }
 
-// WriteNIC prints all about a NIC, of its counters those that are not 0 or all.
+// WriteNIC prints the details of a NIC, with the counters that are not 0, or with all counters.
 func WriteNIC(w io.Writer, n *fabric.NICStatus, all bool) {
 	control := n.Control
 	if n.Preset != "" {
@@ -150,8 +150,8 @@ func pairStates(n *fabric.NICStatus) string {
 	return text
 }
 
-// WriteQPs prints a line for each queue pair, at most limit of them; 0 is without
-// limit. Columns in which nothing would stand are left out.
+// WriteQPs prints a line for each queue pair, at most limit of them; 0 means no
+// limit. Empty columns are left out.
 func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
 	if len(pairs) == 0 {
 		fmt.Fprintln(w, "there are no queue pairs")
@@ -211,7 +211,7 @@ func WriteQPs(w io.Writer, pairs []fabric.QPStatus, limit int) {
 	}
 }
 
-// connected is a cell that only a queue pair with a peer has.
+// connected returns a cell that only a queue pair with a peer has.
 func connected(cell func(*fabric.QPStatus) string) func(*fabric.QPStatus) string {
 	return func(q *fabric.QPStatus) string {
 		if !q.Remote.IsValid() {
@@ -221,8 +221,8 @@ func connected(cell func(*fabric.QPStatus) string) func(*fabric.QPStatus) string
 	}
 }
 
-// peerOf names the interface that a queue pair sends to, or its address where
-// nobody in the lab has that.
+// peerOf names the interface that a queue pair sends to, or its address if no
+// interface in the lab has that address.
 func peerOf(q *fabric.QPStatus) string {
 	switch {
 	case q.Peer != "":
@@ -247,8 +247,8 @@ func rateOf(q *fabric.QPStatus) string {
 	return Rate(float64(q.Rate))
 }
 
-// gaugeColumns gives the names of the gauges of rate controls that stand in tables, in
-// their order.
+// gaugeColumns returns the names of the gauges of rate controls that are shown in
+// tables, in their order.
 func gaugeColumns(n int, gauges func(i int) []gauge.Value) (names []string) {
 	for i := range n {
 		for _, g := range gauges(i) {
@@ -260,7 +260,7 @@ func gaugeColumns(n int, gauges func(i int) []gauge.Value) (names []string) {
 	return names
 }
 
-// gaugeOf prints the gauge of a name; "-" where there is none.
+// gaugeOf formats the gauge of a name, "-" if there is none.
 func gaugeOf(gauges []gauge.Value, name string) string {
 	for _, g := range gauges {
 		if g.Name == name {
@@ -289,7 +289,7 @@ func gaugeText(g gauge.Value) string {
 	return units.Digits(g.Value, 4)
 }
 
-// WriteQP prints all about a queue pair.
+// WriteQP prints the details of a queue pair.
 func WriteQP(w io.Writer, q *fabric.QPStatus) {
 	fmt.Fprintf(w, "%s queue pair %s, %s, %s\n", q.NIC, qpn(q.QPN), q.Type, q.State)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -325,7 +325,7 @@ func WriteQP(w io.Writer, q *fabric.QPStatus) {
 	t.Flush()
 }
 
-// qpn prints a queue pair's number as programs and as Wireshark print it.
+// qpn formats a queue pair's number as programs and as Wireshark print it.
 func qpn(n uint32) string { return fmt.Sprintf("%d (0x%06x)", n, n) }
 
 func pathOf(q *fabric.QPStatus) string {
@@ -378,7 +378,7 @@ func timersOf(q *fabric.QPStatus) string {
 	return text + fmt.Sprintf(", %d of %d RNR retries left", q.RNRRetries.Left, q.RNRRetries.Limit)
 }
 
-// unlimitedRNR is the RNR retry count that stands for no limit (IBTA §9.7.5.2.8).
+// unlimitedRNR is the RNR retry count that means no limit (IBTA §9.7.5.2.8).
 const unlimitedRNR = 7
 
 func rateLine(q *fabric.QPStatus) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// nicOf is a NIC with some counters.
+// nicOf returns a NIC with some counters.
 func nicOf(name string, counters map[string]uint64) fabric.NICStatus {
 	n := fabric.NICStatus{
 		Name: name, Node: strings.TrimSuffix(name, ":eth0"), MAC: "02:00:00:00:00:01", GIDs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")},
@@ -40,8 +40,8 @@ func trouble() []fabric.NICStatus {
 	}
 }
 
-// TestNICCounters: a report has what is more than plain traffic, and nothing
-// where there is none of that.
+// TestNICCounters: a report has the counters for more than plain traffic, and
+// nothing if there are none.
 func TestNICCounters(t *testing.T) {
 	for _, c := range []struct {
 		nics []fabric.NICStatus
@@ -68,7 +68,7 @@ retransmitted_packets 4 h2:eth0 4
 	}
 }
 
-// TestLayerOfANIC: what the layer has done shows, and what it has not with --all.
+// TestLayerOfANIC: the layer's counters are shown, and with --all also those that are 0.
 func TestLayerOfANIC(t *testing.T) {
 	n := nicOf("h1:eth0", nil)
 	n.Layer = &fabric.LayerStatus{Name: "rogue", Work: []fabric.LayerWork{{Name: "verbs", Count: 16}, {Name: "failovers"}}}

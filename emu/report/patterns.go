@@ -13,14 +13,14 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// Patterns is what became of the flows of patterns, in short.
+// Patterns summarizes the flows of patterns.
 type Patterns struct {
-	File     string         `json:"file,omitempty"` // with their records
+	File     string         `json:"file,omitempty"` // file with their records
 	Patterns []PatternFlows `json:"patterns"`
 	Bins     []FlowBin      `json:"bins"` // of flows that count, by size
 
-	// Open are flows that are not done and have not failed: the first of them, by host.
-	// More is how many others there are.
+	// Open lists flows that are not done and have not failed: the first of them, by
+	// host. More is how many others there are.
 	Open []OpenFlow `json:"open,omitempty"`
 	More uint64     `json:"more_open,omitempty"`
 }
@@ -28,24 +28,24 @@ type Patterns struct {
 // PatternFlows counts the flows of one pattern.
 type PatternFlows struct {
 	Pattern      string `json:"pattern"`
-	Flows        uint64 `json:"flows"`   // that were born
-	Counted      uint64 `json:"counted"` // of them those that were born in the window
+	Flows        uint64 `json:"flows"`   // created by the pattern
+	Counted      uint64 `json:"counted"` // of them created in the measurement window
 	Done         uint64 `json:"done"`
 	Failed       uint64 `json:"failed"`
-	Unfinished   uint64 `json:"unfinished"` // that had begun
-	Waiting      uint64 `json:"waiting"`    // that had not
-	Bytes        uint64 `json:"done_bytes"` // payload of those that are done
+	Unfinished   uint64 `json:"unfinished"` // flows that had started
+	Waiting      uint64 `json:"waiting"`    // flows that had not started
+	Bytes        uint64 `json:"done_bytes"` // payload of flows that are done
 	FirstFailure string `json:"first_failure,omitempty"`
 
-	TCP *tcp.Counters `json:"tcp,omitempty"` // of their senders, of flows by TCP
-	NDP *ndp.Counters `json:"ndp,omitempty"` // likewise, by NDP
+	TCP *tcp.Counters `json:"tcp,omitempty"` // of the senders of TCP flows
+	NDP *ndp.Counters `json:"ndp,omitempty"` // likewise, of NDP flows
 }
 
-// FlowBin is what is known of flows that counted and had sizes over the one, up to and
-// including the other. Times are seconds; what is not known is 0.
+// FlowBin summarizes the flows that counted and had sizes above Over, up to and
+// including To. Times are in seconds; 0 means unknown.
 type FlowBin struct {
 	Over          int64   `json:"over_bytes"` // -1 in the first bin
-	To            int64   `json:"to_bytes"`   // 0 for no bound
+	To            int64   `json:"to_bytes"`   // 0 means no bound
 	Done          uint64  `json:"done"`
 	Failed        uint64  `json:"failed"`
 	Unfinished    uint64  `json:"unfinished"`
@@ -66,24 +66,24 @@ type OpenFlow struct {
 	Size    int64   `json:"size_bytes"`
 	Acked   int64   `json:"acked_bytes"`
 	Born    float64 `json:"born_s"`
-	Waiting bool    `json:"waiting"` // it had not begun
+	Waiting bool    `json:"waiting"` // it had not started
 }
 
-// Bounds on the open flows that a report has, and shows to people.
+// Limits on the open flows that a report has, and that its text shows.
 const (
 	maxOpen      = 1000
 	maxOpenShown = 10
 )
 
-// FlowTally is a sink of records of flows that adds them up for a report.
+// FlowTally is a sink of flow records that sums them up for a report.
 type FlowTally struct {
 	names records.Names
 	bins  *records.Statistics
 	sum   Patterns
 }
 
-// NewFlowTally makes a tally with a bin up to and including each of these sizes, rising,
-// and one for what is larger.
+// NewFlowTally returns a tally with a bin up to and including each of these sizes, in
+// rising order, and one for larger flows.
 func NewFlowTally(n records.Names, bins ...units.Bytes) (*FlowTally, error) {
 	s, err := records.NewStatistics(bins...)
 	if err != nil {
@@ -133,8 +133,8 @@ func (t *FlowTally) Put(r *records.Record) error {
 // Close implements records.Sink; there is nothing to do.
 func (t *FlowTally) Close() error { return nil }
 
-// Patterns gives the sums so far; file is where the records are, "" for nowhere, and byTCP and
-// byNDP are the counters of such flows, by pattern.
+// Patterns returns the sums so far. file is the file with the records, "" if there is none;
+// byTCP and byNDP are the counters of TCP and NDP flows, by pattern.
 func (t *FlowTally) Patterns(file string, byTCP []*tcp.Counters, byNDP []*ndp.Counters) *Patterns {
 	sum := t.sum
 	sum.File, sum.Patterns, sum.Open = file, slices.Clone(sum.Patterns), slices.Clone(sum.Open)
@@ -160,7 +160,7 @@ func (t *FlowTally) Patterns(file string, byTCP []*tcp.Counters, byNDP []*ndp.Co
 	return &sum
 }
 
-// writePatterns shows how many flows there were, and how long those that count took.
+// writePatterns shows how many flows there were, and how long the counted ones took.
 func (r *Report) writePatterns(w io.Writer) {
 	if r.Patterns == nil {
 		return
@@ -186,7 +186,7 @@ func (p *Patterns) writeCounts(w io.Writer) {
 	t.Flush()
 }
 
-// writeTCP shows what the senders of flows by TCP have met.
+// writeTCP shows the counters of the senders of TCP flows.
 func (p *Patterns) writeTCP(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := "pattern by TCP\tsegments\tsent again\trecoveries\ttimeouts\ttail probes\tspurious\tACKs with ECE\n"
@@ -199,7 +199,7 @@ func (p *Patterns) writeTCP(w io.Writer) {
 	t.Flush()
 }
 
-// writeNDP shows what the senders of flows by NDP have met.
+// writeNDP shows the counters of the senders of NDP flows.
 func (p *Patterns) writeNDP(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head := "pattern by NDP\tpackets\tsent again\tACKs\tNACKs\tPULLs\tsent back\ttimeouts\n"
@@ -234,7 +234,7 @@ func (p *Patterns) writeBins(w io.Writer) {
 	t.Flush()
 }
 
-// sizes says which flows are in the bin.
+// sizes returns the range of flow sizes in the bin.
 func (b *FlowBin) sizes() string {
 	var parts []string
 	if b.Over >= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// WritePause answers for people why a port did or did not pause its peer.
+// WritePause explains in text why a port did or did not pause its peer.
 func WritePause(w io.Writer, c *fabric.PauseCheck) {
 	fmt.Fprintf(w, "%s", c.Port)
 	if c.Peer != "" {
@@ -37,7 +37,7 @@ func WritePause(w io.Writer, c *fabric.PauseCheck) {
 	}
 }
 
-// verdict is the answer in a sentence or two.
+// verdict returns the answer in one or two sentences.
 func verdict(c *fabric.PauseCheck) string {
 	if c.Reason != "" {
 		return "It cannot pause: " + c.Reason + "."
@@ -77,7 +77,7 @@ func verdict(c *fabric.PauseCheck) string {
 	return strings.Join(say, "\n")
 }
 
-// nearest says how near a class came to the threshold of its pause.
+// nearest says how close a class came to its threshold for a pause.
 func nearest(k *fabric.PauseClass, global bool) string {
 	switch {
 	case !k.Lossless:
@@ -129,7 +129,7 @@ func writeQueues(w io.Writer, k *fabric.PauseClass) {
 	}
 }
 
-// share prints a part of a whole.
+// share formats a part of a whole.
 func share(n, of units.Bytes) string {
 	if of <= 0 {
 		return "all"
@@ -137,12 +137,11 @@ func share(n, of units.Bytes) string {
 	return units.Percent(float64(n)/float64(of), 3)
 }
 
-// maxPauses is how many paused classes a report shows to people; JSON has them
-// all.
+// maxPauses is how many paused classes a text report shows; JSON has them all.
 const maxPauses = 12
 
-// writePauses shows which classes of which ports were paused, by whom and why,
-// the longest first, and the deadlocks.
+// writePauses shows which classes of which ports were paused, by which port and
+// why, the longest first, and the deadlocks.
 func (r *Report) writePauses(w io.Writer) {
 	type row struct {
 		port  *fabric.PortStatus
@@ -215,7 +214,7 @@ func (r *Report) writeCredits(w io.Writer) {
 	}
 }
 
-// causes names the ports whose queues filled so that a port paused its peer.
+// causes names the ports whose full queues made a port pause its peer.
 func causes(p *fabric.PortStatus, prio uint8) string {
 	if p == nil {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"github.com/weftlab/weft/sim/gauge"
 )
 
-// WritePoints prints what the congestion points of ports show now, a line for each
-// queue that has one; nothing if none has. The class is "-" where the port has one
-// queue.
+// WritePoints prints the current gauges of the ports' congestion points, a line
+// for each queue that has one; nothing if none has. The class is "-" if the port
+// has one queue.
 func WritePoints(w io.Writer, ports []fabric.PortStatus) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	begun := false
@@ -36,7 +36,7 @@ func WritePoints(w io.Writer, ports []fabric.PortStatus) {
 	t.Flush()
 }
 
-// gaugesText prints gauges in a line.
+// gaugesText formats gauges in a line.
 func gaugesText(gauges []gauge.Value) string {
 	texts := make([]string, len(gauges))
 	for i, g := range gauges {

@@ -1,5 +1,5 @@
-// Package report is what a run says at its end: where every packet went, what
-// the queues did, and how far the wall clock can be trusted.
+// Package report holds the report of a run: where every packet went, what the
+// queues did, and how far the wall clock can be trusted.
 package report
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// Report is one run, ended or still going.
+// Report is the report of a run that has ended or is in progress.
 type Report struct {
 	Lab      string     `json:"lab"`
 	File     string     `json:"file,omitempty"`
@@ -21,7 +21,7 @@ type Report struct {
 	Emulated units.Time `json:"emulated"`        // length of the run in emulated time
 	Trace    string     `json:"trace,omitempty"` // virtual: hash of everything that happened
 	Events   uint64     `json:"events"`
-	Partial  *Partial   `json:"partial,omitempty"` // virtual: the run was ended before its end
+	Partial  *Partial   `json:"partial,omitempty"` // virtual: the run was ended early
 
 	Accounts fabric.Accounts     `json:"accounts"`
 	Ports    []fabric.PortStatus `json:"ports"`
@@ -30,34 +30,34 @@ type Report struct {
 	Transfers    []workload.TransferResult `json:"transfers,omitempty"`
 	TransferSums *workload.TransferSums    `json:"transfer_sums,omitempty"` // of Transfers
 
-	Patterns *Patterns `json:"patterns,omitempty"` // flows of patterns, in short
+	Patterns *Patterns `json:"patterns,omitempty"` // summary of pattern flows
 
 	NICs      []fabric.NICStatus `json:"nics,omitempty"`
-	QPs       []fabric.QPStatus  `json:"qps,omitempty"`        // virtual, if asked for
-	EdgeFlows []fabric.EdgeFlow  `json:"edge_flows,omitempty"` // of edge services, where they were asked for
+	QPs       []fabric.QPStatus  `json:"qps,omitempty"`        // virtual, if requested
+	EdgeFlows []fabric.EdgeFlow  `json:"edge_flows,omitempty"` // of edge services, if requested
 
-	Timeline []fabric.Moment   `json:"timeline,omitempty"` // what happened to the network and its hosts
-	Outages  []workload.Outage `json:"outages,omitempty"`  // for how long flows and transfers stood still because links were down
+	Timeline []fabric.Moment   `json:"timeline,omitempty"` // events of the network and its hosts
+	Outages  []workload.Outage `json:"outages,omitempty"`  // how long flows and transfers stood still because links were down
 
 	Deadlocks []fabric.Deadlock   `json:"deadlocks,omitempty"`
-	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, of the ports asked for
+	Pauses    []fabric.PauseCheck `json:"why_no_pause,omitempty"` // virtual, for the requested ports
 
 	Hosts   []Host    `json:"hosts,omitempty"`   // wall
 	Sockets []Sockets `json:"sockets,omitempty"` // wall, by host
 	Timing  *Timing   `json:"timing,omitempty"`
-	Series  *Series   `json:"series,omitempty"` // of queues, that was recorded
+	Series  *Series   `json:"series,omitempty"` // of queues, if recorded
 
-	FlowSeries *Series `json:"flow_series,omitempty"` // of flows, that was recorded
+	FlowSeries *Series `json:"flow_series,omitempty"` // of flows, if recorded
 }
 
-// Partial tells that a report is of a run that was ended before its end. Flows
-// and transfers may not be whole then, and packets are under way.
+// Partial means that the run of a report was ended early. Flows and transfers
+// may then be incomplete, and packets are in flight.
 type Partial struct {
 	Why   string     `json:"why"`             // such as "interrupted"
-	Until units.Time `json:"until,omitempty"` // where the run was to end; 0: with its last flow
+	Until units.Time `json:"until,omitempty"` // planned end of the run; 0: with its last flow
 }
 
-// Place says how much of a run there is.
+// Place says how far the run got.
 func (p *Partial) Place(at units.Time) string {
 	if p.Until == 0 {
 		return "at " + seconds(at)
@@ -65,7 +65,7 @@ func (p *Partial) Place(at units.Time) string {
 	return fmt.Sprintf("at %s of %s", seconds(at), seconds(p.Until))
 }
 
-// Host is a real host's interface as its own kernel counts.
+// Host is a real host's interface as counted by the host's kernel.
 type Host struct {
 	Name      string `json:"name"` // "h1:eth0"
 	Namespace string `json:"namespace"`
@@ -77,20 +77,20 @@ type Host struct {
 	QueueDropped uint64 `json:"qdisc_dropped"` // by the host's own queueing discipline
 	QueuePackets int    `json:"qdisc_packets"` // waiting there now
 
-	Offload *Offload `json:"offload,omitempty"` // of devices that have it
-	Guest   *Guest   `json:"guest,omitempty"`   // of virtual machines, which have none of the counters of devices
+	Offload *Offload `json:"offload,omitempty"` // of devices with offload
+	Guest   *Guest   `json:"guest,omitempty"`   // of virtual machines, which have no device counters
 
 	Classes  []HostClass `json:"classes,omitempty"`          // of hosts that have traffic classes
-	Together string      `json:"classes_together,omitempty"` // why its classes are held all or none; "" if each by itself
-	Kicks    uint64      `json:"kicks,omitempty"`            // of TxPackets: sent by the emulator itself to let a class go on
+	Together string      `json:"classes_together,omitempty"` // why its classes are held all or none; "" if each is held separately
+	Kicks    uint64      `json:"kicks,omitempty"`            // of TxPackets: sent by the emulator itself to let a class continue
 
-	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses that nobody has; they never enter the fabric
-	Answered   uint64 `json:"answered,omitempty"`   // TUN: ARP and neighbour requests answered in the host's place
+	Unroutable uint64 `json:"unroutable,omitempty"` // TUN: to addresses without a host; they never enter the fabric
+	Answered   uint64 `json:"answered,omitempty"`   // TUN: ARP and neighbour requests answered on behalf of the host
 	Error      string `json:"error,omitempty"`      // why the counters could not be read
 }
 
-// Sockets are datagrams that came to a host and that no program got, as its own
-// kernel counts. The fabric has delivered them; a program that numbers what it sends
+// Sockets counts datagrams that reached a host but no program, as counted by the
+// host's kernel. The fabric has delivered them; a program that numbers its packets
 // counts them as lost.
 type Sockets struct {
 	Host     string `json:"host"`
@@ -102,59 +102,59 @@ type Sockets struct {
 
 // HostClass is a traffic class of a real host before it enters the fabric. A
 // class is held in the host while its queue at the host's port is long: because
-// it is paused, or because others go before it.
+// it is paused, or because other classes are served first.
 type HostClass struct {
 	Name     string     `json:"name"`
 	Priority uint8      `json:"priority"`
 	Holds    uint64     `json:"holds"` // how often the host was stopped from sending it
-	Held     units.Time `json:"held"`  // and for how long in all
+	Held     units.Time `json:"held"`  // and for how long in total
 
 	QueueDropped uint64 `json:"qdisc_dropped"` // of Host's QueueDropped; 0 if the classes are held together
 	QueuePackets int    `json:"qdisc_packets"` // of Host's QueuePackets
 }
 
-// Guest is what happened at an interface of a virtual machine.
+// Guest counts what happened at an interface of a virtual machine.
 type Guest struct {
 	Holds uint64 `json:"holds"`           // how often it was kept from sending because its port's queue was long
 	Ended string `json:"ended,omitempty"` // how the machine ended before the lab did; "" if it did not
 }
 
-// Offload is what segmentation offload did at one host. A super-packet counts
-// as one in Host's TxPackets, and a write as one in its RxPackets.
+// Offload counts what segmentation offload did at one host. A super-packet
+// counts as one in Host's TxPackets, and a write as one in its RxPackets.
 type Offload struct {
 	Supers  uint64 `json:"supers"`  // super-packets that the host sent
 	Pieces  uint64 `json:"pieces"`  // packets they were split into
 	Written uint64 `json:"written"` // packets given to the host
 	Writes  uint64 `json:"writes"`  // in as many writes
 
-	Window  units.Time `json:"window"` // for which a packet may wait to be joined with others
+	Window  units.Time `json:"window"` // how long a packet may wait to be joined with others
 	HeldP50 units.Time `json:"held_p50"`
 	HeldP99 units.Time `json:"held_p99"`
 	HeldMax units.Time `json:"held_max"`
 }
 
-// Timing is how well the emulator kept to the wall clock. Its times are emulated:
-// times Dilation they are real.
+// Timing is how well the emulator kept to the wall clock. Its times are emulated;
+// multiply by Dilation for real time.
 type Timing struct {
 	Dilation int            `json:"dilation"`
 	Lateness wall.Summary   `json:"lateness"`
 	Realtime bool           `json:"realtime"` // the engine's thread has SCHED_FIFO
-	IO       string         `json:"io"`       // how hosts' devices were read and written: uring, of those without offload, or read-write
+	IO       string         `json:"io"`       // how hosts' devices were read and written: uring, for those without offload, or read-write
 	Spin     units.Time     `json:"spin"`
-	Workers  int            `json:"workers"`               // threads that carry the lab, with an engine each
+	Workers  int            `json:"workers"`               // threads that run the lab, with an engine each
 	CPU      float64        `json:"cpu_cores"`             // of the whole process, mean over the run's real time
 	Engine   float64        `json:"engine_cpu_cores"`      // of the engine's thread
-	Stood    units.Time     `json:"stood,omitempty"`       // for which emulated time stood still, because the engine could not follow
-	Absent   units.Time     `json:"did_not_run,omitempty"` // for which the engine's process, or the machine, was stopped, in real time
+	Stood    units.Time     `json:"stood,omitempty"`       // how long emulated time stood still, because the engine could not keep up
+	Absent   units.Time     `json:"did_not_run,omitempty"` // how long the engine's process, or the machine, was stopped, in real time
 	Strict   bool           `json:"strict"`
 	Overload string         `json:"overload,omitempty"` // when and why the machine did not keep up, and at what rates it could
 	Allowed  units.Fraction `json:"allowed"`            // share of deliveries that may be later than the limit
 }
 
-// Kept tells whether no more deliveries were late than the file allows, and
+// Kept reports whether no more deliveries were late than the file allows, and
 // emulated time never stood still.
 func (t *Timing) Kept() bool { return t.Lateness.Share <= t.Allowed && t.Stood == 0 }
 
-// Failed tells whether the run does not count: it was to be strict, and was
+// Failed reports whether the run is invalid: it was strict, and the limits were
 // not kept.
 func (r *Report) Failed() bool { return r.Timing != nil && r.Timing.Strict && !r.Timing.Kept() }

@@ -5,17 +5,17 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Sample is a running lab at one moment: what may be asked for every second.
-// Everything in it was read while no packet moved, so sums of its counters
-// agree with each other. Counters only grow while the lab lives; what two
-// samples differ by, over the difference of Emulated, is a rate.
+// Sample is the state of a running lab at one moment, cheap enough to request
+// every second. Everything in it was read while no packet moved, so sums of its
+// counters are consistent. Counters only grow while the lab lives; the
+// difference of two samples divided by the difference of Emulated is a rate.
 type Sample struct {
 	Lab      string     `json:"lab"`
 	Clock    string     `json:"clock"`    // wall or virtual
 	Dilation int        `json:"dilation"` // wall: real time over emulated time; virtual: 0
 	Emulated units.Time `json:"emulated"` // time since the start
 	Events   uint64     `json:"events"`
-	Trouble  string     `json:"trouble,omitempty"` // why the machine does not keep up at the moment
+	Trouble  string     `json:"trouble,omitempty"` // why the machine cannot keep up at the moment
 
 	Accounts fabric.Accounts     `json:"accounts"`
 	Ports    []fabric.PortStatus `json:"ports"` // in the order of the plan

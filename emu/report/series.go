@@ -9,16 +9,16 @@ import (
 	"github.com/weftlab/weft/traces/series"
 )
 
-// Series is what became of a recording of queues, or of flows, over time.
+// Series summarizes a recording of queues, or of flows, over time.
 type Series struct {
 	File   string     `json:"file"`
 	Every  units.Time `json:"every"`
 	Queues int        `json:"queues,omitempty"` // ports and classes
-	Flows  int        `json:"flows,omitempty"`  // that have rows
+	Flows  int        `json:"flows,omitempty"`  // flows that have rows
 
-	FlowsLeftOut int `json:"flows_left_out,omitempty"` // of edge services, that have none because too many others had
+	FlowsLeftOut int `json:"flows_left_out,omitempty"` // of edge services, without rows because too many others had them
 	series.Summary
-	Error string `json:"error,omitempty"` // why it is not whole
+	Error string `json:"error,omitempty"` // why it is incomplete
 }
 
 func (s *Series) write(w io.Writer, flows bool) {
@@ -41,8 +41,8 @@ func (s *Series) write(w io.Writer, flows bool) {
 	}
 }
 
-// Size prints bytes to three digits.
+// Size formats bytes to three digits.
 func Size(b float64) string { return size(b) }
 
-// Gauge prints the value of a gauge with its unit.
+// Gauge formats the value of a gauge with its unit.
 func Gauge(g gauge.Value) string { return gaugeText(g) }

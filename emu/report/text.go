@@ -11,7 +11,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// Write prints the report for people, in 80 columns or little more.
+// Write prints the report as text, in 80 columns or slightly more.
 func (r *Report) Write(w io.Writer) {
 	fmt.Fprintf(w, "lab %s, %s, %s emulated, seed %d\n", r.Lab, ClockText(r.Clock, r.Dilation), seconds(r.Emulated), r.Seed)
 	if r.Partial != nil {
@@ -44,7 +44,7 @@ func (r *Report) Write(w io.Writer) {
 	}
 }
 
-// ClockText names a clock, with its dilation unless that is none: "wall clock,
+// ClockText names a clock, with its dilation if there is one: "wall clock,
 // dilation 100".
 func ClockText(clock string, dilation int) string {
 	if dilation > 1 {
@@ -53,7 +53,7 @@ func ClockText(clock string, dilation int) string {
 	return clock + " clock"
 }
 
-// seconds prints an instant of a run.
+// seconds formats an instant of a run.
 func seconds(t units.Time) string { return units.Digits(t.Seconds(), 6) + "s" }
 
 func (r *Report) writeAccounts(w io.Writer) {
@@ -85,7 +85,7 @@ func (r *Report) writeAccounts(w io.Writer) {
 	}
 }
 
-// Reasons prints counts by reason, largest first: "queue-full 12, bad-fcs 1".
+// Reasons formats counts by reason, largest first: "queue-full 12, bad-fcs 1".
 func Reasons(m map[string]uint64) string {
 	names := make([]string, 0, len(m))
 	for n := range m {
@@ -103,11 +103,11 @@ func Reasons(m map[string]uint64) string {
 	return strings.Join(names, ", ")
 }
 
-// maxPorts is how many ports a report shows to people; JSON has them all.
+// maxPorts is how many ports a text report shows; JSON has them all.
 const maxPorts = 12
 
-// writePorts shows the ports at which something happened: those that dropped,
-// marked or queued, the busiest first.
+// writePorts shows the ports that dropped, marked, trimmed or queued packets,
+// the busiest first.
 func (r *Report) writePorts(w io.Writer) {
 	var busy []*fabric.PortStatus
 	for i := range r.Ports {
@@ -141,8 +141,8 @@ func (r *Report) writePorts(w io.Writer) {
 	}
 }
 
-// trimColumn is a cell of the column for trimmed packets, which is there only
-// where any were.
+// trimColumn returns a cell of the column for trimmed packets, which exists
+// only if any were trimmed.
 func (r *Report) trimColumn(content any) string {
 	if r.Accounts.Trimmed == 0 {
 		return ""
@@ -150,16 +150,16 @@ func (r *Report) trimColumn(content any) string {
 	return fmt.Sprint(content, "\t")
 }
 
-// spanUnits are of what is counted in microseconds.
+// spanUnits are the units of times in microseconds.
 var spanUnits = []units.Prefix{{Name: "s", Per: 1e6}, {Name: "ms", Per: 1e3}, {Name: "us", Per: 1}, {Name: "ns", Per: 1e-3}, {Name: "ps", Per: 1e-6}}
 
-// size prints bytes to three digits.
+// size formats bytes to three digits.
 func size(b float64) string { return units.Brief(b, 3, units.InBytes) }
 
-// Span prints a time to three digits.
+// Span formats a time to three digits.
 func Span(t units.Time) string { return micros(t.Micros()) }
 
-// micros prints microseconds to three digits.
+// micros formats microseconds to three digits.
 func micros(us float64) string {
 	if us == 0 {
 		return "0s"
@@ -167,10 +167,10 @@ func micros(us float64) string {
 	return units.Brief(us, 3, spanUnits)
 }
 
-// Rate prints bits per second to four digits.
+// Rate formats bits per second to four digits.
 func Rate(bps float64) string { return units.Brief(bps, 4, units.InBitsPerSecond) }
 
-// maxFlows is how many flows a report shows to people.
+// maxFlows is how many flows a text report shows.
 const maxFlows = 20
 
 func (r *Report) writeFlows(w io.Writer) {
@@ -189,7 +189,7 @@ func (r *Report) writeFlows(w io.Writer) {
 	}
 }
 
-// writeOffload says what segmentation offload did, where it did anything.
+// writeOffload shows what segmentation offload did, if anything.
 func (r *Report) writeOffload(w io.Writer) {
 	var sum Offload
 	for _, h := range r.Hosts {
@@ -208,8 +208,8 @@ func (r *Report) writeOffload(w io.Writer) {
 		sum.Pieces, sum.Supers, sum.Written, sum.Writes, Span(sum.HeldP99), Span(sum.HeldMax))
 }
 
-// writeHosts names the hosts whose own kernel lost something: in a table only
-// when there is anything to say.
+// writeHosts names the hosts whose kernel lost packets. It prints a table only
+// if there is anything to show.
 func (r *Report) writeHosts(w io.Writer) {
 	for _, h := range r.Hosts {
 		if h.Error != "" {
@@ -241,7 +241,7 @@ func (r *Report) writeHosts(w io.Writer) {
 	}
 }
 
-// writeSockets says what the hosts' own kernels lost behind the fabric.
+// writeSockets shows what the hosts' kernels lost after the fabric.
 func (r *Report) writeSockets(w io.Writer) {
 	for _, s := range r.Sockets {
 		if s.Error != "" {
@@ -282,10 +282,10 @@ func (t *Timing) write(w io.Writer) {
 	}
 }
 
-// Reason is the verdict on a run that failed, without the word.
+// Reason returns the verdict on a failed run, without the word FAILED.
 func (t *Timing) Reason() string { return strings.TrimPrefix(t.Verdict(), failed) }
 
-// failed begins the verdict on a strict run that was not kept.
+// failed begins the verdict on a strict run whose limits were not kept.
 const failed = "FAILED (strict): "
 
 // Verdict says in one sentence whether the run can be trusted.

@@ -18,8 +18,8 @@ func text(r *Report) string {
 	return b.String()
 }
 
-// squeeze makes one space of many. Columns are as wide as they need to be; what
-// counts is what they say.
+// squeeze replaces runs of spaces with one. Columns are as wide as they need to
+// be; only their contents matter.
 func squeeze(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
@@ -71,7 +71,7 @@ fidelity not kept: 9 of 90 deliveries (10%) were later than 1ms
 	}
 }
 
-// TestVerdicts: what the fidelity line says, and whether the run counts.
+// TestVerdicts: what the fidelity line says, and whether the run is valid.
 func TestVerdicts(t *testing.T) {
 	late := wall.Summary{Count: 100, Limit: units.Millisecond, Beyond: 1, Share: 0.01}
 	for _, c := range []struct {
@@ -93,15 +93,15 @@ func TestVerdicts(t *testing.T) {
 }
 
 // TestALostPacketIsSaid: accounts that do not add up are a defect, not a
-// rounding.
+// rounding error.
 func TestALostPacketIsSaid(t *testing.T) {
 	if got := text(&Report{Accounts: fabric.Accounts{Entered: 2, Delivered: 1}}); !strings.Contains(got, "do not add up") {
 		t.Errorf("a packet is missing and the report says\n%s", got)
 	}
 }
 
-// TestDilatedReport: a report of a lab in slow motion says so, and how late the
-// processor was beside how late the lab was.
+// TestDilatedReport: the report of a dilated lab says so, and shows how late
+// the processor was as well as how late the lab was.
 func TestDilatedReport(t *testing.T) {
 	r := &Report{
 		Lab: "slow", Clock: "wall", Dilation: 100, Seed: 1, Emulated: 15 * units.Millisecond,

@@ -11,17 +11,17 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// What a lab adds to the kinds of moments that a fabric knows.
+// Kinds of moments that a lab adds to those of a fabric.
 const (
 	HostLost     = "host-lost"     // a virtual machine ended before the lab
-	ProgramReady = "program-ready" // one of exec: in the lab file
+	ProgramReady = "program-ready" // of exec: in the lab file
 	ProgramEnded = "program-ended"
 )
 
-// maxMoments is how many moments a report shows to people; JSON has them all.
+// maxMoments is how many moments a text report shows; JSON has them all.
 const maxMoments = 30
 
-// writeTimeline shows what happened and when: the first and the last of many.
+// writeTimeline shows what happened and when; of many moments, the first and the last.
 func (r *Report) writeTimeline(w io.Writer) {
 	if len(r.Timeline) == 0 {
 		return
@@ -41,7 +41,7 @@ func (r *Report) writeTimeline(w io.Writer) {
 	t.Flush()
 }
 
-// by says who changed a link where that is not the lab file.
+// by says what changed a link, if it was not the lab file.
 func by(m *fabric.Moment) string {
 	if m.By == fabric.BySet {
 		return " (weft set)"
@@ -60,7 +60,7 @@ func WhereOf(m *fabric.Moment) string {
 	return m.Where + " - " + m.Peer
 }
 
-// maxOutages is how many outages a report shows to people.
+// maxOutages is how many outages a text report shows.
 const maxOutages = 20
 
 // writeOutages shows which flows and transfers stood still, the longest first.

@@ -57,7 +57,7 @@ b h3 h4 1.5s 1.2ms -
 	}
 }
 
-// TestEvents: what is written beside a series is read as the same.
+// TestEvents: events written beside a series are read back unchanged.
 func TestEvents(t *testing.T) {
 	series := filepath.Join(t.TempDir(), "q.csv")
 	if all, err := ReadEvents(series); all != nil || err != nil {

@@ -15,11 +15,10 @@ func (r *Report) SetTransfers(results []workload.TransferResult) {
 	r.Transfers, r.TransferSums = results, workload.SumTransfers(results)
 }
 
-// maxTransfers is how many transfers a report shows to people.
+// maxTransfers is how many transfers a text report shows.
 const maxTransfers = 20
 
-// writeTransfers shows the transfers and what they come to together. Columns in
-// which nothing would stand are left out.
+// writeTransfers shows the transfers and their sums. Empty columns are left out.
 func (r *Report) writeTransfers(w io.Writer) {
 	s := r.TransferSums
 	if s == nil {
@@ -69,7 +68,7 @@ func (r *Report) writeTransfers(w io.Writer) {
 	WriteTransferSums(w, s)
 }
 
-// MessageSize prints bytes: exactly in KiB, MiB or GiB if they are whole ones,
+// MessageSize formats bytes: exactly in KiB, MiB or GiB if they are whole ones,
 // otherwise to three digits.
 func MessageSize(b int64) string {
 	if b == 0 || b%1024 != 0 || b%1000 == 0 {
@@ -86,7 +85,7 @@ func MessageSize(b int64) string {
 	return fmt.Sprint(b, unit)
 }
 
-// messages counts those completed, of those posted where some are not.
+// messages returns the number of completed messages, with the number posted if that differs.
 func messages(x *workload.TransferResult) string {
 	if x.Completed == x.Posted {
 		return fmt.Sprint(x.Completed)
@@ -108,7 +107,7 @@ func slowdown(x *workload.TransferResult) string {
 	return Slowdown(x.SlowdownP99)
 }
 
-// Slowdown prints a slowdown to three digits, or as a whole number.
+// Slowdown formats a slowdown to three digits, or as a whole number from 100 on.
 func Slowdown(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)
@@ -123,8 +122,7 @@ func failures(x *workload.TransferResult) string {
 	return fmt.Sprintf("%d (%s)", x.Failed, x.FirstFailure)
 }
 
-// WriteTransferSums prints what transfers come to together: a few lines for
-// people.
+// WriteTransferSums prints the sums of transfers in a few lines of text.
 func WriteTransferSums(w io.Writer, s *workload.TransferSums) {
 	fmt.Fprintf(w, "goodput  %s in all", Rate(float64(s.Goodput)))
 	if s.Transfers > 1 && s.Fairness > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// TestTransfers: the table, its columns, and the sums, in a run with trouble and
-// in one without.
+// TestTransfers: the table, its columns, and the sums, in a run with failures
+// and in one without.
 func TestTransfers(t *testing.T) {
 	calm := workload.TransferResult{
 		Transfer: "h1-h2", Verb: "write", Service: "RC", From: "h1", To: "h2", MessageSize: 1 << 20, QPs: 1, Posted: 100, Completed: 100, Payload: 100 << 20,
@@ -61,7 +61,7 @@ goodput 0bps in all; 0 of 1 messages completed
 	}
 }
 
-// TestManyTransfers: people see the first, JSON has all, and their sums.
+// TestManyTransfers: the text shows the first, JSON has all, and both have the sums.
 func TestManyTransfers(t *testing.T) {
 	var results []workload.TransferResult
 	for i := range maxTransfers + 5 {

@@ -1,5 +1,5 @@
-// Package suggest helps with a name that leads to nothing: it finds the known one that
-// somebody may have meant, and lists those that there are.
+// Package suggest helps with unknown names: it finds the known name that the user may
+// have meant, and lists the known names.
 package suggest
 
 import (
@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// atMost bounds the names that are listed.
+// atMost is the maximum number of names listed.
 const atMost = 16
 
-// Hint makes the hint for a name that is not among known: the nearest one,
-// if any is near, and the list of them behind intro.
+// Hint returns the hint for a name that is not in known: the nearest known
+// name, if one is near, and the list of known names after intro.
 func Hint(name, intro string, known []string) string {
 	if len(known) == 0 {
 		return "there are none"
@@ -23,7 +23,7 @@ func Hint(name, intro string, known []string) string {
 	return list
 }
 
-// List lists names, not all where they are many.
+// List lists names; of many, only the first ones and the number of the others.
 func List(names []string) string {
 	if more := len(names) - atMost; more > 0 {
 		return strings.Join(names[:atMost], ", ") + fmt.Sprintf(" and %d more", more)
@@ -31,9 +31,9 @@ func List(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Nearest finds the name that takes the fewest edits to become one of known,
-// of equals one that begins alike. Near is at most a third of the letters, or
-// a single one of at least two.
+// Nearest returns the known name with the fewest edits from name; among equals
+// it prefers one with the same beginning. Near means edits of at most a third
+// of the letters, or one edit in a name of at least two letters.
 func Nearest(name string, known []string) (string, bool) {
 	far := 2 * (max(1, len(name)/3) + 1)
 	if len(name) < 2 {
@@ -55,8 +55,8 @@ func Nearest(name string, known []string) (string, bool) {
 	return found, found != ""
 }
 
-// edits is the optimal string alignment distance: insertions, deletions,
-// substitutions and swaps of neighbours, each counted as one.
+// edits returns the optimal string alignment distance: insertions, deletions,
+// substitutions and swaps of neighbours each count as one.
 func edits(a, b string) int {
 	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range above {

@@ -1,5 +1,5 @@
-// Package systems is the systems that weft itself brings: importing it registers them
-// with their seams, so that lab files can name them.
+// Package systems registers weft's built-in systems: importing it registers them with
+// their seams, so that lab files can name them.
 package systems
 
 import (

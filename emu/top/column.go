@@ -14,11 +14,11 @@ type column struct {
 	value  func(*row) float64
 	format func(float64) string // of a value, in at most width cells
 	text   func(*row) string    // of columns without values
-	now    func(*row) bool      // whether the value gets a star: it is so at this moment
+	now    func(*row) bool      // whether the value gets a star: true at this moment
 }
 
-// The columns in the order of their places. As many are shown as fit: in 80
-// cells the first eleven.
+// The columns from left to right. As many are shown as fit: in 80 cells the
+// first eleven.
 var columns = []column{
 	{title: "PORT", value: func(r *row) float64 { return float64(r.place) }, text: func(r *row) string { return r.name() }},
 	{title: "IN Mb/s", width: 7, value: func(r *row) float64 { return r.in / 1e6 }, format: rate},
@@ -46,11 +46,11 @@ var columns = []column{
 	{title: "PEER", width: 14, text: func(r *row) string { return r.peer() }},
 }
 
-// essential is how many cells the first eleven columns take, but for the first,
-// with the gaps between them.
+// essential is the width in cells of the second to the eleventh column, with
+// the gaps between them.
 const essential = 68
 
-// outColumn is where the view is sorted at first.
+// outColumn is the column by which the view is sorted at first.
 const outColumn = 2
 
 func (r *row) name() string {
@@ -74,12 +74,12 @@ func (r *row) linkRate() float64 {
 	return float64(r.port.Link.Rate)
 }
 
-// isDown tells whether a row's use of its link is that the link is down.
+// isDown reports whether the cell shows that the row's link is down.
 func (c *column) isDown(r *row) bool {
 	return c.title == "USE%" && r.class == "" && r.port.Link != nil && r.port.Link.State == "down"
 }
 
-// cell is what a row shows in a column.
+// cell returns the text of a row in a column.
 func (c *column) cell(r *row) string {
 	switch {
 	case c.text != nil:
@@ -101,7 +101,7 @@ func (c *column) cell(r *row) string {
 }
 
 // compare orders two rows by a column: numbers from the largest, texts and
-// places in the plan from the first. What has no value comes last, either way.
+// places in the plan from the first. Rows without a value come last in either direction.
 func (c *column) compare(a, b *row, reverse bool) int {
 	sign := 1
 	if reverse {
@@ -131,7 +131,7 @@ func truth(b bool) int {
 	return 0
 }
 
-// rate prints Mb/s.
+// rate formats Mb/s.
 func rate(v float64) string {
 	switch {
 	case v == 0:
@@ -144,7 +144,7 @@ func rate(v float64) string {
 	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
-// percent prints in at most four cells.
+// percent formats a percentage in at most four cells.
 func percent(v float64) string {
 	switch {
 	case v == 0:
@@ -157,7 +157,7 @@ func percent(v float64) string {
 	return strconv.FormatFloat(min(v, 9999), 'f', 0, 64)
 }
 
-// amount prints a number of things in at most four cells: 0.2, 950, 9.4K, 12M.
+// amount formats a number in at most four cells: 0.2, 950, 9.4K, 12M.
 func amount(v float64) string {
 	switch {
 	case v == 0:

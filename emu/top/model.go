@@ -1,6 +1,5 @@
-// Package top is the view of a running lab in a terminal: its ports, at what
-// rates they carry, queue, mark, trim, drop and pause, and how the emulator
-// keeps up.
+// Package top shows a running lab in a terminal: its ports, the rates at which
+// they carry, queue, mark, trim, drop and pause, and how the emulator keeps up.
 package top
 
 import (
@@ -18,13 +17,13 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// Source takes a sample of a lab. lab.ErrEnded says that the lab is gone.
+// Source takes a sample of a lab. lab.ErrEnded means that the lab is gone.
 type Source func(context.Context) (*report.Sample, error)
 
 // patience is how long a sample may take.
 const patience = 10 * time.Second
 
-// model is the view's state. It follows from the samples and keys it was given.
+// model is the view's state. It is determined by the samples and keys it was given.
 type model struct {
 	take     Source
 	interval time.Duration
@@ -40,14 +39,14 @@ type model struct {
 	typing  bool   // the filter
 	kind    kind
 	open    map[string]bool // ports that show their classes
-	still   bool            // no samples are taken
+	still   bool            // sampling is stopped
 
 	list []int // of rows, as shown
-	at   int   // in list: the line chosen
+	at   int   // in list: the selected line
 	top  int   // in list: the first line on the screen
 }
 
-// kind is which nodes' ports are shown.
+// kind selects the nodes whose ports are shown.
 type kind int
 
 const (
@@ -63,18 +62,18 @@ func (k kind) has(p *fabric.PortStatus) bool {
 	return k == allKinds || (k == switches) == (p.Kind == "switch")
 }
 
-// newModel makes a view of 80 by 24 cells until the terminal says otherwise.
+// newModel returns a view of 80 by 24 cells until the terminal reports its size.
 func newModel(take Source, interval time.Duration) *model {
 	return &model{take: take, interval: interval, width: 80, height: 24, sort: outColumn, open: map[string]bool{}}
 }
 
-// sampled is a sample, or why there is none.
+// sampled is a sample, or the error if there is none.
 type sampled struct {
 	sample *report.Sample
 	err    error
 }
 
-// due says that it is time for the next sample.
+// due means that it is time for the next sample.
 type due struct{}
 
 func (m *model) Init() tea.Cmd { return m.sample }
@@ -107,8 +106,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, next
 }
 
-// took takes in one sample. One of an earlier time is of another run: the lab
-// has ended and begun again.
+// took processes one sample. A sample with an earlier time is from another run:
+// the lab has been restarted.
 func (m *model) took(s sampled) {
 	if m.err = s.err; m.err != nil || m.still {
 		return
@@ -120,10 +119,10 @@ func (m *model) took(s sampled) {
 	m.rows = rowsOf(m.before, m.now)
 }
 
-// ended tells whether the lab is gone.
+// ended reports whether the lab is gone.
 func (m *model) ended() bool { return errors.Is(m.err, lab.ErrEnded) }
 
-// key does what a key says.
+// key handles a key.
 func (m *model) key(key, text string) tea.Cmd {
 	switch key {
 	case "ctrl+c":
@@ -190,13 +189,13 @@ func (m *model) typed(key, text string) {
 	}
 }
 
-// choose sorts by another of the columns that are shown.
+// choose sorts by another of the shown columns.
 func (m *model) choose(by int) {
 	n := len(m.shown())
 	m.sort, m.reverse = (min(m.sort, n-1)+by+n)%n, false
 }
 
-// chosen is the row of the line chosen.
+// chosen returns the row of the selected line.
 func (m *model) chosen() *row {
 	if m.at < len(m.list) {
 		return &m.rows[m.list[m.at]]
@@ -204,8 +203,7 @@ func (m *model) chosen() *row {
 	return nil
 }
 
-// settle brings the list of what is shown up to date and keeps the line chosen
-// on the screen.
+// settle updates the list of shown rows and keeps the selected line on the screen.
 func (m *model) settle() {
 	m.sort = min(m.sort, len(m.shown())-1)
 	m.list = arrange(m.rows, &columns[m.sort], m.reverse, func(r *row) bool {
@@ -216,7 +214,7 @@ func (m *model) settle() {
 	m.top = max(min(m.top, m.at, len(m.list)-m.space()), m.at-m.space()+1, 0)
 }
 
-// arrange gives the numbers of the rows to show: ports ordered by a column,
+// arrange returns the indices of the rows to show: ports ordered by a column,
 // each followed by its classes.
 func arrange(rows []row, by *column, reverse bool, show func(*row) bool) []int {
 	var ports []int

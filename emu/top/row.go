@@ -9,9 +9,9 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// row is a port, or a class of one, between two samples. Rates are per second
-// of emulated time. What there is not is NaN: rates before the second sample,
-// what a class does not count, use of a link without a rate.
+// row is a port, or a class of a port, between two samples. Rates are per
+// second of emulated time. Missing values are NaN: rates before the second
+// sample, what a class does not count, use of a link without a rate.
 type row struct {
 	port  *fabric.PortStatus
 	class string // "" for the port as a whole
@@ -23,20 +23,20 @@ type row struct {
 	queue, most, limit    float64 // bytes
 	drops, marks, trims   float64
 	dropped               float64 // since the start
-	reason                string  // for which most of drops were, "" without drops
+	reason                string  // of most drops, "" without drops
 
 	paused, pausing       float64 // shares of time; of a port, its worst class's
 	pausedNow, pausingNow bool
 	pauseRx, pauseTx      float64 // frames that ask for a pause
 
-	cnps, again float64 // of an RDMA NIC at the port: CNPs that slowed it down, packets that it sent again
+	cnps, again float64 // of an RDMA NIC at the port: CNPs that slowed it down, retransmitted packets
 }
 
-// none is the value of what there is not.
+// none is the value of missing values.
 var none = math.NaN()
 
-// rowsOf gives the ports of now, in the order of the plan, each followed by its
-// classes. before is an earlier sample of the same run, or nil.
+// rowsOf returns the ports of now, in the order of the plan, each followed by
+// its classes. before is an earlier sample of the same run, or nil.
 func rowsOf(before, now *report.Sample) []row {
 	b := base{seconds: none, ports: map[string]*fabric.PortStatus{}, nics: map[string]*fabric.NICStatus{}}
 	if before != nil && now.Emulated > before.Emulated {
@@ -81,12 +81,12 @@ func rowsOf(before, now *report.Sample) []row {
 
 // base is the earlier sample.
 type base struct {
-	seconds float64 // since then; NaN when there is none
+	seconds float64 // since then; NaN if there is none
 	ports   map[string]*fabric.PortStatus
 	nics    map[string]*fabric.NICStatus
 }
 
-// addNIC adds what the NIC at a port counts, if there is one.
+// addNIC adds the counters of the NIC at a port, if there is one.
 func (b *base) addNIC(r *row, n *fabric.NICStatus) {
 	r.cnps, r.again = none, none
 	if n == nil {
@@ -100,10 +100,10 @@ func (b *base) addNIC(r *row, n *fabric.NICStatus) {
 	r.cnps, r.again = grown("rp_cnp_handled"), grown("retransmitted_packets")
 }
 
-// rate is how fast a counter grew.
+// rate returns how fast a counter grew.
 func (b *base) rate(before, now uint64) float64 { return float64(now-before) / b.seconds }
 
-// share is how much of the time a sum of time grew.
+// share returns the growth of a sum of times as a share of the time between the samples.
 func (b *base) share(before, now units.Time) float64 {
 	return min((now-before).Seconds()/b.seconds, 1)
 }
@@ -133,8 +133,8 @@ func (b *base) portRow(p *fabric.PortStatus, peerRate units.Rate) row {
 	return r
 }
 
-// use is the share of a link's rate that frames take, with what each costs on
-// the wire beyond its bytes.
+// use returns the share of a link's rate that frames take, including their
+// overhead on the wire.
 func use(bits, packets float64, rate units.Rate) float64 {
 	if rate == 0 {
 		return none
@@ -164,7 +164,7 @@ func (b *base) classRow(p *fabric.PortStatus, k int) row {
 	return r
 }
 
-// larger is max for values of which some are not.
+// larger is max for values that may be missing.
 func larger(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -172,7 +172,7 @@ func larger(a, b float64) float64 {
 	return a
 }
 
-// plus adds values of which some are not.
+// plus adds values that may be missing.
 func plus(a, b float64) float64 {
 	if math.IsNaN(a) {
 		return b

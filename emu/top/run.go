@@ -16,24 +16,24 @@ import (
 	"github.com/charmbracelet/colorprofile"
 )
 
-// Run shows a lab on the terminal until the user quits or ctx ends. A sample
-// is taken every interval, in wall-clock time.
+// Run shows a lab on the terminal until the user quits or ctx ends. It takes a
+// sample every interval, in wall-clock time.
 func Run(ctx context.Context, take Source, interval time.Duration) error {
 	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithoutSignalHandler()}
-	if os.Getenv("NO_COLOR") != "" { // whatever its value: no-color.org
+	if os.Getenv("NO_COLOR") != "" { // with any value: no-color.org
 		options = append(options, tea.WithColorProfile(colorprofile.ASCII))
 	}
 	_, err := tea.NewProgram(newModel(take, interval), options...).Run()
 	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
-		return nil // the terminal is as it was
+		return nil // the terminal has been restored
 	}
 	return err
 }
 
-// Once takes two samples that lie interval apart and writes what happened
-// between them as a table: lines about the lab, which begin with #, a line of
-// titles and one for each port and class, in the order of the plan. Fields are
-// separated by blanks and have none; what is not known is "-".
+// Once takes two samples, interval apart, and writes what happened between them
+// as a table: lines about the lab, which begin with #, a line of titles and one
+// for each port and class, in the order of the plan. Fields are separated by
+// blanks and contain none; unknown values are "-".
 func Once(ctx context.Context, take Source, interval time.Duration, w io.Writer) error {
 	before, err := take(ctx)
 	if err != nil {
@@ -76,8 +76,8 @@ func tab(i int) string {
 	return "\t"
 }
 
-// plain is a cell for programs: a whole number with up to three decimals, with
-// a star where it is so at this moment.
+// plain returns a cell for programs: an unabbreviated number with up to three
+// decimals, with a star if it is true at this moment.
 func (c *column) plain(r *row) string {
 	if c.text != nil {
 		s := c.text(r)

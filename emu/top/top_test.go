@@ -28,8 +28,8 @@ import (
 
 var update = flag.Bool("update", false, "write the views as they are to testdata")
 
-// samples are two of an incast, a second apart: two hosts send through s1:3 to
-// a third, and s1 pauses them.
+// samples returns two samples of an incast, a second apart: two hosts send
+// through s1:3 to a third, and s1 pauses them.
 func samples() (before, now *report.Sample) {
 	link := func(r units.Rate) *fabric.LinkStatus { return &fabric.LinkStatus{Rate: r, State: "up"} }
 	ports := func(t uint64) []fabric.PortStatus {
@@ -86,7 +86,7 @@ func samples() (before, now *report.Sample) {
 	return at(9), at(10)
 }
 
-// press gives a key to the view as the terminal would.
+// press sends keys to the view as the terminal would.
 func press(m *model, keys ...string) (last tea.Cmd) {
 	special := map[string]tea.Key{
 		"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "left": {Code: tea.KeyLeft}, "right": {Code: tea.KeyRight},
@@ -103,7 +103,7 @@ func press(m *model, keys ...string) (last tea.Cmd) {
 	return last
 }
 
-// viewOf gives a view that has seen these samples.
+// viewOf returns a view that has received these samples.
 func viewOf(width, height int, list ...*report.Sample) *model {
 	m := newModel(nil, time.Second)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
@@ -113,7 +113,7 @@ func viewOf(width, height int, list ...*report.Sample) *model {
 	return m
 }
 
-// screen is what a terminal shows, without styles and blanks at the end.
+// screen returns what a terminal shows, without styles and trailing blanks.
 func screen(m *model) string {
 	lines := strings.Split(ansi.Strip(m.View().Content), "\n")
 	for i := range lines {
@@ -174,8 +174,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestFits: whatever the terminal's size and the keys, no line is wider than
-// the terminal, none is too many, and the line chosen can be seen.
+// TestFits: for any terminal size and any keys, no line is wider than the
+// terminal, there are not too many lines, and the selected line is visible.
 func TestFits(t *testing.T) {
 	before, now := samples()
 	for i := range now.Ports {
@@ -220,8 +220,8 @@ func TestFits(t *testing.T) {
 	})
 }
 
-// TestEssentials: 80 by 24 cells show all that matters, also beside long
-// names; more cells show more.
+// TestEssentials: 80 by 24 cells show all that matters, even with long names;
+// more cells show more.
 func TestEssentials(t *testing.T) {
 	before, now := samples()
 	long := strings.Repeat("x", 30) + ":leaf12"
@@ -289,8 +289,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// TestSort: every column sorts, largest or first of the alphabet first, what
-// has no value last, and classes stay with their ports.
+// TestSort: every column sorts, the largest or alphabetically first row first,
+// rows without a value last, and classes stay with their ports.
 func TestSort(t *testing.T) {
 	before, now := samples()
 	rows := rowsOf(before, now)
@@ -340,7 +340,7 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// TestLife: the lab stumbles, ends, and begins again.
+// TestLife: the lab has trouble, ends, and starts again.
 func TestLife(t *testing.T) {
 	before, now := samples()
 	m := viewOf(80, 24, before, now)
@@ -371,7 +371,7 @@ func TestLife(t *testing.T) {
 	says("the lab has ended", false)
 }
 
-// TestStill: a view that stands still takes no samples, and goes on.
+// TestStill: a frozen view takes no samples, and can continue.
 func TestStill(t *testing.T) {
 	taken := 0
 	_, now := samples()
@@ -392,7 +392,7 @@ func TestStill(t *testing.T) {
 	press(m, "p")
 	before := m.now
 	step()
-	m.Update(sampled{nil, errors.New("late")}) // was under way
+	m.Update(sampled{nil, errors.New("late")}) // was in progress
 	if taken != 1 || m.now != before {
 		t.Errorf("a view that stands still has taken %d samples", taken)
 	}

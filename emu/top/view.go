@@ -12,7 +12,7 @@ import (
 	"github.com/weftlab/weft/emu/report"
 )
 
-// The styles. Nothing is said by colour alone.
+// The styles. No information is shown by colour alone.
 var (
 	bold    = lipgloss.NewStyle().Bold(true)
 	faint   = lipgloss.NewStyle().Faint(true)
@@ -39,7 +39,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// lines is the screen: never more lines than it has, none wider.
+// lines returns the screen: never more lines than it has, and none wider.
 func (m *model) lines() []string {
 	out := append(m.header(), m.titles())
 	for i := m.top; i < min(m.top+m.space(), len(m.list)); i++ {
@@ -60,10 +60,10 @@ func (m *model) lines() []string {
 	return out
 }
 
-// space is how many lines there are for ports.
+// space returns how many lines there are for ports.
 func (m *model) space() int { return max(m.height-len(m.header())-2, 1) }
 
-// header says how the lab is doing, and what of it is shown.
+// header shows the state of the lab and the choice of rows.
 func (m *model) header() []string {
 	if m.now == nil {
 		if m.err != nil {
@@ -90,7 +90,7 @@ func (m *model) header() []string {
 	return append(lines, m.choice())
 }
 
-// choice says what is shown, and in which order.
+// choice describes which rows are shown and in which order.
 func (m *model) choice() string {
 	var b strings.Builder
 	order := "largest first"
@@ -117,7 +117,7 @@ func (m *model) choice() string {
 	return b.String()
 }
 
-// summary is two lines about a lab, of which at most 80 cells matter.
+// summary returns two lines about a lab; what matters is in the first 80 cells.
 func summary(before, now *report.Sample) []string {
 	l, a := &now.Timing.Lateness, &now.Accounts
 	first := fmt.Sprintf("lab %s  %s emulated, %s", now.Lab, elapsed(now), report.ClockText(now.Clock, now.Dilation))
@@ -144,8 +144,8 @@ func elapsed(s *report.Sample) string {
 	return d.Round(time.Second).String()
 }
 
-// nameWidth is the width of the first column: of the longest name, but leave
-// room for what is essential.
+// nameWidth returns the width of the first column: that of the longest name,
+// but leaving room for the essential columns.
 func (m *model) nameWidth() int {
 	w := 8
 	for _, i := range m.list {
@@ -154,7 +154,7 @@ func (m *model) nameWidth() int {
 	return min(w, max(m.width-essential, 12))
 }
 
-// shown is the columns that fit.
+// shown returns the columns that fit.
 func (m *model) shown() []column {
 	left := m.width - m.nameWidth()
 	for i := 1; i < len(columns); i++ {
@@ -183,7 +183,7 @@ func (m *model) titles() string {
 	return b.String()
 }
 
-// pad brings a text to its column's width: texts left, numbers right.
+// pad pads or cuts a text to its column's width: texts left-aligned, numbers right-aligned.
 func (m *model) pad(i int, s string) string {
 	c := &columns[i]
 	w := c.width
@@ -191,7 +191,7 @@ func (m *model) pad(i int, s string) string {
 		w = m.nameWidth()
 	}
 	if n := ansi.StringWidth(s); n > w {
-		s = "~" + ansi.TruncateLeft(s, n-w+1, "") // the end tells ports apart
+		s = "~" + ansi.TruncateLeft(s, n-w+1, "") // ports differ at the end of their names
 	}
 	space := strings.Repeat(" ", w-ansi.StringWidth(s))
 	if c.text != nil {
@@ -211,7 +211,7 @@ func (m *model) line(r *row, isChosen bool) string {
 	return b.String()
 }
 
-// style points out what is unusual.
+// style highlights unusual values.
 func style(c *column, r *row) lipgloss.Style {
 	switch {
 	case c.title == "DROP/s" && r.drops > 0, c.isDown(r):

@@ -9,7 +9,7 @@ import (
 	"github.com/weftlab/weft/switches/class"
 )
 
-// EdgeSettings are what stands behind edge: {brake: ...}.
+// EdgeSettings are the settings of edge: {brake: ...}.
 type EdgeSettings struct {
 	Pause units.Time `yaml:"pause,omitempty" json:"pause" jsonschema_description:"for how long a message holds up what programs send; default 20us"`
 }

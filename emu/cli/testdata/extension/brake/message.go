@@ -1,5 +1,5 @@
-// Package brake is an example of a system for weft: a congestion point that tells the
-// senders of a long queue, and a rate control that brakes when it is told.
+// Package brake is an example of a system for weft: a congestion point that notifies
+// the senders of a long queue, and a rate control that slows down when notified.
 package brake
 
 import (
