@@ -10,9 +10,9 @@ import (
 // hardly ever find a better order.
 const sweeps = 8
 
-// arrange orders the nodes within their rows so that few links cross. It
-// starts from the order of the plan, which is the natural one for labs that a
-// generator made, and leaves it only for a better one.
+// arrange orders the nodes within their rows so that few links cross. It starts
+// from the order of the plan, which is the natural one for generated labs, and
+// leaves it only for a better one.
 func (r *rows) arrange() {
 	for _, row := range r.order {
 		r.chain(row)
@@ -46,7 +46,7 @@ func (r *rows) orders() [][]int {
 	return c
 }
 
-// number notes the places of a row's nodes.
+// number records the places of a row's nodes.
 func (r *rows) number(row []int) {
 	for i, n := range row {
 		r.place[n] = i
@@ -87,7 +87,7 @@ func (r *rows) chain(row []int) {
 }
 
 // sortBy sorts row t by the mean place of each node's neighbours in another
-// row. A node without any stays about where it is.
+// row. A node without neighbours there stays about where it is.
 func (r *rows) sortBy(t, other int) {
 	if other < 0 || other >= len(r.order) {
 		return
@@ -110,7 +110,7 @@ func (r *rows) sortBy(t, other int) {
 	r.number(r.order[t])
 }
 
-// cost is how many links cross between rows, and how many nodes the links
+// cost returns how many links cross between rows, plus how many nodes the links
 // within rows have to pass.
 func (r *rows) cost() int {
 	cost := 0
