@@ -38,8 +38,8 @@ workload:
 `,
 }
 
-// TestProcessesEndTogether: a run that ends with its last event says the same of averages
-// over time, pauses, rates and gauges in one, two and four workers.
+// TestProcessesEndTogether: a run that ends with its last event reports the same averages
+// over time, pauses, rates and gauges with one, two and four workers.
 func TestProcessesEndTogether(t *testing.T) {
 	for name, text := range endLabs {
 		t.Run(name, func(t *testing.T) {
