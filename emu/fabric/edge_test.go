@@ -459,7 +459,7 @@ func (s *toll) Send(now units.Time, p *packet.Packet) {
 	s.env.Arm(now + 3*units.Microsecond)
 }
 
-// peer returns the address of another station for a packet, by its Dest.
+// peer returns the IPv4 address of the station that a packet is for.
 func (s *toll) peer(p *packet.Packet) (to netip.Addr) { return tollPeers[p.Dest] }
 
 func (s *toll) push(p *packet.Packet) {
