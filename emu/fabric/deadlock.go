@@ -17,7 +17,7 @@ type Deadlock struct {
 	Class    string     `json:"class"`
 	Since    units.Time `json:"since"`           // when its last queue got stuck
 	Seen     units.Time `json:"seen"`            // when it was last found
-	Ended    units.Time `json:"ended,omitempty"` // when it was first found to be gone; 0 while it lasts
+	Ended    units.Time `json:"ended,omitempty"` // first check that found it gone; 0 while it lasts
 }
 
 // String returns the cycle, such as "s1:2 -> s2:2 -> s3:2 -> s1:2".

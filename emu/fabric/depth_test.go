@@ -377,8 +377,7 @@ func runSound(rt *rapid.T, text string, s soundness) {
 	}
 }
 
-// TestADeepHopDoesNotAllocate: packets through switches with everything make
-// no garbage.
+// TestADeepHopDoesNotAllocate: packets through switches with all features make no garbage.
 func TestADeepHopDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")
@@ -415,7 +414,7 @@ workload:
 	step()
 	a := f.Accounts()
 	if n := testing.AllocsPerRun(10, step); n > 50 {
-		// The check for deadlocks at every millisecond makes a few.
+		// The check for deadlocks every millisecond makes a few allocations.
 		t.Errorf("%.1f allocations in a millisecond", n)
 	}
 	if b := f.Accounts(); b.Trimmed == a.Trimmed || b.Consumed == a.Consumed || b.Marked == a.Marked {
@@ -488,8 +487,7 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-// TestADeadlockEndsARun: without a duration a run ends when nothing is left to
-// happen but a deadlock.
+// TestADeadlockEndsARun: without a duration a run ends when only a deadlock is left.
 func TestADeadlockEndsARun(t *testing.T) {
 	p := parse(t, fmt.Sprintf(ringLab, ""))
 	f := New(p)

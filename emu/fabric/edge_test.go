@@ -75,7 +75,8 @@ func (o *obedience) New(f cc.Flow) cc.Control {
 	return &obedient{}
 }
 
-// adviser is a congestion point that advises each flow by the size of its packets.
+// adviser is a congestion point that sends each flow a rate that depends on the size of its
+// packets.
 type adviser struct {
 	congestion.Passive
 	env congestion.Env

@@ -122,8 +122,8 @@ func edgeRows(t *testing.T, f *Fabric, s FlowSeries) string {
 	return out.String()
 }
 
-// TestEdgeFlowGauges: a row has the rate, what waits, and the gauges of the flow's rate
-// control at that instant, as the flow's status has them.
+// TestEdgeFlowGauges: a row has the rate, the bytes waiting, and the gauges of the
+// flow's rate control at that instant, as in the flow's status.
 func TestEdgeFlowGauges(t *testing.T) {
 	f, looked := build4(t, edgeLab, 0), 0
 	rows, quantities, _ := recordFlows(t, f, FlowSeries{Flows: []string{"slow"}, Every: 100 * us}, advanceTo(t, f, 6*ms))
@@ -236,8 +236,8 @@ workload: [{poisson: {from: h1, to: "h[2-9]", rate: 10Mbps, size: 100B}}, {poiss
 	}
 }
 
-// TestEdgeFlowSamplingDoesNotAllocate: the engine's thread takes samples of flows that it
-// knows without leaving work for the garbage collector.
+// TestEdgeFlowSamplingDoesNotAllocate: the engine's thread samples known flows without
+// leaving work for the garbage collector.
 func TestEdgeFlowSamplingDoesNotAllocate(t *testing.T) {
 	if withRace {
 		t.Skip("SKIPPED: the race detector allocates; counted without it")

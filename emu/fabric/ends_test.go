@@ -11,7 +11,8 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// endLabs have workers whose last events are at different times, and no duration.
+// endLabs are labs without a duration whose workers have their last events at different
+// times.
 var endLabs = map[string]string{
 	"plain ports": `
 topology:

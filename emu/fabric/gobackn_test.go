@@ -45,7 +45,7 @@ func (g goBackN) window() float64 {
 //
 // If the NAK is lost, the timeout runs from the last acknowledgement, which one
 // packet in 64 asks for (ask-every). The one before the loss arrives N-1 packets
-// after its packet was sent, which is 32.5 packets before the loss on average.
+// after its packet was sent, on average 32.5 packets before the loss.
 func (g goBackN) cost() (mean, variance float64) {
 	p, n := g.p, g.window()
 	t := transport.AckTimeout(g.timeout).Seconds() / gbnPacket

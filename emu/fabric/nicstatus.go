@@ -25,7 +25,7 @@ type NICStatus struct {
 	GIDs     []netip.Addr `json:"gids"`                // by index
 	MTU      int          `json:"mtu"`                 // largest path MTU
 	LineRate units.Rate   `json:"line_rate"`           // of the port
-	DSCP     uint8        `json:"dscp"`                // of packets whose address vector names no traffic class
+	DSCP     uint8        `json:"dscp"`                // for packets whose address vector has no traffic class
 	AckDSCP  *uint8       `json:"ack_dscp,omitempty"`  // of acknowledgements; absent if they use that of their data
 	Control  string       `json:"cc"`                  // rate control, as in the lab file
 	Preset   string       `json:"preset,omitempty"`    // of its parameters
@@ -220,7 +220,7 @@ type Bitmaps struct {
 	Kept  int         `json:"kept"`  // packets kept out of order now
 }
 
-// Retries is how often something is tried again.
+// Retries counts the remaining retries.
 type Retries struct {
 	Left  uint8 `json:"left"`  // meaningless if Limit means no limit
 	Limit uint8 `json:"limit"` // for RNR retries, 7 means no limit

@@ -48,7 +48,7 @@ func partition(p *plan.Plan, n int) ([]int, error) {
 	return shardOf, nil
 }
 
-// MaxWorkers is how many threads may carry a fabric.
+// MaxWorkers is the maximum number of threads that run a fabric.
 const MaxWorkers = 64
 
 // CheckWorkers returns why a plan cannot be cut into the number of shards that it asks
@@ -177,7 +177,7 @@ func (g *groups) deal(n int) []int {
 			break
 		}
 		slices.SortStableFunc(ready, func(a, b int) int { return cmp.Compare(g.known(b, shard), g.known(a, shard)) })
-		// All of one layer are judged by the layer below.
+		// All switches of one layer are judged by the layer below.
 		below := slices.Clone(shard)
 		for _, i := range ready {
 			votes := make([]int, n)

@@ -89,7 +89,7 @@ func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time)
 	reads := verb == workload.Read
 	p := starOf(t, 3, "{timeout: 262us}", "")
 	h := hostsOf(p)
-	p.Nodes[h[1]].NIC.Limits.QP = 3 // so that queue pairs change their connections all the time
+	p.Nodes[h[1]].NIC.Limits.QP = 3 // so that queue pairs keep changing their connections
 	l := &listed{hosts: h, flows: map[int][]pattern.Flow{}}
 	const n = 400
 	for k := range n {
@@ -126,7 +126,7 @@ func lateAndLost(t *testing.T, verb workload.Verb, lose bool, late []units.Time)
 	}
 	var all kept
 	f.SetFlowSink(&all, false)
-	f.traffic.collector.Finish = nil // it would ask the stations for NICs, and find meddlers
+	f.traffic.collector.Finish = nil // it would look for NICs at the stations, and find meddlers
 	runTo(t, f, units.Never)
 	if err := f.EndFlows(); err != nil {
 		t.Fatal(err)

@@ -137,7 +137,7 @@ func (h *pointHost) sound(p *packet.Packet) bool {
 	case p.Flow >= 0:
 		return int(p.Flow) < len(f.flowEnds) && (p.Trimmed || fits(p))
 	case p.Flow == packet.NIC && (p.RoCE == nil || p.RoCE.Addresses == nil):
-		p.Flow = packet.Real // otherwise the pool takes it for a NIC's
+		p.Flow = packet.Real // otherwise the pool takes it for a NIC's packet
 		return false
 	case p.Flow == packet.NIC:
 		more := p.Size - headersOf(p.Version) - units.Bytes(p.RoCE.Len())

@@ -222,7 +222,7 @@ duration: 30ms
 	}
 }
 
-// captured runs something while all ports are captured.
+// captured runs a function while all ports are captured.
 func captured(t *testing.T, f *Fabric, run func()) *bytes.Buffer {
 	t.Helper()
 	var ports []Watched

@@ -8,7 +8,7 @@ import (
 )
 
 // appendMessage appends the frame of a packet with a Message, before any of it was cut
-// off, with the ports of TCP and the checksum of UDP, TCP or ICMP.
+// off, and fills in the ports of TCP and the checksum of UDP, TCP or ICMP.
 func (r *renderer) appendMessage(b []byte, p *packet.Packet) []byte {
 	m := p.Message
 	own := m.Body.Len()

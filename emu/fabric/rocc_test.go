@@ -170,7 +170,7 @@ workload:
 }
 
 // TestRoCCOfOrdinaryFlows: an edge service limits modelled flows, of one host or several,
-// and a slow one keeps what it has.
+// and a slow flow keeps its rate.
 func TestRoCCOfOrdinaryFlows(t *testing.T) {
 	oneEngine(t)
 	f := New(parse(t, `

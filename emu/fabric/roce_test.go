@@ -704,7 +704,7 @@ func TestFedPortDoesNotAllocate(t *testing.T) {
 	}
 	step()
 	if n := testing.AllocsPerRun(10, step); n > 5 {
-		// The check for deadlocks at every millisecond makes a few.
+		// The check for deadlocks every millisecond makes a few allocations.
 		t.Errorf("%.1f allocations for %d packets", n, 20*len(all))
 	}
 	if a := f.Accounts(); a.Marked == 0 || a.Delivered < 1000 {

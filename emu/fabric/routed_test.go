@@ -79,7 +79,7 @@ workload:
 	ms := units.Millisecond
 	stops := []units.Time{10*ms - 1, 15*ms - 1, 15 * ms, 35 * ms, 60 * ms}
 	both := "spine1>spine1:leaf1 spine2>spine2:leaf1"
-	ways := []string{both, both, "spine2>spine2:leaf1", both, ""} // nobody is behind leaf2 in the end
+	ways := []string{both, both, "spine2>spine2:leaf1", both, ""} // no host behind leaf2 in the end
 	var want []any
 	for n := 1; n <= 3; n++ {
 		f, err := newParallel(p, n)

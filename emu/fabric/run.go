@@ -216,7 +216,7 @@ func (w *crew) lead() {
 	}
 }
 
-// join starts workers at a window, so that there are w.next.
+// join starts workers at a window until there are w.next.
 func (w *crew) join(active, turn int) {
 	for k := active; k < w.next; k++ {
 		w.others.Go(func() { w.follow(k, turn) })

@@ -33,7 +33,7 @@ type Shard struct {
 	fenced    bool       // it had, in this window
 	handled   uint64     // events, without those of Engine in between
 
-	links    outage.Window // links that went down, as the shard knows
+	links    outage.Window // outages of links that the shard knows of
 	cut      map[int]bool  // links that are still down
 	down     []uint8       // directions of links that are down, by link, a bit each
 	timeline []moment      // events in this shard
@@ -52,7 +52,7 @@ type Shard struct {
 // still, for two lookaheads at once. If some ring of links has an odd length, all processes
 // are of the first colour, and links may join them.
 type colour struct {
-	agenda    *sim.Agenda // when each has something to do
+	agenda    *sim.Agenda // when each process next has something to do
 	processes []*process
 }
 

@@ -140,7 +140,7 @@ func (f *Fabric) Timeline() []Moment {
 		case m.link < 0:
 			e.Where = f.Plan.PortName(m.node, m.port)
 		default:
-			if i > 0 && m.dir == 1 { // the other direction of the one before
+			if i > 0 && m.dir == 1 { // the other direction of the previous entry
 				before := all[i-1]
 				before.dir = 1
 				if before == m {

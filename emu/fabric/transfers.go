@@ -14,7 +14,7 @@ import (
 	"github.com/weftlab/weft/traces/workload"
 )
 
-// transfer is a modelled transfer and what carries it out.
+// transfer is a modelled transfer and its poster.
 type transfer struct {
 	*workload.TransferRecord
 	poster *workload.Poster

@@ -11,7 +11,7 @@ type tuner struct {
 	active int // workers at present
 	stays  int // the settled number; a trial has another one
 	down   bool
-	rate   float64       // events a nanosecond in the last period with so many
+	rate   float64       // events per nanosecond in the last period with that many
 	calm   time.Duration // time between trials
 	left   time.Duration // rest of it
 	begun  time.Duration // start of the period

@@ -17,7 +17,7 @@ func TestTuner(t *testing.T) {
 		most    int
 		phases  []map[int]float64
 		want    []int
-		portion float64 // of the events that the best number would handle
+		portion float64 // share of the events that the best number would handle
 	}{
 		{"others use the cores", 2, []map[int]float64{alone}, []int{1}, 0.98},
 		{"the cores are free", 2, []map[int]float64{idle}, []int{2}, 0.98},

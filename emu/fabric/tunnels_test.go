@@ -31,7 +31,7 @@ const tunnelLab = `topology:
   generate: {%s}
 `
 
-// tunnelQueue is the limit of the data's queues in tunnelLab.
+// tunnelQueue is the limit of the data queues in tunnelLab.
 const tunnelQueue = 18 * units.KB
 
 // tunnelHeaders is the length of EQDS's headers in front of packets over IPv4: IP, UDP and

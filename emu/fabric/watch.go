@@ -47,8 +47,8 @@ type tap struct {
 	in, out bool
 }
 
-// NewCapture prepares a capture of ports; o needs everything but Interfaces
-// and Describe. Watch starts it. It may be called from any goroutine.
+// NewCapture prepares a capture of ports; o must have everything but Interfaces
+// and Describe. Watch starts it. NewCapture may be called from any goroutine.
 func (f *Fabric) NewCapture(ports []Watched, o capture.Options) (*capture.Capture, error) {
 	o.Interfaces = nil
 	for _, w := range ports {

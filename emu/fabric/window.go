@@ -6,7 +6,7 @@ import (
 	"github.com/weftlab/weft/sim/units"
 )
 
-// What a worker does in the windows of a run in virtual time.
+// This file contains what a worker does in the windows of a run in virtual time.
 
 // begin prepares the shard for a run.
 func (s *Shard) begin() {
@@ -111,8 +111,8 @@ func (s *Shard) run(end units.Time, events int) {
 	s.runWindows(end, events)
 }
 
-// runWindows lets the processes do what is due up to and including end, window after
-// window.
+// runWindows lets the processes do everything due up to and including end, window
+// after window.
 func (s *Shard) runWindows(end units.Time, events int) {
 	lookahead := min(s.lookahead, maxWindow)
 	for events > 0 {

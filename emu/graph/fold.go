@@ -36,7 +36,7 @@ type folded struct {
 	of     []*block // by node; nil above the shelves
 }
 
-// fold puts what is too wide onto shelves.
+// fold puts the blocks of a drawing that is too wide onto shelves.
 func (l *layout) fold() {
 	if len(l.order) < 2 {
 		return
@@ -182,7 +182,7 @@ func (l *layout) part(b *block) *layout {
 				own = append(own, n)
 			}
 		}
-		if len(own) > 0 || len(r.order) == 0 { // a part may be switches only
+		if len(own) > 0 || len(r.order) == 0 { // a block may have only switches
 			r.order = append(r.order, own)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// sweeps is how often the rows are sorted by their neighbours. More of them
+// sweeps is how often the rows are sorted by their neighbours. More sweeps
 // hardly ever find a better order.
 const sweeps = 8
 
@@ -53,8 +53,8 @@ func (r *rows) number(row []int) {
 	}
 }
 
-// chain sorts a row so that each node comes after one that it is linked to,
-// where there is one: chains of switches come out in the order of the chain.
+// chain sorts a row so that each node comes after one that it is linked to, if
+// there is one: chains of switches come out in the order of the chain.
 func (r *rows) chain(row []int) {
 	degree := func(n int) (d int) {
 		for _, m := range r.near[n] {
@@ -87,7 +87,7 @@ func (r *rows) chain(row []int) {
 }
 
 // sortBy sorts row t by the mean place of each node's neighbours in another
-// row. A node without neighbours there stays about where it is.
+// row. A node without such neighbours stays about where it is.
 func (r *rows) sortBy(t, other int) {
 	if other < 0 || other >= len(r.order) {
 		return

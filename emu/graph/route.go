@@ -50,10 +50,10 @@ type plug struct {
 	link, end, node int
 	side            int
 	toward          float64 // where the link goes along this side
-	stack           *column // that the link goes to; its links share a place
+	stack           *column // the stack that the link goes to; its links share a place
 }
 
-// lines draws the links. Those at one side of a box are spread along it.
+// lines draws the links. The ends at one side of a box are spread along it.
 func (l *layout) lines() []line {
 	var plugs []plug
 	for i, link := range l.Links {
@@ -143,7 +143,7 @@ func (l *layout) line(i int, ends [2]point) line {
 	case l.crosses(link):
 		return line{l.detour(a, b, link.Ends[first].Node, low), false}
 	case l.level(link) && !l.adjacent(i):
-		// An arc over what stands between, or below for hosts.
+		// An arc over the nodes between, or below them for hosts.
 		height := min(20+0.12*(b.x-a.x), 0.75*l.drop)
 		if !l.isHost(low) {
 			height = -height

@@ -29,7 +29,7 @@ func (p *Plan) OnLink(node, port int) []netip.Prefix {
 			}
 		}
 	}
-	// The widest come first, so that what one covers is left out.
+	// The widest come first, so that prefixes that they cover are left out.
 	slices.SortFunc(found, func(a, b netip.Prefix) int { return cmp.Compare(a.Bits(), b.Bits()) })
 	var widest []netip.Prefix
 	for _, f := range found {

@@ -50,7 +50,7 @@ type Plan struct {
 	Flows  []workload.Flow
 	// Transfers have hosts with NICs at both ends.
 	Transfers []workload.Transfer
-	// Traffic is patterns of flows, and Measure says which of them count.
+	// Traffic are the patterns of flows, and Measure says which flows count.
 	Traffic []Traffic
 	Measure Measure
 
@@ -62,7 +62,7 @@ const MaxDilation = 1_000_000
 
 // Fidelity is how late packets may be in wall-clock time.
 type Fidelity struct {
-	Strict bool           // a run that is later than this fails; otherwise it is only reported
+	Strict bool           // a run that exceeds this fails; otherwise it is only reported
 	Limit  units.Time     // of one packet's lateness, emulated; positive
 	Share  units.Fraction // of packets that may exceed Limit before a strict run fails
 }
@@ -195,8 +195,8 @@ type Deep struct {
 	CutThrough bool        // a switch forwards a packet as soon as its header has arrived
 }
 
-// Sysctl is one kernel setting of a host, such as net.ipv4.tcp_ecn. A node's
-// are sorted by key, and each key begins with "net.".
+// Sysctl is one kernel setting of a host, such as net.ipv4.tcp_ecn. The
+// settings of a node are sorted by key, and each key begins with "net.".
 type Sysctl struct{ Key, Value string }
 
 // Route is one static route of a host. Via is on the link of one of the
@@ -270,7 +270,7 @@ type Link struct {
 // End is a port, as the index of a node and the index of a port in it.
 type End struct{ Node, Port int }
 
-// Event changes one or both directions of a link at a time of the run.
+// Event changes one or both directions of a link during the run.
 type Event struct {
 	At   units.Time // not negative; a plan's events are sorted by it
 	Link int
