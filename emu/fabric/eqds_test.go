@@ -20,8 +20,8 @@ import (
 	"github.com/weftlab/weft/traces/records"
 )
 
-// trimmingQueues is switches that keep 8 packets and trim the rest, with higher classes for
-// control packets and for trimmed packets.
+// trimmingQueues is switches that keep 8 packets and trim the rest, with a higher class for
+// control packets and trimmed packets.
 const trimmingQueues = "classes: {control: {dscp: [10, 48], priority: 6}, default: {weight: 1, limit: 12KB, trim: {preset: ndp, dscp: 10}}}"
 
 // plainQueues is switches that keep 14 packets and drop the rest.

@@ -96,7 +96,8 @@ func TestNDPIncast(t *testing.T) {
 const jumbo = "buffer: {size: 4MB}, classes: {default: {limit: 72112B, trim: {preset: ndp, dscp: 46}}, trimmed: {priority: 7, limit: 64KB, dscp: 46}}"
 
 // TestNDPPermutation: every host sends to another one, over all paths in turn: the links of
-// hosts are at least 95% busy with data. The paper has 92% and more for fat-trees, from memory.
+// hosts are at least 95% busy with data. The paper's figure for fat-trees, quoted from memory,
+// is 92% and more.
 func TestNDPPermutation(t *testing.T) {
 	for _, c := range []struct {
 		name, topology, forwarding string

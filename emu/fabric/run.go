@@ -234,8 +234,8 @@ func (w *crew) follow(worker, turn int) {
 }
 
 // meet waits for the announcements of the workers so far, and returns how many there are from
-// now on. Workers that leave wait for no one afterwards, so all wait until the leaving ones
-// know.
+// now on. Workers that leave do not wait again, so all wait until those have read the new
+// number.
 func (w *crew) meet(before, turn int) (active int) {
 	w.barrier.wait(before)
 	if active = w.active(turn); active < before {

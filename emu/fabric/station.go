@@ -223,8 +223,8 @@ func (s *Station) takes(p *packet.Packet) bool {
 	return s.nic != nil && (p.Flow == packet.NIC || p.Proto == wire.ProtoUDP && (p.DstPort == roce.Port || p.DstPort == telemetry.Port))
 }
 
-// Foresee returns whether anything at the station receives p. A refusal by the
-// device shows only when it happens.
+// Foresee returns Fine if anything at the station receives p, else NoReceiver.
+// A refusal by the device shows only when it happens.
 func (s *Station) Foresee(_ *port.Port, p *packet.Packet) packet.Fate {
 	taken := p.Flow >= 0 || s.edge != nil && s.edge.service.Wants(p) || s.device != nil || s.takes(p) || p.Flow == packet.Protocol && s.takers[p.Message.Protocol] != nil
 	if !taken {

@@ -159,7 +159,7 @@ topology:
 		{"", "for: 1ms, every: 10us, depth: 1", 11, 11, 1100 * units.Microsecond},  // those that still wait at the end are not posted
 		{"", "for: 1ms, every: 250us, at: 1ms", 5, 5, 2200 * units.Microsecond},    // the last at the end
 		{"", "count: 3, depth: 32768", 3, 3, units.Millisecond},                    // as many as a queue holds
-		{down, "count: 1000000, every: 1ms, qps: 2", 4, 2, 10 * units.Millisecond}, // nobody goes on
+		{down, "count: 1000000, every: 1ms, qps: 2", 4, 2, 10 * units.Millisecond}, // no more posts
 		{down, "count: unlimited, for: 100s, depth: 1", 11, 10, 10 * units.Millisecond},
 	} {
 		f := runTransfers(t, fmt.Sprintf(lab, c.events, c.more), 1)
